@@ -1,0 +1,83 @@
+/* What the executor needs from a device.  Calls taking a stream are ordered
+ * within it and may return before the work is done; every slot is mandatory.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_BACKEND_H
+#define FF_BACKEND_H
+
+#include "ff/work.h"
+
+struct ff_device; /* each backend has its own */
+struct ff_stream;
+struct ff_event;
+struct ff_kernel;
+
+/* Pointers into device memory; shards are dense in ff_storage_order.  A
+ * forward pass reads in and weight, writes out; a backward pass reads what the
+ * row's flags say plus weight and dout, writes din (where wanted) and dweight.
+ * Empty regions have NULL.  Weights and outputs are overwritten, never
+ * accumulated. */
+struct ff_kernel_io {
+	const void *in[FF_MAX_INPUTS];
+	void *out;
+	const void *weight[FF_MAX_WEIGHTS];
+	const void *dout;
+	void *din[FF_MAX_INPUTS];
+	void *dweight[FF_MAX_WEIGHTS];
+	void *workspace;
+	uint64_t seed, step; /* dropout: Philox(seed), stream of (node, step) */
+	bool training;       /* false: dropout passes its input */
+};
+
+/* `region` from a dense shard of `source_region` to one of `sink_region`
+ * (4-byte elements).  A packed side is a dense shard of `region` itself. */
+struct ff_copy {
+	const void *source;
+	void *sink;
+	struct ff_region source_region, sink_region, region;
+	bool add; /* sink += source, float32; else sink = source */
+};
+
+/* SGD as torch.optim.SGD: g += decay * w; v = momentum * v + g; w -= rate * v. */
+struct ff_sgd {
+	float rate, momentum, decay;
+};
+
+struct ff_backend {
+	const char *name; /* "cpu", "cuda", "null" */
+	const char *help; /* one line: what it is, or why it is not here */
+	int (*open)(uint32_t ordinal, struct ff_device **ret, struct ff_error *err);
+	void (*close)(struct ff_device *dev);
+	/* Zeroed memory, aligned to 64 bytes. */
+	int (*alloc)(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
+	void (*free)(struct ff_device *dev, void *memory);
+	/* A stream with a worker of its own, or (`own` false) the caller's. */
+	int (*stream)(struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err);
+	void (*stream_close)(struct ff_stream *s);
+	int (*event)(struct ff_device *dev, struct ff_event **ret, struct ff_error *err);
+	void (*event_close)(struct ff_event *ev);
+	int (*record)(struct ff_stream *s, struct ff_event *ev, struct ff_error *err);
+	int (*wait)(struct ff_stream *s, struct ff_event *ev, struct ff_error *err);
+	/* Waits for all that the stream was given; its first failure is returned. */
+	int (*drain)(struct ff_stream *s, struct ff_error *err);
+	/* Runs a host function in the stream's order (MPI calls, clocks). */
+	int (*call)(struct ff_stream *s, int (*fn)(void *arg, struct ff_error *err), void *arg, struct ff_error *err);
+	int (*upload)(struct ff_stream *s, void *device, const void *host, size_t bytes, struct ff_error *err);
+	int (*download)(struct ff_stream *s, void *host, const void *device, size_t bytes, struct ff_error *err);
+	int (*copy)(struct ff_stream *s, const struct ff_copy *copy, struct ff_error *err);
+	int (*fill)(struct ff_stream *s, void *memory, size_t bytes, struct ff_error *err); /* zeros */
+	int (*update)(struct ff_stream *s, const struct ff_sgd *sgd, float *w, const float *g, float *v, size_t n, struct ff_error *err);
+	/* Prepares a kernel for `w` (copied as needed). */
+	int (*kernel)(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret, struct ff_error *err);
+	int64_t (*workspace)(const struct ff_kernel *k); /* bytes of scratch it needs */
+	int (*run)(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err);
+	void (*kernel_close)(struct ff_kernel *k);
+	bool host_memory; /* pointers may be read and sent by the host */
+};
+
+/* NULL when there is no backend of that name. */
+const struct ff_backend *ff_backend_find(const char *name);
+/* The CUDA backend where it was built and a GPU answers, else the CPU. */
+const struct ff_backend *ff_backend_preset(void);
+extern const struct ff_backend ff_backend_cpu, ff_backend_null, ff_backend_cuda;
+
+#endif

@@ -1,0 +1,59 @@
+/* Command lines: options, progress lines, exit.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CLI_H
+#define FF_CLI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ff/error.h"
+
+enum ff_option_type {
+	FF_OPTION_FLAG,     /* bool * */
+	FF_OPTION_TEXT,     /* const char ** */
+	FF_OPTION_TEXTS,    /* struct ff_texts *: may be repeated */
+	FF_OPTION_COUNT,    /* uint64_t *: decimal */
+	FF_OPTION_REAL,     /* double * */
+	FF_OPTION_BYTES,    /* int64_t *: 512M, 16GiB, 1000000 */
+	FF_OPTION_SECONDS,  /* double *: 30s, 5m, 1h, 30 */
+};
+struct ff_texts {
+	const char *text[32];
+	uint32_t n;
+};
+struct ff_option {
+	const char *name;     /* "--budget" or "-o" */
+	enum ff_option_type type;
+	void *value;
+	const char *argument; /* word for the help text, e.g. "SECONDS" */
+	const char *help;
+};
+struct ff_command {
+	const char *name, *usage, *summary;
+	const char *details; /* examples, exit status: printed by --help */
+	const struct ff_option *options;
+	uint32_t n_options;
+	uint32_t min_args, max_args;
+};
+
+/* Parses argv.  --help and --version print and give *done = true.  Options may
+ * stand anywhere; "--name=value" works; "--" ends them.  Operands go to
+ * `args` (room for max_args).  A bad option is FF_E_INPUT in one sentence. */
+int ff_cli_parse(const struct ff_command *c, int argc, char **argv,
+		const char **args, uint32_t *n_args, bool *done, struct ff_error *err);
+/* Prints "name: sentence" on stderr when `code` < 0; returns the exit status. */
+int ff_cli_end(const struct ff_command *c, int code, const struct ff_error *err);
+
+/* A line that rewrites itself on stderr, only when that is a terminal. */
+struct ff_progress {
+	bool on, shown;
+	double last; /* seconds, monotonic */
+};
+void ff_progress_start(struct ff_progress *p);
+/* At most ten times a second; `done` in [0, 1] gives the ETA. */
+void ff_progress_show(struct ff_progress *p, double done, double seconds, const char *fmt, ...)
+		__attribute__((format(printf, 4, 5)));
+void ff_progress_end(struct ff_progress *p);
+
+double ff_clock_us(void); /* monotonic */
+
+#endif

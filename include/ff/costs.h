@@ -1,0 +1,63 @@
+/* Cost database: what ffprof measured and the simulator prices with.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_COSTS_H
+#define FF_COSTS_H
+
+#include "ff/arena.h"
+#include "ff/json.h"
+#include "ff/schedule.h"
+
+struct ff_cost {
+	const char *key;     /* ff_work_key */
+	double median_us, p10_us, p90_us;
+	uint32_t samples;
+	int64_t workspace_bytes; /* scratch of the kernel */
+};
+
+/* Time as a line: latency_us + bytes / bytes_per_us. */
+struct ff_rate {
+	double latency_us, bytes_per_us;
+};
+
+/* A collective or exchange measured among `ranks` devices of one node at
+ * several sizes; between sizes the time is interpolated, beyond the last it
+ * grows at the last slope. */
+struct ff_comm_cost {
+	enum ff_move_kind kind; /* POINT_TO_POINT: every device sends to its successor; bytes: per device.
+	                         * Collectives: bytes of the whole region. */
+	uint32_t ranks, n;
+	double *bytes, *us; /* n, ascending */
+};
+
+struct ff_costs;
+
+int ff_costs_create(const char *device_kind, struct ff_costs **ret, struct ff_error *err);
+void ff_costs_destroy(struct ff_costs *c);
+int ff_costs_load(const char *path, struct ff_costs **ret, struct ff_error *err);
+/* Sorted by key: the same measurements give the same bytes. */
+void ff_costs_write(const struct ff_costs *c, struct ff_out *o);
+
+const char *ff_costs_device_kind(const struct ff_costs *c);
+uint32_t ff_costs_count(const struct ff_costs *c);
+/* NULL when the key was never measured. */
+const struct ff_cost *ff_costs_find(const struct ff_costs *c, const char *key);
+/* Adds or replaces; strings and arrays are copied. */
+int ff_costs_put(struct ff_costs *c, const struct ff_cost *cost, struct ff_error *err);
+
+/* Rates of work that is not an operator: "copy" (pack, unpack), "add"
+ * (accumulate), "update" (optimizer, bytes of weights), "load" (data set). */
+enum ff_rate_kind { FF_RATE_COPY, FF_RATE_ADD, FF_RATE_UPDATE, FF_RATE_LOAD, FF_RATE_COUNT };
+const char *ff_rate_name(enum ff_rate_kind k);
+const struct ff_rate *ff_costs_rate(const struct ff_costs *c, enum ff_rate_kind k); /* NULL: not measured */
+void ff_costs_set_rate(struct ff_costs *c, enum ff_rate_kind k, struct ff_rate r);
+
+/* NULL when that kind was not measured among exactly `ranks` devices. */
+const struct ff_comm_cost *ff_costs_comm(const struct ff_costs *c,
+		enum ff_move_kind kind, uint32_t ranks);
+int ff_costs_put_comm(struct ff_costs *c, const struct ff_comm_cost *cc, struct ff_error *err);
+/* Calibrated link inside a node (the latency and bandwidth of messages);
+ * bytes_per_us is 0 when not measured. */
+struct ff_rate ff_costs_link(const struct ff_costs *c);
+void ff_costs_set_link(struct ff_costs *c, struct ff_rate r);
+
+#endif

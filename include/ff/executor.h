@@ -1,0 +1,57 @@
+/* Executor: walks a schedule and runs it.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_EXECUTOR_H
+#define FF_EXECUTOR_H
+
+#include "ff/backend.h"
+#include "ff/comm.h"
+#include "ff/dataset.h"
+#include "ff/schedule.h"
+#include "ff/trace.h"
+
+struct ff_executor;
+
+struct ff_executor_options {
+	uint64_t seed;      /* initial weights and dropout */
+	struct ff_sgd sgd;
+	bool keep_gradients; /* dout, din and gradients stay readable: for --verify (weights are then not updated) */
+};
+
+/* Scratch figures for ff_lower on this backend: `ctx` is an open device. */
+struct ff_workspace_query {
+	const struct ff_backend *backend;
+	struct ff_device *device;
+	struct ff_error err; /* first failure */
+};
+int64_t ff_backend_workspace(void *query, const struct ff_work *w);
+
+/* Allocates each hosted device's memory (exactly s->memory_bytes), prepares its
+ * kernels and initialises its weights: uniform in +-sqrt(6 / fan_in) (He et
+ * al., ICCV 2015), zero for biases, by global element index.  `s`, `backend`,
+ * `comm` and `data` must outlive it. */
+int ff_executor_create(const struct ff_schedule *s, const struct ff_backend *backend,
+		struct ff_comm *comm, const struct ff_dataset *data,
+		const struct ff_executor_options *opt, struct ff_executor **ret,
+		struct ff_error *err);
+void ff_executor_destroy(struct ff_executor *x);
+
+/* One training step on batch `step`. */
+int ff_executor_step(struct ff_executor *x, uint64_t step, struct ff_error *err);
+/* Forward passes over the whole test set. */
+int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, struct ff_error *err);
+/* Mean loss of each step since the last call, the same on all ranks. */
+int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct ff_error *err);
+void ff_executor_set_rate(struct ff_executor *x, float rate);
+
+/* Bytes allocated for `device` if hosted here, else 0. */
+int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device);
+
+/* Gathers a whole weight (or its gradient) on every rank: row-major float32. */
+int ff_executor_weight(struct ff_executor *x, uint32_t node, uint32_t weight,
+		bool gradient, float *whole, struct ff_error *err);
+
+/* Spans of the next step are kept; `spans` of hosted devices after it, valid
+ * until the executor goes. */
+void ff_executor_trace(struct ff_executor *x, bool on);
+void ff_executor_spans(const struct ff_executor *x, const struct ff_span **spans, uint32_t *n);
+
+#endif

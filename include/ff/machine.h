@@ -1,0 +1,80 @@
+/* Device graph: where it runs.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_MACHINE_H
+#define FF_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ff/arena.h"
+#include "ff/json.h"
+
+#define FF_MAX_DEVICES 4096
+
+struct ff_device_kind {
+	const char *name;        /* "cpu", "P100": the key of cost entries */
+	double flops_per_s;      /* peak, float32 */
+	double memory_bytes_per_s;
+	int64_t memory_bytes;    /* capacity for one training process */
+};
+
+/* One direction; a message of n bytes takes latency + n / bandwidth. */
+struct ff_link {
+	double latency_us;
+	double bytes_per_us;
+	bool shared; /* one at a time: all its users queue (a PCIe root, a NIC) */
+};
+
+struct ff_machine_node {
+	uint32_t first, count;  /* its devices */
+	uint32_t kind;          /* of ff_machine.kinds */
+	struct ff_link inside;  /* between any two of its devices */
+	struct ff_link network; /* its network card, always shared by its devices */
+};
+
+struct ff_machine {
+	const char *name;
+	uint32_t n_devices, n_nodes, n_kinds;
+	struct ff_device_kind *kinds;
+	struct ff_machine_node *nodes;
+	uint32_t *node_of; /* n_devices */
+	bool overlap;      /* communication runs beside compute */
+};
+
+/* Parses a machine; same contract as ff_graph_parse. */
+int ff_machine_parse(const char *file, const char *text, size_t len,
+		struct ff_arena *a, struct ff_machine *ret, struct ff_error *err);
+/* `name` is a path, or the name of a file in graphs/machines/ (searched in
+ * $FF_MACHINES, then the source tree and the installed data folder). */
+int ff_machine_load(const char *name, struct ff_arena *a,
+		struct ff_machine *ret, struct ff_error *err);
+void ff_machine_write(const struct ff_machine *m, struct ff_out *o);
+/* The first `n` devices of `m` as a machine (n <= m->n_devices, else FF_E_INPUT). */
+int ff_machine_subset(const struct ff_machine *m, uint32_t n, struct ff_arena *a,
+		struct ff_machine *ret, struct ff_error *err);
+
+static inline const struct ff_device_kind *ff_device_kind(const struct ff_machine *m,
+		uint32_t device)
+{
+	return &m->kinds[m->nodes[m->node_of[device]].kind];
+}
+
+/* Lanes: what runs one task at a time, in order. */
+enum ff_lane_class { FF_LANE_COMPUTE, FF_LANE_COMM, FF_LANE_INSIDE, FF_LANE_NETWORK };
+/* Lane numbers are dense: devices' compute lanes, their communication lanes
+ * (the compute lanes again where overlap is false), then for each node its
+ * inside link and its network card. */
+static inline uint32_t ff_lane(const struct ff_machine *m, enum ff_lane_class c, uint32_t i)
+{
+	switch (c) {
+	case FF_LANE_COMPUTE: return i;
+	case FF_LANE_COMM: return m->overlap ? m->n_devices + i : i;
+	case FF_LANE_INSIDE: return 2 * m->n_devices + i;
+	default: return 2 * m->n_devices + m->n_nodes + i;
+	}
+}
+static inline uint32_t ff_lane_count(const struct ff_machine *m)
+{
+	return 2 * m->n_devices + 2 * m->n_nodes;
+}
+
+#endif

@@ -1,0 +1,77 @@
+/* Regions: boxes of tensor elements, half open.  Axis 0 first.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_REGION_H
+#define FF_REGION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FF_MAX_RANK 6
+
+struct ff_region {
+	uint32_t rank;
+	int32_t lo[FF_MAX_RANK], hi[FF_MAX_RANK];
+};
+
+static inline int32_t ff_region_size(const struct ff_region *r, uint32_t axis)
+{
+	return r->hi[axis] - r->lo[axis];
+}
+
+/* Elements; 0 when empty, 1 for rank 0. */
+static inline int64_t ff_region_volume(const struct ff_region *r)
+{
+	int64_t n = 1;
+	for (uint32_t i = 0; i < r->rank; i++) {
+		if (r->hi[i] <= r->lo[i])
+			return 0;
+		n *= r->hi[i] - r->lo[i];
+	}
+	return n;
+}
+
+static inline bool ff_region_equal(const struct ff_region *a, const struct ff_region *b)
+{
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (a->lo[i] != b->lo[i] || a->hi[i] != b->hi[i])
+			return false;
+	return true;
+}
+
+/* Writes a ∩ b and returns its volume; `ret` is empty when that is 0. */
+static inline int64_t ff_region_intersect(const struct ff_region *a,
+		const struct ff_region *b, struct ff_region *ret)
+{
+	int64_t n = 1;
+	ret->rank = a->rank;
+	for (uint32_t i = 0; i < a->rank; i++) {
+		ret->lo[i] = a->lo[i] > b->lo[i] ? a->lo[i] : b->lo[i];
+		ret->hi[i] = a->hi[i] < b->hi[i] ? a->hi[i] : b->hi[i];
+		n = ret->hi[i] > ret->lo[i] ? n * (ret->hi[i] - ret->lo[i]) : 0;
+	}
+	return n;
+}
+
+/* Part `i` of `n` of an axis of `extent` elements starts here; parts differ by
+ * at most one element, the larger ones first. */
+static inline int32_t ff_part_start(int32_t extent, uint32_t n, uint32_t i)
+{
+	int32_t base = extent / (int32_t)n, extra = extent % (int32_t)n;
+	return (int32_t)i * base + ((int32_t)i < extra ? (int32_t)i : extra);
+}
+
+/* How a shard lies in memory: its axes, outermost first.  Images (rank 4) are
+ * stored channels last, as oneDNN and cuDNN run fastest; everything else in
+ * order.  Files and shapes keep the order of the axes as PyTorch has them. */
+const uint8_t *ff_storage_order(uint32_t rank);
+
+/* Bytes that `element_bytes`-sized elements of `part`, a sub-box of `whole`,
+ * occupy in a dense shard of `whole` when they are one run; then true and the
+ * run's first element in `*start`.  False when they are scattered. */
+bool ff_region_is_run(const struct ff_region *whole, const struct ff_region *part,
+		int64_t *start);
+
+/* Element offset of the global position `at` in a dense shard of `whole`. */
+int64_t ff_region_offset(const struct ff_region *whole, const int32_t *at);
+
+#endif

@@ -1,0 +1,149 @@
+/* The schedule: what every device does in one training step, in a fixed order.
+ * The simulator gives its tasks times; the runtime executes them.
+ * docs/schedule.md tells how it comes about.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_SCHEDULE_H
+#define FF_SCHEDULE_H
+
+#include "ff/strategy.h"
+#include "ff/work.h"
+
+/* What a redistribution was recognised as.  The first three of the network
+ * kinds are executed alike, as messages between pairs of devices. */
+enum ff_move_kind {
+	FF_MOVE_LOAD,           /* a sink is filled from the data set */
+	FF_MOVE_COPY,           /* within one device */
+	FF_MOVE_POINT_TO_POINT, /* messages, no known pattern */
+	FF_MOVE_HALO,           /* messages: each sink has most of its region at home */
+	FF_MOVE_ALL_TO_ALL,     /* messages: every source meets every sink */
+	FF_MOVE_ALL_GATHER,
+	FF_MOVE_REDUCE_SCATTER,
+	FF_MOVE_ALL_REDUCE,
+};
+const char *ff_move_name(enum ff_move_kind kind); /* "all-gather", ... */
+static inline bool ff_move_is_messages(enum ff_move_kind k)
+{
+	return k >= FF_MOVE_COPY && k <= FF_MOVE_ALL_TO_ALL;
+}
+
+/* Elements `region` go from a source part's shard to a sink part's shard. */
+struct ff_piece {
+	uint16_t source, sink; /* part numbers on either side */
+	uint16_t from, to;     /* their devices */
+	bool add;              /* add to the sink instead of overwriting it */
+	struct ff_region region;
+};
+
+/* All pieces from one device to another, sent as one message. */
+struct ff_message {
+	uint16_t from, to;       /* devices, different */
+	uint32_t first, n;       /* pieces */
+	int64_t bytes;
+	int64_t send_stage;      /* offset in the sender's stage, or -1: straight from the one source shard (piece is a run) */
+	int64_t recv_stage;      /* offset in the receiver's stage, or -1: straight into the one sink shard */
+};
+
+/* One communication task: shards `sources` of one operator become the shards
+ * `sinks` of another; a sink element is the sum of all sources that cover it.
+ * Messages: receivers fill, then take the pieces without `add`, then those
+ * with, in order.  Collectives: every device has one source and one sink;
+ * `pieces` (one a device, in device order) says which part of `region` is whose
+ * (all-gather: source p has it; reduce-scatter: sink p gets it). */
+struct ff_move {
+	enum ff_move_kind kind;
+	bool accumulate;        /* add to what the sinks hold already */
+	uint32_t n_devices;
+	const uint16_t *device; /* ascending */
+	uint32_t n_sources, n_sinks;
+	const uint16_t *source; /* part numbers, ascending */
+	const uint16_t *sink;
+	const bool *fill;       /* n_sinks: zero the sink first */
+	struct ff_region region; /* collectives: the whole; LOAD: the sink's */
+	uint32_t n_pieces, n_messages;
+	const struct ff_piece *piece;     /* by from, to, source, sink */
+	const struct ff_message *message; /* by from, to */
+	bool send_staged, recv_staged;    /* collectives: packed in / unpacked from the stage */
+	const int64_t *stage_bytes;       /* n_devices */
+	int64_t network_bytes; /* over the network, all devices together; collectives as a ring sends them:
+	                        * all-reduce 2(p-1)n, reduce-scatter and all-gather (p-1)n, n bytes of `region` */
+	int64_t busiest_bytes; /* messages: most that one device sends or receives */
+	int64_t copied_bytes;  /* most that one device packs, unpacks, adds or copies */
+};
+
+/* One weight shard: the same elements on every device of its bucket. */
+struct ff_shard {
+	uint32_t node, weight, bucket;
+	struct ff_region region;
+	int64_t offset; /* bytes in the bucket; multiple of 64 */
+};
+
+/* Weight shards that live on the same devices and whose gradients are
+ * synchronised together (an all-reduce when there is more than one device).
+ * Each device holds three arrays of `bytes`: weights, gradients, momentum. */
+struct ff_bucket {
+	uint32_t n_devices;
+	const uint16_t *device; /* ascending */
+	uint32_t first_shard, n_shards;
+	int64_t bytes;
+	const int64_t *offset;  /* n_devices: of its three arrays, one behind the other, in the device's memory */
+};
+
+enum ff_task_kind { FF_TASK_FORWARD, FF_TASK_BACKWARD, FF_TASK_MOVE, FF_TASK_SYNC, FF_TASK_UPDATE };
+
+struct ff_task {
+	enum ff_task_kind kind;
+	enum ff_pass pass;
+	uint32_t node;          /* compute; MOVE: the consumer */
+	uint32_t part;          /* compute */
+	uint32_t device;        /* compute and UPDATE */
+	uint32_t edge;          /* MOVE */
+	uint32_t bucket;        /* SYNC, UPDATE */
+	const struct ff_move *move;
+	uint32_t stage;         /* MOVE: first of n_devices buffers (FF_NONE where no stage) */
+	uint32_t first_lane, n_lanes; /* ff_schedule.lanes */
+	uint32_t first_dep, n_deps;   /* ff_schedule.deps: earlier tasks */
+};
+
+/* A piece of a device's memory and when it holds something. */
+struct ff_buffer {
+	uint32_t device;
+	uint32_t first, last;  /* tasks */
+	int64_t offset, bytes; /* multiples of 64 */
+};
+
+/* Buffer of each part, by node or by edge; FF_NONE where there is none. */
+struct ff_schedule {
+	const struct ff_graph *graph;
+	const struct ff_machine *machine;
+	const struct ff_strategy *strategy;
+	uint32_t n_tasks, n_buffers, n_buckets, n_shards;
+	struct ff_task *tasks;   /* the total order */
+	uint32_t *lanes, *deps;
+	struct ff_buffer *buffers;
+	struct ff_bucket *buckets;
+	struct ff_shard *shards;
+	const uint32_t **out, **dout;     /* [node][part] activations, their gradients */
+	const uint32_t **in, **din;       /* [edge][part of the consumer] */
+	const uint32_t **weight;          /* [node][part * FF_MAX_WEIGHTS + w]: shard, or FF_NONE */
+	int64_t *memory_bytes;            /* by device: all there is to allocate */
+	int64_t *workspace_offset;        /* by device: scratch of the running kernel */
+	int64_t *workspace_bytes;
+	int64_t network_bytes;            /* a step, all devices together */
+};
+
+struct ff_lower_options {
+	int64_t bucket_bytes; /* gradients all-reduced together; 0: 25 MiB */
+	/* Scratch that a kernel needs; NULL: none. */
+	int64_t (*workspace)(void *ctx, const struct ff_work *w);
+	void *ctx;
+};
+
+/* Lowers `s`.  Deterministic: equal arguments give equal schedules on every
+ * rank.  `g`, `m` and `s` must outlive the schedule; memory from `a`. */
+int ff_lower(const struct ff_graph *g, const struct ff_machine *m,
+		const struct ff_strategy *s, const struct ff_lower_options *opt,
+		struct ff_arena *a, struct ff_schedule *ret, struct ff_error *err);
+
+/* 64-bit hash of everything above: ranks compare it before they start. */
+uint64_t ff_schedule_hash(const struct ff_schedule *s);
+
+#endif

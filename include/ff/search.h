@@ -1,0 +1,67 @@
+/* Search: the space of strategies and the ways through it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_SEARCH_H
+#define FF_SEARCH_H
+
+#include "ff/evaluate.h"
+#include "ff/philox.h"
+
+/* The legal configs of every operator of one graph on one machine: degree
+ * vectors whose product is at most the devices, each on a view of the devices
+ * (start + sum over dims of coordinate * stride: contiguous, strided and
+ * permuted; one device and subsets included). */
+struct ff_space;
+int ff_space_create(const struct ff_graph *g, const struct ff_machine *m,
+		struct ff_space **ret, struct ff_error *err);
+void ff_space_destroy(struct ff_space *s);
+/* How many configs `node` has; 1 means nothing to search.  Saturates. */
+uint64_t ff_space_count(const struct ff_space *s, uint32_t node);
+/* Config number `i` of `node`; `device` has room for all devices. */
+void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i,
+		struct ff_config *ret, uint16_t *device);
+/* A random one: degrees first, then a view of them. */
+void ff_space_draw(const struct ff_space *s, uint32_t node, struct ff_random *r,
+		struct ff_config *ret, uint16_t *device);
+
+/* Starting points by name: "data-parallel", "single", "expert", "random". */
+int ff_init_strategy(const char *name, const struct ff_space *s,
+		const struct ff_graph *g, const struct ff_machine *m, uint64_t seed,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err);
+
+struct ff_search_options {
+	uint64_t seed;
+	uint64_t proposals;   /* 0: no limit */
+	double seconds;       /* 0: no limit */
+	double beta;          /* acceptance: exp(-beta * (new - old) / old); 0: preset */
+	const char *const *starts; /* NULL-terminated names for ff_init_strategy */
+	/* Called now and then; true stops the search (Ctrl-C). NULL: never. */
+	bool (*progress)(void *ctx, uint64_t proposals, double seconds, double best_us);
+	void *ctx;
+	/* Called with every strategy visited (tests); NULL: never. */
+	void (*visit)(void *ctx, const struct ff_strategy *s, struct ff_evaluation e);
+	void *visit_ctx;
+};
+struct ff_search_result {
+	struct ff_strategy best;
+	struct ff_evaluation evaluation;
+	uint64_t proposals, accepted;
+	double seconds;
+};
+
+/* Metropolis-Hastings over ff_space; the budget is shared by the starts.  With
+ * a budget in proposals the result depends on the seed alone.  FF_E_NOFIT when
+ * nothing that fits was found. */
+int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e,
+		const struct ff_graph *g, const struct ff_machine *m,
+		const struct ff_search_options *opt, struct ff_arena *a,
+		struct ff_search_result *ret, struct ff_error *err);
+/* Every strategy of the space, in order; FF_E_INPUT above `limit` of them. */
+int ff_search_exhaustive(const struct ff_space *s, struct ff_evaluator *e,
+		const struct ff_graph *g, const struct ff_machine *m, uint64_t limit,
+		struct ff_arena *a, struct ff_search_result *ret, struct ff_error *err);
+
+/* No strategy of the space can be faster than this: docs/simulator.md. */
+int ff_lower_bound(const struct ff_graph *g, const struct ff_machine *m,
+		struct ff_pricer *p, double *us, struct ff_error *err);
+
+#endif

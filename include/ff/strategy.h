@@ -1,0 +1,75 @@
+/* Strategies: how each operator is split and where its parts run.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_STRATEGY_H
+#define FF_STRATEGY_H
+
+#include "ff/graph.h"
+#include "ff/machine.h"
+
+/* One operator's split: a degree for each dim of its iteration space and one
+ * device for each part.  Parts are numbered with the last dim fastest.  No
+ * device has two parts of one operator. */
+struct ff_config {
+	uint16_t degree[FF_MAX_RANK]; /* 1 .. extent, for n_dims dims */
+	uint32_t n_parts;             /* the product, at most the machine's devices */
+	const uint16_t *device;       /* n_parts, all different */
+};
+
+struct ff_strategy {
+	uint32_t n_nodes;
+	struct ff_config *config; /* by node; n_parts is 0 for sources (inputs) */
+	int32_t *priority;        /* by node; among ready nodes the larger is issued first */
+};
+
+/* What a strategy file says beside the strategy. */
+struct ff_strategy_info {
+	const char *machine;
+	uint32_t devices;
+	double predicted_us;         /* 0: unknown */
+	const int64_t *memory_bytes; /* `devices` figures, or NULL */
+};
+
+/* Coordinates of `part` (one for each dim) and its iteration box. */
+void ff_config_coords(const struct ff_node *n, const struct ff_config *c,
+		uint32_t part, uint32_t *coord);
+void ff_config_box(const struct ff_node *n, const struct ff_config *c,
+		uint32_t part, struct ff_region *box);
+bool ff_config_equal(const struct ff_node *n, const struct ff_config *a,
+		const struct ff_config *b);
+/* Sentence and FF_E_INPUT if `c` is not legal for node `n` on `n_devices`. */
+int ff_config_check(const struct ff_node *n, const struct ff_config *c,
+		uint32_t n_devices, struct ff_error *err);
+
+/* Walks all degree vectors of `n` whose product is at most `max_parts`: start
+ * with c->n_parts = 0; false when there are no more.  Order is deterministic,
+ * all ones first; c->device is left alone. */
+bool ff_config_next_degrees(const struct ff_node *n, uint32_t max_parts, struct ff_config *c);
+
+/* A strategy with room for every node and nothing decided. */
+int ff_strategy_create(const struct ff_graph *g, struct ff_arena *a,
+		struct ff_strategy *ret, struct ff_error *err);
+/* Every operator on one device. */
+int ff_strategy_single(const struct ff_graph *g, uint32_t device, struct ff_arena *a,
+		struct ff_strategy *ret, struct ff_error *err);
+/* Every operator split by sample over devices 0 .. n_devices - 1 (fewer when
+ * the batch is smaller). */
+int ff_strategy_data_parallel(const struct ff_graph *g, uint32_t n_devices,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err);
+/* Every config legal on `n_devices` devices, and none missing. */
+int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s,
+		uint32_t n_devices, struct ff_error *err);
+
+/* Reads a strategy for `g` on at most `n_devices` devices.  A strategy for
+ * another graph (hash), or for more devices, is a named FF_E_INPUT. */
+int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devices,
+		struct ff_arena *a, struct ff_strategy *ret,
+		struct ff_strategy_info *info, struct ff_error *err);
+void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
+		const struct ff_strategy_info *info, struct ff_out *o);
+
+/* Nodes in issue order: topological, larger priority first among the ready,
+ * then graph order.  `order` has room for g->n_nodes. */
+int ff_strategy_order(const struct ff_graph *g, const struct ff_strategy *s,
+		struct ff_arena *scratch, uint32_t *order, struct ff_error *err);
+
+#endif

@@ -1,0 +1,41 @@
+/* Work: one part of one operator, in one direction: what a kernel computes and
+ * what the cost database prices.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_WORK_H
+#define FF_WORK_H
+
+#include "ff/graph.h"
+#include "ff/strategy.h"
+
+#define FF_MAX_INPUTS 128
+#define FF_KEY_BYTES 1024
+
+enum ff_pass { FF_FORWARD, FF_BACKWARD };
+
+struct ff_work {
+	const struct ff_graph *graph;
+	const struct ff_node *node;
+	enum ff_pass pass;
+	struct ff_region box;                    /* in iteration space */
+	struct ff_region out;                    /* of the output tensor */
+	struct ff_region in[FF_MAX_INPUTS];      /* of each input tensor, may be empty */
+	struct ff_region weight[FF_MAX_WEIGHTS]; /* of each weight */
+	bool has_weight[FF_MAX_WEIGHTS];         /* false: this part leaves it to the lead (R = 0) part */
+	bool need_din[FF_MAX_INPUTS];            /* backward: gradient of that input is wanted */
+};
+
+/* Describes `part` of `node` under `config`. */
+void ff_work_fill(const struct ff_graph *g, uint32_t node, const struct ff_config *config,
+		uint32_t part, enum ff_pass pass, struct ff_work *ret);
+
+/* The cost key: operator, direction, the attributes that change the kernel,
+ * shard shapes, dtype.  Equal keys mean equal kernels: positions do not enter,
+ * only sizes do.  Writes at most FF_KEY_BYTES with the final NUL. */
+void ff_work_key(const struct ff_work *w, char key[FF_KEY_BYTES]);
+/* 64-bit hash of what the key says, without making the text. */
+uint64_t ff_work_hash(const struct ff_work *w);
+
+/* Share of the node's FLOPs, and bytes read and written by this part. */
+int64_t ff_work_flops(const struct ff_work *w);
+int64_t ff_work_bytes(const struct ff_work *w);
+
+#endif

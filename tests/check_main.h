@@ -1,0 +1,32 @@
+/* Runs one Check suite and prints TAP for `meson test`.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CHECK_MAIN_H
+#define FF_CHECK_MAIN_H
+
+#include <check.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Seed of a property test: $FF_SEED, or the preset; printed so that a failure
+ * can be repeated. */
+static inline uint64_t ff_test_seed(uint64_t preset)
+{
+	const char *text = getenv("FF_SEED");
+	uint64_t seed = text ? strtoull(text, NULL, 0) : preset;
+	printf("# seed %llu (set FF_SEED to repeat or vary)\n", (unsigned long long)seed);
+	return seed;
+}
+
+static inline int ff_check_main(Suite *suite)
+{
+	SRunner *runner = srunner_create(suite);
+	srunner_set_fork_status(runner, CK_NOFORK);
+	srunner_set_tap(runner, "-");
+	srunner_run_all(runner, CK_SILENT);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#endif
