@@ -8,9 +8,10 @@
 struct ff_chunk;
 
 struct ff_arena {
-	struct ff_chunk *head; /* newest chunk first */
-	size_t bytes;          /* held from the host, all chunks together */
-	size_t limit;          /* refuse to hold more; 0: no limit */
+	struct ff_chunk *head;  /* newest chunk first */
+	struct ff_chunk *spare; /* emptied by a rewind, to be used again */
+	size_t bytes;           /* held from the host, all chunks together */
+	size_t limit;           /* refuse to hold more; 0: no limit */
 };
 
 struct ff_arena_mark {

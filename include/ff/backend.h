@@ -1,5 +1,6 @@
 /* What the executor needs from a device.  Calls taking a stream are ordered
- * within it and may return before the work is done; every slot is mandatory.
+ * within it and may return before the work is done; every slot is mandatory
+ * unless it says otherwise.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_BACKEND_H
 #define FF_BACKEND_H
@@ -10,6 +11,7 @@ struct ff_device; /* each backend has its own */
 struct ff_stream;
 struct ff_event;
 struct ff_kernel;
+struct ff_schedule;
 
 /* Pointers into device memory; shards are dense in ff_storage_order.  A
  * forward pass reads in and weight, writes out; a backward pass reads what the
@@ -47,6 +49,8 @@ struct ff_backend {
 	const char *help; /* one line: what it is, or why it is not here */
 	int (*open)(uint32_t ordinal, struct ff_device **ret, struct ff_error *err);
 	void (*close)(struct ff_device *dev);
+	/* Optional (may be NULL): the schedule that kernels to come belong to. */
+	void (*observe)(struct ff_device *dev, const struct ff_schedule *s);
 	/* Zeroed memory, aligned to 64 bytes. */
 	int (*alloc)(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
 	void (*free)(struct ff_device *dev, void *memory);

@@ -13,7 +13,7 @@ enum ff_option_type {
 	FF_OPTION_TEXTS,    /* struct ff_texts *: may be repeated */
 	FF_OPTION_COUNT,    /* uint64_t *: decimal */
 	FF_OPTION_REAL,     /* double * */
-	FF_OPTION_BYTES,    /* int64_t *: 512M, 16GiB, 1000000 */
+	FF_OPTION_BYTES,    /* int64_t *: 1000000, 512M = 512MiB (1024s), 16GB (1000s) */
 	FF_OPTION_SECONDS,  /* double *: 30s, 5m, 1h, 30 */
 };
 struct ff_texts {
@@ -28,7 +28,9 @@ struct ff_option {
 	const char *help;
 };
 struct ff_command {
-	const char *name, *usage, *summary;
+	const char *name;
+	const char *usage;   /* what follows the name, one form a line */
+	const char *summary; /* one or two sentences */
 	const char *details; /* examples, exit status: printed by --help */
 	const struct ff_option *options;
 	uint32_t n_options;

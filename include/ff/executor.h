@@ -13,7 +13,7 @@ struct ff_executor;
 struct ff_executor_options {
 	uint64_t seed;      /* initial weights and dropout */
 	struct ff_sgd sgd;
-	bool keep_gradients; /* dout, din and gradients stay readable: for --verify (weights are then not updated) */
+	bool keep_gradients; /* no updates: weights stay as they were */
 };
 
 /* Scratch figures for ff_lower on this backend: `ctx` is an open device. */
@@ -38,7 +38,7 @@ void ff_executor_destroy(struct ff_executor *x);
 int ff_executor_step(struct ff_executor *x, uint64_t step, struct ff_error *err);
 /* Forward passes over the whole test set. */
 int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, struct ff_error *err);
-/* Mean loss of each step since the last call, the same on all ranks. */
+/* Mean loss of each of the `n` steps since the last call, the same on all ranks. */
 int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct ff_error *err);
 void ff_executor_set_rate(struct ff_executor *x, float rate);
 

@@ -13,6 +13,11 @@
 #define FF_NONE UINT32_MAX
 #define FF_MAX_WEIGHTS 2
 #define FF_MAX_NODES 1000000
+/* Caps on a whole graph, checked while it is built, so that no sum of bytes
+ * over 4096 devices and no sum of FLOPs leaves 64 bits: elements that all nodes
+ * read, write and train, and FLOPs of one step. */
+#define FF_MAX_GRAPH_ELEMENTS ((int64_t)1 << 44)
+#define FF_MAX_GRAPH_FLOPS ((int64_t)1 << 62)
 
 /* A tensor that a node writes, shapes in elements, axis 0 first. */
 struct ff_tensor {
@@ -53,6 +58,8 @@ struct ff_edge {
 	uint32_t tensor, node, slot;
 };
 
+struct ff_names;
+
 struct ff_graph {
 	const char *name;
 	uint32_t n_nodes, n_tensors, n_edges;
@@ -62,7 +69,8 @@ struct ff_graph {
 	uint32_t *uses;
 	uint32_t loss; /* the one node with FF_OP_LOSS, last in its chain */
 	int32_t batch; /* extent of axis 0 of every input */
-	uint64_t hash; /* of the canonical JSON; strategies carry it */
+	uint64_t hash; /* FNV-1a of the canonical JSON; strategies carry it */
+	const struct ff_names *names; /* for ff_graph_find */
 };
 
 /* Parses and checks a graph.  Nodes may stand in any order in the file; they

@@ -73,7 +73,9 @@ struct ff_out {
 	char *text;
 	size_t len, cap;
 	uint32_t depth;
-	bool failed, first;
+	bool failed;
+	bool first;               /* nothing stands in the innermost one yet */
+	uint64_t objects, broken; /* a bit a level: it is an object; it takes several lines */
 };
 void ff_out_init(struct ff_out *o);
 void ff_out_finish(struct ff_out *o);

@@ -66,6 +66,7 @@ struct ff_attr_row {
 	double preset;       /* when absent; unused if required */
 	int required;
 	const char *choices; /* CHOICE: "max|avg", stored as the index */
+	int in_key;          /* part of the cost key: changes the kernel beyond what the shapes say */
 };
 
 /* The dimension labels of SOAP, and the reduction. */

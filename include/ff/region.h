@@ -65,9 +65,9 @@ static inline int32_t ff_part_start(int32_t extent, uint32_t n, uint32_t i)
  * order.  Files and shapes keep the order of the axes as PyTorch has them. */
 const uint8_t *ff_storage_order(uint32_t rank);
 
-/* Bytes that `element_bytes`-sized elements of `part`, a sub-box of `whole`,
- * occupy in a dense shard of `whole` when they are one run; then true and the
- * run's first element in `*start`.  False when they are scattered. */
+/* True when the elements of `part`, a sub-box of `whole`, are one contiguous run
+ * of the dense storage of `whole`; then the run's first element is in `*start`
+ * (0 when `part` is empty).  False when they are scattered. */
 bool ff_region_is_run(const struct ff_region *whole, const struct ff_region *part,
 		int64_t *start);
 

@@ -25,44 +25,44 @@ static inline bool ff_move_is_messages(enum ff_move_kind k)
 	return k >= FF_MOVE_COPY && k <= FF_MOVE_ALL_TO_ALL;
 }
 
-/* Elements `region` go from a source part's shard to a sink part's shard. */
+/* Elements `region` go from a source part's shard to a sink part's shard.  As
+ * no device has two parts of one operator, a pair of devices exchanges at most
+ * one piece a move: a piece between two devices is one message. */
 struct ff_piece {
 	uint16_t source, sink; /* part numbers on either side */
 	uint16_t from, to;     /* their devices */
 	bool add;              /* add to the sink instead of overwriting it */
 	struct ff_region region;
-};
-
-/* All pieces from one device to another, sent as one message. */
-struct ff_message {
-	uint16_t from, to;       /* devices, different */
-	uint32_t first, n;       /* pieces */
-	int64_t bytes;
-	int64_t send_stage;      /* offset in the sender's stage, or -1: straight from the one source shard (piece is a run) */
-	int64_t recv_stage;      /* offset in the receiver's stage, or -1: straight into the one sink shard */
+	/* from != to: where the message lies in the stage of the sender and of
+	 * the receiver, in bytes; -1: straight from the source shard, straight
+	 * into the sink shard (the region is one run of it, ff_region_is_run). */
+	int64_t send_stage, recv_stage;
 };
 
 /* One communication task: shards `sources` of one operator become the shards
  * `sinks` of another; a sink element is the sum of all sources that cover it.
  * Messages: receivers fill, then take the pieces without `add`, then those
  * with, in order.  Collectives: every device has one source and one sink;
- * `pieces` (one a device, in device order) says which part of `region` is whose
- * (all-gather: source p has it; reduce-scatter: sink p gets it). */
+ * all-gather and reduce-scatter have one piece a device, in device order, that
+ * says which part of `region` is whose (all-gather: the source has it;
+ * reduce-scatter: the sink gets it). */
 struct ff_move {
 	enum ff_move_kind kind;
 	bool accumulate;        /* add to what the sinks hold already */
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	uint32_t n_sources, n_sinks;
-	const uint16_t *source; /* part numbers, ascending */
-	const uint16_t *sink;
+	const uint16_t *source; /* part numbers, in the order of their devices */
+	const uint16_t *sink;   /* likewise */
 	const bool *fill;       /* n_sinks: zero the sink first */
 	struct ff_region region; /* collectives: the whole; LOAD: the sink's */
-	uint32_t n_pieces, n_messages;
-	const struct ff_piece *piece;     /* by from, to, source, sink */
-	const struct ff_message *message; /* by from, to */
-	bool send_staged, recv_staged;    /* collectives: packed in / unpacked from the stage */
-	const int64_t *stage_bytes;       /* n_devices */
+	uint32_t n_pieces;
+	const struct ff_piece *piece; /* by from, then to */
+	/* Collectives: the stage holds what is packed to be sent, if
+	 * send_staged, and behind it (64-byte aligned) what is received, if
+	 * recv_staged: piece after piece in device order, each dense. */
+	bool send_staged, recv_staged;
+	const int64_t *stage_bytes;   /* n_devices */
 	int64_t network_bytes; /* over the network, all devices together; collectives as a ring sends them:
 	                        * all-reduce 2(p-1)n, reduce-scatter and all-gather (p-1)n, n bytes of `region` */
 	int64_t busiest_bytes; /* messages: most that one device sends or receives */

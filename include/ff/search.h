@@ -19,7 +19,10 @@ uint64_t ff_space_count(const struct ff_space *s, uint32_t node);
 /* Config number `i` of `node`; `device` has room for all devices. */
 void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i,
 		struct ff_config *ret, uint16_t *device);
-/* A random one: degrees first, then a view of them. */
+/* A random one, whatever the current strategy is: degrees first, then a view of
+ * them.  A quarter of the draws is uniform over degree vectors and over the
+ * views of the one drawn; the rest prefers what is often good on big machines:
+ * numbers of parts that divide the devices, on aligned blocks of them. */
 void ff_space_draw(const struct ff_space *s, uint32_t node, struct ff_random *r,
 		struct ff_config *ret, uint16_t *device);
 
@@ -32,12 +35,12 @@ struct ff_search_options {
 	uint64_t seed;
 	uint64_t proposals;   /* 0: no limit */
 	double seconds;       /* 0: no limit */
-	double beta;          /* acceptance: exp(-beta * (new - old) / old); 0: preset */
-	const char *const *starts; /* NULL-terminated names for ff_init_strategy */
+	double beta;          /* acceptance: exp(-beta * (new - old) / old), annealed around this; 0: preset */
+	const char *const *starts; /* NULL-terminated names for ff_init_strategy; NULL: all four */
 	/* Called now and then; true stops the search (Ctrl-C). NULL: never. */
 	bool (*progress)(void *ctx, uint64_t proposals, double seconds, double best_us);
 	void *ctx;
-	/* Called with every strategy visited (tests); NULL: never. */
+	/* Called with every strategy evaluated (tests), accepted or not; NULL: never. */
 	void (*visit)(void *ctx, const struct ff_strategy *s, struct ff_evaluation e);
 	void *visit_ctx;
 };
@@ -48,9 +51,11 @@ struct ff_search_result {
 	double seconds;
 };
 
-/* Metropolis-Hastings over ff_space; the budget is shared by the starts.  With
- * a budget in proposals the result depends on the seed alone.  FF_E_NOFIT when
- * nothing that fits was found. */
+/* Annealed Metropolis-Hastings over ff_space.  The starts and a last leg, from
+ * the best found by then, share the budget equally.  Ties go to what was found
+ * first.  With a budget in proposals the result depends on the seed alone.
+ * FF_E_INPUT without any budget and progress(), FF_E_NOFIT when nothing that
+ * fits was found. */
 int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e,
 		const struct ff_graph *g, const struct ff_machine *m,
 		const struct ff_search_options *opt, struct ff_arena *a,

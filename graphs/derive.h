@@ -1,0 +1,92 @@
+/* What an operator's row writes while a graph is built: helpers for derive().
+ * Extents are checked here, once, so that rows may multiply freely.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_GRAPHS_DERIVE_H
+#define FF_GRAPHS_DERIVE_H
+
+#include "ff/graph.h"
+#include "ff/work.h"
+
+#define FF_OP_EXTERN(e, row) extern const struct ff_op_row ff_op_##row;
+FF_OPS(FF_OP_EXTERN)
+#undef FF_OP_EXTERN
+
+/* One node under construction; the nodes before it are complete. */
+struct ff_derive {
+	const struct ff_graph *graph;
+	struct ff_node *node;
+	struct ff_tensor *out;
+	const struct ff_json *place; /* the node in its file; NULL when built in code */
+};
+
+/* "file: nodes[3]: conv2d "conv1": " or "graph "g": conv2d "conv1": " and the
+ * sentence, as FF_E_INPUT. */
+int ff_derive_fail(const struct ff_derive *d, struct ff_error *err, const char *fmt, ...)
+		__attribute__((format(printf, 3, 4)));
+
+/* The tensor at input `slot`. */
+const struct ff_tensor *ff_derive_in(const struct ff_derive *d, uint32_t slot);
+/* The same, after checking its type and rank. */
+int ff_derive_input(const struct ff_derive *d, uint32_t slot, enum ff_dtype dtype,
+		uint32_t min_rank, uint32_t max_rank, const struct ff_tensor **ret,
+		struct ff_error *err);
+/* "[64, 1, 28, 28]" */
+struct ff_shape_text {
+	char text[96];
+};
+struct ff_shape_text ff_shape_text(uint32_t rank, const int32_t *shape);
+
+/* Output extent of a sliding window along one axis, as PyTorch rounds (down):
+ * (in + 2 pad - dilation (kernel - 1) - 1) / stride + 1. */
+struct ff_window {
+	const char *name; /* "height" */
+	int32_t in, kernel, stride, pad, dilation;
+};
+int ff_derive_window(const struct ff_derive *d, const struct ff_window *w, int32_t *out,
+		struct ff_error *err);
+
+/* Appends a dim to the iteration space and returns its number. */
+int32_t ff_derive_dim(struct ff_derive *d, enum ff_label label, const char *name, int32_t extent);
+/* What axis `axis` of a rank-`rank` tensor is called: "sample", "channel", ... */
+const char *ff_axis_name(uint32_t rank, uint32_t axis);
+/* Appends one dim for each axis of `shape`: S for the first, A for the rest. */
+void ff_derive_axes(struct ff_derive *d, uint32_t rank, const int32_t *shape);
+
+/* Sets the output tensor; its axes are whole until mapped. */
+int ff_derive_out(struct ff_derive *d, enum ff_dtype dtype, uint32_t rank, const int32_t *shape,
+		struct ff_error *err);
+/* Appends a weight; its axes are whole until mapped. */
+int ff_derive_weight(struct ff_derive *d, const char *name, uint32_t rank, const int32_t *shape,
+		int64_t fan_in, struct ff_operand **ret, struct ff_error *err);
+/* Shape of input `slot`; its axes are whole until mapped. */
+struct ff_operand *ff_derive_map(struct ff_derive *d, uint32_t slot);
+
+/* Maps of one axis. */
+void ff_axis_whole(struct ff_operand *o, uint32_t axis);
+void ff_axis_plain(struct ff_operand *o, uint32_t axis, int32_t dim);
+void ff_axis_window(struct ff_operand *o, uint32_t axis, int32_t dim, const struct ff_window *w);
+/* Adds a term; the first one replaces "whole" by offset 0 and window 1. */
+struct ff_axis_map *ff_axis_term(struct ff_operand *o, uint32_t axis, struct ff_term term);
+/* Axis i is dim i, for all axes. */
+void ff_operand_plain(struct ff_operand *o);
+
+/* Saturating arithmetic on counts >= 0. */
+static inline int64_t ff_sat_mul(int64_t a, int64_t b)
+{
+	int64_t r;
+	return __builtin_mul_overflow(a, b, &r) ? INT64_MAX : r;
+}
+static inline int64_t ff_sat_add(int64_t a, int64_t b)
+{
+	int64_t r;
+	return __builtin_add_overflow(a, b, &r) ? INT64_MAX : r;
+}
+/* Elements of a shape, saturating. */
+int64_t ff_shape_volume(uint32_t rank, const int32_t *shape);
+
+/* FLOPs of an operator that does `forward` and `backward` operations for each
+ * element of the output. */
+void ff_derive_flops(struct ff_derive *d, int64_t forward, int64_t backward);
+bool ff_derive_needs_grad(const struct ff_derive *d, uint32_t slot);
+
+#endif

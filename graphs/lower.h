@@ -1,0 +1,71 @@
+/* Lowering, inside: the state that lower.c and memory.c share while a schedule
+ * is put together.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_GRAPHS_LOWER_H
+#define FF_GRAPHS_LOWER_H
+
+#include "ff/block.h"
+
+/* How far a device's two lanes are known to have come: tasks done, counted on
+ * its compute lane and on its communication lane. */
+struct ff_clock {
+	uint32_t compute, comm;
+};
+
+/* A buffer while it is being placed. */
+struct ff_life {
+	struct ff_clock born; /* known to be done before its first task starts */
+	struct ff_clock last; /* its last use on either lane */
+};
+
+struct ff_list {
+	uint32_t *v, n, cap;
+};
+
+struct ff_lowering {
+	const struct ff_graph *g;
+	const struct ff_machine *m;
+	const struct ff_strategy *s;
+	const struct ff_lower_options *opt;
+	struct ff_arena *a;      /* what the schedule keeps */
+	struct ff_arena scratch; /* what it does not */
+	uint32_t *order, *position;
+	const struct ff_node_block **node; /* NULL for sources */
+	struct ff_edge_block *edge;
+	struct ff_bucketing buckets;
+	bool *first_use;        /* by edge */
+	uint32_t *first_edge;   /* by tensor: its first use in backward, or FF_NONE */
+
+	struct ff_schedule r;
+	uint32_t task_cap, buffer_cap;
+	struct ff_list lanes, deps;
+	uint32_t *forward, *backward; /* by node: task of part 0, or FF_NONE */
+	uint32_t **moved[2];          /* by pass, by edge, by sink part: task that fills it, or FF_NONE */
+	uint32_t *shard_of;           /* by first_group[node] + group */
+	uint32_t *first_group;
+	uint32_t *synced;             /* by bucket: SYNC task, or FF_NONE */
+
+	uint32_t *first_clock;        /* by task: of its devices' clocks */
+	struct ff_clock *clock;       /* when it is done; by first_clock + position of the device */
+	struct ff_clock *born;        /* before it starts; likewise */
+	uint32_t n_clocks, clock_cap;
+	struct ff_clock *lane_clock[2]; /* by device: of its compute and communication lane */
+	struct ff_life *life;           /* by buffer */
+	bool failed;                    /* out of memory somewhere */
+};
+
+/* Devices that a task occupies. */
+uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
+		const uint16_t **device, uint16_t *one);
+
+/* memory.c: a buffer for `elements` on `device`, first used by the task at hand. */
+uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t elements);
+/* The task at hand (the last one) uses `buffer` on its device. */
+void ff_buffer_use(struct ff_lowering *l, uint32_t buffer);
+/* `buffer` lives until the step ends. */
+void ff_buffer_keep(struct ff_lowering *l, uint32_t buffer);
+/* Advances the clocks by the task at hand, whose dependencies are known. */
+void ff_clock_tick(struct ff_lowering *l);
+/* Gives every bucket and buffer its place; fills memory_bytes. */
+int ff_memory_place(struct ff_lowering *l, struct ff_error *err);
+
+#endif

@@ -1,0 +1,209 @@
+/* The memory plan: who holds what when, and where.  Two buffers may share
+ * memory only if all uses of one are certain to be over when the other's first
+ * task starts.  A device's two lanes run independently of each other but for
+ * dependencies, so "over" is told by a clock with one count a lane, not by the
+ * place in the total order.  SPDX-License-Identifier: Apache-2.0 */
+#include "lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void clock_max(struct ff_clock *a, const struct ff_clock *b)
+{
+	if (b->compute > a->compute)
+		a->compute = b->compute;
+	if (b->comm > a->comm)
+		a->comm = b->comm;
+}
+
+static bool clock_reached(const struct ff_clock *now, const struct ff_clock *what)
+{
+	return what->compute <= now->compute && what->comm <= now->comm;
+}
+
+/* Index of `device` among the ascending `list`, or FF_NONE. */
+static uint32_t place_of(const uint16_t *list, uint32_t n, uint32_t device)
+{
+	uint32_t lo = 0, hi = n;
+
+	while (lo < hi) {
+		uint32_t mid = (lo + hi) / 2;
+
+		if (list[mid] < device)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < n && list[lo] == device ? lo : FF_NONE;
+}
+
+static bool on_comm_lane(const struct ff_lowering *l, const struct ff_task *t)
+{
+	return l->m->overlap && (t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC);
+}
+
+void ff_clock_tick(struct ff_lowering *l)
+{
+	uint32_t me = l->r.n_tasks - 1;
+	const struct ff_task *t = &l->r.tasks[me];
+	bool comm = on_comm_lane(l, t);
+	const uint16_t *device, *other;
+	uint16_t one, another;
+	uint32_t n = ff_task_devices(&l->r, t, &device, &one);
+
+	l->first_clock[me] = l->n_clocks;
+	for (uint32_t i = 0; i < n; i++) {
+		struct ff_clock *lane = &l->lane_clock[comm][device[i]], now = *lane;
+
+		for (uint32_t k = 0; k < t->n_deps && !l->failed; k++) {
+			uint32_t dep = l->deps.v[t->first_dep + k];
+			uint32_t count = ff_task_devices(&l->r, &l->r.tasks[dep], &other, &another);
+			uint32_t at = place_of(other, count, device[i]);
+
+			if (at != FF_NONE)
+				clock_max(&now, &l->clock[l->first_clock[dep] + at]);
+		}
+		l->born[l->n_clocks] = now;
+		if (comm)
+			now.comm = lane->comm + 1;
+		else
+			now.compute = lane->compute + 1;
+		l->clock[l->n_clocks++] = *lane = now;
+	}
+}
+
+uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t elements)
+{
+	uint32_t id = l->r.n_buffers, task = l->r.n_tasks - 1;
+	const uint16_t *list;
+	uint16_t one;
+	uint32_t n = ff_task_devices(&l->r, &l->r.tasks[task], &list, &one);
+
+	l->r.n_buffers++;
+	l->r.buffers[id] = (struct ff_buffer){.device = device, .first = task, .last = task,
+			.bytes = ff_align64(elements * FF_ELEMENT_BYTES)};
+	l->life[id].born = l->born[l->first_clock[task] + place_of(list, n, device)];
+	return id;
+}
+
+void ff_buffer_use(struct ff_lowering *l, uint32_t buffer)
+{
+	uint32_t task = l->r.n_tasks - 1;
+	const struct ff_task *t = &l->r.tasks[task];
+	const uint16_t *list;
+	uint16_t one;
+	uint32_t n = ff_task_devices(&l->r, t, &list, &one), at;
+	const struct ff_clock *done;
+
+	if (buffer == FF_NONE)
+		return;
+	l->r.buffers[buffer].last = task;
+	at = place_of(list, n, l->r.buffers[buffer].device);
+	done = &l->clock[l->first_clock[task] + at];
+	if (on_comm_lane(l, t))
+		l->life[buffer].last.comm = done->comm;
+	else
+		l->life[buffer].last.compute = done->compute;
+}
+
+void ff_buffer_keep(struct ff_lowering *l, uint32_t buffer)
+{
+	l->life[buffer].last = (struct ff_clock){UINT32_MAX, UINT32_MAX};
+}
+
+/* Weights, gradients and momentum of every bucket, then the workspace. */
+static int place_buckets(struct ff_lowering *l, int64_t *used, struct ff_error *err)
+{
+	for (uint32_t i = 0; i < l->r.n_buckets; i++) {
+		struct ff_bucket *b = &l->r.buckets[i];
+		int64_t *offset = ff_arena_array(l->a, b->n_devices, sizeof(*offset));
+
+		if (!offset)
+			return ff_fail_memory(err);
+		for (uint32_t d = 0; d < b->n_devices; d++) {
+			offset[d] = used[b->device[d]];
+			used[b->device[d]] += 3 * b->bytes;
+		}
+		b->offset = offset;
+	}
+	for (uint32_t d = 0; d < l->m->n_devices; d++) {
+		l->r.workspace_offset[d] = used[d];
+		used[d] += l->r.workspace_bytes[d];
+	}
+	return FF_OK;
+}
+
+struct order {
+	int64_t bytes;
+	uint32_t buffer, device;
+};
+
+static int compare_order(const void *a, const void *b)
+{
+	const struct order *x = a, *y = b;
+
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return x->buffer < y->buffer ? -1 : 1;
+}
+
+/* Lowest offset at or above `base` where `id` meets no buffer that may live at
+ * the same time; `placed` are the device's buffers so far, by offset. */
+static int64_t find_room(const struct ff_lowering *l, uint32_t id, int64_t base,
+		const uint32_t *placed, uint32_t n)
+{
+	int64_t at = base, bytes = l->r.buffers[id].bytes;
+	const struct ff_life *life = &l->life[id];
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ff_buffer *b = &l->r.buffers[placed[i]];
+		const struct ff_life *other = &l->life[placed[i]];
+
+		if (b->offset + b->bytes <= at || clock_reached(&life->born, &other->last) ||
+				clock_reached(&other->born, &life->last))
+			continue;
+		if (b->offset >= at + bytes)
+			break;
+		at = b->offset + b->bytes;
+	}
+	return at;
+}
+
+/* Largest first, each at its lowest free offset (the greedy-by-size rule of
+ * Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+ * Inference", 2020). */
+int ff_memory_place(struct ff_lowering *l, struct ff_error *err)
+{
+	uint32_t n = l->r.n_buffers, n_placed = 0;
+	int64_t *base = ff_arena_array(&l->scratch, l->m->n_devices, sizeof(*base));
+	struct order *order = ff_arena_array(&l->scratch, n, sizeof(*order));
+	uint32_t *placed = ff_arena_array(&l->scratch, n, sizeof(*placed));
+	int code;
+
+	if (!base || !order || !placed)
+		return ff_fail_memory(err);
+	code = place_buckets(l, base, err);
+	if (code < 0)
+		return code;
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = (struct order){l->r.buffers[i].bytes, i, l->r.buffers[i].device};
+	qsort(order, n, sizeof(*order), compare_order);
+	for (uint32_t d = 0; d < l->m->n_devices; d++)
+		l->r.memory_bytes[d] = base[d];
+	for (uint32_t i = 0; i < n; i++) {
+		struct ff_buffer *b = &l->r.buffers[order[i].buffer];
+		uint32_t k;
+
+		if (i && order[i].device != order[i - 1].device)
+			n_placed = 0;
+		b->offset = find_room(l, order[i].buffer, base[b->device], placed, n_placed);
+		for (k = n_placed++; k && l->r.buffers[placed[k - 1]].offset > b->offset; k--)
+			placed[k] = placed[k - 1];
+		placed[k] = order[i].buffer;
+		if (b->offset + b->bytes > l->r.memory_bytes[b->device])
+			l->r.memory_bytes[b->device] = b->offset + b->bytes;
+	}
+	return FF_OK;
+}

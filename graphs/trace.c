@@ -1,0 +1,133 @@
+/* Timelines in the Trace Event Format of Chrome and Perfetto ("Trace Event
+ * Format", Google 2016): complete events ("X") in microseconds.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/trace.h"
+
+#include <stdio.h>
+
+enum { TRACE_COMPUTE, TRACE_COMM }; /* thread numbers */
+
+static bool is_comm(const struct ff_task *t)
+{
+	return t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC;
+}
+
+void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t size)
+{
+	const struct ff_task *t = &s->tasks[task];
+	const char *direction = t->pass == FF_BACKWARD ? "backward" : "forward";
+	switch (t->kind) {
+	case FF_TASK_MOVE:
+		snprintf(buf, size, "%s %s%s", s->graph->nodes[t->node].name,
+				t->pass == FF_BACKWARD ? "backward " : "",
+				ff_move_name(t->move->kind));
+		break;
+	case FF_TASK_SYNC:
+		snprintf(buf, size, "sync bucket %u", t->bucket);
+		break;
+	case FF_TASK_UPDATE:
+		snprintf(buf, size, "update bucket %u", t->bucket);
+		break;
+	default:
+		snprintf(buf, size, "%s %s", s->graph->nodes[t->node].name, direction);
+	}
+}
+
+static const char *kind_name(const struct ff_task *t)
+{
+	switch (t->kind) {
+	case FF_TASK_FORWARD:
+		return "forward";
+	case FF_TASK_BACKWARD:
+		return "backward";
+	case FF_TASK_SYNC:
+		return "sync";
+	case FF_TASK_UPDATE:
+		return "update";
+	default:
+		return ff_move_name(t->move->kind);
+	}
+}
+
+static void write_name(struct ff_out *o, const char *what, uint32_t device, uint32_t lane,
+		const char *name)
+{
+	ff_out_object(o, NULL);
+	ff_out_string(o, "name", what);
+	ff_out_string(o, "ph", "M");
+	ff_out_int(o, "pid", device);
+	ff_out_int(o, "tid", lane);
+	ff_out_object(o, "args");
+	ff_out_string(o, "name", name);
+	ff_out_close(o);
+	ff_out_close(o);
+}
+
+static void write_names(const struct ff_schedule *s, struct ff_out *o)
+{
+	for (uint32_t d = 0; d < s->machine->n_devices; d++) {
+		char name[128];
+		snprintf(name, sizeof(name), "device %u (%s)", d,
+				ff_device_kind(s->machine, d)->name);
+		write_name(o, "process_name", d, TRACE_COMPUTE, name);
+		write_name(o, "thread_name", d, TRACE_COMPUTE, "compute");
+		write_name(o, "thread_name", d, TRACE_COMM, "communication");
+	}
+}
+
+static void write_args(const struct ff_schedule *s, uint32_t task, struct ff_out *o)
+{
+	const struct ff_task *t = &s->tasks[task];
+	ff_out_object(o, "args");
+	ff_out_int(o, "task", task);
+	ff_out_string(o, "kind", kind_name(t));
+	if (t->kind == FF_TASK_SYNC || t->kind == FF_TASK_UPDATE) {
+		ff_out_int(o, "bucket", t->bucket);
+		ff_out_int(o, "bytes", s->buckets[t->bucket].bytes);
+	} else {
+		ff_out_string(o, "node", s->graph->nodes[t->node].name);
+		ff_out_string(o, "pass", t->pass == FF_BACKWARD ? "backward" : "forward");
+	}
+	if (t->kind == FF_TASK_MOVE) {
+		ff_out_int(o, "bytes", t->move->network_bytes);
+		ff_out_int(o, "copied_bytes", t->move->copied_bytes);
+	}
+	if (t->kind == FF_TASK_FORWARD || t->kind == FF_TASK_BACKWARD)
+		ff_out_int(o, "part", t->part);
+	ff_out_close(o);
+}
+
+static void write_span(const struct ff_schedule *s, const struct ff_span *span, struct ff_out *o)
+{
+	const struct ff_task *t = &s->tasks[span->task];
+	char label[256];
+	ff_task_label(s, span->task, label, sizeof(label));
+	ff_out_object(o, NULL);
+	ff_out_string(o, "name", label);
+	ff_out_string(o, "cat", is_comm(t) ? "communication" : "compute");
+	ff_out_string(o, "ph", "X");
+	ff_out_real(o, "ts", span->start_us);
+	ff_out_real(o, "dur", span->finish_us - span->start_us);
+	ff_out_int(o, "pid", span->device);
+	ff_out_int(o, "tid", is_comm(t) ? TRACE_COMM : TRACE_COMPUTE);
+	write_args(s, span->task, o);
+	ff_out_close(o);
+}
+
+void ff_trace_write(const struct ff_schedule *s, const char *title, const struct ff_span *spans,
+		uint32_t n, struct ff_out *o)
+{
+	ff_out_object(o, NULL);
+	ff_out_array(o, "traceEvents");
+	write_names(s, o);
+	for (uint32_t i = 0; i < n; i++)
+		write_span(s, &spans[i], o);
+	ff_out_close(o);
+	ff_out_string(o, "displayTimeUnit", "ms");
+	ff_out_object(o, "otherData");
+	ff_out_string(o, "title", title);
+	ff_out_string(o, "graph", s->graph->name);
+	ff_out_string(o, "machine", s->machine->name);
+	ff_out_close(o);
+	ff_out_close(o);
+}

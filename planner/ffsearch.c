@@ -1,0 +1,441 @@
+/* ffsearch: finds a fast strategy for a graph on a machine, or predicts one.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "ff/cli.h"
+#include "summary.h"
+
+#define PRESET_SECONDS 30.0
+#define NOT_GIVEN UINT64_MAX
+
+struct job {
+	/* what the command line said */
+	const char *graph_path, *machine_name, *costs_path, *simulate;
+	const char *strategy_path, *report_path, *trace_path;
+	struct ff_texts init;
+	uint64_t devices, proposals, seed;
+	double seconds, beta;
+	int64_t memory;
+	/* what was loaded and made */
+	struct ff_arena arena;
+	struct ff_graph graph;
+	struct ff_machine machine;
+	struct ff_costs *costs;
+	struct ff_pricer *pricer;
+	struct ff_space *space;
+	struct ff_evaluator *evaluator;
+	const char *starts[33];
+	struct ff_progress progress;
+	struct ff_summary summary;
+};
+
+static bool is_start(const char *name)
+{
+	return !strcmp(name, "data-parallel") || !strcmp(name, "single") ||
+			!strcmp(name, "expert") || !strcmp(name, "random");
+}
+
+static int check_search(struct job *j, struct ff_error *err)
+{
+	static const char *const preset[] = {"data-parallel", "expert", "single", "random"};
+	uint32_t n = j->init.n;
+
+	if (!j->strategy_path)
+		return ff_fail(err, FF_E_INPUT,
+				"option -o is missing: expected the file for the strategy found");
+	if (j->proposals == 0 || j->seconds == 0)
+		return ff_fail(err, FF_E_INPUT, "option %s: expected more than 0",
+				j->proposals == 0 ? "--proposals" : "--budget");
+	if (!isnan(j->beta) && !(j->beta > 0))
+		return ff_fail(err, FF_E_INPUT, "option --beta: expected a number above 0, not %g",
+				j->beta);
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_start(j->init.text[i]))
+			return ff_fail(err, FF_E_INPUT,
+					"option --init: expected data-parallel, single, expert or "
+					"random, not \"%s\"",
+					j->init.text[i]);
+	for (uint32_t i = 0; i < (n ? n : 4); i++)
+		j->starts[i] = n ? j->init.text[i] : preset[i];
+	j->summary.starts = j->starts;
+	if (j->proposals == NOT_GIVEN) {
+		j->proposals = 0;
+		if (j->seconds < 0)
+			j->seconds = PRESET_SECONDS;
+	}
+	if (j->seconds < 0)
+		j->seconds = 0;
+	if (isnan(j->beta))
+		j->beta = 0;
+	return FF_OK;
+}
+
+static int check_usage(struct job *j, struct ff_error *err)
+{
+	if (!j->machine_name)
+		return ff_fail(err, FF_E_INPUT,
+				"option --machine is missing: expected a file or the name of a machine");
+	if (!j->costs_path)
+		return ff_fail(err, FF_E_INPUT,
+				"option --costs is missing: expected a file that ffprof wrote, or the "
+				"word analytic");
+	if (j->devices == 0 || (j->devices > FF_MAX_DEVICES && j->devices != NOT_GIVEN))
+		return ff_fail(err, FF_E_INPUT, "option --devices: expected 1 to %d",
+				FF_MAX_DEVICES);
+	if (j->memory == 0)
+		return ff_fail(err, FF_E_INPUT, "option --memory: expected more than 0");
+	if (j->memory < 0)
+		j->memory = 0;
+	if (!j->simulate)
+		return check_search(j, err);
+	if (j->proposals != NOT_GIVEN || j->seconds >= 0 || j->init.n > 0 || !isnan(j->beta))
+		return ff_fail(err, FF_E_INPUT,
+				"option --simulate only predicts: expected no --budget, --proposals, "
+				"--init or --beta beside it");
+	return FF_OK;
+}
+
+static int load_machine(struct job *j, struct ff_error *err)
+{
+	struct ff_machine whole;
+	int r = ff_machine_load(j->machine_name, &j->arena, &whole, err);
+
+	if (r < 0)
+		return r;
+	if (j->devices == NOT_GIVEN)
+		j->machine = whole;
+	else
+		r = ff_machine_subset(&whole, (uint32_t)j->devices, &j->arena, &j->machine, err);
+	return r;
+}
+
+static int load(struct job *j, struct ff_error *err)
+{
+	const char *costs_path = strcmp(j->costs_path, "analytic") ? j->costs_path : NULL;
+	int r = ff_graph_load(j->graph_path, &j->arena, &j->graph, err);
+
+	if (r == FF_OK)
+		r = load_machine(j, err);
+	if (r == FF_OK && costs_path)
+		r = ff_costs_load(costs_path, &j->costs, err);
+	if (r == FF_OK)
+		r = ff_pricer_create(&j->graph, &j->machine, j->costs, costs_path, j->graph_path,
+				&j->pricer, err);
+	if (r == FF_OK)
+		r = ff_space_create(&j->graph, &j->machine, &j->space, err);
+	return r;
+}
+
+/* Lowers and times `s` afresh. */
+static int predict(struct job *j, const struct ff_strategy *s, struct ff_plan *ret,
+		struct ff_error *err)
+{
+	struct ff_lower_options opt = {.workspace = ff_price_workspace, .ctx = j->pricer};
+	int r;
+
+	ret->strategy = *s;
+	r = ff_lower(&j->graph, &j->machine, &ret->strategy, &opt, &j->arena, &ret->schedule, err);
+	if (r == FF_OK)
+		r = ff_simulate(&ret->schedule, j->pricer, &j->arena, &ret->simulation, err);
+	if (r < 0)
+		return r;
+	ret->short_device = FF_NONE;
+	for (uint32_t i = j->machine.n_devices; i-- > 0;) {
+		int64_t limit = j->memory ? j->memory
+					  : ff_device_kind(&j->machine, i)->memory_bytes;
+
+		if (ret->schedule.memory_bytes[i] > limit) {
+			ret->short_device = i;
+			ret->short_limit = limit;
+		}
+	}
+	return FF_OK;
+}
+
+/* Progress, and whether Ctrl-C was pressed: SIGINT is blocked during the
+ * search and waits to be asked for. */
+static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
+{
+	const struct timespec now = {0};
+	struct job *j = ctx;
+	double done = 0;
+	sigset_t set;
+
+	if (j->proposals > 0)
+		done = (double)proposals / (double)j->proposals;
+	if (j->seconds > 0)
+		done = fmax(done, seconds / j->seconds);
+	if (isfinite(best_us))
+		ff_progress_show(&j->progress, fmin(done, 1), seconds,
+				"best %.3f ms, %.2fx data parallelism, %.0f proposals/s",
+				best_us / 1e3,
+				j->summary.data_parallel.simulation.step_us / best_us,
+				seconds > 0 ? (double)proposals / seconds : 0);
+	else
+		ff_progress_show(&j->progress, fmin(done, 1), seconds,
+				"nothing fits yet, %.0f proposals/s",
+				seconds > 0 ? (double)proposals / seconds : 0);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	if (sigtimedwait(&set, NULL, &now) == SIGINT)
+		j->summary.interrupted = true;
+	return j->summary.interrupted;
+}
+
+static int run_search(struct job *j, struct ff_search_result *ret, struct ff_error *err)
+{
+	struct ff_search_options opt = {
+			.seed = j->seed,
+			.proposals = j->proposals,
+			.seconds = j->seconds,
+			.beta = j->beta,
+			.starts = j->starts,
+			.progress = watch,
+			.ctx = j,
+	};
+	const struct timespec now = {0};
+	sigset_t set, old;
+	int r;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, &old);
+	ff_progress_start(&j->progress);
+	r = ff_search_mcmc(j->space, j->evaluator, &j->graph, &j->machine, &opt, &j->arena, ret,
+			err);
+	ff_progress_end(&j->progress);
+	while (sigtimedwait(&set, NULL, &now) == SIGINT)
+		; /* a second Ctrl-C must not lose what was found */
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return r;
+}
+
+static int search(struct job *j, struct ff_error *err)
+{
+	const struct ff_plan *d = &j->summary.data_parallel;
+	struct ff_summary *s = &j->summary;
+	struct ff_search_result found;
+	int r = ff_evaluator_create(&j->graph, &j->machine, j->pricer, j->memory, 0, &j->evaluator,
+			err);
+
+	if (r == FF_OK)
+		r = run_search(j, &found, err);
+	if (r == FF_OK)
+		r = predict(j, &found.best, &s->plan, err);
+	if (r < 0)
+		return r;
+	if (s->plan.simulation.step_us != found.evaluation.step_us || !ff_plan_fits(&s->plan))
+		return ff_fail(err, FF_E_RUN,
+				"internal error: the search took the plan for %.17g us and fitting, but "
+				"simulated afresh it takes %.17g us and %s",
+				found.evaluation.step_us, s->plan.simulation.step_us,
+				ff_plan_fits(&s->plan) ? "fits" : "does not fit");
+	s->title = "plan";
+	s->proposals = found.proposals;
+	s->accepted = found.accepted;
+	s->seconds = found.seconds;
+	if (ff_plan_fits(d) && d->simulation.step_us <= s->plan.simulation.step_us) {
+		s->plan = *d;
+		s->plan.schedule.strategy = &s->plan.strategy;
+		s->is_data_parallel = true;
+	}
+	return FF_OK;
+}
+
+/* --simulate: a starting point by name, or a strategy file. */
+static int simulate(struct job *j, struct ff_error *err)
+{
+	struct ff_strategy_info info;
+	struct ff_strategy s;
+	int r;
+
+	if (is_start(j->simulate))
+		r = ff_init_strategy(j->simulate, j->space, &j->graph, &j->machine, j->seed,
+				&j->arena, &s, err);
+	else
+		r = ff_strategy_load(j->simulate, &j->graph, j->machine.n_devices, &j->arena, &s,
+				&info, err);
+	if (r == FF_OK)
+		r = predict(j, &s, &j->summary.plan, err);
+	j->summary.title = j->simulate;
+	j->summary.is_data_parallel = !strcmp(j->simulate, "data-parallel");
+	return r;
+}
+
+static int save_strategy(struct job *j, struct ff_error *err)
+{
+	const struct ff_plan *p = &j->summary.plan;
+	struct ff_strategy_info info = {
+			.machine = j->machine.name,
+			.devices = j->machine.n_devices,
+			.predicted_us = p->simulation.step_us,
+			.memory_bytes = p->schedule.memory_bytes,
+	};
+	struct ff_out o;
+	int r;
+
+	ff_out_init(&o);
+	ff_strategy_write(&j->graph, &p->strategy, &info, &o);
+	r = ff_out_save(&o, j->strategy_path, err);
+	ff_out_finish(&o);
+	return r;
+}
+
+static int save_report(struct job *j, struct ff_error *err)
+{
+	struct ff_out o;
+	int r;
+
+	ff_out_init(&o);
+	ff_summary_write(&j->summary, &o);
+	r = ff_out_save(&o, j->report_path, err);
+	ff_out_finish(&o);
+	return r;
+}
+
+static int save_trace(struct job *j, struct ff_error *err)
+{
+	const struct ff_plan *p = &j->summary.plan;
+	struct ff_span *spans;
+	struct ff_out o;
+	uint32_t n;
+	int r = ff_simulation_spans(&p->schedule, &p->simulation, &j->arena, &spans, &n, err);
+
+	if (r < 0)
+		return r;
+	ff_out_init(&o);
+	ff_trace_write(&p->schedule, "predicted", spans, n, &o);
+	r = ff_out_save(&o, j->trace_path, err);
+	ff_out_finish(&o);
+	return r;
+}
+
+static int save(struct job *j, struct ff_error *err)
+{
+	int r = FF_OK;
+
+	if (j->strategy_path)
+		r = save_strategy(j, err);
+	if (r == FF_OK && j->report_path)
+		r = save_report(j, err);
+	if (r == FF_OK && j->trace_path)
+		r = save_trace(j, err);
+	return r;
+}
+
+static int run(struct job *j, struct ff_error *err)
+{
+	struct ff_summary *s = &j->summary;
+	struct ff_strategy data_parallel;
+	bool piped = false;
+	int r = check_usage(j, err);
+
+	if (r == FF_OK)
+		r = load(j, err);
+	if (r == FF_OK)
+		r = ff_init_strategy("data-parallel", j->space, &j->graph, &j->machine, j->seed,
+				&j->arena, &data_parallel, err);
+	if (r == FF_OK)
+		r = predict(j, &data_parallel, &s->data_parallel, err);
+	if (r == FF_OK)
+		r = ff_lower_bound(&j->graph, &j->machine, j->pricer, &s->lower_bound_us, err);
+	if (r < 0)
+		return r;
+	s->graph = &j->graph;
+	s->machine = &j->machine;
+	s->costs = j->costs_path;
+	s->seed = j->seed;
+	s->memory_limit = j->memory;
+	r = j->simulate ? simulate(j, err) : search(j, err);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < 3; i++) {
+		const char *path[] = {j->strategy_path, j->report_path, j->trace_path};
+
+		piped = piped || (path[i] && !strcmp(path[i], "-"));
+	}
+	r = ff_summary_print(s, piped ? stderr : stdout, err);
+	if (r == FF_OK && !ff_plan_fits(&s->plan))
+		return ff_fail(err, FF_E_NOFIT,
+				"strategy %s does not fit: device %u needs %lld bytes and has %lld",
+				s->title, s->plan.short_device,
+				(long long)s->plan.schedule.memory_bytes[s->plan.short_device],
+				(long long)s->plan.short_limit);
+	return r == FF_OK ? save(j, err) : r;
+}
+
+static void finish(struct job *j)
+{
+	ff_evaluator_destroy(j->evaluator);
+	ff_space_destroy(j->space);
+	ff_pricer_destroy(j->pricer);
+	ff_costs_destroy(j->costs);
+	ff_arena_finish(&j->arena);
+}
+
+static const struct ff_command command = {
+		.name = "ffsearch",
+		.usage = "GRAPH --machine M --costs COSTS|analytic -o STRATEGY [options]\n"
+			 "GRAPH --machine M --costs COSTS|analytic --simulate STRATEGY|NAME [options]",
+		.summary = "Searches how to split the training of GRAPH over the devices of a machine.",
+		.details = "Ctrl-C ends a search early and keeps the best plan so far.\n"
+			   "Exit status: 0 done, 1 failed, 2 bad usage or input, 3 no strategy fits in "
+			   "memory.\n",
+		.min_args = 1,
+		.max_args = 1,
+};
+
+static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_error *err)
+{
+	const struct ff_option options[] = {
+			{"--machine", FF_OPTION_TEXT, &j->machine_name, "MACHINE",
+					"file, or name of one in graphs/machines/"},
+			{"--costs", FF_OPTION_TEXT, &j->costs_path, "COSTS",
+					"file that ffprof wrote, or: analytic"},
+			{"--devices", FF_OPTION_COUNT, &j->devices, "N",
+					"use only the machine's first N devices"},
+			{"--budget", FF_OPTION_SECONDS, &j->seconds, "SECONDS",
+					"search that long (preset 30s)"},
+			{"--proposals", FF_OPTION_COUNT, &j->proposals, "N",
+					"search that many proposals; then equal seeds give equal files"},
+			{"--seed", FF_OPTION_COUNT, &j->seed, "N", "of all random choices (preset 0)"},
+			{"--memory", FF_OPTION_BYTES, &j->memory, "BYTES",
+					"limit for each device (preset: what the machine says)"},
+			{"--init", FF_OPTION_TEXTS, &j->init, "NAME",
+					"start from data-parallel, expert, single or random; may be "
+					"repeated (preset: all four)"},
+			{"--beta", FF_OPTION_REAL, &j->beta, "B",
+					"how strictly slower strategies are refused (preset 150)"},
+			{"--simulate", FF_OPTION_TEXT, &j->simulate, "STRATEGY",
+					"only predict a strategy file or one of the names of --init"},
+			{"-o", FF_OPTION_TEXT, &j->strategy_path, "STRATEGY", "where the plan goes"},
+			{"--report", FF_OPTION_TEXT, &j->report_path, "FILE", "figures as JSON"},
+			{"--trace", FF_OPTION_TEXT, &j->trace_path, "FILE",
+					"predicted timeline for Perfetto or chrome://tracing"},
+	};
+	struct ff_command c = command;
+	uint32_t n_args;
+
+	c.options = options;
+	c.n_options = sizeof(options) / sizeof(*options);
+	return ff_cli_parse(&c, argc, argv, &j->graph_path, &n_args, done, err);
+}
+
+int main(int argc, char **argv)
+{
+	struct job j = {.devices = NOT_GIVEN, .proposals = NOT_GIVEN, .seconds = -1,
+			.memory = -1, .beta = NAN};
+	struct ff_error err = {0};
+	bool done = false;
+	int r;
+
+	ff_arena_init(&j.arena);
+	r = parse(&j, argc, argv, &done, &err);
+	if (r == FF_OK && !done)
+		r = run(&j, &err);
+	finish(&j);
+	return ff_cli_end(&command, r, &err);
+}

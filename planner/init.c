@@ -1,0 +1,158 @@
+/* Starting points of a search, which are also its baselines.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "space.h"
+
+static const char *const names[] = {"data-parallel", "single", "expert", "random"};
+
+/* First dim with that label, or FF_NONE. */
+static uint32_t dim_labelled(const struct ff_node *n, enum ff_label label)
+{
+	for (uint32_t i = 0; i < n->n_dims; i++)
+		if (n->dim[i].label == label)
+			return i;
+	return FF_NONE;
+}
+
+static int64_t elements(uint32_t rank, const int32_t *shape)
+{
+	int64_t n = 1;
+
+	for (uint32_t i = 0; i < rank; i++)
+		n *= shape[i];
+	return n;
+}
+
+/* A fully connected layer whose weights outweigh the activations around it:
+ * moving those is then cheaper than synchronising the weights (Krizhevsky,
+ * "One weird trick for parallelizing convolutional neural networks", 2014).
+ * What has attribute dims (a convolution) is left to the sample split. */
+static bool is_heavy(const struct ff_graph *g, const struct ff_node *n)
+{
+	const struct ff_tensor *out = &g->tensors[n->out];
+	int64_t weights = 0, activations = elements(out->rank, out->shape);
+
+	if (dim_labelled(n, FF_DIM_PARAMETER) == FF_NONE ||
+			dim_labelled(n, FF_DIM_ATTRIBUTE) != FF_NONE)
+		return false;
+	for (uint32_t i = 0; i < n->n_weights; i++)
+		weights += elements(n->weight[i].map.rank, n->weight[i].map.shape);
+	for (uint32_t i = 0; i < n->n_in; i++)
+		activations += elements(n->in_map[i].rank, n->in_map[i].shape);
+	return weights > activations;
+}
+
+/* `split` is, by node, the dim that is split by parameter.  What has no weights
+ * and reads such a tensor keeps its split: returns the dim that does so. */
+static uint32_t following_dim(const struct ff_graph *g, const struct ff_node *n,
+		const uint32_t *split)
+{
+	const struct ff_operand *out;
+	uint32_t source;
+
+	if (n->n_weights > 0 || n->n_in == 0)
+		return FF_NONE;
+	source = ff_edge_source(g, n->in);
+	out = &g->nodes[source].out_map;
+	for (uint32_t i = 0; split[source] != FF_NONE && i < out->rank; i++)
+		if (out->axis[i].n_terms > 0 && n->in_map[0].axis[i].n_terms > 0 &&
+				(uint32_t)out->axis[i].term[0].dim == split[source])
+			return (uint32_t)n->in_map[0].axis[i].term[0].dim;
+	return FF_NONE;
+}
+
+/* `dim` of `node` (FF_NONE: nothing) split over the first devices. */
+static int split_first(const struct ff_node *n, uint32_t dim, uint32_t n_devices,
+		struct ff_arena *a, struct ff_config *ret, struct ff_error *err)
+{
+	uint16_t *device = ff_arena_array(a, n_devices, sizeof(*device));
+	uint16_t degree[FF_MAX_RANK] = {0};
+	struct ff_view view = {0};
+
+	if (!device)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < n->n_dims; i++)
+		degree[i] = 1;
+	if (dim != FF_NONE) {
+		degree[dim] = (uint16_t)(n->dim[dim].extent < (int32_t)n_devices
+						? n->dim[dim].extent
+						: (int32_t)n_devices);
+		view.stride[dim] = 1;
+	}
+	ff_view_config(n->n_dims, degree, &view, ret, device);
+	return FF_OK;
+}
+
+static int fill_expert(const struct ff_graph *g, uint32_t n_devices, struct ff_arena *a,
+		struct ff_strategy *s, struct ff_error *err)
+{
+	uint32_t *split = ff_arena_array(a, g->n_nodes, sizeof(*split));
+
+	if (!split)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_node *n = &g->nodes[i];
+		uint32_t dim;
+		int r;
+
+		split[i] = FF_NONE;
+		if (ff_op_row(n->op)->flags & FF_OP_SOURCE)
+			continue;
+		split[i] = is_heavy(g, n) ? dim_labelled(n, FF_DIM_PARAMETER)
+					  : following_dim(g, n, split);
+		dim = split[i] != FF_NONE ? split[i] : dim_labelled(n, FF_DIM_SAMPLE);
+		r = split_first(n, dim, n_devices, a, &s->config[i], err);
+		if (r < 0)
+			return r;
+	}
+	return FF_OK;
+}
+
+static int fill_random(const struct ff_space *s, const struct ff_graph *g, uint64_t seed,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err)
+{
+	struct ff_random random = {.seed = seed, .stream = ff_philox_stream(0, 'i')};
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		uint16_t *device;
+
+		if (ff_op_row(g->nodes[i].op)->flags & FF_OP_SOURCE)
+			continue;
+		device = ff_arena_array(a, s->n_devices, sizeof(*device));
+		if (!device)
+			return ff_fail_memory(err);
+		ff_space_draw(s, i, &random, &ret->config[i], device);
+	}
+	return FF_OK;
+}
+
+int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff_graph *g,
+		const struct ff_machine *m, uint64_t seed, struct ff_arena *a,
+		struct ff_strategy *ret, struct ff_error *err)
+{
+	struct ff_strategy made;
+	uint32_t which = 0;
+	int r;
+
+	while (which < 4 && strcmp(name, names[which]))
+		which++;
+	if (which == 4)
+		return ff_fail(err, FF_E_INPUT,
+				"unknown starting strategy '%s': expected data-parallel, single, "
+				"expert or random",
+				name);
+	if (which == 0)
+		return ff_strategy_data_parallel(g, m->n_devices, a, ret, err);
+	if (which == 1)
+		return ff_strategy_single(g, 0, a, ret, err);
+	r = ff_strategy_create(g, a, &made, err);
+	if (r < 0)
+		return r;
+	r = which == 2 ? fill_expert(g, m->n_devices, a, &made, err)
+		       : fill_random(s, g, seed, a, &made, err);
+	if (r < 0)
+		return r;
+	*ret = made;
+	return FF_OK;
+}

@@ -1,0 +1,317 @@
+/* Markov chain Monte Carlo search (Metropolis et al. 1953; for this problem
+ * Jia, Zaharia, Aiken, MLSys 2019), annealed.
+ *
+ * The budget is cut into equal legs: one for each start, and a last one from
+ * the best strategy found.  Each leg is annealed: the acceptance's beta rises
+ * geometrically from beta / RANGE to beta * RANGE.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "ff/cli.h"
+#include "propose.h"
+
+#define BETA_PRESET 150.0
+#define BETA_RANGE 8.0
+#define LOOK_EVERY 16       /* proposals between looks at the clock */
+#define REPORT_EVERY 256    /* proposals between progress calls, */
+#define REPORT_SECONDS 0.05 /* or this long */
+
+static const char *const preset_starts[] = {"data-parallel", "expert", "single", "random", NULL};
+
+/* A strategy in storage of its own: room for all devices at every node. */
+struct store {
+	struct ff_strategy strategy;
+	uint16_t *device;
+};
+
+struct chain {
+	const struct ff_space *space;
+	struct ff_evaluator *evaluator;
+	const struct ff_graph *graph;
+	const struct ff_search_options *opt;
+	struct ff_proposer proposer;
+	struct ff_random random;
+	struct store current, best;
+	struct ff_evaluation at, at_best;
+	bool found;  /* at_best holds something that fits */
+	bool unsaved; /* the best is the current strategy, not copied yet */
+	/* Nodes that may differ between current and best. */
+	uint32_t *changed, n_changed;
+	bool *is_changed;
+	uint64_t proposals, accepted, next_report;
+	double beta, from, reported; /* clock in seconds */
+	double seconds;
+	uint32_t leg, n_legs;
+	bool stop;
+};
+
+static int store_create(struct chain *c, struct ff_arena *a, struct store *ret,
+		struct ff_error *err)
+{
+	int r = ff_strategy_create(c->graph, a, &ret->strategy, err);
+
+	if (r < 0)
+		return r;
+	ret->device = ff_arena_array(a, (size_t)c->graph->n_nodes * c->space->n_devices,
+			sizeof(*ret->device));
+	return ret->device ? FF_OK : ff_fail_memory(err);
+}
+
+static void store_put(const struct chain *c, struct store *s, uint32_t node,
+		const struct ff_config *config)
+{
+	uint16_t *device = s->device + (size_t)node * c->space->n_devices;
+
+	if (config->n_parts > 0)
+		memcpy(device, config->device, config->n_parts * sizeof(*device));
+	s->strategy.config[node] = *config;
+	s->strategy.config[node].device = device;
+}
+
+static void store_copy(const struct chain *c, struct store *to, const struct ff_strategy *from)
+{
+	for (uint32_t i = 0; i < c->graph->n_nodes; i++)
+		store_put(c, to, i, &from->config[i]);
+	memcpy(to->strategy.priority, from->priority,
+			c->graph->n_nodes * sizeof(*from->priority));
+}
+
+static void mark_changed(struct chain *c, uint32_t node)
+{
+	if (c->is_changed[node])
+		return;
+	c->is_changed[node] = true;
+	c->changed[c->n_changed++] = node;
+}
+
+/* Copies the current strategy into the best, as far as they differ. */
+static void save_best(struct chain *c)
+{
+	for (uint32_t i = 0; i < c->n_changed; i++) {
+		uint32_t node = c->changed[i];
+
+		store_put(c, &c->best, node, &c->current.strategy.config[node]);
+		c->is_changed[node] = false;
+	}
+	c->n_changed = 0;
+	c->unsaved = false;
+}
+
+static void note_if_best(struct chain *c)
+{
+	if (!c->at.fits || (c->found && c->at.step_us >= c->at_best.step_us))
+		return;
+	c->at_best = c->at;
+	c->found = c->unsaved = true;
+}
+
+static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
+{
+	uint32_t n = c->graph->n_nodes;
+	int r = ff_proposer_init(c->space, c->graph, c->opt->seed, a, &c->proposer, err);
+
+	if (r < 0)
+		return r;
+	r = store_create(c, a, &c->current, err);
+	if (r < 0)
+		return r;
+	r = store_create(c, a, &c->best, err);
+	if (r < 0)
+		return r;
+	c->changed = ff_arena_array(a, n, sizeof(*c->changed));
+	c->is_changed = ff_arena_array(a, n, sizeof(*c->is_changed));
+	if (!c->changed || !c->is_changed)
+		return ff_fail_memory(err);
+	c->random.seed = c->opt->seed;
+	c->random.stream = ff_philox_stream(0, 'a');
+	c->from = c->reported = ff_clock_us() / 1e6;
+	return FF_OK;
+}
+
+/* Makes `s` the current strategy. */
+static int go_to(struct chain *c, const struct ff_strategy *s, struct ff_error *err)
+{
+	int r = ff_evaluator_set(c->evaluator, s, &c->at, err);
+
+	if (r < 0)
+		return r;
+	if (c->unsaved)
+		save_best(c);
+	store_copy(c, &c->current, s);
+	for (uint32_t i = 0; i < c->graph->n_nodes; i++)
+		mark_changed(c, i);
+	note_if_best(c);
+	if (c->opt->visit)
+		c->opt->visit(c->opt->visit_ctx, &c->current.strategy, c->at);
+	return FF_OK;
+}
+
+/* How much of the current leg is used up, by proposals and by time. */
+static double leg_done(const struct chain *c)
+{
+	double done = 0;
+
+	if (c->opt->proposals > 0)
+		done = (double)c->proposals / (double)c->opt->proposals;
+	if (c->opt->seconds > 0)
+		done = fmax(done, c->seconds / c->opt->seconds);
+	return done * c->n_legs - c->leg;
+}
+
+static void look_at_clock(struct chain *c)
+{
+	double now = ff_clock_us() / 1e6;
+
+	c->seconds = now - c->from;
+	if (!c->opt->progress)
+		return;
+	if (c->proposals < c->next_report && now - c->reported < REPORT_SECONDS)
+		return;
+	c->next_report = c->proposals + REPORT_EVERY;
+	c->reported = now;
+	c->stop = c->opt->progress(c->opt->ctx, c->proposals, c->seconds,
+			c->found ? c->at_best.step_us : INFINITY);
+}
+
+/* A strategy that does not fit is only accepted by one that does not either;
+ * among those the time decides, and the first that fits is taken. */
+static bool accepts(struct chain *c, struct ff_evaluation e)
+{
+	double worse = (e.step_us - c->at.step_us) / c->at.step_us;
+
+	if (e.fits != c->at.fits)
+		return e.fits;
+	if (e.step_us <= c->at.step_us)
+		return true;
+	return ff_random_unit(&c->random) < exp(-c->beta * worse);
+}
+
+/* Shows the proposed strategy to the caller. */
+static void visit(struct chain *c, uint32_t node, const struct ff_config *config,
+		struct ff_evaluation e)
+{
+	struct ff_config kept = c->current.strategy.config[node];
+
+	c->current.strategy.config[node] = *config;
+	c->opt->visit(c->opt->visit_ctx, &c->current.strategy, e);
+	c->current.strategy.config[node] = kept;
+}
+
+static int step(struct chain *c, struct ff_error *err)
+{
+	struct ff_config config;
+	struct ff_evaluation e;
+	uint32_t node;
+	int r;
+
+	ff_proposer_next(&c->proposer, &c->current.strategy, &node, &config);
+	r = ff_evaluator_propose(c->evaluator, node, &config, &e, err);
+	if (r < 0)
+		return r;
+	c->proposals++;
+	if (c->opt->visit)
+		visit(c, node, &config, e);
+	if (!accepts(c, e)) {
+		ff_evaluator_drop(c->evaluator);
+		return FF_OK;
+	}
+	ff_evaluator_keep(c->evaluator);
+	if (c->unsaved && e.step_us > c->at_best.step_us)
+		save_best(c);
+	store_put(c, &c->current, node, &config);
+	mark_changed(c, node);
+	c->at = e;
+	c->accepted++;
+	note_if_best(c);
+	return FF_OK;
+}
+
+/* Without a limit the temperature goes up and down again for ever. */
+static void set_beta(struct chain *c)
+{
+	double beta = c->opt->beta > 0 ? c->opt->beta : BETA_PRESET, done = leg_done(c);
+
+	if (c->opt->proposals == 0 && c->opt->seconds <= 0)
+		done = (double)(c->proposals % 65536) / 65536;
+	c->beta = beta * pow(BETA_RANGE, 2 * fmin(done, 1) - 1);
+}
+
+static int walk_leg(struct chain *c, struct ff_error *err)
+{
+	set_beta(c);
+	while (!c->stop && leg_done(c) < 1) {
+		int r;
+
+		if (c->proposals % LOOK_EVERY == 0) {
+			look_at_clock(c);
+			set_beta(c);
+		}
+		r = step(c, err);
+		if (r < 0)
+			return r;
+	}
+	return FF_OK;
+}
+
+static int walk(struct chain *c, const struct ff_machine *m, struct ff_arena *a,
+		struct ff_error *err)
+{
+	const char *const *starts = c->opt->starts ? c->opt->starts : preset_starts;
+	uint32_t n = 0;
+
+	while (starts[n])
+		n++;
+	c->n_legs = n + 1;
+	for (c->leg = 0; c->leg < c->n_legs && !c->stop; c->leg++) {
+		struct ff_strategy start = c->best.strategy;
+		int r = FF_OK;
+
+		if (c->leg < n)
+			r = ff_init_strategy(starts[c->leg], c->space, c->graph, m,
+					c->opt->seed, a, &start, err);
+		else if (c->unsaved)
+			save_best(c);
+		if (r < 0)
+			return r;
+		if (c->leg < n || c->found)
+			r = go_to(c, &start, err);
+		if (r == FF_OK && c->proposer.n_nodes > 0)
+			r = walk_leg(c, err);
+		if (r < 0)
+			return r;
+	}
+	return FF_OK;
+}
+
+int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
+		const struct ff_machine *m, const struct ff_search_options *opt,
+		struct ff_arena *a, struct ff_search_result *ret, struct ff_error *err)
+{
+	struct chain c = {.space = s, .evaluator = e, .graph = g, .opt = opt};
+	int r;
+
+	if (opt->proposals == 0 && opt->seconds <= 0 && !opt->progress)
+		return ff_fail(err, FF_E_INPUT,
+				"a search needs a budget: a number of proposals or of seconds");
+	r = chain_init(&c, a, err);
+	if (r < 0)
+		return r;
+	r = walk(&c, m, a, err);
+	if (r < 0)
+		return r;
+	c.seconds = ff_clock_us() / 1e6 - c.from;
+	if (!c.found)
+		return ff_fail(err, FF_E_NOFIT,
+				"graph %s on machine %s: no strategy that fits in memory was found in "
+				"%llu proposals",
+				g->name, m->name, (unsigned long long)c.proposals);
+	if (c.unsaved)
+		save_best(&c);
+	ret->best = c.best.strategy;
+	ret->evaluation = c.at_best;
+	ret->proposals = c.proposals;
+	ret->accepted = c.accepted;
+	ret->seconds = c.seconds;
+	return FF_OK;
+}

@@ -1,0 +1,186 @@
+/* Proposals: how a search changes one operator.  SPDX-License-Identifier: Apache-2.0 */
+#include "propose.h"
+
+#include <string.h>
+
+int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_t seed,
+		struct ff_arena *a, struct ff_proposer *ret, struct ff_error *err)
+{
+	struct ff_proposer p = {.space = s, .graph = g};
+
+	p.random.seed = seed;
+	p.random.stream = ff_philox_stream(0, 'p');
+	p.node = ff_arena_array(a, g->n_nodes, sizeof(*p.node));
+	p.device = ff_arena_array(a, s->n_devices, sizeof(*p.device));
+	if (!p.node || !p.device)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_space_count(s, i) > 1)
+			p.node[p.n_nodes++] = i;
+	*ret = p;
+	return FF_OK;
+}
+
+/* The dim that splits `axis`, or FF_NONE. */
+static uint32_t axis_dim(const struct ff_operand *o, uint32_t axis)
+{
+	return o->axis[axis].n_terms > 0 ? (uint32_t)o->axis[axis].term[0].dim : FF_NONE;
+}
+
+/* A use of a tensor as a node at one end sees it: its own operand there, the
+ * node at the other end, and what the tensor is to that. */
+struct link {
+	uint32_t other;
+	const struct ff_operand *own_map, *other_map;
+};
+
+/* A random one of `node`; false when it has none. */
+static bool pick_link(struct ff_proposer *p, uint32_t node, struct link *ret)
+{
+	const struct ff_graph *g = p->graph;
+	const struct ff_node *n = &g->nodes[node];
+	const struct ff_tensor *t = &g->tensors[n->out];
+	const struct ff_edge *edge;
+	uint32_t pick;
+
+	if (n->n_in + t->n_uses == 0)
+		return false;
+	pick = ff_random_below(&p->random, n->n_in + t->n_uses);
+	if (pick < n->n_in) {
+		ret->other = ff_edge_source(g, n->in + pick);
+		ret->own_map = &n->in_map[pick];
+		ret->other_map = &g->nodes[ret->other].out_map;
+	} else {
+		edge = &g->edges[g->uses[t->first_use + pick - n->n_in]];
+		ret->other = edge->node;
+		ret->own_map = &n->out_map;
+		ret->other_map = &g->nodes[edge->node].in_map[edge->slot];
+	}
+	return true;
+}
+
+/* Gives `node` the split of the tensor between that `from` has, on the same
+ * devices.  `own` and `other` are the tensor as node and `from` see it. */
+static bool align(struct ff_proposer *p, const struct ff_strategy *current, uint32_t node,
+		const struct ff_operand *own, uint32_t from, const struct ff_operand *other,
+		struct ff_config *ret)
+{
+	const struct ff_node *n = &p->graph->nodes[node];
+	uint16_t degree[FF_MAX_RANK];
+	struct ff_view seen, view = {0};
+
+	if (current->config[from].n_parts == 0)
+		return false;
+	ff_view_of(p->graph->nodes[from].n_dims, &current->config[from], &seen);
+	for (uint32_t i = 0; i < n->n_dims; i++)
+		degree[i] = 1;
+	view.start = seen.start;
+	for (uint32_t axis = 0; axis < own->rank && axis < other->rank; axis++) {
+		uint32_t d = axis_dim(own, axis), e = axis_dim(other, axis);
+
+		if (d == FF_NONE || e == FF_NONE || degree[d] > 1)
+			continue;
+		degree[d] = current->config[from].degree[e];
+		if (degree[d] > n->dim[d].extent)
+			degree[d] = (uint16_t)n->dim[d].extent;
+		view.stride[d] = seen.stride[e];
+	}
+	if (!ff_view_check(n->n_dims, degree, &view, p->space->n_devices))
+		return false;
+	ff_view_config(n->n_dims, degree, &view, ret, p->device);
+	return true;
+}
+
+/* Aligns `node` with a neighbour. */
+static bool follow(struct ff_proposer *p, const struct ff_strategy *current, uint32_t node,
+		struct ff_config *ret)
+{
+	struct link l;
+
+	return pick_link(p, node, &l) &&
+			align(p, current, node, l.own_map, l.other, l.other_map, ret);
+}
+
+bool ff_proposer_spread(struct ff_proposer *p, const struct ff_strategy *current, uint32_t from,
+		uint32_t *node, struct ff_config *config)
+{
+	struct link l;
+
+	if (!pick_link(p, from, &l) || ff_space_count(p->space, l.other) == 1)
+		return false;
+	*node = l.other;
+	return align(p, current, l.other, l.other_map, from, l.own_map, config);
+}
+
+/* The same degrees elsewhere. */
+static void move(struct ff_proposer *p, const struct ff_config *own, uint32_t n_dims,
+		struct ff_config *ret)
+{
+	bool tidy = p->space->n_devices % own->n_parts == 0 && ff_random_below(&p->random, 4) > 0;
+	struct ff_view view;
+
+	ff_view_draw(p->space, n_dims, own->degree, tidy, &p->random, &view);
+	ff_view_config(n_dims, own->degree, &view, ret, p->device);
+}
+
+/* A factor of two from one dim to another (or to or from the number of parts);
+ * first device and base stride stay where they fit. */
+static bool shift(struct ff_proposer *p, const struct ff_node *n, const struct ff_config *own,
+		struct ff_config *ret)
+{
+	uint32_t to = ff_random_below(&p->random, n->n_dims + 1);
+	uint32_t from = ff_random_below(&p->random, n->n_dims + 1);
+	uint16_t degree[FF_MAX_RANK];
+	struct ff_view view = {.start = own->device[0]};
+	uint32_t stride = own->n_parts > 1 ? UINT32_MAX : 1;
+
+	memcpy(degree, own->degree, sizeof(degree));
+	ff_view_of(n->n_dims, own, &view);
+	for (uint32_t i = 0; i < n->n_dims; i++)
+		if (view.stride[i] > 0 && view.stride[i] < stride)
+			stride = view.stride[i];
+	if (from == to || (from < n->n_dims && degree[from] % 2 != 0))
+		return false;
+	if (to < n->n_dims && 2 * degree[to] > n->dim[to].extent)
+		return false;
+	if (from < n->n_dims)
+		degree[from] /= 2;
+	if (to < n->n_dims)
+		degree[to] = (uint16_t)(2 * degree[to]);
+	for (uint32_t i = n->n_dims; i-- > 0; stride *= degree[i])
+		view.stride[i] = degree[i] > 1 ? stride : 0;
+	if (!ff_view_check(n->n_dims, degree, &view, p->space->n_devices))
+		return false;
+	ff_view_config(n->n_dims, degree, &view, ret, p->device);
+	return true;
+}
+
+void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current, uint32_t *node,
+		struct ff_config *config)
+{
+	uint32_t pick = p->node[ff_random_below(&p->random, p->n_nodes)];
+	const struct ff_node *n = &p->graph->nodes[pick];
+	const struct ff_config *own = &current->config[pick];
+	bool made = false;
+
+	switch (ff_random_below(&p->random, 8)) {
+	case 0:
+	case 1:
+		made = follow(p, current, pick, config);
+		break;
+	case 2:
+		move(p, own, n->n_dims, config);
+		made = true;
+		break;
+	case 3:
+		made = shift(p, n, own, config);
+		break;
+	default:
+		break;
+	}
+	while (!made || ff_config_equal(n, config, own)) {
+		ff_space_draw(p->space, pick, &p->random, config, p->device);
+		made = true;
+	}
+	*node = pick;
+}

@@ -1,0 +1,368 @@
+/* The space of legal configs: degree vectors, each on views of the devices.
+ *
+ * For degrees with product n, a view is a start, a base stride t and an order
+ * of the split dims: counting the parts in that order, part number j runs on
+ * device start + j * t.  Two such views never give the same device list: part
+ * 0 tells the start, the smallest stride t, and the strides of the split dims
+ * their order.  So counting views needs no search for duplicates:
+ * (split dims)! * sum over t of (devices - (n - 1) * t).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t add_saturated(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint32_t product(uint32_t n_dims, const uint16_t *degree)
+{
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < n_dims; i++)
+		n *= degree[i];
+	return n;
+}
+
+/* Orders of the split dims. */
+static uint32_t order_count(uint32_t n_dims, const uint16_t *degree)
+{
+	uint32_t split = 0, n = 1;
+
+	for (uint32_t i = 0; i < n_dims; i++)
+		if (degree[i] > 1)
+			n *= ++split;
+	return n;
+}
+
+/* Placements (start and base stride) of `n` parts with base strides 1 .. t. */
+static uint64_t placements_up_to(uint32_t devices, uint32_t n, uint32_t t)
+{
+	return (uint64_t)t * devices - (uint64_t)(n - 1) * t * (t + 1) / 2;
+}
+
+static uint64_t placement_count(uint32_t devices, uint32_t n)
+{
+	return n == 1 ? devices : placements_up_to(devices, n, (devices - 1) / (n - 1));
+}
+
+/* Placement number `i`: smaller base strides first, then smaller starts. */
+static void placement(uint32_t devices, uint32_t n, uint64_t i, uint32_t *start, uint32_t *stride)
+{
+	uint32_t low = 0, high = n == 1 ? 1 : (devices - 1) / (n - 1);
+
+	while (high - low > 1) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (placements_up_to(devices, n, mid) <= i)
+			low = mid;
+		else
+			high = mid;
+	}
+	*start = (uint32_t)(i - placements_up_to(devices, n, low));
+	*stride = low + 1;
+}
+
+/* Strides for order number `order` of the split dims; number 0 has the last
+ * dim fastest, so that parts lie in line. */
+static void set_strides(uint32_t n_dims, const uint16_t *degree, uint32_t order, uint32_t base,
+		struct ff_view *view)
+{
+	uint32_t left[FF_MAX_RANK], n = 0;
+
+	for (uint32_t i = 0; i < n_dims; i++) {
+		view->stride[i] = 0;
+		if (degree[i] > 1)
+			left[n++] = i;
+	}
+	while (n > 0) {
+		uint32_t pick = n - 1 - order % n, dim = left[pick];
+
+		order /= n--;
+		view->stride[dim] = base;
+		base *= degree[dim];
+		memmove(left + pick, left + pick + 1, (n - pick) * sizeof(*left));
+	}
+}
+
+void ff_view_config(uint32_t n_dims, const uint16_t *degree, const struct ff_view *view,
+		struct ff_config *ret, uint16_t *device)
+{
+	uint32_t n = 1;
+
+	/* The list so far, repeated once for each coordinate of the next dim out. */
+	device[0] = (uint16_t)view->start;
+	for (uint32_t d = n_dims; d-- > 0;) {
+		for (uint32_t k = n; k < n * degree[d]; k++)
+			device[k] = (uint16_t)(device[k - n] + view->stride[d]);
+		n *= degree[d];
+	}
+	for (uint32_t d = 0; d < FF_MAX_RANK; d++)
+		ret->degree[d] = d < n_dims ? degree[d] : 1;
+	ret->n_parts = n;
+	ret->device = device;
+}
+
+bool ff_view_check(uint32_t n_dims, const uint16_t *degree, const struct ff_view *view,
+		uint32_t n_devices)
+{
+	uint32_t base = UINT32_MAX, reach = view->start, n = 1;
+
+	for (uint32_t i = 0; i < n_dims; i++) {
+		if (degree[i] == 1)
+			continue;
+		if (view->stride[i] < base)
+			base = view->stride[i];
+		reach += (degree[i] - 1u) * view->stride[i];
+		n *= degree[i];
+	}
+	if (base == 0 || n > n_devices || reach >= n_devices)
+		return false;
+	/* Walk the dims from the fastest: each stride is what lies inside it. */
+	for (uint32_t inside = 1; inside < n;) {
+		uint32_t dim = 0;
+
+		while (dim < n_dims && (degree[dim] == 1 || view->stride[dim] != base * inside))
+			dim++;
+		if (dim == n_dims)
+			return false;
+		inside *= degree[dim];
+	}
+	return true;
+}
+
+void ff_view_of(uint32_t n_dims, const struct ff_config *c, struct ff_view *ret)
+{
+	uint32_t step = 1;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->start = c->device[0];
+	for (uint32_t d = n_dims; d-- > 0; step *= c->degree[d])
+		if (c->degree[d] > 1)
+			ret->stride[d] = (uint32_t)(c->device[step] - c->device[0]);
+}
+
+void ff_view_draw(const struct ff_space *s, uint32_t n_dims, const uint16_t *degree, bool tidy,
+		struct ff_random *r, struct ff_view *ret)
+{
+	uint32_t n = product(n_dims, degree), base;
+
+	if (tidy) {
+		/* Blocks of n * t devices tile the machine; take every t-th of one. */
+		uint32_t blocks = s->n_devices / n, n_bases = 0, bases[64], i;
+
+		for (i = 0; i < s->n_divisors; i++)
+			if (blocks % s->divisor[i] == 0)
+				bases[n_bases++] = s->divisor[i];
+		base = n == 1 ? 1 : bases[ff_random_below(r, n_bases)];
+		i = ff_random_below(r, blocks);
+		ret->start = i / base * n * base + i % base;
+	} else {
+		uint64_t i = ff_random_below(r, (uint32_t)placement_count(s->n_devices, n));
+
+		placement(s->n_devices, n, i, &ret->start, &base);
+	}
+	set_strides(n_dims, degree, ff_random_below(r, order_count(n_dims, degree)), base, ret);
+}
+
+static void fill_vectors(const struct ff_node *node, uint32_t devices, struct ff_degrees *t)
+{
+	struct ff_config c = {0};
+
+	for (uint32_t i = 0; ff_config_next_degrees(node, devices, &c); i++) {
+		uint16_t *degree = t->degree + (size_t)i * t->n_dims;
+		uint64_t views;
+
+		memcpy(degree, c.degree, t->n_dims * sizeof(*degree));
+		views = placement_count(devices, c.n_parts) * order_count(t->n_dims, degree);
+		t->before[i + 1] = add_saturated(t->before[i], views);
+	}
+}
+
+static void fill_tidy(const struct ff_space *s, struct ff_degrees *t)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < s->n_divisors; k++) {
+		uint32_t first = n;
+
+		for (uint32_t i = 0; i < t->n; i++)
+			if (product(t->n_dims, t->degree + (size_t)i * t->n_dims) == s->divisor[k])
+				t->tidy[n++] = i;
+		if (n > first)
+			t->group[t->n_groups++] = first;
+	}
+	t->group[t->n_groups] = n;
+}
+
+static struct ff_degrees *degrees_create(struct ff_space *s, const struct ff_node *node,
+		const struct ff_degrees *key)
+{
+	struct ff_degrees *t = ff_arena_copy(&s->arena, key, 1, sizeof(*key));
+	struct ff_config c = {0};
+
+	if (!t)
+		return NULL;
+	while (ff_config_next_degrees(node, s->n_devices, &c)) {
+		t->n++;
+		t->n_tidy += s->n_devices % c.n_parts == 0;
+	}
+	t->degree = ff_arena_array(&s->arena, (size_t)t->n * t->n_dims, sizeof(*t->degree));
+	t->before = ff_arena_array(&s->arena, (size_t)t->n + 1, sizeof(*t->before));
+	t->tidy = ff_arena_array(&s->arena, t->n_tidy, sizeof(*t->tidy));
+	t->group = ff_arena_array(&s->arena, s->n_divisors + 1, sizeof(*t->group));
+	if (!t->degree || !t->before || !t->tidy || !t->group)
+		return NULL;
+	fill_vectors(node, s->n_devices, t);
+	fill_tidy(s, t);
+	return t;
+}
+
+static void key_of(const struct ff_node *node, uint32_t devices, struct ff_degrees *key)
+{
+	memset(key, 0, sizeof(*key));
+	key->n_dims = node->n_dims;
+	for (uint32_t i = 0; i < node->n_dims; i++)
+		key->cap[i] = node->dim[i].extent < (int32_t)devices ? node->dim[i].extent
+								     : (int32_t)devices;
+}
+
+static uint32_t key_hash(const struct ff_degrees *key)
+{
+	uint64_t h = key->n_dims;
+
+	for (uint32_t i = 0; i < FF_MAX_RANK; i++)
+		h = (h + (uint64_t)key->cap[i] + 1) * 0x9e3779b97f4a7c15u;
+	return (uint32_t)(h >> 32);
+}
+
+/* Nodes alike share one table: `slot` is a hash table of `mask` + 1 places. */
+static int fill_nodes(struct ff_space *s, const struct ff_degrees **slot, uint32_t mask)
+{
+	for (uint32_t i = 0; i < s->graph->n_nodes; i++) {
+		const struct ff_node *node = &s->graph->nodes[i];
+		struct ff_degrees key;
+		uint32_t at;
+
+		if (ff_op_row(node->op)->flags & FF_OP_SOURCE)
+			continue;
+		key_of(node, s->n_devices, &key);
+		for (at = key_hash(&key) & mask; slot[at]; at = (at + 1) & mask)
+			if (slot[at]->n_dims == key.n_dims &&
+					!memcmp(slot[at]->cap, key.cap, sizeof(key.cap)))
+				break;
+		if (!slot[at])
+			slot[at] = degrees_create(s, node, &key);
+		if (!slot[at])
+			return FF_E_NOMEM;
+		s->of[i] = slot[at];
+	}
+	return FF_OK;
+}
+
+int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct ff_space **ret,
+		struct ff_error *err)
+{
+	struct ff_space *s = calloc(1, sizeof(*s));
+	const struct ff_degrees **slot = NULL;
+	uint32_t mask = 1;
+	int r = FF_E_NOMEM;
+
+	if (!s)
+		return ff_fail_memory(err);
+	ff_arena_init(&s->arena);
+	s->graph = g;
+	s->n_devices = m->n_devices;
+	for (uint32_t i = 1; i <= m->n_devices; i++)
+		if (m->n_devices % i == 0)
+			s->divisor[s->n_divisors++] = i;
+	while (mask < 2 * g->n_nodes)
+		mask = 2 * mask + 1;
+	s->of = ff_arena_array(&s->arena, g->n_nodes, sizeof(*s->of));
+	slot = calloc((size_t)mask + 1, sizeof(*slot));
+	if (s->of && slot)
+		r = fill_nodes(s, slot, mask);
+	free(slot);
+	if (r < 0) {
+		ff_space_destroy(s);
+		return ff_fail_memory(err);
+	}
+	*ret = s;
+	return FF_OK;
+}
+
+void ff_space_destroy(struct ff_space *s)
+{
+	if (!s)
+		return;
+	ff_arena_finish(&s->arena);
+	free(s);
+}
+
+uint64_t ff_space_count(const struct ff_space *s, uint32_t node)
+{
+	const struct ff_degrees *t = s->of[node];
+
+	return t ? t->before[t->n] : 1;
+}
+
+static void no_config(struct ff_config *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+}
+
+void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i, struct ff_config *ret,
+		uint16_t *device)
+{
+	const struct ff_degrees *t = s->of[node];
+	uint32_t low = 0, high, orders, base;
+	const uint16_t *degree;
+	struct ff_view view;
+
+	if (!t) {
+		no_config(ret);
+		return;
+	}
+	high = t->n;
+	while (high - low > 1) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (t->before[mid] <= i)
+			low = mid;
+		else
+			high = mid;
+	}
+	i -= t->before[low];
+	degree = t->degree + (size_t)low * t->n_dims;
+	orders = order_count(t->n_dims, degree);
+	placement(s->n_devices, product(t->n_dims, degree), i / orders, &view.start, &base);
+	set_strides(t->n_dims, degree, (uint32_t)(i % orders), base, &view);
+	ff_view_config(t->n_dims, degree, &view, ret, device);
+}
+
+void ff_space_draw(const struct ff_space *s, uint32_t node, struct ff_random *r,
+		struct ff_config *ret, uint16_t *device)
+{
+	const struct ff_degrees *t = s->of[node];
+	const uint16_t *degree;
+	struct ff_view view;
+	uint32_t kind, group, i;
+
+	if (!t) {
+		no_config(ret);
+		return;
+	}
+	kind = ff_random_below(r, 4);
+	if (kind == 0) {
+		i = ff_random_below(r, t->n);
+	} else {
+		group = kind == 1 ? t->n_groups - 1 : ff_random_below(r, t->n_groups);
+		i = t->tidy[t->group[group] +
+				ff_random_below(r, t->group[group + 1] - t->group[group])];
+	}
+	degree = t->degree + (size_t)i * t->n_dims;
+	ff_view_draw(s, t->n_dims, degree, kind != 0, r, &view);
+	ff_view_config(t->n_dims, degree, &view, ret, device);
+}

@@ -1,0 +1,47 @@
+/* The space's insides, for the planner's own files.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_SPACE_H
+#define FF_PLANNER_SPACE_H
+
+#include "ff/search.h"
+
+/* Degree vectors of all nodes whose dims have the same extents (as far as the
+ * machine can tell: an extent above the devices counts as the devices). */
+struct ff_degrees {
+	uint32_t n_dims, n;
+	int32_t cap[FF_MAX_RANK];
+	uint16_t *degree; /* n * n_dims */
+	uint64_t *before; /* n + 1: configs of the vectors before; saturates */
+	/* "Tidy" vectors, whose product divides the number of devices, grouped by
+	 * product, ascending. */
+	uint32_t *tidy, n_tidy;
+	uint32_t *group, n_groups; /* n_groups + 1 offsets into tidy */
+};
+
+struct ff_space {
+	struct ff_arena arena;
+	const struct ff_graph *graph;
+	uint32_t n_devices;
+	const struct ff_degrees **of; /* by node; NULL for sources */
+	uint32_t divisor[64], n_divisors; /* of n_devices, ascending */
+};
+
+/* Part 0 runs on `start`; a step along dim d is `stride[d]` devices. */
+struct ff_view {
+	uint32_t start;
+	uint32_t stride[FF_MAX_RANK];
+};
+
+/* Writes the config of `degree` (n_dims of them) on `view`. */
+void ff_view_config(uint32_t n_dims, const uint16_t *degree, const struct ff_view *view,
+		struct ff_config *ret, uint16_t *device);
+/* Whether the strides are those of a permutation of the split dims times one
+ * base stride, and all devices are below `n_devices`. */
+bool ff_view_check(uint32_t n_dims, const uint16_t *degree, const struct ff_view *view,
+		uint32_t n_devices);
+/* The view that `c` is on (strides of dims with degree 1 are 0). */
+void ff_view_of(uint32_t n_dims, const struct ff_config *c, struct ff_view *ret);
+/* A random view for `degree`; `tidy` asks for an aligned block. */
+void ff_view_draw(const struct ff_space *s, uint32_t n_dims, const uint16_t *degree, bool tidy,
+		struct ff_random *r, struct ff_view *ret);
+
+#endif

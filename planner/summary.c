@@ -1,0 +1,261 @@
+/* What ffsearch says about a plan: a table for people, a report for programs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT 160
+#define NAME_WIDTH 32
+
+static void time_text(double us, char buf[TEXT])
+{
+	if (us >= 1e6)
+		snprintf(buf, TEXT, "%.3f s", us / 1e6);
+	else if (us >= 1e3)
+		snprintf(buf, TEXT, "%.3f ms", us / 1e3);
+	else
+		snprintf(buf, TEXT, "%.1f us", us);
+}
+
+static void bytes_text(int64_t bytes, char buf[TEXT])
+{
+	static const char *const unit[] = {"KiB", "MiB", "GiB", "TiB"};
+	double v = (double)bytes / 1024;
+	uint32_t u = 0;
+
+	if (bytes < 1024) {
+		snprintf(buf, TEXT, "%lld B", (long long)bytes);
+		return;
+	}
+	for (; v >= 1024 && u < 3; u++)
+		v /= 1024;
+	snprintf(buf, TEXT, "%.1f %s", v, unit[u]);
+}
+
+static void memory_text(const struct ff_plan *p, uint32_t n_devices, char buf[TEXT])
+{
+	int64_t low = INT64_MAX, high = 0;
+	char a[TEXT], b[TEXT];
+
+	for (uint32_t i = 0; i < n_devices; i++) {
+		int64_t v = p->schedule.memory_bytes[i];
+
+		low = v < low ? v : low;
+		high = v > high ? v : high;
+	}
+	bytes_text(low, a);
+	bytes_text(high, b);
+	if (!strcmp(a, b))
+		snprintf(buf, TEXT, "%s", a);
+	else
+		snprintf(buf, TEXT, "%.40s to %.40s", a, b);
+}
+
+static void split_text(const struct ff_node *n, const struct ff_config *c, char buf[TEXT])
+{
+	size_t used = 0;
+
+	snprintf(buf, TEXT, "whole");
+	for (uint32_t i = 0; i < n->n_dims && used < TEXT; i++)
+		if (c->degree[i] > 1)
+			used += (size_t)snprintf(buf + used, TEXT - used, "%s%s %u",
+					used ? ", " : "", n->dim[i].name, c->degree[i]);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	return (int)*(const uint16_t *)a - (int)*(const uint16_t *)b;
+}
+
+/* "3", "0-7", "0-12 step 4", "0-3,8-11"; `scratch` has room for all parts. */
+static void devices_text(const struct ff_config *c, uint16_t *scratch, char buf[TEXT])
+{
+	uint32_t n = c->n_parts, step, i;
+	size_t used = 0;
+
+	memcpy(scratch, c->device, n * sizeof(*scratch));
+	qsort(scratch, n, sizeof(*scratch), by_number);
+	step = n > 1 ? (uint32_t)(scratch[1] - scratch[0]) : 1;
+	for (i = 1; i < n && (uint32_t)(scratch[i] - scratch[i - 1]) == step; i++)
+		;
+	if (i >= n && n > 2 && step > 1) {
+		used = (size_t)snprintf(buf, TEXT, "%u-%u step %u", scratch[0], scratch[n - 1],
+				step);
+	} else {
+		for (uint32_t first = 0; first < n && used < TEXT / 2; first = i) {
+			for (i = first + 1; i < n && scratch[i] == scratch[i - 1] + 1; i++)
+				;
+			used += (size_t)snprintf(buf + used, TEXT - used,
+					i - first > 1 ? "%s%u-%u" : "%s%u", used ? "," : "",
+					scratch[first], scratch[i - 1]);
+		}
+		if (used >= TEXT / 2 && i < n)
+			used += (size_t)snprintf(buf + used, TEXT - used, ",...");
+	}
+	if (memcmp(scratch, c->device, n * sizeof(*scratch)))
+		snprintf(buf + used, TEXT - used, ", permuted");
+}
+
+static int print_operators(const struct ff_summary *s, FILE *to, struct ff_error *err)
+{
+	const struct ff_graph *g = s->graph;
+	uint16_t *scratch = calloc(s->machine->n_devices, sizeof(*scratch));
+	char split[TEXT], devices[TEXT];
+	int width = 8, split_width = 5;
+
+	if (!scratch)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		int n = (int)strnlen(g->nodes[i].name, NAME_WIDTH), k;
+
+		split_text(&g->nodes[i], &s->plan.strategy.config[i], split);
+		k = (int)strlen(split);
+		width = n > width ? n : width;
+		split_width = k > split_width ? k : split_width;
+	}
+	fprintf(to, "%-*s  %-*s  %s\n", width, "operator", split_width, "split", "devices");
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_config *c = &s->plan.strategy.config[i];
+
+		if (c->n_parts == 0)
+			continue;
+		split_text(&g->nodes[i], c, split);
+		devices_text(c, scratch, devices);
+		fprintf(to, "%-*s  %-*s  %s\n", width, g->nodes[i].name, split_width, split,
+				devices);
+	}
+	free(scratch);
+	return FF_OK;
+}
+
+/* One line of the comparison: the plan's figure, then data parallelism's. */
+static void row(const struct ff_summary *s, FILE *to, const char *what, const char *plan,
+		const char *data_parallel)
+{
+	if (s->is_data_parallel)
+		fprintf(to, "%-18s %s\n", what, plan);
+	else
+		fprintf(to, "%-18s %-24s %s\n", what, plan, data_parallel);
+}
+
+static void print_comparison(const struct ff_summary *s, FILE *to)
+{
+	const struct ff_plan *p = &s->plan, *d = &s->data_parallel;
+	char a[TEXT], b[TEXT];
+
+	row(s, to, "", s->title, "data-parallel");
+	time_text(p->simulation.step_us, a);
+	time_text(d->simulation.step_us, b);
+	row(s, to, "step time", a, b);
+	memory_text(p, s->machine->n_devices, a);
+	memory_text(d, s->machine->n_devices, b);
+	row(s, to, "memory per device", a, b);
+	bytes_text(p->schedule.network_bytes, a);
+	bytes_text(d->schedule.network_bytes, b);
+	row(s, to, "moved per step", a, b);
+}
+
+static void print_verdict(const struct ff_summary *s, FILE *to)
+{
+	double us = s->plan.simulation.step_us, dp_us = s->data_parallel.simulation.step_us;
+	const struct ff_plan *d = &s->data_parallel;
+	char a[TEXT], b[TEXT];
+
+	if (!ff_plan_fits(d)) {
+		bytes_text(d->schedule.memory_bytes[d->short_device], a);
+		bytes_text(d->short_limit, b);
+		fprintf(to, "Data parallelism does not fit: device %u would need %s and has %s.\n",
+				d->short_device, a, b);
+	} else if (s->is_data_parallel) {
+		fprintf(to, "%s\n",
+				s->starts ? "Data parallelism is the best plan found."
+					  : "This is data parallelism.");
+	} else {
+		fprintf(to, "Predicted speedup over data parallelism: %.2fx.\n", dp_us / us);
+	}
+	time_text(s->lower_bound_us, a);
+	fprintf(to, "No strategy can be faster than %s", a);
+	if (s->lower_bound_us > 0)
+		fprintf(to, "; this one is within %.1f %% of that",
+				(us / s->lower_bound_us - 1) * 100);
+	fprintf(to, ".\n");
+	if (s->starts)
+		fprintf(to, "Searched %llu proposals in %.1f s (%.0f a second), seed %llu%s.\n",
+				(unsigned long long)s->proposals, s->seconds,
+				s->seconds > 0 ? (double)s->proposals / s->seconds : 0,
+				(unsigned long long)s->seed,
+				s->interrupted ? ", interrupted" : "");
+}
+
+int ff_summary_print(const struct ff_summary *s, FILE *to, struct ff_error *err)
+{
+	const struct ff_machine *m = s->machine;
+	int r;
+
+	fprintf(to, "graph %s (batch %d, %u operators, %lld parameters) on machine %s (%u device%s), "
+		    "costs %s\n\n",
+			s->graph->name, s->graph->batch, s->graph->n_nodes,
+			(long long)ff_graph_parameters(s->graph), m->name, m->n_devices,
+			m->n_devices == 1 ? "" : "s", s->costs);
+	r = print_operators(s, to, err);
+	if (r < 0)
+		return r;
+	fprintf(to, "\n");
+	print_comparison(s, to);
+	fprintf(to, "\n");
+	print_verdict(s, to);
+	return FF_OK;
+}
+
+static void write_bytes(struct ff_out *o, const char *key, const struct ff_plan *p, uint32_t n)
+{
+	ff_out_array(o, key);
+	for (uint32_t i = 0; i < n; i++)
+		ff_out_int(o, NULL, p->schedule.memory_bytes[i]);
+	ff_out_close(o);
+}
+
+static void write_search(const struct ff_summary *s, struct ff_out *o)
+{
+	ff_out_u64(o, "seed", s->seed);
+	ff_out_array(o, "starts");
+	for (const char *const *name = s->starts; name && *name; name++)
+		ff_out_string(o, NULL, *name);
+	ff_out_close(o);
+	ff_out_u64(o, "proposals", s->proposals);
+	ff_out_u64(o, "accepted", s->accepted);
+	ff_out_real(o, "proposals_per_s",
+			s->seconds > 0 ? (double)s->proposals / s->seconds : 0);
+	ff_out_real(o, "seconds", s->seconds);
+	ff_out_bool(o, "interrupted", s->interrupted);
+}
+
+void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
+{
+	const struct ff_plan *p = &s->plan, *d = &s->data_parallel;
+	double us = p->simulation.step_us, dp_us = d->simulation.step_us;
+
+	ff_out_object(o, NULL);
+	ff_out_string(o, "format", "ffsoap-search-report");
+	ff_out_int(o, "version", 1);
+	ff_out_string(o, "graph", s->graph->name);
+	ff_out_string(o, "machine", s->machine->name);
+	ff_out_int(o, "devices", s->machine->n_devices);
+	ff_out_string(o, "costs", s->costs);
+	ff_out_string(o, "strategy", s->title);
+	write_search(s, o);
+	ff_out_real(o, "predicted_us", us);
+	ff_out_real(o, "data_parallel_us", dp_us);
+	ff_out_real(o, "speedup", dp_us / us);
+	ff_out_bool(o, "is_data_parallel", s->is_data_parallel);
+	ff_out_real(o, "lower_bound_us", s->lower_bound_us);
+	ff_out_int(o, "memory_limit_bytes", s->memory_limit);
+	ff_out_bool(o, "fits", ff_plan_fits(p));
+	ff_out_bool(o, "data_parallel_fits", ff_plan_fits(d));
+	write_bytes(o, "memory_bytes", p, s->machine->n_devices);
+	write_bytes(o, "data_parallel_memory_bytes", d, s->machine->n_devices);
+	ff_out_int(o, "comm_bytes", p->schedule.network_bytes);
+	ff_out_int(o, "data_parallel_comm_bytes", d->schedule.network_bytes);
+	ff_out_close(o);
+}

@@ -1,0 +1,44 @@
+/* What ffsearch says about a plan: a table for people, a report for programs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_SUMMARY_H
+#define FF_PLANNER_SUMMARY_H
+
+#include <stdio.h>
+
+#include "ff/schedule.h"
+#include "ff/search.h"
+#include "ff/simulate.h"
+
+/* One strategy, lowered and timed. */
+struct ff_plan {
+	struct ff_strategy strategy;
+	struct ff_schedule schedule;
+	struct ff_simulation simulation;
+	uint32_t short_device; /* first whose memory does not do; FF_NONE: it fits */
+	int64_t short_limit;   /* what that device has */
+};
+
+struct ff_summary {
+	const struct ff_graph *graph;
+	const struct ff_machine *machine;
+	const char *costs;    /* "analytic" or the file's name */
+	const char *title;    /* of the plan: "plan", or what --simulate was given */
+	const char *const *starts; /* NULL-terminated; NULL: nothing was searched */
+	struct ff_plan plan, data_parallel;
+	bool is_data_parallel; /* the plan is data parallelism */
+	bool interrupted;
+	uint64_t seed, proposals, accepted;
+	double seconds, lower_bound_us;
+	int64_t memory_limit; /* 0: each device's capacity */
+};
+
+static inline bool ff_plan_fits(const struct ff_plan *p)
+{
+	return p->short_device == FF_NONE;
+}
+
+int ff_summary_print(const struct ff_summary *s, FILE *to, struct ff_error *err);
+/* docs/schema/search-report.schema.json */
+void ff_summary_write(const struct ff_summary *s, struct ff_out *o);
+
+#endif

@@ -1,0 +1,230 @@
+/* Binding: every task of the schedule gets its pointers, its kernel, its stream
+ * and what it waits for, once, before the first step.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "executor.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+void *ff_bind_buffer(const struct ff_executor *x, uint32_t buffer)
+{
+	const struct ff_buffer *b;
+	uint32_t host;
+
+	if (buffer == FF_NONE)
+		return NULL;
+	b = &x->s->buffers[buffer];
+	host = x->host_of[b->device];
+	return host == FF_NONE ? NULL : x->host[host].memory + b->offset;
+}
+
+char *ff_bind_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t position)
+{
+	const struct ff_bucket *b = &x->s->buckets[bucket];
+	uint32_t host = x->host_of[b->device[position]];
+
+	return host == FF_NONE ? NULL : x->host[host].memory + b->offset[position];
+}
+
+static uint32_t bucket_position(const struct ff_bucket *b, uint32_t device)
+{
+	uint32_t i = 0;
+
+	while (i + 1 < b->n_devices && b->device[i] != device)
+		i++;
+	return i;
+}
+
+static void bind_weights(const struct ff_executor *x, const struct ff_task *t,
+		const struct ff_work *w, struct ff_kernel_io *io)
+{
+	for (uint32_t i = 0; i < w->node->n_weights; i++) {
+		uint32_t id = x->s->weight[t->node][t->part * FF_MAX_WEIGHTS + i];
+		const struct ff_shard *shard;
+		const struct ff_bucket *b;
+		char *at;
+
+		if (id == FF_NONE)
+			continue;
+		shard = &x->s->shards[id];
+		b = &x->s->buckets[shard->bucket];
+		at = ff_bind_bucket(x, shard->bucket, bucket_position(b, t->device)) + shard->offset;
+		io->weight[i] = at;
+		if (t->pass == FF_BACKWARD)
+			io->dweight[i] = at + b->bytes;
+	}
+}
+
+static void *bind_region(const struct ff_executor *x, const uint32_t *buffers, uint32_t part,
+		const struct ff_region *r)
+{
+	return buffers && ff_region_volume(r) ? ff_bind_buffer(x, buffers[part]) : NULL;
+}
+
+static void bind_io(const struct ff_executor *x, const struct ff_task *t, const struct ff_work *w,
+		struct ff_kernel_io *io)
+{
+	const struct ff_schedule *s = x->s;
+	uint32_t flags = ff_op_row(w->node->op)->flags;
+	bool forward = t->pass == FF_FORWARD;
+
+	for (uint32_t i = 0; i < w->node->n_in; i++) {
+		uint32_t edge = w->node->in + i;
+
+		if (forward || (flags & FF_OP_BACKWARD_IN))
+			io->in[i] = bind_region(x, s->in[edge], t->part, &w->in[i]);
+		if (w->need_din[i])
+			io->din[i] = bind_region(x, s->din[edge], t->part, &w->in[i]);
+	}
+	if (forward || (flags & FF_OP_BACKWARD_OUT))
+		io->out = bind_region(x, s->out[t->node], t->part, &w->out);
+	if (!forward)
+		io->dout = bind_region(x, s->dout[t->node], t->part, &w->out);
+	bind_weights(x, t, w, io);
+	if (s->workspace_bytes[t->device] > 0)
+		io->workspace = x->host[x->host_of[t->device]].memory +
+				s->workspace_offset[t->device];
+	io->seed = x->opt.seed;
+}
+
+static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+		struct ff_work *w, struct ff_error *err)
+{
+	const struct ff_node *n = &x->s->graph->nodes[t->node];
+	struct ff_host *h = &x->host[x->host_of[t->device]];
+	int64_t need, have = x->s->workspace_bytes[t->device];
+	int code;
+
+	ff_work_fill(x->s->graph, t->node, &x->s->strategy->config[t->node], t->part, t->pass, w);
+	j->io = ff_arena_alloc(&x->arena, sizeof(*j->io));
+	if (!j->io)
+		return ff_fail_memory(err);
+	bind_io(x, t, w, j->io);
+	if ((code = x->b->kernel(h->dev, w, &j->kernel, err)) < 0)
+		return code;
+	need = x->b->workspace(j->kernel);
+	if (need > have)
+		return ff_fail(err, FF_E_RUN,
+				"operator %s needs %" PRId64 " bytes of scratch, but device %u has %" PRId64,
+				n->name, need, t->device, have);
+	if (t->kind == FF_TASK_FORWARD && (ff_op_row(n->op)->flags & FF_OP_LOSS)) {
+		j->score = ff_arena_array(&x->arena, 2, sizeof(*j->score));
+		if (!j->score)
+			return ff_fail_memory(err);
+	}
+	return FF_OK;
+}
+
+static void bind_update(struct ff_executor *x, const struct ff_task *t, struct ff_job *j)
+{
+	const struct ff_bucket *b = &x->s->buckets[t->bucket];
+	char *at = ff_bind_bucket(x, t->bucket, bucket_position(b, t->device));
+
+	j->weight = (float *)at;
+	j->gradient = (float *)(at + b->bytes);
+	j->momentum = (float *)(at + 2 * b->bytes);
+}
+
+/* The hosted ones among the devices that `t` occupies. */
+static int bind_hosts(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+		struct ff_error *err)
+{
+	const struct ff_bucket *b = t->kind == FF_TASK_SYNC ? &x->s->buckets[t->bucket] : NULL;
+	uint16_t one = (uint16_t)t->device;
+	const uint16_t *device = b ? b->device : t->kind == FF_TASK_MOVE ? t->move->device : &one;
+	uint32_t n = b ? b->n_devices : t->kind == FF_TASK_MOVE ? t->move->n_devices : 1;
+
+	j->hosts = ff_arena_array(&x->arena, n, sizeof(*j->hosts));
+	if (!j->hosts)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < n; i++)
+		if (x->host_of[device[i]] != FF_NONE)
+			j->hosts[j->n_hosts++] = x->host_of[device[i]];
+	return FF_OK;
+}
+
+static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+		struct ff_work *scratch, struct ff_error *err)
+{
+	int code = bind_hosts(x, t, j, err);
+
+	j->here = j->n_hosts > 0;
+	j->forward = t->kind == FF_TASK_FORWARD ||
+			(t->kind == FF_TASK_MOVE && t->pass == FF_FORWARD);
+	if (code < 0 || !j->here)
+		return code;
+	switch (t->kind) {
+	case FF_TASK_FORWARD:
+	case FF_TASK_BACKWARD:
+		j->stream = x->host[j->hosts[0]].compute;
+		return bind_compute(x, t, j, scratch, err);
+	case FF_TASK_UPDATE:
+		j->stream = x->host[j->hosts[0]].compute;
+		bind_update(x, t, j);
+		return FF_OK;
+	case FF_TASK_MOVE:
+	case FF_TASK_SYNC:
+		j->stream = x->transfers;
+		return ff_transfer_build(x, t, &j->transfer, err);
+	}
+	return FF_OK;
+}
+
+/* Streams run in order, so waiting for the last of the tasks that a task needs
+ * on each other stream is enough. */
+static int bind_waits(struct ff_executor *x, uint32_t task, struct ff_error *err)
+{
+	const struct ff_task *t = &x->s->tasks[task];
+	struct ff_job *j = &x->job[task];
+	int code;
+
+	j->wait = ff_arena_array(&x->arena, t->n_deps, sizeof(*j->wait));
+	if (!j->wait)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < t->n_deps; i++) {
+		uint32_t dep = x->s->deps[t->first_dep + i], k = 0;
+		struct ff_job *before = &x->job[dep];
+
+		if (!before->here || before->stream == j->stream)
+			continue;
+		while (k < j->n_waits && x->job[j->wait[k]].stream != before->stream)
+			k++;
+		if (k == j->n_waits)
+			j->wait[j->n_waits++] = dep;
+		else if (j->wait[k] < dep)
+			j->wait[k] = dep;
+	}
+	for (uint32_t k = 0; k < j->n_waits; k++) {
+		struct ff_job *before = &x->job[j->wait[k]];
+
+		if (before->done)
+			continue;
+		code = x->b->event(x->host[before->hosts[0]].dev, &before->done, err);
+		if (code < 0)
+			return code;
+	}
+	return FF_OK;
+}
+
+int ff_bind_jobs(struct ff_executor *x, struct ff_error *err)
+{
+	const struct ff_schedule *s = x->s;
+	struct ff_work *scratch = ff_arena_alloc(&x->arena, sizeof(*scratch));
+	uint32_t n_spans = 0;
+	int code = FF_OK;
+
+	x->job = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->job));
+	if (!scratch || !x->job)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < s->n_tasks && code == FF_OK; i++) {
+		code = bind_task(x, &s->tasks[i], &x->job[i], scratch, err);
+		n_spans += x->job[i].n_hosts;
+	}
+	for (uint32_t i = 0; i < s->n_tasks && code == FF_OK; i++)
+		if (x->job[i].here)
+			code = bind_waits(x, i, err);
+	if (code < 0)
+		return code;
+	x->span = ff_arena_array(&x->arena, n_spans, sizeof(*x->span));
+	return x->span ? ff_transfer_bounce(x, err) : ff_fail_memory(err);
+}

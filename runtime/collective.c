@@ -1,0 +1,150 @@
+/* Transfers that are collectives.  SPDX-License-Identifier: Apache-2.0 */
+#include "executor.h"
+
+#include "ff/block.h"
+
+static int alloc_arrays(struct ff_transfer *t, uint32_t n, const uint16_t *device, void ***send,
+		void ***recv, int64_t **count, int64_t **offset, struct ff_error *err)
+{
+	struct ff_arena *a = &t->x->arena;
+
+	*send = ff_arena_array(a, n, sizeof(**send));
+	*recv = ff_arena_array(a, n, sizeof(**recv));
+	*count = ff_arena_array(a, n, sizeof(**count));
+	*offset = ff_arena_array(a, n, sizeof(**offset));
+	t->bounce = ff_arena_array(a, 2 * (size_t)n, sizeof(*t->bounce));
+	if (!*send || !*recv || !*count || !*offset || !t->bounce)
+		return ff_fail_memory(err);
+	t->collective = (struct ff_collective){
+			.n_devices = n,
+			.device = device,
+			.send = (const void *const *)*send,
+			.recv = *recv,
+			.count = *count,
+			.offset = *offset,
+	};
+	return FF_OK;
+}
+
+int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
+{
+	const struct ff_bucket *b = &t->x->s->buckets[t->task->bucket];
+	int64_t *count, *offset;
+	void **send, **recv;
+	int code = alloc_arrays(t, b->n_devices, b->device, &send, &recv, &count, &offset, err);
+
+	if (code < 0)
+		return code;
+	for (uint32_t i = 0; i < b->n_devices; i++) {
+		char *at = ff_bind_bucket(t->x, t->task->bucket, i);
+
+		count[i] = b->bytes / FF_ELEMENT_BYTES;
+		if (!at)
+			continue;
+		send[i] = recv[i] = at + b->bytes;
+		ff_bounce_add(t, recv[i], b->bytes, true, true, &send[i], &recv[i]);
+	}
+	return FF_OK;
+}
+
+static void add_copy(struct ff_copy *list, uint32_t *n, const void *source,
+		const struct ff_region *source_region, void *sink,
+		const struct ff_region *sink_region, const struct ff_region *region, bool add)
+{
+	list[(*n)++] = (struct ff_copy){
+			.source = source,
+			.sink = sink,
+			.source_region = *source_region,
+			.sink_region = *sink_region,
+			.region = *region,
+			.add = add,
+	};
+}
+
+/* Where the chunks lie that a stage or a whole shard is made of, in elements. */
+static int chunk_offsets(const struct ff_transfer *t, int64_t *count, int64_t *offset,
+		struct ff_error *err)
+{
+	const struct ff_move *mv = t->task->move;
+	int64_t at = 0;
+
+	for (uint32_t i = 0; i < mv->n_devices; i++) {
+		const struct ff_region *r = &mv->piece[i].region;
+
+		count[i] = ff_region_volume(r);
+		offset[i] = at;
+		at += count[i];
+		if (mv->kind == FF_MOVE_ALL_GATHER && !mv->recv_staged &&
+				!ff_region_is_run(&mv->region, r, &offset[i]))
+			return ff_fail(err, FF_E_RUN, "a chunk gathered in place is not one run");
+	}
+	return FF_OK;
+}
+
+/* One hosted device's end: what it packs, sends, receives and unpacks. */
+static void add_end(struct ff_transfer *t, uint32_t i, void *source, void *sink, void **send,
+		void **recv)
+{
+	const struct ff_move *mv = t->task->move;
+	const struct ff_collective *c = &t->collective;
+	bool scatter = mv->kind == FF_MOVE_REDUCE_SCATTER, gather = mv->kind == FF_MOVE_ALL_GATHER;
+	const struct ff_region *whole = &mv->region;
+	const struct ff_region *own = scatter || gather ? &mv->piece[i].region : whole;
+	const struct ff_region *sent = gather ? own : whole, *received = scatter ? own : whole;
+	int64_t whole_bytes = ff_region_volume(whole) * FF_ELEMENT_BYTES;
+	char *stage = ff_transfer_stage(t, i);
+
+	send[i] = source;
+	recv[i] = sink;
+	if (mv->send_staged) {
+		for (uint32_t k = 0; k < mv->n_devices; k++)
+			add_copy(t->before, &t->n_before, source, whole,
+					stage + c->offset[k] * FF_ELEMENT_BYTES,
+					&mv->piece[k].region, &mv->piece[k].region, false);
+		send[i] = stage;
+		stage += ff_align64(whole_bytes);
+	}
+	if (mv->recv_staged) {
+		recv[i] = stage;
+		for (uint32_t k = 0; gather && k < mv->n_devices; k++)
+			add_copy(t->after, &t->n_after, stage + c->offset[k] * FF_ELEMENT_BYTES,
+					&mv->piece[k].region, sink, whole, &mv->piece[k].region,
+					mv->accumulate);
+		if (!gather)
+			add_copy(t->after, &t->n_after, stage, received, sink, received, received,
+					mv->accumulate);
+	}
+	ff_bounce_add(t, send[i], ff_region_volume(sent) * FF_ELEMENT_BYTES, true, false, &send[i],
+			NULL);
+	ff_bounce_add(t, recv[i], ff_region_volume(received) * FF_ELEMENT_BYTES, false, true,
+			&recv[i], NULL);
+}
+
+int ff_collective_build(struct ff_transfer *t, struct ff_error *err)
+{
+	const struct ff_move *mv = t->task->move;
+	size_t copies = (size_t)mv->n_devices * t->x->n_hosts;
+	int64_t *count, *offset;
+	void **send, **recv;
+	struct ff_ends e;
+	int code = alloc_arrays(t, mv->n_devices, mv->device, &send, &recv, &count, &offset, err);
+
+	if (code < 0)
+		return code;
+	t->before = ff_arena_array(&t->x->arena, copies, sizeof(*t->before));
+	t->after = ff_arena_array(&t->x->arena, copies, sizeof(*t->after));
+	if (!t->before || !t->after)
+		return ff_fail_memory(err);
+	count[0] = ff_region_volume(&mv->region);
+	if (mv->kind != FF_MOVE_ALL_REDUCE && (code = chunk_offsets(t, count, offset, err)) < 0)
+		return code;
+	ff_transfer_ends(t, &e);
+	for (uint32_t i = 0; i < mv->n_devices; i++) {
+		void *source = ff_bind_buffer(t->x, e.source[mv->source[i]]);
+
+		if (source)
+			add_end(t, i, source, ff_bind_buffer(t->x, e.sink[mv->sink[i]]), send,
+					recv);
+	}
+	return FF_OK;
+}

@@ -1,0 +1,20 @@
+/* The MPI job: what only the commands and the tests of comm/mpi.c need.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_COMM_JOB_H
+#define FF_COMM_JOB_H
+
+#include "ff/comm.h"
+
+/* Initialises MPI for a worker thread that communicates while the main thread
+ * computes.  Call once, before ff_comm_mpi. */
+int ff_mpi_start(struct ff_error *err);
+/* Ends the whole job with `status`; call after the sentence was printed. */
+void ff_mpi_abort(int status);
+/* Ends MPI in good order. */
+void ff_mpi_finish(void);
+
+/* Elements or bytes in one MPI call, INT_MAX unless a test wants to see longer
+ * arrays cut without holding them. */
+void ff_comm_mpi_limit(struct ff_comm *c, int64_t limit);
+
+#endif

@@ -1,0 +1,396 @@
+/* Communication over MPI, one device a rank.  Groups of devices get their own
+ * communicator at first use; as all ranks walk the same schedule in the same
+ * order, its members come to that together.  SPDX-License-Identifier: Apache-2.0 */
+#include "job.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ring.h"
+
+struct group {
+	struct group *next;
+	MPI_Comm comm;
+	int *count, *offset; /* n each, scratch of the calls with vectors */
+	uint32_t n;
+	uint16_t device[];
+};
+
+struct ff_comm_mpi {
+	struct ff_comm base;
+	MPI_Comm world;
+	int64_t limit;
+	struct group *groups;
+	MPI_Request *request;
+	int n_requests, cap_requests;
+};
+
+static struct ff_comm_mpi *self(struct ff_comm *c)
+{
+	return (struct ff_comm_mpi *)c; /* base comes first */
+}
+
+static int check(int rc, const char *what, struct ff_error *err)
+{
+	char text[MPI_MAX_ERROR_STRING] = "";
+	int len;
+
+	if (rc == MPI_SUCCESS)
+		return FF_OK;
+	MPI_Error_string(rc, text, &len);
+	return ff_fail(err, FF_E_IO, "%s failed: %s", what, text);
+}
+
+static bool mpi_hosts(const struct ff_comm *c, uint32_t device)
+{
+	return device == c->rank;
+}
+
+static int group_open(struct ff_comm_mpi *m, uint32_t n, const uint16_t *device, MPI_Comm *ret,
+		struct ff_error *err)
+{
+	MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+	MPI_Comm comm = MPI_COMM_NULL;
+	int *ranks = malloc(n * sizeof(*ranks)), code;
+	/* equal on all members, and different for groups that may be opened at
+	 * the same time by others */
+	int tag = (int)(device[0] + 31 * n) & 0x7fff;
+
+	if (!ranks)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < n; i++)
+		ranks[i] = device[i];
+	if ((code = check(MPI_Comm_group(m->world, &all), "MPI_Comm_group", err)) == FF_OK &&
+			(code = check(MPI_Group_incl(all, (int)n, ranks, &some), "MPI_Group_incl",
+					 err)) == FF_OK &&
+			(code = check(MPI_Comm_create_group(m->world, some, tag, &comm),
+					 "MPI_Comm_create_group", err)) == FF_OK)
+		code = check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN),
+				"MPI_Comm_set_errhandler", err);
+	if (some != MPI_GROUP_NULL)
+		MPI_Group_free(&some);
+	if (all != MPI_GROUP_NULL)
+		MPI_Group_free(&all);
+	free(ranks);
+	if (code == FF_OK)
+		*ret = comm;
+	else if (comm != MPI_COMM_NULL)
+		MPI_Comm_free(&comm);
+	return code;
+}
+
+static void group_close(struct ff_comm_mpi *m, struct group *g)
+{
+	if (g->comm != MPI_COMM_NULL && g->comm != m->world)
+		MPI_Comm_free(&g->comm);
+	free(g->count);
+	free(g->offset);
+	free(g);
+}
+
+static int group_find(struct ff_comm_mpi *m, const struct ff_collective *x, struct group **ret,
+		struct ff_error *err)
+{
+	size_t bytes = x->n_devices * sizeof(*x->device);
+	struct group *g;
+	int code = FF_OK;
+
+	for (g = m->groups; g; g = g->next) {
+		if (g->n == x->n_devices && !memcmp(g->device, x->device, bytes)) {
+			*ret = g;
+			return FF_OK;
+		}
+	}
+	g = calloc(1, sizeof(*g) + bytes);
+	if (!g)
+		return ff_fail_memory(err);
+	g->n = x->n_devices;
+	memcpy(g->device, x->device, bytes);
+	g->comm = MPI_COMM_NULL;
+	g->count = calloc(g->n, sizeof(int));
+	g->offset = calloc(g->n, sizeof(int));
+	if (!g->count || !g->offset)
+		code = ff_fail_memory(err);
+	else if (g->n == m->base.n_devices)
+		g->comm = m->world;
+	else
+		code = group_open(m, g->n, g->device, &g->comm, err);
+	if (code < 0) {
+		group_close(m, g);
+		return code;
+	}
+	g->next = m->groups;
+	m->groups = g;
+	*ret = g;
+	return FF_OK;
+}
+
+static uint32_t position(const struct ff_comm_mpi *m, const struct ff_collective *x)
+{
+	uint32_t i = 0;
+
+	while (i + 1 < x->n_devices && x->device[i] != m->base.rank)
+		i++;
+	return i;
+}
+
+static int chunk(const struct ff_comm_mpi *m, int64_t left)
+{
+	return (int)(left < m->limit ? left : m->limit);
+}
+
+static int mpi_all_reduce(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
+{
+	struct ff_comm_mpi *m = self(c);
+	uint32_t me = position(m, x);
+	const float *send = x->send[me];
+	float *recv = x->recv[me];
+	struct group *g;
+	int code = group_find(m, x, &g, err);
+
+	for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[0]; at += n) {
+		n = chunk(m, x->count[0] - at);
+		code = check(MPI_Allreduce(send == recv ? MPI_IN_PLACE : send + at, recv + at,
+					     (int)n, MPI_FLOAT, MPI_SUM, g->comm),
+				"MPI_Allreduce", err);
+	}
+	if (code == FF_OK)
+		c->sent_bytes += ff_ring_bytes(FF_RING_ALL_REDUCE, x, me);
+	return code;
+}
+
+/* Arrays too long for MPI's ints: every chunk is broadcast by its owner. */
+static int gather_long(struct ff_comm_mpi *m, const struct group *g, const struct ff_collective *x,
+		uint32_t me, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < x->n_devices; i++) {
+		float *recv = (float *)x->recv[me] + x->offset[i];
+
+		if (i == me)
+			memcpy(recv, x->send[me], (size_t)x->count[me] * sizeof(float));
+		for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[i]; at += n) {
+			n = chunk(m, x->count[i] - at);
+			code = check(MPI_Bcast(recv + at, (int)n, MPI_FLOAT, (int)i, g->comm),
+					"MPI_Bcast", err);
+		}
+	}
+	return code;
+}
+
+static int mpi_all_gather(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
+{
+	struct ff_comm_mpi *m = self(c);
+	uint32_t me = position(m, x);
+	int64_t end = 0;
+	struct group *g;
+	int code = group_find(m, x, &g, err);
+
+	if (code < 0)
+		return code;
+	for (uint32_t i = 0; i < x->n_devices; i++) {
+		if (x->offset[i] + x->count[i] > end)
+			end = x->offset[i] + x->count[i];
+		g->count[i] = (int)x->count[i];
+		g->offset[i] = (int)x->offset[i];
+	}
+	if (end > m->limit)
+		code = gather_long(m, g, x, me, err);
+	else
+		code = check(MPI_Allgatherv(x->send[me], (int)x->count[me], MPI_FLOAT, x->recv[me],
+					     g->count, g->offset, MPI_FLOAT, g->comm),
+				"MPI_Allgatherv", err);
+	if (code == FF_OK)
+		c->sent_bytes += ff_ring_bytes(FF_RING_GATHER, x, me);
+	return code;
+}
+
+static int scatter_long(struct ff_comm_mpi *m, const struct group *g, const struct ff_collective *x,
+		uint32_t me, struct ff_error *err)
+{
+	const float *send = x->send[me];
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < x->n_devices; send += x->count[i++]) {
+		for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[i]; at += n) {
+			float *recv = i == me ? (float *)x->recv[me] + at : NULL;
+
+			n = chunk(m, x->count[i] - at);
+			code = check(MPI_Reduce(send + at, recv, (int)n, MPI_FLOAT, MPI_SUM, (int)i,
+						     g->comm),
+					"MPI_Reduce", err);
+		}
+	}
+	return code;
+}
+
+static int mpi_reduce_scatter(struct ff_comm *c, const struct ff_collective *x,
+		struct ff_error *err)
+{
+	struct ff_comm_mpi *m = self(c);
+	uint32_t me = position(m, x);
+	int64_t whole = 0;
+	struct group *g;
+	int code = group_find(m, x, &g, err);
+
+	if (code < 0)
+		return code;
+	for (uint32_t i = 0; i < x->n_devices; i++) {
+		whole += x->count[i];
+		g->count[i] = (int)x->count[i];
+	}
+	if (whole > m->limit)
+		code = scatter_long(m, g, x, me, err);
+	else
+		code = check(MPI_Reduce_scatter(x->send[me], x->recv[me], g->count, MPI_FLOAT,
+					     MPI_SUM, g->comm),
+				"MPI_Reduce_scatter", err);
+	if (code == FF_OK)
+		c->sent_bytes += ff_ring_bytes(FF_RING_SCATTER, x, me);
+	return code;
+}
+
+static int next_request(struct ff_comm_mpi *m, MPI_Request **ret, struct ff_error *err)
+{
+	if (m->n_requests == m->cap_requests) {
+		int cap = m->cap_requests ? 2 * m->cap_requests : 16;
+		MPI_Request *grown = realloc(m->request, (size_t)cap * sizeof(*grown));
+
+		if (!grown)
+			return ff_fail_memory(err);
+		m->request = grown;
+		m->cap_requests = cap;
+	}
+	*ret = &m->request[m->n_requests];
+	return FF_OK;
+}
+
+/* Starts one direction of one parcel, in as many messages as it takes. */
+static int post(struct ff_comm_mpi *m, const struct ff_parcel *p, bool sending,
+		struct ff_error *err)
+{
+	MPI_Request *request = NULL;
+	int code = FF_OK;
+
+	for (int64_t at = 0, n = 0; code == FF_OK && at < p->bytes; at += n) {
+		n = chunk(m, p->bytes - at);
+		if ((code = next_request(m, &request, err)) < 0)
+			break;
+		if (sending)
+			code = check(MPI_Isend((const char *)p->send + at, (int)n, MPI_BYTE, p->to,
+						     0, m->world, request),
+					"MPI_Isend", err);
+		else
+			code = check(MPI_Irecv((char *)p->recv + at, (int)n, MPI_BYTE, p->from, 0,
+						     m->world, request),
+					"MPI_Irecv", err);
+		m->n_requests += code == FF_OK;
+	}
+	if (code == FF_OK && sending)
+		m->base.sent_bytes += p->bytes;
+	return code;
+}
+
+static int mpi_exchange(struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n,
+		struct ff_error *err)
+{
+	struct ff_comm_mpi *m = self(c);
+	int code = FF_OK;
+
+	m->n_requests = 0;
+	for (uint32_t i = 0; i < n && code == FF_OK; i++)
+		if (parcel[i].to == c->rank)
+			code = post(m, &parcel[i], false, err);
+	for (uint32_t i = 0; i < n && code == FF_OK; i++)
+		if (parcel[i].from == c->rank)
+			code = post(m, &parcel[i], true, err);
+	/* after a failure the job is lost, and what is under way with it */
+	return code < 0 ? code
+			: check(MPI_Waitall(m->n_requests, m->request, MPI_STATUSES_IGNORE),
+					"MPI_Waitall", err);
+}
+
+static int mpi_barrier(struct ff_comm *c, struct ff_error *err)
+{
+	return check(MPI_Barrier(self(c)->world), "MPI_Barrier", err);
+}
+
+static void mpi_destroy(struct ff_comm *c)
+{
+	struct ff_comm_mpi *m = self(c);
+	struct group *next;
+
+	for (struct group *g = m->groups; g; g = next) {
+		next = g->next;
+		group_close(m, g);
+	}
+	if (m->world != MPI_COMM_NULL)
+		MPI_Comm_free(&m->world);
+	free(m->request);
+	free(m);
+}
+
+int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err)
+{
+	struct ff_comm_mpi *m = calloc(1, sizeof(*m));
+	int rank, n, code;
+
+	if (!m)
+		return ff_fail_memory(err);
+	m->base = (struct ff_comm){
+			.hosts = mpi_hosts,
+			.all_reduce = mpi_all_reduce,
+			.all_gather = mpi_all_gather,
+			.reduce_scatter = mpi_reduce_scatter,
+			.exchange = mpi_exchange,
+			.barrier = mpi_barrier,
+			.destroy = mpi_destroy,
+	};
+	m->world = MPI_COMM_NULL;
+	m->limit = INT_MAX;
+	if ((code = check(MPI_Comm_dup(MPI_COMM_WORLD, &m->world), "MPI_Comm_dup", err)) < 0 ||
+			(code = check(MPI_Comm_set_errhandler(m->world, MPI_ERRORS_RETURN),
+					 "MPI_Comm_set_errhandler", err)) < 0 ||
+			(code = check(MPI_Comm_rank(m->world, &rank), "MPI_Comm_rank", err)) < 0 ||
+			(code = check(MPI_Comm_size(m->world, &n), "MPI_Comm_size", err)) < 0) {
+		mpi_destroy(&m->base);
+		return code;
+	}
+	m->base.rank = (uint32_t)rank;
+	m->base.n_ranks = m->base.n_devices = (uint32_t)n;
+	*ret = &m->base;
+	return FF_OK;
+}
+
+void ff_comm_mpi_limit(struct ff_comm *c, int64_t limit)
+{
+	self(c)->limit = limit;
+}
+
+int ff_mpi_start(struct ff_error *err)
+{
+	int provided, code;
+
+	code = check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided),
+			"MPI_Init_thread", err);
+	if (code < 0)
+		return code;
+	if (provided < MPI_THREAD_SERIALIZED)
+		return ff_fail(err, FF_E_RUN,
+				"this MPI offers thread level %d, but MPI_THREAD_SERIALIZED (%d) is needed",
+				provided, MPI_THREAD_SERIALIZED);
+	return FF_OK;
+}
+
+void ff_mpi_abort(int status)
+{
+	MPI_Abort(MPI_COMM_WORLD, status);
+}
+
+void ff_mpi_finish(void)
+{
+	MPI_Finalize();
+}

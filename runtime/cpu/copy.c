@@ -1,0 +1,223 @@
+/* Strided copies: axes are sorted and merged until the inner loops are long
+ * runs, or tiles of a transposition.  SPDX-License-Identifier: Apache-2.0 */
+#include "copy.h"
+
+#include <string.h>
+
+#define TILE 16
+#define SHORT_RUN 16      /* elements; a call of memcpy costs more than this loop */
+#define CHUNK (1 << 15)   /* elements worth a thread */
+#define MAX_CHUNKS 256
+
+/* An element of whatever type, as bits. */
+struct __attribute__((may_alias)) word {
+	uint32_t bits;
+};
+
+void ff_shard_strides(const struct ff_region *r, int64_t stride[FF_MAX_RANK])
+{
+	const uint8_t *order = ff_storage_order(r->rank);
+	int64_t n = 1;
+
+	for (uint32_t i = r->rank; i-- > 0;) {
+		stride[order[i]] = n;
+		n *= ff_region_size(r, order[i]);
+	}
+}
+
+/* Removes axes of one step, sorts the rest (largest sink stride first) and
+ * merges neighbours that are one run on both sides.  Rank 0 becomes one step. */
+static void normalise(const struct ff_strided *s, struct ff_strided *ret)
+{
+	struct ff_strided r = {0};
+
+	for (uint32_t i = 0; i < s->rank; i++) {
+		uint32_t at = r.rank;
+
+		if (s->n[i] == 1)
+			continue;
+		for (; at > 0 && s->sink[i] > r.sink[at - 1]; at--) {
+			r.n[at] = r.n[at - 1];
+			r.source[at] = r.source[at - 1];
+			r.sink[at] = r.sink[at - 1];
+		}
+		r.n[at] = s->n[i];
+		r.source[at] = s->source[i];
+		r.sink[at] = s->sink[i];
+		r.rank++;
+	}
+	*ret = (struct ff_strided){.rank = 1, .n = {1}, .source = {1}, .sink = {1}};
+	for (uint32_t i = 0; i < r.rank; i++) {
+		uint32_t at = ret->rank - 1;
+		bool run = i && ret->source[at] == r.source[i] * r.n[i] &&
+				ret->sink[at] == r.sink[i] * r.n[i];
+
+		if (run) {
+			ret->n[at] *= r.n[i];
+		} else {
+			at = i ? ret->rank++ : 0;
+			ret->n[at] = r.n[i];
+		}
+		ret->source[at] = r.source[i];
+		ret->sink[at] = r.sink[i];
+	}
+}
+
+/* The two innermost loops: `run` is the last axis, `row` the one that makes a
+ * tile with it (a transposition), or n = 1. */
+struct inner {
+	int64_t n_run, run_source, run_sink;
+	int64_t n_row, row_source, row_sink;
+	bool add;
+};
+
+static void copy_run(const struct inner *p, const struct word *source, struct word *sink)
+{
+	int64_t n = p->n_run, a = p->run_source, b = p->run_sink;
+
+	if (a != 1 || b != 1) {
+		for (int64_t i = 0; i < n; i++)
+			sink[i * b] = source[i * a];
+	} else if (n < SHORT_RUN) {
+		for (int64_t i = 0; i < n; i++)
+			sink[i] = source[i];
+	} else {
+		memcpy(sink, source, (size_t)n * sizeof(*sink));
+	}
+}
+
+static void add_run(const struct inner *p, const float *restrict source, float *restrict sink)
+{
+	int64_t n = p->n_run, a = p->run_source, b = p->run_sink;
+
+	if (a != 1 || b != 1)
+		for (int64_t i = 0; i < n; i++)
+			sink[i * b] += source[i * a];
+	else
+		for (int64_t i = 0; i < n; i++)
+			sink[i] += source[i];
+}
+
+/* Rows of tiles small enough for the first cache on either side. */
+static void transpose(const struct inner *p, const struct word *source, struct word *sink)
+{
+	for (int64_t row = 0; row < p->n_row; row += TILE)
+		for (int64_t run = 0; run < p->n_run; run += TILE) {
+			int64_t row_end = row + TILE < p->n_row ? row + TILE : p->n_row;
+			int64_t run_end = run + TILE < p->n_run ? run + TILE : p->n_run;
+
+			for (int64_t i = row; i < row_end; i++)
+				for (int64_t j = run; j < run_end; j++)
+					sink[i * p->row_sink + j * p->run_sink] =
+							source[i * p->row_source + j * p->run_source];
+		}
+}
+
+static void copy_inner(const struct inner *p, const struct word *source, struct word *sink)
+{
+	struct inner row = *p;
+
+	if (!p->add && p->n_row > 1) {
+		transpose(p, source, sink);
+		return;
+	}
+	row.n_row = 1;
+	for (int64_t i = 0; i < p->n_row; i++) {
+		const struct word *from = source + i * p->row_source;
+		struct word *to = sink + i * p->row_sink;
+
+		if (p->add)
+			add_run(&row, (const float *)from, (float *)to);
+		else
+			copy_run(&row, from, to);
+	}
+}
+
+/* Steps [first, end) of the outer axes, counted as one loop. */
+static void copy_steps(const struct ff_strided *s, const struct inner *p, int64_t first,
+		int64_t end, const struct word *source, struct word *sink)
+{
+	int64_t at[FF_COPY_RANK] = {0}, rest = first;
+
+	for (uint32_t i = s->rank; i-- > 0;) {
+		at[i] = rest % s->n[i];
+		rest /= s->n[i];
+		source += at[i] * s->source[i];
+		sink += at[i] * s->sink[i];
+	}
+	for (int64_t step = first; step < end; step++) {
+		copy_inner(p, source, sink);
+		for (uint32_t i = s->rank; i-- > 0;) {
+			source += s->source[i];
+			sink += s->sink[i];
+			if (++at[i] < s->n[i])
+				break;
+			source -= at[i] * s->source[i];
+			sink -= at[i] * s->sink[i];
+			at[i] = 0;
+		}
+	}
+}
+
+/* Takes axis `i` out of the outer ones. */
+static void drop_axis(struct ff_strided *s, uint32_t i)
+{
+	for (s->rank--; i < s->rank; i++) {
+		s->n[i] = s->n[i + 1];
+		s->source[i] = s->source[i + 1];
+		s->sink[i] = s->sink[i + 1];
+	}
+}
+
+void ff_strided_copy(const struct ff_strided *s, const void *source, void *sink, bool add)
+{
+	struct ff_strided outer;
+	struct inner p = {.n_row = 1, .add = add};
+	int64_t volume = 1, steps = 1, chunks;
+
+	for (uint32_t i = 0; i < s->rank; i++)
+		volume *= s->n[i];
+	if (volume == 0)
+		return;
+	normalise(s, &outer);
+	p.n_run = outer.n[outer.rank - 1];
+	p.run_source = outer.source[outer.rank - 1];
+	p.run_sink = outer.sink[outer.rank - 1];
+	outer.rank--;
+	for (uint32_t i = 0; p.run_source != 1 && i < outer.rank; i++)
+		if (outer.source[i] == 1) {
+			p.n_row = outer.n[i];
+			p.row_source = outer.source[i];
+			p.row_sink = outer.sink[i];
+			drop_axis(&outer, i);
+			break;
+		}
+	for (uint32_t i = 0; i < outer.rank; i++)
+		steps *= outer.n[i];
+	chunks = volume / CHUNK < MAX_CHUNKS ? volume / CHUNK : MAX_CHUNKS;
+	chunks = chunks < 1 ? 1 : chunks < steps ? chunks : steps;
+#pragma omp parallel for if (chunks > 1)
+	for (int64_t i = 0; i < chunks; i++)
+		copy_steps(&outer, &p, steps * i / chunks, steps * (i + 1) / chunks, source, sink);
+}
+
+void ff_region_copy(const struct ff_copy *c)
+{
+	struct ff_strided s = {.rank = c->region.rank};
+	int64_t source[FF_MAX_RANK], sink[FF_MAX_RANK];
+
+	if (ff_region_volume(&c->region) == 0)
+		return;
+	ff_shard_strides(&c->source_region, source);
+	ff_shard_strides(&c->sink_region, sink);
+	for (uint32_t i = 0; i < s.rank; i++) {
+		s.n[i] = ff_region_size(&c->region, i);
+		s.source[i] = source[i];
+		s.sink[i] = sink[i];
+	}
+	ff_strided_copy(&s,
+			(const char *)c->source +
+					ff_region_offset(&c->source_region, c->region.lo) * FF_ELEMENT_BYTES,
+			(char *)c->sink + ff_region_offset(&c->sink_region, c->region.lo) * FF_ELEMENT_BYTES,
+			c->add);
+}

@@ -1,0 +1,25 @@
+/* Strided copies of 4-byte elements in host memory.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CPU_COPY_H
+#define FF_CPU_COPY_H
+
+#include "ff/backend.h"
+
+#define FF_COPY_RANK 8
+
+/* `rank` nested loops of n[i] steps; strides in elements. */
+struct ff_strided {
+	uint32_t rank;
+	int64_t n[FF_COPY_RANK], source[FF_COPY_RANK], sink[FF_COPY_RANK];
+};
+
+/* Elements from one axis position to the next in a dense shard of `r`. */
+void ff_shard_strides(const struct ff_region *r, int64_t stride[FF_MAX_RANK]);
+
+/* sink = source, or (`add`) sink += source as float32.  The sides do not overlap. */
+void ff_strided_copy(const struct ff_strided *s, const void *source, void *sink, bool add);
+
+/* What struct ff_copy says. */
+void ff_region_copy(const struct ff_copy *c);
+
+#endif

@@ -1,0 +1,217 @@
+/* The CPU backend: host memory, streams, and kernels on oneDNN.  Threads within
+ * a kernel are OpenMP's; OMP_NUM_THREADS is the caller's choice.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "copy.h"
+#include "stream.h"
+
+static void cpu_close(struct ff_device *dev)
+{
+	if (!dev)
+		return;
+	ff_dnnl_close(&dev->dnnl);
+	free(dev);
+}
+
+/* All ordinals are the one CPU that the process may use. */
+static int cpu_open(uint32_t ordinal, struct ff_device **ret, struct ff_error *err)
+{
+	struct ff_device *dev = calloc(1, sizeof(*dev));
+	int rc;
+
+	(void)ordinal;
+	if (!dev)
+		return ff_fail_memory(err);
+	rc = ff_dnnl_open(&dev->dnnl, err);
+	if (rc < 0) {
+		cpu_close(dev);
+		return rc;
+	}
+	*ret = dev;
+	return FF_OK;
+}
+
+static int cpu_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err)
+{
+	size_t size = bytes ? (bytes + 63) / 64 * 64 : 64;
+	void *memory = size < bytes ? NULL : aligned_alloc(64, size);
+
+	(void)dev;
+	if (!memory)
+		return ff_fail(err, FF_E_NOMEM, "the host cannot provide %zu bytes of device memory",
+				bytes);
+	*ret = memset(memory, 0, size);
+	return FF_OK;
+}
+
+static void cpu_free(struct ff_device *dev, void *memory)
+{
+	(void)dev;
+	free(memory);
+}
+
+static int cpu_stream(struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err)
+{
+	(void)dev;
+	return ff_stream_create(own, ret, err);
+}
+
+static int cpu_event(struct ff_device *dev, struct ff_event **ret, struct ff_error *err)
+{
+	(void)dev;
+	return ff_event_create(ret, err);
+}
+
+struct call_job {
+	int (*fn)(void *arg, struct ff_error *err);
+	void *arg;
+};
+
+static int run_call(void *payload, struct ff_error *err)
+{
+	const struct call_job *j = payload;
+
+	return j->fn(j->arg, err);
+}
+
+static int cpu_call(struct ff_stream *s, int (*fn)(void *arg, struct ff_error *err), void *arg,
+		struct ff_error *err)
+{
+	struct call_job j = {fn, arg};
+
+	return ff_stream_push(s, run_call, &j, sizeof(j), err);
+}
+
+struct move_job {
+	void *sink;
+	const void *source; /* NULL: zeros */
+	size_t bytes;
+};
+
+static int run_move(void *payload, struct ff_error *err)
+{
+	const struct move_job *j = payload;
+
+	(void)err;
+	if (j->bytes && j->source)
+		memcpy(j->sink, j->source, j->bytes);
+	else if (j->bytes)
+		memset(j->sink, 0, j->bytes);
+	return FF_OK;
+}
+
+static int cpu_upload(struct ff_stream *s, void *device, const void *host, size_t bytes,
+		struct ff_error *err)
+{
+	struct move_job j = {device, host, bytes};
+
+	return ff_stream_push(s, run_move, &j, sizeof(j), err);
+}
+
+static int cpu_download(struct ff_stream *s, void *host, const void *device, size_t bytes,
+		struct ff_error *err)
+{
+	return cpu_upload(s, host, device, bytes, err);
+}
+
+static int cpu_fill(struct ff_stream *s, void *memory, size_t bytes, struct ff_error *err)
+{
+	return cpu_upload(s, memory, NULL, bytes, err);
+}
+
+static int run_copy(void *payload, struct ff_error *err)
+{
+	(void)err;
+	ff_region_copy(payload);
+	return FF_OK;
+}
+
+static int cpu_copy(struct ff_stream *s, const struct ff_copy *copy, struct ff_error *err)
+{
+	struct ff_copy c = *copy;
+
+	return ff_stream_push(s, run_copy, &c, sizeof(c), err);
+}
+
+struct update_job {
+	struct ff_sgd sgd;
+	float *w, *v;
+	const float *g;
+	int64_t n;
+};
+
+static int run_update(void *payload, struct ff_error *err)
+{
+	const struct update_job *j = payload;
+	const struct ff_sgd sgd = j->sgd;
+	float *restrict w = j->w;
+	float *restrict v = j->v;
+	const float *restrict g = j->g;
+
+	(void)err;
+#pragma omp parallel for simd if (j->n >= FF_CPU_PARALLEL)
+	for (int64_t i = 0; i < j->n; i++) {
+		v[i] = sgd.momentum * v[i] + (g[i] + sgd.decay * w[i]);
+		w[i] -= sgd.rate * v[i];
+	}
+	return FF_OK;
+}
+
+static int cpu_update(struct ff_stream *s, const struct ff_sgd *sgd, float *w, const float *g,
+		float *v, size_t n, struct ff_error *err)
+{
+	struct update_job j = {*sgd, w, v, g, (int64_t)n};
+
+	return ff_stream_push(s, run_update, &j, sizeof(j), err);
+}
+
+struct kernel_job {
+	const struct ff_kernel *kernel;
+	struct ff_kernel_io io;
+};
+
+static int run_kernel(void *payload, struct ff_error *err)
+{
+	const struct kernel_job *j = payload;
+
+	return j->kernel->run(j->kernel, &j->io, err);
+}
+
+static int cpu_run(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,
+		struct ff_error *err)
+{
+	struct kernel_job j = {k, *io};
+
+	return ff_stream_push(s, run_kernel, &j, sizeof(j), err);
+}
+
+const struct ff_backend ff_backend_cpu = {
+		.name = "cpu",
+		.help = "this machine's processor, with oneDNN",
+		.open = cpu_open,
+		.close = cpu_close,
+		.alloc = cpu_alloc,
+		.free = cpu_free,
+		.stream = cpu_stream,
+		.stream_close = ff_stream_destroy,
+		.event = cpu_event,
+		.event_close = ff_event_destroy,
+		.record = ff_event_record,
+		.wait = ff_event_wait,
+		.drain = ff_stream_drain,
+		.call = cpu_call,
+		.upload = cpu_upload,
+		.download = cpu_download,
+		.copy = cpu_copy,
+		.fill = cpu_fill,
+		.update = cpu_update,
+		.kernel = ff_cpu_kernel,
+		.workspace = ff_cpu_workspace,
+		.run = cpu_run,
+		.kernel_close = ff_cpu_kernel_close,
+		.host_memory = true,
+};

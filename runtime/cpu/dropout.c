@@ -1,0 +1,113 @@
+/* Dropout.  Element i of the whole tensor (row-major, whatever the split) is
+ * kept when its Philox number is at least p; backward draws it again.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "copy.h"
+#include "ff/philox.h"
+#include "kernel.h"
+
+#define RUN 256 /* numbers drawn at a time */
+
+struct dropout {
+	uint32_t node, rank;
+	float p, scale;
+	int64_t volume;
+	/* The axes but the last in storage order: rows whose elements follow each
+	 * other in the tensor, `step` apart in the shard. */
+	int64_t rows, row, step;
+	int64_t n[FF_MAX_RANK], stride[FF_MAX_RANK], index[FF_MAX_RANK];
+	int64_t first; /* index of the shard's first element in the tensor */
+};
+
+static void mask_row(const struct dropout *d, const struct ff_kernel_io *io, int64_t index,
+		const float *x, float *y)
+{
+	uint64_t stream = ff_philox_stream(d->node, (uint32_t)io->step);
+	float u[RUN];
+
+	for (int64_t i = 0; i < d->row; i += RUN) {
+		int64_t n = d->row - i < RUN ? d->row - i : RUN;
+		const float *from = x + i * d->step;
+		float *to = y + i * d->step;
+
+		ff_philox_uniform(io->seed, stream, (uint64_t)(index + i), (size_t)n, u);
+		if (d->step == 1)
+			for (int64_t j = 0; j < n; j++)
+				to[j] = u[j] < d->p ? 0 : from[j] * d->scale;
+		else
+			for (int64_t j = 0; j < n; j++)
+				to[j * d->step] = u[j] < d->p ? 0 : from[j * d->step] * d->scale;
+	}
+}
+
+static void mask(const struct dropout *d, const struct ff_kernel_io *io, const float *x, float *y)
+{
+	if (!io->training) {
+		memcpy(y, x, (size_t)d->volume * sizeof(*y));
+		return;
+	}
+#pragma omp parallel for if (d->volume >= FF_CPU_PARALLEL / 8)
+	for (int64_t row = 0; row < d->rows; row++) {
+		int64_t rest = row, at = 0, index = d->first;
+
+		for (uint32_t i = d->rank - 1; i-- > 0;) {
+			at += rest % d->n[i] * d->stride[i];
+			index += rest % d->n[i] * d->index[i];
+			rest /= d->n[i];
+		}
+		mask_row(d, io, index, x + at, y + at);
+	}
+}
+
+static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
+		struct ff_error *err)
+{
+	(void)err;
+	mask(k->state, io, io->in[0], io->out);
+	return FF_OK;
+}
+
+static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io,
+		struct ff_error *err)
+{
+	(void)err;
+	mask(k->state, io, io->dout, io->din[0]);
+	return FF_OK;
+}
+
+int ff_cpu_dropout_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	const uint8_t *order = ff_storage_order(w->out.rank);
+	uint32_t last = w->out.rank - 1, at = 0;
+	struct dropout *d = ff_kernel_state(k, sizeof(*d), err);
+	int64_t stride[FF_MAX_RANK], index[FF_MAX_RANK], step = 1;
+
+	if (!d)
+		return FF_E_NOMEM;
+	d->node = (uint32_t)(w->node - w->graph->nodes);
+	d->rank = w->out.rank;
+	d->p = (float)w->node->attrs.dropout.p;
+	d->scale = (float)(1 / (1 - w->node->attrs.dropout.p));
+	d->volume = ff_region_volume(&w->out);
+	ff_shard_strides(&w->out, stride);
+	for (uint32_t i = d->rank; i-- > 0;) {
+		index[i] = step;
+		d->first += w->out.lo[i] * step;
+		step *= w->node->out_map.shape[i];
+	}
+	d->row = ff_region_size(&w->out, last);
+	d->rows = d->volume / d->row;
+	d->step = stride[last];
+	for (uint32_t i = 0; i < d->rank; i++)
+		if (order[i] != last) {
+			d->n[at] = ff_region_size(&w->out, order[i]);
+			d->stride[at] = stride[order[i]];
+			d->index[at++] = index[order[i]];
+		}
+	if (w->pass == FF_BACKWARD)
+		k->run = w->need_din[0] ? run_backward : ff_kernel_run_nothing;
+	else
+		k->run = run_forward;
+	return FF_OK;
+}

@@ -1,0 +1,148 @@
+/* Linear layer: y = x W^T + b over flattened leading axes.  Weights are read
+ * in their plain layout: at the batch sizes of training, bringing a large
+ * matrix into another one costs as much as multiplying it.  Forward is fastest
+ * as oneDNN's matmul, both gradients as its sgemm (bench/kernels prints them).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "copy.h"
+#include "dnnl.h"
+
+struct linear {
+	int64_t rows, in_features, out_features; /* of the part */
+	bool has_bias, need_din;
+	struct ff_call *forward;
+	/* Rank 4 is stored channels last, so its features are not innermost: such
+	 * shards are brought into row-major order in the workspace. */
+	bool reordered;
+	struct ff_region in_region, out_region;
+	int64_t in, out; /* workspace */
+};
+
+static int prepare_forward(struct ff_kernel *k, struct linear *l, struct ff_error *err)
+{
+	dnnl_dims_t in = {l->rows, l->in_features}, weight = {l->in_features, l->out_features};
+	dnnl_dims_t out = {l->rows, l->out_features}, bias = {1, l->out_features};
+	dnnl_memory_desc_t in_desc, weight_desc, out_desc, bias_desc;
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_matmul_desc_t d;
+	int rc = ff_dnnl_matrix(k, in, l->in_features, 1, &in_desc, err);
+
+	if (rc == FF_OK)
+		rc = ff_dnnl_matrix(k, weight, 1, l->in_features, &weight_desc, err);
+	if (rc == FF_OK)
+		rc = ff_dnnl_matrix(k, out, l->out_features, 1, &out_desc, err);
+	if (rc == FF_OK)
+		rc = ff_dnnl_matrix(k, bias, l->out_features, 1, &bias_desc, err);
+	if (rc == FF_OK)
+		rc = ff_dnnl_check(dnnl_matmul_desc_init(&d, &in_desc, &weight_desc,
+						   l->has_bias ? &bias_desc : NULL, &out_desc),
+				k, "describe a matrix product", err);
+	if (rc == FF_OK)
+		rc = ff_dnnl_describe(k, &d, NULL, &pd, err);
+	if (rc < 0)
+		return rc;
+	const struct ff_call_arg arg[] = {{DNNL_ARG_SRC, &in_desc}, {DNNL_ARG_WEIGHTS, &weight_desc},
+			{DNNL_ARG_DST, &out_desc}, {DNNL_ARG_BIAS, &bias_desc}};
+	rc = ff_call_create(k, pd, arg, l->has_bias ? 4 : 3, &l->forward, err);
+	dnnl_primitive_desc_destroy(pd);
+	return rc;
+}
+
+/* Between a shard in storage order and its row-major form. */
+static void reorder(const struct ff_region *region, const void *source, bool to_row_major,
+		void *sink)
+{
+	struct ff_strided s = {.rank = region->rank};
+	int64_t stored[FF_MAX_RANK], plain = 1;
+
+	ff_shard_strides(region, stored);
+	for (uint32_t i = region->rank; i-- > 0;) {
+		s.n[i] = ff_region_size(region, i);
+		s.source[i] = to_row_major ? stored[i] : plain;
+		s.sink[i] = to_row_major ? plain : stored[i];
+		plain *= s.n[i];
+	}
+	ff_strided_copy(&s, source, sink, false);
+}
+
+/* The row-major form of `shard`, made at `offset` of the workspace if needed. */
+static const float *row_major(const struct linear *l, const struct ff_region *region,
+		const struct ff_kernel_io *io, const void *shard, int64_t offset)
+{
+	void *plain = ff_kernel_at(io, offset);
+
+	if (!l->reordered)
+		return shard;
+	reorder(region, shard, true, plain);
+	return plain;
+}
+
+static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
+		struct ff_error *err)
+{
+	const struct linear *l = k->state;
+	float *out = l->reordered ? ff_kernel_at(io, l->out) : io->out;
+	const void *memory[] = {row_major(l, &l->in_region, io, io->in[0], l->in), io->weight[0],
+			out, l->has_bias ? io->weight[1] : NULL};
+	int rc = ff_call_run(k, l->forward, io, memory, err);
+
+	if (rc == FF_OK && l->reordered)
+		reorder(&l->out_region, out, false, io->out);
+	return rc;
+}
+
+static void sum_rows(int64_t rows, int64_t columns, const float *restrict x, float *restrict sum)
+{
+	memset(sum, 0, (size_t)columns * sizeof(*sum));
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t j = 0; j < columns; j++)
+			sum[j] += x[i * columns + j];
+}
+
+static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io,
+		struct ff_error *err)
+{
+	const struct linear *l = k->state;
+	int64_t n = l->rows, in = l->in_features, out = l->out_features;
+	const float *dout = row_major(l, &l->out_region, io, io->dout, l->out);
+	const float *x = row_major(l, &l->in_region, io, io->in[0], l->in);
+	float *din = l->reordered ? ff_kernel_at(io, l->in) : io->din[0];
+	int rc = ff_dnnl_check(dnnl_sgemm('T', 'N', out, in, n, 1, dout, out, x, in, 0,
+					   io->dweight[0], in),
+			k, "multiply", err);
+
+	if (rc == FF_OK && l->has_bias)
+		sum_rows(n, out, dout, io->dweight[1]);
+	if (rc < 0 || !l->need_din)
+		return rc;
+	rc = ff_dnnl_check(dnnl_sgemm('N', 'N', n, in, out, 1, dout, out, io->weight[0], in, 0, din,
+					   in),
+			k, "multiply", err);
+	if (rc == FF_OK && l->reordered)
+		reorder(&l->in_region, din, false, io->din[0]);
+	return rc;
+}
+
+int ff_cpu_linear_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	struct linear *l = ff_kernel_state(k, sizeof(*l), err);
+	uint32_t last = w->out.rank - 1;
+
+	if (!l)
+		return FF_E_NOMEM;
+	l->in_features = ff_region_size(&w->in[0], last);
+	l->out_features = ff_region_size(&w->out, last);
+	l->rows = ff_region_volume(&w->out) / l->out_features;
+	l->has_bias = w->node->n_weights > 1 && w->has_weight[1];
+	l->need_din = w->pass == FF_BACKWARD && w->need_din[0];
+	l->in_region = w->in[0];
+	l->out_region = w->out;
+	l->reordered = ff_storage_order(w->out.rank)[last] != last;
+	if (l->reordered) {
+		l->in = ff_kernel_reserve(k, ff_region_volume(&w->in[0]) * FF_ELEMENT_BYTES);
+		l->out = ff_kernel_reserve(k, ff_region_volume(&w->out) * FF_ELEMENT_BYTES);
+	}
+	k->run = w->pass == FF_FORWARD ? run_forward : run_backward;
+	return w->pass == FF_FORWARD ? prepare_forward(k, l, err) : FF_OK;
+}

@@ -1,0 +1,278 @@
+/* Streams: a queue of jobs with a worker thread, or the caller's own thread;
+ * events order streams among each other.  SPDX-License-Identifier: Apache-2.0 */
+#include "stream.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum job_kind { JOB_RUN, JOB_RECORD, JOB_WAIT };
+
+/* Jobs come in two sizes and are used again, so that a stream allocates only
+ * until its queue has been as long as it ever gets. */
+enum job_size { JOB_SMALL, JOB_LARGE, JOB_SIZES };
+static const size_t job_bytes[JOB_SIZES] = {256, 4096};
+
+struct job {
+	struct job *next;
+	ff_job run;
+	enum job_kind kind;
+	enum job_size size;
+	_Alignas(max_align_t) unsigned char payload[];
+};
+
+struct ff_stream {
+	bool own;
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	pthread_cond_t filled, emptied;
+	struct job *first, *last, *spare[JOB_SIZES];
+	bool busy, closing;
+	struct ff_error failure; /* code < 0: jobs are skipped */
+};
+
+struct ff_event {
+	pthread_mutex_t mutex;
+	pthread_cond_t happened;
+	uint64_t issued, done; /* records so far */
+	struct ff_error failure;
+};
+
+struct ticket {
+	struct ff_event *event;
+	uint64_t number;
+};
+
+static void event_happen(const struct ticket *t, const struct ff_error *failure)
+{
+	struct ff_event *ev = t->event;
+
+	pthread_mutex_lock(&ev->mutex);
+	if (ev->done < t->number)
+		ev->done = t->number;
+	ev->failure = *failure;
+	pthread_cond_broadcast(&ev->happened);
+	pthread_mutex_unlock(&ev->mutex);
+}
+
+static int event_await(const struct ticket *t, struct ff_error *err)
+{
+	struct ff_event *ev = t->event;
+	int rc;
+
+	pthread_mutex_lock(&ev->mutex);
+	while (ev->done < t->number)
+		pthread_cond_wait(&ev->happened, &ev->mutex);
+	rc = ev->failure.code;
+	if (rc < 0 && err)
+		*err = ev->failure;
+	pthread_mutex_unlock(&ev->mutex);
+	return rc;
+}
+
+/* Runs one job outside the lock.  Records happen on a failed stream too, else
+ * the streams that wait for them would hang. */
+static void execute(struct ff_stream *s, struct job *j)
+{
+	struct ff_error err = {0};
+	int rc = FF_OK;
+
+	if (j->kind == JOB_RECORD)
+		event_happen((struct ticket *)j->payload, &s->failure);
+	else if (j->kind == JOB_WAIT)
+		rc = event_await((struct ticket *)j->payload, &err);
+	else if (s->failure.code == FF_OK)
+		rc = j->run(j->payload, &err);
+	if (rc < 0 && s->failure.code == FF_OK) {
+		s->failure = err;
+		s->failure.code = rc;
+	}
+}
+
+/* While it is busy the worker alone touches `failure`. */
+static void *work(void *arg)
+{
+	struct ff_stream *s = arg;
+
+	pthread_mutex_lock(&s->mutex);
+	for (;;) {
+		struct job *j = s->first;
+
+		if (!j && s->closing)
+			break;
+		if (!j) {
+			pthread_cond_wait(&s->filled, &s->mutex);
+			continue;
+		}
+		s->first = j->next;
+		s->busy = true;
+		pthread_mutex_unlock(&s->mutex);
+		execute(s, j);
+		pthread_mutex_lock(&s->mutex);
+		s->busy = false;
+		j->next = s->spare[j->size];
+		s->spare[j->size] = j;
+		if (!s->first)
+			pthread_cond_broadcast(&s->emptied);
+	}
+	pthread_mutex_unlock(&s->mutex);
+	return NULL;
+}
+
+/* A spare job or a new one; called with the lock held. */
+static struct job *take_job(struct ff_stream *s, enum job_size size)
+{
+	struct job *j = s->spare[size];
+
+	if (j) {
+		s->spare[size] = j->next;
+		return j;
+	}
+	j = malloc(sizeof(*j) + job_bytes[size]);
+	if (j)
+		j->size = size;
+	return j;
+}
+
+static int push(struct ff_stream *s, enum job_kind kind, ff_job run, const void *payload,
+		size_t size, struct ff_error *err)
+{
+	struct job *j;
+
+	if (size > job_bytes[JOB_LARGE])
+		return ff_fail(err, FF_E_RUN, "a stream's job carries %zu bytes, expected at most %zu",
+				size, job_bytes[JOB_LARGE]);
+	pthread_mutex_lock(&s->mutex);
+	j = take_job(s, size > job_bytes[JOB_SMALL] ? JOB_LARGE : JOB_SMALL);
+	if (j) {
+		j->next = NULL;
+		j->run = run;
+		j->kind = kind;
+		memcpy(j->payload, payload, size);
+		if (s->first)
+			s->last->next = j;
+		else
+			s->first = j;
+		s->last = j;
+		pthread_cond_signal(&s->filled);
+	}
+	pthread_mutex_unlock(&s->mutex);
+	return j ? FF_OK : ff_fail_memory(err);
+}
+
+int ff_stream_push(struct ff_stream *s, ff_job job, void *payload, size_t size,
+		struct ff_error *err)
+{
+	return s->own ? push(s, JOB_RUN, job, payload, size, err) : job(payload, err);
+}
+
+int ff_stream_drain(struct ff_stream *s, struct ff_error *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&s->mutex);
+	while (s->first || s->busy)
+		pthread_cond_wait(&s->emptied, &s->mutex);
+	rc = s->failure.code;
+	if (rc < 0 && err)
+		*err = s->failure;
+	s->failure.code = FF_OK;
+	pthread_mutex_unlock(&s->mutex);
+	return rc;
+}
+
+int ff_stream_create(bool own, struct ff_stream **ret, struct ff_error *err)
+{
+	struct ff_stream *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return ff_fail_memory(err);
+	s->own = own;
+	pthread_mutex_init(&s->mutex, NULL);
+	pthread_cond_init(&s->filled, NULL);
+	pthread_cond_init(&s->emptied, NULL);
+	if (own && pthread_create(&s->thread, NULL, work, s)) {
+		s->own = false;
+		ff_stream_destroy(s);
+		return ff_fail(err, FF_E_RUN, "a stream's worker thread cannot be started");
+	}
+	*ret = s;
+	return FF_OK;
+}
+
+void ff_stream_destroy(struct ff_stream *s)
+{
+	if (!s)
+		return;
+	if (s->own) {
+		pthread_mutex_lock(&s->mutex);
+		s->closing = true;
+		pthread_cond_signal(&s->filled);
+		pthread_mutex_unlock(&s->mutex);
+		pthread_join(s->thread, NULL);
+	}
+	for (uint32_t i = 0; i < JOB_SIZES; i++)
+		while (s->spare[i]) {
+			struct job *j = s->spare[i];
+
+			s->spare[i] = j->next;
+			free(j);
+		}
+	pthread_cond_destroy(&s->emptied);
+	pthread_cond_destroy(&s->filled);
+	pthread_mutex_destroy(&s->mutex);
+	free(s);
+}
+
+int ff_event_create(struct ff_event **ret, struct ff_error *err)
+{
+	struct ff_event *ev = calloc(1, sizeof(*ev));
+
+	if (!ev)
+		return ff_fail_memory(err);
+	pthread_mutex_init(&ev->mutex, NULL);
+	pthread_cond_init(&ev->happened, NULL);
+	*ret = ev;
+	return FF_OK;
+}
+
+void ff_event_destroy(struct ff_event *ev)
+{
+	if (!ev)
+		return;
+	pthread_cond_destroy(&ev->happened);
+	pthread_mutex_destroy(&ev->mutex);
+	free(ev);
+}
+
+int ff_event_record(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
+{
+	struct ticket t = {.event = ev};
+
+	pthread_mutex_lock(&ev->mutex);
+	t.number = ++ev->issued;
+	pthread_mutex_unlock(&ev->mutex);
+	int rc = s->own ? push(s, JOB_RECORD, NULL, &t, sizeof(t), err) : FF_OK;
+	if (rc < 0) { /* nobody may wait for a record that was never queued */
+		struct ff_error failure = {0};
+
+		ff_fail_memory(&failure);
+		event_happen(&t, &failure);
+	} else if (!s->own) {
+		event_happen(&t, &s->failure);
+	}
+	return rc;
+}
+
+int ff_event_wait(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
+{
+	struct ticket t = {.event = ev};
+
+	pthread_mutex_lock(&ev->mutex);
+	t.number = ev->issued;
+	pthread_mutex_unlock(&ev->mutex);
+	if (s->own)
+		return push(s, JOB_WAIT, NULL, &t, sizeof(t), err);
+	return event_await(&t, err);
+}

@@ -1,0 +1,284 @@
+/* Data sets: which samples a global batch has, and the shards of its tensors.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/dataset.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ff/philox.h"
+#include "source.h"
+
+#define SYNTHETIC_SAMPLES 4096
+#define SYNTHETIC_MOST 100000000
+#define DATA_FOLDER "/usr/share/datasets" /* Debian's dataset-* packages */
+#define SHUFFLE_STREAM ff_philox_stream(UINT32_MAX - 1, 0)
+
+/* The order of the epoch last asked for. */
+struct shuffle {
+	pthread_mutex_t lock;
+	uint64_t epoch;
+	bool valid;
+	uint32_t *order; /* one a training sample */
+};
+
+struct ff_dataset {
+	struct ff_source *source;
+	struct shuffle *shuffle;
+	uint64_t seed;
+	uint32_t values, labels; /* the graph's input nodes */
+	uint32_t rank;           /* of the values, samples included */
+	int32_t shape[FF_MAX_RANK];
+	int64_t batch;
+};
+
+static int find_inputs(const struct ff_graph *g, struct ff_dataset *d,
+		struct ff_sample_shape *shape, struct ff_error *err)
+{
+	d->values = d->labels = FF_NONE;
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_node *n = &g->nodes[i];
+		const struct ff_tensor *t = &g->tensors[n->out];
+		uint32_t *slot = t->dtype == FF_I32 ? &d->labels : &d->values;
+
+		if (!(ff_op_row(n->op)->flags & FF_OP_SOURCE))
+			continue;
+		if (*slot != FF_NONE)
+			return ff_fail(err, FF_E_INPUT,
+					"graph %s: inputs %s and %s are both %s; data sets have one input of values and one of labels",
+					g->name, g->nodes[*slot].name, n->name,
+					t->dtype == FF_I32 ? "labels" : "values");
+		*slot = i;
+		if (t->dtype == FF_I32) {
+			shape->classes = n->attrs.input.classes;
+			if (t->rank != 1)
+				return ff_fail(err, FF_E_INPUT,
+						"graph %s: input %s: data sets have one label a sample, so its rank must be 1, not %u",
+						g->name, n->name, t->rank);
+			continue;
+		}
+		if (t->rank < 2)
+			return ff_fail(err, FF_E_INPUT,
+					"graph %s: input %s: samples need a rank of at least 2, not %u",
+					g->name, n->name, t->rank);
+		d->rank = t->rank;
+		memcpy(d->shape, t->shape, sizeof(d->shape));
+	}
+	if (d->values == FF_NONE || d->labels == FF_NONE)
+		return ff_fail(err, FF_E_INPUT, "graph %s: has no input of %s", g->name,
+				d->values == FF_NONE ? "float32 values" : "int32 labels");
+	shape->rank = d->rank - 1;
+	shape->elements = 1;
+	for (uint32_t i = 1; i < d->rank; i++) {
+		shape->shape[i - 1] = d->shape[i];
+		shape->elements *= d->shape[i];
+	}
+	return FF_OK;
+}
+
+static int open_synthetic(const char *spec, const struct ff_sample_shape *shape, uint64_t seed,
+		struct ff_source **ret, struct ff_error *err)
+{
+	int64_t samples = SYNTHETIC_SAMPLES;
+	const char *number = strchr(spec, ':');
+	char *end;
+
+	if (number) {
+		errno = 0;
+		samples = strtoll(number + 1, &end, 10);
+		if (number[1] < '0' || number[1] > '9' || *end || errno || samples < 1 ||
+				samples > SYNTHETIC_MOST)
+			return ff_fail(err, FF_E_INPUT,
+					"data %s: expected synthetic:SAMPLES with SAMPLES from 1 to %d",
+					spec, SYNTHETIC_MOST);
+	}
+	return ff_synthetic_open(samples, shape, seed, ret, err);
+}
+
+static int open_folder(const char *spec, const struct ff_sample_shape *shape,
+		struct ff_source **ret, struct ff_error *err)
+{
+	char path[4096];
+	struct stat st;
+
+	/* a plain name also means the folder of a Debian package */
+	if (stat(spec, &st) != 0 && !strchr(spec, '/') &&
+			snprintf(path, sizeof(path), DATA_FOLDER "/%s", spec) < (int)sizeof(path) &&
+			stat(path, &st) == 0)
+		spec = path;
+	if (stat(spec, &st) != 0)
+		return ff_fail(err, FF_E_INPUT,
+				"data %s: %s; expected synthetic[:SAMPLES] or a folder with IDX files",
+				spec, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return ff_fail(err, FF_E_INPUT,
+				"data %s: is not a folder; expected synthetic[:SAMPLES] or a folder with IDX files",
+				spec);
+	return ff_idx_open(spec, shape, ret, err);
+}
+
+static int open_shuffle(int64_t samples, struct shuffle **ret, struct ff_error *err)
+{
+	struct shuffle *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return ff_fail_memory(err);
+	s->order = malloc((size_t)samples * sizeof(*s->order));
+	if (!s->order || pthread_mutex_init(&s->lock, NULL)) {
+		free(s->order);
+		free(s);
+		return ff_fail_memory(err);
+	}
+	*ret = s;
+	return FF_OK;
+}
+
+int ff_dataset_open(const char *spec, const struct ff_graph *g, uint64_t seed,
+		struct ff_dataset **ret, struct ff_error *err)
+{
+	struct ff_dataset *d = calloc(1, sizeof(*d));
+	struct ff_sample_shape shape = {0};
+	int code;
+
+	if (!d)
+		return ff_fail_memory(err);
+	d->seed = seed;
+	d->batch = g->batch;
+	code = find_inputs(g, d, &shape, err);
+	if (code == FF_OK && (!strcmp(spec, "synthetic") || !strncmp(spec, "synthetic:", 10)))
+		code = open_synthetic(spec, &shape, seed, &d->source, err);
+	else if (code == FF_OK)
+		code = open_folder(spec, &shape, &d->source, err);
+	if (code == FF_OK && d->source->samples[1] < d->batch)
+		code = ff_fail(err, FF_E_INPUT,
+				"data %s: has %" PRId64 " training samples, fewer than the graph's batch of %" PRId64,
+				spec, d->source->samples[1], d->batch);
+	if (code == FF_OK)
+		code = open_shuffle(d->source->samples[1], &d->shuffle, err);
+	if (code < 0) {
+		ff_dataset_close(d);
+		return code;
+	}
+	*ret = d;
+	return FF_OK;
+}
+
+void ff_dataset_close(struct ff_dataset *d)
+{
+	if (!d)
+		return;
+	if (d->shuffle) {
+		pthread_mutex_destroy(&d->shuffle->lock);
+		free(d->shuffle->order);
+		free(d->shuffle);
+	}
+	if (d->source)
+		d->source->close(d->source);
+	free(d);
+}
+
+int64_t ff_dataset_samples(const struct ff_dataset *d, bool train)
+{
+	return d->source->samples[train];
+}
+
+int64_t ff_dataset_steps(const struct ff_dataset *d, bool train)
+{
+	int64_t n = d->source->samples[train];
+
+	return train ? n / d->batch : (n + d->batch - 1) / d->batch;
+}
+
+/* Fisher and Yates' shuffle, from scratch for every epoch, so that an epoch's
+ * order does not depend on which were asked for before. */
+static void reshuffle(const struct ff_dataset *d, uint64_t epoch)
+{
+	struct ff_random random = {d->seed, SHUFFLE_STREAM + epoch, 0};
+	uint32_t n = (uint32_t)d->source->samples[1], *order = d->shuffle->order;
+
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = i;
+	for (uint32_t i = n; i > 1; i--) {
+		uint32_t k = ff_random_below(&random, i), keep = order[i - 1];
+
+		order[i - 1] = order[k];
+		order[k] = keep;
+	}
+	d->shuffle->epoch = epoch;
+	d->shuffle->valid = true;
+}
+
+/* The sample at row `row` of the batch, or -1 behind the last one.  The lock is held. */
+static int64_t sample_at(const struct ff_dataset *d, bool train, uint64_t step, int32_t row)
+{
+	uint64_t steps = (uint64_t)ff_dataset_steps(d, true);
+	int64_t at;
+
+	if (!train) {
+		at = (int64_t)step * d->batch + row;
+		return at < d->source->samples[0] ? at : -1;
+	}
+	if (!d->shuffle->valid || d->shuffle->epoch != step / steps)
+		reshuffle(d, step / steps);
+	return d->shuffle->order[(int64_t)(step % steps) * d->batch + row];
+}
+
+/* One sample's sub-box: lines along the last axis, wherever storage puts them. */
+static void fill_sample(const struct ff_dataset *d, bool train, int64_t sample,
+		const struct ff_region *r, const int64_t *stride, float *shard)
+{
+	uint32_t last = r->rank - 1;
+	int32_t at[FF_MAX_RANK], n = ff_region_size(r, last);
+	uint32_t i;
+
+	memcpy(at, r->lo, sizeof(at));
+	do {
+		int64_t first = 0, offset = 0;
+
+		for (i = 1; i < r->rank; i++) {
+			first = first * d->shape[i] + at[i];
+			offset += (at[i] - r->lo[i]) * stride[i];
+		}
+		if (sample >= 0)
+			d->source->line(d->source, train, sample, first, n, shard + offset,
+					stride[last]);
+		else
+			for (int32_t k = 0; k < n; k++)
+				shard[offset + k * stride[last]] = 0;
+		/* the next line: count up the axes between the first and the last */
+		for (i = last; i-- > 1;) {
+			if (++at[i] < r->hi[i])
+				break;
+			at[i] = r->lo[i];
+		}
+	} while (i >= 1 && i < last);
+}
+
+void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,
+		const struct ff_region *region, void *shard)
+{
+	const uint8_t *order = ff_storage_order(region->rank);
+	int64_t stride[FF_MAX_RANK], n = 1;
+
+	if (!ff_region_volume(region))
+		return;
+	for (uint32_t i = region->rank; i-- > 0; n *= ff_region_size(region, order[i]))
+		stride[order[i]] = n;
+	pthread_mutex_lock(&d->shuffle->lock);
+	for (int32_t row = region->lo[0]; row < region->hi[0]; row++) {
+		int64_t sample = sample_at(d, train, step, row);
+		int64_t at = (row - region->lo[0]) * stride[0];
+
+		if (node == d->labels)
+			((int32_t *)shard)[at] = sample < 0 ? -1
+							    : d->source->label(d->source, train,
+									      sample);
+		else
+			fill_sample(d, train, sample, region, stride, (float *)shard + at);
+	}
+	pthread_mutex_unlock(&d->shuffle->lock);
+}

@@ -1,0 +1,124 @@
+/* The executor's inside: what its files share.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_RUNTIME_EXECUTOR_H
+#define FF_RUNTIME_EXECUTOR_H
+
+#include "ff/executor.h"
+
+/* A device that this process hosts. */
+struct ff_host {
+	uint32_t device;
+	struct ff_device *dev;
+	char *memory; /* memory_bytes of the schedule, in one piece */
+	int64_t bytes;
+	struct ff_stream *compute;
+};
+
+struct ff_fill {
+	void *memory;
+	size_t bytes;
+};
+
+/* Device memory that goes over the network through host memory, for backends
+ * whose pointers the host cannot read. */
+struct ff_bounce {
+	void *device, *host;
+	size_t offset, bytes; /* of the shared host memory */
+	void **slot[2];       /* where the host pointer is to stand; may be NULL */
+	bool down, up;        /* before; afterwards */
+};
+
+/* A communication task as what this process does of it, in this order:
+ * fills, copies into the stage, the network, copies out of it. */
+struct ff_transfer {
+	struct ff_executor *x;
+	const struct ff_task *task;
+	enum ff_move_kind kind;
+	uint32_t n_fills, n_before, n_after, n_parcels, n_bounces;
+	struct ff_fill *fill;
+	struct ff_copy *before, *after;
+	struct ff_parcel *parcel;
+	struct ff_collective collective; /* n_devices 0: none */
+	struct ff_bounce *bounce;
+	void *load; /* LOAD: the sink, or host memory on the way to it */
+};
+
+/* What this process does of one task of the schedule. */
+struct ff_job {
+	bool here;                /* some hosted device takes part */
+	bool forward;             /* part of a forward pass without training */
+	bool traced;              /* ran while its times were kept */
+	struct ff_stream *stream;
+	uint32_t n_hosts;         /* hosted devices that take part */
+	uint32_t *hosts;
+	struct ff_kernel *kernel; /* compute */
+	struct ff_kernel_io *io;
+	float *score;             /* the loss's forward: {loss, correct} of the step */
+	struct ff_transfer *transfer;
+	float *weight, *gradient, *momentum; /* UPDATE */
+	uint32_t n_waits;
+	uint32_t *wait;           /* tasks on other streams */
+	struct ff_event *done;    /* NULL: nobody waits */
+	double start_us, finish_us;
+};
+
+struct ff_executor {
+	const struct ff_schedule *s;
+	const struct ff_backend *b;
+	struct ff_comm *comm;
+	const struct ff_dataset *data;
+	struct ff_executor_options opt;
+	struct ff_arena arena;
+	uint32_t n_hosts;
+	struct ff_host *host;
+	uint32_t *host_of;           /* by device; FF_NONE: elsewhere */
+	struct ff_stream *transfers; /* of its own, or the first host's compute */
+	struct ff_job *job;          /* by task */
+	void *bounce;                /* host memory shared by the transfers */
+	bool training;               /* of the step under way */
+	uint64_t step;
+	uint32_t n_losses, cap_losses;
+	float *loss;                 /* hosted shares of the steps' losses */
+	bool tracing;
+	double origin_us;
+	uint32_t n_spans;
+	struct ff_span *span;
+};
+
+/* bind.c: pointers, kernels and streams of compute tasks and updates. */
+int ff_bind_jobs(struct ff_executor *x, struct ff_error *err);
+/* The memory of `buffer`; NULL for FF_NONE and for devices hosted elsewhere. */
+void *ff_bind_buffer(const struct ff_executor *x, uint32_t buffer);
+/* The weights of a bucket's device at `position`, NULL if hosted elsewhere;
+ * gradients and momentum follow, each bucket->bytes long. */
+char *ff_bind_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t position);
+
+/* transfer.c: moves and synchronisations. */
+int ff_transfer_build(struct ff_executor *x, const struct ff_task *task, struct ff_transfer **ret,
+		struct ff_error *err);
+/* Host memory for backends that need it, once all transfers are built. */
+int ff_transfer_bounce(struct ff_executor *x, struct ff_error *err);
+int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff_error *err);
+
+/* collective.c: the collectives among them. */
+int ff_collective_build(struct ff_transfer *t, struct ff_error *err);
+int ff_sync_build(struct ff_transfer *t, struct ff_error *err);
+/* Notes that `bytes` of `device` go over the network; no-op for host memory. */
+void ff_bounce_add(struct ff_transfer *t, void *device, int64_t bytes, bool down, bool up,
+		void **slot, void **slot2);
+/* The sending or receiving shards' side of a move. */
+struct ff_ends {
+	const uint32_t *source, *sink; /* buffers by part */
+	const struct ff_config *from, *to;
+	uint32_t source_node, sink_node;
+};
+void ff_transfer_ends(const struct ff_transfer *t, struct ff_ends *ret);
+/* The position of `device` in a move. */
+uint32_t ff_move_position(const struct ff_move *mv, uint32_t device);
+void *ff_transfer_stage(const struct ff_transfer *t, uint32_t position);
+
+/* gather.c: whole weights and sums over all processes. */
+int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err);
+/* Sums `n` floats over all processes, in place. */
+int ff_executor_sum(struct ff_executor *x, float *v, int64_t n, struct ff_error *err);
+
+#endif

@@ -1,0 +1,211 @@
+/* Whole tensors from shards and back, and sums over all processes.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "executor.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ff/philox.h"
+
+int ff_executor_sum(struct ff_executor *x, float *v, int64_t n, struct ff_error *err)
+{
+	struct ff_comm *c = x->comm;
+	int64_t sent = c->sent_bytes;
+	struct ff_collective all = {.n_devices = c->n_devices, .count = &n};
+	uint16_t *device;
+	void **array;
+	int code;
+
+	if (c->n_ranks == 1 || n == 0)
+		return FF_OK;
+	device = malloc(c->n_devices * sizeof(*device));
+	array = calloc(c->n_devices, sizeof(*array));
+	if (!device || !array) {
+		free(device);
+		free(array);
+		return ff_fail_memory(err);
+	}
+	for (uint32_t i = 0; i < c->n_devices; i++) {
+		device[i] = (uint16_t)i;
+		if (c->hosts(c, i))
+			array[i] = v;
+	}
+	all.device = device;
+	all.send = (const void *const *)array;
+	all.recv = array;
+	code = c->all_reduce(c, &all, err);
+	c->sent_bytes = sent; /* not the schedule's */
+	free(device);
+	free(array);
+	return code;
+}
+
+/* Walks the elements of a shard in row-major order; `offset` is where the
+ * element lies in the shard, `index` its number in the whole tensor. */
+struct walk {
+	const struct ff_region *r;
+	const int32_t *shape;
+	int64_t stride[FF_MAX_RANK];
+	int32_t at[FF_MAX_RANK];
+	int64_t offset, index;
+};
+
+static void walk_locate(struct walk *w)
+{
+	w->offset = w->index = 0;
+	for (uint32_t i = 0; i < w->r->rank; i++) {
+		w->offset += (w->at[i] - w->r->lo[i]) * w->stride[i];
+		w->index = w->index * w->shape[i] + w->at[i];
+	}
+}
+
+static void walk_start(struct walk *w, const struct ff_region *r, const int32_t *shape)
+{
+	const uint8_t *order = ff_storage_order(r->rank);
+	int64_t n = 1;
+
+	w->r = r;
+	w->shape = shape;
+	for (uint32_t i = r->rank; i-- > 0; n *= ff_region_size(r, order[i]))
+		w->stride[order[i]] = n;
+	memcpy(w->at, r->lo, sizeof(w->at));
+	walk_locate(w);
+}
+
+/* To the start of the next line of the last axis; false at the end. */
+static bool walk_next_line(struct walk *w)
+{
+	uint32_t i = w->r->rank - 1;
+
+	while (i-- > 0) {
+		if (++w->at[i] < w->r->hi[i]) {
+			walk_locate(w);
+			return true;
+		}
+		w->at[i] = w->r->lo[i];
+	}
+	return false;
+}
+
+static void init_shard(const struct ff_executor *x, const struct ff_shard *shard, float *out)
+{
+	const struct ff_weight *weight = &x->s->graph->nodes[shard->node].weight[shard->weight];
+	float bound = (float)sqrt(6.0 / (double)weight->fan_in);
+	uint32_t last = shard->region.rank - 1;
+	int32_t n = ff_region_size(&shard->region, last);
+	struct walk w;
+
+	walk_start(&w, &shard->region, weight->map.shape);
+	do {
+		float line[256];
+
+		for (int32_t k = 0, chunk; k < n; k += chunk) {
+			chunk = n - k < 256 ? n - k : 256;
+			ff_philox_uniform(x->opt.seed,
+					ff_philox_stream(shard->node, shard->weight),
+					(uint64_t)(w.index + k), (size_t)chunk, line);
+			for (int32_t i = 0; i < chunk; i++)
+				out[w.offset + (k + i) * w.stride[last]] =
+						(2 * line[i] - 1) * bound;
+		}
+	} while (walk_next_line(&w));
+}
+
+/* Every device draws its own shards: an element's value depends on the seed,
+ * the node and its index in the whole weight alone. */
+static int init_bucket(struct ff_executor *x, const struct ff_bucket *b, char *memory,
+		struct ff_stream *stream, struct ff_error *err)
+{
+	float *staging = calloc(1, (size_t)b->bytes);
+	int code;
+
+	if (!staging)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < b->n_shards; i++) {
+		const struct ff_shard *shard = &x->s->shards[b->first_shard + i];
+
+		if (x->s->graph->nodes[shard->node].weight[shard->weight].fan_in > 0)
+			init_shard(x, shard, staging + shard->offset / FF_ELEMENT_BYTES);
+	}
+	code = x->b->upload(stream, memory, staging, (size_t)b->bytes, err);
+	if (code == FF_OK)
+		code = x->b->drain(stream, err);
+	free(staging);
+	return code;
+}
+
+int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < x->s->n_buckets && code == FF_OK; i++) {
+		const struct ff_bucket *b = &x->s->buckets[i];
+
+		for (uint32_t k = 0; k < b->n_devices && code == FF_OK; k++) {
+			char *memory = ff_bind_bucket(x, i, k);
+
+			if (memory)
+				code = init_bucket(x, b, memory,
+						x->host[x->host_of[b->device[k]]].compute, err);
+		}
+	}
+	return code;
+}
+
+/* One owner of each shard writes it into the whole; the others add zeros. */
+static int place_shard(struct ff_executor *x, const struct ff_shard *shard, const char *memory,
+		struct ff_stream *stream, const int32_t *shape, float *whole, struct ff_error *err)
+{
+	int64_t volume = ff_region_volume(&shard->region);
+	uint32_t last = shard->region.rank - 1;
+	size_t bytes = (size_t)volume * FF_ELEMENT_BYTES;
+	float *staging;
+	struct walk w;
+	int code;
+
+	if (!volume)
+		return FF_OK;
+	staging = malloc(bytes);
+	if (!staging)
+		return ff_fail_memory(err);
+	code = x->b->download(stream, staging, memory, bytes, err);
+	if (code == FF_OK)
+		code = x->b->drain(stream, err);
+	if (code == FF_OK) {
+		walk_start(&w, &shard->region, shape);
+		do {
+			for (int32_t i = 0; i < ff_region_size(&shard->region, last); i++)
+				whole[w.index + i] = staging[w.offset + i * w.stride[last]];
+		} while (walk_next_line(&w));
+	}
+	free(staging);
+	return code;
+}
+
+int ff_executor_weight(struct ff_executor *x, uint32_t node, uint32_t weight, bool gradient,
+		float *whole, struct ff_error *err)
+{
+	const struct ff_operand *map = &x->s->graph->nodes[node].weight[weight].map;
+	int64_t n = 1;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < map->rank; i++)
+		n *= map->shape[i];
+	memset(whole, 0, (size_t)n * sizeof(*whole));
+	for (uint32_t i = 0; i < x->s->n_shards && code == FF_OK; i++) {
+		const struct ff_shard *shard = &x->s->shards[i];
+		const struct ff_bucket *b = &x->s->buckets[shard->bucket];
+		char *memory;
+
+		if (shard->node != node || shard->weight != weight)
+			continue;
+		memory = ff_bind_bucket(x, shard->bucket, 0);
+		if (memory)
+			code = place_shard(x, shard,
+					memory + shard->offset + (gradient ? b->bytes : 0),
+					x->host[x->host_of[b->device[0]]].compute, map->shape,
+					whole, err);
+	}
+	return code < 0 ? code : ff_executor_sum(x, whole, n, err);
+}

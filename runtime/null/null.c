@@ -1,0 +1,203 @@
+/* The null backend: moves everything, computes nothing.  Every tensor has a
+ * known value at every element, kernels write it and check that what reaches
+ * them is that value, so a message that goes astray is found where it arrives.
+ * Memory, streams and copies are the CPU's.  SPDX-License-Identifier: Apache-2.0 */
+#include "pattern.h"
+
+#include <stdlib.h>
+
+static const struct ff_backend *const host = &ff_backend_cpu;
+
+struct ff_device {
+	struct ff_device *cpu; /* opaque: the CPU backend's own */
+	const struct ff_schedule *s;
+};
+
+struct ff_kernel {
+	struct ff_pattern pattern;
+	struct ff_kernel_io io; /* of the run under way */
+};
+
+static int null_open(uint32_t ordinal, struct ff_device **ret, struct ff_error *err)
+{
+	struct ff_device *dev = calloc(1, sizeof(*dev));
+	int code;
+
+	if (!dev)
+		return ff_fail_memory(err);
+	code = host->open(ordinal, &dev->cpu, err);
+	if (code < 0) {
+		free(dev);
+		return code;
+	}
+	*ret = dev;
+	return FF_OK;
+}
+
+static void null_close(struct ff_device *dev)
+{
+	if (!dev)
+		return;
+	host->close(dev->cpu);
+	free(dev);
+}
+
+static void null_observe(struct ff_device *dev, const struct ff_schedule *s)
+{
+	dev->s = s;
+}
+
+static int null_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err)
+{
+	return host->alloc(dev->cpu, bytes, ret, err);
+}
+
+static void null_free(struct ff_device *dev, void *memory)
+{
+	host->free(dev->cpu, memory);
+}
+
+static int null_stream(struct ff_device *dev, bool own, struct ff_stream **ret,
+		struct ff_error *err)
+{
+	return host->stream(dev->cpu, own, ret, err);
+}
+
+static void null_stream_close(struct ff_stream *s)
+{
+	host->stream_close(s);
+}
+
+static int null_event(struct ff_device *dev, struct ff_event **ret, struct ff_error *err)
+{
+	return host->event(dev->cpu, ret, err);
+}
+
+static void null_event_close(struct ff_event *ev)
+{
+	host->event_close(ev);
+}
+
+static int null_record(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
+{
+	return host->record(s, ev, err);
+}
+
+static int null_wait(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
+{
+	return host->wait(s, ev, err);
+}
+
+static int null_drain(struct ff_stream *s, struct ff_error *err)
+{
+	return host->drain(s, err);
+}
+
+static int null_call(struct ff_stream *s, int (*fn)(void *arg, struct ff_error *err), void *arg,
+		struct ff_error *err)
+{
+	return host->call(s, fn, arg, err);
+}
+
+static int null_upload(struct ff_stream *s, void *device, const void *from, size_t bytes,
+		struct ff_error *err)
+{
+	return host->upload(s, device, from, bytes, err);
+}
+
+static int null_download(struct ff_stream *s, void *to, const void *device, size_t bytes,
+		struct ff_error *err)
+{
+	return host->download(s, to, device, bytes, err);
+}
+
+static int null_copy(struct ff_stream *s, const struct ff_copy *copy, struct ff_error *err)
+{
+	return host->copy(s, copy, err);
+}
+
+static int null_fill(struct ff_stream *s, void *memory, size_t bytes, struct ff_error *err)
+{
+	return host->fill(s, memory, bytes, err);
+}
+
+static int null_update(struct ff_stream *s, const struct ff_sgd *sgd, float *w, const float *g,
+		float *v, size_t n, struct ff_error *err)
+{
+	(void)s, (void)sgd, (void)w, (void)g, (void)v, (void)n, (void)err;
+	return FF_OK;
+}
+
+static void null_kernel_close(struct ff_kernel *k)
+{
+	if (!k)
+		return;
+	ff_pattern_finish(&k->pattern);
+	free(k);
+}
+
+static int null_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
+		struct ff_error *err)
+{
+	struct ff_kernel *k = calloc(1, sizeof(*k));
+	int code;
+
+	if (!k)
+		return ff_fail_memory(err);
+	code = ff_pattern_init(&k->pattern, w, dev->s, err);
+	if (code < 0) {
+		null_kernel_close(k);
+		return code;
+	}
+	*ret = k;
+	return FF_OK;
+}
+
+static int64_t null_workspace(const struct ff_kernel *k)
+{
+	(void)k;
+	return 0;
+}
+
+static int run_now(void *arg, struct ff_error *err)
+{
+	struct ff_kernel *k = arg;
+
+	return k->pattern.work.pass == FF_FORWARD ? ff_pattern_forward(&k->pattern, &k->io, err)
+						  : ff_pattern_backward(&k->pattern, &k->io, err);
+}
+
+static int null_run(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,
+		struct ff_error *err)
+{
+	k->io = *io;
+	return host->call(s, run_now, k, err);
+}
+
+const struct ff_backend ff_backend_null = {
+		.name = "null",
+		.help = "checks what is sent where, computes nothing",
+		.open = null_open,
+		.close = null_close,
+		.observe = null_observe,
+		.alloc = null_alloc,
+		.free = null_free,
+		.stream = null_stream,
+		.stream_close = null_stream_close,
+		.event = null_event,
+		.event_close = null_event_close,
+		.record = null_record,
+		.wait = null_wait,
+		.drain = null_drain,
+		.call = null_call,
+		.upload = null_upload,
+		.download = null_download,
+		.copy = null_copy,
+		.fill = null_fill,
+		.update = null_update,
+		.kernel = null_kernel,
+		.workspace = null_workspace,
+		.run = null_run,
+		.kernel_close = null_kernel_close,
+		.host_memory = true,
+};

@@ -1,0 +1,243 @@
+/* Patterns of the null backend.  SPDX-License-Identifier: Apache-2.0 */
+#include "pattern.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All elements of `region`, a part of a dense shard of `shard`, one by one. */
+struct cursor {
+	const struct ff_region *region, *shard;
+	int32_t at[FF_MAX_RANK];
+	int64_t left;
+};
+
+static struct cursor cursor_start(const struct ff_region *region, const struct ff_region *shard)
+{
+	struct cursor c = {region, shard, {0}, ff_region_volume(region)};
+
+	memcpy(c.at, region->lo, sizeof(c.at));
+	return c;
+}
+
+static void cursor_next(struct cursor *c)
+{
+	for (uint32_t i = c->region->rank; i-- > 0;) {
+		if (++c->at[i] < c->region->hi[i])
+			break;
+		c->at[i] = c->region->lo[i];
+	}
+	c->left--;
+}
+
+/* Small whole numbers, so that sums are exact. */
+static float value_at(uint32_t tensor, const struct ff_tensor *t, const int32_t *at)
+{
+	uint64_t h = tensor;
+
+	for (uint32_t i = 0; i < t->rank; i++)
+		h = h * (uint64_t)t->shape[i] + (uint64_t)at[i];
+	h = (h ^ tensor) * UINT64_C(0x9e3779b97f4a7c15);
+	return (float)(1 + (h >> 40) % 1021);
+}
+
+static uint32_t node_of(const struct ff_work *w)
+{
+	return (uint32_t)(w->node - w->graph->nodes);
+}
+
+/* Every part that reads an element of this one's output returns a gradient. */
+static void count_readers(struct ff_pattern *p)
+{
+	const struct ff_graph *g = p->work.graph;
+	const struct ff_tensor *t = &g->tensors[p->work.node->out];
+
+	for (uint32_t u = 0; u < t->n_uses; u++) {
+		const struct ff_edge *e = &g->edges[g->uses[t->first_use + u]];
+		const struct ff_node *n = &g->nodes[e->node];
+		const struct ff_config *c = &p->s->strategy->config[e->node];
+
+		for (uint32_t part = 0; part < c->n_parts; part++) {
+			struct ff_region box, in, both;
+
+			ff_config_box(n, c, part, &box);
+			ff_operand_region(&n->in_map[e->slot], &box, &in);
+			if (!ff_region_intersect(&in, &p->work.out, &both))
+				continue;
+			for (struct cursor k = cursor_start(&both, &p->work.out); k.left;
+					cursor_next(&k))
+				p->readers[ff_region_offset(k.shard, k.at)]++;
+		}
+	}
+}
+
+int ff_pattern_init(struct ff_pattern *p, const struct ff_work *w, const struct ff_schedule *s,
+		struct ff_error *err)
+{
+	const struct ff_config *c;
+	size_t n = (size_t)ff_region_volume(&w->out);
+
+	p->work = *w;
+	p->s = s;
+	p->partial = 1;
+	p->lead = true;
+	if (!s)
+		return FF_OK;
+	c = &s->strategy->config[node_of(w)];
+	for (uint32_t i = 0; i < w->node->n_dims; i++) {
+		if (w->node->dim[i].label != FF_DIM_REDUCTION)
+			continue;
+		p->partial *= c->degree[i];
+		p->lead = p->lead && w->box.lo[i] == 0;
+	}
+	if (w->pass == FF_FORWARD || (ff_op_row(w->node->op)->flags & FF_OP_LOSS))
+		return FF_OK;
+	p->readers = calloc(n ? n : 1, sizeof(*p->readers));
+	if (!p->readers)
+		return ff_fail_memory(err);
+	count_readers(p);
+	return FF_OK;
+}
+
+void ff_pattern_finish(struct ff_pattern *p)
+{
+	free(p->readers);
+	p->readers = NULL;
+}
+
+static int wrong(const struct ff_pattern *p, const char *what, const struct cursor *c, float found,
+		float expected, struct ff_error *err)
+{
+	char at[128] = "";
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < c->region->rank; i++)
+		len += (size_t)snprintf(at + len, sizeof(at) - len, "%s%d", i ? ", " : "",
+				c->at[i]);
+	return ff_fail(err, FF_E_RUN,
+			"operator %s, %s: %s has %g at (%s), expected %g; its part starts at %d",
+			p->work.node->name, p->work.pass == FF_FORWARD ? "forward" : "backward",
+			what, (double)found, at, (double)expected, p->work.box.lo[0]);
+}
+
+static int check_input(const struct ff_pattern *p, uint32_t i, const float *shard,
+		struct ff_error *err)
+{
+	const struct ff_graph *g = p->work.graph;
+	uint32_t tensor = g->edges[p->work.node->in + i].tensor;
+	const struct ff_tensor *t = &g->tensors[tensor];
+	const struct ff_region *r = &p->work.in[i];
+
+	/* what comes from the data set is as it is */
+	if (ff_op_row(g->nodes[t->producer].op)->flags & FF_OP_SOURCE)
+		return FF_OK;
+	for (struct cursor c = cursor_start(r, r); c.left; cursor_next(&c)) {
+		float found = shard[ff_region_offset(r, c.at)];
+		float expected = value_at(tensor, t, c.at);
+		char what[64];
+
+		if (found == expected)
+			continue;
+		snprintf(what, sizeof(what), "input %u (%.40s)", i, g->nodes[t->producer].name);
+		return wrong(p, what, &c, found, expected, err);
+	}
+	return FF_OK;
+}
+
+/* What this part writes at an element of its output. */
+static float share_at(const struct ff_pattern *p, const struct cursor *c)
+{
+	uint32_t out = p->work.node->out;
+
+	if (!p->lead)
+		return 1;
+	return value_at(out, &p->work.graph->tensors[out], c->at) - (float)(p->partial - 1);
+}
+
+/* What forward wrote is still there. */
+static int check_output(const struct ff_pattern *p, const float *shard, struct ff_error *err)
+{
+	const struct ff_region *r = &p->work.out;
+
+	for (struct cursor c = cursor_start(r, r); c.left; cursor_next(&c)) {
+		float found = shard[ff_region_offset(r, c.at)];
+
+		if (found != share_at(p, &c))
+			return wrong(p, "its own output", &c, found, share_at(p, &c), err);
+	}
+	return FF_OK;
+}
+
+static int told(const struct ff_pattern *p, struct ff_error *err)
+{
+	return p->s ? FF_OK
+		    : ff_fail(err, FF_E_RUN,
+				    "operator %s: the null backend was not told the schedule",
+				    p->work.node->name);
+}
+
+int ff_pattern_forward(const struct ff_pattern *p, const struct ff_kernel_io *io,
+		struct ff_error *err)
+{
+	const struct ff_node *n = p->work.node;
+	const struct ff_region *r = &p->work.out;
+	float *out = io->out;
+	int code = told(p, err);
+
+	for (uint32_t i = 0; i < n->n_in && code == FF_OK; i++)
+		code = check_input(p, i, io->in[i], err);
+	if (code < 0)
+		return code;
+	if (ff_op_row(n->op)->flags & FF_OP_LOSS) {
+		bool first = true;
+
+		for (uint32_t i = 0; i < n->n_dims; i++)
+			first = first && p->work.box.lo[i] == 0;
+		out[0] = first ? 1 : 0; /* the shares sum to 1 */
+		out[1] = 0;
+		return FF_OK;
+	}
+	for (struct cursor c = cursor_start(r, r); c.left; cursor_next(&c))
+		out[ff_region_offset(r, c.at)] = share_at(p, &c);
+	return FF_OK;
+}
+
+static void write_ones(float *shard, const struct ff_region *r)
+{
+	int64_t n = ff_region_volume(r);
+
+	for (int64_t i = 0; i < n; i++)
+		shard[i] = 1;
+}
+
+int ff_pattern_backward(const struct ff_pattern *p, const struct ff_kernel_io *io,
+		struct ff_error *err)
+{
+	const struct ff_node *n = p->work.node;
+	uint32_t flags = ff_op_row(n->op)->flags;
+	const struct ff_region *r = &p->work.out;
+	const float *dout = io->dout;
+	int code = told(p, err);
+
+	for (uint32_t i = 0; i < n->n_in && code == FF_OK && (flags & FF_OP_BACKWARD_IN); i++)
+		code = check_input(p, i, io->in[i], err);
+	if (code == FF_OK && (flags & FF_OP_BACKWARD_OUT) && !(flags & FF_OP_LOSS))
+		code = check_output(p, io->out, err);
+	if (code < 0)
+		return code;
+	for (struct cursor c = cursor_start(r, r); p->readers && c.left; cursor_next(&c)) {
+		int64_t at = ff_region_offset(r, c.at);
+
+		if (dout[at] != (float)p->readers[at])
+			return wrong(p, "the output's gradient", &c, dout[at],
+					(float)p->readers[at], err);
+	}
+	for (uint32_t i = 0; i < n->n_in; i++)
+		if (p->work.need_din[i])
+			write_ones(io->din[i], &p->work.in[i]);
+	for (uint32_t i = 0; i < n->n_weights; i++)
+		if (p->work.has_weight[i])
+			write_ones(io->dweight[i], &p->work.weight[i]);
+	return FF_OK;
+}

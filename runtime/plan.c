@@ -1,0 +1,237 @@
+/* What ffrun is asked to run: graph, strategies, machine, backend and data.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launch.h"
+
+/* Ranks on this computer, for plans that name no machine.  Only whether
+ * communication overlaps matters for what is executed. */
+static int local_machine(uint32_t n, struct ff_arena *a, struct ff_machine *ret,
+		struct ff_error *err)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+	struct ff_machine m = {.name = "local", .n_devices = n, .n_nodes = 1, .n_kinds = 1};
+
+	m.kinds = ff_arena_alloc(a, sizeof(*m.kinds));
+	m.nodes = ff_arena_alloc(a, sizeof(*m.nodes));
+	m.node_of = ff_arena_array(a, n, sizeof(*m.node_of));
+	if (!m.kinds || !m.nodes || !m.node_of)
+		return ff_fail_memory(err);
+	*m.kinds = (struct ff_device_kind){.name = "cpu",
+			.flops_per_s = 1e10,
+			.memory_bytes_per_s = 1e10,
+			.memory_bytes = pages > 0 && page > 0 ? (int64_t)pages * page / n : 1 << 30};
+	*m.nodes = (struct ff_machine_node){.count = n,
+			.inside = {1, 1e4, false},
+			.network = {1, 1e4, true}};
+	*ret = m;
+	return FF_OK;
+}
+
+static bool is_rule(const char *strategy)
+{
+	return !strcmp(strategy, "data-parallel") || !strcmp(strategy, "single");
+}
+
+/* How many devices run, in this order: as asked, as started, as the strategy
+ * says, as the machine has, as there are cores. */
+static int choose_devices(const struct ff_run_options *opt, uint32_t ranks,
+		const struct ff_machine *machine, const struct ff_candidate *c, uint32_t *ret,
+		struct ff_error *err)
+{
+	uint32_t devices = (uint32_t)opt->devices;
+
+	if (opt->devices > FF_MAX_DEVICES)
+		return ff_fail(err, FF_E_INPUT, "--devices %" PRIu64 ": at most %d are possible",
+				opt->devices, FF_MAX_DEVICES);
+	if (!devices)
+		devices = ranks;
+	if (!devices)
+		devices = !strcmp(opt->strategy, "single") ? 1 : c->info.devices;
+	if (!devices)
+		devices = machine ? machine->n_devices : ff_launch_cores();
+	if (ranks && devices != ranks)
+		return ff_fail(err, FF_E_INPUT, "--devices %u, but %u ranks were started", devices,
+				ranks);
+	if (machine && devices > machine->n_devices)
+		return ff_fail(err, FF_E_INPUT, "machine %s has %u devices, %u were asked for",
+				machine->name, machine->n_devices, devices);
+	if (c->info.devices > devices)
+		return ff_fail(err, FF_E_INPUT,
+				"%s: the strategy is for %u devices, but %u are to run", c->name,
+				c->info.devices, devices);
+	*ret = devices;
+	return FF_OK;
+}
+
+static int load_machine(const struct ff_run_options *opt, uint32_t ranks, struct ff_plan *p,
+		struct ff_error *err)
+{
+	struct ff_candidate *c = &p->candidate[0];
+	struct ff_machine found, *machine = NULL;
+	struct ff_error quiet;
+	uint32_t devices;
+	int code = FF_OK;
+
+	if (opt->machine) {
+		if ((code = ff_machine_load(opt->machine, &p->arena, &found, err)) < 0)
+			return code;
+		machine = &found;
+	} else if (c->info.machine &&
+			ff_machine_load(c->info.machine, &p->arena, &found, &quiet) == FF_OK &&
+			found.n_devices >= c->info.devices) {
+		/* the one the strategy was made for, if it is known here */
+		machine = &found;
+	}
+	if (machine != &found || opt->machine || opt->devices || ranks)
+		code = choose_devices(opt, ranks, opt->machine ? machine : NULL, c, &devices, err);
+	else
+		devices = c->info.devices;
+	if (code < 0)
+		return code;
+	if (machine && devices <= machine->n_devices)
+		return ff_machine_subset(machine, devices, &p->arena, &p->machine, err);
+	return local_machine(devices, &p->arena, &p->machine, err);
+}
+
+/* Strategies that are rules are made once the number of devices is known. */
+static int make_rule(struct ff_plan *p, struct ff_candidate *c, struct ff_error *err)
+{
+	if (!is_rule(c->name))
+		return FF_OK;
+	c->info.devices = p->machine.n_devices;
+	if (!strcmp(c->name, "single"))
+		return ff_strategy_single(&p->graph, 0, &p->arena, &c->strategy, err);
+	return ff_strategy_data_parallel(&p->graph, p->machine.n_devices, &p->arena, &c->strategy,
+			err);
+}
+
+static int load_candidate(struct ff_plan *p, const char *name, uint32_t devices,
+		struct ff_error *err)
+{
+	struct ff_candidate *c = &p->candidate[p->n_candidates++];
+
+	c->name = name;
+	if (is_rule(name))
+		return FF_OK;
+	return ff_strategy_load(name, &p->graph, devices, &p->arena, &c->strategy, &c->info, err);
+}
+
+static int choose_backend(const struct ff_run_options *opt, struct ff_plan *p,
+		struct ff_error *err)
+{
+	struct ff_device *dev;
+	int code;
+
+	p->backend = opt->device ? ff_backend_find(opt->device) : ff_backend_preset();
+	if (!p->backend)
+		return ff_fail(err, FF_E_INPUT, "--device %s: expected cpu, cuda or null",
+				opt->device);
+	if ((code = p->backend->open(0, &dev, err)) < 0)
+		return code;
+	p->backend->close(dev);
+	return FF_OK;
+}
+
+static int count_steps(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+{
+	uint64_t epoch = (uint64_t)ff_dataset_steps(p->data, true);
+
+	if (opt->steps && opt->epochs)
+		return ff_fail(err, FF_E_INPUT, "--steps and --epochs exclude each other");
+	if (!opt->steps && !opt->epochs && !opt->verify && !opt->dump)
+		return ff_fail(err, FF_E_INPUT, "expected --steps N or --epochs N");
+	if (opt->steps > UINT32_MAX || opt->epochs > UINT32_MAX / epoch)
+		return ff_fail(err, FF_E_INPUT, "%s: at most %u steps are possible",
+				opt->steps ? "--steps" : "--epochs", UINT32_MAX);
+	p->steps = opt->epochs ? opt->epochs * epoch : opt->steps;
+	p->warmup = opt->warmup;
+	if (p->warmup == UINT64_MAX)
+		p->warmup = p->steps > 3 ? 3 : p->steps ? p->steps - 1 : 0;
+	if (p->steps && p->warmup >= p->steps)
+		return ff_fail(err, FF_E_INPUT,
+				"--warmup %" PRIu64 " leaves none of the %" PRIu64 " steps to measure",
+				p->warmup, p->steps);
+	return FF_OK;
+}
+
+static int check_options(const struct ff_run_options *opt, struct ff_error *err)
+{
+	if (strcmp(opt->schedule, "constant") && strcmp(opt->schedule, "cosine"))
+		return ff_fail(err, FF_E_INPUT, "--schedule %s: expected constant or cosine",
+				opt->schedule);
+	if (!opt->data)
+		return ff_fail(err, FF_E_INPUT,
+				"expected --data FOLDER or --data synthetic[:SAMPLES]");
+	if (opt->rate < 0 || opt->momentum < 0 || opt->momentum >= 1 || opt->decay < 0)
+		return ff_fail(err, FF_E_INPUT,
+				"--rate and --decay must not be negative, --momentum must lie in [0, 1)");
+	return FF_OK;
+}
+
+static int load(const struct ff_run_options *opt, uint32_t ranks, struct ff_plan *p,
+		struct ff_error *err)
+{
+	int code;
+
+	if ((code = check_options(opt, err)) < 0 ||
+			(code = ff_graph_load(opt->graph, &p->arena, &p->graph, err)) < 0 ||
+			(code = load_candidate(p, opt->strategy, FF_MAX_DEVICES, err)) < 0 ||
+			(code = load_machine(opt, ranks, p, err)) < 0)
+		return code;
+	if (opt->compare &&
+			(code = load_candidate(p, opt->against, p->machine.n_devices, err)) < 0)
+		return code;
+	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
+		code = make_rule(p, &p->candidate[i], err);
+	if (code < 0 || (code = choose_backend(opt, p, err)) < 0 ||
+			(code = ff_dataset_open(opt->data, &p->graph, opt->seed, &p->data, err)) <
+					0)
+		return code;
+	return count_steps(opt, p, err);
+}
+
+int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, struct ff_plan *ret,
+		struct ff_error *err)
+{
+	int code;
+
+	*ret = (struct ff_plan){0};
+	ff_arena_init(&ret->arena);
+	code = load(opt, ranks, ret, err);
+	if (code < 0)
+		ff_plan_finish(ret);
+	return code;
+}
+
+void ff_plan_finish(struct ff_plan *p)
+{
+	ff_dataset_close(p->data);
+	ff_arena_finish(&p->arena);
+	*p = (struct ff_plan){0};
+}
+
+int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
+		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err)
+{
+	struct ff_workspace_query query = {.backend = p->backend};
+	struct ff_lower_options opt = {.workspace = ff_backend_workspace, .ctx = &query};
+	struct ff_schedule s;
+	int code = p->backend->open(0, &query.device, err);
+
+	if (code < 0)
+		return code;
+	code = ff_lower(&p->graph, machine, strategy, &opt, &p->arena, &s, err);
+	p->backend->close(query.device);
+	if (query.err.code < 0) {
+		*err = query.err;
+		return err->code;
+	}
+	if (code == FF_OK)
+		*ret = s;
+	return code;
+}

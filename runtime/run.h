@@ -1,0 +1,87 @@
+/* ffrun's inside: what its files share.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_RUN_H
+#define FF_RUN_H
+
+#include "ff/executor.h"
+
+struct ff_run_options {
+	const char *graph, *strategy; /* operands */
+	const char *against, *data, *machine, *device, *schedule, *report, *trace, *dump;
+	uint64_t devices, steps, epochs, warmup, seed;
+	double rate, momentum, decay, tolerance;
+	bool compare, verify, test;
+};
+
+/* A strategy to run, as its operand named it. */
+struct ff_candidate {
+	const char *name;
+	struct ff_strategy strategy;
+	struct ff_strategy_info info;
+	struct ff_schedule schedule;
+};
+
+/* All that is read before anything runs; the same on every rank. */
+struct ff_plan {
+	struct ff_arena arena;
+	struct ff_graph graph;
+	struct ff_machine machine; /* as many devices as run */
+	uint32_t n_candidates;     /* the plan; with --compare, what it is compared with */
+	struct ff_candidate candidate[2];
+	const struct ff_backend *backend;
+	struct ff_dataset *data;
+	uint64_t steps, warmup;
+};
+
+/* plan.c: `ranks` is 0 where nothing was started yet.  All that can be wrong
+ * with the input is found here. */
+int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, struct ff_plan *ret,
+		struct ff_error *err);
+void ff_plan_finish(struct ff_plan *p);
+/* Lowers `strategy` on `machine` with the backend's figures for scratch. */
+int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
+		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err);
+
+/* What one candidate did. */
+struct ff_outcome {
+	double *step_us; /* plan.steps, the slowest rank's; the first plan.warmup warm up */
+	double *loss;    /* plan.steps */
+	double accuracy, test_loss; /* accuracy < 0: not tested */
+	int64_t sent_bytes;         /* over all steps and ranks */
+	int64_t *memory_bytes;      /* by device */
+	struct ff_span *spans;      /* of the last step, all devices */
+	uint32_t n_spans;
+};
+struct ff_spread {
+	double median, p10, p90;
+};
+/* Order statistics of `n` > 0 values. */
+int ff_spread_of(const double *v, uint64_t n, struct ff_spread *ret, struct ff_error *err);
+
+/* train.c: trains all candidates, step by step in turns. */
+int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
+		struct ff_outcome *outcome, struct ff_error *err);
+
+/* verify.c: one step of the plan, compared with one device or written down. */
+struct ff_verdict {
+	bool done;
+	double loss, reference, worst;
+	const char *worst_node, *worst_weight;
+	int64_t sent_bytes;
+};
+int ff_verify(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
+		struct ff_verdict *ret, struct ff_error *err);
+
+/* dump.c: a safetensors file of one step, whole tensors in PyTorch's order. */
+int ff_dump(const struct ff_run_options *opt, struct ff_plan *p, struct ff_executor *x,
+		bool lead, struct ff_error *err);
+
+/* report.c: the table for people and the JSON for programs. */
+void ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
+		const struct ff_outcome *outcome, const struct ff_verdict *verdict);
+int ff_report_save(const struct ff_run_options *opt, const struct ff_plan *p,
+		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
+		struct ff_error *err);
+int ff_report_trace(const struct ff_run_options *opt, const struct ff_plan *p,
+		const struct ff_outcome *outcome, struct ff_error *err);
+
+#endif

@@ -1,0 +1,303 @@
+/* Transfers: communication tasks as copies, messages and collectives of the
+ * devices hosted here.  SPDX-License-Identifier: Apache-2.0 */
+#include "executor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t ff_move_position(const struct ff_move *mv, uint32_t device)
+{
+	uint32_t i = 0;
+
+	while (i + 1 < mv->n_devices && mv->device[i] != device)
+		i++;
+	return i;
+}
+
+void *ff_transfer_stage(const struct ff_transfer *t, uint32_t position)
+{
+	return t->task->stage == FF_NONE ? NULL
+					 : ff_bind_buffer(t->x, t->task->stage + position);
+}
+
+void ff_transfer_ends(const struct ff_transfer *t, struct ff_ends *ret)
+{
+	const struct ff_schedule *s = t->x->s;
+	uint32_t edge = t->task->edge, consumer = s->graph->edges[edge].node;
+	uint32_t producer = ff_edge_source(s->graph, edge);
+	bool forward = t->task->pass == FF_FORWARD;
+
+	ret->source_node = forward ? producer : consumer;
+	ret->sink_node = forward ? consumer : producer;
+	ret->source = forward ? s->out[producer] : s->din[edge];
+	ret->sink = forward ? s->in[edge] : s->dout[producer];
+	ret->from = &s->strategy->config[ret->source_node];
+	ret->to = &s->strategy->config[ret->sink_node];
+}
+
+/* The region of a part's shard on its side of the edge. */
+static void shard_region(const struct ff_transfer *t, uint32_t node, uint32_t part,
+		struct ff_region *ret)
+{
+	const struct ff_graph *g = t->x->s->graph;
+	const struct ff_edge *e = &g->edges[t->task->edge];
+	const struct ff_node *n = &g->nodes[node];
+	struct ff_region box;
+
+	ff_config_box(n, &t->x->s->strategy->config[node], part, &box);
+	ff_operand_region(node == e->node ? &n->in_map[e->slot] : &n->out_map, &box, ret);
+}
+
+void ff_bounce_add(struct ff_transfer *t, void *device, int64_t bytes, bool down, bool up,
+		void **slot, void **slot2)
+{
+	if (t->x->b->host_memory || !device || bytes <= 0)
+		return;
+	t->bounce[t->n_bounces++] = (struct ff_bounce){
+			.device = device,
+			.bytes = (size_t)bytes,
+			.slot = {slot, slot2},
+			.down = down,
+			.up = up,
+	};
+}
+
+static void add_local(struct ff_transfer *t, const struct ff_piece *p, const void *source,
+		const struct ff_region *source_region, void *sink,
+		const struct ff_region *sink_region)
+{
+	t->after[t->n_after++] = (struct ff_copy){
+			.source = source,
+			.sink = sink,
+			.source_region = *source_region,
+			.sink_region = *sink_region,
+			.region = p->region,
+			.add = p->add,
+	};
+}
+
+/* One piece between two devices: packed, sent, received, unpacked, each step
+ * where the device that takes it is hosted and needs it. */
+static int add_message(struct ff_transfer *t, const struct ff_piece *p, void *source,
+		const struct ff_region *source_region, void *sink,
+		const struct ff_region *sink_region, struct ff_error *err)
+{
+	const struct ff_move *mv = t->task->move;
+	struct ff_parcel *parcel = &t->parcel[t->n_parcels++];
+	int64_t bytes = ff_region_volume(&p->region) * FF_ELEMENT_BYTES, start = 0;
+	char *from = source, *to = sink;
+
+	if (source && p->send_stage >= 0) {
+		from = (char *)ff_transfer_stage(t, ff_move_position(mv, p->from)) + p->send_stage;
+		t->before[t->n_before++] = (struct ff_copy){
+				.source = source,
+				.sink = from,
+				.source_region = *source_region,
+				.sink_region = p->region,
+				.region = p->region,
+		};
+	} else if (source) {
+		if (!ff_region_is_run(source_region, &p->region, &start))
+			return ff_fail(err, FF_E_RUN, "a message sent unpacked is not one run");
+		from += start * FF_ELEMENT_BYTES;
+	}
+	if (sink && p->recv_stage >= 0) {
+		to = (char *)ff_transfer_stage(t, ff_move_position(mv, p->to)) + p->recv_stage;
+		t->after[t->n_after++] = (struct ff_copy){
+				.source = to,
+				.sink = sink,
+				.source_region = p->region,
+				.sink_region = *sink_region,
+				.region = p->region,
+				.add = p->add,
+		};
+	} else if (sink) {
+		if (p->add || !ff_region_is_run(sink_region, &p->region, &start))
+			return ff_fail(err, FF_E_RUN,
+					"a message received in place is not one run to overwrite");
+		to += start * FF_ELEMENT_BYTES;
+	}
+	*parcel = (struct ff_parcel){
+			.from = p->from, .to = p->to, .send = from, .recv = to, .bytes = bytes};
+	ff_bounce_add(t, from, bytes, true, false, (void **)&parcel->send, NULL);
+	ff_bounce_add(t, to, bytes, false, true, &parcel->recv, NULL);
+	return FF_OK;
+}
+
+/* Pieces in their order, those that add (`add`) or those that overwrite. */
+static int add_pieces(struct ff_transfer *t, const struct ff_ends *e, bool add,
+		struct ff_error *err)
+{
+	const struct ff_move *mv = t->task->move;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < mv->n_pieces && code == FF_OK; i++) {
+		const struct ff_piece *p = &mv->piece[i];
+		struct ff_region source_region, sink_region;
+		void *source = ff_bind_buffer(t->x, e->source[p->source]);
+		void *sink = ff_bind_buffer(t->x, e->sink[p->sink]);
+
+		if (p->add != add || (!source && !sink))
+			continue;
+		shard_region(t, e->source_node, p->source, &source_region);
+		shard_region(t, e->sink_node, p->sink, &sink_region);
+		if (p->from == p->to)
+			add_local(t, p, source, &source_region, sink, &sink_region);
+		else
+			code = add_message(t, p, source, &source_region, sink, &sink_region, err);
+	}
+	return code;
+}
+
+static void add_fills(struct ff_transfer *t, const struct ff_ends *e)
+{
+	const struct ff_move *mv = t->task->move;
+
+	for (uint32_t i = 0; i < mv->n_sinks; i++) {
+		void *sink = ff_bind_buffer(t->x, e->sink[mv->sink[i]]);
+		struct ff_region r;
+
+		if (!mv->fill[i] || !sink)
+			continue;
+		shard_region(t, e->sink_node, mv->sink[i], &r);
+		t->fill[t->n_fills++] = (struct ff_fill){
+				sink, (size_t)(ff_region_volume(&r) * FF_ELEMENT_BYTES)};
+	}
+}
+
+static int build_messages(struct ff_transfer *t, struct ff_error *err)
+{
+	const struct ff_move *mv = t->task->move;
+	struct ff_arena *a = &t->x->arena;
+	struct ff_ends e;
+	int code;
+
+	t->fill = ff_arena_array(a, mv->n_sinks, sizeof(*t->fill));
+	t->before = ff_arena_array(a, mv->n_pieces, sizeof(*t->before));
+	t->after = ff_arena_array(a, mv->n_pieces, sizeof(*t->after));
+	t->parcel = ff_arena_array(a, mv->n_pieces, sizeof(*t->parcel));
+	t->bounce = ff_arena_array(a, 2 * (size_t)mv->n_pieces, sizeof(*t->bounce));
+	if (!t->fill || !t->before || !t->after || !t->parcel || !t->bounce)
+		return ff_fail_memory(err);
+	ff_transfer_ends(t, &e);
+	add_fills(t, &e);
+	code = add_pieces(t, &e, false, err);
+	return code < 0 ? code : add_pieces(t, &e, true, err);
+}
+
+static int build_load(struct ff_transfer *t, struct ff_error *err)
+{
+	const struct ff_move *mv = t->task->move;
+	struct ff_ends e;
+
+	t->bounce = ff_arena_array(&t->x->arena, 1, sizeof(*t->bounce));
+	if (!t->bounce)
+		return ff_fail_memory(err);
+	ff_transfer_ends(t, &e);
+	t->load = ff_bind_buffer(t->x, e.sink[mv->sink[0]]);
+	ff_bounce_add(t, t->load, ff_region_volume(&mv->region) * FF_ELEMENT_BYTES, false, true,
+			&t->load, NULL);
+	return FF_OK;
+}
+
+int ff_transfer_build(struct ff_executor *x, const struct ff_task *task, struct ff_transfer **ret,
+		struct ff_error *err)
+{
+	struct ff_transfer *t = ff_arena_alloc(&x->arena, sizeof(*t));
+
+	if (!t)
+		return ff_fail_memory(err);
+	t->x = x;
+	t->task = task;
+	t->kind = task->kind == FF_TASK_SYNC ? FF_MOVE_ALL_REDUCE : task->move->kind;
+	*ret = t;
+	if (task->kind == FF_TASK_SYNC)
+		return ff_sync_build(t, err);
+	if (t->kind == FF_MOVE_LOAD)
+		return build_load(t, err);
+	return ff_move_is_messages(t->kind) ? build_messages(t, err)
+					    : ff_collective_build(t, err);
+}
+
+int ff_transfer_bounce(struct ff_executor *x, struct ff_error *err)
+{
+	size_t most = 0;
+
+	for (uint32_t i = 0; i < x->s->n_tasks; i++) {
+		struct ff_transfer *t = x->job[i].transfer;
+		size_t bytes = 0;
+
+		for (uint32_t k = 0; t && k < t->n_bounces; k++) {
+			t->bounce[k].offset = bytes;
+			bytes += (t->bounce[k].bytes + 63) / 64 * 64;
+		}
+		most = bytes > most ? bytes : most;
+	}
+	if (!most)
+		return FF_OK;
+	x->bounce = malloc(most);
+	if (!x->bounce)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < x->s->n_tasks; i++) {
+		struct ff_transfer *t = x->job[i].transfer;
+
+		for (uint32_t k = 0; t && k < t->n_bounces; k++) {
+			struct ff_bounce *b = &t->bounce[k];
+
+			b->host = (char *)x->bounce + b->offset;
+			for (int side = 0; side < 2; side++)
+				if (b->slot[side])
+					*b->slot[side] = b->host;
+		}
+	}
+	return FF_OK;
+}
+
+/* Runs in the stream's order. */
+static int network(void *arg, struct ff_error *err)
+{
+	struct ff_transfer *t = arg;
+	struct ff_executor *x = t->x;
+	const struct ff_task *task = t->task;
+
+	switch (t->kind) {
+	case FF_MOVE_LOAD:
+		ff_dataset_fill(x->data, x->training, x->step,
+				ff_edge_source(x->s->graph, task->edge), &task->move->region,
+				t->load);
+		return FF_OK;
+	case FF_MOVE_ALL_REDUCE:
+		return x->comm->all_reduce(x->comm, &t->collective, err);
+	case FF_MOVE_ALL_GATHER:
+		return x->comm->all_gather(x->comm, &t->collective, err);
+	case FF_MOVE_REDUCE_SCATTER:
+		return x->comm->reduce_scatter(x->comm, &t->collective, err);
+	default:
+		return x->comm->exchange(x->comm, t->parcel, t->n_parcels, err);
+	}
+}
+
+int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff_error *err)
+{
+	const struct ff_backend *b = t->x->b;
+	bool talks = !ff_move_is_messages(t->kind) || t->n_parcels;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < t->n_fills && code == FF_OK; i++)
+		code = b->fill(stream, t->fill[i].memory, t->fill[i].bytes, err);
+	for (uint32_t i = 0; i < t->n_before && code == FF_OK; i++)
+		code = b->copy(stream, &t->before[i], err);
+	for (uint32_t i = 0; i < t->n_bounces && code == FF_OK; i++)
+		if (t->bounce[i].down)
+			code = b->download(stream, t->bounce[i].host, t->bounce[i].device,
+					t->bounce[i].bytes, err);
+	if (code == FF_OK && talks)
+		code = b->call(stream, network, t, err);
+	for (uint32_t i = 0; i < t->n_bounces && code == FF_OK; i++)
+		if (t->bounce[i].up)
+			code = b->upload(stream, t->bounce[i].device, t->bounce[i].host,
+					t->bounce[i].bytes, err);
+	for (uint32_t i = 0; i < t->n_after && code == FF_OK; i++)
+		code = b->copy(stream, &t->after[i], err);
+	return code;
+}

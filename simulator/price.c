@@ -1,0 +1,441 @@
+/* Prices: memoised costs of work, rates for local copies and updates, and the
+ * link model for messages and rings.  docs/simulator.md derives the formulas.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/price.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Analytic: starting a pass of an operator, a copy or an update costs this
+ * much beside the roofline; what one CUDA kernel launch takes. */
+#define LAUNCH_US 5.0
+/* Analytic: how often a byte crosses the memory bus when it is copied (read,
+ * write), added (two reads, a write), or updated by SGD with momentum (reads of
+ * weight, gradient and momentum, writes of weight and momentum). */
+static const double memory_passes[FF_RATE_COUNT] = {
+		[FF_RATE_COPY] = 2,
+		[FF_RATE_ADD] = 3,
+		[FF_RATE_UPDATE] = 5,
+		[FF_RATE_LOAD] = 2,
+};
+
+struct memo {
+	uint64_t hash; /* 0: empty */
+	double us;
+	int64_t workspace_bytes;
+};
+
+/* Messages of one move (its pieces between two devices), by device and by node;
+ * zero between moves. */
+struct device_tally {
+	double sent_bytes, received_bytes; /* inside its node */
+	uint32_t n_sent, n_received;       /* all messages */
+};
+struct node_tally {
+	double inside_bytes, out_bytes, in_bytes;
+};
+
+struct ff_pricer {
+	const struct ff_graph *graph;
+	const struct ff_machine *machine;
+	const struct ff_costs *costs; /* NULL: analytic */
+	const char *costs_path, *graph_path;
+	struct ff_link *inside; /* by node: the machine's, or as calibrated */
+	struct memo *memo;      /* open addressing, at most half full */
+	uint32_t n_memo, memo_slots;
+	struct device_tally *device; /* scratch of ff_price_move */
+	struct node_tally *node;
+};
+
+static int check_costs(const struct ff_pricer *p, struct ff_error *err)
+{
+	const struct ff_machine *m = p->machine;
+	const char *kind = ff_costs_device_kind(p->costs);
+	for (uint32_t i = 0; i < m->n_nodes; i++) {
+		const char *have = m->kinds[m->nodes[i].kind].name;
+		if (strcmp(have, kind))
+			return ff_fail(err, FF_E_INPUT,
+					"%s prices devices of kind \"%s\", but node %u of machine "
+					"%s "
+					"has \"%s\": profile those, or use --costs analytic",
+					p->costs_path, kind, i, m->name, have);
+	}
+	for (int k = 0; k < FF_RATE_COUNT; k++)
+		if (!ff_costs_rate(p->costs, (enum ff_rate_kind)k))
+			return ff_fail(err, FF_E_INPUT,
+					"%s has no \"%s\" rate: run ffprof %s --machine %s -o %s",
+					p->costs_path, ff_rate_name((enum ff_rate_kind)k),
+					p->graph_path, m->name, p->costs_path);
+	return FF_OK;
+}
+
+static void fill_links(struct ff_pricer *p)
+{
+	struct ff_rate link = {0};
+	if (p->costs)
+		link = ff_costs_link(p->costs);
+	for (uint32_t i = 0; i < p->machine->n_nodes; i++) {
+		p->inside[i] = p->machine->nodes[i].inside;
+		if (link.bytes_per_us > 0) {
+			p->inside[i].latency_us = link.latency_us;
+			p->inside[i].bytes_per_us = link.bytes_per_us;
+		}
+	}
+}
+
+int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
+		const struct ff_costs *costs, const char *costs_path, const char *graph_path,
+		struct ff_pricer **ret, struct ff_error *err)
+{
+	struct ff_pricer *p = calloc(1, sizeof(*p));
+	if (!p)
+		return ff_fail_memory(err);
+	p->graph = g;
+	p->machine = m;
+	p->costs = costs;
+	p->costs_path = costs_path ? costs_path : "COSTS";
+	p->graph_path = graph_path ? graph_path : "GRAPH";
+	p->memo_slots = 1024;
+	p->memo = calloc(p->memo_slots, sizeof(*p->memo));
+	p->inside = calloc(m->n_nodes, sizeof(*p->inside));
+	p->device = calloc(m->n_devices, sizeof(*p->device));
+	p->node = calloc(m->n_nodes, sizeof(*p->node));
+	int code = p->memo && p->inside && p->device && p->node ? FF_OK : ff_fail_memory(err);
+	if (code == FF_OK && costs)
+		code = check_costs(p, err);
+	if (code < 0) {
+		ff_pricer_destroy(p);
+		return code;
+	}
+	fill_links(p);
+	*ret = p;
+	return FF_OK;
+}
+
+void ff_pricer_destroy(struct ff_pricer *p)
+{
+	if (!p)
+		return;
+	free(p->memo);
+	free(p->inside);
+	free(p->device);
+	free(p->node);
+	free(p);
+}
+
+/* Work. */
+
+static struct memo *memo_slot(const struct ff_pricer *p, uint64_t hash)
+{
+	uint32_t mask = p->memo_slots - 1, i = (uint32_t)(hash ^ hash >> 32) & mask;
+	while (p->memo[i].hash && p->memo[i].hash != hash)
+		i = (i + 1) & mask;
+	return &p->memo[i];
+}
+
+static int memo_add(struct ff_pricer *p, struct memo new, struct ff_error *err)
+{
+	if (2 * (p->n_memo + 1) > p->memo_slots) {
+		struct memo *old = p->memo;
+		uint32_t n = p->memo_slots;
+		struct memo *memo = calloc(2 * (size_t)n, sizeof(*memo));
+		if (!memo)
+			return ff_fail_memory(err);
+		p->memo = memo;
+		p->memo_slots = 2 * n;
+		for (uint32_t i = 0; i < n; i++)
+			if (old[i].hash)
+				*memo_slot(p, old[i].hash) = old[i];
+		free(old);
+	}
+	*memo_slot(p, new.hash) = new;
+	p->n_memo++;
+	return FF_OK;
+}
+
+/* The whole command must fit behind the key, so a very long key is cut. */
+static int missing_cost(const struct ff_pricer *p, const char *key, struct ff_error *err)
+{
+	char command[FF_ERROR_TEXT / 2];
+	snprintf(command, sizeof(command), "run ffprof %s --machine %s -o %s", p->graph_path,
+			p->machine->name, p->costs_path);
+	int used = (int)(strlen(command) + strnlen(p->costs_path, 128));
+	int room = FF_ERROR_TEXT - 40 - used, length = (int)strlen(key);
+	return ff_fail(err, FF_E_INPUT, "%.128s has no cost for \"%.*s%s\": %s", p->costs_path,
+			length < room ? length : room - 3, key, length < room ? "" : "...",
+			command);
+}
+
+/* Time of `bytes` bytes at analytic rate `k` of `kind`. */
+static double analytic_us(const struct ff_device_kind *kind, enum ff_rate_kind k, double bytes)
+{
+	return LAUNCH_US + memory_passes[k] * bytes * 1e6 / kind->memory_bytes_per_s;
+}
+
+/* The roofline (Williams, Waterman, Patterson 2009): bound by arithmetic or by
+ * memory, whichever takes longer. */
+static double roofline_us(const struct ff_device_kind *kind, const struct ff_work *w)
+{
+	double flops_us = (double)ff_work_flops(w) * 1e6 / kind->flops_per_s;
+	double memory_us = (double)ff_work_bytes(w) * 1e6 / kind->memory_bytes_per_s;
+	return LAUNCH_US + fmax(flops_us, memory_us);
+}
+
+static uint64_t memo_hash(const struct ff_pricer *p, const struct ff_work *w, uint32_t device)
+{
+	/* Measured costs are of one kind; analytic ones of as many as there are. */
+	uint64_t kind = p->costs ? 0 : p->machine->nodes[p->machine->node_of[device]].kind;
+	uint64_t hash = ff_work_hash(w) ^ kind * 0x9e3779b97f4a7c15u;
+	return hash ? hash : 1;
+}
+
+/* Writes the memo of `w`, taking it in when it is new. */
+static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, struct memo *ret,
+		struct ff_error *err)
+{
+	uint64_t hash = memo_hash(p, w, device);
+	const struct memo *found = memo_slot(p, hash);
+	if (found->hash) {
+		*ret = *found;
+		return FF_OK;
+	}
+	struct memo new = {.hash = hash};
+	if (p->costs) {
+		char key[FF_KEY_BYTES];
+		ff_work_key(w, key);
+		const struct ff_cost *cost = ff_costs_find(p->costs, key);
+		if (!cost)
+			return missing_cost(p, key, err);
+		new.us = cost->median_us;
+		new.workspace_bytes = cost->workspace_bytes;
+	} else {
+		new.us = roofline_us(ff_device_kind(p->machine, device), w);
+	}
+	int code = memo_add(p, new, err);
+	if (code == FF_OK)
+		*ret = new;
+	return code;
+}
+
+int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
+		struct ff_error *err)
+{
+	struct memo memo;
+	int code = price(p, w, device, &memo, err);
+	if (code == FF_OK)
+		*us = memo.us;
+	return code;
+}
+
+int64_t ff_price_workspace(void *p, const struct ff_work *w)
+{
+	struct ff_pricer *pricer = p;
+	struct memo memo;
+	/* A cost that is missing is reported by whoever asks for its time. */
+	if (!pricer->costs || price(pricer, w, 0, &memo, NULL) < 0)
+		return 0;
+	return memo.workspace_bytes;
+}
+
+/* Rates. */
+
+static double rate_us(const struct ff_pricer *p, uint32_t device, enum ff_rate_kind k, double bytes)
+{
+	if (!p->costs)
+		return analytic_us(ff_device_kind(p->machine, device), k, bytes);
+	const struct ff_rate *r = ff_costs_rate(p->costs, k);
+	return r->latency_us + bytes / r->bytes_per_us;
+}
+
+double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes)
+{
+	return rate_us(p, device, FF_RATE_UPDATE, (double)bytes);
+}
+
+/* What the slowest device of `mv` takes for `bytes` at rate `k`. */
+static double local_us(const struct ff_pricer *p, const struct ff_move *mv, enum ff_rate_kind k,
+		int64_t bytes)
+{
+	double worst = 0;
+	for (uint32_t i = 0; i < mv->n_devices && bytes; i++)
+		worst = fmax(worst, rate_us(p, mv->device[i], k, (double)bytes));
+	return worst;
+}
+
+/* Links. */
+
+/* `device` is ascending and a node's devices follow each other. */
+static bool one_node(const struct ff_machine *m, uint32_t n, const uint16_t *device)
+{
+	return !n || m->node_of[device[0]] == m->node_of[device[n - 1]];
+}
+
+/* Piecewise linear; below the first size its time, beyond the last the last
+ * slope (or proportional, where noise made that slope useless). */
+static double table_us(const struct ff_comm_cost *t, double bytes)
+{
+	if (bytes <= t->bytes[0])
+		return t->us[0];
+	uint32_t i = 1;
+	while (i < t->n && t->bytes[i] < bytes)
+		i++;
+	if (i < t->n) {
+		double share = (bytes - t->bytes[i - 1]) / (t->bytes[i] - t->bytes[i - 1]);
+		return t->us[i - 1] + share * (t->us[i] - t->us[i - 1]);
+	}
+	double last = t->us[t->n - 1], size = t->bytes[t->n - 1], slope = 0;
+	if (t->n > 1)
+		slope = (last - t->us[t->n - 2]) / (size - t->bytes[t->n - 2]);
+	if (!(slope > 0))
+		slope = size > 0 ? last / size : 0;
+	return last + slope * (bytes - size);
+}
+
+/* The measured table that applies, or NULL. */
+static const struct ff_comm_cost *find_table(const struct ff_pricer *p, enum ff_move_kind kind,
+		uint32_t n, const uint16_t *device)
+{
+	if (!p->costs || !one_node(p->machine, n, device))
+		return NULL;
+	return ff_costs_comm(p->costs, kind, n);
+}
+
+/* One step of a ring in which every device sends `bytes` to its successor: the
+ * slowest of the links used.  A shared link carries all hops of its node. */
+static double ring_step_us(
+		const struct ff_pricer *p, uint32_t n, const uint16_t *device, double bytes)
+{
+	const struct ff_machine *m = p->machine;
+	double worst = 0;
+	for (uint32_t i = 0, k; i < n; i += k) {
+		uint32_t node = m->node_of[device[i]];
+		for (k = 1; i + k < n && m->node_of[device[i + k]] == node;)
+			k++;
+		const struct ff_link *in = &p->inside[node], *net = &m->nodes[node].network;
+		uint32_t hops = k == n ? n : k - 1;
+		if (hops)
+			worst = fmax(worst, in->latency_us + bytes * (in->shared ? hops : 1) /
+									     in->bytes_per_us);
+		if (k < n)
+			worst = fmax(worst, net->latency_us + bytes / net->bytes_per_us);
+	}
+	return worst;
+}
+
+/* Rings of Thakur, Rabenseifner, Gropp 2005: all-reduce is a reduce-scatter
+ * and an all-gather, each p - 1 steps of the largest chunk. */
+static double collective_us(const struct ff_pricer *p, enum ff_move_kind kind, uint32_t n,
+		const uint16_t *device, double bytes, double chunk_bytes)
+{
+	const struct ff_comm_cost *table = find_table(p, kind, n, device);
+	if (table)
+		return table_us(table, bytes);
+	double steps = kind == FF_MOVE_ALL_REDUCE ? 2.0 * (n - 1) : n - 1.0;
+	return steps * ring_step_us(p, n, device, chunk_bytes);
+}
+
+static double reduce_chunk_bytes(int64_t elements, uint32_t n)
+{
+	return (double)((elements + n - 1) / n * FF_ELEMENT_BYTES);
+}
+
+double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes)
+{
+	if (n < 2)
+		return 0;
+	return collective_us(p, FF_MOVE_ALL_REDUCE, n, device, (double)bytes,
+			reduce_chunk_bytes(bytes / FF_ELEMENT_BYTES, n));
+}
+
+static double move_collective_us(const struct ff_pricer *p, const struct ff_move *mv)
+{
+	int64_t elements = ff_region_volume(&mv->region);
+	double chunk_bytes = 0;
+	if (mv->n_devices < 2)
+		return 0;
+	if (mv->kind == FF_MOVE_ALL_REDUCE)
+		chunk_bytes = reduce_chunk_bytes(elements, mv->n_devices);
+	else
+		for (uint32_t i = 0; i < mv->n_pieces; i++)
+			chunk_bytes = fmax(chunk_bytes,
+					(double)(ff_region_volume(&mv->piece[i].region) *
+							FF_ELEMENT_BYTES));
+	return collective_us(p, mv->kind, mv->n_devices, mv->device,
+			(double)(elements * FF_ELEMENT_BYTES), chunk_bytes);
+}
+
+static void tally(const struct ff_pricer *p, const struct ff_piece *piece)
+{
+	uint32_t from = p->machine->node_of[piece->from], to = p->machine->node_of[piece->to];
+	struct device_tally *a = &p->device[piece->from], *b = &p->device[piece->to];
+	double bytes = (double)(ff_region_volume(&piece->region) * FF_ELEMENT_BYTES);
+	a->n_sent++;
+	b->n_received++;
+	if (from == to) {
+		a->sent_bytes += bytes;
+		b->received_bytes += bytes;
+		p->node[from].inside_bytes += bytes;
+	} else {
+		p->node[from].out_bytes += bytes;
+		p->node[to].in_bytes += bytes;
+	}
+}
+
+/* Widens `us` and `latency_us` to a link that carries `bytes`, if any. */
+static void use_link(const struct ff_link *link, double bytes, double *us, double *latency_us)
+{
+	if (!(bytes > 0))
+		return;
+	*us = fmax(*us, bytes / link->bytes_per_us);
+	*latency_us = fmax(*latency_us, link->latency_us);
+}
+
+/* Reads the tally of the devices of `mv` and leaves it zero: the busiest
+ * link's time, and a latency for each message of the busiest device. */
+static double tally_us(const struct ff_pricer *p, const struct ff_move *mv)
+{
+	double us = 0, latency_us = 0;
+	uint32_t rounds = 0;
+	for (uint32_t i = 0; i < mv->n_devices; i++) {
+		uint32_t node = p->machine->node_of[mv->device[i]];
+		const struct ff_link *in = &p->inside[node];
+		struct device_tally *d = &p->device[mv->device[i]];
+		const struct node_tally *t = &p->node[node];
+		use_link(in, in->shared ? t->inside_bytes : fmax(d->sent_bytes, d->received_bytes),
+				&us, &latency_us);
+		use_link(&p->machine->nodes[node].network, fmax(t->out_bytes, t->in_bytes), &us,
+				&latency_us);
+		rounds = d->n_sent > rounds ? d->n_sent : rounds;
+		rounds = d->n_received > rounds ? d->n_received : rounds;
+		*d = (struct device_tally){0};
+	}
+	for (uint32_t i = 0; i < mv->n_devices; i++)
+		p->node[p->machine->node_of[mv->device[i]]] = (struct node_tally){0};
+
+	const struct ff_comm_cost *table =
+			find_table(p, FF_MOVE_POINT_TO_POINT, mv->n_devices, mv->device);
+	if (!table)
+		return us + rounds * latency_us;
+	return table_us(table, (double)mv->busiest_bytes) + (rounds - 1) * latency_us;
+}
+
+double ff_price_move(const struct ff_pricer *p, const struct ff_move *mv)
+{
+	if (mv->kind == FF_MOVE_LOAD)
+		return local_us(p, mv, FF_RATE_LOAD,
+				ff_region_volume(&mv->region) * FF_ELEMENT_BYTES);
+	enum ff_rate_kind local = mv->accumulate ? FF_RATE_ADD : FF_RATE_COPY;
+	double us = local_us(p, mv, local, mv->copied_bytes);
+	if (!ff_move_is_messages(mv->kind))
+		return us + move_collective_us(p, mv);
+	uint32_t n_messages = 0;
+	for (uint32_t i = 0; i < mv->n_pieces; i++) {
+		if (mv->piece[i].from == mv->piece[i].to)
+			continue;
+		tally(p, &mv->piece[i]);
+		n_messages++;
+	}
+	return n_messages ? us + tally_us(p, mv) : us;
+}

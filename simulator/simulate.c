@@ -1,0 +1,125 @@
+/* Simulation: one longest-path pass over the schedule's total order.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/simulate.h"
+
+static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer *p, double *us,
+		struct ff_error *err)
+{
+	const struct ff_task *t = &s->tasks[task];
+	const struct ff_bucket *b;
+	struct ff_work work;
+
+	switch (t->kind) {
+	case FF_TASK_MOVE:
+		*us = ff_price_move(p, t->move);
+		return FF_OK;
+	case FF_TASK_SYNC:
+		b = &s->buckets[t->bucket];
+		*us = ff_price_sync(p, b->n_devices, b->device, b->bytes);
+		return FF_OK;
+	case FF_TASK_UPDATE:
+		*us = ff_price_update(p, t->device, s->buckets[t->bucket].bytes);
+		return FF_OK;
+	default:
+		ff_work_fill(s->graph, t->node, &s->strategy->config[t->node], t->part, t->pass,
+				&work);
+		return ff_price_work(p, &work, t->device, us, err);
+	}
+}
+
+/* The devices that take part in a task, ascending. */
+static uint32_t task_devices(const struct ff_schedule *s, const struct ff_task *t, uint16_t *own,
+		const uint16_t **device)
+{
+	switch (t->kind) {
+	case FF_TASK_MOVE:
+		*device = t->move->device;
+		return t->move->n_devices;
+	case FF_TASK_SYNC:
+		*device = s->buckets[t->bucket].device;
+		return s->buckets[t->bucket].n_devices;
+	default:
+		*own = (uint16_t)t->device;
+		*device = own;
+		return 1;
+	}
+}
+
+static double start_us(const struct ff_schedule *s, const struct ff_task *t, const double *finish,
+		const double *free_us)
+{
+	double at = 0;
+	for (uint32_t i = 0; i < t->n_deps; i++) {
+		double done = finish[s->deps[t->first_dep + i]];
+		at = done > at ? done : at;
+	}
+	for (uint32_t i = 0; i < t->n_lanes; i++) {
+		double idle = free_us[s->lanes[t->first_lane + i]];
+		at = idle > at ? idle : at;
+	}
+	return at;
+}
+
+static void add_busy(const struct ff_schedule *s, const struct ff_task *t, double us,
+		struct ff_simulation *sim)
+{
+	const uint16_t *device;
+	uint16_t own;
+	uint32_t n = task_devices(s, t, &own, &device);
+	bool comm = t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC;
+	double *busy = comm ? sim->comm_us : sim->compute_us;
+	for (uint32_t i = 0; i < n; i++)
+		busy[device[i]] += us;
+}
+
+int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_arena *a,
+		struct ff_simulation *ret, struct ff_error *err)
+{
+	uint32_t n_devices = s->machine->n_devices;
+	double *free_us = ff_arena_array(a, ff_lane_count(s->machine), sizeof(double));
+	struct ff_simulation sim = {
+			.start = ff_arena_array(a, s->n_tasks, sizeof(double)),
+			.finish = ff_arena_array(a, s->n_tasks, sizeof(double)),
+			.compute_us = ff_arena_array(a, n_devices, sizeof(double)),
+			.comm_us = ff_arena_array(a, n_devices, sizeof(double)),
+	};
+	if (!free_us || !sim.start || !sim.finish || !sim.compute_us || !sim.comm_us)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct ff_task *t = &s->tasks[i];
+		double us;
+		int code = task_us(s, i, p, &us, err);
+		if (code < 0)
+			return code;
+		sim.start[i] = start_us(s, t, sim.finish, free_us);
+		sim.finish[i] = sim.start[i] + us;
+		for (uint32_t l = 0; l < t->n_lanes; l++)
+			free_us[s->lanes[t->first_lane + l]] = sim.finish[i];
+		if (sim.finish[i] > sim.step_us)
+			sim.step_us = sim.finish[i];
+		add_busy(s, t, us, &sim);
+	}
+	*ret = sim;
+	return FF_OK;
+}
+
+int ff_simulation_spans(const struct ff_schedule *s, const struct ff_simulation *sim,
+		struct ff_arena *a, struct ff_span **spans, uint32_t *n, struct ff_error *err)
+{
+	const uint16_t *device;
+	uint16_t own;
+	uint32_t total = 0, at = 0;
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		total += task_devices(s, &s->tasks[i], &own, &device);
+	struct ff_span *all = ff_arena_array(a, total, sizeof(*all));
+	if (!all)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		uint32_t k = task_devices(s, &s->tasks[i], &own, &device);
+		for (uint32_t j = 0; j < k; j++)
+			all[at++] = (struct ff_span){i, device[j], sim->start[i], sim->finish[i]};
+	}
+	*spans = all;
+	*n = total;
+	return FF_OK;
+}

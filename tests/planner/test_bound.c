@@ -1,0 +1,193 @@
+/* Lower bound: below every strategy, and equal to the plain sum over all parts.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/search.h"
+#include "ff/simulate.h"
+
+#include "../simulator/hand.h"
+#include "../simulator/random.h"
+
+struct world {
+	struct hand_machine h;
+	struct ff_arena arena;
+	struct ff_graph g;
+	struct ff_pricer *p;
+};
+
+static void setup(struct world *w, uint64_t *state, uint32_t n_nodes, uint32_t per_node)
+{
+	ff_arena_init(&w->arena);
+	random_graph(state, &w->arena, &w->g);
+	hand_machine_init(&w->h, n_nodes, per_node, draw(state, 2));
+	w->h.node[n_nodes - 1].kind = draw(state, 2);
+	/* without this every price is a launch and hides the shapes */
+	for (int k = 0; k < 2; k++) {
+		w->h.kind[k].flops_per_s /= 1e4;
+		w->h.kind[k].memory_bytes_per_s /= 1e3;
+	}
+	ck_assert_int_eq(ff_pricer_create(&w->g, &w->h.m, NULL, NULL, NULL, &w->p, NULL), FF_OK);
+}
+
+static void teardown(struct world *w)
+{
+	ff_pricer_destroy(w->p);
+	ff_arena_finish(&w->arena);
+}
+
+static double bound_us(struct world *w)
+{
+	struct ff_error err;
+	double us;
+	ck_assert_msg(ff_lower_bound(&w->g, &w->h.m, w->p, &us, &err) == FF_OK, "%s", err.text);
+	return us;
+}
+
+START_TEST(no_strategy_is_faster)
+{
+	uint64_t state = ff_test_seed(21);
+	for (int round = 0; round < 20; round++) {
+		struct world w;
+		setup(&w, &state, 1 + draw(&state, 2), 1 + draw(&state, 4));
+		double us = bound_us(&w);
+		ck_assert_double_gt(us, 0);
+		for (int k = 0; k < 20; k++) {
+			struct ff_arena a;
+			struct ff_strategy s;
+			struct ff_schedule plan;
+			struct ff_simulation sim;
+			ff_arena_init(&a);
+			random_strategy(&state, &w.g, w.h.m.n_devices, &a, &s);
+			ck_assert_int_eq(ff_lower(&w.g, &w.h.m, &s, NULL, &a, &plan, NULL), FF_OK);
+			ck_assert_int_eq(ff_simulate(&plan, w.p, &a, &sim, NULL), FF_OK);
+			ck_assert_double_ge(sim.step_us, us * (1 - 1e-9));
+			ff_arena_finish(&a);
+		}
+		teardown(&w);
+	}
+}
+END_TEST
+
+/* On one device there is nothing to choose: the bound is all the compute. */
+START_TEST(one_device_is_tight)
+{
+	uint64_t state = ff_test_seed(22);
+	for (int round = 0; round < 20; round++) {
+		struct world w;
+		struct ff_strategy s;
+		struct ff_schedule plan;
+		struct ff_simulation sim;
+		setup(&w, &state, 1, 1);
+		ck_assert_int_eq(ff_strategy_single(&w.g, 0, &w.arena, &s, NULL), FF_OK);
+		ck_assert_int_eq(ff_lower(&w.g, &w.h.m, &s, NULL, &w.arena, &plan, NULL), FF_OK);
+		ck_assert_int_eq(ff_simulate(&plan, w.p, &w.arena, &sim, NULL), FF_OK);
+		double us = bound_us(&w), work_us = 0;
+		for (uint32_t i = 0; i < plan.n_tasks; i++)
+			if (plan.tasks[i].kind <= FF_TASK_BACKWARD)
+				work_us += sim.finish[i] - sim.start[i];
+		ck_assert_double_ge(us, work_us * (1 - 1e-9));
+		ck_assert_double_le(us, sim.compute_us[0] * (1 + 1e-9));
+		teardown(&w);
+	}
+}
+END_TEST
+
+static double fastest_us(struct world *w, const struct ff_work *work)
+{
+	double best = INFINITY, us;
+	for (uint32_t d = 0; d < w->h.m.n_devices; d++) {
+		ck_assert_int_eq(ff_price_work(w->p, work, d, &us, NULL), FF_OK);
+		best = fmin(best, us);
+	}
+	return best;
+}
+
+/* The bound as docs/simulator.md defines it, part by part. */
+static double plain_bound_us(struct world *w)
+{
+	double *chain = ff_arena_array(&w->arena, w->g.n_nodes, sizeof(*chain));
+	double all_us = INFINITY, last_us = 0;
+	for (uint32_t d = 0; d < w->h.m.n_devices; d++)
+		all_us = fmin(all_us, ff_price_update(w->p, d, 4 * ff_graph_parameters(&w->g)));
+	for (uint32_t i = 0; i < w->g.n_nodes; i++) {
+		const struct ff_node *n = &w->g.nodes[i];
+		struct ff_config c = {.n_parts = 0};
+		double all = INFINITY, first = INFINITY, last = INFINITY;
+		if (n->op == FF_OP_INPUT)
+			continue;
+		while (ff_config_next_degrees(n, w->h.m.n_devices, &c)) {
+			double sum = 0, least = INFINITY, most = 0;
+			for (uint32_t part = 0; part < c.n_parts; part++) {
+				struct ff_work work;
+				double before = 0, us;
+				ff_work_fill(&w->g, i, &c, part, FF_FORWARD, &work);
+				us = fastest_us(w, &work);
+				for (uint32_t k = 0; k < n->n_in; k++)
+					if (ff_region_volume(&work.in[k]))
+						before = fmax(before, chain[ff_edge_source(&w->g,
+										      n->in + k)]);
+				ff_work_fill(&w->g, i, &c, part, FF_BACKWARD, &work);
+				us += fastest_us(w, &work);
+				sum += us;
+				least = fmin(least, before + us);
+				most = fmax(most, before + us);
+			}
+			all = fmin(all, sum);
+			first = fmin(first, least);
+			last = fmin(last, most);
+		}
+		all_us += all;
+		chain[i] = first;
+		last_us = fmax(last_us, last);
+	}
+	return fmax(all_us / w->h.m.n_devices, last_us);
+}
+
+START_TEST(equals_the_plain_sum)
+{
+	uint64_t state = ff_test_seed(23);
+	for (int round = 0; round < 12; round++) {
+		struct world w;
+		setup(&w, &state, 2, 1 + draw(&state, 4));
+		double us = bound_us(&w), expect = plain_bound_us(&w);
+		ck_assert_double_eq_tol(us, expect, 1e-9 * expect);
+		teardown(&w);
+	}
+}
+END_TEST
+
+START_TEST(a_missing_cost_is_named)
+{
+	struct world w;
+	struct ff_error err = {0};
+	uint64_t state = ff_test_seed(24);
+	double us = -1;
+	setup(&w, &state, 1, 2);
+	w.h.node[0].kind = 0;
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_pricer *p;
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c.json", "g.json", &p, &err), FF_OK);
+	ck_assert_int_eq(ff_lower_bound(&w.g, &w.h.m, p, &us, &err), FF_E_INPUT);
+	ck_assert_double_eq(us, -1);
+	ck_assert_ptr_nonnull(strstr(err.text, "c.json has no cost for \"conv2d.forward"));
+	ff_pricer_destroy(p);
+	ff_costs_destroy(c);
+	teardown(&w);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("bound");
+	TCase *t = tcase_create("bound");
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, no_strategy_is_faster);
+	tcase_add_test(t, one_device_is_tight);
+	tcase_add_test(t, equals_the_plain_sum);
+	tcase_add_test(t, a_missing_cost_is_named);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}

@@ -1,0 +1,194 @@
+/* Starting strategies.  SPDX-License-Identifier: Apache-2.0 */
+#include "../check_main.h"
+
+#include "ff/zoo.h"
+#include "fixture.h"
+
+static struct ff_arena arena;
+
+static void setup(void)
+{
+	ff_arena_init(&arena);
+}
+
+static void teardown(void)
+{
+	ff_arena_finish(&arena);
+}
+
+static struct ff_graph zoo(const char *name, uint64_t batch)
+{
+	struct ff_error err = {0};
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build(name, batch, NULL, 0, &arena, &g, &err));
+	return g;
+}
+
+static struct ff_strategy init(const char *name, const struct ff_graph *g,
+		const struct ff_machine *m, uint64_t seed)
+{
+	struct ff_error err = {0};
+	struct ff_strategy s;
+	struct ff_space *space;
+
+	CHECK_OK(ff_space_create(g, m, &space, &err));
+	CHECK_OK(ff_init_strategy(name, space, g, m, seed, &arena, &s, &err));
+	ff_space_destroy(space);
+	CHECK_OK(ff_strategy_check(g, &s, m->n_devices, &err));
+	return s;
+}
+
+/* Degree of the dim `dim` of node `node`; all others must be 1. */
+static uint32_t only_degree(const struct ff_graph *g, const struct ff_strategy *s, const char *node,
+		const char *dim)
+{
+	uint32_t i = ff_graph_find(g, node), ret = 0;
+	const struct ff_node *n;
+
+	ck_assert_msg(i != FF_NONE, "%s", node);
+	n = &g->nodes[i];
+	for (uint32_t d = 0; d < n->n_dims; d++) {
+		if (!strcmp(n->dim[d].name, dim))
+			ret = s->config[i].degree[d];
+		else
+			ck_assert_msg(s->config[i].degree[d] == 1, "%s: %s", node, n->dim[d].name);
+	}
+	for (uint32_t p = 0; p < s->config[i].n_parts; p++)
+		ck_assert_uint_eq(s->config[i].device[p], p);
+	return ret;
+}
+
+START_TEST(test_all_are_legal)
+{
+	static const char *const names[] = {"data-parallel", "single", "expert", "random"};
+	static const char *const nets[] = {"mlp", "lenet", "alexnet", "branchnet"};
+	static const uint32_t devices[] = {1, 2, 3, 16, 64};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct ff_graph g = zoo(nets[i], 6);
+
+		for (uint32_t k = 0; k < 5; k++) {
+			struct ff_machine m = fixture_devices(devices[k], &arena);
+
+			for (uint32_t n = 0; n < 4; n++)
+				init(names[n], &g, &m, 1);
+		}
+	}
+}
+END_TEST
+
+START_TEST(test_expert_alexnet)
+{
+	struct ff_graph g = zoo("alexnet", 256);
+	struct ff_machine m = fixture_devices(16, &arena);
+	struct ff_strategy s = init("expert", &g, &m, 0);
+
+	ck_assert_uint_eq(only_degree(&g, &s, "conv1", "sample"), 16);
+	ck_assert_uint_eq(only_degree(&g, &s, "conv5", "sample"), 16);
+	ck_assert_uint_eq(only_degree(&g, &s, "pool5", "sample"), 16);
+	ck_assert_uint_eq(only_degree(&g, &s, "flatten", "sample"), 16);
+	ck_assert_uint_eq(only_degree(&g, &s, "fc1", "out_feature"), 16);
+	ck_assert_uint_eq(only_degree(&g, &s, "fc2", "out_feature"), 16);
+	ck_assert_uint_eq(only_degree(&g, &s, "fc3", "out_feature"), 16);
+	ck_assert_uint_eq(only_degree(&g, &s, "loss", "sample"), 16);
+}
+END_TEST
+
+/* What follows a layer split by parameter is split alike. */
+START_TEST(test_expert_follows)
+{
+	struct ff_graph g = fixture_mlp(4, 300, 200, 10, &arena);
+	struct ff_machine m = fixture_devices(8, &arena);
+	struct ff_strategy s = init("expert", &g, &m, 0);
+	const struct ff_node *relu = &g.nodes[ff_graph_find(&g, "relu1")];
+
+	ck_assert_uint_eq(only_degree(&g, &s, "fc1", "out_feature"), 8);
+	ck_assert_uint_eq(only_degree(&g, &s, "relu1", relu->dim[1].name), 8);
+	ck_assert_uint_eq(only_degree(&g, &s, "fc2", "out_feature"), 8);
+	ck_assert_uint_eq(only_degree(&g, &s, "loss", "sample"), 4);
+}
+END_TEST
+
+/* Small weights stay by sample. */
+START_TEST(test_expert_light_layer)
+{
+	struct ff_graph g = fixture_mlp(512, 20, 20, 10, &arena);
+	struct ff_machine m = fixture_devices(8, &arena);
+	struct ff_strategy s = init("expert", &g, &m, 0);
+
+	ck_assert_uint_eq(only_degree(&g, &s, "fc1", "sample"), 8);
+	ck_assert_uint_eq(only_degree(&g, &s, "relu1", "sample"), 8);
+}
+END_TEST
+
+START_TEST(test_single)
+{
+	struct ff_graph g = zoo("lenet", 64);
+	struct ff_machine m = fixture_devices(4, &arena);
+	struct ff_strategy s = init("single", &g, &m, 0);
+
+	for (uint32_t i = 0; i < g.n_nodes; i++) {
+		if (g.nodes[i].op == FF_OP_INPUT)
+			continue;
+		ck_assert_uint_eq(s.config[i].n_parts, 1);
+		ck_assert_uint_eq(s.config[i].device[0], 0);
+	}
+}
+END_TEST
+
+START_TEST(test_random_by_seed)
+{
+	struct ff_graph g = zoo("alexnet", 256);
+	struct ff_machine m = fixture_devices(16, &arena);
+	struct ff_strategy a = init("random", &g, &m, 5), b = init("random", &g, &m, 5);
+	struct ff_strategy c = init("random", &g, &m, 6);
+	uint32_t differ = 0;
+
+	for (uint32_t i = 0; i < g.n_nodes; i++) {
+		ck_assert(ff_config_equal(&g.nodes[i], &a.config[i], &b.config[i]));
+		differ += !ff_config_equal(&g.nodes[i], &a.config[i], &c.config[i]);
+	}
+	ck_assert_uint_gt(differ, g.n_nodes / 2);
+}
+END_TEST
+
+START_TEST(test_unknown_name)
+{
+	struct ff_graph g = fixture_mlp(4, 8, 8, 2, &arena);
+	struct ff_machine m = fixture_devices(2, &arena);
+	struct ff_strategy s = {.n_nodes = 77};
+	struct ff_error err = {0};
+	struct ff_space *space;
+
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	ck_assert_int_eq(ff_init_strategy("expret", space, &g, &m, 0, &arena, &s, &err),
+			FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(err.text, "expret"));
+	ck_assert_uint_eq(s.n_nodes, 77);
+	ff_space_destroy(space);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("init");
+	TCase *c = tcase_create("init");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, test_all_are_legal);
+	tcase_add_test(c, test_expert_alexnet);
+	tcase_add_test(c, test_expert_follows);
+	tcase_add_test(c, test_expert_light_layer);
+	tcase_add_test(c, test_single);
+	tcase_add_test(c, test_random_by_seed);
+	tcase_add_test(c, test_unknown_name);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}

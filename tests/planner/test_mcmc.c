@@ -1,0 +1,391 @@
+/* MCMC against brute force, its limits and its seed.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "../check_main.h"
+
+#include "ff/simulate.h"
+#include "ff/zoo.h"
+#include "fixture.h"
+
+static struct ff_arena arena;
+
+static void setup(void)
+{
+	ff_arena_init(&arena);
+}
+
+static void teardown(void)
+{
+	ff_arena_finish(&arena);
+}
+
+/* Everything one search needs. */
+struct rig {
+	const struct ff_graph *g;
+	const struct ff_machine *m;
+	struct ff_pricer *pricer;
+	struct ff_space *space;
+	struct ff_evaluator *evaluator;
+};
+
+static struct rig rig_open(const struct ff_graph *g, const struct ff_machine *m, int64_t memory)
+{
+	struct ff_error err = {0};
+	struct rig r = {g, m, NULL, NULL, NULL};
+
+	CHECK_OK(ff_pricer_create(g, m, NULL, NULL, "graph", &r.pricer, &err));
+	CHECK_OK(ff_space_create(g, m, &r.space, &err));
+	CHECK_OK(ff_evaluator_create(g, m, r.pricer, memory, 0, &r.evaluator, &err));
+	return r;
+}
+
+static void rig_close(struct rig *r)
+{
+	ff_evaluator_destroy(r->evaluator);
+	ff_space_destroy(r->space);
+	ff_pricer_destroy(r->pricer);
+}
+
+static int rig_mcmc(struct rig *r, const struct ff_search_options *opt,
+		struct ff_search_result *ret, struct ff_error *err)
+{
+	return ff_search_mcmc(r->space, r->evaluator, r->g, r->m, opt, &arena, ret, err);
+}
+
+/* Step time of `s`, lowered and simulated afresh; its schedule in `*lowered`. */
+static double fresh_us(struct rig *r, const struct ff_strategy *s, struct ff_schedule *lowered)
+{
+	struct ff_lower_options opt = {.workspace = ff_price_workspace, .ctx = r->pricer};
+	struct ff_simulation sim;
+	struct ff_error err = {0};
+
+	CHECK_OK(ff_strategy_check(r->g, s, r->m->n_devices, &err));
+	CHECK_OK(ff_lower(r->g, r->m, s, &opt, &arena, lowered, &err));
+	CHECK_OK(ff_simulate(lowered, r->pricer, &arena, &sim, &err));
+	return sim.step_us;
+}
+
+static bool strategies_equal(const struct ff_graph *g, const struct ff_strategy *a,
+		const struct ff_strategy *b)
+{
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (!ff_config_equal(&g->nodes[i], &a->config[i], &b->config[i]))
+			return false;
+	return true;
+}
+
+static void check_optimum(const struct ff_graph *g, const struct fixture_machine *f, int64_t memory)
+{
+	struct ff_machine m = fixture_machine(f, &arena);
+	struct rig r = rig_open(g, &m, memory);
+	struct ff_search_result best, found;
+	struct ff_schedule lowered;
+	struct ff_error err = {0};
+
+	CHECK_OK(ff_search_exhaustive(r.space, r.evaluator, g, &m, 200000, &arena, &best, &err));
+	ck_assert(best.evaluation.fits);
+	ck_assert_double_eq(fresh_us(&r, &best.best, &lowered), best.evaluation.step_us);
+	for (uint64_t seed = 1; seed <= 3; seed++) {
+		struct ff_search_options opt = {.seed = seed, .proposals = 15000};
+
+		CHECK_OK(rig_mcmc(&r, &opt, &found, &err));
+		ck_assert_uint_eq(found.proposals, 15000);
+		ck_assert_double_eq(fresh_us(&r, &found.best, &lowered), found.evaluation.step_us);
+		ck_assert_msg(found.evaluation.step_us == best.evaluation.step_us,
+				"%s on %u devices, seed %d: MCMC %.17g us, optimum %.17g us",
+				g->name, m.n_devices, (int)seed, found.evaluation.step_us,
+				best.evaluation.step_us);
+	}
+	rig_close(&r);
+}
+
+#define GIB ((int64_t)1 << 30)
+
+/* Slow links, fast links, no overlap, two nodes. */
+static const struct fixture_machine machines2[] = {
+		{1, 2, true, 16 * GIB, 1e2, 1e2},
+		{1, 2, true, 16 * GIB, 1e5, 1e5},
+		{1, 2, false, 16 * GIB, 1e4, 1e4},
+};
+static const struct fixture_machine machines3[] = {
+		{1, 3, true, 16 * GIB, 1e4, 1e4},
+		{1, 3, false, 16 * GIB, 1e5, 1e5},
+};
+static const struct fixture_machine machines4[] = {
+		{1, 4, true, 16 * GIB, 1e5, 1e5},
+		{2, 2, true, 16 * GIB, 1e5, 1e3},
+};
+
+START_TEST(test_optimum_two_devices)
+{
+	struct ff_graph g[] = {
+			fixture_mlp(64, 1024, 2048, 1000, &arena),
+			fixture_branch(64, 2048, 1024, &arena),
+			fixture_mlp(4096, 256, 128, 16, &arena),
+	};
+
+	for (uint32_t k = 0; k < 3; k++)
+		for (uint32_t i = 0; i < 3; i++)
+			check_optimum(&g[k], &machines2[i], 0);
+}
+END_TEST
+
+START_TEST(test_optimum_three_devices)
+{
+	struct ff_graph g[] = {
+			fixture_mlp(96, 1024, 2048, 999, &arena),
+			fixture_branch(100, 2048, 1024, &arena),
+	};
+
+	for (uint32_t k = 0; k < 2; k++)
+		check_optimum(&g[k], &machines3[k], 0);
+}
+END_TEST
+
+START_TEST(test_optimum_four_devices)
+{
+	struct ff_graph linear = fixture_two_linear(128, 4096, 2048, 1024, &arena);
+	struct ff_graph conv = fixture_conv_net(32, 64, 32, 64, &arena);
+
+	check_optimum(&linear, &machines4[0], 0);
+	check_optimum(&linear, &machines4[1], 0);
+	check_optimum(&conv, &machines4[0], 0);
+}
+END_TEST
+
+/* With a limit that data parallelism breaks, the optimum that fits is found. */
+START_TEST(test_optimum_within_memory)
+{
+	struct ff_graph g = fixture_mlp(64, 1024, 2048, 1000, &arena);
+	struct ff_machine m = fixture_machine(&machines2[1], &arena);
+	struct rig r = rig_open(&g, &m, 0);
+	struct ff_schedule lowered;
+	struct ff_strategy s;
+	struct ff_error err = {0};
+	int64_t limit;
+
+	CHECK_OK(ff_strategy_data_parallel(&g, 2, &arena, &s, &err));
+	fresh_us(&r, &s, &lowered);
+	limit = lowered.memory_bytes[0] - 1;
+	rig_close(&r);
+	check_optimum(&g, &machines2[1], limit);
+}
+END_TEST
+
+START_TEST(test_memory_limit_is_kept)
+{
+	struct ff_graph g = fixture_mlp(64, 2048, 2048, 2048, &arena);
+	struct ff_machine m = fixture_machine(&machines4[0], &arena);
+	struct rig r = rig_open(&g, &m, 0);
+	struct ff_search_options opt = {.seed = 2, .proposals = 3000};
+	struct ff_search_result found;
+	struct ff_schedule lowered;
+	struct ff_strategy s;
+	struct ff_error err = {0};
+	int64_t limit;
+
+	CHECK_OK(ff_strategy_data_parallel(&g, 4, &arena, &s, &err));
+	fresh_us(&r, &s, &lowered);
+	limit = lowered.memory_bytes[0] / 2;
+	rig_close(&r);
+	r = rig_open(&g, &m, limit);
+	CHECK_OK(rig_mcmc(&r, &opt, &found, &err));
+	ck_assert(found.evaluation.fits);
+	fresh_us(&r, &found.best, &lowered);
+	for (uint32_t i = 0; i < m.n_devices; i++)
+		ck_assert_int_le(lowered.memory_bytes[i], limit);
+	rig_close(&r);
+}
+END_TEST
+
+START_TEST(test_nothing_fits)
+{
+	struct ff_graph g = fixture_two_linear(16, 64, 64, 64, &arena);
+	struct ff_machine m = fixture_machine(&machines2[0], &arena);
+	struct rig r = rig_open(&g, &m, 1024);
+	struct ff_search_options opt = {.seed = 1, .proposals = 500};
+	struct ff_search_result found = {.proposals = 77};
+	struct ff_error err = {0};
+
+	ck_assert_int_eq(rig_mcmc(&r, &opt, &found, &err), FF_E_NOFIT);
+	ck_assert_uint_eq(found.proposals, 77);
+	ck_assert_ptr_nonnull(strstr(err.text, "memory"));
+	ck_assert_int_eq(ff_search_exhaustive(r.space, r.evaluator, &g, &m, 100000, &arena, &found,
+					 &err),
+			FF_E_NOFIT);
+	ck_assert_uint_eq(found.proposals, 77);
+	rig_close(&r);
+}
+END_TEST
+
+START_TEST(test_repeats_by_seed)
+{
+	struct ff_graph g;
+	struct ff_machine m = fixture_machine(&machines4[1], &arena);
+	struct ff_search_options opt = {.seed = 9, .proposals = 1500};
+	struct ff_search_result a, b, other;
+	struct ff_error err = {0};
+	struct rig r;
+
+	CHECK_OK(ff_zoo_build("lenet", 64, NULL, 0, &arena, &g, &err));
+	r = rig_open(&g, &m, 0);
+	CHECK_OK(rig_mcmc(&r, &opt, &a, &err));
+	CHECK_OK(rig_mcmc(&r, &opt, &b, &err));
+	ck_assert_double_eq(a.evaluation.step_us, b.evaluation.step_us);
+	ck_assert_uint_eq(a.accepted, b.accepted);
+	ck_assert(strategies_equal(&g, &a.best, &b.best));
+	opt.seed = 10;
+	CHECK_OK(rig_mcmc(&r, &opt, &other, &err));
+	ck_assert(a.accepted != other.accepted || !strategies_equal(&g, &a.best, &other.best));
+	rig_close(&r);
+}
+END_TEST
+
+START_TEST(test_no_worse_than_any_start)
+{
+	static const char *const names[] = {"data-parallel", "single", "expert", "random"};
+	struct ff_machine m = fixture_machine(&machines4[1], &arena);
+	struct ff_search_options opt = {.seed = 3, .proposals = 500};
+	struct ff_search_result found;
+	struct ff_error err = {0};
+	struct ff_graph g;
+	struct rig r;
+
+	CHECK_OK(ff_zoo_build("lenet", 64, NULL, 0, &arena, &g, &err));
+	r = rig_open(&g, &m, 0);
+	CHECK_OK(rig_mcmc(&r, &opt, &found, &err));
+	for (uint32_t i = 0; i < 4; i++) {
+		struct ff_evaluation e;
+		struct ff_strategy s;
+
+		CHECK_OK(ff_init_strategy(names[i], r.space, &g, &m, 3, &arena, &s, &err));
+		CHECK_OK(ff_evaluator_set(r.evaluator, &s, &e, &err));
+		ck_assert_double_le(found.evaluation.step_us, e.step_us);
+	}
+	rig_close(&r);
+}
+END_TEST
+
+struct watcher {
+	uint32_t calls;
+	uint64_t last;
+	double best_us;
+	uint64_t stop_after;
+};
+
+static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
+{
+	struct watcher *w = ctx;
+
+	ck_assert_uint_ge(proposals, w->last);
+	ck_assert_double_le(best_us, w->best_us);
+	ck_assert_double_ge(seconds, 0);
+	w->calls++;
+	w->last = proposals;
+	w->best_us = best_us;
+	return proposals >= w->stop_after;
+}
+
+/* Ctrl-C keeps the best so far; without a budget only that ends a search. */
+START_TEST(test_progress_stops)
+{
+	struct ff_graph g = fixture_mlp(64, 256, 128, 64, &arena);
+	struct ff_machine m = fixture_machine(&machines4[0], &arena);
+	struct rig r = rig_open(&g, &m, 0);
+	struct watcher w = {.best_us = INFINITY, .stop_after = 1000};
+	struct ff_search_options opt = {.seed = 3, .progress = watch, .ctx = &w};
+	struct ff_search_result found;
+	struct ff_error err = {0};
+
+	CHECK_OK(rig_mcmc(&r, &opt, &found, &err));
+	ck_assert_uint_eq(found.proposals, w.last);
+	ck_assert_uint_ge(found.proposals, 1000);
+	ck_assert_uint_le(found.proposals, 1256);
+	ck_assert_uint_ge(w.calls, 4);
+	ck_assert_double_le(found.evaluation.step_us, w.best_us);
+	rig_close(&r);
+}
+END_TEST
+
+START_TEST(test_budget_in_seconds)
+{
+	struct ff_graph g = fixture_mlp(64, 256, 128, 64, &arena);
+	struct ff_machine m = fixture_machine(&machines4[0], &arena);
+	struct rig r = rig_open(&g, &m, 0);
+	struct ff_search_options opt = {.seed = 3, .seconds = 0.2};
+	struct ff_search_result found;
+	struct ff_error err = {0};
+
+	CHECK_OK(rig_mcmc(&r, &opt, &found, &err));
+	ck_assert_uint_gt(found.proposals, 0);
+	ck_assert_double_ge(found.seconds, 0.2);
+	opt.seconds = 0;
+	ck_assert_int_eq(rig_mcmc(&r, &opt, &found, &err), FF_E_INPUT);
+	rig_close(&r);
+}
+END_TEST
+
+/* One device leaves nothing to search. */
+START_TEST(test_one_device)
+{
+	struct ff_graph g = fixture_mlp(64, 256, 128, 64, &arena);
+	struct ff_machine m = fixture_devices(1, &arena);
+	struct rig r = rig_open(&g, &m, 0);
+	struct ff_search_options opt = {.seed = 3, .proposals = 100};
+	struct ff_search_result found;
+	struct ff_error err = {0};
+
+	CHECK_OK(rig_mcmc(&r, &opt, &found, &err));
+	ck_assert_uint_eq(found.proposals, 0);
+	ck_assert_double_gt(found.evaluation.step_us, 0);
+	rig_close(&r);
+}
+END_TEST
+
+START_TEST(test_exhaustive_limit)
+{
+	struct ff_graph g = fixture_mlp(64, 256, 128, 64, &arena);
+	struct ff_machine m = fixture_devices(2, &arena);
+	struct rig r = rig_open(&g, &m, 0);
+	struct ff_search_result found;
+	struct ff_error err = {0};
+	uint64_t n = 1;
+
+	for (uint32_t i = 0; i < g.n_nodes; i++)
+		n *= ff_space_count(r.space, i);
+	CHECK_OK(ff_search_exhaustive(r.space, r.evaluator, &g, &m, n, &arena, &found, &err));
+	ck_assert_uint_eq(found.proposals, n);
+	ck_assert_int_eq(ff_search_exhaustive(r.space, r.evaluator, &g, &m, n - 1, &arena, &found,
+					 &err),
+			FF_E_INPUT);
+	rig_close(&r);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("mcmc");
+	TCase *c = tcase_create("mcmc");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, test_optimum_two_devices);
+	tcase_add_test(c, test_optimum_three_devices);
+	tcase_add_test(c, test_optimum_four_devices);
+	tcase_add_test(c, test_optimum_within_memory);
+	tcase_add_test(c, test_memory_limit_is_kept);
+	tcase_add_test(c, test_nothing_fits);
+	tcase_add_test(c, test_repeats_by_seed);
+	tcase_add_test(c, test_no_worse_than_any_start);
+	tcase_add_test(c, test_progress_stops);
+	tcase_add_test(c, test_budget_in_seconds);
+	tcase_add_test(c, test_one_device);
+	tcase_add_test(c, test_exhaustive_limit);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}

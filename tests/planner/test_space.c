@@ -1,0 +1,336 @@
+/* The space of configs: legal, complete, without duplicates.  SPDX-License-Identifier: Apache-2.0 */
+#include "../check_main.h"
+
+#include "fixture.h"
+
+#define MAX_DEVICES 8
+
+/* A config as comparable bytes. */
+struct entry {
+	uint16_t degree[FF_MAX_RANK];
+	uint16_t n_parts, device[MAX_DEVICES];
+};
+
+static struct ff_arena arena;
+
+static void setup(void)
+{
+	ff_arena_init(&arena);
+}
+
+static void teardown(void)
+{
+	ff_arena_finish(&arena);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct entry));
+}
+
+static struct entry entry_of(const struct ff_node *n, const struct ff_config *c)
+{
+	struct entry e;
+
+	memset(&e, 0, sizeof(e));
+	memcpy(e.degree, c->degree, n->n_dims * sizeof(*e.degree));
+	e.n_parts = (uint16_t)c->n_parts;
+	ck_assert_uint_le(c->n_parts, MAX_DEVICES);
+	memcpy(e.device, c->device, c->n_parts * sizeof(*e.device));
+	return e;
+}
+
+/* ---- the other way to count: try everything ---- */
+
+struct oracle {
+	const struct ff_node *node;
+	uint32_t devices;
+	struct entry *entry;
+	size_t n, room;
+};
+
+/* All lists start + t * (parts counted in some order of all dims), in range;
+ * orders that differ only in unsplit dims give duplicates, removed later. */
+static void try_views(struct oracle *o, const struct ff_config *c, const uint32_t *order)
+{
+	for (uint32_t start = 0; start < o->devices; start++) {
+		for (uint32_t t = 1; t <= o->devices; t++) {
+			struct entry e = {.n_parts = (uint16_t)c->n_parts};
+			bool inside = true;
+
+			memcpy(e.degree, c->degree, o->node->n_dims * sizeof(*e.degree));
+			for (uint32_t p = 0; p < c->n_parts; p++) {
+				uint32_t coord[FF_MAX_RANK], j = 0;
+
+				ff_config_coords(o->node, c, p, coord);
+				for (uint32_t k = 0; k < o->node->n_dims; k++)
+					j = j * c->degree[order[k]] + coord[order[k]];
+				inside = inside && start + j * t < o->devices;
+				e.device[p] = (uint16_t)(start + j * t);
+			}
+			if (!inside)
+				continue;
+			ck_assert_uint_lt(o->n, o->room);
+			o->entry[o->n++] = e;
+		}
+	}
+}
+
+static void try_orders(struct oracle *o, const struct ff_config *c, uint32_t *order, uint32_t n)
+{
+	if (n == o->node->n_dims) {
+		try_views(o, c, order);
+		return;
+	}
+	for (uint32_t d = 0; d < o->node->n_dims; d++) {
+		bool used = false;
+
+		for (uint32_t k = 0; k < n; k++)
+			used = used || order[k] == d;
+		if (used)
+			continue;
+		order[n] = d;
+		try_orders(o, c, order, n + 1);
+	}
+}
+
+static void try_degrees(struct oracle *o, struct ff_config *c, uint32_t dim)
+{
+	uint32_t order[FF_MAX_RANK] = {0};
+
+	if (dim == o->node->n_dims) {
+		c->n_parts = 1;
+		for (uint32_t d = 0; d < dim; d++)
+			c->n_parts *= c->degree[d];
+		if (c->n_parts <= o->devices)
+			try_orders(o, c, order, 0);
+		return;
+	}
+	for (int32_t k = 1; k <= o->node->dim[dim].extent && k <= (int32_t)o->devices; k++) {
+		c->degree[dim] = (uint16_t)k;
+		try_degrees(o, c, dim + 1);
+	}
+}
+
+static size_t sort_unique(struct entry *e, size_t n)
+{
+	size_t kept = 0;
+
+	qsort(e, n, sizeof(*e), by_bytes);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || by_bytes(&e[i], &e[kept - 1]))
+			e[kept++] = e[i];
+	return kept;
+}
+
+static struct oracle all_configs(const struct ff_node *n, uint32_t devices)
+{
+	struct oracle o = {.node = n, .devices = devices, .room = 300000};
+	struct ff_config c = {0};
+
+	o.entry = calloc(o.room, sizeof(*o.entry));
+	ck_assert_ptr_nonnull(o.entry);
+	try_degrees(&o, &c, 0);
+	o.n = sort_unique(o.entry, o.n);
+	return o;
+}
+
+/* ---- tests ---- */
+
+static void check_node(const struct ff_graph *g, const struct ff_space *s, uint32_t node,
+		uint32_t devices)
+{
+	struct oracle o = all_configs(&g->nodes[node], devices);
+	uint64_t n = ff_space_count(s, node);
+	struct entry *e = calloc(n, sizeof(*e));
+	struct ff_error err = {0};
+	uint16_t device[MAX_DEVICES];
+	struct ff_config c;
+
+	ck_assert_ptr_nonnull(e);
+	ck_assert_uint_eq(n, o.n);
+	for (uint64_t i = 0; i < n; i++) {
+		ff_space_config(s, node, i, &c, device);
+		CHECK_OK(ff_config_check(&g->nodes[node], &c, devices, &err));
+		e[i] = entry_of(&g->nodes[node], &c);
+	}
+	ck_assert_uint_eq(sort_unique(e, n), n);
+	ck_assert_int_eq(memcmp(e, o.entry, n * sizeof(*e)), 0);
+	free(e);
+	free(o.entry);
+}
+
+START_TEST(test_all_configs)
+{
+	struct ff_graph g[] = {
+			fixture_mlp(3, 5, 4, 2, &arena),
+			fixture_conv_net(4, 3, 4, 2, &arena),
+	};
+	struct ff_error err = {0};
+
+	for (uint32_t devices = 1; devices <= 6; devices++) {
+		struct ff_machine m = fixture_devices(devices, &arena);
+
+		for (uint32_t k = 0; k < 2; k++) {
+			struct ff_space *s;
+
+			CHECK_OK(ff_space_create(&g[k], &m, &s, &err));
+			for (uint32_t i = 0; i < g[k].n_nodes; i++)
+				if (g[k].nodes[i].op != FF_OP_INPUT)
+					check_node(&g[k], s, i, devices);
+			ff_space_destroy(s);
+		}
+	}
+}
+END_TEST
+
+START_TEST(test_sources_have_no_config)
+{
+	struct ff_graph g = fixture_mlp(3, 5, 4, 2, &arena);
+	struct ff_machine m = fixture_devices(4, &arena);
+	uint32_t data = ff_graph_find(&g, "data");
+	struct ff_random r = {.seed = 1};
+	struct ff_error err = {0};
+	struct ff_config c;
+	struct ff_space *s;
+	uint16_t device[4];
+
+	CHECK_OK(ff_space_create(&g, &m, &s, &err));
+	ck_assert_uint_eq(ff_space_count(s, data), 1);
+	ff_space_config(s, data, 0, &c, device);
+	ck_assert_uint_eq(c.n_parts, 0);
+	ff_space_draw(s, data, &r, &c, device);
+	ck_assert_uint_eq(c.n_parts, 0);
+	ff_space_destroy(s);
+}
+END_TEST
+
+/* The first config is one part on device 0, as ff_config_next_degrees starts. */
+START_TEST(test_first_is_single)
+{
+	struct ff_graph g = fixture_mlp(3, 5, 4, 2, &arena);
+	struct ff_machine m = fixture_devices(4, &arena);
+	struct ff_error err = {0};
+	struct ff_config c;
+	struct ff_space *s;
+	uint16_t device[4];
+
+	CHECK_OK(ff_space_create(&g, &m, &s, &err));
+	ff_space_config(s, ff_graph_find(&g, "fc1"), 0, &c, device);
+	ck_assert_uint_eq(c.n_parts, 1);
+	ck_assert_uint_eq(device[0], 0);
+	ff_space_destroy(s);
+}
+END_TEST
+
+/* Draws lie in the space, and in the long run nothing of it is left out. */
+START_TEST(test_draws_cover_the_space)
+{
+	struct ff_graph g = fixture_mlp(8, 8, 8, 8, &arena);
+	struct ff_random r = {.seed = ff_test_seed(7)};
+	struct ff_error err = {0};
+	uint16_t device[MAX_DEVICES];
+	struct ff_config c;
+
+	for (uint32_t devices = 1; devices <= 6; devices++) {
+		struct ff_machine m = fixture_devices(devices, &arena);
+		uint32_t node = ff_graph_find(&g, "fc1");
+		struct oracle o = all_configs(&g.nodes[node], devices);
+		uint8_t *seen = calloc(o.n, 1);
+		size_t left = o.n;
+		struct ff_space *s;
+
+		ck_assert_ptr_nonnull(seen);
+		CHECK_OK(ff_space_create(&g, &m, &s, &err));
+		for (uint32_t k = 0; k < 20000; k++) {
+			struct entry e, *at;
+
+			ff_space_draw(s, node, &r, &c, device);
+			e = entry_of(&g.nodes[node], &c);
+			at = bsearch(&e, o.entry, o.n, sizeof(e), by_bytes);
+			ck_assert_ptr_nonnull(at);
+			left -= !seen[at - o.entry];
+			seen[at - o.entry] = 1;
+		}
+		ck_assert_uint_eq(left, 0);
+		ff_space_destroy(s);
+		free(seen);
+		free(o.entry);
+	}
+}
+END_TEST
+
+START_TEST(test_draws_repeat_by_seed)
+{
+	struct ff_graph g = fixture_conv_net(8, 8, 8, 8, &arena);
+	struct ff_machine m = fixture_devices(8, &arena);
+	uint32_t node = ff_graph_find(&g, "conv");
+	struct ff_random a = {.seed = 3}, b = {.seed = 3}, other = {.seed = 4};
+	uint16_t device[3][MAX_DEVICES];
+	struct ff_error err = {0};
+	struct ff_config c[3];
+	struct ff_space *s;
+	uint32_t differ = 0;
+
+	CHECK_OK(ff_space_create(&g, &m, &s, &err));
+	for (uint32_t k = 0; k < 200; k++) {
+		ff_space_draw(s, node, &a, &c[0], device[0]);
+		ff_space_draw(s, node, &b, &c[1], device[1]);
+		ff_space_draw(s, node, &other, &c[2], device[2]);
+		ck_assert(ff_config_equal(&g.nodes[node], &c[0], &c[1]));
+		differ += !ff_config_equal(&g.nodes[node], &c[0], &c[2]);
+	}
+	ck_assert_uint_gt(differ, 100);
+	ff_space_destroy(s);
+}
+END_TEST
+
+/* The largest machine there is: everything stays legal and in range. */
+START_TEST(test_largest_machine)
+{
+	struct fixture_machine f = {512, 8, true, (int64_t)1 << 34, 1e4, 1e4};
+	struct ff_graph g = fixture_conv_net(256, 64, 32, 128, &arena);
+	struct ff_machine m = fixture_machine(&f, &arena);
+	uint16_t *device = ff_arena_array(&arena, m.n_devices, sizeof(*device));
+	struct ff_random r = {.seed = ff_test_seed(11)};
+	uint32_t node = ff_graph_find(&g, "conv");
+	const struct ff_node *n = &g.nodes[node];
+	struct ff_error err = {0};
+	struct ff_config c;
+	struct ff_space *s;
+	uint64_t count;
+
+	CHECK_OK(ff_space_create(&g, &m, &s, &err));
+	count = ff_space_count(s, node);
+	ck_assert_uint_gt(count, 1000000);
+	for (uint64_t k = 0; k < 500; k++) {
+		ff_space_config(s, node, k * (count - 1) / 499, &c, device);
+		CHECK_OK(ff_config_check(n, &c, m.n_devices, &err));
+		ff_space_draw(s, node, &r, &c, device);
+		CHECK_OK(ff_config_check(n, &c, m.n_devices, &err));
+	}
+	ff_space_destroy(s);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("space");
+	TCase *c = tcase_create("space");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, test_all_configs);
+	tcase_add_test(c, test_sources_have_no_config);
+	tcase_add_test(c, test_first_is_single);
+	tcase_add_test(c, test_draws_cover_the_space);
+	tcase_add_test(c, test_draws_repeat_by_seed);
+	tcase_add_test(c, test_largest_machine);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}

@@ -1,0 +1,89 @@
+/* Machines and graphs made by hand, with round numbers.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_TESTS_SIMULATOR_HAND_H
+#define FF_TESTS_SIMULATOR_HAND_H
+
+#include <string.h>
+#include <unistd.h>
+
+#include "check_main.h"
+#include "ff/costs.h"
+#include "ff/graph.h"
+#include "ff/machine.h"
+
+struct hand_machine {
+	struct ff_machine m;
+	struct ff_device_kind kind[2];
+	struct ff_machine_node node[4];
+	uint32_t node_of[16];
+};
+
+/* Inside a node 2 us and 1000 bytes/us, between nodes 10 us and 100 bytes/us;
+ * devices do 1e12 FLOP/s and move 1e10 bytes/s. */
+static inline void hand_machine_init(
+		struct hand_machine *h, uint32_t n_nodes, uint32_t per_node, bool overlap)
+{
+	memset(h, 0, sizeof(*h));
+	h->kind[0] = (struct ff_device_kind){"fast", 1e12, 1e10, (int64_t)1 << 34};
+	h->kind[1] = (struct ff_device_kind){"slow", 1e11, 1e9, (int64_t)1 << 34};
+	for (uint32_t i = 0; i < n_nodes; i++) {
+		h->node[i] = (struct ff_machine_node){.first = i * per_node,
+				.count = per_node,
+				.inside = {2, 1000, false},
+				.network = {10, 100, true}};
+		for (uint32_t d = 0; d < per_node; d++)
+			h->node_of[i * per_node + d] = i;
+	}
+	h->m = (struct ff_machine){.name = "hand",
+			.n_devices = n_nodes * per_node,
+			.n_nodes = n_nodes,
+			.n_kinds = 2,
+			.kinds = h->kind,
+			.nodes = h->node,
+			.node_of = h->node_of,
+			.overlap = overlap};
+}
+
+/* x (batch, features) -> fc (out) -> loss with labels. */
+static inline void hand_graph(struct ff_arena *a, int32_t batch, int32_t features, int32_t out,
+		struct ff_graph *g)
+{
+	struct ff_error err;
+	struct ff_builder *b;
+	ck_assert_int_eq(ff_builder_create("hand", a, &b, &err), FF_OK);
+	union ff_attrs x = {.input = {.rank = 2, .shape = {batch, features}, .dtype = FF_F32}};
+	union ff_attrs y = {
+			.input = {.rank = 1, .shape = {batch}, .dtype = FF_I32, .classes = out}};
+	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
+	fc.linear.out_features = out;
+	uint32_t in[2];
+	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
+	in[0] = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, in, 1);
+	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
+	ck_assert_msg(ff_builder_finish(b, g, &err) == FF_OK, "%s", err.text);
+}
+
+/* A cost database with all rates: copy 1 us + 100 bytes/us, add 2 us + 50,
+ * update 3 us + 20, load 4 us + 10. */
+static inline struct ff_costs *hand_costs(const char *kind)
+{
+	struct ff_costs *c;
+	ck_assert_int_eq(ff_costs_create(kind, &c, NULL), FF_OK);
+	ff_costs_set_rate(c, FF_RATE_COPY, (struct ff_rate){1, 100});
+	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){2, 50});
+	ff_costs_set_rate(c, FF_RATE_UPDATE, (struct ff_rate){3, 20});
+	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){4, 10});
+	return c;
+}
+
+/* A file with `text`; its name goes to `path`, the caller unlinks it. */
+static inline void hand_file(const char *text, size_t len, char path[64])
+{
+	strcpy(path, "/tmp/ffsoap-test-XXXXXX");
+	int fd = mkstemp(path);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, text, len), (ssize_t)len);
+	close(fd);
+}
+
+#endif

@@ -1,0 +1,284 @@
+/* Cost database: lookup, files, bad files.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "hand.h"
+
+static struct ff_cost cost(const char *key, double us)
+{
+	return (struct ff_cost){.key = key,
+			.median_us = us,
+			.p10_us = us / 2,
+			.p90_us = us * 2,
+			.samples = 7,
+			.workspace_bytes = 64};
+}
+
+static struct ff_costs *full(void)
+{
+	double bytes[] = {0, 1024, 65536}, us[] = {1.25, 3, 40.1};
+	struct ff_costs *c = hand_costs("cpu");
+	const char *const keys[] = {"relu.forward b", "conv2d.forward a", "linear.backward c"};
+	for (int i = 0; i < 3; i++) {
+		struct ff_cost x = cost(keys[i], 1.0 / 3 + i);
+		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
+	}
+	struct ff_comm_cost reduce = {FF_MOVE_ALL_REDUCE, 2, 3, bytes, us};
+	struct ff_comm_cost send = {FF_MOVE_POINT_TO_POINT, 2, 2, bytes, us};
+	ck_assert_int_eq(ff_costs_put_comm(c, &reduce, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_put_comm(c, &send, NULL), FF_OK);
+	ff_costs_set_link(c, (struct ff_rate){0.7, 12345.678901});
+	return c;
+}
+
+START_TEST(finds_replaces_and_grows)
+{
+	struct ff_costs *c = hand_costs("cpu");
+	ck_assert_ptr_null(ff_costs_find(c, "k1"));
+	char key[16];
+	for (int i = 0; i < 3000; i++) {
+		snprintf(key, sizeof(key), "k%d", i);
+		struct ff_cost x = cost(key, i + 1);
+		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
+	}
+	const struct ff_cost *first = ff_costs_find(c, "k0");
+	for (int i = 0; i < 3000; i++) {
+		snprintf(key, sizeof(key), "k%d", i);
+		ck_assert_double_eq(ff_costs_find(c, key)->median_us, i + 1);
+	}
+	ck_assert_uint_eq(ff_costs_count(c), 3000);
+	struct ff_cost again = cost("k0", 99);
+	ck_assert_int_eq(ff_costs_put(c, &again, NULL), FF_OK);
+	ck_assert_uint_eq(ff_costs_count(c), 3000);
+	ck_assert_ptr_eq(ff_costs_find(c, "k0"), first);
+	ck_assert_double_eq(first->median_us, 99);
+	ck_assert_ptr_null(ff_costs_find(c, "k3000"));
+	ff_costs_destroy(c);
+}
+END_TEST
+
+START_TEST(refuses_nonsense)
+{
+	struct ff_costs *c = hand_costs("cpu");
+	struct ff_error err;
+	struct ff_cost bad[] = {cost("", 1), cost("k", 0), cost("k", -1), cost("k", NAN),
+			cost("k", INFINITY), cost("k", 1), cost("k", 1), cost("k", 1), cost("k", 1),
+			cost("k", 1)};
+	bad[5].p10_us = 2;
+	bad[6].p90_us = 0.5;
+	bad[7].samples = 0;
+	bad[8].workspace_bytes = -1;
+	bad[9].p10_us = NAN;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		ck_assert_int_eq(ff_costs_put(c, &bad[i], &err), FF_E_INPUT);
+	ck_assert_uint_eq(ff_costs_count(c), 0);
+	double bytes[] = {4, 4}, us[] = {1, 2};
+	struct ff_comm_cost flat = {FF_MOVE_ALL_REDUCE, 2, 2, bytes, us};
+	ck_assert_int_eq(ff_costs_put_comm(c, &flat, &err), FF_E_INPUT);
+	struct ff_comm_cost load = {FF_MOVE_LOAD, 2, 1, bytes, us};
+	ck_assert_int_eq(ff_costs_put_comm(c, &load, &err), FF_E_INPUT);
+	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2));
+	ff_costs_destroy(c);
+}
+END_TEST
+
+static void check_same(const struct ff_costs *c)
+{
+	ck_assert_str_eq(ff_costs_device_kind(c), "cpu");
+	ck_assert_uint_eq(ff_costs_count(c), 3);
+	const struct ff_cost *x = ff_costs_find(c, "conv2d.forward a");
+	ck_assert_ptr_nonnull(x);
+	ck_assert_double_eq(x->median_us, 1.0 / 3 + 1);
+	ck_assert_double_eq(x->p90_us, 2 * (1.0 / 3 + 1));
+	ck_assert_uint_eq(x->samples, 7);
+	ck_assert_int_eq(x->workspace_bytes, 64);
+	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->latency_us, 3);
+	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->bytes_per_us, 20);
+	ck_assert_double_eq_tol(ff_costs_link(c).bytes_per_us, 12345.678901, 1e-6);
+	const struct ff_comm_cost *t = ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2);
+	ck_assert_ptr_nonnull(t);
+	ck_assert_uint_eq(t->n, 3);
+	ck_assert_double_eq(t->bytes[2], 65536);
+	ck_assert_double_eq(t->us[2], 40.1);
+	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 3));
+	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_GATHER, 2));
+}
+
+START_TEST(round_trip_is_exact_and_sorted)
+{
+	struct ff_costs *c = full(), *d = NULL;
+	struct ff_out once, twice;
+	struct ff_error err;
+	char path[64];
+	ff_out_init(&once);
+	ff_out_init(&twice);
+	ff_costs_write(c, &once);
+	const char *conv = strstr(once.text, "conv2d"), *linear = strstr(once.text, "linear");
+	ck_assert(conv < linear && linear < strstr(once.text, "relu"));
+	hand_file("", 0, path);
+	ck_assert_int_eq(ff_out_save(&once, path, &err), FF_OK);
+	ck_assert_msg(ff_costs_load(path, &d, &err) == FF_OK, "%s", err.text);
+	check_same(d);
+	ff_costs_write(d, &twice);
+	ck_assert_uint_eq(once.len, twice.len);
+	ck_assert_mem_eq(once.text, twice.text, once.len);
+	ck_assert_int_eq(unlink(path), 0);
+	ff_out_finish(&once);
+	ff_out_finish(&twice);
+	ff_costs_destroy(c);
+	ff_costs_destroy(d);
+}
+END_TEST
+
+#define HEAD "{\"format\":\"ffsoap-costs\",\"version\":1,\"device_kind\":\"cpu\","
+#define ENTRY(key, median, p10, p90, samples, space)                                               \
+	"{\"key\":" key ",\"median_us\":" median ",\"p10_us\":" p10 ",\"p90_us\":" p90             \
+	",\"samples\":" samples ",\"workspace_bytes\":" space "}"
+#define ENTRIES(e) HEAD "\"entries\":[" e "]}"
+#define COMM(c) HEAD "\"comm\":[" c "],\"entries\":[]}"
+#define RATE(r) HEAD "\"rates\":{\"copy\":" r "},\"entries\":[]}"
+
+/* Text of a file, and what the sentence must say about it. */
+static const struct {
+	const char *text, *place, *reason;
+} bad_files[] = {
+		{"[]", "", "expected an object"},
+		{"{\"format\":\"ffsoap-graph\",\"version\":1}", "format", "ffsoap-costs"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":2}", "version", "1"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":1,\"entries\":[]}", "", "device_kind"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":1,\"device_kind\":\"\",\"entries\":[]}",
+				"device_kind", "name of a device kind"},
+		{HEAD "\"entrys\":[]}", "", "entrys"},
+		{HEAD "\"rates\":{}}", "", "entries"},
+		{HEAD "\"entries\":{}}", "entries", "expected an array"},
+		{HEAD "\"rates\":[],\"entries\":[]}", "rates", "expected an object"},
+		{HEAD "\"rates\":{\"cpoy\":{}},\"entries\":[]}", "rates", "cpoy"},
+		{RATE("3"), "rates.copy", "expected an object"},
+		{RATE("{\"latency_us\":1}"), "rates.copy", "bytes_per_s"},
+		{RATE("{\"latency_us\":-1,\"bytes_per_s\":5}"), "rates.copy.latency_us", "-1"},
+		{RATE("{\"latency_us\":1,\"bytes_per_s\":0}"), "rates.copy.bytes_per_s", "0"},
+		{RATE("{\"latency_us\":1,\"bytes_per_s\":1e999}"), "rates.copy", "expected"},
+		{RATE("{\"latency_us\":1,\"bytes_per_s\":\"fast\"}"), "rates.copy.bytes_per_s",
+				"expected a number"},
+		{HEAD "\"link\":{\"latency_us\":1},\"entries\":[]}", "link", "bytes_per_s"},
+		{HEAD "\"link\":3,\"entries\":[]}", "link", "expected an object"},
+		{COMM("3"), "comm[0]", "expected an object"},
+		{COMM("{\"kind\":\"shout\",\"ranks\":2,\"bytes\":[1],\"us\":[1]}"), "comm[0].kind",
+				"shout"},
+		{COMM("{\"kind\":\"load\",\"ranks\":2,\"bytes\":[1],\"us\":[1]}"), "comm[0].kind",
+				"load"},
+		{COMM("{\"kind\":\"halo\",\"ranks\":1,\"bytes\":[1],\"us\":[1]}"), "comm[0].ranks",
+				"1"},
+		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[],\"us\":[]}"), "comm[0]",
+				"at least one size"},
+		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[1,2],\"us\":[1]}"), "comm[0].us",
+				"expected 2 numbers"},
+		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[2,1],\"us\":[1,2]}"), "comm[0]",
+				"ascend"},
+		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[-1],\"us\":[1]}"), "comm[0]",
+				"bytes[0]"},
+		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[1],\"us\":[-1]}"), "comm[0]",
+				"us[0]"},
+		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[null],\"us\":[1]}"),
+				"comm[0].bytes[0]", "expected a number"},
+		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[1],\"us\":[1]},"
+		      "{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[1],\"us\":[1]}"),
+				"comm[1]", "one table of halo among 2 ranks"},
+		{ENTRIES("7"), "entries[0]", "expected an object"},
+		{ENTRIES("{\"key\":\"a\"}"), "entries[0]", "median_us"},
+		{ENTRIES(ENTRY("\"\"", "1", "1", "1", "1", "0")), "entries[0]", "key"},
+		{ENTRIES(ENTRY("3", "1", "1", "1", "1", "0")), "entries[0].key",
+				"expected a string"},
+		{ENTRIES(ENTRY("\"a\"", "0", "0", "1", "1", "0")), "entries[0]", "above 0"},
+		{ENTRIES(ENTRY("\"a\"", "-1", "0", "1", "1", "0")), "entries[0].median_us", "-1"},
+		{ENTRIES(ENTRY("\"a\"", "1", "2", "3", "1", "0")), "entries[0]", "p10_us"},
+		{ENTRIES(ENTRY("\"a\"", "3", "2", "1", "1", "0")), "entries[0]", "p90_us"},
+		{ENTRIES(ENTRY("\"a\"", "1", "1", "1", "0", "0")), "entries[0].samples", "0"},
+		{ENTRIES(ENTRY("\"a\"", "1", "1", "1", "1.5", "0")), "entries[0].samples", "1.5"},
+		{ENTRIES(ENTRY("\"a\"", "1", "1", "1", "1", "-8")), "entries[0].workspace_bytes",
+				"-8"},
+		{ENTRIES(ENTRY("\"a\"", "1", "1", "1", "1", "0") "," ENTRY(
+				 "\"a\"", "2", "2", "2", "1", "0")),
+				"entries[1].key", "again"},
+};
+
+static void check_bad(const char *text, size_t len, const char *place, const char *reason)
+{
+	struct ff_costs *c = (struct ff_costs *)text; /* must stay as it is */
+	struct ff_error err = {0};
+	char path[64];
+	hand_file(text, len, path);
+	int code = ff_costs_load(path, &c, &err);
+	unlink(path);
+	ck_assert_msg(code == FF_E_INPUT, "%.*s gave %d", (int)len, text, code);
+	ck_assert_ptr_eq(c, text);
+	ck_assert_int_eq(err.code, FF_E_INPUT);
+	ck_assert_msg(strstr(err.text, path) && strstr(err.text, place) && strstr(err.text, reason),
+			"\"%s\" names not the file, %s and %s", err.text, place, reason);
+}
+
+START_TEST(names_what_is_wrong)
+{
+	check_bad(bad_files[_i].text, strlen(bad_files[_i].text), bad_files[_i].place,
+			bad_files[_i].reason);
+}
+END_TEST
+
+START_TEST(refuses_long_keys)
+{
+	static char text[4096];
+	size_t n = (size_t)snprintf(text, sizeof(text), HEAD "\"entries\":[{\"key\":\"");
+	memset(text + n, 'k', FF_KEY_BYTES);
+	n += FF_KEY_BYTES;
+	n += (size_t)snprintf(text + n, sizeof(text) - n,
+			"\",\"median_us\":1,\"p10_us\":1,\"p90_us\":1,\"samples\":1,"
+			"\"workspace_bytes\":0}]}");
+	check_bad(text, n, "entries[0]", "key");
+}
+END_TEST
+
+START_TEST(refuses_every_truncation)
+{
+	struct ff_costs *c = full();
+	struct ff_out o;
+	ff_out_init(&o);
+	ff_costs_write(c, &o);
+	size_t whole = o.len;
+	while (whole && o.text[whole - 1] != '}')
+		whole--;
+	for (size_t n = 0; n < whole; n++)
+		check_bad(o.text, n, "", "");
+	ff_out_finish(&o);
+	ff_costs_destroy(c);
+}
+END_TEST
+
+START_TEST(names_a_file_that_is_not_there)
+{
+	struct ff_costs *c = NULL;
+	struct ff_error err = {0};
+	ck_assert_int_eq(ff_costs_load("/no/such/costs.json", &c, &err), FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(err.text, "/no/such/costs.json"));
+	ck_assert_ptr_null(c);
+	ff_costs_destroy(NULL);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("costs");
+	TCase *t = tcase_create("costs");
+	tcase_add_test(t, finds_replaces_and_grows);
+	tcase_add_test(t, refuses_nonsense);
+	tcase_add_test(t, round_trip_is_exact_and_sorted);
+	tcase_add_loop_test(t, names_what_is_wrong, 0, sizeof(bad_files) / sizeof(*bad_files));
+	tcase_add_test(t, refuses_long_keys);
+	tcase_add_test(t, refuses_every_truncation);
+	tcase_add_test(t, names_a_file_that_is_not_there);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}

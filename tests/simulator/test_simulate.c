@@ -1,0 +1,334 @@
+/* Simulation of schedules made by hand, and of lowered ones.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/simulate.h"
+
+#include "hand.h"
+#include "random.h"
+
+/* A schedule under construction.  Update tasks of bucket 0 take 10 us, of
+ * bucket 1 25 us; a sync among two devices takes 40 us. */
+struct plan {
+	struct hand_machine h;
+	struct ff_arena arena;
+	struct ff_graph g;
+	struct ff_strategy strategy;
+	struct ff_costs *costs;
+	struct ff_pricer *p;
+	struct ff_schedule s;
+	struct ff_task task[16];
+	uint32_t lanes[64], deps[64], n_lanes, n_deps;
+	struct ff_bucket bucket[2];
+	struct ff_simulation sim;
+};
+
+static const uint16_t devices[] = {0, 1, 2, 3};
+
+static void setup(struct plan *w, bool overlap)
+{
+	double bytes[] = {0, 1e6}, us[] = {40, 40};
+	struct ff_comm_cost sync = {FF_MOVE_ALL_REDUCE, 2, 2, bytes, us};
+	memset(w, 0, sizeof(*w));
+	hand_machine_init(&w->h, 2, 2, overlap);
+	ff_arena_init(&w->arena);
+	hand_graph(&w->arena, 8, 16, 12, &w->g);
+	ck_assert_int_eq(ff_strategy_single(&w->g, 0, &w->arena, &w->strategy, NULL), FF_OK);
+	w->costs = hand_costs("fast");
+	ck_assert_int_eq(ff_costs_put_comm(w->costs, &sync, NULL), FF_OK);
+	ck_assert_int_eq(
+			ff_pricer_create(&w->g, &w->h.m, w->costs, "c.json", "g.json", &w->p, NULL),
+			FF_OK);
+	w->bucket[0] = (struct ff_bucket){.n_devices = 2, .device = devices, .bytes = 140};
+	w->bucket[1] = (struct ff_bucket){.n_devices = 2, .device = devices + 1, .bytes = 440};
+	w->s = (struct ff_schedule){.graph = &w->g,
+			.machine = &w->h.m,
+			.strategy = &w->strategy,
+			.tasks = w->task,
+			.lanes = w->lanes,
+			.deps = w->deps,
+			.buckets = w->bucket,
+			.n_buckets = 2};
+}
+
+static void teardown(struct plan *w)
+{
+	ff_pricer_destroy(w->p);
+	ff_costs_destroy(w->costs);
+	ff_arena_finish(&w->arena);
+}
+
+static uint32_t add(struct plan *w, struct ff_task t)
+{
+	t.first_lane = w->n_lanes;
+	t.first_dep = w->n_deps;
+	w->task[w->s.n_tasks] = t;
+	return w->s.n_tasks++;
+}
+
+static void on(struct plan *w, enum ff_lane_class class, uint32_t i)
+{
+	w->lanes[w->n_lanes++] = ff_lane(&w->h.m, class, i);
+	w->task[w->s.n_tasks - 1].n_lanes++;
+}
+
+static void after(struct plan *w, uint32_t task)
+{
+	w->deps[w->n_deps++] = task;
+	w->task[w->s.n_tasks - 1].n_deps++;
+}
+
+static uint32_t update(struct plan *w, uint32_t bucket, uint32_t device)
+{
+	uint32_t i = add(w, (struct ff_task){.kind = FF_TASK_UPDATE,
+					    .bucket = bucket,
+					    .device = device});
+	on(w, FF_LANE_COMPUTE, device);
+	return i;
+}
+
+static void simulate(struct plan *w)
+{
+	struct ff_error err;
+	ck_assert_msg(ff_simulate(&w->s, w->p, &w->arena, &w->sim, &err) == FF_OK, "%s", err.text);
+}
+
+START_TEST(nothing_takes_no_time)
+{
+	struct plan w;
+	setup(&w, true);
+	simulate(&w);
+	ck_assert_double_eq(w.sim.step_us, 0);
+	teardown(&w);
+}
+END_TEST
+
+START_TEST(one_lane_is_a_chain)
+{
+	struct plan w;
+	setup(&w, true);
+	for (int i = 0; i < 3; i++)
+		update(&w, 0, 0);
+	simulate(&w);
+	for (int i = 0; i < 3; i++)
+		ck_assert_double_eq_tol(w.sim.start[i], 10 * i, 1e-9);
+	ck_assert_double_eq_tol(w.sim.step_us, 30, 1e-9);
+	ck_assert_double_eq_tol(w.sim.compute_us[0], 30, 1e-9);
+	ck_assert_double_eq(w.sim.comm_us[0], 0);
+	teardown(&w);
+}
+END_TEST
+
+/* Two devices side by side; a sync waits for the slower and holds both. */
+START_TEST(devices_run_side_by_side)
+{
+	struct plan w;
+	setup(&w, true);
+	uint32_t a = update(&w, 0, 0), b = update(&w, 1, 1);
+	uint32_t c = add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 0});
+	on(&w, FF_LANE_COMM, 0);
+	on(&w, FF_LANE_COMM, 1);
+	after(&w, a);
+	after(&w, b);
+	uint32_t d = update(&w, 0, 0), e = update(&w, 0, 1);
+	after(&w, c);
+	simulate(&w);
+	ck_assert_double_eq_tol(w.sim.start[b], 0, 1e-9);
+	ck_assert_double_eq_tol(w.sim.start[c], 25, 1e-9);
+	ck_assert_double_eq_tol(w.sim.start[d], 10, 1e-9);
+	ck_assert_double_eq_tol(w.sim.start[e], 65, 1e-9);
+	ck_assert_double_eq_tol(w.sim.step_us, 75, 1e-9);
+	ck_assert_double_eq_tol(w.sim.comm_us[1], 40, 1e-9);
+	ck_assert_double_eq_tol(w.sim.compute_us[1], 35, 1e-9);
+	ck_assert_double_eq(w.sim.compute_us[2], 0);
+	teardown(&w);
+}
+END_TEST
+
+/* The same tasks with and without communication beside compute. */
+START_TEST(overlap_hides_communication)
+{
+	for (int overlap = 0; overlap < 2; overlap++) {
+		struct plan w;
+		setup(&w, overlap);
+		add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 0});
+		on(&w, FF_LANE_COMM, 0);
+		on(&w, FF_LANE_COMM, 1);
+		uint32_t b = update(&w, 1, 1);
+		simulate(&w);
+		ck_assert_double_eq_tol(w.sim.start[b], overlap ? 0 : 40, 1e-9);
+		ck_assert_double_eq_tol(w.sim.step_us, overlap ? 40 : 65, 1e-9);
+		teardown(&w);
+	}
+}
+END_TEST
+
+/* Transfers of different devices over one network card queue. */
+START_TEST(shared_lanes_queue)
+{
+	struct plan w;
+	setup(&w, true);
+	struct ff_piece p[] = {{.from = 0, .to = 2, .region = {1, {0}, {250}}},
+			{.from = 1, .to = 3, .region = {1, {0}, {250}}}};
+	const uint16_t pair[2][2] = {{0, 2}, {1, 3}};
+	struct ff_move mv[2];
+	for (uint32_t i = 0; i < 2; i++) {
+		mv[i] = (struct ff_move){.kind = FF_MOVE_POINT_TO_POINT,
+				.n_devices = 2,
+				.device = pair[i],
+				.n_pieces = 1,
+				.piece = &p[i],
+				.busiest_bytes = 1000};
+		add(&w, (struct ff_task){.kind = FF_TASK_MOVE, .move = &mv[i]});
+		on(&w, FF_LANE_COMM, pair[i][0]);
+		on(&w, FF_LANE_COMM, pair[i][1]);
+		on(&w, FF_LANE_NETWORK, 0);
+		on(&w, FF_LANE_NETWORK, 1);
+	}
+	simulate(&w);
+	ck_assert_double_eq_tol(w.sim.finish[0], 10 + 10, 1e-9);
+	ck_assert_double_eq_tol(w.sim.start[1], 20, 1e-9);
+	ck_assert_double_eq_tol(w.sim.step_us, 40, 1e-9);
+	ck_assert_double_eq_tol(w.sim.comm_us[3], 20, 1e-9);
+	teardown(&w);
+}
+END_TEST
+
+START_TEST(work_is_priced_by_its_key)
+{
+	struct plan w;
+	struct ff_error err = {0};
+	setup(&w, true);
+	uint32_t fc = ff_graph_find(&w.g, "fc");
+	add(&w, (struct ff_task){.kind = FF_TASK_FORWARD,
+				.pass = FF_FORWARD,
+				.node = fc,
+				.device = 1});
+	on(&w, FF_LANE_COMPUTE, 1);
+	w.sim.step_us = -1;
+	ck_assert_int_eq(ff_simulate(&w.s, w.p, &w.arena, &w.sim, &err), FF_E_INPUT);
+	ck_assert_double_eq(w.sim.step_us, -1);
+	ck_assert_ptr_nonnull(strstr(err.text, "c.json has no cost for \"linear.forward"));
+	struct ff_work work;
+	char key[FF_KEY_BYTES];
+	ff_work_fill(&w.g, fc, &w.strategy.config[fc], 0, FF_FORWARD, &work);
+	ff_work_key(&work, key);
+	struct ff_cost cost = {key, 7, 6, 8, 5, 0};
+	ck_assert_int_eq(ff_costs_put(w.costs, &cost, NULL), FF_OK);
+	simulate(&w);
+	ck_assert_double_eq(w.sim.step_us, 7);
+	ck_assert_double_eq(w.sim.compute_us[1], 7);
+	teardown(&w);
+}
+END_TEST
+
+START_TEST(spans_cover_every_device)
+{
+	struct plan w;
+	struct ff_span *span;
+	uint32_t n;
+	setup(&w, true);
+	update(&w, 0, 3);
+	add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 1});
+	on(&w, FF_LANE_COMM, 1);
+	on(&w, FF_LANE_COMM, 2);
+	simulate(&w);
+	ck_assert_int_eq(ff_simulation_spans(&w.s, &w.sim, &w.arena, &span, &n, NULL), FF_OK);
+	ck_assert_uint_eq(n, 3);
+	const uint32_t expect[3][2] = {{0, 3}, {1, 1}, {1, 2}};
+	for (uint32_t i = 0; i < n; i++) {
+		ck_assert_uint_eq(span[i].task, expect[i][0]);
+		ck_assert_uint_eq(span[i].device, expect[i][1]);
+		ck_assert_double_eq(span[i].start_us, w.sim.start[span[i].task]);
+		ck_assert_double_eq(span[i].finish_us, w.sim.finish[span[i].task]);
+	}
+	teardown(&w);
+}
+END_TEST
+
+/* What holds of any simulation: nothing starts before what it needs, lanes do
+ * one thing at a time, and no task could have started earlier. */
+static void check_tight(const struct ff_schedule *s, const struct ff_simulation *sim, double *idle)
+{
+	double last = 0;
+	memset(idle, 0, ff_lane_count(s->machine) * sizeof(double));
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct ff_task *t = &s->tasks[i];
+		double ready = 0;
+		for (uint32_t k = 0; k < t->n_deps; k++) {
+			ck_assert_uint_lt(s->deps[t->first_dep + k], i);
+			ready = fmax(ready, sim->finish[s->deps[t->first_dep + k]]);
+		}
+		for (uint32_t k = 0; k < t->n_lanes; k++)
+			ready = fmax(ready, idle[s->lanes[t->first_lane + k]]);
+		ck_assert_double_eq(sim->start[i], ready);
+		ck_assert_double_ge(sim->finish[i], sim->start[i]);
+		for (uint32_t k = 0; k < t->n_lanes; k++)
+			idle[s->lanes[t->first_lane + k]] = sim->finish[i];
+		last = fmax(last, sim->finish[i]);
+	}
+	ck_assert_double_eq(sim->step_us, last);
+	for (uint32_t d = 0; d < s->machine->n_devices; d++)
+		ck_assert_double_le(sim->compute_us[d], last * (1 + 1e-9));
+}
+
+START_TEST(lowered_schedules)
+{
+	uint64_t state = ff_test_seed(20);
+	for (int round = 0; round < 60; round++) {
+		struct hand_machine h;
+		struct ff_arena a;
+		struct ff_graph g;
+		struct ff_strategy strategy;
+		struct ff_schedule s;
+		struct ff_simulation sim, with;
+		struct ff_pricer *p;
+		struct ff_error err;
+		ff_arena_init(&a);
+		random_graph(&state, &a, &g);
+		hand_machine_init(&h, 1 + draw(&state, 3), 1 + draw(&state, 4), false);
+		random_strategy(&state, &g, h.m.n_devices, &a, &strategy);
+		ck_assert_int_eq(ff_pricer_create(&g, &h.m, NULL, NULL, NULL, &p, &err), FF_OK);
+		double *idle = ff_arena_array(&a, ff_lane_count(&h.m), sizeof(double));
+		ck_assert_msg(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err) == FF_OK, "%s",
+				err.text);
+		ck_assert_int_eq(ff_simulate(&s, p, &a, &sim, &err), FF_OK);
+		check_tight(&s, &sim, idle);
+		double busy = 0;
+		for (uint32_t d = 0; d < h.m.n_devices; d++)
+			busy = fmax(busy, sim.compute_us[d] + sim.comm_us[d]);
+		ck_assert_double_le(busy, sim.step_us * (1 + 1e-9));
+		/* the same with overlap takes no longer than one task after the other */
+		h.m.overlap = true;
+		ck_assert_int_eq(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err), FF_OK);
+		ck_assert_int_eq(ff_simulate(&s, p, &a, &with, &err), FF_OK);
+		check_tight(&s, &with, idle);
+		double sum = 0;
+		for (uint32_t i = 0; i < s.n_tasks; i++)
+			sum += with.finish[i] - with.start[i];
+		ck_assert_double_le(with.step_us, sum * (1 + 1e-9));
+		ff_pricer_destroy(p);
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("simulate");
+	TCase *t = tcase_create("simulate");
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, nothing_takes_no_time);
+	tcase_add_test(t, one_lane_is_a_chain);
+	tcase_add_test(t, devices_run_side_by_side);
+	tcase_add_test(t, overlap_hides_communication);
+	tcase_add_test(t, shared_lanes_queue);
+	tcase_add_test(t, work_is_priced_by_its_key);
+	tcase_add_test(t, spans_cover_every_device);
+	tcase_add_test(t, lowered_schedules);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
