@@ -193,6 +193,19 @@ static void link_uses(struct ff_graph *g)
 	}
 }
 
+/* All inputs have as many samples as the first. */
+static int check_batch(struct ff_builder *b, struct ff_graph *g, uint32_t i)
+{
+	int32_t samples = g->tensors[i].shape[0];
+	if (!(ff_op_row(g->nodes[i].op)->flags & FF_OP_SOURCE))
+		return FF_OK;
+	if (g->batch && samples != g->batch)
+		return FAIL(b, &b->nodes[i], "\"%s\" has %d samples, the inputs before it have %d",
+				g->nodes[i].name, samples, g->batch);
+	g->batch = samples;
+	return FF_OK;
+}
+
 struct totals {
 	int64_t elements, flops;
 };
@@ -226,35 +239,25 @@ static int derive_node(struct ff_builder *b, struct ff_graph *g, uint32_t i, str
 	return FF_OK;
 }
 
-/* Inputs agree on the batch, one loss, everything is used. */
+/* One loss, everything else is used, and there is something to train. */
 static int check_ends(struct ff_builder *b, struct ff_graph *g)
 {
 	const struct pending *whole = &(struct pending){.place = b->root};
-	uint32_t first = FF_NONE;
 	g->loss = FF_NONE;
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		const struct pending *p = &b->nodes[i];
-		uint32_t flags = ff_op_row(p->op)->flags;
-		if (flags & FF_OP_LOSS) {
-			if (g->loss != FF_NONE)
-				return FAIL(b, p, "\"%s\" is a second loss beside \"%s\"", p->name,
-						g->nodes[g->loss].name);
-			g->loss = i;
-		} else if (!g->tensors[i].n_uses) {
-			return FAIL(b, p, "the output of \"%s\" is not used", p->name);
-		}
-		if (!(flags & FF_OP_SOURCE))
+		if (!(ff_op_row(g->nodes[i].op)->flags & FF_OP_LOSS))
 			continue;
-		if (first == FF_NONE)
-			first = i;
-		if (g->tensors[i].shape[0] != g->tensors[first].shape[0])
-			return FAIL(b, p, "\"%s\" has %d samples, \"%s\" has %d", p->name,
-					g->tensors[i].shape[0], g->nodes[first].name,
-					g->tensors[first].shape[0]);
+		if (g->loss != FF_NONE)
+			return FAIL(b, &b->nodes[i], "\"%s\" is a second loss beside \"%s\"",
+					g->nodes[i].name, g->nodes[g->loss].name);
+		g->loss = i;
 	}
 	if (g->loss == FF_NONE)
 		return FAIL(b, whole, "there is no loss, expected one softmax_cross_entropy");
-	g->batch = g->tensors[first].shape[0];
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (i != g->loss && !g->tensors[i].n_uses)
+			return FAIL(b, &b->nodes[i], "the output of \"%s\" is not used",
+					g->nodes[i].name);
 	if (!ff_graph_parameters(g))
 		return FAIL(b, whole, "there is nothing to train, expected a node with weights");
 	return FF_OK;
@@ -284,6 +287,8 @@ static int finish(struct ff_builder *b, struct ff_graph *g)
 	struct totals total = {0};
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		rc = derive_node(b, g, i, &total);
+		if (rc == FF_OK)
+			rc = check_batch(b, g, i);
 		if (rc < 0)
 			return rc;
 	}

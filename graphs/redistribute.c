@@ -38,6 +38,7 @@ struct scene {
 struct component {
 	uint32_t n[2];
 	uint32_t *rank[2];
+	uint32_t *place[2]; /* by rank: of its device among the move's */
 	uint32_t n_pairs;
 	struct pair *pair; /* by source then sink */
 };
@@ -287,9 +288,12 @@ static int list_devices(const struct scene *s, const struct component *c, struct
 		uint32_t a = i < c->n[0] ? device_of(s, 0, c->rank[0][i]) : UINT32_MAX;
 		uint32_t b = k < c->n[1] ? device_of(s, 1, c->rank[1][k]) : UINT32_MAX;
 
-		device[mv->n_devices++] = (uint16_t)(a < b ? a : b);
-		i += a <= b;
-		k += b <= a;
+		device[mv->n_devices] = (uint16_t)(a < b ? a : b);
+		if (a <= b)
+			c->place[0][c->rank[0][i++]] = mv->n_devices;
+		if (b <= a)
+			c->place[1][c->rank[1][k++]] = mv->n_devices;
+		mv->n_devices++;
 	}
 	mv->device = device;
 	mv->n_sources = c->n[0];
@@ -297,21 +301,6 @@ static int list_devices(const struct scene *s, const struct component *c, struct
 	mv->source = part[0];
 	mv->sink = part[1];
 	return FF_OK;
-}
-
-static uint32_t position(const struct ff_move *mv, uint16_t device)
-{
-	uint32_t lo = 0, hi = mv->n_devices;
-
-	while (lo + 1 < hi) {
-		uint32_t mid = (lo + hi) / 2;
-
-		if (mv->device[mid] <= device)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return lo;
 }
 
 /* Per-device totals while pieces are laid out. */
@@ -343,8 +332,8 @@ static void lay_piece(const struct scene *s, const struct pair *p, struct ff_pie
 	}
 }
 
-static void finish_messages(struct ff_move *mv, struct ff_piece *piece, const struct tally *t,
-		int64_t *stage)
+static void finish_messages(const struct component *c, struct ff_move *mv, struct ff_piece *piece,
+		const struct tally *t, int64_t *stage)
 {
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
 		int64_t most = t[i].sent > t[i].received ? t[i].sent : t[i].received;
@@ -359,7 +348,7 @@ static void finish_messages(struct ff_move *mv, struct ff_piece *piece, const st
 	/* what is received lies behind what is sent */
 	for (uint32_t i = 0; i < mv->n_pieces; i++)
 		if (piece[i].recv_stage >= 0)
-			piece[i].recv_stage += t[position(mv, piece[i].to)].send_stage;
+			piece[i].recv_stage += t[c->place[1][c->pair[i].sink]].send_stage;
 }
 
 static int build_messages(const struct scene *s, const struct component *c, struct ff_move *mv,
@@ -380,7 +369,7 @@ static int build_messages(const struct scene *s, const struct component *c, stru
 
 		fill[k] = how[rank].fill;
 		if (fill[k])
-			tally[position(mv, device_of(s, 1, rank))].copied +=
+			tally[c->place[1][rank]].copied +=
 					ff_region_volume(region_of(s, 1, rank)) * FF_ELEMENT_BYTES;
 	}
 	for (uint32_t i = 0; i < c->n_pairs; i++) {
@@ -392,14 +381,14 @@ static int build_messages(const struct scene *s, const struct component *c, stru
 		piece[i].to = device_of(s, 1, p->sink);
 		piece[i].region = p->region;
 		piece[i].add = how[p->sink].add && how[p->sink].whole != p;
-		lay_piece(s, p, &piece[i], &tally[position(mv, piece[i].from)],
-				&tally[position(mv, piece[i].to)]);
+		lay_piece(s, p, &piece[i], &tally[c->place[0][p->source]],
+				&tally[c->place[1][p->sink]]);
 	}
 	mv->n_pieces = c->n_pairs;
 	mv->piece = piece;
 	mv->fill = fill;
 	mv->stage_bytes = stage;
-	finish_messages(mv, piece, tally, stage);
+	finish_messages(c, mv, piece, tally, stage);
 	return FF_OK;
 }
 
@@ -477,7 +466,9 @@ static int build_moves(struct scene *s, const uint32_t *alias, struct ff_arena *
 	c.rank[0] = ff_arena_array(scratch, ns, sizeof(**c.rank));
 	c.rank[1] = ff_arena_array(scratch, nk, sizeof(**c.rank));
 	c.pair = ff_arena_array(scratch, s->n_pairs, sizeof(*c.pair));
-	if (!root || !seen || !move || !c.rank[0] || !c.rank[1] || !c.pair)
+	c.place[0] = ff_arena_array(scratch, ns, sizeof(**c.place));
+	c.place[1] = ff_arena_array(scratch, nk, sizeof(**c.place));
+	if (!c.place[0] || !c.place[1] || !root || !seen || !move || !c.rank[0] || !c.rank[1] || !c.pair)
 		return ff_fail_memory(err);
 	for (uint32_t k = 0; k < nk; k++) {
 		bool gone = alias[s->by_device[1][k]] != FF_NONE ||

@@ -13,6 +13,8 @@
 
 #define BETA_PRESET 150.0
 #define BETA_RANGE 8.0
+#define RUN_EVERY 8   /* one step in so many changes several operators, */
+#define RUN_LENGTH 12 /* at most so many */
 #define LOOK_EVERY 16       /* proposals between looks at the clock */
 #define REPORT_EVERY 256    /* proposals between progress calls, */
 #define REPORT_SECONDS 0.05 /* or this long */
@@ -25,6 +27,14 @@ struct store {
 	uint16_t *device;
 };
 
+/* Operators changed together, and what they had before. */
+struct run {
+	uint32_t node[RUN_LENGTH], n;
+	bool changed[RUN_LENGTH];
+	struct ff_config was[RUN_LENGTH];
+	uint16_t *device;
+};
+
 struct chain {
 	const struct ff_space *space;
 	struct ff_evaluator *evaluator;
@@ -33,13 +43,14 @@ struct chain {
 	struct ff_proposer proposer;
 	struct ff_random random;
 	struct store current, best;
+	struct run run;
 	struct ff_evaluation at, at_best;
 	bool found;  /* at_best holds something that fits */
 	bool unsaved; /* the best is the current strategy, not copied yet */
 	/* Nodes that may differ between current and best. */
 	uint32_t *changed, n_changed;
 	bool *is_changed;
-	uint64_t proposals, accepted, next_report;
+	uint64_t proposals, accepted, next_look, next_report;
 	double beta, from, reported; /* clock in seconds */
 	double seconds;
 	uint32_t leg, n_legs;
@@ -121,7 +132,9 @@ static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
 		return r;
 	c->changed = ff_arena_array(a, n, sizeof(*c->changed));
 	c->is_changed = ff_arena_array(a, n, sizeof(*c->is_changed));
-	if (!c->changed || !c->is_changed)
+	c->run.device = ff_arena_array(a, (size_t)RUN_LENGTH * c->space->n_devices,
+			sizeof(*c->run.device));
+	if (!c->changed || !c->is_changed || !c->run.device)
 		return ff_fail_memory(err);
 	c->random.seed = c->opt->seed;
 	c->random.stream = ff_philox_stream(0, 'a');
@@ -174,15 +187,15 @@ static void look_at_clock(struct chain *c)
 			c->found ? c->at_best.step_us : INFINITY);
 }
 
-/* A strategy that does not fit is only accepted by one that does not either;
- * among those the time decides, and the first that fits is taken. */
-static bool accepts(struct chain *c, struct ff_evaluation e)
+/* Whether the chain goes from `old` to `new`.  What does not fit is only
+ * accepted after what does not either; among those the time decides. */
+static bool accepts(struct chain *c, struct ff_evaluation old, struct ff_evaluation new)
 {
-	double worse = (e.step_us - c->at.step_us) / c->at.step_us;
+	double worse = (new.step_us - old.step_us) / old.step_us;
 
-	if (e.fits != c->at.fits)
-		return e.fits;
-	if (e.step_us <= c->at.step_us)
+	if (new.fits != old.fits)
+		return new.fits;
+	if (new.step_us <= old.step_us)
 		return true;
 	return ff_random_unit(&c->random) < exp(-c->beta * worse);
 }
@@ -198,7 +211,33 @@ static void visit(struct chain *c, uint32_t node, const struct ff_config *config
 	c->current.strategy.config[node] = kept;
 }
 
-static int step(struct chain *c, struct ff_error *err)
+static int propose(struct chain *c, uint32_t node, const struct ff_config *config,
+		struct ff_evaluation *e, struct ff_error *err)
+{
+	int r = ff_evaluator_propose(c->evaluator, node, config, e, err);
+
+	if (r < 0)
+		return r;
+	c->proposals++;
+	if (c->opt->visit)
+		visit(c, node, config, *e);
+	return FF_OK;
+}
+
+/* Makes the strategy proposed last the current one. */
+static void keep(struct chain *c, uint32_t node, const struct ff_config *config,
+		struct ff_evaluation e)
+{
+	ff_evaluator_keep(c->evaluator);
+	if (c->unsaved && (!e.fits || e.step_us > c->at_best.step_us))
+		save_best(c);
+	store_put(c, &c->current, node, config);
+	mark_changed(c, node);
+	c->at = e;
+	note_if_best(c);
+}
+
+static int step_one(struct chain *c, struct ff_error *err)
 {
 	struct ff_config config;
 	struct ff_evaluation e;
@@ -206,25 +245,100 @@ static int step(struct chain *c, struct ff_error *err)
 	int r;
 
 	ff_proposer_next(&c->proposer, &c->current.strategy, &node, &config);
-	r = ff_evaluator_propose(c->evaluator, node, &config, &e, err);
+	r = propose(c, node, &config, &e, err);
 	if (r < 0)
 		return r;
-	c->proposals++;
-	if (c->opt->visit)
-		visit(c, node, &config, e);
-	if (!accepts(c, e)) {
+	if (accepts(c, c->at, e)) {
+		keep(c, node, &config, e);
+		c->accepted++;
+	} else {
 		ff_evaluator_drop(c->evaluator);
-		return FF_OK;
 	}
-	ff_evaluator_keep(c->evaluator);
-	if (c->unsaved && e.step_us > c->at_best.step_us)
-		save_best(c);
-	store_put(c, &c->current, node, &config);
-	mark_changed(c, node);
-	c->at = e;
-	c->accepted++;
-	note_if_best(c);
 	return FF_OK;
+}
+
+static bool in_run(const struct run *run, uint32_t node)
+{
+	for (uint32_t i = 0; i < run->n; i++)
+		if (run->node[i] == node)
+			return true;
+	return false;
+}
+
+/* Notes what `node` had before the run changes it. */
+static void run_add(struct chain *c, struct run *run, uint32_t node, bool changed)
+{
+	const struct ff_config *own = &c->current.strategy.config[node];
+	uint16_t *device = run->device + (size_t)run->n * c->space->n_devices;
+
+	memcpy(device, own->device, own->n_parts * sizeof(*device));
+	run->was[run->n] = *own;
+	run->was[run->n].device = device;
+	run->changed[run->n] = changed;
+	run->node[run->n++] = node;
+}
+
+static int run_undo(struct chain *c, const struct run *run, struct ff_error *err)
+{
+	for (uint32_t i = run->n; i-- > 0;) {
+		struct ff_evaluation e;
+		int r;
+
+		if (!run->changed[i])
+			continue;
+		r = ff_evaluator_propose(c->evaluator, run->node[i], &run->was[i], &e, err);
+		if (r < 0)
+			return r;
+		keep(c, run->node[i], &run->was[i], e);
+	}
+	return FF_OK;
+}
+
+/* A proposal that draws neighbours after it: one operator is changed, then a
+ * neighbour of the changed ones is aligned with them, again and again, until
+ * that is better than before, or as often as chance has it.  Single changes
+ * rarely get a chain of operators out of one good split into another, since
+ * every strategy between the two moves more data. */
+static int step_run(struct chain *c, struct ff_error *err)
+{
+	uint32_t limit = 2 + ff_random_below(&c->random, RUN_LENGTH - 1), node;
+	struct ff_evaluation before = c->at, e;
+	struct run *run = &c->run;
+	struct ff_config config;
+	int r;
+
+	run->n = 0;
+	ff_proposer_next(&c->proposer, &c->current.strategy, &node, &config);
+	for (uint32_t tries = 0; run->n < limit && tries < 2 * RUN_LENGTH; tries++) {
+		if (run->n > 0) {
+			uint32_t from = run->node[ff_random_below(&c->random, run->n)];
+
+			if (!ff_proposer_spread(&c->proposer, &c->current.strategy, from, &node,
+					    &config) || in_run(run, node))
+				continue;
+		}
+		bool same = ff_config_equal(&c->graph->nodes[node], &config,
+				&c->current.strategy.config[node]);
+
+		run_add(c, run, node, !same);
+		if (same)
+			continue;
+		r = propose(c, node, &config, &e, err);
+		if (r < 0)
+			return r;
+		keep(c, node, &config, e);
+		if (e.fits >= before.fits && e.step_us < before.step_us)
+			break;
+	}
+	if (!accepts(c, before, c->at))
+		return run_undo(c, run, err);
+	c->accepted++;
+	return FF_OK;
+}
+
+static int step(struct chain *c, struct ff_error *err)
+{
+	return ff_random_below(&c->random, RUN_EVERY) ? step_one(c, err) : step_run(c, err);
 }
 
 /* Without a limit the temperature goes up and down again for ever. */
@@ -243,9 +357,12 @@ static int walk_leg(struct chain *c, struct ff_error *err)
 	while (!c->stop && leg_done(c) < 1) {
 		int r;
 
-		if (c->proposals % LOOK_EVERY == 0) {
+		if (c->proposals >= c->next_look) {
+			c->next_look = c->proposals + LOOK_EVERY;
 			look_at_clock(c);
 			set_beta(c);
+			if (c->stop)
+				break;
 		}
 		r = step(c, err);
 		if (r < 0)

@@ -68,33 +68,29 @@ static int choose_devices(const struct ff_run_options *opt, uint32_t ranks,
 	return FF_OK;
 }
 
+/* The machine asked for, or the one the strategy was made for if it is known
+ * here, or this computer. */
 static int load_machine(const struct ff_run_options *opt, uint32_t ranks, struct ff_plan *p,
 		struct ff_error *err)
 {
-	struct ff_candidate *c = &p->candidate[0];
-	struct ff_machine found, *machine = NULL;
+	const struct ff_candidate *c = &p->candidate[0];
+	struct ff_machine found;
 	struct ff_error quiet;
-	uint32_t devices;
+	uint32_t devices = 1;
 	int code = FF_OK;
 
-	if (opt->machine) {
-		if ((code = ff_machine_load(opt->machine, &p->arena, &found, err)) < 0)
-			return code;
-		machine = &found;
-	} else if (c->info.machine &&
-			ff_machine_load(c->info.machine, &p->arena, &found, &quiet) == FF_OK &&
-			found.n_devices >= c->info.devices) {
-		/* the one the strategy was made for, if it is known here */
-		machine = &found;
-	}
-	if (machine != &found || opt->machine || opt->devices || ranks)
-		code = choose_devices(opt, ranks, opt->machine ? machine : NULL, c, &devices, err);
-	else
-		devices = c->info.devices;
-	if (code < 0)
+	if (opt->machine)
+		code = ff_machine_load(opt->machine, &p->arena, &found, err);
+	if (code < 0 ||
+			(code = choose_devices(opt, ranks, opt->machine ? &found : NULL, c,
+					 &devices, err)) < 0)
 		return code;
-	if (machine && devices <= machine->n_devices)
-		return ff_machine_subset(machine, devices, &p->arena, &p->machine, err);
+	if (opt->machine ||
+			(c->info.machine &&
+					ff_machine_load(c->info.machine, &p->arena, &found,
+							&quiet) == FF_OK &&
+					found.n_devices >= devices))
+		return ff_machine_subset(&found, devices, &p->arena, &p->machine, err);
 	return local_machine(devices, &p->arena, &p->machine, err);
 }
 

@@ -73,11 +73,12 @@ int ff_verify(const struct ff_run_options *opt, struct ff_plan *p, struct ff_com
 
 /* dump.c: a safetensors file of one step, whole tensors in PyTorch's order. */
 int ff_dump(const struct ff_run_options *opt, struct ff_plan *p, struct ff_executor *x,
-		bool lead, struct ff_error *err);
+		bool lead, double loss, struct ff_error *err);
 
 /* report.c: the table for people and the JSON for programs. */
-void ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
-		const struct ff_outcome *outcome, const struct ff_verdict *verdict);
+int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
+		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
+		struct ff_error *err);
 int ff_report_save(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err);

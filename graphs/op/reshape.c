@@ -34,11 +34,14 @@ static int resolve(const struct ff_derive *d, const struct ff_tensor *in, int32_
 			inferred = i;
 	}
 	int64_t rest = have / known;
-	bool fits = inferred >= 0 ? have % known == 0 && rest <= INT32_MAX : have == known;
+	bool fits = inferred >= 0 ? have % known == 0 : have == known;
 	if (!fits)
 		return ff_derive_fail(d, err, "%s does not fit the %lld elements of the input %s",
 				ff_shape_text((uint32_t)a->rank, a->shape).text, (long long)have,
 				ff_shape_text(in->rank, in->shape).text);
+	if (inferred >= 0 && rest > INT32_MAX)
+		return ff_derive_fail(d, err, "shape[%d] would be %lld, which exceeds 32 bits",
+				inferred, (long long)rest);
 	if (inferred >= 0)
 		shape[inferred] = (int32_t)rest;
 	if (shape[0] != in->shape[0])

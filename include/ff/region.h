@@ -38,16 +38,20 @@ static inline bool ff_region_equal(const struct ff_region *a, const struct ff_re
 	return true;
 }
 
-/* Writes a ∩ b and returns its volume; `ret` is empty when that is 0. */
-static inline int64_t ff_region_intersect(const struct ff_region *a,
-		const struct ff_region *b, struct ff_region *ret)
+/* Writes a ∩ b and returns its volume.  When that is 0, `ret` is empty along
+ * one axis and unspecified along those behind it: most pairs in a search do
+ * not meet, and the first axis mostly tells. */
+static inline int64_t ff_region_intersect(const struct ff_region *a, const struct ff_region *b,
+		struct ff_region *ret)
 {
 	int64_t n = 1;
 	ret->rank = a->rank;
 	for (uint32_t i = 0; i < a->rank; i++) {
 		ret->lo[i] = a->lo[i] > b->lo[i] ? a->lo[i] : b->lo[i];
 		ret->hi[i] = a->hi[i] < b->hi[i] ? a->hi[i] : b->hi[i];
-		n = ret->hi[i] > ret->lo[i] ? n * (ret->hi[i] - ret->lo[i]) : 0;
+		if (ret->hi[i] <= ret->lo[i])
+			return 0;
+		n *= ret->hi[i] - ret->lo[i];
 	}
 	return n;
 }

@@ -9,8 +9,8 @@ struct add {
 	bool need_din[];
 };
 
-static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_forward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct add *a = k->state;
 	float *restrict out = io->out;
@@ -30,8 +30,8 @@ static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
 	return FF_OK;
 }
 
-static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_backward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct add *a = k->state;
 

@@ -12,8 +12,8 @@ struct concat {
 	} in[];
 };
 
-static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_forward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct concat *c = k->state;
 
@@ -31,8 +31,8 @@ static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
 	return FF_OK;
 }
 
-static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_backward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct concat *c = k->state;
 

@@ -1,5 +1,5 @@
-/* Convolution.  Images are channels last; weights are brought into the
- * library's layout each pass, which costs far less than it saves.
+/* Convolution.  Images and filters are channels last; filters are brought into
+ * the library's layout each pass, which costs far less than it saves.
  *
  * A part's output channels may begin or end inside a group, and its reduction
  * slice may be a part of each group's input channels, so a part is up to three
@@ -14,10 +14,10 @@
 #define MAX_BANDS 3
 
 struct band {
-	int64_t groups;              /* 1, or how many whole ones */
-	int64_t first_in, n_in;      /* channels in the shard; n_in of each group */
-	int64_t first_out, n_out;    /* channels in the shard; n_out of all groups */
-	int64_t first_weight;        /* element of the weight shard */
+	int64_t groups;           /* 1, or how many whole ones */
+	int64_t first_in, n_in;   /* channels in the shard; n_in of each group */
+	int64_t first_out, n_out; /* channels in the shard; n_out of all groups */
+	int64_t first_weight;     /* element of the weight shard */
 	bool pack_in, pack_out;
 	struct ff_call *order_weight; /* NULL: the plain layout serves */
 	struct ff_call *forward, *backward_data, *backward_weight;
@@ -27,7 +27,7 @@ struct band {
 struct conv2d {
 	uint32_t n_bands;
 	struct band band[MAX_BANDS];
-	int64_t in_pixels, out_pixels; /* N H W */
+	int64_t in_pixels, out_pixels;                 /* N H W */
 	int64_t in_channels, out_channels, group_step; /* of the shards; between groups */
 	bool has_bias, need_din, fill_din;
 	/* Workspace for one band at a time: sizes, then offsets (negative: none). */
@@ -37,7 +37,7 @@ struct conv2d {
 
 /* What the library needs to know of one band. */
 struct geometry {
-	dnnl_dims_t in, out, weight, bias, stride, dilate, pad_lo, pad_hi;
+	dnnl_dims_t in, out, weight, weight_stride, stride, dilate, pad_lo, pad_hi;
 	int weight_rank;
 	dnnl_memory_desc_t in_desc, out_desc, weight_desc, plain_desc, bias_desc;
 	const dnnl_memory_desc_t *bias_or_none;
@@ -81,13 +81,12 @@ static void band_geometry(const struct ff_work *w, const struct conv2d *c, const
 {
 	const struct ff_conv2d_attrs *a = &w->node->attrs.conv2d;
 	const struct ff_region *in = &w->in[0], *out = &w->out;
-	int64_t *d = g->weight;
+	int64_t *d = g->weight, filter = b->n_in * a->kernel[0] * a->kernel[1];
 
 	g->in[0] = ff_region_size(in, 0);
 	g->in[1] = b->groups * b->n_in;
 	g->out[0] = ff_region_size(out, 0);
 	g->out[1] = b->n_out;
-	g->bias[0] = b->n_out;
 	if (b->groups > 1)
 		*d++ = b->groups;
 	*d++ = b->n_out / b->groups;
@@ -95,17 +94,25 @@ static void band_geometry(const struct ff_work *w, const struct conv2d *c, const
 	for (uint32_t i = 0; i < 2; i++) {
 		int64_t lo = (int64_t)out->lo[2 + i] * a->stride[i] - a->pad[i];
 		int64_t hi = (int64_t)(out->hi[2 + i] - 1) * a->stride[i] - a->pad[i] +
-				(int64_t)a->dilation[i] * (a->kernel[i] - 1) + 1;
+			     (int64_t)a->dilation[i] * (a->kernel[i] - 1) + 1;
 
 		g->in[2 + i] = ff_region_size(in, 2 + i);
 		g->out[2 + i] = ff_region_size(out, 2 + i);
 		*d++ = a->kernel[i];
 		g->stride[i] = a->stride[i];
-		g->dilate[i] = a->dilation[i] - 1; /* 0 is dense in oneDNN 2 */
+		/* 0 is dense in oneDNN 2; one tap has nothing to dilate */
+		g->dilate[i] = a->kernel[i] > 1 ? a->dilation[i] - 1 : 0;
 		g->pad_lo[i] = in->lo[2 + i] - lo;
 		g->pad_hi[i] = hi - in->hi[2 + i];
 	}
 	g->weight_rank = (int)(d - g->weight);
+	d = g->weight_stride;
+	if (b->groups > 1)
+		*d++ = b->n_out / b->groups * filter;
+	*d++ = filter;
+	*d++ = 1;
+	*d++ = a->kernel[1] * b->n_in;
+	*d = b->n_in;
 	g->bias_or_none = c->has_bias ? &g->bias_desc : NULL;
 }
 
@@ -118,9 +125,10 @@ static int describe_memory(const struct ff_kernel *k, struct geometry *g, struct
 	if (rc == FF_OK)
 		rc = ff_dnnl_any(k, g->weight_rank, g->weight, &g->weight_desc, err);
 	if (rc == FF_OK)
-		rc = ff_dnnl_dense(k, g->weight_rank, g->weight, &g->plain_desc, err);
+		rc = ff_dnnl_strided(k, g->weight_rank, g->weight, g->weight_stride, &g->plain_desc,
+				err);
 	if (rc == FF_OK)
-		rc = ff_dnnl_dense(k, 1, g->bias, &g->bias_desc, err);
+		rc = ff_dnnl_vector(k, g->out[1], &g->bias_desc, err);
 	return rc;
 }
 
@@ -135,8 +143,8 @@ static int describe_forward(const struct ff_kernel *k, struct geometry *g, struc
 	return rc < 0 ? rc : ff_dnnl_describe(k, &d, NULL, &g->forward, err);
 }
 
-static int describe_backward(const struct ff_kernel *k, struct geometry *g, bool need_din,
-		struct ff_error *err)
+static int describe_backward(
+		const struct ff_kernel *k, struct geometry *g, bool need_din, struct ff_error *err)
 {
 	dnnl_convolution_desc_t d;
 	dnnl_status_t s = dnnl_dilated_convolution_backward_weights_desc_init(&d,
@@ -181,7 +189,8 @@ static int prepare_forward(struct ff_kernel *k, struct conv2d *c, struct band *b
 			{DNNL_ARG_DST, &g->out_desc}, {DNNL_ARG_BIAS, &g->bias_desc}};
 	int rc = order_weight(k, c, g, wanted, false, &b->order_weight, err);
 
-	return rc < 0 ? rc : ff_call_create(k, g->forward, arg, c->has_bias ? 4 : 3, &b->forward, err);
+	return rc < 0 ? rc
+		      : ff_call_create(k, g->forward, arg, c->has_bias ? 4 : 3, &b->forward, err);
 }
 
 static int prepare_backward(struct ff_kernel *k, struct conv2d *c, struct band *b,
@@ -217,7 +226,8 @@ static int prepare_band(struct ff_kernel *k, const struct ff_work *w, struct con
 
 	band_geometry(w, c, b, &g);
 	if (b->pack_in)
-		c->in_bytes = larger(c->in_bytes, c->in_pixels * b->groups * b->n_in * FF_ELEMENT_BYTES);
+		c->in_bytes = larger(
+				c->in_bytes, c->in_pixels * b->groups * b->n_in * FF_ELEMENT_BYTES);
 	if (b->pack_out)
 		c->out_bytes = larger(c->out_bytes, c->out_pixels * b->n_out * FF_ELEMENT_BYTES);
 	rc = describe_memory(k, &g, err);
@@ -257,8 +267,8 @@ static void unpack(int64_t pixels, int64_t groups, int64_t per_group, int64_t st
 }
 
 /* The band's input, output gradient: in place or packed. */
-static const float *band_in(const struct conv2d *c, const struct band *b,
-		const struct ff_kernel_io *io)
+static const float *band_in(
+		const struct conv2d *c, const struct band *b, const struct ff_kernel_io *io)
 {
 	float *packed = ff_kernel_at(io, c->in);
 	const float *in = io->in[0];
@@ -270,8 +280,8 @@ static const float *band_in(const struct conv2d *c, const struct band *b,
 	return packed;
 }
 
-static const float *band_dout(const struct conv2d *c, const struct band *b,
-		const struct ff_kernel_io *io)
+static const float *band_dout(
+		const struct conv2d *c, const struct band *b, const struct ff_kernel_io *io)
 {
 	float *packed = ff_kernel_at(io, c->out);
 	const float *dout = io->dout;
@@ -292,8 +302,8 @@ static int ordered(const struct ff_kernel *k, const struct conv2d *c, const stru
 	return b->order_weight ? ff_call_run(k, b->order_weight, io, memory, err) : FF_OK;
 }
 
-static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_forward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct conv2d *c = k->state;
 
@@ -353,14 +363,13 @@ static int run_data(const struct ff_kernel *k, const struct band *b, const struc
 
 /* The input's room in the workspace, then the weights', serves both gradients:
  * they run one after the other. */
-static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_backward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct conv2d *c = k->state;
 
 	if (c->need_din && c->fill_din)
-		memset(io->din[0], 0,
-				(size_t)(c->in_pixels * c->in_channels * FF_ELEMENT_BYTES));
+		memset(io->din[0], 0, (size_t)(c->in_pixels * c->in_channels * FF_ELEMENT_BYTES));
 	for (uint32_t i = 0; i < c->n_bands; i++) {
 		const struct band *b = &c->band[i];
 		const float *dout = band_dout(c, b, io);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define TILE 16
-#define SHORT_RUN 16      /* elements; a call of memcpy costs more than this loop */
-#define CHUNK (1 << 15)   /* elements worth a thread */
+#define SHORT_RUN 16    /* elements; a call of memcpy costs more than this loop */
+#define CHUNK (1 << 15) /* elements worth a thread */
 #define MAX_CHUNKS 256
 
 /* An element of whatever type, as bits. */
@@ -50,7 +50,7 @@ static void normalise(const struct ff_strided *s, struct ff_strided *ret)
 	for (uint32_t i = 0; i < r.rank; i++) {
 		uint32_t at = ret->rank - 1;
 		bool run = i && ret->source[at] == r.source[i] * r.n[i] &&
-				ret->sink[at] == r.sink[i] * r.n[i];
+			   ret->sink[at] == r.sink[i] * r.n[i];
 
 		if (run) {
 			ret->n[at] *= r.n[i];
@@ -109,7 +109,8 @@ static void transpose(const struct inner *p, const struct word *source, struct w
 			for (int64_t i = row; i < row_end; i++)
 				for (int64_t j = run; j < run_end; j++)
 					sink[i * p->row_sink + j * p->run_sink] =
-							source[i * p->row_source + j * p->run_source];
+							source[i * p->row_source +
+									j * p->run_source];
 		}
 }
 
@@ -217,7 +218,9 @@ void ff_region_copy(const struct ff_copy *c)
 	}
 	ff_strided_copy(&s,
 			(const char *)c->source +
-					ff_region_offset(&c->source_region, c->region.lo) * FF_ELEMENT_BYTES,
-			(char *)c->sink + ff_region_offset(&c->sink_region, c->region.lo) * FF_ELEMENT_BYTES,
+					ff_region_offset(&c->source_region, c->region.lo) *
+							FF_ELEMENT_BYTES,
+			(char *)c->sink + ff_region_offset(&c->sink_region, c->region.lo) *
+							  FF_ELEMENT_BYTES,
 			c->add);
 }

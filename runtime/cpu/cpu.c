@@ -42,8 +42,8 @@ static int cpu_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_
 
 	(void)dev;
 	if (!memory)
-		return ff_fail(err, FF_E_NOMEM, "the host cannot provide %zu bytes of device memory",
-				bytes);
+		return ff_fail(err, FF_E_NOMEM,
+				"the host cannot provide %zu bytes of device memory", bytes);
 	*ret = memset(memory, 0, size);
 	return FF_OK;
 }

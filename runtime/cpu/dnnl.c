@@ -11,8 +11,8 @@ struct ff_call {
 	dnnl_exec_arg_t args[FF_CALL_ARGS + 1];
 };
 
-int ff_dnnl_check(dnnl_status_t s, const struct ff_kernel *k, const char *verb,
-		struct ff_error *err)
+int ff_dnnl_check(
+		dnnl_status_t s, const struct ff_kernel *k, const char *verb, struct ff_error *err)
 {
 	static const char *const reasons[] = {
 			[dnnl_out_of_memory] = "out of memory",
@@ -46,25 +46,19 @@ void ff_dnnl_close(struct ff_dnnl *d)
 	d->engine = NULL;
 }
 
-int ff_dnnl_dense(const struct ff_kernel *k, int n, const dnnl_dims_t extent,
-		dnnl_memory_desc_t *ret, struct ff_error *err)
+int ff_dnnl_strided(const struct ff_kernel *k, int n, const dnnl_dims_t extent,
+		const dnnl_dims_t stride, dnnl_memory_desc_t *ret, struct ff_error *err)
 {
-	dnnl_dims_t stride;
-
-	stride[n - 1] = 1;
-	for (int i = n - 1; i > 0; i--)
-		stride[i - 1] = stride[i] * extent[i];
 	return ff_dnnl_check(dnnl_memory_desc_init_by_strides(ret, n, extent, dnnl_f32, stride), k,
 			"describe a tensor", err);
 }
 
-int ff_dnnl_matrix(const struct ff_kernel *k, const dnnl_dims_t extent, int64_t row, int64_t column,
-		dnnl_memory_desc_t *ret, struct ff_error *err)
+int ff_dnnl_vector(const struct ff_kernel *k, int64_t extent, dnnl_memory_desc_t *ret,
+		struct ff_error *err)
 {
-	dnnl_dims_t stride = {row, column};
+	dnnl_dims_t extents = {extent}, stride = {1};
 
-	return ff_dnnl_check(dnnl_memory_desc_init_by_strides(ret, 2, extent, dnnl_f32, stride), k,
-			"describe a matrix", err);
+	return ff_dnnl_strided(k, 1, extents, stride, ret, err);
 }
 
 int ff_dnnl_image(const struct ff_kernel *k, const dnnl_dims_t extent, dnnl_memory_desc_t *ret,
@@ -77,8 +71,8 @@ int ff_dnnl_image(const struct ff_kernel *k, const dnnl_dims_t extent, dnnl_memo
 int ff_dnnl_any(const struct ff_kernel *k, int n, const dnnl_dims_t extent, dnnl_memory_desc_t *ret,
 		struct ff_error *err)
 {
-	return ff_dnnl_check(dnnl_memory_desc_init_by_tag(
-					     ret, n, extent, dnnl_f32, dnnl_format_tag_any),
+	return ff_dnnl_check(
+			dnnl_memory_desc_init_by_tag(ret, n, extent, dnnl_f32, dnnl_format_tag_any),
 			k, "describe a tensor", err);
 }
 
@@ -115,7 +109,8 @@ static dnnl_status_t add_arg(struct ff_call *c, uint32_t i, int arg, const dnnl_
 }
 
 int ff_call_create(struct ff_kernel *k, const_dnnl_primitive_desc_t pd,
-		const struct ff_call_arg *arg, uint32_t n, struct ff_call **ret, struct ff_error *err)
+		const struct ff_call_arg *arg, uint32_t n, struct ff_call **ret,
+		struct ff_error *err)
 {
 	const dnnl_memory_desc_t *scratchpad =
 			dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);

@@ -17,15 +17,15 @@ int ff_dnnl_open(struct ff_dnnl *ret, struct ff_error *err);
 void ff_dnnl_close(struct ff_dnnl *d);
 
 /* FF_E_RUN with "<kernel>: oneDNN failed to <verb>: <reason>" unless `s` is success. */
-int ff_dnnl_check(dnnl_status_t s, const struct ff_kernel *k, const char *verb,
-		struct ff_error *err);
+int ff_dnnl_check(
+		dnnl_status_t s, const struct ff_kernel *k, const char *verb, struct ff_error *err);
 
-/* Describes a dense float32 tensor: `n` extents, outermost first. */
-int ff_dnnl_dense(const struct ff_kernel *k, int n, const dnnl_dims_t extent,
-		dnnl_memory_desc_t *ret, struct ff_error *err);
-/* A matrix whose element (i, j) lies at i * row + j * column. */
-int ff_dnnl_matrix(const struct ff_kernel *k, const dnnl_dims_t extent, int64_t row, int64_t column,
-		dnnl_memory_desc_t *ret, struct ff_error *err);
+/* Describes a float32 tensor: `n` extents, strides in elements. */
+int ff_dnnl_strided(const struct ff_kernel *k, int n, const dnnl_dims_t extent,
+		const dnnl_dims_t stride, dnnl_memory_desc_t *ret, struct ff_error *err);
+/* A dense vector. */
+int ff_dnnl_vector(const struct ff_kernel *k, int64_t extent, dnnl_memory_desc_t *ret,
+		struct ff_error *err);
 /* {N, C, H, W}, stored channels last. */
 int ff_dnnl_image(const struct ff_kernel *k, const dnnl_dims_t extent, dnnl_memory_desc_t *ret,
 		struct ff_error *err);
@@ -47,7 +47,8 @@ struct ff_call_arg {
 };
 /* A primitive ready to run, freed with the kernel. */
 int ff_call_create(struct ff_kernel *k, const_dnnl_primitive_desc_t pd,
-		const struct ff_call_arg *arg, uint32_t n, struct ff_call **ret, struct ff_error *err);
+		const struct ff_call_arg *arg, uint32_t n, struct ff_call **ret,
+		struct ff_error *err);
 /* Copies between layouts: arguments are source and sink. */
 int ff_call_reorder(struct ff_kernel *k, const dnnl_memory_desc_t *source,
 		const dnnl_memory_desc_t *sink, struct ff_call **ret, struct ff_error *err);

@@ -60,16 +60,16 @@ static void mask(const struct dropout *d, const struct ff_kernel_io *io, const f
 	}
 }
 
-static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_forward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	(void)err;
 	mask(k->state, io, io->in[0], io->out);
 	return FF_OK;
 }
 
-static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_backward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	(void)err;
 	mask(k->state, io, io->dout, io->din[0]);

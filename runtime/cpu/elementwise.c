@@ -6,8 +6,8 @@ struct elementwise {
 	struct ff_call *call;
 };
 
-static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_forward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct elementwise *e = k->state;
 	const void *memory[] = {io->in[0], io->out};
@@ -15,8 +15,8 @@ static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
 	return ff_call_run(k, e->call, io, memory, err);
 }
 
-static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_backward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct elementwise *e = k->state;
 	const void *memory[] = {io->out, io->dout, io->din[0]};
@@ -28,11 +28,12 @@ static int prepare_call(struct ff_kernel *k, const dnnl_memory_desc_t *desc, dnn
 		bool backward, struct elementwise *e, struct ff_error *err)
 {
 	const struct ff_call_arg forward_arg[] = {{DNNL_ARG_SRC, desc}, {DNNL_ARG_DST, desc}};
-	const struct ff_call_arg backward_arg[] = {{DNNL_ARG_DST, desc}, {DNNL_ARG_DIFF_DST, desc},
-			{DNNL_ARG_DIFF_SRC, desc}};
+	const struct ff_call_arg backward_arg[] = {
+			{DNNL_ARG_DST, desc}, {DNNL_ARG_DIFF_DST, desc}, {DNNL_ARG_DIFF_SRC, desc}};
 	dnnl_primitive_desc_t forward = NULL, pd = NULL;
 	dnnl_eltwise_desc_t d;
-	dnnl_status_t s = dnnl_eltwise_forward_desc_init(&d, dnnl_forward_training, kind, desc, 0, 0);
+	dnnl_status_t s =
+			dnnl_eltwise_forward_desc_init(&d, dnnl_forward_training, kind, desc, 0, 0);
 	int rc = ff_dnnl_check(s, k, "describe an activation", err);
 
 	if (rc == FF_OK)
@@ -57,7 +58,6 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, dnnl_alg_kind_t
 {
 	struct elementwise *e = ff_kernel_state(k, sizeof(*e), err);
 	bool backward = w->pass == FF_BACKWARD;
-	dnnl_dims_t extent = {ff_region_volume(&w->out)};
 	dnnl_memory_desc_t desc;
 	int rc;
 
@@ -68,7 +68,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, dnnl_alg_kind_t
 		return FF_OK;
 	}
 	k->run = backward ? run_backward : run_forward;
-	rc = ff_dnnl_dense(k, 1, extent, &desc, err);
+	rc = ff_dnnl_vector(k, ff_region_volume(&w->out), &desc, err);
 	return rc < 0 ? rc : prepare_call(k, &desc, kind, backward, e, err);
 }
 

@@ -39,8 +39,8 @@ int64_t ff_kernel_reserve(struct ff_kernel *k, int64_t bytes)
 	return offset;
 }
 
-int ff_kernel_run_nothing(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+int ff_kernel_run_nothing(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	(void)k;
 	(void)io;

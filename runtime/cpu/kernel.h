@@ -11,18 +11,19 @@ struct ff_call;
 /* One part of one operator, prepared.  Workspace: what the operator reserves,
  * then one scratchpad that all its library calls use in turn. */
 struct ff_kernel {
-	char name[96];      /* for errors: conv2d "conv1" forward */
+	char name[96]; /* for errors: conv2d "conv1" forward */
 	struct ff_dnnl *dnnl;
 	struct ff_call *calls; /* all, to be freed */
 	int64_t reserved_bytes, scratchpad_bytes;
-	void *state;        /* the operator's; freed with the kernel */
+	void *state; /* the operator's; freed with the kernel */
 	int (*run)(const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err);
 };
 
 /* Sets k->run and k->state for `w`, which is not kept; on failure the caller
  * closes the kernel. */
-#define FF_CPU_PREPARE(e, row) \
-	int ff_cpu_##row##_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err);
+#define FF_CPU_PREPARE(e, row)                                                                     \
+	int ff_cpu_##row##_prepare(                                                                \
+			struct ff_kernel *k, const struct ff_work *w, struct ff_error *err);
 FF_OPS(FF_CPU_PREPARE)
 #undef FF_CPU_PREPARE
 
@@ -31,8 +32,8 @@ void *ff_kernel_state(struct ff_kernel *k, size_t size, struct ff_error *err);
 /* Reserves workspace; returns its offset, a multiple of 64. */
 int64_t ff_kernel_reserve(struct ff_kernel *k, int64_t bytes);
 /* A `run` for parts of which nothing is wanted. */
-int ff_kernel_run_nothing(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err);
+int ff_kernel_run_nothing(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err);
 /* What lies at such an offset; NULL for a negative one. */
 static inline void *ff_kernel_at(const struct ff_kernel_io *io, int64_t offset)
 {

@@ -21,19 +21,20 @@ struct linear {
 
 static int prepare_forward(struct ff_kernel *k, struct linear *l, struct ff_error *err)
 {
-	dnnl_dims_t in = {l->rows, l->in_features}, weight = {l->in_features, l->out_features};
-	dnnl_dims_t out = {l->rows, l->out_features}, bias = {1, l->out_features};
+	int64_t n = l->rows, f = l->in_features, o = l->out_features;
+	dnnl_dims_t in = {n, f}, weight = {f, o}, out = {n, o}, bias = {1, o};
+	dnnl_dims_t by_in = {f, 1}, transposed = {1, f}, by_out = {o, 1};
 	dnnl_memory_desc_t in_desc, weight_desc, out_desc, bias_desc;
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_matmul_desc_t d;
-	int rc = ff_dnnl_matrix(k, in, l->in_features, 1, &in_desc, err);
+	int rc = ff_dnnl_strided(k, 2, in, by_in, &in_desc, err);
 
 	if (rc == FF_OK)
-		rc = ff_dnnl_matrix(k, weight, 1, l->in_features, &weight_desc, err);
+		rc = ff_dnnl_strided(k, 2, weight, transposed, &weight_desc, err);
 	if (rc == FF_OK)
-		rc = ff_dnnl_matrix(k, out, l->out_features, 1, &out_desc, err);
+		rc = ff_dnnl_strided(k, 2, out, by_out, &out_desc, err);
 	if (rc == FF_OK)
-		rc = ff_dnnl_matrix(k, bias, l->out_features, 1, &bias_desc, err);
+		rc = ff_dnnl_strided(k, 2, bias, by_out, &bias_desc, err);
 	if (rc == FF_OK)
 		rc = ff_dnnl_check(dnnl_matmul_desc_init(&d, &in_desc, &weight_desc,
 						   l->has_bias ? &bias_desc : NULL, &out_desc),
@@ -42,16 +43,17 @@ static int prepare_forward(struct ff_kernel *k, struct linear *l, struct ff_erro
 		rc = ff_dnnl_describe(k, &d, NULL, &pd, err);
 	if (rc < 0)
 		return rc;
-	const struct ff_call_arg arg[] = {{DNNL_ARG_SRC, &in_desc}, {DNNL_ARG_WEIGHTS, &weight_desc},
-			{DNNL_ARG_DST, &out_desc}, {DNNL_ARG_BIAS, &bias_desc}};
+	const struct ff_call_arg arg[] = {{DNNL_ARG_SRC, &in_desc},
+			{DNNL_ARG_WEIGHTS, &weight_desc}, {DNNL_ARG_DST, &out_desc},
+			{DNNL_ARG_BIAS, &bias_desc}};
 	rc = ff_call_create(k, pd, arg, l->has_bias ? 4 : 3, &l->forward, err);
 	dnnl_primitive_desc_destroy(pd);
 	return rc;
 }
 
 /* Between a shard in storage order and its row-major form. */
-static void reorder(const struct ff_region *region, const void *source, bool to_row_major,
-		void *sink)
+static void reorder(
+		const struct ff_region *region, const void *source, bool to_row_major, void *sink)
 {
 	struct ff_strided s = {.rank = region->rank};
 	int64_t stored[FF_MAX_RANK], plain = 1;
@@ -78,8 +80,8 @@ static const float *row_major(const struct linear *l, const struct ff_region *re
 	return plain;
 }
 
-static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_forward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct linear *l = k->state;
 	float *out = l->reordered ? ff_kernel_at(io, l->out) : io->out;
@@ -100,8 +102,8 @@ static void sum_rows(int64_t rows, int64_t columns, const float *restrict x, flo
 			sum[j] += x[i * columns + j];
 }
 
-static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_backward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct linear *l = k->state;
 	int64_t n = l->rows, in = l->in_features, out = l->out_features;
@@ -109,7 +111,7 @@ static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io
 	const float *x = row_major(l, &l->in_region, io, io->in[0], l->in);
 	float *din = l->reordered ? ff_kernel_at(io, l->in) : io->din[0];
 	int rc = ff_dnnl_check(dnnl_sgemm('T', 'N', out, in, n, 1, dout, out, x, in, 0,
-					   io->dweight[0], in),
+					       io->dweight[0], in),
 			k, "multiply", err);
 
 	if (rc == FF_OK && l->has_bias)

@@ -27,7 +27,7 @@ static void part_geometry(const struct ff_work *w, struct geometry *g)
 	for (uint32_t i = 0; i < 2; i++) {
 		int64_t lo = (int64_t)w->out.lo[2 + i] * a->stride[i] - a->pad[i];
 		int64_t hi = (int64_t)(w->out.hi[2 + i] - 1) * a->stride[i] - a->pad[i] +
-				a->kernel[i];
+			     a->kernel[i];
 
 		g->kernel[i] = a->kernel[i];
 		g->stride[i] = a->stride[i];
@@ -63,8 +63,8 @@ static int describe(const struct ff_kernel *k, struct geometry *g, bool position
 	return rc < 0 ? rc : ff_dnnl_describe(k, &d, g->forward, &g->backward, err);
 }
 
-static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_forward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct pool2d *p = k->state;
 	const void *memory[] = {io->in[0], io->out};
@@ -72,8 +72,8 @@ static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
 	return ff_call_run(k, p->forward, io, memory, err);
 }
 
-static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_backward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct pool2d *p = k->state;
 	void *positions = ff_kernel_at(io, p->positions);
@@ -89,8 +89,8 @@ static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io
 	return ff_call_run(k, p->backward, io, memory, err);
 }
 
-static int prepare_backward(struct ff_kernel *k, struct pool2d *p, struct geometry *g,
-		struct ff_error *err)
+static int prepare_backward(
+		struct ff_kernel *k, struct pool2d *p, struct geometry *g, struct ff_error *err)
 {
 	const dnnl_memory_desc_t *positions =
 			dnnl_primitive_desc_query_md(g->forward, dnnl_query_workspace_md, 0);

@@ -111,8 +111,8 @@ static void copy_rows(const struct reshape *r, void *rows, void *boxes, bool to_
 }
 
 /* The side that is read is not written: `to_boxes` says which. */
-static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_forward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct reshape *r = k->state;
 	void *in = (void *)(uintptr_t)io->in[0];
@@ -123,8 +123,8 @@ static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
 	return FF_OK;
 }
 
-static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_backward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct reshape *r = k->state;
 	void *dout = (void *)(uintptr_t)io->dout, *din = io->din[0];

@@ -53,8 +53,8 @@ static int bad_label(const struct ff_kernel *k, int64_t label, struct ff_error *
 			(long long)label, (long long)l->classes - 1);
 }
 
-static int run_forward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_forward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct loss *l = k->state;
 	const float *logits = io->in[0];
@@ -104,8 +104,8 @@ static void gradient(const struct loss *l, const float *x, int32_t label, float 
 	dx[label * l->step] -= (float)(1 / l->labels);
 }
 
-static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
+static int run_backward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct loss *l = k->state;
 	const float *logits = io->in[0];
@@ -123,8 +123,8 @@ static int run_backward(const struct ff_kernel *k, const struct ff_kernel_io *io
 	return FF_OK;
 }
 
-int ff_cpu_softmax_cross_entropy_prepare(struct ff_kernel *k, const struct ff_work *w,
-		struct ff_error *err)
+int ff_cpu_softmax_cross_entropy_prepare(
+		struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
 	const struct ff_operand *labels = &w->node->in_map[1];
 	struct loss *l = ff_kernel_state(k, sizeof(*l), err);

@@ -141,8 +141,9 @@ static int push(struct ff_stream *s, enum job_kind kind, ff_job run, const void 
 	struct job *j;
 
 	if (size > job_bytes[JOB_LARGE])
-		return ff_fail(err, FF_E_RUN, "a stream's job carries %zu bytes, expected at most %zu",
-				size, job_bytes[JOB_LARGE]);
+		return ff_fail(err, FF_E_RUN,
+				"a stream's job carries %zu bytes, expected at most %zu", size,
+				job_bytes[JOB_LARGE]);
 	pthread_mutex_lock(&s->mutex);
 	j = take_job(s, size > job_bytes[JOB_SMALL] ? JOB_LARGE : JOB_SMALL);
 	if (j) {
@@ -161,8 +162,8 @@ static int push(struct ff_stream *s, enum job_kind kind, ff_job run, const void 
 	return j ? FF_OK : ff_fail_memory(err);
 }
 
-int ff_stream_push(struct ff_stream *s, ff_job job, void *payload, size_t size,
-		struct ff_error *err)
+int ff_stream_push(
+		struct ff_stream *s, ff_job job, void *payload, size_t size, struct ff_error *err)
 {
 	return s->own ? push(s, JOB_RUN, job, payload, size, err) : job(payload, err);
 }

@@ -21,8 +21,8 @@ void ff_stream_destroy(struct ff_stream *s);
 /* Runs `job` on (a copy of) `payload`, in order.  Inline its
  * failure is returned at once; on a worker the stream's first failure is kept
  * for ff_stream_drain, and what follows it is skipped. */
-int ff_stream_push(struct ff_stream *s, ff_job job, void *payload, size_t size,
-		struct ff_error *err);
+int ff_stream_push(
+		struct ff_stream *s, ff_job job, void *payload, size_t size, struct ff_error *err);
 /* Waits until the queue is empty; returns its first failure and forgets it. */
 int ff_stream_drain(struct ff_stream *s, struct ff_error *err);
 

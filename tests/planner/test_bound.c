@@ -154,6 +154,50 @@ START_TEST(equals_the_plain_sum)
 }
 END_TEST
 
+/* A price for every part that any config has: its bytes times a number drawn
+ * from its key, so that no two kinds of parts can pass for each other. */
+static struct ff_costs *odd_costs(struct world *w, uint64_t seed)
+{
+	struct ff_costs *costs = hand_costs("fast");
+	for (uint32_t i = 0; i < w->g.n_nodes; i++) {
+		struct ff_config c = {.n_parts = 0};
+		if (w->g.nodes[i].op == FF_OP_INPUT)
+			continue;
+		while (ff_config_next_degrees(&w->g.nodes[i], w->h.m.n_devices, &c)) {
+			for (uint32_t part = 0; part < 2 * c.n_parts; part++) {
+				struct ff_work work;
+				char key[FF_KEY_BYTES];
+				ff_work_fill(&w->g, i, &c, part / 2, part % 2, &work);
+				ff_work_key(&work, key);
+				uint64_t state = seed ^ ff_work_hash(&work);
+				double us = (double)ff_work_bytes(&work) * (1 + draw(&state, 100));
+				struct ff_cost cost = {key, us, us, us, 1, 0};
+				ck_assert_int_eq(ff_costs_put(costs, &cost, NULL), FF_OK);
+			}
+		}
+	}
+	return costs;
+}
+
+START_TEST(tells_all_parts_apart)
+{
+	uint64_t state = ff_test_seed(25);
+	for (int round = 0; round < 20; round++) {
+		struct world w;
+		setup(&w, &state, 1, 2 + draw(&state, 5));
+		w.h.node[0].kind = 0;
+		ff_pricer_destroy(w.p);
+		struct ff_costs *c = odd_costs(&w, state);
+		struct ff_error err;
+		ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c", "g", &w.p, &err), FF_OK);
+		double us = bound_us(&w), expect = plain_bound_us(&w);
+		ck_assert_double_eq_tol(us, expect, 1e-9 * expect);
+		teardown(&w);
+		ff_costs_destroy(c);
+	}
+}
+END_TEST
+
 START_TEST(a_missing_cost_is_named)
 {
 	struct world w;
@@ -182,6 +226,7 @@ static Suite *suite(void)
 	tcase_add_test(t, no_strategy_is_faster);
 	tcase_add_test(t, one_device_is_tight);
 	tcase_add_test(t, equals_the_plain_sum);
+	tcase_add_test(t, tells_all_parts_apart);
 	tcase_add_test(t, a_missing_cost_is_named);
 	suite_add_tcase(s, t);
 	return s;

@@ -1,0 +1,206 @@
+/* ffrun: trains a graph with a strategy, on ranks that it starts itself.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "agree.h"
+#include "comm/job.h"
+#include "ff/cli.h"
+#include "launch.h"
+#include "run.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char details[] =
+		"GRAPH is a graph file; STRATEGY a strategy file, or data-parallel, or single.\n"
+		"Started alone, ffrun starts one rank a device with mpirun; started by mpirun or\n"
+		"srun it is one of the ranks.\n"
+		"\n"
+		"  ffrun lenet.json plan.json --data fashion-mnist --epochs 5 --test\n"
+		"  ffrun lenet.json plan.json --data synthetic --steps 100 --compare\n"
+		"  ffrun lenet.json data-parallel --devices 4 --data synthetic --verify\n"
+		"  mpirun --hostfile hosts -n 16 ffrun big.json plan.json --data /data --epochs 1\n"
+		"\n"
+		"Exit status: 0 done, 1 failed at run time, 2 bad usage or bad input.\n";
+
+static const struct ff_command names = {.name = "ffrun"};
+
+static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, struct ff_error *err)
+{
+	const struct ff_option options[] = {
+			{"--data", FF_OPTION_TEXT, &o->data, "D",
+					"synthetic[:SAMPLES], a folder of IDX files, or the name of one in /usr/share/datasets"},
+			{"--steps", FF_OPTION_COUNT, &o->steps, "N", "training steps"},
+			{"--epochs", FF_OPTION_COUNT, &o->epochs, "N", "passes over the data set"},
+			{"--devices", FF_OPTION_COUNT, &o->devices, "N",
+					"devices to run on; else as many as the strategy, the machine or the cores"},
+			{"--machine", FF_OPTION_TEXT, &o->machine, "M",
+					"machine file or name; else the strategy's, else this computer"},
+			{"--device", FF_OPTION_TEXT, &o->device, "KIND",
+					"cpu, cuda or null (checks messages, computes nothing)"},
+			{"--rate", FF_OPTION_REAL, &o->rate, "R", "learning rate (0.01)"},
+			{"--momentum", FF_OPTION_REAL, &o->momentum, "M", "momentum (0.9)"},
+			{"--decay", FF_OPTION_REAL, &o->decay, "D", "weight decay (0)"},
+			{"--schedule", FF_OPTION_TEXT, &o->schedule, "S",
+					"learning rate over the steps: constant or cosine"},
+			{"--seed", FF_OPTION_COUNT, &o->seed, "N",
+					"weights, dropout and order of samples (1)"},
+			{"--warmup", FF_OPTION_COUNT, &o->warmup, "N",
+					"first steps whose times are not counted (3)"},
+			{"--compare", FF_OPTION_FLAG, &o->compare, NULL,
+					"run data parallelism in turns with the plan"},
+			{"--against", FF_OPTION_TEXT, &o->against, "STRATEGY",
+					"with --compare: what else to run in turns"},
+			{"--verify", FF_OPTION_FLAG, &o->verify, NULL,
+					"first compare one step with a single device's"},
+			{"--tolerance", FF_OPTION_REAL, &o->tolerance, "T",
+					"largest relative difference that --verify accepts (1e-5)"},
+			{"--test", FF_OPTION_FLAG, &o->test, NULL, "test accuracy at the end"},
+			{"--report", FF_OPTION_TEXT, &o->report, "FILE", "write a JSON report"},
+			{"--trace", FF_OPTION_TEXT, &o->trace, "FILE",
+					"write a timeline of the last step (Chrome, Perfetto)"},
+			{"--dump", FF_OPTION_TEXT, &o->dump, "FILE",
+					"write weights, gradients and inputs of the first step (safetensors)"},
+	};
+	const struct ff_command c = {
+			.name = names.name,
+			.usage = "GRAPH STRATEGY|data-parallel|single --data D --steps N|--epochs N [options]",
+			.summary = "Trains a network on several devices, split as a strategy says.",
+			.details = details,
+			.options = options,
+			.n_options = COUNT(options),
+			.min_args = 2,
+			.max_args = 2,
+	};
+	const char *args[2];
+	uint32_t n;
+	int code = ff_cli_parse(&c, argc, argv, args, &n, done, err);
+
+	if (code < 0 || *done)
+		return code;
+	o->graph = args[0];
+	o->strategy = args[1];
+	return FF_OK;
+}
+
+/* Schedules of all candidates, the same on all ranks. */
+static int lower(struct ff_plan *p, struct ff_comm *comm, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
+		code = ff_plan_lower(p, &p->machine, &p->candidate[i].strategy,
+				&p->candidate[i].schedule, err);
+	code = ff_agree_code(comm, code, err);
+	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
+		code = ff_agree_hash(comm, ff_schedule_hash(&p->candidate[i].schedule), err);
+	return code;
+}
+
+static int report(const struct ff_run_options *o, const struct ff_plan *p,
+		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
+		struct ff_error *err)
+{
+	int code = ff_report_save(o, p, outcome, verdict, err);
+
+	if (code == FF_OK)
+		code = ff_report_trace(o, p, outcome, err);
+	return code < 0 ? code : ff_report_print(o, p, outcome, verdict, err);
+}
+
+/* A failure that not all ranks know of must end the job: they may be waiting
+ * for this one in the middle of a step. */
+static int run(const struct ff_run_options *o, struct ff_plan *p, struct ff_comm *comm,
+		struct ff_error *err)
+{
+	struct ff_outcome outcome[2] = {0};
+	struct ff_verdict verdict = {0};
+	int code = lower(p, comm, err);
+
+	if (code == FF_OK && (o->verify || o->dump))
+		code = ff_verify(o, p, comm, &verdict, err);
+	if (code == FF_OK && p->steps)
+		code = ff_train(o, p, comm, outcome, err);
+	if (code < 0)
+		return code;
+	if (comm->rank == 0)
+		code = report(o, p, outcome, &verdict, err);
+	return ff_agree_code(comm, code, err);
+}
+
+/* Prints the sentence, if this rank has one. */
+static int end(int code, const struct ff_error *err)
+{
+	if (code < 0 && !err->text[0])
+		return ff_exit_status(code);
+	return ff_cli_end(&names, code, err);
+}
+
+/* One rank of several.  The one that tells what failed takes the others along. */
+static int main_rank(const struct ff_run_options *o)
+{
+	struct ff_error err = {0};
+	struct ff_comm *comm = NULL;
+	struct ff_plan plan = {0};
+	int status, code = ff_mpi_start(&err);
+
+	if (code < 0)
+		return end(code, &err);
+	code = ff_comm_mpi(&comm, &err);
+	if (code == FF_OK)
+		code = ff_agree_code(comm, ff_plan_load(o, comm->n_ranks, &plan, &err), &err);
+	if (code == FF_OK)
+		code = run(o, &plan, comm, &err);
+	status = end(code, &err);
+	if (code < 0 && err.text[0])
+		ff_mpi_abort(status);
+	ff_plan_finish(&plan);
+	if (comm)
+		comm->destroy(comm);
+	ff_mpi_finish();
+	return status;
+}
+
+/* Finds what is wrong with the input, then starts the ranks or is the only one. */
+static int main_alone(const struct ff_run_options *o, char **argv)
+{
+	struct ff_error err = {0};
+	struct ff_comm *comm = NULL;
+	struct ff_plan plan;
+	uint32_t devices;
+	int code = ff_plan_load(o, 0, &plan, &err);
+
+	if (code < 0)
+		return end(code, &err);
+	devices = plan.machine.n_devices;
+	if (devices > 1) {
+		ff_plan_finish(&plan);
+		return end(ff_launch(devices, argv, &err), &err);
+	}
+	code = ff_comm_local(1, &comm, &err);
+	if (code == FF_OK)
+		code = run(o, &plan, comm, &err);
+	if (comm)
+		comm->destroy(comm);
+	ff_plan_finish(&plan);
+	return end(code, &err);
+}
+
+int main(int argc, char **argv)
+{
+	struct ff_run_options o = {
+			.against = "data-parallel",
+			.schedule = "constant",
+			.rate = 0.01,
+			.momentum = 0.9,
+			.seed = 1,
+			.warmup = UINT64_MAX,
+			.tolerance = 1e-5,
+	};
+	struct ff_error err = {0};
+	bool done = false;
+	int code = parse(argc, argv, &o, &done, &err);
+
+	if (code < 0 || done)
+		return end(code, &err);
+	return ff_launch_is_rank() ? main_rank(&o) : main_alone(&o, argv);
+}

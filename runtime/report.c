@@ -1,0 +1,304 @@
+/* What ffrun tells: a table for people, JSON for programs, a timeline.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Figures of one candidate over the measured steps. */
+struct figures {
+	struct ff_spread step_us;
+	double samples_per_s;
+	int64_t step_bytes, most_memory;
+	double loss; /* mean of the last ten steps */
+};
+
+static int figures_of(const struct ff_plan *p, const struct ff_outcome *o, struct figures *ret,
+		struct ff_error *err)
+{
+	uint64_t n = p->steps - p->warmup, tail = p->steps < 10 ? p->steps : 10;
+	int code = ff_spread_of(o->step_us + p->warmup, n, &ret->step_us, err);
+
+	if (code < 0)
+		return code;
+	ret->samples_per_s = (double)p->graph.batch * 1e6 / ret->step_us.median;
+	ret->step_bytes = o->sent_bytes / (int64_t)p->steps;
+	ret->most_memory = 0;
+	for (uint32_t d = 0; d < p->machine.n_devices; d++)
+		if (o->memory_bytes[d] > ret->most_memory)
+			ret->most_memory = o->memory_bytes[d];
+	ret->loss = 0;
+	for (uint64_t i = p->steps - tail; i < p->steps; i++)
+		ret->loss += o->loss[i] / (double)tail;
+	return FF_OK;
+}
+
+/* Median over the steps of how many times faster the plan was than its rival. */
+static int speedup_of(const struct ff_plan *p, const struct ff_outcome *o, double *ret,
+		struct ff_error *err)
+{
+	uint64_t n = p->steps - p->warmup;
+	double *ratio = malloc(n * sizeof(*ratio));
+	struct ff_spread spread;
+	int code;
+
+	if (!ratio)
+		return ff_fail_memory(err);
+	for (uint64_t i = 0; i < n; i++)
+		ratio[i] = o[1].step_us[p->warmup + i] / o[0].step_us[p->warmup + i];
+	code = ff_spread_of(ratio, n, &spread, err);
+	free(ratio);
+	if (code == FF_OK)
+		*ret = spread.median;
+	return code;
+}
+
+static double loss_apart(const struct ff_plan *p, const struct ff_outcome *o)
+{
+	double worst = 0;
+
+	for (uint64_t i = 0; i < p->steps; i++) {
+		double d = fabs(o[0].loss[i] - o[1].loss[i]) / fabs(o[1].loss[i]);
+
+		worst = d > worst || isnan(d) ? d : worst;
+	}
+	return worst;
+}
+
+static void print_bytes(int64_t bytes)
+{
+	if (bytes >= 1 << 20)
+		printf("%10.2f MiB", (double)bytes / (1 << 20));
+	else
+		printf("%10.2f KiB", (double)bytes / (1 << 10));
+}
+
+enum row { ROW_PREDICTED, ROW_MEDIAN, ROW_P10, ROW_P90, ROW_SAMPLES, ROW_LOSS, ROW_ACCURACY, ROWS };
+
+static double row_value(enum row row, const struct ff_candidate *c, const struct ff_outcome *o,
+		const struct figures *f)
+{
+	switch (row) {
+	case ROW_PREDICTED:
+		return c->info.predicted_us > 0 ? c->info.predicted_us * 1e-3 : NAN;
+	case ROW_MEDIAN:
+		return f->step_us.median * 1e-3;
+	case ROW_P10:
+		return f->step_us.p10 * 1e-3;
+	case ROW_P90:
+		return f->step_us.p90 * 1e-3;
+	case ROW_SAMPLES:
+		return f->samples_per_s;
+	case ROW_LOSS:
+		return f->loss;
+	case ROW_ACCURACY:
+	default:
+		return o->accuracy >= 0 ? 100 * o->accuracy : NAN;
+	}
+}
+
+static void print_steps(const struct ff_plan *p, const struct ff_outcome *o,
+		const struct figures *f)
+{
+	static const struct {
+		const char *what, *unit;
+		int decimals;
+	} rows[ROWS] = {
+			{"predicted step time", " ms ", 3},
+			{"measured step time, median", " ms ", 3},
+			{"  p10", " ms ", 3},
+			{"  p90", " ms ", 3},
+			{"samples per second", "    ", 0},
+			{"loss, last steps", "    ", 4},
+			{"test accuracy", " %  ", 2},
+	};
+	uint32_t n = p->n_candidates;
+
+	if (n > 1)
+		printf("  %-28s%14s%14s\n", "", "plan", "against");
+	for (int row = 0; row < ROWS; row++) {
+		printf("  %-28s", rows[row].what);
+		for (uint32_t i = 0; i < n; i++) {
+			double v = row_value((enum row)row, &p->candidate[i], &o[i], &f[i]);
+
+			if (isnan(v))
+				printf("%10s    ", "-");
+			else
+				printf("%10.*f%s", rows[row].decimals, v, rows[row].unit);
+		}
+		printf("\n");
+	}
+	printf("  %-28s", "bytes sent a step");
+	for (uint32_t i = 0; i < n; i++)
+		print_bytes(f[i].step_bytes);
+	printf("\n  %-28s", "memory, largest device");
+	for (uint32_t i = 0; i < n; i++)
+		print_bytes(f[i].most_memory);
+	printf("\n");
+}
+
+static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
+{
+	printf("verified on one device: loss %.7g, there %.7g; ", v->loss, v->reference);
+	if (v->worst_node)
+		printf("gradients within %.2g of their largest element (%s.%s); ", v->worst,
+				v->worst_node, v->worst_weight);
+	printf("memory and %" PRId64 " bytes sent as scheduled\n",
+			p->candidate[0].schedule.network_bytes);
+}
+
+int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
+		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
+		struct ff_error *err)
+{
+	struct figures f[2];
+	double speedup;
+	int code = FF_OK;
+
+	if (verdict->done)
+		print_verdict(p, verdict);
+	if (!p->steps)
+		return FF_OK;
+	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
+		code = figures_of(p, &outcome[i], &f[i], err);
+	if (code == FF_OK && p->n_candidates > 1)
+		code = speedup_of(p, outcome, &speedup, err);
+	if (code < 0)
+		return code;
+	printf("%s, batch %d, on %u %s devices, %" PRIu64 " steps (%" PRIu64 " to warm up)\n",
+			p->graph.name, p->graph.batch, p->machine.n_devices, p->backend->name,
+			p->steps, p->warmup);
+	printf("plan: %s", p->candidate[0].name);
+	if (p->n_candidates > 1)
+		printf("; against: %s", p->candidate[1].name);
+	printf("\n");
+	print_steps(p, outcome, f);
+	if (p->n_candidates > 1)
+		printf("  the plan is %.2f times as fast; losses differ by at most %.2g (relative)\n",
+				speedup, loss_apart(p, outcome));
+	if (opt->report)
+		printf("report: %s\n", opt->report);
+	if (opt->trace)
+		printf("trace: %s\n", opt->trace);
+	return FF_OK;
+}
+
+static void write_outcome(const struct ff_plan *p, const struct ff_candidate *c,
+		const struct ff_outcome *o, const struct figures *f, struct ff_out *out)
+{
+	ff_out_object(out, "step_us");
+	ff_out_real(out, "median", f->step_us.median);
+	ff_out_real(out, "p10", f->step_us.p10);
+	ff_out_real(out, "p90", f->step_us.p90);
+	ff_out_close(out);
+	ff_out_real(out, "samples_per_s", f->samples_per_s);
+	ff_out_real(out, "predicted_us", c->info.predicted_us > 0 ? c->info.predicted_us : NAN);
+	ff_out_array(out, "loss");
+	for (uint64_t i = 0; i < p->steps; i++)
+		ff_out_real(out, NULL, o->loss[i]);
+	ff_out_close(out);
+	ff_out_real(out, "accuracy", o->accuracy >= 0 ? o->accuracy : NAN);
+	ff_out_real(out, "test_loss", o->accuracy >= 0 ? o->test_loss : NAN);
+	ff_out_array(out, "memory_bytes");
+	for (uint32_t d = 0; d < p->machine.n_devices; d++)
+		ff_out_int(out, NULL, o->memory_bytes[d]);
+	ff_out_close(out);
+	ff_out_int(out, "sent_bytes", f->step_bytes);
+}
+
+static void write_verdict(const struct ff_verdict *v, struct ff_out *out)
+{
+	ff_out_object(out, "verify");
+	ff_out_real(out, "loss", v->loss);
+	ff_out_real(out, "one_device_loss", v->reference);
+	ff_out_real(out, "worst_gradient", v->worst);
+	ff_out_int(out, "sent_bytes", v->sent_bytes);
+	ff_out_close(out);
+}
+
+static int write_compare(const struct ff_plan *p, const struct ff_outcome *outcome,
+		const struct figures *f, struct ff_out *out, struct ff_error *err)
+{
+	double speedup;
+	int code = speedup_of(p, outcome, &speedup, err);
+
+	if (code < 0)
+		return code;
+	ff_out_real(out, "speedup", speedup);
+	ff_out_object(out, "compare");
+	ff_out_string(out, "strategy", p->candidate[1].name);
+	write_outcome(p, &p->candidate[1], &outcome[1], &f[1], out);
+	ff_out_real(out, "loss_difference", loss_apart(p, outcome));
+	ff_out_close(out);
+	return FF_OK;
+}
+
+static int write_report(const struct ff_run_options *opt, const struct ff_plan *p,
+		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
+		struct ff_out *out, struct ff_error *err)
+{
+	struct figures f[2];
+	int code = FF_OK;
+
+	ff_out_object(out, NULL);
+	ff_out_string(out, "format", "ffsoap-report");
+	ff_out_int(out, "version", 1);
+	ff_out_string(out, "command", "ffrun");
+	ff_out_string(out, "graph", p->graph.name);
+	ff_out_string(out, "strategy", p->candidate[0].name);
+	ff_out_string(out, "machine", p->machine.name);
+	ff_out_string(out, "device", p->backend->name);
+	ff_out_int(out, "devices", p->machine.n_devices);
+	ff_out_int(out, "batch", p->graph.batch);
+	ff_out_u64(out, "seed", opt->seed);
+	ff_out_u64(out, "steps", p->steps);
+	ff_out_u64(out, "warmup", p->warmup);
+	for (uint32_t i = 0; p->steps && i < p->n_candidates && code == FF_OK; i++)
+		code = figures_of(p, &outcome[i], &f[i], err);
+	if (code == FF_OK && p->steps)
+		write_outcome(p, &p->candidate[0], &outcome[0], &f[0], out);
+	if (code == FF_OK && p->steps && p->n_candidates > 1)
+		code = write_compare(p, outcome, f, out, err);
+	if (verdict->done)
+		write_verdict(verdict, out);
+	ff_out_close(out);
+	ff_out_printf(out, "\n");
+	return code;
+}
+
+int ff_report_save(const struct ff_run_options *opt, const struct ff_plan *p,
+		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
+		struct ff_error *err)
+{
+	struct ff_out out;
+	int code;
+
+	if (!opt->report)
+		return FF_OK;
+	ff_out_init(&out);
+	code = write_report(opt, p, outcome, verdict, &out, err);
+	if (code == FF_OK)
+		code = ff_out_save(&out, opt->report, err);
+	ff_out_finish(&out);
+	return code;
+}
+
+int ff_report_trace(const struct ff_run_options *opt, const struct ff_plan *p,
+		const struct ff_outcome *outcome, struct ff_error *err)
+{
+	char title[512];
+	struct ff_out out;
+	int code;
+
+	if (!opt->trace || !p->steps)
+		return FF_OK;
+	snprintf(title, sizeof(title), "%s: %s, executed", p->graph.name, p->candidate[0].name);
+	ff_out_init(&out);
+	ff_trace_write(&p->candidate[0].schedule, title, outcome[0].spans, outcome[0].n_spans,
+			&out);
+	code = ff_out_save(&out, opt->trace, err);
+	ff_out_finish(&out);
+	return code;
+}

@@ -1,0 +1,238 @@
+/* Training: the candidates take turns step by step, so that whatever else goes
+ * on in the machine meets them alike.  SPDX-License-Identifier: Apache-2.0 */
+#include "run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agree.h"
+#include "ff/cli.h"
+
+#define LOSS_EVERY 100 /* steps between two gatherings of losses */
+
+struct training {
+	const struct ff_run_options *opt;
+	struct ff_plan *plan;
+	struct ff_comm *comm;
+	struct ff_outcome *outcome;
+	struct ff_executor *x[2];
+	struct ff_progress progress;
+	uint64_t gathered; /* steps whose losses are known */
+};
+
+static int compare_reals(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double quantile(const double *sorted, uint64_t n, double q)
+{
+	double at = q * (double)(n - 1);
+	uint64_t low = (uint64_t)at;
+
+	return low + 1 < n ? sorted[low] + (at - (double)low) * (sorted[low + 1] - sorted[low])
+			   : sorted[n - 1];
+}
+
+int ff_spread_of(const double *v, uint64_t n, struct ff_spread *ret, struct ff_error *err)
+{
+	double *sorted = malloc(n * sizeof(*sorted));
+
+	if (!sorted)
+		return ff_fail_memory(err);
+	memcpy(sorted, v, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), compare_reals);
+	ret->median = quantile(sorted, n, 0.5);
+	ret->p10 = quantile(sorted, n, 0.1);
+	ret->p90 = quantile(sorted, n, 0.9);
+	free(sorted);
+	return FF_OK;
+}
+
+static int allocate(struct training *t, struct ff_error *err)
+{
+	for (uint32_t i = 0; i < t->plan->n_candidates; i++) {
+		struct ff_outcome *o = &t->outcome[i];
+		struct ff_arena *a = &t->plan->arena;
+
+		o->step_us = ff_arena_array(a, t->plan->steps, sizeof(*o->step_us));
+		o->loss = ff_arena_array(a, t->plan->steps, sizeof(*o->loss));
+		o->memory_bytes = ff_arena_array(a, t->plan->machine.n_devices,
+				sizeof(*o->memory_bytes));
+		if (!o->step_us || !o->loss || !o->memory_bytes)
+			return ff_fail_memory(err);
+		o->accuracy = -1;
+	}
+	return FF_OK;
+}
+
+static int create(struct training *t, struct ff_error *err)
+{
+	struct ff_executor_options opt = {
+			.seed = t->opt->seed,
+			.sgd = {(float)t->opt->rate, (float)t->opt->momentum,
+					(float)t->opt->decay},
+	};
+	int code = allocate(t, err);
+
+	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
+		code = ff_executor_create(&t->plan->candidate[i].schedule, t->plan->backend,
+				t->comm, t->plan->data, &opt, &t->x[i], err);
+	return ff_agree_code(t->comm, code, err);
+}
+
+static void set_rates(struct training *t, uint64_t step)
+{
+	double rate = t->opt->rate;
+
+	/* Loshchilov and Hutter, "SGDR", ICLR 2017, without restarts */
+	if (!strcmp(t->opt->schedule, "cosine"))
+		rate *= 0.5 * (1 + cos(3.14159265358979 * (double)step / (double)t->plan->steps));
+	for (uint32_t i = 0; i < t->plan->n_candidates; i++)
+		ff_executor_set_rate(t->x[i], (float)rate);
+}
+
+/* One step from the moment when all ranks are ready to when all are done. */
+static int timed_step(struct training *t, uint32_t i, uint64_t step, struct ff_error *err)
+{
+	struct ff_outcome *o = &t->outcome[i];
+	int64_t sent = t->comm->sent_bytes;
+	double start;
+	int code = t->comm->barrier(t->comm, err);
+
+	if (code < 0)
+		return code;
+	start = ff_clock_us();
+	if ((code = ff_executor_step(t->x[i], step, err)) < 0 ||
+			(code = t->comm->barrier(t->comm, err)) < 0)
+		return code;
+	o->step_us[step] = ff_clock_us() - start;
+	o->sent_bytes += t->comm->sent_bytes - sent;
+	return FF_OK;
+}
+
+static int gather_losses(struct training *t, uint64_t end, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
+		code = ff_executor_losses(t->x[i], t->outcome[i].loss + t->gathered,
+				(uint32_t)(end - t->gathered), err);
+	t->gathered = end;
+	return code;
+}
+
+static void show(struct training *t, uint64_t step, double start_us)
+{
+	uint64_t done = step + 1, known = t->gathered, from = known > 20 ? known - 20 : 0;
+	double loss = 0;
+
+	if (t->comm->rank != 0)
+		return;
+	for (uint64_t k = from; k < known; k++)
+		loss += t->outcome[0].loss[k] / (double)(known - from);
+	if (known)
+		ff_progress_show(&t->progress, (double)done / (double)t->plan->steps,
+				(ff_clock_us() - start_us) * 1e-6,
+				"step %" PRIu64 "/%" PRIu64 "  loss %.4f  %.2f ms a step", done,
+				t->plan->steps, loss, t->outcome[0].step_us[step] * 1e-3);
+	else
+		ff_progress_show(&t->progress, (double)done / (double)t->plan->steps,
+				(ff_clock_us() - start_us) * 1e-6,
+				"step %" PRIu64 "/%" PRIu64 "  %.2f ms a step", done,
+				t->plan->steps, t->outcome[0].step_us[step] * 1e-3);
+}
+
+static int train_all(struct training *t, struct ff_error *err)
+{
+	double start = ff_clock_us();
+	int code = FF_OK;
+
+	for (uint64_t step = 0; step < t->plan->steps && code == FF_OK; step++) {
+		bool last = step + 1 == t->plan->steps;
+
+		set_rates(t, step);
+		for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++) {
+			ff_executor_trace(t->x[i], last && t->opt->trace);
+			code = timed_step(t, i, step, err);
+			ff_executor_trace(t->x[i], false);
+		}
+		if (code == FF_OK && (last || (step + 1) % LOSS_EVERY == 0))
+			code = gather_losses(t, step + 1, err);
+		if (code == FF_OK)
+			show(t, step, start);
+	}
+	return code;
+}
+
+/* Spans of all ranks, padded to the same number on each. */
+static int gather_spans(struct training *t, uint32_t i, struct ff_error *err)
+{
+	struct ff_outcome *o = &t->outcome[i];
+	const struct ff_span *own;
+	struct ff_span *mine, *all;
+	double most;
+	uint32_t n, cap;
+	int code;
+
+	ff_executor_spans(t->x[i], &own, &n);
+	most = n;
+	if ((code = ff_agree_max(t->comm, &most, 1, err)) < 0)
+		return code;
+	cap = (uint32_t)most;
+	mine = ff_arena_array(&t->plan->arena, cap, sizeof(*mine));
+	all = ff_arena_array(&t->plan->arena, (size_t)cap * t->comm->n_ranks, sizeof(*all));
+	if (!mine || !all)
+		return ff_fail_memory(err);
+	for (uint32_t k = 0; k < cap; k++)
+		mine[k].task = FF_NONE;
+	memcpy(mine, own, n * sizeof(*mine));
+	code = ff_agree_gather(t->comm, mine, cap * sizeof(*mine), all, err);
+	for (uint32_t k = 0; k < cap * t->comm->n_ranks && code == FF_OK; k++)
+		if (all[k].task != FF_NONE)
+			all[o->n_spans++] = all[k];
+	o->spans = all;
+	return code;
+}
+
+static int collect(struct training *t, uint32_t i, struct ff_error *err)
+{
+	struct ff_outcome *o = &t->outcome[i];
+	uint32_t devices = t->plan->machine.n_devices;
+	int code;
+
+	for (uint32_t d = 0; d < devices; d++)
+		o->memory_bytes[d] = ff_executor_memory(t->x[i], d);
+	if ((code = ff_agree_sum(t->comm, o->memory_bytes, devices, err)) < 0 ||
+			(code = ff_agree_sum(t->comm, &o->sent_bytes, 1, err)) < 0 ||
+			(code = ff_agree_max(t->comm, o->step_us, (uint32_t)t->plan->steps, err)) <
+					0)
+		return code;
+	if (t->opt->trace && (code = gather_spans(t, i, err)) < 0)
+		return code;
+	if (t->opt->test)
+		code = ff_executor_test(t->x[i], &o->accuracy, &o->test_loss, err);
+	return code;
+}
+
+int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
+		struct ff_outcome *outcome, struct ff_error *err)
+{
+	struct training t = {.opt = opt, .plan = p, .comm = comm, .outcome = outcome};
+	int code = create(&t, err);
+
+	ff_progress_start(&t.progress);
+	if (code == FF_OK)
+		code = train_all(&t, err);
+	ff_progress_end(&t.progress);
+	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
+		code = collect(&t, i, err);
+	for (uint32_t i = 0; i < p->n_candidates; i++)
+		ff_executor_destroy(t.x[i]);
+	return code;
+}

@@ -1,0 +1,183 @@
+/* One step of the plan without updates: compared with the same step on one
+ * device, or written down.  SPDX-License-Identifier: Apache-2.0 */
+#include "run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "agree.h"
+
+/* The plan on all ranks, the whole graph on one device in rank 0. */
+struct trial {
+	const struct ff_run_options *opt;
+	struct ff_plan *plan;
+	struct ff_comm *comm, *alone;
+	struct ff_machine machine;
+	struct ff_strategy strategy;
+	struct ff_schedule schedule;
+	struct ff_executor *split, *whole;
+	struct ff_verdict verdict;
+};
+
+static int create(struct trial *t, struct ff_error *err)
+{
+	struct ff_executor_options opt = {.seed = t->opt->seed, .keep_gradients = true};
+	struct ff_plan *p = t->plan;
+	int code = ff_executor_create(&p->candidate[0].schedule, p->backend, t->comm, p->data, &opt,
+			&t->split, err);
+
+	if (code < 0 || t->comm->rank || !t->opt->verify)
+		return code;
+	if ((code = ff_machine_subset(&p->machine, 1, &p->arena, &t->machine, err)) < 0 ||
+			(code = ff_strategy_single(&p->graph, 0, &p->arena, &t->strategy, err)) <
+					0 ||
+			(code = ff_plan_lower(p, &t->machine, &t->strategy, &t->schedule, err)) <
+					0 ||
+			(code = ff_comm_local(1, &t->alone, err)) < 0)
+		return code;
+	return ff_executor_create(&t->schedule, p->backend, t->alone, p->data, &opt, &t->whole,
+			err);
+}
+
+static int check_figures(struct trial *t, struct ff_error *err)
+{
+	const struct ff_schedule *s = &t->plan->candidate[0].schedule;
+
+	for (uint32_t d = 0; d < t->plan->machine.n_devices; d++) {
+		int64_t bytes = ff_executor_memory(t->split, d);
+
+		if (t->comm->hosts(t->comm, d) && bytes != s->memory_bytes[d])
+			return ff_fail(err, FF_E_RUN,
+					"device %u has %" PRId64
+					" bytes of memory, but its plan says %" PRId64,
+					d, bytes, s->memory_bytes[d]);
+	}
+	if (t->verdict.sent_bytes != s->network_bytes)
+		return ff_fail(err, FF_E_RUN,
+				"the step sent %" PRId64 " bytes, but its plan says %" PRId64,
+				t->verdict.sent_bytes, s->network_bytes);
+	return FF_OK;
+}
+
+/* max |a - b| / max |b|; 0 when both are zero. */
+static double distance(const float *a, const float *b, int64_t n)
+{
+	double apart = 0, size = 0;
+
+	for (int64_t i = 0; i < n; i++) {
+		double d = fabs((double)a[i] - (double)b[i]);
+
+		apart = d > apart || isnan(d) ? d : apart;
+		size = fabs((double)b[i]) > size ? fabs((double)b[i]) : size;
+	}
+	return apart > 0 || isnan(apart) ? apart / size : 0;
+}
+
+static int compare_gradient(struct trial *t, uint32_t node, uint32_t weight, struct ff_error *err)
+{
+	const struct ff_node *n = &t->plan->graph.nodes[node];
+	const struct ff_operand *map = &n->weight[weight].map;
+	int64_t size = 1;
+	float *split, *whole;
+	int code;
+
+	for (uint32_t i = 0; i < map->rank; i++)
+		size *= map->shape[i];
+	split = malloc((size_t)size * sizeof(*split));
+	whole = malloc((size_t)size * sizeof(*whole));
+	if (!split || !whole)
+		code = ff_fail_memory(err);
+	else
+		code = ff_executor_weight(t->split, node, weight, true, split, err);
+	if (code == FF_OK && t->whole)
+		code = ff_executor_weight(t->whole, node, weight, true, whole, err);
+	if (code == FF_OK && t->whole) {
+		double d = distance(split, whole, size);
+
+		if (!t->verdict.worst_node || !(d <= t->verdict.worst)) {
+			t->verdict.worst = d;
+			t->verdict.worst_node = n->name;
+			t->verdict.worst_weight = n->weight[weight].name;
+		}
+	}
+	free(split);
+	free(whole);
+	return code;
+}
+
+static int compare(struct trial *t, struct ff_error *err)
+{
+	struct ff_verdict *v = &t->verdict;
+	const struct ff_graph *g = &t->plan->graph;
+	double apart;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		for (uint32_t w = 0; w < g->nodes[i].n_weights && code == FF_OK; w++)
+			code = compare_gradient(t, i, w, err);
+	if (code < 0 || !t->whole)
+		return code;
+	apart = fabs(v->loss - v->reference) / fabs(v->reference);
+	if (!(apart <= t->opt->tolerance))
+		return ff_fail(err, FF_E_RUN,
+				"the loss is %.9g, but %.9g on one device: relative difference %.3g",
+				v->loss, v->reference, apart);
+	if (v->worst_node && !(v->worst <= t->opt->tolerance))
+		return ff_fail(err, FF_E_RUN,
+				"the gradient of %s.%s differs from one device's by %.3g of its largest element, more than %.3g",
+				v->worst_node, v->worst_weight, v->worst, t->opt->tolerance);
+	return FF_OK;
+}
+
+static int try_step(struct trial *t, struct ff_error *err)
+{
+	int64_t sent = t->comm->sent_bytes;
+	int code;
+
+	if ((code = ff_executor_step(t->split, 0, err)) < 0)
+		return code;
+	t->verdict.sent_bytes = t->comm->sent_bytes - sent;
+	if ((code = ff_agree_sum(t->comm, &t->verdict.sent_bytes, 1, err)) < 0 ||
+			(code = ff_executor_losses(t->split, &t->verdict.loss, 1, err)) < 0)
+		return code;
+	if (t->whole && ((code = ff_executor_step(t->whole, 0, err)) < 0 ||
+					(code = ff_executor_losses(t->whole, &t->verdict.reference,
+							 1, err)) < 0))
+		return code;
+	return FF_OK;
+}
+
+static int run(struct trial *t, struct ff_error *err)
+{
+	int code = ff_agree_code(t->comm, create(t, err), err);
+
+	if (code < 0 || (code = try_step(t, err)) < 0)
+		return code;
+	if (t->opt->dump &&
+			(code = ff_dump(t->opt, t->plan, t->split, t->comm->rank == 0,
+					 t->verdict.loss, err)) < 0)
+		return code;
+	if (!t->opt->verify)
+		return FF_OK;
+	if ((code = ff_agree_code(t->comm, check_figures(t, err), err)) < 0)
+		return code;
+	code = compare(t, err);
+	t->verdict.done = true;
+	return ff_agree_code(t->comm, code, err);
+}
+
+int ff_verify(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
+		struct ff_verdict *ret, struct ff_error *err)
+{
+	struct trial t = {.opt = opt, .plan = p, .comm = comm};
+	int code = run(&t, err);
+
+	ff_executor_destroy(t.split);
+	ff_executor_destroy(t.whole);
+	if (t.alone)
+		t.alone->destroy(t.alone);
+	if (code == FF_OK)
+		*ret = t.verdict;
+	return code;
+}

@@ -1,0 +1,374 @@
+/* Operator graphs: reading, writing, order and building in code.  Bad input
+ * is in test_graph_bad.c.  SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "ff/cli.h"
+#include "ff/philox.h"
+#include "ff/zoo.h"
+
+/* The canonical text, to be freed. */
+static char *text_of(const struct ff_graph *g)
+{
+	struct ff_out o;
+	ff_out_init(&o);
+	ff_graph_write(g, &o);
+	ck_assert(!o.failed);
+	char *text = strdup(o.text);
+	ff_out_finish(&o);
+	return text;
+}
+
+static void parse(const char *text, struct ff_arena *a, struct ff_graph *g)
+{
+	struct ff_error err = {0};
+	int rc = ff_graph_parse("test.json", text, strlen(text), a, g, &err);
+	ck_assert_msg(rc == FF_OK, "%s", err.text);
+}
+
+/* Every cross reference of a finished graph. */
+static void check_links(const struct ff_graph *g)
+{
+	uint32_t edges = 0, uses = 0;
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_node *n = &g->nodes[i];
+		ck_assert_uint_eq(ff_graph_find(g, n->name), i);
+		ck_assert_uint_eq(g->tensors[n->out].producer, i);
+		ck_assert_uint_eq(n->in, edges);
+		for (uint32_t k = 0; k < n->n_in; k++, edges++) {
+			ck_assert_uint_eq(g->edges[edges].node, i);
+			ck_assert_uint_eq(g->edges[edges].slot, k);
+			ck_assert_uint_lt(ff_edge_source(g, edges), i);
+		}
+	}
+	ck_assert_uint_eq(edges, g->n_edges);
+	for (uint32_t t = 0; t < g->n_tensors; t++) {
+		ck_assert_uint_eq(g->tensors[t].first_use, uses);
+		for (uint32_t k = 0; k < g->tensors[t].n_uses; k++, uses++) {
+			ck_assert_uint_eq(g->edges[g->uses[uses]].tensor, t);
+			ck_assert(!k || g->uses[uses] > g->uses[uses - 1]);
+		}
+	}
+	ck_assert_uint_eq(uses, g->n_edges);
+	ck_assert_uint_eq(ff_graph_find(g, "no such node"), FF_NONE);
+}
+
+static const char every_op[] =
+		"{\"format\": \"ffsoap-graph\", \"version\": 1, \"name\": \"every\", \"nodes\": ["
+		"{\"name\": \"x\", \"op\": \"input\", \"shape\": [4, 4, 9, 9]},"
+		"{\"name\": \"y\", \"op\": \"input\", \"shape\": [4], \"dtype\": \"int32\", \"classes\": 7},"
+		"{\"name\": \"c\", \"op\": \"conv2d\", \"in\": [\"x\"], \"out_channels\": 8,"
+		" \"kernel\": 3, \"stride\": [2, 1], \"pad\": 1, \"groups\": 2, \"bias\": false},"
+		"{\"name\": \"r\", \"op\": \"relu\", \"in\": [\"c\"]},"
+		"{\"name\": \"t\", \"op\": \"tanh\", \"in\": [\"c\"]},"
+		"{\"name\": \"s\", \"op\": \"sigmoid\", \"in\": [\"t\"]},"
+		"{\"name\": \"a\", \"op\": \"add\", \"in\": [\"r\", \"s\", \"s\"]},"
+		"{\"name\": \"p\", \"op\": \"pool2d\", \"in\": [\"a\"], \"mode\": \"avg\", \"kernel\": [2, 3]},"
+		"{\"name\": \"k\", \"op\": \"concat\", \"in\": [\"p\", \"p\"], \"axis\": 2},"
+		"{\"name\": \"f\", \"op\": \"reshape\", \"in\": [\"k\"], \"shape\": [0, -1]},"
+		"{\"name\": \"d\", \"op\": \"dropout\", \"in\": [\"f\"], \"p\": 0.25},"
+		"{\"name\": \"l\", \"op\": \"linear\", \"in\": [\"d\"], \"out_features\": 7},"
+		"{\"name\": \"z\", \"op\": \"softmax_cross_entropy\", \"in\": [\"l\", \"y\"]}]}";
+
+START_TEST(reads)
+{
+	struct ff_arena a;
+	struct ff_graph g;
+	ff_arena_init(&a);
+	parse(every_op, &a, &g);
+	check_links(&g);
+	ck_assert_str_eq(g.name, "every");
+	ck_assert_uint_eq(g.n_nodes, 13);
+	ck_assert_int_eq(g.batch, 4);
+	ck_assert_uint_eq(g.loss, 12);
+	const struct ff_node *c = &g.nodes[ff_graph_find(&g, "c")];
+	const struct ff_conv2d_attrs *v = &c->attrs.conv2d;
+	ck_assert_int_eq(v->kernel[1], 3);
+	ck_assert_int_eq(v->stride[0], 2);
+	ck_assert_int_eq(v->stride[1], 1);
+	ck_assert_int_eq(v->dilation[1], 1);
+	ck_assert_int_eq(v->bias, 0);
+	ck_assert_int_eq(g.nodes[ff_graph_find(&g, "p")].attrs.pool2d.stride[1], 3);
+	ck_assert_double_eq(g.nodes[ff_graph_find(&g, "d")].attrs.dropout.p, 0.25);
+	static const int32_t pooled[] = {4, 8, 4, 3}; /* 5x9 by 2x3 twice along the height */
+	ck_assert_mem_eq(g.tensors[ff_graph_find(&g, "k")].shape, pooled, sizeof pooled);
+	ck_assert(!g.tensors[ff_graph_find(&g, "x")].needs_grad);
+	ck_assert(!g.tensors[ff_graph_find(&g, "y")].needs_grad);
+	ck_assert(g.tensors[ff_graph_find(&g, "s")].needs_grad);
+	ck_assert_int_eq(ff_graph_parameters(&g), 8 * 2 * 9 + 96 * 7 + 7);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+/* FNV-1a written out once more, over what the writer says. */
+static uint64_t hash_of(const char *text)
+{
+	uint64_t h = 14695981039346656037u;
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * 1099511628211u;
+	return h;
+}
+
+static void check_round_trip(const struct ff_graph *g)
+{
+	struct ff_arena a;
+	struct ff_graph again;
+	char *text = text_of(g);
+	ff_arena_init(&a);
+	parse(text, &a, &again);
+	char *second = text_of(&again);
+	ck_assert_str_eq(text, second);
+	ck_assert_uint_eq(g->hash, again.hash);
+	ck_assert_uint_eq(g->hash, hash_of(text));
+	check_links(&again);
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_node *x = &g->nodes[i], *y = &again.nodes[i];
+		ck_assert_mem_eq(&x->attrs, &y->attrs, sizeof x->attrs);
+		ck_assert_mem_eq(&x->out_map, &y->out_map, sizeof x->out_map);
+		ck_assert_int_eq(x->flops_forward, y->flops_forward);
+		ck_assert_int_eq(x->flops_backward, y->flops_backward);
+	}
+	free(text);
+	free(second);
+	ff_arena_finish(&a);
+}
+
+START_TEST(round_trip)
+{
+	const struct ff_zoo_row *row;
+	struct ff_arena a;
+	struct ff_graph g;
+	struct ff_error err;
+	ff_arena_init(&a);
+	parse(every_op, &a, &g);
+	check_round_trip(&g);
+	uint64_t hash = g.hash;
+	for (uint32_t i = 0; (row = ff_zoo_row(i)); i++) {
+		ck_assert_int_eq(ff_zoo_build(row->name, 0, NULL, 0, &a, &g, &err), FF_OK);
+		check_round_trip(&g);
+		ck_assert_uint_ne(g.hash, hash);
+		hash = g.hash;
+	}
+	ff_arena_finish(&a);
+}
+END_TEST
+
+START_TEST(loads)
+{
+	struct ff_arena a;
+	struct ff_graph g, h;
+	struct ff_error err;
+	struct ff_out o;
+	char path[] = "/tmp/ff_test_graph_XXXXXX";
+	int fd = mkstemp(path);
+	ck_assert_int_ge(fd, 0);
+	ff_arena_init(&a);
+	parse(every_op, &a, &g);
+	ff_out_init(&o);
+	ff_graph_write(&g, &o);
+	ck_assert_int_eq(ff_out_save(&o, path, &err), FF_OK);
+	ff_out_finish(&o);
+	ck_assert_int_eq(ff_graph_load(path, &a, &h, &err), FF_OK);
+	ck_assert_uint_eq(g.hash, h.hash);
+	remove(path);
+	ck_assert_int_eq(ff_graph_load(path, &a, &h, &err), FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(err.text, path));
+	ff_arena_finish(&a);
+}
+END_TEST
+
+/* ---- order ---- */
+
+#define NODE_BEGIN "\n    {\n"
+#define NODE_END "\n    }"
+
+/* Cuts a canonical text into its nodes, shuffles them and joins them again. */
+static char *shuffle(const char *text, struct ff_random *r)
+{
+	const char *node[256];
+	size_t len[256], n = 0;
+	const char *head = strstr(text, NODE_BEGIN), *tail = head;
+	for (const char *at = head; at; at = strstr(tail, NODE_BEGIN)) {
+		ck_assert_uint_lt(n, 256);
+		tail = strstr(at, NODE_END) + strlen(NODE_END);
+		node[n] = at;
+		len[n++] = (size_t)(tail - at);
+	}
+	char *ret = calloc(1, strlen(text) + 1);
+	memcpy(ret, text, (size_t)(head - text));
+	for (size_t left = n; left; left--) {
+		size_t k = ff_random_below(r, (uint32_t)left);
+		strncat(ret, node[k], len[k]);
+		strcat(ret, left > 1 ? "," : "");
+		node[k] = node[left - 1];
+		len[k] = len[left - 1];
+	}
+	strcat(ret, tail);
+	return ret;
+}
+
+/* The same nodes, whatever their numbers. */
+static void check_same(const struct ff_graph *g, const struct ff_graph *h)
+{
+	ck_assert_uint_eq(g->n_nodes, h->n_nodes);
+	ck_assert_uint_eq(g->n_edges, h->n_edges);
+	ck_assert_int_eq(ff_graph_parameters(g), ff_graph_parameters(h));
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		uint32_t j = ff_graph_find(h, g->nodes[i].name);
+		ck_assert_uint_ne(j, FF_NONE);
+		const struct ff_node *x = &g->nodes[i], *y = &h->nodes[j];
+		ck_assert_uint_eq(x->op, y->op);
+		ck_assert_mem_eq(&x->attrs, &y->attrs, sizeof x->attrs);
+		ck_assert_mem_eq(g->tensors[i].shape, h->tensors[j].shape,
+				sizeof g->tensors[i].shape);
+		ck_assert_uint_eq(x->n_in, y->n_in);
+		for (uint32_t k = 0; k < x->n_in; k++)
+			ck_assert_str_eq(g->nodes[ff_edge_source(g, x->in + k)].name,
+					h->nodes[ff_edge_source(h, y->in + k)].name);
+	}
+}
+
+START_TEST(any_order)
+{
+	struct ff_random r = {.seed = ff_test_seed(8), .stream = 1};
+	struct ff_arena a;
+	struct ff_graph g, h;
+	struct ff_error err;
+	ff_arena_init(&a);
+	ck_assert_int_eq(ff_zoo_build("branchnet", 4, NULL, 0, &a, &g, &err), FF_OK);
+	char *text = text_of(&g);
+	for (int i = 0; i < 50; i++) {
+		char *shuffled = shuffle(text, &r);
+		parse(shuffled, &a, &h);
+		check_links(&h);
+		check_same(&g, &h);
+		check_round_trip(&h);
+		free(shuffled);
+	}
+	free(text);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+#define CHAIN 100000
+
+/* The longest path first: sorting must neither recurse nor be quadratic. */
+START_TEST(long_chain)
+{
+	struct ff_arena a;
+	struct ff_graph g;
+	struct ff_error err = {0};
+	struct ff_out o;
+	ff_arena_init(&a);
+	ff_out_init(&o);
+	ff_out_printf(&o, "{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"chain\",\"nodes\":["
+			  "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\",\"in\":[\"n%d\",\"y\"]},",
+			CHAIN);
+	for (int i = CHAIN; i > 0; i--)
+		ff_out_printf(&o, "{\"name\":\"n%d\",\"op\":\"relu\",\"in\":[\"n%d\"]},", i, i - 1);
+	ff_out_printf(&o, "{\"name\":\"n0\",\"op\":\"linear\",\"in\":[\"x\"],\"out_features\":2},"
+			  "{\"name\":\"x\",\"op\":\"input\",\"shape\":[2,3]},"
+			  "{\"name\":\"y\",\"op\":\"input\",\"shape\":[2],\"dtype\":\"int32\",\"classes\":2}]}");
+	double start = ff_clock_us();
+	int rc = ff_graph_parse("chain.json", o.text, o.len, &a, &g, &err);
+	printf("# %d nodes parsed in %.0f ms\n", CHAIN, (ff_clock_us() - start) / 1000);
+	ck_assert_msg(rc == FF_OK, "%s", err.text);
+	ck_assert_uint_eq(g.n_nodes, CHAIN + 4);
+	check_links(&g);
+	ff_out_finish(&o);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+/* ---- building in code ---- */
+
+START_TEST(first_error_sticks)
+{
+	struct ff_arena a;
+	struct ff_builder *b;
+	struct ff_graph g;
+	struct ff_error err;
+	ff_arena_init(&a);
+	ck_assert_int_eq(ff_builder_create("bad name", &a, &b, &err), FF_E_INPUT);
+	ck_assert_int_eq(ff_builder_create("sticky", &a, &b, &err), FF_OK);
+	union ff_attrs x = ff_attrs_preset(FF_OP_INPUT);
+	x.input.rank = 2;
+	x.input.shape[0] = x.input.shape[1] = 2;
+	ck_assert_uint_eq(ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0), 0);
+	ck_assert_uint_eq(ff_builder_add(b, FF_OP_RELU, "r", NULL, (uint32_t[]){7}, 1), FF_NONE);
+	ck_assert_uint_eq(ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0), FF_NONE);
+	memset(&g, 0x5a, sizeof g);
+	struct ff_graph before = g;
+	ck_assert_int_eq(ff_builder_finish(b, &g, &err), FF_E_INPUT);
+	ck_assert_str_eq(err.text, "graph \"sticky\": relu \"r\": input 0 is not an earlier node");
+	ck_assert_mem_eq(&g, &before, sizeof g);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+START_TEST(attributes_are_checked)
+{
+	static const int32_t bad[] = {0, -1, INT32_MIN};
+	for (uint32_t i = 0; i < 3; i++) {
+		struct ff_arena a;
+		struct ff_builder *b;
+		struct ff_graph g;
+		struct ff_error err;
+		ff_arena_init(&a);
+		ck_assert_int_eq(ff_builder_create("g", &a, &b, &err), FF_OK);
+		union ff_attrs x = ff_attrs_preset(FF_OP_INPUT);
+		x.input.rank = 2;
+		x.input.shape[0] = 2;
+		x.input.shape[1] = bad[i];
+		ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
+		ck_assert_int_eq(ff_builder_finish(b, &g, &err), FF_E_INPUT);
+		ck_assert_str_eq(err.text, "graph \"g\": input \"x\": \"shape\" is out of range");
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
+/* Whatever allocation fails, the sentence says so and nothing leaks. */
+START_TEST(no_memory)
+{
+	struct ff_arena a;
+	struct ff_graph g;
+	int failures = 0;
+	for (size_t limit = 1;; limit += 2048) {
+		struct ff_error err = {0};
+		ff_arena_init(&a);
+		a.limit = limit;
+		int rc = ff_graph_parse("test.json", every_op, strlen(every_op), &a, &g, &err);
+		ff_arena_finish(&a);
+		if (rc == FF_OK)
+			break;
+		ck_assert_int_eq(rc, FF_E_NOMEM);
+		ck_assert_int_eq(err.code, FF_E_NOMEM);
+		failures++;
+	}
+	ck_assert_int_gt(failures, 0);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("graph");
+	TCase *c = tcase_create("graph");
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, reads);
+	tcase_add_test(c, round_trip);
+	tcase_add_test(c, loads);
+	tcase_add_test(c, any_order);
+	tcase_add_test(c, long_chain);
+	tcase_add_test(c, first_error_sticks);
+	tcase_add_test(c, attributes_are_checked);
+	tcase_add_test(c, no_memory);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}

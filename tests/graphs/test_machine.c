@@ -1,0 +1,307 @@
+/* Device graphs: the files that come along, reading, writing, subsets and bad
+ * input.  SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "ff/machine.h"
+
+static void load(const char *name, struct ff_arena *a, struct ff_machine *m)
+{
+	struct ff_error err = {0};
+	int rc = ff_machine_load(name, a, m, &err);
+	ck_assert_msg(rc == FF_OK, "%s", err.text);
+}
+
+static void parse(const char *text, struct ff_arena *a, struct ff_machine *m)
+{
+	struct ff_error err = {0};
+	int rc = ff_machine_parse("test.json", text, strlen(text), a, m, &err);
+	ck_assert_msg(rc == FF_OK, "%s", err.text);
+}
+
+static void check_link(const struct ff_link *a, const struct ff_link *b)
+{
+	ck_assert_double_eq(a->latency_us, b->latency_us);
+	ck_assert_double_eq(a->bytes_per_us, b->bytes_per_us);
+	ck_assert_int_eq(a->shared, b->shared);
+}
+
+/* Devices are numbered through the nodes, and every rate is usable. */
+static void check_machine(const struct ff_machine *m)
+{
+	uint32_t device = 0;
+	for (uint32_t i = 0; i < m->n_nodes; i++) {
+		const struct ff_machine_node *n = &m->nodes[i];
+		ck_assert_uint_eq(n->first, device);
+		ck_assert_uint_ge(n->count, 1);
+		ck_assert_uint_lt(n->kind, m->n_kinds);
+		ck_assert_double_gt(n->inside.bytes_per_us, 0);
+		ck_assert_double_gt(n->network.bytes_per_us, 0);
+		ck_assert(n->network.shared);
+		for (uint32_t k = 0; k < n->count; k++, device++) {
+			ck_assert_uint_eq(m->node_of[device], i);
+			ck_assert_double_gt(ff_device_kind(m, device)->flops_per_s, 0);
+			ck_assert_int_gt(ff_device_kind(m, device)->memory_bytes, 0);
+		}
+	}
+	ck_assert_uint_eq(device, m->n_devices);
+}
+
+static void check_same(const struct ff_machine *m, const struct ff_machine *n)
+{
+	ck_assert_str_eq(m->name, n->name);
+	ck_assert_uint_eq(m->n_devices, n->n_devices);
+	ck_assert_uint_eq(m->n_nodes, n->n_nodes);
+	ck_assert_int_eq(m->overlap, n->overlap);
+	for (uint32_t i = 0; i < m->n_nodes; i++) {
+		ck_assert_uint_eq(m->nodes[i].count, n->nodes[i].count);
+		check_link(&m->nodes[i].inside, &n->nodes[i].inside);
+		check_link(&m->nodes[i].network, &n->nodes[i].network);
+	}
+	for (uint32_t i = 0; i < m->n_devices; i++) {
+		const struct ff_device_kind *x = ff_device_kind(m, i), *y = ff_device_kind(n, i);
+		ck_assert_str_eq(x->name, y->name);
+		ck_assert_double_eq(x->flops_per_s, y->flops_per_s);
+		ck_assert_double_eq(x->memory_bytes_per_s, y->memory_bytes_per_s);
+		ck_assert_int_eq(x->memory_bytes, y->memory_bytes);
+	}
+}
+
+static void check_round_trip(const struct ff_machine *m)
+{
+	struct ff_arena a;
+	struct ff_machine again;
+	struct ff_out o, second;
+	ff_arena_init(&a);
+	ff_out_init(&o);
+	ff_out_init(&second);
+	ff_machine_write(m, &o);
+	parse(o.text, &a, &again);
+	check_machine(&again);
+	check_same(m, &again);
+	ff_machine_write(&again, &second);
+	ck_assert_str_eq(o.text, second.text);
+	ff_out_finish(&o);
+	ff_out_finish(&second);
+	ff_arena_finish(&a);
+}
+
+START_TEST(files)
+{
+	DIR *dir = opendir(FF_SOURCE_MACHINES);
+	struct dirent *entry;
+	int n = 0;
+	ck_assert_ptr_nonnull(dir);
+	while ((entry = readdir(dir))) {
+		size_t len = strlen(entry->d_name);
+		if (len < 5 || strcmp(entry->d_name + len - 5, ".json"))
+			continue;
+		struct ff_arena a;
+		struct ff_machine m;
+		ff_arena_init(&a);
+		load(entry->d_name, &a, &m);
+		check_machine(&m);
+		check_round_trip(&m);
+		/* the name is the file's */
+		ck_assert_uint_eq(strlen(m.name), len - 5);
+		ck_assert(!strncmp(m.name, entry->d_name, len - 5));
+		ff_arena_finish(&a);
+		n++;
+	}
+	closedir(dir);
+	ck_assert_int_ge(n, 6);
+}
+END_TEST
+
+START_TEST(known)
+{
+	static const struct {
+		const char *name;
+		uint32_t devices, nodes;
+		bool overlap;
+	} cases[] = {{"cpu1", 1, 1, false}, {"cpu2", 2, 1, false}, {"cpu4", 4, 1, false},
+			{"cpu8", 8, 1, false}, {"p100x16", 16, 4, true}, {"k80x64", 64, 16, true}};
+	struct ff_arena a;
+	struct ff_machine m;
+	ff_arena_init(&a);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		load(cases[i].name, &a, &m);
+		ck_assert_uint_eq(m.n_devices, cases[i].devices);
+		ck_assert_uint_eq(m.n_nodes, cases[i].nodes);
+		ck_assert_int_eq(m.overlap, cases[i].overlap);
+	}
+	load("p100x16", &a, &m);
+	ck_assert_uint_eq(m.node_of[7], 1);
+	ck_assert_double_eq(ff_device_kind(&m, 15)->flops_per_s, 10.6e12);
+	ck_assert_int_eq(ff_device_kind(&m, 0)->memory_bytes, (int64_t)16 << 30);
+	ck_assert_double_eq(m.nodes[3].network.bytes_per_us, 12500);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+START_TEST(search_path)
+{
+	char folder[] = "/tmp/ff_test_machine_XXXXXX", path[128];
+	struct ff_arena a;
+	struct ff_machine m;
+	struct ff_error err;
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/mine.json", folder);
+	ff_arena_init(&a);
+	ck_assert_int_eq(ff_machine_load("mine", &a, &m, &err), FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(err.text, "\"mine\""));
+	ck_assert_int_eq(ff_machine_load(path, &a, &m, &err), FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(err.text, path));
+	FILE *f = fopen(path, "w");
+	fputs("{\"format\":\"ffsoap-machine\",\"version\":1,\"name\":\"mine\",\"overlap\":true,"
+	      "\"kinds\":[{\"name\":\"k\",\"flops_per_s\":1,\"memory_bytes_per_s\":1,"
+	      "\"memory_bytes\":1}],\"nodes\":[{\"devices\":1,\"kind\":\"k\"}]}", f);
+	fclose(f);
+	load(path, &a, &m);
+	setenv("FF_MACHINES", folder, 1);
+	load("mine", &a, &m);
+	load("mine.json", &a, &m);
+	ck_assert_str_eq(m.name, "mine");
+	check_machine(&m);
+	check_round_trip(&m);
+	load("cpu2", &a, &m); /* the other folders still count */
+	unsetenv("FF_MACHINES");
+	remove(path);
+	remove(folder);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+START_TEST(subsets)
+{
+	struct ff_arena a;
+	struct ff_machine m, s;
+	struct ff_error err;
+	ff_arena_init(&a);
+	load("p100x16", &a, &m);
+	for (uint32_t n = 1; n <= 16; n++) {
+		ck_assert_int_eq(ff_machine_subset(&m, n, &a, &s, &err), FF_OK);
+		ck_assert_uint_eq(s.n_devices, n);
+		ck_assert_uint_eq(s.n_nodes, (n + 3) / 4);
+		check_machine(&s);
+		check_round_trip(&s);
+	}
+	ck_assert_uint_eq(m.nodes[0].count, 4);
+	memset(&s, 0x5a, sizeof s);
+	struct ff_machine before = s;
+	ck_assert_int_eq(ff_machine_subset(&m, 17, &a, &s, &err), FF_E_INPUT);
+	ck_assert_str_eq(err.text, "the machine \"p100x16\" has 16 devices, 17 cannot be taken");
+	ck_assert_int_eq(ff_machine_subset(&m, 0, &a, &s, &err), FF_E_INPUT);
+	ck_assert_mem_eq(&s, &before, sizeof s);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+/* Nodes of two kinds in one machine. */
+#define HEAD "{\"format\":\"ffsoap-machine\",\"version\":1,\"name\":\"m\",\"overlap\":true,"
+#define KIND(name) "{\"name\":\"" name "\",\"flops_per_s\":1e12,\"memory_bytes_per_s\":1e11,\"memory_bytes\":1000}"
+#define KINDS "\"kinds\":[" KIND("fast") "," KIND("slow") "],"
+#define LINK(more) "{\"latency_us\":2,\"bytes_per_s\":3e9" more "}"
+#define NODE(more) "{\"devices\":2,\"kind\":\"slow\",\"inside\":" LINK("") ",\"network\":" LINK("") more "}"
+#define MACHINE(nodes) HEAD KINDS "\"nodes\":[" nodes "]}"
+
+START_TEST(mixed)
+{
+	struct ff_arena a;
+	struct ff_machine m;
+	ff_arena_init(&a);
+	parse(MACHINE("{\"devices\":1,\"kind\":\"fast\",\"network\":" LINK("") "},"
+		      NODE(",\"count\":3")), &a, &m);
+	check_machine(&m);
+	check_round_trip(&m);
+	ck_assert_uint_eq(m.n_nodes, 4);
+	ck_assert_uint_eq(m.n_devices, 7);
+	ck_assert_str_eq(ff_device_kind(&m, 0)->name, "fast");
+	ck_assert_str_eq(ff_device_kind(&m, 6)->name, "slow");
+	ck_assert(!m.nodes[1].inside.shared);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+START_TEST(bad)
+{
+	static const struct {
+		const char *text, *place, *sentence;
+	} cases[] = {
+			{"", "bad.json", ""},
+			{"{\"format\":\"ffsoap-graph\",\"version\":1}", "bad.json", "ffsoap-machine"},
+			{HEAD KINDS "\"node\":[]}", "bad.json", "node"},
+			{HEAD "\"kinds\":[],\"nodes\":[]}", "kinds", "1 to 64"},
+			{HEAD "\"kinds\":[7],\"nodes\":[]}", "kinds[0]", "object"},
+			{HEAD "\"kinds\":[{\"name\":\"k\"}],\"nodes\":[]}", "kinds[0]", "flops_per_s"},
+			{HEAD "\"kinds\":[{\"name\":\"k\",\"flops_per_s\":0,\"memory_bytes_per_s\":1,"
+			      "\"memory_bytes\":1}],\"nodes\":[]}", "kinds[0].flops_per_s", ""},
+			{HEAD "\"kinds\":[{\"name\":\"k\",\"flops_per_s\":1,\"memory_bytes_per_s\":1,"
+			      "\"memory_bytes\":-1}],\"nodes\":[]}", "kinds[0].memory_bytes", ""},
+			{HEAD "\"kinds\":[{\"name\":\"\",\"flops_per_s\":1,\"memory_bytes_per_s\":1,"
+			      "\"memory_bytes\":1}],\"nodes\":[]}", "kinds[0].name", "1 to 100"},
+			{HEAD "\"kinds\":[" KIND("a") "," KIND("a") "],\"nodes\":[]}", "kinds[1]",
+					"\"a\" is taken"},
+			{MACHINE(""), "nodes", "at least one"},
+			{MACHINE("[]"), "nodes[0]", "object"},
+			{MACHINE("{\"devices\":0,\"kind\":\"fast\"}"), "nodes[0].devices", ""},
+			{MACHINE("{\"devices\":1,\"kind\":\"x\"}"), "nodes[0].kind", "no kind \"x\""},
+			{MACHINE("{\"devices\":1,\"kind\":\"fast\",\"cuont\":2}"), "nodes[0]", "cuont"},
+			{MACHINE("{\"devices\":2,\"kind\":\"fast\"}"), "nodes[0]", "\"inside\""},
+			{MACHINE("{\"devices\":1,\"count\":2,\"kind\":\"fast\"}"), "nodes[0]",
+					"\"network\""},
+			{MACHINE("{\"devices\":1,\"kind\":\"fast\"}," NODE("")), "nodes[0]",
+					"\"network\""},
+			{MACHINE("{\"devices\":4097,\"kind\":\"fast\"}"), "nodes[0].devices", ""},
+			{MACHINE(NODE(",\"count\":2049")), "nodes[0]", "at most 4096"},
+			{MACHINE(NODE(",\"count\":0")), "nodes[0].count", ""},
+			{MACHINE("{\"devices\":2,\"kind\":\"fast\",\"inside\":3}"), "nodes[0].inside",
+					"object"},
+			{MACHINE("{\"devices\":2,\"kind\":\"fast\",\"inside\":{\"latency_us\":-1,"
+				 "\"bytes_per_s\":1}}"), "nodes[0].inside.latency_us", ""},
+			{MACHINE("{\"devices\":2,\"kind\":\"fast\",\"inside\":{\"latency_us\":1,"
+				 "\"bytes_per_s\":0}}"), "nodes[0].inside.bytes_per_s", ""},
+			{MACHINE("{\"devices\":2,\"kind\":\"fast\",\"inside\":" LINK("")
+				 ",\"network\":" LINK(",\"shared\":false") "}"), "nodes[0].network",
+					"shared"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct ff_arena a;
+		struct ff_machine m, before;
+		struct ff_error err = {0};
+		ff_arena_init(&a);
+		memset(&m, 0x5a, sizeof m);
+		before = m;
+		int rc = ff_machine_parse("bad.json", cases[i].text, strlen(cases[i].text), &a, &m,
+				&err);
+		ck_assert_msg(rc == FF_E_INPUT, "accepted: %s", cases[i].text);
+		ck_assert_mem_eq(&m, &before, sizeof m);
+		ck_assert_msg(!strncmp(err.text, "bad.json", 8) && strstr(err.text, cases[i].place) &&
+						strstr(err.text, cases[i].sentence),
+				"got \"%s\", expected \"%s\" and \"%s\"", err.text, cases[i].place,
+				cases[i].sentence);
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("machine");
+	TCase *c = tcase_create("machine");
+	tcase_add_test(c, files);
+	tcase_add_test(c, known);
+	tcase_add_test(c, search_path);
+	tcase_add_test(c, subsets);
+	tcase_add_test(c, mixed);
+	tcase_add_test(c, bad);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}

@@ -1,0 +1,163 @@
+/* The zoo: every network builds, with as many parameters as it is known for.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "check_main.h"
+#include "ff/zoo.h"
+
+#define MAX_SETS 6
+
+struct zoo_case {
+	const char *name;
+	uint64_t batch;
+	const char *sets[MAX_SETS];
+	int64_t parameters; /* 0: not known */
+	int32_t samples;
+};
+
+static uint32_t count_sets(const struct zoo_case *z)
+{
+	uint32_t n = 0;
+	while (n < MAX_SETS && z->sets[n])
+		n++;
+	return n;
+}
+
+static void build(const struct zoo_case *z, struct ff_arena *a, struct ff_graph *g)
+{
+	struct ff_error err = {0};
+	int rc = ff_zoo_build(z->name, z->batch, z->sets, count_sets(z), a, g, &err);
+	ck_assert_msg(rc == FF_OK, "%s", err.text);
+}
+
+START_TEST(parameters)
+{
+	static const struct zoo_case cases[] = {
+			/* 784 * 4096 + 2 * 4096 * 4096 + 4096 * 10 and the biases */
+			{"mlp", 0, {NULL}, 36818954, 128},
+			{"mlp", 32, {"layers=0"}, 7850, 32},
+			{"mlp", 32, {"layers=1", "hidden=10", "classes=3", "image=4", "channels=2"},
+					10 * 33 + 3 * 11, 32},
+			/* LeCun et al. 1998 with full tables */
+			{"lenet", 0, {NULL}, 61706, 64},
+			{"lenet", 1, {"pool=max", "activation=relu"}, 61706, 1},
+			/* torchvision.models.alexnet */
+			{"alexnet", 0, {NULL}, 61100840, 256},
+			{"alexnet", 8, {"dropout=0"}, 61100840, 8},
+			{"alexnet", 8, {"image=28"}, 1434826, 8},
+			{"branchnet", 0, {NULL}, 0, 64},
+			{"branchnet", 3, {"image=224", "channels=3", "classes=1000"}, 0, 3},
+			{"branchnet", 3, {"image=4", "blocks=1", "width=2"}, 0, 3},
+			{"branchnet", 3, {"image=64", "blocks=9", "width=7"}, 0, 3},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct ff_arena a;
+		struct ff_graph g;
+		ff_arena_init(&a);
+		build(&cases[i], &a, &g);
+		ck_assert_str_eq(g.name, cases[i].name);
+		ck_assert_int_eq(g.batch, cases[i].samples);
+		if (cases[i].parameters)
+			ck_assert_int_eq(ff_graph_parameters(&g), cases[i].parameters);
+		/* the names that data sets and tests rely on */
+		ck_assert_uint_ne(ff_graph_find(&g, "data"), FF_NONE);
+		ck_assert_uint_ne(ff_graph_find(&g, "labels"), FF_NONE);
+		ck_assert_uint_eq(ff_graph_find(&g, "loss"), g.loss);
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
+/* AlexNet takes 0.714 billion multiply-adds an image (Krizhevsky 2014's
+ * network as torchvision has it). */
+START_TEST(alexnet_flops)
+{
+	struct ff_arena a;
+	struct ff_graph g;
+	int64_t macs = 0;
+	ff_arena_init(&a);
+	build(&(struct zoo_case){"alexnet", 1, {NULL}, 0, 1}, &a, &g);
+	for (uint32_t i = 0; i < g.n_nodes; i++)
+		if (g.nodes[i].n_weights) {
+			const struct ff_tensor *t = &g.tensors[g.nodes[i].out];
+			int64_t bias = 1;
+			for (uint32_t k = 0; k < t->rank; k++)
+				bias *= t->shape[k];
+			macs += (g.nodes[i].flops_forward - bias) / 2;
+		}
+	ck_assert_int_eq(macs, 714188480);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+/* A branching network: concat and add, with tensors used more than once. */
+START_TEST(branches)
+{
+	struct ff_arena a;
+	struct ff_graph g;
+	uint32_t concats = 0, adds = 0, shared = 0;
+	ff_arena_init(&a);
+	build(&(struct zoo_case){"branchnet", 4, {"blocks=5"}, 0, 4}, &a, &g);
+	for (uint32_t i = 0; i < g.n_nodes; i++) {
+		concats += g.nodes[i].op == FF_OP_CONCAT && g.nodes[i].n_in == 4;
+		adds += g.nodes[i].op == FF_OP_ADD;
+		shared += g.tensors[i].n_uses == 5;
+	}
+	ck_assert_uint_eq(concats, 5);
+	ck_assert_uint_eq(adds, 5);
+	ck_assert_uint_eq(shared, 5);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+START_TEST(bad)
+{
+	static const struct {
+		struct zoo_case z;
+		const char *sentence;
+	} cases[] = {
+			{{"resnet", 0, {NULL}, 0, 0}, "only mlp, lenet, alexnet, branchnet"},
+			{{"mlp", 0, {"width=3"}, 0, 0}, "there is no \"width\", only image, channels"},
+			{{"mlp", 0, {"hidden"}, 0, 0}, "expected key=value"},
+			{{"mlp", 0, {"hidden="}, 0, 0}, "from 1 to 1048576"},
+			{{"mlp", 0, {"hidden=0"}, 0, 0}, "from 1 to 1048576, not \"0\""},
+			{{"mlp", 0, {"hidden=-5"}, 0, 0}, "from 1 to 1048576"},
+			{{"mlp", 0, {"hidden=12x"}, 0, 0}, "from 1 to 1048576"},
+			{{"mlp", 0, {"hidden=99999999999999999999"}, 0, 0}, "from 1 to 1048576"},
+			{{"mlp", 0, {"=1"}, 0, 0}, "there is no \"\""},
+			{{"lenet", 0, {"pool=sum"}, 0, 0}, "expected one of max|avg"},
+			{{"lenet", 0, {"image=5"}, 0, 0}, "the kernel spans 5"},
+			{{"mlp", 1 << 25, {NULL}, 0, 0}, "--batch: expected 1 to 16777216"},
+			{{"alexnet", 1 << 24, {NULL}, 0, 0}, "2^44"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		const struct zoo_case *z = &cases[i].z;
+		struct ff_arena a;
+		struct ff_graph g;
+		struct ff_error err = {0};
+		ff_arena_init(&a);
+		ck_assert_int_eq(ff_zoo_build(z->name, z->batch, z->sets, count_sets(z), &a, &g,
+						 &err), FF_E_INPUT);
+		ck_assert_msg(strstr(err.text, cases[i].sentence), "got \"%s\", expected \"%s\"",
+				err.text, cases[i].sentence);
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("zoo");
+	TCase *c = tcase_create("zoo");
+	tcase_add_test(c, parameters);
+	tcase_add_test(c, alexnet_flops);
+	tcase_add_test(c, branches);
+	tcase_add_test(c, bad);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}

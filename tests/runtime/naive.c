@@ -1,0 +1,273 @@
+/* Operators from their definitions.  SPDX-License-Identifier: Apache-2.0 */
+#include "naive.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ff/philox.h"
+
+int64_t naive_volume(uint32_t rank, const int32_t *shape)
+{
+	int64_t n = 1;
+
+	for (uint32_t i = 0; i < rank; i++)
+		n *= shape[i];
+	return n;
+}
+
+int64_t naive_index(const struct ff_operand *o, const int32_t *at)
+{
+	int64_t index = 0;
+
+	for (uint32_t i = 0; i < o->rank; i++)
+		index = index * o->shape[i] + at[i];
+	return index;
+}
+
+bool naive_next(const struct ff_region *r, int32_t *at)
+{
+	for (uint32_t i = r->rank; i-- > 0;) {
+		if (++at[i] < r->hi[i])
+			return true;
+		at[i] = r->lo[i];
+	}
+	return false;
+}
+
+/* Iterates over a region: `at` is an array of FF_MAX_RANK. */
+#define EACH(at, region)                                                                           \
+	int32_t at[FF_MAX_RANK];                                                                   \
+	memcpy(at, (region)->lo, sizeof(at));                                                      \
+	bool more_##at = ff_region_volume(region) > 0;                                             \
+	for (; more_##at; more_##at = naive_next(region, at))
+
+/* y[n, o, i, j] = sum over r, a, b of x[n, c, i s - p + a d, ...] w[o, r, a, b],
+ * where c = group(o) * depth + r. */
+static void conv2d(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+	const struct ff_conv2d_attrs *a = &n->attrs.conv2d;
+	const struct ff_operand *in = &n->in_map[0], *weight = &n->weight[0].map;
+	int32_t depth = in->shape[1] / a->groups, per_group = a->out_channels / a->groups;
+	struct ff_region taps = {.rank = 2, .hi = {a->kernel[0], a->kernel[1]}};
+
+	/* the box's axes: sample, out channel, height, width, in channel */
+	EACH(at, &x->w->box)
+	{
+		int64_t out = naive_index(&n->out_map, at);
+
+		if (at[4] == 0 && a->bias) {
+			x->out[out] += x->weight[1][at[1]];
+			x->dweight[1][at[1]] += x->dout[out];
+		}
+		EACH(tap, &taps)
+		{
+			int32_t from[4] = {at[0], at[1] / per_group * depth + at[4],
+					at[2] * a->stride[0] - a->pad[0] + tap[0] * a->dilation[0],
+					at[3] * a->stride[1] - a->pad[1] + tap[1] * a->dilation[1]};
+			int32_t with[4] = {at[1], at[4], tap[0], tap[1]};
+
+			if (from[2] < 0 || from[2] >= in->shape[2] || from[3] < 0 ||
+					from[3] >= in->shape[3])
+				continue;
+			int64_t i = naive_index(in, from), w = naive_index(weight, with);
+			x->out[out] += x->in[0][i] * x->weight[0][w];
+			x->din[0][i] += x->dout[out] * x->weight[0][w];
+			x->dweight[0][w] += x->dout[out] * x->in[0][i];
+		}
+	}
+}
+
+/* The box's axes: the input's but the last, out feature, in feature. */
+static void linear(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+	uint32_t last = n->out_map.rank - 1;
+
+	EACH(at, &x->w->box)
+	{
+		int32_t from[FF_MAX_RANK], with[2] = {at[last], at[last + 1]};
+		int64_t out = naive_index(&n->out_map, at);
+
+		memcpy(from, at, sizeof(from));
+		from[last] = at[last + 1];
+		int64_t i = naive_index(&n->in_map[0], from);
+		int64_t w = naive_index(&n->weight[0].map, with);
+		if (at[last + 1] == 0 && n->attrs.linear.bias) {
+			x->out[out] += x->weight[1][at[last]];
+			x->dweight[1][at[last]] += x->dout[out];
+		}
+		x->out[out] += x->in[0][i] * x->weight[0][w];
+		x->din[0][i] += x->dout[out] * x->weight[0][w];
+		x->dweight[0][w] += x->dout[out] * x->in[0][i];
+	}
+}
+
+static void pool2d(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+	const struct ff_pool2d_attrs *a = &n->attrs.pool2d;
+	const struct ff_operand *in = &n->in_map[0];
+	struct ff_region taps = {.rank = 2, .hi = {a->kernel[0], a->kernel[1]}};
+	double share = 1.0 / (a->kernel[0] * a->kernel[1]);
+
+	EACH(at, &x->w->out)
+	{
+		int64_t out = naive_index(&n->out_map, at), best = -1;
+
+		EACH(tap, &taps)
+		{
+			int32_t from[4] = {at[0], at[1], at[2] * a->stride[0] - a->pad[0] + tap[0],
+					at[3] * a->stride[1] - a->pad[1] + tap[1]};
+
+			if (from[2] < 0 || from[2] >= in->shape[2] || from[3] < 0 ||
+					from[3] >= in->shape[3])
+				continue;
+			int64_t i = naive_index(in, from);
+			if (best < 0 || x->in[0][i] > x->in[0][best])
+				best = i;
+			if (a->mode == FF_POOL_AVG) {
+				x->out[out] += x->in[0][i] * share;
+				x->din[0][i] += x->dout[out] * share;
+			}
+		}
+		if (a->mode == FF_POOL_MAX) {
+			x->out[out] = x->in[0][best];
+			x->din[0][best] += x->dout[out];
+		}
+	}
+}
+
+static void elementwise(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+
+	EACH(at, &x->w->out)
+	{
+		int64_t i = naive_index(&n->out_map, at);
+		double v = x->in[0][i], y = v > 0 ? v : 0, slope = v > 0 ? 1 : 0;
+
+		if (n->op == FF_OP_TANH) {
+			y = tanh(v);
+			slope = 1 - y * y;
+		} else if (n->op == FF_OP_SIGMOID) {
+			y = 1 / (1 + exp(-v));
+			slope = y * (1 - y);
+		}
+		x->out[i] = y;
+		x->din[0][i] = x->dout[i] * slope;
+	}
+}
+
+static void add(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+
+	EACH(at, &x->w->out)
+	{
+		int64_t i = naive_index(&n->out_map, at);
+
+		for (uint32_t slot = 0; slot < n->n_in; slot++) {
+			x->out[i] += x->in[slot][i];
+			x->din[slot][i] = x->dout[i];
+		}
+	}
+}
+
+static void concat(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+	int32_t axis = n->attrs.concat.axis;
+
+	EACH(at, &x->w->out)
+	{
+		int64_t out = naive_index(&n->out_map, at);
+		int32_t from[FF_MAX_RANK];
+		uint32_t slot = 0;
+
+		memcpy(from, at, sizeof(from));
+		for (; from[axis] >= n->in_map[slot].shape[axis]; slot++)
+			from[axis] -= n->in_map[slot].shape[axis];
+		int64_t i = naive_index(&n->in_map[slot], from);
+		x->out[out] = x->in[slot][i];
+		x->din[slot][i] = x->dout[out];
+	}
+}
+
+static void reshape(const struct naive *x)
+{
+	EACH(at, &x->w->out)
+	{
+		int64_t i = naive_index(&x->w->node->out_map, at);
+
+		x->out[i] = x->in[0][i];
+		x->din[0][i] = x->dout[i];
+	}
+}
+
+static void dropout(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+	uint64_t stream = ff_philox_stream((uint32_t)(n - x->w->graph->nodes), (uint32_t)x->step);
+	double p = (float)n->attrs.dropout.p;
+
+	EACH(at, &x->w->out)
+	{
+		int64_t i = naive_index(&n->out_map, at);
+		double u = (ff_philox_at(x->seed, stream, (uint64_t)i) >> 8) * 0x1p-24;
+		double scale = !x->training ? 1 : u < p ? 0 : 1 / (1 - p);
+
+		x->out[i] = x->in[0][i] * scale;
+		x->din[0][i] = x->dout[i] * scale;
+	}
+}
+
+/* Labels are int32 in the tests' double arrays. */
+static void softmax_cross_entropy(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+	const struct ff_operand *logits = &n->in_map[0], *labels = &n->in_map[1];
+	double count = (double)naive_volume(labels->rank, labels->shape);
+
+	EACH(at, &x->w->in[1])
+	{
+		int32_t from[FF_MAX_RANK] = {at[0]}, best = 0;
+		int32_t label = (int32_t)x->in[1][naive_index(labels, at)];
+		int64_t i[64];
+		double sum = 0;
+
+		for (uint32_t axis = 1; axis < labels->rank; axis++)
+			from[axis + 1] = at[axis];
+		for (from[1] = 0; from[1] < logits->shape[1]; from[1]++) {
+			i[from[1]] = naive_index(logits, from);
+			sum += exp(x->in[0][i[from[1]]]);
+			if (x->in[0][i[from[1]]] > x->in[0][i[best]])
+				best = from[1];
+		}
+		if (label < 0)
+			continue;
+		x->out[0] += (log(sum) - x->in[0][i[label]]) / count;
+		x->out[1] += best == label;
+		for (int32_t c = 0; c < logits->shape[1]; c++)
+			x->din[0][i[c]] = (exp(x->in[0][i[c]]) / sum - (c == label)) / count;
+	}
+}
+
+void naive_run(const struct naive *x)
+{
+	static void (*const run[FF_OP_COUNT])(const struct naive *x) = {
+			[FF_OP_CONV2D] = conv2d,
+			[FF_OP_LINEAR] = linear,
+			[FF_OP_POOL2D] = pool2d,
+			[FF_OP_RELU] = elementwise,
+			[FF_OP_TANH] = elementwise,
+			[FF_OP_SIGMOID] = elementwise,
+			[FF_OP_ADD] = add,
+			[FF_OP_CONCAT] = concat,
+			[FF_OP_RESHAPE] = reshape,
+			[FF_OP_DROPOUT] = dropout,
+			[FF_OP_SOFTMAX_CROSS_ENTROPY] = softmax_cross_entropy,
+	};
+
+	run[x->w->node->op](x);
+}

@@ -1,0 +1,30 @@
+/* Every operator straight from its definition, in double precision, on whole
+ * tensors: what kernels of a part are compared with.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_TEST_NAIVE_H
+#define FF_TEST_NAIVE_H
+
+#include "ff/work.h"
+
+#define NAIVE_INPUTS 4
+
+/* Arrays are whole tensors, row-major in the order of the axes.  Only what the
+ * iteration box of `w` contributes is written; outputs start at zero. */
+struct naive {
+	const struct ff_work *w;
+	const double *in[NAIVE_INPUTS], *weight[FF_MAX_WEIGHTS], *dout;
+	double *out, *din[NAIVE_INPUTS], *dweight[FF_MAX_WEIGHTS];
+	uint64_t seed, step;
+	bool training;
+};
+
+int64_t naive_volume(uint32_t rank, const int32_t *shape);
+/* Index of `at` in a whole tensor. */
+int64_t naive_index(const struct ff_operand *o, const int32_t *at);
+/* Moves `at` to the next position of `r`, last axis fastest; false at the end. */
+bool naive_next(const struct ff_region *r, int32_t *at);
+
+/* Forward and backward in one go: out, din and dweight are all written. */
+void naive_run(const struct naive *x);
+
+#endif

@@ -1,0 +1,214 @@
+/* Region copies of the CPU backend against element by element.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "ff/backend.h"
+#include "ff/philox.h"
+
+static const struct ff_backend *const cpu = &ff_backend_cpu;
+static uint64_t seed;
+
+static int32_t draw(struct ff_random *r, int32_t lo, int32_t hi)
+{
+	return lo + (int32_t)ff_random_below(r, (uint32_t)(hi - lo + 1));
+}
+
+/* `region` grown by some elements on some sides. */
+static struct ff_region draw_around(struct ff_random *r, const struct ff_region *region)
+{
+	struct ff_region a = *region;
+
+	for (uint32_t i = 0; i < a.rank; i++) {
+		a.lo[i] -= draw(r, 0, 1) * draw(r, 0, 3);
+		a.hi[i] += draw(r, 0, 1) * draw(r, 0, 3);
+	}
+	return a;
+}
+
+static struct ff_copy draw_copy(struct ff_random *r)
+{
+	struct ff_copy c = {.add = draw(r, 0, 1)};
+	int64_t largest = draw(r, 0, 9) ? 3000 : 300000;
+
+	c.region.rank = (uint32_t)draw(r, 1, FF_MAX_RANK);
+	for (uint32_t i = 0; i < c.region.rank; i++) {
+		c.region.lo[i] = draw(r, 0, 20);
+		c.region.hi[i] = c.region.lo[i] + draw(r, 1, 60);
+	}
+	/* shrink until it is small enough to check quickly */
+	for (uint32_t i = 0; ff_region_volume(&c.region) > largest; i = (i + 1) % c.region.rank)
+		c.region.hi[i] -= ff_region_size(&c.region, i) / 2;
+	if (!draw(r, 0, 30))
+		c.region.hi[0] = c.region.lo[0];
+	c.source_region = draw(r, 0, 3) ? draw_around(r, &c.region) : c.region;
+	c.sink_region = draw(r, 0, 3) ? draw_around(r, &c.region) : c.region;
+	return c;
+}
+
+static float *random_shard(struct ff_random *r, const struct ff_region *region)
+{
+	int64_t n = ff_region_volume(region);
+	float *v = malloc((size_t)(n ? n : 1) * sizeof(*v));
+
+	ck_assert_ptr_nonnull(v);
+	for (int64_t i = 0; i < n; i++)
+		v[i] = (float)draw(r, -1000, 1000);
+	return v;
+}
+
+static bool inside(const struct ff_region *r, const int32_t *at)
+{
+	for (uint32_t i = 0; i < r->rank; i++)
+		if (at[i] < r->lo[i] || at[i] >= r->hi[i])
+			return false;
+	return true;
+}
+
+static bool next(const struct ff_region *r, int32_t *at)
+{
+	for (uint32_t i = r->rank; i-- > 0;) {
+		if (++at[i] < r->hi[i])
+			return true;
+		at[i] = r->lo[i];
+	}
+	return false;
+}
+
+/* Every element of the sink: copied, added to, or left alone. */
+static void check_sink(const struct ff_copy *c, const float *before)
+{
+	const float *source = c->source, *sink = c->sink;
+	int32_t at[FF_MAX_RANK];
+
+	if (!ff_region_volume(&c->sink_region))
+		return;
+	memcpy(at, c->sink_region.lo, sizeof(at));
+	do {
+		int64_t i = ff_region_offset(&c->sink_region, at);
+		float want = before[i];
+
+		if (inside(&c->region, at)) {
+			float add = source[ff_region_offset(&c->source_region, at)];
+
+			want = c->add ? want + add : add;
+		}
+		ck_assert_msg(want == sink[i], "rank %u at (%d, %d, ...): %g, expected %g",
+				c->region.rank, at[0], at[1], (double)sink[i], (double)want);
+	} while (next(&c->sink_region, at));
+}
+
+START_TEST(test_regions)
+{
+	struct ff_random r = {.seed = seed};
+	struct ff_device *dev;
+	struct ff_stream *stream;
+	struct ff_error err;
+
+	ck_assert_int_eq(cpu->open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(cpu->stream(dev, false, &stream, &err), FF_OK);
+	for (int i = 0; i < 1500; i++) {
+		struct ff_copy c = draw_copy(&r);
+		float *source = random_shard(&r, &c.source_region);
+		float *sink = random_shard(&r, &c.sink_region);
+		size_t bytes = (size_t)ff_region_volume(&c.sink_region) * sizeof(*sink);
+		float *before = malloc(bytes ? bytes : 1);
+
+		memcpy(before, sink, bytes);
+		c.source = source;
+		c.sink = sink;
+		ck_assert_int_eq(cpu->copy(stream, &c, &err), FF_OK);
+		check_sink(&c, before);
+		free(before);
+		free(source);
+		free(sink);
+	}
+	cpu->stream_close(stream);
+	cpu->close(dev);
+}
+END_TEST
+
+/* Integers travel as bits, also those that are NaNs as floats. */
+START_TEST(test_bits)
+{
+	struct ff_region all = {.rank = 4, .hi = {2, 5, 3, 4}},
+			 part = {.rank = 4, .lo = {0, 1, 1, 0}, .hi = {2, 4, 3, 4}};
+	struct ff_device *dev;
+	struct ff_stream *stream;
+	struct ff_error err;
+	uint32_t source[120], sink[48];
+	struct ff_copy c = {.source = source,
+			.sink = sink,
+			.source_region = all,
+			.sink_region = part,
+			.region = part};
+	int32_t at[FF_MAX_RANK];
+
+	for (uint32_t i = 0; i < 120; i++)
+		source[i] = 0x7f800001u + i * 0x11111u;
+	ck_assert_int_eq(cpu->open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(cpu->stream(dev, false, &stream, &err), FF_OK);
+	ck_assert_int_eq(cpu->copy(stream, &c, &err), FF_OK);
+	memcpy(at, part.lo, sizeof(at));
+	do
+		ck_assert_uint_eq(sink[ff_region_offset(&part, at)],
+				source[ff_region_offset(&all, at)]);
+	while (next(&part, at));
+	cpu->stream_close(stream);
+	cpu->close(dev);
+}
+END_TEST
+
+START_TEST(test_update)
+{
+	struct ff_random r = {.seed = seed, .stream = 1};
+	struct ff_sgd sgd = {.rate = 0.1f, .momentum = 0.9f, .decay = 0.01f};
+	float w[1000], g[1000], v[1000];
+	double ww[1000], vv[1000];
+	struct ff_device *dev;
+	struct ff_stream *stream;
+	struct ff_error err;
+
+	for (int i = 0; i < 1000; i++) {
+		ww[i] = w[i] = (float)draw(&r, -50, 50);
+		g[i] = (float)draw(&r, -50, 50);
+		vv[i] = v[i] = 0;
+	}
+	ck_assert_int_eq(cpu->open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(cpu->stream(dev, true, &stream, &err), FF_OK);
+	for (int step = 0; step < 3; step++) {
+		ck_assert_int_eq(cpu->update(stream, &sgd, w, g, v, 999, &err), FF_OK);
+		for (int i = 0; i < 999; i++) {
+			vv[i] = 0.9 * vv[i] + (g[i] + 0.01 * ww[i]);
+			ww[i] -= 0.1 * vv[i];
+		}
+	}
+	ck_assert_int_eq(cpu->drain(stream, &err), FF_OK);
+	for (int i = 0; i < 1000; i++) {
+		ck_assert_double_eq_tol(w[i], ww[i], 1e-4);
+		ck_assert_double_eq_tol(v[i], vv[i], 1e-4);
+	}
+	cpu->stream_close(stream);
+	cpu->close(dev);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("copy");
+	TCase *t = tcase_create("property");
+
+	seed = ff_test_seed(7);
+	tcase_set_timeout(t, 0);
+	tcase_add_test(t, test_regions);
+	tcase_add_test(t, test_bits);
+	tcase_add_test(t, test_update);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}

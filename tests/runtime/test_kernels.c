@@ -1,0 +1,497 @@
+/* Property test: every kernel of the CPU backend, forward and backward, on
+ * random parts of random nodes, against the operators' definitions.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "ff/backend.h"
+#include "ff/philox.h"
+#include "naive.h"
+
+#define TOLERANCE 1e-4 /* of the largest magnitude */
+
+static const struct ff_backend *const cpu = &ff_backend_cpu;
+static uint64_t seed;
+
+/* One node, one part of it, and all its tensors. */
+struct trial {
+	struct ff_random r;
+	struct ff_arena arena;
+	struct ff_graph graph;
+	const struct ff_node *node;
+	struct ff_work work;
+	struct naive naive;
+	struct ff_device *dev;
+	struct ff_stream *stream;
+	bool ties; /* inputs from few values, so that maxima meet */
+};
+
+static int32_t draw(struct trial *t, int32_t lo, int32_t hi)
+{
+	return lo + (int32_t)ff_random_below(&t->r, (uint32_t)(hi - lo + 1));
+}
+
+static bool coin(struct trial *t)
+{
+	return ff_random_below(&t->r, 2);
+}
+
+static void check(int rc, const struct ff_error *err)
+{
+	ck_assert_msg(rc == FF_OK, "%s", err->text);
+}
+
+/* Channels: mostly few, sometimes as many as a vector unit likes. */
+static int32_t draw_channels(struct trial *t)
+{
+	return draw(t, 0, 3) ? draw(t, 1, 7) : 16 * draw(t, 1, 2);
+}
+
+static void draw_shape(struct trial *t, uint32_t rank, int32_t *shape)
+{
+	for (uint32_t i = 0; i < rank; i++)
+		shape[i] = draw(t, 1, rank > 4 ? 4 : 9);
+	if (rank == 2)
+		shape[1] = draw(t, 1, 70);
+}
+
+static void draw_conv2d(struct trial *t, union ff_attrs *attrs, int32_t *shape)
+{
+	struct ff_conv2d_attrs *a = &attrs->conv2d;
+
+	a->groups = draw(t, 0, 2) ? 1 : draw(t, 2, 5);
+	shape[0] = draw(t, 1, 3);
+	shape[1] = a->groups * draw_channels(t);
+	a->out_channels = a->groups * draw_channels(t);
+	a->bias = coin(t);
+	for (uint32_t i = 0; i < 2; i++) {
+		int32_t reach;
+
+		a->kernel[i] = draw(t, 1, 4);
+		a->stride[i] = draw(t, 1, 3);
+		a->dilation[i] = coin(t) ? 1 : draw(t, 1, 3);
+		reach = a->dilation[i] * (a->kernel[i] - 1);
+		a->pad[i] = coin(t) ? 0 : draw(t, 0, reach);
+		shape[2 + i] = draw(t, 1, 9);
+		if (shape[2 + i] + 2 * a->pad[i] <= reach)
+			shape[2 + i] = reach + 1;
+	}
+}
+
+static void draw_pool2d(struct trial *t, union ff_attrs *attrs, int32_t *shape)
+{
+	struct ff_pool2d_attrs *a = &attrs->pool2d;
+
+	a->mode = draw(t, 0, 1);
+	shape[0] = draw(t, 1, 3);
+	shape[1] = draw_channels(t);
+	for (uint32_t i = 0; i < 2; i++) {
+		a->kernel[i] = draw(t, 1, 4);
+		a->stride[i] = draw(t, 1, 4);
+		a->pad[i] = draw(t, 0, a->kernel[i] / 2);
+		shape[2 + i] = draw(t, a->kernel[i], 9);
+	}
+	t->ties = coin(t);
+}
+
+/* The same elements with neighbouring axes joined, axes split and ones added. */
+static void draw_reshape(
+		struct trial *t, union ff_attrs *attrs, const int32_t *shape, uint32_t rank)
+{
+	struct ff_reshape_attrs *a = &attrs->reshape;
+	int64_t rest = naive_volume(rank - 1, shape + 1);
+
+	a->rank = draw(t, 1, FF_MAX_RANK);
+	if (a->rank == 1 && rest > 1)
+		a->rank = 2;
+	a->shape[0] = shape[0];
+	for (int32_t i = 1; i < a->rank; i++) {
+		int32_t size = (int32_t)rest;
+
+		while (i < a->rank - 1 && (size > 1 || rest > 1)) {
+			size = draw(t, 1, 12);
+			if (rest % size == 0)
+				break;
+		}
+		a->shape[i] = size;
+		rest /= size;
+	}
+}
+
+static uint32_t add_input(struct ff_builder *b, const char *name, uint32_t rank,
+		const int32_t *shape, int32_t classes)
+{
+	union ff_attrs attrs = ff_attrs_preset(FF_OP_INPUT);
+
+	attrs.input.rank = (int32_t)rank;
+	memcpy(attrs.input.shape, shape, rank * sizeof(*shape));
+	attrs.input.dtype = classes > 0;
+	attrs.input.classes = classes;
+	return ff_builder_add(b, FF_OP_INPUT, name, &attrs, NULL, 0);
+}
+
+static uint32_t add_linear(struct ff_builder *b, uint32_t x, int32_t out_features)
+{
+	union ff_attrs attrs = ff_attrs_preset(FF_OP_LINEAR);
+
+	attrs.linear.out_features = out_features;
+	return ff_builder_add(b, FF_OP_LINEAR, "linear", &attrs, &x, 1);
+}
+
+/* Ends the graph behind node `x` with what a graph must have. */
+static void add_loss(struct ff_builder *b, uint32_t x, int32_t batch)
+{
+	union ff_attrs attrs = ff_attrs_preset(FF_OP_RESHAPE);
+	uint32_t both[2];
+
+	attrs.reshape.rank = 2;
+	attrs.reshape.shape[0] = 0;
+	attrs.reshape.shape[1] = -1;
+	both[0] = add_linear(b, ff_builder_add(b, FF_OP_RESHAPE, "flat", &attrs, &x, 1), 2);
+	both[1] = add_input(b, "labels", 1, &batch, 1);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, both, 2);
+}
+
+static void build_loss(struct trial *t, struct ff_builder *b)
+{
+	int32_t rank = draw(t, 2, 5), shape[FF_MAX_RANK], labels[FF_MAX_RANK];
+	uint32_t in[2];
+
+	draw_shape(t, (uint32_t)rank, shape);
+	shape[1] = draw(t, 1, 12);
+	labels[0] = shape[0];
+	for (int32_t i = 2; i < rank; i++)
+		labels[i - 1] = shape[i];
+	in[0] = add_linear(b, add_input(b, "x", (uint32_t)rank, shape, 0), shape[rank - 1]);
+	in[1] = add_input(b, "labels", (uint32_t)rank - 1, labels, shape[1]);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "node", NULL, in, 2);
+}
+
+static void build_other(struct trial *t, struct ff_builder *b, enum ff_op op)
+{
+	static const char *const names[NAIVE_INPUTS] = {"x0", "x1", "x2", "x3"};
+	union ff_attrs attrs = ff_attrs_preset(op);
+	int32_t shape[FF_MAX_RANK];
+	uint32_t in[NAIVE_INPUTS], rank, n_in = 1, node;
+
+	rank = (uint32_t)draw(t, op == FF_OP_CONCAT || op == FF_OP_LINEAR ? 2 : 1,
+			op == FF_OP_LINEAR ? 5 : 6);
+	draw_shape(t, rank, shape);
+	if (op == FF_OP_CONV2D || op == FF_OP_POOL2D)
+		rank = 4;
+	if (op == FF_OP_CONV2D)
+		draw_conv2d(t, &attrs, shape);
+	if (op == FF_OP_POOL2D)
+		draw_pool2d(t, &attrs, shape);
+	if (op == FF_OP_LINEAR) {
+		attrs.linear.out_features = draw(t, 1, 40);
+		attrs.linear.bias = coin(t);
+	}
+	if (op == FF_OP_RESHAPE)
+		draw_reshape(t, &attrs, shape, rank);
+	if (op == FF_OP_DROPOUT)
+		attrs.dropout.p = draw(t, 0, 3) * 0.25;
+	if (op == FF_OP_CONCAT)
+		attrs.concat.axis = draw(t, 1, (int32_t)rank - 1);
+	if (op == FF_OP_CONCAT || op == FF_OP_ADD)
+		n_in = (uint32_t)draw(t, 2, NAIVE_INPUTS);
+	for (uint32_t i = 0; i < n_in; i++) {
+		if (op == FF_OP_CONCAT)
+			shape[attrs.concat.axis] = draw(t, 1, 6);
+		in[i] = add_input(b, names[i], rank, shape, 0);
+	}
+	node = ff_builder_add(b, op, "node", &attrs, in, n_in);
+	add_loss(b, node, shape[0]);
+}
+
+/* A part of a random config, or any box of the iteration space. */
+static void draw_work(struct trial *t, enum ff_pass pass)
+{
+	uint32_t node = (uint32_t)(t->node - t->graph.nodes), part = 0;
+	uint16_t device[1] = {0};
+	struct ff_config c = {.n_parts = 1, .device = device};
+	struct ff_work *w = &t->work;
+	bool lead = true;
+
+	for (uint32_t i = 0; i < FF_MAX_RANK; i++) {
+		c.degree[i] = 1;
+		if (i < t->node->n_dims && coin(t))
+			c.degree[i] = (uint16_t)draw(t, 1,
+					t->node->dim[i].extent < 5 ? t->node->dim[i].extent : 5);
+		c.n_parts *= c.degree[i];
+	}
+	part = ff_random_below(&t->r, c.n_parts);
+	ff_work_fill(&t->graph, node, &c, part, pass, w);
+	for (uint32_t i = 0; i < t->node->n_in; i++)
+		w->need_din[i] = pass == FF_BACKWARD && coin(t) &&
+				 !(t->node->op == FF_OP_SOFTMAX_CROSS_ENTROPY && i == 1);
+	if (coin(t))
+		return;
+	for (uint32_t i = 0; i < t->node->n_dims; i++) {
+		int32_t extent = t->node->dim[i].extent;
+
+		w->box.lo[i] = draw(t, 0, extent - 1);
+		w->box.hi[i] = draw(t, w->box.lo[i] + 1, extent);
+		lead = lead && (t->node->dim[i].label != FF_DIM_REDUCTION || w->box.lo[i] == 0);
+	}
+	ff_operand_region(&t->node->out_map, &w->box, &w->out);
+	for (uint32_t i = 0; i < t->node->n_in; i++)
+		ff_operand_region(&t->node->in_map[i], &w->box, &w->in[i]);
+	for (uint32_t i = 0; i < t->node->n_weights; i++) {
+		ff_operand_region(&t->node->weight[i].map, &w->box, &w->weight[i]);
+		w->has_weight[i] = lead || !t->node->weight[i].map.lead_only;
+	}
+}
+
+static double *new_whole(struct trial *t, const struct ff_operand *o)
+{
+	return ff_arena_array(&t->arena, (size_t)naive_volume(o->rank, o->shape), sizeof(double));
+}
+
+static double *random_whole(struct trial *t, const struct ff_operand *o)
+{
+	int64_t n = naive_volume(o->rank, o->shape);
+	double *v = new_whole(t, o);
+
+	for (int64_t i = 0; i < n; i++) {
+		double u = ff_random_unit(&t->r) * 4 - 2;
+
+		v[i] = (float)(t->ties ? floor(u) : u);
+	}
+	return v;
+}
+
+static void fill_naive(struct trial *t)
+{
+	const struct ff_node *n = t->node;
+	struct naive *x = &t->naive;
+
+	*x = (struct naive){.w = &t->work, .seed = seed + 3, .training = draw(t, 0, 3) > 0};
+	x->step = ff_random_u32(&t->r);
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		double *v = random_whole(t, &n->in_map[i]);
+
+		x->in[i] = v;
+		x->din[i] = new_whole(t, &n->in_map[i]);
+		if (n->op != FF_OP_SOFTMAX_CROSS_ENTROPY || i == 0)
+			continue;
+		for (int64_t k = naive_volume(n->in_map[1].rank, n->in_map[1].shape); k-- > 0;)
+			v[k] = draw(t, -1, n->in_map[0].shape[1] - 1);
+	}
+	for (uint32_t i = 0; i < n->n_weights; i++) {
+		x->weight[i] = random_whole(t, &n->weight[i].map);
+		x->dweight[i] = new_whole(t, &n->weight[i].map);
+	}
+	x->dout = random_whole(t, &n->out_map);
+	x->out = new_whole(t, &n->out_map);
+	naive_run(x);
+}
+
+static void *device_memory(struct trial *t, int64_t bytes)
+{
+	struct ff_error err;
+	void *memory;
+
+	check(cpu->alloc(t->dev, (size_t)bytes, &memory, &err), &err);
+	memset(memory, 0xff, (size_t)bytes); /* NaN: what is not written shows */
+	return memory;
+}
+
+/* A dense shard of `region`; NULL when that is empty. */
+static void *shard_of(struct trial *t, const struct ff_operand *o, const struct ff_region *region,
+		const double *whole, bool labels)
+{
+	int64_t n = ff_region_volume(region);
+	int32_t at[FF_MAX_RANK];
+	float *v;
+
+	if (!n)
+		return NULL;
+	v = device_memory(t, n * FF_ELEMENT_BYTES);
+	memcpy(at, region->lo, sizeof(at));
+	do {
+		double value = whole ? whole[naive_index(o, at)] : NAN;
+		int64_t i = ff_region_offset(region, at);
+
+		if (labels)
+			((int32_t *)(void *)v)[i] = (int32_t)value;
+		else
+			v[i] = (float)value;
+	} while (naive_next(region, at));
+	return v;
+}
+
+static void compare(struct trial *t, const char *what, const struct ff_operand *o,
+		const struct ff_region *region, const float *shard, const double *whole)
+{
+	int64_t n = naive_volume(o->rank, o->shape);
+	int32_t at[FF_MAX_RANK];
+	double largest = 1e-6;
+	char key[FF_KEY_BYTES];
+
+	if (!ff_region_volume(region))
+		return;
+	for (int64_t i = 0; i < n; i++)
+		largest = fmax(largest, fabs(whole[i]));
+	memcpy(at, region->lo, sizeof(at));
+	do {
+		double want = whole[naive_index(o, at)], have = shard[ff_region_offset(region, at)];
+
+		if (fabs(want - have) <= TOLERANCE * largest)
+			continue;
+		ff_work_key(&t->work, key);
+		ck_abort_msg("%s at (%d, %d, %d, %d) is %g, expected %g: %s", what, at[0], at[1],
+				at[2], at[3], have, want, key);
+	} while (naive_next(region, at));
+}
+
+static void give_back(struct trial *t, struct ff_kernel_io *io)
+{
+	for (uint32_t i = 0; i < NAIVE_INPUTS; i++) {
+		cpu->free(t->dev, (void *)(uintptr_t)io->in[i]);
+		cpu->free(t->dev, io->din[i]);
+	}
+	for (uint32_t i = 0; i < FF_MAX_WEIGHTS; i++) {
+		cpu->free(t->dev, (void *)(uintptr_t)io->weight[i]);
+		cpu->free(t->dev, io->dweight[i]);
+	}
+	cpu->free(t->dev, io->out);
+	cpu->free(t->dev, (void *)(uintptr_t)io->dout);
+	cpu->free(t->dev, io->workspace);
+}
+
+/* Only what the pass may touch is there, so that anything else crashes. */
+static void fill_io(struct trial *t, int64_t workspace, struct ff_kernel_io *io)
+{
+	const struct ff_node *n = t->node;
+	const struct ff_work *w = &t->work;
+	const struct naive *x = &t->naive;
+	bool back = w->pass == FF_BACKWARD;
+	uint32_t flags = ff_op_row(n->op)->flags;
+
+	*io = (struct ff_kernel_io){.seed = x->seed, .step = x->step, .training = x->training};
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		if (!back || (flags & FF_OP_BACKWARD_IN))
+			io->in[i] = shard_of(t, &n->in_map[i], &w->in[i], x->in[i],
+					n->op == FF_OP_SOFTMAX_CROSS_ENTROPY && i == 1);
+		if (w->need_din[i])
+			io->din[i] = shard_of(t, &n->in_map[i], &w->in[i], NULL, false);
+	}
+	for (uint32_t i = 0; i < n->n_weights; i++) {
+		if (!w->has_weight[i])
+			continue;
+		io->weight[i] = shard_of(t, &n->weight[i].map, &w->weight[i], x->weight[i], false);
+		if (back)
+			io->dweight[i] = shard_of(t, &n->weight[i].map, &w->weight[i], NULL, false);
+	}
+	if (!back || (flags & FF_OP_BACKWARD_OUT))
+		io->out = shard_of(t, &n->out_map, &w->out, back ? x->out : NULL, false);
+	if (back && !(flags & FF_OP_LOSS))
+		io->dout = shard_of(t, &n->out_map, &w->out, x->dout, false);
+	if (workspace)
+		io->workspace = device_memory(t, workspace);
+}
+
+static void run_pass(struct trial *t, enum ff_pass pass)
+{
+	const struct ff_node *n = t->node;
+	const struct ff_work *w = &t->work;
+	struct ff_kernel *k;
+	struct ff_kernel_io io;
+	struct ff_error err;
+	int64_t workspace;
+
+	draw_work(t, pass);
+	fill_naive(t);
+	check(cpu->kernel(t->dev, w, &k, &err), &err);
+	workspace = cpu->workspace(k);
+	ck_assert_int_eq(workspace % 64, 0);
+	fill_io(t, workspace, &io);
+	for (int again = 0; again < 2; again++) {
+		check(cpu->run(t->stream, k, &io, &err), &err);
+		check(cpu->drain(t->stream, &err), &err);
+		if (pass == FF_FORWARD)
+			compare(t, "out", &n->out_map, &w->out, io.out, t->naive.out);
+		for (uint32_t i = 0; i < n->n_in; i++)
+			if (w->need_din[i])
+				compare(t, "din", &n->in_map[i], &w->in[i], io.din[i],
+						t->naive.din[i]);
+		for (uint32_t i = 0; pass == FF_BACKWARD && i < n->n_weights; i++)
+			if (w->has_weight[i])
+				compare(t, "dweight", &n->weight[i].map, &w->weight[i],
+						io.dweight[i], t->naive.dweight[i]);
+	}
+	give_back(t, &io);
+	cpu->kernel_close(k);
+}
+
+static void run_trial(
+		enum ff_op op, uint32_t number, struct ff_device *dev, struct ff_stream *stream)
+{
+	struct trial t = {.r = {.seed = seed, .stream = ff_philox_stream(number, op)},
+			.dev = dev,
+			.stream = stream};
+	struct ff_builder *b;
+	struct ff_error err;
+
+	ff_arena_init(&t.arena);
+	check(ff_builder_create("trial", &t.arena, &b, &err), &err);
+	if (op == FF_OP_SOFTMAX_CROSS_ENTROPY)
+		build_loss(&t, b);
+	else
+		build_other(&t, b, op);
+	check(ff_builder_finish(b, &t.graph, &err), &err);
+	t.node = &t.graph.nodes[ff_graph_find(&t.graph, "node")];
+	run_pass(&t, FF_FORWARD);
+	run_pass(&t, FF_BACKWARD);
+	ff_arena_finish(&t.arena);
+}
+
+static const uint16_t trials[FF_OP_COUNT] = {
+		[FF_OP_CONV2D] = 250,
+		[FF_OP_LINEAR] = 80,
+		[FF_OP_POOL2D] = 120,
+		[FF_OP_RELU] = 20,
+		[FF_OP_TANH] = 20,
+		[FF_OP_SIGMOID] = 20,
+		[FF_OP_ADD] = 40,
+		[FF_OP_CONCAT] = 100,
+		[FF_OP_RESHAPE] = 300,
+		[FF_OP_DROPOUT] = 60,
+		[FF_OP_SOFTMAX_CROSS_ENTROPY] = 60,
+};
+
+START_TEST(test_against_definition)
+{
+	enum ff_op op = (enum ff_op)_i;
+	struct ff_device *dev;
+	struct ff_stream *stream;
+	struct ff_error err;
+
+	check(cpu->open(0, &dev, &err), &err);
+	check(cpu->stream(dev, op % 2, &stream, &err), &err);
+	for (uint32_t i = 0; i < trials[op]; i++)
+		run_trial(op, i, dev, stream);
+	cpu->stream_close(stream);
+	cpu->close(dev);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("kernels");
+	TCase *t = tcase_create("property");
+
+	seed = ff_test_seed(20240601);
+	tcase_set_timeout(t, 0);
+	tcase_add_loop_test(t, test_against_definition, FF_OP_INPUT + 1, FF_OP_COUNT);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
