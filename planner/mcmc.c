@@ -1,19 +1,24 @@
 /* Markov chain Monte Carlo search (Metropolis et al. 1953; for this problem
- * Jia, Zaharia, Aiken, MLSys 2019), annealed.
+ * Jia, Zaharia, Aiken, MLSys 2019), annealed and reheated.
  *
- * The budget is cut into equal legs: one for each start, and a last one from
- * the best strategy found.  Each leg is annealed: the acceptance's beta rises
- * geometrically from beta / RANGE to beta * RANGE.
- * SPDX-License-Identifier: Apache-2.0 */
+ * The first half of the budget is cut into equal legs, one for each start:
+ * each is annealed once, from mild to cold.  The second half are rounds that
+ * all begin at the best strategy found, reheat, and anneal again; every second
+ * round is mild, every fourth four times as hot, and so on, so that a search
+ * stuck in a far corner of a small space gets out while one in a large space
+ * mostly refines.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
 #include "ff/cli.h"
 #include "propose.h"
 
-#define BETA_PRESET 150.0
-#define BETA_RANGE 8.0
-#define RUN_EVERY 8   /* one step in so many changes several operators, */
+#define BETA_PRESET 500.0
+#define BETA_RANGE 4.0      /* annealing goes from beta / range to beta * range */
+#define HEATS 5             /* kinds of rounds, each 4 times as hot as the one before */
+#define ROUND_PER_NODE 64   /* proposals of a round for each operator, */
+#define ROUND_LEAST 256     /* and at least so many */
+#define RUN_EVERY 3   /* one step in so many changes several operators, */
 #define RUN_LENGTH 12 /* at most so many */
 #define LOOK_EVERY 16       /* proposals between looks at the clock */
 #define REPORT_EVERY 256    /* proposals between progress calls, */
@@ -53,7 +58,8 @@ struct chain {
 	uint64_t proposals, accepted, next_look, next_report;
 	double beta, from, reported; /* clock in seconds */
 	double seconds;
-	uint32_t leg, n_legs;
+	double share_from, share; /* of the budget: the current leg's */
+	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
 	bool stop;
 };
 
@@ -158,18 +164,6 @@ static int go_to(struct chain *c, const struct ff_strategy *s, struct ff_error *
 	if (c->opt->visit)
 		c->opt->visit(c->opt->visit_ctx, &c->current.strategy, c->at);
 	return FF_OK;
-}
-
-/* How much of the current leg is used up, by proposals and by time. */
-static double leg_done(const struct chain *c)
-{
-	double done = 0;
-
-	if (c->opt->proposals > 0)
-		done = (double)c->proposals / (double)c->opt->proposals;
-	if (c->opt->seconds > 0)
-		done = fmax(done, c->seconds / c->opt->seconds);
-	return done * c->n_legs - c->leg;
 }
 
 static void look_at_clock(struct chain *c)
@@ -294,6 +288,21 @@ static int run_undo(struct chain *c, const struct run *run, struct ff_error *err
 	return FF_OK;
 }
 
+/* The next operator of a run and its config; false when chance found none that
+ * would change. */
+static bool next_of_run(struct chain *c, struct run *run, uint32_t *node, struct ff_config *config)
+{
+	uint32_t from = run->node[ff_random_below(&c->random, run->n)];
+
+	if (!ff_proposer_spread(&c->proposer, &c->current.strategy, from, node, config) ||
+			in_run(run, *node))
+		return false;
+	if (!ff_config_equal(&c->graph->nodes[*node], config, &c->current.strategy.config[*node]))
+		return true;
+	run_add(c, run, *node, false);
+	return false;
+}
+
 /* A proposal that draws neighbours after it: one operator is changed, then a
  * neighbour of the changed ones is aligned with them, again and again, until
  * that is better than before, or as often as chance has it.  Single changes
@@ -310,22 +319,14 @@ static int step_run(struct chain *c, struct ff_error *err)
 	run->n = 0;
 	ff_proposer_next(&c->proposer, &c->current.strategy, &node, &config);
 	for (uint32_t tries = 0; run->n < limit && tries < 2 * RUN_LENGTH; tries++) {
-		if (run->n > 0) {
-			uint32_t from = run->node[ff_random_below(&c->random, run->n)];
-
-			if (!ff_proposer_spread(&c->proposer, &c->current.strategy, from, &node,
-					    &config) || in_run(run, node))
-				continue;
-		}
-		bool same = ff_config_equal(&c->graph->nodes[node], &config,
-				&c->current.strategy.config[node]);
-
-		run_add(c, run, node, !same);
-		if (same)
+		if (run->n > 0 && !next_of_run(c, run, &node, &config))
 			continue;
+		if (run->n > 0 && c->proposals == c->opt->proposals)
+			break; /* that was the budget */
 		r = propose(c, node, &config, &e, err);
 		if (r < 0)
 			return r;
+		run_add(c, run, node, true);
 		keep(c, node, &config, e);
 		if (e.fits >= before.fits && e.step_us < before.step_us)
 			break;
@@ -341,60 +342,117 @@ static int step(struct chain *c, struct ff_error *err)
 	return ff_random_below(&c->random, RUN_EVERY) ? step_one(c, err) : step_run(c, err);
 }
 
-/* Without a limit the temperature goes up and down again for ever. */
-static void set_beta(struct chain *c)
+static bool out_of_budget(const struct chain *c)
 {
-	double beta = c->opt->beta > 0 ? c->opt->beta : BETA_PRESET, done = leg_done(c);
-
-	if (c->opt->proposals == 0 && c->opt->seconds <= 0)
-		done = (double)(c->proposals % 65536) / 65536;
-	c->beta = beta * pow(BETA_RANGE, 2 * fmin(done, 1) - 1);
+	return c->stop || (c->opt->proposals > 0 && c->proposals >= c->opt->proposals) ||
+			(c->opt->seconds > 0 && c->seconds >= c->opt->seconds);
 }
 
-static int walk_leg(struct chain *c, struct ff_error *err)
+/* Used share of the whole budget. */
+static double budget_done(const struct chain *c)
 {
-	set_beta(c);
-	while (!c->stop && leg_done(c) < 1) {
+	double done = 0;
+
+	if (c->opt->proposals > 0)
+		done = (double)c->proposals / (double)c->opt->proposals;
+	if (c->opt->seconds > 0)
+		done = fmax(done, c->seconds / c->opt->seconds);
+	return done;
+}
+
+/* How far the current leg or round is; legs without a budget are rounds. */
+static double phase_done(const struct chain *c)
+{
+	if (c->phase_length > 0)
+		return (double)(c->proposals - c->phase_from) / (double)c->phase_length;
+	return (budget_done(c) - c->share_from) / c->share;
+}
+
+/* Walks one leg or round from beta `hot` to `cold`. */
+static int anneal(struct chain *c, double hot, double cold, struct ff_error *err)
+{
+	double done = 0;
+
+	c->beta = hot;
+	c->phase_from = c->proposals;
+	while (!out_of_budget(c) && done < 1) {
+		int r = step(c, err);
+
+		if (r < 0)
+			return r;
+		if (c->proposals < c->next_look)
+			continue;
+		c->next_look = c->proposals + LOOK_EVERY;
+		look_at_clock(c);
+		done = phase_done(c);
+		c->beta = hot * pow(cold / hot, fmin(done, 1));
+	}
+	return FF_OK;
+}
+
+/* Back to the best strategy, one operator after the other: that keeps what the
+ * evaluator remembers.  A better one on the way will do as well. */
+static int return_to_best(struct chain *c, struct ff_error *err)
+{
+	if (!c->found || c->unsaved)
+		return FF_OK;
+	for (uint32_t i = 0; i < c->graph->n_nodes && !c->unsaved; i++) {
+		const struct ff_config *best = &c->best.strategy.config[i];
+		struct ff_evaluation e;
 		int r;
 
-		if (c->proposals >= c->next_look) {
-			c->next_look = c->proposals + LOOK_EVERY;
-			look_at_clock(c);
-			set_beta(c);
-			if (c->stop)
-				break;
-		}
-		r = step(c, err);
+		if (!c->is_changed[i] || ff_config_equal(&c->graph->nodes[i], best,
+							 &c->current.strategy.config[i]))
+			continue;
+		r = ff_evaluator_propose(c->evaluator, i, best, &e, err);
+		if (r < 0)
+			return r;
+		keep(c, i, best, e);
+	}
+	return FF_OK;
+}
+
+static int walk_rounds(struct chain *c, struct ff_error *err)
+{
+	double beta = c->opt->beta > 0 ? c->opt->beta : BETA_PRESET;
+	uint64_t length = (uint64_t)ROUND_PER_NODE * c->proposer.n_nodes;
+
+	c->phase_length = length > ROUND_LEAST ? length : ROUND_LEAST;
+	for (uint64_t round = 1; !out_of_budget(c); round++) {
+		uint32_t heat = (uint32_t)__builtin_ctzll(round);
+		int r = return_to_best(c, err);
+
+		if (r == FF_OK)
+			r = anneal(c, beta / BETA_RANGE / pow(4, heat < HEATS ? heat : HEATS - 1),
+					beta * BETA_RANGE, err);
 		if (r < 0)
 			return r;
 	}
 	return FF_OK;
 }
 
-static int walk(struct chain *c, const struct ff_machine *m, struct ff_arena *a,
+static int walk_legs(struct chain *c, const struct ff_machine *m, struct ff_arena *a,
 		struct ff_error *err)
 {
 	const char *const *starts = c->opt->starts ? c->opt->starts : preset_starts;
+	double beta = c->opt->beta > 0 ? c->opt->beta : BETA_PRESET;
 	uint32_t n = 0;
 
 	while (starts[n])
 		n++;
-	c->n_legs = n + 1;
-	for (c->leg = 0; c->leg < c->n_legs && !c->stop; c->leg++) {
-		struct ff_strategy start = c->best.strategy;
-		int r = FF_OK;
+	if (c->opt->proposals == 0 && c->opt->seconds <= 0)
+		c->phase_length = ROUND_LEAST + (uint64_t)ROUND_PER_NODE * c->proposer.n_nodes;
+	c->share = 0.5 / n;
+	for (uint32_t i = 0; i < n && !c->stop; i++) {
+		struct ff_strategy start;
+		int r = ff_init_strategy(starts[i], c->space, c->graph, m, c->opt->seed, a, &start,
+				err);
 
-		if (c->leg < n)
-			r = ff_init_strategy(starts[c->leg], c->space, c->graph, m,
-					c->opt->seed, a, &start, err);
-		else if (c->unsaved)
-			save_best(c);
-		if (r < 0)
-			return r;
-		if (c->leg < n || c->found)
+		c->share_from = i * c->share;
+		if (r == FF_OK)
 			r = go_to(c, &start, err);
 		if (r == FF_OK && c->proposer.n_nodes > 0)
-			r = walk_leg(c, err);
+			r = anneal(c, beta / BETA_RANGE, beta * BETA_RANGE, err);
 		if (r < 0)
 			return r;
 	}
@@ -414,7 +472,9 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 	r = chain_init(&c, a, err);
 	if (r < 0)
 		return r;
-	r = walk(&c, m, a, err);
+	r = walk_legs(&c, m, a, err);
+	if (r == FF_OK && c.proposer.n_nodes > 0)
+		r = walk_rounds(&c, err);
 	if (r < 0)
 		return r;
 	c.seconds = ff_clock_us() / 1e6 - c.from;

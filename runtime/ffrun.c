@@ -6,7 +6,7 @@
 #include "comm/job.h"
 #include "ff/cli.h"
 #include "launch.h"
-#include "run.h"
+#include "run/run.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -53,7 +53,7 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 			{"--verify", FF_OPTION_FLAG, &o->verify, NULL,
 					"first compare one step with a single device's"},
 			{"--tolerance", FF_OPTION_REAL, &o->tolerance, "T",
-					"largest relative difference that --verify accepts (1e-5)"},
+					"largest relative difference that --verify accepts (1e-4)"},
 			{"--test", FF_OPTION_FLAG, &o->test, NULL, "test accuracy at the end"},
 			{"--report", FF_OPTION_TEXT, &o->report, "FILE", "write a JSON report"},
 			{"--trace", FF_OPTION_TEXT, &o->trace, "FILE",
@@ -194,7 +194,7 @@ int main(int argc, char **argv)
 			.momentum = 0.9,
 			.seed = 1,
 			.warmup = UINT64_MAX,
-			.tolerance = 1e-5,
+			.tolerance = 1e-4,
 	};
 	struct ff_error err = {0};
 	bool done = false;

@@ -47,7 +47,8 @@ const struct ff_json *ff_json_get(const struct ff_json *object, const char *key)
 int ff_json_need(const struct ff_json *object, const char *key,
 		enum ff_json_type type, const struct ff_json **ret,
 		struct ff_error *err);
-/* Typed members.  Integers must be whole and in [min, max]. */
+/* Typed members.  Integers must be whole, in [min, max] and at most 2^53 either
+ * way, which is as far as a double is exact. */
 int ff_json_int(const struct ff_json *object, const char *key, int64_t min,
 		int64_t max, int64_t *ret, struct ff_error *err);
 int ff_json_real(const struct ff_json *object, const char *key, double min,
@@ -93,7 +94,7 @@ void ff_out_real(struct ff_out *o, const char *key, double v); /* shortest text 
 void ff_out_string(struct ff_out *o, const char *key, const char *v);
 void ff_out_bool(struct ff_out *o, const char *key, bool v);
 /* Writes beside `path`, then renames: the file appears whole or not at all.
- * "-" is standard output.  FF_E_IO names the path and the reason. */
+ * "-" is standard output; pipes and devices are written through.  FF_E_IO names the path and the reason. */
 int ff_out_save(const struct ff_out *o, const char *path, struct ff_error *err);
 
 #endif

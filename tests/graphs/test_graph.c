@@ -57,14 +57,16 @@ static void check_links(const struct ff_graph *g)
 static const char every_op[] =
 		"{\"format\": \"ffsoap-graph\", \"version\": 1, \"name\": \"every\", \"nodes\": ["
 		"{\"name\": \"x\", \"op\": \"input\", \"shape\": [4, 4, 9, 9]},"
-		"{\"name\": \"y\", \"op\": \"input\", \"shape\": [4], \"dtype\": \"int32\", \"classes\": 7},"
+		"{\"name\": \"y\", \"op\": \"input\", \"shape\": [4], \"dtype\": \"int32\", "
+		"\"classes\": 7},"
 		"{\"name\": \"c\", \"op\": \"conv2d\", \"in\": [\"x\"], \"out_channels\": 8,"
 		" \"kernel\": 3, \"stride\": [2, 1], \"pad\": 1, \"groups\": 2, \"bias\": false},"
 		"{\"name\": \"r\", \"op\": \"relu\", \"in\": [\"c\"]},"
 		"{\"name\": \"t\", \"op\": \"tanh\", \"in\": [\"c\"]},"
 		"{\"name\": \"s\", \"op\": \"sigmoid\", \"in\": [\"t\"]},"
 		"{\"name\": \"a\", \"op\": \"add\", \"in\": [\"r\", \"s\", \"s\"]},"
-		"{\"name\": \"p\", \"op\": \"pool2d\", \"in\": [\"a\"], \"mode\": \"avg\", \"kernel\": [2, 3]},"
+		"{\"name\": \"p\", \"op\": \"pool2d\", \"in\": [\"a\"], \"mode\": \"avg\", "
+		"\"kernel\": [2, 3]},"
 		"{\"name\": \"k\", \"op\": \"concat\", \"in\": [\"p\", \"p\"], \"axis\": 2},"
 		"{\"name\": \"f\", \"op\": \"reshape\", \"in\": [\"k\"], \"shape\": [0, -1]},"
 		"{\"name\": \"d\", \"op\": \"dropout\", \"in\": [\"f\"], \"p\": 0.25},"
@@ -262,14 +264,17 @@ START_TEST(long_chain)
 	struct ff_out o;
 	ff_arena_init(&a);
 	ff_out_init(&o);
-	ff_out_printf(&o, "{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"chain\",\"nodes\":["
-			  "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\",\"in\":[\"n%d\",\"y\"]},",
+	ff_out_printf(&o,
+			"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"chain\",\"nodes\":["
+			"{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\",\"in\":[\"n%d\",\"y\"]"
+			"},",
 			CHAIN);
 	for (int i = CHAIN; i > 0; i--)
 		ff_out_printf(&o, "{\"name\":\"n%d\",\"op\":\"relu\",\"in\":[\"n%d\"]},", i, i - 1);
 	ff_out_printf(&o, "{\"name\":\"n0\",\"op\":\"linear\",\"in\":[\"x\"],\"out_features\":2},"
 			  "{\"name\":\"x\",\"op\":\"input\",\"shape\":[2,3]},"
-			  "{\"name\":\"y\",\"op\":\"input\",\"shape\":[2],\"dtype\":\"int32\",\"classes\":2}]}");
+			  "{\"name\":\"y\",\"op\":\"input\",\"shape\":[2],\"dtype\":\"int32\","
+			  "\"classes\":2}]}");
 	double start = ff_clock_us();
 	int rc = ff_graph_parse("chain.json", o.text, o.len, &a, &g, &err);
 	printf("# %d nodes parsed in %.0f ms\n", CHAIN, (ff_clock_us() - start) / 1000);

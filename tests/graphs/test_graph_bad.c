@@ -9,16 +9,15 @@
 /* Nodes to build cases from. */
 #define X "{\"name\":\"x\",\"op\":\"input\",\"shape\":[4,3,8,8]}"
 #define Y "{\"name\":\"y\",\"op\":\"input\",\"shape\":[4],\"dtype\":\"int32\",\"classes\":5}"
-#define NODE(name, op, in, more) \
-	"{\"name\":\"" name "\",\"op\":\"" op "\",\"in\":[" in "]" more "}"
+#define NODE(name, op, in, more) "{\"name\":\"" name "\",\"op\":\"" op "\",\"in\":[" in "]" more "}"
 #define FLAT NODE("f", "reshape", "\"x\"", ",\"shape\":[0,-1]")
 #define FC(in) NODE("l", "linear", "\"" in "\"", ",\"out_features\":5")
 #define LOSS NODE("z", "softmax_cross_entropy", "\"l\",\"y\"", "")
 #define TAIL(in) "," FC(in) "," LOSS
-#define GRAPH(nodes) \
+#define GRAPH(nodes)                                                                               \
 	"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"g\",\"nodes\":[" nodes "]}"
 /* x, then a node "n", then flatten, linear, loss */
-#define AROUND(node) \
+#define AROUND(node)                                                                               \
 	GRAPH(X "," Y "," node "," NODE("f", "reshape", "\"n\"", ",\"shape\":[0,-1]") TAIL("f"))
 #define CONV(more) AROUND(NODE("n", "conv2d", "\"x\"", ",\"out_channels\":6" more))
 #define POOL(more) AROUND(NODE("n", "pool2d", "\"x\"", more))
@@ -39,16 +38,18 @@ static const struct bad documents[] = {
 		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"g\",\"nodes\":[" X "," Y,
 				"bad.json:1:", ""},
 		{"{\"format\":\"ffsoap-machine\",\"version\":1}", "bad.json", "ffsoap-graph"},
-		{"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\",\"nodes\":[]}", "version",
-				"1"},
-		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"nodes\":[]}", "bad.json", "\"name\""},
+		{"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\",\"nodes\":[]}",
+				"version", "1"},
+		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"nodes\":[]}", "bad.json",
+				"\"name\""},
 		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"a b\",\"nodes\":[" X "]}",
 				"bad.json: name", "1 to 200 characters"},
-		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"g\"}", "bad.json", "\"nodes\""},
+		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"g\"}", "bad.json",
+				"\"nodes\""},
 		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"g\",\"nodes\":{}}", "nodes",
 				"array"},
-		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"g\",\"node\":[]}", "bad.json",
-				"node"},
+		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"g\",\"node\":[]}",
+				"bad.json", "node"},
 		{GRAPH(""), "bad.json", "no nodes"},
 		{GRAPH("7"), "nodes[0]", "expected an object"},
 };
@@ -75,23 +76,26 @@ static const struct bad nodes[] = {
 		{GRAPH(X "," NODE("x", "relu", "\"x\"", "")), "nodes[1].name", "taken by nodes[0]"},
 		{GRAPH(X "," NODE("", "relu", "\"x\"", "")), "nodes[1]", "1 to 200 characters"},
 		{GRAPH(X "," NODE("a b", "relu", "\"x\"", "")), "nodes[1]", "1 to 200 characters"},
-		{GRAPH(X "," NODE(NAME50 NAME50 NAME50 NAME50 "n", "relu", "\"x\"", "")), "nodes[1]",
-				"1 to 200 characters"},
-		{GRAPH(NODE("r", "relu", "\"r\"", "")), "nodes[0].in[0]", "\"r\" is part of a cycle"},
-		{GRAPH(X "," Y "," NODE("a", "add", "\"x\",\"b\"", "") "," NODE("b", "relu", "\"c\"", "") ","
-				NODE("c", "relu", "\"a\"", "") TAIL("a")), "nodes[4].in[0]",
-				"\"a\" is part of a cycle"},
+		{GRAPH(X "," NODE(NAME50 NAME50 NAME50 NAME50 "n", "relu", "\"x\"", "")),
+				"nodes[1]", "1 to 200 characters"},
+		{GRAPH(NODE("r", "relu", "\"r\"", "")), "nodes[0].in[0]",
+				"\"r\" is part of a cycle"},
+		{GRAPH(X "," Y "," NODE("a", "add", "\"x\",\"b\"", "") "," NODE("b", "relu",
+				 "\"c\"", "") "," NODE("c", "relu", "\"a\"", "") TAIL("a")),
+				"nodes[4].in[0]", "\"a\" is part of a cycle"},
 		{GRAPH(X "," Y "," FLAT "," FC("f")), "bad.json: ", "there is no loss"},
 		{GRAPH(X "," Y "," FLAT TAIL("f") "," NODE("r", "relu", "\"x\"", "")), "nodes[5]",
 				"\"r\" is not used"},
-		{GRAPH(X "," Y "," FLAT TAIL("f") "," NODE("w", "softmax_cross_entropy", "\"l\",\"y\"", "")),
+		{GRAPH(X "," Y "," FLAT TAIL("f") "," NODE(
+				 "w", "softmax_cross_entropy", "\"l\",\"y\"", "")),
 				"nodes[5]", "\"w\" is a second loss beside \"z\""},
 		{GRAPH(X "," Y "," FLAT TAIL("f") "," NODE("r", "relu", "\"z\"", "")), "nodes[5]",
 				"ends the graph"},
 		{GRAPH(X "," Y "," FLAT "," NODE("z", "softmax_cross_entropy", "\"f\",\"y\"", "")),
 				"bad.json: ", "nothing to train"},
-		{GRAPH(X "," FLAT "," FC("f") "," NODE("r", "add", "\"r2\",\"l\"", "") ","
-				NODE("r2", "relu", "\"r\"", "")), "nodes[4]", "cycle"},
+		{GRAPH(X "," FLAT "," FC("f") "," NODE("r", "add", "\"r2\",\"l\"", "") "," NODE(
+				 "r2", "relu", "\"r\"", "")),
+				"nodes[4]", "cycle"},
 };
 
 static const struct bad inputs[] = {
@@ -105,14 +109,17 @@ static const struct bad inputs[] = {
 		{INPUT(",\"shape\":[4,\"3\"]"), "nodes[0].shape[1]", ""},
 		{INPUT(",\"shape\":[4,2147483648]"), "nodes[0].shape[1]", ""},
 		{INPUT(",\"shape\":[4,1e300]"), "nodes[0].shape[1]", ""},
-		{INPUT(",\"shape\":[4,2],\"dtype\":\"float16\""), "nodes[0].dtype", "float32|int32"},
+		{INPUT(",\"shape\":[4,2],\"dtype\":\"float16\""), "nodes[0].dtype",
+				"float32|int32"},
 		{INPUT(",\"shape\":[4,2],\"dtype\":\"int32\""), "nodes[0]", "classes"},
 		{INPUT(",\"shape\":[4,2],\"classes\":3"), "nodes[0]", "int32"},
 		{INPUT(",\"shape\":[4,2],\"dtype\":\"int32\",\"classes\":3"), "nodes[2]",
 				"is int32, expected float32"},
-		{INPUT(",\"shape\":[5,2]"), "nodes[1]", "\"y\" has 4 samples, the inputs before it have 5"},
+		{INPUT(",\"shape\":[5,2]"), "nodes[1]",
+				"\"y\" has 4 samples, the inputs before it have 5"},
 		{INPUT(",\"shape\":[2147483647,2147483647]"), "nodes[0]", "2^44"},
-		{INPUT(",\"shape\":[2147483647,2147483647,2147483647,2147483647]"), "nodes[0]", "2^44"},
+		{INPUT(",\"shape\":[2147483647,2147483647,2147483647,2147483647]"), "nodes[0]",
+				"2^44"},
 		{INPUT(",\"shape\":[4,1099511627,4096]"), "nodes[0]", "2^44"},
 };
 
@@ -135,10 +142,14 @@ static const struct bad images[] = {
 		{CONV(",\"kernel\":2147483647,\"dilation\":2147483647"), "nodes[2]", "spans"},
 		{CONV(",\"kernel\":[2147483647,1],\"pad\":[2147483646,0]"), "nodes[2]",
 				"exceeds 32 bits"},
-		{AROUND(NODE("n", "conv2d", "\"x\"", ",\"out_channels\":2147483647,\"kernel\":[8,8],"
-				"\"pad\":7")), "nodes[3]", "shape[1] would be 483183820575"},
-		{AROUND(NODE("n", "conv2d", "\"x\"", ",\"out_channels\":2147483647,\"kernel\":256,"
-				"\"pad\":255")), "nodes[2]", "2^44"},
+		{AROUND(NODE("n", "conv2d", "\"x\"",
+				 ",\"out_channels\":2147483647,\"kernel\":[8,8],"
+				 "\"pad\":7")),
+				"nodes[3]", "shape[1] would be 483183820575"},
+		{AROUND(NODE("n", "conv2d", "\"x\"",
+				 ",\"out_channels\":2147483647,\"kernel\":256,"
+				 "\"pad\":255")),
+				"nodes[2]", "2^44"},
 		{AROUND(NODE("n", "conv2d", "\"f\"", ",\"out_channels\":2,\"kernel\":1") "," FLAT),
 				"", "name"},
 		{POOL(""), "nodes[2]", "needs \"kernel\""},
@@ -149,27 +160,34 @@ static const struct bad images[] = {
 };
 
 static const struct bad others[] = {
-		{GRAPH(X "," Y "," NODE("l", "conv2d", "\"y\"", ",\"out_channels\":2,\"kernel\":1") ","
-				LOSS), "nodes[2]", "is int32, expected float32"},
-		{GRAPH(X "," Y "," FLAT "," NODE("c", "conv2d", "\"f\"", ",\"out_channels\":2,\"kernel\":1")
-				TAIL("c")), "nodes[3]", "has shape [4, 192], expected 4 to 4 axes"},
-		{GRAPH(X "," Y "," FLAT "," NODE("l", "linear", "\"f\"", ",\"out_features\":0") "," LOSS),
+		{GRAPH(X "," Y "," NODE("l", "conv2d", "\"y\"",
+				 ",\"out_channels\":2,\"kernel\":1") "," LOSS),
+				"nodes[2]", "is int32, expected float32"},
+		{GRAPH(X "," Y "," FLAT "," NODE("c", "conv2d", "\"f\"",
+				 ",\"out_channels\":2,\"kernel\":1") TAIL("c")),
+				"nodes[3]", "has shape [4, 192], expected 4 to 4 axes"},
+		{GRAPH(X "," Y "," FLAT
+			 "," NODE("l", "linear", "\"f\"", ",\"out_features\":0") "," LOSS),
 				"nodes[3].out_features", ""},
 		{GRAPH(X "," Y "," FLAT "," NODE("l", "linear", "\"f\"", "") "," LOSS), "nodes[3]",
 				"needs \"out_features\""},
-		{GRAPH(X "," Y "," FLAT "," NODE("l", "linear", "\"f\"", ",\"out_features\":4") "," LOSS),
+		{GRAPH(X "," Y "," FLAT
+			 "," NODE("l", "linear", "\"f\"", ",\"out_features\":4") "," LOSS),
 				"nodes[4]", "\"y\" has 5 classes, the logits only 4"},
-		{GRAPH(X "," Y "," FLAT "," FC("f") "," NODE("z", "softmax_cross_entropy", "\"l\",\"f\"", "")),
+		{GRAPH(X "," Y "," FLAT
+			 "," FC("f") "," NODE("z", "softmax_cross_entropy", "\"l\",\"f\"", "")),
 				"nodes[4]", "is float32, expected int32"},
 		{GRAPH(X "," Y "," NODE("l", "linear", "\"x\"", ",\"out_features\":5") "," LOSS),
 				"nodes[3]", "labels [4] do not fit logits [4, 3, 8, 5]"},
-		{GRAPH(X "," Y "," FLAT "," NODE("a", "add", "\"x\",\"f\"", "") TAIL("a")), "nodes[3]",
-				"input 0 is [4, 3, 8, 8], input 1 is [4, 192]"},
-		{GRAPH(X "," Y "," FLAT "," NODE("a", "concat", "\"x\",\"f\"", "") TAIL("a")), "nodes[3]",
-				"must agree"},
-		{GRAPH(X "," Y "," FLAT "," NODE("a", "concat", "\"f\",\"f\"", ",\"axis\":2") TAIL("a")),
+		{GRAPH(X "," Y "," FLAT "," NODE("a", "add", "\"x\",\"f\"", "") TAIL("a")),
+				"nodes[3]", "input 0 is [4, 3, 8, 8], input 1 is [4, 192]"},
+		{GRAPH(X "," Y "," FLAT "," NODE("a", "concat", "\"x\",\"f\"", "") TAIL("a")),
+				"nodes[3]", "must agree"},
+		{GRAPH(X "," Y "," FLAT "," NODE("a", "concat", "\"f\",\"f\"", ",\"axis\":2")
+						 TAIL("a")),
 				"nodes[3]", "expected 3 to 6 axes"},
-		{GRAPH(X "," Y "," FLAT "," NODE("a", "concat", "\"f\",\"f\"", ",\"axis\":0") TAIL("a")),
+		{GRAPH(X "," Y "," FLAT "," NODE("a", "concat", "\"f\",\"f\"", ",\"axis\":0")
+						 TAIL("a")),
 				"nodes[3].axis", ""},
 		{AROUND(NODE("n", "dropout", "\"x\"", ",\"p\":1")), "nodes[2]", "below 1"},
 		{AROUND(NODE("n", "dropout", "\"x\"", ",\"p\":-0.5")), "nodes[2].p", "from 0 to 1"},
@@ -180,15 +198,18 @@ static const struct bad others[] = {
 		{RESHAPE("[0,-2]"), "nodes[2].shape[1]", ""},
 		{RESHAPE("[4,3,8,8,0]"), "nodes[2]", "no such axis"},
 		{RESHAPE("[8,96]"), "nodes[2]", "must stay 4, not become 8"},
-		{RESHAPE("[0,2147483647,2147483647,2147483647,2147483647]"), "nodes[2]", "does not fit"},
+		{RESHAPE("[0,2147483647,2147483647,2147483647,2147483647]"), "nodes[2]",
+				"does not fit"},
 		{GRAPH("{\"name\":\"x\",\"op\":\"input\",\"shape\":[1000000,1000000]},"
 		       "{\"name\":\"y\",\"op\":\"input\",\"shape\":[1000000],\"dtype\":\"int32\","
-		       "\"classes\":5}," NODE("a", "linear", "\"x\"", ",\"out_features\":10000000") ","
-		       FC("a") "," LOSS), "nodes[2]", "exceed 2^44 elements"},
+		       "\"classes\":5}," NODE("a", "linear", "\"x\"",
+				       ",\"out_features\":10000000") "," FC("a") "," LOSS),
+				"nodes[2]", "exceed 2^44 elements"},
 		{GRAPH("{\"name\":\"x\",\"op\":\"input\",\"shape\":[2000000,1000000]},"
 		       "{\"name\":\"y\",\"op\":\"input\",\"shape\":[2000000],\"dtype\":\"int32\","
-		       "\"classes\":5}," NODE("a", "linear", "\"x\"", ",\"out_features\":2000000") ","
-		       FC("a") "," LOSS), "nodes[2]", "exceeds 2^62 FLOPs"},
+		       "\"classes\":5}," NODE("a", "linear", "\"x\"",
+				       ",\"out_features\":2000000") "," FC("a") "," LOSS),
+				"nodes[2]", "exceeds 2^62 FLOPs"},
 };
 
 static void check_bad(const struct bad *b, size_t n)

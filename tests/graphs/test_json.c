@@ -95,14 +95,16 @@ START_TEST(roots_of_any_type)
 	ck_assert_int_eq(parse("null")->type, FF_JSON_NULL);
 	ck_assert_uint_eq(parse("[]")->n, 0);
 	ck_assert(parse("\xef\xbb\xbf[7]")->child[0].number == 7);
-	ck_assert(parse("\xef\xbb\xbf""8")->number == 8);
+	ck_assert(parse("\xef\xbb\xbf"
+			"8")
+					->number == 8);
 }
 END_TEST
 
 START_TEST(strings_are_decoded)
 {
-	ck_assert_str_eq(parse("\"a\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\"")->text,
-			"a\"\\/\b\f\n\r\tA");
+	ck_assert_str_eq(
+			parse("\"a\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\"")->text, "a\"\\/\b\f\n\r\tA");
 	ck_assert_str_eq(parse("\"\\u00e9\\u20AC\\ud83d\\ude00\"")->text,
 			"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
 	ck_assert_str_eq(parse("\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\x7f\"")->text,
@@ -223,9 +225,21 @@ END_TEST
 START_TEST(broken_utf8)
 {
 	static const char *const bad[] = {
-			"\x80", "\xbf", "\xc3", "\xc3(", "\xc0\x80", "\xc1\xbf", "\xe2\x82",
-			"\xe2(\xac", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x9f\x98",
-			"\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff",
+			"\x80",
+			"\xbf",
+			"\xc3",
+			"\xc3(",
+			"\xc0\x80",
+			"\xc1\xbf",
+			"\xe2\x82",
+			"\xe2(\xac",
+			"\xe0\x80\x80",
+			"\xed\xa0\x80",
+			"\xf0\x9f\x98",
+			"\xf0\x80\x80\x80",
+			"\xf4\x90\x80\x80",
+			"\xf5\x80\x80\x80",
+			"\xff",
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		char text[32];
@@ -264,7 +278,8 @@ END_TEST
 /* No cut of a good text may be taken or read beyond its end. */
 START_TEST(every_truncation_is_refused)
 {
-	static const char text[] = "{\"f\": [1.5e-3, true, null, {\"g\\u00e9\": \"\xe2\x82\xac\"}]}";
+	static const char text[] =
+			"{\"f\": [1.5e-3, true, null, {\"g\\u00e9\": \"\xe2\x82\xac\"}]}";
 	for (size_t n = 0; n + 1 < sizeof text; n++) {
 		const struct ff_json *root;
 		ck_assert_int_eq(parse_n(text, n, &root), FF_E_INPUT);
@@ -328,7 +343,8 @@ END_TEST
 
 START_TEST(places)
 {
-	const struct ff_json *r = parse("{\"nodes\": [0, 1, 2, {\"stride\": [1, true]}], \"a\": {\"b\": 1}}");
+	const struct ff_json *r =
+			parse("{\"nodes\": [0, 1, 2, {\"stride\": [1, true]}], \"a\": {\"b\": 1}}");
 	const struct ff_json *node = &ff_json_get(r, "nodes")->child[3], *v;
 	int64_t n = 77;
 	ck_assert_int_eq(ff_json_fail(r, &err, "expected %d", 5), FF_E_INPUT);
@@ -394,7 +410,8 @@ END_TEST
 
 START_TEST(other_types)
 {
-	const struct ff_json *r = parse("{\"x\": 0.25, \"s\": \"text\", \"t\": true, \"f\": false}");
+	const struct ff_json *r =
+			parse("{\"x\": 0.25, \"s\": \"text\", \"t\": true, \"f\": false}");
 	double x;
 	const char *s = NULL;
 	bool b = false;
@@ -421,7 +438,8 @@ END_TEST
 START_TEST(unknown_keys)
 {
 	const struct ff_json *r = parse("{\"op\": 1, \"strid\": 2}");
-	static const char *const known[] = {"op", "stride", NULL}, *const both[] = {"strid", "op", NULL};
+	static const char *const known[] = {"op", "stride", NULL}, *const both[] = {"strid", "op",
+										   NULL};
 	static const char *const none[] = {NULL};
 	ck_assert_int_eq(ff_json_only(r, both, &err), FF_OK);
 	ck_assert_int_eq(ff_json_only(r, known, &err), FF_E_INPUT);

@@ -157,7 +157,8 @@ START_TEST(search_path)
 	FILE *f = fopen(path, "w");
 	fputs("{\"format\":\"ffsoap-machine\",\"version\":1,\"name\":\"mine\",\"overlap\":true,"
 	      "\"kinds\":[{\"name\":\"k\",\"flops_per_s\":1,\"memory_bytes_per_s\":1,"
-	      "\"memory_bytes\":1}],\"nodes\":[{\"devices\":1,\"kind\":\"k\"}]}", f);
+	      "\"memory_bytes\":1}],\"nodes\":[{\"devices\":1,\"kind\":\"k\"}]}",
+			f);
 	fclose(f);
 	load(path, &a, &m);
 	setenv("FF_MACHINES", folder, 1);
@@ -201,10 +202,13 @@ END_TEST
 
 /* Nodes of two kinds in one machine. */
 #define HEAD "{\"format\":\"ffsoap-machine\",\"version\":1,\"name\":\"m\",\"overlap\":true,"
-#define KIND(name) "{\"name\":\"" name "\",\"flops_per_s\":1e12,\"memory_bytes_per_s\":1e11,\"memory_bytes\":1000}"
+#define KIND(name)                                                                                 \
+	"{\"name\":\"" name                                                                        \
+	"\",\"flops_per_s\":1e12,\"memory_bytes_per_s\":1e11,\"memory_bytes\":1000}"
 #define KINDS "\"kinds\":[" KIND("fast") "," KIND("slow") "],"
 #define LINK(more) "{\"latency_us\":2,\"bytes_per_s\":3e9" more "}"
-#define NODE(more) "{\"devices\":2,\"kind\":\"slow\",\"inside\":" LINK("") ",\"network\":" LINK("") more "}"
+#define NODE(more)                                                                                 \
+	"{\"devices\":2,\"kind\":\"slow\",\"inside\":" LINK("") ",\"network\":" LINK("") more "}"
 #define MACHINE(nodes) HEAD KINDS "\"nodes\":[" nodes "]}"
 
 START_TEST(mixed)
@@ -212,8 +216,9 @@ START_TEST(mixed)
 	struct ff_arena a;
 	struct ff_machine m;
 	ff_arena_init(&a);
-	parse(MACHINE("{\"devices\":1,\"kind\":\"fast\",\"network\":" LINK("") "},"
-		      NODE(",\"count\":3")), &a, &m);
+	parse(MACHINE("{\"devices\":1,\"kind\":\"fast\",\"network\":" LINK("") "}," NODE(
+			      ",\"count\":3")),
+			&a, &m);
 	check_machine(&m);
 	check_round_trip(&m);
 	ck_assert_uint_eq(m.n_nodes, 4);
@@ -231,24 +236,34 @@ START_TEST(bad)
 		const char *text, *place, *sentence;
 	} cases[] = {
 			{"", "bad.json", ""},
-			{"{\"format\":\"ffsoap-graph\",\"version\":1}", "bad.json", "ffsoap-machine"},
+			{"{\"format\":\"ffsoap-graph\",\"version\":1}", "bad.json",
+					"ffsoap-machine"},
 			{HEAD KINDS "\"node\":[]}", "bad.json", "node"},
 			{HEAD "\"kinds\":[],\"nodes\":[]}", "kinds", "1 to 64"},
 			{HEAD "\"kinds\":[7],\"nodes\":[]}", "kinds[0]", "object"},
-			{HEAD "\"kinds\":[{\"name\":\"k\"}],\"nodes\":[]}", "kinds[0]", "flops_per_s"},
-			{HEAD "\"kinds\":[{\"name\":\"k\",\"flops_per_s\":0,\"memory_bytes_per_s\":1,"
-			      "\"memory_bytes\":1}],\"nodes\":[]}", "kinds[0].flops_per_s", ""},
-			{HEAD "\"kinds\":[{\"name\":\"k\",\"flops_per_s\":1,\"memory_bytes_per_s\":1,"
-			      "\"memory_bytes\":-1}],\"nodes\":[]}", "kinds[0].memory_bytes", ""},
-			{HEAD "\"kinds\":[{\"name\":\"\",\"flops_per_s\":1,\"memory_bytes_per_s\":1,"
-			      "\"memory_bytes\":1}],\"nodes\":[]}", "kinds[0].name", "1 to 100"},
+			{HEAD "\"kinds\":[{\"name\":\"k\"}],\"nodes\":[]}", "kinds[0]",
+					"flops_per_s"},
+			{HEAD "\"kinds\":[{\"name\":\"k\",\"flops_per_s\":0,\"memory_bytes_per_s\":"
+			      "1,"
+			      "\"memory_bytes\":1}],\"nodes\":[]}",
+					"kinds[0].flops_per_s", ""},
+			{HEAD "\"kinds\":[{\"name\":\"k\",\"flops_per_s\":1,\"memory_bytes_per_s\":"
+			      "1,"
+			      "\"memory_bytes\":-1}],\"nodes\":[]}",
+					"kinds[0].memory_bytes", ""},
+			{HEAD "\"kinds\":[{\"name\":\"\",\"flops_per_s\":1,\"memory_bytes_per_s\":"
+			      "1,"
+			      "\"memory_bytes\":1}],\"nodes\":[]}",
+					"kinds[0].name", "1 to 100"},
 			{HEAD "\"kinds\":[" KIND("a") "," KIND("a") "],\"nodes\":[]}", "kinds[1]",
 					"\"a\" is taken"},
 			{MACHINE(""), "nodes", "at least one"},
 			{MACHINE("[]"), "nodes[0]", "object"},
 			{MACHINE("{\"devices\":0,\"kind\":\"fast\"}"), "nodes[0].devices", ""},
-			{MACHINE("{\"devices\":1,\"kind\":\"x\"}"), "nodes[0].kind", "no kind \"x\""},
-			{MACHINE("{\"devices\":1,\"kind\":\"fast\",\"cuont\":2}"), "nodes[0]", "cuont"},
+			{MACHINE("{\"devices\":1,\"kind\":\"x\"}"), "nodes[0].kind",
+					"no kind \"x\""},
+			{MACHINE("{\"devices\":1,\"kind\":\"fast\",\"cuont\":2}"), "nodes[0]",
+					"cuont"},
 			{MACHINE("{\"devices\":2,\"kind\":\"fast\"}"), "nodes[0]", "\"inside\""},
 			{MACHINE("{\"devices\":1,\"count\":2,\"kind\":\"fast\"}"), "nodes[0]",
 					"\"network\""},
@@ -257,15 +272,17 @@ START_TEST(bad)
 			{MACHINE("{\"devices\":4097,\"kind\":\"fast\"}"), "nodes[0].devices", ""},
 			{MACHINE(NODE(",\"count\":2049")), "nodes[0]", "at most 4096"},
 			{MACHINE(NODE(",\"count\":0")), "nodes[0].count", ""},
-			{MACHINE("{\"devices\":2,\"kind\":\"fast\",\"inside\":3}"), "nodes[0].inside",
-					"object"},
+			{MACHINE("{\"devices\":2,\"kind\":\"fast\",\"inside\":3}"),
+					"nodes[0].inside", "object"},
 			{MACHINE("{\"devices\":2,\"kind\":\"fast\",\"inside\":{\"latency_us\":-1,"
-				 "\"bytes_per_s\":1}}"), "nodes[0].inside.latency_us", ""},
+				 "\"bytes_per_s\":1}}"),
+					"nodes[0].inside.latency_us", ""},
 			{MACHINE("{\"devices\":2,\"kind\":\"fast\",\"inside\":{\"latency_us\":1,"
-				 "\"bytes_per_s\":0}}"), "nodes[0].inside.bytes_per_s", ""},
-			{MACHINE("{\"devices\":2,\"kind\":\"fast\",\"inside\":" LINK("")
-				 ",\"network\":" LINK(",\"shared\":false") "}"), "nodes[0].network",
-					"shared"},
+				 "\"bytes_per_s\":0}}"),
+					"nodes[0].inside.bytes_per_s", ""},
+			{MACHINE("{\"devices\":2,\"kind\":\"fast\",\"inside\":" LINK(
+					 "") ",\"network\":" LINK(",\"shared\":false") "}"),
+					"nodes[0].network", "shared"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct ff_arena a;
@@ -274,11 +291,12 @@ START_TEST(bad)
 		ff_arena_init(&a);
 		memset(&m, 0x5a, sizeof m);
 		before = m;
-		int rc = ff_machine_parse("bad.json", cases[i].text, strlen(cases[i].text), &a, &m,
-				&err);
+		int rc = ff_machine_parse(
+				"bad.json", cases[i].text, strlen(cases[i].text), &a, &m, &err);
 		ck_assert_msg(rc == FF_E_INPUT, "accepted: %s", cases[i].text);
 		ck_assert_mem_eq(&m, &before, sizeof m);
-		ck_assert_msg(!strncmp(err.text, "bad.json", 8) && strstr(err.text, cases[i].place) &&
+		ck_assert_msg(!strncmp(err.text, "bad.json", 8) &&
+						strstr(err.text, cases[i].place) &&
 						strstr(err.text, cases[i].sentence),
 				"got \"%s\", expected \"%s\" and \"%s\"", err.text, cases[i].place,
 				cases[i].sentence);

@@ -93,8 +93,8 @@ static void touch(struct hull *h, uint32_t rank, const int64_t *at)
 	}
 	h->rank = rank;
 }
-#define TOUCH(h, ...) touch(h, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), \
-			      (int64_t[]){__VA_ARGS__})
+#define TOUCH(h, ...)                                                                              \
+	touch(h, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
 
 /* Touches what one point of the iteration space does. */
 typedef void (*touch_fn)(const struct probe *p, const int32_t *at, struct hulls *h);
@@ -397,8 +397,8 @@ START_TEST(elementwise)
 		ck_assert_msg(p.rc == FF_OK, "%s", p.err.text);
 		check_node(&p);
 		ck_assert_uint_eq(p.node->n_dims, out_of(&p)->rank);
-		ck_assert_mem_eq(out_of(&p)->shape, in[0].size, sizeof in[0].size[0] *
-				(size_t)in[0].rank);
+		ck_assert_mem_eq(out_of(&p)->shape, in[0].size,
+				sizeof in[0].size[0] * (size_t)in[0].rank);
 		check_regions(&r, &p, touch_same);
 		probe_close(&p);
 	}
@@ -661,8 +661,8 @@ START_TEST(table)
 			ck_assert(a->min <= a->max);
 			ck_assert_int_eq(a->type == FF_ATTR_CHOICE, a->choices != NULL);
 			/* keyed attributes are whole numbers, alone or in pairs */
-			ck_assert(!a->in_key || (a->type != FF_ATTR_SHAPE &&
-								a->type != FF_ATTR_REAL));
+			ck_assert(!a->in_key ||
+					(a->type != FF_ATTR_SHAPE && a->type != FF_ATTR_REAL));
 		}
 	}
 	enum ff_op none = FF_OP_COUNT;

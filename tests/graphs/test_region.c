@@ -162,7 +162,7 @@ START_TEST(parts_tile_an_axis)
 			int32_t previous = extent;
 			for (uint32_t i = 0; i < n; i++) {
 				int32_t size = ff_part_start(extent, n, i + 1) -
-						ff_part_start(extent, n, i);
+					       ff_part_start(extent, n, i);
 				ck_assert_int_ge(size, extent / (int32_t)n);
 				ck_assert_int_le(size, extent / (int32_t)n + 1);
 				ck_assert_int_le(size, previous);

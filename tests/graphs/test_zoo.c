@@ -117,7 +117,8 @@ START_TEST(bad)
 		const char *sentence;
 	} cases[] = {
 			{{"resnet", 0, {NULL}, 0, 0}, "only mlp, lenet, alexnet, branchnet"},
-			{{"mlp", 0, {"width=3"}, 0, 0}, "there is no \"width\", only image, channels"},
+			{{"mlp", 0, {"width=3"}, 0, 0},
+					"there is no \"width\", only image, channels"},
 			{{"mlp", 0, {"hidden"}, 0, 0}, "expected key=value"},
 			{{"mlp", 0, {"hidden="}, 0, 0}, "from 1 to 1048576"},
 			{{"mlp", 0, {"hidden=0"}, 0, 0}, "from 1 to 1048576, not \"0\""},
@@ -137,7 +138,8 @@ START_TEST(bad)
 		struct ff_error err = {0};
 		ff_arena_init(&a);
 		ck_assert_int_eq(ff_zoo_build(z->name, z->batch, z->sets, count_sets(z), &a, &g,
-						 &err), FF_E_INPUT);
+						 &err),
+				FF_E_INPUT);
 		ck_assert_msg(strstr(err.text, cases[i].sentence), "got \"%s\", expected \"%s\"",
 				err.text, cases[i].sentence);
 		ff_arena_finish(&a);

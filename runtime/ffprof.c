@@ -1,0 +1,257 @@
+/* ffprof: measures what a search needs to know of this machine.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agree.h"
+#include "comm/job.h"
+#include "launch.h"
+#include "prof/prof.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char details[] =
+		"Measures every kernel that a strategy for GRAPH on M's devices may run, and the\n"
+		"communication among the devices of one node, all ranks at once.  What COSTS has\n"
+		"already is not measured again; what was measured is kept when ffprof is stopped.\n"
+		"\n"
+		"  ffprof lenet.json --machine cpu2 -o costs.json\n"
+		"  ffprof lenet.json --machine cpu2 -o costs.json --strategy plan.json\n"
+		"\n"
+		"Exit status: 0 done, 1 failed at run time, 2 bad usage or bad input.\n";
+
+static const struct ff_command names = {.name = "ffprof"};
+
+/* Set by Ctrl-C and by mpirun when it passes that on. */
+static volatile sig_atomic_t stop_asked;
+
+static void ask_stop(int number)
+{
+	(void)number;
+	stop_asked = 1;
+}
+
+static bool stopped(void)
+{
+	return stop_asked;
+}
+
+static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done,
+		struct ff_error *err)
+{
+	const struct ff_option options[] = {
+			{"--machine", FF_OPTION_TEXT, &o->machine, "M", "machine file or name"},
+			{"-o", FF_OPTION_TEXT, &o->out, "COSTS", "cost file, made or completed"},
+			{"--device", FF_OPTION_TEXT, &o->device, "KIND", "cpu or cuda"},
+			{"--devices", FF_OPTION_COUNT, &o->devices, "N",
+					"splits for up to N of the machine's devices"},
+			{"--strategy", FF_OPTION_TEXTS, &o->strategies, "FILE",
+					"only what this strategy needs (may be repeated)"},
+			{"--data", FF_OPTION_TEXT, &o->data, "D",
+					"data set whose loading is timed (synthetic)"},
+			{"--budget", FF_OPTION_SECONDS, &o->budget_s, "TIME",
+					"stop after this time, to be continued by another run"},
+	};
+	const struct ff_command c = {
+			.name = names.name,
+			.usage = "GRAPH --machine M -o COSTS [options]",
+			.summary = "Measures kernels and communication for ffsearch.",
+			.details = details,
+			.options = options,
+			.n_options = COUNT(options),
+			.min_args = 1,
+			.max_args = 1,
+	};
+	const char *args[1];
+	uint32_t n;
+	int code = ff_cli_parse(&c, argc, argv, args, &n, done, err);
+
+	if (code < 0 || *done)
+		return code;
+	o->graph = args[0];
+	if (!o->machine)
+		return ff_fail(err, FF_E_INPUT, "expected --machine FILE or NAME");
+	if (!o->out)
+		return ff_fail(err, FF_E_INPUT, "expected -o COSTS");
+	return FF_OK;
+}
+
+static int load_machine(struct ff_prof *p, struct ff_error *err)
+{
+	const struct ff_prof_options *o = p->opt;
+	struct ff_machine all;
+	int code = ff_machine_load(o->machine, &p->arena, &all, err);
+
+	if (code < 0)
+		return code;
+	if (o->devices > all.n_devices)
+		return ff_fail(err, FF_E_INPUT, "--devices %" PRIu64 ": machine %s has %u",
+				o->devices, all.name, all.n_devices);
+	code = ff_machine_subset(&all, o->devices ? (uint32_t)o->devices : all.n_devices,
+			&p->arena, &p->machine, err);
+	if (code == FF_OK)
+		p->kind = ff_device_kind(&p->machine, 0)->name;
+	return code;
+}
+
+static int load_backend(struct ff_prof *p, struct ff_error *err)
+{
+	const char *name = p->opt->device;
+	struct ff_device *dev;
+	int code;
+
+	p->backend = name ? ff_backend_find(name) : ff_backend_preset();
+	if (!p->backend || p->backend == &ff_backend_null)
+		return ff_fail(err, FF_E_INPUT, "--device %s: expected cpu or cuda", name);
+	code = p->backend->open(0, &dev, err);
+	if (code == FF_OK)
+		p->backend->close(dev);
+	return code;
+}
+
+static int load_costs(struct ff_prof *p, struct ff_error *err)
+{
+	int code;
+
+	if (access(p->opt->out, F_OK))
+		return ff_costs_create(p->kind, &p->costs, err);
+	if ((code = ff_costs_load(p->opt->out, &p->costs, err)) < 0)
+		return code;
+	if (strcmp(ff_costs_device_kind(p->costs), p->kind))
+		return ff_fail(err, FF_E_INPUT, "%s: has costs of %s devices, machine %s has %s",
+				p->opt->out, ff_costs_device_kind(p->costs), p->machine.name,
+				p->kind);
+	return FF_OK;
+}
+
+static int load(struct ff_prof *p, struct ff_error *err)
+{
+	char synthetic[32];
+	int code;
+
+	if ((code = ff_graph_load(p->opt->graph, &p->arena, &p->graph, err)) < 0 ||
+			(code = load_machine(p, err)) < 0 || (code = load_backend(p, err)) < 0 ||
+			(code = load_costs(p, err)) < 0)
+		return code;
+	snprintf(synthetic, sizeof(synthetic), "synthetic:%d", p->graph.batch);
+	code = ff_dataset_open(p->opt->data ? p->opt->data : synthetic, &p->graph, 1, &p->data,
+			err);
+	return code < 0 ? code : ff_prof_list(p, err);
+}
+
+static void finish(struct ff_prof *p)
+{
+	ff_dataset_close(p->data);
+	ff_costs_destroy(p->costs);
+	ff_arena_finish(&p->arena);
+}
+
+static int measure(struct ff_prof *p, struct ff_error *err)
+{
+	uint32_t before = ff_costs_count(p->costs);
+	int code;
+
+	p->start_us = p->saved_us = ff_clock_us();
+	ff_progress_start(&p->progress);
+	code = ff_prof_rates(p, err);
+	if (code == FF_OK && !p->end)
+		code = ff_prof_network(p, err);
+	if (code == FF_OK && !p->end)
+		code = ff_prof_kernels(p, err);
+	ff_progress_end(&p->progress);
+	if (code < 0 || p->comm->rank)
+		return code;
+	if ((code = ff_prof_save(p, true, err)) < 0)
+		return code;
+	printf("%s: %u of %u missing kernels measured in %.1f s, %u known\n", p->opt->out,
+			ff_costs_count(p->costs) - before, p->n_items,
+			(ff_clock_us() - p->start_us) * 1e-6, ff_costs_count(p->costs));
+	if (p->end)
+		printf("stopped before the end; the same command goes on from here\n");
+	return FF_OK;
+}
+
+static int run(struct ff_prof *p, struct ff_error *err)
+{
+	int code = p->backend->open(p->comm->rank, &p->dev, err);
+
+	if (code == FF_OK)
+		code = p->backend->stream(p->dev, false, &p->stream, err);
+	code = ff_agree_code(p->comm, code, err);
+	if (code == FF_OK)
+		code = measure(p, err);
+	if (p->stream)
+		p->backend->stream_close(p->stream);
+	if (p->dev)
+		p->backend->close(p->dev);
+	return code;
+}
+
+static int end(int code, const struct ff_error *err)
+{
+	if (code < 0 && !err->text[0])
+		return ff_exit_status(code);
+	return ff_cli_end(&names, code, err);
+}
+
+static int main_rank(struct ff_prof *p)
+{
+	struct ff_error err = {0};
+	int status, code = ff_mpi_start(&err);
+
+	if (code < 0)
+		return end(code, &err);
+	code = ff_comm_mpi(&p->comm, &err);
+	if (code == FF_OK)
+		code = ff_agree_code(p->comm, load(p, &err), &err);
+	if (code == FF_OK)
+		code = run(p, &err);
+	status = end(code, &err);
+	if (code < 0 && err.text[0])
+		ff_mpi_abort(status);
+	if (p->comm)
+		p->comm->destroy(p->comm);
+	ff_mpi_finish();
+	return status;
+}
+
+/* Finds what is wrong with the input, then starts the ranks or is the only one. */
+static int main_alone(struct ff_prof *p, char **argv)
+{
+	struct ff_error err = {0};
+	uint32_t ranks;
+	int code = load(p, &err);
+
+	if (code < 0)
+		return end(code, &err);
+	ranks = p->machine.nodes[0].count;
+	if (ranks > 1)
+		return end(ff_launch(ranks, argv, &err), &err);
+	if ((code = ff_comm_local(1, &p->comm, &err)) == FF_OK) {
+		code = run(p, &err);
+		p->comm->destroy(p->comm);
+	}
+	return end(code, &err);
+}
+
+int main(int argc, char **argv)
+{
+	struct ff_prof_options o = {0};
+	struct ff_prof p = {.opt = &o, .stopped = stopped};
+	struct sigaction action = {.sa_handler = ask_stop};
+	struct ff_error err = {0};
+	bool done = false;
+	int code = parse(argc, argv, &o, &done, &err), status;
+
+	if (code < 0 || done)
+		return end(code, &err);
+	ff_arena_init(&p.arena);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	status = ff_launch_is_rank() ? main_rank(&p) : main_alone(&p, argv);
+	finish(&p);
+	return status;
+}

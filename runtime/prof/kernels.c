@@ -1,0 +1,204 @@
+/* Times of kernels on random data.  SPDX-License-Identifier: Apache-2.0 */
+#include "prof.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../agree.h"
+#include "ff/philox.h"
+
+/* Memory that lasts from kernel to kernel: what is read is random once and for
+ * all, what is written lies apart, so that no value runs away. */
+struct bench {
+	struct ff_prof *p;
+	char *memory[2]; /* to read, to write */
+	size_t bytes[2], used[2];
+	struct ff_work work;
+	struct ff_kernel *kernel;
+	struct ff_kernel_io io;
+};
+enum side { READ, WRITE };
+
+/* Room in one of the memories; the first walk (memory not there) only counts. */
+static void *carve(struct bench *b, enum side side, int64_t bytes)
+{
+	size_t at = b->used[side];
+
+	if (bytes <= 0)
+		return NULL;
+	b->used[side] += ((size_t)bytes + 63) / 64 * 64;
+	return b->used[side] <= b->bytes[side] ? b->memory[side] + at : NULL;
+}
+
+static void *carve_region(struct bench *b, enum side side, const struct ff_region *r)
+{
+	return carve(b, side, ff_region_volume(r) * FF_ELEMENT_BYTES);
+}
+
+static void lay_out(struct bench *b)
+{
+	const struct ff_work *w = &b->work;
+	const struct ff_node *n = w->node;
+	bool forward = w->pass == FF_FORWARD;
+	struct ff_kernel_io *io = &b->io;
+
+	memset(io, 0, sizeof(*io));
+	b->used[READ] = b->used[WRITE] = 0;
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		io->in[i] = carve_region(b, READ, &w->in[i]);
+		if (w->need_din[i])
+			io->din[i] = carve_region(b, WRITE, &w->in[i]);
+	}
+	io->out = carve_region(b, forward ? WRITE : READ, &w->out);
+	if (!forward)
+		io->dout = carve_region(b, READ, &w->out);
+	for (uint32_t i = 0; i < n->n_weights; i++) {
+		if (!w->has_weight[i])
+			continue;
+		io->weight[i] = carve_region(b, READ, &w->weight[i]);
+		if (!forward)
+			io->dweight[i] = carve_region(b, WRITE, &w->weight[i]);
+	}
+	io->workspace = carve(b, WRITE, b->p->backend->workspace(b->kernel));
+	io->seed = 1;
+	io->training = true;
+}
+
+static int fill_random(struct bench *b, enum side side, struct ff_error *err)
+{
+	size_t n = b->bytes[side] / sizeof(float), chunk = 1 << 16;
+	float *host = malloc(chunk * sizeof(*host));
+	int code = FF_OK;
+
+	if (!host)
+		return ff_fail_memory(err);
+	/* the same numbers again and again: only their range matters */
+	ff_philox_uniform(1, 0, 0, chunk, host);
+	for (size_t i = 0; i < chunk; i++)
+		host[i] -= 0.5f;
+	for (size_t at = 0; at < n && code == FF_OK; at += chunk)
+		code = b->p->backend->upload(b->p->stream,
+				b->memory[side] + at * sizeof(float), host,
+				(n - at < chunk ? n - at : chunk) * sizeof(float), err);
+	if (code == FF_OK)
+		code = b->p->backend->drain(b->p->stream, err);
+	free(host);
+	return code;
+}
+
+static int reserve(struct bench *b, enum side side, struct ff_error *err)
+{
+	size_t bytes = b->used[side];
+	void *memory;
+	int code;
+
+	if (bytes <= b->bytes[side])
+		return FF_OK;
+	b->p->backend->free(b->p->dev, b->memory[side]);
+	b->memory[side] = NULL;
+	b->bytes[side] = 0;
+	if ((code = b->p->backend->alloc(b->p->dev, bytes, &memory, err)) < 0)
+		return code;
+	b->memory[side] = memory;
+	b->bytes[side] = bytes;
+	return fill_random(b, side, err);
+}
+
+/* Labels must be classes, not random bits. */
+static int fill_labels(struct bench *b, struct ff_error *err)
+{
+	const struct ff_graph *g = &b->p->graph;
+	const struct ff_node *n = b->work.node;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < n->n_in && code == FF_OK; i++) {
+		const struct ff_tensor *t = &g->tensors[g->edges[n->in + i].tensor];
+		size_t count = (size_t)ff_region_volume(&b->work.in[i]);
+		int32_t *label;
+
+		if (t->dtype != FF_I32 || !count)
+			continue;
+		label = malloc(count * sizeof(*label));
+		if (!label)
+			return ff_fail_memory(err);
+		for (size_t k = 0; k < count; k++)
+			label[k] = (int32_t)(k % (size_t)g->nodes[t->producer].attrs.input.classes);
+		code = b->p->backend->upload(b->p->stream, (void *)(uintptr_t)b->io.in[i], label,
+				count * sizeof(*label), err);
+		if (code == FF_OK)
+			code = b->p->backend->drain(b->p->stream, err);
+		free(label);
+	}
+	return code;
+}
+
+static int prepare(struct bench *b, const struct ff_prof_item *item, struct ff_error *err)
+{
+	int code;
+
+	ff_work_fill(&b->p->graph, item->node, &item->config, item->part, item->pass, &b->work);
+	if ((code = b->p->backend->kernel(b->p->dev, &b->work, &b->kernel, err)) < 0)
+		return code;
+	lay_out(b);
+	if ((code = reserve(b, READ, err)) < 0 || (code = reserve(b, WRITE, err)) < 0)
+		return code;
+	lay_out(b);
+	return fill_labels(b, err);
+}
+
+static int run_kernel(void *arg, uint32_t times, struct ff_error *err)
+{
+	struct bench *b = arg;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < times && code == FF_OK; i++)
+		code = b->p->backend->run(b->p->stream, b->kernel, &b->io, err);
+	return code;
+}
+
+static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_error *err)
+{
+	struct ff_timed what = {.run = run_kernel, .arg = b};
+	struct ff_cost cost = {.key = item->key};
+	struct ff_timing t;
+	int code = ff_agree_code(b->p->comm, prepare(b, item, err), err);
+
+	if (code == FF_OK)
+		code = ff_prof_time(b->p, &what, &t, err);
+	if (code == FF_OK) {
+		cost.median_us = t.median_us;
+		cost.p10_us = t.p10_us;
+		cost.p90_us = t.p90_us;
+		cost.samples = t.samples;
+		cost.workspace_bytes = b->p->backend->workspace(b->kernel);
+		code = ff_costs_put(b->p->costs, &cost, err);
+	}
+	if (b->kernel)
+		b->p->backend->kernel_close(b->kernel);
+	b->kernel = NULL;
+	return code;
+}
+
+int ff_prof_kernels(struct ff_prof *p, struct ff_error *err)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	int code = FF_OK;
+
+	if (!b)
+		return ff_fail_memory(err);
+	b->p = p;
+	for (uint32_t i = 0; i < p->n_items && code == FF_OK && !p->end; i++) {
+		if (p->comm->rank == 0)
+			ff_progress_show(&p->progress, (double)i / p->n_items,
+					(ff_clock_us() - p->start_us) * 1e-6, "kernel %u/%u  %.60s",
+					i + 1, p->n_items, p->item[i].key);
+		code = measure(b, &p->item[i], err);
+		if (code == FF_OK)
+			code = ff_prof_save(p, false, err);
+	}
+	for (int side = 0; side < 2; side++)
+		p->backend->free(p->dev, b->memory[side]);
+	free(b);
+	return code;
+}

@@ -1,0 +1,193 @@
+/* Messages and collectives among the devices of one node.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "prof.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../agree.h"
+
+#define SIZES 9 /* 1 KiB to 64 MiB, each four times the one before */
+#define SMALLEST 1024
+#define TOO_LONG_US 300000 /* the next size would take too long */
+
+/* One operation among the first `ranks` devices. */
+struct bench {
+	struct ff_prof *p;
+	enum ff_move_kind kind;
+	bool ping; /* there and back between two devices */
+	uint32_t ranks;
+	int64_t bytes;
+	float *memory[2];
+	uint16_t *device;
+	void **send, **recv;
+	int64_t *count, *offset;
+	struct ff_parcel *parcel;
+};
+
+static int run_collective(struct bench *b, struct ff_error *err)
+{
+	struct ff_comm *c = b->p->comm;
+	struct ff_collective x = {b->ranks, b->device, (const void *const *)b->send, b->recv,
+			b->count, b->offset};
+
+	switch (b->kind) {
+	case FF_MOVE_ALL_REDUCE:
+		return c->all_reduce(c, &x, err);
+	case FF_MOVE_ALL_GATHER:
+		return c->all_gather(c, &x, err);
+	default:
+		return c->reduce_scatter(c, &x, err);
+	}
+}
+
+static int run(void *arg, uint32_t times, struct ff_error *err)
+{
+	struct bench *b = arg;
+	struct ff_comm *c = b->p->comm;
+	int code = FF_OK;
+
+	if (c->rank >= b->ranks)
+		return FF_OK;
+	for (uint32_t i = 0; i < times && code == FF_OK; i++) {
+		if (b->kind != FF_MOVE_POINT_TO_POINT)
+			code = run_collective(b, err);
+		else if (!b->ping)
+			code = c->exchange(c, b->parcel, b->ranks, err);
+		else if ((code = c->exchange(c, &b->parcel[0], 1, err)) == FF_OK)
+			code = c->exchange(c, &b->parcel[1], 1, err);
+	}
+	return code;
+}
+
+static int allocate(struct bench *b, int64_t most, struct ff_error *err)
+{
+	size_t n = b->ranks;
+
+	b->device = calloc(n, sizeof(*b->device));
+	b->send = calloc(n, sizeof(*b->send));
+	b->recv = calloc(n, sizeof(*b->recv));
+	b->count = calloc(n, sizeof(*b->count));
+	b->offset = calloc(n, sizeof(*b->offset));
+	b->parcel = calloc(n, sizeof(*b->parcel));
+	for (int i = 0; i < 2; i++) {
+		b->memory[i] = malloc((size_t)most);
+		if (b->memory[i]) /* pages that are there, values that are harmless */
+			memset(b->memory[i], 0, (size_t)most);
+	}
+	return b->device && b->send && b->recv && b->count && b->offset && b->parcel &&
+					b->memory[0] && b->memory[1]
+			? FF_OK
+			: ff_fail_memory(err);
+}
+
+static void release(struct bench *b)
+{
+	free(b->device);
+	free(b->send);
+	free(b->recv);
+	free(b->count);
+	free(b->offset);
+	free(b->parcel);
+	free(b->memory[0]);
+	free(b->memory[1]);
+}
+
+static void set_size(struct bench *b, int64_t bytes)
+{
+	int64_t elements = bytes / (int64_t)sizeof(float), at = 0;
+	uint32_t me = b->p->comm->rank;
+
+	b->bytes = bytes;
+	for (uint32_t i = 0; i < b->ranks; i++) {
+		uint32_t next = (i + 1) % b->ranks;
+
+		b->device[i] = (uint16_t)i;
+		b->count[i] = elements / b->ranks + (i < elements % b->ranks);
+		b->offset[i] = at;
+		at += b->count[i];
+		b->parcel[i] = (struct ff_parcel){(uint16_t)i, (uint16_t)next, b->memory[0],
+				b->memory[1], bytes};
+	}
+	if (b->kind == FF_MOVE_ALL_REDUCE)
+		b->count[0] = elements;
+	if (me < b->ranks) {
+		b->send[me] = b->memory[0];
+		/* gradients are summed in place, activations are not */
+		b->recv[me] = b->memory[b->kind != FF_MOVE_ALL_REDUCE];
+	}
+}
+
+static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bool ping,
+		double *bytes, double *us, uint32_t *n, struct ff_error *err)
+{
+	struct bench b = {.p = p, .kind = kind, .ranks = ranks, .ping = ping};
+	struct ff_timed what = {.run = run, .arg = &b, .slowest = true, .lockstep = true};
+	int64_t size = SMALLEST;
+	int code = ff_agree_code(p->comm, allocate(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err),
+			err);
+
+	*n = 0;
+	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++, size *= 4) {
+		struct ff_timing t;
+
+		if (*n && us[*n - 1] > TOO_LONG_US)
+			break;
+		set_size(&b, size);
+		code = ff_prof_time(p, &what, &t, err);
+		if (code < 0)
+			break;
+		bytes[*n] = (double)size;
+		us[(*n)++] = ping ? t.median_us / 2 : t.median_us;
+	}
+	release(&b);
+	return code;
+}
+
+static int measure_link(struct ff_prof *p, struct ff_error *err)
+{
+	double bytes[SIZES], us[SIZES];
+	uint32_t n;
+	int code = measure(p, FF_MOVE_POINT_TO_POINT, 2, true, bytes, us, &n, err);
+
+	if (code == FF_OK && !p->end)
+		ff_costs_set_link(p->costs, ff_prof_fit(bytes, us, n));
+	return code;
+}
+
+static int measure_kind(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks,
+		struct ff_error *err)
+{
+	double bytes[SIZES], us[SIZES];
+	struct ff_comm_cost cost = {.kind = kind, .ranks = ranks, .bytes = bytes, .us = us};
+	int code = measure(p, kind, ranks, false, bytes, us, &cost.n, err);
+
+	if (code < 0 || p->end)
+		return code;
+	return ff_costs_put_comm(p->costs, &cost, err);
+}
+
+int ff_prof_network(struct ff_prof *p, struct ff_error *err)
+{
+	static const enum ff_move_kind kinds[] = {FF_MOVE_POINT_TO_POINT, FF_MOVE_ALL_REDUCE,
+			FF_MOVE_ALL_GATHER, FF_MOVE_REDUCE_SCATTER};
+	int code = FF_OK;
+
+	if (p->comm->n_ranks < 2)
+		return FF_OK;
+	if (!(ff_costs_link(p->costs).bytes_per_us > 0))
+		code = measure_link(p, err);
+	for (uint32_t ranks = 2; ranks <= p->comm->n_ranks; ranks++)
+		for (int k = 0; k < 4 && code == FF_OK && !p->end; k++) {
+			if (ff_costs_comm(p->costs, kinds[k], ranks))
+				continue;
+			if (p->comm->rank == 0)
+				ff_progress_show(&p->progress, 0,
+						(ff_clock_us() - p->start_us) * 1e-6,
+						"%s of %u devices", ff_move_name(kinds[k]), ranks);
+			code = measure_kind(p, kinds[k], ranks, err);
+			if (code == FF_OK)
+				code = ff_prof_save(p, false, err);
+		}
+	return code;
+}

@@ -1,0 +1,77 @@
+/* ffprof's inside: what its files share.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PROF_H
+#define FF_PROF_H
+
+#include "ff/cli.h"
+#include "ff/comm.h"
+#include "ff/costs.h"
+#include "ff/dataset.h"
+#include "ff/backend.h"
+
+struct ff_prof_options {
+	const char *graph, *machine, *device, *data, *out;
+	struct ff_texts strategies;
+	uint64_t devices;
+	double budget_s; /* 0: none */
+};
+
+/* A kernel to measure: one part of one split of one operator, one way. */
+struct ff_prof_item {
+	uint32_t node, part;
+	enum ff_pass pass;
+	struct ff_config config; /* degrees only */
+	const char *key;
+};
+
+struct ff_prof {
+	const struct ff_prof_options *opt;
+	struct ff_arena arena;
+	struct ff_graph graph;
+	struct ff_machine machine;
+	const char *kind;     /* of device, as cost files name it */
+	const struct ff_backend *backend;
+	struct ff_dataset *data;
+	struct ff_costs *costs;
+	uint32_t n_items;
+	struct ff_prof_item *item;
+	/* while measuring */
+	struct ff_comm *comm;
+	struct ff_device *dev;
+	struct ff_stream *stream;
+	bool (*stopped)(void);  /* the user wants an end */
+	bool end;               /* all ranks know of it */
+	double start_us, saved_us;
+	struct ff_progress progress;
+};
+
+/* works.c: everything that is missing in prof->costs. */
+int ff_prof_list(struct ff_prof *p, struct ff_error *err);
+/* kernels.c */
+int ff_prof_kernels(struct ff_prof *p, struct ff_error *err);
+/* rates.c */
+int ff_prof_rates(struct ff_prof *p, struct ff_error *err);
+/* network.c */
+int ff_prof_network(struct ff_prof *p, struct ff_error *err);
+
+/* stopwatch.c: something to time; called with how many times in a row. */
+struct ff_timed {
+	int (*run)(void *arg, uint32_t times, struct ff_error *err);
+	void *arg;
+	bool slowest; /* the slowest rank's time, not the ranks' mean */
+	bool lockstep; /* ranks start every sample together */
+};
+struct ff_timing {
+	double median_us, p10_us, p90_us;
+	uint32_t samples;
+};
+/* Runs it on all ranks at once: twice to warm up, then at least five times and
+ * for about 20 ms, at most about a second.  Sets p->end when the user or the
+ * budget ends it. */
+int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timing *ret,
+		struct ff_error *err);
+/* Line through n >= 2 points (bytes, us) by least squares of relative errors. */
+struct ff_rate ff_prof_fit(const double *bytes, const double *us, uint32_t n);
+/* Saves what is there: if `now`, else when the last time is some seconds ago. */
+int ff_prof_save(struct ff_prof *p, bool now, struct ff_error *err);
+
+#endif

@@ -1,0 +1,160 @@
+/* Rates of work that is not an operator.  SPDX-License-Identifier: Apache-2.0 */
+#include "prof.h"
+
+#include <stdlib.h>
+
+#define SIZES 6
+static const int64_t sizes[SIZES] = {4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
+
+struct bench {
+	struct ff_prof *p;
+	enum ff_rate_kind kind;
+	int64_t bytes;
+	float *memory[3];
+	struct ff_copy copy;
+	uint32_t node; /* LOAD: the input of values */
+	struct ff_region region;
+};
+
+static int run(void *arg, uint32_t times, struct ff_error *err)
+{
+	const struct ff_sgd sgd = {0.01f, 0.9f, 1e-4f};
+	struct bench *b = arg;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < times && code == FF_OK; i++)
+		switch (b->kind) {
+		case FF_RATE_COPY:
+		case FF_RATE_ADD:
+			code = b->p->backend->copy(b->p->stream, &b->copy, err);
+			break;
+		case FF_RATE_UPDATE:
+			code = b->p->backend->update(b->p->stream, &sgd, b->memory[0], b->memory[1],
+					b->memory[2], (size_t)b->bytes / sizeof(float), err);
+			break;
+		case FF_RATE_LOAD:
+		default:
+			ff_dataset_fill(b->p->data, true, 0, b->node, &b->region, b->memory[0]);
+		}
+	return code;
+}
+
+/* Half the channels of images 16 pixels wide and high: runs of 32 elements, as
+ * packing a shard for the network has them. */
+static void set_copy(struct bench *b)
+{
+	int32_t images = (int32_t)(b->bytes / (32 * 16 * 16 * FF_ELEMENT_BYTES));
+	bool small = images == 0;
+	struct ff_region whole = {.rank = 4, .hi = {small ? 1 : images, 64, small ? 2 : 16, 16}};
+
+	b->copy = (struct ff_copy){.source = b->memory[0], .sink = b->memory[1],
+			.source_region = whole, .region = whole, .add = b->kind == FF_RATE_ADD};
+	b->copy.region.hi[1] = 32;
+	b->copy.sink_region = b->copy.region;
+	b->bytes = ff_region_volume(&b->copy.region) * FF_ELEMENT_BYTES;
+}
+
+static void set_load(struct bench *b)
+{
+	const struct ff_graph *g = &b->p->graph;
+	const struct ff_tensor *t = NULL;
+	int64_t sample = FF_ELEMENT_BYTES, rows;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if ((ff_op_row(g->nodes[i].op)->flags & FF_OP_SOURCE) &&
+				g->tensors[g->nodes[i].out].dtype == FF_F32) {
+			t = &g->tensors[g->nodes[i].out];
+			b->node = i;
+		}
+	b->region = (struct ff_region){.rank = t->rank};
+	for (uint32_t i = 1; i < t->rank; i++) {
+		b->region.hi[i] = t->shape[i];
+		sample *= t->shape[i];
+	}
+	rows = b->bytes / sample;
+	rows = rows < 1 ? 1 : rows > t->shape[0] ? t->shape[0] : rows;
+	b->region.hi[0] = (int32_t)rows;
+	b->bytes = rows * sample;
+}
+
+static int allocate(struct bench *b, struct ff_error *err)
+{
+	/* twice the figure: a copy reads from something larger */
+	size_t bytes = 2 * (size_t)b->bytes + (1 << 16);
+	int code = FF_OK;
+
+	for (int i = 0; i < 3 && code == FF_OK; i++) {
+		void *memory;
+
+		code = b->p->backend->alloc(b->p->dev, bytes, &memory, err);
+		if (code == FF_OK)
+			b->memory[i] = memory;
+	}
+	if (code == FF_OK && b->kind == FF_RATE_LOAD && !b->p->backend->host_memory) {
+		/* loading is the host's work everywhere */
+		b->p->backend->free(b->p->dev, b->memory[0]);
+		b->memory[0] = malloc(bytes);
+		if (!b->memory[0])
+			return ff_fail_memory(err);
+	}
+	return code;
+}
+
+static void release(struct bench *b)
+{
+	bool host = b->kind == FF_RATE_LOAD && !b->p->backend->host_memory;
+
+	for (int i = 0; i < 3; i++)
+		if (i == 0 && host)
+			free(b->memory[i]);
+		else if (b->memory[i])
+			b->p->backend->free(b->p->dev, b->memory[i]);
+}
+
+static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *err)
+{
+	double bytes[SIZES], us[SIZES];
+	uint32_t n = 0;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++) {
+		struct bench b = {.p = p, .kind = kind, .bytes = sizes[i]};
+		struct ff_timed what = {.run = run, .arg = &b};
+		struct ff_timing t;
+
+		if (kind == FF_RATE_LOAD)
+			set_load(&b);
+		if (n && (double)b.bytes <= bytes[n - 1])
+			continue; /* no more rows in a batch */
+		code = allocate(&b, err);
+		if (code == FF_OK && (kind == FF_RATE_COPY || kind == FF_RATE_ADD))
+			set_copy(&b);
+		if (code == FF_OK)
+			code = ff_prof_time(p, &what, &t, err);
+		release(&b);
+		bytes[n] = (double)b.bytes;
+		us[n++] = code == FF_OK ? t.median_us : 1;
+	}
+	if (code < 0 || p->end)
+		return code;
+	ff_costs_set_rate(p->costs, kind,
+			n > 1 ? ff_prof_fit(bytes, us, n)
+			      : (struct ff_rate){0, bytes[0] / us[0]});
+	return FF_OK;
+}
+
+int ff_prof_rates(struct ff_prof *p, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (int k = 0; k < FF_RATE_COUNT && code == FF_OK && !p->end; k++) {
+		enum ff_rate_kind kind = (enum ff_rate_kind)k;
+
+		if (p->comm->rank == 0)
+			ff_progress_show(&p->progress, 0, (ff_clock_us() - p->start_us) * 1e-6,
+					"rate of %s", ff_rate_name(kind));
+		if (!ff_costs_rate(p->costs, kind))
+			code = measure(p, kind, err);
+	}
+	return code;
+}

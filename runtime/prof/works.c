@@ -1,0 +1,154 @@
+/* The kernels that a search may ask for: every part of every split of every
+ * operator, as far as their costs differ.  SPDX-License-Identifier: Apache-2.0 */
+#include "prof.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Items and the hashes of their keys, in an open-addressed table. */
+struct list {
+	struct ff_prof *p;
+	struct ff_work *work; /* scratch */
+	uint64_t *seen;       /* 0: free */
+	uint32_t n_seen, slots;
+	uint32_t cap;
+	struct ff_error *err;
+};
+
+static int grow_table(struct list *l)
+{
+	uint32_t slots = l->slots ? 2 * l->slots : 4096;
+	uint64_t *seen = calloc(slots, sizeof(*seen));
+
+	if (!seen)
+		return ff_fail_memory(l->err);
+	for (uint32_t i = 0; i < l->slots; i++) {
+		uint32_t at = (uint32_t)l->seen[i] & (slots - 1);
+
+		if (!l->seen[i])
+			continue;
+		while (seen[at])
+			at = (at + 1) & (slots - 1);
+		seen[at] = l->seen[i];
+	}
+	free(l->seen);
+	l->seen = seen;
+	l->slots = slots;
+	return FF_OK;
+}
+
+/* Whether the work's key is new; it is not the next time. */
+static int is_new(struct list *l, bool *ret)
+{
+	uint64_t hash = ff_work_hash(l->work) | 1;
+	uint32_t at;
+	int code;
+
+	if (2 * l->n_seen >= l->slots && (code = grow_table(l)) < 0)
+		return code;
+	at = (uint32_t)hash & (l->slots - 1);
+	while (l->seen[at] && l->seen[at] != hash)
+		at = (at + 1) & (l->slots - 1);
+	*ret = !l->seen[at];
+	l->n_seen += *ret;
+	l->seen[at] = hash;
+	return FF_OK;
+}
+
+static int add_item(struct list *l, const struct ff_prof_item *item)
+{
+	struct ff_prof *p = l->p;
+
+	if (p->n_items == l->cap) {
+		uint32_t cap = l->cap ? 2 * l->cap : 1024;
+		struct ff_prof_item *grown = ff_arena_array(&p->arena, cap, sizeof(*grown));
+
+		if (!grown)
+			return ff_fail_memory(l->err);
+		if (p->n_items)
+			memcpy(grown, p->item, p->n_items * sizeof(*grown));
+		p->item = grown;
+		l->cap = cap;
+	}
+	p->item[p->n_items++] = *item;
+	return FF_OK;
+}
+
+static int add_work(struct list *l, uint32_t node, const struct ff_config *c, uint32_t part,
+		enum ff_pass pass)
+{
+	struct ff_prof_item item = {node, part, pass, *c, NULL};
+	char key[FF_KEY_BYTES];
+	bool fresh;
+	int code;
+
+	ff_work_fill(&l->p->graph, node, c, part, pass, l->work);
+	if ((code = is_new(l, &fresh)) < 0 || !fresh)
+		return code;
+	ff_work_key(l->work, key);
+	if (ff_costs_find(l->p->costs, key))
+		return FF_OK;
+	item.config.device = NULL;
+	item.key = ff_arena_strdup(&l->p->arena, key);
+	return item.key ? add_item(l, &item) : ff_fail_memory(l->err);
+}
+
+static int add_config(struct list *l, uint32_t node, const struct ff_config *c)
+{
+	const struct ff_graph *g = &l->p->graph;
+	bool backward = g->tensors[g->nodes[node].out].needs_grad;
+	int code = FF_OK;
+
+	for (uint32_t part = 0; part < c->n_parts && code == FF_OK; part++) {
+		code = add_work(l, node, c, part, FF_FORWARD);
+		if (code == FF_OK && backward)
+			code = add_work(l, node, c, part, FF_BACKWARD);
+	}
+	return code;
+}
+
+static int add_all(struct list *l)
+{
+	const struct ff_graph *g = &l->p->graph;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
+		struct ff_config c = {.n_parts = 0};
+
+		if (ff_op_row(g->nodes[i].op)->flags & FF_OP_SOURCE)
+			continue;
+		while (code == FF_OK &&
+				ff_config_next_degrees(&g->nodes[i], l->p->machine.n_devices, &c))
+			code = add_config(l, i, &c);
+	}
+	return code;
+}
+
+static int add_strategy(struct list *l, const char *path)
+{
+	struct ff_strategy s;
+	int code = ff_strategy_load(path, &l->p->graph, FF_MAX_DEVICES, &l->p->arena, &s, NULL,
+			l->err);
+
+	for (uint32_t i = 0; i < l->p->graph.n_nodes && code == FF_OK; i++)
+		code = add_config(l, i, &s.config[i]);
+	return code;
+}
+
+int ff_prof_list(struct ff_prof *p, struct ff_error *err)
+{
+	struct list l = {.p = p, .err = err};
+	int code = FF_OK;
+
+	l.work = malloc(sizeof(*l.work));
+	if (!l.work)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < p->opt->strategies.n && code == FF_OK; i++)
+		code = add_strategy(&l, p->opt->strategies.text[i]);
+	if (!p->opt->strategies.n)
+		code = add_all(&l);
+	free(l.work);
+	free(l.seen);
+	return code;
+}
