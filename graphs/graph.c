@@ -41,7 +41,7 @@ static int check_keys(const struct entry *e, struct ff_error *err)
 static int read_entry(struct parse *p, uint32_t i, const struct ff_json *json)
 {
 	struct entry *e = &p->entry[i];
-	const char *op;
+	const char *op = NULL;
 	e->json = json;
 	if (json->type != FF_JSON_OBJECT)
 		return ff_json_fail(json, p->err, "expected an object, a node");
@@ -165,8 +165,8 @@ static int parse_root(const struct ff_json *root, struct ff_arena *scratch, stru
 {
 	static const char *const keys[] = {"format", "version", "name", "nodes", NULL};
 	struct parse p = {.scratch = scratch, .err = err};
-	const struct ff_json *nodes;
-	const char *name;
+	const struct ff_json *nodes = NULL;
+	const char *name = NULL;
 	struct ff_builder *b;
 	ff_names_init(&p.names, scratch);
 	int rc = ff_json_format(root, "ffsoap-graph", 1, err);
@@ -197,7 +197,7 @@ int ff_graph_parse(const char *file, const char *text, size_t len, struct ff_are
 		struct ff_graph *ret, struct ff_error *err)
 {
 	struct ff_arena scratch;
-	const struct ff_json *root;
+	const struct ff_json *root = NULL;
 	ff_arena_init(&scratch);
 	int rc = ff_json_parse(file, text, len, &scratch, &root, err);
 	if (rc == FF_OK)
@@ -209,7 +209,7 @@ int ff_graph_parse(const char *file, const char *text, size_t len, struct ff_are
 int ff_graph_load(const char *path, struct ff_arena *a, struct ff_graph *ret, struct ff_error *err)
 {
 	struct ff_arena scratch;
-	const struct ff_json *root;
+	const struct ff_json *root = NULL;
 	ff_arena_init(&scratch);
 	int rc = ff_json_load(path, &scratch, &root, err);
 	if (rc == FF_OK)

@@ -147,7 +147,7 @@ static int read_node(struct parse *p, const struct ff_json *v, bool last)
 	static const char *const keys[] = {"count", "devices", "kind", "inside", "network", NULL};
 	struct ff_machine *m = &p->m;
 	int64_t count = 1, devices = 0;
-	const char *kind;
+	const char *kind = NULL;
 	int rc = need_object(v, p->err);
 	if (rc == FF_OK)
 		rc = ff_json_only(v, keys, p->err);
@@ -157,7 +157,7 @@ static int read_node(struct parse *p, const struct ff_json *v, bool last)
 		rc = ff_json_int(v, "devices", 1, FF_MAX_DEVICES, &devices, p->err);
 	if (rc == FF_OK)
 		rc = ff_json_string(v, "kind", &kind, p->err);
-	if (rc < 0)
+	if (rc != FF_OK)
 		return rc;
 	struct ff_machine_node n = {.count = (uint32_t)devices};
 	n.kind = find_kind(m, m->n_kinds, kind);
@@ -192,8 +192,8 @@ static int parse_root(const struct ff_json *root, struct ff_arena *a, struct ff_
 	static const char *const keys[] = {
 			"format", "version", "name", "source", "overlap", "kinds", "nodes", NULL};
 	struct parse p = {.arena = a, .err = err};
-	const struct ff_json *nodes;
-	const char *source;
+	const struct ff_json *nodes = NULL;
+	const char *source = NULL;
 	int rc = ff_json_format(root, "ffsoap-machine", 1, err);
 	if (rc == FF_OK)
 		rc = ff_json_only(root, keys, err);
@@ -207,7 +207,7 @@ static int parse_root(const struct ff_json *root, struct ff_arena *a, struct ff_
 		rc = read_kinds(&p, root);
 	if (rc == FF_OK)
 		rc = ff_json_need(root, "nodes", FF_JSON_ARRAY, &nodes, err);
-	if (rc < 0)
+	if (rc != FF_OK)
 		return rc;
 	if (nodes->n < 1)
 		return ff_json_fail(nodes, err, "expected at least one node");
@@ -229,7 +229,7 @@ int ff_machine_parse(const char *file, const char *text, size_t len, struct ff_a
 		struct ff_machine *ret, struct ff_error *err)
 {
 	struct ff_arena scratch;
-	const struct ff_json *root;
+	const struct ff_json *root = NULL;
 	ff_arena_init(&scratch);
 	int rc = ff_json_parse(file, text, len, &scratch, &root, err);
 	if (rc == FF_OK)
@@ -262,7 +262,7 @@ int ff_machine_load(
 		const char *name, struct ff_arena *a, struct ff_machine *ret, struct ff_error *err)
 {
 	struct ff_arena scratch;
-	const struct ff_json *root;
+	const struct ff_json *root = NULL;
 	bool found;
 	ff_arena_init(&scratch);
 	const char *path = find_file(name, &scratch, &found);

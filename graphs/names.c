@@ -29,7 +29,7 @@ void ff_names_init(struct ff_names *t, struct ff_arena *a)
 static uint32_t probe(const struct ff_names *t, const char *name, uint32_t hash)
 {
 	uint32_t i = hash & (t->cap - 1);
-	while (t->slot[i].name && (t->slot[i].hash != hash || strcmp(t->slot[i].name, name)))
+	while (t->slot[i].name && (t->slot[i].hash != hash || strcmp(t->slot[i].name, name) != 0))
 		i = (i + 1) & (t->cap - 1);
 	return i;
 }

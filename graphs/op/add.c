@@ -5,15 +5,13 @@
 
 static int derive(struct ff_derive *d, struct ff_error *err)
 {
-	const struct ff_tensor *first = NULL, *in;
+	const struct ff_tensor *first = ff_derive_in(d, 0), *in;
 	for (uint32_t i = 0; i < d->node->n_in; i++) {
 		int rc = ff_derive_input(d, i, FF_F32, 1, FF_MAX_RANK, &in, err);
 		if (rc < 0)
 			return rc;
-		if (!first)
-			first = in;
-		if (in->rank != first->rank ||
-				memcmp(in->shape, first->shape, in->rank * sizeof in->shape[0]))
+		if (in->rank != first->rank || memcmp(in->shape, first->shape,
+							       in->rank * sizeof in->shape[0]) != 0)
 			return ff_derive_fail(d, err,
 					"all inputs must have one shape: input 0 is %s, input %u "
 					"is %s",

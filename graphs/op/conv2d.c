@@ -111,8 +111,8 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 {
 	const struct ff_conv2d_attrs *a = &d->node->attrs.conv2d;
 	const struct ff_tensor *in;
-	struct ff_window window[2];
-	int32_t size[2];
+	struct ff_window window[2] = {0};
+	int32_t size[2] = {0};
 	int rc = ff_derive_input(d, 0, FF_F32, 4, 4, &in, err);
 	if (rc == FF_OK)
 		rc = check(d, in, window, size, err);

@@ -102,7 +102,7 @@ static void map_group(struct ff_derive *d, const struct group *g, struct ff_oper
 static int derive(struct ff_derive *d, struct ff_error *err)
 {
 	const struct ff_tensor *in;
-	int32_t shape[FF_MAX_RANK];
+	int32_t shape[FF_MAX_RANK] = {0};
 	int rc = ff_derive_input(d, 0, FF_F32, 1, FF_MAX_RANK, &in, err);
 	if (rc == FF_OK)
 		rc = resolve(d, in, shape, err);

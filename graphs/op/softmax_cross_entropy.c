@@ -33,7 +33,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 		rc = check(d, logits, labels, err);
 	if (rc == FF_OK)
 		rc = ff_derive_out(d, FF_F32, 1, shape, err);
-	if (rc < 0)
+	if (rc != FF_OK)
 		return rc;
 	struct ff_operand *x = ff_derive_map(d, 0), *y = ff_derive_map(d, 1);
 	for (uint32_t i = 0; i < labels->rank; i++) {

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Predicted against measured step time of many strategies, on this machine.
+
+usage: bench/accuracy.py [--build build] [--out out] [--data fashion-mnist]
+                         [--machine cpu2] [--random 8] [--steps 30]
+
+For the demo's networks: data parallelism, one device, the expert's strategy,
+the searched plan, plans of very short searches and random strategies.  Each is
+predicted by `ffsearch --simulate` and measured by `ffrun`; prints the table, the
+mean absolute percentage error and Kendall's tau (tau-a), by network and over all.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+NETWORKS = {
+    "alexnet28": ["alexnet", "--set", "image=28", "--batch", "128"],
+    "mlp": ["mlp", "--set", "hidden=4096", "--set", "layers=2", "--batch", "128"],
+}
+
+
+def run(*command):
+    """Runs a command; its output is shown only when it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+
+
+def load(path):
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def kendall(pairs):
+    """Kendall's tau-a of (predicted, measured) pairs."""
+    score = total = 0
+    for i, (p, m) in enumerate(pairs):
+        for q, n in pairs[:i]:
+            total += 1
+            score += ((p > q) - (p < q)) * ((m > n) - (m < n))
+    return score / total if total else float("nan")
+
+
+def strategies(options):
+    """(name, ffsearch arguments that write it)."""
+    yield "data-parallel", ["--simulate", "data-parallel"]
+    yield "single", ["--simulate", "single"]
+    yield "expert", ["--simulate", "expert"]
+    yield "plan", ["--budget", "5s", "--seed", "1"]
+    for seed in range(3):
+        yield f"search-{seed}", ["--proposals", "40", "--init", "random", "--seed", str(seed)]
+    for seed in range(options.random):
+        yield f"random-{seed}", ["--simulate", "random", "--seed", str(seed)]
+
+
+def measure(options, network, costs):
+    out, build = options.out, options.build
+    graph = f"{out}/{network}.json"
+    common = ["--machine", options.machine]
+    for name, arguments in strategies(options):
+        base = f"{out}/accuracy.{network}.{name}"
+        run(f"{build}/planner/ffsearch", graph, *common, "--costs", costs, *arguments,
+            "-o", f"{base}.json", "--report", f"{base}.search.json")
+        run(f"{build}/runtime/ffrun", graph, f"{base}.json", *common, "--data", options.data,
+            "--steps", str(options.steps), "--warmup", "5", "--report", f"{base}.run.json")
+        predicted = load(f"{base}.search.json")["predicted_us"]
+        measured = load(f"{base}.run.json")["step_us"]["median"]
+        print(f"{network:10} {name:14} {predicted / 1e3:12.3f} {measured / 1e3:12.3f} "
+              f"{100 * (predicted - measured) / measured:+9.1f} %", flush=True)
+        yield predicted, measured
+
+
+def summary(title, pairs):
+    error = sum(abs(p - m) / m for p, m in pairs) / len(pairs)
+    print(f"{title}: {len(pairs)} strategies, mean absolute percentage error {100 * error:.1f} %, "
+          f"Kendall tau {kendall(pairs):.3f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--out", default="out")
+    parser.add_argument("--data", default="fashion-mnist")
+    parser.add_argument("--machine", default="cpu2")
+    parser.add_argument("--random", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=30)
+    options = parser.parse_args()
+    os.makedirs(options.out, exist_ok=True)
+    costs = f"{options.out}/costs.json"
+    everything = []
+    by_network = {}
+    for network, arguments in NETWORKS.items():
+        run(f"{options.build}/graphs/ffzoo", *arguments, "-o", f"{options.out}/{network}.json")
+        run(f"{options.build}/runtime/ffprof", f"{options.out}/{network}.json", "--machine",
+            options.machine, "--data", options.data, "-o", costs)
+    print(f"{'network':10} {'strategy':14} {'predicted ms':>12} {'measured ms':>12} {'error':>11}")
+    for network in NETWORKS:
+        by_network[network] = list(measure(options, network, costs))
+        everything += by_network[network]
+    for network, pairs in by_network.items():
+        summary(network, pairs)
+    summary("all", everything)
+
+
+if __name__ == "__main__":
+    main()

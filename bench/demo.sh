@@ -1,0 +1,53 @@
+#!/bin/sh
+# The main job on real data: profile this machine, search a plan, train it beside data
+# parallelism; for a convolutional network and for one with large linear layers.
+# usage: bench/demo.sh full|short DATA   (started by ./run demo, which builds first)
+# SPDX-License-Identifier: Apache-2.0
+set -eu
+mode=$1
+data=$2
+out=out
+build=build
+mkdir -p "$out"
+
+case $mode in
+full) conv_epochs=5 mlp_epochs=1 budget=20s ;;
+short) conv_epochs=1 mlp_epochs=1 budget=5s ;;
+*)
+	echo "demo: expected full or short, not $mode" >&2
+	exit 2
+	;;
+esac
+
+say() { printf '\n== %s\n' "$*"; }
+
+# job NAME EPOCHS RATE: one network from graph to trained weights
+job() {
+	name=$1 epochs=$2 rate=$3
+	say "$name: measure its kernels and this machine's links"
+	"$build/runtime/ffprof" "$out/$name.json" --machine cpu2 --data "$data" -o "$out/costs.json"
+	say "$name: search a plan for 2 ranks"
+	"$build/planner/ffsearch" "$out/$name.json" --machine cpu2 --costs "$out/costs.json" \
+		--budget "$budget" --seed 1 -o "$out/$name.plan.json" \
+		--report "$out/$name.search.json" --trace "$out/$name.predicted.trace.json"
+	say "$name: train the plan, and data parallelism in turns with it"
+	"$build/runtime/ffrun" "$out/$name.json" "$out/$name.plan.json" --machine cpu2 \
+		--data "$data" --epochs "$epochs" --rate "$rate" --schedule cosine \
+		--decay 5e-4 --compare --verify --test \
+		--report "$out/$name.run.json" --trace "$out/$name.executed.trace.json"
+}
+
+# AlexNet's relative for 28x28 images, and three linear layers of 4096 features, as
+# torchvision's and DLRM's are; the batches that one would train them with.
+"$build/graphs/ffzoo" alexnet --set image=28 --batch 128 -o "$out/alexnet28.json"
+"$build/graphs/ffzoo" mlp --set hidden=4096 --set layers=2 --batch 128 -o "$out/mlp.json"
+
+job alexnet28 "$conv_epochs" 0.02
+job mlp "$mlp_epochs" 0.02
+
+say "files"
+for name in alexnet28 mlp; do
+	echo "$name: plan $out/$name.plan.json, reports $out/$name.search.json $out/$name.run.json,"
+	echo "  timelines $out/$name.predicted.trace.json $out/$name.executed.trace.json" \
+		"(open them at https://ui.perfetto.dev)"
+done

@@ -1,0 +1,364 @@
+/* Random graphs, strategies and machines.  SPDX-License-Identifier: Apache-2.0 */
+#include "random_graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_VALUES 64
+#define RANDOM_CLASSES 5
+
+/* A tensor that can be used further. */
+struct value {
+	uint32_t node;
+	uint32_t rank;
+	int32_t shape[FF_MAX_RANK];
+	bool used;
+};
+
+struct maker {
+	struct ff_random *r;
+	struct ff_builder *b;
+	struct ff_arena *a;
+	uint32_t n, names;
+	struct value value[MAX_VALUES];
+};
+
+static int32_t between(struct maker *m, int32_t lo, int32_t hi)
+{
+	return lo + (int32_t)ff_random_below(m->r, (uint32_t)(hi - lo + 1));
+}
+
+static struct value *add(struct maker *m, enum ff_op op, const union ff_attrs *attrs,
+		const struct value *const *in, uint32_t n_in, const struct value *shape)
+{
+	struct value *v = &m->value[m->n++];
+	uint32_t nodes[4];
+
+	for (uint32_t i = 0; i < n_in; i++) {
+		nodes[i] = in[i]->node;
+		((struct value *)in[i])->used = true;
+	}
+	*v = *shape;
+	v->used = false;
+	v->node = ff_builder_add(m->b, op,
+			ff_arena_printf(m->a, "%s%u", ff_op_row(op)->name, m->names++), attrs, nodes,
+			n_in);
+	return v;
+}
+
+/* Something to work on, preferably what nobody reads yet; `rank` 0: any. */
+static struct value *pick(struct maker *m, uint32_t rank)
+{
+	struct value *found = NULL;
+	uint32_t seen = 0;
+
+	for (int fresh = (int)ff_random_below(m->r, 4) > 0; fresh >= 0 && !found; fresh--)
+		for (uint32_t i = 0; i < m->n; i++) {
+			struct value *v = &m->value[i];
+
+			if ((rank && v->rank != rank) || (fresh && v->used))
+				continue;
+			if (!ff_random_below(m->r, ++seen))
+				found = v;
+		}
+	return found;
+}
+
+static int32_t window(int32_t size, int32_t kernel, int32_t stride, int32_t pad, int32_t dilation)
+{
+	return (size + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
+}
+
+static void add_conv(struct maker *m)
+{
+	const struct value *in = pick(m, 4);
+	union ff_attrs a = ff_attrs_preset(FF_OP_CONV2D);
+	struct value out;
+	int32_t groups = 1;
+
+	if (!in)
+		return;
+	out = *in;
+	for (int i = 0; i < 2; i++) {
+		int32_t k = between(m, 1, 3), d = between(m, 1, 2), s = between(m, 1, 2);
+		int32_t pad = between(m, 0, k - 1);
+
+		if (in->shape[2 + i] + 2 * pad < d * (k - 1) + 1)
+			k = d = s = 1, pad = 0;
+		a.conv2d.kernel[i] = k;
+		a.conv2d.dilation[i] = d;
+		a.conv2d.stride[i] = s;
+		a.conv2d.pad[i] = pad;
+		out.shape[2 + i] = window(in->shape[2 + i], k, s, pad, d);
+	}
+	if (between(m, 0, 1))
+		for (int32_t g = between(m, 2, 3); g > 1 && groups == 1; g--)
+			groups = in->shape[1] % g == 0 ? g : 1;
+	a.conv2d.groups = groups;
+	a.conv2d.out_channels = groups * between(m, 1, groups > 1 ? 2 : 6);
+	a.conv2d.bias = between(m, 0, 3) > 0;
+	out.shape[1] = a.conv2d.out_channels;
+	add(m, FF_OP_CONV2D, &a, &in, 1, &out);
+}
+
+static void add_pool(struct maker *m)
+{
+	const struct value *in = pick(m, 4);
+	union ff_attrs a = ff_attrs_preset(FF_OP_POOL2D);
+	struct value out;
+
+	if (!in)
+		return;
+	out = *in;
+	a.pool2d.mode = between(m, 0, 1);
+	for (int i = 0; i < 2; i++) {
+		int32_t size = in->shape[2 + i], k = between(m, 1, size < 3 ? size : 3);
+		int32_t s = between(m, 1, 3), pad = between(m, 0, k / 2);
+
+		a.pool2d.kernel[i] = k;
+		a.pool2d.stride[i] = s;
+		a.pool2d.pad[i] = pad;
+		out.shape[2 + i] = window(size, k, s, pad, 1);
+	}
+	add(m, FF_OP_POOL2D, &a, &in, 1, &out);
+}
+
+static void add_elementwise(struct maker *m)
+{
+	static const enum ff_op ops[] = {FF_OP_RELU, FF_OP_TANH, FF_OP_SIGMOID, FF_OP_DROPOUT};
+	const struct value *in = pick(m, 0);
+	enum ff_op op = ops[ff_random_below(m->r, 4)];
+	union ff_attrs a = ff_attrs_preset(op);
+
+	if (op == FF_OP_DROPOUT)
+		a.dropout.p = 0.25 * between(m, 1, 3);
+	add(m, op, op == FF_OP_DROPOUT ? &a : NULL, &in, 1, in);
+}
+
+static void add_linear(struct maker *m)
+{
+	const struct value *in = pick(m, (uint32_t)between(m, 2, 3));
+	union ff_attrs a = ff_attrs_preset(FF_OP_LINEAR);
+	struct value out;
+
+	if (!in)
+		return;
+	out = *in;
+	a.linear.out_features = between(m, 2, 9);
+	a.linear.bias = between(m, 0, 3) > 0;
+	out.shape[out.rank - 1] = a.linear.out_features;
+	add(m, FF_OP_LINEAR, &a, &in, 1, &out);
+}
+
+/* Images to rows of vectors or to vectors, rows to vectors. */
+static void add_reshape(struct maker *m)
+{
+	const struct value *in = pick(m, between(m, 0, 2) ? 4 : 3);
+	union ff_attrs a = ff_attrs_preset(FF_OP_RESHAPE);
+	struct value out;
+
+	if (!in)
+		return;
+	out = *in;
+	if (in->rank == 4 && between(m, 0, 1)) {
+		a.reshape = (struct ff_reshape_attrs){.rank = 3, .shape = {0, 0, -1}};
+		out.rank = 3;
+		out.shape[2] = in->shape[2] * in->shape[3];
+	} else {
+		a.reshape = (struct ff_reshape_attrs){.rank = 2, .shape = {0, -1}};
+		out.rank = 2;
+		for (uint32_t i = 2; i < in->rank; i++)
+			out.shape[1] *= in->shape[i];
+	}
+	add(m, FF_OP_RESHAPE, &a, &in, 1, &out);
+}
+
+/* Whether two tensors agree in every axis but `axis`. */
+static bool agree(const struct value *a, const struct value *b, uint32_t axis)
+{
+	if (a->rank != b->rank)
+		return false;
+	for (uint32_t i = 0; i < a->rank; i++)
+		if (i != axis && a->shape[i] != b->shape[i])
+			return false;
+	return true;
+}
+
+/* Two or three tensors that fit, one of them perhaps twice. */
+static void add_join(struct maker *m)
+{
+	const struct value *in[3] = {pick(m, 0)};
+	bool sum = between(m, 0, 1);
+	uint32_t axis = (uint32_t)between(m, 1, (int32_t)in[0]->rank - 1), n = 1;
+	union ff_attrs a = {.concat = {.axis = (int32_t)axis}};
+	struct value out = *in[0];
+
+	for (uint32_t k = ff_random_below(m->r, m->n), i = 0; i < m->n && n < 3; i++) {
+		const struct value *v = &m->value[(k + i) % m->n];
+
+		if (agree(v, in[0], sum ? FF_NONE : axis) && (v != in[0] || between(m, 0, 5) == 0))
+			in[n++] = v;
+	}
+	if (n == 1)
+		return;
+	for (uint32_t i = 1; i < n && !sum; i++)
+		out.shape[axis] += in[i]->shape[axis];
+	add(m, sum ? FF_OP_ADD : FF_OP_CONCAT, sum ? NULL : &a, in, n, &out);
+}
+
+static void add_any(struct maker *m)
+{
+	switch (ff_random_below(m->r, 9)) {
+	case 0:
+	case 1:
+		add_conv(m);
+		break;
+	case 2:
+		add_pool(m);
+		break;
+	case 3:
+	case 4:
+		add_elementwise(m);
+		break;
+	case 5:
+		add_linear(m);
+		break;
+	case 6:
+		add_reshape(m);
+		break;
+	default:
+		add_join(m);
+	}
+}
+
+/* Vectors of all that nobody reads, joined; classes of those. */
+static void add_end(struct maker *m, int32_t batch)
+{
+	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}};
+	union ff_attrs join = {.concat = {.axis = 1}}, linear = ff_attrs_preset(FF_OP_LINEAR);
+	union ff_attrs labels = {.input = {.rank = 1, .shape = {batch}, .dtype = FF_I32,
+			.classes = RANDOM_CLASSES}};
+	uint32_t open[MAX_VALUES], n_open = 0, last[2];
+	struct value shape = {.rank = 2, .shape = {batch}};
+
+	for (uint32_t i = 0, n = m->n; i < n; i++) {
+		const struct value *v = &m->value[i];
+
+		if (!v->used)
+			open[n_open++] = v->rank == 2 ? v->node
+						      : add(m, FF_OP_RESHAPE, &flat, &v, 1, &shape)->node;
+	}
+	last[0] = n_open == 1 ? open[0]
+			      : ff_builder_add(m->b, FF_OP_CONCAT, "all", &join, open, n_open);
+	linear.linear.out_features = RANDOM_CLASSES;
+	last[0] = ff_builder_add(m->b, FF_OP_LINEAR, "logits", &linear, last, 1);
+	last[1] = ff_builder_add(m->b, FF_OP_INPUT, "labels", &labels, NULL, 0);
+	ff_builder_add(m->b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, last, 2);
+}
+
+int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, struct ff_graph *ret,
+		struct ff_error *err)
+{
+	struct maker m = {.r = r, .a = a};
+	struct value image = {.rank = 4};
+	union ff_attrs attrs = {.input = {.rank = 4, .dtype = FF_F32}};
+	int code = ff_builder_create("random", a, &m.b, err);
+	uint32_t ops;
+
+	if (code < 0)
+		return code;
+	image.shape[0] = between(&m, 1, 7);
+	image.shape[1] = between(&m, 1, 4);
+	image.shape[2] = between(&m, 3, 8);
+	image.shape[3] = between(&m, 3, 8);
+	memcpy(attrs.input.shape, image.shape, sizeof(image.shape));
+	add(&m, FF_OP_INPUT, &attrs, NULL, 0, &image);
+	add_conv(&m); /* so that gradients flow */
+	ops = 1 + ff_random_below(r, max_ops);
+	for (uint32_t i = 0; i < ops && m.n < MAX_VALUES / 4; i++)
+		add_any(&m);
+	add_end(&m, image.shape[0]);
+	return ff_builder_finish(m.b, ret, err);
+}
+
+/* A random walk up from no split at all: reaches every legal degree vector. */
+static void random_degrees(struct ff_random *r, const struct ff_node *n, uint32_t n_devices,
+		struct ff_config *c)
+{
+	c->n_parts = 1;
+	for (uint32_t i = 0; i < FF_MAX_RANK; i++)
+		c->degree[i] = 1;
+	for (uint32_t tries = ff_random_below(r, 6); tries > 0; tries--) {
+		uint32_t d = ff_random_below(r, n->n_dims), most;
+		uint32_t others = c->n_parts / c->degree[d];
+
+		most = n_devices / others;
+		if (most > (uint32_t)n->dim[d].extent)
+			most = (uint32_t)n->dim[d].extent;
+		c->degree[d] = (uint16_t)(1 + ff_random_below(r, most));
+		c->n_parts = others * c->degree[d];
+	}
+}
+
+/* Half of the time in order, so that neighbours meet on the same devices. */
+static const uint16_t *random_devices(struct ff_random *r, uint32_t n_devices, struct ff_arena *a)
+{
+	uint16_t *list = ff_arena_array(a, n_devices, sizeof(*list));
+	bool ordered = ff_random_below(r, 2);
+
+	for (uint32_t i = 0; list && i < n_devices; i++) {
+		uint32_t k = ordered ? i : ff_random_below(r, i + 1);
+
+		list[i] = list[k];
+		list[k] = (uint16_t)i;
+	}
+	return list;
+}
+
+int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_devices,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err)
+{
+	bool priorities = ff_random_below(r, 3) == 0;
+	int code = ff_strategy_single(g, 0, a, ret, err);
+
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
+		struct ff_config *c = &ret->config[i];
+
+		if (!c->n_parts)
+			continue;
+		random_degrees(r, &g->nodes[i], n_devices, c);
+		c->device = random_devices(r, n_devices, a);
+		if (!c->device)
+			return ff_fail_memory(err);
+		if (priorities)
+			ret->priority[i] = (int32_t)ff_random_below(r, 5) - 2;
+	}
+	return code;
+}
+
+int random_machine(struct ff_random *r, uint32_t n_devices, struct ff_arena *a,
+		struct ff_machine *ret, struct ff_error *err)
+{
+	struct ff_machine m = {.name = "random", .n_devices = n_devices, .n_kinds = 1};
+	uint32_t half = n_devices / 2;
+
+	m.n_nodes = n_devices > 1 ? 1 + ff_random_below(r, 2) : 1;
+	m.overlap = ff_random_below(r, 2);
+	m.kinds = ff_arena_alloc(a, sizeof(*m.kinds));
+	m.nodes = ff_arena_array(a, m.n_nodes, sizeof(*m.nodes));
+	m.node_of = ff_arena_array(a, n_devices, sizeof(*m.node_of));
+	if (!m.kinds || !m.nodes || !m.node_of)
+		return ff_fail_memory(err);
+	*m.kinds = (struct ff_device_kind){"cpu", 1e11, 1e10, (int64_t)1 << 32};
+	for (uint32_t i = 0; i < m.n_nodes; i++)
+		m.nodes[i] = (struct ff_machine_node){
+				.first = i ? half : 0,
+				.count = m.n_nodes == 1 ? n_devices : i ? n_devices - half : half,
+				.inside = {1, 1e4, ff_random_below(r, 2)},
+				.network = {5, 1e3, true},
+		};
+	for (uint32_t i = 0; i < n_devices; i++)
+		m.node_of[i] = m.n_nodes == 2 && i >= half;
+	*ret = m;
+	return FF_OK;
+}

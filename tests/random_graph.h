@@ -1,0 +1,23 @@
+/* Random graphs of all operators, random legal strategies and random machines,
+ * for property tests.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_TEST_RANDOM_GRAPH_H
+#define FF_TEST_RANDOM_GRAPH_H
+
+#include "ff/philox.h"
+#include "ff/strategy.h"
+
+/* A small graph with one input of images, one of labels and up to `max_ops`
+ * operators, before what is left open is flattened, joined and classified. */
+int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, struct ff_graph *ret,
+		struct ff_error *err);
+
+/* Any degrees (uneven parts included) on any devices in any order, and now and
+ * then priorities. */
+int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_devices,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err);
+
+/* `n_devices` in one or two nodes, with or without overlap. */
+int random_machine(struct ff_random *r, uint32_t n_devices, struct ff_arena *a,
+		struct ff_machine *ret, struct ff_error *err);
+
+#endif

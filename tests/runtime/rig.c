@@ -1,0 +1,110 @@
+/* Executors for tests.  SPDX-License-Identifier: Apache-2.0 */
+#include "rig.h"
+
+#include <math.h>
+
+int64_t rig_allocated;
+
+static int counting_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err)
+{
+	rig_allocated += (int64_t)bytes;
+	return ff_backend_cpu.alloc(dev, bytes, ret, err);
+}
+
+const struct ff_backend *rig_backend(bool bounce)
+{
+	static struct ff_backend backend[2];
+
+	backend[bounce] = ff_backend_cpu;
+	backend[bounce].alloc = counting_alloc;
+	backend[bounce].host_memory = !bounce;
+	return &backend[bounce];
+}
+
+void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *m,
+		const struct ff_strategy *s, const struct ff_backend *b,
+		const struct ff_dataset *data, const struct ff_executor_options *opt,
+		int64_t bucket_bytes, struct ff_arena *a)
+{
+	struct ff_workspace_query query = {.backend = b};
+	struct ff_lower_options lower = {.bucket_bytes = bucket_bytes,
+			.workspace = ff_backend_workspace,
+			.ctx = &query};
+	struct ff_error err;
+
+	RIG_OK(b->open(0, &query.device, &err));
+	RIG_OK(ff_lower(g, m, s, &lower, a, &r->schedule, &err));
+	b->close(query.device);
+	ck_assert_msg(query.err.code == FF_OK, "%s", query.err.text);
+	RIG_OK(ff_comm_local(m->n_devices, &r->comm, &err));
+	RIG_OK(ff_executor_create(&r->schedule, b, r->comm, data, opt, &r->x, &err));
+}
+
+void rig_close(struct rig *r)
+{
+	ff_executor_destroy(r->x);
+	r->comm->destroy(r->comm);
+}
+
+int64_t rig_volume(const struct ff_operand *map)
+{
+	int64_t n = 1;
+
+	for (uint32_t i = 0; i < map->rank; i++)
+		n *= map->shape[i];
+	return n;
+}
+
+float *rig_weights(struct rig *r, bool gradients, struct ff_arena *a, int64_t *n)
+{
+	const struct ff_graph *g = r->schedule.graph;
+	struct ff_error err;
+	int64_t at = 0;
+	float *all;
+
+	*n = ff_graph_parameters(g);
+	all = ff_arena_array(a, (size_t)*n, sizeof(*all));
+	ck_assert_ptr_nonnull(all);
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		for (uint32_t w = 0; w < g->nodes[i].n_weights; w++) {
+			RIG_OK(ff_executor_weight(r->x, i, w, gradients, all + at, &err));
+			at += rig_volume(&g->nodes[i].weight[w].map);
+		}
+	ck_assert_int_eq(at, *n);
+	return all;
+}
+
+static double largest(const float *v, int64_t n)
+{
+	double most = 0;
+
+	for (int64_t k = 0; k < n; k++)
+		most = fabs((double)v[k]) > most ? fabs((double)v[k]) : most;
+	return most;
+}
+
+double rig_distance(const struct ff_graph *g, const float *a, const float *b, const char **name)
+{
+	double worst = 0, floor = largest(b, ff_graph_parameters(g)) / 100;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		for (uint32_t w = 0; w < g->nodes[i].n_weights; w++) {
+			int64_t n = rig_volume(&g->nodes[i].weight[w].map);
+			double apart = 0, size = largest(b, n);
+
+			for (int64_t k = 0; k < n; k++) {
+				double d = fabs((double)a[k] - (double)b[k]);
+
+				apart = d > apart || isnan(d) ? d : apart;
+			}
+			if (apart > 0 || isnan(apart))
+				apart /= size > floor ? size : floor;
+			if (!(apart <= worst)) {
+				worst = apart;
+				*name = g->nodes[i].name;
+			}
+			a += n;
+			b += n;
+		}
+	return worst;
+}

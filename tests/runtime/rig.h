@@ -1,0 +1,38 @@
+/* A schedule on its executor, all devices in this process.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_TEST_RIG_H
+#define FF_TEST_RIG_H
+
+#include <check.h>
+
+#include "ff/executor.h"
+
+#define RIG_OK(call) ck_assert_msg((call) == FF_OK, "%s", err.text)
+
+/* The CPU backend, counting what is allocated; `bounce`: it claims that the
+ * host cannot read its memory. */
+extern int64_t rig_allocated;
+const struct ff_backend *rig_backend(bool bounce);
+
+struct rig {
+	struct ff_schedule schedule;
+	struct ff_comm *comm;
+	struct ff_executor *x;
+};
+
+/* Lowers with buckets of at most `bucket_bytes` and creates the executor. */
+void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *m,
+		const struct ff_strategy *s, const struct ff_backend *b,
+		const struct ff_dataset *data, const struct ff_executor_options *opt,
+		int64_t bucket_bytes, struct ff_arena *a);
+void rig_close(struct rig *r);
+
+/* All weights, or gradients, one after another; their number in *n. */
+float *rig_weights(struct rig *r, bool gradients, struct ff_arena *a, int64_t *n);
+/* For each weight tensor max |a - b| / max |b|: the worst, its node in *name.
+ * A tensor whose gradient nearly cancels (its largest element is less than a
+ * hundredth of the largest of all) is measured by that hundredth: what remains
+ * of such a sum is the rounding of terms as large as anywhere else. */
+double rig_distance(const struct ff_graph *g, const float *a, const float *b, const char **name);
+int64_t rig_volume(const struct ff_operand *map);
+
+#endif
