@@ -7,11 +7,7 @@
 #include <stdio.h>
 
 #define MAX_WIDTH (1 << 20)
-#define IMAGE(size)                                                                                \
-	{                                                                                          \
-		"image", "height and width of the images", 4, 4096, size, NULL                     \
-	}
-#define N(array) (sizeof array / sizeof array[0])
+#define N(array) (sizeof(array) / sizeof((array)[0]))
 #define ACTIVATIONS "relu|tanh|sigmoid"
 
 /* ---- layers: each returns its node ---- */
@@ -117,7 +113,7 @@ __attribute__((format(printf, 1, 2))) static struct name name(const char *fmt, .
 
 enum { MLP_IMAGE, MLP_CHANNELS, MLP_HIDDEN, MLP_LAYERS, MLP_ACTIVATION, MLP_CLASSES };
 static const struct ff_zoo_param mlp_params[] = {
-		IMAGE(28),
+		{"image", "height and width of the images", 4, 4096, 28, NULL},
 		{"channels", "channels of the images", 1, 4096, 1, NULL},
 		{"hidden", "features of each hidden layer", 1, MAX_WIDTH, 4096, NULL},
 		{"layers", "hidden layers", 0, 1000, 3, NULL},
@@ -156,7 +152,7 @@ enum {
 	LENET_CLASSES
 };
 static const struct ff_zoo_param lenet_params[] = {
-		IMAGE(28),
+		{"image", "height and width of the images", 4, 4096, 28, NULL},
 		{"channels", "channels of the images", 1, 4096, 1, NULL},
 		{"pad", "padding before the first convolution (2 makes 28 the paper's 32)", 0, 4, 2,
 				NULL},
@@ -265,7 +261,7 @@ const struct ff_zoo_row ff_zoo_alexnet = {"alexnet",
 
 enum { BRANCH_IMAGE, BRANCH_CHANNELS, BRANCH_BLOCKS, BRANCH_WIDTH, BRANCH_CLASSES };
 static const struct ff_zoo_param branchnet_params[] = {
-		IMAGE(28),
+		{"image", "height and width of the images", 4, 4096, 28, NULL},
 		{"channels", "channels of the images", 1, 4096, 1, NULL},
 		{"blocks", "blocks of four branches", 1, 1000, 3, NULL},
 		{"width", "channels of each branch", 2, MAX_WIDTH / 4, 16, NULL},

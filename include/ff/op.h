@@ -61,10 +61,10 @@ enum ff_attr_type { FF_ATTR_INT, FF_ATTR_PAIR, FF_ATTR_SHAPE, FF_ATTR_BOOL, FF_A
 struct ff_attr_row {
 	const char *name;
 	enum ff_attr_type type;
+	int required;
 	size_t offset;       /* in union ff_attrs; SHAPE: of its rank, shape follows */
 	double min, max;     /* legal range of each number */
 	double preset;       /* when absent; unused if required */
-	int required;
 	const char *choices; /* CHOICE: "max|avg", stored as the index */
 	int in_key;          /* part of the cost key: changes the kernel beyond what the shapes say */
 };

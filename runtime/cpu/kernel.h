@@ -8,8 +8,9 @@
 struct ff_dnnl; /* dnnl.h */
 struct ff_call;
 
-/* One part of one operator, prepared.  Workspace: what the operator reserves,
- * then one scratchpad that all its library calls use in turn. */
+/* One part of one operator, prepared.  It runs on one stream at a time.
+ * Workspace: what the operator reserves, then one scratchpad that all its
+ * library calls use in turn. */
 struct ff_kernel {
 	char name[96]; /* for errors: conv2d "conv1" forward */
 	struct ff_dnnl *dnnl;

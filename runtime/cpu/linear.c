@@ -1,7 +1,9 @@
 /* Linear layer: y = x W^T + b over flattened leading axes.  Weights are read
  * in their plain layout: at the batch sizes of training, bringing a large
  * matrix into another one costs as much as multiplying it.  Forward is fastest
- * as oneDNN's matmul, both gradients as its sgemm (bench/kernels prints them).
+ * as oneDNN's matmul, both gradients as its sgemm (bench/kernels prints them);
+ * sgemm packs into buffers of its own, sized by the caches: at most a few MiB
+ * for each thread, whatever the shape.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

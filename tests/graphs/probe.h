@@ -146,8 +146,8 @@ static inline void check_regions(struct ff_random *r, const struct probe *p, tou
 	const struct ff_node *n = p->node;
 	for (int i = 0; i < BOXES; i++) {
 		struct hulls h = {0};
-		struct ff_region box;
-		int32_t at[FF_MAX_RANK];
+		struct ff_region box = {0};
+		int32_t at[FF_MAX_RANK] = {0};
 		draw_box(r, n, &box);
 		memcpy(at, box.lo, sizeof at);
 		do {

@@ -191,23 +191,25 @@ static char *shuffle(const char *text, struct ff_random *r)
 	const char *node[256];
 	size_t len[256], n = 0;
 	const char *head = strstr(text, NODE_BEGIN), *tail = head;
+	ck_assert_ptr_nonnull(head);
 	for (const char *at = head; at; at = strstr(tail, NODE_BEGIN)) {
 		ck_assert_uint_lt(n, 256);
 		tail = strstr(at, NODE_END) + strlen(NODE_END);
 		node[n] = at;
 		len[n++] = (size_t)(tail - at);
 	}
-	char *ret = calloc(1, strlen(text) + 1);
-	memcpy(ret, text, (size_t)(head - text));
+	struct ff_out o;
+	ff_out_init(&o);
+	ff_out_printf(&o, "%.*s", (int)(head - text), text);
 	for (size_t left = n; left; left--) {
 		size_t k = ff_random_below(r, (uint32_t)left);
-		strncat(ret, node[k], len[k]);
-		strcat(ret, left > 1 ? "," : "");
+		ff_out_printf(&o, "%.*s%s", (int)len[k], node[k], left > 1 ? "," : "");
 		node[k] = node[left - 1];
 		len[k] = len[left - 1];
 	}
-	strcat(ret, tail);
-	return ret;
+	ff_out_printf(&o, "%s", tail);
+	ck_assert(!o.failed);
+	return o.text;
 }
 
 /* The same nodes, whatever their numbers. */

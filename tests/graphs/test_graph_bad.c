@@ -233,7 +233,7 @@ static void check_bad(const struct bad *b, size_t n)
 		ff_arena_finish(&a);
 	}
 }
-#define CHECK_BAD(array) check_bad(array, sizeof array / sizeof array[0])
+#define CHECK_BAD(array) check_bad(array, sizeof(array) / sizeof((array)[0]))
 
 START_TEST(bad_documents)
 {

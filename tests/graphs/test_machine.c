@@ -96,7 +96,7 @@ START_TEST(files)
 	ck_assert_ptr_nonnull(dir);
 	while ((entry = readdir(dir))) {
 		size_t len = strlen(entry->d_name);
-		if (len < 5 || strcmp(entry->d_name + len - 5, ".json"))
+		if (len < 5 || strcmp(entry->d_name + len - 5, ".json") != 0)
 			continue;
 		struct ff_arena a;
 		struct ff_machine m;

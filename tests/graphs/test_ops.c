@@ -136,7 +136,7 @@ END_TEST
 static void touch_linear(const struct probe *p, const int32_t *at, struct hulls *h)
 {
 	uint32_t last = in_of(p, 0)->rank - 1;
-	int64_t in[FF_MAX_RANK], out[FF_MAX_RANK];
+	int64_t in[FF_MAX_RANK] = {0}, out[FF_MAX_RANK] = {0};
 	for (uint32_t i = 0; i < last; i++)
 		in[i] = out[i] = at[i];
 	out[last] = at[last];
@@ -190,7 +190,7 @@ END_TEST
 static void touch_same(const struct probe *p, const int32_t *at, struct hulls *h)
 {
 	uint32_t rank = out_of(p)->rank;
-	int64_t to[FF_MAX_RANK];
+	int64_t to[FF_MAX_RANK] = {0};
 	for (uint32_t i = 0; i < rank; i++)
 		to[i] = at[i];
 	touch(&h->out, rank, to);
@@ -229,7 +229,7 @@ END_TEST
 static void touch_concat(const struct probe *p, const int32_t *at, struct hulls *h)
 {
 	uint32_t rank = out_of(p)->rank, axis = (uint32_t)p->node->attrs.concat.axis;
-	int64_t to[FF_MAX_RANK];
+	int64_t to[FF_MAX_RANK] = {0};
 	for (uint32_t i = 0; i < rank; i++)
 		to[i] = at[i];
 	touch(&h->out, rank, to);
@@ -273,7 +273,7 @@ END_TEST
 static void touch_loss(const struct probe *p, const int32_t *at, struct hulls *h)
 {
 	uint32_t rank = in_of(p, 1)->rank;
-	int64_t logit[FF_MAX_RANK], label[FF_MAX_RANK];
+	int64_t logit[FF_MAX_RANK] = {0}, label[FF_MAX_RANK] = {0};
 	for (uint32_t i = 0; i < rank; i++)
 		label[i] = logit[i ? i + 1 : 0] = at[i];
 	touch(&h->in[1], rank, label);

@@ -34,7 +34,7 @@ static bool check_reshape_box(const struct probe *p, const struct ff_region *box
 	ff_operand_region(&p->node->in_map[0], box, &from);
 	memcpy(at, to.lo, sizeof at);
 	do {
-		int64_t flat = flat_of(out->rank, out->shape, at), place[FF_MAX_RANK];
+		int64_t flat = flat_of(out->rank, out->shape, at), place[FF_MAX_RANK] = {0};
 		for (uint32_t i = in->rank; i-- > 0;) {
 			place[i] = flat % in->shape[i];
 			flat /= in->shape[i];

@@ -1,0 +1,179 @@
+/* Times of the CPU backend's kernels, node by node of a network of the zoo, on
+ * one device: GFLOP/s where there is arithmetic, GB/s of what is read and
+ * written.  OMP_NUM_THREADS=1 gives the figures of one core.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ff/backend.h"
+#include "ff/cli.h"
+#include "ff/philox.h"
+#include "ff/zoo.h"
+
+#define LEAST_US 50000 /* of measuring each kernel */
+
+static const struct ff_backend *const cpu = &ff_backend_cpu;
+
+struct bench {
+	struct ff_graph graph;
+	struct ff_device *dev;
+	struct ff_stream *stream;
+};
+
+/* Random memory in [-1/2, 1/2); labels of class 0. */
+static int fill(struct bench *b, int64_t n, bool labels, void *ret, struct ff_error *err)
+{
+	float *v;
+	int rc = n ? cpu->alloc(b->dev, (size_t)n * FF_ELEMENT_BYTES, (void **)&v, err) : FF_OK;
+
+	if (rc < 0 || n == 0)
+		return rc;
+	if (!labels) {
+		ff_philox_uniform(1, 0, 0, (size_t)n, v);
+		for (int64_t i = 0; i < n; i++)
+			v[i] -= 0.5f;
+	}
+	memcpy(ret, &v, sizeof(v));
+	return FF_OK;
+}
+
+static int fill_io(struct bench *b, const struct ff_work *w, int64_t workspace,
+		struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct ff_node *n = w->node;
+	int rc = FF_OK;
+
+	*io = (struct ff_kernel_io){.training = true};
+	for (uint32_t i = 0; i < n->n_in && rc == FF_OK; i++) {
+		int64_t volume = ff_region_volume(&w->in[i]);
+		const struct ff_tensor *t = &b->graph.tensors[b->graph.edges[n->in + i].tensor];
+
+		rc = fill(b, volume, t->dtype == FF_I32, &io->in[i], err);
+		if (rc == FF_OK && w->need_din[i])
+			rc = fill(b, volume, false, &io->din[i], err);
+	}
+	for (uint32_t i = 0; i < n->n_weights && rc == FF_OK; i++) {
+		rc = fill(b, ff_region_volume(&w->weight[i]), false, &io->weight[i], err);
+		if (rc == FF_OK)
+			rc = fill(b, ff_region_volume(&w->weight[i]), false, &io->dweight[i], err);
+	}
+	if (rc == FF_OK)
+		rc = fill(b, ff_region_volume(&w->out), false, &io->out, err);
+	if (rc == FF_OK)
+		rc = fill(b, ff_region_volume(&w->out), false, &io->dout, err);
+	return rc < 0 ? rc : fill(b, workspace / FF_ELEMENT_BYTES, false, &io->workspace, err);
+}
+
+static void free_io(struct bench *b, struct ff_kernel_io *io)
+{
+	for (uint32_t i = 0; i < FF_MAX_INPUTS; i++) {
+		cpu->free(b->dev, (void *)(uintptr_t)io->in[i]);
+		cpu->free(b->dev, io->din[i]);
+	}
+	for (uint32_t i = 0; i < FF_MAX_WEIGHTS; i++) {
+		cpu->free(b->dev, (void *)(uintptr_t)io->weight[i]);
+		cpu->free(b->dev, io->dweight[i]);
+	}
+	cpu->free(b->dev, io->out);
+	cpu->free(b->dev, (void *)(uintptr_t)io->dout);
+	cpu->free(b->dev, io->workspace);
+}
+
+/* The fastest of several runs. */
+static int measure(struct bench *b, struct ff_kernel *k, const struct ff_kernel_io *io, double *us,
+		struct ff_error *err)
+{
+	double begin = ff_clock_us(), at = begin;
+
+	*us = 1e30;
+	for (int i = 0; i < 3 || at - begin < LEAST_US; i++) {
+		int rc = cpu->run(b->stream, k, io, err);
+		double now = ff_clock_us();
+
+		if (rc < 0)
+			return rc;
+		*us = now - at < *us ? now - at : *us;
+		at = now;
+	}
+	return FF_OK;
+}
+
+static int bench_pass(struct bench *b, uint32_t node, enum ff_pass pass, struct ff_error *err)
+{
+	const uint16_t device = 0;
+	const struct ff_config single = {
+			.degree = {1, 1, 1, 1, 1, 1}, .n_parts = 1, .device = &device};
+	struct ff_kernel_io io;
+	struct ff_kernel *k;
+	struct ff_work w;
+	double us;
+	int rc;
+
+	ff_work_fill(&b->graph, node, &single, 0, pass, &w);
+	rc = cpu->kernel(b->dev, &w, &k, err);
+	if (rc < 0)
+		return rc;
+	rc = fill_io(b, &w, cpu->workspace(k), &io, err);
+	if (rc == FF_OK)
+		rc = measure(b, k, &io, &us, err);
+	if (rc == FF_OK)
+		printf("%-16s %-22s %-8s %11.1f %9.1f %8.1f %10.2f\n", w.node->name,
+				ff_op_row(w.node->op)->name,
+				pass == FF_FORWARD ? "forward" : "backward", us,
+				(double)ff_work_flops(&w) / us * 1e-3,
+				(double)ff_work_bytes(&w) / us * 1e-3,
+				(double)cpu->workspace(k) / (1 << 20));
+	free_io(b, &io);
+	cpu->kernel_close(k);
+	return rc;
+}
+
+static int bench_all(struct bench *b, struct ff_error *err)
+{
+	int rc = cpu->open(0, &b->dev, err);
+
+	if (rc == FF_OK)
+		rc = cpu->stream(b->dev, false, &b->stream, err);
+	if (rc == FF_OK)
+		printf("%-16s %-22s %-8s %11s %9s %8s %10s\n", "node", "operator", "pass", "us",
+				"GFLOP/s", "GB/s", "scratch MiB");
+	for (uint32_t i = 0; i < b->graph.n_nodes && rc == FF_OK; i++) {
+		bool source = ff_op_row(b->graph.nodes[i].op)->flags & FF_OP_SOURCE;
+
+		for (int pass = FF_FORWARD; pass <= FF_BACKWARD && rc == FF_OK && !source; pass++)
+			rc = bench_pass(b, i, (enum ff_pass)pass, err);
+	}
+	cpu->stream_close(b->stream);
+	cpu->close(b->dev);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t batch = 64;
+	const struct ff_option options[] = {
+			{"--batch", FF_OPTION_COUNT, &batch, "N", "batch size"}};
+	const struct ff_command command = {.name = "bench-kernels",
+			.usage = "[NETWORK] [--batch N]",
+			.summary = "times the CPU backend's kernels",
+			.details = "NETWORK is one that ffzoo --list names; alexnet when absent.",
+			.options = options,
+			.n_options = 1,
+			.max_args = 1};
+	const char *name[1] = {"alexnet"};
+	struct bench b = {0};
+	struct ff_arena arena;
+	struct ff_error err;
+	uint32_t n;
+	bool done = false;
+	int rc = ff_cli_parse(&command, argc, argv, name, &n, &done, &err);
+
+	ff_arena_init(&arena);
+	if (rc == FF_OK && !done)
+		rc = ff_zoo_build(name[0], batch, NULL, 0, &arena, &b.graph, &err);
+	if (rc == FF_OK && !done)
+		rc = bench_all(&b, &err);
+	ff_arena_finish(&arena);
+	return ff_cli_end(&command, rc, &err);
+}
