@@ -408,7 +408,7 @@ static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_err
 					"start from data-parallel, expert, single or random; may be "
 					"repeated (preset: all four)"},
 			{"--beta", FF_OPTION_REAL, &j->beta, "B",
-					"how strictly slower strategies are refused (preset 500)"},
+					"how strictly slower strategies are refused (preset 400)"},
 			{"--simulate", FF_OPTION_TEXT, &j->simulate, "STRATEGY",
 					"only predict a strategy file or one of the names of --init"},
 			{"-o", FF_OPTION_TEXT, &j->strategy_path, "STRATEGY", "where the plan goes"},

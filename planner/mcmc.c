@@ -13,12 +13,12 @@
 #include "ff/cli.h"
 #include "propose.h"
 
-#define BETA_PRESET 500.0
-#define BETA_RANGE 4.0      /* annealing goes from beta / range to beta * range */
+#define BETA_PRESET 400.0
+#define BETA_RANGE 8.0      /* annealing goes from beta / range to beta * range */
 #define HEATS 5             /* kinds of rounds, each 4 times as hot as the one before */
-#define ROUND_PER_NODE 64   /* proposals of a round for each operator, */
-#define ROUND_LEAST 256     /* and at least so many */
-#define RUN_EVERY 3   /* one step in so many changes several operators, */
+#define ROUND_PER_NODE 32   /* proposals of a round for each operator, */
+#define ROUND_LEAST 128     /* and at least so many */
+#define RUN_EVERY 8   /* one step in so many changes several operators, */
 #define RUN_LENGTH 12 /* at most so many */
 #define LOOK_EVERY 16       /* proposals between looks at the clock */
 #define REPORT_EVERY 256    /* proposals between progress calls, */
@@ -466,6 +466,8 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 	struct chain c = {.space = s, .evaluator = e, .graph = g, .opt = opt};
 	int r;
 
+	if (opt->starts && !opt->starts[0])
+		return ff_fail(err, FF_E_INPUT, "a search needs a starting strategy");
 	if (opt->proposals == 0 && opt->seconds <= 0 && !opt->progress)
 		return ff_fail(err, FF_E_INPUT,
 				"a search needs a budget: a number of proposals or of seconds");

@@ -41,7 +41,7 @@ static void scene_open(struct scene *s, struct ff_random *r)
 	RIG_OK(ff_strategy_single(&s->graph, 0, &s->arena, &s->single, &err));
 	RIG_OK(ff_dataset_open("synthetic:18", &s->graph, ff_random_u32(r), &s->data, &err));
 	s->opt.seed = ff_random_u32(r);
-	s->opt.sgd = (struct ff_sgd){0.05f, 0.9f, 0.01f};
+	s->opt.sgd = (struct ff_sgd){0.01f, 0.9f, 0.01f};
 }
 
 static void scene_close(struct scene *s)
@@ -96,7 +96,6 @@ static void compare(const struct scene *s, const struct result *split, const str
 	}
 	d = rig_distance(&s->graph, split->weights, whole->weights, &name);
 	ck_assert_msg(d <= TOLERANCE, "weights of %s: %g apart", name, d);
-	ck_assert_double_eq_tol(split->accuracy, whole->accuracy, 1e-9);
 	d = fabs(split->test_loss - whole->test_loss) / fmax(whole->test_loss, 0.1);
 	ck_assert_msg(d <= TOLERANCE, "test loss: %.9g, expected %.9g", split->test_loss,
 			whole->test_loss);

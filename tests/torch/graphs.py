@@ -1,0 +1,261 @@
+# Graphs that hold every operator in many settings, and strategies for graphs.
+# SPDX-License-Identifier: Apache-2.0
+import json
+
+CLASSES = 10
+
+
+class Graph:
+    """A graph of cases.  Each case's nodes are called CASE.SOMETHING; in front of
+    the operator lies a 1x1 convolution or a linear layer, so that a wrong input
+    gradient shows up as that layer's wrong weight gradient."""
+
+    def __init__(self, name, shape):
+        self.name, self.shape, self.heads = name, shape, []
+        self.nodes = [{"name": "data", "op": "input", "shape": shape},
+                      {"name": "labels", "op": "input", "shape": shape[:1], "dtype": "int32",
+                       "classes": CLASSES}]
+
+    def add(self, name, op, *ins, **attrs):
+        self.nodes.append({"name": name, "op": op, "in": list(ins), **attrs})
+        return name
+
+    def front(self, case, channels=4, n=1):
+        """`n` trained tensors of the shape of the data but for the channels."""
+        fronts = [self.add(f"{case}.front{i}", "conv2d", "data", out_channels=channels, kernel=1)
+                  for i in range(n)]
+        return fronts[0] if n == 1 else fronts
+
+    def features(self, case, features=12):
+        """A trained tensor [N, features]."""
+        flat = self.add(f"{case}.flat", "reshape", "data", shape=[0, -1])
+        return self.add(f"{case}.front", "linear", flat, out_features=features)
+
+    def head(self, case, x):
+        """Whatever the case makes is turned to logits, which all cases add up to."""
+        x = self.add(f"{case}.flatten", "reshape", x, shape=[0, -1])
+        self.heads.append(self.add(f"{case}.head", "linear", x, out_features=CLASSES))
+
+    def case(self, case, op, channels=4, **attrs):
+        """One operator behind a 1x1 convolution."""
+        self.head(case, self.add(f"{case}.op", op, self.front(case, channels), **attrs))
+
+    def finish(self):
+        logits = self.add("logits", "add", *self.heads)
+        self.add("loss", "softmax_cross_entropy", logits, "labels")
+        return {"format": "ffsoap-graph", "version": 1, "name": self.name, "nodes": self.nodes}
+
+
+def convolutions():
+    g = Graph("convolutions", [4, 3, 13, 11])
+    g.case("plain", "conv2d", out_channels=5, kernel=3)
+    g.case("no-bias", "conv2d", out_channels=5, kernel=3, bias=False)
+    g.case("pad", "conv2d", out_channels=5, kernel=3, pad=1)
+    g.case("pad-full", "conv2d", out_channels=3, kernel=3, pad=2)
+    g.case("stride", "conv2d", out_channels=5, kernel=3, stride=2)
+    g.case("stride-pad", "conv2d", out_channels=5, kernel=5, stride=3, pad=2)
+    g.case("stride-over-kernel", "conv2d", out_channels=5, kernel=1, stride=2)
+    g.case("dilation", "conv2d", out_channels=5, kernel=3, dilation=2)
+    g.case("dilation-pad-stride", "conv2d", out_channels=5, kernel=3, dilation=3, pad=2, stride=2)
+    g.case("groups", "conv2d", 6, out_channels=9, kernel=3, groups=3, pad=1)
+    g.case("groups-no-bias-stride", "conv2d", 4, out_channels=6, kernel=2, groups=2, stride=2,
+           bias=False)
+    g.case("depthwise", "conv2d", 6, out_channels=6, kernel=3, groups=6, pad=1)
+    g.case("depthwise-twofold", "conv2d", 3, out_channels=6, kernel=3, groups=3)
+    g.case("rectangular", "conv2d", out_channels=5, kernel=[3, 5])
+    g.case("rectangular-all", "conv2d", 6, out_channels=4, kernel=[5, 2], stride=[1, 2],
+           pad=[3, 1], dilation=[2, 3], groups=2)
+    g.case("row", "conv2d", out_channels=5, kernel=[1, 7], pad=[0, 3])
+    g.case("column", "conv2d", out_channels=5, kernel=[13, 1])
+    g.case("whole", "conv2d", out_channels=7, kernel=[13, 11])
+    g.case("many-channels", "conv2d", 33, out_channels=17, kernel=3, pad=1)
+    g.case("one-channel", "conv2d", 1, out_channels=1, kernel=3)
+    g.head("on-data", g.add("on-data.op", "conv2d", "data", out_channels=8, kernel=3, pad=1))
+    # a second convolution behind the first: strided gradients go on
+    x = g.add("chain.a", "conv2d", "data", out_channels=6, kernel=3, stride=2, pad=1)
+    x = g.add("chain.b", "conv2d", x, out_channels=8, kernel=3, groups=2, pad=1)
+    g.head("chain", g.add("chain.c", "conv2d", x, out_channels=4, kernel=[2, 3], bias=False))
+    return g.finish()
+
+
+def pools():
+    g = Graph("pools", [4, 3, 13, 11])
+    for mode in ("max", "avg"):
+        def case(name, **attrs):
+            g.case(f"{mode}-{name}", "pool2d", mode=mode, **attrs)
+        case("plain", kernel=2)
+        case("overlap", kernel=3, stride=2)
+        case("pad", kernel=3, stride=2, pad=1)
+        case("pad-dense", kernel=3, stride=1, pad=1)
+        case("pad-even", kernel=4, stride=3, pad=2)
+        case("gaps", kernel=2, stride=3)
+        case("rectangular", kernel=[3, 2], stride=[2, 3], pad=[1, 0])
+        case("row", kernel=[1, 5], stride=[1, 2], pad=[0, 2])
+        case("whole", kernel=[13, 11])
+        case("one", kernel=1)
+    return g.finish()
+
+
+def pointwise():
+    g = Graph("pointwise", [4, 3, 9, 7])
+    for op in ("relu", "tanh", "sigmoid"):
+        g.case(f"{op}-4", op)
+        g.head(f"{op}-2", g.add(f"{op}-2.op", op, g.features(f"{op}-2")))
+        x = g.add(f"{op}-3.shape", "reshape", g.front(f"{op}-3"), shape=[0, 6, -1])
+        g.head(f"{op}-3", g.add(f"{op}-3.op", op, x))
+    g.case("dropout-4", "dropout", p=0.3)
+    g.case("dropout-preset", "dropout")
+    g.case("dropout-none", "dropout", p=0)
+    g.case("dropout-most", "dropout", p=0.9)
+    g.head("dropout-2", g.add("dropout-2.op", "dropout", g.features("dropout-2"), p=0.25))
+    x = g.add("dropout-3.shape", "reshape", g.front("dropout-3"), shape=[0, 6, -1])
+    g.head("dropout-3", g.add("dropout-3.op", "dropout", x, p=0.6))
+    x = g.add("dropout-twice.a", "dropout", g.front("dropout-twice"), p=0.2)
+    g.head("dropout-twice", g.add("dropout-twice.b", "dropout", x, p=0.2))
+    # linear layers: over features, with more axes between, without bias
+    g.head("linear-2", g.add("linear-2.op", "linear", g.features("linear-2"), out_features=7))
+    g.head("linear-2-no-bias", g.add("linear-2-no-bias.op", "linear",
+                                     g.features("linear-2-no-bias"), out_features=7, bias=False))
+    x = g.add("linear-3.shape", "reshape", g.front("linear-3"), shape=[0, 4, -1])
+    g.head("linear-3", g.add("linear-3.op", "linear", x, out_features=5))
+    x = g.add("linear-3-no-bias.shape", "reshape", g.front("linear-3-no-bias"), shape=[0, -1, 21])
+    g.head("linear-3-no-bias",
+           g.add("linear-3-no-bias.op", "linear", x, out_features=5, bias=False))
+    g.case("linear-4", "linear", out_features=5)
+    x = g.add("linear-5.shape", "reshape", g.front("linear-5"), shape=[0, 2, 2, 9, 7])
+    g.head("linear-5", g.add("linear-5.op", "linear", x, out_features=3))
+    g.head("linear-on-data", g.add("linear-on-data.op", "linear", "data", out_features=3))
+    g.head("linear-one", g.add("linear-one.op", "linear", g.features("linear-one", 1),
+                               out_features=1))
+    return g.finish()
+
+
+def joints():
+    g = Graph("joints", [4, 3, 8, 6])
+    for n in (2, 3, 5):
+        g.head(f"add-{n}", g.add(f"add-{n}.op", "add", *g.front(f"add-{n}", n=n)))
+    a = g.front("add-same")
+    g.head("add-same", g.add("add-same.op", "add", a, a, a))
+    a = g.add("add-2d.a", "tanh", g.features("add-2d"))
+    b = g.add("add-2d.b", "linear", a, out_features=12)
+    g.head("add-2d", g.add("add-2d.op", "add", a, b))
+    # concat: along every axis, of unequal tensors, of one, of one twice
+    parts = [g.add(f"concat-1.part{i}", "conv2d", "data", out_channels=i + 2, kernel=1)
+             for i in range(3)]
+    g.head("concat-1", g.add("concat-1.op", "concat", *parts))
+    parts = [g.add(f"concat-2.part{i}", "conv2d", "data", out_channels=4, kernel=[i + 1, 1])
+             for i in range(3)]
+    g.head("concat-2", g.add("concat-2.op", "concat", *parts, axis=2))
+    parts = [g.add(f"concat-3.part{i}", "conv2d", "data", out_channels=4, kernel=[1, 2 * i + 1])
+             for i in range(2)]
+    g.head("concat-3", g.add("concat-3.op", "concat", *parts, axis=3))
+    parts = [g.add(f"concat-2d.part{i}", "linear", g.features(f"concat-2d.{i}"),
+                   out_features=3 + i) for i in range(2)]
+    g.head("concat-2d", g.add("concat-2d.op", "concat", *parts))
+    parts = [g.add(f"concat-3d.part{i}", "reshape", x, shape=[0, 4, -1])
+             for i, x in enumerate(g.front("concat-3d", n=2))]
+    g.head("concat-3d", g.add("concat-3d.op", "concat", *parts, axis=2))
+    g.head("concat-alone", g.add("concat-alone.op", "concat", g.front("concat-alone")))
+    a, b = g.front("concat-same", n=2)
+    g.head("concat-same", g.add("concat-same.op", "concat", a, b, a))
+    g.head("concat-data", g.add("concat-data.op", "concat", "data", g.front("concat-data")))
+    # reshape: behind each a layer that mixes along the new axes alone
+    for name, shape in [("flat", [0, -1]), ("rank-3", [0, 4, -1]), ("merge", [0, 8, 24]),
+                        ("uneven", [0, 6, 32]), ("rank-5", [0, 2, 2, 8, 6]),
+                        ("rank-4", [0, 8, 4, 6]), ("rank-4-all", [4, 3, 16, 4]),
+                        ("ones", [0, 1, 192, 1])]:
+        x = g.add(f"reshape-{name}.op", "reshape", g.front(f"reshape-{name}"), shape=shape)
+        g.head(f"reshape-{name}", g.add(f"reshape-{name}.mix", "linear", x, out_features=5))
+    x = g.add("reshape-image.op", "reshape", g.features("reshape-image", 60), shape=[0, 3, 4, 5])
+    g.head("reshape-image", g.add("reshape-image.mix", "conv2d", x, out_channels=4, kernel=3))
+    # one tensor read by many: gradients of all uses add up
+    x = g.add("fan.root", "tanh", g.front("fan"))
+    uses = [g.add("fan.conv", "conv2d", x, out_channels=4, kernel=3, pad=1),
+            g.add("fan.pool", "pool2d", x, mode="max", kernel=3, stride=1, pad=1),
+            g.add("fan.sigmoid", "sigmoid", x), x]
+    x = g.add("fan.sum", "add", *uses)
+    g.head("fan", g.add("fan.join", "concat", x, uses[0], uses[2]))
+    return g.finish()
+
+
+def dense(rank):
+    """A label for each position: logits [N, C, H, W], or [N, C, L] for rank 3."""
+    g = {"format": "ffsoap-graph", "version": 1, "name": f"dense-{rank}"}
+    labels = [3, 6, 5] if rank == 4 else [3, 30]
+    nodes = [{"name": "data", "op": "input", "shape": [3, 2, 6, 5]},
+             {"name": "more", "op": "input", "shape": [3, 3, 6, 5]},
+             {"name": "labels", "op": "input", "shape": labels, "dtype": "int32", "classes": 7},
+             {"name": "join", "op": "concat", "in": ["data", "more"]},
+             {"name": "conv1", "op": "conv2d", "in": ["join"], "out_channels": 6, "kernel": 3,
+              "pad": 1},
+             {"name": "act1", "op": "tanh", "in": ["conv1"]},
+             # more channels than classes: the last logit is never right
+             {"name": "conv2", "op": "conv2d", "in": ["act1"], "out_channels": 8, "kernel": 1}]
+    logits = "conv2"
+    if rank == 3:
+        nodes.append({"name": "line", "op": "reshape", "in": ["conv2"], "shape": [0, 0, -1]})
+        logits = "line"
+    nodes.append({"name": "loss", "op": "softmax_cross_entropy", "in": [logits, "labels"]})
+    return dict(g, nodes=nodes)
+
+
+# ---- strategies ----
+
+def graph_hash(text):
+    """FNV-1a of the canonical text, which is what ffzoo writes."""
+    h = 0xCBF29CE484222325
+    for byte in text.encode():
+        h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return f"{h:016x}"
+
+
+def strategy(text, devices, operators):
+    """`operators`: {name: ({dim: degree}, [device])}; the rest is split by sample."""
+    graph = json.loads(text)
+    entries = []
+    for node in graph["nodes"]:
+        if node["op"] != "input":
+            preset = ({"sample": devices}, list(range(devices)))
+            degrees, where = operators.get(node["name"], preset)
+            entries.append({"name": node["name"], "degrees": degrees, "devices": where})
+    return {"format": "ffsoap-strategy", "version": 1, "graph": graph["name"],
+            "graph_hash": graph_hash(text), "machine": "hand", "devices": devices,
+            "operators": entries}
+
+
+def dims(node, shape, depth):
+    """Names and extents of the dims of a node that writes `shape`; `depth` is
+    what a product sums over.  Of a reshape, the samples alone."""
+    def named(rank):
+        if rank == 4:
+            return ["sample", "channel", "height", "width"]
+        return ["sample", "feature"] if rank == 2 else ["sample"] + [
+            f"axis{i}" for i in range(1, rank)]
+    op, rank = node["op"], len(shape)
+    if op == "conv2d":
+        return list(zip(["sample", "out_channel", "height", "width", "in_channel"],
+                        [*shape, depth]))
+    if op == "linear":
+        middle = [f"axis{i}" for i in range(1, rank - 1)]
+        return list(zip(["sample", *middle, "out_feature", "in_feature"], [*shape, depth]))
+    if op in ("reshape", "softmax_cross_entropy"):
+        return [("sample", shape[0])]
+    return list(zip(named(rank), shape))
+
+
+def random_strategy(text, devices, shapes, depths, rng):
+    """Legal degrees at random on devices at random.  `shapes`: of what every node
+    writes, the loss' being its batch; `depths`: of what each product sums over."""
+    operators = {}
+    for node in json.loads(text)["nodes"]:
+        if node["op"] == "input":
+            continue
+        degrees, parts = {}, 1
+        axes = dims(node, shapes[node["name"]], depths.get(node["name"]))
+        rng.shuffle(axes)
+        for name, extent in axes:
+            degree = rng.randint(1, min(extent, devices // parts))
+            degrees[name] = degree
+            parts *= degree
+        operators[node["name"]] = (degrees, rng.sample(range(devices), parts))
+    return strategy(text, devices, operators)

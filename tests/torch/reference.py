@@ -1,0 +1,294 @@
+# One training step as PyTorch computes it, beside the step that ffrun wrote.
+# Usage: reference.py GRAPH DUMP [SEED].  DUMP comes from ffrun --dump.
+# SPDX-License-Identifier: Apache-2.0
+import json
+import sys
+
+try:
+    import numpy as np
+    import torch
+    import torch.nn.functional as F
+except ImportError as missing:
+    print(f"1..0 # SKIP {missing}")
+    sys.exit(0)
+
+torch.set_num_threads(1)
+TOLERANCE = 1e-4
+
+
+# ---- TAP ----
+
+class Tap:
+    def __init__(self):
+        self.count = self.failed = 0
+
+    def say(self, good, name, notes=()):
+        self.count += 1
+        self.failed += not good
+        print(f"{'ok' if good else 'not ok'} {self.count} - {name}")
+        for note in notes:
+            for line in str(note).splitlines():
+                print(f"# {line}")
+        sys.stdout.flush()
+        return good
+
+    def end(self):
+        print(f"1..{self.count}")
+
+
+# ---- random numbers: Philox4x32-10 of Salmon et al., SC 2011 ----
+
+def philox(key, hi, lo):
+    """Words [4, n] for 64-bit counter halves `hi` and `lo`, arrays or numbers."""
+    low = np.uint64(0xFFFFFFFF)
+    half = np.uint64(32)
+    lo, hi = np.broadcast_arrays(np.asarray(lo, np.uint64), np.asarray(hi, np.uint64))
+    x = [lo & low, lo >> half, hi & low, hi >> half]
+    k = [key & 0xFFFFFFFF, key >> 32]
+    for _ in range(10):
+        a, b = x[0] * np.uint64(0xD2511F53), x[2] * np.uint64(0xCD9E8D57)
+        x = [(b >> half) ^ x[1] ^ np.uint64(k[0]), b & low,
+             (a >> half) ^ x[3] ^ np.uint64(k[1]), a & low]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return np.stack(x)
+
+
+def philox_words(seed, stream, n):
+    """Elements 0 .. n - 1 of a stream: lane i % 4 of counter i / 4."""
+    counters = np.arange((n + 3) // 4, dtype=np.uint64)
+    return philox(seed, stream, counters).T.reshape(-1)[:n]
+
+
+def stream(a, b):
+    return a << 32 | b
+
+
+def kept(seed, node, step, shape, p):
+    """Which elements dropout keeps: row-major, uniform numbers of 24 bits."""
+    words = philox_words(seed, stream(node, step), int(np.prod(shape)))
+    uniform = (words >> np.uint64(8)).astype(np.float32) * np.float32(2.0 ** -24)
+    return torch.from_numpy((uniform >= np.float32(p)).reshape(shape))
+
+
+class Shuffle:
+    """The order of a training set in an epoch: Fisher and Yates, with Lemire's
+    unbiased numbers from a stream of the epoch's own."""
+
+    def __init__(self, samples, seed):
+        self.samples, self.seed = samples, seed
+
+    def order(self, epoch):
+        words = philox_words(self.seed, stream(0xFFFFFFFE, 0) + epoch, 4 * self.samples + 64)
+        next_word = iter(int(w) for w in words)
+        order = list(range(self.samples))
+        for n in range(self.samples, 1, -1):
+            product = next(next_word) * n
+            while product % 2 ** 32 < n and product % 2 ** 32 < (2 ** 32 - n) % n:
+                product = next(next_word) * n
+            k = product >> 32
+            order[n - 1], order[k] = order[k], order[n - 1]
+        return order
+
+    def batch(self, step, size):
+        """Samples of a step; what fills no batch is left out of an epoch."""
+        steps = self.samples // size
+        at = step % steps * size
+        return self.order(step // steps)[at:at + size]
+
+
+# ---- files ----
+
+def read_safetensors(path):
+    """Tensors by name: 8 bytes that say how long the JSON is, the JSON, the data."""
+    data = np.memmap(path, np.uint8, "r")
+    size = int(data[:8].view("<u8")[0])
+    header = json.loads(bytes(data[8:8 + size]))
+    types = {"F32": "<f4", "I32": "<i4"}
+    end, tensors = 0, {}
+    for name, info in header.items():
+        start, stop = info["data_offsets"]
+        if start != end or stop - start != 4 * int(np.prod(info["shape"], dtype=np.int64)):
+            raise ValueError(f"{path}: {name}: offsets {start}..{stop} do not fit")
+        end = stop
+        raw = data[8 + size + start:8 + size + stop]
+        tensors[name] = raw.view(types[info["dtype"]]).reshape(info["shape"])
+    if 8 + size + end != len(data):
+        raise ValueError(f"{path}: holds {len(data)} bytes, expected {8 + size + end}")
+    return tensors
+
+
+def read_graph(path):
+    with open(path) as f:
+        graph = json.load(f)
+    known = set()
+    for node in graph["nodes"]:
+        if not known.issuperset(node.get("in", [])):
+            raise ValueError(f"{path}: {node['name']} stands before its inputs")
+        known.add(node["name"])
+    return graph
+
+
+# ---- operators ----
+
+def pair(v):
+    return (v, v) if isinstance(v, int) else tuple(v)
+
+
+def conv2d(net, node, x):
+    return F.conv2d(x, net.weight(node, "weight"),
+                    net.weight(node, "bias") if node.get("bias", True) else None,
+                    pair(node.get("stride", 1)), pair(node.get("pad", 0)),
+                    pair(node.get("dilation", 1)), node.get("groups", 1))
+
+
+def linear(net, node, x):
+    return F.linear(x, net.weight(node, "weight"),
+                    net.weight(node, "bias") if node.get("bias", True) else None)
+
+
+def pool2d(net, node, x):
+    kernel, pad = pair(node["kernel"]), pair(node.get("pad", 0))
+    stride = pair(node.get("stride", kernel))
+    if node.get("mode", "max") == "max":
+        return F.max_pool2d(x, kernel, stride, pad)
+    return F.avg_pool2d(x, kernel, stride, pad, count_include_pad=True)
+
+
+def reshape(net, node, x):
+    return x.reshape([n or x.shape[i] for i, n in enumerate(node["shape"])])
+
+
+def dropout(net, node, x):
+    p = node.get("p", 0.5)
+    keep = kept(net.seed, net.number[node["name"]], net.step, x.shape, p)
+    return torch.where(keep, x * (1 / (1 - p)), torch.zeros_like(x))
+
+
+def softmax_cross_entropy(net, node, x, labels):
+    """The mean over all labels of the batch; those of -1 add nothing."""
+    return F.cross_entropy(x, labels, ignore_index=-1, reduction="sum") / labels.numel()
+
+
+OPERATORS = {
+    "conv2d": conv2d, "linear": linear, "pool2d": pool2d, "reshape": reshape,
+    "dropout": dropout, "softmax_cross_entropy": softmax_cross_entropy,
+    "relu": lambda net, node, x: F.relu(x),
+    "tanh": lambda net, node, x: torch.tanh(x),
+    "sigmoid": lambda net, node, x: torch.sigmoid(x),
+    "add": lambda net, node, *x: sum(x[1:], x[0]),
+    "concat": lambda net, node, *x: torch.cat(x, node.get("axis", 1)),
+}
+
+
+class Network:
+    """A graph with its weights.  float64, so that what differs is ffrun's doing."""
+
+    def __init__(self, graph, tensors, seed=1):
+        self.graph, self.seed, self.step = graph, seed, 0
+        self.number = {node["name"]: i for i, node in enumerate(graph["nodes"])}
+        self.weights = {name: torch.from_numpy(value.astype(np.float64)).requires_grad_()
+                        for name, value in tensors.items()
+                        if not name.startswith(("grad.", "input.")) and name != "loss"}
+        self.value = {}
+
+    def weight(self, node, name):
+        return self.weights[f"{node['name']}.{name}"]
+
+    def forward(self, inputs, step=0):
+        """`inputs`: arrays by input node.  The loss, and every value in self.value."""
+        self.step, self.value = step, {}
+        for node in self.graph["nodes"]:
+            name = node["name"]
+            if node["op"] == "input":
+                whole = np.array(inputs[name])
+                kind = torch.long if node.get("dtype") == "int32" else torch.float64
+                self.value[name] = torch.from_numpy(whole).to(kind)
+            else:
+                ins = [self.value[i] for i in node["in"]]
+                self.value[name] = OPERATORS[node["op"]](self, node, *ins)
+        return self.value[self.graph["nodes"][-1]["name"]]
+
+    def margin(self):
+        """How near the last forward pass came to a choice that rounding could
+        turn: a relu's sign, the largest of a window; relative to the tensor."""
+        least = (np.inf, "")
+        for node in self.graph["nodes"]:
+            if node["op"] == "relu":
+                x = self.value[node["in"][0]].detach()
+                gap = x[x != 0].abs()
+            elif node["op"] == "pool2d" and node.get("mode", "max") == "max":
+                x = self.value[node["in"][0]].detach()
+                kernel, pad = pair(node["kernel"]), pair(node.get("pad", 0))
+                x = F.pad(x, (pad[1], pad[1], pad[0], pad[0]), value=-1e30)
+                x = x.flatten(0, 1).unsqueeze(1)
+                x = F.unfold(x, kernel, stride=pair(node.get("stride", kernel)))
+                best = x.topk(min(2, x.shape[1]), 1).values
+                gap = best[:, 0] - best[:, -1]
+                gap = gap[gap > 0]
+                x = x[x > -1e30]
+            else:
+                continue
+            if gap.numel():
+                least = min(least, (float(gap.min() / x.std()), node["name"]))
+        return least
+
+
+# ---- comparison ----
+
+def inputs_of(tensors):
+    return {name[6:]: value for name, value in tensors.items() if name.startswith("input.")}
+
+
+def distance(a, b):
+    """max |a - b| / max |b|; infinite where there is nothing to compare."""
+    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    if a.shape != b.shape or not np.abs(b).max() > 0:
+        return np.inf
+    d = np.abs(a - b).max() / np.abs(b).max()
+    return np.inf if np.isnan(d) else d
+
+
+def compare(graph, tensors, seed=1):
+    """Distances of the loss and of every gradient by name, and the network."""
+    net = Network(graph, tensors, seed)
+    loss = net.forward(inputs_of(tensors))
+    loss.backward()
+    apart = {"loss": distance(tensors["loss"], loss.detach())}
+    for name, weight in net.weights.items():
+        apart[name] = distance(tensors["grad." + name], weight.grad)
+    return apart, net
+
+
+def sgd_losses(graph, tensors, batches, seed=1, rate=0.01, momentum=0.9, decay=0.0, cosine=False):
+    """The loss of each step of torch.optim.SGD on `batches`, one after the other."""
+    net = Network(graph, tensors, seed)
+    optimizer = torch.optim.SGD(net.weights.values(), rate, momentum, weight_decay=decay)
+    losses = []
+    for step, inputs in enumerate(batches):
+        for group in optimizer.param_groups:
+            if cosine:
+                group["lr"] = rate * 0.5 * (1 + np.cos(np.pi * step / len(batches)))
+        optimizer.zero_grad()
+        loss = net.forward(inputs, step)
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss))
+    return losses
+
+
+def main(args):
+    if len(args) not in (2, 3):
+        print(__doc__ or "Usage: reference.py GRAPH DUMP [SEED]", file=sys.stderr)
+        return 2
+    tap = Tap()
+    apart, net = compare(read_graph(args[0]), read_safetensors(args[1]),
+                         int(args[2]) if len(args) == 3 else 1)
+    for name, d in apart.items():
+        tap.say(d <= TOLERANCE, name, [f"apart by {d:.2g}"])
+    print("# nearest choice: {:.2g} of {}".format(*net.margin()))
+    tap.end()
+    return 1 if tap.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
