@@ -7,7 +7,7 @@
 #include "check_main.h"
 #include "ff/block.h"
 #include "ff/work.h"
-#include "simulator/random.h"
+#include "simulator/drawn.h"
 
 static void check_tiles(const struct ff_graph *g, const struct ff_strategy *s)
 {
@@ -201,9 +201,9 @@ static int64_t fake_workspace(void *ctx, const struct ff_work *w)
 	return (int64_t)(ff_work_hash(w) % 5000);
 }
 
-static void check_schedule(uint64_t *state, bool overlap)
+static void check_schedule(struct ff_random *state, bool overlap)
 {
-	struct ff_lower_options opt = {.bucket_bytes = 1 + draw(state, 3000),
+	struct ff_lower_options opt = {.bucket_bytes = 1 + ff_random_below(state, 3000),
 			.workspace = fake_workspace};
 	struct ff_arena a;
 	struct ff_graph g;
@@ -214,12 +214,12 @@ static void check_schedule(uint64_t *state, bool overlap)
 	uint8_t *reach;
 
 	ff_arena_init(&a);
-	random_graph(state, &a, &g);
+	draw_graph(state, &a, &g);
 	ck_assert_msg(ff_machine_load("cpu8", &a, &m, &err) == FF_OK, "%s", err.text);
 	m.overlap = overlap;
-	random_strategy(state, &g, 1 + draw(state, 8), &a, &s);
+	draw_strategy(state, &g, 1 + ff_random_below(state, 8), &a, &s);
 	for (uint32_t i = 0; i < g.n_nodes; i++)
-		s.priority[i] = (int32_t)draw(state, 3);
+		s.priority[i] = (int32_t)ff_random_below(state, 3);
 	ck_assert_msg(ff_lower(&g, &m, &s, &opt, &a, &first, &err) == FF_OK, "%s", err.text);
 	ck_assert_int_eq(ff_lower(&g, &m, &s, &opt, &a, &second, &err), FF_OK);
 	ck_assert_uint_eq(ff_schedule_hash(&first), ff_schedule_hash(&second));
@@ -233,12 +233,24 @@ static void check_schedule(uint64_t *state, bool overlap)
 
 START_TEST(schedules_are_sound)
 {
-	uint64_t state = ff_test_seed(7);
+	struct ff_random state = {.seed = ff_test_seed(7)};
 
 	for (int i = 0; i < 150; i++)
 		check_schedule(&state, i & 1);
 }
 END_TEST
+
+/* Two convolutions of one image, added. */
+static const char two_branches[] =
+		"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"two\",\"nodes\":["
+		"{\"name\":\"x\",\"op\":\"input\",\"shape\":[2,1,4,4]},"
+		"{\"name\":\"y\",\"op\":\"input\",\"shape\":[2],\"dtype\":\"int32\",\"classes\":3},"
+		"{\"name\":\"left\",\"op\":\"conv2d\",\"in\":[\"x\"],\"out_channels\":2,\"kernel\":1},"
+		"{\"name\":\"right\",\"op\":\"conv2d\",\"in\":[\"x\"],\"out_channels\":2,\"kernel\":1},"
+		"{\"name\":\"sum\",\"op\":\"add\",\"in\":[\"left\",\"right\"]},"
+		"{\"name\":\"flat\",\"op\":\"reshape\",\"in\":[\"sum\"],\"shape\":[0,-1]},"
+		"{\"name\":\"fc\",\"op\":\"linear\",\"in\":[\"flat\"],\"out_features\":3},"
+		"{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\",\"in\":[\"fc\",\"y\"]}]}";
 
 START_TEST(priority_changes_the_order)
 {
@@ -246,21 +258,22 @@ START_TEST(priority_changes_the_order)
 	struct ff_graph g;
 	struct ff_strategy s;
 	struct ff_error err;
-	uint64_t state = 3;
-	uint32_t order[64], left, right, at[2];
+	uint32_t order[8], side[2], at[2] = {0, 0};
 
 	ff_arena_init(&a);
-	random_graph(&state, &a, &g);
-	left = ff_graph_find(&g, "left");
-	right = ff_graph_find(&g, "right");
-	for (int i = 0; i < 2; i++) {
+	ck_assert_msg(ff_graph_parse("two", two_branches, strlen(two_branches), &a, &g, &err) ==
+					FF_OK, "%s", err.text);
+	side[0] = ff_graph_find(&g, "left");
+	side[1] = ff_graph_find(&g, "right");
+	for (int first = 0; first < 2; first++) {
 		ck_assert_int_eq(ff_strategy_single(&g, 0, &a, &s, &err), FF_OK);
-		s.priority[i ? right : left] = 1;
+		s.priority[side[first]] = 1;
 		ck_assert_int_eq(ff_strategy_order(&g, &s, &a, order, &err), FF_OK);
 		for (uint32_t k = 0; k < g.n_nodes; k++)
-			at[order[k] == right] = order[k] == left || order[k] == right ?
-					k : at[order[k] == right];
-		ck_assert_int_eq(at[1] < at[0], i);
+			for (int i = 0; i < 2; i++)
+				if (order[k] == side[i])
+					at[i] = k;
+		ck_assert_uint_lt(at[first], at[!first]);
 	}
 	ff_arena_finish(&a);
 }

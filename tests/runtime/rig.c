@@ -85,7 +85,7 @@ static double largest(const float *v, int64_t n)
 
 double rig_distance(const struct ff_graph *g, const float *a, const float *b, const char **name)
 {
-	double worst = 0, floor = largest(b, ff_graph_parameters(g)) / 20;
+	double worst = 0, floor = largest(b, ff_graph_parameters(g)) / 10;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		for (uint32_t w = 0; w < g->nodes[i].n_weights; w++) {

@@ -30,7 +30,7 @@ void rig_close(struct rig *r);
 float *rig_weights(struct rig *r, bool gradients, struct ff_arena *a, int64_t *n);
 /* For each weight tensor max |a - b| / max |b|: the worst, its node in *name.
  * A tensor whose gradient nearly cancels (its largest element is less than a
- * twentieth of the largest of all) is measured by that twentieth: what is left
+ * tenth of the largest of all) is measured by that tenth: what is left
  * of such a sum is mostly the rounding of terms as large as anywhere else. */
 double rig_distance(const struct ff_graph *g, const float *a, const float *b, const char **name);
 int64_t rig_volume(const struct ff_operand *map);

@@ -91,6 +91,9 @@ static void compare(const struct scene *s, const struct result *split, const str
 		d = fabs(split->loss[i] - whole->loss[i]) / fmax(whole->loss[i], 0.1);
 		ck_assert_msg(d <= TOLERANCE, "loss %d: %.9g, expected %.9g", i, split->loss[i],
 				whole->loss[i]);
+		/* and of its difference from 1, all gradients are made */
+		if (whole->loss[i] < 0.02)
+			continue;
 		d = rig_distance(&s->graph, split->gradients[i], whole->gradients[i], &name);
 		ck_assert_msg(d <= TOLERANCE, "gradient %d of %s: %g apart", i, name, d);
 	}

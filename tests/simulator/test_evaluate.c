@@ -4,7 +4,7 @@
 #include "check_main.h"
 #include "ff/evaluate.h"
 #include "ff/simulate.h"
-#include "random.h"
+#include "simulator/drawn.h"
 
 static struct ff_evaluation fresh(const struct ff_graph *g, const struct ff_machine *m,
 		struct ff_pricer *p, const struct ff_strategy *s, int64_t limit, int64_t bucket)
@@ -33,7 +33,7 @@ static void same(struct ff_evaluation a, struct ff_evaluation b)
 	ck_assert_int_eq(a.fits, b.fits);
 }
 
-static void check_walk(uint64_t *state, uint32_t *fits, uint32_t *misfits)
+static void check_walk(struct ff_random *state, uint32_t *fits, uint32_t *misfits)
 {
 	struct hand_machine h;
 	struct ff_arena a;
@@ -43,27 +43,27 @@ static void check_walk(uint64_t *state, uint32_t *fits, uint32_t *misfits)
 	struct ff_evaluator *e;
 	struct ff_evaluation v, last;
 	struct ff_error err = {0};
-	int64_t limit = 4000 + draw(state, 60000), bucket = 1 + draw(state, 3000);
+	int64_t limit = 4000 + ff_random_below(state, 60000), bucket = 1 + ff_random_below(state, 3000);
 	uint32_t devices;
 
 	ff_arena_init(&a);
-	hand_machine_init(&h, 1 + draw(state, 2), 1 + draw(state, 4), draw(state, 2));
+	hand_machine_init(&h, 1 + ff_random_below(state, 2), 1 + ff_random_below(state, 4), ff_random_below(state, 2));
 	for (uint32_t i = 0; i < h.m.n_nodes; i++)
-		h.node[i].inside.shared = draw(state, 2);
+		h.node[i].inside.shared = ff_random_below(state, 2);
 	devices = h.m.n_devices;
-	random_graph(state, &a, &g);
-	random_strategy(state, &g, devices, &a, &s);
+	draw_graph(state, &a, &g);
+	draw_strategy(state, &g, devices, &a, &s);
 	for (uint32_t i = 0; i < g.n_nodes; i++)
-		s.priority[i] = (int32_t)draw(state, 2);
+		s.priority[i] = (int32_t)ff_random_below(state, 2);
 	ck_assert_int_eq(ff_pricer_create(&g, &h.m, NULL, NULL, NULL, &p, &err), FF_OK);
 	ck_assert_int_eq(ff_evaluator_create(&g, &h.m, p, limit, bucket, &e, &err), FF_OK);
 	ck_assert_msg(ff_evaluator_set(e, &s, &last, &err) == FF_OK, "%s", err.text);
 	same(last, fresh(&g, &h.m, p, &s, limit, bucket));
 	for (int i = 0; i < 12; i++) {
-		uint32_t node = draw(state, g.n_nodes);
+		uint32_t node = ff_random_below(state, g.n_nodes);
 		struct ff_config was;
 
-		random_strategy(state, &g, devices, &a, &other);
+		draw_strategy(state, &g, devices, &a, &other);
 		was = s.config[node];
 		if (!was.n_parts)
 			continue;
@@ -72,7 +72,7 @@ static void check_walk(uint64_t *state, uint32_t *fits, uint32_t *misfits)
 				"%s", err.text);
 		same(v, fresh(&g, &h.m, p, &s, limit, bucket));
 		*(v.fits ? fits : misfits) += 1;
-		if (draw(state, 2)) {
+		if (ff_random_below(state, 2)) {
 			ff_evaluator_keep(e);
 			last = v;
 		} else {
@@ -89,7 +89,7 @@ static void check_walk(uint64_t *state, uint32_t *fits, uint32_t *misfits)
 
 START_TEST(proposals_equal_fresh_simulations)
 {
-	uint64_t state = ff_test_seed(11);
+	struct ff_random state = {.seed = ff_test_seed(11)};
 	uint32_t fits = 0, misfits = 0;
 
 	for (int i = 0; i < 60; i++)

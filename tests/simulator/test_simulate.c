@@ -3,7 +3,7 @@
 #include "ff/simulate.h"
 
 #include "hand.h"
-#include "random.h"
+#include "simulator/drawn.h"
 
 /* A schedule under construction.  Update tasks of bucket 0 take 10 us, of
  * bucket 1 25 us; a sync among two devices takes 40 us. */
@@ -272,7 +272,7 @@ static void check_tight(const struct ff_schedule *s, const struct ff_simulation 
 
 START_TEST(lowered_schedules)
 {
-	uint64_t state = ff_test_seed(20);
+	struct ff_random state = {.seed = ff_test_seed(20)};
 	for (int round = 0; round < 60; round++) {
 		struct hand_machine h;
 		struct ff_arena a;
@@ -283,9 +283,9 @@ START_TEST(lowered_schedules)
 		struct ff_pricer *p;
 		struct ff_error err;
 		ff_arena_init(&a);
-		random_graph(&state, &a, &g);
-		hand_machine_init(&h, 1 + draw(&state, 3), 1 + draw(&state, 4), false);
-		random_strategy(&state, &g, h.m.n_devices, &a, &strategy);
+		draw_graph(&state, &a, &g);
+		hand_machine_init(&h, 1 + ff_random_below(&state, 3), 1 + ff_random_below(&state, 4), false);
+		draw_strategy(&state, &g, h.m.n_devices, &a, &strategy);
 		ck_assert_int_eq(ff_pricer_create(&g, &h.m, NULL, NULL, NULL, &p, &err), FF_OK);
 		double *idle = ff_arena_array(&a, ff_lane_count(&h.m), sizeof(double));
 		ck_assert_msg(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err) == FF_OK, "%s",

@@ -4,7 +4,7 @@
 
 #include "ff/simulate.h"
 #include "hand.h"
-#include "random.h"
+#include "simulator/drawn.h"
 
 /* A node whose name needs escapes, an all-gather, a sync and an update. */
 START_TEST(tiny_schedule_is_golden)
@@ -123,7 +123,7 @@ static void check_events(const struct ff_json *events, const struct ff_span *spa
 
 START_TEST(lowered_schedules)
 {
-	uint64_t state = ff_test_seed(30);
+	struct ff_random state = {.seed = ff_test_seed(30)};
 	for (int round = 0; round < 10; round++) {
 		struct hand_machine h;
 		struct ff_arena a;
@@ -138,9 +138,9 @@ START_TEST(lowered_schedules)
 		const struct ff_json *root, *events;
 		uint32_t n;
 		ff_arena_init(&a);
-		random_graph(&state, &a, &g);
-		hand_machine_init(&h, 2, 1 + draw(&state, 3), draw(&state, 2));
-		random_strategy(&state, &g, h.m.n_devices, &a, &strategy);
+		draw_graph(&state, &a, &g);
+		hand_machine_init(&h, 2, 1 + ff_random_below(&state, 3), ff_random_below(&state, 2));
+		draw_strategy(&state, &g, h.m.n_devices, &a, &strategy);
 		ck_assert_int_eq(ff_pricer_create(&g, &h.m, NULL, NULL, NULL, &p, &err), FF_OK);
 		ck_assert_int_eq(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err), FF_OK);
 		ck_assert_int_eq(ff_simulate(&s, p, &a, &sim, &err), FF_OK);

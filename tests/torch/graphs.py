@@ -32,16 +32,18 @@ class Graph:
         return self.add(f"{case}.front", "linear", flat, out_features=features)
 
     def head(self, case, x):
-        """Whatever the case makes is turned to logits, which all cases add up to."""
+        """Whatever the case makes becomes a few bounded features among all cases'."""
         x = self.add(f"{case}.flatten", "reshape", x, shape=[0, -1])
-        self.heads.append(self.add(f"{case}.head", "linear", x, out_features=CLASSES))
+        x = self.add(f"{case}.head", "linear", x, out_features=6)
+        self.heads.append(self.add(f"{case}.bound", "tanh", x))
 
     def case(self, case, op, channels=4, **attrs):
         """One operator behind a 1x1 convolution."""
         self.head(case, self.add(f"{case}.op", op, self.front(case, channels), **attrs))
 
     def finish(self):
-        logits = self.add("logits", "add", *self.heads)
+        features = self.add("features", "concat", *self.heads)
+        logits = self.add("logits", "linear", features, out_features=CLASSES)
         self.add("loss", "softmax_cross_entropy", logits, "labels")
         return {"format": "ffsoap-graph", "version": 1, "name": self.name, "nodes": self.nodes}
 
@@ -125,8 +127,8 @@ def pointwise():
     x = g.add("linear-5.shape", "reshape", g.front("linear-5"), shape=[0, 2, 2, 9, 7])
     g.head("linear-5", g.add("linear-5.op", "linear", x, out_features=3))
     g.head("linear-on-data", g.add("linear-on-data.op", "linear", "data", out_features=3))
-    g.head("linear-one", g.add("linear-one.op", "linear", g.features("linear-one", 1),
-                               out_features=1))
+    x = g.add("linear-one.squeeze", "linear", g.features("linear-one"), out_features=1)
+    g.head("linear-one", g.add("linear-one.op", "linear", x, out_features=1, bias=False))
     return g.finish()
 
 

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# ffsearch from the outside: exit status, sentences, files.  Prints TAP.
+# SPDX-License-Identifier: Apache-2.0
+"""usage: test_ffsearch.py FFSEARCH FFZOO SCHEMA_FOLDER"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+FFSEARCH, FFZOO, SCHEMAS = map(os.path.abspath, sys.argv[1:4])
+FOLDER = tempfile.TemporaryDirectory()
+os.chdir(FOLDER.name)
+
+
+def run(*args, status=0):
+    p = subprocess.run([FFSEARCH, *args], capture_output=True, text=True, timeout=120)
+    assert p.returncode == status, "status %d, not %d: %s" % (p.returncode, status, p.stderr)
+    return p
+
+
+def refuse(status, word, *args):
+    """It must fail in one sentence that has `word`, leave no file, say nothing else."""
+    before = set(os.listdir())
+    p = run(*args, status=status)
+    assert re.fullmatch(r"ffsearch: [^\n]+\n", p.stderr), "not one sentence: %r" % p.stderr
+    assert word in p.stderr, "%r is not in %r" % (word, p.stderr)
+    assert set(os.listdir()) == before, "left files behind"
+    return p
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def write(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+
+
+def check_schema(value, schema, root, place="$"):
+    """As much of JSON Schema as the two schemas use."""
+    if "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rsplit("/", 1)[1]]
+    if "const" in schema:
+        assert value == schema["const"], place
+    if "enum" in schema:
+        assert value in schema["enum"], place
+    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
+             "number": (int, float)}
+    if "type" in schema:
+        assert isinstance(value, kinds[schema["type"]]), place
+        assert schema["type"] == "boolean" or not isinstance(value, bool), place
+    if "pattern" in schema:
+        assert re.search(schema["pattern"], value), place
+    if "minimum" in schema:
+        assert value >= schema["minimum"], place
+    if "maximum" in schema:
+        assert value <= schema["maximum"], place
+    if "minItems" in schema:
+        assert len(value) >= schema["minItems"], place
+    if schema.get("uniqueItems"):
+        assert len(set(value)) == len(value), place
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            check_schema(item, schema.get("items", {}), root, "%s[%d]" % (place, i))
+    if isinstance(value, dict):
+        known = schema.get("properties", {})
+        rest = schema.get("additionalProperties", {})
+        for key in schema.get("required", []):
+            assert key in value, "%s: %s is missing" % (place, key)
+        for key, item in value.items():
+            assert key in known or rest is not False, "%s: %s is unknown" % (place, key)
+            check_schema(item, known.get(key, rest), root, place + "." + key)
+
+
+def conforms(path, name):
+    value = json.loads(read(path))
+    with open(os.path.join(SCHEMAS, name + ".schema.json")) as f:
+        schema = json.load(f)
+    check_schema(value, schema, schema)
+    return value
+
+
+def zoo(*args):
+    subprocess.run([FFZOO, *args], check=True, timeout=60)
+
+
+BASE = ["--machine", "p100x16", "--costs", "analytic"]
+
+
+def test_search_writes_everything():
+    p = run("alexnet.json", *BASE, "--devices", "4", "--proposals", "2000", "-o", "plan.json",
+            "--report", "report.json", "--trace", "trace.json")
+    plan = conforms("plan.json", "strategy")
+    report = conforms("report.json", "search-report")
+    assert plan["devices"] == report["devices"] == 4
+    assert plan["predicted_us"] == report["predicted_us"]
+    assert plan["memory_bytes"] == report["memory_bytes"] and len(plan["memory_bytes"]) == 4
+    assert report["proposals"] == 2000
+    assert report["predicted_us"] <= report["data_parallel_us"]
+    assert report["predicted_us"] >= report["lower_bound_us"] > 0
+    assert abs(report["speedup"] - report["data_parallel_us"] / report["predicted_us"]) < 1e-9
+    assert "traceEvents" in json.loads(read("trace.json"))
+    assert "conv1" in p.stdout and "speedup" in p.stdout
+    assert p.stderr == "", p.stderr
+
+
+def test_same_seed_same_bytes():
+    args = ["alexnet.json", *BASE, "--devices", "8", "--proposals", "1500", "--seed", "3"]
+    run(*args, "-o", "a.json", "--trace", "at.json")
+    run(*args, "-o", "b.json", "--trace", "bt.json")
+    assert read("a.json") == read("b.json")
+    assert read("at.json") == read("bt.json")
+
+
+def test_simulate_repeats_the_prediction():
+    run("alexnet.json", *BASE, "--devices", "4", "--proposals", "500", "-o", "s.json")
+    run("alexnet.json", *BASE, "--devices", "4", "--simulate", "s.json", "--report", "r.json")
+    report = conforms("r.json", "search-report")
+    assert report["predicted_us"] == json.loads(read("s.json"))["predicted_us"]
+    assert report["proposals"] == 0 and report["starts"] == []
+
+
+def test_simulate_names():
+    for name in "data-parallel", "single", "expert", "random":
+        run("alexnet.json", *BASE, "--simulate", name, "--report", "r.json", "-o", "o.json")
+        report = conforms("r.json", "search-report")
+        assert report["strategy"] == name
+        assert conforms("o.json", "strategy")["predicted_us"] == report["predicted_us"]
+        if name == "data-parallel":
+            assert report["predicted_us"] == report["data_parallel_us"]
+            assert report["is_data_parallel"]
+
+
+def test_standard_output():
+    p = run("lenet.json", *BASE, "--devices", "2", "--proposals", "100", "-o", "-")
+    assert json.loads(p.stdout)["format"] == "ffsoap-strategy"
+    assert "conv1" in p.stderr
+
+
+def test_data_parallel_is_said():
+    """Large batch, tiny weights: nothing beats data parallelism."""
+    p = run("light.json", *BASE, "--devices", "2", "--proposals", "3000", "-o", "light-plan.json",
+            "--report", "light-report.json")
+    report = conforms("light-report.json", "search-report")
+    assert report["is_data_parallel"] == ("Data parallelism is the best plan found" in p.stdout)
+    assert report["is_data_parallel"], report["speedup"]
+
+
+def test_memory_limit():
+    run("alexnet.json", *BASE, "--simulate", "data-parallel", "--report", "dp.json")
+    need = max(json.loads(read("dp.json"))["memory_bytes"])
+    p = run("alexnet.json", *BASE, "--proposals", "3000", "--memory", str(need - 1), "-o",
+            "tight.json", "--report", "tight-report.json")
+    report = conforms("tight-report.json", "search-report")
+    assert max(report["memory_bytes"]) < need
+    assert report["fits"] and not report["data_parallel_fits"]
+    assert "Data parallelism does not fit" in p.stdout
+
+
+def test_nothing_fits():
+    refuse(3, "memory", "alexnet.json", *BASE, "--proposals", "200", "--memory", "1M", "-o", "x.json",
+           "--report", "x-report.json")
+    refuse(3, "does not fit", "alexnet.json", *BASE, "--memory", "1M", "--simulate", "single",
+           "-o", "x.json")
+
+
+def test_interrupt_keeps_the_best():
+    p = subprocess.Popen([FFSEARCH, "alexnet.json", *BASE, "--budget", "100s", "-o", "cut.json",
+                          "--report", "cut-report.json"], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True)
+    try:
+        # SIGINT shows up in the mask of blocked signals when the search is on.
+        blocked = 0
+        until = time.monotonic() + 60
+        while not blocked & 2 and p.poll() is None and time.monotonic() < until:
+            with open("/proc/%d/status" % p.pid) as f:
+                blocked = int(re.search(r"SigBlk:\s*(\w+)", f.read()).group(1), 16)
+            time.sleep(0.01)
+        time.sleep(0.3)
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=60)
+    finally:
+        p.kill()
+    assert p.returncode == 0, err
+    assert conforms("cut-report.json", "search-report")["interrupted"]
+    conforms("cut.json", "strategy")
+    assert "interrupted" in out
+
+
+def test_bad_usage():
+    out = ["-o", "x.json"]
+    refuse(2, "operand")
+    refuse(2, "--machine", "alexnet.json", "--costs", "analytic", *out)
+    refuse(2, "--costs", "alexnet.json", "--machine", "p100x16", *out)
+    refuse(2, "-o", "alexnet.json", *BASE)
+    refuse(2, "--nonsense", "alexnet.json", *BASE, *out, "--nonsense")
+    refuse(2, "--budget", "alexnet.json", *BASE, *out, "--budget", "soon")
+    refuse(2, "--budget", "alexnet.json", *BASE, *out, "--budget", "0s")
+    refuse(2, "--proposals", "alexnet.json", *BASE, *out, "--proposals", "0")
+    refuse(2, "--beta", "alexnet.json", *BASE, *out, "--beta", "-1")
+    refuse(2, "--memory", "alexnet.json", *BASE, *out, "--memory", "0")
+    refuse(2, "--devices", "alexnet.json", *BASE, *out, "--devices", "0")
+    refuse(2, "17", "alexnet.json", *BASE, *out, "--devices", "17")
+    refuse(2, "expret", "alexnet.json", *BASE, *out, "--init", "expret")
+    refuse(2, "--simulate", "alexnet.json", *BASE, "--simulate", "single", "--budget", "3s")
+
+
+def test_bad_input():
+    out = ["-o", "x.json", "--proposals", "10"]
+    write("broken.json", '{"format": "ffsoap-graph", "version": 1,')
+    write("deep.json", "[" * 100000)
+    refuse(2, "nowhere.json", "nowhere.json", *BASE, *out)
+    refuse(2, "broken.json", "broken.json", *BASE, *out)
+    refuse(2, "deep.json", "deep.json", *BASE, *out)
+    refuse(2, "nowhere", "alexnet.json", "--machine", "nowhere", "--costs", "analytic", *out)
+    refuse(2, "broken.json", "alexnet.json", "--machine", "p100x16", "--costs", "broken.json", *out)
+    refuse(2, "broken.json", "alexnet.json", *BASE, "--simulate", "broken.json")
+
+
+def test_strategy_that_does_not_belong():
+    run("lenet.json", *BASE, "--devices", "4", "--simulate", "data-parallel", "-o", "other.json")
+    refuse(2, "other.json", "alexnet.json", *BASE, "--simulate", "other.json")
+    refuse(2, "devices", "lenet.json", *BASE, "--devices", "2", "--simulate", "other.json")
+
+
+def test_output_folder_missing():
+    p = run("lenet.json", *BASE, "--devices", "2", "--proposals", "10", "-o", "no/where.json",
+            status=1)
+    assert "no/where.json" in p.stderr
+
+
+def test_help():
+    assert "--budget" in run("--help").stdout
+
+
+def main():
+    zoo("alexnet", "--batch", "256", "-o", "alexnet.json")
+    zoo("lenet", "--batch", "64", "-o", "lenet.json")
+    zoo("mlp", "--batch", "65536", "--set", "hidden=16", "-o", "light.json")
+    tests = [(n, f) for n, f in globals().items() if n.startswith("test_")]
+    failed = 0
+    print("1..%d" % len(tests))
+    for i, (name, test) in enumerate(tests, 1):
+        try:
+            test()
+            print("ok %d - %s" % (i, name), flush=True)
+        except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as e:
+            failed += 1
+            print("not ok %d - %s" % (i, name))
+            print("# %s: %s" % (type(e).__name__, str(e).replace("\n", " ")), flush=True)
+    return 1 if failed else 0
+
+
+sys.exit(main())

@@ -1,0 +1,283 @@
+# ffrun's losses and gradients against PyTorch's.
+# Usage: test_torch.py operators|networks|split|steps FFRUN FFZOO FFRUN_DENSE
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+import reference
+from reference import TOLERANCE, np  # says SKIP and ends without PyTorch
+import graphs
+
+tap = reference.Tap()
+ffrun, ffzoo, ffrun_dense = sys.argv[2:5]
+
+
+class Case:
+    """One graph in a folder of its own, and what ffrun makes of it."""
+
+    def __init__(self, name, seed=1):
+        self.name, self.seed = name, seed
+        self.keep = tempfile.TemporaryDirectory(prefix="fftorch")
+        self.folder = pathlib.Path(self.keep.name)
+        self.path = self.folder / "graph.json"
+
+    def made(self, graph):
+        self.path.write_text(json.dumps(graph))
+        return self
+
+    def zoo(self, *args):
+        subprocess.run([ffzoo, *args, "-o", self.path], check=True)
+        return self
+
+    def run(self, strategy="single", devices=1, data=None, steps=0, program=ffrun, options=()):
+        """The tensors of the first step and the losses of all `steps`; None if ffrun fails."""
+        self.graph = reference.read_graph(self.path)
+        batch = self.graph["nodes"][0]["shape"][0]
+        if isinstance(strategy, dict):
+            (self.folder / "strategy.json").write_text(json.dumps(strategy))
+            strategy = self.folder / "strategy.json"
+        command = [program, self.path, strategy, "--devices", str(devices),
+                   "--data", data or f"synthetic:{batch}", "--seed", str(self.seed),
+                   "--dump", self.folder / "dump", "--report", self.folder / "report", *options]
+        if steps:
+            command += ["--steps", str(steps)]
+        env = dict(os.environ)
+        if devices > 1:  # Open MPI's modules leak, and are gone when leaks are looked for
+            env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+        done = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=200)
+        if done.returncode:
+            tap.say(False, f"{self.name}: ffrun", [f"exit status {done.returncode}", done.stderr])
+            return None
+        self.tensors = reference.read_safetensors(self.folder / "dump")
+        return json.loads((self.folder / "report").read_text())["loss"] if steps else []
+
+    def check(self, groups=False):
+        """Loss and gradients of the first step; `groups`: a line for each case in the graph."""
+        apart, net = reference.compare(self.graph, self.tensors, self.seed)
+        members = {}
+        for name, d in apart.items():
+            members.setdefault(name.split(".")[0] if groups else "", []).append((d, name))
+        for group, of_group in members.items():
+            worst, name = max(of_group)
+            good = worst <= TOLERANCE
+            what = f": {group}" if group else f": loss and {len(apart) - 1} gradients"
+            notes = [f"{name} apart by {worst:.2g}"]
+            if not good:
+                notes += [f"{n} apart by {d:.2g}" for d, n in of_group if d > TOLERANCE]
+                notes += ["nearest choice: {:.2g} of {}".format(*net.margin())]
+            tap.say(good, self.name + what, notes)
+        return net
+
+    def check_losses(self, losses, batches, **sgd):
+        want = reference.sgd_losses(self.graph, self.tensors, batches, self.seed, **sgd)
+        worst = max(reference.distance(a, b) for a, b in zip(losses, want))
+        good = len(losses) == len(want) and worst <= TOLERANCE
+        notes = [f"losses {' '.join(f'{x:.4f}' for x in want)}, apart by {worst:.2g}"]
+        if not good:
+            notes.append(f"ffrun's {' '.join(f'{x:.4f}' for x in losses)}")
+        tap.say(good, f"{self.name}: losses of {len(want)} steps", notes)
+        return want
+
+    def same_samples(self, steps):
+        """Batches of a data set that is one batch: each epoch has its own order."""
+        inputs = reference.inputs_of(self.tensors)
+        batch = self.graph["nodes"][0]["shape"][0]
+        shuffle = reference.Shuffle(batch, self.seed)
+        back = np.argsort(shuffle.batch(0, batch))
+        return [{name: value[back][shuffle.batch(step, batch)] for name, value in inputs.items()}
+                for step in range(steps)]
+
+
+# ---- every operator ----
+
+def test_philox():
+    """Known answers of the authors' Random123 1.14, kat_vectors."""
+    known = [(0, 0, 0, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+             (2 ** 64 - 1, 2 ** 64 - 1, 2 ** 64 - 1, "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+             (0x299F31D0A4093822, 0x0370734413198A2E, 0x85A308D3243F6A88,
+              "d16cfe09 94fdcceb 5001e420 24126ea1")]
+    for key, hi, lo, words in known:
+        got = " ".join(f"{int(w):08x}" for w in reference.philox(key, hi, lo).reshape(4))
+        tap.say(got == words, f"philox of {key:x}", [] if got == words else [got, words])
+
+
+def test_operators():
+    test_philox()
+    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints):
+        graph = make()
+        case = Case(graph["name"], 3).made(graph)
+        # several steps: biases that are no longer zero, masks of later steps
+        options = ("--rate", "0.05", "--momentum", "0.5")
+        losses = case.run(steps=3, options=options)
+        if losses is not None:
+            case.check(groups=True)
+            case.check_losses(losses, case.same_samples(3), rate=0.05, momentum=0.5)
+    for rank in (4, 3):
+        graph = graphs.dense(rank)
+        case = Case(graph["name"]).made(graph)
+        losses = case.run(steps=3, program=ffrun_dense, options=("--rate", "0.1"))
+        if losses is not None:
+            inputs = reference.inputs_of(case.tensors)
+            labels = inputs["labels"]
+            tap.say((labels == -1).any() and labels.max() == 6, f"{case.name}: labels",
+                    [f"{(labels == -1).sum()} of {labels.size} are to be ignored"])
+            case.check()
+            case.check_losses(losses, [inputs] * 3, rate=0.1)
+
+
+# ---- networks ----
+
+# Seeds for which no relu and no maximum is so near to turning (see "nearest
+# choice" in reference.py) that float32 could decide otherwise than float64.
+NETWORKS = {
+    "lenet": (1, ["lenet", "--batch", "8"]),
+    "lenet with max pooling and relu": (2, ["lenet", "--batch", "8", "--set", "pool=max",
+                                            "--set", "activation=relu"]),
+    "mlp": (3, ["mlp", "--batch", "8", "--set", "hidden=200"]),
+    "mlp with sigmoid": (1, ["mlp", "--batch", "8", "--set", "hidden=100",
+                             "--set", "activation=sigmoid"]),
+    "branchnet": (4, ["branchnet", "--batch", "4"]),
+    "branchnet for 64x64": (1, ["branchnet", "--batch", "2", "--set", "image=64",
+                                "--set", "channels=3", "--set", "blocks=2"]),
+    "alexnet for 28x28": (4, ["alexnet", "--batch", "4", "--set", "image=28"]),
+    "alexnet for 224x224": (1, ["alexnet", "--batch", "2", "--set", "dropout=0"]),
+}
+
+
+def test_networks():
+    for name, (seed, args) in NETWORKS.items():
+        case = Case(name, seed).zoo(*args)
+        if case.run() is not None:
+            case.check()
+
+
+# ---- split over devices ----
+
+# Of lenet: every label, reductions, single devices, uneven parts, devices in another order.
+BY_HAND = {
+    2: {"conv1": ({"height": 2}, [0, 1]), "act1": ({"width": 2}, [1, 0]),
+        "pool1": ({"channel": 2}, [0, 1]), "conv2": ({"in_channel": 2}, [0, 1]),
+        "act2": ({"height": 2}, [0, 1]), "pool2": ({}, [1]), "flatten": ({"sample": 2}, [0, 1]),
+        "fc1": ({"in_feature": 2}, [1, 0]), "act3": ({"feature": 2}, [0, 1]),
+        "fc2": ({"out_feature": 2}, [0, 1]), "act4": ({}, [0]),
+        "fc3": ({"in_feature": 2}, [0, 1]), "loss": ({"sample": 2}, [1, 0])},
+    3: {"conv1": ({"out_channel": 3}, [2, 0, 1]), "act1": ({"height": 3}, [0, 1, 2]),
+        "pool1": ({"width": 3}, [0, 1, 2]), "conv2": ({"height": 3}, [1, 2, 0]),
+        "act2": ({"channel": 3}, [0, 1, 2]), "pool2": ({"height": 2}, [2, 0]),
+        "fc1": ({"out_feature": 3}, [0, 1, 2]), "fc2": ({"in_feature": 3}, [0, 2, 1]),
+        "fc3": ({"out_feature": 3}, [0, 1, 2]), "loss": ({}, [1])},
+    4: {"conv1": ({"height": 2, "width": 2}, [0, 1, 2, 3]),
+        "conv2": ({"out_channel": 2, "in_channel": 2}, [3, 1, 2, 0]),
+        "act2": ({"sample": 2, "width": 2}, [0, 1, 2, 3]),
+        "fc1": ({"out_feature": 2, "in_feature": 2}, [0, 1, 2, 3]),
+        "act3": ({"sample": 4}, [3, 2, 1, 0]), "fc2": ({"sample": 2, "in_feature": 2},
+                                                      [0, 2, 1, 3]),
+        "fc3": ({"sample": 2, "out_feature": 2}, [0, 1, 2, 3])},
+}
+
+
+def split(case, strategy, devices):
+    sgd = {"rate": 0.02, "momentum": 0.9, "decay": 0.01}
+    options = [str(x) for key, value in sgd.items() for x in (f"--{key}", value)]
+    losses = case.run(strategy, devices, steps=4, options=options)
+    if losses is not None:
+        case.check()
+        case.check_losses(losses, case.same_samples(4), **sgd)
+
+
+def split_at_random(case, net, devices, seed):
+    """`net` has run: it knows the shapes."""
+    shapes = {name: tuple(value.shape) for name, value in net.value.items()}
+    shapes[case.graph["nodes"][-1]["name"]] = case.graph["nodes"][0]["shape"]
+    depths = {name.rpartition(".")[0]: weight.shape[1] for name, weight in net.weights.items()
+              if name.endswith(".weight")}
+    strategy = graphs.random_strategy(case.path.read_text(), devices, shapes, depths,
+                                      random.Random(seed))
+    case.name = f"branchnet on {devices} devices, random strategy {seed}"
+    split(case, strategy, devices)
+
+
+def test_split():
+    lenet = Case("lenet").zoo("lenet", "--batch", "7")
+    text = lenet.path.read_text()
+    for devices, operators in BY_HAND.items():
+        lenet.name = f"lenet on {devices} devices by hand"
+        split(lenet, graphs.strategy(text, devices, operators), devices)
+    lenet.name = "lenet on 3 devices by sample"
+    split(lenet, "data-parallel", 3)
+    branchnet = Case("branchnet", 3).zoo("branchnet", "--batch", "5", "--set", "blocks=2",
+                                         "--set", "width=6")
+    if branchnet.run() is not None:
+        net = branchnet.check()
+        for devices, seed in ((2, 1), (3, 2), (4, 3)):
+            split_at_random(branchnet, net, devices, seed)
+
+
+# ---- training ----
+
+def write_idx(path, array):
+    head = struct.pack(f">I{array.ndim}I", 0x800 | array.ndim, *array.shape)
+    path.write_bytes(head + array.tobytes())
+
+
+def write_images(folder, samples):
+    """A small data set in the four files of MNIST; its images as the network sees
+    them, and its labels."""
+    rng = np.random.default_rng(7)
+    labels = rng.integers(0, 10, samples, np.uint8)
+    classes = rng.integers(0, 256, (10, 28, 28))
+    images = np.clip(classes[labels] + rng.normal(0, 60, (samples, 28, 28)), 0, 255)
+    images = images.astype(np.uint8)
+    for prefix, n in (("train", samples), ("t10k", 5)):
+        write_idx(folder / f"{prefix}-images-idx3-ubyte", images[:n])
+        write_idx(folder / f"{prefix}-labels-idx1-ubyte", labels[:n])
+    grey = images / 255.0
+    return ((grey - grey.mean()) / grey.std())[:, None], labels
+
+
+def train(name, zoo, seed, steps, **sgd):
+    """Training on files whose content is known, over several epochs."""
+    case = Case(name, seed).zoo(*zoo)
+    samples, labels = write_images(case.folder, 37)
+    options = []
+    for key, value in sgd.items():
+        options += ["--schedule", "cosine"] if key == "cosine" else [f"--{key}", str(value)]
+    losses = case.run(data=case.folder, steps=steps, options=options)
+    if losses is None:
+        return
+    batch = case.graph["nodes"][0]["shape"][0]
+    shuffle = reference.Shuffle(37, seed)
+    order = [shuffle.batch(step, batch) for step in range(steps)]
+    batches = [{"data": samples[o], "labels": labels[o]} for o in order]
+    first = reference.inputs_of(case.tensors)
+    tap.say(np.array_equal(first["labels"], batches[0]["labels"]) and
+            reference.distance(first["data"], batches[0]["data"]) < 1e-6, f"{name}: first batch")
+    want = case.check_losses(losses, batches, **sgd)
+    for key in sgd:  # each must matter, or the case shows nothing of it
+        if key != "rate":
+            other = reference.sgd_losses(case.graph, case.tensors, batches, seed,
+                                         **dict(sgd, **{key: 0}))
+            apart = max(reference.distance(a, b) for a, b in zip(other, want))
+            tap.say(apart > 10 * TOLERANCE, f"{name}: {key} matters",
+                    [f"without it losses are apart by {apart:.2g}"])
+
+
+def test_steps():
+    train("lenet", ["lenet", "--batch", "12"], 3, 8, rate=0.03, momentum=0.9, decay=0.02)
+    train("lenet, cosine", ["lenet", "--batch", "12"], 4, 6, rate=0.05, momentum=0.5, decay=0.02,
+          cosine=True)
+    train("alexnet for 28x28", ["alexnet", "--batch", "9", "--set", "image=28"], 5, 5, rate=0.003,
+          momentum=0.9, decay=0.05)
+
+
+{"operators": test_operators, "networks": test_networks, "split": test_split,
+ "steps": test_steps}[sys.argv[1]]()
+tap.end()
+sys.exit(tap.failed > 0)
