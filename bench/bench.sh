@@ -6,8 +6,8 @@ set -eu
 data=$1
 mkdir -p out
 printf '== search speed, one core\n'
-build/bench/search
+build/bench/bench-search
 printf '\n== kernels, one core\n'
-OMP_NUM_THREADS=1 build/bench/kernels
+OMP_NUM_THREADS=1 build/bench/bench-kernels
 printf '\n== predicted against measured step time, 2 ranks on this machine\n'
 bench/accuracy.py --data "$data"

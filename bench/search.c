@@ -12,8 +12,12 @@ struct bench_case {
 };
 
 static const struct bench_case cases[] = {
-		{"alexnet", "p100x16", 2}, {"alexnet", "p100x16", 16}, {"alexnet", "k80x64", 64},
-		{"branchnet", "p100x16", 2}, {"branchnet", "p100x16", 16}, {"branchnet", "k80x64", 64},
+		{"alexnet", "p100x16", 2},
+		{"alexnet", "p100x16", 16},
+		{"alexnet", "k80x64", 64},
+		{"branchnet", "p100x16", 2},
+		{"branchnet", "p100x16", 16},
+		{"branchnet", "k80x64", 64},
 };
 
 struct rig {
@@ -24,8 +28,8 @@ struct rig {
 	struct ff_evaluator *evaluator;
 };
 
-static int rig_open(const struct bench_case *b, struct ff_arena *a, struct rig *r,
-		struct ff_error *err)
+static int rig_open(
+		const struct bench_case *b, struct ff_arena *a, struct rig *r, struct ff_error *err)
 {
 	struct ff_machine whole;
 	int code = ff_zoo_build(b->net, 256, NULL, 0, a, &r->g, err);
@@ -54,8 +58,8 @@ static int run(const struct bench_case *b, double seconds, struct ff_arena *a, s
 		struct ff_error *err)
 {
 	struct ff_search_options opt = {.seed = 1, .seconds = seconds};
-	struct ff_search_result found;
-	struct ff_evaluation e;
+	struct ff_search_result found = {.proposals = 0};
+	struct ff_evaluation e = {.step_us = 0};
 	struct ff_strategy s;
 	int code = rig_open(b, a, r, err);
 

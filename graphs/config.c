@@ -30,7 +30,7 @@ bool ff_config_equal(const struct ff_node *n, const struct ff_config *a, const s
 {
 	return a->n_parts == b->n_parts &&
 			!memcmp(a->degree, b->degree, n->n_dims * sizeof(*a->degree)) &&
-			!memcmp(a->device, b->device, a->n_parts * sizeof(*a->device));
+			(!a->n_parts || !memcmp(a->device, b->device, a->n_parts * sizeof(*a->device)));
 }
 
 int ff_config_check(const struct ff_node *n, const struct ff_config *c, uint32_t n_devices,

@@ -315,7 +315,6 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 			write_operator(&g->nodes[i], &s->config[i], s->priority[i], o);
 	ff_out_close(o);
 	ff_out_close(o);
-	ff_out_printf(o, "\n");
 }
 
 /* A binary heap of ready nodes, the next to issue on top. */

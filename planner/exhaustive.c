@@ -108,7 +108,8 @@ int ff_search_exhaustive(const struct ff_space *s, struct ff_evaluator *e, const
 
 	if (count_strategies(s, g->n_nodes, limit) > limit)
 		return ff_fail(err, FF_E_INPUT,
-				"graph %s on machine %s: more than %llu strategies are too many to try all",
+				"graph %s on machine %s: more than %llu strategies are too many to "
+				"try all",
 				g->name, m->name, (unsigned long long)limit);
 	w.digit = ff_arena_array(a, g->n_nodes, sizeof(*w.digit));
 	w.best = ff_arena_array(a, g->n_nodes, sizeof(*w.best));
@@ -120,7 +121,8 @@ int ff_search_exhaustive(const struct ff_space *s, struct ff_evaluator *e, const
 		return r;
 	if (!w.found)
 		return ff_fail(err, FF_E_NOFIT,
-				"graph %s on machine %s: none of its %llu strategies fits in memory",
+				"graph %s on machine %s: none of its %llu strategies fits in "
+				"memory",
 				g->name, m->name, (unsigned long long)w.visited);
 	r = strategy_of(&w, w.best, a, &best, err);
 	if (r < 0)

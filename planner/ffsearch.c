@@ -35,7 +35,7 @@ struct job {
 static bool is_start(const char *name)
 {
 	return !strcmp(name, "data-parallel") || !strcmp(name, "single") ||
-			!strcmp(name, "expert") || !strcmp(name, "random");
+	       !strcmp(name, "expert") || !strcmp(name, "random");
 }
 
 static int check_search(struct job *j, struct ff_error *err)
@@ -77,10 +77,12 @@ static int check_usage(struct job *j, struct ff_error *err)
 {
 	if (!j->machine_name)
 		return ff_fail(err, FF_E_INPUT,
-				"option --machine is missing: expected a file or the name of a machine");
+				"option --machine is missing: expected a file or the name of a "
+				"machine");
 	if (!j->costs_path)
 		return ff_fail(err, FF_E_INPUT,
-				"option --costs is missing: expected a file that ffprof wrote, or the "
+				"option --costs is missing: expected a file that ffprof wrote, or "
+				"the "
 				"word analytic");
 	if (j->devices == 0 || (j->devices > FF_MAX_DEVICES && j->devices != NOT_GIVEN))
 		return ff_fail(err, FF_E_INPUT, "option --devices: expected 1 to %d",
@@ -93,7 +95,8 @@ static int check_usage(struct job *j, struct ff_error *err)
 		return check_search(j, err);
 	if (j->proposals != NOT_GIVEN || j->seconds >= 0 || j->init.n > 0 || !isnan(j->beta))
 		return ff_fail(err, FF_E_INPUT,
-				"option --simulate only predicts: expected no --budget, --proposals, "
+				"option --simulate only predicts: expected no --budget, "
+				"--proposals, "
 				"--init or --beta beside it");
 	return FF_OK;
 }
@@ -204,8 +207,8 @@ static int run_search(struct job *j, struct ff_search_result *ret, struct ff_err
 	sigaddset(&set, SIGINT);
 	sigprocmask(SIG_BLOCK, &set, &old);
 	ff_progress_start(&j->progress);
-	r = ff_search_mcmc(j->space, j->evaluator, &j->graph, &j->machine, &opt, &j->arena, ret,
-			err);
+	r = ff_search_mcmc(
+			j->space, j->evaluator, &j->graph, &j->machine, &opt, &j->arena, ret, err);
 	ff_progress_end(&j->progress);
 	while (sigtimedwait(&set, NULL, &now) == SIGINT)
 		; /* a second Ctrl-C must not lose what was found */
@@ -217,9 +220,9 @@ static int search(struct job *j, struct ff_error *err)
 {
 	const struct ff_plan *d = &j->summary.data_parallel;
 	struct ff_summary *s = &j->summary;
-	struct ff_search_result found;
-	int r = ff_evaluator_create(&j->graph, &j->machine, j->pricer, j->memory, 0, &j->evaluator,
-			err);
+	struct ff_search_result found = {.proposals = 0};
+	int r = ff_evaluator_create(
+			&j->graph, &j->machine, j->pricer, j->memory, 0, &j->evaluator, err);
 
 	if (r == FF_OK)
 		r = run_search(j, &found, err);
@@ -229,7 +232,8 @@ static int search(struct job *j, struct ff_error *err)
 		return r;
 	if (s->plan.simulation.step_us != found.evaluation.step_us || !ff_plan_fits(&s->plan))
 		return ff_fail(err, FF_E_RUN,
-				"internal error: the search took the plan for %.17g us and fitting, but "
+				"internal error: the search took the plan for %.17g us and "
+				"fitting, but "
 				"simulated afresh it takes %.17g us and %s",
 				found.evaluation.step_us, s->plan.simulation.step_us,
 				ff_plan_fits(&s->plan) ? "fits" : "does not fit");
@@ -379,10 +383,13 @@ static void finish(struct job *j)
 static const struct ff_command command = {
 		.name = "ffsearch",
 		.usage = "GRAPH --machine M --costs COSTS|analytic -o STRATEGY [options]\n"
-			 "GRAPH --machine M --costs COSTS|analytic --simulate STRATEGY|NAME [options]",
-		.summary = "Searches how to split the training of GRAPH over the devices of a machine.",
+			 "GRAPH --machine M --costs COSTS|analytic --simulate STRATEGY|NAME "
+			 "[options]",
+		.summary = "Searches how to split the training of GRAPH over the devices of a "
+			   "machine.",
 		.details = "Ctrl-C ends a search early and keeps the best plan so far.\n"
-			   "Exit status: 0 done, 1 failed, 2 bad usage or input, 3 no strategy fits in "
+			   "Exit status: 0 done, 1 failed, 2 bad usage or input, 3 no strategy "
+			   "fits in "
 			   "memory.\n",
 		.min_args = 1,
 		.max_args = 1,
@@ -400,18 +407,23 @@ static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_err
 			{"--budget", FF_OPTION_SECONDS, &j->seconds, "SECONDS",
 					"search that long (preset 30s)"},
 			{"--proposals", FF_OPTION_COUNT, &j->proposals, "N",
-					"search that many proposals; then equal seeds give equal files"},
-			{"--seed", FF_OPTION_COUNT, &j->seed, "N", "of all random choices (preset 0)"},
+					"search that many proposals; then equal seeds give equal "
+					"files"},
+			{"--seed", FF_OPTION_COUNT, &j->seed, "N",
+					"of all random choices (preset 0)"},
 			{"--memory", FF_OPTION_BYTES, &j->memory, "BYTES",
 					"limit for each device (preset: what the machine says)"},
 			{"--init", FF_OPTION_TEXTS, &j->init, "NAME",
-					"start from data-parallel, expert, single or random; may be "
+					"start from data-parallel, expert, single or random; may "
+					"be "
 					"repeated (preset: all four)"},
 			{"--beta", FF_OPTION_REAL, &j->beta, "B",
 					"how strictly slower strategies are refused (preset 400)"},
 			{"--simulate", FF_OPTION_TEXT, &j->simulate, "STRATEGY",
-					"only predict a strategy file or one of the names of --init"},
-			{"-o", FF_OPTION_TEXT, &j->strategy_path, "STRATEGY", "where the plan goes"},
+					"only predict a strategy file or one of the names of "
+					"--init"},
+			{"-o", FF_OPTION_TEXT, &j->strategy_path, "STRATEGY",
+					"where the plan goes"},
 			{"--report", FF_OPTION_TEXT, &j->report_path, "FILE", "figures as JSON"},
 			{"--trace", FF_OPTION_TEXT, &j->trace_path, "FILE",
 					"predicted timeline for Perfetto or chrome://tracing"},
@@ -426,8 +438,11 @@ static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_err
 
 int main(int argc, char **argv)
 {
-	struct job j = {.devices = NOT_GIVEN, .proposals = NOT_GIVEN, .seconds = -1,
-			.memory = -1, .beta = NAN};
+	struct job j = {.devices = NOT_GIVEN,
+			.proposals = NOT_GIVEN,
+			.seconds = -1,
+			.memory = -1,
+			.beta = NAN};
 	struct ff_error err = {0};
 	bool done = false;
 	int r;

@@ -45,8 +45,8 @@ static bool is_heavy(const struct ff_graph *g, const struct ff_node *n)
 
 /* `split` is, by node, the dim that is split by parameter.  What has no weights
  * and reads such a tensor keeps its split: returns the dim that does so. */
-static uint32_t following_dim(const struct ff_graph *g, const struct ff_node *n,
-		const uint32_t *split)
+static uint32_t following_dim(
+		const struct ff_graph *g, const struct ff_node *n, const uint32_t *split)
 {
 	const struct ff_operand *out;
 	uint32_t source;
@@ -76,8 +76,8 @@ static int split_first(const struct ff_node *n, uint32_t dim, uint32_t n_devices
 		degree[i] = 1;
 	if (dim != FF_NONE) {
 		degree[dim] = (uint16_t)(n->dim[dim].extent < (int32_t)n_devices
-						? n->dim[dim].extent
-						: (int32_t)n_devices);
+							 ? n->dim[dim].extent
+							 : (int32_t)n_devices);
 		view.stride[dim] = 1;
 	}
 	ff_view_config(n->n_dims, degree, &view, ret, device);
@@ -135,7 +135,7 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 	uint32_t which = 0;
 	int r;
 
-	while (which < 4 && strcmp(name, names[which]))
+	while (which < 4 && strcmp(name, names[which]) != 0)
 		which++;
 	if (which == 4)
 		return ff_fail(err, FF_E_INPUT,

@@ -18,8 +18,8 @@
 #define HEATS 5             /* kinds of rounds, each 4 times as hot as the one before */
 #define ROUND_PER_NODE 32   /* proposals of a round for each operator, */
 #define ROUND_LEAST 128     /* and at least so many */
-#define RUN_EVERY 8   /* one step in so many changes several operators, */
-#define RUN_LENGTH 12 /* at most so many */
+#define RUN_EVERY 8         /* one step in so many changes several operators, */
+#define RUN_LENGTH 12       /* at most so many */
 #define LOOK_EVERY 16       /* proposals between looks at the clock */
 #define REPORT_EVERY 256    /* proposals between progress calls, */
 #define REPORT_SECONDS 0.05 /* or this long */
@@ -50,7 +50,6 @@ struct chain {
 	struct store current, best;
 	struct run run;
 	struct ff_evaluation at, at_best;
-	bool found;  /* at_best holds something that fits */
 	bool unsaved; /* the best is the current strategy, not copied yet */
 	/* Nodes that may differ between current and best. */
 	uint32_t *changed, n_changed;
@@ -58,20 +57,20 @@ struct chain {
 	uint64_t proposals, accepted, next_look, next_report;
 	double beta, from, reported; /* clock in seconds */
 	double seconds;
-	double share_from, share; /* of the budget: the current leg's */
+	double share_from, share;          /* of the budget: the current leg's */
 	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
 	bool stop;
 };
 
-static int store_create(struct chain *c, struct ff_arena *a, struct store *ret,
-		struct ff_error *err)
+static int store_create(
+		struct chain *c, struct ff_arena *a, struct store *ret, struct ff_error *err)
 {
 	int r = ff_strategy_create(c->graph, a, &ret->strategy, err);
 
 	if (r < 0)
 		return r;
-	ret->device = ff_arena_array(a, (size_t)c->graph->n_nodes * c->space->n_devices,
-			sizeof(*ret->device));
+	ret->device = ff_arena_array(
+			a, (size_t)c->graph->n_nodes * c->space->n_devices, sizeof(*ret->device));
 	return ret->device ? FF_OK : ff_fail_memory(err);
 }
 
@@ -90,8 +89,7 @@ static void store_copy(const struct chain *c, struct store *to, const struct ff_
 {
 	for (uint32_t i = 0; i < c->graph->n_nodes; i++)
 		store_put(c, to, i, &from->config[i]);
-	memcpy(to->strategy.priority, from->priority,
-			c->graph->n_nodes * sizeof(*from->priority));
+	memcpy(to->strategy.priority, from->priority, c->graph->n_nodes * sizeof(*from->priority));
 }
 
 static void mark_changed(struct chain *c, uint32_t node)
@@ -115,12 +113,23 @@ static void save_best(struct chain *c)
 	c->unsaved = false;
 }
 
+/* How much worse `new` is than `old`, relatively; <= 0: it is no worse.  What
+ * fits beats what does not; until something fits, less too much is better. */
+static double how_much_worse(struct ff_evaluation old, struct ff_evaluation new)
+{
+	if (new.fits != old.fits)
+		return new.fits ? -1 : INFINITY;
+	if (!new.fits)
+		return (double)(new.over_bytes - old.over_bytes) / (double)old.over_bytes;
+	return (new.step_us - old.step_us) / old.step_us;
+}
+
 static void note_if_best(struct chain *c)
 {
-	if (!c->at.fits || (c->found && c->at.step_us >= c->at_best.step_us))
+	if (how_much_worse(c->at_best, c->at) >= 0)
 		return;
 	c->at_best = c->at;
-	c->found = c->unsaved = true;
+	c->unsaved = true;
 }
 
 static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
@@ -138,8 +147,8 @@ static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
 		return r;
 	c->changed = ff_arena_array(a, n, sizeof(*c->changed));
 	c->is_changed = ff_arena_array(a, n, sizeof(*c->is_changed));
-	c->run.device = ff_arena_array(a, (size_t)RUN_LENGTH * c->space->n_devices,
-			sizeof(*c->run.device));
+	c->run.device = ff_arena_array(
+			a, (size_t)RUN_LENGTH * c->space->n_devices, sizeof(*c->run.device));
 	if (!c->changed || !c->is_changed || !c->run.device)
 		return ff_fail_memory(err);
 	c->random.seed = c->opt->seed;
@@ -178,20 +187,15 @@ static void look_at_clock(struct chain *c)
 	c->next_report = c->proposals + REPORT_EVERY;
 	c->reported = now;
 	c->stop = c->opt->progress(c->opt->ctx, c->proposals, c->seconds,
-			c->found ? c->at_best.step_us : INFINITY);
+			c->at_best.fits ? c->at_best.step_us : INFINITY);
 }
 
-/* Whether the chain goes from `old` to `new`.  What does not fit is only
- * accepted after what does not either; among those the time decides. */
+/* Whether the chain goes from `old` to `new`. */
 static bool accepts(struct chain *c, struct ff_evaluation old, struct ff_evaluation new)
 {
-	double worse = (new.step_us - old.step_us) / old.step_us;
+	double worse = how_much_worse(old, new);
 
-	if (new.fits != old.fits)
-		return new.fits;
-	if (new.step_us <= old.step_us)
-		return true;
-	return ff_random_unit(&c->random) < exp(-c->beta * worse);
+	return worse <= 0 || ff_random_unit(&c->random) < exp(-c->beta * worse);
 }
 
 /* Shows the proposed strategy to the caller. */
@@ -223,7 +227,7 @@ static void keep(struct chain *c, uint32_t node, const struct ff_config *config,
 		struct ff_evaluation e)
 {
 	ff_evaluator_keep(c->evaluator);
-	if (c->unsaved && (!e.fits || e.step_us > c->at_best.step_us))
+	if (c->unsaved && how_much_worse(c->at_best, e) > 0)
 		save_best(c);
 	store_put(c, &c->current, node, config);
 	mark_changed(c, node);
@@ -328,7 +332,7 @@ static int step_run(struct chain *c, struct ff_error *err)
 			return r;
 		run_add(c, run, node, true);
 		keep(c, node, &config, e);
-		if (e.fits >= before.fits && e.step_us < before.step_us)
+		if (how_much_worse(before, e) < 0)
 			break;
 	}
 	if (!accepts(c, before, c->at))
@@ -345,7 +349,7 @@ static int step(struct chain *c, struct ff_error *err)
 static bool out_of_budget(const struct chain *c)
 {
 	return c->stop || (c->opt->proposals > 0 && c->proposals >= c->opt->proposals) ||
-			(c->opt->seconds > 0 && c->seconds >= c->opt->seconds);
+	       (c->opt->seconds > 0 && c->seconds >= c->opt->seconds);
 }
 
 /* Used share of the whole budget. */
@@ -394,8 +398,6 @@ static int anneal(struct chain *c, double hot, double cold, struct ff_error *err
  * evaluator remembers.  A better one on the way will do as well. */
 static int return_to_best(struct chain *c, struct ff_error *err)
 {
-	if (!c->found || c->unsaved)
-		return FF_OK;
 	for (uint32_t i = 0; i < c->graph->n_nodes && !c->unsaved; i++) {
 		const struct ff_config *best = &c->best.strategy.config[i];
 		struct ff_evaluation e;
@@ -445,8 +447,8 @@ static int walk_legs(struct chain *c, const struct ff_machine *m, struct ff_aren
 	c->share = 0.5 / n;
 	for (uint32_t i = 0; i < n && !c->stop; i++) {
 		struct ff_strategy start;
-		int r = ff_init_strategy(starts[i], c->space, c->graph, m, c->opt->seed, a, &start,
-				err);
+		int r = ff_init_strategy(
+				starts[i], c->space, c->graph, m, c->opt->seed, a, &start, err);
 
 		c->share_from = i * c->share;
 		if (r == FF_OK)
@@ -460,10 +462,11 @@ static int walk_legs(struct chain *c, const struct ff_machine *m, struct ff_aren
 }
 
 int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
-		const struct ff_machine *m, const struct ff_search_options *opt,
-		struct ff_arena *a, struct ff_search_result *ret, struct ff_error *err)
+		const struct ff_machine *m, const struct ff_search_options *opt, struct ff_arena *a,
+		struct ff_search_result *ret, struct ff_error *err)
 {
 	struct chain c = {.space = s, .evaluator = e, .graph = g, .opt = opt};
+	const struct ff_evaluation nothing = {.step_us = INFINITY, .over_bytes = INT64_MAX};
 	int r;
 
 	if (opt->starts && !opt->starts[0])
@@ -471,6 +474,7 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 	if (opt->proposals == 0 && opt->seconds <= 0 && !opt->progress)
 		return ff_fail(err, FF_E_INPUT,
 				"a search needs a budget: a number of proposals or of seconds");
+	c.at_best = nothing;
 	r = chain_init(&c, a, err);
 	if (r < 0)
 		return r;
@@ -480,9 +484,10 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 	if (r < 0)
 		return r;
 	c.seconds = ff_clock_us() / 1e6 - c.from;
-	if (!c.found)
+	if (!c.at_best.fits)
 		return ff_fail(err, FF_E_NOFIT,
-				"graph %s on machine %s: no strategy that fits in memory was found in "
+				"graph %s on machine %s: no strategy that fits in memory was found "
+				"in "
 				"%llu proposals",
 				g->name, m->name, (unsigned long long)c.proposals);
 	if (c.unsaved)

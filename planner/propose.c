@@ -98,7 +98,7 @@ static bool follow(struct ff_proposer *p, const struct ff_strategy *current, uin
 	struct link l;
 
 	return pick_link(p, node, &l) &&
-			align(p, current, node, l.own_map, l.other, l.other_map, ret);
+	       align(p, current, node, l.own_map, l.other, l.other_map, ret);
 }
 
 bool ff_proposer_spread(struct ff_proposer *p, const struct ff_strategy *current, uint32_t from,

@@ -197,8 +197,8 @@ static void fill_tidy(const struct ff_space *s, struct ff_degrees *t)
 	t->group[t->n_groups] = n;
 }
 
-static struct ff_degrees *degrees_create(struct ff_space *s, const struct ff_node *node,
-		const struct ff_degrees *key)
+static struct ff_degrees *degrees_create(
+		struct ff_space *s, const struct ff_node *node, const struct ff_degrees *key)
 {
 	struct ff_degrees *t = ff_arena_copy(&s->arena, key, 1, sizeof(*key));
 	struct ff_config c = {0};
@@ -280,8 +280,8 @@ int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct
 			s->divisor[s->n_divisors++] = i;
 	while (mask < 2 * g->n_nodes)
 		mask = 2 * mask + 1;
-	s->of = ff_arena_array(&s->arena, g->n_nodes, sizeof(*s->of));
-	slot = calloc((size_t)mask + 1, sizeof(*slot));
+	s->of = ff_arena_array(&s->arena, g->n_nodes, sizeof(void *));
+	slot = calloc((size_t)mask + 1, sizeof(void *));
 	if (s->of && slot)
 		r = fill_nodes(s, slot, mask);
 	free(slot);

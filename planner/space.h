@@ -21,7 +21,7 @@ struct ff_space {
 	struct ff_arena arena;
 	const struct ff_graph *graph;
 	uint32_t n_devices;
-	const struct ff_degrees **of; /* by node; NULL for sources */
+	const struct ff_degrees **of;     /* by node; NULL for sources */
 	uint32_t divisor[64], n_divisors; /* of n_devices, ascending */
 };
 

@@ -80,8 +80,8 @@ static void devices_text(const struct ff_config *c, uint16_t *scratch, char buf[
 	for (i = 1; i < n && (uint32_t)(scratch[i] - scratch[i - 1]) == step; i++)
 		;
 	if (i >= n && n > 2 && step > 1) {
-		used = (size_t)snprintf(buf, TEXT, "%u-%u step %u", scratch[0], scratch[n - 1],
-				step);
+		used = (size_t)snprintf(
+				buf, TEXT, "%u-%u step %u", scratch[0], scratch[n - 1], step);
 	} else {
 		for (uint32_t first = 0; first < n && used < TEXT / 2; first = i) {
 			for (i = first + 1; i < n && scratch[i] == scratch[i - 1] + 1; i++)
@@ -93,7 +93,7 @@ static void devices_text(const struct ff_config *c, uint16_t *scratch, char buf[
 		if (used >= TEXT / 2 && i < n)
 			used += (size_t)snprintf(buf + used, TEXT - used, ",...");
 	}
-	if (memcmp(scratch, c->device, n * sizeof(*scratch)))
+	if (memcmp(scratch, c->device, n * sizeof(*scratch)) != 0)
 		snprintf(buf + used, TEXT - used, ", permuted");
 }
 
@@ -184,8 +184,7 @@ static void print_verdict(const struct ff_summary *s, FILE *to)
 		fprintf(to, "Searched %llu proposals in %.1f s (%.0f a second), seed %llu%s.\n",
 				(unsigned long long)s->proposals, s->seconds,
 				s->seconds > 0 ? (double)s->proposals / s->seconds : 0,
-				(unsigned long long)s->seed,
-				s->interrupted ? ", interrupted" : "");
+				(unsigned long long)s->seed, s->interrupted ? ", interrupted" : "");
 }
 
 int ff_summary_print(const struct ff_summary *s, FILE *to, struct ff_error *err)
@@ -193,8 +192,10 @@ int ff_summary_print(const struct ff_summary *s, FILE *to, struct ff_error *err)
 	const struct ff_machine *m = s->machine;
 	int r;
 
-	fprintf(to, "graph %s (batch %d, %u operators, %lld parameters) on machine %s (%u device%s), "
-		    "costs %s\n\n",
+	fprintf(to,
+			"graph %s (batch %d, %u operators, %lld parameters) on machine %s (%u "
+			"device%s), "
+			"costs %s\n\n",
 			s->graph->name, s->graph->batch, s->graph->n_nodes,
 			(long long)ff_graph_parameters(s->graph), m->name, m->n_devices,
 			m->n_devices == 1 ? "" : "s", s->costs);
@@ -225,8 +226,7 @@ static void write_search(const struct ff_summary *s, struct ff_out *o)
 	ff_out_close(o);
 	ff_out_u64(o, "proposals", s->proposals);
 	ff_out_u64(o, "accepted", s->accepted);
-	ff_out_real(o, "proposals_per_s",
-			s->seconds > 0 ? (double)s->proposals / s->seconds : 0);
+	ff_out_real(o, "proposals_per_s", s->seconds > 0 ? (double)s->proposals / s->seconds : 0);
 	ff_out_real(o, "seconds", s->seconds);
 	ff_out_bool(o, "interrupted", s->interrupted);
 }

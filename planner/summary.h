@@ -21,8 +21,8 @@ struct ff_plan {
 struct ff_summary {
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
-	const char *costs;    /* "analytic" or the file's name */
-	const char *title;    /* of the plan: "plan", or what --simulate was given */
+	const char *costs;         /* "analytic" or the file's name */
+	const char *title;         /* of the plan: "plan", or what --simulate was given */
 	const char *const *starts; /* NULL-terminated; NULL: nothing was searched */
 	struct ff_plan plan, data_parallel;
 	bool is_data_parallel; /* the plan is data parallelism */

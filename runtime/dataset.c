@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,14 +103,15 @@ static int open_synthetic(const char *spec, const struct ff_sample_shape *shape,
 static int open_folder(const char *spec, const struct ff_sample_shape *shape,
 		struct ff_source **ret, struct ff_error *err)
 {
-	char path[4096];
+	char path[sizeof(DATA_FOLDER) + NAME_MAX + 1] = DATA_FOLDER "/";
 	struct stat st;
 
 	/* a plain name also means the folder of a Debian package */
-	if (stat(spec, &st) != 0 && !strchr(spec, '/') &&
-			snprintf(path, sizeof(path), DATA_FOLDER "/%s", spec) < (int)sizeof(path) &&
-			stat(path, &st) == 0)
-		spec = path;
+	if (stat(spec, &st) != 0 && !strchr(spec, '/') && strlen(spec) <= NAME_MAX) {
+		strcat(path, spec);
+		if (stat(path, &st) == 0)
+			spec = path;
+	}
 	if (stat(spec, &st) != 0)
 		return ff_fail(err, FF_E_INPUT,
 				"data %s: %s; expected synthetic[:SAMPLES] or a folder with IDX files",

@@ -274,7 +274,7 @@ static void view_strategy(const struct ff_evaluator *e, struct ff_strategy *s,
 }
 
 /* The plan itself: exact, and as slow as a whole lowering. */
-static int check_plan(struct ff_evaluator *e, bool *fits, struct ff_error *err)
+static int check_plan(struct ff_evaluator *e, int64_t *over, struct ff_error *err)
 {
 	struct ff_lower_options opt = {.bucket_bytes = e->bucket_bytes,
 			.workspace = ff_price_workspace, .ctx = e->p};
@@ -288,19 +288,20 @@ static int check_plan(struct ff_evaluator *e, bool *fits, struct ff_error *err)
 		return ff_fail_memory(err);
 	view_strategy(e, &s, config);
 	code = ff_lower(e->g, e->m, &s, &opt, &e->scratch, &plan, err);
-	*fits = code == FF_OK;
-	for (uint32_t d = 0; d < e->m->n_devices && *fits; d++)
-		*fits = plan.memory_bytes[d] <= e->limit[d];
+	*over = 0;
+	for (uint32_t d = 0; d < e->m->n_devices && code == FF_OK; d++)
+		if (plan.memory_bytes[d] > e->limit[d])
+			*over += plan.memory_bytes[d] - e->limit[d];
 	ff_arena_rewind(&e->scratch, mark);
 	return code;
 }
 
 /* Two bounds spare most plans: weights alone already too much, or everything
  * at once still not too much. */
-static int check_memory(struct ff_evaluator *e, bool *fits, struct ff_error *err)
+static int check_memory(struct ff_evaluator *e, int64_t *over, struct ff_error *err)
 {
 	int64_t *weights = e->held, *all = e->held + e->m->n_devices;
-	bool sure = true;
+	bool hopeless = false;
 
 	memset(e->held, 0, 2 * e->m->n_devices * sizeof(*e->held));
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
@@ -311,15 +312,13 @@ static int check_memory(struct ff_evaluator *e, bool *fits, struct ff_error *err
 	for (uint32_t i = 0; i < e->g->n_edges; i++)
 		for (uint32_t k = 0; k < e->edge[i]->n_bytes; k++)
 			all[e->edge[i]->bytes[k].device] += e->edge[i]->bytes[k].bytes;
-	*fits = true;
+	*over = 0;
 	for (uint32_t d = 0; d < e->m->n_devices; d++) {
-		if (weights[d] > e->limit[d]) {
-			*fits = false;
-			return FF_OK;
-		}
-		sure &= weights[d] + all[d] <= e->limit[d];
+		hopeless |= weights[d] > e->limit[d];
+		if (weights[d] + all[d] > e->limit[d])
+			*over += weights[d] + all[d] - e->limit[d];
 	}
-	return sure ? FF_OK : check_plan(e, fits, err);
+	return *over == 0 || hopeless ? FF_OK : check_plan(e, over, err);
 }
 
 static int evaluate(struct ff_evaluator *e, struct ff_evaluation *ret, struct ff_error *err)
@@ -331,7 +330,8 @@ static int evaluate(struct ff_evaluator *e, struct ff_evaluation *ret, struct ff
 		e->block[i] = e->node[i] ? &e->node[i]->block : NULL;
 	ff_bucketing_build(&e->buckets, e->g->n_nodes, e->order, e->block, e->bucket_bytes);
 	v.step_us = time_step(e);
-	code = check_memory(e, &v.fits, err);
+	code = check_memory(e, &v.over_bytes, err);
+	v.fits = v.over_bytes == 0;
 	if (code == FF_OK)
 		*ret = v;
 	return code;

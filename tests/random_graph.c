@@ -300,6 +300,24 @@ static void random_degrees(struct ff_random *r, const struct ff_node *n, uint32_
 	}
 }
 
+/* One dim alone takes all parts, as people split layers. */
+static void one_degree(struct ff_random *r, const struct ff_node *n, uint32_t n_devices,
+		struct ff_config *c)
+{
+	uint32_t d = ff_random_below(r, n->n_dims), extent;
+
+	/* preferably one of weights: those of neighbours make collectives */
+	for (int tries = 0; tries < 3 && (n->dim[d].label == FF_DIM_SAMPLE ||
+							 n->dim[d].label == FF_DIM_ATTRIBUTE);
+			tries++)
+		d = ff_random_below(r, n->n_dims);
+	for (uint32_t i = 0; i < FF_MAX_RANK; i++)
+		c->degree[i] = 1;
+	extent = (uint32_t)n->dim[d].extent;
+	c->n_parts = extent < n_devices ? extent : n_devices;
+	c->degree[d] = (uint16_t)c->n_parts;
+}
+
 /* Half of the time in order, so that neighbours meet on the same devices. */
 static const uint16_t *random_devices(struct ff_random *r, uint32_t n_devices, struct ff_arena *a)
 {
@@ -318,7 +336,7 @@ static const uint16_t *random_devices(struct ff_random *r, uint32_t n_devices, s
 int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_devices,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err)
 {
-	bool priorities = ff_random_below(r, 3) == 0;
+	bool priorities = ff_random_below(r, 3) == 0, plain = ff_random_below(r, 4) == 0;
 	int code = ff_strategy_single(g, 0, a, ret, err);
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
@@ -326,7 +344,10 @@ int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_de
 
 		if (!c->n_parts)
 			continue;
-		random_degrees(r, &g->nodes[i], n_devices, c);
+		if (plain)
+			one_degree(r, &g->nodes[i], n_devices, c);
+		else
+			random_degrees(r, &g->nodes[i], n_devices, c);
 		c->device = random_devices(r, n_devices, a);
 		if (!c->device)
 			return ff_fail_memory(err);

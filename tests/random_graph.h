@@ -11,8 +11,8 @@
 int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, struct ff_graph *ret,
 		struct ff_error *err);
 
-/* Any degrees (uneven parts included) on any devices in any order, and now and
- * then priorities. */
+/* Any degrees (uneven parts included) on any devices in any order; now and then
+ * one dim split over all devices, and now and then priorities. */
 int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_devices,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err);
 

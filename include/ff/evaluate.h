@@ -14,6 +14,9 @@ struct ff_evaluator;
 struct ff_evaluation {
 	double step_us;
 	bool fits;  /* every device within the memory limit */
+	/* What devices lack, all together: 0 when it fits.  Exact, but for an upper
+	 * estimate where weights alone are too much. */
+	int64_t over_bytes;
 };
 
 /* `memory_limit` 0: each device's own capacity. */

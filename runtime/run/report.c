@@ -243,9 +243,8 @@ static int write_report(const struct ff_run_options *opt, const struct ff_plan *
 	int code = FF_OK;
 
 	ff_out_object(out, NULL);
-	ff_out_string(out, "format", "ffsoap-report");
+	ff_out_string(out, "format", "ffsoap-run-report");
 	ff_out_int(out, "version", 1);
-	ff_out_string(out, "command", "ffrun");
 	ff_out_string(out, "graph", p->graph.name);
 	ff_out_string(out, "strategy", p->candidate[0].name);
 	ff_out_string(out, "machine", p->machine.name);

@@ -7,10 +7,10 @@
 
 #include "ff/search.h"
 
-#define CHECK_OK(call) \
-	do { \
-		int code_ = (call); \
-		ck_assert_msg(code_ == FF_OK, "%s", err.text); \
+#define CHECK_OK(call)                                                                             \
+	do {                                                                                       \
+		int code_ = (call);                                                                \
+		ck_assert_msg(code_ == FF_OK, "%s", err.text);                                     \
 	} while (0)
 
 /* `nodes` * `per_node` equal devices. */
@@ -23,8 +23,11 @@ struct fixture_machine {
 
 static inline struct ff_machine fixture_machine(const struct fixture_machine *f, struct ff_arena *a)
 {
-	struct ff_machine m = {.name = "test", .n_devices = f->nodes * f->per_node,
-			.n_nodes = f->nodes, .n_kinds = 1, .overlap = f->overlap};
+	struct ff_machine m = {.name = "test",
+			.n_devices = f->nodes * f->per_node,
+			.n_nodes = f->nodes,
+			.n_kinds = 1,
+			.overlap = f->overlap};
 
 	m.kinds = ff_arena_array(a, 1, sizeof(*m.kinds));
 	m.nodes = ff_arena_array(a, f->nodes, sizeof(*m.nodes));
@@ -43,8 +46,8 @@ static inline struct ff_machine fixture_machine(const struct fixture_machine *f,
 
 static inline struct ff_machine fixture_devices(uint32_t n, struct ff_arena *a)
 {
-	return fixture_machine(&(struct fixture_machine){1, n, true, (int64_t)1 << 34, 1e4, 1e4},
-			a);
+	return fixture_machine(
+			&(struct fixture_machine){1, n, true, (int64_t)1 << 34, 1e4, 1e4}, a);
 }
 
 static inline uint32_t fixture_input(struct ff_builder *b, const char *name, enum ff_dtype dtype,
@@ -59,8 +62,8 @@ static inline uint32_t fixture_input(struct ff_builder *b, const char *name, enu
 	return ff_builder_add(b, FF_OP_INPUT, name, &attrs, NULL, 0);
 }
 
-static inline uint32_t fixture_linear(struct ff_builder *b, const char *name, uint32_t in,
-		int32_t features)
+static inline uint32_t fixture_linear(
+		struct ff_builder *b, const char *name, uint32_t in, int32_t features)
 {
 	union ff_attrs attrs = ff_attrs_preset(FF_OP_LINEAR);
 
@@ -78,8 +81,8 @@ static inline uint32_t fixture_conv(struct ff_builder *b, const char *name, uint
 	return ff_builder_add(b, FF_OP_CONV2D, name, &attrs, &in, 1);
 }
 
-static inline uint32_t fixture_loss(struct ff_builder *b, uint32_t logits, int32_t batch,
-		int32_t classes)
+static inline uint32_t fixture_loss(
+		struct ff_builder *b, uint32_t logits, int32_t batch, int32_t classes)
 {
 	uint32_t in[2] = {logits, 0};
 
@@ -88,8 +91,8 @@ static inline uint32_t fixture_loss(struct ff_builder *b, uint32_t logits, int32
 }
 
 /* linear, linear, loss: 3 operators. */
-static inline struct ff_graph fixture_two_linear(int32_t batch, int32_t in, int32_t hidden,
-		int32_t classes, struct ff_arena *a)
+static inline struct ff_graph fixture_two_linear(
+		int32_t batch, int32_t in, int32_t hidden, int32_t classes, struct ff_arena *a)
 {
 	struct ff_error err = {0};
 	struct ff_builder *b;
@@ -107,8 +110,8 @@ static inline struct ff_graph fixture_two_linear(int32_t batch, int32_t in, int3
 }
 
 /* linear, relu, linear, loss: 4 operators. */
-static inline struct ff_graph fixture_mlp(int32_t batch, int32_t in, int32_t hidden,
-		int32_t classes, struct ff_arena *a)
+static inline struct ff_graph fixture_mlp(
+		int32_t batch, int32_t in, int32_t hidden, int32_t classes, struct ff_arena *a)
 {
 	struct ff_error err = {0};
 	struct ff_builder *b;
@@ -127,8 +130,8 @@ static inline struct ff_graph fixture_mlp(int32_t batch, int32_t in, int32_t hid
 }
 
 /* Two linear layers side by side, added: 4 operators. */
-static inline struct ff_graph fixture_branch(int32_t batch, int32_t in, int32_t classes,
-		struct ff_arena *a)
+static inline struct ff_graph fixture_branch(
+		int32_t batch, int32_t in, int32_t classes, struct ff_arena *a)
 {
 	struct ff_error err = {0};
 	struct ff_builder *b;
@@ -147,8 +150,8 @@ static inline struct ff_graph fixture_branch(int32_t batch, int32_t in, int32_t 
 }
 
 /* conv, reshape, loss: 3 operators; image of `size` * `size`, kernel `size`. */
-static inline struct ff_graph fixture_conv_net(int32_t batch, int32_t channels, int32_t size,
-		int32_t classes, struct ff_arena *a)
+static inline struct ff_graph fixture_conv_net(
+		int32_t batch, int32_t channels, int32_t size, int32_t classes, struct ff_arena *a)
 {
 	union ff_attrs attrs = ff_attrs_preset(FF_OP_RESHAPE);
 	struct ff_error err = {0};

@@ -146,6 +146,8 @@ START_TEST(test_random_by_seed)
 	uint32_t differ = 0;
 
 	for (uint32_t i = 0; i < g.n_nodes; i++) {
+		if (g.nodes[i].op == FF_OP_INPUT)
+			continue;
 		ck_assert(ff_config_equal(&g.nodes[i], &a.config[i], &b.config[i]));
 		differ += !ff_config_equal(&g.nodes[i], &a.config[i], &c.config[i]);
 	}
@@ -162,8 +164,8 @@ START_TEST(test_unknown_name)
 	struct ff_space *space;
 
 	CHECK_OK(ff_space_create(&g, &m, &space, &err));
-	ck_assert_int_eq(ff_init_strategy("expret", space, &g, &m, 0, &arena, &s, &err),
-			FF_E_INPUT);
+	ck_assert_int_eq(
+			ff_init_strategy("expret", space, &g, &m, 0, &arena, &s, &err), FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "expret"));
 	ck_assert_uint_eq(s.n_nodes, 77);
 	ff_space_destroy(space);

@@ -1,4 +1,5 @@
-/* The space of configs: legal, complete, without duplicates.  SPDX-License-Identifier: Apache-2.0 */
+/* The space of configs: legal, complete, without duplicates.  SPDX-License-Identifier: Apache-2.0
+ */
 #include "../check_main.h"
 
 #include "fixture.h"
@@ -106,6 +107,8 @@ static void try_degrees(struct oracle *o, struct ff_config *c, uint32_t dim)
 			try_orders(o, c, order, 0);
 		return;
 	}
+	if (dim >= FF_MAX_RANK)
+		return;
 	for (int32_t k = 1; k <= o->node->dim[dim].extent && k <= (int32_t)o->devices; k++) {
 		c->degree[dim] = (uint16_t)k;
 		try_degrees(o, c, dim + 1);
@@ -137,8 +140,8 @@ static struct oracle all_configs(const struct ff_node *n, uint32_t devices)
 
 /* ---- tests ---- */
 
-static void check_node(const struct ff_graph *g, const struct ff_space *s, uint32_t node,
-		uint32_t devices)
+static void check_node(
+		const struct ff_graph *g, const struct ff_space *s, uint32_t node, uint32_t devices)
 {
 	struct oracle o = all_configs(&g->nodes[node], devices);
 	uint64_t n = ff_space_count(s, node);
@@ -236,7 +239,7 @@ START_TEST(test_draws_cover_the_space)
 		struct ff_machine m = fixture_devices(devices, &arena);
 		uint32_t node = ff_graph_find(&g, "fc1");
 		struct oracle o = all_configs(&g.nodes[node], devices);
-		uint8_t *seen = calloc(o.n, 1);
+		uint8_t *seen = calloc(o.n + 1, 1);
 		size_t left = o.n;
 		struct ff_space *s;
 

@@ -22,7 +22,7 @@ const struct ff_backend *rig_backend(bool bounce)
 }
 
 void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *m,
-		const struct ff_strategy *s, const struct ff_backend *b,
+		const struct ff_strategy *s, const struct ff_backend *b, struct ff_comm *comm,
 		const struct ff_dataset *data, const struct ff_executor_options *opt,
 		int64_t bucket_bytes, struct ff_arena *a)
 {
@@ -36,14 +36,18 @@ void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *
 	RIG_OK(ff_lower(g, m, s, &lower, a, &r->schedule, &err));
 	b->close(query.device);
 	ck_assert_msg(query.err.code == FF_OK, "%s", query.err.text);
-	RIG_OK(ff_comm_local(m->n_devices, &r->comm, &err));
+	r->comm = comm;
+	r->own_comm = !comm;
+	if (!comm)
+		RIG_OK(ff_comm_local(m->n_devices, &r->comm, &err));
 	RIG_OK(ff_executor_create(&r->schedule, b, r->comm, data, opt, &r->x, &err));
 }
 
 void rig_close(struct rig *r)
 {
 	ff_executor_destroy(r->x);
-	r->comm->destroy(r->comm);
+	if (r->own_comm)
+		r->comm->destroy(r->comm);
 }
 
 int64_t rig_volume(const struct ff_operand *map)

@@ -1,4 +1,4 @@
-/* A schedule on its executor, all devices in this process.  SPDX-License-Identifier: Apache-2.0 */
+/* A schedule on its executor.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_TEST_RIG_H
 #define FF_TEST_RIG_H
 
@@ -16,12 +16,14 @@ const struct ff_backend *rig_backend(bool bounce);
 struct rig {
 	struct ff_schedule schedule;
 	struct ff_comm *comm;
+	bool own_comm;
 	struct ff_executor *x;
 };
 
-/* Lowers with buckets of at most `bucket_bytes` and creates the executor. */
+/* Lowers with buckets of at most `bucket_bytes` and creates the executor.
+ * `comm` NULL: one of its own, with all devices in this process. */
 void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *m,
-		const struct ff_strategy *s, const struct ff_backend *b,
+		const struct ff_strategy *s, const struct ff_backend *b, struct ff_comm *comm,
 		const struct ff_dataset *data, const struct ff_executor_options *opt,
 		int64_t bucket_bytes, struct ff_arena *a);
 void rig_close(struct rig *r);

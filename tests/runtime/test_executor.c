@@ -5,108 +5,68 @@
 #include <math.h>
 #include <string.h>
 
-#include "random_graph.h"
-#include "rig.h"
+#include "scene.h"
 
 #define CASES 400
-#define STEPS 2
-#define TOLERANCE 1e-5
+#define NULL_CASES 400
 
-/* What a run leaves behind. */
-struct result {
-	const float *initial, *weights;
-	const float *gradients[STEPS];
-	double loss[STEPS], accuracy, test_loss;
+/* What the random cases must have met, or they test too little. */
+struct seen {
+	uint32_t move[FF_MOVE_ALL_REDUCE + 1], op[FF_OP_COUNT];
+	uint32_t accumulate, send_staged, recv_staged, straight, add, syncs;
 };
 
-struct scene {
-	struct ff_arena arena;
-	struct ff_graph graph;
-	struct ff_machine machine, one;
-	struct ff_strategy strategy, single;
-	struct ff_dataset *data;
-	struct ff_executor_options opt;
-};
-
-static void scene_open(struct scene *s, struct ff_random *r)
+static void look(struct seen *seen, const struct scene *s)
 {
+	struct ff_schedule lowered;
+	struct ff_arena a;
 	struct ff_error err;
 
-	memset(s, 0, sizeof(*s));
-	ff_arena_init(&s->arena);
-	RIG_OK(random_graph(r, 6, &s->arena, &s->graph, &err));
-	RIG_OK(random_machine(r, 1 + ff_random_below(r, 8), &s->arena, &s->machine, &err));
-	RIG_OK(random_machine(r, 1, &s->arena, &s->one, &err));
-	RIG_OK(random_strategy(r, &s->graph, s->machine.n_devices, &s->arena, &s->strategy, &err));
-	RIG_OK(ff_strategy_single(&s->graph, 0, &s->arena, &s->single, &err));
-	RIG_OK(ff_dataset_open("synthetic:18", &s->graph, ff_random_u32(r), &s->data, &err));
-	s->opt.seed = ff_random_u32(r);
-	s->opt.sgd = (struct ff_sgd){0.01f, 0.9f, 0.01f};
-}
+	ff_arena_init(&a);
+	RIG_OK(ff_lower(&s->graph, &s->machine, &s->strategy, NULL, &a, &lowered, &err));
+	for (uint32_t i = 0; i < lowered.n_tasks; i++) {
+		const struct ff_task *t = &lowered.tasks[i];
+		const struct ff_move *mv = t->move;
 
-static void scene_close(struct scene *s)
-{
-	ff_dataset_close(s->data);
-	ff_arena_finish(&s->arena);
-}
-
-/* Runs the steps and checks on the way that memory and messages are as planned. */
-static void run(struct scene *s, const struct ff_machine *m, const struct ff_strategy *strategy,
-		const struct ff_backend *b, int64_t bucket_bytes, struct result *ret)
-{
-	struct ff_error err;
-	int64_t n, planned = 0;
-	struct rig r;
-
-	rig_allocated = 0;
-	rig_open(&r, &s->graph, m, strategy, b, s->data, &s->opt, bucket_bytes, &s->arena);
-	for (uint32_t d = 0; d < m->n_devices; d++) {
-		ck_assert_int_eq(ff_executor_memory(r.x, d), r.schedule.memory_bytes[d]);
-		planned += r.schedule.memory_bytes[d];
-	}
-	ck_assert_int_eq(rig_allocated, planned);
-	ret->initial = rig_weights(&r, false, &s->arena, &n);
-	for (uint64_t step = 0; step < STEPS; step++) {
-		int64_t sent = r.comm->sent_bytes;
-
-		RIG_OK(ff_executor_step(r.x, step, &err));
-		ck_assert_int_eq(r.comm->sent_bytes - sent, r.schedule.network_bytes);
-		ret->gradients[step] = rig_weights(&r, true, &s->arena, &n);
-	}
-	RIG_OK(ff_executor_losses(r.x, ret->loss, STEPS, &err));
-	ret->weights = rig_weights(&r, false, &s->arena, &n);
-	RIG_OK(ff_executor_test(r.x, &ret->accuracy, &ret->test_loss, &err));
-	rig_close(&r);
-}
-
-static void compare(const struct scene *s, const struct result *split, const struct result *whole)
-{
-	const char *name = "";
-	double d;
-
-	ck_assert_mem_eq(split->initial, whole->initial,
-			(size_t)ff_graph_parameters(&s->graph) * sizeof(float));
-	for (int i = 0; i < STEPS; i++) {
-		/* the logarithm of a probability near 1 is its rounding */
-		d = fabs(split->loss[i] - whole->loss[i]) / fmax(whole->loss[i], 0.1);
-		ck_assert_msg(d <= TOLERANCE, "loss %d: %.9g, expected %.9g", i, split->loss[i],
-				whole->loss[i]);
-		/* and of its difference from 1, all gradients are made */
-		if (whole->loss[i] < 0.02)
+		seen->syncs += t->kind == FF_TASK_SYNC;
+		if (t->kind == FF_TASK_FORWARD)
+			seen->op[s->graph.nodes[t->node].op]++;
+		if (t->kind != FF_TASK_MOVE)
 			continue;
-		d = rig_distance(&s->graph, split->gradients[i], whole->gradients[i], &name);
-		ck_assert_msg(d <= TOLERANCE, "gradient %d of %s: %g apart", i, name, d);
+		seen->move[mv->kind]++;
+		seen->accumulate += mv->accumulate;
+		seen->send_staged += mv->send_staged;
+		seen->recv_staged += mv->recv_staged;
+		for (uint32_t k = 0; k < mv->n_pieces; k++) {
+			const struct ff_piece *p = &mv->piece[k];
+
+			seen->add += p->add;
+			seen->straight += p->from != p->to && p->send_stage < 0 &&
+					p->recv_stage < 0;
+		}
 	}
-	d = rig_distance(&s->graph, split->weights, whole->weights, &name);
-	ck_assert_msg(d <= TOLERANCE, "weights of %s: %g apart", name, d);
-	d = fabs(split->test_loss - whole->test_loss) / fmax(whole->test_loss, 0.1);
-	ck_assert_msg(d <= TOLERANCE, "test loss: %.9g, expected %.9g", split->test_loss,
-			whole->test_loss);
+	ff_arena_finish(&a);
+}
+
+static void check_seen(const struct seen *seen)
+{
+	for (int k = 0; k <= FF_MOVE_ALL_REDUCE; k++)
+		ck_assert_msg(seen->move[k] > 0, "no case had a move of kind %s",
+				ff_move_name((enum ff_move_kind)k));
+	for (int k = FF_OP_INPUT + 1; k < FF_OP_COUNT; k++)
+		ck_assert_msg(seen->op[k] > 0, "no case had a %s", ff_op_row((enum ff_op)k)->name);
+	ck_assert_uint_gt(seen->accumulate, 0);
+	ck_assert_uint_gt(seen->send_staged, 0);
+	ck_assert_uint_gt(seen->recv_staged, 0);
+	ck_assert_uint_gt(seen->straight, 0);
+	ck_assert_uint_gt(seen->add, 0);
+	ck_assert_uint_gt(seen->syncs, 0);
 }
 
 START_TEST(same_function)
 {
 	uint64_t seed = ff_test_seed(20);
+	struct seen seen = {0};
 
 	for (uint32_t i = 0; i < CASES; i++) {
 		struct ff_random r = {seed, i, 0};
@@ -114,15 +74,225 @@ START_TEST(same_function)
 		struct scene s;
 		bool bounce;
 
-		scene_open(&s, &r);
+		scene_open(&s, 8, &r);
 		bounce = ff_random_below(&r, 4) == 0;
 		printf("# case %u: %u nodes, %u devices%s%s\n", i, s.graph.n_nodes,
 				s.machine.n_devices, s.machine.overlap ? ", overlap" : "",
 				bounce ? ", bounce" : "");
-		run(&s, &s.machine, &s.strategy, rig_backend(bounce),
-				ff_random_below(&r, 2) ? 0 : 64 * (1 + ff_random_below(&r, 40)), &split);
-		run(&s, &s.one, &s.single, rig_backend(false), 0, &whole);
-		compare(&s, &split, &whole);
+		look(&seen, &s);
+		scene_run(&s, &s.machine, &s.strategy, rig_backend(bounce), NULL,
+				ff_random_below(&r, 2) ? 0 : 64 * (1 + ff_random_below(&r, 40)),
+				&split);
+		scene_run(&s, &s.one, &s.single, rig_backend(false), NULL, 0, &whole);
+		scene_compare(&s, &split, &whole);
+		scene_close(&s);
+	}
+	check_seen(&seen);
+}
+END_TEST
+
+/* After a step without arithmetic the gradient of a weight is the number of
+ * devices that hold it, in every element. */
+static void check_null_gradients(struct rig *r, const struct scene *s)
+{
+	const struct ff_schedule *l = &r->schedule;
+	struct ff_error err;
+
+	for (uint32_t i = 0; i < l->n_shards; i++) {
+		const struct ff_shard *shard = &l->shards[i];
+		const struct ff_operand *map =
+				&s->graph.nodes[shard->node].weight[shard->weight].map;
+		int64_t n = rig_volume(map), in_shard = 0;
+		float *whole = malloc((size_t)n * sizeof(*whole));
+
+		ck_assert_ptr_nonnull(whole);
+		RIG_OK(ff_executor_weight(r->x, shard->node, shard->weight, true, whole, &err));
+		for (int64_t k = 0; k < n; k++) {
+			int64_t rest = k;
+			bool inside = true;
+
+			for (uint32_t d = map->rank; d-- > 0; rest /= map->shape[d]) {
+				int32_t at = (int32_t)(rest % map->shape[d]);
+
+				inside &= at >= shard->region.lo[d] && at < shard->region.hi[d];
+			}
+			in_shard += inside;
+			if (inside)
+				ck_assert_float_eq(whole[k],
+						(float)l->buckets[shard->bucket].n_devices);
+		}
+		ck_assert_int_eq(in_shard, ff_region_volume(&shard->region));
+		free(whole);
+	}
+}
+
+START_TEST(null_backend)
+{
+	uint64_t seed = ff_test_seed(21);
+
+	for (uint32_t i = 0; i < NULL_CASES; i++) {
+		struct ff_random r = {seed, i, 0};
+		struct ff_error err;
+		struct scene s;
+		struct rig rig;
+		double loss[2];
+
+		scene_open(&s, 16, &r);
+		printf("# case %u: %u nodes, %u devices\n", i, s.graph.n_nodes,
+				s.machine.n_devices);
+		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_null, NULL, s.data,
+				&s.opt, 64 * (1 + ff_random_below(&r, 40)), &s.arena);
+		for (uint64_t step = 0; step < 2; step++) {
+			int64_t sent = rig.comm->sent_bytes;
+
+			RIG_OK(ff_executor_step(rig.x, step, &err));
+			ck_assert_int_eq(rig.comm->sent_bytes - sent, rig.schedule.network_bytes);
+		}
+		RIG_OK(ff_executor_losses(rig.x, loss, 2, &err));
+		ck_assert_double_eq(loss[0], 1);
+		ck_assert_double_eq(loss[1], 1);
+		check_null_gradients(&rig, &s);
+		rig_close(&rig);
+		scene_close(&s);
+	}
+}
+END_TEST
+
+/* Communication that changes one element of its last message. */
+static int (*honest)(struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n,
+		struct ff_error *err);
+
+static int lossy_exchange(struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n,
+		struct ff_error *err)
+{
+	int code = honest(c, parcel, n, err);
+
+	((float *)parcel[n - 1].recv)[0] += 1;
+	return code;
+}
+
+START_TEST(null_backend_finds_wrong_message)
+{
+	struct ff_random r = {ff_test_seed(22), 0, 0};
+	uint32_t found = 0, sent = 0;
+
+	for (uint32_t i = 0; i < 60; i++) {
+		struct ff_error err = {0};
+		struct scene s;
+		struct rig rig;
+		bool messages = false;
+		int code;
+
+		scene_open(&s, 4, &r);
+		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_null, NULL, s.data,
+				&s.opt, 0, &s.arena);
+		honest = rig.comm->exchange;
+		rig.comm->exchange = lossy_exchange;
+		for (uint32_t t = 0; t < rig.schedule.n_tasks; t++) {
+			const struct ff_move *mv = rig.schedule.tasks[t].move;
+
+			messages |= mv && ff_move_is_messages(mv->kind) && mv->network_bytes;
+		}
+		code = ff_executor_step(rig.x, 0, &err);
+		if (messages) {
+			sent++;
+			found += code == FF_E_RUN && strstr(err.text, "expected") &&
+					strstr(err.text, "operator ");
+		} else {
+			ck_assert_msg(code == FF_OK, "%s", err.text);
+		}
+		rig_close(&rig);
+		scene_close(&s);
+	}
+	ck_assert_uint_gt(sent, 10);
+	ck_assert_uint_eq(found, sent);
+}
+END_TEST
+
+/* The same step twice on the same executor gives the same bits. */
+START_TEST(repeatable)
+{
+	struct ff_random r = {ff_test_seed(23), 0, 0};
+
+	for (uint32_t i = 0; i < 10; i++) {
+		struct result a, b;
+		struct scene s;
+
+		scene_open(&s, 6, &r);
+		scene_run(&s, &s.machine, &s.strategy, rig_backend(false), NULL, 0, &a);
+		scene_run(&s, &s.machine, &s.strategy, rig_backend(false), NULL, 0, &b);
+		ck_assert_mem_eq(a.weights, b.weights,
+				(size_t)ff_graph_parameters(&s.graph) * sizeof(float));
+		ck_assert_mem_eq(a.loss, b.loss, sizeof(a.loss));
+		scene_close(&s);
+	}
+}
+END_TEST
+
+START_TEST(keeps_weights)
+{
+	struct ff_random r = {ff_test_seed(24), 0, 0};
+	struct ff_error err;
+	const float *before, *after, *gradients;
+	double loss, largest = 0;
+	struct scene s;
+	struct rig rig;
+	int64_t n;
+
+	scene_open(&s, 4, &r);
+	s.opt.keep_gradients = true;
+	rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_cpu, NULL, s.data, &s.opt, 0,
+			&s.arena);
+	before = rig_weights(&rig, false, &s.arena, &n);
+	RIG_OK(ff_executor_step(rig.x, 0, &err));
+	after = rig_weights(&rig, false, &s.arena, &n);
+	gradients = rig_weights(&rig, true, &s.arena, &n);
+	ck_assert_mem_eq(before, after, (size_t)n * sizeof(float));
+	for (int64_t i = 0; i < n; i++)
+		largest = fmax(largest, fabs((double)gradients[i]));
+	ck_assert_double_gt(largest, 0);
+	/* losses are handed out once */
+	ck_assert_int_eq(ff_executor_losses(rig.x, &loss, 0, &err), FF_E_RUN);
+	RIG_OK(ff_executor_losses(rig.x, &loss, 1, &err));
+	RIG_OK(ff_executor_losses(rig.x, &loss, 0, &err));
+	rig_close(&rig);
+	scene_close(&s);
+}
+END_TEST
+
+/* Every executed task has a span for each device it occupies. */
+START_TEST(spans)
+{
+	struct ff_random r = {ff_test_seed(25), 0, 0};
+
+	for (uint32_t i = 0; i < 10; i++) {
+		const struct ff_span *span;
+		uint32_t n, expected = 0;
+		struct ff_error err;
+		struct scene s;
+		struct rig rig;
+
+		scene_open(&s, 6, &r);
+		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_cpu, NULL, s.data,
+				&s.opt, 0, &s.arena);
+		ff_executor_trace(rig.x, true);
+		RIG_OK(ff_executor_step(rig.x, 0, &err));
+		ff_executor_trace(rig.x, false);
+		ff_executor_spans(rig.x, &span, &n);
+		for (uint32_t t = 0; t < rig.schedule.n_tasks; t++) {
+			const struct ff_task *task = &rig.schedule.tasks[t];
+
+			expected += task->kind == FF_TASK_MOVE ? task->move->n_devices
+					: task->kind == FF_TASK_SYNC
+					? rig.schedule.buckets[task->bucket].n_devices
+					: 1;
+		}
+		ck_assert_uint_eq(n, expected);
+		for (uint32_t k = 0; k < n; k++) {
+			ck_assert_double_ge(span[k].start_us, 0);
+			ck_assert_double_ge(span[k].finish_us, span[k].start_us);
+		}
+		rig_close(&rig);
 		scene_close(&s);
 	}
 }
@@ -135,6 +305,11 @@ static Suite *suite(void)
 
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, same_function);
+	tcase_add_test(t, null_backend);
+	tcase_add_test(t, null_backend_finds_wrong_message);
+	tcase_add_test(t, repeatable);
+	tcase_add_test(t, keeps_weights);
+	tcase_add_test(t, spans);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -49,6 +49,7 @@ void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint
 {
 	const struct ff_node *n = &d->graph->nodes[node];
 	const struct ff_tensor *t = &d->graph->tensors[n->out];
+	uint32_t classes = (uint32_t)n->attrs.input.classes;
 	int32_t at[FF_MAX_RANK];
 	int64_t left = ff_region_volume(region);
 
@@ -65,11 +66,7 @@ void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint
 			index = index * (uint64_t)t->shape[i] + (uint64_t)at[i];
 		word = ff_philox_at(d->seed, ff_philox_stream(UINT32_MAX, node), index);
 		if (t->dtype == FF_I32)
-			((int32_t *)shard)[offset] =
-					word % 8 == 0 ? -1
-						      : (int32_t)(word / 8 %
-									(uint32_t)n->attrs.input
-											.classes);
+			((int32_t *)shard)[offset] = word % 8 ? (int32_t)(word / 8 % classes) : -1;
 		else
 			((float *)shard)[offset] = (float)word * 0x1p-31f - 1;
 		for (uint32_t i = region->rank; i-- > 0 && ++at[i] == region->hi[i];)

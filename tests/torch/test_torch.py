@@ -112,7 +112,7 @@ def test_operators():
     test_philox()
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints):
         graph = make()
-        case = Case(graph["name"], 3).made(graph)
+        case = Case(graph["name"], 2).made(graph)
         # several steps: biases that are no longer zero, masks of later steps
         options = ("--rate", "0.05", "--momentum", "0.5")
         losses = case.run(steps=3, options=options)
@@ -184,7 +184,7 @@ BY_HAND = {
 
 
 def split(case, strategy, devices):
-    sgd = {"rate": 0.02, "momentum": 0.9, "decay": 0.01}
+    sgd = {"rate": 0.005, "momentum": 0.9, "decay": 0.01}
     options = [str(x) for key, value in sgd.items() for x in (f"--{key}", value)]
     losses = case.run(strategy, devices, steps=4, options=options)
     if losses is not None:
@@ -192,16 +192,28 @@ def split(case, strategy, devices):
         case.check_losses(losses, case.same_samples(4), **sgd)
 
 
-def split_at_random(case, net, devices, seed):
-    """`net` has run: it knows the shapes."""
-    shapes = {name: tuple(value.shape) for name, value in net.value.items()}
+def split_at_random(name, weights_seed, zoo, splits):
+    """`splits`: numbers of devices and seeds of strategies."""
+    case = Case(name, weights_seed).zoo(*zoo)
+    if case.run() is None:
+        return
+    net = case.check()
+    shapes = {node: tuple(value.shape) for node, value in net.value.items()}
     shapes[case.graph["nodes"][-1]["name"]] = case.graph["nodes"][0]["shape"]
-    depths = {name.rpartition(".")[0]: weight.shape[1] for name, weight in net.weights.items()
-              if name.endswith(".weight")}
-    strategy = graphs.random_strategy(case.path.read_text(), devices, shapes, depths,
-                                      random.Random(seed))
-    case.name = f"branchnet on {devices} devices, random strategy {seed}"
-    split(case, strategy, devices)
+    depths = {weight.rpartition(".")[0]: value.shape[1] for weight, value in net.weights.items()
+              if weight.endswith(".weight")}
+    for devices, seed in splits:
+        strategy = graphs.random_strategy(case.path.read_text(), devices, shapes, depths,
+                                          random.Random(seed))
+        case.name = f"{name} on {devices} devices, random strategy {seed}"
+        split(case, strategy, devices)
+
+
+def split_by_sample(graph, program=ffrun):
+    """Every operator, the batch in uneven parts."""
+    case = Case(f"{graph['name']} on 3 devices by sample", 2).made(graph)
+    if case.run("data-parallel", 3, program=program) is not None:
+        case.check()
 
 
 def test_split():
@@ -210,14 +222,14 @@ def test_split():
     for devices, operators in BY_HAND.items():
         lenet.name = f"lenet on {devices} devices by hand"
         split(lenet, graphs.strategy(text, devices, operators), devices)
-    lenet.name = "lenet on 3 devices by sample"
-    split(lenet, "data-parallel", 3)
-    branchnet = Case("branchnet", 3).zoo("branchnet", "--batch", "5", "--set", "blocks=2",
-                                         "--set", "width=6")
-    if branchnet.run() is not None:
-        net = branchnet.check()
-        for devices, seed in ((2, 1), (3, 2), (4, 3)):
-            split_at_random(branchnet, net, devices, seed)
+    split_at_random("branchnet", 3, ["branchnet", "--batch", "5", "--set", "blocks=2",
+                                     "--set", "width=6"], [(2, 1), (3, 2), (4, 3)])
+    split_at_random("alexnet for 16x16", 3, ["alexnet", "--batch", "5", "--set", "image=16",
+                                             "--set", "fc1=45", "--set", "fc2=31"],
+                    [(3, 4), (4, 5)])
+    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints):
+        split_by_sample(make())
+    split_by_sample(dict(graphs.dense(4), name="dense"), ffrun_dense)
 
 
 # ---- training ----

@@ -1,0 +1,102 @@
+/* Random scenes.  SPDX-License-Identifier: Apache-2.0 */
+#include "scene.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "agree.h"
+
+void scene_open(struct scene *s, uint32_t max_devices, struct ff_random *r)
+{
+	struct ff_error err;
+
+	memset(s, 0, sizeof(*s));
+	ff_arena_init(&s->arena);
+	RIG_OK(random_graph(r, 6, &s->arena, &s->graph, &err));
+	RIG_OK(random_machine(
+			r, 1 + ff_random_below(r, max_devices), &s->arena, &s->machine, &err));
+	RIG_OK(random_machine(r, 1, &s->arena, &s->one, &err));
+	RIG_OK(random_strategy(r, &s->graph, s->machine.n_devices, &s->arena, &s->strategy, &err));
+	RIG_OK(ff_strategy_single(&s->graph, 0, &s->arena, &s->single, &err));
+	RIG_OK(ff_dataset_open("synthetic:18", &s->graph, ff_random_u32(r), &s->data, &err));
+	s->opt.seed = ff_random_u32(r);
+	s->opt.sgd = (struct ff_sgd){0.01f, 0.9f, 0.01f};
+}
+
+void scene_close(struct scene *s)
+{
+	ff_dataset_close(s->data);
+	ff_arena_finish(&s->arena);
+}
+
+static void check_memory(const struct rig *r, const struct ff_machine *m)
+{
+	int64_t planned = 0;
+
+	for (uint32_t d = 0; d < m->n_devices; d++) {
+		int64_t here = r->comm->hosts(r->comm, d) ? r->schedule.memory_bytes[d] : 0;
+
+		ck_assert_int_eq(ff_executor_memory(r->x, d), here);
+		planned += here;
+	}
+	ck_assert_int_eq(rig_allocated, planned);
+}
+
+static void run_step(struct rig *r, uint64_t step)
+{
+	int64_t sent = r->comm->sent_bytes;
+	struct ff_error err;
+
+	RIG_OK(ff_executor_step(r->x, step, &err));
+	sent = r->comm->sent_bytes - sent;
+	RIG_OK(ff_agree_sum(r->comm, &sent, 1, &err));
+	ck_assert_int_eq(sent, r->schedule.network_bytes);
+}
+
+void scene_run(struct scene *s, const struct ff_machine *m, const struct ff_strategy *strategy,
+		const struct ff_backend *b, struct ff_comm *comm, int64_t bucket_bytes,
+		struct result *ret)
+{
+	struct ff_error err;
+	struct rig r;
+	int64_t n;
+
+	rig_allocated = 0;
+	rig_open(&r, &s->graph, m, strategy, b, comm, s->data, &s->opt, bucket_bytes, &s->arena);
+	check_memory(&r, m);
+	RIG_OK(ff_agree_hash(r.comm, ff_schedule_hash(&r.schedule), &err));
+	ret->initial = rig_weights(&r, false, &s->arena, &n);
+	for (uint64_t step = 0; step < SCENE_STEPS; step++) {
+		run_step(&r, step);
+		ret->gradients[step] = rig_weights(&r, true, &s->arena, &n);
+	}
+	RIG_OK(ff_executor_losses(r.x, ret->loss, SCENE_STEPS, &err));
+	ret->weights = rig_weights(&r, false, &s->arena, &n);
+	RIG_OK(ff_executor_test(r.x, &ret->accuracy, &ret->test_loss, &err));
+	rig_close(&r);
+}
+
+void scene_compare(const struct scene *s, const struct result *split, const struct result *whole)
+{
+	const char *name = "";
+	double d;
+
+	ck_assert_mem_eq(split->initial, whole->initial,
+			(size_t)ff_graph_parameters(&s->graph) * sizeof(float));
+	for (int i = 0; i < SCENE_STEPS; i++) {
+		/* the logarithm of a probability near 1 is its rounding */
+		d = fabs(split->loss[i] - whole->loss[i]) / fmax(whole->loss[i], 0.1);
+		ck_assert_msg(d <= SCENE_TOLERANCE, "loss %d: %.9g, expected %.9g", i,
+				split->loss[i], whole->loss[i]);
+		/* and of its difference from 1, all gradients are made */
+		if (whole->loss[i] < 0.02)
+			continue;
+		d = rig_distance(&s->graph, split->gradients[i], whole->gradients[i], &name);
+		ck_assert_msg(d <= SCENE_TOLERANCE, "gradient %d of %s: %g apart", i, name, d);
+	}
+	d = rig_distance(&s->graph, split->weights, whole->weights, &name);
+	ck_assert_msg(d <= SCENE_TOLERANCE, "weights of %s: %g apart", name, d);
+	d = fabs(split->test_loss - whole->test_loss) / fmax(whole->test_loss, 0.1);
+	ck_assert_msg(d <= SCENE_TOLERANCE, "test loss: %.9g, expected %.9g", split->test_loss,
+			whole->test_loss);
+}

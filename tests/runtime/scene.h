@@ -1,0 +1,39 @@
+/* A random graph with a random strategy on a random machine, run and compared
+ * with one device.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_TEST_SCENE_H
+#define FF_TEST_SCENE_H
+
+#include "random_graph.h"
+#include "rig.h"
+
+#define SCENE_STEPS 2
+#define SCENE_TOLERANCE 1e-5
+
+struct scene {
+	struct ff_arena arena;
+	struct ff_graph graph;
+	struct ff_machine machine, one;
+	struct ff_strategy strategy, single;
+	struct ff_dataset *data;
+	struct ff_executor_options opt;
+};
+
+/* What a run leaves behind. */
+struct result {
+	const float *initial, *weights;
+	const float *gradients[SCENE_STEPS];
+	double loss[SCENE_STEPS], accuracy, test_loss;
+};
+
+/* On 1 to `max_devices` devices. */
+void scene_open(struct scene *s, uint32_t max_devices, struct ff_random *r);
+void scene_close(struct scene *s);
+/* Trains some steps; checks on the way that the memory allocated and the bytes
+ * sent are the schedule's.  `comm` as for rig_open. */
+void scene_run(struct scene *s, const struct ff_machine *m, const struct ff_strategy *strategy,
+		const struct ff_backend *b, struct ff_comm *comm, int64_t bucket_bytes,
+		struct result *ret);
+/* Fails unless both computed the same, up to the order of float32 sums. */
+void scene_compare(const struct scene *s, const struct result *split, const struct result *whole);
+
+#endif

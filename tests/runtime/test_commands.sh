@@ -1,0 +1,142 @@
+#!/bin/sh
+# ffrun and ffprof as commands: ranks, files, exit status.
+# Usage: test_commands.sh FFZOO FFRUN FFPROF.  SPDX-License-Identifier: Apache-2.0
+ffzoo=$1
+ffrun=$2
+ffprof=$3
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+OMP_NUM_THREADS=1
+export OMP_NUM_THREADS
+n=0
+failed=0
+
+check() { # check NAME COMMAND...: does the command succeed?
+	name=$1
+	shift
+	n=$((n + 1))
+	if "$@"; then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		sed 's/^/# /' err
+		failed=1
+	fi
+}
+status() { # status EXPECTED COMMAND...
+	expected=$1
+	shift
+	"$@" >out 2>err
+	test $? -eq "$expected"
+}
+said() { grep -q -F -e "$1" out; } # said TEXT: on standard output
+one_sentence() { # one_sentence TEXT: the only line on standard error has it, nothing else was said
+	test "$(wc -l <err)" -eq 1 && grep -q -F -e "$1" err && test ! -s out
+}
+refused() { # refused TEXT COMMAND...: exit status 2 and one sentence with TEXT
+	text=$1
+	shift
+	status 2 "$@" && one_sentence "$text"
+}
+
+"$ffzoo" lenet --batch 16 -o lenet.json
+"$ffzoo" mlp --batch 12 --set hidden=32 --set layers=2 -o mlp.json
+"$ffzoo" branchnet --batch 6 --set image=12 --set width=4 --set blocks=1 -o branch.json
+data="--data synthetic:64"
+
+# --- what works
+check 'one device' status 0 "$ffrun" lenet.json single $data --steps 5 --verify
+check 'is verified' said 'verified on one device'
+for ranks in 2 4; do
+	for graph in lenet mlp branch; do
+		check "$graph on $ranks ranks" status 0 "$ffrun" $graph.json data-parallel \
+			--devices $ranks $data --steps 4 --verify --report report.json
+		check 'is verified' said 'verified on one device'
+		check 'has a report' grep -q '"format": "ffsoap-run-report"' report.json
+	done
+done
+check 'without arithmetic' status 0 "$ffrun" branch.json data-parallel --devices 3 \
+	--device null $data --steps 3
+check 'compared in turns' status 0 "$ffrun" lenet.json single --devices 2 $data --steps 6 \
+	--compare --test --report report.json --trace trace.json --schedule cosine
+check 'says how they compare' said 'times as fast'
+check 'reports the comparison' grep -q '"speedup"' report.json
+check 'has a trace' grep -q '"traceEvents"' trace.json
+check 'traces the sync of gradients or none' grep -q 'conv1 forward' trace.json
+check 'epochs' status 0 "$ffrun" mlp.json data-parallel --devices 2 $data --epochs 2 --report e.json
+check 'has all their steps' grep -q '"steps": 10' e.json
+check 'dumps a step' status 0 "$ffrun" lenet.json data-parallel --devices 2 $data --dump dump.st
+check 'as safetensors' grep -q '"grad.conv1.weight"' dump.st
+check 'help' status 0 "$ffrun" --help
+check 'a network under mpirun' status 0 mpirun -q --allow-run-as-root --oversubscribe \
+	--bind-to none -n 2 "$ffrun" lenet.json data-parallel $data --steps 2
+check 'profile' status 0 "$ffprof" mlp.json --machine cpu2 --budget 20s -o costs.json
+check 'makes a cost file' grep -q '"format": "ffsoap-costs"' costs.json
+cp costs.json before.json
+check 'profile again' status 0 "$ffprof" mlp.json --machine cpu2 --budget 20s -o costs.json
+check 'finds nothing to do' said '0 of 0 missing kernels'
+check 'and changes nothing' cmp costs.json before.json
+check 'same seed' status 0 "$ffrun" lenet.json data-parallel --devices 2 $data --dump a.st --seed 7
+check 'same seed again' status 0 "$ffrun" lenet.json data-parallel --devices 2 $data --dump b.st \
+	--seed 7
+check 'gives the same bytes' cmp a.st b.st
+
+# --- what is refused before any rank starts
+check 'no operands' refused '2 operands' "$ffrun"
+check 'no data' refused '--data' "$ffrun" lenet.json single --steps 1
+check 'no steps' refused '--steps N or --epochs N' "$ffrun" lenet.json single $data
+check 'steps and epochs' refused 'exclude' "$ffrun" lenet.json single $data --steps 1 --epochs 1
+check 'unknown option' refused '--step' "$ffrun" lenet.json single $data --step 1
+check 'no such graph' refused 'none.json' "$ffrun" none.json single $data --steps 1
+check 'no such strategy' refused 'none.json' "$ffrun" lenet.json none.json $data --steps 1
+printf '{"format": "ffsoap-graph", "version": 1' >cut.json
+check 'cut graph' refused 'cut.json' "$ffrun" cut.json single $data --steps 1
+check 'graph as strategy' refused 'mlp.json' "$ffrun" lenet.json mlp.json $data --steps 1
+printf 'garbage' >garbage.json
+check 'garbage as strategy' refused 'garbage.json' "$ffrun" lenet.json garbage.json $data --steps 1
+check 'no such machine' refused 'nowhere' "$ffrun" lenet.json data-parallel --machine nowhere \
+	$data --steps 1
+check 'too many devices' refused '2 devices' "$ffrun" lenet.json data-parallel --machine cpu2 \
+	--devices 3 $data --steps 1
+check 'far too many devices' refused 'at most' "$ffrun" lenet.json data-parallel \
+	--devices 99999999999 $data --steps 1
+check 'no such backend' refused 'expected cpu, cuda or null' "$ffrun" lenet.json single \
+	--device tpu $data --steps 1
+check 'no such data' refused 'No such file' "$ffrun" lenet.json single --data none --steps 1
+check 'too little data' refused 'fewer than' "$ffrun" lenet.json single --data synthetic:3 --steps 1
+check 'bad schedule' refused 'constant or cosine' "$ffrun" lenet.json single $data --steps 1 \
+	--schedule linear
+check 'bad momentum' refused '--momentum' "$ffrun" lenet.json single $data --steps 1 --momentum 1
+check 'no step left' refused '--warmup' "$ffrun" lenet.json single $data --steps 3 --warmup 3
+check 'too many steps' refused '--steps' "$ffrun" lenet.json single $data --steps 99999999999
+cat >foreign.json <<TXT
+{"format": "ffsoap-strategy", "version": 1, "graph": "mlp", "graph_hash": "0000000000000000",
+ "machine": "cpu2", "devices": 2, "operators": []}
+TXT
+check 'strategy for another graph' refused 'foreign.json' "$ffrun" lenet.json foreign.json $data \
+	--steps 1
+check 'ranks that do not fit' status 2 mpirun -q --allow-run-as-root --oversubscribe \
+	--bind-to none -n 2 "$ffrun" lenet.json data-parallel --devices 3 $data --steps 2
+check 'one rank says so' one_sentence '2 ranks were started'
+check 'profile: no machine' refused '--machine' "$ffprof" lenet.json -o c.json
+check 'profile: no file' refused '-o' "$ffprof" lenet.json --machine cpu2
+check 'profile: no kernels of null' refused 'cpu or cuda' "$ffprof" lenet.json --machine cpu2 \
+	--device null -o c.json
+check 'profile: bad cost file' refused 'garbage.json' "$ffprof" lenet.json --machine cpu2 \
+	-o garbage.json
+check 'profile: costs of other devices' refused 'cpu devices' "$ffprof" mlp.json \
+	--machine p100x16 --devices 2 -o costs.json
+check 'nothing was written' test ! -e c.json
+
+# --- what fails while it runs
+check 'a report that cannot be written' status 1 "$ffrun" lenet.json data-parallel --devices 2 \
+	$data --steps 2 --report none/report.json
+check 'names the file' grep -q 'none/report.json' err
+check 'in one line' test "$(wc -l <err)" -eq 1
+check 'a tolerance that nothing meets' status 1 "$ffrun" lenet.json data-parallel --devices 2 \
+	$data --verify --tolerance 1e-12
+check 'says what differs' one_sentence 'one device'
+
+echo "1..$n"
+exit $failed

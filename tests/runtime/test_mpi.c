@@ -1,0 +1,127 @@
+/* One device a rank: communication, and random schedules against one device.
+ * Run by mpirun; every rank checks, the first one prints.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "check_main.h"
+
+#include "comm/job.h"
+#include "comm_cases.h"
+#include "scene.h"
+
+#define COMM_CASES 60
+#define SCENES 40
+
+static struct ff_comm *world(void)
+{
+	struct ff_comm *c;
+	struct ff_error err;
+
+	ck_assert_msg(ff_comm_mpi(&c, &err) == FF_OK, "%s", err.text);
+	return c;
+}
+
+static void each(void (*test)(struct ff_comm *c, struct ff_random *r), int64_t limit, uint64_t seed)
+{
+	struct ff_random r = {ff_test_seed(seed), 0, 0};
+	struct ff_comm *c = world();
+	struct ff_error err;
+
+	if (limit)
+		ff_comm_mpi_limit(c, limit);
+	for (int i = 0; i < COMM_CASES; i++)
+		test(c, &r);
+	ck_assert_int_eq(c->barrier(c, &err), FF_OK);
+	c->destroy(c);
+}
+
+START_TEST(collectives)
+{
+	each(comm_all_reduce, 0, 1);
+	each(comm_all_gather, 0, 2);
+	each(comm_reduce_scatter, 0, 3);
+	each(comm_exchange, 0, 4);
+}
+END_TEST
+
+/* Arrays longer than MPI's ints are cut; here at 7 elements. */
+START_TEST(long_arrays)
+{
+	each(comm_all_reduce, 7, 5);
+	each(comm_all_gather, 7, 6);
+	each(comm_reduce_scatter, 7, 7);
+	each(comm_exchange, 7, 8);
+}
+END_TEST
+
+START_TEST(hosts)
+{
+	struct ff_comm *c = world();
+
+	for (uint32_t d = 0; d < c->n_devices; d++)
+		ck_assert(c->hosts(c, d) == (d == c->rank));
+	ck_assert_uint_eq(c->n_ranks, c->n_devices);
+	c->destroy(c);
+}
+END_TEST
+
+START_TEST(same_function)
+{
+	uint64_t seed = ff_test_seed(30);
+	struct ff_comm *c = world();
+
+	for (uint32_t i = 0; i < SCENES; i++) {
+		struct ff_random r = {seed, i, 0};
+		struct result split, whole;
+		struct scene s;
+
+		scene_open(&s, c->n_devices, &r);
+		printf("# case %u: %u nodes, %u devices%s\n", i, s.graph.n_nodes,
+				s.machine.n_devices, s.machine.overlap ? ", overlap" : "");
+		scene_run(&s, &s.machine, &s.strategy, rig_backend(ff_random_below(&r, 4) == 0), c,
+				64 * ff_random_below(&r, 40), &split);
+		scene_run(&s, &s.one, &s.single, rig_backend(false), NULL, 0, &whole);
+		scene_compare(&s, &split, &whole);
+		scene_close(&s);
+	}
+	c->destroy(c);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("mpi");
+	TCase *t = tcase_create("ranks");
+
+	tcase_set_timeout(t, 0);
+	tcase_add_test(t, collectives);
+	tcase_add_test(t, long_arrays);
+	tcase_add_test(t, hosts);
+	tcase_add_test(t, same_function);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	struct ff_error err;
+	struct ff_comm *c;
+	bool lead;
+	int status;
+
+	if (ff_mpi_start(&err) < 0 || ff_comm_mpi(&c, &err) < 0) {
+		fprintf(stderr, "%s\n", err.text);
+		return EXIT_FAILURE;
+	}
+	lead = c->rank == 0;
+	c->destroy(c);
+	if (!lead && !freopen("/dev/null", "w", stdout))
+		return EXIT_FAILURE;
+	status = ff_check_main(suite());
+	fflush(stdout);
+	if (status != EXIT_SUCCESS) {
+		if (!lead)
+			fprintf(stderr, "a rank other than the first failed; its seed is printed above\n");
+		ff_mpi_abort(status); /* the others may wait for this one */
+	}
+	ff_mpi_finish();
+	return status;
+}
