@@ -30,10 +30,12 @@ job() {
 	"$build/planner/ffsearch" "$out/$name.json" --machine cpu2 --costs "$out/costs.json" \
 		--budget "$budget" --seed 1 -o "$out/$name.plan.json" \
 		--report "$out/$name.search.json" --trace "$out/$name.predicted.trace.json"
+	"$build/planner/ffsearch" "$out/$name.json" --machine cpu2 --costs "$out/costs.json" \
+		--simulate data-parallel -o "$out/$name.data-parallel.json" >"$out/$name.data-parallel.txt"
 	say "$name: train the plan, and data parallelism in turns with it"
 	"$build/runtime/ffrun" "$out/$name.json" "$out/$name.plan.json" --machine cpu2 \
 		--data "$data" --epochs "$epochs" --rate "$rate" --schedule cosine \
-		--decay 5e-4 --compare --verify --test \
+		--decay 5e-4 --compare --against "$out/$name.data-parallel.json" --verify --test \
 		--report "$out/$name.run.json" --trace "$out/$name.executed.trace.json"
 }
 

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int gather(struct ff_comm *c, const void *own, size_t bytes, void *all,
-		struct ff_error *err)
+static int gather(struct ff_comm *c, const void *own, size_t bytes, void *all, struct ff_error *err)
 {
 	uint32_t n = c->n_devices;
 	int64_t *count = calloc(2 * (size_t)n, sizeof(*count)), sent = c->sent_bytes;
@@ -36,8 +35,8 @@ static int gather(struct ff_comm *c, const void *own, size_t bytes, void *all,
 	return code;
 }
 
-int ff_agree_gather(struct ff_comm *c, const void *own, size_t bytes, void *all,
-		struct ff_error *err)
+int ff_agree_gather(
+		struct ff_comm *c, const void *own, size_t bytes, void *all, struct ff_error *err)
 {
 	if (c->n_ranks > 1)
 		return gather(c, own, bytes, all, err);
@@ -109,7 +108,7 @@ int ff_agree_code(struct ff_comm *c, int code, struct ff_error *err)
 
 int ff_agree_hash(struct ff_comm *c, uint64_t hash, struct ff_error *err)
 {
-	uint64_t *all = malloc(c->n_ranks * sizeof(*all));
+	uint64_t *all = calloc(c->n_ranks, sizeof(*all));
 	int code;
 
 	if (!all)
@@ -118,7 +117,8 @@ int ff_agree_hash(struct ff_comm *c, uint64_t hash, struct ff_error *err)
 	for (uint32_t r = 0; r < c->n_ranks && code == FF_OK; r++)
 		if (all[r] != all[0])
 			code = ff_fail(err, FF_E_RUN,
-					"ranks 0 and %u have different schedules; all need the same files and the same kind of processor",
+					"ranks 0 and %u have different schedules; all need the "
+					"same files and the same kind of processor",
 					r);
 	free(all);
 	return code;

@@ -7,8 +7,8 @@
 #include "ff/comm.h"
 
 /* `bytes` (a multiple of 4) from every rank, in their order: all[n_ranks * bytes]. */
-int ff_agree_gather(struct ff_comm *c, const void *own, size_t bytes, void *all,
-		struct ff_error *err);
+int ff_agree_gather(
+		struct ff_comm *c, const void *own, size_t bytes, void *all, struct ff_error *err);
 /* Element by element the largest, or the sum, over all ranks. */
 int ff_agree_max(struct ff_comm *c, double *v, uint32_t n, struct ff_error *err);
 int ff_agree_sum(struct ff_comm *c, int64_t *v, uint32_t n, struct ff_error *err);

@@ -48,7 +48,8 @@ static void bind_weights(const struct ff_executor *x, const struct ff_task *t,
 			continue;
 		shard = &x->s->shards[id];
 		b = &x->s->buckets[shard->bucket];
-		at = ff_bind_bucket(x, shard->bucket, bucket_position(b, t->device)) + shard->offset;
+		at = ff_bind_bucket(x, shard->bucket, bucket_position(b, t->device)) +
+		     shard->offset;
 		io->weight[i] = at;
 		if (t->pass == FF_BACKWARD)
 			io->dweight[i] = at + b->bytes;
@@ -105,7 +106,8 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 	need = x->b->workspace(j->kernel);
 	if (need > have)
 		return ff_fail(err, FF_E_RUN,
-				"operator %s needs %" PRId64 " bytes of scratch, but device %u has %" PRId64,
+				"operator %s needs %" PRId64
+				" bytes of scratch, but device %u has %" PRId64,
 				n->name, need, t->device, have);
 	if (t->kind == FF_TASK_FORWARD && (ff_op_row(n->op)->flags & FF_OP_LOSS)) {
 		j->score = ff_arena_array(&x->arena, 2, sizeof(*j->score));
@@ -150,7 +152,7 @@ static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_j
 
 	j->here = j->n_hosts > 0;
 	j->forward = t->kind == FF_TASK_FORWARD ||
-			(t->kind == FF_TASK_MOVE && t->pass == FF_FORWARD);
+		     (t->kind == FF_TASK_MOVE && t->pass == FF_FORWARD);
 	if (code < 0 || !j->here)
 		return code;
 	switch (t->kind) {

@@ -62,8 +62,8 @@ static void add_copy(struct ff_copy *list, uint32_t *n, const void *source,
 }
 
 /* Where the chunks lie that a stage or a whole shard is made of, in elements. */
-static int chunk_offsets(const struct ff_transfer *t, int64_t *count, int64_t *offset,
-		struct ff_error *err)
+static int chunk_offsets(
+		const struct ff_transfer *t, int64_t *count, int64_t *offset, struct ff_error *err)
 {
 	const struct ff_move *mv = t->task->move;
 	int64_t at = 0;

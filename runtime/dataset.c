@@ -50,7 +50,8 @@ static int find_inputs(const struct ff_graph *g, struct ff_dataset *d,
 			continue;
 		if (*slot != FF_NONE)
 			return ff_fail(err, FF_E_INPUT,
-					"graph %s: inputs %s and %s are both %s; data sets have one input of values and one of labels",
+					"graph %s: inputs %s and %s are both %s; data sets have "
+					"one input of values and one of labels",
 					g->name, g->nodes[*slot].name, n->name,
 					t->dtype == FF_I32 ? "labels" : "values");
 		*slot = i;
@@ -58,13 +59,15 @@ static int find_inputs(const struct ff_graph *g, struct ff_dataset *d,
 			shape->classes = n->attrs.input.classes;
 			if (t->rank != 1)
 				return ff_fail(err, FF_E_INPUT,
-						"graph %s: input %s: data sets have one label a sample, so its rank must be 1, not %u",
+						"graph %s: input %s: data sets have one label a "
+						"sample, so its rank must be 1, not %u",
 						g->name, n->name, t->rank);
 			continue;
 		}
 		if (t->rank < 2)
 			return ff_fail(err, FF_E_INPUT,
-					"graph %s: input %s: samples need a rank of at least 2, not %u",
+					"graph %s: input %s: samples need a rank of at least 2, "
+					"not %u",
 					g->name, n->name, t->rank);
 		d->rank = t->rank;
 		memcpy(d->shape, t->shape, sizeof(d->shape));
@@ -94,7 +97,8 @@ static int open_synthetic(const char *spec, const struct ff_sample_shape *shape,
 		if (number[1] < '0' || number[1] > '9' || *end || errno || samples < 1 ||
 				samples > SYNTHETIC_MOST)
 			return ff_fail(err, FF_E_INPUT,
-					"data %s: expected synthetic:SAMPLES with SAMPLES from 1 to %d",
+					"data %s: expected synthetic:SAMPLES with SAMPLES from 1 "
+					"to %d",
 					spec, SYNTHETIC_MOST);
 	}
 	return ff_synthetic_open(samples, shape, seed, ret, err);
@@ -104,21 +108,24 @@ static int open_folder(const char *spec, const struct ff_sample_shape *shape,
 		struct ff_source **ret, struct ff_error *err)
 {
 	char path[sizeof(DATA_FOLDER) + NAME_MAX + 1] = DATA_FOLDER "/";
+	size_t len = strlen(spec);
 	struct stat st;
 
 	/* a plain name also means the folder of a Debian package */
-	if (stat(spec, &st) != 0 && !strchr(spec, '/') && strlen(spec) <= NAME_MAX) {
-		strcat(path, spec);
+	if (stat(spec, &st) != 0 && !strchr(spec, '/') && len <= NAME_MAX) {
+		memcpy(path + sizeof(DATA_FOLDER), spec, len + 1);
 		if (stat(path, &st) == 0)
 			spec = path;
 	}
 	if (stat(spec, &st) != 0)
 		return ff_fail(err, FF_E_INPUT,
-				"data %s: %s; expected synthetic[:SAMPLES] or a folder with IDX files",
+				"data %s: %s; expected synthetic[:SAMPLES] or a folder with IDX "
+				"files",
 				spec, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return ff_fail(err, FF_E_INPUT,
-				"data %s: is not a folder; expected synthetic[:SAMPLES] or a folder with IDX files",
+				"data %s: is not a folder; expected synthetic[:SAMPLES] or a "
+				"folder with IDX files",
 				spec);
 	return ff_idx_open(spec, shape, ret, err);
 }
@@ -155,11 +162,12 @@ int ff_dataset_open(const char *spec, const struct ff_graph *g, uint64_t seed,
 		code = open_synthetic(spec, &shape, seed, &d->source, err);
 	else if (code == FF_OK)
 		code = open_folder(spec, &shape, &d->source, err);
-	if (code == FF_OK && d->source->samples[1] < d->batch)
+	if (code == FF_OK && d->source && d->source->samples[1] < d->batch)
 		code = ff_fail(err, FF_E_INPUT,
-				"data %s: has %" PRId64 " training samples, fewer than the graph's batch of %" PRId64,
+				"data %s: has %" PRId64
+				" training samples, fewer than the graph's batch of %" PRId64,
 				spec, d->source->samples[1], d->batch);
-	if (code == FF_OK)
+	if (code == FF_OK && d->source)
 		code = open_shuffle(d->source->samples[1], &d->shuffle, err);
 	if (code < 0) {
 		ff_dataset_close(d);
@@ -264,7 +272,7 @@ void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint
 		const struct ff_region *region, void *shard)
 {
 	const uint8_t *order = ff_storage_order(region->rank);
-	int64_t stride[FF_MAX_RANK], n = 1;
+	int64_t stride[FF_MAX_RANK] = {0}, n = 1;
 
 	if (!ff_region_volume(region))
 		return;
@@ -276,9 +284,9 @@ void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint
 		int64_t at = (row - region->lo[0]) * stride[0];
 
 		if (node == d->labels)
-			((int32_t *)shard)[at] = sample < 0 ? -1
-							    : d->source->label(d->source, train,
-									      sample);
+			((int32_t *)shard)[at] =
+					sample < 0 ? -1
+						   : d->source->label(d->source, train, sample);
 		else
 			fill_sample(d, train, sample, region, stride, (float *)shard + at);
 	}

@@ -52,8 +52,8 @@ static int open_hosts(struct ff_executor *x, struct ff_error *err)
 	int code = FF_OK;
 
 	if (x->comm->n_devices < n)
-		return ff_fail(err, FF_E_INPUT, "the schedule is for %u devices, but %u are here", n,
-				x->comm->n_devices);
+		return ff_fail(err, FF_E_INPUT, "the schedule is for %u devices, but %u are here",
+				n, x->comm->n_devices);
 	x->host = ff_arena_array(&x->arena, n, sizeof(*x->host));
 	x->host_of = ff_arena_array(&x->arena, n, sizeof(*x->host_of));
 	if (!x->host || !x->host_of)

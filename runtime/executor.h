@@ -44,20 +44,20 @@ struct ff_transfer {
 
 /* What this process does of one task of the schedule. */
 struct ff_job {
-	bool here;                /* some hosted device takes part */
-	bool forward;             /* part of a forward pass without training */
-	bool traced;              /* ran while its times were kept */
+	bool here;    /* some hosted device takes part */
+	bool forward; /* part of a forward pass without training */
+	bool traced;  /* ran while its times were kept */
 	struct ff_stream *stream;
-	uint32_t n_hosts;         /* hosted devices that take part */
+	uint32_t n_hosts; /* hosted devices that take part */
 	uint32_t *hosts;
 	struct ff_kernel *kernel; /* compute */
 	struct ff_kernel_io *io;
-	float *score;             /* the loss's forward: {loss, correct} of the step */
+	float *score; /* the loss's forward: {loss, correct} of the step */
 	struct ff_transfer *transfer;
 	float *weight, *gradient, *momentum; /* UPDATE */
 	uint32_t n_waits;
-	uint32_t *wait;           /* tasks on other streams */
-	struct ff_event *done;    /* NULL: nobody waits */
+	uint32_t *wait;        /* tasks on other streams */
+	struct ff_event *done; /* NULL: nobody waits */
 	double start_us, finish_us;
 };
 
@@ -77,7 +77,7 @@ struct ff_executor {
 	bool training;               /* of the step under way */
 	uint64_t step;
 	uint32_t n_losses, cap_losses;
-	float *loss;                 /* hosted shares of the steps' losses */
+	float *loss; /* hosted shares of the steps' losses */
 	bool tracing;
 	double origin_us;
 	uint32_t n_spans;

@@ -39,8 +39,7 @@ static bool stopped(void)
 	return stop_asked;
 }
 
-static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done,
-		struct ff_error *err)
+static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, struct ff_error *err)
 {
 	const struct ff_option options[] = {
 			{"--machine", FF_OPTION_TEXT, &o->machine, "M", "machine file or name"},
@@ -90,8 +89,8 @@ static int load_machine(struct ff_prof *p, struct ff_error *err)
 	if (o->devices > all.n_devices)
 		return ff_fail(err, FF_E_INPUT, "--devices %" PRIu64 ": machine %s has %u",
 				o->devices, all.name, all.n_devices);
-	code = ff_machine_subset(&all, o->devices ? (uint32_t)o->devices : all.n_devices,
-			&p->arena, &p->machine, err);
+	code = ff_machine_subset(&all, o->devices ? (uint32_t)o->devices : all.n_devices, &p->arena,
+			&p->machine, err);
 	if (code == FF_OK)
 		p->kind = ff_device_kind(&p->machine, 0)->name;
 	return code;
@@ -120,7 +119,7 @@ static int load_costs(struct ff_prof *p, struct ff_error *err)
 		return ff_costs_create(p->kind, &p->costs, err);
 	if ((code = ff_costs_load(p->opt->out, &p->costs, err)) < 0)
 		return code;
-	if (strcmp(ff_costs_device_kind(p->costs), p->kind))
+	if (strcmp(ff_costs_device_kind(p->costs), p->kind) != 0)
 		return ff_fail(err, FF_E_INPUT, "%s: has costs of %s devices, machine %s has %s",
 				p->opt->out, ff_costs_device_kind(p->costs), p->machine.name,
 				p->kind);
@@ -137,8 +136,8 @@ static int load(struct ff_prof *p, struct ff_error *err)
 			(code = load_costs(p, err)) < 0)
 		return code;
 	snprintf(synthetic, sizeof(synthetic), "synthetic:%d", p->graph.batch);
-	code = ff_dataset_open(p->opt->data ? p->opt->data : synthetic, &p->graph, 1, &p->data,
-			err);
+	code = ff_dataset_open(
+			p->opt->data ? p->opt->data : synthetic, &p->graph, 1, &p->data, err);
 	return code < 0 ? code : ff_prof_list(p, err);
 }
 

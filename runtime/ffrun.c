@@ -28,13 +28,16 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 {
 	const struct ff_option options[] = {
 			{"--data", FF_OPTION_TEXT, &o->data, "D",
-					"synthetic[:SAMPLES], a folder of IDX files, or the name of one in /usr/share/datasets"},
+					"synthetic[:SAMPLES], a folder of IDX files, or the name "
+					"of one in /usr/share/datasets"},
 			{"--steps", FF_OPTION_COUNT, &o->steps, "N", "training steps"},
 			{"--epochs", FF_OPTION_COUNT, &o->epochs, "N", "passes over the data set"},
 			{"--devices", FF_OPTION_COUNT, &o->devices, "N",
-					"devices to run on; else as many as the strategy, the machine or the cores"},
+					"devices to run on; else as many as the strategy, the "
+					"machine or the cores"},
 			{"--machine", FF_OPTION_TEXT, &o->machine, "M",
-					"machine file or name; else the strategy's, else this computer"},
+					"machine file or name; else the strategy's, else this "
+					"computer"},
 			{"--device", FF_OPTION_TEXT, &o->device, "KIND",
 					"cpu, cuda or null (checks messages, computes nothing)"},
 			{"--rate", FF_OPTION_REAL, &o->rate, "R", "learning rate (0.01)"},
@@ -59,11 +62,13 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 			{"--trace", FF_OPTION_TEXT, &o->trace, "FILE",
 					"write a timeline of the last step (Chrome, Perfetto)"},
 			{"--dump", FF_OPTION_TEXT, &o->dump, "FILE",
-					"write weights, gradients and inputs of the first step (safetensors)"},
+					"write weights, gradients and inputs of the first step "
+					"(safetensors)"},
 	};
 	const struct ff_command c = {
 			.name = names.name,
-			.usage = "GRAPH STRATEGY|data-parallel|single --data D --steps N|--epochs N [options]",
+			.usage = "GRAPH STRATEGY|data-parallel|single --data D --steps N|--epochs "
+				 "N [options]",
 			.summary = "Trains a network on several devices, split as a strategy says.",
 			.details = details,
 			.options = options,

@@ -65,8 +65,7 @@ static void walk_start(struct walk *w, const struct ff_region *r, const int32_t 
 	const uint8_t *order = ff_storage_order(r->rank);
 	int64_t n = 1;
 
-	w->r = r;
-	w->shape = shape;
+	*w = (struct walk){.r = r, .shape = shape};
 	for (uint32_t i = r->rank; i-- > 0; n *= ff_region_size(r, order[i]))
 		w->stride[order[i]] = n;
 	memcpy(w->at, r->lo, sizeof(w->at));
@@ -102,8 +101,7 @@ static void init_shard(const struct ff_executor *x, const struct ff_shard *shard
 
 		for (int32_t k = 0, chunk; k < n; k += chunk) {
 			chunk = n - k < 256 ? n - k : 256;
-			ff_philox_uniform(x->opt.seed,
-					ff_philox_stream(shard->node, shard->weight),
+			ff_philox_uniform(x->opt.seed, ff_philox_stream(shard->node, shard->weight),
 					(uint64_t)(w.index + k), (size_t)chunk, line);
 			for (int32_t i = 0; i < chunk; i++)
 				out[w.offset + (k + i) * w.stride[last]] =

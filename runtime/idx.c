@@ -60,8 +60,9 @@ static int read_exactly(gzFile in, const struct idx_file *f, void *to, size_t n,
 	if (got < 0 || (gzerror(in, &number), number != Z_OK && number != Z_STREAM_END))
 		return ff_fail(err, FF_E_INPUT, "%s: byte %" PRId64 ": cannot be read: %s", f->path,
 				at, gzerror(in, &number));
-	return ff_fail(err, FF_E_INPUT, "%s: is truncated: ends at byte %" PRId64 ", expected %zu more",
-			f->path, at + got, n - (size_t)got);
+	return ff_fail(err, FF_E_INPUT,
+			"%s: is truncated: ends at byte %" PRId64 ", expected %zu more", f->path,
+			at + got, n - (size_t)got);
 }
 
 static int read_header(gzFile in, uint32_t rank, struct idx_file *f, struct ff_error *err)
@@ -72,7 +73,8 @@ static int read_header(gzFile in, uint32_t rank, struct idx_file *f, struct ff_e
 
 	if (code < 0)
 		return code;
-	magic = (uint32_t)head[0] << 24 | (uint32_t)head[1] << 16 | (uint32_t)head[2] << 8 | head[3];
+	magic = (uint32_t)head[0] << 24 | (uint32_t)head[1] << 16 | (uint32_t)head[2] << 8 |
+		head[3];
 	if (magic != (0x800 | rank))
 		return ff_fail(err, FF_E_INPUT, "%s: magic number is 0x%08x, expected 0x%08x",
 				f->path, magic, 0x800 | rank);
@@ -81,7 +83,7 @@ static int read_header(gzFile in, uint32_t rank, struct idx_file *f, struct ff_e
 	f->rank = rank;
 	f->bytes = 1;
 	for (uint32_t i = 0; i < rank; i++) {
-		const uint8_t *b = head + 4 + 4 * i;
+		const uint8_t *b = head + 4 + 4 * (size_t)i;
 
 		f->size[i] = (int64_t)b[0] << 24 | (int64_t)b[1] << 16 | (int64_t)b[2] << 8 | b[3];
 		if (f->size[i] == 0)
@@ -119,7 +121,8 @@ static int read_body(gzFile in, struct idx_file *f, struct ff_error *err)
 		at += (int64_t)n;
 	}
 	if (gzread(in, &extra, 1) != 0)
-		return ff_fail(err, FF_E_INPUT, "%s: goes on behind byte %" PRId64 ", where its sizes end it",
+		return ff_fail(err, FF_E_INPUT,
+				"%s: goes on behind byte %" PRId64 ", where its sizes end it",
 				f->path, header + f->bytes);
 	return FF_OK;
 }
@@ -177,12 +180,14 @@ static int check_pair(const struct idx *x, bool train, const struct ff_sample_sh
 	if (code < 0)
 		return code;
 	if (images->size[0] != labels->size[0])
-		return ff_fail(err, FF_E_INPUT, "%s: holds %" PRId64 " labels, but %s %" PRId64 " images",
+		return ff_fail(err, FF_E_INPUT,
+				"%s: holds %" PRId64 " labels, but %s %" PRId64 " images",
 				labels->path, labels->size[0], images->path, images->size[0]);
 	for (int64_t i = 0; i < labels->bytes; i++)
 		if (labels->data[i] >= shape->classes)
 			return ff_fail(err, FF_E_INPUT,
-					"%s: byte %" PRId64 ": label %d, but the graph has %d classes",
+					"%s: byte %" PRId64
+					": label %d, but the graph has %d classes",
 					labels->path, 8 + i, labels->data[i], shape->classes);
 	return FF_OK;
 }

@@ -55,7 +55,7 @@ static uint32_t share_threads(uint32_t ranks, uint32_t cores)
 
 	if (threads > 0)
 		return (uint32_t)threads;
-	return cores > ranks ? cores / ranks : 1;
+	return ranks > 0 && cores > ranks ? cores / ranks : 1;
 }
 
 int ff_launch(uint32_t n, char **argv, struct ff_error *err)

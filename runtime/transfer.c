@@ -16,8 +16,7 @@ uint32_t ff_move_position(const struct ff_move *mv, uint32_t device)
 
 void *ff_transfer_stage(const struct ff_transfer *t, uint32_t position)
 {
-	return t->task->stage == FF_NONE ? NULL
-					 : ff_bind_buffer(t->x, t->task->stage + position);
+	return t->task->stage == FF_NONE ? NULL : ff_bind_buffer(t->x, t->task->stage + position);
 }
 
 void ff_transfer_ends(const struct ff_transfer *t, struct ff_ends *ret)
@@ -36,8 +35,8 @@ void ff_transfer_ends(const struct ff_transfer *t, struct ff_ends *ret)
 }
 
 /* The region of a part's shard on its side of the edge. */
-static void shard_region(const struct ff_transfer *t, uint32_t node, uint32_t part,
-		struct ff_region *ret)
+static void shard_region(
+		const struct ff_transfer *t, uint32_t node, uint32_t part, struct ff_region *ret)
 {
 	const struct ff_graph *g = t->x->s->graph;
 	const struct ff_edge *e = &g->edges[t->task->edge];
@@ -125,8 +124,8 @@ static int add_message(struct ff_transfer *t, const struct ff_piece *p, void *so
 }
 
 /* Pieces in their order, those that add (`add`) or those that overwrite. */
-static int add_pieces(struct ff_transfer *t, const struct ff_ends *e, bool add,
-		struct ff_error *err)
+static int add_pieces(
+		struct ff_transfer *t, const struct ff_ends *e, bool add, struct ff_error *err)
 {
 	const struct ff_move *mv = t->task->move;
 	int code = FF_OK;
@@ -215,8 +214,7 @@ int ff_transfer_build(struct ff_executor *x, const struct ff_task *task, struct 
 		return ff_sync_build(t, err);
 	if (t->kind == FF_MOVE_LOAD)
 		return build_load(t, err);
-	return ff_move_is_messages(t->kind) ? build_messages(t, err)
-					    : ff_collective_build(t, err);
+	return ff_move_is_messages(t->kind) ? build_messages(t, err) : ff_collective_build(t, err);
 }
 
 int ff_transfer_bounce(struct ff_executor *x, struct ff_error *err)

@@ -41,12 +41,13 @@ static struct value *add(struct maker *m, enum ff_op op, const union ff_attrs *a
 	*v = *shape;
 	v->used = false;
 	v->node = ff_builder_add(m->b, op,
-			ff_arena_printf(m->a, "%s%u", ff_op_row(op)->name, m->names++), attrs, nodes,
-			n_in);
+			ff_arena_printf(m->a, "%s%u", ff_op_row(op)->name, m->names++), attrs,
+			nodes, n_in);
 	return v;
 }
 
-/* Something to work on, preferably what nobody reads yet; `rank` 0: any. */
+/* Something to work on, preferably what nobody reads yet; `rank` 0: any, of
+ * which there always is one. */
 static struct value *pick(struct maker *m, uint32_t rank)
 {
 	struct value *found = NULL;
@@ -61,7 +62,7 @@ static struct value *pick(struct maker *m, uint32_t rank)
 			if (!ff_random_below(m->r, ++seen))
 				found = v;
 		}
-	return found;
+	return found || rank ? found : &m->value[0];
 }
 
 static int32_t window(int32_t size, int32_t kernel, int32_t stride, int32_t pad, int32_t dilation)
@@ -236,8 +237,10 @@ static void add_end(struct maker *m, int32_t batch)
 {
 	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}};
 	union ff_attrs join = {.concat = {.axis = 1}}, linear = ff_attrs_preset(FF_OP_LINEAR);
-	union ff_attrs labels = {.input = {.rank = 1, .shape = {batch}, .dtype = FF_I32,
-			.classes = RANDOM_CLASSES}};
+	union ff_attrs labels = {.input = {.rank = 1,
+						 .shape = {batch},
+						 .dtype = FF_I32,
+						 .classes = RANDOM_CLASSES}};
 	uint32_t open[MAX_VALUES], n_open = 0, last[2];
 	struct value shape = {.rank = 2, .shape = {batch}};
 
@@ -246,7 +249,8 @@ static void add_end(struct maker *m, int32_t batch)
 
 		if (!v->used)
 			open[n_open++] = v->rank == 2 ? v->node
-						      : add(m, FF_OP_RESHAPE, &flat, &v, 1, &shape)->node;
+						      : add(m, FF_OP_RESHAPE, &flat, &v, 1, &shape)
+									 ->node;
 	}
 	last[0] = n_open == 1 ? open[0]
 			      : ff_builder_add(m->b, FF_OP_CONCAT, "all", &join, open, n_open);
@@ -374,7 +378,9 @@ int random_machine(struct ff_random *r, uint32_t n_devices, struct ff_arena *a,
 	for (uint32_t i = 0; i < m.n_nodes; i++)
 		m.nodes[i] = (struct ff_machine_node){
 				.first = i ? half : 0,
-				.count = m.n_nodes == 1 ? n_devices : i ? n_devices - half : half,
+				.count = m.n_nodes == 1 ? n_devices
+					 : i            ? n_devices - half
+							: half,
 				.inside = {1, 1e4, ff_random_below(r, 2)},
 				.network = {5, 1e3, true},
 		};

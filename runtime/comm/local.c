@@ -47,8 +47,8 @@ static int local_all_gather(struct ff_comm *c, const struct ff_collective *x, st
 	return FF_OK;
 }
 
-static int local_reduce_scatter(struct ff_comm *c, const struct ff_collective *x,
-		struct ff_error *err)
+static int local_reduce_scatter(
+		struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
 {
 	int64_t at = 0;
 
@@ -68,8 +68,8 @@ static int local_reduce_scatter(struct ff_comm *c, const struct ff_collective *x
 	return FF_OK;
 }
 
-static int local_exchange(struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n,
-		struct ff_error *err)
+static int local_exchange(
+		struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
 {
 	(void)err;
 	for (uint32_t i = 0; i < n; i++) {

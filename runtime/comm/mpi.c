@@ -147,7 +147,7 @@ static int mpi_all_reduce(struct ff_comm *c, const struct ff_collective *x, stru
 	uint32_t me = position(m, x);
 	const float *send = x->send[me];
 	float *recv = x->recv[me];
-	struct group *g;
+	struct group *g = NULL;
 	int code = group_find(m, x, &g, err);
 
 	for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[0]; at += n) {
@@ -186,10 +186,10 @@ static int mpi_all_gather(struct ff_comm *c, const struct ff_collective *x, stru
 	struct ff_comm_mpi *m = self(c);
 	uint32_t me = position(m, x);
 	int64_t end = 0;
-	struct group *g;
+	struct group *g = NULL;
 	int code = group_find(m, x, &g, err);
 
-	if (code < 0)
+	if (code < 0 || !g)
 		return code;
 	for (uint32_t i = 0; i < x->n_devices; i++) {
 		if (x->offset[i] + x->count[i] > end)
@@ -227,16 +227,16 @@ static int scatter_long(struct ff_comm_mpi *m, const struct group *g, const stru
 	return code;
 }
 
-static int mpi_reduce_scatter(struct ff_comm *c, const struct ff_collective *x,
-		struct ff_error *err)
+static int mpi_reduce_scatter(
+		struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
 {
 	struct ff_comm_mpi *m = self(c);
 	uint32_t me = position(m, x);
 	int64_t whole = 0;
-	struct group *g;
+	struct group *g = NULL;
 	int code = group_find(m, x, &g, err);
 
-	if (code < 0)
+	if (code < 0 || !g)
 		return code;
 	for (uint32_t i = 0; i < x->n_devices; i++) {
 		whole += x->count[i];
@@ -257,7 +257,7 @@ static int next_request(struct ff_comm_mpi *m, MPI_Request **ret, struct ff_erro
 {
 	if (m->n_requests == m->cap_requests) {
 		int cap = m->cap_requests ? 2 * m->cap_requests : 16;
-		MPI_Request *grown = realloc(m->request, (size_t)cap * sizeof(*grown));
+		MPI_Request *grown = realloc(m->request, (size_t)cap * sizeof(MPI_Request));
 
 		if (!grown)
 			return ff_fail_memory(err);
@@ -294,8 +294,8 @@ static int post(struct ff_comm_mpi *m, const struct ff_parcel *p, bool sending,
 	return code;
 }
 
-static int mpi_exchange(struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n,
-		struct ff_error *err)
+static int mpi_exchange(
+		struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
 {
 	struct ff_comm_mpi *m = self(c);
 	int code = FF_OK;
@@ -310,7 +310,7 @@ static int mpi_exchange(struct ff_comm *c, const struct ff_parcel *parcel, uint3
 	/* after a failure the job is lost, and what is under way with it */
 	return code < 0 ? code
 			: check(MPI_Waitall(m->n_requests, m->request, MPI_STATUSES_IGNORE),
-					"MPI_Waitall", err);
+					  "MPI_Waitall", err);
 }
 
 static int mpi_barrier(struct ff_comm *c, struct ff_error *err)
@@ -380,7 +380,8 @@ int ff_mpi_start(struct ff_error *err)
 		return code;
 	if (provided < MPI_THREAD_SERIALIZED)
 		return ff_fail(err, FF_E_RUN,
-				"this MPI offers thread level %d, but MPI_THREAD_SERIALIZED (%d) is needed",
+				"this MPI offers thread level %d, but MPI_THREAD_SERIALIZED (%d) "
+				"is needed",
 				provided, MPI_THREAD_SERIALIZED);
 	return FF_OK;
 }

@@ -57,8 +57,8 @@ static void null_free(struct ff_device *dev, void *memory)
 	host->free(dev->cpu, memory);
 }
 
-static int null_stream(struct ff_device *dev, bool own, struct ff_stream **ret,
-		struct ff_error *err)
+static int null_stream(
+		struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err)
 {
 	return host->stream(dev->cpu, own, ret, err);
 }

@@ -113,16 +113,16 @@ static int wrong(const struct ff_pattern *p, const char *what, const struct curs
 	size_t len = 0;
 
 	for (uint32_t i = 0; i < c->region->rank; i++)
-		len += (size_t)snprintf(at + len, sizeof(at) - len, "%s%d", i ? ", " : "",
-				c->at[i]);
+		len += (size_t)snprintf(
+				at + len, sizeof(at) - len, "%s%d", i ? ", " : "", c->at[i]);
 	return ff_fail(err, FF_E_RUN,
 			"operator %s, %s: %s has %g at (%s), expected %g; its part starts at %d",
 			p->work.node->name, p->work.pass == FF_FORWARD ? "forward" : "backward",
 			what, (double)found, at, (double)expected, p->work.box.lo[0]);
 }
 
-static int check_input(const struct ff_pattern *p, uint32_t i, const float *shard,
-		struct ff_error *err)
+static int check_input(
+		const struct ff_pattern *p, uint32_t i, const float *shard, struct ff_error *err)
 {
 	const struct ff_graph *g = p->work.graph;
 	uint32_t tensor = g->edges[p->work.node->in + i].tensor;
@@ -173,12 +173,12 @@ static int told(const struct ff_pattern *p, struct ff_error *err)
 {
 	return p->s ? FF_OK
 		    : ff_fail(err, FF_E_RUN,
-				    "operator %s: the null backend was not told the schedule",
-				    p->work.node->name);
+				      "operator %s: the null backend was not told the schedule",
+				      p->work.node->name);
 }
 
-int ff_pattern_forward(const struct ff_pattern *p, const struct ff_kernel_io *io,
-		struct ff_error *err)
+int ff_pattern_forward(
+		const struct ff_pattern *p, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct ff_node *n = p->work.node;
 	const struct ff_region *r = &p->work.out;
@@ -211,8 +211,8 @@ static void write_ones(float *shard, const struct ff_region *r)
 		shard[i] = 1;
 }
 
-int ff_pattern_backward(const struct ff_pattern *p, const struct ff_kernel_io *io,
-		struct ff_error *err)
+int ff_pattern_backward(
+		const struct ff_pattern *p, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct ff_node *n = p->work.node;
 	uint32_t flags = ff_op_row(n->op)->flags;

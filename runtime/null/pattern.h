@@ -16,15 +16,15 @@ struct ff_pattern {
 	const struct ff_schedule *s; /* NULL: never told */
 	uint32_t partial;            /* parts that share an output element */
 	bool lead;
-	int32_t *readers;            /* backward: by element of dout */
+	int32_t *readers; /* backward: by element of dout */
 };
 
 int ff_pattern_init(struct ff_pattern *p, const struct ff_work *w, const struct ff_schedule *s,
 		struct ff_error *err);
 void ff_pattern_finish(struct ff_pattern *p);
-int ff_pattern_forward(const struct ff_pattern *p, const struct ff_kernel_io *io,
-		struct ff_error *err);
-int ff_pattern_backward(const struct ff_pattern *p, const struct ff_kernel_io *io,
-		struct ff_error *err);
+int ff_pattern_forward(
+		const struct ff_pattern *p, const struct ff_kernel_io *io, struct ff_error *err);
+int ff_pattern_backward(
+		const struct ff_pattern *p, const struct ff_kernel_io *io, struct ff_error *err);
 
 #endif

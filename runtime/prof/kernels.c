@@ -17,6 +17,7 @@ struct bench {
 	struct ff_work work;
 	struct ff_kernel *kernel;
 	struct ff_kernel_io io;
+	void *in[FF_MAX_INPUTS]; /* io.in, to be written */
 };
 enum side { READ, WRITE };
 
@@ -46,7 +47,7 @@ static void lay_out(struct bench *b)
 	memset(io, 0, sizeof(*io));
 	b->used[READ] = b->used[WRITE] = 0;
 	for (uint32_t i = 0; i < n->n_in; i++) {
-		io->in[i] = carve_region(b, READ, &w->in[i]);
+		io->in[i] = b->in[i] = carve_region(b, READ, &w->in[i]);
 		if (w->need_din[i])
 			io->din[i] = carve_region(b, WRITE, &w->in[i]);
 	}
@@ -78,9 +79,8 @@ static int fill_random(struct bench *b, enum side side, struct ff_error *err)
 	for (size_t i = 0; i < chunk; i++)
 		host[i] -= 0.5f;
 	for (size_t at = 0; at < n && code == FF_OK; at += chunk)
-		code = b->p->backend->upload(b->p->stream,
-				b->memory[side] + at * sizeof(float), host,
-				(n - at < chunk ? n - at : chunk) * sizeof(float), err);
+		code = b->p->backend->upload(b->p->stream, b->memory[side] + at * sizeof(float),
+				host, (n - at < chunk ? n - at : chunk) * sizeof(float), err);
 	if (code == FF_OK)
 		code = b->p->backend->drain(b->p->stream, err);
 	free(host);
@@ -124,8 +124,8 @@ static int fill_labels(struct bench *b, struct ff_error *err)
 			return ff_fail_memory(err);
 		for (size_t k = 0; k < count; k++)
 			label[k] = (int32_t)(k % (size_t)g->nodes[t->producer].attrs.input.classes);
-		code = b->p->backend->upload(b->p->stream, (void *)(uintptr_t)b->io.in[i], label,
-				count * sizeof(*label), err);
+		code = b->p->backend->upload(
+				b->p->stream, b->in[i], label, count * sizeof(*label), err);
 		if (code == FF_OK)
 			code = b->p->backend->drain(b->p->stream, err);
 		free(label);

@@ -76,9 +76,9 @@ static int allocate(struct bench *b, int64_t most, struct ff_error *err)
 			memset(b->memory[i], 0, (size_t)most);
 	}
 	return b->device && b->send && b->recv && b->count && b->offset && b->parcel &&
-					b->memory[0] && b->memory[1]
-			? FF_OK
-			: ff_fail_memory(err);
+					       b->memory[0] && b->memory[1]
+			       ? FF_OK
+			       : ff_fail_memory(err);
 }
 
 static void release(struct bench *b)
@@ -106,8 +106,8 @@ static void set_size(struct bench *b, int64_t bytes)
 		b->count[i] = elements / b->ranks + (i < elements % b->ranks);
 		b->offset[i] = at;
 		at += b->count[i];
-		b->parcel[i] = (struct ff_parcel){(uint16_t)i, (uint16_t)next, b->memory[0],
-				b->memory[1], bytes};
+		b->parcel[i] = (struct ff_parcel){
+				(uint16_t)i, (uint16_t)next, b->memory[0], b->memory[1], bytes};
 	}
 	if (b->kind == FF_MOVE_ALL_REDUCE)
 		b->count[0] = elements;
@@ -124,8 +124,8 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bo
 	struct bench b = {.p = p, .kind = kind, .ranks = ranks, .ping = ping};
 	struct ff_timed what = {.run = run, .arg = &b, .slowest = true, .lockstep = true};
 	int64_t size = SMALLEST;
-	int code = ff_agree_code(p->comm, allocate(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err),
-			err);
+	int code = ff_agree_code(
+			p->comm, allocate(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err), err);
 
 	*n = 0;
 	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++, size *= 4) {
@@ -155,8 +155,8 @@ static int measure_link(struct ff_prof *p, struct ff_error *err)
 	return code;
 }
 
-static int measure_kind(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks,
-		struct ff_error *err)
+static int measure_kind(
+		struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, struct ff_error *err)
 {
 	double bytes[SIZES], us[SIZES];
 	struct ff_comm_cost cost = {.kind = kind, .ranks = ranks, .bytes = bytes, .us = us};

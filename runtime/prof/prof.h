@@ -2,11 +2,11 @@
 #ifndef FF_PROF_H
 #define FF_PROF_H
 
+#include "ff/backend.h"
 #include "ff/cli.h"
 #include "ff/comm.h"
 #include "ff/costs.h"
 #include "ff/dataset.h"
-#include "ff/backend.h"
 
 struct ff_prof_options {
 	const char *graph, *machine, *device, *data, *out;
@@ -28,7 +28,7 @@ struct ff_prof {
 	struct ff_arena arena;
 	struct ff_graph graph;
 	struct ff_machine machine;
-	const char *kind;     /* of device, as cost files name it */
+	const char *kind; /* of device, as cost files name it */
 	const struct ff_backend *backend;
 	struct ff_dataset *data;
 	struct ff_costs *costs;
@@ -38,8 +38,8 @@ struct ff_prof {
 	struct ff_comm *comm;
 	struct ff_device *dev;
 	struct ff_stream *stream;
-	bool (*stopped)(void);  /* the user wants an end */
-	bool end;               /* all ranks know of it */
+	bool (*stopped)(void); /* the user wants an end */
+	bool end;              /* all ranks know of it */
 	double start_us, saved_us;
 	struct ff_progress progress;
 };
@@ -57,7 +57,7 @@ int ff_prof_network(struct ff_prof *p, struct ff_error *err);
 struct ff_timed {
 	int (*run)(void *arg, uint32_t times, struct ff_error *err);
 	void *arg;
-	bool slowest; /* the slowest rank's time, not the ranks' mean */
+	bool slowest;  /* the slowest rank's time, not the ranks' mean */
 	bool lockstep; /* ranks start every sample together */
 };
 struct ff_timing {

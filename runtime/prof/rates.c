@@ -43,12 +43,15 @@ static int run(void *arg, uint32_t times, struct ff_error *err)
  * packing a shard for the network has them. */
 static void set_copy(struct bench *b)
 {
-	int32_t images = (int32_t)(b->bytes / (32 * 16 * 16 * FF_ELEMENT_BYTES));
+	int32_t images = (int32_t)(b->bytes / ((int64_t)32 * 16 * 16 * FF_ELEMENT_BYTES));
 	bool small = images == 0;
 	struct ff_region whole = {.rank = 4, .hi = {small ? 1 : images, 64, small ? 2 : 16, 16}};
 
-	b->copy = (struct ff_copy){.source = b->memory[0], .sink = b->memory[1],
-			.source_region = whole, .region = whole, .add = b->kind == FF_RATE_ADD};
+	b->copy = (struct ff_copy){.source = b->memory[0],
+			.sink = b->memory[1],
+			.source_region = whole,
+			.region = whole,
+			.add = b->kind == FF_RATE_ADD};
 	b->copy.region.hi[1] = 32;
 	b->copy.sink_region = b->copy.region;
 	b->bytes = ff_region_volume(&b->copy.region) * FF_ELEMENT_BYTES;
@@ -57,7 +60,7 @@ static void set_copy(struct bench *b)
 static void set_load(struct bench *b)
 {
 	const struct ff_graph *g = &b->p->graph;
-	const struct ff_tensor *t = NULL;
+	const struct ff_tensor *t = &g->tensors[0]; /* one of them is: the data set was opened */
 	int64_t sample = FF_ELEMENT_BYTES, rows;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
@@ -138,8 +141,7 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *e
 	if (code < 0 || p->end)
 		return code;
 	ff_costs_set_rate(p->costs, kind,
-			n > 1 ? ff_prof_fit(bytes, us, n)
-			      : (struct ff_rate){0, bytes[0] / us[0]});
+			n > 1 ? ff_prof_fit(bytes, us, n) : (struct ff_rate){0, bytes[0] / us[0]});
 	return FF_OK;
 }
 
@@ -155,6 +157,8 @@ int ff_prof_rates(struct ff_prof *p, struct ff_error *err)
 					"rate of %s", ff_rate_name(kind));
 		if (!ff_costs_rate(p->costs, kind))
 			code = measure(p, kind, err);
+		if (code == FF_OK)
+			code = ff_prof_save(p, false, err);
 	}
 	return code;
 }

@@ -6,12 +6,12 @@
 
 #include "../agree.h"
 
-#define SAMPLE_US 20      /* shortest sample: shorter work is repeated within it */
-#define TOTAL_US 20000    /* time to spend on short work */
-#define LIMIT_US 1000000  /* and on long work, beyond LEAST samples */
+#define SAMPLE_US 20     /* shortest sample: shorter work is repeated within it */
+#define TOTAL_US 20000   /* time to spend on short work */
+#define LIMIT_US 1000000 /* and on long work, beyond LEAST samples */
 #define LEAST 5
 #define MOST 100
-#define SAVE_EVERY_US 5e6
+#define SAVE_EVERY_US 1e6
 
 struct plan {
 	uint32_t times, samples;

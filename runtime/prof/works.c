@@ -128,8 +128,8 @@ static int add_all(struct list *l)
 static int add_strategy(struct list *l, const char *path)
 {
 	struct ff_strategy s;
-	int code = ff_strategy_load(path, &l->p->graph, FF_MAX_DEVICES, &l->p->arena, &s, NULL,
-			l->err);
+	int code = ff_strategy_load(
+			path, &l->p->graph, FF_MAX_DEVICES, &l->p->arena, &s, NULL, l->err);
 
 	for (uint32_t i = 0; i < l->p->graph.n_nodes && code == FF_OK; i++)
 		code = add_config(l, i, &s.config[i]);

@@ -50,14 +50,15 @@ static void head(struct dump *d, const char *name, const char *dtype, uint32_t r
 
 static int put(struct dump *d, const void *data, int64_t elements, struct ff_error *err)
 {
-	if (d->file && fwrite(data, FF_ELEMENT_BYTES, (size_t)elements, d->file) != (size_t)elements)
+	if (d->file && fwrite(data, FF_ELEMENT_BYTES, (size_t)elements, d->file) !=
+					(size_t)elements)
 		return ff_fail(err, FF_E_IO, "%s: %s", d->opt->dump, strerror(errno));
 	return FF_OK;
 }
 
 /* All ranks gather; the first one writes. */
-static int put_weight(struct dump *d, uint32_t node, uint32_t w, bool gradient,
-		struct ff_error *err)
+static int put_weight(
+		struct dump *d, uint32_t node, uint32_t w, bool gradient, struct ff_error *err)
 {
 	const struct ff_operand *map = &d->plan->graph.nodes[node].weight[w].map;
 	int64_t n = volume(map->rank, map->shape);
@@ -78,7 +79,8 @@ static int put_input(struct dump *d, uint32_t node, struct ff_error *err)
 {
 	const struct ff_tensor *t = &d->plan->graph.tensors[d->plan->graph.nodes[node].out];
 	int64_t n = volume(t->rank, t->shape);
-	float *shard = malloc((size_t)n * sizeof(*shard)), *whole = malloc((size_t)n * sizeof(*whole));
+	float *shard = malloc((size_t)n * sizeof(*shard)),
+	      *whole = malloc((size_t)n * sizeof(*whole));
 	struct ff_region all = {.rank = t->rank};
 	int32_t at[FF_MAX_RANK] = {0};
 	int code = FF_OK;
@@ -89,7 +91,7 @@ static int put_input(struct dump *d, uint32_t node, struct ff_error *err)
 		code = ff_fail_memory(err);
 	else
 		ff_dataset_fill(d->plan->data, true, 0, node, &all, shard);
-	for (int64_t k = 0; k < n && code == FF_OK; k++) {
+	for (int64_t k = 0; shard && whole && k < n; k++) {
 		whole[k] = shard[ff_region_offset(&all, at)];
 		for (uint32_t i = t->rank; i-- > 0 && ++at[i] == t->shape[i];)
 			at[i] = 0;

@@ -10,8 +10,8 @@
 
 /* Ranks on this computer, for plans that name no machine.  Only whether
  * communication overlaps matters for what is executed. */
-static int local_machine(uint32_t n, struct ff_arena *a, struct ff_machine *ret,
-		struct ff_error *err)
+static int local_machine(
+		uint32_t n, struct ff_arena *a, struct ff_machine *ret, struct ff_error *err)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	struct ff_machine m = {.name = "local", .n_devices = n, .n_nodes = 1, .n_kinds = 1};
@@ -24,10 +24,10 @@ static int local_machine(uint32_t n, struct ff_arena *a, struct ff_machine *ret,
 	*m.kinds = (struct ff_device_kind){.name = "cpu",
 			.flops_per_s = 1e10,
 			.memory_bytes_per_s = 1e10,
-			.memory_bytes = pages > 0 && page > 0 ? (int64_t)pages * page / n : 1 << 30};
-	*m.nodes = (struct ff_machine_node){.count = n,
-			.inside = {1, 1e4, false},
-			.network = {1, 1e4, true}};
+			.memory_bytes = pages > 0 && page > 0 ? (int64_t)pages * page / n
+							      : 1 << 30};
+	*m.nodes = (struct ff_machine_node){
+			.count = n, .inside = {1, 1e4, false}, .network = {1, 1e4, true}};
 	*ret = m;
 	return FF_OK;
 }
@@ -81,15 +81,13 @@ static int load_machine(const struct ff_run_options *opt, uint32_t ranks, struct
 
 	if (opt->machine)
 		code = ff_machine_load(opt->machine, &p->arena, &found, err);
-	if (code < 0 ||
-			(code = choose_devices(opt, ranks, opt->machine ? &found : NULL, c,
+	if (code < 0 || (code = choose_devices(opt, ranks, opt->machine ? &found : NULL, c,
 					 &devices, err)) < 0)
 		return code;
-	if (opt->machine ||
-			(c->info.machine &&
-					ff_machine_load(c->info.machine, &p->arena, &found,
-							&quiet) == FF_OK &&
-					found.n_devices >= devices))
+	if (opt->machine || (c->info.machine &&
+					    ff_machine_load(c->info.machine, &p->arena, &found,
+							    &quiet) == FF_OK &&
+					    found.n_devices >= devices))
 		return ff_machine_subset(&found, devices, &p->arena, &p->machine, err);
 	return local_machine(devices, &p->arena, &p->machine, err);
 }
@@ -102,12 +100,12 @@ static int make_rule(struct ff_plan *p, struct ff_candidate *c, struct ff_error 
 	c->info.devices = p->machine.n_devices;
 	if (!strcmp(c->name, "single"))
 		return ff_strategy_single(&p->graph, 0, &p->arena, &c->strategy, err);
-	return ff_strategy_data_parallel(&p->graph, p->machine.n_devices, &p->arena, &c->strategy,
-			err);
+	return ff_strategy_data_parallel(
+			&p->graph, p->machine.n_devices, &p->arena, &c->strategy, err);
 }
 
-static int load_candidate(struct ff_plan *p, const char *name, uint32_t devices,
-		struct ff_error *err)
+static int load_candidate(
+		struct ff_plan *p, const char *name, uint32_t devices, struct ff_error *err)
 {
 	struct ff_candidate *c = &p->candidate[p->n_candidates++];
 
@@ -117,8 +115,7 @@ static int load_candidate(struct ff_plan *p, const char *name, uint32_t devices,
 	return ff_strategy_load(name, &p->graph, devices, &p->arena, &c->strategy, &c->info, err);
 }
 
-static int choose_backend(const struct ff_run_options *opt, struct ff_plan *p,
-		struct ff_error *err)
+static int choose_backend(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
 {
 	struct ff_device *dev;
 	int code;
@@ -150,14 +147,15 @@ static int count_steps(const struct ff_run_options *opt, struct ff_plan *p, stru
 		p->warmup = p->steps > 3 ? 3 : p->steps ? p->steps - 1 : 0;
 	if (p->steps && p->warmup >= p->steps)
 		return ff_fail(err, FF_E_INPUT,
-				"--warmup %" PRIu64 " leaves none of the %" PRIu64 " steps to measure",
+				"--warmup %" PRIu64 " leaves none of the %" PRIu64
+				" steps to measure",
 				p->warmup, p->steps);
 	return FF_OK;
 }
 
 static int check_options(const struct ff_run_options *opt, struct ff_error *err)
 {
-	if (strcmp(opt->schedule, "constant") && strcmp(opt->schedule, "cosine"))
+	if (strcmp(opt->schedule, "constant") != 0 && strcmp(opt->schedule, "cosine") != 0)
 		return ff_fail(err, FF_E_INPUT, "--schedule %s: expected constant or cosine",
 				opt->schedule);
 	if (!opt->data)
@@ -165,7 +163,8 @@ static int check_options(const struct ff_run_options *opt, struct ff_error *err)
 				"expected --data FOLDER or --data synthetic[:SAMPLES]");
 	if (opt->rate < 0 || opt->momentum < 0 || opt->momentum >= 1 || opt->decay < 0)
 		return ff_fail(err, FF_E_INPUT,
-				"--rate and --decay must not be negative, --momentum must lie in [0, 1)");
+				"--rate and --decay must not be negative, --momentum must lie in "
+				"[0, 1)");
 	return FF_OK;
 }
 
@@ -179,8 +178,7 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, struct ff_plan
 			(code = load_candidate(p, opt->strategy, FF_MAX_DEVICES, err)) < 0 ||
 			(code = load_machine(opt, ranks, p, err)) < 0)
 		return code;
-	if (opt->compare &&
-			(code = load_candidate(p, opt->against, p->machine.n_devices, err)) < 0)
+	if (opt->compare && (code = load_candidate(p, opt->against, p->machine.n_devices, err)) < 0)
 		return code;
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = make_rule(p, &p->candidate[i], err);

@@ -55,11 +55,12 @@ static int speedup_of(const struct ff_plan *p, const struct ff_outcome *o, doubl
 	return code;
 }
 
-static double loss_apart(const struct ff_plan *p, const struct ff_outcome *o)
+/* Largest relative difference of the losses of the first `n` steps. */
+static double loss_apart(const struct ff_outcome *o, uint64_t n)
 {
 	double worst = 0;
 
-	for (uint64_t i = 0; i < p->steps; i++) {
+	for (uint64_t i = 0; i < n; i++) {
 		double d = fabs(o[0].loss[i] - o[1].loss[i]) / fabs(o[1].loss[i]);
 
 		worst = d > worst || isnan(d) ? d : worst;
@@ -99,8 +100,8 @@ static double row_value(enum row row, const struct ff_candidate *c, const struct
 	}
 }
 
-static void print_steps(const struct ff_plan *p, const struct ff_outcome *o,
-		const struct figures *f)
+static void print_steps(
+		const struct ff_plan *p, const struct ff_outcome *o, const struct figures *f)
 {
 	static const struct {
 		const char *what, *unit;
@@ -153,8 +154,8 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err)
 {
-	struct figures f[2];
-	double speedup;
+	struct figures f[2] = {0};
+	double speedup = 0;
 	int code = FF_OK;
 
 	if (verdict->done)
@@ -176,8 +177,9 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	printf("\n");
 	print_steps(p, outcome, f);
 	if (p->n_candidates > 1)
-		printf("  the plan is %.2f times as fast; losses differ by at most %.2g (relative)\n",
-				speedup, loss_apart(p, outcome));
+		printf("  the plan is %.2f times as fast; losses differ by %.1e (relative) at the "
+		       "first step, by at most %.1e at any\n",
+				speedup, loss_apart(outcome, 1), loss_apart(outcome, p->steps));
 	if (opt->report)
 		printf("report: %s\n", opt->report);
 	if (opt->trace)
@@ -221,7 +223,7 @@ static void write_verdict(const struct ff_verdict *v, struct ff_out *out)
 static int write_compare(const struct ff_plan *p, const struct ff_outcome *outcome,
 		const struct figures *f, struct ff_out *out, struct ff_error *err)
 {
-	double speedup;
+	double speedup = 0;
 	int code = speedup_of(p, outcome, &speedup, err);
 
 	if (code < 0)
@@ -230,7 +232,8 @@ static int write_compare(const struct ff_plan *p, const struct ff_outcome *outco
 	ff_out_object(out, "compare");
 	ff_out_string(out, "strategy", p->candidate[1].name);
 	write_outcome(p, &p->candidate[1], &outcome[1], &f[1], out);
-	ff_out_real(out, "loss_difference", loss_apart(p, outcome));
+	ff_out_real(out, "first_loss_difference", loss_apart(outcome, 1));
+	ff_out_real(out, "loss_difference", loss_apart(outcome, p->steps));
 	ff_out_close(out);
 	return FF_OK;
 }
@@ -239,7 +242,7 @@ static int write_report(const struct ff_run_options *opt, const struct ff_plan *
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_out *out, struct ff_error *err)
 {
-	struct figures f[2];
+	struct figures f[2] = {0};
 	int code = FF_OK;
 
 	ff_out_object(out, NULL);

@@ -72,8 +72,8 @@ int ff_verify(const struct ff_run_options *opt, struct ff_plan *p, struct ff_com
 		struct ff_verdict *ret, struct ff_error *err);
 
 /* dump.c: a safetensors file of one step, whole tensors in PyTorch's order. */
-int ff_dump(const struct ff_run_options *opt, struct ff_plan *p, struct ff_executor *x,
-		bool lead, double loss, struct ff_error *err);
+int ff_dump(const struct ff_run_options *opt, struct ff_plan *p, struct ff_executor *x, bool lead,
+		double loss, struct ff_error *err);
 
 /* report.c: the table for people and the JSON for programs. */
 int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,

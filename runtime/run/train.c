@@ -62,8 +62,8 @@ static int allocate(struct training *t, struct ff_error *err)
 
 		o->step_us = ff_arena_array(a, t->plan->steps, sizeof(*o->step_us));
 		o->loss = ff_arena_array(a, t->plan->steps, sizeof(*o->loss));
-		o->memory_bytes = ff_arena_array(a, t->plan->machine.n_devices,
-				sizeof(*o->memory_bytes));
+		o->memory_bytes = ff_arena_array(
+				a, t->plan->machine.n_devices, sizeof(*o->memory_bytes));
 		if (!o->step_us || !o->loss || !o->memory_bytes)
 			return ff_fail_memory(err);
 		o->accuracy = -1;
@@ -75,8 +75,7 @@ static int create(struct training *t, struct ff_error *err)
 {
 	struct ff_executor_options opt = {
 			.seed = t->opt->seed,
-			.sgd = {(float)t->opt->rate, (float)t->opt->momentum,
-					(float)t->opt->decay},
+			.sgd = {(float)t->opt->rate, (float)t->opt->momentum, (float)t->opt->decay},
 	};
 	int code = allocate(t, err);
 

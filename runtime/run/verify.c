@@ -36,8 +36,8 @@ static int create(struct trial *t, struct ff_error *err)
 					0 ||
 			(code = ff_comm_local(1, &t->alone, err)) < 0)
 		return code;
-	return ff_executor_create(&t->schedule, p->backend, t->alone, p->data, &opt, &t->whole,
-			err);
+	return ff_executor_create(
+			&t->schedule, p->backend, t->alone, p->data, &opt, &t->whole, err);
 }
 
 static int check_figures(struct trial *t, struct ff_error *err)
@@ -121,11 +121,13 @@ static int compare(struct trial *t, struct ff_error *err)
 	apart = fabs(v->loss - v->reference) / fabs(v->reference);
 	if (!(apart <= t->opt->tolerance))
 		return ff_fail(err, FF_E_RUN,
-				"the loss is %.9g, but %.9g on one device: relative difference %.3g",
+				"the loss is %.9g, but %.9g on one device: relative difference "
+				"%.3g",
 				v->loss, v->reference, apart);
 	if (v->worst_node && !(v->worst <= t->opt->tolerance))
 		return ff_fail(err, FF_E_RUN,
-				"the gradient of %s.%s differs from one device's by %.3g of its largest element, more than %.3g",
+				"the gradient of %s.%s differs from one device's by %.3g of its "
+				"largest element, more than %.3g",
 				v->worst_node, v->worst_weight, v->worst, t->opt->tolerance);
 	return FF_OK;
 }
@@ -154,9 +156,8 @@ static int run(struct trial *t, struct ff_error *err)
 
 	if (code < 0 || (code = try_step(t, err)) < 0)
 		return code;
-	if (t->opt->dump &&
-			(code = ff_dump(t->opt, t->plan, t->split, t->comm->rank == 0,
-					 t->verdict.loss, err)) < 0)
+	if (t->opt->dump && (code = ff_dump(t->opt, t->plan, t->split, t->comm->rank == 0,
+					     t->verdict.loss, err)) < 0)
 		return code;
 	if (!t->opt->verify)
 		return FF_OK;

@@ -119,8 +119,8 @@ void comm_all_gather(struct ff_comm *c, struct ff_random *r)
 	for (uint32_t i = 0; i < a.n; i++)
 		for (uint32_t j = 0; a.to[i] && j < a.n; j++)
 			for (int64_t k = 0; k < a.count[j]; k++)
-				ck_assert_float_eq(a.recv[i][a.offset[j] + k],
-						value(a.device[j], k));
+				ck_assert_float_eq(
+						a.recv[i][a.offset[j] + k], value(a.device[j], k));
 	for (uint32_t i = 0; i < a.n; i++)
 		ck_assert_float_eq(a.recv[i][whole], -1);
 	check_sent(c, &a, (int64_t)(a.n - 1) * whole * 4);

@@ -22,8 +22,10 @@ static void make_graph(struct ff_arena *a, int32_t batch, uint32_t rank, const i
 		struct ff_graph *g)
 {
 	union ff_attrs x = {.input = {.rank = (int32_t)rank, .shape = {batch}}};
-	union ff_attrs y = {.input = {.rank = 1, .shape = {batch}, .dtype = FF_I32,
-			.classes = CLASSES}};
+	union ff_attrs y = {.input = {.rank = 1,
+					    .shape = {batch},
+					    .dtype = FF_I32,
+					    .classes = CLASSES}};
 	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}};
 	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
 	struct ff_builder *b;
@@ -345,7 +347,7 @@ START_TEST(shards_agree)
 		for (uint32_t k = 0; k < 4; k++) {
 			box.lo[k] = (int32_t)ff_random_below(&r, (uint32_t)all.hi[k]);
 			box.hi[k] = box.lo[k] + 1 +
-					(int32_t)ff_random_below(&r, (uint32_t)(all.hi[k] - box.lo[k]));
+				    (int32_t)ff_random_below(&r, (uint32_t)(all.hi[k] - box.lo[k]));
 		}
 		ff_dataset_fill(d, train, step, node, &all, whole);
 		ff_dataset_fill(d, train, step, node, &box, shard);
@@ -353,7 +355,8 @@ START_TEST(shards_agree)
 			for (at[1] = box.lo[1]; at[1] < box.hi[1]; at[1]++)
 				for (at[2] = box.lo[2]; at[2] < box.hi[2]; at[2]++)
 					for (at[3] = box.lo[3]; at[3] < box.hi[3]; at[3]++)
-						ck_assert_float_eq(shard[ff_region_offset(&box, at)],
+						ck_assert_float_eq(
+								shard[ff_region_offset(&box, at)],
 								whole[ff_region_offset(&all, at)]);
 	}
 	ff_dataset_close(d);
@@ -382,7 +385,7 @@ START_TEST(epochs)
 		bool seen[TRAIN] = {false};
 
 		for (int step = 0; step < TRAIN / 2; step++) {
-			uint64_t at = (uint64_t)(epoch * TRAIN / 2 + step);
+			uint64_t at = (uint64_t)epoch * (TRAIN / 2) + (uint64_t)step;
 			float one[2], other[2];
 
 			ff_dataset_fill(d, true, at, 0, &box, one);
@@ -393,8 +396,9 @@ START_TEST(epochs)
 			for (int i = 0; i < 2; i++) {
 				int sample = 0;
 
-				while (sample < TRAIN && fabs((double)one[i] -
-								 expected_value(10 * sample)) > 1e-5)
+				while (sample < TRAIN &&
+						fabs((double)one[i] - expected_value(10 * sample)) >
+								1e-5)
 					sample++;
 				ck_assert_int_lt(sample, TRAIN);
 				ck_assert(!seen[sample]);

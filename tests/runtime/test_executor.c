@@ -41,8 +41,8 @@ static void look(struct seen *seen, const struct scene *s)
 			const struct ff_piece *p = &mv->piece[k];
 
 			seen->add += p->add;
-			seen->straight += p->from != p->to && p->send_stage < 0 &&
-					p->recv_stage < 0;
+			seen->straight +=
+					p->from != p->to && p->send_stage < 0 && p->recv_stage < 0;
 		}
 	}
 	ff_arena_finish(&a);
@@ -50,7 +50,8 @@ static void look(struct seen *seen, const struct scene *s)
 
 static void check_seen(const struct seen *seen)
 {
-	for (int k = 0; k <= FF_MOVE_ALL_REDUCE; k++)
+	/* all-reduce is too rare among random strategies: it has a test below */
+	for (int k = 0; k < FF_MOVE_ALL_REDUCE; k++)
 		ck_assert_msg(seen->move[k] > 0, "no case had a move of kind %s",
 				ff_move_name((enum ff_move_kind)k));
 	for (int k = FF_OP_INPUT + 1; k < FF_OP_COUNT; k++)
@@ -81,13 +82,68 @@ START_TEST(same_function)
 				bounce ? ", bounce" : "");
 		look(&seen, &s);
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(bounce), NULL,
-				ff_random_below(&r, 2) ? 0 : 64 * (1 + ff_random_below(&r, 40)),
+				ff_random_below(&r, 2)
+						? 0
+						: 64 * (1 + (int64_t)ff_random_below(&r, 40)),
 				&split);
 		scene_run(&s, &s.one, &s.single, rig_backend(false), NULL, 0, &whole);
 		scene_compare(&s, &split, &whole);
 		scene_close(&s);
 	}
 	check_seen(&seen);
+}
+END_TEST
+
+/* Linear layers split by input and then by output feature on the same devices
+ * (the wrong way round, for Megatron): all-reduce between them, both passes. */
+START_TEST(all_reduce)
+{
+	union ff_attrs x = {.input = {.rank = 2, .shape = {6, 13}}};
+	union ff_attrs y = {.input = {.rank = 1, .shape = {6}, .dtype = FF_I32, .classes = 5}};
+	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
+	struct ff_random r = {ff_test_seed(26), 0, 0};
+
+	for (uint32_t n = 2; n <= 8; n++) {
+		static const uint16_t device[] = {0, 1, 2, 3, 4, 5, 6, 7};
+		struct scene s = {.opt = {.seed = n, .sgd = {0.01f, 0.9f, 0.01f}}};
+		struct seen seen = {0};
+		struct result split, whole;
+		struct ff_builder *b;
+		struct ff_error err;
+		uint32_t in[2];
+
+		ff_arena_init(&s.arena);
+		RIG_OK(ff_builder_create("all-reduce", &s.arena, &b, &err));
+		in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
+		for (int i = 0; i < 4; i++) {
+			fc.linear.out_features = i < 3 ? 8 + i : 5;
+			in[0] = ff_builder_add(b, FF_OP_LINEAR,
+					ff_arena_printf(&s.arena, "fc%d", i), &fc, in, 1);
+		}
+		in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
+		ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
+		RIG_OK(ff_builder_finish(b, &s.graph, &err));
+		RIG_OK(random_machine(&r, n, &s.arena, &s.machine, &err));
+		RIG_OK(random_machine(&r, 1, &s.arena, &s.one, &err));
+		RIG_OK(ff_strategy_single(&s.graph, 0, &s.arena, &s.single, &err));
+		RIG_OK(ff_strategy_single(&s.graph, 0, &s.arena, &s.strategy, &err));
+		for (int i = 0; i < 3; i++) {
+			/* dims are sample, out_feature, in_feature */
+			struct ff_config *c = &s.strategy.config[ff_graph_find(
+					&s.graph, ff_arena_printf(&s.arena, "fc%d", i))];
+
+			c->n_parts = n;
+			c->device = device;
+			c->degree[i == 0 ? 2 : i == 1 ? 1 : 2] = (uint16_t)n;
+		}
+		RIG_OK(ff_dataset_open("synthetic:18", &s.graph, n, &s.data, &err));
+		look(&seen, &s);
+		ck_assert_uint_ge(seen.move[FF_MOVE_ALL_REDUCE], 2);
+		scene_run(&s, &s.machine, &s.strategy, rig_backend(n % 2), NULL, 0, &split);
+		scene_run(&s, &s.one, &s.single, rig_backend(false), NULL, 0, &whole);
+		scene_compare(&s, &split, &whole);
+		scene_close(&s);
+	}
 }
 END_TEST
 
@@ -141,7 +197,7 @@ START_TEST(null_backend)
 		printf("# case %u: %u nodes, %u devices\n", i, s.graph.n_nodes,
 				s.machine.n_devices);
 		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_null, NULL, s.data,
-				&s.opt, 64 * (1 + ff_random_below(&r, 40)), &s.arena);
+				&s.opt, 64 * (1 + (int64_t)ff_random_below(&r, 40)), &s.arena);
 		for (uint64_t step = 0; step < 2; step++) {
 			int64_t sent = rig.comm->sent_bytes;
 
@@ -162,8 +218,8 @@ END_TEST
 static int (*honest)(struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n,
 		struct ff_error *err);
 
-static int lossy_exchange(struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n,
-		struct ff_error *err)
+static int lossy_exchange(
+		struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
 {
 	int code = honest(c, parcel, n, err);
 
@@ -197,7 +253,7 @@ START_TEST(null_backend_finds_wrong_message)
 		if (messages) {
 			sent++;
 			found += code == FF_E_RUN && strstr(err.text, "expected") &&
-					strstr(err.text, "operator ");
+				 strstr(err.text, "operator ");
 		} else {
 			ck_assert_msg(code == FF_OK, "%s", err.text);
 		}
@@ -283,9 +339,9 @@ START_TEST(spans)
 			const struct ff_task *task = &rig.schedule.tasks[t];
 
 			expected += task->kind == FF_TASK_MOVE ? task->move->n_devices
-					: task->kind == FF_TASK_SYNC
-					? rig.schedule.buckets[task->bucket].n_devices
-					: 1;
+				    : task->kind == FF_TASK_SYNC
+						    ? rig.schedule.buckets[task->bucket].n_devices
+						    : 1;
 		}
 		ck_assert_uint_eq(n, expected);
 		for (uint32_t k = 0; k < n; k++) {
@@ -305,6 +361,7 @@ static Suite *suite(void)
 
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, same_function);
+	tcase_add_test(t, all_reduce);
 	tcase_add_test(t, null_backend);
 	tcase_add_test(t, null_backend_finds_wrong_message);
 	tcase_add_test(t, repeatable);

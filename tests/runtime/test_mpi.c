@@ -77,7 +77,7 @@ START_TEST(same_function)
 		printf("# case %u: %u nodes, %u devices%s\n", i, s.graph.n_nodes,
 				s.machine.n_devices, s.machine.overlap ? ", overlap" : "");
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(ff_random_below(&r, 4) == 0), c,
-				64 * ff_random_below(&r, 40), &split);
+				64 * (int64_t)ff_random_below(&r, 40), &split);
 		scene_run(&s, &s.one, &s.single, rig_backend(false), NULL, 0, &whole);
 		scene_compare(&s, &split, &whole);
 		scene_close(&s);
@@ -119,7 +119,8 @@ int main(void)
 	fflush(stdout);
 	if (status != EXIT_SUCCESS) {
 		if (!lead)
-			fprintf(stderr, "a rank other than the first failed; its seed is printed above\n");
+			fprintf(stderr, "a rank other than the first failed; its seed is printed "
+					"above\n");
 		ff_mpi_abort(status); /* the others may wait for this one */
 	}
 	ff_mpi_finish();

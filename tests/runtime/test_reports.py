@@ -1,0 +1,122 @@
+# What ffrun and ffprof write against the JSON Schemas and against each other.
+# Usage: test_reports.py FFZOO FFRUN FFPROF SOURCE_ROOT.  SPDX-License-Identifier: Apache-2.0
+import copy
+import json
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+try:
+    import jsonschema
+except ImportError:
+    print("1..0 # SKIP python3-jsonschema is not installed")
+    sys.exit(0)
+
+ffzoo, ffrun, ffprof = (os.path.abspath(p) for p in sys.argv[1:4])
+root = pathlib.Path(sys.argv[4])
+# leaks of Open MPI's modules are not ours
+os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+os.environ["OMP_NUM_THREADS"] = "1"
+count = failed = 0
+
+
+def say(good, name, why=""):
+    global count, failed
+    count += 1
+    failed += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {name}{': ' + str(why) if why else ''}")
+
+
+def validator(name):
+    schema = json.loads((root / "docs/schema" / name).read_text())
+    kind = jsonschema.validators.validator_for(schema)
+    kind.check_schema(schema)
+    return kind(schema)
+
+
+def accepts(v, document, name):
+    errors = [f"{'/'.join(map(str, e.path))}: {e.message}" for e in v.iter_errors(document)]
+    say(not errors, name, "; ".join(errors[:3]))
+
+
+def run(*command):
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def tensors(path):
+    """A safetensors file as {name: (dtype, shape, bytes)}."""
+    data = path.read_bytes()
+    size, = struct.unpack("<Q", data[:8])
+    header, body = json.loads(data[8:8 + size]), data[8 + size:]
+    ends = [0] + [entry["data_offsets"][1] for entry in header.values()]
+    starts = [entry["data_offsets"][0] for entry in header.values()] + [len(body)]
+    say(starts == ends, "tensors follow each other and fill the file")
+    return {k: (v["dtype"], v["shape"], body[slice(*v["data_offsets"])]) for k, v in header.items()}
+
+
+reports = validator("run-report.schema.json")
+with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    graph, report = folder / "graph.json", folder / "report.json"
+    run(ffzoo, "lenet", "--batch", "16", "-o", graph)
+    common = ["--data", "synthetic:64", "--report", report]
+
+    run(ffrun, graph, "single", *common, "--steps", "4")
+    accepts(reports, json.loads(report.read_text()), "one device")
+    run(ffrun, graph, "data-parallel", "--devices", "2", *common, "--verify")
+    accepts(reports, json.loads(report.read_text()), "only verified")
+    run(ffrun, graph, "data-parallel", "--devices", "2", *common, "--steps", "6", "--warmup", "2",
+        "--compare", "--against", "single", "--verify", "--test", "--trace", folder / "trace.json")
+    both = json.loads(report.read_text())
+    accepts(reports, both, "compared")
+    say(len(both["loss"]) == len(both["compare"]["loss"]) == 6, "a loss a step")
+    say(both["compare"]["first_loss_difference"] < 1e-5, "the same loss at the first step",
+        both["compare"]["first_loss_difference"])
+    say(both["compare"]["loss_difference"] < 1e-3, "and nearly at the others",
+        both["compare"]["loss_difference"])
+    say(both["sent_bytes"] == both["verify"]["sent_bytes"] > 0, "bytes sent", both["sent_bytes"])
+    say(both["compare"]["sent_bytes"] == 0, "one device sends nothing")
+    say(both["compare"]["memory_bytes"][1] == 0, "and leaves the other's memory alone")
+    say(both["accuracy"] is not None and both["test_loss"] > 0, "tested")
+    bad = copy.deepcopy(both)
+    bad["surplus"] = 1
+    say(not reports.is_valid(bad), "the schema knows every member")
+
+    trace = json.loads((folder / "trace.json").read_text())
+    spans = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    say({e["pid"] for e in spans} == {0, 1}, "spans of both devices")
+    say(all(e["dur"] >= 0 and e["ts"] >= 0 for e in spans), "that take time")
+    for pid in (0, 1):
+        lane = sorted((e["ts"], e["ts"] + e["dur"]) for e in spans if e["pid"] == pid)
+        say(all(a[1] <= b[0] + 1e-3 for a, b in zip(lane, lane[1:])), "one task at a time")
+
+    costs = folder / "costs.json"
+    run(ffzoo, "mlp", "--batch", "8", "--set", "hidden=16", "--set", "layers=1",
+        "-o", folder / "mlp.json")
+    run(ffprof, folder / "mlp.json", "--machine", "cpu2", "-o", costs)
+    found = json.loads(costs.read_text())
+    accepts(validator("costs.schema.json"), found, "costs")
+    say(len(found["comm"]) == 4, "costs of four kinds of communication")
+    say(all(e["p10_us"] <= e["median_us"] <= e["p90_us"] for e in found["entries"]), "in order")
+    say(all(e["samples"] >= 5 for e in found["entries"]), "from five samples or more")
+
+    dumps = []
+    for devices in ("1", "2", "3"):
+        dump = folder / f"{devices}.safetensors"
+        run(ffrun, graph, "data-parallel", "--devices", devices, "--data", "synthetic:64",
+            "--dump", dump)
+        dumps.append(tensors(dump))
+    first = dumps[0]
+    say(first["conv1.weight"][:2] == ("F32", [6, 1, 5, 5]), "weights in the file")
+    say(first["input.labels"][0] == "I32" if "input.labels" in first else
+        any(v[0] == "I32" for k, v in first.items() if k.startswith("input.")), "labels in the file")
+    say(all(d.keys() == first.keys() for d in dumps), "the same tensors for every strategy")
+    for name in first:
+        if not name.startswith("grad.") and name != "loss":
+            say(all(d[name] == first[name] for d in dumps), f"{name} does not depend on the strategy")
+
+print(f"1..{count}")
+sys.exit(failed > 0)
