@@ -76,8 +76,7 @@ int ff_node_block_build(const struct ff_graph *g, uint32_t node, const struct ff
 	size_t parts = c->n_parts, slots = n->n_in;
 	struct ff_region *out = ff_arena_array(a, parts, sizeof(*out));
 	struct ff_region *in = ff_arena_array(a, parts * slots, sizeof(*in));
-	struct ff_weight_group *group =
-			ff_arena_array(a, parts * n->n_weights, sizeof(*group));
+	struct ff_weight_group *group = ff_arena_array(a, parts * n->n_weights, sizeof(*group));
 	uint32_t *weight_group = ff_arena_array(a, parts * FF_MAX_WEIGHTS, sizeof(uint32_t));
 	int code = FF_OK;
 
@@ -125,10 +124,16 @@ static int build_loads(const struct ff_side *sink, struct ff_arena *a,
 		part[i] = (uint16_t)i;
 		if (!ff_region_volume(&sink->region[i]))
 			continue;
-		move[n++] = (struct ff_move){.kind = FF_MOVE_LOAD, .n_devices = 1,
-				.device = &sink->device[i], .n_sinks = 1, .sink = &part[i],
-				.fill = fill, .region = sink->region[i], .stage_bytes = stage,
-				.copied_bytes = ff_region_volume(&sink->region[i]) * FF_ELEMENT_BYTES};
+		move[n++] = (struct ff_move){.kind = FF_MOVE_LOAD,
+				.n_devices = 1,
+				.device = &sink->device[i],
+				.n_sinks = 1,
+				.sink = &part[i],
+				.fill = fill,
+				.region = sink->region[i],
+				.stage_bytes = stage,
+				.copied_bytes = ff_region_volume(&sink->region[i]) *
+						FF_ELEMENT_BYTES};
 	}
 	*ret = (struct ff_redistribution){.n_moves = n, .move = move, .alias = alias};
 	return FF_OK;
@@ -140,7 +145,8 @@ int ff_edge_block_build(const struct ff_graph *g, uint32_t edge, bool first_use,
 		struct ff_error *err)
 {
 	const struct ff_edge *e = &g->edges[edge];
-	struct ff_side in = {.n = consumer->n_parts, .region = consumer->in[e->slot],
+	struct ff_side in = {.n = consumer->n_parts,
+			.region = consumer->in[e->slot],
 			.device = consumer->device};
 	struct ff_edge_block b = {0};
 	int code;
@@ -148,8 +154,10 @@ int ff_edge_block_build(const struct ff_graph *g, uint32_t edge, bool first_use,
 	if (!producer) {
 		code = build_loads(&in, a, &b.forward, err);
 	} else {
-		struct ff_side out = {.n = producer->n_parts, .region = producer->out,
-				.device = producer->device, .disjoint = producer->out_disjoint};
+		struct ff_side out = {.n = producer->n_parts,
+				.region = producer->out,
+				.device = producer->device,
+				.disjoint = producer->out_disjoint};
 
 		code = ff_redistribute(&out, &in, true, a, scratch, &b.forward, err);
 		if (code == FF_OK && g->tensors[e->tensor].needs_grad)

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-void ff_config_coords(const struct ff_node *n, const struct ff_config *c, uint32_t part,
-		uint32_t *coord)
+void ff_config_coords(
+		const struct ff_node *n, const struct ff_config *c, uint32_t part, uint32_t *coord)
 {
 	for (uint32_t d = n->n_dims; d-- > 0;) {
 		coord[d] = part % c->degree[d];
@@ -29,8 +29,8 @@ void ff_config_box(const struct ff_node *n, const struct ff_config *c, uint32_t 
 bool ff_config_equal(const struct ff_node *n, const struct ff_config *a, const struct ff_config *b)
 {
 	return a->n_parts == b->n_parts &&
-			!memcmp(a->degree, b->degree, n->n_dims * sizeof(*a->degree)) &&
-			(!a->n_parts || !memcmp(a->device, b->device, a->n_parts * sizeof(*a->device)));
+	       !memcmp(a->degree, b->degree, n->n_dims * sizeof(*a->degree)) &&
+	       (!a->n_parts || !memcmp(a->device, b->device, a->n_parts * sizeof(*a->device)));
 }
 
 int ff_config_check(const struct ff_node *n, const struct ff_config *c, uint32_t n_devices,
@@ -46,8 +46,8 @@ int ff_config_check(const struct ff_node *n, const struct ff_config *c, uint32_t
 		parts *= c->degree[d];
 		if (parts > n_devices)
 			return ff_fail(err, FF_E_INPUT,
-					"operator %s: its degrees ask for more than %u devices", n->name,
-					n_devices);
+					"operator %s: its degrees ask for more than %u devices",
+					n->name, n_devices);
 	}
 	if (parts != c->n_parts)
 		return ff_fail(err, FF_E_INPUT,
@@ -58,11 +58,11 @@ int ff_config_check(const struct ff_node *n, const struct ff_config *c, uint32_t
 
 		if (dev >= n_devices)
 			return ff_fail(err, FF_E_INPUT,
-					"operator %s: device %u does not exist (there are %u)", n->name,
-					dev, n_devices);
+					"operator %s: device %u does not exist (there are %u)",
+					n->name, dev, n_devices);
 		if (seen[dev / 64] >> (dev % 64) & 1)
-			return ff_fail(err, FF_E_INPUT,
-					"operator %s: device %u is named twice", n->name, dev);
+			return ff_fail(err, FF_E_INPUT, "operator %s: device %u is named twice",
+					n->name, dev);
 		seen[dev / 64] |= UINT64_C(1) << (dev % 64);
 	}
 	return FF_OK;

@@ -43,9 +43,16 @@ static struct ff_task *task_begin(struct ff_lowering *l, enum ff_task_kind kind,
 {
 	struct ff_task *t = &l->r.tasks[l->r.n_tasks++];
 
-	*t = (struct ff_task){.kind = kind, .pass = pass, .node = FF_NONE, .part = FF_NONE,
-			.device = FF_NONE, .edge = FF_NONE, .bucket = FF_NONE, .stage = FF_NONE,
-			.first_lane = l->lanes.n, .first_dep = l->deps.n};
+	*t = (struct ff_task){.kind = kind,
+			.pass = pass,
+			.node = FF_NONE,
+			.part = FF_NONE,
+			.device = FF_NONE,
+			.edge = FF_NONE,
+			.bucket = FF_NONE,
+			.stage = FF_NONE,
+			.first_lane = l->lanes.n,
+			.first_dep = l->deps.n};
 	return t;
 }
 
@@ -81,7 +88,8 @@ static void occupy_transfer(struct ff_lowering *l, uint32_t n, const uint16_t *d
 
 /* Where the value at `edge` for the consumer's part comes from, forward; or
  * the gradient at `edge` for the producer's part, backward. */
-static uint32_t written_by(const struct ff_lowering *l, uint32_t edge, enum ff_pass pass, uint32_t part)
+static uint32_t written_by(
+		const struct ff_lowering *l, uint32_t edge, enum ff_pass pass, uint32_t part)
 {
 	const struct ff_edge_block *b = &l->edge[edge];
 	bool back = pass == FF_BACKWARD;
@@ -89,8 +97,8 @@ static uint32_t written_by(const struct ff_lowering *l, uint32_t edge, enum ff_p
 
 	if (alias == FF_NONE)
 		return l->moved[pass][edge][part];
-	return back ? l->backward[l->g->edges[edge].node] + alias :
-		      l->forward[ff_edge_source(l->g, edge)] + alias;
+	return back ? l->backward[l->g->edges[edge].node] + alias
+		    : l->forward[ff_edge_source(l->g, edge)] + alias;
 }
 
 static bool makes_gradient(const struct ff_lowering *l, uint32_t edge)
@@ -132,7 +140,8 @@ static void make_stage(struct ff_lowering *l, struct ff_task *t, const struct ff
 /* Buffers of a move: what it reads, what it writes (made here when it is the
  * first to), and its stage. */
 static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const uint32_t *sources,
-		uint32_t *sinks, const struct ff_node_block *nb, const struct ff_region *sink_region)
+		uint32_t *sinks, const struct ff_node_block *nb,
+		const struct ff_region *sink_region)
 {
 	struct ff_task *t = &l->r.tasks[l->r.n_tasks - 1];
 
@@ -148,8 +157,8 @@ static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const ui
 	make_stage(l, t, mv);
 }
 
-static void emit_move(struct ff_lowering *l, uint32_t edge, enum ff_pass pass,
-		const struct ff_move *mv)
+static void emit_move(
+		struct ff_lowering *l, uint32_t edge, enum ff_pass pass, const struct ff_move *mv)
 {
 	const struct ff_edge *e = &l->g->edges[edge];
 	uint32_t from = ff_edge_source(l->g, edge), first = l->first_edge[e->tensor];
@@ -180,8 +189,8 @@ static void emit_move(struct ff_lowering *l, uint32_t edge, enum ff_pass pass,
 
 static void emit_moves(struct ff_lowering *l, uint32_t edge, enum ff_pass pass)
 {
-	const struct ff_redistribution *r = pass == FF_BACKWARD ? &l->edge[edge].backward :
-								   &l->edge[edge].forward;
+	const struct ff_redistribution *r =
+			pass == FF_BACKWARD ? &l->edge[edge].backward : &l->edge[edge].forward;
 
 	for (uint32_t i = 0; i < r->n_moves; i++)
 		emit_move(l, edge, pass, &r->move[i]);
@@ -203,8 +212,8 @@ static void count_workspace(struct ff_lowering *l, uint32_t node, uint32_t part,
 
 static void compute_begin(struct ff_lowering *l, uint32_t node, uint32_t part, enum ff_pass pass)
 {
-	struct ff_task *t = task_begin(l,
-			pass == FF_BACKWARD ? FF_TASK_BACKWARD : FF_TASK_FORWARD, pass);
+	struct ff_task *t = task_begin(
+			l, pass == FF_BACKWARD ? FF_TASK_BACKWARD : FF_TASK_FORWARD, pass);
 
 	t->node = node;
 	t->part = part;
@@ -228,7 +237,8 @@ static void emit_forward(struct ff_lowering *l, uint32_t node)
 			uint32_t alias = l->edge[e].forward.alias[p];
 
 			if (alias != FF_NONE)
-				((uint32_t *)l->r.in[e])[p] = l->r.out[ff_edge_source(l->g, e)][alias];
+				((uint32_t *)l->r.in[e])[p] =
+						l->r.out[ff_edge_source(l->g, e)][alias];
 			ff_buffer_use(l, l->r.in[e][p]);
 		}
 		((uint32_t *)l->r.out[node])[p] = shard_new(l, nb->device[p], &nb->out[p]);
@@ -424,9 +434,9 @@ static int reserve(struct ff_lowering *l, struct ff_error *err)
 	l->first_clock = ff_arena_array(&l->scratch, tasks, sizeof(*l->first_clock));
 	l->clock = ff_arena_array(&l->scratch, clocks, sizeof(*l->clock));
 	l->born = ff_arena_array(&l->scratch, clocks, sizeof(*l->born));
-	return l->r.tasks && l->r.buffers && l->life && l->first_clock && l->clock && l->born ?
-			       FF_OK :
-			       ff_fail_memory(err);
+	return l->r.tasks && l->r.buffers && l->life && l->first_clock && l->clock && l->born
+			       ? FF_OK
+			       : ff_fail_memory(err);
 }
 
 /* Buckets and shards of the schedule from the bucketing. */
@@ -459,7 +469,8 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 
 		l->synced[i] = FF_NONE;
 		l->r.buckets[i] = (struct ff_bucket){.n_devices = b->n_devices,
-				.device = b->device, .first_shard = l->r.n_shards,
+				.device = b->device,
+				.first_shard = l->r.n_shards,
 				.bytes = b->bytes};
 		for (uint32_t k = b->first; k != FF_NONE; k = l->buckets.member[k].next) {
 			const struct ff_bucket_member *m = &l->buckets.member[k];
@@ -467,7 +478,9 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 
 			l->shard_of[l->first_group[m->node] + m->group] = l->r.n_shards;
 			l->r.shards[l->r.n_shards++] = (struct ff_shard){.node = m->node,
-					.weight = g->weight, .bucket = i, .region = g->region,
+					.weight = g->weight,
+					.bucket = i,
+					.region = g->region,
 					.offset = m->offset};
 		}
 		l->r.buckets[i].n_shards = l->r.n_shards - l->r.buckets[i].first_shard;
@@ -535,8 +548,9 @@ static int allocate(struct ff_lowering *l, struct ff_error *err)
 	r->workspace_offset = ff_arena_array(l->a, devices, sizeof(*r->workspace_offset));
 	r->workspace_bytes = ff_arena_array(l->a, devices, sizeof(*r->workspace_bytes));
 	if (!l->order || !l->position || !l->node || !l->edge || !l->first_use || !l->first_edge ||
-			!l->forward || !l->backward || !r->out || !r->dout || !r->weight || !r->in ||
-			!r->din || !r->memory_bytes || !r->workspace_offset || !r->workspace_bytes)
+			!l->forward || !l->backward || !r->out || !r->dout || !r->weight ||
+			!r->in || !r->din || !r->memory_bytes || !r->workspace_offset ||
+			!r->workspace_bytes)
 		return ff_fail_memory(err);
 	return FF_OK;
 }
@@ -566,7 +580,11 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 		const struct ff_lower_options *opt, struct ff_arena *a, struct ff_schedule *ret,
 		struct ff_error *err)
 {
-	struct ff_lowering l = {.g = g, .m = m, .s = s, .opt = opt, .a = a,
+	struct ff_lowering l = {.g = g,
+			.m = m,
+			.s = s,
+			.opt = opt,
+			.a = a,
 			.r = {.graph = g, .machine = m, .strategy = s}};
 	int code;
 

@@ -32,21 +32,21 @@ struct ff_lowering {
 	const struct ff_node_block **node; /* NULL for sources */
 	struct ff_edge_block *edge;
 	struct ff_bucketing buckets;
-	bool *first_use;        /* by edge */
-	uint32_t *first_edge;   /* by tensor: its first use in backward, or FF_NONE */
+	bool *first_use;      /* by edge */
+	uint32_t *first_edge; /* by tensor: its first use in backward, or FF_NONE */
 
 	struct ff_schedule r;
 	uint32_t task_cap, buffer_cap;
 	struct ff_list lanes, deps;
 	uint32_t *forward, *backward; /* by node: task of part 0, or FF_NONE */
-	uint32_t **moved[2];          /* by pass, by edge, by sink part: task that fills it, or FF_NONE */
-	uint32_t *shard_of;           /* by first_group[node] + group */
+	uint32_t **moved[2]; /* by pass, by edge, by sink part: task that fills it, or FF_NONE */
+	uint32_t *shard_of;  /* by first_group[node] + group */
 	uint32_t *first_group;
-	uint32_t *synced;             /* by bucket: SYNC task, or FF_NONE */
+	uint32_t *synced; /* by bucket: SYNC task, or FF_NONE */
 
-	uint32_t *first_clock;        /* by task: of its devices' clocks */
-	struct ff_clock *clock;       /* when it is done; by first_clock + position of the device */
-	struct ff_clock *born;        /* before it starts; likewise */
+	uint32_t *first_clock;  /* by task: of its devices' clocks */
+	struct ff_clock *clock; /* when it is done; by first_clock + position of the device */
+	struct ff_clock *born;  /* before it starts; likewise */
 	uint32_t n_clocks, clock_cap;
 	struct ff_clock *lane_clock[2]; /* by device: of its compute and communication lane */
 	struct ff_life *life;           /* by buffer */

@@ -80,7 +80,9 @@ uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t elements)
 	uint32_t n = ff_task_devices(&l->r, &l->r.tasks[task], &list, &one);
 
 	l->r.n_buffers++;
-	l->r.buffers[id] = (struct ff_buffer){.device = device, .first = task, .last = task,
+	l->r.buffers[id] = (struct ff_buffer){.device = device,
+			.first = task,
+			.last = task,
 			.bytes = ff_align64(elements * FF_ELEMENT_BYTES)};
 	l->life[id].born = l->born[l->first_clock[task] + place_of(list, n, device)];
 	return id;

@@ -9,8 +9,8 @@
 
 const char *ff_move_name(enum ff_move_kind kind)
 {
-	static const char *const names[] = {"load", "copy", "point-to-point", "halo",
-			"all-to-all", "all-gather", "reduce-scatter", "all-reduce"};
+	static const char *const names[] = {"load", "copy", "point-to-point", "halo", "all-to-all",
+			"all-gather", "reduce-scatter", "all-reduce"};
 
 	return names[kind];
 }
@@ -29,7 +29,7 @@ struct scene {
 	uint32_t *by_device[2]; /* rank -> part */
 	uint32_t n_pairs;
 	struct pair *pair;
-	uint32_t *set;          /* union-find over source ranks, then sink ranks */
+	uint32_t *set; /* union-find over source ranks, then sink ranks */
 	bool first;
 	struct ff_arena *arena; /* for what stays */
 };
@@ -125,20 +125,21 @@ static void find_aliases(const struct scene *s, uint32_t *alias, struct ff_arena
 
 		if (covers[p->sink] == 1 &&
 				device_of(s, 0, p->source) == device_of(s, 1, p->sink) &&
-				ff_region_equal(region_of(s, 0, p->source), region_of(s, 1, p->sink)))
+				ff_region_equal(region_of(s, 0, p->source),
+						region_of(s, 1, p->sink)))
 			alias[s->by_device[1][p->sink]] = s->by_device[0][p->source];
 	}
 }
 
 /* How the pieces of one sink are put together. */
 struct assembly {
-	bool fill, add;     /* zero it first; add all but `whole` */
+	bool fill, add;           /* zero it first; add all but `whole` */
 	const struct pair *whole; /* covers the sink alone; written first */
 };
 
 /* `list` are the `n` pairs that end in `sink`. */
-static struct assembly assemble(const struct scene *s, uint32_t sink,
-		const struct pair *const *list, uint32_t n)
+static struct assembly assemble(
+		const struct scene *s, uint32_t sink, const struct pair *const *list, uint32_t n)
 {
 	const struct ff_region *r = region_of(s, 1, sink);
 	struct assembly ret = {.add = !s->first};
@@ -239,15 +240,18 @@ static bool mostly_home(const struct scene *s, const struct component *c)
 		const struct pair *p = &c->pair[i];
 
 		home += device_of(s, 0, p->source) == device_of(s, 1, p->sink) &&
-				2 * p->volume >= ff_region_volume(region_of(s, 1, p->sink));
+			2 * p->volume >= ff_region_volume(region_of(s, 1, p->sink));
 	}
 	return home == c->n[1];
 }
 
 static enum ff_move_kind classify(const struct scene *s, const struct component *c)
 {
-	bool one = c->n[1] == 1 && (c->n[0] == 0 || (c->n[0] == 1 &&
-			device_of(s, 0, c->rank[0][0]) == device_of(s, 1, c->rank[1][0])));
+	bool one = c->n[1] == 1 &&
+		   (c->n[0] == 0 ||
+				   (c->n[0] == 1 &&
+						   device_of(s, 0, c->rank[0][0]) ==
+								   device_of(s, 1, c->rank[1][0])));
 
 	if (one)
 		return FF_MOVE_COPY;
@@ -411,10 +415,14 @@ static int build_collective(const struct scene *s, const struct component *c, st
 	for (uint32_t i = 0; i < c->n[0]; i++) {
 		int side = scatter ? 1 : 0;
 
-		piece[i] = (struct ff_piece){.source = mv->source[i], .sink = mv->sink[i],
-				.from = mv->device[i], .to = mv->device[i], .add = mv->accumulate,
+		piece[i] = (struct ff_piece){.source = mv->source[i],
+				.sink = mv->sink[i],
+				.from = mv->device[i],
+				.to = mv->device[i],
+				.add = mv->accumulate,
 				.region = *region_of(s, side, c->rank[side][i]),
-				.send_stage = -1, .recv_stage = -1};
+				.send_stage = -1,
+				.recv_stage = -1};
 		if (gather && !ff_region_is_run(&mv->region, &piece[i].region, &start))
 			mv->recv_staged = true;
 		if (scatter && (!ff_region_is_run(&mv->region, &piece[i].region, &start) ||
@@ -449,8 +457,8 @@ static int build_move(const struct scene *s, const struct component *c, struct f
 	code = list_devices(s, c, mv, err);
 	if (code < 0)
 		return code;
-	return ff_move_is_messages(mv->kind) ? build_messages(s, c, mv, scratch, err) :
-					       build_collective(s, c, mv, err);
+	return ff_move_is_messages(mv->kind) ? build_messages(s, c, mv, scratch, err)
+					     : build_collective(s, c, mv, err);
 }
 
 /* Splits the pairs by component; a component is named by its lowest sink. */
@@ -468,11 +476,12 @@ static int build_moves(struct scene *s, const uint32_t *alias, struct ff_arena *
 	c.pair = ff_arena_array(scratch, s->n_pairs, sizeof(*c.pair));
 	c.place[0] = ff_arena_array(scratch, ns, sizeof(**c.place));
 	c.place[1] = ff_arena_array(scratch, nk, sizeof(**c.place));
-	if (!c.place[0] || !c.place[1] || !root || !seen || !move || !c.rank[0] || !c.rank[1] || !c.pair)
+	if (!c.place[0] || !c.place[1] || !root || !seen || !move || !c.rank[0] || !c.rank[1] ||
+			!c.pair)
 		return ff_fail_memory(err);
 	for (uint32_t k = 0; k < nk; k++) {
 		bool gone = alias[s->by_device[1][k]] != FF_NONE ||
-				!ff_region_volume(region_of(s, 1, k));
+			    !ff_region_volume(region_of(s, 1, k));
 
 		root[k] = gone ? FF_NONE : find(s->set, ns + k);
 	}

@@ -113,7 +113,8 @@ static int read_degrees(const struct ff_json *op, const struct ff_node *n, struc
 		while (d < n->n_dims && strcmp(n->dim[d].name, v->key))
 			d++;
 		if (d == n->n_dims)
-			return ff_json_fail(v, err, "operator %s has no dim called %s", n->name, v->key);
+			return ff_json_fail(v, err, "operator %s has no dim called %s", n->name,
+					v->key);
 		code = ff_json_as_int(v, 1, n->dim[d].extent, &degree, err);
 		if (code < 0)
 			return code;
@@ -148,7 +149,8 @@ static int read_devices(const struct ff_json *op, const struct ff_node *n, uint3
 			return code;
 		if (dev >= n_devices)
 			return ff_json_fail(&list->child[i], err,
-					"device %d does not exist: there are %u", (int)dev, n_devices);
+					"device %d does not exist: there are %u", (int)dev,
+					n_devices);
 		device[i] = (uint16_t)dev;
 	}
 	c->device = device;
@@ -175,8 +177,8 @@ static int read_operator(const struct ff_json *op, const struct ff_graph *g, uin
 		return ff_json_fail(op, err, "the graph has no operator called %s", name);
 	if (s->config[node].n_parts)
 		return ff_json_fail(op, err, "operator %s stands twice", name);
-	if (ff_json_get(op, "priority") &&
-			(code = ff_json_int(op, "priority", INT32_MIN, INT32_MAX, &priority, err)) < 0)
+	if (ff_json_get(op, "priority") && (code = ff_json_int(op, "priority", INT32_MIN, INT32_MAX,
+							    &priority, err)) < 0)
 		return code;
 	s->priority[node] = (int32_t)priority;
 	if ((code = read_degrees(op, &g->nodes[node], &s->config[node], err)) < 0 ||
@@ -214,8 +216,8 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 	if (!bytes)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < memory->n; i++)
-		if ((code = ff_json_as_int(&memory->child[i], 0, INT64_C(1) << 53, &bytes[i],
-				     err)) < 0)
+		if ((code = ff_json_as_int(
+				     &memory->child[i], 0, INT64_C(1) << 53, &bytes[i], err)) < 0)
 			return code;
 	info->memory_bytes = bytes;
 	return FF_OK;
@@ -237,7 +239,8 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 	snprintf(own, sizeof(own), "%016" PRIx64, g->hash);
 	if (strcmp(own, hash))
 		return ff_json_fail(root, err,
-				"the strategy is for graph %s (hash %s), not for this graph %s (hash %s)",
+				"the strategy is for graph %s (hash %s), not for this graph %s "
+				"(hash %s)",
 				name, hash, g->name, own);
 	return FF_OK;
 }

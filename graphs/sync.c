@@ -35,8 +35,11 @@ static struct ff_bucket_build *open_bucket(struct ff_bucketing *b, const struct 
 		}
 	}
 	k = &b->bucket[b->n_buckets++];
-	*k = (struct ff_bucket_build){.n_devices = g->n_devices, .device = g->device,
-			.set = g->set, .first = FF_NONE, .open = true};
+	*k = (struct ff_bucket_build){.n_devices = g->n_devices,
+			.device = g->device,
+			.set = g->set,
+			.first = FF_NONE,
+			.open = true};
 	return k;
 }
 
@@ -46,8 +49,11 @@ static void add_member(struct ff_bucketing *b, uint32_t node, uint32_t group,
 	struct ff_bucket_build *k = open_bucket(b, g);
 	struct ff_bucket_member *m = &b->member[b->n_members];
 
-	*m = (struct ff_bucket_member){.node = node, .group = group,
-			.bucket = (uint32_t)(k - b->bucket), .next = FF_NONE, .offset = k->bytes};
+	*m = (struct ff_bucket_member){.node = node,
+			.group = group,
+			.bucket = (uint32_t)(k - b->bucket),
+			.next = FF_NONE,
+			.offset = k->bytes};
 	if (k->first == FF_NONE)
 		k->first = b->n_members;
 	else

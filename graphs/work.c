@@ -82,7 +82,16 @@ static void key_field(struct key *k, const char *name, uint32_t tag, const int32
 	}
 }
 
-enum key_tag { TAG_ATTR, TAG_OUT = 32, TAG_WEIGHT, TAG_BIAS, TAG_IN = 64, TAG_BORDER = 256, TAG_SKEW = 512, TAG_DIN = 1024 };
+enum key_tag {
+	TAG_ATTR,
+	TAG_OUT = 32,
+	TAG_WEIGHT,
+	TAG_BIAS,
+	TAG_IN = 64,
+	TAG_BORDER = 256,
+	TAG_SKEW = 512,
+	TAG_DIN = 1024
+};
 
 static void key_region(struct key *k, const char *name, uint32_t tag, const struct ff_region *r)
 {
@@ -186,7 +195,8 @@ uint64_t ff_work_hash(const struct ff_work *w)
 int64_t ff_work_flops(const struct ff_work *w)
 {
 	const struct ff_node *n = w->node;
-	double share = 1, all = (double)(w->pass == FF_FORWARD ? n->flops_forward : n->flops_backward);
+	double share = 1,
+	       all = (double)(w->pass == FF_FORWARD ? n->flops_forward : n->flops_backward);
 
 	for (uint32_t d = 0; d < n->n_dims; d++)
 		share *= (double)ff_region_size(&w->box, d) / n->dim[d].extent;

@@ -30,23 +30,23 @@ struct ff_evaluator {
 	uint32_t *order, *position, *first_edge;
 	bool *first_use;
 
-	const struct ff_memo_node **node;     /* by node, NULL for sources */
-	const struct ff_node_block **block;   /* the same, for the buckets */
+	const struct ff_memo_node **node;   /* by node, NULL for sources */
+	const struct ff_node_block **block; /* the same, for the buckets */
 	const struct ff_memo_edge **edge;
 	struct ff_bucketing buckets;
-	struct ff_strategy strategy;          /* current; devices are kept in `devices` */
+	struct ff_strategy strategy; /* current; devices are kept in `devices` */
 	uint16_t *devices;
 
-	uint32_t changed;                     /* node of the proposal, or FF_NONE */
+	uint32_t changed; /* node of the proposal, or FF_NONE */
 	const struct ff_memo_node *node_was;
 	struct swap *swap;
 	uint32_t n_swaps;
 
-	double *lane;                         /* when it is free */
-	double *finish[2], *ready[2];         /* by pass, by node * devices + part */
-	double *synced;                       /* by bucket */
+	double *lane;                 /* when it is free */
+	double *finish[2], *ready[2]; /* by pass, by node * devices + part */
+	double *synced;               /* by bucket */
 	uint32_t *sync_lane;
-	int64_t *held;                        /* by device: scratch of check_memory */
+	int64_t *held; /* by device: scratch of check_memory */
 };
 
 static int allocate(struct ff_evaluator *e, struct ff_error *err)
@@ -75,8 +75,8 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 			return ff_fail_memory(err);
 	}
 	if (!e->limit || !e->order || !e->position || !e->first_edge || !e->first_use || !e->node ||
-			!e->block || !e->edge || !e->devices || !e->swap || !e->lane || !e->synced ||
-			!e->sync_lane || !e->held)
+			!e->block || !e->edge || !e->devices || !e->swap || !e->lane ||
+			!e->synced || !e->sync_lane || !e->held)
 		return ff_fail_memory(err);
 	return ff_bucketing_create(e->g->n_nodes, (uint32_t)(nodes * devices * FF_MAX_WEIGHTS), a,
 			&e->buckets, err);
@@ -151,8 +151,8 @@ static void time_moves(struct ff_evaluator *e, const struct ff_memo_edge *me, en
 			 * moved stands on the same lane */
 			uint32_t first = e->first_edge[edge->tensor];
 			const uint32_t *alias = e->edge[first]->block.backward.alias;
-			const double *writer = e->finish[pass] +
-					(size_t)e->g->edges[first].node * devices;
+			const double *writer =
+					e->finish[pass] + (size_t)e->g->edges[first].node * devices;
 
 			for (uint32_t k = 0; k < mv->n_sinks; k++)
 				if (alias[mv->sink[k]] != FF_NONE)
@@ -214,7 +214,7 @@ static void time_updates(struct ff_evaluator *e)
 			double *lane = &e->lane[ff_lane(e->m, FF_LANE_COMPUTE, b->device[d])];
 
 			*lane = later(*lane, e->synced[i]) +
-					ff_price_update(e->p, b->device[d], b->bytes);
+				ff_price_update(e->p, b->device[d], b->bytes);
 		}
 	}
 }
@@ -261,8 +261,8 @@ static double time_step(struct ff_evaluator *e)
 }
 
 /* The strategy whose blocks stand in e->node, priorities as they are. */
-static void view_strategy(const struct ff_evaluator *e, struct ff_strategy *s,
-		struct ff_config *config)
+static void view_strategy(
+		const struct ff_evaluator *e, struct ff_strategy *s, struct ff_config *config)
 {
 	*s = e->strategy;
 	s->config = config;
@@ -277,7 +277,8 @@ static void view_strategy(const struct ff_evaluator *e, struct ff_strategy *s,
 static int check_plan(struct ff_evaluator *e, int64_t *over, struct ff_error *err)
 {
 	struct ff_lower_options opt = {.bucket_bytes = e->bucket_bytes,
-			.workspace = ff_price_workspace, .ctx = e->p};
+			.workspace = ff_price_workspace,
+			.ctx = e->p};
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
 	struct ff_config *config = ff_arena_array(&e->scratch, e->g->n_nodes, sizeof(*config));
 	struct ff_strategy s;
@@ -364,8 +365,8 @@ static void keep_config(struct ff_evaluator *e, uint32_t node, const struct ff_c
 	e->strategy.config[node].device = device;
 }
 
-int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s,
-		struct ff_evaluation *ret, struct ff_error *err)
+int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_evaluation *ret,
+		struct ff_error *err)
 {
 	int code = ff_strategy_check(e->g, s, e->m->n_devices, err);
 

@@ -28,8 +28,12 @@ static uint64_t hash_config(uint32_t node, const struct ff_node *n, const struct
 int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_machine *m,
 		struct ff_pricer *p, const bool *first_use, struct ff_error *err)
 {
-	*t = (struct ff_memo){.g = g, .m = m, .p = p, .first_use = first_use,
-			.node_cap = 1024, .edge_cap = 4096};
+	*t = (struct ff_memo){.g = g,
+			.m = m,
+			.p = p,
+			.first_use = first_use,
+			.node_cap = 1024,
+			.edge_cap = 4096};
 	ff_arena_init(&t->arena);
 	ff_arena_init(&t->scratch);
 	t->node = calloc(t->node_cap, sizeof(*t->node));
@@ -70,7 +74,7 @@ static int grow(void ***table, uint32_t *cap, uint32_t n, struct ff_error *err)
 
 		if (!(*table)[i])
 			continue;
-		at = (uint32_t)*(uint64_t *)(*table)[i] & (bigger - 1);
+		at = (uint32_t) * (uint64_t *)(*table)[i] & (bigger - 1);
 		while (slot[at])
 			at = (at + 1) & (bigger - 1);
 		slot[at] = (*table)[i];
@@ -171,12 +175,13 @@ static int time_moves(struct ff_memo *t, const struct ff_redistribution *r,
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < r->n_moves; i++) {
 		const struct ff_move *mv = &r->move[i];
-		uint32_t *lane = ff_arena_array(&t->arena, 3 * (size_t)mv->n_devices,
-				sizeof(*lane));
+		uint32_t *lane =
+				ff_arena_array(&t->arena, 3 * (size_t)mv->n_devices, sizeof(*lane));
 
 		if (!lane)
 			return ff_fail_memory(err);
-		list[i] = (struct ff_memo_move){.us = ff_price_move(t->p, mv), .move = mv,
+		list[i] = (struct ff_memo_move){.us = ff_price_move(t->p, mv),
+				.move = mv,
 				.n_lanes = ff_transfer_lanes(t->m, mv->n_devices, mv->device, lane),
 				.lane = lane};
 	}
@@ -206,8 +211,7 @@ static int count_edge_bytes(struct ff_memo *t, struct ff_memo_edge *e,
 		if (r[1]->alias) /* counted even where it is aliased: an upper bound */
 			bytes += shard;
 		if (bytes)
-			e->bytes[e->n_bytes++] = (struct ff_memo_bytes){
-					to->block.device[p], bytes};
+			e->bytes[e->n_bytes++] = (struct ff_memo_bytes){to->block.device[p], bytes};
 	}
 	for (int pass = 0; pass < 2; pass++)
 		for (uint32_t i = 0; i < r[pass]->n_moves; i++)
@@ -223,7 +227,8 @@ static int build_edge(struct ff_memo *t, struct ff_memo_edge *e, const struct ff
 		const struct ff_memo_node *to, struct ff_error *err)
 {
 	int code = ff_edge_block_build(t->g, e->edge, t->first_use[e->edge],
-			from ? &from->block : NULL, &to->block, &t->arena, &t->scratch, &e->block, err);
+			from ? &from->block : NULL, &to->block, &t->arena, &t->scratch, &e->block,
+			err);
 
 	if (code == FF_OK)
 		code = time_moves(t, &e->block.forward, &e->move[FF_FORWARD], err);
@@ -233,7 +238,8 @@ static int build_edge(struct ff_memo *t, struct ff_memo_edge *e, const struct ff
 }
 
 int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
-		const struct ff_memo_node *to, const struct ff_memo_edge **ret, struct ff_error *err)
+		const struct ff_memo_node *to, const struct ff_memo_edge **ret,
+		struct ff_error *err)
 {
 	uint32_t a = from ? from->id : FF_NONE, b = to->id, at;
 	uint64_t hash = mix(mix(edge, a), b);

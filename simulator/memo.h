@@ -12,9 +12,9 @@ struct ff_memo_node {
 	uint32_t id, node;
 	struct ff_config config; /* its own copy */
 	struct ff_node_block block;
-	double *us[2];           /* by pass, by part */
-	int64_t *weight_bytes;   /* by part: weights, gradients, momentum */
-	int64_t *bytes;          /* by part: all else it may hold */
+	double *us[2];         /* by pass, by part */
+	int64_t *weight_bytes; /* by part: weights, gradients, momentum */
+	int64_t *bytes;        /* by part: all else it may hold */
 };
 
 /* One redistribution task, ready to be timed. */
@@ -34,7 +34,7 @@ struct ff_memo_edge {
 	struct ff_memo_bytes {
 		uint16_t device;
 		int64_t bytes;
-	} *bytes;                /* shards and stages it may hold, by device */
+	} * bytes; /* shards and stages it may hold, by device */
 	uint32_t n_bytes;
 };
 
@@ -42,9 +42,9 @@ struct ff_memo {
 	const struct ff_graph *g;
 	const struct ff_machine *m;
 	struct ff_pricer *p;
-	const bool *first_use;   /* by edge; the memo is for one issue order */
+	const bool *first_use; /* by edge; the memo is for one issue order */
 	struct ff_arena arena, scratch;
-	void **node, **edge;     /* open addressing; caps are powers of two */
+	void **node, **edge; /* open addressing; caps are powers of two */
 	uint32_t n_nodes, node_cap, n_edges, edge_cap;
 };
 

@@ -55,7 +55,8 @@ struct ff_backend {
 	int (*alloc)(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
 	void (*free)(struct ff_device *dev, void *memory);
 	/* A stream with a worker of its own, or (`own` false) the caller's. */
-	int (*stream)(struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err);
+	int (*stream)(struct ff_device *dev, bool own, struct ff_stream **ret,
+			struct ff_error *err);
 	void (*stream_close)(struct ff_stream *s);
 	int (*event)(struct ff_device *dev, struct ff_event **ret, struct ff_error *err);
 	void (*event_close)(struct ff_event *ev);
@@ -64,16 +65,23 @@ struct ff_backend {
 	/* Waits for all that the stream was given; its first failure is returned. */
 	int (*drain)(struct ff_stream *s, struct ff_error *err);
 	/* Runs a host function in the stream's order (MPI calls, clocks). */
-	int (*call)(struct ff_stream *s, int (*fn)(void *arg, struct ff_error *err), void *arg, struct ff_error *err);
-	int (*upload)(struct ff_stream *s, void *device, const void *host, size_t bytes, struct ff_error *err);
-	int (*download)(struct ff_stream *s, void *host, const void *device, size_t bytes, struct ff_error *err);
+	int (*call)(struct ff_stream *s, int (*fn)(void *arg, struct ff_error *err), void *arg,
+			struct ff_error *err);
+	int (*upload)(struct ff_stream *s, void *device, const void *host, size_t bytes,
+			struct ff_error *err);
+	int (*download)(struct ff_stream *s, void *host, const void *device, size_t bytes,
+			struct ff_error *err);
 	int (*copy)(struct ff_stream *s, const struct ff_copy *copy, struct ff_error *err);
-	int (*fill)(struct ff_stream *s, void *memory, size_t bytes, struct ff_error *err); /* zeros */
-	int (*update)(struct ff_stream *s, const struct ff_sgd *sgd, float *w, const float *g, float *v, size_t n, struct ff_error *err);
+	int (*fill)(struct ff_stream *s, void *memory, size_t bytes,
+			struct ff_error *err); /* zeros */
+	int (*update)(struct ff_stream *s, const struct ff_sgd *sgd, float *w, const float *g,
+			float *v, size_t n, struct ff_error *err);
 	/* Prepares a kernel for `w` (copied as needed). */
-	int (*kernel)(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret, struct ff_error *err);
+	int (*kernel)(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
+			struct ff_error *err);
 	int64_t (*workspace)(const struct ff_kernel *k); /* bytes of scratch it needs */
-	int (*run)(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err);
+	int (*run)(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,
+			struct ff_error *err);
 	void (*kernel_close)(struct ff_kernel *k);
 	bool host_memory; /* pointers may be read and sent by the host */
 };

@@ -21,13 +21,13 @@ struct ff_weight_group {
 /* One operator under one config. */
 struct ff_node_block {
 	uint32_t n_parts;
-	const uint16_t *device;        /* by part */
-	const struct ff_region *out;   /* by part */
-	const struct ff_region **in;   /* by slot, by part */
-	bool out_disjoint;             /* no two parts write the same element (no R split) */
+	const uint16_t *device;      /* by part */
+	const struct ff_region *out; /* by part */
+	const struct ff_region **in; /* by slot, by part */
+	bool out_disjoint;           /* no two parts write the same element (no R split) */
 	uint32_t n_groups;
 	const struct ff_weight_group *group;
-	const uint32_t *weight_group;  /* [part * FF_MAX_WEIGHTS + w]: group, or FF_NONE */
+	const uint32_t *weight_group; /* [part * FF_MAX_WEIGHTS + w]: group, or FF_NONE */
 };
 /* c->device must outlive the block. */
 int ff_node_block_build(const struct ff_graph *g, uint32_t node, const struct ff_config *c,
@@ -59,8 +59,8 @@ int ff_redistribute(const struct ff_side *source, const struct ff_side *sink, bo
 struct ff_edge_block {
 	struct ff_redistribution forward;  /* producer's outputs -> consumer's inputs */
 	struct ff_redistribution backward; /* consumer's input gradients -> producer's
-	                                    * output gradients; n_moves 0 and alias NULL
-	                                    * where no gradient is needed */
+					    * output gradients; n_moves 0 and alias NULL
+					    * where no gradient is needed */
 };
 /* `first_use`: this edge is the first of its tensor that backward reaches.
  * `producer` is NULL for data-set inputs, whose sinks are loaded. */
@@ -76,28 +76,29 @@ bool ff_edge_is_first_use(const struct ff_graph *g, const uint32_t *position, ui
 /* Lanes that a transfer among `device` (ascending) holds: their communication
  * lanes, shared links inside nodes, network cards when it crosses nodes.
  * `lane` has room for 3 * n_devices.  Returns how many. */
-uint32_t ff_transfer_lanes(const struct ff_machine *m, uint32_t n_devices,
-		const uint16_t *device, uint32_t *lane);
+uint32_t ff_transfer_lanes(const struct ff_machine *m, uint32_t n_devices, const uint16_t *device,
+		uint32_t *lane);
 
 /* Weight groups gathered into buckets, walking the nodes backward. */
 struct ff_bucket_member {
 	uint32_t node, group, bucket, next; /* next member of the bucket, or FF_NONE */
 	int64_t offset;
 };
+struct ff_bucket_build {
+	uint32_t n_devices;
+	const uint16_t *device;
+	uint64_t set;
+	uint32_t first, last; /* members */
+	uint32_t close;       /* node after whose backward the gradients are complete */
+	uint32_t next_at;     /* next bucket that closes at the same node, or FF_NONE */
+	int64_t bytes;
+	bool open;
+};
 struct ff_bucketing {
 	uint32_t n_buckets, n_members;
-	struct ff_bucket_build {
-		uint32_t n_devices;
-		const uint16_t *device;
-		uint64_t set;
-		uint32_t first, last; /* members */
-		uint32_t close;       /* node after whose backward the gradients are complete */
-		uint32_t next_at;     /* next bucket that closes at the same node, or FF_NONE */
-		int64_t bytes;
-		bool open;
-	} *bucket;                    /* room for one a member */
+	struct ff_bucket_build *bucket; /* room for one a member */
 	struct ff_bucket_member *member;
-	uint32_t *first_at;           /* by node: first bucket that closes there, or FF_NONE */
+	uint32_t *first_at; /* by node: first bucket that closes there, or FF_NONE */
 };
 /* Room for `max_members` weight groups. */
 int ff_bucketing_create(uint32_t n_nodes, uint32_t max_members, struct ff_arena *a,

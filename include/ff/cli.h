@@ -8,20 +8,20 @@
 #include "ff/error.h"
 
 enum ff_option_type {
-	FF_OPTION_FLAG,     /* bool * */
-	FF_OPTION_TEXT,     /* const char ** */
-	FF_OPTION_TEXTS,    /* struct ff_texts *: may be repeated */
-	FF_OPTION_COUNT,    /* uint64_t *: decimal */
-	FF_OPTION_REAL,     /* double * */
-	FF_OPTION_BYTES,    /* int64_t *: 1000000, 512M = 512MiB (1024s), 16GB (1000s) */
-	FF_OPTION_SECONDS,  /* double *: 30s, 5m, 1h, 30 */
+	FF_OPTION_FLAG,    /* bool * */
+	FF_OPTION_TEXT,    /* const char ** */
+	FF_OPTION_TEXTS,   /* struct ff_texts *: may be repeated */
+	FF_OPTION_COUNT,   /* uint64_t *: decimal */
+	FF_OPTION_REAL,    /* double * */
+	FF_OPTION_BYTES,   /* int64_t *: 1000000, 512M = 512MiB (1024s), 16GB (1000s) */
+	FF_OPTION_SECONDS, /* double *: 30s, 5m, 1h, 30 */
 };
 struct ff_texts {
 	const char *text[32];
 	uint32_t n;
 };
 struct ff_option {
-	const char *name;     /* "--budget" or "-o" */
+	const char *name; /* "--budget" or "-o" */
 	enum ff_option_type type;
 	void *value;
 	const char *argument; /* word for the help text, e.g. "SECONDS" */
@@ -40,8 +40,8 @@ struct ff_command {
 /* Parses argv.  --help and --version print and give *done = true.  Options may
  * stand anywhere; "--name=value" works; "--" ends them.  Operands go to
  * `args` (room for max_args).  A bad option is FF_E_INPUT in one sentence. */
-int ff_cli_parse(const struct ff_command *c, int argc, char **argv,
-		const char **args, uint32_t *n_args, bool *done, struct ff_error *err);
+int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char **args,
+		uint32_t *n_args, bool *done, struct ff_error *err);
 /* Prints "name: sentence" on stderr when `code` < 0; returns the exit status. */
 int ff_cli_end(const struct ff_command *c, int code, const struct ff_error *err);
 

@@ -15,9 +15,10 @@ struct ff_collective {
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	const void *const *send;
-	void *const *recv;      /* send == recv: in place (all-reduce only) */
-	const int64_t *count;   /* elements: of each device's chunk (gather, scatter); all-reduce: count[0] */
-	const int64_t *offset;  /* all-gather: where each chunk lies in recv, elements */
+	void *const *recv;     /* send == recv: in place (all-reduce only) */
+	const int64_t *count;  /* elements: of each device's chunk (gather, scatter); all-reduce:
+				  count[0] */
+	const int64_t *offset; /* all-gather: where each chunk lies in recv, elements */
 };
 
 struct ff_parcel {
@@ -32,12 +33,14 @@ struct ff_comm {
 	bool (*hosts)(const struct ff_comm *c, uint32_t device);
 	int (*all_reduce)(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err);
 	int (*all_gather)(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err);
-	int (*reduce_scatter)(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err);
+	int (*reduce_scatter)(
+			struct ff_comm *c, const struct ff_collective *x, struct ff_error *err);
 	/* All parcels between two of the devices, at once. */
-	int (*exchange)(struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n, struct ff_error *err);
+	int (*exchange)(struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n,
+			struct ff_error *err);
 	int (*barrier)(struct ff_comm *c, struct ff_error *err);
 	void (*destroy)(struct ff_comm *c);
-	int64_t sent_bytes; /* by hosted devices so far; rings as in ff_move.network_bytes */
+	int64_t sent_bytes;     /* by hosted devices so far; rings as in ff_move.network_bytes */
 	uint32_t rank, n_ranks; /* of processes */
 };
 

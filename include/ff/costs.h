@@ -8,7 +8,7 @@
 #include "ff/schedule.h"
 
 struct ff_cost {
-	const char *key;     /* ff_work_key */
+	const char *key; /* ff_work_key */
 	double median_us, p10_us, p90_us;
 	uint32_t samples;
 	int64_t workspace_bytes; /* scratch of the kernel */
@@ -23,8 +23,8 @@ struct ff_rate {
  * several sizes; between sizes the time is interpolated, beyond the last it
  * grows at the last slope. */
 struct ff_comm_cost {
-	enum ff_move_kind kind; /* POINT_TO_POINT: every device sends to its successor; bytes: per device.
-	                         * Collectives: bytes of the whole region. */
+	enum ff_move_kind kind; /* POINT_TO_POINT: every device sends to its successor; bytes: per
+				 * device. Collectives: bytes of the whole region. */
 	uint32_t ranks, n;
 	double *bytes, *us; /* n, ascending */
 };
@@ -48,12 +48,13 @@ int ff_costs_put(struct ff_costs *c, const struct ff_cost *cost, struct ff_error
  * (accumulate), "update" (optimizer, bytes of weights), "load" (data set). */
 enum ff_rate_kind { FF_RATE_COPY, FF_RATE_ADD, FF_RATE_UPDATE, FF_RATE_LOAD, FF_RATE_COUNT };
 const char *ff_rate_name(enum ff_rate_kind k);
-const struct ff_rate *ff_costs_rate(const struct ff_costs *c, enum ff_rate_kind k); /* NULL: not measured */
+const struct ff_rate *ff_costs_rate(
+		const struct ff_costs *c, enum ff_rate_kind k); /* NULL: not measured */
 void ff_costs_set_rate(struct ff_costs *c, enum ff_rate_kind k, struct ff_rate r);
 
 /* NULL when that kind was not measured among exactly `ranks` devices. */
-const struct ff_comm_cost *ff_costs_comm(const struct ff_costs *c,
-		enum ff_move_kind kind, uint32_t ranks);
+const struct ff_comm_cost *ff_costs_comm(
+		const struct ff_costs *c, enum ff_move_kind kind, uint32_t ranks);
 int ff_costs_put_comm(struct ff_costs *c, const struct ff_comm_cost *cc, struct ff_error *err);
 /* Calibrated link inside a node (the latency and bandwidth of messages);
  * bytes_per_us is 0 when not measured. */

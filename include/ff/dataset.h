@@ -21,7 +21,7 @@ int64_t ff_dataset_steps(const struct ff_dataset *d, bool train);
 /* Fills a dense shard of `region` of input `node` for global batch `step`
  * (training: shuffled anew each epoch; testing: in order, samples behind the
  * last have label -1). */
-void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step,
-		uint32_t node, const struct ff_region *region, void *shard);
+void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,
+		const struct ff_region *region, void *shard);
 
 #endif

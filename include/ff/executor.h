@@ -11,7 +11,7 @@
 struct ff_executor;
 
 struct ff_executor_options {
-	uint64_t seed;      /* initial weights and dropout */
+	uint64_t seed; /* initial weights and dropout */
 	struct ff_sgd sgd;
 	bool keep_gradients; /* no updates: weights stay as they were */
 };
@@ -46,8 +46,8 @@ void ff_executor_set_rate(struct ff_executor *x, float rate);
 int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device);
 
 /* Gathers a whole weight (or its gradient) on every rank: row-major float32. */
-int ff_executor_weight(struct ff_executor *x, uint32_t node, uint32_t weight,
-		bool gradient, float *whole, struct ff_error *err);
+int ff_executor_weight(struct ff_executor *x, uint32_t node, uint32_t weight, bool gradient,
+		float *whole, struct ff_error *err);
 
 /* Spans of the next step are kept; `spans` of hosted devices after it, valid
  * until the executor goes. */

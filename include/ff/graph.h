@@ -67,9 +67,9 @@ struct ff_graph {
 	struct ff_tensor *tensors;
 	struct ff_edge *edges;
 	uint32_t *uses;
-	uint32_t loss; /* the one node with FF_OP_LOSS, last in its chain */
-	int32_t batch; /* extent of axis 0 of every input */
-	uint64_t hash; /* FNV-1a of the canonical JSON; strategies carry it */
+	uint32_t loss;                /* the one node with FF_OP_LOSS, last in its chain */
+	int32_t batch;                /* extent of axis 0 of every input */
+	uint64_t hash;                /* FNV-1a of the canonical JSON; strategies carry it */
 	const struct ff_names *names; /* for ff_graph_find */
 };
 
@@ -77,10 +77,9 @@ struct ff_graph {
  * are sorted (stable) so that inputs come first.  All memory comes from `a`,
  * which must outlive the graph.  On failure returns FF_E_INPUT or FF_E_NOMEM,
  * fills `err` and leaves `ret` untouched. */
-int ff_graph_parse(const char *file, const char *text, size_t len,
-		struct ff_arena *a, struct ff_graph *ret, struct ff_error *err);
-int ff_graph_load(const char *path, struct ff_arena *a, struct ff_graph *ret,
-		struct ff_error *err);
+int ff_graph_parse(const char *file, const char *text, size_t len, struct ff_arena *a,
+		struct ff_graph *ret, struct ff_error *err);
+int ff_graph_load(const char *path, struct ff_arena *a, struct ff_graph *ret, struct ff_error *err);
 
 /* Canonical JSON: what ff_graph_parse reads gives the same graph and hash. */
 void ff_graph_write(const struct ff_graph *g, struct ff_out *o);

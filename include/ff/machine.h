@@ -11,10 +11,10 @@
 #define FF_MAX_DEVICES 4096
 
 struct ff_device_kind {
-	const char *name;        /* "cpu", "P100": the key of cost entries */
-	double flops_per_s;      /* peak, float32 */
+	const char *name;   /* "cpu", "P100": the key of cost entries */
+	double flops_per_s; /* peak, float32 */
 	double memory_bytes_per_s;
-	int64_t memory_bytes;    /* capacity for one training process */
+	int64_t memory_bytes; /* capacity for one training process */
 };
 
 /* One direction; a message of n bytes takes latency + n / bandwidth. */
@@ -41,19 +41,19 @@ struct ff_machine {
 };
 
 /* Parses a machine; same contract as ff_graph_parse. */
-int ff_machine_parse(const char *file, const char *text, size_t len,
-		struct ff_arena *a, struct ff_machine *ret, struct ff_error *err);
+int ff_machine_parse(const char *file, const char *text, size_t len, struct ff_arena *a,
+		struct ff_machine *ret, struct ff_error *err);
 /* `name` is a path, or the name of a file in graphs/machines/ (searched in
  * $FF_MACHINES, then the source tree and the installed data folder). */
-int ff_machine_load(const char *name, struct ff_arena *a,
-		struct ff_machine *ret, struct ff_error *err);
+int ff_machine_load(
+		const char *name, struct ff_arena *a, struct ff_machine *ret, struct ff_error *err);
 void ff_machine_write(const struct ff_machine *m, struct ff_out *o);
 /* The first `n` devices of `m` as a machine (n <= m->n_devices, else FF_E_INPUT). */
 int ff_machine_subset(const struct ff_machine *m, uint32_t n, struct ff_arena *a,
 		struct ff_machine *ret, struct ff_error *err);
 
-static inline const struct ff_device_kind *ff_device_kind(const struct ff_machine *m,
-		uint32_t device)
+static inline const struct ff_device_kind *ff_device_kind(
+		const struct ff_machine *m, uint32_t device)
 {
 	return &m->kinds[m->nodes[m->node_of[device]].kind];
 }
@@ -66,10 +66,14 @@ enum ff_lane_class { FF_LANE_COMPUTE, FF_LANE_COMM, FF_LANE_INSIDE, FF_LANE_NETW
 static inline uint32_t ff_lane(const struct ff_machine *m, enum ff_lane_class c, uint32_t i)
 {
 	switch (c) {
-	case FF_LANE_COMPUTE: return i;
-	case FF_LANE_COMM: return m->overlap ? m->n_devices + i : i;
-	case FF_LANE_INSIDE: return 2 * m->n_devices + i;
-	default: return 2 * m->n_devices + m->n_nodes + i;
+	case FF_LANE_COMPUTE:
+		return i;
+	case FF_LANE_COMM:
+		return m->overlap ? m->n_devices + i : i;
+	case FF_LANE_INSIDE:
+		return 2 * m->n_devices + i;
+	default:
+		return 2 * m->n_devices + m->n_nodes + i;
 	}
 }
 static inline uint32_t ff_lane_count(const struct ff_machine *m)

@@ -8,69 +8,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ff/attrs.h"
 #include "ff/error.h"
 #include "ff/region.h"
 
 /* X(enumerator, row): `row` names `ff_op_<row>` in graphs/op/<row>.c and the
  * kernels `ff_<backend>_<row>_*` of every backend. */
-#define FF_OPS(X) \
-	X(FF_OP_INPUT, input) \
-	X(FF_OP_CONV2D, conv2d) \
-	X(FF_OP_LINEAR, linear) \
-	X(FF_OP_POOL2D, pool2d) \
-	X(FF_OP_RELU, relu) \
-	X(FF_OP_TANH, tanh) \
-	X(FF_OP_SIGMOID, sigmoid) \
-	X(FF_OP_ADD, add) \
-	X(FF_OP_CONCAT, concat) \
-	X(FF_OP_RESHAPE, reshape) \
-	X(FF_OP_DROPOUT, dropout) \
+#define FF_OPS(X)                                                                                  \
+	X(FF_OP_INPUT, input)                                                                      \
+	X(FF_OP_CONV2D, conv2d)                                                                    \
+	X(FF_OP_LINEAR, linear)                                                                    \
+	X(FF_OP_POOL2D, pool2d)                                                                    \
+	X(FF_OP_RELU, relu)                                                                        \
+	X(FF_OP_TANH, tanh)                                                                        \
+	X(FF_OP_SIGMOID, sigmoid)                                                                  \
+	X(FF_OP_ADD, add)                                                                          \
+	X(FF_OP_CONCAT, concat)                                                                    \
+	X(FF_OP_RESHAPE, reshape)                                                                  \
+	X(FF_OP_DROPOUT, dropout)                                                                  \
 	X(FF_OP_SOFTMAX_CROSS_ENTROPY, softmax_cross_entropy)
 
 enum ff_op {
 #define FF_OP_ENUM(e, row) e,
 	FF_OPS(FF_OP_ENUM)
 #undef FF_OP_ENUM
-	FF_OP_COUNT
+			FF_OP_COUNT
 };
 
 enum ff_dtype { FF_F32, FF_I32 };
 #define FF_ELEMENT_BYTES 4 /* every dtype so far */
 
-/* Typed attributes, pairs are {height, width}. */
-struct ff_input_attrs { int32_t rank, shape[FF_MAX_RANK]; int32_t dtype, classes; };
-struct ff_conv2d_attrs { int32_t out_channels, kernel[2], stride[2], pad[2], dilation[2], groups, bias; };
-struct ff_linear_attrs { int32_t out_features, bias; };
-enum ff_pool_mode { FF_POOL_MAX, FF_POOL_AVG }; /* avg counts the padding, as PyTorch's default */
-struct ff_pool2d_attrs { int32_t mode, kernel[2], stride[2], pad[2]; };
-struct ff_concat_attrs { int32_t axis; };
-struct ff_reshape_attrs { int32_t rank, shape[FF_MAX_RANK]; }; /* as asked: 0 keeps the axis, one -1 is inferred */
-struct ff_dropout_attrs { double p; };
-union ff_attrs {
-	struct ff_input_attrs input;
-	struct ff_conv2d_attrs conv2d;
-	struct ff_linear_attrs linear;
-	struct ff_pool2d_attrs pool2d;
-	struct ff_concat_attrs concat;
-	struct ff_reshape_attrs reshape;
-	struct ff_dropout_attrs dropout;
-};
-
-/* How one attribute is read, written and checked. */
-enum ff_attr_type { FF_ATTR_INT, FF_ATTR_PAIR, FF_ATTR_SHAPE, FF_ATTR_BOOL, FF_ATTR_REAL, FF_ATTR_CHOICE };
-struct ff_attr_row {
-	const char *name;
-	enum ff_attr_type type;
-	int required;
-	size_t offset;       /* in union ff_attrs; SHAPE: of its rank, shape follows */
-	double min, max;     /* legal range of each number */
-	double preset;       /* when absent; unused if required */
-	const char *choices; /* CHOICE: "max|avg", stored as the index */
-	int in_key;          /* part of the cost key: changes the kernel beyond what the shapes say */
-};
-
 /* The dimension labels of SOAP, and the reduction. */
-enum ff_label { FF_DIM_SAMPLE = 'S', FF_DIM_ATTRIBUTE = 'A', FF_DIM_PARAMETER = 'P', FF_DIM_REDUCTION = 'R' };
+enum ff_label {
+	FF_DIM_SAMPLE = 'S',
+	FF_DIM_ATTRIBUTE = 'A',
+	FF_DIM_PARAMETER = 'P',
+	FF_DIM_REDUCTION = 'R'
+};
 
 /* One axis of an operator's iteration space. */
 struct ff_dim {
@@ -84,7 +58,9 @@ struct ff_dim {
  *   end   = offset + sum_t floor((hi[dim_t] - 1) / div_t) * step_t + window
  * clamped to the axis.  A plain axis has one term with div = step = window = 1;
  * an axis that is always whole has no term, offset 0 and window = its size. */
-struct ff_term { int32_t dim, div, step; };
+struct ff_term {
+	int32_t dim, div, step;
+};
 struct ff_axis_map {
 	uint32_t n_terms;
 	struct ff_term term[2];
@@ -104,10 +80,10 @@ struct ff_node;
 struct ff_derive; /* graphs/derive.h */
 
 enum ff_op_flags {
-	FF_OP_SOURCE = 1,        /* reads the data set; has no config */
-	FF_OP_LOSS = 2,          /* ends the graph; its output is each part's share of the mean loss */
-	FF_OP_BACKWARD_IN = 4,   /* backward reads the inputs */
-	FF_OP_BACKWARD_OUT = 8,  /* backward reads the output */
+	FF_OP_SOURCE = 1, /* reads the data set; has no config */
+	FF_OP_LOSS = 2,   /* ends the graph; its output is each part's share of the mean loss */
+	FF_OP_BACKWARD_IN = 4,  /* backward reads the inputs */
+	FF_OP_BACKWARD_OUT = 8, /* backward reads the output */
 };
 
 struct ff_op_row {

@@ -17,8 +17,7 @@ void ff_philox(uint64_t key, uint64_t hi, uint64_t lo, uint32_t out[4]);
 uint32_t ff_philox_at(uint64_t seed, uint64_t stream, uint64_t index);
 
 /* `n` consecutive elements from `index`, uniform in [0, 1) with 24 bits. */
-void ff_philox_uniform(uint64_t seed, uint64_t stream, uint64_t index,
-		size_t n, float *out);
+void ff_philox_uniform(uint64_t seed, uint64_t stream, uint64_t index, size_t n, float *out);
 
 /* A stream id from two small numbers (say node and purpose). */
 uint64_t ff_philox_stream(uint32_t a, uint32_t b);

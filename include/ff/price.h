@@ -12,20 +12,19 @@ struct ff_pricer;
  * device's peak rates and the machine's links.  Both must outlive it.
  * `costs_path` and `graph_path` only word the error for a missing cost. */
 int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
-		const struct ff_costs *costs, const char *costs_path,
-		const char *graph_path, struct ff_pricer **ret, struct ff_error *err);
+		const struct ff_costs *costs, const char *costs_path, const char *graph_path,
+		struct ff_pricer **ret, struct ff_error *err);
 void ff_pricer_destroy(struct ff_pricer *p);
 
 /* Microseconds, >= 0.  A cost that was never measured is FF_E_INPUT: the
  * sentence names the key and the ffprof command that measures it.  Memoised by
  * ff_work_hash. */
-int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
-		double *us, struct ff_error *err);
+int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
+		struct ff_error *err);
 /* Time that `mv` holds its lanes. */
 double ff_price_move(const struct ff_pricer *p, const struct ff_move *mv);
 /* All-reduce of `bytes` among `device` (ascending); 0 for one device. */
-double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *device,
-		int64_t bytes);
+double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes);
 double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes);
 /* Scratch that the kernel was measured to need; 0 when analytic.  Fits
  * ff_lower_options.workspace with `p` as ctx. */

@@ -41,8 +41,8 @@ static inline bool ff_region_equal(const struct ff_region *a, const struct ff_re
 /* Writes a ∩ b and returns its volume.  When that is 0, `ret` is empty along
  * one axis and unspecified along those behind it: most pairs in a search do
  * not meet, and the first axis mostly tells. */
-static inline int64_t ff_region_intersect(const struct ff_region *a, const struct ff_region *b,
-		struct ff_region *ret)
+static inline int64_t ff_region_intersect(
+		const struct ff_region *a, const struct ff_region *b, struct ff_region *ret)
 {
 	int64_t n = 1;
 	ret->rank = a->rank;
@@ -72,8 +72,7 @@ const uint8_t *ff_storage_order(uint32_t rank);
 /* True when the elements of `part`, a sub-box of `whole`, are one contiguous run
  * of the dense storage of `whole`; then the run's first element is in `*start`
  * (0 when `part` is empty).  False when they are scattered. */
-bool ff_region_is_run(const struct ff_region *whole, const struct ff_region *part,
-		int64_t *start);
+bool ff_region_is_run(const struct ff_region *whole, const struct ff_region *part, int64_t *start);
 
 /* Element offset of the global position `at` in a dense shard of `whole`. */
 int64_t ff_region_offset(const struct ff_region *whole, const int32_t *at);

@@ -48,13 +48,13 @@ struct ff_piece {
  * reduce-scatter: the sink gets it). */
 struct ff_move {
 	enum ff_move_kind kind;
-	bool accumulate;        /* add to what the sinks hold already */
+	bool accumulate; /* add to what the sinks hold already */
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	uint32_t n_sources, n_sinks;
-	const uint16_t *source; /* part numbers, in the order of their devices */
-	const uint16_t *sink;   /* likewise */
-	const bool *fill;       /* n_sinks: zero the sink first */
+	const uint16_t *source;  /* part numbers, in the order of their devices */
+	const uint16_t *sink;    /* likewise */
+	const bool *fill;        /* n_sinks: zero the sink first */
 	struct ff_region region; /* collectives: the whole; LOAD: the sink's */
 	uint32_t n_pieces;
 	const struct ff_piece *piece; /* by from, then to */
@@ -62,9 +62,10 @@ struct ff_move {
 	 * send_staged, and behind it (64-byte aligned) what is received, if
 	 * recv_staged: piece after piece in device order, each dense. */
 	bool send_staged, recv_staged;
-	const int64_t *stage_bytes;   /* n_devices */
-	int64_t network_bytes; /* over the network, all devices together; collectives as a ring sends them:
-	                        * all-reduce 2(p-1)n, reduce-scatter and all-gather (p-1)n, n bytes of `region` */
+	const int64_t *stage_bytes; /* n_devices */
+	/* Over the network, all devices together.  Collectives as a ring sends them: an
+	 * all-reduce 2(p-1)n, reduce-scatter and all-gather (p-1)n, n bytes of `region`. */
+	int64_t network_bytes;
 	int64_t busiest_bytes; /* messages: most that one device sends or receives */
 	int64_t copied_bytes;  /* most that one device packs, unpacks, adds or copies */
 };
@@ -84,7 +85,7 @@ struct ff_bucket {
 	const uint16_t *device; /* ascending */
 	uint32_t first_shard, n_shards;
 	int64_t bytes;
-	const int64_t *offset;  /* n_devices: of its three arrays, one behind the other, in the device's memory */
+	const int64_t *offset; /* n_devices: of its three arrays, one behind the other */
 };
 
 enum ff_task_kind { FF_TASK_FORWARD, FF_TASK_BACKWARD, FF_TASK_MOVE, FF_TASK_SYNC, FF_TASK_UPDATE };
@@ -92,13 +93,13 @@ enum ff_task_kind { FF_TASK_FORWARD, FF_TASK_BACKWARD, FF_TASK_MOVE, FF_TASK_SYN
 struct ff_task {
 	enum ff_task_kind kind;
 	enum ff_pass pass;
-	uint32_t node;          /* compute; MOVE: the consumer */
-	uint32_t part;          /* compute */
-	uint32_t device;        /* compute and UPDATE */
-	uint32_t edge;          /* MOVE */
-	uint32_t bucket;        /* SYNC, UPDATE */
+	uint32_t node;   /* compute; MOVE: the consumer */
+	uint32_t part;   /* compute */
+	uint32_t device; /* compute and UPDATE */
+	uint32_t edge;   /* MOVE */
+	uint32_t bucket; /* SYNC, UPDATE */
 	const struct ff_move *move;
-	uint32_t stage;         /* MOVE: first of n_devices buffers (FF_NONE where no stage) */
+	uint32_t stage; /* MOVE: first of n_devices buffers (FF_NONE where no stage) */
 	uint32_t first_lane, n_lanes; /* ff_schedule.lanes */
 	uint32_t first_dep, n_deps;   /* ff_schedule.deps: earlier tasks */
 };
@@ -116,18 +117,18 @@ struct ff_schedule {
 	const struct ff_machine *machine;
 	const struct ff_strategy *strategy;
 	uint32_t n_tasks, n_buffers, n_buckets, n_shards;
-	struct ff_task *tasks;   /* the total order */
+	struct ff_task *tasks; /* the total order */
 	uint32_t *lanes, *deps;
 	struct ff_buffer *buffers;
 	struct ff_bucket *buckets;
 	struct ff_shard *shards;
-	const uint32_t **out, **dout;     /* [node][part] activations, their gradients */
-	const uint32_t **in, **din;       /* [edge][part of the consumer] */
-	const uint32_t **weight;          /* [node][part * FF_MAX_WEIGHTS + w]: shard, or FF_NONE */
-	int64_t *memory_bytes;            /* by device: all there is to allocate */
-	int64_t *workspace_offset;        /* by device: scratch of the running kernel */
+	const uint32_t **out, **dout; /* [node][part] activations, their gradients */
+	const uint32_t **in, **din;   /* [edge][part of the consumer] */
+	const uint32_t **weight;      /* [node][part * FF_MAX_WEIGHTS + w]: shard, or FF_NONE */
+	int64_t *memory_bytes;        /* by device: all there is to allocate */
+	int64_t *workspace_offset;    /* by device: scratch of the running kernel */
 	int64_t *workspace_bytes;
-	int64_t network_bytes;            /* a step, all devices together */
+	int64_t network_bytes; /* a step, all devices together */
 };
 
 struct ff_lower_options {
@@ -139,9 +140,9 @@ struct ff_lower_options {
 
 /* Lowers `s`.  Deterministic: equal arguments give equal schedules on every
  * rank.  `g`, `m` and `s` must outlive the schedule; memory from `a`. */
-int ff_lower(const struct ff_graph *g, const struct ff_machine *m,
-		const struct ff_strategy *s, const struct ff_lower_options *opt,
-		struct ff_arena *a, struct ff_schedule *ret, struct ff_error *err);
+int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct ff_strategy *s,
+		const struct ff_lower_options *opt, struct ff_arena *a, struct ff_schedule *ret,
+		struct ff_error *err);
 
 /* 64-bit hash of everything above: ranks compare it before they start. */
 uint64_t ff_schedule_hash(const struct ff_schedule *s);

@@ -11,14 +11,14 @@
  * (start + sum over dims of coordinate * stride: contiguous, strided and
  * permuted; one device and subsets included). */
 struct ff_space;
-int ff_space_create(const struct ff_graph *g, const struct ff_machine *m,
-		struct ff_space **ret, struct ff_error *err);
+int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct ff_space **ret,
+		struct ff_error *err);
 void ff_space_destroy(struct ff_space *s);
 /* How many configs `node` has; 1 means nothing to search.  Saturates. */
 uint64_t ff_space_count(const struct ff_space *s, uint32_t node);
 /* Config number `i` of `node`; `device` has room for all devices. */
-void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i,
-		struct ff_config *ret, uint16_t *device);
+void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i, struct ff_config *ret,
+		uint16_t *device);
 /* A random one, whatever the current strategy is: degrees first, then a view of
  * them.  A quarter of the draws is uniform over degree vectors and over the
  * views of the one drawn; the rest prefers what is often good on big machines:
@@ -27,15 +27,16 @@ void ff_space_draw(const struct ff_space *s, uint32_t node, struct ff_random *r,
 		struct ff_config *ret, uint16_t *device);
 
 /* Starting points by name: "data-parallel", "single", "expert", "random". */
-int ff_init_strategy(const char *name, const struct ff_space *s,
-		const struct ff_graph *g, const struct ff_machine *m, uint64_t seed,
-		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err);
+int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff_graph *g,
+		const struct ff_machine *m, uint64_t seed, struct ff_arena *a,
+		struct ff_strategy *ret, struct ff_error *err);
 
 struct ff_search_options {
 	uint64_t seed;
-	uint64_t proposals;   /* 0: no limit */
-	double seconds;       /* 0: no limit */
-	double beta;          /* acceptance: exp(-beta * (new - old) / old), annealed around this; 0: preset */
+	uint64_t proposals; /* 0: no limit */
+	double seconds;     /* 0: no limit */
+	/* Acceptance: exp(-beta * (new - old) / old), annealed around this; 0: preset. */
+	double beta;
 	const char *const *starts; /* NULL-terminated names for ff_init_strategy; NULL: all four */
 	/* Called now and then; true stops the search (Ctrl-C). NULL: never. */
 	bool (*progress)(void *ctx, uint64_t proposals, double seconds, double best_us);
@@ -56,17 +57,16 @@ struct ff_search_result {
  * to what was found first.  With a budget in proposals the result depends on
  * the seed alone.  FF_E_INPUT without any budget and progress(), FF_E_NOFIT
  * when nothing that fits was found. */
-int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e,
-		const struct ff_graph *g, const struct ff_machine *m,
-		const struct ff_search_options *opt, struct ff_arena *a,
+int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
+		const struct ff_machine *m, const struct ff_search_options *opt, struct ff_arena *a,
 		struct ff_search_result *ret, struct ff_error *err);
 /* Every strategy of the space, in order; FF_E_INPUT above `limit` of them. */
-int ff_search_exhaustive(const struct ff_space *s, struct ff_evaluator *e,
-		const struct ff_graph *g, const struct ff_machine *m, uint64_t limit,
-		struct ff_arena *a, struct ff_search_result *ret, struct ff_error *err);
+int ff_search_exhaustive(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
+		const struct ff_machine *m, uint64_t limit, struct ff_arena *a,
+		struct ff_search_result *ret, struct ff_error *err);
 
 /* No strategy of the space can be faster than this: docs/simulator.md. */
-int ff_lower_bound(const struct ff_graph *g, const struct ff_machine *m,
-		struct ff_pricer *p, double *us, struct ff_error *err);
+int ff_lower_bound(const struct ff_graph *g, const struct ff_machine *m, struct ff_pricer *p,
+		double *us, struct ff_error *err);
 
 #endif

@@ -8,16 +8,16 @@
 #include "ff/trace.h"
 
 struct ff_simulation {
-	double step_us;          /* the last task's finish */
-	double *start, *finish;  /* by task */
-	double *compute_us;      /* by device: forward, backward and update */
-	double *comm_us;         /* by device: moves and syncs it takes part in */
+	double step_us;         /* the last task's finish */
+	double *start, *finish; /* by task */
+	double *compute_us;     /* by device: forward, backward and update */
+	double *comm_us;        /* by device: moves and syncs it takes part in */
 };
 
 /* A task starts when all it depends on and all its lanes are free:
  * start = max(finish of deps, free of lanes), finish = start + price. */
-int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p,
-		struct ff_arena *a, struct ff_simulation *ret, struct ff_error *err);
+int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_arena *a,
+		struct ff_simulation *ret, struct ff_error *err);
 
 /* One span for each task and device that it occupies; for ff_trace_write. */
 int ff_simulation_spans(const struct ff_schedule *s, const struct ff_simulation *sim,

@@ -30,15 +30,14 @@ struct ff_strategy_info {
 };
 
 /* Coordinates of `part` (one for each dim) and its iteration box. */
-void ff_config_coords(const struct ff_node *n, const struct ff_config *c,
-		uint32_t part, uint32_t *coord);
-void ff_config_box(const struct ff_node *n, const struct ff_config *c,
-		uint32_t part, struct ff_region *box);
-bool ff_config_equal(const struct ff_node *n, const struct ff_config *a,
-		const struct ff_config *b);
+void ff_config_coords(
+		const struct ff_node *n, const struct ff_config *c, uint32_t part, uint32_t *coord);
+void ff_config_box(const struct ff_node *n, const struct ff_config *c, uint32_t part,
+		struct ff_region *box);
+bool ff_config_equal(const struct ff_node *n, const struct ff_config *a, const struct ff_config *b);
 /* Sentence and FF_E_INPUT if `c` is not legal for node `n` on `n_devices`. */
-int ff_config_check(const struct ff_node *n, const struct ff_config *c,
-		uint32_t n_devices, struct ff_error *err);
+int ff_config_check(const struct ff_node *n, const struct ff_config *c, uint32_t n_devices,
+		struct ff_error *err);
 
 /* Walks all degree vectors of `n` whose product is at most `max_parts`: start
  * with c->n_parts = 0; false when there are no more.  Order is deterministic,
@@ -46,24 +45,24 @@ int ff_config_check(const struct ff_node *n, const struct ff_config *c,
 bool ff_config_next_degrees(const struct ff_node *n, uint32_t max_parts, struct ff_config *c);
 
 /* A strategy with room for every node and nothing decided. */
-int ff_strategy_create(const struct ff_graph *g, struct ff_arena *a,
-		struct ff_strategy *ret, struct ff_error *err);
+int ff_strategy_create(const struct ff_graph *g, struct ff_arena *a, struct ff_strategy *ret,
+		struct ff_error *err);
 /* Every operator on one device. */
 int ff_strategy_single(const struct ff_graph *g, uint32_t device, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err);
 /* Every operator split by sample over devices 0 .. n_devices - 1 (fewer when
  * the batch is smaller). */
-int ff_strategy_data_parallel(const struct ff_graph *g, uint32_t n_devices,
-		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err);
+int ff_strategy_data_parallel(const struct ff_graph *g, uint32_t n_devices, struct ff_arena *a,
+		struct ff_strategy *ret, struct ff_error *err);
 /* Every config legal on `n_devices` devices, and none missing. */
-int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s,
-		uint32_t n_devices, struct ff_error *err);
+int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s, uint32_t n_devices,
+		struct ff_error *err);
 
 /* Reads a strategy for `g` on at most `n_devices` devices.  A strategy for
  * another graph (hash), or for more devices, is a named FF_E_INPUT. */
 int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devices,
-		struct ff_arena *a, struct ff_strategy *ret,
-		struct ff_strategy_info *info, struct ff_error *err);
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_strategy_info *info,
+		struct ff_error *err);
 void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		const struct ff_strategy_info *info, struct ff_out *o);
 

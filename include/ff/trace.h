@@ -15,7 +15,7 @@ struct ff_span {
 void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t size);
 
 /* One process a device, one thread a lane.  `title` names the timeline. */
-void ff_trace_write(const struct ff_schedule *s, const char *title,
-		const struct ff_span *spans, uint32_t n, struct ff_out *o);
+void ff_trace_write(const struct ff_schedule *s, const char *title, const struct ff_span *spans,
+		uint32_t n, struct ff_out *o);
 
 #endif

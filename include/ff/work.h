@@ -19,8 +19,8 @@ struct ff_work {
 	struct ff_region out;                    /* of the output tensor */
 	struct ff_region in[FF_MAX_INPUTS];      /* of each input tensor, may be empty */
 	struct ff_region weight[FF_MAX_WEIGHTS]; /* of each weight */
-	bool has_weight[FF_MAX_WEIGHTS];         /* false: this part leaves it to the lead (R = 0) part */
-	bool need_din[FF_MAX_INPUTS];            /* backward: gradient of that input is wanted */
+	bool has_weight[FF_MAX_WEIGHTS]; /* false: this part leaves it to the lead (R = 0) part */
+	bool need_din[FF_MAX_INPUTS];    /* backward: gradient of that input is wanted */
 };
 
 /* Describes `part` of `node` under `config`. */

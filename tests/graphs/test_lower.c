@@ -25,7 +25,8 @@ static void check_tiles(const struct ff_graph *g, const struct ff_strategy *s)
 			sum += ff_region_volume(&a);
 			for (uint32_t q = 0; q < p; q++) {
 				ff_config_box(n, c, q, &b);
-				ck_assert_int_eq(n->n_dims ? ff_region_intersect(&a, &b, &both) : 0, 0);
+				ck_assert_int_eq(n->n_dims ? ff_region_intersect(&a, &b, &both) : 0,
+						0);
 			}
 			for (uint32_t d = 0; d < n->n_dims; d++) {
 				int32_t size = n->dim[d].extent / c->degree[d];
@@ -52,8 +53,9 @@ static uint8_t *reachability(const struct ff_schedule *s, uint32_t n_lanes)
 		const struct ff_task *t = &s->tasks[i];
 
 		for (uint32_t k = 0; k < t->n_deps + t->n_lanes; k++) {
-			uint32_t from = k < t->n_deps ? s->deps[t->first_dep + k] :
-							last[s->lanes[t->first_lane + k - t->n_deps]];
+			uint32_t from = k < t->n_deps ? s->deps[t->first_dep + k]
+						      : last[s->lanes[t->first_lane + k -
+									t->n_deps]];
 
 			if (from == FF_NONE)
 				continue;
@@ -82,8 +84,8 @@ static void use(struct uses *u, uint32_t buffer, uint32_t task)
 	u[buffer].task[u[buffer].n++] = task;
 }
 
-static void use_move(const struct ff_schedule *s, const struct ff_task *t, uint32_t task,
-		struct uses *u)
+static void use_move(
+		const struct ff_schedule *s, const struct ff_task *t, uint32_t task, struct uses *u)
 {
 	const struct ff_move *mv = t->move;
 	uint32_t from = ff_edge_source(s->graph, t->edge);
@@ -100,8 +102,8 @@ static void use_move(const struct ff_schedule *s, const struct ff_task *t, uint3
 	}
 }
 
-static void use_compute(const struct ff_schedule *s, const struct ff_task *t, uint32_t task,
-		struct uses *u)
+static void use_compute(
+		const struct ff_schedule *s, const struct ff_task *t, uint32_t task, struct uses *u)
 {
 	const struct ff_node *n = &s->graph->nodes[t->node];
 	uint32_t flags = ff_op_row(n->op)->flags;
@@ -149,7 +151,8 @@ static void check_buffers(const struct ff_schedule *s, const uint8_t *reach)
 		/* the first task writes; all others must follow it */
 		for (uint32_t i = 1; i < u[a].n; i++)
 			ck_assert_msg(u[a].task[i] == u[a].task[0] ||
-							reach[(size_t)u[a].task[i] * s->n_tasks + u[a].task[0]],
+							reach[(size_t)u[a].task[i] * s->n_tasks +
+									u[a].task[0]],
 					"buffer %u: task %u may run before %u", a, u[a].task[i],
 					u[a].task[0]);
 		for (uint32_t b = 0; b < a; b++) {
@@ -187,8 +190,10 @@ static void check_shards(const struct ff_schedule *s)
 				if (id == FF_NONE)
 					continue;
 				ck_assert(ff_region_equal(&s->shards[id].region, &w.weight[k]));
-				for (uint32_t d = 0; d < s->buckets[s->shards[id].bucket].n_devices; d++)
-					found |= s->buckets[s->shards[id].bucket].device[d] == c->device[p];
+				for (uint32_t d = 0; d < s->buckets[s->shards[id].bucket].n_devices;
+						d++)
+					found |= s->buckets[s->shards[id].bucket].device[d] ==
+						 c->device[p];
 				ck_assert(found);
 			}
 		}
@@ -245,8 +250,10 @@ static const char two_branches[] =
 		"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"two\",\"nodes\":["
 		"{\"name\":\"x\",\"op\":\"input\",\"shape\":[2,1,4,4]},"
 		"{\"name\":\"y\",\"op\":\"input\",\"shape\":[2],\"dtype\":\"int32\",\"classes\":3},"
-		"{\"name\":\"left\",\"op\":\"conv2d\",\"in\":[\"x\"],\"out_channels\":2,\"kernel\":1},"
-		"{\"name\":\"right\",\"op\":\"conv2d\",\"in\":[\"x\"],\"out_channels\":2,\"kernel\":1},"
+		"{\"name\":\"left\",\"op\":\"conv2d\",\"in\":[\"x\"],\"out_channels\":2,\"kernel\":"
+		"1},"
+		"{\"name\":\"right\",\"op\":\"conv2d\",\"in\":[\"x\"],\"out_channels\":2,"
+		"\"kernel\":1},"
 		"{\"name\":\"sum\",\"op\":\"add\",\"in\":[\"left\",\"right\"]},"
 		"{\"name\":\"flat\",\"op\":\"reshape\",\"in\":[\"sum\"],\"shape\":[0,-1]},"
 		"{\"name\":\"fc\",\"op\":\"linear\",\"in\":[\"flat\"],\"out_features\":3},"
@@ -262,7 +269,8 @@ START_TEST(priority_changes_the_order)
 
 	ff_arena_init(&a);
 	ck_assert_msg(ff_graph_parse("two", two_branches, strlen(two_branches), &a, &g, &err) ==
-					FF_OK, "%s", err.text);
+					FF_OK,
+			"%s", err.text);
 	side[0] = ff_graph_find(&g, "left");
 	side[1] = ff_graph_find(&g, "right");
 	for (int first = 0; first < 2; first++) {

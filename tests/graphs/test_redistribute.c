@@ -54,7 +54,8 @@ static uint32_t draw_side(struct ff_random *r, const int32_t *shape, uint32_t ra
 		region[p].rank = rank;
 		for (uint32_t i = 0; i < rank; i++) {
 			region[p].lo[i] = i < 2 ? ff_part_start(shape[i], degree[i], at[i]) : 0;
-			region[p].hi[i] = i < 2 ? ff_part_start(shape[i], degree[i], at[i] + 1) : shape[i];
+			region[p].hi[i] = i < 2 ? ff_part_start(shape[i], degree[i], at[i] + 1)
+						: shape[i];
 			if (halo && region[p].lo[i] > 0)
 				region[p].lo[i]--;
 			if (halo && region[p].hi[i] < shape[i])
@@ -123,7 +124,8 @@ static void expect_sinks(struct world *w, bool first)
 			struct ff_region both;
 
 			if (ff_region_intersect(&w->region[0][i], to, &both))
-				transfer(w->shard[0][i], &w->region[0][i], w->want[k], to, &both, true);
+				transfer(w->shard[0][i], &w->region[0][i], w->want[k], to, &both,
+						true);
 		}
 	}
 }
@@ -189,9 +191,11 @@ static void check_stages(const struct world *w, const struct ff_move *mv)
 			bool gets = p->to == mv->device[d] && p->from != p->to;
 
 			if (sends && p->send_stage < 0)
-				ck_assert(ff_region_is_run(&w->region[0][p->source], &p->region, &start));
+				ck_assert(ff_region_is_run(
+						&w->region[0][p->source], &p->region, &start));
 			if (gets && p->recv_stage < 0) {
-				ck_assert(ff_region_is_run(&w->region[1][p->sink], &p->region, &start));
+				ck_assert(ff_region_is_run(
+						&w->region[1][p->sink], &p->region, &start));
 				ck_assert(!p->add);
 			}
 			if (sends && p->send_stage >= 0) {
@@ -223,7 +227,8 @@ static void run_case(struct world *w, uint32_t *seen)
 			for (uint32_t k = 0; k < MOST; k++)
 				w->shard[side][i][k] = ff_random_below(&w->r, 1000);
 	expect_sinks(w, first);
-	ck_assert_int_eq(ff_redistribute(&w->source, &w->sink, first, &a, &scratch, &r, &err), FF_OK);
+	ck_assert_int_eq(ff_redistribute(&w->source, &w->sink, first, &a, &scratch, &r, &err),
+			FF_OK);
 	for (uint32_t i = 0; i < r.n_moves; i++) {
 		const struct ff_move *mv = &r.move[i];
 
@@ -249,7 +254,8 @@ static void run_case(struct world *w, uint32_t *seen)
 			memcpy(w->shard[1][k], w->shard[0][alias], MOST * sizeof(double));
 		}
 		for (int64_t i = 0; i < ff_region_volume(to); i++)
-			ck_assert_msg(w->shard[1][k][i] == w->want[k][i], "sink %u element %d", k, (int)i);
+			ck_assert_msg(w->shard[1][k][i] == w->want[k][i], "sink %u element %d", k,
+					(int)i);
 	}
 	ck_assert_int_ge(moved, 0);
 	ff_arena_finish(&a);

@@ -171,7 +171,8 @@ static struct ff_costs *odd_costs(struct world *w, uint64_t seed)
 				ff_work_fill(&w->g, i, &c, part / 2, part % 2, &work);
 				ff_work_key(&work, key);
 				struct ff_random state = {.seed = seed ^ ff_work_hash(&work)};
-				double us = (double)ff_work_bytes(&work) * (1 + ff_random_below(&state, 100));
+				double us = (double)ff_work_bytes(&work) *
+					    (1 + ff_random_below(&state, 100));
 				struct ff_cost cost = {key, us, us, us, 1, 0};
 				ck_assert_int_eq(ff_costs_put(costs, &cost, NULL), FF_OK);
 			}

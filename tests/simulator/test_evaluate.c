@@ -43,11 +43,13 @@ static void check_walk(struct ff_random *state, uint32_t *fits, uint32_t *misfit
 	struct ff_evaluator *e;
 	struct ff_evaluation v, last;
 	struct ff_error err = {0};
-	int64_t limit = 4000 + ff_random_below(state, 60000), bucket = 1 + ff_random_below(state, 3000);
+	int64_t limit = 4000 + ff_random_below(state, 60000),
+		bucket = 1 + ff_random_below(state, 3000);
 	uint32_t devices;
 
 	ff_arena_init(&a);
-	hand_machine_init(&h, 1 + ff_random_below(state, 2), 1 + ff_random_below(state, 4), ff_random_below(state, 2));
+	hand_machine_init(&h, 1 + ff_random_below(state, 2), 1 + ff_random_below(state, 4),
+			ff_random_below(state, 2));
 	for (uint32_t i = 0; i < h.m.n_nodes; i++)
 		h.node[i].inside.shared = ff_random_below(state, 2);
 	devices = h.m.n_devices;

@@ -284,7 +284,8 @@ START_TEST(lowered_schedules)
 		struct ff_error err;
 		ff_arena_init(&a);
 		draw_graph(&state, &a, &g);
-		hand_machine_init(&h, 1 + ff_random_below(&state, 3), 1 + ff_random_below(&state, 4), false);
+		hand_machine_init(&h, 1 + ff_random_below(&state, 3),
+				1 + ff_random_below(&state, 4), false);
 		draw_strategy(&state, &g, h.m.n_devices, &a, &strategy);
 		ck_assert_int_eq(ff_pricer_create(&g, &h.m, NULL, NULL, NULL, &p, &err), FF_OK);
 		double *idle = ff_arena_array(&a, ff_lane_count(&h.m), sizeof(double));

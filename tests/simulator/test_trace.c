@@ -139,7 +139,8 @@ START_TEST(lowered_schedules)
 		uint32_t n;
 		ff_arena_init(&a);
 		draw_graph(&state, &a, &g);
-		hand_machine_init(&h, 2, 1 + ff_random_below(&state, 3), ff_random_below(&state, 2));
+		hand_machine_init(
+				&h, 2, 1 + ff_random_below(&state, 3), ff_random_below(&state, 2));
 		draw_strategy(&state, &g, h.m.n_devices, &a, &strategy);
 		ck_assert_int_eq(ff_pricer_create(&g, &h.m, NULL, NULL, NULL, &p, &err), FF_OK);
 		ck_assert_int_eq(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err), FF_OK);

@@ -1,0 +1,65 @@
+/* Attributes of operators, and how each is read, written and checked.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_ATTRS_H
+#define FF_ATTRS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ff/region.h"
+
+/* Typed attributes, pairs are {height, width}. */
+struct ff_input_attrs {
+	int32_t rank, shape[FF_MAX_RANK];
+	int32_t dtype, classes;
+};
+struct ff_conv2d_attrs {
+	int32_t out_channels, kernel[2], stride[2], pad[2], dilation[2], groups, bias;
+};
+struct ff_linear_attrs {
+	int32_t out_features, bias;
+};
+enum ff_pool_mode { FF_POOL_MAX, FF_POOL_AVG }; /* avg counts the padding, as PyTorch's default */
+struct ff_pool2d_attrs {
+	int32_t mode, kernel[2], stride[2], pad[2];
+};
+struct ff_concat_attrs {
+	int32_t axis;
+};
+struct ff_reshape_attrs {
+	int32_t rank, shape[FF_MAX_RANK]; /* as asked: 0 keeps the axis, one -1 is inferred */
+};
+struct ff_dropout_attrs {
+	double p;
+};
+union ff_attrs {
+	struct ff_input_attrs input;
+	struct ff_conv2d_attrs conv2d;
+	struct ff_linear_attrs linear;
+	struct ff_pool2d_attrs pool2d;
+	struct ff_concat_attrs concat;
+	struct ff_reshape_attrs reshape;
+	struct ff_dropout_attrs dropout;
+};
+
+/* How one attribute is read, written and checked. */
+enum ff_attr_type {
+	FF_ATTR_INT,
+	FF_ATTR_PAIR,
+	FF_ATTR_SHAPE,
+	FF_ATTR_BOOL,
+	FF_ATTR_REAL,
+	FF_ATTR_CHOICE
+};
+struct ff_attr_row {
+	const char *name;
+	enum ff_attr_type type;
+	int required;
+	size_t offset;       /* in union ff_attrs; SHAPE: of its rank, shape follows */
+	double min, max;     /* legal range of each number */
+	double preset;       /* when absent; unused if required */
+	const char *choices; /* CHOICE: "max|avg", stored as the index */
+	int in_key; /* part of the cost key: changes the kernel beyond what the shapes say */
+};
+
+#endif
