@@ -44,8 +44,8 @@ job() {
 "$build/graphs/ffzoo" alexnet --set image=28 --batch 128 -o "$out/alexnet28.json"
 "$build/graphs/ffzoo" mlp --set hidden=4096 --set layers=2 --batch 128 -o "$out/mlp.json"
 
-job alexnet28 "$conv_epochs" 0.02
-job mlp "$mlp_epochs" 0.02
+job alexnet28 "$conv_epochs" 0.01
+job mlp "$mlp_epochs" 0.01
 
 say "files"
 for name in alexnet28 mlp; do

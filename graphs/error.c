@@ -14,10 +14,10 @@ static void end_cut(char *text, size_t size)
 	memcpy(text + n, "...", 4);
 }
 
-int ff_fail(struct ff_error *err, int code, const char *fmt, ...)
+void ff_error_write(struct ff_error *err, int code, const char *fmt, ...)
 {
 	if (!err)
-		return code;
+		return;
 	char text[FF_ERROR_TEXT] = ""; /* arguments may point into err->text */
 	va_list args;
 	va_start(args, fmt);
@@ -32,12 +32,6 @@ int ff_fail(struct ff_error *err, int code, const char *fmt, ...)
 			*c = '?';
 	err->code = code;
 	memcpy(err->text, text, sizeof text);
-	return code;
-}
-
-int ff_fail_memory(struct ff_error *err)
-{
-	return ff_fail(err, FF_E_NOMEM, "out of memory");
 }
 
 int ff_exit_status(int code)

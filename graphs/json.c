@@ -46,7 +46,7 @@ static const char *place(const struct ff_json *at, char buf[PLACE_BYTES])
 	return buf + start;
 }
 
-int ff_json_fail(const struct ff_json *at, struct ff_error *err, const char *fmt, ...)
+void ff_json_error(const struct ff_json *at, struct ff_error *err, const char *fmt, ...)
 {
 	char sentence[FF_ERROR_TEXT], buf[PLACE_BYTES];
 	va_list args;
@@ -57,7 +57,7 @@ int ff_json_fail(const struct ff_json *at, struct ff_error *err, const char *fmt
 	const struct ff_json *root = at;
 	while (root->parent)
 		root = root->parent;
-	return ff_fail(err, FF_E_INPUT, "%s: %s%s%s", root->file, where, *where ? ": " : "",
+	ff_error_write(err, FF_E_INPUT, "%s: %s%s%s", root->file, where, *where ? ": " : "",
 			sentence);
 }
 

@@ -20,13 +20,18 @@ struct ff_error {
 	char text[FF_ERROR_TEXT];
 };
 
-/* Writes the sentence into `err` (which may be NULL) and returns `code`, so
- * that `return ff_fail(err, FF_E_INPUT, "...")` reads as one thought. */
-int ff_fail(struct ff_error *err, int code, const char *fmt, ...)
+/* Writes the sentence into `err`, which may be NULL; a longer one is cut. */
+void ff_error_write(struct ff_error *err, int code, const char *fmt, ...)
 		__attribute__((format(printf, 3, 4)));
+static inline int ff_error_code(int code)
+{
+	return code;
+}
 
-/* ff_fail(err, FF_E_NOMEM, ...) with the one sentence for it. */
-int ff_fail_memory(struct ff_error *err);
+/* Writes the sentence and is `code`, so that `return ff_fail(err, FF_E_INPUT, "...")`
+ * reads as one thought.  A macro, so that compilers and analysers see which code it is. */
+#define ff_fail(err, code, ...) (ff_error_write(err, code, __VA_ARGS__), ff_error_code(code))
+#define ff_fail_memory(err) ff_fail(err, FF_E_NOMEM, "out of memory")
 
 /* Exit status of a command that ends with `code`: 0, 1, 2 or 3. */
 int ff_exit_status(int code);

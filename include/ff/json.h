@@ -42,8 +42,9 @@ int ff_json_load(const char *path, struct ff_arena *a, const struct ff_json **re
 		struct ff_error *err);
 
 /* "file: nodes[3].stride: " + the sentence, as FF_E_INPUT. */
-int ff_json_fail(const struct ff_json *at, struct ff_error *err, const char *fmt, ...)
+void ff_json_error(const struct ff_json *at, struct ff_error *err, const char *fmt, ...)
 		__attribute__((format(printf, 3, 4)));
+#define ff_json_fail(at, err, ...) (ff_json_error(at, err, __VA_ARGS__), ff_error_code(FF_E_INPUT))
 
 /* The member, or NULL. */
 const struct ff_json *ff_json_get(const struct ff_json *object, const char *key);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define LOSS_ALIKE 1e-4 /* relative; float32 sums in another order stay well below */
+
 /* Figures of one candidate over the measured steps. */
 struct figures {
 	struct ff_spread step_us;
@@ -66,6 +68,33 @@ static double loss_apart(const struct ff_outcome *o, uint64_t n)
 		worst = d > worst || isnan(d) ? d : worst;
 	}
 	return worst;
+}
+
+/* First steps whose losses agree within `tolerance`. */
+static uint64_t steps_alike(const struct ff_outcome *o, uint64_t n, double tolerance)
+{
+	uint64_t i = 0;
+
+	while (i < n && fabs(o[0].loss[i] - o[1].loss[i]) <= tolerance * fabs(o[1].loss[i]))
+		i++;
+	return i;
+}
+
+/* Both compute the same function: what parts the losses in the end is rounding, which
+ * training amplifies, so it is told how long they agree. */
+static void print_comparison(const struct ff_plan *p, const struct ff_outcome *o, double speedup)
+{
+	uint64_t alike = steps_alike(o, p->steps, LOSS_ALIKE);
+
+	printf("  speedup %.2fx, median of the ratios step by step%s\n", speedup,
+			speedup < 1 ? ": the plan is not faster here" : "");
+	printf("  losses differ by %.1e (relative) at the first step", loss_apart(o, 1));
+	if (alike == p->steps)
+		printf(" and agree within %.0e at every step\n", LOSS_ALIKE);
+	else
+		printf(", agree within %.0e for %" PRIu64 " steps; then rounding parts them, by at "
+		       "most %.1e\n",
+				LOSS_ALIKE, alike, loss_apart(o, p->steps));
 }
 
 static void print_bytes(int64_t bytes)
@@ -177,9 +206,7 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	printf("\n");
 	print_steps(p, outcome, f);
 	if (p->n_candidates > 1)
-		printf("  the plan is %.2f times as fast; losses differ by %.1e (relative) at the "
-		       "first step, by at most %.1e at any\n",
-				speedup, loss_apart(outcome, 1), loss_apart(outcome, p->steps));
+		print_comparison(p, outcome, speedup);
 	if (opt->report)
 		printf("report: %s\n", opt->report);
 	if (opt->trace)
@@ -234,6 +261,7 @@ static int write_compare(const struct ff_plan *p, const struct ff_outcome *outco
 	write_outcome(p, &p->candidate[1], &outcome[1], &f[1], out);
 	ff_out_real(out, "first_loss_difference", loss_apart(outcome, 1));
 	ff_out_real(out, "loss_difference", loss_apart(outcome, p->steps));
+	ff_out_u64(out, "steps_alike", steps_alike(outcome, p->steps, LOSS_ALIKE));
 	ff_out_close(out);
 	return FF_OK;
 }

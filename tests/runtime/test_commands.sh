@@ -64,7 +64,7 @@ check 'without arithmetic' status 0 ranks "$ffrun" branch.json data-parallel --d
 	--device null $data --steps 3
 check 'compared in turns' status 0 ranks "$ffrun" lenet.json single --devices 2 $data --steps 6 \
 	--compare --test --report report.json --trace trace.json --schedule cosine
-check 'says how they compare' said 'times as fast'
+check 'says how they compare' said 'median of the ratios'
 check 'reports the comparison' grep -q '"speedup"' report.json
 check 'has a trace' grep -q '"traceEvents"' trace.json
 check 'traces the sync of gradients or none' grep -q 'conv1 forward' trace.json
