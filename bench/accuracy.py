@@ -51,8 +51,8 @@ def strategies(options):
     yield "single", ["--simulate", "single"]
     yield "expert", ["--simulate", "expert"]
     yield "plan", ["--budget", "5s", "--seed", "1"]
-    for seed in range(3):
-        yield f"search-{seed}", ["--proposals", "40", "--init", "random", "--seed", str(seed)]
+    for seed in range(4):
+        yield f"search-{seed}", ["--proposals", "8", "--init", "random", "--seed", str(seed)]
     for seed in range(options.random):
         yield f"random-{seed}", ["--simulate", "random", "--seed", str(seed)]
 
@@ -61,10 +61,15 @@ def measure(options, network, costs):
     out, build = options.out, options.build
     graph = f"{out}/{network}.json"
     common = ["--machine", options.machine]
+    seen = []
     for name, arguments in strategies(options):
         base = f"{out}/accuracy.{network}.{name}"
         run(f"{build}/planner/ffsearch", graph, *common, "--costs", costs, *arguments,
             "-o", f"{base}.json", "--report", f"{base}.search.json")
+        operators = load(f"{base}.json")["operators"]
+        if operators in seen:  # a strategy counts once
+            continue
+        seen.append(operators)
         run(f"{build}/runtime/ffrun", graph, f"{base}.json", *common, "--data", options.data,
             "--steps", str(options.steps), "--warmup", "5", "--report", f"{base}.run.json")
         predicted = load(f"{base}.search.json")["predicted_us"]

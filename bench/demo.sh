@@ -11,7 +11,7 @@ build=build
 mkdir -p "$out"
 
 case $mode in
-full) conv_epochs=5 mlp_epochs=1 budget=20s ;;
+full) conv_epochs=6 mlp_epochs=1 budget=20s ;;
 short) conv_epochs=1 mlp_epochs=1 budget=5s ;;
 *)
 	echo "demo: expected full or short, not $mode" >&2

@@ -179,9 +179,12 @@ static int run(struct ff_prof *p, struct ff_error *err)
 
 	if (code == FF_OK)
 		code = p->backend->stream(p->dev, false, &p->stream, err);
+	if (code == FF_OK)
+		code = ff_prof_sweep_open(p, err);
 	code = ff_agree_code(p->comm, code, err);
 	if (code == FF_OK)
 		code = measure(p, err);
+	ff_prof_sweep_close(p);
 	if (p->stream)
 		p->backend->stream_close(p->stream);
 	if (p->dev)

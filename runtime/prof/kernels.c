@@ -147,14 +147,21 @@ static int prepare(struct bench *b, const struct ff_prof_item *item, struct ff_e
 	return fill_labels(b, err);
 }
 
-static int run_kernel(void *arg, uint32_t times, struct ff_error *err)
+static int run_kernel(void *arg, struct ff_error *err)
 {
 	struct bench *b = arg;
-	int code = FF_OK;
 
-	for (uint32_t i = 0; i < times && code == FF_OK; i++)
-		code = b->p->backend->run(b->p->stream, b->kernel, &b->io, err);
-	return code;
+	return b->p->backend->run(b->p->stream, b->kernel, &b->io, err);
+}
+
+/* The shard that the task before has just written. */
+static void find_hot(const struct bench *b, struct ff_timed *what)
+{
+	bool forward = b->work.pass == FF_FORWARD;
+	const struct ff_region *r = forward ? &b->work.in[0] : &b->work.out;
+
+	what->hot = forward ? b->io.in[0] : b->io.dout;
+	what->hot_bytes = ff_region_volume(r) * FF_ELEMENT_BYTES;
 }
 
 static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_error *err)
@@ -164,8 +171,10 @@ static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_e
 	struct ff_timing t;
 	int code = ff_agree_code(b->p->comm, prepare(b, item, err), err);
 
-	if (code == FF_OK)
+	if (code == FF_OK) {
+		find_hot(b, &what);
 		code = ff_prof_time(b->p, &what, &t, err);
+	}
 	if (code == FF_OK) {
 		cost.median_us = t.median_us;
 		cost.p10_us = t.p10_us;

@@ -41,23 +41,20 @@ static int run_collective(struct bench *b, struct ff_error *err)
 	}
 }
 
-static int run(void *arg, uint32_t times, struct ff_error *err)
+static int run(void *arg, struct ff_error *err)
 {
 	struct bench *b = arg;
 	struct ff_comm *c = b->p->comm;
-	int code = FF_OK;
+	int code;
 
 	if (c->rank >= b->ranks)
 		return FF_OK;
-	for (uint32_t i = 0; i < times && code == FF_OK; i++) {
-		if (b->kind != FF_MOVE_POINT_TO_POINT)
-			code = run_collective(b, err);
-		else if (!b->ping)
-			code = c->exchange(c, b->parcel, b->ranks, err);
-		else if ((code = c->exchange(c, &b->parcel[0], 1, err)) == FF_OK)
-			code = c->exchange(c, &b->parcel[1], 1, err);
-	}
-	return code;
+	if (b->kind != FF_MOVE_POINT_TO_POINT)
+		return run_collective(b, err);
+	if (!b->ping)
+		return c->exchange(c, b->parcel, b->ranks, err);
+	code = c->exchange(c, &b->parcel[0], 1, err);
+	return code == FF_OK ? c->exchange(c, &b->parcel[1], 1, err) : code;
 }
 
 static int allocate(struct bench *b, int64_t most, struct ff_error *err)
@@ -122,7 +119,7 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bo
 		double *bytes, double *us, uint32_t *n, struct ff_error *err)
 {
 	struct bench b = {.p = p, .kind = kind, .ranks = ranks, .ping = ping};
-	struct ff_timed what = {.run = run, .arg = &b, .slowest = true, .lockstep = true};
+	struct ff_timed what = {.run = run, .arg = &b, .slowest = true};
 	int64_t size = SMALLEST;
 	int code = ff_agree_code(
 			p->comm, allocate(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err), err);

@@ -38,6 +38,8 @@ struct ff_prof {
 	struct ff_comm *comm;
 	struct ff_device *dev;
 	struct ff_stream *stream;
+	void *sweep[2];        /* device memory that passes through the caches */
+	int64_t sweep_bytes;   /* of each */
 	bool (*stopped)(void); /* the user wants an end */
 	bool end;              /* all ranks know of it */
 	double start_us, saved_us;
@@ -53,20 +55,28 @@ int ff_prof_rates(struct ff_prof *p, struct ff_error *err);
 /* network.c */
 int ff_prof_network(struct ff_prof *p, struct ff_error *err);
 
-/* stopwatch.c: something to time; called with how many times in a row. */
+/* sweep.c: memory for it, once dev and stream are there. */
+int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err);
+void ff_prof_sweep_close(struct ff_prof *p);
+/* Leaves the caches as a training step would, where the `hot_bytes` at `hot` (device
+ * memory; NULL: nothing) were written just before. */
+int ff_prof_sweep(struct ff_prof *p, const void *hot, int64_t hot_bytes, struct ff_error *err);
+
+/* stopwatch.c: something to time. */
 struct ff_timed {
-	int (*run)(void *arg, uint32_t times, struct ff_error *err);
+	int (*run)(void *arg, struct ff_error *err);
 	void *arg;
-	bool slowest;  /* the slowest rank's time, not the ranks' mean */
-	bool lockstep; /* ranks start every sample together */
+	const void *hot; /* what the task before has just written */
+	int64_t hot_bytes;
+	bool slowest; /* the slowest rank's time, not the ranks' mean */
 };
 struct ff_timing {
 	double median_us, p10_us, p90_us;
 	uint32_t samples;
 };
-/* Runs it on all ranks at once: twice to warm up, then at least five times and
- * for about 20 ms, at most about a second.  Sets p->end when the user or the
- * budget ends it. */
+/* Runs it on all ranks at once: twice to warm up, then between five and 25 times, fewer
+ * the longer it takes, each time after a sweep.  Sets p->end when the user or the budget
+ * ends it. */
 int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timing *ret,
 		struct ff_error *err);
 /* Line through n >= 2 points (bytes, us) by least squares of relative errors. */

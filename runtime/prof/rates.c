@@ -16,27 +16,23 @@ struct bench {
 	struct ff_region region;
 };
 
-static int run(void *arg, uint32_t times, struct ff_error *err)
+static int run(void *arg, struct ff_error *err)
 {
 	const struct ff_sgd sgd = {0.01f, 0.9f, 1e-4f};
 	struct bench *b = arg;
-	int code = FF_OK;
 
-	for (uint32_t i = 0; i < times && code == FF_OK; i++)
-		switch (b->kind) {
-		case FF_RATE_COPY:
-		case FF_RATE_ADD:
-			code = b->p->backend->copy(b->p->stream, &b->copy, err);
-			break;
-		case FF_RATE_UPDATE:
-			code = b->p->backend->update(b->p->stream, &sgd, b->memory[0], b->memory[1],
-					b->memory[2], (size_t)b->bytes / sizeof(float), err);
-			break;
-		case FF_RATE_LOAD:
-		default:
-			ff_dataset_fill(b->p->data, true, 0, b->node, &b->region, b->memory[0]);
-		}
-	return code;
+	switch (b->kind) {
+	case FF_RATE_COPY:
+	case FF_RATE_ADD:
+		return b->p->backend->copy(b->p->stream, &b->copy, err);
+	case FF_RATE_UPDATE:
+		return b->p->backend->update(b->p->stream, &sgd, b->memory[0], b->memory[1],
+				b->memory[2], (size_t)b->bytes / sizeof(float), err);
+	case FF_RATE_LOAD:
+	default:
+		ff_dataset_fill(b->p->data, true, 0, b->node, &b->region, b->memory[0]);
+		return FF_OK;
+	}
 }
 
 /* Half the channels of images 16 pixels wide and high: runs of 32 elements, as
@@ -130,8 +126,11 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *e
 		if (n && (double)b.bytes <= bytes[n - 1])
 			continue; /* no more rows in a batch */
 		code = allocate(&b, err);
-		if (code == FF_OK && (kind == FF_RATE_COPY || kind == FF_RATE_ADD))
+		if (code == FF_OK && (kind == FF_RATE_COPY || kind == FF_RATE_ADD)) {
 			set_copy(&b);
+			what.hot = b.memory[0];
+			what.hot_bytes = 2 * b.bytes;
+		}
 		if (code == FF_OK)
 			code = ff_prof_time(p, &what, &t, err);
 		release(&b);

@@ -1,53 +1,49 @@
 /* Timing on all ranks at once.  SPDX-License-Identifier: Apache-2.0 */
 #include "prof.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "../agree.h"
 
-#define SAMPLE_US 20     /* shortest sample: shorter work is repeated within it */
 #define TOTAL_US 20000   /* time to spend on short work */
 #define LIMIT_US 1000000 /* and on long work, beyond LEAST samples */
 #define LEAST 5
-#define MOST 100
-#define SAVE_EVERY_US 1e6
+#define MOST 25
+#define SAVE_EVERY_US 5e6
 
-struct plan {
-	uint32_t times, samples;
-};
-
-static int run_once(struct ff_prof *p, const struct ff_timed *what, uint32_t times, double *us,
-		struct ff_error *err)
+/* One sample, started on all ranks together. */
+static int run_once(
+		struct ff_prof *p, const struct ff_timed *what, double *us, struct ff_error *err)
 {
-	double start = ff_clock_us();
-	int code = what->run(what->arg, times, err);
+	double start;
+	int code;
 
+	if ((code = ff_prof_sweep(p, what->hot, what->hot_bytes, err)) < 0 ||
+			(code = p->comm->barrier(p->comm, err)) < 0)
+		return code;
+	start = ff_clock_us();
+	code = what->run(what->arg, err);
 	if (code == FF_OK)
 		code = p->backend->drain(p->stream, err);
-	*us = (ff_clock_us() - start) / times;
+	*us = ff_clock_us() - start;
 	return code;
 }
 
-/* All ranks do the same number of samples, by the slowest of them. */
-static int choose(struct ff_prof *p, const struct ff_timed *what, struct plan *ret,
-		struct ff_error *err)
+/* All ranks take the same number of samples, by the slowest of them. */
+static int choose(
+		struct ff_prof *p, const struct ff_timed *what, uint32_t *ret, struct ff_error *err)
 {
 	double us, samples;
 	int code;
 
-	if ((code = p->comm->barrier(p->comm, err)) < 0 ||
-			(code = run_once(p, what, 1, &us, err)) < 0 ||
-			(code = run_once(p, what, 1, &us, err)) < 0 ||
+	if ((code = run_once(p, what, &us, err)) < 0 || (code = run_once(p, what, &us, err)) < 0 ||
 			(code = ff_agree_max(p->comm, &us, 1, err)) < 0)
 		return code;
 	us = us > 0.01 ? us : 0.01;
-	ret->times = us < SAMPLE_US ? (uint32_t)ceil(SAMPLE_US / us) : 1;
-	us *= ret->times;
 	samples = TOTAL_US / us;
 	if (samples < 2 * LEAST)
 		samples = LIMIT_US / us < 2 * LEAST ? LIMIT_US / us : 2 * LEAST;
-	ret->samples = samples < LEAST ? LEAST : samples > MOST ? MOST : (uint32_t)samples;
+	*ret = samples < LEAST ? LEAST : samples > MOST ? MOST : (uint32_t)samples;
 	return FF_OK;
 }
 
@@ -84,18 +80,13 @@ static bool wants_end(const struct ff_prof *p)
 	return p->stopped() || (p->opt->budget_s > 0 && seconds > p->opt->budget_s);
 }
 
-static int take(struct ff_prof *p, const struct ff_timed *what, const struct plan *plan,
-		double *own, double *all, struct ff_timing *ret, struct ff_error *err)
+static int take(struct ff_prof *p, const struct ff_timed *what, uint32_t n, double *own,
+		double *all, struct ff_timing *ret, struct ff_error *err)
 {
-	uint32_t n = plan->samples;
-	int code = p->comm->barrier(p->comm, err);
+	int code = FF_OK;
 
-	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
-		if (what->lockstep)
-			code = p->comm->barrier(p->comm, err);
-		if (code == FF_OK)
-			code = run_once(p, what, plan->times, &own[i], err);
-	}
+	for (uint32_t i = 0; i < n && code == FF_OK; i++)
+		code = run_once(p, what, &own[i], err);
 	own[n] = wants_end(p);
 	if (code < 0 || (code = ff_agree_gather(p->comm, own, (n + 1) * sizeof(*own), all, err)) <
 					0)
@@ -112,16 +103,16 @@ static int take(struct ff_prof *p, const struct ff_timed *what, const struct pla
 int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timing *ret,
 		struct ff_error *err)
 {
-	struct plan plan;
+	uint32_t samples = 0;
 	double *own, *all;
-	int code = choose(p, what, &plan, err);
+	int code = choose(p, what, &samples, err);
 
 	if (code < 0)
 		return code;
-	own = malloc((plan.samples + 1) * sizeof(*own));
-	all = malloc((plan.samples + 1) * sizeof(*all) * p->comm->n_ranks);
+	own = malloc((samples + 1) * sizeof(*own));
+	all = malloc((samples + 1) * sizeof(*all) * p->comm->n_ranks);
 	if (own && all)
-		code = take(p, what, &plan, own, all, ret, err);
+		code = take(p, what, samples, own, all, ret, err);
 	else
 		code = ff_fail_memory(err);
 	free(own);
