@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int ff_derive_fail(const struct ff_derive *d, struct ff_error *err, const char *fmt, ...)
+void ff_derive_error(const struct ff_derive *d, struct ff_error *err, const char *fmt, ...)
 {
 	char text[FF_ERROR_TEXT];
 	va_list ap;
@@ -13,9 +13,10 @@ int ff_derive_fail(const struct ff_derive *d, struct ff_error *err, const char *
 	va_end(ap);
 	const char *op = ff_op_row(d->node->op)->name;
 	if (d->place)
-		return ff_json_fail(d->place, err, "%s \"%s\": %s", op, d->node->name, text);
-	return ff_fail(err, FF_E_INPUT, "graph \"%s\": %s \"%s\": %s", d->graph->name, op,
-			d->node->name, text);
+		ff_json_error(d->place, err, "%s \"%s\": %s", op, d->node->name, text);
+	else
+		ff_error_write(err, FF_E_INPUT, "graph \"%s\": %s \"%s\": %s", d->graph->name, op,
+				d->node->name, text);
 }
 
 const struct ff_tensor *ff_derive_in(const struct ff_derive *d, uint32_t slot)
@@ -117,7 +118,7 @@ int ff_derive_out(struct ff_derive *d, enum ff_dtype dtype, uint32_t rank, const
 	return FF_OK;
 }
 
-int ff_derive_weight(struct ff_derive *d, const char *name, uint32_t rank, const int32_t *shape,
+static int add_weight(struct ff_derive *d, const char *name, uint32_t rank, const int32_t *shape,
 		int64_t fan_in, struct ff_operand **ret, struct ff_error *err)
 {
 	if (ff_shape_volume(rank, shape) > FF_MAX_GRAPH_ELEMENTS)
@@ -128,6 +129,25 @@ int ff_derive_weight(struct ff_derive *d, const char *name, uint32_t rank, const
 	w->fan_in = fan_in;
 	operand_init(&w->map, rank, shape);
 	*ret = &w->map;
+	return FF_OK;
+}
+
+int ff_derive_weights(struct ff_derive *d, uint32_t rank, const int32_t *shape, int64_t fan_in,
+		int32_t dim_out, int32_t dim_in, int bias, struct ff_error *err)
+{
+	struct ff_operand *o;
+	int rc = add_weight(d, "weight", rank, shape, fan_in, &o, err);
+	if (rc < 0)
+		return rc;
+	ff_axis_plain(o, 0, dim_out);
+	ff_axis_plain(o, 1, dim_in);
+	if (!bias)
+		return FF_OK;
+	rc = add_weight(d, "bias", 1, shape, 0, &o, err);
+	if (rc < 0)
+		return rc;
+	ff_axis_plain(o, 0, dim_out);
+	o->lead_only = 1;
 	return FF_OK;
 }
 

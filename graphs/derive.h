@@ -21,8 +21,10 @@ struct ff_derive {
 
 /* "file: nodes[3]: conv2d "conv1": " or "graph "g": conv2d "conv1": " and the
  * sentence, as FF_E_INPUT. */
-int ff_derive_fail(const struct ff_derive *d, struct ff_error *err, const char *fmt, ...)
+void ff_derive_error(const struct ff_derive *d, struct ff_error *err, const char *fmt, ...)
 		__attribute__((format(printf, 3, 4)));
+#define ff_derive_fail(d, err, ...)                                                                \
+	(ff_derive_error(d, err, __VA_ARGS__), ff_error_code(FF_E_INPUT))
 
 /* The tensor at input `slot`. */
 const struct ff_tensor *ff_derive_in(const struct ff_derive *d, uint32_t slot);
@@ -55,9 +57,10 @@ void ff_derive_axes(struct ff_derive *d, uint32_t rank, const int32_t *shape);
 /* Sets the output tensor; its axes are whole until mapped. */
 int ff_derive_out(struct ff_derive *d, enum ff_dtype dtype, uint32_t rank, const int32_t *shape,
 		struct ff_error *err);
-/* Appends a weight; its axes are whole until mapped. */
-int ff_derive_weight(struct ff_derive *d, const char *name, uint32_t rank, const int32_t *shape,
-		int64_t fan_in, struct ff_operand **ret, struct ff_error *err);
+/* A weight whose first two axes are `dim_out` and `dim_in` and whose others are whole,
+ * and behind it, if `bias`, one value for each element of `dim_out`. */
+int ff_derive_weights(struct ff_derive *d, uint32_t rank, const int32_t *shape, int64_t fan_in,
+		int32_t dim_out, int32_t dim_in, int bias, struct ff_error *err);
 /* Shape of input `slot`; its axes are whole until mapped. */
 struct ff_operand *ff_derive_map(struct ff_derive *d, uint32_t slot);
 

@@ -156,6 +156,9 @@ static void print_comparison(const struct ff_summary *s, FILE *to)
 	row(s, to, "moved per step", a, b);
 }
 
+/* Speedups below this are within the error of prediction (docs/status.md). */
+#define SURE 1.05
+
 static void print_verdict(const struct ff_summary *s, FILE *to)
 {
 	double us = s->plan.simulation.step_us, dp_us = s->data_parallel.simulation.step_us;
@@ -172,7 +175,11 @@ static void print_verdict(const struct ff_summary *s, FILE *to)
 				s->starts ? "Data parallelism is the best plan found."
 					  : "This is data parallelism.");
 	} else {
-		fprintf(to, "Predicted speedup over data parallelism: %.2fx.\n", dp_us / us);
+		fprintf(to, "Predicted speedup over data parallelism: %.2fx%s.\n", dp_us / us,
+				dp_us > us && dp_us < SURE * us
+						? ", which is less than predictions are off by: "
+						  "measure it with ffrun --compare"
+						: "");
 	}
 	time_text(s->lower_bound_us, a);
 	fprintf(to, "No strategy can be faster than %s", a);

@@ -86,27 +86,6 @@ static void map_input(struct ff_derive *d, int32_t channels, const struct ff_win
 	ff_axis_window(o, 3, WIDTH, &window[1]);
 }
 
-static int add_weights(struct ff_derive *d, int32_t depth, struct ff_error *err)
-{
-	const struct ff_conv2d_attrs *a = &d->node->attrs.conv2d;
-	int32_t shape[4] = {a->out_channels, depth, a->kernel[0], a->kernel[1]};
-	int64_t fan_in = ff_sat_mul(ff_sat_mul(depth, a->kernel[0]), a->kernel[1]);
-	struct ff_operand *o;
-	int rc = ff_derive_weight(d, "weight", 4, shape, fan_in, &o, err);
-	if (rc < 0)
-		return rc;
-	ff_axis_plain(o, 0, OUT_CHANNEL);
-	ff_axis_plain(o, 1, IN_CHANNEL);
-	if (!a->bias)
-		return FF_OK;
-	rc = ff_derive_weight(d, "bias", 1, shape, 0, &o, err);
-	if (rc < 0)
-		return rc;
-	ff_axis_plain(o, 0, OUT_CHANNEL);
-	o->lead_only = 1;
-	return FF_OK;
-}
-
 static int derive(struct ff_derive *d, struct ff_error *err)
 {
 	const struct ff_conv2d_attrs *a = &d->node->attrs.conv2d;
@@ -130,7 +109,10 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	ff_derive_dim(d, FF_DIM_REDUCTION, "in_channel", depth);
 	ff_operand_plain(&d->node->out_map);
 	map_input(d, in->shape[1], window);
-	rc = add_weights(d, depth, err);
+	int32_t filter[4] = {a->out_channels, depth, a->kernel[0], a->kernel[1]};
+	rc = ff_derive_weights(d, 4, filter,
+			ff_sat_mul(ff_sat_mul(depth, a->kernel[0]), a->kernel[1]), OUT_CHANNEL,
+			IN_CHANNEL, a->bias, err);
 	if (rc < 0)
 		return rc;
 	int64_t n = ff_shape_volume(4, shape);

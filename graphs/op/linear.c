@@ -15,27 +15,6 @@ static const struct ff_attr_row attrs[] = {
 				.preset = 1},
 };
 
-static int add_weights(struct ff_derive *d, int32_t features, int32_t dim_out, int32_t dim_in,
-		struct ff_error *err)
-{
-	const struct ff_linear_attrs *a = &d->node->attrs.linear;
-	int32_t shape[2] = {a->out_features, features};
-	struct ff_operand *o;
-	int rc = ff_derive_weight(d, "weight", 2, shape, features, &o, err);
-	if (rc < 0)
-		return rc;
-	ff_axis_plain(o, 0, dim_out);
-	ff_axis_plain(o, 1, dim_in);
-	if (!a->bias)
-		return FF_OK;
-	rc = ff_derive_weight(d, "bias", 1, shape, 0, &o, err);
-	if (rc < 0)
-		return rc;
-	ff_axis_plain(o, 0, dim_out);
-	o->lead_only = 1;
-	return FF_OK;
-}
-
 static int derive(struct ff_derive *d, struct ff_error *err)
 {
 	const struct ff_linear_attrs *a = &d->node->attrs.linear;
@@ -64,7 +43,8 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	int32_t r = ff_derive_dim(d, FF_DIM_REDUCTION, "in_feature", in->shape[last]);
 	ff_axis_plain(&d->node->out_map, last, p);
 	ff_axis_plain(o, last, r);
-	rc = add_weights(d, in->shape[last], p, r, err);
+	int32_t matrix[2] = {a->out_features, in->shape[last]};
+	rc = ff_derive_weights(d, 2, matrix, matrix[1], p, r, a->bias, err);
 	if (rc < 0)
 		return rc;
 	int64_t n = ff_shape_volume(in->rank, shape);
