@@ -143,7 +143,7 @@ int ff_costs_put(struct ff_costs *c, const struct ff_cost *cost, struct ff_error
 	int code = check_cost(cost, err);
 	if (code == FF_OK)
 		code = reserve_entry(c, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	uint32_t slot = find_slot(c, cost->key);
 	struct ff_cost *to = c->slot[slot] ? c->entry[c->slot[slot] - 1] : NULL;
@@ -249,7 +249,7 @@ static int add_comm(struct ff_costs *c, struct ff_comm_cost *comm, struct ff_err
 int ff_costs_put_comm(struct ff_costs *c, const struct ff_comm_cost *cc, struct ff_error *err)
 {
 	int code = check_comm(cc, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	struct ff_comm_cost copy = *cc;
 	copy.bytes = ff_arena_copy(&c->arena, cc->bytes, cc->n, sizeof(double));
@@ -262,7 +262,7 @@ int ff_costs_put_comm(struct ff_costs *c, const struct ff_comm_cost *cc, struct 
 		return ff_fail_memory(err);
 	if (fresh)
 		code = add_comm(c, to, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	*to = copy;
 	return FF_OK;
@@ -330,7 +330,7 @@ static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_er
 	if (code == FF_OK)
 		code = ff_json_int(at, "workspace_bytes", 0, (int64_t)MAX_BYTES,
 				&cost.workspace_bytes, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	if (ff_costs_find(c, cost.key))
 		return ff_json_fail(ff_json_get(at, "key"), err,
@@ -339,7 +339,7 @@ static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_er
 	cost.samples = (uint32_t)samples;
 	struct ff_error why = {0};
 	code = ff_costs_put(c, &cost, &why);
-	return code < 0 ? place(at, &why, err) : FF_OK;
+	return code != FF_OK ? place(at, &why, err) : FF_OK;
 }
 
 static int read_numbers(const struct ff_json *array, uint32_t n, double *ret, struct ff_error *err)
@@ -359,7 +359,7 @@ static int read_move_kind(const struct ff_json *at, enum ff_move_kind *ret, stru
 {
 	const char *name;
 	int code = ff_json_string(at, "kind", &name, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	for (int k = FF_MOVE_POINT_TO_POINT; k <= FF_MOVE_ALL_REDUCE; k++) {
 		if (!strcmp(name, ff_move_name((enum ff_move_kind)k))) {
@@ -389,7 +389,7 @@ static int read_comm(struct ff_costs *c, const struct ff_json *at, struct ff_are
 		code = ff_json_need(at, "bytes", FF_JSON_ARRAY, &bytes, err);
 	if (code == FF_OK)
 		code = ff_json_need(at, "us", FF_JSON_ARRAY, &us, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	cc.ranks = (uint32_t)ranks;
 	cc.n = bytes->n;
@@ -400,7 +400,7 @@ static int read_comm(struct ff_costs *c, const struct ff_json *at, struct ff_are
 	code = read_numbers(bytes, cc.n, cc.bytes, err);
 	if (code == FF_OK)
 		code = read_numbers(us, cc.n, cc.us, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	if (find_comm(c, cc.kind, cc.ranks))
 		return ff_json_fail(at, err,
@@ -408,7 +408,7 @@ static int read_comm(struct ff_costs *c, const struct ff_json *at, struct ff_are
 				ff_move_name(cc.kind), cc.ranks);
 	struct ff_error why = {0};
 	code = ff_costs_put_comm(c, &cc, &why);
-	return code < 0 ? place(at, &why, err) : FF_OK;
+	return code != FF_OK ? place(at, &why, err) : FF_OK;
 }
 
 /* The member if it is there and of the type; NULL if it is absent. */
@@ -461,10 +461,10 @@ static int read_root(const char *path, struct ff_arena *scratch, struct ff_costs
 				"expected the name of a device kind");
 	if (code == FF_OK)
 		code = ff_costs_create(kind, &c, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	code = read_members(c, root, scratch, err);
-	if (code < 0) {
+	if (code != FF_OK) {
 		ff_costs_destroy(c);
 		return code;
 	}

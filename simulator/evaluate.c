@@ -304,7 +304,7 @@ static int check_memory(struct ff_evaluator *e, int64_t *over, struct ff_error *
 	int64_t *weights = e->held, *all = e->held + e->m->n_devices;
 	bool hopeless = false;
 
-	memset(e->held, 0, 2 * e->m->n_devices * sizeof(*e->held));
+	memset(e->held, 0, 2 * (size_t)e->m->n_devices * sizeof(*e->held));
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
 		for (uint32_t p = 0; e->node[i] && p < e->node[i]->block.n_parts; p++) {
 			weights[e->node[i]->block.device[p]] += e->node[i]->weight_bytes[p];

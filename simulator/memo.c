@@ -112,6 +112,7 @@ static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *
 		struct ff_memo_node **ret, struct ff_error *err)
 {
 	uint32_t parts = c->n_parts;
+	struct ff_node_block block;
 	struct ff_memo_node *e = ff_arena_alloc(&t->arena, sizeof(*e));
 	int code;
 
@@ -125,7 +126,10 @@ static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *
 	e->bytes = ff_arena_array(&t->arena, parts, sizeof(int64_t));
 	if (!e->config.device || !e->us[0] || !e->us[1] || !e->weight_bytes || !e->bytes)
 		return ff_fail_memory(err);
-	code = ff_node_block_build(t->g, node, &e->config, &t->arena, &e->block, err);
+	code = ff_node_block_build(t->g, node, &e->config, &t->arena, &block, err);
+	if (code != FF_OK)
+		return code;
+	e->block = block;
 	for (uint32_t p = 0; p < parts && code == FF_OK; p++) {
 		for (uint32_t w = 0; w < t->g->nodes[node].n_weights; w++) {
 			uint32_t group = e->block.weight_group[p * FF_MAX_WEIGHTS + w];

@@ -234,7 +234,7 @@ int64_t ff_price_workspace(void *p, const struct ff_work *w)
 	struct ff_pricer *pricer = p;
 	struct memo memo;
 	/* A cost that is missing is reported by whoever asks for its time. */
-	if (!pricer->costs || price(pricer, w, 0, &memo, NULL) < 0)
+	if (!pricer->costs || price(pricer, w, 0, &memo, NULL) != FF_OK)
 		return 0;
 	return memo.workspace_bytes;
 }
@@ -338,7 +338,8 @@ static double collective_us(const struct ff_pricer *p, enum ff_move_kind kind, u
 
 static double reduce_chunk_bytes(int64_t elements, uint32_t n)
 {
-	return (double)((elements + n - 1) / n * FF_ELEMENT_BYTES);
+	int64_t chunk = (elements + n - 1) / n;
+	return (double)(chunk * FF_ELEMENT_BYTES);
 }
 
 double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes)

@@ -205,17 +205,13 @@ void ff_strided_copy(const struct ff_strided *s, const void *source, void *sink,
 void ff_region_copy(const struct ff_copy *c)
 {
 	struct ff_strided s = {.rank = c->region.rank};
-	int64_t source[FF_MAX_RANK], sink[FF_MAX_RANK];
 
 	if (ff_region_volume(&c->region) == 0)
 		return;
-	ff_shard_strides(&c->source_region, source);
-	ff_shard_strides(&c->sink_region, sink);
-	for (uint32_t i = 0; i < s.rank; i++) {
+	ff_shard_strides(&c->source_region, s.source);
+	ff_shard_strides(&c->sink_region, s.sink);
+	for (uint32_t i = 0; i < s.rank; i++)
 		s.n[i] = ff_region_size(&c->region, i);
-		s.source[i] = source[i];
-		s.sink[i] = sink[i];
-	}
 	ff_strided_copy(&s,
 			(const char *)c->source +
 					ff_region_offset(&c->source_region, c->region.lo) *

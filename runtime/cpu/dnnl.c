@@ -168,7 +168,7 @@ int ff_call_run(const struct ff_kernel *k, const struct ff_call *c, const struct
 		/* oneDNN has no handles to constant memory; sources are only read */
 		const void *at = i < c->n ? memory[i] : ff_kernel_at(io, k->reserved_bytes);
 
-		s = dnnl_memory_set_data_handle(c->args[i].memory, (void *)(uintptr_t)at);
+		s = dnnl_memory_set_data_handle(c->args[i].memory, (void *)at);
 	}
 	if (s == dnnl_success)
 		s = dnnl_primitive_execute(c->primitive, c->stream, (int)c->n + 1, c->args);

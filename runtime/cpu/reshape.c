@@ -115,7 +115,7 @@ static int run_forward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct reshape *r = k->state;
-	void *in = (void *)(uintptr_t)io->in[0];
+	void *in = (void *)io->in[0];
 
 	(void)err;
 	copy_rows(r, r->rows_are_input ? in : io->out, r->rows_are_input ? io->out : in,
@@ -127,7 +127,7 @@ static int run_backward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct reshape *r = k->state;
-	void *dout = (void *)(uintptr_t)io->dout, *din = io->din[0];
+	void *dout = (void *)io->dout, *din = io->din[0];
 
 	(void)err;
 	if (r->fill_din)
