@@ -11,7 +11,7 @@ build=build
 mkdir -p "$out"
 
 case $mode in
-full) conv_epochs=6 mlp_epochs=1 budget=20s ;;
+full) conv_epochs=4 mlp_epochs=1 budget=20s ;;
 short) conv_epochs=1 mlp_epochs=1 budget=5s ;;
 *)
 	echo "demo: expected full or short, not $mode" >&2
@@ -44,8 +44,8 @@ job() {
 "$build/graphs/ffzoo" alexnet --set image=28 --batch 128 -o "$out/alexnet28.json"
 "$build/graphs/ffzoo" mlp --set hidden=4096 --set layers=2 --batch 128 -o "$out/mlp.json"
 
-job alexnet28 "$conv_epochs" 0.01
-job mlp "$mlp_epochs" 0.01
+job alexnet28 "$conv_epochs" 0.02
+job mlp "$mlp_epochs" 0.02
 
 say "files"
 for name in alexnet28 mlp; do

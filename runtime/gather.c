@@ -90,7 +90,7 @@ static bool walk_next_line(struct walk *w)
 static void init_shard(const struct ff_executor *x, const struct ff_shard *shard, float *out)
 {
 	const struct ff_weight *weight = &x->s->graph->nodes[shard->node].weight[shard->weight];
-	float bound = (float)sqrt(6.0 / (double)weight->fan_in);
+	float bound = (float)sqrt(3.0 / (double)weight->fan_in);
 	uint32_t last = shard->region.rank - 1;
 	int32_t n = ff_region_size(&shard->region, last);
 	struct walk w;

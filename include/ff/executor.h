@@ -25,8 +25,8 @@ struct ff_workspace_query {
 int64_t ff_backend_workspace(void *query, const struct ff_work *w);
 
 /* Allocates each hosted device's memory (exactly s->memory_bytes), prepares its
- * kernels and initialises its weights: uniform in +-sqrt(6 / fan_in) (He et
- * al., ICCV 2015), zero for biases, by global element index.  `s`, `backend`,
+ * kernels and initialises its weights: uniform in +-sqrt(3 / fan_in) (LeCun et al.,
+ * "Efficient BackProp", 1998), zero for biases, by global element index.  `s`, `backend`,
  * `comm` and `data` must outlive it. */
 int ff_executor_create(const struct ff_schedule *s, const struct ff_backend *backend,
 		struct ff_comm *comm, const struct ff_dataset *data,

@@ -348,8 +348,12 @@ START_TEST(progress_rewrites_its_line)
 {
 	struct ff_progress p;
 	char text[300];
-	int master = posix_openpt(O_RDWR | O_NOCTTY), saved = dup(2);
-	ck_assert_int_ge(master, 0);
+	int master = posix_openpt(O_RDWR | O_NOCTTY), saved;
+	if (master < 0) {
+		printf("# no pseudo-terminals here: not tested\n");
+		return;
+	}
+	saved = dup(2);
 	ck_assert_int_eq(grantpt(master) | unlockpt(master), 0);
 	int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
 	dup2(slave, 2);

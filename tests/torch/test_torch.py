@@ -286,7 +286,7 @@ def test_steps():
     train("lenet, cosine", ["lenet", "--batch", "12"], 4, 6, rate=0.05, momentum=0.5, decay=0.02,
           cosine=True)
     train("alexnet for 28x28", ["alexnet", "--batch", "9", "--set", "image=28"], 5, 5, rate=0.003,
-          momentum=0.9, decay=0.05)
+          momentum=0.9, decay=0.5)
 
 
 {"operators": test_operators, "networks": test_networks, "split": test_split,
