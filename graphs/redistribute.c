@@ -231,7 +231,7 @@ static bool same_devices(const struct scene *s, const struct component *c)
 	return true;
 }
 
-/* Every sink finds at least half of its region on its own device. */
+/* Every sink finds more than half of its region on its own device. */
 static bool mostly_home(const struct scene *s, const struct component *c)
 {
 	uint32_t home = 0;
@@ -240,7 +240,7 @@ static bool mostly_home(const struct scene *s, const struct component *c)
 		const struct pair *p = &c->pair[i];
 
 		home += device_of(s, 0, p->source) == device_of(s, 1, p->sink) &&
-			2 * p->volume >= ff_region_volume(region_of(s, 1, p->sink));
+			2 * p->volume > ff_region_volume(region_of(s, 1, p->sink));
 	}
 	return home == c->n[1];
 }

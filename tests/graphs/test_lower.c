@@ -8,6 +8,7 @@
 #include "ff/block.h"
 #include "ff/work.h"
 #include "simulator/drawn.h"
+#include "two_branches.h"
 
 static void check_tiles(const struct ff_graph *g, const struct ff_strategy *s)
 {
@@ -244,20 +245,6 @@ START_TEST(schedules_are_sound)
 		check_schedule(&state, i & 1);
 }
 END_TEST
-
-/* Two convolutions of one image, added. */
-static const char two_branches[] =
-		"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"two\",\"nodes\":["
-		"{\"name\":\"x\",\"op\":\"input\",\"shape\":[2,1,4,4]},"
-		"{\"name\":\"y\",\"op\":\"input\",\"shape\":[2],\"dtype\":\"int32\",\"classes\":3},"
-		"{\"name\":\"left\",\"op\":\"conv2d\",\"in\":[\"x\"],\"out_channels\":2,\"kernel\":"
-		"1},"
-		"{\"name\":\"right\",\"op\":\"conv2d\",\"in\":[\"x\"],\"out_channels\":2,"
-		"\"kernel\":1},"
-		"{\"name\":\"sum\",\"op\":\"add\",\"in\":[\"left\",\"right\"]},"
-		"{\"name\":\"flat\",\"op\":\"reshape\",\"in\":[\"sum\"],\"shape\":[0,-1]},"
-		"{\"name\":\"fc\",\"op\":\"linear\",\"in\":[\"flat\"],\"out_features\":3},"
-		"{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\",\"in\":[\"fc\",\"y\"]}]}";
 
 START_TEST(priority_changes_the_order)
 {
