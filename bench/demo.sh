@@ -32,10 +32,14 @@ job() {
 		--report "$out/$name.search.json" --trace "$out/$name.predicted.trace.json"
 	"$build/planner/ffsearch" "$out/$name.json" --machine cpu2 --costs "$out/costs.json" \
 		--simulate data-parallel -o "$out/$name.data-parallel.json" >"$out/$name.data-parallel.txt"
+	say "$name: the same loss at every step (30 steps, too slow for rounding to grow)"
+	"$build/runtime/ffrun" "$out/$name.json" "$out/$name.plan.json" --machine cpu2 \
+		--data "$data" --steps 30 --rate 1e-4 --compare --verify >"$out/$name.same.txt"
+	grep -E 'verified|losses' "$out/$name.same.txt"
 	say "$name: train the plan, and data parallelism in turns with it"
 	"$build/runtime/ffrun" "$out/$name.json" "$out/$name.plan.json" --machine cpu2 \
 		--data "$data" --epochs "$epochs" --rate "$rate" --schedule cosine \
-		--decay 5e-4 --compare --against "$out/$name.data-parallel.json" --verify --test \
+		--decay 5e-4 --compare --against "$out/$name.data-parallel.json" --test \
 		--report "$out/$name.run.json" --trace "$out/$name.executed.trace.json"
 }
 
