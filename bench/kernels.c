@@ -25,10 +25,10 @@ struct bench {
 static int fill(struct bench *b, int64_t n, bool labels, void *ret, struct ff_error *err)
 {
 	float *v;
-	int rc = n ? cpu->alloc(b->dev, (size_t)n * FF_ELEMENT_BYTES, (void **)&v, err) : FF_OK;
+	int code = n ? cpu->alloc(b->dev, (size_t)n * FF_ELEMENT_BYTES, (void **)&v, err) : FF_OK;
 
-	if (rc < 0 || n == 0)
-		return rc;
+	if (code < 0 || n == 0)
+		return code;
 	if (!labels) {
 		ff_philox_uniform(1, 0, 0, (size_t)n, v);
 		for (int64_t i = 0; i < n; i++)
@@ -42,27 +42,28 @@ static int fill_io(struct bench *b, const struct ff_work *w, int64_t workspace,
 		struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct ff_node *n = w->node;
-	int rc = FF_OK;
+	int code = FF_OK;
 
 	*io = (struct ff_kernel_io){.training = true};
-	for (uint32_t i = 0; i < n->n_in && rc == FF_OK; i++) {
+	for (uint32_t i = 0; i < n->n_in && code == FF_OK; i++) {
 		int64_t volume = ff_region_volume(&w->in[i]);
 		const struct ff_tensor *t = &b->graph.tensors[b->graph.edges[n->in + i].tensor];
 
-		rc = fill(b, volume, t->dtype == FF_I32, &io->in[i], err);
-		if (rc == FF_OK && w->need_din[i])
-			rc = fill(b, volume, false, &io->din[i], err);
+		code = fill(b, volume, t->dtype == FF_I32, &io->in[i], err);
+		if (code == FF_OK && w->need_din[i])
+			code = fill(b, volume, false, &io->din[i], err);
 	}
-	for (uint32_t i = 0; i < n->n_weights && rc == FF_OK; i++) {
-		rc = fill(b, ff_region_volume(&w->weight[i]), false, &io->weight[i], err);
-		if (rc == FF_OK)
-			rc = fill(b, ff_region_volume(&w->weight[i]), false, &io->dweight[i], err);
+	for (uint32_t i = 0; i < n->n_weights && code == FF_OK; i++) {
+		code = fill(b, ff_region_volume(&w->weight[i]), false, &io->weight[i], err);
+		if (code == FF_OK)
+			code = fill(b, ff_region_volume(&w->weight[i]), false, &io->dweight[i],
+					err);
 	}
-	if (rc == FF_OK)
-		rc = fill(b, ff_region_volume(&w->out), false, &io->out, err);
-	if (rc == FF_OK)
-		rc = fill(b, ff_region_volume(&w->out), false, &io->dout, err);
-	return rc < 0 ? rc : fill(b, workspace / FF_ELEMENT_BYTES, false, &io->workspace, err);
+	if (code == FF_OK)
+		code = fill(b, ff_region_volume(&w->out), false, &io->out, err);
+	if (code == FF_OK)
+		code = fill(b, ff_region_volume(&w->out), false, &io->dout, err);
+	return code < 0 ? code : fill(b, workspace / FF_ELEMENT_BYTES, false, &io->workspace, err);
 }
 
 static void free_io(struct bench *b, struct ff_kernel_io *io)
@@ -88,11 +89,11 @@ static int measure(struct bench *b, struct ff_kernel *k, const struct ff_kernel_
 
 	*us = 1e30;
 	for (int i = 0; i < 3 || at - begin < LEAST_US; i++) {
-		int rc = cpu->run(b->stream, k, io, err);
+		int code = cpu->run(b->stream, k, io, err);
 		double now = ff_clock_us();
 
-		if (rc < 0)
-			return rc;
+		if (code < 0)
+			return code;
 		*us = now - at < *us ? now - at : *us;
 		at = now;
 	}
@@ -108,16 +109,16 @@ static int bench_pass(struct bench *b, uint32_t node, enum ff_pass pass, struct 
 	struct ff_kernel *k;
 	struct ff_work w;
 	double us;
-	int rc;
+	int code;
 
 	ff_work_fill(&b->graph, node, &single, 0, pass, &w);
-	rc = cpu->kernel(b->dev, &w, &k, err);
-	if (rc < 0)
-		return rc;
-	rc = fill_io(b, &w, cpu->workspace(k), &io, err);
-	if (rc == FF_OK)
-		rc = measure(b, k, &io, &us, err);
-	if (rc == FF_OK)
+	code = cpu->kernel(b->dev, &w, &k, err);
+	if (code < 0)
+		return code;
+	code = fill_io(b, &w, cpu->workspace(k), &io, err);
+	if (code == FF_OK)
+		code = measure(b, k, &io, &us, err);
+	if (code == FF_OK)
 		printf("%-16s %-22s %-8s %11.1f %9.1f %8.1f %10.2f\n", w.node->name,
 				ff_op_row(w.node->op)->name,
 				pass == FF_FORWARD ? "forward" : "backward", us,
@@ -126,27 +127,27 @@ static int bench_pass(struct bench *b, uint32_t node, enum ff_pass pass, struct 
 				(double)cpu->workspace(k) / (1 << 20));
 	free_io(b, &io);
 	cpu->kernel_close(k);
-	return rc;
+	return code;
 }
 
 static int bench_all(struct bench *b, struct ff_error *err)
 {
-	int rc = cpu->open(0, &b->dev, err);
+	int code = cpu->open(0, &b->dev, err);
 
-	if (rc == FF_OK)
-		rc = cpu->stream(b->dev, false, &b->stream, err);
-	if (rc == FF_OK)
+	if (code == FF_OK)
+		code = cpu->stream(b->dev, false, &b->stream, err);
+	if (code == FF_OK)
 		printf("%-16s %-22s %-8s %11s %9s %8s %10s\n", "node", "operator", "pass", "us",
 				"GFLOP/s", "GB/s", "scratch MiB");
-	for (uint32_t i = 0; i < b->graph.n_nodes && rc == FF_OK; i++) {
+	for (uint32_t i = 0; i < b->graph.n_nodes && code == FF_OK; i++) {
 		bool source = ff_op_row(b->graph.nodes[i].op)->flags & FF_OP_SOURCE;
 
-		for (int pass = FF_FORWARD; pass <= FF_BACKWARD && rc == FF_OK && !source; pass++)
-			rc = bench_pass(b, i, (enum ff_pass)pass, err);
+		for (int pass = FF_FORWARD; pass <= FF_BACKWARD && code == FF_OK && !source; pass++)
+			code = bench_pass(b, i, (enum ff_pass)pass, err);
 	}
 	cpu->stream_close(b->stream);
 	cpu->close(b->dev);
-	return rc;
+	return code;
 }
 
 int main(int argc, char **argv)
@@ -167,13 +168,13 @@ int main(int argc, char **argv)
 	struct ff_error err;
 	uint32_t n;
 	bool done = false;
-	int rc = ff_cli_parse(&command, argc, argv, name, &n, &done, &err);
+	int code = ff_cli_parse(&command, argc, argv, name, &n, &done, &err);
 
 	ff_arena_init(&arena);
-	if (rc == FF_OK && !done)
-		rc = ff_zoo_build(name[0], batch, NULL, 0, &arena, &b.graph, &err);
-	if (rc == FF_OK && !done)
-		rc = bench_all(&b, &err);
+	if (code == FF_OK && !done)
+		code = ff_zoo_build(name[0], batch, NULL, 0, &arena, &b.graph, &err);
+	if (code == FF_OK && !done)
+		code = bench_all(&b, &err);
 	ff_arena_finish(&arena);
-	return ff_cli_end(&command, rc, &err);
+	return ff_cli_end(&command, code, &err);
 }

@@ -44,16 +44,16 @@ static void note(struct walk *w)
 static int strategy_of(const struct walk *w, const uint64_t *digit, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err)
 {
-	int r = ff_strategy_create(w->graph, a, ret, err);
+	int code = ff_strategy_create(w->graph, a, ret, err);
 
-	for (uint32_t i = 0; r == FF_OK && i < w->graph->n_nodes; i++) {
+	for (uint32_t i = 0; code == FF_OK && i < w->graph->n_nodes; i++) {
 		uint16_t *device = ff_arena_array(a, w->space->n_devices, sizeof(*device));
 
 		if (!device)
 			return ff_fail_memory(err);
 		ff_space_config(w->space, i, digit[i], &ret->config[i], device);
 	}
-	return r;
+	return code;
 }
 
 /* Counts up the digits, node 0 fastest; every change goes to the evaluator.
@@ -63,15 +63,15 @@ static int next(struct walk *w, bool *more, struct ff_error *err)
 	for (uint32_t i = 0; i < w->graph->n_nodes; i++) {
 		uint64_t n = ff_space_count(w->space, i);
 		struct ff_config config;
-		int r;
+		int code;
 
 		if (n == 1)
 			continue;
 		w->digit[i] = (w->digit[i] + 1) % n;
 		ff_space_config(w->space, i, w->digit[i], &config, w->device);
-		r = ff_evaluator_propose(w->evaluator, i, &config, &w->at, err);
-		if (r < 0)
-			return r;
+		code = ff_evaluator_propose(w->evaluator, i, &config, &w->at, err);
+		if (code < 0)
+			return code;
 		ff_evaluator_keep(w->evaluator);
 		if (w->digit[i] > 0) {
 			*more = true;
@@ -86,15 +86,15 @@ static int visit_all(struct walk *w, struct ff_arena *a, struct ff_error *err)
 {
 	struct ff_strategy first;
 	bool more = true;
-	int r = strategy_of(w, w->digit, a, &first, err);
+	int code = strategy_of(w, w->digit, a, &first, err);
 
-	if (r == FF_OK)
-		r = ff_evaluator_set(w->evaluator, &first, &w->at, err);
-	while (r == FF_OK && more) {
+	if (code == FF_OK)
+		code = ff_evaluator_set(w->evaluator, &first, &w->at, err);
+	while (code == FF_OK && more) {
 		note(w);
-		r = next(w, &more, err);
+		code = next(w, &more, err);
 	}
-	return r;
+	return code;
 }
 
 int ff_search_exhaustive(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
@@ -104,7 +104,7 @@ int ff_search_exhaustive(const struct ff_space *s, struct ff_evaluator *e, const
 	struct walk w = {.space = s, .evaluator = e, .graph = g};
 	double from = ff_clock_us();
 	struct ff_strategy best;
-	int r;
+	int code;
 
 	if (count_strategies(s, g->n_nodes, limit) > limit)
 		return ff_fail(err, FF_E_INPUT,
@@ -116,17 +116,17 @@ int ff_search_exhaustive(const struct ff_space *s, struct ff_evaluator *e, const
 	w.device = ff_arena_array(a, s->n_devices, sizeof(*w.device));
 	if (!w.digit || !w.best || !w.device)
 		return ff_fail_memory(err);
-	r = visit_all(&w, a, err);
-	if (r < 0)
-		return r;
+	code = visit_all(&w, a, err);
+	if (code < 0)
+		return code;
 	if (!w.found)
 		return ff_fail(err, FF_E_NOFIT,
 				"graph %s on machine %s: none of its %llu strategies fits in "
 				"memory",
 				g->name, m->name, (unsigned long long)w.visited);
-	r = strategy_of(&w, w.best, a, &best, err);
-	if (r < 0)
-		return r;
+	code = strategy_of(&w, w.best, a, &best, err);
+	if (code < 0)
+		return code;
 	ret->best = best;
 	ret->evaluation = w.at_best;
 	ret->proposals = ret->accepted = w.visited;

@@ -104,32 +104,32 @@ static int check_usage(struct job *j, struct ff_error *err)
 static int load_machine(struct job *j, struct ff_error *err)
 {
 	struct ff_machine whole;
-	int r = ff_machine_load(j->machine_name, &j->arena, &whole, err);
+	int code = ff_machine_load(j->machine_name, &j->arena, &whole, err);
 
-	if (r < 0)
-		return r;
+	if (code < 0)
+		return code;
 	if (j->devices == NOT_GIVEN)
 		j->machine = whole;
 	else
-		r = ff_machine_subset(&whole, (uint32_t)j->devices, &j->arena, &j->machine, err);
-	return r;
+		code = ff_machine_subset(&whole, (uint32_t)j->devices, &j->arena, &j->machine, err);
+	return code;
 }
 
 static int load(struct job *j, struct ff_error *err)
 {
 	const char *costs_path = strcmp(j->costs_path, "analytic") ? j->costs_path : NULL;
-	int r = ff_graph_load(j->graph_path, &j->arena, &j->graph, err);
+	int code = ff_graph_load(j->graph_path, &j->arena, &j->graph, err);
 
-	if (r == FF_OK)
-		r = load_machine(j, err);
-	if (r == FF_OK && costs_path)
-		r = ff_costs_load(costs_path, &j->costs, err);
-	if (r == FF_OK)
-		r = ff_pricer_create(&j->graph, &j->machine, j->costs, costs_path, j->graph_path,
+	if (code == FF_OK)
+		code = load_machine(j, err);
+	if (code == FF_OK && costs_path)
+		code = ff_costs_load(costs_path, &j->costs, err);
+	if (code == FF_OK)
+		code = ff_pricer_create(&j->graph, &j->machine, j->costs, costs_path, j->graph_path,
 				&j->pricer, err);
-	if (r == FF_OK)
-		r = ff_space_create(&j->graph, &j->machine, &j->space, err);
-	return r;
+	if (code == FF_OK)
+		code = ff_space_create(&j->graph, &j->machine, &j->space, err);
+	return code;
 }
 
 /* Lowers and times `s` afresh. */
@@ -137,14 +137,15 @@ static int predict(struct job *j, const struct ff_strategy *s, struct ff_plan *r
 		struct ff_error *err)
 {
 	struct ff_lower_options opt = {.workspace = ff_price_workspace, .ctx = j->pricer};
-	int r;
+	int code;
 
 	ret->strategy = *s;
-	r = ff_lower(&j->graph, &j->machine, &ret->strategy, &opt, &j->arena, &ret->schedule, err);
-	if (r == FF_OK)
-		r = ff_simulate(&ret->schedule, j->pricer, &j->arena, &ret->simulation, err);
-	if (r < 0)
-		return r;
+	code = ff_lower(&j->graph, &j->machine, &ret->strategy, &opt, &j->arena, &ret->schedule,
+			err);
+	if (code == FF_OK)
+		code = ff_simulate(&ret->schedule, j->pricer, &j->arena, &ret->simulation, err);
+	if (code < 0)
+		return code;
 	ret->short_device = FF_NONE;
 	for (uint32_t i = j->machine.n_devices; i-- > 0;) {
 		int64_t limit = j->memory ? j->memory
@@ -201,19 +202,19 @@ static int run_search(struct job *j, struct ff_search_result *ret, struct ff_err
 	};
 	const struct timespec now = {0};
 	sigset_t set, old;
-	int r;
+	int code;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigprocmask(SIG_BLOCK, &set, &old);
 	ff_progress_start(&j->progress);
-	r = ff_search_mcmc(
+	code = ff_search_mcmc(
 			j->space, j->evaluator, &j->graph, &j->machine, &opt, &j->arena, ret, err);
 	ff_progress_end(&j->progress);
 	while (sigtimedwait(&set, NULL, &now) == SIGINT)
 		; /* a second Ctrl-C must not lose what was found */
 	sigprocmask(SIG_SETMASK, &old, NULL);
-	return r;
+	return code;
 }
 
 static int search(struct job *j, struct ff_error *err)
@@ -221,15 +222,15 @@ static int search(struct job *j, struct ff_error *err)
 	const struct ff_plan *d = &j->summary.data_parallel;
 	struct ff_summary *s = &j->summary;
 	struct ff_search_result found = {.proposals = 0};
-	int r = ff_evaluator_create(
+	int code = ff_evaluator_create(
 			&j->graph, &j->machine, j->pricer, j->memory, 0, &j->evaluator, err);
 
-	if (r == FF_OK)
-		r = run_search(j, &found, err);
-	if (r == FF_OK)
-		r = predict(j, &found.best, &s->plan, err);
-	if (r < 0)
-		return r;
+	if (code == FF_OK)
+		code = run_search(j, &found, err);
+	if (code == FF_OK)
+		code = predict(j, &found.best, &s->plan, err);
+	if (code < 0)
+		return code;
 	if (s->plan.simulation.step_us != found.evaluation.step_us || !ff_plan_fits(&s->plan))
 		return ff_fail(err, FF_E_RUN,
 				"internal error: the search took the plan for %.17g us and "
@@ -254,19 +255,19 @@ static int simulate(struct job *j, struct ff_error *err)
 {
 	struct ff_strategy_info info;
 	struct ff_strategy s;
-	int r;
+	int code;
 
 	if (is_start(j->simulate))
-		r = ff_init_strategy(j->simulate, j->space, &j->graph, &j->machine, j->seed,
+		code = ff_init_strategy(j->simulate, j->space, &j->graph, &j->machine, j->seed,
 				&j->arena, &s, err);
 	else
-		r = ff_strategy_load(j->simulate, &j->graph, j->machine.n_devices, &j->arena, &s,
+		code = ff_strategy_load(j->simulate, &j->graph, j->machine.n_devices, &j->arena, &s,
 				&info, err);
-	if (r == FF_OK)
-		r = predict(j, &s, &j->summary.plan, err);
+	if (code == FF_OK)
+		code = predict(j, &s, &j->summary.plan, err);
 	j->summary.title = j->simulate;
 	j->summary.is_data_parallel = !strcmp(j->simulate, "data-parallel");
-	return r;
+	return code;
 }
 
 static int save_strategy(struct job *j, struct ff_error *err)
@@ -279,25 +280,25 @@ static int save_strategy(struct job *j, struct ff_error *err)
 			.memory_bytes = p->schedule.memory_bytes,
 	};
 	struct ff_out o;
-	int r;
+	int code;
 
 	ff_out_init(&o);
 	ff_strategy_write(&j->graph, &p->strategy, &info, &o);
-	r = ff_out_save(&o, j->strategy_path, err);
+	code = ff_out_save(&o, j->strategy_path, err);
 	ff_out_finish(&o);
-	return r;
+	return code;
 }
 
 static int save_report(struct job *j, struct ff_error *err)
 {
 	struct ff_out o;
-	int r;
+	int code;
 
 	ff_out_init(&o);
 	ff_summary_write(&j->summary, &o);
-	r = ff_out_save(&o, j->report_path, err);
+	code = ff_out_save(&o, j->report_path, err);
 	ff_out_finish(&o);
-	return r;
+	return code;
 }
 
 static int save_trace(struct job *j, struct ff_error *err)
@@ -306,28 +307,28 @@ static int save_trace(struct job *j, struct ff_error *err)
 	struct ff_span *spans;
 	struct ff_out o;
 	uint32_t n;
-	int r = ff_simulation_spans(&p->schedule, &p->simulation, &j->arena, &spans, &n, err);
+	int code = ff_simulation_spans(&p->schedule, &p->simulation, &j->arena, &spans, &n, err);
 
-	if (r < 0)
-		return r;
+	if (code < 0)
+		return code;
 	ff_out_init(&o);
 	ff_trace_write(&p->schedule, "predicted", spans, n, &o);
-	r = ff_out_save(&o, j->trace_path, err);
+	code = ff_out_save(&o, j->trace_path, err);
 	ff_out_finish(&o);
-	return r;
+	return code;
 }
 
 static int save(struct job *j, struct ff_error *err)
 {
-	int r = FF_OK;
+	int code = FF_OK;
 
 	if (j->strategy_path)
-		r = save_strategy(j, err);
-	if (r == FF_OK && j->report_path)
-		r = save_report(j, err);
-	if (r == FF_OK && j->trace_path)
-		r = save_trace(j, err);
-	return r;
+		code = save_strategy(j, err);
+	if (code == FF_OK && j->report_path)
+		code = save_report(j, err);
+	if (code == FF_OK && j->trace_path)
+		code = save_trace(j, err);
+	return code;
 }
 
 static int run(struct job *j, struct ff_error *err)
@@ -335,40 +336,40 @@ static int run(struct job *j, struct ff_error *err)
 	struct ff_summary *s = &j->summary;
 	struct ff_strategy data_parallel;
 	bool piped = false;
-	int r = check_usage(j, err);
+	int code = check_usage(j, err);
 
-	if (r == FF_OK)
-		r = load(j, err);
-	if (r == FF_OK)
-		r = ff_init_strategy("data-parallel", j->space, &j->graph, &j->machine, j->seed,
+	if (code == FF_OK)
+		code = load(j, err);
+	if (code == FF_OK)
+		code = ff_init_strategy("data-parallel", j->space, &j->graph, &j->machine, j->seed,
 				&j->arena, &data_parallel, err);
-	if (r == FF_OK)
-		r = predict(j, &data_parallel, &s->data_parallel, err);
-	if (r == FF_OK)
-		r = ff_lower_bound(&j->graph, &j->machine, j->pricer, &s->lower_bound_us, err);
-	if (r < 0)
-		return r;
+	if (code == FF_OK)
+		code = predict(j, &data_parallel, &s->data_parallel, err);
+	if (code == FF_OK)
+		code = ff_lower_bound(&j->graph, &j->machine, j->pricer, &s->lower_bound_us, err);
+	if (code < 0)
+		return code;
 	s->graph = &j->graph;
 	s->machine = &j->machine;
 	s->costs = j->costs_path;
 	s->seed = j->seed;
 	s->memory_limit = j->memory;
-	r = j->simulate ? simulate(j, err) : search(j, err);
-	if (r < 0)
-		return r;
+	code = j->simulate ? simulate(j, err) : search(j, err);
+	if (code < 0)
+		return code;
 	for (uint32_t i = 0; i < 3; i++) {
 		const char *path[] = {j->strategy_path, j->report_path, j->trace_path};
 
 		piped = piped || (path[i] && !strcmp(path[i], "-"));
 	}
-	r = ff_summary_print(s, piped ? stderr : stdout, err);
-	if (r == FF_OK && !ff_plan_fits(&s->plan))
+	code = ff_summary_print(s, piped ? stderr : stdout, err);
+	if (code == FF_OK && !ff_plan_fits(&s->plan))
 		return ff_fail(err, FF_E_NOFIT,
 				"strategy %s does not fit: device %u needs %lld bytes and has %lld",
 				s->title, s->plan.short_device,
 				(long long)s->plan.schedule.memory_bytes[s->plan.short_device],
 				(long long)s->plan.short_limit);
-	return r == FF_OK ? save(j, err) : r;
+	return code == FF_OK ? save(j, err) : code;
 }
 
 static void finish(struct job *j)
@@ -445,12 +446,12 @@ int main(int argc, char **argv)
 			.beta = NAN};
 	struct ff_error err = {0};
 	bool done = false;
-	int r;
+	int code;
 
 	ff_arena_init(&j.arena);
-	r = parse(&j, argc, argv, &done, &err);
-	if (r == FF_OK && !done)
-		r = run(&j, &err);
+	code = parse(&j, argc, argv, &done, &err);
+	if (code == FF_OK && !done)
+		code = run(&j, &err);
 	finish(&j);
-	return ff_cli_end(&command, r, &err);
+	return ff_cli_end(&command, code, &err);
 }

@@ -94,7 +94,7 @@ static int fill_expert(const struct ff_graph *g, uint32_t n_devices, struct ff_a
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];
 		uint32_t dim;
-		int r;
+		int code;
 
 		split[i] = FF_NONE;
 		if (ff_op_row(n->op)->flags & FF_OP_SOURCE)
@@ -102,9 +102,9 @@ static int fill_expert(const struct ff_graph *g, uint32_t n_devices, struct ff_a
 		split[i] = is_heavy(g, n) ? dim_labelled(n, FF_DIM_PARAMETER)
 					  : following_dim(g, n, split);
 		dim = split[i] != FF_NONE ? split[i] : dim_labelled(n, FF_DIM_SAMPLE);
-		r = split_first(n, dim, n_devices, a, &s->config[i], err);
-		if (r < 0)
-			return r;
+		code = split_first(n, dim, n_devices, a, &s->config[i], err);
+		if (code < 0)
+			return code;
 	}
 	return FF_OK;
 }
@@ -133,7 +133,7 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 {
 	struct ff_strategy made;
 	uint32_t which = 0;
-	int r;
+	int code;
 
 	while (which < 4 && strcmp(name, names[which]) != 0)
 		which++;
@@ -146,13 +146,13 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 		return ff_strategy_data_parallel(g, m->n_devices, a, ret, err);
 	if (which == 1)
 		return ff_strategy_single(g, 0, a, ret, err);
-	r = ff_strategy_create(g, a, &made, err);
-	if (r < 0)
-		return r;
-	r = which == 2 ? fill_expert(g, m->n_devices, a, &made, err)
-		       : fill_random(s, g, seed, a, &made, err);
-	if (r < 0)
-		return r;
+	code = ff_strategy_create(g, a, &made, err);
+	if (code < 0)
+		return code;
+	code = which == 2 ? fill_expert(g, m->n_devices, a, &made, err)
+			  : fill_random(s, g, seed, a, &made, err);
+	if (code < 0)
+		return code;
 	*ret = made;
 	return FF_OK;
 }

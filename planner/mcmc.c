@@ -65,10 +65,10 @@ struct chain {
 static int store_create(
 		struct chain *c, struct ff_arena *a, struct store *ret, struct ff_error *err)
 {
-	int r = ff_strategy_create(c->graph, a, &ret->strategy, err);
+	int code = ff_strategy_create(c->graph, a, &ret->strategy, err);
 
-	if (r < 0)
-		return r;
+	if (code < 0)
+		return code;
 	ret->device = ff_arena_array(
 			a, (size_t)c->graph->n_nodes * c->space->n_devices, sizeof(*ret->device));
 	return ret->device ? FF_OK : ff_fail_memory(err);
@@ -135,16 +135,16 @@ static void note_if_best(struct chain *c)
 static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
 {
 	uint32_t n = c->graph->n_nodes;
-	int r = ff_proposer_init(c->space, c->graph, c->opt->seed, a, &c->proposer, err);
+	int code = ff_proposer_init(c->space, c->graph, c->opt->seed, a, &c->proposer, err);
 
-	if (r < 0)
-		return r;
-	r = store_create(c, a, &c->current, err);
-	if (r < 0)
-		return r;
-	r = store_create(c, a, &c->best, err);
-	if (r < 0)
-		return r;
+	if (code < 0)
+		return code;
+	code = store_create(c, a, &c->current, err);
+	if (code < 0)
+		return code;
+	code = store_create(c, a, &c->best, err);
+	if (code < 0)
+		return code;
 	c->changed = ff_arena_array(a, n, sizeof(*c->changed));
 	c->is_changed = ff_arena_array(a, n, sizeof(*c->is_changed));
 	c->run.device = ff_arena_array(
@@ -160,10 +160,10 @@ static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
 /* Makes `s` the current strategy. */
 static int go_to(struct chain *c, const struct ff_strategy *s, struct ff_error *err)
 {
-	int r = ff_evaluator_set(c->evaluator, s, &c->at, err);
+	int code = ff_evaluator_set(c->evaluator, s, &c->at, err);
 
-	if (r < 0)
-		return r;
+	if (code < 0)
+		return code;
 	if (c->unsaved)
 		save_best(c);
 	store_copy(c, &c->current, s);
@@ -212,10 +212,10 @@ static void visit(struct chain *c, uint32_t node, const struct ff_config *config
 static int propose(struct chain *c, uint32_t node, const struct ff_config *config,
 		struct ff_evaluation *e, struct ff_error *err)
 {
-	int r = ff_evaluator_propose(c->evaluator, node, config, e, err);
+	int code = ff_evaluator_propose(c->evaluator, node, config, e, err);
 
-	if (r < 0)
-		return r;
+	if (code < 0)
+		return code;
 	c->proposals++;
 	if (c->opt->visit)
 		visit(c, node, config, *e);
@@ -240,12 +240,12 @@ static int step_one(struct chain *c, struct ff_error *err)
 	struct ff_config config;
 	struct ff_evaluation e;
 	uint32_t node;
-	int r;
+	int code;
 
 	ff_proposer_next(&c->proposer, &c->current.strategy, &node, &config);
-	r = propose(c, node, &config, &e, err);
-	if (r < 0)
-		return r;
+	code = propose(c, node, &config, &e, err);
+	if (code < 0)
+		return code;
 	if (accepts(c, c->at, e)) {
 		keep(c, node, &config, e);
 		c->accepted++;
@@ -280,13 +280,13 @@ static int run_undo(struct chain *c, const struct run *run, struct ff_error *err
 {
 	for (uint32_t i = run->n; i-- > 0;) {
 		struct ff_evaluation e;
-		int r;
+		int code;
 
 		if (!run->changed[i])
 			continue;
-		r = ff_evaluator_propose(c->evaluator, run->node[i], &run->was[i], &e, err);
-		if (r < 0)
-			return r;
+		code = ff_evaluator_propose(c->evaluator, run->node[i], &run->was[i], &e, err);
+		if (code < 0)
+			return code;
 		keep(c, run->node[i], &run->was[i], e);
 	}
 	return FF_OK;
@@ -318,7 +318,7 @@ static int step_run(struct chain *c, struct ff_error *err)
 	struct ff_evaluation before = c->at, e;
 	struct run *run = &c->run;
 	struct ff_config config;
-	int r;
+	int code;
 
 	run->n = 0;
 	ff_proposer_next(&c->proposer, &c->current.strategy, &node, &config);
@@ -327,9 +327,9 @@ static int step_run(struct chain *c, struct ff_error *err)
 			continue;
 		if (run->n > 0 && c->proposals == c->opt->proposals)
 			break; /* that was the budget */
-		r = propose(c, node, &config, &e, err);
-		if (r < 0)
-			return r;
+		code = propose(c, node, &config, &e, err);
+		if (code < 0)
+			return code;
 		run_add(c, run, node, true);
 		keep(c, node, &config, e);
 		if (how_much_worse(before, e) < 0)
@@ -380,10 +380,10 @@ static int anneal(struct chain *c, double hot, double cold, struct ff_error *err
 	c->beta = hot;
 	c->phase_from = c->proposals;
 	while (!out_of_budget(c) && done < 1) {
-		int r = step(c, err);
+		int code = step(c, err);
 
-		if (r < 0)
-			return r;
+		if (code < 0)
+			return code;
 		if (c->proposals < c->next_look)
 			continue;
 		c->next_look = c->proposals + LOOK_EVERY;
@@ -401,14 +401,14 @@ static int return_to_best(struct chain *c, struct ff_error *err)
 	for (uint32_t i = 0; i < c->graph->n_nodes && !c->unsaved; i++) {
 		const struct ff_config *best = &c->best.strategy.config[i];
 		struct ff_evaluation e;
-		int r;
+		int code;
 
 		if (!c->is_changed[i] || ff_config_equal(&c->graph->nodes[i], best,
 							 &c->current.strategy.config[i]))
 			continue;
-		r = ff_evaluator_propose(c->evaluator, i, best, &e, err);
-		if (r < 0)
-			return r;
+		code = ff_evaluator_propose(c->evaluator, i, best, &e, err);
+		if (code < 0)
+			return code;
 		keep(c, i, best, e);
 	}
 	return FF_OK;
@@ -422,13 +422,14 @@ static int walk_rounds(struct chain *c, struct ff_error *err)
 	c->phase_length = length > ROUND_LEAST ? length : ROUND_LEAST;
 	for (uint64_t round = 1; !out_of_budget(c); round++) {
 		uint32_t heat = (uint32_t)__builtin_ctzll(round);
-		int r = return_to_best(c, err);
+		int code = return_to_best(c, err);
 
-		if (r == FF_OK)
-			r = anneal(c, beta / BETA_RANGE / pow(4, heat < HEATS ? heat : HEATS - 1),
+		if (code == FF_OK)
+			code = anneal(c,
+					beta / BETA_RANGE / pow(4, heat < HEATS ? heat : HEATS - 1),
 					beta * BETA_RANGE, err);
-		if (r < 0)
-			return r;
+		if (code < 0)
+			return code;
 	}
 	return FF_OK;
 }
@@ -447,16 +448,16 @@ static int walk_legs(struct chain *c, const struct ff_machine *m, struct ff_aren
 	c->share = 0.5 / n;
 	for (uint32_t i = 0; i < n && !c->stop; i++) {
 		struct ff_strategy start;
-		int r = ff_init_strategy(
+		int code = ff_init_strategy(
 				starts[i], c->space, c->graph, m, c->opt->seed, a, &start, err);
 
 		c->share_from = i * c->share;
-		if (r == FF_OK)
-			r = go_to(c, &start, err);
-		if (r == FF_OK && c->proposer.n_nodes > 0)
-			r = anneal(c, beta / BETA_RANGE, beta * BETA_RANGE, err);
-		if (r < 0)
-			return r;
+		if (code == FF_OK)
+			code = go_to(c, &start, err);
+		if (code == FF_OK && c->proposer.n_nodes > 0)
+			code = anneal(c, beta / BETA_RANGE, beta * BETA_RANGE, err);
+		if (code < 0)
+			return code;
 	}
 	return FF_OK;
 }
@@ -467,7 +468,7 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 {
 	struct chain c = {.space = s, .evaluator = e, .graph = g, .opt = opt};
 	const struct ff_evaluation nothing = {.step_us = INFINITY, .over_bytes = INT64_MAX};
-	int r;
+	int code;
 
 	if (opt->starts && !opt->starts[0])
 		return ff_fail(err, FF_E_INPUT, "a search needs a starting strategy");
@@ -475,14 +476,14 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 		return ff_fail(err, FF_E_INPUT,
 				"a search needs a budget: a number of proposals or of seconds");
 	c.at_best = nothing;
-	r = chain_init(&c, a, err);
-	if (r < 0)
-		return r;
-	r = walk_legs(&c, m, a, err);
-	if (r == FF_OK && c.proposer.n_nodes > 0)
-		r = walk_rounds(&c, err);
-	if (r < 0)
-		return r;
+	code = chain_init(&c, a, err);
+	if (code < 0)
+		return code;
+	code = walk_legs(&c, m, a, err);
+	if (code == FF_OK && c.proposer.n_nodes > 0)
+		code = walk_rounds(&c, err);
+	if (code < 0)
+		return code;
 	c.seconds = ff_clock_us() / 1e6 - c.from;
 	if (!c.at_best.fits)
 		return ff_fail(err, FF_E_NOFIT,

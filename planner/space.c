@@ -268,7 +268,7 @@ int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct
 	struct ff_space *s = calloc(1, sizeof(*s));
 	const struct ff_degrees **slot = NULL;
 	uint32_t mask = 1;
-	int r = FF_E_NOMEM;
+	int code = FF_E_NOMEM;
 
 	if (!s)
 		return ff_fail_memory(err);
@@ -283,9 +283,9 @@ int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct
 	s->of = ff_arena_array(&s->arena, g->n_nodes, sizeof(void *));
 	slot = calloc((size_t)mask + 1, sizeof(void *));
 	if (s->of && slot)
-		r = fill_nodes(s, slot, mask);
+		code = fill_nodes(s, slot, mask);
 	free(slot);
-	if (r < 0) {
+	if (code < 0) {
 		ff_space_destroy(s);
 		return ff_fail_memory(err);
 	}

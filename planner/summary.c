@@ -197,7 +197,7 @@ static void print_verdict(const struct ff_summary *s, FILE *to)
 int ff_summary_print(const struct ff_summary *s, FILE *to, struct ff_error *err)
 {
 	const struct ff_machine *m = s->machine;
-	int r;
+	int code;
 
 	fprintf(to,
 			"graph %s (batch %d, %u operators, %lld parameters) on machine %s (%u "
@@ -206,9 +206,9 @@ int ff_summary_print(const struct ff_summary *s, FILE *to, struct ff_error *err)
 			s->graph->name, s->graph->batch, s->graph->n_nodes,
 			(long long)ff_graph_parameters(s->graph), m->name, m->n_devices,
 			m->n_devices == 1 ? "" : "s", s->costs);
-	r = print_operators(s, to, err);
-	if (r < 0)
-		return r;
+	code = print_operators(s, to, err);
+	if (code < 0)
+		return code;
 	fprintf(to, "\n");
 	print_comparison(s, to);
 	fprintf(to, "\n");

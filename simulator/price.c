@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/hash.h"
+
 /* Analytic: starting a pass of an operator, a copy or an update costs this
  * much beside the roofline; what one CUDA kernel launch takes. */
 #define LAUNCH_US 5.0
@@ -22,7 +24,6 @@ static const double memory_passes[FF_RATE_COUNT] = {
 };
 
 struct memo {
-	uint64_t hash; /* 0: empty */
 	double us;
 	int64_t workspace_bytes;
 };
@@ -43,8 +44,9 @@ struct ff_pricer {
 	const struct ff_costs *costs; /* NULL: analytic */
 	const char *costs_path, *graph_path;
 	struct ff_link *inside; /* by node: the machine's, or as calibrated */
-	struct memo *memo;      /* open addressing, at most half full */
-	uint32_t n_memo, memo_slots;
+	struct ff_table table;  /* ff_work_hash to memo */
+	struct memo *memo;
+	uint32_t memo_cap;
 	struct device_tally *device; /* scratch of ff_price_move */
 	struct node_tally *node;
 };
@@ -97,12 +99,10 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 	p->costs = costs;
 	p->costs_path = costs_path ? costs_path : "COSTS";
 	p->graph_path = graph_path ? graph_path : "GRAPH";
-	p->memo_slots = 1024;
-	p->memo = calloc(p->memo_slots, sizeof(*p->memo));
 	p->inside = calloc(m->n_nodes, sizeof(*p->inside));
 	p->device = calloc(m->n_devices, sizeof(*p->device));
 	p->node = calloc(m->n_nodes, sizeof(*p->node));
-	int code = p->memo && p->inside && p->device && p->node ? FF_OK : ff_fail_memory(err);
+	int code = p->inside && p->device && p->node ? FF_OK : ff_fail_memory(err);
 	if (code == FF_OK && costs)
 		code = check_costs(p, err);
 	if (code < 0) {
@@ -118,6 +118,7 @@ void ff_pricer_destroy(struct ff_pricer *p)
 {
 	if (!p)
 		return;
+	ff_table_finish(&p->table);
 	free(p->memo);
 	free(p->inside);
 	free(p->device);
@@ -127,32 +128,26 @@ void ff_pricer_destroy(struct ff_pricer *p)
 
 /* Work. */
 
-static struct memo *memo_slot(const struct ff_pricer *p, uint64_t hash)
+static const struct memo *memo_find(const struct ff_pricer *p, uint64_t hash)
 {
-	uint32_t mask = p->memo_slots - 1, i = (uint32_t)(hash ^ hash >> 32) & mask;
-	while (p->memo[i].hash && p->memo[i].hash != hash)
-		i = (i + 1) & mask;
-	return &p->memo[i];
+	uint32_t at, i = ff_table_first(&p->table, hash, &at);
+
+	return i == FF_NONE ? NULL : &p->memo[i];
 }
 
-static int memo_add(struct ff_pricer *p, struct memo new, struct ff_error *err)
+static int memo_add(struct ff_pricer *p, uint64_t hash, struct memo new, struct ff_error *err)
 {
-	if (2 * (p->n_memo + 1) > p->memo_slots) {
-		struct memo *old = p->memo;
-		uint32_t n = p->memo_slots;
-		struct memo *memo = calloc(2 * (size_t)n, sizeof(*memo));
+	if (p->table.n == p->memo_cap) {
+		uint32_t cap = p->memo_cap ? 2 * p->memo_cap : 1024;
+		struct memo *memo = realloc(p->memo, cap * sizeof(*memo));
+
 		if (!memo)
 			return ff_fail_memory(err);
 		p->memo = memo;
-		p->memo_slots = 2 * n;
-		for (uint32_t i = 0; i < n; i++)
-			if (old[i].hash)
-				*memo_slot(p, old[i].hash) = old[i];
-		free(old);
+		p->memo_cap = cap;
 	}
-	*memo_slot(p, new.hash) = new;
-	p->n_memo++;
-	return FF_OK;
+	p->memo[p->table.n] = new;
+	return ff_table_put(&p->table, hash, p->table.n) < 0 ? ff_fail_memory(err) : FF_OK;
 }
 
 /* The whole command must fit behind the key, so a very long key is cut. */
@@ -187,8 +182,8 @@ static uint64_t memo_hash(const struct ff_pricer *p, const struct ff_work *w, ui
 {
 	/* Measured costs are of one kind; analytic ones of as many as there are. */
 	uint64_t kind = p->costs ? 0 : p->machine->nodes[p->machine->node_of[device]].kind;
-	uint64_t hash = ff_work_hash(w) ^ kind * 0x9e3779b97f4a7c15u;
-	return hash ? hash : 1;
+
+	return ff_work_hash(w) ^ kind * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 /* Writes the memo of `w`, taking it in when it is new. */
@@ -196,12 +191,12 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, 
 		struct ff_error *err)
 {
 	uint64_t hash = memo_hash(p, w, device);
-	const struct memo *found = memo_slot(p, hash);
-	if (found->hash) {
+	const struct memo *found = memo_find(p, hash);
+	if (found) {
 		*ret = *found;
 		return FF_OK;
 	}
-	struct memo new = {.hash = hash};
+	struct memo new = {0};
 	if (p->costs) {
 		char key[FF_KEY_BYTES];
 		ff_work_key(w, key);
@@ -213,7 +208,7 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, 
 	} else {
 		new.us = roofline_us(ff_device_kind(p->machine, device), w);
 	}
-	int code = memo_add(p, new, err);
+	int code = memo_add(p, hash, new, err);
 	if (code == FF_OK)
 		*ret = new;
 	return code;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ff/clock.h"
 #include "ff/error.h"
 
 enum ff_option_type {
@@ -55,7 +56,5 @@ void ff_progress_start(struct ff_progress *p);
 void ff_progress_show(struct ff_progress *p, double done, double seconds, const char *fmt, ...)
 		__attribute__((format(printf, 4, 5)));
 void ff_progress_end(struct ff_progress *p);
-
-double ff_clock_us(void); /* monotonic */
 
 #endif

@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 #include "ff/arena.h"
+#include "ff/hash.h"
 #include "ff/json.h"
 #include "ff/op.h"
 
-#define FF_NONE UINT32_MAX
 #define FF_MAX_WEIGHTS 2
 #define FF_MAX_NODES 1000000
 /* Caps on a whole graph, checked while it is built, so that no sum of bytes

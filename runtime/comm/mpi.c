@@ -32,14 +32,14 @@ static struct ff_comm_mpi *self(struct ff_comm *c)
 	return (struct ff_comm_mpi *)c; /* base comes first */
 }
 
-static int check(int rc, const char *what, struct ff_error *err)
+static int check(int code, const char *what, struct ff_error *err)
 {
 	char text[MPI_MAX_ERROR_STRING] = "";
 	int len;
 
-	if (rc == MPI_SUCCESS)
+	if (code == MPI_SUCCESS)
 		return FF_OK;
-	MPI_Error_string(rc, text, &len);
+	MPI_Error_string(code, text, &len);
 	return ff_fail(err, FF_E_IO, "%s failed: %s", what, text);
 }
 

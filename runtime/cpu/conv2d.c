@@ -118,18 +118,18 @@ static void band_geometry(const struct ff_work *w, const struct conv2d *c, const
 
 static int describe_memory(const struct ff_kernel *k, struct geometry *g, struct ff_error *err)
 {
-	int rc = ff_dnnl_image(k, g->in, &g->in_desc, err);
+	int code = ff_dnnl_image(k, g->in, &g->in_desc, err);
 
-	if (rc == FF_OK)
-		rc = ff_dnnl_image(k, g->out, &g->out_desc, err);
-	if (rc == FF_OK)
-		rc = ff_dnnl_any(k, g->weight_rank, g->weight, &g->weight_desc, err);
-	if (rc == FF_OK)
-		rc = ff_dnnl_strided(k, g->weight_rank, g->weight, g->weight_stride, &g->plain_desc,
-				err);
-	if (rc == FF_OK)
-		rc = ff_dnnl_vector(k, g->out[1], &g->bias_desc, err);
-	return rc;
+	if (code == FF_OK)
+		code = ff_dnnl_image(k, g->out, &g->out_desc, err);
+	if (code == FF_OK)
+		code = ff_dnnl_any(k, g->weight_rank, g->weight, &g->weight_desc, err);
+	if (code == FF_OK)
+		code = ff_dnnl_strided(k, g->weight_rank, g->weight, g->weight_stride,
+				&g->plain_desc, err);
+	if (code == FF_OK)
+		code = ff_dnnl_vector(k, g->out[1], &g->bias_desc, err);
+	return code;
 }
 
 static int describe_forward(const struct ff_kernel *k, struct geometry *g, struct ff_error *err)
@@ -138,9 +138,9 @@ static int describe_forward(const struct ff_kernel *k, struct geometry *g, struc
 	dnnl_status_t s = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training,
 			dnnl_convolution_direct, &g->in_desc, &g->weight_desc, g->bias_or_none,
 			&g->out_desc, g->stride, g->dilate, g->pad_lo, g->pad_hi);
-	int rc = ff_dnnl_check(s, k, "describe a convolution", err);
+	int code = ff_dnnl_check(s, k, "describe a convolution", err);
 
-	return rc < 0 ? rc : ff_dnnl_describe(k, &d, NULL, &g->forward, err);
+	return code < 0 ? code : ff_dnnl_describe(k, &d, NULL, &g->forward, err);
 }
 
 static int describe_backward(
@@ -150,17 +150,17 @@ static int describe_backward(
 	dnnl_status_t s = dnnl_dilated_convolution_backward_weights_desc_init(&d,
 			dnnl_convolution_direct, &g->in_desc, &g->weight_desc, g->bias_or_none,
 			&g->out_desc, g->stride, g->dilate, g->pad_lo, g->pad_hi);
-	int rc = ff_dnnl_check(s, k, "describe a convolution's weight gradient", err);
+	int code = ff_dnnl_check(s, k, "describe a convolution's weight gradient", err);
 
-	if (rc == FF_OK)
-		rc = ff_dnnl_describe(k, &d, g->forward, &g->gradient, err);
-	if (rc < 0 || !need_din)
-		return rc;
+	if (code == FF_OK)
+		code = ff_dnnl_describe(k, &d, g->forward, &g->gradient, err);
+	if (code < 0 || !need_din)
+		return code;
 	s = dnnl_dilated_convolution_backward_data_desc_init(&d, dnnl_convolution_direct,
 			&g->in_desc, &g->weight_desc, &g->out_desc, g->stride, g->dilate, g->pad_lo,
 			g->pad_hi);
-	rc = ff_dnnl_check(s, k, "describe a convolution's input gradient", err);
-	return rc < 0 ? rc : ff_dnnl_describe(k, &d, g->forward, &g->data, err);
+	code = ff_dnnl_check(s, k, "describe a convolution's input gradient", err);
+	return code < 0 ? code : ff_dnnl_describe(k, &d, g->forward, &g->data, err);
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -187,42 +187,42 @@ static int prepare_forward(struct ff_kernel *k, struct conv2d *c, struct band *b
 			dnnl_primitive_desc_query_md(g->forward, dnnl_query_weights_md, 0);
 	const struct ff_call_arg arg[] = {{DNNL_ARG_SRC, &g->in_desc}, {DNNL_ARG_WEIGHTS, wanted},
 			{DNNL_ARG_DST, &g->out_desc}, {DNNL_ARG_BIAS, &g->bias_desc}};
-	int rc = order_weight(k, c, g, wanted, false, &b->order_weight, err);
+	int code = order_weight(k, c, g, wanted, false, &b->order_weight, err);
 
-	return rc < 0 ? rc
-		      : ff_call_create(k, g->forward, arg, c->has_bias ? 4 : 3, &b->forward, err);
+	return code < 0 ? code
+			: ff_call_create(k, g->forward, arg, c->has_bias ? 4 : 3, &b->forward, err);
 }
 
 static int prepare_backward(struct ff_kernel *k, struct conv2d *c, struct band *b,
 		struct geometry *g, struct ff_error *err)
 {
-	int rc = describe_backward(k, g, c->need_din, err);
+	int code = describe_backward(k, g, c->need_din, err);
 
-	if (rc < 0)
-		return rc;
+	if (code < 0)
+		return code;
 	const dnnl_memory_desc_t *wanted =
 			dnnl_primitive_desc_query_md(g->gradient, dnnl_query_diff_weights_md, 0);
 	const struct ff_call_arg weight_arg[] = {{DNNL_ARG_SRC, &g->in_desc},
 			{DNNL_ARG_DIFF_DST, &g->out_desc}, {DNNL_ARG_DIFF_WEIGHTS, wanted},
 			{DNNL_ARG_DIFF_BIAS, &g->bias_desc}};
-	rc = order_weight(k, c, g, wanted, true, &b->plain_weight, err);
-	if (rc == FF_OK)
-		rc = ff_call_create(k, g->gradient, weight_arg, c->has_bias ? 4 : 3,
+	code = order_weight(k, c, g, wanted, true, &b->plain_weight, err);
+	if (code == FF_OK)
+		code = ff_call_create(k, g->gradient, weight_arg, c->has_bias ? 4 : 3,
 				&b->backward_weight, err);
-	if (rc < 0 || !c->need_din)
-		return rc;
+	if (code < 0 || !c->need_din)
+		return code;
 	wanted = dnnl_primitive_desc_query_md(g->data, dnnl_query_weights_md, 0);
 	const struct ff_call_arg data_arg[] = {{DNNL_ARG_DIFF_DST, &g->out_desc},
 			{DNNL_ARG_WEIGHTS, wanted}, {DNNL_ARG_DIFF_SRC, &g->in_desc}};
-	rc = order_weight(k, c, g, wanted, false, &b->order_weight, err);
-	return rc < 0 ? rc : ff_call_create(k, g->data, data_arg, 3, &b->backward_data, err);
+	code = order_weight(k, c, g, wanted, false, &b->order_weight, err);
+	return code < 0 ? code : ff_call_create(k, g->data, data_arg, 3, &b->backward_data, err);
 }
 
 static int prepare_band(struct ff_kernel *k, const struct ff_work *w, struct conv2d *c,
 		struct band *b, struct ff_error *err)
 {
 	struct geometry g = {0};
-	int rc;
+	int code;
 
 	band_geometry(w, c, b, &g);
 	if (b->pack_in)
@@ -230,16 +230,16 @@ static int prepare_band(struct ff_kernel *k, const struct ff_work *w, struct con
 				c->in_bytes, c->in_pixels * b->groups * b->n_in * FF_ELEMENT_BYTES);
 	if (b->pack_out)
 		c->out_bytes = larger(c->out_bytes, c->out_pixels * b->n_out * FF_ELEMENT_BYTES);
-	rc = describe_memory(k, &g, err);
-	if (rc == FF_OK)
-		rc = describe_forward(k, &g, err);
-	if (rc == FF_OK)
-		rc = w->pass == FF_FORWARD ? prepare_forward(k, c, b, &g, err)
-					   : prepare_backward(k, c, b, &g, err);
+	code = describe_memory(k, &g, err);
+	if (code == FF_OK)
+		code = describe_forward(k, &g, err);
+	if (code == FF_OK)
+		code = w->pass == FF_FORWARD ? prepare_forward(k, c, b, &g, err)
+					     : prepare_backward(k, c, b, &g, err);
 	dnnl_primitive_desc_destroy(g.data);
 	dnnl_primitive_desc_destroy(g.gradient);
 	dnnl_primitive_desc_destroy(g.forward);
-	return rc;
+	return code;
 }
 
 /* Moves a band's channels between a shard (`step` channels from one group to
@@ -311,15 +311,15 @@ static int run_forward(
 		const struct band *b = &c->band[i];
 		const float *in = band_in(c, b, io), *weight;
 		float *out = b->pack_out ? ff_kernel_at(io, c->out) : io->out;
-		int rc = ordered(k, c, b, io, &weight, err);
+		int code = ordered(k, c, b, io, &weight, err);
 
-		if (rc < 0)
-			return rc;
+		if (code < 0)
+			return code;
 		const void *memory[] = {in, weight, out,
 				c->has_bias ? (const float *)io->weight[1] + b->first_out : NULL};
-		rc = ff_call_run(k, b->forward, io, memory, err);
-		if (rc < 0)
-			return rc;
+		code = ff_call_run(k, b->forward, io, memory, err);
+		if (code < 0)
+			return code;
 		if (b->pack_out)
 			unpack(c->out_pixels, 1, b->n_out, 0, c->out_channels, out,
 					(float *)io->out + b->first_out);
@@ -335,10 +335,10 @@ static int run_weight(const struct ff_kernel *k, const struct band *b,
 	float *dweight = b->plain_weight ? ff_kernel_at(io, c->weight) : plain;
 	const void *memory[] = {band_in(c, b, io), dout, dweight,
 			c->has_bias ? (float *)io->dweight[1] + b->first_out : NULL};
-	int rc = ff_call_run(k, b->backward_weight, io, memory, err);
+	int code = ff_call_run(k, b->backward_weight, io, memory, err);
 
-	if (rc < 0 || !b->plain_weight)
-		return rc;
+	if (code < 0 || !b->plain_weight)
+		return code;
 	const void *both[] = {dweight, plain};
 	return ff_call_run(k, b->plain_weight, io, both, err);
 }
@@ -349,16 +349,16 @@ static int run_data(const struct ff_kernel *k, const struct band *b, const struc
 	const struct conv2d *c = k->state;
 	float *din = b->pack_in ? ff_kernel_at(io, c->in) : io->din[0];
 	const float *weight;
-	int rc = ordered(k, c, b, io, &weight, err);
+	int code = ordered(k, c, b, io, &weight, err);
 
-	if (rc < 0)
-		return rc;
+	if (code < 0)
+		return code;
 	const void *memory[] = {dout, weight, din};
-	rc = ff_call_run(k, b->backward_data, io, memory, err);
-	if (rc == FF_OK && b->pack_in)
+	code = ff_call_run(k, b->backward_data, io, memory, err);
+	if (code == FF_OK && b->pack_in)
 		unpack(c->in_pixels, b->groups, b->n_in, c->group_step, c->in_channels, din,
 				(float *)io->din[0] + b->first_in);
-	return rc;
+	return code;
 }
 
 /* The input's room in the workspace, then the weights', serves both gradients:
@@ -373,12 +373,12 @@ static int run_backward(
 	for (uint32_t i = 0; i < c->n_bands; i++) {
 		const struct band *b = &c->band[i];
 		const float *dout = band_dout(c, b, io);
-		int rc = run_weight(k, b, io, dout, err);
+		int code = run_weight(k, b, io, dout, err);
 
-		if (rc == FF_OK && c->need_din)
-			rc = run_data(k, b, io, dout, err);
-		if (rc < 0)
-			return rc;
+		if (code == FF_OK && c->need_din)
+			code = run_data(k, b, io, dout, err);
+		if (code < 0)
+			return code;
 	}
 	return FF_OK;
 }
@@ -397,10 +397,10 @@ int ff_cpu_conv2d_prepare(struct ff_kernel *k, const struct ff_work *w, struct f
 	c->need_din = w->pass == FF_BACKWARD && w->need_din[0];
 	split_bands(w, c);
 	for (uint32_t i = 0; i < c->n_bands; i++) {
-		int rc = prepare_band(k, w, c, &c->band[i], err);
+		int code = prepare_band(k, w, c, &c->band[i], err);
 
-		if (rc < 0)
-			return rc;
+		if (code < 0)
+			return code;
 	}
 	c->in = c->in_bytes ? ff_kernel_reserve(k, c->in_bytes) : -1;
 	c->out = c->out_bytes ? ff_kernel_reserve(k, c->out_bytes) : -1;

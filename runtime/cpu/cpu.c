@@ -21,15 +21,15 @@ static void cpu_close(struct ff_device *dev)
 static int cpu_open(uint32_t ordinal, struct ff_device **ret, struct ff_error *err)
 {
 	struct ff_device *dev = calloc(1, sizeof(*dev));
-	int rc;
+	int code;
 
 	(void)ordinal;
 	if (!dev)
 		return ff_fail_memory(err);
-	rc = ff_dnnl_open(&dev->dnnl, err);
-	if (rc < 0) {
+	code = ff_dnnl_open(&dev->dnnl, err);
+	if (code < 0) {
 		cpu_close(dev);
-		return rc;
+		return code;
 	}
 	*ret = dev;
 	return FF_OK;

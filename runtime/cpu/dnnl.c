@@ -144,19 +144,19 @@ int ff_call_reorder(struct ff_kernel *k, const dnnl_memory_desc_t *source,
 	dnnl_primitive_attr_t attr = NULL;
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_status_t s = dnnl_primitive_attr_create(&attr);
-	int rc;
+	int code;
 
 	if (s == dnnl_success)
 		s = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
 	if (s == dnnl_success)
 		s = dnnl_reorder_primitive_desc_create(
 				&pd, source, k->dnnl->engine, sink, k->dnnl->engine, attr);
-	rc = ff_dnnl_check(s, k, "find a reorder", err);
-	if (rc == FF_OK)
-		rc = ff_call_create(k, pd, arg, 2, ret, err);
+	code = ff_dnnl_check(s, k, "find a reorder", err);
+	if (code == FF_OK)
+		code = ff_call_create(k, pd, arg, 2, ret, err);
 	dnnl_primitive_desc_destroy(pd);
 	dnnl_primitive_attr_destroy(attr);
-	return rc;
+	return code;
 }
 
 int ff_call_run(const struct ff_kernel *k, const struct ff_call *c, const struct ff_kernel_io *io,

@@ -34,22 +34,22 @@ static int prepare_call(struct ff_kernel *k, const dnnl_memory_desc_t *desc, dnn
 	dnnl_eltwise_desc_t d;
 	dnnl_status_t s =
 			dnnl_eltwise_forward_desc_init(&d, dnnl_forward_training, kind, desc, 0, 0);
-	int rc = ff_dnnl_check(s, k, "describe an activation", err);
+	int code = ff_dnnl_check(s, k, "describe an activation", err);
 
-	if (rc == FF_OK)
-		rc = ff_dnnl_describe(k, &d, NULL, &forward, err);
-	if (rc == FF_OK && backward) {
+	if (code == FF_OK)
+		code = ff_dnnl_describe(k, &d, NULL, &forward, err);
+	if (code == FF_OK && backward) {
 		s = dnnl_eltwise_backward_desc_init(&d, kind, desc, desc, 0, 0);
-		rc = ff_dnnl_check(s, k, "describe an activation's gradient", err);
-		if (rc == FF_OK)
-			rc = ff_dnnl_describe(k, &d, forward, &pd, err);
+		code = ff_dnnl_check(s, k, "describe an activation's gradient", err);
+		if (code == FF_OK)
+			code = ff_dnnl_describe(k, &d, forward, &pd, err);
 	}
-	if (rc == FF_OK)
-		rc = backward ? ff_call_create(k, pd, backward_arg, 3, &e->call, err)
-			      : ff_call_create(k, forward, forward_arg, 2, &e->call, err);
+	if (code == FF_OK)
+		code = backward ? ff_call_create(k, pd, backward_arg, 3, &e->call, err)
+				: ff_call_create(k, forward, forward_arg, 2, &e->call, err);
 	dnnl_primitive_desc_destroy(pd);
 	dnnl_primitive_desc_destroy(forward);
-	return rc;
+	return code;
 }
 
 /* Shards are dense on both sides and lie alike, so one axis describes them. */
@@ -59,7 +59,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, dnnl_alg_kind_t
 	struct elementwise *e = ff_kernel_state(k, sizeof(*e), err);
 	bool backward = w->pass == FF_BACKWARD;
 	dnnl_memory_desc_t desc;
-	int rc;
+	int code;
 
 	if (!e)
 		return FF_E_NOMEM;
@@ -68,8 +68,8 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, dnnl_alg_kind_t
 		return FF_OK;
 	}
 	k->run = backward ? run_backward : run_forward;
-	rc = ff_dnnl_vector(k, ff_region_volume(&w->out), &desc, err);
-	return rc < 0 ? rc : prepare_call(k, &desc, kind, backward, e, err);
+	code = ff_dnnl_vector(k, ff_region_volume(&w->out), &desc, err);
+	return code < 0 ? code : prepare_call(k, &desc, kind, backward, e, err);
 }
 
 int ff_cpu_relu_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)

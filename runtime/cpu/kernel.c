@@ -52,17 +52,17 @@ int ff_cpu_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kern
 		struct ff_error *err)
 {
 	struct ff_kernel *k = calloc(1, sizeof(*k));
-	int rc;
+	int code;
 
 	if (!k)
 		return ff_fail_memory(err);
 	k->dnnl = &dev->dnnl;
 	snprintf(k->name, sizeof(k->name), "%s \"%.60s\" %s", ff_op_row(w->node->op)->name,
 			w->node->name, w->pass == FF_FORWARD ? "forward" : "backward");
-	rc = prepare[w->node->op](k, w, err);
-	if (rc < 0) {
+	code = prepare[w->node->op](k, w, err);
+	if (code < 0) {
 		ff_cpu_kernel_close(k);
-		return rc;
+		return code;
 	}
 	*ret = k;
 	return FF_OK;

@@ -29,28 +29,28 @@ static int prepare_forward(struct ff_kernel *k, struct linear *l, struct ff_erro
 	dnnl_memory_desc_t in_desc, weight_desc, out_desc, bias_desc;
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_matmul_desc_t d;
-	int rc = ff_dnnl_strided(k, 2, in, by_in, &in_desc, err);
+	int code = ff_dnnl_strided(k, 2, in, by_in, &in_desc, err);
 
-	if (rc == FF_OK)
-		rc = ff_dnnl_strided(k, 2, weight, transposed, &weight_desc, err);
-	if (rc == FF_OK)
-		rc = ff_dnnl_strided(k, 2, out, by_out, &out_desc, err);
-	if (rc == FF_OK)
-		rc = ff_dnnl_strided(k, 2, bias, by_out, &bias_desc, err);
-	if (rc == FF_OK)
-		rc = ff_dnnl_check(dnnl_matmul_desc_init(&d, &in_desc, &weight_desc,
-						   l->has_bias ? &bias_desc : NULL, &out_desc),
+	if (code == FF_OK)
+		code = ff_dnnl_strided(k, 2, weight, transposed, &weight_desc, err);
+	if (code == FF_OK)
+		code = ff_dnnl_strided(k, 2, out, by_out, &out_desc, err);
+	if (code == FF_OK)
+		code = ff_dnnl_strided(k, 2, bias, by_out, &bias_desc, err);
+	if (code == FF_OK)
+		code = ff_dnnl_check(dnnl_matmul_desc_init(&d, &in_desc, &weight_desc,
+						     l->has_bias ? &bias_desc : NULL, &out_desc),
 				k, "describe a matrix product", err);
-	if (rc == FF_OK)
-		rc = ff_dnnl_describe(k, &d, NULL, &pd, err);
-	if (rc < 0)
-		return rc;
+	if (code == FF_OK)
+		code = ff_dnnl_describe(k, &d, NULL, &pd, err);
+	if (code < 0)
+		return code;
 	const struct ff_call_arg arg[] = {{DNNL_ARG_SRC, &in_desc},
 			{DNNL_ARG_WEIGHTS, &weight_desc}, {DNNL_ARG_DST, &out_desc},
 			{DNNL_ARG_BIAS, &bias_desc}};
-	rc = ff_call_create(k, pd, arg, l->has_bias ? 4 : 3, &l->forward, err);
+	code = ff_call_create(k, pd, arg, l->has_bias ? 4 : 3, &l->forward, err);
 	dnnl_primitive_desc_destroy(pd);
-	return rc;
+	return code;
 }
 
 /* Between a shard in storage order and its row-major form. */
@@ -89,11 +89,11 @@ static int run_forward(
 	float *out = l->reordered ? ff_kernel_at(io, l->out) : io->out;
 	const void *memory[] = {row_major(l, &l->in_region, io, io->in[0], l->in), io->weight[0],
 			out, l->has_bias ? io->weight[1] : NULL};
-	int rc = ff_call_run(k, l->forward, io, memory, err);
+	int code = ff_call_run(k, l->forward, io, memory, err);
 
-	if (rc == FF_OK && l->reordered)
+	if (code == FF_OK && l->reordered)
 		reorder(&l->out_region, out, false, io->out);
-	return rc;
+	return code;
 }
 
 static void sum_rows(int64_t rows, int64_t columns, const float *restrict x, float *restrict sum)
@@ -112,20 +112,20 @@ static int run_backward(
 	const float *dout = row_major(l, &l->out_region, io, io->dout, l->out);
 	const float *x = row_major(l, &l->in_region, io, io->in[0], l->in);
 	float *din = l->reordered ? ff_kernel_at(io, l->in) : io->din[0];
-	int rc = ff_dnnl_check(dnnl_sgemm('T', 'N', out, in, n, 1, dout, out, x, in, 0,
-					       io->dweight[0], in),
+	int code = ff_dnnl_check(dnnl_sgemm('T', 'N', out, in, n, 1, dout, out, x, in, 0,
+						 io->dweight[0], in),
 			k, "multiply", err);
 
-	if (rc == FF_OK && l->has_bias)
+	if (code == FF_OK && l->has_bias)
 		sum_rows(n, out, dout, io->dweight[1]);
-	if (rc < 0 || !l->need_din)
-		return rc;
-	rc = ff_dnnl_check(dnnl_sgemm('N', 'N', n, in, out, 1, dout, out, io->weight[0], in, 0, din,
-					   in),
+	if (code < 0 || !l->need_din)
+		return code;
+	code = ff_dnnl_check(dnnl_sgemm('N', 'N', n, in, out, 1, dout, out, io->weight[0], in, 0,
+					     din, in),
 			k, "multiply", err);
-	if (rc == FF_OK && l->reordered)
+	if (code == FF_OK && l->reordered)
 		reorder(&l->in_region, din, false, io->din[0]);
-	return rc;
+	return code;
 }
 
 int ff_cpu_linear_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)

@@ -42,25 +42,25 @@ static int describe(const struct ff_kernel *k, struct geometry *g, bool position
 {
 	dnnl_pooling_v2_desc_t d;
 	dnnl_status_t s;
-	int rc = ff_dnnl_image(k, g->in, &g->in_desc, err);
+	int code = ff_dnnl_image(k, g->in, &g->in_desc, err);
 
-	if (rc == FF_OK)
-		rc = ff_dnnl_image(k, g->out, &g->out_desc, err);
-	if (rc < 0)
-		return rc;
+	if (code == FF_OK)
+		code = ff_dnnl_image(k, g->out, &g->out_desc, err);
+	if (code < 0)
+		return code;
 	s = dnnl_pooling_v2_forward_desc_init(&d,
 			positions ? dnnl_forward_training : dnnl_forward_inference, g->kind,
 			&g->in_desc, &g->out_desc, g->stride, g->kernel, g->dilate, g->pad_lo,
 			g->pad_hi);
-	rc = ff_dnnl_check(s, k, "describe a pooling", err);
-	if (rc == FF_OK)
-		rc = ff_dnnl_describe(k, &d, NULL, &g->forward, err);
-	if (rc < 0 || !backward)
-		return rc;
+	code = ff_dnnl_check(s, k, "describe a pooling", err);
+	if (code == FF_OK)
+		code = ff_dnnl_describe(k, &d, NULL, &g->forward, err);
+	if (code < 0 || !backward)
+		return code;
 	s = dnnl_pooling_v2_backward_desc_init(&d, g->kind, &g->in_desc, &g->out_desc, g->stride,
 			g->kernel, g->dilate, g->pad_lo, g->pad_hi);
-	rc = ff_dnnl_check(s, k, "describe a pooling's gradient", err);
-	return rc < 0 ? rc : ff_dnnl_describe(k, &d, g->forward, &g->backward, err);
+	code = ff_dnnl_check(s, k, "describe a pooling's gradient", err);
+	return code < 0 ? code : ff_dnnl_describe(k, &d, g->forward, &g->backward, err);
 }
 
 static int run_forward(
@@ -80,10 +80,10 @@ static int run_backward(
 
 	if (p->largest) {
 		const void *memory[] = {io->in[0], ff_kernel_at(io, p->out), positions};
-		int rc = ff_call_run(k, p->forward, io, memory, err);
+		int code = ff_call_run(k, p->forward, io, memory, err);
 
-		if (rc < 0)
-			return rc;
+		if (code < 0)
+			return code;
 	}
 	const void *memory[] = {io->dout, io->din[0], positions};
 	return ff_call_run(k, p->backward, io, memory, err);
@@ -98,15 +98,15 @@ static int prepare_backward(
 			{DNNL_ARG_DST, &g->out_desc}, {DNNL_ARG_WORKSPACE, positions}};
 	const struct ff_call_arg backward[] = {{DNNL_ARG_DIFF_DST, &g->out_desc},
 			{DNNL_ARG_DIFF_SRC, &g->in_desc}, {DNNL_ARG_WORKSPACE, positions}};
-	int rc;
+	int code;
 
 	k->run = run_backward;
 	if (!p->largest)
 		return ff_call_create(k, g->backward, backward, 2, &p->backward, err);
 	p->positions = ff_kernel_reserve(k, ff_dnnl_bytes(positions));
 	p->out = ff_kernel_reserve(k, ff_dnnl_bytes(&g->out_desc));
-	rc = ff_call_create(k, g->forward, forward, 3, &p->forward, err);
-	return rc < 0 ? rc : ff_call_create(k, g->backward, backward, 3, &p->backward, err);
+	code = ff_call_create(k, g->forward, forward, 3, &p->forward, err);
+	return code < 0 ? code : ff_call_create(k, g->backward, backward, 3, &p->backward, err);
 }
 
 int ff_cpu_pool2d_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
@@ -114,7 +114,7 @@ int ff_cpu_pool2d_prepare(struct ff_kernel *k, const struct ff_work *w, struct f
 	struct pool2d *p = ff_kernel_state(k, sizeof(*p), err);
 	bool backward = w->pass == FF_BACKWARD;
 	struct geometry g = {0};
-	int rc;
+	int code;
 
 	if (!p)
 		return FF_E_NOMEM;
@@ -124,17 +124,17 @@ int ff_cpu_pool2d_prepare(struct ff_kernel *k, const struct ff_work *w, struct f
 	}
 	part_geometry(w, &g);
 	p->largest = g.kind == dnnl_pooling_max;
-	rc = describe(k, &g, backward && p->largest, backward, err);
-	if (rc == FF_OK && backward) {
-		rc = prepare_backward(k, p, &g, err);
-	} else if (rc == FF_OK) {
+	code = describe(k, &g, backward && p->largest, backward, err);
+	if (code == FF_OK && backward) {
+		code = prepare_backward(k, p, &g, err);
+	} else if (code == FF_OK) {
 		const struct ff_call_arg arg[] = {
 				{DNNL_ARG_SRC, &g.in_desc}, {DNNL_ARG_DST, &g.out_desc}};
 
 		k->run = run_forward;
-		rc = ff_call_create(k, g.forward, arg, 2, &p->forward, err);
+		code = ff_call_create(k, g.forward, arg, 2, &p->forward, err);
 	}
 	dnnl_primitive_desc_destroy(g.backward);
 	dnnl_primitive_desc_destroy(g.forward);
-	return rc;
+	return code;
 }

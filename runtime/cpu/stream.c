@@ -59,16 +59,16 @@ static void event_happen(const struct ticket *t, const struct ff_error *failure)
 static int event_await(const struct ticket *t, struct ff_error *err)
 {
 	struct ff_event *ev = t->event;
-	int rc;
+	int code;
 
 	pthread_mutex_lock(&ev->mutex);
 	while (ev->done < t->number)
 		pthread_cond_wait(&ev->happened, &ev->mutex);
-	rc = ev->failure.code;
-	if (rc < 0 && err)
+	code = ev->failure.code;
+	if (code < 0 && err)
 		*err = ev->failure;
 	pthread_mutex_unlock(&ev->mutex);
-	return rc;
+	return code;
 }
 
 /* Runs one job outside the lock.  Records happen on a failed stream too, else
@@ -76,17 +76,17 @@ static int event_await(const struct ticket *t, struct ff_error *err)
 static void execute(struct ff_stream *s, struct job *j)
 {
 	struct ff_error err = {0};
-	int rc = FF_OK;
+	int code = FF_OK;
 
 	if (j->kind == JOB_RECORD)
 		event_happen((struct ticket *)j->payload, &s->failure);
 	else if (j->kind == JOB_WAIT)
-		rc = event_await((struct ticket *)j->payload, &err);
+		code = event_await((struct ticket *)j->payload, &err);
 	else if (s->failure.code == FF_OK)
-		rc = j->run(j->payload, &err);
-	if (rc < 0 && s->failure.code == FF_OK) {
+		code = j->run(j->payload, &err);
+	if (code < 0 && s->failure.code == FF_OK) {
 		s->failure = err;
-		s->failure.code = rc;
+		s->failure.code = code;
 	}
 }
 
@@ -170,17 +170,17 @@ int ff_stream_push(
 
 int ff_stream_drain(struct ff_stream *s, struct ff_error *err)
 {
-	int rc;
+	int code;
 
 	pthread_mutex_lock(&s->mutex);
 	while (s->first || s->busy)
 		pthread_cond_wait(&s->emptied, &s->mutex);
-	rc = s->failure.code;
-	if (rc < 0 && err)
+	code = s->failure.code;
+	if (code < 0 && err)
 		*err = s->failure;
 	s->failure.code = FF_OK;
 	pthread_mutex_unlock(&s->mutex);
-	return rc;
+	return code;
 }
 
 int ff_stream_create(bool own, struct ff_stream **ret, struct ff_error *err)
@@ -254,8 +254,8 @@ int ff_event_record(struct ff_stream *s, struct ff_event *ev, struct ff_error *e
 	pthread_mutex_lock(&ev->mutex);
 	t.number = ++ev->issued;
 	pthread_mutex_unlock(&ev->mutex);
-	int rc = s->own ? push(s, JOB_RECORD, NULL, &t, sizeof(t), err) : FF_OK;
-	if (rc < 0) { /* nobody may wait for a record that was never queued */
+	int code = s->own ? push(s, JOB_RECORD, NULL, &t, sizeof(t), err) : FF_OK;
+	if (code < 0) { /* nobody may wait for a record that was never queued */
 		struct ff_error failure = {0};
 
 		ff_fail_memory(&failure);
@@ -263,7 +263,7 @@ int ff_event_record(struct ff_stream *s, struct ff_event *ev, struct ff_error *e
 	} else if (!s->own) {
 		event_happen(&t, &s->failure);
 	}
-	return rc;
+	return code;
 }
 
 int ff_event_wait(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)

@@ -6,53 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Items and the hashes of their keys, in an open-addressed table. */
+/* Items and the hashes of their keys. */
 struct list {
 	struct ff_prof *p;
 	struct ff_work *work; /* scratch */
-	uint64_t *seen;       /* 0: free */
-	uint32_t n_seen, slots;
+	struct ff_table seen;
 	uint32_t cap;
 	struct ff_error *err;
 };
 
-static int grow_table(struct list *l)
-{
-	uint32_t slots = l->slots ? 2 * l->slots : 4096;
-	uint64_t *seen = calloc(slots, sizeof(*seen));
-
-	if (!seen)
-		return ff_fail_memory(l->err);
-	for (uint32_t i = 0; i < l->slots; i++) {
-		uint32_t at = (uint32_t)l->seen[i] & (slots - 1);
-
-		if (!l->seen[i])
-			continue;
-		while (seen[at])
-			at = (at + 1) & (slots - 1);
-		seen[at] = l->seen[i];
-	}
-	free(l->seen);
-	l->seen = seen;
-	l->slots = slots;
-	return FF_OK;
-}
-
 /* Whether the work's key is new; it is not the next time. */
 static int is_new(struct list *l, bool *ret)
 {
-	uint64_t hash = ff_work_hash(l->work) | 1;
+	uint64_t hash = ff_work_hash(l->work);
 	uint32_t at;
-	int code;
 
-	if (2 * l->n_seen >= l->slots && (code = grow_table(l)) < 0)
-		return code;
-	at = (uint32_t)hash & (l->slots - 1);
-	while (l->seen[at] && l->seen[at] != hash)
-		at = (at + 1) & (l->slots - 1);
-	*ret = !l->seen[at];
-	l->n_seen += *ret;
-	l->seen[at] = hash;
+	*ret = ff_table_first(&l->seen, hash, &at) == FF_NONE;
+	if (*ret && ff_table_put(&l->seen, hash, l->seen.n) < 0)
+		return ff_fail_memory(l->err);
 	return FF_OK;
 }
 
@@ -149,6 +120,6 @@ int ff_prof_list(struct ff_prof *p, struct ff_error *err)
 	if (!p->opt->strategies.n)
 		code = add_all(&l);
 	free(l.work);
-	free(l.seen);
+	ff_table_finish(&l.seen);
 	return code;
 }

@@ -32,15 +32,15 @@ static inline void probe_open(struct probe *p, enum ff_op op, const union ff_att
 {
 	struct ff_builder *b;
 	uint32_t source[MAX_IN], x;
-	memset(p, 0, sizeof *p);
+	memset(p, 0, sizeof(*p));
 	ff_arena_init(&p->arena);
 	ck_assert_int_eq(ff_builder_create("probe", &p->arena, &b, &p->err), FF_OK);
 	for (uint32_t i = 0; i < n_in; i++) {
 		char name[16];
 		union ff_attrs a = ff_attrs_preset(FF_OP_INPUT);
 		a.input.rank = in[i].rank;
-		memcpy(a.input.shape, in[i].size, sizeof in[i].size);
-		snprintf(name, sizeof name, "in%u", i);
+		memcpy(a.input.shape, in[i].size, sizeof(in[i].size));
+		snprintf(name, sizeof(name), "in%u", i);
 		source[i] = ff_builder_add(b, FF_OP_INPUT, name, &a, NULL, 0);
 	}
 	union ff_attrs flat = ff_attrs_preset(FF_OP_RESHAPE);
@@ -149,7 +149,7 @@ static inline void check_regions(struct ff_random *r, const struct probe *p, tou
 		struct ff_region box = {0};
 		int32_t at[FF_MAX_RANK] = {0};
 		draw_box(r, n, &box);
-		memcpy(at, box.lo, sizeof at);
+		memcpy(at, box.lo, sizeof(at));
 		do {
 			fn(p, at, &h);
 		} while (next_point(&box, at));
@@ -168,7 +168,7 @@ static inline void check_node(const struct probe *p)
 	const struct ff_tensor *out = out_of(p);
 	ck_assert_uint_le(n->n_dims, FF_MAX_RANK);
 	ck_assert_uint_eq(n->out_map.rank, out->rank);
-	ck_assert_mem_eq(n->out_map.shape, out->shape, out->rank * sizeof out->shape[0]);
+	ck_assert_mem_eq(n->out_map.shape, out->shape, out->rank * sizeof(out->shape[0]));
 	ck_assert_int_eq(n->dim[0].label, FF_DIM_SAMPLE);
 	for (uint32_t d = 0; d < n->n_dims; d++) {
 		ck_assert_int_ge(n->dim[d].extent, 1);

@@ -135,7 +135,7 @@ START_TEST(copies_are_copies)
 	struct ff_arena a;
 	ff_arena_init(&a);
 	int32_t from[3] = {1, 2, 3};
-	int32_t *to = ff_arena_copy(&a, from, 3, sizeof *from);
+	int32_t *to = ff_arena_copy(&a, from, 3, sizeof(*from));
 	from[1] = 9;
 	ck_assert_int_eq(to[0] * 100 + to[1] * 10 + to[2], 123);
 	ck_assert_ptr_nonnull(ff_arena_copy(&a, NULL, 0, 4));
@@ -166,14 +166,14 @@ START_TEST(long_errors_are_cut_between_characters)
 	struct ff_error err = {0};
 	char text[1024];
 	for (size_t shift = 0; shift < 4; shift++) {
-		memset(text, 'x', sizeof text);
-		for (size_t i = shift; i + 2 < sizeof text; i += 3)
+		memset(text, 'x', sizeof(text));
+		for (size_t i = shift; i + 2 < sizeof(text); i += 3)
 			memcpy(text + i, "\xe2\x82\xac", 3); /* the euro sign */
-		text[sizeof text - 1] = '\0';
+		text[sizeof(text) - 1] = '\0';
 		ff_fail(&err, FF_E_INPUT, "%s", text);
 		size_t n = strlen(err.text);
-		ck_assert_uint_lt(n, sizeof err.text);
-		ck_assert_uint_gt(n, sizeof err.text - 8);
+		ck_assert_uint_lt(n, sizeof(err.text));
+		ck_assert_uint_gt(n, sizeof(err.text) - 8);
 		ck_assert_str_eq(err.text + n - 3, "...");
 		ck_assert_uint_eq((n - 3 - shift) % 3, 0);
 	}

@@ -40,14 +40,14 @@ static const struct ff_command command = {
 		.summary = "Tests things.",
 		.details = "Example:\n  fftest g.json",
 		.options = options,
-		.n_options = sizeof options / sizeof *options,
+		.n_options = sizeof(options) / sizeof(*options),
 		.min_args = 1,
 		.max_args = 2,
 };
 
 static void setup(void)
 {
-	memset(&v, 0, sizeof v);
+	memset(&v, 0, sizeof(v));
 	err = (struct ff_error){0};
 	args[0] = args[1] = NULL;
 	n_args = 99;
@@ -142,15 +142,15 @@ START_TEST(bytes)
 	static const char *const bad[] = {"", "M", "-1", "+1", "1m", "1Mi", "1MBB", "1.", ".5",
 			"0x10", "1e6", "1P", "nan"};
 	char line[64];
-	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-		snprintf(line, sizeof line, "g --memory=%s", good[i].text);
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		snprintf(line, sizeof(line), "g --memory=%s", good[i].text);
 		takes(line);
 		ck_assert_int_eq(v.bytes, good[i].n);
 	}
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		char sentence[128];
-		snprintf(line, sizeof line, "--memory=%s g", bad[i]);
-		snprintf(sentence, sizeof sentence,
+		snprintf(line, sizeof(line), "--memory=%s g", bad[i]);
+		snprintf(sentence, sizeof(sentence),
 				"option --memory: expected a size such as 1000000, 512M or 16GiB, "
 				"not \"%s\"",
 				bad[i]);
@@ -176,14 +176,14 @@ START_TEST(seconds)
 	} good[] = {{"30", 30}, {"30s", 30}, {"5m", 300}, {"1h", 3600}, {"0.5", 0.5}, {"0", 0}};
 	static const char *const bad[] = {"", "s", "-1", "1d", "1ms", "1.s", "1e3", "inf"};
 	char line[64], sentence[128];
-	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-		snprintf(line, sizeof line, "g --budget=%s", good[i].text);
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		snprintf(line, sizeof(line), "g --budget=%s", good[i].text);
 		takes(line);
 		ck_assert(v.seconds == good[i].s);
 	}
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		snprintf(line, sizeof line, "g --budget=%s", bad[i]);
-		snprintf(sentence, sizeof sentence,
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		snprintf(line, sizeof(line), "g --budget=%s", bad[i]);
+		snprintf(sentence, sizeof(sentence),
 				"option --budget: expected a time such as 30, 30s, 5m or 1h, not "
 				"\"%s\"",
 				bad[i]);
@@ -197,17 +197,17 @@ START_TEST(numbers)
 	static const char *const counts[] = {"", "-1", "1.0", "1e3", "x", "18446744073709551616"};
 	static const char *const reals[] = {"", "x", "1x", "inf", "nan", "0x1p3", "1e999", "--1"};
 	char line[64], sentence[128];
-	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-		snprintf(line, sizeof line, "g --proposals=%s", counts[i]);
-		snprintf(sentence, sizeof sentence,
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+		snprintf(line, sizeof(line), "g --proposals=%s", counts[i]);
+		snprintf(sentence, sizeof(sentence),
 				"option --proposals: expected a whole number, at least 0, not "
 				"\"%s\"",
 				counts[i]);
 		refuses(line, sentence);
 	}
-	for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
-		snprintf(line, sizeof line, "g --rate=%s", reals[i]);
-		snprintf(sentence, sizeof sentence, "option --rate: expected a number, not \"%s\"",
+	for (size_t i = 0; i < sizeof(reals) / sizeof(*reals); i++) {
+		snprintf(line, sizeof(line), "g --rate=%s", reals[i]);
+		snprintf(sentence, sizeof(sentence), "option --rate: expected a number, not \"%s\"",
 				reals[i]);
 		refuses(line, sentence);
 	}
@@ -256,7 +256,7 @@ static char *printed_by(const char *line, int code, int fd)
 	fflush(stdout);
 	dup2(saved, fd);
 	close(saved);
-	ssize_t n = pread(file, text, sizeof text - 1, 0);
+	ssize_t n = pread(file, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
 	close(file);
 	if (line)
@@ -308,12 +308,12 @@ START_TEST(help_that_cannot_be_written)
 	int full = open("/dev/full", O_WRONLY), saved = dup(1);
 	fflush(stdout);
 	dup2(full, 1);
-	int rc = parse("--help");
+	int code = parse("--help");
 	dup2(saved, 1);
 	clearerr(stdout);
 	close(full);
 	close(saved);
-	ck_assert_int_eq(rc, FF_E_IO);
+	ck_assert_int_eq(code, FF_E_IO);
 }
 END_TEST
 
@@ -366,11 +366,11 @@ START_TEST(progress_rewrites_its_line)
 	dup2(saved, 2);
 	close(saved);
 	static const char first[] = "\r\033[K 25 %, 30 s left: best 7\r\033[K";
-	size_t n = 0, all = sizeof first - 1 + 79 + 4;
+	size_t n = 0, all = sizeof(first) - 1 + 79 + 4;
 	struct pollfd ready = {.fd = master, .events = POLLIN};
 	/* a terminal hands on what was written when it comes to it */
 	while (n < all && poll(&ready, 1, 5000) == 1) {
-		ssize_t got = read(master, text + n, sizeof text - 1 - n);
+		ssize_t got = read(master, text + n, sizeof(text) - 1 - n);
 		if (got <= 0)
 			break;
 		n += (size_t)got;
@@ -378,9 +378,9 @@ START_TEST(progress_rewrites_its_line)
 	text[n] = '\0';
 	close(slave);
 	close(master);
-	ck_assert(strncmp(text, first, sizeof first - 1) == 0);
-	ck_assert_uint_eq(strspn(text + sizeof first - 1, "0"), 79);
-	ck_assert_str_eq(text + sizeof first - 1 + 79, "\r\033[K");
+	ck_assert(strncmp(text, first, sizeof(first) - 1) == 0);
+	ck_assert_uint_eq(strspn(text + sizeof(first) - 1, "0"), 79);
+	ck_assert_str_eq(text + sizeof(first) - 1 + 79, "\r\033[K");
 }
 END_TEST
 

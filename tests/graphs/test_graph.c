@@ -23,8 +23,8 @@ static char *text_of(const struct ff_graph *g)
 static void parse(const char *text, struct ff_arena *a, struct ff_graph *g)
 {
 	struct ff_error err = {0};
-	int rc = ff_graph_parse("test.json", text, strlen(text), a, g, &err);
-	ck_assert_msg(rc == FF_OK, "%s", err.text);
+	int code = ff_graph_parse("test.json", text, strlen(text), a, g, &err);
+	ck_assert_msg(code == FF_OK, "%s", err.text);
 }
 
 /* Every cross reference of a finished graph. */
@@ -94,7 +94,7 @@ START_TEST(reads)
 	ck_assert_int_eq(g.nodes[ff_graph_find(&g, "p")].attrs.pool2d.stride[1], 3);
 	ck_assert_double_eq(g.nodes[ff_graph_find(&g, "d")].attrs.dropout.p, 0.25);
 	static const int32_t pooled[] = {4, 8, 4, 3}; /* 5x9 by 2x3 twice along the height */
-	ck_assert_mem_eq(g.tensors[ff_graph_find(&g, "k")].shape, pooled, sizeof pooled);
+	ck_assert_mem_eq(g.tensors[ff_graph_find(&g, "k")].shape, pooled, sizeof(pooled));
 	ck_assert(!g.tensors[ff_graph_find(&g, "x")].needs_grad);
 	ck_assert(!g.tensors[ff_graph_find(&g, "y")].needs_grad);
 	ck_assert(g.tensors[ff_graph_find(&g, "s")].needs_grad);
@@ -126,8 +126,8 @@ static void check_round_trip(const struct ff_graph *g)
 	check_links(&again);
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *x = &g->nodes[i], *y = &again.nodes[i];
-		ck_assert_mem_eq(&x->attrs, &y->attrs, sizeof x->attrs);
-		ck_assert_mem_eq(&x->out_map, &y->out_map, sizeof x->out_map);
+		ck_assert_mem_eq(&x->attrs, &y->attrs, sizeof(x->attrs));
+		ck_assert_mem_eq(&x->out_map, &y->out_map, sizeof(x->out_map));
 		ck_assert_int_eq(x->flops_forward, y->flops_forward);
 		ck_assert_int_eq(x->flops_backward, y->flops_backward);
 	}
@@ -223,9 +223,9 @@ static void check_same(const struct ff_graph *g, const struct ff_graph *h)
 		ck_assert_uint_ne(j, FF_NONE);
 		const struct ff_node *x = &g->nodes[i], *y = &h->nodes[j];
 		ck_assert_uint_eq(x->op, y->op);
-		ck_assert_mem_eq(&x->attrs, &y->attrs, sizeof x->attrs);
+		ck_assert_mem_eq(&x->attrs, &y->attrs, sizeof(x->attrs));
 		ck_assert_mem_eq(g->tensors[i].shape, h->tensors[j].shape,
-				sizeof g->tensors[i].shape);
+				sizeof(g->tensors[i].shape));
 		ck_assert_uint_eq(x->n_in, y->n_in);
 		for (uint32_t k = 0; k < x->n_in; k++)
 			ck_assert_str_eq(g->nodes[ff_edge_source(g, x->in + k)].name,
@@ -278,9 +278,9 @@ START_TEST(long_chain)
 			  "{\"name\":\"y\",\"op\":\"input\",\"shape\":[2],\"dtype\":\"int32\","
 			  "\"classes\":2}]}");
 	double start = ff_clock_us();
-	int rc = ff_graph_parse("chain.json", o.text, o.len, &a, &g, &err);
+	int code = ff_graph_parse("chain.json", o.text, o.len, &a, &g, &err);
 	printf("# %d nodes parsed in %.0f ms\n", CHAIN, (ff_clock_us() - start) / 1000);
-	ck_assert_msg(rc == FF_OK, "%s", err.text);
+	ck_assert_msg(code == FF_OK, "%s", err.text);
 	ck_assert_uint_eq(g.n_nodes, CHAIN + 4);
 	check_links(&g);
 	ff_out_finish(&o);
@@ -305,11 +305,11 @@ START_TEST(first_error_sticks)
 	ck_assert_uint_eq(ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0), 0);
 	ck_assert_uint_eq(ff_builder_add(b, FF_OP_RELU, "r", NULL, (uint32_t[]){7}, 1), FF_NONE);
 	ck_assert_uint_eq(ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0), FF_NONE);
-	memset(&g, 0x5a, sizeof g);
+	memset(&g, 0x5a, sizeof(g));
 	struct ff_graph before = g;
 	ck_assert_int_eq(ff_builder_finish(b, &g, &err), FF_E_INPUT);
 	ck_assert_str_eq(err.text, "graph \"sticky\": relu \"r\": input 0 is not an earlier node");
-	ck_assert_mem_eq(&g, &before, sizeof g);
+	ck_assert_mem_eq(&g, &before, sizeof(g));
 	ff_arena_finish(&a);
 }
 END_TEST
@@ -346,11 +346,11 @@ START_TEST(no_memory)
 		struct ff_error err = {0};
 		ff_arena_init(&a);
 		a.limit = limit;
-		int rc = ff_graph_parse("test.json", every_op, strlen(every_op), &a, &g, &err);
+		int code = ff_graph_parse("test.json", every_op, strlen(every_op), &a, &g, &err);
 		ff_arena_finish(&a);
-		if (rc == FF_OK)
+		if (code == FF_OK)
 			break;
-		ck_assert_int_eq(rc, FF_E_NOMEM);
+		ck_assert_int_eq(code, FF_E_NOMEM);
 		ck_assert_int_eq(err.code, FF_E_NOMEM);
 		failures++;
 	}

@@ -219,12 +219,12 @@ static void check_bad(const struct bad *b, size_t n)
 		struct ff_graph g, before;
 		struct ff_error err = {0};
 		ff_arena_init(&a);
-		memset(&g, 0x5a, sizeof g);
+		memset(&g, 0x5a, sizeof(g));
 		before = g;
-		int rc = ff_graph_parse("bad.json", b[i].text, strlen(b[i].text), &a, &g, &err);
-		ck_assert_msg(rc == FF_E_INPUT, "accepted: %s", b[i].text);
+		int code = ff_graph_parse("bad.json", b[i].text, strlen(b[i].text), &a, &g, &err);
+		ck_assert_msg(code == FF_E_INPUT, "accepted: %s", b[i].text);
 		ck_assert_int_eq(err.code, FF_E_INPUT);
-		ck_assert_mem_eq(&g, &before, sizeof g);
+		ck_assert_mem_eq(&g, &before, sizeof(g));
 		ck_assert_msg(!strncmp(err.text, "bad.json", 8) && strstr(err.text, b[i].place) &&
 						strstr(err.text, b[i].sentence) &&
 						!strchr(err.text, '\n'),

@@ -28,16 +28,16 @@ static int parse_n(const char *text, size_t n, const struct ff_json **ret)
 {
 	char *copy = malloc(n ? n : 1);
 	memcpy(copy, text, n);
-	int rc = ff_json_parse("g.json", copy, n, &arena, ret, &err);
+	int code = ff_json_parse("g.json", copy, n, &arena, ret, &err);
 	free(copy);
-	return rc;
+	return code;
 }
 
 static const struct ff_json *parse(const char *text)
 {
 	const struct ff_json *root = NULL;
-	int rc = parse_n(text, strlen(text), &root);
-	ck_assert_msg(rc == FF_OK, "%s: %s", text, err.text);
+	int code = parse_n(text, strlen(text), &root);
+	ck_assert_msg(code == FF_OK, "%s: %s", text, err.text);
 	return root;
 }
 
@@ -45,8 +45,8 @@ static void refuses_n(const char *text, size_t n, const char *sentence)
 {
 	const struct ff_json *const before = (const struct ff_json *)&arena, *root = before;
 	err.text[0] = '\0';
-	int rc = parse_n(text, n, &root);
-	ck_assert_msg(rc == FF_E_INPUT, "%s: taken", text);
+	int code = parse_n(text, n, &root);
+	ck_assert_msg(code == FF_E_INPUT, "%s: taken", text);
 	ck_assert_int_eq(err.code, FF_E_INPUT);
 	ck_assert_str_eq(err.text, sentence);
 	ck_assert_ptr_eq(root, before);
@@ -241,9 +241,9 @@ START_TEST(broken_utf8)
 			"\xf5\x80\x80\x80",
 			"\xff",
 	};
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		char text[32];
-		snprintf(text, sizeof text, "[\"a%s\"]", bad[i]);
+		snprintf(text, sizeof(text), "[\"a%s\"]", bad[i]);
 		refuses(text, "g.json:1:4: expected UTF-8 text");
 	}
 	refuses("[\"\xf0\x9f", "g.json:1:3: expected UTF-8 text");
@@ -280,7 +280,7 @@ START_TEST(every_truncation_is_refused)
 {
 	static const char text[] =
 			"{\"f\": [1.5e-3, true, null, {\"g\\u00e9\": \"\xe2\x82\xac\"}]}";
-	for (size_t n = 0; n + 1 < sizeof text; n++) {
+	for (size_t n = 0; n + 1 < sizeof(text); n++) {
 		const struct ff_json *root;
 		ck_assert_int_eq(parse_n(text, n, &root), FF_E_INPUT);
 		ck_assert_int_eq(strncmp(err.text, "g.json:1:", 9), 0);
@@ -298,22 +298,22 @@ START_TEST(random_damage_is_survived)
 	static const char likely[] = "{}[]\",:\\u0123456789eE+-.tfn \n";
 	int taken = 0;
 	for (int round = 0; round < 20000; round++) {
-		char text[sizeof good];
-		memcpy(text, good, sizeof good);
+		char text[sizeof(good)];
+		memcpy(text, good, sizeof(good));
 		for (uint32_t k = ff_random_below(&r, 4) + 1; k-- > 0;) {
 			uint32_t c = ff_random_below(&r, 4) ? (unsigned char)likely[ff_random_below(
-									      &r, sizeof likely)]
+									      &r, sizeof(likely))]
 							    : ff_random_below(&r, 256);
-			text[ff_random_below(&r, sizeof text - 1)] = (char)c;
+			text[ff_random_below(&r, sizeof(text) - 1)] = (char)c;
 		}
 		const struct ff_json *root = NULL;
 		err.text[0] = '\0';
 		struct ff_arena_mark mark = ff_arena_mark(&arena);
-		int rc = parse_n(text, sizeof good - 1, &root);
+		int code = parse_n(text, sizeof(good) - 1, &root);
 		ff_arena_rewind(&arena, mark);
-		if (rc == FF_OK ? !root : rc != FF_E_INPUT || strncmp(err.text, "g.json:", 7))
-			ck_abort_msg("%d for %s: %s", rc, text, err.text);
-		taken += rc == FF_OK;
+		if (code == FF_OK ? !root : code != FF_E_INPUT || strncmp(err.text, "g.json:", 7))
+			ck_abort_msg("%d for %s: %s", code, text, err.text);
+		taken += code == FF_OK;
 	}
 	ck_assert_int_gt(taken, 100);
 	ck_assert_int_lt(taken, 10000);
@@ -329,9 +329,9 @@ START_TEST(memory_refused_is_named)
 		struct ff_arena small;
 		ff_arena_init(&small);
 		small.limit = limit;
-		int rc = ff_json_parse("g.json", text, sizeof text - 1, &small, &root, &err);
-		ck_assert(rc == FF_OK ? root != NULL : rc == FF_E_NOMEM && !root);
-		refused += rc < 0;
+		int code = ff_json_parse("g.json", text, sizeof(text) - 1, &small, &root, &err);
+		ck_assert(code == FF_OK ? root != NULL : code == FF_E_NOMEM && !root);
+		refused += code < 0;
 		ff_arena_finish(&small);
 	}
 	ck_assert_int_gt(refused, 10);
@@ -372,7 +372,7 @@ START_TEST(long_places_keep_their_end)
 	char text[4096] = "", key[300];
 	memset(key, 'k', 299);
 	key[299] = '\0';
-	snprintf(text, sizeof text, "{\"%s\": {\"mid\": {\"end\": 1}}}", key);
+	snprintf(text, sizeof(text), "{\"%s\": {\"mid\": {\"end\": 1}}}", key);
 	const struct ff_json *r = parse(text);
 	ff_json_fail(&r->child[0].child[0].child[0], &err, "wrong");
 	ck_assert_str_eq(err.text, "g.json: ...mid.end: wrong");
@@ -485,11 +485,11 @@ START_TEST(files_that_cannot_be_read)
 	int fd = mkstemp(path);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(ff_json_load(path, &arena, &root, &err), FF_E_INPUT);
-	snprintf(text, sizeof text, "%s:1:1: expected a value, not the end of the text", path);
+	snprintf(text, sizeof(text), "%s:1:1: expected a value, not the end of the text", path);
 	ck_assert_str_eq(err.text, text);
 	ck_assert_int_eq(ftruncate(fd, ((off_t)1 << 30) + 1), 0);
 	ck_assert_int_eq(ff_json_load(path, &arena, &root, &err), FF_E_INPUT);
-	snprintf(text, sizeof text, "%s: expected a file of at most 1 GiB", path);
+	snprintf(text, sizeof(text), "%s: expected a file of at most 1 GiB", path);
 	ck_assert_str_eq(err.text, text);
 	if (geteuid() != 0) { /* root reads everything */
 		ck_assert_int_eq(fchmod(fd, 0), 0);
@@ -515,7 +515,7 @@ START_TEST(files_and_pipes_are_read)
 	ck_assert_int_eq(pipe(ends), 0);
 	ck_assert_int_eq(write(ends[1], "[1, 2, 3]", 9), 9);
 	close(ends[1]);
-	snprintf(name, sizeof name, "/dev/fd/%d", ends[0]);
+	snprintf(name, sizeof(name), "/dev/fd/%d", ends[0]);
 	ck_assert_int_eq(ff_json_load(name, &arena, &root, &err), FF_OK);
 	ck_assert_uint_eq(root->n, 3);
 	close(ends[0]);

@@ -10,15 +10,15 @@
 static void load(const char *name, struct ff_arena *a, struct ff_machine *m)
 {
 	struct ff_error err = {0};
-	int rc = ff_machine_load(name, a, m, &err);
-	ck_assert_msg(rc == FF_OK, "%s", err.text);
+	int code = ff_machine_load(name, a, m, &err);
+	ck_assert_msg(code == FF_OK, "%s", err.text);
 }
 
 static void parse(const char *text, struct ff_arena *a, struct ff_machine *m)
 {
 	struct ff_error err = {0};
-	int rc = ff_machine_parse("test.json", text, strlen(text), a, m, &err);
-	ck_assert_msg(rc == FF_OK, "%s", err.text);
+	int code = ff_machine_parse("test.json", text, strlen(text), a, m, &err);
+	ck_assert_msg(code == FF_OK, "%s", err.text);
 }
 
 static void check_link(const struct ff_link *a, const struct ff_link *b)
@@ -126,7 +126,7 @@ START_TEST(known)
 	struct ff_arena a;
 	struct ff_machine m;
 	ff_arena_init(&a);
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		load(cases[i].name, &a, &m);
 		ck_assert_uint_eq(m.n_devices, cases[i].devices);
 		ck_assert_uint_eq(m.n_nodes, cases[i].nodes);
@@ -148,7 +148,7 @@ START_TEST(search_path)
 	struct ff_machine m;
 	struct ff_error err;
 	ck_assert_ptr_nonnull(mkdtemp(folder));
-	snprintf(path, sizeof path, "%s/mine.json", folder);
+	snprintf(path, sizeof(path), "%s/mine.json", folder);
 	ff_arena_init(&a);
 	ck_assert_int_eq(ff_machine_load("mine", &a, &m, &err), FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "\"mine\""));
@@ -190,12 +190,12 @@ START_TEST(subsets)
 		check_round_trip(&s);
 	}
 	ck_assert_uint_eq(m.nodes[0].count, 4);
-	memset(&s, 0x5a, sizeof s);
+	memset(&s, 0x5a, sizeof(s));
 	struct ff_machine before = s;
 	ck_assert_int_eq(ff_machine_subset(&m, 17, &a, &s, &err), FF_E_INPUT);
 	ck_assert_str_eq(err.text, "the machine \"p100x16\" has 16 devices, 17 cannot be taken");
 	ck_assert_int_eq(ff_machine_subset(&m, 0, &a, &s, &err), FF_E_INPUT);
-	ck_assert_mem_eq(&s, &before, sizeof s);
+	ck_assert_mem_eq(&s, &before, sizeof(s));
 	ff_arena_finish(&a);
 }
 END_TEST
@@ -284,17 +284,17 @@ START_TEST(bad)
 					 "") ",\"network\":" LINK(",\"shared\":false") "}"),
 					"nodes[0].network", "shared"},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ff_arena a;
 		struct ff_machine m, before;
 		struct ff_error err = {0};
 		ff_arena_init(&a);
-		memset(&m, 0x5a, sizeof m);
+		memset(&m, 0x5a, sizeof(m));
 		before = m;
-		int rc = ff_machine_parse(
+		int code = ff_machine_parse(
 				"bad.json", cases[i].text, strlen(cases[i].text), &a, &m, &err);
-		ck_assert_msg(rc == FF_E_INPUT, "accepted: %s", cases[i].text);
-		ck_assert_mem_eq(&m, &before, sizeof m);
+		ck_assert_msg(code == FF_E_INPUT, "accepted: %s", cases[i].text);
+		ck_assert_mem_eq(&m, &before, sizeof(m));
 		ck_assert_msg(!strncmp(err.text, "bad.json", 8) &&
 						strstr(err.text, cases[i].place) &&
 						strstr(err.text, cases[i].sentence),

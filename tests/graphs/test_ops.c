@@ -217,7 +217,7 @@ START_TEST(elementwise)
 		check_node(&p);
 		ck_assert_uint_eq(p.node->n_dims, out_of(&p)->rank);
 		ck_assert_mem_eq(out_of(&p)->shape, in[0].size,
-				sizeof in[0].size[0] * (size_t)in[0].rank);
+				sizeof(in[0].size[0]) * (size_t)in[0].rank);
 		check_regions(&r, &p, touch_same);
 		probe_close(&p);
 	}

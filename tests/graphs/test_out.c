@@ -40,8 +40,8 @@ static const struct ff_json *reread(void)
 {
 	const struct ff_json *root = NULL;
 	ck_assert(!out.failed);
-	int rc = ff_json_parse("out", out.text, out.len, &arena, &root, &err);
-	ck_assert_msg(rc == FF_OK, "%s in %s", err.text, out.text);
+	int code = ff_json_parse("out", out.text, out.len, &arena, &root, &err);
+	ck_assert_msg(code == FF_OK, "%s in %s", err.text, out.text);
 	return root;
 }
 
@@ -116,7 +116,7 @@ END_TEST
 
 static bool same_bits(double a, double b)
 {
-	return memcmp(&a, &b, sizeof a) == 0;
+	return memcmp(&a, &b, sizeof(a)) == 0;
 }
 
 START_TEST(reals_are_short_and_exact)
@@ -129,7 +129,7 @@ START_TEST(reals_are_short_and_exact)
 			{DBL_MAX, "1.7976931348623157e+308"},
 			{DBL_TRUE_MIN, "4.94065645841247e-324"}, {NAN, "null"}, {INFINITY, "null"},
 			{-INFINITY, "null"}};
-	for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) {
+	for (size_t i = 0; i < sizeof(exact) / sizeof(*exact); i++) {
 		struct ff_out o;
 		ff_out_init(&o);
 		ff_out_real(&o, NULL, exact[i].v);
@@ -142,7 +142,7 @@ START_TEST(reals_are_short_and_exact)
 	ff_out_array(&out, NULL);
 	for (int i = 0; i < N; i++) {
 		uint64_t bits = (uint64_t)ff_random_u32(&r) << 32 | ff_random_u32(&r);
-		memcpy(&v[i], &bits, sizeof bits);
+		memcpy(&v[i], &bits, sizeof(bits));
 		if (!isfinite(v[i]) || i % 2)
 			v[i] = ff_random_unit(&r) * 1e4;
 		ff_out_real(&out, NULL, v[i]);
@@ -184,7 +184,7 @@ static void write_random(struct ff_out *o, struct ff_random *r, const char *key,
 	} else if (what == 2) {
 		ff_out_bool(o, key, ff_random_below(r, 2));
 	} else if (what == 3) {
-		snprintf(name, sizeof name, "\n%u\"\\\xc3\xa9", ff_random_below(r, 1000));
+		snprintf(name, sizeof(name), "\n%u\"\\\xc3\xa9", ff_random_below(r, 1000));
 		ff_out_string(o, key, name);
 	} else if (what == 4) {
 		ff_out_string(o, key, NULL);
@@ -192,7 +192,7 @@ static void write_random(struct ff_out *o, struct ff_random *r, const char *key,
 		uint32_t n = ff_random_below(r, 5);
 		(what == 5 ? ff_out_object : ff_out_array)(o, key);
 		for (uint32_t i = 0; i < n; i++) {
-			snprintf(name, sizeof name, "key %u", i);
+			snprintf(name, sizeof(name), "key %u", i);
 			write_random(o, r, what == 5 ? name : NULL, depth + 1);
 		}
 		ff_out_close(o);
@@ -238,7 +238,7 @@ START_TEST(nesting_beyond_the_reader_fails)
 		ff_out_close(&out);
 	ck_assert(out.failed);
 	char path[100];
-	snprintf(path, sizeof path, "%s/x", folder);
+	snprintf(path, sizeof(path), "%s/x", folder);
 	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_E_NOMEM);
 	ck_assert_int_ne(access(path, F_OK), 0);
 }
@@ -267,7 +267,7 @@ static void has_content(const char *path, const char *text)
 	char buf[100] = "";
 	FILE *f = fopen(path, "r");
 	ck_assert_ptr_nonnull(f);
-	ck_assert_uint_lt(fread(buf, 1, sizeof buf - 1, f), sizeof buf - 1);
+	ck_assert_uint_lt(fread(buf, 1, sizeof(buf) - 1, f), sizeof(buf) - 1);
 	fclose(f);
 	ck_assert_str_eq(buf, text);
 }
@@ -309,10 +309,10 @@ START_TEST(nowhere_to_write)
 	char *path = in_folder("no/such/x.json"), text[300];
 	ff_out_printf(&out, "[]\n");
 	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_E_IO);
-	snprintf(text, sizeof text, "%s: cannot be written: No such file or directory", path);
+	snprintf(text, sizeof(text), "%s: cannot be written: No such file or directory", path);
 	ck_assert_str_eq(err.text, text);
 	ck_assert_int_eq(ff_out_save(&out, folder, &err), FF_E_IO);
-	snprintf(text, sizeof text, "%s: cannot be written: Is a directory", folder);
+	snprintf(text, sizeof(text), "%s: cannot be written: Is a directory", folder);
 	ck_assert_str_eq(err.text, text);
 	ck_assert_int_eq(ff_out_save(&out, "/proc/ff-test.json", &err), FF_E_IO);
 	ck_assert_int_eq(ff_out_save(&out, "/dev/full", &err), FF_E_IO);
@@ -348,10 +348,10 @@ START_TEST(failed_write_leaves_the_old_file)
 	small = (struct rlimit){1000, limit.rlim_max};
 	void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
 	setrlimit(RLIMIT_FSIZE, &small);
-	int rc = ff_out_save(&out, path, &err);
+	int code = ff_out_save(&out, path, &err);
 	setrlimit(RLIMIT_FSIZE, &limit);
 	signal(SIGXFSZ, before);
-	ck_assert_int_eq(rc, FF_E_IO);
+	ck_assert_int_eq(code, FF_E_IO);
 	has_content(path, "[]\n");
 	ck_assert_uint_eq(count_files(), 1);
 	unlink(path);

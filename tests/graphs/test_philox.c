@@ -18,7 +18,7 @@ START_TEST(known_answers)
 			{0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88,
 					{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
 	};
-	for (size_t i = 0; i < sizeof kat / sizeof *kat; i++) {
+	for (size_t i = 0; i < sizeof(kat) / sizeof(*kat); i++) {
 		uint32_t out[4];
 		ff_philox(kat[i].key, kat[i].hi, kat[i].lo, out);
 		for (int k = 0; k < 4; k++)

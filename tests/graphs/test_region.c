@@ -73,7 +73,7 @@ START_TEST(volume_and_intersection_count_elements)
 		int64_t n_a = 0, n_both = 0, n_inter = 0;
 		int64_t volume = ff_region_intersect(&a, &b, &both);
 		int32_t at[FF_MAX_RANK];
-		memcpy(at, whole.lo, sizeof at);
+		memcpy(at, whole.lo, sizeof(at));
 		do {
 			n_a += inside(&a, at);
 			n_both += inside(&a, at) && inside(&b, at);
@@ -97,7 +97,7 @@ START_TEST(offset_counts_in_storage_order)
 		struct ff_region whole = draw(&r, ff_random_below(&r, FF_MAX_RANK + 1));
 		int32_t at[FF_MAX_RANK];
 		int64_t offset = 0;
-		memcpy(at, whole.lo, sizeof at);
+		memcpy(at, whole.lo, sizeof(at));
 		do {
 			ck_assert_int_eq(ff_region_offset(&whole, at), offset++);
 		} while (next_stored(&whole, at));
@@ -115,7 +115,7 @@ START_TEST(run_is_a_run)
 		struct ff_region part = draw_inside(&r, &whole, false);
 		int64_t first = -1, last = -1, n = 0, offset = 0, start = -7;
 		int32_t at[FF_MAX_RANK];
-		memcpy(at, whole.lo, sizeof at);
+		memcpy(at, whole.lo, sizeof(at));
 		do {
 			if (inside(&part, at)) {
 				first = first < 0 ? offset : first;

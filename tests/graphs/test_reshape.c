@@ -32,7 +32,7 @@ static bool check_reshape_box(const struct probe *p, const struct ff_region *box
 	int32_t at[FF_MAX_RANK];
 	ff_operand_region(&p->node->out_map, box, &to);
 	ff_operand_region(&p->node->in_map[0], box, &from);
-	memcpy(at, to.lo, sizeof at);
+	memcpy(at, to.lo, sizeof(at));
 	do {
 		int64_t flat = flat_of(out->rank, out->shape, at), place[FF_MAX_RANK] = {0};
 		for (uint32_t i = in->rank; i-- > 0;) {
@@ -76,7 +76,7 @@ START_TEST(reshape)
 		int32_t prime[5], swapped[5];
 		for (int i = 0; i < 5; i++)
 			prime[i] = draw(&r, 0, 2) ? 2 + draw(&r, 0, 1) : 1;
-		memcpy(swapped, prime, sizeof prime);
+		memcpy(swapped, prime, sizeof(prime));
 		for (int i = 4; i > 0 && draw(&r, 0, 1); i--) {
 			int j = draw(&r, 0, i);
 			int32_t t = swapped[i];
@@ -88,7 +88,7 @@ START_TEST(reshape)
 		struct shape to = draw_shape(&r, samples, swapped, 5);
 		union ff_attrs a = ff_attrs_preset(FF_OP_RESHAPE);
 		a.reshape.rank = to.rank;
-		memcpy(a.reshape.shape, to.size, sizeof to.size);
+		memcpy(a.reshape.shape, to.size, sizeof(to.size));
 		a.reshape.shape[0] = draw(&r, 0, 1) ? 0 : samples;
 		a.reshape.shape[draw(&r, 1, to.rank - 1)] = -1;
 		struct probe p;
@@ -96,7 +96,7 @@ START_TEST(reshape)
 		ck_assert_msg(p.rc == FF_OK, "%s", p.err.text);
 		check_node(&p);
 		ck_assert_int_eq(out_of(&p)->rank, to.rank);
-		ck_assert_mem_eq(out_of(&p)->shape, to.size, sizeof to.size[0] * (size_t)to.rank);
+		ck_assert_mem_eq(out_of(&p)->shape, to.size, sizeof(to.size[0]) * (size_t)to.rank);
 		split += p.node->n_dims > 1;
 		for (int i = 0; i < BOXES; i++) {
 			struct ff_region box;

@@ -26,8 +26,8 @@ static uint32_t count_sets(const struct zoo_case *z)
 static void build(const struct zoo_case *z, struct ff_arena *a, struct ff_graph *g)
 {
 	struct ff_error err = {0};
-	int rc = ff_zoo_build(z->name, z->batch, z->sets, count_sets(z), a, g, &err);
-	ck_assert_msg(rc == FF_OK, "%s", err.text);
+	int code = ff_zoo_build(z->name, z->batch, z->sets, count_sets(z), a, g, &err);
+	ck_assert_msg(code == FF_OK, "%s", err.text);
 }
 
 START_TEST(parameters)
@@ -50,7 +50,7 @@ START_TEST(parameters)
 			{"branchnet", 3, {"image=4", "blocks=1", "width=2"}, 0, 3},
 			{"branchnet", 3, {"image=64", "blocks=9", "width=7"}, 0, 3},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ff_arena a;
 		struct ff_graph g;
 		ff_arena_init(&a);
@@ -131,7 +131,7 @@ START_TEST(bad)
 			{{"mlp", 1 << 25, {NULL}, 0, 0}, "--batch: expected 1 to 16777216"},
 			{{"alexnet", 1 << 24, {NULL}, 0, 0}, "2^44"},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct zoo_case *z = &cases[i].z;
 		struct ff_arena a;
 		struct ff_graph g;

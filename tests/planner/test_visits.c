@@ -71,14 +71,14 @@ static uint32_t walk(const struct ff_graph *g, const struct ff_machine *m, int64
 	struct ff_search_result found;
 	struct ff_error err = {0};
 	struct ff_space *space;
-	int r;
+	int code;
 
 	ff_arena_init(&c.scratch);
 	CHECK_OK(ff_pricer_create(g, m, NULL, NULL, "graph", &c.pricer, &err));
 	CHECK_OK(ff_space_create(g, m, &space, &err));
 	CHECK_OK(ff_evaluator_create(g, m, c.pricer, limit, 0, &evaluator, &err));
-	r = ff_search_mcmc(space, evaluator, g, m, &opt, &arena, &found, &err);
-	ck_assert_msg(r == FF_OK || r == FF_E_NOFIT, "%s", err.text);
+	code = ff_search_mcmc(space, evaluator, g, m, &opt, &arena, &found, &err);
+	ck_assert_msg(code == FF_OK || code == FF_E_NOFIT, "%s", err.text);
 	ck_assert_uint_ge(c.visits, proposals);
 	ff_evaluator_destroy(evaluator);
 	ff_space_destroy(space);

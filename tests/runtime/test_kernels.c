@@ -38,9 +38,9 @@ static bool coin(struct trial *t)
 	return ff_random_below(&t->r, 2);
 }
 
-static void check(int rc, const struct ff_error *err)
+static void check(int code, const struct ff_error *err)
 {
-	ck_assert_msg(rc == FF_OK, "%s", err->text);
+	ck_assert_msg(code == FF_OK, "%s", err->text);
 }
 
 /* Channels: mostly few, sometimes as many as a vector unit likes. */

@@ -1,0 +1,403 @@
+/* Command lines: options, help, progress, exit.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HELP_WIDTH 80
+#define HELP_COLUMN 30 /* option texts begin here at the latest */
+
+/* ---- values ---- */
+
+/* A decimal number without sign: digits and perhaps a fraction.  Returns what
+ * stands behind it, or NULL. */
+static const char *take_decimal(const char *text, uint64_t *whole, double *fraction)
+{
+	const char *c = text;
+	uint64_t n = 0;
+	for (; *c >= '0' && *c <= '9'; c++)
+		if (__builtin_mul_overflow(n, 10, &n) ||
+				__builtin_add_overflow(n, (uint64_t)(*c - '0'), &n))
+			return NULL;
+	if (c == text)
+		return NULL;
+	double f = 0, unit = 1;
+	if (*c == '.') {
+		const char *point = c++;
+		for (; *c >= '0' && *c <= '9'; c++)
+			f += (*c - '0') * (unit /= 10);
+		if (c == point + 1)
+			return NULL;
+	}
+	*whole = n;
+	*fraction = f;
+	return c;
+}
+
+static int bad_value(const struct ff_option *o, const char *text, const char *expected,
+		struct ff_error *err)
+{
+	return ff_fail(err, FF_E_INPUT, "option %s: expected %s, not \"%s\"", o->name, expected,
+			text);
+}
+
+static int read_count(
+		const struct ff_option *o, const char *text, uint64_t *ret, struct ff_error *err)
+{
+	uint64_t n;
+	double fraction;
+	const char *end = take_decimal(text, &n, &fraction);
+	if (!end || *end || strchr(text, '.'))
+		return bad_value(o, text, "a whole number, at least 0", err);
+	*ret = n;
+	return FF_OK;
+}
+
+static int read_real(const struct ff_option *o, const char *text, double *ret, struct ff_error *err)
+{
+	char *end;
+	double v = strtod(text, &end);
+	/* strtod would take hexadecimal, "inf" and leading space too. */
+	if (end == text || *end || text[strspn(text, "+-.0123456789eE")] || !isfinite(v))
+		return bad_value(o, text, "a number", err);
+	*ret = v;
+	return FF_OK;
+}
+
+static int read_bytes(
+		const struct ff_option *o, const char *text, int64_t *ret, struct ff_error *err)
+{
+	static const char *const form = "a size such as 1000000, 512M or 16GiB";
+	static const char units[] = "KMGT";
+	uint64_t whole;
+	double fraction;
+	const char *end = take_decimal(text, &whole, &fraction);
+	if (!end)
+		return bad_value(o, text, form, err);
+	uint64_t unit = 1;
+	const char *letter = *end ? strchr(units, *end) : NULL;
+	if (letter) {
+		uint64_t base = strcmp(end + 1, "B") == 0 ? 1000 : 1024;
+		for (const char *u = units; u <= letter; u++)
+			unit *= base;
+		end++;
+	}
+	if (*end && strcmp(end, "B") != 0 && !(letter && strcmp(end, "iB") == 0))
+		return bad_value(o, text, form, err);
+	if (__builtin_mul_overflow(whole, unit, &whole) ||
+			__builtin_add_overflow(
+					whole, (uint64_t)(fraction * (double)unit), &whole) ||
+			whole > INT64_MAX)
+		return bad_value(o, text, "a size below 8 EiB", err);
+	*ret = (int64_t)whole;
+	return FF_OK;
+}
+
+static int read_seconds(
+		const struct ff_option *o, const char *text, double *ret, struct ff_error *err)
+{
+	uint64_t whole;
+	double fraction, unit = 1;
+	const char *end = take_decimal(text, &whole, &fraction);
+	if (end && *end && !end[1] && strchr("smh", *end)) {
+		unit = *end == 'm' ? 60 : *end == 'h' ? 3600 : 1;
+		end++;
+	}
+	if (!end || *end)
+		return bad_value(o, text, "a time such as 30, 30s, 5m or 1h", err);
+	*ret = ((double)whole + fraction) * unit;
+	return FF_OK;
+}
+
+/* ---- parsing ---- */
+
+struct parse {
+	const struct ff_command *c;
+	int argc;
+	char **argv;
+	bool store; /* false: only check, and touch nothing */
+	struct ff_error *err;
+};
+
+static const struct ff_option *find_option(const struct ff_command *c, const char *text, size_t n)
+{
+	for (uint32_t i = 0; i < c->n_options; i++)
+		if (strncmp(c->options[i].name, text, n) == 0 && !c->options[i].name[n])
+			return &c->options[i];
+	return NULL;
+}
+
+/* `o` stands at argv[at]: how often does it stand there or before? */
+static uint32_t count_uses(const struct parse *p, const struct ff_option *o, int at)
+{
+	uint32_t n = 0;
+	for (int i = 1; i <= at; i++)
+		n += find_option(p->c, p->argv[i], strcspn(p->argv[i], "=")) == o;
+	return n;
+}
+
+static int add_text(const struct parse *p, const struct ff_option *o, int at, const char *text)
+{
+	struct ff_texts *t = o->value;
+	const uint32_t room = sizeof(t->text) / sizeof(*t->text);
+	if (p->store)
+		t->text[t->n++] = text;
+	else if (t->n + count_uses(p, o, at) > room)
+		return ff_fail(p->err, FF_E_INPUT, "option %s: expected at most %u times", o->name,
+				room);
+	return FF_OK;
+}
+
+/* The value `text` of the option at argv[at]. */
+static int read_value(const struct parse *p, const struct ff_option *o, int at, const char *text)
+{
+	union {
+		uint64_t count;
+		double real;
+		int64_t bytes;
+	} unused;
+	void *to = p->store ? o->value : &unused;
+	switch (o->type) {
+	case FF_OPTION_FLAG:
+		if (p->store)
+			*(bool *)to = true;
+		return FF_OK;
+	case FF_OPTION_TEXT:
+		if (p->store)
+			*(const char **)to = text;
+		return FF_OK;
+	case FF_OPTION_TEXTS:
+		return add_text(p, o, at, text);
+	case FF_OPTION_COUNT:
+		return read_count(o, text, to, p->err);
+	case FF_OPTION_REAL:
+		return read_real(o, text, to, p->err);
+	case FF_OPTION_BYTES:
+		return read_bytes(o, text, to, p->err);
+	case FF_OPTION_SECONDS:
+		return read_seconds(o, text, to, p->err);
+	}
+	return FF_OK;
+}
+
+/* The option at argv[*i], and its value; *i moves to the last word used. */
+static int read_option(const struct parse *p, int *i)
+{
+	const int at = *i;
+	const char *word = p->argv[at], *equals = strchr(word, '=');
+	size_t n = equals ? (size_t)(equals - word) : strlen(word);
+	const struct ff_option *o = find_option(p->c, word, n);
+	if (!o)
+		return ff_fail(p->err, FF_E_INPUT, "unknown option \"%.*s\"; %s --help lists them",
+				(int)(n > 64 ? 64 : n), word, p->c->name);
+	const char *value = equals ? equals + 1 : NULL;
+	if (o->type == FF_OPTION_FLAG && value)
+		return ff_fail(p->err, FF_E_INPUT, "option %s takes no value", o->name);
+	if (o->type != FF_OPTION_FLAG && !value) {
+		if (at + 1 == p->argc || strncmp(p->argv[at + 1], "--", 2) == 0)
+			return ff_fail(p->err, FF_E_INPUT, "option %s: expected %s behind it",
+					o->name, o->argument ? o->argument : "a value");
+		value = p->argv[++*i];
+	}
+	return read_value(p, o, at, value);
+}
+
+enum ending { ENDING_NONE, ENDING_HELP, ENDING_VERSION };
+
+/* Walks all words: checks or stores the options, collects the operands. */
+static int walk(const struct parse *p, const char **args, uint32_t *n_args, enum ending *ending)
+{
+	bool options = true;
+	uint32_t n = 0;
+	*ending = ENDING_NONE;
+	for (int i = 1; i < p->argc; i++) {
+		const char *word = p->argv[i];
+		if (options && strcmp(word, "--") == 0) {
+			options = false;
+		} else if (options && strcmp(word, "--help") == 0) {
+			*ending = ENDING_HELP;
+			return FF_OK;
+		} else if (options && strcmp(word, "--version") == 0) {
+			*ending = ENDING_VERSION;
+			return FF_OK;
+		} else if (options && word[0] == '-' && word[1]) {
+			int code = read_option(p, &i);
+			if (code < 0)
+				return code;
+		} else {
+			if (n < p->c->max_args && p->store)
+				args[n] = word;
+			n++;
+		}
+	}
+	*n_args = n;
+	return FF_OK;
+}
+
+static int check_args(const struct ff_command *c, uint32_t n, struct ff_error *err)
+{
+	if (n >= c->min_args && n <= c->max_args)
+		return FF_OK;
+	if (c->min_args == c->max_args)
+		return ff_fail(err, FF_E_INPUT, "expected %u operand%s, not %u; see %s --help",
+				c->min_args, c->min_args == 1 ? "" : "s", n, c->name);
+	return ff_fail(err, FF_E_INPUT, "expected %u to %u operands, not %u; see %s --help",
+			c->min_args, c->max_args, n, c->name);
+}
+
+/* ---- help ---- */
+
+/* Words of `text` in the columns from `left`; the cursor stands at `at`. */
+static void print_wrapped(const char *text, int left, int at)
+{
+	bool first = true;
+	while (*(text += strspn(text, " \n"))) {
+		int n = (int)strcspn(text, " \n");
+		if (first ? at && at + 2 > left : at + 1 + n > HELP_WIDTH) {
+			putchar('\n');
+			at = 0;
+			first = true;
+		}
+		int gap = first ? left - at : 1;
+		printf("%*s%.*s", gap, "", n, text);
+		at += gap + n;
+		text += n;
+		first = false;
+	}
+	putchar('\n');
+}
+
+static int option_width(const struct ff_option *o)
+{
+	return 2 + (int)strlen(o->name) + (o->argument ? 1 + (int)strlen(o->argument) : 0);
+}
+
+static void print_option(const struct ff_option *o, int left)
+{
+	printf("  %s%s%s", o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+	print_wrapped(o->help ? o->help : "", left, option_width(o));
+}
+
+static void print_usage(const struct ff_command *c)
+{
+	const char *head = "Usage:";
+	for (const char *line = c->usage; *line;) {
+		int n = (int)strcspn(line, "\n");
+		printf("%s %s %.*s\n", head, c->name, n, line);
+		line += n + (line[n] == '\n');
+		head = "      ";
+	}
+}
+
+static int print_help(const struct ff_command *c)
+{
+	static const struct ff_option own[] = {
+			{.name = "--help", .help = "Show this text."},
+			{.name = "--version", .help = "Show the version."},
+	};
+	int left = 0;
+	for (uint32_t i = 0; i < c->n_options; i++) {
+		int width = option_width(&c->options[i]) + 2;
+		if (width <= HELP_COLUMN && width > left)
+			left = width;
+	}
+	if (left < option_width(&own[1]) + 2)
+		left = option_width(&own[1]) + 2;
+	print_usage(c);
+	putchar('\n');
+	print_wrapped(c->summary, 0, 0);
+	printf("\nOptions:\n");
+	for (uint32_t i = 0; i < c->n_options; i++)
+		print_option(&c->options[i], left);
+	print_option(&own[0], left);
+	print_option(&own[1], left);
+	if (c->details && *c->details)
+		printf("\n%s%s", c->details,
+				c->details[strlen(c->details) - 1] == '\n' ? "" : "\n");
+	return FF_OK;
+}
+
+int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char **args,
+		uint32_t *n_args, bool *done, struct ff_error *err)
+{
+	struct parse p = {.c = c, .argc = argc, .argv = argv, .err = err};
+	enum ending ending;
+	uint32_t n = 0;
+	int code = walk(&p, args, &n, &ending);
+	if (code < 0)
+		return code;
+	if (ending != ENDING_NONE) {
+		if (ending == ENDING_HELP)
+			print_help(c);
+		else
+			printf("%s %s\n", c->name, FF_VERSION);
+		if (fflush(stdout) != 0)
+			return ff_fail(err, FF_E_IO, "standard output: cannot be written: %s",
+					strerror(errno));
+		*done = true;
+		return FF_OK;
+	}
+	code = check_args(c, n, err);
+	if (code < 0)
+		return code;
+	p.store = true;
+	code = walk(&p, args, n_args, &ending);
+	if (code == FF_OK)
+		*done = false;
+	return code;
+}
+
+int ff_cli_end(const struct ff_command *c, int code, const struct ff_error *err)
+{
+	if (code < 0)
+		fprintf(stderr, "%s: %s\n", c->name, err && *err->text ? err->text : "failed");
+	return ff_exit_status(code);
+}
+
+/* ---- progress ---- */
+
+void ff_progress_start(struct ff_progress *p)
+{
+	*p = (struct ff_progress){.on = isatty(STDERR_FILENO) == 1, .last = -INFINITY};
+}
+
+static int terminal_width(void)
+{
+	struct winsize size;
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+void ff_progress_show(struct ff_progress *p, double done, double seconds, const char *fmt, ...)
+{
+	double now = ff_clock_us() * 1e-6;
+	if (!p->on || now - p->last < 0.1)
+		return;
+	p->last = now;
+	p->shown = true;
+	char text[256], eta[64] = "";
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (done > 0 && done <= 1)
+		snprintf(eta, sizeof(eta), "%3.0f %%, %.0f s left: ", done * 100,
+				seconds * (1 - done) / done);
+	/* A line that wraps could not be rewritten. */
+	int room = terminal_width() - 1 - (int)strlen(eta);
+	fprintf(stderr, "\r\033[K%s%.*s", eta, room > 0 ? room : 0, text);
+	fflush(stderr);
+}
+
+void ff_progress_end(struct ff_progress *p)
+{
+	if (p->shown)
+		fprintf(stderr, "\r\033[K");
+	p->shown = false;
+}

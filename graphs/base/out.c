@@ -1,0 +1,307 @@
+/* JSON out: growing text, and files that appear whole.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ff/json.h"
+#include "json_text.h"
+
+void ff_out_init(struct ff_out *o)
+{
+	*o = (struct ff_out){.first = true};
+}
+
+void ff_out_finish(struct ff_out *o)
+{
+	if (!o)
+		return;
+	free(o->text);
+	ff_out_init(o);
+}
+
+/* Room for `n` more bytes and a NUL. */
+static bool reserve(struct ff_out *o, size_t n)
+{
+	if (o->failed)
+		return false;
+	if (n >= SIZE_MAX / 4 - o->len) {
+		o->failed = true;
+		return false;
+	}
+	if (o->len + n < o->cap)
+		return true;
+	size_t cap = o->cap ? o->cap : 256;
+	while (cap <= o->len + n)
+		cap *= 2;
+	char *text = realloc(o->text, cap);
+	if (!text) {
+		o->failed = true;
+		return false;
+	}
+	o->text = text;
+	o->cap = cap;
+	return true;
+}
+
+static void put(struct ff_out *o, const char *text, size_t n)
+{
+	if (!reserve(o, n))
+		return;
+	memcpy(o->text + o->len, text, n);
+	o->len += n;
+	o->text[o->len] = '\0';
+}
+
+void ff_out_printf(struct ff_out *o, const char *fmt, ...)
+{
+	va_list args, again;
+	va_start(args, fmt);
+	va_copy(again, args);
+	int n = vsnprintf(NULL, 0, fmt, args);
+	if (n < 0)
+		o->failed = true;
+	else if (reserve(o, (size_t)n)) {
+		vsnprintf(o->text + o->len, (size_t)n + 1, fmt, again);
+		o->len += (size_t)n;
+	}
+	va_end(again);
+	va_end(args);
+}
+
+static void put_quoted(struct ff_out *o, const char *v)
+{
+	size_t n = strlen(v);
+	put(o, "\"", 1);
+	while (n) {
+		unsigned char c = (unsigned char)*v;
+		size_t used = ff_utf8_length(v, n);
+		if (used == 0) {
+			used = 1;
+			put(o, "\xef\xbf\xbd", 3); /* U+FFFD: our own reader refuses less */
+		} else if (c == '"' || c == '\\') {
+			ff_out_printf(o, "\\%c", c);
+		} else if (c == '\n') {
+			put(o, "\\n", 2);
+		} else if (c == '\t') {
+			put(o, "\\t", 2);
+		} else if (c < 0x20) {
+			ff_out_printf(o, "\\u%04x", c);
+		} else {
+			put(o, v, used);
+		}
+		v += used;
+		n -= used;
+	}
+	put(o, "\"", 1);
+}
+
+static void put_line(struct ff_out *o)
+{
+	put(o, "\n", 1);
+	for (uint32_t i = 0; i < o->depth; i++)
+		put(o, "  ", 2);
+}
+
+/* What stands before a value: comma, line and key. */
+static void begin(struct ff_out *o, const char *key, bool plain)
+{
+	if (o->depth) {
+		uint64_t level = UINT64_C(1) << (o->depth - 1);
+		bool line = !plain || o->objects & level;
+		if (!o->first)
+			put(o, line ? "," : ", ", line ? 1 : 2);
+		if (line) {
+			o->broken |= level;
+			put_line(o);
+		}
+	}
+	o->first = false;
+	if (key) {
+		put_quoted(o, key);
+		put(o, ": ", 2);
+	}
+}
+
+static void open_level(struct ff_out *o, const char *key, bool object)
+{
+	begin(o, key, false);
+	if (o->depth == FF_JSON_MAX_DEPTH) {
+		o->failed = true; /* no reader of ours would take it */
+		return;
+	}
+	uint64_t level = UINT64_C(1) << o->depth++;
+	o->broken &= ~level;
+	o->objects = object ? o->objects | level : o->objects & ~level;
+	o->first = true;
+	put(o, object ? "{" : "[", 1);
+}
+
+void ff_out_object(struct ff_out *o, const char *key)
+{
+	open_level(o, key, true);
+}
+
+void ff_out_array(struct ff_out *o, const char *key)
+{
+	open_level(o, key, false);
+}
+
+void ff_out_close(struct ff_out *o)
+{
+	if (o->depth == 0)
+		return;
+	uint64_t level = UINT64_C(1) << --o->depth;
+	if (o->broken & level)
+		put_line(o);
+	put(o, o->objects & level ? "}" : "]", 1);
+	if (o->depth == 0)
+		put(o, "\n", 1);
+	o->first = false;
+}
+
+void ff_out_int(struct ff_out *o, const char *key, int64_t v)
+{
+	begin(o, key, true);
+	ff_out_printf(o, "%lld", (long long)v);
+}
+
+void ff_out_u64(struct ff_out *o, const char *key, uint64_t v)
+{
+	begin(o, key, true);
+	ff_out_printf(o, "%llu", (unsigned long long)v);
+}
+
+void ff_out_real(struct ff_out *o, const char *key, double v)
+{
+	char text[64];
+	begin(o, key, true);
+	if (!isfinite(v)) {
+		put(o, "null", 4);
+		return;
+	}
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, v);
+		if (strtod(text, NULL) == v)
+			break;
+	}
+	/* Whatever the locale puts for the decimal point becomes a point. */
+	size_t head = strspn(text, "-0123456789"), tail = head;
+	while (text[tail] && !strchr("e0123456789", text[tail]))
+		tail++;
+	put(o, text, head);
+	if (tail > head)
+		put(o, ".", 1);
+	put(o, text + tail, strlen(text + tail));
+}
+
+void ff_out_string(struct ff_out *o, const char *key, const char *v)
+{
+	begin(o, key, true);
+	if (v)
+		put_quoted(o, v);
+	else
+		put(o, "null", 4);
+}
+
+void ff_out_bool(struct ff_out *o, const char *key, bool v)
+{
+	begin(o, key, true);
+	put(o, v ? "true" : "false", v ? 4 : 5);
+}
+
+static int write_failed(const char *path, int reason, struct ff_error *err)
+{
+	return ff_fail(err, FF_E_IO, "%s: cannot be written: %s", path, strerror(reason));
+}
+
+/* Writes all of `o`; 0 or the errno. */
+static int write_all(int fd, const struct ff_out *o)
+{
+	for (size_t n = 0; n < o->len;) {
+		ssize_t put_bytes = write(fd, o->text + n, o->len - n);
+		if (put_bytes < 0 && errno != EINTR)
+			return errno;
+		n += put_bytes > 0 ? (size_t)put_bytes : 0;
+	}
+	return 0;
+}
+
+/* A new file in the folder of `path`; its name goes to `temp`.  mkstemp would
+ * make it private to the user whatever the umask says. */
+static int open_beside(const char *path, char temp[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/');
+	int folder = slash ? (int)(slash + 1 - path) : 0;
+	for (unsigned i = 0; i < 1000; i++) {
+		int n = snprintf(temp, PATH_MAX, "%.*s.ff-%ld-%u.tmp", folder, path, (long)getpid(),
+				i);
+		if (n >= PATH_MAX) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd >= 0 || errno != EEXIST)
+			return fd;
+	}
+	return -1;
+}
+
+static int save_whole(const struct ff_out *o, const char *path)
+{
+	char temp[PATH_MAX];
+	int fd = open_beside(path, temp);
+	if (fd < 0)
+		return errno;
+	int reason = write_all(fd, o);
+	if (close(fd) < 0 && !reason)
+		reason = errno;
+	if (!reason && rename(temp, path) < 0)
+		reason = errno;
+	if (reason)
+		unlink(temp);
+	return reason;
+}
+
+/* What is no plain file (a pipe, /dev/null) must be written to, not replaced. */
+static int save_through(const struct ff_out *o, const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	int reason = write_all(fd, o);
+	if (close(fd) < 0 && !reason)
+		reason = errno;
+	return reason;
+}
+
+int ff_out_save(const struct ff_out *o, const char *path, struct ff_error *err)
+{
+	if (o->failed)
+		return ff_fail_memory(err);
+	if (strcmp(path, "-") == 0) {
+		bool good = fwrite(o->text ? o->text : "", 1, o->len, stdout) == o->len;
+		if (fflush(stdout) != 0 || !good)
+			return write_failed("standard output", errno, err);
+		return FF_OK;
+	}
+	struct stat st;
+	int reason;
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+		reason = EISDIR;
+	} else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+		reason = save_through(o, path);
+	} else {
+		char *target = realpath(path, NULL); /* a link stays, what it names is replaced */
+		reason = save_whole(o, target ? target : path);
+		free(target);
+	}
+	return reason ? write_failed(path, reason, err) : FF_OK;
+}

@@ -1,0 +1,232 @@
+/* Attributes as the operators' rows describe them.  SPDX-License-Identifier: Apache-2.0 */
+#include "attrs.h"
+
+#include <string.h>
+
+#include "ff/graph.h"
+
+static int32_t *ints_at(const struct ff_attr_row *r, union ff_attrs *attrs)
+{
+	return (int32_t *)(void *)((char *)attrs + r->offset);
+}
+static double *real_at(const struct ff_attr_row *r, union ff_attrs *attrs)
+{
+	return (double *)(void *)((char *)attrs + r->offset);
+}
+
+const char *ff_choice_word(const char *choices, int32_t i, size_t *len)
+{
+	const char *at = choices;
+	for (; i > 0; i--) {
+		at = strchr(at, '|');
+		if (!at)
+			return NULL;
+		at++;
+	}
+	*len = strcspn(at, "|");
+	return at;
+}
+
+int32_t ff_choice_find(const char *choices, const char *word)
+{
+	const char *at;
+	size_t len;
+	for (int32_t i = 0; (at = ff_choice_word(choices, i, &len)); i++)
+		if (strlen(word) == len && !memcmp(at, word, len))
+			return i;
+	return -1;
+}
+
+static int read_int(const struct ff_attr_row *r, const struct ff_json *v, int32_t *ret,
+		struct ff_error *err)
+{
+	int64_t n;
+	int code = ff_json_as_int(v, (int64_t)r->min, (int64_t)r->max, &n, err);
+	if (code == FF_OK)
+		*ret = (int32_t)n;
+	return code;
+}
+
+static int read_pair(const struct ff_attr_row *r, const struct ff_json *v, int32_t ret[2],
+		struct ff_error *err)
+{
+	if (v->type == FF_JSON_NUMBER) {
+		int code = read_int(r, v, ret, err);
+		if (code == FF_OK)
+			ret[1] = ret[0];
+		return code;
+	}
+	if (v->type != FF_JSON_ARRAY || v->n != 2)
+		return ff_json_fail(v, err, "expected a whole number or [height, width]");
+	int code = read_int(r, &v->child[0], &ret[0], err);
+	return code < 0 ? code : read_int(r, &v->child[1], &ret[1], err);
+}
+
+static int read_shape(const struct ff_attr_row *r, const struct ff_json *v, int32_t *ret,
+		struct ff_error *err)
+{
+	if (v->type != FF_JSON_ARRAY || v->n < 1 || v->n > FF_MAX_RANK)
+		return ff_json_fail(
+				v, err, "expected an array of 1 to %d whole numbers", FF_MAX_RANK);
+	ret[0] = (int32_t)v->n;
+	for (uint32_t i = 0; i < v->n; i++) {
+		int code = read_int(r, &v->child[i], &ret[1 + i], err);
+		if (code < 0)
+			return code;
+	}
+	return FF_OK;
+}
+
+static int read_choice(const struct ff_attr_row *r, const struct ff_json *v, int32_t *ret,
+		struct ff_error *err)
+{
+	int32_t i = v->type == FF_JSON_STRING ? ff_choice_find(r->choices, v->text) : -1;
+	if (i < 0)
+		return ff_json_fail(v, err, "expected one of %s", r->choices);
+	*ret = i;
+	return FF_OK;
+}
+
+static int read_value(const struct ff_attr_row *r, const struct ff_json *v, union ff_attrs *attrs,
+		struct ff_error *err)
+{
+	switch (r->type) {
+	case FF_ATTR_INT:
+		return read_int(r, v, ints_at(r, attrs), err);
+	case FF_ATTR_PAIR:
+		return read_pair(r, v, ints_at(r, attrs), err);
+	case FF_ATTR_SHAPE:
+		return read_shape(r, v, ints_at(r, attrs), err);
+	case FF_ATTR_CHOICE:
+		return read_choice(r, v, ints_at(r, attrs), err);
+	case FF_ATTR_BOOL:
+		if (v->type != FF_JSON_BOOL)
+			return ff_json_fail(v, err, "expected true or false");
+		*ints_at(r, attrs) = v->number != 0;
+		return FF_OK;
+	case FF_ATTR_REAL:
+		if (v->type != FF_JSON_NUMBER || !(v->number >= r->min && v->number <= r->max))
+			return ff_json_fail(
+					v, err, "expected a number from %g to %g", r->min, r->max);
+		*real_at(r, attrs) = v->number;
+		return FF_OK;
+	}
+	return ff_json_fail(v, err, "has no type");
+}
+
+static void preset(const struct ff_attr_row *r, union ff_attrs *attrs)
+{
+	if (r->type == FF_ATTR_SHAPE || r->required)
+		return;
+	if (r->type == FF_ATTR_REAL) {
+		*real_at(r, attrs) = r->preset;
+		return;
+	}
+	ints_at(r, attrs)[0] = (int32_t)r->preset;
+	if (r->type == FF_ATTR_PAIR)
+		ints_at(r, attrs)[1] = (int32_t)r->preset;
+}
+
+union ff_attrs ff_attrs_preset(enum ff_op op)
+{
+	const struct ff_op_row *row = ff_op_row(op);
+	union ff_attrs attrs;
+	memset(&attrs, 0, sizeof(attrs));
+	for (uint32_t i = 0; i < row->n_attrs; i++)
+		preset(&row->attrs[i], &attrs);
+	return attrs;
+}
+
+int ff_attrs_read(const struct ff_op_row *row, const struct ff_json *node, union ff_attrs *ret,
+		struct ff_error *err)
+{
+	union ff_attrs attrs;
+	memset(&attrs, 0, sizeof(attrs));
+	for (uint32_t i = 0; i < row->n_attrs; i++) {
+		const struct ff_attr_row *r = &row->attrs[i];
+		const struct ff_json *v = ff_json_get(node, r->name);
+		if (!v && r->required)
+			return ff_json_fail(node, err, "%s needs \"%s\"", row->name, r->name);
+		if (!v) {
+			preset(r, &attrs);
+			continue;
+		}
+		int code = read_value(r, v, &attrs, err);
+		if (code < 0)
+			return code;
+	}
+	*ret = attrs;
+	return FF_OK;
+}
+
+static void write_ints(struct ff_out *o, const char *key, const int32_t *v, int32_t n)
+{
+	ff_out_array(o, key);
+	for (int32_t i = 0; i < n; i++)
+		ff_out_int(o, NULL, v[i]);
+	ff_out_close(o);
+}
+
+void ff_attrs_write(const struct ff_op_row *row, const union ff_attrs *attrs, struct ff_out *o)
+{
+	union ff_attrs copy = *attrs;
+	for (uint32_t i = 0; i < row->n_attrs; i++) {
+		const struct ff_attr_row *r = &row->attrs[i];
+		const int32_t *v = ints_at(r, &copy);
+		char word[64] = "";
+		size_t len = 0;
+		switch (r->type) {
+		case FF_ATTR_INT:
+			ff_out_int(o, r->name, v[0]);
+			break;
+		case FF_ATTR_PAIR:
+			write_ints(o, r->name, v, 2);
+			break;
+		case FF_ATTR_SHAPE:
+			write_ints(o, r->name, v + 1, v[0]);
+			break;
+		case FF_ATTR_BOOL:
+			ff_out_bool(o, r->name, v[0] != 0);
+			break;
+		case FF_ATTR_REAL:
+			ff_out_real(o, r->name, *real_at(r, &copy));
+			break;
+		case FF_ATTR_CHOICE: {
+			const char *at = ff_choice_word(r->choices, v[0], &len);
+			if (at && len < sizeof(word))
+				memcpy(word, at, len);
+			ff_out_string(o, r->name, word);
+			break;
+		}
+		}
+	}
+}
+
+static bool in_range(const struct ff_attr_row *r, double v)
+{
+	return (v >= r->min && v <= r->max) || (!r->required && v == r->preset);
+}
+
+const struct ff_attr_row *ff_attrs_check(const struct ff_op_row *row, const union ff_attrs *attrs)
+{
+	union ff_attrs copy = *attrs;
+	for (uint32_t i = 0; i < row->n_attrs; i++) {
+		const struct ff_attr_row *r = &row->attrs[i];
+		const int32_t *v = ints_at(r, &copy);
+		int32_t n = r->type == FF_ATTR_PAIR ? 2 : 1;
+		if (r->type == FF_ATTR_SHAPE) {
+			n = *v++;
+			if (n < 1 || n > FF_MAX_RANK)
+				return r;
+		}
+		if (r->type == FF_ATTR_REAL) {
+			if (!in_range(r, *real_at(r, &copy)))
+				return r;
+			continue;
+		}
+		for (int32_t j = 0; j < n; j++)
+			if (!in_range(r, v[j]))
+				return r;
+	}
+	return NULL;
+}

@@ -1,0 +1,309 @@
+/* Builds and checks operator graphs.  Nodes are only noted down as they come;
+ * finish() derives them all, into arrays of the exact size.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "builder.h"
+
+#include <string.h>
+
+#include "attrs.h"
+#include "base/names.h"
+#include "derive.h"
+
+#define NAME_LENGTH 200
+
+struct pending {
+	enum ff_op op;
+	const char *name;
+	union ff_attrs attrs;
+	const uint32_t *in;
+	uint32_t n_in;
+	const struct ff_json *place;
+};
+
+struct ff_builder {
+	const char *name;
+	struct ff_arena *arena;
+	struct pending *nodes;
+	uint32_t n, cap;
+	uint32_t n_edges;
+	struct ff_names *names;
+	const struct ff_json *root;
+	struct ff_error err; /* the first one */
+};
+
+static bool legal_name(const char *name)
+{
+	size_t n = name ? strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				       "0123456789_.:/-")
+			: 0;
+	return n >= 1 && n <= NAME_LENGTH && !name[n];
+}
+
+#define NAME_RULE "a name is 1 to 200 characters out of A-Z a-z 0-9 _ . : / -"
+
+int ff_builder_create(
+		const char *name, struct ff_arena *a, struct ff_builder **ret, struct ff_error *err)
+{
+	if (!legal_name(name))
+		return ff_fail(err, FF_E_INPUT, "graph name: " NAME_RULE);
+	struct ff_builder *b = ff_arena_alloc(a, sizeof(*b));
+	if (!b)
+		return ff_fail_memory(err);
+	b->arena = a;
+	b->name = ff_arena_strdup(a, name);
+	b->names = ff_arena_alloc(a, sizeof(*b->names));
+	if (!b->name || !b->names)
+		return ff_fail_memory(err);
+	ff_names_init(b->names, a);
+	*ret = b;
+	return FF_OK;
+}
+
+void ff_builder_set_place(struct ff_builder *b, const struct ff_json *root)
+{
+	b->root = root;
+}
+
+/* Keeps the first error; `node` is the pending node it is about, or NULL. */
+#define FAIL(b, node, fmt, ...)                                                                    \
+	((node)->place ? ff_json_fail((node)->place, &(b)->err, fmt, ##__VA_ARGS__)                \
+		       : ff_fail(&(b)->err, FF_E_INPUT, "graph \"%s\": " fmt, (b)->name,           \
+					 ##__VA_ARGS__))
+
+static int check_node(struct ff_builder *b, const struct pending *p)
+{
+	if (b->n >= FF_MAX_NODES)
+		return FAIL(b, p, "a graph has at most %d nodes", FF_MAX_NODES);
+	if (!legal_name(p->name))
+		return FAIL(b, p, "node %u: " NAME_RULE, b->n);
+	if ((uint32_t)p->op >= FF_OP_COUNT)
+		return FAIL(b, p, "node \"%s\": there is no operator number %u", p->name,
+				(unsigned)p->op);
+	const struct ff_op_row *row = ff_op_row(p->op);
+	if (ff_names_find(b->names, p->name) != FF_NONE)
+		return FAIL(b, p, "node name \"%s\" is taken", p->name);
+	if (p->n_in < row->min_in || p->n_in > row->max_in)
+		return FAIL(b, p, "%s \"%s\": expected %u%s%.0u input%s, not %u", row->name,
+				p->name, row->min_in, row->max_in > row->min_in ? " to " : "",
+				row->max_in > row->min_in ? row->max_in : 0,
+				row->max_in == 1 ? "" : "s", p->n_in);
+	const struct ff_attr_row *bad = ff_attrs_check(row, &p->attrs);
+	if (bad)
+		return FAIL(b, p, "%s \"%s\": \"%s\" is out of range", row->name, p->name,
+				bad->name);
+	for (uint32_t i = 0; i < p->n_in; i++) {
+		if (p->in[i] >= b->n)
+			return FAIL(b, p, "%s \"%s\": input %u is not an earlier node", row->name,
+					p->name, i);
+		const struct pending *source = &b->nodes[p->in[i]];
+		if (ff_op_row(source->op)->flags & FF_OP_LOSS)
+			return FAIL(b, p, "%s \"%s\": input %u, the loss \"%s\", ends the graph",
+					row->name, p->name, i, source->name);
+	}
+	return FF_OK;
+}
+
+/* Makes room and copies what the caller may free. */
+static int keep_node(struct ff_builder *b, struct pending *p)
+{
+	if (b->n == b->cap) {
+		uint32_t cap = b->cap ? b->cap * 2 : 32;
+		struct pending *bigger = ff_arena_array(b->arena, cap, sizeof(*bigger));
+		if (!bigger)
+			return ff_fail_memory(&b->err);
+		if (b->n)
+			memcpy(bigger, b->nodes, b->n * sizeof(*bigger));
+		b->nodes = bigger;
+		b->cap = cap;
+	}
+	p->name = ff_arena_strdup(b->arena, p->name);
+	p->in = p->n_in ? ff_arena_copy(b->arena, p->in, p->n_in, sizeof(p->in[0])) : NULL;
+	if (!p->name || (p->n_in && !p->in) || ff_names_put(b->names, p->name, b->n) < 0)
+		return ff_fail_memory(&b->err);
+	b->nodes[b->n] = *p;
+	b->n_edges += p->n_in;
+	return FF_OK;
+}
+
+uint32_t ff_builder_add_at(struct ff_builder *b, enum ff_op op, const char *name,
+		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in,
+		const struct ff_json *place)
+{
+	struct pending p = {.op = op, .name = name, .in = in, .n_in = n_in, .place = place};
+	memset(&p.attrs, 0, sizeof(p.attrs));
+	if (attrs)
+		p.attrs = *attrs;
+	else if ((uint32_t)op < FF_OP_COUNT)
+		p.attrs = ff_attrs_preset(op);
+	if (b->err.code < 0 || check_node(b, &p) < 0 || keep_node(b, &p) < 0)
+		return FF_NONE;
+	return b->n++;
+}
+
+uint32_t ff_builder_add(struct ff_builder *b, enum ff_op op, const char *name,
+		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in)
+{
+	return ff_builder_add_at(b, op, name, attrs, in, n_in, NULL);
+}
+
+static int allocate(struct ff_builder *b, struct ff_graph *g)
+{
+	struct ff_arena *a = b->arena;
+	g->name = b->name;
+	g->names = b->names;
+	g->n_nodes = g->n_tensors = b->n;
+	g->n_edges = b->n_edges;
+	g->nodes = ff_arena_array(a, b->n, sizeof(g->nodes[0]));
+	g->tensors = ff_arena_array(a, b->n, sizeof(g->tensors[0]));
+	g->edges = ff_arena_array(a, b->n_edges, sizeof(g->edges[0]));
+	g->uses = ff_arena_array(a, b->n_edges, sizeof(g->uses[0]));
+	struct ff_operand *maps = ff_arena_array(a, b->n_edges, sizeof(*maps));
+	if (!g->nodes || !g->tensors || !g->edges || !g->uses || !maps)
+		return ff_fail_memory(&b->err);
+	uint32_t edge = 0;
+	for (uint32_t i = 0; i < b->n; i++) {
+		const struct pending *p = &b->nodes[i];
+		g->nodes[i] = (struct ff_node){.op = p->op,
+				.name = p->name,
+				.attrs = p->attrs,
+				.in = edge,
+				.n_in = p->n_in,
+				.out = i,
+				.in_map = maps + edge};
+		g->tensors[i].producer = i;
+		for (uint32_t slot = 0; slot < p->n_in; slot++)
+			g->edges[edge++] = (struct ff_edge){p->in[slot], i, slot};
+	}
+	return FF_OK;
+}
+
+static void link_uses(struct ff_graph *g)
+{
+	for (uint32_t e = 0; e < g->n_edges; e++)
+		g->tensors[g->edges[e].tensor].n_uses++;
+	uint32_t at = 0;
+	for (uint32_t t = 0; t < g->n_tensors; t++) {
+		g->tensors[t].first_use = at;
+		at += g->tensors[t].n_uses;
+		g->tensors[t].n_uses = 0;
+	}
+	for (uint32_t e = 0; e < g->n_edges; e++) {
+		struct ff_tensor *t = &g->tensors[g->edges[e].tensor];
+		g->uses[t->first_use + t->n_uses++] = e;
+	}
+}
+
+/* All inputs have as many samples as the first. */
+static int check_batch(struct ff_builder *b, struct ff_graph *g, uint32_t i)
+{
+	int32_t samples = g->tensors[i].shape[0];
+	if (!(ff_op_row(g->nodes[i].op)->flags & FF_OP_SOURCE))
+		return FF_OK;
+	if (g->batch && samples != g->batch)
+		return FAIL(b, &b->nodes[i], "\"%s\" has %d samples, the inputs before it have %d",
+				g->nodes[i].name, samples, g->batch);
+	g->batch = samples;
+	return FF_OK;
+}
+
+struct totals {
+	int64_t elements, flops;
+};
+
+static int derive_node(struct ff_builder *b, struct ff_graph *g, uint32_t i, struct totals *total)
+{
+	struct ff_node *n = &g->nodes[i];
+	struct ff_derive d = {
+			.graph = g, .node = n, .out = &g->tensors[i], .place = b->nodes[i].place};
+	int code = ff_op_row(n->op)->derive(&d, &b->err);
+	if (code < 0)
+		return code;
+	int64_t elements = ff_shape_volume(d.out->rank, d.out->shape);
+	d.out->needs_grad = n->n_weights > 0;
+	for (uint32_t slot = 0; slot < n->n_in; slot++) {
+		const struct ff_tensor *t = ff_derive_in(&d, slot);
+		elements = ff_sat_add(elements, ff_shape_volume(t->rank, t->shape));
+		d.out->needs_grad = d.out->needs_grad || t->needs_grad;
+	}
+	for (uint32_t w = 0; w < n->n_weights; w++)
+		elements = ff_sat_add(elements,
+				ff_shape_volume(n->weight[w].map.rank, n->weight[w].map.shape));
+	total->elements = ff_sat_add(total->elements, elements);
+	total->flops = ff_sat_add(total->flops, ff_sat_add(n->flops_forward, n->flops_backward));
+	if (total->elements > FF_MAX_GRAPH_ELEMENTS)
+		return ff_derive_fail(&d, &b->err,
+				"with this node the graph's tensors exceed 2^44 elements");
+	if (total->flops > FF_MAX_GRAPH_FLOPS)
+		return ff_derive_fail(&d, &b->err,
+				"with this node a step of the graph exceeds 2^62 FLOPs");
+	return FF_OK;
+}
+
+/* One loss, everything else is used, and there is something to train. */
+static int check_ends(struct ff_builder *b, struct ff_graph *g)
+{
+	const struct pending *whole = &(struct pending){.place = b->root};
+	g->loss = FF_NONE;
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		if (!(ff_op_row(g->nodes[i].op)->flags & FF_OP_LOSS))
+			continue;
+		if (g->loss != FF_NONE)
+			return FAIL(b, &b->nodes[i], "\"%s\" is a second loss beside \"%s\"",
+					g->nodes[i].name, g->nodes[g->loss].name);
+		g->loss = i;
+	}
+	if (g->loss == FF_NONE)
+		return FAIL(b, whole, "there is no loss, expected one softmax_cross_entropy");
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (i != g->loss && !g->tensors[i].n_uses)
+			return FAIL(b, &b->nodes[i], "the output of \"%s\" is not used",
+					g->nodes[i].name);
+	if (!ff_graph_parameters(g))
+		return FAIL(b, whole, "there is nothing to train, expected a node with weights");
+	return FF_OK;
+}
+
+static int hash_graph(struct ff_builder *b, struct ff_graph *g)
+{
+	struct ff_out o;
+	ff_out_init(&o);
+	ff_graph_write(g, &o);
+	bool failed = o.failed;
+	if (!failed)
+		g->hash = ff_fnv1a(o.text, o.len);
+	ff_out_finish(&o);
+	return failed ? ff_fail_memory(&b->err) : FF_OK;
+}
+
+static int finish(struct ff_builder *b, struct ff_graph *g)
+{
+	const struct pending *whole = &(struct pending){.place = b->root};
+	if (!b->n)
+		return FAIL(b, whole, "there are no nodes");
+	int code = allocate(b, g);
+	if (code < 0)
+		return code;
+	link_uses(g);
+	struct totals total = {0};
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		code = derive_node(b, g, i, &total);
+		if (code == FF_OK)
+			code = check_batch(b, g, i);
+		if (code < 0)
+			return code;
+	}
+	code = check_ends(b, g);
+	return code < 0 ? code : hash_graph(b, g);
+}
+
+int ff_builder_finish(struct ff_builder *b, struct ff_graph *ret, struct ff_error *err)
+{
+	struct ff_graph g = {0};
+	if (b->err.code == FF_OK && finish(b, &g) == FF_OK) {
+		*ret = g;
+		return FF_OK;
+	}
+	if (err)
+		*err = b->err;
+	return b->err.code;
+}

@@ -1,0 +1,41 @@
+/* Dropout: zeroes elements with probability p and scales the rest by
+ * 1 / (1 - p).  Backward draws the mask again, so it reads nothing.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "operator/derive.h"
+
+static const struct ff_attr_row attrs[] = {
+		{.name = "p",
+				.type = FF_ATTR_REAL,
+				.offset = offsetof(union ff_attrs, dropout.p),
+				.min = 0,
+				.max = 1,
+				.preset = 0.5},
+};
+
+static int derive(struct ff_derive *d, struct ff_error *err)
+{
+	const struct ff_tensor *in;
+	int code = ff_derive_input(d, 0, FF_F32, 1, FF_MAX_RANK, &in, err);
+	if (code < 0)
+		return code;
+	if (d->node->attrs.dropout.p >= 1)
+		return ff_derive_fail(d, err, "\"p\" must be below 1, or nothing is left");
+	code = ff_derive_out(d, FF_F32, in->rank, in->shape, err);
+	if (code < 0)
+		return code;
+	ff_derive_axes(d, in->rank, in->shape);
+	ff_operand_plain(&d->node->out_map);
+	ff_operand_plain(ff_derive_map(d, 0));
+	ff_derive_flops(d, 1, 1);
+	return FF_OK;
+}
+
+const struct ff_op_row ff_op_dropout = {
+		.name = "dropout",
+		.summary = "zeroes elements at random while training",
+		.min_in = 1,
+		.max_in = 1,
+		.attrs = attrs,
+		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
+		.derive = derive,
+};

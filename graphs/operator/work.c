@@ -1,0 +1,222 @@
+/* Work: what one part of one operator computes, and the key its cost has.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/work.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ff/hash.h"
+
+static bool is_lead(const struct ff_node *n, const struct ff_region *box)
+{
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		if (n->dim[d].label == FF_DIM_REDUCTION && box->lo[d] > 0)
+			return false;
+	return true;
+}
+
+void ff_work_fill(const struct ff_graph *g, uint32_t node, const struct ff_config *config,
+		uint32_t part, enum ff_pass pass, struct ff_work *ret)
+{
+	const struct ff_node *n = &g->nodes[node];
+	bool lead;
+
+	ret->graph = g;
+	ret->node = n;
+	ret->pass = pass;
+	ff_config_box(n, config, part, &ret->box);
+	ff_operand_region(&n->out_map, &ret->box, &ret->out);
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		const struct ff_tensor *t = &g->tensors[g->edges[n->in + i].tensor];
+
+		ff_operand_region(&n->in_map[i], &ret->box, &ret->in[i]);
+		ret->need_din[i] = pass == FF_BACKWARD && t->needs_grad;
+	}
+	lead = is_lead(n, &ret->box);
+	for (uint32_t i = 0; i < n->n_weights; i++) {
+		ff_operand_region(&n->weight[i].map, &ret->box, &ret->weight[i]);
+		ret->has_weight[i] = lead || !n->weight[i].map.lead_only;
+	}
+}
+
+/* Collects the fields of a key as text, as a hash, or both. */
+struct key {
+	char *text;
+	size_t len;
+	uint64_t hash;
+};
+
+static void key_number(struct key *k, uint64_t v)
+{
+	k->hash = ff_hash_mix(k->hash, v);
+}
+
+static void key_text(struct key *k, const char *text)
+{
+	size_t room = FF_KEY_BYTES - 1 - k->len, n = strlen(text);
+
+	if (n > room)
+		n = room;
+	memcpy(k->text + k->len, text, n + (n < room));
+	k->len += n;
+	k->text[k->len] = '\0';
+}
+
+static void key_field(struct key *k, const char *name, uint32_t tag, const int32_t *v, uint32_t n)
+{
+	key_number(k, (uint64_t)tag << 32 | n);
+	for (uint32_t i = 0; i < n; i++)
+		key_number(k, (uint64_t)(uint32_t)v[i]);
+	if (!k->text)
+		return;
+	key_text(k, " ");
+	key_text(k, name);
+	for (uint32_t i = 0; i < n; i++) {
+		char number[16];
+
+		snprintf(number, sizeof(number), "%c%d", i ? 'x' : '=', v[i]);
+		key_text(k, number);
+	}
+}
+
+enum key_tag {
+	TAG_ATTR,
+	TAG_OUT = 32,
+	TAG_WEIGHT,
+	TAG_BIAS,
+	TAG_IN = 64,
+	TAG_BORDER = 256,
+	TAG_SKEW = 512,
+	TAG_DIN = 1024
+};
+
+static void key_region(struct key *k, const char *name, uint32_t tag, const struct ff_region *r)
+{
+	int32_t size[FF_MAX_RANK];
+
+	for (uint32_t i = 0; i < r->rank; i++)
+		size[i] = ff_region_size(r, i);
+	key_field(k, name, tag, size, r->rank);
+}
+
+/* What clamping took from the windows at the borders (the padding this part
+ * really has), and where in a divided axis it starts. */
+static void key_placement(struct key *k, const struct ff_operand *o, uint32_t slot,
+		const struct ff_region *box, const struct ff_region *r)
+{
+	for (uint32_t i = 0; i < o->rank; i++) {
+		const struct ff_axis_map *m = &o->axis[i];
+		int32_t lo = m->offset, hi = m->offset + m->window, v[3];
+
+		for (uint32_t t = 0; t < m->n_terms; t++) {
+			const struct ff_term *term = &m->term[t];
+
+			lo += box->lo[term->dim] / term->div * term->step;
+			hi += (box->hi[term->dim] - 1) / term->div * term->step;
+			v[0] = (int32_t)i;
+			v[1] = box->lo[term->dim] % term->div;
+			if (term->div > 1 && v[1])
+				key_field(k, "skew", TAG_SKEW + slot, v, 2);
+		}
+		v[1] = r->lo[i] - lo;
+		v[2] = hi - r->hi[i];
+		if (m->n_terms && m->window > 1 && (v[1] || v[2]))
+			key_field(k, "border", TAG_BORDER + slot, v, 3);
+	}
+}
+
+static void key_attributes(struct key *k, const struct ff_node *n)
+{
+	const struct ff_op_row *row = ff_op_row(n->op);
+
+	for (uint32_t i = 0; i < row->n_attrs; i++) {
+		const struct ff_attr_row *at = &row->attrs[i];
+
+		/* keyed attributes are whole numbers, alone or in pairs */
+		if (at->in_key)
+			key_field(k, at->name, TAG_ATTR + i,
+					(const int32_t *)((const char *)&n->attrs + at->offset),
+					at->type == FF_ATTR_PAIR ? 2 : 1);
+	}
+}
+
+static void key_walk(const struct ff_work *w, struct key *k)
+{
+	const struct ff_node *n = w->node;
+	char name[24];
+
+	k->hash = (uint64_t)n->op << 1 | (uint64_t)w->pass;
+	if (k->text) {
+		key_text(k, ff_op_row(n->op)->name);
+		key_text(k, w->pass == FF_FORWARD ? ".forward" : ".backward");
+	}
+	key_attributes(k, n);
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		if (k->text)
+			snprintf(name, sizeof(name), "in%u", i);
+		key_region(k, name, TAG_IN + i, &w->in[i]);
+		key_placement(k, &n->in_map[i], i, &w->box, &w->in[i]);
+		if (w->need_din[i])
+			key_field(k, "din", TAG_DIN + i, NULL, 0);
+	}
+	for (uint32_t i = 0; i < n->n_weights; i++)
+		if (w->has_weight[i])
+			key_region(k, n->weight[i].name, TAG_WEIGHT + i, &w->weight[i]);
+	key_region(k, "out", TAG_OUT, &w->out);
+	if (k->text)
+		key_text(k, " float32");
+}
+
+void ff_work_key(const struct ff_work *w, char key[FF_KEY_BYTES])
+{
+	struct key k = {.text = key};
+
+	key[0] = '\0';
+	key_walk(w, &k);
+	/* a key too long for its room (a concat of very many tensors) ends in its
+	 * hash, so that keys stay different */
+	if (k.len >= FF_KEY_BYTES - 24) {
+		k.len = FF_KEY_BYTES - 24;
+		snprintf(key + k.len, 24, " #%016llx", (unsigned long long)k.hash);
+	}
+}
+
+uint64_t ff_work_hash(const struct ff_work *w)
+{
+	struct key k = {.text = NULL};
+
+	key_walk(w, &k);
+	return k.hash;
+}
+
+int64_t ff_work_flops(const struct ff_work *w)
+{
+	const struct ff_node *n = w->node;
+	double share = 1,
+	       all = (double)(w->pass == FF_FORWARD ? n->flops_forward : n->flops_backward);
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		share *= (double)ff_region_size(&w->box, d) / n->dim[d].extent;
+	return (int64_t)(all * share + 0.5);
+}
+
+int64_t ff_work_bytes(const struct ff_work *w)
+{
+	const struct ff_node *n = w->node;
+	uint32_t flags = ff_op_row(n->op)->flags;
+	bool back = w->pass == FF_BACKWARD;
+	int64_t elements = ff_region_volume(&w->out);
+
+	if (back && (flags & FF_OP_BACKWARD_OUT))
+		elements *= 2;
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		if (!back || (flags & FF_OP_BACKWARD_IN))
+			elements += ff_region_volume(&w->in[i]);
+		if (w->need_din[i])
+			elements += ff_region_volume(&w->in[i]);
+	}
+	for (uint32_t i = 0; i < n->n_weights; i++)
+		if (w->has_weight[i])
+			elements += ff_region_volume(&w->weight[i]) * (back ? 2 : 1);
+	return elements * FF_ELEMENT_BYTES;
+}

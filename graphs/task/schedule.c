@@ -1,0 +1,77 @@
+/* The hash by which ranks find out that they agree on the schedule.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/schedule.h"
+
+#include "ff/hash.h"
+
+struct hash {
+	uint64_t h;
+};
+
+static void mix(struct hash *h, uint64_t v)
+{
+	h->h = ff_hash_mix(h->h, v);
+}
+
+static void mix_region(struct hash *h, const struct ff_region *r)
+{
+	mix(h, r->rank);
+	for (uint32_t i = 0; i < r->rank; i++) {
+		mix(h, (uint32_t)r->lo[i]);
+		mix(h, (uint32_t)r->hi[i]);
+	}
+}
+
+static void mix_move(struct hash *h, const struct ff_move *mv)
+{
+	mix(h, (uint64_t)mv->kind << 8 | mv->accumulate);
+	mix(h, (uint64_t)mv->network_bytes);
+	mix(h, (uint64_t)mv->send_staged << 1 | mv->recv_staged);
+	for (uint32_t i = 0; i < mv->n_devices; i++)
+		mix(h, mv->device[i]);
+	for (uint32_t i = 0; i < mv->n_sinks; i++)
+		mix(h, (uint64_t)mv->sink[i] << 1 | mv->fill[i]);
+	for (uint32_t i = 0; i < mv->n_pieces; i++) {
+		const struct ff_piece *p = &mv->piece[i];
+
+		mix(h, (uint64_t)p->from << 32 | p->to);
+		mix(h, (uint64_t)p->source << 32 | (uint64_t)p->sink << 1 | p->add);
+		mix(h, (uint64_t)p->send_stage);
+		mix(h, (uint64_t)p->recv_stage);
+		mix_region(h, &p->region);
+	}
+}
+
+uint64_t ff_schedule_hash(const struct ff_schedule *s)
+{
+	struct hash h = {0};
+
+	mix(&h, s->graph->hash);
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct ff_task *t = &s->tasks[i];
+
+		mix(&h, (uint64_t)t->kind << 1 | t->pass);
+		mix(&h, (uint64_t)t->node << 32 | t->part);
+		mix(&h, (uint64_t)t->device << 32 | t->edge);
+		mix(&h, (uint64_t)t->bucket << 32 | t->stage);
+		for (uint32_t k = 0; k < t->n_lanes; k++)
+			mix(&h, s->lanes[t->first_lane + k]);
+		for (uint32_t k = 0; k < t->n_deps; k++)
+			mix(&h, s->deps[t->first_dep + k]);
+		if (t->move)
+			mix_move(&h, t->move);
+	}
+	for (uint32_t i = 0; i < s->n_buffers; i++) {
+		mix(&h, s->buffers[i].device);
+		mix(&h, (uint64_t)s->buffers[i].offset);
+		mix(&h, (uint64_t)s->buffers[i].bytes);
+	}
+	for (uint32_t i = 0; i < s->n_shards; i++) {
+		mix(&h, (uint64_t)s->shards[i].bucket << 32 | s->shards[i].node);
+		mix(&h, (uint64_t)s->shards[i].offset);
+		mix_region(&h, &s->shards[i].region);
+	}
+	for (uint32_t d = 0; d < s->machine->n_devices; d++)
+		mix(&h, (uint64_t)s->memory_bytes[d]);
+	return h.h;
+}

@@ -1,0 +1,95 @@
+/* ffzoo: writes the graph of a network of the zoo.  SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "ff/cli.h"
+#include "ff/zoo.h"
+#include "operator/attrs.h"
+
+struct options {
+	bool list;
+	uint64_t batch;
+	struct ff_texts sets;
+	const char *output;
+};
+
+static void list_networks(void)
+{
+	const struct ff_zoo_row *row;
+	for (uint32_t i = 0; (row = ff_zoo_row(i)); i++) {
+		printf("%s: %s; batch %d\n", row->name, row->summary, row->batch);
+		for (uint32_t k = 0; k < row->n_params; k++) {
+			const struct ff_zoo_param *p = &row->params[k];
+			size_t len;
+			const char *word = p->choices ? ff_choice_word(p->choices, p->preset, &len)
+						      : NULL;
+			if (word)
+				printf("  %-11s%s: %s (%.*s)\n", p->name, p->help, p->choices,
+						(int)len, word);
+			else
+				printf("  %-11s%s: %d to %d (%d)\n", p->name, p->help, p->min,
+						p->max, p->preset);
+		}
+	}
+}
+
+static int run(const struct options *o, const char *const *args, uint32_t n_args,
+		struct ff_error *err)
+{
+	struct ff_arena a;
+	struct ff_graph g;
+	struct ff_out out;
+	if (o->list) {
+		list_networks();
+		return FF_OK;
+	}
+	if (!n_args)
+		return ff_fail(err, FF_E_INPUT,
+				"expected the name of a network; --list shows them");
+	if (!o->batch)
+		return ff_fail(err, FF_E_INPUT, "option --batch: expected at least 1 sample");
+	ff_arena_init(&a);
+	int code = ff_zoo_build(args[0], o->batch == UINT64_MAX ? 0 : o->batch, o->sets.text,
+			o->sets.n, &a, &g, err);
+	if (code == FF_OK) {
+		ff_out_init(&out);
+		ff_graph_write(&g, &out);
+		code = ff_out_save(&out, o->output, err);
+		ff_out_finish(&out);
+	}
+	ff_arena_finish(&a);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = {.batch = UINT64_MAX, .output = "-"};
+	const struct ff_option options[] = {
+			{"--list", FF_OPTION_FLAG, &o.list, NULL,
+					"show the networks and their parameters with presets"},
+			{"--batch", FF_OPTION_COUNT, &o.batch, "N",
+					"samples of the global batch (preset: the network's)"},
+			{"--set", FF_OPTION_TEXTS, &o.sets, "KEY=VALUE",
+					"change a parameter; may be repeated"},
+			{"-o", FF_OPTION_TEXT, &o.output, "GRAPH",
+					"the file to write (preset: standard output)"},
+	};
+	const struct ff_command command = {
+			.name = "ffzoo",
+			.usage = "--list\nNAME [--batch N] [--set KEY=VALUE]... [-o GRAPH]",
+			.summary = "Writes the operator graph of a known network.",
+			.details = "Example: ffzoo alexnet --set image=28 --batch 128 -o "
+				   "alexnet.json\n"
+				   "Exit status: 0 done, 1 failed, 2 bad usage.",
+			.options = options,
+			.n_options = sizeof(options) / sizeof(options[0]),
+			.max_args = 1,
+	};
+	const char *args[1];
+	uint32_t n_args;
+	bool done = false;
+	struct ff_error err = {0};
+	int code = ff_cli_parse(&command, argc, argv, args, &n_args, &done, &err);
+	if (code == FF_OK && !done)
+		code = run(&o, args, n_args, &err);
+	return ff_cli_end(&command, code, &err);
+}

@@ -1,0 +1,50 @@
+/* Hashes, and a table from hashes to indices.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_HASH_H
+#define FF_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ff/arena.h"
+
+#define FF_NONE UINT32_MAX
+
+/* FNV-1a, 64 bit (Fowler, Noll, Vo): of bytes, for what is written to files. */
+uint64_t ff_fnv1a(const void *data, size_t len);
+
+/* Takes one number into a hash: the finaliser of splitmix64 (Steele, Lea, Flood,
+ * OOPSLA 2014), so that every bit of `v` reaches every bit of the result. */
+static inline uint64_t ff_hash_mix(uint64_t h, uint64_t v)
+{
+	uint64_t x = (h ^ v) + UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+/* Open addressing, at most half full.  The caller keeps the entries; the table
+ * knows their hashes and numbers.  Zeroed, it is empty and grows by malloc; with
+ * `arena` set it grows there and needs no finish. */
+struct ff_table {
+	struct ff_slot *slot;
+	uint32_t n, cap; /* cap is a power of two, or 0 */
+	struct ff_arena *arena;
+};
+struct ff_slot {
+	uint64_t hash;
+	uint32_t index;
+	uint32_t used;
+};
+
+/* Walks the entries with that hash, of which the caller knows which it means:
+ *   for (i = ff_table_first(t, h, &at); i != FF_NONE; i = ff_table_next(t, h, &at)) */
+uint32_t ff_table_first(const struct ff_table *t, uint64_t hash, uint32_t *at);
+uint32_t ff_table_next(const struct ff_table *t, uint64_t hash, uint32_t *at);
+/* Adds an entry, whatever is there already.  FF_OK or FF_E_NOMEM. */
+int ff_table_put(struct ff_table *t, uint64_t hash, uint32_t index);
+/* Forgets all entries, keeps the room. */
+void ff_table_clear(struct ff_table *t);
+void ff_table_finish(struct ff_table *t);
+
+#endif
