@@ -47,22 +47,17 @@ static int fill_io(struct bench *b, const struct ff_work *w, int64_t workspace,
 	*io = (struct ff_kernel_io){.training = true};
 	for (uint32_t i = 0; i < n->n_in && code == FF_OK; i++) {
 		int64_t volume = ff_region_volume(&w->in[i]);
-		const struct ff_tensor *t = &b->graph.tensors[b->graph.edges[n->in + i].tensor];
+		const struct ff_value *t = &b->graph.values[b->graph.edges[n->in + i].value];
 
 		code = fill(b, volume, t->dtype == FF_I32, &io->in[i], err);
 		if (code == FF_OK && w->need_din[i])
 			code = fill(b, volume, false, &io->din[i], err);
 	}
-	for (uint32_t i = 0; i < n->n_weights && code == FF_OK; i++) {
-		code = fill(b, ff_region_volume(&w->weight[i]), false, &io->weight[i], err);
+	for (uint32_t i = 0; i < n->n_out && code == FF_OK; i++) {
+		code = fill(b, ff_region_volume(&w->out[i]), false, &io->out[i], err);
 		if (code == FF_OK)
-			code = fill(b, ff_region_volume(&w->weight[i]), false, &io->dweight[i],
-					err);
+			code = fill(b, ff_region_volume(&w->out[i]), false, &io->dout[i], err);
 	}
-	if (code == FF_OK)
-		code = fill(b, ff_region_volume(&w->out), false, &io->out, err);
-	if (code == FF_OK)
-		code = fill(b, ff_region_volume(&w->out), false, &io->dout, err);
 	return code < 0 ? code : fill(b, workspace / FF_ELEMENT_BYTES, false, &io->workspace, err);
 }
 
@@ -72,12 +67,10 @@ static void free_io(struct bench *b, struct ff_kernel_io *io)
 		cpu->free(b->dev, (void *)(uintptr_t)io->in[i]);
 		cpu->free(b->dev, io->din[i]);
 	}
-	for (uint32_t i = 0; i < FF_MAX_WEIGHTS; i++) {
-		cpu->free(b->dev, (void *)(uintptr_t)io->weight[i]);
-		cpu->free(b->dev, io->dweight[i]);
+	for (uint32_t i = 0; i < FF_MAX_OUTPUTS; i++) {
+		cpu->free(b->dev, io->out[i]);
+		cpu->free(b->dev, (void *)(uintptr_t)io->dout[i]);
 	}
-	cpu->free(b->dev, io->out);
-	cpu->free(b->dev, (void *)(uintptr_t)io->dout);
 	cpu->free(b->dev, io->workspace);
 }
 
@@ -102,16 +95,16 @@ static int measure(struct bench *b, struct ff_kernel *k, const struct ff_kernel_
 
 static int bench_pass(struct bench *b, uint32_t node, enum ff_pass pass, struct ff_error *err)
 {
-	const uint16_t device = 0;
-	const struct ff_config single = {
-			.degree = {1, 1, 1, 1, 1, 1}, .n_parts = 1, .device = &device};
+	struct ff_region whole = {.rank = b->graph.nodes[node].n_dims};
 	struct ff_kernel_io io;
 	struct ff_kernel *k;
 	struct ff_work w;
 	double us;
 	int code;
 
-	ff_work_fill(&b->graph, node, &single, 0, pass, &w);
+	for (uint32_t d = 0; d < whole.rank; d++)
+		whole.hi[d] = b->graph.nodes[node].dim[d].extent;
+	ff_work_fill(&b->graph, node, &whole, pass, &w);
 	code = cpu->kernel(b->dev, &w, &k, err);
 	if (code < 0)
 		return code;
@@ -140,7 +133,7 @@ static int bench_all(struct bench *b, struct ff_error *err)
 		printf("%-16s %-22s %-8s %11s %9s %8s %10s\n", "node", "operator", "pass", "us",
 				"GFLOP/s", "GB/s", "scratch MiB");
 	for (uint32_t i = 0; i < b->graph.n_nodes && code == FF_OK; i++) {
-		bool source = ff_op_row(b->graph.nodes[i].op)->flags & FF_OP_SOURCE;
+		bool source = !ff_node_is_computed(&b->graph, i);
 
 		for (int pass = FF_FORWARD; pass <= FF_BACKWARD && code == FF_OK && !source; pass++)
 			code = bench_pass(b, i, (enum ff_pass)pass, err);

@@ -21,7 +21,7 @@ struct bound {
 	uint32_t n_devices;
 	uint32_t n_kinds;
 	uint32_t *device;                    /* one of each kind in use */
-	struct classes classes[FF_MAX_RANK]; /* of the degree vector at hand */
+	struct classes classes[FF_MAX_DIMS]; /* of the degree vector at hand */
 	double *chain_us; /* by node: earliest that the chain of any of its parts is through */
 	struct ff_work work;
 };
@@ -37,8 +37,7 @@ static const struct ff_operand *operand(const struct ff_node *n, uint32_t i)
 {
 	if (i < n->n_in)
 		return &n->in_map[i];
-	i -= n->n_in;
-	return i < n->n_weights ? &n->weight[i].map : &n->out_map;
+	return &n->out_map[i - n->n_in];
 }
 
 /* Elements that other terms of an axis may add at least and at most. */
@@ -97,7 +96,7 @@ static bool same_class(
 		return false;
 	if (n->dim[dim].label == FF_DIM_REDUCTION && !a != !b)
 		return false;
-	for (uint32_t i = 0; i < n->n_in + n->n_weights + 1; i++) {
+	for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
 		const struct ff_operand *o = operand(n, i);
 		if (may_clamp(n, o, dim, a, a_end) || may_clamp(n, o, dim, b, b_end) ||
 				!same_phase(o, dim, a, b))
@@ -142,7 +141,7 @@ static double inputs_us(const struct bound *b)
 {
 	const struct ff_node *n = b->work.node;
 	double at = 0;
-	for (uint32_t i = 0; i < n->n_in; i++)
+	for (uint32_t i = 0; i < n->n_data; i++)
 		if (ff_region_volume(&b->work.in[i]))
 			at = fmax(at, b->chain_us[ff_edge_source(b->graph, n->in + i)]);
 	return at;
@@ -154,11 +153,13 @@ static int add_parts(struct bound *b, uint32_t node, const struct ff_config *con
 {
 	const struct ff_node *n = &b->graph->nodes[node];
 	double forward_us, backward_us = 0;
-	ff_work_fill(b->graph, node, config, part, FF_FORWARD, &b->work);
+	struct ff_region box;
+	ff_config_box(n, config, part, &box);
+	ff_work_fill(b->graph, node, &box, FF_FORWARD, &b->work);
 	double before_us = inputs_us(b);
 	int code = fastest_us(b, &forward_us, err);
-	if (code == FF_OK && b->graph->tensors[n->out].needs_grad) {
-		ff_work_fill(b->graph, node, config, part, FF_BACKWARD, &b->work);
+	if (code == FF_OK && ff_node_needs_grad(b->graph, node)) {
+		ff_work_fill(b->graph, node, &box, FF_BACKWARD, &b->work);
 		code = fastest_us(b, &backward_us, err);
 	}
 	if (code < 0)
@@ -175,7 +176,7 @@ static int tally_degrees(struct bound *b, uint32_t node, const struct ff_config 
 		struct tally *ret, struct ff_error *err)
 {
 	const struct ff_node *n = &b->graph->nodes[node];
-	uint32_t at[FF_MAX_RANK] = {0}, d;
+	uint32_t at[FF_MAX_DIMS] = {0}, d;
 	*ret = (struct tally){.first_us = INFINITY};
 	do {
 		uint32_t part = 0;
@@ -202,7 +203,7 @@ static int best_of_node(struct bound *b, uint32_t node, struct tally *ret, struc
 {
 	const struct ff_node *n = &b->graph->nodes[node];
 	struct ff_config config = {.n_parts = 0};
-	uint16_t have[FF_MAX_RANK] = {0};
+	uint16_t have[FF_MAX_DIMS] = {0};
 	struct tally best = {INFINITY, INFINITY, INFINITY};
 	while (ff_config_next_degrees(n, b->n_devices, &config)) {
 		struct tally t;
@@ -238,7 +239,7 @@ static int run(struct bound *b, double *us, struct ff_error *err)
 	double all_us = updates_us(b), last_us = 0;
 	for (uint32_t i = 0; i < b->graph->n_nodes; i++) {
 		struct tally t;
-		if (ff_op_row(b->graph->nodes[i].op)->flags & FF_OP_SOURCE)
+		if (!ff_node_is_computed(b->graph, i))
 			continue;
 		int code = best_of_node(b, i, &t, err);
 		if (code < 0)
@@ -273,7 +274,7 @@ static int create(struct bound *b, const struct ff_graph *g, const struct ff_mac
 	b->chain_us = ff_arena_array(a, g->n_nodes, sizeof(*b->chain_us));
 	if (!b->device || !b->chain_us)
 		return ff_fail_memory(err);
-	for (uint32_t d = 0; d < FF_MAX_RANK; d++) {
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++) {
 		struct classes *c = &b->classes[d];
 		c->first = ff_arena_array(a, m->n_devices, sizeof(*c->first));
 		c->count = ff_arena_array(a, m->n_devices, sizeof(*c->count));

@@ -12,7 +12,6 @@ struct walk {
 	struct ff_evaluation at, at_best;
 	uint64_t visited;
 	bool found;
-	uint16_t *device;
 };
 
 /* Strategies in the space, at most `limit` + 1. */
@@ -46,13 +45,8 @@ static int strategy_of(const struct walk *w, const uint64_t *digit, struct ff_ar
 {
 	int code = ff_strategy_create(w->graph, a, ret, err);
 
-	for (uint32_t i = 0; code == FF_OK && i < w->graph->n_nodes; i++) {
-		uint16_t *device = ff_arena_array(a, w->space->n_devices, sizeof(*device));
-
-		if (!device)
-			return ff_fail_memory(err);
-		ff_space_config(w->space, i, digit[i], &ret->config[i], device);
-	}
+	for (uint32_t i = 0; code == FF_OK && i < w->graph->n_nodes; i++)
+		ff_space_config(w->space, i, digit[i], &ret->config[i]);
 	return code;
 }
 
@@ -62,14 +56,14 @@ static int next(struct walk *w, bool *more, struct ff_error *err)
 {
 	for (uint32_t i = 0; i < w->graph->n_nodes; i++) {
 		uint64_t n = ff_space_count(w->space, i);
-		struct ff_config config;
+		struct ff_change change = {.node = i};
 		int code;
 
 		if (n == 1)
 			continue;
 		w->digit[i] = (w->digit[i] + 1) % n;
-		ff_space_config(w->space, i, w->digit[i], &config, w->device);
-		code = ff_evaluator_propose(w->evaluator, i, &config, &w->at, err);
+		ff_space_config(w->space, i, w->digit[i], &change.config);
+		code = ff_evaluator_propose(w->evaluator, &change, 1, &w->at, err);
 		if (code < 0)
 			return code;
 		ff_evaluator_keep(w->evaluator);
@@ -113,8 +107,7 @@ int ff_search_exhaustive(const struct ff_space *s, struct ff_evaluator *e, const
 				g->name, m->name, (unsigned long long)limit);
 	w.digit = ff_arena_array(a, g->n_nodes, sizeof(*w.digit));
 	w.best = ff_arena_array(a, g->n_nodes, sizeof(*w.best));
-	w.device = ff_arena_array(a, s->n_devices, sizeof(*w.device));
-	if (!w.digit || !w.best || !w.device)
+	if (!w.digit || !w.best)
 		return ff_fail_memory(err);
 	code = visit_all(&w, a, err);
 	if (code < 0)

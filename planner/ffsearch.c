@@ -362,14 +362,14 @@ static int run(struct job *j, struct ff_error *err)
 
 		piped = piped || (path[i] && !strcmp(path[i], "-"));
 	}
-	code = ff_summary_print(s, piped ? stderr : stdout, err);
-	if (code == FF_OK && !ff_plan_fits(&s->plan))
+	ff_summary_print(s, piped ? stderr : stdout);
+	if (!ff_plan_fits(&s->plan))
 		return ff_fail(err, FF_E_NOFIT,
 				"strategy %s does not fit: device %u needs %lld bytes and has %lld",
 				s->title, s->plan.short_device,
 				(long long)s->plan.schedule.memory_bytes[s->plan.short_device],
 				(long long)s->plan.short_limit);
-	return code == FF_OK ? save(j, err) : code;
+	return save(j, err);
 }
 
 static void finish(struct job *j)

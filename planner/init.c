@@ -30,15 +30,15 @@ static int64_t elements(uint32_t rank, const int32_t *shape)
  * What has attribute dims (a convolution) is left to the sample split. */
 static bool is_heavy(const struct ff_graph *g, const struct ff_node *n)
 {
-	const struct ff_tensor *out = &g->tensors[n->out];
+	const struct ff_value *out = &g->values[n->out];
 	int64_t weights = 0, activations = elements(out->rank, out->shape);
 
 	if (dim_labelled(n, FF_DIM_PARAMETER) == FF_NONE ||
 			dim_labelled(n, FF_DIM_ATTRIBUTE) != FF_NONE)
 		return false;
-	for (uint32_t i = 0; i < n->n_weights; i++)
-		weights += elements(n->weight[i].map.rank, n->weight[i].map.shape);
-	for (uint32_t i = 0; i < n->n_in; i++)
+	for (uint32_t i = n->n_data; i < n->n_in; i++)
+		weights += elements(n->in_map[i].rank, n->in_map[i].shape);
+	for (uint32_t i = 0; i < n->n_data; i++)
 		activations += elements(n->in_map[i].rank, n->in_map[i].shape);
 	return weights > activations;
 }
@@ -51,10 +51,10 @@ static uint32_t following_dim(
 	const struct ff_operand *out;
 	uint32_t source;
 
-	if (n->n_weights > 0 || n->n_in == 0)
+	if (n->n_in > n->n_data || n->n_data == 0)
 		return FF_NONE;
 	source = ff_edge_source(g, n->in);
-	out = &g->nodes[source].out_map;
+	out = &g->nodes[source].out_map[g->values[g->edges[n->in].value].port];
 	for (uint32_t i = 0; split[source] != FF_NONE && i < out->rank; i++)
 		if (out->axis[i].n_terms > 0 && n->in_map[0].axis[i].n_terms > 0 &&
 				(uint32_t)out->axis[i].term[0].dim == split[source])
@@ -63,15 +63,12 @@ static uint32_t following_dim(
 }
 
 /* `dim` of `node` (FF_NONE: nothing) split over the first devices. */
-static int split_first(const struct ff_node *n, uint32_t dim, uint32_t n_devices,
-		struct ff_arena *a, struct ff_config *ret, struct ff_error *err)
+static void split_first(
+		const struct ff_node *n, uint32_t dim, uint32_t n_devices, struct ff_config *ret)
 {
-	uint16_t *device = ff_arena_array(a, n_devices, sizeof(*device));
-	uint16_t degree[FF_MAX_RANK] = {0};
+	uint16_t degree[FF_MAX_DIMS] = {0};
 	struct ff_view view = {0};
 
-	if (!device)
-		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < n->n_dims; i++)
 		degree[i] = 1;
 	if (dim != FF_NONE) {
@@ -80,8 +77,7 @@ static int split_first(const struct ff_node *n, uint32_t dim, uint32_t n_devices
 							 : (int32_t)n_devices);
 		view.stride[dim] = 1;
 	}
-	ff_view_config(n->n_dims, degree, &view, ret, device);
-	return FF_OK;
+	ff_view_config(n->n_dims, degree, &view, ret);
 }
 
 static int fill_expert(const struct ff_graph *g, uint32_t n_devices, struct ff_arena *a,
@@ -94,37 +90,26 @@ static int fill_expert(const struct ff_graph *g, uint32_t n_devices, struct ff_a
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];
 		uint32_t dim;
-		int code;
 
 		split[i] = FF_NONE;
-		if (ff_op_row(n->op)->flags & FF_OP_SOURCE)
+		if (!ff_node_is_computed(g, i))
 			continue;
 		split[i] = is_heavy(g, n) ? dim_labelled(n, FF_DIM_PARAMETER)
 					  : following_dim(g, n, split);
 		dim = split[i] != FF_NONE ? split[i] : dim_labelled(n, FF_DIM_SAMPLE);
-		code = split_first(n, dim, n_devices, a, &s->config[i], err);
-		if (code < 0)
-			return code;
+		split_first(n, dim, n_devices, &s->config[i]);
 	}
 	return FF_OK;
 }
 
-static int fill_random(const struct ff_space *s, const struct ff_graph *g, uint64_t seed,
-		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err)
+static void fill_random(const struct ff_space *s, const struct ff_graph *g, uint64_t seed,
+		struct ff_strategy *ret)
 {
 	struct ff_random random = {.seed = seed, .stream = ff_philox_stream(0, 'i')};
 
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		uint16_t *device;
-
-		if (ff_op_row(g->nodes[i].op)->flags & FF_OP_SOURCE)
-			continue;
-		device = ff_arena_array(a, s->n_devices, sizeof(*device));
-		if (!device)
-			return ff_fail_memory(err);
-		ff_space_draw(s, i, &random, &ret->config[i], device);
-	}
-	return FF_OK;
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_is_computed(g, i))
+			ff_space_draw(s, i, &random, &ret->config[i]);
 }
 
 int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff_graph *g,
@@ -149,8 +134,10 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 	code = ff_strategy_create(g, a, &made, err);
 	if (code < 0)
 		return code;
-	code = which == 2 ? fill_expert(g, m->n_devices, a, &made, err)
-			  : fill_random(s, g, seed, a, &made, err);
+	if (which == 2)
+		code = fill_expert(g, m->n_devices, a, &made, err);
+	else
+		fill_random(s, g, seed, &made);
 	if (code < 0)
 		return code;
 	*ret = made;

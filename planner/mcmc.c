@@ -26,18 +26,11 @@
 
 static const char *const preset_starts[] = {"data-parallel", "expert", "single", "random", NULL};
 
-/* A strategy in storage of its own: room for all devices at every node. */
-struct store {
-	struct ff_strategy strategy;
-	uint16_t *device;
-};
-
 /* Operators changed together, and what they had before. */
 struct run {
 	uint32_t node[RUN_LENGTH], n;
 	bool changed[RUN_LENGTH];
 	struct ff_config was[RUN_LENGTH];
-	uint16_t *device;
 };
 
 struct chain {
@@ -47,13 +40,15 @@ struct chain {
 	const struct ff_search_options *opt;
 	struct ff_proposer proposer;
 	struct ff_random random;
-	struct store current, best;
+	struct ff_strategy current, best;
 	struct run run;
 	struct ff_evaluation at, at_best;
-	bool unsaved; /* the best is the current strategy, not copied yet */
+	bool unsaved;                  /* the best is the current strategy, not copied yet */
+	struct ff_evaluation at_saved; /* of the copy: the best but for what is unsaved */
 	/* Nodes that may differ between current and best. */
 	uint32_t *changed, n_changed;
 	bool *is_changed;
+	struct ff_change *back; /* from the one to the other */
 	uint64_t proposals, accepted, next_look, next_report;
 	double beta, from, reported; /* clock in seconds */
 	double seconds;
@@ -61,36 +56,6 @@ struct chain {
 	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
 	bool stop;
 };
-
-static int store_create(
-		struct chain *c, struct ff_arena *a, struct store *ret, struct ff_error *err)
-{
-	int code = ff_strategy_create(c->graph, a, &ret->strategy, err);
-
-	if (code < 0)
-		return code;
-	ret->device = ff_arena_array(
-			a, (size_t)c->graph->n_nodes * c->space->n_devices, sizeof(*ret->device));
-	return ret->device ? FF_OK : ff_fail_memory(err);
-}
-
-static void store_put(const struct chain *c, struct store *s, uint32_t node,
-		const struct ff_config *config)
-{
-	uint16_t *device = s->device + (size_t)node * c->space->n_devices;
-
-	if (config->n_parts > 0)
-		memcpy(device, config->device, config->n_parts * sizeof(*device));
-	s->strategy.config[node] = *config;
-	s->strategy.config[node].device = device;
-}
-
-static void store_copy(const struct chain *c, struct store *to, const struct ff_strategy *from)
-{
-	for (uint32_t i = 0; i < c->graph->n_nodes; i++)
-		store_put(c, to, i, &from->config[i]);
-	memcpy(to->strategy.priority, from->priority, c->graph->n_nodes * sizeof(*from->priority));
-}
 
 static void mark_changed(struct chain *c, uint32_t node)
 {
@@ -100,17 +65,31 @@ static void mark_changed(struct chain *c, uint32_t node)
 	c->changed[c->n_changed++] = node;
 }
 
-/* Copies the current strategy into the best, as far as they differ. */
-static void save_best(struct chain *c)
+/* Copies the current strategy into the best, as far as they differ.  Where memory
+ * is scarce a layout must be found first; a best without one is none. */
+static int save_best(struct chain *c, struct ff_error *err)
 {
+	int64_t over = 0;
+	int code = FF_OK;
+
+	c->unsaved = false;
+	if (c->at_best.fits && c->at_best.tight)
+		code = ff_evaluator_layout(c->evaluator, &over, err);
+	if (code < 0)
+		return code;
+	if (over > 0) {
+		c->at_best = c->at_saved;
+		return FF_OK;
+	}
 	for (uint32_t i = 0; i < c->n_changed; i++) {
 		uint32_t node = c->changed[i];
 
-		store_put(c, &c->best, node, &c->current.strategy.config[node]);
+		c->best.config[node] = c->current.config[node];
 		c->is_changed[node] = false;
 	}
 	c->n_changed = 0;
-	c->unsaved = false;
+	c->at_saved = c->at_best;
+	return FF_OK;
 }
 
 /* How much worse `new` is than `old`, relatively; <= 0: it is no worse.  What
@@ -139,17 +118,15 @@ static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
 
 	if (code < 0)
 		return code;
-	code = store_create(c, a, &c->current, err);
-	if (code < 0)
-		return code;
-	code = store_create(c, a, &c->best, err);
+	code = ff_strategy_create(c->graph, a, &c->current, err);
+	if (code == FF_OK)
+		code = ff_strategy_create(c->graph, a, &c->best, err);
 	if (code < 0)
 		return code;
 	c->changed = ff_arena_array(a, n, sizeof(*c->changed));
 	c->is_changed = ff_arena_array(a, n, sizeof(*c->is_changed));
-	c->run.device = ff_arena_array(
-			a, (size_t)RUN_LENGTH * c->space->n_devices, sizeof(*c->run.device));
-	if (!c->changed || !c->is_changed || !c->run.device)
+	c->back = ff_arena_array(a, n, sizeof(*c->back));
+	if (!c->changed || !c->is_changed || !c->back)
 		return ff_fail_memory(err);
 	c->random.seed = c->opt->seed;
 	c->random.stream = ff_philox_stream(0, 'a');
@@ -160,18 +137,20 @@ static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
 /* Makes `s` the current strategy. */
 static int go_to(struct chain *c, const struct ff_strategy *s, struct ff_error *err)
 {
-	int code = ff_evaluator_set(c->evaluator, s, &c->at, err);
+	size_t n = c->graph->n_nodes;
+	int code = c->unsaved ? save_best(c, err) : FF_OK;
 
+	if (code == FF_OK)
+		code = ff_evaluator_set(c->evaluator, s, &c->at, err);
 	if (code < 0)
 		return code;
-	if (c->unsaved)
-		save_best(c);
-	store_copy(c, &c->current, s);
-	for (uint32_t i = 0; i < c->graph->n_nodes; i++)
+	memcpy(c->current.config, s->config, n * sizeof(*s->config));
+	memcpy(c->current.priority, s->priority, n * sizeof(*s->priority));
+	for (uint32_t i = 0; i < n; i++)
 		mark_changed(c, i);
 	note_if_best(c);
 	if (c->opt->visit)
-		c->opt->visit(c->opt->visit_ctx, &c->current.strategy, c->at);
+		c->opt->visit(c->opt->visit_ctx, &c->current, c->at);
 	return FF_OK;
 }
 
@@ -202,17 +181,18 @@ static bool accepts(struct chain *c, struct ff_evaluation old, struct ff_evaluat
 static void visit(struct chain *c, uint32_t node, const struct ff_config *config,
 		struct ff_evaluation e)
 {
-	struct ff_config kept = c->current.strategy.config[node];
+	struct ff_config kept = c->current.config[node];
 
-	c->current.strategy.config[node] = *config;
-	c->opt->visit(c->opt->visit_ctx, &c->current.strategy, e);
-	c->current.strategy.config[node] = kept;
+	c->current.config[node] = *config;
+	c->opt->visit(c->opt->visit_ctx, &c->current, e);
+	c->current.config[node] = kept;
 }
 
 static int propose(struct chain *c, uint32_t node, const struct ff_config *config,
 		struct ff_evaluation *e, struct ff_error *err)
 {
-	int code = ff_evaluator_propose(c->evaluator, node, config, e, err);
+	struct ff_change change = {node, *config};
+	int code = ff_evaluator_propose(c->evaluator, &change, 1, e, err);
 
 	if (code < 0)
 		return code;
@@ -223,16 +203,19 @@ static int propose(struct chain *c, uint32_t node, const struct ff_config *confi
 }
 
 /* Makes the strategy proposed last the current one. */
-static void keep(struct chain *c, uint32_t node, const struct ff_config *config,
-		struct ff_evaluation e)
+static int keep(struct chain *c, uint32_t node, const struct ff_config *config,
+		struct ff_evaluation e, struct ff_error *err)
 {
-	ff_evaluator_keep(c->evaluator);
+	int code = FF_OK;
+
 	if (c->unsaved && how_much_worse(c->at_best, e) > 0)
-		save_best(c);
-	store_put(c, &c->current, node, config);
+		code = save_best(c, err);
+	ff_evaluator_keep(c->evaluator);
+	c->current.config[node] = *config;
 	mark_changed(c, node);
 	c->at = e;
 	note_if_best(c);
+	return code;
 }
 
 static int step_one(struct chain *c, struct ff_error *err)
@@ -242,17 +225,16 @@ static int step_one(struct chain *c, struct ff_error *err)
 	uint32_t node;
 	int code;
 
-	ff_proposer_next(&c->proposer, &c->current.strategy, &node, &config);
+	ff_proposer_next(&c->proposer, &c->current, &node, &config);
 	code = propose(c, node, &config, &e, err);
 	if (code < 0)
 		return code;
-	if (accepts(c, c->at, e)) {
-		keep(c, node, &config, e);
-		c->accepted++;
-	} else {
+	if (!accepts(c, c->at, e)) {
 		ff_evaluator_drop(c->evaluator);
+		return FF_OK;
 	}
-	return FF_OK;
+	c->accepted++;
+	return keep(c, node, &config, e, err);
 }
 
 static bool in_run(const struct run *run, uint32_t node)
@@ -266,30 +248,26 @@ static bool in_run(const struct run *run, uint32_t node)
 /* Notes what `node` had before the run changes it. */
 static void run_add(struct chain *c, struct run *run, uint32_t node, bool changed)
 {
-	const struct ff_config *own = &c->current.strategy.config[node];
-	uint16_t *device = run->device + (size_t)run->n * c->space->n_devices;
-
-	memcpy(device, own->device, own->n_parts * sizeof(*device));
-	run->was[run->n] = *own;
-	run->was[run->n].device = device;
+	run->was[run->n] = c->current.config[node];
 	run->changed[run->n] = changed;
 	run->node[run->n++] = node;
 }
 
 static int run_undo(struct chain *c, const struct run *run, struct ff_error *err)
 {
-	for (uint32_t i = run->n; i-- > 0;) {
+	int code = FF_OK;
+
+	for (uint32_t i = run->n; i-- > 0 && code == FF_OK;) {
+		struct ff_change change = {run->node[i], run->was[i]};
 		struct ff_evaluation e;
-		int code;
 
 		if (!run->changed[i])
 			continue;
-		code = ff_evaluator_propose(c->evaluator, run->node[i], &run->was[i], &e, err);
-		if (code < 0)
-			return code;
-		keep(c, run->node[i], &run->was[i], e);
+		code = ff_evaluator_propose(c->evaluator, &change, 1, &e, err);
+		if (code == FF_OK)
+			code = keep(c, run->node[i], &run->was[i], e, err);
 	}
-	return FF_OK;
+	return code;
 }
 
 /* The next operator of a run and its config; false when chance found none that
@@ -298,10 +276,10 @@ static bool next_of_run(struct chain *c, struct run *run, uint32_t *node, struct
 {
 	uint32_t from = run->node[ff_random_below(&c->random, run->n)];
 
-	if (!ff_proposer_spread(&c->proposer, &c->current.strategy, from, node, config) ||
+	if (!ff_proposer_spread(&c->proposer, &c->current, from, node, config) ||
 			in_run(run, *node))
 		return false;
-	if (!ff_config_equal(&c->graph->nodes[*node], config, &c->current.strategy.config[*node]))
+	if (!ff_config_equal(&c->graph->nodes[*node], config, &c->current.config[*node]))
 		return true;
 	run_add(c, run, *node, false);
 	return false;
@@ -321,7 +299,7 @@ static int step_run(struct chain *c, struct ff_error *err)
 	int code;
 
 	run->n = 0;
-	ff_proposer_next(&c->proposer, &c->current.strategy, &node, &config);
+	ff_proposer_next(&c->proposer, &c->current, &node, &config);
 	for (uint32_t tries = 0; run->n < limit && tries < 2 * RUN_LENGTH; tries++) {
 		if (run->n > 0 && !next_of_run(c, run, &node, &config))
 			continue;
@@ -331,7 +309,9 @@ static int step_run(struct chain *c, struct ff_error *err)
 		if (code < 0)
 			return code;
 		run_add(c, run, node, true);
-		keep(c, node, &config, e);
+		code = keep(c, node, &config, e, err);
+		if (code < 0)
+			return code;
 		if (how_much_worse(before, e) < 0)
 			break;
 	}
@@ -394,23 +374,34 @@ static int anneal(struct chain *c, double hot, double cold, struct ff_error *err
 	return FF_OK;
 }
 
-/* Back to the best strategy, one operator after the other: that keeps what the
- * evaluator remembers.  A better one on the way will do as well. */
+/* Back to the best strategy, in one proposal: that keeps what the evaluator
+ * remembers. */
 static int return_to_best(struct chain *c, struct ff_error *err)
 {
-	for (uint32_t i = 0; i < c->graph->n_nodes && !c->unsaved; i++) {
-		const struct ff_config *best = &c->best.strategy.config[i];
-		struct ff_evaluation e;
-		int code;
+	struct ff_evaluation e;
+	uint32_t n = 0;
+	int code;
 
-		if (!c->is_changed[i] || ff_config_equal(&c->graph->nodes[i], best,
-							 &c->current.strategy.config[i]))
+	if (c->unsaved)
+		return FF_OK;
+	for (uint32_t i = 0; i < c->n_changed; i++) {
+		uint32_t node = c->changed[i];
+
+		c->is_changed[node] = false;
+		if (ff_config_equal(&c->graph->nodes[node], &c->best.config[node],
+				    &c->current.config[node]))
 			continue;
-		code = ff_evaluator_propose(c->evaluator, i, best, &e, err);
-		if (code < 0)
-			return code;
-		keep(c, i, best, e);
+		c->back[n++] = (struct ff_change){node, c->best.config[node]};
+		c->current.config[node] = c->best.config[node];
 	}
+	c->n_changed = 0;
+	if (!n)
+		return FF_OK;
+	code = ff_evaluator_propose(c->evaluator, c->back, n, &e, err);
+	if (code < 0)
+		return code;
+	ff_evaluator_keep(c->evaluator);
+	c->at = e;
 	return FF_OK;
 }
 
@@ -475,13 +466,17 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 	if (opt->proposals == 0 && opt->seconds <= 0 && !opt->progress)
 		return ff_fail(err, FF_E_INPUT,
 				"a search needs a budget: a number of proposals or of seconds");
-	c.at_best = nothing;
+	c.at_best = c.at_saved = nothing;
 	code = chain_init(&c, a, err);
 	if (code < 0)
 		return code;
 	code = walk_legs(&c, m, a, err);
 	if (code == FF_OK && c.proposer.n_nodes > 0)
 		code = walk_rounds(&c, err);
+	if (code < 0)
+		return code;
+	if (c.unsaved)
+		code = save_best(&c, err);
 	if (code < 0)
 		return code;
 	c.seconds = ff_clock_us() / 1e6 - c.from;
@@ -491,9 +486,7 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 				"in "
 				"%llu proposals",
 				g->name, m->name, (unsigned long long)c.proposals);
-	if (c.unsaved)
-		save_best(&c);
-	ret->best = c.best.strategy;
+	ret->best = c.best;
 	ret->evaluation = c.at_best;
 	ret->proposals = c.proposals;
 	ret->accepted = c.accepted;

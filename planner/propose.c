@@ -11,8 +11,7 @@ int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_
 	p.random.seed = seed;
 	p.random.stream = ff_philox_stream(0, 'p');
 	p.node = ff_arena_array(a, g->n_nodes, sizeof(*p.node));
-	p.device = ff_arena_array(a, s->n_devices, sizeof(*p.device));
-	if (!p.node || !p.device)
+	if (!p.node)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_space_count(s, i) > 1)
@@ -34,29 +33,50 @@ struct link {
 	const struct ff_operand *own_map, *other_map;
 };
 
+/* Uses of what `node` writes. */
+static uint32_t count_uses(const struct ff_graph *g, const struct ff_node *n)
+{
+	uint32_t uses = 0;
+
+	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
+		uses += g->values[k].n_uses;
+	return uses;
+}
+
 /* A random one of `node`; false when it has none. */
 static bool pick_link(struct ff_proposer *p, uint32_t node, struct link *ret)
 {
 	const struct ff_graph *g = p->graph;
 	const struct ff_node *n = &g->nodes[node];
-	const struct ff_tensor *t = &g->tensors[n->out];
-	const struct ff_edge *edge;
-	uint32_t pick;
+	uint32_t uses = count_uses(g, n), pick;
 
-	if (n->n_in + t->n_uses == 0)
+	if (n->n_data + uses == 0)
 		return false;
-	pick = ff_random_below(&p->random, n->n_in + t->n_uses);
-	if (pick < n->n_in) {
-		ret->other = ff_edge_source(g, n->in + pick);
+	pick = ff_random_below(&p->random, n->n_data + uses);
+	if (pick < n->n_data) {
+		const struct ff_value *v = &g->values[g->edges[n->in + pick].value];
+
+		ret->other = v->producer;
 		ret->own_map = &n->in_map[pick];
-		ret->other_map = &g->nodes[ret->other].out_map;
-	} else {
-		edge = &g->edges[g->uses[t->first_use + pick - n->n_in]];
-		ret->other = edge->node;
-		ret->own_map = &n->out_map;
-		ret->other_map = &g->nodes[edge->node].in_map[edge->slot];
+		ret->other_map = &g->nodes[ret->other].out_map[v->port];
+		return true;
 	}
-	return true;
+	pick -= n->n_data;
+	for (uint32_t k = n->out; k < n->out + n->n_out; k++) {
+		const struct ff_value *v = &g->values[k];
+		const struct ff_edge *edge;
+
+		if (pick >= v->n_uses) {
+			pick -= v->n_uses;
+			continue;
+		}
+		edge = &g->edges[g->uses[v->first_use + pick]];
+		ret->other = edge->node;
+		ret->own_map = &n->out_map[k - n->out];
+		ret->other_map = &g->nodes[edge->node].in_map[edge->slot];
+		return true;
+	}
+	return false;
 }
 
 /* Gives `node` the split of the tensor between that `from` has, on the same
@@ -66,7 +86,7 @@ static bool align(struct ff_proposer *p, const struct ff_strategy *current, uint
 		struct ff_config *ret)
 {
 	const struct ff_node *n = &p->graph->nodes[node];
-	uint16_t degree[FF_MAX_RANK];
+	uint16_t degree[FF_MAX_DIMS];
 	struct ff_view seen, view = {0};
 
 	if (current->config[from].n_parts == 0)
@@ -87,7 +107,7 @@ static bool align(struct ff_proposer *p, const struct ff_strategy *current, uint
 	}
 	if (!ff_view_check(n->n_dims, degree, &view, p->space->n_devices))
 		return false;
-	ff_view_config(n->n_dims, degree, &view, ret, p->device);
+	ff_view_config(n->n_dims, degree, &view, ret);
 	return true;
 }
 
@@ -120,7 +140,7 @@ static void move(struct ff_proposer *p, const struct ff_config *own, uint32_t n_
 	struct ff_view view;
 
 	ff_view_draw(p->space, n_dims, own->degree, tidy, &p->random, &view);
-	ff_view_config(n_dims, own->degree, &view, ret, p->device);
+	ff_view_config(n_dims, own->degree, &view, ret);
 }
 
 /* A factor of two from one dim to another (or to or from the number of parts);
@@ -130,8 +150,8 @@ static bool shift(struct ff_proposer *p, const struct ff_node *n, const struct f
 {
 	uint32_t to = ff_random_below(&p->random, n->n_dims + 1);
 	uint32_t from = ff_random_below(&p->random, n->n_dims + 1);
-	uint16_t degree[FF_MAX_RANK];
-	struct ff_view view = {.start = own->device[0]};
+	uint16_t degree[FF_MAX_DIMS];
+	struct ff_view view = {0};
 	uint32_t stride = own->n_parts > 1 ? UINT32_MAX : 1;
 
 	memcpy(degree, own->degree, sizeof(degree));
@@ -151,7 +171,7 @@ static bool shift(struct ff_proposer *p, const struct ff_node *n, const struct f
 		view.stride[i] = degree[i] > 1 ? stride : 0;
 	if (!ff_view_check(n->n_dims, degree, &view, p->space->n_devices))
 		return false;
-	ff_view_config(n->n_dims, degree, &view, ret, p->device);
+	ff_view_config(n->n_dims, degree, &view, ret);
 	return true;
 }
 
@@ -179,7 +199,7 @@ void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current, 
 		break;
 	}
 	while (!made || ff_config_equal(n, config, own)) {
-		ff_space_draw(p->space, pick, &p->random, config, p->device);
+		ff_space_draw(p->space, pick, &p->random, config);
 		made = true;
 	}
 	*node = pick;

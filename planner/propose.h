@@ -8,14 +8,13 @@ struct ff_proposer {
 	const struct ff_space *space;
 	const struct ff_graph *graph;
 	uint32_t *node, n_nodes; /* those with a choice */
-	uint16_t *device;        /* of the last proposal */
 	struct ff_random random;
 };
 
 int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_t seed,
 		struct ff_arena *a, struct ff_proposer *ret, struct ff_error *err);
-/* A node and a config of the space for it, other than it has in `current`;
- * its devices are valid until the next call.  Needs n_nodes > 0.
+/* A node and a config of the space for it, other than it has in `current`.  Needs
+ * n_nodes > 0.
  *
  * Half of the proposals are drawn from the space, whatever the current
  * strategy.  A quarter aligns the node with a neighbour: the axes of the tensor

@@ -70,7 +70,7 @@ static void placement(uint32_t devices, uint32_t n, uint64_t i, uint32_t *start,
 static void set_strides(uint32_t n_dims, const uint16_t *degree, uint32_t order, uint32_t base,
 		struct ff_view *view)
 {
-	uint32_t left[FF_MAX_RANK], n = 0;
+	uint32_t left[FF_MAX_DIMS], n = 0;
 
 	for (uint32_t i = 0; i < n_dims; i++) {
 		view->stride[i] = 0;
@@ -88,21 +88,16 @@ static void set_strides(uint32_t n_dims, const uint16_t *degree, uint32_t order,
 }
 
 void ff_view_config(uint32_t n_dims, const uint16_t *degree, const struct ff_view *view,
-		struct ff_config *ret, uint16_t *device)
+		struct ff_config *ret)
 {
-	uint32_t n = 1;
+	struct ff_config c = {.n_parts = 1, .replicas = 1, .start = (uint16_t)view->start};
 
-	/* The list so far, repeated once for each coordinate of the next dim out. */
-	device[0] = (uint16_t)view->start;
-	for (uint32_t d = n_dims; d-- > 0;) {
-		for (uint32_t k = n; k < n * degree[d]; k++)
-			device[k] = (uint16_t)(device[k - n] + view->stride[d]);
-		n *= degree[d];
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++) {
+		c.degree[d] = d < n_dims ? degree[d] : 1;
+		c.stride[d] = c.degree[d] > 1 ? (uint16_t)view->stride[d] : 0;
+		c.n_parts *= c.degree[d];
 	}
-	for (uint32_t d = 0; d < FF_MAX_RANK; d++)
-		ret->degree[d] = d < n_dims ? degree[d] : 1;
-	ret->n_parts = n;
-	ret->device = device;
+	*ret = c;
 }
 
 bool ff_view_check(uint32_t n_dims, const uint16_t *degree, const struct ff_view *view,
@@ -138,10 +133,11 @@ void ff_view_of(uint32_t n_dims, const struct ff_config *c, struct ff_view *ret)
 	uint32_t step = 1;
 
 	memset(ret, 0, sizeof(*ret));
-	ret->start = c->device[0];
+	ret->start = c->list ? c->list[0] : c->start;
 	for (uint32_t d = n_dims; d-- > 0; step *= c->degree[d])
 		if (c->degree[d] > 1)
-			ret->stride[d] = (uint32_t)(c->device[step] - c->device[0]);
+			ret->stride[d] = c->list ? (uint32_t)(c->list[step] - c->list[0])
+						 : c->stride[d];
 }
 
 void ff_view_draw(const struct ff_space *s, uint32_t n_dims, const uint16_t *degree, bool tidy,
@@ -233,8 +229,8 @@ static uint32_t key_hash(const struct ff_degrees *key)
 {
 	uint64_t h = key->n_dims;
 
-	for (uint32_t i = 0; i < FF_MAX_RANK; i++)
-		h = (h + (uint64_t)key->cap[i] + 1) * 0x9e3779b97f4a7c15u;
+	for (uint32_t i = 0; i < FF_MAX_DIMS; i++)
+		h = ff_hash_mix(h, (uint64_t)key->cap[i]);
 	return (uint32_t)(h >> 32);
 }
 
@@ -246,7 +242,7 @@ static int fill_nodes(struct ff_space *s, const struct ff_degrees **slot, uint32
 		struct ff_degrees key;
 		uint32_t at;
 
-		if (ff_op_row(node->op)->flags & FF_OP_SOURCE)
+		if (!ff_node_is_computed(s->graph, i))
 			continue;
 		key_of(node, s->n_devices, &key);
 		for (at = key_hash(&key) & mask; slot[at]; at = (at + 1) & mask)
@@ -310,11 +306,12 @@ uint64_t ff_space_count(const struct ff_space *s, uint32_t node)
 
 static void no_config(struct ff_config *ret)
 {
-	memset(ret, 0, sizeof(*ret));
+	*ret = (struct ff_config){.replicas = 1};
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		ret->degree[d] = 1;
 }
 
-void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i, struct ff_config *ret,
-		uint16_t *device)
+void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i, struct ff_config *ret)
 {
 	const struct ff_degrees *t = s->of[node];
 	uint32_t low = 0, high, orders, base;
@@ -339,11 +336,11 @@ void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i, struct
 	orders = order_count(t->n_dims, degree);
 	placement(s->n_devices, product(t->n_dims, degree), i / orders, &view.start, &base);
 	set_strides(t->n_dims, degree, (uint32_t)(i % orders), base, &view);
-	ff_view_config(t->n_dims, degree, &view, ret, device);
+	ff_view_config(t->n_dims, degree, &view, ret);
 }
 
-void ff_space_draw(const struct ff_space *s, uint32_t node, struct ff_random *r,
-		struct ff_config *ret, uint16_t *device)
+void ff_space_draw(
+		const struct ff_space *s, uint32_t node, struct ff_random *r, struct ff_config *ret)
 {
 	const struct ff_degrees *t = s->of[node];
 	const uint16_t *degree;
@@ -364,5 +361,5 @@ void ff_space_draw(const struct ff_space *s, uint32_t node, struct ff_random *r,
 	}
 	degree = t->degree + (size_t)i * t->n_dims;
 	ff_view_draw(s, t->n_dims, degree, kind != 0, r, &view);
-	ff_view_config(t->n_dims, degree, &view, ret, device);
+	ff_view_config(t->n_dims, degree, &view, ret);
 }

@@ -8,7 +8,7 @@
  * machine can tell: an extent above the devices counts as the devices). */
 struct ff_degrees {
 	uint32_t n_dims, n;
-	int32_t cap[FF_MAX_RANK];
+	int32_t cap[FF_MAX_DIMS];
 	uint16_t *degree; /* n * n_dims */
 	uint64_t *before; /* n + 1: configs of the vectors before; saturates */
 	/* "Tidy" vectors, whose product divides the number of devices, grouped by
@@ -21,24 +21,25 @@ struct ff_space {
 	struct ff_arena arena;
 	const struct ff_graph *graph;
 	uint32_t n_devices;
-	const struct ff_degrees **of;     /* by node; NULL for sources */
+	const struct ff_degrees **of;     /* by node; NULL for inputs and parameters */
 	uint32_t divisor[64], n_divisors; /* of n_devices, ascending */
 };
 
 /* Part 0 runs on `start`; a step along dim d is `stride[d]` devices. */
 struct ff_view {
 	uint32_t start;
-	uint32_t stride[FF_MAX_RANK];
+	uint32_t stride[FF_MAX_DIMS];
 };
 
 /* Writes the config of `degree` (n_dims of them) on `view`. */
 void ff_view_config(uint32_t n_dims, const uint16_t *degree, const struct ff_view *view,
-		struct ff_config *ret, uint16_t *device);
+		struct ff_config *ret);
 /* Whether the strides are those of a permutation of the split dims times one
  * base stride, and all devices are below `n_devices`. */
 bool ff_view_check(uint32_t n_dims, const uint16_t *degree, const struct ff_view *view,
 		uint32_t n_devices);
-/* The view that `c` is on (strides of dims with degree 1 are 0). */
+/* The view that `c` is on (strides of dims with degree 1 are 0); of a list the one
+ * that its first parts suggest. */
 void ff_view_of(uint32_t n_dims, const struct ff_config *c, struct ff_view *ret);
 /* A random view for `degree`; `tidy` asks for an aligned block. */
 void ff_view_draw(const struct ff_space *s, uint32_t n_dims, const uint16_t *degree, bool tidy,

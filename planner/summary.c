@@ -68,47 +68,47 @@ static int by_number(const void *a, const void *b)
 	return (int)*(const uint16_t *)a - (int)*(const uint16_t *)b;
 }
 
-/* "3", "0-7", "0-12 step 4", "0-3,8-11"; `scratch` has room for all parts. */
-static void devices_text(const struct ff_config *c, uint16_t *scratch, char buf[TEXT])
+/* "3", "0-7", "0-12 step 4", "0-3,8-11". */
+static void devices_text(const struct ff_node *node, const struct ff_config *c, char buf[TEXT])
 {
+	uint16_t device[FF_MAX_DEVICES], sorted[FF_MAX_DEVICES];
 	uint32_t n = c->n_parts, step, i;
 	size_t used = 0;
 
-	memcpy(scratch, c->device, n * sizeof(*scratch));
-	qsort(scratch, n, sizeof(*scratch), by_number);
-	step = n > 1 ? (uint32_t)(scratch[1] - scratch[0]) : 1;
-	for (i = 1; i < n && (uint32_t)(scratch[i] - scratch[i - 1]) == step; i++)
+	ff_config_devices(node, c, device);
+	memcpy(sorted, device, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), by_number);
+	step = n > 1 ? (uint32_t)(sorted[1] - sorted[0]) : 1;
+	for (i = 1; i < n && (uint32_t)(sorted[i] - sorted[i - 1]) == step; i++)
 		;
 	if (i >= n && n > 2 && step > 1) {
-		used = (size_t)snprintf(
-				buf, TEXT, "%u-%u step %u", scratch[0], scratch[n - 1], step);
+		used = (size_t)snprintf(buf, TEXT, "%u-%u step %u", sorted[0], sorted[n - 1], step);
 	} else {
 		for (uint32_t first = 0; first < n && used < TEXT / 2; first = i) {
-			for (i = first + 1; i < n && scratch[i] == scratch[i - 1] + 1; i++)
+			for (i = first + 1; i < n && sorted[i] == sorted[i - 1] + 1; i++)
 				;
 			used += (size_t)snprintf(buf + used, TEXT - used,
 					i - first > 1 ? "%s%u-%u" : "%s%u", used ? "," : "",
-					scratch[first], scratch[i - 1]);
+					sorted[first], sorted[i - 1]);
 		}
 		if (used >= TEXT / 2 && i < n)
 			used += (size_t)snprintf(buf + used, TEXT - used, ",...");
 	}
-	if (memcmp(scratch, c->device, n * sizeof(*scratch)) != 0)
+	if (memcmp(sorted, device, n * sizeof(*sorted)) != 0)
 		snprintf(buf + used, TEXT - used, ", permuted");
 }
 
-static int print_operators(const struct ff_summary *s, FILE *to, struct ff_error *err)
+static void print_operators(const struct ff_summary *s, FILE *to)
 {
 	const struct ff_graph *g = s->graph;
-	uint16_t *scratch = calloc(s->machine->n_devices, sizeof(*scratch));
 	char split[TEXT], devices[TEXT];
 	int width = 8, split_width = 5;
 
-	if (!scratch)
-		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		int n = (int)strnlen(g->nodes[i].name, NAME_WIDTH), k;
 
+		if (!s->plan.strategy.config[i].n_parts)
+			continue;
 		split_text(&g->nodes[i], &s->plan.strategy.config[i], split);
 		k = (int)strlen(split);
 		width = n > width ? n : width;
@@ -121,12 +121,10 @@ static int print_operators(const struct ff_summary *s, FILE *to, struct ff_error
 		if (c->n_parts == 0)
 			continue;
 		split_text(&g->nodes[i], c, split);
-		devices_text(c, scratch, devices);
+		devices_text(&g->nodes[i], c, devices);
 		fprintf(to, "%-*s  %-*s  %s\n", width, g->nodes[i].name, split_width, split,
 				devices);
 	}
-	free(scratch);
-	return FF_OK;
 }
 
 /* One line of the comparison: the plan's figure, then data parallelism's. */
@@ -194,10 +192,9 @@ static void print_verdict(const struct ff_summary *s, FILE *to)
 				(unsigned long long)s->seed, s->interrupted ? ", interrupted" : "");
 }
 
-int ff_summary_print(const struct ff_summary *s, FILE *to, struct ff_error *err)
+void ff_summary_print(const struct ff_summary *s, FILE *to)
 {
 	const struct ff_machine *m = s->machine;
-	int code;
 
 	fprintf(to,
 			"graph %s (batch %d, %u operators, %lld parameters) on machine %s (%u "
@@ -206,14 +203,11 @@ int ff_summary_print(const struct ff_summary *s, FILE *to, struct ff_error *err)
 			s->graph->name, s->graph->batch, s->graph->n_nodes,
 			(long long)ff_graph_parameters(s->graph), m->name, m->n_devices,
 			m->n_devices == 1 ? "" : "s", s->costs);
-	code = print_operators(s, to, err);
-	if (code < 0)
-		return code;
+	print_operators(s, to);
 	fprintf(to, "\n");
 	print_comparison(s, to);
 	fprintf(to, "\n");
 	print_verdict(s, to);
-	return FF_OK;
 }
 
 static void write_bytes(struct ff_out *o, const char *key, const struct ff_plan *p, uint32_t n)

@@ -37,7 +37,7 @@ static inline bool ff_plan_fits(const struct ff_plan *p)
 	return p->short_device == FF_NONE;
 }
 
-int ff_summary_print(const struct ff_summary *s, FILE *to, struct ff_error *err);
+void ff_summary_print(const struct ff_summary *s, FILE *to);
 /* docs/schema/search-report.schema.json */
 void ff_summary_write(const struct ff_summary *s, struct ff_out *o);
 

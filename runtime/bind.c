@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ff/block.h"
+
 void *ff_bind_buffer(const struct ff_executor *x, uint32_t buffer)
 {
 	const struct ff_buffer *b;
@@ -35,57 +37,64 @@ static uint32_t bucket_position(const struct ff_bucket *b, uint32_t device)
 	return i;
 }
 
-static void bind_weights(const struct ff_executor *x, const struct ff_task *t,
-		const struct ff_work *w, struct ff_kernel_io *io)
-{
-	for (uint32_t i = 0; i < w->node->n_weights; i++) {
-		uint32_t id = x->s->weight[t->node][t->part * FF_MAX_WEIGHTS + i];
-		const struct ff_shard *shard;
-		const struct ff_bucket *b;
-		char *at;
-
-		if (id == FF_NONE)
-			continue;
-		shard = &x->s->shards[id];
-		b = &x->s->buckets[shard->bucket];
-		at = ff_bind_bucket(x, shard->bucket, bucket_position(b, t->device)) +
-		     shard->offset;
-		io->weight[i] = at;
-		if (t->pass == FF_BACKWARD)
-			io->dweight[i] = at + b->bytes;
-	}
-}
-
-static void *bind_region(const struct ff_executor *x, const uint32_t *buffers, uint32_t part,
-		const struct ff_region *r)
-{
-	return buffers && ff_region_volume(r) ? ff_bind_buffer(x, buffers[part]) : NULL;
-}
-
 static void bind_io(const struct ff_executor *x, const struct ff_task *t, const struct ff_work *w,
 		struct ff_kernel_io *io)
 {
 	const struct ff_schedule *s = x->s;
-	uint32_t flags = ff_op_row(w->node->op)->flags;
+	const struct ff_node *n = w->node;
+	uint32_t flags = ff_op_row(n->op)->flags;
 	bool forward = t->pass == FF_FORWARD;
 
-	for (uint32_t i = 0; i < w->node->n_in; i++) {
-		uint32_t edge = w->node->in + i;
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		bool read = forward || i >= n->n_data || (flags & FF_OP_BACKWARD_IN);
 
-		if (forward || (flags & FF_OP_BACKWARD_IN))
-			io->in[i] = bind_region(x, s->in[edge], t->part, &w->in[i]);
+		if (!ff_region_volume(&w->in[i]))
+			continue;
+		if (read)
+			io->in[i] = ff_bind_buffer(x, s->in[n->in + i][t->part]);
 		if (w->need_din[i])
-			io->din[i] = bind_region(x, s->din[edge], t->part, &w->in[i]);
+			io->din[i] = ff_bind_buffer(x, s->din[n->in + i][t->part]);
 	}
-	if (forward || (flags & FF_OP_BACKWARD_OUT))
-		io->out = bind_region(x, s->out[t->node], t->part, &w->out);
-	if (!forward)
-		io->dout = bind_region(x, s->dout[t->node], t->part, &w->out);
-	bind_weights(x, t, w, io);
+	for (uint32_t k = 0; k < n->n_out; k++) {
+		bool saved = k + n->n_saved >= n->n_out;
+
+		if (!ff_region_volume(&w->out[k]))
+			continue;
+		if (forward || saved || (flags & FF_OP_BACKWARD_OUT))
+			io->out[k] = ff_bind_buffer(x, s->out[n->out + k][t->part]);
+		if (!forward && !saved)
+			io->dout[k] = ff_bind_buffer(x, s->dout[n->out + k][t->part]);
+	}
 	if (s->workspace_bytes[t->device] > 0)
 		io->workspace = x->host[x->host_of[t->device]].memory +
 				s->workspace_offset[t->device];
 	io->seed = x->opt.seed;
+}
+
+/* Gradients that are added to others: the kernel writes them behind its own
+ * scratch, `at`, and they are added from there.  Returns the scratch used in all. */
+static int64_t bind_additions(struct ff_executor *x, const struct ff_task *t,
+		const struct ff_work *w, int64_t at, struct ff_job *j)
+{
+	const struct ff_node *n = w->node;
+
+	for (uint32_t i = 0; i < n->n_in && t->pass == FF_BACKWARD; i++) {
+		struct ff_copy *c = &j->addition[j->n_additions];
+
+		if (!x->s->accumulate[n->in + i] || !j->io->din[i])
+			continue;
+		*c = (struct ff_copy){.source = (char *)j->io->workspace + at,
+				.sink = j->io->din[i],
+				.order = n->in_map[i].order,
+				.source_region = w->in[i],
+				.sink_region = w->in[i],
+				.region = w->in[i],
+				.add = true};
+		j->io->din[i] = (char *)j->io->workspace + at;
+		at += ff_align64(ff_region_volume(&w->in[i]) * FF_ELEMENT_BYTES);
+		j->n_additions++;
+	}
+	return at;
 }
 
 static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
@@ -94,16 +103,19 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 	const struct ff_node *n = &x->s->graph->nodes[t->node];
 	struct ff_host *h = &x->host[x->host_of[t->device]];
 	int64_t need, have = x->s->workspace_bytes[t->device];
+	struct ff_region box;
 	int code;
 
-	ff_work_fill(x->s->graph, t->node, &x->s->strategy->config[t->node], t->part, t->pass, w);
+	ff_config_box(n, &x->s->config[t->node], t->part, &box);
+	ff_work_fill(x->s->graph, t->node, &box, t->pass, w);
 	j->io = ff_arena_alloc(&x->arena, sizeof(*j->io));
-	if (!j->io)
+	j->addition = ff_arena_array(&x->arena, n->n_in - n->n_data, sizeof(*j->addition));
+	if (!j->io || !j->addition)
 		return ff_fail_memory(err);
 	bind_io(x, t, w, j->io);
 	if ((code = x->b->kernel(h->dev, w, &j->kernel, err)) < 0)
 		return code;
-	need = x->b->workspace(j->kernel);
+	need = bind_additions(x, t, w, ff_align64(x->b->workspace(j->kernel)), j);
 	if (need > have)
 		return ff_fail(err, FF_E_RUN,
 				"operator %s needs %" PRId64

@@ -49,11 +49,13 @@ int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 
 static void add_copy(struct ff_copy *list, uint32_t *n, const void *source,
 		const struct ff_region *source_region, void *sink,
-		const struct ff_region *sink_region, const struct ff_region *region, bool add)
+		const struct ff_region *sink_region, const struct ff_region *region,
+		const uint8_t *order, bool add)
 {
 	list[(*n)++] = (struct ff_copy){
 			.source = source,
 			.sink = sink,
+			.order = order,
 			.source_region = *source_region,
 			.sink_region = *sink_region,
 			.region = *region,
@@ -62,8 +64,8 @@ static void add_copy(struct ff_copy *list, uint32_t *n, const void *source,
 }
 
 /* Where the chunks lie that a stage or a whole shard is made of, in elements. */
-static int chunk_offsets(
-		const struct ff_transfer *t, int64_t *count, int64_t *offset, struct ff_error *err)
+static int chunk_offsets(const struct ff_transfer *t, const uint8_t *order, int64_t *count,
+		int64_t *offset, struct ff_error *err)
 {
 	const struct ff_move *mv = t->task->move;
 	int64_t at = 0;
@@ -75,15 +77,15 @@ static int chunk_offsets(
 		offset[i] = at;
 		at += count[i];
 		if (mv->kind == FF_MOVE_ALL_GATHER && !mv->recv_staged &&
-				!ff_region_is_run(&mv->region, r, &offset[i]))
+				!ff_region_is_run(order, &mv->region, r, &offset[i]))
 			return ff_fail(err, FF_E_RUN, "a chunk gathered in place is not one run");
 	}
 	return FF_OK;
 }
 
 /* One hosted device's end: what it packs, sends, receives and unpacks. */
-static void add_end(struct ff_transfer *t, uint32_t i, void *source, void *sink, void **send,
-		void **recv)
+static void add_end(struct ff_transfer *t, uint32_t i, const uint8_t *order, void *source,
+		void *sink, void **send, void **recv)
 {
 	const struct ff_move *mv = t->task->move;
 	const struct ff_collective *c = &t->collective;
@@ -100,7 +102,7 @@ static void add_end(struct ff_transfer *t, uint32_t i, void *source, void *sink,
 		for (uint32_t k = 0; k < mv->n_devices; k++)
 			add_copy(t->before, &t->n_before, source, whole,
 					stage + c->offset[k] * FF_ELEMENT_BYTES,
-					&mv->piece[k].region, &mv->piece[k].region, false);
+					&mv->piece[k].region, &mv->piece[k].region, order, false);
 		send[i] = stage;
 		stage += ff_align64(whole_bytes);
 	}
@@ -109,10 +111,10 @@ static void add_end(struct ff_transfer *t, uint32_t i, void *source, void *sink,
 		for (uint32_t k = 0; gather && k < mv->n_devices; k++)
 			add_copy(t->after, &t->n_after, stage + c->offset[k] * FF_ELEMENT_BYTES,
 					&mv->piece[k].region, sink, whole, &mv->piece[k].region,
-					mv->accumulate);
+					order, mv->accumulate);
 		if (!gather)
 			add_copy(t->after, &t->n_after, stage, received, sink, received, received,
-					mv->accumulate);
+					order, mv->accumulate);
 	}
 	ff_bounce_add(t, send[i], ff_region_volume(sent) * FF_ELEMENT_BYTES, true, false, &send[i],
 			NULL);
@@ -136,15 +138,16 @@ int ff_collective_build(struct ff_transfer *t, struct ff_error *err)
 	if (!t->before || !t->after)
 		return ff_fail_memory(err);
 	count[0] = ff_region_volume(&mv->region);
-	if (mv->kind != FF_MOVE_ALL_REDUCE && (code = chunk_offsets(t, count, offset, err)) < 0)
-		return code;
 	ff_transfer_ends(t, &e);
+	if (mv->kind != FF_MOVE_ALL_REDUCE &&
+			(code = chunk_offsets(t, e.source_map->order, count, offset, err)) < 0)
+		return code;
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
 		void *source = ff_bind_buffer(t->x, e.source[mv->source[i]]);
 
 		if (source)
-			add_end(t, i, source, ff_bind_buffer(t->x, e.sink[mv->sink[i]]), send,
-					recv);
+			add_end(t, i, e.source_map->order, source,
+					ff_bind_buffer(t->x, e.sink[mv->sink[i]]), send, recv);
 	}
 	return FF_OK;
 }

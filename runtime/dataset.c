@@ -32,7 +32,8 @@ struct ff_dataset {
 	struct shuffle *shuffle;
 	uint64_t seed;
 	uint32_t values, labels; /* the graph's input nodes */
-	uint32_t rank;           /* of the values, samples included */
+	const struct ff_graph *graph;
+	uint32_t rank; /* of the values, samples included */
 	int32_t shape[FF_MAX_RANK];
 	int64_t batch;
 };
@@ -40,10 +41,11 @@ struct ff_dataset {
 static int find_inputs(const struct ff_graph *g, struct ff_dataset *d,
 		struct ff_sample_shape *shape, struct ff_error *err)
 {
+	d->graph = g;
 	d->values = d->labels = FF_NONE;
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];
-		const struct ff_tensor *t = &g->tensors[n->out];
+		const struct ff_value *t = &g->values[n->out];
 		uint32_t *slot = t->dtype == FF_I32 ? &d->labels : &d->values;
 
 		if (!(ff_op_row(n->op)->flags & FF_OP_SOURCE))
@@ -271,13 +273,12 @@ static void fill_sample(const struct ff_dataset *d, bool train, int64_t sample,
 void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,
 		const struct ff_region *region, void *shard)
 {
-	const uint8_t *order = ff_storage_order(region->rank);
-	int64_t stride[FF_MAX_RANK] = {0}, n = 1;
+	const struct ff_value *v = &d->graph->values[d->graph->nodes[node].out];
+	int64_t stride[FF_MAX_RANK] = {0};
 
 	if (!ff_region_volume(region))
 		return;
-	for (uint32_t i = region->rank; i-- > 0; n *= ff_region_size(region, order[i]))
-		stride[order[i]] = n;
+	ff_region_strides(v->order, region, stride);
 	pthread_mutex_lock(&d->shuffle->lock);
 	for (int32_t row = region->lo[0]; row < region->hi[0]; row++) {
 		int64_t sample = sample_at(d, train, step, row);

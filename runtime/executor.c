@@ -141,8 +141,11 @@ static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_erro
 	j->io->step = x->step;
 	j->io->training = x->training;
 	code = x->b->run(j->stream, j->kernel, j->io, err);
+	for (uint32_t i = 0; i < j->n_additions && code == FF_OK; i++)
+		code = x->b->copy(j->stream, &j->addition[i], err);
 	if (code == FF_OK && j->score)
-		code = x->b->download(j->stream, j->score, j->io->out, 2 * sizeof(*j->score), err);
+		code = x->b->download(
+				j->stream, j->score, j->io->out[0], 2 * sizeof(*j->score), err);
 	return code;
 }
 
@@ -196,15 +199,15 @@ static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error 
 static int drain(struct ff_executor *x, int code, struct ff_error *err)
 {
 	struct ff_error later;
-	int rc;
+	int last;
 
 	for (uint32_t i = 0; i < x->n_hosts; i++) {
-		rc = x->b->drain(x->host[i].compute, code < 0 ? &later : err);
-		code = code < 0 ? code : rc;
+		last = x->b->drain(x->host[i].compute, code < 0 ? &later : err);
+		code = code < 0 ? code : last;
 	}
 	if (x->transfers) {
-		rc = x->b->drain(x->transfers, code < 0 ? &later : err);
-		code = code < 0 ? code : rc;
+		last = x->b->drain(x->transfers, code < 0 ? &later : err);
+		code = code < 0 ? code : last;
 	}
 	return code;
 }

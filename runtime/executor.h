@@ -52,6 +52,8 @@ struct ff_job {
 	uint32_t *hosts;
 	struct ff_kernel *kernel; /* compute */
 	struct ff_kernel_io *io;
+	uint32_t n_additions; /* backward: gradients that are added to others */
+	struct ff_copy *addition;
 	float *score; /* the loss's forward: {loss, correct} of the step */
 	struct ff_transfer *transfer;
 	float *weight, *gradient, *momentum; /* UPDATE */
@@ -108,8 +110,8 @@ void ff_bounce_add(struct ff_transfer *t, void *device, int64_t bytes, bool down
 /* The sending or receiving shards' side of a move. */
 struct ff_ends {
 	const uint32_t *source, *sink; /* buffers by part */
-	const struct ff_config *from, *to;
 	uint32_t source_node, sink_node;
+	const struct ff_operand *source_map, *sink_map;
 };
 void ff_transfer_ends(const struct ff_transfer *t, struct ff_ends *ret);
 /* The position of `device` in a move. */

@@ -60,14 +60,10 @@ static void walk_locate(struct walk *w)
 	}
 }
 
-static void walk_start(struct walk *w, const struct ff_region *r, const int32_t *shape)
+static void walk_start(struct walk *w, const struct ff_region *r, const struct ff_value *v)
 {
-	const uint8_t *order = ff_storage_order(r->rank);
-	int64_t n = 1;
-
-	*w = (struct walk){.r = r, .shape = shape};
-	for (uint32_t i = r->rank; i-- > 0; n *= ff_region_size(r, order[i]))
-		w->stride[order[i]] = n;
+	*w = (struct walk){.r = r, .shape = v->shape};
+	ff_region_strides(v->order, r, w->stride);
 	memcpy(w->at, r->lo, sizeof(w->at));
 	walk_locate(w);
 }
@@ -87,21 +83,26 @@ static bool walk_next_line(struct walk *w)
 	return false;
 }
 
+static const struct ff_value *value_of(const struct ff_executor *x, const struct ff_shard *shard)
+{
+	return &x->s->graph->values[x->s->graph->nodes[shard->node].out];
+}
+
 static void init_shard(const struct ff_executor *x, const struct ff_shard *shard, float *out)
 {
-	const struct ff_weight *weight = &x->s->graph->nodes[shard->node].weight[shard->weight];
-	float bound = (float)sqrt(3.0 / (double)weight->fan_in);
+	const struct ff_value *v = value_of(x, shard);
+	float bound = (float)sqrt(3.0 / (double)v->fan_in);
 	uint32_t last = shard->region.rank - 1;
 	int32_t n = ff_region_size(&shard->region, last);
 	struct walk w;
 
-	walk_start(&w, &shard->region, weight->map.shape);
+	walk_start(&w, &shard->region, v);
 	do {
 		float line[256];
 
 		for (int32_t k = 0, chunk; k < n; k += chunk) {
 			chunk = n - k < 256 ? n - k : 256;
-			ff_philox_uniform(x->opt.seed, ff_philox_stream(shard->node, shard->weight),
+			ff_philox_uniform(x->opt.seed, ff_philox_stream(shard->node, 0),
 					(uint64_t)(w.index + k), (size_t)chunk, line);
 			for (int32_t i = 0; i < chunk; i++)
 				out[w.offset + (k + i) * w.stride[last]] =
@@ -123,7 +124,7 @@ static int init_bucket(struct ff_executor *x, const struct ff_bucket *b, char *m
 	for (uint32_t i = 0; i < b->n_shards; i++) {
 		const struct ff_shard *shard = &x->s->shards[b->first_shard + i];
 
-		if (x->s->graph->nodes[shard->node].weight[shard->weight].fan_in > 0)
+		if (value_of(x, shard)->fan_in > 0)
 			init_shard(x, shard, staging + shard->offset / FF_ELEMENT_BYTES);
 	}
 	code = x->b->upload(stream, memory, staging, (size_t)b->bytes, err);
@@ -153,7 +154,7 @@ int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err)
 
 /* One owner of each shard writes it into the whole; the others add zeros. */
 static int place_shard(struct ff_executor *x, const struct ff_shard *shard, const char *memory,
-		struct ff_stream *stream, const int32_t *shape, float *whole, struct ff_error *err)
+		struct ff_stream *stream, float *whole, struct ff_error *err)
 {
 	int64_t volume = ff_region_volume(&shard->region);
 	uint32_t last = shard->region.rank - 1;
@@ -171,7 +172,7 @@ static int place_shard(struct ff_executor *x, const struct ff_shard *shard, cons
 	if (code == FF_OK)
 		code = x->b->drain(stream, err);
 	if (code == FF_OK) {
-		walk_start(&w, &shard->region, shape);
+		walk_start(&w, &shard->region, value_of(x, shard));
 		do {
 			for (int32_t i = 0; i < ff_region_size(&shard->region, last); i++)
 				whole[w.index + i] = staging[w.offset + i * w.stride[last]];
@@ -181,29 +182,28 @@ static int place_shard(struct ff_executor *x, const struct ff_shard *shard, cons
 	return code;
 }
 
-int ff_executor_weight(struct ff_executor *x, uint32_t node, uint32_t weight, bool gradient,
-		float *whole, struct ff_error *err)
+int ff_executor_parameter(struct ff_executor *x, uint32_t node, bool gradient, float *whole,
+		struct ff_error *err)
 {
-	const struct ff_operand *map = &x->s->graph->nodes[node].weight[weight].map;
+	const struct ff_value *v = &x->s->graph->values[x->s->graph->nodes[node].out];
 	int64_t n = 1;
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < map->rank; i++)
-		n *= map->shape[i];
+	for (uint32_t i = 0; i < v->rank; i++)
+		n *= v->shape[i];
 	memset(whole, 0, (size_t)n * sizeof(*whole));
 	for (uint32_t i = 0; i < x->s->n_shards && code == FF_OK; i++) {
 		const struct ff_shard *shard = &x->s->shards[i];
 		const struct ff_bucket *b = &x->s->buckets[shard->bucket];
 		char *memory;
 
-		if (shard->node != node || shard->weight != weight)
+		if (shard->node != node)
 			continue;
 		memory = ff_bind_bucket(x, shard->bucket, 0);
 		if (memory)
 			code = place_shard(x, shard,
 					memory + shard->offset + (gradient ? b->bytes : 0),
-					x->host[x->host_of[b->device[0]]].compute, map->shape,
-					whole, err);
+					x->host[x->host_of[b->device[0]]].compute, whole, err);
 	}
 	return code < 0 ? code : ff_executor_sum(x, whole, n, err);
 }

@@ -22,29 +22,30 @@ void *ff_transfer_stage(const struct ff_transfer *t, uint32_t position)
 void ff_transfer_ends(const struct ff_transfer *t, struct ff_ends *ret)
 {
 	const struct ff_schedule *s = t->x->s;
-	uint32_t edge = t->task->edge, consumer = s->graph->edges[edge].node;
-	uint32_t producer = ff_edge_source(s->graph, edge);
+	const struct ff_graph *g = s->graph;
+	const struct ff_edge *e = &g->edges[t->task->edge];
+	const struct ff_value *v = &g->values[e->value];
+	const struct ff_operand *out = &g->nodes[v->producer].out_map[v->port];
+	const struct ff_operand *in = &g->nodes[e->node].in_map[e->slot];
 	bool forward = t->task->pass == FF_FORWARD;
 
-	ret->source_node = forward ? producer : consumer;
-	ret->sink_node = forward ? consumer : producer;
-	ret->source = forward ? s->out[producer] : s->din[edge];
-	ret->sink = forward ? s->in[edge] : s->dout[producer];
-	ret->from = &s->strategy->config[ret->source_node];
-	ret->to = &s->strategy->config[ret->sink_node];
+	ret->source_node = forward ? v->producer : e->node;
+	ret->sink_node = forward ? e->node : v->producer;
+	ret->source = forward ? s->out[e->value] : s->din[t->task->edge];
+	ret->sink = forward ? s->in[t->task->edge] : s->dout[e->value];
+	ret->source_map = forward ? out : in;
+	ret->sink_map = forward ? in : out;
 }
 
 /* The region of a part's shard on its side of the edge. */
-static void shard_region(
-		const struct ff_transfer *t, uint32_t node, uint32_t part, struct ff_region *ret)
+static void shard_region(const struct ff_transfer *t, uint32_t node, const struct ff_operand *map,
+		uint32_t part, struct ff_region *ret)
 {
-	const struct ff_graph *g = t->x->s->graph;
-	const struct ff_edge *e = &g->edges[t->task->edge];
-	const struct ff_node *n = &g->nodes[node];
+	const struct ff_node *n = &t->x->s->graph->nodes[node];
 	struct ff_region box;
 
-	ff_config_box(n, &t->x->s->strategy->config[node], part, &box);
-	ff_operand_region(node == e->node ? &n->in_map[e->slot] : &n->out_map, &box, ret);
+	ff_config_box(n, &t->x->s->config[node], part, &box);
+	ff_operand_region(n, map, &box, ret);
 }
 
 void ff_bounce_add(struct ff_transfer *t, void *device, int64_t bytes, bool down, bool up,
@@ -61,61 +62,95 @@ void ff_bounce_add(struct ff_transfer *t, void *device, int64_t bytes, bool down
 	};
 }
 
-static void add_local(struct ff_transfer *t, const struct ff_piece *p, const void *source,
-		const struct ff_region *source_region, void *sink,
-		const struct ff_region *sink_region)
+/* What both sides of a piece are, as far as they are hosted here. */
+struct ends_of_piece {
+	void *source, *sink;
+	struct ff_region source_region, sink_region;
+	const uint8_t *order;
+};
+
+static void add_local(
+		struct ff_transfer *t, const struct ff_piece *p, const struct ends_of_piece *e)
 {
 	t->after[t->n_after++] = (struct ff_copy){
-			.source = source,
-			.sink = sink,
-			.source_region = *source_region,
-			.sink_region = *sink_region,
+			.source = e->source,
+			.sink = e->sink,
+			.order = e->order,
+			.source_region = e->source_region,
+			.sink_region = e->sink_region,
 			.region = p->region,
 			.add = p->add,
 	};
 }
 
-/* One piece between two devices: packed, sent, received, unpacked, each step
- * where the device that takes it is hosted and needs it. */
-static int add_message(struct ff_transfer *t, const struct ff_piece *p, void *source,
-		const struct ff_region *source_region, void *sink,
-		const struct ff_region *sink_region, struct ff_error *err)
+/* The message as it leaves: packed into the stage, or from the shard itself. */
+static int pack(struct ff_transfer *t, const struct ff_piece *p, const struct ends_of_piece *e,
+		void **from, struct ff_error *err)
 {
-	const struct ff_move *mv = t->task->move;
-	struct ff_parcel *parcel = &t->parcel[t->n_parcels++];
-	int64_t bytes = ff_region_volume(&p->region) * FF_ELEMENT_BYTES, start = 0;
-	char *from = source, *to = sink;
+	int64_t start = 0;
 
-	if (source && p->send_stage >= 0) {
-		from = (char *)ff_transfer_stage(t, ff_move_position(mv, p->from)) + p->send_stage;
-		t->before[t->n_before++] = (struct ff_copy){
-				.source = source,
-				.sink = from,
-				.source_region = *source_region,
-				.sink_region = p->region,
-				.region = p->region,
-		};
-	} else if (source) {
-		if (!ff_region_is_run(source_region, &p->region, &start))
+	*from = e->source;
+	if (!e->source)
+		return FF_OK;
+	if (p->send_stage < 0) {
+		if (!ff_region_is_run(e->order, &e->source_region, &p->region, &start))
 			return ff_fail(err, FF_E_RUN, "a message sent unpacked is not one run");
-		from += start * FF_ELEMENT_BYTES;
+		*from = (char *)e->source + start * FF_ELEMENT_BYTES;
+		return FF_OK;
 	}
-	if (sink && p->recv_stage >= 0) {
-		to = (char *)ff_transfer_stage(t, ff_move_position(mv, p->to)) + p->recv_stage;
-		t->after[t->n_after++] = (struct ff_copy){
-				.source = to,
-				.sink = sink,
-				.source_region = p->region,
-				.sink_region = *sink_region,
-				.region = p->region,
-				.add = p->add,
-		};
-	} else if (sink) {
-		if (p->add || !ff_region_is_run(sink_region, &p->region, &start))
+	*from = (char *)ff_transfer_stage(t, ff_move_position(t->task->move, p->from)) +
+		p->send_stage;
+	t->before[t->n_before++] = (struct ff_copy){
+			.source = e->source,
+			.sink = *from,
+			.order = e->order,
+			.source_region = e->source_region,
+			.sink_region = p->region,
+			.region = p->region,
+	};
+	return FF_OK;
+}
+
+/* Where it arrives: in the stage, to be unpacked, or in the shard itself. */
+static int unpack(struct ff_transfer *t, const struct ff_piece *p, const struct ends_of_piece *e,
+		void **to, struct ff_error *err)
+{
+	int64_t start = 0;
+
+	*to = e->sink;
+	if (!e->sink)
+		return FF_OK;
+	if (p->recv_stage < 0) {
+		if (p->add || !ff_region_is_run(e->order, &e->sink_region, &p->region, &start))
 			return ff_fail(err, FF_E_RUN,
 					"a message received in place is not one run to overwrite");
-		to += start * FF_ELEMENT_BYTES;
+		*to = (char *)e->sink + start * FF_ELEMENT_BYTES;
+		return FF_OK;
 	}
+	*to = (char *)ff_transfer_stage(t, ff_move_position(t->task->move, p->to)) + p->recv_stage;
+	t->after[t->n_after++] = (struct ff_copy){
+			.source = *to,
+			.sink = e->sink,
+			.order = e->order,
+			.source_region = p->region,
+			.sink_region = e->sink_region,
+			.region = p->region,
+			.add = p->add,
+	};
+	return FF_OK;
+}
+
+/* One piece between two devices: packed, sent, received, unpacked, each step
+ * where the device that takes it is hosted and needs it. */
+static int add_message(struct ff_transfer *t, const struct ff_piece *p,
+		const struct ends_of_piece *e, struct ff_error *err)
+{
+	struct ff_parcel *parcel = &t->parcel[t->n_parcels++];
+	int64_t bytes = ff_region_volume(&p->region) * FF_ELEMENT_BYTES;
+	void *from, *to;
+
+	if (pack(t, p, e, &from, err) < 0 || unpack(t, p, e, &to, err) < 0)
+		return FF_E_RUN;
 	*parcel = (struct ff_parcel){
 			.from = p->from, .to = p->to, .send = from, .recv = to, .bytes = bytes};
 	ff_bounce_add(t, from, bytes, true, false, (void **)&parcel->send, NULL);
@@ -132,18 +167,18 @@ static int add_pieces(
 
 	for (uint32_t i = 0; i < mv->n_pieces && code == FF_OK; i++) {
 		const struct ff_piece *p = &mv->piece[i];
-		struct ff_region source_region, sink_region;
-		void *source = ff_bind_buffer(t->x, e->source[p->source]);
-		void *sink = ff_bind_buffer(t->x, e->sink[p->sink]);
+		struct ends_of_piece x = {.order = e->source_map->order};
 
-		if (p->add != add || (!source && !sink))
+		x.source = ff_bind_buffer(t->x, e->source[p->source]);
+		x.sink = ff_bind_buffer(t->x, e->sink[p->sink]);
+		if (p->add != add || (!x.source && !x.sink))
 			continue;
-		shard_region(t, e->source_node, p->source, &source_region);
-		shard_region(t, e->sink_node, p->sink, &sink_region);
+		shard_region(t, e->source_node, e->source_map, p->source, &x.source_region);
+		shard_region(t, e->sink_node, e->sink_map, p->sink, &x.sink_region);
 		if (p->from == p->to)
-			add_local(t, p, source, &source_region, sink, &sink_region);
+			add_local(t, p, &x);
 		else
-			code = add_message(t, p, source, &source_region, sink, &sink_region, err);
+			code = add_message(t, p, &x, err);
 	}
 	return code;
 }
@@ -158,7 +193,7 @@ static void add_fills(struct ff_transfer *t, const struct ff_ends *e)
 
 		if (!mv->fill[i] || !sink)
 			continue;
-		shard_region(t, e->sink_node, mv->sink[i], &r);
+		shard_region(t, e->sink_node, e->sink_map, mv->sink[i], &r);
 		t->fill[t->n_fills++] = (struct ff_fill){
 				sink, (size_t)(ff_region_volume(&r) * FF_ELEMENT_BYTES)};
 	}

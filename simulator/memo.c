@@ -4,171 +4,347 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t mix(uint64_t h, uint64_t v)
+enum { SHAPES, NODES, EDGES };
+
+/* ---- classes of equal operators ---- */
+
+static uint64_t hash_operands(uint64_t h, const struct ff_operand *o, uint32_t n)
 {
-	/* the finaliser of splitmix64 */
-	uint64_t x = (h ^ v) + UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
-}
-
-static uint64_t hash_config(uint32_t node, const struct ff_node *n, const struct ff_config *c)
-{
-	uint64_t h = mix(node, c->n_parts);
-
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		h = mix(h, c->degree[d]);
-	for (uint32_t i = 0; i < c->n_parts; i++)
-		h = mix(h, c->device[i]);
+	for (uint32_t i = 0; i < n; i++) {
+		h = ff_hash_mix(h, o[i].rank);
+		for (uint32_t a = 0; a < o[i].rank; a++)
+			h = ff_hash_mix(h, (uint64_t)(uint32_t)o[i].shape[a] << 32 |
+							   (uint32_t)o[i].axis[a].offset);
+	}
 	return h;
 }
+
+static uint64_t hash_node(const struct ff_node *n)
+{
+	uint64_t h = ff_hash_mix((uint64_t)n->op, (uint64_t)n->n_in << 32 | n->n_out);
+
+	h = hash_operands(h, n->in_map, n->n_in);
+	return hash_operands(h, n->out_map, n->n_out);
+}
+
+static bool same_operands(const struct ff_operand *a, const struct ff_operand *b, uint32_t n)
+{
+	return !memcmp(a, b, n * sizeof(*a));
+}
+
+/* Equal in all that intervals and prices depend on. */
+static bool same_node(const struct ff_graph *g, const struct ff_node *a, const struct ff_node *b)
+{
+	if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out ||
+			a->n_dims != b->n_dims ||
+			memcmp(&a->attrs, &b->attrs, sizeof(a->attrs)) != 0 ||
+			!same_operands(a->in_map, b->in_map, a->n_in) ||
+			!same_operands(a->out_map, b->out_map, a->n_out))
+		return false;
+	for (uint32_t i = 0; i < a->n_dims; i++)
+		if (a->dim[i].extent != b->dim[i].extent || a->dim[i].label != b->dim[i].label)
+			return false;
+	for (uint32_t i = 0; i < a->n_in; i++)
+		if (g->values[g->edges[a->in + i].value].needs_grad !=
+				g->values[g->edges[b->in + i].value].needs_grad)
+			return false;
+	return true;
+}
+
+static int find_classes(struct ff_memo *t, struct ff_error *err)
+{
+	struct ff_table table = {0};
+	int code = FF_OK;
+
+	t->class = calloc(t->g->n_nodes, sizeof(*t->class));
+	if (!t->class)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < t->g->n_nodes && code == FF_OK; i++) {
+		const struct ff_node *n = &t->g->nodes[i];
+		uint64_t hash = hash_node(n);
+		uint32_t at, k;
+
+		for (k = ff_table_first(&table, hash, &at); k != FF_NONE;
+				k = ff_table_next(&table, hash, &at))
+			if (same_node(t->g, &t->g->nodes[k], n))
+				break;
+		t->class[i] = k == FF_NONE ? i : k;
+		if (k == FF_NONE && ff_table_put(&table, hash, i) < 0)
+			code = ff_fail_memory(err);
+	}
+	ff_table_finish(&table);
+	return code;
+}
+
+/* ---- the memo ---- */
 
 int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_machine *m,
 		struct ff_pricer *p, const bool *first_use, struct ff_error *err)
 {
-	*t = (struct ff_memo){.g = g,
-			.m = m,
-			.p = p,
-			.first_use = first_use,
-			.node_cap = 1024,
-			.edge_cap = 4096};
+	*t = (struct ff_memo){.g = g, .m = m, .p = p, .first_use = first_use};
 	ff_arena_init(&t->arena);
 	ff_arena_init(&t->scratch);
-	t->node = calloc(t->node_cap, sizeof(*t->node));
-	t->edge = calloc(t->edge_cap, sizeof(*t->edge));
-	return t->node && t->edge ? FF_OK : ff_fail_memory(err);
+	return find_classes(t, err);
 }
 
 void ff_memo_finish(struct ff_memo *t)
 {
 	ff_arena_finish(&t->arena);
 	ff_arena_finish(&t->scratch);
+	ff_table_finish(&t->shapes);
+	ff_table_finish(&t->nodes);
+	ff_table_finish(&t->edges);
+	free(t->shape);
 	free(t->node);
 	free(t->edge);
+	free(t->class);
 }
 
 void ff_memo_clear(struct ff_memo *t)
 {
 	ff_arena_finish(&t->arena);
 	ff_arena_init(&t->arena);
-	memset(t->node, 0, t->node_cap * sizeof(*t->node));
-	memset(t->edge, 0, t->edge_cap * sizeof(*t->edge));
-	t->n_nodes = t->n_edges = 0;
+	ff_table_clear(&t->shapes);
+	ff_table_clear(&t->nodes);
+	ff_table_clear(&t->edges);
 }
 
-/* Doubles a table once it is half full; entries carry their hash first. */
-static int grow(void ***table, uint32_t *cap, uint32_t n, struct ff_error *err)
+/* Adds `entry` to one of the lists and its table. */
+static int put(struct ff_memo *t, int which, void ***list, struct ff_table *table, uint64_t hash,
+		void *entry, struct ff_error *err)
 {
-	uint32_t bigger = 2 * *cap;
-	void **slot;
+	uint32_t n = table->n;
 
-	if (2 * n < *cap)
-		return FF_OK;
-	slot = calloc(bigger, sizeof(*slot));
-	if (!slot)
-		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < *cap; i++) {
-		uint32_t at;
+	if (n == t->cap[which]) {
+		uint32_t cap = n ? 2 * n : 1024;
+		void **grown = realloc(*list, cap * sizeof(*grown));
 
-		if (!(*table)[i])
-			continue;
-		at = (uint32_t) * (uint64_t *)(*table)[i] & (bigger - 1);
-		while (slot[at])
-			at = (at + 1) & (bigger - 1);
-		slot[at] = (*table)[i];
+		if (!grown)
+			return ff_fail_memory(err);
+		*list = grown;
+		t->cap[which] = cap;
 	}
-	free(*table);
-	*table = slot;
-	*cap = bigger;
-	return FF_OK;
+	(*list)[n] = entry;
+	return ff_table_put(table, hash, n) < 0 ? ff_fail_memory(err) : FF_OK;
 }
 
-/* What part `p` may hold beside its weights: its output, the output's gradient
- * and a kernel's scratch. */
-static int price_part(struct ff_memo *t, struct ff_memo_node *e, uint32_t p, struct ff_error *err)
+/* ---- shapes ---- */
+
+static int build_places(struct ff_memo *t, const struct ff_node *n, const struct ff_config *c,
+		struct ff_memo_shape *s, struct ff_error *err)
 {
-	const struct ff_tensor *out = &t->g->tensors[t->g->nodes[e->node].out];
-	int64_t shard = ff_align64(ff_region_volume(&e->block.out[p]) * FF_ELEMENT_BYTES);
+	int code = FF_OK;
 
-	e->bytes[p] = shard * (out->needs_grad ? 2 : 1);
-	for (int pass = FF_FORWARD; pass <= FF_BACKWARD; pass++) {
-		struct ff_work w;
-		int code;
-
-		if (pass == FF_BACKWARD && !out->needs_grad)
-			continue;
-		ff_work_fill(t->g, e->node, &e->config, p, (enum ff_pass)pass, &w);
-		code = ff_price_work(t->p, &w, e->config.device[p], &e->us[pass][p], err);
-		if (code < 0)
-			return code;
-		e->bytes[p] += ff_align64(ff_price_workspace(t->p, &w));
-	}
-	return FF_OK;
-}
-
-static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *c, uint64_t hash,
-		struct ff_memo_node **ret, struct ff_error *err)
-{
-	uint32_t parts = c->n_parts;
-	struct ff_node_block block;
-	struct ff_memo_node *e = ff_arena_alloc(&t->arena, sizeof(*e));
-	int code;
-
-	if (!e)
+	s->place = ff_arena_array(&t->arena, n->n_in + n->n_out, sizeof(*s->place));
+	s->in_bytes = ff_arena_array(&t->arena, n->n_in, sizeof(*s->in_bytes));
+	s->out_bytes = ff_arena_array(&t->arena, n->n_out, sizeof(*s->out_bytes));
+	if (!s->place || !s->in_bytes || !s->out_bytes)
 		return ff_fail_memory(err);
-	*e = (struct ff_memo_node){.hash = hash, .id = t->n_nodes, .node = node, .config = *c};
-	e->config.device = ff_arena_copy(&t->arena, c->device, parts, sizeof(*c->device));
-	e->us[0] = ff_arena_array(&t->arena, parts, sizeof(double));
-	e->us[1] = ff_arena_array(&t->arena, parts, sizeof(double));
-	e->weight_bytes = ff_arena_array(&t->arena, parts, sizeof(int64_t));
-	e->bytes = ff_arena_array(&t->arena, parts, sizeof(int64_t));
-	if (!e->config.device || !e->us[0] || !e->us[1] || !e->weight_bytes || !e->bytes)
-		return ff_fail_memory(err);
-	code = ff_node_block_build(t->g, node, &e->config, &t->arena, &block, err);
-	if (code != FF_OK)
-		return code;
-	e->block = block;
-	for (uint32_t p = 0; p < parts && code == FF_OK; p++) {
-		for (uint32_t w = 0; w < t->g->nodes[node].n_weights; w++) {
-			uint32_t group = e->block.weight_group[p * FF_MAX_WEIGHTS + w];
+	for (uint32_t i = 0; i < n->n_in + n->n_out && code == FF_OK; i++) {
+		bool in = i < n->n_in;
+		const struct ff_operand *o = in ? &n->in_map[i] : &n->out_map[i - n->n_in];
+		int64_t *bytes = ff_arena_array(&t->arena, c->n_parts, sizeof(*bytes));
 
-			if (group != FF_NONE)
-				e->weight_bytes[p] += 3 * e->block.group[group].bytes;
+		code = bytes ? ff_placement_build(n, o, c, &t->arena, &s->place[i], err)
+			     : ff_fail_memory(err);
+		for (uint32_t p = 0; p < c->n_parts && code == FF_OK; p++) {
+			struct ff_region r;
+
+			ff_placement_region(&s->place[i], p, &r);
+			bytes[p] = ff_align64(ff_region_volume(&r) * ff_dtype_bytes(o->dtype));
 		}
-		code = price_part(t, e, p, err);
+		*(in ? &s->in_bytes[i] : &s->out_bytes[i - n->n_in]) = bytes;
 	}
-	if (code == FF_OK)
-		*ret = e;
 	return code;
 }
 
+/* Times of all parts on one kind of device, and their scratch. */
+static int price_parts(struct ff_memo *t, uint32_t node, const struct ff_config *c, uint32_t device,
+		double *const us[2], int64_t *const workspace[2], struct ff_error *err)
+{
+	bool back = ff_node_needs_grad(t->g, node);
+	uint32_t cells = ff_config_cells(c);
+	int code = FF_OK;
+
+	for (uint32_t p = 0; p < c->n_parts && code == FF_OK; p++)
+		for (int pass = FF_FORWARD; pass <= (back ? FF_BACKWARD : FF_FORWARD); pass++) {
+			struct ff_region box;
+			struct ff_work w;
+
+			if (p >= cells) {
+				us[pass][p] = us[pass][p - cells];
+				workspace[pass][p] = workspace[pass][p - cells];
+				continue;
+			}
+			ff_config_box(&t->g->nodes[node], c, p, &box);
+			ff_work_fill(t->g, node, &box, (enum ff_pass)pass, &w);
+			code = ff_price_work(t->p, &w, device, &us[pass][p], err);
+			if (code < 0)
+				break;
+			workspace[pass][p] = ff_align64(ff_price_workspace(t->p, &w));
+			t->has_workspace = t->has_workspace || workspace[pass][p];
+		}
+	return code;
+}
+
+static int price_shape(struct ff_memo *t, uint32_t node, const struct ff_config *c,
+		struct ff_memo_shape *s, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (int pass = 0; pass < 2; pass++) {
+		s->us[pass] = ff_arena_array(&t->arena, t->m->n_kinds, sizeof(**s->us));
+		s->workspace[pass] = ff_arena_array(&t->arena, c->n_parts, sizeof(int64_t));
+		if (!s->workspace[pass] || !s->us[pass])
+			return ff_fail_memory(err);
+	}
+	for (uint32_t i = 0; i < t->m->n_nodes && code == FF_OK; i++) {
+		uint32_t kind = t->m->nodes[i].kind;
+		double *us[2];
+
+		if (s->us[0][kind])
+			continue;
+		for (int pass = 0; pass < 2; pass++) {
+			us[pass] = ff_arena_array(&t->arena, c->n_parts, sizeof(double));
+			if (!us[pass])
+				return ff_fail_memory(err);
+			s->us[pass][kind] = us[pass];
+		}
+		if (ff_node_is_computed(t->g, node))
+			code = price_parts(t, node, c, t->m->nodes[i].first, us, s->workspace, err);
+	}
+	return code;
+}
+
+static int find_shape(struct ff_memo *t, uint32_t node, const struct ff_config *c,
+		const struct ff_memo_shape **ret, struct ff_error *err)
+{
+	const struct ff_node *n = &t->g->nodes[node];
+	uint32_t class = t->class[node], at, i;
+	uint64_t hash = ff_hash_mix(class, c->replicas);
+	struct ff_memo_shape *s;
+	int code;
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		hash = ff_hash_mix(hash, c->degree[d]);
+	for (i = ff_table_first(&t->shapes, hash, &at); i != FF_NONE;
+			i = ff_table_next(&t->shapes, hash, &at)) {
+		s = t->shape[i];
+		if (s->class == class && s->replicas == c->replicas &&
+				!memcmp(s->degree, c->degree, n->n_dims * sizeof(*c->degree))) {
+			*ret = s;
+			return FF_OK;
+		}
+	}
+	s = ff_arena_alloc(&t->arena, sizeof(*s));
+	if (!s)
+		return ff_fail_memory(err);
+	*s = (struct ff_memo_shape){.class = class, .replicas = c->replicas};
+	memcpy(s->degree, c->degree, sizeof(s->degree));
+	code = build_places(t, n, c, s, err);
+	if (code == FF_OK)
+		code = price_shape(t, node, c, s, err);
+	if (code == FF_OK)
+		code = put(t, SHAPES, (void ***)&t->shape, &t->shapes, hash, s, err);
+	*ret = s;
+	return code;
+}
+
+/* ---- nodes ---- */
+
+static uint64_t hash_config(uint32_t node, const struct ff_node *n, const struct ff_config *c)
+{
+	uint64_t h = ff_hash_mix(node, (uint64_t)c->n_parts << 16 | c->replicas);
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		h = ff_hash_mix(h,
+				(uint64_t)c->degree[d] << 16 |
+						(c->degree[d] > 1 && !c->list ? c->stride[d] : 0));
+	if (c->list)
+		return ff_hash_mix(h, ff_fnv1a(c->list, c->n_parts * sizeof(*c->list)));
+	return ff_hash_mix(h, (uint64_t)c->start << 16 | (c->replicas > 1 ? c->replica_stride : 0));
+}
+
+/* The times of the kind of device that each part runs on. */
+static int pick_times(struct ff_memo *t, struct ff_memo_node *e, struct ff_error *err)
+{
+	for (int pass = 0; pass < 2; pass++) {
+		uint32_t kind = t->m->nodes[t->m->node_of[e->block.device[0]]].kind;
+		double *us;
+
+		e->us[pass] = e->shape->us[pass][kind];
+		if (t->m->n_kinds == 1)
+			continue;
+		us = ff_arena_array(&t->arena, e->config.n_parts, sizeof(*us));
+		if (!us)
+			return ff_fail_memory(err);
+		for (uint32_t p = 0; p < e->config.n_parts; p++) {
+			kind = t->m->nodes[t->m->node_of[e->block.device[p]]].kind;
+			us[p] = e->shape->us[pass][kind][p];
+		}
+		e->us[pass] = us;
+	}
+	return FF_OK;
+}
+
+static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
+		struct ff_memo_node *e, struct ff_error *err)
+{
+	const struct ff_node *n = &t->g->nodes[node];
+	uint32_t parts = c->n_parts;
+	int code = find_shape(t, node, c, &e->shape, err);
+
+	if (code < 0)
+		return code;
+	if (c->list) {
+		e->config.list = ff_arena_copy(&t->arena, c->list, parts, sizeof(*c->list));
+		if (!e->config.list)
+			return ff_fail_memory(err);
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		e->finish[pass] = ff_arena_array(&t->arena, parts, sizeof(double));
+		e->ready[pass] = ff_arena_array(&t->arena, parts, sizeof(double));
+		if (!e->finish[pass] || !e->ready[pass])
+			return ff_fail_memory(err);
+	}
+	code = ff_node_block_place(n, &e->config, e->shape->place, &t->arena, &e->block, err);
+	if (code < 0)
+		return code;
+	e->in_line = true;
+	for (uint32_t p = 1; p < parts && e->in_line; p++)
+		e->in_line = e->block.device[p] == e->block.device[p - 1] + 1;
+	return pick_times(t, e, err);
+}
+
 int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
-		const struct ff_memo_node **ret, struct ff_error *err)
+		struct ff_memo_node **ret, struct ff_error *err)
 {
 	const struct ff_node *n = &t->g->nodes[node];
 	uint64_t hash = hash_config(node, n, c);
 	struct ff_memo_node *e;
-	uint32_t at;
-	int code = grow(&t->node, &t->node_cap, t->n_nodes, err);
+	uint32_t at, i;
+	int code;
 
-	if (code < 0)
-		return code;
-	for (at = (uint32_t)hash & (t->node_cap - 1); (e = t->node[at]);
-			at = (at + 1) & (t->node_cap - 1))
-		if (e->hash == hash && e->node == node && ff_config_equal(n, &e->config, c)) {
+	for (i = ff_table_first(&t->nodes, hash, &at); i != FF_NONE;
+			i = ff_table_next(&t->nodes, hash, &at)) {
+		e = t->node[i];
+		if (e->node == node && ff_config_equal(n, &e->config, c)) {
 			*ret = e;
 			return FF_OK;
 		}
-	code = build_node(t, node, c, hash, &e, err);
-	if (code < 0)
-		return code;
-	t->node[at] = e;
-	t->n_nodes++;
+	}
+	e = ff_arena_alloc(&t->arena, sizeof(*e));
+	if (!e)
+		return ff_fail_memory(err);
+	*e = (struct ff_memo_node){.id = t->nodes.n, .node = node, .config = *c};
+	code = build_node(t, node, c, e, err);
+	if (code == FF_OK)
+		code = put(t, NODES, (void ***)&t->node, &t->nodes, hash, e, err);
 	*ret = e;
-	return FF_OK;
+	return code;
 }
+
+/* ---- edges ---- */
 
 static int time_moves(struct ff_memo *t, const struct ff_redistribution *r,
 		struct ff_memo_move **ret, struct ff_error *err)
@@ -193,80 +369,44 @@ static int time_moves(struct ff_memo *t, const struct ff_redistribution *r,
 	return FF_OK;
 }
 
-/* Bytes that the edge may hold: input shards and their gradients that are not
- * the producer's own, and stages. */
-static int count_edge_bytes(struct ff_memo *t, struct ff_memo_edge *e,
-		const struct ff_memo_node *to, struct ff_error *err)
-{
-	const struct ff_redistribution *r[2] = {&e->block.forward, &e->block.backward};
-	uint32_t slot = t->g->edges[e->edge].slot, room = to->block.n_parts;
-
-	for (int pass = 0; pass < 2; pass++)
-		for (uint32_t i = 0; i < r[pass]->n_moves; i++)
-			room += r[pass]->move[i].n_devices;
-	e->bytes = ff_arena_array(&t->arena, room, sizeof(*e->bytes));
-	if (!e->bytes)
-		return ff_fail_memory(err);
-	for (uint32_t p = 0; p < to->block.n_parts; p++) {
-		int64_t shard = ff_align64(
-				ff_region_volume(&to->block.in[slot][p]) * FF_ELEMENT_BYTES);
-		int64_t bytes = r[0]->alias[p] == FF_NONE ? shard : 0;
-
-		if (r[1]->alias) /* counted even where it is aliased: an upper bound */
-			bytes += shard;
-		if (bytes)
-			e->bytes[e->n_bytes++] = (struct ff_memo_bytes){to->block.device[p], bytes};
-	}
-	for (int pass = 0; pass < 2; pass++)
-		for (uint32_t i = 0; i < r[pass]->n_moves; i++)
-			for (uint32_t d = 0; d < r[pass]->move[i].n_devices; d++)
-				if (r[pass]->move[i].stage_bytes[d])
-					e->bytes[e->n_bytes++] = (struct ff_memo_bytes){
-							r[pass]->move[i].device[d],
-							r[pass]->move[i].stage_bytes[d]};
-	return FF_OK;
-}
-
 static int build_edge(struct ff_memo *t, struct ff_memo_edge *e, const struct ff_memo_node *from,
 		const struct ff_memo_node *to, struct ff_error *err)
 {
-	int code = ff_edge_block_build(t->g, e->edge, t->first_use[e->edge],
-			from ? &from->block : NULL, &to->block, &t->arena, &t->scratch, &e->block,
-			err);
+	int code = ff_edge_block_build(t->g, t->m, e->edge, t->first_use[e->edge],
+			from ? &from->block : NULL, &to->block, false, &t->arena, &t->scratch,
+			&e->block, err);
 
 	if (code == FF_OK)
 		code = time_moves(t, &e->block.forward, &e->move[FF_FORWARD], err);
 	if (code == FF_OK)
 		code = time_moves(t, &e->block.backward, &e->move[FF_BACKWARD], err);
-	return code == FF_OK ? count_edge_bytes(t, e, to, err) : code;
+	return code;
 }
 
 int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
 		const struct ff_memo_node *to, const struct ff_memo_edge **ret,
 		struct ff_error *err)
 {
-	uint32_t a = from ? from->id : FF_NONE, b = to->id, at;
-	uint64_t hash = mix(mix(edge, a), b);
+	uint32_t a = from ? from->id : FF_NONE, b = to->id, at, i;
+	uint64_t hash = ff_hash_mix(ff_hash_mix(edge, a), b);
 	struct ff_memo_edge *e;
-	int code = grow(&t->edge, &t->edge_cap, t->n_edges, err);
+	int code;
 
-	if (code < 0)
-		return code;
-	for (at = (uint32_t)hash & (t->edge_cap - 1); (e = t->edge[at]);
-			at = (at + 1) & (t->edge_cap - 1))
+	for (i = ff_table_first(&t->edges, hash, &at); i != FF_NONE;
+			i = ff_table_next(&t->edges, hash, &at)) {
+		e = t->edge[i];
 		if (e->edge == edge && e->from == a && e->to == b) {
 			*ret = e;
 			return FF_OK;
 		}
+	}
 	e = ff_arena_alloc(&t->arena, sizeof(*e));
 	if (!e)
 		return ff_fail_memory(err);
-	*e = (struct ff_memo_edge){.hash = hash, .edge = edge, .from = a, .to = b};
+	*e = (struct ff_memo_edge){.edge = edge, .from = a, .to = b};
 	code = build_edge(t, e, from, to, err);
-	if (code < 0)
-		return code;
-	t->edge[at] = e;
-	t->n_edges++;
+	if (code == FF_OK)
+		code = put(t, EDGES, (void ***)&t->edge, &t->edges, hash, e, err);
 	*ret = e;
-	return FF_OK;
+	return code;
 }

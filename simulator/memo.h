@@ -1,20 +1,37 @@
-/* Memo: blocks with their prices, one for each config of a node and each pair
- * of configs at an edge, built once.  SPDX-License-Identifier: Apache-2.0 */
+/* Memo: blocks with their prices, built once.  What an operator's degrees alone
+ * decide (intervals, times, bytes) is kept by class of equal operators; what the
+ * devices add, by operator and config; redistributions by the pair of configs.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_SIMULATOR_MEMO_H
 #define FF_SIMULATOR_MEMO_H
 
 #include "ff/block.h"
+#include "ff/hash.h"
 #include "ff/price.h"
+
+/* One class of operators under one degree vector. */
+struct ff_memo_shape {
+	uint32_t class;
+	uint16_t degree[FF_MAX_DIMS], replicas;
+	struct ff_placement *place; /* inputs, then outputs */
+	double **us[2];             /* by pass, by kind of device, by part */
+	int64_t *workspace[2];      /* by pass, by part */
+	int64_t **out_bytes;        /* by output, by part: rounded up to 64 */
+	int64_t **in_bytes;         /* by slot, by part */
+};
 
 /* One operator under one config. */
 struct ff_memo_node {
-	uint64_t hash;
 	uint32_t id, node;
 	struct ff_config config; /* its own copy */
+	const struct ff_memo_shape *shape;
 	struct ff_node_block block;
-	double *us[2];         /* by pass, by part */
-	int64_t *weight_bytes; /* by part: weights, gradients, momentum */
-	int64_t *bytes;        /* by part: all else it may hold */
+	const double *us[2]; /* by pass, by part */
+	bool in_line;        /* part p runs on device first + p */
+	/* of the pass under way */
+	double *finish[2]; /* by pass, by part */
+	double *ready[2];  /* what was moved to it; zero but between mover and reader */
+	bool moved[2];     /* something was */
 };
 
 /* One redistribution task, ready to be timed. */
@@ -27,15 +44,9 @@ struct ff_memo_move {
 
 /* One edge between two configs. */
 struct ff_memo_edge {
-	uint64_t hash;
-	uint32_t edge, from, to; /* ids of the memo nodes; `from` FF_NONE for sources */
+	uint32_t edge, from, to; /* ids of the memo nodes; `from` FF_NONE for inputs */
 	struct ff_edge_block block;
 	struct ff_memo_move *move[2]; /* by pass */
-	struct ff_memo_bytes {
-		uint16_t device;
-		int64_t bytes;
-	} * bytes; /* shards and stages it may hold, by device */
-	uint32_t n_bytes;
 };
 
 struct ff_memo {
@@ -43,9 +54,14 @@ struct ff_memo {
 	const struct ff_machine *m;
 	struct ff_pricer *p;
 	const bool *first_use; /* by edge; the memo is for one issue order */
+	bool has_workspace;    /* some kernel needs scratch */
+	uint32_t *class;       /* by node: the first node equal to it */
 	struct ff_arena arena, scratch;
-	void **node, **edge; /* open addressing; caps are powers of two */
-	uint32_t n_nodes, node_cap, n_edges, edge_cap;
+	struct ff_table shapes, nodes, edges;
+	struct ff_memo_shape **shape;
+	struct ff_memo_node **node;
+	struct ff_memo_edge **edge;
+	uint32_t cap[3];
 };
 
 int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_machine *m,
@@ -54,8 +70,9 @@ void ff_memo_finish(struct ff_memo *t);
 /* Forgets everything; pointers handed out die. */
 void ff_memo_clear(struct ff_memo *t);
 
+/* `c` has parts. */
 int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
-		const struct ff_memo_node **ret, struct ff_error *err);
+		struct ff_memo_node **ret, struct ff_error *err);
 /* `from` is NULL for edges from the data set. */
 int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
 		const struct ff_memo_node *to, const struct ff_memo_edge **ret,

@@ -28,12 +28,7 @@ struct memo {
 	int64_t workspace_bytes;
 };
 
-/* Messages of one move (its pieces between two devices), by device and by node;
- * zero between moves. */
-struct device_tally {
-	double sent_bytes, received_bytes; /* inside its node */
-	uint32_t n_sent, n_received;       /* all messages */
-};
+/* Bytes of one move, by node; zero between moves. */
 struct node_tally {
 	double inside_bytes, out_bytes, in_bytes;
 };
@@ -47,8 +42,7 @@ struct ff_pricer {
 	struct ff_table table;  /* ff_work_hash to memo */
 	struct memo *memo;
 	uint32_t memo_cap;
-	struct device_tally *device; /* scratch of ff_price_move */
-	struct node_tally *node;
+	struct node_tally *node; /* scratch of ff_price_move */
 };
 
 static int check_costs(const struct ff_pricer *p, struct ff_error *err)
@@ -100,9 +94,8 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 	p->costs_path = costs_path ? costs_path : "COSTS";
 	p->graph_path = graph_path ? graph_path : "GRAPH";
 	p->inside = calloc(m->n_nodes, sizeof(*p->inside));
-	p->device = calloc(m->n_devices, sizeof(*p->device));
 	p->node = calloc(m->n_nodes, sizeof(*p->node));
-	int code = p->inside && p->device && p->node ? FF_OK : ff_fail_memory(err);
+	int code = p->inside && p->node ? FF_OK : ff_fail_memory(err);
 	if (code == FF_OK && costs)
 		code = check_costs(p, err);
 	if (code < 0) {
@@ -121,7 +114,6 @@ void ff_pricer_destroy(struct ff_pricer *p)
 	ff_table_finish(&p->table);
 	free(p->memo);
 	free(p->inside);
-	free(p->device);
 	free(p->node);
 	free(p);
 }
@@ -347,36 +339,12 @@ double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *devi
 
 static double move_collective_us(const struct ff_pricer *p, const struct ff_move *mv)
 {
-	int64_t elements = ff_region_volume(&mv->region);
-	double chunk_bytes = 0;
+	int64_t bytes = ff_region_volume(&mv->region) * FF_ELEMENT_BYTES;
+
 	if (mv->n_devices < 2)
 		return 0;
-	if (mv->kind == FF_MOVE_ALL_REDUCE)
-		chunk_bytes = reduce_chunk_bytes(elements, mv->n_devices);
-	else
-		for (uint32_t i = 0; i < mv->n_pieces; i++)
-			chunk_bytes = fmax(chunk_bytes,
-					(double)(ff_region_volume(&mv->piece[i].region) *
-							FF_ELEMENT_BYTES));
-	return collective_us(p, mv->kind, mv->n_devices, mv->device,
-			(double)(elements * FF_ELEMENT_BYTES), chunk_bytes);
-}
-
-static void tally(const struct ff_pricer *p, const struct ff_piece *piece)
-{
-	uint32_t from = p->machine->node_of[piece->from], to = p->machine->node_of[piece->to];
-	struct device_tally *a = &p->device[piece->from], *b = &p->device[piece->to];
-	double bytes = (double)(ff_region_volume(&piece->region) * FF_ELEMENT_BYTES);
-	a->n_sent++;
-	b->n_received++;
-	if (from == to) {
-		a->sent_bytes += bytes;
-		b->received_bytes += bytes;
-		p->node[from].inside_bytes += bytes;
-	} else {
-		p->node[from].out_bytes += bytes;
-		p->node[to].in_bytes += bytes;
-	}
+	return collective_us(p, mv->kind, mv->n_devices, mv->device, (double)bytes,
+			(double)mv->chunk_bytes);
 }
 
 /* Widens `us` and `latency_us` to a link that carries `bytes`, if any. */
@@ -388,50 +356,60 @@ static void use_link(const struct ff_link *link, double bytes, double *us, doubl
 	*latency_us = fmax(*latency_us, link->latency_us);
 }
 
-/* Reads the tally of the devices of `mv` and leaves it zero: the busiest
- * link's time, and a latency for each message of the busiest device. */
-static double tally_us(const struct ff_pricer *p, const struct ff_move *mv)
+/* The busiest link's time, and a latency for each message of the busiest device. */
+static double messages_us(const struct ff_pricer *p, const struct ff_move *mv)
 {
+	const uint32_t *node_of = p->machine->node_of;
 	double us = 0, latency_us = 0;
+	const struct ff_comm_cost *table;
 	uint32_t rounds = 0;
+
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
-		uint32_t node = p->machine->node_of[mv->device[i]];
+		const struct ff_traffic *t = &mv->traffic[i];
+		struct node_tally *node = &p->node[node_of[mv->device[i]]];
+
+		node->inside_bytes += (double)t->sent_inside;
+		node->out_bytes += (double)t->sent_outside;
+		node->in_bytes += (double)t->received_outside;
+		rounds = t->n_sent > rounds ? t->n_sent : rounds;
+		rounds = t->n_received > rounds ? t->n_received : rounds;
+	}
+	for (uint32_t i = 0; i < mv->n_devices; i++) {
+		uint32_t node = node_of[mv->device[i]];
 		const struct ff_link *in = &p->inside[node];
-		struct device_tally *d = &p->device[mv->device[i]];
-		const struct node_tally *t = &p->node[node];
-		use_link(in, in->shared ? t->inside_bytes : fmax(d->sent_bytes, d->received_bytes),
+		const struct ff_traffic *t = &mv->traffic[i];
+		const struct node_tally *all = &p->node[node];
+
+		use_link(in,
+				in->shared ? all->inside_bytes
+					   : fmax((double)t->sent_inside,
+							     (double)t->received_inside),
 				&us, &latency_us);
-		use_link(&p->machine->nodes[node].network, fmax(t->out_bytes, t->in_bytes), &us,
+		use_link(&p->machine->nodes[node].network, fmax(all->out_bytes, all->in_bytes), &us,
 				&latency_us);
-		rounds = d->n_sent > rounds ? d->n_sent : rounds;
-		rounds = d->n_received > rounds ? d->n_received : rounds;
-		*d = (struct device_tally){0};
 	}
 	for (uint32_t i = 0; i < mv->n_devices; i++)
-		p->node[p->machine->node_of[mv->device[i]]] = (struct node_tally){0};
-
-	const struct ff_comm_cost *table =
-			find_table(p, FF_MOVE_POINT_TO_POINT, mv->n_devices, mv->device);
-	if (!table)
+		p->node[node_of[mv->device[i]]] = (struct node_tally){0};
+	table = find_table(p, FF_MOVE_POINT_TO_POINT, mv->n_devices, mv->device);
+	if (!rounds || !table)
 		return us + rounds * latency_us;
 	return table_us(table, (double)mv->busiest_bytes) + (rounds - 1) * latency_us;
 }
 
 double ff_price_move(const struct ff_pricer *p, const struct ff_move *mv)
 {
+	enum ff_rate_kind local = mv->accumulate ? FF_RATE_ADD : FF_RATE_COPY;
+	double us;
+
 	if (mv->kind == FF_MOVE_LOAD)
 		return local_us(p, mv, FF_RATE_LOAD,
 				ff_region_volume(&mv->region) * FF_ELEMENT_BYTES);
-	enum ff_rate_kind local = mv->accumulate ? FF_RATE_ADD : FF_RATE_COPY;
-	double us = local_us(p, mv, local, mv->copied_bytes);
-	if (!ff_move_is_messages(mv->kind))
-		return us + move_collective_us(p, mv);
-	uint32_t n_messages = 0;
-	for (uint32_t i = 0; i < mv->n_pieces; i++) {
-		if (mv->piece[i].from == mv->piece[i].to)
-			continue;
-		tally(p, &mv->piece[i]);
-		n_messages++;
-	}
-	return n_messages ? us + tally_us(p, mv) : us;
+	us = local_us(p, mv, local, mv->copied_bytes);
+	return us +
+	       (ff_move_is_messages(mv->kind) ? messages_us(p, mv) : move_collective_us(p, mv));
+}
+
+double ff_price_add(const struct ff_pricer *p, uint32_t device, int64_t bytes)
+{
+	return bytes ? rate_us(p, device, FF_RATE_ADD, (double)bytes) : 0;
 }

@@ -2,12 +2,37 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/simulate.h"
 
+/* A backward pass that adds to gradients writes them aside and adds them. */
+static int64_t added_bytes(const struct ff_schedule *s, const struct ff_work *w)
+{
+	int64_t bytes = 0;
+
+	for (uint32_t i = 0; i < w->node->n_in; i++)
+		if (w->need_din[i] && s->accumulate[w->node->in + i])
+			bytes += ff_region_volume(&w->in[i]) * FF_ELEMENT_BYTES;
+	return bytes;
+}
+
+static int work_us(const struct ff_schedule *s, const struct ff_task *t, struct ff_pricer *p,
+		double *us, struct ff_error *err)
+{
+	struct ff_region box;
+	struct ff_work work;
+	int code;
+
+	ff_config_box(&s->graph->nodes[t->node], &s->config[t->node], t->part, &box);
+	ff_work_fill(s->graph, t->node, &box, t->pass, &work);
+	code = ff_price_work(p, &work, t->device, us, err);
+	if (code == FF_OK)
+		*us += ff_price_add(p, t->device, added_bytes(s, &work));
+	return code;
+}
+
 static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer *p, double *us,
 		struct ff_error *err)
 {
 	const struct ff_task *t = &s->tasks[task];
 	const struct ff_bucket *b;
-	struct ff_work work;
 
 	switch (t->kind) {
 	case FF_TASK_MOVE:
@@ -21,9 +46,7 @@ static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer 
 		*us = ff_price_update(p, t->device, s->buckets[t->bucket].bytes);
 		return FF_OK;
 	default:
-		ff_work_fill(s->graph, t->node, &s->strategy->config[t->node], t->part, t->pass,
-				&work);
-		return ff_price_work(p, &work, t->device, us, err);
+		return work_us(s, t, p, us, err);
 	}
 }
 

@@ -15,17 +15,21 @@ struct pending {
 	enum ff_op op;
 	const char *name;
 	union ff_attrs attrs;
-	const uint32_t *in;
-	uint32_t n_in;
+	const uint32_t *in; /* data and parameters: FF_PORT */
+	uint32_t n_in, n_data;
+	struct ff_op_counts count;
 	const struct ff_json *place;
 };
+
+#define NODE_OF(port) ((port)&0xfffffu)
+#define OUTPUT_OF(port) ((port) >> 20)
 
 struct ff_builder {
 	const char *name;
 	struct ff_arena *arena;
 	struct pending *nodes;
 	uint32_t n, cap;
-	uint32_t n_edges;
+	uint32_t n_edges, n_values;
 	struct ff_names *names;
 	const struct ff_json *root;
 	struct ff_error err; /* the first one */
@@ -70,8 +74,32 @@ void ff_builder_set_place(struct ff_builder *b, const struct ff_json *root)
 		       : ff_fail(&(b)->err, FF_E_INPUT, "graph \"%s\": " fmt, (b)->name,           \
 					 ##__VA_ARGS__))
 
+static int check_inputs(struct ff_builder *b, const struct pending *p)
+{
+	const char *op = ff_op_row(p->op)->name;
+
+	for (uint32_t i = 0; i < p->n_in; i++) {
+		const struct pending *source;
+
+		if (NODE_OF(p->in[i]) >= b->n)
+			return FAIL(b, p, "%s \"%s\": input %u is not an earlier node", op, p->name,
+					i);
+		source = &b->nodes[NODE_OF(p->in[i])];
+		if (ff_op_row(source->op)->flags & FF_OP_LOSS)
+			return FAIL(b, p, "%s \"%s\": input %u, the loss \"%s\", ends the graph",
+					op, p->name, i, source->name);
+		if (OUTPUT_OF(p->in[i]) >= source->count.out)
+			return FAIL(b, p, "%s \"%s\": input %u: \"%s\" has no output %u", op,
+					p->name, i, source->name, OUTPUT_OF(p->in[i]));
+	}
+	return FF_OK;
+}
+
 static int check_node(struct ff_builder *b, const struct pending *p)
 {
+	const struct ff_op_row *row;
+	const struct ff_attr_row *bad;
+
 	if (b->n >= FF_MAX_NODES)
 		return FAIL(b, p, "a graph has at most %d nodes", FF_MAX_NODES);
 	if (!legal_name(p->name))
@@ -79,7 +107,7 @@ static int check_node(struct ff_builder *b, const struct pending *p)
 	if ((uint32_t)p->op >= FF_OP_COUNT)
 		return FAIL(b, p, "node \"%s\": there is no operator number %u", p->name,
 				(unsigned)p->op);
-	const struct ff_op_row *row = ff_op_row(p->op);
+	row = ff_op_row(p->op);
 	if (ff_names_find(b->names, p->name) != FF_NONE)
 		return FAIL(b, p, "node name \"%s\" is taken", p->name);
 	if (p->n_in < row->min_in || p->n_in > row->max_in)
@@ -87,20 +115,11 @@ static int check_node(struct ff_builder *b, const struct pending *p)
 				p->name, row->min_in, row->max_in > row->min_in ? " to " : "",
 				row->max_in > row->min_in ? row->max_in : 0,
 				row->max_in == 1 ? "" : "s", p->n_in);
-	const struct ff_attr_row *bad = ff_attrs_check(row, &p->attrs);
+	bad = ff_attrs_check(row, &p->attrs);
 	if (bad)
 		return FAIL(b, p, "%s \"%s\": \"%s\" is out of range", row->name, p->name,
 				bad->name);
-	for (uint32_t i = 0; i < p->n_in; i++) {
-		if (p->in[i] >= b->n)
-			return FAIL(b, p, "%s \"%s\": input %u is not an earlier node", row->name,
-					p->name, i);
-		const struct pending *source = &b->nodes[p->in[i]];
-		if (ff_op_row(source->op)->flags & FF_OP_LOSS)
-			return FAIL(b, p, "%s \"%s\": input %u, the loss \"%s\", ends the graph",
-					row->name, p->name, i, source->name);
-	}
-	return FF_OK;
+	return check_inputs(b, p);
 }
 
 /* Makes room and copies what the caller may free. */
@@ -109,6 +128,7 @@ static int keep_node(struct ff_builder *b, struct pending *p)
 	if (b->n == b->cap) {
 		uint32_t cap = b->cap ? b->cap * 2 : 32;
 		struct pending *bigger = ff_arena_array(b->arena, cap, sizeof(*bigger));
+
 		if (!bigger)
 			return ff_fail_memory(&b->err);
 		if (b->n)
@@ -117,78 +137,157 @@ static int keep_node(struct ff_builder *b, struct pending *p)
 		b->cap = cap;
 	}
 	p->name = ff_arena_strdup(b->arena, p->name);
-	p->in = p->n_in ? ff_arena_copy(b->arena, p->in, p->n_in, sizeof(p->in[0])) : NULL;
-	if (!p->name || (p->n_in && !p->in) || ff_names_put(b->names, p->name, b->n) < 0)
+	if (!p->name || ff_names_put(b->names, p->name, b->n) < 0)
 		return ff_fail_memory(&b->err);
-	b->nodes[b->n] = *p;
+	ff_op_count(p->op, &p->attrs, &p->count);
+	b->nodes[b->n++] = *p;
 	b->n_edges += p->n_in;
+	b->n_values += p->count.out + p->count.saved;
+	return FF_OK;
+}
+
+/* The node of parameter `name` of `p`: made, or there already. */
+static int keep_param(
+		struct ff_builder *b, const struct pending *p, const char *name, uint32_t *ret)
+{
+	struct pending made = {.op = FF_OP_PARAMETER, .name = name, .place = p->place};
+	uint32_t i = ff_names_find(b->names, name);
+
+	*ret = i == FF_NONE ? b->n : i;
+	if (i == FF_NONE)
+		return check_node(b, &made) < 0 ? b->err.code : keep_node(b, &made);
+	if (b->nodes[i].op != FF_OP_PARAMETER)
+		return FAIL(b, p, "%s \"%s\": its parameter \"%s\" has the name of a node",
+				ff_op_row(p->op)->name, p->name, name);
+	return FF_OK;
+}
+
+/* Adds what `p` reads beside its data: its parameters. */
+static int keep_params(struct ff_builder *b, struct pending *p, const char *const *params)
+{
+	const struct ff_op_row *row = ff_op_row(p->op);
+	struct ff_op_counts count;
+	uint32_t *in;
+
+	ff_op_count(p->op, &p->attrs, &count);
+	in = ff_arena_array(b->arena, p->n_in + count.params, sizeof(*in));
+	if (!in)
+		return ff_fail_memory(&b->err);
+	if (p->n_in)
+		memcpy(in, p->in, p->n_in * sizeof(*in));
+	p->n_data = p->n_in;
+	for (uint32_t i = 0; i < count.params; i++) {
+		const char *name = params && params[i] ? params[i]
+						       : ff_arena_printf(b->arena, "%s.%s", p->name,
+									 row->param[i]);
+		int code = name ? keep_param(b, p, name, &in[p->n_in++]) : ff_fail_memory(&b->err);
+
+		if (code < 0)
+			return code;
+	}
+	p->in = in;
 	return FF_OK;
 }
 
 uint32_t ff_builder_add_at(struct ff_builder *b, enum ff_op op, const char *name,
 		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in,
-		const struct ff_json *place)
+		const char *const *params, const struct ff_json *place)
 {
 	struct pending p = {.op = op, .name = name, .in = in, .n_in = n_in, .place = place};
+
 	memset(&p.attrs, 0, sizeof(p.attrs));
 	if (attrs)
 		p.attrs = *attrs;
 	else if ((uint32_t)op < FF_OP_COUNT)
 		p.attrs = ff_attrs_preset(op);
-	if (b->err.code < 0 || check_node(b, &p) < 0 || keep_node(b, &p) < 0)
+	if (b->err.code < 0 || check_node(b, &p) < 0 || keep_params(b, &p, params) < 0 ||
+			keep_node(b, &p) < 0)
 		return FF_NONE;
-	return b->n++;
+	return b->n - 1;
+}
+
+uint32_t ff_builder_add_tied(struct ff_builder *b, enum ff_op op, const char *name,
+		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in,
+		const char *const *params)
+{
+	return ff_builder_add_at(b, op, name, attrs, in, n_in, params, NULL);
 }
 
 uint32_t ff_builder_add(struct ff_builder *b, enum ff_op op, const char *name,
 		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in)
 {
-	return ff_builder_add_at(b, op, name, attrs, in, n_in, NULL);
+	return ff_builder_add_at(b, op, name, attrs, in, n_in, NULL, NULL);
+}
+
+/* Edges and values of one node. */
+static void link_node(struct ff_builder *b, struct ff_graph *g, uint32_t i)
+{
+	const struct pending *p = &b->nodes[i];
+	struct ff_node *n = &g->nodes[i];
+	uint32_t flags = ff_op_row(p->op)->flags;
+
+	*n = (struct ff_node){.op = p->op,
+			.name = p->name,
+			.attrs = p->attrs,
+			.in = g->n_edges,
+			.n_in = p->n_in,
+			.n_data = p->n_data,
+			.out = g->n_values,
+			.n_out = p->count.out + p->count.saved,
+			.n_saved = p->count.saved,
+			.in_map = n->in_map + g->n_edges,
+			.out_map = n->out_map + g->n_values};
+	for (uint32_t k = 0; k < n->n_out; k++)
+		g->values[g->n_values++] = (struct ff_value){.producer = i,
+				.port = k,
+				.kind = k >= p->count.out      ? FF_VALUE_SAVED
+					: flags & FF_OP_SOURCE ? FF_VALUE_INPUT
+					: flags & FF_OP_UPDATE ? FF_VALUE_PARAMETER
+							       : FF_VALUE_ACTIVATION};
+	for (uint32_t slot = 0; slot < p->n_in; slot++) {
+		uint32_t value = g->nodes[NODE_OF(p->in[slot])].out + OUTPUT_OF(p->in[slot]);
+
+		g->edges[g->n_edges++] = (struct ff_edge){value, i, slot};
+	}
 }
 
 static int allocate(struct ff_builder *b, struct ff_graph *g)
 {
 	struct ff_arena *a = b->arena;
+	struct ff_operand *in_maps = ff_arena_array(a, b->n_edges, sizeof(*in_maps));
+	struct ff_operand *out_maps = ff_arena_array(a, b->n_values, sizeof(*out_maps));
+
 	g->name = b->name;
 	g->names = b->names;
-	g->n_nodes = g->n_tensors = b->n;
-	g->n_edges = b->n_edges;
-	g->nodes = ff_arena_array(a, b->n, sizeof(g->nodes[0]));
-	g->tensors = ff_arena_array(a, b->n, sizeof(g->tensors[0]));
-	g->edges = ff_arena_array(a, b->n_edges, sizeof(g->edges[0]));
-	g->uses = ff_arena_array(a, b->n_edges, sizeof(g->uses[0]));
-	struct ff_operand *maps = ff_arena_array(a, b->n_edges, sizeof(*maps));
-	if (!g->nodes || !g->tensors || !g->edges || !g->uses || !maps)
+	g->n_nodes = b->n;
+	g->nodes = ff_arena_array(a, b->n, sizeof(*g->nodes));
+	g->values = ff_arena_array(a, b->n_values, sizeof(*g->values));
+	g->edges = ff_arena_array(a, b->n_edges, sizeof(*g->edges));
+	g->uses = ff_arena_array(a, b->n_edges, sizeof(*g->uses));
+	if (!g->nodes || !g->values || !g->edges || !g->uses || !in_maps || !out_maps)
 		return ff_fail_memory(&b->err);
-	uint32_t edge = 0;
 	for (uint32_t i = 0; i < b->n; i++) {
-		const struct pending *p = &b->nodes[i];
-		g->nodes[i] = (struct ff_node){.op = p->op,
-				.name = p->name,
-				.attrs = p->attrs,
-				.in = edge,
-				.n_in = p->n_in,
-				.out = i,
-				.in_map = maps + edge};
-		g->tensors[i].producer = i;
-		for (uint32_t slot = 0; slot < p->n_in; slot++)
-			g->edges[edge++] = (struct ff_edge){p->in[slot], i, slot};
+		g->nodes[i].in_map = in_maps;
+		g->nodes[i].out_map = out_maps;
+		link_node(b, g, i);
 	}
 	return FF_OK;
 }
 
 static void link_uses(struct ff_graph *g)
 {
-	for (uint32_t e = 0; e < g->n_edges; e++)
-		g->tensors[g->edges[e].tensor].n_uses++;
 	uint32_t at = 0;
-	for (uint32_t t = 0; t < g->n_tensors; t++) {
-		g->tensors[t].first_use = at;
-		at += g->tensors[t].n_uses;
-		g->tensors[t].n_uses = 0;
+
+	for (uint32_t e = 0; e < g->n_edges; e++)
+		g->values[g->edges[e].value].n_uses++;
+	for (uint32_t t = 0; t < g->n_values; t++) {
+		g->values[t].first_use = at;
+		at += g->values[t].n_uses;
+		g->values[t].n_uses = 0;
 	}
 	for (uint32_t e = 0; e < g->n_edges; e++) {
-		struct ff_tensor *t = &g->tensors[g->edges[e].tensor];
+		struct ff_value *t = &g->values[g->edges[e].value];
+
 		g->uses[t->first_use + t->n_uses++] = e;
 	}
 }
@@ -196,8 +295,9 @@ static void link_uses(struct ff_graph *g)
 /* All inputs have as many samples as the first. */
 static int check_batch(struct ff_builder *b, struct ff_graph *g, uint32_t i)
 {
-	int32_t samples = g->tensors[i].shape[0];
-	if (!(ff_op_row(g->nodes[i].op)->flags & FF_OP_SOURCE))
+	int32_t samples = g->values[g->nodes[i].out].shape[0];
+
+	if (!ff_node_is_source(g, i))
 		return FF_OK;
 	if (g->batch && samples != g->batch)
 		return FAIL(b, &b->nodes[i], "\"%s\" has %d samples, the inputs before it have %d",
@@ -213,21 +313,27 @@ struct totals {
 static int derive_node(struct ff_builder *b, struct ff_graph *g, uint32_t i, struct totals *total)
 {
 	struct ff_node *n = &g->nodes[i];
-	struct ff_derive d = {
-			.graph = g, .node = n, .out = &g->tensors[i], .place = b->nodes[i].place};
+	struct ff_derive d = {.graph = g, .node = n, .place = b->nodes[i].place};
 	int code = ff_op_row(n->op)->derive(&d, &b->err);
+	bool grad = ff_node_is_parameter(g, i);
+	int64_t elements = 0;
+
 	if (code < 0)
 		return code;
-	int64_t elements = ff_shape_volume(d.out->rank, d.out->shape);
-	d.out->needs_grad = n->n_weights > 0;
 	for (uint32_t slot = 0; slot < n->n_in; slot++) {
-		const struct ff_tensor *t = ff_derive_in(&d, slot);
+		const struct ff_value *t = ff_derive_in(&d, slot);
+
 		elements = ff_sat_add(elements, ff_shape_volume(t->rank, t->shape));
-		d.out->needs_grad = d.out->needs_grad || t->needs_grad;
+		grad = grad || t->needs_grad;
 	}
-	for (uint32_t w = 0; w < n->n_weights; w++)
-		elements = ff_sat_add(elements,
-				ff_shape_volume(n->weight[w].map.rank, n->weight[w].map.shape));
+	for (uint32_t k = 0; k < n->n_out && !ff_node_is_parameter(g, i); k++) {
+		struct ff_value *v = ff_derive_value(&d, k);
+
+		elements = ff_sat_add(elements, ff_shape_volume(v->rank, v->shape));
+		v->needs_grad = grad && k + n->n_saved < n->n_out;
+	}
+	if (ff_node_is_parameter(g, i))
+		ff_derive_value(&d, 0)->needs_grad = true;
 	total->elements = ff_sat_add(total->elements, elements);
 	total->flops = ff_sat_add(total->flops, ff_sat_add(n->flops_forward, n->flops_backward));
 	if (total->elements > FF_MAX_GRAPH_ELEMENTS)
@@ -239,13 +345,32 @@ static int derive_node(struct ff_builder *b, struct ff_graph *g, uint32_t i, str
 	return FF_OK;
 }
 
+/* Every value but the loss and what nodes keep to themselves is read. */
+static int check_uses(struct ff_builder *b, struct ff_graph *g)
+{
+	for (uint32_t k = 0; k < g->n_values; k++) {
+		const struct ff_value *v = &g->values[k];
+		const struct ff_node *n = &g->nodes[v->producer];
+
+		if (v->n_uses || v->producer == g->loss || v->kind == FF_VALUE_SAVED)
+			continue;
+		if (n->n_out - n->n_saved == 1)
+			return FAIL(b, &b->nodes[v->producer], "the output of \"%s\" is not used",
+					n->name);
+		return FAIL(b, &b->nodes[v->producer], "output %u of \"%s\" is not used", v->port,
+				n->name);
+	}
+	return FF_OK;
+}
+
 /* One loss, everything else is used, and there is something to train. */
 static int check_ends(struct ff_builder *b, struct ff_graph *g)
 {
 	const struct pending *whole = &(struct pending){.place = b->root};
+
 	g->loss = FF_NONE;
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		if (!(ff_op_row(g->nodes[i].op)->flags & FF_OP_LOSS))
+		if (!(ff_op_flags_of(g, i) & FF_OP_LOSS))
 			continue;
 		if (g->loss != FF_NONE)
 			return FAIL(b, &b->nodes[i], "\"%s\" is a second loss beside \"%s\"",
@@ -254,10 +379,8 @@ static int check_ends(struct ff_builder *b, struct ff_graph *g)
 	}
 	if (g->loss == FF_NONE)
 		return FAIL(b, whole, "there is no loss, expected one softmax_cross_entropy");
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (i != g->loss && !g->tensors[i].n_uses)
-			return FAIL(b, &b->nodes[i], "the output of \"%s\" is not used",
-					g->nodes[i].name);
+	if (check_uses(b, g) < 0)
+		return b->err.code;
 	if (!ff_graph_parameters(g))
 		return FAIL(b, whole, "there is nothing to train, expected a node with weights");
 	return FF_OK;
@@ -266,9 +389,11 @@ static int check_ends(struct ff_builder *b, struct ff_graph *g)
 static int hash_graph(struct ff_builder *b, struct ff_graph *g)
 {
 	struct ff_out o;
+	bool failed;
+
 	ff_out_init(&o);
 	ff_graph_write(g, &o);
-	bool failed = o.failed;
+	failed = o.failed;
 	if (!failed)
 		g->hash = ff_fnv1a(o.text, o.len);
 	ff_out_finish(&o);
@@ -278,13 +403,15 @@ static int hash_graph(struct ff_builder *b, struct ff_graph *g)
 static int finish(struct ff_builder *b, struct ff_graph *g)
 {
 	const struct pending *whole = &(struct pending){.place = b->root};
+	struct totals total = {0};
+	int code;
+
 	if (!b->n)
 		return FAIL(b, whole, "there are no nodes");
-	int code = allocate(b, g);
+	code = allocate(b, g);
 	if (code < 0)
 		return code;
 	link_uses(g);
-	struct totals total = {0};
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		code = derive_node(b, g, i, &total);
 		if (code == FF_OK)

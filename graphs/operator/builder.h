@@ -1,16 +1,16 @@
 /* The one way in: what the parser hands the builder beside ff/graph.h.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_GRAPHS_BUILDER_H
-#define FF_GRAPHS_BUILDER_H
+#ifndef FF_OPERATOR_BUILDER_H
+#define FF_OPERATOR_BUILDER_H
 
 #include "ff/graph.h"
 
 /* Complaints about the whole graph name `root`'s file. */
 void ff_builder_set_place(struct ff_builder *b, const struct ff_json *root);
-/* ff_builder_add whose complaints name `place`, which may be NULL and must
+/* ff_builder_add_tied whose complaints name `place`, which may be NULL and must
  * live until ff_builder_finish. */
 uint32_t ff_builder_add_at(struct ff_builder *b, enum ff_op op, const char *name,
 		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in,
-		const struct ff_json *place);
+		const char *const *params, const struct ff_json *place);
 
 #endif

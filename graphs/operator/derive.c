@@ -3,15 +3,17 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void ff_derive_error(const struct ff_derive *d, struct ff_error *err, const char *fmt, ...)
 {
+	const char *op = ff_op_row(d->node->op)->name;
 	char text[FF_ERROR_TEXT];
 	va_list ap;
+
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	const char *op = ff_op_row(d->node->op)->name;
 	if (d->place)
 		ff_json_error(d->place, err, "%s \"%s\": %s", op, d->node->name, text);
 	else
@@ -19,21 +21,26 @@ void ff_derive_error(const struct ff_derive *d, struct ff_error *err, const char
 				d->node->name, text);
 }
 
-const struct ff_tensor *ff_derive_in(const struct ff_derive *d, uint32_t slot)
+const struct ff_value *ff_derive_in(const struct ff_derive *d, uint32_t slot)
 {
-	return &d->graph->tensors[d->graph->edges[d->node->in + slot].tensor];
+	return &d->graph->values[d->graph->edges[d->node->in + slot].value];
+}
+
+struct ff_value *ff_derive_value(const struct ff_derive *d, uint32_t port)
+{
+	return &d->graph->values[d->node->out + port];
 }
 
 int ff_derive_input(const struct ff_derive *d, uint32_t slot, enum ff_dtype dtype,
-		uint32_t min_rank, uint32_t max_rank, const struct ff_tensor **ret,
+		uint32_t min_rank, uint32_t max_rank, const struct ff_value **ret,
 		struct ff_error *err)
 {
-	const struct ff_tensor *t = ff_derive_in(d, slot);
+	const struct ff_value *t = ff_derive_in(d, slot);
 	const char *name = d->graph->nodes[t->producer].name;
+
 	if (t->dtype != dtype)
 		return ff_derive_fail(d, err, "input %u (\"%s\") is %s, expected %s", slot, name,
-				t->dtype == FF_F32 ? "float32" : "int32",
-				dtype == FF_F32 ? "float32" : "int32");
+				ff_dtype_name(t->dtype), ff_dtype_name(dtype));
 	if (t->rank < min_rank || t->rank > max_rank)
 		return ff_derive_fail(d, err,
 				"input %u (\"%s\") has shape %s, expected %u to %u axes", slot,
@@ -46,6 +53,7 @@ struct ff_shape_text ff_shape_text(uint32_t rank, const int32_t *shape)
 {
 	struct ff_shape_text r;
 	size_t n = 0;
+
 	r.text[n++] = '[';
 	for (uint32_t i = 0; i < rank && n < sizeof(r.text) - 16; i++)
 		n += (size_t)snprintf(r.text + n, sizeof(r.text) - n, i ? ", %d" : "%d", shape[i]);
@@ -59,6 +67,7 @@ int ff_derive_window(const struct ff_derive *d, const struct ff_window *w, int32
 {
 	int64_t extent = (int64_t)w->dilation * (w->kernel - 1) + 1;
 	int64_t padded = (int64_t)w->in + 2 * (int64_t)w->pad;
+
 	if (padded > INT32_MAX)
 		return ff_derive_fail(d, err, "%s %d with padding %d exceeds 32 bits", w->name,
 				w->in, w->pad);
@@ -74,6 +83,7 @@ int ff_derive_window(const struct ff_derive *d, const struct ff_window *w, int32
 int32_t ff_derive_dim(struct ff_derive *d, enum ff_label label, const char *name, int32_t extent)
 {
 	uint32_t i = d->node->n_dims++;
+
 	d->node->dim[i] = (struct ff_dim){label, name, extent};
 	return (int32_t)i;
 }
@@ -83,6 +93,7 @@ const char *ff_axis_name(uint32_t rank, uint32_t axis)
 	static const char *const image[] = {"sample", "channel", "height", "width"};
 	static const char *const numbered[FF_MAX_RANK] = {
 			"sample", "axis1", "axis2", "axis3", "axis4", "axis5"};
+
 	if (rank == 2 && axis == 1)
 		return "feature";
 	return rank == 4 ? image[axis] : numbered[axis];
@@ -95,55 +106,94 @@ void ff_derive_axes(struct ff_derive *d, uint32_t rank, const int32_t *shape)
 				shape[i]);
 }
 
-static void operand_init(struct ff_operand *o, uint32_t rank, const int32_t *shape)
+static void operand_init(struct ff_operand *o, const struct ff_value *v)
 {
-	*o = (struct ff_operand){.rank = rank};
-	for (uint32_t i = 0; i < rank; i++) {
-		o->shape[i] = shape[i];
+	*o = (struct ff_operand){.dtype = v->dtype, .rank = v->rank};
+	memcpy(o->order, v->order, sizeof(o->order));
+	for (uint32_t i = 0; i < v->rank; i++) {
+		o->shape[i] = v->shape[i];
 		ff_axis_whole(o, i);
 	}
 }
 
-int ff_derive_out(struct ff_derive *d, enum ff_dtype dtype, uint32_t rank, const int32_t *shape,
-		struct ff_error *err)
+static void value_init(struct ff_value *v, enum ff_dtype dtype, uint32_t rank, const int32_t *shape,
+		const uint8_t *order)
 {
+	v->dtype = dtype;
+	v->rank = rank;
+	for (uint32_t i = 0; i < rank && i < FF_MAX_RANK; i++) {
+		v->shape[i] = shape[i];
+		v->order[i] = order[i];
+	}
+}
+
+int ff_derive_out(struct ff_derive *d, uint32_t port, enum ff_dtype dtype, uint32_t rank,
+		const int32_t *shape, const uint8_t *order, struct ff_error *err)
+{
+	struct ff_value *v = ff_derive_value(d, port);
+
 	if (ff_shape_volume(rank, shape) > FF_MAX_GRAPH_ELEMENTS)
 		return ff_derive_fail(d, err, "the output %s has more than 2^44 elements",
 				ff_shape_text(rank, shape).text);
-	d->out->dtype = dtype;
-	d->out->rank = rank;
-	for (uint32_t i = 0; i < rank; i++)
-		d->out->shape[i] = shape[i];
-	operand_init(&d->node->out_map, rank, shape);
+	value_init(v, dtype, rank, shape, order);
+	operand_init(&d->node->out_map[port], v);
 	return FF_OK;
 }
 
-static int add_weight(struct ff_derive *d, const char *name, uint32_t rank, const int32_t *shape,
-		int64_t fan_in, struct ff_operand **ret, struct ff_error *err)
+/* The first node that reads a parameter says what it is. */
+static void make_param(struct ff_graph *g, struct ff_value *v, uint32_t rank, const int32_t *shape,
+		const uint8_t *order, int64_t fan_in)
 {
+	static const char *const names[FF_MAX_RANK] = {
+			"axis0", "axis1", "axis2", "axis3", "axis4", "axis5"};
+	struct ff_node *n = &g->nodes[v->producer];
+
+	value_init(v, FF_F32, rank, shape, order);
+	v->fan_in = fan_in;
+	operand_init(n->out_map, v);
+	for (uint32_t i = 0; i < rank; i++) {
+		n->dim[n->n_dims++] = (struct ff_dim){FF_DIM_PARAMETER, names[i], shape[i]};
+		ff_axis_plain(n->out_map, i, (int32_t)i);
+	}
+}
+
+int ff_derive_param(struct ff_derive *d, uint32_t i, uint32_t rank, const int32_t *shape,
+		const uint8_t *order, int64_t fan_in, struct ff_operand **ret, struct ff_error *err)
+{
+	uint32_t slot = d->node->n_data + i;
+	struct ff_value *v = (struct ff_value *)ff_derive_in(d, slot);
+	const char *name = ff_op_row(d->node->op)->param[i];
+
 	if (ff_shape_volume(rank, shape) > FF_MAX_GRAPH_ELEMENTS)
 		return ff_derive_fail(d, err, "its %s %s has more than 2^44 elements", name,
 				ff_shape_text(rank, shape).text);
-	struct ff_weight *w = &d->node->weight[d->node->n_weights++];
-	w->name = name;
-	w->fan_in = fan_in;
-	operand_init(&w->map, rank, shape);
-	*ret = &w->map;
+	if (!v->rank)
+		make_param(d->graph, v, rank, shape, order, fan_in);
+	else if (v->rank != rank || memcmp(v->shape, shape, rank * sizeof(*shape)) != 0 ||
+			memcmp(v->order, order, rank) != 0)
+		return ff_derive_fail(d, err,
+				"its %s has shape %s, but \"%s\", which it shares, has %s", name,
+				ff_shape_text(rank, shape).text, d->graph->nodes[v->producer].name,
+				ff_shape_text(v->rank, v->shape).text);
+	operand_init(&d->node->in_map[slot], v);
+	*ret = &d->node->in_map[slot];
 	return FF_OK;
 }
 
-int ff_derive_weights(struct ff_derive *d, uint32_t rank, const int32_t *shape, int64_t fan_in,
-		int32_t dim_out, int32_t dim_in, int bias, struct ff_error *err)
+int ff_derive_weights(struct ff_derive *d, uint32_t rank, const int32_t *shape,
+		const uint8_t *order, int64_t fan_in, int32_t dim_out, int32_t dim_in, int bias,
+		struct ff_error *err)
 {
 	struct ff_operand *o;
-	int code = add_weight(d, "weight", rank, shape, fan_in, &o, err);
+	int code = ff_derive_param(d, 0, rank, shape, order, fan_in, &o, err);
+
 	if (code < 0)
 		return code;
 	ff_axis_plain(o, 0, dim_out);
 	ff_axis_plain(o, 1, dim_in);
 	if (!bias)
 		return FF_OK;
-	code = add_weight(d, "bias", 1, shape, 0, &o, err);
+	code = ff_derive_param(d, 1, 1, shape, ff_order_plain, 0, &o, err);
 	if (code < 0)
 		return code;
 	ff_axis_plain(o, 0, dim_out);
@@ -153,9 +203,24 @@ int ff_derive_weights(struct ff_derive *d, uint32_t rank, const int32_t *shape, 
 
 struct ff_operand *ff_derive_map(struct ff_derive *d, uint32_t slot)
 {
-	const struct ff_tensor *t = ff_derive_in(d, slot);
-	operand_init(&d->node->in_map[slot], t->rank, t->shape);
+	operand_init(&d->node->in_map[slot], ff_derive_in(d, slot));
 	return &d->node->in_map[slot];
+}
+
+int ff_derive_alike(struct ff_derive *d, int64_t forward, int64_t backward, struct ff_error *err)
+{
+	const struct ff_value *in;
+	int code = ff_derive_input(d, 0, FF_F32, 1, FF_MAX_RANK, &in, err);
+
+	if (code == FF_OK)
+		code = ff_derive_out(d, 0, FF_F32, in->rank, in->shape, in->order, err);
+	if (code < 0)
+		return code;
+	ff_derive_axes(d, in->rank, in->shape);
+	ff_operand_plain(d->node->out_map);
+	ff_operand_plain(ff_derive_map(d, 0));
+	ff_derive_flops(d, forward, backward);
+	return FF_OK;
 }
 
 void ff_axis_whole(struct ff_operand *o, uint32_t axis)
@@ -166,6 +231,7 @@ void ff_axis_whole(struct ff_operand *o, uint32_t axis)
 struct ff_axis_map *ff_axis_term(struct ff_operand *o, uint32_t axis, struct ff_term term)
 {
 	struct ff_axis_map *m = &o->axis[axis];
+
 	if (!m->n_terms)
 		m->window = 1;
 	m->term[m->n_terms++] = term;
@@ -180,6 +246,7 @@ void ff_axis_plain(struct ff_operand *o, uint32_t axis, int32_t dim)
 void ff_axis_window(struct ff_operand *o, uint32_t axis, int32_t dim, const struct ff_window *w)
 {
 	struct ff_axis_map *m = ff_axis_term(o, axis, (struct ff_term){dim, 1, w->stride});
+
 	m->offset = -w->pad;
 	m->window = w->dilation * (w->kernel - 1) + 1;
 }
@@ -193,6 +260,7 @@ void ff_operand_plain(struct ff_operand *o)
 int64_t ff_shape_volume(uint32_t rank, const int32_t *shape)
 {
 	int64_t n = 1;
+
 	for (uint32_t i = 0; i < rank; i++)
 		n = ff_sat_mul(n, shape[i]);
 	return n;
@@ -205,8 +273,10 @@ bool ff_derive_needs_grad(const struct ff_derive *d, uint32_t slot)
 
 void ff_derive_flops(struct ff_derive *d, int64_t forward, int64_t backward)
 {
-	int64_t n = ff_shape_volume(d->out->rank, d->out->shape);
+	const struct ff_value *out = ff_derive_value(d, 0);
+	int64_t n = ff_shape_volume(out->rank, out->shape);
 	bool grad = false;
+
 	for (uint32_t i = 0; i < d->node->n_in; i++)
 		grad = grad || ff_derive_needs_grad(d, i);
 	d->node->flops_forward = ff_sat_mul(n, forward);

@@ -13,9 +13,8 @@ FF_OPS(FF_OP_EXTERN)
 
 /* One node under construction; the nodes before it are complete. */
 struct ff_derive {
-	const struct ff_graph *graph;
+	struct ff_graph *graph; /* its nodes' parameters are written too */
 	struct ff_node *node;
-	struct ff_tensor *out;
 	const struct ff_json *place; /* the node in its file; NULL when built in code */
 };
 
@@ -26,11 +25,13 @@ void ff_derive_error(const struct ff_derive *d, struct ff_error *err, const char
 #define ff_derive_fail(d, err, ...)                                                                \
 	(ff_derive_error(d, err, __VA_ARGS__), ff_error_code(FF_E_INPUT))
 
-/* The tensor at input `slot`. */
-const struct ff_tensor *ff_derive_in(const struct ff_derive *d, uint32_t slot);
-/* The same, after checking its type and rank. */
+/* The value at input `slot`. */
+const struct ff_value *ff_derive_in(const struct ff_derive *d, uint32_t slot);
+/* Output number `port`. */
+struct ff_value *ff_derive_value(const struct ff_derive *d, uint32_t port);
+/* ff_derive_in after checking its type and rank. */
 int ff_derive_input(const struct ff_derive *d, uint32_t slot, enum ff_dtype dtype,
-		uint32_t min_rank, uint32_t max_rank, const struct ff_tensor **ret,
+		uint32_t min_rank, uint32_t max_rank, const struct ff_value **ret,
 		struct ff_error *err);
 /* "[64, 1, 28, 28]" */
 struct ff_shape_text {
@@ -54,15 +55,24 @@ const char *ff_axis_name(uint32_t rank, uint32_t axis);
 /* Appends one dim for each axis of `shape`: S for the first, A for the rest. */
 void ff_derive_axes(struct ff_derive *d, uint32_t rank, const int32_t *shape);
 
-/* Sets the output tensor; its axes are whole until mapped. */
-int ff_derive_out(struct ff_derive *d, enum ff_dtype dtype, uint32_t rank, const int32_t *shape,
+/* Sets output `port`, stored in `order`; its axes are whole until mapped. */
+int ff_derive_out(struct ff_derive *d, uint32_t port, enum ff_dtype dtype, uint32_t rank,
+		const int32_t *shape, const uint8_t *order, struct ff_error *err);
+/* Sets parameter number `i`, or checks that whoever shares it made it so; its
+ * axes are whole until mapped. */
+int ff_derive_param(struct ff_derive *d, uint32_t i, uint32_t rank, const int32_t *shape,
+		const uint8_t *order, int64_t fan_in, struct ff_operand **ret,
 		struct ff_error *err);
 /* A weight whose first two axes are `dim_out` and `dim_in` and whose others are whole,
  * and behind it, if `bias`, one value for each element of `dim_out`. */
-int ff_derive_weights(struct ff_derive *d, uint32_t rank, const int32_t *shape, int64_t fan_in,
-		int32_t dim_out, int32_t dim_in, int bias, struct ff_error *err);
+int ff_derive_weights(struct ff_derive *d, uint32_t rank, const int32_t *shape,
+		const uint8_t *order, int64_t fan_in, int32_t dim_out, int32_t dim_in, int bias,
+		struct ff_error *err);
 /* Shape of input `slot`; its axes are whole until mapped. */
 struct ff_operand *ff_derive_map(struct ff_derive *d, uint32_t slot);
+/* The whole row of an operator with one input and one output of the same shape,
+ * dims and layout, all axes plain. */
+int ff_derive_alike(struct ff_derive *d, int64_t forward, int64_t backward, struct ff_error *err);
 
 /* Maps of one axis. */
 void ff_axis_whole(struct ff_operand *o, uint32_t axis);

@@ -1,4 +1,6 @@
 /* Operator graphs in JSON.  SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attrs.h"
@@ -7,10 +9,12 @@
 #include "derive.h"
 
 #define MAX_ATTRS 16
+#define MAX_OUTPUT 4095 /* FF_PORT */
 
 /* A node as it stands in the file. */
 struct entry {
 	const struct ff_json *json, *in;
+	const char *param[FF_MAX_PARAMS]; /* NULL: its own */
 	const char *name;
 	enum ff_op op;
 	const struct ff_op_row *row;
@@ -24,7 +28,7 @@ struct entry {
 struct parse {
 	struct entry *entry;
 	uint32_t n;
-	uint32_t *inputs; /* entries, all lists one behind the other */
+	uint32_t *inputs; /* entries and outputs (FF_PORT), all lists one behind the other */
 	struct ff_names names;
 	struct ff_arena *scratch;
 	struct ff_error *err;
@@ -32,20 +36,63 @@ struct parse {
 
 static int check_keys(const struct entry *e, struct ff_error *err)
 {
-	const char *keys[MAX_ATTRS + 4] = {"name", "op", "in"};
+	const char *keys[MAX_ATTRS + 5] = {"name", "op", "in", "params"};
+
 	for (uint32_t i = 0; i < e->row->n_attrs && i < MAX_ATTRS; i++)
-		keys[3 + i] = e->row->attrs[i].name;
+		keys[4 + i] = e->row->attrs[i].name;
 	return ff_json_only(e->json, keys, err);
+}
+
+/* "params": {"weight": "embed.weight"}: parameters that are shared. */
+static int read_params(struct entry *e, struct ff_error *err)
+{
+	const struct ff_json *list = ff_json_get(e->json, "params");
+	struct ff_op_counts count;
+
+	if (!list)
+		return FF_OK;
+	if (list->type != FF_JSON_OBJECT)
+		return ff_json_fail(list, err, "expected an object, names of parameters");
+	ff_op_count(e->op, &e->attrs, &count);
+	for (uint32_t k = 0; k < list->n; k++) {
+		const struct ff_json *v = &list->child[k];
+		uint32_t i = 0;
+
+		while (i < count.params && strcmp(e->row->param[i], v->key) != 0)
+			i++;
+		if (i == count.params)
+			return ff_json_fail(v, err, "%s \"%.200s\" has no parameter \"%.100s\"",
+					e->row->name, e->name, v->key);
+		if (v->type != FF_JSON_STRING)
+			return ff_json_fail(v, err, "expected the name of a parameter");
+		e->param[i] = v->text;
+	}
+	return FF_OK;
+}
+
+static int read_inputs(struct entry *e, struct ff_error *err)
+{
+	e->in = ff_json_get(e->json, "in");
+	if (!e->in && e->row->min_in)
+		return ff_json_fail(e->json, err, "%s needs \"in\", the names of its inputs",
+				e->row->name);
+	if (e->in && e->in->type != FF_JSON_ARRAY)
+		return ff_json_fail(e->in, err, "expected an array of node names");
+	e->n_in = e->in ? e->in->n : 0;
+	return FF_OK;
 }
 
 static int read_entry(struct parse *p, uint32_t i, const struct ff_json *json)
 {
 	struct entry *e = &p->entry[i];
 	const char *op = NULL;
+	uint32_t other;
+	int code;
+
 	e->json = json;
 	if (json->type != FF_JSON_OBJECT)
 		return ff_json_fail(json, p->err, "expected an object, a node");
-	int code = ff_json_string(json, "name", &e->name, p->err);
+	code = ff_json_string(json, "name", &e->name, p->err);
 	if (code == FF_OK)
 		code = ff_json_string(json, "op", &op, p->err);
 	if (code < 0)
@@ -57,15 +104,13 @@ static int read_entry(struct parse *p, uint32_t i, const struct ff_json *json)
 	code = check_keys(e, p->err);
 	if (code == FF_OK)
 		code = ff_attrs_read(e->row, json, &e->attrs, p->err);
+	if (code == FF_OK)
+		code = read_inputs(e, p->err);
+	if (code == FF_OK)
+		code = read_params(e, p->err);
 	if (code < 0)
 		return code;
-	e->in = ff_json_get(json, "in");
-	if (!e->in && e->row->min_in)
-		return ff_json_fail(json, p->err, "%s needs \"in\", the names of its inputs", op);
-	if (e->in && e->in->type != FF_JSON_ARRAY)
-		return ff_json_fail(e->in, p->err, "expected an array of node names");
-	e->n_in = e->in ? e->in->n : 0;
-	uint32_t other = ff_names_find(&p->names, e->name);
+	other = ff_names_find(&p->names, e->name);
 	if (other != FF_NONE)
 		return ff_json_fail(ff_json_get(json, "name"), p->err,
 				"the name \"%.200s\" is taken by nodes[%u]", e->name, other);
@@ -74,17 +119,42 @@ static int read_entry(struct parse *p, uint32_t i, const struct ff_json *json)
 
 static int read_entries(struct parse *p, const struct ff_json *nodes)
 {
+	int code = FF_OK;
+
 	if (nodes->n > FF_MAX_NODES)
 		return ff_json_fail(nodes, p->err, "a graph has at most %d nodes", FF_MAX_NODES);
 	p->n = nodes->n;
-	p->entry = ff_arena_array(p->scratch, p->n, sizeof(p->entry[0]));
+	p->entry = ff_arena_array(p->scratch, p->n, sizeof(*p->entry));
 	if (!p->entry)
 		return ff_fail_memory(p->err);
-	for (uint32_t i = 0; i < p->n; i++) {
-		int code = read_entry(p, i, &nodes->child[i]);
-		if (code < 0)
-			return code;
-	}
+	for (uint32_t i = 0; i < p->n && code == FF_OK; i++)
+		code = read_entry(p, i, &nodes->child[i]);
+	return code;
+}
+
+/* "name" is a node's first output, "name#1" its second. */
+static int resolve_input(struct parse *p, const struct ff_json *in, uint32_t *ret)
+{
+	const char *mark;
+	char name[256];
+	int64_t output = 0;
+	char *end = NULL;
+
+	if (in->type != FF_JSON_STRING)
+		return ff_json_fail(in, p->err, "expected the name of a node");
+	mark = strchr(in->text, '#');
+	if (mark)
+		output = strtol(mark + 1, &end, 10);
+	if (mark && (end == mark + 1 || *end || output < 0 || output > MAX_OUTPUT))
+		return ff_json_fail(in, p->err,
+				"expected the number of an output behind the # of \"%.200s\"",
+				in->text);
+	snprintf(name, sizeof(name), "%.*s",
+			(int)(mark ? (size_t)(mark - in->text) : strlen(in->text)), in->text);
+	*ret = ff_names_find(&p->names, name);
+	if (*ret == FF_NONE)
+		return ff_json_fail(in, p->err, "there is no node \"%.200s\"", name);
+	*ret = FF_PORT(*ret, output);
 	return FF_OK;
 }
 
@@ -92,33 +162,32 @@ static int read_entries(struct parse *p, const struct ff_json *nodes)
 static int resolve(struct parse *p)
 {
 	size_t total = 0, at = 0;
+	int code = FF_OK;
+
 	for (uint32_t i = 0; i < p->n; i++)
 		total += p->entry[i].n_in;
-	p->inputs = ff_arena_array(p->scratch, total, sizeof(p->inputs[0]));
+	p->inputs = ff_arena_array(p->scratch, total, sizeof(*p->inputs));
 	if (!p->inputs)
 		return ff_fail_memory(p->err);
 	for (uint32_t i = 0; i < p->n; i++) {
 		struct entry *e = &p->entry[i];
+
 		e->first = (uint32_t)at;
-		for (uint32_t k = 0; k < e->n_in; k++) {
-			const struct ff_json *name = &e->in->child[k];
-			if (name->type != FF_JSON_STRING)
-				return ff_json_fail(name, p->err, "expected the name of a node");
-			uint32_t source = ff_names_find(&p->names, name->text);
-			if (source == FF_NONE)
-				return ff_json_fail(name, p->err, "there is no node \"%.200s\"",
-						name->text);
-			p->inputs[at++] = source;
-		}
+		for (uint32_t k = 0; k < e->n_in && code == FF_OK; k++)
+			code = resolve_input(p, &e->in->child[k], &p->inputs[at++]);
 	}
-	return FF_OK;
+	return code;
 }
 
 static int add_entry(struct parse *p, struct ff_builder *b, struct entry *e, uint32_t *room)
 {
-	for (uint32_t k = 0; k < e->n_in; k++)
-		room[k] = p->entry[p->inputs[e->first + k]].index;
-	e->index = ff_builder_add_at(b, e->op, e->name, &e->attrs, room, e->n_in, e->json);
+	for (uint32_t k = 0; k < e->n_in; k++) {
+		uint32_t in = p->inputs[e->first + k];
+
+		room[k] = FF_PORT(p->entry[in & 0xfffff].index, in >> 20);
+	}
+	e->index = ff_builder_add_at(
+			b, e->op, e->name, &e->attrs, room, e->n_in, e->param, e->json);
 	e->state = PLACED;
 	return e->index == FF_NONE ? FF_E_INPUT : FF_OK;
 }
@@ -128,18 +197,21 @@ static int add_entry(struct parse *p, struct ff_builder *b, struct entry *e, uin
  * with the sentence, or leaves it to ff_builder_finish. */
 static int add_sorted(struct parse *p, struct ff_builder *b)
 {
-	uint32_t *stack = ff_arena_array(p->scratch, p->n, sizeof(*stack)), most = 0;
+	uint32_t *stack = ff_arena_array(p->scratch, p->n, sizeof(*stack)), *room, most = 0;
+
 	for (uint32_t i = 0; i < p->n; i++)
 		most = p->entry[i].n_in > most ? p->entry[i].n_in : most;
-	uint32_t *room = ff_arena_array(p->scratch, most, sizeof(*room));
+	room = ff_arena_array(p->scratch, most, sizeof(*room));
 	if (!stack || !room)
 		return ff_fail_memory(p->err);
 	for (uint32_t i = 0; i < p->n; i++) {
-		uint32_t depth = 0;
+		uint32_t depth = 0, source;
+
 		if (p->entry[i].state == UNSEEN)
 			stack[depth++] = i;
 		while (depth) {
 			struct entry *e = &p->entry[stack[depth - 1]];
+
 			e->state = OPEN;
 			if (e->next == e->n_in) {
 				if (add_entry(p, b, e, room) < 0)
@@ -147,7 +219,7 @@ static int add_sorted(struct parse *p, struct ff_builder *b)
 				depth--;
 				continue;
 			}
-			uint32_t source = p->inputs[e->first + e->next++];
+			source = p->inputs[e->first + e->next++] & 0xfffff;
 			if (p->entry[source].state == OPEN)
 				return ff_json_fail(&e->in->child[e->next - 1], p->err,
 						"\"%.200s\" is part of a cycle: it needs its own "
@@ -166,10 +238,12 @@ static int parse_root(const struct ff_json *root, struct ff_arena *scratch, stru
 	static const char *const keys[] = {"format", "version", "name", "nodes", NULL};
 	struct parse p = {.scratch = scratch, .err = err};
 	const struct ff_json *nodes = NULL;
+	struct ff_error named;
 	const char *name = NULL;
 	struct ff_builder *b;
+	int code = ff_json_format(root, "ffsoap-graph", FF_GRAPH_VERSION, err);
+
 	ff_names_init(&p.names, scratch);
-	int code = ff_json_format(root, "ffsoap-graph", 1, err);
 	if (code == FF_OK)
 		code = ff_json_only(root, keys, err);
 	if (code == FF_OK)
@@ -182,7 +256,6 @@ static int parse_root(const struct ff_json *root, struct ff_arena *scratch, stru
 		code = resolve(&p);
 	if (code < 0)
 		return code;
-	struct ff_error named;
 	code = ff_builder_create(name, a, &b, &named);
 	if (code < 0)
 		return code == FF_E_INPUT ? ff_json_fail(ff_json_get(root, "name"), err, "%s",
@@ -196,10 +269,12 @@ static int parse_root(const struct ff_json *root, struct ff_arena *scratch, stru
 int ff_graph_parse(const char *file, const char *text, size_t len, struct ff_arena *a,
 		struct ff_graph *ret, struct ff_error *err)
 {
-	struct ff_arena scratch;
 	const struct ff_json *root = NULL;
+	struct ff_arena scratch;
+	int code;
+
 	ff_arena_init(&scratch);
-	int code = ff_json_parse(file, text, len, &scratch, &root, err);
+	code = ff_json_parse(file, text, len, &scratch, &root, err);
 	if (code == FF_OK)
 		code = parse_root(root, &scratch, a, ret, err);
 	ff_arena_finish(&scratch);
@@ -208,35 +283,74 @@ int ff_graph_parse(const char *file, const char *text, size_t len, struct ff_are
 
 int ff_graph_load(const char *path, struct ff_arena *a, struct ff_graph *ret, struct ff_error *err)
 {
-	struct ff_arena scratch;
 	const struct ff_json *root = NULL;
+	struct ff_arena scratch;
+	int code;
+
 	ff_arena_init(&scratch);
-	int code = ff_json_load(path, &scratch, &root, err);
+	code = ff_json_load(path, &scratch, &root, err);
 	if (code == FF_OK)
 		code = parse_root(root, &scratch, a, ret, err);
 	ff_arena_finish(&scratch);
 	return code;
 }
 
+static void write_inputs(const struct ff_graph *g, const struct ff_node *n, struct ff_out *o)
+{
+	ff_out_array(o, "in");
+	for (uint32_t k = 0; k < n->n_data; k++) {
+		const struct ff_value *v = &g->values[g->edges[n->in + k].value];
+		const char *name = g->nodes[v->producer].name;
+		char port[256];
+
+		snprintf(port, sizeof(port), "%s#%u", name, v->port);
+		ff_out_string(o, NULL, v->port ? port : name);
+	}
+	ff_out_close(o);
+}
+
+/* Those that have not the name that they would get. */
+static void write_params(const struct ff_graph *g, const struct ff_node *n, struct ff_out *o)
+{
+	const struct ff_op_row *row = ff_op_row(n->op);
+	bool open = false;
+
+	for (uint32_t k = n->n_data; k < n->n_in; k++) {
+		const char *name = g->nodes[ff_edge_source(g, n->in + k)].name;
+		const char *which = row->param[k - n->n_data];
+		size_t len = strlen(n->name);
+
+		if (!strncmp(name, n->name, len) && name[len] == '.' &&
+				!strcmp(name + len + 1, which))
+			continue;
+		if (!open)
+			ff_out_object(o, "params");
+		open = true;
+		ff_out_string(o, which, name);
+	}
+	if (open)
+		ff_out_close(o);
+}
+
 void ff_graph_write(const struct ff_graph *g, struct ff_out *o)
 {
 	ff_out_object(o, NULL);
 	ff_out_string(o, "format", "ffsoap-graph");
-	ff_out_int(o, "version", 1);
+	ff_out_int(o, "version", FF_GRAPH_VERSION);
 	ff_out_string(o, "name", g->name);
 	ff_out_array(o, "nodes");
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];
 		const struct ff_op_row *row = ff_op_row(n->op);
+
+		if (row->flags & FF_OP_UPDATE)
+			continue; /* those that read it make it */
 		ff_out_object(o, NULL);
 		ff_out_string(o, "name", n->name);
 		ff_out_string(o, "op", row->name);
-		if (row->max_in) {
-			ff_out_array(o, "in");
-			for (uint32_t k = 0; k < n->n_in; k++)
-				ff_out_string(o, NULL, g->nodes[ff_edge_source(g, n->in + k)].name);
-			ff_out_close(o);
-		}
+		if (row->max_in)
+			write_inputs(g, n, o);
+		write_params(g, n, o);
 		ff_attrs_write(row, &n->attrs, o);
 		ff_out_close(o);
 	}
@@ -252,9 +366,9 @@ uint32_t ff_graph_find(const struct ff_graph *g, const char *name)
 int64_t ff_graph_parameters(const struct ff_graph *g)
 {
 	int64_t n = 0;
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		for (uint32_t w = 0; w < g->nodes[i].n_weights; w++)
-			n += ff_shape_volume(g->nodes[i].weight[w].map.rank,
-					g->nodes[i].weight[w].map.shape);
+
+	for (uint32_t i = 0; i < g->n_values; i++)
+		if (g->values[i].kind == FF_VALUE_PARAMETER)
+			n += ff_shape_volume(g->values[i].rank, g->values[i].shape);
 	return n;
 }

@@ -1,5 +1,6 @@
 /* Operator table: the rows by enumerator and by name, and the one function
  * that turns access maps into regions.  SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
 #include <string.h>
 
 #include "derive.h"
@@ -18,11 +19,39 @@ const struct ff_op_row *ff_op_row(enum ff_op op)
 const struct ff_op_row *ff_op_find(const char *name, enum ff_op *ret)
 {
 	for (uint32_t i = 0; i < FF_OP_COUNT; i++)
-		if (!strcmp(rows[i]->name, name)) {
+		if (!strcmp(rows[i]->name, name) && !(rows[i]->flags & FF_OP_UPDATE)) {
 			*ret = (enum ff_op)i;
 			return rows[i];
 		}
 	return NULL;
+}
+
+static const struct {
+	const char *name;
+	int64_t bytes;
+} dtypes[] = {[FF_F32] = {"float32", 4}, [FF_I32] = {"int32", 4}, [FF_U8] = {"uint8", 1}};
+
+int64_t ff_dtype_bytes(enum ff_dtype t)
+{
+	return dtypes[t].bytes;
+}
+
+const char *ff_dtype_name(enum ff_dtype t)
+{
+	return dtypes[t].name;
+}
+
+void ff_op_count(enum ff_op op, const union ff_attrs *attrs, struct ff_op_counts *ret)
+{
+	const struct ff_op_row *row = rows[op];
+
+	*ret = (struct ff_op_counts){.out = 1};
+	if (row->count) {
+		row->count(attrs, ret);
+		return;
+	}
+	while (ret->params < FF_MAX_PARAMS && row->param[ret->params])
+		ret->params++;
 }
 
 static int32_t clamp(int64_t v, int32_t max)
@@ -30,24 +59,43 @@ static int32_t clamp(int64_t v, int32_t max)
 	return v < 0 ? 0 : v > max ? max : (int32_t)v;
 }
 
-void ff_operand_region(const struct ff_operand *operand, const struct ff_region *box,
-		struct ff_region *ret)
+void ff_axis_interval(const struct ff_axis_map *m, int32_t extent, const int32_t *lo,
+		const int32_t *hi, int32_t *first, int32_t *end)
 {
+	int64_t a = m->offset, b = (int64_t)m->offset + m->window;
+
+	for (uint32_t t = 0; t < m->n_terms; t++) {
+		const struct ff_term *term = &m->term[t];
+
+		a += (int64_t)(lo[term->dim] / term->div) * term->step;
+		b += (int64_t)((hi[term->dim] - 1) / term->div) * term->step;
+		if (hi[term->dim] <= lo[term->dim]) /* an empty box touches nothing */
+			b = INT32_MIN;
+	}
+	*first = clamp(a, extent);
+	*end = clamp(b, extent);
+	if (*end < *first)
+		*end = *first;
+}
+
+static bool leads(const struct ff_node *n, const struct ff_region *box)
+{
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		if (n->dim[d].label == FF_DIM_REDUCTION && box->lo[d] > 0)
+			return false;
+	return true;
+}
+
+void ff_operand_region(const struct ff_node *node, const struct ff_operand *operand,
+		const struct ff_region *box, struct ff_region *ret)
+{
+	bool used = !operand->lead_only || leads(node, box);
+
 	ret->rank = operand->rank;
 	for (uint32_t i = 0; i < operand->rank; i++) {
-		const struct ff_axis_map *m = &operand->axis[i];
-		int64_t first = m->offset, end = (int64_t)m->offset + m->window;
-		for (uint32_t t = 0; t < m->n_terms; t++) {
-			const struct ff_term *term = &m->term[t];
-			int32_t lo = box->lo[term->dim], hi = box->hi[term->dim];
-			first += (int64_t)(lo / term->div) * term->step;
-			end += (int64_t)((hi - 1) / term->div) * term->step;
-			if (hi <= lo) /* an empty box touches nothing */
-				end = INT32_MIN;
-		}
-		ret->lo[i] = clamp(first, operand->shape[i]);
-		ret->hi[i] = clamp(end, operand->shape[i]);
-		if (ret->hi[i] < ret->lo[i])
+		ff_axis_interval(&operand->axis[i], operand->shape[i], box->lo, box->hi,
+				&ret->lo[i], &ret->hi[i]);
+		if (!used)
 			ret->hi[i] = ret->lo[i];
 	}
 }

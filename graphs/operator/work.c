@@ -7,35 +7,21 @@
 
 #include "ff/hash.h"
 
-static bool is_lead(const struct ff_node *n, const struct ff_region *box)
-{
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		if (n->dim[d].label == FF_DIM_REDUCTION && box->lo[d] > 0)
-			return false;
-	return true;
-}
-
-void ff_work_fill(const struct ff_graph *g, uint32_t node, const struct ff_config *config,
-		uint32_t part, enum ff_pass pass, struct ff_work *ret)
+void ff_work_fill(const struct ff_graph *g, uint32_t node, const struct ff_region *box,
+		enum ff_pass pass, struct ff_work *ret)
 {
 	const struct ff_node *n = &g->nodes[node];
-	bool lead;
 
 	ret->graph = g;
 	ret->node = n;
 	ret->pass = pass;
-	ff_config_box(n, config, part, &ret->box);
-	ff_operand_region(&n->out_map, &ret->box, &ret->out);
+	ret->box = *box;
+	for (uint32_t i = 0; i < n->n_out; i++)
+		ff_operand_region(n, &n->out_map[i], box, &ret->out[i]);
 	for (uint32_t i = 0; i < n->n_in; i++) {
-		const struct ff_tensor *t = &g->tensors[g->edges[n->in + i].tensor];
-
-		ff_operand_region(&n->in_map[i], &ret->box, &ret->in[i]);
-		ret->need_din[i] = pass == FF_BACKWARD && t->needs_grad;
-	}
-	lead = is_lead(n, &ret->box);
-	for (uint32_t i = 0; i < n->n_weights; i++) {
-		ff_operand_region(&n->weight[i].map, &ret->box, &ret->weight[i]);
-		ret->has_weight[i] = lead || !n->weight[i].map.lead_only;
+		ff_operand_region(n, &n->in_map[i], box, &ret->in[i]);
+		ret->need_din[i] = pass == FF_BACKWARD &&
+				   g->values[g->edges[n->in + i].value].needs_grad;
 	}
 }
 
@@ -82,11 +68,9 @@ static void key_field(struct key *k, const char *name, uint32_t tag, const int32
 enum key_tag {
 	TAG_ATTR,
 	TAG_OUT = 32,
-	TAG_WEIGHT,
-	TAG_BIAS,
-	TAG_IN = 64,
-	TAG_BORDER = 256,
-	TAG_SKEW = 512,
+	TAG_IN = 256,
+	TAG_BORDER = 512,
+	TAG_SKEW = 768,
 	TAG_DIN = 1024
 };
 
@@ -143,15 +127,16 @@ static void key_attributes(struct key *k, const struct ff_node *n)
 static void key_walk(const struct ff_work *w, struct key *k)
 {
 	const struct ff_node *n = w->node;
+	const struct ff_op_row *row = ff_op_row(n->op);
 	char name[24];
 
 	k->hash = (uint64_t)n->op << 1 | (uint64_t)w->pass;
 	if (k->text) {
-		key_text(k, ff_op_row(n->op)->name);
+		key_text(k, row->name);
 		key_text(k, w->pass == FF_FORWARD ? ".forward" : ".backward");
 	}
 	key_attributes(k, n);
-	for (uint32_t i = 0; i < n->n_in; i++) {
+	for (uint32_t i = 0; i < n->n_data; i++) {
 		if (k->text)
 			snprintf(name, sizeof(name), "in%u", i);
 		key_region(k, name, TAG_IN + i, &w->in[i]);
@@ -159,10 +144,14 @@ static void key_walk(const struct ff_work *w, struct key *k)
 		if (w->need_din[i])
 			key_field(k, "din", TAG_DIN + i, NULL, 0);
 	}
-	for (uint32_t i = 0; i < n->n_weights; i++)
-		if (w->has_weight[i])
-			key_region(k, n->weight[i].name, TAG_WEIGHT + i, &w->weight[i]);
-	key_region(k, "out", TAG_OUT, &w->out);
+	for (uint32_t i = n->n_data; i < n->n_in; i++)
+		if (ff_region_volume(&w->in[i]))
+			key_region(k, row->param[i - n->n_data], TAG_IN + i, &w->in[i]);
+	for (uint32_t i = 0; i + n->n_saved < n->n_out; i++) {
+		if (k->text)
+			snprintf(name, sizeof(name), i ? "out%u" : "out", i);
+		key_region(k, name, TAG_OUT + i, &w->out[i]);
+	}
 	if (k->text)
 		key_text(k, " float32");
 }
@@ -200,23 +189,28 @@ int64_t ff_work_flops(const struct ff_work *w)
 	return (int64_t)(all * share + 0.5);
 }
 
+static int64_t region_bytes(const struct ff_operand *o, const struct ff_region *r)
+{
+	return ff_region_volume(r) * ff_dtype_bytes(o->dtype);
+}
+
 int64_t ff_work_bytes(const struct ff_work *w)
 {
 	const struct ff_node *n = w->node;
-	uint32_t flags = ff_op_row(n->op)->flags;
+	uint32_t flags = ff_op_row(n->op)->flags, outputs = n->n_out - n->n_saved;
 	bool back = w->pass == FF_BACKWARD;
-	int64_t elements = ff_region_volume(&w->out);
+	int64_t bytes = 0;
 
+	/* forward writes outputs, backward reads their gradients */
+	for (uint32_t i = 0; i < n->n_out; i++)
+		bytes += region_bytes(&n->out_map[i], &w->out[i]);
 	if (back && (flags & FF_OP_BACKWARD_OUT))
-		elements *= 2;
+		for (uint32_t i = 0; i < outputs; i++)
+			bytes += region_bytes(&n->out_map[i], &w->out[i]);
 	for (uint32_t i = 0; i < n->n_in; i++) {
-		if (!back || (flags & FF_OP_BACKWARD_IN))
-			elements += ff_region_volume(&w->in[i]);
-		if (w->need_din[i])
-			elements += ff_region_volume(&w->in[i]);
+		bool read = !back || i >= n->n_data || (flags & FF_OP_BACKWARD_IN);
+
+		bytes += region_bytes(&n->in_map[i], &w->in[i]) * (read + w->need_din[i]);
 	}
-	for (uint32_t i = 0; i < n->n_weights; i++)
-		if (w->has_weight[i])
-			elements += ff_region_volume(&w->weight[i]) * (back ? 2 : 1);
-	return elements * FF_ELEMENT_BYTES;
+	return bytes;
 }

@@ -5,118 +5,158 @@
 
 #include "ff/hash.h"
 
-static bool leads(const struct ff_node *n, const struct ff_config *c, uint32_t part)
+/* Equal keys of two operands of one value: equal intervals, equal numbering of
+ * parts, equal devices. */
+static uint64_t key_of(const struct ff_placement *p, const uint16_t *device)
 {
-	uint32_t coord[FF_MAX_RANK];
+	uint64_t h = ff_fnv1a(device, p->n_parts * sizeof(*device));
 
-	ff_config_coords(n, c, part, coord);
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		if (n->dim[d].label == FF_DIM_REDUCTION && coord[d])
-			return false;
-	return true;
-}
-
-static void insert_device(uint16_t *list, uint32_t n, uint16_t device)
-{
-	while (n && list[n - 1] > device) {
-		list[n] = list[n - 1];
-		n--;
-	}
-	list[n] = device;
-}
-
-/* Parts that hold the same region of weight `w` form a group.  A weight is cut
- * by dims of its own alone, so two regions are equal or disjoint. */
-static int group_weight(const struct ff_node *n, const struct ff_config *c, uint32_t w,
-		struct ff_arena *a, struct ff_node_block *b, struct ff_weight_group *group,
-		uint32_t *weight_group, struct ff_error *err)
-{
-	const struct ff_operand *map = &n->weight[w].map;
-	uint32_t first = b->n_groups;
-
-	for (uint32_t p = 0; p < c->n_parts; p++) {
-		struct ff_region box, r;
-		uint32_t i = first;
-
-		weight_group[p * FF_MAX_WEIGHTS + w] = FF_NONE;
-		if (map->lead_only && !leads(n, c, p))
-			continue;
-		ff_config_box(n, c, p, &box);
-		ff_operand_region(map, &box, &r);
-		while (i < b->n_groups && !ff_region_equal(&group[i].region, &r))
-			i++;
-		if (i == b->n_groups) {
-			group[i] = (struct ff_weight_group){.weight = w, .region = r};
-			group[i].bytes = ff_align64(ff_region_volume(&r) * FF_ELEMENT_BYTES);
-			group[i].device = ff_arena_array(a, c->n_parts - p, sizeof(uint16_t));
-			if (!group[i].device)
-				return ff_fail_memory(err);
-			b->n_groups++;
+	h = ff_hash_mix(h, (uint64_t)p->n_copies << 32 | p->replicas);
+	for (uint32_t c = 0; c < p->n_copies; c++)
+		h = ff_hash_mix(h, p->copy[c]);
+	for (uint32_t i = 0; i < p->rank; i++)
+		for (uint32_t k = 0; k < p->axis[i].n; k++) {
+			h = ff_hash_mix(h, (uint64_t)(uint32_t)p->axis[i].lo[k] << 32 |
+							   (uint32_t)p->axis[i].hi[k]);
+			h = ff_hash_mix(h, p->axis[i].part[k]);
 		}
-		insert_device((uint16_t *)group[i].device, group[i].n_devices++, c->device[p]);
-		weight_group[p * FF_MAX_WEIGHTS + w] = i;
+	return h;
+}
+
+static void insert(struct ff_weight_group *g, uint16_t device, uint16_t part)
+{
+	uint16_t *devices = (uint16_t *)g->device, *parts = (uint16_t *)g->part;
+	uint32_t at = g->n_devices++;
+
+	for (; at && devices[at - 1] > device; at--) {
+		devices[at] = devices[at - 1];
+		parts[at] = parts[at - 1];
 	}
-	for (uint32_t i = first; i < b->n_groups; i++)
-		group[i].set = ff_fnv1a(
-				group[i].device, group[i].n_devices * sizeof(*group[i].device));
+	devices[at] = device;
+	parts[at] = part;
+}
+
+/* One group for each cell of parameter `slot`: a parameter is cut by whole axes,
+ * so two parts read equal elements or none in common. */
+static int group_weight(const struct ff_node_block *b, uint32_t slot, struct ff_arena *a,
+		struct ff_weight_group *group, uint32_t *n, struct ff_error *err)
+{
+	const struct ff_placement *p = slot == FF_NONE ? b->out : &b->in[slot];
+	uint32_t first = *n, cells = 1, copies = p->n_copies * p->replicas;
+
+	for (uint32_t i = 0; i < p->rank; i++)
+		cells *= p->axis[i].n;
+	for (uint32_t k = 0; k < cells; k++) {
+		struct ff_weight_group *g = &group[first + k];
+		uint32_t part = 0, rest = k;
+
+		*g = (struct ff_weight_group){.slot = slot};
+		g->device = ff_arena_array(a, copies, sizeof(*g->device));
+		g->part = ff_arena_array(a, copies, sizeof(*g->part));
+		if (!g->device || !g->part)
+			return ff_fail_memory(err);
+		for (uint32_t i = p->rank; i-- > 0; rest /= p->axis[i].n)
+			part += p->axis[i].part[rest % p->axis[i].n];
+		ff_placement_region(p, part, &g->region);
+		for (uint32_t c = 0; c < copies; c++) {
+			uint32_t q = part + p->copy[c % p->n_copies] + c / p->n_copies * p->cells;
+
+			insert(g, b->device[q], (uint16_t)q);
+		}
+		g->bytes = ff_align64(ff_region_volume(&g->region) * FF_ELEMENT_BYTES);
+		g->set = ff_fnv1a(g->device, copies * sizeof(*g->device));
+	}
+	*n = first + cells;
 	return FF_OK;
+}
+
+static int group_weights(const struct ff_node *n, struct ff_arena *a, struct ff_node_block *b,
+		struct ff_error *err)
+{
+	bool own = ff_op_row(n->op)->flags & FF_OP_UPDATE;
+	size_t most = (size_t)(n->n_in - n->n_data + own) * b->n_parts;
+	struct ff_weight_group *group = ff_arena_array(a, most, sizeof(*group));
+	int code = FF_OK;
+
+	if (!group)
+		return ff_fail_memory(err);
+	b->group = group;
+	if (own)
+		return group_weight(b, FF_NONE, a, group, &b->n_groups, err);
+	for (uint32_t i = n->n_data; i < n->n_in && code == FF_OK; i++)
+		code = group_weight(b, i, a, group, &b->n_groups, err);
+	return code;
+}
+
+const struct ff_weight_group *ff_node_block_groups(
+		const struct ff_node_block *b, uint32_t slot, uint32_t *n)
+{
+	uint32_t i = 0;
+
+	while (i < b->n_groups && b->group[i].slot != slot)
+		i++;
+	for (*n = 0; i + *n < b->n_groups && b->group[i + *n].slot == slot;)
+		(*n)++;
+	return b->group + i;
+}
+
+int ff_node_block_place(const struct ff_node *n, const struct ff_config *c,
+		const struct ff_placement *place, struct ff_arena *a, struct ff_node_block *ret,
+		struct ff_error *err)
+{
+	struct ff_node_block b = {.n_parts = c->n_parts, .in = place, .out = place + n->n_in};
+	uint16_t *device = ff_arena_array(a, c->n_parts, sizeof(*device));
+	uint64_t *key = ff_arena_array(a, n->n_in, sizeof(*key));
+	int code;
+
+	if (!device || !key)
+		return ff_fail_memory(err);
+	ff_config_devices(n, c, device);
+	/* only what several may read alike needs telling apart */
+	for (uint32_t i = n->n_data; i < n->n_in; i++)
+		key[i] = key_of(&place[i], device);
+	b.device = device;
+	b.key = key;
+	code = group_weights(n, a, &b, err);
+	if (code == FF_OK)
+		*ret = b;
+	return code;
 }
 
 int ff_node_block_build(const struct ff_graph *g, uint32_t node, const struct ff_config *c,
 		struct ff_arena *a, struct ff_node_block *ret, struct ff_error *err)
 {
 	const struct ff_node *n = &g->nodes[node];
-	struct ff_node_block b = {.n_parts = c->n_parts, .device = c->device, .out_disjoint = true};
-	size_t parts = c->n_parts, slots = n->n_in;
-	struct ff_region *out = ff_arena_array(a, parts, sizeof(*out));
-	struct ff_region *in = ff_arena_array(a, parts * slots, sizeof(*in));
-	struct ff_weight_group *group = ff_arena_array(a, parts * n->n_weights, sizeof(*group));
-	uint32_t *weight_group = ff_arena_array(a, parts * FF_MAX_WEIGHTS, sizeof(uint32_t));
-	int code = FF_OK;
+	struct ff_placement *place = ff_arena_array(a, n->n_in + n->n_out, sizeof(*place));
+	int code = place ? FF_OK : ff_fail_memory(err);
 
-	b.in = ff_arena_array(a, slots, sizeof(*b.in));
-	if (!out || !in || !group || !weight_group || !b.in)
-		return ff_fail_memory(err);
-	for (uint32_t p = 0; p < c->n_parts; p++) {
-		struct ff_region box;
-
-		ff_config_box(n, c, p, &box);
-		ff_operand_region(&n->out_map, &box, &out[p]);
-		for (uint32_t i = 0; i < n->n_in; i++)
-			ff_operand_region(&n->in_map[i], &box, &in[i * parts + p]);
-	}
-	for (uint32_t i = 0; i < n->n_in; i++)
-		b.in[i] = in + i * parts;
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		if (n->dim[d].label == FF_DIM_REDUCTION && c->degree[d] > 1)
-			b.out_disjoint = false;
-	for (uint32_t w = 0; w < n->n_weights && code == FF_OK; w++)
-		code = group_weight(n, c, w, a, &b, group, weight_group, err);
-	b.out = out;
-	b.group = group;
-	b.weight_group = weight_group;
-	if (code == FF_OK)
-		*ret = b;
-	return code;
+	for (uint32_t i = 0; i < n->n_in && code == FF_OK; i++)
+		code = ff_placement_build(n, &n->in_map[i], c, a, &place[i], err);
+	for (uint32_t i = 0; i < n->n_out && code == FF_OK; i++)
+		code = ff_placement_build(n, &n->out_map[i], c, a, &place[n->n_in + i], err);
+	return code == FF_OK ? ff_node_block_place(n, c, place, a, ret, err) : code;
 }
 
 /* Every part of the consumer reads what it needs from the data set itself. */
 static int build_loads(const struct ff_side *sink, struct ff_arena *a,
 		struct ff_redistribution *ret, struct ff_error *err)
 {
-	struct ff_move *move = ff_arena_array(a, sink->n, sizeof(*move));
-	uint32_t *alias = ff_arena_array(a, sink->n, sizeof(*alias));
-	uint16_t *part = ff_arena_array(a, sink->n, sizeof(*part));
+	uint32_t parts = sink->place->n_parts, n = 0;
+	struct ff_move *move = ff_arena_array(a, parts, sizeof(*move));
+	uint32_t *alias = ff_arena_array(a, parts, sizeof(*alias));
+	uint16_t *part = ff_arena_array(a, parts, sizeof(*part));
 	bool *fill = ff_arena_array(a, 1, sizeof(*fill));
 	int64_t *stage = ff_arena_array(a, 1, sizeof(*stage));
-	uint32_t n = 0;
 
 	if (!move || !alias || !part || !fill || !stage)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < sink->n; i++) {
+	for (uint32_t i = 0; i < parts; i++) {
+		struct ff_region r;
+
 		alias[i] = FF_NONE;
 		part[i] = (uint16_t)i;
-		if (!ff_region_volume(&sink->region[i]))
+		ff_placement_region(sink->place, i, &r);
+		if (!ff_region_volume(&r))
 			continue;
 		move[n++] = (struct ff_move){.kind = FF_MOVE_LOAD,
 				.n_devices = 1,
@@ -124,38 +164,33 @@ static int build_loads(const struct ff_side *sink, struct ff_arena *a,
 				.n_sinks = 1,
 				.sink = &part[i],
 				.fill = fill,
-				.region = sink->region[i],
+				.region = r,
 				.stage_bytes = stage,
-				.copied_bytes = ff_region_volume(&sink->region[i]) *
-						FF_ELEMENT_BYTES};
+				.copied_bytes = ff_region_volume(&r) * FF_ELEMENT_BYTES};
 	}
 	*ret = (struct ff_redistribution){.n_moves = n, .move = move, .alias = alias};
 	return FF_OK;
 }
 
-int ff_edge_block_build(const struct ff_graph *g, uint32_t edge, bool first_use,
-		const struct ff_node_block *producer, const struct ff_node_block *consumer,
-		struct ff_arena *a, struct ff_arena *scratch, struct ff_edge_block *ret,
-		struct ff_error *err)
+int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
+		bool first_use, const struct ff_node_block *producer,
+		const struct ff_node_block *consumer, bool pieces, struct ff_arena *a,
+		struct ff_arena *scratch, struct ff_edge_block *ret, struct ff_error *err)
 {
 	const struct ff_edge *e = &g->edges[edge];
-	struct ff_side in = {.n = consumer->n_parts,
-			.region = consumer->in[e->slot],
-			.device = consumer->device};
+	const struct ff_value *v = &g->values[e->value];
+	struct ff_side in = {&consumer->in[e->slot], consumer->device}, out;
 	struct ff_edge_block b = {0};
 	int code;
 
 	if (!producer) {
 		code = build_loads(&in, a, &b.forward, err);
 	} else {
-		struct ff_side out = {.n = producer->n_parts,
-				.region = producer->out,
-				.device = producer->device,
-				.disjoint = producer->out_disjoint};
-
-		code = ff_redistribute(&out, &in, true, a, scratch, &b.forward, err);
-		if (code == FF_OK && g->tensors[e->tensor].needs_grad)
-			code = ff_redistribute(&in, &out, first_use, a, scratch, &b.backward, err);
+		out = (struct ff_side){&producer->out[v->port], producer->device};
+		code = ff_redistribute(m, &out, &in, true, pieces, a, scratch, &b.forward, err);
+		if (code == FF_OK && v->needs_grad)
+			code = ff_redistribute(m, &in, &out, first_use, pieces, a, scratch,
+					&b.backward, err);
 	}
 	if (code == FF_OK)
 		*ret = b;
@@ -165,7 +200,7 @@ int ff_edge_block_build(const struct ff_graph *g, uint32_t edge, bool first_use,
 bool ff_edge_is_first_use(const struct ff_graph *g, const uint32_t *position, uint32_t edge)
 {
 	const struct ff_edge *e = &g->edges[edge];
-	const struct ff_tensor *t = &g->tensors[e->tensor];
+	const struct ff_value *t = &g->values[e->value];
 
 	for (uint32_t i = 0; i < t->n_uses; i++) {
 		uint32_t other = g->uses[t->first_use + i];

@@ -1,7 +1,8 @@
-/* Lowering, inside: the state that lower.c and memory.c share while a schedule
- * is put together.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_GRAPHS_LOWER_H
-#define FF_GRAPHS_LOWER_H
+/* Lowering, inside: the state that its files share while a schedule is put
+ * together: lower.c finds the pieces, tasks.c puts them in order, memory.c finds
+ * room for them.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_TASK_LOWER_H
+#define FF_TASK_LOWER_H
 
 #include "ff/block.h"
 
@@ -29,25 +30,24 @@ struct ff_lowering {
 	struct ff_arena *a;      /* what the schedule keeps */
 	struct ff_arena scratch; /* what it does not */
 	uint32_t *order, *position;
-	const struct ff_node_block **node; /* NULL for sources */
+	struct ff_config *config;          /* by node, parameters resolved */
+	const struct ff_node_block **node; /* NULL for inputs */
 	struct ff_edge_block *edge;
 	struct ff_bucketing buckets;
+	bool *synced;         /* by node: a parameter whose gradients are all-reduced in place */
 	bool *first_use;      /* by edge */
-	uint32_t *first_edge; /* by tensor: its first use in backward, or FF_NONE */
+	uint32_t *first_edge; /* by value: its first use in backward, or FF_NONE */
 
 	struct ff_schedule r;
-	uint32_t task_cap, buffer_cap;
 	struct ff_list lanes, deps;
 	uint32_t *forward, *backward; /* by node: task of part 0, or FF_NONE */
 	uint32_t **moved[2]; /* by pass, by edge, by sink part: task that fills it, or FF_NONE */
-	uint32_t *shard_of;  /* by first_group[node] + group */
-	uint32_t *first_group;
-	uint32_t *synced; /* by bucket: SYNC task, or FF_NONE */
+	uint32_t *sync_task; /* by bucket: SYNC task, or FF_NONE */
 
 	uint32_t *first_clock;  /* by task: of its devices' clocks */
 	struct ff_clock *clock; /* when it is done; by first_clock + position of the device */
 	struct ff_clock *born;  /* before it starts; likewise */
-	uint32_t n_clocks, clock_cap;
+	uint32_t n_clocks;
 	struct ff_clock *lane_clock[2]; /* by device: of its compute and communication lane */
 	struct ff_life *life;           /* by buffer */
 	bool failed;                    /* out of memory somewhere */
@@ -57,15 +57,21 @@ struct ff_lowering {
 uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
 		const uint16_t **device, uint16_t *one);
 
-/* memory.c: a buffer for `elements` on `device`, first used by the task at hand. */
-uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t elements);
+/* tasks.c: all tasks, in order. */
+void ff_tasks_emit(struct ff_lowering *l);
+
+/* memory.c: a buffer of `bytes` on `device`, first used by the task at hand. */
+uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes);
+/* One that lies for good in the device's memory of a bucket, at `offset`. */
+uint32_t ff_buffer_pin(struct ff_lowering *l, uint32_t device, uint32_t bucket, int64_t bytes,
+		int64_t offset);
 /* The task at hand (the last one) uses `buffer` on its device. */
 void ff_buffer_use(struct ff_lowering *l, uint32_t buffer);
 /* `buffer` lives until the step ends. */
 void ff_buffer_keep(struct ff_lowering *l, uint32_t buffer);
 /* Advances the clocks by the task at hand, whose dependencies are known. */
 void ff_clock_tick(struct ff_lowering *l);
-/* Gives every bucket and buffer its place; fills memory_bytes. */
+/* Gives every bucket and buffer its place; fills memory_bytes and live_bytes. */
 int ff_memory_place(struct ff_lowering *l, struct ff_error *err);
 
 #endif

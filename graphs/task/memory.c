@@ -72,7 +72,7 @@ void ff_clock_tick(struct ff_lowering *l)
 	}
 }
 
-uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t elements)
+uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes)
 {
 	uint32_t id = l->r.n_buffers, task = l->r.n_tasks - 1;
 	const uint16_t *list;
@@ -83,8 +83,21 @@ uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t elements)
 	l->r.buffers[id] = (struct ff_buffer){.device = device,
 			.first = task,
 			.last = task,
-			.bytes = ff_align64(elements * FF_ELEMENT_BYTES)};
+			.bucket = FF_NONE,
+			.bytes = ff_align64(bytes)};
 	l->life[id].born = l->born[l->first_clock[task] + place_of(list, n, device)];
+	return id;
+}
+
+uint32_t ff_buffer_pin(struct ff_lowering *l, uint32_t device, uint32_t bucket, int64_t bytes,
+		int64_t offset)
+{
+	uint32_t id = l->r.n_buffers++;
+
+	l->r.buffers[id] = (struct ff_buffer){.device = device,
+			.bucket = bucket,
+			.offset = offset,
+			.bytes = ff_align64(bytes)};
 	return id;
 }
 
@@ -97,7 +110,7 @@ void ff_buffer_use(struct ff_lowering *l, uint32_t buffer)
 	uint32_t n = ff_task_devices(&l->r, t, &list, &one), at;
 	const struct ff_clock *done;
 
-	if (buffer == FF_NONE)
+	if (buffer == FF_NONE || l->r.buffers[buffer].bucket != FF_NONE)
 		return;
 	l->r.buffers[buffer].last = task;
 	at = place_of(list, n, l->r.buffers[buffer].device);
@@ -111,6 +124,7 @@ void ff_buffer_use(struct ff_lowering *l, uint32_t buffer)
 void ff_buffer_keep(struct ff_lowering *l, uint32_t buffer)
 {
 	l->life[buffer].last = (struct ff_clock){UINT32_MAX, UINT32_MAX};
+	l->r.buffers[buffer].last = FF_NONE;
 }
 
 /* Weights, gradients and momentum of every bucket, then the workspace. */
@@ -173,27 +187,82 @@ static int64_t find_room(const struct ff_lowering *l, uint32_t id, int64_t base,
 	return at;
 }
 
+/* Buffers of parameters: from offsets in the bucket to offsets in memory. */
+static void move_pinned(struct ff_lowering *l)
+{
+	for (uint32_t i = 0; i < l->r.n_buffers; i++) {
+		struct ff_buffer *b = &l->r.buffers[i];
+		const struct ff_bucket *k;
+
+		if (b->bucket == FF_NONE)
+			continue;
+		k = &l->r.buckets[b->bucket];
+		b->last = FF_NONE;
+		b->offset += k->offset[place_of(k->device, k->n_devices, b->device)];
+	}
+}
+
+/* Tasks of one operator's pass, or of one redistribution, count as one step. */
+static bool same_step(const struct ff_task *a, const struct ff_task *b)
+{
+	return a->kind == b->kind && a->pass == b->pass && a->node == b->node && a->edge == b->edge;
+}
+
+/* The most that is in use on each device in any step. */
+static int find_peaks(struct ff_lowering *l, const int64_t *base, struct ff_error *err)
+{
+	uint32_t n = l->r.n_buffers, tasks = l->r.n_tasks, live = 0, step = 0;
+	uint32_t *next = ff_arena_array(&l->scratch, n, sizeof(*next));
+	uint32_t *dying = ff_arena_array(&l->scratch, tasks, sizeof(*dying));
+	int64_t *used = ff_arena_array(&l->scratch, l->m->n_devices, sizeof(*used));
+
+	if (!next || !dying || !used)
+		return ff_fail_memory(err);
+	memcpy(used, base, l->m->n_devices * sizeof(*used));
+	memcpy(l->r.live_bytes, base, l->m->n_devices * sizeof(*used));
+	memset(dying, 0xff, tasks * sizeof(*dying));
+	/* buffers stand in the order of their first tasks, pinned ones before all */
+	for (uint32_t t = 0; t < tasks; t++) {
+		for (; live < n && (l->r.buffers[live].bucket != FF_NONE ||
+						   l->r.buffers[live].first <= t);
+				live++) {
+			const struct ff_buffer *b = &l->r.buffers[live];
+
+			if (b->bucket != FF_NONE)
+				continue;
+			used[b->device] += b->bytes;
+			if (used[b->device] > l->r.live_bytes[b->device])
+				l->r.live_bytes[b->device] = used[b->device];
+			if (b->last == FF_NONE)
+				continue;
+			next[live] = dying[b->last];
+			dying[b->last] = live;
+		}
+		if (t + 1 < tasks && same_step(&l->r.tasks[t], &l->r.tasks[t + 1]))
+			continue;
+		for (; step <= t; step++)
+			for (uint32_t i = dying[step]; i != FF_NONE; i = next[i])
+				used[l->r.buffers[i].device] -= l->r.buffers[i].bytes;
+	}
+	return FF_OK;
+}
+
 /* Largest first, each at its lowest free offset (the greedy-by-size rule of
  * Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
  * Inference", 2020). */
-int ff_memory_place(struct ff_lowering *l, struct ff_error *err)
+static int place_buffers(struct ff_lowering *l, const int64_t *base, struct ff_error *err)
 {
-	uint32_t n = l->r.n_buffers, n_placed = 0;
-	int64_t *base = ff_arena_array(&l->scratch, l->m->n_devices, sizeof(*base));
-	struct order *order = ff_arena_array(&l->scratch, n, sizeof(*order));
-	uint32_t *placed = ff_arena_array(&l->scratch, n, sizeof(*placed));
-	int code;
+	uint32_t n = 0, n_placed = 0;
+	struct order *order = ff_arena_array(&l->scratch, l->r.n_buffers, sizeof(*order));
+	uint32_t *placed = ff_arena_array(&l->scratch, l->r.n_buffers, sizeof(*placed));
 
-	if (!base || !order || !placed)
+	if (!order || !placed)
 		return ff_fail_memory(err);
-	code = place_buckets(l, base, err);
-	if (code < 0)
-		return code;
-	for (uint32_t i = 0; i < n; i++)
-		order[i] = (struct order){l->r.buffers[i].bytes, i, l->r.buffers[i].device};
+	for (uint32_t i = 0; i < l->r.n_buffers; i++)
+		if (l->r.buffers[i].bucket == FF_NONE)
+			order[n++] = (struct order){
+					l->r.buffers[i].bytes, i, l->r.buffers[i].device};
 	qsort(order, n, sizeof(*order), compare_order);
-	for (uint32_t d = 0; d < l->m->n_devices; d++)
-		l->r.memory_bytes[d] = base[d];
 	for (uint32_t i = 0; i < n; i++) {
 		struct ff_buffer *b = &l->r.buffers[order[i].buffer];
 		uint32_t k;
@@ -208,4 +277,20 @@ int ff_memory_place(struct ff_lowering *l, struct ff_error *err)
 			l->r.memory_bytes[b->device] = b->offset + b->bytes;
 	}
 	return FF_OK;
+}
+
+int ff_memory_place(struct ff_lowering *l, struct ff_error *err)
+{
+	int64_t *base = ff_arena_array(&l->scratch, l->m->n_devices, sizeof(*base));
+	int code;
+
+	if (!base)
+		return ff_fail_memory(err);
+	code = place_buckets(l, base, err);
+	if (code < 0)
+		return code;
+	move_pinned(l);
+	memcpy(l->r.memory_bytes, base, l->m->n_devices * sizeof(*base));
+	code = find_peaks(l, base, err);
+	return code == FF_OK ? place_buffers(l, base, err) : code;
 }

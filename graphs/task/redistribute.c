@@ -1,560 +1,649 @@
 /* Redistribution: what moves when the regions that an operator writes differ
- * from those that the next one reads.  Overlapping regions are intersected;
- * each connected component becomes one task, recognised as a collective where
- * its regions have that shape.  SPDX-License-Identifier: Apache-2.0 */
-#include "ff/block.h"
+ * from those that the next one reads.  Both sides are grids of intervals, so
+ * they meet axis by axis, and what hangs together is a product of what hangs
+ * together along each axis.  Each such component becomes one task, recognised
+ * as a collective where its regions have that shape.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "redistribute.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-const char *ff_move_name(enum ff_move_kind kind)
+enum { SOURCE, SINK };
+
+void ff_cell_region(
+		const struct ff_scene *s, int side, const struct ff_cell *c, struct ff_region *ret)
 {
-	static const char *const names[] = {"load", "copy", "point-to-point", "halo", "all-to-all",
-			"all-gather", "reduce-scatter", "all-reduce"};
-
-	return names[kind];
-}
-
-/* A source and a sink that share elements. */
-struct pair {
-	uint32_t source, sink; /* ranks by device, not part numbers */
-	struct ff_region region;
-	int64_t volume;
-};
-
-/* The two sides with their parts sorted by device, and all pairs, by source
- * then sink. */
-struct scene {
-	const struct ff_side *side[2];
-	uint32_t *by_device[2]; /* rank -> part */
-	uint32_t n_pairs;
-	struct pair *pair;
-	uint32_t *set; /* union-find over source ranks, then sink ranks */
-	bool first;
-	struct ff_arena *arena; /* for what stays */
-};
-
-/* The parts of one component that are not aliased, as ranks. */
-struct component {
-	uint32_t n[2];
-	uint32_t *rank[2];
-	uint32_t *place[2]; /* by rank: of its device among the move's */
-	uint32_t n_pairs;
-	struct pair *pair; /* by source then sink */
-};
-
-static const struct ff_region *region_of(const struct scene *s, int side, uint32_t rank)
-{
-	return &s->side[side]->region[s->by_device[side][rank]];
-}
-
-static uint16_t device_of(const struct scene *s, int side, uint32_t rank)
-{
-	return s->side[side]->device[s->by_device[side][rank]];
-}
-
-static uint32_t *sort_by_device(const struct ff_side *side, struct ff_arena *a)
-{
-	uint32_t *list = ff_arena_array(a, side->n, sizeof(*list));
-
-	if (!list)
-		return NULL;
-	for (uint32_t i = 0; i < side->n; i++) {
-		uint32_t at = i;
-
-		/* device lists are nearly always ascending already */
-		for (; at && side->device[list[at - 1]] > side->device[i]; at--)
-			list[at] = list[at - 1];
-		list[at] = i;
+	ret->rank = s->rank;
+	for (uint32_t i = 0; i < s->rank; i++) {
+		ret->lo[i] = s->axis[i].side[side]->lo[c->at[i]];
+		ret->hi[i] = s->axis[i].side[side]->hi[c->at[i]];
 	}
-	return list;
 }
 
-static uint32_t find(uint32_t *set, uint32_t i)
+/* Walks the cells of one component, or all (`component` NULL) with a region
+ * that is not empty.  Start with started = false. */
+struct cells {
+	const struct ff_scene *s;
+	int side;
+	const uint32_t *component; /* by axis */
+	struct ff_cell at;
+	bool started;
+};
+
+static bool fits(const struct cells *w, uint32_t axis, uint32_t i)
 {
-	while (set[i] != i)
-		i = set[i] = set[set[i]];
+	const struct ff_overlaps *o = &w->s->axis[axis];
+
+	if (!w->component)
+		return o->side[w->side]->hi[i] > o->side[w->side]->lo[i];
+	return o->component[w->side][i] == w->component[axis];
+}
+
+/* The next coordinate of `axis` from `i` on, or its end. */
+static uint32_t skip(const struct cells *w, uint32_t axis, uint32_t i)
+{
+	uint32_t n = w->s->axis[axis].side[w->side]->n;
+
+	while (i < n && !fits(w, axis, i))
+		i++;
 	return i;
 }
 
-static int find_pairs(struct scene *s, struct ff_arena *scratch, struct ff_error *err)
+static bool next_cell(struct cells *w)
 {
-	uint32_t ns = s->side[0]->n, nk = s->side[1]->n, cap = ns + nk + 16;
+	const struct ff_scene *s = w->s;
+	uint32_t axis = s->rank;
 
-	s->by_device[0] = sort_by_device(s->side[0], scratch);
-	s->by_device[1] = sort_by_device(s->side[1], scratch);
-	s->set = ff_arena_array(scratch, ns + nk, sizeof(*s->set));
-	s->pair = ff_arena_array(scratch, cap, sizeof(*s->pair));
-	if (!s->by_device[0] || !s->by_device[1] || !s->set || !s->pair)
-		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < ns + nk; i++)
-		s->set[i] = i;
-	for (uint32_t i = 0; i < ns; i++) {
-		const struct ff_region *from = region_of(s, 0, i);
-
-		for (uint32_t k = 0; k < nk; k++) {
-			struct pair *p = &s->pair[s->n_pairs];
-
-			p->volume = ff_region_intersect(from, region_of(s, 1, k), &p->region);
-			if (!p->volume)
-				continue;
-			p->source = i;
-			p->sink = k;
-			s->set[find(s->set, i)] = find(s->set, ns + k);
-			if (++s->n_pairs < cap)
-				continue;
-			s->pair = ff_arena_array(scratch, 2 * (size_t)cap, sizeof(*s->pair));
-			if (!s->pair)
-				return ff_fail_memory(err);
-			memcpy(s->pair, p + 1 - cap, cap * sizeof(*p));
-			cap *= 2;
+	if (!w->started) {
+		w->started = true;
+		for (axis = 0; axis < s->rank; axis++) {
+			w->at.at[axis] = skip(w, axis, 0);
+			if (w->at.at[axis] == s->axis[axis].side[w->side]->n)
+				return false;
 		}
+	} else {
+		while (axis-- > 0) {
+			w->at.at[axis] = skip(w, axis, w->at.at[axis] + 1);
+			if (w->at.at[axis] < s->axis[axis].side[w->side]->n)
+				break;
+			w->at.at[axis] = skip(w, axis, 0);
+		}
+		if (axis == UINT32_MAX)
+			return false;
 	}
-	return FF_OK;
+	w->at.part = 0;
+	for (axis = 0; axis < s->rank; axis++)
+		w->at.part += s->axis[axis].side[w->side]->part[w->at.at[axis]];
+	return true;
+}
+
+/* The part with a cell's region that is copy `c` and replica `r`. */
+static uint32_t part_of(const struct ff_scene *s, int side, const struct ff_cell *cell, uint32_t c,
+		uint32_t r)
+{
+	const struct ff_placement *p = s->side[side].place;
+
+	return cell->part + p->copy[c] + r * p->cells;
+}
+
+/* Of a source's replicas, the one that serves `sink`: on its own device, else
+ * in its node, else any; several sinks take turns. */
+static uint32_t choose_replica(const struct ff_scene *s, uint32_t source, uint32_t sink)
+{
+	const struct ff_placement *p = s->side[SOURCE].place;
+	const uint16_t *device = s->side[SOURCE].device;
+	uint32_t home = s->side[SINK].device[sink], node = s->m->node_of[home], near = 0, turn;
+
+	if (p->replicas == 1)
+		return source;
+	for (uint32_t r = 0; r < p->replicas; r++) {
+		if (device[source + r * p->cells] == home)
+			return source + r * p->cells;
+		near += s->m->node_of[device[source + r * p->cells]] == node;
+	}
+	turn = sink % (near ? near : p->replicas);
+	for (uint32_t r = 0; r < p->replicas; r++) {
+		if (near && s->m->node_of[device[source + r * p->cells]] != node)
+			continue;
+		if (turn-- == 0)
+			return source + r * p->cells;
+	}
+	return source;
+}
+
+/* The source cell that is exactly `sink`'s region, if there is one. */
+static bool equal_cell(const struct ff_scene *s, const struct ff_cell *sink, struct ff_cell *ret)
+{
+	ret->part = 0;
+	for (uint32_t i = 0; i < s->rank; i++) {
+		const struct ff_overlaps *o = &s->axis[i];
+		const struct ff_grid_axis *from = o->side[SOURCE], *to = o->side[SINK];
+		uint32_t j = sink->at[i], k;
+
+		if (ff_overlaps_count(o, j) != 1)
+			return false;
+		k = o->list[o->first[j]].source;
+		if (from->lo[k] != to->lo[j] || from->hi[k] != to->hi[j])
+			return false;
+		ret->at[i] = k;
+		ret->part += from->part[k];
+	}
+	return true;
 }
 
 /* Sinks that are one source's shard, whole and alone, on its own device. */
-static void find_aliases(const struct scene *s, uint32_t *alias, struct ff_arena *scratch)
+static void find_aliases(const struct ff_scene *s, uint32_t *alias)
 {
-	uint32_t *covers = ff_arena_array(scratch, s->side[1]->n, sizeof(*covers));
+	const struct ff_placement *from = s->side[SOURCE].place, *to = s->side[SINK].place;
+	struct cells w = {.s = s, .side = SINK};
+	struct ff_cell cell;
 
-	for (uint32_t i = 0; covers && i < s->n_pairs; i++)
-		covers[s->pair[i].sink]++;
-	for (uint32_t i = 0; covers && s->first && i < s->n_pairs; i++) {
-		const struct pair *p = &s->pair[i];
+	if (!s->first || from->n_copies > 1)
+		return;
+	while (next_cell(&w)) {
+		if (!equal_cell(s, &w.at, &cell))
+			continue;
+		for (uint32_t c = 0; c < to->n_copies; c++)
+			for (uint32_t r = 0; r < to->replicas; r++) {
+				uint32_t sink = part_of(s, SINK, &w.at, c, r);
+				uint32_t source = choose_replica(
+						s, part_of(s, SOURCE, &cell, 0, 0), sink);
 
-		if (covers[p->sink] == 1 &&
-				device_of(s, 0, p->source) == device_of(s, 1, p->sink) &&
-				ff_region_equal(region_of(s, 0, p->source),
-						region_of(s, 1, p->sink)))
-			alias[s->by_device[1][p->sink]] = s->by_device[0][p->source];
+				if (s->side[SOURCE].device[source] == s->side[SINK].device[sink])
+					alias[sink] = source;
+			}
 	}
 }
 
-/* How the pieces of one sink are put together. */
-struct assembly {
-	bool fill, add;           /* zero it first; add all but `whole` */
-	const struct pair *whole; /* covers the sink alone; written first */
+/* ---- one component ---- */
+
+static void enter(struct ff_scene *s, int side, uint32_t part)
+{
+	uint32_t device = s->side[side].device[part];
+
+	if (s->at[side][device] != FF_NO_PART)
+		return;
+	s->at[side][device] = (uint16_t)part;
+	s->member[device / 64] |= UINT64_C(1) << (device % 64);
+	s->n_parts[side]++;
+}
+
+static void list_devices(struct ff_scene *s)
+{
+	s->n_devices = 0;
+	for (uint32_t w = 0; w <= (s->m->n_devices - 1) / 64; w++)
+		for (uint64_t bits = s->member[w]; bits; bits &= bits - 1)
+			s->device[s->n_devices++] =
+					(uint16_t)(64 * w + (uint32_t)__builtin_ctzll(bits));
+}
+
+static void forget(struct ff_scene *s)
+{
+	list_devices(s);
+	for (uint32_t i = 0; i < s->n_devices; i++) {
+		s->at[SOURCE][s->device[i]] = s->at[SINK][s->device[i]] = FF_NO_PART;
+		s->member[s->device[i] / 64] = 0;
+	}
+	s->n_parts[SOURCE] = s->n_parts[SINK] = 0;
+}
+
+static void enter_all(
+		struct ff_scene *s, int side, const uint32_t *component, const uint32_t *alias)
+{
+	const struct ff_placement *p = s->side[side].place;
+	struct cells w = {.s = s, .side = side, .component = component};
+
+	while (next_cell(&w))
+		for (uint32_t c = 0; c < p->n_copies; c++)
+			for (uint32_t r = 0; r < p->replicas; r++) {
+				uint32_t part = part_of(s, side, &w.at, c, r);
+
+				if (!alias || alias[part] == FF_NONE)
+					enter(s, side, part);
+			}
+}
+
+/* Cells of one side of a component, the box around them, and whether they tile it. */
+struct extent {
+	uint32_t n;
+	struct ff_region box;
+	bool tiles;
 };
 
-/* `list` are the `n` pairs that end in `sink`. */
-static struct assembly assemble(
-		const struct scene *s, uint32_t sink, const struct pair *const *list, uint32_t n)
+static void measure(
+		const struct ff_scene *s, int side, const uint32_t *component, struct extent *ret)
 {
-	const struct ff_region *r = region_of(s, 1, sink);
-	struct assembly ret = {.add = !s->first};
-	int64_t sum = 0, volume = ff_region_volume(r);
-	bool overlap = false;
-	struct ff_region both;
+	*ret = (struct extent){.n = 1, .tiles = true, .box = {.rank = s->rank}};
+	for (uint32_t i = 0; i < s->rank; i++) {
+		const struct ff_overlaps *o = &s->axis[i];
+		const struct ff_grid_axis *g = o->side[side];
+		int32_t lo = INT32_MAX, hi = 0;
+		uint32_t n = 0;
 
-	if (!s->first)
-		return ret;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct pair *p = list[i];
-
-		sum += p->volume;
-		if (p->volume == volume &&
-				(!ret.whole || device_of(s, 0, p->source) == device_of(s, 1, sink)))
-			ret.whole = p;
-		for (uint32_t j = 0; j < i && !overlap && !s->side[0]->disjoint; j++)
-			overlap = ff_region_intersect(&p->region, &list[j]->region, &both);
+		for (uint32_t k = 0; k < g->n; k++) {
+			if (o->component[side][k] != component[i])
+				continue;
+			ret->tiles = ret->tiles && (!n || g->lo[k] == hi);
+			lo = g->lo[k] < lo ? g->lo[k] : lo;
+			hi = g->hi[k] > hi ? g->hi[k] : hi;
+			n++;
+		}
+		ret->n *= n;
+		ret->box.lo[i] = lo;
+		ret->box.hi[i] = hi;
 	}
-	ret.add = overlap;
-	ret.fill = overlap ? !ret.whole : sum < volume;
-	if (!overlap)
-		ret.whole = NULL;
-	return ret;
 }
 
-/* assemble() for every sink of the component. */
-static int assemble_all(const struct scene *s, const struct component *c, struct assembly *how,
-		struct ff_arena *scratch, struct ff_error *err)
+static bool same_devices(const struct ff_scene *s)
 {
-	uint32_t nk = s->side[1]->n;
-	uint32_t *end = ff_arena_array(scratch, nk + 1, sizeof(*end));
-	const struct pair **list = ff_arena_array(scratch, c->n_pairs, sizeof(*list));
+	if (s->n_parts[SOURCE] != s->n_parts[SINK])
+		return false;
+	for (uint32_t i = 0; i < s->n_devices; i++)
+		if (s->at[SOURCE][s->device[i]] == FF_NO_PART ||
+				s->at[SINK][s->device[i]] == FF_NO_PART)
+			return false;
+	return true;
+}
 
-	if (!end || !list)
-		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < c->n_pairs; i++)
-		end[c->pair[i].sink + 1]++;
-	for (uint32_t k = 0; k < nk; k++)
-		end[k + 1] += end[k];
-	/* end[k] starts as the first place of sink k and ends as its last */
-	for (uint32_t i = 0; i < c->n_pairs; i++)
-		list[end[c->pair[i].sink]++] = &c->pair[i];
-	for (uint32_t i = 0; i < c->n[1]; i++) {
-		uint32_t k = c->rank[1][i], first = k ? end[k - 1] : 0;
+/* What the regions look like if every device has one source and one sink;
+ * messages where they look like nothing better. */
+static enum ff_move_kind recognise(
+		struct ff_scene *s, const uint32_t *component, struct ff_region *whole)
+{
+	const struct ff_placement *from = s->side[SOURCE].place, *to = s->side[SINK].place;
+	uint32_t copies = to->n_copies * to->replicas;
+	struct extent e[2];
+	bool equal;
 
-		how[k] = assemble(s, k, list + first, end[k] - first);
+	measure(s, SOURCE, component, &e[SOURCE]);
+	measure(s, SINK, component, &e[SINK]);
+	equal = ff_region_equal(&e[SOURCE].box, &e[SINK].box);
+	if (!equal || from->replicas > 1 || s->n_parts[SINK] < 2 || !same_devices(s))
+		return FF_MOVE_POINT_TO_POINT;
+	*whole = e[SOURCE].box;
+	if (e[SOURCE].n == 1 && e[SINK].n == 1 && from->n_copies > 1)
+		return FF_MOVE_ALL_REDUCE;
+	if (e[SOURCE].n == 1 && e[SINK].tiles && copies == 1)
+		return FF_MOVE_REDUCE_SCATTER;
+	if (e[SINK].n == 1 && e[SOURCE].tiles && from->n_copies == 1)
+		return FF_MOVE_ALL_GATHER;
+	return FF_MOVE_POINT_TO_POINT;
+}
+
+/* Pairs of a component, growing. */
+struct pairs {
+	struct ff_pair *pair;
+	uint32_t n, cap;
+	uint8_t *fill; /* by sink part */
+};
+
+static struct ff_pair *push(struct ff_scene *s, struct pairs *p)
+{
+	if (p->n == p->cap) {
+		uint32_t cap = p->cap ? 2 * p->cap : 64;
+		struct ff_pair *grown = ff_arena_array(s->scratch, cap, sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		if (p->n)
+			memcpy(grown, p->pair, p->n * sizeof(*grown));
+		p->pair = grown;
+		p->cap = cap;
 	}
+	return &p->pair[p->n++];
+}
+
+/* Walks the source cells that meet `sink`; `k` are positions in the overlaps. */
+static bool next_source(
+		const struct ff_scene *s, const struct ff_cell *sink, uint32_t *k, bool started)
+{
+	uint32_t i = s->rank;
+
+	if (!started) {
+		for (i = 0; i < s->rank; i++) {
+			k[i] = s->axis[i].first[sink->at[i]];
+			if (k[i] == s->axis[i].first[sink->at[i] + 1])
+				return false;
+		}
+		return true;
+	}
+	while (i-- > 0) {
+		if (++k[i] < s->axis[i].first[sink->at[i] + 1])
+			return true;
+		k[i] = s->axis[i].first[sink->at[i]];
+	}
+	return false;
+}
+
+/* The piece between two cells, and whether it is one run on either side. */
+static void fill_piece(const struct ff_scene *s, const struct ff_cell *sink, const uint32_t *k,
+		const struct ff_cell *source, struct ff_pair *ret)
+{
+	struct ff_region from, to;
+	int64_t start;
+
+	ret->region.rank = s->rank;
+	for (uint32_t i = 0; i < s->rank; i++) {
+		ret->region.lo[i] = s->axis[i].list[k[i]].lo;
+		ret->region.hi[i] = s->axis[i].list[k[i]].hi;
+	}
+	ff_cell_region(s, SOURCE, source, &from);
+	ff_cell_region(s, SINK, sink, &to);
+	ret->bytes = ff_region_volume(&ret->region) * FF_ELEMENT_BYTES;
+	ret->whole_source =
+			ff_region_is_run(s->side[SOURCE].place->order, &from, &ret->region, &start);
+	ret->whole_sink = ff_region_is_run(s->side[SINK].place->order, &to, &ret->region, &start);
+}
+
+/* All pieces of one sink part.  Where several cover an element they are added:
+ * to one that covers the sink alone and is written first (at home, if such a one
+ * is), else to zeros. */
+static int pair_sink(struct ff_scene *s, const struct ff_cell *cell, uint32_t sink, struct pairs *p,
+		struct ff_error *err)
+{
+	const struct ff_placement *from = s->side[SOURCE].place;
+	int64_t volume = ff_cell_volume(s, SINK, cell) * FF_ELEMENT_BYTES;
+	uint32_t k[FF_MAX_RANK], first = p->n, home = s->side[SINK].device[sink];
+	bool twice = from->n_copies > 1, hole = false, started = false;
+	struct ff_pair *whole = NULL;
+
+	for (uint32_t i = 0; i < s->rank; i++) {
+		twice = twice || s->axis[i].twice[cell->at[i]];
+		hole = hole || s->axis[i].hole[cell->at[i]];
+	}
+	for (; next_source(s, cell, k, started); started = true) {
+		struct ff_cell source = {.part = 0};
+		struct ff_pair piece;
+
+		for (uint32_t i = 0; i < s->rank; i++) {
+			source.at[i] = s->axis[i].list[k[i]].source;
+			source.part += s->axis[i].side[SOURCE]->part[source.at[i]];
+		}
+		fill_piece(s, cell, k, &source, &piece);
+		for (uint32_t c = 0; c < from->n_copies; c++) {
+			uint32_t part = choose_replica(s, part_of(s, SOURCE, &source, c, 0), sink);
+			struct ff_pair *new = push(s, p);
+
+			if (!new)
+				return ff_fail_memory(err);
+			*new = piece;
+			new->source = (uint16_t)part;
+			new->sink = (uint16_t)sink;
+			new->from = s->side[SOURCE].device[part];
+			new->to = (uint16_t)home;
+			new->add = twice || !s->first;
+			new->home = new->from == home && 2 * new->bytes > volume;
+			enter(s, SOURCE, part);
+		}
+	}
+	for (uint32_t i = first; i < p->n && twice && s->first; i++) {
+		struct ff_pair *x = &p->pair[i];
+
+		if (x->bytes == volume &&
+				(!whole || x->from == home ||
+						(whole->from != home && x->from < whole->from)))
+			whole = x;
+	}
+	if (whole)
+		whole->add = false;
+	p->fill[sink] = s->first && (twice ? !whole : hole);
 	return FF_OK;
 }
 
-static bool all_equal(const struct scene *s, const struct component *c, int side)
+static int pair_all(struct ff_scene *s, const uint32_t *component, const uint32_t *alias,
+		struct pairs *p, struct ff_error *err)
 {
-	for (uint32_t i = 1; i < c->n[side]; i++)
-		if (!ff_region_equal(region_of(s, side, c->rank[side][0]),
-				    region_of(s, side, c->rank[side][i])))
-			return false;
-	return true;
-}
+	const struct ff_placement *to = s->side[SINK].place;
+	struct cells w = {.s = s, .side = SINK, .component = component};
+	int code = FF_OK;
 
-/* The parts of `side` are disjoint and fill `whole`. */
-static bool tiles(const struct scene *s, const struct component *c, int side,
-		const struct ff_region *whole)
-{
-	int64_t sum = 0;
-	struct ff_region both;
+	p->fill = ff_arena_array(s->scratch, to->n_parts, sizeof(*p->fill));
+	if (!p->fill)
+		return ff_fail_memory(err);
+	while (next_cell(&w))
+		for (uint32_t c = 0; c < to->n_copies; c++)
+			for (uint32_t r = 0; r < to->replicas && code == FF_OK; r++) {
+				uint32_t sink = part_of(s, SINK, &w.at, c, r);
 
-	for (uint32_t i = 0; i < c->n[side]; i++) {
-		const struct ff_region *r = region_of(s, side, c->rank[side][i]);
-		int64_t volume = ff_region_volume(r);
-
-		sum += volume;
-		if (ff_region_intersect(r, whole, &both) != volume)
-			return false;
-		for (uint32_t j = 0; j < i && !s->side[side]->disjoint; j++)
-			if (ff_region_intersect(r, region_of(s, side, c->rank[side][j]), &both))
-				return false;
-	}
-	return sum == ff_region_volume(whole);
-}
-
-static bool same_devices(const struct scene *s, const struct component *c)
-{
-	if (c->n[0] != c->n[1])
-		return false;
-	for (uint32_t i = 0; i < c->n[0]; i++)
-		if (device_of(s, 0, c->rank[0][i]) != device_of(s, 1, c->rank[1][i]))
-			return false;
-	return true;
+				if (alias[sink] == FF_NONE)
+					code = pair_sink(s, &w.at, sink, p, err);
+			}
+	return code;
 }
 
 /* Every sink finds more than half of its region on its own device. */
-static bool mostly_home(const struct scene *s, const struct component *c)
+static bool mostly_home(const struct ff_scene *s, const struct pairs *p)
 {
 	uint32_t home = 0;
 
-	for (uint32_t i = 0; i < c->n_pairs; i++) {
-		const struct pair *p = &c->pair[i];
-
-		home += device_of(s, 0, p->source) == device_of(s, 1, p->sink) &&
-			2 * p->volume > ff_region_volume(region_of(s, 1, p->sink));
-	}
-	return home == c->n[1];
+	for (uint32_t i = 0; i < p->n; i++)
+		home += p->pair[i].home;
+	return home == s->n_parts[SINK];
 }
 
-static enum ff_move_kind classify(const struct scene *s, const struct component *c)
+static enum ff_move_kind name_messages(const struct ff_scene *s, const struct pairs *p)
 {
-	bool one = c->n[1] == 1 &&
-		   (c->n[0] == 0 ||
-				   (c->n[0] == 1 &&
-						   device_of(s, 0, c->rank[0][0]) ==
-								   device_of(s, 1, c->rank[1][0])));
+	bool same = same_devices(s);
 
-	if (one)
+	if (s->n_devices == 1)
 		return FF_MOVE_COPY;
-	if (same_devices(s, c)) {
-		bool sources = all_equal(s, c, 0), sinks = all_equal(s, c, 1);
-		const struct ff_region *from = region_of(s, 0, c->rank[0][0]);
-		const struct ff_region *to = region_of(s, 1, c->rank[1][0]);
-
-		if (sources && sinks && ff_region_equal(from, to))
-			return FF_MOVE_ALL_REDUCE;
-		if (sources && tiles(s, c, 1, from))
-			return FF_MOVE_REDUCE_SCATTER;
-		if (sinks && tiles(s, c, 0, to))
-			return FF_MOVE_ALL_GATHER;
-		if (mostly_home(s, c))
-			return FF_MOVE_HALO;
-		if (c->n_pairs == c->n[0] * c->n[1])
-			return FF_MOVE_ALL_TO_ALL;
-	}
-	return mostly_home(s, c) ? FF_MOVE_HALO : FF_MOVE_POINT_TO_POINT;
+	if (mostly_home(s, p))
+		return FF_MOVE_HALO;
+	if (same && p->n == s->n_parts[SOURCE] * s->n_parts[SINK])
+		return FF_MOVE_ALL_TO_ALL;
+	return FF_MOVE_POINT_TO_POINT;
 }
 
-static int list_devices(const struct scene *s, const struct component *c, struct ff_move *mv,
-		struct ff_error *err)
+/* The sinks that stand in s->at, and whoever has elements for them. */
+static int build_messages(
+		struct ff_scene *s, struct pairs *p, struct ff_move *mv, struct ff_error *err)
 {
-	uint16_t *device = ff_arena_array(s->arena, c->n[0] + c->n[1], sizeof(*device));
-	uint16_t *part[2];
-
-	for (int side = 0; side < 2; side++) {
-		part[side] = ff_arena_array(s->arena, c->n[side], sizeof(**part));
-		if (!device || !part[side])
-			return ff_fail_memory(err);
-		for (uint32_t i = 0; i < c->n[side]; i++)
-			part[side][i] = (uint16_t)s->by_device[side][c->rank[side][i]];
-	}
-	/* both sides are ascending: merge */
-	for (uint32_t i = 0, k = 0; i < c->n[0] || k < c->n[1];) {
-		uint32_t a = i < c->n[0] ? device_of(s, 0, c->rank[0][i]) : UINT32_MAX;
-		uint32_t b = k < c->n[1] ? device_of(s, 1, c->rank[1][k]) : UINT32_MAX;
-
-		device[mv->n_devices] = (uint16_t)(a < b ? a : b);
-		if (a <= b)
-			c->place[0][c->rank[0][i++]] = mv->n_devices;
-		if (b <= a)
-			c->place[1][c->rank[1][k++]] = mv->n_devices;
-		mv->n_devices++;
-	}
-	mv->device = device;
-	mv->n_sources = c->n[0];
-	mv->n_sinks = c->n[1];
-	mv->source = part[0];
-	mv->sink = part[1];
-	return FF_OK;
+	list_devices(s);
+	mv->kind = name_messages(s, p);
+	return ff_move_messages(s, p->n, p->pair, p->fill, mv, err);
 }
 
-/* Per-device totals while pieces are laid out. */
-struct tally {
-	int64_t send_stage, recv_stage, sent, received, copied;
+/* Moves of a redistribution, growing. */
+struct moves {
+	struct ff_move *move;
+	uint32_t n, cap;
 };
 
-static void lay_piece(const struct scene *s, const struct pair *p, struct ff_piece *piece,
-		struct tally *from, struct tally *to)
+static struct ff_move *new_move(struct ff_scene *s, struct moves *m)
 {
-	int64_t bytes = p->volume * FF_ELEMENT_BYTES, start;
+	if (m->n == m->cap) {
+		uint32_t cap = m->cap ? 2 * m->cap : 1;
+		struct ff_move *grown = ff_arena_array(s->arena, cap, sizeof(*grown));
 
-	piece->send_stage = piece->recv_stage = -1;
-	if (piece->from == piece->to) {
-		to->copied += bytes;
-		return;
+		if (!grown)
+			return NULL;
+		if (m->n)
+			memcpy(grown, m->move, m->n * sizeof(*grown));
+		m->move = grown;
+		m->cap = cap;
 	}
-	from->sent += bytes;
-	to->received += bytes;
-	if (!ff_region_is_run(region_of(s, 0, p->source), &p->region, &start)) {
-		piece->send_stage = from->send_stage;
-		from->send_stage += ff_align64(bytes);
-		from->copied += bytes;
-	}
-	if (piece->add || !ff_region_is_run(region_of(s, 1, p->sink), &p->region, &start)) {
-		piece->recv_stage = to->recv_stage;
-		to->recv_stage += ff_align64(bytes);
-		to->copied += bytes;
-	}
+	m->move[m->n] = (struct ff_move){.accumulate = !s->first};
+	return &m->move[m->n++];
 }
 
-static void finish_messages(const struct component *c, struct ff_move *mv, struct ff_piece *piece,
-		const struct tally *t, int64_t *stage)
-{
-	for (uint32_t i = 0; i < mv->n_devices; i++) {
-		int64_t most = t[i].sent > t[i].received ? t[i].sent : t[i].received;
-
-		stage[i] = t[i].send_stage + t[i].recv_stage;
-		mv->network_bytes += t[i].sent;
-		if (most > mv->busiest_bytes)
-			mv->busiest_bytes = most;
-		if (t[i].copied > mv->copied_bytes)
-			mv->copied_bytes = t[i].copied;
-	}
-	/* what is received lies behind what is sent */
-	for (uint32_t i = 0; i < mv->n_pieces; i++)
-		if (piece[i].recv_stage >= 0)
-			piece[i].recv_stage += t[c->place[1][c->pair[i].sink]].send_stage;
-}
-
-static int build_messages(const struct scene *s, const struct component *c, struct ff_move *mv,
-		struct ff_arena *scratch, struct ff_error *err)
-{
-	struct ff_piece *piece = ff_arena_array(s->arena, c->n_pairs, sizeof(*piece));
-	int64_t *stage = ff_arena_array(s->arena, mv->n_devices, sizeof(*stage));
-	bool *fill = ff_arena_array(s->arena, c->n[1], sizeof(*fill));
-	struct tally *tally = ff_arena_array(scratch, mv->n_devices, sizeof(*tally));
-	struct assembly *how = ff_arena_array(scratch, s->side[1]->n, sizeof(*how));
-
-	if (!piece || !stage || !fill || !tally || !how)
-		return ff_fail_memory(err);
-	if (assemble_all(s, c, how, scratch, err) < 0)
-		return FF_E_NOMEM;
-	for (uint32_t k = 0; k < c->n[1]; k++) {
-		uint32_t rank = c->rank[1][k];
-
-		fill[k] = how[rank].fill;
-		if (fill[k])
-			tally[c->place[1][rank]].copied +=
-					ff_region_volume(region_of(s, 1, rank)) * FF_ELEMENT_BYTES;
-	}
-	for (uint32_t i = 0; i < c->n_pairs; i++) {
-		const struct pair *p = &c->pair[i];
-
-		piece[i].source = (uint16_t)s->by_device[0][p->source];
-		piece[i].sink = (uint16_t)s->by_device[1][p->sink];
-		piece[i].from = device_of(s, 0, p->source);
-		piece[i].to = device_of(s, 1, p->sink);
-		piece[i].region = p->region;
-		piece[i].add = how[p->sink].add && how[p->sink].whole != p;
-		lay_piece(s, p, &piece[i], &tally[c->place[0][p->source]],
-				&tally[c->place[1][p->sink]]);
-	}
-	mv->n_pieces = c->n_pairs;
-	mv->piece = piece;
-	mv->fill = fill;
-	mv->stage_bytes = stage;
-	finish_messages(c, mv, piece, tally, stage);
-	return FF_OK;
-}
-
-/* Which chunk of `region` each device has before, or gets from, a collective. */
-static int build_collective(const struct scene *s, const struct component *c, struct ff_move *mv,
+/* Sinks that no source reaches: each is zeroed where it lies. */
+static int fill_sinks(struct ff_scene *s, const uint32_t *component, struct moves *m,
 		struct ff_error *err)
 {
-	bool scatter = mv->kind == FF_MOVE_REDUCE_SCATTER, gather = mv->kind == FF_MOVE_ALL_GATHER;
-	struct ff_piece *piece = ff_arena_array(s->arena, c->n[0], sizeof(*piece));
-	int64_t *stage = ff_arena_array(s->arena, c->n[0], sizeof(*stage));
-	bool *fill = ff_arena_array(s->arena, c->n[1], sizeof(*fill));
-	int64_t whole, next = 0, start, rounds = mv->n_devices - 1;
+	struct pairs p = {.fill = ff_arena_array(s->scratch, s->side[SINK].place->n_parts,
+					  sizeof(*p.fill))};
+	const struct ff_placement *to = s->side[SINK].place;
+	struct cells w = {.s = s, .side = SINK, .component = component};
+	int code = FF_OK;
 
-	if (!piece || !stage || !fill)
+	if (!p.fill)
 		return ff_fail_memory(err);
-	mv->region = *region_of(s, gather ? 1 : 0, c->rank[gather ? 1 : 0][0]);
-	whole = ff_region_volume(&mv->region) * FF_ELEMENT_BYTES;
-	mv->network_bytes = rounds * whole * (mv->kind == FF_MOVE_ALL_REDUCE ? 2 : 1);
-	mv->recv_staged = mv->accumulate;
-	for (uint32_t i = 0; i < c->n[0]; i++) {
-		int side = scatter ? 1 : 0;
+	while (s->first && next_cell(&w))
+		for (uint32_t k = 0; k < to->n_copies * to->replicas && code == FF_OK; k++) {
+			uint32_t part = part_of(s, SINK, &w.at, k % to->n_copies, k / to->n_copies);
+			struct ff_move *mv = new_move(s, m);
 
-		piece[i] = (struct ff_piece){.source = mv->source[i],
-				.sink = mv->sink[i],
-				.from = mv->device[i],
-				.to = mv->device[i],
-				.add = mv->accumulate,
-				.region = *region_of(s, side, c->rank[side][i]),
-				.send_stage = -1,
-				.recv_stage = -1};
-		if (gather && !ff_region_is_run(&mv->region, &piece[i].region, &start))
-			mv->recv_staged = true;
-		if (scatter && (!ff_region_is_run(&mv->region, &piece[i].region, &start) ||
-					       start != next))
-			mv->send_staged = true;
-		next += ff_region_volume(&piece[i].region);
-	}
-	for (uint32_t i = 0; i < c->n[0]; i++) {
-		int64_t own = ff_region_volume(&piece[i].region) * FF_ELEMENT_BYTES;
-		int64_t recv = mv->recv_staged ? (scatter ? own : whole) : 0;
-		int64_t copied = (mv->send_staged ? whole : 0) + recv;
-
-		stage[i] = (mv->send_staged ? ff_align64(whole) : 0) + ff_align64(recv);
-		if (copied > mv->copied_bytes)
-			mv->copied_bytes = copied;
-	}
-	mv->n_pieces = scatter || gather ? c->n[0] : 0;
-	mv->piece = mv->n_pieces ? piece : NULL;
-	mv->stage_bytes = stage;
-	mv->fill = fill;
-	return FF_OK;
+			if (!mv)
+				return ff_fail_memory(err);
+			p.fill[part] = 1;
+			enter(s, SINK, part);
+			code = build_messages(s, &p, mv, err);
+			forget(s);
+		}
+	return code;
 }
 
-static int build_move(const struct scene *s, const struct component *c, struct ff_move *mv,
-		struct ff_arena *scratch, struct ff_error *err)
+static bool has_sources(const struct ff_scene *s, const uint32_t *component)
 {
+	for (uint32_t i = 0; i < s->rank; i++) {
+		const struct ff_overlaps *o = &s->axis[i];
+		uint32_t k = 0;
+
+		while (k < o->side[SOURCE]->n && o->component[SOURCE][k] != component[i])
+			k++;
+		if (k == o->side[SOURCE]->n)
+			return false;
+	}
+	return true;
+}
+
+static int build_component(struct ff_scene *s, const uint32_t *component, const uint32_t *alias,
+		struct moves *m, struct ff_error *err)
+{
+	struct ff_arena_mark mark = ff_arena_mark(s->scratch);
+	enum ff_move_kind kind;
+	struct ff_region whole;
+	struct pairs p = {0};
+	struct ff_move *mv;
 	int code;
 
-	memset(mv, 0, sizeof(*mv));
-	mv->accumulate = !s->first;
-	mv->kind = classify(s, c);
-	code = list_devices(s, c, mv, err);
-	if (code < 0)
-		return code;
-	return ff_move_is_messages(mv->kind) ? build_messages(s, c, mv, scratch, err)
-					     : build_collective(s, c, mv, err);
+	if (!has_sources(s, component))
+		return fill_sinks(s, component, m, err);
+	enter_all(s, SINK, component, alias);
+	if (!s->n_parts[SINK])
+		return FF_OK;
+	enter_all(s, SOURCE, component, NULL);
+	list_devices(s);
+	kind = recognise(s, component, &whole);
+	mv = new_move(s, m);
+	if (!mv)
+		return ff_fail_memory(err);
+	if (kind != FF_MOVE_POINT_TO_POINT) {
+		code = ff_move_collective(s, kind, &whole, mv, err);
+	} else {
+		forget(s);
+		enter_all(s, SINK, component, alias);
+		code = pair_all(s, component, alias, &p, err);
+		if (code == FF_OK)
+			code = build_messages(s, &p, mv, err);
+	}
+	forget(s);
+	ff_arena_rewind(s->scratch, mark);
+	return code;
 }
 
-/* Splits the pairs by component; a component is named by its lowest sink. */
-static int build_moves(struct scene *s, const uint32_t *alias, struct ff_arena *scratch,
-		struct ff_redistribution *ret, struct ff_error *err)
+/* All components: every combination of one component an axis. */
+static int build_moves(
+		struct ff_scene *s, const uint32_t *alias, struct moves *m, struct ff_error *err)
 {
-	uint32_t ns = s->side[0]->n, nk = s->side[1]->n, n_moves = 0;
-	uint32_t *root = ff_arena_array(scratch, nk, sizeof(*root));
-	uint32_t *seen = ff_arena_array(scratch, ns, sizeof(*seen));
-	struct ff_move *move = ff_arena_array(s->arena, nk, sizeof(*move));
-	struct component c;
+	uint32_t component[FF_MAX_RANK] = {0}, i;
+	int code;
 
-	c.rank[0] = ff_arena_array(scratch, ns, sizeof(**c.rank));
-	c.rank[1] = ff_arena_array(scratch, nk, sizeof(**c.rank));
-	c.pair = ff_arena_array(scratch, s->n_pairs, sizeof(*c.pair));
-	c.place[0] = ff_arena_array(scratch, ns, sizeof(**c.place));
-	c.place[1] = ff_arena_array(scratch, nk, sizeof(**c.place));
-	if (!c.place[0] || !c.place[1] || !root || !seen || !move || !c.rank[0] || !c.rank[1] ||
-			!c.pair)
-		return ff_fail_memory(err);
-	for (uint32_t k = 0; k < nk; k++) {
-		bool gone = alias[s->by_device[1][k]] != FF_NONE ||
-			    !ff_region_volume(region_of(s, 1, k));
+	for (i = 0; i < s->rank; i++)
+		if (!s->axis[i].n_components)
+			return FF_OK;
+	do {
+		code = build_component(s, component, alias, m, err);
+		for (i = s->rank; i-- > 0 && code == FF_OK;) {
+			if (++component[i] < s->axis[i].n_components)
+				break;
+			component[i] = 0;
+		}
+	} while (code == FF_OK && i != UINT32_MAX);
+	return code;
+}
 
-		root[k] = gone ? FF_NONE : find(s->set, ns + k);
-	}
-	for (uint32_t k = 0; k < nk; k++) {
-		uint32_t here = root[k];
-		int code;
+static bool same_axis(const struct ff_grid_axis *x, const struct ff_grid_axis *y)
+{
+	bool same = x->n == y->n && !memcmp(x->lo, y->lo, x->n * sizeof(*x->lo)) &&
+		    !memcmp(x->hi, y->hi, x->n * sizeof(*x->hi)) &&
+		    !memcmp(x->part, y->part, x->n * sizeof(*x->part));
 
-		if (here == FF_NONE)
-			continue;
-		c.n[0] = c.n[1] = c.n_pairs = 0;
-		for (uint32_t j = k; j < nk; j++)
-			if (root[j] == here)
-				c.rank[1][c.n[1]++] = j;
-		for (uint32_t i = 0; i < s->n_pairs; i++)
-			if (root[s->pair[i].sink] == here) {
-				const struct pair *p = &s->pair[i];
-
-				if (seen[p->source] != k + 1)
-					c.rank[0][c.n[0]++] = p->source;
-				seen[p->source] = k + 1;
-				c.pair[c.n_pairs++] = *p;
-			}
-		if (!c.n_pairs && !s->first)
-			c.n[1] = 0; /* nothing to add */
-		for (uint32_t j = nk; j-- > k;)
-			if (root[j] == here)
-				root[j] = FF_NONE;
-		if (!c.n[1])
-			continue;
-		code = build_move(s, &c, &move[n_moves++], scratch, err);
-		if (code < 0)
-			return code;
-	}
-	ret->n_moves = n_moves;
-	ret->move = move;
-	return FF_OK;
+	/* intervals that follow each other; others might be covered twice */
+	for (uint32_t k = 1; k < x->n && same; k++)
+		same = x->lo[k] == x->hi[k - 1];
+	return same;
 }
 
 /* Both sides are cut alike on the same devices: the usual case in a chain. */
 static bool is_identity(const struct ff_side *source, const struct ff_side *sink)
 {
-	if (source->n != sink->n || !(source->disjoint || sink->disjoint))
-		return false;
-	for (uint32_t i = 0; i < sink->n; i++)
-		if (source->device[i] != sink->device[i] ||
-				!ff_region_equal(&source->region[i], &sink->region[i]))
-			return false;
-	return true;
+	const struct ff_placement *a = source->place, *b = sink->place;
+	bool same = a->n_parts == b->n_parts && a->replicas == b->replicas && a->n_copies == 1 &&
+		    b->n_copies == 1 &&
+		    !memcmp(source->device, sink->device, a->n_parts * sizeof(*source->device));
+
+	for (uint32_t i = 0; i < a->rank && same; i++)
+		same = same_axis(&a->axis[i], &b->axis[i]);
+	return same;
 }
 
-int ff_redistribute(const struct ff_side *source, const struct ff_side *sink, bool first,
-		struct ff_arena *a, struct ff_arena *scratch, struct ff_redistribution *ret,
-		struct ff_error *err)
+static int allocate(struct ff_scene *s, struct ff_error *err)
 {
-	struct scene s = {.side = {source, sink}, .first = first, .arena = a};
-	uint32_t *alias = ff_arena_array(a, sink->n, sizeof(*alias));
+	uint32_t n = s->m->n_devices;
+
+	for (int side = 0; side < 2; side++) {
+		s->at[side] = ff_arena_array(s->scratch, n, sizeof(**s->at));
+		if (!s->at[side])
+			return ff_fail_memory(err);
+		memset(s->at[side], 0xff, n * sizeof(**s->at));
+	}
+	s->member = ff_arena_array(s->scratch, (n + 63) / 64, sizeof(*s->member));
+	s->device = ff_arena_array(s->scratch, n, sizeof(*s->device));
+	return s->member && s->device ? FF_OK : ff_fail_memory(err);
+}
+
+static int find_all(struct ff_scene *s, uint32_t *alias, struct moves *m, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < s->rank && code == FF_OK; i++)
+		code = ff_overlaps_find(&s->side[SOURCE].place->axis[i],
+				&s->side[SINK].place->axis[i], s->scratch, &s->axis[i], err);
+	if (code == FF_OK)
+		code = allocate(s, err);
+	if (code < 0)
+		return code;
+	find_aliases(s, alias);
+	return build_moves(s, alias, m, err);
+}
+
+int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
+		const struct ff_side *sink, bool first, bool pieces, struct ff_arena *a,
+		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err)
+{
+	struct ff_scene s = {.m = m,
+			.side = {*source, *sink},
+			.first = first,
+			.pieces = pieces,
+			.rank = source->place->rank,
+			.arena = a,
+			.scratch = scratch};
+	uint32_t n = sink->place->n_parts;
+	uint32_t *alias = ff_arena_array(a, n, sizeof(*alias));
 	bool identity = first && is_identity(source, sink);
-	struct ff_redistribution r = {.alias = alias};
 	struct ff_arena_mark mark = ff_arena_mark(scratch);
+	struct moves moves = {0};
 	int code = FF_OK;
 
 	if (!alias)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < sink->n; i++)
+	for (uint32_t i = 0; i < n; i++)
 		alias[i] = identity ? i : FF_NONE;
 	if (!identity)
-		code = find_pairs(&s, scratch, err);
-	if (!identity && code == FF_OK) {
-		find_aliases(&s, alias, scratch);
-		code = build_moves(&s, alias, scratch, &r, err);
-	}
+		code = find_all(&s, alias, &moves, err);
 	ff_arena_rewind(scratch, mark);
 	if (code == FF_OK)
-		*ret = r;
+		*ret = (struct ff_redistribution){moves.n, moves.move, alias};
 	return code;
 }

@@ -66,6 +66,8 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 		mix(&h, (uint64_t)s->buffers[i].offset);
 		mix(&h, (uint64_t)s->buffers[i].bytes);
 	}
+	for (uint32_t i = 0; i < s->graph->n_edges; i++)
+		mix(&h, s->accumulate[i]);
 	for (uint32_t i = 0; i < s->n_shards; i++) {
 		mix(&h, (uint64_t)s->shards[i].bucket << 32 | s->shards[i].node);
 		mix(&h, (uint64_t)s->shards[i].offset);

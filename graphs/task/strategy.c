@@ -7,10 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_source(const struct ff_node *n)
-{
-	return ff_op_row(n->op)->flags & FF_OP_SOURCE;
-}
+#define LONGEST_LIST 16 /* devices written one by one */
 
 int ff_strategy_create(const struct ff_graph *g, struct ff_arena *a, struct ff_strategy *ret,
 		struct ff_error *err)
@@ -21,9 +18,11 @@ int ff_strategy_create(const struct ff_graph *g, struct ff_arena *a, struct ff_s
 	s.priority = ff_arena_array(a, g->n_nodes, sizeof(*s.priority));
 	if (!s.config || !s.priority)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		for (uint32_t d = 0; d < FF_MAX_RANK; d++)
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		s.config[i].replicas = 1;
+		for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
 			s.config[i].degree[d] = 1;
+	}
 	*ret = s;
 	return FF_OK;
 }
@@ -31,18 +30,14 @@ int ff_strategy_create(const struct ff_graph *g, struct ff_arena *a, struct ff_s
 int ff_strategy_single(const struct ff_graph *g, uint32_t device, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err)
 {
-	uint16_t one = (uint16_t)device;
-	const uint16_t *list = ff_arena_copy(a, &one, 1, sizeof(one));
 	struct ff_strategy s;
 	int code = ff_strategy_create(g, a, &s, err);
 
 	if (code < 0)
 		return code;
-	if (!list)
-		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		s.config[i].device = list;
-		s.config[i].n_parts = is_source(&g->nodes[i]) ? 0 : 1;
+		s.config[i].start = (uint16_t)device;
+		s.config[i].n_parts = ff_node_is_computed(g, i);
 	}
 	*ret = s;
 	return FF_OK;
@@ -52,26 +47,21 @@ int ff_strategy_data_parallel(const struct ff_graph *g, uint32_t n_devices, stru
 		struct ff_strategy *ret, struct ff_error *err)
 {
 	struct ff_strategy s;
-	uint16_t *all = ff_arena_array(a, n_devices, sizeof(*all));
 	int code = ff_strategy_single(g, 0, a, &s, err);
 
 	if (code < 0)
 		return code;
-	if (!all)
-		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < n_devices; i++)
-		all[i] = (uint16_t)i;
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];
 
-		for (uint32_t d = 0; d < n->n_dims && !is_source(n); d++) {
+		for (uint32_t d = 0; d < n->n_dims && ff_node_is_computed(g, i); d++) {
 			uint32_t extent = (uint32_t)n->dim[d].extent;
 
 			if (n->dim[d].label != FF_DIM_SAMPLE)
 				continue;
 			s.config[i].n_parts = extent < n_devices ? extent : n_devices;
 			s.config[i].degree[d] = (uint16_t)s.config[i].n_parts;
-			s.config[i].device = all;
+			s.config[i].stride[d] = 1;
 			break;
 		}
 	}
@@ -85,21 +75,35 @@ int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s, uin
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
-		const struct ff_node *n = &g->nodes[i];
-
-		if (is_source(n))
-			continue;
-		if (!s->config[i].n_parts)
-			return ff_fail(err, FF_E_INPUT, "operator %s has no config", n->name);
-		code = ff_config_check(n, &s->config[i], n_devices, err);
+		if (!s->config[i].n_parts && ff_node_is_computed(g, i))
+			return ff_fail(err, FF_E_INPUT, "operator %s has no config",
+					g->nodes[i].name);
+		if (s->config[i].n_parts)
+			code = ff_config_check(&g->nodes[i], &s->config[i], n_devices, err);
 	}
 	return code;
+}
+
+/* The dim of `n` that `v` names, with a number from `min` to `max`. */
+static int read_dim(const struct ff_json *v, const struct ff_node *n, uint32_t *dim, int64_t *ret,
+		int64_t min, int64_t max, struct ff_error *err)
+{
+	uint32_t d = 0;
+
+	while (d < n->n_dims && strcmp(n->dim[d].name, v->key))
+		d++;
+	if (d == n->n_dims)
+		return ff_json_fail(v, err, "operator %s has no dim called %s", n->name, v->key);
+	*dim = d;
+	return ff_json_as_int(v, min, max < 0 ? n->dim[d].extent : max, ret, err);
 }
 
 static int read_degrees(const struct ff_json *op, const struct ff_node *n, struct ff_config *c,
 		struct ff_error *err)
 {
 	const struct ff_json *degrees;
+	int64_t degree = 1;
+	uint32_t d;
 	int code = ff_json_need(op, "degrees", FF_JSON_OBJECT, &degrees, err);
 
 	if (code < 0)
@@ -107,15 +111,8 @@ static int read_degrees(const struct ff_json *op, const struct ff_node *n, struc
 	c->n_parts = 1;
 	for (uint32_t i = 0; i < degrees->n; i++) {
 		const struct ff_json *v = &degrees->child[i];
-		uint32_t d = 0;
-		int64_t degree;
 
-		while (d < n->n_dims && strcmp(n->dim[d].name, v->key))
-			d++;
-		if (d == n->n_dims)
-			return ff_json_fail(v, err, "operator %s has no dim called %s", n->name,
-					v->key);
-		code = ff_json_as_int(v, 1, n->dim[d].extent, &degree, err);
+		code = read_dim(v, n, &d, &degree, 1, -1, err);
 		if (code < 0)
 			return code;
 		if (degree * c->n_parts > FF_MAX_DEVICES)
@@ -124,18 +121,21 @@ static int read_degrees(const struct ff_json *op, const struct ff_node *n, struc
 		c->degree[d] = (uint16_t)degree;
 		c->n_parts *= (uint32_t)degree;
 	}
+	degree = 1;
+	if (ff_json_get(op, "replicas") &&
+			(code = ff_json_int(op, "replicas", 1, FF_MAX_DEVICES / c->n_parts, &degree,
+					 err)) < 0)
+		return code;
+	c->replicas = (uint16_t)degree;
+	c->n_parts *= (uint32_t)degree;
 	return FF_OK;
 }
 
-static int read_devices(const struct ff_json *op, const struct ff_node *n, uint32_t n_devices,
+static int read_list(const struct ff_json *list, const struct ff_node *n, uint32_t n_devices,
 		struct ff_arena *a, struct ff_config *c, struct ff_error *err)
 {
-	const struct ff_json *list;
 	uint16_t *device = ff_arena_array(a, c->n_parts, sizeof(*device));
-	int code = ff_json_need(op, "devices", FF_JSON_ARRAY, &list, err);
 
-	if (code < 0)
-		return code;
 	if (!device)
 		return ff_fail_memory(err);
 	if (list->n != c->n_parts)
@@ -143,8 +143,8 @@ static int read_devices(const struct ff_json *op, const struct ff_node *n, uint3
 				n->name, c->n_parts, list->n);
 	for (uint32_t i = 0; i < list->n; i++) {
 		int64_t dev;
+		int code = ff_json_as_int(&list->child[i], 0, FF_MAX_DEVICES - 1, &dev, err);
 
-		code = ff_json_as_int(&list->child[i], 0, FF_MAX_DEVICES - 1, &dev, err);
 		if (code < 0)
 			return code;
 		if (dev >= n_devices)
@@ -153,15 +153,60 @@ static int read_devices(const struct ff_json *op, const struct ff_node *n, uint3
 					n_devices);
 		device[i] = (uint16_t)dev;
 	}
-	c->device = device;
+	c->list = device;
 	return FF_OK;
+}
+
+static int read_view(const struct ff_json *view, const struct ff_node *n, struct ff_config *c,
+		struct ff_error *err)
+{
+	static const char *const keys[] = {"start", "strides", "replica_stride", NULL};
+	const struct ff_json *strides = ff_json_get(view, "strides");
+	int64_t v = 0;
+	uint32_t d;
+	int code;
+
+	if ((code = ff_json_only(view, keys, err)) < 0 ||
+			(code = ff_json_int(view, "start", 0, FF_MAX_DEVICES - 1, &v, err)) < 0)
+		return code;
+	c->start = (uint16_t)v;
+	if (ff_json_get(view, "replica_stride") &&
+			(code = ff_json_int(view, "replica_stride", 1, FF_MAX_DEVICES - 1, &v,
+					 err)) < 0)
+		return code;
+	c->replica_stride = ff_json_get(view, "replica_stride") ? (uint16_t)v : 0;
+	if (strides && strides->type != FF_JSON_OBJECT)
+		return ff_json_fail(strides, err, "expected an object, a stride a dim");
+	for (uint32_t i = 0; strides && i < strides->n; i++) {
+		code = read_dim(&strides->child[i], n, &d, &v, 0, FF_MAX_DEVICES - 1, err);
+		if (code < 0)
+			return code;
+		c->stride[d] = (uint16_t)v;
+	}
+	return FF_OK;
+}
+
+/* A list, one a part, or a view. */
+static int read_devices(const struct ff_json *op, const struct ff_node *n, uint32_t n_devices,
+		struct ff_arena *a, struct ff_config *c, struct ff_error *err)
+{
+	const struct ff_json *devices = ff_json_get(op, "devices");
+
+	if (devices && devices->type == FF_JSON_OBJECT)
+		return read_view(devices, n, c, err);
+	if (devices && devices->type == FF_JSON_ARRAY)
+		return read_list(devices, n, n_devices, a, c, err);
+	return ff_json_fail(devices ? devices : op, err,
+			"expected \"devices\": a list of devices, or their start and strides");
 }
 
 static int read_operator(const struct ff_json *op, const struct ff_graph *g, uint32_t n_devices,
 		struct ff_arena *a, struct ff_strategy *s, struct ff_error *err)
 {
-	static const char *const keys[] = {"name", "degrees", "devices", "priority", NULL};
+	static const char *const keys[] = {
+			"name", "degrees", "replicas", "devices", "priority", NULL};
 	struct ff_error inner;
+	struct ff_config *c;
 	const char *name;
 	int64_t priority = 0;
 	uint32_t node;
@@ -173,19 +218,19 @@ static int read_operator(const struct ff_json *op, const struct ff_graph *g, uin
 			(code = ff_json_string(op, "name", &name, err)) < 0)
 		return code;
 	node = ff_graph_find(g, name);
-	if (node == FF_NONE || is_source(&g->nodes[node]))
+	if (node == FF_NONE || ff_node_is_source(g, node))
 		return ff_json_fail(op, err, "the graph has no operator called %s", name);
-	if (s->config[node].n_parts)
+	c = &s->config[node];
+	if (c->n_parts)
 		return ff_json_fail(op, err, "operator %s stands twice", name);
 	if (ff_json_get(op, "priority") && (code = ff_json_int(op, "priority", INT32_MIN, INT32_MAX,
 							    &priority, err)) < 0)
 		return code;
 	s->priority[node] = (int32_t)priority;
-	if ((code = read_degrees(op, &g->nodes[node], &s->config[node], err)) < 0 ||
-			(code = read_devices(op, &g->nodes[node], n_devices, a, &s->config[node],
-					 err)) < 0)
+	if ((code = read_degrees(op, &g->nodes[node], c, err)) < 0 ||
+			(code = read_devices(op, &g->nodes[node], n_devices, a, c, err)) < 0)
 		return code;
-	code = ff_config_check(&g->nodes[node], &s->config[node], n_devices, &inner);
+	code = ff_config_check(&g->nodes[node], c, n_devices, &inner);
 	return code < 0 ? ff_json_fail(op, err, "%s", inner.text) : FF_OK;
 }
 
@@ -231,7 +276,7 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 	char own[20];
 	int code;
 
-	if ((code = ff_json_format(root, "ffsoap-strategy", 1, err)) < 0 ||
+	if ((code = ff_json_format(root, "ffsoap-strategy", FF_STRATEGY_VERSION, err)) < 0 ||
 			(code = ff_json_only(root, keys, err)) < 0 ||
 			(code = ff_json_string(root, "graph", &name, err)) < 0 ||
 			(code = ff_json_string(root, "graph_hash", &hash, err)) < 0)
@@ -264,12 +309,37 @@ int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devi
 		if ((code = read_operator(&list->child[i], g, in.devices, a, &s, err)) < 0)
 			return code;
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (!s.config[i].n_parts && !is_source(&g->nodes[i]))
+		if (!s.config[i].n_parts && ff_node_is_computed(g, i))
 			return ff_json_fail(list, err, "operator %s is missing", g->nodes[i].name);
 	*ret = s;
 	if (info)
 		*info = in;
 	return FF_OK;
+}
+
+/* Lists are easier to read and to edit; views stay short. */
+static void write_devices(const struct ff_node *n, const struct ff_config *c, struct ff_out *o)
+{
+	uint16_t device[FF_MAX_DEVICES];
+
+	if (c->list || c->n_parts <= LONGEST_LIST) {
+		ff_config_devices(n, c, device);
+		ff_out_array(o, "devices");
+		for (uint32_t p = 0; p < c->n_parts; p++)
+			ff_out_int(o, NULL, device[p]);
+		ff_out_close(o);
+		return;
+	}
+	ff_out_object(o, "devices");
+	ff_out_int(o, "start", c->start);
+	ff_out_object(o, "strides");
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		if (c->degree[d] > 1)
+			ff_out_int(o, n->dim[d].name, c->stride[d]);
+	ff_out_close(o);
+	if (c->replicas > 1)
+		ff_out_int(o, "replica_stride", c->replica_stride);
+	ff_out_close(o);
 }
 
 static void write_operator(const struct ff_node *n, const struct ff_config *c, int32_t priority,
@@ -282,10 +352,9 @@ static void write_operator(const struct ff_node *n, const struct ff_config *c, i
 		if (c->degree[d] > 1)
 			ff_out_int(o, n->dim[d].name, c->degree[d]);
 	ff_out_close(o);
-	ff_out_array(o, "devices");
-	for (uint32_t p = 0; p < c->n_parts; p++)
-		ff_out_int(o, NULL, c->device[p]);
-	ff_out_close(o);
+	if (c->replicas > 1)
+		ff_out_int(o, "replicas", c->replicas);
+	write_devices(n, c, o);
 	if (priority)
 		ff_out_int(o, "priority", priority);
 	ff_out_close(o);
@@ -299,7 +368,7 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 	snprintf(hash, sizeof(hash), "%016" PRIx64, g->hash);
 	ff_out_object(o, NULL);
 	ff_out_string(o, "format", "ffsoap-strategy");
-	ff_out_int(o, "version", 1);
+	ff_out_int(o, "version", FF_STRATEGY_VERSION);
 	ff_out_string(o, "graph", g->name);
 	ff_out_string(o, "graph_hash", hash);
 	ff_out_string(o, "machine", info->machine);
@@ -371,14 +440,18 @@ int ff_strategy_order(const struct ff_graph *g, const struct ff_strategy *s,
 	}
 	while (r.n) {
 		uint32_t i = ready_pop(&r);
-		const struct ff_tensor *t = &g->tensors[g->nodes[i].out];
+		const struct ff_node *node = &g->nodes[i];
 
 		order[n++] = i;
-		for (uint32_t u = 0; u < t->n_uses; u++) {
-			uint32_t next = g->edges[g->uses[t->first_use + u]].node;
+		for (uint32_t k = 0; k < node->n_out; k++) {
+			const struct ff_value *v = &g->values[node->out + k];
 
-			if (!--waits[next])
-				ready_push(&r, next);
+			for (uint32_t u = 0; u < v->n_uses; u++) {
+				uint32_t next = g->edges[g->uses[v->first_use + u]].node;
+
+				if (!--waits[next])
+					ready_push(&r, next);
+			}
 		}
 	}
 	return FF_OK;

@@ -1,84 +1,116 @@
-/* Weight synchronisation: gradients that live on the same devices are gathered
- * into buckets in the order that backward makes them, so that one all-reduce
- * serves many small tensors and starts while backward goes on.
+/* Buckets: shards of parameters that live on the same devices are gathered in the
+ * order in which backward completes their gradients, so that one all-reduce and one
+ * update serve many small tensors and start while backward goes on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/block.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-int ff_bucketing_create(uint32_t n_nodes, uint32_t max_members, struct ff_arena *a,
-		struct ff_bucketing *ret, struct ff_error *err)
+int ff_bucketing_init(struct ff_bucketing *b, uint32_t n_nodes, int64_t bucket_bytes,
+		struct ff_error *err)
 {
-	struct ff_bucketing b = {0};
+	*b = (struct ff_bucketing){.n_nodes = n_nodes};
+	b->bucket_bytes = bucket_bytes > 0 ? bucket_bytes : FF_BUCKET_BYTES;
+	b->first_at = malloc((n_nodes ? n_nodes : 1) * sizeof(*b->first_at));
+	return b->first_at ? FF_OK : ff_fail_memory(err);
+}
 
-	b.bucket = ff_arena_array(a, max_members, sizeof(*b.bucket));
-	b.member = ff_arena_array(a, max_members, sizeof(*b.member));
-	b.first_at = ff_arena_array(a, n_nodes, sizeof(*b.first_at));
-	if (!b.bucket || !b.member || !b.first_at)
+void ff_bucketing_finish(struct ff_bucketing *b)
+{
+	free(b->bucket);
+	free(b->member);
+	free(b->first_at);
+	ff_table_finish(&b->newest);
+}
+
+void ff_bucketing_begin(struct ff_bucketing *b)
+{
+	b->n_buckets = b->n_members = 0;
+	memset(b->first_at, 0xff, b->n_nodes * sizeof(*b->first_at));
+	ff_table_clear(&b->newest);
+}
+
+static int reserve(struct ff_bucketing *b, struct ff_error *err)
+{
+	uint32_t cap = b->cap ? 2 * b->cap : 256;
+	struct ff_bucket_member *member;
+	struct ff_bucket_build *bucket;
+
+	if (b->n_members < b->cap)
+		return FF_OK;
+	member = realloc(b->member, cap * sizeof(*member));
+	if (member)
+		b->member = member;
+	bucket = realloc(b->bucket, cap * sizeof(*bucket));
+	if (bucket)
+		b->bucket = bucket;
+	if (!member || !bucket)
 		return ff_fail_memory(err);
-	*ret = b;
+	b->cap = cap;
 	return FF_OK;
 }
 
-static struct ff_bucket_build *open_bucket(struct ff_bucketing *b, const struct ff_weight_group *g)
+/* The newest bucket of the group's devices, opened anew when it is full. */
+static struct ff_bucket_build *open_bucket(
+		struct ff_bucketing *b, const struct ff_weight_group *g, bool synced)
 {
+	uint64_t hash = g->set + synced;
+	uint32_t at, i, newest = FF_NONE;
 	struct ff_bucket_build *k;
 
-	/* the newest bucket of a set is the open one */
-	for (uint32_t i = b->n_buckets; i-- > 0;) {
+	for (i = ff_table_first(&b->newest, hash, &at); i != FF_NONE;
+			i = ff_table_next(&b->newest, hash, &at)) {
 		k = &b->bucket[i];
-		if (k->set == g->set && k->n_devices == g->n_devices &&
-				!memcmp(k->device, g->device, g->n_devices * sizeof(*g->device))) {
-			if (k->open)
-				return k;
-			break;
-		}
+		if (k->synced == synced && k->n_devices == g->n_devices &&
+				!memcmp(k->device, g->device, g->n_devices * sizeof(*g->device)) &&
+				(newest == FF_NONE || i > newest))
+			newest = i;
 	}
+	if (newest != FF_NONE && b->bucket[newest].open)
+		return &b->bucket[newest];
+	if (ff_table_put(&b->newest, hash, b->n_buckets) < 0)
+		return NULL;
 	k = &b->bucket[b->n_buckets++];
-	*k = (struct ff_bucket_build){.n_devices = g->n_devices,
+	*k = (struct ff_bucket_build){.synced = synced,
+			.open = true,
+			.n_devices = g->n_devices,
 			.device = g->device,
-			.set = g->set,
-			.first = FF_NONE,
-			.open = true};
+			.first = FF_NONE};
 	return k;
 }
 
-static void add_member(struct ff_bucketing *b, uint32_t node, uint32_t group,
-		const struct ff_weight_group *g, int64_t bucket_bytes)
+int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
+		const struct ff_weight_group *group, uint32_t n, bool synced, struct ff_error *err)
 {
-	struct ff_bucket_build *k = open_bucket(b, g);
-	struct ff_bucket_member *m = &b->member[b->n_members];
+	for (uint32_t i = 0; i < n; i++) {
+		struct ff_bucket_build *k;
+		int code = reserve(b, err);
 
-	*m = (struct ff_bucket_member){.node = node,
-			.group = group,
-			.bucket = (uint32_t)(k - b->bucket),
-			.next = FF_NONE,
-			.offset = k->bytes};
-	if (k->first == FF_NONE)
-		k->first = b->n_members;
-	else
-		b->member[k->last].next = b->n_members;
-	k->last = b->n_members++;
-	k->close = node;
-	k->bytes += g->bytes;
-	if (k->bytes >= bucket_bytes)
-		k->open = false;
+		if (code < 0)
+			return code;
+		k = open_bucket(b, &group[i], synced);
+		if (!k)
+			return ff_fail_memory(err);
+		b->member[b->n_members] = (struct ff_bucket_member){.param = param,
+				.cell = i,
+				.group = &group[i],
+				.next = FF_NONE,
+				.offset = k->bytes};
+		if (k->first == FF_NONE)
+			k->first = b->n_members;
+		else
+			b->member[k->last].next = b->n_members;
+		k->last = b->n_members++;
+		k->close = node;
+		k->bytes += group[i].bytes;
+		k->open = k->bytes < b->bucket_bytes;
+	}
+	return FF_OK;
 }
 
-void ff_bucketing_build(struct ff_bucketing *b, uint32_t n_nodes, const uint32_t *order,
-		const struct ff_node_block *const *block, int64_t bucket_bytes)
+void ff_bucketing_end(struct ff_bucketing *b)
 {
-	if (bucket_bytes <= 0)
-		bucket_bytes = FF_BUCKET_BYTES;
-	b->n_buckets = b->n_members = 0;
-	for (uint32_t i = 0; i < n_nodes; i++)
-		b->first_at[i] = FF_NONE;
-	for (uint32_t i = n_nodes; i-- > 0;) {
-		const struct ff_node_block *nb = block[order[i]];
-
-		for (uint32_t g = 0; nb && g < nb->n_groups; g++)
-			add_member(b, order[i], g, &nb->group[g], bucket_bytes);
-	}
 	/* pushed from the last, so that a node's buckets come out in their order */
 	for (uint32_t i = b->n_buckets; i-- > 0;) {
 		struct ff_bucket_build *k = &b->bucket[i];

@@ -13,28 +13,28 @@ struct ff_event;
 struct ff_kernel;
 struct ff_schedule;
 
-/* Pointers into device memory; shards are dense in ff_storage_order.  A
- * forward pass reads in and weight, writes out; a backward pass reads what the
- * row's flags say plus weight and dout, writes din (where wanted) and dweight.
- * Empty regions have NULL.  Weights and outputs are overwritten, never
+/* Pointers into device memory; shards are dense, in the order of their value.  A
+ * forward pass reads in and writes out (what is saved too); a backward pass reads
+ * what the row's flags say, parameters, what was saved and dout, and writes din
+ * (where wanted).  Empty regions have NULL.  Outputs are overwritten, never
  * accumulated. */
 struct ff_kernel_io {
-	const void *in[FF_MAX_INPUTS];
-	void *out;
-	const void *weight[FF_MAX_WEIGHTS];
-	const void *dout;
+	const void *in[FF_MAX_INPUTS]; /* data, then parameters */
+	void *out[FF_MAX_OUTPUTS];
+	const void *dout[FF_MAX_OUTPUTS];
 	void *din[FF_MAX_INPUTS];
-	void *dweight[FF_MAX_WEIGHTS];
 	void *workspace;
 	uint64_t seed, step; /* dropout: Philox(seed), stream of (node, step) */
 	bool training;       /* false: dropout passes its input */
 };
 
 /* `region` from a dense shard of `source_region` to one of `sink_region`
- * (4-byte elements).  A packed side is a dense shard of `region` itself. */
+ * (4-byte elements, axes in `order`).  A packed side is a dense shard of `region`
+ * itself. */
 struct ff_copy {
 	const void *source;
 	void *sink;
+	const uint8_t *order;
 	struct ff_region source_region, sink_region, region;
 	bool add; /* sink += source, float32; else sink = source */
 };

@@ -6,14 +6,17 @@
 #ifndef FF_BLOCK_H
 #define FF_BLOCK_H
 
+#include "ff/placement.h"
 #include "ff/schedule.h"
 
-/* One shard of one weight and the devices that hold it. */
+/* Elements of a parameter that lie on some devices alike: one cell of its
+ * placement at a reader. */
 struct ff_weight_group {
-	uint32_t weight;
+	uint32_t slot; /* the reader's input; FF_NONE: the parameter's node itself */
 	struct ff_region region;
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
+	const uint16_t *part;   /* the reader's part on each */
 	int64_t bytes;          /* rounded up to 64 */
 	uint64_t set;           /* hash of the devices: equal sets can share a bucket */
 };
@@ -21,57 +24,72 @@ struct ff_weight_group {
 /* One operator under one config. */
 struct ff_node_block {
 	uint32_t n_parts;
-	const uint16_t *device;      /* by part */
-	const struct ff_region *out; /* by part */
-	const struct ff_region **in; /* by slot, by part */
-	bool out_disjoint;           /* no two parts write the same element (no R split) */
+	const uint16_t *device;              /* by part */
+	const struct ff_placement *in, *out; /* by slot, by output */
+	const uint64_t *key; /* by slot: equal keys, equal elements in equal parts on equal devices
+			      */
 	uint32_t n_groups;
+	/* of all its parameters, by slot and cell; of a parameter's node: its own cells */
 	const struct ff_weight_group *group;
-	const uint32_t *weight_group; /* [part * FF_MAX_WEIGHTS + w]: group, or FF_NONE */
 };
-/* c->device must outlive the block. */
+/* The same from placements that are there: inputs, then outputs. */
+int ff_node_block_place(const struct ff_node *n, const struct ff_config *c,
+		const struct ff_placement *place, struct ff_arena *a, struct ff_node_block *ret,
+		struct ff_error *err);
+/* The groups of input `slot`, or those of a parameter's node itself (FF_NONE). */
+const struct ff_weight_group *ff_node_block_groups(
+		const struct ff_node_block *b, uint32_t slot, uint32_t *n);
+/* `c` has parts: a parameter's is resolved.  What `c` lists must outlive the block. */
 int ff_node_block_build(const struct ff_graph *g, uint32_t node, const struct ff_config *c,
 		struct ff_arena *a, struct ff_node_block *ret, struct ff_error *err);
 
-/* One end of a redistribution: regions of one tensor on devices. */
+/* One end of a redistribution. */
 struct ff_side {
-	uint32_t n;
-	const struct ff_region *region; /* empty ones take no part */
-	const uint16_t *device;         /* all different */
-	bool disjoint;                  /* known that no two regions overlap */
+	const struct ff_placement *place;
+	const uint16_t *device; /* by part */
 };
 
 /* How sinks come to hold the sum of the sources that cover them. */
 struct ff_redistribution {
 	uint32_t n_moves;
 	const struct ff_move *move;
-	const uint32_t *alias; /* by sink: the source whose shard it simply is, or FF_NONE */
+	const uint32_t *alias; /* by sink part: the source part whose shard it simply is, or
+				* FF_NONE */
 };
 
 /* `first`: sinks hold nothing yet, may be aliased, and are zeroed where no
- * source covers them; otherwise everything is added to them.  `scratch` is
- * rewound to where it was. */
-int ff_redistribute(const struct ff_side *source, const struct ff_side *sink, bool first,
-		struct ff_arena *a, struct ff_arena *scratch, struct ff_redistribution *ret,
-		struct ff_error *err);
+ * source covers them; otherwise everything is added to them.  `pieces`: say
+ * which elements go where (execution), else only how much (simulation).  Devices
+ * are below `n_devices`.  `scratch` is rewound to where it was. */
+int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
+		const struct ff_side *sink, bool first, bool pieces, struct ff_arena *a,
+		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err);
 
-/* One use of a tensor between two configs. */
+/* One use of a value between two configs. */
 struct ff_edge_block {
 	struct ff_redistribution forward;  /* producer's outputs -> consumer's inputs */
 	struct ff_redistribution backward; /* consumer's input gradients -> producer's
 					    * output gradients; n_moves 0 and alias NULL
 					    * where no gradient is needed */
 };
-/* `first_use`: this edge is the first of its tensor that backward reaches.
+/* `first_use`: this edge is the first of its value that backward reaches.
  * `producer` is NULL for data-set inputs, whose sinks are loaded. */
-int ff_edge_block_build(const struct ff_graph *g, uint32_t edge, bool first_use,
-		const struct ff_node_block *producer, const struct ff_node_block *consumer,
-		struct ff_arena *a, struct ff_arena *scratch, struct ff_edge_block *ret,
-		struct ff_error *err);
+int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
+		bool first_use, const struct ff_node_block *producer,
+		const struct ff_node_block *consumer, bool pieces, struct ff_arena *a,
+		struct ff_arena *scratch, struct ff_edge_block *ret, struct ff_error *err);
 
-/* Whether backward visits `edge` before all other uses of its tensor, when the
+/* Whether backward visits `edge` before all other uses of its value, when the
  * forward pass issues nodes at `position[node]`. */
 bool ff_edge_is_first_use(const struct ff_graph *g, const uint32_t *position, uint32_t edge);
+
+/* Whether backward visits `edge` after all other uses of its value. */
+bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint32_t edge);
+/* Whether the gradients of a parameter are all-reduced where backward puts them: it
+ * has no config of its own and all readers read the same parts of it on the same
+ * devices. */
+bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct ff_config *config,
+		const struct ff_node_block *const *block);
 
 /* Lanes that a transfer among `device` (ascending) holds: their communication
  * lanes, shared links inside nodes, network cards when it crosses nodes.
@@ -79,33 +97,42 @@ bool ff_edge_is_first_use(const struct ff_graph *g, const uint32_t *position, ui
 uint32_t ff_transfer_lanes(const struct ff_machine *m, uint32_t n_devices, const uint16_t *device,
 		uint32_t *lane);
 
-/* Weight groups gathered into buckets, walking the nodes backward. */
+/* Shards of parameters gathered into buckets, in the order in which backward
+ * completes their gradients. */
 struct ff_bucket_member {
-	uint32_t node, group, bucket, next; /* next member of the bucket, or FF_NONE */
+	uint32_t param, cell;                /* the parameter's node and part */
+	const struct ff_weight_group *group; /* where it lies */
+	uint32_t next;                       /* member of the bucket, or FF_NONE */
 	int64_t offset;
 };
 struct ff_bucket_build {
+	bool synced, open;
 	uint32_t n_devices;
 	const uint16_t *device;
-	uint64_t set;
 	uint32_t first, last; /* members */
 	uint32_t close;       /* node after whose backward the gradients are complete */
 	uint32_t next_at;     /* next bucket that closes at the same node, or FF_NONE */
 	int64_t bytes;
-	bool open;
 };
 struct ff_bucketing {
 	uint32_t n_buckets, n_members;
 	struct ff_bucket_build *bucket; /* room for one a member */
 	struct ff_bucket_member *member;
 	uint32_t *first_at; /* by node: first bucket that closes there, or FF_NONE */
+	uint32_t n_nodes, cap;
+	int64_t bucket_bytes;
+	struct ff_table newest; /* by devices: the bucket opened last */
 };
-/* Room for `max_members` weight groups. */
-int ff_bucketing_create(uint32_t n_nodes, uint32_t max_members, struct ff_arena *a,
-		struct ff_bucketing *ret, struct ff_error *err);
-/* `order` are the nodes in issue order, `block` by node (NULL for sources). */
-void ff_bucketing_build(struct ff_bucketing *b, uint32_t n_nodes, const uint32_t *order,
-		const struct ff_node_block *const *block, int64_t bucket_bytes);
+/* Buckets of `bucket_bytes` or a little more (0: FF_BUCKET_BYTES). */
+int ff_bucketing_init(struct ff_bucketing *b, uint32_t n_nodes, int64_t bucket_bytes,
+		struct ff_error *err);
+void ff_bucketing_finish(struct ff_bucketing *b);
+/* Once: begin, then the parameters that backward completes at each node, nodes in
+ * reverse order of issue, then end.  `group` are the `n` shards of `param`. */
+void ff_bucketing_begin(struct ff_bucketing *b);
+int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
+		const struct ff_weight_group *group, uint32_t n, bool synced, struct ff_error *err);
+void ff_bucketing_end(struct ff_bucketing *b);
 #define FF_BUCKET_BYTES ((int64_t)25 << 20) /* as PyTorch's DistributedDataParallel */
 
 static inline int64_t ff_align64(int64_t bytes)

@@ -11,7 +11,7 @@ struct ff_dataset;
  * train-images-idx3-ubyte[.gz] and so on.  Shapes and number of classes must
  * fit the graph's inputs (the float32 one and the int32 labels), else
  * FF_E_INPUT.  Pixels are scaled to [0, 1], then normalised by the training
- * set's mean and standard deviation. */
+ * set's mean and standard deviation.  `g` must outlive it. */
 int ff_dataset_open(const char *spec, const struct ff_graph *g, uint64_t seed,
 		struct ff_dataset **ret, struct ff_error *err);
 void ff_dataset_close(struct ff_dataset *d);

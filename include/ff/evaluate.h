@@ -1,5 +1,5 @@
 /* Evaluator: what a search asks for the step time of many strategies that
- * differ in one operator.  It keeps the schedule as memoised blocks (one an
+ * differ in a few operators.  It keeps the schedule as memoised blocks (one an
  * operator, one an edge), replaces those a proposal touches and re-times; its
  * figures equal ff_simulate of a fresh ff_lower to the bit.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -13,10 +13,16 @@ struct ff_evaluator;
 
 struct ff_evaluation {
 	double step_us;
-	bool fits; /* every device within the memory limit */
-	/* What devices lack, all together: 0 when it fits.  Exact, but for an upper
-	 * estimate where weights alone are too much. */
-	int64_t over_bytes;
+	bool fits;          /* on every device what lives at once is within the memory limit */
+	bool tight;         /* on some device it is more than half of it: no layout may fit */
+	int64_t over_bytes; /* what devices lack for that, all together: 0 when it fits */
+};
+
+/* One operator of a proposal and its config to be (n_parts 0: a parameter that
+ * follows its first reader). */
+struct ff_change {
+	uint32_t node;
+	struct ff_config config;
 };
 
 /* `memory_limit` 0: each device's own capacity. */
@@ -28,14 +34,17 @@ void ff_evaluator_destroy(struct ff_evaluator *e);
 /* Makes a copy of `s` the current strategy and evaluates it. */
 int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_evaluation *ret,
 		struct ff_error *err);
-/* Evaluates the current strategy with `config` (copied) at `node`.  It stays
- * proposed until ff_evaluator_keep makes it current or ff_evaluator_drop
+/* Evaluates the current strategy with `n` operators changed, all different.  It
+ * stays proposed until ff_evaluator_keep makes it current or ff_evaluator_drop
  * forgets it; one of them must follow. */
-int ff_evaluator_propose(struct ff_evaluator *e, uint32_t node, const struct ff_config *config,
+int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
 		struct ff_evaluation *ret, struct ff_error *err);
 void ff_evaluator_keep(struct ff_evaluator *e);
 void ff_evaluator_drop(struct ff_evaluator *e);
 /* The current strategy; valid until the next keep or set. */
 const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *e);
+/* Lays the current strategy out in memory, as ff_lower does: what the devices
+ * lack for that, all together.  What lives at once may fit where no layout does. */
+int ff_evaluator_layout(struct ff_evaluator *e, int64_t *over_bytes, struct ff_error *err);
 
 #endif

@@ -45,9 +45,10 @@ void ff_executor_set_rate(struct ff_executor *x, float rate);
 /* Bytes allocated for `device` if hosted here, else 0. */
 int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device);
 
-/* Gathers a whole weight (or its gradient) on every rank: row-major float32. */
-int ff_executor_weight(struct ff_executor *x, uint32_t node, uint32_t weight, bool gradient,
-		float *whole, struct ff_error *err);
+/* Gathers the whole parameter of `node` (or its gradient) on every rank: row-major
+ * float32. */
+int ff_executor_parameter(struct ff_executor *x, uint32_t node, bool gradient, float *whole,
+		struct ff_error *err);
 
 /* Spans of the next step are kept; `spans` of hosted devices after it, valid
  * until the executor goes. */

@@ -11,60 +11,66 @@
 #include "ff/json.h"
 #include "ff/op.h"
 
-#define FF_MAX_WEIGHTS 2
-#define FF_MAX_NODES 1000000
+#define FF_GRAPH_VERSION 2   /* of the file format */
+#define FF_MAX_INPUTS 130    /* of a node, its parameters among them */
+#define FF_MAX_OUTPUTS 32    /* what it saves among them */
+#define FF_MAX_NODES 1000000 /* below 2^20: FF_PORT */
 /* Caps on a whole graph, checked while it is built, so that no sum of bytes
  * over 4096 devices and no sum of FLOPs leaves 64 bits: elements that all nodes
  * read, write and train, and FLOPs of one step. */
 #define FF_MAX_GRAPH_ELEMENTS ((int64_t)1 << 44)
 #define FF_MAX_GRAPH_FLOPS ((int64_t)1 << 62)
 
-/* A tensor that a node writes, shapes in elements, axis 0 first. */
-struct ff_tensor {
+enum ff_value_kind {
+	FF_VALUE_INPUT,      /* of the data set */
+	FF_VALUE_PARAMETER,  /* trained; its producer is the node that updates it */
+	FF_VALUE_ACTIVATION, /* computed forward */
+	FF_VALUE_SAVED,      /* written forward, read backward by the same part; never moves */
+};
+
+/* A tensor: shape in elements, axis 0 first. */
+struct ff_value {
+	enum ff_value_kind kind;
 	enum ff_dtype dtype;
 	uint32_t rank;
 	int32_t shape[FF_MAX_RANK];
-	uint32_t producer;          /* node */
+	uint8_t order[FF_MAX_RANK]; /* axes as they lie in memory, outermost first */
+	uint32_t producer, port;    /* node, and which of its outputs */
 	uint32_t first_use, n_uses; /* slice of ff_graph.uses: edge ids, ascending */
-	bool needs_grad;            /* some weight lies upstream */
-};
-
-/* A trained tensor of one node. */
-struct ff_weight {
-	const char *name; /* "weight", "bias" */
-	struct ff_operand map;
-	int64_t fan_in; /* for initialisation; 0: starts at zero (a bias) */
+	bool needs_grad;            /* some parameter lies upstream */
+	int64_t fan_in;             /* PARAMETER: for initialisation; 0: starts at zero */
 };
 
 struct ff_node {
 	enum ff_op op;
 	const char *name; /* unique; the key used in strategy JSON */
 	union ff_attrs attrs;
-	uint32_t in, n_in; /* edges in .. in + n_in - 1, slot = edge - in */
-	uint32_t out;      /* tensor written */
+	uint32_t in, n_in;   /* edges in .. in + n_in - 1, slot = edge - in */
+	uint32_t n_data;     /* the first slots are data, the rest its parameters */
+	uint32_t out, n_out; /* values written, consecutive */
+	uint32_t n_saved;    /* the last of them, which it keeps to itself */
 
 	/* derived by the operator's row */
-	uint32_t n_dims, n_weights;
-	struct ff_dim dim[FF_MAX_RANK];
-	struct ff_operand *in_map; /* n_in */
-	struct ff_operand out_map; /* R dims do not occur in it */
-	struct ff_weight weight[FF_MAX_WEIGHTS];
-	int64_t flops_forward;  /* whole operator: multiply and add count as two */
-	int64_t flops_backward; /* all gradients */
+	uint32_t n_dims;
+	struct ff_dim dim[FF_MAX_DIMS];
+	struct ff_operand *in_map;  /* n_in */
+	struct ff_operand *out_map; /* n_out; R dims do not occur in it */
+	int64_t flops_forward;      /* whole operator: multiply and add count as two */
+	int64_t flops_backward;     /* all gradients */
 };
 
-/* One use of a tensor: input `slot` of `node`. */
+/* One use of a value: input `slot` of `node`. */
 struct ff_edge {
-	uint32_t tensor, node, slot;
+	uint32_t value, node, slot;
 };
 
 struct ff_names;
 
 struct ff_graph {
 	const char *name;
-	uint32_t n_nodes, n_tensors, n_edges;
+	uint32_t n_nodes, n_values, n_edges;
 	struct ff_node *nodes; /* topological: every input comes from an earlier node */
-	struct ff_tensor *tensors;
+	struct ff_value *values;
 	struct ff_edge *edges;
 	uint32_t *uses;
 	uint32_t loss;                /* the one node with FF_OP_LOSS, last in its chain */
@@ -90,21 +96,56 @@ void ff_graph_write(const struct ff_graph *g, struct ff_out *o);
 struct ff_builder;
 int ff_builder_create(const char *name, struct ff_arena *a, struct ff_builder **ret,
 		struct ff_error *err);
-/* `attrs` may be NULL for operators without.  `in` are indices of nodes. */
+/* `attrs` may be NULL for operators without.  `in` are nodes, whose first output
+ * is meant, or FF_PORT(node, output).  Parameters are made beside the node, as
+ * nodes called "<name>.weight" and so on. */
 uint32_t ff_builder_add(struct ff_builder *b, enum ff_op op, const char *name,
 		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in);
+/* The same with names of its parameters (FF_MAX_PARAMS; NULL: as above): nodes
+ * that name the same parameter share it. */
+uint32_t ff_builder_add_tied(struct ff_builder *b, enum ff_op op, const char *name,
+		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in,
+		const char *const *params);
+#define FF_PORT(node, output) ((uint32_t)(node) | (uint32_t)(output) << 20)
 /* Presets of the operator's row, to be changed by the caller. */
 union ff_attrs ff_attrs_preset(enum ff_op op);
 int ff_builder_finish(struct ff_builder *b, struct ff_graph *ret, struct ff_error *err);
 
 /* Index of the node called `name`, or FF_NONE. */
 uint32_t ff_graph_find(const struct ff_graph *g, const char *name);
-/* The node whose tensor arrives at `edge`. */
+/* The node whose value arrives at `edge`. */
 static inline uint32_t ff_edge_source(const struct ff_graph *g, uint32_t edge)
 {
-	return g->tensors[g->edges[edge].tensor].producer;
+	return g->values[g->edges[edge].value].producer;
 }
-/* Trained elements, all weights together. */
+static inline uint32_t ff_op_flags_of(const struct ff_graph *g, uint32_t node)
+{
+	return ff_op_row(g->nodes[node].op)->flags;
+}
+static inline bool ff_node_is_source(const struct ff_graph *g, uint32_t node)
+{
+	return ff_op_flags_of(g, node) & FF_OP_SOURCE;
+}
+static inline bool ff_node_is_parameter(const struct ff_graph *g, uint32_t node)
+{
+	return ff_op_flags_of(g, node) & FF_OP_UPDATE;
+}
+/* Neither an input nor a parameter: it has forward and backward kernels. */
+static inline bool ff_node_is_computed(const struct ff_graph *g, uint32_t node)
+{
+	return !(ff_op_flags_of(g, node) & (FF_OP_SOURCE | FF_OP_UPDATE));
+}
+/* What arrives at `edge` is there from the start. */
+static inline bool ff_edge_is_brought(const struct ff_graph *g, uint32_t edge)
+{
+	return !ff_node_is_computed(g, ff_edge_source(g, edge));
+}
+/* Whether backward visits `node`. */
+static inline bool ff_node_needs_grad(const struct ff_graph *g, uint32_t node)
+{
+	return g->values[g->nodes[node].out].needs_grad;
+}
+/* Trained elements, all parameters together. */
 int64_t ff_graph_parameters(const struct ff_graph *g);
 
 #endif

@@ -16,6 +16,7 @@
  * kernels `ff_<backend>_<row>_*` of every backend. */
 #define FF_OPS(X)                                                                                  \
 	X(FF_OP_INPUT, input)                                                                      \
+	X(FF_OP_PARAMETER, parameter)                                                              \
 	X(FF_OP_CONV2D, conv2d)                                                                    \
 	X(FF_OP_LINEAR, linear)                                                                    \
 	X(FF_OP_POOL2D, pool2d)                                                                    \
@@ -35,8 +36,10 @@ enum ff_op {
 			FF_OP_COUNT
 };
 
-enum ff_dtype { FF_F32, FF_I32 };
-#define FF_ELEMENT_BYTES 4 /* every dtype so far */
+enum ff_dtype { FF_F32, FF_I32, FF_U8 };
+int64_t ff_dtype_bytes(enum ff_dtype t);
+const char *ff_dtype_name(enum ff_dtype t); /* "float32" */
+#define FF_ELEMENT_BYTES 4                  /* of every value that moves between devices */
 
 /* The dimension labels of SOAP, and the reduction. */
 enum ff_label {
@@ -69,10 +72,12 @@ struct ff_axis_map {
 
 /* One tensor as one node sees it. */
 struct ff_operand {
+	enum ff_dtype dtype;
 	uint32_t rank;
 	int32_t shape[FF_MAX_RANK];
 	struct ff_axis_map axis[FF_MAX_RANK];
-	uint8_t lead_only; /* used only by parts whose R coordinates are all 0 (a bias) */
+	uint8_t order[FF_MAX_RANK]; /* in memory */
+	uint8_t lead_only;          /* used only by parts whose R coordinates are all 0 (a bias) */
 };
 
 struct ff_graph;
@@ -83,8 +88,17 @@ enum ff_op_flags {
 	FF_OP_SOURCE = 1, /* reads the data set; has no config */
 	FF_OP_LOSS = 2,   /* ends the graph; its output is each part's share of the mean loss */
 	FF_OP_BACKWARD_IN = 4,  /* backward reads the inputs */
-	FF_OP_BACKWARD_OUT = 8, /* backward reads the output */
+	FF_OP_BACKWARD_OUT = 8, /* backward reads the first output */
+	/* A parameter: forward it is there, backward it is updated; made by those that
+	 * read it, never written in a file. */
+	FF_OP_UPDATE = 16,
 };
+
+/* What a node has beside the inputs it names. */
+struct ff_op_counts {
+	uint32_t out, saved, params;
+};
+#define FF_MAX_PARAMS 2
 
 struct ff_op_row {
 	const char *name;    /* in JSON */
@@ -93,8 +107,11 @@ struct ff_op_row {
 	uint32_t flags;
 	const struct ff_attr_row *attrs;
 	uint32_t n_attrs;
-	/* Fills the node's output shape, dims, operands, weights and FLOPs from
-	 * its attributes and input shapes. */
+	const char *param[FF_MAX_PARAMS]; /* names of its parameters: "weight", "bias" */
+	/* NULL: one output, nothing saved, every parameter that `param` names. */
+	void (*count)(const union ff_attrs *attrs, struct ff_op_counts *ret);
+	/* Fills the node's values, dims, operands and FLOPs from its attributes
+	 * and input shapes. */
 	int (*derive)(struct ff_derive *d, struct ff_error *err);
 };
 
@@ -102,8 +119,13 @@ const struct ff_op_row *ff_op_row(enum ff_op op);
 /* By JSON name; NULL when unknown. */
 const struct ff_op_row *ff_op_find(const char *name, enum ff_op *ret);
 
-/* Elements of `operand` that the iteration box `box` touches (clamped). */
-void ff_operand_region(const struct ff_operand *operand, const struct ff_region *box,
-		struct ff_region *ret);
+void ff_op_count(enum ff_op op, const union ff_attrs *attrs, struct ff_op_counts *ret);
+
+/* Positions of one axis that an iteration box [lo, hi) touches (clamped). */
+void ff_axis_interval(const struct ff_axis_map *m, int32_t extent, const int32_t *lo,
+		const int32_t *hi, int32_t *first, int32_t *end);
+/* Elements of `operand` that the iteration box `box` of `node` touches. */
+void ff_operand_region(const struct ff_node *node, const struct ff_operand *operand,
+		const struct ff_region *box, struct ff_region *ret);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "ff/costs.h"
 #include "ff/machine.h"
+#include "ff/work.h"
 
 struct ff_pricer;
 
@@ -25,6 +26,8 @@ int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 double ff_price_move(const struct ff_pricer *p, const struct ff_move *mv);
 /* All-reduce of `bytes` among `device` (ascending); 0 for one device. */
 double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes);
+/* Adding so many bytes to others in memory; 0 for none. */
+double ff_price_add(const struct ff_pricer *p, uint32_t device, int64_t bytes);
 double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes);
 /* Scratch that the kernel was measured to need; 0 when analytic.  Fits
  * ff_lower_options.workspace with `p` as ctx. */

@@ -6,11 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define FF_MAX_RANK 6
+#define FF_MAX_RANK 6 /* axes of a tensor */
+#define FF_MAX_DIMS 8 /* dims of an iteration space */
+
+/* A box of tensor elements or of an iteration space. */
 
 struct ff_region {
 	uint32_t rank;
-	int32_t lo[FF_MAX_RANK], hi[FF_MAX_RANK];
+	int32_t lo[FF_MAX_DIMS], hi[FF_MAX_DIMS];
 };
 
 static inline int32_t ff_region_size(const struct ff_region *r, uint32_t axis)
@@ -64,17 +67,20 @@ static inline int32_t ff_part_start(int32_t extent, uint32_t n, uint32_t i)
 	return (int32_t)i * base + ((int32_t)i < extra ? (int32_t)i : extra);
 }
 
-/* How a shard lies in memory: its axes, outermost first.  Images (rank 4) are
- * stored channels last, as oneDNN and cuDNN run fastest; everything else in
- * order.  Files and shapes keep the order of the axes as PyTorch has them. */
-const uint8_t *ff_storage_order(uint32_t rank);
+/* How a shard lies in memory: dense, its axes in this order, outermost first.
+ * A value says its own; files and shapes keep the axes as PyTorch has them. */
+extern const uint8_t ff_order_plain[FF_MAX_RANK]; /* as they stand */
+extern const uint8_t ff_order_image[FF_MAX_RANK]; /* N H W C: as oneDNN and cuDNN run fastest */
 
 /* True when the elements of `part`, a sub-box of `whole`, are one contiguous run
  * of the dense storage of `whole`; then the run's first element is in `*start`
  * (0 when `part` is empty).  False when they are scattered. */
-bool ff_region_is_run(const struct ff_region *whole, const struct ff_region *part, int64_t *start);
+bool ff_region_is_run(const uint8_t *order, const struct ff_region *whole,
+		const struct ff_region *part, int64_t *start);
 
 /* Element offset of the global position `at` in a dense shard of `whole`. */
-int64_t ff_region_offset(const struct ff_region *whole, const int32_t *at);
+int64_t ff_region_offset(const uint8_t *order, const struct ff_region *whole, const int32_t *at);
+/* Elements from one position of each axis to the next in a dense shard of `r`. */
+void ff_region_strides(const uint8_t *order, const struct ff_region *r, int64_t *stride);
 
 #endif

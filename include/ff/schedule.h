@@ -39,6 +39,13 @@ struct ff_piece {
 	int64_t send_stage, recv_stage;
 };
 
+/* What one device sends and receives in a move. */
+struct ff_traffic {
+	int64_t sent_inside, received_inside;   /* bytes, within its node */
+	int64_t sent_outside, received_outside; /* to and from other nodes */
+	uint32_t n_sent, n_received;            /* messages */
+};
+
 /* One communication task: shards `sources` of one operator become the shards
  * `sinks` of another; a sink element is the sum of all sources that cover it.
  * Messages: receivers fill, then take the pieces without `add`, then those
@@ -52,11 +59,11 @@ struct ff_move {
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	uint32_t n_sources, n_sinks;
-	const uint16_t *source;  /* part numbers, in the order of their devices */
-	const uint16_t *sink;    /* likewise */
-	const bool *fill;        /* n_sinks: zero the sink first */
-	struct ff_region region; /* collectives: the whole; LOAD: the sink's */
-	uint32_t n_pieces;
+	const uint16_t *source;       /* part numbers, in the order of their devices */
+	const uint16_t *sink;         /* likewise */
+	const bool *fill;             /* n_sinks: zero the sink first */
+	struct ff_region region;      /* collectives: the whole; LOAD: the sink's */
+	uint32_t n_pieces;            /* NULL and 0 where a search asks */
 	const struct ff_piece *piece; /* by from, then to */
 	/* Collectives: the stage holds what is packed to be sent, if
 	 * send_staged, and behind it (64-byte aligned) what is received, if
@@ -66,21 +73,25 @@ struct ff_move {
 	/* Over the network, all devices together.  Collectives as a ring sends them: an
 	 * all-reduce 2(p-1)n, reduce-scatter and all-gather (p-1)n, n bytes of `region`. */
 	int64_t network_bytes;
-	int64_t busiest_bytes; /* messages: most that one device sends or receives */
-	int64_t copied_bytes;  /* most that one device packs, unpacks, adds or copies */
+	int64_t chunk_bytes;              /* collectives: the largest chunk of one device */
+	int64_t busiest_bytes;            /* messages: most that one device sends or receives */
+	const struct ff_traffic *traffic; /* messages: n_devices */
+	int64_t copied_bytes;             /* most that one device packs, unpacks, adds or copies */
 };
 
-/* One weight shard: the same elements on every device of its bucket. */
+/* One shard of a parameter: the same elements on every device of its bucket. */
 struct ff_shard {
-	uint32_t node, weight, bucket;
+	uint32_t node, cell, bucket; /* the parameter's node and part */
 	struct ff_region region;
 	int64_t offset; /* bytes in the bucket; multiple of 64 */
 };
 
-/* Weight shards that live on the same devices and whose gradients are
- * synchronised together (an all-reduce when there is more than one device).
- * Each device holds three arrays of `bytes`: weights, gradients, momentum. */
+/* Shards of parameters that live on the same devices and are updated together.
+ * Where their gradients are synchronised together too (`synced`), an all-reduce
+ * sums them in place; the others are brought by moves of their own.  Each device
+ * holds three arrays of `bytes`: weights, gradients, momentum. */
 struct ff_bucket {
+	bool synced;
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	uint32_t first_shard, n_shards;
@@ -104,14 +115,16 @@ struct ff_task {
 	uint32_t first_dep, n_deps;   /* ff_schedule.deps: earlier tasks */
 };
 
-/* A piece of a device's memory and when it holds something. */
+/* A piece of a device's memory and when it holds something.  Shards of
+ * parameters and their gradients lie in their buckets for good. */
 struct ff_buffer {
 	uint32_t device;
-	uint32_t first, last;  /* tasks */
+	uint32_t first, last;  /* tasks; of a bucket's: 0 and all */
+	uint32_t bucket;       /* or FF_NONE */
 	int64_t offset, bytes; /* multiples of 64 */
 };
 
-/* Buffer of each part, by node or by edge; FF_NONE where there is none. */
+/* Buffer of each part, by value or by edge; FF_NONE where there is none. */
 struct ff_schedule {
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
@@ -122,11 +135,13 @@ struct ff_schedule {
 	struct ff_buffer *buffers;
 	struct ff_bucket *buckets;
 	struct ff_shard *shards;
-	const uint32_t **out, **dout; /* [node][part] activations, their gradients */
-	const uint32_t **in, **din;   /* [edge][part of the consumer] */
-	const uint32_t **weight;      /* [node][part * FF_MAX_WEIGHTS + w]: shard, or FF_NONE */
-	int64_t *memory_bytes;        /* by device: all there is to allocate */
-	int64_t *workspace_offset;    /* by device: scratch of the running kernel */
+	const struct ff_config *config; /* by node: the strategy's, parameters resolved */
+	const uint32_t **out, **dout;   /* [value][part of its producer] shards, their gradients */
+	const uint32_t **in, **din;     /* [edge][part of the consumer] */
+	const bool *accumulate;         /* by edge: backward adds to din */
+	int64_t *live_bytes;            /* by device: the most that is in use at once */
+	int64_t *memory_bytes;          /* by device: all there is to allocate */
+	int64_t *workspace_offset;      /* by device: scratch of the running kernel */
 	int64_t *workspace_bytes;
 	int64_t network_bytes; /* a step, all devices together */
 };

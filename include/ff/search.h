@@ -16,15 +16,14 @@ int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct
 void ff_space_destroy(struct ff_space *s);
 /* How many configs `node` has; 1 means nothing to search.  Saturates. */
 uint64_t ff_space_count(const struct ff_space *s, uint32_t node);
-/* Config number `i` of `node`; `device` has room for all devices. */
-void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i, struct ff_config *ret,
-		uint16_t *device);
+/* Config number `i` of `node`. */
+void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i, struct ff_config *ret);
 /* A random one, whatever the current strategy is: degrees first, then a view of
  * them.  A quarter of the draws is uniform over degree vectors and over the
  * views of the one drawn; the rest prefers what is often good on big machines:
  * numbers of parts that divide the devices, on aligned blocks of them. */
 void ff_space_draw(const struct ff_space *s, uint32_t node, struct ff_random *r,
-		struct ff_config *ret, uint16_t *device);
+		struct ff_config *ret);
 
 /* Starting points by name: "data-parallel", "single", "expert", "random". */
 int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff_graph *g,

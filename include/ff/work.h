@@ -4,9 +4,7 @@
 #define FF_WORK_H
 
 #include "ff/graph.h"
-#include "ff/strategy.h"
 
-#define FF_MAX_INPUTS 128
 #define FF_KEY_BYTES 1024
 
 enum ff_pass { FF_FORWARD, FF_BACKWARD };
@@ -15,17 +13,15 @@ struct ff_work {
 	const struct ff_graph *graph;
 	const struct ff_node *node;
 	enum ff_pass pass;
-	struct ff_region box;                    /* in iteration space */
-	struct ff_region out;                    /* of the output tensor */
-	struct ff_region in[FF_MAX_INPUTS];      /* of each input tensor, may be empty */
-	struct ff_region weight[FF_MAX_WEIGHTS]; /* of each weight */
-	bool has_weight[FF_MAX_WEIGHTS]; /* false: this part leaves it to the lead (R = 0) part */
-	bool need_din[FF_MAX_INPUTS];    /* backward: gradient of that input is wanted */
+	struct ff_region box;                 /* in iteration space */
+	struct ff_region out[FF_MAX_OUTPUTS]; /* of each output and of what is saved */
+	struct ff_region in[FF_MAX_INPUTS];   /* of each input, data and parameters; may be empty */
+	bool need_din[FF_MAX_INPUTS];         /* backward: the gradient of that input is wanted */
 };
 
-/* Describes `part` of `node` under `config`. */
-void ff_work_fill(const struct ff_graph *g, uint32_t node, const struct ff_config *config,
-		uint32_t part, enum ff_pass pass, struct ff_work *ret);
+/* Describes the part `box` of `node`'s iteration space. */
+void ff_work_fill(const struct ff_graph *g, uint32_t node, const struct ff_region *box,
+		enum ff_pass pass, struct ff_work *ret);
 
 /* The cost key: operator, direction, the attributes that change the kernel,
  * shard shapes, dtype.  Equal keys mean equal kernels: positions do not enter,

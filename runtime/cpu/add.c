@@ -13,7 +13,7 @@ static int run_forward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct add *a = k->state;
-	float *restrict out = io->out;
+	float *restrict out = io->out[0];
 	const float *restrict x = io->in[0];
 	const float *restrict y = io->in[1];
 
@@ -38,7 +38,7 @@ static int run_backward(
 	(void)err;
 	for (uint32_t slot = 0; slot < a->n_in; slot++)
 		if (a->need_din[slot])
-			memcpy(io->din[slot], io->dout, (size_t)a->volume * FF_ELEMENT_BYTES);
+			memcpy(io->din[slot], io->dout[0], (size_t)a->volume * FF_ELEMENT_BYTES);
 	return FF_OK;
 }
 
@@ -50,7 +50,7 @@ int ff_cpu_add_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_e
 	if (!a)
 		return FF_E_NOMEM;
 	a->n_in = n_in;
-	a->volume = ff_region_volume(&w->out);
+	a->volume = ff_region_volume(&w->out[0]);
 	memcpy(a->need_din, w->need_din, n_in * sizeof(a->need_din[0]));
 	k->run = w->pass == FF_FORWARD ? run_forward : run_backward;
 	return FF_OK;

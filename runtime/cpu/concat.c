@@ -1,10 +1,13 @@
 /* Tensors one behind the other along an axis: copies of regions.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "copy.h"
 #include "kernel.h"
 
 struct concat {
 	uint32_t n_in;
+	uint8_t order[FF_MAX_RANK];
 	struct ff_region out;
 	struct {
 		struct ff_region region; /* in the output's coordinates */
@@ -21,7 +24,8 @@ static int run_forward(
 	for (uint32_t i = 0; i < c->n_in; i++) {
 		const struct ff_region *r = &c->in[i].region;
 		struct ff_copy copy = {.source = io->in[i],
-				.sink = io->out,
+				.sink = io->out[0],
+				.order = c->order,
 				.source_region = *r,
 				.sink_region = c->out,
 				.region = *r};
@@ -39,8 +43,9 @@ static int run_backward(
 	(void)err;
 	for (uint32_t i = 0; i < c->n_in; i++) {
 		const struct ff_region *r = &c->in[i].region;
-		struct ff_copy copy = {.source = io->dout,
+		struct ff_copy copy = {.source = io->dout[0],
 				.sink = io->din[i],
+				.order = c->order,
 				.source_region = c->out,
 				.sink_region = *r,
 				.region = *r};
@@ -61,7 +66,8 @@ int ff_cpu_concat_prepare(struct ff_kernel *k, const struct ff_work *w, struct f
 	if (!c)
 		return FF_E_NOMEM;
 	c->n_in = n->n_in;
-	c->out = w->out;
+	c->out = w->out[0];
+	memcpy(c->order, n->out_map[0].order, sizeof(c->order));
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		c->in[i].region = w->in[i];
 		c->in[i].region.lo[axis] += offset;

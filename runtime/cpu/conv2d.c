@@ -47,10 +47,10 @@ struct geometry {
 static void split_bands(const struct ff_work *w, struct conv2d *c)
 {
 	const struct ff_conv2d_attrs *a = &w->node->attrs.conv2d;
-	const struct ff_region *weight = &w->weight[0];
+	const struct ff_region *weight = &w->in[1];
 	int64_t depth = ff_region_size(weight, 1), taps = (int64_t)a->kernel[0] * a->kernel[1];
 	int64_t per_group = a->out_channels / a->groups, covered = 0;
-	int64_t first = w->out.lo[1], end = w->out.hi[1];
+	int64_t first = w->out[0].lo[1], end = w->out[0].hi[1];
 
 	c->group_step = w->node->in_map[0].shape[1] / a->groups;
 	for (int64_t at = first; at < end; c->n_bands++) {
@@ -80,7 +80,7 @@ static void band_geometry(const struct ff_work *w, const struct conv2d *c, const
 		struct geometry *g)
 {
 	const struct ff_conv2d_attrs *a = &w->node->attrs.conv2d;
-	const struct ff_region *in = &w->in[0], *out = &w->out;
+	const struct ff_region *in = &w->in[0], *out = &w->out[0];
 	int64_t *d = g->weight, filter = b->n_in * a->kernel[0] * a->kernel[1];
 
 	g->in[0] = ff_region_size(in, 0);
@@ -284,7 +284,7 @@ static const float *band_dout(
 		const struct conv2d *c, const struct band *b, const struct ff_kernel_io *io)
 {
 	float *packed = ff_kernel_at(io, c->out);
-	const float *dout = io->dout;
+	const float *dout = io->dout[0];
 
 	if (!b->pack_out)
 		return dout;
@@ -295,7 +295,7 @@ static const float *band_dout(
 static int ordered(const struct ff_kernel *k, const struct conv2d *c, const struct band *b,
 		const struct ff_kernel_io *io, const float **ret, struct ff_error *err)
 {
-	const float *plain = (const float *)io->weight[0] + b->first_weight;
+	const float *plain = (const float *)io->in[1] + b->first_weight;
 	const void *memory[] = {plain, ff_kernel_at(io, c->weight)};
 
 	*ret = b->order_weight ? memory[1] : plain;
@@ -310,19 +310,19 @@ static int run_forward(
 	for (uint32_t i = 0; i < c->n_bands; i++) {
 		const struct band *b = &c->band[i];
 		const float *in = band_in(c, b, io), *weight;
-		float *out = b->pack_out ? ff_kernel_at(io, c->out) : io->out;
+		float *out = b->pack_out ? ff_kernel_at(io, c->out) : io->out[0];
 		int code = ordered(k, c, b, io, &weight, err);
 
 		if (code < 0)
 			return code;
 		const void *memory[] = {in, weight, out,
-				c->has_bias ? (const float *)io->weight[1] + b->first_out : NULL};
+				c->has_bias ? (const float *)io->in[2] + b->first_out : NULL};
 		code = ff_call_run(k, b->forward, io, memory, err);
 		if (code < 0)
 			return code;
 		if (b->pack_out)
 			unpack(c->out_pixels, 1, b->n_out, 0, c->out_channels, out,
-					(float *)io->out + b->first_out);
+					(float *)io->out[0] + b->first_out);
 	}
 	return FF_OK;
 }
@@ -331,10 +331,10 @@ static int run_weight(const struct ff_kernel *k, const struct band *b,
 		const struct ff_kernel_io *io, const float *dout, struct ff_error *err)
 {
 	const struct conv2d *c = k->state;
-	float *plain = (float *)io->dweight[0] + b->first_weight;
+	float *plain = (float *)io->din[1] + b->first_weight;
 	float *dweight = b->plain_weight ? ff_kernel_at(io, c->weight) : plain;
 	const void *memory[] = {band_in(c, b, io), dout, dweight,
-			c->has_bias ? (float *)io->dweight[1] + b->first_out : NULL};
+			c->has_bias ? (float *)io->din[2] + b->first_out : NULL};
 	int code = ff_call_run(k, b->backward_weight, io, memory, err);
 
 	if (code < 0 || !b->plain_weight)
@@ -390,10 +390,10 @@ int ff_cpu_conv2d_prepare(struct ff_kernel *k, const struct ff_work *w, struct f
 	if (!c)
 		return FF_E_NOMEM;
 	c->in_channels = ff_region_size(&w->in[0], 1);
-	c->out_channels = ff_region_size(&w->out, 1);
+	c->out_channels = ff_region_size(&w->out[0], 1);
 	c->in_pixels = ff_region_volume(&w->in[0]) / c->in_channels;
-	c->out_pixels = ff_region_volume(&w->out) / c->out_channels;
-	c->has_bias = w->node->n_weights > 1 && w->has_weight[1];
+	c->out_pixels = ff_region_volume(&w->out[0]) / c->out_channels;
+	c->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
 	c->need_din = w->pass == FF_BACKWARD && w->need_din[0];
 	split_bands(w, c);
 	for (uint32_t i = 0; i < c->n_bands; i++) {

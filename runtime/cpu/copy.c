@@ -14,17 +14,6 @@ struct __attribute__((may_alias)) word {
 	uint32_t bits;
 };
 
-void ff_shard_strides(const struct ff_region *r, int64_t stride[FF_MAX_RANK])
-{
-	const uint8_t *order = ff_storage_order(r->rank);
-	int64_t n = 1;
-
-	for (uint32_t i = r->rank; i-- > 0;) {
-		stride[order[i]] = n;
-		n *= ff_region_size(r, order[i]);
-	}
-}
-
 /* Removes axes of one step, sorts the rest (largest sink stride first) and
  * merges neighbours that are one run on both sides.  Rank 0 becomes one step. */
 static void normalise(const struct ff_strided *s, struct ff_strided *ret)
@@ -208,15 +197,16 @@ void ff_region_copy(const struct ff_copy *c)
 
 	if (ff_region_volume(&c->region) == 0)
 		return;
-	ff_shard_strides(&c->source_region, s.source);
-	ff_shard_strides(&c->sink_region, s.sink);
+	ff_region_strides(c->order, &c->source_region, s.source);
+	ff_region_strides(c->order, &c->sink_region, s.sink);
 	for (uint32_t i = 0; i < s.rank; i++)
 		s.n[i] = ff_region_size(&c->region, i);
 	ff_strided_copy(&s,
-			(const char *)c->source +
-					ff_region_offset(&c->source_region, c->region.lo) *
+			(const char *)c->source + ff_region_offset(c->order, &c->source_region,
+								  c->region.lo) *
+								  FF_ELEMENT_BYTES,
+			(char *)c->sink +
+					ff_region_offset(c->order, &c->sink_region, c->region.lo) *
 							FF_ELEMENT_BYTES,
-			(char *)c->sink + ff_region_offset(&c->sink_region, c->region.lo) *
-							  FF_ELEMENT_BYTES,
 			c->add);
 }

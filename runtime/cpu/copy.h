@@ -13,9 +13,6 @@ struct ff_strided {
 	int64_t n[FF_COPY_RANK], source[FF_COPY_RANK], sink[FF_COPY_RANK];
 };
 
-/* Elements from one axis position to the next in a dense shard of `r`. */
-void ff_shard_strides(const struct ff_region *r, int64_t stride[FF_MAX_RANK]);
-
 /* sink = source, or (`add`) sink += source as float32.  The sides do not overlap. */
 void ff_strided_copy(const struct ff_strided *s, const void *source, void *sink, bool add);
 

@@ -64,7 +64,7 @@ static int run_forward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	(void)err;
-	mask(k->state, io, io->in[0], io->out);
+	mask(k->state, io, io->in[0], io->out[0]);
 	return FF_OK;
 }
 
@@ -72,36 +72,36 @@ static int run_backward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	(void)err;
-	mask(k->state, io, io->dout, io->din[0]);
+	mask(k->state, io, io->dout[0], io->din[0]);
 	return FF_OK;
 }
 
 int ff_cpu_dropout_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
-	const uint8_t *order = ff_storage_order(w->out.rank);
-	uint32_t last = w->out.rank - 1, at = 0;
+	const uint8_t *order = w->node->out_map[0].order;
+	uint32_t last = w->out[0].rank - 1, at = 0;
 	struct dropout *d = ff_kernel_state(k, sizeof(*d), err);
 	int64_t stride[FF_MAX_RANK], index[FF_MAX_RANK], step = 1;
 
 	if (!d)
 		return FF_E_NOMEM;
 	d->node = (uint32_t)(w->node - w->graph->nodes);
-	d->rank = w->out.rank;
+	d->rank = w->out[0].rank;
 	d->p = (float)w->node->attrs.dropout.p;
 	d->scale = (float)(1 / (1 - w->node->attrs.dropout.p));
-	d->volume = ff_region_volume(&w->out);
-	ff_shard_strides(&w->out, stride);
+	d->volume = ff_region_volume(&w->out[0]);
+	ff_region_strides(order, &w->out[0], stride);
 	for (uint32_t i = d->rank; i-- > 0;) {
 		index[i] = step;
-		d->first += w->out.lo[i] * step;
-		step *= w->node->out_map.shape[i];
+		d->first += w->out[0].lo[i] * step;
+		step *= w->node->out_map[0].shape[i];
 	}
-	d->row = ff_region_size(&w->out, last);
+	d->row = ff_region_size(&w->out[0], last);
 	d->rows = d->volume / d->row;
 	d->step = stride[last];
 	for (uint32_t i = 0; i < d->rank; i++)
 		if (order[i] != last) {
-			d->n[at] = ff_region_size(&w->out, order[i]);
+			d->n[at] = ff_region_size(&w->out[0], order[i]);
 			d->stride[at] = stride[order[i]];
 			d->index[at++] = index[order[i]];
 		}

@@ -10,7 +10,7 @@ static int run_forward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct elementwise *e = k->state;
-	const void *memory[] = {io->in[0], io->out};
+	const void *memory[] = {io->in[0], io->out[0]};
 
 	return ff_call_run(k, e->call, io, memory, err);
 }
@@ -19,7 +19,7 @@ static int run_backward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct elementwise *e = k->state;
-	const void *memory[] = {io->out, io->dout, io->din[0]};
+	const void *memory[] = {io->out[0], io->dout[0], io->din[0]};
 
 	return ff_call_run(k, e->call, io, memory, err);
 }
@@ -68,7 +68,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, dnnl_alg_kind_t
 		return FF_OK;
 	}
 	k->run = backward ? run_backward : run_forward;
-	code = ff_dnnl_vector(k, ff_region_volume(&w->out), &desc, err);
+	code = ff_dnnl_vector(k, ff_region_volume(&w->out[0]), &desc, err);
 	return code < 0 ? code : prepare_call(k, &desc, kind, backward, e, err);
 }
 

@@ -23,6 +23,13 @@ int ff_cpu_input_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff
 	return ff_fail(err, FF_E_RUN, "%s: inputs are loaded, not computed", k->name);
 }
 
+/* Parameters are updated bucket by bucket, not by a kernel. */
+int ff_cpu_parameter_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	(void)w;
+	return ff_fail(err, FF_E_RUN, "%s: parameters are updated, not computed", k->name);
+}
+
 void *ff_kernel_state(struct ff_kernel *k, size_t size, struct ff_error *err)
 {
 	k->state = calloc(1, size);

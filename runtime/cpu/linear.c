@@ -14,11 +14,12 @@ struct linear {
 	int64_t rows, in_features, out_features; /* of the part */
 	bool has_bias, need_din;
 	struct ff_call *forward;
-	/* Rank 4 is stored channels last, so its features are not innermost: such
+	/* Images are stored channels last, so their features are not innermost: such
 	 * shards are brought into row-major order in the workspace. */
 	bool reordered;
 	struct ff_region in_region, out_region;
-	int64_t in, out; /* workspace */
+	uint8_t order[FF_MAX_RANK]; /* of both */
+	int64_t in, out;            /* workspace */
 };
 
 static int prepare_forward(struct ff_kernel *k, struct linear *l, struct ff_error *err)
@@ -54,13 +55,13 @@ static int prepare_forward(struct ff_kernel *k, struct linear *l, struct ff_erro
 }
 
 /* Between a shard in storage order and its row-major form. */
-static void reorder(
-		const struct ff_region *region, const void *source, bool to_row_major, void *sink)
+static void reorder(const struct linear *l, const struct ff_region *region, const void *source,
+		bool to_row_major, void *sink)
 {
 	struct ff_strided s = {.rank = region->rank};
 	int64_t stored[FF_MAX_RANK], plain = 1;
 
-	ff_shard_strides(region, stored);
+	ff_region_strides(l->order, region, stored);
 	for (uint32_t i = region->rank; i-- > 0;) {
 		s.n[i] = ff_region_size(region, i);
 		s.source[i] = to_row_major ? stored[i] : plain;
@@ -78,7 +79,7 @@ static const float *row_major(const struct linear *l, const struct ff_region *re
 
 	if (!l->reordered)
 		return shard;
-	reorder(region, shard, true, plain);
+	reorder(l, region, shard, true, plain);
 	return plain;
 }
 
@@ -86,13 +87,13 @@ static int run_forward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct linear *l = k->state;
-	float *out = l->reordered ? ff_kernel_at(io, l->out) : io->out;
-	const void *memory[] = {row_major(l, &l->in_region, io, io->in[0], l->in), io->weight[0],
-			out, l->has_bias ? io->weight[1] : NULL};
+	float *out = l->reordered ? ff_kernel_at(io, l->out) : io->out[0];
+	const void *memory[] = {row_major(l, &l->in_region, io, io->in[0], l->in), io->in[1], out,
+			l->has_bias ? io->in[2] : NULL};
 	int code = ff_call_run(k, l->forward, io, memory, err);
 
 	if (code == FF_OK && l->reordered)
-		reorder(&l->out_region, out, false, io->out);
+		reorder(l, &l->out_region, out, false, io->out[0]);
 	return code;
 }
 
@@ -109,43 +110,44 @@ static int run_backward(
 {
 	const struct linear *l = k->state;
 	int64_t n = l->rows, in = l->in_features, out = l->out_features;
-	const float *dout = row_major(l, &l->out_region, io, io->dout, l->out);
+	const float *dout = row_major(l, &l->out_region, io, io->dout[0], l->out);
 	const float *x = row_major(l, &l->in_region, io, io->in[0], l->in);
 	float *din = l->reordered ? ff_kernel_at(io, l->in) : io->din[0];
-	int code = ff_dnnl_check(dnnl_sgemm('T', 'N', out, in, n, 1, dout, out, x, in, 0,
-						 io->dweight[0], in),
-			k, "multiply", err);
+	int code = ff_dnnl_check(
+			dnnl_sgemm('T', 'N', out, in, n, 1, dout, out, x, in, 0, io->din[1], in), k,
+			"multiply", err);
 
 	if (code == FF_OK && l->has_bias)
-		sum_rows(n, out, dout, io->dweight[1]);
+		sum_rows(n, out, dout, io->din[2]);
 	if (code < 0 || !l->need_din)
 		return code;
-	code = ff_dnnl_check(dnnl_sgemm('N', 'N', n, in, out, 1, dout, out, io->weight[0], in, 0,
-					     din, in),
+	code = ff_dnnl_check(
+			dnnl_sgemm('N', 'N', n, in, out, 1, dout, out, io->in[1], in, 0, din, in),
 			k, "multiply", err);
 	if (code == FF_OK && l->reordered)
-		reorder(&l->in_region, din, false, io->din[0]);
+		reorder(l, &l->in_region, din, false, io->din[0]);
 	return code;
 }
 
 int ff_cpu_linear_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
 	struct linear *l = ff_kernel_state(k, sizeof(*l), err);
-	uint32_t last = w->out.rank - 1;
+	uint32_t last = w->out[0].rank - 1;
 
 	if (!l)
 		return FF_E_NOMEM;
 	l->in_features = ff_region_size(&w->in[0], last);
-	l->out_features = ff_region_size(&w->out, last);
-	l->rows = ff_region_volume(&w->out) / l->out_features;
-	l->has_bias = w->node->n_weights > 1 && w->has_weight[1];
+	l->out_features = ff_region_size(&w->out[0], last);
+	l->rows = ff_region_volume(&w->out[0]) / l->out_features;
+	l->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
 	l->need_din = w->pass == FF_BACKWARD && w->need_din[0];
 	l->in_region = w->in[0];
-	l->out_region = w->out;
-	l->reordered = ff_storage_order(w->out.rank)[last] != last;
+	l->out_region = w->out[0];
+	memcpy(l->order, w->node->out_map[0].order, sizeof(l->order));
+	l->reordered = l->order[last] != last;
 	if (l->reordered) {
 		l->in = ff_kernel_reserve(k, ff_region_volume(&w->in[0]) * FF_ELEMENT_BYTES);
-		l->out = ff_kernel_reserve(k, ff_region_volume(&w->out) * FF_ELEMENT_BYTES);
+		l->out = ff_kernel_reserve(k, ff_region_volume(&w->out[0]) * FF_ELEMENT_BYTES);
 	}
 	k->run = w->pass == FF_FORWARD ? run_forward : run_backward;
 	return w->pass == FF_FORWARD ? prepare_forward(k, l, err) : FF_OK;

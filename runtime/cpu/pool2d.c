@@ -1,11 +1,9 @@
-/* Pooling.  Backward of the largest runs forward again, for the positions.
+/* Pooling.  The largest keeps where it was for the way back.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dnnl.h"
 
 struct pool2d {
-	struct ff_call *forward, *backward;
-	bool largest;
-	int64_t positions, out; /* workspace of a backward by positions */
+	struct ff_call *call;
 };
 
 struct geometry {
@@ -18,27 +16,27 @@ struct geometry {
 static void part_geometry(const struct ff_work *w, struct geometry *g)
 {
 	const struct ff_pool2d_attrs *a = &w->node->attrs.pool2d;
+	const struct ff_region *out = &w->out[0], *in = &w->in[0];
 
 	g->kind = a->mode == FF_POOL_MAX ? dnnl_pooling_max : dnnl_pooling_avg_include_padding;
 	for (uint32_t i = 0; i < 4; i++) {
-		g->in[i] = ff_region_size(&w->in[0], i);
-		g->out[i] = ff_region_size(&w->out, i);
+		g->in[i] = ff_region_size(in, i);
+		g->out[i] = ff_region_size(out, i);
 	}
 	for (uint32_t i = 0; i < 2; i++) {
-		int64_t lo = (int64_t)w->out.lo[2 + i] * a->stride[i] - a->pad[i];
-		int64_t hi = (int64_t)(w->out.hi[2 + i] - 1) * a->stride[i] - a->pad[i] +
+		int64_t lo = (int64_t)out->lo[2 + i] * a->stride[i] - a->pad[i];
+		int64_t hi = (int64_t)(out->hi[2 + i] - 1) * a->stride[i] - a->pad[i] +
 			     a->kernel[i];
 
 		g->kernel[i] = a->kernel[i];
 		g->stride[i] = a->stride[i];
-		g->pad_lo[i] = w->in[0].lo[2 + i] - lo;
-		g->pad_hi[i] = hi - w->in[0].hi[2 + i];
+		g->pad_lo[i] = in->lo[2 + i] - lo;
+		g->pad_hi[i] = hi - in->hi[2 + i];
 	}
 }
 
-/* `positions`: forward also writes where each window's largest element was. */
-static int describe(const struct ff_kernel *k, struct geometry *g, bool positions, bool backward,
-		struct ff_error *err)
+static int describe(
+		const struct ff_kernel *k, struct geometry *g, bool backward, struct ff_error *err)
 {
 	dnnl_pooling_v2_desc_t d;
 	dnnl_status_t s;
@@ -48,10 +46,8 @@ static int describe(const struct ff_kernel *k, struct geometry *g, bool position
 		code = ff_dnnl_image(k, g->out, &g->out_desc, err);
 	if (code < 0)
 		return code;
-	s = dnnl_pooling_v2_forward_desc_init(&d,
-			positions ? dnnl_forward_training : dnnl_forward_inference, g->kind,
-			&g->in_desc, &g->out_desc, g->stride, g->kernel, g->dilate, g->pad_lo,
-			g->pad_hi);
+	s = dnnl_pooling_v2_forward_desc_init(&d, dnnl_forward_training, g->kind, &g->in_desc,
+			&g->out_desc, g->stride, g->kernel, g->dilate, g->pad_lo, g->pad_hi);
 	code = ff_dnnl_check(s, k, "describe a pooling", err);
 	if (code == FF_OK)
 		code = ff_dnnl_describe(k, &d, NULL, &g->forward, err);
@@ -63,50 +59,54 @@ static int describe(const struct ff_kernel *k, struct geometry *g, bool position
 	return code < 0 ? code : ff_dnnl_describe(k, &d, g->forward, &g->backward, err);
 }
 
+/* out[1] is what is saved; the mean has none. */
 static int run_forward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct pool2d *p = k->state;
-	const void *memory[] = {io->in[0], io->out};
+	const void *memory[] = {io->in[0], io->out[0], io->out[1]};
 
-	return ff_call_run(k, p->forward, io, memory, err);
+	return ff_call_run(k, p->call, io, memory, err);
 }
 
 static int run_backward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct pool2d *p = k->state;
-	void *positions = ff_kernel_at(io, p->positions);
+	const void *memory[] = {io->dout[0], io->din[0], io->out[1]};
 
-	if (p->largest) {
-		const void *memory[] = {io->in[0], ff_kernel_at(io, p->out), positions};
-		int code = ff_call_run(k, p->forward, io, memory, err);
-
-		if (code < 0)
-			return code;
-	}
-	const void *memory[] = {io->dout, io->din[0], positions};
-	return ff_call_run(k, p->backward, io, memory, err);
+	return ff_call_run(k, p->call, io, memory, err);
 }
 
-static int prepare_backward(
-		struct ff_kernel *k, struct pool2d *p, struct geometry *g, struct ff_error *err)
+/* The library's positions have the element type and the layout that the row says. */
+static int check_saved(const struct ff_kernel *k, const struct ff_work *w,
+		const dnnl_memory_desc_t *saved, struct ff_error *err)
 {
-	const dnnl_memory_desc_t *positions =
-			dnnl_primitive_desc_query_md(g->forward, dnnl_query_workspace_md, 0);
-	const struct ff_call_arg forward[] = {{DNNL_ARG_SRC, &g->in_desc},
-			{DNNL_ARG_DST, &g->out_desc}, {DNNL_ARG_WORKSPACE, positions}};
-	const struct ff_call_arg backward[] = {{DNNL_ARG_DIFF_DST, &g->out_desc},
-			{DNNL_ARG_DIFF_SRC, &g->in_desc}, {DNNL_ARG_WORKSPACE, positions}};
-	int code;
+	int64_t want = ff_region_volume(&w->out[1]) * ff_dtype_bytes(w->node->out_map[1].dtype);
 
-	k->run = run_backward;
-	if (!p->largest)
-		return ff_call_create(k, g->backward, backward, 2, &p->backward, err);
-	p->positions = ff_kernel_reserve(k, ff_dnnl_bytes(positions));
-	p->out = ff_kernel_reserve(k, ff_dnnl_bytes(&g->out_desc));
-	code = ff_call_create(k, g->forward, forward, 3, &p->forward, err);
-	return code < 0 ? code : ff_call_create(k, g->backward, backward, 3, &p->backward, err);
+	if (ff_dnnl_bytes(saved) == want)
+		return FF_OK;
+	return ff_fail(err, FF_E_RUN, "%s: oneDNN saves %lld bytes, expected %lld", k->name,
+			(long long)ff_dnnl_bytes(saved), (long long)want);
+}
+
+static int prepare(struct ff_kernel *k, const struct ff_work *w, struct pool2d *p,
+		struct geometry *g, bool backward, struct ff_error *err)
+{
+	const dnnl_memory_desc_t *saved =
+			dnnl_primitive_desc_query_md(g->forward, dnnl_query_workspace_md, 0);
+	const struct ff_call_arg forward_arg[] = {{DNNL_ARG_SRC, &g->in_desc},
+			{DNNL_ARG_DST, &g->out_desc}, {DNNL_ARG_WORKSPACE, saved}};
+	const struct ff_call_arg backward_arg[] = {{DNNL_ARG_DIFF_DST, &g->out_desc},
+			{DNNL_ARG_DIFF_SRC, &g->in_desc}, {DNNL_ARG_WORKSPACE, saved}};
+	uint32_t n = w->node->n_saved ? 3 : 2;
+	int code = n == 3 ? check_saved(k, w, saved, err) : FF_OK;
+
+	if (code < 0)
+		return code;
+	k->run = backward ? run_backward : run_forward;
+	return backward ? ff_call_create(k, g->backward, backward_arg, n, &p->call, err)
+			: ff_call_create(k, g->forward, forward_arg, n, &p->call, err);
 }
 
 int ff_cpu_pool2d_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
@@ -123,17 +123,9 @@ int ff_cpu_pool2d_prepare(struct ff_kernel *k, const struct ff_work *w, struct f
 		return FF_OK;
 	}
 	part_geometry(w, &g);
-	p->largest = g.kind == dnnl_pooling_max;
-	code = describe(k, &g, backward && p->largest, backward, err);
-	if (code == FF_OK && backward) {
-		code = prepare_backward(k, p, &g, err);
-	} else if (code == FF_OK) {
-		const struct ff_call_arg arg[] = {
-				{DNNL_ARG_SRC, &g.in_desc}, {DNNL_ARG_DST, &g.out_desc}};
-
-		k->run = run_forward;
-		code = ff_call_create(k, g.forward, arg, 2, &p->forward, err);
-	}
+	code = describe(k, &g, backward, err);
+	if (code == FF_OK)
+		code = prepare(k, w, p, &g, backward, err);
 	dnnl_primitive_desc_destroy(g.backward);
 	dnnl_primitive_desc_destroy(g.forward);
 	return code;

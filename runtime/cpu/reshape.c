@@ -9,6 +9,7 @@
 
 struct side {
 	struct ff_region region;
+	uint8_t order[FF_MAX_RANK];
 	int64_t index[FF_MAX_RANK];  /* row-major stride in the tensor */
 	int64_t stride[FF_MAX_RANK]; /* in the shard */
 };
@@ -44,7 +45,7 @@ static void copy_box(const struct passage *p, const struct ff_region *box)
 		s.sink[i] = p->to_boxes ? b->stride[i] : b->index[i] * step;
 	}
 	row_at = (index - p->first) * step * FF_ELEMENT_BYTES;
-	box_at = ff_region_offset(&b->region, have.lo) * FF_ELEMENT_BYTES;
+	box_at = ff_region_offset(b->order, &b->region, have.lo) * FF_ELEMENT_BYTES;
 	if (p->to_boxes)
 		ff_strided_copy(&s, p->row + row_at, p->box + box_at, false);
 	else
@@ -118,7 +119,7 @@ static int run_forward(
 	void *in = (void *)io->in[0];
 
 	(void)err;
-	copy_rows(r, r->rows_are_input ? in : io->out, r->rows_are_input ? io->out : in,
+	copy_rows(r, r->rows_are_input ? in : io->out[0], r->rows_are_input ? io->out[0] : in,
 			r->rows_are_input);
 	return FF_OK;
 }
@@ -127,7 +128,7 @@ static int run_backward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct reshape *r = k->state;
-	void *dout = (void *)io->dout, *din = io->din[0];
+	void *dout = (void *)io->dout[0], *din = io->din[0];
 
 	(void)err;
 	if (r->fill_din)
@@ -142,7 +143,8 @@ static void fill_side(const struct ff_operand *o, const struct ff_region *region
 	int64_t step = 1;
 
 	ret->region = *region;
-	ff_shard_strides(region, ret->stride);
+	memcpy(ret->order, o->order, sizeof(ret->order));
+	ff_region_strides(ret->order, region, ret->stride);
 	for (uint32_t i = o->rank; i-- > 0;) {
 		ret->index[i] = step;
 		step *= o->shape[i];
@@ -152,13 +154,13 @@ static void fill_side(const struct ff_operand *o, const struct ff_region *region
 int ff_cpu_reshape_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
 	struct reshape *r = ff_kernel_state(k, sizeof(*r), err);
-	const struct ff_region *in = &w->in[0], *out = &w->out;
+	const struct ff_region *in = &w->in[0], *out = &w->out[0];
 
 	if (!r)
 		return FF_E_NOMEM;
 	r->rows_are_input = ff_region_size(in, in->rank - 1) > ff_region_size(out, out->rank - 1);
 	fill_side(&w->node->in_map[0], in, r->rows_are_input ? &r->rows : &r->boxes);
-	fill_side(&w->node->out_map, out, r->rows_are_input ? &r->boxes : &r->rows);
+	fill_side(&w->node->out_map[0], out, r->rows_are_input ? &r->boxes : &r->rows);
 	r->in_volume = ff_region_volume(in);
 	r->fill_din = r->in_volume != ff_region_volume(out);
 	if (w->pass == FF_BACKWARD)

@@ -59,7 +59,7 @@ static int run_forward(
 	const struct loss *l = k->state;
 	const float *logits = io->in[0];
 	const int32_t *labels = io->in[1];
-	float *out = io->out;
+	float *out = io->out[0];
 	int64_t bad = -1, correct = 0;
 	double sum = 0;
 
@@ -132,8 +132,8 @@ int ff_cpu_softmax_cross_entropy_prepare(
 
 	if (!l)
 		return FF_E_NOMEM;
-	ff_shard_strides(&w->in[0], logit_stride);
-	ff_shard_strides(&w->in[1], l->label_stride);
+	ff_region_strides(w->node->in_map[0].order, &w->in[0], logit_stride);
+	ff_region_strides(labels->order, &w->in[1], l->label_stride);
 	l->positions = ff_region_volume(&w->in[1]);
 	l->classes = ff_region_size(&w->in[0], 1);
 	l->step = logit_stride[1];

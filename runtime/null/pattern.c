@@ -32,13 +32,13 @@ static void cursor_next(struct cursor *c)
 }
 
 /* Small whole numbers, so that sums are exact. */
-static float value_at(uint32_t tensor, const struct ff_tensor *t, const int32_t *at)
+static float value_at(uint32_t value, const struct ff_value *t, const int32_t *at)
 {
-	uint64_t h = tensor;
+	uint64_t h = value;
 
 	for (uint32_t i = 0; i < t->rank; i++)
 		h = h * (uint64_t)t->shape[i] + (uint64_t)at[i];
-	h = (h ^ tensor) * UINT64_C(0x9e3779b97f4a7c15);
+	h = (h ^ value) * UINT64_C(0x9e3779b97f4a7c15);
 	return (float)(1 + (h >> 40) % 1021);
 }
 
@@ -47,36 +47,50 @@ static uint32_t node_of(const struct ff_work *w)
 	return (uint32_t)(w->node - w->graph->nodes);
 }
 
-/* Every part that reads an element of this one's output returns a gradient. */
-static void count_readers(struct ff_pattern *p)
+/* Every cell that reads an element of output `k` returns a gradient. */
+static void count_readers(struct ff_pattern *p, uint32_t k)
 {
 	const struct ff_graph *g = p->work.graph;
-	const struct ff_tensor *t = &g->tensors[p->work.node->out];
+	const struct ff_value *v = &g->values[p->work.node->out + k];
 
-	for (uint32_t u = 0; u < t->n_uses; u++) {
-		const struct ff_edge *e = &g->edges[g->uses[t->first_use + u]];
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		const struct ff_edge *e = &g->edges[g->uses[v->first_use + u]];
 		const struct ff_node *n = &g->nodes[e->node];
-		const struct ff_config *c = &p->s->strategy->config[e->node];
+		const struct ff_config *c = &p->s->config[e->node];
 
-		for (uint32_t part = 0; part < c->n_parts; part++) {
+		for (uint32_t part = 0; part < ff_config_cells(c); part++) {
 			struct ff_region box, in, both;
 
 			ff_config_box(n, c, part, &box);
-			ff_operand_region(&n->in_map[e->slot], &box, &in);
-			if (!ff_region_intersect(&in, &p->work.out, &both))
+			ff_operand_region(n, &n->in_map[e->slot], &box, &in);
+			if (!ff_region_intersect(&in, &p->work.out[k], &both))
 				continue;
-			for (struct cursor k = cursor_start(&both, &p->work.out); k.left;
-					cursor_next(&k))
-				p->readers[ff_region_offset(k.shard, k.at)]++;
+			for (struct cursor x = cursor_start(&both, &p->work.out[k]); x.left;
+					cursor_next(&x))
+				p->readers[k][ff_region_offset(v->order, x.shard, x.at)]++;
 		}
 	}
+}
+
+static int allocate_readers(struct ff_pattern *p, struct ff_error *err)
+{
+	const struct ff_node *n = p->work.node;
+
+	for (uint32_t k = 0; k + n->n_saved < n->n_out; k++) {
+		size_t volume = (size_t)ff_region_volume(&p->work.out[k]);
+
+		p->readers[k] = calloc(volume ? volume : 1, sizeof(**p->readers));
+		if (!p->readers[k])
+			return ff_fail_memory(err);
+		count_readers(p, k);
+	}
+	return FF_OK;
 }
 
 int ff_pattern_init(struct ff_pattern *p, const struct ff_work *w, const struct ff_schedule *s,
 		struct ff_error *err)
 {
 	const struct ff_config *c;
-	size_t n = (size_t)ff_region_volume(&w->out);
 
 	p->work = *w;
 	p->s = s;
@@ -84,7 +98,7 @@ int ff_pattern_init(struct ff_pattern *p, const struct ff_work *w, const struct 
 	p->lead = true;
 	if (!s)
 		return FF_OK;
-	c = &s->strategy->config[node_of(w)];
+	c = &s->config[node_of(w)];
 	for (uint32_t i = 0; i < w->node->n_dims; i++) {
 		if (w->node->dim[i].label != FF_DIM_REDUCTION)
 			continue;
@@ -93,17 +107,15 @@ int ff_pattern_init(struct ff_pattern *p, const struct ff_work *w, const struct 
 	}
 	if (w->pass == FF_FORWARD || (ff_op_row(w->node->op)->flags & FF_OP_LOSS))
 		return FF_OK;
-	p->readers = calloc(n ? n : 1, sizeof(*p->readers));
-	if (!p->readers)
-		return ff_fail_memory(err);
-	count_readers(p);
-	return FF_OK;
+	return allocate_readers(p, err);
 }
 
 void ff_pattern_finish(struct ff_pattern *p)
 {
-	free(p->readers);
-	p->readers = NULL;
+	for (uint32_t k = 0; k < FF_MAX_OUTPUTS; k++) {
+		free(p->readers[k]);
+		p->readers[k] = NULL;
+	}
 }
 
 static int wrong(const struct ff_pattern *p, const char *what, const struct cursor *c, float found,
@@ -125,16 +137,16 @@ static int check_input(
 		const struct ff_pattern *p, uint32_t i, const float *shard, struct ff_error *err)
 {
 	const struct ff_graph *g = p->work.graph;
-	uint32_t tensor = g->edges[p->work.node->in + i].tensor;
-	const struct ff_tensor *t = &g->tensors[tensor];
+	uint32_t value = g->edges[p->work.node->in + i].value;
+	const struct ff_value *t = &g->values[value];
 	const struct ff_region *r = &p->work.in[i];
 
-	/* what comes from the data set is as it is */
-	if (ff_op_row(g->nodes[t->producer].op)->flags & FF_OP_SOURCE)
+	/* what comes from the data set, or was trained, is as it is */
+	if (t->kind != FF_VALUE_ACTIVATION)
 		return FF_OK;
 	for (struct cursor c = cursor_start(r, r); c.left; cursor_next(&c)) {
-		float found = shard[ff_region_offset(r, c.at)];
-		float expected = value_at(tensor, t, c.at);
+		float found = shard[ff_region_offset(t->order, r, c.at)];
+		float expected = value_at(value, t, c.at);
 		char what[64];
 
 		if (found == expected)
@@ -145,27 +157,58 @@ static int check_input(
 	return FF_OK;
 }
 
-/* What this part writes at an element of its output. */
-static float share_at(const struct ff_pattern *p, const struct cursor *c)
+/* What this part writes at an element of output `k`. */
+static float share_at(const struct ff_pattern *p, uint32_t k, const struct cursor *c)
 {
-	uint32_t out = p->work.node->out;
+	uint32_t out = p->work.node->out + k;
 
 	if (!p->lead)
 		return 1;
-	return value_at(out, &p->work.graph->tensors[out], c->at) - (float)(p->partial - 1);
+	return value_at(out, &p->work.graph->values[out], c->at) - (float)(p->partial - 1);
+}
+
+/* Values move; what is saved stays, so bytes are enough to tell it. */
+static void write_output(const struct ff_pattern *p, uint32_t k, void *shard)
+{
+	const struct ff_operand *o = &p->work.node->out_map[k];
+	const struct ff_region *r = &p->work.out[k];
+	float *out = shard;
+
+	if (k + p->work.node->n_saved >= p->work.node->n_out) {
+		memset(shard, 0x5a, (size_t)(ff_region_volume(r) * ff_dtype_bytes(o->dtype)));
+		return;
+	}
+	for (struct cursor c = cursor_start(r, r); c.left; cursor_next(&c))
+		out[ff_region_offset(o->order, r, c.at)] = share_at(p, k, &c);
 }
 
 /* What forward wrote is still there. */
-static int check_output(const struct ff_pattern *p, const float *shard, struct ff_error *err)
+static int check_output(
+		const struct ff_pattern *p, uint32_t k, const float *shard, struct ff_error *err)
 {
-	const struct ff_region *r = &p->work.out;
+	const struct ff_operand *o = &p->work.node->out_map[k];
+	const struct ff_region *r = &p->work.out[k];
 
 	for (struct cursor c = cursor_start(r, r); c.left; cursor_next(&c)) {
-		float found = shard[ff_region_offset(r, c.at)];
+		float found = shard[ff_region_offset(o->order, r, c.at)];
 
-		if (found != share_at(p, &c))
-			return wrong(p, "its own output", &c, found, share_at(p, &c), err);
+		if (found != share_at(p, k, &c))
+			return wrong(p, "its own output", &c, found, share_at(p, k, &c), err);
 	}
+	return FF_OK;
+}
+
+static int check_saved(const struct ff_pattern *p, uint32_t k, const unsigned char *shard,
+		struct ff_error *err)
+{
+	const struct ff_operand *o = &p->work.node->out_map[k];
+	int64_t n = ff_region_volume(&p->work.out[k]) * ff_dtype_bytes(o->dtype);
+
+	for (int64_t i = 0; i < n; i++)
+		if (shard[i] != 0x5a)
+			return ff_fail(err, FF_E_RUN,
+					"operator %s, backward: what it saved is gone",
+					p->work.node->name);
 	return FF_OK;
 }
 
@@ -181,8 +224,6 @@ int ff_pattern_forward(
 		const struct ff_pattern *p, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct ff_node *n = p->work.node;
-	const struct ff_region *r = &p->work.out;
-	float *out = io->out;
 	int code = told(p, err);
 
 	for (uint32_t i = 0; i < n->n_in && code == FF_OK; i++)
@@ -190,6 +231,7 @@ int ff_pattern_forward(
 	if (code < 0)
 		return code;
 	if (ff_op_row(n->op)->flags & FF_OP_LOSS) {
+		float *out = io->out[0];
 		bool first = true;
 
 		for (uint32_t i = 0; i < n->n_dims; i++)
@@ -198,8 +240,9 @@ int ff_pattern_forward(
 		out[1] = 0;
 		return FF_OK;
 	}
-	for (struct cursor c = cursor_start(r, r); c.left; cursor_next(&c))
-		out[ff_region_offset(r, c.at)] = share_at(p, &c);
+	for (uint32_t k = 0; k < n->n_out; k++)
+		if (io->out[k])
+			write_output(p, k, io->out[k]);
 	return FF_OK;
 }
 
@@ -211,33 +254,45 @@ static void write_ones(float *shard, const struct ff_region *r)
 		shard[i] = 1;
 }
 
+static int check_gradient(
+		const struct ff_pattern *p, uint32_t k, const float *dout, struct ff_error *err)
+{
+	const uint8_t *order = p->work.node->out_map[k].order;
+	const struct ff_region *r = &p->work.out[k];
+
+	for (struct cursor c = cursor_start(r, r); p->readers[k] && c.left; cursor_next(&c)) {
+		int64_t at = ff_region_offset(order, r, c.at);
+
+		if (dout[at] != (float)p->readers[k][at])
+			return wrong(p, "the output's gradient", &c, dout[at],
+					(float)p->readers[k][at], err);
+	}
+	return FF_OK;
+}
+
 int ff_pattern_backward(
 		const struct ff_pattern *p, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct ff_node *n = p->work.node;
 	uint32_t flags = ff_op_row(n->op)->flags;
-	const struct ff_region *r = &p->work.out;
-	const float *dout = io->dout;
 	int code = told(p, err);
 
 	for (uint32_t i = 0; i < n->n_in && code == FF_OK && (flags & FF_OP_BACKWARD_IN); i++)
 		code = check_input(p, i, io->in[i], err);
-	if (code == FF_OK && (flags & FF_OP_BACKWARD_OUT) && !(flags & FF_OP_LOSS))
-		code = check_output(p, io->out, err);
+	for (uint32_t k = 0; k < n->n_out && code == FF_OK; k++) {
+		bool saved = k + n->n_saved >= n->n_out;
+
+		if (saved && io->out[k])
+			code = check_saved(p, k, io->out[k], err);
+		else if ((flags & FF_OP_BACKWARD_OUT) && !(flags & FF_OP_LOSS))
+			code = check_output(p, k, io->out[k], err);
+		if (code == FF_OK && !saved)
+			code = check_gradient(p, k, io->dout[k], err);
+	}
 	if (code < 0)
 		return code;
-	for (struct cursor c = cursor_start(r, r); p->readers && c.left; cursor_next(&c)) {
-		int64_t at = ff_region_offset(r, c.at);
-
-		if (dout[at] != (float)p->readers[at])
-			return wrong(p, "the output's gradient", &c, dout[at],
-					(float)p->readers[at], err);
-	}
 	for (uint32_t i = 0; i < n->n_in; i++)
-		if (p->work.need_din[i])
+		if (p->work.need_din[i] && io->din[i])
 			write_ones(io->din[i], &p->work.in[i]);
-	for (uint32_t i = 0; i < n->n_weights; i++)
-		if (p->work.has_weight[i])
-			write_ones(io->dweight[i], &p->work.weight[i]);
 	return FF_OK;
 }

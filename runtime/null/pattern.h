@@ -9,14 +9,14 @@
 /* One part's expectations.  Forward, a tensor's element has a whole number made
  * from tensor and position; parts of a split reduction share it out, so that
  * only their sum is right.  Backward, every part contributes 1 to each element
- * of its inputs' gradients, so an element's gradient is the number of parts
+ * of its inputs' gradients, so an element's gradient is the number of cells
  * that read it. */
 struct ff_pattern {
 	struct ff_work work;
 	const struct ff_schedule *s; /* NULL: never told */
 	uint32_t partial;            /* parts that share an output element */
 	bool lead;
-	int32_t *readers; /* backward: by element of dout */
+	int32_t *readers[FF_MAX_OUTPUTS]; /* backward: by element of dout */
 };
 
 int ff_pattern_init(struct ff_pattern *p, const struct ff_work *w, const struct ff_schedule *s,

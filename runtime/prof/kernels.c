@@ -32,9 +32,10 @@ static void *carve(struct bench *b, enum side side, int64_t bytes)
 	return b->used[side] <= b->bytes[side] ? b->memory[side] + at : NULL;
 }
 
-static void *carve_region(struct bench *b, enum side side, const struct ff_region *r)
+static void *carve_region(struct bench *b, enum side side, const struct ff_operand *o,
+		const struct ff_region *r)
 {
-	return carve(b, side, ff_region_volume(r) * FF_ELEMENT_BYTES);
+	return carve(b, side, ff_region_volume(r) * ff_dtype_bytes(o->dtype));
 }
 
 static void lay_out(struct bench *b)
@@ -47,19 +48,18 @@ static void lay_out(struct bench *b)
 	memset(io, 0, sizeof(*io));
 	b->used[READ] = b->used[WRITE] = 0;
 	for (uint32_t i = 0; i < n->n_in; i++) {
-		io->in[i] = b->in[i] = carve_region(b, READ, &w->in[i]);
+		const struct ff_operand *o = &n->in_map[i];
+
+		io->in[i] = b->in[i] = carve_region(b, READ, o, &w->in[i]);
 		if (w->need_din[i])
-			io->din[i] = carve_region(b, WRITE, &w->in[i]);
+			io->din[i] = carve_region(b, WRITE, o, &w->in[i]);
 	}
-	io->out = carve_region(b, forward ? WRITE : READ, &w->out);
-	if (!forward)
-		io->dout = carve_region(b, READ, &w->out);
-	for (uint32_t i = 0; i < n->n_weights; i++) {
-		if (!w->has_weight[i])
-			continue;
-		io->weight[i] = carve_region(b, READ, &w->weight[i]);
-		if (!forward)
-			io->dweight[i] = carve_region(b, WRITE, &w->weight[i]);
+	for (uint32_t i = 0; i < n->n_out; i++) {
+		const struct ff_operand *o = &n->out_map[i];
+
+		io->out[i] = carve_region(b, forward ? WRITE : READ, o, &w->out[i]);
+		if (!forward && i + n->n_saved < n->n_out)
+			io->dout[i] = carve_region(b, READ, o, &w->out[i]);
 	}
 	io->workspace = carve(b, WRITE, b->p->backend->workspace(b->kernel));
 	io->seed = 1;
@@ -112,8 +112,8 @@ static int fill_labels(struct bench *b, struct ff_error *err)
 	const struct ff_node *n = b->work.node;
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < n->n_in && code == FF_OK; i++) {
-		const struct ff_tensor *t = &g->tensors[g->edges[n->in + i].tensor];
+	for (uint32_t i = 0; i < n->n_data && code == FF_OK; i++) {
+		const struct ff_value *t = &g->values[g->edges[n->in + i].value];
 		size_t count = (size_t)ff_region_volume(&b->work.in[i]);
 		int32_t *label;
 
@@ -133,18 +133,36 @@ static int fill_labels(struct bench *b, struct ff_error *err)
 	return code;
 }
 
+/* What forward has saved is not random either: zeros are positions in a window. */
+static int fill_saved(struct bench *b, struct ff_error *err)
+{
+	const struct ff_node *n = b->work.node;
+	int code = FF_OK;
+
+	for (uint32_t i = n->n_out - n->n_saved; i < n->n_out && code == FF_OK; i++)
+		if (b->io.out[i])
+			code = b->p->backend->fill(b->p->stream, b->io.out[i],
+					(size_t)(ff_region_volume(&b->work.out[i]) *
+							ff_dtype_bytes(n->out_map[i].dtype)),
+					err);
+	return code == FF_OK ? b->p->backend->drain(b->p->stream, err) : code;
+}
+
 static int prepare(struct bench *b, const struct ff_prof_item *item, struct ff_error *err)
 {
+	struct ff_region box;
 	int code;
 
-	ff_work_fill(&b->p->graph, item->node, &item->config, item->part, item->pass, &b->work);
+	ff_config_box(&b->p->graph.nodes[item->node], &item->config, item->part, &box);
+	ff_work_fill(&b->p->graph, item->node, &box, item->pass, &b->work);
 	if ((code = b->p->backend->kernel(b->p->dev, &b->work, &b->kernel, err)) < 0)
 		return code;
 	lay_out(b);
 	if ((code = reserve(b, READ, err)) < 0 || (code = reserve(b, WRITE, err)) < 0)
 		return code;
 	lay_out(b);
-	return fill_labels(b, err);
+	code = fill_labels(b, err);
+	return code == FF_OK ? fill_saved(b, err) : code;
 }
 
 static int run_kernel(void *arg, struct ff_error *err)
@@ -158,9 +176,9 @@ static int run_kernel(void *arg, struct ff_error *err)
 static void find_hot(const struct bench *b, struct ff_timed *what)
 {
 	bool forward = b->work.pass == FF_FORWARD;
-	const struct ff_region *r = forward ? &b->work.in[0] : &b->work.out;
+	const struct ff_region *r = forward ? &b->work.in[0] : &b->work.out[0];
 
-	what->hot = forward ? b->io.in[0] : b->io.dout;
+	what->hot = forward ? b->io.in[0] : b->io.dout[0];
 	what->hot_bytes = ff_region_volume(r) * FF_ELEMENT_BYTES;
 }
 

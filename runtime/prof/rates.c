@@ -45,6 +45,7 @@ static void set_copy(struct bench *b)
 
 	b->copy = (struct ff_copy){.source = b->memory[0],
 			.sink = b->memory[1],
+			.order = ff_order_image,
 			.source_region = whole,
 			.region = whole,
 			.add = b->kind == FF_RATE_ADD};
@@ -56,13 +57,12 @@ static void set_copy(struct bench *b)
 static void set_load(struct bench *b)
 {
 	const struct ff_graph *g = &b->p->graph;
-	const struct ff_tensor *t = &g->tensors[0]; /* one of them is: the data set was opened */
+	const struct ff_value *t = &g->values[0]; /* one of them is: the data set was opened */
 	int64_t sample = FF_ELEMENT_BYTES, rows;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if ((ff_op_row(g->nodes[i].op)->flags & FF_OP_SOURCE) &&
-				g->tensors[g->nodes[i].out].dtype == FF_F32) {
-			t = &g->tensors[g->nodes[i].out];
+		if (ff_node_is_source(g, i) && g->values[g->nodes[i].out].dtype == FF_F32) {
+			t = &g->values[g->nodes[i].out];
 			b->node = i;
 		}
 	b->region = (struct ff_region){.rank = t->rank};

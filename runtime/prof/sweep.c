@@ -15,8 +15,8 @@ static int64_t step_bytes(const struct ff_prof *p)
 {
 	int64_t elements = 0;
 
-	for (uint32_t i = 0; i < p->graph.n_tensors; i++) {
-		const struct ff_tensor *t = &p->graph.tensors[i];
+	for (uint32_t i = 0; i < p->graph.n_values; i++) {
+		const struct ff_value *t = &p->graph.values[i];
 		int64_t n = 1;
 
 		for (uint32_t d = 0; d < t->rank; d++)

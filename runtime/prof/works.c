@@ -51,16 +51,18 @@ static int add_work(struct list *l, uint32_t node, const struct ff_config *c, ui
 {
 	struct ff_prof_item item = {node, part, pass, *c, NULL};
 	char key[FF_KEY_BYTES];
+	struct ff_region box;
 	bool fresh;
 	int code;
 
-	ff_work_fill(&l->p->graph, node, c, part, pass, l->work);
+	ff_config_box(&l->p->graph.nodes[node], c, part, &box);
+	ff_work_fill(&l->p->graph, node, &box, pass, l->work);
 	if ((code = is_new(l, &fresh)) < 0 || !fresh)
 		return code;
 	ff_work_key(l->work, key);
 	if (ff_costs_find(l->p->costs, key))
 		return FF_OK;
-	item.config.device = NULL;
+	item.config.list = NULL;
 	item.key = ff_arena_strdup(&l->p->arena, key);
 	return item.key ? add_item(l, &item) : ff_fail_memory(l->err);
 }
@@ -68,7 +70,7 @@ static int add_work(struct list *l, uint32_t node, const struct ff_config *c, ui
 static int add_config(struct list *l, uint32_t node, const struct ff_config *c)
 {
 	const struct ff_graph *g = &l->p->graph;
-	bool backward = g->tensors[g->nodes[node].out].needs_grad;
+	bool backward = ff_node_needs_grad(g, node);
 	int code = FF_OK;
 
 	for (uint32_t part = 0; part < c->n_parts && code == FF_OK; part++) {
@@ -87,7 +89,7 @@ static int add_all(struct list *l)
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
 		struct ff_config c = {.n_parts = 0};
 
-		if (ff_op_row(g->nodes[i].op)->flags & FF_OP_SOURCE)
+		if (!ff_node_is_computed(g, i))
 			continue;
 		while (code == FF_OK &&
 				ff_config_next_degrees(&g->nodes[i], l->p->machine.n_devices, &c))
@@ -103,7 +105,8 @@ static int add_strategy(struct list *l, const char *path)
 			path, &l->p->graph, FF_MAX_DEVICES, &l->p->arena, &s, NULL, l->err);
 
 	for (uint32_t i = 0; i < l->p->graph.n_nodes && code == FF_OK; i++)
-		code = add_config(l, i, &s.config[i]);
+		if (ff_node_is_computed(&l->p->graph, i))
+			code = add_config(l, i, &s.config[i]);
 	return code;
 }
 

@@ -57,17 +57,16 @@ static int put(struct dump *d, const void *data, int64_t elements, struct ff_err
 }
 
 /* All ranks gather; the first one writes. */
-static int put_weight(
-		struct dump *d, uint32_t node, uint32_t w, bool gradient, struct ff_error *err)
+static int put_parameter(struct dump *d, uint32_t node, bool gradient, struct ff_error *err)
 {
-	const struct ff_operand *map = &d->plan->graph.nodes[node].weight[w].map;
-	int64_t n = volume(map->rank, map->shape);
+	const struct ff_value *v = &d->plan->graph.values[d->plan->graph.nodes[node].out];
+	int64_t n = volume(v->rank, v->shape);
 	float *whole = malloc((size_t)n * sizeof(*whole));
 	int code;
 
 	if (!whole)
 		return ff_fail_memory(err);
-	code = ff_executor_weight(d->x, node, w, gradient, whole, err);
+	code = ff_executor_parameter(d->x, node, gradient, whole, err);
 	if (code == FF_OK)
 		code = put(d, whole, n, err);
 	free(whole);
@@ -77,7 +76,7 @@ static int put_weight(
 /* The first batch in the order of the axes, whatever the storage. */
 static int put_input(struct dump *d, uint32_t node, struct ff_error *err)
 {
-	const struct ff_tensor *t = &d->plan->graph.tensors[d->plan->graph.nodes[node].out];
+	const struct ff_value *t = &d->plan->graph.values[d->plan->graph.nodes[node].out];
 	int64_t n = volume(t->rank, t->shape);
 	float *shard = malloc((size_t)n * sizeof(*shard)),
 	      *whole = malloc((size_t)n * sizeof(*whole));
@@ -92,7 +91,7 @@ static int put_input(struct dump *d, uint32_t node, struct ff_error *err)
 	else
 		ff_dataset_fill(d->plan->data, true, 0, node, &all, shard);
 	for (int64_t k = 0; shard && whole && k < n; k++) {
-		whole[k] = shard[ff_region_offset(&all, at)];
+		whole[k] = shard[ff_region_offset(t->order, &all, at)];
 		for (uint32_t i = t->rank; i-- > 0 && ++at[i] == t->shape[i];)
 			at[i] = 0;
 	}
@@ -103,23 +102,23 @@ static int put_input(struct dump *d, uint32_t node, struct ff_error *err)
 	return code;
 }
 
-static int each_weight(struct dump *d, bool gradient, bool data, struct ff_error *err)
+static int each_parameter(struct dump *d, bool gradient, bool data, struct ff_error *err)
 {
 	const struct ff_graph *g = &d->plan->graph;
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		for (uint32_t w = 0; w < g->nodes[i].n_weights && code == FF_OK; w++) {
-			const struct ff_operand *map = &g->nodes[i].weight[w].map;
-			char name[512];
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
+		const struct ff_value *v = &g->values[g->nodes[i].out];
+		char name[512];
 
-			snprintf(name, sizeof(name), "%s%s.%s", gradient ? "grad." : "",
-					g->nodes[i].name, g->nodes[i].weight[w].name);
-			if (data)
-				code = put_weight(d, i, w, gradient, err);
-			else
-				head(d, name, "F32", map->rank, map->shape);
-		}
+		if (!ff_node_is_parameter(g, i))
+			continue;
+		snprintf(name, sizeof(name), "%s%s", gradient ? "grad." : "", g->nodes[i].name);
+		if (data)
+			code = put_parameter(d, i, gradient, err);
+		else
+			head(d, name, "F32", v->rank, v->shape);
+	}
 	return code;
 }
 
@@ -129,7 +128,7 @@ static int each_input(struct dump *d, bool data, struct ff_error *err)
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
-		const struct ff_tensor *t = &g->tensors[g->nodes[i].out];
+		const struct ff_value *t = &g->values[g->nodes[i].out];
 		char name[512];
 
 		if (!(ff_op_row(g->nodes[i].op)->flags & FF_OP_SOURCE))
@@ -148,8 +147,8 @@ static int walk(struct dump *d, bool data, double loss, struct ff_error *err)
 	float value = (float)loss;
 	int code;
 
-	if ((code = each_weight(d, false, data, err)) < 0 ||
-			(code = each_weight(d, true, data, err)) < 0 ||
+	if ((code = each_parameter(d, false, data, err)) < 0 ||
+			(code = each_parameter(d, true, data, err)) < 0 ||
 			(code = each_input(d, data, err)) < 0)
 		return code;
 	if (data)

@@ -172,9 +172,9 @@ static void print_steps(
 static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
 {
 	printf("verified on one device: loss %.7g, there %.7g; ", v->loss, v->reference);
-	if (v->worst_node)
-		printf("gradients within %.2g of their largest element (%s.%s); ", v->worst,
-				v->worst_node, v->worst_weight);
+	if (v->worst_name)
+		printf("gradients within %.2g of their largest element (%s); ", v->worst,
+				v->worst_name);
 	printf("memory and %" PRId64 " bytes sent as scheduled\n",
 			p->candidate[0].schedule.network_bytes);
 }

@@ -65,7 +65,7 @@ int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm
 struct ff_verdict {
 	bool done;
 	double loss, reference, worst;
-	const char *worst_node, *worst_weight;
+	const char *worst_name; /* of the parameter whose gradient is farthest off */
 	int64_t sent_bytes;
 };
 int ff_verify(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,

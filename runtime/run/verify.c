@@ -74,31 +74,30 @@ static double distance(const float *a, const float *b, int64_t n)
 	return apart > 0 || isnan(apart) ? apart / size : 0;
 }
 
-static int compare_gradient(struct trial *t, uint32_t node, uint32_t weight, struct ff_error *err)
+static int compare_gradient(struct trial *t, uint32_t node, struct ff_error *err)
 {
 	const struct ff_node *n = &t->plan->graph.nodes[node];
-	const struct ff_operand *map = &n->weight[weight].map;
+	const struct ff_value *v = &t->plan->graph.values[n->out];
 	int64_t size = 1;
 	float *split, *whole;
 	int code;
 
-	for (uint32_t i = 0; i < map->rank; i++)
-		size *= map->shape[i];
+	for (uint32_t i = 0; i < v->rank; i++)
+		size *= v->shape[i];
 	split = malloc((size_t)size * sizeof(*split));
 	whole = malloc((size_t)size * sizeof(*whole));
 	if (!split || !whole)
 		code = ff_fail_memory(err);
 	else
-		code = ff_executor_weight(t->split, node, weight, true, split, err);
+		code = ff_executor_parameter(t->split, node, true, split, err);
 	if (code == FF_OK && t->whole)
-		code = ff_executor_weight(t->whole, node, weight, true, whole, err);
+		code = ff_executor_parameter(t->whole, node, true, whole, err);
 	if (code == FF_OK && t->whole) {
 		double d = distance(split, whole, size);
 
-		if (!t->verdict.worst_node || !(d <= t->verdict.worst)) {
+		if (!t->verdict.worst_name || !(d <= t->verdict.worst)) {
 			t->verdict.worst = d;
-			t->verdict.worst_node = n->name;
-			t->verdict.worst_weight = n->weight[weight].name;
+			t->verdict.worst_name = n->name;
 		}
 	}
 	free(split);
@@ -113,9 +112,9 @@ static int compare(struct trial *t, struct ff_error *err)
 	double apart;
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		for (uint32_t w = 0; w < g->nodes[i].n_weights && code == FF_OK; w++)
-			code = compare_gradient(t, i, w, err);
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		if (ff_node_is_parameter(g, i))
+			code = compare_gradient(t, i, err);
 	if (code < 0 || !t->whole)
 		return code;
 	apart = fabs(v->loss - v->reference) / fabs(v->reference);
@@ -124,11 +123,11 @@ static int compare(struct trial *t, struct ff_error *err)
 				"the loss is %.9g, but %.9g on one device: relative difference "
 				"%.3g",
 				v->loss, v->reference, apart);
-	if (v->worst_node && !(v->worst <= t->opt->tolerance))
+	if (v->worst_name && !(v->worst <= t->opt->tolerance))
 		return ff_fail(err, FF_E_RUN,
-				"the gradient of %s.%s differs from one device's by %.3g of its "
+				"the gradient of %s differs from one device's by %.3g of its "
 				"largest element, more than %.3g",
-				v->worst_node, v->worst_weight, v->worst, t->opt->tolerance);
+				v->worst_name, v->worst, t->opt->tolerance);
 	return FF_OK;
 }
 

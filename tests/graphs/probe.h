@@ -66,13 +66,13 @@ static inline void probe_close(struct probe *p)
 	ff_arena_finish(&p->arena);
 }
 
-static inline const struct ff_tensor *out_of(const struct probe *p)
+static inline const struct ff_value *out_of(const struct probe *p)
 {
-	return &p->graph.tensors[p->node->out];
+	return &p->graph.values[p->node->out];
 }
-static inline const struct ff_tensor *in_of(const struct probe *p, uint32_t slot)
+static inline const struct ff_value *in_of(const struct probe *p, uint32_t slot)
 {
-	return &p->graph.tensors[p->graph.edges[p->node->in + slot].tensor];
+	return &p->graph.values[p->graph.edges[p->node->in + slot].value];
 }
 
 /* ---- what a definition touches ---- */
@@ -165,7 +165,7 @@ static inline void check_regions(struct ff_random *r, const struct probe *p, tou
 static inline void check_node(const struct probe *p)
 {
 	const struct ff_node *n = p->node;
-	const struct ff_tensor *out = out_of(p);
+	const struct ff_value *out = out_of(p);
 	ck_assert_uint_le(n->n_dims, FF_MAX_RANK);
 	ck_assert_uint_eq(n->out_map.rank, out->rank);
 	ck_assert_mem_eq(n->out_map.shape, out->shape, out->rank * sizeof(out->shape[0]));

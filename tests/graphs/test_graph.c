@@ -34,7 +34,7 @@ static void check_links(const struct ff_graph *g)
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];
 		ck_assert_uint_eq(ff_graph_find(g, n->name), i);
-		ck_assert_uint_eq(g->tensors[n->out].producer, i);
+		ck_assert_uint_eq(g->values[n->out].producer, i);
 		ck_assert_uint_eq(n->in, edges);
 		for (uint32_t k = 0; k < n->n_in; k++, edges++) {
 			ck_assert_uint_eq(g->edges[edges].node, i);
@@ -43,9 +43,9 @@ static void check_links(const struct ff_graph *g)
 		}
 	}
 	ck_assert_uint_eq(edges, g->n_edges);
-	for (uint32_t t = 0; t < g->n_tensors; t++) {
-		ck_assert_uint_eq(g->tensors[t].first_use, uses);
-		for (uint32_t k = 0; k < g->tensors[t].n_uses; k++, uses++) {
+	for (uint32_t t = 0; t < g->n_values; t++) {
+		ck_assert_uint_eq(g->values[t].first_use, uses);
+		for (uint32_t k = 0; k < g->values[t].n_uses; k++, uses++) {
 			ck_assert_uint_eq(g->edges[g->uses[uses]].tensor, t);
 			ck_assert(!k || g->uses[uses] > g->uses[uses - 1]);
 		}
@@ -94,10 +94,10 @@ START_TEST(reads)
 	ck_assert_int_eq(g.nodes[ff_graph_find(&g, "p")].attrs.pool2d.stride[1], 3);
 	ck_assert_double_eq(g.nodes[ff_graph_find(&g, "d")].attrs.dropout.p, 0.25);
 	static const int32_t pooled[] = {4, 8, 4, 3}; /* 5x9 by 2x3 twice along the height */
-	ck_assert_mem_eq(g.tensors[ff_graph_find(&g, "k")].shape, pooled, sizeof(pooled));
-	ck_assert(!g.tensors[ff_graph_find(&g, "x")].needs_grad);
-	ck_assert(!g.tensors[ff_graph_find(&g, "y")].needs_grad);
-	ck_assert(g.tensors[ff_graph_find(&g, "s")].needs_grad);
+	ck_assert_mem_eq(g.values[ff_graph_find(&g, "k")].shape, pooled, sizeof(pooled));
+	ck_assert(!g.values[ff_graph_find(&g, "x")].needs_grad);
+	ck_assert(!g.values[ff_graph_find(&g, "y")].needs_grad);
+	ck_assert(g.values[ff_graph_find(&g, "s")].needs_grad);
 	ck_assert_int_eq(ff_graph_parameters(&g), 8 * 2 * 9 + 96 * 7 + 7);
 	ff_arena_finish(&a);
 }
@@ -224,8 +224,8 @@ static void check_same(const struct ff_graph *g, const struct ff_graph *h)
 		const struct ff_node *x = &g->nodes[i], *y = &h->nodes[j];
 		ck_assert_uint_eq(x->op, y->op);
 		ck_assert_mem_eq(&x->attrs, &y->attrs, sizeof(x->attrs));
-		ck_assert_mem_eq(g->tensors[i].shape, h->tensors[j].shape,
-				sizeof(g->tensors[i].shape));
+		ck_assert_mem_eq(g->values[i].shape, h->tensors[j].shape,
+				sizeof(g->values[i].shape));
 		ck_assert_uint_eq(x->n_in, y->n_in);
 		for (uint32_t k = 0; k < x->n_in; k++)
 			ck_assert_str_eq(g->nodes[ff_edge_source(g, x->in + k)].name,

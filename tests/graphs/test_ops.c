@@ -34,7 +34,7 @@ static void check_conv2d(const struct probe *p)
 {
 	const struct ff_node *n = p->node;
 	const struct ff_conv2d_attrs *a = &n->attrs.conv2d;
-	const struct ff_tensor *in = in_of(p, 0), *out = out_of(p);
+	const struct ff_value *in = in_of(p, 0), *out = out_of(p);
 	int64_t taps = (int64_t)in->shape[1] / a->groups * a->kernel[0] * a->kernel[1];
 	ck_assert_int_eq(out->shape[0], in->shape[0]);
 	ck_assert_int_eq(out->shape[1], a->out_channels);
@@ -164,7 +164,7 @@ START_TEST(linear)
 		probe_open(&p, FF_OP_LINEAR, &a, &in, 1);
 		ck_assert_msg(p.rc == FF_OK, "%s", p.err.text);
 		check_node(&p);
-		const struct ff_tensor *out = out_of(&p);
+		const struct ff_value *out = out_of(&p);
 		int64_t rows = volume / in.size[in.rank - 1];
 		ck_assert_int_eq(out->rank, in.rank);
 		ck_assert_int_eq(out->shape[in.rank - 1], a.linear.out_features);

@@ -26,7 +26,7 @@ static bool aligned(const struct ff_operand *o, const struct ff_region *box)
  * when the box is aligned. */
 static bool check_reshape_box(const struct probe *p, const struct ff_region *box)
 {
-	const struct ff_tensor *in = in_of(p, 0), *out = out_of(p);
+	const struct ff_value *in = in_of(p, 0), *out = out_of(p);
 	struct ff_region to, from;
 	struct hull h = {0};
 	int32_t at[FF_MAX_RANK];

@@ -79,7 +79,7 @@ START_TEST(alexnet_flops)
 	build(&(struct zoo_case){"alexnet", 1, {NULL}, 0, 1}, &a, &g);
 	for (uint32_t i = 0; i < g.n_nodes; i++)
 		if (g.nodes[i].n_weights) {
-			const struct ff_tensor *t = &g.tensors[g.nodes[i].out];
+			const struct ff_value *t = &g.values[g.nodes[i].out];
 			int64_t bias = 1;
 			for (uint32_t k = 0; k < t->rank; k++)
 				bias *= t->shape[k];
@@ -101,7 +101,7 @@ START_TEST(branches)
 	for (uint32_t i = 0; i < g.n_nodes; i++) {
 		concats += g.nodes[i].op == FF_OP_CONCAT && g.nodes[i].n_in == 4;
 		adds += g.nodes[i].op == FF_OP_ADD;
-		shared += g.tensors[i].n_uses == 5;
+		shared += g.values[i].n_uses == 5;
 	}
 	ck_assert_uint_eq(concats, 5);
 	ck_assert_uint_eq(adds, 5);

@@ -125,7 +125,7 @@ static double plain_bound_us(struct world *w)
 						before = fmax(before, chain[ff_edge_source(&w->g,
 										      n->in + k)]);
 				ff_work_fill(&w->g, i, &c, part, FF_BACKWARD, &work);
-				if (w->g.tensors[n->out].needs_grad)
+				if (w->g.values[n->out].needs_grad)
 					us += fastest_us(w, &work);
 				sum += us;
 				least = fmin(least, before + us);

@@ -48,7 +48,7 @@ void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint
 		const struct ff_region *region, void *shard)
 {
 	const struct ff_node *n = &d->graph->nodes[node];
-	const struct ff_tensor *t = &d->graph->tensors[n->out];
+	const struct ff_value *t = &d->graph->tensors[n->out];
 	uint32_t classes = (uint32_t)n->attrs.input.classes;
 	int32_t at[FF_MAX_RANK];
 	int64_t left = ff_region_volume(region);

@@ -15,11 +15,15 @@ static const struct ff_attr_row attrs[] = {
 static int join(struct ff_derive *d, uint32_t slot, int32_t *shape, struct ff_error *err)
 {
 	uint32_t axis = (uint32_t)d->node->attrs.concat.axis;
-	const struct ff_tensor *in, *first = ff_derive_in(d, 0);
+	const struct ff_value *in, *first = ff_derive_in(d, 0);
 	int code = ff_derive_input(d, slot, FF_F32, axis + 1, FF_MAX_RANK, &in, err);
+	struct ff_operand *o;
+	int64_t sum;
+	bool fits;
+
 	if (code < 0)
 		return code;
-	bool fits = in->rank == first->rank;
+	fits = in->rank == first->rank;
 	for (uint32_t i = 0; fits && i < in->rank; i++)
 		fits = i == axis || in->shape[i] == first->shape[i];
 	if (!fits)
@@ -28,14 +32,14 @@ static int join(struct ff_derive *d, uint32_t slot, int32_t *shape, struct ff_er
 				"is %s",
 				axis, ff_shape_text(first->rank, first->shape).text, slot,
 				ff_shape_text(in->rank, in->shape).text);
-	int64_t sum = (slot ? shape[axis] : 0) + (int64_t)in->shape[axis];
+	sum = (slot ? shape[axis] : 0) + (int64_t)in->shape[axis];
 	if (sum > INT32_MAX)
 		return ff_derive_fail(d, err, "the output exceeds 32 bits along axis %u", axis);
 	for (uint32_t i = 0; i < in->rank; i++)
 		if (i != axis)
 			shape[i] = in->shape[i];
 	/* The parts before and behind this input clamp to nothing. */
-	struct ff_operand *o = ff_derive_map(d, slot);
+	o = ff_derive_map(d, slot);
 	ff_operand_plain(o);
 	o->axis[axis].offset = in->shape[axis] - (int32_t)sum;
 	shape[axis] = (int32_t)sum;
@@ -44,18 +48,18 @@ static int join(struct ff_derive *d, uint32_t slot, int32_t *shape, struct ff_er
 
 static int derive(struct ff_derive *d, struct ff_error *err)
 {
+	const struct ff_value *first = ff_derive_in(d, 0);
 	int32_t shape[FF_MAX_RANK] = {0};
-	for (uint32_t i = 0; i < d->node->n_in; i++) {
-		int code = join(d, i, shape, err);
-		if (code < 0)
-			return code;
-	}
-	uint32_t rank = ff_derive_in(d, 0)->rank;
-	int code = ff_derive_out(d, FF_F32, rank, shape, err);
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < d->node->n_in && code == FF_OK; i++)
+		code = join(d, i, shape, err);
+	if (code == FF_OK)
+		code = ff_derive_out(d, 0, FF_F32, first->rank, shape, first->order, err);
 	if (code < 0)
 		return code;
-	ff_derive_axes(d, rank, shape);
-	ff_operand_plain(&d->node->out_map);
+	ff_derive_axes(d, first->rank, shape);
+	ff_operand_plain(d->node->out_map);
 	return FF_OK;
 }
 
@@ -63,7 +67,7 @@ const struct ff_op_row ff_op_concat = {
 		.name = "concat",
 		.summary = "tensors one behind the other along an axis",
 		.min_in = 1,
-		.max_in = FF_MAX_INPUTS,
+		.max_in = 128,
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive,

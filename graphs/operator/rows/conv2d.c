@@ -46,17 +46,20 @@ static const struct ff_attr_row attrs[] = {
 enum { SAMPLE, OUT_CHANNEL, HEIGHT, WIDTH, IN_CHANNEL };
 
 /* Checks the attributes against the input; window[] are the two image axes. */
-static int check(const struct ff_derive *d, const struct ff_tensor *in, struct ff_window window[2],
+static int check(const struct ff_derive *d, const struct ff_value *in, struct ff_window window[2],
 		int32_t out[2], struct ff_error *err)
 {
 	static const char *const names[] = {"height", "width"};
 	const struct ff_conv2d_attrs *a = &d->node->attrs.conv2d;
+
 	if (in->shape[1] % a->groups || a->out_channels % a->groups)
 		return ff_derive_fail(d, err,
 				"%d groups must divide the %d input channels and the %d output "
 				"channels",
 				a->groups, in->shape[1], a->out_channels);
 	for (uint32_t i = 0; i < 2; i++) {
+		int code;
+
 		window[i] = (struct ff_window){names[i], in->shape[2 + i], a->kernel[i],
 				a->stride[i], a->pad[i], a->dilation[i]};
 		if (a->pad[i] > (int64_t)a->dilation[i] * (a->kernel[i] - 1))
@@ -65,7 +68,7 @@ static int check(const struct ff_derive *d, const struct ff_tensor *in, struct f
 					"%lld",
 					a->pad[i], names[i],
 					(long long)a->dilation[i] * (a->kernel[i] - 1));
-		int code = ff_derive_window(d, &window[i], &out[i], err);
+		code = ff_derive_window(d, &window[i], &out[i], err);
 		if (code < 0)
 			return code;
 	}
@@ -76,6 +79,7 @@ static void map_input(struct ff_derive *d, int32_t channels, const struct ff_win
 {
 	const struct ff_conv2d_attrs *a = &d->node->attrs.conv2d;
 	struct ff_operand *o = ff_derive_map(d, 0);
+
 	ff_axis_plain(o, 0, SAMPLE);
 	if (a->groups > 1)
 		ff_axis_term(o, 1,
@@ -86,20 +90,28 @@ static void map_input(struct ff_derive *d, int32_t channels, const struct ff_win
 	ff_axis_window(o, 3, WIDTH, &window[1]);
 }
 
+static void count(const union ff_attrs *a, struct ff_op_counts *ret)
+{
+	ret->params = a->conv2d.bias ? 2 : 1;
+}
+
 static int derive(struct ff_derive *d, struct ff_error *err)
 {
 	const struct ff_conv2d_attrs *a = &d->node->attrs.conv2d;
-	const struct ff_tensor *in;
+	const struct ff_value *in;
 	struct ff_window window[2] = {0};
-	int32_t size[2] = {0};
+	int32_t size[2] = {0}, depth;
+	int64_t n, fan_in, pass, bias;
 	int code = ff_derive_input(d, 0, FF_F32, 4, 4, &in, err);
+
 	if (code == FF_OK)
 		code = check(d, in, window, size, err);
 	if (code < 0)
 		return code;
-	int32_t depth = in->shape[1] / a->groups;
-	int32_t shape[4] = {in->shape[0], a->out_channels, size[0], size[1]};
-	code = ff_derive_out(d, FF_F32, 4, shape, err);
+	depth = in->shape[1] / a->groups;
+	const int32_t shape[4] = {in->shape[0], a->out_channels, size[0], size[1]};
+	const int32_t filter[4] = {a->out_channels, depth, a->kernel[0], a->kernel[1]};
+	code = ff_derive_out(d, 0, FF_F32, 4, shape, ff_order_image, err);
 	if (code < 0)
 		return code;
 	ff_derive_dim(d, FF_DIM_SAMPLE, "sample", shape[0]);
@@ -107,17 +119,16 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	ff_derive_dim(d, FF_DIM_ATTRIBUTE, "height", shape[2]);
 	ff_derive_dim(d, FF_DIM_ATTRIBUTE, "width", shape[3]);
 	ff_derive_dim(d, FF_DIM_REDUCTION, "in_channel", depth);
-	ff_operand_plain(&d->node->out_map);
+	ff_operand_plain(d->node->out_map);
 	map_input(d, in->shape[1], window);
-	int32_t filter[4] = {a->out_channels, depth, a->kernel[0], a->kernel[1]};
-	code = ff_derive_weights(d, 4, filter,
-			ff_sat_mul(ff_sat_mul(depth, a->kernel[0]), a->kernel[1]), OUT_CHANNEL,
-			IN_CHANNEL, a->bias, err);
+	fan_in = ff_sat_mul(ff_sat_mul(depth, a->kernel[0]), a->kernel[1]);
+	code = ff_derive_weights(d, 4, filter, ff_order_image, fan_in, OUT_CHANNEL, IN_CHANNEL,
+			a->bias, err);
 	if (code < 0)
 		return code;
-	int64_t n = ff_shape_volume(4, shape);
-	int64_t macs = ff_sat_mul(n, d->node->weight[0].fan_in);
-	int64_t pass = ff_sat_mul(2, macs), bias = a->bias ? n : 0;
+	n = ff_shape_volume(4, shape);
+	pass = ff_sat_mul(2, ff_sat_mul(n, fan_in));
+	bias = a->bias ? n : 0;
 	d->node->flops_forward = ff_sat_add(pass, bias);
 	d->node->flops_backward = ff_sat_add(ff_sat_mul(pass, in->needs_grad ? 2 : 1), bias);
 	return FF_OK;
@@ -132,5 +143,7 @@ const struct ff_op_row ff_op_conv2d = {
 		.flags = FF_OP_BACKWARD_IN,
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
+		.param = {"weight", "bias"},
+		.count = count,
 		.derive = derive,
 };

@@ -14,20 +14,9 @@ static const struct ff_attr_row attrs[] = {
 
 static int derive(struct ff_derive *d, struct ff_error *err)
 {
-	const struct ff_tensor *in;
-	int code = ff_derive_input(d, 0, FF_F32, 1, FF_MAX_RANK, &in, err);
-	if (code < 0)
-		return code;
 	if (d->node->attrs.dropout.p >= 1)
 		return ff_derive_fail(d, err, "\"p\" must be below 1, or nothing is left");
-	code = ff_derive_out(d, FF_F32, in->rank, in->shape, err);
-	if (code < 0)
-		return code;
-	ff_derive_axes(d, in->rank, in->shape);
-	ff_operand_plain(&d->node->out_map);
-	ff_operand_plain(ff_derive_map(d, 0));
-	ff_derive_flops(d, 1, 1);
-	return FF_OK;
+	return ff_derive_alike(d, 1, 1, err);
 }
 
 const struct ff_op_row ff_op_dropout = {

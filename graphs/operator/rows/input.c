@@ -23,12 +23,14 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 {
 	const struct ff_input_attrs *a = &d->node->attrs.input;
 	enum ff_dtype dtype = a->dtype ? FF_I32 : FF_F32;
+
 	if (dtype == FF_I32 && !a->classes)
 		return ff_derive_fail(
 				d, err, "int32 labels need \"classes\", the number of classes");
 	if (dtype == FF_F32 && a->classes)
 		return ff_derive_fail(d, err, "\"classes\" is for int32 labels, this is float32");
-	return ff_derive_out(d, dtype, (uint32_t)a->rank, a->shape, err);
+	return ff_derive_out(d, 0, dtype, (uint32_t)a->rank, a->shape,
+			a->rank == 4 ? ff_order_image : ff_order_plain, err);
 }
 
 const struct ff_op_row ff_op_input = {

@@ -15,40 +15,56 @@ static const struct ff_attr_row attrs[] = {
 				.preset = 1},
 };
 
+static void count(const union ff_attrs *a, struct ff_op_counts *ret)
+{
+	ret->params = a->linear.bias ? 2 : 1;
+}
+
+/* Dims: the leading axes, out_feature, in_feature. */
+static void map_axes(struct ff_derive *d, const struct ff_value *in, int32_t *p, int32_t *r)
+{
+	const struct ff_linear_attrs *a = &d->node->attrs.linear;
+	struct ff_operand *o = ff_derive_map(d, 0), *out = d->node->out_map;
+	uint32_t last = in->rank - 1;
+
+	ff_derive_dim(d, FF_DIM_SAMPLE, "sample", in->shape[0]);
+	for (uint32_t i = 1; i < last; i++)
+		ff_derive_dim(d, FF_DIM_ATTRIBUTE, ff_axis_name(FF_MAX_RANK, i), in->shape[i]);
+	for (uint32_t i = 0; i < last; i++) {
+		ff_axis_plain(out, i, (int32_t)i);
+		ff_axis_plain(o, i, (int32_t)i);
+	}
+	*p = ff_derive_dim(d, FF_DIM_PARAMETER, "out_feature", a->out_features);
+	*r = ff_derive_dim(d, FF_DIM_REDUCTION, "in_feature", in->shape[last]);
+	ff_axis_plain(out, last, *p);
+	ff_axis_plain(o, last, *r);
+}
+
 static int derive(struct ff_derive *d, struct ff_error *err)
 {
 	const struct ff_linear_attrs *a = &d->node->attrs.linear;
-	const struct ff_tensor *in;
-	/* One axis less than the most there is: the iteration space has one more. */
-	int code = ff_derive_input(d, 0, FF_F32, 2, FF_MAX_RANK - 1, &in, err);
+	const struct ff_value *in;
+	int32_t shape[FF_MAX_RANK], matrix[2], p, r;
+	int64_t n, pass, bias;
+	int code = ff_derive_input(d, 0, FF_F32, 2, FF_MAX_RANK, &in, err);
+
 	if (code < 0)
 		return code;
-	uint32_t last = in->rank - 1;
-	int32_t shape[FF_MAX_RANK];
-	for (uint32_t i = 0; i < last; i++)
+	for (uint32_t i = 0; i + 1 < in->rank; i++)
 		shape[i] = in->shape[i];
-	shape[last] = a->out_features;
-	code = ff_derive_out(d, FF_F32, in->rank, shape, err);
+	shape[in->rank - 1] = a->out_features;
+	code = ff_derive_out(d, 0, FF_F32, in->rank, shape, in->order, err);
 	if (code < 0)
 		return code;
-	struct ff_operand *o = ff_derive_map(d, 0);
-	ff_derive_dim(d, FF_DIM_SAMPLE, "sample", shape[0]);
-	for (uint32_t i = 1; i < last; i++)
-		ff_derive_dim(d, FF_DIM_ATTRIBUTE, ff_axis_name(FF_MAX_RANK, i), shape[i]);
-	for (uint32_t i = 0; i < last; i++) {
-		ff_axis_plain(&d->node->out_map, i, (int32_t)i);
-		ff_axis_plain(o, i, (int32_t)i);
-	}
-	int32_t p = ff_derive_dim(d, FF_DIM_PARAMETER, "out_feature", a->out_features);
-	int32_t r = ff_derive_dim(d, FF_DIM_REDUCTION, "in_feature", in->shape[last]);
-	ff_axis_plain(&d->node->out_map, last, p);
-	ff_axis_plain(o, last, r);
-	int32_t matrix[2] = {a->out_features, in->shape[last]};
-	code = ff_derive_weights(d, 2, matrix, matrix[1], p, r, a->bias, err);
+	map_axes(d, in, &p, &r);
+	matrix[0] = a->out_features;
+	matrix[1] = in->shape[in->rank - 1];
+	code = ff_derive_weights(d, 2, matrix, ff_order_plain, matrix[1], p, r, a->bias, err);
 	if (code < 0)
 		return code;
-	int64_t n = ff_shape_volume(in->rank, shape);
-	int64_t pass = ff_sat_mul(2, ff_sat_mul(n, in->shape[last])), bias = a->bias ? n : 0;
+	n = ff_shape_volume(in->rank, shape);
+	pass = ff_sat_mul(2, ff_sat_mul(n, matrix[1]));
+	bias = a->bias ? n : 0;
 	d->node->flops_forward = ff_sat_add(pass, bias);
 	d->node->flops_backward = ff_sat_add(ff_sat_mul(pass, in->needs_grad ? 2 : 1), bias);
 	return FF_OK;
@@ -62,5 +78,7 @@ const struct ff_op_row ff_op_linear = {
 		.flags = FF_OP_BACKWARD_IN,
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
+		.param = {"weight", "bias"},
+		.count = count,
 		.derive = derive,
 };

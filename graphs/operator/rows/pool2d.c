@@ -29,17 +29,18 @@ static const struct ff_attr_row attrs[] = {
 };
 #undef AT
 
-static int derive(struct ff_derive *d, struct ff_error *err)
+/* Windows of the two image axes and the output's shape. */
+static int check(struct ff_derive *d, const struct ff_value *in, struct ff_window window[2],
+		int32_t shape[4], struct ff_error *err)
 {
 	struct ff_pool2d_attrs *a = &d->node->attrs.pool2d;
-	const struct ff_tensor *in;
-	int code = ff_derive_input(d, 0, FF_F32, 4, 4, &in, err);
-	if (code < 0)
-		return code;
-	int32_t shape[4] = {in->shape[0], in->shape[1]};
-	struct ff_window window[2];
+
+	shape[0] = in->shape[0];
+	shape[1] = in->shape[1];
 	for (uint32_t i = 0; i < 2; i++) {
 		const char *name = ff_axis_name(4, 2 + i);
+		int code;
+
 		if (!a->stride[i])
 			a->stride[i] = a->kernel[i];
 		if (a->pad[i] > a->kernel[i] / 2)
@@ -52,17 +53,42 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 		if (code < 0)
 			return code;
 	}
-	code = ff_derive_out(d, FF_F32, 4, shape, err);
+	return FF_OK;
+}
+
+/* The largest saves where in its window it was. */
+static void count(const union ff_attrs *a, struct ff_op_counts *ret)
+{
+	ret->saved = a->pool2d.mode == FF_POOL_MAX;
+}
+
+static int derive(struct ff_derive *d, struct ff_error *err)
+{
+	const struct ff_pool2d_attrs *a = &d->node->attrs.pool2d;
+	const struct ff_value *in;
+	struct ff_window window[2] = {0};
+	struct ff_operand *o;
+	int32_t shape[4] = {0};
+	int64_t taps = ff_sat_mul(a->kernel[0], a->kernel[1]);
+	int code = ff_derive_input(d, 0, FF_F32, 4, 4, &in, err);
+
+	if (code == FF_OK)
+		code = check(d, in, window, shape, err);
+	if (code == FF_OK)
+		code = ff_derive_out(d, 0, FF_F32, 4, shape, ff_order_image, err);
+	if (code == FF_OK && d->node->n_saved)
+		code = ff_derive_out(d, 1, taps <= UINT8_MAX ? FF_U8 : FF_I32, 4, shape,
+				ff_order_image, err);
 	if (code < 0)
 		return code;
 	ff_derive_axes(d, 4, shape);
-	ff_operand_plain(&d->node->out_map);
-	struct ff_operand *o = ff_derive_map(d, 0);
+	for (uint32_t i = 0; i < d->node->n_out; i++)
+		ff_operand_plain(&d->node->out_map[i]);
+	o = ff_derive_map(d, 0);
 	ff_axis_plain(o, 0, 0);
 	ff_axis_plain(o, 1, 1);
 	ff_axis_window(o, 2, 2, &window[0]);
 	ff_axis_window(o, 3, 3, &window[1]);
-	int64_t taps = ff_sat_mul(a->kernel[0], a->kernel[1]);
 	ff_derive_flops(d, taps, taps);
 	return FF_OK;
 }
@@ -72,8 +98,8 @@ const struct ff_op_row ff_op_pool2d = {
 		.summary = "the largest or the mean of each window over height and width",
 		.min_in = 1,
 		.max_in = 1,
-		.flags = FF_OP_BACKWARD_IN,
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
+		.count = count,
 		.derive = derive,
 };

@@ -12,12 +12,14 @@ static const struct ff_attr_row attrs[] = {
 };
 
 /* The shape asked for, with 0 and -1 replaced. */
-static int resolve(const struct ff_derive *d, const struct ff_tensor *in, int32_t *shape,
+static int resolve(const struct ff_derive *d, const struct ff_value *in, int32_t *shape,
 		struct ff_error *err)
 {
 	const struct ff_reshape_attrs *a = &d->node->attrs.reshape;
-	int64_t have = ff_shape_volume(in->rank, in->shape), known = 1;
+	int64_t have = ff_shape_volume(in->rank, in->shape), known = 1, rest;
 	int32_t inferred = -1;
+	bool fits;
+
 	for (int32_t i = 0; i < a->rank; i++) {
 		shape[i] = a->shape[i];
 		if (shape[i] == 0 && i >= (int32_t)in->rank)
@@ -33,8 +35,8 @@ static int resolve(const struct ff_derive *d, const struct ff_tensor *in, int32_
 		else
 			inferred = i;
 	}
-	int64_t rest = have / known;
-	bool fits = inferred >= 0 ? have % known == 0 : have == known;
+	rest = have / known;
+	fits = inferred >= 0 ? have % known == 0 : have == known;
 	if (!fits)
 		return ff_derive_fail(d, err, "%s does not fit the %lld elements of the input %s",
 				ff_shape_text((uint32_t)a->rank, a->shape).text, (long long)have,
@@ -55,9 +57,11 @@ struct group {
 	uint32_t in, in_end, out, out_end;
 };
 
-static bool next_group(const struct ff_tensor *in, const struct ff_tensor *out, struct group *g)
+static bool next_group(const struct ff_value *in, const struct ff_value *out, struct group *g)
 {
 	uint32_t i = g->in_end, j = g->out_end;
+	int64_t a, b;
+
 	while (i < in->rank && in->shape[i] == 1)
 		i++;
 	while (j < out->rank && out->shape[j] == 1)
@@ -65,7 +69,8 @@ static bool next_group(const struct ff_tensor *in, const struct ff_tensor *out, 
 	if (i == in->rank) /* both sides have only ones left, if anything */
 		return false;
 	*g = (struct group){i, i + 1, j, j + 1};
-	int64_t a = in->shape[i], b = out->shape[j];
+	a = in->shape[i];
+	b = out->shape[j];
 	while (a != b)
 		if (a < b)
 			a *= in->shape[g->in_end++];
@@ -80,42 +85,50 @@ static bool next_group(const struct ff_tensor *in, const struct ff_tensor *out, 
  * multiples of b / gcd do: whole blocks correspond. */
 static void map_group(struct ff_derive *d, const struct group *g, struct ff_operand *o)
 {
-	const struct ff_tensor *in = ff_derive_in(d, 0), *out = d->out;
+	const struct ff_value *in = ff_derive_in(d, 0), *out = ff_derive_value(d, 0);
 	int64_t a = ff_shape_volume(g->in_end - g->in - 1, in->shape + g->in + 1);
 	int64_t b = ff_shape_volume(g->out_end - g->out - 1, out->shape + g->out + 1);
-	int64_t gcd = a, r = b;
+	int64_t gcd = a, r = b, div, step;
+	int32_t dim;
+
 	while (r) {
 		int64_t t = gcd % r;
+
 		gcd = r;
 		r = t;
 	}
-	int64_t div = a / gcd, step = b / gcd;
+	div = a / gcd;
+	step = b / gcd;
 	if (div >= out->shape[g->out]) /* one block: every part would read everything */
 		return;
-	int32_t dim = ff_derive_dim(
+	dim = ff_derive_dim(
 			d, FF_DIM_ATTRIBUTE, ff_axis_name(out->rank, g->out), out->shape[g->out]);
-	ff_axis_plain(&d->node->out_map, g->out, dim);
+	ff_axis_plain(d->node->out_map, g->out, dim);
 	ff_axis_term(o, g->in, (struct ff_term){dim, (int32_t)div, (int32_t)step})->window =
 			(int32_t)step;
 }
 
 static int derive(struct ff_derive *d, struct ff_error *err)
 {
-	const struct ff_tensor *in;
-	int32_t shape[FF_MAX_RANK] = {0};
+	uint32_t rank = (uint32_t)d->node->attrs.reshape.rank;
+	struct group g = {.in_end = 1, .out_end = 1};
+	int32_t shape[FF_MAX_RANK] = {0}, sample;
+	const struct ff_value *in;
+	struct ff_operand *o;
 	int code = ff_derive_input(d, 0, FF_F32, 1, FF_MAX_RANK, &in, err);
+
 	if (code == FF_OK)
 		code = resolve(d, in, shape, err);
 	if (code == FF_OK)
-		code = ff_derive_out(d, FF_F32, (uint32_t)d->node->attrs.reshape.rank, shape, err);
+		code = ff_derive_out(d, 0, FF_F32, rank, shape,
+				rank == 4 ? ff_order_image : ff_order_plain, err);
 	if (code < 0)
 		return code;
-	struct ff_operand *o = ff_derive_map(d, 0);
-	int32_t sample = ff_derive_dim(d, FF_DIM_SAMPLE, "sample", shape[0]);
+	o = ff_derive_map(d, 0);
+	sample = ff_derive_dim(d, FF_DIM_SAMPLE, "sample", shape[0]);
 	ff_axis_plain(o, 0, sample);
-	ff_axis_plain(&d->node->out_map, 0, sample);
-	struct group g = {.in_end = 1, .out_end = 1};
-	while (next_group(in, d->out, &g))
+	ff_axis_plain(d->node->out_map, 0, sample);
+	while (next_group(in, ff_derive_value(d, 0), &g))
 		map_group(d, &g, o);
 	return FF_OK;
 }

@@ -1,0 +1,251 @@
+/* Moves: the parts of one component as messages or as a collective, with their
+ * stages and what they cost to carry.  SPDX-License-Identifier: Apache-2.0 */
+#include "redistribute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Parts of one side in the order of their devices. */
+static int list_parts(struct ff_scene *s, int side, const uint16_t **ret, uint32_t *n,
+		struct ff_error *err)
+{
+	uint16_t *part = ff_arena_array(s->arena, s->n_parts[side], sizeof(*part));
+
+	if (!part)
+		return ff_fail_memory(err);
+	*n = 0;
+	for (uint32_t i = 0; i < s->n_devices; i++)
+		if (s->at[side][s->device[i]] != FF_NO_PART)
+			part[(*n)++] = s->at[side][s->device[i]];
+	*ret = part;
+	return FF_OK;
+}
+
+static int list_all(struct ff_scene *s, struct ff_move *mv, struct ff_error *err)
+{
+	mv->n_devices = s->n_devices;
+	mv->device = ff_arena_copy(s->arena, s->device, s->n_devices, sizeof(*s->device));
+	if (!mv->device)
+		return ff_fail_memory(err);
+	if (list_parts(s, 0, &mv->source, &mv->n_sources, err) < 0)
+		return FF_E_NOMEM;
+	return list_parts(s, 1, &mv->sink, &mv->n_sinks, err);
+}
+
+/* Per-device totals while pieces are laid out. */
+struct tally {
+	int64_t send_stage, receive_stage, copied;
+	struct ff_traffic traffic;
+};
+
+/* Places of devices among the move's, by device. */
+static uint16_t *places(struct ff_scene *s)
+{
+	uint16_t *place = ff_arena_array(s->scratch, s->m->n_devices, sizeof(*place));
+
+	for (uint32_t i = 0; place && i < s->n_devices; i++)
+		place[s->device[i]] = (uint16_t)i;
+	return place;
+}
+
+static void count_message(const struct ff_scene *s, const struct ff_pair *p, struct tally *from,
+		struct tally *to)
+{
+	bool inside = s->m->node_of[p->from] == s->m->node_of[p->to];
+
+	from->traffic.n_sent++;
+	to->traffic.n_received++;
+	*(inside ? &from->traffic.sent_inside : &from->traffic.sent_outside) += p->bytes;
+	*(inside ? &to->traffic.received_inside : &to->traffic.received_outside) += p->bytes;
+}
+
+/* `piece` is NULL where only sums are wanted. */
+static void lay_piece(const struct ff_scene *s, const struct ff_pair *p, struct tally *from,
+		struct tally *to, struct ff_piece *piece)
+{
+	int64_t send = -1, receive = -1;
+
+	if (p->from == p->to) {
+		to->copied += p->bytes;
+	} else {
+		count_message(s, p, from, to);
+		if (!p->whole_source) {
+			send = from->send_stage;
+			from->send_stage += ff_align64(p->bytes);
+			from->copied += p->bytes;
+		}
+		if (p->add || !p->whole_sink) {
+			receive = to->receive_stage;
+			to->receive_stage += ff_align64(p->bytes);
+			to->copied += p->bytes;
+		}
+	}
+	if (piece)
+		*piece = (struct ff_piece){.source = p->source,
+				.sink = p->sink,
+				.from = p->from,
+				.to = p->to,
+				.add = p->add,
+				.region = p->region,
+				.send_stage = send,
+				.recv_stage = receive};
+}
+
+static int compare_pairs(const void *a, const void *b)
+{
+	const struct ff_pair *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	return x->to < y->to ? -1 : x->to > y->to;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int sum_up(
+		struct ff_scene *s, const struct tally *t, struct ff_move *mv, struct ff_error *err)
+{
+	int64_t *stage = ff_arena_array(s->arena, mv->n_devices, sizeof(*stage));
+	struct ff_traffic *traffic = ff_arena_array(s->arena, mv->n_devices, sizeof(*traffic));
+
+	if (!stage || !traffic)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < mv->n_devices; i++) {
+		const struct ff_traffic *x = &t[i].traffic;
+		int64_t sent = x->sent_inside + x->sent_outside;
+
+		stage[i] = t[i].send_stage + t[i].receive_stage;
+		traffic[i] = *x;
+		mv->network_bytes += sent;
+		mv->busiest_bytes = larger(mv->busiest_bytes,
+				larger(sent, x->received_inside + x->received_outside));
+		mv->copied_bytes = larger(mv->copied_bytes, t[i].copied);
+	}
+	mv->stage_bytes = stage;
+	mv->traffic = traffic;
+	return FF_OK;
+}
+
+/* Zeroes what the sinks need; counts as copying. */
+static int list_fills(struct ff_scene *s, const uint8_t *fill, const uint16_t *place,
+		struct tally *tally, struct ff_move *mv, struct ff_error *err)
+{
+	bool *list = ff_arena_array(s->arena, mv->n_sinks, sizeof(*list));
+
+	if (!list)
+		return ff_fail_memory(err);
+	mv->fill = list;
+	for (uint32_t i = 0; i < mv->n_sinks; i++) {
+		struct ff_region r;
+
+		list[i] = fill[mv->sink[i]];
+		if (!list[i])
+			continue;
+		ff_placement_region(s->side[1].place, mv->sink[i], &r);
+		tally[place[s->side[1].device[mv->sink[i]]]].copied +=
+				ff_region_volume(&r) * FF_ELEMENT_BYTES;
+	}
+	return FF_OK;
+}
+
+int ff_move_messages(struct ff_scene *s, uint32_t n, struct ff_pair *pair, const uint8_t *fill,
+		struct ff_move *ret, struct ff_error *err)
+{
+	struct ff_piece *piece = s->pieces ? ff_arena_array(s->arena, n, sizeof(*piece)) : NULL;
+	struct tally *tally = ff_arena_array(s->scratch, s->n_devices, sizeof(*tally));
+	uint16_t *place = places(s);
+
+	if ((s->pieces && !piece) || !tally || !place)
+		return ff_fail_memory(err);
+	if (list_all(s, ret, err) < 0 || list_fills(s, fill, place, tally, ret, err) < 0)
+		return FF_E_NOMEM;
+	if (piece)
+		qsort(pair, n, sizeof(*pair), compare_pairs);
+	for (uint32_t i = 0; i < n; i++)
+		lay_piece(s, &pair[i], &tally[place[pair[i].from]], &tally[place[pair[i].to]],
+				piece ? &piece[i] : NULL);
+	/* what is received lies behind what is sent */
+	for (uint32_t i = 0; piece && i < n; i++)
+		if (piece[i].recv_stage >= 0)
+			piece[i].recv_stage += tally[place[piece[i].to]].send_stage;
+	ret->piece = piece;
+	ret->n_pieces = piece ? n : 0;
+	return sum_up(s, tally, ret, err);
+}
+
+/* What of the whole each device has before a gather, or gets from a scatter. */
+static int list_chunks(struct ff_scene *s, struct ff_move *mv, struct ff_error *err)
+{
+	bool scatter = mv->kind == FF_MOVE_REDUCE_SCATTER;
+	const uint8_t *order = s->side[0].place->order;
+	struct ff_piece *piece = ff_arena_array(
+			s->pieces ? s->arena : s->scratch, mv->n_devices, sizeof(*piece));
+	int64_t next = 0, start;
+
+	if (!piece)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < mv->n_devices; i++) {
+		struct ff_piece *p = &piece[i];
+		bool run;
+
+		*p = (struct ff_piece){.source = mv->source[i],
+				.sink = mv->sink[i],
+				.from = mv->device[i],
+				.to = mv->device[i],
+				.add = mv->accumulate,
+				.send_stage = -1,
+				.recv_stage = -1};
+		ff_placement_region(
+				s->side[scatter].place, scatter ? p->sink : p->source, &p->region);
+		mv->chunk_bytes = larger(
+				mv->chunk_bytes, ff_region_volume(&p->region) * FF_ELEMENT_BYTES);
+		run = ff_region_is_run(order, &mv->region, &p->region, &start);
+		if (scatter)
+			mv->send_staged = mv->send_staged || !run || start != next;
+		else
+			mv->recv_staged = mv->recv_staged || !run;
+		next += ff_region_volume(&p->region);
+	}
+	mv->n_pieces = mv->n_devices;
+	mv->piece = piece;
+	return FF_OK;
+}
+
+int ff_move_collective(struct ff_scene *s, enum ff_move_kind kind, const struct ff_region *whole,
+		struct ff_move *ret, struct ff_error *err)
+{
+	int64_t bytes = ff_region_volume(whole) * FF_ELEMENT_BYTES, rounds = s->n_devices - 1;
+	int64_t *stage = ff_arena_array(s->arena, s->n_devices, sizeof(*stage));
+	bool *fill = ff_arena_array(s->arena, s->n_devices, sizeof(*fill));
+	bool scatter = kind == FF_MOVE_REDUCE_SCATTER, reduce = kind == FF_MOVE_ALL_REDUCE;
+
+	if (!stage || !fill || list_all(s, ret, err) < 0)
+		return ff_fail_memory(err);
+	ret->kind = kind;
+	ret->region = *whole;
+	ret->network_bytes = rounds * bytes * (reduce ? 2 : 1);
+	ret->recv_staged = ret->accumulate;
+	ret->fill = fill;
+	ret->stage_bytes = stage;
+	if (reduce)
+		ret->chunk_bytes = (ff_region_volume(whole) + rounds) / (rounds + 1) *
+				   FF_ELEMENT_BYTES;
+	else if (list_chunks(s, ret, err) < 0)
+		return FF_E_NOMEM;
+	for (uint32_t i = 0; i < ret->n_devices; i++) {
+		int64_t own = scatter ? ff_region_volume(&ret->piece[i].region) * FF_ELEMENT_BYTES
+				      : bytes;
+		int64_t receive = ret->recv_staged ? own : 0, send = ret->send_staged ? bytes : 0;
+
+		stage[i] = ff_align64(send) + ff_align64(receive);
+		ret->copied_bytes = larger(ret->copied_bytes, send + receive);
+	}
+	if (!s->pieces) {
+		ret->piece = NULL;
+		ret->n_pieces = 0;
+	}
+	return FF_OK;
+}

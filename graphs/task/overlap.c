@@ -1,0 +1,115 @@
+/* Overlaps of one axis.  SPDX-License-Identifier: Apache-2.0 */
+#include "overlap.h"
+
+static uint32_t find(uint32_t *set, uint32_t i)
+{
+	while (set[i] != i)
+		i = set[i] = set[set[i]];
+	return i;
+}
+
+static bool is_empty(const struct ff_grid_axis *g, uint32_t i)
+{
+	return g->hi[i] <= g->lo[i];
+}
+
+/* Fills `list`, or only counts where it is NULL. */
+static uint32_t walk(const struct ff_grid_axis *s, const struct ff_grid_axis *t, uint32_t *first,
+		struct ff_overlap *list)
+{
+	bool sorted = s->sorted && t->sorted;
+	uint32_t n = 0, from = 0;
+
+	for (uint32_t j = 0; j < t->n; j++) {
+		if (list)
+			first[j] = n;
+		/* in order, what ended before this sink ended before the next too */
+		while (sorted && from < s->n && s->hi[from] <= t->lo[j])
+			from++;
+		for (uint32_t i = from; i < s->n && !(sorted && s->lo[i] >= t->hi[j]); i++) {
+			int32_t lo = s->lo[i] > t->lo[j] ? s->lo[i] : t->lo[j];
+			int32_t hi = s->hi[i] < t->hi[j] ? s->hi[i] : t->hi[j];
+
+			if (hi <= lo)
+				continue;
+			if (list)
+				list[n] = (struct ff_overlap){i, lo, hi};
+			n++;
+		}
+	}
+	if (list)
+		first[t->n] = n;
+	return n;
+}
+
+/* How well the overlaps of sink `j` cover it. */
+static void cover(struct ff_overlaps *o, uint32_t j)
+{
+	int32_t at = o->side[1]->lo[j], end = o->side[1]->hi[j];
+	const struct ff_overlap *list = o->list + o->first[j];
+	uint32_t n = ff_overlaps_count(o, j);
+
+	/* few, and nearly always in order */
+	for (bool moved = true; moved && at < end;) {
+		moved = false;
+		for (uint32_t k = 0; k < n; k++)
+			if (list[k].lo <= at && list[k].hi > at) {
+				at = list[k].hi;
+				moved = true;
+			}
+	}
+	o->hole[j] = at < end;
+	for (uint32_t k = 0; k < n; k++)
+		for (uint32_t i = 0; i < k && !o->twice[j]; i++)
+			o->twice[j] = list[i].lo < list[k].hi && list[k].lo < list[i].hi;
+}
+
+/* `set` and `name` have room for all coordinates of both sides. */
+static void number_components(struct ff_overlaps *o, uint32_t *set, uint32_t *name)
+{
+	const struct ff_grid_axis *s = o->side[0], *t = o->side[1];
+
+	for (uint32_t i = 0; i < s->n + t->n; i++) {
+		set[i] = i;
+		name[i] = FF_NONE;
+	}
+	for (uint32_t j = 0; j < t->n; j++)
+		for (uint32_t k = o->first[j]; k < o->first[j + 1]; k++)
+			set[find(set, o->list[k].source)] = find(set, s->n + j);
+	for (uint32_t i = 0; i < s->n; i++)
+		o->component[0][i] = FF_NONE;
+	for (uint32_t j = 0; j < t->n; j++) {
+		uint32_t root = find(set, s->n + j);
+
+		if (name[root] == FF_NONE && !is_empty(t, j))
+			name[root] = o->n_components++;
+		o->component[1][j] = is_empty(t, j) ? FF_NONE : name[root];
+		for (uint32_t k = o->first[j]; k < o->first[j + 1]; k++)
+			o->component[0][o->list[k].source] = o->component[1][j];
+	}
+}
+
+int ff_overlaps_find(const struct ff_grid_axis *source, const struct ff_grid_axis *sink,
+		struct ff_arena *a, struct ff_overlaps *ret, struct ff_error *err)
+{
+	struct ff_overlaps o = {.side = {source, sink}};
+	uint32_t n = source->n + sink->n;
+	uint32_t *set = ff_arena_array(a, n, sizeof(*set));
+	uint32_t *name = ff_arena_array(a, n, sizeof(*name));
+
+	o.first = ff_arena_array(a, sink->n + 1, sizeof(*o.first));
+	o.list = ff_arena_array(a, walk(source, sink, NULL, NULL), sizeof(*o.list));
+	o.component[0] = ff_arena_array(a, source->n, sizeof(**o.component));
+	o.component[1] = ff_arena_array(a, sink->n, sizeof(**o.component));
+	o.hole = ff_arena_array(a, sink->n, sizeof(*o.hole));
+	o.twice = ff_arena_array(a, sink->n, sizeof(*o.twice));
+	if (!set || !name || !o.first || !o.list || !o.component[0] || !o.component[1] || !o.hole ||
+			!o.twice)
+		return ff_fail_memory(err);
+	walk(source, sink, o.first, o.list);
+	for (uint32_t j = 0; j < sink->n; j++)
+		cover(&o, j);
+	number_components(&o, set, name);
+	*ret = o;
+	return FF_OK;
+}

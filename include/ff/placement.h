@@ -1,0 +1,45 @@
+/* Placement: which part of an operator touches which elements of one tensor.
+ * A config cuts every axis of the tensor into intervals; a part's region is one
+ * interval of each axis, so regions of two placements are intersected axis by
+ * axis.  Parts with equal regions are copies of each other: forward, a reader's
+ * copies each want the elements, a writer's (cut along a reduction) each hold a
+ * partial sum of them.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLACEMENT_H
+#define FF_PLACEMENT_H
+
+#include "ff/strategy.h"
+
+/* One axis: intervals by coordinate, some perhaps empty. */
+struct ff_grid_axis {
+	uint32_t n;
+	const int32_t *lo, *hi;
+	const uint16_t *part; /* what the coordinate adds to a part's number */
+	const uint16_t *of;   /* by cell: its coordinate */
+	bool sorted;          /* neither lo nor hi ever falls */
+};
+
+struct ff_placement {
+	const uint8_t *order; /* of the axes, in memory */
+	uint32_t rank;
+	struct ff_grid_axis axis[FF_MAX_RANK];
+	uint32_t n_copies;        /* parts with equal regions, replicas not counted */
+	const uint16_t *copy;     /* what each adds to a part's number */
+	uint32_t replicas, cells; /* replica r of a part is part + r * cells */
+	uint32_t n_parts;
+};
+
+/* How `o`, an operand of `n`, lies under `c`.  All memory from `a`. */
+int ff_placement_build(const struct ff_node *n, const struct ff_operand *o,
+		const struct ff_config *c, struct ff_arena *a, struct ff_placement *ret,
+		struct ff_error *err);
+
+/* Coordinate of `part` along `axis`. */
+static inline uint32_t ff_placement_coordinate(
+		const struct ff_placement *p, uint32_t axis, uint32_t part)
+{
+	return p->axis[axis].of[part % p->cells];
+}
+/* The region of `part`; of a part that uses none it is what its copies have. */
+void ff_placement_region(const struct ff_placement *p, uint32_t part, struct ff_region *ret);
+
+#endif

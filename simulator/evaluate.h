@@ -1,0 +1,79 @@
+/* The evaluator's inside: what its files share.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_SIMULATOR_EVALUATE_H
+#define FF_SIMULATOR_EVALUATE_H
+
+#include "ff/evaluate.h"
+#include "memo.h"
+
+/* What a proposal replaced: a node's or an edge's block. */
+struct ff_swap {
+	bool is_edge;
+	uint32_t id;
+	union {
+		struct ff_memo_node *node;
+		const struct ff_memo_edge *edge;
+	} was;
+};
+
+struct ff_evaluator {
+	const struct ff_graph *g;
+	const struct ff_machine *m;
+	struct ff_pricer *p;
+	int64_t *limit; /* by device */
+	int64_t bucket_bytes;
+	size_t memo_limit; /* bytes of blocks before the memo is emptied */
+	struct ff_arena arena, scratch;
+	struct ff_memo memo;
+	uint32_t *order, *position, *first_edge;
+	bool *first_use, *completes; /* by edge */
+
+	struct ff_memo_node **node;       /* by node; NULL for inputs and synced parameters */
+	const struct ff_memo_edge **edge; /* NULL for those of synced parameters */
+	bool *synced;                     /* by node */
+	bool has_scratch;                 /* some parameter has several readers */
+	struct ff_bucketing buckets;
+	struct ff_strategy strategy; /* current */
+
+	const struct ff_change *change; /* the proposal: a copy */
+	struct ff_change *changes;
+	uint32_t n_changes, cap_changes;
+	struct ff_swap *swap;
+	uint32_t n_swaps, cap_swaps;
+	bool proposed;
+	uint32_t *mark, stamp; /* by value: the stamp of when it was last listed */
+	uint32_t *touched, n_touched;
+
+	double *lane;      /* when it is free */
+	double *synced_us; /* by bucket */
+	uint32_t synced_cap;
+	uint32_t *sync_lane;
+
+	/* account.c: bytes that come (and, behind their last step, go), by step and
+	 * device; what they come to. */
+	uint32_t n_steps;
+	uint32_t *forward_step, *backward_step; /* by node */
+	uint32_t *move_step[2];                 /* by pass, by edge */
+	int64_t *change_bytes;                  /* [n_steps + 1][devices] */
+	int64_t *pinned, *live, *peak;          /* by device */
+};
+
+/* Whether backward adds to gradients at `edge` that an earlier use has written. */
+static inline bool ff_evaluator_accumulates(const struct ff_evaluator *e, uint32_t edge)
+{
+	return !e->first_use[edge] && e->synced[ff_edge_source(e->g, edge)];
+}
+
+/* time.c: the longest-path pass over the blocks in place. */
+int ff_evaluator_time(struct ff_evaluator *e, double *step_us, struct ff_error *err);
+
+/* account.c */
+int ff_account_create(struct ff_evaluator *e, struct ff_error *err);
+/* Numbers the steps of the order; forgets all bytes. */
+void ff_account_reset(struct ff_evaluator *e);
+/* Adds (sign 1) or takes away (-1) all buffers of one value: its shards, their
+ * gradients, what was moved of either, and stages. */
+void ff_account_value(struct ff_evaluator *e, uint32_t value, int64_t sign);
+/* What devices lack, and whether some device is more than half full. */
+int64_t ff_account_over(struct ff_evaluator *e, bool *tight);
+
+#endif
