@@ -55,8 +55,10 @@ static int check_costs(const struct ff_pricer *p, struct ff_error *err)
 {
 	const struct ff_machine *m = p->machine;
 	const char *kind = ff_costs_device_kind(p->costs);
+
 	for (uint32_t i = 0; i < m->n_nodes; i++) {
 		const char *have = m->kinds[m->nodes[i].kind].name;
+
 		if (strcmp(have, kind))
 			return ff_fail(err, FF_E_INPUT,
 					"%s prices devices of kind \"%s\", but node %u of machine "
@@ -76,6 +78,7 @@ static int check_costs(const struct ff_pricer *p, struct ff_error *err)
 static void fill_links(struct ff_pricer *p)
 {
 	struct ff_rate link = {0};
+
 	if (p->costs)
 		link = ff_costs_link(p->costs);
 	for (uint32_t i = 0; i < p->machine->n_nodes; i++) {
@@ -92,6 +95,8 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 		struct ff_pricer **ret, struct ff_error *err)
 {
 	struct ff_pricer *p = calloc(1, sizeof(*p));
+	int code;
+
 	if (!p)
 		return ff_fail_memory(err);
 	p->graph = g;
@@ -102,7 +107,7 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 	p->inside = calloc(m->n_nodes, sizeof(*p->inside));
 	p->device = calloc(m->n_devices, sizeof(*p->device));
 	p->node = calloc(m->n_nodes, sizeof(*p->node));
-	int code = p->inside && p->device && p->node ? FF_OK : ff_fail_memory(err);
+	code = p->inside && p->device && p->node ? FF_OK : ff_fail_memory(err);
 	if (code == FF_OK && costs)
 		code = check_costs(p, err);
 	if (code < 0) {
@@ -154,10 +159,13 @@ static int memo_add(struct ff_pricer *p, uint64_t hash, struct memo new, struct 
 static int missing_cost(const struct ff_pricer *p, const char *key, struct ff_error *err)
 {
 	char command[FF_ERROR_TEXT / 2];
+	int used, room, length;
+
 	snprintf(command, sizeof(command), "run ffprof %s --machine %s -o %s", p->graph_path,
 			p->machine->name, p->costs_path);
-	int used = (int)(strlen(command) + strnlen(p->costs_path, 128));
-	int room = FF_ERROR_TEXT - 40 - used, length = (int)strlen(key);
+	used = (int)(strlen(command) + strnlen(p->costs_path, 128));
+	room = FF_ERROR_TEXT - 40 - used;
+	length = (int)strlen(key);
 	return ff_fail(err, FF_E_INPUT, "%.128s has no cost for \"%.*s%s\": %s", p->costs_path,
 			length < room ? length : room - 3, key, length < room ? "" : "...",
 			command);
@@ -175,6 +183,7 @@ static double roofline_us(const struct ff_device_kind *kind, const struct ff_wor
 {
 	double flops_us = (double)ff_work_flops(w) * 1e6 / kind->flops_per_s;
 	double memory_us = (double)ff_work_bytes(w) * 1e6 / kind->memory_bytes_per_s;
+
 	return LAUNCH_US + fmax(flops_us, memory_us);
 }
 
@@ -192,15 +201,19 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, 
 {
 	uint64_t hash = memo_hash(p, w, device);
 	const struct memo *found = memo_find(p, hash);
+	struct memo new = {0};
+	int code;
+
 	if (found) {
 		*ret = *found;
 		return FF_OK;
 	}
-	struct memo new = {0};
 	if (p->costs) {
 		char key[FF_KEY_BYTES];
+		const struct ff_cost *cost;
+
 		ff_work_key(w, key);
-		const struct ff_cost *cost = ff_costs_find(p->costs, key);
+		cost = ff_costs_find(p->costs, key);
 		if (!cost)
 			return missing_cost(p, key, err);
 		new.us = cost->median_us;
@@ -208,7 +221,7 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, 
 	} else {
 		new.us = roofline_us(ff_device_kind(p->machine, device), w);
 	}
-	int code = memo_add(p, hash, new, err);
+	code = memo_add(p, hash, new, err);
 	if (code == FF_OK)
 		*ret = new;
 	return code;
@@ -219,6 +232,7 @@ int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 {
 	struct memo memo;
 	int code = price(p, w, device, &memo, err);
+
 	if (code == FF_OK)
 		*us = memo.us;
 	return code;
@@ -228,6 +242,7 @@ int64_t ff_price_workspace(void *p, const struct ff_work *w)
 {
 	struct ff_pricer *pricer = p;
 	struct memo memo;
+
 	/* A cost that is missing is reported by whoever asks for its time. */
 	if (!pricer->costs || price(pricer, w, 0, &memo, NULL) != FF_OK)
 		return 0;
@@ -238,9 +253,11 @@ int64_t ff_price_workspace(void *p, const struct ff_work *w)
 
 static double rate_us(const struct ff_pricer *p, uint32_t device, enum ff_rate_kind k, double bytes)
 {
+	const struct ff_rate *r;
+
 	if (!p->costs)
 		return analytic_us(ff_device_kind(p->machine, device), k, bytes);
-	const struct ff_rate *r = ff_costs_rate(p->costs, k);
+	r = ff_costs_rate(p->costs, k);
 	return r->latency_us + bytes / r->bytes_per_us;
 }
 
@@ -254,6 +271,7 @@ static double local_us(const struct ff_pricer *p, const struct ff_move *mv, enum
 		int64_t bytes)
 {
 	double worst = 0;
+
 	for (uint32_t i = 0; i < mv->n_devices && bytes; i++)
 		worst = fmax(worst, rate_us(p, mv->device[i], k, (double)bytes));
 	return worst;
@@ -271,16 +289,21 @@ static bool one_node(const struct ff_machine *m, uint32_t n, const uint16_t *dev
  * slope (or proportional, where noise made that slope useless). */
 static double table_us(const struct ff_comm_cost *t, double bytes)
 {
+	uint32_t i = 1;
+	double last, size;
+	double slope = 0;
+
 	if (bytes <= t->bytes[0])
 		return t->us[0];
-	uint32_t i = 1;
 	while (i < t->n && t->bytes[i] < bytes)
 		i++;
 	if (i < t->n) {
 		double share = (bytes - t->bytes[i - 1]) / (t->bytes[i] - t->bytes[i - 1]);
+
 		return t->us[i - 1] + share * (t->us[i] - t->us[i - 1]);
 	}
-	double last = t->us[t->n - 1], size = t->bytes[t->n - 1], slope = 0;
+	last = t->us[t->n - 1];
+	size = t->bytes[t->n - 1];
 	if (t->n > 1)
 		slope = (last - t->us[t->n - 2]) / (size - t->bytes[t->n - 2]);
 	if (!(slope > 0))
@@ -304,12 +327,17 @@ static double ring_step_us(
 {
 	const struct ff_machine *m = p->machine;
 	double worst = 0;
+
 	for (uint32_t i = 0, k; i < n; i += k) {
 		uint32_t node = m->node_of[device[i]];
+		const struct ff_link *in, *net;
+		uint32_t hops;
+
 		for (k = 1; i + k < n && m->node_of[device[i + k]] == node;)
 			k++;
-		const struct ff_link *in = &p->inside[node], *net = &m->nodes[node].network;
-		uint32_t hops = k == n ? n : k - 1;
+		in = &p->inside[node];
+		net = &m->nodes[node].network;
+		hops = k == n ? n : k - 1;
 		if (hops)
 			worst = fmax(worst, in->latency_us + bytes * (in->shared ? hops : 1) /
 									     in->bytes_per_us);
@@ -325,15 +353,17 @@ static double collective_us(const struct ff_pricer *p, enum ff_move_kind kind, u
 		const uint16_t *device, double bytes, double chunk_bytes)
 {
 	const struct ff_comm_cost *table = find_table(p, kind, n, device);
+	double steps = kind == FF_MOVE_ALL_REDUCE ? 2.0 * (n - 1) : n - 1.0;
+
 	if (table)
 		return table_us(table, bytes);
-	double steps = kind == FF_MOVE_ALL_REDUCE ? 2.0 * (n - 1) : n - 1.0;
 	return steps * ring_step_us(p, n, device, chunk_bytes);
 }
 
 static double reduce_chunk_bytes(int64_t elements, uint32_t n)
 {
 	int64_t chunk = (elements + n - 1) / n;
+
 	return (double)(chunk * FF_ELEMENT_BYTES);
 }
 
@@ -349,6 +379,7 @@ static double move_collective_us(const struct ff_pricer *p, const struct ff_move
 {
 	int64_t elements = ff_region_volume(&mv->region);
 	double chunk_bytes = 0;
+
 	if (mv->n_devices < 2)
 		return 0;
 	if (mv->kind == FF_MOVE_ALL_REDUCE)
@@ -367,6 +398,7 @@ static void tally(const struct ff_pricer *p, const struct ff_piece *piece)
 	uint32_t from = p->machine->node_of[piece->from], to = p->machine->node_of[piece->to];
 	struct device_tally *a = &p->device[piece->from], *b = &p->device[piece->to];
 	double bytes = (double)(ff_region_volume(&piece->region) * FF_ELEMENT_BYTES);
+
 	a->n_sent++;
 	b->n_received++;
 	if (from == to) {
@@ -394,11 +426,14 @@ static double tally_us(const struct ff_pricer *p, const struct ff_move *mv)
 {
 	double us = 0, latency_us = 0;
 	uint32_t rounds = 0;
+	const struct ff_comm_cost *table;
+
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
 		uint32_t node = p->machine->node_of[mv->device[i]];
 		const struct ff_link *in = &p->inside[node];
 		struct device_tally *d = &p->device[mv->device[i]];
 		const struct node_tally *t = &p->node[node];
+
 		use_link(in, in->shared ? t->inside_bytes : fmax(d->sent_bytes, d->received_bytes),
 				&us, &latency_us);
 		use_link(&p->machine->nodes[node].network, fmax(t->out_bytes, t->in_bytes), &us,
@@ -410,8 +445,7 @@ static double tally_us(const struct ff_pricer *p, const struct ff_move *mv)
 	for (uint32_t i = 0; i < mv->n_devices; i++)
 		p->node[p->machine->node_of[mv->device[i]]] = (struct node_tally){0};
 
-	const struct ff_comm_cost *table =
-			find_table(p, FF_MOVE_POINT_TO_POINT, mv->n_devices, mv->device);
+	table = find_table(p, FF_MOVE_POINT_TO_POINT, mv->n_devices, mv->device);
 	if (!table)
 		return us + rounds * latency_us;
 	return table_us(table, (double)mv->busiest_bytes) + (rounds - 1) * latency_us;
@@ -419,14 +453,16 @@ static double tally_us(const struct ff_pricer *p, const struct ff_move *mv)
 
 double ff_price_move(const struct ff_pricer *p, const struct ff_move *mv)
 {
+	enum ff_rate_kind local = mv->accumulate ? FF_RATE_ADD : FF_RATE_COPY;
+	double us;
+	uint32_t n_messages = 0;
+
 	if (mv->kind == FF_MOVE_LOAD)
 		return local_us(p, mv, FF_RATE_LOAD,
 				ff_region_volume(&mv->region) * FF_ELEMENT_BYTES);
-	enum ff_rate_kind local = mv->accumulate ? FF_RATE_ADD : FF_RATE_COPY;
-	double us = local_us(p, mv, local, mv->copied_bytes);
+	us = local_us(p, mv, local, mv->copied_bytes);
 	if (!ff_move_is_messages(mv->kind))
 		return us + move_collective_us(p, mv);
-	uint32_t n_messages = 0;
 	for (uint32_t i = 0; i < mv->n_pieces; i++) {
 		if (mv->piece[i].from == mv->piece[i].to)
 			continue;
