@@ -77,15 +77,15 @@ static int run_backward(
 {
 	const struct pool2d *p = k->state;
 	void *positions = ff_kernel_at(io, p->positions);
+	const void *memory[] = {io->dout, io->din[0], positions};
 
 	if (p->largest) {
-		const void *memory[] = {io->in[0], ff_kernel_at(io, p->out), positions};
-		int code = ff_call_run(k, p->forward, io, memory, err);
+		const void *forward[] = {io->in[0], ff_kernel_at(io, p->out), positions};
+		int code = ff_call_run(k, p->forward, io, forward, err);
 
 		if (code < 0)
 			return code;
 	}
-	const void *memory[] = {io->dout, io->din[0], positions};
 	return ff_call_run(k, p->backward, io, memory, err);
 }
 
