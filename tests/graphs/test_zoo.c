@@ -18,6 +18,7 @@ struct zoo_case {
 static uint32_t count_sets(const struct zoo_case *z)
 {
 	uint32_t n = 0;
+
 	while (n < MAX_SETS && z->sets[n])
 		n++;
 	return n;
@@ -27,6 +28,7 @@ static void build(const struct zoo_case *z, struct ff_arena *a, struct ff_graph 
 {
 	struct ff_error err = {0};
 	int code = ff_zoo_build(z->name, z->batch, z->sets, count_sets(z), a, g, &err);
+
 	ck_assert_msg(code == FF_OK, "%s", err.text);
 }
 
@@ -50,9 +52,11 @@ START_TEST(parameters)
 			{"branchnet", 3, {"image=4", "blocks=1", "width=2"}, 0, 3},
 			{"branchnet", 3, {"image=64", "blocks=9", "width=7"}, 0, 3},
 	};
+
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ff_arena a;
 		struct ff_graph g;
+
 		ff_arena_init(&a);
 		build(&cases[i], &a, &g);
 		ck_assert_str_eq(g.name, cases[i].name);
@@ -75,12 +79,14 @@ START_TEST(alexnet_flops)
 	struct ff_arena a;
 	struct ff_graph g;
 	int64_t macs = 0;
+
 	ff_arena_init(&a);
 	build(&(struct zoo_case){"alexnet", 1, {NULL}, 0, 1}, &a, &g);
 	for (uint32_t i = 0; i < g.n_nodes; i++)
 		if (g.nodes[i].n_weights) {
 			const struct ff_tensor *t = &g.tensors[g.nodes[i].out];
 			int64_t bias = 1;
+
 			for (uint32_t k = 0; k < t->rank; k++)
 				bias *= t->shape[k];
 			macs += (g.nodes[i].flops_forward - bias) / 2;
@@ -96,6 +102,7 @@ START_TEST(branches)
 	struct ff_arena a;
 	struct ff_graph g;
 	uint32_t concats = 0, adds = 0, shared = 0;
+
 	ff_arena_init(&a);
 	build(&(struct zoo_case){"branchnet", 4, {"blocks=5"}, 0, 4}, &a, &g);
 	for (uint32_t i = 0; i < g.n_nodes; i++) {
@@ -131,11 +138,13 @@ START_TEST(bad)
 			{{"mlp", 1 << 25, {NULL}, 0, 0}, "--batch: expected 1 to 16777216"},
 			{{"alexnet", 1 << 24, {NULL}, 0, 0}, "2^44"},
 	};
+
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct zoo_case *z = &cases[i].z;
 		struct ff_arena a;
 		struct ff_graph g;
 		struct ff_error err = {0};
+
 		ff_arena_init(&a);
 		ck_assert_int_eq(ff_zoo_build(z->name, z->batch, z->sets, count_sets(z), &a, &g,
 						 &err),
@@ -151,6 +160,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("zoo");
 	TCase *c = tcase_create("zoo");
+
 	tcase_add_test(c, parameters);
 	tcase_add_test(c, alexnet_flops);
 	tcase_add_test(c, branches);

@@ -18,12 +18,14 @@ static struct ff_costs *full(void)
 	double bytes[] = {0, 1024, 65536}, us[] = {1.25, 3, 40.1};
 	struct ff_costs *c = hand_costs("cpu");
 	const char *const keys[] = {"relu.forward b", "conv2d.forward a", "linear.backward c"};
-	for (int i = 0; i < 3; i++) {
-		struct ff_cost x = cost(keys[i], 1.0 / 3 + i);
-		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
-	}
 	struct ff_comm_cost reduce = {FF_MOVE_ALL_REDUCE, 2, 3, bytes, us};
 	struct ff_comm_cost send = {FF_MOVE_POINT_TO_POINT, 2, 2, bytes, us};
+
+	for (int i = 0; i < 3; i++) {
+		struct ff_cost x = cost(keys[i], 1.0 / 3 + i);
+
+		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
+	}
 	ck_assert_int_eq(ff_costs_put_comm(c, &reduce, NULL), FF_OK);
 	ck_assert_int_eq(ff_costs_put_comm(c, &send, NULL), FF_OK);
 	ff_costs_set_link(c, (struct ff_rate){0.7, 12345.678901});
@@ -33,20 +35,24 @@ static struct ff_costs *full(void)
 START_TEST(finds_replaces_and_grows)
 {
 	struct ff_costs *c = hand_costs("cpu");
-	ck_assert_ptr_null(ff_costs_find(c, "k1"));
 	char key[16];
+	const struct ff_cost *first;
+	struct ff_cost again = cost("k0", 99);
+
+	ck_assert_ptr_null(ff_costs_find(c, "k1"));
 	for (int i = 0; i < 3000; i++) {
+		struct ff_cost x;
+
 		snprintf(key, sizeof(key), "k%d", i);
-		struct ff_cost x = cost(key, i + 1);
+		x = cost(key, i + 1);
 		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
 	}
-	const struct ff_cost *first = ff_costs_find(c, "k0");
+	first = ff_costs_find(c, "k0");
 	for (int i = 0; i < 3000; i++) {
 		snprintf(key, sizeof(key), "k%d", i);
 		ck_assert_double_eq(ff_costs_find(c, key)->median_us, i + 1);
 	}
 	ck_assert_uint_eq(ff_costs_count(c), 3000);
-	struct ff_cost again = cost("k0", 99);
 	ck_assert_int_eq(ff_costs_put(c, &again, NULL), FF_OK);
 	ck_assert_uint_eq(ff_costs_count(c), 3000);
 	ck_assert_ptr_eq(ff_costs_find(c, "k0"), first);
@@ -63,6 +69,10 @@ START_TEST(refuses_nonsense)
 	struct ff_cost bad[] = {cost("", 1), cost("k", 0), cost("k", -1), cost("k", NAN),
 			cost("k", INFINITY), cost("k", 1), cost("k", 1), cost("k", 1), cost("k", 1),
 			cost("k", 1)};
+	double bytes[] = {4, 4}, us[] = {1, 2};
+	struct ff_comm_cost flat = {FF_MOVE_ALL_REDUCE, 2, 2, bytes, us};
+	struct ff_comm_cost load = {FF_MOVE_LOAD, 2, 1, bytes, us};
+
 	bad[5].p10_us = 2;
 	bad[6].p90_us = 0.5;
 	bad[7].samples = 0;
@@ -71,10 +81,7 @@ START_TEST(refuses_nonsense)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		ck_assert_int_eq(ff_costs_put(c, &bad[i], &err), FF_E_INPUT);
 	ck_assert_uint_eq(ff_costs_count(c), 0);
-	double bytes[] = {4, 4}, us[] = {1, 2};
-	struct ff_comm_cost flat = {FF_MOVE_ALL_REDUCE, 2, 2, bytes, us};
 	ck_assert_int_eq(ff_costs_put_comm(c, &flat, &err), FF_E_INPUT);
-	struct ff_comm_cost load = {FF_MOVE_LOAD, 2, 1, bytes, us};
 	ck_assert_int_eq(ff_costs_put_comm(c, &load, &err), FF_E_INPUT);
 	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2));
 	ff_costs_destroy(c);
@@ -83,9 +90,12 @@ END_TEST
 
 static void check_same(const struct ff_costs *c)
 {
+	const struct ff_cost *x;
+	const struct ff_comm_cost *t;
+
 	ck_assert_str_eq(ff_costs_device_kind(c), "cpu");
 	ck_assert_uint_eq(ff_costs_count(c), 3);
-	const struct ff_cost *x = ff_costs_find(c, "conv2d.forward a");
+	x = ff_costs_find(c, "conv2d.forward a");
 	ck_assert_ptr_nonnull(x);
 	ck_assert_double_eq(x->median_us, 1.0 / 3 + 1);
 	ck_assert_double_eq(x->p90_us, 2 * (1.0 / 3 + 1));
@@ -94,7 +104,7 @@ static void check_same(const struct ff_costs *c)
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->latency_us, 3);
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->bytes_per_us, 20);
 	ck_assert_double_eq_tol(ff_costs_link(c).bytes_per_us, 12345.678901, 1e-6);
-	const struct ff_comm_cost *t = ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2);
+	t = ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2);
 	ck_assert_ptr_nonnull(t);
 	ck_assert_uint_eq(t->n, 3);
 	ck_assert_double_eq(t->bytes[2], 65536);
@@ -109,10 +119,13 @@ START_TEST(round_trip_is_exact_and_sorted)
 	struct ff_out once, twice;
 	struct ff_error err;
 	char path[64];
+	const char *conv, *linear;
+
 	ff_out_init(&once);
 	ff_out_init(&twice);
 	ff_costs_write(c, &once);
-	const char *conv = strstr(once.text, "conv2d"), *linear = strstr(once.text, "linear");
+	conv = strstr(once.text, "conv2d");
+	linear = strstr(once.text, "linear");
 	ck_assert(conv < linear && linear < strstr(once.text, "relu"));
 	hand_file("", 0, path);
 	ck_assert_int_eq(ff_out_save(&once, path, &err), FF_OK);
@@ -206,8 +219,10 @@ static void check_bad(const char *text, size_t len, const char *place, const cha
 	struct ff_costs *c = (struct ff_costs *)text; /* must stay as it is */
 	struct ff_error err = {0};
 	char path[64];
+	int code;
+
 	hand_file(text, len, path);
-	int code = ff_costs_load(path, &c, &err);
+	code = ff_costs_load(path, &c, &err);
 	unlink(path);
 	ck_assert_msg(code == FF_E_INPUT, "%.*s gave %d", (int)len, text, code);
 	ck_assert_ptr_eq(c, text);
@@ -227,6 +242,7 @@ START_TEST(refuses_long_keys)
 {
 	static char text[4096];
 	size_t n = (size_t)snprintf(text, sizeof(text), HEAD "\"entries\":[{\"key\":\"");
+
 	memset(text + n, 'k', FF_KEY_BYTES);
 	n += FF_KEY_BYTES;
 	n += (size_t)snprintf(text + n, sizeof(text) - n,
@@ -240,9 +256,11 @@ START_TEST(refuses_every_truncation)
 {
 	struct ff_costs *c = full();
 	struct ff_out o;
+	size_t whole;
+
 	ff_out_init(&o);
 	ff_costs_write(c, &o);
-	size_t whole = o.len;
+	whole = o.len;
 	while (whole && o.text[whole - 1] != '}')
 		whole--;
 	for (size_t n = 0; n < whole; n++)
@@ -256,6 +274,7 @@ START_TEST(names_a_file_that_is_not_there)
 {
 	struct ff_costs *c = NULL;
 	struct ff_error err = {0};
+
 	ck_assert_int_eq(ff_costs_load("/no/such/costs.json", &c, &err), FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "/no/such/costs.json"));
 	ck_assert_ptr_null(c);
@@ -267,6 +286,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("costs");
 	TCase *t = tcase_create("costs");
+
 	tcase_add_test(t, finds_replaces_and_grows);
 	tcase_add_test(t, refuses_nonsense);
 	tcase_add_test(t, round_trip_is_exact_and_sorted);
