@@ -36,8 +36,8 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 					"devices to run on; else as many as the strategy, the "
 					"machine or the cores"},
 			{"--machine", FF_OPTION_TEXT, &o->machine, "M",
-					"machine file or name; else the strategy's, else this "
-					"computer"},
+					"machine file or name; else the strategy's if it is "
+					"known here, else this computer"},
 			{"--device", FF_OPTION_TEXT, &o->device, "KIND",
 					"cpu, cuda or null (checks messages, computes nothing)"},
 			{"--rate", FF_OPTION_REAL, &o->rate, "R", "learning rate (0.01)"},
@@ -140,6 +140,13 @@ static int end(int code, const struct ff_error *err)
 	return ff_cli_end(&names, code, err);
 }
 
+/* What the user should know before it runs; said once in a job. */
+static void tell(const struct ff_plan *p)
+{
+	if (p->note.text[0])
+		fprintf(stderr, "%s: %s\n", names.name, p->note.text);
+}
+
 /* One rank of several.  The one that tells what failed takes the others along. */
 static int main_rank(const struct ff_run_options *o)
 {
@@ -153,6 +160,8 @@ static int main_rank(const struct ff_run_options *o)
 	code = ff_comm_mpi(&comm, &err);
 	if (code == FF_OK)
 		code = ff_agree_code(comm, ff_plan_load(o, comm->n_ranks, &plan, &err), &err);
+	if (code == FF_OK && comm->rank == 0)
+		tell(&plan);
 	if (code == FF_OK)
 		code = run(o, &plan, comm, &err);
 	status = end(code, &err);
@@ -181,6 +190,7 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 		ff_plan_finish(&plan);
 		return end(ff_launch(devices, argv, &err), &err);
 	}
+	tell(&plan);
 	code = ff_comm_local(1, &comm, &err);
 	if (code == FF_OK)
 		code = run(o, &plan, comm, &err);

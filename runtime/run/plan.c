@@ -68,14 +68,39 @@ static int choose_devices(const struct ff_run_options *opt, uint32_t ranks,
 	return FF_OK;
 }
 
-/* The machine asked for, or the one the strategy was made for if it is known
- * here, or this computer. */
+/* The machine that the strategy was made for, as far as it is known here and large
+ * enough; else this computer, and a note that says so.  A file that is there but
+ * cannot be read is an error: guessing would run something else than was planned. */
+static int load_planned_machine(struct ff_plan *p, uint32_t devices, struct ff_error *err)
+{
+	const struct ff_candidate *c = &p->candidate[0];
+	struct ff_machine found;
+	int code;
+
+	if (!ff_machine_known(c->info.machine)) {
+		ff_error_write(&p->note, FF_OK,
+				"%.200s is for machine \"%.100s\", which is not known here; this "
+				"computer is assumed (--machine names another)",
+				c->name, c->info.machine);
+		return local_machine(devices, &p->arena, &p->machine, err);
+	}
+	if ((code = ff_machine_load(c->info.machine, &p->arena, &found, err)) < 0)
+		return code;
+	if (devices <= found.n_devices)
+		return ff_machine_subset(&found, devices, &p->arena, &p->machine, err);
+	ff_error_write(&p->note, FF_OK,
+			"%.200s is for machine \"%.100s\", which has %u of the %u devices that "
+			"are to run; this computer is assumed (--machine names another)",
+			c->name, c->info.machine, found.n_devices, devices);
+	return local_machine(devices, &p->arena, &p->machine, err);
+}
+
+/* The machine asked for, or the one the strategy was made for, or this computer. */
 static int load_machine(const struct ff_run_options *opt, uint32_t ranks, struct ff_plan *p,
 		struct ff_error *err)
 {
 	const struct ff_candidate *c = &p->candidate[0];
 	struct ff_machine found;
-	struct ff_error quiet;
 	uint32_t devices = 1;
 	int code = FF_OK;
 
@@ -84,11 +109,10 @@ static int load_machine(const struct ff_run_options *opt, uint32_t ranks, struct
 	if (code < 0 || (code = choose_devices(opt, ranks, opt->machine ? &found : NULL, c,
 					 &devices, err)) < 0)
 		return code;
-	if (opt->machine || (c->info.machine &&
-					    ff_machine_load(c->info.machine, &p->arena, &found,
-							    &quiet) == FF_OK &&
-					    found.n_devices >= devices))
+	if (opt->machine)
 		return ff_machine_subset(&found, devices, &p->arena, &p->machine, err);
+	if (c->info.machine)
+		return load_planned_machine(p, devices, err);
 	return local_machine(devices, &p->arena, &p->machine, err);
 }
 

@@ -30,6 +30,7 @@ struct ff_plan {
 	const struct ff_backend *backend;
 	struct ff_dataset *data;
 	uint64_t steps, warmup;
+	struct ff_error note; /* a sentence that the user should read, if there is one */
 };
 
 /* plan.c: `ranks` is 0 where nothing was started yet.  All that can be wrong

@@ -43,6 +43,16 @@ refused() { # refused TEXT COMMAND...: exit status 2 and one sentence with TEXT
 	status 2 "$@" && one_sentence "$text"
 }
 
+plan_for() { # plan_for MACHINE DEVICES: a strategy for tiny.json, all on device 0
+	cat <<TXT
+{"format": "ffsoap-strategy", "version": 1, "graph": "mlp", "graph_hash": "$tiny_hash",
+ "machine": "$1", "devices": $2, "operators": [
+ {"name": "flatten", "degrees": {}, "devices": [0]}, {"name": "fc1", "degrees": {}, "devices": [0]},
+ {"name": "act1", "degrees": {}, "devices": [0]}, {"name": "fc2", "degrees": {}, "devices": [0]},
+ {"name": "loss", "degrees": {}, "devices": [0]}]}
+TXT
+}
+
 "$ffzoo" lenet --batch 16 -o lenet.json
 "$ffzoo" mlp --batch 12 --set hidden=32 --set layers=2 -o mlp.json
 "$ffzoo" mlp --batch 4 --set image=4 --set hidden=8 --set layers=1 -o tiny.json
@@ -123,6 +133,28 @@ cat >foreign.json <<TXT
 TXT
 check 'strategy for another graph' refused 'foreign.json' "$ffrun" lenet.json foreign.json $data \
 	--steps 1
+"$ffrun" tiny.json foreign.json $data --steps 1 2>err # names the graph's hash
+tiny_hash=$(sed -n 's/.*not for this graph .*(hash \([0-9a-f]*\)).*/\1/p' err)
+
+# --- the machine that a strategy was made for
+plan_for cpu2 1 >plan.json
+check 'a known machine' status 0 "$ffrun" tiny.json plan.json $data --steps 1
+check 'needs no note' test ! -s err
+plan_for nowhere 1 >plan.json
+check 'an unknown machine' status 0 "$ffrun" tiny.json plan.json $data --steps 1
+check 'is noted' grep -q 'machine "nowhere", which is not known here; this computer' err
+check 'in one line' test "$(wc -l <err)" -eq 1
+plan_for nowhere 2 >plan.json
+check 'an unknown machine, two ranks' status 0 ranks "$ffrun" tiny.json plan.json $data --steps 1
+check 'is noted once' test "$(grep -c 'this computer is assumed' err)" -eq 1
+plan_for cpu1 1 >plan.json
+check 'too small a machine' status 0 ranks "$ffrun" tiny.json plan.json --devices 2 $data --steps 1
+check 'is noted once too' test "$(grep -c 'has 1 of the 2 devices' err)" -eq 1
+printf '{"format": "ffsoap-machine", "version": 1' >torn
+plan_for torn 1 >plan.json
+check 'a machine file that is broken' refused 'torn' "$ffrun" tiny.json plan.json $data --steps 1
+plan_for ./garbage.json 1 >plan.json
+check 'or none at all' refused 'garbage.json' "$ffrun" tiny.json plan.json $data --steps 1
 check 'ranks that do not fit' status 2 ranks mpirun -q --allow-run-as-root --oversubscribe \
 	--bind-to none -n 2 "$ffrun" lenet.json data-parallel --devices 3 $data --steps 2
 check 'one rank says so' one_sentence '2 ranks were started'
