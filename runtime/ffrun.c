@@ -20,7 +20,9 @@ static const char details[] =
 		"  ffrun lenet.json data-parallel --devices 4 --data synthetic --verify\n"
 		"  mpirun --hostfile hosts -n 16 ffrun big.json plan.json --data /data --epochs 1\n"
 		"\n"
-		"Exit status: 0 done, 1 failed at run time, 2 bad usage or bad input.\n";
+		"Exit status: 0 done, 1 failed at run time, 2 bad usage or bad input, 3 a "
+		"strategy\n"
+		"does not fit in the devices' memory.\n";
 
 static const struct ff_command names = {.name = "ffrun"};
 
@@ -92,9 +94,16 @@ static int lower(struct ff_plan *p, struct ff_comm *comm, struct ff_error *err)
 {
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
-		code = ff_plan_lower(p, &p->machine, &p->candidate[i].strategy,
-				&p->candidate[i].schedule, err);
+	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++) {
+		struct ff_candidate *c = &p->candidate[i];
+
+		code = ff_plan_lower(p, &p->machine, &c->strategy, &c->schedule, err);
+		if (code == FF_OK)
+			code = ff_plan_fits(c->name, &c->schedule, NULL, err);
+	}
+	if (code == FF_OK && p->n_candidates > 1) /* they take turns: both stay in memory */
+		code = ff_plan_fits(p->candidate[1].name, &p->candidate[1].schedule,
+				&p->candidate[0].schedule, err);
 	code = ff_agree_code(comm, code, err);
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = ff_agree_hash(comm, ff_schedule_hash(&p->candidate[i].schedule), err);
@@ -153,13 +162,16 @@ static int main_rank(const struct ff_run_options *o)
 	struct ff_error err = {0};
 	struct ff_comm *comm = NULL;
 	struct ff_plan plan = {0};
+	uint32_t here;
 	int status, code = ff_mpi_start(&err);
 
 	if (code < 0)
 		return end(code, &err);
 	code = ff_comm_mpi(&comm, &err);
 	if (code == FF_OK)
-		code = ff_agree_code(comm, ff_plan_load(o, comm->n_ranks, &plan, &err), &err);
+		code = ff_mpi_neighbours(&here, &err);
+	if (code == FF_OK)
+		code = ff_agree_code(comm, ff_plan_load(o, comm->n_ranks, here, &plan, &err), &err);
 	if (code == FF_OK && comm->rank == 0)
 		tell(&plan);
 	if (code == FF_OK)
@@ -181,7 +193,7 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 	struct ff_comm *comm = NULL;
 	struct ff_plan plan;
 	uint32_t devices;
-	int code = ff_plan_load(o, 0, &plan, &err);
+	int code = ff_plan_load(o, 0, 0, &plan, &err);
 
 	if (code < 0)
 		return end(code, &err);

@@ -8,6 +8,8 @@
 /* Initialises MPI for a worker thread that communicates while the main thread
  * computes.  Call once, before ff_comm_mpi. */
 int ff_mpi_start(struct ff_error *err);
+/* Ranks on this rank's host; call on all ranks, after ff_mpi_start. */
+int ff_mpi_neighbours(uint32_t *ret, struct ff_error *err);
 /* Ends the whole job with `status`; call after the sentence was printed. */
 void ff_mpi_abort(int status);
 /* Ends MPI in good order. */

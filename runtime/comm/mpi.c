@@ -386,6 +386,23 @@ int ff_mpi_start(struct ff_error *err)
 	return FF_OK;
 }
 
+int ff_mpi_neighbours(uint32_t *ret, struct ff_error *err)
+{
+	MPI_Comm host = MPI_COMM_NULL;
+	int n = 1;
+	int code = check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
+					 &host),
+			"MPI_Comm_split_type", err);
+
+	if (code < 0)
+		return code;
+	code = check(MPI_Comm_size(host, &n), "MPI_Comm_size", err);
+	MPI_Comm_free(&host);
+	if (code == FF_OK)
+		*ret = (uint32_t)n;
+	return code;
+}
+
 void ff_mpi_abort(int status)
 {
 	MPI_Abort(MPI_COMM_WORLD, status);

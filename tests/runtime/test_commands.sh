@@ -155,6 +155,38 @@ plan_for torn 1 >plan.json
 check 'a machine file that is broken' refused 'torn' "$ffrun" tiny.json plan.json $data --steps 1
 plan_for ./garbage.json 1 >plan.json
 check 'or none at all' refused 'garbage.json' "$ffrun" tiny.json plan.json $data --steps 1
+
+# --- memory
+machine_of() { # machine_of BYTES: two devices with that much memory each
+	cat <<TXT
+{"format": "ffsoap-machine", "version": 1, "name": "small", "overlap": false,
+ "kinds": [{"name": "cpu", "flops_per_s": 1e11, "memory_bytes_per_s": 1e10, "memory_bytes": $1}],
+ "nodes": [{"devices": 2, "kind": "cpu", "inside": {"latency_us": 1, "bytes_per_s": 1e9}}]}
+TXT
+}
+"$ffrun" tiny.json single $data --steps 1 --report r.json >out 2>err
+need=$(tr -d ' \n' <r.json | sed -n 's/.*"memory_bytes":\[\([0-9]*\).*/\1/p')
+machine_of "$need" >small.json
+check 'just enough memory' status 0 ranks "$ffrun" tiny.json single --machine small.json $data \
+	--steps 1
+machine_of $((need - 1)) >small.json
+check 'a byte too little' status 3 ranks "$ffrun" tiny.json single --machine small.json $data \
+	--steps 1
+check 'says where and how much' one_sentence \
+	"strategy single does not fit: device 0 needs $need bytes and has $((need - 1))"
+check 'on two ranks' status 3 ranks "$ffrun" tiny.json single --devices 2 --machine small.json \
+	$data --steps 1
+check 'one of them says so' one_sentence 'device 0 needs'
+machine_of $((need * 2 - 1)) >small.json
+check 'compared with itself, too little for both' status 3 ranks "$ffrun" tiny.json single \
+	--machine small.json $data --steps 2 --compare --against single
+check 'says that it is both' one_sentence 'beside the one it is compared with: device 0'
+machine_of $((need * 2)) >small.json
+check 'enough for both' status 0 ranks "$ffrun" tiny.json single --machine small.json $data \
+	--steps 2 --compare --against single
+"$ffzoo" mlp --batch 4 --set image=4 --set hidden=500000 --set layers=2 -o huge.json
+check 'more than this computer has' status 3 "$ffrun" huge.json single $data --steps 1
+check 'is not tried' one_sentence 'strategy single does not fit: device 0 needs'
 check 'ranks that do not fit' status 2 ranks mpirun -q --allow-run-as-root --oversubscribe \
 	--bind-to none -n 2 "$ffrun" lenet.json data-parallel --devices 3 $data --steps 2
 check 'one rank says so' one_sentence '2 ranks were started'
