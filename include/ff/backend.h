@@ -28,6 +28,8 @@ struct ff_kernel_io {
 	void *workspace;
 	uint64_t seed, step; /* dropout: Philox(seed), stream of (node, step) */
 	bool training;       /* false: dropout passes its input */
+	int64_t valid;       /* labels of the global batch that are not ignored (not -1): a loss is
+			      * the mean over them, whatever part of them it sees */
 };
 
 /* `region` from a dense shard of `source_region` to one of `sink_region`
