@@ -8,19 +8,6 @@
 
 #include "ff/cli.h"
 
-int64_t ff_backend_workspace(void *query, const struct ff_work *w)
-{
-	struct ff_workspace_query *q = query;
-	struct ff_kernel *k = NULL;
-	int64_t bytes;
-
-	if (q->err.code < 0 || q->backend->kernel(q->device, w, &k, &q->err) < 0)
-		return 0;
-	bytes = q->backend->workspace(k);
-	q->backend->kernel_close(k);
-	return bytes;
-}
-
 static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *err)
 {
 	const struct ff_machine *m = x->s->machine;

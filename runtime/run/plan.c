@@ -248,6 +248,7 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 		return code;
 	code = ff_lower(&p->graph, machine, strategy, &opt, &p->arena, &s, err);
 	p->backend->close(query.device);
+	ff_workspace_finish(&query);
 	if (query.err.code < 0) {
 		*err = query.err;
 		return err->code;
