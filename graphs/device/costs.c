@@ -99,9 +99,9 @@ static int reserve_entry(struct ff_costs *c, struct ff_error *err)
 static int check_cost(const struct ff_cost *cost, struct ff_error *err)
 {
 	size_t length = cost->key ? strlen(cost->key) : 0;
-	if (!length || length >= FF_KEY_BYTES)
+	if (!length || length >= FF_COST_KEY_BYTES)
 		return ff_fail(err, FF_E_INPUT, "a cost's key must have 1 to %d bytes",
-				FF_KEY_BYTES - 1);
+				FF_COST_KEY_BYTES - 1);
 	if (!(cost->median_us > 0 && cost->median_us <= MAX_US))
 		return ff_fail(err, FF_E_INPUT,
 				"median_us of \"%.200s\" must be above 0 and at most %g, not %g",

@@ -5,10 +5,13 @@
 
 #include "ff/arena.h"
 #include "ff/json.h"
-#include "ff/schedule.h"
+#include "ff/machine.h"
+#include "ff/move.h"
+
+#define FF_COST_KEY_BYTES 1024 /* longest key, with its NUL */
 
 struct ff_cost {
-	const char *key; /* ff_work_key */
+	const char *key; /* what was measured, as ff_work_key says it */
 	double median_us, p10_us, p90_us;
 	uint32_t samples;
 	int64_t workspace_bytes; /* scratch of the kernel */

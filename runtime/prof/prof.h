@@ -7,6 +7,7 @@
 #include "ff/comm.h"
 #include "ff/costs.h"
 #include "ff/dataset.h"
+#include "ff/schedule.h"
 
 struct ff_prof_options {
 	const char *graph, *machine, *device, *data, *out;

@@ -227,8 +227,8 @@ START_TEST(refuses_long_keys)
 {
 	static char text[4096];
 	size_t n = (size_t)snprintf(text, sizeof(text), HEAD "\"entries\":[{\"key\":\"");
-	memset(text + n, 'k', FF_KEY_BYTES);
-	n += FF_KEY_BYTES;
+	memset(text + n, 'k', FF_COST_KEY_BYTES);
+	n += FF_COST_KEY_BYTES;
 	n += (size_t)snprintf(text + n, sizeof(text) - n,
 			"\",\"median_us\":1,\"p10_us\":1,\"p90_us\":1,\"samples\":1,"
 			"\"workspace_bytes\":0}]}");
