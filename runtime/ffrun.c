@@ -162,14 +162,14 @@ static int main_rank(const struct ff_run_options *o)
 	struct ff_error err = {0};
 	struct ff_comm *comm = NULL;
 	struct ff_plan plan = {0};
-	uint32_t here;
+	uint32_t here, own;
 	int status, code = ff_mpi_start(&err);
 
 	if (code < 0)
 		return end(code, &err);
 	code = ff_comm_mpi(&comm, &err);
 	if (code == FF_OK)
-		code = ff_mpi_neighbours(&here, &err);
+		code = ff_mpi_neighbours(&here, &own, &err);
 	if (code == FF_OK)
 		code = ff_agree_code(comm, ff_plan_load(o, comm->n_ranks, here, &plan, &err), &err);
 	if (code == FF_OK && comm->rank == 0)

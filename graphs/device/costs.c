@@ -12,6 +12,7 @@ int ff_costs_create(const char *device_kind, struct ff_costs **ret, struct ff_er
 	if (!c)
 		return ff_fail_memory(err);
 	ff_arena_init(&c->arena);
+	c->origin = (struct ff_origin){.processor = "", .kernels = "", .mpi = ""};
 	c->device_kind = ff_arena_strdup(&c->arena, device_kind);
 	if (!c->device_kind) {
 		ff_costs_destroy(c);
@@ -35,6 +36,24 @@ void ff_costs_destroy(struct ff_costs *c)
 const char *ff_costs_device_kind(const struct ff_costs *c)
 {
 	return c->device_kind;
+}
+
+const struct ff_origin *ff_costs_origin(const struct ff_costs *c)
+{
+	return &c->origin;
+}
+
+int ff_costs_set_origin(struct ff_costs *c, const struct ff_origin *o, struct ff_error *err)
+{
+	struct ff_origin own = *o;
+
+	own.processor = ff_arena_strdup(&c->arena, o->processor);
+	own.kernels = ff_arena_strdup(&c->arena, o->kernels);
+	own.mpi = ff_arena_strdup(&c->arena, o->mpi);
+	if (!own.processor || !own.kernels || !own.mpi)
+		return ff_fail_memory(err);
+	c->origin = own;
+	return FF_OK;
 }
 
 uint32_t ff_costs_count(const struct ff_costs *c)

@@ -11,6 +11,7 @@
 struct ff_costs {
 	struct ff_arena arena; /* strings, entries, tables */
 	const char *device_kind;
+	struct ff_origin origin;
 	struct ff_cost **entry; /* by order of arrival: their addresses stay */
 	uint32_t n_entries, cap_entries;
 	struct ff_table table; /* keys to entries */

@@ -6,7 +6,7 @@
 #include "costs.h"
 
 #define COSTS_FORMAT "ffsoap-costs"
-#define COSTS_VERSION 1
+#define COSTS_VERSION 2
 #define MAX_BYTES_PER_S 1e18
 
 static int read_rate(const struct ff_json *object, struct ff_rate *ret, struct ff_error *err)
@@ -171,12 +171,46 @@ static int optional(const struct ff_json *root, const char *key, enum ff_json_ty
 	return ff_json_get(root, key) ? ff_json_need(root, key, type, ret, err) : FF_OK;
 }
 
+static int read_count(
+		const struct ff_json *object, const char *key, uint32_t *ret, struct ff_error *err)
+{
+	int64_t n;
+	int code = ff_json_int(object, key, 1, UINT32_MAX, &n, err);
+
+	if (code == FF_OK)
+		*ret = (uint32_t)n;
+	return code;
+}
+
+static int read_origin(struct ff_costs *c, const struct ff_json *root, struct ff_error *err)
+{
+	static const char *const keys[] = {
+			"processor", "kernels", "mpi", "cores", "threads", "ranks", "hosts", NULL};
+	const struct ff_json *at;
+	struct ff_origin o;
+	int code;
+
+	if ((code = ff_json_need(root, "machine", FF_JSON_OBJECT, &at, err)) < 0 ||
+			(code = ff_json_only(at, keys, err)) < 0 ||
+			(code = ff_json_string(at, "processor", &o.processor, err)) < 0 ||
+			(code = ff_json_string(at, "kernels", &o.kernels, err)) < 0 ||
+			(code = ff_json_string(at, "mpi", &o.mpi, err)) < 0 ||
+			(code = read_count(at, "cores", &o.cores, err)) < 0 ||
+			(code = read_count(at, "threads", &o.threads, err)) < 0 ||
+			(code = read_count(at, "ranks", &o.ranks, err)) < 0 ||
+			(code = read_count(at, "hosts", &o.hosts, err)) < 0)
+		return code;
+	return ff_costs_set_origin(c, &o, err);
+}
+
 static int read_members(struct ff_costs *c, const struct ff_json *root, struct ff_arena *scratch,
 		struct ff_error *err)
 {
 	const struct ff_json *rates, *link, *comm, *entries;
-	int code = optional(root, "rates", FF_JSON_OBJECT, &rates, err);
+	int code = read_origin(c, root, err);
 
+	if (code == FF_OK)
+		code = optional(root, "rates", FF_JSON_OBJECT, &rates, err);
 	if (code == FF_OK && rates)
 		code = read_rates(c, rates, err);
 	if (code == FF_OK)
@@ -194,18 +228,35 @@ static int read_members(struct ff_costs *c, const struct ff_json *root, struct f
 	return code;
 }
 
+/* Version 1 did not say what it was measured on, so nothing can be added to it. */
+static int check_version(const struct ff_json *root, struct ff_error *err)
+{
+	const struct ff_json *format, *version;
+
+	if (root->type != FF_JSON_OBJECT)
+		return ff_json_format(root, COSTS_FORMAT, COSTS_VERSION, err);
+	format = ff_json_get(root, "format");
+	version = ff_json_get(root, "version");
+	if (format && format->type == FF_JSON_STRING && !strcmp(format->text, COSTS_FORMAT) &&
+			version && version->type == FF_JSON_NUMBER && version->number == 1)
+		return ff_json_fail(version, err,
+				"costs of version 1 do not say what they were measured on: remove "
+				"the file and measure again with ffprof GRAPH --machine M -o FILE");
+	return ff_json_format(root, COSTS_FORMAT, COSTS_VERSION, err);
+}
+
 static int read_root(const char *path, struct ff_arena *scratch, struct ff_costs **ret,
 		struct ff_error *err)
 {
-	static const char *const keys[] = {"format", "version", "device_kind", "rates", "link",
-			"comm", "entries", NULL};
+	static const char *const keys[] = {"format", "version", "device_kind", "machine", "rates",
+			"link", "comm", "entries", NULL};
 	const struct ff_json *root;
 	const char *kind;
 	struct ff_costs *c = NULL;
 	int code = ff_json_load(path, scratch, &root, err);
 
 	if (code == FF_OK)
-		code = ff_json_format(root, COSTS_FORMAT, COSTS_VERSION, err);
+		code = check_version(root, err);
 	if (code == FF_OK)
 		code = ff_json_only(root, keys, err);
 	if (code == FF_OK)
@@ -326,6 +377,7 @@ void ff_costs_write(const struct ff_costs *c, struct ff_out *o)
 	ff_out_string(o, "format", COSTS_FORMAT);
 	ff_out_int(o, "version", COSTS_VERSION);
 	ff_out_string(o, "device_kind", c->device_kind);
+	ff_origin_write(&c->origin, "machine", o);
 	ff_out_object(o, "rates");
 	for (int k = 0; k < FF_RATE_COUNT; k++)
 		if (c->has_rate[k])

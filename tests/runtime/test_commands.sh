@@ -94,6 +94,17 @@ cp costs.json before.json
 check 'profile again' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o costs.json
 check 'finds nothing to do' said '0 of 0 missing kernels'
 check 'and changes nothing' cmp costs.json before.json
+check 'on fewer devices' status 2 "$ffprof" tiny.json --machine cpu2 --devices 1 -o costs.json
+check 'refuses costs of more' one_sentence 'costs.json: was measured elsewhere ('
+check 'and keeps them' cmp costs.json before.json
+check 'with other threads' status 2 ranks env OMP_NUM_THREADS=3 "$ffprof" tiny.json --machine cpu2 \
+	-o costs.json
+check 'says which' one_sentence 'threads a rank: 1, here 3'
+check 'unless told to' status 0 "$ffprof" tiny.json --machine cpu2 --devices 1 -o costs.json --replace
+check 'measure anew' grep -q '"ranks": 1' costs.json
+sed 's/"version": 2/"version": 1/' before.json >old.json
+check 'costs of version 1' refused 'measure again with ffprof' "$ffprof" tiny.json --machine cpu2 \
+	-o old.json
 check 'same seed' status 0 ranks "$ffrun" lenet.json data-parallel --devices 2 $data --dump a.st --seed 7
 check 'same seed again' status 0 ranks "$ffrun" lenet.json data-parallel --devices 2 $data --dump b.st \
 	--seed 7
