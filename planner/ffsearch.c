@@ -352,6 +352,7 @@ static int run(struct job *j, struct ff_error *err)
 	s->graph = &j->graph;
 	s->machine = &j->machine;
 	s->costs = j->costs_path;
+	s->measured = j->costs;
 	s->seed = j->seed;
 	s->memory_limit = j->memory;
 	code = j->simulate ? simulate(j, err) : search(j, err);

@@ -10,6 +10,8 @@
 
 #include "ff/hash.h"
 
+_Static_assert(FF_KEY_BYTES <= FF_COST_KEY_BYTES, "every work's key must fit a cost's");
+
 /* Analytic: starting a pass of an operator, a copy or an update costs this
  * much beside the roofline; what one CUDA kernel launch takes. */
 #define LAUNCH_US 5.0

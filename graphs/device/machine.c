@@ -273,6 +273,19 @@ static const char *find_file(const char *name, struct ff_arena *a, bool *found)
 	return name;
 }
 
+bool ff_machine_known(const char *name)
+{
+	struct ff_arena scratch;
+	bool found;
+
+	ff_arena_init(&scratch);
+	/* without memory it may be known: loading it will say what is the matter */
+	if (!find_file(name, &scratch, &found))
+		found = true;
+	ff_arena_finish(&scratch);
+	return found;
+}
+
 int ff_machine_load(
 		const char *name, struct ff_arena *a, struct ff_machine *ret, struct ff_error *err)
 {

@@ -7,14 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *ff_move_name(enum ff_move_kind kind)
-{
-	static const char *const names[] = {"load", "copy", "point-to-point", "halo", "all-to-all",
-			"all-gather", "reduce-scatter", "all-reduce"};
-
-	return names[kind];
-}
-
 /* A source and a sink that share elements. */
 struct pair {
 	uint32_t source, sink; /* ranks by device, not part numbers */

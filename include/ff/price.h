@@ -4,7 +4,7 @@
 #define FF_PRICE_H
 
 #include "ff/costs.h"
-#include "ff/machine.h"
+#include "ff/schedule.h"
 
 struct ff_pricer;
 

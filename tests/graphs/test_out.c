@@ -1,6 +1,7 @@
 /* Tests of JSON out: layout, round trips, files that appear whole.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
+#include <errno.h>
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -8,11 +9,30 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "check_main.h"
+#include "ff/file.h"
 #include "ff/json.h"
 #include "ff/philox.h"
+
+/* The library's fsync: it notes what it was called for, and fails where a test says so. */
+static struct {
+	uint32_t files, folders;
+	int file_errno, folder_errno;
+} synced;
+
+int fsync(int fd)
+{
+	struct stat st;
+	bool folder = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+
+	synced.files += !folder;
+	synced.folders += folder;
+	errno = folder ? synced.folder_errno : synced.file_errno;
+	return errno ? -1 : (int)syscall(SYS_fsync, fd);
+}
 
 static struct ff_arena arena;
 static struct ff_error err;
@@ -24,6 +44,7 @@ static void setup(void)
 	ff_arena_init(&arena);
 	ff_out_init(&out);
 	err = (struct ff_error){0};
+	memset(&synced, 0, sizeof(synced));
 	strcpy(folder, "/tmp/ff-test-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 }
@@ -381,6 +402,48 @@ START_TEST(failed_write_leaves_the_old_file)
 }
 END_TEST
 
+/* The bytes are on the disk before the name is, and the name is too. */
+START_TEST(files_and_folders_are_synchronised)
+{
+	char *path = in_folder("a.json"), text[300];
+
+	ff_out_printf(&out, "[]\n");
+	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_OK);
+	ck_assert_uint_eq(synced.files, 1);
+	ck_assert_uint_eq(synced.folders, 1);
+	synced.file_errno = synced.folder_errno = EINVAL; /* file systems that know no fsync */
+	ff_out_printf(&out, "[2]\n");
+	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_OK);
+	has_content(path, "[]\n[2]\n");
+	synced.file_errno = EIO;
+	ff_out_printf(&out, "[3]\n");
+	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_E_IO);
+	snprintf(text, sizeof(text), "%s: cannot be written: Input/output error", path);
+	ck_assert_str_eq(err.text, text);
+	has_content(path, "[]\n[2]\n");
+	synced.file_errno = 0;
+	synced.folder_errno = EIO;
+	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_E_IO);
+	ck_assert_uint_eq(count_files(), 1);
+	unlink(path);
+}
+END_TEST
+
+START_TEST(a_dropped_file_was_never_there)
+{
+	char *path = in_folder("a.json");
+	struct ff_file f;
+
+	ck_assert_int_eq(ff_file_open(path, &f, &err), FF_OK);
+	ck_assert_int_eq(ff_file_write(&f, "abc", 3, &err), FF_OK);
+	ck_assert_uint_eq(count_files(), 1);
+	ff_file_drop(&f);
+	ff_file_drop(&f);
+	ck_assert_uint_eq(count_files(), 0);
+	ck_assert_uint_eq(synced.files, 0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("out");
@@ -399,6 +462,8 @@ static Suite *suite(void)
 	tcase_add_test(c, nowhere_to_write);
 	tcase_add_test(c, devices_stay_devices);
 	tcase_add_test(c, failed_write_leaves_the_old_file);
+	tcase_add_test(c, files_and_folders_are_synchronised);
+	tcase_add_test(c, a_dropped_file_was_never_there);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -137,6 +137,37 @@ def test_simulate_names():
             assert report["is_data_parallel"]
 
 
+MACHINE = {"processor": "abacus", "kernels": "beads 1", "mpi": "drums 2", "cores": 1, "threads": 2,
+           "ranks": 4, "hosts": 1}
+
+
+def write_costs(path, graph, machine, **members):
+    """A cost file in which every kernel that a search may need takes 100 us."""
+    rate = {"latency_us": 1, "bytes_per_s": 1e9}
+    costs = {"format": "ffsoap-costs", "version": 2, "device_kind": "P100", "machine": MACHINE,
+             "rates": dict.fromkeys(("copy", "add", "update", "load"), rate), "entries": [],
+             **members}
+    for _ in range(200):  # it names what is missing, one at a time
+        write(path, json.dumps(costs))
+        p = subprocess.run([FFSEARCH, graph, "--machine", machine, "--devices", "1", "--costs",
+                            path, "--simulate", "single", "-o", "s.json"], capture_output=True,
+                           text=True, timeout=60)
+        key = re.search(r'"([^"]+\.(?:forward|backward)[^"]*)"', p.stderr)
+        if p.returncode != 2 or not key:
+            return p
+        costs["entries"].append({"key": key.group(1), "median_us": 100, "p10_us": 100,
+                                 "p90_us": 100, "samples": 5, "workspace_bytes": 0})
+    raise AssertionError("more than 200 kernels")
+
+
+def test_measured_costs_say_where():
+    p = write_costs("costs.json", "lenet.json", "p100x16")
+    assert p.returncode == 0 and not p.stderr, p.stderr
+    run("lenet.json", "--machine", "p100x16", "--devices", "1", "--costs", "costs.json",
+        "--simulate", "single", "--report", "r.json")
+    assert conforms("r.json", "search-report")["costs_machine"] == MACHINE
+
+
 def test_standard_output():
     p = run("lenet.json", *BASE, "--devices", "2", "--proposals", "100", "-o", "-")
     assert json.loads(p.stdout)["format"] == "ffsoap-strategy"

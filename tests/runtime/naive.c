@@ -237,7 +237,7 @@ static void softmax_cross_entropy(const struct naive *x)
 {
 	const struct ff_node *n = x->w->node;
 	const struct ff_operand *logits = &n->in_map[0], *labels = &n->in_map[1];
-	double count = (double)naive_volume(labels->rank, labels->shape);
+	double count = (double)x->valid;
 
 	EACH(at, &x->w->in[1])
 	{

@@ -68,9 +68,11 @@ static inline void hand_graph(struct ff_arena *a, int32_t batch, int32_t feature
  * update 3 us + 20, load 4 us + 10. */
 static inline struct ff_costs *hand_costs(const char *kind)
 {
+	static const struct ff_origin origin = {"abacus", "beads 1.2.3", "none", 1, 2, 2, 1};
 	struct ff_costs *c;
 
 	ck_assert_int_eq(ff_costs_create(kind, &c, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_set_origin(c, &origin, NULL), FF_OK);
 	ff_costs_set_rate(c, FF_RATE_COPY, (struct ff_rate){1, 100});
 	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){2, 50});
 	ff_costs_set_rate(c, FF_RATE_UPDATE, (struct ff_rate){3, 20});

@@ -90,10 +90,12 @@ END_TEST
 
 static void check_same(const struct ff_costs *c)
 {
+	static const struct ff_origin origin = {"abacus", "beads 1.2.3", "none", 1, 2, 2, 1};
 	const struct ff_cost *x;
 	const struct ff_comm_cost *t;
 
 	ck_assert_str_eq(ff_costs_device_kind(c), "cpu");
+	ck_assert_int_eq(ff_origin_check("file", ff_costs_origin(c), &origin, NULL), FF_OK);
 	ck_assert_uint_eq(ff_costs_count(c), 3);
 	x = ff_costs_find(c, "conv2d.forward a");
 	ck_assert_ptr_nonnull(x);
@@ -142,7 +144,10 @@ START_TEST(round_trip_is_exact_and_sorted)
 }
 END_TEST
 
-#define HEAD "{\"format\":\"ffsoap-costs\",\"version\":1,\"device_kind\":\"cpu\","
+#define NAMES "\"processor\":\"p\",\"kernels\":\"k\",\"mpi\":\"m\""
+#define COUNTS "\"cores\":1,\"threads\":1,\"ranks\":2,\"hosts\":1"
+#define KIND "{\"format\":\"ffsoap-costs\",\"version\":2,\"device_kind\":\"cpu\","
+#define HEAD KIND "\"machine\":{" NAMES "," COUNTS "},"
 #define ENTRY(key, median, p10, p90, samples, space)                                               \
 	"{\"key\":" key ",\"median_us\":" median ",\"p10_us\":" p10 ",\"p90_us\":" p90             \
 	",\"samples\":" samples ",\"workspace_bytes\":" space "}"
@@ -156,10 +161,17 @@ static const struct {
 } bad_files[] = {
 		{"[]", "", "expected an object"},
 		{"{\"format\":\"ffsoap-graph\",\"version\":1}", "format", "ffsoap-costs"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":2}", "version", "1"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":1,\"entries\":[]}", "", "device_kind"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":1,\"device_kind\":\"\",\"entries\":[]}",
+		{"{\"format\":\"ffsoap-costs\",\"version\":3}", "version", "2"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":1}", "version",
+				"measure again with ffprof"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":2,\"entries\":[]}", "", "device_kind"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":2,\"device_kind\":\"\",\"entries\":[]}",
 				"device_kind", "name of a device kind"},
+		{KIND "\"entries\":[]}", "", "machine"},
+		{KIND "\"machine\":{" NAMES "},\"entries\":[]}", "machine", "cores"},
+		{KIND "\"machine\":{" COUNTS "},\"entries\":[]}", "machine", "processor"},
+		{KIND "\"machine\":{" NAMES "," COUNTS ",\"gpus\":1},\"entries\":[]}", "machine",
+				"gpus"},
 		{HEAD "\"entrys\":[]}", "", "entrys"},
 		{HEAD "\"rates\":{}}", "", "entries"},
 		{HEAD "\"entries\":{}}", "entries", "expected an array"},
@@ -243,8 +255,8 @@ START_TEST(refuses_long_keys)
 	static char text[4096];
 	size_t n = (size_t)snprintf(text, sizeof(text), HEAD "\"entries\":[{\"key\":\"");
 
-	memset(text + n, 'k', FF_KEY_BYTES);
-	n += FF_KEY_BYTES;
+	memset(text + n, 'k', FF_COST_KEY_BYTES);
+	n += FF_COST_KEY_BYTES;
 	n += (size_t)snprintf(text + n, sizeof(text) - n,
 			"\",\"median_us\":1,\"p10_us\":1,\"p90_us\":1,\"samples\":1,"
 			"\"workspace_bytes\":0}]}");
@@ -282,6 +294,31 @@ START_TEST(names_a_file_that_is_not_there)
 }
 END_TEST
 
+START_TEST(another_origin_is_another)
+{
+	const struct ff_origin was = {"abacus", "beads 1", "none", 1, 2, 3, 4};
+	struct ff_origin is[] = {was, was, was, was, was, was, was};
+	static const char *const what[] = {"processor: \"abacus\", here \"quipu\"",
+			"kernels: \"beads 1\", here \"beads 2\"", "mpi: \"none\", here \"drums\"",
+			"cores a rank: 1, here 9", "threads a rank: 2, here 9", "ranks: 3, here 9",
+			"hosts: 4, here 9"};
+
+	is[0].processor = "quipu";
+	is[1].kernels = "beads 2";
+	is[2].mpi = "drums";
+	is[3].cores = is[4].threads = is[5].ranks = is[6].hosts = 9;
+	for (int i = 0; i < 7; i++) {
+		struct ff_error err = {0};
+
+		ck_assert_int_eq(ff_origin_check("c.json", &was, &is[i], &err), FF_E_INPUT);
+		ck_assert_ptr_nonnull(strstr(err.text, "c.json: was measured elsewhere"));
+		ck_assert_msg(strstr(err.text, what[i]) != NULL, "%s", err.text);
+		ck_assert_ptr_nonnull(strstr(err.text, "--replace"));
+	}
+	ck_assert_int_eq(ff_origin_check("c.json", &was, &was, NULL), FF_OK);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("costs");
@@ -294,6 +331,7 @@ static Suite *suite(void)
 	tcase_add_test(t, refuses_long_keys);
 	tcase_add_test(t, refuses_every_truncation);
 	tcase_add_test(t, names_a_file_that_is_not_there);
+	tcase_add_test(t, another_origin_is_another);
 	suite_add_tcase(s, t);
 	return s;
 }
