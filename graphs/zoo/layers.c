@@ -59,6 +59,19 @@ uint32_t ff_layer_conv(const struct ff_zoo_net *n, const char *name, uint32_t in
 	return add(n, FF_OP_CONV2D, name, &a, in);
 }
 
+uint32_t ff_layer_conv_same(const struct ff_zoo_net *n, const char *name, uint32_t in,
+		int32_t channels, int32_t height, int32_t width)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_CONV2D);
+
+	a.conv2d.out_channels = channels;
+	a.conv2d.kernel[0] = height;
+	a.conv2d.kernel[1] = width;
+	a.conv2d.pad[0] = height / 2;
+	a.conv2d.pad[1] = width / 2;
+	return add(n, FF_OP_CONV2D, name, &a, in);
+}
+
 uint32_t ff_layer_pool(const struct ff_zoo_net *n, const char *name, uint32_t in,
 		enum ff_pool_mode mode, int32_t kernel, int32_t stride, int32_t pad)
 {

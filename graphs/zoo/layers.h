@@ -8,7 +8,16 @@
 
 /* Every network, in the order in which they are listed: ff_zoo_NAME is a row in
  * the file of its family. */
-#define FF_ZOO_NETS(X) X(mlp) X(lenet) X(alexnet) X(branchnet)
+#define FF_ZOO_NETS(X)                                                                             \
+	X(mlp)                                                                                     \
+	X(lenet)                                                                                   \
+	X(alexnet)                                                                                 \
+	X(branchnet)                                                                               \
+	X(vgg16)                                                                                   \
+	X(resnet50)                                                                                \
+	X(resnet101)                                                                               \
+	X(inception_v3)                                                                            \
+	X(densenet121)
 
 #define FF_ZOO_ROW(name) extern const struct ff_zoo_row ff_zoo_##name;
 FF_ZOO_NETS(FF_ZOO_ROW)
@@ -28,8 +37,17 @@ uint32_t ff_layer_images(const struct ff_zoo_net *n, int32_t channels, int32_t s
 /* Labels and the loss. */
 void ff_layer_classify(const struct ff_zoo_net *n, uint32_t logits, int32_t classes);
 
+/* Rows and columns that are left of `size` by a window of `kernel`. */
+static inline int32_t ff_layer_size(int32_t size, int32_t kernel, int32_t stride, int32_t pad)
+{
+	return (size + 2 * pad - kernel) / stride + 1;
+}
+
 uint32_t ff_layer_conv(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t channels,
 		int32_t kernel, int32_t stride, int32_t pad);
+/* Stride 1, an odd kernel of `height` x `width`, padded so that the size stays. */
+uint32_t ff_layer_conv_same(const struct ff_zoo_net *n, const char *name, uint32_t in,
+		int32_t channels, int32_t height, int32_t width);
 uint32_t ff_layer_pool(const struct ff_zoo_net *n, const char *name, uint32_t in,
 		enum ff_pool_mode mode, int32_t kernel, int32_t stride, int32_t pad);
 uint32_t ff_layer_linear(
