@@ -346,7 +346,8 @@ static int run(struct job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = predict(j, &data_parallel, &s->data_parallel, err);
 	if (code == FF_OK)
-		code = ff_lower_bound(&j->graph, &j->machine, j->pricer, &s->lower_bound_us, err);
+		code = ff_lower_bound(&j->graph, &j->machine, j->pricer, NULL, NULL,
+				&s->lower_bound_us, err);
 	if (code < 0)
 		return code;
 	s->graph = &j->graph;
