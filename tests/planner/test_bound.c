@@ -196,6 +196,33 @@ START_TEST(networks_equal_the_plain_sum)
 }
 END_TEST
 
+/* What a search finds is not below it either. */
+START_TEST(no_search_is_faster)
+{
+	static const char *const cases[][2] = {{"branchnet", "blocks=4"}, {"lenet", "image=28"},
+			{"inception_v3", "image=75"}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct ff_search_options opt = {.seed = 1, .proposals = 400};
+		struct ff_search_result found;
+		struct ff_evaluator *e;
+		struct ff_space *s;
+		struct world w;
+
+		setup_zoo(&w, cases[i][0], cases[i][1], 2);
+		ck_assert_int_eq(ff_space_create(&w.g, &w.h.m, &s, NULL), FF_OK);
+		ck_assert_int_eq(ff_evaluator_create(&w.g, &w.h.m, w.p, INT64_MAX, 0, &e, NULL),
+				FF_OK);
+		ck_assert_int_eq(ff_search_mcmc(s, e, &w.g, &w.h.m, &opt, &w.arena, &found, NULL),
+				FF_OK);
+		ck_assert_double_ge(found.evaluation.step_us, bound_us(&w));
+		ff_evaluator_destroy(e);
+		ff_space_destroy(s);
+		teardown(&w);
+	}
+}
+END_TEST
+
 struct patience {
 	uint32_t asked, until;
 };
@@ -304,6 +331,7 @@ static Suite *suite(void)
 	tcase_add_test(t, one_device_is_tight);
 	tcase_add_test(t, equals_the_plain_sum);
 	tcase_add_test(t, networks_equal_the_plain_sum);
+	tcase_add_test(t, no_search_is_faster);
 	tcase_add_test(t, can_be_stopped);
 	tcase_add_test(t, tells_all_parts_apart);
 	tcase_add_test(t, a_missing_cost_is_named);
