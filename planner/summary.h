@@ -30,8 +30,8 @@ struct ff_summary {
 	bool is_data_parallel; /* the plan is data parallelism */
 	bool interrupted;
 	uint64_t seed, proposals, accepted;
-	double seconds, lower_bound_us;
-	int64_t memory_limit; /* 0: each device's capacity */
+	double seconds, lower_bound_us; /* lower_bound_us NAN: there was no time for it */
+	int64_t memory_limit;           /* 0: each device's capacity */
 };
 
 static inline bool ff_plan_fits(const struct ff_plan *p)

@@ -144,7 +144,7 @@ static const struct memo *memo_find(const struct ff_pricer *p, uint64_t hash)
 
 static int memo_add(struct ff_pricer *p, uint64_t hash, struct memo new, struct ff_error *err)
 {
-	if (p->table.n == p->memo_cap) {
+	if (!p->memo || p->table.n == p->memo_cap) {
 		uint32_t cap = p->memo_cap ? 2 * p->memo_cap : 1024;
 		struct memo *memo = realloc(p->memo, cap * sizeof(*memo));
 
@@ -189,40 +189,34 @@ static double roofline_us(const struct ff_device_kind *kind, const struct ff_wor
 	return LAUNCH_US + fmax(flops_us, memory_us);
 }
 
-static uint64_t memo_hash(const struct ff_pricer *p, const struct ff_work *w, uint32_t device)
-{
-	/* Measured costs are of one kind; analytic ones of as many as there are. */
-	uint64_t kind = p->costs ? 0 : p->machine->nodes[p->machine->node_of[device]].kind;
-
-	return ff_work_hash(w) ^ kind * UINT64_C(0x9e3779b97f4a7c15);
-}
-
-/* Writes the memo of `w`, taking it in when it is new. */
+/* What `w` costs; measured costs, which are of one kind of device, are taken into
+ * the memo. */
 static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, struct memo *ret,
 		struct ff_error *err)
 {
-	uint64_t hash = memo_hash(p, w, device);
-	const struct memo *found = memo_find(p, hash);
+	const struct memo *found;
+	const struct ff_cost *cost;
 	struct memo new = {0};
+	char key[FF_KEY_BYTES];
+	uint64_t hash;
 	int code;
 
+	if (!p->costs) { /* less work than to look it up */
+		*ret = (struct memo){.us = roofline_us(ff_device_kind(p->machine, device), w)};
+		return FF_OK;
+	}
+	hash = ff_work_hash(w);
+	found = memo_find(p, hash);
 	if (found) {
 		*ret = *found;
 		return FF_OK;
 	}
-	if (p->costs) {
-		char key[FF_KEY_BYTES];
-		const struct ff_cost *cost;
-
-		ff_work_key(w, key);
-		cost = ff_costs_find(p->costs, key);
-		if (!cost)
-			return missing_cost(p, key, err);
-		new.us = cost->median_us;
-		new.workspace_bytes = cost->workspace_bytes;
-	} else {
-		new.us = roofline_us(ff_device_kind(p->machine, device), w);
-	}
+	ff_work_key(w, key);
+	cost = ff_costs_find(p->costs, key);
+	if (!cost)
+		return missing_cost(p, key, err);
+	new.us = cost->median_us;
+	new.workspace_bytes = cost->workspace_bytes;
 	code = memo_add(p, hash, new, err);
 	if (code == FF_OK)
 		*ret = new;

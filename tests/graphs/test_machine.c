@@ -130,7 +130,8 @@ START_TEST(known)
 		uint32_t devices, nodes;
 		bool overlap;
 	} cases[] = {{"cpu1", 1, 1, false}, {"cpu2", 2, 1, false}, {"cpu4", 4, 1, false},
-			{"cpu8", 8, 1, false}, {"p100x16", 16, 4, true}, {"k80x64", 64, 16, true}};
+			{"cpu8", 8, 1, false}, {"p100x16", 16, 4, true}, {"k80x64", 64, 16, true},
+			{"a100x256", 256, 32, true}, {"a100x1024", 1024, 128, true}};
 	struct ff_arena a;
 	struct ff_machine m;
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/search.h"
 #include "ff/simulate.h"
+#include "ff/zoo.h"
 
 #include "../simulator/hand.h"
 #include "simulator/drawn.h"
@@ -13,10 +14,10 @@ struct world {
 	struct ff_pricer *p;
 };
 
-static void setup(struct world *w, struct ff_random *state, uint32_t n_nodes, uint32_t per_node)
+/* Machine and prices for w->g. */
+static void setup_machine(
+		struct world *w, struct ff_random *state, uint32_t n_nodes, uint32_t per_node)
 {
-	ff_arena_init(&w->arena);
-	draw_graph(state, &w->arena, &w->g);
 	hand_machine_init(&w->h, n_nodes, per_node, ff_random_below(state, 2));
 	w->h.node[n_nodes - 1].kind = ff_random_below(state, 2);
 	/* without this every price is a launch and hides the shapes */
@@ -25,6 +26,22 @@ static void setup(struct world *w, struct ff_random *state, uint32_t n_nodes, ui
 		w->h.kind[k].memory_bytes_per_s /= 1e3;
 	}
 	ck_assert_int_eq(ff_pricer_create(&w->g, &w->h.m, NULL, NULL, NULL, &w->p, NULL), FF_OK);
+}
+
+static void setup(struct world *w, struct ff_random *state, uint32_t n_nodes, uint32_t per_node)
+{
+	ff_arena_init(&w->arena);
+	draw_graph(state, &w->arena, &w->g);
+	setup_machine(w, state, n_nodes, per_node);
+}
+
+static void setup_zoo(struct world *w, const char *net, const char *set, uint32_t per_node)
+{
+	struct ff_random state = {.seed = 1};
+
+	ff_arena_init(&w->arena);
+	ck_assert_int_eq(ff_zoo_build(net, 6, &set, 1, &w->arena, &w->g, NULL), FF_OK);
+	setup_machine(w, &state, 2, per_node);
 }
 
 static void teardown(struct world *w)
@@ -38,7 +55,8 @@ static double bound_us(struct world *w)
 	struct ff_error err;
 	double us;
 
-	ck_assert_msg(ff_lower_bound(&w->g, &w->h.m, w->p, &us, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(ff_lower_bound(&w->g, &w->h.m, w->p, NULL, NULL, &us, &err) == FF_OK, "%s",
+			err.text);
 	return us;
 }
 
@@ -173,6 +191,90 @@ START_TEST(equals_the_plain_sum)
 }
 END_TEST
 
+/* Networks that repeat themselves: nodes alike but for where their inputs come
+ * from, and concats whose parts read some of their inputs. */
+START_TEST(networks_equal_the_plain_sum)
+{
+	static const struct {
+		const char *net, *set;
+		uint32_t per_node;
+	} cases[] = {{"branchnet", "blocks=4", 4}, {"densenet121", "image=29", 2},
+			{"inception_v3", "image=75", 2}, {"mlp", "layers=30", 5}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double us, expect;
+		struct world w;
+
+		setup_zoo(&w, cases[i].net, cases[i].set, cases[i].per_node);
+		us = bound_us(&w);
+		expect = plain_bound_us(&w);
+		ck_assert_double_eq_tol(us, expect, 1e-9 * expect);
+		teardown(&w);
+	}
+}
+END_TEST
+
+/* What a search finds is not below it either. */
+START_TEST(no_search_is_faster)
+{
+	static const char *const cases[][2] = {{"branchnet", "blocks=4"}, {"lenet", "image=28"},
+			{"inception_v3", "image=75"}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct ff_search_options opt = {.seed = 1, .proposals = 400};
+		struct ff_search_result found;
+		struct ff_evaluator *e;
+		struct ff_space *s;
+		struct world w;
+
+		setup_zoo(&w, cases[i][0], cases[i][1], 2);
+		ck_assert_int_eq(ff_space_create(&w.g, &w.h.m, &s, NULL), FF_OK);
+		ck_assert_int_eq(ff_evaluator_create(&w.g, &w.h.m, w.p, INT64_MAX, 0, &e, NULL),
+				FF_OK);
+		ck_assert_int_eq(ff_search_mcmc(s, e, &w.g, &w.h.m, &opt, &w.arena, &found, NULL),
+				FF_OK);
+		ck_assert_double_ge(found.evaluation.step_us, bound_us(&w));
+		ff_evaluator_destroy(e);
+		ff_space_destroy(s);
+		teardown(&w);
+	}
+}
+END_TEST
+
+struct patience {
+	uint32_t asked, until;
+};
+
+static bool stop_at(void *ctx)
+{
+	struct patience *p = ctx;
+
+	return p->asked++ >= p->until;
+}
+
+/* It asks often, and when it was told to stop it does. */
+START_TEST(can_be_stopped)
+{
+	struct patience p = {.until = UINT32_MAX};
+	uint32_t whole;
+	struct world w;
+	double us = 0;
+
+	setup_zoo(&w, "branchnet", "blocks=4", 8);
+	ck_assert_int_eq(ff_lower_bound(&w.g, &w.h.m, w.p, stop_at, &p, &us, NULL), FF_OK);
+	ck_assert_double_eq(us, bound_us(&w));
+	whole = p.asked;
+	ck_assert_uint_gt(whole, 50);
+	for (p.until = 0; p.until < whole; p.until += 1 + whole / 20) {
+		p.asked = 0;
+		ck_assert_int_eq(ff_lower_bound(&w.g, &w.h.m, w.p, stop_at, &p, &us, NULL), FF_OK);
+		ck_assert(isnan(us));
+		ck_assert_uint_eq(p.asked, p.until + 1);
+	}
+	teardown(&w);
+}
+END_TEST
+
 /* A price for every part that any config has: its bytes times a number drawn
  * from its key, so that no two kinds of parts can pass for each other. */
 static struct ff_costs *odd_costs(struct world *w, uint64_t seed)
@@ -242,7 +344,7 @@ START_TEST(a_missing_cost_is_named)
 	w.h.node[0].kind = 0;
 	c = hand_costs("fast");
 	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c.json", "g.json", &p, &err), FF_OK);
-	ck_assert_int_eq(ff_lower_bound(&w.g, &w.h.m, p, &us, &err), FF_E_INPUT);
+	ck_assert_int_eq(ff_lower_bound(&w.g, &w.h.m, p, NULL, NULL, &us, &err), FF_E_INPUT);
 	ck_assert_double_eq(us, -1);
 	ck_assert_ptr_nonnull(strstr(err.text, "c.json has no cost for \"conv2d.forward"));
 	ff_pricer_destroy(p);
@@ -260,6 +362,9 @@ static Suite *suite(void)
 	tcase_add_test(t, no_strategy_is_faster);
 	tcase_add_test(t, one_device_is_tight);
 	tcase_add_test(t, equals_the_plain_sum);
+	tcase_add_test(t, networks_equal_the_plain_sum);
+	tcase_add_test(t, no_search_is_faster);
+	tcase_add_test(t, can_be_stopped);
 	tcase_add_test(t, tells_all_parts_apart);
 	tcase_add_test(t, a_missing_cost_is_named);
 	suite_add_tcase(s, t);
