@@ -101,7 +101,7 @@ def main():
     for network, arguments in NETWORKS.items():
         run(f"{options.build}/graphs/ffzoo", *arguments, "-o", f"{options.out}/{network}.json")
         run(f"{options.build}/runtime/ffprof", f"{options.out}/{network}.json", "--machine",
-            options.machine, "--data", options.data, "-o", costs)
+            options.machine, "--data", options.data, "-o", costs, "--replace")
     print(f"{'network':10} {'strategy':14} {'predicted ms':>12} {'measured ms':>12} {'error':>11}")
     for network in NETWORKS:
         by_network[network] = list(measure(options, network, costs))

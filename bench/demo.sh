@@ -25,7 +25,8 @@ say() { printf '\n== %s\n' "$*"; }
 job() {
 	name=$1 epochs=$2 rate=$3
 	say "$name: measure its kernels and this machine's links"
-	"$build/runtime/ffprof" "$out/$name.json" --machine cpu2 --data "$data" -o "$out/costs.json"
+	"$build/runtime/ffprof" "$out/$name.json" --machine cpu2 --data "$data" \
+		-o "$out/costs.json" --replace
 	say "$name: search a plan for 2 ranks"
 	"$build/planner/ffsearch" "$out/$name.json" --machine cpu2 --costs "$out/costs.json" \
 		--budget "$budget" --seed 1 -o "$out/$name.plan.json" \

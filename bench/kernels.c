@@ -50,6 +50,8 @@ static int fill_io(struct bench *b, const struct ff_work *w, int64_t workspace,
 		const struct ff_value *t = &b->graph.values[b->graph.edges[n->in + i].value];
 
 		code = fill(b, volume, t->dtype == FF_I32, &io->in[i], err);
+		if (t->dtype == FF_I32)
+			io->valid = volume;
 		if (code == FF_OK && w->need_din[i])
 			code = fill(b, volume, false, &io->din[i], err);
 	}

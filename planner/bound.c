@@ -1,132 +1,153 @@
 /* Lower bound: no strategy of the space takes less time than this.  Two
  * arguments, shown in docs/simulator.md: all the work there is, spread over
  * all devices, and the chain of parts that every strategy must run one after
- * another.  SPDX-License-Identifier: Apache-2.0 */
+ * another.
+ *
+ * Networks repeat themselves, so prices are gathered once for each kind of node
+ * (equal prices for equal degrees), and there once for each kind of part; what
+ * is left for every node is where its inputs come from.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ff/search.h"
+#include "intervals.h"
 
-/* Intervals of one dim at one degree fall into classes whose members have
- * equal prices whatever the other dims do: same sizes, nothing clamped. */
-struct classes {
-	uint32_t n;
-	uint32_t *first; /* a coordinate of the class */
-	uint32_t *count; /* how many coordinates are in it */
+#define LOOK_EVERY 256 /* parts priced or looked up between two polls */
+
+/* Which inputs a part reads; and of the parts of one kind of node that read just
+ * these, what the recursion asks for. */
+struct reads {
+	uint64_t input[FF_MAX_INPUTS / 64 + 1];
+	double first_us; /* cheapest part of any degree vector */
+	double last_us;  /* of the degree vectors all of whose parts are such: least of the dearest
+			  */
+};
+
+/* The dearest part that reads `reads` of a degree vector whose parts do not all
+ * read the same; those of one vector follow each other. */
+struct mixed {
+	uint32_t reads;
+	bool ends;
+	double us;
+};
+
+struct part_price {
+	double us;
+	uint32_t reads;
+};
+
+/* Nodes with equal prices. */
+struct kind {
+	double all_us; /* device time of all parts, both passes: the least of any degrees */
+	uint32_t reads, n_reads; /* slices of the arrays in struct bound */
+	uint32_t mixed, n_mixed;
 };
 
 struct bound {
 	const struct ff_graph *graph;
 	struct ff_pricer *pricer;
+	bool (*stop)(void *ctx);
+	void *ctx;
+	bool stopped;
+	uint32_t look_in;
 	uint32_t n_devices;
-	uint32_t n_kinds;
-	uint32_t *device;                    /* one of each kind in use */
-	struct classes classes[FF_MAX_DIMS]; /* of the degree vector at hand */
+	uint32_t n_device_kinds;
+	uint32_t *device; /* one of each kind in use */
 	double *chain_us; /* by node: earliest that the chain of any of its parts is through */
+	struct ff_intervals dim[FF_MAX_DIMS]; /* of the node at hand */
+	struct ff_table kinds, parts;         /* parts: of the node at hand */
+	struct kind *kind;
+	struct part_price *part;
+	struct reads *reads;
+	struct mixed *mixed;
+	uint32_t kind_cap, part_cap, n_reads, reads_cap, n_mixed, mixed_cap;
 	struct ff_work work;
 };
 
-/* What a degree vector of one node comes to. */
-struct tally {
-	double all_us;   /* device time of all parts, both passes */
-	double first_us; /* shortest chain that ends with one of its parts */
-	double last_us;  /* longest such chain */
-};
+/* ---- kinds of nodes ---- */
 
-static const struct ff_operand *operand(const struct ff_node *n, uint32_t i)
+static uint64_t hash_operand(const struct ff_operand *o)
 {
-	if (i < n->n_in)
-		return &n->in_map[i];
-	return &n->out_map[i - n->n_in];
-}
+	uint64_t h = ff_hash_mix(ff_hash_mix(0, o->rank), o->lead_only);
 
-/* Elements that other terms of an axis may add at least and at most. */
-static void other_terms(const struct ff_node *n, const struct ff_axis_map *m, uint32_t skip,
-		int64_t *least, int64_t *most)
-{
-	*least = m->offset;
-	*most = (int64_t)m->offset + m->window;
-	for (uint32_t t = 0; t < m->n_terms; t++) {
-		const struct ff_term *term = &m->term[t];
-		if (t != skip)
-			*most += (int64_t)((n->dim[term->dim].extent - 1) / term->div) * term->step;
-	}
-}
-
-/* Whether some box with [lo, hi) at `dim` may be clamped at a border. */
-static bool may_clamp(const struct ff_node *n, const struct ff_operand *o, uint32_t dim, int32_t lo,
-		int32_t hi)
-{
 	for (uint32_t a = 0; a < o->rank; a++) {
 		const struct ff_axis_map *m = &o->axis[a];
+
+		h = ff_hash_mix(h, (uint64_t)o->shape[a]);
+		h = ff_hash_mix(h, (uint64_t)(uint32_t)m->offset << 32 | (uint32_t)m->window);
+		h = ff_hash_mix(h, m->n_terms);
 		for (uint32_t t = 0; t < m->n_terms; t++) {
-			const struct ff_term *term = &m->term[t];
-			int64_t least, most;
-			if ((uint32_t)term->dim != dim)
-				continue;
-			other_terms(n, m, t, &least, &most);
-			least += (int64_t)(lo / term->div) * term->step;
-			most += (int64_t)((hi - 1) / term->div) * term->step;
-			if (least < 0 || most > o->shape[a])
-				return true;
+			h = ff_hash_mix(h, (uint64_t)m->term[t].dim);
+			h = ff_hash_mix(h, (uint64_t)m->term[t].div);
+			h = ff_hash_mix(h, (uint64_t)m->term[t].step);
 		}
 	}
-	return false;
+	return h;
 }
 
-/* Whether intervals starting at `a` and `b`, of one size, divide alike. */
-static bool same_phase(const struct ff_operand *o, uint32_t dim, int32_t a, int32_t b)
+static uint64_t hash_attributes(const struct ff_node *n)
 {
-	for (uint32_t i = 0; i < o->rank; i++)
-		for (uint32_t t = 0; t < o->axis[i].n_terms; t++) {
-			const struct ff_term *term = &o->axis[i].term[t];
-			if ((uint32_t)term->dim == dim && a % term->div != b % term->div)
-				return false;
-		}
-	return true;
-}
+	const struct ff_op_row *row = ff_op_row(n->op);
+	uint64_t h = ff_hash_mix(0, (uint64_t)n->op);
 
-static bool same_class(
-		const struct ff_node *n, uint32_t dim, uint32_t degree, uint32_t x, uint32_t y)
-{
-	int32_t extent = n->dim[dim].extent;
-	int32_t a = ff_part_start(extent, degree, x), a_end = ff_part_start(extent, degree, x + 1);
-	int32_t b = ff_part_start(extent, degree, y), b_end = ff_part_start(extent, degree, y + 1);
-	if (a_end - a != b_end - b)
-		return false;
-	if (n->dim[dim].label == FF_DIM_REDUCTION && !a != !b)
-		return false;
-	for (uint32_t i = 0; i < n->n_in + n->n_out; i++) {
-		const struct ff_operand *o = operand(n, i);
-		if (may_clamp(n, o, dim, a, a_end) || may_clamp(n, o, dim, b, b_end) ||
-				!same_phase(o, dim, a, b))
-			return false;
+	for (uint32_t i = 0; i < row->n_attrs; i++) {
+		const struct ff_attr_row *at = &row->attrs[i];
+		int32_t v[2] = {0};
+
+		/* as in the cost key: whole numbers, alone or in pairs */
+		if (!at->in_key)
+			continue;
+		memcpy(v, (const char *)&n->attrs + at->offset,
+				(at->type == FF_ATTR_PAIR ? 2 : 1) * sizeof(*v));
+		h = ff_hash_mix(h, (uint64_t)(uint32_t)v[0] << 32 | (uint32_t)v[1]);
 	}
-	return true;
+	return h;
 }
 
-static void find_classes(const struct ff_node *n, uint32_t dim, uint32_t degree, struct classes *c)
+/* All that the price of a part depends on but its box: the key of its cost, its
+ * FLOPs and its bytes. */
+static uint64_t hash_node(const struct ff_graph *g, const struct ff_node *n)
 {
-	c->n = 0;
-	for (uint32_t x = 0; x < degree; x++) {
-		uint32_t i = 0;
-		while (i < c->n && !same_class(n, dim, degree, c->first[i], x))
-			i++;
-		if (i == c->n) {
-			c->first[c->n] = x;
-			c->count[c->n++] = 0;
-		}
-		c->count[i]++;
+	uint64_t h = hash_attributes(n);
+
+	h = ff_hash_mix(h, (uint64_t)n->n_in << 32 | n->n_out << 8 | n->n_dims);
+	h = ff_hash_mix(h, (uint64_t)n->flops_forward);
+	h = ff_hash_mix(h, (uint64_t)n->flops_backward);
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		h = ff_hash_mix(h, (uint64_t)n->dim[d].extent << 8 | (uint64_t)n->dim[d].label);
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		bool needs_grad = g->values[g->edges[n->in + i].value].needs_grad;
+
+		h = ff_hash_mix(h, hash_operand(&n->in_map[i]) ^ needs_grad);
 	}
+	for (uint32_t k = 0; k < n->n_out; k++)
+		h = ff_hash_mix(h, hash_operand(&n->out_map[k]));
+	return ff_hash_mix(h, g->values[n->out].needs_grad);
+}
+
+/* ---- prices of parts ---- */
+
+/* Whether to give up; asked now and then. */
+static bool look(struct bound *b)
+{
+	if (b->look_in-- == 0) {
+		b->look_in = LOOK_EVERY;
+		b->stopped = b->stopped || (b->stop && b->stop(b->ctx));
+	}
+	return b->stopped;
 }
 
 /* The part's time on the kind of device that is fastest at it. */
 static int fastest_us(struct bound *b, double *us, struct ff_error *err)
 {
 	double best = INFINITY;
-	for (uint32_t k = 0; k < b->n_kinds; k++) {
+
+	for (uint32_t k = 0; k < b->n_device_kinds; k++) {
 		double here;
 		int code = ff_price_work(b->pricer, &b->work, b->device[k], &here, err);
+
 		if (code < 0)
 			return code;
 		best = fmin(best, here);
@@ -135,92 +156,242 @@ static int fastest_us(struct bound *b, double *us, struct ff_error *err)
 	return FF_OK;
 }
 
-/* When the inputs of the part in b->work can be there: it waits for some part
- * of every producer whose output it reads. */
-static double inputs_us(const struct bound *b)
+/* Number of what the part in b->work reads, among those of the kind at hand. */
+static int find_reads(struct bound *b, const struct kind *kind, uint32_t *ret, struct ff_error *err)
 {
-	const struct ff_node *n = b->work.node;
-	double at = 0;
-	for (uint32_t i = 0; i < n->n_data; i++)
+	struct reads r = {.first_us = INFINITY, .last_us = INFINITY};
+	uint32_t i;
+	int code;
+
+	for (i = 0; i < b->work.node->n_data; i++)
 		if (ff_region_volume(&b->work.in[i]))
-			at = fmax(at, b->chain_us[ff_edge_source(b->graph, n->in + i)]);
-	return at;
+			r.input[i / 64] |= UINT64_C(1) << i % 64;
+	for (i = kind->reads; i < b->n_reads; i++)
+		if (!memcmp(b->reads[i].input, r.input, sizeof(r.input)))
+			break;
+	if (i == b->n_reads) {
+		code = ff_grow(&b->reads, b->n_reads, &b->reads_cap, sizeof(*b->reads), err);
+		if (code < 0)
+			return code;
+		b->reads[b->n_reads++] = r;
+	}
+	*ret = i;
+	return FF_OK;
 }
 
-/* Adds `count` parts that cost what `part` costs. */
-static int add_parts(struct bound *b, uint32_t node, const struct ff_config *config, uint32_t part,
-		double count, struct tally *t, struct ff_error *err)
+/* Forward and backward of a part. */
+static int price_part(struct bound *b, uint32_t node, const struct ff_config *config, uint32_t part,
+		const struct kind *kind, struct part_price *ret, struct ff_error *err)
 {
 	const struct ff_node *n = &b->graph->nodes[node];
-	double forward_us, backward_us = 0;
 	struct ff_region box;
+	double backward_us = 0;
+	int code;
+
 	ff_config_box(n, config, part, &box);
 	ff_work_fill(b->graph, node, &box, FF_FORWARD, &b->work);
-	double before_us = inputs_us(b);
-	int code = fastest_us(b, &forward_us, err);
+	code = find_reads(b, kind, &ret->reads, err);
+	if (code == FF_OK)
+		code = fastest_us(b, &ret->us, err);
 	if (code == FF_OK && ff_node_needs_grad(b->graph, node)) {
 		ff_work_fill(b->graph, node, &box, FF_BACKWARD, &b->work);
 		code = fastest_us(b, &backward_us, err);
 	}
 	if (code < 0)
 		return code;
-	double us = forward_us + backward_us;
-	t->all_us += count * us;
-	t->first_us = fmin(t->first_us, before_us + us);
-	t->last_us = fmax(t->last_us, before_us + us);
+	ret->us += backward_us;
+	b->reads[ret->reads].first_us = fmin(b->reads[ret->reads].first_us, ret->us);
 	return FF_OK;
 }
 
-/* Every combination of one class a dim. */
-static int tally_degrees(struct bound *b, uint32_t node, const struct ff_config *config,
-		struct tally *ret, struct ff_error *err)
+/* The price of the part at one interval of each dim, known or new; `like` is of
+ * all these intervals. */
+static int find_part(struct bound *b, uint32_t node, const struct ff_config *config,
+		const struct ff_interval *const *at, uint64_t like, const struct kind *kind,
+		struct part_price *ret, struct ff_error *err)
 {
-	const struct ff_node *n = &b->graph->nodes[node];
-	uint32_t at[FF_MAX_DIMS] = {0}, d;
-	*ret = (struct tally){.first_us = INFINITY};
-	do {
-		uint32_t part = 0;
-		double count = 1;
-		for (d = 0; d < n->n_dims; d++) {
-			const struct classes *c = &b->classes[d];
-			part = part * config->degree[d] + c->first[at[d]];
-			count *= c->count[at[d]];
+	uint32_t part = 0, slot, i = ff_table_first(&b->parts, like, &slot);
+	int code;
+
+	if (i != FF_NONE) {
+		*ret = b->part[i];
+		return FF_OK;
+	}
+	for (uint32_t d = 0; d < b->graph->nodes[node].n_dims; d++)
+		part = part * config->degree[d] + at[d]->first;
+	code = price_part(b, node, config, part, kind, ret, err);
+	if (code == FF_OK)
+		code = ff_grow(&b->part, b->parts.n, &b->part_cap, sizeof(*b->part), err);
+	if (code < 0)
+		return code;
+	b->part[b->parts.n] = *ret;
+	return ff_table_put(&b->parts, like, b->parts.n) < 0 ? ff_fail_memory(err) : FF_OK;
+}
+
+/* ---- degree vectors ---- */
+
+/* Notes that the vector whose figures begin at `from` has such a part. */
+static int add_mixed(
+		struct bound *b, uint32_t from, const struct part_price *p, struct ff_error *err)
+{
+	uint32_t i = from;
+	int code;
+
+	while (i < b->n_mixed && b->mixed[i].reads != p->reads)
+		i++;
+	if (i < b->n_mixed) {
+		b->mixed[i].us = fmax(b->mixed[i].us, p->us);
+		return FF_OK;
+	}
+	code = ff_grow(&b->mixed, i, &b->mixed_cap, sizeof(*b->mixed), err);
+	if (code < 0)
+		return code;
+	b->mixed[b->n_mixed++] = (struct mixed){.reads = p->reads, .us = p->us};
+	return FF_OK;
+}
+
+/* Ends the figures of a vector; where all parts read the same, one number does. */
+static void end_mixed(struct bound *b, uint32_t from)
+{
+	struct reads *r = &b->reads[b->mixed[from].reads];
+
+	b->mixed[b->n_mixed - 1].ends = true;
+	if (b->n_mixed - from > 1)
+		return;
+	r->last_us = fmin(r->last_us, b->mixed[from].us);
+	b->n_mixed = from;
+}
+
+/* Every combination of one interval a dim. */
+static int tally_degrees(struct bound *b, uint32_t node, const struct ff_config *config,
+		struct kind *kind, struct ff_error *err)
+{
+	uint32_t n_dims = b->graph->nodes[node].n_dims, d = 0, from = b->n_mixed;
+	const struct ff_interval *at[FF_MAX_DIMS];
+	uint64_t like[FF_MAX_DIMS + 1] = {0};
+	double count[FF_MAX_DIMS + 1] = {1}, all_us = 0;
+
+	for (uint32_t i = 0; i < n_dims; i++)
+		at[i] = &b->dim[i].interval[b->dim[i].of_degree[config->degree[i]]];
+	while (!look(b)) {
+		struct part_price p;
+		int code;
+
+		for (; d < n_dims; d++) {
+			like[d + 1] = ff_hash_mix(like[d], at[d]->like);
+			count[d + 1] = count[d] * at[d]->count;
 		}
-		int code = add_parts(b, node, config, part, count, ret, err);
+		code = find_part(b, node, config, at, like[n_dims], kind, &p, err);
+		if (code == FF_OK)
+			code = add_mixed(b, from, &p, err);
 		if (code < 0)
 			return code;
-		for (d = n->n_dims; d-- > 0;) {
-			if (++at[d] < b->classes[d].n)
+		all_us += count[n_dims] * p.us;
+		while (d-- > 0) { /* an odometer, last dim fastest */
+			const struct ff_intervals *s = &b->dim[d];
+
+			if (++at[d] < s->interval + s->of_degree[config->degree[d] + 1])
 				break;
-			at[d] = 0;
+			at[d] = s->interval + s->of_degree[config->degree[d]];
 		}
-	} while (d < n->n_dims);
+		if (d == UINT32_MAX)
+			break;
+	}
+	if (b->stopped)
+		return FF_OK;
+	kind->all_us = fmin(kind->all_us, all_us);
+	end_mixed(b, from);
 	return FF_OK;
 }
 
-/* The best that any degree vector of `node` does, figure by figure. */
-static int best_of_node(struct bound *b, uint32_t node, struct tally *ret, struct ff_error *err)
+static int find_intervals(struct bound *b, const struct ff_node *n, struct ff_error *err)
+{
+	for (uint32_t d = 0; d < n->n_dims; d++) {
+		uint32_t most = (uint32_t)n->dim[d].extent;
+		int code;
+
+		most = most < b->n_devices ? most : b->n_devices;
+		code = ff_intervals_start(&b->dim[d], most, err);
+		for (uint32_t k = 1; k <= most && code == FF_OK && !look(b); k++)
+			code = ff_intervals_add(&b->dim[d], n, d, k, err);
+		if (code < 0)
+			return code;
+	}
+	return FF_OK;
+}
+
+/* Gathers the prices of a kind of node, of which `node` is the first. */
+static int tally_kind(struct bound *b, uint32_t node, struct kind *ret, struct ff_error *err)
 {
 	const struct ff_node *n = &b->graph->nodes[node];
 	struct ff_config config = {.n_parts = 0};
-	uint16_t have[FF_MAX_DIMS] = {0};
-	struct tally best = {INFINITY, INFINITY, INFINITY};
-	while (ff_config_next_degrees(n, b->n_devices, &config)) {
-		struct tally t;
-		for (uint32_t d = 0; d < n->n_dims; d++) {
-			if (have[d] != config.degree[d])
-				find_classes(n, d, config.degree[d], &b->classes[d]);
-			have[d] = config.degree[d];
-		}
-		int code = tally_degrees(b, node, &config, &t, err);
-		if (code < 0)
-			return code;
-		best.all_us = fmin(best.all_us, t.all_us);
-		best.first_us = fmin(best.first_us, t.first_us);
-		best.last_us = fmin(best.last_us, t.last_us);
+	int code = find_intervals(b, n, err);
+
+	*ret = (struct kind){.all_us = INFINITY, .reads = b->n_reads, .mixed = b->n_mixed};
+	ff_table_clear(&b->parts);
+	while (code == FF_OK && !b->stopped && ff_config_next_degrees(n, b->n_devices, &config))
+		code = tally_degrees(b, node, &config, ret, err);
+	ret->n_reads = b->n_reads - ret->reads;
+	ret->n_mixed = b->n_mixed - ret->mixed;
+	return code;
+}
+
+static int kind_of(struct bound *b, uint32_t node, struct kind *ret, struct ff_error *err)
+{
+	uint64_t hash = hash_node(b->graph, &b->graph->nodes[node]);
+	uint32_t at, i = ff_table_first(&b->kinds, hash, &at);
+	int code;
+
+	if (i != FF_NONE) {
+		*ret = b->kind[i];
+		return FF_OK;
 	}
-	*ret = best;
-	return FF_OK;
+	code = tally_kind(b, node, ret, err);
+	if (code == FF_OK)
+		code = ff_grow(&b->kind, b->kinds.n, &b->kind_cap, sizeof(*b->kind), err);
+	if (code < 0)
+		return code;
+	b->kind[b->kinds.n] = *ret;
+	return ff_table_put(&b->kinds, hash, b->kinds.n) < 0 ? ff_fail_memory(err) : FF_OK;
+}
+
+/* ---- the chain ---- */
+
+/* When the inputs of a part can be there: it waits for some part of every
+ * producer whose output it reads. */
+static double before_us(const struct bound *b, const struct ff_node *n, const struct reads *r)
+{
+	double at = 0;
+
+	for (uint32_t i = 0; i < n->n_data; i++)
+		if (r->input[i / 64] >> i % 64 & 1)
+			at = fmax(at, b->chain_us[ff_edge_source(b->graph, n->in + i)]);
+	return at;
+}
+
+/* The shortest chain that ends with a part of `n`, and what the longest of
+ * those that end with any part takes at least. */
+static void chain_of(const struct bound *b, const struct ff_node *n, const struct kind *kind,
+		double *first_us, double *last_us)
+{
+	double most_us = 0;
+
+	*first_us = *last_us = INFINITY;
+	for (uint32_t i = kind->reads; i < kind->reads + kind->n_reads; i++) {
+		double us = before_us(b, n, &b->reads[i]);
+
+		*first_us = fmin(*first_us, us + b->reads[i].first_us);
+		*last_us = fmin(*last_us, us + b->reads[i].last_us);
+	}
+	for (uint32_t i = kind->mixed; i < kind->mixed + kind->n_mixed; i++) {
+		const struct mixed *m = &b->mixed[i];
+
+		most_us = fmax(most_us, before_us(b, n, &b->reads[m->reads]) + m->us);
+		if (m->ends) {
+			*last_us = fmin(*last_us, most_us);
+			most_us = 0;
+		}
+	}
 }
 
 /* Updates of all weights; an update's time is a line with an intercept >= 0,
@@ -229,26 +400,34 @@ static double updates_us(const struct bound *b)
 {
 	int64_t bytes = ff_graph_parameters(b->graph) * FF_ELEMENT_BYTES;
 	double best = INFINITY;
-	for (uint32_t k = 0; k < b->n_kinds && bytes; k++)
+
+	for (uint32_t k = 0; k < b->n_device_kinds && bytes; k++)
 		best = fmin(best, ff_price_update(b->pricer, b->device[k], bytes));
 	return bytes ? best : 0;
 }
 
 static int run(struct bound *b, double *us, struct ff_error *err)
 {
-	double all_us = updates_us(b), last_us = 0;
-	for (uint32_t i = 0; i < b->graph->n_nodes; i++) {
-		struct tally t;
+	double all_us = updates_us(b), longest_us = 0;
+
+	for (uint32_t i = 0; i < b->graph->n_nodes && !b->stopped; i++) {
+		const struct ff_node *n = &b->graph->nodes[i];
+		double last_us;
+		struct kind kind;
+		int code;
+
 		if (!ff_node_is_computed(b->graph, i))
 			continue;
-		int code = best_of_node(b, i, &t, err);
+		code = kind_of(b, i, &kind, err);
 		if (code < 0)
 			return code;
-		all_us += t.all_us;
-		b->chain_us[i] = t.first_us;
-		last_us = fmax(last_us, t.last_us);
+		if (b->stopped)
+			break;
+		all_us += kind.all_us;
+		chain_of(b, n, &kind, &b->chain_us[i], &last_us);
+		longest_us = fmax(longest_us, last_us);
 	}
-	*us = fmax(all_us / b->n_devices, last_us);
+	*us = b->stopped ? NAN : fmax(all_us / b->n_devices, longest_us);
 	return FF_OK;
 }
 
@@ -257,45 +436,60 @@ static void find_kinds(struct bound *b, const struct ff_machine *m)
 {
 	for (uint32_t i = 0; i < m->n_nodes; i++) {
 		uint32_t k = 0;
-		while (k < b->n_kinds &&
+
+		while (k < b->n_device_kinds &&
 				m->nodes[m->node_of[b->device[k]]].kind != m->nodes[i].kind)
 			k++;
-		if (k == b->n_kinds)
-			b->device[b->n_kinds++] = m->nodes[i].first;
+		if (k == b->n_device_kinds)
+			b->device[b->n_device_kinds++] = m->nodes[i].first;
 	}
 }
 
-static int create(struct bound *b, const struct ff_graph *g, const struct ff_machine *m,
-		struct ff_arena *a, struct ff_error *err)
+static int create(struct bound *b, const struct ff_machine *m, struct ff_arena *a,
+		struct ff_error *err)
 {
-	b->graph = g;
 	b->n_devices = m->n_devices;
 	b->device = ff_arena_array(a, m->n_kinds, sizeof(*b->device));
-	b->chain_us = ff_arena_array(a, g->n_nodes, sizeof(*b->chain_us));
+	b->chain_us = ff_arena_array(a, b->graph->n_nodes, sizeof(*b->chain_us));
 	if (!b->device || !b->chain_us)
 		return ff_fail_memory(err);
-	for (uint32_t d = 0; d < FF_MAX_DIMS; d++) {
-		struct classes *c = &b->classes[d];
-		c->first = ff_arena_array(a, m->n_devices, sizeof(*c->first));
-		c->count = ff_arena_array(a, m->n_devices, sizeof(*c->count));
-		if (!c->first || !c->count)
-			return ff_fail_memory(err);
-	}
 	find_kinds(b, m);
 	return FF_OK;
 }
 
+static void finish(struct bound *b)
+{
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		ff_intervals_finish(&b->dim[d]);
+	ff_table_finish(&b->kinds);
+	ff_table_finish(&b->parts);
+	free(b->kind);
+	free(b->part);
+	free(b->reads);
+	free(b->mixed);
+}
+
 int ff_lower_bound(const struct ff_graph *g, const struct ff_machine *m, struct ff_pricer *p,
-		double *us, struct ff_error *err)
+		bool (*stop)(void *ctx), void *ctx, double *us, struct ff_error *err)
 {
 	struct ff_arena scratch;
+	struct bound *b;
+	int code;
+
 	ff_arena_init(&scratch);
-	struct bound *b = ff_arena_alloc(&scratch, sizeof(*b));
-	int code = b ? create(b, g, m, &scratch, err) : ff_fail_memory(err);
-	if (code == FF_OK) {
-		b->pricer = p;
-		code = run(b, us, err);
+	b = ff_arena_alloc(&scratch, sizeof(*b));
+	if (!b) {
+		ff_arena_finish(&scratch);
+		return ff_fail_memory(err);
 	}
+	b->graph = g;
+	b->pricer = p;
+	b->stop = stop;
+	b->ctx = ctx;
+	code = create(b, m, &scratch, err);
+	if (code == FF_OK)
+		code = run(b, us, err);
+	finish(b);
 	ff_arena_finish(&scratch);
 	return code;
 }

@@ -9,6 +9,8 @@
 #include "summary.h"
 
 #define PRESET_SECONDS 30.0
+#define BOUND_SHARE 0.1 /* of the budget, at most for the lower bound */
+#define LAST_SHARE 0.05 /* and for what comes after the search */
 #define NOT_GIVEN UINT64_MAX
 
 struct job {
@@ -19,6 +21,9 @@ struct job {
 	uint64_t devices, proposals, seed;
 	double seconds, beta;
 	int64_t memory;
+	/* clock in seconds: start of the command, end of the lower bound's time */
+	double from, bound_until;
+	double predict_s; /* what lowering data parallelism took */
 	/* what was loaded and made */
 	struct ff_arena arena;
 	struct ff_graph graph;
@@ -159,19 +164,83 @@ static int predict(struct job *j, const struct ff_strategy *s, struct ff_plan *r
 	return FF_OK;
 }
 
-/* Progress, and whether Ctrl-C was pressed: SIGINT is blocked during the
- * search and waits to be asked for. */
-static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
+static double now_s(void)
+{
+	return ff_clock_us() / 1e6;
+}
+
+/* While a plan is sought SIGINT is blocked and waits to be asked for. */
+static void hold_interrupts(sigset_t *old)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, old);
+}
+
+/* Whether Ctrl-C was pressed. */
+static bool interrupted(struct job *j)
 {
 	const struct timespec now = {0};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	if (sigtimedwait(&set, NULL, &now) == SIGINT)
+		j->summary.interrupted = true;
+	return j->summary.interrupted;
+}
+
+static void release_interrupts(const sigset_t *old)
+{
+	const struct timespec now = {0};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	while (sigtimedwait(&set, NULL, &now) == SIGINT)
+		; /* a second Ctrl-C must not lose what was found */
+	sigprocmask(SIG_SETMASK, old, NULL);
+}
+
+static bool bound_ends(void *ctx)
+{
+	struct job *j = ctx;
+
+	return now_s() >= j->bound_until || interrupted(j);
+}
+
+/* Before the search, so that a cost that is missing is told at once, and what is
+ * left of its time is the search's. */
+static int bound(struct job *j, struct ff_error *err)
+{
+	j->bound_until = now_s() + BOUND_SHARE * (j->seconds > 0 ? j->seconds : PRESET_SECONDS);
+	return ff_lower_bound(&j->graph, &j->machine, j->pricer, bound_ends, j,
+			&j->summary.lower_bound_us, err);
+}
+
+/* What the budget leaves for the search, after what went before it and without
+ * what comes after it: lowering the plan takes longer than data parallelism. */
+static double search_seconds(const struct job *j)
+{
+	double after_s = fmin(2 * j->predict_s, LAST_SHARE * j->seconds);
+
+	if (j->seconds <= 0)
+		return 0;
+	return fmax(j->seconds - (now_s() - j->from) - after_s, 1e-3);
+}
+
+/* Progress, and whether to stop. */
+static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
+{
 	struct job *j = ctx;
 	double done = 0;
-	sigset_t set;
 
 	if (j->proposals > 0)
 		done = (double)proposals / (double)j->proposals;
 	if (j->seconds > 0)
-		done = fmax(done, seconds / j->seconds);
+		done = fmax(done, (now_s() - j->from) / j->seconds);
 	if (isfinite(best_us))
 		ff_progress_show(&j->progress, fmin(done, 1), seconds,
 				"best %.3f ms, %.2fx data parallelism, %.0f proposals/s",
@@ -182,11 +251,7 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 		ff_progress_show(&j->progress, fmin(done, 1), seconds,
 				"nothing fits yet, %.0f proposals/s",
 				seconds > 0 ? (double)proposals / seconds : 0);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	if (sigtimedwait(&set, NULL, &now) == SIGINT)
-		j->summary.interrupted = true;
-	return j->summary.interrupted;
+	return interrupted(j);
 }
 
 static int run_search(struct job *j, struct ff_search_result *ret, struct ff_error *err)
@@ -194,26 +259,18 @@ static int run_search(struct job *j, struct ff_search_result *ret, struct ff_err
 	struct ff_search_options opt = {
 			.seed = j->seed,
 			.proposals = j->proposals,
-			.seconds = j->seconds,
+			.seconds = search_seconds(j),
 			.beta = j->beta,
 			.starts = j->starts,
 			.progress = watch,
 			.ctx = j,
 	};
-	const struct timespec now = {0};
-	sigset_t set, old;
 	int code;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigprocmask(SIG_BLOCK, &set, &old);
 	ff_progress_start(&j->progress);
 	code = ff_search_mcmc(
 			j->space, j->evaluator, &j->graph, &j->machine, &opt, &j->arena, ret, err);
 	ff_progress_end(&j->progress);
-	while (sigtimedwait(&set, NULL, &now) == SIGINT)
-		; /* a second Ctrl-C must not lose what was found */
-	sigprocmask(SIG_SETMASK, &old, NULL);
 	return code;
 }
 
@@ -222,11 +279,17 @@ static int search(struct job *j, struct ff_error *err)
 	const struct ff_plan *d = &j->summary.data_parallel;
 	struct ff_summary *s = &j->summary;
 	struct ff_search_result found = {.proposals = 0};
+	sigset_t old;
 	int code = ff_evaluator_create(
 			&j->graph, &j->machine, j->pricer, j->memory, 0, &j->evaluator, err);
 
+	if (code < 0)
+		return code;
+	hold_interrupts(&old);
+	code = bound(j, err);
 	if (code == FF_OK)
 		code = run_search(j, &found, err);
+	release_interrupts(&old);
 	if (code == FF_OK)
 		code = predict(j, &found.best, &s->plan, err);
 	if (code < 0)
@@ -255,8 +318,10 @@ static int simulate(struct job *j, struct ff_error *err)
 {
 	struct ff_strategy_info info;
 	struct ff_strategy s;
-	int code;
+	int code = bound(j, err);
 
+	if (code < 0)
+		return code;
 	if (is_start(j->simulate))
 		code = ff_init_strategy(j->simulate, j->space, &j->graph, &j->machine, j->seed,
 				&j->arena, &s, err);
@@ -343,15 +408,17 @@ static int run(struct job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_init_strategy("data-parallel", j->space, &j->graph, &j->machine, j->seed,
 				&j->arena, &data_parallel, err);
-	if (code == FF_OK)
-		code = predict(j, &data_parallel, &s->data_parallel, err);
-	if (code == FF_OK)
-		code = ff_lower_bound(&j->graph, &j->machine, j->pricer, &s->lower_bound_us, err);
+	if (code < 0)
+		return code;
+	j->predict_s = now_s();
+	code = predict(j, &data_parallel, &s->data_parallel, err);
+	j->predict_s = now_s() - j->predict_s;
 	if (code < 0)
 		return code;
 	s->graph = &j->graph;
 	s->machine = &j->machine;
 	s->costs = j->costs_path;
+	s->measured = j->costs;
 	s->seed = j->seed;
 	s->memory_limit = j->memory;
 	code = j->simulate ? simulate(j, err) : search(j, err);
@@ -406,7 +473,7 @@ static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_err
 			{"--devices", FF_OPTION_COUNT, &j->devices, "N",
 					"use only the machine's first N devices"},
 			{"--budget", FF_OPTION_SECONDS, &j->seconds, "SECONDS",
-					"search that long (preset 30s)"},
+					"be done in that time (preset 30s)"},
 			{"--proposals", FF_OPTION_COUNT, &j->proposals, "N",
 					"search that many proposals; then equal seeds give equal "
 					"files"},
@@ -443,7 +510,8 @@ int main(int argc, char **argv)
 			.proposals = NOT_GIVEN,
 			.seconds = -1,
 			.memory = -1,
-			.beta = NAN};
+			.beta = NAN,
+			.from = now_s()};
 	struct ff_error err = {0};
 	bool done = false;
 	int code;

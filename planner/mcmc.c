@@ -20,7 +20,8 @@
 #define ROUND_LEAST 128     /* and at least so many */
 #define RUN_EVERY 8         /* one step in so many changes several operators, */
 #define RUN_LENGTH 12       /* at most so many */
-#define LOOK_EVERY 16       /* proposals between looks at the clock */
+#define TUNE_EVERY 16       /* proposals between changes of beta, */
+#define TUNE_SECONDS 0.01   /* or this long, where the budget is time */
 #define REPORT_EVERY 256    /* proposals between progress calls, */
 #define REPORT_SECONDS 0.05 /* or this long */
 
@@ -49,8 +50,8 @@ struct chain {
 	uint32_t *changed, n_changed;
 	bool *is_changed;
 	struct ff_change *back; /* from the one to the other */
-	uint64_t proposals, accepted, next_look, next_report;
-	double beta, from, reported; /* clock in seconds */
+	uint64_t proposals, accepted, next_tune, next_report;
+	double beta, from, reported, tuned; /* clock in seconds */
 	double seconds;
 	double share_from, share;          /* of the budget: the current leg's */
 	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
@@ -134,6 +135,29 @@ static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
 	return FF_OK;
 }
 
+/* After every evaluation: on a large graph one may take a tenth of a second. */
+static void look_at_clock(struct chain *c)
+{
+	double now = ff_clock_us() / 1e6;
+
+	c->seconds = now - c->from;
+	if (!c->opt->progress)
+		return;
+	if (c->proposals < c->next_report && now - c->reported < REPORT_SECONDS)
+		return;
+	c->next_report = c->proposals + REPORT_EVERY;
+	c->reported = now;
+	c->stop = c->stop || c->opt->progress(c->opt->ctx, c->proposals, c->seconds,
+					     c->at_best.fits ? c->at_best.step_us : INFINITY);
+}
+
+/* Whether the time is up, or the caller wants to stop: what is going on is left
+ * as it is. */
+static bool in_hurry(const struct chain *c)
+{
+	return c->stop || (c->opt->seconds > 0 && c->seconds >= c->opt->seconds);
+}
+
 /* Makes `s` the current strategy. */
 static int go_to(struct chain *c, const struct ff_strategy *s, struct ff_error *err)
 {
@@ -151,22 +175,8 @@ static int go_to(struct chain *c, const struct ff_strategy *s, struct ff_error *
 	note_if_best(c);
 	if (c->opt->visit)
 		c->opt->visit(c->opt->visit_ctx, &c->current, c->at);
+	look_at_clock(c);
 	return FF_OK;
-}
-
-static void look_at_clock(struct chain *c)
-{
-	double now = ff_clock_us() / 1e6;
-
-	c->seconds = now - c->from;
-	if (!c->opt->progress)
-		return;
-	if (c->proposals < c->next_report && now - c->reported < REPORT_SECONDS)
-		return;
-	c->next_report = c->proposals + REPORT_EVERY;
-	c->reported = now;
-	c->stop = c->opt->progress(c->opt->ctx, c->proposals, c->seconds,
-			c->at_best.fits ? c->at_best.step_us : INFINITY);
 }
 
 /* Whether the chain goes from `old` to `new`. */
@@ -199,6 +209,7 @@ static int propose(struct chain *c, uint32_t node, const struct ff_config *confi
 	c->proposals++;
 	if (c->opt->visit)
 		visit(c, node, config, *e);
+	look_at_clock(c);
 	return FF_OK;
 }
 
@@ -257,7 +268,7 @@ static int run_undo(struct chain *c, const struct run *run, struct ff_error *err
 {
 	int code = FF_OK;
 
-	for (uint32_t i = run->n; i-- > 0 && code == FF_OK;) {
+	for (uint32_t i = run->n; i-- > 0 && code == FF_OK && !in_hurry(c);) {
 		struct ff_change change = {run->node[i], run->was[i]};
 		struct ff_evaluation e;
 
@@ -266,6 +277,7 @@ static int run_undo(struct chain *c, const struct run *run, struct ff_error *err
 		code = ff_evaluator_propose(c->evaluator, &change, 1, &e, err);
 		if (code == FF_OK)
 			code = keep(c, run->node[i], &run->was[i], e, err);
+		look_at_clock(c);
 	}
 	return code;
 }
@@ -303,7 +315,7 @@ static int step_run(struct chain *c, struct ff_error *err)
 	for (uint32_t tries = 0; run->n < limit && tries < 2 * RUN_LENGTH; tries++) {
 		if (run->n > 0 && !next_of_run(c, run, &node, &config))
 			continue;
-		if (run->n > 0 && c->proposals == c->opt->proposals)
+		if (run->n > 0 && (c->proposals == c->opt->proposals || in_hurry(c)))
 			break; /* that was the budget */
 		code = propose(c, node, &config, &e, err);
 		if (code < 0)
@@ -328,8 +340,7 @@ static int step(struct chain *c, struct ff_error *err)
 
 static bool out_of_budget(const struct chain *c)
 {
-	return c->stop || (c->opt->proposals > 0 && c->proposals >= c->opt->proposals) ||
-	       (c->opt->seconds > 0 && c->seconds >= c->opt->seconds);
+	return in_hurry(c) || (c->opt->proposals > 0 && c->proposals >= c->opt->proposals);
 }
 
 /* Used share of the whole budget. */
@@ -364,10 +375,11 @@ static int anneal(struct chain *c, double hot, double cold, struct ff_error *err
 
 		if (code < 0)
 			return code;
-		if (c->proposals < c->next_look)
+		if (c->proposals < c->next_tune &&
+				(c->opt->seconds <= 0 || c->seconds - c->tuned < TUNE_SECONDS))
 			continue;
-		c->next_look = c->proposals + LOOK_EVERY;
-		look_at_clock(c);
+		c->next_tune = c->proposals + TUNE_EVERY;
+		c->tuned = c->seconds;
 		done = phase_done(c);
 		c->beta = hot * pow(cold / hot, fmin(done, 1));
 	}
@@ -402,6 +414,7 @@ static int return_to_best(struct chain *c, struct ff_error *err)
 		return code;
 	ff_evaluator_keep(c->evaluator);
 	c->at = e;
+	look_at_clock(c);
 	return FF_OK;
 }
 
@@ -437,7 +450,7 @@ static int walk_legs(struct chain *c, const struct ff_machine *m, struct ff_aren
 	if (c->opt->proposals == 0 && c->opt->seconds <= 0)
 		c->phase_length = ROUND_LEAST + (uint64_t)ROUND_PER_NODE * c->proposer.n_nodes;
 	c->share = 0.5 / n;
-	for (uint32_t i = 0; i < n && !c->stop; i++) {
+	for (uint32_t i = 0; i < n && (i == 0 || !in_hurry(c)); i++) {
 		struct ff_strategy start;
 		int code = ff_init_strategy(
 				starts[i], c->space, c->graph, m, c->opt->seed, a, &start, err);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "summary.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,12 +180,14 @@ static void print_verdict(const struct ff_summary *s, FILE *to)
 						  "measure it with ffrun --compare"
 						: "");
 	}
-	time_text(s->lower_bound_us, a);
-	fprintf(to, "No strategy can be faster than %s", a);
-	if (s->lower_bound_us > 0)
-		fprintf(to, "; this one is within %.1f %% of that",
-				(us / s->lower_bound_us - 1) * 100);
-	fprintf(to, ".\n");
+	if (isfinite(s->lower_bound_us)) {
+		time_text(s->lower_bound_us, a);
+		fprintf(to, "No strategy can be faster than %s", a);
+		if (s->lower_bound_us > 0)
+			fprintf(to, "; this one is within %.1f %% of that",
+					(us / s->lower_bound_us - 1) * 100);
+		fprintf(to, ".\n");
+	}
 	if (s->starts)
 		fprintf(to, "Searched %llu proposals in %.1f s (%.0f a second), seed %llu%s.\n",
 				(unsigned long long)s->proposals, s->seconds,
@@ -244,6 +247,8 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_string(o, "machine", s->machine->name);
 	ff_out_int(o, "devices", s->machine->n_devices);
 	ff_out_string(o, "costs", s->costs);
+	if (s->measured)
+		ff_origin_write(ff_costs_origin(s->measured), "costs_machine", o);
 	ff_out_string(o, "strategy", s->title);
 	write_search(s, o);
 	ff_out_real(o, "predicted_us", us);

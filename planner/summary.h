@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "ff/costs.h"
 #include "ff/schedule.h"
 #include "ff/search.h"
 #include "ff/simulate.h"
@@ -21,15 +22,16 @@ struct ff_plan {
 struct ff_summary {
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
-	const char *costs;         /* "analytic" or the file's name */
-	const char *title;         /* of the plan: "plan", or what --simulate was given */
-	const char *const *starts; /* NULL-terminated; NULL: nothing was searched */
+	const char *costs;               /* "analytic" or the file's name */
+	const struct ff_costs *measured; /* NULL: analytic */
+	const char *title;               /* of the plan: "plan", or what --simulate was given */
+	const char *const *starts;       /* NULL-terminated; NULL: nothing was searched */
 	struct ff_plan plan, data_parallel;
 	bool is_data_parallel; /* the plan is data parallelism */
 	bool interrupted;
 	uint64_t seed, proposals, accepted;
-	double seconds, lower_bound_us;
-	int64_t memory_limit; /* 0: each device's capacity */
+	double seconds, lower_bound_us; /* lower_bound_us NAN: there was no time for it */
+	int64_t memory_limit;           /* 0: each device's capacity */
 };
 
 static inline bool ff_plan_fits(const struct ff_plan *p)

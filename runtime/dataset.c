@@ -239,6 +239,25 @@ static int64_t sample_at(const struct ff_dataset *d, bool train, uint64_t step, 
 	return d->shuffle->order[(int64_t)(step % steps) * d->batch + row];
 }
 
+/* The label at row `row` of the batch; -1 behind the last sample.  The lock is held. */
+static int32_t label_at(const struct ff_dataset *d, bool train, uint64_t step, int32_t row)
+{
+	int64_t sample = sample_at(d, train, step, row);
+
+	return sample < 0 ? -1 : d->source->label(d->source, train, sample);
+}
+
+int64_t ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step)
+{
+	int64_t n = 0;
+
+	pthread_mutex_lock(&d->shuffle->lock);
+	for (int32_t row = 0; row < (int32_t)d->batch; row++)
+		n += label_at(d, train, step, row) != -1;
+	pthread_mutex_unlock(&d->shuffle->lock);
+	return n;
+}
+
 /* One sample's sub-box: lines along the last axis, wherever storage puts them. */
 static void fill_sample(const struct ff_dataset *d, bool train, int64_t sample,
 		const struct ff_region *r, const int64_t *stride, float *shard)
@@ -281,15 +300,13 @@ void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint
 	ff_region_strides(v->order, region, stride);
 	pthread_mutex_lock(&d->shuffle->lock);
 	for (int32_t row = region->lo[0]; row < region->hi[0]; row++) {
-		int64_t sample = sample_at(d, train, step, row);
 		int64_t at = (row - region->lo[0]) * stride[0];
 
 		if (node == d->labels)
-			((int32_t *)shard)[at] =
-					sample < 0 ? -1
-						   : d->source->label(d->source, train, sample);
+			((int32_t *)shard)[at] = label_at(d, train, step, row);
 		else
-			fill_sample(d, train, sample, region, stride, (float *)shard + at);
+			fill_sample(d, train, sample_at(d, train, step, row), region, stride,
+					(float *)shard + at);
 	}
 	pthread_mutex_unlock(&d->shuffle->lock);
 }

@@ -8,19 +8,6 @@
 
 #include "ff/cli.h"
 
-int64_t ff_backend_workspace(void *query, const struct ff_work *w)
-{
-	struct ff_workspace_query *q = query;
-	struct ff_kernel *k = NULL;
-	int64_t bytes;
-
-	if (q->err.code < 0 || q->backend->kernel(q->device, w, &k, &q->err) < 0)
-		return 0;
-	bytes = q->backend->workspace(k);
-	q->backend->kernel_close(k);
-	return bytes;
-}
-
 static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *err)
 {
 	const struct ff_machine *m = x->s->machine;
@@ -140,6 +127,7 @@ static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_erro
 
 	j->io->step = x->step;
 	j->io->training = x->training;
+	j->io->valid = x->valid;
 	code = x->b->run(j->stream, j->kernel, j->io, err);
 	for (uint32_t i = 0; i < j->n_additions && code == FF_OK; i++)
 		code = x->b->copy(j->stream, &j->addition[i], err);
@@ -235,6 +223,7 @@ static int walk(struct ff_executor *x, double score[2], struct ff_error *err)
 
 	if (code < 0)
 		return code;
+	x->valid = ff_dataset_valid(x->data, x->training, x->step);
 	x->origin_us = ff_clock_us();
 	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++) {
 		x->job[i].traced = false;
@@ -284,21 +273,23 @@ int ff_executor_step(struct ff_executor *x, uint64_t step, struct ff_error *err)
 
 int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, struct ff_error *err)
 {
-	int64_t steps = ff_dataset_steps(x->data, false);
-	double samples = (double)ff_dataset_samples(x->data, false);
-	double batch = (double)x->s->graph->batch, score[2];
-	float sum[2];
-	double total[2] = {0, 0};
+	int64_t steps = ff_dataset_steps(x->data, false), valid = 0;
+	double score[2], total[2] = {0, 0};
 	bool tracing = x->tracing;
 	int code = FF_OK;
+	float sum[2];
 
 	x->training = false;
 	x->tracing = false;
 	for (int64_t i = 0; i < steps && code == FF_OK; i++) {
 		x->step = (uint64_t)i;
 		code = walk(x, score, err);
-		total[0] += code == FF_OK ? score[0] : 0;
-		total[1] += code == FF_OK ? score[1] : 0;
+		if (code < 0)
+			break;
+		/* a batch's loss is a mean over its labels; the last batch may have fewer */
+		total[0] += score[0] * (double)x->valid;
+		total[1] += score[1];
+		valid += x->valid;
 	}
 	x->tracing = tracing;
 	if (code < 0)
@@ -307,9 +298,8 @@ int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, stru
 	sum[1] = (float)total[1];
 	if ((code = ff_executor_sum(x, sum, 2, err)) < 0)
 		return code;
-	/* a batch's loss is divided by the batch, even if it is not full */
-	*loss = (double)sum[0] * batch / samples;
-	*accuracy = (double)sum[1] / samples;
+	*loss = valid ? (double)sum[0] / (double)valid : 0;
+	*accuracy = valid ? (double)sum[1] / (double)valid : 0;
 	return FF_OK;
 }
 

@@ -78,6 +78,7 @@ struct ff_executor {
 	void *bounce;                /* host memory shared by the transfers */
 	bool training;               /* of the step under way */
 	uint64_t step;
+	int64_t valid; /* labels that count in its global batch */
 	uint32_t n_losses, cap_losses;
 	float *loss; /* hosted shares of the steps' losses */
 	bool tracing;

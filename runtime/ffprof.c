@@ -17,6 +17,7 @@ static const char details[] =
 		"Measures every kernel that a strategy for GRAPH on M's devices may run, and the\n"
 		"communication among the devices of one node, all ranks at once.  What COSTS has\n"
 		"already is not measured again; what was measured is kept when ffprof is stopped.\n"
+		"COSTS is for one machine, and so many ranks and threads on it.\n"
 		"\n"
 		"  ffprof lenet.json --machine cpu2 -o costs.json\n"
 		"  ffprof lenet.json --machine cpu2 -o costs.json --strategy plan.json\n"
@@ -53,6 +54,9 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 					"data set whose loading is timed (synthetic)"},
 			{"--budget", FF_OPTION_SECONDS, &o->budget_s, "TIME",
 					"stop after this time, to be continued by another run"},
+			{"--replace", FF_OPTION_FLAG, &o->replace, NULL,
+					"if COSTS was measured on another machine, or with other "
+					"ranks, threads or libraries: measure it anew"},
 	};
 	const struct ff_command c = {
 			.name = names.name,
@@ -173,6 +177,29 @@ static int measure(struct ff_prof *p, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Costs of another machine are no use here: refused, or forgotten. */
+static int settle(struct ff_prof *p, struct ff_error *err)
+{
+	struct ff_origin here;
+	int code = ff_prof_origin(p, &here, err);
+
+	if (code < 0)
+		return code;
+	if (ff_costs_origin(p->costs)->ranks) {
+		code = ff_origin_check(p->opt->out, ff_costs_origin(p->costs), &here, err);
+		if (code == FF_OK || !p->opt->replace)
+			return code;
+		ff_costs_destroy(p->costs);
+		p->costs = NULL;
+		if ((code = ff_costs_create(p->kind, &p->costs, err)) < 0)
+			return code;
+		p->n_items = 0;
+		if ((code = ff_prof_list(p, err)) < 0)
+			return code;
+	}
+	return ff_costs_set_origin(p->costs, &here, err);
+}
+
 static int run(struct ff_prof *p, struct ff_error *err)
 {
 	int code = p->backend->open(p->comm->rank, &p->dev, err);
@@ -182,6 +209,8 @@ static int run(struct ff_prof *p, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_prof_sweep_open(p, err);
 	code = ff_agree_code(p->comm, code, err);
+	if (code == FF_OK)
+		code = ff_agree_code(p->comm, settle(p, err), err);
 	if (code == FF_OK)
 		code = measure(p, err);
 	ff_prof_sweep_close(p);

@@ -20,7 +20,9 @@ static const char details[] =
 		"  ffrun lenet.json data-parallel --devices 4 --data synthetic --verify\n"
 		"  mpirun --hostfile hosts -n 16 ffrun big.json plan.json --data /data --epochs 1\n"
 		"\n"
-		"Exit status: 0 done, 1 failed at run time, 2 bad usage or bad input.\n";
+		"Exit status: 0 done, 1 failed at run time, 2 bad usage or bad input, 3 a "
+		"strategy\n"
+		"does not fit in the devices' memory.\n";
 
 static const struct ff_command names = {.name = "ffrun"};
 
@@ -36,8 +38,8 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 					"devices to run on; else as many as the strategy, the "
 					"machine or the cores"},
 			{"--machine", FF_OPTION_TEXT, &o->machine, "M",
-					"machine file or name; else the strategy's, else this "
-					"computer"},
+					"machine file or name; else the strategy's if it is "
+					"known here, else this computer"},
 			{"--device", FF_OPTION_TEXT, &o->device, "KIND",
 					"cpu, cuda or null (checks messages, computes nothing)"},
 			{"--rate", FF_OPTION_REAL, &o->rate, "R", "learning rate (0.01)"},
@@ -92,9 +94,16 @@ static int lower(struct ff_plan *p, struct ff_comm *comm, struct ff_error *err)
 {
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
-		code = ff_plan_lower(p, &p->machine, &p->candidate[i].strategy,
-				&p->candidate[i].schedule, err);
+	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++) {
+		struct ff_candidate *c = &p->candidate[i];
+
+		code = ff_plan_lower(p, &p->machine, &c->strategy, &c->schedule, err);
+		if (code == FF_OK)
+			code = ff_plan_fits(c->name, &c->schedule, NULL, err);
+	}
+	if (code == FF_OK && p->n_candidates > 1) /* they take turns: both stay in memory */
+		code = ff_plan_fits(p->candidate[1].name, &p->candidate[1].schedule,
+				&p->candidate[0].schedule, err);
 	code = ff_agree_code(comm, code, err);
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = ff_agree_hash(comm, ff_schedule_hash(&p->candidate[i].schedule), err);
@@ -140,19 +149,31 @@ static int end(int code, const struct ff_error *err)
 	return ff_cli_end(&names, code, err);
 }
 
+/* What the user should know before it runs; said once in a job. */
+static void tell(const struct ff_plan *p)
+{
+	if (p->note.text[0])
+		fprintf(stderr, "%s: %s\n", names.name, p->note.text);
+}
+
 /* One rank of several.  The one that tells what failed takes the others along. */
 static int main_rank(const struct ff_run_options *o)
 {
 	struct ff_error err = {0};
 	struct ff_comm *comm = NULL;
 	struct ff_plan plan = {0};
+	uint32_t here, own;
 	int status, code = ff_mpi_start(&err);
 
 	if (code < 0)
 		return end(code, &err);
 	code = ff_comm_mpi(&comm, &err);
 	if (code == FF_OK)
-		code = ff_agree_code(comm, ff_plan_load(o, comm->n_ranks, &plan, &err), &err);
+		code = ff_mpi_neighbours(&here, &own, &err);
+	if (code == FF_OK)
+		code = ff_agree_code(comm, ff_plan_load(o, comm->n_ranks, here, &plan, &err), &err);
+	if (code == FF_OK && comm->rank == 0)
+		tell(&plan);
 	if (code == FF_OK)
 		code = run(o, &plan, comm, &err);
 	status = end(code, &err);
@@ -172,7 +193,7 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 	struct ff_comm *comm = NULL;
 	struct ff_plan plan;
 	uint32_t devices;
-	int code = ff_plan_load(o, 0, &plan, &err);
+	int code = ff_plan_load(o, 0, 0, &plan, &err);
 
 	if (code < 0)
 		return end(code, &err);
@@ -181,6 +202,7 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 		ff_plan_finish(&plan);
 		return end(ff_launch(devices, argv, &err), &err);
 	}
+	tell(&plan);
 	code = ff_comm_local(1, &comm, &err);
 	if (code == FF_OK)
 		code = run(o, &plan, comm, &err);

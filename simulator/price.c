@@ -10,6 +10,8 @@
 
 #include "ff/hash.h"
 
+_Static_assert(FF_KEY_BYTES <= FF_COST_KEY_BYTES, "every work's key must fit a cost's");
+
 /* Analytic: starting a pass of an operator, a copy or an update costs this
  * much beside the roofline; what one CUDA kernel launch takes. */
 #define LAUNCH_US 5.0
@@ -49,8 +51,10 @@ static int check_costs(const struct ff_pricer *p, struct ff_error *err)
 {
 	const struct ff_machine *m = p->machine;
 	const char *kind = ff_costs_device_kind(p->costs);
+
 	for (uint32_t i = 0; i < m->n_nodes; i++) {
 		const char *have = m->kinds[m->nodes[i].kind].name;
+
 		if (strcmp(have, kind))
 			return ff_fail(err, FF_E_INPUT,
 					"%s prices devices of kind \"%s\", but node %u of machine "
@@ -70,6 +74,7 @@ static int check_costs(const struct ff_pricer *p, struct ff_error *err)
 static void fill_links(struct ff_pricer *p)
 {
 	struct ff_rate link = {0};
+
 	if (p->costs)
 		link = ff_costs_link(p->costs);
 	for (uint32_t i = 0; i < p->machine->n_nodes; i++) {
@@ -86,6 +91,8 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 		struct ff_pricer **ret, struct ff_error *err)
 {
 	struct ff_pricer *p = calloc(1, sizeof(*p));
+	int code;
+
 	if (!p)
 		return ff_fail_memory(err);
 	p->graph = g;
@@ -95,7 +102,7 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 	p->graph_path = graph_path ? graph_path : "GRAPH";
 	p->inside = calloc(m->n_nodes, sizeof(*p->inside));
 	p->node = calloc(m->n_nodes, sizeof(*p->node));
-	int code = p->inside && p->node ? FF_OK : ff_fail_memory(err);
+	code = p->inside && p->node ? FF_OK : ff_fail_memory(err);
 	if (code == FF_OK && costs)
 		code = check_costs(p, err);
 	if (code < 0) {
@@ -129,7 +136,7 @@ static const struct memo *memo_find(const struct ff_pricer *p, uint64_t hash)
 
 static int memo_add(struct ff_pricer *p, uint64_t hash, struct memo new, struct ff_error *err)
 {
-	if (p->table.n == p->memo_cap) {
+	if (!p->memo || p->table.n == p->memo_cap) {
 		uint32_t cap = p->memo_cap ? 2 * p->memo_cap : 1024;
 		struct memo *memo = realloc(p->memo, cap * sizeof(*memo));
 
@@ -146,10 +153,13 @@ static int memo_add(struct ff_pricer *p, uint64_t hash, struct memo new, struct 
 static int missing_cost(const struct ff_pricer *p, const char *key, struct ff_error *err)
 {
 	char command[FF_ERROR_TEXT / 2];
+	int used, room, length;
+
 	snprintf(command, sizeof(command), "run ffprof %s --machine %s -o %s", p->graph_path,
 			p->machine->name, p->costs_path);
-	int used = (int)(strlen(command) + strnlen(p->costs_path, 128));
-	int room = FF_ERROR_TEXT - 40 - used, length = (int)strlen(key);
+	used = (int)(strlen(command) + strnlen(p->costs_path, 128));
+	room = FF_ERROR_TEXT - 40 - used;
+	length = (int)strlen(key);
 	return ff_fail(err, FF_E_INPUT, "%.128s has no cost for \"%.*s%s\": %s", p->costs_path,
 			length < room ? length : room - 3, key, length < room ? "" : "...",
 			command);
@@ -167,40 +177,39 @@ static double roofline_us(const struct ff_device_kind *kind, const struct ff_wor
 {
 	double flops_us = (double)ff_work_flops(w) * 1e6 / kind->flops_per_s;
 	double memory_us = (double)ff_work_bytes(w) * 1e6 / kind->memory_bytes_per_s;
+
 	return LAUNCH_US + fmax(flops_us, memory_us);
 }
 
-static uint64_t memo_hash(const struct ff_pricer *p, const struct ff_work *w, uint32_t device)
-{
-	/* Measured costs are of one kind; analytic ones of as many as there are. */
-	uint64_t kind = p->costs ? 0 : p->machine->nodes[p->machine->node_of[device]].kind;
-
-	return ff_work_hash(w) ^ kind * UINT64_C(0x9e3779b97f4a7c15);
-}
-
-/* Writes the memo of `w`, taking it in when it is new. */
+/* What `w` costs; measured costs, which are of one kind of device, are taken into
+ * the memo. */
 static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, struct memo *ret,
 		struct ff_error *err)
 {
-	uint64_t hash = memo_hash(p, w, device);
-	const struct memo *found = memo_find(p, hash);
+	const struct memo *found;
+	const struct ff_cost *cost;
+	struct memo new = {0};
+	char key[FF_KEY_BYTES];
+	uint64_t hash;
+	int code;
+
+	if (!p->costs) { /* less work than to look it up */
+		*ret = (struct memo){.us = roofline_us(ff_device_kind(p->machine, device), w)};
+		return FF_OK;
+	}
+	hash = ff_work_hash(w);
+	found = memo_find(p, hash);
 	if (found) {
 		*ret = *found;
 		return FF_OK;
 	}
-	struct memo new = {0};
-	if (p->costs) {
-		char key[FF_KEY_BYTES];
-		ff_work_key(w, key);
-		const struct ff_cost *cost = ff_costs_find(p->costs, key);
-		if (!cost)
-			return missing_cost(p, key, err);
-		new.us = cost->median_us;
-		new.workspace_bytes = cost->workspace_bytes;
-	} else {
-		new.us = roofline_us(ff_device_kind(p->machine, device), w);
-	}
-	int code = memo_add(p, hash, new, err);
+	ff_work_key(w, key);
+	cost = ff_costs_find(p->costs, key);
+	if (!cost)
+		return missing_cost(p, key, err);
+	new.us = cost->median_us;
+	new.workspace_bytes = cost->workspace_bytes;
+	code = memo_add(p, hash, new, err);
 	if (code == FF_OK)
 		*ret = new;
 	return code;
@@ -211,6 +220,7 @@ int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 {
 	struct memo memo;
 	int code = price(p, w, device, &memo, err);
+
 	if (code == FF_OK)
 		*us = memo.us;
 	return code;
@@ -220,6 +230,7 @@ int64_t ff_price_workspace(void *p, const struct ff_work *w)
 {
 	struct ff_pricer *pricer = p;
 	struct memo memo;
+
 	/* A cost that is missing is reported by whoever asks for its time. */
 	if (!pricer->costs || price(pricer, w, 0, &memo, NULL) != FF_OK)
 		return 0;
@@ -230,9 +241,11 @@ int64_t ff_price_workspace(void *p, const struct ff_work *w)
 
 static double rate_us(const struct ff_pricer *p, uint32_t device, enum ff_rate_kind k, double bytes)
 {
+	const struct ff_rate *r;
+
 	if (!p->costs)
 		return analytic_us(ff_device_kind(p->machine, device), k, bytes);
-	const struct ff_rate *r = ff_costs_rate(p->costs, k);
+	r = ff_costs_rate(p->costs, k);
 	return r->latency_us + bytes / r->bytes_per_us;
 }
 
@@ -246,6 +259,7 @@ static double local_us(const struct ff_pricer *p, const struct ff_move *mv, enum
 		int64_t bytes)
 {
 	double worst = 0;
+
 	for (uint32_t i = 0; i < mv->n_devices && bytes; i++)
 		worst = fmax(worst, rate_us(p, mv->device[i], k, (double)bytes));
 	return worst;
@@ -263,16 +277,21 @@ static bool one_node(const struct ff_machine *m, uint32_t n, const uint16_t *dev
  * slope (or proportional, where noise made that slope useless). */
 static double table_us(const struct ff_comm_cost *t, double bytes)
 {
+	uint32_t i = 1;
+	double last, size;
+	double slope = 0;
+
 	if (bytes <= t->bytes[0])
 		return t->us[0];
-	uint32_t i = 1;
 	while (i < t->n && t->bytes[i] < bytes)
 		i++;
 	if (i < t->n) {
 		double share = (bytes - t->bytes[i - 1]) / (t->bytes[i] - t->bytes[i - 1]);
+
 		return t->us[i - 1] + share * (t->us[i] - t->us[i - 1]);
 	}
-	double last = t->us[t->n - 1], size = t->bytes[t->n - 1], slope = 0;
+	last = t->us[t->n - 1];
+	size = t->bytes[t->n - 1];
 	if (t->n > 1)
 		slope = (last - t->us[t->n - 2]) / (size - t->bytes[t->n - 2]);
 	if (!(slope > 0))
@@ -296,12 +315,17 @@ static double ring_step_us(
 {
 	const struct ff_machine *m = p->machine;
 	double worst = 0;
+
 	for (uint32_t i = 0, k; i < n; i += k) {
 		uint32_t node = m->node_of[device[i]];
+		const struct ff_link *in, *net;
+		uint32_t hops;
+
 		for (k = 1; i + k < n && m->node_of[device[i + k]] == node;)
 			k++;
-		const struct ff_link *in = &p->inside[node], *net = &m->nodes[node].network;
-		uint32_t hops = k == n ? n : k - 1;
+		in = &p->inside[node];
+		net = &m->nodes[node].network;
+		hops = k == n ? n : k - 1;
 		if (hops)
 			worst = fmax(worst, in->latency_us + bytes * (in->shared ? hops : 1) /
 									     in->bytes_per_us);
@@ -317,15 +341,17 @@ static double collective_us(const struct ff_pricer *p, enum ff_move_kind kind, u
 		const uint16_t *device, double bytes, double chunk_bytes)
 {
 	const struct ff_comm_cost *table = find_table(p, kind, n, device);
+	double steps = kind == FF_MOVE_ALL_REDUCE ? 2.0 * (n - 1) : n - 1.0;
+
 	if (table)
 		return table_us(table, bytes);
-	double steps = kind == FF_MOVE_ALL_REDUCE ? 2.0 * (n - 1) : n - 1.0;
 	return steps * ring_step_us(p, n, device, chunk_bytes);
 }
 
 static double reduce_chunk_bytes(int64_t elements, uint32_t n)
 {
 	int64_t chunk = (elements + n - 1) / n;
+
 	return (double)(chunk * FF_ELEMENT_BYTES);
 }
 

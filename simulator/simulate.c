@@ -72,12 +72,15 @@ static double start_us(const struct ff_schedule *s, const struct ff_task *t, con
 		const double *free_us)
 {
 	double at = 0;
+
 	for (uint32_t i = 0; i < t->n_deps; i++) {
 		double done = finish[s->deps[t->first_dep + i]];
+
 		at = done > at ? done : at;
 	}
 	for (uint32_t i = 0; i < t->n_lanes; i++) {
 		double idle = free_us[s->lanes[t->first_lane + i]];
+
 		at = idle > at ? idle : at;
 	}
 	return at;
@@ -91,6 +94,7 @@ static void add_busy(const struct ff_schedule *s, const struct ff_task *t, doubl
 	uint32_t n = task_devices(s, t, &own, &device);
 	bool comm = t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC;
 	double *busy = comm ? sim->comm_us : sim->compute_us;
+
 	for (uint32_t i = 0; i < n; i++)
 		busy[device[i]] += us;
 }
@@ -106,12 +110,14 @@ int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_aren
 			.compute_us = ff_arena_array(a, n_devices, sizeof(double)),
 			.comm_us = ff_arena_array(a, n_devices, sizeof(double)),
 	};
+
 	if (!free_us || !sim.start || !sim.finish || !sim.compute_us || !sim.comm_us)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 		double us;
 		int code = task_us(s, i, p, &us, err);
+
 		if (code < 0)
 			return code;
 		sim.start[i] = start_us(s, t, sim.finish, free_us);
@@ -132,13 +138,16 @@ int ff_simulation_spans(const struct ff_schedule *s, const struct ff_simulation 
 	const uint16_t *device;
 	uint16_t own;
 	uint32_t total = 0, at = 0;
+	struct ff_span *all;
+
 	for (uint32_t i = 0; i < s->n_tasks; i++)
 		total += task_devices(s, &s->tasks[i], &own, &device);
-	struct ff_span *all = ff_arena_array(a, total, sizeof(*all));
+	all = ff_arena_array(a, total, sizeof(*all));
 	if (!all)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		uint32_t k = task_devices(s, &s->tasks[i], &own, &device);
+
 		for (uint32_t j = 0; j < k; j++)
 			all[at++] = (struct ff_span){i, device[j], sim->start[i], sim->finish[i]};
 	}

@@ -14,6 +14,7 @@ static inline uint64_t ff_test_seed(uint64_t preset)
 {
 	const char *text = getenv("FF_SEED");
 	uint64_t seed = text ? strtoull(text, NULL, 0) : preset;
+
 	printf("# seed %llu (set FF_SEED to repeat or vary)\n", (unsigned long long)seed);
 	return seed;
 }
@@ -21,10 +22,12 @@ static inline uint64_t ff_test_seed(uint64_t preset)
 static inline int ff_check_main(Suite *suite)
 {
 	SRunner *runner = srunner_create(suite);
+	int failed;
+
 	srunner_set_fork_status(runner, CK_NOFORK);
 	srunner_set_tap(runner, "-");
 	srunner_run_all(runner, CK_SILENT);
-	int failed = srunner_ntests_failed(runner);
+	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
 	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

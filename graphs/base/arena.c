@@ -22,6 +22,7 @@ static void free_chunks(struct ff_arena *a, struct ff_chunk *c)
 {
 	while (c) {
 		struct ff_chunk *next = c->next;
+
 		a->bytes -= sizeof(*c) + c->size;
 		free(c);
 		c = next;
@@ -47,6 +48,7 @@ static struct ff_chunk *take_spare(struct ff_arena *a, size_t size)
 {
 	for (struct ff_chunk **at = &a->spare; *at; at = &(*at)->next) {
 		struct ff_chunk *c = *at;
+
 		if (c->size >= size) {
 			*at = c->next;
 			return c;
@@ -58,6 +60,7 @@ static struct ff_chunk *take_spare(struct ff_arena *a, size_t size)
 static bool within_limit(const struct ff_arena *a, size_t size)
 {
 	size_t total = sizeof(struct ff_chunk) + size;
+
 	return !a->limit || (a->bytes <= a->limit && total <= a->limit - a->bytes);
 }
 
@@ -65,6 +68,8 @@ static struct ff_chunk *new_chunk(struct ff_arena *a, size_t size)
 {
 	/* Doubling keeps the number of chunks small; a step cap keeps waste small. */
 	size_t wish = a->head ? a->head->size * 2 : FIRST_CHUNK;
+	struct ff_chunk *c;
+
 	if (wish > LARGEST_STEP)
 		wish = LARGEST_STEP;
 	if (wish < size || !within_limit(a, wish))
@@ -75,7 +80,7 @@ static struct ff_chunk *new_chunk(struct ff_arena *a, size_t size)
 		if (!within_limit(a, wish))
 			return NULL;
 	}
-	struct ff_chunk *c = malloc(sizeof(*c) + wish);
+	c = malloc(sizeof(*c) + wish);
 	if (!c)
 		return NULL;
 	c->size = wish;
@@ -86,11 +91,14 @@ static struct ff_chunk *new_chunk(struct ff_arena *a, size_t size)
 void *ff_arena_alloc(struct ff_arena *a, size_t size)
 {
 	const size_t align = alignof(max_align_t);
+	void *p;
+
 	if (size > SIZE_MAX / 2)
 		return NULL;
 	size = size ? (size + align - 1) / align * align : align;
 	if (!a->head || a->head->size - a->head->used < size) {
 		struct ff_chunk *c = take_spare(a, size);
+
 		if (!c)
 			c = new_chunk(a, size);
 		if (!c)
@@ -99,7 +107,7 @@ void *ff_arena_alloc(struct ff_arena *a, size_t size)
 		c->next = a->head;
 		a->head = c;
 	}
-	void *p = a->head->data + a->head->used;
+	p = a->head->data + a->head->used;
 	a->head->used += size;
 	return memset(p, 0, size);
 }
@@ -107,12 +115,14 @@ void *ff_arena_alloc(struct ff_arena *a, size_t size)
 void *ff_arena_array(struct ff_arena *a, size_t n, size_t size)
 {
 	size_t bytes;
+
 	return __builtin_mul_overflow(n, size, &bytes) ? NULL : ff_arena_alloc(a, bytes);
 }
 
 void *ff_arena_copy(struct ff_arena *a, const void *src, size_t n, size_t size)
 {
 	void *p = ff_arena_array(a, n, size);
+
 	if (p && n && size)
 		memcpy(p, src, n * size);
 	return p;
@@ -126,10 +136,13 @@ char *ff_arena_strdup(struct ff_arena *a, const char *text)
 char *ff_arena_printf(struct ff_arena *a, const char *fmt, ...)
 {
 	va_list args, again;
+	int n;
+	char *text;
+
 	va_start(args, fmt);
 	va_copy(again, args);
-	int n = vsnprintf(NULL, 0, fmt, args);
-	char *text = n < 0 ? NULL : ff_arena_alloc(a, (size_t)n + 1);
+	n = vsnprintf(NULL, 0, fmt, args);
+	text = n < 0 ? NULL : ff_arena_alloc(a, (size_t)n + 1);
 	if (text)
 		vsnprintf(text, (size_t)n + 1, fmt, again);
 	va_end(again);
@@ -146,6 +159,7 @@ void ff_arena_rewind(struct ff_arena *a, struct ff_arena_mark mark)
 {
 	while (a->head && a->head != mark.chunk) {
 		struct ff_chunk *c = a->head;
+
 		a->head = c->next;
 		c->next = a->spare;
 		a->spare = c;

@@ -22,15 +22,17 @@ static const char *take_decimal(const char *text, uint64_t *whole, double *fract
 {
 	const char *c = text;
 	uint64_t n = 0;
+	double f = 0, unit = 1;
+
 	for (; *c >= '0' && *c <= '9'; c++)
 		if (__builtin_mul_overflow(n, 10, &n) ||
 				__builtin_add_overflow(n, (uint64_t)(*c - '0'), &n))
 			return NULL;
 	if (c == text)
 		return NULL;
-	double f = 0, unit = 1;
 	if (*c == '.') {
 		const char *point = c++;
+
 		for (; *c >= '0' && *c <= '9'; c++)
 			f += (*c - '0') * (unit /= 10);
 		if (c == point + 1)
@@ -54,6 +56,7 @@ static int read_count(
 	uint64_t n;
 	double fraction;
 	const char *end = take_decimal(text, &n, &fraction);
+
 	if (!end || *end || strchr(text, '.'))
 		return bad_value(o, text, "a whole number, at least 0", err);
 	*ret = n;
@@ -64,6 +67,7 @@ static int read_real(const struct ff_option *o, const char *text, double *ret, s
 {
 	char *end;
 	double v = strtod(text, &end);
+
 	/* strtod would take hexadecimal, "inf" and leading space too. */
 	if (end == text || *end || text[strspn(text, "+-.0123456789eE")] || !isfinite(v))
 		return bad_value(o, text, "a number", err);
@@ -79,12 +83,15 @@ static int read_bytes(
 	uint64_t whole;
 	double fraction;
 	const char *end = take_decimal(text, &whole, &fraction);
+	uint64_t unit = 1;
+	const char *letter;
+
 	if (!end)
 		return bad_value(o, text, form, err);
-	uint64_t unit = 1;
-	const char *letter = *end ? strchr(units, *end) : NULL;
+	letter = *end ? strchr(units, *end) : NULL;
 	if (letter) {
 		uint64_t base = strcmp(end + 1, "B") == 0 ? 1000 : 1024;
+
 		for (const char *u = units; u <= letter; u++)
 			unit *= base;
 		end++;
@@ -106,6 +113,7 @@ static int read_seconds(
 	uint64_t whole;
 	double fraction, unit = 1;
 	const char *end = take_decimal(text, &whole, &fraction);
+
 	if (end && *end && !end[1] && strchr("smh", *end)) {
 		unit = *end == 'm' ? 60 : *end == 'h' ? 3600 : 1;
 		end++;
@@ -138,6 +146,7 @@ static const struct ff_option *find_option(const struct ff_command *c, const cha
 static uint32_t count_uses(const struct parse *p, const struct ff_option *o, int at)
 {
 	uint32_t n = 0;
+
 	for (int i = 1; i <= at; i++)
 		n += find_option(p->c, p->argv[i], strcspn(p->argv[i], "=")) == o;
 	return n;
@@ -147,6 +156,7 @@ static int add_text(const struct parse *p, const struct ff_option *o, int at, co
 {
 	struct ff_texts *t = o->value;
 	const uint32_t room = sizeof(t->text) / sizeof(*t->text);
+
 	if (p->store)
 		t->text[t->n++] = text;
 	else if (t->n + count_uses(p, o, at) > room)
@@ -164,6 +174,7 @@ static int read_value(const struct parse *p, const struct ff_option *o, int at, 
 		int64_t bytes;
 	} unused;
 	void *to = p->store ? o->value : &unused;
+
 	switch (o->type) {
 	case FF_OPTION_FLAG:
 		if (p->store)
@@ -194,10 +205,11 @@ static int read_option(const struct parse *p, int *i)
 	const char *word = p->argv[at], *equals = strchr(word, '=');
 	size_t n = equals ? (size_t)(equals - word) : strlen(word);
 	const struct ff_option *o = find_option(p->c, word, n);
+	const char *value = equals ? equals + 1 : NULL;
+
 	if (!o)
 		return ff_fail(p->err, FF_E_INPUT, "unknown option \"%.*s\"; %s --help lists them",
 				(int)(n > 64 ? 64 : n), word, p->c->name);
-	const char *value = equals ? equals + 1 : NULL;
 	if (o->type == FF_OPTION_FLAG && value)
 		return ff_fail(p->err, FF_E_INPUT, "option %s takes no value", o->name);
 	if (o->type != FF_OPTION_FLAG && !value) {
@@ -216,9 +228,11 @@ static int walk(const struct parse *p, const char **args, uint32_t *n_args, enum
 {
 	bool options = true;
 	uint32_t n = 0;
+
 	*ending = ENDING_NONE;
 	for (int i = 1; i < p->argc; i++) {
 		const char *word = p->argv[i];
+
 		if (options && strcmp(word, "--") == 0) {
 			options = false;
 		} else if (options && strcmp(word, "--help") == 0) {
@@ -229,6 +243,7 @@ static int walk(const struct parse *p, const char **args, uint32_t *n_args, enum
 			return FF_OK;
 		} else if (options && word[0] == '-' && word[1]) {
 			int code = read_option(p, &i);
+
 			if (code < 0)
 				return code;
 		} else {
@@ -258,14 +273,17 @@ static int check_args(const struct ff_command *c, uint32_t n, struct ff_error *e
 static void print_wrapped(const char *text, int left, int at)
 {
 	bool first = true;
+
 	while (*(text += strspn(text, " \n"))) {
 		int n = (int)strcspn(text, " \n");
+		int gap;
+
 		if (first ? at && at + 2 > left : at + 1 + n > HELP_WIDTH) {
 			putchar('\n');
 			at = 0;
 			first = true;
 		}
-		int gap = first ? left - at : 1;
+		gap = first ? left - at : 1;
 		printf("%*s%.*s", gap, "", n, text);
 		at += gap + n;
 		text += n;
@@ -288,8 +306,10 @@ static void print_option(const struct ff_option *o, int left)
 static void print_usage(const struct ff_command *c)
 {
 	const char *head = "Usage:";
+
 	for (const char *line = c->usage; *line;) {
 		int n = (int)strcspn(line, "\n");
+
 		printf("%s %s %.*s\n", head, c->name, n, line);
 		line += n + (line[n] == '\n');
 		head = "      ";
@@ -303,8 +323,10 @@ static int print_help(const struct ff_command *c)
 			{.name = "--version", .help = "Show the version."},
 	};
 	int left = 0;
+
 	for (uint32_t i = 0; i < c->n_options; i++) {
 		int width = option_width(&c->options[i]) + 2;
+
 		if (width <= HELP_COLUMN && width > left)
 			left = width;
 	}
@@ -331,6 +353,7 @@ int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char *
 	enum ending ending;
 	uint32_t n = 0;
 	int code = walk(&p, args, &n, &ending);
+
 	if (code < 0)
 		return code;
 	if (ending != ENDING_NONE) {
@@ -371,18 +394,21 @@ void ff_progress_start(struct ff_progress *p)
 static int terminal_width(void)
 {
 	struct winsize size;
+
 	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
 void ff_progress_show(struct ff_progress *p, double done, double seconds, const char *fmt, ...)
 {
 	double now = ff_clock_us() * 1e-6;
+	char text[256], eta[64] = "";
+	va_list args;
+	int room;
+
 	if (!p->on || now - p->last < 0.1)
 		return;
 	p->last = now;
 	p->shown = true;
-	char text[256], eta[64] = "";
-	va_list args;
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
@@ -390,7 +416,7 @@ void ff_progress_show(struct ff_progress *p, double done, double seconds, const 
 		snprintf(eta, sizeof(eta), "%3.0f %%, %.0f s left: ", done * 100,
 				seconds * (1 - done) / done);
 	/* A line that wraps could not be rewritten. */
-	int room = terminal_width() - 1 - (int)strlen(eta);
+	room = terminal_width() - 1 - (int)strlen(eta);
 	fprintf(stderr, "\r\033[K%s%.*s", eta, room > 0 ? room : 0, text);
 	fflush(stderr);
 }

@@ -9,6 +9,7 @@
 static void end_cut(char *text, size_t size)
 {
 	size_t n = size - 4;
+
 	while (n && ((unsigned char)text[n] & 0xc0) == 0x80)
 		n--;
 	memcpy(text + n, "...", 4);
@@ -16,12 +17,14 @@ static void end_cut(char *text, size_t size)
 
 void ff_error_write(struct ff_error *err, int code, const char *fmt, ...)
 {
-	if (!err)
-		return;
 	char text[FF_ERROR_TEXT] = ""; /* arguments may point into err->text */
 	va_list args;
+	int n;
+
+	if (!err)
+		return;
 	va_start(args, fmt);
-	int n = vsnprintf(text, sizeof(text), fmt, args);
+	n = vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	if (n >= (int)sizeof(text))
 		end_cut(text, sizeof(text));

@@ -23,16 +23,20 @@
 static const char *place(const struct ff_json *at, char buf[PLACE_BYTES])
 {
 	size_t start = PLACE_BYTES - 1;
+
 	buf[start] = '\0';
 	for (; at->parent; at = at->parent) {
 		char index[16];
 		const char *step = at->key;
+		bool dot;
+		size_t n;
+
 		if (!step) {
 			snprintf(index, sizeof(index), "[%u]", at->index);
 			step = index;
 		}
-		bool dot = buf[start] != '\0' && buf[start] != '[';
-		size_t n = strlen(step);
+		dot = buf[start] != '\0' && buf[start] != '[';
+		n = strlen(step);
 		if (n + dot + 3 > start) {
 			start -= 3;
 			memcpy(buf + start, "...", 3);
@@ -50,11 +54,13 @@ void ff_json_error(const struct ff_json *at, struct ff_error *err, const char *f
 {
 	char sentence[FF_ERROR_TEXT], buf[PLACE_BYTES];
 	va_list args;
+	const char *where;
+	const struct ff_json *root = at;
+
 	va_start(args, fmt);
 	vsnprintf(sentence, sizeof(sentence), fmt, args);
 	va_end(args);
-	const char *where = place(at, buf);
-	const struct ff_json *root = at;
+	where = place(at, buf);
 	while (root->parent)
 		root = root->parent;
 	ff_error_write(err, FF_E_INPUT, "%s: %s%s%s", root->file, where, *where ? ": " : "",
@@ -64,6 +70,7 @@ void ff_json_error(const struct ff_json *at, struct ff_error *err, const char *f
 static int by_key(const void *a, const void *b)
 {
 	const char *const *x = a, *const *y = b;
+
 	return strcmp(*x, *y);
 }
 
@@ -72,12 +79,13 @@ static int check_unique(const struct ff_json *object, const struct ff_json *memb
 {
 	struct ff_arena_mark mark = ff_arena_mark(a);
 	const char **key = ff_arena_array(a, object->n, sizeof(*key));
+	int code = FF_OK;
+
 	if (!key)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < object->n; i++)
 		key[i] = member[i].key;
 	qsort(key, object->n, sizeof(*key), by_key);
-	int code = FF_OK;
 	for (uint32_t i = 1; i < object->n && code == FF_OK; i++)
 		if (strcmp(key[i - 1], key[i]) == 0)
 			code = ff_json_fail(object, err, "\"%s\" stands twice", key[i]);
@@ -91,12 +99,15 @@ static int convert_children(
 		const cJSON *from, struct ff_arena *a, struct ff_json *to, struct ff_error *err)
 {
 	const cJSON *c;
+	struct ff_json *child;
+	uint32_t i = 0;
+	int code;
+
 	for (c = from->child; c; c = c->next)
 		to->n++;
-	struct ff_json *child = ff_arena_array(a, to->n, sizeof(*child));
+	child = ff_arena_array(a, to->n, sizeof(*child));
 	if (!child)
 		return ff_fail_memory(err);
-	uint32_t i = 0;
 	for (c = from->child; c; c = c->next, i++) {
 		child[i].index = i;
 		child[i].parent = to;
@@ -104,7 +115,7 @@ static int convert_children(
 			return ff_fail_memory(err);
 	}
 	to->child = child;
-	int code = to->type == FF_JSON_OBJECT ? check_unique(to, child, a, err) : FF_OK;
+	code = to->type == FF_JSON_OBJECT ? check_unique(to, child, a, err) : FF_OK;
 	for (i = 0, c = from->child; c && code == FF_OK; c = c->next, i++)
 		code = convert(c, a, &child[i], err);
 	return code;
@@ -143,17 +154,21 @@ static int too_large(const char *file, struct ff_error *err)
 int ff_json_parse(const char *file, const char *text, size_t len, struct ff_arena *a,
 		const struct ff_json **ret, struct ff_error *err)
 {
+	int code;
+	cJSON *tree;
+	struct ff_json *root;
+
 	if (len > FF_JSON_MAX_BYTES)
 		return too_large(file, err);
 	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark */
 		text += 3;
 		len -= 3;
 	}
-	int code = ff_json_check_text(file, text, len, err);
+	code = ff_json_check_text(file, text, len, err);
 	if (code < 0)
 		return code;
-	cJSON *tree = cJSON_ParseWithLengthOpts(text, len, NULL, 0);
-	struct ff_json *root = ff_arena_alloc(a, sizeof(*root));
+	tree = cJSON_ParseWithLengthOpts(text, len, NULL, 0);
+	root = ff_arena_alloc(a, sizeof(*root));
 	if (root)
 		root->file = ff_arena_strdup(a, file);
 	if (!tree || !root || !root->file)
@@ -177,8 +192,10 @@ static int read_all(int fd, const char *path, size_t guess, char **text, size_t 
 {
 	size_t cap = guess + 1, n = 0;
 	char *buf = malloc(cap);
+
 	while (buf) {
 		ssize_t got = read(fd, buf + n, cap - n);
+
 		if (got == 0) {
 			*text = buf;
 			*len = n;
@@ -191,6 +208,7 @@ static int read_all(int fd, const char *path, size_t guess, char **text, size_t 
 		n += got > 0 ? (size_t)got : 0;
 		if (n == cap) {
 			char *more = realloc(buf, cap *= 2);
+
 			if (!more)
 				free(buf);
 			buf = more;
@@ -203,9 +221,10 @@ static int read_file(const char *path, char **text, size_t *len, struct ff_error
 {
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int code;
+
 	if (fd < 0)
 		return read_failed(path, err);
-	int code;
 	if (fstat(fd, &st) < 0)
 		code = read_failed(path, err);
 	else if (S_ISDIR(st.st_mode))
@@ -227,6 +246,7 @@ int ff_json_load(const char *path, struct ff_arena *a, const struct ff_json **re
 	char *text = NULL;
 	size_t len = 0;
 	int code = read_file(path, &text, &len, err);
+
 	if (code < 0)
 		return code;
 	code = ff_json_parse(path, text, len, a, ret, err);
@@ -242,6 +262,7 @@ static const char *type_name(enum ff_json_type type)
 			[FF_JSON_STRING] = "a string",
 			[FF_JSON_ARRAY] = "an array",
 			[FF_JSON_OBJECT] = "an object"};
+
 	return name[type];
 }
 
@@ -267,9 +288,11 @@ static int need(const struct ff_json *object, const char *key, const struct ff_j
 		struct ff_error *err)
 {
 	int code = expect(object, FF_JSON_OBJECT, err);
+	const struct ff_json *value;
+
 	if (code < 0)
 		return code;
-	const struct ff_json *value = ff_json_get(object, key);
+	value = ff_json_get(object, key);
 	if (!value)
 		return ff_json_fail(object, err, "\"%s\" is missing", key);
 	*ret = value;
@@ -281,6 +304,7 @@ int ff_json_need(const struct ff_json *object, const char *key, enum ff_json_typ
 {
 	const struct ff_json *value = NULL;
 	int code = need(object, key, &value, err);
+
 	if (code == FF_OK)
 		code = expect(value, type, err);
 	if (code == FF_OK)
@@ -292,6 +316,7 @@ int ff_json_as_int(const struct ff_json *value, int64_t min, int64_t max, int64_
 		struct ff_error *err)
 {
 	char found[40];
+
 	if (min < -EXACT)
 		min = -EXACT;
 	if (max > EXACT)
@@ -315,6 +340,7 @@ int ff_json_int(const struct ff_json *object, const char *key, int64_t min, int6
 {
 	const struct ff_json *value = NULL;
 	int code = need(object, key, &value, err);
+
 	return code < 0 ? code : ff_json_as_int(value, min, max, ret, err);
 }
 
@@ -323,6 +349,7 @@ int ff_json_real(const struct ff_json *object, const char *key, double min, doub
 {
 	const struct ff_json *value = NULL;
 	int code = ff_json_need(object, key, FF_JSON_NUMBER, &value, err);
+
 	if (code < 0)
 		return code;
 	if (!(value->number >= min && value->number <= max))
@@ -337,6 +364,7 @@ int ff_json_string(const struct ff_json *object, const char *key, const char **r
 {
 	const struct ff_json *value = NULL;
 	int code = ff_json_need(object, key, FF_JSON_STRING, &value, err);
+
 	if (code == FF_OK)
 		*ret = value->text;
 	return code;
@@ -346,6 +374,7 @@ int ff_json_bool(const struct ff_json *object, const char *key, bool *ret, struc
 {
 	const struct ff_json *value = NULL;
 	int code = ff_json_need(object, key, FF_JSON_BOOL, &value, err);
+
 	if (code == FF_OK)
 		*ret = value->number != 0;
 	return code;
@@ -354,13 +383,15 @@ int ff_json_bool(const struct ff_json *object, const char *key, bool *ret, struc
 int ff_json_only(const struct ff_json *object, const char *const *keys, struct ff_error *err)
 {
 	int code = expect(object, FF_JSON_OBJECT, err);
+
 	for (uint32_t i = 0; i < object->n && code == FF_OK; i++) {
 		const char *const *k = keys;
+		char known[256] = "";
+
 		while (*k && strcmp(*k, object->child[i].key) != 0)
 			k++;
 		if (*k)
 			continue;
-		char known[256] = "";
 		for (size_t n = 0; *keys && n < sizeof(known); keys++)
 			n += (size_t)snprintf(known + n, sizeof(known) - n, "%s\"%s\"",
 					n ? ", " : "", *keys);
@@ -376,6 +407,7 @@ int ff_json_format(
 	const char *found = NULL;
 	int64_t number = 0;
 	int code = ff_json_string(root, "format", &found, err);
+
 	if (code < 0)
 		return code;
 	if (strcmp(found, format) != 0)

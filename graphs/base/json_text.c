@@ -21,17 +21,20 @@ struct scan {
 size_t ff_utf8_length(const char *s, size_t n)
 {
 	const unsigned char *c = (const unsigned char *)s;
+	size_t length;
+	unsigned char least, most;
+
 	if (n == 0)
 		return 0;
 	if (c[0] < 0x80)
 		return 1;
 	/* Length from the first byte; bounds of the second shut out overlong
 	 * forms, surrogates and what lies beyond U+10FFFF (RFC 3629). */
-	size_t length = c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : c[0] < 0xf5 ? 4 : 0;
+	length = c[0] < 0xc2 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : c[0] < 0xf5 ? 4 : 0;
 	if (length == 0 || length > n)
 		return 0;
-	unsigned char least = c[0] == 0xe0 ? 0xa0 : c[0] == 0xf0 ? 0x90 : 0x80;
-	unsigned char most = c[0] == 0xed ? 0x9f : c[0] == 0xf4 ? 0x8f : 0xbf;
+	least = c[0] == 0xe0 ? 0xa0 : c[0] == 0xf0 ? 0x90 : 0x80;
+	most = c[0] == 0xed ? 0x9f : c[0] == 0xf4 ? 0x8f : 0xbf;
 	if (c[1] < least || c[1] > most)
 		return 0;
 	for (size_t i = 2; i < length; i++)
@@ -43,6 +46,7 @@ size_t ff_utf8_length(const char *s, size_t n)
 static int fail_at(const struct scan *s, const char *at, const char *what)
 {
 	size_t line = 1, column = 1;
+
 	for (const char *c = s->text; c < at; c++) {
 		if (*c == '\n') {
 			line++;
@@ -58,6 +62,7 @@ static int fail_at(const struct scan *s, const char *at, const char *what)
 static int fail_expected(const struct scan *s, const char *what)
 {
 	char text[128], found[32];
+
 	if (s->at == s->end)
 		snprintf(found, sizeof(found), "the end of the text");
 	else if (*s->at > 0x20 && *s->at < 0x7f)
@@ -91,10 +96,13 @@ static void skip_space(struct scan *s)
 static int32_t take_hex(struct scan *s)
 {
 	int32_t v = 0;
+
 	for (int i = 0; i < 4; i++) {
+		char c;
+
 		if (s->at == s->end)
 			return -1;
-		char c = *s->at;
+		c = *s->at;
 		if (c >= '0' && c <= '9')
 			v = v * 16 + (c - '0');
 		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
@@ -109,13 +117,15 @@ static int32_t take_hex(struct scan *s)
 static int check_escape(struct scan *s)
 {
 	const char *start = s->at++; /* the backslash */
+	int32_t unit;
+
 	if (s->at < s->end && *s->at && strchr("\"\\/bfnrt", *s->at)) {
 		s->at++;
 		return FF_OK;
 	}
 	if (!take(s, 'u'))
 		return fail_at(s, start, "expected one of \" \\ / b f n r t u after '\\'");
-	int32_t unit = take_hex(s);
+	unit = take_hex(s);
 	if (unit < 0)
 		return fail_at(s, start, "expected four hexadecimal digits after '\\u'");
 	if (unit == 0)
@@ -123,6 +133,7 @@ static int check_escape(struct scan *s)
 	if (unit >= 0xd800 && unit < 0xe000) {
 		bool pair = unit < 0xdc00 && take(s, '\\') && take(s, 'u');
 		int32_t low = pair ? take_hex(s) : -1;
+
 		if (low < 0xdc00 || low >= 0xe000)
 			return fail_at(s, start, "expected a pair of surrogates");
 	}
@@ -132,20 +143,24 @@ static int check_escape(struct scan *s)
 static int check_string(struct scan *s)
 {
 	const char *start = s->at;
+
 	if (!take(s, '"'))
 		return fail_expected(s, "a string");
 	while (!take(s, '"')) {
+		size_t n;
+
 		if (s->at == s->end)
 			return fail_at(s, start, "the string that starts here never ends");
 		if (*s->at == '\\') {
 			int code = check_escape(s);
+
 			if (code < 0)
 				return code;
 			continue;
 		}
 		if ((unsigned char)*s->at < 0x20)
 			return fail_at(s, s->at, "a string may not hold a raw control character");
-		size_t n = ff_utf8_length(s->at, (size_t)(s->end - s->at));
+		n = ff_utf8_length(s->at, (size_t)(s->end - s->at));
 		if (n == 0)
 			return fail_at(s, s->at, "expected UTF-8 text");
 		s->at += n;
@@ -156,6 +171,7 @@ static int check_string(struct scan *s)
 static bool take_digits(struct scan *s)
 {
 	const char *start = s->at;
+
 	while (s->at < s->end && *s->at >= '0' && *s->at <= '9')
 		s->at++;
 	return s->at > start;
@@ -164,6 +180,7 @@ static bool take_digits(struct scan *s)
 static int check_number(struct scan *s)
 {
 	const char *start = s->at;
+
 	take(s, '-');
 	if (!take(s, '0') && !take_digits(s))
 		return fail_expected(s, "a digit");
@@ -183,12 +200,14 @@ static int check_number(struct scan *s)
 static int check_plain(struct scan *s)
 {
 	static const char *const words[] = {"true", "false", "null"};
+
 	if (s->at < s->end && (*s->at == '-' || (*s->at >= '0' && *s->at <= '9')))
 		return check_number(s);
 	if (peek(s, '"'))
 		return check_string(s);
 	for (int i = 0; i < 3; i++) {
 		size_t n = strlen(words[i]);
+
 		if ((size_t)(s->end - s->at) >= n && memcmp(s->at, words[i], n) == 0) {
 			s->at += n;
 			return FF_OK;
@@ -204,9 +223,11 @@ static bool in_object(const struct scan *s)
 
 static int enter(struct scan *s, bool object)
 {
+	uint64_t bit;
+
 	if (s->depth == FF_JSON_MAX_DEPTH)
 		return fail_at(s, s->at - 1, "expected nesting of at most 64 levels");
-	uint64_t bit = UINT64_C(1) << s->depth++;
+	bit = UINT64_C(1) << s->depth++;
 	s->objects = object ? s->objects | bit : s->objects & ~bit;
 	return FF_OK;
 }
@@ -214,12 +235,14 @@ static int enter(struct scan *s, bool object)
 /* A key and its colon, where the innermost container is an object. */
 static int check_key(struct scan *s)
 {
+	int code;
+
 	if (!in_object(s))
 		return FF_OK;
 	skip_space(s);
 	if (!peek(s, '"'))
 		return fail_expected(s, "a key in quotes");
-	int code = check_string(s);
+	code = check_string(s);
 	if (code < 0)
 		return code;
 	skip_space(s);
@@ -243,12 +266,15 @@ static int check_after(struct scan *s)
 /* One value; of a container only the opening, unless it is empty. */
 static int check_value(struct scan *s, bool *opened)
 {
+	bool object;
+	int code;
+
 	skip_space(s);
 	*opened = false;
-	bool object = take(s, '{');
+	object = take(s, '{');
 	if (!object && !take(s, '['))
 		return check_plain(s);
-	int code = enter(s, object);
+	code = enter(s, object);
 	if (code < 0)
 		return code;
 	skip_space(s);
@@ -260,9 +286,11 @@ static int check_value(struct scan *s, bool *opened)
 int ff_json_check_text(const char *file, const char *text, size_t len, struct ff_error *err)
 {
 	struct scan s = {.file = file, .text = text, .end = text + len, .at = text, .err = err};
+
 	do {
 		bool opened;
 		int code = check_key(&s);
+
 		if (code == FF_OK)
 			code = check_value(&s, &opened);
 		if (code == FF_OK && !opened)

@@ -1,16 +1,13 @@
-/* JSON out: growing text, and files that appear whole.
+/* JSON out: growing text, and where it goes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "ff/file.h"
 #include "ff/json.h"
 #include "json_text.h"
 
@@ -30,6 +27,9 @@ void ff_out_finish(struct ff_out *o)
 /* Room for `n` more bytes and a NUL. */
 static bool reserve(struct ff_out *o, size_t n)
 {
+	size_t cap = o->cap ? o->cap : 256;
+	char *text;
+
 	if (o->failed)
 		return false;
 	if (n >= SIZE_MAX / 4 - o->len) {
@@ -38,10 +38,9 @@ static bool reserve(struct ff_out *o, size_t n)
 	}
 	if (o->len + n < o->cap)
 		return true;
-	size_t cap = o->cap ? o->cap : 256;
 	while (cap <= o->len + n)
 		cap *= 2;
-	char *text = realloc(o->text, cap);
+	text = realloc(o->text, cap);
 	if (!text) {
 		o->failed = true;
 		return false;
@@ -63,12 +62,14 @@ static void put(struct ff_out *o, const char *text, size_t n)
 void ff_out_printf(struct ff_out *o, const char *fmt, ...)
 {
 	va_list args, again;
+	int n;
+
 	va_start(args, fmt);
 	va_copy(again, args);
-	int n = vsnprintf(NULL, 0, fmt, args);
-	if (n < 0)
+	n = vsnprintf(NULL, 0, fmt, args);
+	if (n < 0) {
 		o->failed = true;
-	else if (reserve(o, (size_t)n)) {
+	} else if (reserve(o, (size_t)n)) {
 		vsnprintf(o->text + o->len, (size_t)n + 1, fmt, again);
 		o->len += (size_t)n;
 	}
@@ -79,10 +80,12 @@ void ff_out_printf(struct ff_out *o, const char *fmt, ...)
 static void put_quoted(struct ff_out *o, const char *v)
 {
 	size_t n = strlen(v);
+
 	put(o, "\"", 1);
 	while (n) {
 		unsigned char c = (unsigned char)*v;
 		size_t used = ff_utf8_length(v, n);
+
 		if (used == 0) {
 			used = 1;
 			put(o, "\xef\xbf\xbd", 3); /* U+FFFD: our own reader refuses less */
@@ -116,6 +119,7 @@ static void begin(struct ff_out *o, const char *key, bool plain)
 	if (o->depth) {
 		uint64_t level = UINT64_C(1) << (o->depth - 1);
 		bool line = !plain || o->objects & level;
+
 		if (!o->first)
 			put(o, line ? "," : ", ", line ? 1 : 2);
 		if (line) {
@@ -132,12 +136,14 @@ static void begin(struct ff_out *o, const char *key, bool plain)
 
 static void open_level(struct ff_out *o, const char *key, bool object)
 {
+	uint64_t level;
+
 	begin(o, key, false);
 	if (o->depth == FF_JSON_MAX_DEPTH) {
 		o->failed = true; /* no reader of ours would take it */
 		return;
 	}
-	uint64_t level = UINT64_C(1) << o->depth++;
+	level = UINT64_C(1) << o->depth++;
 	o->broken &= ~level;
 	o->objects = object ? o->objects | level : o->objects & ~level;
 	o->first = true;
@@ -156,9 +162,11 @@ void ff_out_array(struct ff_out *o, const char *key)
 
 void ff_out_close(struct ff_out *o)
 {
+	uint64_t level;
+
 	if (o->depth == 0)
 		return;
-	uint64_t level = UINT64_C(1) << --o->depth;
+	level = UINT64_C(1) << --o->depth;
 	if (o->broken & level)
 		put_line(o);
 	put(o, o->objects & level ? "}" : "]", 1);
@@ -182,6 +190,8 @@ void ff_out_u64(struct ff_out *o, const char *key, uint64_t v)
 void ff_out_real(struct ff_out *o, const char *key, double v)
 {
 	char text[64];
+	size_t head, tail;
+
 	begin(o, key, true);
 	if (!isfinite(v)) {
 		put(o, "null", 4);
@@ -193,7 +203,7 @@ void ff_out_real(struct ff_out *o, const char *key, double v)
 			break;
 	}
 	/* Whatever the locale puts for the decimal point becomes a point. */
-	size_t head = strspn(text, "-0123456789"), tail = head;
+	head = tail = strspn(text, "-0123456789");
 	while (text[tail] && !strchr("e0123456789", text[tail]))
 		tail++;
 	put(o, text, head);
@@ -217,91 +227,30 @@ void ff_out_bool(struct ff_out *o, const char *key, bool v)
 	put(o, v ? "true" : "false", v ? 4 : 5);
 }
 
-static int write_failed(const char *path, int reason, struct ff_error *err)
+static int save_on_stdout(const struct ff_out *o, struct ff_error *err)
 {
-	return ff_fail(err, FF_E_IO, "%s: cannot be written: %s", path, strerror(reason));
-}
+	bool good = fwrite(o->text ? o->text : "", 1, o->len, stdout) == o->len;
 
-/* Writes all of `o`; 0 or the errno. */
-static int write_all(int fd, const struct ff_out *o)
-{
-	for (size_t n = 0; n < o->len;) {
-		ssize_t put_bytes = write(fd, o->text + n, o->len - n);
-		if (put_bytes < 0 && errno != EINTR)
-			return errno;
-		n += put_bytes > 0 ? (size_t)put_bytes : 0;
-	}
-	return 0;
-}
-
-/* A new file in the folder of `path`; its name goes to `temp`.  mkstemp would
- * make it private to the user whatever the umask says. */
-static int open_beside(const char *path, char temp[PATH_MAX])
-{
-	const char *slash = strrchr(path, '/');
-	int folder = slash ? (int)(slash + 1 - path) : 0;
-	for (unsigned i = 0; i < 1000; i++) {
-		int n = snprintf(temp, PATH_MAX, "%.*s.ff-%ld-%u.tmp", folder, path, (long)getpid(),
-				i);
-		if (n >= PATH_MAX) {
-			errno = ENAMETOOLONG;
-			return -1;
-		}
-		int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0 || errno != EEXIST)
-			return fd;
-	}
-	return -1;
-}
-
-static int save_whole(const struct ff_out *o, const char *path)
-{
-	char temp[PATH_MAX];
-	int fd = open_beside(path, temp);
-	if (fd < 0)
-		return errno;
-	int reason = write_all(fd, o);
-	if (close(fd) < 0 && !reason)
-		reason = errno;
-	if (!reason && rename(temp, path) < 0)
-		reason = errno;
-	if (reason)
-		unlink(temp);
-	return reason;
-}
-
-/* What is no plain file (a pipe, /dev/null) must be written to, not replaced. */
-static int save_through(const struct ff_out *o, const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno;
-	int reason = write_all(fd, o);
-	if (close(fd) < 0 && !reason)
-		reason = errno;
-	return reason;
+	if (fflush(stdout) != 0 || !good)
+		return ff_fail(err, FF_E_IO, "standard output: cannot be written: %s",
+				strerror(errno));
+	return FF_OK;
 }
 
 int ff_out_save(const struct ff_out *o, const char *path, struct ff_error *err)
 {
+	struct ff_file f;
+	int code;
+
 	if (o->failed)
 		return ff_fail_memory(err);
-	if (strcmp(path, "-") == 0) {
-		bool good = fwrite(o->text ? o->text : "", 1, o->len, stdout) == o->len;
-		if (fflush(stdout) != 0 || !good)
-			return write_failed("standard output", errno, err);
-		return FF_OK;
-	}
-	struct stat st;
-	int reason;
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-		reason = EISDIR;
-	} else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		reason = save_through(o, path);
-	} else {
-		char *target = realpath(path, NULL); /* a link stays, what it names is replaced */
-		reason = save_whole(o, target ? target : path);
-		free(target);
-	}
-	return reason ? write_failed(path, reason, err) : FF_OK;
+	if (strcmp(path, "-") == 0)
+		return save_on_stdout(o, err);
+	if ((code = ff_file_open(path, &f, err)) < 0)
+		return code;
+	code = ff_file_write(&f, o->text, o->len, err);
+	if (code == FF_OK)
+		return ff_file_commit(&f, err);
+	ff_file_drop(&f);
+	return code;
 }

@@ -26,13 +26,16 @@ static int read_name(struct parse *p, const struct ff_json *object, const char *
 {
 	const char *name;
 	int code = ff_json_string(object, "name", &name, p->err);
+	size_t n;
+	char *copy;
+
 	if (code < 0)
 		return code;
-	size_t n = strlen(name);
+	n = strlen(name);
 	if (n < 1 || n > 100)
 		return ff_json_fail(ff_json_get(object, "name"), p->err,
 				"expected 1 to 100 characters");
-	char *copy = ff_arena_strdup(p->arena, name);
+	copy = ff_arena_strdup(p->arena, name);
 	if (!copy)
 		return ff_fail_memory(p->err);
 	*ret = copy;
@@ -44,6 +47,7 @@ static int read_kind(struct parse *p, const struct ff_json *v, struct ff_device_
 	static const char *const keys[] = {
 			"name", "flops_per_s", "memory_bytes_per_s", "memory_bytes", NULL};
 	int code = need_object(v, p->err);
+
 	if (code == FF_OK)
 		code = ff_json_only(v, keys, p->err);
 	if (code == FF_OK)
@@ -70,6 +74,7 @@ static int read_kinds(struct parse *p, const struct ff_json *root)
 {
 	const struct ff_json *kinds;
 	int code = ff_json_need(root, "kinds", FF_JSON_ARRAY, &kinds, p->err);
+
 	if (code < 0)
 		return code;
 	if (kinds->n < 1 || kinds->n > MAX_KINDS)
@@ -98,6 +103,7 @@ static int read_link(
 	struct ff_link l = {.shared = !inside};
 	double bytes_per_s = 0;
 	int code = need_object(v, err);
+
 	if (code == FF_OK)
 		code = ff_json_only(v, inside ? keys : network_keys, err);
 	if (code == FF_OK)
@@ -121,6 +127,8 @@ static int read_links(
 	const struct ff_json *inside = ff_json_get(v, "inside");
 	const struct ff_json *network = ff_json_get(v, "network");
 	int code = FF_OK;
+	const struct ff_link memory = {1, 1e4, true}; /* one device: nothing is sent at all */
+
 	if (!inside && n->count > 1)
 		return ff_json_fail(v, p->err,
 				"expected \"inside\", the link between the node's devices");
@@ -132,7 +140,6 @@ static int read_links(
 		code = read_link(network, false, &n->network, p->err);
 	if (code < 0)
 		return code;
-	const struct ff_link memory = {1, 1e4, true}; /* one device: nothing is sent at all */
 	if (!network) {
 		n->network = inside ? n->inside : memory;
 		n->network.shared = true;
@@ -149,6 +156,8 @@ static int read_node(struct parse *p, const struct ff_json *v, bool last)
 	int64_t count = 1, devices = 0;
 	const char *kind = NULL;
 	int code = need_object(v, p->err);
+	struct ff_machine_node n;
+
 	if (code == FF_OK)
 		code = ff_json_only(v, keys, p->err);
 	if (code == FF_OK && ff_json_get(v, "count"))
@@ -159,7 +168,7 @@ static int read_node(struct parse *p, const struct ff_json *v, bool last)
 		code = ff_json_string(v, "kind", &kind, p->err);
 	if (code != FF_OK)
 		return code;
-	struct ff_machine_node n = {.count = (uint32_t)devices};
+	n = (struct ff_machine_node){.count = (uint32_t)devices};
 	n.kind = find_kind(m, m->n_kinds, kind);
 	if (n.kind == UINT32_MAX)
 		return ff_json_fail(ff_json_get(v, "kind"), p->err,
@@ -195,6 +204,7 @@ static int parse_root(const struct ff_json *root, struct ff_arena *a, struct ff_
 	const struct ff_json *nodes = NULL;
 	const char *source = NULL;
 	int code = ff_json_format(root, "ffsoap-machine", 1, err);
+
 	if (code == FF_OK)
 		code = ff_json_only(root, keys, err);
 	if (code == FF_OK)
@@ -230,8 +240,10 @@ int ff_machine_parse(const char *file, const char *text, size_t len, struct ff_a
 {
 	struct ff_arena scratch;
 	const struct ff_json *root = NULL;
+	int code;
+
 	ff_arena_init(&scratch);
-	int code = ff_json_parse(file, text, len, &scratch, &root, err);
+	code = ff_json_parse(file, text, len, &scratch, &root, err);
 	if (code == FF_OK)
 		code = parse_root(root, a, ret, err);
 	ff_arena_finish(&scratch);
@@ -244,18 +256,34 @@ static const char *find_file(const char *name, struct ff_arena *a, bool *found)
 	const char *folders[] = {getenv("FF_MACHINES"), FF_SOURCE_MACHINES, FF_DATA_MACHINES};
 	size_t len = strlen(name);
 	const char *suffix = len > 5 && !strcmp(name + len - 5, ".json") ? "" : ".json";
+
 	*found = true;
 	if (!access(name, F_OK) || strchr(name, '/'))
 		return name;
 	for (uint32_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		const char *path;
+
 		if (!folders[i])
 			continue;
-		const char *path = ff_arena_printf(a, "%s/%s%s", folders[i], name, suffix);
+		path = ff_arena_printf(a, "%s/%s%s", folders[i], name, suffix);
 		if (!path || !access(path, F_OK))
 			return path;
 	}
 	*found = false;
 	return name;
+}
+
+bool ff_machine_known(const char *name)
+{
+	struct ff_arena scratch;
+	bool found;
+
+	ff_arena_init(&scratch);
+	/* without memory it may be known: loading it will say what is the matter */
+	if (!find_file(name, &scratch, &found))
+		found = true;
+	ff_arena_finish(&scratch);
+	return found;
 }
 
 int ff_machine_load(
@@ -264,9 +292,12 @@ int ff_machine_load(
 	struct ff_arena scratch;
 	const struct ff_json *root = NULL;
 	bool found;
+	const char *path;
+	int code;
+
 	ff_arena_init(&scratch);
-	const char *path = find_file(name, &scratch, &found);
-	int code = path ? FF_OK : ff_fail_memory(err);
+	path = find_file(name, &scratch, &found);
+	code = path ? FF_OK : ff_fail_memory(err);
 	if (code == FF_OK && !found)
 		code = ff_fail(err, FF_E_INPUT,
 				"there is no machine \"%.200s\": neither a file nor one of "
@@ -284,6 +315,7 @@ int ff_machine_load(
 static double per_second(double bytes_per_us)
 {
 	double v = bytes_per_us * 1e6;
+
 	if (nextafter(v, 0) / 1e6 == bytes_per_us && v / 1e6 != bytes_per_us)
 		return nextafter(v, 0);
 	return v / 1e6 == bytes_per_us ? v : nextafter(v, INFINITY);
@@ -321,6 +353,7 @@ void ff_machine_write(const struct ff_machine *m, struct ff_out *o)
 	ff_out_array(o, "kinds");
 	for (uint32_t i = 0; i < m->n_kinds; i++) {
 		const struct ff_device_kind *k = &m->kinds[i];
+
 		ff_out_object(o, NULL);
 		ff_out_string(o, "name", k->name);
 		ff_out_real(o, "flops_per_s", k->flops_per_s);
@@ -332,6 +365,7 @@ void ff_machine_write(const struct ff_machine *m, struct ff_out *o)
 	ff_out_array(o, "nodes");
 	for (uint32_t i = 0, count; i < m->n_nodes; i += count) {
 		const struct ff_machine_node *n = &m->nodes[i];
+
 		for (count = 1; i + count < m->n_nodes && node_equal(n, n + count);)
 			count++;
 		ff_out_object(o, NULL);
@@ -349,11 +383,15 @@ void ff_machine_write(const struct ff_machine *m, struct ff_out *o)
 int ff_machine_subset(const struct ff_machine *m, uint32_t n, struct ff_arena *a,
 		struct ff_machine *ret, struct ff_error *err)
 {
+	struct ff_machine r;
+	struct ff_machine_node *last;
+	int code;
+
 	if (n < 1 || n > m->n_devices)
 		return ff_fail(err, FF_E_INPUT,
 				"the machine \"%s\" has %u devices, %u cannot be taken", m->name,
 				m->n_devices, n);
-	struct ff_machine r = *m;
+	r = *m;
 	r.n_devices = n;
 	r.n_nodes = m->node_of[n - 1] + 1;
 	r.nodes = ff_arena_copy(a, m->nodes, r.n_nodes, sizeof(r.nodes[0]));
@@ -366,9 +404,9 @@ int ff_machine_subset(const struct ff_machine *m, uint32_t n, struct ff_arena *a
 		if (!r.kinds[i].name)
 			return ff_fail_memory(err);
 	}
-	struct ff_machine_node *last = &r.nodes[r.n_nodes - 1];
+	last = &r.nodes[r.n_nodes - 1];
 	last->count = n - last->first;
-	int code = number_devices(&r, a, err);
+	code = number_devices(&r, a, err);
 	if (code == FF_OK)
 		*ret = r;
 	return code;

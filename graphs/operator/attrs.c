@@ -17,6 +17,7 @@ static double *real_at(const struct ff_attr_row *r, union ff_attrs *attrs)
 const char *ff_choice_word(const char *choices, int32_t i, size_t *len)
 {
 	const char *at = choices;
+
 	for (; i > 0; i--) {
 		at = strchr(at, '|');
 		if (!at)
@@ -31,6 +32,7 @@ int32_t ff_choice_find(const char *choices, const char *word)
 {
 	const char *at;
 	size_t len;
+
 	for (int32_t i = 0; (at = ff_choice_word(choices, i, &len)); i++)
 		if (strlen(word) == len && !memcmp(at, word, len))
 			return i;
@@ -42,6 +44,7 @@ static int read_int(const struct ff_attr_row *r, const struct ff_json *v, int32_
 {
 	int64_t n;
 	int code = ff_json_as_int(v, (int64_t)r->min, (int64_t)r->max, &n, err);
+
 	if (code == FF_OK)
 		*ret = (int32_t)n;
 	return code;
@@ -50,15 +53,17 @@ static int read_int(const struct ff_attr_row *r, const struct ff_json *v, int32_
 static int read_pair(const struct ff_attr_row *r, const struct ff_json *v, int32_t ret[2],
 		struct ff_error *err)
 {
+	int code;
+
 	if (v->type == FF_JSON_NUMBER) {
-		int code = read_int(r, v, ret, err);
+		code = read_int(r, v, ret, err);
 		if (code == FF_OK)
 			ret[1] = ret[0];
 		return code;
 	}
 	if (v->type != FF_JSON_ARRAY || v->n != 2)
 		return ff_json_fail(v, err, "expected a whole number or [height, width]");
-	int code = read_int(r, &v->child[0], &ret[0], err);
+	code = read_int(r, &v->child[0], &ret[0], err);
 	return code < 0 ? code : read_int(r, &v->child[1], &ret[1], err);
 }
 
@@ -71,6 +76,7 @@ static int read_shape(const struct ff_attr_row *r, const struct ff_json *v, int3
 	ret[0] = (int32_t)v->n;
 	for (uint32_t i = 0; i < v->n; i++) {
 		int code = read_int(r, &v->child[i], &ret[1 + i], err);
+
 		if (code < 0)
 			return code;
 	}
@@ -81,6 +87,7 @@ static int read_choice(const struct ff_attr_row *r, const struct ff_json *v, int
 		struct ff_error *err)
 {
 	int32_t i = v->type == FF_JSON_STRING ? ff_choice_find(r->choices, v->text) : -1;
+
 	if (i < 0)
 		return ff_json_fail(v, err, "expected one of %s", r->choices);
 	*ret = i;
@@ -131,6 +138,7 @@ union ff_attrs ff_attrs_preset(enum ff_op op)
 {
 	const struct ff_op_row *row = ff_op_row(op);
 	union ff_attrs attrs;
+
 	memset(&attrs, 0, sizeof(attrs));
 	for (uint32_t i = 0; i < row->n_attrs; i++)
 		preset(&row->attrs[i], &attrs);
@@ -141,17 +149,20 @@ int ff_attrs_read(const struct ff_op_row *row, const struct ff_json *node, union
 		struct ff_error *err)
 {
 	union ff_attrs attrs;
+
 	memset(&attrs, 0, sizeof(attrs));
 	for (uint32_t i = 0; i < row->n_attrs; i++) {
 		const struct ff_attr_row *r = &row->attrs[i];
 		const struct ff_json *v = ff_json_get(node, r->name);
+		int code;
+
 		if (!v && r->required)
 			return ff_json_fail(node, err, "%s needs \"%s\"", row->name, r->name);
 		if (!v) {
 			preset(r, &attrs);
 			continue;
 		}
-		int code = read_value(r, v, &attrs, err);
+		code = read_value(r, v, &attrs, err);
 		if (code < 0)
 			return code;
 	}
@@ -170,11 +181,13 @@ static void write_ints(struct ff_out *o, const char *key, const int32_t *v, int3
 void ff_attrs_write(const struct ff_op_row *row, const union ff_attrs *attrs, struct ff_out *o)
 {
 	union ff_attrs copy = *attrs;
+
 	for (uint32_t i = 0; i < row->n_attrs; i++) {
 		const struct ff_attr_row *r = &row->attrs[i];
 		const int32_t *v = ints_at(r, &copy);
 		char word[64] = "";
 		size_t len = 0;
+
 		switch (r->type) {
 		case FF_ATTR_INT:
 			ff_out_int(o, r->name, v[0]);
@@ -193,6 +206,7 @@ void ff_attrs_write(const struct ff_op_row *row, const union ff_attrs *attrs, st
 			break;
 		case FF_ATTR_CHOICE: {
 			const char *at = ff_choice_word(r->choices, v[0], &len);
+
 			if (at && len < sizeof(word))
 				memcpy(word, at, len);
 			ff_out_string(o, r->name, word);
@@ -210,10 +224,12 @@ static bool in_range(const struct ff_attr_row *r, double v)
 const struct ff_attr_row *ff_attrs_check(const struct ff_op_row *row, const union ff_attrs *attrs)
 {
 	union ff_attrs copy = *attrs;
+
 	for (uint32_t i = 0; i < row->n_attrs; i++) {
 		const struct ff_attr_row *r = &row->attrs[i];
 		const int32_t *v = ints_at(r, &copy);
 		int32_t n = r->type == FF_ATTR_PAIR ? 2 : 1;
+
 		if (r->type == FF_ATTR_SHAPE) {
 			n = *v++;
 			if (n < 1 || n > FF_MAX_RANK)

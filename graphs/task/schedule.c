@@ -25,10 +25,15 @@ static void mix_region(struct hash *h, const struct ff_region *r)
 static void mix_move(struct hash *h, const struct ff_move *mv)
 {
 	mix(h, (uint64_t)mv->kind << 8 | mv->accumulate);
+	mix(h, (uint64_t)mv->n_devices << 32 | mv->n_pieces);
+	mix(h, (uint64_t)mv->n_sources << 32 | mv->n_sinks);
 	mix(h, (uint64_t)mv->network_bytes);
 	mix(h, (uint64_t)mv->send_staged << 1 | mv->recv_staged);
+	mix_region(h, &mv->region);
 	for (uint32_t i = 0; i < mv->n_devices; i++)
 		mix(h, mv->device[i]);
+	for (uint32_t i = 0; i < mv->n_sources; i++)
+		mix(h, mv->source[i]);
 	for (uint32_t i = 0; i < mv->n_sinks; i++)
 		mix(h, (uint64_t)mv->sink[i] << 1 | mv->fill[i]);
 	for (uint32_t i = 0; i < mv->n_pieces; i++) {

@@ -239,11 +239,15 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 {
 	const struct ff_json *memory = ff_json_get(root, "memory_bytes");
 	int64_t devices, *bytes;
+	const char *machine;
 	int code;
 
-	if ((code = ff_json_string(root, "machine", &info->machine, err)) < 0 ||
+	if ((code = ff_json_string(root, "machine", &machine, err)) < 0 ||
 			(code = ff_json_int(root, "devices", 1, FF_MAX_DEVICES, &devices, err)) < 0)
 		return code;
+	info->machine = ff_arena_strdup(a, machine);
+	if (!info->machine)
+		return ff_fail_memory(err);
 	info->devices = (uint32_t)devices;
 	if (info->devices > n_devices)
 		return ff_json_fail(ff_json_get(root, "devices"), err,
@@ -290,17 +294,16 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 	return FF_OK;
 }
 
-int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devices,
+static int read_strategy(const struct ff_json *root, const struct ff_graph *g, uint32_t n_devices,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_strategy_info *info,
 		struct ff_error *err)
 {
-	const struct ff_json *root, *list;
+	const struct ff_json *list;
 	struct ff_strategy_info in = {0};
 	struct ff_strategy s;
 	int code;
 
-	if ((code = ff_json_load(path, a, &root, err)) < 0 ||
-			(code = check_header(root, g, err)) < 0 ||
+	if ((code = check_header(root, g, err)) < 0 ||
 			(code = read_info(root, a, n_devices, &in, err)) < 0 ||
 			(code = ff_json_need(root, "operators", FF_JSON_ARRAY, &list, err)) < 0 ||
 			(code = ff_strategy_create(g, a, &s, err)) < 0)
@@ -315,6 +318,23 @@ int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devi
 	if (info)
 		*info = in;
 	return FF_OK;
+}
+
+/* The tree is many times as large as what is kept of it, so it gets an arena of its own. */
+int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devices,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_strategy_info *info,
+		struct ff_error *err)
+{
+	const struct ff_json *root;
+	struct ff_arena tree;
+	int code;
+
+	ff_arena_init(&tree);
+	code = ff_json_load(path, &tree, &root, err);
+	if (code == FF_OK)
+		code = read_strategy(root, g, n_devices, a, ret, info, err);
+	ff_arena_finish(&tree);
+	return code;
 }
 
 /* Lists are easier to read and to edit; views stay short. */

@@ -15,13 +15,16 @@ struct options {
 static void list_networks(void)
 {
 	const struct ff_zoo_row *row;
+
 	for (uint32_t i = 0; (row = ff_zoo_row(i)); i++) {
 		printf("%s: %s; batch %d\n", row->name, row->summary, row->batch);
 		for (uint32_t k = 0; k < row->n_params; k++) {
 			const struct ff_zoo_param *p = &row->params[k];
+			const char *word = NULL;
 			size_t len;
-			const char *word = p->choices ? ff_choice_word(p->choices, p->preset, &len)
-						      : NULL;
+
+			if (p->choices)
+				word = ff_choice_word(p->choices, p->preset, &len);
 			if (word)
 				printf("  %-11s%s: %s (%.*s)\n", p->name, p->help, p->choices,
 						(int)len, word);
@@ -38,6 +41,8 @@ static int run(const struct options *o, const char *const *args, uint32_t n_args
 	struct ff_arena a;
 	struct ff_graph g;
 	struct ff_out out;
+	int code;
+
 	if (o->list) {
 		list_networks();
 		return FF_OK;
@@ -48,8 +53,8 @@ static int run(const struct options *o, const char *const *args, uint32_t n_args
 	if (!o->batch)
 		return ff_fail(err, FF_E_INPUT, "option --batch: expected at least 1 sample");
 	ff_arena_init(&a);
-	int code = ff_zoo_build(args[0], o->batch == UINT64_MAX ? 0 : o->batch, o->sets.text,
-			o->sets.n, &a, &g, err);
+	code = ff_zoo_build(args[0], o->batch == UINT64_MAX ? 0 : o->batch, o->sets.text, o->sets.n,
+			&a, &g, err);
 	if (code == FF_OK) {
 		ff_out_init(&out);
 		ff_graph_write(&g, &out);
@@ -89,6 +94,7 @@ int main(int argc, char **argv)
 	bool done = false;
 	struct ff_error err = {0};
 	int code = ff_cli_parse(&command, argc, argv, args, &n_args, &done, &err);
+
 	if (code == FF_OK && !done)
 		code = run(&o, args, n_args, &err);
 	return ff_cli_end(&command, code, &err);

@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers.h"
 #include "operator/attrs.h"
-#include "zoo_nets.h"
 
 #define MAX_BATCH (1 << 24)
 #define MAX_PARAMS 16
 #define LIST_BYTES 256
 
-static const struct ff_zoo_row *const rows[] = {
-		&ff_zoo_mlp, &ff_zoo_lenet, &ff_zoo_alexnet, &ff_zoo_branchnet};
-#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+#define ROW(name) &ff_zoo_##name,
+static const struct ff_zoo_row *const rows[] = {FF_ZOO_NETS(ROW)};
+#define N_ROWS FF_ZOO_COUNT(rows)
 
 const struct ff_zoo_row *ff_zoo_row(uint32_t i)
 {
@@ -26,6 +26,7 @@ const struct ff_zoo_row *ff_zoo_row(uint32_t i)
 static void list_add(char list[LIST_BYTES], const char *word)
 {
 	size_t n = strlen(list);
+
 	strncat(list, n ? ", " : "", LIST_BYTES - 1 - n);
 	n = strlen(list);
 	strncat(list, word, LIST_BYTES - 1 - n);
@@ -34,6 +35,7 @@ static void list_add(char list[LIST_BYTES], const char *word)
 static const struct ff_zoo_row *find_row(const char *name, struct ff_error *err)
 {
 	char list[LIST_BYTES] = "";
+
 	for (uint32_t i = 0; i < N_ROWS; i++) {
 		if (!strcmp(rows[i]->name, name))
 			return rows[i];
@@ -46,8 +48,12 @@ static const struct ff_zoo_row *find_row(const char *name, struct ff_error *err)
 static int read_value(const struct ff_zoo_row *row, const struct ff_zoo_param *p, const char *text,
 		int32_t *ret, struct ff_error *err)
 {
+	char *end;
+	long v;
+
 	if (p->choices) {
 		int32_t i = ff_choice_find(p->choices, text);
+
 		if (i < 0)
 			return ff_fail(err, FF_E_INPUT,
 					"%s: --set %s: expected one of %s, not \"%.60s\"",
@@ -55,9 +61,8 @@ static int read_value(const struct ff_zoo_row *row, const struct ff_zoo_param *p
 		*ret = i;
 		return FF_OK;
 	}
-	char *end;
 	errno = 0;
-	long v = strtol(text, &end, 10);
+	v = strtol(text, &end, 10);
 	if (end == text || *end || errno || v < p->min || v > p->max)
 		return ff_fail(err, FF_E_INPUT,
 				"%s: --set %s: expected a whole number from %d to %d, not "
@@ -72,12 +77,15 @@ static int set_value(const struct ff_zoo_row *row, const char *text, int32_t *va
 {
 	char list[LIST_BYTES] = "";
 	const char *equals = strchr(text, '=');
+	size_t len;
+
 	if (!equals)
 		return ff_fail(err, FF_E_INPUT, "%s: --set %.60s: expected key=value", row->name,
 				text);
-	size_t len = (size_t)(equals - text);
+	len = (size_t)(equals - text);
 	for (uint32_t i = 0; i < row->n_params; i++) {
 		const struct ff_zoo_param *p = &row->params[i];
+
 		if (strlen(p->name) == len && !memcmp(p->name, text, len))
 			return read_value(row, p, equals + 1, &value[i], err);
 		list_add(list, p->name);
@@ -89,22 +97,27 @@ static int set_value(const struct ff_zoo_row *row, const char *text, int32_t *va
 int ff_zoo_build(const char *name, uint64_t batch, const char *const *sets, uint32_t n_sets,
 		struct ff_arena *a, struct ff_graph *ret, struct ff_error *err)
 {
-	int32_t value[MAX_PARAMS];
 	const struct ff_zoo_row *row = find_row(name, err);
+	struct ff_zoo_net net = {.batch = (int32_t)batch};
+	int32_t value[MAX_PARAMS];
+	int code;
+
 	if (!row)
 		return FF_E_INPUT;
 	if (batch > MAX_BATCH)
 		return ff_fail(err, FF_E_INPUT, "%s: --batch: expected 1 to %d samples", name,
 				MAX_BATCH);
+	if (!batch)
+		net.batch = row->batch;
 	for (uint32_t i = 0; i < row->n_params; i++)
 		value[i] = row->params[i].preset;
 	for (uint32_t i = 0; i < n_sets; i++) {
-		int code = set_value(row, sets[i], value, err);
+		code = set_value(row, sets[i], value, err);
 		if (code < 0)
 			return code;
 	}
-	struct ff_zoo_net net = {.batch = batch ? (int32_t)batch : row->batch, .value = value};
-	int code = ff_builder_create(name, a, &net.builder, err);
+	net.value = value;
+	code = ff_builder_create(name, a, &net.builder, err);
 	if (code < 0)
 		return code;
 	row->build(&net);

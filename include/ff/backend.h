@@ -26,6 +26,8 @@ struct ff_kernel_io {
 	void *workspace;
 	uint64_t seed, step; /* dropout: Philox(seed), stream of (node, step) */
 	bool training;       /* false: dropout passes its input */
+	int64_t valid;       /* labels of the global batch that are not ignored (not -1): a loss is
+			      * the mean over them, whatever part of them it sees */
 };
 
 /* `region` from a dense shard of `source_region` to one of `sink_region`
@@ -44,11 +46,19 @@ struct ff_sgd {
 	float rate, momentum, decay;
 };
 
+/* What figures measured on a device depend on. */
+struct ff_device_info {
+	char processor[96], kernels[64]; /* model; the kernels' library and version */
+	uint32_t threads;                /* of the host that a kernel uses */
+};
+
 struct ff_backend {
 	const char *name; /* "cpu", "cuda", "null" */
 	const char *help; /* one line: what it is, or why it is not here */
 	int (*open)(uint32_t ordinal, struct ff_device **ret, struct ff_error *err);
 	void (*close)(struct ff_device *dev);
+	/* Optional (may be NULL): backends whose times mean nothing have none. */
+	void (*describe)(struct ff_device *dev, struct ff_device_info *ret);
 	/* Optional (may be NULL): the schedule that kernels to come belong to. */
 	void (*observe)(struct ff_device *dev, const struct ff_schedule *s);
 	/* Zeroed memory, aligned to 64 bytes. */

@@ -5,10 +5,13 @@
 
 #include "ff/arena.h"
 #include "ff/json.h"
-#include "ff/schedule.h"
+#include "ff/machine.h"
+#include "ff/move.h"
+
+#define FF_COST_KEY_BYTES 1024 /* longest key, with its NUL */
 
 struct ff_cost {
-	const char *key; /* ff_work_key */
+	const char *key; /* what was measured, as ff_work_key says it */
 	double median_us, p10_us, p90_us;
 	uint32_t samples;
 	int64_t workspace_bytes; /* scratch of the kernel */
@@ -29,6 +32,20 @@ struct ff_comm_cost {
 	double *bytes, *us; /* n, ascending */
 };
 
+/* What costs were measured on: figures of another one are figures of something else. */
+struct ff_origin {
+	const char *processor;   /* model */
+	const char *kernels;     /* their library and its version */
+	const char *mpi;         /* likewise, or "none" */
+	uint32_t cores, threads; /* that each rank may use, and uses */
+	uint32_t ranks, hosts;   /* measured at once; ranks 0: nothing is known */
+};
+
+/* FF_E_INPUT unless both are the same; the sentence names `file` and what differs. */
+int ff_origin_check(const char *file, const struct ff_origin *was, const struct ff_origin *is,
+		struct ff_error *err);
+void ff_origin_write(const struct ff_origin *origin, const char *key, struct ff_out *o);
+
 struct ff_costs;
 
 int ff_costs_create(const char *device_kind, struct ff_costs **ret, struct ff_error *err);
@@ -38,6 +55,8 @@ int ff_costs_load(const char *path, struct ff_costs **ret, struct ff_error *err)
 void ff_costs_write(const struct ff_costs *c, struct ff_out *o);
 
 const char *ff_costs_device_kind(const struct ff_costs *c);
+const struct ff_origin *ff_costs_origin(const struct ff_costs *c);
+int ff_costs_set_origin(struct ff_costs *c, const struct ff_origin *o, struct ff_error *err);
 uint32_t ff_costs_count(const struct ff_costs *c);
 /* NULL when the key was never measured. */
 const struct ff_cost *ff_costs_find(const struct ff_costs *c, const char *key);

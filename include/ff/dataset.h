@@ -23,5 +23,7 @@ int64_t ff_dataset_steps(const struct ff_dataset *d, bool train);
  * last have label -1). */
 void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,
 		const struct ff_region *region, void *shard);
+/* Labels of global batch `step` that count, which are all but those of -1. */
+int64_t ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step);
 
 #endif

@@ -5,6 +5,7 @@
 #include "ff/backend.h"
 #include "ff/comm.h"
 #include "ff/dataset.h"
+#include "ff/hash.h"
 #include "ff/schedule.h"
 #include "ff/trace.h"
 
@@ -16,13 +17,18 @@ struct ff_executor_options {
 	bool keep_gradients; /* no updates: weights stay as they were */
 };
 
-/* Scratch figures for ff_lower on this backend: `ctx` is an open device. */
+/* Scratch figures for ff_lower on this backend: set `backend` and `device`, an open
+ * one.  Kernels are prepared to be asked, equal ones once. */
 struct ff_workspace_query {
 	const struct ff_backend *backend;
 	struct ff_device *device;
-	struct ff_error err; /* first failure */
+	struct ff_error err;  /* first failure */
+	struct ff_table seen; /* hashes of works to `bytes` */
+	int64_t *bytes;
+	uint32_t cap;
 };
 int64_t ff_backend_workspace(void *query, const struct ff_work *w);
+void ff_workspace_finish(struct ff_workspace_query *q);
 
 /* Allocates each hosted device's memory (exactly s->memory_bytes), prepares its
  * kernels and initialises its weights: uniform in +-sqrt(3 / fan_in) (LeCun et al.,

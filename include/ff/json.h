@@ -95,9 +95,8 @@ void ff_out_real(struct ff_out *o, const char *key,
 		double v); /* shortest text that reads back; non-finite: null */
 void ff_out_string(struct ff_out *o, const char *key, const char *v);
 void ff_out_bool(struct ff_out *o, const char *key, bool v);
-/* Writes beside `path`, then renames: the file appears whole or not at all.
- * "-" is standard output; pipes and devices are written through.  FF_E_IO names the path and the
- * reason. */
+/* Writes a file that appears whole or not at all (ff/file.h).  "-" is standard output;
+ * pipes and devices are written through.  FF_E_IO names the path and the reason. */
 int ff_out_save(const struct ff_out *o, const char *path, struct ff_error *err);
 
 #endif

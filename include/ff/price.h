@@ -4,8 +4,7 @@
 #define FF_PRICE_H
 
 #include "ff/costs.h"
-#include "ff/machine.h"
-#include "ff/work.h"
+#include "ff/schedule.h"
 
 struct ff_pricer;
 
@@ -18,8 +17,8 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 void ff_pricer_destroy(struct ff_pricer *p);
 
 /* Microseconds, >= 0.  A cost that was never measured is FF_E_INPUT: the
- * sentence names the key and the ffprof command that measures it.  Memoised by
- * ff_work_hash. */
+ * sentence names the key and the ffprof command that measures it.  Measured ones
+ * are memoised by ff_work_hash. */
 int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
 		struct ff_error *err);
 /* Time that `mv` holds its lanes. */

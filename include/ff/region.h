@@ -25,6 +25,7 @@ static inline int32_t ff_region_size(const struct ff_region *r, uint32_t axis)
 static inline int64_t ff_region_volume(const struct ff_region *r)
 {
 	int64_t n = 1;
+
 	for (uint32_t i = 0; i < r->rank; i++) {
 		if (r->hi[i] <= r->lo[i])
 			return 0;
@@ -48,6 +49,7 @@ static inline int64_t ff_region_intersect(
 		const struct ff_region *a, const struct ff_region *b, struct ff_region *ret)
 {
 	int64_t n = 1;
+
 	ret->rank = a->rank;
 	for (uint32_t i = 0; i < a->rank; i++) {
 		ret->lo[i] = a->lo[i] > b->lo[i] ? a->lo[i] : b->lo[i];
@@ -64,6 +66,7 @@ static inline int64_t ff_region_intersect(
 static inline int32_t ff_part_start(int32_t extent, uint32_t n, uint32_t i)
 {
 	int32_t base = extent / (int32_t)n, extra = extent % (int32_t)n;
+
 	return (int32_t)i * base + ((int32_t)i < extra ? (int32_t)i : extra);
 }
 

@@ -64,8 +64,9 @@ int ff_search_exhaustive(const struct ff_space *s, struct ff_evaluator *e, const
 		const struct ff_machine *m, uint64_t limit, struct ff_arena *a,
 		struct ff_search_result *ret, struct ff_error *err);
 
-/* No strategy of the space can be faster than this: docs/simulator.md. */
+/* No strategy of the space can be faster than this: docs/simulator.md.  `stop`
+ * is asked now and then and may be NULL; when it is true *us is NAN. */
 int ff_lower_bound(const struct ff_graph *g, const struct ff_machine *m, struct ff_pricer *p,
-		double *us, struct ff_error *err);
+		bool (*stop)(void *ctx), void *ctx, double *us, struct ff_error *err);
 
 #endif

@@ -8,6 +8,11 @@
 /* Initialises MPI for a worker thread that communicates while the main thread
  * computes.  Call once, before ff_comm_mpi. */
 int ff_mpi_start(struct ff_error *err);
+/* Ranks on this rank's host, and its number among them; call on all ranks, after
+ * ff_mpi_start. */
+int ff_mpi_neighbours(uint32_t *n, uint32_t *own, struct ff_error *err);
+/* "Open MPI v4.1.4" */
+void ff_mpi_version(char *text, size_t size);
 /* Ends the whole job with `status`; call after the sentence was printed. */
 void ff_mpi_abort(int status);
 /* Ends MPI in good order. */

@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -384,6 +385,35 @@ int ff_mpi_start(struct ff_error *err)
 				"is needed",
 				provided, MPI_THREAD_SERIALIZED);
 	return FF_OK;
+}
+
+void ff_mpi_version(char *text, size_t size)
+{
+	char whole[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	int len;
+
+	MPI_Get_library_version(whole, &len);
+	/* what follows says who built it */
+	snprintf(text, size, "%.*s", (int)strcspn(whole, ",\n"), whole);
+}
+
+int ff_mpi_neighbours(uint32_t *n, uint32_t *own, struct ff_error *err)
+{
+	MPI_Comm host = MPI_COMM_NULL;
+	int ranks = 1, rank = 0;
+	int code = check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
+					 &host),
+			"MPI_Comm_split_type", err);
+
+	if (code < 0)
+		return code;
+	code = check(MPI_Comm_size(host, &ranks), "MPI_Comm_size", err);
+	if (code == FF_OK)
+		code = check(MPI_Comm_rank(host, &rank), "MPI_Comm_rank", err);
+	MPI_Comm_free(&host);
+	*n = (uint32_t)ranks;
+	*own = (uint32_t)rank;
+	return code;
 }
 
 void ff_mpi_abort(int status)

@@ -196,15 +196,18 @@ static int prepare_forward(struct ff_kernel *k, struct conv2d *c, struct band *b
 static int prepare_backward(struct ff_kernel *k, struct conv2d *c, struct band *b,
 		struct geometry *g, struct ff_error *err)
 {
+	struct ff_call_arg weight_arg[] = {{DNNL_ARG_SRC, &g->in_desc},
+			{DNNL_ARG_DIFF_DST, &g->out_desc}, {DNNL_ARG_DIFF_WEIGHTS, NULL},
+			{DNNL_ARG_DIFF_BIAS, &g->bias_desc}};
+	struct ff_call_arg data_arg[] = {{DNNL_ARG_DIFF_DST, &g->out_desc},
+			{DNNL_ARG_WEIGHTS, NULL}, {DNNL_ARG_DIFF_SRC, &g->in_desc}};
+	const dnnl_memory_desc_t *wanted;
 	int code = describe_backward(k, g, c->need_din, err);
 
 	if (code < 0)
 		return code;
-	const dnnl_memory_desc_t *wanted =
-			dnnl_primitive_desc_query_md(g->gradient, dnnl_query_diff_weights_md, 0);
-	const struct ff_call_arg weight_arg[] = {{DNNL_ARG_SRC, &g->in_desc},
-			{DNNL_ARG_DIFF_DST, &g->out_desc}, {DNNL_ARG_DIFF_WEIGHTS, wanted},
-			{DNNL_ARG_DIFF_BIAS, &g->bias_desc}};
+	wanted = dnnl_primitive_desc_query_md(g->gradient, dnnl_query_diff_weights_md, 0);
+	weight_arg[2].desc = wanted;
 	code = order_weight(k, c, g, wanted, true, &b->plain_weight, err);
 	if (code == FF_OK)
 		code = ff_call_create(k, g->gradient, weight_arg, c->has_bias ? 4 : 3,
@@ -212,8 +215,7 @@ static int prepare_backward(struct ff_kernel *k, struct conv2d *c, struct band *
 	if (code < 0 || !c->need_din)
 		return code;
 	wanted = dnnl_primitive_desc_query_md(g->data, dnnl_query_weights_md, 0);
-	const struct ff_call_arg data_arg[] = {{DNNL_ARG_DIFF_DST, &g->out_desc},
-			{DNNL_ARG_WEIGHTS, wanted}, {DNNL_ARG_DIFF_SRC, &g->in_desc}};
+	data_arg[1].desc = wanted;
 	code = order_weight(k, c, g, wanted, false, &b->order_weight, err);
 	return code < 0 ? code : ff_call_create(k, g->data, data_arg, 3, &b->backward_data, err);
 }
@@ -311,12 +313,13 @@ static int run_forward(
 		const struct band *b = &c->band[i];
 		const float *in = band_in(c, b, io), *weight;
 		float *out = b->pack_out ? ff_kernel_at(io, c->out) : io->out[0];
+		const void *memory[] = {in, NULL, out,
+				c->has_bias ? (const float *)io->in[2] + b->first_out : NULL};
 		int code = ordered(k, c, b, io, &weight, err);
 
 		if (code < 0)
 			return code;
-		const void *memory[] = {in, weight, out,
-				c->has_bias ? (const float *)io->in[2] + b->first_out : NULL};
+		memory[1] = weight;
 		code = ff_call_run(k, b->forward, io, memory, err);
 		if (code < 0)
 			return code;
@@ -335,11 +338,11 @@ static int run_weight(const struct ff_kernel *k, const struct band *b,
 	float *dweight = b->plain_weight ? ff_kernel_at(io, c->weight) : plain;
 	const void *memory[] = {band_in(c, b, io), dout, dweight,
 			c->has_bias ? (float *)io->din[2] + b->first_out : NULL};
+	const void *both[] = {dweight, plain};
 	int code = ff_call_run(k, b->backward_weight, io, memory, err);
 
 	if (code < 0 || !b->plain_weight)
 		return code;
-	const void *both[] = {dweight, plain};
 	return ff_call_run(k, b->plain_weight, io, both, err);
 }
 
@@ -348,12 +351,13 @@ static int run_data(const struct ff_kernel *k, const struct band *b, const struc
 {
 	const struct conv2d *c = k->state;
 	float *din = b->pack_in ? ff_kernel_at(io, c->in) : io->din[0];
+	const void *memory[] = {dout, NULL, din};
 	const float *weight;
 	int code = ordered(k, c, b, io, &weight, err);
 
 	if (code < 0)
 		return code;
-	const void *memory[] = {dout, weight, din};
+	memory[1] = weight;
 	code = ff_call_run(k, b->backward_data, io, memory, err);
 	if (code == FF_OK && b->pack_in)
 		unpack(c->in_pixels, b->groups, b->n_in, c->group_step, c->in_channels, din,

@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "copy.h"
 #include "stream.h"
@@ -33,6 +35,39 @@ static int cpu_open(uint32_t ordinal, struct ff_device **ret, struct ff_error *e
 	}
 	*ret = dev;
 	return FF_OK;
+}
+
+/* As /proc/cpuinfo calls it; processors that have no name there go by architecture. */
+static void find_model(char *text, size_t size)
+{
+	FILE *f = fopen("/proc/cpuinfo", "r");
+	struct utsname host;
+	char line[256];
+
+	snprintf(text, size, "%s", uname(&host) == 0 ? host.machine : "unknown");
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *value = strchr(line, ':');
+
+		if (strncmp(line, "model name", 10) != 0 || !value)
+			continue;
+		value += 1 + strspn(value + 1, " \t");
+		snprintf(text, size, "%.*s", (int)strcspn(value, "\n"), value);
+		break;
+	}
+	if (f)
+		fclose(f);
+}
+
+static void cpu_describe(struct ff_device *dev, struct ff_device_info *ret)
+{
+	uint32_t threads = 0;
+
+	(void)dev;
+	find_model(ret->processor, sizeof(ret->processor));
+	ff_dnnl_version(ret->kernels, sizeof(ret->kernels));
+#pragma omp parallel reduction(+ : threads)
+	threads++;
+	ret->threads = threads;
 }
 
 static int cpu_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err)
@@ -194,6 +229,7 @@ const struct ff_backend ff_backend_cpu = {
 		.help = "this machine's processor, with oneDNN",
 		.open = cpu_open,
 		.close = cpu_close,
+		.describe = cpu_describe,
 		.alloc = cpu_alloc,
 		.free = cpu_free,
 		.stream = cpu_stream,

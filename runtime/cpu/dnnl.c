@@ -1,6 +1,7 @@
 /* oneDNN 2.x behind a few verbs.  SPDX-License-Identifier: Apache-2.0 */
 #include "dnnl.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct ff_call {
@@ -31,6 +32,13 @@ int ff_dnnl_check(
 	return ff_fail(err, s == dnnl_out_of_memory ? FF_E_NOMEM : FF_E_RUN,
 			"%s: oneDNN failed to %s: %s", k ? k->name : "cpu backend", verb,
 			reason ? reason : "unknown status");
+}
+
+void ff_dnnl_version(char *text, size_t size)
+{
+	const dnnl_version_t *v = dnnl_version();
+
+	snprintf(text, size, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
 }
 
 int ff_dnnl_open(struct ff_dnnl *ret, struct ff_error *err)

@@ -15,6 +15,8 @@ struct ff_dnnl {
 
 int ff_dnnl_open(struct ff_dnnl *ret, struct ff_error *err);
 void ff_dnnl_close(struct ff_dnnl *d);
+/* "oneDNN 2.6.3" */
+void ff_dnnl_version(char *text, size_t size);
 
 /* FF_E_RUN with "<kernel>: oneDNN failed to <verb>: <reason>" unless `s` is success. */
 int ff_dnnl_check(

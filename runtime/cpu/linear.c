@@ -28,6 +28,9 @@ static int prepare_forward(struct ff_kernel *k, struct linear *l, struct ff_erro
 	dnnl_dims_t in = {n, f}, weight = {f, o}, out = {n, o}, bias = {1, o};
 	dnnl_dims_t by_in = {f, 1}, transposed = {1, f}, by_out = {o, 1};
 	dnnl_memory_desc_t in_desc, weight_desc, out_desc, bias_desc;
+	const struct ff_call_arg arg[] = {{DNNL_ARG_SRC, &in_desc},
+			{DNNL_ARG_WEIGHTS, &weight_desc}, {DNNL_ARG_DST, &out_desc},
+			{DNNL_ARG_BIAS, &bias_desc}};
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_matmul_desc_t d;
 	int code = ff_dnnl_strided(k, 2, in, by_in, &in_desc, err);
@@ -46,9 +49,6 @@ static int prepare_forward(struct ff_kernel *k, struct linear *l, struct ff_erro
 		code = ff_dnnl_describe(k, &d, NULL, &pd, err);
 	if (code < 0)
 		return code;
-	const struct ff_call_arg arg[] = {{DNNL_ARG_SRC, &in_desc},
-			{DNNL_ARG_WEIGHTS, &weight_desc}, {DNNL_ARG_DST, &out_desc},
-			{DNNL_ARG_BIAS, &bias_desc}};
 	code = ff_call_create(k, pd, arg, l->has_bias ? 4 : 3, &l->forward, err);
 	dnnl_primitive_desc_destroy(pd);
 	return code;

@@ -1,14 +1,17 @@
-/* Mean cross-entropy of softmax(logits) and labels, over the whole batch.
+/* Cross-entropy of softmax(logits) and labels: this part's share of the mean over all
+ * labels of the whole batch that are not ignored.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "copy.h"
 #include "kernel.h"
 
+#define IGNORED (-1) /* as PyTorch's ignore_index=-1 */
+#define SHARES 256   /* more than threads, few enough for the stack */
+
 /* Positions are labels; each has a column of `classes` logits, `step` apart. */
 struct loss {
 	int64_t positions, classes, step;
-	double labels; /* of the whole batch */
 	/* axes of the labels, outermost first */
 	uint32_t rank;
 	int64_t n[FF_MAX_RANK], logit_stride[FF_MAX_RANK], label_stride[FF_MAX_RANK];
@@ -45,63 +48,90 @@ static double sum_exp(const struct loss *l, const float *x, float max)
 	return sum;
 }
 
-static int bad_label(const struct ff_kernel *k, int64_t label, struct ff_error *err)
-{
-	const struct loss *l = k->state;
+/* What some consecutive positions give. */
+struct share {
+	double sum;
+	int64_t valid, correct;
+	bool bad; /* a label that is none, and which */
+	int32_t label;
+};
 
-	return ff_fail(err, FF_E_INPUT, "%s: label %lld is not in -1..%lld", k->name,
-			(long long)label, (long long)l->classes - 1);
+static struct share add_up(
+		const struct loss *l, const struct ff_kernel_io *io, int64_t first, int64_t end)
+{
+	const float *logits = io->in[0];
+	const int32_t *labels = io->in[1];
+	struct share s = {0};
+
+	for (int64_t i = first; i < end && !s.bad; i++) {
+		int64_t at, label_at, best;
+		const float *x;
+
+		locate(l, i, &at, &label_at);
+		x = logits + at;
+		s.label = labels[label_at];
+		if (s.label == IGNORED)
+			continue;
+		s.bad = s.label < 0 || s.label >= l->classes;
+		if (s.bad)
+			break;
+		best = largest(l, x);
+		s.sum += log(sum_exp(l, x, x[best * l->step])) +
+			 ((double)x[best * l->step] - (double)x[s.label * l->step]);
+		s.correct += best == s.label;
+		s.valid++;
+	}
+	return s;
 }
 
+/* Positions are added up in shares that do not depend on the number of threads, and the
+ * shares in their order, so that the sum does not either. */
 static int run_forward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct loss *l = k->state;
-	const float *logits = io->in[0];
-	const int32_t *labels = io->in[1];
+	int64_t each = (l->positions + SHARES - 1) / SHARES;
+	struct share share[SHARES], all = {0};
 	float *out = io->out[0];
-	int64_t bad = -1, correct = 0;
-	double sum = 0;
 
-#pragma omp parallel for reduction(+ : sum, correct) reduction(max : bad) \
-		if (l->positions * l->classes >= FF_CPU_PARALLEL / 8)
-	for (int64_t i = 0; i < l->positions; i++) {
-		int64_t at, label_at;
+#pragma omp parallel for if (l->positions * l->classes >= FF_CPU_PARALLEL / 8)
+	for (int64_t i = 0; i < SHARES; i++) {
+		int64_t first = i * each, end = first + each;
 
-		locate(l, i, &at, &label_at);
-		const float *x = logits + at;
-		int32_t label = labels[label_at];
-		if (label < 0)
-			continue;
-		if (label >= l->classes) {
-			bad = bad > label ? bad : label;
-			continue;
-		}
-		int64_t best = largest(l, x);
-		float max = x[best * l->step];
-		sum += log(sum_exp(l, x, max)) + ((double)max - (double)x[label * l->step]);
-		correct += best == label;
+		share[i] = add_up(l, io, first, end < l->positions ? end : l->positions);
 	}
-	if (bad >= 0)
-		return bad_label(k, bad, err);
-	out[0] = (float)(sum / l->labels);
-	out[1] = (float)correct;
+	for (int64_t i = 0; i < SHARES; i++) {
+		if (share[i].bad)
+			return ff_fail(err, FF_E_INPUT, "%s: label %d is not in -1..%lld", k->name,
+					share[i].label, (long long)l->classes - 1);
+		all.sum += share[i].sum;
+		all.correct += share[i].correct;
+		all.valid += share[i].valid;
+	}
+	if (all.valid > io->valid)
+		return ff_fail(err, FF_E_RUN,
+				"%s: has %lld labels that count, but the whole batch %lld", k->name,
+				(long long)all.valid, (long long)io->valid);
+	out[0] = all.valid ? (float)(all.sum / (double)io->valid) : 0;
+	out[1] = (float)all.correct;
 	return FF_OK;
 }
 
-/* (softmax - one-hot) / labels; nothing for a label of -1. */
-static void gradient(const struct loss *l, const float *x, int32_t label, float *dx)
+/* (softmax - one-hot) / valid; nothing for labels that are ignored. */
+static void gradient(const struct loss *l, const float *x, int32_t label, double valid, float *dx)
 {
+	float max, scale;
+
 	if (label < 0 || label >= l->classes) {
 		for (int64_t i = 0; i < l->classes; i++)
 			dx[i * l->step] = 0;
 		return;
 	}
-	float max = x[largest(l, x) * l->step];
-	float scale = (float)(1 / (sum_exp(l, x, max) * l->labels));
+	max = x[largest(l, x) * l->step];
+	scale = (float)(1 / (sum_exp(l, x, max) * valid));
 	for (int64_t i = 0; i < l->classes; i++)
 		dx[i * l->step] = expf(x[i * l->step] - max) * scale;
-	dx[label * l->step] -= (float)(1 / l->labels);
+	dx[label * l->step] -= (float)(1 / valid);
 }
 
 static int run_backward(
@@ -118,7 +148,7 @@ static int run_backward(
 		int64_t at, label_at;
 
 		locate(l, i, &at, &label_at);
-		gradient(l, logits + at, labels[label_at], din + at);
+		gradient(l, logits + at, labels[label_at], (double)io->valid, din + at);
 	}
 	return FF_OK;
 }
@@ -126,23 +156,20 @@ static int run_backward(
 int ff_cpu_softmax_cross_entropy_prepare(
 		struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
-	const struct ff_operand *labels = &w->node->in_map[1];
 	struct loss *l = ff_kernel_state(k, sizeof(*l), err);
 	int64_t logit_stride[FF_MAX_RANK];
 
 	if (!l)
 		return FF_E_NOMEM;
 	ff_region_strides(w->node->in_map[0].order, &w->in[0], logit_stride);
-	ff_region_strides(labels->order, &w->in[1], l->label_stride);
+	ff_region_strides(w->node->in_map[1].order, &w->in[1], l->label_stride);
 	l->positions = ff_region_volume(&w->in[1]);
 	l->classes = ff_region_size(&w->in[0], 1);
 	l->step = logit_stride[1];
-	l->labels = 1;
 	l->rank = w->in[1].rank;
 	for (uint32_t i = 0; i < l->rank; i++) {
 		l->n[i] = ff_region_size(&w->in[1], i);
 		l->logit_stride[i] = logit_stride[i ? i + 1 : 0];
-		l->labels *= labels->shape[i];
 	}
 	if (w->pass == FF_BACKWARD)
 		k->run = w->need_din[0] ? run_backward : ff_kernel_run_nothing;

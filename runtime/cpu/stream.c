@@ -250,11 +250,12 @@ void ff_event_destroy(struct ff_event *ev)
 int ff_event_record(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
 {
 	struct ticket t = {.event = ev};
+	int code;
 
 	pthread_mutex_lock(&ev->mutex);
 	t.number = ++ev->issued;
 	pthread_mutex_unlock(&ev->mutex);
-	int code = s->own ? push(s, JOB_RECORD, NULL, &t, sizeof(t), err) : FF_OK;
+	code = s->own ? push(s, JOB_RECORD, NULL, &t, sizeof(t), err) : FF_OK;
 	if (code < 0) { /* nobody may wait for a record that was never queued */
 		struct ff_error failure = {0};
 

@@ -119,6 +119,7 @@ static int fill_labels(struct bench *b, struct ff_error *err)
 
 		if (t->dtype != FF_I32 || !count)
 			continue;
+		b->io.valid = (int64_t)count;
 		label = malloc(count * sizeof(*label));
 		if (!label)
 			return ff_fail_memory(err);

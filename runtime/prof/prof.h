@@ -7,12 +7,14 @@
 #include "ff/comm.h"
 #include "ff/costs.h"
 #include "ff/dataset.h"
+#include "ff/schedule.h"
 
 struct ff_prof_options {
 	const char *graph, *machine, *device, *data, *out;
 	struct ff_texts strategies;
 	uint64_t devices;
 	double budget_s; /* 0: none */
+	bool replace;
 };
 
 /* A kernel to measure: one part of one split of one operator, one way. */
@@ -46,6 +48,8 @@ struct ff_prof {
 	struct ff_progress progress;
 };
 
+/* origin.c */
+int ff_prof_origin(struct ff_prof *p, struct ff_origin *ret, struct ff_error *err);
 /* works.c: everything that is missing in prof->costs. */
 int ff_prof_list(struct ff_prof *p, struct ff_error *err);
 /* kernels.c */

@@ -3,11 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "ff/file.h"
 
 /* Called twice over the same tensors: for the header, then for the data. */
 struct dump {
@@ -15,7 +15,7 @@ struct dump {
 	struct ff_plan *plan;
 	struct ff_executor *x;
 	struct ff_out header;
-	FILE *file; /* NULL while the header is made, and on all ranks but the first */
+	struct ff_file file; /* on the first rank */
 	bool lead;
 	int64_t at; /* bytes of data so far */
 };
@@ -50,10 +50,9 @@ static void head(struct dump *d, const char *name, const char *dtype, uint32_t r
 
 static int put(struct dump *d, const void *data, int64_t elements, struct ff_error *err)
 {
-	if (d->file && fwrite(data, FF_ELEMENT_BYTES, (size_t)elements, d->file) !=
-					(size_t)elements)
-		return ff_fail(err, FF_E_IO, "%s: %s", d->opt->dump, strerror(errno));
-	return FF_OK;
+	if (!d->lead)
+		return FF_OK;
+	return ff_file_write(&d->file, data, (size_t)elements * FF_ELEMENT_BYTES, err);
 }
 
 /* All ranks gather; the first one writes. */
@@ -161,6 +160,7 @@ static int write_header(struct dump *d, struct ff_error *err)
 {
 	uint64_t len;
 	uint8_t bytes[8];
+	int code;
 
 	ff_out_object(&d->header, NULL);
 	walk(d, false, 0, err);
@@ -169,42 +169,30 @@ static int write_header(struct dump *d, struct ff_error *err)
 		ff_out_printf(&d->header, " "); /* the format pads with spaces */
 	if (d->header.failed)
 		return ff_fail_memory(err);
-	if (!d->file)
+	if (!d->lead)
 		return FF_OK;
 	len = d->header.len;
 	for (int i = 0; i < 8; i++)
 		bytes[i] = (uint8_t)(len >> (8 * i));
-	if (fwrite(bytes, 1, 8, d->file) != 8 || fwrite(d->header.text, 1, len, d->file) != len)
-		return ff_fail(err, FF_E_IO, "%s: %s", d->opt->dump, strerror(errno));
-	return FF_OK;
+	code = ff_file_write(&d->file, bytes, sizeof(bytes), err);
+	return code < 0 ? code : ff_file_write(&d->file, d->header.text, len, err);
 }
 
 int ff_dump(const struct ff_run_options *opt, struct ff_plan *p, struct ff_executor *x, bool lead,
 		double loss, struct ff_error *err)
 {
-	struct dump d = {.opt = opt, .plan = p, .x = x, .lead = lead};
-	char part[4096];
-	int code;
+	struct dump d = {.opt = opt, .plan = p, .x = x, .lead = lead, .file = {.fd = -1}};
+	int code = lead ? ff_file_open(opt->dump, &d.file, err) : FF_OK;
 
-	if (snprintf(part, sizeof(part), "%s.part", opt->dump) >= (int)sizeof(part))
-		return ff_fail(err, FF_E_INPUT, "--dump: the file's name is too long");
-	if (lead) {
-		d.file = fopen(part, "wb");
-		if (!d.file)
-			return ff_fail(err, FF_E_IO, "%s: %s", part, strerror(errno));
-	}
+	if (code < 0)
+		return code;
 	ff_out_init(&d.header);
 	code = write_header(&d, err);
 	if (code == FF_OK)
 		code = walk(&d, true, loss, err);
 	ff_out_finish(&d.header);
-	if (!lead)
-		return code;
-	if (fclose(d.file) && code == FF_OK)
-		code = ff_fail(err, FF_E_IO, "%s: %s", part, strerror(errno));
-	if (code == FF_OK && rename(part, opt->dump))
-		code = ff_fail(err, FF_E_IO, "%s: %s", opt->dump, strerror(errno));
-	if (code < 0)
-		remove(part);
+	if (code == FF_OK && lead)
+		code = ff_file_commit(&d.file, err);
+	ff_file_drop(&d.file);
 	return code;
 }

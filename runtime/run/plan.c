@@ -8,10 +8,11 @@
 
 #include "launch.h"
 
-/* Ranks on this computer, for plans that name no machine.  Only whether
- * communication overlaps matters for what is executed. */
-static int local_machine(
-		uint32_t n, struct ff_arena *a, struct ff_machine *ret, struct ff_error *err)
+/* Ranks on this computer, for plans that name no machine: `here` of them share its
+ * memory.  Beside that only whether communication overlaps matters for what is
+ * executed. */
+static int local_machine(uint32_t n, uint32_t here, struct ff_arena *a, struct ff_machine *ret,
+		struct ff_error *err)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	struct ff_machine m = {.name = "local", .n_devices = n, .n_nodes = 1, .n_kinds = 1};
@@ -24,8 +25,9 @@ static int local_machine(
 	*m.kinds = (struct ff_device_kind){.name = "cpu",
 			.flops_per_s = 1e10,
 			.memory_bytes_per_s = 1e10,
-			.memory_bytes = pages > 0 && page > 0 ? (int64_t)pages * page / n
-							      : 1 << 30};
+			.memory_bytes = pages > 0 && page > 0
+							? (int64_t)pages * page / (here ? here : n)
+							: 1 << 30};
 	*m.nodes = (struct ff_machine_node){
 			.count = n, .inside = {1, 1e4, false}, .network = {1, 1e4, true}};
 	*ret = m;
@@ -68,14 +70,40 @@ static int choose_devices(const struct ff_run_options *opt, uint32_t ranks,
 	return FF_OK;
 }
 
-/* The machine asked for, or the one the strategy was made for if it is known
- * here, or this computer. */
-static int load_machine(const struct ff_run_options *opt, uint32_t ranks, struct ff_plan *p,
-		struct ff_error *err)
+/* The machine that the strategy was made for, as far as it is known here and large
+ * enough; else this computer, and a note that says so.  A file that is there but
+ * cannot be read is an error: guessing would run something else than was planned. */
+static int load_planned_machine(
+		struct ff_plan *p, uint32_t devices, uint32_t here, struct ff_error *err)
 {
 	const struct ff_candidate *c = &p->candidate[0];
 	struct ff_machine found;
-	struct ff_error quiet;
+	int code;
+
+	if (!ff_machine_known(c->info.machine)) {
+		ff_error_write(&p->note, FF_OK,
+				"%.200s is for machine \"%.100s\", which is not known here; this "
+				"computer is assumed (--machine names another)",
+				c->name, c->info.machine);
+		return local_machine(devices, here, &p->arena, &p->machine, err);
+	}
+	if ((code = ff_machine_load(c->info.machine, &p->arena, &found, err)) < 0)
+		return code;
+	if (devices <= found.n_devices)
+		return ff_machine_subset(&found, devices, &p->arena, &p->machine, err);
+	ff_error_write(&p->note, FF_OK,
+			"%.200s is for machine \"%.100s\", which has %u of the %u devices that "
+			"are to run; this computer is assumed (--machine names another)",
+			c->name, c->info.machine, found.n_devices, devices);
+	return local_machine(devices, here, &p->arena, &p->machine, err);
+}
+
+/* The machine asked for, or the one the strategy was made for, or this computer. */
+static int load_machine(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
+		struct ff_plan *p, struct ff_error *err)
+{
+	const struct ff_candidate *c = &p->candidate[0];
+	struct ff_machine found;
 	uint32_t devices = 1;
 	int code = FF_OK;
 
@@ -84,12 +112,11 @@ static int load_machine(const struct ff_run_options *opt, uint32_t ranks, struct
 	if (code < 0 || (code = choose_devices(opt, ranks, opt->machine ? &found : NULL, c,
 					 &devices, err)) < 0)
 		return code;
-	if (opt->machine || (c->info.machine &&
-					    ff_machine_load(c->info.machine, &p->arena, &found,
-							    &quiet) == FF_OK &&
-					    found.n_devices >= devices))
+	if (opt->machine)
 		return ff_machine_subset(&found, devices, &p->arena, &p->machine, err);
-	return local_machine(devices, &p->arena, &p->machine, err);
+	if (c->info.machine)
+		return load_planned_machine(p, devices, here, err);
+	return local_machine(devices, here, &p->arena, &p->machine, err);
 }
 
 /* Strategies that are rules are made once the number of devices is known. */
@@ -168,7 +195,7 @@ static int check_options(const struct ff_run_options *opt, struct ff_error *err)
 	return FF_OK;
 }
 
-static int load(const struct ff_run_options *opt, uint32_t ranks, struct ff_plan *p,
+static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, struct ff_plan *p,
 		struct ff_error *err)
 {
 	int code;
@@ -176,7 +203,7 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, struct ff_plan
 	if ((code = check_options(opt, err)) < 0 ||
 			(code = ff_graph_load(opt->graph, &p->arena, &p->graph, err)) < 0 ||
 			(code = load_candidate(p, opt->strategy, FF_MAX_DEVICES, err)) < 0 ||
-			(code = load_machine(opt, ranks, p, err)) < 0)
+			(code = load_machine(opt, ranks, here, p, err)) < 0)
 		return code;
 	if (opt->compare && (code = load_candidate(p, opt->against, p->machine.n_devices, err)) < 0)
 		return code;
@@ -189,14 +216,14 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, struct ff_plan
 	return count_steps(opt, p, err);
 }
 
-int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, struct ff_plan *ret,
-		struct ff_error *err)
+int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
+		struct ff_plan *ret, struct ff_error *err)
 {
 	int code;
 
 	*ret = (struct ff_plan){0};
 	ff_arena_init(&ret->arena);
-	code = load(opt, ranks, ret, err);
+	code = load(opt, ranks, here, ret, err);
 	if (code < 0)
 		ff_plan_finish(ret);
 	return code;
@@ -221,6 +248,7 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 		return code;
 	code = ff_lower(&p->graph, machine, strategy, &opt, &p->arena, &s, err);
 	p->backend->close(query.device);
+	ff_workspace_finish(&query);
 	if (query.err.code < 0) {
 		*err = query.err;
 		return err->code;
@@ -228,4 +256,22 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 	if (code == FF_OK)
 		*ret = s;
 	return code;
+}
+
+int ff_plan_fits(const char *name, const struct ff_schedule *s, const struct ff_schedule *beside,
+		struct ff_error *err)
+{
+	for (uint32_t d = 0; d < s->machine->n_devices; d++) {
+		int64_t have = ff_device_kind(s->machine, d)->memory_bytes;
+		int64_t other = beside && d < beside->machine->n_devices ? beside->memory_bytes[d]
+									 : 0;
+
+		if (s->memory_bytes[d] + other > have)
+			return ff_fail(err, FF_E_NOFIT,
+					"strategy %s does not fit%s: device %u needs %" PRId64
+					" bytes and has %" PRId64,
+					name, beside ? " beside the one it is compared with" : "",
+					d, s->memory_bytes[d] + other, have);
+	}
+	return FF_OK;
 }

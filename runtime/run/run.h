@@ -30,16 +30,21 @@ struct ff_plan {
 	const struct ff_backend *backend;
 	struct ff_dataset *data;
 	uint64_t steps, warmup;
+	struct ff_error note; /* a sentence that the user should read, if there is one */
 };
 
-/* plan.c: `ranks` is 0 where nothing was started yet.  All that can be wrong
- * with the input is found here. */
-int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, struct ff_plan *ret,
-		struct ff_error *err);
+/* plan.c: `ranks`, `here` of them on this host, are 0 where nothing was started yet.
+ * All that can be wrong with the input is found here. */
+int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
+		struct ff_plan *ret, struct ff_error *err);
 void ff_plan_finish(struct ff_plan *p);
 /* Lowers `strategy` on `machine` with the backend's figures for scratch. */
 int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err);
+/* FF_E_NOFIT when `s`, or both at once where there is `beside`, takes more memory than
+ * a device of its machine has. */
+int ff_plan_fits(const char *name, const struct ff_schedule *s, const struct ff_schedule *beside,
+		struct ff_error *err);
 
 /* What one candidate did. */
 struct ff_outcome {

@@ -34,6 +34,8 @@ static int create(struct trial *t, struct ff_error *err)
 					0 ||
 			(code = ff_plan_lower(p, &t->machine, &t->strategy, &t->schedule, err)) <
 					0 ||
+			(code = ff_plan_fits("single, which --verify compares with,", &t->schedule,
+					 &p->candidate[0].schedule, err)) < 0 ||
 			(code = ff_comm_local(1, &t->alone, err)) < 0)
 		return code;
 	return ff_executor_create(

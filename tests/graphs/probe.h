@@ -20,7 +20,7 @@ struct probe {
 	struct ff_graph graph;
 	const struct ff_node *node;
 	struct ff_error err;
-	int rc;
+	int code;
 };
 struct shape {
 	int32_t rank, size[FF_MAX_RANK];
@@ -31,33 +31,35 @@ static inline void probe_open(struct probe *p, enum ff_op op, const union ff_att
 		const struct shape *in, uint32_t n_in)
 {
 	struct ff_builder *b;
-	uint32_t source[MAX_IN], x;
+	uint32_t source[MAX_IN], x, y;
+	union ff_attrs flat = ff_attrs_preset(FF_OP_RESHAPE);
+	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
+	union ff_attrs label = ff_attrs_preset(FF_OP_INPUT);
+
 	memset(p, 0, sizeof(*p));
 	ff_arena_init(&p->arena);
 	ck_assert_int_eq(ff_builder_create("probe", &p->arena, &b, &p->err), FF_OK);
 	for (uint32_t i = 0; i < n_in; i++) {
 		char name[16];
 		union ff_attrs a = ff_attrs_preset(FF_OP_INPUT);
+
 		a.input.rank = in[i].rank;
 		memcpy(a.input.shape, in[i].size, sizeof(in[i].size));
 		snprintf(name, sizeof(name), "in%u", i);
 		source[i] = ff_builder_add(b, FF_OP_INPUT, name, &a, NULL, 0);
 	}
-	union ff_attrs flat = ff_attrs_preset(FF_OP_RESHAPE);
 	flat.reshape.rank = 2;
 	flat.reshape.shape[1] = -1;
-	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
 	fc.linear.out_features = 3;
-	union ff_attrs label = ff_attrs_preset(FF_OP_INPUT);
 	label.input = (struct ff_input_attrs){
 			.rank = 1, .shape = {in[0].size[0]}, .dtype = FF_I32, .classes = 3};
 	x = ff_builder_add(b, op, "probe", attrs, source, n_in);
 	x = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, &x, 1);
 	x = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, &x, 1);
-	uint32_t y = ff_builder_add(b, FF_OP_INPUT, "labels", &label, NULL, 0);
+	y = ff_builder_add(b, FF_OP_INPUT, "labels", &label, NULL, 0);
 	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, (uint32_t[]){x, y}, 2);
-	p->rc = ff_builder_finish(b, &p->graph, &p->err);
-	if (p->rc == FF_OK)
+	p->code = ff_builder_finish(b, &p->graph, &p->err);
+	if (p->code == FF_OK)
 		p->node = &p->graph.nodes[ff_graph_find(&p->graph, "probe")];
 }
 
@@ -66,13 +68,13 @@ static inline void probe_close(struct probe *p)
 	ff_arena_finish(&p->arena);
 }
 
-static inline const struct ff_value *out_of(const struct probe *p)
+static inline const struct ff_tensor *out_of(const struct probe *p)
 {
-	return &p->graph.values[p->node->out];
+	return &p->graph.tensors[p->node->out];
 }
-static inline const struct ff_value *in_of(const struct probe *p, uint32_t slot)
+static inline const struct ff_tensor *in_of(const struct probe *p, uint32_t slot)
 {
-	return &p->graph.values[p->graph.edges[p->node->in + slot].value];
+	return &p->graph.tensors[p->graph.edges[p->node->in + slot].tensor];
 }
 
 /* ---- what a definition touches ---- */
@@ -105,6 +107,7 @@ static inline void expect(const struct ff_operand *o, const struct ff_region *bo
 		const struct hull *h, const char *what)
 {
 	struct ff_region got;
+
 	ff_operand_region(o, box, &got);
 	ck_assert_uint_eq(got.rank, o->rank);
 	if (!h->rank) {
@@ -114,6 +117,7 @@ static inline void expect(const struct ff_operand *o, const struct ff_region *bo
 	for (uint32_t i = 0; i < o->rank; i++) {
 		int64_t lo = h->lo[i] < 0 ? 0 : h->lo[i];
 		int64_t hi = h->hi[i] > o->shape[i] ? o->shape[i] : h->hi[i];
+
 		ck_assert_msg(got.lo[i] == lo && got.hi[i] == hi,
 				"%s axis %u: got [%d, %d), expected [%lld, %lld)", what, i,
 				got.lo[i], got.hi[i], (long long)lo, (long long)hi);
@@ -126,6 +130,7 @@ static inline void draw_box(struct ff_random *r, const struct ff_node *n, struct
 	for (uint32_t d = 0; d < n->n_dims; d++) {
 		uint32_t extent = (uint32_t)n->dim[d].extent;
 		uint32_t size = 1 + ff_random_below(r, extent);
+
 		box->lo[d] = (int32_t)ff_random_below(r, extent - size + 1);
 		box->hi[d] = box->lo[d] + (int32_t)size;
 	}
@@ -144,10 +149,12 @@ static inline bool next_point(const struct ff_region *box, int32_t *at)
 static inline void check_regions(struct ff_random *r, const struct probe *p, touch_fn fn)
 {
 	const struct ff_node *n = p->node;
+
 	for (int i = 0; i < BOXES; i++) {
 		struct hulls h = {0};
 		struct ff_region box = {0};
 		int32_t at[FF_MAX_RANK] = {0};
+
 		draw_box(r, n, &box);
 		memcpy(at, box.lo, sizeof(at));
 		do {
@@ -165,7 +172,8 @@ static inline void check_regions(struct ff_random *r, const struct probe *p, tou
 static inline void check_node(const struct probe *p)
 {
 	const struct ff_node *n = p->node;
-	const struct ff_value *out = out_of(p);
+	const struct ff_tensor *out = out_of(p);
+
 	ck_assert_uint_le(n->n_dims, FF_MAX_RANK);
 	ck_assert_uint_eq(n->out_map.rank, out->rank);
 	ck_assert_mem_eq(n->out_map.shape, out->shape, out->rank * sizeof(out->shape[0]));

@@ -20,9 +20,11 @@ static bool filled(const unsigned char *p, size_t n, unsigned char value)
 START_TEST(gives_zeroed_aligned_memory)
 {
 	struct ff_arena a;
+
 	ff_arena_init(&a);
 	for (size_t size = 0; size < 70000; size = size * 2 + 1) {
 		unsigned char *p = ff_arena_alloc(&a, size);
+
 		ck_assert_ptr_nonnull(p);
 		ck_assert_uint_eq((uintptr_t)p % alignof(max_align_t), 0);
 		ck_assert(filled(p, size, 0));
@@ -40,7 +42,6 @@ START_TEST(blocks_never_overlap)
 {
 	struct ff_random r = {.seed = ff_test_seed(11)};
 	struct ff_arena a;
-	ff_arena_init(&a);
 	struct {
 		unsigned char *p;
 		size_t n;
@@ -50,8 +51,11 @@ START_TEST(blocks_never_overlap)
 		uint32_t live;
 	} marks[8];
 	uint32_t n_live = 0, n_marks = 0;
+
+	ff_arena_init(&a);
 	for (int step = 0; step < 8000; step++) {
 		uint32_t what = ff_random_below(&r, 20);
+
 		if (what == 0 && n_marks < 8) {
 			marks[n_marks].mark = ff_arena_mark(&a);
 			marks[n_marks++].live = n_live;
@@ -62,6 +66,7 @@ START_TEST(blocks_never_overlap)
 		} else if (n_live < 200) {
 			size_t n = ff_random_below(&r, 1u << ff_random_below(&r, 15));
 			unsigned char *p = ff_arena_alloc(&a, n);
+
 			ck_assert_ptr_nonnull(p);
 			ck_assert(filled(p, n, 0));
 			memset(p, (int)(n_live + 1), n);
@@ -81,10 +86,12 @@ END_TEST
 START_TEST(rewind_holds_no_more_memory_each_round)
 {
 	struct ff_arena a;
-	ff_arena_init(&a);
 	size_t after_first = 0;
+
+	ff_arena_init(&a);
 	for (int round = 0; round < 100; round++) {
 		struct ff_arena_mark mark = ff_arena_mark(&a);
+
 		for (int i = 0; i < 100; i++)
 			ck_assert_ptr_nonnull(ff_arena_alloc(&a, 3000));
 		ff_arena_rewind(&a, mark);
@@ -99,9 +106,10 @@ END_TEST
 START_TEST(limit_is_kept)
 {
 	struct ff_arena a;
+	size_t got = 0;
+
 	ff_arena_init(&a);
 	a.limit = 10000;
-	size_t got = 0;
 	while (ff_arena_alloc(&a, 100))
 		got += 100;
 	ck_assert_uint_le(a.bytes, 10000);
@@ -119,6 +127,7 @@ END_TEST
 START_TEST(overflow_is_refused)
 {
 	struct ff_arena a;
+
 	ff_arena_init(&a);
 	ck_assert_ptr_null(ff_arena_alloc(&a, SIZE_MAX));
 	ck_assert_ptr_null(ff_arena_alloc(&a, SIZE_MAX / 2 + 1));
@@ -133,15 +142,18 @@ END_TEST
 START_TEST(copies_are_copies)
 {
 	struct ff_arena a;
-	ff_arena_init(&a);
 	int32_t from[3] = {1, 2, 3};
-	int32_t *to = ff_arena_copy(&a, from, 3, sizeof(*from));
+	int32_t *to;
+	char *wide;
+
+	ff_arena_init(&a);
+	to = ff_arena_copy(&a, from, 3, sizeof(*from));
 	from[1] = 9;
 	ck_assert_int_eq(to[0] * 100 + to[1] * 10 + to[2], 123);
 	ck_assert_ptr_nonnull(ff_arena_copy(&a, NULL, 0, 4));
 	ck_assert_str_eq(ff_arena_strdup(&a, "grace"), "grace");
 	ck_assert_str_eq(ff_arena_printf(&a, "%s-%d", "part", 7), "part-7");
-	char *wide = ff_arena_printf(&a, "%5000d", 1);
+	wide = ff_arena_printf(&a, "%5000d", 1);
 	ck_assert_uint_eq(strlen(wide), 5000);
 	ff_arena_finish(&a);
 }
@@ -150,6 +162,7 @@ END_TEST
 START_TEST(errors_are_one_clean_sentence)
 {
 	struct ff_error err = {0};
+
 	ck_assert_int_eq(ff_fail(&err, FF_E_IO, "%s: no", "a\nb\x1b[2J"), FF_E_IO);
 	ck_assert_int_eq(err.code, FF_E_IO);
 	ck_assert_str_eq(err.text, "a?b?[2J: no");
@@ -165,13 +178,16 @@ START_TEST(long_errors_are_cut_between_characters)
 {
 	struct ff_error err = {0};
 	char text[1024];
+
 	for (size_t shift = 0; shift < 4; shift++) {
+		size_t n;
+
 		memset(text, 'x', sizeof(text));
 		for (size_t i = shift; i + 2 < sizeof(text); i += 3)
 			memcpy(text + i, "\xe2\x82\xac", 3); /* the euro sign */
 		text[sizeof(text) - 1] = '\0';
 		ff_fail(&err, FF_E_INPUT, "%s", text);
-		size_t n = strlen(err.text);
+		n = strlen(err.text);
 		ck_assert_uint_lt(n, sizeof(err.text));
 		ck_assert_uint_gt(n, sizeof(err.text) - 8);
 		ck_assert_str_eq(err.text + n - 3, "...");
@@ -195,6 +211,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("arena");
 	TCase *c = tcase_create("arena");
+
 	tcase_add_test(c, gives_zeroed_aligned_memory);
 	tcase_add_test(c, blocks_never_overlap);
 	tcase_add_test(c, rewind_holds_no_more_memory_each_round);

@@ -60,6 +60,7 @@ static int parse(const char *line)
 	static char copy[2048];
 	static char *argv[128];
 	int argc = 0;
+
 	argv[argc++] = (char *)"fftest";
 	strcpy(copy, line);
 	for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
@@ -142,6 +143,7 @@ START_TEST(bytes)
 	static const char *const bad[] = {"", "M", "-1", "+1", "1m", "1Mi", "1MBB", "1.", ".5",
 			"0x10", "1e6", "1P", "nan"};
 	char line[64];
+
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		snprintf(line, sizeof(line), "g --memory=%s", good[i].text);
 		takes(line);
@@ -149,6 +151,7 @@ START_TEST(bytes)
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		char sentence[128];
+
 		snprintf(line, sizeof(line), "--memory=%s g", bad[i]);
 		snprintf(sentence, sizeof(sentence),
 				"option --memory: expected a size such as 1000000, 512M or 16GiB, "
@@ -176,6 +179,7 @@ START_TEST(seconds)
 	} good[] = {{"30", 30}, {"30s", 30}, {"5m", 300}, {"1h", 3600}, {"0.5", 0.5}, {"0", 0}};
 	static const char *const bad[] = {"", "s", "-1", "1d", "1ms", "1.s", "1e3", "inf"};
 	char line[64], sentence[128];
+
 	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
 		snprintf(line, sizeof(line), "g --budget=%s", good[i].text);
 		takes(line);
@@ -197,6 +201,7 @@ START_TEST(numbers)
 	static const char *const counts[] = {"", "-1", "1.0", "1e3", "x", "18446744073709551616"};
 	static const char *const reals[] = {"", "x", "1x", "inf", "nan", "0x1p3", "1e999", "--1"};
 	char line[64], sentence[128];
+
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		snprintf(line, sizeof(line), "g --proposals=%s", counts[i]);
 		snprintf(sentence, sizeof(sentence),
@@ -230,6 +235,7 @@ END_TEST
 START_TEST(repeated_too_often)
 {
 	char line[1024] = "g";
+
 	for (int i = 0; i < 32; i++)
 		strcat(line, i % 2 ? " --set a=1" : " --set=a=1");
 	takes(line);
@@ -246,6 +252,8 @@ static char *printed_by(const char *line, int code, int fd)
 	static char text[4096];
 	char path[] = "/tmp/ff-test-XXXXXX";
 	int file = mkstemp(path), saved = dup(fd);
+	ssize_t n;
+
 	unlink(path);
 	fflush(stdout);
 	dup2(file, fd);
@@ -256,7 +264,7 @@ static char *printed_by(const char *line, int code, int fd)
 	fflush(stdout);
 	dup2(saved, fd);
 	close(saved);
-	ssize_t n = pread(file, text, sizeof(text) - 1, 0);
+	n = pread(file, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
 	close(file);
 	if (line)
@@ -306,9 +314,11 @@ END_TEST
 START_TEST(help_that_cannot_be_written)
 {
 	int full = open("/dev/full", O_WRONLY), saved = dup(1);
+	int code;
+
 	fflush(stdout);
 	dup2(full, 1);
-	int code = parse("--help");
+	code = parse("--help");
 	dup2(saved, 1);
 	clearerr(stdout);
 	close(full);
@@ -331,6 +341,7 @@ START_TEST(progress_is_silent_without_a_terminal)
 	struct ff_progress p;
 	char path[] = "/tmp/ff-test-XXXXXX", c;
 	int file = mkstemp(path), saved = dup(2);
+
 	unlink(path);
 	dup2(file, 2);
 	ff_progress_start(&p);
@@ -349,13 +360,18 @@ START_TEST(progress_rewrites_its_line)
 	struct ff_progress p;
 	char text[300];
 	int master = posix_openpt(O_RDWR | O_NOCTTY), saved;
+	int slave;
+	static const char first[] = "\r\033[K 25 %, 30 s left: best 7\r\033[K";
+	size_t n = 0, all = sizeof(first) - 1 + 79 + 4;
+	struct pollfd ready = {.fd = master, .events = POLLIN};
+
 	if (master < 0) {
 		printf("# no pseudo-terminals here: not tested\n");
 		return;
 	}
 	saved = dup(2);
 	ck_assert_int_eq(grantpt(master) | unlockpt(master), 0);
-	int slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
 	dup2(slave, 2);
 	ff_progress_start(&p);
 	ff_progress_show(&p, 0.25, 10, "best %d", 7);
@@ -365,12 +381,10 @@ START_TEST(progress_rewrites_its_line)
 	ff_progress_end(&p);
 	dup2(saved, 2);
 	close(saved);
-	static const char first[] = "\r\033[K 25 %, 30 s left: best 7\r\033[K";
-	size_t n = 0, all = sizeof(first) - 1 + 79 + 4;
-	struct pollfd ready = {.fd = master, .events = POLLIN};
 	/* a terminal hands on what was written when it comes to it */
 	while (n < all && poll(&ready, 1, 5000) == 1) {
 		ssize_t got = read(master, text + n, sizeof(text) - 1 - n);
+
 		if (got <= 0)
 			break;
 		n += (size_t)got;
@@ -387,6 +401,7 @@ END_TEST
 START_TEST(clock_moves_forward)
 {
 	double start = ff_clock_us();
+
 	usleep(2000);
 	ck_assert(ff_clock_us() >= start + 2000);
 }
@@ -396,6 +411,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("cli");
 	TCase *c = tcase_create("cli");
+
 	tcase_add_checked_fixture(c, setup, NULL);
 	tcase_add_test(c, every_type);
 	tcase_add_test(c, operands);

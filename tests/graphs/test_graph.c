@@ -12,10 +12,12 @@
 static char *text_of(const struct ff_graph *g)
 {
 	struct ff_out o;
+	char *text;
+
 	ff_out_init(&o);
 	ff_graph_write(g, &o);
 	ck_assert(!o.failed);
-	char *text = strdup(o.text);
+	text = strdup(o.text);
 	ff_out_finish(&o);
 	return text;
 }
@@ -24,6 +26,7 @@ static void parse(const char *text, struct ff_arena *a, struct ff_graph *g)
 {
 	struct ff_error err = {0};
 	int code = ff_graph_parse("test.json", text, strlen(text), a, g, &err);
+
 	ck_assert_msg(code == FF_OK, "%s", err.text);
 }
 
@@ -31,10 +34,12 @@ static void parse(const char *text, struct ff_arena *a, struct ff_graph *g)
 static void check_links(const struct ff_graph *g)
 {
 	uint32_t edges = 0, uses = 0;
+
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];
+
 		ck_assert_uint_eq(ff_graph_find(g, n->name), i);
-		ck_assert_uint_eq(g->values[n->out].producer, i);
+		ck_assert_uint_eq(g->tensors[n->out].producer, i);
 		ck_assert_uint_eq(n->in, edges);
 		for (uint32_t k = 0; k < n->n_in; k++, edges++) {
 			ck_assert_uint_eq(g->edges[edges].node, i);
@@ -43,9 +48,9 @@ static void check_links(const struct ff_graph *g)
 		}
 	}
 	ck_assert_uint_eq(edges, g->n_edges);
-	for (uint32_t t = 0; t < g->n_values; t++) {
-		ck_assert_uint_eq(g->values[t].first_use, uses);
-		for (uint32_t k = 0; k < g->values[t].n_uses; k++, uses++) {
+	for (uint32_t t = 0; t < g->n_tensors; t++) {
+		ck_assert_uint_eq(g->tensors[t].first_use, uses);
+		for (uint32_t k = 0; k < g->tensors[t].n_uses; k++, uses++) {
 			ck_assert_uint_eq(g->edges[g->uses[uses]].tensor, t);
 			ck_assert(!k || g->uses[uses] > g->uses[uses - 1]);
 		}
@@ -77,6 +82,10 @@ START_TEST(reads)
 {
 	struct ff_arena a;
 	struct ff_graph g;
+	const struct ff_node *c;
+	const struct ff_conv2d_attrs *v;
+	static const int32_t pooled[] = {4, 8, 4, 3}; /* 5x9 by 2x3 twice along the height */
+
 	ff_arena_init(&a);
 	parse(every_op, &a, &g);
 	check_links(&g);
@@ -84,8 +93,8 @@ START_TEST(reads)
 	ck_assert_uint_eq(g.n_nodes, 13);
 	ck_assert_int_eq(g.batch, 4);
 	ck_assert_uint_eq(g.loss, 12);
-	const struct ff_node *c = &g.nodes[ff_graph_find(&g, "c")];
-	const struct ff_conv2d_attrs *v = &c->attrs.conv2d;
+	c = &g.nodes[ff_graph_find(&g, "c")];
+	v = &c->attrs.conv2d;
 	ck_assert_int_eq(v->kernel[1], 3);
 	ck_assert_int_eq(v->stride[0], 2);
 	ck_assert_int_eq(v->stride[1], 1);
@@ -93,11 +102,10 @@ START_TEST(reads)
 	ck_assert_int_eq(v->bias, 0);
 	ck_assert_int_eq(g.nodes[ff_graph_find(&g, "p")].attrs.pool2d.stride[1], 3);
 	ck_assert_double_eq(g.nodes[ff_graph_find(&g, "d")].attrs.dropout.p, 0.25);
-	static const int32_t pooled[] = {4, 8, 4, 3}; /* 5x9 by 2x3 twice along the height */
-	ck_assert_mem_eq(g.values[ff_graph_find(&g, "k")].shape, pooled, sizeof(pooled));
-	ck_assert(!g.values[ff_graph_find(&g, "x")].needs_grad);
-	ck_assert(!g.values[ff_graph_find(&g, "y")].needs_grad);
-	ck_assert(g.values[ff_graph_find(&g, "s")].needs_grad);
+	ck_assert_mem_eq(g.tensors[ff_graph_find(&g, "k")].shape, pooled, sizeof(pooled));
+	ck_assert(!g.tensors[ff_graph_find(&g, "x")].needs_grad);
+	ck_assert(!g.tensors[ff_graph_find(&g, "y")].needs_grad);
+	ck_assert(g.tensors[ff_graph_find(&g, "s")].needs_grad);
 	ck_assert_int_eq(ff_graph_parameters(&g), 8 * 2 * 9 + 96 * 7 + 7);
 	ff_arena_finish(&a);
 }
@@ -107,6 +115,7 @@ END_TEST
 static uint64_t hash_of(const char *text)
 {
 	uint64_t h = 14695981039346656037u;
+
 	for (; *text; text++)
 		h = (h ^ (unsigned char)*text) * 1099511628211u;
 	return h;
@@ -117,15 +126,18 @@ static void check_round_trip(const struct ff_graph *g)
 	struct ff_arena a;
 	struct ff_graph again;
 	char *text = text_of(g);
+	char *second;
+
 	ff_arena_init(&a);
 	parse(text, &a, &again);
-	char *second = text_of(&again);
+	second = text_of(&again);
 	ck_assert_str_eq(text, second);
 	ck_assert_uint_eq(g->hash, again.hash);
 	ck_assert_uint_eq(g->hash, hash_of(text));
 	check_links(&again);
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *x = &g->nodes[i], *y = &again.nodes[i];
+
 		ck_assert_mem_eq(&x->attrs, &y->attrs, sizeof(x->attrs));
 		ck_assert_mem_eq(&x->out_map, &y->out_map, sizeof(x->out_map));
 		ck_assert_int_eq(x->flops_forward, y->flops_forward);
@@ -142,10 +154,12 @@ START_TEST(round_trip)
 	struct ff_arena a;
 	struct ff_graph g;
 	struct ff_error err;
+	uint64_t hash;
+
 	ff_arena_init(&a);
 	parse(every_op, &a, &g);
 	check_round_trip(&g);
-	uint64_t hash = g.hash;
+	hash = g.hash;
 	for (uint32_t i = 0; (row = ff_zoo_row(i)); i++) {
 		ck_assert_int_eq(ff_zoo_build(row->name, 0, NULL, 0, &a, &g, &err), FF_OK);
 		check_round_trip(&g);
@@ -164,6 +178,7 @@ START_TEST(loads)
 	struct ff_out o;
 	char path[] = "/tmp/ff_test_graph_XXXXXX";
 	int fd = mkstemp(path);
+
 	ck_assert_int_ge(fd, 0);
 	ff_arena_init(&a);
 	parse(every_op, &a, &g);
@@ -191,6 +206,8 @@ static char *shuffle(const char *text, struct ff_random *r)
 	const char *node[256];
 	size_t len[256], n = 0;
 	const char *head = strstr(text, NODE_BEGIN), *tail = head;
+	struct ff_out o;
+
 	ck_assert_ptr_nonnull(head);
 	for (const char *at = head; at; at = strstr(tail, NODE_BEGIN)) {
 		ck_assert_uint_lt(n, 256);
@@ -198,11 +215,11 @@ static char *shuffle(const char *text, struct ff_random *r)
 		node[n] = at;
 		len[n++] = (size_t)(tail - at);
 	}
-	struct ff_out o;
 	ff_out_init(&o);
 	ff_out_printf(&o, "%.*s", (int)(head - text), text);
 	for (size_t left = n; left; left--) {
 		size_t k = ff_random_below(r, (uint32_t)left);
+
 		ff_out_printf(&o, "%.*s%s", (int)len[k], node[k], left > 1 ? "," : "");
 		node[k] = node[left - 1];
 		len[k] = len[left - 1];
@@ -220,12 +237,15 @@ static void check_same(const struct ff_graph *g, const struct ff_graph *h)
 	ck_assert_int_eq(ff_graph_parameters(g), ff_graph_parameters(h));
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		uint32_t j = ff_graph_find(h, g->nodes[i].name);
+		const struct ff_node *x, *y;
+
 		ck_assert_uint_ne(j, FF_NONE);
-		const struct ff_node *x = &g->nodes[i], *y = &h->nodes[j];
+		x = &g->nodes[i];
+		y = &h->nodes[j];
 		ck_assert_uint_eq(x->op, y->op);
 		ck_assert_mem_eq(&x->attrs, &y->attrs, sizeof(x->attrs));
-		ck_assert_mem_eq(g->values[i].shape, h->tensors[j].shape,
-				sizeof(g->values[i].shape));
+		ck_assert_mem_eq(g->tensors[i].shape, h->tensors[j].shape,
+				sizeof(g->tensors[i].shape));
 		ck_assert_uint_eq(x->n_in, y->n_in);
 		for (uint32_t k = 0; k < x->n_in; k++)
 			ck_assert_str_eq(g->nodes[ff_edge_source(g, x->in + k)].name,
@@ -239,11 +259,14 @@ START_TEST(any_order)
 	struct ff_arena a;
 	struct ff_graph g, h;
 	struct ff_error err;
+	char *text;
+
 	ff_arena_init(&a);
 	ck_assert_int_eq(ff_zoo_build("branchnet", 4, NULL, 0, &a, &g, &err), FF_OK);
-	char *text = text_of(&g);
+	text = text_of(&g);
 	for (int i = 0; i < 50; i++) {
 		char *shuffled = shuffle(text, &r);
+
 		parse(shuffled, &a, &h);
 		check_links(&h);
 		check_same(&g, &h);
@@ -264,6 +287,9 @@ START_TEST(long_chain)
 	struct ff_graph g;
 	struct ff_error err = {0};
 	struct ff_out o;
+	double start;
+	int code;
+
 	ff_arena_init(&a);
 	ff_out_init(&o);
 	ff_out_printf(&o,
@@ -277,8 +303,8 @@ START_TEST(long_chain)
 			  "{\"name\":\"x\",\"op\":\"input\",\"shape\":[2,3]},"
 			  "{\"name\":\"y\",\"op\":\"input\",\"shape\":[2],\"dtype\":\"int32\","
 			  "\"classes\":2}]}");
-	double start = ff_clock_us();
-	int code = ff_graph_parse("chain.json", o.text, o.len, &a, &g, &err);
+	start = ff_clock_us();
+	code = ff_graph_parse("chain.json", o.text, o.len, &a, &g, &err);
 	printf("# %d nodes parsed in %.0f ms\n", CHAIN, (ff_clock_us() - start) / 1000);
 	ck_assert_msg(code == FF_OK, "%s", err.text);
 	ck_assert_uint_eq(g.n_nodes, CHAIN + 4);
@@ -294,19 +320,20 @@ START_TEST(first_error_sticks)
 {
 	struct ff_arena a;
 	struct ff_builder *b;
-	struct ff_graph g;
+	struct ff_graph g, before;
 	struct ff_error err;
+	union ff_attrs x = ff_attrs_preset(FF_OP_INPUT);
+
 	ff_arena_init(&a);
 	ck_assert_int_eq(ff_builder_create("bad name", &a, &b, &err), FF_E_INPUT);
 	ck_assert_int_eq(ff_builder_create("sticky", &a, &b, &err), FF_OK);
-	union ff_attrs x = ff_attrs_preset(FF_OP_INPUT);
 	x.input.rank = 2;
 	x.input.shape[0] = x.input.shape[1] = 2;
 	ck_assert_uint_eq(ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0), 0);
 	ck_assert_uint_eq(ff_builder_add(b, FF_OP_RELU, "r", NULL, (uint32_t[]){7}, 1), FF_NONE);
 	ck_assert_uint_eq(ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0), FF_NONE);
 	memset(&g, 0x5a, sizeof(g));
-	struct ff_graph before = g;
+	before = g;
 	ck_assert_int_eq(ff_builder_finish(b, &g, &err), FF_E_INPUT);
 	ck_assert_str_eq(err.text, "graph \"sticky\": relu \"r\": input 0 is not an earlier node");
 	ck_assert_mem_eq(&g, &before, sizeof(g));
@@ -317,14 +344,16 @@ END_TEST
 START_TEST(attributes_are_checked)
 {
 	static const int32_t bad[] = {0, -1, INT32_MIN};
+
 	for (uint32_t i = 0; i < 3; i++) {
 		struct ff_arena a;
 		struct ff_builder *b;
 		struct ff_graph g;
 		struct ff_error err;
+		union ff_attrs x = ff_attrs_preset(FF_OP_INPUT);
+
 		ff_arena_init(&a);
 		ck_assert_int_eq(ff_builder_create("g", &a, &b, &err), FF_OK);
-		union ff_attrs x = ff_attrs_preset(FF_OP_INPUT);
 		x.input.rank = 2;
 		x.input.shape[0] = 2;
 		x.input.shape[1] = bad[i];
@@ -342,11 +371,14 @@ START_TEST(no_memory)
 	struct ff_arena a;
 	struct ff_graph g;
 	int failures = 0;
+
 	for (size_t limit = 1;; limit += 2048) {
 		struct ff_error err = {0};
+		int code;
+
 		ff_arena_init(&a);
 		a.limit = limit;
-		int code = ff_graph_parse("test.json", every_op, strlen(every_op), &a, &g, &err);
+		code = ff_graph_parse("test.json", every_op, strlen(every_op), &a, &g, &err);
 		ff_arena_finish(&a);
 		if (code == FF_OK)
 			break;
@@ -362,6 +394,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("graph");
 	TCase *c = tcase_create("graph");
+
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, reads);
 	tcase_add_test(c, round_trip);

@@ -218,10 +218,12 @@ static void check_bad(const struct bad *b, size_t n)
 		struct ff_arena a;
 		struct ff_graph g, before;
 		struct ff_error err = {0};
+		int code;
+
 		ff_arena_init(&a);
 		memset(&g, 0x5a, sizeof(g));
 		before = g;
-		int code = ff_graph_parse("bad.json", b[i].text, strlen(b[i].text), &a, &g, &err);
+		code = ff_graph_parse("bad.json", b[i].text, strlen(b[i].text), &a, &g, &err);
 		ck_assert_msg(code == FF_E_INPUT, "accepted: %s", b[i].text);
 		ck_assert_int_eq(err.code, FF_E_INPUT);
 		ck_assert_mem_eq(&g, &before, sizeof(g));
@@ -269,6 +271,7 @@ START_TEST(deep_nesting)
 {
 	enum { DEPTH = 100000 };
 	char *text = malloc(DEPTH + 1);
+
 	for (int k = 0; k < 2; k++) {
 		memset(text, k ? '{' : '[', DEPTH);
 		text[DEPTH] = '\0';
@@ -285,6 +288,7 @@ START_TEST(truncated)
 	struct ff_arena a;
 	struct ff_graph g;
 	struct ff_error err;
+
 	ff_arena_init(&a);
 	for (size_t n = 0; n < strlen(good); n++)
 		ck_assert_int_eq(ff_graph_parse("bad.json", good, n, &a, &g, &err), FF_E_INPUT);
@@ -297,6 +301,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("graph_bad");
 	TCase *c = tcase_create("graph_bad");
+
 	tcase_add_test(c, bad_documents);
 	tcase_add_test(c, bad_nodes);
 	tcase_add_test(c, bad_inputs);

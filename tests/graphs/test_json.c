@@ -27,8 +27,10 @@ static void teardown(void)
 static int parse_n(const char *text, size_t n, const struct ff_json **ret)
 {
 	char *copy = malloc(n ? n : 1);
+	int code;
+
 	memcpy(copy, text, n);
-	int code = ff_json_parse("g.json", copy, n, &arena, ret, &err);
+	code = ff_json_parse("g.json", copy, n, &arena, ret, &err);
 	free(copy);
 	return code;
 }
@@ -37,6 +39,7 @@ static const struct ff_json *parse(const char *text)
 {
 	const struct ff_json *root = NULL;
 	int code = parse_n(text, strlen(text), &root);
+
 	ck_assert_msg(code == FF_OK, "%s: %s", text, err.text);
 	return root;
 }
@@ -44,8 +47,10 @@ static const struct ff_json *parse(const char *text)
 static void refuses_n(const char *text, size_t n, const char *sentence)
 {
 	const struct ff_json *const before = (const struct ff_json *)&arena, *root = before;
+	int code;
+
 	err.text[0] = '\0';
-	int code = parse_n(text, n, &root);
+	code = parse_n(text, n, &root);
 	ck_assert_msg(code == FF_E_INPUT, "%s: taken", text);
 	ck_assert_int_eq(err.code, FF_E_INPUT);
 	ck_assert_str_eq(err.text, sentence);
@@ -63,12 +68,14 @@ START_TEST(every_type)
 {
 	const struct ff_json *r = parse(" {\"a\": [1, -2.5e3, true, false, null, \"x\"],\r\n"
 					"\t\"b\": {\"c\": {}}, \"\": []} \n");
+	const struct ff_json *a;
+
 	ck_assert_int_eq(r->type, FF_JSON_OBJECT);
 	ck_assert_uint_eq(r->n, 3);
 	ck_assert_ptr_null(r->parent);
 	ck_assert_ptr_null(r->key);
 	ck_assert_str_eq(r->file, "g.json");
-	const struct ff_json *a = ff_json_get(r, "a");
+	a = ff_json_get(r, "a");
 	ck_assert_ptr_eq(a, &r->child[0]);
 	ck_assert_ptr_eq(a->parent, r);
 	ck_assert_uint_eq(a->n, 6);
@@ -114,11 +121,12 @@ END_TEST
 
 START_TEST(numbers_keep_all_digits)
 {
+	char digits[64]; /* 63 characters */
+
 	ck_assert(parse("9007199254740991")->number == 9007199254740991.0);
 	ck_assert(parse("1.7976931348623157e308")->number == DBL_MAX);
 	ck_assert(parse("0.1")->number == 0.1);
 	ck_assert(parse("1E+2")->number == 100);
-	char digits[64]; /* 63 characters */
 	memset(digits, '1', 63);
 	memcpy(digits, "0.", 2);
 	digits[63] = '\0';
@@ -129,10 +137,12 @@ END_TEST
 START_TEST(nesting_up_to_64)
 {
 	char text[200];
+	const struct ff_json *r;
+
 	memset(text, '[', 64);
 	memset(text + 64, ']', 64);
 	text[128] = '\0';
-	const struct ff_json *r = parse(text);
+	r = parse(text);
 	for (int i = 1; i < 64; i++)
 		r = &r->child[0];
 	ck_assert_int_eq(r->type, FF_JSON_ARRAY);
@@ -177,6 +187,8 @@ END_TEST
 
 START_TEST(broken_numbers)
 {
+	char digits[65];
+
 	refuses("[01]", "g.json:1:3: expected ',' or ']', not '1'");
 	refuses("[+1]", "g.json:1:2: expected a value, not '+'");
 	refuses("[.5]", "g.json:1:2: expected a value, not '.'");
@@ -186,7 +198,6 @@ START_TEST(broken_numbers)
 	refuses("1e+", "g.json:1:4: expected a digit, not the end of the text");
 	refuses("[0x10]", "g.json:1:3: expected ',' or ']', not 'x'");
 	refuses("[-Infinity]", "g.json:1:3: expected a digit, not 'I'");
-	char digits[65];
 	memset(digits, '1', 64);
 	digits[64] = '\0';
 	refuses(digits, "g.json:1:1: expected a number of at most 63 characters");
@@ -241,8 +252,10 @@ START_TEST(broken_utf8)
 			"\xf5\x80\x80\x80",
 			"\xff",
 	};
+
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		char text[32];
+
 		snprintf(text, sizeof(text), "[\"a%s\"]", bad[i]);
 		refuses(text, "g.json:1:4: expected UTF-8 text");
 	}
@@ -264,6 +277,7 @@ START_TEST(deep_nesting)
 {
 	enum { DEEP = 100000 };
 	char *text = malloc(6 * DEEP);
+
 	memset(text, '[', DEEP);
 	memset(text + DEEP, ']', DEEP);
 	refuses_n(text, DEEP * 2, "g.json:1:65: expected nesting of at most 64 levels");
@@ -280,8 +294,10 @@ START_TEST(every_truncation_is_refused)
 {
 	static const char text[] =
 			"{\"f\": [1.5e-3, true, null, {\"g\\u00e9\": \"\xe2\x82\xac\"}]}";
+
 	for (size_t n = 0; n + 1 < sizeof(text); n++) {
 		const struct ff_json *root;
+
 		ck_assert_int_eq(parse_n(text, n, &root), FF_E_INPUT);
 		ck_assert_int_eq(strncmp(err.text, "g.json:1:", 9), 0);
 	}
@@ -297,19 +313,24 @@ START_TEST(random_damage_is_survived)
 				   " \"h\": {\"i\": [[], {}, -0, \"\\ud83d\\ude00\"]}}";
 	static const char likely[] = "{}[]\",:\\u0123456789eE+-.tfn \n";
 	int taken = 0;
+
 	for (int round = 0; round < 20000; round++) {
 		char text[sizeof(good)];
+		const struct ff_json *root = NULL;
+		struct ff_arena_mark mark;
+		int code;
+
 		memcpy(text, good, sizeof(good));
 		for (uint32_t k = ff_random_below(&r, 4) + 1; k-- > 0;) {
 			uint32_t c = ff_random_below(&r, 4) ? (unsigned char)likely[ff_random_below(
 									      &r, sizeof(likely))]
 							    : ff_random_below(&r, 256);
+
 			text[ff_random_below(&r, sizeof(text) - 1)] = (char)c;
 		}
-		const struct ff_json *root = NULL;
 		err.text[0] = '\0';
-		struct ff_arena_mark mark = ff_arena_mark(&arena);
-		int code = parse_n(text, sizeof(good) - 1, &root);
+		mark = ff_arena_mark(&arena);
+		code = parse_n(text, sizeof(good) - 1, &root);
 		ff_arena_rewind(&arena, mark);
 		if (code == FF_OK ? !root : code != FF_E_INPUT || strncmp(err.text, "g.json:", 7))
 			ck_abort_msg("%d for %s: %s", code, text, err.text);
@@ -324,12 +345,15 @@ START_TEST(memory_refused_is_named)
 {
 	static const char text[] = "{\"a\": [1, 2, {\"b\": \"text\"}], \"c\": [[[]]]}";
 	int refused = 0;
+
 	for (size_t limit = 1; limit < 5000; limit += 16) {
 		const struct ff_json *root = NULL;
 		struct ff_arena small;
+		int code;
+
 		ff_arena_init(&small);
 		small.limit = limit;
-		int code = ff_json_parse("g.json", text, sizeof(text) - 1, &small, &root, &err);
+		code = ff_json_parse("g.json", text, sizeof(text) - 1, &small, &root, &err);
 		ck_assert(code == FF_OK ? root != NULL : code == FF_E_NOMEM && !root);
 		refused += code < 0;
 		ff_arena_finish(&small);
@@ -347,6 +371,7 @@ START_TEST(places)
 			parse("{\"nodes\": [0, 1, 2, {\"stride\": [1, true]}], \"a\": {\"b\": 1}}");
 	const struct ff_json *node = &ff_json_get(r, "nodes")->child[3], *v;
 	int64_t n = 77;
+
 	ck_assert_int_eq(ff_json_fail(r, &err, "expected %d", 5), FF_E_INPUT);
 	ck_assert_str_eq(err.text, "g.json: expected 5");
 	ff_json_fail(ff_json_get(node, "stride"), &err, "expected a pair");
@@ -370,10 +395,12 @@ END_TEST
 START_TEST(long_places_keep_their_end)
 {
 	char text[4096] = "", key[300];
+	const struct ff_json *r;
+
 	memset(key, 'k', 299);
 	key[299] = '\0';
 	snprintf(text, sizeof(text), "{\"%s\": {\"mid\": {\"end\": 1}}}", key);
-	const struct ff_json *r = parse(text);
+	r = parse(text);
 	ff_json_fail(&r->child[0].child[0].child[0], &err, "wrong");
 	ck_assert_str_eq(err.text, "g.json: ...mid.end: wrong");
 	ff_json_fail(&r->child[0], &err, "wrong");
@@ -386,6 +413,7 @@ START_TEST(integers)
 	const struct ff_json *r = parse("{\"a\": 3, \"b\": -4, \"c\": 2.5, \"d\": 9007199254740992,"
 					"\"e\": 1e300, \"f\": \"3\", \"g\": 9007199254740994}");
 	int64_t n;
+
 	ck_assert_int_eq(ff_json_int(r, "a", 3, 3, &n, &err), FF_OK);
 	ck_assert_int_eq(n, 3);
 	ck_assert_int_eq(ff_json_int(r, "b", INT64_MIN, INT64_MAX, &n, &err), FF_OK);
@@ -415,6 +443,7 @@ START_TEST(other_types)
 	double x;
 	const char *s = NULL;
 	bool b = false;
+
 	ck_assert_int_eq(ff_json_real(r, "x", 0, 1, &x, &err), FF_OK);
 	ck_assert(x == 0.25);
 	ck_assert_int_eq(ff_json_real(r, "x", 0.5, 1, &x, &err), FF_E_INPUT);
@@ -441,6 +470,7 @@ START_TEST(unknown_keys)
 	static const char *const known[] = {"op", "stride", NULL}, *const both[] = {"strid", "op",
 										   NULL};
 	static const char *const none[] = {NULL};
+
 	ck_assert_int_eq(ff_json_only(r, both, &err), FF_OK);
 	ck_assert_int_eq(ff_json_only(r, known, &err), FF_E_INPUT);
 	ck_assert_str_eq(err.text, "g.json: \"strid\" is not known here, only \"op\", \"stride\"");
@@ -476,13 +506,15 @@ START_TEST(files_that_cannot_be_read)
 {
 	const struct ff_json *root = NULL;
 	char path[] = "/tmp/ff-test-XXXXXX", text[600];
+	int fd;
+
 	ck_assert_int_eq(ff_json_load("/nowhere/x.json", &arena, &root, &err), FF_E_INPUT);
 	ck_assert_str_eq(err.text, "/nowhere/x.json: cannot be read: No such file or directory");
 	ck_assert_int_eq(ff_json_load("/tmp", &arena, &root, &err), FF_E_INPUT);
 	ck_assert_str_eq(err.text, "/tmp: expected a JSON file, not a folder");
 	ck_assert_int_eq(ff_json_load("/dev/zero", &arena, &root, &err), FF_E_INPUT);
 	ck_assert_str_eq(err.text, "/dev/zero: expected a JSON file, not a device");
-	int fd = mkstemp(path);
+	fd = mkstemp(path);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(ff_json_load(path, &arena, &root, &err), FF_E_INPUT);
 	snprintf(text, sizeof(text), "%s:1:1: expected a value, not the end of the text", path);
@@ -506,6 +538,7 @@ START_TEST(files_and_pipes_are_read)
 	const struct ff_json *root = NULL;
 	char path[] = "/tmp/ff-test-XXXXXX", name[64];
 	int fd = mkstemp(path), ends[2];
+
 	ck_assert_int_eq(write(fd, "[1, 2]\n", 7), 7);
 	close(fd);
 	ck_assert_int_eq(ff_json_load(path, &arena, &root, &err), FF_OK);
@@ -526,6 +559,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("json");
 	TCase *c = tcase_create("json");
+
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, every_type);
 	tcase_add_test(c, roots_of_any_type);

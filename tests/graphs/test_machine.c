@@ -11,6 +11,7 @@ static void load(const char *name, struct ff_arena *a, struct ff_machine *m)
 {
 	struct ff_error err = {0};
 	int code = ff_machine_load(name, a, m, &err);
+
 	ck_assert_msg(code == FF_OK, "%s", err.text);
 }
 
@@ -18,6 +19,7 @@ static void parse(const char *text, struct ff_arena *a, struct ff_machine *m)
 {
 	struct ff_error err = {0};
 	int code = ff_machine_parse("test.json", text, strlen(text), a, m, &err);
+
 	ck_assert_msg(code == FF_OK, "%s", err.text);
 }
 
@@ -32,8 +34,10 @@ static void check_link(const struct ff_link *a, const struct ff_link *b)
 static void check_machine(const struct ff_machine *m)
 {
 	uint32_t device = 0;
+
 	for (uint32_t i = 0; i < m->n_nodes; i++) {
 		const struct ff_machine_node *n = &m->nodes[i];
+
 		ck_assert_uint_eq(n->first, device);
 		ck_assert_uint_ge(n->count, 1);
 		ck_assert_uint_lt(n->kind, m->n_kinds);
@@ -62,6 +66,7 @@ static void check_same(const struct ff_machine *m, const struct ff_machine *n)
 	}
 	for (uint32_t i = 0; i < m->n_devices; i++) {
 		const struct ff_device_kind *x = ff_device_kind(m, i), *y = ff_device_kind(n, i);
+
 		ck_assert_str_eq(x->name, y->name);
 		ck_assert_double_eq(x->flops_per_s, y->flops_per_s);
 		ck_assert_double_eq(x->memory_bytes_per_s, y->memory_bytes_per_s);
@@ -74,6 +79,7 @@ static void check_round_trip(const struct ff_machine *m)
 	struct ff_arena a;
 	struct ff_machine again;
 	struct ff_out o, second;
+
 	ff_arena_init(&a);
 	ff_out_init(&o);
 	ff_out_init(&second);
@@ -93,13 +99,15 @@ START_TEST(files)
 	DIR *dir = opendir(FF_SOURCE_MACHINES);
 	struct dirent *entry;
 	int n = 0;
+
 	ck_assert_ptr_nonnull(dir);
 	while ((entry = readdir(dir))) {
 		size_t len = strlen(entry->d_name);
-		if (len < 5 || strcmp(entry->d_name + len - 5, ".json") != 0)
-			continue;
 		struct ff_arena a;
 		struct ff_machine m;
+
+		if (len < 5 || strcmp(entry->d_name + len - 5, ".json") != 0)
+			continue;
 		ff_arena_init(&a);
 		load(entry->d_name, &a, &m);
 		check_machine(&m);
@@ -122,9 +130,11 @@ START_TEST(known)
 		uint32_t devices, nodes;
 		bool overlap;
 	} cases[] = {{"cpu1", 1, 1, false}, {"cpu2", 2, 1, false}, {"cpu4", 4, 1, false},
-			{"cpu8", 8, 1, false}, {"p100x16", 16, 4, true}, {"k80x64", 64, 16, true}};
+			{"cpu8", 8, 1, false}, {"p100x16", 16, 4, true}, {"k80x64", 64, 16, true},
+			{"a100x256", 256, 32, true}, {"a100x1024", 1024, 128, true}};
 	struct ff_arena a;
 	struct ff_machine m;
+
 	ff_arena_init(&a);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		load(cases[i].name, &a, &m);
@@ -147,6 +157,8 @@ START_TEST(search_path)
 	struct ff_arena a;
 	struct ff_machine m;
 	struct ff_error err;
+	FILE *f;
+
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/mine.json", folder);
 	ff_arena_init(&a);
@@ -154,7 +166,7 @@ START_TEST(search_path)
 	ck_assert_ptr_nonnull(strstr(err.text, "\"mine\""));
 	ck_assert_int_eq(ff_machine_load(path, &a, &m, &err), FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, path));
-	FILE *f = fopen(path, "w");
+	f = fopen(path, "w");
 	fputs("{\"format\":\"ffsoap-machine\",\"version\":1,\"name\":\"mine\",\"overlap\":true,"
 	      "\"kinds\":[{\"name\":\"k\",\"flops_per_s\":1,\"memory_bytes_per_s\":1,"
 	      "\"memory_bytes\":1}],\"nodes\":[{\"devices\":1,\"kind\":\"k\"}]}",
@@ -178,8 +190,9 @@ END_TEST
 START_TEST(subsets)
 {
 	struct ff_arena a;
-	struct ff_machine m, s;
+	struct ff_machine m, s, before;
 	struct ff_error err;
+
 	ff_arena_init(&a);
 	load("p100x16", &a, &m);
 	for (uint32_t n = 1; n <= 16; n++) {
@@ -191,7 +204,7 @@ START_TEST(subsets)
 	}
 	ck_assert_uint_eq(m.nodes[0].count, 4);
 	memset(&s, 0x5a, sizeof(s));
-	struct ff_machine before = s;
+	before = s;
 	ck_assert_int_eq(ff_machine_subset(&m, 17, &a, &s, &err), FF_E_INPUT);
 	ck_assert_str_eq(err.text, "the machine \"p100x16\" has 16 devices, 17 cannot be taken");
 	ck_assert_int_eq(ff_machine_subset(&m, 0, &a, &s, &err), FF_E_INPUT);
@@ -215,6 +228,7 @@ START_TEST(mixed)
 {
 	struct ff_arena a;
 	struct ff_machine m;
+
 	ff_arena_init(&a);
 	parse(MACHINE("{\"devices\":1,\"kind\":\"fast\",\"network\":" LINK("") "}," NODE(
 			      ",\"count\":3")),
@@ -284,14 +298,17 @@ START_TEST(bad)
 					 "") ",\"network\":" LINK(",\"shared\":false") "}"),
 					"nodes[0].network", "shared"},
 	};
+
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ff_arena a;
 		struct ff_machine m, before;
 		struct ff_error err = {0};
+		int code;
+
 		ff_arena_init(&a);
 		memset(&m, 0x5a, sizeof(m));
 		before = m;
-		int code = ff_machine_parse(
+		code = ff_machine_parse(
 				"bad.json", cases[i].text, strlen(cases[i].text), &a, &m, &err);
 		ck_assert_msg(code == FF_E_INPUT, "accepted: %s", cases[i].text);
 		ck_assert_mem_eq(&m, &before, sizeof(m));
@@ -309,6 +326,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("machine");
 	TCase *c = tcase_create("machine");
+
 	tcase_add_test(c, files);
 	tcase_add_test(c, known);
 	tcase_add_test(c, search_path);

@@ -6,6 +6,7 @@
 static int32_t count_windows(int32_t in, int32_t pad, int32_t stride, int32_t extent)
 {
 	int32_t n = 0;
+
 	for (int32_t at = -pad; at + extent <= in + pad; at += stride)
 		n++;
 	return n;
@@ -19,6 +20,7 @@ static void touch_conv2d(const struct probe *p, const int32_t *at, struct hulls 
 	int32_t channels = in_of(p, 0)->shape[1];
 	int32_t group = at[1] / (a->out_channels / a->groups);
 	int32_t channel = group * (channels / a->groups) + at[4];
+
 	TOUCH(&h->out, at[0], at[1], at[2], at[3]);
 	TOUCH(&h->weight[1], at[1]);
 	for (int32_t i = 0; i < a->kernel[0]; i++)
@@ -34,15 +36,17 @@ static void check_conv2d(const struct probe *p)
 {
 	const struct ff_node *n = p->node;
 	const struct ff_conv2d_attrs *a = &n->attrs.conv2d;
-	const struct ff_value *in = in_of(p, 0), *out = out_of(p);
+	const struct ff_tensor *in = in_of(p, 0), *out = out_of(p);
 	int64_t taps = (int64_t)in->shape[1] / a->groups * a->kernel[0] * a->kernel[1];
+	int64_t size;
+
 	ck_assert_int_eq(out->shape[0], in->shape[0]);
 	ck_assert_int_eq(out->shape[1], a->out_channels);
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(out->shape[2 + i],
 				count_windows(in->shape[2 + i], a->pad[i], a->stride[i],
 						a->dilation[i] * (a->kernel[i] - 1) + 1));
-	int64_t size = (int64_t)out->shape[0] * out->shape[1] * out->shape[2] * out->shape[3];
+	size = (int64_t)out->shape[0] * out->shape[1] * out->shape[2] * out->shape[3];
 	ck_assert_int_eq(n->flops_forward, 2 * size * taps + (a->bias ? size : 0));
 	/* the data set needs no gradient */
 	ck_assert_int_eq(n->flops_backward, n->flops_forward);
@@ -59,13 +63,17 @@ START_TEST(conv2d)
 {
 	struct ff_random r = {.seed = ff_test_seed(1), .stream = 1};
 	int built = 0;
+
 	for (int round = 0; round < ROUNDS; round++) {
 		union ff_attrs a = ff_attrs_preset(FF_OP_CONV2D);
 		struct ff_conv2d_attrs *c = &a.conv2d;
+		struct shape in;
+		struct probe p;
+
 		c->groups = draw(&r, 1, 3);
 		c->out_channels = c->groups * draw(&r, 1, 3);
 		c->bias = draw(&r, 0, 1);
-		struct shape in = {4, {draw(&r, 1, 3), c->groups * draw(&r, 1, 3)}};
+		in = (struct shape){4, {draw(&r, 1, 3), c->groups * draw(&r, 1, 3)}};
 		for (int i = 0; i < 2; i++) {
 			c->kernel[i] = draw(&r, 1, 4);
 			c->stride[i] = draw(&r, 1, 3);
@@ -73,9 +81,8 @@ START_TEST(conv2d)
 			c->pad[i] = draw(&r, 0, c->dilation[i] * (c->kernel[i] - 1));
 			in.size[2 + i] = draw(&r, 1, 9);
 		}
-		struct probe p;
 		probe_open(&p, FF_OP_CONV2D, &a, &in, 1);
-		if (p.rc == FF_OK) {
+		if (p.code == FF_OK) {
 			built++;
 			check_node(&p);
 			check_conv2d(&p);
@@ -94,6 +101,7 @@ END_TEST
 static void touch_pool2d(const struct probe *p, const int32_t *at, struct hulls *h)
 {
 	const struct ff_pool2d_attrs *a = &p->node->attrs.pool2d;
+
 	TOUCH(&h->out, at[0], at[1], at[2], at[3]);
 	for (int32_t i = 0; i < a->kernel[0]; i++)
 		for (int32_t j = 0; j < a->kernel[1]; j++)
@@ -104,22 +112,25 @@ static void touch_pool2d(const struct probe *p, const int32_t *at, struct hulls 
 START_TEST(pool2d)
 {
 	struct ff_random r = {.seed = ff_test_seed(2), .stream = 1};
+
 	for (int round = 0; round < ROUNDS; round++) {
 		union ff_attrs a = ff_attrs_preset(FF_OP_POOL2D);
 		struct shape in = {4, {draw(&r, 1, 3), draw(&r, 1, 3)}};
+		struct probe p;
+
 		for (int i = 0; i < 2; i++) {
 			a.pool2d.kernel[i] = draw(&r, 1, 4);
 			a.pool2d.stride[i] = draw(&r, 0, 4); /* 0: as the kernel */
 			a.pool2d.pad[i] = draw(&r, 0, a.pool2d.kernel[i] / 2);
 			in.size[2 + i] = draw(&r, a.pool2d.kernel[i], 9);
 		}
-		struct probe p;
 		probe_open(&p, FF_OP_POOL2D, &a, &in, 1);
-		ck_assert_msg(p.rc == FF_OK, "%s", p.err.text);
+		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
 		check_node(&p);
 		for (int i = 0; i < 2; i++) {
 			int32_t stride = a.pool2d.stride[i] ? a.pool2d.stride[i]
 							    : a.pool2d.kernel[i];
+
 			ck_assert_int_eq(p.node->attrs.pool2d.stride[i], stride);
 			ck_assert_int_eq(out_of(&p)->shape[2 + i],
 					count_windows(in.size[2 + i], a.pool2d.pad[i], stride,
@@ -137,6 +148,7 @@ static void touch_linear(const struct probe *p, const int32_t *at, struct hulls 
 {
 	uint32_t last = in_of(p, 0)->rank - 1;
 	int64_t in[FF_MAX_RANK] = {0}, out[FF_MAX_RANK] = {0};
+
 	for (uint32_t i = 0; i < last; i++)
 		in[i] = out[i] = at[i];
 	out[last] = at[last];
@@ -150,22 +162,27 @@ static void touch_linear(const struct probe *p, const int32_t *at, struct hulls 
 START_TEST(linear)
 {
 	struct ff_random r = {.seed = ff_test_seed(3), .stream = 1};
+
 	for (int round = 0; round < ROUNDS; round++) {
 		union ff_attrs a = ff_attrs_preset(FF_OP_LINEAR);
 		struct shape in = {.rank = draw(&r, 2, 5)};
 		int64_t volume = 1;
+		struct probe p;
+		const struct ff_tensor *out;
+		int64_t rows, n;
+		const struct ff_node *fc;
+
 		a.linear.out_features = draw(&r, 1, 6);
 		a.linear.bias = draw(&r, 0, 1);
 		for (int i = 0; i < in.rank; i++) {
 			in.size[i] = draw(&r, 1, 4);
 			volume *= in.size[i];
 		}
-		struct probe p;
 		probe_open(&p, FF_OP_LINEAR, &a, &in, 1);
-		ck_assert_msg(p.rc == FF_OK, "%s", p.err.text);
+		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
 		check_node(&p);
-		const struct ff_value *out = out_of(&p);
-		int64_t rows = volume / in.size[in.rank - 1];
+		out = out_of(&p);
+		rows = volume / in.size[in.rank - 1];
 		ck_assert_int_eq(out->rank, in.rank);
 		ck_assert_int_eq(out->shape[in.rank - 1], a.linear.out_features);
 		ck_assert_int_eq(p.node->flops_forward,
@@ -177,8 +194,8 @@ START_TEST(linear)
 				(p.node->weight[1].map.lead_only && p.node->weight[1].fan_in == 0));
 		check_regions(&r, &p, touch_linear);
 		/* the linear layer behind it computes both gradients */
-		const struct ff_node *fc = &p.graph.nodes[ff_graph_find(&p.graph, "fc")];
-		int64_t n = 3 * (int64_t)in.size[0];
+		fc = &p.graph.nodes[ff_graph_find(&p.graph, "fc")];
+		n = 3 * (int64_t)in.size[0];
 		ck_assert_int_eq(fc->flops_backward, 2 * (fc->flops_forward - n) + n);
 		probe_close(&p);
 	}
@@ -191,6 +208,7 @@ static void touch_same(const struct probe *p, const int32_t *at, struct hulls *h
 {
 	uint32_t rank = out_of(p)->rank;
 	int64_t to[FF_MAX_RANK] = {0};
+
 	for (uint32_t i = 0; i < rank; i++)
 		to[i] = at[i];
 	touch(&h->out, rank, to);
@@ -203,17 +221,19 @@ START_TEST(elementwise)
 	static const enum ff_op ops[] = {
 			FF_OP_RELU, FF_OP_TANH, FF_OP_SIGMOID, FF_OP_DROPOUT, FF_OP_ADD};
 	struct ff_random r = {.seed = ff_test_seed(4), .stream = 1};
+
 	for (int round = 0; round < ROUNDS; round++) {
 		enum ff_op op = ops[round % 5];
 		uint32_t n_in = op == FF_OP_ADD ? (uint32_t)draw(&r, 2, MAX_IN) : 1;
 		struct shape in[MAX_IN] = {{.rank = draw(&r, 1, FF_MAX_RANK)}};
+		struct probe p;
+
 		for (int i = 0; i < in[0].rank; i++)
 			in[0].size[i] = draw(&r, 1, 4);
 		for (uint32_t i = 1; i < n_in; i++)
 			in[i] = in[0];
-		struct probe p;
 		probe_open(&p, op, NULL, in, n_in);
-		ck_assert_msg(p.rc == FF_OK, "%s", p.err.text);
+		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
 		check_node(&p);
 		ck_assert_uint_eq(p.node->n_dims, out_of(&p)->rank);
 		ck_assert_mem_eq(out_of(&p)->shape, in[0].size,
@@ -230,11 +250,13 @@ static void touch_concat(const struct probe *p, const int32_t *at, struct hulls 
 {
 	uint32_t rank = out_of(p)->rank, axis = (uint32_t)p->node->attrs.concat.axis;
 	int64_t to[FF_MAX_RANK] = {0};
+
 	for (uint32_t i = 0; i < rank; i++)
 		to[i] = at[i];
 	touch(&h->out, rank, to);
 	for (uint32_t k = 0; k < p->node->n_in; k++) {
 		int32_t size = in_of(p, k)->shape[axis];
+
 		if (to[axis] >= 0 && to[axis] < size)
 			touch(&h->in[k], rank, to);
 		to[axis] -= size;
@@ -244,22 +266,25 @@ static void touch_concat(const struct probe *p, const int32_t *at, struct hulls 
 START_TEST(concat)
 {
 	struct ff_random r = {.seed = ff_test_seed(5), .stream = 1};
+
 	for (int round = 0; round < ROUNDS; round++) {
 		uint32_t n_in = (uint32_t)draw(&r, 1, MAX_IN);
 		union ff_attrs a = ff_attrs_preset(FF_OP_CONCAT);
 		struct shape in[MAX_IN] = {{.rank = draw(&r, 2, 5)}};
+		int32_t sum;
+		struct probe p;
+
 		a.concat.axis = draw(&r, 1, in[0].rank - 1);
 		for (int i = 0; i < in[0].rank; i++)
 			in[0].size[i] = draw(&r, 1, 3);
-		int32_t sum = in[0].size[a.concat.axis];
+		sum = in[0].size[a.concat.axis];
 		for (uint32_t i = 1; i < n_in; i++) {
 			in[i] = in[0];
 			in[i].size[a.concat.axis] = draw(&r, 1, 4);
 			sum += in[i].size[a.concat.axis];
 		}
-		struct probe p;
 		probe_open(&p, FF_OP_CONCAT, &a, in, n_in);
-		ck_assert_msg(p.rc == FF_OK, "%s", p.err.text);
+		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
 		check_node(&p);
 		ck_assert_int_eq(out_of(&p)->shape[a.concat.axis], sum);
 		check_regions(&r, &p, touch_concat);
@@ -274,6 +299,7 @@ static void touch_loss(const struct probe *p, const int32_t *at, struct hulls *h
 {
 	uint32_t rank = in_of(p, 1)->rank;
 	int64_t logit[FF_MAX_RANK] = {0}, label[FF_MAX_RANK] = {0};
+
 	for (uint32_t i = 0; i < rank; i++)
 		label[i] = logit[i ? i + 1 : 0] = at[i];
 	touch(&h->in[1], rank, label);
@@ -288,11 +314,14 @@ static void touch_loss(const struct probe *p, const int32_t *at, struct hulls *h
 START_TEST(softmax_cross_entropy)
 {
 	struct ff_random r = {.seed = ff_test_seed(7), .stream = 1};
+
 	for (int round = 0; round < ROUNDS; round++) {
 		struct probe p = {0};
 		struct ff_builder *b;
 		union ff_attrs x = ff_attrs_preset(FF_OP_INPUT), y = x;
 		union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
+		uint32_t in, logits, labels;
+
 		x.input.rank = draw(&r, 2, 5);
 		y.input = (struct ff_input_attrs){
 				.rank = x.input.rank - 1, .dtype = FF_I32, .classes = 1};
@@ -306,13 +335,13 @@ START_TEST(softmax_cross_entropy)
 			y.input.shape[x.input.rank - 2] = fc.linear.out_features;
 		ff_arena_init(&p.arena);
 		ck_assert_int_eq(ff_builder_create("loss", &p.arena, &b, &p.err), FF_OK);
-		uint32_t in = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
-		uint32_t logits = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, &in, 1);
-		uint32_t labels = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
+		in = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
+		logits = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, &in, 1);
+		labels = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
 		ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL,
 				(uint32_t[]){logits, labels}, 2);
-		p.rc = ff_builder_finish(b, &p.graph, &p.err);
-		ck_assert_msg(p.rc == FF_OK, "%s", p.err.text);
+		p.code = ff_builder_finish(b, &p.graph, &p.err);
+		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
 		p.node = &p.graph.nodes[p.graph.loss];
 		check_node(&p);
 		ck_assert_uint_eq(out_of(&p)->rank, 1);
@@ -328,9 +357,12 @@ END_TEST
 
 START_TEST(table)
 {
+	enum ff_op none = FF_OP_COUNT;
+
 	for (uint32_t i = 0; i < FF_OP_COUNT; i++) {
 		const struct ff_op_row *row = ff_op_row((enum ff_op)i);
 		enum ff_op found = FF_OP_COUNT;
+
 		ck_assert_ptr_eq(ff_op_find(row->name, &found), row);
 		ck_assert_uint_eq(found, i);
 		ck_assert_ptr_nonnull(row->summary);
@@ -339,6 +371,7 @@ START_TEST(table)
 		ck_assert_int_eq(row->max_in == 0, (row->flags & FF_OP_SOURCE) != 0);
 		for (uint32_t k = 0; k < row->n_attrs; k++) {
 			const struct ff_attr_row *a = &row->attrs[k];
+
 			ck_assert(a->min <= a->max);
 			ck_assert_int_eq(a->type == FF_ATTR_CHOICE, a->choices != NULL);
 			/* keyed attributes are whole numbers, alone or in pairs */
@@ -346,7 +379,6 @@ START_TEST(table)
 					(a->type != FF_ATTR_SHAPE && a->type != FF_ATTR_REAL));
 		}
 	}
-	enum ff_op none = FF_OP_COUNT;
 	ck_assert_ptr_null(ff_op_find("Conv2d", &none));
 	ck_assert_ptr_null(ff_op_find("", &none));
 	ck_assert_uint_eq(none, FF_OP_COUNT);
@@ -357,6 +389,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("ops");
 	TCase *c = tcase_create("ops");
+
 	tcase_add_test(c, table);
 	tcase_add_test(c, conv2d);
 	tcase_add_test(c, pool2d);

@@ -1,6 +1,7 @@
 /* Tests of JSON out: layout, round trips, files that appear whole.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
+#include <errno.h>
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -8,11 +9,30 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "check_main.h"
+#include "ff/file.h"
 #include "ff/json.h"
 #include "ff/philox.h"
+
+/* The library's fsync: it notes what it was called for, and fails where a test says so. */
+static struct {
+	uint32_t files, folders;
+	int file_errno, folder_errno;
+} synced;
+
+int fsync(int fd)
+{
+	struct stat st;
+	bool folder = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+
+	synced.files += !folder;
+	synced.folders += folder;
+	errno = folder ? synced.folder_errno : synced.file_errno;
+	return errno ? -1 : (int)syscall(SYS_fsync, fd);
+}
 
 static struct ff_arena arena;
 static struct ff_error err;
@@ -24,6 +44,7 @@ static void setup(void)
 	ff_arena_init(&arena);
 	ff_out_init(&out);
 	err = (struct ff_error){0};
+	memset(&synced, 0, sizeof(synced));
 	strcpy(folder, "/tmp/ff-test-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 }
@@ -39,8 +60,10 @@ static void teardown(void)
 static const struct ff_json *reread(void)
 {
 	const struct ff_json *root = NULL;
+	int code;
+
 	ck_assert(!out.failed);
-	int code = ff_json_parse("out", out.text, out.len, &arena, &root, &err);
+	code = ff_json_parse("out", out.text, out.len, &arena, &root, &err);
 	ck_assert_msg(code == FF_OK, "%s in %s", err.text, out.text);
 	return root;
 }
@@ -94,13 +117,15 @@ END_TEST
 START_TEST(strings_come_back)
 {
 	char all[300];
+	const struct ff_json *r;
+
 	for (int i = 1; i < 128; i++)
 		all[i - 1] = (char)i;
 	strcpy(all + 127, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
 	ff_out_object(&out, NULL);
 	ff_out_string(&out, all, all);
 	ff_out_close(&out);
-	const struct ff_json *r = reread();
+	r = reread();
 	ck_assert_str_eq(r->child[0].key, all);
 	ck_assert_str_eq(r->child[0].text, all);
 }
@@ -129,26 +154,30 @@ START_TEST(reals_are_short_and_exact)
 			{DBL_MAX, "1.7976931348623157e+308"},
 			{DBL_TRUE_MIN, "4.94065645841247e-324"}, {NAN, "null"}, {INFINITY, "null"},
 			{-INFINITY, "null"}};
+	struct ff_random r = {.seed = ff_test_seed(51)};
+	enum { N = 5000 };
+	static double v[N];
+	const struct ff_json *root;
+
 	for (size_t i = 0; i < sizeof(exact) / sizeof(*exact); i++) {
 		struct ff_out o;
+
 		ff_out_init(&o);
 		ff_out_real(&o, NULL, exact[i].v);
 		ck_assert_str_eq(o.text, exact[i].text);
 		ff_out_finish(&o);
 	}
-	struct ff_random r = {.seed = ff_test_seed(51)};
-	enum { N = 5000 };
-	static double v[N];
 	ff_out_array(&out, NULL);
 	for (int i = 0; i < N; i++) {
 		uint64_t bits = (uint64_t)ff_random_u32(&r) << 32 | ff_random_u32(&r);
+
 		memcpy(&v[i], &bits, sizeof(bits));
 		if (!isfinite(v[i]) || i % 2)
 			v[i] = ff_random_unit(&r) * 1e4;
 		ff_out_real(&out, NULL, v[i]);
 	}
 	ff_out_close(&out);
-	const struct ff_json *root = reread();
+	root = reread();
 	for (int i = 0; i < N; i++)
 		if (!same_bits(root->child[i].number, v[i]))
 			ck_abort_msg("%a came back as %a", v[i], root->child[i].number);
@@ -159,6 +188,7 @@ END_TEST
 START_TEST(locale_does_not_matter)
 {
 	static const char *const comma[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE"};
+
 	for (size_t i = 0; i < 4 && !setlocale(LC_NUMERIC, comma[i]); i++)
 		;
 	ff_out_array(&out, NULL);
@@ -175,6 +205,7 @@ static void write_random(struct ff_out *o, struct ff_random *r, const char *key,
 {
 	char name[32];
 	uint32_t what = ff_random_below(r, depth < 5 ? 7 : 5);
+
 	if (depth == 0)
 		what = 5;
 	if (what == 0) {
@@ -190,6 +221,7 @@ static void write_random(struct ff_out *o, struct ff_random *r, const char *key,
 		ff_out_string(o, key, NULL);
 	} else {
 		uint32_t n = ff_random_below(r, 5);
+
 		(what == 5 ? ff_out_object : ff_out_array)(o, key);
 		for (uint32_t i = 0; i < n; i++) {
 			snprintf(name, sizeof(name), "key %u", i);
@@ -218,8 +250,10 @@ static void write_tree(struct ff_out *o, const struct ff_json *v)
 START_TEST(random_trees_come_back)
 {
 	struct ff_random r = {.seed = ff_test_seed(52)};
+
 	for (int round = 0; round < 300; round++) {
 		struct ff_out again;
+
 		ff_out_finish(&out);
 		write_random(&out, &r, NULL, 0);
 		ff_out_init(&again);
@@ -232,12 +266,13 @@ END_TEST
 
 START_TEST(nesting_beyond_the_reader_fails)
 {
+	char path[100];
+
 	for (int i = 0; i < 65; i++)
 		ff_out_array(&out, NULL);
 	for (int i = 0; i < 65; i++)
 		ff_out_close(&out);
 	ck_assert(out.failed);
-	char path[100];
 	snprintf(path, sizeof(path), "%s/x", folder);
 	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_E_NOMEM);
 	ck_assert_int_ne(access(path, F_OK), 0);
@@ -255,6 +290,7 @@ static uint32_t count_files(void)
 {
 	uint32_t n = 0;
 	DIR *d = opendir(folder);
+
 	ck_assert_ptr_nonnull(d);
 	for (struct dirent *e; (e = readdir(d));)
 		n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
@@ -266,6 +302,7 @@ static void has_content(const char *path, const char *text)
 {
 	char buf[100] = "";
 	FILE *f = fopen(path, "r");
+
 	ck_assert_ptr_nonnull(f);
 	ck_assert_uint_lt(fread(buf, 1, sizeof(buf) - 1, f), sizeof(buf) - 1);
 	fclose(f);
@@ -277,6 +314,7 @@ START_TEST(saves_and_replaces)
 	char *path = in_folder("a.json"), *link = in_folder("link.json");
 	struct stat st;
 	mode_t mask = umask(027);
+
 	ff_out_printf(&out, "[%d]\n", 1);
 	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_OK);
 	umask(mask);
@@ -298,6 +336,7 @@ END_TEST
 START_TEST(empty_text_is_a_file_too)
 {
 	char *path = in_folder("empty");
+
 	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_OK);
 	has_content(path, "");
 	unlink(path);
@@ -307,6 +346,7 @@ END_TEST
 START_TEST(nowhere_to_write)
 {
 	char *path = in_folder("no/such/x.json"), text[300];
+
 	ff_out_printf(&out, "[]\n");
 	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_E_IO);
 	snprintf(text, sizeof(text), "%s: cannot be written: No such file or directory", path);
@@ -329,6 +369,7 @@ END_TEST
 START_TEST(devices_stay_devices)
 {
 	struct stat st;
+
 	ff_out_printf(&out, "[]\n");
 	ck_assert_int_eq(ff_out_save(&out, "/dev/null", &err), FF_OK);
 	ck_assert_int_eq(stat("/dev/null", &st), 0);
@@ -341,14 +382,17 @@ START_TEST(failed_write_leaves_the_old_file)
 {
 	char *path = in_folder("a.json");
 	struct rlimit limit, small;
+	void (*before)(int);
+	int code;
+
 	ff_out_printf(&out, "[]\n");
 	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_OK);
 	ff_out_printf(&out, "%100000d", 1);
 	getrlimit(RLIMIT_FSIZE, &limit);
 	small = (struct rlimit){1000, limit.rlim_max};
-	void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+	before = signal(SIGXFSZ, SIG_IGN);
 	setrlimit(RLIMIT_FSIZE, &small);
-	int code = ff_out_save(&out, path, &err);
+	code = ff_out_save(&out, path, &err);
 	setrlimit(RLIMIT_FSIZE, &limit);
 	signal(SIGXFSZ, before);
 	ck_assert_int_eq(code, FF_E_IO);
@@ -358,10 +402,53 @@ START_TEST(failed_write_leaves_the_old_file)
 }
 END_TEST
 
+/* The bytes are on the disk before the name is, and the name is too. */
+START_TEST(files_and_folders_are_synchronised)
+{
+	char *path = in_folder("a.json"), text[300];
+
+	ff_out_printf(&out, "[]\n");
+	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_OK);
+	ck_assert_uint_eq(synced.files, 1);
+	ck_assert_uint_eq(synced.folders, 1);
+	synced.file_errno = synced.folder_errno = EINVAL; /* file systems that know no fsync */
+	ff_out_printf(&out, "[2]\n");
+	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_OK);
+	has_content(path, "[]\n[2]\n");
+	synced.file_errno = EIO;
+	ff_out_printf(&out, "[3]\n");
+	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_E_IO);
+	snprintf(text, sizeof(text), "%s: cannot be written: Input/output error", path);
+	ck_assert_str_eq(err.text, text);
+	has_content(path, "[]\n[2]\n");
+	synced.file_errno = 0;
+	synced.folder_errno = EIO;
+	ck_assert_int_eq(ff_out_save(&out, path, &err), FF_E_IO);
+	ck_assert_uint_eq(count_files(), 1);
+	unlink(path);
+}
+END_TEST
+
+START_TEST(a_dropped_file_was_never_there)
+{
+	char *path = in_folder("a.json");
+	struct ff_file f;
+
+	ck_assert_int_eq(ff_file_open(path, &f, &err), FF_OK);
+	ck_assert_int_eq(ff_file_write(&f, "abc", 3, &err), FF_OK);
+	ck_assert_uint_eq(count_files(), 1);
+	ff_file_drop(&f);
+	ff_file_drop(&f);
+	ck_assert_uint_eq(count_files(), 0);
+	ck_assert_uint_eq(synced.files, 0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("out");
 	TCase *c = tcase_create("out");
+
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, layout);
 	tcase_add_test(c, strings_come_back);
@@ -375,6 +462,8 @@ static Suite *suite(void)
 	tcase_add_test(c, nowhere_to_write);
 	tcase_add_test(c, devices_stay_devices);
 	tcase_add_test(c, failed_write_leaves_the_old_file);
+	tcase_add_test(c, files_and_folders_are_synchronised);
+	tcase_add_test(c, a_dropped_file_was_never_there);
 	suite_add_tcase(s, c);
 	return s;
 }

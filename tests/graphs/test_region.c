@@ -11,9 +11,11 @@
 static struct ff_region draw_inside(struct ff_random *r, const struct ff_region *within, bool empty)
 {
 	struct ff_region box = {.rank = within->rank};
+
 	for (uint32_t i = 0; i < box.rank; i++) {
 		uint32_t size = (uint32_t)ff_region_size(within, i);
 		uint32_t least = empty ? 0 : 1, n = least + ff_random_below(r, size + 1 - least);
+
 		box.lo[i] = within->lo[i] + (int32_t)ff_random_below(r, size - n + 1);
 		box.hi[i] = box.lo[i] + (int32_t)n;
 	}
@@ -23,6 +25,7 @@ static struct ff_region draw_inside(struct ff_random *r, const struct ff_region 
 static struct ff_region draw(struct ff_random *r, uint32_t rank)
 {
 	struct ff_region box = {.rank = rank};
+
 	for (uint32_t i = 0; i < rank; i++) {
 		box.lo[i] = (int32_t)ff_random_below(r, 5) - 2;
 		box.hi[i] = box.lo[i] + 1 + (int32_t)ff_random_below(r, rank > 4 ? 3 : 4);
@@ -43,8 +46,10 @@ static bool next_stored(const struct ff_region *whole, int32_t *at)
 {
 	/* Written out here, not taken from the code under test. */
 	static const uint32_t images[4] = {0, 2, 3, 1};
+
 	for (uint32_t i = whole->rank; i-- > 0;) {
 		uint32_t axis = whole->rank == 4 ? images[i] : i;
+
 		if (++at[axis] < whole->hi[axis])
 			return true;
 		at[axis] = whole->lo[axis];
@@ -55,6 +60,7 @@ static bool next_stored(const struct ff_region *whole, int32_t *at)
 START_TEST(orders)
 {
 	static const uint8_t images[4] = {0, 2, 3, 1};
+
 	ck_assert_mem_eq(ff_storage_order(4), images, 4);
 	for (uint32_t rank = 0; rank <= FF_MAX_RANK; rank++)
 		for (uint32_t i = 0; i < rank && rank != 4; i++)
@@ -65,6 +71,7 @@ END_TEST
 START_TEST(volume_and_intersection_count_elements)
 {
 	struct ff_random r = {.seed = ff_test_seed(31)};
+
 	for (int round = 0; round < ROUNDS; round++) {
 		uint32_t rank = ff_random_below(&r, FF_MAX_RANK + 1);
 		struct ff_region whole = draw(&r, rank), both;
@@ -73,6 +80,7 @@ START_TEST(volume_and_intersection_count_elements)
 		int64_t n_a = 0, n_both = 0, n_inter = 0;
 		int64_t volume = ff_region_intersect(&a, &b, &both);
 		int32_t at[FF_MAX_RANK];
+
 		memcpy(at, whole.lo, sizeof(at));
 		do {
 			n_a += inside(&a, at);
@@ -93,10 +101,12 @@ END_TEST
 START_TEST(offset_counts_in_storage_order)
 {
 	struct ff_random r = {.seed = ff_test_seed(32)};
+
 	for (int round = 0; round < ROUNDS / 4; round++) {
 		struct ff_region whole = draw(&r, ff_random_below(&r, FF_MAX_RANK + 1));
 		int32_t at[FF_MAX_RANK];
 		int64_t offset = 0;
+
 		memcpy(at, whole.lo, sizeof(at));
 		do {
 			ck_assert_int_eq(ff_region_offset(&whole, at), offset++);
@@ -110,11 +120,14 @@ START_TEST(run_is_a_run)
 {
 	struct ff_random r = {.seed = ff_test_seed(33)};
 	int runs = 0, scattered = 0;
+
 	for (int round = 0; round < ROUNDS; round++) {
 		struct ff_region whole = draw(&r, ff_random_below(&r, FF_MAX_RANK + 1));
 		struct ff_region part = draw_inside(&r, &whole, false);
 		int64_t first = -1, last = -1, n = 0, offset = 0, start = -7;
 		int32_t at[FF_MAX_RANK];
+		bool run;
+
 		memcpy(at, whole.lo, sizeof(at));
 		do {
 			if (inside(&part, at)) {
@@ -124,7 +137,7 @@ START_TEST(run_is_a_run)
 			}
 			offset++;
 		} while (next_stored(&whole, at));
-		bool run = last - first + 1 == n;
+		run = last - first + 1 == n;
 		ck_assert(ff_region_is_run(&whole, &part, &start) == run);
 		ck_assert_int_eq(start, run ? first : -7);
 		runs += run;
@@ -139,6 +152,7 @@ START_TEST(empty_part_is_a_run)
 {
 	struct ff_region whole = {2, {0, 0}, {4, 4}}, part = {2, {1, 3}, {3, 3}};
 	int64_t start = -1;
+
 	ck_assert(ff_region_is_run(&whole, &part, &start));
 	ck_assert_int_eq(start, 0);
 }
@@ -148,6 +162,7 @@ START_TEST(offsets_need_64_bits)
 {
 	struct ff_region whole = {3, {0, 0, 0}, {100000, 100000, 7}};
 	const int32_t at[3] = {99999, 99999, 6};
+
 	ck_assert_int_eq(ff_region_offset(&whole, at), INT64_C(70000000000) - 1);
 	ck_assert_int_eq(ff_region_volume(&whole), INT64_C(70000000000));
 }
@@ -157,12 +172,15 @@ START_TEST(parts_tile_an_axis)
 {
 	for (int32_t extent = 1; extent < 60; extent++)
 		for (uint32_t n = 1; n <= (uint32_t)extent; n++) {
+			int32_t previous;
+
 			ck_assert_int_eq(ff_part_start(extent, n, 0), 0);
 			ck_assert_int_eq(ff_part_start(extent, n, n), extent);
-			int32_t previous = extent;
+			previous = extent;
 			for (uint32_t i = 0; i < n; i++) {
 				int32_t size = ff_part_start(extent, n, i + 1) -
 					       ff_part_start(extent, n, i);
+
 				ck_assert_int_ge(size, extent / (int32_t)n);
 				ck_assert_int_le(size, extent / (int32_t)n + 1);
 				ck_assert_int_le(size, previous);
@@ -176,6 +194,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("region");
 	TCase *c = tcase_create("region");
+
 	tcase_add_test(c, orders);
 	tcase_add_test(c, volume_and_intersection_count_elements);
 	tcase_add_test(c, offset_counts_in_storage_order);

@@ -109,12 +109,53 @@ START_TEST(two_branches_as_golden)
 }
 END_TEST
 
+/* Loads and all-reduces have no pieces: what they move is in the region alone. */
+START_TEST(every_region_is_in_the_hash)
+{
+	struct ff_arena a;
+	struct ff_graph g;
+	struct ff_machine m;
+	struct ff_strategy s;
+	struct ff_schedule plan;
+	struct ff_error err = {0};
+	uint32_t seen = 0;
+
+	ff_arena_init(&a);
+	ck_assert_int_eq(ff_graph_parse("two", two_branches, strlen(two_branches), &a, &g, &err),
+			FF_OK);
+	ck_assert_int_eq(ff_machine_load("cpu2", &a, &m, &err), FF_OK);
+	ck_assert_int_eq(ff_strategy_data_parallel(&g, 2, &a, &s, &err), FF_OK);
+	ck_assert_int_eq(ff_lower(&g, &m, &s, NULL, &a, &plan, &err), FF_OK);
+	for (uint32_t i = 0; i < plan.n_tasks; i++) {
+		const struct ff_move *mv = plan.tasks[i].move;
+		struct ff_move changed;
+		uint64_t before;
+
+		if (!mv || mv->kind != FF_MOVE_LOAD)
+			continue;
+		for (int reduce = 0; reduce < 2; reduce++, seen++) {
+			changed = *mv;
+			changed.kind = reduce ? FF_MOVE_ALL_REDUCE : FF_MOVE_LOAD;
+			plan.tasks[i].move = &changed;
+			before = ff_schedule_hash(&plan);
+			changed.region.lo[0]++;
+			changed.region.hi[0]++;
+			ck_assert_uint_ne(ff_schedule_hash(&plan), before);
+		}
+		plan.tasks[i].move = mv;
+	}
+	ck_assert_uint_gt(seen, 0);
+	ff_arena_finish(&a);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("schedule");
 	TCase *c = tcase_create("golden");
 
 	tcase_add_test(c, two_branches_as_golden);
+	tcase_add_test(c, every_region_is_in_the_hash);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -41,7 +41,8 @@ def rejects(v, document, name):
 
 graphs = validator("graph.schema.json")
 zoo = [["mlp", "--set", "activation=sigmoid"], ["lenet"], ["alexnet"],
-       ["alexnet", "--set", "image=28"], ["branchnet"]]
+       ["alexnet", "--set", "image=28"], ["branchnet"],
+       ["vgg16"], ["resnet50"], ["resnet101"], ["inception_v3"], ["densenet121"]]
 for args in zoo:
     text = subprocess.run([ffzoo, *args], check=True, capture_output=True).stdout
     accepts(graphs, json.loads(text), "ffzoo " + " ".join(args))

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/search.h"
 #include "ff/simulate.h"
+#include "ff/zoo.h"
 
 #include "../simulator/hand.h"
 #include "simulator/drawn.h"
@@ -13,10 +14,10 @@ struct world {
 	struct ff_pricer *p;
 };
 
-static void setup(struct world *w, struct ff_random *state, uint32_t n_nodes, uint32_t per_node)
+/* Machine and prices for w->g. */
+static void setup_machine(
+		struct world *w, struct ff_random *state, uint32_t n_nodes, uint32_t per_node)
 {
-	ff_arena_init(&w->arena);
-	draw_graph(state, &w->arena, &w->g);
 	hand_machine_init(&w->h, n_nodes, per_node, ff_random_below(state, 2));
 	w->h.node[n_nodes - 1].kind = ff_random_below(state, 2);
 	/* without this every price is a launch and hides the shapes */
@@ -25,6 +26,22 @@ static void setup(struct world *w, struct ff_random *state, uint32_t n_nodes, ui
 		w->h.kind[k].memory_bytes_per_s /= 1e3;
 	}
 	ck_assert_int_eq(ff_pricer_create(&w->g, &w->h.m, NULL, NULL, NULL, &w->p, NULL), FF_OK);
+}
+
+static void setup(struct world *w, struct ff_random *state, uint32_t n_nodes, uint32_t per_node)
+{
+	ff_arena_init(&w->arena);
+	draw_graph(state, &w->arena, &w->g);
+	setup_machine(w, state, n_nodes, per_node);
+}
+
+static void setup_zoo(struct world *w, const char *net, const char *set, uint32_t per_node)
+{
+	struct ff_random state = {.seed = 1};
+
+	ff_arena_init(&w->arena);
+	ck_assert_int_eq(ff_zoo_build(net, 6, &set, 1, &w->arena, &w->g, NULL), FF_OK);
+	setup_machine(w, &state, 2, per_node);
 }
 
 static void teardown(struct world *w)
@@ -37,23 +54,29 @@ static double bound_us(struct world *w)
 {
 	struct ff_error err;
 	double us;
-	ck_assert_msg(ff_lower_bound(&w->g, &w->h.m, w->p, &us, &err) == FF_OK, "%s", err.text);
+
+	ck_assert_msg(ff_lower_bound(&w->g, &w->h.m, w->p, NULL, NULL, &us, &err) == FF_OK, "%s",
+			err.text);
 	return us;
 }
 
 START_TEST(no_strategy_is_faster)
 {
 	struct ff_random state = {.seed = ff_test_seed(21)};
+
 	for (int round = 0; round < 20; round++) {
 		struct world w;
+		double us;
+
 		setup(&w, &state, 1 + ff_random_below(&state, 2), 1 + ff_random_below(&state, 4));
-		double us = bound_us(&w);
+		us = bound_us(&w);
 		ck_assert_double_gt(us, 0);
 		for (int k = 0; k < 20; k++) {
 			struct ff_arena a;
 			struct ff_strategy s;
 			struct ff_schedule plan;
 			struct ff_simulation sim;
+
 			ff_arena_init(&a);
 			draw_strategy(&state, &w.g, w.h.m.n_devices, &a, &s);
 			ck_assert_int_eq(ff_lower(&w.g, &w.h.m, &s, NULL, &a, &plan, NULL), FF_OK);
@@ -70,16 +93,20 @@ END_TEST
 START_TEST(one_device_is_tight)
 {
 	struct ff_random state = {.seed = ff_test_seed(22)};
+
 	for (int round = 0; round < 20; round++) {
 		struct world w;
 		struct ff_strategy s;
 		struct ff_schedule plan;
 		struct ff_simulation sim;
+		double us;
+		double work_us = 0;
+
 		setup(&w, &state, 1, 1);
 		ck_assert_int_eq(ff_strategy_single(&w.g, 0, &w.arena, &s, NULL), FF_OK);
 		ck_assert_int_eq(ff_lower(&w.g, &w.h.m, &s, NULL, &w.arena, &plan, NULL), FF_OK);
 		ck_assert_int_eq(ff_simulate(&plan, w.p, &w.arena, &sim, NULL), FF_OK);
-		double us = bound_us(&w), work_us = 0;
+		us = bound_us(&w);
 		for (uint32_t i = 0; i < plan.n_tasks; i++)
 			if (plan.tasks[i].kind <= FF_TASK_BACKWARD)
 				work_us += sim.finish[i] - sim.start[i];
@@ -93,6 +120,7 @@ END_TEST
 static double fastest_us(struct world *w, const struct ff_work *work)
 {
 	double best = INFINITY, us;
+
 	for (uint32_t d = 0; d < w->h.m.n_devices; d++) {
 		ck_assert_int_eq(ff_price_work(w->p, work, d, &us, NULL), FF_OK);
 		best = fmin(best, us);
@@ -105,19 +133,23 @@ static double plain_bound_us(struct world *w)
 {
 	double *chain = ff_arena_array(&w->arena, w->g.n_nodes, sizeof(*chain));
 	double all_us = INFINITY, last_us = 0;
+
 	for (uint32_t d = 0; d < w->h.m.n_devices; d++)
 		all_us = fmin(all_us, ff_price_update(w->p, d, 4 * ff_graph_parameters(&w->g)));
 	for (uint32_t i = 0; i < w->g.n_nodes; i++) {
 		const struct ff_node *n = &w->g.nodes[i];
 		struct ff_config c = {.n_parts = 0};
 		double all = INFINITY, first = INFINITY, last = INFINITY;
+
 		if (n->op == FF_OP_INPUT)
 			continue;
 		while (ff_config_next_degrees(n, w->h.m.n_devices, &c)) {
 			double sum = 0, least = INFINITY, most = 0;
+
 			for (uint32_t part = 0; part < c.n_parts; part++) {
 				struct ff_work work;
 				double before = 0, us;
+
 				ff_work_fill(&w->g, i, &c, part, FF_FORWARD, &work);
 				us = fastest_us(w, &work);
 				for (uint32_t k = 0; k < n->n_in; k++)
@@ -145,13 +177,101 @@ static double plain_bound_us(struct world *w)
 START_TEST(equals_the_plain_sum)
 {
 	struct ff_random state = {.seed = ff_test_seed(23)};
+
 	for (int round = 0; round < 12; round++) {
 		struct world w;
+		double us, expect;
+
 		setup(&w, &state, 2, 1 + ff_random_below(&state, 4));
-		double us = bound_us(&w), expect = plain_bound_us(&w);
+		us = bound_us(&w);
+		expect = plain_bound_us(&w);
 		ck_assert_double_eq_tol(us, expect, 1e-9 * expect);
 		teardown(&w);
 	}
+}
+END_TEST
+
+/* Networks that repeat themselves: nodes alike but for where their inputs come
+ * from, and concats whose parts read some of their inputs. */
+START_TEST(networks_equal_the_plain_sum)
+{
+	static const struct {
+		const char *net, *set;
+		uint32_t per_node;
+	} cases[] = {{"branchnet", "blocks=4", 4}, {"densenet121", "image=29", 2},
+			{"inception_v3", "image=75", 2}, {"mlp", "layers=30", 5}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		double us, expect;
+		struct world w;
+
+		setup_zoo(&w, cases[i].net, cases[i].set, cases[i].per_node);
+		us = bound_us(&w);
+		expect = plain_bound_us(&w);
+		ck_assert_double_eq_tol(us, expect, 1e-9 * expect);
+		teardown(&w);
+	}
+}
+END_TEST
+
+/* What a search finds is not below it either. */
+START_TEST(no_search_is_faster)
+{
+	static const char *const cases[][2] = {{"branchnet", "blocks=4"}, {"lenet", "image=28"},
+			{"inception_v3", "image=75"}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct ff_search_options opt = {.seed = 1, .proposals = 400};
+		struct ff_search_result found;
+		struct ff_evaluator *e;
+		struct ff_space *s;
+		struct world w;
+
+		setup_zoo(&w, cases[i][0], cases[i][1], 2);
+		ck_assert_int_eq(ff_space_create(&w.g, &w.h.m, &s, NULL), FF_OK);
+		ck_assert_int_eq(ff_evaluator_create(&w.g, &w.h.m, w.p, INT64_MAX, 0, &e, NULL),
+				FF_OK);
+		ck_assert_int_eq(ff_search_mcmc(s, e, &w.g, &w.h.m, &opt, &w.arena, &found, NULL),
+				FF_OK);
+		ck_assert_double_ge(found.evaluation.step_us, bound_us(&w));
+		ff_evaluator_destroy(e);
+		ff_space_destroy(s);
+		teardown(&w);
+	}
+}
+END_TEST
+
+struct patience {
+	uint32_t asked, until;
+};
+
+static bool stop_at(void *ctx)
+{
+	struct patience *p = ctx;
+
+	return p->asked++ >= p->until;
+}
+
+/* It asks often, and when it was told to stop it does. */
+START_TEST(can_be_stopped)
+{
+	struct patience p = {.until = UINT32_MAX};
+	uint32_t whole;
+	struct world w;
+	double us = 0;
+
+	setup_zoo(&w, "branchnet", "blocks=4", 8);
+	ck_assert_int_eq(ff_lower_bound(&w.g, &w.h.m, w.p, stop_at, &p, &us, NULL), FF_OK);
+	ck_assert_double_eq(us, bound_us(&w));
+	whole = p.asked;
+	ck_assert_uint_gt(whole, 50);
+	for (p.until = 0; p.until < whole; p.until += 1 + whole / 20) {
+		p.asked = 0;
+		ck_assert_int_eq(ff_lower_bound(&w.g, &w.h.m, w.p, stop_at, &p, &us, NULL), FF_OK);
+		ck_assert(isnan(us));
+		ck_assert_uint_eq(p.asked, p.until + 1);
+	}
+	teardown(&w);
 }
 END_TEST
 
@@ -160,20 +280,26 @@ END_TEST
 static struct ff_costs *odd_costs(struct world *w, uint64_t seed)
 {
 	struct ff_costs *costs = hand_costs("fast");
+
 	for (uint32_t i = 0; i < w->g.n_nodes; i++) {
 		struct ff_config c = {.n_parts = 0};
+
 		if (w->g.nodes[i].op == FF_OP_INPUT)
 			continue;
 		while (ff_config_next_degrees(&w->g.nodes[i], w->h.m.n_devices, &c)) {
 			for (uint32_t part = 0; part < 2 * c.n_parts; part++) {
 				struct ff_work work;
 				char key[FF_KEY_BYTES];
+				struct ff_random state;
+				double us;
+				struct ff_cost cost;
+
 				ff_work_fill(&w->g, i, &c, part / 2, part % 2, &work);
 				ff_work_key(&work, key);
-				struct ff_random state = {.seed = seed ^ ff_work_hash(&work)};
-				double us = (double)ff_work_bytes(&work) *
-					    (1 + ff_random_below(&state, 100));
-				struct ff_cost cost = {key, us, us, us, 1, 0};
+				state = (struct ff_random){.seed = seed ^ ff_work_hash(&work)};
+				us = (double)ff_work_bytes(&work) *
+				     (1 + ff_random_below(&state, 100));
+				cost = (struct ff_cost){key, us, us, us, 1, 0};
 				ck_assert_int_eq(ff_costs_put(costs, &cost, NULL), FF_OK);
 			}
 		}
@@ -184,15 +310,20 @@ static struct ff_costs *odd_costs(struct world *w, uint64_t seed)
 START_TEST(tells_all_parts_apart)
 {
 	struct ff_random state = {.seed = ff_test_seed(25)};
+
 	for (int round = 0; round < 20; round++) {
 		struct world w;
+		struct ff_costs *c;
+		struct ff_error err;
+		double us, expect;
+
 		setup(&w, &state, 1, 2 + ff_random_below(&state, 5));
 		w.h.node[0].kind = 0;
 		ff_pricer_destroy(w.p);
-		struct ff_costs *c = odd_costs(&w, state.seed);
-		struct ff_error err;
+		c = odd_costs(&w, state.seed);
 		ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c", "g", &w.p, &err), FF_OK);
-		double us = bound_us(&w), expect = plain_bound_us(&w);
+		us = bound_us(&w);
+		expect = plain_bound_us(&w);
 		ck_assert_double_eq_tol(us, expect, 1e-9 * expect);
 		teardown(&w);
 		ff_costs_destroy(c);
@@ -206,12 +337,14 @@ START_TEST(a_missing_cost_is_named)
 	struct ff_error err = {0};
 	struct ff_random state = {.seed = ff_test_seed(24)};
 	double us = -1;
+	struct ff_costs *c;
+	struct ff_pricer *p;
+
 	setup(&w, &state, 1, 2);
 	w.h.node[0].kind = 0;
-	struct ff_costs *c = hand_costs("fast");
-	struct ff_pricer *p;
+	c = hand_costs("fast");
 	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c.json", "g.json", &p, &err), FF_OK);
-	ck_assert_int_eq(ff_lower_bound(&w.g, &w.h.m, p, &us, &err), FF_E_INPUT);
+	ck_assert_int_eq(ff_lower_bound(&w.g, &w.h.m, p, NULL, NULL, &us, &err), FF_E_INPUT);
 	ck_assert_double_eq(us, -1);
 	ck_assert_ptr_nonnull(strstr(err.text, "c.json has no cost for \"conv2d.forward"));
 	ff_pricer_destroy(p);
@@ -224,10 +357,14 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("bound");
 	TCase *t = tcase_create("bound");
+
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, no_strategy_is_faster);
 	tcase_add_test(t, one_device_is_tight);
 	tcase_add_test(t, equals_the_plain_sum);
+	tcase_add_test(t, networks_equal_the_plain_sum);
+	tcase_add_test(t, no_search_is_faster);
+	tcase_add_test(t, can_be_stopped);
 	tcase_add_test(t, tells_all_parts_apart);
 	tcase_add_test(t, a_missing_cost_is_named);
 	suite_add_tcase(s, t);

@@ -50,11 +50,14 @@ def check_schema(value, schema, root, place="$"):
         assert value == schema["const"], place
     if "enum" in schema:
         assert value in schema["enum"], place
-    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
+    kinds = {"null": type(None), "object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
              "number": (int, float)}
     if "type" in schema:
-        assert isinstance(value, kinds[schema["type"]]), place
-        assert schema["type"] == "boolean" or not isinstance(value, bool), place
+        types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        assert any(isinstance(value, kinds[t]) for t in types), place
+        assert "boolean" in types or not isinstance(value, bool), place
+        if value is None:
+            return
     if "pattern" in schema:
         assert re.search(schema["pattern"], value), place
     if "minimum" in schema:
@@ -91,6 +94,7 @@ def zoo(*args):
 
 
 BASE = ["--machine", "p100x16", "--costs", "analytic"]
+LARGE = ["--machine", "k80x64", "--costs", "analytic"]
 
 
 def test_search_writes_everything():
@@ -137,6 +141,37 @@ def test_simulate_names():
             assert report["is_data_parallel"]
 
 
+MACHINE = {"processor": "abacus", "kernels": "beads 1", "mpi": "drums 2", "cores": 1, "threads": 2,
+           "ranks": 4, "hosts": 1}
+
+
+def write_costs(path, graph, machine, **members):
+    """A cost file in which every kernel that a search may need takes 100 us."""
+    rate = {"latency_us": 1, "bytes_per_s": 1e9}
+    costs = {"format": "ffsoap-costs", "version": 2, "device_kind": "P100", "machine": MACHINE,
+             "rates": dict.fromkeys(("copy", "add", "update", "load"), rate), "entries": [],
+             **members}
+    for _ in range(200):  # it names what is missing, one at a time
+        write(path, json.dumps(costs))
+        p = subprocess.run([FFSEARCH, graph, "--machine", machine, "--devices", "1", "--costs",
+                            path, "--simulate", "single", "-o", "s.json"], capture_output=True,
+                           text=True, timeout=60)
+        key = re.search(r'"([^"]+\.(?:forward|backward)[^"]*)"', p.stderr)
+        if p.returncode != 2 or not key:
+            return p
+        costs["entries"].append({"key": key.group(1), "median_us": 100, "p10_us": 100,
+                                 "p90_us": 100, "samples": 5, "workspace_bytes": 0})
+    raise AssertionError("more than 200 kernels")
+
+
+def test_measured_costs_say_where():
+    p = write_costs("costs.json", "lenet.json", "p100x16")
+    assert p.returncode == 0 and not p.stderr, p.stderr
+    run("lenet.json", "--machine", "p100x16", "--devices", "1", "--costs", "costs.json",
+        "--simulate", "single", "--report", "r.json")
+    assert conforms("r.json", "search-report")["costs_machine"] == MACHINE
+
+
 def test_standard_output():
     p = run("lenet.json", *BASE, "--devices", "2", "--proposals", "100", "-o", "-")
     assert json.loads(p.stdout)["format"] == "ffsoap-strategy"
@@ -170,27 +205,55 @@ def test_nothing_fits():
            "-o", "x.json")
 
 
-def test_interrupt_keeps_the_best():
-    p = subprocess.Popen([FFSEARCH, "alexnet.json", *BASE, "--budget", "100s", "-o", "cut.json",
-                          "--report", "cut-report.json"], stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, text=True)
+def interrupt(after, *args):
+    """Ctrl-C so long after SIGINT is held, which it is from the lower bound on.  The
+    report, and how long the answer took."""
+    p = subprocess.Popen([FFSEARCH, *args, "--budget", "100s", "-o", "cut.json", "--report",
+                          "cut-report.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         text=True)
     try:
-        # SIGINT shows up in the mask of blocked signals when the search is on.
+        # SIGINT shows up in the mask of blocked signals.
         blocked = 0
         until = time.monotonic() + 60
         while not blocked & 2 and p.poll() is None and time.monotonic() < until:
             with open("/proc/%d/status" % p.pid) as f:
                 blocked = int(re.search(r"SigBlk:\s*(\w+)", f.read()).group(1), 16)
-            time.sleep(0.01)
-        time.sleep(0.3)
+            time.sleep(0.001)
+        time.sleep(after)
         p.send_signal(signal.SIGINT)
+        sent = time.monotonic()
         out, err = p.communicate(timeout=60)
     finally:
         p.kill()
     assert p.returncode == 0, err
-    assert conforms("cut-report.json", "search-report")["interrupted"]
+    report = conforms("cut-report.json", "search-report")
+    assert report["interrupted"]
     conforms("cut.json", "strategy")
     assert "interrupted" in out
+    print("# %s: Ctrl-C was answered after %.2f s" % (args[0], time.monotonic() - sent))
+    return report
+
+
+def test_interrupt_keeps_the_best():
+    report = interrupt(0.3, "alexnet.json", *BASE)
+    assert report["proposals"] > 0 and report["lower_bound_us"] > 0
+
+
+def test_interrupt_on_many_devices():
+    interrupt(0, "inception.json", *LARGE)
+    interrupt(1, "inception.json", *LARGE)
+    # a random strategy, of which every change takes long and which must fit
+    interrupt(1, "inception.json", *LARGE, "--memory", "1T", "--init", "random")
+
+
+def test_short_budget():
+    """Something is found, and there is no time for a lower bound."""
+    p = run("inception.json", *LARGE, "--budget", "0.02s", "-o", "short.json", "--report",
+            "short-report.json")
+    report = conforms("short-report.json", "search-report")
+    assert report["lower_bound_us"] is None
+    assert "No strategy can be faster" not in p.stdout
+    assert report["predicted_us"] <= report["data_parallel_us"]
 
 
 def test_bad_usage():
@@ -241,6 +304,7 @@ def test_help():
 
 def main():
     zoo("alexnet", "--batch", "256", "-o", "alexnet.json")
+    zoo("inception_v3", "--batch", "2048", "-o", "inception.json")
     zoo("lenet", "--batch", "64", "-o", "lenet.json")
     zoo("mlp", "--batch", "65536", "--set", "hidden=16", "-o", "light.json")
     tests = [(n, f) for n, f in globals().items() if n.startswith("test_")]

@@ -1,5 +1,6 @@
 /* MCMC against brute force, its limits and its seed.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <unistd.h>
 
 #include "../check_main.h"
 
@@ -307,6 +308,67 @@ START_TEST(test_progress_stops)
 }
 END_TEST
 
+#define SLOW_US 60000 /* more than lies between two calls of progress() */
+
+/* A search whose evaluations are slow, as on large graphs. */
+struct slow {
+	uint32_t visits, since_asked, most_since;
+	uint32_t stop_after; /* visits */
+};
+
+static void visit_slowly(void *ctx, const struct ff_strategy *s, struct ff_evaluation e)
+{
+	struct slow *w = ctx;
+
+	(void)s;
+	(void)e;
+	usleep(SLOW_US);
+	w->visits++;
+	w->since_asked++;
+	if (w->since_asked > w->most_since)
+		w->most_since = w->since_asked;
+}
+
+static bool ask_slowly(void *ctx, uint64_t proposals, double seconds, double best_us)
+{
+	struct slow *w = ctx;
+
+	(void)proposals;
+	(void)seconds;
+	(void)best_us;
+	w->since_asked = 0;
+	return w->visits >= w->stop_after;
+}
+
+/* Ctrl-C and the end of the budget are noticed after the evaluation during which
+ * they come, however long one takes. */
+START_TEST(test_slow_evaluations)
+{
+	struct ff_graph g = fixture_mlp(64, 256, 128, 64, &arena);
+	struct ff_machine m = fixture_machine(&machines4[0], &arena);
+	struct rig r = rig_open(&g, &m, 0);
+	struct slow w = {.stop_after = 12};
+	struct ff_search_options opt = {
+			.seed = 3,
+			.progress = ask_slowly,
+			.ctx = &w,
+			.visit = visit_slowly,
+			.visit_ctx = &w,
+	};
+	struct ff_search_result found;
+	struct ff_error err = {0};
+
+	CHECK_OK(rig_mcmc(&r, &opt, &found, &err));
+	ck_assert_uint_eq(w.visits, 12);
+	ck_assert_uint_eq(w.most_since, 1);
+	w = (struct slow){.stop_after = UINT32_MAX};
+	opt.seconds = 0.5; /* no more than nine visits end before that */
+	CHECK_OK(rig_mcmc(&r, &opt, &found, &err));
+	ck_assert_uint_le(w.visits, 9);
+	rig_close(&r);
+}
+END_TEST
+
 START_TEST(test_budget_in_seconds)
 {
 	struct ff_graph g = fixture_mlp(64, 256, 128, 64, &arena);
@@ -378,6 +440,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_repeats_by_seed);
 	tcase_add_test(c, test_no_worse_than_any_start);
 	tcase_add_test(c, test_progress_stops);
+	tcase_add_test(c, test_slow_evaluations);
 	tcase_add_test(c, test_budget_in_seconds);
 	tcase_add_test(c, test_one_device);
 	tcase_add_test(c, test_exhaustive_limit);

@@ -34,12 +34,17 @@ bool naive_next(const struct ff_region *r, int32_t *at)
 	return false;
 }
 
+/* Goes to the first position of `r`, if there is one. */
+static bool naive_first(const struct ff_region *r, int32_t at[FF_MAX_RANK])
+{
+	memcpy(at, r->lo, sizeof(r->lo));
+	return ff_region_volume(r) > 0;
+}
+
 /* Iterates over a region: `at` is an array of FF_MAX_RANK. */
 #define EACH(at, region)                                                                           \
-	int32_t at[FF_MAX_RANK];                                                                   \
-	memcpy(at, (region)->lo, sizeof(at));                                                      \
-	bool more_##at = ff_region_volume(region) > 0;                                             \
-	for (; more_##at; more_##at = naive_next(region, at))
+	for (int32_t at[FF_MAX_RANK], more_##at = naive_first(region, at); more_##at;              \
+			more_##at = naive_next(region, at))
 
 /* y[n, o, i, j] = sum over r, a, b of x[n, c, i s - p + a d, ...] w[o, r, a, b],
  * where c = group(o) * depth + r. */
@@ -66,11 +71,13 @@ static void conv2d(const struct naive *x)
 					at[2] * a->stride[0] - a->pad[0] + tap[0] * a->dilation[0],
 					at[3] * a->stride[1] - a->pad[1] + tap[1] * a->dilation[1]};
 			int32_t with[4] = {at[1], at[4], tap[0], tap[1]};
+			int64_t i, w;
 
 			if (from[2] < 0 || from[2] >= in->shape[2] || from[3] < 0 ||
 					from[3] >= in->shape[3])
 				continue;
-			int64_t i = naive_index(in, from), w = naive_index(weight, with);
+			i = naive_index(in, from);
+			w = naive_index(weight, with);
 			x->out[out] += x->in[0][i] * x->weight[0][w];
 			x->din[0][i] += x->dout[out] * x->weight[0][w];
 			x->dweight[0][w] += x->dout[out] * x->in[0][i];
@@ -88,11 +95,12 @@ static void linear(const struct naive *x)
 	{
 		int32_t from[FF_MAX_RANK], with[2] = {at[last], at[last + 1]};
 		int64_t out = naive_index(&n->out_map, at);
+		int64_t i, w;
 
 		memcpy(from, at, sizeof(from));
 		from[last] = at[last + 1];
-		int64_t i = naive_index(&n->in_map[0], from);
-		int64_t w = naive_index(&n->weight[0].map, with);
+		i = naive_index(&n->in_map[0], from);
+		w = naive_index(&n->weight[0].map, with);
 		if (at[last + 1] == 0 && n->attrs.linear.bias) {
 			x->out[out] += x->weight[1][at[last]];
 			x->dweight[1][at[last]] += x->dout[out];
@@ -119,11 +127,12 @@ static void pool2d(const struct naive *x)
 		{
 			int32_t from[4] = {at[0], at[1], at[2] * a->stride[0] - a->pad[0] + tap[0],
 					at[3] * a->stride[1] - a->pad[1] + tap[1]};
+			int64_t i;
 
 			if (from[2] < 0 || from[2] >= in->shape[2] || from[3] < 0 ||
 					from[3] >= in->shape[3])
 				continue;
-			int64_t i = naive_index(in, from);
+			i = naive_index(in, from);
 			if (best < 0 || x->in[0][i] > x->in[0][best])
 				best = i;
 			if (a->mode == FF_POOL_AVG) {
@@ -184,11 +193,12 @@ static void concat(const struct naive *x)
 		int64_t out = naive_index(&n->out_map, at);
 		int32_t from[FF_MAX_RANK];
 		uint32_t slot = 0;
+		int64_t i;
 
 		memcpy(from, at, sizeof(from));
 		for (; from[axis] >= n->in_map[slot].shape[axis]; slot++)
 			from[axis] -= n->in_map[slot].shape[axis];
-		int64_t i = naive_index(&n->in_map[slot], from);
+		i = naive_index(&n->in_map[slot], from);
 		x->out[out] = x->in[slot][i];
 		x->din[slot][i] = x->dout[out];
 	}
@@ -227,7 +237,7 @@ static void softmax_cross_entropy(const struct naive *x)
 {
 	const struct ff_node *n = x->w->node;
 	const struct ff_operand *logits = &n->in_map[0], *labels = &n->in_map[1];
-	double count = (double)naive_volume(labels->rank, labels->shape);
+	double count = (double)x->valid;
 
 	EACH(at, &x->w->in[1])
 	{

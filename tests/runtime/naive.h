@@ -16,6 +16,7 @@ struct naive {
 	double *out, *din[NAIVE_INPUTS], *dweight[FF_MAX_WEIGHTS];
 	uint64_t seed, step;
 	bool training;
+	int64_t valid; /* labels that are not -1 */
 };
 
 int64_t naive_volume(uint32_t rank, const int32_t *shape);

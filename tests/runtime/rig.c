@@ -4,6 +4,14 @@
 #include <math.h>
 
 int64_t rig_allocated;
+uint32_t rig_kernels;
+
+static int counting_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
+		struct ff_error *err)
+{
+	rig_kernels++;
+	return ff_backend_cpu.kernel(dev, w, ret, err);
+}
 
 static int counting_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err)
 {
@@ -17,6 +25,7 @@ const struct ff_backend *rig_backend(bool bounce)
 
 	backend[bounce] = ff_backend_cpu;
 	backend[bounce].alloc = counting_alloc;
+	backend[bounce].kernel = counting_kernel;
 	backend[bounce].host_memory = !bounce;
 	return &backend[bounce];
 }
@@ -35,6 +44,7 @@ void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *
 	RIG_OK(b->open(0, &query.device, &err));
 	RIG_OK(ff_lower(g, m, s, &lower, a, &r->schedule, &err));
 	b->close(query.device);
+	ff_workspace_finish(&query);
 	ck_assert_msg(query.err.code == FF_OK, "%s", query.err.text);
 	r->comm = comm;
 	r->own_comm = !comm;

@@ -43,6 +43,16 @@ refused() { # refused TEXT COMMAND...: exit status 2 and one sentence with TEXT
 	status 2 "$@" && one_sentence "$text"
 }
 
+plan_for() { # plan_for MACHINE DEVICES: a strategy for tiny.json, all on device 0
+	cat <<TXT
+{"format": "ffsoap-strategy", "version": 1, "graph": "mlp", "graph_hash": "$tiny_hash",
+ "machine": "$1", "devices": $2, "operators": [
+ {"name": "flatten", "degrees": {}, "devices": [0]}, {"name": "fc1", "degrees": {}, "devices": [0]},
+ {"name": "act1", "degrees": {}, "devices": [0]}, {"name": "fc2", "degrees": {}, "devices": [0]},
+ {"name": "loss", "degrees": {}, "devices": [0]}]}
+TXT
+}
+
 "$ffzoo" lenet --batch 16 -o lenet.json
 "$ffzoo" mlp --batch 12 --set hidden=32 --set layers=2 -o mlp.json
 "$ffzoo" mlp --batch 4 --set image=4 --set hidden=8 --set layers=1 -o tiny.json
@@ -84,6 +94,17 @@ cp costs.json before.json
 check 'profile again' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o costs.json
 check 'finds nothing to do' said '0 of 0 missing kernels'
 check 'and changes nothing' cmp costs.json before.json
+check 'on fewer devices' status 2 "$ffprof" tiny.json --machine cpu2 --devices 1 -o costs.json
+check 'refuses costs of more' one_sentence 'costs.json: was measured elsewhere ('
+check 'and keeps them' cmp costs.json before.json
+check 'with other threads' status 2 ranks env OMP_NUM_THREADS=3 "$ffprof" tiny.json --machine cpu2 \
+	-o costs.json
+check 'says which' one_sentence 'threads a rank: 1, here 3'
+check 'unless told to' status 0 "$ffprof" tiny.json --machine cpu2 --devices 1 -o costs.json --replace
+check 'measure anew' grep -q '"ranks": 1' costs.json
+sed 's/"version": 2/"version": 1/' before.json >old.json
+check 'costs of version 1' refused 'measure again with ffprof' "$ffprof" tiny.json --machine cpu2 \
+	-o old.json
 check 'same seed' status 0 ranks "$ffrun" lenet.json data-parallel --devices 2 $data --dump a.st --seed 7
 check 'same seed again' status 0 ranks "$ffrun" lenet.json data-parallel --devices 2 $data --dump b.st \
 	--seed 7
@@ -123,6 +144,60 @@ cat >foreign.json <<TXT
 TXT
 check 'strategy for another graph' refused 'foreign.json' "$ffrun" lenet.json foreign.json $data \
 	--steps 1
+"$ffrun" tiny.json foreign.json $data --steps 1 2>err # names the graph's hash
+tiny_hash=$(sed -n 's/.*not for this graph .*(hash \([0-9a-f]*\)).*/\1/p' err)
+
+# --- the machine that a strategy was made for
+plan_for cpu2 1 >plan.json
+check 'a known machine' status 0 "$ffrun" tiny.json plan.json $data --steps 1
+check 'needs no note' test ! -s err
+plan_for nowhere 1 >plan.json
+check 'an unknown machine' status 0 "$ffrun" tiny.json plan.json $data --steps 1
+check 'is noted' grep -q 'machine "nowhere", which is not known here; this computer' err
+check 'in one line' test "$(wc -l <err)" -eq 1
+plan_for nowhere 2 >plan.json
+check 'an unknown machine, two ranks' status 0 ranks "$ffrun" tiny.json plan.json $data --steps 1
+check 'is noted once' test "$(grep -c 'this computer is assumed' err)" -eq 1
+plan_for cpu1 1 >plan.json
+check 'too small a machine' status 0 ranks "$ffrun" tiny.json plan.json --devices 2 $data --steps 1
+check 'is noted once too' test "$(grep -c 'has 1 of the 2 devices' err)" -eq 1
+printf '{"format": "ffsoap-machine", "version": 1' >torn
+plan_for torn 1 >plan.json
+check 'a machine file that is broken' refused 'torn' "$ffrun" tiny.json plan.json $data --steps 1
+plan_for ./garbage.json 1 >plan.json
+check 'or none at all' refused 'garbage.json' "$ffrun" tiny.json plan.json $data --steps 1
+
+# --- memory
+machine_of() { # machine_of BYTES: two devices with that much memory each
+	cat <<TXT
+{"format": "ffsoap-machine", "version": 1, "name": "small", "overlap": false,
+ "kinds": [{"name": "cpu", "flops_per_s": 1e11, "memory_bytes_per_s": 1e10, "memory_bytes": $1}],
+ "nodes": [{"devices": 2, "kind": "cpu", "inside": {"latency_us": 1, "bytes_per_s": 1e9}}]}
+TXT
+}
+"$ffrun" tiny.json single $data --steps 1 --report r.json >out 2>err
+need=$(tr -d ' \n' <r.json | sed -n 's/.*"memory_bytes":\[\([0-9]*\).*/\1/p')
+machine_of "$need" >small.json
+check 'just enough memory' status 0 ranks "$ffrun" tiny.json single --machine small.json $data \
+	--steps 1
+machine_of $((need - 1)) >small.json
+check 'a byte too little' status 3 ranks "$ffrun" tiny.json single --machine small.json $data \
+	--steps 1
+check 'says where and how much' one_sentence \
+	"strategy single does not fit: device 0 needs $need bytes and has $((need - 1))"
+check 'on two ranks' status 3 ranks "$ffrun" tiny.json single --devices 2 --machine small.json \
+	$data --steps 1
+check 'one of them says so' one_sentence 'device 0 needs'
+machine_of $((need * 2 - 1)) >small.json
+check 'compared with itself, too little for both' status 3 ranks "$ffrun" tiny.json single \
+	--machine small.json $data --steps 2 --compare --against single
+check 'says that it is both' one_sentence 'beside the one it is compared with: device 0'
+machine_of $((need * 2)) >small.json
+check 'enough for both' status 0 ranks "$ffrun" tiny.json single --machine small.json $data \
+	--steps 2 --compare --against single
+"$ffzoo" mlp --batch 4 --set image=4 --set hidden=500000 --set layers=2 -o huge.json
+check 'more than this computer has' status 3 "$ffrun" huge.json single $data --steps 1
+check 'is not tried' one_sentence 'strategy single does not fit: device 0 needs'
 check 'ranks that do not fit' status 2 ranks mpirun -q --allow-run-as-root --oversubscribe \
 	--bind-to none -n 2 "$ffrun" lenet.json data-parallel --devices 3 $data --steps 2
 check 'one rank says so' one_sentence '2 ranks were started'
@@ -141,6 +216,12 @@ check 'a report that cannot be written' status 1 ranks "$ffrun" lenet.json data-
 	$data --steps 2 --report none/report.json
 check 'names the file' grep -q 'none/report.json' err
 check 'in one line' test "$(wc -l <err)" -eq 1
+printf before >kept.st
+check 'a dump that breaks off' status 1 sh -c \
+	"trap '' XFSZ; ulimit -f 2; exec \"$ffrun\" lenet.json single $data --dump kept.st"
+check 'names the file' one_sentence 'kept.st: cannot be written: File too large'
+check 'leaves what was there' test "$(cat kept.st)" = before
+check 'and nothing beside it' test -z "$(find . -name '.ff-*' -o -name '*.part')"
 check 'a tolerance that nothing meets' status 1 ranks "$ffrun" lenet.json data-parallel --devices 2 \
 	$data --verify --tolerance 1e-12
 check 'says what differs' one_sentence 'one device'

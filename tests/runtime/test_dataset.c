@@ -162,6 +162,9 @@ static void check_files(bool gz, uint32_t rank, const int32_t *shape)
 	for (uint32_t i = 1; i < rank; i++)
 		box.hi[i] = shape[i - 1];
 	ff_dataset_fill(d, false, 1, ff_graph_find(&g, "label"), &rows, label);
+	ck_assert_int_eq(ff_dataset_valid(d, false, 0), 4);
+	ck_assert_int_eq(ff_dataset_valid(d, false, 1), TEST - 4);
+	ck_assert_int_eq(ff_dataset_valid(d, true, 1), 4);
 	ff_dataset_fill(d, false, 1, ff_graph_find(&g, "image"), &box, pixel);
 	for (int i = 0; i < 4; i++) {
 		ck_assert_int_eq(label[i], 4 + i < TEST ? (4 + i) % CLASSES : -1);

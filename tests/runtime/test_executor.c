@@ -354,6 +354,39 @@ START_TEST(spans)
 }
 END_TEST
 
+/* Data parallelism on eight devices has eight equal parts of everything: lowering
+ * prepares one kernel of each, whatever the number of devices. */
+START_TEST(equal_kernels_are_prepared_once)
+{
+	struct ff_random r = {ff_test_seed(27), 0, 0};
+	struct ff_error err;
+	struct scene s;
+
+	scene_open(&s, 1, &r);
+	for (uint32_t n = 1; n <= 8; n *= 2) {
+		const struct ff_backend *b = rig_backend(false);
+		struct ff_workspace_query query = {.backend = b};
+		struct ff_lower_options opt = {.workspace = ff_backend_workspace, .ctx = &query};
+		struct ff_schedule plan;
+		uint32_t kinds = 0;
+
+		RIG_OK(random_machine(&r, n, &s.arena, &s.machine, &err));
+		RIG_OK(ff_strategy_data_parallel(&s.graph, n, &s.arena, &s.strategy, &err));
+		RIG_OK(b->open(0, &query.device, &err));
+		rig_kernels = 0;
+		RIG_OK(ff_lower(&s.graph, &s.machine, &s.strategy, &opt, &s.arena, &plan, &err));
+		b->close(query.device);
+		ff_workspace_finish(&query);
+		for (uint32_t i = 0; i < plan.n_tasks; i++)
+			kinds += plan.tasks[i].kind <= FF_TASK_BACKWARD && plan.tasks[i].part == 0;
+		/* where the batch does not divide there are two sizes */
+		ck_assert_uint_gt(rig_kernels, 0);
+		ck_assert_uint_le(rig_kernels, 2 * kinds);
+	}
+	scene_close(&s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("executor");
@@ -367,6 +400,7 @@ static Suite *suite(void)
 	tcase_add_test(t, repeatable);
 	tcase_add_test(t, keeps_weights);
 	tcase_add_test(t, spans);
+	tcase_add_test(t, equal_kernels_are_prepared_once);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -4,6 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#else
+#define omp_get_max_threads() 1
+#define omp_set_num_threads(n) ((void)(n))
+#endif
 
 #include "check_main.h"
 #include "ff/backend.h"
@@ -277,8 +283,10 @@ static void fill_naive(struct trial *t)
 		x->din[i] = new_whole(t, &n->in_map[i]);
 		if (n->op != FF_OP_SOFTMAX_CROSS_ENTROPY || i == 0)
 			continue;
-		for (int64_t k = naive_volume(n->in_map[1].rank, n->in_map[1].shape); k-- > 0;)
+		for (int64_t k = naive_volume(n->in_map[1].rank, n->in_map[1].shape); k-- > 0;) {
 			v[k] = draw(t, -1, n->in_map[0].shape[1] - 1);
+			x->valid += v[k] >= 0;
+		}
 	}
 	for (uint32_t i = 0; i < n->n_weights; i++) {
 		x->weight[i] = random_whole(t, &n->weight[i].map);
@@ -371,7 +379,10 @@ static void fill_io(struct trial *t, int64_t workspace, struct ff_kernel_io *io)
 	bool back = w->pass == FF_BACKWARD;
 	uint32_t flags = ff_op_row(n->op)->flags;
 
-	*io = (struct ff_kernel_io){.seed = x->seed, .step = x->step, .training = x->training};
+	*io = (struct ff_kernel_io){.seed = x->seed,
+			.step = x->step,
+			.training = x->training,
+			.valid = x->valid};
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		if (!back || (flags & FF_OP_BACKWARD_IN))
 			io->in[i] = shard_of(t, &n->in_map[i], &w->in[i], x->in[i],
@@ -479,6 +490,100 @@ START_TEST(test_against_definition)
 }
 END_TEST
 
+/* A loss over `labels`, a class or -1 for each of `n` samples of 3 classes. */
+static int run_loss(
+		int32_t n, const int32_t *labels, int64_t valid, float out[2], struct ff_error *err)
+{
+	union ff_attrs x = {.input = {.rank = 2, .shape = {n, 3}}};
+	union ff_attrs y = {.input = {.rank = 1, .shape = {n}, .dtype = FF_I32, .classes = 3}};
+	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
+	struct ff_config c = {.degree = {1, 1, 1, 1, 1, 1}, .n_parts = 1};
+	struct ff_random r = {seed, 77, 0};
+	struct ff_kernel_io io = {.in = {NULL, labels}, .out = out, .valid = valid};
+	struct ff_arena a;
+	struct ff_builder *b;
+	struct ff_graph g;
+	struct ff_device *dev;
+	struct ff_stream *stream;
+	struct ff_kernel *k;
+	struct ff_work w;
+	uint32_t in[2];
+	float *logits;
+	int code;
+
+	ff_arena_init(&a);
+	check(ff_builder_create("loss", &a, &b, err), err);
+	fc.linear.out_features = 3;
+	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
+	in[0] = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, in, 1);
+	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
+	check(ff_builder_finish(b, &g, err), err);
+	ff_work_fill(&g, ff_graph_find(&g, "loss"), &c, 0, FF_FORWARD, &w);
+	check(cpu->open(0, &dev, err), err);
+	check(cpu->stream(dev, false, &stream, err), err);
+	check(cpu->kernel(dev, &w, &k, err), err);
+	logits = ff_arena_array(&a, (size_t)n * 3, sizeof(*logits));
+	for (int32_t i = 0; i < n * 3; i++)
+		logits[i] = (float)(ff_random_unit(&r) * 8 - 4);
+	io.in[0] = logits;
+	code = cpu->run(stream, k, &io, err);
+	if (code == FF_OK)
+		code = cpu->drain(stream, err);
+	cpu->kernel_close(k);
+	cpu->stream_close(stream);
+	cpu->close(dev);
+	ff_arena_finish(&a);
+	return code;
+}
+
+START_TEST(test_labels)
+{
+	static const int32_t good[] = {0, 2, -1, 1}, large[] = {0, 3, 1, 1},
+			     small[] = {0, 1, -2, 1};
+	static const int32_t none[] = {-1, -1, -1, -1};
+	struct ff_error err;
+	float out[2], half[2];
+
+	check(run_loss(4, good, 3, out, &err), &err);
+	check(run_loss(4, good, 6, half, &err), &err); /* of a batch with more labels elsewhere */
+	ck_assert_float_eq_tol(half[0], out[0] / 2, 1e-6f);
+	check(run_loss(4, none, 0, out, &err), &err);
+	ck_assert_float_eq(out[0], 0);
+	ck_assert_int_eq(run_loss(4, large, 4, out, &err), FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(err.text, "label 3 is not in -1..2"));
+	ck_assert_int_eq(run_loss(4, small, 4, out, &err), FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(err.text, "label -2 is not in -1..2"));
+	ck_assert_int_eq(run_loss(4, good, 2, out, &err), FF_E_RUN); /* valid is not the batch's */
+}
+END_TEST
+
+/* Floating-point sums have no order of their own: the loss gives them one. */
+START_TEST(test_threads_do_not_show)
+{
+	enum { N = 20011 };
+	static int32_t labels[N];
+	struct ff_random r = {seed, 78, 0};
+	int before = omp_get_max_threads();
+	float one[2], many[2];
+	struct ff_error err;
+	int64_t valid = 0;
+
+	for (int i = 0; i < N; i++) {
+		labels[i] = (int32_t)ff_random_below(&r, 4) - 1;
+		valid += labels[i] >= 0;
+	}
+	omp_set_num_threads(1);
+	check(run_loss(N, labels, valid, one, &err), &err);
+	for (int threads = 2; threads <= 7; threads++) {
+		omp_set_num_threads(threads);
+		check(run_loss(N, labels, valid, many, &err), &err);
+		ck_assert_mem_eq(one, many, sizeof(one));
+	}
+	omp_set_num_threads(before);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("kernels");
@@ -487,6 +592,8 @@ static Suite *suite(void)
 	seed = ff_test_seed(20240601);
 	tcase_set_timeout(t, 0);
 	tcase_add_loop_test(t, test_against_definition, FF_OP_INPUT + 1, FF_OP_COUNT);
+	tcase_add_test(t, test_labels);
+	tcase_add_test(t, test_threads_do_not_show);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -20,7 +20,7 @@ struct diary {
 struct note {
 	struct diary *diary;
 	int entry;
-	int rc;
+	int code;
 	atomic_bool *gate; /* spins until it opens; NULL: goes on */
 };
 
@@ -30,8 +30,8 @@ static int write_note(void *arg, struct ff_error *err)
 
 	while (n->gate && !atomic_load(n->gate))
 		sched_yield();
-	if (n->rc < 0)
-		return ff_fail(err, n->rc, "note %d failed", n->entry);
+	if (n->code < 0)
+		return ff_fail(err, n->code, "note %d failed", n->entry);
 	pthread_mutex_lock(&n->diary->mutex);
 	n->diary->entry[n->diary->n++] = n->entry;
 	pthread_mutex_unlock(&n->diary->mutex);
@@ -145,7 +145,7 @@ END_TEST
 
 START_TEST(test_inline)
 {
-	struct note n = {.entry = 5}, bad = {.entry = 6, .rc = FF_E_IO};
+	struct note n = {.entry = 5}, bad = {.entry = 6, .code = FF_E_IO};
 	struct bench b;
 
 	setup(&b);
@@ -165,7 +165,7 @@ END_TEST
  * whoever waits for the stream fails too instead of hanging. */
 START_TEST(test_failure)
 {
-	struct note bad = {.entry = 7, .rc = FF_E_RUN}, worse = {.entry = 8, .rc = FF_E_IO};
+	struct note bad = {.entry = 7, .code = FF_E_RUN}, worse = {.entry = 8, .code = FF_E_IO};
 	struct note after = {.entry = 9}, later = {.entry = 10};
 	struct bench b;
 

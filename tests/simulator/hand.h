@@ -49,13 +49,14 @@ static inline void hand_graph(struct ff_arena *a, int32_t batch, int32_t feature
 {
 	struct ff_error err;
 	struct ff_builder *b;
-	ck_assert_int_eq(ff_builder_create("hand", a, &b, &err), FF_OK);
 	union ff_attrs x = {.input = {.rank = 2, .shape = {batch, features}, .dtype = FF_F32}};
 	union ff_attrs y = {
 			.input = {.rank = 1, .shape = {batch}, .dtype = FF_I32, .classes = out}};
 	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
-	fc.linear.out_features = out;
 	uint32_t in[2];
+
+	ck_assert_int_eq(ff_builder_create("hand", a, &b, &err), FF_OK);
+	fc.linear.out_features = out;
 	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
 	in[0] = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, in, 1);
 	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
@@ -67,8 +68,11 @@ static inline void hand_graph(struct ff_arena *a, int32_t batch, int32_t feature
  * update 3 us + 20, load 4 us + 10. */
 static inline struct ff_costs *hand_costs(const char *kind)
 {
+	static const struct ff_origin origin = {"abacus", "beads 1.2.3", "none", 1, 2, 2, 1};
 	struct ff_costs *c;
+
 	ck_assert_int_eq(ff_costs_create(kind, &c, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_set_origin(c, &origin, NULL), FF_OK);
 	ff_costs_set_rate(c, FF_RATE_COPY, (struct ff_rate){1, 100});
 	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){2, 50});
 	ff_costs_set_rate(c, FF_RATE_UPDATE, (struct ff_rate){3, 20});
@@ -79,8 +83,10 @@ static inline struct ff_costs *hand_costs(const char *kind)
 /* A file with `text`; its name goes to `path`, the caller unlinks it. */
 static inline void hand_file(const char *text, size_t len, char path[64])
 {
+	int fd;
+
 	strcpy(path, "/tmp/ffsoap-test-XXXXXX");
-	int fd = mkstemp(path);
+	fd = mkstemp(path);
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(write(fd, text, len), (ssize_t)len);
 	close(fd);

@@ -18,12 +18,14 @@ static struct ff_costs *full(void)
 	double bytes[] = {0, 1024, 65536}, us[] = {1.25, 3, 40.1};
 	struct ff_costs *c = hand_costs("cpu");
 	const char *const keys[] = {"relu.forward b", "conv2d.forward a", "linear.backward c"};
-	for (int i = 0; i < 3; i++) {
-		struct ff_cost x = cost(keys[i], 1.0 / 3 + i);
-		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
-	}
 	struct ff_comm_cost reduce = {FF_MOVE_ALL_REDUCE, 2, 3, bytes, us};
 	struct ff_comm_cost send = {FF_MOVE_POINT_TO_POINT, 2, 2, bytes, us};
+
+	for (int i = 0; i < 3; i++) {
+		struct ff_cost x = cost(keys[i], 1.0 / 3 + i);
+
+		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
+	}
 	ck_assert_int_eq(ff_costs_put_comm(c, &reduce, NULL), FF_OK);
 	ck_assert_int_eq(ff_costs_put_comm(c, &send, NULL), FF_OK);
 	ff_costs_set_link(c, (struct ff_rate){0.7, 12345.678901});
@@ -33,20 +35,24 @@ static struct ff_costs *full(void)
 START_TEST(finds_replaces_and_grows)
 {
 	struct ff_costs *c = hand_costs("cpu");
-	ck_assert_ptr_null(ff_costs_find(c, "k1"));
 	char key[16];
+	const struct ff_cost *first;
+	struct ff_cost again = cost("k0", 99);
+
+	ck_assert_ptr_null(ff_costs_find(c, "k1"));
 	for (int i = 0; i < 3000; i++) {
+		struct ff_cost x;
+
 		snprintf(key, sizeof(key), "k%d", i);
-		struct ff_cost x = cost(key, i + 1);
+		x = cost(key, i + 1);
 		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
 	}
-	const struct ff_cost *first = ff_costs_find(c, "k0");
+	first = ff_costs_find(c, "k0");
 	for (int i = 0; i < 3000; i++) {
 		snprintf(key, sizeof(key), "k%d", i);
 		ck_assert_double_eq(ff_costs_find(c, key)->median_us, i + 1);
 	}
 	ck_assert_uint_eq(ff_costs_count(c), 3000);
-	struct ff_cost again = cost("k0", 99);
 	ck_assert_int_eq(ff_costs_put(c, &again, NULL), FF_OK);
 	ck_assert_uint_eq(ff_costs_count(c), 3000);
 	ck_assert_ptr_eq(ff_costs_find(c, "k0"), first);
@@ -63,6 +69,10 @@ START_TEST(refuses_nonsense)
 	struct ff_cost bad[] = {cost("", 1), cost("k", 0), cost("k", -1), cost("k", NAN),
 			cost("k", INFINITY), cost("k", 1), cost("k", 1), cost("k", 1), cost("k", 1),
 			cost("k", 1)};
+	double bytes[] = {4, 4}, us[] = {1, 2};
+	struct ff_comm_cost flat = {FF_MOVE_ALL_REDUCE, 2, 2, bytes, us};
+	struct ff_comm_cost load = {FF_MOVE_LOAD, 2, 1, bytes, us};
+
 	bad[5].p10_us = 2;
 	bad[6].p90_us = 0.5;
 	bad[7].samples = 0;
@@ -71,10 +81,7 @@ START_TEST(refuses_nonsense)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		ck_assert_int_eq(ff_costs_put(c, &bad[i], &err), FF_E_INPUT);
 	ck_assert_uint_eq(ff_costs_count(c), 0);
-	double bytes[] = {4, 4}, us[] = {1, 2};
-	struct ff_comm_cost flat = {FF_MOVE_ALL_REDUCE, 2, 2, bytes, us};
 	ck_assert_int_eq(ff_costs_put_comm(c, &flat, &err), FF_E_INPUT);
-	struct ff_comm_cost load = {FF_MOVE_LOAD, 2, 1, bytes, us};
 	ck_assert_int_eq(ff_costs_put_comm(c, &load, &err), FF_E_INPUT);
 	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2));
 	ff_costs_destroy(c);
@@ -83,9 +90,14 @@ END_TEST
 
 static void check_same(const struct ff_costs *c)
 {
+	static const struct ff_origin origin = {"abacus", "beads 1.2.3", "none", 1, 2, 2, 1};
+	const struct ff_cost *x;
+	const struct ff_comm_cost *t;
+
 	ck_assert_str_eq(ff_costs_device_kind(c), "cpu");
+	ck_assert_int_eq(ff_origin_check("file", ff_costs_origin(c), &origin, NULL), FF_OK);
 	ck_assert_uint_eq(ff_costs_count(c), 3);
-	const struct ff_cost *x = ff_costs_find(c, "conv2d.forward a");
+	x = ff_costs_find(c, "conv2d.forward a");
 	ck_assert_ptr_nonnull(x);
 	ck_assert_double_eq(x->median_us, 1.0 / 3 + 1);
 	ck_assert_double_eq(x->p90_us, 2 * (1.0 / 3 + 1));
@@ -94,7 +106,7 @@ static void check_same(const struct ff_costs *c)
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->latency_us, 3);
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->bytes_per_us, 20);
 	ck_assert_double_eq_tol(ff_costs_link(c).bytes_per_us, 12345.678901, 1e-6);
-	const struct ff_comm_cost *t = ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2);
+	t = ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2);
 	ck_assert_ptr_nonnull(t);
 	ck_assert_uint_eq(t->n, 3);
 	ck_assert_double_eq(t->bytes[2], 65536);
@@ -109,10 +121,13 @@ START_TEST(round_trip_is_exact_and_sorted)
 	struct ff_out once, twice;
 	struct ff_error err;
 	char path[64];
+	const char *conv, *linear;
+
 	ff_out_init(&once);
 	ff_out_init(&twice);
 	ff_costs_write(c, &once);
-	const char *conv = strstr(once.text, "conv2d"), *linear = strstr(once.text, "linear");
+	conv = strstr(once.text, "conv2d");
+	linear = strstr(once.text, "linear");
 	ck_assert(conv < linear && linear < strstr(once.text, "relu"));
 	hand_file("", 0, path);
 	ck_assert_int_eq(ff_out_save(&once, path, &err), FF_OK);
@@ -129,7 +144,10 @@ START_TEST(round_trip_is_exact_and_sorted)
 }
 END_TEST
 
-#define HEAD "{\"format\":\"ffsoap-costs\",\"version\":1,\"device_kind\":\"cpu\","
+#define NAMES "\"processor\":\"p\",\"kernels\":\"k\",\"mpi\":\"m\""
+#define COUNTS "\"cores\":1,\"threads\":1,\"ranks\":2,\"hosts\":1"
+#define KIND "{\"format\":\"ffsoap-costs\",\"version\":2,\"device_kind\":\"cpu\","
+#define HEAD KIND "\"machine\":{" NAMES "," COUNTS "},"
 #define ENTRY(key, median, p10, p90, samples, space)                                               \
 	"{\"key\":" key ",\"median_us\":" median ",\"p10_us\":" p10 ",\"p90_us\":" p90             \
 	",\"samples\":" samples ",\"workspace_bytes\":" space "}"
@@ -143,10 +161,17 @@ static const struct {
 } bad_files[] = {
 		{"[]", "", "expected an object"},
 		{"{\"format\":\"ffsoap-graph\",\"version\":1}", "format", "ffsoap-costs"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":2}", "version", "1"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":1,\"entries\":[]}", "", "device_kind"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":1,\"device_kind\":\"\",\"entries\":[]}",
+		{"{\"format\":\"ffsoap-costs\",\"version\":3}", "version", "2"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":1}", "version",
+				"measure again with ffprof"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":2,\"entries\":[]}", "", "device_kind"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":2,\"device_kind\":\"\",\"entries\":[]}",
 				"device_kind", "name of a device kind"},
+		{KIND "\"entries\":[]}", "", "machine"},
+		{KIND "\"machine\":{" NAMES "},\"entries\":[]}", "machine", "cores"},
+		{KIND "\"machine\":{" COUNTS "},\"entries\":[]}", "machine", "processor"},
+		{KIND "\"machine\":{" NAMES "," COUNTS ",\"gpus\":1},\"entries\":[]}", "machine",
+				"gpus"},
 		{HEAD "\"entrys\":[]}", "", "entrys"},
 		{HEAD "\"rates\":{}}", "", "entries"},
 		{HEAD "\"entries\":{}}", "entries", "expected an array"},
@@ -206,8 +231,10 @@ static void check_bad(const char *text, size_t len, const char *place, const cha
 	struct ff_costs *c = (struct ff_costs *)text; /* must stay as it is */
 	struct ff_error err = {0};
 	char path[64];
+	int code;
+
 	hand_file(text, len, path);
-	int code = ff_costs_load(path, &c, &err);
+	code = ff_costs_load(path, &c, &err);
 	unlink(path);
 	ck_assert_msg(code == FF_E_INPUT, "%.*s gave %d", (int)len, text, code);
 	ck_assert_ptr_eq(c, text);
@@ -227,8 +254,9 @@ START_TEST(refuses_long_keys)
 {
 	static char text[4096];
 	size_t n = (size_t)snprintf(text, sizeof(text), HEAD "\"entries\":[{\"key\":\"");
-	memset(text + n, 'k', FF_KEY_BYTES);
-	n += FF_KEY_BYTES;
+
+	memset(text + n, 'k', FF_COST_KEY_BYTES);
+	n += FF_COST_KEY_BYTES;
 	n += (size_t)snprintf(text + n, sizeof(text) - n,
 			"\",\"median_us\":1,\"p10_us\":1,\"p90_us\":1,\"samples\":1,"
 			"\"workspace_bytes\":0}]}");
@@ -240,9 +268,11 @@ START_TEST(refuses_every_truncation)
 {
 	struct ff_costs *c = full();
 	struct ff_out o;
+	size_t whole;
+
 	ff_out_init(&o);
 	ff_costs_write(c, &o);
-	size_t whole = o.len;
+	whole = o.len;
 	while (whole && o.text[whole - 1] != '}')
 		whole--;
 	for (size_t n = 0; n < whole; n++)
@@ -256,6 +286,7 @@ START_TEST(names_a_file_that_is_not_there)
 {
 	struct ff_costs *c = NULL;
 	struct ff_error err = {0};
+
 	ck_assert_int_eq(ff_costs_load("/no/such/costs.json", &c, &err), FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "/no/such/costs.json"));
 	ck_assert_ptr_null(c);
@@ -263,10 +294,36 @@ START_TEST(names_a_file_that_is_not_there)
 }
 END_TEST
 
+START_TEST(another_origin_is_another)
+{
+	const struct ff_origin was = {"abacus", "beads 1", "none", 1, 2, 3, 4};
+	struct ff_origin is[] = {was, was, was, was, was, was, was};
+	static const char *const what[] = {"processor: \"abacus\", here \"quipu\"",
+			"kernels: \"beads 1\", here \"beads 2\"", "mpi: \"none\", here \"drums\"",
+			"cores a rank: 1, here 9", "threads a rank: 2, here 9", "ranks: 3, here 9",
+			"hosts: 4, here 9"};
+
+	is[0].processor = "quipu";
+	is[1].kernels = "beads 2";
+	is[2].mpi = "drums";
+	is[3].cores = is[4].threads = is[5].ranks = is[6].hosts = 9;
+	for (int i = 0; i < 7; i++) {
+		struct ff_error err = {0};
+
+		ck_assert_int_eq(ff_origin_check("c.json", &was, &is[i], &err), FF_E_INPUT);
+		ck_assert_ptr_nonnull(strstr(err.text, "c.json: was measured elsewhere"));
+		ck_assert_msg(strstr(err.text, what[i]) != NULL, "%s", err.text);
+		ck_assert_ptr_nonnull(strstr(err.text, "--replace"));
+	}
+	ck_assert_int_eq(ff_origin_check("c.json", &was, &was, NULL), FF_OK);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("costs");
 	TCase *t = tcase_create("costs");
+
 	tcase_add_test(t, finds_replaces_and_grows);
 	tcase_add_test(t, refuses_nonsense);
 	tcase_add_test(t, round_trip_is_exact_and_sorted);
@@ -274,6 +331,7 @@ static Suite *suite(void)
 	tcase_add_test(t, refuses_long_keys);
 	tcase_add_test(t, refuses_every_truncation);
 	tcase_add_test(t, names_a_file_that_is_not_there);
+	tcase_add_test(t, another_origin_is_another);
 	suite_add_tcase(s, t);
 	return s;
 }

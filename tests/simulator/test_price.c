@@ -14,6 +14,7 @@ struct world {
 static void setup(struct world *w, uint32_t n_nodes, uint32_t per_node, const struct ff_costs *c)
 {
 	struct ff_error err;
+
 	hand_machine_init(&w->h, n_nodes, per_node, true);
 	ff_arena_init(&w->arena);
 	hand_graph(&w->arena, 8, 16, 12, &w->g);
@@ -36,6 +37,7 @@ static struct ff_work part_of(const struct ff_graph *g, const char *name, uint16
 	struct ff_config c = {
 			.degree = {sample, 1, 1, 1, 1, 1}, .n_parts = sample, .device = devices};
 	struct ff_work w;
+
 	ff_work_fill(g, ff_graph_find(g, name), &c, part, pass, &w);
 	return w;
 }
@@ -43,6 +45,8 @@ static struct ff_work part_of(const struct ff_graph *g, const char *name, uint16
 START_TEST(ring_all_reduce)
 {
 	struct world w;
+	const uint16_t two[] = {3, 4};
+
 	setup(&w, 2, 4, NULL);
 	ck_assert_double_eq(ff_price_sync(w.p, 1, devices, 4000), 0);
 	/* 2 (p-1) steps of latency 2 and n/p bytes at 1000 bytes/us */
@@ -52,7 +56,6 @@ START_TEST(ring_all_reduce)
 	ck_assert_double_eq_tol(ff_price_sync(w.p, 3, devices, 4000), 4 * (2 + 1.336), 1e-9);
 	/* across nodes the network is the slowest link: 14 (10 + 500 / 100) */
 	ck_assert_double_eq_tol(ff_price_sync(w.p, 8, devices, 4000), 14 * (10 + 5.0), 1e-9);
-	const uint16_t two[] = {3, 4};
 	ck_assert_double_eq_tol(ff_price_sync(w.p, 2, two, 4000), 2 * (10 + 20.0), 1e-9);
 	teardown(&w);
 }
@@ -61,6 +64,7 @@ END_TEST
 START_TEST(shared_links_carry_all_hops)
 {
 	struct world w;
+
 	hand_machine_init(&w.h, 2, 4, true);
 	w.h.node[0].inside.shared = w.h.node[1].inside.shared = true;
 	w.h.node[0].network = w.h.node[1].network = (struct ff_link){1, 1e9, true};
@@ -87,7 +91,6 @@ static struct ff_piece piece(uint16_t from, uint16_t to, int32_t elements)
 START_TEST(gather_and_scatter)
 {
 	struct world w;
-	setup(&w, 1, 4, NULL);
 	struct ff_piece chunk[] = {piece(0, 0, 300), piece(1, 1, 300), piece(2, 2, 400)};
 	struct ff_move mv = {.kind = FF_MOVE_ALL_GATHER,
 			.n_devices = 3,
@@ -95,6 +98,8 @@ START_TEST(gather_and_scatter)
 			.region = box(0, 1000),
 			.n_pieces = 3,
 			.piece = chunk};
+
+	setup(&w, 1, 4, NULL);
 	/* two steps of the largest chunk, 1600 bytes */
 	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 2 * (2 + 1.6), 1e-9);
 	mv.kind = FF_MOVE_REDUCE_SCATTER;
@@ -111,16 +116,19 @@ END_TEST
 START_TEST(messages)
 {
 	struct world w;
-	setup(&w, 2, 2, NULL);
 	struct ff_piece p[] = {piece(0, 0, 9999), piece(0, 1, 1000), piece(1, 0, 500)};
 	struct ff_move mv = {.kind = FF_MOVE_HALO,
 			.n_devices = 2,
 			.device = devices,
 			.n_pieces = 3,
 			.piece = p};
+	struct ff_piece fan[] = {piece(0, 1, 1000), piece(0, 2, 1000), piece(0, 3, 500)};
+	struct ff_piece swap[] = {piece(0, 2, 1000), piece(2, 0, 1000)};
+	struct ff_piece share[] = {piece(0, 2, 1000), piece(1, 3, 1000)};
+
+	setup(&w, 2, 2, NULL);
 	/* both directions at once; what stays at home is copied_bytes' affair */
 	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 2 + 4.0, 1e-9);
-	struct ff_piece fan[] = {piece(0, 1, 1000), piece(0, 2, 1000), piece(0, 3, 500)};
 	mv.n_devices = 4;
 	mv.piece = fan;
 	/* 6000 bytes leave node 0's card; three messages at its latency */
@@ -128,12 +136,10 @@ START_TEST(messages)
 	/* the tally was left clean */
 	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 3 * 10 + 60.0, 1e-9);
 	/* full duplex: in and out of a card at once */
-	struct ff_piece swap[] = {piece(0, 2, 1000), piece(2, 0, 1000)};
 	mv.n_pieces = 2;
 	mv.piece = swap;
 	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 10 + 40.0, 1e-9);
 	/* two devices of a node share its card */
-	struct ff_piece share[] = {piece(0, 2, 1000), piece(1, 3, 1000)};
 	mv.piece = share;
 	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 10 + 80.0, 1e-9);
 	teardown(&w);
@@ -143,17 +149,18 @@ END_TEST
 START_TEST(messages_on_a_shared_link_queue)
 {
 	struct world w;
-	hand_machine_init(&w.h, 1, 2, true);
-	w.h.node[0].inside.shared = true;
-	ff_arena_init(&w.arena);
-	hand_graph(&w.arena, 8, 16, 12, &w.g);
-	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, NULL, NULL, NULL, &w.p, NULL), FF_OK);
 	struct ff_piece p[] = {piece(0, 1, 1000), piece(1, 0, 500)};
 	struct ff_move mv = {.kind = FF_MOVE_ALL_TO_ALL,
 			.n_devices = 2,
 			.device = devices,
 			.n_pieces = 2,
 			.piece = p};
+
+	hand_machine_init(&w.h, 1, 2, true);
+	w.h.node[0].inside.shared = true;
+	ff_arena_init(&w.arena);
+	hand_graph(&w.arena, 8, 16, 12, &w.g);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, NULL, NULL, NULL, &w.p, NULL), FF_OK);
 	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 2 + 6.0, 1e-9);
 	teardown(&w);
 }
@@ -163,16 +170,17 @@ START_TEST(measured_rates)
 {
 	struct world w;
 	struct ff_costs *c = hand_costs("fast");
-	setup(&w, 1, 4, c);
 	struct ff_move load = {.kind = FF_MOVE_LOAD,
 			.n_devices = 1,
 			.device = devices,
 			.region = box(10, 20)};
-	ck_assert_double_eq_tol(ff_price_move(w.p, &load), 4 + 40 / 10.0, 1e-9);
 	struct ff_move copy = {.kind = FF_MOVE_COPY,
 			.n_devices = 1,
 			.device = devices,
 			.copied_bytes = 500};
+
+	setup(&w, 1, 4, c);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &load), 4 + 40 / 10.0, 1e-9);
 	ck_assert_double_eq_tol(ff_price_move(w.p, &copy), 1 + 500 / 100.0, 1e-9);
 	copy.accumulate = true;
 	ck_assert_double_eq_tol(ff_price_move(w.p, &copy), 2 + 500 / 50.0, 1e-9);
@@ -192,24 +200,11 @@ START_TEST(measured_tables)
 	struct ff_comm_cost reduce = {FF_MOVE_ALL_REDUCE, 2, 3, bytes, us};
 	struct ff_comm_cost send = {FF_MOVE_POINT_TO_POINT, 2, 2, bytes, us};
 	struct ff_comm_cost lone = {FF_MOVE_ALL_REDUCE, 3, 1, bytes, us};
-	ck_assert_int_eq(ff_costs_put_comm(c, &reduce, NULL), FF_OK);
-	ck_assert_int_eq(ff_costs_put_comm(c, &send, NULL), FF_OK);
-	ck_assert_int_eq(ff_costs_put_comm(c, &lone, NULL), FF_OK);
-	ff_costs_set_link(c, (struct ff_rate){1, 500});
-	setup(&w, 2, 4, c);
 	const struct {
 		int64_t bytes;
 		double us;
 	} expect[] = {{4, 10}, {100, 10}, {152, 15.2}, {200, 20}, {300, 50}, {400, 80}, {600, 140}};
-	for (size_t i = 0; i < sizeof(expect) / sizeof(*expect); i++)
-		ck_assert_double_eq_tol(ff_price_sync(w.p, 2, devices, expect[i].bytes),
-				expect[i].us, 1e-9);
-	ck_assert_double_eq_tol(ff_price_sync(w.p, 3, devices, 200), 20, 1e-9);
-	/* not measured among four: a ring on the calibrated link */
-	ck_assert_double_eq_tol(ff_price_sync(w.p, 4, devices, 4000), 6 * (1 + 2.0), 1e-9);
-	/* measured inside a node, this pair is not */
 	const uint16_t apart[] = {0, 4};
-	ck_assert_double_eq_tol(ff_price_sync(w.p, 2, apart, 4000), 2 * (10 + 20.0), 1e-9);
 	struct ff_piece p[] = {piece(0, 1, 50), piece(1, 0, 25)};
 	struct ff_move mv = {.kind = FF_MOVE_POINT_TO_POINT,
 			.n_devices = 2,
@@ -217,6 +212,20 @@ START_TEST(measured_tables)
 			.n_pieces = 2,
 			.piece = p,
 			.busiest_bytes = 200};
+
+	ck_assert_int_eq(ff_costs_put_comm(c, &reduce, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_put_comm(c, &send, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_put_comm(c, &lone, NULL), FF_OK);
+	ff_costs_set_link(c, (struct ff_rate){1, 500});
+	setup(&w, 2, 4, c);
+	for (size_t i = 0; i < sizeof(expect) / sizeof(*expect); i++)
+		ck_assert_double_eq_tol(ff_price_sync(w.p, 2, devices, expect[i].bytes),
+				expect[i].us, 1e-9);
+	ck_assert_double_eq_tol(ff_price_sync(w.p, 3, devices, 200), 20, 1e-9);
+	/* not measured among four: a ring on the calibrated link */
+	ck_assert_double_eq_tol(ff_price_sync(w.p, 4, devices, 4000), 6 * (1 + 2.0), 1e-9);
+	/* measured inside a node, this pair is not */
+	ck_assert_double_eq_tol(ff_price_sync(w.p, 2, apart, 4000), 2 * (10 + 20.0), 1e-9);
 	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 20, 1e-9);
 	teardown(&w);
 	ff_costs_destroy(c);
@@ -228,15 +237,17 @@ START_TEST(measured_work)
 	struct world w;
 	struct ff_costs *c = hand_costs("fast");
 	struct ff_error err = {0};
-	setup(&w, 1, 4, c);
-	struct ff_work half = part_of(&w.g, "fc", 2, 0, FF_FORWARD);
-	char key[FF_KEY_BYTES];
+	struct ff_work half, other, back;
+	char key[FF_KEY_BYTES], expect[FF_ERROR_TEXT];
 	double us = -1;
+	struct ff_cost cost = {key, 7, 6, 8, 5, 4096};
+
+	setup(&w, 1, 4, c);
+	half = part_of(&w.g, "fc", 2, 0, FF_FORWARD);
 	ff_work_key(&half, key);
 	ck_assert_int_eq(ff_price_workspace(w.p, &half), 0);
 	ck_assert_int_eq(ff_price_work(w.p, &half, 0, &us, &err), FF_E_INPUT);
 	ck_assert_double_eq(us, -1);
-	char expect[FF_ERROR_TEXT];
 	snprintf(expect, sizeof(expect),
 			"costs.json has no cost for \"%.200s\": run ffprof graph.json --machine "
 			"hand "
@@ -244,15 +255,14 @@ START_TEST(measured_work)
 			key);
 	ck_assert_str_eq(err.text, expect);
 	/* measured later: found, and the other part of the same size with it */
-	struct ff_cost cost = {key, 7, 6, 8, 5, 4096};
 	ck_assert_int_eq(ff_costs_put(c, &cost, NULL), FF_OK);
 	ck_assert_int_eq(ff_price_workspace(w.p, &half), 4096);
 	ck_assert_int_eq(ff_price_work(w.p, &half, 0, &us, &err), FF_OK);
 	ck_assert_double_eq(us, 7);
-	struct ff_work other = part_of(&w.g, "fc", 2, 1, FF_FORWARD);
+	other = part_of(&w.g, "fc", 2, 1, FF_FORWARD);
 	ck_assert_int_eq(ff_price_work(w.p, &other, 3, &us, &err), FF_OK);
 	ck_assert_double_eq(us, 7);
-	struct ff_work back = part_of(&w.g, "fc", 2, 1, FF_BACKWARD);
+	back = part_of(&w.g, "fc", 2, 1, FF_BACKWARD);
 	ck_assert_int_eq(ff_price_work(w.p, &back, 0, &us, &err), FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "backward"));
 	teardown(&w);
@@ -266,14 +276,16 @@ START_TEST(long_names_leave_room_for_the_command)
 	struct ff_costs *c = hand_costs("fast");
 	struct ff_error err = {0};
 	char path[300];
+	struct ff_work work;
+	double us;
+
 	memset(path, 'p', sizeof(path) - 1);
 	path[sizeof(path) - 1] = 0;
 	hand_machine_init(&w.h, 1, 1, true);
 	ff_arena_init(&w.arena);
 	hand_graph(&w.arena, 8, 16, 12, &w.g);
 	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, path, path, &w.p, NULL), FF_OK);
-	struct ff_work work = part_of(&w.g, "fc", 1, 0, FF_FORWARD);
-	double us;
+	work = part_of(&w.g, "fc", 1, 0, FF_FORWARD);
 	ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, &err), FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "linear.forward"));
 	ck_assert_ptr_nonnull(strstr(err.text, "run ffprof"));
@@ -286,9 +298,11 @@ START_TEST(costs_must_fit_the_machine)
 {
 	struct world w;
 	struct ff_error err = {0};
-	setup(&w, 2, 2, NULL);
 	struct ff_pricer *p = NULL;
-	struct ff_costs *c = hand_costs("cpu");
+	struct ff_costs *c;
+
+	setup(&w, 2, 2, NULL);
+	c = hand_costs("cpu");
 	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c.json", "g.json", &p, &err),
 			FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "c.json prices devices of kind \"cpu\""));
@@ -317,9 +331,11 @@ END_TEST
 START_TEST(analytic_roofline)
 {
 	struct world w;
-	setup(&w, 1, 8, NULL);
-	struct ff_work fc = part_of(&w.g, "fc", 1, 0, FF_FORWARD);
+	struct ff_work fc;
 	double us, slow_us;
+
+	setup(&w, 1, 8, NULL);
+	fc = part_of(&w.g, "fc", 1, 0, FF_FORWARD);
 	ck_assert_int_eq(ff_price_work(w.p, &fc, 0, &us, NULL), FF_OK);
 	/* 8x16 and 12x16 and 12 read, 8x12 written: bound by memory at 1e4 bytes/us */
 	ck_assert_double_eq_tol(us, 5 + 4 * (128 + 192 + 12 + 96) / 1e4, 1e-9);
@@ -343,12 +359,15 @@ END_TEST
 START_TEST(analytic_is_monotonic)
 {
 	struct world w;
+
 	setup(&w, 1, 8, NULL);
 	for (int pass = FF_FORWARD; pass <= FF_BACKWARD; pass++) {
 		double last = 1e300;
+
 		for (uint16_t n = 1; n <= 8; n++) {
 			struct ff_work work = part_of(&w.g, "fc", n, 0, (enum ff_pass)pass);
 			double us, again;
+
 			ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
 			ck_assert_int_eq(ff_price_work(w.p, &work, 1, &again, NULL), FF_OK);
 			ck_assert_double_eq(us, again);
@@ -364,12 +383,14 @@ END_TEST
 START_TEST(memo_grows)
 {
 	struct world w;
-	setup(&w, 1, 1, NULL);
 	double first[3000];
+
+	setup(&w, 1, 1, NULL);
 	for (int round = 0; round < 2; round++) {
 		for (int32_t i = 0; i < 3000; i++) {
 			struct ff_work work = part_of(&w.g, "fc", 1, 0, FF_FORWARD);
 			double us;
+
 			work.in[0].hi[0] = 1000 + i; /* another shape, another work */
 			ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
 			if (round)
@@ -387,6 +408,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("price");
 	TCase *t = tcase_create("price");
+
 	tcase_add_test(t, ring_all_reduce);
 	tcase_add_test(t, shared_links_carry_all_hops);
 	tcase_add_test(t, gather_and_scatter);

@@ -27,6 +27,7 @@ static void setup(struct plan *w, bool overlap)
 {
 	double bytes[] = {0, 1e6}, us[] = {40, 40};
 	struct ff_comm_cost sync = {FF_MOVE_ALL_REDUCE, 2, 2, bytes, us};
+
 	memset(w, 0, sizeof(*w));
 	hand_machine_init(&w->h, 2, 2, overlap);
 	ff_arena_init(&w->arena);
@@ -81,6 +82,7 @@ static uint32_t update(struct plan *w, uint32_t bucket, uint32_t device)
 	uint32_t i = add(w, (struct ff_task){.kind = FF_TASK_UPDATE,
 					    .bucket = bucket,
 					    .device = device});
+
 	on(w, FF_LANE_COMPUTE, device);
 	return i;
 }
@@ -88,12 +90,14 @@ static uint32_t update(struct plan *w, uint32_t bucket, uint32_t device)
 static void simulate(struct plan *w)
 {
 	struct ff_error err;
+
 	ck_assert_msg(ff_simulate(&w->s, w->p, &w->arena, &w->sim, &err) == FF_OK, "%s", err.text);
 }
 
 START_TEST(nothing_takes_no_time)
 {
 	struct plan w;
+
 	setup(&w, true);
 	simulate(&w);
 	ck_assert_double_eq(w.sim.step_us, 0);
@@ -104,6 +108,7 @@ END_TEST
 START_TEST(one_lane_is_a_chain)
 {
 	struct plan w;
+
 	setup(&w, true);
 	for (int i = 0; i < 3; i++)
 		update(&w, 0, 0);
@@ -121,14 +126,18 @@ END_TEST
 START_TEST(devices_run_side_by_side)
 {
 	struct plan w;
+	uint32_t a, b, c, d, e;
+
 	setup(&w, true);
-	uint32_t a = update(&w, 0, 0), b = update(&w, 1, 1);
-	uint32_t c = add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 0});
+	a = update(&w, 0, 0);
+	b = update(&w, 1, 1);
+	c = add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 0});
 	on(&w, FF_LANE_COMM, 0);
 	on(&w, FF_LANE_COMM, 1);
 	after(&w, a);
 	after(&w, b);
-	uint32_t d = update(&w, 0, 0), e = update(&w, 0, 1);
+	d = update(&w, 0, 0);
+	e = update(&w, 0, 1);
 	after(&w, c);
 	simulate(&w);
 	ck_assert_double_eq_tol(w.sim.start[b], 0, 1e-9);
@@ -148,11 +157,13 @@ START_TEST(overlap_hides_communication)
 {
 	for (int overlap = 0; overlap < 2; overlap++) {
 		struct plan w;
+		uint32_t b;
+
 		setup(&w, overlap);
 		add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 0});
 		on(&w, FF_LANE_COMM, 0);
 		on(&w, FF_LANE_COMM, 1);
-		uint32_t b = update(&w, 1, 1);
+		b = update(&w, 1, 1);
 		simulate(&w);
 		ck_assert_double_eq_tol(w.sim.start[b], overlap ? 0 : 40, 1e-9);
 		ck_assert_double_eq_tol(w.sim.step_us, overlap ? 40 : 65, 1e-9);
@@ -165,11 +176,12 @@ END_TEST
 START_TEST(shared_lanes_queue)
 {
 	struct plan w;
-	setup(&w, true);
 	struct ff_piece p[] = {{.from = 0, .to = 2, .region = {1, {0}, {250}}},
 			{.from = 1, .to = 3, .region = {1, {0}, {250}}}};
 	const uint16_t pair[2][2] = {{0, 2}, {1, 3}};
 	struct ff_move mv[2];
+
+	setup(&w, true);
 	for (uint32_t i = 0; i < 2; i++) {
 		mv[i] = (struct ff_move){.kind = FF_MOVE_POINT_TO_POINT,
 				.n_devices = 2,
@@ -196,8 +208,13 @@ START_TEST(work_is_priced_by_its_key)
 {
 	struct plan w;
 	struct ff_error err = {0};
+	uint32_t fc;
+	struct ff_work work;
+	char key[FF_KEY_BYTES];
+	struct ff_cost cost = {key, 7, 6, 8, 5, 0};
+
 	setup(&w, true);
-	uint32_t fc = ff_graph_find(&w.g, "fc");
+	fc = ff_graph_find(&w.g, "fc");
 	add(&w, (struct ff_task){.kind = FF_TASK_FORWARD,
 				.pass = FF_FORWARD,
 				.node = fc,
@@ -207,11 +224,8 @@ START_TEST(work_is_priced_by_its_key)
 	ck_assert_int_eq(ff_simulate(&w.s, w.p, &w.arena, &w.sim, &err), FF_E_INPUT);
 	ck_assert_double_eq(w.sim.step_us, -1);
 	ck_assert_ptr_nonnull(strstr(err.text, "c.json has no cost for \"linear.forward"));
-	struct ff_work work;
-	char key[FF_KEY_BYTES];
 	ff_work_fill(&w.g, fc, &w.strategy.config[fc], 0, FF_FORWARD, &work);
 	ff_work_key(&work, key);
-	struct ff_cost cost = {key, 7, 6, 8, 5, 0};
 	ck_assert_int_eq(ff_costs_put(w.costs, &cost, NULL), FF_OK);
 	simulate(&w);
 	ck_assert_double_eq(w.sim.step_us, 7);
@@ -225,6 +239,8 @@ START_TEST(spans_cover_every_device)
 	struct plan w;
 	struct ff_span *span;
 	uint32_t n;
+	const uint32_t expect[3][2] = {{0, 3}, {1, 1}, {1, 2}};
+
 	setup(&w, true);
 	update(&w, 0, 3);
 	add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 1});
@@ -233,7 +249,6 @@ START_TEST(spans_cover_every_device)
 	simulate(&w);
 	ck_assert_int_eq(ff_simulation_spans(&w.s, &w.sim, &w.arena, &span, &n, NULL), FF_OK);
 	ck_assert_uint_eq(n, 3);
-	const uint32_t expect[3][2] = {{0, 3}, {1, 1}, {1, 2}};
 	for (uint32_t i = 0; i < n; i++) {
 		ck_assert_uint_eq(span[i].task, expect[i][0]);
 		ck_assert_uint_eq(span[i].device, expect[i][1]);
@@ -249,10 +264,12 @@ END_TEST
 static void check_tight(const struct ff_schedule *s, const struct ff_simulation *sim, double *idle)
 {
 	double last = 0;
+
 	memset(idle, 0, ff_lane_count(s->machine) * sizeof(double));
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 		double ready = 0;
+
 		for (uint32_t k = 0; k < t->n_deps; k++) {
 			ck_assert_uint_lt(s->deps[t->first_dep + k], i);
 			ready = fmax(ready, sim->finish[s->deps[t->first_dep + k]]);
@@ -273,6 +290,7 @@ static void check_tight(const struct ff_schedule *s, const struct ff_simulation 
 START_TEST(lowered_schedules)
 {
 	struct ff_random state = {.seed = ff_test_seed(20)};
+
 	for (int round = 0; round < 60; round++) {
 		struct hand_machine h;
 		struct ff_arena a;
@@ -282,18 +300,21 @@ START_TEST(lowered_schedules)
 		struct ff_simulation sim, with;
 		struct ff_pricer *p;
 		struct ff_error err;
+		double *idle;
+		double busy = 0;
+		double sum = 0;
+
 		ff_arena_init(&a);
 		draw_graph(&state, &a, &g);
 		hand_machine_init(&h, 1 + ff_random_below(&state, 3),
 				1 + ff_random_below(&state, 4), false);
 		draw_strategy(&state, &g, h.m.n_devices, &a, &strategy);
 		ck_assert_int_eq(ff_pricer_create(&g, &h.m, NULL, NULL, NULL, &p, &err), FF_OK);
-		double *idle = ff_arena_array(&a, ff_lane_count(&h.m), sizeof(double));
+		idle = ff_arena_array(&a, ff_lane_count(&h.m), sizeof(double));
 		ck_assert_msg(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err) == FF_OK, "%s",
 				err.text);
 		ck_assert_int_eq(ff_simulate(&s, p, &a, &sim, &err), FF_OK);
 		check_tight(&s, &sim, idle);
-		double busy = 0;
 		for (uint32_t d = 0; d < h.m.n_devices; d++)
 			busy = fmax(busy, sim.compute_us[d] + sim.comm_us[d]);
 		ck_assert_double_le(busy, sim.step_us * (1 + 1e-9));
@@ -302,7 +323,6 @@ START_TEST(lowered_schedules)
 		ck_assert_int_eq(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err), FF_OK);
 		ck_assert_int_eq(ff_simulate(&s, p, &a, &with, &err), FF_OK);
 		check_tight(&s, &with, idle);
-		double sum = 0;
 		for (uint32_t i = 0; i < s.n_tasks; i++)
 			sum += with.finish[i] - with.start[i];
 		ck_assert_double_le(with.step_us, sum * (1 + 1e-9));
@@ -316,6 +336,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("simulate");
 	TCase *t = tcase_create("simulate");
+
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, nothing_takes_no_time);
 	tcase_add_test(t, one_lane_is_a_chain);

@@ -14,11 +14,7 @@ START_TEST(tiny_schedule_is_golden)
 	struct ff_arena a;
 	struct ff_graph g;
 	struct ff_out o;
-	hand_machine_init(&h, 1, 2, true);
-	ff_arena_init(&a);
-	hand_graph(&a, 8, 16, 12, &g);
-	uint32_t fc = ff_graph_find(&g, "fc"), loss = ff_graph_find(&g, "loss");
-	g.nodes[fc].name = "fc \"1\"";
+	uint32_t fc;
 	struct ff_move mv = {.kind = FF_MOVE_ALL_GATHER,
 			.n_devices = 2,
 			.device = devices,
@@ -26,13 +22,9 @@ START_TEST(tiny_schedule_is_golden)
 			.copied_bytes = 12};
 	struct ff_bucket bucket = {.n_devices = 2, .device = devices, .bytes = 832};
 	struct ff_task task[] = {
-			{.kind = FF_TASK_FORWARD,
-					.pass = FF_FORWARD,
-					.node = fc,
-					.part = 1,
-					.device = 1},
-			{.kind = FF_TASK_MOVE, .pass = FF_FORWARD, .node = loss, .move = &mv},
-			{.kind = FF_TASK_BACKWARD, .pass = FF_BACKWARD, .node = fc, .device = 0},
+			{.kind = FF_TASK_FORWARD, .pass = FF_FORWARD, .part = 1, .device = 1},
+			{.kind = FF_TASK_MOVE, .pass = FF_FORWARD, .move = &mv},
+			{.kind = FF_TASK_BACKWARD, .pass = FF_BACKWARD, .device = 0},
 			{.kind = FF_TASK_SYNC, .pass = FF_BACKWARD, .node = FF_NONE},
 			{.kind = FF_TASK_UPDATE, .pass = FF_BACKWARD, .node = FF_NONE, .device = 1},
 	};
@@ -44,14 +36,24 @@ START_TEST(tiny_schedule_is_golden)
 			.n_buckets = 1};
 	const struct ff_span span[] = {{0, 1, 0, 12.5}, {1, 0, 12.5, 14}, {1, 1, 12.5, 14},
 			{2, 0, 14, 44}, {3, 0, 44, 50.25}, {3, 1, 44, 50.25}, {4, 1, 50.25, 51}};
+	static char golden[16384];
+	FILE *file;
+	size_t n;
+
+	hand_machine_init(&h, 1, 2, true);
+	ff_arena_init(&a);
+	hand_graph(&a, 8, 16, 12, &g);
+	fc = ff_graph_find(&g, "fc");
+	g.nodes[fc].name = "fc \"1\"";
+	task[0].node = task[2].node = fc;
+	task[1].node = ff_graph_find(&g, "loss");
 	ff_out_init(&o);
 	ff_trace_write(&s, "predicted", span, 7, &o);
 	ck_assert(!o.failed);
 
-	static char golden[16384];
-	FILE *file = fopen(FF_TEST_DATA "/tiny.trace.json", "rb");
+	file = fopen(FF_TEST_DATA "/tiny.trace.json", "rb");
 	ck_assert_ptr_nonnull(file);
-	size_t n = fread(golden, 1, sizeof(golden), file);
+	n = fread(golden, 1, sizeof(golden), file);
 	fclose(file);
 	ck_assert_msg(n == o.len && !memcmp(o.text, golden, n),
 			"the trace differs from tiny.trace.json; it begins %.80s", o.text);
@@ -66,19 +68,23 @@ START_TEST(labels)
 	struct ff_arena a;
 	struct ff_graph g;
 	char label[64], cut[8];
-	hand_machine_init(&h, 1, 1, true);
-	ff_arena_init(&a);
-	hand_graph(&a, 8, 16, 12, &g);
-	uint32_t fc = ff_graph_find(&g, "fc");
+	uint32_t fc;
 	struct ff_move mv = {.kind = FF_MOVE_HALO};
-	struct ff_task task[] = {{.kind = FF_TASK_FORWARD, .pass = FF_FORWARD, .node = fc},
-			{.kind = FF_TASK_BACKWARD, .pass = FF_BACKWARD, .node = fc},
-			{.kind = FF_TASK_MOVE, .pass = FF_FORWARD, .node = fc, .move = &mv},
-			{.kind = FF_TASK_MOVE, .pass = FF_BACKWARD, .node = fc, .move = &mv},
+	struct ff_task task[] = {{.kind = FF_TASK_FORWARD, .pass = FF_FORWARD},
+			{.kind = FF_TASK_BACKWARD, .pass = FF_BACKWARD},
+			{.kind = FF_TASK_MOVE, .pass = FF_FORWARD, .move = &mv},
+			{.kind = FF_TASK_MOVE, .pass = FF_BACKWARD, .move = &mv},
 			{.kind = FF_TASK_SYNC, .bucket = 2}, {.kind = FF_TASK_UPDATE, .bucket = 3}};
 	static const char *const expect[] = {"fc forward", "fc backward", "fc halo",
 			"fc backward halo", "sync bucket 2", "update bucket 3"};
 	struct ff_schedule s = {.graph = &g, .machine = &h.m, .tasks = task, .n_tasks = 6};
+
+	hand_machine_init(&h, 1, 1, true);
+	ff_arena_init(&a);
+	hand_graph(&a, 8, 16, 12, &g);
+	fc = ff_graph_find(&g, "fc");
+	for (uint32_t i = 0; i < 4; i++)
+		task[i].node = fc;
 	for (uint32_t i = 0; i < 6; i++) {
 		ff_task_label(&s, i, label, sizeof(label));
 		ck_assert_str_eq(label, expect[i]);
@@ -95,11 +101,13 @@ static void check_events(const struct ff_json *events, const struct ff_span *spa
 {
 	double until[16][2] = {{0}};
 	uint32_t names = 0, spans = 0;
+
 	for (uint32_t i = 0; i < events->n; i++) {
 		const struct ff_json *e = &events->child[i];
 		const char *phase, *name;
 		int64_t device, lane;
 		double ts, dur;
+
 		ck_assert_int_eq(ff_json_string(e, "ph", &phase, NULL), FF_OK);
 		ck_assert_int_eq(ff_json_string(e, "name", &name, NULL), FF_OK);
 		ck_assert_int_eq(ff_json_int(e, "pid", 0, n_devices - 1, &device, NULL), FF_OK);
@@ -124,6 +132,7 @@ static void check_events(const struct ff_json *events, const struct ff_span *spa
 START_TEST(lowered_schedules)
 {
 	struct ff_random state = {.seed = ff_test_seed(30)};
+
 	for (int round = 0; round < 10; round++) {
 		struct hand_machine h;
 		struct ff_arena a;
@@ -137,6 +146,7 @@ START_TEST(lowered_schedules)
 		struct ff_error err;
 		const struct ff_json *root, *events;
 		uint32_t n;
+
 		ff_arena_init(&a);
 		draw_graph(&state, &a, &g);
 		hand_machine_init(
@@ -164,6 +174,7 @@ static Suite *suite(void)
 {
 	Suite *s = suite_create("trace");
 	TCase *t = tcase_create("trace");
+
 	tcase_add_test(t, tiny_schedule_is_golden);
 	tcase_add_test(t, labels);
 	tcase_add_test(t, lowered_schedules);

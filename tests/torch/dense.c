@@ -43,6 +43,33 @@ int64_t ff_dataset_steps(const struct ff_dataset *d, bool train)
 	return 1;
 }
 
+static int32_t label_of(uint32_t word, uint32_t classes)
+{
+	return word % 8 ? (int32_t)(word / 8 % classes) : -1;
+}
+
+int64_t ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step)
+{
+	int64_t n = 0;
+
+	(void)train;
+	(void)step;
+	for (uint32_t i = 0; i < d->graph->n_nodes; i++) {
+		const struct ff_node *node = &d->graph->nodes[i];
+		const struct ff_tensor *t = &d->graph->tensors[node->out];
+		uint64_t volume = 1, stream = ff_philox_stream(UINT32_MAX, i);
+
+		if (node->op != FF_OP_INPUT || t->dtype != FF_I32)
+			continue;
+		for (uint32_t k = 0; k < t->rank; k++)
+			volume *= (uint64_t)t->shape[k];
+		for (uint64_t k = 0; k < volume; k++)
+			n += label_of(ff_philox_at(d->seed, stream, k),
+					     (uint32_t)node->attrs.input.classes) >= 0;
+	}
+	return n;
+}
+
 /* Every step has the same batch. */
 void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,
 		const struct ff_region *region, void *shard)
@@ -66,7 +93,7 @@ void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint
 			index = index * (uint64_t)t->shape[i] + (uint64_t)at[i];
 		word = ff_philox_at(d->seed, ff_philox_stream(UINT32_MAX, node), index);
 		if (t->dtype == FF_I32)
-			((int32_t *)shard)[offset] = word % 8 ? (int32_t)(word / 8 % classes) : -1;
+			((int32_t *)shard)[offset] = label_of(word, classes);
 		else
 			((float *)shard)[offset] = (float)word * 0x1p-31f - 1;
 		for (uint32_t i = region->rank; i-- > 0 && ++at[i] == region->hi[i];)

@@ -165,8 +165,8 @@ def dropout(net, node, x):
 
 
 def softmax_cross_entropy(net, node, x, labels):
-    """The mean over all labels of the batch; those of -1 add nothing."""
-    return F.cross_entropy(x, labels, ignore_index=-1, reduction="sum") / labels.numel()
+    """The mean over the labels of the batch that are not -1."""
+    return F.cross_entropy(x, labels, ignore_index=-1)
 
 
 OPERATORS = {

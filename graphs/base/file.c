@@ -1,0 +1,167 @@
+/* Files that appear whole.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRIES 1000 /* names of temporary files that others may have taken */
+
+static int failed(const char *path, int reason, struct ff_error *err)
+{
+	return ff_fail(err, FF_E_IO, "%s: cannot be written: %s", path, strerror(reason));
+}
+
+/* Bytes of `path` that name its folder, the last slash included. */
+static int folder_length(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? (int)(slash + 1 - path) : 0;
+}
+
+/* A new file in the folder of `path`; its name goes to `temp`.  mkstemp would
+ * make it private to the user whatever the umask says. */
+static int open_beside(const char *path, char temp[PATH_MAX])
+{
+	for (unsigned i = 0; i < TRIES; i++) {
+		int n = snprintf(temp, PATH_MAX, "%.*s.ff-%ld-%u.tmp", folder_length(path), path,
+				(long)getpid(), i);
+		int fd;
+
+		if (n >= PATH_MAX) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd >= 0 || errno != EEXIST)
+			return fd;
+	}
+	return -1;
+}
+
+static int open_new(struct ff_file *f, struct ff_error *err)
+{
+	char temp[PATH_MAX];
+
+	f->target = realpath(f->path, NULL); /* NULL: there is none yet */
+	if (!f->target)
+		f->target = strdup(f->path);
+	if (!f->target)
+		return ff_fail_memory(err);
+	f->fd = open_beside(f->target, temp);
+	if (f->fd < 0)
+		return failed(f->path, errno, err);
+	f->temp = strdup(temp);
+	if (f->temp)
+		return FF_OK;
+	unlink(temp);
+	return ff_fail_memory(err);
+}
+
+int ff_file_open(const char *path, struct ff_file *ret, struct ff_error *err)
+{
+	struct ff_file f = {.fd = -1, .path = path};
+	struct stat st;
+	bool there = stat(path, &st) == 0;
+	int code;
+
+	if (there && S_ISDIR(st.st_mode))
+		return failed(path, EISDIR, err);
+	if (there && !S_ISREG(st.st_mode)) {
+		f.fd = open(path, O_WRONLY | O_CLOEXEC);
+		code = f.fd < 0 ? failed(path, errno, err) : FF_OK;
+	} else {
+		code = open_new(&f, err);
+	}
+	if (code < 0)
+		ff_file_drop(&f);
+	else
+		*ret = f;
+	return code;
+}
+
+int ff_file_write(struct ff_file *f, const void *data, size_t bytes, struct ff_error *err)
+{
+	const char *at = data;
+
+	while (bytes) {
+		ssize_t n = write(f->fd, at, bytes);
+
+		if (n < 0 && errno != EINTR)
+			return failed(f->path, errno, err);
+		at += n > 0 ? n : 0;
+		bytes -= n > 0 ? (size_t)n : 0;
+	}
+	return FF_OK;
+}
+
+/* 0 or the errno.  Some file systems, and all pipes, have nothing to synchronise. */
+static int sync_fd(int fd)
+{
+	return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS ? 0 : errno;
+}
+
+/* The name itself lies in the folder.  A folder that may be written to but not read
+ * cannot be opened; its file is whole all the same. */
+static int sync_folder(const char *path)
+{
+	char folder[PATH_MAX];
+	int n = folder_length(path), fd, reason;
+
+	if (n >= PATH_MAX)
+		return ENAMETOOLONG;
+	snprintf(folder, sizeof(folder), "%.*s", n ? n : 1, n ? path : ".");
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == EACCES ? 0 : errno;
+	reason = sync_fd(fd);
+	close(fd);
+	return reason;
+}
+
+static int close_fd(struct ff_file *f)
+{
+	int fd = f->fd;
+
+	f->fd = -1;
+	return close(fd) < 0 ? errno : 0;
+}
+
+int ff_file_commit(struct ff_file *f, struct ff_error *err)
+{
+	int reason = sync_fd(f->fd), closed = close_fd(f);
+
+	if (!reason)
+		reason = closed;
+	if (!reason && f->temp) {
+		if (rename(f->temp, f->target) < 0) {
+			reason = errno;
+		} else {
+			free(f->temp);
+			f->temp = NULL;
+			reason = sync_folder(f->target);
+		}
+	}
+	if (reason)
+		failed(f->path, reason, err);
+	ff_file_drop(f);
+	return reason ? FF_E_IO : FF_OK;
+}
+
+void ff_file_drop(struct ff_file *f)
+{
+	if (f->fd >= 0)
+		close_fd(f);
+	if (f->temp)
+		unlink(f->temp);
+	free(f->temp);
+	free(f->target);
+	*f = (struct ff_file){.fd = -1};
+}

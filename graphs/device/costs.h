@@ -1,0 +1,25 @@
+/* The cost database's inside: what its files share.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_DEVICE_COSTS_H
+#define FF_DEVICE_COSTS_H
+
+#include "ff/costs.h"
+#include "ff/hash.h"
+
+#define FF_COST_MAX_US 1e15                  /* thirty years: anything above is a typing error */
+#define FF_COST_MAX_BYTES 9007199254740992.0 /* 2^53: doubles count in ones up to here */
+
+struct ff_costs {
+	struct ff_arena arena; /* strings, entries, tables */
+	const char *device_kind;
+	struct ff_origin origin;
+	struct ff_cost **entry; /* by order of arrival: their addresses stay */
+	uint32_t n_entries, cap_entries;
+	struct ff_table table; /* keys to entries */
+	struct ff_comm_cost **comm;
+	uint32_t n_comm, cap_comm;
+	bool has_rate[FF_RATE_COUNT];
+	struct ff_rate rate[FF_RATE_COUNT];
+	struct ff_rate link;
+};
+
+#endif

@@ -1,0 +1,390 @@
+/* Cost files: JSON in and out.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "costs.h"
+
+#define COSTS_FORMAT "ffsoap-costs"
+#define COSTS_VERSION 2
+#define MAX_BYTES_PER_S 1e18
+
+static int read_rate(const struct ff_json *object, struct ff_rate *ret, struct ff_error *err)
+{
+	static const char *const keys[] = {"latency_us", "bytes_per_s", NULL};
+	double latency_us, bytes_per_s;
+	int code = ff_json_only(object, keys, err);
+
+	if (code == FF_OK)
+		code = ff_json_real(object, "latency_us", 0, FF_COST_MAX_US, &latency_us, err);
+	if (code == FF_OK)
+		code = ff_json_real(object, "bytes_per_s", 1, MAX_BYTES_PER_S, &bytes_per_s, err);
+	if (code == FF_OK)
+		*ret = (struct ff_rate){latency_us, bytes_per_s / 1e6};
+	return code;
+}
+
+static int read_rates(struct ff_costs *c, const struct ff_json *rates, struct ff_error *err)
+{
+	const char *keys[FF_RATE_COUNT + 1] = {NULL};
+	int code;
+
+	for (int k = 0; k < FF_RATE_COUNT; k++)
+		keys[k] = ff_rate_name((enum ff_rate_kind)k);
+	code = ff_json_only(rates, keys, err);
+	for (int k = 0; k < FF_RATE_COUNT && code == FF_OK; k++) {
+		const struct ff_json *at = ff_json_get(rates, keys[k]);
+		struct ff_rate rate;
+
+		if (!at)
+			continue;
+		code = read_rate(at, &rate, err);
+		if (code == FF_OK)
+			ff_costs_set_rate(c, (enum ff_rate_kind)k, rate);
+	}
+	return code;
+}
+
+/* A sentence that does not know its place yet gets it here. */
+static int place(const struct ff_json *at, const struct ff_error *why, struct ff_error *err)
+{
+	if (why->code != FF_E_INPUT)
+		return ff_fail(err, why->code, "%s", why->text);
+	return ff_json_fail(at, err, "%s", why->text);
+}
+
+static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_error *err)
+{
+	static const char *const keys[] = {
+			"key", "median_us", "p10_us", "p90_us", "samples", "workspace_bytes", NULL};
+	struct ff_error why = {0};
+	struct ff_cost cost;
+	int64_t samples;
+	int code = ff_json_only(at, keys, err);
+
+	if (code == FF_OK)
+		code = ff_json_string(at, "key", &cost.key, err);
+	if (code == FF_OK)
+		code = ff_json_real(at, "median_us", 0, FF_COST_MAX_US, &cost.median_us, err);
+	if (code == FF_OK)
+		code = ff_json_real(at, "p10_us", 0, FF_COST_MAX_US, &cost.p10_us, err);
+	if (code == FF_OK)
+		code = ff_json_real(at, "p90_us", 0, FF_COST_MAX_US, &cost.p90_us, err);
+	if (code == FF_OK)
+		code = ff_json_int(at, "samples", 1, UINT32_MAX, &samples, err);
+	if (code == FF_OK)
+		code = ff_json_int(at, "workspace_bytes", 0, (int64_t)FF_COST_MAX_BYTES,
+				&cost.workspace_bytes, err);
+	if (code < 0)
+		return code;
+	if (ff_costs_find(c, cost.key))
+		return ff_json_fail(ff_json_get(at, "key"), err,
+				"expected each key once, but \"%.200s\" stands here again",
+				cost.key);
+	cost.samples = (uint32_t)samples;
+	code = ff_costs_put(c, &cost, &why);
+	return code < 0 ? place(at, &why, err) : FF_OK;
+}
+
+static int read_numbers(const struct ff_json *array, uint32_t n, double *ret, struct ff_error *err)
+{
+	if (array->n != n)
+		return ff_json_fail(array, err, "expected %u numbers, one for each size, not %u", n,
+				array->n);
+	for (uint32_t i = 0; i < n; i++) {
+		if (array->child[i].type != FF_JSON_NUMBER)
+			return ff_json_fail(&array->child[i], err, "expected a number");
+		ret[i] = array->child[i].number;
+	}
+	return FF_OK;
+}
+
+static int read_move_kind(const struct ff_json *at, enum ff_move_kind *ret, struct ff_error *err)
+{
+	const char *name;
+	int code = ff_json_string(at, "kind", &name, err);
+
+	if (code < 0)
+		return code;
+	for (int k = FF_MOVE_POINT_TO_POINT; k <= FF_MOVE_ALL_REDUCE; k++)
+		if (!strcmp(name, ff_move_name((enum ff_move_kind)k))) {
+			*ret = (enum ff_move_kind)k;
+			return FF_OK;
+		}
+	return ff_json_fail(ff_json_get(at, "kind"), err,
+			"expected a communication such as \"all-reduce\" or \"point-to-point\", "
+			"not \"%.60s\"",
+			name);
+}
+
+/* What the table of a communication says, its sizes and times in `scratch`. */
+static int read_table(const struct ff_json *at, struct ff_arena *scratch, struct ff_comm_cost *ret,
+		struct ff_error *err)
+{
+	const struct ff_json *bytes, *us;
+	int code = ff_json_need(at, "bytes", FF_JSON_ARRAY, &bytes, err);
+
+	if (code == FF_OK)
+		code = ff_json_need(at, "us", FF_JSON_ARRAY, &us, err);
+	if (code < 0)
+		return code;
+	ret->n = bytes->n;
+	ret->bytes = ff_arena_array(scratch, ret->n, sizeof(*ret->bytes));
+	ret->us = ff_arena_array(scratch, ret->n, sizeof(*ret->us));
+	if (!ret->bytes || !ret->us)
+		return ff_fail_memory(err);
+	code = read_numbers(bytes, ret->n, ret->bytes, err);
+	return code < 0 ? code : read_numbers(us, ret->n, ret->us, err);
+}
+
+static int read_comm(struct ff_costs *c, const struct ff_json *at, struct ff_arena *scratch,
+		struct ff_error *err)
+{
+	static const char *const keys[] = {"kind", "ranks", "bytes", "us", NULL};
+	struct ff_comm_cost cc = {0};
+	struct ff_error why = {0};
+	int64_t ranks = 0;
+	int code = ff_json_only(at, keys, err);
+
+	if (code == FF_OK)
+		code = read_move_kind(at, &cc.kind, err);
+	if (code == FF_OK)
+		code = ff_json_int(at, "ranks", 2, FF_MAX_DEVICES, &ranks, err);
+	cc.ranks = (uint32_t)ranks;
+	if (code == FF_OK)
+		code = read_table(at, scratch, &cc, err);
+	if (code < 0)
+		return code;
+	if (ff_costs_comm(c, cc.kind, cc.ranks))
+		return ff_json_fail(at, err,
+				"expected one table of %s among %u ranks, but here is another",
+				ff_move_name(cc.kind), cc.ranks);
+	code = ff_costs_put_comm(c, &cc, &why);
+	return code < 0 ? place(at, &why, err) : FF_OK;
+}
+
+/* The member if it is there and of the type; NULL if it is absent. */
+static int optional(const struct ff_json *root, const char *key, enum ff_json_type type,
+		const struct ff_json **ret, struct ff_error *err)
+{
+	*ret = NULL;
+	return ff_json_get(root, key) ? ff_json_need(root, key, type, ret, err) : FF_OK;
+}
+
+static int read_count(
+		const struct ff_json *object, const char *key, uint32_t *ret, struct ff_error *err)
+{
+	int64_t n;
+	int code = ff_json_int(object, key, 1, UINT32_MAX, &n, err);
+
+	if (code == FF_OK)
+		*ret = (uint32_t)n;
+	return code;
+}
+
+static int read_origin(struct ff_costs *c, const struct ff_json *root, struct ff_error *err)
+{
+	static const char *const keys[] = {
+			"processor", "kernels", "mpi", "cores", "threads", "ranks", "hosts", NULL};
+	const struct ff_json *at;
+	struct ff_origin o;
+	int code;
+
+	if ((code = ff_json_need(root, "machine", FF_JSON_OBJECT, &at, err)) < 0 ||
+			(code = ff_json_only(at, keys, err)) < 0 ||
+			(code = ff_json_string(at, "processor", &o.processor, err)) < 0 ||
+			(code = ff_json_string(at, "kernels", &o.kernels, err)) < 0 ||
+			(code = ff_json_string(at, "mpi", &o.mpi, err)) < 0 ||
+			(code = read_count(at, "cores", &o.cores, err)) < 0 ||
+			(code = read_count(at, "threads", &o.threads, err)) < 0 ||
+			(code = read_count(at, "ranks", &o.ranks, err)) < 0 ||
+			(code = read_count(at, "hosts", &o.hosts, err)) < 0)
+		return code;
+	return ff_costs_set_origin(c, &o, err);
+}
+
+static int read_members(struct ff_costs *c, const struct ff_json *root, struct ff_arena *scratch,
+		struct ff_error *err)
+{
+	const struct ff_json *rates, *link, *comm, *entries;
+	int code = read_origin(c, root, err);
+
+	if (code == FF_OK)
+		code = optional(root, "rates", FF_JSON_OBJECT, &rates, err);
+	if (code == FF_OK && rates)
+		code = read_rates(c, rates, err);
+	if (code == FF_OK)
+		code = optional(root, "link", FF_JSON_OBJECT, &link, err);
+	if (code == FF_OK && link)
+		code = read_rate(link, &c->link, err);
+	if (code == FF_OK)
+		code = optional(root, "comm", FF_JSON_ARRAY, &comm, err);
+	for (uint32_t i = 0; code == FF_OK && comm && i < comm->n; i++)
+		code = read_comm(c, &comm->child[i], scratch, err);
+	if (code == FF_OK)
+		code = ff_json_need(root, "entries", FF_JSON_ARRAY, &entries, err);
+	for (uint32_t i = 0; code == FF_OK && i < entries->n; i++)
+		code = read_entry(c, &entries->child[i], err);
+	return code;
+}
+
+/* Version 1 did not say what it was measured on, so nothing can be added to it. */
+static int check_version(const struct ff_json *root, struct ff_error *err)
+{
+	const struct ff_json *format, *version;
+
+	if (root->type != FF_JSON_OBJECT)
+		return ff_json_format(root, COSTS_FORMAT, COSTS_VERSION, err);
+	format = ff_json_get(root, "format");
+	version = ff_json_get(root, "version");
+	if (format && format->type == FF_JSON_STRING && !strcmp(format->text, COSTS_FORMAT) &&
+			version && version->type == FF_JSON_NUMBER && version->number == 1)
+		return ff_json_fail(version, err,
+				"costs of version 1 do not say what they were measured on: remove "
+				"the file and measure again with ffprof GRAPH --machine M -o FILE");
+	return ff_json_format(root, COSTS_FORMAT, COSTS_VERSION, err);
+}
+
+static int read_root(const char *path, struct ff_arena *scratch, struct ff_costs **ret,
+		struct ff_error *err)
+{
+	static const char *const keys[] = {"format", "version", "device_kind", "machine", "rates",
+			"link", "comm", "entries", NULL};
+	const struct ff_json *root;
+	const char *kind;
+	struct ff_costs *c = NULL;
+	int code = ff_json_load(path, scratch, &root, err);
+
+	if (code == FF_OK)
+		code = check_version(root, err);
+	if (code == FF_OK)
+		code = ff_json_only(root, keys, err);
+	if (code == FF_OK)
+		code = ff_json_string(root, "device_kind", &kind, err);
+	if (code == FF_OK && !*kind)
+		code = ff_json_fail(ff_json_get(root, "device_kind"), err,
+				"expected the name of a device kind");
+	if (code == FF_OK)
+		code = ff_costs_create(kind, &c, err);
+	if (code < 0)
+		return code;
+	code = read_members(c, root, scratch, err);
+	if (code < 0) {
+		ff_costs_destroy(c);
+		return code;
+	}
+	*ret = c;
+	return FF_OK;
+}
+
+int ff_costs_load(const char *path, struct ff_costs **ret, struct ff_error *err)
+{
+	struct ff_arena scratch;
+	int code;
+
+	ff_arena_init(&scratch);
+	code = read_root(path, &scratch, ret, err);
+	ff_arena_finish(&scratch);
+	return code;
+}
+
+static void write_rate(struct ff_out *o, const char *key, struct ff_rate r)
+{
+	ff_out_object(o, key);
+	ff_out_real(o, "latency_us", r.latency_us);
+	/* Whole bytes a second, so that reading and writing again changes nothing. */
+	ff_out_real(o, "bytes_per_s", fmax(round(r.bytes_per_us * 1e6), 1));
+	ff_out_close(o);
+}
+
+static void write_comm(struct ff_out *o, const struct ff_comm_cost *cc)
+{
+	ff_out_object(o, NULL);
+	ff_out_string(o, "kind", ff_move_name(cc->kind));
+	ff_out_int(o, "ranks", cc->ranks);
+	ff_out_array(o, "bytes");
+	for (uint32_t i = 0; i < cc->n; i++)
+		ff_out_real(o, NULL, cc->bytes[i]);
+	ff_out_close(o);
+	ff_out_array(o, "us");
+	for (uint32_t i = 0; i < cc->n; i++)
+		ff_out_real(o, NULL, cc->us[i]);
+	ff_out_close(o);
+	ff_out_close(o);
+}
+
+static void write_entry(struct ff_out *o, const struct ff_cost *cost)
+{
+	ff_out_object(o, NULL);
+	ff_out_string(o, "key", cost->key);
+	ff_out_real(o, "median_us", cost->median_us);
+	ff_out_real(o, "p10_us", cost->p10_us);
+	ff_out_real(o, "p90_us", cost->p90_us);
+	ff_out_int(o, "samples", cost->samples);
+	ff_out_int(o, "workspace_bytes", cost->workspace_bytes);
+	ff_out_close(o);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct ff_cost *x = *(const struct ff_cost *const *)a;
+	const struct ff_cost *y = *(const struct ff_cost *const *)b;
+
+	return strcmp(x->key, y->key);
+}
+
+static int by_kind_and_ranks(const void *a, const void *b)
+{
+	const struct ff_comm_cost *x = *(const struct ff_comm_cost *const *)a;
+	const struct ff_comm_cost *y = *(const struct ff_comm_cost *const *)b;
+
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return x->ranks < y->ranks ? -1 : x->ranks > y->ranks;
+}
+
+/* Writes entries and tables in a fixed order through sorted copies of the
+ * pointer arrays, so that `c` stays const. */
+static void write_sorted(const struct ff_costs *c, struct ff_out *o)
+{
+	struct ff_cost **entry = malloc((c->n_entries + 1) * sizeof(*entry));
+	struct ff_comm_cost **comm = malloc((c->n_comm + 1) * sizeof(*comm));
+
+	o->failed = o->failed || !entry || !comm;
+	if (entry && comm) {
+		for (uint32_t i = 0; i < c->n_entries; i++)
+			entry[i] = c->entry[i];
+		for (uint32_t i = 0; i < c->n_comm; i++)
+			comm[i] = c->comm[i];
+		qsort(entry, c->n_entries, sizeof(*entry), by_key);
+		qsort(comm, c->n_comm, sizeof(*comm), by_kind_and_ranks);
+		ff_out_array(o, "comm");
+		for (uint32_t i = 0; i < c->n_comm; i++)
+			write_comm(o, comm[i]);
+		ff_out_close(o);
+		ff_out_array(o, "entries");
+		for (uint32_t i = 0; i < c->n_entries; i++)
+			write_entry(o, entry[i]);
+		ff_out_close(o);
+	}
+	free(entry);
+	free(comm);
+}
+
+void ff_costs_write(const struct ff_costs *c, struct ff_out *o)
+{
+	ff_out_object(o, NULL);
+	ff_out_string(o, "format", COSTS_FORMAT);
+	ff_out_int(o, "version", COSTS_VERSION);
+	ff_out_string(o, "device_kind", c->device_kind);
+	ff_origin_write(&c->origin, "machine", o);
+	ff_out_object(o, "rates");
+	for (int k = 0; k < FF_RATE_COUNT; k++)
+		if (c->has_rate[k])
+			write_rate(o, ff_rate_name((enum ff_rate_kind)k), c->rate[k]);
+	ff_out_close(o);
+	if (c->link.bytes_per_us > 0)
+		write_rate(o, "link", c->link);
+	write_sorted(c, o);
+	ff_out_close(o);
+}

@@ -1,0 +1,59 @@
+/* What costs were measured on.  SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "ff/costs.h"
+
+/* One line of the comparison, as text. */
+struct trait {
+	const char *what;
+	char was[160], is[160];
+};
+
+static void of_text(struct trait *t, const char *what, const char *was, const char *is)
+{
+	t->what = what;
+	snprintf(t->was, sizeof(t->was), "\"%s\"", was);
+	snprintf(t->is, sizeof(t->is), "\"%s\"", is);
+}
+
+static void of_count(struct trait *t, const char *what, uint32_t was, uint32_t is)
+{
+	t->what = what;
+	snprintf(t->was, sizeof(t->was), "%u", was);
+	snprintf(t->is, sizeof(t->is), "%u", is);
+}
+
+int ff_origin_check(const char *file, const struct ff_origin *was, const struct ff_origin *is,
+		struct ff_error *err)
+{
+	struct trait t[7];
+
+	of_text(&t[0], "processor", was->processor, is->processor);
+	of_text(&t[1], "kernels", was->kernels, is->kernels);
+	of_text(&t[2], "mpi", was->mpi, is->mpi);
+	of_count(&t[3], "ranks", was->ranks, is->ranks);
+	of_count(&t[4], "hosts", was->hosts, is->hosts);
+	of_count(&t[5], "threads a rank", was->threads, is->threads);
+	of_count(&t[6], "cores a rank", was->cores, is->cores);
+	for (int i = 0; i < 7; i++)
+		if (strcmp(t[i].was, t[i].is) != 0)
+			return ff_fail(err, FF_E_INPUT,
+					"%.200s: was measured elsewhere (%s: %s, here %s); give "
+					"another file, or --replace to measure it anew",
+					file, t[i].what, t[i].was, t[i].is);
+	return FF_OK;
+}
+
+void ff_origin_write(const struct ff_origin *origin, const char *key, struct ff_out *o)
+{
+	ff_out_object(o, key);
+	ff_out_string(o, "processor", origin->processor);
+	ff_out_string(o, "kernels", origin->kernels);
+	ff_out_string(o, "mpi", origin->mpi);
+	ff_out_int(o, "cores", origin->cores);
+	ff_out_int(o, "threads", origin->threads);
+	ff_out_int(o, "ranks", origin->ranks);
+	ff_out_int(o, "hosts", origin->hosts);
+	ff_out_close(o);
+}

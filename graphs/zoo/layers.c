@@ -1,0 +1,142 @@
+/* Layers: attributes filled in, one node added.  SPDX-License-Identifier: Apache-2.0 */
+#include "layers.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct ff_layer_name ff_layer_name(const char *fmt, ...)
+{
+	struct ff_layer_name r;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(r.text, sizeof(r.text), fmt, ap);
+	va_end(ap);
+	return r;
+}
+
+static uint32_t add(const struct ff_zoo_net *n, enum ff_op op, const char *name,
+		const union ff_attrs *attrs, uint32_t in)
+{
+	return ff_builder_add(n->builder, op, name, attrs, &in, 1);
+}
+
+uint32_t ff_layer_images(const struct ff_zoo_net *n, int32_t channels, int32_t size)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_INPUT);
+
+	a.input.rank = 4;
+	a.input.shape[0] = n->batch;
+	a.input.shape[1] = channels;
+	a.input.shape[2] = a.input.shape[3] = size;
+	return ff_builder_add(n->builder, FF_OP_INPUT, "data", &a, NULL, 0);
+}
+
+void ff_layer_classify(const struct ff_zoo_net *n, uint32_t logits, int32_t classes)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_INPUT);
+	uint32_t in[2] = {logits};
+
+	a.input.rank = 1;
+	a.input.shape[0] = n->batch;
+	a.input.dtype = FF_I32;
+	a.input.classes = classes;
+	in[1] = ff_builder_add(n->builder, FF_OP_INPUT, "labels", &a, NULL, 0);
+	ff_builder_add(n->builder, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
+}
+
+uint32_t ff_layer_conv(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t channels,
+		int32_t kernel, int32_t stride, int32_t pad)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_CONV2D);
+
+	a.conv2d.out_channels = channels;
+	for (uint32_t i = 0; i < 2; i++) {
+		a.conv2d.kernel[i] = kernel;
+		a.conv2d.stride[i] = stride;
+		a.conv2d.pad[i] = pad;
+	}
+	return add(n, FF_OP_CONV2D, name, &a, in);
+}
+
+uint32_t ff_layer_conv_same(const struct ff_zoo_net *n, const char *name, uint32_t in,
+		int32_t channels, int32_t height, int32_t width)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_CONV2D);
+
+	a.conv2d.out_channels = channels;
+	a.conv2d.kernel[0] = height;
+	a.conv2d.kernel[1] = width;
+	a.conv2d.pad[0] = height / 2;
+	a.conv2d.pad[1] = width / 2;
+	return add(n, FF_OP_CONV2D, name, &a, in);
+}
+
+uint32_t ff_layer_pool(const struct ff_zoo_net *n, const char *name, uint32_t in,
+		enum ff_pool_mode mode, int32_t kernel, int32_t stride, int32_t pad)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_POOL2D);
+
+	a.pool2d.mode = (int32_t)mode;
+	for (uint32_t i = 0; i < 2; i++) {
+		a.pool2d.kernel[i] = kernel;
+		a.pool2d.stride[i] = stride;
+		a.pool2d.pad[i] = pad;
+	}
+	return add(n, FF_OP_POOL2D, name, &a, in);
+}
+
+uint32_t ff_layer_linear(
+		const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t features)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_LINEAR);
+
+	a.linear.out_features = features;
+	return add(n, FF_OP_LINEAR, name, &a, in);
+}
+
+uint32_t ff_layer_flatten(const struct ff_zoo_net *n, uint32_t in)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_RESHAPE);
+
+	a.reshape.rank = 2;
+	a.reshape.shape[1] = -1;
+	return add(n, FF_OP_RESHAPE, "flatten", &a, in);
+}
+
+uint32_t ff_layer_dropout(
+		const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t percent)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_DROPOUT);
+
+	a.dropout.p = percent / 100.0;
+	return percent ? add(n, FF_OP_DROPOUT, name, &a, in) : in;
+}
+
+uint32_t ff_layer_activation(
+		const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t choice)
+{
+	static const enum ff_op ops[] = {FF_OP_RELU, FF_OP_TANH, FF_OP_SIGMOID};
+
+	return add(n, ops[choice], name, NULL, in);
+}
+
+uint32_t ff_layer_relu(const struct ff_zoo_net *n, const char *name, uint32_t in)
+{
+	return add(n, FF_OP_RELU, name, NULL, in);
+}
+
+uint32_t ff_layer_add(const struct ff_zoo_net *n, const char *name, uint32_t a, uint32_t b)
+{
+	const uint32_t in[] = {a, b};
+
+	return ff_builder_add(n->builder, FF_OP_ADD, name, NULL, in, 2);
+}
+
+uint32_t ff_layer_concat(
+		const struct ff_zoo_net *n, const char *name, const uint32_t *in, uint32_t n_in)
+{
+	union ff_attrs axis = ff_attrs_preset(FF_OP_CONCAT);
+
+	return ff_builder_add(n->builder, FF_OP_CONCAT, name, &axis, in, n_in);
+}

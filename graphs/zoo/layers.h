@@ -1,0 +1,69 @@
+/* What networks of the zoo are made of: one function a layer.  Each adds its
+ * node and returns it; errors stick in the builder.  And the table of networks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_GRAPHS_ZOO_LAYERS_H
+#define FF_GRAPHS_ZOO_LAYERS_H
+
+#include "ff/zoo.h"
+
+/* Every network, in the order in which they are listed: ff_zoo_NAME is a row in
+ * the file of its family. */
+#define FF_ZOO_NETS(X)                                                                             \
+	X(mlp)                                                                                     \
+	X(lenet)                                                                                   \
+	X(alexnet)                                                                                 \
+	X(branchnet)                                                                               \
+	X(vgg16)                                                                                   \
+	X(resnet50)                                                                                \
+	X(resnet101)                                                                               \
+	X(inception_v3)                                                                            \
+	X(densenet121)
+
+#define FF_ZOO_ROW(name) extern const struct ff_zoo_row ff_zoo_##name;
+FF_ZOO_NETS(FF_ZOO_ROW)
+#undef FF_ZOO_ROW
+
+#define FF_ZOO_WIDTH (1 << 20) /* most channels, features or classes */
+#define FF_ZOO_COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
+#define FF_ZOO_ACTIVATIONS "relu|tanh|sigmoid"
+
+struct ff_layer_name {
+	char text[64];
+};
+struct ff_layer_name ff_layer_name(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The input "data": square images. */
+uint32_t ff_layer_images(const struct ff_zoo_net *n, int32_t channels, int32_t size);
+/* Labels and the loss. */
+void ff_layer_classify(const struct ff_zoo_net *n, uint32_t logits, int32_t classes);
+
+/* Rows and columns that are left of `size` by a window of `kernel`. */
+static inline int32_t ff_layer_size(int32_t size, int32_t kernel, int32_t stride, int32_t pad)
+{
+	return (size + 2 * pad - kernel) / stride + 1;
+}
+
+uint32_t ff_layer_conv(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t channels,
+		int32_t kernel, int32_t stride, int32_t pad);
+/* Stride 1, an odd kernel of `height` x `width`, padded so that the size stays. */
+uint32_t ff_layer_conv_same(const struct ff_zoo_net *n, const char *name, uint32_t in,
+		int32_t channels, int32_t height, int32_t width);
+uint32_t ff_layer_pool(const struct ff_zoo_net *n, const char *name, uint32_t in,
+		enum ff_pool_mode mode, int32_t kernel, int32_t stride, int32_t pad);
+uint32_t ff_layer_linear(
+		const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t features);
+/* The node "flatten". */
+uint32_t ff_layer_flatten(const struct ff_zoo_net *n, uint32_t in);
+/* `in` itself when `percent` is 0. */
+uint32_t ff_layer_dropout(
+		const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t percent);
+/* `choice` is an index of FF_ZOO_ACTIVATIONS. */
+uint32_t ff_layer_activation(
+		const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t choice);
+uint32_t ff_layer_relu(const struct ff_zoo_net *n, const char *name, uint32_t in);
+uint32_t ff_layer_add(const struct ff_zoo_net *n, const char *name, uint32_t a, uint32_t b);
+/* Along the channels. */
+uint32_t ff_layer_concat(
+		const struct ff_zoo_net *n, const char *name, const uint32_t *in, uint32_t n_in);
+
+#endif
