@@ -9,7 +9,7 @@
 
 /* Blocks held before the memo is emptied, so that long searches stay small; more
  * where the current strategy alone takes as much. */
-#define MEMO_BYTES ((size_t)512 << 20)
+#define MEMO_BYTES ((size_t)96 << 20)
 
 static int allocate(struct ff_evaluator *e, struct ff_error *err)
 {
@@ -27,11 +27,27 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	e->edge = ff_arena_array(a, edges, sizeof(*e->edge));
 	e->mark = ff_arena_array(a, e->g->n_values, sizeof(*e->mark));
 	e->touched = ff_arena_array(a, e->g->n_values, sizeof(*e->touched));
+	e->computed = ff_arena_array(a, nodes, sizeof(*e->computed));
+	e->needs_grad = ff_arena_array(a, nodes, sizeof(*e->needs_grad));
+	e->first_brought = ff_arena_array(a, nodes + 1, sizeof(*e->first_brought));
+	e->first_leaving = ff_arena_array(a, nodes + 1, sizeof(*e->first_leaving));
+	e->brought = ff_arena_array(a, edges, sizeof(*e->brought));
+	e->leaving = ff_arena_array(a, edges, sizeof(*e->leaving));
+	e->adds = ff_arena_array(a, nodes, sizeof(*e->adds));
+	for (int pass = 0; pass < 2; pass++) {
+		e->timed[pass] = ff_arena_array(a, nodes, sizeof(**e->timed));
+		e->moves[pass] = ff_arena_array(a, edges, sizeof(**e->moves));
+		if (!e->timed[pass] || !e->moves[pass])
+			return ff_fail_memory(err);
+	}
 	e->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->lane));
 	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
 	if (!e->limit || !e->order || !e->position || !e->first_edge || !e->first_use ||
 			!e->completes || !e->node || !e->synced || !e->edge || !e->mark ||
-			!e->touched || !e->lane || !e->sync_lane)
+			!e->touched || !e->lane || !e->sync_lane || !e->computed ||
+			!e->needs_grad || !e->first_brought || !e->first_leaving || !e->brought ||
+			!e->leaving || !e->adds)
+
 		return ff_fail_memory(err);
 	return ff_account_create(e, err);
 }
@@ -82,7 +98,7 @@ void ff_evaluator_destroy(struct ff_evaluator *e)
 	ff_arena_finish(&e->scratch);
 	free(e->changes);
 	free(e->swap);
-	free(e->synced_us);
+	free(e->timed_bucket);
 	free(e);
 }
 
@@ -209,6 +225,7 @@ static int place_all(struct ff_evaluator *e, struct ff_error *err)
 {
 	const struct ff_graph *g = e->g;
 	int code = FF_OK;
+	size_t used;
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
 		if (ff_node_is_computed(g, i))
@@ -220,9 +237,20 @@ static int place_all(struct ff_evaluator *e, struct ff_error *err)
 		if (!ff_node_is_parameter(g, ff_edge_source(g, k)))
 			code = swap_edge(e, k, err);
 	e->n_swaps = 0;
-	if (e->memo_limit < 4 * e->memo.arena.bytes)
-		e->memo_limit = 4 * e->memo.arena.bytes;
+	used = ff_arena_used(&e->memo.arena);
+	if (e->memo_limit < 4 * used)
+		e->memo_limit = 4 * used;
 	return code;
+}
+
+static void refresh_all(struct ff_evaluator *e)
+{
+	e->buckets_hold = false;
+	for (uint32_t k = 0; k < e->g->n_edges; k++)
+		ff_time_refresh_edge(e, k);
+	for (uint32_t i = 0; i < e->g->n_nodes; i++)
+		if (e->node[i])
+			ff_time_refresh_node(e, i);
 }
 
 /* ---- strategies ---- */
@@ -239,6 +267,33 @@ static int copy_config(struct ff_evaluator *e, const struct ff_config *c, struct
 	return ret->list ? FF_OK : ff_fail_memory(err);
 }
 
+/* The order as the pass walks it. */
+static void list_steps(struct ff_evaluator *e)
+{
+	const struct ff_graph *g = e->g;
+	uint32_t n = 0, brought = 0, leaving = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_node *node = &g->nodes[e->order[i]];
+
+		if (!ff_node_is_computed(g, e->order[i]))
+			continue;
+		e->computed[n] = e->order[i];
+		e->needs_grad[n] = ff_node_needs_grad(g, e->order[i]);
+		e->first_brought[n] = brought;
+		e->first_leaving[n++] = leaving;
+		for (uint32_t k = node->in; k < node->in + node->n_in; k++)
+			if (ff_edge_is_brought(g, k))
+				e->brought[brought++] = k;
+		for (uint32_t k = node->out; k < node->out + node->n_out; k++)
+			for (uint32_t u = 0; u < g->values[k].n_uses; u++)
+				e->leaving[leaving++] = g->uses[g->values[k].first_use + u];
+	}
+	e->n_computed = n;
+	e->first_brought[n] = brought;
+	e->first_leaving[n] = leaving;
+}
+
 static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
@@ -249,6 +304,7 @@ static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct
 		return code;
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
 		e->position[e->order[i]] = i;
+	list_steps(e);
 	for (uint32_t i = 0; i < e->g->n_edges; i++) {
 		e->first_use[i] = ff_edge_is_first_use(e->g, e->position, i);
 		e->completes[i] = ff_edge_completes(e->g, e->position, i);
@@ -280,6 +336,7 @@ int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct
 		code = place_all(e, err);
 	if (code < 0)
 		return code;
+	refresh_all(e);
 	ff_account_reset(e);
 	for (uint32_t k = 0; k < e->g->n_values; k++)
 		ff_account_value(e, k, 1);
@@ -308,6 +365,28 @@ static void list_touched(struct ff_evaluator *e)
 			touch(e, e->g->edges[k].value);
 		for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 			touch(e, k);
+	}
+}
+
+/* The records of the edges of what was touched and of the nodes at their ends. */
+static void refresh_touched(struct ff_evaluator *e)
+{
+	const struct ff_graph *g = e->g;
+
+	for (uint32_t i = 0; i < e->n_touched; i++) {
+		const struct ff_value *v = &g->values[e->touched[i]];
+
+		e->buckets_hold = e->buckets_hold && v->kind != FF_VALUE_PARAMETER;
+		for (uint32_t u = 0; u < v->n_uses; u++)
+			ff_time_refresh_edge(e, g->uses[v->first_use + u]);
+	}
+	for (uint32_t i = 0; i < e->n_touched; i++) {
+		const struct ff_value *v = &g->values[e->touched[i]];
+
+		if (e->node[v->producer])
+			ff_time_refresh_node(e, v->producer);
+		for (uint32_t u = 0; u < v->n_uses; u++)
+			ff_time_refresh_node(e, g->edges[g->uses[v->first_use + u]].node);
 	}
 }
 
@@ -360,6 +439,7 @@ static void restore(struct ff_evaluator *e, bool counted)
 		if (v->kind == FF_VALUE_PARAMETER)
 			e->synced[v->producer] = !e->node[v->producer];
 	}
+	refresh_touched(e);
 	account_touched(e, 1);
 	e->proposed = false;
 }
@@ -392,13 +472,18 @@ static int copy_changes(struct ff_evaluator *e, const struct ff_change *change, 
 /* A long search has seen many blocks that it will not see again. */
 static int trim_memo(struct ff_evaluator *e, struct ff_error *err)
 {
-	if (e->memo.arena.bytes <= e->memo_limit)
+	int code;
+
+	if (ff_arena_used(&e->memo.arena) <= e->memo_limit)
 		return FF_OK;
 	ff_memo_clear(&e->memo);
 	memset(e->node, 0, e->g->n_nodes * sizeof(*e->node));
 	memset(e->edge, 0, e->g->n_edges * sizeof(*e->edge));
 	e->n_changes = 0;
-	return place_all(e, err);
+	code = place_all(e, err);
+	if (code == FF_OK)
+		refresh_all(e);
+	return code;
 }
 
 int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
@@ -419,6 +504,7 @@ int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change,
 		restore(e, false);
 		return code;
 	}
+	refresh_touched(e);
 	account_touched(e, 1);
 	code = evaluate(e, ret, err);
 	if (code < 0)

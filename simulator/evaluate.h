@@ -15,6 +15,22 @@ struct ff_swap {
 	} was;
 };
 
+/* What the pass reads of one operator, for one direction. */
+struct ff_timed_node {
+	const double *us;
+	double *finish, *ready;
+	const uint16_t *device;
+	uint32_t n;
+	uint16_t first;
+	bool in_line, uniform; /* part p on device first + p; all take equally long */
+	bool watched;          /* someone asks for `finish` */
+	bool moved;            /* something was moved to it in this pass */
+};
+
+struct ff_timed_bucket {
+	double sync_us, update_us, done_us;
+};
+
 struct ff_evaluator {
 	const struct ff_graph *g;
 	const struct ff_machine *m;
@@ -43,9 +59,18 @@ struct ff_evaluator {
 	uint32_t *mark, stamp; /* by value: the stamp of when it was last listed */
 	uint32_t *touched, n_touched;
 
-	double *lane;      /* when it is free */
-	double *synced_us; /* by bucket */
-	uint32_t synced_cap;
+	/* time.c: the order without inputs and parameters, the edges that bring to each
+	 * operator what is there from the start, and those that leave it. */
+	uint32_t n_computed, *computed;
+	bool *needs_grad; /* by position in `computed` */
+	uint32_t *first_brought, *brought, *first_leaving, *leaving;
+	struct ff_timed_node *timed[2]; /* by pass, by node */
+	uint8_t *moves[2];              /* by pass, by edge: it has some */
+	bool *adds;                     /* by node: backward adds to gradients */
+	bool buckets_hold;
+	struct ff_timed_bucket *timed_bucket;
+	uint32_t bucket_cap;
+	double *lane; /* when it is free */
 	uint32_t *sync_lane;
 
 	/* account.c: bytes that come (and, behind their last step, go), by step and
@@ -65,6 +90,9 @@ static inline bool ff_evaluator_accumulates(const struct ff_evaluator *e, uint32
 
 /* time.c: the longest-path pass over the blocks in place. */
 int ff_evaluator_time(struct ff_evaluator *e, double *step_us, struct ff_error *err);
+/* The records of what has changed: edges first, then the nodes at their ends. */
+void ff_time_refresh_edge(struct ff_evaluator *e, uint32_t edge);
+void ff_time_refresh_node(struct ff_evaluator *e, uint32_t node);
 
 /* account.c */
 int ff_account_create(struct ff_evaluator *e, struct ff_error *err);

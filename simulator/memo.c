@@ -84,6 +84,7 @@ int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_ma
 	*t = (struct ff_memo){.g = g, .m = m, .p = p, .first_use = first_use};
 	ff_arena_init(&t->arena);
 	ff_arena_init(&t->scratch);
+	t->empty = ff_arena_mark(&t->arena);
 	return find_classes(t, err);
 }
 
@@ -102,8 +103,8 @@ void ff_memo_finish(struct ff_memo *t)
 
 void ff_memo_clear(struct ff_memo *t)
 {
-	ff_arena_finish(&t->arena);
-	ff_arena_init(&t->arena);
+	/* to the arena, not to the host: it will be needed again */
+	ff_arena_rewind(&t->arena, t->empty);
 	ff_table_clear(&t->shapes);
 	ff_table_clear(&t->nodes);
 	ff_table_clear(&t->edges);
@@ -346,27 +347,65 @@ int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 
 /* ---- edges ---- */
 
+static bool in_line(const uint16_t *part, uint32_t n)
+{
+	for (uint32_t k = 1; k < n; k++)
+		if (part[k] != part[k - 1] + 1)
+			return false;
+	return n > 0;
+}
+
+/* Lanes of a move as runs of neighbours. */
+static int list_lanes(struct ff_memo *t, const struct ff_move *mv, struct ff_memo_move *ret,
+		struct ff_error *err)
+{
+	struct ff_arena_mark mark = ff_arena_mark(&t->scratch);
+	uint32_t *lane = ff_arena_array(&t->scratch, 3 * (size_t)mv->n_devices, sizeof(*lane));
+	struct ff_lanes *run = ff_arena_array(&t->scratch, 3 * (size_t)mv->n_devices, sizeof(*run));
+	uint32_t n, runs = 0;
+
+	if (!lane || !run)
+		return ff_fail_memory(err);
+	n = ff_transfer_lanes(t->m, mv->n_devices, mv->device, lane);
+	for (uint32_t i = 0; i < n; i++) {
+		if (runs && lane[i] == run[runs - 1].first + run[runs - 1].n)
+			run[runs - 1].n++;
+		else
+			run[runs++] = (struct ff_lanes){lane[i], 1};
+	}
+	ret->n_lanes = (uint16_t)runs;
+	for (uint32_t i = 0; i < runs && i < 2; i++)
+		ret->lane[i] = run[i];
+	if (runs > 2)
+		ret->more = ff_arena_copy(&t->arena, run + 2, runs - 2, sizeof(*run));
+	ff_arena_rewind(&t->scratch, mark);
+	return runs <= 2 || ret->more ? FF_OK : ff_fail_memory(err);
+}
+
 static int time_moves(struct ff_memo *t, const struct ff_redistribution *r,
 		struct ff_memo_move **ret, struct ff_error *err)
 {
 	struct ff_memo_move *list = ff_arena_array(&t->arena, r->n_moves, sizeof(*list));
+	int code = FF_OK;
 
 	if (!list)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < r->n_moves; i++) {
+	for (uint32_t i = 0; i < r->n_moves && code == FF_OK; i++) {
 		const struct ff_move *mv = &r->move[i];
-		uint32_t *lane =
-				ff_arena_array(&t->arena, 3 * (size_t)mv->n_devices, sizeof(*lane));
 
-		if (!lane)
-			return ff_fail_memory(err);
 		list[i] = (struct ff_memo_move){.us = ff_price_move(t->p, mv),
 				.move = mv,
-				.n_lanes = ff_transfer_lanes(t->m, mv->n_devices, mv->device, lane),
-				.lane = lane};
+				.n_sources = (uint16_t)mv->n_sources,
+				.n_sinks = (uint16_t)mv->n_sinks,
+				.first_source = mv->n_sources ? mv->source[0] : 0,
+				.first_sink = mv->sink[0],
+				.sources_in_line = in_line(mv->source, mv->n_sources),
+				.sinks_in_line = in_line(mv->sink, mv->n_sinks),
+				.accumulate = mv->accumulate};
+		code = list_lanes(t, mv, &list[i], err);
 	}
 	*ret = list;
-	return FF_OK;
+	return code;
 }
 
 static int build_edge(struct ff_memo *t, struct ff_memo_edge *e, const struct ff_memo_node *from,

@@ -31,15 +31,21 @@ struct ff_memo_node {
 	/* of the pass under way */
 	double *finish[2]; /* by pass, by part */
 	double *ready[2];  /* what was moved to it; zero but between mover and reader */
-	bool moved[2];     /* something was */
 };
 
-/* One redistribution task, ready to be timed. */
+/* One redistribution task, ready to be timed: what a pass reads of it lies in one
+ * cache line. */
 struct ff_memo_move {
 	double us;
+	uint16_t n_sources, n_sinks, first_source, first_sink;
+	uint16_t n_lanes; /* runs of neighbours */
+	/* parts that follow each other: source k is first_source + k */
+	bool sources_in_line, sinks_in_line, accumulate;
+	struct ff_lanes {
+		uint32_t first, n;
+	} lane[2];                   /* the first runs */
+	const struct ff_lanes *more; /* the others */
 	const struct ff_move *move;
-	uint32_t n_lanes;
-	const uint32_t *lane;
 };
 
 /* One edge between two configs. */
@@ -57,6 +63,7 @@ struct ff_memo {
 	bool has_workspace;    /* some kernel needs scratch */
 	uint32_t *class;       /* by node: the first node equal to it */
 	struct ff_arena arena, scratch;
+	struct ff_arena_mark empty;
 	struct ff_table shapes, nodes, edges;
 	struct ff_memo_shape **shape;
 	struct ff_memo_node **node;

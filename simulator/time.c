@@ -1,57 +1,170 @@
 /* The evaluator's pass: when every task starts and ends.  It takes the blocks in
  * the order of ff_lower's tasks and computes the same maxima and sums as
  * ff_simulate, so its figures are the same to the bit.
- * SPDX-License-Identifier: Apache-2.0 */
+ *
+ * A search makes this pass for every proposal, so what it reads lies together: one
+ * record for each operator and pass (struct ff_timed_node), made when blocks
+ * change; operators whose parts run on devices side by side are added up as
+ * vectors.  SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
 #include "evaluate.h"
+
+#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 
 static double later(double a, double b)
 {
 	return a > b ? a : b;
 }
 
+/* ---- records ---- */
+
+static bool has_moves(const struct ff_evaluator *e, uint32_t edge, enum ff_pass pass)
+{
+	const struct ff_memo_edge *me = e->edge[edge];
+
+	if (!me)
+		return false;
+	return pass == FF_FORWARD ? me->block.forward.n_moves > 0 : me->block.backward.n_moves > 0;
+}
+
+/* Whether someone asks when the parts of `node` are done. */
+static bool is_watched(const struct ff_evaluator *e, uint32_t node, enum ff_pass pass)
+{
+	const struct ff_graph *g = e->g;
+	const struct ff_node *n = &g->nodes[node];
+	bool watched = pass == FF_BACKWARD && n->n_in > n->n_data; /* synchronisation does */
+
+	if (pass == FF_BACKWARD) {
+		for (uint32_t k = n->in; k < n->in + n->n_in && !watched; k++)
+			watched = has_moves(e, k, pass) || g->values[g->edges[k].value].n_uses > 1;
+		return watched;
+	}
+	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
+		for (uint32_t u = 0; u < g->values[k].n_uses && !watched; u++)
+			watched = has_moves(e, g->uses[g->values[k].first_use + u], pass);
+	return watched;
+}
+
+static bool is_uniform(const double *us, uint32_t n)
+{
+	for (uint32_t p = 1; p < n; p++)
+		if (us[p] != us[0])
+			return false;
+	return true;
+}
+
+void ff_time_refresh_node(struct ff_evaluator *e, uint32_t node)
+{
+	struct ff_memo_node *mn = e->node[node];
+
+	for (int pass = 0; pass < 2; pass++)
+		e->timed[pass][node] = (struct ff_timed_node){.us = mn->us[pass],
+				.finish = mn->finish[pass],
+				.ready = mn->ready[pass],
+				.device = mn->block.device,
+				.n = mn->block.n_parts,
+				.first = mn->block.device[0],
+				.in_line = mn->in_line,
+				.uniform = is_uniform(mn->us[pass], mn->block.n_parts),
+				.watched = is_watched(e, node, (enum ff_pass)pass)};
+}
+
+void ff_time_refresh_edge(struct ff_evaluator *e, uint32_t edge)
+{
+	for (int pass = 0; pass < 2; pass++)
+		e->moves[pass][edge] = has_moves(e, edge, (enum ff_pass)pass);
+}
+
+/* ---- moves ---- */
+
+/* Times are never negative, so their bits compare as they do; and whole numbers
+ * are what compilers find the largest of side by side. */
+typedef int64_t __attribute__((may_alias)) time_bits;
+
+CLONES static void latest_bits(uint32_t n, const time_bits *x, time_bits *at)
+{
+	time_bits most = *at;
+
+	for (uint32_t i = 0; i < n; i++)
+		most = x[i] > most ? x[i] : most;
+	*at = most;
+}
+
+CLONES static void wait_bits(uint32_t n, time_bits *x, time_bits at)
+{
+	for (uint32_t i = 0; i < n; i++)
+		x[i] = x[i] > at ? x[i] : at;
+}
+
+static double latest(uint32_t n, const double *x, double at)
+{
+	if (n > 2)
+		latest_bits(n, (const time_bits *)x, (time_bits *)&at);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			at = later(at, x[i]);
+	return at;
+}
+
+static void occupy(const struct ff_lanes *l, double *lane, double at)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		lane[l->first + i] = at;
+}
+
 /* One move: it starts when its lanes are free and its sources done. */
 static double time_move(struct ff_evaluator *e, const struct ff_memo_move *tm, const double *finish,
 		double at)
 {
-	const struct ff_move *mv = tm->move;
+	uint32_t near = tm->n_lanes < 2 ? tm->n_lanes : 2;
 
-	for (uint32_t k = 0; k < tm->n_lanes; k++)
-		at = later(at, e->lane[tm->lane[k]]);
-	for (uint32_t k = 0; finish && k < mv->n_sources; k++)
-		at = later(at, finish[mv->source[k]]);
+	for (uint32_t k = 0; k < near; k++)
+		at = latest(tm->lane[k].n, e->lane + tm->lane[k].first, at);
+	for (uint32_t k = 2; k < tm->n_lanes; k++)
+		at = latest(tm->more[k - 2].n, e->lane + tm->more[k - 2].first, at);
+	if (finish && tm->sources_in_line)
+		at = latest(tm->n_sources, finish + tm->first_source, at);
+	else
+		for (uint32_t k = 0; finish && k < tm->n_sources; k++)
+			at = later(at, finish[tm->move->source[k]]);
 	at += tm->us;
-	for (uint32_t k = 0; k < tm->n_lanes; k++)
-		e->lane[tm->lane[k]] = at;
+	for (uint32_t k = 0; k < near; k++)
+		occupy(&tm->lane[k], e->lane, at);
+	for (uint32_t k = 2; k < tm->n_lanes; k++)
+		occupy(&tm->more[k - 2], e->lane, at);
 	return at;
 }
 
-static void arrive(const struct ff_move *mv, double at, double *ready)
+static void arrive(const struct ff_memo_move *tm, double at, double *ready)
 {
-	for (uint32_t k = 0; k < mv->n_sinks; k++)
-		ready[mv->sink[k]] = later(ready[mv->sink[k]], at);
+	time_bits bits;
+
+	if (tm->sinks_in_line && tm->n_sinks > 2) {
+		memcpy(&bits, &at, sizeof(bits));
+		wait_bits(tm->n_sinks, (time_bits *)(ready + tm->first_sink), bits);
+		return;
+	}
+	for (uint32_t k = 0; k < tm->n_sinks; k++) {
+		double *sink = &ready[tm->move->sink[k]];
+
+		*sink = later(*sink, at);
+	}
 }
 
 static void forward_moves(struct ff_evaluator *e, uint32_t edge)
 {
 	const struct ff_memo_edge *me = e->edge[edge];
-	uint32_t from;
-	struct ff_memo_node *to;
+	uint32_t from = ff_edge_source(e->g, edge), to = e->g->edges[edge].node;
 	const double *finish = NULL;
 
-	if (!me || !me->block.forward.n_moves)
-		return;
-	from = ff_edge_source(e->g, edge);
-	to = e->node[e->g->edges[edge].node];
-	if (ff_node_is_computed(e->g, from))
-		finish = e->node[from]->finish[FF_FORWARD];
-	to->moved[FF_FORWARD] = true;
+	if (e->node[from] && ff_node_is_computed(e->g, from))
+		finish = e->timed[FF_FORWARD][from].finish;
+	e->timed[FF_FORWARD][to].moved = true;
 	for (uint32_t i = 0; i < me->block.forward.n_moves; i++)
-		arrive(me->move[FF_FORWARD][i].move,
-				time_move(e, &me->move[FF_FORWARD][i], finish, 0),
-				to->ready[FF_FORWARD]);
+		arrive(&me->move[FF_FORWARD][i], time_move(e, &me->move[FF_FORWARD][i], finish, 0),
+				e->timed[FF_FORWARD][to].ready);
 }
 
 /* When what a move adds to was written: a first use that is aliased was written
@@ -60,7 +173,7 @@ static double first_written(const struct ff_evaluator *e, uint32_t value, const 
 {
 	uint32_t first = e->first_edge[value];
 	const struct ff_memo_edge *me = e->edge[first];
-	const double *finish = e->node[e->g->edges[first].node]->finish[FF_BACKWARD];
+	const double *finish = e->timed[FF_BACKWARD][e->g->edges[first].node].finish;
 	double at = 0;
 
 	for (uint32_t k = 0; k < mv->n_sinks; k++) {
@@ -76,106 +189,128 @@ static void backward_moves(struct ff_evaluator *e, uint32_t edge)
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 	const struct ff_edge *x = &e->g->edges[edge];
-	struct ff_memo_node *to;
-	const double *finish;
+	uint32_t to = ff_edge_source(e->g, edge);
+	const double *finish = e->timed[FF_BACKWARD][x->node].finish;
 
-	if (!me || !me->block.backward.n_moves)
-		return;
-	to = e->node[ff_edge_source(e->g, edge)];
-	finish = e->node[x->node]->finish[FF_BACKWARD];
-	to->moved[FF_BACKWARD] = true;
+	e->timed[FF_BACKWARD][to].moved = true;
 	for (uint32_t i = 0; i < me->block.backward.n_moves; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_BACKWARD][i];
-		double at = tm->move->accumulate ? first_written(e, x->value, tm->move) : 0;
+		double at = tm->accumulate ? first_written(e, x->value, tm->move) : 0;
 
-		arrive(tm->move, time_move(e, tm, finish, at), to->ready[FF_BACKWARD]);
+		arrive(tm, time_move(e, tm, finish, at), e->timed[FF_BACKWARD][to].ready);
 	}
 }
 
-/* Times of `n` parts in turn on `n` lanes that follow each other. */
-__attribute__((target_clones("avx512f", "avx2", "default"))) static void run_in_line(
-		uint32_t n, const double *us, double *lane, double *finish)
+/* ---- compute ---- */
+
+/* Parts in turn on lanes that follow each other. */
+CLONES static void run_in_line(uint32_t n, const double *us, double *lane)
 {
 	for (uint32_t p = 0; p < n; p++)
-		lane[p] = finish[p] = lane[p] + us[p];
+		lane[p] += us[p];
 }
 
-static void time_compute(struct ff_evaluator *e, uint32_t node, enum ff_pass pass, const double *us)
+CLONES static void run_uniform(uint32_t n, double us, double *lane)
 {
-	struct ff_memo_node *mn = e->node[node];
-	double *finish = mn->finish[pass], *ready = mn->ready[pass];
-	const uint16_t *device = mn->block.device;
-	uint32_t n = mn->block.n_parts;
+	for (uint32_t p = 0; p < n; p++)
+		lane[p] += us;
+}
 
-	/* compute lanes are numbered as the devices are */
-	if (!mn->moved[pass] && mn->in_line) {
-		run_in_line(n, us, e->lane + device[0], finish);
-		return;
-	}
+CLONES static void run_moved(uint32_t n, const double *us, double *restrict ready, double *lane)
+{
 	for (uint32_t p = 0; p < n; p++) {
-		double *lane = &e->lane[device[p]];
-
-		*lane = finish[p] = later(*lane, ready[p]) + us[p];
+		lane[p] = (ready[p] > lane[p] ? ready[p] : lane[p]) + us[p];
 		ready[p] = 0;
 	}
-	mn->moved[pass] = false;
+}
+
+static void time_compute(struct ff_evaluator *e, struct ff_timed_node *t, const double *us)
+{
+	double *lane = e->lane + t->first; /* compute lanes are numbered as devices are */
+
+	if (!t->in_line) {
+		for (uint32_t p = 0; p < t->n; p++) {
+			lane = &e->lane[t->device[p]];
+			*lane = t->finish[p] = later(*lane, t->ready[p]) + us[p];
+			t->ready[p] = 0;
+		}
+		t->moved = false;
+		return;
+	}
+	if (t->moved)
+		run_moved(t->n, us, t->ready, lane);
+	else if (t->uniform && us == t->us)
+		run_uniform(t->n, us[0], lane);
+	else
+		run_in_line(t->n, us, lane);
+	t->moved = false;
+	if (t->watched)
+		memcpy(t->finish, lane, t->n * sizeof(*lane));
+}
+
+/* What a part of `node` adds to gradients that are there already, in bytes. */
+static int64_t added_bytes(const struct ff_evaluator *e, uint32_t node, uint32_t p)
+{
+	const struct ff_node *n = &e->g->nodes[node];
+	int64_t bytes = 0;
+
+	for (uint32_t i = n->n_data; i < n->n_in; i++) {
+		struct ff_region r;
+
+		if (!ff_evaluator_accumulates(e, n->in + i))
+			continue;
+		ff_placement_region(&e->node[node]->block.in[i], p, &r);
+		bytes += ff_region_volume(&r) * FF_ELEMENT_BYTES;
+	}
+	return bytes;
 }
 
 /* Backward of a part that adds to gradients takes longer by the adding. */
 static int time_backward(struct ff_evaluator *e, uint32_t node, struct ff_error *err)
 {
-	const struct ff_node *n = &e->g->nodes[node];
-	const struct ff_memo_node *mn = e->node[node];
-	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
-	double *us = NULL;
+	struct ff_timed_node *t = &e->timed[FF_BACKWARD][node];
+	struct ff_arena_mark mark;
+	double *us;
 
-	for (uint32_t i = n->n_data; i < n->n_in; i++) {
-		uint32_t edge = n->in + i;
-
-		if (!ff_evaluator_accumulates(e, edge))
-			continue;
-		us = us ? us
-			: ff_arena_array(&e->scratch, 2 * (size_t)mn->block.n_parts, sizeof(*us));
-		if (!us)
-			return ff_fail_memory(err);
-		for (uint32_t p = 0; p < mn->block.n_parts; p++) {
-			struct ff_region r;
-
-			ff_placement_region(&mn->block.in[i], p, &r);
-			/* whole numbers below 2^53: exact in any order */
-			us[mn->block.n_parts + p] +=
-					(double)(ff_region_volume(&r) * FF_ELEMENT_BYTES);
-		}
+	if (!e->adds[node]) {
+		time_compute(e, t, t->us);
+		return FF_OK;
 	}
-	for (uint32_t p = 0; us && p < mn->block.n_parts; p++)
-		us[p] = mn->us[FF_BACKWARD][p] +
-			ff_price_add(e->p, mn->block.device[p], (int64_t)us[mn->block.n_parts + p]);
-	time_compute(e, node, FF_BACKWARD, us ? us : mn->us[FF_BACKWARD]);
+	mark = ff_arena_mark(&e->scratch);
+	us = ff_arena_array(&e->scratch, t->n, sizeof(*us));
+	if (!us)
+		return ff_fail_memory(err);
+	for (uint32_t p = 0; p < t->n; p++)
+		us[p] = t->us[p] + ff_price_add(e->p, t->device[p], added_bytes(e, node, p));
+	time_compute(e, t, us);
 	ff_arena_rewind(&e->scratch, mark);
 	return FF_OK;
 }
+
+/* ---- parameters ---- */
 
 /* Gradients of a bucket are complete when the node that closes it is done. */
 static void time_sync(struct ff_evaluator *e, uint32_t bucket)
 {
 	const struct ff_bucket_build *b = &e->buckets.bucket[bucket];
 	const struct ff_weight_group *last = e->buckets.member[b->last].group;
-	const double *finish = e->node[b->close]->finish[FF_BACKWARD];
-	double t = 0;
+	const double *finish = e->timed[FF_BACKWARD][b->close].finish;
+	struct ff_timed_bucket *t = &e->timed_bucket[bucket];
+	double at = 0;
 	uint32_t n;
 
-	e->synced_us[bucket] = 0; /* of one device: same lane as the update */
+	t->done_us = 0; /* of one device: same lane as the update */
 	if (!b->synced || b->n_devices < 2)
 		return;
 	n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->sync_lane);
 	for (uint32_t k = 0; k < n; k++)
-		t = later(t, e->lane[e->sync_lane[k]]);
+		at = later(at, e->lane[e->sync_lane[k]]);
 	for (uint32_t k = 0; k < last->n_devices; k++)
-		t = later(t, finish[last->part[k]]);
-	t += ff_price_sync(e->p, b->n_devices, b->device, b->bytes);
+		at = later(at, finish[last->part[k]]);
+	at += t->sync_us;
 	for (uint32_t k = 0; k < n; k++)
-		e->lane[e->sync_lane[k]] = t;
-	e->synced_us[bucket] = t;
+		e->lane[e->sync_lane[k]] = at;
+	t->done_us = at;
 }
 
 /* When the gradients of a bucket's members were brought to its device number `d`. */
@@ -185,11 +320,10 @@ static double brought_us(struct ff_evaluator *e, const struct ff_bucket_build *b
 
 	for (uint32_t i = b->first; i != FF_NONE; i = e->buckets.member[i].next) {
 		const struct ff_bucket_member *m = &e->buckets.member[i];
-		struct ff_memo_node *mn = e->node[m->param];
+		double *ready = &e->timed[FF_BACKWARD][m->param].ready[m->group->part[d]];
 
-		at = later(at, mn->ready[FF_BACKWARD][m->group->part[d]]);
-		mn->ready[FF_BACKWARD][m->group->part[d]] = 0;
-		mn->moved[FF_BACKWARD] = false;
+		at = later(at, *ready);
+		*ready = 0;
 	}
 	return at;
 }
@@ -198,12 +332,16 @@ static void time_updates(struct ff_evaluator *e)
 {
 	for (uint32_t i = 0; i < e->buckets.n_buckets; i++) {
 		const struct ff_bucket_build *b = &e->buckets.bucket[i];
+		const struct ff_timed_bucket *t = &e->timed_bucket[i];
 
 		for (uint32_t d = 0; d < b->n_devices; d++) {
 			double *lane = &e->lane[b->device[d]];
-			double at = b->synced ? e->synced_us[i] : brought_us(e, b, d);
+			double at = b->synced ? t->done_us : brought_us(e, b, d);
 
-			*lane = later(*lane, at) + ff_price_update(e->p, b->device[d], b->bytes);
+			*lane = later(*lane, at) +
+				(e->m->n_kinds == 1 ? t->update_us
+						    : ff_price_update(e->p, b->device[d],
+								      b->bytes));
 		}
 	}
 }
@@ -228,63 +366,95 @@ static int complete_params(struct ff_evaluator *e, uint32_t node, struct ff_erro
 	return code;
 }
 
+static int price_buckets(struct ff_evaluator *e, struct ff_error *err)
+{
+	if (e->buckets.n_buckets > e->bucket_cap) {
+		uint32_t cap = 2 * e->buckets.n_buckets;
+		struct ff_timed_bucket *grown = realloc(e->timed_bucket, cap * sizeof(*grown));
+
+		if (!grown)
+			return ff_fail_memory(err);
+		e->timed_bucket = grown;
+		e->bucket_cap = cap;
+	}
+	for (uint32_t i = 0; i < e->buckets.n_buckets; i++) {
+		const struct ff_bucket_build *b = &e->buckets.bucket[i];
+
+		e->timed_bucket[i].update_us = ff_price_update(e->p, b->device[0], b->bytes);
+		if (b->synced)
+			e->timed_bucket[i].sync_us =
+					ff_price_sync(e->p, b->n_devices, b->device, b->bytes);
+	}
+	return FF_OK;
+}
+
+/* Only where a node with parameters has changed since. */
 static int gather_buckets(struct ff_evaluator *e, struct ff_error *err)
 {
 	int code = FF_OK;
 
+	if (e->buckets_hold)
+		return FF_OK;
 	ff_bucketing_begin(&e->buckets);
-	for (uint32_t i = e->g->n_nodes; i-- > 0 && code == FF_OK;)
-		if (ff_node_is_computed(e->g, e->order[i]))
-			code = complete_params(e, e->order[i], err);
-	ff_bucketing_end(&e->buckets);
-	if (code == FF_OK && e->buckets.n_buckets > e->synced_cap) {
-		uint32_t cap = 2 * e->buckets.n_buckets;
-		double *grown = realloc(e->synced_us, cap * sizeof(*grown));
+	memset(e->adds, 0, e->g->n_nodes * sizeof(*e->adds));
+	for (uint32_t i = e->n_computed; i-- > 0 && code == FF_OK;) {
+		const struct ff_node *n = &e->g->nodes[e->computed[i]];
 
-		if (!grown)
-			return ff_fail_memory(err);
-		e->synced_us = grown;
-		e->synced_cap = cap;
+		code = complete_params(e, e->computed[i], err);
+		for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
+			if (ff_evaluator_accumulates(e, k))
+				e->adds[e->computed[i]] = true;
 	}
+	ff_bucketing_end(&e->buckets);
+	if (code == FF_OK)
+		code = price_buckets(e, err);
+	e->buckets_hold = code == FF_OK;
 	return code;
 }
 
+/* ---- the pass ---- */
+
 static void pass_forward(struct ff_evaluator *e)
 {
-	const struct ff_graph *g = e->g;
+	const uint8_t *moves = e->moves[FF_FORWARD];
 
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		uint32_t node = e->order[i];
-		const struct ff_node *n = &g->nodes[node];
+	for (uint32_t i = 0; i < e->n_computed; i++) {
+		uint32_t node = e->computed[i];
+		const uint32_t *k = e->brought + e->first_brought[i];
+		struct ff_timed_node *t = &e->timed[FF_FORWARD][node];
 
-		if (!ff_node_is_computed(g, node))
+		for (; k < e->brought + e->first_brought[i + 1]; k++)
+			if (moves[*k])
+				forward_moves(e, *k);
+		time_compute(e, t, t->us);
+		if (!t->watched)
 			continue;
-		for (uint32_t k = n->in; k < n->in + n->n_in; k++)
-			if (ff_edge_is_brought(g, k))
-				forward_moves(e, k);
-		time_compute(e, node, FF_FORWARD, e->node[node]->us[FF_FORWARD]);
-		for (uint32_t k = n->out; k < n->out + n->n_out; k++)
-			for (uint32_t u = 0; u < g->values[k].n_uses; u++)
-				forward_moves(e, g->uses[g->values[k].first_use + u]);
+		for (k = e->leaving + e->first_leaving[i]; k < e->leaving + e->first_leaving[i + 1];
+				k++)
+			if (moves[*k])
+				forward_moves(e, *k);
 	}
 }
 
 static int pass_backward(struct ff_evaluator *e, struct ff_error *err)
 {
-	const struct ff_graph *g = e->g;
+	const uint8_t *moves = e->moves[FF_BACKWARD];
 
-	for (uint32_t i = g->n_nodes; i-- > 0;) {
-		uint32_t node = e->order[i];
-		const struct ff_node *n = &g->nodes[node];
+	for (uint32_t i = e->n_computed; i-- > 0;) {
+		uint32_t node = e->computed[i];
+		const struct ff_node *n = &e->g->nodes[node];
 		int code;
 
-		if (!ff_node_is_computed(g, node) || !ff_node_needs_grad(g, node))
+		if (!e->needs_grad[i])
 			continue;
 		code = time_backward(e, node, err);
 		if (code < 0)
 			return code;
+		if (!e->timed[FF_BACKWARD][node].watched)
+			continue;
 		for (uint32_t k = n->in; k < n->in + n->n_in; k++)
-			backward_moves(e, k);
+			if (moves[k])
+				backward_moves(e, k);
 		for (uint32_t b = e->buckets.first_at[node]; b != FF_NONE;
 				b = e->buckets.bucket[b].next_at)
 			time_sync(e, b);
@@ -294,7 +464,6 @@ static int pass_backward(struct ff_evaluator *e, struct ff_error *err)
 
 int ff_evaluator_time(struct ff_evaluator *e, double *step_us, struct ff_error *err)
 {
-	double step = 0;
 	int code = gather_buckets(e, err);
 
 	if (code < 0)
@@ -305,8 +474,6 @@ int ff_evaluator_time(struct ff_evaluator *e, double *step_us, struct ff_error *
 	if (code < 0)
 		return code;
 	time_updates(e);
-	for (uint32_t i = 0; i < ff_lane_count(e->m); i++)
-		step = later(step, e->lane[i]);
-	*step_us = step;
+	*step_us = latest(ff_lane_count(e->m), e->lane, 0);
 	return FF_OK;
 }

@@ -167,3 +167,12 @@ void ff_arena_rewind(struct ff_arena *a, struct ff_arena_mark mark)
 	if (a->head)
 		a->head->used = mark.used;
 }
+
+size_t ff_arena_used(const struct ff_arena *a)
+{
+	size_t used = 0;
+
+	for (const struct ff_chunk *c = a->head; c; c = c->next)
+		used += c->used;
+	return used;
+}

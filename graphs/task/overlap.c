@@ -89,27 +89,60 @@ static void number_components(struct ff_overlaps *o, uint32_t *set, uint32_t *na
 	}
 }
 
-int ff_overlaps_find(const struct ff_grid_axis *source, const struct ff_grid_axis *sink,
-		struct ff_arena *a, struct ff_overlaps *ret, struct ff_error *err)
+/* One interval on either side. */
+static void find_uncut(struct ff_overlaps *o)
 {
-	struct ff_overlaps o = {.side = {source, sink}};
+	const struct ff_grid_axis *s = o->side[0], *t = o->side[1];
+	int32_t lo = s->lo[0] > t->lo[0] ? s->lo[0] : t->lo[0];
+	int32_t hi = s->hi[0] < t->hi[0] ? s->hi[0] : t->hi[0];
+	bool meet = hi > lo, empty = is_empty(t, 0);
+
+	o->uncut.first[0] = 0;
+	o->uncut.first[1] = meet;
+	o->uncut.list = (struct ff_overlap){0, lo, hi};
+	o->uncut.component[0] = meet ? 0 : FF_NONE;
+	o->uncut.component[1] = empty ? FF_NONE : 0;
+	o->uncut.hole = !empty && (!meet || lo > t->lo[0] || hi < t->hi[0]);
+	o->uncut.twice = false;
+	o->first = o->uncut.first;
+	o->list = &o->uncut.list;
+	o->component[0] = &o->uncut.component[0];
+	o->component[1] = &o->uncut.component[1];
+	o->hole = &o->uncut.hole;
+	o->twice = &o->uncut.twice;
+	o->n_components = !empty;
+}
+
+static int find_cut(struct ff_overlaps *o, struct ff_arena *a, struct ff_error *err)
+{
+	const struct ff_grid_axis *source = o->side[0], *sink = o->side[1];
 	uint32_t n = source->n + sink->n;
 	uint32_t *set = ff_arena_array(a, n, sizeof(*set));
 	uint32_t *name = ff_arena_array(a, n, sizeof(*name));
 
-	o.first = ff_arena_array(a, sink->n + 1, sizeof(*o.first));
-	o.list = ff_arena_array(a, walk(source, sink, NULL, NULL), sizeof(*o.list));
-	o.component[0] = ff_arena_array(a, source->n, sizeof(**o.component));
-	o.component[1] = ff_arena_array(a, sink->n, sizeof(**o.component));
-	o.hole = ff_arena_array(a, sink->n, sizeof(*o.hole));
-	o.twice = ff_arena_array(a, sink->n, sizeof(*o.twice));
-	if (!set || !name || !o.first || !o.list || !o.component[0] || !o.component[1] || !o.hole ||
-			!o.twice)
+	o->first = ff_arena_array(a, sink->n + 1, sizeof(*o->first));
+	o->list = ff_arena_array(a, walk(source, sink, NULL, NULL), sizeof(*o->list));
+	o->component[0] = ff_arena_array(a, n, sizeof(**o->component));
+	o->hole = ff_arena_array(a, 2 * (size_t)sink->n, sizeof(*o->hole));
+	if (!set || !name || !o->first || !o->list || !o->component[0] || !o->hole)
 		return ff_fail_memory(err);
-	walk(source, sink, o.first, o.list);
+	o->component[1] = o->component[0] + source->n;
+	o->twice = o->hole + sink->n;
+	walk(source, sink, o->first, o->list);
 	for (uint32_t j = 0; j < sink->n; j++)
-		cover(&o, j);
-	number_components(&o, set, name);
-	*ret = o;
+		cover(o, j);
+	number_components(o, set, name);
+	return FF_OK;
+}
+
+int ff_overlaps_find(const struct ff_grid_axis *source, const struct ff_grid_axis *sink,
+		struct ff_arena *a, struct ff_overlaps *ret, struct ff_error *err)
+{
+	ret->side[0] = source;
+	ret->side[1] = sink;
+	ret->n_components = 0;
+	if (source->n > 1 || sink->n > 1)
+		return find_cut(ret, a, err);
+	find_uncut(ret);
 	return FF_OK;
 }

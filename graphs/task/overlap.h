@@ -21,8 +21,15 @@ struct ff_overlaps {
 	uint32_t n_components;  /* numbered by their first sink */
 	bool *hole;             /* by sink coordinate: some element has no source */
 	bool *twice;            /* some element has several */
+	/* where neither side is cut, as most axes are, the arrays are these */
+	struct {
+		uint32_t first[2], component[2];
+		struct ff_overlap list;
+		bool hole, twice;
+	} uncut;
 };
 
+/* `ret` must stay where it is. */
 int ff_overlaps_find(const struct ff_grid_axis *source, const struct ff_grid_axis *sink,
 		struct ff_arena *a, struct ff_overlaps *ret, struct ff_error *err);
 

@@ -49,31 +49,35 @@ static uint32_t skip(const struct cells *w, uint32_t axis, uint32_t i)
 	return i;
 }
 
+/* Axes that neither side cuts stay at their one coordinate. */
 static bool next_cell(struct cells *w)
 {
 	const struct ff_scene *s = w->s;
-	uint32_t axis = s->rank;
+	uint32_t i = s->n_cut;
 
 	if (!w->started) {
 		w->started = true;
-		for (axis = 0; axis < s->rank; axis++) {
-			w->at.at[axis] = skip(w, axis, 0);
-			if (w->at.at[axis] == s->axis[axis].side[w->side]->n)
+		memset(w->at.at, 0, sizeof(w->at.at));
+		for (i = 0; i < s->n_cut; i++) {
+			w->at.at[s->cut[i]] = skip(w, s->cut[i], 0);
+			if (w->at.at[s->cut[i]] == s->axis[s->cut[i]].side[w->side]->n)
 				return false;
 		}
 	} else {
-		while (axis-- > 0) {
+		while (i-- > 0) {
+			uint32_t axis = s->cut[i];
+
 			w->at.at[axis] = skip(w, axis, w->at.at[axis] + 1);
 			if (w->at.at[axis] < s->axis[axis].side[w->side]->n)
 				break;
 			w->at.at[axis] = skip(w, axis, 0);
 		}
-		if (axis == UINT32_MAX)
+		if (i == UINT32_MAX)
 			return false;
 	}
 	w->at.part = 0;
-	for (axis = 0; axis < s->rank; axis++)
-		w->at.part += s->axis[axis].side[w->side]->part[w->at.at[axis]];
+	for (i = 0; i < s->n_cut; i++)
+		w->at.part += s->axis[s->cut[i]].side[w->side]->part[w->at.at[s->cut[i]]];
 	return true;
 }
 
@@ -549,9 +553,6 @@ static int build_moves(
 	uint32_t component[FF_MAX_RANK] = {0}, i;
 	int code;
 
-	for (i = 0; i < s->rank; i++)
-		if (!s->axis[i].n_components)
-			return FF_OK;
 	do {
 		code = build_component(s, component, alias, m, err);
 		for (i = s->rank; i-- > 0 && code == FF_OK;) {
@@ -607,9 +608,16 @@ static int find_all(struct ff_scene *s, uint32_t *alias, struct moves *m, struct
 {
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < s->rank && code == FF_OK; i++)
-		code = ff_overlaps_find(&s->side[SOURCE].place->axis[i],
-				&s->side[SINK].place->axis[i], s->scratch, &s->axis[i], err);
+	for (uint32_t i = 0; i < s->rank && code == FF_OK; i++) {
+		const struct ff_grid_axis *from = &s->side[SOURCE].place->axis[i];
+		const struct ff_grid_axis *to = &s->side[SINK].place->axis[i];
+
+		code = ff_overlaps_find(from, to, s->scratch, &s->axis[i], err);
+		if (from->n > 1 || to->n > 1)
+			s->cut[s->n_cut++] = i;
+		if (code == FF_OK && !s->axis[i].n_components)
+			return FF_OK; /* no sink wants anything */
+	}
 	if (code == FF_OK)
 		code = allocate(s, err);
 	if (code < 0)

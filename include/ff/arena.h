@@ -38,5 +38,7 @@ char *ff_arena_printf(struct ff_arena *a, const char *fmt, ...)
  * back to the arena (not to the host) and its pointers die. */
 struct ff_arena_mark ff_arena_mark(const struct ff_arena *a);
 void ff_arena_rewind(struct ff_arena *a, struct ff_arena_mark mark);
+/* Bytes handed out and not given back by a rewind. */
+size_t ff_arena_used(const struct ff_arena *a);
 
 #endif
