@@ -9,10 +9,24 @@
 #define COSTS_VERSION 2
 #define MAX_BYTES_PER_S 1e18
 
+/* "disturbed", which only figures have that something disturbed. */
+static int read_disturbed(const struct ff_json *object, uint32_t *ret, struct ff_error *err)
+{
+	int64_t n = 0;
+	int code = FF_OK;
+
+	if (ff_json_get(object, "disturbed"))
+		code = ff_json_int(object, "disturbed", 0, UINT32_MAX, &n, err);
+	if (code == FF_OK)
+		*ret = (uint32_t)n;
+	return code;
+}
+
 static int read_rate(const struct ff_json *object, struct ff_rate *ret, struct ff_error *err)
 {
-	static const char *const keys[] = {"latency_us", "bytes_per_s", NULL};
+	static const char *const keys[] = {"latency_us", "bytes_per_s", "disturbed", NULL};
 	double latency_us, bytes_per_s;
+	uint32_t disturbed;
 	int code = ff_json_only(object, keys, err);
 
 	if (code == FF_OK)
@@ -20,7 +34,9 @@ static int read_rate(const struct ff_json *object, struct ff_rate *ret, struct f
 	if (code == FF_OK)
 		code = ff_json_real(object, "bytes_per_s", 1, MAX_BYTES_PER_S, &bytes_per_s, err);
 	if (code == FF_OK)
-		*ret = (struct ff_rate){latency_us, bytes_per_s / 1e6};
+		code = read_disturbed(object, &disturbed, err);
+	if (code == FF_OK)
+		*ret = (struct ff_rate){latency_us, bytes_per_s / 1e6, disturbed};
 	return code;
 }
 
@@ -55,8 +71,8 @@ static int place(const struct ff_json *at, const struct ff_error *why, struct ff
 
 static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_error *err)
 {
-	static const char *const keys[] = {
-			"key", "median_us", "p10_us", "p90_us", "samples", "workspace_bytes", NULL};
+	static const char *const keys[] = {"key", "median_us", "p10_us", "p90_us", "samples",
+			"disturbed", "workspace_bytes", NULL};
 	struct ff_error why = {0};
 	struct ff_cost cost;
 	int64_t samples;
@@ -72,6 +88,8 @@ static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_er
 		code = ff_json_real(at, "p90_us", 0, FF_COST_MAX_US, &cost.p90_us, err);
 	if (code == FF_OK)
 		code = ff_json_int(at, "samples", 1, UINT32_MAX, &samples, err);
+	if (code == FF_OK)
+		code = read_disturbed(at, &cost.disturbed, err);
 	if (code == FF_OK)
 		code = ff_json_int(at, "workspace_bytes", 0, (int64_t)FF_COST_MAX_BYTES,
 				&cost.workspace_bytes, err);
@@ -140,7 +158,7 @@ static int read_table(const struct ff_json *at, struct ff_arena *scratch, struct
 static int read_comm(struct ff_costs *c, const struct ff_json *at, struct ff_arena *scratch,
 		struct ff_error *err)
 {
-	static const char *const keys[] = {"kind", "ranks", "bytes", "us", NULL};
+	static const char *const keys[] = {"kind", "ranks", "bytes", "us", "disturbed", NULL};
 	struct ff_comm_cost cc = {0};
 	struct ff_error why = {0};
 	int64_t ranks = 0;
@@ -151,6 +169,8 @@ static int read_comm(struct ff_costs *c, const struct ff_json *at, struct ff_are
 	if (code == FF_OK)
 		code = ff_json_int(at, "ranks", 2, FF_MAX_DEVICES, &ranks, err);
 	cc.ranks = (uint32_t)ranks;
+	if (code == FF_OK)
+		code = read_disturbed(at, &cc.disturbed, err);
 	if (code == FF_OK)
 		code = read_table(at, scratch, &cc, err);
 	if (code < 0)
@@ -203,12 +223,36 @@ static int read_origin(struct ff_costs *c, const struct ff_json *root, struct ff
 	return ff_costs_set_origin(c, &o, err);
 }
 
+static int read_steadiness(struct ff_costs *c, const struct ff_json *at, struct ff_error *err)
+{
+	static const char *const keys[] = {"samples", "disturbed", "reference_spread", NULL};
+	struct ff_steadiness s;
+	int64_t samples, disturbed;
+	int code;
+
+	if ((code = ff_json_only(at, keys, err)) < 0 ||
+			(code = ff_json_int(at, "samples", 1, (int64_t)FF_COST_MAX_BYTES, &samples,
+					 err)) < 0 ||
+			(code = ff_json_int(at, "disturbed", 0, samples, &disturbed, err)) < 0 ||
+			(code = ff_json_real(at, "reference_spread", 1, FF_COST_MAX_US,
+					 &s.reference_spread, err)) < 0)
+		return code;
+	s.samples = (uint64_t)samples;
+	s.disturbed = (uint64_t)disturbed;
+	ff_costs_set_steadiness(c, &s);
+	return FF_OK;
+}
+
 static int read_members(struct ff_costs *c, const struct ff_json *root, struct ff_arena *scratch,
 		struct ff_error *err)
 {
-	const struct ff_json *rates, *link, *comm, *entries;
+	const struct ff_json *steadiness, *rates, *link, *comm, *entries;
 	int code = read_origin(c, root, err);
 
+	if (code == FF_OK)
+		code = optional(root, "steadiness", FF_JSON_OBJECT, &steadiness, err);
+	if (code == FF_OK && steadiness)
+		code = read_steadiness(c, steadiness, err);
 	if (code == FF_OK)
 		code = optional(root, "rates", FF_JSON_OBJECT, &rates, err);
 	if (code == FF_OK && rates)
@@ -248,8 +292,8 @@ static int check_version(const struct ff_json *root, struct ff_error *err)
 static int read_root(const char *path, struct ff_arena *scratch, struct ff_costs **ret,
 		struct ff_error *err)
 {
-	static const char *const keys[] = {"format", "version", "device_kind", "machine", "rates",
-			"link", "comm", "entries", NULL};
+	static const char *const keys[] = {"format", "version", "device_kind", "machine",
+			"steadiness", "rates", "link", "comm", "entries", NULL};
 	const struct ff_json *root;
 	const char *kind;
 	struct ff_costs *c = NULL;
@@ -288,12 +332,30 @@ int ff_costs_load(const char *path, struct ff_costs **ret, struct ff_error *err)
 	return code;
 }
 
+static void write_disturbed(struct ff_out *o, uint32_t disturbed)
+{
+	if (disturbed)
+		ff_out_int(o, "disturbed", disturbed);
+}
+
+static void write_steadiness(struct ff_out *o, const struct ff_steadiness *s)
+{
+	if (!s->samples)
+		return;
+	ff_out_object(o, "steadiness");
+	ff_out_u64(o, "samples", s->samples);
+	ff_out_u64(o, "disturbed", s->disturbed);
+	ff_out_real(o, "reference_spread", s->reference_spread);
+	ff_out_close(o);
+}
+
 static void write_rate(struct ff_out *o, const char *key, struct ff_rate r)
 {
 	ff_out_object(o, key);
 	ff_out_real(o, "latency_us", r.latency_us);
 	/* Whole bytes a second, so that reading and writing again changes nothing. */
 	ff_out_real(o, "bytes_per_s", fmax(round(r.bytes_per_us * 1e6), 1));
+	write_disturbed(o, r.disturbed);
 	ff_out_close(o);
 }
 
@@ -310,6 +372,7 @@ static void write_comm(struct ff_out *o, const struct ff_comm_cost *cc)
 	for (uint32_t i = 0; i < cc->n; i++)
 		ff_out_real(o, NULL, cc->us[i]);
 	ff_out_close(o);
+	write_disturbed(o, cc->disturbed);
 	ff_out_close(o);
 }
 
@@ -321,6 +384,7 @@ static void write_entry(struct ff_out *o, const struct ff_cost *cost)
 	ff_out_real(o, "p10_us", cost->p10_us);
 	ff_out_real(o, "p90_us", cost->p90_us);
 	ff_out_int(o, "samples", cost->samples);
+	write_disturbed(o, cost->disturbed);
 	ff_out_int(o, "workspace_bytes", cost->workspace_bytes);
 	ff_out_close(o);
 }
@@ -378,6 +442,7 @@ void ff_costs_write(const struct ff_costs *c, struct ff_out *o)
 	ff_out_int(o, "version", COSTS_VERSION);
 	ff_out_string(o, "device_kind", c->device_kind);
 	ff_origin_write(&c->origin, "machine", o);
+	write_steadiness(o, &c->steadiness);
 	ff_out_object(o, "rates");
 	for (int k = 0; k < FF_RATE_COUNT; k++)
 		if (c->has_rate[k])
