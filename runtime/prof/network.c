@@ -116,7 +116,7 @@ static void set_size(struct bench *b, int64_t bytes)
 }
 
 static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bool ping,
-		double *bytes, double *us, uint32_t *n, struct ff_error *err)
+		double *bytes, double *us, uint32_t *n, uint32_t *disturbed, struct ff_error *err)
 {
 	struct bench b = {.p = p, .kind = kind, .ranks = ranks, .ping = ping};
 	struct ff_timed what = {.run = run, .arg = &b, .slowest = true};
@@ -124,7 +124,7 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bo
 	int code = ff_agree_code(
 			p->comm, allocate(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err), err);
 
-	*n = 0;
+	*n = *disturbed = 0;
 	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++, size *= 4) {
 		struct ff_timing t;
 
@@ -136,6 +136,7 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bo
 			break;
 		bytes[*n] = (double)size;
 		us[(*n)++] = ping ? t.median_us / 2 : t.median_us;
+		*disturbed += t.disturbed > 0;
 	}
 	release(&b);
 	return code;
@@ -144,12 +145,16 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bo
 static int measure_link(struct ff_prof *p, struct ff_error *err)
 {
 	double bytes[SIZES], us[SIZES];
-	uint32_t n;
-	int code = measure(p, FF_MOVE_POINT_TO_POINT, 2, true, bytes, us, &n, err);
+	struct ff_rate link;
+	uint32_t n, disturbed;
+	int code = measure(p, FF_MOVE_POINT_TO_POINT, 2, true, bytes, us, &n, &disturbed, err);
 
-	if (code == FF_OK && !p->end)
-		ff_costs_set_link(p->costs, ff_prof_fit(bytes, us, n));
-	return code;
+	if (code < 0 || p->end)
+		return code;
+	link = ff_prof_fit(bytes, us, n);
+	link.disturbed = disturbed;
+	ff_costs_set_link(p->costs, link);
+	return FF_OK;
 }
 
 static int measure_kind(
@@ -157,26 +162,36 @@ static int measure_kind(
 {
 	double bytes[SIZES], us[SIZES];
 	struct ff_comm_cost cost = {.kind = kind, .ranks = ranks, .bytes = bytes, .us = us};
-	int code = measure(p, kind, ranks, false, bytes, us, &cost.n, err);
+	int code = measure(p, kind, ranks, false, bytes, us, &cost.n, &cost.disturbed, err);
 
 	if (code < 0 || p->end)
 		return code;
 	return ff_costs_put_comm(p->costs, &cost, err);
 }
 
+/* Whether a figure is to be measured: it is not there, or was disturbed and is to be
+ * measured again. */
+static bool wanted(const struct ff_prof *p, bool known, uint32_t disturbed)
+{
+	return !known || (p->opt->again && disturbed);
+}
+
 int ff_prof_network(struct ff_prof *p, struct ff_error *err)
 {
 	static const enum ff_move_kind kinds[] = {FF_MOVE_POINT_TO_POINT, FF_MOVE_ALL_REDUCE,
 			FF_MOVE_ALL_GATHER, FF_MOVE_REDUCE_SCATTER};
+	struct ff_rate link = ff_costs_link(p->costs);
 	int code = FF_OK;
 
 	if (p->comm->n_ranks < 2)
 		return FF_OK;
-	if (!(ff_costs_link(p->costs).bytes_per_us > 0))
+	if (wanted(p, link.bytes_per_us > 0, link.disturbed))
 		code = measure_link(p, err);
 	for (uint32_t ranks = 2; ranks <= p->comm->n_ranks; ranks++)
 		for (int k = 0; k < 4 && code == FF_OK && !p->end; k++) {
-			if (ff_costs_comm(p->costs, kinds[k], ranks))
+			const struct ff_comm_cost *known = ff_costs_comm(p->costs, kinds[k], ranks);
+
+			if (!wanted(p, known, known ? known->disturbed : 0))
 				continue;
 			if (p->comm->rank == 0)
 				ff_progress_show(&p->progress, 0,

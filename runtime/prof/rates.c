@@ -113,7 +113,8 @@ static void release(struct bench *b)
 static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *err)
 {
 	double bytes[SIZES], us[SIZES];
-	uint32_t n = 0;
+	uint32_t n = 0, disturbed = 0;
+	struct ff_rate rate;
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++) {
@@ -136,11 +137,13 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *e
 		release(&b);
 		bytes[n] = (double)b.bytes;
 		us[n++] = code == FF_OK ? t.median_us : 1;
+		disturbed += code == FF_OK ? t.disturbed : 0;
 	}
 	if (code < 0 || p->end)
 		return code;
-	ff_costs_set_rate(p->costs, kind,
-			n > 1 ? ff_prof_fit(bytes, us, n) : (struct ff_rate){0, bytes[0] / us[0]});
+	rate = n > 1 ? ff_prof_fit(bytes, us, n) : (struct ff_rate){0, bytes[0] / us[0], 0};
+	rate.disturbed = disturbed;
+	ff_costs_set_rate(p->costs, kind, rate);
 	return FF_OK;
 }
 
@@ -150,11 +153,12 @@ int ff_prof_rates(struct ff_prof *p, struct ff_error *err)
 
 	for (int k = 0; k < FF_RATE_COUNT && code == FF_OK && !p->end; k++) {
 		enum ff_rate_kind kind = (enum ff_rate_kind)k;
+		const struct ff_rate *known = ff_costs_rate(p->costs, kind);
 
 		if (p->comm->rank == 0)
 			ff_progress_show(&p->progress, 0, (ff_clock_us() - p->start_us) * 1e-6,
 					"rate of %s", ff_rate_name(kind));
-		if (!ff_costs_rate(p->costs, kind))
+		if (!known || (p->opt->again && known->disturbed))
 			code = measure(p, kind, err);
 		if (code == FF_OK)
 			code = ff_prof_save(p, false, err);
