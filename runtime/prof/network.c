@@ -116,7 +116,7 @@ static void set_size(struct bench *b, int64_t bytes)
 }
 
 static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bool ping,
-		double *bytes, double *us, uint32_t *n, uint32_t *disturbed, struct ff_error *err)
+		struct ff_point *point, uint32_t *n, struct ff_error *err)
 {
 	struct bench b = {.p = p, .kind = kind, .ranks = ranks, .ping = ping};
 	struct ff_timed what = {.run = run, .arg = &b, .slowest = true};
@@ -124,19 +124,18 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bo
 	int code = ff_agree_code(
 			p->comm, allocate(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err), err);
 
-	*n = *disturbed = 0;
+	*n = 0;
 	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++, size *= 4) {
 		struct ff_timing t;
 
-		if (*n && us[*n - 1] > TOO_LONG_US)
+		if (*n && point[*n - 1].us > TOO_LONG_US)
 			break;
 		set_size(&b, size);
 		code = ff_prof_time(p, &what, &t, err);
 		if (code < 0)
 			break;
-		bytes[*n] = (double)size;
-		us[(*n)++] = ping ? t.median_us / 2 : t.median_us;
-		*disturbed += t.disturbed > 0;
+		point[(*n)++] = (struct ff_point){
+				(double)size, ping ? t.median_us / 2 : t.median_us, t.disturbed};
 	}
 	release(&b);
 	return code;
@@ -144,17 +143,13 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bo
 
 static int measure_link(struct ff_prof *p, struct ff_error *err)
 {
-	double bytes[SIZES], us[SIZES];
-	struct ff_rate link;
-	uint32_t n, disturbed;
-	int code = measure(p, FF_MOVE_POINT_TO_POINT, 2, true, bytes, us, &n, &disturbed, err);
+	struct ff_point point[SIZES];
+	uint32_t n;
+	int code = measure(p, FF_MOVE_POINT_TO_POINT, 2, true, point, &n, err);
 
-	if (code < 0 || p->end)
-		return code;
-	link = ff_prof_fit(bytes, us, n);
-	link.disturbed = disturbed;
-	ff_costs_set_link(p->costs, link);
-	return FF_OK;
+	if (code == FF_OK && !p->end)
+		ff_costs_set_link(p->costs, ff_prof_fit(point, n));
+	return code;
 }
 
 static int measure_kind(
@@ -162,10 +157,16 @@ static int measure_kind(
 {
 	double bytes[SIZES], us[SIZES];
 	struct ff_comm_cost cost = {.kind = kind, .ranks = ranks, .bytes = bytes, .us = us};
-	int code = measure(p, kind, ranks, false, bytes, us, &cost.n, &cost.disturbed, err);
+	struct ff_point point[SIZES];
+	int code = measure(p, kind, ranks, false, point, &cost.n, err);
 
 	if (code < 0 || p->end)
 		return code;
+	for (uint32_t i = 0; i < cost.n; i++) {
+		bytes[i] = point[i].bytes;
+		us[i] = point[i].us;
+		cost.disturbed += point[i].disturbed > 0;
+	}
 	return ff_costs_put_comm(p->costs, &cost, err);
 }
 

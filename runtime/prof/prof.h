@@ -111,8 +111,15 @@ struct ff_timing {
  * budget ends it. */
 int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timing *ret,
 		struct ff_error *err);
-/* Line through n >= 2 points (bytes, us) by least squares of relative errors. */
-struct ff_rate ff_prof_fit(const double *bytes, const double *us, uint32_t n);
+/* A time at a size, and how many of its samples something else disturbed. */
+struct ff_point {
+	double bytes, us;
+	uint32_t disturbed;
+};
+#define FF_POINTS 16
+/* Line through 2 <= n <= FF_POINTS points by least squares of relative errors; through the
+ * undisturbed ones alone where they do. */
+struct ff_rate ff_prof_fit(const struct ff_point *p, uint32_t n);
 /* Saves what is there: if `now`, else when the last time is some seconds ago. */
 int ff_prof_save(struct ff_prof *p, bool now, struct ff_error *err);
 

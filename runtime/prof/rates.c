@@ -112,9 +112,8 @@ static void release(struct bench *b)
 
 static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *err)
 {
-	double bytes[SIZES], us[SIZES];
-	uint32_t n = 0, disturbed = 0;
-	struct ff_rate rate;
+	struct ff_point point[SIZES];
+	uint32_t n = 0;
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++) {
@@ -124,7 +123,7 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *e
 
 		if (kind == FF_RATE_LOAD)
 			set_load(&b);
-		if (n && (double)b.bytes <= bytes[n - 1])
+		if (n && (double)b.bytes <= point[n - 1].bytes)
 			continue; /* no more rows in a batch */
 		code = allocate(&b, err);
 		if (code == FF_OK && (kind == FF_RATE_COPY || kind == FF_RATE_ADD)) {
@@ -135,15 +134,15 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *e
 		if (code == FF_OK)
 			code = ff_prof_time(p, &what, &t, err);
 		release(&b);
-		bytes[n] = (double)b.bytes;
-		us[n++] = code == FF_OK ? t.median_us : 1;
-		disturbed += code == FF_OK ? t.disturbed : 0;
+		if (code == FF_OK)
+			point[n++] = (struct ff_point){(double)b.bytes, t.median_us, t.disturbed};
 	}
 	if (code < 0 || p->end)
 		return code;
-	rate = n > 1 ? ff_prof_fit(bytes, us, n) : (struct ff_rate){0, bytes[0] / us[0], 0};
-	rate.disturbed = disturbed;
-	ff_costs_set_rate(p->costs, kind, rate);
+	ff_costs_set_rate(p->costs, kind,
+			n > 1 ? ff_prof_fit(point, n)
+			      : (struct ff_rate){0, point[0].bytes / point[0].us,
+						point[0].disturbed});
 	return FF_OK;
 }
 

@@ -10,6 +10,7 @@
 #define LEAST 5
 #define MOST 25
 #define SAVE_EVERY_US 5e6
+#define ENOUGH 3 /* undisturbed points that make a line without the others */
 
 /* Samples of one thing, in the making. */
 struct take {
@@ -166,18 +167,19 @@ int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timin
 	return code;
 }
 
-struct ff_rate ff_prof_fit(const double *bytes, const double *us, uint32_t n)
+/* Line through n >= 2 points by least squares of relative errors. */
+static struct ff_rate fit(const struct ff_point *p, uint32_t n)
 {
 	double w = 0, x = 0, y = 0, xx = 0, xy = 0, slope, start;
 
 	for (uint32_t i = 0; i < n; i++) {
-		double weight = 1 / (us[i] * us[i]);
+		double weight = 1 / (p[i].us * p[i].us);
 
 		w += weight;
-		x += weight * bytes[i];
-		y += weight * us[i];
-		xx += weight * bytes[i] * bytes[i];
-		xy += weight * bytes[i] * us[i];
+		x += weight * p[i].bytes;
+		y += weight * p[i].us;
+		xx += weight * p[i].bytes * p[i].bytes;
+		xy += weight * p[i].bytes * p[i].us;
 	}
 	slope = (w * xy - x * y) / (w * xx - x * x);
 	start = (y - slope * x) / w;
@@ -187,9 +189,27 @@ struct ff_rate ff_prof_fit(const double *bytes, const double *us, uint32_t n)
 	}
 	if (!(slope > 0)) { /* larger was not slower: take the largest by itself */
 		start = 0;
-		slope = us[n - 1] / bytes[n - 1];
+		slope = p[n - 1].us / p[n - 1].bytes;
 	}
 	return (struct ff_rate){start, 1 / slope, 0};
+}
+
+struct ff_rate ff_prof_fit(const struct ff_point *p, uint32_t n)
+{
+	struct ff_point good[FF_POINTS];
+	uint32_t n_good = 0, disturbed = 0;
+	struct ff_rate rate;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!p[i].disturbed)
+			good[n_good++] = p[i];
+		disturbed += p[i].disturbed;
+	}
+	if (n_good == n || n_good >= ENOUGH)
+		return fit(good, n_good);
+	rate = fit(p, n);
+	rate.disturbed = disturbed;
+	return rate;
 }
 
 int ff_prof_save(struct ff_prof *p, bool now, struct ff_error *err)
