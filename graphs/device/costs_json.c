@@ -93,7 +93,7 @@ static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_er
 	if (code == FF_OK)
 		code = ff_json_int(at, "workspace_bytes", 0, (int64_t)FF_COST_MAX_BYTES,
 				&cost.workspace_bytes, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	if (ff_costs_find(c, cost.key))
 		return ff_json_fail(ff_json_get(at, "key"), err,
@@ -101,7 +101,7 @@ static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_er
 				cost.key);
 	cost.samples = (uint32_t)samples;
 	code = ff_costs_put(c, &cost, &why);
-	return code < 0 ? place(at, &why, err) : FF_OK;
+	return code != FF_OK ? place(at, &why, err) : FF_OK;
 }
 
 static int read_numbers(const struct ff_json *array, uint32_t n, double *ret, struct ff_error *err)
@@ -122,7 +122,7 @@ static int read_move_kind(const struct ff_json *at, enum ff_move_kind *ret, stru
 	const char *name;
 	int code = ff_json_string(at, "kind", &name, err);
 
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	for (int k = FF_MOVE_POINT_TO_POINT; k <= FF_MOVE_ALL_REDUCE; k++)
 		if (!strcmp(name, ff_move_name((enum ff_move_kind)k))) {
@@ -144,7 +144,7 @@ static int read_table(const struct ff_json *at, struct ff_arena *scratch, struct
 
 	if (code == FF_OK)
 		code = ff_json_need(at, "us", FF_JSON_ARRAY, &us, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	ret->n = bytes->n;
 	ret->bytes = ff_arena_array(scratch, ret->n, sizeof(*ret->bytes));
@@ -152,7 +152,7 @@ static int read_table(const struct ff_json *at, struct ff_arena *scratch, struct
 	if (!ret->bytes || !ret->us)
 		return ff_fail_memory(err);
 	code = read_numbers(bytes, ret->n, ret->bytes, err);
-	return code < 0 ? code : read_numbers(us, ret->n, ret->us, err);
+	return code != FF_OK ? code : read_numbers(us, ret->n, ret->us, err);
 }
 
 static int read_comm(struct ff_costs *c, const struct ff_json *at, struct ff_arena *scratch,
@@ -173,14 +173,14 @@ static int read_comm(struct ff_costs *c, const struct ff_json *at, struct ff_are
 		code = read_disturbed(at, &cc.disturbed, err);
 	if (code == FF_OK)
 		code = read_table(at, scratch, &cc, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	if (ff_costs_comm(c, cc.kind, cc.ranks))
 		return ff_json_fail(at, err,
 				"expected one table of %s among %u ranks, but here is another",
 				ff_move_name(cc.kind), cc.ranks);
 	code = ff_costs_put_comm(c, &cc, &why);
-	return code < 0 ? place(at, &why, err) : FF_OK;
+	return code != FF_OK ? place(at, &why, err) : FF_OK;
 }
 
 /* The member if it is there and of the type; NULL if it is absent. */
@@ -310,10 +310,10 @@ static int read_root(const char *path, struct ff_arena *scratch, struct ff_costs
 				"expected the name of a device kind");
 	if (code == FF_OK)
 		code = ff_costs_create(kind, &c, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	code = read_members(c, root, scratch, err);
-	if (code < 0) {
+	if (code != FF_OK) {
 		ff_costs_destroy(c);
 		return code;
 	}

@@ -117,7 +117,7 @@ struct ff_point {
 	uint32_t disturbed;
 };
 #define FF_POINTS 16
-/* Line through 2 <= n <= FF_POINTS points by least squares of relative errors; through the
+/* Line through n <= FF_POINTS points by least squares of relative errors; through the
  * undisturbed ones alone where they do. */
 struct ff_rate ff_prof_fit(const struct ff_point *p, uint32_t n);
 /* Saves what is there: if `now`, else when the last time is some seconds ago. */

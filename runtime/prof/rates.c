@@ -139,10 +139,7 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *e
 	}
 	if (code < 0 || p->end)
 		return code;
-	ff_costs_set_rate(p->costs, kind,
-			n > 1 ? ff_prof_fit(point, n)
-			      : (struct ff_rate){0, point[0].bytes / point[0].us,
-						point[0].disturbed});
+	ff_costs_set_rate(p->costs, kind, ff_prof_fit(point, n));
 	return FF_OK;
 }
 

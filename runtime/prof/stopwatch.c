@@ -149,7 +149,7 @@ int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timin
 
 	if (code < 0)
 		return code;
-	sample = malloc(FF_STEADY_ROUNDS * n * sizeof(*sample));
+	sample = malloc((size_t)FF_STEADY_ROUNDS * n * sizeof(*sample));
 	t.own = malloc((n + 1) * sizeof(*t.own));
 	t.all = malloc((n + 1) * sizeof(*t.all) * p->comm->n_ranks);
 	if (sample && t.own && t.all)
@@ -167,11 +167,13 @@ int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timin
 	return code;
 }
 
-/* Line through n >= 2 points by least squares of relative errors. */
+/* Line through n points by least squares of relative errors; through one and the origin. */
 static struct ff_rate fit(const struct ff_point *p, uint32_t n)
 {
 	double w = 0, x = 0, y = 0, xx = 0, xy = 0, slope, start;
 
+	if (n < 2)
+		return n ? (struct ff_rate){0, p->bytes / p->us, 0} : (struct ff_rate){0};
 	for (uint32_t i = 0; i < n; i++) {
 		double weight = 1 / (p[i].us * p[i].us);
 

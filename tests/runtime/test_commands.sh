@@ -96,7 +96,7 @@ check 'finds nothing to do' said '0 of 0 missing kernels'
 check 'and changes nothing' cmp costs.json before.json
 check 'says how quiet it was' grep -q '"reference_spread"' costs.json
 # every kernel, as if nothing better had been had
-sed '/"disturbed"/d; s/"samples": \([0-9]*\),$/"samples": \1, "disturbed": \1,/' before.json >marked.json
+sed '/"disturbed": [0-9]*,$/d; s/"samples": \([0-9]*\),$/"samples": \1, "disturbed": \1,/' before.json >marked.json
 check 'marked as disturbed' grep -q '"samples": [0-9]*, "disturbed"' marked.json
 check 'profile that' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o marked.json
 check 'is nothing to do either' said '0 of 0 missing kernels'
