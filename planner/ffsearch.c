@@ -37,6 +37,21 @@ struct job {
 	struct ff_summary summary;
 };
 
+static const struct ff_command command = {
+		.name = "ffsearch",
+		.usage = "GRAPH --machine M --costs COSTS|analytic -o STRATEGY [options]\n"
+			 "GRAPH --machine M --costs COSTS|analytic --simulate STRATEGY|NAME "
+			 "[options]",
+		.summary = "Searches how to split the training of GRAPH over the devices of a "
+			   "machine.",
+		.details = "Ctrl-C ends a search early and keeps the best plan so far.\n"
+			   "Exit status: 0 done, 1 failed, 2 bad usage or input, 3 no strategy "
+			   "fits in "
+			   "memory.\n",
+		.min_args = 1,
+		.max_args = 1,
+};
+
 static bool is_start(const char *name)
 {
 	return !strcmp(name, "data-parallel") || !strcmp(name, "single") ||
@@ -342,6 +357,7 @@ static int save_strategy(struct job *j, struct ff_error *err)
 			.machine = j->machine.name,
 			.devices = j->machine.n_devices,
 			.predicted_us = p->simulation.step_us,
+			.disturbed_share = j->costs ? 1 - ff_costs_steady_share(j->costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,
 	};
 	struct ff_out o;
@@ -396,6 +412,21 @@ static int save(struct job *j, struct ff_error *err)
 	return code;
 }
 
+/* Predictions are as good as the figures they are made of. */
+static void warn_if_unsteady(const struct job *j)
+{
+	double share = j->costs ? ff_costs_steady_share(j->costs) : 1;
+
+	if (share < FF_STEADY)
+		fprintf(stderr,
+				"%s: %.0f %% of the costs in %s rest on samples that something "
+				"else "
+				"disturbed, so predictions may be off; ffprof --again measures "
+				"them "
+				"anew\n",
+				command.name, 100 * (1 - share), j->costs_path);
+}
+
 static int run(struct job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
@@ -430,6 +461,7 @@ static int run(struct job *j, struct ff_error *err)
 		piped = piped || (path[i] && !strcmp(path[i], "-"));
 	}
 	ff_summary_print(s, piped ? stderr : stdout);
+	warn_if_unsteady(j);
 	if (!ff_plan_fits(&s->plan))
 		return ff_fail(err, FF_E_NOFIT,
 				"strategy %s does not fit: device %u needs %lld bytes and has %lld",
@@ -447,21 +479,6 @@ static void finish(struct job *j)
 	ff_costs_destroy(j->costs);
 	ff_arena_finish(&j->arena);
 }
-
-static const struct ff_command command = {
-		.name = "ffsearch",
-		.usage = "GRAPH --machine M --costs COSTS|analytic -o STRATEGY [options]\n"
-			 "GRAPH --machine M --costs COSTS|analytic --simulate STRATEGY|NAME "
-			 "[options]",
-		.summary = "Searches how to split the training of GRAPH over the devices of a "
-			   "machine.",
-		.details = "Ctrl-C ends a search early and keeps the best plan so far.\n"
-			   "Exit status: 0 done, 1 failed, 2 bad usage or input, 3 no strategy "
-			   "fits in "
-			   "memory.\n",
-		.min_args = 1,
-		.max_args = 1,
-};
 
 static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_error *err)
 {

@@ -249,6 +249,8 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_string(o, "costs", s->costs);
 	if (s->measured)
 		ff_origin_write(ff_costs_origin(s->measured), "costs_machine", o);
+	if (s->measured)
+		ff_out_real(o, "steadiness", ff_costs_steady_share(s->measured));
 	ff_out_string(o, "strategy", s->title);
 	write_search(s, o);
 	ff_out_real(o, "predicted_us", us);

@@ -1,6 +1,7 @@
 /* ffprof: measures what a search needs to know of this machine.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,10 @@ static const char details[] =
 		"Measures every kernel that a strategy for GRAPH on M's devices may run, and the\n"
 		"communication among the devices of one node, all ranks at once.  What COSTS has\n"
 		"already is not measured again; what was measured is kept when ffprof is stopped.\n"
-		"COSTS is for one machine, and so many ranks and threads on it.\n"
+		"COSTS is for one machine, and so many ranks and threads on it.  Samples that "
+		"other\n"
+		"programs disturbed are repeated; what they spoilt all the same is marked in "
+		"COSTS.\n"
 		"\n"
 		"  ffprof lenet.json --machine cpu2 -o costs.json\n"
 		"  ffprof lenet.json --machine cpu2 -o costs.json --strategy plan.json\n"
@@ -54,6 +58,9 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 					"data set whose loading is timed (synthetic)"},
 			{"--budget", FF_OPTION_SECONDS, &o->budget_s, "TIME",
 					"stop after this time, to be continued by another run"},
+			{"--again", FF_OPTION_FLAG, &o->again, NULL,
+					"also measure what something else disturbed when it was "
+					"measured"},
 			{"--replace", FF_OPTION_FLAG, &o->replace, NULL,
 					"if COSTS was measured on another machine, or with other "
 					"ranks, threads or libraries: measure it anew"},
@@ -152,26 +159,64 @@ static void finish(struct ff_prof *p)
 	ff_arena_finish(&p->arena);
 }
 
-static int measure(struct ff_prof *p, struct ff_error *err)
+/* How quiet the machine was this time goes beside what it was before. */
+static int note_steadiness(struct ff_prof *p, struct ff_error *err)
 {
-	uint32_t before = ff_costs_count(p->costs);
-	int code;
+	struct ff_steadiness s = *ff_costs_steadiness(p->costs);
+	double spread = ff_prof_reference_spread(p);
+	int code = ff_agree_max(p->comm, &spread, 1, err);
 
-	p->start_us = p->saved_us = ff_clock_us();
-	ff_progress_start(&p->progress);
-	code = ff_prof_rates(p, err);
+	if (code < 0 || !p->taken)
+		return code;
+	s.samples += p->taken;
+	s.disturbed += p->met;
+	s.reference_spread = fmax(s.reference_spread, spread);
+	ff_costs_set_steadiness(p->costs, &s);
+	return FF_OK;
+}
+
+static void print_steadiness(const struct ff_prof *p)
+{
+	double share = ff_costs_steady_share(p->costs);
+
+	if (!p->taken)
+		return;
+	printf("%.1f %% of %" PRIu64 " samples were disturbed by something else",
+			100 * (double)p->met / (double)p->taken, p->taken);
+	if (share < 1)
+		printf("; %.0f %% of the costs rest on such samples%s", fmax(100 * (1 - share), 1),
+				share < FF_STEADY ? ": --again measures those anew when it is quiet"
+						  : "");
+	printf("\n");
+}
+
+static int measure_all(struct ff_prof *p, struct ff_error *err)
+{
+	int code = ff_prof_rates(p, err);
+
 	if (code == FF_OK && !p->end)
 		code = ff_prof_network(p, err);
 	if (code == FF_OK && !p->end)
 		code = ff_prof_kernels(p, err);
+	return code == FF_OK ? note_steadiness(p, err) : code;
+}
+
+static int measure(struct ff_prof *p, struct ff_error *err)
+{
+	int code;
+
+	p->start_us = p->saved_us = ff_clock_us();
+	ff_progress_start(&p->progress);
+	code = measure_all(p, err);
 	ff_progress_end(&p->progress);
 	if (code < 0 || p->comm->rank)
 		return code;
 	if ((code = ff_prof_save(p, true, err)) < 0)
 		return code;
 	printf("%s: %u of %u missing kernels measured in %.1f s, %u known\n", p->opt->out,
-			ff_costs_count(p->costs) - before, p->n_items,
-			(ff_clock_us() - p->start_us) * 1e-6, ff_costs_count(p->costs));
+			p->n_measured, p->n_items, (ff_clock_us() - p->start_us) * 1e-6,
+			ff_costs_count(p->costs));
+	print_steadiness(p);
 	if (p->end)
 		printf("stopped before the end; the same command goes on from here\n");
 	return FF_OK;
@@ -208,12 +253,15 @@ static int run(struct ff_prof *p, struct ff_error *err)
 		code = p->backend->stream(p->dev, false, &p->stream, err);
 	if (code == FF_OK)
 		code = ff_prof_sweep_open(p, err);
+	if (code == FF_OK)
+		code = ff_prof_reference_open(p, err);
 	code = ff_agree_code(p->comm, code, err);
 	if (code == FF_OK)
 		code = ff_agree_code(p->comm, settle(p, err), err);
 	if (code == FF_OK)
 		code = measure(p, err);
 	ff_prof_sweep_close(p);
+	ff_prof_reference_close(p);
 	if (p->stream)
 		p->backend->stream_close(p->stream);
 	if (p->dev)

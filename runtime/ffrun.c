@@ -152,8 +152,9 @@ static int end(int code, const struct ff_error *err)
 /* What the user should know before it runs; said once in a job. */
 static void tell(const struct ff_plan *p)
 {
-	if (p->note.text[0])
-		fprintf(stderr, "%s: %s\n", names.name, p->note.text);
+	for (int i = 0; i < 2; i++)
+		if (p->note[i].text[0])
+			fprintf(stderr, "%s: %s\n", names.name, p->note[i].text);
 }
 
 /* One rank of several.  The one that tells what failed takes the others along. */

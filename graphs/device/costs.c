@@ -114,6 +114,10 @@ static int check_cost(const struct ff_cost *cost, struct ff_error *err)
 	if (!cost->samples)
 		return ff_fail(err, FF_E_INPUT, "\"%.200s\" must have at least 1 sample",
 				cost->key);
+	if (cost->disturbed > cost->samples)
+		return ff_fail(err, FF_E_INPUT,
+				"\"%.200s\" has %u samples, of which %u cannot be disturbed",
+				cost->key, cost->samples, cost->disturbed);
 	if (cost->workspace_bytes < 0)
 		return ff_fail(err, FF_E_INPUT,
 				"workspace_bytes of \"%.200s\" must not be negative", cost->key);
@@ -219,6 +223,9 @@ static int check_comm(const struct ff_comm_cost *cc, struct ff_error *err)
 			return ff_fail(err, FF_E_INPUT, "us[%u] must be 0 to %g, not %g", i,
 					FF_COST_MAX_US, cc->us[i]);
 	}
+	if (cc->disturbed > cc->n)
+		return ff_fail(err, FF_E_INPUT, "of %u sizes %u cannot be disturbed", cc->n,
+				cc->disturbed);
 	return FF_OK;
 }
 
@@ -256,4 +263,34 @@ int ff_costs_put_comm(struct ff_costs *c, const struct ff_comm_cost *cc, struct 
 		return code;
 	*to = copy;
 	return FF_OK;
+}
+
+const struct ff_steadiness *ff_costs_steadiness(const struct ff_costs *c)
+{
+	return &c->steadiness;
+}
+
+void ff_costs_set_steadiness(struct ff_costs *c, const struct ff_steadiness *s)
+{
+	c->steadiness = *s;
+}
+
+double ff_costs_steady_share(const struct ff_costs *c)
+{
+	bool linked = c->link.bytes_per_us > 0;
+	uint32_t lines = c->n_comm + linked;
+	double us = 0, steady_us = 0, share, steady = linked && !c->link.disturbed;
+
+	for (uint32_t i = 0; i < c->n_entries; i++) {
+		us += c->entry[i]->median_us;
+		steady_us += c->entry[i]->disturbed ? 0 : c->entry[i]->median_us;
+	}
+	for (uint32_t i = 0; i < c->n_comm; i++)
+		steady += 1 - (double)c->comm[i]->disturbed / c->comm[i]->n;
+	for (int k = 0; k < FF_RATE_COUNT; k++) {
+		lines += c->has_rate[k];
+		steady += c->has_rate[k] && !c->rate[k].disturbed;
+	}
+	share = us > 0 ? steady_us / us : 1;
+	return lines && steady / lines < share ? steady / lines : share;
 }

@@ -20,6 +20,7 @@ struct ff_costs {
 	bool has_rate[FF_RATE_COUNT];
 	struct ff_rate rate[FF_RATE_COUNT];
 	struct ff_rate link;
+	struct ff_steadiness steadiness;
 };
 
 #endif

@@ -9,10 +9,24 @@
 #define COSTS_VERSION 2
 #define MAX_BYTES_PER_S 1e18
 
+/* "disturbed", which only figures have that something disturbed. */
+static int read_disturbed(const struct ff_json *object, uint32_t *ret, struct ff_error *err)
+{
+	int64_t n = 0;
+	int code = FF_OK;
+
+	if (ff_json_get(object, "disturbed"))
+		code = ff_json_int(object, "disturbed", 0, UINT32_MAX, &n, err);
+	if (code == FF_OK)
+		*ret = (uint32_t)n;
+	return code;
+}
+
 static int read_rate(const struct ff_json *object, struct ff_rate *ret, struct ff_error *err)
 {
-	static const char *const keys[] = {"latency_us", "bytes_per_s", NULL};
+	static const char *const keys[] = {"latency_us", "bytes_per_s", "disturbed", NULL};
 	double latency_us, bytes_per_s;
+	uint32_t disturbed;
 	int code = ff_json_only(object, keys, err);
 
 	if (code == FF_OK)
@@ -20,7 +34,9 @@ static int read_rate(const struct ff_json *object, struct ff_rate *ret, struct f
 	if (code == FF_OK)
 		code = ff_json_real(object, "bytes_per_s", 1, MAX_BYTES_PER_S, &bytes_per_s, err);
 	if (code == FF_OK)
-		*ret = (struct ff_rate){latency_us, bytes_per_s / 1e6};
+		code = read_disturbed(object, &disturbed, err);
+	if (code == FF_OK)
+		*ret = (struct ff_rate){latency_us, bytes_per_s / 1e6, disturbed};
 	return code;
 }
 
@@ -55,8 +71,8 @@ static int place(const struct ff_json *at, const struct ff_error *why, struct ff
 
 static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_error *err)
 {
-	static const char *const keys[] = {
-			"key", "median_us", "p10_us", "p90_us", "samples", "workspace_bytes", NULL};
+	static const char *const keys[] = {"key", "median_us", "p10_us", "p90_us", "samples",
+			"disturbed", "workspace_bytes", NULL};
 	struct ff_error why = {0};
 	struct ff_cost cost;
 	int64_t samples;
@@ -73,9 +89,11 @@ static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_er
 	if (code == FF_OK)
 		code = ff_json_int(at, "samples", 1, UINT32_MAX, &samples, err);
 	if (code == FF_OK)
+		code = read_disturbed(at, &cost.disturbed, err);
+	if (code == FF_OK)
 		code = ff_json_int(at, "workspace_bytes", 0, (int64_t)FF_COST_MAX_BYTES,
 				&cost.workspace_bytes, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	if (ff_costs_find(c, cost.key))
 		return ff_json_fail(ff_json_get(at, "key"), err,
@@ -83,7 +101,7 @@ static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_er
 				cost.key);
 	cost.samples = (uint32_t)samples;
 	code = ff_costs_put(c, &cost, &why);
-	return code < 0 ? place(at, &why, err) : FF_OK;
+	return code != FF_OK ? place(at, &why, err) : FF_OK;
 }
 
 static int read_numbers(const struct ff_json *array, uint32_t n, double *ret, struct ff_error *err)
@@ -104,7 +122,7 @@ static int read_move_kind(const struct ff_json *at, enum ff_move_kind *ret, stru
 	const char *name;
 	int code = ff_json_string(at, "kind", &name, err);
 
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	for (int k = FF_MOVE_POINT_TO_POINT; k <= FF_MOVE_ALL_REDUCE; k++)
 		if (!strcmp(name, ff_move_name((enum ff_move_kind)k))) {
@@ -126,7 +144,7 @@ static int read_table(const struct ff_json *at, struct ff_arena *scratch, struct
 
 	if (code == FF_OK)
 		code = ff_json_need(at, "us", FF_JSON_ARRAY, &us, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	ret->n = bytes->n;
 	ret->bytes = ff_arena_array(scratch, ret->n, sizeof(*ret->bytes));
@@ -134,13 +152,13 @@ static int read_table(const struct ff_json *at, struct ff_arena *scratch, struct
 	if (!ret->bytes || !ret->us)
 		return ff_fail_memory(err);
 	code = read_numbers(bytes, ret->n, ret->bytes, err);
-	return code < 0 ? code : read_numbers(us, ret->n, ret->us, err);
+	return code != FF_OK ? code : read_numbers(us, ret->n, ret->us, err);
 }
 
 static int read_comm(struct ff_costs *c, const struct ff_json *at, struct ff_arena *scratch,
 		struct ff_error *err)
 {
-	static const char *const keys[] = {"kind", "ranks", "bytes", "us", NULL};
+	static const char *const keys[] = {"kind", "ranks", "bytes", "us", "disturbed", NULL};
 	struct ff_comm_cost cc = {0};
 	struct ff_error why = {0};
 	int64_t ranks = 0;
@@ -152,15 +170,17 @@ static int read_comm(struct ff_costs *c, const struct ff_json *at, struct ff_are
 		code = ff_json_int(at, "ranks", 2, FF_MAX_DEVICES, &ranks, err);
 	cc.ranks = (uint32_t)ranks;
 	if (code == FF_OK)
+		code = read_disturbed(at, &cc.disturbed, err);
+	if (code == FF_OK)
 		code = read_table(at, scratch, &cc, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	if (ff_costs_comm(c, cc.kind, cc.ranks))
 		return ff_json_fail(at, err,
 				"expected one table of %s among %u ranks, but here is another",
 				ff_move_name(cc.kind), cc.ranks);
 	code = ff_costs_put_comm(c, &cc, &why);
-	return code < 0 ? place(at, &why, err) : FF_OK;
+	return code != FF_OK ? place(at, &why, err) : FF_OK;
 }
 
 /* The member if it is there and of the type; NULL if it is absent. */
@@ -203,12 +223,36 @@ static int read_origin(struct ff_costs *c, const struct ff_json *root, struct ff
 	return ff_costs_set_origin(c, &o, err);
 }
 
+static int read_steadiness(struct ff_costs *c, const struct ff_json *at, struct ff_error *err)
+{
+	static const char *const keys[] = {"samples", "disturbed", "reference_spread", NULL};
+	struct ff_steadiness s;
+	int64_t samples, disturbed;
+	int code;
+
+	if ((code = ff_json_only(at, keys, err)) < 0 ||
+			(code = ff_json_int(at, "samples", 1, (int64_t)FF_COST_MAX_BYTES, &samples,
+					 err)) < 0 ||
+			(code = ff_json_int(at, "disturbed", 0, samples, &disturbed, err)) < 0 ||
+			(code = ff_json_real(at, "reference_spread", 1, FF_COST_MAX_US,
+					 &s.reference_spread, err)) < 0)
+		return code;
+	s.samples = (uint64_t)samples;
+	s.disturbed = (uint64_t)disturbed;
+	ff_costs_set_steadiness(c, &s);
+	return FF_OK;
+}
+
 static int read_members(struct ff_costs *c, const struct ff_json *root, struct ff_arena *scratch,
 		struct ff_error *err)
 {
-	const struct ff_json *rates, *link, *comm, *entries;
+	const struct ff_json *steadiness, *rates, *link, *comm, *entries;
 	int code = read_origin(c, root, err);
 
+	if (code == FF_OK)
+		code = optional(root, "steadiness", FF_JSON_OBJECT, &steadiness, err);
+	if (code == FF_OK && steadiness)
+		code = read_steadiness(c, steadiness, err);
 	if (code == FF_OK)
 		code = optional(root, "rates", FF_JSON_OBJECT, &rates, err);
 	if (code == FF_OK && rates)
@@ -248,8 +292,8 @@ static int check_version(const struct ff_json *root, struct ff_error *err)
 static int read_root(const char *path, struct ff_arena *scratch, struct ff_costs **ret,
 		struct ff_error *err)
 {
-	static const char *const keys[] = {"format", "version", "device_kind", "machine", "rates",
-			"link", "comm", "entries", NULL};
+	static const char *const keys[] = {"format", "version", "device_kind", "machine",
+			"steadiness", "rates", "link", "comm", "entries", NULL};
 	const struct ff_json *root;
 	const char *kind;
 	struct ff_costs *c = NULL;
@@ -266,10 +310,10 @@ static int read_root(const char *path, struct ff_arena *scratch, struct ff_costs
 				"expected the name of a device kind");
 	if (code == FF_OK)
 		code = ff_costs_create(kind, &c, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	code = read_members(c, root, scratch, err);
-	if (code < 0) {
+	if (code != FF_OK) {
 		ff_costs_destroy(c);
 		return code;
 	}
@@ -288,12 +332,30 @@ int ff_costs_load(const char *path, struct ff_costs **ret, struct ff_error *err)
 	return code;
 }
 
+static void write_disturbed(struct ff_out *o, uint32_t disturbed)
+{
+	if (disturbed)
+		ff_out_int(o, "disturbed", disturbed);
+}
+
+static void write_steadiness(struct ff_out *o, const struct ff_steadiness *s)
+{
+	if (!s->samples)
+		return;
+	ff_out_object(o, "steadiness");
+	ff_out_u64(o, "samples", s->samples);
+	ff_out_u64(o, "disturbed", s->disturbed);
+	ff_out_real(o, "reference_spread", s->reference_spread);
+	ff_out_close(o);
+}
+
 static void write_rate(struct ff_out *o, const char *key, struct ff_rate r)
 {
 	ff_out_object(o, key);
 	ff_out_real(o, "latency_us", r.latency_us);
 	/* Whole bytes a second, so that reading and writing again changes nothing. */
 	ff_out_real(o, "bytes_per_s", fmax(round(r.bytes_per_us * 1e6), 1));
+	write_disturbed(o, r.disturbed);
 	ff_out_close(o);
 }
 
@@ -310,6 +372,7 @@ static void write_comm(struct ff_out *o, const struct ff_comm_cost *cc)
 	for (uint32_t i = 0; i < cc->n; i++)
 		ff_out_real(o, NULL, cc->us[i]);
 	ff_out_close(o);
+	write_disturbed(o, cc->disturbed);
 	ff_out_close(o);
 }
 
@@ -321,6 +384,7 @@ static void write_entry(struct ff_out *o, const struct ff_cost *cost)
 	ff_out_real(o, "p10_us", cost->p10_us);
 	ff_out_real(o, "p90_us", cost->p90_us);
 	ff_out_int(o, "samples", cost->samples);
+	write_disturbed(o, cost->disturbed);
 	ff_out_int(o, "workspace_bytes", cost->workspace_bytes);
 	ff_out_close(o);
 }
@@ -378,6 +442,7 @@ void ff_costs_write(const struct ff_costs *c, struct ff_out *o)
 	ff_out_int(o, "version", COSTS_VERSION);
 	ff_out_string(o, "device_kind", c->device_kind);
 	ff_origin_write(&c->origin, "machine", o);
+	write_steadiness(o, &c->steadiness);
 	ff_out_object(o, "rates");
 	for (int k = 0; k < FF_RATE_COUNT; k++)
 		if (c->has_rate[k])

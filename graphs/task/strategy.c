@@ -239,6 +239,7 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 {
 	const struct ff_json *memory = ff_json_get(root, "memory_bytes");
 	int64_t devices, *bytes;
+	double steadiness = 1;
 	const char *machine;
 	int code;
 
@@ -257,6 +258,10 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 			(code = ff_json_real(root, "predicted_us", 0, 1e300, &info->predicted_us,
 					 err)) < 0)
 		return code;
+	if (ff_json_get(root, "steadiness") &&
+			(code = ff_json_real(root, "steadiness", 0, 1, &steadiness, err)) < 0)
+		return code;
+	info->disturbed_share = 1 - steadiness;
 	if (!memory)
 		return FF_OK;
 	if (memory->type != FF_JSON_ARRAY || memory->n != info->devices)
@@ -275,7 +280,7 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 static int check_header(const struct ff_json *root, const struct ff_graph *g, struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
-			"devices", "predicted_us", "memory_bytes", "operators", NULL};
+			"devices", "predicted_us", "steadiness", "memory_bytes", "operators", NULL};
 	const char *name, *hash;
 	char own[20];
 	int code;
@@ -395,6 +400,8 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 	ff_out_int(o, "devices", info->devices);
 	if (info->predicted_us > 0)
 		ff_out_real(o, "predicted_us", info->predicted_us);
+	if (info->disturbed_share > 0)
+		ff_out_real(o, "steadiness", 1 - info->disturbed_share);
 	if (info->memory_bytes) {
 		ff_out_array(o, "memory_bytes");
 		for (uint32_t i = 0; i < info->devices; i++)

@@ -15,11 +15,13 @@ struct ff_cost {
 	double median_us, p10_us, p90_us;
 	uint32_t samples;
 	int64_t workspace_bytes; /* scratch of the kernel */
+	uint32_t disturbed;      /* of them: something else ran, and nothing better was had */
 };
 
 /* Time as a line: latency_us + bytes / bytes_per_us. */
 struct ff_rate {
 	double latency_us, bytes_per_us;
+	uint32_t disturbed; /* samples behind it, as above */
 };
 
 /* A collective or exchange measured among `ranks` devices of one node at
@@ -30,6 +32,7 @@ struct ff_comm_cost {
 				 * device. Collectives: bytes of the whole region. */
 	uint32_t ranks, n;
 	double *bytes, *us; /* n, ascending */
+	uint32_t disturbed; /* sizes whose times rest on such samples */
 };
 
 /* What costs were measured on: figures of another one are figures of something else. */
@@ -45,6 +48,14 @@ struct ff_origin {
 int ff_origin_check(const char *file, const struct ff_origin *was, const struct ff_origin *is,
 		struct ff_error *err);
 void ff_origin_write(const struct ff_origin *origin, const char *key, struct ff_out *o);
+
+/* How quiet the machine was, over all that was ever timed for a file. */
+struct ff_steadiness {
+	uint64_t samples, disturbed; /* taken; disturbed ones, most of which were repeated */
+	double reference_spread;     /* slow tenth against fast tenth of work that is always the
+				      * same; 0: nothing was timed */
+};
+#define FF_STEADY 0.9 /* below this share predictions deserve a warning */
 
 struct ff_costs;
 
@@ -62,6 +73,12 @@ uint32_t ff_costs_count(const struct ff_costs *c);
 const struct ff_cost *ff_costs_find(const struct ff_costs *c, const char *key);
 /* Adds or replaces; strings and arrays are copied. */
 int ff_costs_put(struct ff_costs *c, const struct ff_cost *cost, struct ff_error *err);
+
+const struct ff_steadiness *ff_costs_steadiness(const struct ff_costs *c);
+void ff_costs_set_steadiness(struct ff_costs *c, const struct ff_steadiness *s);
+/* Share of the figures that rest on undisturbed samples alone, 0 to 1: of the kernels'
+ * time, or of the number of rates and tables where that is less. */
+double ff_costs_steady_share(const struct ff_costs *c);
 
 /* Rates of work that is not an operator: "copy" (pack, unpack), "add"
  * (accumulate), "update" (optimizer, bytes of weights), "load" (data set). */

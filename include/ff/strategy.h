@@ -36,6 +36,7 @@ struct ff_strategy_info {
 	const char *machine;
 	uint32_t devices;
 	double predicted_us;         /* 0: unknown */
+	double disturbed_share;      /* of the costs behind it; 0: none, or unknown */
 	const int64_t *memory_bytes; /* `devices` figures, or NULL */
 };
 

@@ -116,7 +116,7 @@ static void set_size(struct bench *b, int64_t bytes)
 }
 
 static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bool ping,
-		double *bytes, double *us, uint32_t *n, struct ff_error *err)
+		struct ff_point *point, uint32_t *n, struct ff_error *err)
 {
 	struct bench b = {.p = p, .kind = kind, .ranks = ranks, .ping = ping};
 	struct ff_timed what = {.run = run, .arg = &b, .slowest = true};
@@ -128,14 +128,14 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bo
 	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++, size *= 4) {
 		struct ff_timing t;
 
-		if (*n && us[*n - 1] > TOO_LONG_US)
+		if (*n && point[*n - 1].us > TOO_LONG_US)
 			break;
 		set_size(&b, size);
 		code = ff_prof_time(p, &what, &t, err);
 		if (code < 0)
 			break;
-		bytes[*n] = (double)size;
-		us[(*n)++] = ping ? t.median_us / 2 : t.median_us;
+		point[(*n)++] = (struct ff_point){
+				(double)size, ping ? t.median_us / 2 : t.median_us, t.disturbed};
 	}
 	release(&b);
 	return code;
@@ -143,12 +143,12 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bo
 
 static int measure_link(struct ff_prof *p, struct ff_error *err)
 {
-	double bytes[SIZES], us[SIZES];
+	struct ff_point point[SIZES];
 	uint32_t n;
-	int code = measure(p, FF_MOVE_POINT_TO_POINT, 2, true, bytes, us, &n, err);
+	int code = measure(p, FF_MOVE_POINT_TO_POINT, 2, true, point, &n, err);
 
 	if (code == FF_OK && !p->end)
-		ff_costs_set_link(p->costs, ff_prof_fit(bytes, us, n));
+		ff_costs_set_link(p->costs, ff_prof_fit(point, n));
 	return code;
 }
 
@@ -157,26 +157,42 @@ static int measure_kind(
 {
 	double bytes[SIZES], us[SIZES];
 	struct ff_comm_cost cost = {.kind = kind, .ranks = ranks, .bytes = bytes, .us = us};
-	int code = measure(p, kind, ranks, false, bytes, us, &cost.n, err);
+	struct ff_point point[SIZES];
+	int code = measure(p, kind, ranks, false, point, &cost.n, err);
 
 	if (code < 0 || p->end)
 		return code;
+	for (uint32_t i = 0; i < cost.n; i++) {
+		bytes[i] = point[i].bytes;
+		us[i] = point[i].us;
+		cost.disturbed += point[i].disturbed > 0;
+	}
 	return ff_costs_put_comm(p->costs, &cost, err);
+}
+
+/* Whether a figure is to be measured: it is not there, or was disturbed and is to be
+ * measured again. */
+static bool wanted(const struct ff_prof *p, bool known, uint32_t disturbed)
+{
+	return !known || (p->opt->again && disturbed);
 }
 
 int ff_prof_network(struct ff_prof *p, struct ff_error *err)
 {
 	static const enum ff_move_kind kinds[] = {FF_MOVE_POINT_TO_POINT, FF_MOVE_ALL_REDUCE,
 			FF_MOVE_ALL_GATHER, FF_MOVE_REDUCE_SCATTER};
+	struct ff_rate link = ff_costs_link(p->costs);
 	int code = FF_OK;
 
 	if (p->comm->n_ranks < 2)
 		return FF_OK;
-	if (!(ff_costs_link(p->costs).bytes_per_us > 0))
+	if (wanted(p, link.bytes_per_us > 0, link.disturbed))
 		code = measure_link(p, err);
 	for (uint32_t ranks = 2; ranks <= p->comm->n_ranks; ranks++)
 		for (int k = 0; k < 4 && code == FF_OK && !p->end; k++) {
-			if (ff_costs_comm(p->costs, kinds[k], ranks))
+			const struct ff_comm_cost *known = ff_costs_comm(p->costs, kinds[k], ranks);
+
+			if (!wanted(p, known, known ? known->disturbed : 0))
 				continue;
 			if (p->comm->rank == 0)
 				ff_progress_show(&p->progress, 0,

@@ -8,13 +8,25 @@
 #include "ff/costs.h"
 #include "ff/dataset.h"
 #include "ff/schedule.h"
+#include "steady.h"
 
 struct ff_prof_options {
 	const char *graph, *machine, *device, *data, *out;
 	struct ff_texts strategies;
 	uint64_t devices;
 	double budget_s; /* 0: none */
-	bool replace;
+	bool replace, again;
+};
+
+/* What shows that something else ran while something was timed. */
+struct ff_reference {
+	struct ff_baseline compute, memory;
+	uint32_t n_threads;
+	int *schedstat;  /* a file a thread */
+	double *wait_us; /* of each when the sample began */
+	uint32_t n, cap;
+	double *all_us; /* compute's times so far */
+	double sink;
 };
 
 /* A kernel to measure: one part of one split of one operator, one way. */
@@ -40,8 +52,11 @@ struct ff_prof {
 	struct ff_comm *comm;
 	struct ff_device *dev;
 	struct ff_stream *stream;
-	void *sweep[2];        /* device memory that passes through the caches */
-	int64_t sweep_bytes;   /* of each */
+	void *sweep[2];      /* device memory that passes through the caches */
+	int64_t sweep_bytes; /* of each */
+	struct ff_reference reference;
+	uint32_t n_measured;   /* kernels */
+	uint64_t taken, met;   /* samples, and disturbed ones among them */
 	bool (*stopped)(void); /* the user wants an end */
 	bool end;              /* all ranks know of it */
 	double start_us, saved_us;
@@ -63,8 +78,20 @@ int ff_prof_network(struct ff_prof *p, struct ff_error *err);
 int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err);
 void ff_prof_sweep_close(struct ff_prof *p);
 /* Leaves the caches as a training step would, where the `hot_bytes` at `hot` (device
- * memory; NULL: nothing) were written just before. */
-int ff_prof_sweep(struct ff_prof *p, const void *hot, int64_t hot_bytes, struct ff_error *err);
+ * memory; NULL: nothing) were written just before.  The part that is always the same, which
+ * took *us, is a reference too. */
+int ff_prof_sweep(struct ff_prof *p, const void *hot, int64_t hot_bytes, double *us,
+		struct ff_error *err);
+
+/* reference.c: work that is always the same, on all threads that kernels use. */
+int ff_prof_reference_open(struct ff_prof *p, struct ff_error *err);
+void ff_prof_reference_close(struct ff_prof *p);
+int ff_prof_reference(struct ff_prof *p, double *us, struct ff_error *err);
+/* The slower tenth of all its times against the faster. */
+double ff_prof_reference_spread(struct ff_prof *p);
+/* The longest that a thread waited for a processor since ff_prof_wait_start. */
+void ff_prof_wait_start(struct ff_prof *p);
+double ff_prof_wait_us(const struct ff_prof *p);
 
 /* stopwatch.c: something to time. */
 struct ff_timed {
@@ -76,15 +103,23 @@ struct ff_timed {
 };
 struct ff_timing {
 	double median_us, p10_us, p90_us;
-	uint32_t samples;
+	uint32_t samples, disturbed; /* of the samples: nothing better was to be had */
 };
 /* Runs it on all ranks at once: twice to warm up, then between five and 25 times, fewer
- * the longer it takes, each time after a sweep.  Sets p->end when the user or the budget
- * ends it. */
+ * the longer it takes, each time after a sweep and between two references.  Samples that
+ * something else disturbed are repeated, within reason.  Sets p->end when the user or the
+ * budget ends it. */
 int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timing *ret,
 		struct ff_error *err);
-/* Line through n >= 2 points (bytes, us) by least squares of relative errors. */
-struct ff_rate ff_prof_fit(const double *bytes, const double *us, uint32_t n);
+/* A time at a size, and how many of its samples something else disturbed. */
+struct ff_point {
+	double bytes, us;
+	uint32_t disturbed;
+};
+#define FF_POINTS 16
+/* Line through n <= FF_POINTS points by least squares of relative errors; through the
+ * undisturbed ones alone where they do. */
+struct ff_rate ff_prof_fit(const struct ff_point *p, uint32_t n);
 /* Saves what is there: if `now`, else when the last time is some seconds ago. */
 int ff_prof_save(struct ff_prof *p, bool now, struct ff_error *err);
 

@@ -112,7 +112,7 @@ static void release(struct bench *b)
 
 static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *err)
 {
-	double bytes[SIZES], us[SIZES];
+	struct ff_point point[SIZES];
 	uint32_t n = 0;
 	int code = FF_OK;
 
@@ -123,7 +123,7 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *e
 
 		if (kind == FF_RATE_LOAD)
 			set_load(&b);
-		if (n && (double)b.bytes <= bytes[n - 1])
+		if (n && (double)b.bytes <= point[n - 1].bytes)
 			continue; /* no more rows in a batch */
 		code = allocate(&b, err);
 		if (code == FF_OK && (kind == FF_RATE_COPY || kind == FF_RATE_ADD)) {
@@ -134,13 +134,12 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *e
 		if (code == FF_OK)
 			code = ff_prof_time(p, &what, &t, err);
 		release(&b);
-		bytes[n] = (double)b.bytes;
-		us[n++] = code == FF_OK ? t.median_us : 1;
+		if (code == FF_OK)
+			point[n++] = (struct ff_point){(double)b.bytes, t.median_us, t.disturbed};
 	}
 	if (code < 0 || p->end)
 		return code;
-	ff_costs_set_rate(p->costs, kind,
-			n > 1 ? ff_prof_fit(bytes, us, n) : (struct ff_rate){0, bytes[0] / us[0]});
+	ff_costs_set_rate(p->costs, kind, ff_prof_fit(point, n));
 	return FF_OK;
 }
 
@@ -150,11 +149,12 @@ int ff_prof_rates(struct ff_prof *p, struct ff_error *err)
 
 	for (int k = 0; k < FF_RATE_COUNT && code == FF_OK && !p->end; k++) {
 		enum ff_rate_kind kind = (enum ff_rate_kind)k;
+		const struct ff_rate *known = ff_costs_rate(p->costs, kind);
 
 		if (p->comm->rank == 0)
 			ff_progress_show(&p->progress, 0, (ff_clock_us() - p->start_us) * 1e-6,
 					"rate of %s", ff_rate_name(kind));
-		if (!ff_costs_rate(p->costs, kind))
+		if (!known || (p->opt->again && known->disturbed))
 			code = measure(p, kind, err);
 		if (code == FF_OK)
 			code = ff_prof_save(p, false, err);

@@ -10,34 +10,47 @@
 #define LEAST 5
 #define MOST 25
 #define SAVE_EVERY_US 5e6
+#define ENOUGH 3 /* undisturbed points that make a line without the others */
 
-/* One sample, started on all ranks together. */
-static int run_once(
-		struct ff_prof *p, const struct ff_timed *what, double *us, struct ff_error *err)
+/* Samples of one thing, in the making. */
+struct take {
+	struct ff_prof *p;
+	const struct ff_timed *what;
+	double reference_us;         /* of the last compute reference */
+	struct ff_sample *own, *all; /* a round's, of this rank and of every rank */
+};
+
+/* One sample, started on all ranks together, and what it shows of others. */
+static int run_once(struct take *t, struct ff_signs *ret, struct ff_error *err)
 {
+	struct ff_prof *p = t->p;
 	double start;
 	int code;
 
-	if ((code = ff_prof_sweep(p, what->hot, what->hot_bytes, err)) < 0 ||
+	if ((code = ff_prof_sweep(p, t->what->hot, t->what->hot_bytes, &ret->memory_us, err)) < 0 ||
 			(code = p->comm->barrier(p->comm, err)) < 0)
 		return code;
+	ff_prof_wait_start(p);
 	start = ff_clock_us();
-	code = what->run(what->arg, err);
+	code = t->what->run(t->what->arg, err);
 	if (code == FF_OK)
 		code = p->backend->drain(p->stream, err);
-	*us = ff_clock_us() - start;
+	ret->us = ff_clock_us() - start;
+	ret->wait_us = ff_prof_wait_us(p);
 	return code;
 }
 
 /* All ranks take the same number of samples, by the slowest of them. */
-static int choose(
-		struct ff_prof *p, const struct ff_timed *what, uint32_t *ret, struct ff_error *err)
+static int choose(struct take *t, uint32_t *ret, struct ff_error *err)
 {
+	struct ff_signs s;
 	double us, samples;
 	int code;
 
-	if ((code = run_once(p, what, &us, err)) < 0 || (code = run_once(p, what, &us, err)) < 0 ||
-			(code = ff_agree_max(p->comm, &us, 1, err)) < 0)
+	if ((code = run_once(t, &s, err)) < 0 || (code = run_once(t, &s, err)) < 0)
+		return code;
+	us = s.us;
+	if ((code = ff_agree_max(t->p->comm, &us, 1, err)) < 0)
 		return code;
 	us = us > 0.01 ? us : 0.01;
 	samples = TOTAL_US / us;
@@ -47,32 +60,6 @@ static int choose(
 	return FF_OK;
 }
 
-static int compare_reals(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* One figure a sample out of those of all ranks; the last of each rank's
- * figures tells whether it wants to stop. */
-static void combine(struct ff_prof *p, const struct ff_timed *what, double *all, uint32_t n)
-{
-	for (uint32_t r = 0; r < p->comm->n_ranks; r++)
-		p->end |= all[(size_t)r * (n + 1) + n] > 0;
-	for (uint32_t i = 0; i < n; i++) {
-		double sum = 0, most = 0;
-
-		for (uint32_t r = 0; r < p->comm->n_ranks; r++) {
-			double us = all[(size_t)r * (n + 1) + i];
-
-			sum += us;
-			most = us > most ? us : most;
-		}
-		all[i] = what->slowest ? most : sum / p->comm->n_ranks;
-	}
-}
-
 static bool wants_end(const struct ff_prof *p)
 {
 	double seconds = (ff_clock_us() - p->start_us) * 1e-6;
@@ -80,58 +67,121 @@ static bool wants_end(const struct ff_prof *p)
 	return p->stopped() || (p->opt->budget_s > 0 && seconds > p->opt->budget_s);
 }
 
-static int take(struct ff_prof *p, const struct ff_timed *what, uint32_t n, double *own,
-		double *all, struct ff_timing *ret, struct ff_error *err)
+/* A sample is as disturbed as it is on the rank where it is most. */
+static void combine(struct take *t, uint32_t n, struct ff_sample *ret)
 {
-	int code = FF_OK;
+	uint32_t ranks = t->p->comm->n_ranks;
 
-	for (uint32_t i = 0; i < n && code == FF_OK; i++)
-		code = run_once(p, what, &own[i], err);
-	own[n] = wants_end(p);
-	if (code < 0 || (code = ff_agree_gather(p->comm, own, (n + 1) * sizeof(*own), all, err)) <
-					0)
-		return code;
-	combine(p, what, all, n);
-	qsort(all, n, sizeof(*all), compare_reals);
-	ret->median_us = n % 2 ? all[n / 2] : (all[n / 2 - 1] + all[n / 2]) / 2;
-	ret->p10_us = all[n / 10];
-	ret->p90_us = all[n - 1 - n / 10];
+	for (uint32_t r = 0; r < ranks; r++)
+		t->p->end |= t->all[(size_t)r * (n + 1) + n].us > 0;
+	for (uint32_t i = 0; i < n; i++) {
+		struct ff_sample worst = {0};
+		double sum = 0;
+
+		for (uint32_t r = 0; r < ranks; r++) {
+			const struct ff_sample *s = &t->all[(size_t)r * (n + 1) + i];
+
+			sum += s->us;
+			worst.us = s->us > worst.us ? s->us : worst.us;
+			worst.disturbance = s->disturbance > worst.disturbance ? s->disturbance
+									       : worst.disturbance;
+		}
+		ret[i].us = t->what->slowest ? worst.us : sum / ranks;
+		ret[i].disturbance = worst.disturbance;
+	}
+}
+
+/* Some samples between references: of the two beside a sample the slower counts.  What
+ * each rank adds behind its samples tells whether it wants to stop. */
+static int take_round(void *ctx, uint32_t n, struct ff_sample *ret, struct ff_error *err)
+{
+	struct take *t = ctx;
+	struct ff_reference *r = &t->p->reference;
+	int code = ff_prof_reference(t->p, &t->reference_us, err);
+
+	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
+		struct ff_signs s = {.compute_us = t->reference_us};
+
+		if ((code = run_once(t, &s, err)) < 0 ||
+				(code = ff_prof_reference(t->p, &t->reference_us, err)) < 0)
+			break;
+		if (t->reference_us > s.compute_us)
+			s.compute_us = t->reference_us;
+		t->own[i] = (struct ff_sample){.us = s.us,
+				.disturbance = ff_disturbance(&s, ff_baseline_quiet(&r->compute),
+						ff_baseline_quiet(&r->memory))};
+	}
+	t->own[n] = (struct ff_sample){.us = wants_end(t->p)};
+	if (code == FF_OK)
+		code = ff_agree_gather(t->p->comm, t->own, (n + 1) * sizeof(*t->own), t->all, err);
+	if (code == FF_OK)
+		combine(t, n, ret);
+	return code;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct ff_sample *x = a, *y = b;
+
+	return (x->us > y->us) - (x->us < y->us);
+}
+
+static void summarise(struct ff_sample *s, const struct ff_taken *taken, struct ff_timing *ret)
+{
+	uint32_t n = taken->samples;
+
+	qsort(s, n, sizeof(*s), by_time);
+	ret->median_us = n % 2 ? s[n / 2].us : (s[n / 2 - 1].us + s[n / 2].us) / 2;
+	ret->p10_us = s[n / 10].us;
+	ret->p90_us = s[n - 1 - n / 10].us;
 	ret->samples = n;
-	return FF_OK;
+	ret->disturbed = taken->disturbed;
 }
 
 int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timing *ret,
 		struct ff_error *err)
 {
-	uint32_t samples = 0;
-	double *own, *all;
-	int code = choose(p, what, &samples, err);
+	struct take t = {.p = p, .what = what};
+	struct ff_sample *sample;
+	struct ff_taken taken;
+	uint32_t n = 0;
+	int code = choose(&t, &n, err);
 
 	if (code < 0)
 		return code;
-	own = malloc((samples + 1) * sizeof(*own));
-	all = malloc((samples + 1) * sizeof(*all) * p->comm->n_ranks);
-	if (own && all)
-		code = take(p, what, samples, own, all, ret, err);
+	sample = malloc((size_t)FF_STEADY_ROUNDS * n * sizeof(*sample));
+	t.own = malloc((n + 1) * sizeof(*t.own));
+	t.all = malloc((n + 1) * sizeof(*t.all) * p->comm->n_ranks);
+	if (sample && t.own && t.all)
+		code = ff_steady_take(take_round, &t, n, LEAST, &p->end, sample, &taken, err);
 	else
 		code = ff_fail_memory(err);
-	free(own);
-	free(all);
+	if (code == FF_OK) {
+		summarise(sample, &taken, ret);
+		p->taken += taken.taken;
+		p->met += taken.met;
+	}
+	free(sample);
+	free(t.own);
+	free(t.all);
 	return code;
 }
 
-struct ff_rate ff_prof_fit(const double *bytes, const double *us, uint32_t n)
+/* Line through n points by least squares of relative errors; through one and the origin. */
+static struct ff_rate fit(const struct ff_point *p, uint32_t n)
 {
 	double w = 0, x = 0, y = 0, xx = 0, xy = 0, slope, start;
 
+	if (n < 2)
+		return n ? (struct ff_rate){0, p->bytes / p->us, 0} : (struct ff_rate){0};
 	for (uint32_t i = 0; i < n; i++) {
-		double weight = 1 / (us[i] * us[i]);
+		double weight = 1 / (p[i].us * p[i].us);
 
 		w += weight;
-		x += weight * bytes[i];
-		y += weight * us[i];
-		xx += weight * bytes[i] * bytes[i];
-		xy += weight * bytes[i] * us[i];
+		x += weight * p[i].bytes;
+		y += weight * p[i].us;
+		xx += weight * p[i].bytes * p[i].bytes;
+		xy += weight * p[i].bytes * p[i].us;
 	}
 	slope = (w * xy - x * y) / (w * xx - x * x);
 	start = (y - slope * x) / w;
@@ -141,9 +191,27 @@ struct ff_rate ff_prof_fit(const double *bytes, const double *us, uint32_t n)
 	}
 	if (!(slope > 0)) { /* larger was not slower: take the largest by itself */
 		start = 0;
-		slope = us[n - 1] / bytes[n - 1];
+		slope = p[n - 1].us / p[n - 1].bytes;
 	}
-	return (struct ff_rate){start, 1 / slope};
+	return (struct ff_rate){start, 1 / slope, 0};
+}
+
+struct ff_rate ff_prof_fit(const struct ff_point *p, uint32_t n)
+{
+	struct ff_point good[FF_POINTS];
+	uint32_t n_good = 0, disturbed = 0;
+	struct ff_rate rate;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!p[i].disturbed)
+			good[n_good++] = p[i];
+		disturbed += p[i].disturbed;
+	}
+	if (n_good == n || n_good >= ENOUGH)
+		return fit(good, n_good);
+	rate = fit(p, n);
+	rate.disturbed = disturbed;
+	return rate;
 }
 
 int ff_prof_save(struct ff_prof *p, bool now, struct ff_error *err)

@@ -57,10 +57,16 @@ static int pass_by(
 	return r.hi[0] ? p->backend->copy(p->stream, &copy, err) : FF_OK;
 }
 
-int ff_prof_sweep(struct ff_prof *p, const void *hot, int64_t hot_bytes, struct ff_error *err)
+int ff_prof_sweep(struct ff_prof *p, const void *hot, int64_t hot_bytes, double *us,
+		struct ff_error *err)
 {
+	double start = ff_clock_us();
 	int code = pass_by(p, p->sweep[0], p->sweep_bytes, true, err);
 
+	if (code == FF_OK)
+		code = p->backend->drain(p->stream, err);
+	*us = ff_clock_us() - start;
+	ff_baseline_add(&p->reference.memory, *us);
 	if (code == FF_OK && hot)
 		code = pass_by(p, hot, hot_bytes, false, err);
 	return code == FF_OK ? p->backend->drain(p->stream, err) : code;

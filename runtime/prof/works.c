@@ -50,6 +50,7 @@ static int add_work(struct list *l, uint32_t node, const struct ff_config *c, ui
 		enum ff_pass pass)
 {
 	struct ff_prof_item item = {node, part, pass, *c, NULL};
+	const struct ff_cost *known;
 	char key[FF_KEY_BYTES];
 	struct ff_region box;
 	bool fresh;
@@ -60,7 +61,8 @@ static int add_work(struct list *l, uint32_t node, const struct ff_config *c, ui
 	if ((code = is_new(l, &fresh)) < 0 || !fresh)
 		return code;
 	ff_work_key(l->work, key);
-	if (ff_costs_find(l->p->costs, key))
+	known = ff_costs_find(l->p->costs, key);
+	if (known && !(known->disturbed && l->p->opt->again))
 		return FF_OK;
 	item.config.list = NULL;
 	item.key = ff_arena_strdup(&l->p->arena, key);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ff/costs.h"
 #include "launch.h"
 
 /* Ranks on this computer, for plans that name no machine: `here` of them share its
@@ -81,7 +82,7 @@ static int load_planned_machine(
 	int code;
 
 	if (!ff_machine_known(c->info.machine)) {
-		ff_error_write(&p->note, FF_OK,
+		ff_error_write(&p->note[0], FF_OK,
 				"%.200s is for machine \"%.100s\", which is not known here; this "
 				"computer is assumed (--machine names another)",
 				c->name, c->info.machine);
@@ -91,7 +92,7 @@ static int load_planned_machine(
 		return code;
 	if (devices <= found.n_devices)
 		return ff_machine_subset(&found, devices, &p->arena, &p->machine, err);
-	ff_error_write(&p->note, FF_OK,
+	ff_error_write(&p->note[0], FF_OK,
 			"%.200s is for machine \"%.100s\", which has %u of the %u devices that "
 			"are to run; this computer is assumed (--machine names another)",
 			c->name, c->info.machine, found.n_devices, devices);
@@ -135,11 +136,19 @@ static int load_candidate(
 		struct ff_plan *p, const char *name, uint32_t devices, struct ff_error *err)
 {
 	struct ff_candidate *c = &p->candidate[p->n_candidates++];
+	int code;
 
 	c->name = name;
 	if (is_rule(name))
 		return FF_OK;
-	return ff_strategy_load(name, &p->graph, devices, &p->arena, &c->strategy, &c->info, err);
+	code = ff_strategy_load(name, &p->graph, devices, &p->arena, &c->strategy, &c->info, err);
+	if (code == FF_OK && 1 - c->info.disturbed_share < FF_STEADY)
+		ff_error_write(&p->note[1], FF_OK,
+				"%.200s: %.0f %% of the costs behind its prediction rest on "
+				"samples "
+				"that something else disturbed, so measured times may differ",
+				name, 100 * c->info.disturbed_share);
+	return code;
 }
 
 static int choose_backend(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)

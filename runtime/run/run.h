@@ -30,7 +30,7 @@ struct ff_plan {
 	const struct ff_backend *backend;
 	struct ff_dataset *data;
 	uint64_t steps, warmup;
-	struct ff_error note; /* a sentence that the user should read, if there is one */
+	struct ff_error note[2]; /* sentences that the user should read, where there are any */
 };
 
 /* plan.c: `ranks`, `here` of them on this host, are 0 where nothing was started yet.

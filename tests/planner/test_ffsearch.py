@@ -172,6 +172,39 @@ def test_measured_costs_say_where():
     assert conforms("r.json", "search-report")["costs_machine"] == MACHINE
 
 
+def test_unsteady_costs_are_said():
+    write_costs("costs.json", "lenet.json", "p100x16")
+    costs = json.loads(read("costs.json"))
+    command = ["lenet.json", "--machine", "p100x16", "--devices", "1", "--costs", "shaky.json",
+               "--simulate", "single", "-o", "s.json", "--report", "r.json"]
+    for marked, share in (0, 1), (1, 0.95), (8, 0.6):
+        shaky = json.loads(json.dumps(costs))
+        n = len(shaky["entries"])
+        for e in shaky["entries"]:  # one is as long as marked / 20 of all
+            e["median_us"] = e["p10_us"] = e["p90_us"] = (20 - marked) / 20 / (n - 1)
+        first = shaky["entries"][0]
+        first["median_us"] = first["p10_us"] = first["p90_us"] = max(marked, 1) / 20
+        first["disturbed"] = 3 if marked else 0
+        shaky["steadiness"] = {"samples": 100, "disturbed": marked, "reference_spread": 1.1}
+        write("shaky.json", json.dumps(shaky))
+        p = run(*command)
+        assert abs(conforms("r.json", "search-report")["steadiness"] - share) < 1e-9
+        assert abs(conforms("s.json", "strategy").get("steadiness", 1) - share) < 1e-9
+        if share < 0.9:
+            assert re.fullmatch(r"ffsearch: 40 % of the costs in shaky.json rest on [^\n]+\n",
+                                p.stderr), p.stderr
+        else:
+            assert not p.stderr, p.stderr
+    shaky["rates"]["copy"] = dict(shaky["rates"]["copy"], disturbed=2)
+    shaky["entries"][0]["disturbed"] = 0
+    write("shaky.json", json.dumps(shaky))
+    assert "25 % of the costs" in run(*command).stderr  # one of four rates
+    shaky["entries"][0]["disturbed"] = 6
+    write("shaky.json", json.dumps(shaky))
+    refuse(2, "of which 6 cannot", "lenet.json", "--machine", "p100x16", "--costs", "shaky.json",
+           "--simulate", "single")
+
+
 def test_standard_output():
     p = run("lenet.json", *BASE, "--devices", "2", "--proposals", "100", "-o", "-")
     assert json.loads(p.stdout)["format"] == "ffsoap-strategy"

@@ -94,6 +94,14 @@ cp costs.json before.json
 check 'profile again' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o costs.json
 check 'finds nothing to do' said '0 of 0 missing kernels'
 check 'and changes nothing' cmp costs.json before.json
+check 'says how quiet it was' grep -q '"reference_spread"' costs.json
+# every kernel, as if nothing better had been had
+sed '/"disturbed": [0-9]*,$/d; s/"samples": \([0-9]*\),$/"samples": \1, "disturbed": \1,/' before.json >marked.json
+check 'marked as disturbed' grep -q '"samples": [0-9]*, "disturbed"' marked.json
+check 'profile that' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o marked.json
+check 'is nothing to do either' said '0 of 0 missing kernels'
+check 'unless asked to' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o marked.json --again
+check 'do it again' said '33 of 33 missing kernels'
 check 'on fewer devices' status 2 "$ffprof" tiny.json --machine cpu2 --devices 1 -o costs.json
 check 'refuses costs of more' one_sentence 'costs.json: was measured elsewhere ('
 check 'and keeps them' cmp costs.json before.json
@@ -161,6 +169,12 @@ check 'is noted once' test "$(grep -c 'this computer is assumed' err)" -eq 1
 plan_for cpu1 1 >plan.json
 check 'too small a machine' status 0 ranks "$ffrun" tiny.json plan.json --devices 2 $data --steps 1
 check 'is noted once too' test "$(grep -c 'has 1 of the 2 devices' err)" -eq 1
+plan_for cpu2 1 | sed 's/"devices": 1,/&"predicted_us": 9, "steadiness": 0.25,/' >plan.json
+check 'predicted from disturbed samples' status 0 "$ffrun" tiny.json plan.json $data --steps 1
+check 'is noted as well' grep -q 'plan.json: 75 % of the costs behind its prediction' err
+plan_for cpu2 1 | sed 's/"devices": 1,/&"predicted_us": 9, "steadiness": 0.95,/' >plan.json
+check 'from few' status 0 "$ffrun" tiny.json plan.json $data --steps 1
+check 'is not' test ! -s err
 printf '{"format": "ffsoap-machine", "version": 1' >torn
 plan_for torn 1 >plan.json
 check 'a machine file that is broken' refused 'torn' "$ffrun" tiny.json plan.json $data --steps 1

@@ -101,6 +101,8 @@ with tempfile.TemporaryDirectory() as folder:
     accepts(validator("costs.schema.json"), found, "costs")
     say(found["machine"]["ranks"] == 2 and found["machine"]["threads"] == 1 and
         found["machine"]["kernels"].startswith("oneDNN"), "that say where", found["machine"])
+    say(found["steadiness"]["samples"] >= sum(e["samples"] for e in found["entries"]),
+        "and how quiet it was", found["steadiness"])
     say(len(found["comm"]) == 4, "costs of four kinds of communication")
     say(all(e["p10_us"] <= e["median_us"] <= e["p90_us"] for e in found["entries"]), "in order")
     say(all(e["samples"] >= 5 for e in found["entries"]), "from five samples or more")

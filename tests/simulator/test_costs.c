@@ -10,6 +10,7 @@ static struct ff_cost cost(const char *key, double us)
 			.p10_us = us / 2,
 			.p90_us = us * 2,
 			.samples = 7,
+			.disturbed = 2,
 			.workspace_bytes = 64};
 }
 
@@ -18,7 +19,7 @@ static struct ff_costs *full(void)
 	double bytes[] = {0, 1024, 65536}, us[] = {1.25, 3, 40.1};
 	struct ff_costs *c = hand_costs("cpu");
 	const char *const keys[] = {"relu.forward b", "conv2d.forward a", "linear.backward c"};
-	struct ff_comm_cost reduce = {FF_MOVE_ALL_REDUCE, 2, 3, bytes, us};
+	struct ff_comm_cost reduce = {FF_MOVE_ALL_REDUCE, 2, 3, bytes, us, 1};
 	struct ff_comm_cost send = {FF_MOVE_POINT_TO_POINT, 2, 2, bytes, us};
 
 	for (int i = 0; i < 3; i++) {
@@ -28,7 +29,8 @@ static struct ff_costs *full(void)
 	}
 	ck_assert_int_eq(ff_costs_put_comm(c, &reduce, NULL), FF_OK);
 	ck_assert_int_eq(ff_costs_put_comm(c, &send, NULL), FF_OK);
-	ff_costs_set_link(c, (struct ff_rate){0.7, 12345.678901});
+	ff_costs_set_link(c, (struct ff_rate){0.7, 12345.678901, 5});
+	ff_costs_set_steadiness(c, &(struct ff_steadiness){100, 10, 1.25});
 	return c;
 }
 
@@ -102,6 +104,7 @@ static void check_same(const struct ff_costs *c)
 	ck_assert_double_eq(x->median_us, 1.0 / 3 + 1);
 	ck_assert_double_eq(x->p90_us, 2 * (1.0 / 3 + 1));
 	ck_assert_uint_eq(x->samples, 7);
+	ck_assert_uint_eq(x->disturbed, 2);
 	ck_assert_int_eq(x->workspace_bytes, 64);
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->latency_us, 3);
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->bytes_per_us, 20);
@@ -109,6 +112,10 @@ static void check_same(const struct ff_costs *c)
 	t = ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2);
 	ck_assert_ptr_nonnull(t);
 	ck_assert_uint_eq(t->n, 3);
+	ck_assert_uint_eq(t->disturbed, 1);
+	ck_assert_uint_eq(ff_costs_link(c).disturbed, 5);
+	ck_assert_uint_eq(ff_costs_steadiness(c)->disturbed, 10);
+	ck_assert_double_eq(ff_costs_steadiness(c)->reference_spread, 1.25);
 	ck_assert_double_eq(t->bytes[2], 65536);
 	ck_assert_double_eq(t->us[2], 40.1);
 	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 3));
@@ -219,6 +226,12 @@ static const struct {
 		{ENTRIES(ENTRY("\"a\"", "3", "2", "1", "1", "0")), "entries[0]", "p90_us"},
 		{ENTRIES(ENTRY("\"a\"", "1", "1", "1", "0", "0")), "entries[0].samples", "0"},
 		{ENTRIES(ENTRY("\"a\"", "1", "1", "1", "1.5", "0")), "entries[0].samples", "1.5"},
+		{HEAD "\"steadiness\":{\"samples\":1,\"disturbed\":2,\"reference_spread\":1},"
+		      "\"entries\":[]}",
+				"steadiness.disturbed", "2"},
+		{HEAD "\"steadiness\":{\"samples\":1},\"entries\":[]}", "steadiness", "disturbed"},
+		{RATE("{\"latency_us\":1,\"bytes_per_s\":5,\"disturbed\":-1}"),
+				"rates.copy.disturbed", "-1"},
 		{ENTRIES(ENTRY("\"a\"", "1", "1", "1", "1", "-8")), "entries[0].workspace_bytes",
 				"-8"},
 		{ENTRIES(ENTRY("\"a\"", "1", "1", "1", "1", "0") "," ENTRY(
@@ -294,6 +307,38 @@ START_TEST(names_a_file_that_is_not_there)
 }
 END_TEST
 
+/* Of the kernels' time, or of the lines and tables. */
+START_TEST(steady_share_counts_what_matters)
+{
+	double bytes[] = {1, 2}, us[] = {1, 2};
+	struct ff_comm_cost reduce = {FF_MOVE_ALL_REDUCE, 2, 2, bytes, us, 0};
+	struct ff_cost large = cost("large", 90), small = cost("small", 10);
+	struct ff_costs *c = hand_costs("cpu");
+
+	ck_assert_double_eq(ff_costs_steady_share(c), 1);
+	large.disturbed = small.disturbed = 0;
+	ck_assert_int_eq(ff_costs_put(c, &large, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_put(c, &small, NULL), FF_OK);
+	ck_assert_double_eq(ff_costs_steady_share(c), 1);
+	small.disturbed = 1;
+	ck_assert_int_eq(ff_costs_put(c, &small, NULL), FF_OK);
+	ck_assert_double_eq_tol(ff_costs_steady_share(c), 0.9, 1e-12);
+	large.disturbed = 7;
+	ck_assert_int_eq(ff_costs_put(c, &large, NULL), FF_OK);
+	ck_assert_double_eq(ff_costs_steady_share(c), 0);
+	large.disturbed = small.disturbed = 0;
+	ck_assert_int_eq(ff_costs_put(c, &large, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_put(c, &small, NULL), FF_OK);
+	reduce.disturbed = 1;
+	ck_assert_int_eq(ff_costs_put_comm(c, &reduce, NULL), FF_OK);
+	/* four rates, and half of the table */
+	ck_assert_double_eq_tol(ff_costs_steady_share(c), 0.9, 1e-12);
+	ff_costs_set_link(c, (struct ff_rate){1, 1, 3});
+	ck_assert_double_eq_tol(ff_costs_steady_share(c), 4.5 / 6, 1e-12);
+	ff_costs_destroy(c);
+}
+END_TEST
+
 START_TEST(another_origin_is_another)
 {
 	const struct ff_origin was = {"abacus", "beads 1", "none", 1, 2, 3, 4};
@@ -332,6 +377,7 @@ static Suite *suite(void)
 	tcase_add_test(t, refuses_every_truncation);
 	tcase_add_test(t, names_a_file_that_is_not_there);
 	tcase_add_test(t, another_origin_is_another);
+	tcase_add_test(t, steady_share_counts_what_matters);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -1,0 +1,87 @@
+/* Telling quiet samples from disturbed ones.  SPDX-License-Identifier: Apache-2.0 */
+#include "steady.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a quiet machine was never seen to exceed, and a busy one soon does: the share of a
+ * sample spent waiting for a processor (besides a timer's tick); references against
+ * their quiet time.  Memory is noisier by itself: what lies in a shared cache varies. */
+#define WAIT_SHARE 0.03
+#define TICK_US 3
+#define COMPUTE_EXCESS 0.3
+#define MEMORY_EXCESS 0.5
+#define SHORTEST_US 50 /* references below this are mostly overhead */
+
+static int compare_reals(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+void ff_baseline_add(struct ff_baseline *b, double us)
+{
+	b->recent_us[b->next] = us;
+	b->next = (b->next + 1) % FF_BASELINE;
+	b->n += b->n < FF_BASELINE;
+}
+
+double ff_baseline_quiet(const struct ff_baseline *b)
+{
+	double sorted[FF_BASELINE];
+
+	if (!b->n)
+		return 0;
+	memcpy(sorted, b->recent_us, b->n * sizeof(*sorted));
+	qsort(sorted, b->n, sizeof(*sorted), compare_reals);
+	return sorted[b->n / 10];
+}
+
+static double excess(double us, double quiet_us, double limit)
+{
+	if (quiet_us < SHORTEST_US || us <= quiet_us)
+		return 0;
+	return (us / quiet_us - 1) / limit;
+}
+
+double ff_disturbance(const struct ff_signs *s, double quiet_compute_us, double quiet_memory_us)
+{
+	double wait = s->wait_us > TICK_US ? (s->wait_us - TICK_US) / (WAIT_SHARE * s->us) : 0;
+	double compute = excess(s->compute_us, quiet_compute_us, COMPUTE_EXCESS);
+	double memory = excess(s->memory_us, quiet_memory_us, MEMORY_EXCESS);
+	double most = compute > memory ? compute : memory;
+
+	return wait > most ? wait : most;
+}
+
+static int by_disturbance(const void *a, const void *b)
+{
+	const struct ff_sample *x = a, *y = b;
+
+	return (x->disturbance > y->disturbance) - (x->disturbance < y->disturbance);
+}
+
+int ff_steady_take(ff_steady_round round, void *ctx, uint32_t want, uint32_t least, const bool *end,
+		struct ff_sample *sample, struct ff_taken *ret, struct ff_error *err)
+{
+	uint32_t n = 0, good = 0, more;
+
+	least = least < want ? least : want;
+	for (int i = 0; i < FF_STEADY_ROUNDS && good < want && (!i || !*end); i++, n += more) {
+		int code;
+
+		more = want - good;
+		if ((code = round(ctx, more, sample + n, err)) < 0)
+			return code;
+		for (uint32_t k = n; k < n + more; k++)
+			good += sample[k].disturbance <= 1;
+	}
+	qsort(sample, n, sizeof(*sample), by_disturbance);
+	*ret = (struct ff_taken){.samples = good, .taken = n, .met = n - good};
+	if (good < least && n >= least) {
+		ret->samples = least;
+		ret->disturbed = least - good;
+	}
+	return FF_OK;
+}

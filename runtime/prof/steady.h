@@ -1,0 +1,49 @@
+/* Whether a machine was quiet while something was timed on it: pure figures, no clock.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PROF_STEADY_H
+#define FF_PROF_STEADY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ff/error.h"
+
+/* Recent times of work that is always the same.  What they are at best is what the
+ * machine does when left alone; as it drifts with temperature and clock, only recent
+ * ones count. */
+#define FF_BASELINE 128
+struct ff_baseline {
+	double recent_us[FF_BASELINE];
+	uint32_t n, next;
+};
+void ff_baseline_add(struct ff_baseline *b, double us);
+/* The best tenth's worst; 0 while there are none. */
+double ff_baseline_quiet(const struct ff_baseline *b);
+
+/* Signs that something else ran. */
+struct ff_signs {
+	double us, wait_us;           /* the sample; of it in a queue for a processor */
+	double compute_us, memory_us; /* the slower reference beside it; 0: none */
+};
+/* 0: left alone; above 1: disturbed, and the more the larger. */
+double ff_disturbance(const struct ff_signs *s, double quiet_compute_us, double quiet_memory_us);
+
+struct ff_sample {
+	double us, disturbance;
+};
+struct ff_taken {
+	uint32_t samples;   /* kept, at the front */
+	uint32_t disturbed; /* of them: there was nothing better */
+	uint32_t taken;     /* all together */
+	uint32_t met;       /* of those, disturbed ones */
+};
+/* Takes `want` samples by calls of `round` for some at a time, and as many again for
+ * those that were disturbed, up to FF_STEADY_ROUNDS times.  Keeps what was not; where that is fewer
+ * than `least`, the least disturbed in their place.  `sample` has room for
+ * FF_STEADY_ROUNDS * want; stops early once *end is set. */
+#define FF_STEADY_ROUNDS 3
+typedef int (*ff_steady_round)(void *ctx, uint32_t n, struct ff_sample *ret, struct ff_error *err);
+int ff_steady_take(ff_steady_round round, void *ctx, uint32_t want, uint32_t least, const bool *end,
+		struct ff_sample *sample, struct ff_taken *ret, struct ff_error *err);
+
+#endif
