@@ -7,12 +7,13 @@
 #include <stdint.h>
 
 #include "ff/error.h"
+#include "ff/region.h"
 
 /* What the graph wants of a sample. */
 struct ff_sample_shape {
 	int64_t elements; /* of one sample, all axes but the first */
 	uint32_t rank;    /* of those axes */
-	int32_t shape[6];
+	int32_t shape[FF_MAX_RANK];
 	int32_t classes;
 };
 

@@ -424,13 +424,13 @@ static double messages_us(const struct ff_pricer *p, const struct ff_move *mv)
 
 double ff_price_move(const struct ff_pricer *p, const struct ff_move *mv)
 {
-	enum ff_rate_kind local = mv->accumulate ? FF_RATE_ADD : FF_RATE_COPY;
 	double us;
 
 	if (mv->kind == FF_MOVE_LOAD)
 		return local_us(p, mv, FF_RATE_LOAD,
 				ff_region_volume(&mv->region) * FF_ELEMENT_BYTES);
-	us = local_us(p, mv, local, mv->copied_bytes);
+	us = local_us(p, mv, FF_RATE_COPY, mv->copied_bytes) +
+	     local_us(p, mv, FF_RATE_ADD, mv->added_bytes);
 	return us +
 	       (ff_move_is_messages(mv->kind) ? messages_us(p, mv) : move_collective_us(p, mv));
 }

@@ -88,6 +88,8 @@ int32_t ff_derive_dim(struct ff_derive *d, enum ff_label label, const char *name
 	return (int32_t)i;
 }
 
+_Static_assert(FF_MAX_RANK == 6, "names of as many axes as a tensor may have");
+
 const char *ff_axis_name(uint32_t rank, uint32_t axis)
 {
 	static const char *const image[] = {"sample", "channel", "height", "width"};

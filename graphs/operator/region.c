@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/region.h"
 
+_Static_assert(FF_MAX_RANK == 6, "orders of as many axes as a tensor may have");
 const uint8_t ff_order_plain[FF_MAX_RANK] = {0, 1, 2, 3, 4, 5};
 const uint8_t ff_order_image[FF_MAX_RANK] = {0, 2, 3, 1, 4, 5};
 

@@ -34,7 +34,7 @@ static int list_all(struct ff_scene *s, struct ff_move *mv, struct ff_error *err
 
 /* Per-device totals while pieces are laid out. */
 struct tally {
-	int64_t send_stage, receive_stage, copied;
+	int64_t send_stage, receive_stage, copied, added;
 	struct ff_traffic traffic;
 };
 
@@ -66,7 +66,7 @@ static void lay_piece(const struct ff_scene *s, const struct ff_pair *p, struct 
 	int64_t send = -1, receive = -1;
 
 	if (p->from == p->to) {
-		to->copied += p->bytes;
+		*(p->add ? &to->added : &to->copied) += p->bytes;
 	} else {
 		count_message(s, p, from, to);
 		if (!p->whole_source) {
@@ -77,7 +77,7 @@ static void lay_piece(const struct ff_scene *s, const struct ff_pair *p, struct 
 		if (p->add || !p->whole_sink) {
 			receive = to->receive_stage;
 			to->receive_stage += ff_align64(p->bytes);
-			to->copied += p->bytes;
+			*(p->add ? &to->added : &to->copied) += p->bytes;
 		}
 	}
 	if (piece)
@@ -123,6 +123,7 @@ static int sum_up(
 		mv->busiest_bytes = larger(mv->busiest_bytes,
 				larger(sent, x->received_inside + x->received_outside));
 		mv->copied_bytes = larger(mv->copied_bytes, t[i].copied);
+		mv->added_bytes = larger(mv->added_bytes, t[i].added);
 	}
 	mv->stage_bytes = stage;
 	mv->traffic = traffic;
@@ -241,7 +242,10 @@ int ff_move_collective(struct ff_scene *s, enum ff_move_kind kind, const struct 
 		int64_t receive = ret->recv_staged ? own : 0, send = ret->send_staged ? bytes : 0;
 
 		stage[i] = ff_align64(send) + ff_align64(receive);
-		ret->copied_bytes = larger(ret->copied_bytes, send + receive);
+		/* what is received is unpacked, or added */
+		ret->copied_bytes = larger(
+				ret->copied_bytes, send + (ret->accumulate ? 0 : receive));
+		ret->added_bytes = larger(ret->added_bytes, ret->accumulate ? receive : 0);
 	}
 	if (!s->pieces) {
 		ret->piece = NULL;

@@ -59,7 +59,8 @@ struct ff_move {
 	int64_t chunk_bytes;              /* collectives: the largest chunk of one device */
 	int64_t busiest_bytes;            /* messages: most that one device sends or receives */
 	const struct ff_traffic *traffic; /* messages: n_devices */
-	int64_t copied_bytes;             /* most that one device packs, unpacks, adds or copies */
+	int64_t copied_bytes; /* most that one device packs, unpacks, clears or copies */
+	int64_t added_bytes;  /* most that one device adds to what is there */
 };
 
 /* One shard of a parameter: the same elements on every device of its bucket. */
