@@ -228,6 +228,8 @@ static const struct bad values[] = {
 		{PORT("#99999999999999999999"), "nodes[2].in[0]", "the number of an output"},
 		{PORT("#"), "nodes[2].in[0]", "the number of an output"},
 		{PORT("#x"), "nodes[2].in[0]", "the number of an output behind the # of \"x#x\""},
+		{PORT("#+0"), "nodes[2].in[0]", "the number of an output"},
+		{PORT("# 0"), "nodes[2].in[0]", "the number of an output"},
 		{PORT("#-1"), "nodes[2].in[0]", "the number of an output"},
 		{PORT("#0#0"), "nodes[2].in[0]", "the number of an output"},
 		{PORT("y#0"), "nodes[2].in[0]", "no node \"xy\""},
