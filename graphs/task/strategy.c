@@ -451,6 +451,23 @@ static uint32_t ready_pop(struct ready *r)
 	return top;
 }
 
+/* What waited for `node` alone is ready now. */
+static void issued(const struct ff_graph *g, uint32_t node, uint32_t *waits, struct ready *r)
+{
+	const struct ff_node *n = &g->nodes[node];
+
+	for (uint32_t k = 0; k < n->n_out; k++) {
+		const struct ff_value *v = &g->values[n->out + k];
+
+		for (uint32_t u = 0; u < v->n_uses; u++) {
+			uint32_t next = g->edges[g->uses[v->first_use + u]].node;
+
+			if (!--waits[next])
+				ready_push(r, next);
+		}
+	}
+}
+
 int ff_strategy_order(const struct ff_graph *g, const struct ff_strategy *s,
 		struct ff_arena *scratch, uint32_t *order, struct ff_error *err)
 {
@@ -460,26 +477,17 @@ int ff_strategy_order(const struct ff_graph *g, const struct ff_strategy *s,
 	r.node = ff_arena_array(scratch, g->n_nodes, sizeof(*r.node));
 	if (!waits || !r.node)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
+	for (uint32_t i = 0; i < g->n_nodes; i++)
 		waits[i] = g->nodes[i].n_in;
-		if (!waits[i])
-			ready_push(&r, i);
-	}
-	while (r.n) {
-		uint32_t i = ready_pop(&r);
-		const struct ff_node *node = &g->nodes[i];
-
-		order[n++] = i;
-		for (uint32_t k = 0; k < node->n_out; k++) {
-			const struct ff_value *v = &g->values[node->out + k];
-
-			for (uint32_t u = 0; u < v->n_uses; u++) {
-				uint32_t next = g->edges[g->uses[v->first_use + u]].node;
-
-				if (!--waits[next])
-					ready_push(&r, next);
-			}
+	/* nobody waits for what is there from the start */
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (!ff_node_is_computed(g, i)) {
+			order[n++] = i;
+			issued(g, i, waits, &r);
 		}
+	while (r.n) {
+		order[n] = ready_pop(&r);
+		issued(g, order[n++], waits, &r);
 	}
 	return FF_OK;
 }

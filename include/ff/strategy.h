@@ -90,8 +90,9 @@ int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devi
 void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		const struct ff_strategy_info *info, struct ff_out *o);
 
-/* Nodes in issue order: topological, larger priority first among the ready,
- * then graph order.  `order` has room for g->n_nodes. */
+/* Nodes in issue order: inputs and parameters, which are there from the start, then
+ * topological, larger priority first among the ready, then graph order.  `order` has room for
+ * g->n_nodes. */
 int ff_strategy_order(const struct ff_graph *g, const struct ff_strategy *s,
 		struct ff_arena *scratch, uint32_t *order, struct ff_error *err);
 
