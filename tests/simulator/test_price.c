@@ -198,8 +198,11 @@ START_TEST(measured_rates)
 	setup(&w, 1, 4, c);
 	ck_assert_double_eq_tol(ff_price_move(w.p, &load), 4 + 40 / 10.0, 1e-9);
 	ck_assert_double_eq_tol(ff_price_move(w.p, &copy), 1 + 500 / 100.0, 1e-9);
-	copy.accumulate = true;
-	ck_assert_double_eq_tol(ff_price_move(w.p, &copy), 2 + 500 / 50.0, 1e-9);
+	copy.accumulate = true; /* says how, not how much */
+	copy.copied_bytes = 300;
+	copy.added_bytes = 200;
+	ck_assert_double_eq_tol(ff_price_move(w.p, &copy), 1 + 300 / 100.0 + 2 + 200 / 50.0, 1e-9);
+	copy.added_bytes = 0;
 	copy.copied_bytes = 0;
 	ck_assert_double_eq(ff_price_move(w.p, &copy), 0);
 	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 100), 3 + 100 / 20.0, 1e-9);
