@@ -18,21 +18,12 @@
 #define HEATS 5             /* kinds of rounds, each 4 times as hot as the one before */
 #define ROUND_PER_NODE 32   /* proposals of a round for each operator, */
 #define ROUND_LEAST 128     /* and at least so many */
-#define RUN_EVERY 8         /* one step in so many changes several operators, */
-#define RUN_LENGTH 12       /* at most so many */
 #define TUNE_EVERY 16       /* proposals between changes of beta, */
 #define TUNE_SECONDS 0.01   /* or this long, where the budget is time */
 #define REPORT_EVERY 256    /* proposals between progress calls, */
 #define REPORT_SECONDS 0.05 /* or this long */
 
 static const char *const preset_starts[] = {"data-parallel", "expert", "single", "random", NULL};
-
-/* Operators changed together, and what they had before. */
-struct run {
-	uint32_t node[RUN_LENGTH], n;
-	bool changed[RUN_LENGTH];
-	struct ff_config was[RUN_LENGTH];
-};
 
 struct chain {
 	const struct ff_space *space;
@@ -42,7 +33,7 @@ struct chain {
 	struct ff_proposer proposer;
 	struct ff_random random;
 	struct ff_strategy current, best;
-	struct run run;
+	struct ff_transaction proposed;
 	struct ff_evaluation at, at_best;
 	bool unsaved;                  /* the best is the current strategy, not copied yet */
 	struct ff_evaluation at_saved; /* of the copy: the best but for what is unsaved */
@@ -115,11 +106,12 @@ static void note_if_best(struct chain *c)
 static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
 {
 	uint32_t n = c->graph->n_nodes;
-	int code = ff_proposer_init(c->space, c->graph, c->opt->seed, a, &c->proposer, err);
+	int code = ff_proposer_init(c->space, c->graph, c->opt->seed, 0, a, &c->proposer, err);
 
-	if (code < 0)
-		return code;
-	code = ff_strategy_create(c->graph, a, &c->current, err);
+	if (code == FF_OK)
+		code = ff_transaction_init(c->graph, a, &c->proposed, err);
+	if (code == FF_OK)
+		code = ff_strategy_create(c->graph, a, &c->current, err);
 	if (code == FF_OK)
 		code = ff_strategy_create(c->graph, a, &c->best, err);
 	if (code < 0)
@@ -187,155 +179,64 @@ static bool accepts(struct chain *c, struct ff_evaluation old, struct ff_evaluat
 	return worse <= 0 || ff_random_unit(&c->random) < exp(-c->beta * worse);
 }
 
-/* Shows the proposed strategy to the caller. */
-static void visit(struct chain *c, uint32_t node, const struct ff_config *config,
-		struct ff_evaluation e)
+/* Exchanges the configs of the current strategy and those of the proposal. */
+static void swap_configs(struct chain *c)
 {
-	struct ff_config kept = c->current.config[node];
+	for (uint32_t i = 0; i < c->proposed.n; i++) {
+		struct ff_change *change = &c->proposed.change[i];
+		struct ff_config was = c->current.config[change->node];
 
-	c->current.config[node] = *config;
-	c->opt->visit(c->opt->visit_ctx, &c->current, e);
-	c->current.config[node] = kept;
+		c->current.config[change->node] = change->config;
+		change->config = was;
+	}
 }
 
-static int propose(struct chain *c, uint32_t node, const struct ff_config *config,
-		struct ff_evaluation *e, struct ff_error *err)
+/* Shows the proposed strategy to the caller. */
+static void visit(struct chain *c, struct ff_evaluation e)
 {
-	struct ff_change change = {node, *config};
-	int code = ff_evaluator_propose(c->evaluator, &change, 1, e, err);
-
-	if (code < 0)
-		return code;
-	c->proposals++;
-	if (c->opt->visit)
-		visit(c, node, config, *e);
-	look_at_clock(c);
-	return FF_OK;
+	swap_configs(c);
+	c->opt->visit(c->opt->visit_ctx, &c->current, e);
+	swap_configs(c);
 }
 
 /* Makes the strategy proposed last the current one. */
-static int keep(struct chain *c, uint32_t node, const struct ff_config *config,
-		struct ff_evaluation e, struct ff_error *err)
+static int keep(struct chain *c, struct ff_evaluation e, struct ff_error *err)
 {
 	int code = FF_OK;
 
 	if (c->unsaved && how_much_worse(c->at_best, e) > 0)
 		code = save_best(c, err);
 	ff_evaluator_keep(c->evaluator);
-	c->current.config[node] = *config;
-	mark_changed(c, node);
+	for (uint32_t i = 0; i < c->proposed.n; i++) {
+		const struct ff_change *change = &c->proposed.change[i];
+
+		c->current.config[change->node] = change->config;
+		mark_changed(c, change->node);
+	}
 	c->at = e;
 	note_if_best(c);
 	return code;
 }
 
-static int step_one(struct chain *c, struct ff_error *err)
+static int step(struct chain *c, struct ff_error *err)
 {
-	struct ff_config config;
 	struct ff_evaluation e;
-	uint32_t node;
 	int code;
 
-	ff_proposer_next(&c->proposer, &c->current, &node, &config);
-	code = propose(c, node, &config, &e, err);
+	ff_proposer_next(&c->proposer, &c->current, &c->proposed);
+	code = ff_evaluator_propose(c->evaluator, c->proposed.change, c->proposed.n, &e, err);
 	if (code < 0)
 		return code;
+	c->proposals++;
+	if (c->opt->visit)
+		visit(c, e);
+	look_at_clock(c);
 	if (!accepts(c, c->at, e)) {
 		ff_evaluator_drop(c->evaluator);
 		return FF_OK;
 	}
 	c->accepted++;
-	return keep(c, node, &config, e, err);
-}
-
-static bool in_run(const struct run *run, uint32_t node)
-{
-	for (uint32_t i = 0; i < run->n; i++)
-		if (run->node[i] == node)
-			return true;
-	return false;
-}
-
-/* Notes what `node` had before the run changes it. */
-static void run_add(struct chain *c, struct run *run, uint32_t node, bool changed)
-{
-	run->was[run->n] = c->current.config[node];
-	run->changed[run->n] = changed;
-	run->node[run->n++] = node;
-}
-
-static int run_undo(struct chain *c, const struct run *run, struct ff_error *err)
-{
-	int code = FF_OK;
-
-	for (uint32_t i = run->n; i-- > 0 && code == FF_OK && !in_hurry(c);) {
-		struct ff_change change = {run->node[i], run->was[i]};
-		struct ff_evaluation e;
-
-		if (!run->changed[i])
-			continue;
-		code = ff_evaluator_propose(c->evaluator, &change, 1, &e, err);
-		if (code == FF_OK)
-			code = keep(c, run->node[i], &run->was[i], e, err);
-		look_at_clock(c);
-	}
-	return code;
-}
-
-/* The next operator of a run and its config; false when chance found none that
- * would change. */
-static bool next_of_run(struct chain *c, struct run *run, uint32_t *node, struct ff_config *config)
-{
-	uint32_t from = run->node[ff_random_below(&c->random, run->n)];
-
-	if (!ff_proposer_spread(&c->proposer, &c->current, from, node, config) ||
-			in_run(run, *node))
-		return false;
-	if (!ff_config_equal(&c->graph->nodes[*node], config, &c->current.config[*node]))
-		return true;
-	run_add(c, run, *node, false);
-	return false;
-}
-
-/* A proposal that draws neighbours after it: one operator is changed, then a
- * neighbour of the changed ones is aligned with them, again and again, until
- * that is better than before, or as often as chance has it.  Single changes
- * rarely get a chain of operators out of one good split into another, since
- * every strategy between the two moves more data. */
-static int step_run(struct chain *c, struct ff_error *err)
-{
-	uint32_t limit = 2 + ff_random_below(&c->random, RUN_LENGTH - 1), node;
-	struct ff_evaluation before = c->at, e;
-	struct run *run = &c->run;
-	struct ff_config config;
-	int code;
-
-	run->n = 0;
-	ff_proposer_next(&c->proposer, &c->current, &node, &config);
-	for (uint32_t tries = 0; run->n < limit && tries < 2 * RUN_LENGTH; tries++) {
-		if (run->n > 0 && !next_of_run(c, run, &node, &config))
-			continue;
-		if (run->n > 0 && (c->proposals == c->opt->proposals || in_hurry(c)))
-			break; /* that was the budget */
-		code = propose(c, node, &config, &e, err);
-		if (code < 0)
-			return code;
-		run_add(c, run, node, true);
-		code = keep(c, node, &config, e, err);
-		if (code < 0)
-			return code;
-		if (how_much_worse(before, e) < 0)
-			break;
-	}
-	if (!accepts(c, before, c->at))
-		return run_undo(c, run, err);
-	c->accepted++;
-	return FF_OK;
-}
-
-static int step(struct chain *c, struct ff_error *err)
-{
-	return ff_random_below(&c->random, RUN_EVERY) ? step_one(c, err) : step_run(c, err);
+	return keep(c, e, err);
 }
 
 static bool out_of_budget(const struct chain *c)

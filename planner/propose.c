@@ -3,21 +3,83 @@
 
 #include <string.h>
 
+#define BLOCK_EVERY 2 /* one proposal in so many changes a block of operators */
+
+int ff_transaction_init(const struct ff_graph *g, struct ff_arena *a, struct ff_transaction *ret,
+		struct ff_error *err)
+{
+	struct ff_transaction t = {.n = 0};
+
+	t.change = ff_arena_array(a, g->n_nodes, sizeof(*t.change));
+	t.at = ff_arena_array(a, g->n_nodes, sizeof(*t.at));
+	if (!t.change || !t.at)
+		return ff_fail_memory(err);
+	*ret = t;
+	return FF_OK;
+}
+
+void ff_transaction_clear(struct ff_transaction *t)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		t->at[t->change[i].node] = 0;
+	t->n = 0;
+}
+
+void ff_transaction_set(struct ff_transaction *t, uint32_t node, const struct ff_config *c)
+{
+	if (t->at[node] == 0) {
+		t->change[t->n++].node = node;
+		t->at[node] = t->n;
+	}
+	t->change[t->at[node] - 1].config = *c;
+}
+
+/* Links nodes that are alike, in order. */
+static void link_classes(struct ff_proposer *p)
+{
+	for (uint32_t i = p->graph->n_nodes; i-- > 0;)
+		p->next_like[i] = FF_NONE;
+	for (uint32_t i = 0; i < p->graph->n_nodes; i++)
+		p->stack[i] = i;
+	/* stack: by class, its last node so far */
+	for (uint32_t i = 0; i < p->graph->n_nodes; i++)
+		if (p->class[i] != i) {
+			p->next_like[p->stack[p->class[i]]] = i;
+			p->stack[p->class[i]] = i;
+		}
+}
+
 int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_t seed,
-		struct ff_arena *a, struct ff_proposer *ret, struct ff_error *err)
+		uint32_t stream, struct ff_arena *a, struct ff_proposer *ret, struct ff_error *err)
 {
 	struct ff_proposer p = {.space = s, .graph = g};
+	int code = ff_classes_find(g, a, &p.class, err);
 
+	if (code < 0)
+		return code;
 	p.random.seed = seed;
-	p.random.stream = ff_philox_stream(0, 'p');
+	p.random.stream = ff_philox_stream(stream, 'p');
 	p.node = ff_arena_array(a, g->n_nodes, sizeof(*p.node));
-	if (!p.node)
+	p.fork = ff_arena_array(a, g->n_nodes, sizeof(*p.fork));
+	p.join = ff_arena_array(a, g->n_nodes, sizeof(*p.join));
+	p.next_like = ff_arena_array(a, g->n_nodes, sizeof(*p.next_like));
+	p.stack = ff_arena_array(a, g->n_nodes, sizeof(*p.stack));
+	if (!p.node || !p.fork || !p.join || !p.next_like || !p.stack)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_space_count(s, i) > 1)
 			p.node[p.n_nodes++] = i;
+	link_classes(&p);
+	ff_proposer_find_forks(&p);
 	*ret = p;
 	return FF_OK;
+}
+
+const struct ff_config *ff_proposer_config(const struct ff_proposer *p, uint32_t node)
+{
+	uint32_t at = p->t->at[node];
+
+	return at ? &p->t->change[at - 1].config : &p->base->config[node];
 }
 
 /* The dim that splits `axis`, or FF_NONE. */
@@ -81,17 +143,17 @@ static bool pick_link(struct ff_proposer *p, uint32_t node, struct link *ret)
 
 /* Gives `node` the split of the tensor between that `from` has, on the same
  * devices.  `own` and `other` are the tensor as node and `from` see it. */
-static bool align(struct ff_proposer *p, const struct ff_strategy *current, uint32_t node,
-		const struct ff_operand *own, uint32_t from, const struct ff_operand *other,
-		struct ff_config *ret)
+static bool align(struct ff_proposer *p, uint32_t node, const struct ff_operand *own, uint32_t from,
+		const struct ff_operand *other, struct ff_config *ret)
 {
+	const struct ff_config *c = ff_proposer_config(p, from);
 	const struct ff_node *n = &p->graph->nodes[node];
 	uint16_t degree[FF_MAX_DIMS];
 	struct ff_view seen, view = {0};
 
-	if (current->config[from].n_parts == 0)
+	if (c->n_parts == 0)
 		return false;
-	ff_view_of(p->graph->nodes[from].n_dims, &current->config[from], &seen);
+	ff_view_of(p->graph->nodes[from].n_dims, c, &seen);
 	for (uint32_t i = 0; i < n->n_dims; i++)
 		degree[i] = 1;
 	view.start = seen.start;
@@ -100,7 +162,7 @@ static bool align(struct ff_proposer *p, const struct ff_strategy *current, uint
 
 		if (d == FF_NONE || e == FF_NONE || degree[d] > 1)
 			continue;
-		degree[d] = current->config[from].degree[e];
+		degree[d] = c->degree[e];
 		if (degree[d] > n->dim[d].extent)
 			degree[d] = (uint16_t)n->dim[d].extent;
 		view.stride[d] = seen.stride[e];
@@ -111,25 +173,32 @@ static bool align(struct ff_proposer *p, const struct ff_strategy *current, uint
 	return true;
 }
 
+bool ff_proposer_follow(struct ff_proposer *p, uint32_t node, uint32_t slot, struct ff_config *ret)
+{
+	const struct ff_node *n = &p->graph->nodes[node];
+	const struct ff_value *v = &p->graph->values[p->graph->edges[n->in + slot].value];
+
+	return align(p, node, &n->in_map[slot], v->producer,
+			&p->graph->nodes[v->producer].out_map[v->port], ret);
+}
+
 /* Aligns `node` with a neighbour. */
-static bool follow(struct ff_proposer *p, const struct ff_strategy *current, uint32_t node,
-		struct ff_config *ret)
+static bool follow(struct ff_proposer *p, uint32_t node, struct ff_config *ret)
 {
 	struct link l;
 
-	return pick_link(p, node, &l) &&
-	       align(p, current, node, l.own_map, l.other, l.other_map, ret);
+	return pick_link(p, node, &l) && align(p, node, l.own_map, l.other, l.other_map, ret);
 }
 
-bool ff_proposer_spread(struct ff_proposer *p, const struct ff_strategy *current, uint32_t from,
-		uint32_t *node, struct ff_config *config)
+bool ff_proposer_spread(
+		struct ff_proposer *p, uint32_t from, uint32_t *node, struct ff_config *config)
 {
 	struct link l;
 
 	if (!pick_link(p, from, &l) || ff_space_count(p->space, l.other) == 1)
 		return false;
 	*node = l.other;
-	return align(p, current, l.other, l.other_map, from, l.own_map, config);
+	return align(p, l.other, l.other_map, from, l.own_map, config);
 }
 
 /* The same degrees elsewhere. */
@@ -175,32 +244,68 @@ static bool shift(struct ff_proposer *p, const struct ff_node *n, const struct f
 	return true;
 }
 
-void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current, uint32_t *node,
-		struct ff_config *config)
+void ff_proposer_one(struct ff_proposer *p, uint32_t node, struct ff_config *ret)
 {
-	uint32_t pick = p->node[ff_random_below(&p->random, p->n_nodes)];
-	const struct ff_node *n = &p->graph->nodes[pick];
-	const struct ff_config *own = &current->config[pick];
+	const struct ff_node *n = &p->graph->nodes[node];
+	const struct ff_config *own = ff_proposer_config(p, node);
 	bool made = false;
 
 	switch (ff_random_below(&p->random, 8)) {
 	case 0:
 	case 1:
-		made = follow(p, current, pick, config);
+		made = follow(p, node, ret);
 		break;
 	case 2:
-		move(p, own, n->n_dims, config);
+		move(p, own, n->n_dims, ret);
 		made = true;
 		break;
 	case 3:
-		made = shift(p, n, own, config);
+		made = shift(p, n, own, ret);
 		break;
 	default:
 		break;
 	}
-	while (!made || ff_config_equal(n, config, own)) {
-		ff_space_draw(p->space, pick, &p->random, config);
+	while (!made || ff_config_equal(n, ret, own)) {
+		ff_space_draw(p->space, node, &p->random, ret);
 		made = true;
 	}
-	*node = pick;
+}
+
+/* Takes out what would change nothing. */
+static void drop_equal(struct ff_proposer *p)
+{
+	struct ff_transaction *t = p->t;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		uint32_t node = t->change[i].node;
+
+		t->at[node] = 0;
+		if (ff_config_equal(&p->graph->nodes[node], &t->change[i].config,
+				    &p->base->config[node]))
+			continue;
+		t->change[n++] = t->change[i];
+		t->at[node] = n;
+	}
+	t->n = n;
+}
+
+void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
+		struct ff_transaction *ret)
+{
+	struct ff_config config;
+
+	p->t = ret;
+	p->base = current;
+	ff_transaction_clear(ret);
+	if (ff_random_below(&p->random, BLOCK_EVERY) == 0) {
+		ff_proposer_block(p);
+		drop_equal(p);
+	}
+	if (ret->n == 0) {
+		uint32_t node = p->node[ff_random_below(&p->random, p->n_nodes)];
+
+		ff_proposer_one(p, node, &config);
+		ff_transaction_set(ret, node, &config);
+	}
 }

@@ -1,33 +1,67 @@
-/* Proposals: how a search changes one operator.  SPDX-License-Identifier: Apache-2.0 */
+/* Proposals: how a search changes a strategy.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_PLANNER_PROPOSE_H
 #define FF_PLANNER_PROPOSE_H
 
+#include "classes.h"
 #include "space.h"
+
+/* Operators changed together, each at most once.  What the evaluator is asked
+ * about; kept or dropped as a whole. */
+struct ff_transaction {
+	struct ff_change *change;
+	uint32_t n;
+	uint32_t *at; /* by node: number of its change + 1; 0: unchanged */
+};
+int ff_transaction_init(const struct ff_graph *g, struct ff_arena *a, struct ff_transaction *ret,
+		struct ff_error *err);
+void ff_transaction_clear(struct ff_transaction *t);
+/* A node that is changed already gets `c` instead. */
+void ff_transaction_set(struct ff_transaction *t, uint32_t node, const struct ff_config *c);
 
 struct ff_proposer {
 	const struct ff_space *space;
 	const struct ff_graph *graph;
-	uint32_t *node, n_nodes; /* those with a choice */
+	uint32_t *node, n_nodes;        /* those with a choice */
+	uint32_t *fork, n_forks;        /* whose outputs several nodes read, until `join` */
+	uint32_t *join;                 /* by node: where all ways from it meet; FF_NONE: nowhere */
+	uint32_t *class;                /* by node: the first one equal to it */
+	uint32_t *next_like;            /* by node: the next equal one, or FF_NONE */
+	uint32_t *stack;                /* scratch: n_nodes */
+	struct ff_transaction *t;       /* the one in the making */
+	const struct ff_strategy *base; /* what it changes */
 	struct ff_random random;
 };
 
 int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_t seed,
-		struct ff_arena *a, struct ff_proposer *ret, struct ff_error *err);
-/* A node and a config of the space for it, other than it has in `current`.  Needs
- * n_nodes > 0.
+		uint32_t stream, struct ff_arena *a, struct ff_proposer *ret, struct ff_error *err);
+/* Draws a transaction that changes at least one node of `current`: one operator, or
+ * a block of them (blocks.c).  Needs n_nodes > 0. */
+void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
+		struct ff_transaction *ret);
+
+/* What follows is shared by propose.c and blocks.c. */
+
+/* The config that `node` has under the transaction in the making. */
+const struct ff_config *ff_proposer_config(const struct ff_proposer *p, uint32_t node);
+/* One operator: a config of the space for `node`, other than it has.
  *
- * Half of the proposals are drawn from the space, whatever the current
- * strategy.  A quarter aligns the node with a neighbour: the axes of the tensor
- * between them are split alike and on the same devices, so that nothing has to
- * move.  A quarter varies the node's own config: the same degrees on another
- * view, or a factor of two moved between dims on the same devices.  The last
- * two are not symmetric and their asymmetry is not corrected for: this chain
- * looks for a minimum and does not sample a distribution. */
-void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current, uint32_t *node,
-		struct ff_config *config);
+ * Half of them are drawn from the space, whatever the current strategy.  A quarter
+ * aligns the node with a neighbour: the axes of the tensor between them are split
+ * alike and on the same devices, so that nothing has to move.  A quarter varies the
+ * node's own config: the same degrees on another view, or a factor of two moved
+ * between dims on the same devices.  The last two are not symmetric and their
+ * asymmetry is not corrected for: this chain looks for a minimum and does not
+ * sample a distribution. */
+void ff_proposer_one(struct ff_proposer *p, uint32_t node, struct ff_config *ret);
 /* A neighbour of `from` and the config that aligns it with `from`; false when
  * chance picked one that has none.  It may be the neighbour's own already. */
-bool ff_proposer_spread(struct ff_proposer *p, const struct ff_strategy *current, uint32_t from,
-		uint32_t *node, struct ff_config *config);
+bool ff_proposer_spread(
+		struct ff_proposer *p, uint32_t from, uint32_t *node, struct ff_config *config);
+/* Aligns `node` with the one that makes its data input `slot`. */
+bool ff_proposer_follow(struct ff_proposer *p, uint32_t node, uint32_t slot, struct ff_config *ret);
+/* Adds a block of operators to the transaction; it may come to nothing. */
+void ff_proposer_block(struct ff_proposer *p);
+/* Where all ways from each node meet, for blocks of branches. */
+void ff_proposer_find_forks(struct ff_proposer *p);
 
 #endif

@@ -1,0 +1,352 @@
+/* Blocks: proposals that change several operators at once.  Between two good splits
+ * of a chain, a class of layers or a pair of branches lie strategies that move data
+ * to and fro and that no walk of single changes crosses.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "propose.h"
+
+#define RUN_LENGTH 16 /* operators of a run, at most */
+
+static uint32_t draw(struct ff_proposer *p, uint32_t n)
+{
+	return ff_random_below(&p->random, n);
+}
+
+static bool has_choice(const struct ff_proposer *p, uint32_t node)
+{
+	return ff_space_count(p->space, node) > 1;
+}
+
+static bool is_changed(const struct ff_proposer *p, uint32_t node)
+{
+	return p->t->at[node] != 0;
+}
+
+/* ---- runs: one operator, and neighbours aligned with it, one after another ---- */
+
+static void add_run(struct ff_proposer *p)
+{
+	uint32_t limit = 2 + draw(p, RUN_LENGTH - 1), node = p->node[draw(p, p->n_nodes)];
+	struct ff_config config;
+
+	ff_proposer_one(p, node, &config);
+	ff_transaction_set(p->t, node, &config);
+	for (uint32_t tries = 0; p->t->n < limit && tries < 2 * RUN_LENGTH; tries++) {
+		uint32_t from = p->t->change[draw(p, p->t->n)].node;
+
+		if (ff_proposer_spread(p, from, &node, &config) && !is_changed(p, node))
+			ff_transaction_set(p->t, node, &config);
+	}
+}
+
+/* ---- what follows: one data input, nothing trained, so nothing of its own to
+ * gain from another split ---- */
+
+static bool follows(const struct ff_proposer *p, uint32_t node)
+{
+	const struct ff_node *n = &p->graph->nodes[node];
+
+	return n->n_data == 1 && n->n_in == 1 && has_choice(p, node);
+}
+
+/* Aligns all that follows the changed nodes, until an operator of another kind or
+ * one that cannot be aligned.  Nodes stand in topological order. */
+static void add_followers(struct ff_proposer *p)
+{
+	const struct ff_graph *g = p->graph;
+	struct ff_config config;
+
+	for (uint32_t i = 0; i < p->t->n; i++) {
+		const struct ff_node *n = &g->nodes[p->t->change[i].node];
+
+		for (uint32_t k = n->out; k < n->out + n->n_out - n->n_saved; k++)
+			for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
+				uint32_t edge = g->uses[g->values[k].first_use + u];
+				uint32_t to = g->edges[edge].node;
+
+				if (follows(p, to) && !is_changed(p, to) &&
+						ff_proposer_follow(p, to, 0, &config))
+					ff_transaction_set(p->t, to, &config);
+			}
+	}
+}
+
+/* The first operator before `node` that does not follow. */
+static uint32_t leader(const struct ff_proposer *p, uint32_t node)
+{
+	while (follows(p, node) &&
+			has_choice(p, ff_edge_source(p->graph, p->graph->nodes[node].in)))
+		node = ff_edge_source(p->graph, p->graph->nodes[node].in);
+	return node;
+}
+
+static void add_led(struct ff_proposer *p)
+{
+	uint32_t node = leader(p, p->node[draw(p, p->n_nodes)]);
+	struct ff_config config;
+
+	ff_proposer_one(p, node, &config);
+	ff_transaction_set(p->t, node, &config);
+	add_followers(p);
+}
+
+/* ---- classes: all equal operators take the same config ---- */
+
+static void add_class(struct ff_proposer *p)
+{
+	uint32_t node = leader(p, p->node[draw(p, p->n_nodes)]), first = p->class[node];
+	struct ff_config config = *ff_proposer_config(p, node);
+
+	if (p->next_like[first] == FF_NONE || draw(p, 2))
+		ff_proposer_one(p, node, &config);
+	for (uint32_t i = first; i != FF_NONE; i = p->next_like[i])
+		ff_transaction_set(p->t, i, &config);
+	if (draw(p, 4))
+		add_followers(p);
+}
+
+/* ---- chains: operators in a row take one split, by label, and one view ---- */
+
+/* Splits what `node` has of dims with label `label` over `n` devices in line. */
+static bool split_label(const struct ff_proposer *p, uint32_t node, enum ff_label label, uint32_t n,
+		uint32_t start, struct ff_config *ret)
+{
+	const struct ff_node *node_of = &p->graph->nodes[node];
+	uint16_t degree[FF_MAX_DIMS];
+	struct ff_view view = {.start = start};
+	bool split = n == 1;
+
+	for (uint32_t d = 0; d < node_of->n_dims; d++) {
+		bool here = !split && node_of->dim[d].label == label &&
+			    node_of->dim[d].extent >= (int32_t)n;
+
+		degree[d] = here ? (uint16_t)n : 1;
+		view.stride[d] = here;
+		split = split || here;
+	}
+	if (split)
+		ff_view_config(node_of->n_dims, degree, &view, ret);
+	return split;
+}
+
+static void add_chain(struct ff_proposer *p)
+{
+	static const enum ff_label labels[] = {
+			FF_DIM_SAMPLE, FF_DIM_SAMPLE, FF_DIM_ATTRIBUTE, FF_DIM_PARAMETER};
+	const struct ff_space *s = p->space;
+	uint32_t n = s->divisor[draw(p, s->n_divisors)];
+	uint32_t start = n * draw(p, s->n_devices / n);
+	uint32_t from = draw(p, p->n_nodes), length = 1 + draw(p, 4 * RUN_LENGTH);
+	enum ff_label label = labels[draw(p, 4)];
+	struct ff_config config;
+
+	for (uint32_t i = from; i < p->n_nodes && i < from + length; i++)
+		if (split_label(p, p->node[i], label, n, start, &config))
+			ff_transaction_set(p->t, p->node[i], &config);
+}
+
+/* ---- branches: what lies between a fork and its join goes to other devices ---- */
+
+/* Where the ways from `a` and `b` meet: join[] of later nodes is known. */
+static uint32_t meet(const struct ff_proposer *p, uint32_t a, uint32_t b)
+{
+	while (a != b && a != FF_NONE && b != FF_NONE) {
+		if (a < b)
+			a = p->join[a];
+		else
+			b = p->join[b];
+	}
+	return a == b ? a : FF_NONE;
+}
+
+void ff_proposer_find_forks(struct ff_proposer *p)
+{
+	const struct ff_graph *g = p->graph;
+
+	for (uint32_t i = g->n_nodes; i-- > 0;) {
+		const struct ff_node *n = &g->nodes[i];
+		uint32_t first = FF_NONE, readers = 0;
+
+		p->join[i] = FF_NONE;
+		for (uint32_t k = n->out; k < n->out + n->n_out; k++)
+			for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
+				uint32_t to = g->edges[g->uses[g->values[k].first_use + u]].node;
+
+				p->join[i] = readers ? meet(p, p->join[i], to) : to;
+				readers += to != first;
+				first = to;
+			}
+		if (readers > 1 && ff_node_is_computed(g, i))
+			p->fork[p->n_forks++] = i;
+	}
+}
+
+/* Puts all that lies behind `node` and before `end` on the stack, after the `n` that
+ * are there; `node` first. */
+static uint32_t collect(struct ff_proposer *p, uint32_t node, uint32_t end, uint32_t n)
+{
+	const struct ff_graph *g = p->graph;
+	uint32_t from = n;
+
+	p->stack[n++] = node;
+	for (uint32_t i = from; i < n; i++) {
+		const struct ff_node *at = &g->nodes[p->stack[i]];
+
+		for (uint32_t k = at->out; k < at->out + at->n_out; k++)
+			for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
+				uint32_t to = g->edges[g->uses[g->values[k].first_use + u]].node;
+				bool known = to >= end;
+
+				for (uint32_t j = 0; j < n && !known; j++)
+					known = p->stack[j] == to;
+				if (!known)
+					p->stack[n++] = to;
+			}
+	}
+	return n;
+}
+
+/* The same config on `n` devices from `start` on: degrees are halved, the largest
+ * first, until there are few enough parts. */
+static void confine(const struct ff_proposer *p, uint32_t node, uint32_t start, uint32_t n,
+		struct ff_config *ret)
+{
+	const struct ff_node *at = &p->graph->nodes[node];
+	const struct ff_config *c = ff_proposer_config(p, node);
+	uint16_t degree[FF_MAX_DIMS] = {0};
+	struct ff_view view = {.start = start};
+	uint32_t parts = c->n_parts / c->replicas, stride = 1;
+
+	for (uint32_t d = 0; d < at->n_dims; d++)
+		degree[d] = c->degree[d];
+	while (parts > n) {
+		uint32_t most = 0;
+
+		for (uint32_t d = 1; d < at->n_dims; d++)
+			if (degree[d] > degree[most])
+				most = d;
+		degree[most] /= 2;
+		parts = 1;
+		for (uint32_t d = 0; d < at->n_dims; d++)
+			parts *= degree[d];
+	}
+	for (uint32_t d = at->n_dims; d-- > 0; stride *= degree[d])
+		view.stride[d] = degree[d] > 1 ? stride : 0;
+	ff_view_config(at->n_dims, degree, &view, ret);
+}
+
+/* One branch to a part of the devices: as it is split now, or by sample. */
+static void place_branch(struct ff_proposer *p, uint32_t first, uint32_t end, uint32_t start,
+		uint32_t n, bool by_sample)
+{
+	struct ff_config config;
+
+	for (uint32_t i = first; i < end; i++) {
+		uint32_t node = p->stack[i];
+
+		if (!has_choice(p, node))
+			continue;
+		if (!by_sample || !split_label(p, node, FF_DIM_SAMPLE, n, start, &config))
+			confine(p, node, start, n, &config);
+		ff_transaction_set(p->t, node, &config);
+	}
+}
+
+static void add_branches(struct ff_proposer *p)
+{
+	const struct ff_space *s = p->space;
+	const struct ff_graph *g = p->graph;
+	uint32_t fork = p->fork[draw(p, p->n_forks)], end = p->join[fork];
+	uint32_t n = s->divisor[draw(p, s->n_divisors)], turn = draw(p, s->n_devices / n);
+	const struct ff_node *at = &g->nodes[fork];
+	bool by_sample = draw(p, 2), all = draw(p, 3);
+	uint32_t one = draw(p, 4), branch = 0, count = 0;
+
+	if (end == FF_NONE)
+		return;
+	for (uint32_t k = at->out; k < at->out + at->n_out; k++)
+		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
+			uint32_t to = g->edges[g->uses[g->values[k].first_use + u]].node,
+				 from = count;
+			bool known = to >= end;
+
+			for (uint32_t j = 0; j < count && !known; j++)
+				known = p->stack[j] == to;
+			if (known)
+				continue;
+			count = collect(p, to, end, count);
+			if (all || branch == one)
+				place_branch(p, from, count,
+						n * ((turn + branch) % (s->n_devices / n)), n,
+						by_sample);
+			branch++;
+		}
+}
+
+/* ---- views: everything on some devices goes to others ---- */
+
+static uint32_t base_stride(const struct ff_config *c, uint32_t n_dims)
+{
+	uint32_t base = 0;
+
+	for (uint32_t d = 0; d < n_dims; d++)
+		if (c->degree[d] > 1 && (base == 0 || c->stride[d] < base))
+			base = c->stride[d];
+	return base;
+}
+
+static void add_view(struct ff_proposer *p)
+{
+	uint32_t node = p->node[draw(p, p->n_nodes)], n_dims = p->graph->nodes[node].n_dims;
+	struct ff_config was = *ff_proposer_config(p, node), to;
+	uint32_t base = base_stride(&was, n_dims), new_base;
+	struct ff_view view;
+
+	ff_view_draw(p->space, n_dims, was.degree, p->space->n_devices % was.n_parts == 0,
+			&p->random, &view);
+	ff_view_config(n_dims, was.degree, &view, &to);
+	new_base = base_stride(&to, n_dims);
+	for (uint32_t i = 0; i < p->n_nodes; i++) {
+		const struct ff_config *c = ff_proposer_config(p, p->node[i]);
+
+		n_dims = p->graph->nodes[p->node[i]].n_dims;
+		if (c->list || c->n_parts != was.n_parts || c->start != was.start ||
+				base_stride(c, n_dims) != base)
+			continue;
+		to = *c;
+		to.start = (uint16_t)view.start;
+		for (uint32_t d = 0; d < n_dims; d++)
+			if (to.degree[d] > 1)
+				to.stride[d] = (uint16_t)(to.stride[d] / base * new_base);
+		ff_transaction_set(p->t, p->node[i], &to);
+	}
+}
+
+void ff_proposer_block(struct ff_proposer *p)
+{
+	switch (draw(p, 16)) {
+	case 0:
+	case 1:
+	case 2:
+		add_class(p);
+		break;
+	case 3:
+	case 4:
+		if (p->n_forks > 0)
+			add_branches(p);
+		break;
+	case 5:
+		add_view(p);
+		break;
+	case 6:
+	case 7:
+		add_chain(p);
+		break;
+	case 8:
+	case 9:
+	case 10:
+		add_led(p);
+		break;
+	default:
+		add_run(p);
+	}
+}
