@@ -97,6 +97,8 @@ static int open_case(struct bench_case *b, const struct options *o, struct ff_er
 	if (code == FF_OK)
 		code = ff_space_create(&b->graph, &b->m, &b->space, err);
 	if (code == FF_OK)
+		ff_space_allow(b->space, FF_SPACE_UPDATES | FF_SPACE_REPLICAS);
+	if (code == FF_OK)
 		code = ff_init_strategy(
 				"data-parallel", b->space, &b->graph, &b->m, 0, &b->arena, &s, err);
 	if (code == FF_OK)

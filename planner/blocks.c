@@ -301,6 +301,8 @@ static void add_view(struct ff_proposer *p)
 	uint32_t base = base_stride(&was, n_dims), new_base;
 	struct ff_view view;
 
+	if (was.replicas > 1)
+		return;
 	ff_view_draw(p->space, n_dims, was.degree, p->space->n_devices % was.n_parts == 0,
 			&p->random, &view);
 	ff_view_config(n_dims, was.degree, &view, &to);
@@ -309,7 +311,7 @@ static void add_view(struct ff_proposer *p)
 		const struct ff_config *c = ff_proposer_config(p, p->node[i]);
 
 		n_dims = p->graph->nodes[p->node[i]].n_dims;
-		if (c->list || c->n_parts != was.n_parts || c->start != was.start ||
+		if (c->list || c->replicas > 1 || c->n_parts != was.n_parts || c->start != was.start ||
 				base_stride(c, n_dims) != base)
 			continue;
 		to = *c;

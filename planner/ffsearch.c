@@ -21,6 +21,8 @@ struct job {
 	uint64_t devices, proposals, seed;
 	double seconds, beta;
 	int64_t memory;
+	const char *space_text;
+	uint32_t what; /* FF_SPACE_* */
 	/* clock in seconds: start of the command, end of the lower bound's time */
 	double from, bound_until;
 	double predict_s; /* what lowering data parallelism took */
@@ -58,6 +60,32 @@ static bool is_start(const char *name)
 	       !strcmp(name, "expert") || !strcmp(name, "random");
 }
 
+/* "updates,replicas", "none". */
+static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
+{
+	static const struct {
+		const char *name;
+		uint32_t what;
+	} words[] = {{"updates", FF_SPACE_UPDATES}, {"replicas", FF_SPACE_REPLICAS}, {"none", 0}};
+	uint32_t what = 0;
+
+	for (const char *at = text; *at; at += *at == ',') {
+		size_t n = strcspn(at, ","), i = 0;
+
+		while (i < 3 && (strlen(words[i].name) != n || memcmp(words[i].name, at, n) != 0))
+			i++;
+		if (i == 3)
+			return ff_fail(err, FF_E_INPUT,
+					"option --space: expected none, or some of updates and "
+					"replicas with commas between, not \"%s\"",
+					text);
+		what |= words[i].what;
+		at += n;
+	}
+	*ret = what;
+	return FF_OK;
+}
+
 static int check_search(struct job *j, struct ff_error *err)
 {
 	static const char *const preset[] = {"data-parallel", "expert", "single", "random"};
@@ -90,7 +118,7 @@ static int check_search(struct job *j, struct ff_error *err)
 		j->seconds = 0;
 	if (isnan(j->beta))
 		j->beta = 0;
-	return FF_OK;
+	return read_space(j->space_text, &j->what, err);
 }
 
 static int check_usage(struct job *j, struct ff_error *err)
@@ -149,6 +177,8 @@ static int load(struct job *j, struct ff_error *err)
 				&j->pricer, err);
 	if (code == FF_OK)
 		code = ff_space_create(&j->graph, &j->machine, &j->space, err);
+	if (code == FF_OK)
+		ff_space_allow(j->space, j->what);
 	return code;
 }
 
@@ -496,6 +526,10 @@ static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_err
 					"files"},
 			{"--seed", FF_OPTION_COUNT, &j->seed, "N",
 					"of all random choices (preset 0)"},
+			{"--space", FF_OPTION_TEXT, &j->space_text, "LIST",
+					"what else may change: updates (of parameters: sharded, or "
+					"on one device), replicas (parts computed several times), "
+					"or none (preset: updates,replicas)"},
 			{"--memory", FF_OPTION_BYTES, &j->memory, "BYTES",
 					"limit for each device (preset: what the machine says)"},
 			{"--init", FF_OPTION_TEXTS, &j->init, "NAME",
@@ -524,6 +558,7 @@ static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_err
 int main(int argc, char **argv)
 {
 	struct job j = {.devices = NOT_GIVEN,
+			.space_text = "updates,replicas",
 			.proposals = NOT_GIVEN,
 			.seconds = -1,
 			.memory = -1,

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define BLOCK_EVERY 2 /* one proposal in so many changes a block of operators */
+#define EXTRA_EVERY 12 /* so many concern updates and replicas, where allowed */
+#define BLOCK_EVERY 2  /* one proposal in so many changes a block of operators */
 
 int ff_transaction_init(const struct ff_graph *g, struct ff_arena *a, struct ff_transaction *ret,
 		struct ff_error *err)
@@ -71,8 +72,10 @@ int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_
 			p.node[p.n_nodes++] = i;
 	link_classes(&p);
 	ff_proposer_find_forks(&p);
-	*ret = p;
-	return FF_OK;
+	code = ff_proposer_find_readers(&p, a, err);
+	if (code == FF_OK)
+		*ret = p;
+	return code;
 }
 
 const struct ff_config *ff_proposer_config(const struct ff_proposer *p, uint32_t node)
@@ -221,13 +224,14 @@ static bool shift(struct ff_proposer *p, const struct ff_node *n, const struct f
 	uint32_t from = ff_random_below(&p->random, n->n_dims + 1);
 	uint16_t degree[FF_MAX_DIMS];
 	struct ff_view view = {0};
-	uint32_t stride = own->n_parts > 1 ? UINT32_MAX : 1;
+	uint32_t stride = UINT32_MAX;
 
 	memcpy(degree, own->degree, sizeof(degree));
 	ff_view_of(n->n_dims, own, &view);
 	for (uint32_t i = 0; i < n->n_dims; i++)
 		if (view.stride[i] > 0 && view.stride[i] < stride)
 			stride = view.stride[i];
+	stride = stride == UINT32_MAX ? 1 : stride; /* nothing is split */
 	if (from == to || (from < n->n_dims && degree[from] % 2 != 0))
 		return false;
 	if (to < n->n_dims && 2 * degree[to] > n->dim[to].extent)
@@ -298,10 +302,11 @@ void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
 	p->t = ret;
 	p->base = current;
 	ff_transaction_clear(ret);
-	if (ff_random_below(&p->random, BLOCK_EVERY) == 0) {
+	if (p->space->what && ff_random_below(&p->random, EXTRA_EVERY) == 0)
+		ff_proposer_extra(p);
+	else if (ff_random_below(&p->random, BLOCK_EVERY) == 0)
 		ff_proposer_block(p);
-		drop_equal(p);
-	}
+	drop_equal(p);
 	if (ret->n == 0) {
 		uint32_t node = p->node[ff_random_below(&p->random, p->n_nodes)];
 

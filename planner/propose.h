@@ -26,6 +26,7 @@ struct ff_proposer {
 	uint32_t *join;                 /* by node: where all ways from it meet; FF_NONE: nowhere */
 	uint32_t *class;                /* by node: the first one equal to it */
 	uint32_t *next_like;            /* by node: the next equal one, or FF_NONE */
+	uint32_t *reader, n_readers;    /* those with parameters */
 	uint32_t *stack;                /* scratch: n_nodes */
 	struct ff_transaction *t;       /* the one in the making */
 	const struct ff_strategy *base; /* what it changes */
@@ -63,5 +64,10 @@ bool ff_proposer_follow(struct ff_proposer *p, uint32_t node, uint32_t slot, str
 void ff_proposer_block(struct ff_proposer *p);
 /* Where all ways from each node meet, for blocks of branches. */
 void ff_proposer_find_forks(struct ff_proposer *p);
+
+/* extras.c: changes how parameters are updated, or how often an operator is computed,
+ * as far as the space allows; it may come to nothing. */
+void ff_proposer_extra(struct ff_proposer *p);
+int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err);
 
 #endif

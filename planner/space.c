@@ -289,6 +289,11 @@ int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct
 	return FF_OK;
 }
 
+void ff_space_allow(struct ff_space *s, uint32_t what)
+{
+	s->what = what;
+}
+
 void ff_space_destroy(struct ff_space *s)
 {
 	if (!s)

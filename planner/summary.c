@@ -62,6 +62,8 @@ static void split_text(const struct ff_node *n, const struct ff_config *c, char 
 		if (c->degree[i] > 1)
 			used += (size_t)snprintf(buf + used, TEXT - used, "%s%s %u",
 					used ? ", " : "", n->dim[i].name, c->degree[i]);
+	if (c->replicas > 1 && used < TEXT)
+		snprintf(buf + used, TEXT - used, "%s%u times", used ? ", " : "", c->replicas);
 }
 
 static int by_number(const void *a, const void *b)

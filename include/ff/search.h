@@ -14,6 +14,11 @@ struct ff_space;
 int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct ff_space **ret,
 		struct ff_error *err);
 void ff_space_destroy(struct ff_space *s);
+/* What the search may change beside splits and devices of operators; nothing, until
+ * it is said.  Neither changes the computed function. */
+#define FF_SPACE_UPDATES 1u  /* where parameters are updated: sharded, on one device */
+#define FF_SPACE_REPLICAS 2u /* parts computed on several devices */
+void ff_space_allow(struct ff_space *s, uint32_t what);
 /* How many configs `node` has; 1 means nothing to search.  Saturates. */
 uint64_t ff_space_count(const struct ff_space *s, uint32_t node);
 /* Config number `i` of `node`. */

@@ -1,0 +1,138 @@
+/* Proposals beyond the split of operators: where parameters are updated, and
+ * operators computed several times over.  SPDX-License-Identifier: Apache-2.0 */
+#include "propose.h"
+
+/* Devices of a config on a view: first, step, how many. */
+struct progression {
+	uint32_t start, step, n;
+};
+
+static struct progression devices_of(const struct ff_node *n, const struct ff_config *c)
+{
+	struct progression d = {.start = c->list ? c->list[0] : c->start, .n = c->n_parts};
+
+	for (uint32_t i = 0; i < n->n_dims && !c->list; i++)
+		if (c->degree[i] > 1 && (!d.step || c->stride[i] < d.step))
+			d.step = c->stride[i];
+	if (!c->list && c->replicas > 1 && (!d.step || c->replica_stride < d.step))
+		d.step = c->replica_stride;
+	d.step = d.step ? d.step : 1;
+	return d;
+}
+
+/* `degree` shards along `axis`, one a device. */
+static void shard(
+		const struct progression *on, uint32_t axis, uint32_t degree, struct ff_config *ret)
+{
+	*ret = (struct ff_config){.n_parts = degree, .replicas = 1, .start = (uint16_t)on->start};
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		ret->degree[d] = 1;
+	ret->degree[axis] = (uint16_t)degree;
+	ret->stride[axis] = degree > 1 ? (uint16_t)on->step : 0;
+}
+
+enum update { FOLLOW, SHARDED, SERVED, UPDATES };
+
+/* What `how` means for a parameter: updated wherever it is read; a shard on each
+ * device that reads it (ZeRO); on one of them (a parameter server). */
+static void set_update(struct ff_proposer *p, uint32_t param, enum update how, uint32_t server)
+{
+	const struct ff_graph *g = p->graph;
+	const struct ff_value *v = &g->values[g->nodes[param].out];
+	uint32_t reader = g->edges[g->uses[v->first_use]].node, axis = 0, degree;
+	struct progression on = devices_of(&g->nodes[reader], ff_proposer_config(p, reader));
+	struct ff_config c = {.n_parts = 0, .replicas = 1};
+
+	for (uint32_t i = 1; i < v->rank; i++)
+		axis = v->shape[i] > v->shape[axis] ? i : axis;
+	degree = (uint32_t)v->shape[axis] < on.n ? (uint32_t)v->shape[axis] : on.n;
+	if (on.start + (on.n - 1) * on.step >= p->space->n_devices)
+		how = FOLLOW; /* a list written by hand */
+	if (how == SHARDED)
+		shard(&on, axis, degree, &c);
+	if (how == SERVED) {
+		on.start += server % on.n * on.step;
+		shard(&on, axis, 1, &c);
+	}
+	for (uint32_t d = 0; d < FF_MAX_DIMS && how == FOLLOW; d++)
+		c.degree[d] = 1;
+	ff_transaction_set(p->t, param, &c);
+}
+
+static void set_updates(struct ff_proposer *p, uint32_t node, enum update how, uint32_t server)
+{
+	const struct ff_node *n = &p->graph->nodes[node];
+
+	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
+		set_update(p, ff_edge_source(p->graph, k), how, server);
+}
+
+/* The parameters of one operator, of all that are equal to it, or of all. */
+static void propose_updates(struct ff_proposer *p)
+{
+	uint32_t node = p->reader[ff_random_below(&p->random, p->n_readers)];
+	enum update how = (enum update)ff_random_below(&p->random, UPDATES);
+	uint32_t server = ff_random_u32(&p->random), reach = ff_random_below(&p->random, 4);
+
+	if (reach < 2) {
+		set_updates(p, node, how, server);
+		return;
+	}
+	for (uint32_t i = 0; i < p->n_readers; i++)
+		if (reach == 3 || p->class[p->reader[i]] == p->class[node])
+			set_updates(p, p->reader[i], how, server + i);
+}
+
+/* The same cells on more devices, or on one each again. */
+static void propose_replicas(struct ff_proposer *p)
+{
+	uint32_t node = p->node[ff_random_below(&p->random, p->n_nodes)];
+	struct ff_config c = *ff_proposer_config(p, node);
+	uint32_t cells = ff_config_cells(&c), most = p->space->n_devices / cells, last;
+	bool replicated = c.replicas > 1;
+	struct progression on;
+
+	c.n_parts = cells;
+	c.replicas = 1;
+	if (c.list || (!replicated && most < 2))
+		return;
+	if (replicated && (most < 2 || ff_random_below(&p->random, 2))) {
+		ff_transaction_set(p->t, node, &c);
+		return;
+	}
+	/* behind the cells, which stand `step` apart: so no two meet */
+	on = devices_of(&p->graph->nodes[node], &c);
+	c.replicas = (uint16_t)(ff_random_below(&p->random, 2) ? most : 2);
+	c.n_parts = cells * c.replicas;
+	last = (c.n_parts - 1) * on.step;
+	if (c.start + last >= p->space->n_devices)
+		c.start = 0;
+	if (last >= p->space->n_devices)
+		return;
+	c.replica_stride = (uint16_t)(cells * on.step);
+	ff_transaction_set(p->t, node, &c);
+}
+
+void ff_proposer_extra(struct ff_proposer *p)
+{
+	bool updates = p->space->what & FF_SPACE_UPDATES && p->n_readers;
+	bool replicas = p->space->what & FF_SPACE_REPLICAS;
+
+	if (updates && (!replicas || ff_random_below(&p->random, 3)))
+		propose_updates(p);
+	else if (replicas)
+		propose_replicas(p);
+}
+
+int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err)
+{
+	const struct ff_graph *g = p->graph;
+
+	p->reader = ff_arena_array(a, g->n_nodes, sizeof(*p->reader));
+	if (!p->reader)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (g->nodes[i].n_in > g->nodes[i].n_data)
+			p->reader[p->n_readers++] = i;
+	return FF_OK;
+}
