@@ -13,12 +13,13 @@ int ff_account_create(struct ff_evaluator *e, struct ff_error *err)
 	size_t nodes = e->g->n_nodes, edges = e->g->n_edges, devices = e->m->n_devices;
 	struct ff_arena *a = &e->arena;
 
-	e->n_steps = (uint32_t)(2 * (nodes + edges));
+	e->n_steps = ff_program_bound(e->g);
 	e->forward_step = ff_arena_array(a, nodes, sizeof(*e->forward_step));
 	e->backward_step = ff_arena_array(a, nodes, sizeof(*e->backward_step));
 	e->move_step[0] = ff_arena_array(a, edges, sizeof(**e->move_step));
 	e->move_step[1] = ff_arena_array(a, edges, sizeof(**e->move_step));
-	e->change_bytes = ff_arena_array(a, (e->n_steps + 1) * devices, sizeof(*e->change_bytes));
+	e->change_bytes = ff_arena_array(
+			a, ((size_t)e->n_steps + 1) * devices, sizeof(*e->change_bytes));
 	e->pinned = ff_arena_array(a, devices, sizeof(*e->pinned));
 	e->live = ff_arena_array(a, devices, sizeof(*e->live));
 	e->peak = ff_arena_array(a, devices, sizeof(*e->peak));
@@ -28,39 +29,19 @@ int ff_account_create(struct ff_evaluator *e, struct ff_error *err)
 			       : ff_fail_memory(err);
 }
 
-static void number_forward(struct ff_evaluator *e, uint32_t node, uint32_t *step)
-{
-	const struct ff_graph *g = e->g;
-	const struct ff_node *n = &g->nodes[node];
-
-	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
-		if (ff_edge_is_brought(g, k))
-			e->move_step[FF_FORWARD][k] = (*step)++;
-	e->forward_step[node] = (*step)++;
-	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
-		for (uint32_t u = 0; u < g->values[k].n_uses; u++)
-			e->move_step[FF_FORWARD][g->uses[g->values[k].first_use + u]] = (*step)++;
-}
-
 void ff_account_reset(struct ff_evaluator *e)
 {
-	const struct ff_graph *g = e->g;
-	uint32_t step = 0;
+	for (uint32_t i = 0; i < e->program.n; i++) {
+		const struct ff_step *s = &e->program.step[i];
 
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_computed(g, e->order[i]))
-			number_forward(e, e->order[i], &step);
-	for (uint32_t i = g->n_nodes; i-- > 0;) {
-		const struct ff_node *n = &g->nodes[e->order[i]];
-
-		if (!ff_node_is_computed(g, e->order[i]))
-			continue;
-		e->backward_step[e->order[i]] = step++;
-		for (uint32_t k = n->in; k < n->in + n->n_in; k++)
-			e->move_step[FF_BACKWARD][k] = step++;
+		if (s->kind == FF_STEP_MOVES)
+			e->move_step[s->pass][s->id] = i;
+		else if (s->kind == FF_STEP_COMPUTE)
+			(s->pass == FF_FORWARD ? e->forward_step : e->backward_step)[s->id] = i;
 	}
-	e->n_steps = step;
-	memset(e->change_bytes, 0, ((size_t)step + 1) * e->m->n_devices * sizeof(*e->change_bytes));
+	e->n_steps = e->program.n;
+	memset(e->change_bytes, 0,
+			((size_t)e->n_steps + 1) * e->m->n_devices * sizeof(*e->change_bytes));
 }
 
 static void count(struct ff_evaluator *e, uint32_t device, int64_t bytes, uint32_t first,

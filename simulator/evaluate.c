@@ -27,12 +27,6 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	e->edge = ff_arena_array(a, edges, sizeof(*e->edge));
 	e->mark = ff_arena_array(a, e->g->n_values, sizeof(*e->mark));
 	e->touched = ff_arena_array(a, e->g->n_values, sizeof(*e->touched));
-	e->computed = ff_arena_array(a, nodes, sizeof(*e->computed));
-	e->needs_grad = ff_arena_array(a, nodes, sizeof(*e->needs_grad));
-	e->first_brought = ff_arena_array(a, nodes + 1, sizeof(*e->first_brought));
-	e->first_leaving = ff_arena_array(a, nodes + 1, sizeof(*e->first_leaving));
-	e->brought = ff_arena_array(a, edges, sizeof(*e->brought));
-	e->leaving = ff_arena_array(a, edges, sizeof(*e->leaving));
 	e->adds = ff_arena_array(a, nodes, sizeof(*e->adds));
 	for (int pass = 0; pass < 2; pass++) {
 		e->timed[pass] = ff_arena_array(a, nodes, sizeof(**e->timed));
@@ -44,9 +38,7 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
 	if (!e->limit || !e->order || !e->position || !e->first_edge || !e->first_use ||
 			!e->completes || !e->node || !e->synced || !e->edge || !e->mark ||
-			!e->touched || !e->lane || !e->sync_lane || !e->computed ||
-			!e->needs_grad || !e->first_brought || !e->first_leaving || !e->brought ||
-			!e->leaving || !e->adds)
+			!e->touched || !e->lane || !e->sync_lane || !e->adds)
 
 		return ff_fail_memory(err);
 	return ff_account_create(e, err);
@@ -68,6 +60,7 @@ int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, st
 	e->memo_limit = MEMO_BYTES;
 	ff_arena_init(&e->arena);
 	ff_arena_init(&e->scratch);
+	ff_arena_init(&e->order_arena);
 	code = allocate(e, err);
 	if (code == FF_OK)
 		code = ff_strategy_create(g, &e->arena, &e->strategy, err);
@@ -96,6 +89,7 @@ void ff_evaluator_destroy(struct ff_evaluator *e)
 	ff_bucketing_finish(&e->buckets);
 	ff_arena_finish(&e->arena);
 	ff_arena_finish(&e->scratch);
+	ff_arena_finish(&e->order_arena);
 	free(e->changes);
 	free(e->swap);
 	free(e->timed_bucket);
@@ -267,44 +261,19 @@ static int copy_config(struct ff_evaluator *e, const struct ff_config *c, struct
 	return ret->list ? FF_OK : ff_fail_memory(err);
 }
 
-/* The order as the pass walks it. */
-static void list_steps(struct ff_evaluator *e)
-{
-	const struct ff_graph *g = e->g;
-	uint32_t n = 0, brought = 0, leaving = 0;
-
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		const struct ff_node *node = &g->nodes[e->order[i]];
-
-		if (!ff_node_is_computed(g, e->order[i]))
-			continue;
-		e->computed[n] = e->order[i];
-		e->needs_grad[n] = ff_node_needs_grad(g, e->order[i]);
-		e->first_brought[n] = brought;
-		e->first_leaving[n++] = leaving;
-		for (uint32_t k = node->in; k < node->in + node->n_in; k++)
-			if (ff_edge_is_brought(g, k))
-				e->brought[brought++] = k;
-		for (uint32_t k = node->out; k < node->out + node->n_out; k++)
-			for (uint32_t u = 0; u < g->values[k].n_uses; u++)
-				e->leaving[leaving++] = g->uses[g->values[k].first_use + u];
-	}
-	e->n_computed = n;
-	e->first_brought[n] = brought;
-	e->first_leaving[n] = leaving;
-}
-
 static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
 	int code = ff_strategy_order(e->g, s, &e->scratch, e->order, err);
 
 	ff_arena_rewind(&e->scratch, mark);
+	ff_arena_rewind(&e->order_arena, (struct ff_arena_mark){0});
+	if (code == FF_OK)
+		code = ff_program_build(e->g, e->order, &e->order_arena, &e->program, err);
 	if (code < 0)
 		return code;
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
 		e->position[e->order[i]] = i;
-	list_steps(e);
 	for (uint32_t i = 0; i < e->g->n_edges; i++) {
 		e->first_use[i] = ff_edge_is_first_use(e->g, e->position, i);
 		e->completes[i] = ff_edge_completes(e->g, e->position, i);

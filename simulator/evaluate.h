@@ -3,6 +3,7 @@
 #define FF_SIMULATOR_EVALUATE_H
 
 #include "ff/evaluate.h"
+#include "ff/program.h"
 #include "memo.h"
 
 /* What a proposal replaced: a node's or an edge's block. */
@@ -59,11 +60,8 @@ struct ff_evaluator {
 	uint32_t *mark, stamp; /* by value: the stamp of when it was last listed */
 	uint32_t *touched, n_touched;
 
-	/* time.c: the order without inputs and parameters, the edges that bring to each
-	 * operator what is there from the start, and those that leave it. */
-	uint32_t n_computed, *computed;
-	bool *needs_grad; /* by position in `computed` */
-	uint32_t *first_brought, *brought, *first_leaving, *leaving;
+	struct ff_program program;
+	struct ff_arena order_arena;    /* of the program */
 	struct ff_timed_node *timed[2]; /* by pass, by node */
 	uint8_t *moves[2];              /* by pass, by edge: it has some */
 	bool *adds;                     /* by node: backward adds to gradients */

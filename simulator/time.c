@@ -397,13 +397,16 @@ static int gather_buckets(struct ff_evaluator *e, struct ff_error *err)
 		return FF_OK;
 	ff_bucketing_begin(&e->buckets);
 	memset(e->adds, 0, e->g->n_nodes * sizeof(*e->adds));
-	for (uint32_t i = e->n_computed; i-- > 0 && code == FF_OK;) {
-		const struct ff_node *n = &e->g->nodes[e->computed[i]];
+	for (uint32_t i = 0; i < e->program.n && code == FF_OK; i++) {
+		uint32_t node = e->program.step[i].id;
+		const struct ff_node *n = &e->g->nodes[node];
 
-		code = complete_params(e, e->computed[i], err);
+		if (e->program.step[i].kind != FF_STEP_SYNC)
+			continue;
+		code = complete_params(e, node, err);
 		for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
 			if (ff_evaluator_accumulates(e, k))
-				e->adds[e->computed[i]] = true;
+				e->adds[node] = true;
 	}
 	ff_bucketing_end(&e->buckets);
 	if (code == FF_OK)
@@ -414,66 +417,51 @@ static int gather_buckets(struct ff_evaluator *e, struct ff_error *err)
 
 /* ---- the pass ---- */
 
-static void pass_forward(struct ff_evaluator *e)
+static int time_node(struct ff_evaluator *e, uint32_t node, enum ff_pass pass, struct ff_error *err)
 {
-	const uint8_t *moves = e->moves[FF_FORWARD];
+	struct ff_timed_node *t = &e->timed[pass][node];
 
-	for (uint32_t i = 0; i < e->n_computed; i++) {
-		uint32_t node = e->computed[i];
-		const uint32_t *k = e->brought + e->first_brought[i];
-		struct ff_timed_node *t = &e->timed[FF_FORWARD][node];
-
-		for (; k < e->brought + e->first_brought[i + 1]; k++)
-			if (moves[*k])
-				forward_moves(e, *k);
-		time_compute(e, t, t->us);
-		if (!t->watched)
-			continue;
-		for (k = e->leaving + e->first_leaving[i]; k < e->leaving + e->first_leaving[i + 1];
-				k++)
-			if (moves[*k])
-				forward_moves(e, *k);
-	}
+	if (pass == FF_BACKWARD)
+		return time_backward(e, node, err);
+	time_compute(e, t, t->us);
+	return FF_OK;
 }
 
-static int pass_backward(struct ff_evaluator *e, struct ff_error *err)
+static void time_moves(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass)
 {
-	const uint8_t *moves = e->moves[FF_BACKWARD];
-
-	for (uint32_t i = e->n_computed; i-- > 0;) {
-		uint32_t node = e->computed[i];
-		const struct ff_node *n = &e->g->nodes[node];
-		int code;
-
-		if (!e->needs_grad[i])
-			continue;
-		code = time_backward(e, node, err);
-		if (code < 0)
-			return code;
-		if (!e->timed[FF_BACKWARD][node].watched)
-			continue;
-		for (uint32_t k = n->in; k < n->in + n->n_in; k++)
-			if (moves[k])
-				backward_moves(e, k);
-		for (uint32_t b = e->buckets.first_at[node]; b != FF_NONE;
-				b = e->buckets.bucket[b].next_at)
-			time_sync(e, b);
-	}
-	return FF_OK;
+	if (pass == FF_FORWARD)
+		forward_moves(e, edge);
+	else
+		backward_moves(e, edge);
 }
 
 int ff_evaluator_time(struct ff_evaluator *e, double *step_us, struct ff_error *err)
 {
 	int code = gather_buckets(e, err);
 
-	if (code < 0)
-		return code;
 	memset(e->lane, 0, ff_lane_count(e->m) * sizeof(*e->lane));
-	pass_forward(e);
-	code = pass_backward(e, err);
-	if (code < 0)
-		return code;
-	time_updates(e);
-	*step_us = latest(ff_lane_count(e->m), e->lane, 0);
-	return FF_OK;
+	for (uint32_t i = 0; i < e->program.n && code == FF_OK; i++) {
+		const struct ff_step *s = &e->program.step[i];
+
+		switch (s->kind) {
+		case FF_STEP_MOVES:
+			if (e->moves[s->pass][s->id])
+				time_moves(e, s->id, s->pass);
+			break;
+		case FF_STEP_COMPUTE:
+			code = time_node(e, s->id, s->pass, err);
+			break;
+		case FF_STEP_SYNC:
+			for (uint32_t b = e->buckets.first_at[s->id]; b != FF_NONE;
+					b = e->buckets.bucket[b].next_at)
+				time_sync(e, b);
+			break;
+		case FF_STEP_UPDATE:
+			time_updates(e);
+			break;
+		}
+	}
+	if (code == FF_OK)
+		*step_us = latest(ff_lane_count(e->m), e->lane, 0);
+	return code;
 }

@@ -351,6 +351,9 @@ static int lower(struct ff_lowering *l, struct ff_error *err)
 			(code = gather_buckets(l, err)) < 0 || (code = reserve(l, err)) < 0 ||
 			(code = build_tables(l, err)) < 0 || (code = build_buckets(l, err)) < 0)
 		return code;
+	code = ff_program_build(l->g, l->order, &l->scratch, &l->program, err);
+	if (code < 0)
+		return code;
 	ff_tasks_emit(l);
 	return l->failed ? ff_fail_memory(err) : ff_memory_place(l, err);
 }

@@ -5,6 +5,7 @@
 #define FF_TASK_LOWER_H
 
 #include "ff/block.h"
+#include "ff/program.h"
 
 /* How far a device's two lanes are known to have come: tasks done, counted on
  * its compute lane and on its communication lane. */
@@ -30,6 +31,7 @@ struct ff_lowering {
 	struct ff_arena *a;      /* what the schedule keeps */
 	struct ff_arena scratch; /* what it does not */
 	uint32_t *order, *position;
+	struct ff_program program;
 	struct ff_config *config;          /* by node, parameters resolved */
 	const struct ff_node_block **node; /* NULL for inputs */
 	struct ff_edge_block *edge;

@@ -243,8 +243,8 @@ int ff_move_collective(struct ff_scene *s, enum ff_move_kind kind, const struct 
 
 		stage[i] = ff_align64(send) + ff_align64(receive);
 		/* what is received is unpacked, or added */
-		ret->copied_bytes = larger(
-				ret->copied_bytes, send + (ret->accumulate ? 0 : receive));
+		ret->copied_bytes =
+				larger(ret->copied_bytes, send + (ret->accumulate ? 0 : receive));
 		ret->added_bytes = larger(ret->added_bytes, ret->accumulate ? receive : 0);
 	}
 	if (!s->pieces) {

@@ -1,6 +1,5 @@
-/* Tasks: walks the operators in their order and writes down what is done, on
- * which lanes, after what, with which buffers.  docs/schedule.md tells the order
- * and why.  SPDX-License-Identifier: Apache-2.0 */
+/* Tasks: of every step of the program, what is done on which device, on which
+ * lanes, after what, with which buffers.  SPDX-License-Identifier: Apache-2.0 */
 #include "lower.h"
 
 #include <string.h>
@@ -403,47 +402,38 @@ static void emit_updates(struct ff_lowering *l)
 		}
 }
 
-/* Inputs and parameters are brought just before they are used, everything else
- * moves as soon as it is there. */
-static void emit_node_forward(struct ff_lowering *l, uint32_t node)
+/* Buckets whose gradients `node` completes. */
+static void emit_syncs(struct ff_lowering *l, uint32_t node)
 {
-	const struct ff_graph *g = l->g;
-	const struct ff_node *n = &g->nodes[node];
-
-	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
-		if (ff_edge_is_brought(g, e))
-			emit_moves(l, e, FF_FORWARD);
-	emit_forward(l, node);
-	for (uint32_t k = 0; k < n->n_out; k++) {
-		const struct ff_value *v = &g->values[n->out + k];
-
-		for (uint32_t u = 0; u < v->n_uses; u++)
-			emit_moves(l, g->uses[v->first_use + u], FF_FORWARD);
-	}
-}
-
-static void emit_node_backward(struct ff_lowering *l, uint32_t node)
-{
-	const struct ff_node *n = &l->g->nodes[node];
-
-	emit_backward(l, node);
-	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
-		emit_moves(l, e, FF_BACKWARD);
 	for (uint32_t b = l->buckets.first_at[node]; b != FF_NONE; b = l->buckets.bucket[b].next_at)
 		emit_sync(l, b);
 }
 
+static void emit_step(struct ff_lowering *l, const struct ff_step *s)
+{
+	switch (s->kind) {
+	case FF_STEP_MOVES:
+		emit_moves(l, s->id, s->pass);
+		break;
+	case FF_STEP_COMPUTE:
+		if (s->pass == FF_FORWARD)
+			emit_forward(l, s->id);
+		else
+			emit_backward(l, s->id);
+		break;
+	case FF_STEP_SYNC:
+		emit_syncs(l, s->id);
+		break;
+	case FF_STEP_UPDATE:
+		emit_updates(l);
+		break;
+	}
+}
+
 void ff_tasks_emit(struct ff_lowering *l)
 {
-	const struct ff_graph *g = l->g;
-
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_computed(g, l->order[i]))
-			emit_node_forward(l, l->order[i]);
-	for (uint32_t i = g->n_nodes; i-- > 0;)
-		if (ff_node_is_computed(g, l->order[i]) && ff_node_needs_grad(g, l->order[i]))
-			emit_node_backward(l, l->order[i]);
-	emit_updates(l);
+	for (uint32_t i = 0; i < l->program.n; i++)
+		emit_step(l, &l->program.step[i]);
 	l->r.lanes = l->lanes.v;
 	l->r.deps = l->deps.v;
 }
