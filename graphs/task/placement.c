@@ -122,22 +122,43 @@ static int number_cells(const struct ff_node *n, const struct ff_operand *o,
 	return FF_OK;
 }
 
+/* Whether `part` has the region of part `base`, the first that has it. */
+static bool is_copy(const struct ff_placement *p, uint32_t base, uint32_t part)
+{
+	uint32_t lo = 0, hi = p->n_copies, add = part % p->cells - base;
+
+	while (lo < hi) {
+		uint32_t mid = (lo + hi) / 2;
+
+		if (p->copy[mid] < add)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < p->n_copies && p->copy[lo] == add;
+}
+
 void ff_placement_region(const struct ff_placement *p, uint32_t part, struct ff_region *ret)
 {
+	uint32_t base = 0;
+
 	ret->rank = p->rank;
 	for (uint32_t i = 0; i < p->rank; i++) {
 		uint32_t k = ff_placement_coordinate(p, i, part);
 
+		base += p->axis[i].part[k];
 		ret->lo[i] = p->axis[i].lo[k];
 		ret->hi[i] = p->axis[i].hi[k];
 	}
+	if (p->lead_only && !is_copy(p, base, part))
+		ret->hi[0] = ret->lo[0];
 }
 
 int ff_placement_build(const struct ff_node *n, const struct ff_operand *o,
 		const struct ff_config *c, struct ff_arena *a, struct ff_placement *ret,
 		struct ff_error *err)
 {
-	struct ff_placement p = {.order = o->order, .rank = o->rank};
+	struct ff_placement p = {.order = o->order, .rank = o->rank, .lead_only = o->lead_only};
 	struct dims d = {.config = c};
 	bool cuts[FF_MAX_DIMS] = {0};
 	uint32_t step = 1;

@@ -23,9 +23,10 @@ struct ff_placement {
 	uint32_t rank;
 	struct ff_grid_axis axis[FF_MAX_RANK];
 	uint32_t n_copies;        /* parts with equal regions, replicas not counted */
-	const uint16_t *copy;     /* what each adds to a part's number */
+	const uint16_t *copy;     /* what each adds to a part's number, ascending */
 	uint32_t replicas, cells; /* replica r of a part is part + r * cells */
 	uint32_t n_parts;
+	bool lead_only; /* some parts use none of it */
 };
 
 /* How `o`, an operand of `n`, lies under `c`.  All memory from `a`. */
@@ -39,7 +40,7 @@ static inline uint32_t ff_placement_coordinate(
 {
 	return p->axis[axis].of[part % p->cells];
 }
-/* The region of `part`; of a part that uses none it is what its copies have. */
+/* The region of `part`; empty where it uses none. */
 void ff_placement_region(const struct ff_placement *p, uint32_t part, struct ff_region *ret);
 
 #endif
