@@ -290,7 +290,7 @@ static void random_degrees(struct ff_random *r, const struct ff_node *n, uint32_
 		struct ff_config *c)
 {
 	c->n_parts = 1;
-	for (uint32_t i = 0; i < FF_MAX_RANK; i++)
+	for (uint32_t i = 0; i < FF_MAX_DIMS; i++)
 		c->degree[i] = 1;
 	for (uint32_t tries = ff_random_below(r, 6); tries > 0; tries--) {
 		uint32_t d = ff_random_below(r, n->n_dims), most;
@@ -315,7 +315,7 @@ static void one_degree(struct ff_random *r, const struct ff_node *n, uint32_t n_
 							 n->dim[d].label == FF_DIM_ATTRIBUTE);
 			tries++)
 		d = ff_random_below(r, n->n_dims);
-	for (uint32_t i = 0; i < FF_MAX_RANK; i++)
+	for (uint32_t i = 0; i < FF_MAX_DIMS; i++)
 		c->degree[i] = 1;
 	extent = (uint32_t)n->dim[d].extent;
 	c->n_parts = extent < n_devices ? extent : n_devices;
@@ -352,8 +352,8 @@ int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_de
 			one_degree(r, &g->nodes[i], n_devices, c);
 		else
 			random_degrees(r, &g->nodes[i], n_devices, c);
-		c->device = random_devices(r, n_devices, a);
-		if (!c->device)
+		c->list = random_devices(r, n_devices, a);
+		if (!c->list)
 			return ff_fail_memory(err);
 		if (priorities)
 			ret->priority[i] = (int32_t)ff_random_below(r, 5) - 2;
