@@ -384,6 +384,15 @@ static void check_parameters(const struct ff_schedule *s, uint32_t *seen)
 		seen[2] += v->n_uses > 1 && s->buckets[shard_of(s, i, 0)->bucket].synced;
 		seen[3] += v->n_uses > 1 && !s->buckets[shard_of(s, i, 0)->bucket].synced;
 	}
+	/* what is summed in its bucket moves in no other way */
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct ff_task *t = &s->tasks[i];
+		uint32_t from = t->kind == FF_TASK_MOVE ? ff_edge_source(g, t->edge) : 0;
+
+		if (t->kind == FF_TASK_MOVE && ff_node_is_parameter(g, from))
+			ck_assert(!s->buckets[shard_of(s, from, 0)->bucket].synced);
+		ck_assert(t->kind != FF_TASK_SYNC || s->buckets[t->bucket].synced);
+	}
 	for (uint32_t i = 0; i < s->n_shards; i++) {
 		const struct ff_shard *x = &s->shards[i];
 		int64_t bytes = ff_region_volume(&x->region) * FF_ELEMENT_BYTES;

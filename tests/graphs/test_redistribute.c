@@ -331,6 +331,8 @@ static void check_collective(const struct world *w, const struct ff_move *mv)
 		at += ff_region_volume(r);
 		chunk = bytes_of(r) > chunk ? bytes_of(r) : chunk;
 	}
+	/* each element is one device's */
+	ck_assert(!mv->n_pieces || at == ff_region_volume(&mv->region));
 	if (!mv->n_pieces)
 		chunk = (ff_region_volume(&mv->region) + others) / (others + 1) * FF_ELEMENT_BYTES;
 	ck_assert_int_eq(mv->chunk_bytes, chunk);
