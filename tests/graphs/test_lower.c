@@ -7,14 +7,19 @@
 #include "check_main.h"
 #include "ff/block.h"
 #include "ff/work.h"
-#include "simulator/drawn.h"
+#include "placed.h"
 #include "two_branches.h"
 
-static void check_tiles(const struct ff_graph *g, const struct ff_strategy *s)
+/* Cells tile the iteration space, their sizes differ by at most one, and replicas
+ * of one are equal. */
+static void check_tiles(const struct ff_schedule *s)
 {
+	const struct ff_graph *g = s->graph;
+
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];
 		const struct ff_config *c = &s->config[i];
+		uint32_t cells = c->n_parts ? ff_config_cells(c) : 0;
 		int64_t whole = 1, sum = 0;
 
 		for (uint32_t d = 0; d < n->n_dims; d++)
@@ -26,8 +31,12 @@ static void check_tiles(const struct ff_graph *g, const struct ff_strategy *s)
 			sum += ff_region_volume(&a);
 			for (uint32_t q = 0; q < p; q++) {
 				ff_config_box(n, c, q, &b);
-				ck_assert_int_eq(n->n_dims ? ff_region_intersect(&a, &b, &both) : 0,
-						0);
+				if (p % cells == q % cells)
+					ck_assert(ff_region_equal(&a, &b));
+				else
+					ck_assert_int_eq(ff_region_intersect(&a, &b, &both), 0);
+				ck_assert_uint_ne(ff_config_device(n, c, p),
+						ff_config_device(n, c, q));
 			}
 			for (uint32_t d = 0; d < n->n_dims; d++) {
 				int32_t size = n->dim[d].extent / c->degree[d];
@@ -37,7 +46,9 @@ static void check_tiles(const struct ff_graph *g, const struct ff_strategy *s)
 			}
 		}
 		if (c->n_parts)
-			ck_assert_int_eq(sum, whole);
+			ck_assert_int_eq(sum, whole * c->replicas);
+		else
+			ck_assert(ff_node_is_source(g, i));
 	}
 }
 
@@ -74,32 +85,47 @@ static uint8_t *reachability(const struct ff_schedule *s, uint32_t n_lanes)
 
 /* All uses of a buffer, as the runtime will make them. */
 struct uses {
-	uint32_t *task, n;
+	struct {
+		uint32_t task;
+		bool writes;
+	} * use;
+	uint32_t n;
 };
 
-static void use(struct uses *u, uint32_t buffer, uint32_t task)
+static void use_as(struct uses *u, uint32_t buffer, uint32_t task, bool writes)
 {
 	if (buffer == FF_NONE)
 		return;
-	u[buffer].task = realloc(u[buffer].task, (u[buffer].n + 1) * sizeof(uint32_t));
-	u[buffer].task[u[buffer].n++] = task;
+	u[buffer].use = realloc(u[buffer].use, (u[buffer].n + 1) * sizeof(*u->use));
+	u[buffer].use[u[buffer].n].task = task;
+	u[buffer].use[u[buffer].n++].writes = writes;
+}
+
+static void reads(struct uses *u, uint32_t buffer, uint32_t task)
+{
+	use_as(u, buffer, task, false);
+}
+
+static void writes(struct uses *u, uint32_t buffer, uint32_t task)
+{
+	use_as(u, buffer, task, true);
 }
 
 static void use_move(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t task, struct uses *u)
 {
 	const struct ff_move *mv = t->move;
-	uint32_t from = ff_edge_source(s->graph, t->edge);
+	uint32_t from = s->graph->edges[t->edge].value;
 	bool back = t->pass == FF_BACKWARD;
 
 	for (uint32_t i = 0; i < mv->n_sources; i++)
-		use(u, back ? s->din[t->edge][mv->source[i]] : s->out[from][mv->source[i]], task);
+		reads(u, back ? s->din[t->edge][mv->source[i]] : s->out[from][mv->source[i]], task);
 	for (uint32_t i = 0; i < mv->n_sinks; i++)
-		use(u, back ? s->dout[from][mv->sink[i]] : s->in[t->edge][mv->sink[i]], task);
+		writes(u, back ? s->dout[from][mv->sink[i]] : s->in[t->edge][mv->sink[i]], task);
 	for (uint32_t i = 0; i < mv->n_devices && t->stage != FF_NONE; i++) {
 		ck_assert_uint_eq(s->buffers[t->stage + i].device, mv->device[i]);
 		ck_assert_int_ge(s->buffers[t->stage + i].bytes, mv->stage_bytes[i]);
-		use(u, t->stage + i, task);
+		writes(u, t->stage + i, task);
 	}
 }
 
@@ -110,29 +136,113 @@ static void use_compute(
 	uint32_t flags = ff_op_row(n->op)->flags;
 	bool back = t->kind == FF_TASK_BACKWARD;
 
-	if (!back || (flags & FF_OP_BACKWARD_OUT))
-		use(u, s->out[t->node][t->part], task);
-	if (back)
-		use(u, s->dout[t->node][t->part], task);
-	for (uint32_t e = n->in; e < n->in + n->n_in; e++) {
-		if (!back || (flags & FF_OP_BACKWARD_IN))
-			use(u, s->in[e][t->part], task);
+	for (uint32_t k = 0; k < n->n_out; k++) {
+		bool saved = k + n->n_saved >= n->n_out;
+
+		if (!back || saved || (flags & FF_OP_BACKWARD_OUT))
+			use_as(u, s->out[n->out + k][t->part], task, !back);
 		if (back)
-			use(u, s->din[e][t->part], task);
+			reads(u, s->dout[n->out + k][t->part], task);
+	}
+	for (uint32_t e = n->in; e < n->in + n->n_in; e++) {
+		if (!back || e >= n->in + n->n_data || (flags & FF_OP_BACKWARD_IN))
+			reads(u, s->in[e][t->part], task);
+		if (back)
+			writes(u, s->din[e][t->part], task);
+	}
+}
+
+/* Synchronisation and updates: the bucket's gradients, and its weights. */
+static void use_bucket(
+		const struct ff_schedule *s, const struct ff_task *t, uint32_t task, struct uses *u)
+{
+	const struct ff_bucket *b = &s->buckets[t->bucket];
+
+	for (uint32_t i = b->first_shard; i < b->first_shard + b->n_shards; i++) {
+		const struct ff_node *n = &s->graph->nodes[s->shards[i].node];
+		const struct ff_config *c = &s->config[s->shards[i].node];
+
+		for (uint32_t p = s->shards[i].cell; p < c->n_parts; p += ff_config_cells(c)) {
+			if (t->kind == FF_TASK_UPDATE && ff_config_device(n, c, p) != t->device)
+				continue;
+			use_as(u, s->dout[n->out][p], task, t->kind == FF_TASK_SYNC);
+			if (t->kind == FF_TASK_UPDATE)
+				writes(u, s->out[n->out][p], task);
+		}
 	}
 }
 
 static bool over(const uint8_t *reach, uint32_t n, const struct uses *a, const struct uses *b)
 {
 	for (uint32_t i = 0; i < a->n; i++)
-		if (!reach[(size_t)b->task[0] * n + a->task[i]])
+		if (!reach[(size_t)b->use[0].task * n + a->use[i].task])
 			return false;
 	return true;
+}
+
+/* A task that writes, or reads what another writes, follows whatever of these comes
+ * before it in the total order.  Weights are there from the start, everything else
+ * begins with being written; the update comes last. */
+static void check_order(const struct ff_schedule *s, const uint8_t *reach, const struct uses *u,
+		uint32_t buffer, bool weight)
+{
+	ck_assert_msg(u->n, "buffer %u is never used", buffer);
+	ck_assert(weight || u->use[0].writes);
+	for (uint32_t i = 1; i < u->n; i++)
+		for (uint32_t k = 0; k < i; k++) {
+			uint32_t now = u->use[i].task, then = u->use[k].task;
+
+			if (now == then || (!u->use[i].writes && !u->use[k].writes))
+				continue;
+			ck_assert_msg(reach[(size_t)now * s->n_tasks + then],
+					"buffer %u: task %u may run before %u", buffer, now, then);
+		}
+	if (s->buffers[buffer].bucket != FF_NONE)
+		ck_assert_int_eq(s->tasks[u->use[u->n - 1].task].kind, FF_TASK_UPDATE);
+}
+
+/* Those of buckets lie in front of the workspace, all others behind. */
+static void check_place(const struct ff_schedule *s, const struct ff_buffer *x)
+{
+	ck_assert_int_eq(x->offset % 64, 0);
+	ck_assert_int_le(x->offset + x->bytes, s->memory_bytes[x->device]);
+	if (x->bucket != FF_NONE)
+		ck_assert_int_le(x->offset + x->bytes, s->workspace_offset[x->device]);
+	else
+		ck_assert_int_ge(x->offset,
+				s->workspace_offset[x->device] + s->workspace_bytes[x->device]);
+}
+
+static void check_sharing(const struct ff_schedule *s, const uint8_t *reach, const struct uses *u,
+		uint32_t a, uint32_t b)
+{
+	const struct ff_buffer *x = &s->buffers[a], *y = &s->buffers[b];
+
+	if (x->device != y->device || x->offset >= y->offset + y->bytes ||
+			y->offset >= x->offset + x->bytes)
+		return;
+	ck_assert_msg(x->bucket == FF_NONE && y->bucket == FF_NONE,
+			"buffer %u shares memory with the bucket's buffer %u", a, b);
+	ck_assert_msg(over(reach, s->n_tasks, &u[a], &u[b]) ||
+					over(reach, s->n_tasks, &u[b], &u[a]),
+			"buffers %u and %u share memory while both live", a, b);
+}
+
+static bool *find_weights(const struct ff_schedule *s)
+{
+	bool *weight = calloc(s->n_buffers + 1, sizeof(*weight));
+
+	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
+		for (uint32_t p = 0; p < s->config[i].n_parts && ff_node_is_parameter(s->graph, i);
+				p++)
+			weight[s->out[s->graph->nodes[i].out][p]] = true;
+	return weight;
 }
 
 static void check_buffers(const struct ff_schedule *s, const uint8_t *reach)
 {
 	struct uses *u = calloc(s->n_buffers + 1, sizeof(*u));
+	bool *weight = find_weights(s);
 
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
@@ -141,65 +251,158 @@ static void check_buffers(const struct ff_schedule *s, const uint8_t *reach)
 			use_move(s, t, i, u);
 		else if (t->kind == FF_TASK_FORWARD || t->kind == FF_TASK_BACKWARD)
 			use_compute(s, t, i, u);
+		else
+			use_bucket(s, t, i, u);
 	}
 	for (uint32_t a = 0; a < s->n_buffers; a++) {
-		const struct ff_buffer *x = &s->buffers[a];
-
-		ck_assert_int_eq(x->offset % 64, 0);
-		ck_assert_int_le(x->offset + x->bytes, s->memory_bytes[x->device]);
-		ck_assert_int_ge(x->offset,
-				s->workspace_offset[x->device] + s->workspace_bytes[x->device]);
-		/* the first task writes; all others must follow it */
-		for (uint32_t i = 1; i < u[a].n; i++)
-			ck_assert_msg(u[a].task[i] == u[a].task[0] ||
-							reach[(size_t)u[a].task[i] * s->n_tasks +
-									u[a].task[0]],
-					"buffer %u: task %u may run before %u", a, u[a].task[i],
-					u[a].task[0]);
-		for (uint32_t b = 0; b < a; b++) {
-			const struct ff_buffer *y = &s->buffers[b];
-
-			if (x->device != y->device || x->offset >= y->offset + y->bytes ||
-					y->offset >= x->offset + x->bytes || !u[a].n || !u[b].n)
-				continue;
-			ck_assert_msg(over(reach, s->n_tasks, &u[a], &u[b]) ||
-							over(reach, s->n_tasks, &u[b], &u[a]),
-					"buffers %u and %u share memory while both live", a, b);
-		}
+		check_place(s, &s->buffers[a]);
+		check_order(s, reach, &u[a], a, weight[a]);
+		for (uint32_t b = 0; b < a; b++)
+			check_sharing(s, reach, u, a, b);
 	}
 	for (uint32_t a = 0; a < s->n_buffers; a++)
-		free(u[a].task);
+		free(u[a].use);
 	free(u);
+	free(weight);
 }
 
-/* Every weight element of every part lies in exactly one shard of its device. */
-static void check_shards(const struct ff_schedule *s)
+/* ---- parameters ---- */
+
+/* The shard of a part, which every cell has one of. */
+static const struct ff_shard *shard_of(const struct ff_schedule *s, uint32_t param, uint32_t part)
 {
-	for (uint32_t i = 0; i < s->graph->n_nodes; i++) {
-		const struct ff_node *n = &s->graph->nodes[i];
-		const struct ff_config *c = &s->strategy->config[i];
+	const struct ff_shard *found = NULL;
 
-		for (uint32_t p = 0; p < c->n_parts; p++) {
-			struct ff_work w;
-
-			ff_work_fill(s->graph, i, c, p, FF_BACKWARD, &w);
-			for (uint32_t k = 0; k < n->n_weights; k++) {
-				uint32_t id = s->weight[i][p * FF_MAX_WEIGHTS + k];
-				bool found = false;
-
-				ck_assert_int_eq(id != FF_NONE, w.has_weight[k]);
-				if (id == FF_NONE)
-					continue;
-				ck_assert(ff_region_equal(&s->shards[id].region, &w.weight[k]));
-				for (uint32_t d = 0; d < s->buckets[s->shards[id].bucket].n_devices;
-						d++)
-					found |= s->buckets[s->shards[id].bucket].device[d] ==
-						 c->device[p];
-				ck_assert(found);
-			}
+	for (uint32_t i = 0; i < s->n_shards; i++)
+		if (s->shards[i].node == param &&
+				s->shards[i].cell == part % ff_config_cells(&s->config[param])) {
+			ck_assert_ptr_null(found);
+			found = &s->shards[i];
 		}
+	ck_assert_ptr_nonnull(found);
+	return found;
+}
+
+/* A part of a parameter lies in its bucket, on its device: the elements where the
+ * shard is, the gradient one bucket's length behind. */
+static void check_part(const struct ff_schedule *s, uint32_t param, uint32_t part)
+{
+	const struct ff_node *n = &s->graph->nodes[param];
+	const struct ff_shard *shard = shard_of(s, param, part);
+	const struct ff_bucket *b = &s->buckets[shard->bucket];
+	const struct ff_buffer *out = &s->buffers[s->out[n->out][part]];
+	const struct ff_buffer *dout = &s->buffers[s->dout[n->out][part]];
+	uint32_t device = ff_config_device(n, &s->config[param], part), at = 0;
+	struct ff_region box;
+
+	ff_config_box(n, &s->config[param], part, &box);
+	ck_assert(ff_region_equal(&box, &shard->region));
+	while (at < b->n_devices && b->device[at] != device)
+		at++;
+	ck_assert_uint_lt(at, b->n_devices);
+	for (int i = 0; i < 2; i++) {
+		const struct ff_buffer *x = i ? dout : out;
+
+		ck_assert_uint_eq(x->device, device);
+		ck_assert_uint_eq(x->bucket, shard->bucket);
+		ck_assert_int_eq(x->bytes, ff_align64(ff_region_volume(&box) * FF_ELEMENT_BYTES));
+		ck_assert_int_eq(x->offset, b->offset[at] + shard->offset + i * b->bytes);
 	}
 }
+
+/* What a part of a reader has of a parameter: nothing where it reads nothing, the
+ * whole part of the parameter on its device, or a copy that was moved. */
+static void check_reader(
+		const struct ff_schedule *s, uint32_t edge, uint32_t part, uint32_t *in_place)
+{
+	const struct ff_edge *e = &s->graph->edges[edge];
+	const struct ff_node *n = &s->graph->nodes[e->node];
+	uint32_t in = s->in[edge][part], din = s->din[edge][part], owner = 0;
+	uint32_t param = s->graph->values[e->value].producer;
+	struct ff_region box, have;
+	struct ff_work w;
+
+	ff_config_box(n, &s->config[e->node], part, &box);
+	ff_work_fill(s->graph, e->node, &box, FF_BACKWARD, &w);
+	ck_assert(w.need_din[e->slot]);
+	ck_assert_int_eq(in != FF_NONE, ff_region_volume(&w.in[e->slot]) > 0);
+	ck_assert_int_eq(din != FF_NONE, ff_region_volume(&w.in[e->slot]) > 0);
+	if (in == FF_NONE)
+		return;
+	for (int i = 0; i < 2; i++) {
+		const struct ff_buffer *x = &s->buffers[i ? din : in];
+		const uint32_t *of = (i ? s->dout : s->out)[e->value];
+
+		ck_assert_uint_eq(x->device, ff_config_device(n, &s->config[e->node], part));
+		ck_assert_int_eq(x->bytes,
+				ff_align64(ff_region_volume(&w.in[e->slot]) * FF_ELEMENT_BYTES));
+		if (x->bucket == FF_NONE)
+			continue;
+		for (owner = 0; of[owner] != (i ? din : in);)
+			ck_assert_uint_lt(++owner, s->config[param].n_parts);
+		ck_assert_uint_eq(
+				ff_config_device(&s->graph->nodes[param], &s->config[param], owner),
+				x->device);
+		ff_config_box(&s->graph->nodes[param], &s->config[param], owner, &have);
+		ck_assert(ff_region_equal(&have, &w.in[e->slot]));
+		(*in_place)++;
+	}
+}
+
+/* A gradient that is added where it lies has been written there by an earlier task. */
+static void check_accumulation(const struct ff_schedule *s, uint32_t value)
+{
+	const struct ff_value *v = &s->graph->values[value];
+	bool synced = s->buckets[shard_of(s, v->producer, 0)->bucket].synced;
+	uint32_t first = 0;
+
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		first += !s->accumulate[s->graph->uses[v->first_use + u]];
+	ck_assert_uint_eq(first, synced ? 1 : v->n_uses);
+}
+
+static void check_parameters(const struct ff_schedule *s, uint32_t *seen)
+{
+	const struct ff_graph *g = s->graph;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_value *v = &g->values[g->nodes[i].out];
+
+		if (!ff_node_is_parameter(g, i))
+			continue;
+		for (uint32_t p = 0; p < s->config[i].n_parts; p++)
+			check_part(s, i, p);
+		for (uint32_t u = 0; u < v->n_uses; u++) {
+			uint32_t edge = g->uses[v->first_use + u], in_place = 0;
+			uint32_t parts = s->config[g->edges[edge].node].n_parts;
+
+			for (uint32_t p = 0; p < parts; p++)
+				check_reader(s, edge, p, &in_place);
+			seen[in_place == 0]++;
+		}
+		check_accumulation(s, g->nodes[i].out);
+		seen[2] += v->n_uses > 1 && s->buckets[shard_of(s, i, 0)->bucket].synced;
+		seen[3] += v->n_uses > 1 && !s->buckets[shard_of(s, i, 0)->bucket].synced;
+	}
+	/* what is summed in its bucket moves in no other way */
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct ff_task *t = &s->tasks[i];
+		uint32_t from = t->kind == FF_TASK_MOVE ? ff_edge_source(g, t->edge) : 0;
+
+		if (t->kind == FF_TASK_MOVE && ff_node_is_parameter(g, from))
+			ck_assert(!s->buckets[shard_of(s, from, 0)->bucket].synced);
+		ck_assert(t->kind != FF_TASK_SYNC || s->buckets[t->bucket].synced);
+	}
+	for (uint32_t i = 0; i < s->n_shards; i++) {
+		const struct ff_shard *x = &s->shards[i];
+		int64_t bytes = ff_region_volume(&x->region) * FF_ELEMENT_BYTES;
+
+		ck_assert_int_eq(x->offset % 64, 0);
+		ck_assert_int_le(x->offset + bytes, s->buckets[x->bucket].bytes);
+	}
+}
+
+/* ---- random cases ---- */
 
 static int64_t fake_workspace(void *ctx, const struct ff_work *w)
 {
@@ -207,7 +410,7 @@ static int64_t fake_workspace(void *ctx, const struct ff_work *w)
 	return (int64_t)(ff_work_hash(w) % 5000);
 }
 
-static void check_schedule(struct ff_random *state, bool overlap)
+static void check_schedule(struct ff_random *state, bool overlap, bool tied, uint32_t *seen)
 {
 	struct ff_lower_options opt = {.bucket_bytes = 1 + ff_random_below(state, 3000),
 			.workspace = fake_workspace};
@@ -220,17 +423,18 @@ static void check_schedule(struct ff_random *state, bool overlap)
 	uint8_t *reach;
 
 	ff_arena_init(&a);
-	draw_graph(state, &a, &g);
+	if (tied)
+		draw_tied_graph(state, &a, &g);
+	else
+		draw_graph(state, &a, &g);
 	ck_assert_msg(ff_machine_load("cpu8", &a, &m, &err) == FF_OK, "%s", err.text);
 	m.overlap = overlap;
-	draw_strategy(state, &g, 1 + ff_random_below(state, 8), &a, &s);
-	for (uint32_t i = 0; i < g.n_nodes; i++)
-		s.priority[i] = (int32_t)ff_random_below(state, 3);
+	draw_placed(state, &g, &a, &s);
 	ck_assert_msg(ff_lower(&g, &m, &s, &opt, &a, &first, &err) == FF_OK, "%s", err.text);
 	ck_assert_int_eq(ff_lower(&g, &m, &s, &opt, &a, &second, &err), FF_OK);
 	ck_assert_uint_eq(ff_schedule_hash(&first), ff_schedule_hash(&second));
-	check_tiles(&g, &s);
-	check_shards(&first);
+	check_tiles(&first);
+	check_parameters(&first, seen);
 	reach = reachability(&first, ff_lane_count(&m));
 	check_buffers(&first, reach);
 	free(reach);
@@ -240,9 +444,13 @@ static void check_schedule(struct ff_random *state, bool overlap)
 START_TEST(schedules_are_sound)
 {
 	struct ff_random state = {.seed = ff_test_seed(7)};
+	/* uses of parameters in place and moved, shared ones summed in place and moved */
+	uint32_t seen[4] = {0};
 
-	for (int i = 0; i < 150; i++)
-		check_schedule(&state, i & 1);
+	for (int i = 0; i < 300; i++)
+		check_schedule(&state, i & 1, i & 2, seen);
+	for (int i = 0; i < 4; i++)
+		ck_assert_uint_gt(seen[i], 0);
 }
 END_TEST
 
@@ -252,7 +460,7 @@ START_TEST(priority_changes_the_order)
 	struct ff_graph g;
 	struct ff_strategy s;
 	struct ff_error err;
-	uint32_t order[8], side[2], at[2] = {0, 0};
+	uint32_t order[16], side[2], at[2] = {0, 0};
 
 	ff_arena_init(&a);
 	ck_assert_msg(ff_graph_parse("two", two_branches, strlen(two_branches), &a, &g, &err) ==

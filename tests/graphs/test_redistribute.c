@@ -1,71 +1,24 @@
-/* Redistribution against its definition: every sink element is the sum of the
- * source elements that cover it.  Random sides; the moves are carried out here
- * element by element.  SPDX-License-Identifier: Apache-2.0 */
+/* Redistribution against its definition: a sink element is the sum over all
+ * partials of one replica each that covers it.  Random placements; the moves are
+ * carried out here element by element.  SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "check_main.h"
-#include "ff/block.h"
-#include "ff/philox.h"
+#include "placing.h"
+#include "random_graph.h"
 
-#define DEVICES 6
+#define DEVICES PLACING_DEVICES
 #define MOST 4096
 
 struct world {
 	struct ff_random r;
-	struct ff_side source, sink;
-	struct ff_region region[2][DEVICES];
-	uint16_t device[2][DEVICES];
+	struct ff_machine m;
+	struct placing source, sink;
+	const uint8_t *order;
 	double *shard[2][DEVICES]; /* by part, dense */
 	double want[DEVICES][MOST];
+	/* what has been seen: by kind, and of what else there is */
+	uint32_t kinds[8], aliases, idle, replicas, lead_only;
 };
-
-static void shuffle_devices(struct ff_random *r, uint16_t *device)
-{
-	for (uint16_t i = 0; i < DEVICES; i++)
-		device[i] = i;
-	for (uint32_t i = DEVICES; i > 1; i--) {
-		uint32_t k = ff_random_below(r, i);
-		uint16_t was = device[i - 1];
-
-		device[i - 1] = device[k];
-		device[k] = was;
-	}
-}
-
-/* A grid over the first axes, with halos, or the same box several times. */
-static uint32_t draw_side(struct ff_random *r, const int32_t *shape, uint32_t rank,
-		struct ff_region *region, bool *disjoint)
-{
-	uint32_t degree[3] = {1, 1, 1}, n, most = 1 + ff_random_below(r, DEVICES);
-	int32_t halo = ff_random_below(r, 3) ? 0 : 1;
-
-	for (int tries = 0; tries < 6; tries++) {
-		uint32_t d = ff_random_below(r, 3);
-		bool fits = d == 2 || (d < rank && (int32_t)degree[d] < shape[d]);
-
-		if (fits && degree[0] * degree[1] * degree[2] / degree[d] * (degree[d] + 1) <= most)
-			degree[d]++;
-	}
-	n = degree[0] * degree[1] * degree[2];
-	*disjoint = degree[2] == 1 && !halo;
-	for (uint32_t p = 0; p < n; p++) {
-		uint32_t at[2] = {p / (degree[1] * degree[2]), p / degree[2] % degree[1]};
-
-		region[p].rank = rank;
-		for (uint32_t i = 0; i < rank; i++) {
-			region[p].lo[i] = i < 2 ? ff_part_start(shape[i], degree[i], at[i]) : 0;
-			region[p].hi[i] = i < 2 ? ff_part_start(shape[i], degree[i], at[i] + 1)
-						: shape[i];
-			if (halo && region[p].lo[i] > 0)
-				region[p].lo[i]--;
-			if (halo && region[p].hi[i] < shape[i])
-				region[p].hi[i]++;
-		}
-		if (!ff_random_below(r, 12))
-			region[p].hi[0] = region[p].lo[0]; /* a part that takes none */
-	}
-	return n;
-}
 
 static void for_each(const struct ff_region *r, void (*fn)(void *, const int32_t *), void *ctx)
 {
@@ -88,6 +41,7 @@ static void for_each(const struct ff_region *r, void (*fn)(void *, const int32_t
 }
 
 struct transfer {
+	const uint8_t *order;
 	const double *from;
 	const struct ff_region *from_region;
 	double *to;
@@ -98,37 +52,61 @@ struct transfer {
 static void transfer_one(void *ctx, const int32_t *at)
 {
 	struct transfer *t = ctx;
-	double v = t->from[ff_region_offset(t->from_region, at)];
-	double *to = &t->to[ff_region_offset(t->to_region, at)];
+	double v = t->from[ff_region_offset(t->order, t->from_region, at)];
+	double *to = &t->to[ff_region_offset(t->order, t->to_region, at)];
 
 	*to = t->add ? *to + v : v;
 }
 
-static void transfer(const double *from, const struct ff_region *from_region, double *to,
-		const struct ff_region *to_region, const struct ff_region *region, bool add)
+static void transfer(const struct world *w, const double *from, const struct ff_region *from_region,
+		double *to, const struct ff_region *to_region, const struct ff_region *region,
+		bool add)
 {
-	struct transfer t = {from, from_region, to, to_region, add};
+	struct transfer t = {w->order, from, from_region, to, to_region, add};
 
 	for_each(region, transfer_one, &t);
 }
 
-static void expect_sinks(struct world *w, bool first)
+/* ---- the definition ---- */
+
+/* Replicas of a source part hold the same. */
+static void fill_shards(struct world *w)
 {
-	for (uint32_t k = 0; k < w->sink.n; k++) {
-		const struct ff_region *to = &w->region[1][k];
+	for (int side = 0; side < 2; side++) {
+		const struct placing *p = side ? &w->sink : &w->source;
 
-		memset(w->want[k], 0, sizeof(w->want[k]));
-		if (!first)
-			memcpy(w->want[k], w->shard[1][k], MOST * sizeof(double));
-		for (uint32_t i = 0; i < w->source.n; i++) {
-			struct ff_region both;
+		for (uint32_t i = 0; i < p->n_parts; i++) {
+			int64_t n = ff_region_volume(&p->region[i]);
 
-			if (ff_region_intersect(&w->region[0][i], to, &both))
-				transfer(w->shard[0][i], &w->region[0][i], w->want[k], to, &both,
-						true);
+			for (int64_t k = 0; k < n; k++)
+				w->shard[side][i][k] =
+						side || i < p->cells
+								? ff_random_below(&w->r, 1000)
+								: w->shard[side][i - p->cells][k];
 		}
 	}
 }
+
+static void expect_sinks(struct world *w, bool first)
+{
+	for (uint32_t k = 0; k < w->sink.n_parts; k++) {
+		const struct ff_region *to = &w->sink.region[k];
+
+		memset(w->want[k], 0, sizeof(w->want[k]));
+		if (!first)
+			memcpy(w->want[k], w->shard[1][k],
+					(size_t)ff_region_volume(to) * sizeof(double));
+		for (uint32_t i = 0; i < w->source.cells; i++) {
+			struct ff_region both;
+
+			if (ff_region_intersect(&w->source.region[i], to, &both))
+				transfer(w, w->shard[0][i], &w->source.region[i], w->want[k], to,
+						&both, true);
+		}
+	}
+}
+
+/* ---- carrying moves out ---- */
 
 static void run_messages(struct world *w, const struct ff_move *mv)
 {
@@ -139,11 +117,9 @@ static void run_messages(struct world *w, const struct ff_move *mv)
 		for (uint32_t i = 0; i < mv->n_pieces; i++) {
 			const struct ff_piece *p = &mv->piece[i];
 
-			ck_assert_uint_eq(p->from, w->device[0][p->source]);
-			ck_assert_uint_eq(p->to, w->device[1][p->sink]);
 			if (p->add == add)
-				transfer(w->shard[0][p->source], &w->region[0][p->source],
-						w->shard[1][p->sink], &w->region[1][p->sink],
+				transfer(w, w->shard[0][p->source], &w->source.region[p->source],
+						w->shard[1][p->sink], &w->sink.region[p->sink],
 						&p->region, p->add);
 		}
 }
@@ -157,143 +133,433 @@ static void run_collective(struct world *w, const struct ff_move *mv)
 	ck_assert_uint_eq(mv->n_sinks, mv->n_devices);
 	memset(whole, 0, sizeof(whole));
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
-		const struct ff_region *r = &w->region[0][mv->source[i]];
+		const struct ff_region *r = &w->source.region[mv->source[i]];
 
-		ck_assert_uint_eq(w->device[0][mv->source[i]], mv->device[i]);
-		ck_assert_uint_eq(w->device[1][mv->sink[i]], mv->device[i]);
+		ck_assert(!mv->fill[i]);
 		if (mv->kind == FF_MOVE_ALL_GATHER)
 			ck_assert(ff_region_equal(r, &mv->piece[i].region));
 		else
 			ck_assert(ff_region_equal(r, &mv->region));
-		transfer(w->shard[0][mv->source[i]], r, whole, &mv->region, r,
+		transfer(w, w->shard[0][mv->source[i]], r, whole, &mv->region, r,
 				mv->kind != FF_MOVE_ALL_GATHER);
 	}
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
-		const struct ff_region *r = &w->region[1][mv->sink[i]];
+		const struct ff_region *r = &w->sink.region[mv->sink[i]];
 
 		if (mv->kind == FF_MOVE_REDUCE_SCATTER)
 			ck_assert(ff_region_equal(r, &mv->piece[i].region));
 		else
 			ck_assert(ff_region_equal(r, &mv->region));
-		transfer(whole, &mv->region, w->shard[1][mv->sink[i]], r, r, mv->accumulate);
+		transfer(w, whole, &mv->region, w->shard[1][mv->sink[i]], r, r, mv->accumulate);
 	}
 }
 
-static void check_stages(const struct world *w, const struct ff_move *mv)
+/* ---- what a move says of itself ---- */
+
+static int64_t bytes_of(const struct ff_region *r)
 {
-	for (uint32_t d = 0; d < mv->n_devices; d++) {
-		int64_t used = 0, start;
+	return ff_region_volume(r) * FF_ELEMENT_BYTES;
+}
 
-		for (uint32_t i = 0; i < mv->n_pieces && ff_move_is_messages(mv->kind); i++) {
-			const struct ff_piece *p = &mv->piece[i];
-			int64_t bytes = ff_region_volume(&p->region) * FF_ELEMENT_BYTES;
-			bool sends = p->from == mv->device[d] && p->from != p->to;
-			bool gets = p->to == mv->device[d] && p->from != p->to;
+static uint32_t place_in(const struct ff_move *mv, uint32_t device)
+{
+	uint32_t i = 0;
 
-			if (sends && p->send_stage < 0)
-				ck_assert(ff_region_is_run(
-						&w->region[0][p->source], &p->region, &start));
-			if (gets && p->recv_stage < 0) {
-				ck_assert(ff_region_is_run(
-						&w->region[1][p->sink], &p->region, &start));
-				ck_assert(!p->add);
-			}
-			if (sends && p->send_stage >= 0) {
-				ck_assert_int_le(p->send_stage + bytes, mv->stage_bytes[d]);
-				used += ff_align64(bytes);
-			}
-			if (gets && p->recv_stage >= 0) {
-				ck_assert_int_le(p->recv_stage + bytes, mv->stage_bytes[d]);
-				used += ff_align64(bytes);
-			}
+	while (i < mv->n_devices && mv->device[i] != device)
+		i++;
+	ck_assert_uint_lt(i, mv->n_devices);
+	return i;
+}
+
+/* Devices ascend; sources and sinks stand in their order, and none is idle. */
+static void check_parts(const struct world *w, const struct ff_move *mv, uint32_t *sunk)
+{
+	bool used[DEVICES] = {0};
+
+	for (uint32_t d = 1; d < mv->n_devices; d++)
+		ck_assert_uint_lt(mv->device[d - 1], mv->device[d]);
+	for (int side = 0; side < 2; side++) {
+		const struct placing *p = side ? &w->sink : &w->source;
+		const uint16_t *part = side ? mv->sink : mv->source;
+		uint32_t n = side ? mv->n_sinks : mv->n_sources;
+
+		for (uint32_t i = 0; i < n; i++) {
+			ck_assert_uint_lt(part[i], p->n_parts);
+			ck_assert_int_gt(ff_region_volume(&p->region[part[i]]), 0);
+			used[place_in(mv, p->device[part[i]])] = true;
+			if (i)
+				ck_assert_uint_lt(p->device[part[i - 1]], p->device[part[i]]);
+			if (side)
+				ck_assert_uint_eq(sunk[part[i]]++, 0);
 		}
-		if (ff_move_is_messages(mv->kind))
-			ck_assert_int_eq(used, mv->stage_bytes[d]);
+	}
+	for (uint32_t d = 0; d < mv->n_devices; d++)
+		ck_assert(used[d]);
+}
+
+/* Of equal replicas the nearest: on the sink's device, else in its node. */
+static void check_nearest(const struct world *w, const struct ff_piece *p)
+{
+	uint32_t node = w->m.node_of[p->to];
+
+	for (uint32_t q = p->source % w->source.cells; q < w->source.n_parts;
+			q += w->source.cells) {
+		ck_assert(w->source.device[q] != p->to || p->from == p->to);
+		ck_assert(w->m.node_of[w->source.device[q]] != node ||
+				w->m.node_of[p->from] == node);
 	}
 }
 
-static void run_case(struct world *w, uint32_t *seen)
-{
-	struct ff_arena a, scratch;
-	struct ff_redistribution r;
-	struct ff_error err;
-	bool first = ff_random_below(&w->r, 3) != 0;
-	int64_t moved = 0;
+struct tally {
+	int64_t stage, copied;
+	struct ff_traffic t;
+};
 
-	ff_arena_init(&a);
-	ff_arena_init(&scratch);
-	for (int side = 0; side < 2; side++)
-		for (uint32_t i = 0; i < DEVICES; i++)
-			for (uint32_t k = 0; k < MOST; k++)
-				w->shard[side][i][k] = ff_random_below(&w->r, 1000);
-	expect_sinks(w, first);
-	ck_assert_int_eq(ff_redistribute(&w->source, &w->sink, first, &a, &scratch, &r, &err),
+static void tally_piece(const struct world *w, const struct ff_move *mv, const struct ff_piece *p,
+		struct tally *tally)
+{
+	struct tally *from = &tally[place_in(mv, p->from)], *to = &tally[place_in(mv, p->to)];
+	bool inside = w->m.node_of[p->from] == w->m.node_of[p->to];
+	int64_t bytes = bytes_of(&p->region), start;
+
+	if (p->from == p->to) {
+		ck_assert(p->send_stage < 0 && p->recv_stage < 0);
+		to->copied += bytes;
+		return;
+	}
+	from->t.n_sent++;
+	to->t.n_received++;
+	*(inside ? &from->t.sent_inside : &from->t.sent_outside) += bytes;
+	*(inside ? &to->t.received_inside : &to->t.received_outside) += bytes;
+	if (p->send_stage >= 0) {
+		ck_assert_int_le(p->send_stage + bytes, mv->stage_bytes[place_in(mv, p->from)]);
+		from->stage += ff_align64(bytes);
+		from->copied += bytes;
+	} else {
+		ck_assert(ff_region_is_run(
+				w->order, &w->source.region[p->source], &p->region, &start));
+	}
+	if (p->recv_stage >= 0) {
+		ck_assert_int_le(p->recv_stage + bytes, mv->stage_bytes[place_in(mv, p->to)]);
+		to->stage += ff_align64(bytes);
+		to->copied += bytes;
+	} else {
+		ck_assert(!p->add);
+		ck_assert(ff_region_is_run(w->order, &w->sink.region[p->sink], &p->region, &start));
+	}
+}
+
+/* No two pieces lie in one place of a stage. */
+static void check_stage_overlaps(const struct ff_move *mv, uint32_t device)
+{
+	int64_t at[2 * DEVICES * DEVICES], end[2 * DEVICES * DEVICES];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < mv->n_pieces; i++) {
+		const struct ff_piece *p = &mv->piece[i];
+		int64_t bytes = bytes_of(&p->region);
+
+		for (int receive = 0; receive < 2; receive++) {
+			int64_t stage = receive ? p->recv_stage : p->send_stage;
+
+			if (stage < 0 || (receive ? p->to : p->from) != device)
+				continue;
+			ck_assert_int_eq(stage % 64, 0);
+			for (uint32_t k = 0; k < n; k++)
+				ck_assert(stage >= end[k] || stage + bytes <= at[k]);
+			at[n] = stage;
+			end[n++] = stage + bytes;
+		}
+	}
+}
+
+static void check_messages(const struct world *w, const struct ff_move *mv)
+{
+	struct tally tally[DEVICES] = {0};
+	int64_t network = 0, busiest = 0, copied = 0;
+
+	for (uint32_t i = 0; i < mv->n_pieces; i++) {
+		const struct ff_piece *p = &mv->piece[i], *before = p - 1;
+
+		ck_assert_uint_eq(p->from, w->source.device[p->source]);
+		ck_assert_uint_eq(p->to, w->sink.device[p->sink]);
+		ck_assert(!i || p->from > before->from ||
+				(p->from == before->from && p->to > before->to));
+		check_nearest(w, p);
+		tally_piece(w, mv, p, tally);
+	}
+	for (uint32_t i = 0; i < mv->n_sinks; i++)
+		if (mv->fill[i])
+			tally[place_in(mv, w->sink.device[mv->sink[i]])].copied +=
+					bytes_of(&w->sink.region[mv->sink[i]]);
+	for (uint32_t d = 0; d < mv->n_devices; d++) {
+		const struct ff_traffic *t = &tally[d].t;
+		int64_t sent = t->sent_inside + t->sent_outside;
+		int64_t received = t->received_inside + t->received_outside;
+
+		check_stage_overlaps(mv, mv->device[d]);
+		ck_assert_int_eq(tally[d].stage, mv->stage_bytes[d]);
+		ck_assert_mem_eq(t, &mv->traffic[d], sizeof(*t));
+		network += sent;
+		busiest = sent > busiest ? sent : busiest;
+		busiest = received > busiest ? received : busiest;
+		copied = tally[d].copied > copied ? tally[d].copied : copied;
+	}
+	ck_assert_int_eq(mv->network_bytes, network);
+	ck_assert_int_eq(mv->busiest_bytes, busiest);
+	ck_assert_int_eq(mv->copied_bytes, copied);
+}
+
+static void check_collective(const struct world *w, const struct ff_move *mv)
+{
+	bool gather = mv->kind == FF_MOVE_ALL_GATHER, scatter = mv->kind == FF_MOVE_REDUCE_SCATTER;
+	int64_t whole = bytes_of(&mv->region), others = mv->n_devices - 1, chunk = 0, at = 0, start;
+
+	ck_assert_uint_gt(mv->n_devices, 1);
+	ck_assert_int_eq(mv->network_bytes, others * whole * (gather || scatter ? 1 : 2));
+	ck_assert_uint_eq(mv->n_pieces, gather || scatter ? mv->n_devices : 0);
+	ck_assert(mv->recv_staged || !mv->accumulate);
+	for (uint32_t i = 0; i < mv->n_pieces; i++) {
+		const struct ff_region *r = &mv->piece[i].region;
+		bool run = ff_region_is_run(w->order, &mv->region, r, &start);
+
+		ck_assert_uint_eq(mv->piece[i].from, mv->device[i]);
+		if (gather && !mv->recv_staged)
+			ck_assert(run);
+		if (scatter && !mv->send_staged)
+			ck_assert(run && start == at);
+		at += ff_region_volume(r);
+		chunk = bytes_of(r) > chunk ? bytes_of(r) : chunk;
+	}
+	/* each element is one device's */
+	ck_assert(!mv->n_pieces || at == ff_region_volume(&mv->region));
+	if (!mv->n_pieces)
+		chunk = (ff_region_volume(&mv->region) + others) / (others + 1) * FF_ELEMENT_BYTES;
+	ck_assert_int_eq(mv->chunk_bytes, chunk);
+	for (uint32_t i = 0; i < mv->n_devices; i++) {
+		int64_t own = scatter ? bytes_of(&mv->piece[i].region) : whole;
+
+		ck_assert_int_eq(mv->stage_bytes[i],
+				(mv->send_staged ? ff_align64(whole) : 0) +
+						(mv->recv_staged ? ff_align64(own) : 0));
+	}
+}
+
+/* ---- a search asks for no pieces ---- */
+
+static void check_same_move(const struct ff_move *x, const struct ff_move *y)
+{
+	bool messages = ff_move_is_messages(x->kind);
+
+	ck_assert_int_eq(x->kind, y->kind);
+	ck_assert_int_eq(x->accumulate, y->accumulate);
+	ck_assert_uint_eq(x->n_devices, y->n_devices);
+	ck_assert_uint_eq(x->n_sources, y->n_sources);
+	ck_assert_uint_eq(x->n_sinks, y->n_sinks);
+	ck_assert_mem_eq(x->device, y->device, x->n_devices * sizeof(*x->device));
+	ck_assert_mem_eq(x->source, y->source, x->n_sources * sizeof(*x->source));
+	ck_assert_mem_eq(x->sink, y->sink, x->n_sinks * sizeof(*x->sink));
+	ck_assert_mem_eq(x->fill, y->fill, x->n_sinks * sizeof(*x->fill));
+	ck_assert_mem_eq(x->stage_bytes, y->stage_bytes, x->n_devices * sizeof(*x->stage_bytes));
+	ck_assert_int_eq(x->send_staged, y->send_staged);
+	ck_assert_int_eq(x->recv_staged, y->recv_staged);
+	ck_assert_int_eq(x->network_bytes, y->network_bytes);
+	ck_assert_int_eq(x->chunk_bytes, y->chunk_bytes);
+	ck_assert_int_eq(x->busiest_bytes, y->busiest_bytes);
+	ck_assert_int_eq(x->copied_bytes, y->copied_bytes);
+	if (messages)
+		ck_assert_mem_eq(x->traffic, y->traffic, x->n_devices * sizeof(*x->traffic));
+	else
+		ck_assert(ff_region_equal(&x->region, &y->region));
+	ck_assert_ptr_null(y->piece);
+	ck_assert_uint_eq(y->n_pieces, 0);
+}
+
+static void check_same(const struct world *w, const struct ff_redistribution *x,
+		const struct ff_redistribution *y)
+{
+	ck_assert_uint_eq(x->n_moves, y->n_moves);
+	ck_assert_mem_eq(x->alias, y->alias, w->sink.n_parts * sizeof(*x->alias));
+	for (uint32_t i = 0; i < x->n_moves; i++)
+		check_same_move(&x->move[i], &y->move[i]);
+}
+
+/* ---- cases ---- */
+
+/* A sink that is a source's shard is it whole, on the same device, and does not
+ * move. */
+static void check_aliases(struct world *w, bool first, const uint32_t *alias, const uint32_t *sunk)
+{
+	for (uint32_t k = 0; k < w->sink.n_parts; k++) {
+		const struct ff_region *to = &w->sink.region[k];
+		uint32_t source = alias[k];
+
+		if (source == FF_NONE || !ff_region_volume(to))
+			continue;
+		ck_assert(first);
+		ck_assert_uint_eq(sunk[k], 0);
+		ck_assert_uint_lt(source, w->source.n_parts);
+		ck_assert_uint_eq(w->source.device[source], w->sink.device[k]);
+		ck_assert(ff_region_equal(&w->source.region[source], to));
+		memcpy(w->shard[1][k], w->shard[0][source],
+				(size_t)ff_region_volume(to) * sizeof(double));
+		w->aliases++;
+	}
+}
+
+static void redistribute(const struct world *w, bool first, bool pieces, struct ff_arena *a,
+		struct ff_arena *scratch, struct ff_redistribution *ret)
+{
+	struct ff_side source = {&w->source.place, w->source.device};
+	struct ff_side sink = {&w->sink.place, w->sink.device};
+	struct ff_error err = {0};
+
+	ck_assert_int_eq(ff_redistribute(&w->m, &source, &sink, first, pieces, a, scratch, ret,
+					 &err),
 			FF_OK);
+}
+
+static void run_case(struct world *w, struct ff_arena *a)
+{
+	struct ff_arena scratch;
+	struct ff_redistribution r, sums;
+	bool first = ff_random_below(&w->r, 3) != 0;
+	uint32_t sunk[DEVICES] = {0};
+
+	ff_arena_init(&scratch);
+	fill_shards(w);
+	expect_sinks(w, first);
+	redistribute(w, first, true, a, &scratch, &r);
+	redistribute(w, first, false, a, &scratch, &sums);
+	check_same(w, &r, &sums);
 	for (uint32_t i = 0; i < r.n_moves; i++) {
 		const struct ff_move *mv = &r.move[i];
 
 		ck_assert_int_eq(mv->accumulate, !first);
-		for (uint32_t d = 1; d < mv->n_devices; d++)
-			ck_assert_uint_lt(mv->device[d - 1], mv->device[d]);
-		seen[mv->kind]++;
-		check_stages(w, mv);
-		if (ff_move_is_messages(mv->kind))
+		check_parts(w, mv, sunk);
+		w->kinds[mv->kind]++;
+		if (ff_move_is_messages(mv->kind)) {
+			check_messages(w, mv);
 			run_messages(w, mv);
-		else
+		} else {
+			check_collective(w, mv);
 			run_collective(w, mv);
-		moved += mv->network_bytes;
-	}
-	for (uint32_t k = 0; k < w->sink.n; k++) {
-		const struct ff_region *to = &w->region[1][k];
-		uint32_t alias = r.alias[k];
-
-		if (alias != FF_NONE && ff_region_volume(to)) {
-			ck_assert(first);
-			ck_assert_uint_eq(w->device[0][alias], w->device[1][k]);
-			ck_assert(ff_region_equal(&w->region[0][alias], to));
-			memcpy(w->shard[1][k], w->shard[0][alias], MOST * sizeof(double));
 		}
-		for (int64_t i = 0; i < ff_region_volume(to); i++)
-			ck_assert_msg(w->shard[1][k][i] == w->want[k][i], "sink %u element %d", k,
-					(int)i);
 	}
-	ck_assert_int_ge(moved, 0);
-	ff_arena_finish(&a);
+	check_aliases(w, first, r.alias, sunk);
+	for (uint32_t k = 0; k < w->sink.n_parts; k++)
+		for (int64_t i = 0; i < ff_region_volume(&w->sink.region[k]); i++)
+			ck_assert_msg(w->shard[1][k][i] == w->want[k][i],
+					"sink %u element %d: got %g, expected %g", k, (int)i,
+					w->shard[1][k][i], w->want[k][i]);
 	ff_arena_finish(&scratch);
 }
+
+static void count_seen(struct world *w)
+{
+	for (int side = 0; side < 2; side++) {
+		const struct placing *p = side ? &w->sink : &w->source;
+
+		for (uint32_t i = 0; i < p->n_parts; i++)
+			w->idle += !ff_region_volume(&p->region[i]);
+		w->replicas += p->config.replicas > 1;
+		w->lead_only += p->operand.lead_only;
+	}
+}
+
+/* Now and then the other side sees the elements as the one side does, as neighbours
+ * in a chain do; half of the time it lies on the same devices. */
+static void draw_case(struct world *w, uint8_t *order, struct ff_arena *a)
+{
+	uint32_t rank = 1 + ff_random_below(&w->r, 4);
+	struct ff_error err = {0};
+	int32_t shape[4];
+
+	for (uint32_t k = 0; k < rank; k++) {
+		uint32_t other = ff_random_below(&w->r, k + 1);
+
+		shape[k] = placing_draw(&w->r, 1, 7);
+		order[k] = order[other];
+		order[other] = (uint8_t)k;
+	}
+	w->order = order;
+	ck_assert_int_eq(random_machine(&w->r, DEVICES, a, &w->m, &err), FF_OK);
+	placing_init(&w->source, &w->r, rank, shape, order, a);
+	if (ff_random_below(&w->r, 3))
+		placing_init(&w->sink, &w->r, rank, shape, order, a);
+	else
+		placing_again(&w->sink, &w->source, &w->r, a);
+	if (ff_random_below(&w->r, 2) && w->source.n_parts == w->sink.n_parts)
+		memcpy(w->sink.device, w->source.device, sizeof(w->sink.device));
+	count_seen(w);
+}
+
+static void open_world(struct world *w, uint64_t seed)
+{
+	*w = (struct world){.r = {.seed = ff_test_seed(seed)}};
+	for (int side = 0; side < 2; side++)
+		for (uint32_t i = 0; i < DEVICES; i++)
+			w->shard[side][i] = malloc(MOST * sizeof(double));
+}
+
+static void close_world(struct world *w)
+{
+	for (int side = 0; side < 2; side++)
+		for (uint32_t i = 0; i < DEVICES; i++)
+			free(w->shard[side][i]);
+}
+
+/* The placement of an operand is its map, part by part. */
+START_TEST(placements_are_regions)
+{
+	struct ff_random r = {.seed = ff_test_seed(2)};
+
+	for (int round = 0; round < 3000; round++) {
+		const int32_t shape[3] = {placing_draw(&r, 1, 9), placing_draw(&r, 1, 9), 2};
+		struct placing p;
+		struct ff_arena a;
+
+		ff_arena_init(&a);
+		placing_init(&p, &r, 1 + ff_random_below(&r, 3), shape, ff_order_plain, &a);
+		ck_assert_uint_eq(p.place.n_parts, p.n_parts);
+		for (uint32_t k = 0; k < p.n_parts; k++) {
+			struct ff_region got;
+
+			ff_placement_region(&p.place, k, &got);
+			ck_assert_uint_eq(got.rank, p.region[k].rank);
+			ck_assert_int_eq(ff_region_volume(&got), ff_region_volume(&p.region[k]));
+			if (ff_region_volume(&got))
+				ck_assert(ff_region_equal(&got, &p.region[k]));
+			ck_assert_uint_eq(p.device[k], ff_config_device(&p.node, &p.config, k));
+		}
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
 
 START_TEST(sinks_are_sums)
 {
 	static struct world w;
-	uint32_t seen[8] = {0};
 
-	w.r = (struct ff_random){.seed = ff_test_seed(1)};
-	for (int side = 0; side < 2; side++)
-		for (uint32_t i = 0; i < DEVICES; i++)
-			w.shard[side][i] = malloc(MOST * sizeof(double));
-	for (int i = 0; i < 1500; i++) {
-		uint32_t rank = 1 + ff_random_below(&w.r, 4);
-		int32_t shape[4];
+	open_world(&w, 1);
+	for (int i = 0; i < 6000; i++) {
+		uint8_t order[FF_MAX_RANK];
+		struct ff_arena a;
 
-		for (uint32_t k = 0; k < rank; k++)
-			shape[k] = 1 + (int32_t)ff_random_below(&w.r, 7);
-		w.source = (struct ff_side){.region = w.region[0], .device = w.device[0]};
-		w.sink = (struct ff_side){.region = w.region[1], .device = w.device[1]};
-		w.source.n = draw_side(&w.r, shape, rank, w.region[0], &w.source.disjoint);
-		w.sink.n = draw_side(&w.r, shape, rank, w.region[1], &w.sink.disjoint);
-		shuffle_devices(&w.r, w.device[0]);
-		/* half of the time in place, as chains of operators are */
-		if (ff_random_below(&w.r, 2))
-			memcpy(w.device[1], w.device[0], sizeof(w.device[1]));
-		else
-			shuffle_devices(&w.r, w.device[1]);
-		run_case(&w, seen);
+		ff_arena_init(&a);
+		draw_case(&w, order, &a);
+		run_case(&w, &a);
+		ff_arena_finish(&a);
 	}
-	for (int k = FF_MOVE_COPY; k <= FF_MOVE_ALL_REDUCE; k++)
-		ck_assert_msg(seen[k], "no case was a %s", ff_move_name((enum ff_move_kind)k));
-	for (int side = 0; side < 2; side++)
-		for (uint32_t i = 0; i < DEVICES; i++)
-			free(w.shard[side][i]);
+	for (int k = FF_MOVE_COPY; k <= FF_MOVE_ALL_REDUCE; k++) {
+		printf("# %u %s\n", w.kinds[k], ff_move_name((enum ff_move_kind)k));
+		ck_assert_msg(w.kinds[k], "no case was a %s", ff_move_name((enum ff_move_kind)k));
+	}
+	ck_assert_uint_gt(w.aliases, 0);
+	ck_assert_uint_gt(w.idle, 0);
+	ck_assert_uint_gt(w.replicas, 0);
+	ck_assert_uint_gt(w.lead_only, 0);
+	close_world(&w);
 }
 END_TEST
 
@@ -303,6 +569,7 @@ static Suite *suite(void)
 	TCase *c = tcase_create("property");
 
 	tcase_set_timeout(c, 0);
+	tcase_add_test(c, placements_are_regions);
 	tcase_add_test(c, sinks_are_sums);
 	suite_add_tcase(s, c);
 	return s;

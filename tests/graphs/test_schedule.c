@@ -11,14 +11,13 @@
 
 static void set(const struct ff_graph *g, struct ff_strategy *s, const char *node, const char *dim)
 {
-	static const uint16_t both[2] = {0, 1};
 	uint32_t i = ff_graph_find(g, node), d = 0;
 
 	while (strcmp(g->nodes[i].dim[d].name, dim) != 0)
 		d++;
 	s->config[i].degree[d] = 2;
 	s->config[i].n_parts = 2;
-	s->config[i].device = both;
+	s->config[i].stride[d] = 1;
 }
 
 static void write_task(const struct ff_schedule *s, uint32_t i, struct ff_out *o)
@@ -57,11 +56,18 @@ static void write_schedule(const struct ff_schedule *s, struct ff_out *o)
 	for (uint32_t i = 0; i < s->n_buffers; i++) {
 		const struct ff_buffer *b = &s->buffers[i];
 
-		ff_out_printf(o, "buffer %u: device %u, tasks %u to %u, %d bytes at %d\n", i,
-				b->device, b->first, b->last, (int)b->bytes, (int)b->offset);
+		ff_out_printf(o, "buffer %u: device %u, ", i, b->device);
+		if (b->bucket != FF_NONE)
+			ff_out_printf(o, "bucket %u, ", b->bucket);
+		else if (b->last == FF_NONE)
+			ff_out_printf(o, "tasks %u to the end, ", b->first);
+		else
+			ff_out_printf(o, "tasks %u to %u, ", b->first, b->last);
+		ff_out_printf(o, "%d bytes at %d\n", (int)b->bytes, (int)b->offset);
 	}
-	ff_out_printf(o, "memory %d %d, sent %d\n", (int)s->memory_bytes[0],
-			(int)s->memory_bytes[1], (int)s->network_bytes);
+	ff_out_printf(o, "memory %d %d, at once %d %d, sent %d\n", (int)s->memory_bytes[0],
+			(int)s->memory_bytes[1], (int)s->live_bytes[0], (int)s->live_bytes[1],
+			(int)s->network_bytes);
 }
 
 static void compare_with_file(const struct ff_out *o)

@@ -1,0 +1,174 @@
+/* Updates where a strategy puts them: what moves and what is held, in closed form.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "check_main.h"
+#include "ff/block.h"
+#include "ff/zoo.h"
+
+enum kind {
+	FOLLOWING, /* no config of their own: summed in buckets */
+	SHARDED,   /* along the first axis, as ZeRO does */
+	REPLICATED,
+	SERVER,
+};
+
+/* Data parallelism over `p` devices with an update of the given kind. */
+static void lower_updates(enum kind kind, uint32_t p, struct ff_arena *a, struct ff_graph *g,
+		struct ff_schedule *ret)
+{
+	static const char *const sets[] = {"layers=1", "hidden=64", "image=8", "classes=16"};
+	static struct ff_machine m;
+	static struct ff_strategy s;
+	struct ff_error err = {0};
+
+	ck_assert_int_eq(ff_zoo_build("mlp", 8, sets, 4, a, g, &err), FF_OK);
+	ck_assert_int_eq(ff_machine_load("cpu8", a, &m, &err), FF_OK);
+	ck_assert_int_eq(ff_strategy_data_parallel(g, p, a, &s, &err), FF_OK);
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		struct ff_config *c = &s.config[i];
+
+		if (!ff_node_is_parameter(g, i) || kind == FOLLOWING)
+			continue;
+		c->n_parts = kind == SERVER ? 1 : p;
+		c->degree[0] = (uint16_t)(kind == SHARDED ? p : 1);
+		c->replicas = (uint16_t)(kind == REPLICATED ? p : 1);
+		c->stride[0] = c->replica_stride = 1;
+	}
+	ck_assert_msg(ff_lower(g, &m, &s, NULL, a, ret, &err) == FF_OK, "%s", err.text);
+}
+
+/* The one move of a pass at an edge, or NULL. */
+static const struct ff_move *only_move(
+		const struct ff_schedule *s, uint32_t edge, enum ff_pass pass)
+{
+	const struct ff_move *found = NULL;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->tasks[i].kind == FF_TASK_MOVE && s->tasks[i].edge == edge &&
+				s->tasks[i].pass == pass) {
+			ck_assert_ptr_null(found);
+			found = s->tasks[i].move;
+		}
+	return found;
+}
+
+static uint32_t count_messages(const struct ff_move *mv, int64_t bytes)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < mv->n_pieces; i++)
+		if (mv->piece[i].from != mv->piece[i].to) {
+			ck_assert_int_eq(ff_region_volume(&mv->piece[i].region) * FF_ELEMENT_BYTES,
+					bytes);
+			n++;
+		}
+	return n;
+}
+
+/* Of an n-byte parameter: what goes over the network either way. */
+static void check_update(const struct ff_schedule *s, enum kind kind, uint32_t p, uint32_t edge)
+{
+	const struct ff_value *v = &s->graph->values[s->graph->edges[edge].value];
+	const struct ff_move *there = only_move(s, edge, FF_FORWARD);
+	const struct ff_move *back = only_move(s, edge, FF_BACKWARD);
+	int64_t n = FF_ELEMENT_BYTES;
+
+	for (uint32_t i = 0; i < v->rank; i++)
+		n *= v->shape[i];
+	if (kind == FOLLOWING) {
+		ck_assert(!there && !back);
+		return;
+	}
+	ck_assert_ptr_nonnull(back);
+	if (kind == REPLICATED) {
+		ck_assert_ptr_null(there);
+		ck_assert_int_eq(back->kind, FF_MOVE_ALL_REDUCE);
+		ck_assert_int_eq(back->network_bytes, 2 * (p - 1) * n);
+		return;
+	}
+	ck_assert_ptr_nonnull(there);
+	ck_assert_int_eq(there->network_bytes, (int64_t)(p - 1) * n);
+	ck_assert_int_eq(back->network_bytes, (p - 1) * n);
+	if (kind == SHARDED) {
+		ck_assert_int_eq(there->kind, FF_MOVE_ALL_GATHER);
+		ck_assert_int_eq(back->kind, FF_MOVE_REDUCE_SCATTER);
+		return;
+	}
+	ck_assert_uint_eq(count_messages(there, n), p - 1);
+	ck_assert_uint_eq(count_messages(back, n), p - 1);
+}
+
+/* Three arrays of what device `d` has of a parameter. */
+static int64_t pinned_bytes(const struct ff_value *v, enum kind kind, uint32_t p, uint32_t d)
+{
+	int64_t rows = v->shape[0], row = FF_ELEMENT_BYTES;
+
+	for (uint32_t i = 1; i < v->rank; i++)
+		row *= v->shape[i];
+	if (kind == SHARDED)
+		rows = ff_part_start(v->shape[0], p, d + 1) - ff_part_start(v->shape[0], p, d);
+	return 3 * ff_align64(rows * row);
+}
+
+static void check_closed_forms(enum kind kind, uint32_t p)
+{
+	int64_t pinned[8] = {0}, sent = 0;
+	struct ff_schedule s;
+	struct ff_graph g;
+	struct ff_arena a;
+	uint32_t syncs = 0;
+
+	ff_arena_init(&a);
+	lower_updates(kind, p, &a, &g, &s);
+	for (uint32_t e = 0; e < g.n_edges; e++) {
+		const struct ff_value *v = &g.values[g.edges[e].value];
+
+		if (v->kind != FF_VALUE_PARAMETER)
+			continue;
+		check_update(&s, kind, p, e);
+		for (uint32_t d = 0; d < (kind == SERVER ? 1 : p); d++)
+			pinned[d] += pinned_bytes(v, kind, p, d);
+	}
+	for (uint32_t d = 0; d < 8; d++)
+		ck_assert_int_eq(s.workspace_offset[d], pinned[d]);
+	for (uint32_t i = 0; i < s.n_tasks; i++) {
+		const struct ff_task *t = &s.tasks[i];
+
+		syncs += t->kind == FF_TASK_SYNC;
+		if (t->kind == FF_TASK_SYNC)
+			sent += 2 * (p - 1) * s.buckets[t->bucket].bytes;
+		if (t->kind == FF_TASK_MOVE)
+			sent += t->move->network_bytes;
+	}
+	ck_assert_uint_eq(syncs, kind == FOLLOWING);
+	ck_assert_int_eq(s.network_bytes, sent);
+	/* whatever the way, it is as much: an all-reduce is the other two */
+	sent = 0;
+	for (uint32_t i = 0; i < g.n_values; i++)
+		if (g.values[i].kind == FF_VALUE_PARAMETER)
+			sent += 2 * (p - 1) * (pinned_bytes(&g.values[i], FOLLOWING, p, 0) / 3);
+	ck_assert_int_eq(s.network_bytes, sent);
+	ff_arena_finish(&a);
+}
+
+START_TEST(closed_forms)
+{
+	for (enum kind kind = FOLLOWING; kind <= SERVER; kind++)
+		for (uint32_t p = 2; p <= 8; p++)
+			check_closed_forms(kind, p);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("update");
+	TCase *c = tcase_create("update");
+
+	tcase_add_test(c, closed_forms);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
