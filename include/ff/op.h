@@ -24,6 +24,7 @@
 	X(FF_OP_TANH, tanh)                                                                        \
 	X(FF_OP_SIGMOID, sigmoid)                                                                  \
 	X(FF_OP_ADD, add)                                                                          \
+	X(FF_OP_MUL, mul)                                                                          \
 	X(FF_OP_CONCAT, concat)                                                                    \
 	X(FF_OP_RESHAPE, reshape)                                                                  \
 	X(FF_OP_DROPOUT, dropout)                                                                  \
