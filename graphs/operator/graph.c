@@ -145,7 +145,7 @@ static int resolve_input(struct parse *p, const struct ff_json *in, uint32_t *re
 	mark = strchr(in->text, '#');
 	if (mark)
 		output = strtol(mark + 1, &end, 10);
-	if (mark && (end == mark + 1 || *end || output < 0 || output > MAX_OUTPUT))
+	if (mark && (mark[1] < '0' || mark[1] > '9' || *end || output > MAX_OUTPUT))
 		return ff_json_fail(in, p->err,
 				"expected the number of an output behind the # of \"%.200s\"",
 				in->text);

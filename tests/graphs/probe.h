@@ -68,13 +68,21 @@ static inline void probe_close(struct probe *p)
 	ff_arena_finish(&p->arena);
 }
 
-static inline const struct ff_tensor *out_of(const struct probe *p)
+static inline const struct ff_value *out_of(const struct probe *p)
 {
-	return &p->graph.tensors[p->node->out];
+	return &p->graph.values[p->node->out];
 }
-static inline const struct ff_tensor *in_of(const struct probe *p, uint32_t slot)
+static inline const struct ff_value *in_of(const struct probe *p, uint32_t slot)
 {
-	return &p->graph.tensors[p->graph.edges[p->node->in + slot].tensor];
+	return &p->graph.values[p->graph.edges[p->node->in + slot].value];
+}
+static inline const struct ff_value *param_of(const struct probe *p, uint32_t i)
+{
+	return in_of(p, p->node->n_data + i);
+}
+static inline uint32_t params_of(const struct probe *p)
+{
+	return p->node->n_in - p->node->n_data;
 }
 
 /* ---- what a definition touches ---- */
@@ -84,7 +92,7 @@ struct hull {
 	int64_t lo[FF_MAX_RANK], hi[FF_MAX_RANK];
 };
 struct hulls {
-	struct hull out, in[MAX_IN], weight[FF_MAX_WEIGHTS];
+	struct hull out, saved, in[MAX_IN], weight[FF_MAX_PARAMS];
 };
 
 static inline void touch(struct hull *h, uint32_t rank, const int64_t *at)
@@ -103,12 +111,12 @@ static inline void touch(struct hull *h, uint32_t rank, const int64_t *at)
 /* Touches what one point of the iteration space does. */
 typedef void (*touch_fn)(const struct probe *p, const int32_t *at, struct hulls *h);
 
-static inline void expect(const struct ff_operand *o, const struct ff_region *box,
-		const struct hull *h, const char *what)
+static inline void expect(const struct ff_node *n, const struct ff_operand *o,
+		const struct ff_region *box, const struct hull *h, const char *what)
 {
 	struct ff_region got;
 
-	ff_operand_region(o, box, &got);
+	ff_operand_region(n, o, box, &got);
 	ck_assert_uint_eq(got.rank, o->rank);
 	if (!h->rank) {
 		ck_assert_msg(ff_region_volume(&got) == 0, "%s: should be empty", what);
@@ -153,18 +161,58 @@ static inline void check_regions(struct ff_random *r, const struct probe *p, tou
 	for (int i = 0; i < BOXES; i++) {
 		struct hulls h = {0};
 		struct ff_region box = {0};
-		int32_t at[FF_MAX_RANK] = {0};
+		int32_t at[FF_MAX_DIMS] = {0};
 
 		draw_box(r, n, &box);
 		memcpy(at, box.lo, sizeof(at));
 		do {
 			fn(p, at, &h);
 		} while (next_point(&box, at));
-		expect(&n->out_map, &box, &h.out, "out");
-		for (uint32_t k = 0; k < n->n_in; k++)
-			expect(&n->in_map[k], &box, &h.in[k], "in");
-		for (uint32_t k = 0; k < n->n_weights; k++)
-			expect(&n->weight[k].map, &box, &h.weight[k], n->weight[k].name);
+		expect(n, &n->out_map[0], &box, &h.out, "out");
+		if (n->n_saved)
+			expect(n, &n->out_map[1], &box, &h.saved, "saved");
+		for (uint32_t k = 0; k < n->n_data; k++)
+			expect(n, &n->in_map[k], &box, &h.in[k], "in");
+		for (uint32_t k = 0; k < params_of(p); k++)
+			expect(n, &n->in_map[n->n_data + k], &box, &h.weight[k],
+					ff_op_row(n->op)->param[k]);
+	}
+}
+
+/* An operand has its value's shape, and its axes in some order. */
+static inline void check_operand(const struct ff_operand *o, const struct ff_value *v)
+{
+	uint32_t axes = 0;
+
+	ck_assert_int_eq(o->dtype, v->dtype);
+	ck_assert_uint_eq(o->rank, v->rank);
+	ck_assert_uint_ge(v->rank, 1);
+	ck_assert_uint_le(v->rank, FF_MAX_RANK);
+	ck_assert_mem_eq(o->shape, v->shape, v->rank * sizeof(v->shape[0]));
+	ck_assert_mem_eq(o->order, v->order, v->rank);
+	for (uint32_t i = 0; i < v->rank; i++)
+		axes |= 1u << v->order[i];
+	ck_assert_uint_eq(axes, (1u << v->rank) - 1);
+}
+
+/* A parameter's node: its elements, any axis of which may be cut. */
+static inline void check_param(const struct ff_graph *g, const struct ff_value *v)
+{
+	const struct ff_node *n = &g->nodes[v->producer];
+
+	ck_assert_int_eq(v->kind, FF_VALUE_PARAMETER);
+	ck_assert_int_eq(n->op, FF_OP_PARAMETER);
+	ck_assert(ff_node_is_parameter(g, v->producer));
+	ck_assert(v->needs_grad);
+	ck_assert_uint_eq(n->n_in, 0);
+	ck_assert_uint_eq(n->n_out, 1);
+	ck_assert_uint_eq(n->n_dims, v->rank);
+	check_operand(n->out_map, v);
+	for (uint32_t i = 0; i < v->rank; i++) {
+		ck_assert_int_eq(n->dim[i].label, FF_DIM_PARAMETER);
+		ck_assert_int_eq(n->dim[i].extent, v->shape[i]);
+		ck_assert_uint_eq(n->out_map->axis[i].n_terms, 1);
+		ck_assert_int_eq(n->out_map->axis[i].term[0].dim, (int32_t)i);
 	}
 }
 
@@ -172,11 +220,9 @@ static inline void check_regions(struct ff_random *r, const struct probe *p, tou
 static inline void check_node(const struct probe *p)
 {
 	const struct ff_node *n = p->node;
-	const struct ff_tensor *out = out_of(p);
+	const struct ff_value *v = out_of(p);
 
-	ck_assert_uint_le(n->n_dims, FF_MAX_RANK);
-	ck_assert_uint_eq(n->out_map.rank, out->rank);
-	ck_assert_mem_eq(n->out_map.shape, out->shape, out->rank * sizeof(out->shape[0]));
+	ck_assert_uint_le(n->n_dims, FF_MAX_DIMS);
 	ck_assert_int_eq(n->dim[0].label, FF_DIM_SAMPLE);
 	for (uint32_t d = 0; d < n->n_dims; d++) {
 		ck_assert_int_ge(n->dim[d].extent, 1);
@@ -184,10 +230,22 @@ static inline void check_node(const struct probe *p)
 		for (uint32_t e = 0; e < d; e++)
 			ck_assert_str_ne(n->dim[d].name, n->dim[e].name);
 	}
-	for (uint32_t i = 0; i < out->rank; i++)
-		for (uint32_t t = 0; t < n->out_map.axis[i].n_terms; t++)
-			ck_assert_int_ne(n->dim[n->out_map.axis[i].term[t].dim].label,
-					FF_DIM_REDUCTION);
+	for (uint32_t k = 0; k < n->n_out; k++) {
+		bool saved = k + n->n_saved >= n->n_out;
+
+		ck_assert_int_eq(v[k].kind, saved ? FF_VALUE_SAVED : FF_VALUE_ACTIVATION);
+		ck_assert_uint_eq(v[k].port, k);
+		ck_assert(!saved || (!v[k].needs_grad && !v[k].n_uses));
+		check_operand(&n->out_map[k], &v[k]);
+		for (uint32_t i = 0; i < v[k].rank; i++)
+			for (uint32_t t = 0; t < n->out_map[k].axis[i].n_terms; t++)
+				ck_assert_int_ne(n->dim[n->out_map[k].axis[i].term[t].dim].label,
+						FF_DIM_REDUCTION);
+	}
+	for (uint32_t k = 0; k < n->n_in; k++)
+		check_operand(&n->in_map[k], in_of(p, k));
+	for (uint32_t k = 0; k < params_of(p); k++)
+		check_param(&p->graph, param_of(p, k));
 	ck_assert_int_ge(n->flops_forward, 0);
 	ck_assert_int_ge(n->flops_backward, 0);
 }

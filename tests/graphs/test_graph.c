@@ -30,28 +30,47 @@ static void parse(const char *text, struct ff_arena *a, struct ff_graph *g)
 	ck_assert_msg(code == FF_OK, "%s", err.text);
 }
 
+static const struct ff_value *value_of(const struct ff_graph *g, const char *node)
+{
+	return &g->values[g->nodes[ff_graph_find(g, node)].out];
+}
+
 /* Every cross reference of a finished graph. */
 static void check_links(const struct ff_graph *g)
 {
-	uint32_t edges = 0, uses = 0;
+	uint32_t edges = 0, uses = 0, values = 0;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];
 
 		ck_assert_uint_eq(ff_graph_find(g, n->name), i);
-		ck_assert_uint_eq(g->tensors[n->out].producer, i);
+		ck_assert_uint_eq(n->out, values);
+		ck_assert_uint_gt(n->n_out, n->n_saved);
+		for (uint32_t k = 0; k < n->n_out; k++, values++) {
+			ck_assert_uint_eq(g->values[values].producer, i);
+			ck_assert_uint_eq(g->values[values].port, k);
+			ck_assert_int_eq(g->values[values].kind == FF_VALUE_SAVED,
+					k + n->n_saved >= n->n_out);
+		}
 		ck_assert_uint_eq(n->in, edges);
+		ck_assert_uint_le(n->n_data, n->n_in);
 		for (uint32_t k = 0; k < n->n_in; k++, edges++) {
 			ck_assert_uint_eq(g->edges[edges].node, i);
 			ck_assert_uint_eq(g->edges[edges].slot, k);
 			ck_assert_uint_lt(ff_edge_source(g, edges), i);
+			/* data first, then parameters */
+			ck_assert_int_eq(
+					g->values[g->edges[edges].value].kind == FF_VALUE_PARAMETER,
+					k >= n->n_data);
 		}
 	}
 	ck_assert_uint_eq(edges, g->n_edges);
-	for (uint32_t t = 0; t < g->n_tensors; t++) {
-		ck_assert_uint_eq(g->tensors[t].first_use, uses);
-		for (uint32_t k = 0; k < g->tensors[t].n_uses; k++, uses++) {
-			ck_assert_uint_eq(g->edges[g->uses[uses]].tensor, t);
+	ck_assert_uint_eq(values, g->n_values);
+	for (uint32_t t = 0; t < g->n_values; t++) {
+		ck_assert_uint_eq(g->values[t].first_use, uses);
+		ck_assert(g->values[t].kind != FF_VALUE_SAVED || !g->values[t].n_uses);
+		for (uint32_t k = 0; k < g->values[t].n_uses; k++, uses++) {
+			ck_assert_uint_eq(g->edges[g->uses[uses]].value, t);
 			ck_assert(!k || g->uses[uses] > g->uses[uses - 1]);
 		}
 	}
@@ -60,7 +79,7 @@ static void check_links(const struct ff_graph *g)
 }
 
 static const char every_op[] =
-		"{\"format\": \"ffsoap-graph\", \"version\": 1, \"name\": \"every\", \"nodes\": ["
+		"{\"format\": \"ffsoap-graph\", \"version\": 2, \"name\": \"every\", \"nodes\": ["
 		"{\"name\": \"x\", \"op\": \"input\", \"shape\": [4, 4, 9, 9]},"
 		"{\"name\": \"y\", \"op\": \"input\", \"shape\": [4], \"dtype\": \"int32\", "
 		"\"classes\": 7},"
@@ -90,9 +109,10 @@ START_TEST(reads)
 	parse(every_op, &a, &g);
 	check_links(&g);
 	ck_assert_str_eq(g.name, "every");
-	ck_assert_uint_eq(g.n_nodes, 13);
+	ck_assert_uint_eq(g.n_nodes, 16); /* with c.weight, l.weight and l.bias */
 	ck_assert_int_eq(g.batch, 4);
-	ck_assert_uint_eq(g.loss, 12);
+	ck_assert_uint_eq(g.loss, 15);
+	ck_assert_uint_eq(ff_graph_find(&g, "c.bias"), FF_NONE);
 	c = &g.nodes[ff_graph_find(&g, "c")];
 	v = &c->attrs.conv2d;
 	ck_assert_int_eq(v->kernel[1], 3);
@@ -102,10 +122,13 @@ START_TEST(reads)
 	ck_assert_int_eq(v->bias, 0);
 	ck_assert_int_eq(g.nodes[ff_graph_find(&g, "p")].attrs.pool2d.stride[1], 3);
 	ck_assert_double_eq(g.nodes[ff_graph_find(&g, "d")].attrs.dropout.p, 0.25);
-	ck_assert_mem_eq(g.tensors[ff_graph_find(&g, "k")].shape, pooled, sizeof(pooled));
-	ck_assert(!g.tensors[ff_graph_find(&g, "x")].needs_grad);
-	ck_assert(!g.tensors[ff_graph_find(&g, "y")].needs_grad);
-	ck_assert(g.tensors[ff_graph_find(&g, "s")].needs_grad);
+	ck_assert_mem_eq(value_of(&g, "k")->shape, pooled, sizeof(pooled));
+	ck_assert(!value_of(&g, "x")->needs_grad);
+	ck_assert(!value_of(&g, "y")->needs_grad);
+	ck_assert(value_of(&g, "s")->needs_grad);
+	ck_assert_int_eq(value_of(&g, "x")->kind, FF_VALUE_INPUT);
+	ck_assert_int_eq(value_of(&g, "s")->kind, FF_VALUE_ACTIVATION);
+	ck_assert_int_eq(value_of(&g, "l.bias")->kind, FF_VALUE_PARAMETER);
 	ck_assert_int_eq(ff_graph_parameters(&g), 8 * 2 * 9 + 96 * 7 + 7);
 	ff_arena_finish(&a);
 }
@@ -139,7 +162,7 @@ static void check_round_trip(const struct ff_graph *g)
 		const struct ff_node *x = &g->nodes[i], *y = &again.nodes[i];
 
 		ck_assert_mem_eq(&x->attrs, &y->attrs, sizeof(x->attrs));
-		ck_assert_mem_eq(&x->out_map, &y->out_map, sizeof(x->out_map));
+		ck_assert_mem_eq(x->out_map, y->out_map, x->n_out * sizeof(*x->out_map));
 		ck_assert_int_eq(x->flops_forward, y->flops_forward);
 		ck_assert_int_eq(x->flops_backward, y->flops_backward);
 	}
@@ -244,8 +267,9 @@ static void check_same(const struct ff_graph *g, const struct ff_graph *h)
 		y = &h->nodes[j];
 		ck_assert_uint_eq(x->op, y->op);
 		ck_assert_mem_eq(&x->attrs, &y->attrs, sizeof(x->attrs));
-		ck_assert_mem_eq(g->tensors[i].shape, h->tensors[j].shape,
-				sizeof(g->tensors[i].shape));
+		ck_assert_uint_eq(x->n_out, y->n_out);
+		ck_assert_mem_eq(g->values[x->out].shape, h->values[y->out].shape,
+				sizeof(g->values[x->out].shape));
 		ck_assert_uint_eq(x->n_in, y->n_in);
 		for (uint32_t k = 0; k < x->n_in; k++)
 			ck_assert_str_eq(g->nodes[ff_edge_source(g, x->in + k)].name,
@@ -293,7 +317,7 @@ START_TEST(long_chain)
 	ff_arena_init(&a);
 	ff_out_init(&o);
 	ff_out_printf(&o,
-			"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"chain\",\"nodes\":["
+			"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"chain\",\"nodes\":["
 			"{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\",\"in\":[\"n%d\",\"y\"]"
 			"},",
 			CHAIN);
@@ -307,7 +331,7 @@ START_TEST(long_chain)
 	code = ff_graph_parse("chain.json", o.text, o.len, &a, &g, &err);
 	printf("# %d nodes parsed in %.0f ms\n", CHAIN, (ff_clock_us() - start) / 1000);
 	ck_assert_msg(code == FF_OK, "%s", err.text);
-	ck_assert_uint_eq(g.n_nodes, CHAIN + 4);
+	ck_assert_uint_eq(g.n_nodes, CHAIN + 6); /* and n0.weight, n0.bias */
 	check_links(&g);
 	ff_out_finish(&o);
 	ff_arena_finish(&a);
@@ -365,6 +389,184 @@ START_TEST(attributes_are_checked)
 }
 END_TEST
 
+/* ---- parameters ---- */
+
+/* Two layers of one shape, `more` members of the second, and the loss. */
+#define LAYERS(more)                                                                               \
+	"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"tied\",\"nodes\":["                 \
+	"{\"name\":\"x\",\"op\":\"input\",\"shape\":[4,7]},"                                       \
+	"{\"name\":\"y\",\"op\":\"input\",\"shape\":[4],\"dtype\":\"int32\",\"classes\":7},"       \
+	"{\"name\":\"a\",\"op\":\"linear\",\"in\":[\"x\"],\"out_features\":7},"                    \
+	"{\"name\":\"b\",\"op\":\"linear\",\"in\":[\"a\"]," more "},"                              \
+	"{\"name\":\"z\",\"op\":\"softmax_cross_entropy\",\"in\":[\"b\",\"y\"]}]}"
+
+START_TEST(own_parameters)
+{
+	struct ff_arena a;
+	struct ff_graph g;
+
+	ff_arena_init(&a);
+	parse(LAYERS("\"out_features\":7"), &a, &g);
+	check_links(&g);
+	ck_assert_uint_eq(g.n_nodes, 9);
+	ck_assert_int_eq(ff_graph_parameters(&g), 2 * (49 + 7));
+	for (uint32_t i = 0; i < g.n_nodes; i++) {
+		const struct ff_value *v = &g.values[g.nodes[i].out];
+
+		ck_assert(ff_node_is_computed(&g, i) + ff_node_is_source(&g, i) +
+						ff_node_is_parameter(&g, i) ==
+				1);
+		if (ff_node_is_parameter(&g, i))
+			ck_assert_uint_eq(v->n_uses, 1);
+	}
+	check_round_trip(&g);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+/* One parameter, read by both: made once, counted once, its gradient has two uses. */
+START_TEST(tied_parameters)
+{
+	static const char text[] =
+			LAYERS("\"out_features\":7,\"params\":{\"weight\":\"a.weight\"}");
+	const struct ff_value *weight;
+	struct ff_graph g, own;
+	struct ff_arena a;
+	char *written;
+
+	ff_arena_init(&a);
+	parse(LAYERS("\"out_features\":7"), &a, &own);
+	parse(text, &a, &g);
+	check_links(&g);
+	ck_assert_uint_eq(g.n_nodes, 8);
+	ck_assert_int_eq(ff_graph_parameters(&g), 49 + 2 * 7);
+	ck_assert_uint_eq(ff_graph_find(&g, "b.weight"), FF_NONE);
+	weight = value_of(&g, "a.weight");
+	ck_assert_uint_eq(weight->n_uses, 2);
+	for (uint32_t u = 0; u < 2; u++) {
+		const struct ff_edge *e = &g.edges[g.uses[weight->first_use + u]];
+
+		ck_assert_str_eq(g.nodes[e->node].name, u ? "b" : "a");
+		ck_assert_uint_eq(e->slot, 1);
+	}
+	ck_assert_uint_ne(g.hash, own.hash);
+	check_round_trip(&g);
+	written = text_of(&g);
+	ck_assert_ptr_nonnull(strstr(written, "\"params\": {"));
+	ck_assert_ptr_nonnull(strstr(written, "\"weight\": \"a.weight\""));
+	ck_assert_ptr_null(strstr(written, "bias\": \""));
+	free(written);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+/* A parameter may have a name that is no node's; naming one's own says nothing. */
+START_TEST(named_parameters)
+{
+	struct ff_graph g, h;
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	parse(LAYERS("\"out_features\":7,\"params\":{\"bias\":\"shared/b\",\"weight\":\"w.0\"}"),
+			&a, &g);
+	check_links(&g);
+	ck_assert_uint_eq(ff_graph_find(&g, "b.weight"), FF_NONE);
+	ck_assert_int_eq(value_of(&g, "w.0")->kind, FF_VALUE_PARAMETER);
+	ck_assert_int_eq(value_of(&g, "shared/b")->shape[0], 7);
+	check_round_trip(&g);
+	parse(LAYERS("\"out_features\":7"), &a, &g);
+	parse(LAYERS("\"out_features\":7,\"params\":{\"weight\":\"b.weight\"}"), &a, &h);
+	ck_assert_uint_eq(g.hash, h.hash);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+/* Whoever comes first in the file makes what both read. */
+START_TEST(tied_in_any_order)
+{
+	struct ff_random r = {.seed = ff_test_seed(9), .stream = 1};
+	struct ff_graph g, h;
+	struct ff_arena a;
+	char *text;
+
+	ff_arena_init(&a);
+	parse(LAYERS("\"out_features\":7,\"params\":{\"weight\":\"a.weight\",\"bias\":\"a.bias\"}"),
+			&a, &g);
+	text = text_of(&g);
+	for (int i = 0; i < 50; i++) {
+		char *shuffled = shuffle(text, &r);
+
+		parse(shuffled, &a, &h);
+		check_links(&h);
+		check_same(&g, &h);
+		check_round_trip(&h);
+		free(shuffled);
+	}
+	free(text);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+/* The same in code; what the builder is asked to tie it ties. */
+START_TEST(built_tied)
+{
+	static const char *const tied[2] = {"a.weight", NULL};
+	union ff_attrs x = ff_attrs_preset(FF_OP_INPUT), y = x, fc = ff_attrs_preset(FF_OP_LINEAR);
+	struct ff_graph g, parsed;
+	struct ff_builder *b;
+	struct ff_error err = {0};
+	struct ff_arena a;
+	uint32_t in[2];
+
+	ff_arena_init(&a);
+	ck_assert_int_eq(ff_builder_create("tied", &a, &b, &err), FF_OK);
+	x.input = (struct ff_input_attrs){.rank = 2, .shape = {4, 7}};
+	y.input = (struct ff_input_attrs){.rank = 1, .shape = {4}, .dtype = FF_I32, .classes = 7};
+	fc.linear.out_features = 7;
+	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
+	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
+	in[0] = ff_builder_add(b, FF_OP_LINEAR, "a", &fc, in, 1);
+	in[0] = ff_builder_add_tied(
+			b, FF_OP_LINEAR, "b", &fc, (uint32_t[]){FF_PORT(in[0], 0)}, 1, tied);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "z", NULL, in, 2);
+	ck_assert_msg(ff_builder_finish(b, &g, &err) == FF_OK, "%s", err.text);
+	check_links(&g);
+	check_round_trip(&g);
+	parse(LAYERS("\"out_features\":7,\"params\":{\"weight\":\"a.weight\"}"), &a, &parsed);
+	ck_assert_uint_eq(g.hash, parsed.hash);
+	ff_arena_finish(&a);
+}
+END_TEST
+
+/* Outputs that there are not, asked for in code. */
+START_TEST(no_such_output)
+{
+	for (int saved = 0; saved < 2; saved++) {
+		union ff_attrs x = ff_attrs_preset(FF_OP_INPUT);
+		union ff_attrs pool = ff_attrs_preset(FF_OP_POOL2D);
+		struct ff_error err = {0};
+		struct ff_builder *b;
+		struct ff_arena a;
+		struct ff_graph g;
+		uint32_t in;
+
+		ff_arena_init(&a);
+		ck_assert_int_eq(ff_builder_create("g", &a, &b, &err), FF_OK);
+		x.input = (struct ff_input_attrs){.rank = 4, .shape = {2, 2, 4, 4}};
+		pool.pool2d.kernel[0] = pool.pool2d.kernel[1] = 2;
+		in = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
+		in = saved ? ff_builder_add(b, FF_OP_POOL2D, "s", &pool, &in, 1)
+			   : ff_builder_add(b, FF_OP_RELU, "s", NULL, &in, 1);
+		in = FF_PORT(in, 1);
+		ck_assert_uint_eq(ff_builder_add(b, FF_OP_RELU, "r", NULL, &in, 1), FF_NONE);
+		ck_assert_int_eq(ff_builder_finish(b, &g, &err), FF_E_INPUT);
+		ck_assert_str_eq(err.text,
+				"graph \"g\": relu \"r\": input 0: \"s\" has no output 1");
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
 /* Whatever allocation fails, the sentence says so and nothing leaks. */
 START_TEST(no_memory)
 {
@@ -403,6 +605,12 @@ static Suite *suite(void)
 	tcase_add_test(c, long_chain);
 	tcase_add_test(c, first_error_sticks);
 	tcase_add_test(c, attributes_are_checked);
+	tcase_add_test(c, own_parameters);
+	tcase_add_test(c, tied_parameters);
+	tcase_add_test(c, named_parameters);
+	tcase_add_test(c, tied_in_any_order);
+	tcase_add_test(c, built_tied);
+	tcase_add_test(c, no_such_output);
 	tcase_add_test(c, no_memory);
 	suite_add_tcase(s, c);
 	return s;

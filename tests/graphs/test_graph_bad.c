@@ -15,7 +15,7 @@
 #define LOSS NODE("z", "softmax_cross_entropy", "\"l\",\"y\"", "")
 #define TAIL(in) "," FC(in) "," LOSS
 #define GRAPH(nodes)                                                                               \
-	"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"g\",\"nodes\":[" nodes "]}"
+	"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\",\"nodes\":[" nodes "]}"
 /* x, then a node "n", then flatten, linear, loss */
 #define AROUND(node)                                                                               \
 	GRAPH(X "," Y "," node "," NODE("f", "reshape", "\"n\"", ",\"shape\":[0,-1]") TAIL("f"))
@@ -35,20 +35,22 @@ static const struct bad documents[] = {
 		{"{", "bad.json:1:", ""},
 		{"hello", "bad.json:1:", ""},
 		{"[]", "bad.json", "object"},
-		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"g\",\"nodes\":[" X "," Y,
+		{"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\",\"nodes\":[" X "," Y,
 				"bad.json:1:", ""},
-		{"{\"format\":\"ffsoap-machine\",\"version\":1}", "bad.json", "ffsoap-graph"},
-		{"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\",\"nodes\":[]}",
-				"version", "1"},
-		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"nodes\":[]}", "bad.json",
+		{"{\"format\":\"ffsoap-machine\",\"version\":2}", "bad.json", "ffsoap-graph"},
+		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"g\",\"nodes\":[]}",
+				"version", "2"},
+		{"{\"format\":\"ffsoap-graph\",\"version\":3,\"name\":\"g\",\"nodes\":[]}",
+				"version", "2"},
+		{"{\"format\":\"ffsoap-graph\",\"version\":2,\"nodes\":[]}", "bad.json",
 				"\"name\""},
-		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"a b\",\"nodes\":[" X "]}",
+		{"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"a b\",\"nodes\":[" X "]}",
 				"bad.json: name", "1 to 200 characters"},
-		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"g\"}", "bad.json",
+		{"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\"}", "bad.json",
 				"\"nodes\""},
-		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"g\",\"nodes\":{}}", "nodes",
+		{"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\",\"nodes\":{}}", "nodes",
 				"array"},
-		{"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"g\",\"node\":[]}",
+		{"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\",\"node\":[]}",
 				"bad.json", "node"},
 		{GRAPH(""), "bad.json", "no nodes"},
 		{GRAPH("7"), "nodes[0]", "expected an object"},
@@ -212,6 +214,69 @@ static const struct bad others[] = {
 				"nodes[2]", "exceeds 2^62 FLOPs"},
 };
 
+/* Which output, which parameter.  nodes[3] is the layer "l", nodes[4] another. */
+#define PARAMS(params)                                                                             \
+	GRAPH(X "," Y "," FLAT "," FC("f") "," NODE(                                               \
+			"m", "linear", "\"l\"", ",\"out_features\":5,\"params\":" params) "," END)
+#define END NODE("z", "softmax_cross_entropy", "\"m\",\"y\"", "")
+#define PORT(port) AROUND(NODE("n", "relu", "\"x" port "\"", ""))
+
+static const struct bad values[] = {
+		{PORT("#1"), "nodes[2]", "\"x\" has no output 1"},
+		{PORT("#4095"), "nodes[2]", "\"x\" has no output 4095"},
+		{PORT("#4096"), "nodes[2].in[0]", "the number of an output"},
+		{PORT("#99999999999999999999"), "nodes[2].in[0]", "the number of an output"},
+		{PORT("#"), "nodes[2].in[0]", "the number of an output"},
+		{PORT("#x"), "nodes[2].in[0]", "the number of an output behind the # of \"x#x\""},
+		{PORT("#+0"), "nodes[2].in[0]", "the number of an output"},
+		{PORT("# 0"), "nodes[2].in[0]", "the number of an output"},
+		{PORT("#-1"), "nodes[2].in[0]", "the number of an output"},
+		{PORT("#0#0"), "nodes[2].in[0]", "the number of an output"},
+		{PORT("y#0"), "nodes[2].in[0]", "no node \"xy\""},
+		{AROUND(NODE("p", "pool2d", "\"x\"", ",\"kernel\":2") "," NODE(
+				 "n", "relu", "\"p#1\"", "")),
+				"nodes[3]", "\"p\" has no output 1"},
+		{GRAPH(NODE("r", "relu", "\"r#0\"", "")), "nodes[0].in[0]",
+				"\"r\" is part of a cycle"},
+		{PARAMS("[]"), "nodes[4].params", "expected an object"},
+		{PARAMS("\"w\""), "nodes[4].params", "expected an object"},
+		{PARAMS("{\"gamma\":\"l.weight\"}"), "nodes[4].params.gamma",
+				"linear \"m\" has no parameter \"gamma\""},
+		{PARAMS("{\"weight\":3}"), "nodes[4].params.weight", "name of a parameter"},
+		{PARAMS("{\"weight\":\"f\"}"), "nodes[4]",
+				"its parameter \"f\" has the name of a node"},
+		{PARAMS("{\"weight\":\"a b\"}"), "nodes[4]", "1 to 200 characters"},
+		{PARAMS("{\"weight\":\"l.weight\"}"), "nodes[4]",
+				"its weight has shape [5, 5], but \"l.weight\", which it shares, "
+				"has "
+				"[5, 192]"},
+		{PARAMS("{\"bias\":\"m.weight\"}"), "nodes[4]",
+				"its bias has shape [5], but \"m.weight\", which it shares, has "
+				"[5, 5]"},
+		{PARAMS("{\"weight\":\"l\"}"), "nodes[4]",
+				"its parameter \"l\" has the name of a node"},
+		/* parameters are no inputs, and no node's name */
+		{GRAPH(X "," Y "," FLAT
+			 "," FC("f") "," NODE("m", "relu", "\"l.weight\"", "") "," END),
+				"nodes[4].in[0]", "no node \"l.weight\""},
+		{GRAPH(X "," Y "," FLAT
+			 "," FC("f") "," NODE("l.bias", "relu", "\"l\"", "") "," LOSS),
+				"nodes[4]", "\"l.bias\" is taken"},
+		{GRAPH(X "," Y "," FLAT
+			 "," NODE("l.bias", "relu", "\"f\"", "") "," FC("l.bias") "," LOSS),
+				"nodes[4]", "its parameter \"l.bias\" has the name of a node"},
+		{GRAPH(X "," Y "," FLAT "," NODE("r", "relu", "\"f\"",
+				 ",\"params\":{\"weight\":\"w\"}") "," FC("r") "," LOSS),
+				"nodes[3].params.weight", "relu \"r\" has no parameter \"weight\""},
+		{GRAPH(
+				 X "," Y "," FLAT "," NODE("l", "linear", "\"f\"",
+						 ",\"out_features\":5,\"bias\":false,\"params\":{"
+						 "\"bias\":\"w\"}") "," LOSS),
+				"nodes[3].params.bias", "linear \"l\" has no parameter \"bias\""},
+		{GRAPH(X ",{\"name\":\"w\",\"op\":\"parameter\"}"), "nodes[1].op",
+				"no operator \"parameter\""},
+};
+
 static void check_bad(const struct bad *b, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -267,6 +332,12 @@ START_TEST(bad_others)
 }
 END_TEST
 
+START_TEST(bad_values)
+{
+	CHECK_BAD(values);
+}
+END_TEST
+
 START_TEST(deep_nesting)
 {
 	enum { DEPTH = 100000 };
@@ -307,6 +378,7 @@ static Suite *suite(void)
 	tcase_add_test(c, bad_inputs);
 	tcase_add_test(c, bad_images);
 	tcase_add_test(c, bad_others);
+	tcase_add_test(c, bad_values);
 	tcase_add_test(c, deep_nesting);
 	tcase_add_test(c, truncated);
 	suite_add_tcase(s, c);

@@ -22,7 +22,8 @@ static void touch_conv2d(const struct probe *p, const int32_t *at, struct hulls 
 	int32_t channel = group * (channels / a->groups) + at[4];
 
 	TOUCH(&h->out, at[0], at[1], at[2], at[3]);
-	TOUCH(&h->weight[1], at[1]);
+	if (at[4] == 0) /* the first of the reduction adds the bias */
+		TOUCH(&h->weight[1], at[1]);
 	for (int32_t i = 0; i < a->kernel[0]; i++)
 		for (int32_t j = 0; j < a->kernel[1]; j++) {
 			TOUCH(&h->weight[0], at[1], at[4], i, j);
@@ -36,7 +37,7 @@ static void check_conv2d(const struct probe *p)
 {
 	const struct ff_node *n = p->node;
 	const struct ff_conv2d_attrs *a = &n->attrs.conv2d;
-	const struct ff_tensor *in = in_of(p, 0), *out = out_of(p);
+	const struct ff_value *in = in_of(p, 0), *out = out_of(p);
 	int64_t taps = (int64_t)in->shape[1] / a->groups * a->kernel[0] * a->kernel[1];
 	int64_t size;
 
@@ -50,12 +51,12 @@ static void check_conv2d(const struct probe *p)
 	ck_assert_int_eq(n->flops_forward, 2 * size * taps + (a->bias ? size : 0));
 	/* the data set needs no gradient */
 	ck_assert_int_eq(n->flops_backward, n->flops_forward);
-	ck_assert_uint_eq(n->n_weights, a->bias ? 2 : 1);
-	ck_assert_int_eq(n->weight[0].fan_in, taps);
-	ck_assert_uint_eq(n->weight[0].map.lead_only, 0);
+	ck_assert_uint_eq(params_of(p), a->bias ? 2 : 1);
+	ck_assert_int_eq(param_of(p, 0)->fan_in, taps);
+	ck_assert_uint_eq(n->in_map[1].lead_only, 0);
 	if (a->bias) {
-		ck_assert_int_eq(n->weight[1].fan_in, 0);
-		ck_assert_uint_eq(n->weight[1].map.lead_only, 1);
+		ck_assert_int_eq(param_of(p, 1)->fan_in, 0);
+		ck_assert_uint_eq(n->in_map[2].lead_only, 1);
 	}
 }
 
@@ -103,6 +104,7 @@ static void touch_pool2d(const struct probe *p, const int32_t *at, struct hulls 
 	const struct ff_pool2d_attrs *a = &p->node->attrs.pool2d;
 
 	TOUCH(&h->out, at[0], at[1], at[2], at[3]);
+	TOUCH(&h->saved, at[0], at[1], at[2], at[3]);
 	for (int32_t i = 0; i < a->kernel[0]; i++)
 		for (int32_t j = 0; j < a->kernel[1]; j++)
 			TOUCH(&h->in[0], at[0], at[1], at[2] * a->stride[0] - a->pad[0] + i,
@@ -118,6 +120,7 @@ START_TEST(pool2d)
 		struct shape in = {4, {draw(&r, 1, 3), draw(&r, 1, 3)}};
 		struct probe p;
 
+		a.pool2d.mode = draw(&r, 0, 1);
 		for (int i = 0; i < 2; i++) {
 			a.pool2d.kernel[i] = draw(&r, 1, 4);
 			a.pool2d.stride[i] = draw(&r, 0, 4); /* 0: as the kernel */
@@ -136,7 +139,31 @@ START_TEST(pool2d)
 					count_windows(in.size[2 + i], a.pool2d.pad[i], stride,
 							a.pool2d.kernel[i]));
 		}
+		/* the largest keeps where in its window it was, in a byte where that fits */
+		ck_assert_uint_eq(p.node->n_saved, a.pool2d.mode == FF_POOL_MAX);
+		if (p.node->n_saved)
+			ck_assert_int_eq(out_of(&p)[1].dtype, FF_U8);
 		check_regions(&r, &p, touch_pool2d);
+		probe_close(&p);
+	}
+}
+END_TEST
+
+/* A window of more places than a byte counts. */
+START_TEST(wide_pool2d)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_POOL2D);
+	struct shape in = {4, {1, 1, 16, 16}};
+
+	for (int32_t k = 15; k <= 16; k++) {
+		struct probe p;
+
+		a.pool2d.kernel[0] = 16;
+		a.pool2d.kernel[1] = k;
+		probe_open(&p, FF_OP_POOL2D, &a, &in, 1);
+		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
+		check_node(&p);
+		ck_assert_int_eq(out_of(&p)[1].dtype, 16 * k <= UINT8_MAX ? FF_U8 : FF_I32);
 		probe_close(&p);
 	}
 }
@@ -156,7 +183,8 @@ static void touch_linear(const struct probe *p, const int32_t *at, struct hulls 
 	touch(&h->out, last + 1, out);
 	touch(&h->in[0], last + 1, in);
 	TOUCH(&h->weight[0], at[last], at[last + 1]);
-	TOUCH(&h->weight[1], at[last]);
+	if (at[last + 1] == 0)
+		TOUCH(&h->weight[1], at[last]);
 }
 
 START_TEST(linear)
@@ -168,7 +196,7 @@ START_TEST(linear)
 		struct shape in = {.rank = draw(&r, 2, 5)};
 		int64_t volume = 1;
 		struct probe p;
-		const struct ff_tensor *out;
+		const struct ff_value *out;
 		int64_t rows, n;
 		const struct ff_node *fc;
 
@@ -187,11 +215,11 @@ START_TEST(linear)
 		ck_assert_int_eq(out->shape[in.rank - 1], a.linear.out_features);
 		ck_assert_int_eq(p.node->flops_forward,
 				(2 * volume + (a.linear.bias ? rows : 0)) * a.linear.out_features);
-		ck_assert_int_eq(p.node->weight[0].fan_in, in.size[in.rank - 1]);
-		ck_assert_uint_eq(p.node->n_weights, a.linear.bias ? 2 : 1);
-		ck_assert_uint_eq(p.node->weight[0].map.lead_only, 0);
+		ck_assert_int_eq(param_of(&p, 0)->fan_in, in.size[in.rank - 1]);
+		ck_assert_uint_eq(params_of(&p), a.linear.bias ? 2 : 1);
+		ck_assert_uint_eq(p.node->in_map[1].lead_only, 0);
 		ck_assert(!a.linear.bias ||
-				(p.node->weight[1].map.lead_only && p.node->weight[1].fan_in == 0));
+				(p.node->in_map[2].lead_only && param_of(&p, 1)->fan_in == 0));
 		check_regions(&r, &p, touch_linear);
 		/* the linear layer behind it computes both gradients */
 		fc = &p.graph.nodes[ff_graph_find(&p.graph, "fc")];
@@ -212,7 +240,7 @@ static void touch_same(const struct probe *p, const int32_t *at, struct hulls *h
 	for (uint32_t i = 0; i < rank; i++)
 		to[i] = at[i];
 	touch(&h->out, rank, to);
-	for (uint32_t k = 0; k < p->node->n_in; k++)
+	for (uint32_t k = 0; k < p->node->n_data; k++)
 		touch(&h->in[k], rank, to);
 }
 
@@ -254,7 +282,7 @@ static void touch_concat(const struct probe *p, const int32_t *at, struct hulls 
 	for (uint32_t i = 0; i < rank; i++)
 		to[i] = at[i];
 	touch(&h->out, rank, to);
-	for (uint32_t k = 0; k < p->node->n_in; k++) {
+	for (uint32_t k = 0; k < p->node->n_data; k++) {
 		int32_t size = in_of(p, k)->shape[axis];
 
 		if (to[axis] >= 0 && to[axis] < size)
@@ -363,12 +391,15 @@ START_TEST(table)
 		const struct ff_op_row *row = ff_op_row((enum ff_op)i);
 		enum ff_op found = FF_OP_COUNT;
 
-		ck_assert_ptr_eq(ff_op_find(row->name, &found), row);
-		ck_assert_uint_eq(found, i);
+		/* parameters are made by those that read them, no file names them */
+		ck_assert_ptr_eq(ff_op_find(row->name, &found),
+				row->flags & FF_OP_UPDATE ? NULL : row);
+		ck_assert_uint_eq(found, row->flags & FF_OP_UPDATE ? FF_OP_COUNT : i);
 		ck_assert_ptr_nonnull(row->summary);
 		ck_assert_ptr_nonnull(row->derive);
 		ck_assert_uint_le(row->min_in, row->max_in);
-		ck_assert_int_eq(row->max_in == 0, (row->flags & FF_OP_SOURCE) != 0);
+		ck_assert_int_eq(row->max_in == 0,
+				(row->flags & (FF_OP_SOURCE | FF_OP_UPDATE)) != 0);
 		for (uint32_t k = 0; k < row->n_attrs; k++) {
 			const struct ff_attr_row *a = &row->attrs[k];
 
@@ -393,6 +424,7 @@ static Suite *suite(void)
 	tcase_add_test(c, table);
 	tcase_add_test(c, conv2d);
 	tcase_add_test(c, pool2d);
+	tcase_add_test(c, wide_pool2d);
 	tcase_add_test(c, linear);
 	tcase_add_test(c, elementwise);
 	tcase_add_test(c, concat);

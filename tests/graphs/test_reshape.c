@@ -34,8 +34,8 @@ static bool check_reshape_box(const struct probe *p, const struct ff_region *box
 	int32_t at[FF_MAX_RANK];
 	bool tight;
 
-	ff_operand_region(&p->node->out_map, box, &to);
-	ff_operand_region(&p->node->in_map[0], box, &from);
+	ff_operand_region(p->node, &p->node->out_map[0], box, &to);
+	ff_operand_region(p->node, &p->node->in_map[0], box, &from);
 	memcpy(at, to.lo, sizeof(at));
 	do {
 		int64_t flat = flat_of(out->rank, out->shape, at), place[FF_MAX_RANK] = {0};

@@ -1,4 +1,4 @@
-# Graphs that ffzoo writes and the machine files against their JSON Schemas.
+# Graphs that ffzoo writes, the machine files and strategies against their JSON Schemas.
 # Usage: test_schemas.py FFZOO SOURCE_ROOT.  SPDX-License-Identifier: Apache-2.0
 import copy
 import json
@@ -57,6 +57,51 @@ for key, value in [("op", "gelu"), ("name", "a b"), ("in", "x")]:
     bad = copy.deepcopy(lenet)
     bad["nodes"][2][key] = value
     rejects(graphs, bad, f"bad {key}")
+
+# Ports and shared parameters, which no network of the zoo has.
+def change(document, place, value):
+    bad = copy.deepcopy(document)
+    at = bad
+    for key in place[:-1]:
+        at = at[key]
+    at[place[-1]] = value
+    return bad
+
+
+conv = next(i for i, n in enumerate(lenet["nodes"]) if n["op"] == "conv2d")
+for value in ["data#0", "data#12"]:
+    accepts(graphs, change(lenet, ["nodes", conv, "in"], [value]), f"in {value}")
+for value in ["data#", "data#x", "data#-1", "data# 1", "#1", "data#1#1"]:
+    rejects(graphs, change(lenet, ["nodes", conv, "in"], [value]), f"bad in {value}")
+for value in [{}, {"weight": "a.weight"}, {"weight": "w", "bias": "b"}]:
+    accepts(graphs, change(lenet, ["nodes", conv, "params"], value), f"params {value}")
+for value in [[], "w", {"gamma": "w"}, {"weight": 1}, {"weight": "a b"}, {"weight": "a#1"}]:
+    rejects(graphs, change(lenet, ["nodes", conv, "params"], value), f"bad params {value}")
+rejects(graphs, change(lenet, ["nodes", conv + 1, "params"], {"weight": "w"}),
+        f"params of {lenet['nodes'][conv + 1]['op']}")
+for version in [1, 3, "2"]:
+    rejects(graphs, change(lenet, ["version"], version), f"graph version {version!r}")
+
+strategies = validator("strategy.schema.json")
+strategy = {
+    "format": "ffsoap-strategy", "version": 2, "graph": "g", "graph_hash": "0123456789abcdef",
+    "machine": "m", "devices": 8, "operators": [
+        {"name": "fc", "degrees": {"sample": 2}, "devices": [0, 1]}]}
+accepts(strategies, strategy, "a strategy")
+operator = ["operators", 0]
+for value in [[3], list(range(8)), {"start": 0}, {"start": 4, "strides": {"sample": 2}},
+              {"start": 0, "strides": {}, "replica_stride": 1}]:
+    accepts(strategies, change(strategy, operator + ["devices"], value), f"devices {value}")
+for value in [[], 3, [0, 0], [4096], [-1], {}, {"strides": {}}, {"start": -1}, {"start": 4096},
+              {"start": 0, "strides": [1]}, {"start": 0, "strides": {"sample": -1}},
+              {"start": 0, "replica_stride": 0}, {"start": 0, "stride": 1}]:
+    rejects(strategies, change(strategy, operator + ["devices"], value), f"bad devices {value}")
+accepts(strategies, change(strategy, operator + ["replicas"], 3), "replicas")
+for value in [0, -1, 1.5, "2", 4097]:
+    rejects(strategies, change(strategy, operator + ["replicas"], value), f"bad replicas {value}")
+for version in [1, 3]:
+    rejects(strategies, change(strategy, ["version"], version), f"strategy version {version}")
+rejects(strategies, change(strategy, operator + ["surplus"], 1), "surplus member in an operator")
 
 machines = validator("machine.schema.json")
 files = sorted((root / "graphs/machines").glob("*.json"))

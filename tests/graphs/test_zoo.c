@@ -95,7 +95,7 @@ static int64_t multiply_adds(const char *net)
 	ff_arena_init(&a);
 	build(&(struct zoo_case){net, 1, {NULL}, 0, 1}, &a, &g);
 	for (uint32_t i = 0; i < g.n_nodes; i++)
-		if (g.nodes[i].n_weights) {
+		if (g.nodes[i].n_in > g.nodes[i].n_data) {
 			const struct ff_value *t = &g.values[g.nodes[i].out];
 			int64_t bias = 1;
 
@@ -132,8 +132,9 @@ START_TEST(branches)
 	for (uint32_t i = 0; i < g.n_nodes; i++) {
 		concats += g.nodes[i].op == FF_OP_CONCAT && g.nodes[i].n_in == 4;
 		adds += g.nodes[i].op == FF_OP_ADD;
-		shared += g.values[i].n_uses == 5;
 	}
+	for (uint32_t i = 0; i < g.n_values; i++)
+		shared += g.values[i].n_uses == 5;
 	ck_assert_uint_eq(concats, 5);
 	ck_assert_uint_eq(adds, 5);
 	ck_assert_uint_eq(shared, 5);

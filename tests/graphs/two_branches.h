@@ -4,7 +4,7 @@
 
 /* Two convolutions of one image, added. */
 static const char two_branches[] =
-		"{\"format\":\"ffsoap-graph\",\"version\":1,\"name\":\"two\",\"nodes\":["
+		"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"two\",\"nodes\":["
 		"{\"name\":\"x\",\"op\":\"input\",\"shape\":[2,1,4,4]},"
 		"{\"name\":\"y\",\"op\":\"input\",\"shape\":[2],\"dtype\":\"int32\",\"classes\":3},"
 		"{\"name\":\"left\",\"op\":\"conv2d\",\"in\":[\"x\"],\"out_channels\":2,\"kernel\":"
