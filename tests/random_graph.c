@@ -15,12 +15,21 @@ struct value {
 	bool used;
 };
 
+/* An operator with parameters, whose like may share them. */
+struct layer {
+	enum ff_op op;
+	const char *name, *param[FF_MAX_PARAMS];
+	union ff_attrs attrs;
+	struct value in;
+};
+
 struct maker {
 	struct ff_random *r;
 	struct ff_builder *b;
 	struct ff_arena *a;
-	uint32_t n, names;
+	uint32_t n, n_layers, names;
 	struct value value[MAX_VALUES];
+	struct layer layer[MAX_VALUES];
 };
 
 static int32_t between(struct maker *m, int32_t lo, int32_t hi)
@@ -28,10 +37,14 @@ static int32_t between(struct maker *m, int32_t lo, int32_t hi)
 	return lo + (int32_t)ff_random_below(m->r, (uint32_t)(hi - lo + 1));
 }
 
-static struct value *add(struct maker *m, enum ff_op op, const union ff_attrs *attrs,
-		const struct value *const *in, uint32_t n_in, const struct value *shape)
+/* `like`: whose parameters to share, or NULL. */
+static struct value *add_like(struct maker *m, enum ff_op op, const union ff_attrs *attrs,
+		const struct value *const *in, uint32_t n_in, const struct value *shape,
+		const struct layer *like)
 {
 	struct value *v = &m->value[m->n++];
+	const char *name = ff_arena_printf(m->a, "%s%u", ff_op_row(op)->name, m->names++);
+	const char *own[FF_MAX_PARAMS] = {NULL};
 	uint32_t nodes[4];
 
 	for (uint32_t i = 0; i < n_in; i++) {
@@ -40,10 +53,25 @@ static struct value *add(struct maker *m, enum ff_op op, const union ff_attrs *a
 	}
 	*v = *shape;
 	v->used = false;
-	v->node = ff_builder_add(m->b, op,
-			ff_arena_printf(m->a, "%s%u", ff_op_row(op)->name, m->names++), attrs,
-			nodes, n_in);
+	/* all of them, or but one */
+	for (uint32_t i = 0; like && i < FF_MAX_PARAMS; i++)
+		if (ff_random_below(m->r, 4))
+			own[i] = like->param[i];
+	v->node = ff_builder_add_tied(m->b, op, name, attrs, nodes, n_in, own);
+	if (ff_op_row(op)->param[0] && !like) {
+		struct layer *l = &m->layer[m->n_layers++];
+
+		*l = (struct layer){.op = op, .name = name, .attrs = *attrs, .in = *in[0]};
+		for (uint32_t i = 0; i < FF_MAX_PARAMS; i++)
+			l->param[i] = ff_arena_printf(m->a, "%s.%s", name, ff_op_row(op)->param[i]);
+	}
 	return v;
+}
+
+static struct value *add(struct maker *m, enum ff_op op, const union ff_attrs *attrs,
+		const struct value *const *in, uint32_t n_in, const struct value *shape)
+{
+	return add_like(m, op, attrs, in, n_in, shape, NULL);
 }
 
 /* Something to work on, preferably what nobody reads yet; `rank` 0: any, of
@@ -151,6 +179,46 @@ static void add_linear(struct maker *m)
 	add(m, FF_OP_LINEAR, &a, &in, 1, &out);
 }
 
+/* Whether parameters of `l` fit what would be made of `v`. */
+static bool fits(const struct layer *l, const struct value *v)
+{
+	if (l->op == FF_OP_LINEAR)
+		return v->rank == 2 || v->rank == 3
+				       ? v->shape[v->rank - 1] == l->in.shape[l->in.rank - 1]
+				       : false;
+	if (v->rank != 4 || v->shape[1] != l->in.shape[1])
+		return false;
+	for (int i = 0; i < 2; i++)
+		if (v->shape[2 + i] + 2 * l->attrs.conv2d.pad[i] <
+				l->attrs.conv2d.dilation[i] * (l->attrs.conv2d.kernel[i] - 1) + 1)
+			return false;
+	return true;
+}
+
+/* Parameters of an earlier layer again, for its own input or another. */
+static void add_tied(struct maker *m)
+{
+	const struct layer *l = &m->layer[ff_random_below(m->r, m->n_layers)];
+	const struct ff_conv2d_attrs *c = &l->attrs.conv2d;
+	const struct value *in = NULL;
+	uint32_t seen = 0;
+	struct value out;
+
+	for (uint32_t i = 0; i < m->n; i++)
+		if (fits(l, &m->value[i]) && !ff_random_below(m->r, ++seen))
+			in = &m->value[i];
+	out = *in;
+	if (l->op == FF_OP_LINEAR) {
+		out.shape[out.rank - 1] = l->attrs.linear.out_features;
+	} else {
+		out.shape[1] = c->out_channels;
+		for (int i = 0; i < 2; i++)
+			out.shape[2 + i] = window(in->shape[2 + i], c->kernel[i], c->stride[i],
+					c->pad[i], c->dilation[i]);
+	}
+	add_like(m, l->op, &l->attrs, &in, 1, &out, l);
+}
+
 /* Images to rows of vectors or to vectors, rows to vectors. */
 static void add_reshape(struct maker *m)
 {
@@ -209,7 +277,7 @@ static void add_join(struct maker *m)
 
 static void add_any(struct maker *m)
 {
-	switch (ff_random_below(m->r, 9)) {
+	switch (ff_random_below(m->r, 10)) {
 	case 0:
 	case 1:
 		add_conv(m);
@@ -226,6 +294,9 @@ static void add_any(struct maker *m)
 		break;
 	case 6:
 		add_reshape(m);
+		break;
+	case 7:
+		add_tied(m);
 		break;
 	default:
 		add_join(m);
@@ -289,9 +360,6 @@ int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, stru
 static void random_degrees(struct ff_random *r, const struct ff_node *n, uint32_t n_devices,
 		struct ff_config *c)
 {
-	c->n_parts = 1;
-	for (uint32_t i = 0; i < FF_MAX_RANK; i++)
-		c->degree[i] = 1;
 	for (uint32_t tries = ff_random_below(r, 6); tries > 0; tries--) {
 		uint32_t d = ff_random_below(r, n->n_dims), most;
 		uint32_t others = c->n_parts / c->degree[d];
@@ -315,11 +383,46 @@ static void one_degree(struct ff_random *r, const struct ff_node *n, uint32_t n_
 							 n->dim[d].label == FF_DIM_ATTRIBUTE);
 			tries++)
 		d = ff_random_below(r, n->n_dims);
-	for (uint32_t i = 0; i < FF_MAX_RANK; i++)
-		c->degree[i] = 1;
 	extent = (uint32_t)n->dim[d].extent;
 	c->n_parts = extent < n_devices ? extent : n_devices;
 	c->degree[d] = (uint16_t)c->n_parts;
+}
+
+/* Two or three of each part, where there is room. */
+static void random_replicas(struct ff_random *r, uint32_t n_devices, struct ff_config *c)
+{
+	uint32_t replicas = 2 + ff_random_below(r, 2);
+
+	if (c->n_parts * replicas > n_devices)
+		return;
+	c->replicas = (uint16_t)replicas;
+	c->n_parts *= replicas;
+}
+
+/* Dims (and replicas, the last) in any order of strides, with gaps or without,
+ * from any device; false when there is no room. */
+static bool random_view(struct ff_random *r, const struct ff_node *n, uint32_t n_devices,
+		struct ff_config *c)
+{
+	uint32_t order[FF_MAX_DIMS + 1], step = 1 + ff_random_below(r, 2), reach = 0;
+
+	for (uint32_t i = 0; i <= n->n_dims; i++) {
+		uint32_t k = ff_random_below(r, i + 1);
+
+		order[i] = order[k];
+		order[k] = i;
+	}
+	for (uint32_t i = 0; i <= n->n_dims; i++) {
+		uint32_t d = order[i], degree = d < n->n_dims ? c->degree[d] : c->replicas;
+
+		*(d < n->n_dims ? &c->stride[d] : &c->replica_stride) = (uint16_t)step;
+		reach += (degree - 1) * step;
+		step *= degree;
+	}
+	if (reach >= n_devices)
+		return false;
+	c->start = (uint16_t)ff_random_below(r, n_devices - reach);
+	return true;
 }
 
 /* Half of the time in order, so that neighbours meet on the same devices. */
@@ -337,24 +440,76 @@ static const uint16_t *random_devices(struct ff_random *r, uint32_t n_devices, s
 	return list;
 }
 
+/* A parameter's shards by their first axis, on some devices or all; on one
+ * device; on several alike; anything. */
+static void random_shards(struct ff_random *r, const struct ff_node *n, uint32_t n_devices,
+		struct ff_config *c)
+{
+	uint32_t most = (uint32_t)n->dim[0].extent < n_devices ? (uint32_t)n->dim[0].extent
+							       : n_devices;
+
+	switch (ff_random_below(r, 4)) {
+	case 0:
+		c->n_parts = ff_random_below(r, 2) ? most : 1 + ff_random_below(r, most);
+		c->degree[0] = (uint16_t)c->n_parts;
+		break;
+	case 1:
+		break;
+	case 2:
+		c->n_parts = 1 + ff_random_below(r, n_devices);
+		c->replicas = (uint16_t)c->n_parts;
+		break;
+	default:
+		random_degrees(r, n, n_devices, c);
+		random_replicas(r, n_devices, c);
+	}
+}
+
+int random_config(struct ff_random *r, const struct ff_graph *g, uint32_t node, uint32_t n_devices,
+		struct ff_arena *a, struct ff_config *ret, struct ff_error *err)
+{
+	const struct ff_node *n = &g->nodes[node];
+	struct ff_config c = {.n_parts = 1, .replicas = 1};
+
+	for (uint32_t i = 0; i < FF_MAX_DIMS; i++)
+		c.degree[i] = 1;
+	if (ff_node_is_source(g, node) ||
+			(ff_node_is_parameter(g, node) && ff_random_below(r, 3) == 0))
+		c.n_parts = 0;
+	else if (ff_node_is_parameter(g, node))
+		random_shards(r, n, n_devices, &c);
+	else
+		random_degrees(r, n, n_devices, &c);
+	if (ff_node_is_computed(g, node) && ff_random_below(r, 4) == 0)
+		random_replicas(r, n_devices, &c);
+	if (c.n_parts && (ff_random_below(r, 2) || !random_view(r, n, n_devices, &c))) {
+		c.list = random_devices(r, n_devices, a);
+		if (!c.list)
+			return ff_fail_memory(err);
+	}
+	*ret = c;
+	return FF_OK;
+}
+
 int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_devices,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err)
 {
 	bool priorities = ff_random_below(r, 3) == 0, plain = ff_random_below(r, 4) == 0;
+	bool follow = ff_random_below(r, 2);
 	int code = ff_strategy_single(g, 0, a, ret, err);
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
 		struct ff_config *c = &ret->config[i];
 
-		if (!c->n_parts)
+		if (ff_node_is_parameter(g, i) && follow)
 			continue;
-		if (plain)
+		if (plain && c->n_parts) {
 			one_degree(r, &g->nodes[i], n_devices, c);
-		else
-			random_degrees(r, &g->nodes[i], n_devices, c);
-		c->device = random_devices(r, n_devices, a);
-		if (!c->device)
-			return ff_fail_memory(err);
+			c->list = random_devices(r, n_devices, a);
+			code = c->list ? FF_OK : ff_fail_memory(err);
+		} else {
+			code = random_config(r, g, i, n_devices, a, c, err);
+		}
 		if (priorities)
 			ret->priority[i] = (int32_t)ff_random_below(r, 5) - 2;
 	}

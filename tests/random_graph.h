@@ -7,12 +7,19 @@
 #include "ff/strategy.h"
 
 /* A small graph with one input of images, one of labels and up to `max_ops`
- * operators, before what is left open is flattened, joined and classified. */
+ * operators, some of which share parameters, before what is left open is
+ * flattened, joined and classified. */
 int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, struct ff_graph *ret,
 		struct ff_error *err);
 
-/* Any degrees (uneven parts included) on any devices in any order; now and then
- * one dim split over all devices, and now and then priorities. */
+/* Any degrees (uneven parts included), now and then with replicas, on any devices in
+ * any order, by a view or a list; a parameter's are sharded, replicated, on one
+ * device, or it follows its first reader.  The list comes from `a`. */
+int random_config(struct ff_random *r, const struct ff_graph *g, uint32_t node, uint32_t n_devices,
+		struct ff_arena *a, struct ff_config *ret, struct ff_error *err);
+
+/* Such configs for all, or but for parameters, which follow; now and then one dim
+ * of each split over all devices, and now and then priorities. */
 int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_devices,
 		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err);
 

@@ -122,6 +122,31 @@ static int number_cells(const struct ff_node *n, const struct ff_operand *o,
 	return FF_OK;
 }
 
+/* Parts that hold nothing of what only the first of a reduction uses. */
+static int find_idle(const struct ff_node *n, const struct ff_operand *o, const struct ff_config *c,
+		struct ff_arena *a, struct ff_placement *p, struct ff_error *err)
+{
+	uint32_t leads = 1;
+	bool *idle;
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		leads *= n->dim[d].label == FF_DIM_REDUCTION ? c->degree[d] : 1;
+	if (!o->lead_only || leads == 1)
+		return FF_OK;
+	idle = ff_arena_array(a, p->cells, sizeof(*idle));
+	if (!idle)
+		return ff_fail_memory(err);
+	for (uint32_t cell = 0; cell < p->cells; cell++) {
+		uint32_t coord[FF_MAX_DIMS];
+
+		ff_config_coords(n, c, cell, coord);
+		for (uint32_t d = 0; d < n->n_dims; d++)
+			idle[cell] |= n->dim[d].label == FF_DIM_REDUCTION && coord[d] > 0;
+	}
+	p->idle = idle;
+	return FF_OK;
+}
+
 void ff_placement_region(const struct ff_placement *p, uint32_t part, struct ff_region *ret)
 {
 	ret->rank = p->rank;
@@ -131,6 +156,8 @@ void ff_placement_region(const struct ff_placement *p, uint32_t part, struct ff_
 		ret->lo[i] = p->axis[i].lo[k];
 		ret->hi[i] = p->axis[i].hi[k];
 	}
+	if (p->idle && p->idle[part % p->cells])
+		ret->hi[0] = ret->lo[0];
 }
 
 int ff_placement_build(const struct ff_node *n, const struct ff_operand *o,
@@ -160,6 +187,8 @@ int ff_placement_build(const struct ff_node *n, const struct ff_operand *o,
 		code = build_copies(n, o, cuts, &d, a, &p, err);
 	if (code == FF_OK)
 		code = number_cells(n, o, c, a, &p, err);
+	if (code == FF_OK)
+		code = find_idle(n, o, c, a, &p, err);
 	if (code == FF_OK)
 		*ret = p;
 	return code;

@@ -26,6 +26,7 @@ struct ff_placement {
 	const uint16_t *copy;     /* what each adds to a part's number */
 	uint32_t replicas, cells; /* replica r of a part is part + r * cells */
 	uint32_t n_parts;
+	const bool *idle; /* by cell: uses none of it; NULL: all use what is theirs */
 };
 
 /* How `o`, an operand of `n`, lies under `c`.  All memory from `a`. */
@@ -39,7 +40,7 @@ static inline uint32_t ff_placement_coordinate(
 {
 	return p->axis[axis].of[part % p->cells];
 }
-/* The region of `part`; of a part that uses none it is what its copies have. */
+/* The region of `part`; empty where it uses none. */
 void ff_placement_region(const struct ff_placement *p, uint32_t part, struct ff_region *ret);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef FF_TESTS_SIMULATOR_DRAWN_H
 #define FF_TESTS_SIMULATOR_DRAWN_H
 
+#include "ff/work.h"
 #include "random_graph.h"
 #include "simulator/hand.h"
 
@@ -18,6 +19,53 @@ static inline void draw_strategy(struct ff_random *r, const struct ff_graph *g, 
 	struct ff_error err = {0};
 
 	ck_assert_msg(random_strategy(r, g, n_devices, a, s, &err) == FF_OK, "%s", err.text);
+}
+
+static inline void draw_config(struct ff_random *r, const struct ff_graph *g, uint32_t node,
+		uint32_t n_devices, struct ff_arena *a, struct ff_config *c)
+{
+	struct ff_error err = {0};
+
+	ck_assert_msg(random_config(r, g, node, n_devices, a, c, &err) == FF_OK, "%s", err.text);
+}
+
+static inline void put_odd_cost(
+		struct ff_costs *costs, const struct ff_work *work, uint64_t seed, uint32_t scratch)
+{
+	struct ff_random state = {.seed = seed ^ ff_work_hash(work)};
+	double us = (double)ff_work_bytes(work) * (1 + ff_random_below(&state, 100));
+	char key[FF_KEY_BYTES];
+	struct ff_cost cost = {key, us, us, us, 1, scratch ? ff_random_below(&state, scratch) : 0};
+
+	ff_work_key(work, key);
+	ck_assert_int_eq(ff_costs_put(costs, &cost, NULL), FF_OK);
+}
+
+/* A price for every part that any config has: its bytes times a number drawn
+ * from its key, so that no two kinds of parts can pass for each other; and less
+ * than `scratch` bytes of workspace. */
+static inline struct ff_costs *odd_costs(
+		const struct ff_graph *g, uint32_t n_devices, uint64_t seed, uint32_t scratch)
+{
+	struct ff_costs *costs = hand_costs("fast");
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		struct ff_config c = {.n_parts = 0};
+
+		if (!ff_node_is_computed(g, i))
+			continue;
+		while (ff_config_next_degrees(&g->nodes[i], n_devices, &c))
+			for (uint32_t part = 0; part < 2 * c.n_parts; part++) {
+				struct ff_region box;
+				struct ff_work work;
+
+				ff_config_box(&g->nodes[i], &c, part / 2, &box);
+				ff_work_fill(g, i, &box, part % 2 ? FF_BACKWARD : FF_FORWARD,
+						&work);
+				put_odd_cost(costs, &work, seed, scratch);
+			}
+	}
+	return costs;
 }
 
 #endif

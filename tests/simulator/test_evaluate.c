@@ -1,103 +1,284 @@
 /* The evaluator against what it stands for: after every proposal, kept or
- * dropped, time and fit equal a fresh lowering and simulation to the bit.
+ * dropped, time and memory equal a fresh lowering and simulation to the bit.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check_main.h"
 #include "ff/evaluate.h"
 #include "ff/simulate.h"
 #include "simulator/drawn.h"
 
-static struct ff_evaluation fresh(const struct ff_graph *g, const struct ff_machine *m,
-		struct ff_pricer *p, const struct ff_strategy *s, int64_t limit, int64_t bucket)
+#define WALKS 600
+#define PROPOSALS 20
+#define MAX_CHANGES 6
+
+/* What the walks must have met, or they test too little. */
+struct seen {
+	uint32_t fits, misfits, tight, layout_over;
+	uint32_t kinds, measured, scratch, kept, dropped, sets;
+	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
+};
+
+struct walk {
+	struct ff_random *r;
+	struct seen *seen;
+	struct hand_machine h;
+	struct ff_arena a, scratch;
+	struct ff_graph g;
+	struct ff_strategy s; /* what the evaluator holds, should it be right */
+	struct ff_costs *costs;
+	struct ff_pricer *p;
+	struct ff_evaluator *e;
+	int64_t limit, bucket;
+	struct ff_error err;
+};
+
+static int64_t limit_of(const struct walk *w, uint32_t device)
+{
+	return w->limit ? w->limit : ff_device_kind(&w->h.m, device)->memory_bytes;
+}
+
+static void look(struct seen *seen, const struct ff_schedule *plan)
+{
+	const struct ff_graph *g = plan->graph;
+
+	for (uint32_t i = 0; i < plan->n_buckets; i++) {
+		seen->syncs += plan->buckets[i].synced && plan->buckets[i].n_devices > 1;
+		seen->owned += !plan->buckets[i].synced;
+	}
+	for (uint32_t k = 0; k < g->n_edges; k++)
+		seen->accumulated += plan->accumulate[k];
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		bool tied = ff_node_is_parameter(g, i) && g->values[g->nodes[i].out].n_uses > 1;
+
+		seen->replicas += ff_node_is_computed(g, i) && plan->config[i].replicas > 1;
+		seen->tied_moved += tied && plan->strategy->config[i].n_parts > 0;
+	}
+	for (uint32_t d = 0; d < plan->machine->n_devices; d++)
+		seen->scratch += plan->workspace_bytes[d] > 0;
+}
+
+/* What a fresh lowering says; *layout is what its layout lacks. */
+static struct ff_evaluation fresh(struct walk *w, int64_t *layout)
 {
 	struct ff_lower_options opt = {
-			.bucket_bytes = bucket, .workspace = ff_price_workspace, .ctx = p};
-	struct ff_evaluation ret = {.fits = true};
-	struct ff_schedule plan;
+			.bucket_bytes = w->bucket, .workspace = ff_price_workspace, .ctx = w->p};
+	struct ff_arena_mark mark = ff_arena_mark(&w->scratch);
+	struct ff_evaluation ret = {0};
 	struct ff_simulation sim;
-	struct ff_error err = {0};
-	struct ff_arena a;
+	struct ff_schedule plan;
 
-	ff_arena_init(&a);
-	ck_assert_msg(ff_lower(g, m, s, &opt, &a, &plan, &err) == FF_OK, "%s", err.text);
-	ck_assert_msg(ff_simulate(&plan, p, &a, &sim, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(ff_lower(&w->g, &w->h.m, &w->s, &opt, &w->scratch, &plan, &w->err) == FF_OK,
+			"%s", w->err.text);
+	ck_assert_msg(ff_simulate(&plan, w->p, &w->scratch, &sim, &w->err) == FF_OK, "%s",
+			w->err.text);
+	look(w->seen, &plan);
 	ret.step_us = sim.step_us;
-	for (uint32_t d = 0; d < m->n_devices; d++)
-		ret.fits &= plan.memory_bytes[d] <= limit;
-	ff_arena_finish(&a);
+	*layout = 0;
+	for (uint32_t d = 0; d < w->h.m.n_devices; d++) {
+		int64_t limit = limit_of(w, d);
+
+		ret.tight |= plan.live_bytes[d] > limit / 2;
+		if (plan.live_bytes[d] > limit)
+			ret.over_bytes += plan.live_bytes[d] - limit;
+		if (plan.memory_bytes[d] > limit)
+			*layout += plan.memory_bytes[d] - limit;
+	}
+	ret.fits = ret.over_bytes == 0;
+	ff_arena_rewind(&w->scratch, mark);
 	return ret;
 }
 
-static void same(struct ff_evaluation a, struct ff_evaluation b)
+/* `v` is what the evaluator said of w->s. */
+static void same(struct walk *w, struct ff_evaluation v, int64_t *layout)
 {
-	ck_assert_msg(a.step_us == b.step_us, "%.17g is not %.17g", a.step_us, b.step_us);
-	ck_assert_int_eq(a.fits, b.fits);
+	struct ff_evaluation x = fresh(w, layout);
+
+	ck_assert_msg(v.step_us == x.step_us, "%.17g us, fresh %.17g us", v.step_us, x.step_us);
+	ck_assert_int_eq(v.over_bytes, x.over_bytes);
+	ck_assert_int_eq(v.fits, x.fits);
+	ck_assert_int_eq(v.tight, x.tight);
+	w->seen->fits += v.fits;
+	w->seen->misfits += !v.fits;
+	w->seen->tight += v.tight && v.fits;
 }
 
-static void check_walk(struct ff_random *state, uint32_t *fits, uint32_t *misfits)
+/* That the evaluator holds w->s, and what its layout lacks. */
+static void holds(struct walk *w, int64_t layout)
 {
-	struct hand_machine h;
-	struct ff_arena a;
-	struct ff_graph g;
-	struct ff_strategy s, other;
-	struct ff_pricer *p;
-	struct ff_evaluator *e;
-	struct ff_evaluation v, last;
-	struct ff_error err = {0};
-	int64_t limit = 4000 + ff_random_below(state, 60000),
-		bucket = 1 + ff_random_below(state, 3000);
-	uint32_t devices;
+	const struct ff_strategy *s = ff_evaluator_strategy(w->e);
+	int64_t over;
 
-	ff_arena_init(&a);
-	hand_machine_init(&h, 1 + ff_random_below(state, 2), 1 + ff_random_below(state, 4),
-			ff_random_below(state, 2));
-	for (uint32_t i = 0; i < h.m.n_nodes; i++)
-		h.node[i].inside.shared = ff_random_below(state, 2);
-	devices = h.m.n_devices;
-	draw_graph(state, &a, &g);
-	draw_strategy(state, &g, devices, &a, &s);
-	for (uint32_t i = 0; i < g.n_nodes; i++)
-		s.priority[i] = (int32_t)ff_random_below(state, 2);
-	ck_assert_int_eq(ff_pricer_create(&g, &h.m, NULL, NULL, NULL, &p, &err), FF_OK);
-	ck_assert_int_eq(ff_evaluator_create(&g, &h.m, p, limit, bucket, &e, &err), FF_OK);
-	ck_assert_msg(ff_evaluator_set(e, &s, &last, &err) == FF_OK, "%s", err.text);
-	same(last, fresh(&g, &h.m, p, &s, limit, bucket));
-	for (int i = 0; i < 12; i++) {
-		uint32_t node = ff_random_below(state, g.n_nodes);
-		struct ff_config was;
+	for (uint32_t i = 0; i < w->g.n_nodes; i++)
+		ck_assert(ff_config_equal(&w->g.nodes[i], &s->config[i], &w->s.config[i]));
+	ck_assert_int_eq(ff_evaluator_layout(w->e, &over, &w->err), FF_OK);
+	ck_assert_int_eq(over, layout);
+	w->seen->layout_over += over > 0;
+}
 
-		draw_strategy(state, &g, devices, &a, &other);
-		was = s.config[node];
-		if (!was.n_parts)
-			continue;
-		s.config[node] = other.config[node];
-		ck_assert_msg(ff_evaluator_propose(e, node, &s.config[node], &v, &err) == FF_OK,
-				"%s", err.text);
-		same(v, fresh(&g, &h.m, p, &s, limit, bucket));
-		*(v.fits ? fits : misfits) += 1;
-		if (ff_random_below(state, 2)) {
-			ff_evaluator_keep(e);
-			last = v;
-		} else {
-			ff_evaluator_drop(e);
-			s.config[node] = was;
-		}
-		ck_assert(ff_config_equal(&g.nodes[node], &ff_evaluator_strategy(e)->config[node],
-				&s.config[node]));
+static void set(struct walk *w)
+{
+	struct ff_evaluation v;
+	int64_t layout;
+
+	draw_strategy(w->r, &w->g, w->h.m.n_devices, &w->a, &w->s);
+	for (uint32_t i = 0; i < w->g.n_nodes; i++)
+		w->s.priority[i] = (int32_t)ff_random_below(w->r, 2);
+	ck_assert_msg(ff_evaluator_set(w->e, &w->s, &v, &w->err) == FF_OK, "%s", w->err.text);
+	same(w, v, &layout);
+	holds(w, layout);
+	w->seen->sets++;
+}
+
+/* ---- proposals ---- */
+
+static bool is_listed(const struct ff_change *change, uint32_t n, uint32_t node)
+{
+	while (n-- > 0)
+		if (change[n].node == node)
+			return true;
+	return false;
+}
+
+/* A node beside one of the list: it reads what that writes, or the other way. */
+static uint32_t neighbour(struct walk *w, const struct ff_change *change, uint32_t n)
+{
+	uint32_t found = 0, seen = 0;
+
+	for (uint32_t k = 0; k < w->g.n_edges; k++) {
+		uint32_t from = ff_edge_source(&w->g, k), to = w->g.edges[k].node;
+
+		if (is_listed(change, n, from) != is_listed(change, n, to) &&
+				!ff_random_below(w->r, ++seen))
+			found = is_listed(change, n, from) ? to : from;
 	}
-	ff_evaluator_destroy(e);
-	ff_pricer_destroy(p);
-	ff_arena_finish(&a);
+	return found;
+}
+
+/* Up to MAX_CHANGES different nodes, all over the graph or beside each other. */
+static uint32_t draw_changes(struct walk *w, struct ff_change *change)
+{
+	uint32_t want = 1 + ff_random_below(w->r, MAX_CHANGES), n = 0;
+	bool adjacent = ff_random_below(w->r, 2);
+
+	for (int tries = 0; tries < 40 && n < want; tries++) {
+		uint32_t node = adjacent && n ? neighbour(w, change, n)
+					      : ff_random_below(w->r, w->g.n_nodes);
+
+		if (ff_node_is_source(&w->g, node) || is_listed(change, n, node))
+			continue;
+		change[n].node = node;
+		draw_config(w->r, &w->g, node, w->h.m.n_devices, &w->a, &change[n].config);
+		n++;
+	}
+	return n;
+}
+
+static void propose(struct walk *w)
+{
+	struct ff_change change[MAX_CHANGES];
+	struct ff_config was[MAX_CHANGES];
+	uint32_t n = draw_changes(w, change);
+	struct ff_evaluation v;
+	int64_t layout;
+
+	if (!n)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		struct ff_config *c = &w->s.config[change[i].node];
+
+		w->seen->followed += c->n_parts && !change[i].config.n_parts;
+		was[i] = *c;
+		*c = change[i].config;
+	}
+	ck_assert_msg(ff_evaluator_propose(w->e, change, n, &v, &w->err) == FF_OK, "%s",
+			w->err.text);
+	same(w, v, &layout);
+	w->seen->changes[n - 1]++;
+	if (ff_random_below(w->r, 2)) {
+		ff_evaluator_keep(w->e);
+		holds(w, layout);
+		w->seen->kept++;
+		return;
+	}
+	ff_evaluator_drop(w->e);
+	for (uint32_t i = 0; i < n; i++)
+		w->s.config[change[i].node] = was[i];
+	fresh(w, &layout);
+	holds(w, layout);
+	w->seen->dropped++;
+}
+
+/* ---- walks ---- */
+
+/* One or two nodes, perhaps of two kinds; or measured costs, for one kind. */
+static void open_walk(struct walk *w)
+{
+	struct ff_random *r = w->r;
+	uint32_t nodes = 1 + ff_random_below(r, 2);
+	bool measured = ff_random_below(r, 4) == 0;
+	int64_t limit = 4000 + ff_random_below(r, 60000);
+
+	ff_arena_init(&w->a);
+	ff_arena_init(&w->scratch);
+	hand_machine_init(&w->h, nodes, 1 + ff_random_below(r, measured ? 2 : 5),
+			ff_random_below(r, 2));
+	for (uint32_t i = 0; i < nodes; i++)
+		w->h.node[i].inside.shared = ff_random_below(r, 2);
+	w->h.node[nodes - 1].kind = nodes > 1 && !measured && ff_random_below(r, 2);
+	w->h.kind[0].memory_bytes = limit;
+	w->h.kind[1].memory_bytes = limit / 2;
+	w->limit = ff_random_below(r, 2) ? limit : 0;
+	w->bucket = 1 + ff_random_below(r, 3000);
+	draw_graph(r, &w->a, &w->g);
+	if (measured)
+		w->costs = odd_costs(&w->g, w->h.m.n_devices, ff_random_u32(r), 5000);
+	w->seen->kinds += w->h.node[nodes - 1].kind;
+	w->seen->measured += measured;
+	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, w->costs, "c", "g", &w->p, &w->err) == FF_OK,
+			"%s", w->err.text);
+	ck_assert_msg(ff_evaluator_create(&w->g, &w->h.m, w->p, w->limit, w->bucket, &w->e,
+				      &w->err) == FF_OK,
+			"%s", w->err.text);
+}
+
+static void close_walk(struct walk *w)
+{
+	ff_evaluator_destroy(w->e);
+	ff_pricer_destroy(w->p);
+	if (w->costs)
+		ff_costs_destroy(w->costs);
+	ff_arena_finish(&w->scratch);
+	ff_arena_finish(&w->a);
+}
+
+static void check_seen(const struct seen *seen)
+{
+	const uint32_t *count = (const uint32_t *)seen;
+
+	for (size_t i = 0; i < sizeof(*seen) / sizeof(*count); i++)
+		ck_assert_msg(count[i] > 0, "count %zu of struct seen is zero", i);
 }
 
 START_TEST(proposals_equal_fresh_simulations)
 {
-	struct ff_random state = {.seed = ff_test_seed(11)};
-	uint32_t fits = 0, misfits = 0;
+	uint64_t seed = ff_test_seed(11);
+	struct seen seen = {0};
 
-	for (int i = 0; i < 60; i++)
-		check_walk(&state, &fits, &misfits);
-	ck_assert_uint_gt(fits, 0);
-	ck_assert_uint_gt(misfits, 0);
+	for (uint32_t i = 0; i < WALKS; i++) {
+		struct ff_random r = {seed, i, 0};
+		struct walk w = {.r = &r, .seen = &seen};
+
+		open_walk(&w);
+		printf("# walk %u: %u nodes, %u devices\n", i, w.g.n_nodes, w.h.m.n_devices);
+		set(&w);
+		for (int k = 0; k < PROPOSALS; k++)
+			propose(&w);
+		if (ff_random_below(&r, 4) == 0) {
+			set(&w);
+			propose(&w);
+		}
+		close_walk(&w);
+	}
+	check_seen(&seen);
 }
 END_TEST
 
