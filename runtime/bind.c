@@ -121,7 +121,9 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 				"operator %s needs %" PRId64
 				" bytes of scratch, but device %u has %" PRId64,
 				n->name, need, t->device, have);
-	if (t->kind == FF_TASK_FORWARD && (ff_op_row(n->op)->flags & FF_OP_LOSS)) {
+	/* of replicas, one is counted */
+	if (t->kind == FF_TASK_FORWARD && (ff_op_row(n->op)->flags & FF_OP_LOSS) &&
+			t->part < ff_config_cells(&x->s->config[t->node])) {
 		j->score = ff_arena_array(&x->arena, 2, sizeof(*j->score));
 		if (!j->score)
 			return ff_fail_memory(err);

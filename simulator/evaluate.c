@@ -153,17 +153,18 @@ static const struct ff_config *config_of(const struct ff_evaluator *e, uint32_t 
 	return &e->strategy.config[i];
 }
 
-/* All readers of a parameter that follows its first read it alike. */
+/* As ff_param_is_synced, of what is in place. */
 static bool is_synced(const struct ff_evaluator *e, uint32_t param, const struct ff_config *c)
 {
 	const struct ff_value *v = &e->g->values[e->g->nodes[param].out];
 	const struct ff_edge *first = &e->g->edges[e->g->uses[v->first_use]];
 
-	for (uint32_t u = 1; u < v->n_uses && !c->n_parts; u++) {
+	for (uint32_t u = 0; u < v->n_uses && !c->n_parts; u++) {
 		const struct ff_edge *x = &e->g->edges[e->g->uses[v->first_use + u]];
 
-		if (e->node[x->node]->block.key[x->slot] !=
-				e->node[first->node]->block.key[first->slot])
+		if (e->node[x->node]->block.in[x->slot].replicas > 1 ||
+				e->node[x->node]->block.key[x->slot] !=
+						e->node[first->node]->block.key[first->slot])
 			return false;
 	}
 	return !c->n_parts;

@@ -34,10 +34,12 @@ bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct f
 	const struct ff_value *v = &g->values[g->nodes[param].out];
 	const struct ff_edge *first = &g->edges[g->uses[v->first_use]];
 
-	for (uint32_t u = 1; u < v->n_uses && !config->n_parts; u++) {
+	for (uint32_t u = 0; u < v->n_uses && !config->n_parts; u++) {
 		const struct ff_edge *e = &g->edges[g->uses[v->first_use + u]];
 
-		if (block[e->node]->key[e->slot] != block[first->node]->key[first->slot])
+		if (block[e->node]->in[e->slot].replicas > 1 ||
+				block[e->node]->key[e->slot] !=
+						block[first->node]->key[first->slot])
 			return false;
 	}
 	return !config->n_parts;

@@ -50,7 +50,8 @@ static int pass_by(
 		struct ff_prof *p, const void *from, int64_t bytes, bool add, struct ff_error *err)
 {
 	struct ff_region r = {.rank = 1};
-	struct ff_copy copy = {.source = from, .sink = p->sweep[1], .add = add};
+	struct ff_copy copy = {
+			.source = from, .sink = p->sweep[1], .order = ff_order_plain, .add = add};
 
 	r.hi[0] = (int32_t)((bytes < p->sweep_bytes ? bytes : p->sweep_bytes) / FF_ELEMENT_BYTES);
 	copy.source_region = copy.sink_region = copy.region = r;

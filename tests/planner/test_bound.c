@@ -141,22 +141,24 @@ static double plain_bound_us(struct world *w)
 		struct ff_config c = {.n_parts = 0};
 		double all = INFINITY, first = INFINITY, last = INFINITY;
 
-		if (n->op == FF_OP_INPUT)
+		if (!ff_node_is_computed(&w->g, i))
 			continue;
 		while (ff_config_next_degrees(n, w->h.m.n_devices, &c)) {
 			double sum = 0, least = INFINITY, most = 0;
 
 			for (uint32_t part = 0; part < c.n_parts; part++) {
+				struct ff_region box;
 				struct ff_work work;
 				double before = 0, us;
 
-				ff_work_fill(&w->g, i, &c, part, FF_FORWARD, &work);
+				ff_config_box(n, &c, part, &box);
+				ff_work_fill(&w->g, i, &box, FF_FORWARD, &work);
 				us = fastest_us(w, &work);
 				for (uint32_t k = 0; k < n->n_in; k++)
 					if (ff_region_volume(&work.in[k]))
 						before = fmax(before, chain[ff_edge_source(&w->g,
 										      n->in + k)]);
-				ff_work_fill(&w->g, i, &c, part, FF_BACKWARD, &work);
+				ff_work_fill(&w->g, i, &box, FF_BACKWARD, &work);
 				if (w->g.values[n->out].needs_grad)
 					us += fastest_us(w, &work);
 				sum += us;
@@ -275,38 +277,6 @@ START_TEST(can_be_stopped)
 }
 END_TEST
 
-/* A price for every part that any config has: its bytes times a number drawn
- * from its key, so that no two kinds of parts can pass for each other. */
-static struct ff_costs *odd_costs(struct world *w, uint64_t seed)
-{
-	struct ff_costs *costs = hand_costs("fast");
-
-	for (uint32_t i = 0; i < w->g.n_nodes; i++) {
-		struct ff_config c = {.n_parts = 0};
-
-		if (w->g.nodes[i].op == FF_OP_INPUT)
-			continue;
-		while (ff_config_next_degrees(&w->g.nodes[i], w->h.m.n_devices, &c)) {
-			for (uint32_t part = 0; part < 2 * c.n_parts; part++) {
-				struct ff_work work;
-				char key[FF_KEY_BYTES];
-				struct ff_random state;
-				double us;
-				struct ff_cost cost;
-
-				ff_work_fill(&w->g, i, &c, part / 2, part % 2, &work);
-				ff_work_key(&work, key);
-				state = (struct ff_random){.seed = seed ^ ff_work_hash(&work)};
-				us = (double)ff_work_bytes(&work) *
-				     (1 + ff_random_below(&state, 100));
-				cost = (struct ff_cost){key, us, us, us, 1, 0};
-				ck_assert_int_eq(ff_costs_put(costs, &cost, NULL), FF_OK);
-			}
-		}
-	}
-	return costs;
-}
-
 START_TEST(tells_all_parts_apart)
 {
 	struct ff_random state = {.seed = ff_test_seed(25)};
@@ -320,7 +290,7 @@ START_TEST(tells_all_parts_apart)
 		setup(&w, &state, 1, 2 + ff_random_below(&state, 5));
 		w.h.node[0].kind = 0;
 		ff_pricer_destroy(w.p);
-		c = odd_costs(&w, state.seed);
+		c = odd_costs(&w.g, w.h.m.n_devices, state.seed, 0);
 		ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c", "g", &w.p, &err), FF_OK);
 		us = bound_us(&w);
 		expect = plain_bound_us(&w);

@@ -276,7 +276,7 @@ def test_bad_usage():
 
 def test_bad_input():
     out = ["-o", "x.json", "--proposals", "10"]
-    write("broken.json", '{"format": "ffsoap-graph", "version": 1,')
+    write("broken.json", '{"format": "ffsoap-graph", "version": 2,')
     write("deep.json", "[" * 100000)
     refuse(2, "nowhere.json", "nowhere.json", *BASE, *out)
     refuse(2, "broken.json", "broken.json", *BASE, *out)

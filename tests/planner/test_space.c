@@ -8,7 +8,7 @@
 
 /* A config as comparable bytes. */
 struct entry {
-	uint16_t degree[FF_MAX_RANK];
+	uint16_t degree[FF_MAX_DIMS];
 	uint16_t n_parts, device[MAX_DEVICES];
 };
 
@@ -37,7 +37,7 @@ static struct entry entry_of(const struct ff_node *n, const struct ff_config *c)
 	memcpy(e.degree, c->degree, n->n_dims * sizeof(*e.degree));
 	e.n_parts = (uint16_t)c->n_parts;
 	ck_assert_uint_le(c->n_parts, MAX_DEVICES);
-	memcpy(e.device, c->device, c->n_parts * sizeof(*e.device));
+	ff_config_devices(n, c, e.device);
 	return e;
 }
 
@@ -61,7 +61,7 @@ static void try_views(struct oracle *o, const struct ff_config *c, const uint32_
 
 			memcpy(e.degree, c->degree, o->node->n_dims * sizeof(*e.degree));
 			for (uint32_t p = 0; p < c->n_parts; p++) {
-				uint32_t coord[FF_MAX_RANK], j = 0;
+				uint32_t coord[FF_MAX_DIMS], j = 0;
 
 				ff_config_coords(o->node, c, p, coord);
 				for (uint32_t k = 0; k < o->node->n_dims; k++)
@@ -97,7 +97,7 @@ static void try_orders(struct oracle *o, const struct ff_config *c, uint32_t *or
 
 static void try_degrees(struct oracle *o, struct ff_config *c, uint32_t dim)
 {
-	uint32_t order[FF_MAX_RANK] = {0};
+	uint32_t order[FF_MAX_DIMS] = {0};
 
 	if (dim == o->node->n_dims) {
 		c->n_parts = 1;
@@ -107,7 +107,7 @@ static void try_degrees(struct oracle *o, struct ff_config *c, uint32_t dim)
 			try_orders(o, c, order, 0);
 		return;
 	}
-	if (dim >= FF_MAX_RANK)
+	if (dim >= FF_MAX_DIMS)
 		return;
 	for (int32_t k = 1; k <= o->node->dim[dim].extent && k <= (int32_t)o->devices; k++) {
 		c->degree[dim] = (uint16_t)k;
@@ -129,7 +129,7 @@ static size_t sort_unique(struct entry *e, size_t n)
 static struct oracle all_configs(const struct ff_node *n, uint32_t devices)
 {
 	struct oracle o = {.node = n, .devices = devices, .room = 300000};
-	struct ff_config c = {0};
+	struct ff_config c = {.replicas = 1};
 
 	o.entry = calloc(o.room, sizeof(*o.entry));
 	ck_assert_ptr_nonnull(o.entry);
@@ -147,13 +147,12 @@ static void check_node(
 	uint64_t n = ff_space_count(s, node);
 	struct entry *e = calloc(n, sizeof(*e));
 	struct ff_error err = {0};
-	uint16_t device[MAX_DEVICES];
 	struct ff_config c;
 
 	ck_assert_ptr_nonnull(e);
 	ck_assert_uint_eq(n, o.n);
 	for (uint64_t i = 0; i < n; i++) {
-		ff_space_config(s, node, i, &c, device);
+		ff_space_config(s, node, i, &c);
 		CHECK_OK(ff_config_check(&g->nodes[node], &c, devices, &err));
 		e[i] = entry_of(&g->nodes[node], &c);
 	}
@@ -179,7 +178,7 @@ START_TEST(test_all_configs)
 
 			CHECK_OK(ff_space_create(&g[k], &m, &s, &err));
 			for (uint32_t i = 0; i < g[k].n_nodes; i++)
-				if (g[k].nodes[i].op != FF_OP_INPUT)
+				if (ff_node_is_computed(&g[k], i))
 					check_node(&g[k], s, i, devices);
 			ff_space_destroy(s);
 		}
@@ -187,23 +186,27 @@ START_TEST(test_all_configs)
 }
 END_TEST
 
+/* Nothing to search: inputs have no config, parameters follow. */
 START_TEST(test_sources_have_no_config)
 {
+	static const char *const names[] = {"data", "labels", "fc1.weight", "fc2.bias"};
 	struct ff_graph g = fixture_mlp(3, 5, 4, 2, &arena);
 	struct ff_machine m = fixture_devices(4, &arena);
-	uint32_t data = ff_graph_find(&g, "data");
 	struct ff_random r = {.seed = 1};
 	struct ff_error err = {0};
 	struct ff_config c;
 	struct ff_space *s;
-	uint16_t device[4];
 
 	CHECK_OK(ff_space_create(&g, &m, &s, &err));
-	ck_assert_uint_eq(ff_space_count(s, data), 1);
-	ff_space_config(s, data, 0, &c, device);
-	ck_assert_uint_eq(c.n_parts, 0);
-	ff_space_draw(s, data, &r, &c, device);
-	ck_assert_uint_eq(c.n_parts, 0);
+	for (int i = 0; i < 4; i++) {
+		uint32_t node = ff_graph_find(&g, names[i]);
+
+		ck_assert_uint_eq(ff_space_count(s, node), 1);
+		ff_space_config(s, node, 0, &c);
+		ck_assert_uint_eq(c.n_parts, 0);
+		ff_space_draw(s, node, &r, &c);
+		ck_assert_uint_eq(c.n_parts, 0);
+	}
 	ff_space_destroy(s);
 }
 END_TEST
@@ -216,12 +219,11 @@ START_TEST(test_first_is_single)
 	struct ff_error err = {0};
 	struct ff_config c;
 	struct ff_space *s;
-	uint16_t device[4];
 
 	CHECK_OK(ff_space_create(&g, &m, &s, &err));
-	ff_space_config(s, ff_graph_find(&g, "fc1"), 0, &c, device);
+	ff_space_config(s, ff_graph_find(&g, "fc1"), 0, &c);
 	ck_assert_uint_eq(c.n_parts, 1);
-	ck_assert_uint_eq(device[0], 0);
+	ck_assert_uint_eq(ff_config_device(&g.nodes[ff_graph_find(&g, "fc1")], &c, 0), 0);
 	ff_space_destroy(s);
 }
 END_TEST
@@ -232,7 +234,6 @@ START_TEST(test_draws_cover_the_space)
 	struct ff_graph g = fixture_mlp(8, 8, 8, 8, &arena);
 	struct ff_random r = {.seed = ff_test_seed(7)};
 	struct ff_error err = {0};
-	uint16_t device[MAX_DEVICES];
 	struct ff_config c;
 
 	for (uint32_t devices = 1; devices <= 6; devices++) {
@@ -248,7 +249,7 @@ START_TEST(test_draws_cover_the_space)
 		for (uint32_t k = 0; k < 20000; k++) {
 			struct entry e, *at;
 
-			ff_space_draw(s, node, &r, &c, device);
+			ff_space_draw(s, node, &r, &c);
 			e = entry_of(&g.nodes[node], &c);
 			at = bsearch(&e, o.entry, o.n, sizeof(e), by_bytes);
 			ck_assert_ptr_nonnull(at);
@@ -269,7 +270,6 @@ START_TEST(test_draws_repeat_by_seed)
 	struct ff_machine m = fixture_devices(8, &arena);
 	uint32_t node = ff_graph_find(&g, "conv");
 	struct ff_random a = {.seed = 3}, b = {.seed = 3}, other = {.seed = 4};
-	uint16_t device[3][MAX_DEVICES];
 	struct ff_error err = {0};
 	struct ff_config c[3];
 	struct ff_space *s;
@@ -277,9 +277,9 @@ START_TEST(test_draws_repeat_by_seed)
 
 	CHECK_OK(ff_space_create(&g, &m, &s, &err));
 	for (uint32_t k = 0; k < 200; k++) {
-		ff_space_draw(s, node, &a, &c[0], device[0]);
-		ff_space_draw(s, node, &b, &c[1], device[1]);
-		ff_space_draw(s, node, &other, &c[2], device[2]);
+		ff_space_draw(s, node, &a, &c[0]);
+		ff_space_draw(s, node, &b, &c[1]);
+		ff_space_draw(s, node, &other, &c[2]);
 		ck_assert(ff_config_equal(&g.nodes[node], &c[0], &c[1]));
 		differ += !ff_config_equal(&g.nodes[node], &c[0], &c[2]);
 	}
@@ -294,7 +294,6 @@ START_TEST(test_largest_machine)
 	struct fixture_machine f = {512, 8, true, (int64_t)1 << 34, 1e4, 1e4};
 	struct ff_graph g = fixture_conv_net(256, 64, 32, 128, &arena);
 	struct ff_machine m = fixture_machine(&f, &arena);
-	uint16_t *device = ff_arena_array(&arena, m.n_devices, sizeof(*device));
 	struct ff_random r = {.seed = ff_test_seed(11)};
 	uint32_t node = ff_graph_find(&g, "conv");
 	const struct ff_node *n = &g.nodes[node];
@@ -307,9 +306,9 @@ START_TEST(test_largest_machine)
 	count = ff_space_count(s, node);
 	ck_assert_uint_gt(count, 1000000);
 	for (uint64_t k = 0; k < 500; k++) {
-		ff_space_config(s, node, k * (count - 1) / 499, &c, device);
+		ff_space_config(s, node, k * (count - 1) / 499, &c);
 		CHECK_OK(ff_config_check(n, &c, m.n_devices, &err));
-		ff_space_draw(s, node, &r, &c, device);
+		ff_space_draw(s, node, &r, &c);
 		CHECK_OK(ff_config_check(n, &c, m.n_devices, &err));
 	}
 	ff_space_destroy(s);

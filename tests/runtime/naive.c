@@ -35,15 +35,15 @@ bool naive_next(const struct ff_region *r, int32_t *at)
 }
 
 /* Goes to the first position of `r`, if there is one. */
-static bool naive_first(const struct ff_region *r, int32_t at[FF_MAX_RANK])
+static bool naive_first(const struct ff_region *r, int32_t at[FF_MAX_DIMS])
 {
 	memcpy(at, r->lo, sizeof(r->lo));
 	return ff_region_volume(r) > 0;
 }
 
-/* Iterates over a region: `at` is an array of FF_MAX_RANK. */
+/* Iterates over a region: `at` is an array of FF_MAX_DIMS. */
 #define EACH(at, region)                                                                           \
-	for (int32_t at[FF_MAX_RANK], more_##at = naive_first(region, at); more_##at;              \
+	for (int32_t at[FF_MAX_DIMS], more_##at = naive_first(region, at); more_##at;              \
 			more_##at = naive_next(region, at))
 
 /* y[n, o, i, j] = sum over r, a, b of x[n, c, i s - p + a d, ...] w[o, r, a, b],
@@ -52,18 +52,18 @@ static void conv2d(const struct naive *x)
 {
 	const struct ff_node *n = x->w->node;
 	const struct ff_conv2d_attrs *a = &n->attrs.conv2d;
-	const struct ff_operand *in = &n->in_map[0], *weight = &n->weight[0].map;
+	const struct ff_operand *in = &n->in_map[0], *weight = &n->in_map[1];
 	int32_t depth = in->shape[1] / a->groups, per_group = a->out_channels / a->groups;
 	struct ff_region taps = {.rank = 2, .hi = {a->kernel[0], a->kernel[1]}};
 
 	/* the box's axes: sample, out channel, height, width, in channel */
 	EACH(at, &x->w->box)
 	{
-		int64_t out = naive_index(&n->out_map, at);
+		int64_t out = naive_index(&n->out_map[0], at);
 
 		if (at[4] == 0 && a->bias) {
-			x->out[out] += x->weight[1][at[1]];
-			x->dweight[1][at[1]] += x->dout[out];
+			x->out[out] += x->in[2][at[1]];
+			x->din[2][at[1]] += x->dout[out];
 		}
 		EACH(tap, &taps)
 		{
@@ -78,9 +78,9 @@ static void conv2d(const struct naive *x)
 				continue;
 			i = naive_index(in, from);
 			w = naive_index(weight, with);
-			x->out[out] += x->in[0][i] * x->weight[0][w];
-			x->din[0][i] += x->dout[out] * x->weight[0][w];
-			x->dweight[0][w] += x->dout[out] * x->in[0][i];
+			x->out[out] += x->in[0][i] * x->in[1][w];
+			x->din[0][i] += x->dout[out] * x->in[1][w];
+			x->din[1][w] += x->dout[out] * x->in[0][i];
 		}
 	}
 }
@@ -89,25 +89,25 @@ static void conv2d(const struct naive *x)
 static void linear(const struct naive *x)
 {
 	const struct ff_node *n = x->w->node;
-	uint32_t last = n->out_map.rank - 1;
+	uint32_t last = n->out_map[0].rank - 1;
 
 	EACH(at, &x->w->box)
 	{
 		int32_t from[FF_MAX_RANK], with[2] = {at[last], at[last + 1]};
-		int64_t out = naive_index(&n->out_map, at);
+		int64_t out = naive_index(&n->out_map[0], at);
 		int64_t i, w;
 
 		memcpy(from, at, sizeof(from));
 		from[last] = at[last + 1];
 		i = naive_index(&n->in_map[0], from);
-		w = naive_index(&n->weight[0].map, with);
+		w = naive_index(&n->in_map[1], with);
 		if (at[last + 1] == 0 && n->attrs.linear.bias) {
-			x->out[out] += x->weight[1][at[last]];
-			x->dweight[1][at[last]] += x->dout[out];
+			x->out[out] += x->in[2][at[last]];
+			x->din[2][at[last]] += x->dout[out];
 		}
-		x->out[out] += x->in[0][i] * x->weight[0][w];
-		x->din[0][i] += x->dout[out] * x->weight[0][w];
-		x->dweight[0][w] += x->dout[out] * x->in[0][i];
+		x->out[out] += x->in[0][i] * x->in[1][w];
+		x->din[0][i] += x->dout[out] * x->in[1][w];
+		x->din[1][w] += x->dout[out] * x->in[0][i];
 	}
 }
 
@@ -119,9 +119,9 @@ static void pool2d(const struct naive *x)
 	struct ff_region taps = {.rank = 2, .hi = {a->kernel[0], a->kernel[1]}};
 	double share = 1.0 / (a->kernel[0] * a->kernel[1]);
 
-	EACH(at, &x->w->out)
+	EACH(at, &x->w->out[0])
 	{
-		int64_t out = naive_index(&n->out_map, at), best = -1;
+		int64_t out = naive_index(&n->out_map[0], at), best = -1;
 
 		EACH(tap, &taps)
 		{
@@ -151,9 +151,9 @@ static void elementwise(const struct naive *x)
 {
 	const struct ff_node *n = x->w->node;
 
-	EACH(at, &x->w->out)
+	EACH(at, &x->w->out[0])
 	{
-		int64_t i = naive_index(&n->out_map, at);
+		int64_t i = naive_index(&n->out_map[0], at);
 		double v = x->in[0][i], y = v > 0 ? v : 0, slope = v > 0 ? 1 : 0;
 
 		if (n->op == FF_OP_TANH) {
@@ -172,9 +172,9 @@ static void add(const struct naive *x)
 {
 	const struct ff_node *n = x->w->node;
 
-	EACH(at, &x->w->out)
+	EACH(at, &x->w->out[0])
 	{
-		int64_t i = naive_index(&n->out_map, at);
+		int64_t i = naive_index(&n->out_map[0], at);
 
 		for (uint32_t slot = 0; slot < n->n_in; slot++) {
 			x->out[i] += x->in[slot][i];
@@ -188,9 +188,9 @@ static void concat(const struct naive *x)
 	const struct ff_node *n = x->w->node;
 	int32_t axis = n->attrs.concat.axis;
 
-	EACH(at, &x->w->out)
+	EACH(at, &x->w->out[0])
 	{
-		int64_t out = naive_index(&n->out_map, at);
+		int64_t out = naive_index(&n->out_map[0], at);
 		int32_t from[FF_MAX_RANK];
 		uint32_t slot = 0;
 		int64_t i;
@@ -206,9 +206,9 @@ static void concat(const struct naive *x)
 
 static void reshape(const struct naive *x)
 {
-	EACH(at, &x->w->out)
+	EACH(at, &x->w->out[0])
 	{
-		int64_t i = naive_index(&x->w->node->out_map, at);
+		int64_t i = naive_index(&x->w->node->out_map[0], at);
 
 		x->out[i] = x->in[0][i];
 		x->din[0][i] = x->dout[i];
@@ -221,9 +221,9 @@ static void dropout(const struct naive *x)
 	uint64_t stream = ff_philox_stream((uint32_t)(n - x->w->graph->nodes), (uint32_t)x->step);
 	double p = (float)n->attrs.dropout.p;
 
-	EACH(at, &x->w->out)
+	EACH(at, &x->w->out[0])
 	{
-		int64_t i = naive_index(&n->out_map, at);
+		int64_t i = naive_index(&n->out_map[0], at);
 		double u = (ff_philox_at(x->seed, stream, (uint64_t)i) >> 8) * 0x1p-24;
 		double scale = !x->training ? 1 : u < p ? 0 : 1 / (1 - p);
 

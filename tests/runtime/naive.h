@@ -12,8 +12,8 @@
  * iteration box of `w` contributes is written; outputs start at zero. */
 struct naive {
 	const struct ff_work *w;
-	const double *in[NAIVE_INPUTS], *weight[FF_MAX_WEIGHTS], *dout;
-	double *out, *din[NAIVE_INPUTS], *dweight[FF_MAX_WEIGHTS];
+	const double *in[NAIVE_INPUTS], *dout; /* data, then parameters */
+	double *out, *din[NAIVE_INPUTS];
 	uint64_t seed, step;
 	bool training;
 	int64_t valid; /* labels that are not -1 */
@@ -25,7 +25,7 @@ int64_t naive_index(const struct ff_operand *o, const int32_t *at);
 /* Moves `at` to the next position of `r`, last axis fastest; false at the end. */
 bool naive_next(const struct ff_region *r, int32_t *at);
 
-/* Forward and backward in one go: out, din and dweight are all written. */
+/* Forward and backward in one go: out and din are all written. */
 void naive_run(const struct naive *x);
 
 #endif

@@ -60,12 +60,12 @@ void rig_close(struct rig *r)
 		r->comm->destroy(r->comm);
 }
 
-int64_t rig_volume(const struct ff_operand *map)
+int64_t rig_volume(const struct ff_value *v)
 {
 	int64_t n = 1;
 
-	for (uint32_t i = 0; i < map->rank; i++)
-		n *= map->shape[i];
+	for (uint32_t i = 0; i < v->rank; i++)
+		n *= v->shape[i];
 	return n;
 }
 
@@ -79,11 +79,12 @@ float *rig_weights(struct rig *r, bool gradients, struct ff_arena *a, int64_t *n
 	*n = ff_graph_parameters(g);
 	all = ff_arena_array(a, (size_t)*n, sizeof(*all));
 	ck_assert_ptr_nonnull(all);
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		for (uint32_t w = 0; w < g->nodes[i].n_weights; w++) {
-			RIG_OK(ff_executor_weight(r->x, i, w, gradients, all + at, &err));
-			at += rig_volume(&g->nodes[i].weight[w].map);
-		}
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		if (!ff_node_is_parameter(g, i))
+			continue;
+		RIG_OK(ff_executor_parameter(r->x, i, gradients, all + at, &err));
+		at += rig_volume(&g->values[g->nodes[i].out]);
+	}
 	ck_assert_int_eq(at, *n);
 	return all;
 }
@@ -101,24 +102,26 @@ double rig_distance(const struct ff_graph *g, const float *a, const float *b, co
 {
 	double worst = 0, floor = largest(b, ff_graph_parameters(g)) / 10;
 
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		for (uint32_t w = 0; w < g->nodes[i].n_weights; w++) {
-			int64_t n = rig_volume(&g->nodes[i].weight[w].map);
-			double apart = 0, size = largest(b, n);
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		int64_t n = rig_volume(&g->values[g->nodes[i].out]);
+		double apart = 0, size;
 
-			for (int64_t k = 0; k < n; k++) {
-				double d = fabs((double)a[k] - (double)b[k]);
+		if (!ff_node_is_parameter(g, i))
+			continue;
+		size = largest(b, n);
+		for (int64_t k = 0; k < n; k++) {
+			double d = fabs((double)a[k] - (double)b[k]);
 
-				apart = d > apart || isnan(d) ? d : apart;
-			}
-			if (apart > 0 || isnan(apart))
-				apart /= size > floor ? size : floor;
-			if (!(apart <= worst)) {
-				worst = apart;
-				*name = g->nodes[i].name;
-			}
-			a += n;
-			b += n;
+			apart = d > apart || isnan(d) ? d : apart;
 		}
+		if (apart > 0 || isnan(apart))
+			apart /= size > floor ? size : floor;
+		if (!(apart <= worst)) {
+			worst = apart;
+			*name = g->nodes[i].name;
+		}
+		a += n;
+		b += n;
+	}
 	return worst;
 }

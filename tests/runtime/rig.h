@@ -29,13 +29,13 @@ void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *
 		int64_t bucket_bytes, struct ff_arena *a);
 void rig_close(struct rig *r);
 
-/* All weights, or gradients, one after another; their number in *n. */
+/* All parameters, or their gradients, one after another; their number in *n. */
 float *rig_weights(struct rig *r, bool gradients, struct ff_arena *a, int64_t *n);
-/* For each weight tensor max |a - b| / max |b|: the worst, its node in *name.
- * A tensor whose gradient nearly cancels (its largest element is less than a
+/* For each parameter max |a - b| / max |b|: the worst, its node in *name.
+ * One whose gradient nearly cancels (its largest element is less than a
  * tenth of the largest of all) is measured by that tenth: what is left
  * of such a sum is mostly the rounding of terms as large as anywhere else. */
 double rig_distance(const struct ff_graph *g, const float *a, const float *b, const char **name);
-int64_t rig_volume(const struct ff_operand *map);
+int64_t rig_volume(const struct ff_value *v);
 
 #endif

@@ -45,7 +45,7 @@ refused() { # refused TEXT COMMAND...: exit status 2 and one sentence with TEXT
 
 plan_for() { # plan_for MACHINE DEVICES: a strategy for tiny.json, all on device 0
 	cat <<TXT
-{"format": "ffsoap-strategy", "version": 1, "graph": "mlp", "graph_hash": "$tiny_hash",
+{"format": "ffsoap-strategy", "version": 2, "graph": "mlp", "graph_hash": "$tiny_hash",
  "machine": "$1", "devices": $2, "operators": [
  {"name": "flatten", "degrees": {}, "devices": [0]}, {"name": "fc1", "degrees": {}, "devices": [0]},
  {"name": "act1", "degrees": {}, "devices": [0]}, {"name": "fc2", "degrees": {}, "devices": [0]},
@@ -118,7 +118,7 @@ check 'steps and epochs' refused 'exclude' "$ffrun" lenet.json single $data --st
 check 'unknown option' refused '--step' "$ffrun" lenet.json single $data --step 1
 check 'no such graph' refused 'none.json' "$ffrun" none.json single $data --steps 1
 check 'no such strategy' refused 'none.json' "$ffrun" lenet.json none.json $data --steps 1
-printf '{"format": "ffsoap-graph", "version": 1' >cut.json
+printf '{"format": "ffsoap-graph", "version": 2' >cut.json
 check 'cut graph' refused 'cut.json' "$ffrun" cut.json single $data --steps 1
 check 'graph as strategy' refused 'mlp.json' "$ffrun" lenet.json mlp.json $data --steps 1
 printf 'garbage' >garbage.json
@@ -139,7 +139,7 @@ check 'bad momentum' refused '--momentum' "$ffrun" lenet.json single $data --ste
 check 'no step left' refused '--warmup' "$ffrun" lenet.json single $data --steps 3 --warmup 3
 check 'too many steps' refused '--steps' "$ffrun" lenet.json single $data --steps 99999999999
 cat >foreign.json <<TXT
-{"format": "ffsoap-strategy", "version": 1, "graph": "mlp", "graph_hash": "0000000000000000",
+{"format": "ffsoap-strategy", "version": 2, "graph": "mlp", "graph_hash": "0000000000000000",
  "machine": "cpu2", "devices": 2, "operators": []}
 TXT
 check 'strategy for another graph' refused 'foreign.json' "$ffrun" lenet.json foreign.json $data \

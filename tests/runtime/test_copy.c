@@ -31,7 +31,26 @@ static struct ff_region draw_around(struct ff_random *r, const struct ff_region 
 	return a;
 }
 
-static struct ff_copy draw_copy(struct ff_random *r)
+/* Axes as they stand, as images have them, or anyhow. */
+static const uint8_t *draw_order(struct ff_random *r, uint32_t rank, uint8_t *any)
+{
+	uint32_t kind = ff_random_below(r, 3);
+
+	if (kind == 0)
+		return ff_order_plain;
+	if (kind == 1 && rank == 4)
+		return ff_order_image;
+	for (uint32_t i = 0; i < rank; i++) {
+		uint32_t k = ff_random_below(r, i + 1);
+
+		any[i] = any[k];
+		any[k] = (uint8_t)i;
+	}
+	return any;
+}
+
+/* `order` keeps the order of its axes. */
+static struct ff_copy draw_copy(struct ff_random *r, uint8_t order[FF_MAX_RANK])
 {
 	struct ff_copy c = {.add = draw(r, 0, 1)};
 	int64_t largest = draw(r, 0, 99) ? 1000 : 100000;
@@ -46,6 +65,7 @@ static struct ff_copy draw_copy(struct ff_random *r)
 		c.region.hi[i] -= ff_region_size(&c.region, i) / 2;
 	if (!draw(r, 0, 30))
 		c.region.hi[0] = c.region.lo[0];
+	c.order = draw_order(r, c.region.rank, order);
 	c.source_region = draw(r, 0, 3) ? draw_around(r, &c.region) : c.region;
 	c.sink_region = draw(r, 0, 3) ? draw_around(r, &c.region) : c.region;
 	return c;
@@ -91,11 +111,11 @@ static void check_sink(const struct ff_copy *c, const float *before)
 		return;
 	memcpy(at, c->sink_region.lo, sizeof(at));
 	do {
-		int64_t i = ff_region_offset(&c->sink_region, at);
+		int64_t i = ff_region_offset(c->order, &c->sink_region, at);
 		float want = before[i];
 
 		if (inside(&c->region, at)) {
-			float add = source[ff_region_offset(&c->source_region, at)];
+			float add = source[ff_region_offset(c->order, &c->source_region, at)];
 
 			want = c->add ? want + add : add;
 		}
@@ -114,7 +134,8 @@ START_TEST(test_regions)
 	ck_assert_int_eq(cpu->open(0, &dev, &err), FF_OK);
 	ck_assert_int_eq(cpu->stream(dev, false, &stream, &err), FF_OK);
 	for (int i = 0; i < 800; i++) {
-		struct ff_copy c = draw_copy(&r);
+		uint8_t order[FF_MAX_RANK];
+		struct ff_copy c = draw_copy(&r, order);
 		float *source = random_shard(&r, &c.source_region);
 		float *sink = random_shard(&r, &c.sink_region);
 		size_t bytes = (size_t)ff_region_volume(&c.sink_region) * sizeof(*sink);
@@ -145,6 +166,7 @@ START_TEST(test_bits)
 	uint32_t source[120], sink[48];
 	struct ff_copy c = {.source = source,
 			.sink = sink,
+			.order = ff_order_image,
 			.source_region = all,
 			.sink_region = part,
 			.region = part};
@@ -157,8 +179,8 @@ START_TEST(test_bits)
 	ck_assert_int_eq(cpu->copy(stream, &c, &err), FF_OK);
 	memcpy(at, part.lo, sizeof(at));
 	do
-		ck_assert_uint_eq(sink[ff_region_offset(&part, at)],
-				source[ff_region_offset(&all, at)]);
+		ck_assert_uint_eq(sink[ff_region_offset(c.order, &part, at)],
+				source[ff_region_offset(c.order, &all, at)]);
 	while (next(&part, at));
 	cpu->stream_close(stream);
 	cpu->close(dev);

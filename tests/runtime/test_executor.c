@@ -14,7 +14,33 @@
 struct seen {
 	uint32_t move[FF_MOVE_ALL_REDUCE + 1], op[FF_OP_COUNT];
 	uint32_t accumulate, send_staged, recv_staged, straight, add, syncs;
+	uint32_t replicas;                         /* operators computed several times */
+	uint32_t sharded, served, replicated;      /* parameters with a config of their own */
+	uint32_t added, tied_synced, tied_brought; /* gradients of several uses, by way */
 };
+
+static void look_at_parameter(struct seen *seen, const struct ff_schedule *lowered, uint32_t node)
+{
+	const struct ff_graph *g = lowered->graph;
+	const struct ff_value *v = &g->values[g->nodes[node].out];
+	const struct ff_config *own = &lowered->strategy->config[node];
+	bool added = false;
+
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		added |= lowered->accumulate[g->uses[v->first_use + u]];
+	seen->added += added;
+	for (uint32_t i = 0; i < lowered->n_shards && v->n_uses > 1; i++)
+		if (lowered->shards[i].node == node) {
+			bool synced = lowered->buckets[lowered->shards[i].bucket].synced;
+
+			*(synced ? &seen->tied_synced : &seen->tied_brought) += 1;
+		}
+	if (!own->n_parts)
+		return;
+	seen->sharded += own->n_parts > own->replicas;
+	seen->served += own->n_parts == 1;
+	seen->replicated += own->replicas > 1;
+}
 
 static void look(struct seen *seen, const struct scene *s)
 {
@@ -24,6 +50,12 @@ static void look(struct seen *seen, const struct scene *s)
 
 	ff_arena_init(&a);
 	RIG_OK(ff_lower(&s->graph, &s->machine, &s->strategy, NULL, &a, &lowered, &err));
+	for (uint32_t i = 0; i < s->graph.n_nodes; i++) {
+		if (ff_node_is_parameter(&s->graph, i))
+			look_at_parameter(seen, &lowered, i);
+		else
+			seen->replicas += lowered.config[i].replicas > 1;
+	}
 	for (uint32_t i = 0; i < lowered.n_tasks; i++) {
 		const struct ff_task *t = &lowered.tasks[i];
 		const struct ff_move *mv = t->move;
@@ -54,7 +86,7 @@ static void check_seen(const struct seen *seen)
 	for (int k = 0; k < FF_MOVE_ALL_REDUCE; k++)
 		ck_assert_msg(seen->move[k] > 0, "no case had a move of kind %s",
 				ff_move_name((enum ff_move_kind)k));
-	for (int k = FF_OP_INPUT + 1; k < FF_OP_COUNT; k++)
+	for (int k = FF_OP_PARAMETER + 1; k < FF_OP_COUNT; k++)
 		ck_assert_msg(seen->op[k] > 0, "no case had a %s", ff_op_row((enum ff_op)k)->name);
 	ck_assert_uint_gt(seen->accumulate, 0);
 	ck_assert_uint_gt(seen->send_staged, 0);
@@ -62,6 +94,13 @@ static void check_seen(const struct seen *seen)
 	ck_assert_uint_gt(seen->straight, 0);
 	ck_assert_uint_gt(seen->add, 0);
 	ck_assert_uint_gt(seen->syncs, 0);
+	ck_assert_uint_gt(seen->replicas, 0);
+	ck_assert_uint_gt(seen->sharded, 0);
+	ck_assert_uint_gt(seen->served, 0);
+	ck_assert_uint_gt(seen->replicated, 0);
+	ck_assert_uint_gt(seen->added, 0);
+	ck_assert_uint_gt(seen->tied_synced, 0);
+	ck_assert_uint_gt(seen->tied_brought, 0);
 }
 
 START_TEST(same_function)
@@ -104,7 +143,6 @@ START_TEST(all_reduce)
 	struct ff_random r = {ff_test_seed(26), 0, 0};
 
 	for (uint32_t n = 2; n <= 8; n++) {
-		static const uint16_t device[] = {0, 1, 2, 3, 4, 5, 6, 7};
 		struct scene s = {.opt = {.seed = n, .sgd = {0.01f, 0.9f, 0.01f}}};
 		struct seen seen = {0};
 		struct result split, whole;
@@ -133,8 +171,8 @@ START_TEST(all_reduce)
 					&s.graph, ff_arena_printf(&s.arena, "fc%d", i))];
 
 			c->n_parts = n;
-			c->device = device;
-			c->degree[i == 0 ? 2 : i == 1 ? 1 : 2] = (uint16_t)n;
+			c->degree[i == 1 ? 1 : 2] = (uint16_t)n;
+			c->stride[i == 1 ? 1 : 2] = 1;
 		}
 		RIG_OK(ff_dataset_open("synthetic:18", &s.graph, n, &s.data, &err));
 		look(&seen, &s);
@@ -147,39 +185,57 @@ START_TEST(all_reduce)
 }
 END_TEST
 
-/* After a step without arithmetic the gradient of a weight is the number of
- * devices that hold it, in every element. */
-static void check_null_gradients(struct rig *r, const struct scene *s)
+/* Cells of all uses that read an element of a parameter. */
+static uint32_t count_readers(const struct ff_schedule *l, uint32_t node, const int32_t *at)
 {
-	const struct ff_schedule *l = &r->schedule;
-	struct ff_error err;
+	const struct ff_graph *g = l->graph;
+	const struct ff_value *v = &g->values[g->nodes[node].out];
+	uint32_t readers = 0;
 
-	for (uint32_t i = 0; i < l->n_shards; i++) {
-		const struct ff_shard *shard = &l->shards[i];
-		const struct ff_operand *map =
-				&s->graph.nodes[shard->node].weight[shard->weight].map;
-		int64_t n = rig_volume(map), in_shard = 0;
-		float *whole = malloc((size_t)n * sizeof(*whole));
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		const struct ff_edge *e = &g->edges[g->uses[v->first_use + u]];
+		const struct ff_node *n = &g->nodes[e->node];
+		const struct ff_config *c = &l->config[e->node];
 
-		ck_assert_ptr_nonnull(whole);
-		RIG_OK(ff_executor_weight(r->x, shard->node, shard->weight, true, whole, &err));
-		for (int64_t k = 0; k < n; k++) {
-			int64_t rest = k;
+		for (uint32_t part = 0; part < ff_config_cells(c); part++) {
+			struct ff_region box, in;
 			bool inside = true;
 
-			for (uint32_t d = map->rank; d-- > 0; rest /= map->shape[d]) {
-				int32_t at = (int32_t)(rest % map->shape[d]);
-
-				inside &= at >= shard->region.lo[d] && at < shard->region.hi[d];
-			}
-			in_shard += inside;
-			if (inside)
-				ck_assert_float_eq(whole[k],
-						(float)l->buckets[shard->bucket].n_devices);
+			ff_config_box(n, c, part, &box);
+			ff_operand_region(n, &n->in_map[e->slot], &box, &in);
+			for (uint32_t d = 0; d < v->rank; d++)
+				inside &= at[d] >= in.lo[d] && at[d] < in.hi[d];
+			readers += inside;
 		}
-		ck_assert_int_eq(in_shard, ff_region_volume(&shard->region));
-		free(whole);
 	}
+	return readers;
+}
+
+/* After a step without arithmetic every element of a parameter's gradient is the
+ * number of cells that read it; and shards cover it once. */
+static void check_null_gradients(struct rig *r, const struct scene *s, uint32_t node)
+{
+	const struct ff_schedule *l = &r->schedule;
+	const struct ff_value *v = &s->graph.values[s->graph.nodes[node].out];
+	int64_t n = rig_volume(v), in_shards = 0;
+	float *whole = malloc((size_t)n * sizeof(*whole));
+	struct ff_error err;
+
+	ck_assert_ptr_nonnull(whole);
+	RIG_OK(ff_executor_parameter(r->x, node, true, whole, &err));
+	for (uint32_t i = 0; i < l->n_shards; i++)
+		if (l->shards[i].node == node)
+			in_shards += ff_region_volume(&l->shards[i].region);
+	ck_assert_int_eq(in_shards, n);
+	for (int64_t k = 0; k < n; k++) {
+		int32_t at[FF_MAX_RANK];
+		int64_t rest = k;
+
+		for (uint32_t d = v->rank; d-- > 0; rest /= v->shape[d])
+			at[d] = (int32_t)(rest % v->shape[d]);
+		ck_assert_float_eq(whole[k], (float)count_readers(l, node, at));
+	}
+	free(whole);
 }
 
 START_TEST(null_backend)
@@ -207,7 +263,9 @@ START_TEST(null_backend)
 		RIG_OK(ff_executor_losses(rig.x, loss, 2, &err));
 		ck_assert_double_eq(loss[0], 1);
 		ck_assert_double_eq(loss[1], 1);
-		check_null_gradients(&rig, &s);
+		for (uint32_t k = 0; k < s.graph.n_nodes; k++)
+			if (ff_node_is_parameter(&s.graph, k))
+				check_null_gradients(&rig, &s, k);
 		rig_close(&rig);
 		scene_close(&s);
 	}

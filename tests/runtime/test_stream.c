@@ -194,6 +194,7 @@ START_TEST(test_transfers)
 	struct ff_region all = {.rank = 1, .hi = {100}}, half = {.rank = 1, .hi = {50}};
 	struct ff_copy c = {.source = device,
 			.sink = other,
+			.order = ff_order_plain,
 			.source_region = all,
 			.sink_region = half,
 			.region = half};

@@ -9,6 +9,7 @@
 #include "ff/costs.h"
 #include "ff/graph.h"
 #include "ff/machine.h"
+#include "ff/schedule.h"
 
 struct hand_machine {
 	struct ff_machine m;
@@ -41,6 +42,30 @@ static inline void hand_machine_init(
 			.nodes = h->node,
 			.node_of = h->node_of,
 			.overlap = overlap};
+}
+
+/* What the pieces of messages come to for each device, into `t` and mv->traffic. */
+static inline void hand_traffic(
+		const struct ff_machine *m, struct ff_move *mv, struct ff_traffic *t)
+{
+	memset(t, 0, mv->n_devices * sizeof(*t));
+	for (uint32_t k = 0; k < mv->n_pieces; k++) {
+		const struct ff_piece *p = &mv->piece[k];
+		int64_t bytes = ff_region_volume(&p->region) * FF_ELEMENT_BYTES;
+		bool inside = m->node_of[p->from] == m->node_of[p->to];
+
+		for (uint32_t i = 0; i < mv->n_devices && p->from != p->to; i++) {
+			if (mv->device[i] == p->from) {
+				*(inside ? &t[i].sent_inside : &t[i].sent_outside) += bytes;
+				t[i].n_sent++;
+			}
+			if (mv->device[i] == p->to) {
+				*(inside ? &t[i].received_inside : &t[i].received_outside) += bytes;
+				t[i].n_received++;
+			}
+		}
+	}
+	mv->traffic = t;
 }
 
 /* x (batch, features) -> fc (out) -> loss with labels. */

@@ -34,11 +34,16 @@ static const uint16_t devices[] = {0, 1, 2, 3, 4, 5, 6, 7};
 static struct ff_work part_of(const struct ff_graph *g, const char *name, uint16_t sample,
 		uint32_t part, enum ff_pass pass)
 {
-	struct ff_config c = {
-			.degree = {sample, 1, 1, 1, 1, 1}, .n_parts = sample, .device = devices};
+	struct ff_config c = {.degree = {sample, 1, 1, 1, 1, 1, 1, 1},
+			.replicas = 1,
+			.n_parts = sample,
+			.stride = {1}};
+	uint32_t node = ff_graph_find(g, name);
+	struct ff_region box;
 	struct ff_work w;
 
-	ff_work_fill(g, ff_graph_find(g, name), &c, part, pass, &w);
+	ff_config_box(&g->nodes[node], &c, part, &box);
+	ff_work_fill(g, node, &box, pass, &w);
 	return w;
 }
 
@@ -96,6 +101,7 @@ START_TEST(gather_and_scatter)
 			.n_devices = 3,
 			.device = devices,
 			.region = box(0, 1000),
+			.chunk_bytes = 1600,
 			.n_pieces = 3,
 			.piece = chunk};
 
@@ -105,6 +111,7 @@ START_TEST(gather_and_scatter)
 	mv.kind = FF_MOVE_REDUCE_SCATTER;
 	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 2 * (2 + 1.6), 1e-9);
 	mv.kind = FF_MOVE_ALL_REDUCE;
+	mv.chunk_bytes = 1336; /* 334 of the 1000 elements */
 	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 4 * (2 + 1.336), 1e-9);
 	/* staging: a launch of 5 us and two passes over 1e4 bytes at 1e4 bytes/us */
 	mv.copied_bytes = 10000;
@@ -125,12 +132,15 @@ START_TEST(messages)
 	struct ff_piece fan[] = {piece(0, 1, 1000), piece(0, 2, 1000), piece(0, 3, 500)};
 	struct ff_piece swap[] = {piece(0, 2, 1000), piece(2, 0, 1000)};
 	struct ff_piece share[] = {piece(0, 2, 1000), piece(1, 3, 1000)};
+	struct ff_traffic traffic[4];
 
 	setup(&w, 2, 2, NULL);
+	hand_traffic(&w.h.m, &mv, traffic);
 	/* both directions at once; what stays at home is copied_bytes' affair */
 	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 2 + 4.0, 1e-9);
 	mv.n_devices = 4;
 	mv.piece = fan;
+	hand_traffic(&w.h.m, &mv, traffic);
 	/* 6000 bytes leave node 0's card; three messages at its latency */
 	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 3 * 10 + 60.0, 1e-9);
 	/* the tally was left clean */
@@ -138,9 +148,11 @@ START_TEST(messages)
 	/* full duplex: in and out of a card at once */
 	mv.n_pieces = 2;
 	mv.piece = swap;
+	hand_traffic(&w.h.m, &mv, traffic);
 	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 10 + 40.0, 1e-9);
 	/* two devices of a node share its card */
 	mv.piece = share;
+	hand_traffic(&w.h.m, &mv, traffic);
 	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 10 + 80.0, 1e-9);
 	teardown(&w);
 }
@@ -155,8 +167,10 @@ START_TEST(messages_on_a_shared_link_queue)
 			.device = devices,
 			.n_pieces = 2,
 			.piece = p};
+	struct ff_traffic traffic[2];
 
 	hand_machine_init(&w.h, 1, 2, true);
+	hand_traffic(&w.h.m, &mv, traffic);
 	w.h.node[0].inside.shared = true;
 	ff_arena_init(&w.arena);
 	hand_graph(&w.arena, 8, 16, 12, &w.g);
@@ -174,9 +188,11 @@ START_TEST(measured_rates)
 			.n_devices = 1,
 			.device = devices,
 			.region = box(10, 20)};
+	struct ff_traffic none = {0};
 	struct ff_move copy = {.kind = FF_MOVE_COPY,
 			.n_devices = 1,
 			.device = devices,
+			.traffic = &none,
 			.copied_bytes = 500};
 
 	setup(&w, 1, 4, c);
@@ -212,12 +228,14 @@ START_TEST(measured_tables)
 			.n_pieces = 2,
 			.piece = p,
 			.busiest_bytes = 200};
+	struct ff_traffic traffic[2];
 
 	ck_assert_int_eq(ff_costs_put_comm(c, &reduce, NULL), FF_OK);
 	ck_assert_int_eq(ff_costs_put_comm(c, &send, NULL), FF_OK);
 	ck_assert_int_eq(ff_costs_put_comm(c, &lone, NULL), FF_OK);
 	ff_costs_set_link(c, (struct ff_rate){1, 500});
 	setup(&w, 2, 4, c);
+	hand_traffic(&w.h.m, &mv, traffic);
 	for (size_t i = 0; i < sizeof(expect) / sizeof(*expect); i++)
 		ck_assert_double_eq_tol(ff_price_sync(w.p, 2, devices, expect[i].bytes),
 				expect[i].us, 1e-9);

@@ -17,6 +17,7 @@ struct plan {
 	struct ff_schedule s;
 	struct ff_task task[16];
 	uint32_t lanes[64], deps[64], n_lanes, n_deps;
+	bool accumulate[8];
 	struct ff_bucket bucket[2];
 	struct ff_simulation sim;
 };
@@ -46,6 +47,8 @@ static void setup(struct plan *w, bool overlap)
 			.tasks = w->task,
 			.lanes = w->lanes,
 			.deps = w->deps,
+			.config = w->strategy.config,
+			.accumulate = w->accumulate,
 			.buckets = w->bucket,
 			.n_buckets = 2};
 }
@@ -179,6 +182,7 @@ START_TEST(shared_lanes_queue)
 	struct ff_piece p[] = {{.from = 0, .to = 2, .region = {1, {0}, {250}}},
 			{.from = 1, .to = 3, .region = {1, {0}, {250}}}};
 	const uint16_t pair[2][2] = {{0, 2}, {1, 3}};
+	struct ff_traffic traffic[2][2];
 	struct ff_move mv[2];
 
 	setup(&w, true);
@@ -189,6 +193,7 @@ START_TEST(shared_lanes_queue)
 				.n_pieces = 1,
 				.piece = &p[i],
 				.busiest_bytes = 1000};
+		hand_traffic(&w.h.m, &mv[i], traffic[i]);
 		add(&w, (struct ff_task){.kind = FF_TASK_MOVE, .move = &mv[i]});
 		on(&w, FF_LANE_COMM, pair[i][0]);
 		on(&w, FF_LANE_COMM, pair[i][1]);
@@ -208,6 +213,7 @@ START_TEST(work_is_priced_by_its_key)
 {
 	struct plan w;
 	struct ff_error err = {0};
+	struct ff_region box;
 	uint32_t fc;
 	struct ff_work work;
 	char key[FF_KEY_BYTES];
@@ -224,7 +230,8 @@ START_TEST(work_is_priced_by_its_key)
 	ck_assert_int_eq(ff_simulate(&w.s, w.p, &w.arena, &w.sim, &err), FF_E_INPUT);
 	ck_assert_double_eq(w.sim.step_us, -1);
 	ck_assert_ptr_nonnull(strstr(err.text, "c.json has no cost for \"linear.forward"));
-	ff_work_fill(&w.g, fc, &w.strategy.config[fc], 0, FF_FORWARD, &work);
+	ff_config_box(&w.g.nodes[fc], &w.strategy.config[fc], 0, &box);
+	ff_work_fill(&w.g, fc, &box, FF_FORWARD, &work);
 	ff_work_key(&work, key);
 	ck_assert_int_eq(ff_costs_put(w.costs, &cost, NULL), FF_OK);
 	simulate(&w);
@@ -287,9 +294,38 @@ static void check_tight(const struct ff_schedule *s, const struct ff_simulation 
 		ck_assert_double_le(sim->compute_us[d], last * (1 + 1e-9));
 }
 
+/* Messages are priced by what their pieces come to. */
+static uint32_t check_traffic(const struct ff_schedule *s, struct ff_arena *a)
+{
+	uint32_t messages = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct ff_move *mv = s->tasks[i].move;
+		struct ff_traffic *t;
+		struct ff_move again;
+
+		if (s->tasks[i].kind != FF_TASK_MOVE || !ff_move_is_messages(mv->kind))
+			continue;
+		again = *mv;
+		t = ff_arena_array(a, mv->n_devices, sizeof(*t));
+		hand_traffic(s->machine, &again, t);
+		for (uint32_t k = 0; k < mv->n_devices; k++) {
+			ck_assert_int_eq(mv->traffic[k].sent_inside, t[k].sent_inside);
+			ck_assert_int_eq(mv->traffic[k].sent_outside, t[k].sent_outside);
+			ck_assert_int_eq(mv->traffic[k].received_inside, t[k].received_inside);
+			ck_assert_int_eq(mv->traffic[k].received_outside, t[k].received_outside);
+			ck_assert_uint_eq(mv->traffic[k].n_sent, t[k].n_sent);
+			ck_assert_uint_eq(mv->traffic[k].n_received, t[k].n_received);
+			messages += t[k].n_sent;
+		}
+	}
+	return messages;
+}
+
 START_TEST(lowered_schedules)
 {
 	struct ff_random state = {.seed = ff_test_seed(20)};
+	uint32_t messages = 0;
 
 	for (int round = 0; round < 60; round++) {
 		struct hand_machine h;
@@ -315,6 +351,7 @@ START_TEST(lowered_schedules)
 				err.text);
 		ck_assert_int_eq(ff_simulate(&s, p, &a, &sim, &err), FF_OK);
 		check_tight(&s, &sim, idle);
+		messages += check_traffic(&s, &a);
 		for (uint32_t d = 0; d < h.m.n_devices; d++)
 			busy = fmax(busy, sim.compute_us[d] + sim.comm_us[d]);
 		ck_assert_double_le(busy, sim.step_us * (1 + 1e-9));
@@ -329,6 +366,7 @@ START_TEST(lowered_schedules)
 		ff_pricer_destroy(p);
 		ff_arena_finish(&a);
 	}
+	ck_assert_uint_gt(messages, 100);
 }
 END_TEST
 

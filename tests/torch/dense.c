@@ -56,7 +56,7 @@ int64_t ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step)
 	(void)step;
 	for (uint32_t i = 0; i < d->graph->n_nodes; i++) {
 		const struct ff_node *node = &d->graph->nodes[i];
-		const struct ff_tensor *t = &d->graph->tensors[node->out];
+		const struct ff_value *t = &d->graph->values[node->out];
 		uint64_t volume = 1, stream = ff_philox_stream(UINT32_MAX, i);
 
 		if (node->op != FF_OP_INPUT || t->dtype != FF_I32)
@@ -75,7 +75,7 @@ void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint
 		const struct ff_region *region, void *shard)
 {
 	const struct ff_node *n = &d->graph->nodes[node];
-	const struct ff_value *t = &d->graph->tensors[n->out];
+	const struct ff_value *t = &d->graph->values[n->out];
 	uint32_t classes = (uint32_t)n->attrs.input.classes;
 	int32_t at[FF_MAX_RANK];
 	int64_t left = ff_region_volume(region);
@@ -85,7 +85,7 @@ void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint
 	for (uint32_t i = 0; i < region->rank; i++)
 		at[i] = region->lo[i];
 	for (; left > 0; left--) {
-		int64_t offset = ff_region_offset(region, at);
+		int64_t offset = ff_region_offset(t->order, region, at);
 		uint64_t index = 0;
 		uint32_t word;
 

@@ -45,7 +45,7 @@ class Graph:
         features = self.add("features", "concat", *self.heads)
         logits = self.add("logits", "linear", features, out_features=CLASSES)
         self.add("loss", "softmax_cross_entropy", logits, "labels")
-        return {"format": "ffsoap-graph", "version": 1, "name": self.name, "nodes": self.nodes}
+        return {"format": "ffsoap-graph", "version": 2, "name": self.name, "nodes": self.nodes}
 
 
 def convolutions():
@@ -182,7 +182,7 @@ def joints():
 
 def dense(rank):
     """A label for each position: logits [N, C, H, W], or [N, C, L] for rank 3."""
-    g = {"format": "ffsoap-graph", "version": 1, "name": f"dense-{rank}"}
+    g = {"format": "ffsoap-graph", "version": 2, "name": f"dense-{rank}"}
     labels = [3, 6, 5] if rank == 4 else [3, 30]
     nodes = [{"name": "data", "op": "input", "shape": [3, 2, 6, 5]},
              {"name": "more", "op": "input", "shape": [3, 3, 6, 5]},
@@ -220,7 +220,7 @@ def strategy(text, devices, operators):
             preset = ({"sample": devices}, list(range(devices)))
             degrees, where = operators.get(node["name"], preset)
             entries.append({"name": node["name"], "degrees": degrees, "devices": where})
-    return {"format": "ffsoap-strategy", "version": 1, "graph": graph["name"],
+    return {"format": "ffsoap-strategy", "version": 2, "graph": graph["name"],
             "graph_hash": graph_hash(text), "machine": "hand", "devices": devices,
             "operators": entries}
 
