@@ -31,53 +31,66 @@ struct ff_dataset {
 	struct ff_source *source;
 	struct shuffle *shuffle;
 	uint64_t seed;
-	uint32_t values, labels; /* the graph's input nodes */
+	uint32_t values, labels, ids; /* the graph's input nodes; of ids the first, or FF_NONE */
 	const struct ff_graph *graph;
-	uint32_t rank; /* of the values, samples included */
+	uint32_t rank; /* of the values, samples included; 0: there are none */
 	int32_t shape[FF_MAX_RANK];
 	int64_t batch;
 };
 
+/* The labels are what the loss reads; other int32 inputs are ids. */
+static int add_input(struct ff_dataset *d, uint32_t node, struct ff_error *err)
+{
+	const struct ff_graph *g = d->graph;
+	const struct ff_node *n = &g->nodes[node];
+	const struct ff_value *t = &g->values[n->out];
+
+	if (t->dtype == FF_I32 && node != d->labels) {
+		d->ids = d->ids == FF_NONE ? node : d->ids;
+		return FF_OK;
+	}
+	if (t->dtype == FF_I32)
+		return t->rank == 1 ? FF_OK
+				    : ff_fail(err, FF_E_INPUT,
+						      "graph %s: input %s: data sets have one "
+						      "label a "
+						      "sample, so its rank must be 1, not %u",
+						      g->name, n->name, t->rank);
+	if (d->values != FF_NONE)
+		return ff_fail(err, FF_E_INPUT,
+				"graph %s: inputs %s and %s are both values; data sets have one "
+				"input of values and one of labels",
+				g->name, g->nodes[d->values].name, n->name);
+	d->values = node;
+	if (t->rank < 2)
+		return ff_fail(err, FF_E_INPUT,
+				"graph %s: input %s: samples need a rank of at least 2, not %u",
+				g->name, n->name, t->rank);
+	d->rank = t->rank;
+	memcpy(d->shape, t->shape, sizeof(d->shape));
+	return FF_OK;
+}
+
 static int find_inputs(const struct ff_graph *g, struct ff_dataset *d,
 		struct ff_sample_shape *shape, struct ff_error *err)
 {
-	d->graph = g;
-	d->values = d->labels = FF_NONE;
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		const struct ff_node *n = &g->nodes[i];
-		const struct ff_value *t = &g->values[n->out];
-		uint32_t *slot = t->dtype == FF_I32 ? &d->labels : &d->values;
+	int code = FF_OK;
 
-		if (!(ff_op_row(n->op)->flags & FF_OP_SOURCE))
-			continue;
-		if (*slot != FF_NONE)
-			return ff_fail(err, FF_E_INPUT,
-					"graph %s: inputs %s and %s are both %s; data sets have "
-					"one input of values and one of labels",
-					g->name, g->nodes[*slot].name, n->name,
-					t->dtype == FF_I32 ? "labels" : "values");
-		*slot = i;
-		if (t->dtype == FF_I32) {
-			shape->classes = n->attrs.input.classes;
-			if (t->rank != 1)
-				return ff_fail(err, FF_E_INPUT,
-						"graph %s: input %s: data sets have one label a "
-						"sample, so its rank must be 1, not %u",
-						g->name, n->name, t->rank);
-			continue;
-		}
-		if (t->rank < 2)
-			return ff_fail(err, FF_E_INPUT,
-					"graph %s: input %s: samples need a rank of at least 2, "
-					"not %u",
-					g->name, n->name, t->rank);
-		d->rank = t->rank;
-		memcpy(d->shape, t->shape, sizeof(d->shape));
-	}
-	if (d->values == FF_NONE || d->labels == FF_NONE)
-		return ff_fail(err, FF_E_INPUT, "graph %s: has no input of %s", g->name,
-				d->values == FF_NONE ? "float32 values" : "int32 labels");
-	shape->rank = d->rank - 1;
+	d->graph = g;
+	d->values = d->ids = FF_NONE;
+	d->labels = ff_edge_source(g, g->nodes[g->loss].in + 1);
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		if (ff_node_is_source(g, i))
+			code = add_input(d, i, err);
+	if (code < 0)
+		return code;
+	if (d->values == FF_NONE && d->ids == FF_NONE)
+		return ff_fail(err, FF_E_INPUT,
+				"graph %s: has no input of float32 values or int32 "
+				"ids beside its labels",
+				g->name);
+	shape->classes = g->nodes[d->labels].attrs.input.classes;
+	shape->rank = d->rank ? d->rank - 1 : 0;
 	shape->elements = 1;
 	for (uint32_t i = 1; i < d->rank; i++) {
 		shape->shape[i - 1] = d->shape[i];
@@ -106,8 +119,8 @@ static int open_synthetic(const char *spec, const struct ff_sample_shape *shape,
 	return ff_synthetic_open(samples, shape, seed, ret, err);
 }
 
-static int open_folder(const char *spec, const struct ff_sample_shape *shape,
-		struct ff_source **ret, struct ff_error *err)
+static int open_folder(const char *spec, const struct ff_dataset *d,
+		const struct ff_sample_shape *shape, struct ff_source **ret, struct ff_error *err)
 {
 	char path[sizeof(DATA_FOLDER) + NAME_MAX + 1] = DATA_FOLDER "/";
 	size_t len = strlen(spec);
@@ -129,6 +142,11 @@ static int open_folder(const char *spec, const struct ff_sample_shape *shape,
 				"data %s: is not a folder; expected synthetic[:SAMPLES] or a "
 				"folder with IDX files",
 				spec);
+	if (d->ids != FF_NONE)
+		return ff_fail(err, FF_E_INPUT,
+				"data %s: holds images and labels, but input %s of graph %s is "
+				"int32 ids, which only synthetic[:SAMPLES] has",
+				spec, d->graph->nodes[d->ids].name, d->graph->name);
 	return ff_idx_open(spec, shape, ret, err);
 }
 
@@ -163,7 +181,7 @@ int ff_dataset_open(const char *spec, const struct ff_graph *g, uint64_t seed,
 	if (code == FF_OK && (!strcmp(spec, "synthetic") || !strncmp(spec, "synthetic:", 10)))
 		code = open_synthetic(spec, &shape, seed, &d->source, err);
 	else if (code == FF_OK)
-		code = open_folder(spec, &shape, &d->source, err);
+		code = open_folder(spec, d, &shape, &d->source, err);
 	if (code == FF_OK && d->source && d->source->samples[1] < d->batch)
 		code = ff_fail(err, FF_E_INPUT,
 				"data %s: has %" PRId64
@@ -289,6 +307,49 @@ static void fill_sample(const struct ff_dataset *d, bool train, int64_t sample,
 	} while (i >= 1 && i < last);
 }
 
+static void fill_labels(const struct ff_dataset *d, bool train, uint64_t step,
+		const struct ff_region *region, int32_t *shard)
+{
+	for (int32_t row = region->lo[0]; row < region->hi[0]; row++)
+		shard[row - region->lo[0]] = label_at(d, train, step, row);
+}
+
+static void fill_values(const struct ff_dataset *d, bool train, uint64_t step,
+		const struct ff_region *region, const int64_t *stride, float *shard)
+{
+	for (int32_t row = region->lo[0]; row < region->hi[0]; row++)
+		fill_sample(d, train, sample_at(d, train, step, row), region, stride,
+				shard + (row - region->lo[0]) * stride[0]);
+}
+
+/* Ids, -1 behind the last sample. */
+static void fill_ids(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,
+		const struct ff_region *region, int32_t *shard)
+{
+	const struct ff_value *v = &d->graph->values[d->graph->nodes[node].out];
+	struct ff_ids ids = {node, d->graph->nodes[node].attrs.input.classes, 1};
+	int32_t at[FF_MAX_RANK];
+	uint32_t i;
+
+	for (i = 1; i < v->rank; i++)
+		ids.elements *= v->shape[i];
+	memcpy(at, region->lo, sizeof(at));
+	do {
+		int64_t sample = sample_at(d, train, step, at[0]), element = 0;
+
+		for (i = 1; i < v->rank; i++)
+			element = element * v->shape[i] + at[i];
+		shard[ff_region_offset(v->order, region, at)] =
+				sample < 0 ? -1
+					   : d->source->id(d->source, train, sample, &ids, element);
+		for (i = v->rank; i-- > 0;) {
+			if (++at[i] < region->hi[i])
+				break;
+			at[i] = region->lo[i];
+		}
+	} while (i != UINT32_MAX);
+}
+
 void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,
 		const struct ff_region *region, void *shard)
 {
@@ -299,14 +360,11 @@ void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint
 		return;
 	ff_region_strides(v->order, region, stride);
 	pthread_mutex_lock(&d->shuffle->lock);
-	for (int32_t row = region->lo[0]; row < region->hi[0]; row++) {
-		int64_t at = (row - region->lo[0]) * stride[0];
-
-		if (node == d->labels)
-			((int32_t *)shard)[at] = label_at(d, train, step, row);
-		else
-			fill_sample(d, train, sample_at(d, train, step, row), region, stride,
-					(float *)shard + at);
-	}
+	if (node == d->labels)
+		fill_labels(d, train, step, region, shard);
+	else if (v->dtype == FF_I32)
+		fill_ids(d, train, step, node, region, shard);
+	else
+		fill_values(d, train, step, region, stride, shard);
 	pthread_mutex_unlock(&d->shuffle->lock);
 }

@@ -11,8 +11,10 @@
 
 /* Streams of the data set's own; nodes, the other users of the seed, have
  * small numbers. */
-enum purpose { PURPOSE_POOL = 1, PURPOSE_CLASS, PURPOSE_LABEL, PURPOSE_SAMPLE };
+enum purpose { PURPOSE_POOL = 1, PURPOSE_CLASS, PURPOSE_LABEL, PURPOSE_SAMPLE, PURPOSE_IDS };
 #define STREAM(purpose) ff_philox_stream(UINT32_MAX, purpose)
+/* Two streams an input of ids: its classes' and its samples'. */
+#define IDS_STREAM(node, which) STREAM(PURPOSE_IDS + 2 * (node) + (which))
 
 struct synthetic {
 	struct ff_source base;
@@ -48,6 +50,21 @@ static void synthetic_line(const struct ff_source *s, bool train, int64_t sample
 		out[i * step] = y->pool[a % POOL_VALUES] + y->pool[b % POOL_VALUES];
 }
 
+static int32_t synthetic_id(const struct ff_source *s, bool train, int64_t sample,
+		const struct ff_ids *ids, int64_t at)
+{
+	const struct synthetic *y = (const struct synthetic *)s;
+	uint64_t n = (uint64_t)ids->elements, own = sample_id(s, train, sample) * n + (uint64_t)at;
+	uint32_t word = ff_philox_at(y->seed, IDS_STREAM(ids->node, 1), own);
+	uint64_t shared;
+
+	if (word % 4 == 0)
+		return (int32_t)(word / 4 % (uint32_t)ids->classes);
+	shared = (uint64_t)synthetic_label(s, train, sample) * n + (uint64_t)at;
+	word = ff_philox_at(y->seed, IDS_STREAM(ids->node, 0), shared);
+	return (int32_t)(word % (uint32_t)ids->classes);
+}
+
 static void synthetic_close(struct ff_source *s)
 {
 	free(s);
@@ -64,6 +81,7 @@ int ff_synthetic_open(int64_t samples, const struct ff_sample_shape *shape, uint
 			.samples = {(samples + 3) / 4, samples},
 			.line = synthetic_line,
 			.label = synthetic_label,
+			.id = synthetic_id,
 			.close = synthetic_close,
 	};
 	y->seed = seed;

@@ -211,16 +211,27 @@ struct ff_operand *ff_derive_map(struct ff_derive *d, uint32_t slot)
 
 int ff_derive_alike(struct ff_derive *d, int64_t forward, int64_t backward, struct ff_error *err)
 {
-	const struct ff_value *in;
-	int code = ff_derive_input(d, 0, FF_F32, 1, FF_MAX_RANK, &in, err);
+	const struct ff_value *first = ff_derive_in(d, 0), *in;
+	int code;
 
-	if (code == FF_OK)
-		code = ff_derive_out(d, 0, FF_F32, in->rank, in->shape, in->order, err);
+	for (uint32_t i = 0; i < d->node->n_data; i++) {
+		code = ff_derive_input(d, i, FF_F32, 1, FF_MAX_RANK, &in, err);
+		if (code < 0)
+			return code;
+		if (in->rank != first->rank ||
+				memcmp(in->shape, first->shape, in->rank * sizeof(*in->shape)) != 0)
+			return ff_derive_fail(d, err,
+					"all inputs must have one shape: input 0 is %s, input %u "
+					"is %s",
+					ff_shape_text(first->rank, first->shape).text, i,
+					ff_shape_text(in->rank, in->shape).text);
+		ff_operand_plain(ff_derive_map(d, i));
+	}
+	code = ff_derive_out(d, 0, FF_F32, first->rank, first->shape, first->order, err);
 	if (code < 0)
 		return code;
-	ff_derive_axes(d, in->rank, in->shape);
+	ff_derive_axes(d, first->rank, first->shape);
 	ff_operand_plain(d->node->out_map);
-	ff_operand_plain(ff_derive_map(d, 0));
 	ff_derive_flops(d, forward, backward);
 	return FF_OK;
 }

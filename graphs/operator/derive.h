@@ -55,6 +55,12 @@ const char *ff_axis_name(uint32_t rank, uint32_t axis);
 /* Appends one dim for each axis of `shape`: S for the first, A for the rest. */
 void ff_derive_axes(struct ff_derive *d, uint32_t rank, const int32_t *shape);
 
+/* How a tensor lies that takes after none: of rank 4 as images do, so that tensors of
+ * one shape lie alike. */
+static inline const uint8_t *ff_derive_order(uint32_t rank)
+{
+	return rank == 4 ? ff_order_image : ff_order_plain;
+}
 /* Sets output `port`, stored in `order`; its axes are whole until mapped. */
 int ff_derive_out(struct ff_derive *d, uint32_t port, enum ff_dtype dtype, uint32_t rank,
 		const int32_t *shape, const uint8_t *order, struct ff_error *err);
@@ -70,8 +76,8 @@ int ff_derive_weights(struct ff_derive *d, uint32_t rank, const int32_t *shape,
 		struct ff_error *err);
 /* Shape of input `slot`; its axes are whole until mapped. */
 struct ff_operand *ff_derive_map(struct ff_derive *d, uint32_t slot);
-/* The whole row of an operator with one input and one output of the same shape,
- * dims and layout, all axes plain. */
+/* The whole row of an operator whose inputs and one output all have one shape, dims
+ * and layout, all axes plain. */
 int ff_derive_alike(struct ff_derive *d, int64_t forward, int64_t backward, struct ff_error *err);
 
 /* Maps of one axis. */

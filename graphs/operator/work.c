@@ -115,12 +115,13 @@ static void key_attributes(struct key *k, const struct ff_node *n)
 
 	for (uint32_t i = 0; i < row->n_attrs; i++) {
 		const struct ff_attr_row *at = &row->attrs[i];
+		const int32_t *v = (const int32_t *)((const char *)&n->attrs + at->offset);
 
-		/* keyed attributes are whole numbers, alone or in pairs */
-		if (at->in_key)
-			key_field(k, at->name, TAG_ATTR + i,
-					(const int32_t *)((const char *)&n->attrs + at->offset),
-					at->type == FF_ATTR_PAIR ? 2 : 1);
+		/* keyed attributes are whole numbers, alone, in pairs or in shapes */
+		if (at->in_key && at->type == FF_ATTR_SHAPE)
+			key_field(k, at->name, TAG_ATTR + i, v + 1, (uint32_t)*v);
+		else if (at->in_key)
+			key_field(k, at->name, TAG_ATTR + i, v, at->type == FF_ATTR_PAIR ? 2 : 1);
 	}
 }
 
@@ -199,7 +200,7 @@ int64_t ff_work_bytes(const struct ff_work *w)
 	const struct ff_node *n = w->node;
 	uint32_t flags = ff_op_row(n->op)->flags, outputs = n->n_out - n->n_saved;
 	bool back = w->pass == FF_BACKWARD;
-	int64_t bytes = 0;
+	int64_t bytes = 0, looked_up = region_bytes(&n->out_map[0], &w->out[0]);
 
 	/* forward writes outputs, backward reads their gradients */
 	for (uint32_t i = 0; i < n->n_out; i++)
@@ -209,8 +210,13 @@ int64_t ff_work_bytes(const struct ff_work *w)
 			bytes += region_bytes(&n->out_map[i], &w->out[i]);
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		bool read = !back || i >= n->n_data || (flags & FF_OP_BACKWARD_IN);
+		int64_t size = region_bytes(&n->in_map[i], &w->in[i]);
 
-		bytes += region_bytes(&n->in_map[i], &w->in[i]) * (read + w->need_din[i]);
+		bytes += size * w->need_din[i];
+		if (i < n->n_data || !(flags & FF_OP_LOOKUP))
+			bytes += size * read;
+		else if (!back)
+			bytes += looked_up < size ? looked_up : size;
 	}
 	return bytes;
 }

@@ -133,6 +133,23 @@ uint32_t ff_layer_add(const struct ff_zoo_net *n, const char *name, uint32_t a, 
 	return ff_builder_add(n->builder, FF_OP_ADD, name, NULL, in, 2);
 }
 
+uint32_t ff_layer_mul(const struct ff_zoo_net *n, const char *name, uint32_t a, uint32_t b)
+{
+	const uint32_t in[] = {a, b};
+
+	return ff_builder_add(n->builder, FF_OP_MUL, name, NULL, in, 2);
+}
+
+uint32_t ff_layer_slice(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t start,
+		int32_t stop)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_SLICE);
+
+	a.slice.start = start;
+	a.slice.stop = stop;
+	return add(n, FF_OP_SLICE, name, &a, in);
+}
+
 uint32_t ff_layer_concat(
 		const struct ff_zoo_net *n, const char *name, const uint32_t *in, uint32_t n_in)
 {

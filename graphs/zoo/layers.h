@@ -17,7 +17,9 @@
 	X(resnet50)                                                                                \
 	X(resnet101)                                                                               \
 	X(inception_v3)                                                                            \
-	X(densenet121)
+	X(densenet121)                                                                             \
+	X(rnn)                                                                                     \
+	X(lm)
 
 #define FF_ZOO_ROW(name) extern const struct ff_zoo_row ff_zoo_##name;
 FF_ZOO_NETS(FF_ZOO_ROW)
@@ -26,6 +28,7 @@ FF_ZOO_NETS(FF_ZOO_ROW)
 #define FF_ZOO_WIDTH (1 << 20) /* most channels, features or classes */
 #define FF_ZOO_COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 #define FF_ZOO_ACTIVATIONS "relu|tanh|sigmoid"
+enum { FF_ZOO_RELU, FF_ZOO_TANH, FF_ZOO_SIGMOID };
 
 struct ff_layer_name {
 	char text[64];
@@ -62,6 +65,10 @@ uint32_t ff_layer_activation(
 		const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t choice);
 uint32_t ff_layer_relu(const struct ff_zoo_net *n, const char *name, uint32_t in);
 uint32_t ff_layer_add(const struct ff_zoo_net *n, const char *name, uint32_t a, uint32_t b);
+uint32_t ff_layer_mul(const struct ff_zoo_net *n, const char *name, uint32_t a, uint32_t b);
+/* Elements start .. stop - 1 of axis 1. */
+uint32_t ff_layer_slice(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t start,
+		int32_t stop);
 /* Along the channels. */
 uint32_t ff_layer_concat(
 		const struct ff_zoo_net *n, const char *name, const uint32_t *in, uint32_t n_in);

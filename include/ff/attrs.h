@@ -26,6 +26,18 @@ struct ff_pool2d_attrs {
 struct ff_concat_attrs {
 	int32_t axis;
 };
+struct ff_slice_attrs {
+	int32_t axis, start, stop; /* elements start .. stop - 1 */
+};
+struct ff_split_attrs {
+	int32_t axis, parts;
+};
+struct ff_transpose_attrs {
+	int32_t rank, perm[FF_MAX_RANK]; /* axis i of the output is axis perm[i] of the input */
+};
+struct ff_embedding_attrs {
+	int32_t vocabulary, features;
+};
 struct ff_reshape_attrs {
 	int32_t rank, shape[FF_MAX_RANK]; /* as asked: 0 keeps the axis, one -1 is inferred */
 };
@@ -38,7 +50,11 @@ union ff_attrs {
 	struct ff_linear_attrs linear;
 	struct ff_pool2d_attrs pool2d;
 	struct ff_concat_attrs concat;
+	struct ff_split_attrs split;
+	struct ff_slice_attrs slice;
 	struct ff_reshape_attrs reshape;
+	struct ff_transpose_attrs transpose;
+	struct ff_embedding_attrs embedding;
 	struct ff_dropout_attrs dropout;
 };
 

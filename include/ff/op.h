@@ -24,9 +24,14 @@
 	X(FF_OP_TANH, tanh)                                                                        \
 	X(FF_OP_SIGMOID, sigmoid)                                                                  \
 	X(FF_OP_ADD, add)                                                                          \
+	X(FF_OP_MUL, mul)                                                                          \
 	X(FF_OP_CONCAT, concat)                                                                    \
+	X(FF_OP_SPLIT, split)                                                                      \
+	X(FF_OP_SLICE, slice)                                                                      \
 	X(FF_OP_RESHAPE, reshape)                                                                  \
+	X(FF_OP_TRANSPOSE, transpose)                                                              \
 	X(FF_OP_DROPOUT, dropout)                                                                  \
+	X(FF_OP_EMBEDDING, embedding)                                                              \
 	X(FF_OP_SOFTMAX_CROSS_ENTROPY, softmax_cross_entropy)
 
 enum ff_op {
@@ -92,6 +97,8 @@ enum ff_op_flags {
 	/* A parameter: forward it is there, backward it is updated; made by those that
 	 * read it, never written in a file. */
 	FF_OP_UPDATE = 16,
+	/* Of its parameters it reads as much as it writes, and nothing backward. */
+	FF_OP_LOOKUP = 32,
 };
 
 /* What a node has beside the inputs it names. */

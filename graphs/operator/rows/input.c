@@ -30,7 +30,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	if (dtype == FF_F32 && a->classes)
 		return ff_derive_fail(d, err, "\"classes\" is for int32 labels, this is float32");
 	return ff_derive_out(d, 0, dtype, (uint32_t)a->rank, a->shape,
-			a->rank == 4 ? ff_order_image : ff_order_plain, err);
+			ff_derive_order((uint32_t)a->rank), err);
 }
 
 const struct ff_op_row ff_op_input = {

@@ -120,8 +120,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	if (code == FF_OK)
 		code = resolve(d, in, shape, err);
 	if (code == FF_OK)
-		code = ff_derive_out(d, 0, FF_F32, rank, shape,
-				rank == 4 ? ff_order_image : ff_order_plain, err);
+		code = ff_derive_out(d, 0, FF_F32, rank, shape, ff_derive_order(rank), err);
 	if (code < 0)
 		return code;
 	o = ff_derive_map(d, 0);

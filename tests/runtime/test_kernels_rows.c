@@ -1,0 +1,464 @@
+/* Kernels of operators that pick and move elements, forward and backward, on random
+ * boxes of random nodes, against their definitions.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#else
+#define omp_set_num_threads(n) ((void)(n))
+#endif
+
+#include "check_main.h"
+#include "ff/backend.h"
+#include "ff/philox.h"
+
+#define ROUNDS 400
+#define MAX_IN 2
+#define MAX_OUT 4
+#define LARGE UINT64_MAX /* stream of a trial with work for many threads */
+
+static const struct ff_backend *const cpu = &ff_backend_cpu;
+
+/* One node, one box of it, and whole tensors in the order of their axes. */
+struct trial {
+	struct ff_random r;
+	struct ff_arena arena;
+	struct ff_graph graph;
+	const struct ff_node *node;
+	struct ff_work work;
+	struct ff_device *dev;
+	struct ff_stream *stream;
+	float *in[MAX_IN], *din[MAX_IN], *out[MAX_OUT], *dout[MAX_OUT];
+};
+
+static int32_t draw(struct trial *t, int32_t lo, int32_t hi)
+{
+	return lo + (int32_t)ff_random_below(&t->r, (uint32_t)(hi - lo + 1));
+}
+
+static void check(int code, const struct ff_error *err)
+{
+	ck_assert_msg(code == FF_OK, "%s", err->text);
+}
+
+static int64_t index_of(const struct ff_operand *o, const int32_t *at)
+{
+	int64_t i = 0;
+
+	for (uint32_t k = 0; k < o->rank; k++)
+		i = i * o->shape[k] + at[k];
+	return i;
+}
+
+static int64_t volume(const struct ff_operand *o)
+{
+	int64_t n = 1;
+
+	for (uint32_t k = 0; k < o->rank; k++)
+		n *= o->shape[k];
+	return n;
+}
+
+static bool next(const struct ff_region *r, int32_t *at)
+{
+	for (uint32_t i = r->rank; i-- > 0;) {
+		if (++at[i] < r->hi[i])
+			return true;
+		at[i] = r->lo[i];
+	}
+	return false;
+}
+
+/* ---- graphs ---- */
+
+static uint32_t add_input(struct ff_builder *b, const char *name, int32_t rank,
+		const int32_t *shape, int32_t classes)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_INPUT);
+
+	a.input.rank = rank;
+	memcpy(a.input.shape, shape, (size_t)rank * sizeof(*shape));
+	a.input.dtype = classes ? FF_I32 : FF_F32;
+	a.input.classes = classes;
+	return ff_builder_add(b, FF_OP_INPUT, name, &a, NULL, 0);
+}
+
+/* Attributes that fit `shape`, which may be changed to fit them. */
+static void draw_attrs(
+		struct trial *t, enum ff_op op, int32_t rank, int32_t *shape, union ff_attrs *a)
+{
+	int32_t axis = rank > 1 ? draw(t, 1, rank - 1) : 0;
+
+	if (op == FF_OP_SLICE) {
+		a->slice.axis = axis;
+		a->slice.start = draw(t, 0, shape[axis] - 1);
+		a->slice.stop = draw(t, a->slice.start + 1, shape[axis]);
+	} else if (op == FF_OP_SPLIT) {
+		*a = (union ff_attrs){.split = {axis, draw(t, 1, MAX_OUT)}};
+		shape[axis] = a->split.parts * draw(t, 1, 3);
+	} else if (op == FF_OP_TRANSPOSE) {
+		a->transpose.rank = rank;
+		for (int32_t i = 0; i < rank; i++) {
+			int32_t k = i ? draw(t, 1, i) : 0;
+
+			a->transpose.perm[i] = a->transpose.perm[k];
+			a->transpose.perm[k] = i;
+		}
+	} else if (op == FF_OP_EMBEDDING) {
+		a->embedding = (struct ff_embedding_attrs){draw(t, 1, 40), draw(t, 1, 70)};
+	}
+}
+
+/* input -> node -> everything it writes, joined -> linear -> loss */
+static void build(struct trial *t, enum ff_op op)
+{
+	union ff_attrs a = ff_attrs_preset(op), fc = ff_attrs_preset(FF_OP_LINEAR);
+	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}}, join = {{0}};
+	int32_t least = op == FF_OP_SLICE || op == FF_OP_SPLIT ? 2 : 1;
+	int32_t shape[FF_MAX_RANK] = {0};
+	int32_t rank = draw(t, least, op == FF_OP_EMBEDDING ? 5 : 6);
+	uint32_t in[MAX_IN], part[MAX_OUT], node, n_out;
+	struct ff_builder *b;
+	struct ff_error err;
+
+	for (int32_t i = 0; i < rank; i++)
+		shape[i] = draw(t, 1, rank > 4 ? 4 : 9);
+	shape[0] *= t->r.stream == LARGE ? 1000 : 1;
+	draw_attrs(t, op, rank, shape, &a);
+	fc.linear.out_features = 2;
+	join.concat.axis = 1;
+	check(ff_builder_create("rows", &t->arena, &b, &err), &err);
+	in[0] = add_input(b, "x", rank, shape, op == FF_OP_EMBEDDING ? a.embedding.vocabulary : 0);
+	if (op == FF_OP_MUL)
+		in[1] = add_input(b, "y", rank, shape, 0);
+	node = ff_builder_add(b, op, "node", &a, in, op == FF_OP_MUL ? 2 : 1);
+	n_out = op == FF_OP_SPLIT ? (uint32_t)a.split.parts : 1;
+	for (uint32_t i = 0; i < n_out; i++)
+		part[i] = ff_builder_add(b, FF_OP_RESHAPE, ff_arena_printf(&t->arena, "flat%u", i),
+				&flat, (uint32_t[]){FF_PORT(node, i)}, 1);
+	node = ff_builder_add(b, FF_OP_CONCAT, "join", &join, part, n_out);
+	node = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, &node, 1);
+	in[1] = add_input(b, "labels", 1, shape, 2);
+	in[0] = node;
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
+	check(ff_builder_finish(b, &t->graph, &err), &err);
+	t->node = &t->graph.nodes[ff_graph_find(&t->graph, "node")];
+}
+
+/* ---- definitions ---- */
+
+/* Where point `at` of the iteration space reads and writes: of every operator here
+ * but the embedding one element of each. */
+static uint32_t locate(const struct trial *t, const int32_t *at, int32_t *in, int32_t *out)
+{
+	const union ff_attrs *a = &t->node->attrs;
+	uint32_t rank = t->node->out_map[0].rank, port = 0;
+
+	memcpy(in, at, rank * sizeof(*at));
+	memcpy(out, at, rank * sizeof(*at));
+	if (t->node->op == FF_OP_SLICE) {
+		in[a->slice.axis] += a->slice.start;
+	} else if (t->node->op == FF_OP_SPLIT) {
+		int32_t size = t->node->out_map[0].shape[a->split.axis];
+
+		port = (uint32_t)(at[a->split.axis] / size);
+		out[a->split.axis] %= size;
+	} else if (t->node->op == FF_OP_TRANSPOSE) {
+		for (uint32_t i = 0; i < rank; i++)
+			in[a->transpose.perm[i]] = at[i];
+	}
+	return port;
+}
+
+static void define_point(struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	int32_t in[FF_MAX_DIMS], out[FF_MAX_DIMS];
+	uint32_t port = locate(t, at, in, out);
+	int64_t i = index_of(&n->in_map[0], in), k = index_of(&n->out_map[port], out);
+
+	t->out[port][k] = t->in[0][i] * (n->op == FF_OP_MUL ? t->in[1][i] : 1);
+	t->din[0][i] += t->dout[port][k] * (n->op == FF_OP_MUL ? t->in[1][i] : 1);
+	if (n->op == FF_OP_MUL)
+		t->din[1][i] += t->dout[port][k] * t->in[0][i];
+}
+
+/* The point's row of the table is the id's, or it adds nothing. */
+static void define_embedding(struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	uint32_t rank = n->in_map[0].rank;
+	int64_t id = (int64_t)t->in[0][index_of(&n->in_map[0], at)];
+	int64_t weight = index_of(&n->in_map[1], (int32_t[]){at[rank + 1], at[rank]});
+	int64_t k = index_of(&n->out_map[0], at);
+
+	if (id != at[rank + 1])
+		return;
+	t->out[0][k] += t->in[1][weight];
+	t->din[1][weight] += t->dout[0][k];
+}
+
+static float *whole(struct trial *t, const struct ff_operand *o, bool random)
+{
+	int64_t n = volume(o);
+	float *v = ff_arena_array(&t->arena, (size_t)n, sizeof(*v));
+
+	ck_assert_ptr_nonnull(v);
+	for (int64_t i = 0; i < n && random; i++)
+		v[i] = (float)ff_random_unit(&t->r) * 4 - 2;
+	return v;
+}
+
+static void define(struct trial *t, enum ff_pass pass)
+{
+	const struct ff_node *n = t->node;
+	struct ff_region box = {.rank = n->n_dims};
+	int32_t at[FF_MAX_DIMS];
+
+	for (uint32_t d = 0; d < n->n_dims; d++) {
+		bool all = draw(t, 0, 1);
+
+		box.lo[d] = all ? 0 : draw(t, 0, n->dim[d].extent - 1);
+		box.hi[d] = all ? n->dim[d].extent : draw(t, box.lo[d] + 1, n->dim[d].extent);
+	}
+	ff_work_fill(&t->graph, (uint32_t)(n - t->graph.nodes), &box, pass, &t->work);
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		t->in[i] = whole(t, &n->in_map[i], true);
+		t->din[i] = whole(t, &n->in_map[i], false);
+		t->work.need_din[i] = pass == FF_BACKWARD && n->in_map[i].dtype == FF_F32 &&
+				      draw(t, 0, 3);
+	}
+	for (uint32_t k = 0; k < n->n_out; k++) {
+		t->out[k] = whole(t, &n->out_map[k], false);
+		t->dout[k] = whole(t, &n->out_map[k], true);
+	}
+	for (int64_t i = 0; n->op == FF_OP_EMBEDDING && i < volume(&n->in_map[0]); i++)
+		t->in[0][i] = (float)draw(t, -1, n->attrs.embedding.vocabulary - 1);
+	memcpy(at, box.lo, sizeof(at));
+	do
+		(n->op == FF_OP_EMBEDDING ? define_embedding : define_point)(t, at);
+	while (next(&box, at));
+}
+
+/* ---- kernels ---- */
+
+/* A dense shard of `region`, NaN where `from` is NULL; NULL when it is empty. */
+static void *shard_of(struct trial *t, const struct ff_operand *o, const struct ff_region *region,
+		const float *from)
+{
+	int64_t n = ff_region_volume(region);
+	int32_t at[FF_MAX_DIMS];
+	struct ff_error err;
+	void *shard;
+
+	if (!n)
+		return NULL;
+	check(cpu->alloc(t->dev, (size_t)n * FF_ELEMENT_BYTES, &shard, &err), &err);
+	memset(shard, 0xff, (size_t)n * FF_ELEMENT_BYTES);
+	memcpy(at, region->lo, sizeof(at));
+	do {
+		int64_t i = ff_region_offset(o->order, region, at);
+
+		if (from && o->dtype == FF_I32)
+			((int32_t *)shard)[i] = (int32_t)from[index_of(o, at)];
+		else if (from)
+			((float *)shard)[i] = from[index_of(o, at)];
+	} while (next(region, at));
+	return shard;
+}
+
+static void compare(struct trial *t, const char *what, const struct ff_operand *o,
+		const struct ff_region *region, const float *shard, const float *want)
+{
+	char key[FF_KEY_BYTES];
+	int32_t at[FF_MAX_DIMS];
+
+	if (!ff_region_volume(region))
+		return;
+	memcpy(at, region->lo, sizeof(at));
+	do {
+		float have = shard[ff_region_offset(o->order, region, at)];
+		float expected = want[index_of(o, at)];
+
+		if (fabsf(have - expected) <= 1e-5f * (1 + fabsf(expected)))
+			continue;
+		ff_work_key(&t->work, key);
+		ck_abort_msg("%s at (%d, %d, %d, %d) is %g, expected %g: %s", what, at[0], at[1],
+				at[2], at[3], (double)have, (double)expected, key);
+	} while (next(region, at));
+}
+
+/* Only what the pass may touch is there. */
+static void fill_io(struct trial *t, struct ff_kernel_io *io)
+{
+	const struct ff_node *n = t->node;
+	const struct ff_work *w = &t->work;
+	bool back = w->pass == FF_BACKWARD;
+	bool keeps = ff_op_row(n->op)->flags & FF_OP_BACKWARD_IN;
+
+	memset(io, 0, sizeof(*io));
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		if (!back || (i < n->n_data && keeps))
+			io->in[i] = shard_of(t, &n->in_map[i], &w->in[i], t->in[i]);
+		if (w->need_din[i])
+			io->din[i] = shard_of(t, &n->in_map[i], &w->in[i], NULL);
+	}
+	for (uint32_t k = 0; k < n->n_out; k++) {
+		if (!back)
+			io->out[k] = shard_of(t, &n->out_map[k], &w->out[k], NULL);
+		else
+			io->dout[k] = shard_of(t, &n->out_map[k], &w->out[k], t->dout[k]);
+	}
+}
+
+static void give_back(struct trial *t, struct ff_kernel_io *io)
+{
+	for (uint32_t i = 0; i < MAX_IN; i++) {
+		cpu->free(t->dev, (void *)(uintptr_t)io->in[i]);
+		cpu->free(t->dev, io->din[i]);
+	}
+	for (uint32_t k = 0; k < MAX_OUT; k++) {
+		cpu->free(t->dev, io->out[k]);
+		cpu->free(t->dev, (void *)(uintptr_t)io->dout[k]);
+	}
+}
+
+static int run_kernel(struct trial *t, const struct ff_kernel_io *io, struct ff_error *err)
+{
+	struct ff_kernel *k;
+	int code;
+
+	check(cpu->kernel(t->dev, &t->work, &k, err), err);
+	ck_assert_int_eq(cpu->workspace(k), 0);
+	code = cpu->run(t->stream, k, io, err);
+	if (code == FF_OK)
+		code = cpu->drain(t->stream, err);
+	cpu->kernel_close(k);
+	return code;
+}
+
+static void run_pass(struct trial *t, enum ff_pass pass)
+{
+	const struct ff_node *n = t->node;
+	struct ff_kernel_io io;
+	struct ff_error err;
+
+	define(t, pass);
+	fill_io(t, &io);
+	check(run_kernel(t, &io, &err), &err);
+	for (uint32_t k = 0; k < n->n_out && pass == FF_FORWARD; k++)
+		compare(t, "out", &n->out_map[k], &t->work.out[k], io.out[k], t->out[k]);
+	for (uint32_t i = 0; i < n->n_in; i++)
+		if (t->work.need_din[i])
+			compare(t, "din", &n->in_map[i], &t->work.in[i], io.din[i], t->din[i]);
+	give_back(t, &io);
+}
+
+static void trial_open(struct trial *t, uint64_t seed, uint64_t stream, enum ff_op op)
+{
+	struct ff_error err;
+
+	memset(t, 0, sizeof(*t));
+	t->r = (struct ff_random){seed, stream, 0};
+	ff_arena_init(&t->arena);
+	check(cpu->open(0, &t->dev, &err), &err);
+	check(cpu->stream(t->dev, false, &t->stream, &err), &err);
+	build(t, op);
+}
+
+static void trial_close(struct trial *t)
+{
+	cpu->stream_close(t->stream);
+	cpu->close(t->dev);
+	ff_arena_finish(&t->arena);
+}
+
+static const enum ff_op ops[] = {
+		FF_OP_MUL, FF_OP_SLICE, FF_OP_SPLIT, FF_OP_TRANSPOSE, FF_OP_EMBEDDING};
+
+START_TEST(kernels)
+{
+	uint64_t seed = ff_test_seed(30);
+
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		struct trial t;
+
+		trial_open(&t, seed + (uint64_t)_i, i, ops[_i]);
+		run_pass(&t, FF_FORWARD);
+		run_pass(&t, FF_BACKWARD);
+		trial_close(&t);
+	}
+}
+END_TEST
+
+/* Rows are added up in the order of the ids, however many threads do it. */
+START_TEST(embedding_does_not_depend_on_threads)
+{
+	float *gradient[2];
+	struct trial t;
+
+	trial_open(&t, ff_test_seed(31), LARGE, FF_OP_EMBEDDING);
+	for (int i = 0; i < 2; i++) {
+		struct ff_kernel_io io;
+		struct ff_error err;
+		int64_t n;
+
+		t.r = (struct ff_random){1, 2, 0};
+		define(&t, FF_BACKWARD);
+		t.work.need_din[1] = true;
+		fill_io(&t, &io);
+		omp_set_num_threads(i ? 1 : 4);
+		check(run_kernel(&t, &io, &err), &err);
+		n = ff_region_volume(&t.work.in[1]);
+		gradient[i] = ff_arena_array(&t.arena, (size_t)n, sizeof(float));
+		memcpy(gradient[i], io.din[1], (size_t)n * sizeof(float));
+		if (i)
+			ck_assert_mem_eq(gradient[0], gradient[1], (size_t)n * sizeof(float));
+		give_back(&t, &io);
+	}
+	trial_close(&t);
+}
+END_TEST
+
+START_TEST(embedding_refuses_ids)
+{
+	for (int i = 0; i < 2; i++) {
+		struct ff_kernel_io io;
+		struct ff_error err;
+		struct trial t;
+		int32_t bad, *ids;
+
+		trial_open(&t, ff_test_seed(32), (uint64_t)i, FF_OP_EMBEDDING);
+		define(&t, FF_FORWARD);
+		fill_io(&t, &io);
+		bad = i ? -2 : t.node->attrs.embedding.vocabulary;
+		ids = (int32_t *)(uintptr_t)io.in[0];
+		ids[ff_region_volume(&t.work.in[0]) - 1] = bad;
+		ck_assert_int_eq(run_kernel(&t, &io, &err), FF_E_INPUT);
+		ck_assert_ptr_nonnull(
+				strstr(err.text, i ? ": id -2 is not in -1.." : " is not in -1.."));
+		give_back(&t, &io);
+		trial_close(&t);
+	}
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("rows");
+	TCase *c = tcase_create("kernels");
+
+	tcase_set_timeout(c, 0);
+	tcase_add_loop_test(c, kernels, 0, sizeof(ops) / sizeof(ops[0]));
+	tcase_add_test(c, embedding_does_not_depend_on_threads);
+	tcase_add_test(c, embedding_refuses_ids);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
