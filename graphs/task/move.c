@@ -162,7 +162,7 @@ int ff_move_messages(struct ff_scene *s, uint32_t n, struct ff_pair *pair, const
 		return ff_fail_memory(err);
 	if (list_all(s, ret, err) < 0 || list_fills(s, fill, place, tally, ret, err) < 0)
 		return FF_E_NOMEM;
-	if (piece)
+	if (piece && n)
 		qsort(pair, n, sizeof(*pair), compare_pairs);
 	for (uint32_t i = 0; i < n; i++)
 		lay_piece(s, &pair[i], &tally[place[pair[i].from]], &tally[place[pair[i].to]],
