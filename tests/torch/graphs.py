@@ -180,6 +180,37 @@ def joints():
     return g.finish()
 
 
+def tied():
+    """Parameters that several operators read."""
+    g = Graph("tied", [6, 3, 8, 6])
+    x = g.add("linear.a", "linear", g.features("linear"), out_features=12)
+    x = g.add("linear.b", "linear", g.add("linear.act", "tanh", x), out_features=12,
+              params={"weight": "linear.a.weight"})
+    g.head("linear", x)
+    # all of them, three times, of the same tensor and of others
+    x = g.features("thrice")
+    share = {"weight": "shared.w", "bias": "shared.b"}
+    a = g.add("thrice.a", "linear", x, out_features=12, params=share)
+    b = g.add("thrice.b", "linear", x, out_features=12, params=share)
+    c = g.add("thrice.c", "linear", g.add("thrice.act", "sigmoid", a), out_features=12,
+              params=share)
+    g.head("thrice", g.add("thrice.join", "concat", a, b, c))
+    # with bias and without, and over one axis more
+    x = g.add("rank.a", "linear", g.features("rank", 8), out_features=8)
+    y = g.add("rank.rows", "reshape", g.features("rank.more", 24), shape=[0, 3, 8])
+    y = g.add("rank.b", "linear", y, out_features=8, bias=False,
+              params={"weight": "rank.a.weight"})
+    g.head("rank", g.add("rank.join", "concat", x, g.add("rank.line", "reshape", y,
+                                                         shape=[0, -1])))
+    # windows of another kind on images of another size
+    x = g.add("conv.a", "conv2d", g.front("conv"), out_channels=4, kernel=3, pad=1)
+    x = g.add("conv.b", "conv2d", g.add("conv.act", "tanh", x), out_channels=4, kernel=3,
+              stride=2, dilation=2, pad=2,
+              params={"weight": "conv.a.weight", "bias": "conv.a.bias"})
+    g.head("conv", x)
+    return g.finish()
+
+
 def dense(rank):
     """A label for each position: logits [N, C, H, W], or [N, C, L] for rank 3."""
     g = {"format": "ffsoap-graph", "version": 2, "name": f"dense-{rank}"}
@@ -211,17 +242,21 @@ def graph_hash(text):
     return f"{h:016x}"
 
 
-def strategy(text, devices, operators):
-    """`operators`: {name: ({dim: degree}, [device])}; the rest is split by sample."""
+def strategy(text, devices, operators, known_hash=None):
+    """`operators`: {name: ({dim: degree}, [device] or view[, replicas])}, parameters
+    among them; the operators that it does not have are split by sample.
+    `known_hash`: of the graph, where `text` is not the canonical one."""
     graph = json.loads(text)
+    chosen = {node["name"]: ({"sample": devices}, list(range(devices)))
+              for node in graph["nodes"] if node["op"] != "input"}
+    chosen.update(operators)
     entries = []
-    for node in graph["nodes"]:
-        if node["op"] != "input":
-            preset = ({"sample": devices}, list(range(devices)))
-            degrees, where = operators.get(node["name"], preset)
-            entries.append({"name": node["name"], "degrees": degrees, "devices": where})
+    for name, (degrees, where, *replicas) in chosen.items():
+        entries.append({"name": name, "degrees": degrees, "devices": where})
+        if replicas:
+            entries[-1]["replicas"] = replicas[0]
     return {"format": "ffsoap-strategy", "version": 2, "graph": graph["name"],
-            "graph_hash": graph_hash(text), "machine": "hand", "devices": devices,
+            "graph_hash": known_hash or graph_hash(text), "machine": "hand", "devices": devices,
             "operators": entries}
 
 

@@ -180,19 +180,35 @@ OPERATORS = {
 }
 
 
+def parameter(node, name):
+    """The name of a node's parameter, which others may share."""
+    return node.get("params", {}).get(name, f"{node['name']}.{name}")
+
+
+def numbers(graph):
+    """By name, what ffrun counts nodes as: parameters stand before their first reader."""
+    number = {}
+    for node in graph["nodes"]:
+        if node["op"] in ("conv2d", "linear"):
+            for name in ["weight"] + ["bias"] * node.get("bias", True):
+                number.setdefault(parameter(node, name), len(number))
+        number[node["name"]] = len(number)
+    return number
+
+
 class Network:
     """A graph with its weights.  float64, so that what differs is ffrun's doing."""
 
     def __init__(self, graph, tensors, seed=1):
         self.graph, self.seed, self.step = graph, seed, 0
-        self.number = {node["name"]: i for i, node in enumerate(graph["nodes"])}
+        self.number = numbers(graph)
         self.weights = {name: torch.from_numpy(value.astype(np.float64)).requires_grad_()
                         for name, value in tensors.items()
                         if not name.startswith(("grad.", "input.")) and name != "loss"}
         self.value = {}
 
     def weight(self, node, name):
-        return self.weights[f"{node['name']}.{name}"]
+        return self.weights[parameter(node, name)]
 
     def forward(self, inputs, step=0):
         """`inputs`: arrays by input node.  The loss, and every value in self.value."""

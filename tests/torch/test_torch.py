@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -58,6 +59,14 @@ class Case:
         self.tensors = reference.read_safetensors(self.folder / "dump")
         return json.loads((self.folder / "report").read_text())["loss"] if steps else []
 
+    def hash(self):
+        """Of the graph, as ffrun says it of a strategy for another one."""
+        foreign = graphs.strategy(self.path.read_text(), 1, {}, "0" * 16)
+        (self.folder / "foreign.json").write_text(json.dumps(foreign))
+        done = subprocess.run([ffrun, self.path, self.folder / "foreign.json", "--data",
+                               "synthetic:99", "--steps", "1"], capture_output=True, text=True)
+        return re.search(r"not for this graph .*\(hash (\w+)\)", done.stderr).group(1)
+
     def check(self, groups=False):
         """Loss and gradients of the first step; `groups`: a line for each case in the graph."""
         apart, net = reference.compare(self.graph, self.tensors, self.seed)
@@ -110,7 +119,7 @@ def test_philox():
 
 def test_operators():
     test_philox()
-    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints):
+    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints, graphs.tied):
         graph = make()
         case = Case(graph["name"], 2).made(graph)
         # several steps: biases that are no longer zero, masks of later steps
@@ -183,6 +192,32 @@ BY_HAND = {
 }
 
 
+# Of graphs.tied: readers that agree and that do not, parameters updated elsewhere.
+TIED = {
+    "read alike": (2, {"linear.a": ({"out_feature": 2}, [0, 1]),
+                       "linear.b": ({"out_feature": 2}, [0, 1]),
+                       "rank.a": ({"in_feature": 2}, [1, 0]),
+                       "rank.b": ({"in_feature": 2}, [1, 0])}),
+    "read differently": (3, {"linear.a": ({"out_feature": 3}, [2, 0, 1]),
+                             "linear.b": ({"in_feature": 2}, [0, 2]),
+                             "thrice.a": ({}, [1]), "thrice.b": ({"out_feature": 2}, [1, 2]),
+                             "rank.b": ({"axis1": 3}, [0, 1, 2]),
+                             "conv.b": ({"out_channel": 2}, [0, 1])}),
+    "replicas": (4, {"linear.a": ({"sample": 2}, [0, 1, 2, 3], 2),
+                     "linear.b": ({"out_feature": 2}, {"start": 0, "strides": {"out_feature": 2},
+                                                       "replica_stride": 1}, 2),
+                     "thrice.b": ({}, [3, 1, 0], 3), "loss": ({}, [0, 1, 2, 3], 4),
+                     "conv.b": ({"in_channel": 2}, [0, 1, 2, 3], 2)}),
+    "sharded updates": (4, {name: ({"axis0": 4}, {"start": 0, "strides": {"axis0": 1}})
+                            for name in ("linear.a.weight", "shared.w", "shared.b",
+                                         "rank.a.weight", "conv.a.weight", "conv.a.bias")}),
+    "a server": (3, {name: ({}, [2]) for name in ("linear.a.weight", "shared.w", "shared.b",
+                                                  "rank.a.weight", "conv.a.weight")}),
+    "updated everywhere": (3, {name: ({}, [0, 1, 2], 3)
+                               for name in ("linear.a.weight", "shared.w", "conv.a.bias")}),
+}
+
+
 def split(case, strategy, devices):
     sgd = {"rate": 0.005, "momentum": 0.9, "decay": 0.01}
     options = [str(x) for key, value in sgd.items() for x in (f"--{key}", value)]
@@ -227,8 +262,14 @@ def test_split():
     split_at_random("alexnet for 16x16", 3, ["alexnet", "--batch", "5", "--set", "image=16",
                                              "--set", "fc1=45", "--set", "fc2=31"],
                     [(3, 4), (4, 5)])
-    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints):
+    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints, graphs.tied):
         split_by_sample(make())
+    tied = Case("tied", 2).made(graphs.tied())
+    known = tied.hash()
+    for name, (devices, operators) in TIED.items():
+        tied.name = f"shared parameters on {devices} devices, {name}"
+        strategy = graphs.strategy(tied.path.read_text(), devices, operators, known)
+        split(tied, strategy, devices)
     split_by_sample(dict(graphs.dense(4), name="dense"), ffrun_dense)
 
 
