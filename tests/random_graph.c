@@ -1,4 +1,4 @@
-/* Random graphs, strategies and machines.  SPDX-License-Identifier: Apache-2.0 */
+/* Random graphs.  SPDX-License-Identifier: Apache-2.0 */
 #include "random_graph.h"
 
 #include <stdio.h>
@@ -275,9 +275,92 @@ static void add_join(struct maker *m)
 	add(m, sum ? FF_OP_ADD : FF_OP_CONCAT, sum ? NULL : &a, in, n, &out);
 }
 
+/* Two of one shape, perhaps one of them twice. */
+static void add_product(struct maker *m)
+{
+	const struct value *in[2] = {pick(m, 0)};
+
+	in[1] = in[0];
+	for (uint32_t k = ff_random_below(m->r, m->n), i = 0; i < m->n && in[1] == in[0]; i++)
+		if (agree(&m->value[(k + i) % m->n], in[0], FF_NONE))
+			in[1] = &m->value[(k + i) % m->n];
+	add(m, FF_OP_MUL, NULL, in, 2, in[0]);
+}
+
+static void add_slice(struct maker *m)
+{
+	const struct value *in = pick(m, 0);
+	int32_t axis = between(m, 1, (int32_t)in->rank - 1);
+	int32_t start = between(m, 0, in->shape[axis] - 1);
+	union ff_attrs a = {.slice = {axis, start, between(m, start + 1, in->shape[axis])}};
+	struct value out = *in;
+
+	out.shape[axis] = a.slice.stop - a.slice.start;
+	add(m, FF_OP_SLICE, &a, &in, 1, &out);
+}
+
+/* As many parts as divide an axis, of those that are few. */
+static void add_split(struct maker *m)
+{
+	const struct value *in = pick(m, 0);
+	int32_t axis = between(m, 1, (int32_t)in->rank - 1), parts = 4;
+	union ff_attrs a = {.split = {axis, 1}};
+	struct value out = *in, *first;
+
+	while (in->shape[axis] % parts)
+		parts--;
+	a.split.parts = parts;
+	out.shape[axis] /= parts;
+	first = add(m, FF_OP_SPLIT, &a, &in, 1, &out);
+	for (int32_t i = 1; i < parts; i++) {
+		m->value[m->n] = *first;
+		m->value[m->n++].node = FF_PORT(first->node, i);
+	}
+}
+
+static void add_transpose(struct maker *m)
+{
+	const struct value *in = pick(m, 0);
+	union ff_attrs a = {.transpose = {.rank = (int32_t)in->rank}};
+	struct value out = *in;
+
+	for (int32_t i = 0; i < (int32_t)in->rank; i++) {
+		int32_t k = i ? between(m, 1, i) : 0;
+
+		a.transpose.perm[i] = a.transpose.perm[k];
+		a.transpose.perm[k] = i;
+	}
+	for (uint32_t i = 0; i < in->rank; i++)
+		out.shape[i] = in->shape[a.transpose.perm[i]];
+	add(m, FF_OP_TRANSPOSE, &a, &in, 1, &out);
+}
+
+/* Ids and their vectors, whose table a linear layer may share. */
+static void add_words(struct maker *m, int32_t batch)
+{
+	const char *tied[FF_MAX_PARAMS] = {"embedding.weight"};
+	int32_t words = between(m, 3, 9), features = between(m, 2, 6), n = between(m, 1, 3);
+	union ff_attrs ids = {.input = {2, {batch, n}, FF_I32, words}};
+	union ff_attrs table = {.embedding = {words, features}};
+	union ff_attrs linear = ff_attrs_preset(FF_OP_LINEAR);
+	struct value *v = &m->value[m->n++];
+	uint32_t node = ff_builder_add(m->b, FF_OP_INPUT, "ids", &ids, NULL, 0);
+
+	*v = (struct value){.rank = 3, .shape = {batch, n, features}};
+	v->node = ff_builder_add(m->b, FF_OP_EMBEDDING, "embedding", &table, &node, 1);
+	if (between(m, 0, 1))
+		return;
+	linear.linear.out_features = words;
+	v->used = true;
+	node = v->node;
+	v = &m->value[m->n++];
+	*v = (struct value){.rank = 3, .shape = {batch, n, words}};
+	v->node = ff_builder_add_tied(m->b, FF_OP_LINEAR, "words", &linear, &node, 1, tied);
+}
+
 static void add_any(struct maker *m)
 {
-	switch (ff_random_below(m->r, 10)) {
+	switch (ff_random_below(m->r, 14)) {
 	case 0:
 	case 1:
 		add_conv(m);
@@ -297,6 +380,18 @@ static void add_any(struct maker *m)
 		break;
 	case 7:
 		add_tied(m);
+		break;
+	case 8:
+		add_product(m);
+		break;
+	case 9:
+		add_slice(m);
+		break;
+	case 10:
+		add_split(m);
+		break;
+	case 11:
+		add_transpose(m);
 		break;
 	default:
 		add_join(m);
@@ -349,198 +444,11 @@ int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, stru
 	memcpy(attrs.input.shape, image.shape, sizeof(image.shape));
 	add(&m, FF_OP_INPUT, &attrs, NULL, 0, &image);
 	add_conv(&m); /* so that gradients flow */
+	if (between(&m, 0, 3) == 0)
+		add_words(&m, image.shape[0]);
 	ops = 1 + ff_random_below(r, max_ops);
 	for (uint32_t i = 0; i < ops && m.n < MAX_VALUES / 4; i++)
 		add_any(&m);
 	add_end(&m, image.shape[0]);
 	return ff_builder_finish(m.b, ret, err);
-}
-
-/* A random walk up from no split at all: reaches every legal degree vector. */
-static void random_degrees(struct ff_random *r, const struct ff_node *n, uint32_t n_devices,
-		struct ff_config *c)
-{
-	for (uint32_t tries = ff_random_below(r, 6); tries > 0; tries--) {
-		uint32_t d = ff_random_below(r, n->n_dims), most;
-		uint32_t others = c->n_parts / c->degree[d];
-
-		most = n_devices / others;
-		if (most > (uint32_t)n->dim[d].extent)
-			most = (uint32_t)n->dim[d].extent;
-		c->degree[d] = (uint16_t)(1 + ff_random_below(r, most));
-		c->n_parts = others * c->degree[d];
-	}
-}
-
-/* One dim alone takes all parts, as people split layers. */
-static void one_degree(struct ff_random *r, const struct ff_node *n, uint32_t n_devices,
-		struct ff_config *c)
-{
-	uint32_t d = ff_random_below(r, n->n_dims), extent;
-
-	/* preferably one of weights: those of neighbours make collectives */
-	for (int tries = 0; tries < 3 && (n->dim[d].label == FF_DIM_SAMPLE ||
-							 n->dim[d].label == FF_DIM_ATTRIBUTE);
-			tries++)
-		d = ff_random_below(r, n->n_dims);
-	extent = (uint32_t)n->dim[d].extent;
-	c->n_parts = extent < n_devices ? extent : n_devices;
-	c->degree[d] = (uint16_t)c->n_parts;
-}
-
-/* Two or three of each part, where there is room. */
-static void random_replicas(struct ff_random *r, uint32_t n_devices, struct ff_config *c)
-{
-	uint32_t replicas = 2 + ff_random_below(r, 2);
-
-	if (c->n_parts * replicas > n_devices)
-		return;
-	c->replicas = (uint16_t)replicas;
-	c->n_parts *= replicas;
-}
-
-/* Dims (and replicas, the last) in any order of strides, with gaps or without,
- * from any device; false when there is no room. */
-static bool random_view(struct ff_random *r, const struct ff_node *n, uint32_t n_devices,
-		struct ff_config *c)
-{
-	uint32_t order[FF_MAX_DIMS + 1], step = 1 + ff_random_below(r, 2), reach = 0;
-
-	for (uint32_t i = 0; i <= n->n_dims; i++) {
-		uint32_t k = ff_random_below(r, i + 1);
-
-		order[i] = order[k];
-		order[k] = i;
-	}
-	for (uint32_t i = 0; i <= n->n_dims; i++) {
-		uint32_t d = order[i], degree = d < n->n_dims ? c->degree[d] : c->replicas;
-
-		*(d < n->n_dims ? &c->stride[d] : &c->replica_stride) = (uint16_t)step;
-		reach += (degree - 1) * step;
-		step *= degree;
-	}
-	if (reach >= n_devices)
-		return false;
-	c->start = (uint16_t)ff_random_below(r, n_devices - reach);
-	return true;
-}
-
-/* Half of the time in order, so that neighbours meet on the same devices. */
-static const uint16_t *random_devices(struct ff_random *r, uint32_t n_devices, struct ff_arena *a)
-{
-	uint16_t *list = ff_arena_array(a, n_devices, sizeof(*list));
-	bool ordered = ff_random_below(r, 2);
-
-	for (uint32_t i = 0; list && i < n_devices; i++) {
-		uint32_t k = ordered ? i : ff_random_below(r, i + 1);
-
-		list[i] = list[k];
-		list[k] = (uint16_t)i;
-	}
-	return list;
-}
-
-/* A parameter's shards by their first axis, on some devices or all; on one
- * device; on several alike; anything. */
-static void random_shards(struct ff_random *r, const struct ff_node *n, uint32_t n_devices,
-		struct ff_config *c)
-{
-	uint32_t most = (uint32_t)n->dim[0].extent < n_devices ? (uint32_t)n->dim[0].extent
-							       : n_devices;
-
-	switch (ff_random_below(r, 4)) {
-	case 0:
-		c->n_parts = ff_random_below(r, 2) ? most : 1 + ff_random_below(r, most);
-		c->degree[0] = (uint16_t)c->n_parts;
-		break;
-	case 1:
-		break;
-	case 2:
-		c->n_parts = 1 + ff_random_below(r, n_devices);
-		c->replicas = (uint16_t)c->n_parts;
-		break;
-	default:
-		random_degrees(r, n, n_devices, c);
-		random_replicas(r, n_devices, c);
-	}
-}
-
-int random_config(struct ff_random *r, const struct ff_graph *g, uint32_t node, uint32_t n_devices,
-		struct ff_arena *a, struct ff_config *ret, struct ff_error *err)
-{
-	const struct ff_node *n = &g->nodes[node];
-	struct ff_config c = {.n_parts = 1, .replicas = 1};
-
-	for (uint32_t i = 0; i < FF_MAX_DIMS; i++)
-		c.degree[i] = 1;
-	if (ff_node_is_source(g, node) ||
-			(ff_node_is_parameter(g, node) && ff_random_below(r, 3) == 0))
-		c.n_parts = 0;
-	else if (ff_node_is_parameter(g, node))
-		random_shards(r, n, n_devices, &c);
-	else
-		random_degrees(r, n, n_devices, &c);
-	if (ff_node_is_computed(g, node) && ff_random_below(r, 4) == 0)
-		random_replicas(r, n_devices, &c);
-	if (c.n_parts && (ff_random_below(r, 2) || !random_view(r, n, n_devices, &c))) {
-		c.list = random_devices(r, n_devices, a);
-		if (!c.list)
-			return ff_fail_memory(err);
-	}
-	*ret = c;
-	return FF_OK;
-}
-
-int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_devices,
-		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err)
-{
-	bool priorities = ff_random_below(r, 3) == 0, plain = ff_random_below(r, 4) == 0;
-	bool follow = ff_random_below(r, 2);
-	int code = ff_strategy_single(g, 0, a, ret, err);
-
-	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
-		struct ff_config *c = &ret->config[i];
-
-		if (ff_node_is_parameter(g, i) && follow)
-			continue;
-		if (plain && c->n_parts) {
-			one_degree(r, &g->nodes[i], n_devices, c);
-			c->list = random_devices(r, n_devices, a);
-			code = c->list ? FF_OK : ff_fail_memory(err);
-		} else {
-			code = random_config(r, g, i, n_devices, a, c, err);
-		}
-		if (priorities)
-			ret->priority[i] = (int32_t)ff_random_below(r, 5) - 2;
-	}
-	return code;
-}
-
-int random_machine(struct ff_random *r, uint32_t n_devices, struct ff_arena *a,
-		struct ff_machine *ret, struct ff_error *err)
-{
-	struct ff_machine m = {.name = "random", .n_devices = n_devices, .n_kinds = 1};
-	uint32_t half = n_devices / 2;
-
-	m.n_nodes = n_devices > 1 ? 1 + ff_random_below(r, 2) : 1;
-	m.overlap = ff_random_below(r, 2);
-	m.kinds = ff_arena_alloc(a, sizeof(*m.kinds));
-	m.nodes = ff_arena_array(a, m.n_nodes, sizeof(*m.nodes));
-	m.node_of = ff_arena_array(a, n_devices, sizeof(*m.node_of));
-	if (!m.kinds || !m.nodes || !m.node_of)
-		return ff_fail_memory(err);
-	*m.kinds = (struct ff_device_kind){"cpu", 1e11, 1e10, (int64_t)1 << 32};
-	for (uint32_t i = 0; i < m.n_nodes; i++)
-		m.nodes[i] = (struct ff_machine_node){
-				.first = i ? half : 0,
-				.count = m.n_nodes == 1 ? n_devices
-					 : i            ? n_devices - half
-							: half,
-				.inside = {1, 1e4, ff_random_below(r, 2)},
-				.network = {5, 1e3, true},
-		};
-	for (uint32_t i = 0; i < n_devices; i++)
-		m.node_of[i] = m.n_nodes == 2 && i >= half;
-	*ret = m;
-	return FF_OK;
 }

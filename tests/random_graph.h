@@ -6,8 +6,8 @@
 #include "ff/philox.h"
 #include "ff/strategy.h"
 
-/* A small graph with one input of images, one of labels and up to `max_ops`
- * operators, some of which share parameters, before what is left open is
+/* A small graph with one input of images, one of labels, perhaps one of ids, and up to
+ * `max_ops` operators, some of which share parameters, before what is left open is
  * flattened, joined and classified. */
 int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, struct ff_graph *ret,
 		struct ff_error *err);
