@@ -101,7 +101,12 @@ static inline void draw_placed(struct ff_random *r, const struct ff_graph *g, st
 		struct ff_config *c = &s->config[i];
 
 		s->priority[i] = (int32_t)ff_random_below(r, 3);
+		if (c->n_parts) { /* replicas are drawn here */
+			c->n_parts = ff_config_cells(c);
+			c->replicas = 1;
+		}
 		if (ff_node_is_parameter(g, i) && own && ff_random_below(r, 2)) {
+			*c = (struct ff_config){.replicas = 1, .degree = {1, 1, 1, 1, 1, 1, 1, 1}};
 			draw_own(r, &g->nodes[i], a, c);
 		} else if (c->n_parts && ff_random_below(r, 3) == 0) {
 			c->replicas = (uint16_t)(1 +

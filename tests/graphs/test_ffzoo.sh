@@ -41,7 +41,7 @@ done
 check '--list' status 0 --list
 check '--list names alexnet' grep -q '^alexnet: ' "$dir/out"
 check '--list names densenet121' grep -q '^densenet121: ' "$dir/out"
-check '--list has no other networks' test "$(grep -c '^[^ ]' "$dir/out")" -eq 9
+check '--list has no other networks' test "$(grep -c '^[^ ]' "$dir/out")" -eq 11
 check '--help' status 0 --help
 
 check 'no network' status 2

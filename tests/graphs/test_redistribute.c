@@ -211,7 +211,7 @@ static void check_nearest(const struct world *w, const struct ff_piece *p)
 }
 
 struct tally {
-	int64_t stage, copied;
+	int64_t stage, copied, added;
 	struct ff_traffic t;
 };
 
@@ -224,7 +224,7 @@ static void tally_piece(const struct world *w, const struct ff_move *mv, const s
 
 	if (p->from == p->to) {
 		ck_assert(p->send_stage < 0 && p->recv_stage < 0);
-		to->copied += bytes;
+		*(p->add ? &to->added : &to->copied) += bytes;
 		return;
 	}
 	from->t.n_sent++;
@@ -242,7 +242,7 @@ static void tally_piece(const struct world *w, const struct ff_move *mv, const s
 	if (p->recv_stage >= 0) {
 		ck_assert_int_le(p->recv_stage + bytes, mv->stage_bytes[place_in(mv, p->to)]);
 		to->stage += ff_align64(bytes);
-		to->copied += bytes;
+		*(p->add ? &to->added : &to->copied) += bytes;
 	} else {
 		ck_assert(!p->add);
 		ck_assert(ff_region_is_run(w->order, &w->sink.region[p->sink], &p->region, &start));
@@ -276,7 +276,7 @@ static void check_stage_overlaps(const struct ff_move *mv, uint32_t device)
 static void check_messages(const struct world *w, const struct ff_move *mv)
 {
 	struct tally tally[DEVICES] = {0};
-	int64_t network = 0, busiest = 0, copied = 0;
+	int64_t network = 0, busiest = 0, copied = 0, added = 0;
 
 	for (uint32_t i = 0; i < mv->n_pieces; i++) {
 		const struct ff_piece *p = &mv->piece[i], *before = p - 1;
@@ -304,10 +304,12 @@ static void check_messages(const struct world *w, const struct ff_move *mv)
 		busiest = sent > busiest ? sent : busiest;
 		busiest = received > busiest ? received : busiest;
 		copied = tally[d].copied > copied ? tally[d].copied : copied;
+		added = tally[d].added > added ? tally[d].added : added;
 	}
 	ck_assert_int_eq(mv->network_bytes, network);
 	ck_assert_int_eq(mv->busiest_bytes, busiest);
 	ck_assert_int_eq(mv->copied_bytes, copied);
+	ck_assert_int_eq(mv->added_bytes, added);
 }
 
 static void check_collective(const struct world *w, const struct ff_move *mv)
@@ -367,6 +369,7 @@ static void check_same_move(const struct ff_move *x, const struct ff_move *y)
 	ck_assert_int_eq(x->chunk_bytes, y->chunk_bytes);
 	ck_assert_int_eq(x->busiest_bytes, y->busiest_bytes);
 	ck_assert_int_eq(x->copied_bytes, y->copied_bytes);
+	ck_assert_int_eq(x->added_bytes, y->added_bytes);
 	if (messages)
 		ck_assert_mem_eq(x->traffic, y->traffic, x->n_devices * sizeof(*x->traffic));
 	else

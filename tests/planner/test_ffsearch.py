@@ -213,8 +213,8 @@ def test_standard_output():
 
 def test_data_parallel_is_said():
     """Large batch, tiny weights: nothing beats data parallelism."""
-    p = run("light.json", *BASE, "--devices", "2", "--proposals", "3000", "-o", "light-plan.json",
-            "--report", "light-report.json")
+    p = run("light.json", *BASE, "--devices", "2", "--proposals", "3000", "--space", "none", "-o",
+            "light-plan.json", "--report", "light-report.json")
     report = conforms("light-report.json", "search-report")
     assert report["is_data_parallel"] == ("Data parallelism is the best plan found" in p.stdout)
     assert report["is_data_parallel"], report["speedup"]
@@ -229,6 +229,17 @@ def test_memory_limit():
     assert max(report["memory_bytes"]) < need
     assert report["fits"] and not report["data_parallel_fits"]
     assert "Data parallelism does not fit" in p.stdout
+
+
+def test_space():
+    """What else may change is what is said; sharded updates are found where they help."""
+    plan = ["--proposals", "4000", "-o", "space-plan.json"]
+    for what, names in (("none", False), ("replicas", False), ("updates", True)):
+        run("alexnet.json", *BASE, *plan, "--space", what)
+        operators = json.loads(read("space-plan.json"))["operators"]
+        assert any(o["name"].endswith(".weight") for o in operators) == names, what
+        assert what == "replicas" or not any("replicas" in o for o in operators), what
+    refuse(2, "--space", "alexnet.json", *BASE, *plan, "--space", "updates;replicas")
 
 
 def test_nothing_fits():
