@@ -34,13 +34,16 @@ bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct f
 	const struct ff_value *v = &g->values[g->nodes[param].out];
 	const struct ff_edge *first = &g->edges[g->uses[v->first_use]];
 
-	for (uint32_t u = 1; u < v->n_uses && !config->n_parts; u++) {
+	/* replicas hold the same gradient: only one of each counts */
+	if (config->n_parts || block[first->node]->in[first->slot].replicas > 1)
+		return false;
+	for (uint32_t u = 1; u < v->n_uses; u++) {
 		const struct ff_edge *e = &g->edges[g->uses[v->first_use + u]];
 
 		if (block[e->node]->key[e->slot] != block[first->node]->key[first->slot])
 			return false;
 	}
-	return !config->n_parts;
+	return true;
 }
 
 /* The edge of a parameter whose gradients lie where they are summed: shards are

@@ -86,8 +86,8 @@ bool ff_edge_is_first_use(const struct ff_graph *g, const uint32_t *position, ui
 /* Whether backward visits `edge` after all other uses of its value. */
 bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint32_t edge);
 /* Whether the gradients of a parameter are all-reduced where backward puts them: it
- * has no config of its own and all readers read the same parts of it on the same
- * devices. */
+ * has no config of its own and all readers, none of them with replicas, read the same
+ * parts of it on the same devices. */
 bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct ff_config *config,
 		const struct ff_node_block *const *block);
 
