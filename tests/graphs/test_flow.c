@@ -1,0 +1,511 @@
+/* What flows through a schedule: its tasks are carried out in their order, in memory
+ * laid out as it says, on numbers that are known beforehand.  Every part must find
+ * the elements it reads, every part of a producer the sum of the gradients of all
+ * uses, every update its parameter's.  SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "check_main.h"
+#include "ff/block.h"
+#include "ff/hash.h"
+#include "placed.h"
+
+struct flow {
+	struct ff_schedule s;
+	double *memory[PLACED_DEVICES]; /* one number each four bytes */
+	double **gradient;              /* by value: dense, all of it */
+	uint32_t kinds[8], syncs;
+};
+
+/* Visits all positions of a region that is not empty. */
+static bool step(const struct ff_region *r, int32_t *at)
+{
+	for (uint32_t i = r->rank; i-- > 0;) {
+		if (++at[i] < r->hi[i])
+			return true;
+		at[i] = r->lo[i];
+	}
+	return false;
+}
+
+static struct ff_region whole_of(const struct ff_value *v)
+{
+	struct ff_region r = {.rank = v->rank};
+
+	memcpy(r.hi, v->shape, sizeof(v->shape));
+	return r;
+}
+
+/* A small whole number for each position, so that sums are exact. */
+static double number(uint64_t salt, uint32_t rank, const int32_t *at)
+{
+	uint64_t h = salt;
+
+	for (uint32_t i = 0; i < rank; i++)
+		h = ff_hash_mix(h, (uint64_t)(uint32_t)at[i]);
+	return (double)(ff_hash_mix(h, 1) % 1000);
+}
+
+static double element(const struct flow *f, uint32_t value, const int32_t *at)
+{
+	return number(value, f->s.graph->values[value].rank, at);
+}
+
+/* Where a node's part has a position: among `n` partials, number `index`. */
+struct partial {
+	uint32_t index, n;
+};
+
+static struct partial partial_of(
+		const struct flow *f, uint32_t node, const struct ff_operand *o, uint32_t part)
+{
+	const struct ff_node *n = &f->s.graph->nodes[node];
+	struct partial p = {0, 1};
+	uint32_t coord[FF_MAX_DIMS];
+	bool cuts[FF_MAX_DIMS] = {0};
+
+	ff_config_coords(n, &f->s.config[node], part, coord);
+	for (uint32_t i = 0; i < o->rank; i++)
+		for (uint32_t t = 0; t < o->axis[i].n_terms; t++)
+			cuts[o->axis[i].term[t].dim] = true;
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		if (!cuts[d]) {
+			p.index = p.index * f->s.config[node].degree[d] + coord[d];
+			p.n *= f->s.config[node].degree[d];
+		}
+	return p;
+}
+
+/* Partials differ, and sum up to the element. */
+static double partial_element(
+		const struct flow *f, uint32_t value, struct partial p, const int32_t *at)
+{
+	uint32_t rank = f->s.graph->values[value].rank;
+	double rest = element(f, value, at);
+
+	if (p.index)
+		return number(value + (uint64_t)p.index * 1000003, rank, at);
+	for (uint32_t k = 1; k < p.n; k++)
+		rest -= number(value + (uint64_t)k * 1000003, rank, at);
+	return rest;
+}
+
+/* What a cell of a reader adds to the gradient of what it reads. */
+static double contribution(const struct flow *f, uint32_t edge, uint32_t part, const int32_t *at)
+{
+	uint32_t node = f->s.graph->edges[edge].node;
+	uint32_t cell = part % ff_config_cells(&f->s.config[node]);
+	const struct ff_value *v = &f->s.graph->values[f->s.graph->edges[edge].value];
+
+	return number(7000000007 + (uint64_t)edge * 4099 + cell, v->rank, at);
+}
+
+static struct ff_region region_of(
+		const struct flow *f, uint32_t node, const struct ff_operand *o, uint32_t part)
+{
+	const struct ff_node *n = &f->s.graph->nodes[node];
+	struct ff_region box, r;
+
+	ff_config_box(n, &f->s.config[node], part, &box);
+	ff_operand_region(n, o, &box, &r);
+	return r;
+}
+
+static struct ff_region in_region(const struct flow *f, uint32_t edge, uint32_t part)
+{
+	const struct ff_edge *e = &f->s.graph->edges[edge];
+
+	return region_of(f, e->node, &f->s.graph->nodes[e->node].in_map[e->slot], part);
+}
+
+static struct ff_region out_region(const struct flow *f, uint32_t value, uint32_t part)
+{
+	const struct ff_value *v = &f->s.graph->values[value];
+
+	return region_of(f, v->producer, &f->s.graph->nodes[v->producer].out_map[v->port], part);
+}
+
+/* A shard in memory. */
+struct shard {
+	double *at;
+	const uint8_t *order;
+	struct ff_region r;
+};
+
+static struct shard shard_at(
+		const struct flow *f, uint32_t buffer, uint32_t value, const struct ff_region *r)
+{
+	const struct ff_buffer *b = &f->s.buffers[buffer];
+
+	ck_assert_uint_lt(buffer, f->s.n_buffers);
+	ck_assert_int_ge(b->bytes, ff_region_volume(r) * FF_ELEMENT_BYTES);
+	return (struct shard){f->memory[b->device] + b->offset / FF_ELEMENT_BYTES,
+			f->s.graph->values[value].order, *r};
+}
+
+static double *find(const struct shard *s, const int32_t *at)
+{
+	return &s->at[ff_region_offset(s->order, &s->r, at)];
+}
+
+/* ---- expectations ---- */
+
+static void add_contributions(struct flow *f, uint32_t edge)
+{
+	const struct ff_graph *g = f->s.graph;
+	uint32_t value = g->edges[edge].value;
+	struct ff_region whole = whole_of(&g->values[value]);
+	const struct ff_config *c = &f->s.config[g->edges[edge].node];
+
+	for (uint32_t p = 0; p < ff_config_cells(c); p++) {
+		struct ff_region r = in_region(f, edge, p);
+		int32_t at[FF_MAX_DIMS];
+
+		if (!ff_region_volume(&r))
+			continue;
+		memcpy(at, r.lo, sizeof(at));
+		do {
+			f->gradient[value][ff_region_offset(ff_order_plain, &whole, at)] +=
+					contribution(f, edge, p, at);
+		} while (step(&r, at));
+	}
+}
+
+static void expect_gradients(struct flow *f)
+{
+	const struct ff_graph *g = f->s.graph;
+
+	f->gradient = calloc(g->n_values, sizeof(*f->gradient));
+	for (uint32_t v = 0; v < g->n_values; v++) {
+		struct ff_region whole = whole_of(&g->values[v]);
+
+		f->gradient[v] = calloc((size_t)ff_region_volume(&whole) + 1, sizeof(double));
+		for (uint32_t u = 0; u < g->values[v].n_uses; u++)
+			add_contributions(f, g->uses[g->values[v].first_use + u]);
+	}
+}
+
+static void check_element(const struct flow *f, uint32_t task, const char *what, uint32_t value,
+		double got, double want)
+{
+	const struct ff_graph *g = f->s.graph;
+
+	ck_assert_msg(got == want, "task %u: %s of %s is %g, expected %g", task, what,
+			g->nodes[g->values[value].producer].name, got, want);
+}
+
+static void check_gradient(const struct flow *f, uint32_t task, uint32_t value, uint32_t part)
+{
+	struct ff_region r = out_region(f, value, part);
+	struct ff_region whole = whole_of(&f->s.graph->values[value]);
+	struct shard s;
+	int32_t at[FF_MAX_DIMS];
+
+	if (!ff_region_volume(&r))
+		return;
+	s = shard_at(f, f->s.dout[value][part], value, &r);
+	memcpy(at, r.lo, sizeof(at));
+	do {
+		check_element(f, task, "the gradient", value, *find(&s, at),
+				f->gradient[value][ff_region_offset(ff_order_plain, &whole, at)]);
+	} while (step(&r, at));
+}
+
+static void check_input(const struct flow *f, uint32_t task, uint32_t edge, uint32_t part)
+{
+	uint32_t value = f->s.graph->edges[edge].value;
+	struct ff_region r = in_region(f, edge, part);
+	struct shard s;
+	int32_t at[FF_MAX_DIMS];
+
+	if (!ff_region_volume(&r))
+		return;
+	s = shard_at(f, f->s.in[edge][part], value, &r);
+	memcpy(at, r.lo, sizeof(at));
+	do {
+		check_element(f, task, "the value", value, *find(&s, at), element(f, value, at));
+	} while (step(&r, at));
+}
+
+/* Writes an output's part, or checks that it is still there. */
+static void touch_output(struct flow *f, uint32_t task, uint32_t value, uint32_t part, bool write)
+{
+	const struct ff_value *v = &f->s.graph->values[value];
+	const struct ff_operand *o = &f->s.graph->nodes[v->producer].out_map[v->port];
+	struct partial p = partial_of(f, v->producer, o, part);
+	struct ff_region r = out_region(f, value, part);
+	struct shard s;
+	int32_t at[FF_MAX_DIMS];
+
+	if (!ff_region_volume(&r))
+		return;
+	s = shard_at(f, f->s.out[value][part], value, &r);
+	memcpy(at, r.lo, sizeof(at));
+	do {
+		double want = partial_element(f, value, p, at);
+
+		if (write)
+			*find(&s, at) = want;
+		check_element(f, task, "the output", value, *find(&s, at), want);
+	} while (step(&r, at));
+}
+
+/* ---- tasks ---- */
+
+static void run_forward(struct flow *f, uint32_t task)
+{
+	const struct ff_task *t = &f->s.tasks[task];
+	const struct ff_node *n = &f->s.graph->nodes[t->node];
+
+	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
+		check_input(f, task, e, t->part);
+	for (uint32_t k = 0; k + n->n_saved < n->n_out; k++)
+		touch_output(f, task, n->out + k, t->part, true);
+}
+
+static void write_din(struct flow *f, uint32_t edge, uint32_t part)
+{
+	uint32_t value = f->s.graph->edges[edge].value;
+	struct ff_region r = in_region(f, edge, part);
+	struct shard s;
+	int32_t at[FF_MAX_DIMS];
+
+	if (!f->s.graph->values[value].needs_grad || !ff_region_volume(&r))
+		return;
+	s = shard_at(f, f->s.din[edge][part], value, &r);
+	memcpy(at, r.lo, sizeof(at));
+	do {
+		double add = contribution(f, edge, part, at);
+
+		*find(&s, at) = f->s.accumulate[edge] ? *find(&s, at) + add : add;
+	} while (step(&r, at));
+}
+
+static void run_backward(struct flow *f, uint32_t task)
+{
+	const struct ff_task *t = &f->s.tasks[task];
+	const struct ff_node *n = &f->s.graph->nodes[t->node];
+	uint32_t flags = ff_op_row(n->op)->flags;
+
+	for (uint32_t k = 0; k + n->n_saved < n->n_out; k++) {
+		if (t->node != f->s.graph->loss)
+			check_gradient(f, task, n->out + k, t->part);
+		if (flags & FF_OP_BACKWARD_OUT)
+			touch_output(f, task, n->out + k, t->part, false);
+	}
+	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
+		if (e >= n->in + n->n_data || (flags & FF_OP_BACKWARD_IN))
+			check_input(f, task, e, t->part);
+	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
+		write_din(f, e, t->part);
+}
+
+/* The shards that a move takes from and brings to. */
+static struct shard end_of(const struct flow *f, const struct ff_task *t, bool sink, uint32_t part)
+{
+	bool back = t->pass == FF_BACKWARD, reader = sink != back;
+	uint32_t value = f->s.graph->edges[t->edge].value;
+	struct ff_region r = reader ? in_region(f, t->edge, part) : out_region(f, value, part);
+	uint32_t buffer = reader ? (back ? f->s.din : f->s.in)[t->edge][part]
+				 : (back ? f->s.dout : f->s.out)[value][part];
+
+	return shard_at(f, buffer, value, &r);
+}
+
+static void copy(const struct shard *from, const struct shard *to, const struct ff_region *r,
+		bool add)
+{
+	int32_t at[FF_MAX_DIMS];
+
+	if (!ff_region_volume(r))
+		return;
+	memcpy(at, r->lo, sizeof(at));
+	do {
+		*find(to, at) = *find(from, at) + (add ? *find(to, at) : 0);
+	} while (step(r, at));
+}
+
+static void run_messages(struct flow *f, const struct ff_task *t)
+{
+	const struct ff_move *mv = t->move;
+
+	for (uint32_t i = 0; i < mv->n_sinks; i++) {
+		struct shard to = end_of(f, t, true, mv->sink[i]);
+
+		if (mv->fill[i])
+			memset(to.at, 0, (size_t)ff_region_volume(&to.r) * sizeof(double));
+	}
+	for (int add = 0; add < 2; add++)
+		for (uint32_t i = 0; i < mv->n_pieces; i++) {
+			const struct ff_piece *p = &mv->piece[i];
+			struct shard from = end_of(f, t, false, p->source);
+			struct shard to = end_of(f, t, true, p->sink);
+
+			if (p->add == add)
+				copy(&from, &to, &p->region, add);
+		}
+}
+
+static void run_collective(struct flow *f, const struct ff_task *t)
+{
+	const struct ff_move *mv = t->move;
+	size_t n = (size_t)ff_region_volume(&mv->region);
+	struct shard all = {calloc(n, sizeof(double)), ff_order_plain, mv->region};
+
+	for (uint32_t i = 0; i < mv->n_devices; i++) {
+		struct shard from = end_of(f, t, false, mv->source[i]);
+
+		copy(&from, &all, &from.r, mv->kind != FF_MOVE_ALL_GATHER);
+	}
+	for (uint32_t i = 0; i < mv->n_devices; i++) {
+		struct shard to = end_of(f, t, true, mv->sink[i]);
+
+		copy(&all, &to, &to.r, mv->accumulate);
+	}
+	free(all.at);
+}
+
+static void run_load(struct flow *f, const struct ff_task *t)
+{
+	struct shard to = end_of(f, t, true, t->move->sink[0]);
+	int32_t at[FF_MAX_DIMS];
+
+	memcpy(at, to.r.lo, sizeof(at));
+	do {
+		*find(&to, at) = element(f, f->s.graph->edges[t->edge].value, at);
+	} while (step(&to.r, at));
+}
+
+static void run_move(struct flow *f, const struct ff_task *t)
+{
+	f->kinds[t->move->kind]++;
+	if (t->move->kind == FF_MOVE_LOAD)
+		run_load(f, t);
+	else if (ff_move_is_messages(t->move->kind))
+		run_messages(f, t);
+	else
+		run_collective(f, t);
+}
+
+/* Every device's gradients of a bucket become their sum. */
+static void run_sync(struct flow *f, const struct ff_task *t)
+{
+	const struct ff_bucket *b = &f->s.buckets[t->bucket];
+
+	for (int64_t i = 0; i < b->bytes / FF_ELEMENT_BYTES; i++) {
+		int64_t at = i + b->bytes / FF_ELEMENT_BYTES;
+		double sum = 0;
+
+		for (uint32_t d = 0; d < b->n_devices; d++)
+			sum += f->memory[b->device[d]][b->offset[d] / FF_ELEMENT_BYTES + at];
+		for (uint32_t d = 0; d < b->n_devices; d++)
+			f->memory[b->device[d]][b->offset[d] / FF_ELEMENT_BYTES + at] = sum;
+	}
+	f->syncs++;
+}
+
+/* Parts of parameters in a bucket: on one device, or (FF_NONE) on all. */
+static void visit_bucket(struct flow *f, uint32_t task, uint32_t bucket, uint32_t device)
+{
+	const struct ff_bucket *b = &f->s.buckets[bucket];
+
+	for (uint32_t i = b->first_shard; i < b->first_shard + b->n_shards; i++) {
+		uint32_t node = f->s.shards[i].node;
+		const struct ff_config *c = &f->s.config[node];
+		const struct ff_node *n = &f->s.graph->nodes[node];
+
+		for (uint32_t p = f->s.shards[i].cell; p < c->n_parts; p += ff_config_cells(c)) {
+			if (device == FF_NONE) {
+				touch_output(f, task, n->out, p, true);
+			} else if (ff_config_device(n, c, p) == device) {
+				touch_output(f, task, n->out, p, false);
+				check_gradient(f, task, n->out, p);
+			}
+		}
+	}
+}
+
+static void run(struct flow *f)
+{
+	/* the weights that the step before has left */
+	for (uint32_t i = 0; i < f->s.n_buckets; i++)
+		visit_bucket(f, 0, i, FF_NONE);
+	for (uint32_t i = 0; i < f->s.n_tasks; i++) {
+		const struct ff_task *t = &f->s.tasks[i];
+
+		if (t->kind == FF_TASK_FORWARD)
+			run_forward(f, i);
+		else if (t->kind == FF_TASK_BACKWARD)
+			run_backward(f, i);
+		else if (t->kind == FF_TASK_MOVE)
+			run_move(f, t);
+		else if (t->kind == FF_TASK_SYNC)
+			run_sync(f, t);
+		else
+			visit_bucket(f, i, t->bucket, t->device);
+	}
+}
+
+static void check_case(struct ff_random *r, struct flow *f, bool tied)
+{
+	struct ff_lower_options opt = {.bucket_bytes = 1 + ff_random_below(r, 3000)};
+	struct ff_error err = {0};
+	struct ff_machine m;
+	struct ff_strategy s;
+	struct ff_graph g;
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	if (tied)
+		draw_tied_graph(r, &a, &g);
+	else
+		draw_graph(r, &a, &g);
+	ck_assert_int_eq(ff_machine_load("cpu8", &a, &m, &err), FF_OK);
+	m.overlap = ff_random_below(r, 2);
+	draw_placed(r, &g, &a, &s);
+	ck_assert_msg(ff_lower(&g, &m, &s, &opt, &a, &f->s, &err) == FF_OK, "%s", err.text);
+	expect_gradients(f);
+	/* whatever lies in memory before is not what anyone expects */
+	for (uint32_t d = 0; d < PLACED_DEVICES; d++) {
+		size_t n = (size_t)f->s.memory_bytes[d] / FF_ELEMENT_BYTES;
+
+		f->memory[d] = malloc((n + 1) * sizeof(double));
+		for (size_t i = 0; i < n; i++)
+			f->memory[d][i] = 0.5 + (double)i;
+	}
+	run(f);
+	for (uint32_t d = 0; d < PLACED_DEVICES; d++)
+		free(f->memory[d]);
+	for (uint32_t v = 0; v < g.n_values; v++)
+		free(f->gradient[v]);
+	free(f->gradient);
+	ff_arena_finish(&a);
+}
+
+START_TEST(everything_arrives)
+{
+	struct ff_random r = {.seed = ff_test_seed(12)};
+	struct flow f = {0};
+
+	for (int i = 0; i < 300; i++)
+		check_case(&r, &f, i & 1);
+	for (int k = FF_MOVE_LOAD; k <= FF_MOVE_ALL_REDUCE; k++)
+		ck_assert_msg(f.kinds[k], "no case has a %s", ff_move_name((enum ff_move_kind)k));
+	ck_assert_uint_gt(f.syncs, 0);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("flow");
+	TCase *c = tcase_create("flow");
+
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, everything_arrives);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
