@@ -27,7 +27,7 @@ static void build_lm(const struct ff_zoo_net *n)
 			.classes = v[LM_VOCABULARY]};
 	words.embedding = (struct ff_embedding_attrs){v[LM_VOCABULARY], v[LM_FEATURES]};
 	out.linear.out_features = v[LM_VOCABULARY];
-	x = ff_builder_add(n->builder, FF_OP_INPUT, "words", &ids, NULL, 0);
+	x = ff_builder_add(n->builder, FF_OP_INPUT, "data", &ids, NULL, 0);
 	x = ff_builder_add(n->builder, FF_OP_EMBEDDING, "embed", &words, &x, 1);
 	x = ff_layer_linear(n, "hidden", ff_layer_flatten(n, x), v[LM_HIDDEN]);
 	x = ff_layer_activation(n, "act", x, FF_ZOO_TANH);

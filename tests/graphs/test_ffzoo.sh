@@ -31,7 +31,7 @@ one_sentence() { # one line on standard error that has TEXT, nothing on standard
 
 check 'lenet' status 0 lenet
 check 'lenet is the golden file' cmp "$dir/out" "$golden/lenet.json"
-for net in mlp lenet alexnet branchnet vgg16 resnet50 resnet101 inception_v3 densenet121; do
+for net in mlp lenet alexnet branchnet vgg16 resnet50 resnet101 inception_v3 densenet121 rnn lm; do
 	check "$net to a file" status 0 "$net" --batch 16 -o "$dir/1.json"
 	check "$net again" status 0 "$net" --batch 16 -o "$dir/2.json"
 	check "$net gives the same bytes" cmp "$dir/1.json" "$dir/2.json"

@@ -42,7 +42,8 @@ def rejects(v, document, name):
 graphs = validator("graph.schema.json")
 zoo = [["mlp", "--set", "activation=sigmoid"], ["lenet"], ["alexnet"],
        ["alexnet", "--set", "image=28"], ["branchnet"],
-       ["vgg16"], ["resnet50"], ["resnet101"], ["inception_v3"], ["densenet121"]]
+       ["vgg16"], ["resnet50"], ["resnet101"], ["inception_v3"], ["densenet121"],
+       ["rnn"], ["rnn", "--set", "cell=lstm"], ["lm"], ["lm", "--set", "tie=yes"]]
 for args in zoo:
     text = subprocess.run([ffzoo, *args], check=True, capture_output=True).stdout
     accepts(graphs, json.loads(text), "ffzoo " + " ".join(args))
@@ -58,7 +59,7 @@ for key, value in [("op", "gelu"), ("name", "a b"), ("in", "x")]:
     bad["nodes"][2][key] = value
     rejects(graphs, bad, f"bad {key}")
 
-# Ports and shared parameters, which no network of the zoo has.
+# Ports and shared parameters.
 def change(document, place, value):
     bad = copy.deepcopy(document)
     at = bad
@@ -81,6 +82,27 @@ rejects(graphs, change(lenet, ["nodes", conv + 1, "params"], {"weight": "w"}),
         f"params of {lenet['nodes'][conv + 1]['op']}")
 for version in [1, 3, "2"]:
     rejects(graphs, change(lenet, ["version"], version), f"graph version {version!r}")
+
+# Operators of few networks, each with what is wrong about it.
+loss = copy.deepcopy(lenet)
+loss["nodes"] = [{"name": "data", "op": "input", "shape": [2, 4, 6]}]
+for op, attrs, bads in [
+        ("mul", {"in": ["data", "data"]}, [{"in": ["data"]}, {"axis": 1}]),
+        ("split", {"parts": 3}, [{"parts": 0}, {"parts": 33}, {"axis": 0}, {"stop": 1}]),
+        ("slice", {"stop": 3}, [{"stop": 0}, {"start": -1}, {"axis": 6}, {"parts": 1}]),
+        ("transpose", {"perm": [0, 2, 1]},
+         [{"perm": []}, {"perm": [1, 0]}, {"perm": [0, 1, 1]}, {"perm": [0, 6]}, {"perm": 0}]),
+        ("embedding", {"vocabulary": 4, "features": 2},
+         [{"vocabulary": 0}, {"features": "2"}, {"params": {"bias": "b"}}])]:
+    good = copy.deepcopy(loss)
+    good["nodes"].append({"name": "x", "op": op, "in": ["data"], **attrs})
+    accepts(graphs, good, op)
+    for bad in bads:
+        rejects(graphs, change(good, ["nodes", 1], {**good["nodes"][1], **bad}), f"{op} {bad}")
+    for key in attrs:
+        bad = copy.deepcopy(good)
+        del bad["nodes"][1][key]
+        rejects(graphs, bad, f"{op} without {key}")
 
 strategies = validator("strategy.schema.json")
 strategy = {

@@ -64,6 +64,15 @@ START_TEST(parameters)
 			{"inception_v3", 2, {"image=75", "dropout=0"}, 23817352, 2},
 			{"densenet121", 0, {NULL}, 7905448, 64},
 			{"densenet121", 2, {"image=29"}, 7905448, 2},
+			/* one bias a cell, the same weights at all steps */
+			{"rnn", 0, {NULL}, 128 * (28 + 128 + 1) + 10 * 129, 64},
+			{"rnn", 2, {"steps=1", "hidden=3"}, 3 * 29 + 10 * 4, 2},
+			{"rnn", 2, {"cell=lstm", "layers=2", "hidden=3", "features=5"},
+					12 * (5 + 3 + 1) + 12 * (3 + 3 + 1) + 10 * 4, 2},
+			{"rnn", 2, {"cell=lstm", "steps=1", "hidden=3", "features=5"},
+					12 * 6 + 10 * 4, 2},
+			{"lm", 0, {NULL}, 2560000 + 512 * 2049 + 10000 * 513, 64},
+			{"lm", 2, {"tie=yes"}, 2560000 + 512 * 2049 + 256 * 513 + 10000, 2},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

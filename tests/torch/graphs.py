@@ -180,6 +180,69 @@ def joints():
     return g.finish()
 
 
+def moves():
+    """Operators that pick and move elements."""
+    g = Graph("moves", [4, 3, 8, 6])
+    g.head("mul-4", g.add("mul-4.op", "mul", *g.front("mul-4", n=2)))
+    x = [g.add(f"mul-3.line{i}", "reshape", x, shape=[0, 4, -1])
+         for i, x in enumerate(g.front("mul-3", n=2))]
+    g.head("mul-3", g.add("mul-3.op", "mul", *x))
+    g.head("mul-2", g.add("mul-2.op", "mul", g.features("mul-2.a"), g.features("mul-2.b")))
+    x = g.front("mul-same")
+    g.head("mul-same", g.add("mul-same.op", "mul", x, x))
+    g.head("mul-data", g.add("mul-data.op", "mul", "data", g.front("mul-data", 3)))
+    # every axis, both ends and the middle; the rest has no gradient
+    g.case("slice-1", "slice", start=1, stop=3)
+    g.case("slice-2", "slice", axis=2, stop=5)
+    g.case("slice-3", "slice", axis=3, start=4, stop=6)
+    g.case("slice-all", "slice", stop=4)
+    x = g.front("slices")
+    x = [g.add(f"slices.{a}", "slice", x, axis=2, start=a, stop=a + 4) for a in (0, 1, 4)]
+    g.head("slices", g.add("slices.op", "concat", *x))
+    g.head("slice-data", g.add("slice-data.mix", "linear", g.add(
+        "slice-data.op", "slice", "data", axis=2, start=3, stop=4), out_features=3))
+    for axis, parts in ((1, 2), (2, 4), (3, 3), (1, 1)):
+        case = f"split-{axis}-{parts}"
+        g.add(f"{case}.op", "split", g.front(case), axis=axis, parts=parts)
+        # backwards, so that the order of the outputs matters
+        outs = [f"{case}.op" + f"#{i}" * (i > 0) for i in reversed(range(parts))]
+        g.head(case, g.add(f"{case}.join", "concat", *outs, axis=axis))
+    g.add("split-2d.op", "split", g.features("split-2d"), parts=3)
+    x = g.add("split-2d.mul", "mul", "split-2d.op", "split-2d.op#2")
+    g.head("split-2d", g.add("split-2d.add", "add", x, "split-2d.op#1"))
+    for perm in ([0, 2, 3, 1], [0, 3, 1, 2], [0, 1, 2, 3], [0, 1, 3, 2]):
+        case = "transpose-" + "".join(map(str, perm))
+        x = g.add(f"{case}.op", "transpose", g.front(case), perm=perm)
+        g.head(case, g.add(f"{case}.mix", "linear", x, out_features=5))
+    x = g.add("transpose-3.rows", "reshape", g.front("transpose-3"), shape=[0, 4, -1])
+    x = g.add("transpose-3.op", "transpose", x, perm=[0, 2, 1])
+    g.head("transpose-3", g.add("transpose-3.mix", "linear", x, out_features=5))
+    x = g.add("transpose-5.rows", "reshape", g.front("transpose-5"), shape=[0, 2, 2, 8, 6])
+    x = g.add("transpose-5.op", "transpose", x, perm=[0, 3, 1, 4, 2])
+    g.head("transpose-5", g.add("transpose-5.mix", "linear", x, out_features=5))
+    return g.finish()
+
+
+def words():
+    """Tables of vectors, read once, twice, and by the layer that tells words."""
+    g = Graph("words", [6, 1, 4, 4])
+    g.case("image", "tanh")
+    for name, shape in (("one", [6]), ("two", [6, 5]), ("three", [6, 3, 2]),
+                        ("four", [6, 2, 3, 2])):
+        g.nodes.append({"name": name, "op": "input", "shape": shape, "dtype": "int32",
+                        "classes": 11})
+        x = g.add(f"{name}.embed", "embedding", name, vocabulary=11, features=7)
+        g.head(name, x if len(shape) > 1 else g.add(f"{name}.row", "reshape", x, shape=[0, 7, 1]))
+    share = {"params": {"weight": "table"}}
+    x = g.add("shared.a", "embedding", "one", vocabulary=13, features=8, **share)
+    y = g.add("shared.b", "embedding", "two", vocabulary=13, features=8, **share)
+    y = g.add("shared.flat", "reshape", y, shape=[0, -1])
+    y = g.add("shared.act", "tanh", g.add("shared.fc", "linear", y, out_features=8))
+    x = g.add("shared.sum", "mul", x, y)
+    g.head("shared", g.add("shared.out", "linear", x, out_features=13, **share))
+    return g.finish()
+
+
 def tied():
     """Parameters that several operators read."""
     g = Graph("tied", [6, 3, 8, 6])
@@ -277,6 +340,12 @@ def dims(node, shape, depth):
         return list(zip(["sample", *middle, "out_feature", "in_feature"], [*shape, depth]))
     if op in ("reshape", "softmax_cross_entropy"):
         return [("sample", shape[0])]
+    if op == "embedding":
+        middle = [f"axis{i}" for i in range(1, rank - 1)]
+        return list(zip(["sample", *middle, "feature", "vocabulary"], [*shape, depth]))
+    if op == "split":
+        axis = node.get("axis", 1)
+        shape = [n * node["parts"] if i == axis else n for i, n in enumerate(shape)]
     return list(zip(named(rank), shape))
 
 

@@ -122,7 +122,7 @@ def read_graph(path):
         graph = json.load(f)
     known = set()
     for node in graph["nodes"]:
-        if not known.issuperset(node.get("in", [])):
+        if not known.issuperset(name.split("#")[0] for name in node.get("in", [])):
             raise ValueError(f"{path}: {node['name']} stands before its inputs")
         known.add(node["name"])
     return graph
@@ -169,6 +169,21 @@ def softmax_cross_entropy(net, node, x, labels):
     return F.cross_entropy(x, labels, ignore_index=-1)
 
 
+def slice_axis(net, node, x):
+    start = node.get("start", 0)
+    return x.narrow(node.get("axis", 1), start, node["stop"] - start)
+
+
+def split(net, node, x):
+    return x.chunk(node["parts"], node.get("axis", 1))
+
+
+def embedding(net, node, ids):
+    """Ids of -1 give zeros."""
+    rows = F.embedding(ids.clamp(min=0), net.weight(node, "weight"))
+    return rows * (ids >= 0).unsqueeze(-1)
+
+
 OPERATORS = {
     "conv2d": conv2d, "linear": linear, "pool2d": pool2d, "reshape": reshape,
     "dropout": dropout, "softmax_cross_entropy": softmax_cross_entropy,
@@ -176,7 +191,10 @@ OPERATORS = {
     "tanh": lambda net, node, x: torch.tanh(x),
     "sigmoid": lambda net, node, x: torch.sigmoid(x),
     "add": lambda net, node, *x: sum(x[1:], x[0]),
+    "mul": lambda net, node, x, y: x * y,
     "concat": lambda net, node, *x: torch.cat(x, node.get("axis", 1)),
+    "split": split, "slice": slice_axis, "embedding": embedding,
+    "transpose": lambda net, node, x: x.permute(node["perm"]),
 }
 
 
@@ -189,8 +207,9 @@ def numbers(graph):
     """By name, what ffrun counts nodes as: parameters stand before their first reader."""
     number = {}
     for node in graph["nodes"]:
-        if node["op"] in ("conv2d", "linear"):
-            for name in ["weight"] + ["bias"] * node.get("bias", True):
+        if node["op"] in ("conv2d", "linear", "embedding"):
+            bias = node["op"] != "embedding" and node.get("bias", True)
+            for name in ["weight"] + ["bias"] * bias:
                 number.setdefault(parameter(node, name), len(number))
         number[node["name"]] = len(number)
     return number
@@ -221,7 +240,11 @@ class Network:
                 self.value[name] = torch.from_numpy(whole).to(kind)
             else:
                 ins = [self.value[i] for i in node["in"]]
-                self.value[name] = OPERATORS[node["op"]](self, node, *ins)
+                out = OPERATORS[node["op"]](self, node, *ins)
+                if isinstance(out, tuple):  # several outputs: name, name#1, ...
+                    self.value.update((f"{name}#{i}", x) for i, x in enumerate(out))
+                    out = out[0]
+                self.value[name] = out
         return self.value[self.graph["nodes"][-1]["name"]]
 
     def margin(self):

@@ -119,7 +119,8 @@ def test_philox():
 
 def test_operators():
     test_philox()
-    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints, graphs.tied):
+    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints, graphs.tied,
+                 graphs.moves, graphs.words):
         graph = make()
         case = Case(graph["name"], 2).made(graph)
         # several steps: biases that are no longer zero, masks of later steps
@@ -156,6 +157,11 @@ NETWORKS = {
     "branchnet for 64x64": (1, ["branchnet", "--batch", "2", "--set", "image=64",
                                 "--set", "channels=3", "--set", "blocks=2"]),
     "alexnet for 28x28": (4, ["alexnet", "--batch", "4", "--set", "image=28"]),
+    "rnn": (1, ["rnn", "--batch", "8"]),
+    "lstm of two layers": (1, ["rnn", "--batch", "8", "--set", "cell=lstm", "--set", "layers=2",
+                               "--set", "hidden=40"]),
+    "lm": (1, ["lm", "--batch", "8", "--set", "vocabulary=1000"]),
+    "tied lm": (1, ["lm", "--batch", "8", "--set", "vocabulary=1000", "--set", "tie=yes"]),
     "alexnet for 224x224": (1, ["alexnet", "--batch", "2", "--set", "dropout=0"]),
 }
 
@@ -191,6 +197,8 @@ BY_HAND = {
         "fc3": ({"sample": 2, "out_feature": 2}, [0, 1, 2, 3])},
 }
 
+
+SMALL_LM = ["--set", "features=6", "--set", "context=3", "--set", "hidden=11"]
 
 # Of graphs.tied: readers that agree and that do not, parameters updated elsewhere.
 TIED = {
@@ -235,8 +243,8 @@ def split_at_random(name, weights_seed, zoo, splits):
     net = case.check()
     shapes = {node: tuple(value.shape) for node, value in net.value.items()}
     shapes[case.graph["nodes"][-1]["name"]] = case.graph["nodes"][0]["shape"]
-    depths = {weight.rpartition(".")[0]: value.shape[1] for weight, value in net.weights.items()
-              if weight.endswith(".weight")}
+    depths = {node["name"]: net.weight(node, "weight").shape[node["op"] != "embedding"]
+              for node in case.graph["nodes"] if node["op"] in ("conv2d", "linear", "embedding")}
     for devices, seed in splits:
         strategy = graphs.random_strategy(case.path.read_text(), devices, shapes, depths,
                                           random.Random(seed))
@@ -262,7 +270,16 @@ def test_split():
     split_at_random("alexnet for 16x16", 3, ["alexnet", "--batch", "5", "--set", "image=16",
                                              "--set", "fc1=45", "--set", "fc2=31"],
                     [(3, 4), (4, 5)])
-    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints, graphs.tied):
+    split_at_random("rnn", 3, ["rnn", "--batch", "5", "--set", "steps=4", "--set", "hidden=9",
+                               "--set", "features=5", "--set", "layers=2"], [(2, 1), (4, 2)])
+    split_at_random("lstm", 3, ["rnn", "--batch", "5", "--set", "steps=3", "--set", "hidden=6",
+                                "--set", "features=5", "--set", "cell=lstm"], [(3, 1), (4, 2)])
+    split_at_random("lm", 3, ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM],
+                    [(2, 1), (4, 2), (4, 3)])
+    split_at_random("tied lm", 3, ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM,
+                                   "--set", "tie=yes"], [(2, 1), (3, 2), (4, 3)])
+    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints, graphs.tied,
+                 graphs.moves, graphs.words):
         split_by_sample(make())
     tied = Case("tied", 2).made(graphs.tied())
     known = tied.hash()
