@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "additive.h"
+#include "propose.h"
 
 #define LEAST_US_PER_BYTE 1e-7
 #define TIMES 4.0    /* from one price of memory to the next, until something fits */
@@ -13,6 +14,8 @@
 struct elimination {
 	struct ff_additive *additive;
 	struct ff_evaluator *evaluator;
+	const struct ff_graph *graph;
+	uint32_t n_devices;
 	bool (*stop)(void *ctx);
 	void *ctx;
 	struct ff_arena *arena;
@@ -28,18 +31,13 @@ static bool is_better(struct ff_evaluation new, struct ff_evaluation old)
 	return new.step_us < old.step_us;
 }
 
-/* Solves with these weights; *fits says whether that fits. */
-static int try_weights(struct elimination *e, double sync, double us_per_byte, bool *fits,
+static int try_strategy(struct elimination *e, const struct ff_strategy *s, bool *fits,
 		struct ff_error *err)
 {
-	const struct ff_additive_weights w = {sync, us_per_byte};
-	struct ff_evaluation at = {0};
-	struct ff_strategy s;
+	struct ff_evaluation at;
 	int64_t over = 0;
-	int code = ff_additive_solve(e->additive, &w, e->stop, e->ctx, e->arena, &s, err);
+	int code = ff_evaluator_set(e->evaluator, s, &at, err);
 
-	if (code == FF_OK)
-		code = ff_evaluator_set(e->evaluator, &s, &at, err);
 	if (code == FF_OK && at.fits && at.tight)
 		code = ff_evaluator_layout(e->evaluator, &over, err);
 	if (code < 0)
@@ -49,13 +47,55 @@ static int try_weights(struct elimination *e, double sync, double us_per_byte, b
 		at.over_bytes = over;
 	}
 	if (!e->found || is_better(at, e->at_best)) {
-		e->best = s;
+		e->best = *s;
 		e->at_best = at;
 		e->found = true;
 	}
 	e->stopped = e->stop && e->stop(e->ctx);
-	*fits = at.fits;
+	*fits = *fits || at.fits;
 	return FF_OK;
+}
+
+/* The same with parameters of so many bytes and more cut over all devices. */
+static int cut_params(struct elimination *e, const struct ff_strategy *s, int64_t least_bytes,
+		struct ff_strategy *ret, struct ff_error *err)
+{
+	const struct ff_graph *g = e->graph;
+	int code = ff_strategy_create(g, e->arena, ret, err);
+
+	if (code < 0)
+		return code;
+	memcpy(ret->config, s->config, g->n_nodes * sizeof(*s->config));
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		int64_t bytes = FF_ELEMENT_BYTES;
+
+		for (uint32_t d = 0; d < g->nodes[i].n_dims; d++)
+			bytes *= g->nodes[i].dim[d].extent;
+		if (ff_node_is_parameter(g, i) && bytes >= least_bytes)
+			ff_param_cut(g, i, 0, e->n_devices, &ret->config[i]);
+	}
+	return FF_OK;
+}
+
+/* Solves with these weights, and tries the solution with parameters whole and cut;
+ * *fits says whether any of that fits. */
+static int try_weights(struct elimination *e, double sync, double us_per_byte, bool *fits,
+		struct ff_error *err)
+{
+	static const int64_t least_bytes[] = {1 << 20, 1 << 12};
+	const struct ff_additive_weights w = {sync, us_per_byte};
+	struct ff_strategy s, cut;
+	int code = ff_additive_solve(e->additive, &w, e->stop, e->ctx, e->arena, &s, err);
+
+	*fits = false;
+	if (code == FF_OK)
+		code = try_strategy(e, &s, fits, err);
+	for (int i = 0; i < 2 && code == FF_OK; i++) {
+		code = cut_params(e, &s, least_bytes[i], &cut, err);
+		if (code == FF_OK)
+			code = try_strategy(e, &cut, fits, err);
+	}
+	return code;
 }
 
 /* The lowest price of memory at which the strategy fits. */
@@ -99,7 +139,12 @@ int ff_search_eliminate(const struct ff_space *s, struct ff_evaluator *e, const 
 		const struct ff_machine *m, struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx,
 		struct ff_arena *a, struct ff_strategy *ret, bool *found, struct ff_error *err)
 {
-	struct elimination l = {.evaluator = e, .stop = stop, .ctx = ctx, .arena = a};
+	struct elimination l = {.evaluator = e,
+			.graph = g,
+			.n_devices = m->n_devices,
+			.stop = stop,
+			.ctx = ctx,
+			.arena = a};
 	int code = ff_additive_create(s, g, m, p, stop, ctx, &l.additive, err);
 
 	if (code == FF_OK && l.additive)
