@@ -123,7 +123,7 @@ static void close_case(struct bench_case *b)
 static int search(
 		struct bench_case *b, const struct options *o, uint64_t seed, struct ff_error *err)
 {
-	struct ff_search_options opt = {.seed = seed, .seconds = o->seconds};
+	struct ff_search_options opt = {.seed = seed, .seconds = o->seconds, .pricer = b->pricer};
 	struct ff_search_result found;
 	struct ff_arena scratch;
 	double from, us;

@@ -323,6 +323,52 @@ static void add_view(struct ff_proposer *p)
 	}
 }
 
+/* ---- parameters: some in a row are cut, or lie where they are read again ---- */
+
+void ff_param_follow(struct ff_config *ret)
+{
+	*ret = (struct ff_config){.replicas = 1};
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		ret->degree[d] = 1;
+}
+
+bool ff_param_cut(const struct ff_graph *g, uint32_t node, uint32_t start, uint32_t n,
+		struct ff_config *ret)
+{
+	const struct ff_node *at = &g->nodes[node];
+	uint16_t degree[FF_MAX_DIMS] = {0};
+	struct ff_view view = {.start = start};
+	uint32_t longest = 0;
+
+	for (uint32_t d = 0; d < at->n_dims; d++) {
+		degree[d] = 1;
+		if (at->dim[d].extent > at->dim[longest].extent)
+			longest = d;
+	}
+	if (at->n_dims == 0 || at->dim[longest].extent < (int32_t)n)
+		return false;
+	degree[longest] = (uint16_t)n;
+	view.stride[longest] = 1;
+	ff_view_config(at->n_dims, degree, &view, ret);
+	return true;
+}
+
+static void add_params(struct ff_proposer *p)
+{
+	const struct ff_space *s = p->space;
+	uint32_t first = draw(p, p->n_params), length = draw(p, 2) ? 1 : 1 + draw(p, p->n_params);
+	uint32_t n = s->divisor[draw(p, 2) ? s->n_divisors - 1 : draw(p, s->n_divisors)];
+	uint32_t start = n * draw(p, s->n_devices / n);
+	bool cut = draw(p, 2);
+	struct ff_config config;
+
+	for (uint32_t i = first; i < p->n_params && i < first + length; i++) {
+		if (!cut || !ff_param_cut(p->graph, p->param[i], start, n, &config))
+			ff_param_follow(&config);
+		ff_transaction_set(p->t, p->param[i], &config);
+	}
+}
+
 void ff_proposer_block(struct ff_proposer *p)
 {
 	switch (draw(p, 16)) {
@@ -344,6 +390,9 @@ void ff_proposer_block(struct ff_proposer *p)
 		add_chain(p);
 		break;
 	case 8:
+		if (p->n_params > 0)
+			add_params(p);
+		break;
 	case 9:
 	case 10:
 		add_led(p);

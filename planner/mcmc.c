@@ -13,6 +13,7 @@
 #include "ff/cli.h"
 #include "propose.h"
 
+#define ELIMINATION_SHARE 0.2 /* of the budget, at most */
 #define BETA_PRESET 400.0
 #define BETA_RANGE 8.0      /* annealing goes from beta / range to beta * range */
 #define HEATS 5             /* kinds of rounds, each 4 times as hot as the one before */
@@ -23,7 +24,8 @@
 #define REPORT_EVERY 256    /* proposals between progress calls, */
 #define REPORT_SECONDS 0.05 /* or this long */
 
-static const char *const preset_starts[] = {"data-parallel", "expert", "single", "random", NULL};
+static const char *const preset_starts[] = {
+		"data-parallel", "expert", "single", "random", "elimination", NULL};
 
 struct chain {
 	const struct ff_space *space;
@@ -43,7 +45,7 @@ struct chain {
 	struct ff_change *back; /* from the one to the other */
 	uint64_t proposals, accepted, next_tune, next_report;
 	double beta, from, reported, tuned; /* clock in seconds */
-	double seconds;
+	double seconds, elimination_from;
 	double share_from, share;          /* of the budget: the current leg's */
 	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
 	bool stop;
@@ -339,6 +341,39 @@ static int walk_rounds(struct chain *c, struct ff_error *err)
 	return FF_OK;
 }
 
+static bool elimination_ends(void *ctx)
+{
+	struct chain *c = ctx;
+
+	look_at_clock(c);
+	return in_hurry(c) ||
+	       (c->opt->seconds > 0 && c->seconds - c->elimination_from >
+						       ELIMINATION_SHARE * c->opt->seconds);
+}
+
+/* Makes the start called `name` current; not *found: there is none. */
+static int start_from(struct chain *c, const char *name, const struct ff_machine *m,
+		struct ff_arena *a, bool *found, struct ff_error *err)
+{
+	struct ff_strategy start;
+	int code;
+
+	*found = true;
+	if (strcmp(name, "elimination") != 0) {
+		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed, a, &start, err);
+		return code == FF_OK ? go_to(c, &start, err) : code;
+	}
+	*found = false;
+	if (!c->opt->pricer)
+		return FF_OK;
+	c->elimination_from = c->seconds;
+	code = c->unsaved ? save_best(c, err) : FF_OK;
+	if (code == FF_OK)
+		code = ff_search_eliminate(c->space, c->evaluator, c->graph, m, c->opt->pricer,
+				elimination_ends, c, a, &start, found, err);
+	return code == FF_OK && *found ? go_to(c, &start, err) : code;
+}
+
 static int walk_legs(struct chain *c, const struct ff_machine *m, struct ff_arena *a,
 		struct ff_error *err)
 {
@@ -352,14 +387,11 @@ static int walk_legs(struct chain *c, const struct ff_machine *m, struct ff_aren
 		c->phase_length = ROUND_LEAST + (uint64_t)ROUND_PER_NODE * c->proposer.n_nodes;
 	c->share = 0.5 / n;
 	for (uint32_t i = 0; i < n && (i == 0 || !in_hurry(c)); i++) {
-		struct ff_strategy start;
-		int code = ff_init_strategy(
-				starts[i], c->space, c->graph, m, c->opt->seed, a, &start, err);
+		bool found;
+		int code = start_from(c, starts[i], m, a, &found, err);
 
 		c->share_from = i * c->share;
-		if (code == FF_OK)
-			code = go_to(c, &start, err);
-		if (code == FF_OK && c->proposer.n_nodes > 0)
+		if (code == FF_OK && found && c->proposer.n_nodes > 0)
 			code = anneal(c, beta / BETA_RANGE, beta * BETA_RANGE, err);
 		if (code < 0)
 			return code;

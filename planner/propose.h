@@ -22,6 +22,7 @@ struct ff_proposer {
 	const struct ff_space *space;
 	const struct ff_graph *graph;
 	uint32_t *node, n_nodes;        /* those with a choice */
+	uint32_t *param, n_params;      /* what is trained and can be cut */
 	uint32_t *fork, n_forks;        /* whose outputs several nodes read, until `join` */
 	uint32_t *join;                 /* by node: where all ways from it meet; FF_NONE: nowhere */
 	uint32_t *class;                /* by node: the first one equal to it */
@@ -62,6 +63,13 @@ bool ff_proposer_spread(
 bool ff_proposer_follow(struct ff_proposer *p, uint32_t node, uint32_t slot, struct ff_config *ret);
 /* Adds a block of operators to the transaction; it may come to nothing. */
 void ff_proposer_block(struct ff_proposer *p);
+/* Cuts the parameter `node` into `n` along its longest axis, on devices from `start`
+ * on: each updates a part of it and the readers gather what they need (ZeRO, Rajbhandari
+ * et al., SC 2020).  False when no axis is so long. */
+bool ff_param_cut(const struct ff_graph *g, uint32_t node, uint32_t start, uint32_t n,
+		struct ff_config *ret);
+/* It lies where it is read, and its gradients are all-reduced there. */
+void ff_param_follow(struct ff_config *ret);
 /* Where all ways from each node meet, for blocks of branches. */
 void ff_proposer_find_forks(struct ff_proposer *p);
 

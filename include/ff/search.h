@@ -35,13 +35,24 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 		const struct ff_machine *m, uint64_t seed, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err);
 
+/* The strategy that is best when operators and edges are priced one by one and added
+ * up, found by elimination (docs/search.md), with what of its weights `e` finds the
+ * fastest to fit; e's current strategy is another afterwards.  `stop` is asked now and
+ * then and may be NULL; when it ends this early *found may be false.  All memory from
+ * `a`. */
+int ff_search_eliminate(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
+		const struct ff_machine *m, struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx,
+		struct ff_arena *a, struct ff_strategy *ret, bool *found, struct ff_error *err);
+
 struct ff_search_options {
 	uint64_t seed;
 	uint64_t proposals; /* 0: no limit */
 	double seconds;     /* 0: no limit */
 	/* Acceptance: exp(-beta * (new - old) / old), annealed around this; 0: preset. */
 	double beta;
-	const char *const *starts; /* NULL-terminated names for ff_init_strategy; NULL: all four */
+	/* NULL-terminated names for ff_init_strategy, or "elimination"; NULL: all. */
+	const char *const *starts;
+	struct ff_pricer *pricer; /* of the evaluator; NULL: no elimination */
 	/* Called now and then; true stops the search (Ctrl-C). NULL: never. */
 	bool (*progress)(void *ctx, uint64_t proposals, double seconds, double best_us);
 	void *ctx;

@@ -1,0 +1,28 @@
+/* The step time as a sum over operators and edges, each priced by itself, and the
+ * strategy that is best under it.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_ADDITIVE_H
+#define FF_PLANNER_ADDITIVE_H
+
+#include "eliminate.h"
+#include "space.h"
+
+struct ff_additive;
+
+/* Prices all candidates of `s`.  When `stop` (or NULL) says so it ends with FF_OK
+ * and *ret NULL. */
+int ff_additive_create(const struct ff_space *s, const struct ff_graph *g,
+		const struct ff_machine *m, struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx,
+		struct ff_additive **ret, struct ff_error *err);
+void ff_additive_destroy(struct ff_additive *a);
+
+/* What the sum is made of. */
+struct ff_additive_weights {
+	double sync;        /* share of weight synchronisation that compute does not hide */
+	double us_per_byte; /* price of memory on the fullest device of each operator */
+};
+/* The strategy with the least sum, all memory from `to`. */
+int ff_additive_solve(struct ff_additive *a, const struct ff_additive_weights *w,
+		bool (*stop)(void *ctx), void *ctx, struct ff_arena *to, struct ff_strategy *ret,
+		struct ff_error *err);
+
+#endif
