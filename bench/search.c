@@ -16,8 +16,9 @@
 #define SCARCE 0.9 /* --memory-binds: of what data parallelism needs */
 
 struct options {
-	struct ff_texts nets, devices;
-	uint64_t seeds, batch;
+	struct ff_texts nets, devices, init;
+	uint64_t seeds, batch, proposals;
+	double beta;
 	double seconds;
 	bool memory_binds, waits;
 };
@@ -121,7 +122,13 @@ static void close_case(struct bench_case *b)
 static int search(
 		struct bench_case *b, const struct options *o, uint64_t seed, struct ff_error *err)
 {
-	struct ff_search_options opt = {.seed = seed, .seconds = o->seconds, .pricer = b->pricer};
+	const char *starts[33] = {NULL};
+	struct ff_search_options opt = {.seed = seed,
+			.seconds = o->proposals ? 0 : o->seconds,
+			.proposals = o->proposals,
+			.beta = o->beta,
+			.starts = o->init.n ? starts : NULL,
+			.pricer = b->pricer};
 	struct ff_search_result found;
 	struct ff_arena scratch;
 	double from, us;
@@ -131,6 +138,8 @@ static int search(
 
 	if (code < 0)
 		return code;
+	for (uint32_t i = 0; i < o->init.n; i++)
+		starts[i] = o->init.text[i];
 	ff_arena_init(&scratch);
 	from = now_s();
 	code = ff_search_mcmc(
@@ -162,7 +171,14 @@ static int by_size(const void *a, const void *b)
 
 static void print_head(const struct options *o)
 {
-	printf("Search with analytic costs, %g s each, from all starts, one core", o->seconds);
+	printf("Search with analytic costs, ");
+	if (o->proposals)
+		printf("%llu proposals each", (unsigned long long)o->proposals);
+	else
+		printf("%g s each", o->seconds);
+	for (uint32_t i = 0; i < o->init.n; i++)
+		printf("%s%s", i ? " and " : ", from ", o->init.text[i]);
+	printf("%s, one core", o->init.n ? "" : ", from all starts");
 	if (o->memory_binds)
 		printf(", memory limited to %g %% of what data parallelism needs", SCARCE * 100);
 	printf("\n\n%-13s %-9s %7s %6s %5s %11s %11s %10s %10s %10s %7s %8s", "graph", "machine",
@@ -287,6 +303,11 @@ int main(int argc, char **argv)
 					"of each search (preset 20)"},
 			{"--seeds", FF_OPTION_COUNT, &o.seeds, "N",
 					"searches, each with another seed (preset 1)"},
+			{"--proposals", FF_OPTION_COUNT, &o.proposals, "N",
+					"of each search, instead of seconds"},
+			{"--init", FF_OPTION_TEXTS, &o.init, "NAME",
+					"start; may be repeated (preset: all)"},
+			{"--beta", FF_OPTION_REAL, &o.beta, "B", "as ffsearch's"},
 			{"--memory-binds", FF_OPTION_FLAG, &o.memory_binds, NULL,
 					"give devices 90 % of what data parallelism needs"},
 			{"--waits", FF_OPTION_FLAG, &o.waits, NULL,

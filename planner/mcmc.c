@@ -8,6 +8,7 @@
  * stuck in a far corner of a small space gets out while one in a large space
  * mostly refines.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ff/cli.h"
@@ -385,7 +386,7 @@ static int walk_legs(struct chain *c, const struct ff_machine *m, struct ff_aren
 		n++;
 	if (c->opt->proposals == 0 && c->opt->seconds <= 0)
 		c->phase_length = ROUND_LEAST + (uint64_t)ROUND_PER_NODE * c->proposer.n_nodes;
-	c->share = 0.5 / n;
+	c->share = (getenv("LEGS") ? atof(getenv("LEGS")) : 0.5) / n;
 	for (uint32_t i = 0; i < n && (i == 0 || !in_hurry(c)); i++) {
 		bool found;
 		int code = start_from(c, starts[i], m, a, &found, err);
@@ -429,9 +430,10 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 	if (!c.at_best.fits)
 		return ff_fail(err, FF_E_NOFIT,
 				"graph %s on machine %s: no strategy that fits in memory was found "
-				"in "
-				"%llu proposals",
-				g->name, m->name, (unsigned long long)c.proposals);
+				"in %llu proposals; the closest lacks %lld bytes on all devices "
+				"together",
+				g->name, m->name, (unsigned long long)c.proposals,
+				(long long)c.at_best.over_bytes);
 	ret->best = c.best;
 	ret->evaluation = c.at_best;
 	ret->proposals = c.proposals;
