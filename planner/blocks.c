@@ -351,7 +351,7 @@ bool ff_param_cut(const struct ff_graph *g, uint32_t node, uint32_t start, uint3
 	return true;
 }
 
-static void add_params(struct ff_proposer *p)
+void ff_proposer_cut(struct ff_proposer *p)
 {
 	const struct ff_space *s = p->space;
 	uint32_t first = draw(p, p->n_params), length = draw(p, 2) ? 1 : 1 + draw(p, p->n_params);
@@ -388,9 +388,6 @@ void ff_proposer_block(struct ff_proposer *p)
 		add_chain(p);
 		break;
 	case 8:
-		if (p->n_params > 0)
-			add_params(p);
-		break;
 	case 9:
 	case 10:
 		add_led(p);

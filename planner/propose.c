@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define BLOCK_EVERY 2 /* one proposal in so many changes a block of operators */
+#define PARAM_EVERY 4 /* one proposal in so many cuts parameters, or makes them whole; */
+#define BLOCK_EVERY 2 /* of the others one in so many changes a block of operators */
 
 int ff_transaction_init(const struct ff_graph *g, struct ff_arena *a, struct ff_transaction *ret,
 		struct ff_error *err)
@@ -303,10 +304,11 @@ void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
 	p->t = ret;
 	p->base = current;
 	ff_transaction_clear(ret);
-	if (ff_random_below(&p->random, BLOCK_EVERY) == 0) {
+	if (p->n_params > 0 && ff_random_below(&p->random, PARAM_EVERY) == 0)
+		ff_proposer_cut(p);
+	else if (ff_random_below(&p->random, BLOCK_EVERY) == 0)
 		ff_proposer_block(p);
-		drop_equal(p);
-	}
+	drop_equal(p);
 	if (ret->n == 0) {
 		uint32_t node = p->node[ff_random_below(&p->random, p->n_nodes)];
 

@@ -60,6 +60,8 @@ bool ff_proposer_spread(
 		struct ff_proposer *p, uint32_t from, uint32_t *node, struct ff_config *config);
 /* Aligns `node` with the one that makes its data input `slot`. */
 bool ff_proposer_follow(struct ff_proposer *p, uint32_t node, uint32_t slot, struct ff_config *ret);
+/* Parameters in a row are cut over some devices, or lie where they are read again. */
+void ff_proposer_cut(struct ff_proposer *p);
 /* Adds a block of operators to the transaction; it may come to nothing. */
 void ff_proposer_block(struct ff_proposer *p);
 /* Cuts the parameter `node` into `n` along its longest axis, on devices from `start`
