@@ -11,13 +11,15 @@
 #include "ff/simulate.h"
 #include "ff/zoo.h"
 
+#define MAX_JOBS 64
 #define MAX_SEEDS 100
 #define MAX_BATCH (1 << 24)
 #define SCARCE 0.9 /* --memory-binds: of what data parallelism needs */
 
 struct options {
-	struct ff_texts nets, devices;
-	uint64_t seeds, batch;
+	struct ff_texts nets, devices, init;
+	uint64_t seeds, batch, proposals, jobs;
+	double beta;
 	double seconds;
 	bool memory_binds, waits;
 };
@@ -32,6 +34,8 @@ struct bench_case {
 	struct ff_pricer *pricer;
 	struct ff_space *space;
 	struct ff_evaluator *evaluator;
+	struct ff_pricer *more_pricers[MAX_JOBS];
+	struct ff_evaluator *more[MAX_JOBS];
 	int64_t memory_limit;
 	double data_parallel_us, bound_us;
 	uint32_t n_found;
@@ -94,6 +98,9 @@ static int open_case(struct bench_case *b, const struct options *o, struct ff_er
 		code = ff_machine_subset(&whole, b->n_devices, &b->arena, &b->m, err);
 	if (code == FF_OK)
 		code = ff_pricer_create(&b->graph, &b->m, NULL, NULL, b->net, &b->pricer, err);
+	for (uint32_t i = 0; i + 1 < o->jobs && code == FF_OK; i++)
+		code = ff_pricer_create(
+				&b->graph, &b->m, NULL, NULL, b->net, &b->more_pricers[i], err);
 	if (code == FF_OK)
 		code = ff_space_create(&b->graph, &b->m, &b->space, err);
 	if (code == FF_OK)
@@ -113,6 +120,10 @@ static int open_case(struct bench_case *b, const struct options *o, struct ff_er
 
 static void close_case(struct bench_case *b)
 {
+	for (uint32_t i = 0; i < MAX_JOBS; i++) {
+		ff_evaluator_destroy(b->more[i]);
+		ff_pricer_destroy(b->more_pricers[i]);
+	}
 	ff_evaluator_destroy(b->evaluator);
 	ff_space_destroy(b->space);
 	ff_pricer_destroy(b->pricer);
@@ -123,7 +134,15 @@ static void close_case(struct bench_case *b)
 static int search(
 		struct bench_case *b, const struct options *o, uint64_t seed, struct ff_error *err)
 {
-	struct ff_search_options opt = {.seed = seed, .seconds = o->seconds, .pricer = b->pricer};
+	const char *starts[33] = {NULL};
+	struct ff_search_options opt = {.seed = seed,
+			.seconds = o->proposals ? 0 : o->seconds,
+			.proposals = o->proposals,
+			.beta = o->beta,
+			.starts = o->init.n ? starts : NULL,
+			.pricer = b->pricer,
+			.more = b->more,
+			.n_more = (uint32_t)o->jobs - 1};
 	struct ff_search_result found;
 	struct ff_arena scratch;
 	double from, us;
@@ -131,8 +150,13 @@ static int search(
 	int code = ff_evaluator_create(
 			&b->graph, &b->m, b->pricer, b->memory_limit, 0, &b->evaluator, err);
 
+	for (uint32_t i = 0; i + 1 < o->jobs && code == FF_OK; i++)
+		code = ff_evaluator_create(&b->graph, &b->m, b->more_pricers[i], b->memory_limit, 0,
+				&b->more[i], err);
 	if (code < 0)
 		return code;
+	for (uint32_t i = 0; i < o->init.n; i++)
+		starts[i] = o->init.text[i];
 	ff_arena_init(&scratch);
 	from = now_s();
 	code = ff_search_mcmc(
@@ -152,6 +176,10 @@ static int search(
 	ff_arena_finish(&scratch);
 	ff_evaluator_destroy(b->evaluator);
 	b->evaluator = NULL;
+	for (uint32_t i = 0; i < MAX_JOBS; i++) {
+		ff_evaluator_destroy(b->more[i]);
+		b->more[i] = NULL;
+	}
 	return code == FF_E_NOFIT ? FF_OK : code; /* that this seed found none is a figure */
 }
 
@@ -164,7 +192,15 @@ static int by_size(const void *a, const void *b)
 
 static void print_head(const struct options *o)
 {
-	printf("Search with analytic costs, %g s each, from all starts, one core", o->seconds);
+	printf("Search with analytic costs, ");
+	if (o->proposals)
+		printf("%llu proposals each", (unsigned long long)o->proposals);
+	else
+		printf("%g s each", o->seconds);
+	for (uint32_t i = 0; i < o->init.n; i++)
+		printf("%s%s", i ? " and " : ", from ", o->init.text[i]);
+	printf("%s, %llu thread%s", o->init.n ? "" : ", from all starts",
+			(unsigned long long)o->jobs, o->jobs > 1 ? "s" : "");
 	if (o->memory_binds)
 		printf(", memory limited to %g %% of what data parallelism needs", SCARCE * 100);
 	printf("\n\n%-13s %-9s %7s %6s %5s %11s %11s %10s %10s %10s %7s %8s", "graph", "machine",
@@ -236,6 +272,8 @@ static int check(const struct options *o, uint32_t *n_devices, struct ff_error *
 		return ff_fail(err, FF_E_INPUT, "option --seconds: expected more than 0");
 	if (o->seeds < 1 || o->seeds > MAX_SEEDS)
 		return ff_fail(err, FF_E_INPUT, "option --seeds: expected 1 to %d", MAX_SEEDS);
+	if (o->jobs < 1 || o->jobs > MAX_JOBS)
+		return ff_fail(err, FF_E_INPUT, "option --jobs: expected 1 to %d", MAX_JOBS);
 	if (o->batch > MAX_BATCH)
 		return ff_fail(err, FF_E_INPUT, "option --batch: expected 1 to %d", MAX_BATCH);
 	for (uint32_t k = 0; k < o->devices.n; k++) {
@@ -276,7 +314,7 @@ static const struct ff_texts preset_devices = {{"4", "16", "64"}, 3};
 
 int main(int argc, char **argv)
 {
-	struct options o = {.seeds = 1, .seconds = 20};
+	struct options o = {.jobs = 1, .seeds = 1, .seconds = 20};
 	const struct ff_option options[] = {
 			{"--net", FF_OPTION_TEXTS, &o.nets, "NAME",
 					"network of the zoo; may be repeated (preset: six of "
@@ -289,6 +327,12 @@ int main(int argc, char **argv)
 					"of each search (preset 20)"},
 			{"--seeds", FF_OPTION_COUNT, &o.seeds, "N",
 					"searches, each with another seed (preset 1)"},
+			{"--proposals", FF_OPTION_COUNT, &o.proposals, "N",
+					"of each search, instead of seconds"},
+			{"--jobs", FF_OPTION_COUNT, &o.jobs, "N", "threads of a search (preset 1)"},
+			{"--init", FF_OPTION_TEXTS, &o.init, "NAME",
+					"start; may be repeated (preset: all)"},
+			{"--beta", FF_OPTION_REAL, &o.beta, "B", "as ffsearch's"},
 			{"--memory-binds", FF_OPTION_FLAG, &o.memory_binds, NULL,
 					"give devices 90 % of what data parallelism needs"},
 			{"--waits", FF_OPTION_FLAG, &o.waits, NULL,

@@ -106,42 +106,70 @@ static void add_class(struct ff_proposer *p)
 
 /* ---- chains: operators in a row take one split, by label, and one view ---- */
 
-/* Splits what `node` has of dims with label `label` over `n` devices in line. */
-static bool split_label(const struct ff_proposer *p, uint32_t node, enum ff_label label, uint32_t n,
-		uint32_t start, struct ff_config *ret)
+/* `n` devices, every `stride`-th from `start` on: one of the sets that tile the
+ * machine. */
+struct set {
+	uint32_t n, start, stride;
+};
+
+/* Set number `i` of those with as many devices and the same stride. */
+static struct set set_at(const struct ff_proposer *p, uint32_t n, uint32_t stride, uint32_t i)
 {
-	const struct ff_node *node_of = &p->graph->nodes[node];
+	i %= p->space->n_devices / n;
+	return (struct set){n, i / stride * n * stride + i % stride, stride};
+}
+
+static struct set draw_set(struct ff_proposer *p)
+{
+	const struct ff_space *s = p->space;
+	uint32_t n = s->divisor[draw(p, s->n_divisors)], stride;
+
+	do
+		stride = s->divisor[draw(p, s->n_divisors)];
+	while (s->n_devices / n % stride != 0);
+	return set_at(p, n, stride, draw(p, s->n_devices / n));
+}
+
+/* Splits the first dim of `node` that has label `label` and is long enough. */
+static bool split_label(const struct ff_proposer *p, uint32_t node, enum ff_label label,
+		struct set set, struct ff_config *ret)
+{
+	const struct ff_node *at = &p->graph->nodes[node];
 	uint16_t degree[FF_MAX_DIMS];
-	struct ff_view view = {.start = start};
-	bool split = n == 1;
+	struct ff_view view = {.start = set.start};
+	bool split = set.n == 1;
 
-	for (uint32_t d = 0; d < node_of->n_dims; d++) {
-		bool here = !split && node_of->dim[d].label == label &&
-			    node_of->dim[d].extent >= (int32_t)n;
+	for (uint32_t d = 0; d < at->n_dims; d++) {
+		bool here = !split && at->dim[d].label == label &&
+			    at->dim[d].extent >= (int32_t)set.n;
 
-		degree[d] = here ? (uint16_t)n : 1;
-		view.stride[d] = here;
+		degree[d] = here ? (uint16_t)set.n : 1;
+		view.stride[d] = here ? set.stride : 0;
 		split = split || here;
 	}
 	if (split)
-		ff_view_config(node_of->n_dims, degree, &view, ret);
+		ff_view_config(at->n_dims, degree, &view, ret);
 	return split;
+}
+
+static void split_row(struct ff_proposer *p, uint32_t first, uint32_t end, enum ff_label label,
+		struct set set)
+{
+	struct ff_config config;
+
+	for (uint32_t i = first; i < p->n_nodes && i < end; i++)
+		if (split_label(p, p->node[i], label, set, &config))
+			ff_transaction_set(p->t, p->node[i], &config);
 }
 
 static void add_chain(struct ff_proposer *p)
 {
 	static const enum ff_label labels[] = {
 			FF_DIM_SAMPLE, FF_DIM_SAMPLE, FF_DIM_ATTRIBUTE, FF_DIM_PARAMETER};
-	const struct ff_space *s = p->space;
-	uint32_t n = s->divisor[draw(p, s->n_divisors)];
-	uint32_t start = n * draw(p, s->n_devices / n);
 	uint32_t from = draw(p, p->n_nodes), length = 1 + draw(p, 4 * RUN_LENGTH);
 	enum ff_label label = labels[draw(p, 4)];
-	struct ff_config config;
 
-	for (uint32_t i = from; i < p->n_nodes && i < from + length; i++)
-		if (split_label(p, p->node[i], label, n, start, &config))
-			ff_transaction_set(p->t, p->node[i], &config);
+	split_row(p, from, from + length, label, draw_set(p));
 }
 
 /* ---- branches: what lies between a fork and its join goes to other devices ---- */
@@ -205,20 +233,20 @@ static uint32_t collect(struct ff_proposer *p, uint32_t node, uint32_t end, uint
 	return n;
 }
 
-/* The same config on `n` devices from `start` on: degrees are halved, the largest
- * first, until there are few enough parts. */
-static void confine(const struct ff_proposer *p, uint32_t node, uint32_t start, uint32_t n,
-		struct ff_config *ret)
+/* The same config on a set of devices: degrees are halved, the largest first, until
+ * there are few enough parts. */
+static void confine(
+		const struct ff_proposer *p, uint32_t node, struct set set, struct ff_config *ret)
 {
 	const struct ff_node *at = &p->graph->nodes[node];
 	const struct ff_config *c = ff_proposer_config(p, node);
 	uint16_t degree[FF_MAX_DIMS] = {0};
-	struct ff_view view = {.start = start};
-	uint32_t parts = c->n_parts / c->replicas, stride = 1;
+	struct ff_view view = {.start = set.start};
+	uint32_t parts = c->n_parts / c->replicas, stride = set.stride;
 
 	for (uint32_t d = 0; d < at->n_dims; d++)
 		degree[d] = c->degree[d];
-	while (parts > n) {
+	while (parts > set.n) {
 		uint32_t most = 0;
 
 		for (uint32_t d = 1; d < at->n_dims; d++)
@@ -234,9 +262,9 @@ static void confine(const struct ff_proposer *p, uint32_t node, uint32_t start, 
 	ff_view_config(at->n_dims, degree, &view, ret);
 }
 
-/* One branch to a part of the devices: as it is split now, or by sample. */
-static void place_branch(struct ff_proposer *p, uint32_t first, uint32_t end, uint32_t start,
-		uint32_t n, bool by_sample)
+/* One branch to a set of devices: as it is split now, or by sample. */
+static void place_branch(
+		struct ff_proposer *p, uint32_t first, uint32_t end, struct set set, bool by_sample)
 {
 	struct ff_config config;
 
@@ -245,25 +273,23 @@ static void place_branch(struct ff_proposer *p, uint32_t first, uint32_t end, ui
 
 		if (!has_choice(p, node))
 			continue;
-		if (!by_sample || !split_label(p, node, FF_DIM_SAMPLE, n, start, &config))
-			confine(p, node, start, n, &config);
+		if (!by_sample || !split_label(p, node, FF_DIM_SAMPLE, set, &config))
+			confine(p, node, set, &config);
 		ff_transaction_set(p->t, node, &config);
 	}
 }
 
-static void add_branches(struct ff_proposer *p)
+/* Branches of `fork` to sets like `like`: to all of them in turn, or as chance has it
+ * some to others. */
+static void place_branches(
+		struct ff_proposer *p, uint32_t fork, struct set like, uint32_t turn, bool all)
 {
-	const struct ff_space *s = p->space;
 	const struct ff_graph *g = p->graph;
-	uint32_t fork = p->fork[draw(p, p->n_forks)], end = p->join[fork];
-	uint32_t n = s->divisor[draw(p, s->n_divisors)], turn = draw(p, s->n_devices / n);
 	const struct ff_node *at = &g->nodes[fork];
-	bool by_sample = draw(p, 2), all = draw(p, 3);
-	uint32_t one = draw(p, 4), branch = 0, count = 0;
+	uint32_t end = p->join[fork], branch = turn, count = 0;
+	bool by_sample = draw(p, 2);
 
-	if (end == FF_NONE)
-		return;
-	for (uint32_t k = at->out; k < at->out + at->n_out; k++)
+	for (uint32_t k = at->out; k < at->out + at->n_out && end != FF_NONE; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
 			uint32_t to = g->edges[g->uses[g->values[k].first_use + u]].node,
 				 from = count;
@@ -274,12 +300,31 @@ static void add_branches(struct ff_proposer *p)
 			if (known)
 				continue;
 			count = collect(p, to, end, count);
-			if (all || branch == one)
-				place_branch(p, from, count,
-						n * ((turn + branch) % (s->n_devices / n)), n,
-						by_sample);
 			branch++;
+			if (all || draw(p, 3) == 0)
+				place_branch(p, from, count, set_at(p, like.n, like.stride, branch),
+						by_sample);
 		}
+}
+
+static void add_branches(struct ff_proposer *p)
+{
+	uint32_t fork = p->fork[draw(p, p->n_forks)];
+
+	place_branches(p, fork, draw_set(p), draw(p, p->space->n_devices), draw(p, 3));
+}
+
+/* Everything on one set of devices, and some branches of some forks on others like
+ * it. */
+static void add_layout(struct ff_proposer *p)
+{
+	struct set set = draw_set(p);
+
+	split_row(p, 0, p->n_nodes, FF_DIM_SAMPLE, set);
+	for (uint32_t i = 0; i < p->n_forks; i++)
+		if (draw(p, 2))
+			place_branches(p, p->fork[i], set, draw(p, p->space->n_devices / set.n),
+					false);
 }
 
 /* ---- views: everything on some devices goes to others ---- */
@@ -323,52 +368,6 @@ static void add_view(struct ff_proposer *p)
 	}
 }
 
-/* ---- parameters: some in a row are cut, or lie where they are read again ---- */
-
-void ff_param_follow(struct ff_config *ret)
-{
-	*ret = (struct ff_config){.replicas = 1};
-	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
-		ret->degree[d] = 1;
-}
-
-bool ff_param_cut(const struct ff_graph *g, uint32_t node, uint32_t start, uint32_t n,
-		struct ff_config *ret)
-{
-	const struct ff_node *at = &g->nodes[node];
-	uint16_t degree[FF_MAX_DIMS] = {0};
-	struct ff_view view = {.start = start};
-	uint32_t longest = 0;
-
-	for (uint32_t d = 0; d < at->n_dims; d++) {
-		degree[d] = 1;
-		if (at->dim[d].extent > at->dim[longest].extent)
-			longest = d;
-	}
-	if (at->n_dims == 0 || at->dim[longest].extent < (int32_t)n)
-		return false;
-	degree[longest] = (uint16_t)n;
-	view.stride[longest] = 1;
-	ff_view_config(at->n_dims, degree, &view, ret);
-	return true;
-}
-
-static void add_params(struct ff_proposer *p)
-{
-	const struct ff_space *s = p->space;
-	uint32_t first = draw(p, p->n_params), length = draw(p, 2) ? 1 : 1 + draw(p, p->n_params);
-	uint32_t n = s->divisor[draw(p, 2) ? s->n_divisors - 1 : draw(p, s->n_divisors)];
-	uint32_t start = n * draw(p, s->n_devices / n);
-	bool cut = draw(p, 2);
-	struct ff_config config;
-
-	for (uint32_t i = first; i < p->n_params && i < first + length; i++) {
-		if (!cut || !ff_param_cut(p->graph, p->param[i], start, n, &config))
-			ff_param_follow(&config);
-		ff_transaction_set(p->t, p->param[i], &config);
-	}
-}
-
 void ff_proposer_block(struct ff_proposer *p)
 {
 	switch (draw(p, 16)) {
@@ -379,6 +378,7 @@ void ff_proposer_block(struct ff_proposer *p)
 		break;
 	case 3:
 	case 4:
+	case 9:
 		if (p->n_forks > 0)
 			add_branches(p);
 		break;
@@ -386,15 +386,12 @@ void ff_proposer_block(struct ff_proposer *p)
 		add_view(p);
 		break;
 	case 6:
+		add_layout(p);
+		break;
 	case 7:
 		add_chain(p);
 		break;
 	case 8:
-		if (p->n_params > 0)
-			add_params(p);
-		break;
-	case 9:
-	case 10:
 		add_led(p);
 		break;
 	default:

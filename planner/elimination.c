@@ -16,6 +16,7 @@ struct elimination {
 	struct ff_evaluator *evaluator;
 	const struct ff_graph *graph;
 	uint32_t n_devices;
+	bool cuts; /* the space has updates of parts */
 	bool (*stop)(void *ctx);
 	void *ctx;
 	struct ff_arena *arena;
@@ -61,6 +62,7 @@ static int cut_params(struct elimination *e, const struct ff_strategy *s, int64_
 		struct ff_strategy *ret, struct ff_error *err)
 {
 	const struct ff_graph *g = e->graph;
+	const struct ff_progression all = {0, 1, e->n_devices};
 	int code = ff_strategy_create(g, e->arena, ret, err);
 
 	if (code < 0)
@@ -72,7 +74,7 @@ static int cut_params(struct elimination *e, const struct ff_strategy *s, int64_
 		for (uint32_t d = 0; d < g->nodes[i].n_dims; d++)
 			bytes *= g->nodes[i].dim[d].extent;
 		if (ff_node_is_parameter(g, i) && bytes >= least_bytes)
-			ff_param_cut(g, i, 0, e->n_devices, &ret->config[i]);
+			ff_param_cut(g, i, &all, &ret->config[i]);
 	}
 	return FF_OK;
 }
@@ -90,7 +92,7 @@ static int try_weights(struct elimination *e, double sync, double us_per_byte, b
 	*fits = false;
 	if (code == FF_OK)
 		code = try_strategy(e, &s, fits, err);
-	for (int i = 0; i < 2 && code == FF_OK; i++) {
+	for (int i = 0; i < 2 && e->cuts && code == FF_OK; i++) {
 		code = cut_params(e, &s, least_bytes[i], &cut, err);
 		if (code == FF_OK)
 			code = try_strategy(e, &cut, fits, err);
@@ -142,6 +144,7 @@ int ff_search_eliminate(const struct ff_space *s, struct ff_evaluator *e, const 
 	struct elimination l = {.evaluator = e,
 			.graph = g,
 			.n_devices = m->n_devices,
+			.cuts = s->what & FF_SPACE_UPDATES,
 			.stop = stop,
 			.ctx = ctx,
 			.arena = a};

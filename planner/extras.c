@@ -2,14 +2,10 @@
  * operators computed several times over.  SPDX-License-Identifier: Apache-2.0 */
 #include "propose.h"
 
-/* Devices of a config on a view: first, step, how many. */
-struct progression {
-	uint32_t start, step, n;
-};
-
-static struct progression devices_of(const struct ff_node *n, const struct ff_config *c)
+/* Devices of a config on a view. */
+static struct ff_progression devices_of(const struct ff_node *n, const struct ff_config *c)
 {
-	struct progression d = {.start = c->list ? c->list[0] : c->start, .n = c->n_parts};
+	struct ff_progression d = {.start = c->list ? c->list[0] : c->start, .n = c->n_parts};
 
 	for (uint32_t i = 0; i < n->n_dims && !c->list; i++)
 		if (c->degree[i] > 1 && (!d.step || c->stride[i] < d.step))
@@ -20,15 +16,27 @@ static struct progression devices_of(const struct ff_node *n, const struct ff_co
 	return d;
 }
 
-/* `degree` shards along `axis`, one a device. */
-static void shard(
-		const struct progression *on, uint32_t axis, uint32_t degree, struct ff_config *ret)
+void ff_param_follow(struct ff_config *ret)
 {
-	*ret = (struct ff_config){.n_parts = degree, .replicas = 1, .start = (uint16_t)on->start};
+	*ret = (struct ff_config){.replicas = 1};
 	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
 		ret->degree[d] = 1;
-	ret->degree[axis] = (uint16_t)degree;
-	ret->stride[axis] = degree > 1 ? (uint16_t)on->step : 0;
+}
+
+void ff_param_cut(const struct ff_graph *g, uint32_t node, const struct ff_progression *on,
+		struct ff_config *ret)
+{
+	const struct ff_value *v = &g->values[g->nodes[node].out];
+	uint32_t axis = 0, n;
+
+	for (uint32_t i = 1; i < v->rank; i++)
+		axis = v->shape[i] > v->shape[axis] ? i : axis;
+	n = (uint32_t)v->shape[axis] < on->n ? (uint32_t)v->shape[axis] : on->n;
+	ff_param_follow(ret);
+	ret->n_parts = n;
+	ret->start = (uint16_t)on->start;
+	ret->degree[axis] = (uint16_t)n;
+	ret->stride[axis] = n > 1 ? (uint16_t)on->step : 0;
 }
 
 enum update { FOLLOW, SHARDED, SERVED, UPDATES };
@@ -39,23 +47,18 @@ static void set_update(struct ff_proposer *p, uint32_t param, enum update how, u
 {
 	const struct ff_graph *g = p->graph;
 	const struct ff_value *v = &g->values[g->nodes[param].out];
-	uint32_t reader = g->edges[g->uses[v->first_use]].node, axis = 0, degree;
-	struct progression on = devices_of(&g->nodes[reader], ff_proposer_config(p, reader));
-	struct ff_config c = {.n_parts = 0, .replicas = 1};
+	uint32_t reader = g->edges[g->uses[v->first_use]].node;
+	struct ff_progression on = devices_of(&g->nodes[reader], ff_proposer_config(p, reader));
+	struct ff_config c;
 
-	for (uint32_t i = 1; i < v->rank; i++)
-		axis = v->shape[i] > v->shape[axis] ? i : axis;
-	degree = (uint32_t)v->shape[axis] < on.n ? (uint32_t)v->shape[axis] : on.n;
 	if (on.start + (on.n - 1) * on.step >= p->space->n_devices)
 		how = FOLLOW; /* a list written by hand */
-	if (how == SHARDED)
-		shard(&on, axis, degree, &c);
-	if (how == SERVED) {
-		on.start += server % on.n * on.step;
-		shard(&on, axis, 1, &c);
-	}
-	for (uint32_t d = 0; d < FF_MAX_DIMS && how == FOLLOW; d++)
-		c.degree[d] = 1;
+	if (how == SERVED)
+		on = (struct ff_progression){on.start + server % on.n * on.step, on.step, 1};
+	if (how == FOLLOW)
+		ff_param_follow(&c);
+	else
+		ff_param_cut(g, param, &on, &c);
 	ff_transaction_set(p->t, param, &c);
 }
 
@@ -67,20 +70,24 @@ static void set_updates(struct ff_proposer *p, uint32_t node, enum update how, u
 		set_update(p, ff_edge_source(p->graph, k), how, server);
 }
 
-/* The parameters of one operator, of all that are equal to it, or of all. */
+/* The parameters of one operator, of some in a row, of all equal to it, or of all. */
 static void propose_updates(struct ff_proposer *p)
 {
 	uint32_t node = p->reader[ff_random_below(&p->random, p->n_readers)];
 	enum update how = (enum update)ff_random_below(&p->random, UPDATES);
 	uint32_t server = ff_random_u32(&p->random), reach = ff_random_below(&p->random, 4);
+	uint32_t first = ff_random_below(&p->random, p->n_readers);
+	uint32_t end = first + 1 + ff_random_below(&p->random, p->n_readers - first);
 
-	if (reach < 2) {
+	if (reach == 0)
 		set_updates(p, node, how, server);
-		return;
-	}
-	for (uint32_t i = 0; i < p->n_readers; i++)
-		if (reach == 3 || p->class[p->reader[i]] == p->class[node])
+	for (uint32_t i = 0; i < p->n_readers && reach > 0; i++) {
+		bool in_row = i >= first && i < end;
+		bool equal = p->class[p->reader[i]] == p->class[node];
+
+		if (reach == 3 || (reach == 1 && in_row) || (reach == 2 && equal))
 			set_updates(p, p->reader[i], how, server + i);
+	}
 }
 
 /* The same cells on more devices, or on one each again. */
@@ -90,7 +97,7 @@ static void propose_replicas(struct ff_proposer *p)
 	struct ff_config c = *ff_proposer_config(p, node);
 	uint32_t cells = ff_config_cells(&c), most = p->space->n_devices / cells, last;
 	bool replicated = c.replicas > 1;
-	struct progression on;
+	struct ff_progression on;
 
 	c.n_parts = cells;
 	c.replicas = 1;

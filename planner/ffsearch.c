@@ -11,6 +11,7 @@
 #define PRESET_SECONDS 30.0
 #define BOUND_SHARE 0.1 /* of the budget, at most for the lower bound */
 #define LAST_SHARE 0.05 /* and for what comes after the search */
+#define MOST_JOBS 256
 #define NOT_GIVEN UINT64_MAX
 
 struct job {
@@ -18,7 +19,7 @@ struct job {
 	const char *graph_path, *machine_name, *costs_path, *simulate;
 	const char *strategy_path, *report_path, *trace_path;
 	struct ff_texts init;
-	uint64_t devices, proposals, seed;
+	uint64_t devices, proposals, seed, jobs;
 	double seconds, beta;
 	int64_t memory;
 	const char *space_text;
@@ -34,6 +35,8 @@ struct job {
 	struct ff_pricer *pricer;
 	struct ff_space *space;
 	struct ff_evaluator *evaluator;
+	struct ff_pricer *more_pricers[MOST_JOBS];
+	struct ff_evaluator *more[MOST_JOBS];
 	const char *starts[33];
 	struct ff_progress progress;
 	struct ff_summary summary;
@@ -56,8 +59,8 @@ static const struct ff_command command = {
 
 static bool is_start(const char *name)
 {
-	return !strcmp(name, "data-parallel") || !strcmp(name, "single") ||
-	       !strcmp(name, "expert") || !strcmp(name, "random");
+	return !strcmp(name, "elimination") || !strcmp(name, "data-parallel") ||
+	       !strcmp(name, "single") || !strcmp(name, "expert") || !strcmp(name, "random");
 }
 
 /* "updates,replicas", "none". */
@@ -88,7 +91,8 @@ static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
 
 static int check_search(struct job *j, struct ff_error *err)
 {
-	static const char *const preset[] = {"data-parallel", "expert", "single", "random"};
+	static const char *const preset[] = {
+			"data-parallel", "expert", "single", "random", "elimination"};
 	uint32_t n = j->init.n;
 
 	if (!j->strategy_path)
@@ -103,12 +107,14 @@ static int check_search(struct job *j, struct ff_error *err)
 	for (uint32_t i = 0; i < n; i++)
 		if (!is_start(j->init.text[i]))
 			return ff_fail(err, FF_E_INPUT,
-					"option --init: expected data-parallel, single, expert or "
-					"random, not \"%s\"",
+					"option --init: expected data-parallel, single, expert, "
+					"random or elimination, not \"%s\"",
 					j->init.text[i]);
-	for (uint32_t i = 0; i < (n ? n : 4); i++)
+	for (uint32_t i = 0; i < (n ? n : 5); i++)
 		j->starts[i] = n ? j->init.text[i] : preset[i];
 	j->summary.starts = j->starts;
+	if (j->jobs < 1 || j->jobs > MOST_JOBS)
+		return ff_fail(err, FF_E_INPUT, "option --jobs: expected 1 to %d", MOST_JOBS);
 	if (j->proposals == NOT_GIVEN) {
 		j->proposals = 0;
 		if (j->seconds < 0)
@@ -299,6 +305,19 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 	return interrupted(j);
 }
 
+/* A chain that runs beside the first has a pricer and an evaluator of its own. */
+static int open_chain(struct job *j, uint32_t i, struct ff_error *err)
+{
+	const char *path = j->costs ? j->costs_path : NULL;
+	int code = ff_pricer_create(&j->graph, &j->machine, j->costs, path, j->graph_path,
+			&j->more_pricers[i], err);
+
+	if (code == FF_OK)
+		code = ff_evaluator_create(&j->graph, &j->machine, j->more_pricers[i], j->memory, 0,
+				&j->more[i], err);
+	return code;
+}
+
 static int run_search(struct job *j, struct ff_search_result *ret, struct ff_error *err)
 {
 	struct ff_search_options opt = {
@@ -307,6 +326,9 @@ static int run_search(struct job *j, struct ff_search_result *ret, struct ff_err
 			.seconds = search_seconds(j),
 			.beta = j->beta,
 			.starts = j->starts,
+			.pricer = j->pricer,
+			.more = j->more,
+			.n_more = (uint32_t)j->jobs - 1,
 			.progress = watch,
 			.ctx = j,
 	};
@@ -328,6 +350,8 @@ static int search(struct job *j, struct ff_error *err)
 	int code = ff_evaluator_create(
 			&j->graph, &j->machine, j->pricer, j->memory, 0, &j->evaluator, err);
 
+	for (uint32_t i = 0; i + 1 < j->jobs && code == FF_OK; i++)
+		code = open_chain(j, i, err);
 	if (code < 0)
 		return code;
 	hold_interrupts(&old);
@@ -358,6 +382,18 @@ static int search(struct job *j, struct ff_error *err)
 	return FF_OK;
 }
 
+static int eliminate(struct job *j, struct ff_strategy *ret, struct ff_error *err)
+{
+	bool found;
+	int code = ff_evaluator_create(
+			&j->graph, &j->machine, j->pricer, j->memory, 0, &j->evaluator, err);
+
+	if (code == FF_OK)
+		code = ff_search_eliminate(j->space, j->evaluator, &j->graph, &j->machine,
+				j->pricer, NULL, NULL, &j->arena, ret, &found, err);
+	return code;
+}
+
 /* --simulate: a starting point by name, or a strategy file. */
 static int simulate(struct job *j, struct ff_error *err)
 {
@@ -367,7 +403,9 @@ static int simulate(struct job *j, struct ff_error *err)
 
 	if (code < 0)
 		return code;
-	if (is_start(j->simulate))
+	if (!strcmp(j->simulate, "elimination"))
+		code = eliminate(j, &s, err);
+	else if (is_start(j->simulate))
 		code = ff_init_strategy(j->simulate, j->space, &j->graph, &j->machine, j->seed,
 				&j->arena, &s, err);
 	else
@@ -503,6 +541,10 @@ static int run(struct job *j, struct ff_error *err)
 
 static void finish(struct job *j)
 {
+	for (uint32_t i = 0; i < MOST_JOBS; i++) {
+		ff_evaluator_destroy(j->more[i]);
+		ff_pricer_destroy(j->more_pricers[i]);
+	}
 	ff_evaluator_destroy(j->evaluator);
 	ff_space_destroy(j->space);
 	ff_pricer_destroy(j->pricer);
@@ -533,11 +575,12 @@ static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_err
 			{"--memory", FF_OPTION_BYTES, &j->memory, "BYTES",
 					"limit for each device (preset: what the machine says)"},
 			{"--init", FF_OPTION_TEXTS, &j->init, "NAME",
-					"start from data-parallel, expert, single or random; may "
-					"be "
-					"repeated (preset: all four)"},
+					"start from data-parallel, expert, single, random or "
+					"elimination; may be repeated (preset: all five)"},
+			{"--jobs", FF_OPTION_COUNT, &j->jobs, "N",
+					"walk in so many threads, which share the best (preset 1)"},
 			{"--beta", FF_OPTION_REAL, &j->beta, "B",
-					"how strictly slower strategies are refused (preset 400)"},
+					"how strictly slower strategies are refused (preset 1600)"},
 			{"--simulate", FF_OPTION_TEXT, &j->simulate, "STRATEGY",
 					"only predict a strategy file or one of the names of "
 					"--init"},
@@ -559,6 +602,7 @@ int main(int argc, char **argv)
 {
 	struct job j = {.devices = NOT_GIVEN,
 			.space_text = "updates,replicas",
+			.jobs = 1,
 			.proposals = NOT_GIVEN,
 			.seconds = -1,
 			.memory = -1,

@@ -10,31 +10,42 @@
 #include <math.h>
 #include <string.h>
 
+#include "crew.h"
 #include "ff/cli.h"
 #include "propose.h"
 
+#define LEGS_SHARE 0.5        /* of the budget, for the starts */
 #define ELIMINATION_SHARE 0.2 /* of the budget, at most */
-#define BETA_PRESET 400.0
-#define BETA_RANGE 8.0      /* annealing goes from beta / range to beta * range */
-#define HEATS 5             /* kinds of rounds, each 4 times as hot as the one before */
-#define ROUND_PER_NODE 32   /* proposals of a round for each operator, */
-#define ROUND_LEAST 128     /* and at least so many */
-#define TUNE_EVERY 16       /* proposals between changes of beta, */
-#define TUNE_SECONDS 0.01   /* or this long, where the budget is time */
-#define REPORT_EVERY 256    /* proposals between progress calls, */
-#define REPORT_SECONDS 0.05 /* or this long */
+#define BETA_PRESET 1600.0
+#define BETA_RANGE 8.0        /* annealing goes from beta / range to beta * range */
+#define HEATS 5               /* kinds of rounds, each 4 times as hot as the one before */
+#define ROUND_PER_NODE 32     /* proposals of a round for each operator, */
+#define ROUND_LEAST 128       /* and at least so many */
+#define EXCHANGE_SHARE 0.0625 /* of the budget: how often chains look at each other */
+#define TUNE_EVERY 16         /* proposals between changes of beta, */
+#define TUNE_SECONDS 0.01     /* or this long, where the budget is time */
+#define REPORT_EVERY 256      /* proposals between progress calls, */
+#define REPORT_SECONDS 0.05   /* or this long */
 
 static const char *const preset_starts[] = {
 		"data-parallel", "expert", "single", "random", "elimination", NULL};
 
 struct chain {
+	struct ff_crew *crew;
+	uint32_t number, n_chains;
+	uint64_t limit; /* of proposals; 0: none */
+	struct ff_arena *arena;
+	struct ff_error error;
+	int code;
+	pthread_t thread;
+	const struct ff_machine *machine;
 	const struct ff_space *space;
 	struct ff_evaluator *evaluator;
 	const struct ff_graph *graph;
 	const struct ff_search_options *opt;
 	struct ff_proposer proposer;
 	struct ff_random random;
-	struct ff_strategy current, best;
+	struct ff_strategy current, best, adopted;
 	struct ff_transaction proposed;
 	struct ff_evaluation at, at_best;
 	bool unsaved;                  /* the best is the current strategy, not copied yet */
@@ -43,9 +54,10 @@ struct chain {
 	uint32_t *changed, n_changed;
 	bool *is_changed;
 	struct ff_change *back; /* from the one to the other */
-	uint64_t proposals, accepted, next_tune, next_report;
+	uint64_t proposals, accepted, next_tune, next_report, counted;
 	double beta, from, reported, tuned; /* clock in seconds */
 	double seconds, elimination_from;
+	double next_exchange;              /* share of the budget */
 	double share_from, share;          /* of the budget: the current leg's */
 	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
 	bool stop;
@@ -86,20 +98,9 @@ static int save_best(struct chain *c, struct ff_error *err)
 	return FF_OK;
 }
 
-/* How much worse `new` is than `old`, relatively; <= 0: it is no worse.  What
- * fits beats what does not; until something fits, less too much is better. */
-static double how_much_worse(struct ff_evaluation old, struct ff_evaluation new)
-{
-	if (new.fits != old.fits)
-		return new.fits ? -1 : INFINITY;
-	if (!new.fits)
-		return (double)(new.over_bytes - old.over_bytes) / (double)old.over_bytes;
-	return (new.step_us - old.step_us) / old.step_us;
-}
-
 static void note_if_best(struct chain *c)
 {
-	if (how_much_worse(c->at_best, c->at) >= 0)
+	if (ff_how_much_worse(c->at_best, c->at) >= 0)
 		return;
 	c->at_best = c->at;
 	c->unsaved = true;
@@ -108,7 +109,8 @@ static void note_if_best(struct chain *c)
 static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
 {
 	uint32_t n = c->graph->n_nodes;
-	int code = ff_proposer_init(c->space, c->graph, c->opt->seed, 0, a, &c->proposer, err);
+	int code = ff_proposer_init(
+			c->space, c->graph, c->opt->seed, c->number, a, &c->proposer, err);
 
 	if (code == FF_OK)
 		code = ff_transaction_init(c->graph, a, &c->proposed, err);
@@ -116,6 +118,8 @@ static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
 		code = ff_strategy_create(c->graph, a, &c->current, err);
 	if (code == FF_OK)
 		code = ff_strategy_create(c->graph, a, &c->best, err);
+	if (code == FF_OK)
+		code = ff_strategy_create(c->graph, a, &c->adopted, err);
 	if (code < 0)
 		return code;
 	c->changed = ff_arena_array(a, n, sizeof(*c->changed));
@@ -124,8 +128,8 @@ static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
 	if (!c->changed || !c->is_changed || !c->back)
 		return ff_fail_memory(err);
 	c->random.seed = c->opt->seed;
-	c->random.stream = ff_philox_stream(0, 'a');
-	c->from = c->reported = ff_clock_us() / 1e6;
+	c->random.stream = ff_philox_stream(c->number, 'a');
+	c->reported = c->from;
 	return FF_OK;
 }
 
@@ -135,14 +139,19 @@ static void look_at_clock(struct chain *c)
 	double now = ff_clock_us() / 1e6;
 
 	c->seconds = now - c->from;
-	if (!c->opt->progress)
-		return;
+	c->stop = c->stop || c->crew->stop;
 	if (c->proposals < c->next_report && now - c->reported < REPORT_SECONDS)
 		return;
 	c->next_report = c->proposals + REPORT_EVERY;
 	c->reported = now;
-	c->stop = c->stop || c->opt->progress(c->opt->ctx, c->proposals, c->seconds,
-					     c->at_best.fits ? c->at_best.step_us : INFINITY);
+	c->crew->proposals += c->proposals - c->counted;
+	c->counted = c->proposals;
+	if (c->number > 0 || !c->opt->progress || c->stop)
+		return;
+	c->stop = c->opt->progress(c->opt->ctx, c->crew->proposals, c->seconds,
+			c->at_best.fits ? c->at_best.step_us : INFINITY);
+	if (c->stop)
+		c->crew->stop = true;
 }
 
 /* Whether the time is up, or the caller wants to stop: what is going on is left
@@ -150,6 +159,16 @@ static void look_at_clock(struct chain *c)
 static bool in_hurry(const struct chain *c)
 {
 	return c->stop || (c->opt->seconds > 0 && c->seconds >= c->opt->seconds);
+}
+
+/* Shows the current strategy to the caller. */
+static void show(struct chain *c, struct ff_evaluation e)
+{
+	if (!c->opt->visit)
+		return;
+	pthread_mutex_lock(&c->crew->mutex);
+	c->opt->visit(c->opt->visit_ctx, &c->current, e);
+	pthread_mutex_unlock(&c->crew->mutex);
 }
 
 /* Makes `s` the current strategy. */
@@ -167,8 +186,7 @@ static int go_to(struct chain *c, const struct ff_strategy *s, struct ff_error *
 	for (uint32_t i = 0; i < n; i++)
 		mark_changed(c, i);
 	note_if_best(c);
-	if (c->opt->visit)
-		c->opt->visit(c->opt->visit_ctx, &c->current, c->at);
+	show(c, c->at);
 	look_at_clock(c);
 	return FF_OK;
 }
@@ -176,7 +194,7 @@ static int go_to(struct chain *c, const struct ff_strategy *s, struct ff_error *
 /* Whether the chain goes from `old` to `new`. */
 static bool accepts(struct chain *c, struct ff_evaluation old, struct ff_evaluation new)
 {
-	double worse = how_much_worse(old, new);
+	double worse = ff_how_much_worse(old, new);
 
 	return worse <= 0 || ff_random_unit(&c->random) < exp(-c->beta * worse);
 }
@@ -197,7 +215,7 @@ static void swap_configs(struct chain *c)
 static void visit(struct chain *c, struct ff_evaluation e)
 {
 	swap_configs(c);
-	c->opt->visit(c->opt->visit_ctx, &c->current, e);
+	show(c, e);
 	swap_configs(c);
 }
 
@@ -206,7 +224,7 @@ static int keep(struct chain *c, struct ff_evaluation e, struct ff_error *err)
 {
 	int code = FF_OK;
 
-	if (c->unsaved && how_much_worse(c->at_best, e) > 0)
+	if (c->unsaved && ff_how_much_worse(c->at_best, e) > 0)
 		code = save_best(c, err);
 	ff_evaluator_keep(c->evaluator);
 	for (uint32_t i = 0; i < c->proposed.n; i++) {
@@ -243,7 +261,7 @@ static int step(struct chain *c, struct ff_error *err)
 
 static bool out_of_budget(const struct chain *c)
 {
-	return in_hurry(c) || (c->opt->proposals > 0 && c->proposals >= c->opt->proposals);
+	return in_hurry(c) || (c->limit > 0 && c->proposals >= c->limit);
 }
 
 /* Used share of the whole budget. */
@@ -251,8 +269,8 @@ static double budget_done(const struct chain *c)
 {
 	double done = 0;
 
-	if (c->opt->proposals > 0)
-		done = (double)c->proposals / (double)c->opt->proposals;
+	if (c->limit > 0)
+		done = (double)c->proposals / (double)c->limit;
 	if (c->opt->seconds > 0)
 		done = fmax(done, c->seconds / c->opt->seconds);
 	return done;
@@ -321,6 +339,19 @@ static int return_to_best(struct chain *c, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Takes over the best of all chains, if it is another's. */
+static int exchange(struct chain *c, struct ff_error *err)
+{
+	int code = c->unsaved ? save_best(c, err) : FF_OK;
+
+	c->next_exchange += EXCHANGE_SHARE;
+	if (code < 0 || c->n_chains == 1)
+		return code;
+	if (ff_crew_exchange(c->crew, c->number, &c->best, c->at_saved, &c->adopted))
+		code = go_to(c, &c->adopted, err);
+	return code;
+}
+
 static int walk_rounds(struct chain *c, struct ff_error *err)
 {
 	double beta = c->opt->beta > 0 ? c->opt->beta : BETA_PRESET;
@@ -329,7 +360,12 @@ static int walk_rounds(struct chain *c, struct ff_error *err)
 	c->phase_length = length > ROUND_LEAST ? length : ROUND_LEAST;
 	for (uint64_t round = 1; !out_of_budget(c); round++) {
 		uint32_t heat = (uint32_t)__builtin_ctzll(round);
-		int code = return_to_best(c, err);
+		int code = FF_OK;
+
+		while (code == FF_OK && c->next_exchange <= budget_done(c) && c->next_exchange < 1)
+			code = exchange(c, err);
+		if (code == FF_OK)
+			code = return_to_best(c, err);
 
 		if (code == FF_OK)
 			code = anneal(c,
@@ -374,23 +410,36 @@ static int start_from(struct chain *c, const char *name, const struct ff_machine
 	return code == FF_OK && *found ? go_to(c, &start, err) : code;
 }
 
-static int walk_legs(struct chain *c, const struct ff_machine *m, struct ff_arena *a,
-		struct ff_error *err)
+/* Whether start number `i` of `n` is this chain's.  Elimination is the first's, whose
+ * pricer is at hand; who has none begins with what comes round again. */
+static bool is_mine(const struct chain *c, const char *const *starts, uint32_t i, uint32_t n)
+{
+	if (!strcmp(starts[i], "elimination"))
+		return c->number == 0;
+	return c->number < n ? i % c->n_chains == c->number : i == c->number % n;
+}
+
+static int walk_legs(struct chain *c, struct ff_error *err)
 {
 	const char *const *starts = c->opt->starts ? c->opt->starts : preset_starts;
 	double beta = c->opt->beta > 0 ? c->opt->beta : BETA_PRESET;
-	uint32_t n = 0;
+	uint32_t n = 0, legs = 0, leg = 0;
 
 	while (starts[n])
 		n++;
-	if (c->opt->proposals == 0 && c->opt->seconds <= 0)
+	for (uint32_t i = 0; i < n; i++)
+		legs += is_mine(c, starts, i, n);
+	if (c->limit == 0 && c->opt->seconds <= 0)
 		c->phase_length = ROUND_LEAST + (uint64_t)ROUND_PER_NODE * c->proposer.n_nodes;
-	c->share = 0.5 / n;
-	for (uint32_t i = 0; i < n && (i == 0 || !in_hurry(c)); i++) {
+	c->share = legs ? LEGS_SHARE / legs : LEGS_SHARE;
+	for (uint32_t i = 0; i < n && (leg == 0 || !in_hurry(c)); i++) {
 		bool found;
-		int code = start_from(c, starts[i], m, a, &found, err);
+		int code;
 
-		c->share_from = i * c->share;
+		if (!is_mine(c, starts, i, n))
+			continue;
+		code = start_from(c, starts[i], c->machine, c->arena, &found, err);
+		c->share_from = leg++ * c->share;
 		if (code == FF_OK && found && c->proposer.n_nodes > 0)
 			code = anneal(c, beta / BETA_RANGE, beta * BETA_RANGE, err);
 		if (code < 0)
@@ -399,12 +448,93 @@ static int walk_legs(struct chain *c, const struct ff_machine *m, struct ff_aren
 	return FF_OK;
 }
 
+static void *walk(void *chain)
+{
+	struct chain *c = chain;
+	struct ff_error *err = &c->error;
+	int code = chain_init(c, c->arena, err);
+
+	c->next_exchange = LEGS_SHARE;
+	if (code == FF_OK)
+		code = walk_legs(c, err);
+	if (code == FF_OK && c->proposer.n_nodes > 0)
+		code = walk_rounds(c, err);
+	if (code == FF_OK && c->unsaved)
+		code = save_best(c, err);
+	c->code = code;
+	if (code < 0)
+		c->crew->stop = true;
+	ff_crew_leave(c->crew);
+	return NULL;
+}
+
+/* Walks all chains, the first in this thread. */
+static int walk_all(struct chain *chain, uint32_t n, struct ff_error *err)
+{
+	uint32_t started = 1;
+	int code = FF_OK;
+
+	for (; started < n; started++)
+		if (pthread_create(&chain[started].thread, NULL, walk, &chain[started]) != 0) {
+			code = ff_fail(err, FF_E_RUN, "cannot start thread %u of %u", started, n);
+			chain->crew->stop = true;
+			break;
+		}
+	for (uint32_t i = started; i < n; i++)
+		ff_crew_leave(chain->crew);
+	walk(&chain[0]);
+	for (uint32_t i = 1; i < started; i++)
+		pthread_join(chain[i].thread, NULL);
+	for (uint32_t i = 0; i < started && code == FF_OK; i++) {
+		code = chain[i].code;
+		if (code < 0)
+			*err = chain[i].error;
+	}
+	return code;
+}
+
+/* The best of all chains; of equals the first chain's. */
+static int collect(const struct chain *chain, uint32_t n, struct ff_arena *a,
+		struct ff_search_result *ret, struct ff_error *err)
+{
+	const struct chain *best = &chain[0];
+	struct ff_search_result r = {.proposals = 0};
+	int code = ff_strategy_create(chain->graph, a, &r.best, err);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (ff_how_much_worse(best->at_best, chain[i].at_best) < 0)
+			best = &chain[i];
+		r.proposals += chain[i].proposals;
+		r.accepted += chain[i].accepted;
+	}
+	if (code < 0)
+		return code;
+	if (!best->at_best.fits)
+		return ff_fail(err, FF_E_NOFIT,
+				"graph %s on machine %s: no strategy that fits in memory was found "
+				"in %llu proposals; the closest lacks %lld bytes on all devices "
+				"together",
+				chain->graph->name, chain->machine->name,
+				(unsigned long long)r.proposals,
+				(long long)best->at_best.over_bytes);
+	memcpy(r.best.config, best->best.config, r.best.n_nodes * sizeof(*r.best.config));
+	memcpy(r.best.priority, best->best.priority, r.best.n_nodes * sizeof(*r.best.priority));
+	r.evaluation = best->at_best;
+	r.seconds = ff_clock_us() / 1e6 - chain->from;
+	*ret = r;
+	return FF_OK;
+}
+
 int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
 		const struct ff_machine *m, const struct ff_search_options *opt, struct ff_arena *a,
 		struct ff_search_result *ret, struct ff_error *err)
 {
-	struct chain c = {.space = s, .evaluator = e, .graph = g, .opt = opt};
 	const struct ff_evaluation nothing = {.step_us = INFINITY, .over_bytes = INT64_MAX};
+	uint32_t n = 1 + opt->n_more;
+	double from = ff_clock_us() / 1e6;
+	struct ff_arena own;
+	struct chain *chain;
+	struct ff_crew crew;
 	int code;
 
 	if (opt->starts && !opt->starts[0])
@@ -412,30 +542,37 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 	if (opt->proposals == 0 && opt->seconds <= 0 && !opt->progress)
 		return ff_fail(err, FF_E_INPUT,
 				"a search needs a budget: a number of proposals or of seconds");
-	c.at_best = c.at_saved = nothing;
-	code = chain_init(&c, a, err);
-	if (code < 0)
-		return code;
-	code = walk_legs(&c, m, a, err);
-	if (code == FF_OK && c.proposer.n_nodes > 0)
-		code = walk_rounds(&c, err);
-	if (code < 0)
-		return code;
-	if (c.unsaved)
-		code = save_best(&c, err);
-	if (code < 0)
-		return code;
-	c.seconds = ff_clock_us() / 1e6 - c.from;
-	if (!c.at_best.fits)
-		return ff_fail(err, FF_E_NOFIT,
-				"graph %s on machine %s: no strategy that fits in memory was found "
-				"in "
-				"%llu proposals",
-				g->name, m->name, (unsigned long long)c.proposals);
-	ret->best = c.best;
-	ret->evaluation = c.at_best;
-	ret->proposals = c.proposals;
-	ret->accepted = c.accepted;
-	ret->seconds = c.seconds;
-	return FF_OK;
+	if (opt->proposals > 0 && n > opt->proposals)
+		n = (uint32_t)opt->proposals;
+	ff_arena_init(&own);
+	chain = ff_arena_array(&own, n, sizeof(*chain));
+	code = chain ? ff_crew_init(&crew, g, n, &own, err) : ff_fail_memory(err);
+	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
+		chain[i] = (struct chain){.crew = &crew,
+				.number = i,
+				.n_chains = n,
+				.space = s,
+				.evaluator = i ? opt->more[i - 1] : e,
+				.graph = g,
+				.machine = m,
+				.opt = opt,
+				.from = from,
+				.at_best = nothing,
+				.at_saved = nothing,
+				.limit = opt->proposals / n + (i < opt->proposals % n)};
+		chain[i].arena = ff_arena_alloc(&own, sizeof(*chain[i].arena));
+		code = chain[i].arena ? FF_OK : ff_fail_memory(err);
+		if (code == FF_OK)
+			ff_arena_init(chain[i].arena);
+	}
+	if (code == FF_OK) {
+		code = walk_all(chain, n, err);
+		if (code == FF_OK)
+			code = collect(chain, n, a, ret, err);
+		for (uint32_t i = 0; i < n; i++)
+			ff_arena_finish(chain[i].arena);
+		ff_crew_finish(&crew);
+	}
+	ff_arena_finish(&own);
+	return code;
 }

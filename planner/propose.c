@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define EXTRA_EVERY 12 /* so many concern updates and replicas, where allowed */
+#define EXTRA_EVERY 6  /* so many concern updates and replicas, where allowed */
 #define BLOCK_EVERY 2  /* one proposal in so many changes a block of operators */
 
 int ff_transaction_init(const struct ff_graph *g, struct ff_arena *a, struct ff_transaction *ret,
@@ -54,7 +54,6 @@ int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_
 		uint32_t stream, struct ff_arena *a, struct ff_proposer *ret, struct ff_error *err)
 {
 	struct ff_proposer p = {.space = s, .graph = g};
-	struct ff_config config;
 	int code = ff_classes_find(g, a, &p.class, err);
 
 	if (code < 0)
@@ -62,19 +61,15 @@ int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_
 	p.random.seed = seed;
 	p.random.stream = ff_philox_stream(stream, 'p');
 	p.node = ff_arena_array(a, g->n_nodes, sizeof(*p.node));
-	p.param = ff_arena_array(a, g->n_nodes, sizeof(*p.param));
 	p.fork = ff_arena_array(a, g->n_nodes, sizeof(*p.fork));
 	p.join = ff_arena_array(a, g->n_nodes, sizeof(*p.join));
 	p.next_like = ff_arena_array(a, g->n_nodes, sizeof(*p.next_like));
 	p.stack = ff_arena_array(a, g->n_nodes, sizeof(*p.stack));
-	if (!p.node || !p.param || !p.fork || !p.join || !p.next_like || !p.stack)
+	if (!p.node || !p.fork || !p.join || !p.next_like || !p.stack)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_space_count(s, i) > 1)
 			p.node[p.n_nodes++] = i;
-	for (uint32_t i = 0; i < g->n_nodes && s->n_devices > 1; i++)
-		if (ff_node_is_parameter(g, i) && ff_param_cut(g, i, 0, s->divisor[1], &config))
-			p.param[p.n_params++] = i;
 	link_classes(&p);
 	ff_proposer_find_forks(&p);
 	code = ff_proposer_find_readers(&p, a, err);

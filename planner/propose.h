@@ -22,7 +22,6 @@ struct ff_proposer {
 	const struct ff_space *space;
 	const struct ff_graph *graph;
 	uint32_t *node, n_nodes;        /* those with a choice */
-	uint32_t *param, n_params;      /* what is trained and can be cut */
 	uint32_t *fork, n_forks;        /* whose outputs several nodes read, until `join` */
 	uint32_t *join;                 /* by node: where all ways from it meet; FF_NONE: nowhere */
 	uint32_t *class;                /* by node: the first one equal to it */
@@ -63,10 +62,15 @@ bool ff_proposer_spread(
 bool ff_proposer_follow(struct ff_proposer *p, uint32_t node, uint32_t slot, struct ff_config *ret);
 /* Adds a block of operators to the transaction; it may come to nothing. */
 void ff_proposer_block(struct ff_proposer *p);
-/* Cuts the parameter `node` into `n` along its longest axis, on devices from `start`
- * on: each updates a part of it and the readers gather what they need (ZeRO, Rajbhandari
- * et al., SC 2020).  False when no axis is so long. */
-bool ff_param_cut(const struct ff_graph *g, uint32_t node, uint32_t start, uint32_t n,
+/* `n` devices, `step` apart. */
+struct ff_progression {
+	uint32_t start, step, n;
+};
+
+/* Cuts the parameter `node` along its longest axis over the devices `on`, or as many of
+ * them as the axis is long: each updates a part of it and the readers gather what they
+ * need (ZeRO, Rajbhandari et al., SC 2020). */
+void ff_param_cut(const struct ff_graph *g, uint32_t node, const struct ff_progression *on,
 		struct ff_config *ret);
 /* It lies where it is read, and its gradients are all-reduced there. */
 void ff_param_follow(struct ff_config *ret);

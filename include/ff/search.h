@@ -53,10 +53,15 @@ struct ff_search_options {
 	/* NULL-terminated names for ff_init_strategy, or "elimination"; NULL: all. */
 	const char *const *starts;
 	struct ff_pricer *pricer; /* of the evaluator; NULL: no elimination */
+	/* More chains, each in a thread of its own, with these evaluators; neither they
+	 * nor their pricers may be shared. */
+	struct ff_evaluator *const *more;
+	uint32_t n_more;
 	/* Called now and then; true stops the search (Ctrl-C). NULL: never. */
 	bool (*progress)(void *ctx, uint64_t proposals, double seconds, double best_us);
 	void *ctx;
-	/* Called with every strategy evaluated (tests), accepted or not; NULL: never. */
+	/* Called with every strategy evaluated (tests), accepted or not, by one thread at a
+	 * time; NULL: never. */
 	void (*visit)(void *ctx, const struct ff_strategy *s, struct ff_evaluation e);
 	void *visit_ctx;
 };

@@ -1,0 +1,358 @@
+/* The walk's transactions, elimination, and searches in several threads.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../check_main.h"
+
+#include <math.h>
+
+#include "../../planner/eliminate.h"
+#include "ff/cli.h"
+#include "ff/simulate.h"
+#include "ff/zoo.h"
+#include "fixture.h"
+
+#define GIB ((int64_t)1 << 30)
+#define MOST_VARS 7
+#define MOST_CHOICES 4
+#define MOST_PAIRS 16
+
+static struct ff_arena arena;
+
+static void setup(void)
+{
+	ff_arena_init(&arena);
+}
+
+static void teardown(void)
+{
+	ff_arena_finish(&arena);
+}
+
+/* ---- elimination ---- */
+
+struct problem {
+	uint32_t n[MOST_VARS];
+	double cost[MOST_VARS][MOST_CHOICES];
+	const double *costs[MOST_VARS];
+	double table[MOST_PAIRS][MOST_CHOICES * MOST_CHOICES];
+	struct ff_pair pair[MOST_PAIRS];
+	struct ff_choices c;
+};
+
+static void draw_problem(struct problem *p, struct ff_random *r)
+{
+	*p = (struct problem){.c.n_vars = 1 + ff_random_below(r, MOST_VARS)};
+	for (uint32_t v = 0; v < p->c.n_vars; v++) {
+		p->n[v] = 1 + ff_random_below(r, MOST_CHOICES);
+		p->costs[v] = p->cost[v];
+		for (uint32_t i = 0; i < MOST_CHOICES; i++)
+			p->cost[v][i] = ff_random_below(r, 50);
+	}
+	if (p->c.n_vars > 1)
+		p->c.n_pairs = ff_random_below(r, MOST_PAIRS + 1);
+	for (uint32_t i = 0; i < p->c.n_pairs; i++) {
+		p->pair[i].a = ff_random_below(r, p->c.n_vars);
+		p->pair[i].b = (p->pair[i].a + 1 + ff_random_below(r, p->c.n_vars - 1)) %
+			       p->c.n_vars;
+		p->pair[i].cost = p->table[i];
+		for (uint32_t k = 0; k < MOST_CHOICES * MOST_CHOICES; k++)
+			p->table[i][k] = ff_random_below(r, 50);
+	}
+	p->c.n = p->n;
+	p->c.cost = p->costs;
+	p->c.pair = p->pair;
+}
+
+static double least_of_all(const struct ff_choices *c)
+{
+	uint32_t choice[MOST_VARS] = {0}, v = 0;
+	double least = INFINITY;
+
+	while (v < c->n_vars) {
+		least = fmin(least, ff_choices_cost(c, choice));
+		for (v = 0; v < c->n_vars && ++choice[v] == c->n[v]; v++)
+			choice[v] = 0;
+	}
+	return least;
+}
+
+START_TEST(test_elimination_is_exact)
+{
+	struct ff_random r = {.seed = ff_test_seed(1)};
+	struct ff_error err = {0};
+
+	for (int i = 0; i < 3000; i++) {
+		uint32_t choice[MOST_VARS] = {0};
+		struct problem p;
+		bool exact;
+
+		draw_problem(&p, &r);
+		CHECK_OK(ff_choices_minimise(
+				&p.c, (size_t)1 << 20, 1, NULL, NULL, choice, &exact, &err));
+		ck_assert(exact);
+		ck_assert(ff_choices_cost(&p.c, choice) == least_of_all(&p.c));
+	}
+}
+END_TEST
+
+/* With room for small tables only, no sweep makes it worse, and what it says is
+ * exact is. */
+START_TEST(test_elimination_in_little_room)
+{
+	struct ff_random r = {.seed = ff_test_seed(2)};
+	struct ff_error err = {0};
+
+	for (int i = 0; i < 3000; i++) {
+		uint32_t choice[MOST_VARS] = {0};
+		struct problem p;
+		double before;
+		bool exact;
+
+		draw_problem(&p, &r);
+		before = ff_choices_cost(&p.c, choice);
+		for (uint32_t sweeps = 1; sweeps < 4; sweeps++) {
+			double after;
+
+			CHECK_OK(ff_choices_minimise(
+					&p.c, 8, sweeps, NULL, NULL, choice, &exact, &err));
+			after = ff_choices_cost(&p.c, choice);
+			ck_assert(after <= before);
+			if (exact)
+				ck_assert(after == least_of_all(&p.c));
+			before = after;
+		}
+	}
+}
+END_TEST
+
+/* ---- searches ---- */
+
+struct lab {
+	struct ff_graph g;
+	struct ff_machine m;
+	struct ff_pricer *pricer[2];
+	struct ff_space *space;
+	struct ff_evaluator *evaluator[2];
+	struct ff_search_options opt;
+	/* of the visits */
+	struct ff_arena scratch;
+	uint32_t visits, blocks, cuts;
+	struct ff_strategy last;
+	bool stop_now;
+};
+
+static void lab_open(struct lab *l, const char *net, uint64_t batch, const char *set,
+		const struct fixture_machine *m, int64_t memory)
+{
+	struct ff_error err = {0};
+
+	*l = (struct lab){.m = fixture_machine(m, &arena)};
+	CHECK_OK(ff_zoo_build(net, batch, &set, set ? 1 : 0, &arena, &l->g, &err));
+	CHECK_OK(ff_space_create(&l->g, &l->m, &l->space, &err));
+	ff_space_allow(l->space, FF_SPACE_UPDATES | FF_SPACE_REPLICAS);
+	for (int i = 0; i < 2; i++) {
+		CHECK_OK(ff_pricer_create(&l->g, &l->m, NULL, NULL, "g", &l->pricer[i], &err));
+		CHECK_OK(ff_evaluator_create(
+				&l->g, &l->m, l->pricer[i], memory, 0, &l->evaluator[i], &err));
+	}
+	l->opt.pricer = l->pricer[0];
+	ff_arena_init(&l->scratch);
+	CHECK_OK(ff_strategy_create(&l->g, &arena, &l->last, &err));
+}
+
+static void lab_close(struct lab *l)
+{
+	for (int i = 0; i < 2; i++) {
+		ff_evaluator_destroy(l->evaluator[i]);
+		ff_pricer_destroy(l->pricer[i]);
+	}
+	ff_space_destroy(l->space);
+	ff_arena_finish(&l->scratch);
+}
+
+static int search(struct lab *l, struct ff_search_result *ret)
+{
+	struct ff_error err = {0};
+	int code = ff_search_mcmc(
+			l->space, l->evaluator[0], &l->g, &l->m, &l->opt, &arena, ret, &err);
+
+	ck_assert_msg(code == FF_OK || code == FF_E_NOFIT, "%s", err.text);
+	return code;
+}
+
+static void compare(void *ctx, const struct ff_strategy *s, struct ff_evaluation e)
+{
+	struct lab *l = ctx;
+	struct ff_lower_options opt = {.workspace = ff_price_workspace, .ctx = l->pricer[1]};
+	struct ff_arena_mark mark = ff_arena_mark(&l->scratch);
+	struct ff_error err = {0};
+	struct ff_schedule lowered;
+	struct ff_simulation sim;
+	uint32_t changed = 0;
+
+	CHECK_OK(ff_strategy_check(&l->g, s, l->m.n_devices, &err));
+	CHECK_OK(ff_lower(&l->g, &l->m, s, &opt, &l->scratch, &lowered, &err));
+	CHECK_OK(ff_simulate(&lowered, l->pricer[1], &l->scratch, &sim, &err));
+	ck_assert_msg(sim.step_us == e.step_us,
+			"visit %u: search %.17g us, fresh simulation %.17g us", l->visits,
+			e.step_us, sim.step_us);
+	ff_arena_rewind(&l->scratch, mark);
+	for (uint32_t i = 0; i < l->g.n_nodes; i++) {
+		changed += l->visits > 0 &&
+			   !ff_config_equal(&l->g.nodes[i], &s->config[i], &l->last.config[i]);
+		l->cuts += ff_node_is_parameter(&l->g, i) && s->config[i].n_parts > 1;
+		l->last.config[i] = s->config[i];
+	}
+	l->blocks += changed > 2;
+	l->visits++;
+}
+
+static const struct fixture_machine two_by_four = {2, 4, true, 16 * GIB, 4e4, 1e4};
+
+START_TEST(test_transactions_cost_what_is_simulated)
+{
+	static const char *const nets[] = {"alexnet", "branchnet"};
+	struct ff_search_result found;
+	struct lab l;
+
+	for (int i = 0; i < 2; i++) {
+		lab_open(&l, nets[i], 64, "image=28", &two_by_four, 0);
+		l.opt.seed = ff_test_seed(3);
+		l.opt.proposals = 600;
+		l.opt.visit = compare;
+		l.opt.visit_ctx = &l;
+		ck_assert_int_eq(search(&l, &found), FF_OK);
+		ck_assert_uint_ge(l.visits, 600);
+		ck_assert_uint_gt(l.blocks, 50);
+		ck_assert_uint_gt(l.cuts, 0);
+		lab_close(&l);
+	}
+}
+END_TEST
+
+static void check_same(const struct lab *l, const struct ff_search_result *a,
+		const struct ff_search_result *b)
+{
+	ck_assert(a->evaluation.step_us == b->evaluation.step_us);
+	ck_assert_uint_eq(a->proposals, b->proposals);
+	ck_assert_uint_eq(a->accepted, b->accepted);
+	for (uint32_t i = 0; i < l->g.n_nodes; i++)
+		ck_assert(ff_config_equal(&l->g.nodes[i], &a->best.config[i], &b->best.config[i]));
+}
+
+/* With a budget in proposals the seed and the number of chains decide. */
+START_TEST(test_same_seed_same_strategy)
+{
+	struct ff_search_result found[3];
+	struct lab l;
+
+	lab_open(&l, "alexnet", 64, "image=28", &two_by_four, 0);
+	l.opt.proposals = 4001;
+	for (uint32_t jobs = 1; jobs <= 2; jobs++) {
+		l.opt.more = &l.evaluator[1];
+		l.opt.n_more = jobs - 1;
+		for (int i = 0; i < 3; i++) {
+			l.opt.seed = ff_test_seed(4) + (uint64_t)(i == 2);
+			search(&l, &found[i]);
+			ck_assert_uint_eq(found[i].proposals, 4001);
+		}
+		check_same(&l, &found[0], &found[1]);
+		ck_assert(found[2].accepted != found[0].accepted);
+	}
+	lab_close(&l);
+}
+END_TEST
+
+static bool stop_asked(void *ctx)
+{
+	const struct lab *l = ctx;
+
+	return l->stop_now;
+}
+
+static bool progress(void *ctx, uint64_t proposals, double seconds, double best_us)
+{
+	(void)proposals, (void)seconds, (void)best_us;
+	return stop_asked(ctx);
+}
+
+START_TEST(test_budget_and_stop)
+{
+	struct ff_search_result found;
+	struct ff_error err = {0};
+	struct ff_strategy s;
+	bool any = true;
+	struct lab l;
+	double from;
+
+	lab_open(&l, "inception_v3", 64, NULL, &two_by_four, 0);
+	for (uint32_t jobs = 1; jobs <= 2; jobs++) {
+		l.opt.more = &l.evaluator[1];
+		l.opt.n_more = jobs - 1;
+		l.opt.seconds = 0.5;
+		from = ff_clock_us();
+		search(&l, &found);
+		ck_assert(ff_clock_us() - from < 1.5e6);
+		l.opt.seconds = 0;
+		l.opt.progress = progress;
+		l.opt.ctx = &l;
+		l.stop_now = true;
+		from = ff_clock_us();
+		search(&l, &found);
+		ck_assert(ff_clock_us() - from < 1e6);
+		l.opt.progress = NULL;
+	}
+	CHECK_OK(ff_search_eliminate(l.space, l.evaluator[0], &l.g, &l.m, l.pricer[0], stop_asked,
+			&l, &arena, &s, &any, &err));
+	ck_assert(!any);
+	lab_close(&l);
+}
+END_TEST
+
+/* Elimination is never slower than data parallelism here, and where memory for that
+ * is short it finds what fits. */
+START_TEST(test_elimination_start)
+{
+	struct ff_evaluation dp, e;
+	struct ff_error err = {0};
+	struct ff_strategy s;
+	bool any = false;
+	struct lab l;
+
+	for (int scarce = 0; scarce < 2; scarce++) {
+		lab_open(&l, "alexnet", 64, NULL, &two_by_four, scarce ? GIB / 2 : 0);
+		CHECK_OK(ff_init_strategy(
+				"data-parallel", l.space, &l.g, &l.m, 0, &arena, &s, &err));
+		CHECK_OK(ff_evaluator_set(l.evaluator[0], &s, &dp, &err));
+		ck_assert(dp.fits == !scarce);
+		CHECK_OK(ff_search_eliminate(l.space, l.evaluator[0], &l.g, &l.m, l.pricer[0], NULL,
+				NULL, &arena, &s, &any, &err));
+		ck_assert(any);
+		CHECK_OK(ff_evaluator_set(l.evaluator[0], &s, &e, &err));
+		ck_assert(e.fits);
+		ck_assert(e.step_us < dp.step_us);
+		lab_close(&l);
+	}
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("walk");
+	TCase *c = tcase_create("walk");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, test_elimination_is_exact);
+	tcase_add_test(c, test_elimination_in_little_room);
+	tcase_add_test(c, test_transactions_cost_what_is_simulated);
+	tcase_add_test(c, test_same_seed_same_strategy);
+	tcase_add_test(c, test_budget_and_stop);
+	tcase_add_test(c, test_elimination_start);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
