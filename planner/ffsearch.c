@@ -519,6 +519,8 @@ static int run(struct job *j, struct ff_error *err)
 	s->costs = j->costs_path;
 	s->measured = j->costs;
 	s->seed = j->seed;
+	s->jobs = j->jobs;
+	s->space = j->space_text;
 	s->memory_limit = j->memory;
 	code = j->simulate ? simulate(j, err) : search(j, err);
 	if (code < 0)

@@ -226,6 +226,8 @@ static void write_bytes(struct ff_out *o, const char *key, const struct ff_plan 
 static void write_search(const struct ff_summary *s, struct ff_out *o)
 {
 	ff_out_u64(o, "seed", s->seed);
+	ff_out_u64(o, "jobs", s->jobs);
+	ff_out_string(o, "space", s->space);
 	ff_out_array(o, "starts");
 	for (const char *const *name = s->starts; name && *name; name++)
 		ff_out_string(o, NULL, *name);
