@@ -268,10 +268,9 @@ static const struct bad values[] = {
 		{GRAPH(X "," Y "," FLAT "," NODE("r", "relu", "\"f\"",
 				 ",\"params\":{\"weight\":\"w\"}") "," FC("r") "," LOSS),
 				"nodes[3].params.weight", "relu \"r\" has no parameter \"weight\""},
-		{GRAPH(
-				 X "," Y "," FLAT "," NODE("l", "linear", "\"f\"",
-						 ",\"out_features\":5,\"bias\":false,\"params\":{"
-						 "\"bias\":\"w\"}") "," LOSS),
+		{GRAPH(X "," Y "," FLAT "," NODE("l", "linear", "\"f\"",
+				 ",\"out_features\":5,\"bias\":false,\"params\":{"
+				 "\"bias\":\"w\"}") "," LOSS),
 				"nodes[3].params.bias", "linear \"l\" has no parameter \"bias\""},
 		{GRAPH(X ",{\"name\":\"w\",\"op\":\"parameter\"}"), "nodes[1].op",
 				"no operator \"parameter\""},
