@@ -205,7 +205,7 @@ static int price_candidate(
 	price_weights(a, node, c);
 	c->bytes += bytes_written(n, &c->block);
 	for (uint32_t i = 0; i < n->n_data && code == FF_OK; i++) {
-		double us, bytes;
+		double us = 0, bytes = 0;
 
 		if (!ff_edge_is_brought(a->g, n->in + i))
 			continue;

@@ -16,12 +16,13 @@
 
 #define LEGS_SHARE 0.5        /* of the budget, for the starts */
 #define ELIMINATION_SHARE 0.2 /* of the budget, at most */
-#define BETA_PER_NODE 64.0 /* preset: what one operator can change is that much less of the whole  \
-			    */
-#define BETA_RANGE 8.0     /* annealing goes from beta / range to beta * range */
-#define HEATS 5            /* kinds of rounds, each 4 times as hot as the one before */
-#define ROUND_PER_NODE 32  /* proposals of a round for each operator, */
-#define ROUND_LEAST 128    /* and at least so many */
+#define BETA_PER_NODE                                                                              \
+	64.0              /* preset: what one operator can change is that much less of the whole   \
+			   */
+#define BETA_RANGE 8.0    /* annealing goes from beta / range to beta * range */
+#define HEATS 5           /* kinds of rounds, each 4 times as hot as the one before */
+#define ROUND_PER_NODE 32 /* proposals of a round for each operator, */
+#define ROUND_LEAST 128   /* and at least so many */
 #define EXCHANGE_SHARE 0.0625 /* of the budget: how often chains look at each other */
 #define TUNE_EVERY 16         /* proposals between changes of beta, */
 #define TUNE_SECONDS 0.01     /* or this long, where the budget is time */
