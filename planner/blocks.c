@@ -362,7 +362,7 @@ static void add_view(struct ff_proposer *p)
 		to = *c;
 		to.start = (uint16_t)view.start;
 		for (uint32_t d = 0; d < n_dims; d++)
-			if (to.degree[d] > 1)
+			if (to.degree[d] > 1 && base > 0)
 				to.stride[d] = (uint16_t)(to.stride[d] / base * new_base);
 		ff_transaction_set(p->t, p->node[i], &to);
 	}

@@ -27,13 +27,30 @@ static bool operands_alike(const struct ff_operand *a, const struct ff_operand *
 	return !memcmp(a, b, n * sizeof(*a));
 }
 
+/* Of one operator: those that change its kernels, whole numbers, alone or in pairs. */
+static bool attributes_alike(const struct ff_node *a, const struct ff_node *b)
+{
+	const struct ff_op_row *row = ff_op_row(a->op);
+
+	for (uint32_t i = 0; i < row->n_attrs; i++) {
+		const struct ff_attr_row *at = &row->attrs[i];
+		size_t size = (at->type == FF_ATTR_PAIR ? 2 : 1) * sizeof(int32_t);
+
+		if (at->in_key && memcmp((const char *)&a->attrs + at->offset,
+						  (const char *)&b->attrs + at->offset, size) != 0)
+			return false;
+	}
+	return true;
+}
+
 bool ff_nodes_alike(const struct ff_graph *g, uint32_t i, uint32_t k)
 {
 	const struct ff_node *a = &g->nodes[i], *b = &g->nodes[k];
 
 	if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out ||
-			a->n_dims != b->n_dims ||
-			memcmp(&a->attrs, &b->attrs, sizeof(a->attrs)) != 0 ||
+			a->n_dims != b->n_dims || !attributes_alike(a, b) ||
+			a->flops_forward != b->flops_forward ||
+			a->flops_backward != b->flops_backward ||
 			!operands_alike(a->in_map, b->in_map, a->n_in) ||
 			!operands_alike(a->out_map, b->out_map, a->n_out))
 		return false;

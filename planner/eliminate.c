@@ -128,6 +128,17 @@ static double table_weight(struct solver *s, uint32_t v)
 	return weight;
 }
 
+/* Adds every `stride`-th of `from`. */
+static void add_row(uint32_t n, const double *from, size_t stride, double *restrict to)
+{
+	if (stride == 1)
+		for (uint32_t i = 0; i < n; i++)
+			to[i] += from[i];
+	else
+		for (uint32_t i = 0; i < n; i++)
+			to[i] += from[i * stride];
+}
+
 /* Adds `f` to `sum`, a table of `scope`: `n` variables, the last one fastest. */
 static void add_to(const struct solver *s, const struct factor *f, uint32_t n,
 		const uint32_t *scope, double *sum)
@@ -140,8 +151,8 @@ static void add_to(const struct solver *s, const struct factor *f, uint32_t n,
 			if (scope[k] == f->var[i])
 				stride[k] = step;
 	do {
-		for (uint32_t x = 0; x < last; x++)
-			*sum++ += f->cost[at + x * stride[n - 1]];
+		add_row(last, f->cost + at, stride[n - 1], sum);
+		sum += last;
 		for (i = n - 1; i-- > 0;) {
 			at += stride[i];
 			if (++digit[i] < s->in->n[scope[i]])

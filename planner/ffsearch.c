@@ -582,7 +582,8 @@ static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_err
 			{"--jobs", FF_OPTION_COUNT, &j->jobs, "N",
 					"walk in so many threads, which share the best (preset 1)"},
 			{"--beta", FF_OPTION_REAL, &j->beta, "B",
-					"how strictly slower strategies are refused (preset 1600)"},
+					"how strictly slower strategies are refused (preset 64 an "
+					"operator)"},
 			{"--simulate", FF_OPTION_TEXT, &j->simulate, "STRATEGY",
 					"only predict a strategy file or one of the names of "
 					"--init"},

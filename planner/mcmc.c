@@ -16,11 +16,13 @@
 
 #define LEGS_SHARE 0.5        /* of the budget, for the starts */
 #define ELIMINATION_SHARE 0.2 /* of the budget, at most */
-#define BETA_PRESET 1600.0
-#define BETA_RANGE 8.0        /* annealing goes from beta / range to beta * range */
-#define HEATS 5               /* kinds of rounds, each 4 times as hot as the one before */
-#define ROUND_PER_NODE 32     /* proposals of a round for each operator, */
-#define ROUND_LEAST 128       /* and at least so many */
+#define BETA_PER_NODE                                                                              \
+	64.0              /* preset: what one operator can change is that much less of the whole   \
+			   */
+#define BETA_RANGE 8.0    /* annealing goes from beta / range to beta * range */
+#define HEATS 5           /* kinds of rounds, each 4 times as hot as the one before */
+#define ROUND_PER_NODE 32 /* proposals of a round for each operator, */
+#define ROUND_LEAST 128   /* and at least so many */
 #define EXCHANGE_SHARE 0.0625 /* of the budget: how often chains look at each other */
 #define TUNE_EVERY 16         /* proposals between changes of beta, */
 #define TUNE_SECONDS 0.01     /* or this long, where the budget is time */
@@ -339,6 +341,11 @@ static int return_to_best(struct chain *c, struct ff_error *err)
 	return FF_OK;
 }
 
+static double preset_beta(const struct chain *c)
+{
+	return c->opt->beta > 0 ? c->opt->beta : BETA_PER_NODE * c->proposer.n_nodes;
+}
+
 /* Takes over the best of all chains, if it is another's. */
 static int exchange(struct chain *c, struct ff_error *err)
 {
@@ -354,7 +361,7 @@ static int exchange(struct chain *c, struct ff_error *err)
 
 static int walk_rounds(struct chain *c, struct ff_error *err)
 {
-	double beta = c->opt->beta > 0 ? c->opt->beta : BETA_PRESET;
+	double beta = preset_beta(c);
 	uint64_t length = (uint64_t)ROUND_PER_NODE * c->proposer.n_nodes;
 
 	c->phase_length = length > ROUND_LEAST ? length : ROUND_LEAST;
@@ -422,7 +429,7 @@ static bool is_mine(const struct chain *c, const char *const *starts, uint32_t i
 static int walk_legs(struct chain *c, struct ff_error *err)
 {
 	const char *const *starts = c->opt->starts ? c->opt->starts : preset_starts;
-	double beta = c->opt->beta > 0 ? c->opt->beta : BETA_PRESET;
+	double beta = preset_beta(c);
 	uint32_t n = 0, legs = 0, leg = 0;
 
 	while (starts[n])

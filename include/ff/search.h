@@ -48,7 +48,8 @@ struct ff_search_options {
 	uint64_t seed;
 	uint64_t proposals; /* 0: no limit */
 	double seconds;     /* 0: no limit */
-	/* Acceptance: exp(-beta * (new - old) / old), annealed around this; 0: preset. */
+	/* Acceptance: exp(-beta * (new - old) / old), annealed around this; 0: 64 for
+	 * each operator. */
 	double beta;
 	/* NULL-terminated names for ff_init_strategy, or "elimination"; NULL: all. */
 	const char *const *starts;

@@ -1,0 +1,276 @@
+/* Candidates: the configs of an operator that elimination chooses from, and what they
+ * and the edges between them cost.  SPDX-License-Identifier: Apache-2.0 */
+#include "candidates.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ESTIMATE_PARTS 16 /* looked at */
+/* What is really moved takes so many times the bytes that one device lacks: both ways,
+ * packed, and others use the link too. */
+#define ESTIMATE_TIMES 8
+#define MOST_DRAFTS 1024
+
+/* ---- drafts ---- */
+
+static void add_draft(const struct ff_additive *a, const struct ff_node *n, const uint32_t *split,
+		const uint16_t *by, uint32_t n_split, struct ff_config *draft, uint32_t *count)
+{
+	uint16_t degree[FF_MAX_DIMS];
+	struct ff_view view = {0};
+	uint32_t stride = 1;
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		degree[d] = 1;
+	for (uint32_t i = n_split; i-- > 0; stride *= by[i]) {
+		if (by[i] < 2 || n->dim[split[i]].extent < (int32_t)by[i])
+			return;
+		degree[split[i]] = by[i];
+		view.stride[split[i]] = stride;
+	}
+	if (*count < MOST_DRAFTS && stride <= a->space->n_devices)
+		ff_view_config(n->n_dims, degree, &view, &draft[(*count)++]);
+}
+
+/* Two dims that are worth splitting together. */
+static bool is_pair(const struct ff_node *n, uint32_t d, uint32_t e)
+{
+	enum ff_label x = n->dim[d].label, y = n->dim[e].label;
+
+	return x == FF_DIM_SAMPLE || y == FF_DIM_SAMPLE ||
+	       (x != FF_DIM_ATTRIBUTE && y != FF_DIM_ATTRIBUTE);
+}
+
+/* Views in line from device 0 on: whole, one dim split by each divisor of the
+ * devices, two dims over all devices with either inside.  Other devices are left to
+ * the walk: a sum does not see what runs side by side. */
+static uint32_t draft(const struct ff_additive *a, const struct ff_node *n, struct ff_config *ret)
+{
+	const struct ff_space *s = a->space;
+	uint32_t count = 0;
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		add_draft(a, n, &d, (const uint16_t[]){(uint16_t)s->n_devices}, 1, ret, &count);
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		for (uint32_t e = 0; e < n->n_dims; e++)
+			for (uint32_t k = 1; e != d && is_pair(n, d, e) && k + 1 < s->n_divisors;
+					k++)
+				add_draft(a, n, (const uint32_t[]){d, e},
+						(const uint16_t[]){(uint16_t)s->divisor[k],
+								(uint16_t)(s->n_devices /
+										s->divisor[k])},
+						2, ret, &count);
+	for (uint32_t k = s->n_divisors; k-- > 1;)
+		for (uint32_t d = 0; d < n->n_dims && k + 1 < s->n_divisors; d++)
+			add_draft(a, n, &d, (const uint16_t[]){(uint16_t)s->divisor[k]}, 1, ret,
+					&count);
+	add_draft(a, n, NULL, NULL, 0, ret, &count);
+	return count;
+}
+
+/* ---- what an operator costs ---- */
+
+static int price_parts(
+		struct ff_additive *a, uint32_t node, struct ff_candidate *c, struct ff_error *err)
+{
+	bool back = ff_node_needs_grad(a->g, node);
+	int code = FF_OK;
+
+	c->compute_us = 0;
+	for (uint32_t p = 0; p < c->config.n_parts && code == FF_OK; p++) {
+		struct ff_region box;
+		struct ff_work w;
+		double sum = 0, us;
+
+		/* of one kind of device the first and the last stand for all */
+		if (p > 1 && a->m->n_kinds == 1 && p < c->config.n_parts - 1)
+			continue;
+		ff_config_box(&a->g->nodes[node], &c->config, p, &box);
+		for (int pass = FF_FORWARD; pass <= (back ? FF_BACKWARD : FF_FORWARD); pass++) {
+			ff_work_fill(a->g, node, &box, (enum ff_pass)pass, &w);
+			code = ff_price_work(a->p, &w, c->block.device[p], &us, err);
+			if (code < 0)
+				return code;
+			sum += us;
+		}
+		c->compute_us = fmax(c->compute_us, sum);
+	}
+	return code;
+}
+
+/* Adds `us` to the lanes that a transfer holds; returns the busiest one's sum. */
+static double hold_lanes(struct ff_additive *a, uint32_t n, const uint16_t *device, double us)
+{
+	uint32_t lanes = ff_transfer_lanes(a->m, n, device, a->lane);
+	double most = 0;
+
+	for (uint32_t i = 0; i < lanes; i++)
+		most = fmax(most, a->lane_us[a->lane[i]] += us);
+	return most;
+}
+
+static void clear_lanes(struct ff_additive *a)
+{
+	memset(a->lane_us, 0, ff_lane_count(a->m) * sizeof(*a->lane_us));
+}
+
+/* Synchronising and updating what `node` trains; of a parameter that several nodes
+ * read, its share.  Small ones go together with others, so what counts is their share
+ * of a bucket. */
+static void price_weights(struct ff_additive *a, uint32_t node, struct ff_candidate *c)
+{
+	const struct ff_node *n = &a->g->nodes[node];
+	double sync_us = 0, update_us = 0, bytes = 0;
+
+	clear_lanes(a);
+	for (uint32_t i = 0; i < c->block.n_groups; i++) {
+		const struct ff_weight_group *w = &c->block.group[i];
+		const struct ff_value *v = &a->g->values[a->g->edges[n->in + w->slot].value];
+		int64_t whole = w->bytes > a->bucket_bytes ? w->bytes : a->bucket_bytes;
+		double share = (double)w->bytes / (double)whole / v->n_uses;
+		double us = ff_price_sync(a->p, w->n_devices, w->device, whole);
+
+		sync_us = fmax(sync_us, hold_lanes(a, w->n_devices, w->device, share * us));
+		/* one device has at most one shard of each slot */
+		if (i > 0 && c->block.group[i - 1].slot == w->slot)
+			continue;
+		update_us += share * ff_price_update(a->p, w->device[0], whole);
+		bytes += 3.0 * (double)w->bytes / v->n_uses;
+	}
+	c->sync_us = sync_us + update_us;
+	c->bytes = bytes;
+}
+
+/* What the largest part writes, and as much for its gradient. */
+static double bytes_written(const struct ff_node *n, const struct ff_node_block *b)
+{
+	double sum = 0;
+
+	for (uint32_t k = 0; k < n->n_out; k++) {
+		struct ff_region r;
+
+		ff_placement_region(&b->out[k], 0, &r);
+		sum += (k < n->n_out - n->n_saved ? 2.0 : 1.0) * (double)ff_region_volume(&r) *
+		       FF_ELEMENT_BYTES;
+	}
+	return sum;
+}
+
+int ff_additive_price_edge(struct ff_additive *a, uint32_t edge, const struct ff_node_block *from,
+		const struct ff_node_block *to, double *us, double *bytes, struct ff_error *err)
+{
+	struct ff_arena_mark mark = ff_arena_mark(&a->scratch);
+	const struct ff_edge *x = &a->g->edges[edge];
+	bool first = ff_edge_is_first_use(a->g, a->position, edge);
+	struct ff_edge_block b;
+	struct ff_region r;
+	int code = ff_edge_block_build(
+			a->g, a->m, edge, first, from, to, false, &a->scratch, &a->inner, &b, err);
+
+	if (code < 0)
+		return code;
+	*us = 0;
+	for (int pass = 0; pass < 2; pass++) {
+		const struct ff_redistribution *d = pass ? &b.backward : &b.forward;
+		double most = 0;
+
+		clear_lanes(a);
+		for (uint32_t i = 0; i < d->n_moves; i++)
+			most = fmax(most, hold_lanes(a, d->move[i].n_devices, d->move[i].device,
+							  ff_price_move(a->p, &d->move[i])));
+		*us += most;
+	}
+	ff_placement_region(&to->in[x->slot], 0, &r);
+	*bytes = b.forward.n_moves ? (double)ff_region_volume(&r) * FF_ELEMENT_BYTES : 0;
+	ff_arena_rewind(&a->scratch, mark);
+	return FF_OK;
+}
+
+static int price_candidate(
+		struct ff_additive *a, uint32_t node, struct ff_candidate *c, struct ff_error *err)
+{
+	const struct ff_node *n = &a->g->nodes[node];
+	int code = ff_node_block_build(a->g, node, &c->config, &a->arena, &c->block, err);
+
+	if (code == FF_OK)
+		code = price_parts(a, node, c, err);
+	if (code < 0)
+		return code;
+	c->part_on = ff_arena_array(&a->arena, a->m->n_devices, sizeof(*c->part_on));
+	if (!c->part_on)
+		return ff_fail_memory(err);
+	for (uint32_t p = 0; p < c->config.n_parts; p++)
+		c->part_on[c->block.device[p]] = (uint16_t)(p + 1);
+	price_weights(a, node, c);
+	c->bytes += bytes_written(n, &c->block);
+	for (uint32_t i = 0; i < n->n_data && code == FF_OK; i++) {
+		double us = 0, bytes = 0;
+
+		if (!ff_edge_is_brought(a->g, n->in + i))
+			continue;
+		code = ff_additive_price_edge(a, n->in + i, NULL, &c->block, &us, &bytes, err);
+		c->compute_us += us;
+		c->bytes += bytes;
+	}
+	return code;
+}
+
+double ff_additive_estimate(const struct ff_additive *a, const struct ff_link_table *l,
+		const struct ff_candidate *from, const struct ff_candidate *to)
+{
+	const struct ff_placement *in = &to->block.in[l->slot], *out = &from->block.out[l->port];
+	uint32_t step = 1 + (to->config.n_parts - 1) / ESTIMATE_PARTS;
+	struct ff_region wanted, own, both;
+	int64_t most = 0;
+
+	for (uint32_t p = 0; p < to->config.n_parts; p += step) {
+		uint32_t at = from->part_on[to->block.device[p]];
+		int64_t lacks;
+
+		ff_placement_region(in, p, &wanted);
+		lacks = ff_region_volume(&wanted);
+		if (at > 0 && out->n_copies == 1) {
+			ff_placement_region(out, at - 1, &own);
+			lacks -= ff_region_intersect(&wanted, &own, &both);
+		}
+		if (lacks > most)
+			most = lacks;
+	}
+	return most ? ESTIMATE_TIMES * (double)most * FF_ELEMENT_BYTES / a->link_bytes_per_us : 0;
+}
+
+/* ---- all of a class ---- */
+
+static int by_cost(const void *x, const void *y)
+{
+	const struct ff_candidate *a = x, *b = y;
+	double u = a->compute_us + a->sync_us, v = b->compute_us + b->sync_us;
+
+	if (u == v)
+		return (a->draft > b->draft) - (a->draft < b->draft);
+	return u > v ? 1 : -1;
+}
+
+int ff_additive_add_kind(struct ff_additive *a, uint32_t node, struct ff_error *err)
+{
+	struct ff_config drafts[MOST_DRAFTS];
+	struct ff_kind *k = ff_arena_alloc(&a->arena, sizeof(*k));
+	int code = FF_OK;
+
+	if (!k)
+		return ff_fail_memory(err);
+	k->node = node;
+	k->n = draft(a, &a->g->nodes[node], drafts);
+	k->candidate = ff_arena_array(&a->arena, k->n, sizeof(*k->candidate));
+	if (!k->candidate)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < k->n && code == FF_OK; i++) {
+		k->candidate[i].config = drafts[i];
+		k->candidate[i].draft = i;
+		code = price_candidate(a, node, &k->candidate[i], err);
+	}
+	qsort(k->candidate, k->n, sizeof(*k->candidate), by_cost);
+	a->kind[node] = k;
+	return code;
+}
