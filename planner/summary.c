@@ -197,6 +197,15 @@ static void print_verdict(const struct ff_summary *s, FILE *to)
 				(unsigned long long)s->seed, s->interrupted ? ", interrupted" : "");
 }
 
+static uint32_t count_operators(const struct ff_graph *g)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		n += ff_node_is_computed(g, i);
+	return n;
+}
+
 void ff_summary_print(const struct ff_summary *s, FILE *to)
 {
 	const struct ff_machine *m = s->machine;
@@ -205,7 +214,7 @@ void ff_summary_print(const struct ff_summary *s, FILE *to)
 			"graph %s (batch %d, %u operators, %lld parameters) on machine %s (%u "
 			"device%s), "
 			"costs %s\n\n",
-			s->graph->name, s->graph->batch, s->graph->n_nodes,
+			s->graph->name, s->graph->batch, count_operators(s->graph),
 			(long long)ff_graph_parameters(s->graph), m->name, m->n_devices,
 			m->n_devices == 1 ? "" : "s", s->costs);
 	print_operators(s, to);
