@@ -356,8 +356,8 @@ static void add_view(struct ff_proposer *p)
 		const struct ff_config *c = ff_proposer_config(p, p->node[i]);
 
 		n_dims = p->graph->nodes[p->node[i]].n_dims;
-		if (c->list || c->replicas > 1 || c->n_parts != was.n_parts || c->start != was.start ||
-				base_stride(c, n_dims) != base)
+		if (c->list || c->replicas > 1 || c->n_parts != was.n_parts ||
+				c->start != was.start || base_stride(c, n_dims) != base)
 			continue;
 		to = *c;
 		to.start = (uint16_t)view.start;

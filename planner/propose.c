@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#define EXTRA_EVERY 6  /* so many concern updates and replicas, where allowed */
-#define BLOCK_EVERY 2  /* one proposal in so many changes a block of operators */
+#define EXTRA_EVERY 6 /* so many concern updates and replicas, where allowed */
+#define BLOCK_EVERY 2 /* one proposal in so many changes a block of operators */
 
 int ff_transaction_init(const struct ff_graph *g, struct ff_arena *a, struct ff_transaction *ret,
 		struct ff_error *err)

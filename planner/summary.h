@@ -30,7 +30,7 @@ struct ff_summary {
 	bool is_data_parallel; /* the plan is data parallelism */
 	bool interrupted;
 	uint64_t seed, jobs, proposals, accepted;
-	const char *space; /* what --space was given */
+	const char *space;              /* what --space was given */
 	double seconds, lower_bound_us; /* lower_bound_us NAN: there was no time for it */
 	int64_t memory_limit;           /* 0: each device's capacity */
 };
