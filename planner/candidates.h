@@ -4,7 +4,6 @@
 #define FF_PLANNER_CANDIDATES_H
 
 #include "additive.h"
-#include "classes.h"
 #include "ff/block.h"
 
 /* One config of a class of operators. */

@@ -2,7 +2,6 @@
 #ifndef FF_PLANNER_PROPOSE_H
 #define FF_PLANNER_PROPOSE_H
 
-#include "classes.h"
 #include "space.h"
 
 /* Operators changed together, each at most once.  What the evaluator is asked

@@ -6,86 +6,19 @@
 
 enum { SHAPES, NODES, EDGES };
 
-/* ---- classes of equal operators ---- */
-
-static uint64_t hash_operands(uint64_t h, const struct ff_operand *o, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		h = ff_hash_mix(h, o[i].rank);
-		for (uint32_t a = 0; a < o[i].rank; a++)
-			h = ff_hash_mix(h, (uint64_t)(uint32_t)o[i].shape[a] << 32 |
-							   (uint32_t)o[i].axis[a].offset);
-	}
-	return h;
-}
-
-static uint64_t hash_node(const struct ff_node *n)
-{
-	uint64_t h = ff_hash_mix((uint64_t)n->op, (uint64_t)n->n_in << 32 | n->n_out);
-
-	h = hash_operands(h, n->in_map, n->n_in);
-	return hash_operands(h, n->out_map, n->n_out);
-}
-
-static bool same_operands(const struct ff_operand *a, const struct ff_operand *b, uint32_t n)
-{
-	return !memcmp(a, b, n * sizeof(*a));
-}
-
-/* Equal in all that intervals and prices depend on. */
-static bool same_node(const struct ff_graph *g, const struct ff_node *a, const struct ff_node *b)
-{
-	if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out ||
-			a->n_dims != b->n_dims ||
-			memcmp(&a->attrs, &b->attrs, sizeof(a->attrs)) != 0 ||
-			!same_operands(a->in_map, b->in_map, a->n_in) ||
-			!same_operands(a->out_map, b->out_map, a->n_out))
-		return false;
-	for (uint32_t i = 0; i < a->n_dims; i++)
-		if (a->dim[i].extent != b->dim[i].extent || a->dim[i].label != b->dim[i].label)
-			return false;
-	for (uint32_t i = 0; i < a->n_in; i++)
-		if (g->values[g->edges[a->in + i].value].needs_grad !=
-				g->values[g->edges[b->in + i].value].needs_grad)
-			return false;
-	return true;
-}
-
-static int find_classes(struct ff_memo *t, struct ff_error *err)
-{
-	struct ff_table table = {0};
-	int code = FF_OK;
-
-	t->class = calloc(t->g->n_nodes, sizeof(*t->class));
-	if (!t->class)
-		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < t->g->n_nodes && code == FF_OK; i++) {
-		const struct ff_node *n = &t->g->nodes[i];
-		uint64_t hash = hash_node(n);
-		uint32_t at, k;
-
-		for (k = ff_table_first(&table, hash, &at); k != FF_NONE;
-				k = ff_table_next(&table, hash, &at))
-			if (same_node(t->g, &t->g->nodes[k], n))
-				break;
-		t->class[i] = k == FF_NONE ? i : k;
-		if (k == FF_NONE && ff_table_put(&table, hash, i) < 0)
-			code = ff_fail_memory(err);
-	}
-	ff_table_finish(&table);
-	return code;
-}
-
 /* ---- the memo ---- */
 
 int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_machine *m,
 		struct ff_pricer *p, const bool *first_use, struct ff_error *err)
 {
+	int code;
+
 	*t = (struct ff_memo){.g = g, .m = m, .p = p, .first_use = first_use};
 	ff_arena_init(&t->arena);
 	ff_arena_init(&t->scratch);
+	code = ff_classes_find(g, &t->arena, &t->class, err);
 	t->empty = ff_arena_mark(&t->arena);
-	return find_classes(t, err);
+	return code;
 }
 
 void ff_memo_finish(struct ff_memo *t)
@@ -98,7 +31,6 @@ void ff_memo_finish(struct ff_memo *t)
 	free(t->shape);
 	free(t->node);
 	free(t->edge);
-	free(t->class);
 }
 
 void ff_memo_clear(struct ff_memo *t)

@@ -1,5 +1,5 @@
 /* Classes of equal operators.  SPDX-License-Identifier: Apache-2.0 */
-#include "classes.h"
+#include "ff/graph.h"
 
 #include <string.h>
 
