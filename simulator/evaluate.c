@@ -27,6 +27,7 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	e->edge = ff_arena_array(a, edges, sizeof(*e->edge));
 	e->mark = ff_arena_array(a, e->g->n_values, sizeof(*e->mark));
 	e->touched = ff_arena_array(a, e->g->n_values, sizeof(*e->touched));
+	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
 	e->adds = ff_arena_array(a, nodes, sizeof(*e->adds));
 	for (int pass = 0; pass < 2; pass++) {
 		e->timed[pass] = ff_arena_array(a, nodes, sizeof(**e->timed));
@@ -37,9 +38,8 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	e->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->lane));
 	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
 	if (!e->limit || !e->order || !e->position || !e->first_edge || !e->first_use ||
-			!e->completes || !e->node || !e->synced || !e->edge || !e->mark ||
-			!e->touched || !e->lane || !e->sync_lane || !e->adds)
-
+			!e->completes || !e->node || !e->block || !e->synced || !e->edge ||
+			!e->mark || !e->touched || !e->lane || !e->sync_lane || !e->adds)
 		return ff_fail_memory(err);
 	return ff_account_create(e, err);
 }
@@ -126,6 +126,12 @@ static int note_swap(struct ff_evaluator *e, struct ff_swap s, struct ff_error *
 	return FF_OK;
 }
 
+static void put_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node *new)
+{
+	e->node[node] = new;
+	e->block[node] = new ? &new->block : NULL;
+}
+
 static int swap_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node *new,
 		struct ff_error *err)
 {
@@ -133,7 +139,7 @@ static int swap_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node 
 	int code = new == e->node[node] ? FF_OK : note_swap(e, s, err);
 
 	if (code == FF_OK)
-		e->node[node] = new;
+		put_node(e, node, new);
 	return code;
 }
 
@@ -163,23 +169,6 @@ static const struct ff_config *config_of(const struct ff_evaluator *e, uint32_t 
 	return &e->strategy.config[i];
 }
 
-/* As ff_param_is_synced, of what is in place. */
-static bool is_synced(const struct ff_evaluator *e, uint32_t param, const struct ff_config *c)
-{
-	const struct ff_value *v = &e->g->values[e->g->nodes[param].out];
-	const struct ff_edge *first = &e->g->edges[e->g->uses[v->first_use]];
-
-	for (uint32_t u = 0; u < v->n_uses && !c->n_parts; u++) {
-		const struct ff_edge *x = &e->g->edges[e->g->uses[v->first_use + u]];
-
-		if (e->node[x->node]->block.in[x->slot].replicas > 1 ||
-				e->node[x->node]->block.key[x->slot] !=
-						e->node[first->node]->block.key[first->slot])
-			return false;
-	}
-	return !c->n_parts;
-}
-
 /* Once its readers are in place. */
 static int place_param(struct ff_evaluator *e, uint32_t param, struct ff_error *err)
 {
@@ -190,7 +179,7 @@ static int place_param(struct ff_evaluator *e, uint32_t param, struct ff_error *
 	struct ff_config follow;
 	int code = FF_OK;
 
-	e->synced[param] = is_synced(e, param, c);
+	e->synced[param] = ff_param_is_synced(e->g, param, c, e->block);
 	if (!e->synced[param] && !c->n_parts) {
 		uint32_t edge = e->g->uses[v->first_use];
 
@@ -400,7 +389,7 @@ static void restore(struct ff_evaluator *e, bool counted)
 		if (s->is_edge)
 			e->edge[s->id] = s->was.edge;
 		else
-			e->node[s->id] = s->was.node;
+			put_node(e, s->id, s->was.node);
 	}
 	e->n_changes = 0;
 	for (uint32_t i = 0; i < e->n_touched; i++) {

@@ -44,10 +44,11 @@ struct ff_evaluator {
 	uint32_t *order, *position, *first_edge;
 	bool *first_use, *completes; /* by edge */
 
-	struct ff_memo_node **node;       /* by node; NULL for inputs and synced parameters */
-	const struct ff_memo_edge **edge; /* NULL for those of synced parameters */
-	bool *synced;                     /* by node */
-	bool has_scratch;                 /* some parameter has several readers */
+	struct ff_memo_node **node;         /* by node; NULL for inputs and synced parameters */
+	const struct ff_node_block **block; /* by node: its block */
+	const struct ff_memo_edge **edge;   /* NULL for those of synced parameters */
+	bool *synced;                       /* by node */
+	bool has_scratch;                   /* some parameter has several readers */
 	struct ff_bucketing buckets;
 	struct ff_strategy strategy; /* current */
 

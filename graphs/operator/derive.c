@@ -295,3 +295,14 @@ void ff_derive_flops(struct ff_derive *d, int64_t forward, int64_t backward)
 	d->node->flops_forward = ff_sat_mul(n, forward);
 	d->node->flops_backward = grad ? ff_sat_mul(n, backward) : 0;
 }
+
+void ff_derive_products(struct ff_derive *d, int64_t fan_in, bool bias)
+{
+	const struct ff_value *out = ff_derive_value(d, 0);
+	int64_t n = ff_shape_volume(out->rank, out->shape);
+	int64_t pass = ff_sat_mul(2, ff_sat_mul(n, fan_in)), add = bias ? n : 0;
+
+	d->node->flops_forward = ff_sat_add(pass, add);
+	d->node->flops_backward =
+			ff_sat_add(ff_sat_mul(pass, ff_derive_needs_grad(d, 0) ? 2 : 1), add);
+}

@@ -106,6 +106,10 @@ int64_t ff_shape_volume(uint32_t rank, const int32_t *shape);
 /* FLOPs of an operator that does `forward` and `backward` operations for each
  * element of the output. */
 void ff_derive_flops(struct ff_derive *d, int64_t forward, int64_t backward);
+/* FLOPs of one whose every output element is a sum of `fan_in` products, perhaps with a
+ * bias: backward has as many products for the weights, and for input 0 if that has a
+ * gradient. */
+void ff_derive_products(struct ff_derive *d, int64_t fan_in, bool bias);
 bool ff_derive_needs_grad(const struct ff_derive *d, uint32_t slot);
 
 #endif

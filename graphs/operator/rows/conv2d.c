@@ -101,7 +101,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	const struct ff_value *in;
 	struct ff_window window[2] = {0};
 	int32_t size[2] = {0}, depth;
-	int64_t n, fan_in, pass, bias;
+	int64_t fan_in;
 	int code = ff_derive_input(d, 0, FF_F32, 4, 4, &in, err);
 
 	if (code == FF_OK)
@@ -126,11 +126,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 			a->bias, err);
 	if (code < 0)
 		return code;
-	n = ff_shape_volume(4, shape);
-	pass = ff_sat_mul(2, ff_sat_mul(n, fan_in));
-	bias = a->bias ? n : 0;
-	d->node->flops_forward = ff_sat_add(pass, bias);
-	d->node->flops_backward = ff_sat_add(ff_sat_mul(pass, in->needs_grad ? 2 : 1), bias);
+	ff_derive_products(d, fan_in, a->bias);
 	return FF_OK;
 }
 

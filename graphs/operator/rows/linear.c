@@ -45,7 +45,6 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	const struct ff_linear_attrs *a = &d->node->attrs.linear;
 	const struct ff_value *in;
 	int32_t shape[FF_MAX_RANK], matrix[2], p, r;
-	int64_t n, pass, bias;
 	int code = ff_derive_input(d, 0, FF_F32, 2, FF_MAX_RANK, &in, err);
 
 	if (code < 0)
@@ -62,11 +61,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	code = ff_derive_weights(d, 2, matrix, ff_order_plain, matrix[1], p, r, a->bias, err);
 	if (code < 0)
 		return code;
-	n = ff_shape_volume(in->rank, shape);
-	pass = ff_sat_mul(2, ff_sat_mul(n, matrix[1]));
-	bias = a->bias ? n : 0;
-	d->node->flops_forward = ff_sat_add(pass, bias);
-	d->node->flops_backward = ff_sat_add(ff_sat_mul(pass, in->needs_grad ? 2 : 1), bias);
+	ff_derive_products(d, matrix[1], a->bias);
 	return FF_OK;
 }
 
