@@ -32,24 +32,8 @@ static int list_all(struct ff_scene *s, struct ff_move *mv, struct ff_error *err
 	return list_parts(s, 1, &mv->sink, &mv->n_sinks, err);
 }
 
-/* Per-device totals while pieces are laid out. */
-struct tally {
-	int64_t send_stage, receive_stage, copied, added;
-	struct ff_traffic traffic;
-};
-
-/* Places of devices among the move's, by device. */
-static uint16_t *places(struct ff_scene *s)
-{
-	uint16_t *place = ff_arena_array(s->scratch, s->m->n_devices, sizeof(*place));
-
-	for (uint32_t i = 0; place && i < s->n_devices; i++)
-		place[s->device[i]] = (uint16_t)i;
-	return place;
-}
-
-static void count_message(const struct ff_scene *s, const struct ff_pair *p, struct tally *from,
-		struct tally *to)
+static void count_message(const struct ff_scene *s, const struct ff_pair *p, struct ff_tally *from,
+		struct ff_tally *to)
 {
 	bool inside = s->m->node_of[p->from] == s->m->node_of[p->to];
 
@@ -59,10 +43,9 @@ static void count_message(const struct ff_scene *s, const struct ff_pair *p, str
 	*(inside ? &to->traffic.received_inside : &to->traffic.received_outside) += p->bytes;
 }
 
-/* `piece` is NULL where only sums are wanted. */
-static void lay_piece(const struct ff_scene *s, const struct ff_pair *p, struct tally *from,
-		struct tally *to, struct ff_piece *piece)
+void ff_move_count(struct ff_scene *s, const struct ff_pair *p, struct ff_piece *piece)
 {
+	struct ff_tally *from = &s->tally[p->from], *to = &s->tally[p->to];
 	int64_t send = -1, receive = -1;
 
 	if (p->from == p->to) {
@@ -105,8 +88,7 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-static int sum_up(
-		struct ff_scene *s, const struct tally *t, struct ff_move *mv, struct ff_error *err)
+static int sum_up(struct ff_scene *s, struct ff_move *mv, struct ff_error *err)
 {
 	int64_t *stage = ff_arena_array(s->arena, mv->n_devices, sizeof(*stage));
 	struct ff_traffic *traffic = ff_arena_array(s->arena, mv->n_devices, sizeof(*traffic));
@@ -114,16 +96,17 @@ static int sum_up(
 	if (!stage || !traffic)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
-		const struct ff_traffic *x = &t[i].traffic;
+		const struct ff_tally *t = &s->tally[mv->device[i]];
+		const struct ff_traffic *x = &t->traffic;
 		int64_t sent = x->sent_inside + x->sent_outside;
 
-		stage[i] = t[i].send_stage + t[i].receive_stage;
+		stage[i] = t->send_stage + t->receive_stage;
 		traffic[i] = *x;
 		mv->network_bytes += sent;
 		mv->busiest_bytes = larger(mv->busiest_bytes,
 				larger(sent, x->received_inside + x->received_outside));
-		mv->copied_bytes = larger(mv->copied_bytes, t[i].copied);
-		mv->added_bytes = larger(mv->added_bytes, t[i].added);
+		mv->copied_bytes = larger(mv->copied_bytes, t->copied);
+		mv->added_bytes = larger(mv->added_bytes, t->added);
 	}
 	mv->stage_bytes = stage;
 	mv->traffic = traffic;
@@ -131,8 +114,7 @@ static int sum_up(
 }
 
 /* Zeroes what the sinks need; counts as copying. */
-static int list_fills(struct ff_scene *s, const uint8_t *fill, const uint16_t *place,
-		struct tally *tally, struct ff_move *mv, struct ff_error *err)
+static int list_fills(struct ff_scene *s, struct ff_move *mv, struct ff_error *err)
 {
 	bool *list = ff_arena_array(s->arena, mv->n_sinks, sizeof(*list));
 
@@ -142,39 +124,36 @@ static int list_fills(struct ff_scene *s, const uint8_t *fill, const uint16_t *p
 	for (uint32_t i = 0; i < mv->n_sinks; i++) {
 		struct ff_region r;
 
-		list[i] = fill[mv->sink[i]];
+		list[i] = s->fill[mv->sink[i]];
 		if (!list[i])
 			continue;
 		ff_placement_region(s->side[1].place, mv->sink[i], &r);
-		tally[place[s->side[1].device[mv->sink[i]]]].copied +=
+		s->tally[s->side[1].device[mv->sink[i]]].copied +=
 				ff_region_volume(&r) * FF_ELEMENT_BYTES;
 	}
 	return FF_OK;
 }
 
-int ff_move_messages(struct ff_scene *s, uint32_t n, struct ff_pair *pair, const uint8_t *fill,
-		struct ff_move *ret, struct ff_error *err)
+int ff_move_messages(struct ff_scene *s, uint32_t n, struct ff_pair *pair, struct ff_move *ret,
+		struct ff_error *err)
 {
 	struct ff_piece *piece = s->pieces ? ff_arena_array(s->arena, n, sizeof(*piece)) : NULL;
-	struct tally *tally = ff_arena_array(s->scratch, s->n_devices, sizeof(*tally));
-	uint16_t *place = places(s);
 
-	if ((s->pieces && !piece) || !tally || !place)
+	if (s->pieces && !piece)
 		return ff_fail_memory(err);
-	if (list_all(s, ret, err) < 0 || list_fills(s, fill, place, tally, ret, err) < 0)
+	if (list_all(s, ret, err) < 0 || list_fills(s, ret, err) < 0)
 		return FF_E_NOMEM;
 	if (piece && n)
 		qsort(pair, n, sizeof(*pair), compare_pairs);
-	for (uint32_t i = 0; i < n; i++)
-		lay_piece(s, &pair[i], &tally[place[pair[i].from]], &tally[place[pair[i].to]],
-				piece ? &piece[i] : NULL);
+	for (uint32_t i = 0; piece && i < n; i++)
+		ff_move_count(s, &pair[i], &piece[i]);
 	/* what is received lies behind what is sent */
 	for (uint32_t i = 0; piece && i < n; i++)
 		if (piece[i].recv_stage >= 0)
-			piece[i].recv_stage += tally[place[piece[i].to]].send_stage;
+			piece[i].recv_stage += s->tally[piece[i].to].send_stage;
 	ret->piece = piece;
 	ret->n_pieces = piece ? n : 0;
-	return sum_up(s, tally, ret, err);
+	return sum_up(s, ret, err);
 }
 
 /* What of the whole each device has before a gather, or gets from a scatter. */

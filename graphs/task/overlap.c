@@ -89,6 +89,32 @@ static void number_components(struct ff_overlaps *o, uint32_t *set, uint32_t *na
 	}
 }
 
+/* Sorts coordinates by component. */
+static int list_members(struct ff_overlaps *o, struct ff_arena *a, struct ff_error *err)
+{
+	for (int side = 0; side < 2; side++) {
+		const uint32_t *component = o->component[side];
+		uint32_t n = o->side[side]->n, *begin, *member;
+
+		begin = ff_arena_array(a, (size_t)o->n_components + 2, sizeof(*begin));
+		member = ff_arena_array(a, n, sizeof(*member));
+		if (!begin || !member)
+			return ff_fail_memory(err);
+		o->begin[side] = begin++;
+		o->member[side] = member;
+		for (uint32_t i = 0; i < n; i++)
+			if (component[i] != FF_NONE)
+				begin[component[i] + 1]++;
+		for (uint32_t c = 0; c < o->n_components; c++)
+			begin[c + 1] += begin[c];
+		/* begin[c] moves on to where the next component begins */
+		for (uint32_t i = 0; i < n; i++)
+			if (component[i] != FF_NONE)
+				member[begin[component[i]]++] = i;
+	}
+	return FF_OK;
+}
+
 /* One interval on either side. */
 static void find_uncut(struct ff_overlaps *o)
 {
@@ -108,6 +134,13 @@ static void find_uncut(struct ff_overlaps *o)
 	o->list = &o->uncut.list;
 	o->component[0] = &o->uncut.component[0];
 	o->component[1] = &o->uncut.component[1];
+	for (int side = 0; side < 2; side++) {
+		o->uncut.begin[side][0] = 0;
+		o->uncut.begin[side][1] = o->uncut.component[side] != FF_NONE;
+		o->begin[side] = o->uncut.begin[side];
+		o->member[side] = &o->uncut.member;
+	}
+	o->uncut.member = 0;
 	o->hole = &o->uncut.hole;
 	o->twice = &o->uncut.twice;
 	o->n_components = !empty;
@@ -132,7 +165,7 @@ static int find_cut(struct ff_overlaps *o, struct ff_arena *a, struct ff_error *
 	for (uint32_t j = 0; j < sink->n; j++)
 		cover(o, j);
 	number_components(o, set, name);
-	return FF_OK;
+	return list_members(o, a, err);
 }
 
 int ff_overlaps_find(const struct ff_grid_axis *source, const struct ff_grid_axis *sink,

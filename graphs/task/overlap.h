@@ -19,11 +19,13 @@ struct ff_overlaps {
 	struct ff_overlap *list;
 	uint32_t *component[2]; /* by coordinate; FF_NONE */
 	uint32_t n_components;  /* numbered by their first sink */
-	bool *hole;             /* by sink coordinate: some element has no source */
-	bool *twice;            /* some element has several */
+	/* their coordinates, ascending: member[side] from begin[side][component] on */
+	uint32_t *begin[2], *member[2];
+	bool *hole;  /* by sink coordinate: some element has no source */
+	bool *twice; /* some element has several */
 	/* where neither side is cut, as most axes are, the arrays are these */
 	struct {
-		uint32_t first[2], component[2];
+		uint32_t first[2], component[2], begin[2][2], member;
 		struct ff_overlap list;
 		bool hole, twice;
 	} uncut;
@@ -36,6 +38,16 @@ int ff_overlaps_find(const struct ff_grid_axis *source, const struct ff_grid_axi
 static inline uint32_t ff_overlaps_count(const struct ff_overlaps *o, uint32_t sink)
 {
 	return o->first[sink + 1] - o->first[sink];
+}
+
+/* The coordinates of one component on one side. */
+static inline const uint32_t *ff_overlaps_members(
+		const struct ff_overlaps *o, int side, uint32_t component, uint32_t *n)
+{
+	const uint32_t *begin = o->begin[side] + component;
+
+	*n = begin[1] - begin[0];
+	return o->member[side] + begin[0];
 }
 
 #endif

@@ -10,16 +10,6 @@
 
 enum { SOURCE, SINK };
 
-void ff_cell_region(
-		const struct ff_scene *s, int side, const struct ff_cell *c, struct ff_region *ret)
-{
-	ret->rank = s->rank;
-	for (uint32_t i = 0; i < s->rank; i++) {
-		ret->lo[i] = s->axis[i].side[side]->lo[c->at[i]];
-		ret->hi[i] = s->axis[i].side[side]->hi[c->at[i]];
-	}
-}
-
 /* Walks the cells of one component, or all (`component` NULL) with a region
  * that is not empty.  Start with started = false. */
 struct cells {
@@ -27,26 +17,31 @@ struct cells {
 	int side;
 	const uint32_t *component; /* by axis */
 	struct ff_cell at;
+	uint32_t next[FF_MAX_RANK]; /* by axis: where to look on */
 	bool started;
 };
 
-static bool fits(const struct cells *w, uint32_t axis, uint32_t i)
+/* Goes to the next coordinate of `axis`; false: there is none. */
+static bool advance(struct cells *w, uint32_t axis)
 {
 	const struct ff_overlaps *o = &w->s->axis[axis];
+	const struct ff_grid_axis *g = o->side[w->side];
+	uint32_t *next = &w->next[axis], n = g->n;
 
-	if (!w->component)
-		return o->side[w->side]->hi[i] > o->side[w->side]->lo[i];
-	return o->component[w->side][i] == w->component[axis];
-}
+	if (w->component) {
+		const uint32_t *member = ff_overlaps_members(o, w->side, w->component[axis], &n);
 
-/* The next coordinate of `axis` from `i` on, or its end. */
-static uint32_t skip(const struct cells *w, uint32_t axis, uint32_t i)
-{
-	uint32_t n = w->s->axis[axis].side[w->side]->n;
-
-	while (i < n && !fits(w, axis, i))
-		i++;
-	return i;
+		if (*next == n)
+			return false;
+		w->at.at[axis] = member[(*next)++];
+		return true;
+	}
+	while (*next < n && g->hi[*next] <= g->lo[*next])
+		(*next)++;
+	if (*next == n)
+		return false;
+	w->at.at[axis] = (*next)++;
+	return true;
 }
 
 /* Axes that neither side cuts stay at their one coordinate. */
@@ -58,19 +53,14 @@ static bool next_cell(struct cells *w)
 	if (!w->started) {
 		w->started = true;
 		memset(w->at.at, 0, sizeof(w->at.at));
-		for (i = 0; i < s->n_cut; i++) {
-			w->at.at[s->cut[i]] = skip(w, s->cut[i], 0);
-			if (w->at.at[s->cut[i]] == s->axis[s->cut[i]].side[w->side]->n)
+		memset(w->next, 0, sizeof(w->next));
+		for (i = 0; i < s->n_cut; i++)
+			if (!advance(w, s->cut[i]))
 				return false;
-		}
 	} else {
-		while (i-- > 0) {
-			uint32_t axis = s->cut[i];
-
-			w->at.at[axis] = skip(w, axis, w->at.at[axis] + 1);
-			if (w->at.at[axis] < s->axis[axis].side[w->side]->n)
-				break;
-			w->at.at[axis] = skip(w, axis, 0);
+		while (i-- > 0 && !advance(w, s->cut[i])) {
+			w->next[s->cut[i]] = 0;
+			advance(w, s->cut[i]);
 		}
 		if (i == UINT32_MAX)
 			return false;
@@ -187,6 +177,7 @@ static void forget(struct ff_scene *s)
 	for (uint32_t i = 0; i < s->n_devices; i++) {
 		s->at[SOURCE][s->device[i]] = s->at[SINK][s->device[i]] = FF_NO_PART;
 		s->member[s->device[i] / 64] = 0;
+		s->tally[s->device[i]] = (struct ff_tally){0};
 	}
 	s->n_parts[SOURCE] = s->n_parts[SINK] = 0;
 }
@@ -222,15 +213,16 @@ static void measure(
 		const struct ff_overlaps *o = &s->axis[i];
 		const struct ff_grid_axis *g = o->side[side];
 		int32_t lo = INT32_MAX, hi = 0;
-		uint32_t n = 0;
+		const uint32_t *member;
+		uint32_t n;
 
-		for (uint32_t k = 0; k < g->n; k++) {
-			if (o->component[side][k] != component[i])
-				continue;
-			ret->tiles = ret->tiles && (!n || g->lo[k] == hi);
+		member = ff_overlaps_members(o, side, component[i], &n);
+		for (uint32_t j = 0; j < n; j++) {
+			uint32_t k = member[j];
+
+			ret->tiles = ret->tiles && (!j || g->lo[k] == hi);
 			lo = g->lo[k] < lo ? g->lo[k] : lo;
 			hi = g->hi[k] > hi ? g->hi[k] : hi;
-			n++;
 		}
 		ret->n *= n;
 		ret->box.lo[i] = lo;
@@ -278,7 +270,8 @@ static enum ff_move_kind recognise(
 struct pairs {
 	struct ff_pair *pair;
 	uint32_t n, cap;
-	uint8_t *fill; /* by sink part */
+	uint32_t n_all;  /* those that are only counted among them */
+	uint32_t n_home; /* of all: more than half of the sink, on its own device */
 };
 
 static struct ff_pair *push(struct ff_scene *s, struct pairs *p)
@@ -297,101 +290,136 @@ static struct ff_pair *push(struct ff_scene *s, struct pairs *p)
 	return &p->pair[p->n++];
 }
 
-/* Walks the source cells that meet `sink`; `k` are positions in the overlaps. */
-static bool next_source(
-		const struct ff_scene *s, const struct ff_cell *sink, uint32_t *k, bool started)
+/* Lists the source cells that meet `sink`, axis by axis; returns how many. */
+static uint32_t list_reaches(struct ff_scene *s, const struct ff_cell *sink)
 {
-	uint32_t i = s->rank;
+	uint32_t n = 1;
 
-	if (!started) {
-		for (i = 0; i < s->rank; i++) {
-			k[i] = s->axis[i].first[sink->at[i]];
-			if (k[i] == s->axis[i].first[sink->at[i] + 1])
-				return false;
-		}
-		return true;
-	}
-	while (i-- > 0) {
-		if (++k[i] < s->axis[i].first[sink->at[i] + 1])
-			return true;
-		k[i] = s->axis[i].first[sink->at[i]];
-	}
-	return false;
-}
-
-/* The piece between two cells, and whether it is one run on either side. */
-static void fill_piece(const struct ff_scene *s, const struct ff_cell *sink, const uint32_t *k,
-		const struct ff_cell *source, struct ff_pair *ret)
-{
-	struct ff_region from, to;
-	int64_t start;
-
-	ret->region.rank = s->rank;
+	s->reach[0] = (struct ff_reach){.bytes = FF_ELEMENT_BYTES};
 	for (uint32_t i = 0; i < s->rank; i++) {
-		ret->region.lo[i] = s->axis[i].list[k[i]].lo;
-		ret->region.hi[i] = s->axis[i].list[k[i]].hi;
+		const struct ff_overlaps *o = &s->axis[i];
+		const struct ff_grid_axis *from = o->side[SOURCE], *to = o->side[SINK];
+		const struct ff_overlap *list = o->list + o->first[sink->at[i]];
+		uint32_t m = ff_overlaps_count(o, sink->at[i]);
+		int32_t wanted = to->hi[sink->at[i]] - to->lo[sink->at[i]];
+		uint8_t bit = (uint8_t)(1u << s->depth[i]);
+
+		for (uint32_t j = n; j-- > 0;) {
+			const struct ff_reach r = s->reach[j];
+
+			for (uint32_t k = m; k-- > 0;) {
+				struct ff_reach *x = &s->reach[(size_t)j * m + k];
+				uint32_t at = list[k].source;
+				int32_t size = list[k].hi - list[k].lo;
+
+				*x = r;
+				x->part += from->part[at];
+				x->bytes *= size;
+				x->many |= size > 1 ? bit : 0;
+				x->cut[SOURCE] |= size < from->hi[at] - from->lo[at] ? bit : 0;
+				x->cut[SINK] |= size < wanted ? bit : 0;
+			}
+		}
+		n *= m;
 	}
-	ff_cell_region(s, SOURCE, source, &from);
-	ff_cell_region(s, SINK, sink, &to);
-	ret->bytes = ff_region_volume(&ret->region) * FF_ELEMENT_BYTES;
-	ret->whole_source =
-			ff_region_is_run(s->side[SOURCE].place->order, &from, &ret->region, &start);
-	ret->whole_sink = ff_region_is_run(s->side[SINK].place->order, &to, &ret->region, &start);
+	return n;
 }
 
-/* All pieces of one sink part.  Where several cover an element they are added:
- * to one that covers the sink alone and is written first (at home, if such a one
- * is), else to zeros. */
-static int pair_sink(struct ff_scene *s, const struct ff_cell *cell, uint32_t sink, struct pairs *p,
-		struct ff_error *err)
+/* Whether elements that are `many` along some axes are one run of a shard of which
+ * they are not all along those in `cut`: the innermost of these is the last along
+ * which they may be many (ff_region_is_run).  Bits are axes, outermost first. */
+static bool is_run(uint8_t many, uint8_t cut)
+{
+	uint32_t innermost = cut ? 31u - (uint32_t)__builtin_clz(cut) : 0;
+
+	return !(many & ((1u << innermost) - 1));
+}
+
+/* Copy `c` of a source cell at hand as a pair with `sink`. */
+static void make_pair(const struct ff_scene *s, const struct ff_reach *r, uint32_t c, uint32_t sink,
+		struct ff_pair *ret)
 {
 	const struct ff_placement *from = s->side[SOURCE].place;
+	uint32_t part = choose_replica(s, r->part + from->copy[c], sink);
+
+	ret->source = (uint16_t)part;
+	ret->sink = (uint16_t)sink;
+	ret->from = s->side[SOURCE].device[part];
+	ret->to = s->side[SINK].device[sink];
+	ret->whole_source = is_run(r->many, r->cut[SOURCE]);
+	ret->whole_sink = is_run(r->many, r->cut[SINK]);
+	ret->bytes = r->bytes;
+}
+
+/* Of several pairs that cover elements of one sink, the one that covers it alone and
+ * is written first (at home, if such a one is); FF_NONE: there is none. */
+static uint32_t find_base(const struct ff_scene *s, uint32_t n, uint32_t sink)
+{
+	uint32_t copies = s->side[SOURCE].place->n_copies, base = FF_NONE, device = UINT32_MAX;
+
+	for (uint32_t i = 0; i < n * copies; i++) {
+		const struct ff_reach *r = &s->reach[i / copies];
+		struct ff_pair x;
+
+		if (r->cut[SINK])
+			continue;
+		make_pair(s, r, i % copies, sink, &x);
+		if (x.from == x.to)
+			return i;
+		if (x.from < device) {
+			base = i;
+			device = x.from;
+		}
+	}
+	return base;
+}
+
+static int keep_pair(
+		struct ff_scene *s, const struct ff_pair *x, struct pairs *p, struct ff_error *err)
+{
+	struct ff_region from, to;
+	struct ff_pair *new = push(s, p);
+
+	if (!new)
+		return ff_fail_memory(err);
+	*new = *x;
+	ff_placement_region(s->side[SOURCE].place, x->source, &from);
+	ff_placement_region(s->side[SINK].place, x->sink, &to);
+	ff_region_intersect(&from, &to, &new->region);
+	return FF_OK;
+}
+
+/* All pieces of one sink part, from the `n` source cells at hand.  Where several cover
+ * an element they are added: to the base, else to zeros. */
+static int pair_sink(struct ff_scene *s, const struct ff_cell *cell, uint32_t n, uint32_t sink,
+		struct pairs *p, struct ff_error *err)
+{
+	uint32_t copies = s->side[SOURCE].place->n_copies, base = FF_NONE;
 	int64_t volume = ff_cell_volume(s, SINK, cell) * FF_ELEMENT_BYTES;
-	uint32_t k[FF_MAX_RANK], first = p->n, home = s->side[SINK].device[sink];
-	bool twice = from->n_copies > 1, hole = false, started = false;
-	struct ff_pair *whole = NULL;
+	bool twice = copies > 1, hole = false;
+	int code = FF_OK;
 
 	for (uint32_t i = 0; i < s->rank; i++) {
 		twice = twice || s->axis[i].twice[cell->at[i]];
 		hole = hole || s->axis[i].hole[cell->at[i]];
 	}
-	for (; next_source(s, cell, k, started); started = true) {
-		struct ff_cell source = {.part = 0};
-		struct ff_pair piece;
+	if (twice && s->first)
+		base = find_base(s, n, sink);
+	for (uint32_t i = 0; i < n * copies && code == FF_OK; i++) {
+		struct ff_pair x;
 
-		for (uint32_t i = 0; i < s->rank; i++) {
-			source.at[i] = s->axis[i].list[k[i]].source;
-			source.part += s->axis[i].side[SOURCE]->part[source.at[i]];
-		}
-		fill_piece(s, cell, k, &source, &piece);
-		for (uint32_t c = 0; c < from->n_copies; c++) {
-			uint32_t part = choose_replica(s, part_of(s, SOURCE, &source, c, 0), sink);
-			struct ff_pair *new = push(s, p);
-
-			if (!new)
-				return ff_fail_memory(err);
-			*new = piece;
-			new->source = (uint16_t)part;
-			new->sink = (uint16_t)sink;
-			new->from = s->side[SOURCE].device[part];
-			new->to = (uint16_t)home;
-			new->add = twice || !s->first;
-			new->home = new->from == home && 2 * new->bytes > volume;
-			enter(s, SOURCE, part);
-		}
+		make_pair(s, &s->reach[i / copies], i % copies, sink, &x);
+		x.add = (twice || !s->first) && i != base;
+		p->n_home += x.from == x.to && 2 * x.bytes > volume;
+		enter(s, SOURCE, x.source);
+		if (s->pieces)
+			code = keep_pair(s, &x, p, err);
+		else
+			ff_move_count(s, &x, NULL);
 	}
-	for (uint32_t i = first; i < p->n && twice && s->first; i++) {
-		struct ff_pair *x = &p->pair[i];
-
-		if (x->bytes == volume &&
-				(!whole || x->from == home ||
-						(whole->from != home && x->from < whole->from)))
-			whole = x;
-	}
-	if (whole)
-		whole->add = false;
-	p->fill[sink] = s->first && (twice ? !whole : hole);
-	return FF_OK;
+	p->n_all += n * copies;
+	s->fill[sink] = s->first && (twice ? base == FF_NONE : hole);
+	return code;
 }
 
 static int pair_all(struct ff_scene *s, const uint32_t *component, const uint32_t *alias,
@@ -401,28 +429,18 @@ static int pair_all(struct ff_scene *s, const uint32_t *component, const uint32_
 	struct cells w = {.s = s, .side = SINK, .component = component};
 	int code = FF_OK;
 
-	p->fill = ff_arena_array(s->scratch, to->n_parts, sizeof(*p->fill));
-	if (!p->fill)
-		return ff_fail_memory(err);
-	while (next_cell(&w))
+	while (next_cell(&w)) {
+		uint32_t n = list_reaches(s, &w.at);
+
 		for (uint32_t c = 0; c < to->n_copies; c++)
 			for (uint32_t r = 0; r < to->replicas && code == FF_OK; r++) {
 				uint32_t sink = part_of(s, SINK, &w.at, c, r);
 
 				if (alias[sink] == FF_NONE)
-					code = pair_sink(s, &w.at, sink, p, err);
+					code = pair_sink(s, &w.at, n, sink, p, err);
 			}
+	}
 	return code;
-}
-
-/* Every sink finds more than half of its region on its own device. */
-static bool mostly_home(const struct ff_scene *s, const struct pairs *p)
-{
-	uint32_t home = 0;
-
-	for (uint32_t i = 0; i < p->n; i++)
-		home += p->pair[i].home;
-	return home == s->n_parts[SINK];
 }
 
 static enum ff_move_kind name_messages(const struct ff_scene *s, const struct pairs *p)
@@ -431,9 +449,9 @@ static enum ff_move_kind name_messages(const struct ff_scene *s, const struct pa
 
 	if (s->n_devices == 1)
 		return FF_MOVE_COPY;
-	if (mostly_home(s, p))
+	if (p->n_home == s->n_parts[SINK])
 		return FF_MOVE_HALO;
-	if (same && p->n == s->n_parts[SOURCE] * s->n_parts[SINK])
+	if (same && p->n_all == s->n_parts[SOURCE] * s->n_parts[SINK])
 		return FF_MOVE_ALL_TO_ALL;
 	return FF_MOVE_POINT_TO_POINT;
 }
@@ -444,10 +462,10 @@ static int build_messages(
 {
 	list_devices(s);
 	mv->kind = name_messages(s, p);
-	return ff_move_messages(s, p->n, p->pair, p->fill, mv, err);
+	return ff_move_messages(s, p->n, p->pair, mv, err);
 }
 
-/* Moves of a redistribution, growing. */
+/* Moves of a redistribution: one a component, or, where no source is, one a sink. */
 struct moves {
 	struct ff_move *move;
 	uint32_t n, cap;
@@ -456,7 +474,7 @@ struct moves {
 static struct ff_move *new_move(struct ff_scene *s, struct moves *m)
 {
 	if (m->n == m->cap) {
-		uint32_t cap = m->cap ? 2 * m->cap : 1;
+		uint32_t cap = 2 * m->cap;
 		struct ff_move *grown = ff_arena_array(s->arena, cap, sizeof(*grown));
 
 		if (!grown)
@@ -474,14 +492,11 @@ static struct ff_move *new_move(struct ff_scene *s, struct moves *m)
 static int fill_sinks(struct ff_scene *s, const uint32_t *component, struct moves *m,
 		struct ff_error *err)
 {
-	struct pairs p = {.fill = ff_arena_array(s->scratch, s->side[SINK].place->n_parts,
-					  sizeof(*p.fill))};
+	struct pairs p = {0};
 	const struct ff_placement *to = s->side[SINK].place;
 	struct cells w = {.s = s, .side = SINK, .component = component};
 	int code = FF_OK;
 
-	if (!p.fill)
-		return ff_fail_memory(err);
 	while (s->first && next_cell(&w))
 		for (uint32_t k = 0; k < to->n_copies * to->replicas && code == FF_OK; k++) {
 			uint32_t part = part_of(s, SINK, &w.at, k % to->n_copies, k / to->n_copies);
@@ -489,7 +504,7 @@ static int fill_sinks(struct ff_scene *s, const uint32_t *component, struct move
 
 			if (!mv)
 				return ff_fail_memory(err);
-			p.fill[part] = 1;
+			s->fill[part] = 1;
 			enter(s, SINK, part);
 			code = build_messages(s, &p, mv, err);
 			forget(s);
@@ -500,12 +515,10 @@ static int fill_sinks(struct ff_scene *s, const uint32_t *component, struct move
 static bool has_sources(const struct ff_scene *s, const uint32_t *component)
 {
 	for (uint32_t i = 0; i < s->rank; i++) {
-		const struct ff_overlaps *o = &s->axis[i];
-		uint32_t k = 0;
+		uint32_t n;
 
-		while (k < o->side[SOURCE]->n && o->component[SOURCE][k] != component[i])
-			k++;
-		if (k == o->side[SOURCE]->n)
+		ff_overlaps_members(&s->axis[i], SOURCE, component[i], &n);
+		if (!n)
 			return false;
 	}
 	return true;
@@ -550,9 +563,15 @@ static int build_component(struct ff_scene *s, const uint32_t *component, const 
 static int build_moves(
 		struct ff_scene *s, const uint32_t *alias, struct moves *m, struct ff_error *err)
 {
-	uint32_t component[FF_MAX_RANK] = {0}, i;
+	uint32_t component[FF_MAX_RANK] = {0}, n = 1, i;
 	int code;
 
+	for (i = 0; i < s->rank; i++)
+		n *= s->axis[i].n_components;
+	m->move = ff_arena_array(s->arena, n, sizeof(*m->move));
+	m->cap = n;
+	if (!m->move)
+		return ff_fail_memory(err);
 	do {
 		code = build_component(s, component, alias, m, err);
 		for (i = s->rank; i-- > 0 && code == FF_OK;) {
@@ -591,8 +610,14 @@ static bool is_identity(const struct ff_side *source, const struct ff_side *sink
 
 static int allocate(struct ff_scene *s, struct ff_error *err)
 {
+	const struct ff_placement *from = s->side[SOURCE].place;
 	uint32_t n = s->m->n_devices;
+	size_t cells = 1;
 
+	for (uint32_t i = 0; i < s->rank; i++) {
+		cells *= from->axis[i].n;
+		s->depth[from->order[i]] = (uint8_t)i;
+	}
 	for (int side = 0; side < 2; side++) {
 		s->at[side] = ff_arena_array(s->scratch, n, sizeof(**s->at));
 		if (!s->at[side])
@@ -601,7 +626,11 @@ static int allocate(struct ff_scene *s, struct ff_error *err)
 	}
 	s->member = ff_arena_array(s->scratch, (n + 63) / 64, sizeof(*s->member));
 	s->device = ff_arena_array(s->scratch, n, sizeof(*s->device));
-	return s->member && s->device ? FF_OK : ff_fail_memory(err);
+	s->tally = ff_arena_array(s->scratch, n, sizeof(*s->tally));
+	s->fill = ff_arena_array(s->scratch, s->side[SINK].place->n_parts, sizeof(*s->fill));
+	s->reach = ff_arena_array(s->scratch, cells, sizeof(*s->reach));
+	return s->member && s->device && s->tally && s->fill && s->reach ? FF_OK
+									 : ff_fail_memory(err);
 }
 
 static int find_all(struct ff_scene *s, uint32_t *alias, struct moves *m, struct ff_error *err)

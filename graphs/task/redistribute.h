@@ -8,6 +8,20 @@
 
 #define FF_NO_PART UINT16_MAX
 
+/* What one device does in a move. */
+struct ff_tally {
+	int64_t send_stage, receive_stage, copied, added;
+	struct ff_traffic traffic;
+};
+
+/* A source cell that meets the sink at hand. */
+struct ff_reach {
+	int64_t bytes;        /* that they share */
+	uint32_t part;        /* without copies and replicas */
+	uint8_t many, cut[2]; /* bits of axes: more than one element; not all that
+			       * the source has, the sink */
+};
+
 struct ff_scene {
 	const struct ff_machine *m;
 	struct ff_side side[2]; /* source, sink */
@@ -23,6 +37,10 @@ struct ff_scene {
 	uint32_t n_parts[2];
 	uint32_t n_devices;
 	uint16_t *device;
+	struct ff_tally *tally;     /* by device; zero between components */
+	bool *fill;                 /* by sink part: it is to be zeroed */
+	uint8_t depth[FF_MAX_RANK]; /* by axis: its place in memory, outermost 0 */
+	struct ff_reach *reach;     /* room for all source cells */
 };
 
 /* Coordinates of one cell of one side. */
@@ -36,7 +54,6 @@ struct ff_pair {
 	uint16_t source, sink, from, to;
 	bool whole_source, whole_sink; /* the piece is one run of the shard, there */
 	bool add;
-	bool home; /* more than half of the sink, on its own device */
 	int64_t bytes;
 	struct ff_region region;
 };
@@ -49,13 +66,12 @@ static inline int64_t ff_cell_volume(const struct ff_scene *s, int side, const s
 		n *= s->axis[i].side[side]->hi[c->at[i]] - s->axis[i].side[side]->lo[c->at[i]];
 	return n;
 }
-void ff_cell_region(
-		const struct ff_scene *s, int side, const struct ff_cell *c, struct ff_region *ret);
-
-/* move.c: the parts at hand as messages, or as the collective `kind`.  `pair`
- * are all of the component. */
-int ff_move_messages(struct ff_scene *s, uint32_t n, struct ff_pair *pair, const uint8_t *fill,
-		struct ff_move *ret, struct ff_error *err);
+/* move.c: adds a pair to what its devices do; `piece`, or NULL, is where it goes. */
+void ff_move_count(struct ff_scene *s, const struct ff_pair *p, struct ff_piece *piece);
+/* The parts at hand as messages, or as the collective `kind`.  `pair`
+ * are all of the component; without pieces they have been counted. */
+int ff_move_messages(struct ff_scene *s, uint32_t n, struct ff_pair *pair, struct ff_move *ret,
+		struct ff_error *err);
 int ff_move_collective(struct ff_scene *s, enum ff_move_kind kind, const struct ff_region *whole,
 		struct ff_move *ret, struct ff_error *err);
 
