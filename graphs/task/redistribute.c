@@ -325,16 +325,6 @@ static uint32_t list_reaches(struct ff_scene *s, const struct ff_cell *sink)
 	return n;
 }
 
-/* Whether elements that are `many` along some axes are one run of a shard of which
- * they are not all along those in `cut`: the innermost of these is the last along
- * which they may be many (ff_region_is_run).  Bits are axes, outermost first. */
-static bool is_run(uint8_t many, uint8_t cut)
-{
-	uint32_t innermost = cut ? 31u - (uint32_t)__builtin_clz(cut) : 0;
-
-	return !(many & ((1u << innermost) - 1));
-}
-
 /* Copy `c` of a source cell at hand as a pair with `sink`. */
 static void make_pair(const struct ff_scene *s, const struct ff_reach *r, uint32_t c, uint32_t sink,
 		struct ff_pair *ret)
@@ -346,8 +336,8 @@ static void make_pair(const struct ff_scene *s, const struct ff_reach *r, uint32
 	ret->sink = (uint16_t)sink;
 	ret->from = s->side[SOURCE].device[part];
 	ret->to = s->side[SINK].device[sink];
-	ret->whole_source = is_run(r->many, r->cut[SOURCE]);
-	ret->whole_sink = is_run(r->many, r->cut[SINK]);
+	ret->whole_source = ff_reach_is_run(r, SOURCE);
+	ret->whole_sink = ff_reach_is_run(r, SINK);
 	ret->bytes = r->bytes;
 }
 
@@ -547,6 +537,8 @@ static int build_component(struct ff_scene *s, const uint32_t *component, const 
 		return ff_fail_memory(err);
 	if (kind != FF_MOVE_POINT_TO_POINT) {
 		code = ff_move_collective(s, kind, &whole, mv, err);
+	} else if (ff_bulk_count(s, component, &p.n_all, &p.n_home)) {
+		code = build_messages(s, &p, mv, err);
 	} else {
 		forget(s);
 		enter_all(s, SINK, component, alias);
@@ -652,7 +644,8 @@ static int find_all(struct ff_scene *s, uint32_t *alias, struct moves *m, struct
 	if (code < 0)
 		return code;
 	find_aliases(s, alias);
-	return build_moves(s, alias, m, err);
+	code = ff_bulk_prepare(s, err);
+	return code == FF_OK ? build_moves(s, alias, m, err) : code;
 }
 
 int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,

@@ -22,6 +22,7 @@ struct ff_reach {
 			       * the source has, the sink */
 };
 
+struct ff_bulk;
 struct ff_scene {
 	const struct ff_machine *m;
 	struct ff_side side[2]; /* source, sink */
@@ -37,10 +38,12 @@ struct ff_scene {
 	uint32_t n_parts[2];
 	uint32_t n_devices;
 	uint16_t *device;
-	struct ff_tally *tally;     /* by device; zero between components */
-	bool *fill;                 /* by sink part: it is to be zeroed */
-	uint8_t depth[FF_MAX_RANK]; /* by axis: its place in memory, outermost 0 */
-	struct ff_reach *reach;     /* room for all source cells */
+	struct ff_tally *tally;               /* by device; zero between components */
+	bool *fill;                           /* by sink part: it is to be zeroed */
+	uint8_t depth[FF_MAX_RANK];           /* by axis: its place in memory, outermost 0 */
+	struct ff_reach *reach;               /* room for all source cells */
+	bool bulk;                            /* where many meet many they are counted together */
+	struct ff_bulk *ways[2][FF_MAX_RANK]; /* by coordinate: how it meets others */
 };
 
 /* Coordinates of one cell of one side. */
@@ -58,6 +61,16 @@ struct ff_pair {
 	struct ff_region region;
 };
 
+/* Whether what is shared is one run of the shard on `side`: the innermost axis along
+ * which it is not all is the last along which it may be more than one
+ * (ff_region_is_run). */
+static inline bool ff_reach_is_run(const struct ff_reach *r, int side)
+{
+	uint32_t innermost = r->cut[side] ? 31u - (uint32_t)__builtin_clz(r->cut[side]) : 0;
+
+	return !(r->many & ((1u << innermost) - 1));
+}
+
 static inline int64_t ff_cell_volume(const struct ff_scene *s, int side, const struct ff_cell *c)
 {
 	int64_t n = 1;
@@ -66,6 +79,13 @@ static inline int64_t ff_cell_volume(const struct ff_scene *s, int side, const s
 		n *= s->axis[i].side[side]->hi[c->at[i]] - s->axis[i].side[side]->lo[c->at[i]];
 	return n;
 }
+/* bulk.c: once, when the overlaps are there. */
+int ff_bulk_prepare(struct ff_scene *s, struct ff_error *err);
+/* Counts the messages of a component whose parts have entered; false: it is none of
+ * those that can be counted together, and nothing has been. */
+bool ff_bulk_count(
+		struct ff_scene *s, const uint32_t *component, uint32_t *n_all, uint32_t *n_home);
+
 /* move.c: adds a pair to what its devices do; `piece`, or NULL, is where it goes. */
 void ff_move_count(struct ff_scene *s, const struct ff_pair *p, struct ff_piece *piece);
 /* The parts at hand as messages, or as the collective `kind`.  `pair`

@@ -1,0 +1,268 @@
+/* Many messages, counted without looking at each.  What one part sends or receives is
+ * a product over the axes: along each axis its interval meets others in few different
+ * ways.  Only what stays on a device or in a node is found part by part.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "redistribute.h"
+
+#define MOST_WAYS 4   /* in which one interval meets others */
+#define MOST_SUMS 256 /* of them, all axes together */
+#define WORTH 2       /* so many pairs a part */
+
+/* How a coordinate meets some of the other side. */
+struct way {
+	int32_t size; /* of what they share */
+	bool cuts;    /* the other side has more */
+	uint32_t n;   /* coordinates */
+};
+struct ff_bulk {
+	uint32_t n;
+	struct way way[MOST_WAYS];
+};
+
+/* What one part exchanges with all others, or some. */
+struct sum {
+	int64_t bytes, stage, packed;
+	uint32_t n;
+};
+
+static bool add_way(struct ff_bulk *b, int32_t size, bool cuts)
+{
+	for (uint32_t i = 0; i < b->n; i++)
+		if (b->way[i].size == size && b->way[i].cuts == cuts) {
+			b->way[i].n++;
+			return true;
+		}
+	if (b->n == MOST_WAYS)
+		return false;
+	b->way[b->n++] = (struct way){size, cuts, 1};
+	return true;
+}
+
+static int32_t size_of(const struct ff_grid_axis *g, uint32_t i)
+{
+	return g->hi[i] - g->lo[i];
+}
+
+static bool list_ways(const struct ff_overlaps *o, struct ff_bulk *source, struct ff_bulk *sink)
+{
+	bool few = true;
+
+	for (uint32_t j = 0; j < o->side[1]->n && few; j++)
+		for (uint32_t k = o->first[j]; k < o->first[j + 1] && few; k++) {
+			uint32_t i = o->list[k].source;
+			int32_t size = o->list[k].hi - o->list[k].lo;
+
+			few = add_way(&source[i], size, size < size_of(o->side[1], j)) &&
+			      add_way(&sink[j], size, size < size_of(o->side[0], i));
+		}
+	return few;
+}
+
+int ff_bulk_prepare(struct ff_scene *s, struct ff_error *err)
+{
+	const struct ff_placement *from = s->side[0].place, *to = s->side[1].place;
+	uint64_t pairs = (uint64_t)from->n_copies * to->n_copies * to->replicas;
+	bool few = true;
+
+	for (uint32_t i = 0; i < s->rank; i++)
+		pairs *= s->axis[i].first[s->axis[i].side[1]->n];
+	s->bulk = !s->pieces && from->replicas == 1 && (from->n_copies == 1 || !s->first) &&
+		  pairs > WORTH * (uint64_t)(from->n_parts + to->n_parts);
+	for (uint32_t i = 0; i < s->rank && s->bulk && few; i++) {
+		for (int side = 0; side < 2; side++) {
+			s->ways[side][i] = ff_arena_array(s->scratch, s->axis[i].side[side]->n,
+					sizeof(struct ff_bulk));
+			if (!s->ways[side][i])
+				return ff_fail_memory(err);
+		}
+		few = list_ways(&s->axis[i], s->ways[0][i], s->ways[1][i]);
+	}
+	s->bulk = s->bulk && few;
+	return FF_OK;
+}
+
+/* Adds `n` pairs like `r`, as `side` has them. */
+static void add(const struct ff_scene *s, int side, const struct ff_reach *r, uint32_t n,
+		struct sum *ret)
+{
+	bool adds = side == 1 && !s->first;
+
+	ret->n += n;
+	ret->bytes += n * r->bytes;
+	if (!adds && ff_reach_is_run(r, side))
+		return;
+	ret->stage += n * ff_align64(r->bytes);
+	ret->packed += n * r->bytes;
+}
+
+static void extend(const struct ff_scene *s, uint32_t axis, int side, int32_t size, bool own_cut,
+		bool other_cut, struct ff_reach *r)
+{
+	uint8_t bit = (uint8_t)(1u << s->depth[axis]);
+
+	r->bytes *= size;
+	r->many |= size > 1 ? bit : 0;
+	r->cut[side] |= own_cut ? bit : 0;
+	r->cut[!side] |= other_cut ? bit : 0;
+}
+
+/* All that `part` exchanges with the other side, of which each cell counts `times`;
+ * false: in too many ways. */
+static bool sum_all(
+		const struct ff_scene *s, int side, uint32_t part, uint32_t times, struct sum *ret)
+{
+	struct {
+		struct ff_reach r;
+		uint32_t n;
+	} list[MOST_SUMS] = {{{.bytes = FF_ELEMENT_BYTES}, times}};
+	uint32_t n = 1;
+
+	for (uint32_t i = 0; i < s->rank; i++) {
+		uint32_t at = ff_placement_coordinate(s->side[side].place, i, part);
+		const struct ff_bulk *b = &s->ways[side][i][at];
+		int32_t own = size_of(s->axis[i].side[side], at);
+
+		if (n * b->n > MOST_SUMS)
+			return false;
+		for (uint32_t j = n; j-- > 0;) {
+			const struct ff_reach was = list[j].r;
+			uint32_t count = list[j].n;
+
+			for (uint32_t k = b->n; k-- > 0;) {
+				const struct way *w = &b->way[k];
+
+				list[j * b->n + k].r = was;
+				list[j * b->n + k].n = count * w->n;
+				extend(s, i, side, w->size, w->size < own, w->cuts,
+						&list[j * b->n + k].r);
+			}
+		}
+		n *= b->n;
+	}
+	for (uint32_t j = 0; j < n; j++)
+		add(s, side, &list[j].r, list[j].n, ret);
+	return true;
+}
+
+/* What a source part and a sink part share; false: nothing. */
+static bool meet(const struct ff_scene *s, uint32_t source, uint32_t sink, struct ff_reach *ret)
+{
+	*ret = (struct ff_reach){.bytes = FF_ELEMENT_BYTES};
+	for (uint32_t i = 0; i < s->rank; i++) {
+		const struct ff_grid_axis *x = s->axis[i].side[0], *y = s->axis[i].side[1];
+		uint32_t a = ff_placement_coordinate(s->side[0].place, i, source);
+		uint32_t b = ff_placement_coordinate(s->side[1].place, i, sink);
+		int32_t lo = x->lo[a] > y->lo[b] ? x->lo[a] : y->lo[b];
+		int32_t hi = x->hi[a] < y->hi[b] ? x->hi[a] : y->hi[b];
+
+		if (hi <= lo)
+			return false;
+		extend(s, i, 0, hi - lo, hi - lo < size_of(x, a), hi - lo < size_of(y, b), ret);
+	}
+	return true;
+}
+
+/* What the part of `side` on `device` exchanges with its own device and its node. */
+static void sum_near(const struct ff_scene *s, int side, uint32_t device, struct sum *own,
+		struct sum *inside)
+{
+	const struct ff_machine_node *node = &s->m->nodes[s->m->node_of[device]];
+	uint32_t part = s->at[side][device];
+
+	for (uint32_t d = node->first; d < node->first + node->count; d++) {
+		uint32_t other = s->at[!side][d];
+		struct ff_reach r;
+
+		if (other != FF_NO_PART && meet(s, side ? other : part, side ? part : other, &r))
+			add(s, side, &r, 1, d == device ? own : inside);
+	}
+}
+
+static void put(struct ff_scene *s, int side, uint32_t device, const struct sum *all,
+		const struct sum *own, const struct sum *inside)
+{
+	struct ff_tally *t = &s->tally[device];
+	int64_t outside = all->bytes - own->bytes - inside->bytes;
+
+	if (side == 0) {
+		t->traffic.n_sent = all->n - own->n;
+		t->traffic.sent_inside = inside->bytes;
+		t->traffic.sent_outside = outside;
+		t->send_stage = all->stage - own->stage;
+		t->copied += all->packed - own->packed;
+		return;
+	}
+	t->traffic.n_received = all->n - own->n;
+	t->traffic.received_inside = inside->bytes;
+	t->traffic.received_outside = outside;
+	t->receive_stage = all->stage - own->stage;
+	*(s->first ? &t->copied : &t->added) += all->packed - own->packed + own->bytes;
+}
+
+/* Whether none of the sinks is covered twice and must be put together. */
+static bool is_plain(struct ff_scene *s, uint32_t sink)
+{
+	bool hole = false;
+
+	for (uint32_t i = 0; i < s->rank; i++) {
+		uint32_t at = ff_placement_coordinate(s->side[1].place, i, sink);
+
+		if (s->first && s->axis[i].twice[at])
+			return false;
+		hole = hole || s->axis[i].hole[at];
+	}
+	s->fill[sink] = s->first && hole;
+	return true;
+}
+
+static int64_t part_bytes(const struct ff_placement *p, uint32_t part)
+{
+	struct ff_region r;
+
+	ff_placement_region(p, part, &r);
+	return ff_region_volume(&r) * FF_ELEMENT_BYTES;
+}
+
+static void clear(struct ff_scene *s)
+{
+	for (uint32_t i = 0; i < s->n_devices; i++)
+		s->tally[s->device[i]] = (struct ff_tally){0};
+}
+
+bool ff_bulk_count(struct ff_scene *s, const uint32_t *component, uint32_t *n_all, uint32_t *n_home)
+{
+	const struct ff_placement *place[2] = {s->side[0].place, s->side[1].place};
+	uint32_t times[2], sinks, all = 0, home = 0;
+
+	for (int side = 0; side < 2; side++)
+		times[!side] = place[side]->n_copies * place[side]->replicas;
+	sinks = times[0];
+	for (uint32_t i = 0; i < s->rank; i++) {
+		uint32_t n;
+
+		ff_overlaps_members(&s->axis[i], 1, component[i], &n);
+		sinks *= n;
+	}
+	/* all sinks must take part, none be an alias */
+	if (!s->bulk || s->n_parts[1] != sinks)
+		return false;
+	for (uint32_t i = 0; i < 2 * s->n_devices; i++) {
+		uint32_t side = i % 2, device = s->device[i / 2], part = s->at[side][device];
+		struct sum sum = {0}, own = {0}, inside = {0};
+
+		if (part == FF_NO_PART)
+			continue;
+		if ((side && !is_plain(s, part)) ||
+				!sum_all(s, (int)side, part, times[side], &sum)) {
+			clear(s);
+			return false;
+		}
+		sum_near(s, (int)side, device, &own, &inside);
+		put(s, (int)side, device, &sum, &own, &inside);
+		all += side ? sum.n : 0;
+		home += side && 2 * own.bytes > part_bytes(place[1], part);
+	}
+	*n_all = all;
+	*n_home = home;
+	return true;
+}
