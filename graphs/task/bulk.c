@@ -66,7 +66,7 @@ int ff_bulk_prepare(struct ff_scene *s, struct ff_error *err)
 
 	for (uint32_t i = 0; i < s->rank; i++)
 		pairs *= s->axis[i].first[s->axis[i].side[1]->n];
-	s->bulk = !s->pieces && from->replicas == 1 && (from->n_copies == 1 || !s->first) &&
+	s->bulk = !s->pieces && from->replicas == 1 &&
 		  pairs > WORTH * (uint64_t)(from->n_parts + to->n_parts);
 	for (uint32_t i = 0; i < s->rank && s->bulk && few; i++) {
 		for (int side = 0; side < 2; side++) {
@@ -81,15 +81,19 @@ int ff_bulk_prepare(struct ff_scene *s, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Whether what sinks are sent is added to what is there. */
+static bool adds(const struct ff_scene *s)
+{
+	return !s->first || s->side[0].place->n_copies > 1;
+}
+
 /* Adds `n` pairs like `r`, as `side` has them. */
 static void add(const struct ff_scene *s, int side, const struct ff_reach *r, uint32_t n,
 		struct sum *ret)
 {
-	bool adds = side == 1 && !s->first;
-
 	ret->n += n;
 	ret->bytes += n * r->bytes;
-	if (!adds && ff_reach_is_run(r, side))
+	if (!(side == 1 && adds(s)) && ff_reach_is_run(r, side))
 		return;
 	ret->stage += n * ff_align64(r->bytes);
 	ret->packed += n * r->bytes;
@@ -196,22 +200,46 @@ static void put(struct ff_scene *s, int side, uint32_t device, const struct sum 
 	t->traffic.received_inside = inside->bytes;
 	t->traffic.received_outside = outside;
 	t->receive_stage = all->stage - own->stage;
-	*(s->first ? &t->copied : &t->added) += all->packed - own->packed + own->bytes;
+	*(adds(s) ? &t->added : &t->copied) += all->packed - own->packed + own->bytes;
 }
 
-/* Whether none of the sinks is covered twice and must be put together. */
-static bool is_plain(struct ff_scene *s, uint32_t sink)
+/* Of copies that are to be added one is taken as it is where they cover the sink: that
+ * at home, if there is one. */
+static bool take_base(struct ff_scene *s, uint32_t sink, bool at_home)
+{
+	struct ff_tally *t = &s->tally[s->side[1].device[sink]];
+	int64_t bytes = FF_ELEMENT_BYTES;
+
+	for (uint32_t i = 0; i < s->rank; i++) {
+		const struct ff_overlaps *o = &s->axis[i];
+		uint32_t at = ff_placement_coordinate(s->side[1].place, i, sink);
+		const struct ff_overlap *x = &o->list[o->first[at]];
+
+		if (ff_overlaps_count(o, at) != 1 || x->hi - x->lo < size_of(o->side[1], at))
+			return false;
+		bytes *= x->hi - x->lo;
+	}
+	t->added -= bytes;
+	if (at_home)
+		t->copied += bytes;
+	else
+		t->receive_stage -= ff_align64(bytes);
+	return true;
+}
+
+/* Says what is to be zeroed; false: elements are covered by several cells. */
+static bool finish_sink(struct ff_scene *s, uint32_t sink, bool at_home)
 {
 	bool hole = false;
 
-	for (uint32_t i = 0; i < s->rank; i++) {
+	for (uint32_t i = 0; i < s->rank && s->first; i++) {
 		uint32_t at = ff_placement_coordinate(s->side[1].place, i, sink);
 
-		if (s->first && s->axis[i].twice[at])
+		if (s->axis[i].twice[at])
 			return false;
 		hole = hole || s->axis[i].hole[at];
 	}
-	s->fill[sink] = s->first && hole;
+	s->fill[sink] = s->first && (adds(s) ? !take_base(s, sink, at_home) : hole);
 	return true;
 }
 
@@ -229,14 +257,32 @@ static void clear(struct ff_scene *s)
 		s->tally[s->device[i]] = (struct ff_tally){0};
 }
 
+/* All that the part of `side` on `device` does; false: it cannot be told. */
+static bool count_part(
+		struct ff_scene *s, int side, uint32_t device, uint32_t *n_all, uint32_t *n_home)
+{
+	const struct ff_placement *other = s->side[!side].place;
+	uint32_t part = s->at[side][device];
+	struct sum all = {0}, own = {0}, inside = {0};
+
+	if (part == FF_NO_PART)
+		return true;
+	if (!sum_all(s, side, part, other->n_copies * other->replicas, &all))
+		return false;
+	sum_near(s, side, device, &own, &inside);
+	put(s, side, device, &all, &own, &inside);
+	if (side == 0)
+		return true;
+	*n_all += all.n;
+	*n_home += 2 * own.bytes > part_bytes(s->side[1].place, part);
+	return finish_sink(s, part, own.n > 0);
+}
+
 bool ff_bulk_count(struct ff_scene *s, const uint32_t *component, uint32_t *n_all, uint32_t *n_home)
 {
-	const struct ff_placement *place[2] = {s->side[0].place, s->side[1].place};
-	uint32_t times[2], sinks, all = 0, home = 0;
+	uint32_t sinks = s->side[1].place->n_copies * s->side[1].place->replicas;
+	uint32_t all = 0, home = 0;
 
-	for (int side = 0; side < 2; side++)
-		times[!side] = place[side]->n_copies * place[side]->replicas;
-	sinks = times[0];
 	for (uint32_t i = 0; i < s->rank; i++) {
 		uint32_t n;
 
@@ -246,22 +292,12 @@ bool ff_bulk_count(struct ff_scene *s, const uint32_t *component, uint32_t *n_al
 	/* all sinks must take part, none be an alias */
 	if (!s->bulk || s->n_parts[1] != sinks)
 		return false;
-	for (uint32_t i = 0; i < 2 * s->n_devices; i++) {
-		uint32_t side = i % 2, device = s->device[i / 2], part = s->at[side][device];
-		struct sum sum = {0}, own = {0}, inside = {0};
-
-		if (part == FF_NO_PART)
-			continue;
-		if ((side && !is_plain(s, part)) ||
-				!sum_all(s, (int)side, part, times[side], &sum)) {
-			clear(s);
-			return false;
-		}
-		sum_near(s, (int)side, device, &own, &inside);
-		put(s, (int)side, device, &sum, &own, &inside);
-		all += side ? sum.n : 0;
-		home += side && 2 * own.bytes > part_bytes(place[1], part);
-	}
+	for (uint32_t i = 0; i < s->n_devices; i++)
+		for (int side = 0; side < 2; side++)
+			if (!count_part(s, side, s->device[i], &all, &home)) {
+				clear(s);
+				return false;
+			}
 	*n_all = all;
 	*n_home = home;
 	return true;
