@@ -128,36 +128,102 @@ static double table_weight(struct solver *s, uint32_t v)
 	return weight;
 }
 
-/* Adds every `stride`-th of `from`. */
-static void add_row(uint32_t n, const double *from, size_t stride, double *restrict to)
+/* A factor as the elimination of one variable walks it: that variable's choices lie
+ * next to each other, `at` is where the others stand. */
+struct term {
+	const double *cost;
+	size_t at, stride[MAX_SCOPE];
+};
+
+/* The same factor with `v` last. */
+static const double *turn(struct solver *s, const struct factor *f, uint32_t v)
 {
-	if (stride == 1)
-		for (uint32_t i = 0; i < n; i++)
-			to[i] += from[i];
-	else
-		for (uint32_t i = 0; i < n; i++)
-			to[i] += from[i * stride];
+	size_t inner = 1, outer = 1, n = s->in->n[v];
+	uint32_t i = 0;
+	double *cost;
+
+	for (; f->var[i] != v; i++)
+		outer *= s->in->n[f->var[i]];
+	for (i++; i < f->n; i++)
+		inner *= s->in->n[f->var[i]];
+	if (inner == 1)
+		return f->cost;
+	cost = ff_arena_array(s->a, outer * inner * n, sizeof(*cost));
+	for (size_t o = 0; o < outer && cost; o++)
+		for (size_t x = 0; x < n; x++)
+			for (size_t k = 0; k < inner; k++)
+				cost[(o * inner + k) * n + x] = f->cost[(o * n + x) * inner + k];
+	return cost;
 }
 
-/* Adds `f` to `sum`, a table of `scope`: `n` variables, the last one fastest. */
-static void add_to(const struct solver *s, const struct factor *f, uint32_t n,
-		const uint32_t *scope, double *sum)
+/* The factors of `v`, whose neighbours are `scope`; they are gone then. */
+static int list_terms(struct solver *s, uint32_t v, uint32_t n, const uint32_t *scope,
+		struct term **ret, uint32_t *n_terms)
 {
-	size_t stride[MAX_SCOPE] = {0}, step = 1, at = 0;
-	uint32_t digit[MAX_SCOPE] = {0}, last = s->in->n[scope[n - 1]], i;
+	uint32_t most = 0;
+	struct term *t;
 
-	for (i = f->n; i-- > 0; step *= s->in->n[f->var[i]])
-		for (uint32_t k = 0; k < n; k++)
-			if (scope[k] == f->var[i])
-				stride[k] = step;
+	for (uint32_t u = s->first[v]; u != FF_NONE; u = s->user[u].next)
+		most++;
+	t = ff_arena_array(s->a, most, sizeof(*t));
+	if (!t)
+		return FF_E_NOMEM;
+	*ret = t;
+	for (uint32_t u = s->first[v]; u != FF_NONE; u = s->user[u].next) {
+		struct factor *f = &s->factor[s->user[u].factor];
+		size_t step = s->in->n[v];
+
+		if (f->gone)
+			continue;
+		f->gone = true;
+		t->cost = turn(s, f, v);
+		if (!t->cost)
+			return FF_E_NOMEM;
+		for (uint32_t i = f->n; i-- > 0;) {
+			for (uint32_t k = 0; k < n; k++)
+				if (scope[k] == f->var[i])
+					t->stride[k] = step;
+			step *= f->var[i] == v ? 1 : s->in->n[f->var[i]];
+		}
+		t++;
+	}
+	*n_terms = (uint32_t)(t - *ret);
+	return FF_OK;
+}
+
+static void add_row(uint32_t n, const double *restrict from, double *restrict to)
+{
+	for (uint32_t i = 0; i < n; i++)
+		to[i] += from[i];
+}
+
+/* For all choices of `scope`, the last one fastest, the least sum over those of the
+ * variable that goes, of which there are `choices`, and which that is. */
+static void find_least(const struct solver *s, uint32_t n, const uint32_t *scope, uint32_t choices,
+		struct term *term, uint32_t n_terms, double *least, uint8_t *which)
+{
+	uint32_t digit[MAX_SCOPE] = {0}, i;
+	double row[FF_MAX_CHOICES];
+
 	do {
-		add_row(last, f->cost + at, stride[n - 1], sum);
-		sum += last;
-		for (i = n - 1; i-- > 0;) {
-			at += stride[i];
-			if (++digit[i] < s->in->n[scope[i]])
+		uint32_t best = 0;
+
+		memset(row, 0, choices * sizeof(*row));
+		for (uint32_t k = 0; k < n_terms; k++)
+			add_row(choices, term[k].cost + term[k].at, row);
+		for (uint32_t x = 1; x < choices; x++)
+			if (row[x] < row[best])
+				best = x;
+		*least++ = row[best];
+		*which++ = (uint8_t)best;
+		for (i = n; i-- > 0;) {
+			bool more = ++digit[i] < s->in->n[scope[i]];
+
+			for (uint32_t k = 0; k < n_terms; k++)
+				term[k].at += more ? term[k].stride[i]
+						   : (size_t)0 - term[k].stride[i] * (digit[i] - 1);
+			if (more)
 				break;
-			at -= stride[i] * digit[i];
 			digit[i] = 0;
 		}
 	} while (i != FF_NONE);
@@ -167,9 +233,10 @@ static void add_to(const struct solver *s, const struct factor *f, uint32_t n,
 static int eliminate(struct solver *s, uint32_t v)
 {
 	struct rule *rule = &s->rule[s->n_rules++];
-	uint32_t scope[MAX_SCOPE], n = neighbours(s, v, scope), choices = s->in->n[v];
+	uint32_t scope[MAX_SCOPE], n = neighbours(s, v, scope), n_terms;
 	size_t entries = 1;
-	double *sum, *least;
+	struct term *term;
+	double *least;
 
 	for (uint32_t i = 0; i < n; i++) {
 		entries *= s->in->n[scope[i]];
@@ -177,28 +244,11 @@ static int eliminate(struct solver *s, uint32_t v)
 	}
 	*rule = (struct rule){.var = v, .n = n};
 	memcpy(rule->scope, scope, n * sizeof(*scope));
-	scope[n] = v;
-	sum = ff_arena_array(s->a, entries * choices, sizeof(*sum));
 	least = ff_arena_array(s->a, entries, sizeof(*least));
 	rule->best = ff_arena_array(s->a, entries, 1);
-	if (!sum || !least || !rule->best)
+	if (!least || !rule->best || list_terms(s, v, n, scope, &term, &n_terms) < 0)
 		return FF_E_NOMEM;
-	for (uint32_t u = s->first[v]; u != FF_NONE; u = s->user[u].next) {
-		struct factor *f = &s->factor[s->user[u].factor];
-
-		if (!f->gone)
-			add_to(s, f, n + 1, scope, sum);
-		f->gone = true;
-	}
-	for (size_t i = 0; i < entries; i++, sum += choices) {
-		uint32_t best = 0;
-
-		for (uint32_t x = 1; x < choices; x++)
-			if (sum[x] < sum[best])
-				best = x;
-		least[i] = sum[best];
-		rule->best[i] = (uint8_t)best;
-	}
+	find_least(s, n, scope, s->in->n[v], term, n_terms, least, rule->best);
 	s->done[v] = true;
 	return n ? add_factor(s, n, scope, least) : FF_OK;
 }
