@@ -9,55 +9,52 @@
 #include <string.h>
 
 #define MOST_CANDIDATES 40 /* of a class */
+#define MANY_DEVICES 64    /* above, there are fewer */
 #define PRICED_FIRST 6     /* of an edge, for each candidate of the larger end, at least; */
-#define PRICED_BIG 2       /* on more than 64 devices; */
+#define PRICED_MANY 1      /* on many devices; */
 #define PRICED_ALL 40000   /* of all edges, where that is more */
-#define ROUNDS 12          /* of solving and pricing what the solution has */
+#define ROUNDS 24          /* of solving and pricing what the solution has */
 #define SLACK 0.01         /* of the whole: dearer than the cheapest by more is out */
 #define TABLE_ENTRIES ((size_t)1 << 21) /* of one elimination */
 #define SWEEPS 3
 
-/* Leaves out what costs more than any edge can win back. */
-static void prune(struct ff_additive *a, double slack_us)
+static bool wants_stop(struct ff_additive *a)
 {
-	for (uint32_t i = 0; i < a->g->n_nodes; i++) {
-		struct ff_kind *k = a->kind[i];
-		double most;
+	a->stopped = a->stopped || (a->stop && a->stop(a->ctx));
+	return a->stopped;
+}
 
-		if (!k || a->class[i] != i)
-			continue;
-		most = k->candidate[0].compute_us + k->candidate[0].sync_us + slack_us;
-		if (k->n > MOST_CANDIDATES)
-			k->n = MOST_CANDIDATES;
-		while (k->n > 1 && k->candidate[k->n - 1].compute_us > most)
-			k->n--;
-	}
+/* Fewer, the more devices there are: each takes longer to price. */
+static uint32_t most_candidates(const struct ff_additive *a)
+{
+	uint32_t n = MOST_CANDIDATES;
+
+	for (uint32_t devices = MANY_DEVICES; devices < a->m->n_devices; devices *= 2)
+		n = n * 3 / 4;
+	return n;
 }
 
 static int find_kinds(struct ff_additive *a, struct ff_error *err)
 {
 	const struct ff_graph *g = a->g;
 	double sum_us = 0;
+	int code = FF_OK;
 
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		int code = FF_OK;
-
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
 		a->variable[i] = FF_NONE;
 		if (!ff_node_is_computed(g, i))
 			continue;
-		if (a->stop && a->stop(a->ctx)) {
-			a->stopped = true;
-			return FF_OK;
-		}
 		if (a->class[i] == i)
 			code = ff_additive_add_kind(a, i, err);
-		if (code < 0)
-			return code;
 		a->kind[i] = a->kind[a->class[i]];
-		sum_us += a->kind[i]->candidate[0].compute_us + a->kind[i]->candidate[0].sync_us;
+		if (code == FF_OK)
+			sum_us += a->kind[i]->candidate[0].compute_us;
 	}
-	prune(a, SLACK * sum_us);
-	return FF_OK;
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK && !wants_stop(a); i++)
+		if (a->kind[i] && a->class[i] == i)
+			code = ff_additive_price_kind(
+					a, a->kind[i], SLACK * sum_us, most_candidates(a), err);
+	return code;
 }
 
 /* ---- variables: an operator each; equal ones that share a parameter are one ---- */
@@ -113,38 +110,44 @@ static int by_size(const void *x, const void *y)
 	return (*a > *b) - (*a < *b);
 }
 
-/* Prices what may be cheap; the rest is estimated until a solution has it. */
+/* Estimates what an edge costs. */
 static int fill_link(struct ff_additive *a, struct ff_link_table *l, struct ff_error *err)
 {
 	const struct ff_kind *from = a->kind[l->from], *to = a->kind[l->to];
-	size_t n = (size_t)from->n * to->n, few = PRICED_ALL / a->g->n_edges;
-	size_t least = a->m->n_devices > 64 ? PRICED_BIG : PRICED_FIRST;
-	struct ff_arena_mark mark;
-	double *sorted, most;
-	int code = FF_OK;
+	size_t n = (size_t)from->n * to->n;
 
-	least *= from->n > to->n ? from->n : to->n;
-	if (few < least || a->m->n_devices > 64)
-		few = least;
 	l->us = ff_arena_array(&a->arena, n, sizeof(*l->us));
 	l->bytes = ff_arena_array(&a->arena, n, sizeof(*l->bytes));
 	l->priced = ff_arena_array(&a->arena, n, sizeof(*l->priced));
-	mark = ff_arena_mark(&a->scratch);
-	sorted = ff_arena_array(&a->scratch, n, sizeof(*sorted));
-	if (!l->us || !l->bytes || !l->priced || !sorted)
+	if (!l->us || !l->bytes || !l->priced)
 		return ff_fail_memory(err);
 	for (size_t i = 0; i < n; i++)
-		sorted[i] = l->us[i] = ff_additive_estimate(
+		l->us[i] = ff_additive_estimate(
 				a, l, &from->candidate[i / to->n], &to->candidate[i % to->n]);
+	return FF_OK;
+}
+
+/* Prices what may be cheap; the rest is estimated until a solution has it. */
+static int price_link(struct ff_additive *a, struct ff_link_table *l, struct ff_error *err)
+{
+	const struct ff_kind *from = a->kind[l->from], *to = a->kind[l->to];
+	size_t n = (size_t)from->n * to->n, few = PRICED_ALL / a->g->n_edges;
+	size_t least = a->m->n_devices > MANY_DEVICES ? PRICED_MANY : PRICED_FIRST;
+	struct ff_arena_mark mark = ff_arena_mark(&a->scratch);
+	double *sorted = ff_arena_copy(&a->scratch, l->us, n, sizeof(*sorted)), most;
+	int code = FF_OK;
+
+	if (!sorted)
+		return ff_fail_memory(err);
+	least *= from->n > to->n ? from->n : to->n;
+	if (few < least || a->m->n_devices > MANY_DEVICES)
+		few = least;
 	qsort(sorted, n, sizeof(*sorted), by_size);
 	most = sorted[few < n ? few : n - 1];
 	ff_arena_rewind(&a->scratch, mark);
-	for (size_t i = 0; i < n && !a->stopped && code == FF_OK; i++) {
+	for (size_t i = 0; i < n && code == FF_OK && (i % 64 || !wants_stop(a)); i++)
 		if (l->us[i] < most || l->us[i] == 0)
 			code = price_entry(a, l, i, err);
-		if (i % 64 == 0)
-			a->stopped = a->stop && a->stop(a->ctx);
-	}
 	return code;
 }
 
@@ -181,7 +184,7 @@ static int find_uses(struct ff_additive *a, struct ff_error *err)
 	const struct ff_graph *g = a->g;
 	int code = FF_OK;
 
-	for (uint32_t k = 0; k < g->n_edges && code == FF_OK && !a->stopped; k++) {
+	for (uint32_t k = 0; k < g->n_edges && code == FF_OK && !wants_stop(a); k++) {
 		uint32_t from = ff_edge_source(g, k), to = g->edges[k].node;
 
 		if (!a->kind[from] || !a->kind[to])
@@ -191,7 +194,24 @@ static int find_uses(struct ff_additive *a, struct ff_error *err)
 		code = find_link(a, k, &a->use[a->n_uses].link, err);
 		a->n_uses++;
 	}
+	for (uint32_t i = 0; i < a->links.n && code == FF_OK; i++)
+		if (!a->stopped)
+			code = price_link(a, &a->link[i], err);
 	return code;
+}
+
+/* What estimates take a link to be: the network card's share of one device, where
+ * there is more than one node. */
+static void measure_links(struct ff_additive *a)
+{
+	for (uint32_t i = 0; i < a->m->n_nodes; i++) {
+		const struct ff_machine_node *n = &a->m->nodes[i];
+		const struct ff_link *l = a->m->n_nodes > 1 ? &n->network : &n->inside;
+		double users = l->shared || a->m->n_nodes > 1 ? n->count : 1;
+
+		a->link_bytes_per_us = fmax(a->link_bytes_per_us, l->bytes_per_us / users);
+		a->latency_us = fmax(a->latency_us, l->latency_us);
+	}
 }
 
 static int allocate(struct ff_additive *a, struct ff_error *err)
@@ -212,10 +232,7 @@ static int allocate(struct ff_additive *a, struct ff_error *err)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < nodes; i++)
 		a->position[i] = i;
-	for (uint32_t i = 0; i < a->m->n_nodes; i++)
-		a->link_bytes_per_us = fmax(a->link_bytes_per_us,
-				fmax(a->m->nodes[i].inside.bytes_per_us,
-						a->m->nodes[i].network.bytes_per_us));
+	measure_links(a);
 	a->bucket_bytes = ff_graph_parameters(a->g) * FF_ELEMENT_BYTES;
 	if (a->bucket_bytes > FF_BUCKET_BYTES)
 		a->bucket_bytes = FF_BUCKET_BYTES;
@@ -235,6 +252,7 @@ int ff_additive_create(const struct ff_space *s, const struct ff_graph *g,
 	ff_arena_init(&a->arena);
 	ff_arena_init(&a->scratch);
 	ff_arena_init(&a->inner);
+	ff_arena_init(&a->drafts);
 	code = allocate(a, err);
 	if (code == FF_OK)
 		code = find_kinds(a, err);
@@ -258,6 +276,7 @@ void ff_additive_destroy(struct ff_additive *a)
 	ff_arena_finish(&a->arena);
 	ff_arena_finish(&a->scratch);
 	ff_arena_finish(&a->inner);
+	ff_arena_finish(&a->drafts);
 	ff_table_finish(&a->links);
 	free(a);
 }
@@ -322,43 +341,70 @@ static int price_used(
 	return code;
 }
 
-static int solve(struct ff_additive *a, const struct ff_additive_weights *w,
-		bool (*stop)(void *ctx), void *ctx, uint32_t *choice, struct ff_error *err)
+/* The numbers to be minimised, all from the scratch arena. */
+static int pose(struct ff_additive *a, const struct ff_additive_weights *w, struct ff_choices *ret,
+		struct ff_error *err)
 {
 	uint32_t *n = ff_arena_array(&a->scratch, a->n_vars, sizeof(*n));
 	double **cost = ff_arena_array(&a->scratch, a->n_vars, sizeof(*cost));
 	struct ff_pair *pair = ff_arena_array(&a->scratch, a->n_uses, sizeof(*pair));
-	struct ff_choices problem;
-	bool exact;
 
-	if (!n || !cost || !pair || state(a, w, n, cost, pair, &problem) < 0)
+	if (!n || !cost || !pair || state(a, w, n, cost, pair, ret) < 0)
 		return ff_fail_memory(err);
-	return ff_choices_minimise(&problem, TABLE_ENTRIES, SWEEPS, stop, ctx, choice, &exact, err);
+	return FF_OK;
+}
+
+/* Solves with the prices at hand, then again with those of what the solution has,
+ * until it has no estimates; `best` is the one that costs least by its prices. */
+static int solve(struct ff_additive *a, const struct ff_additive_weights *w,
+		bool (*stop)(void *ctx), void *ctx, uint32_t *best, struct ff_error *err)
+{
+	uint32_t *choice = ff_arena_array(&a->scratch, a->n_vars, sizeof(*choice));
+	struct ff_arena_mark mark = ff_arena_mark(&a->scratch);
+	double least = INFINITY;
+	bool all = false, exact;
+	int code = choice ? FF_OK : ff_fail_memory(err);
+
+	for (uint32_t round = 0; round < ROUNDS && code == FF_OK && !all; round++) {
+		struct ff_choices problem;
+		double us;
+
+		if (round > 0 && stop && stop(ctx))
+			break;
+		code = pose(a, w, &problem, err);
+		if (code == FF_OK)
+			code = ff_choices_minimise(&problem, TABLE_ENTRIES, SWEEPS, stop, ctx,
+					choice, &exact, err);
+		ff_arena_rewind(&a->scratch, mark);
+		if (code == FF_OK)
+			code = price_used(a, choice, &all, err);
+		if (code == FF_OK)
+			code = pose(a, w, &problem, err);
+		if (code < 0)
+			return code;
+		us = ff_choices_cost(&problem, choice);
+		ff_arena_rewind(&a->scratch, mark);
+		if (us >= least)
+			continue;
+		least = us;
+		memcpy(best, choice, a->n_vars * sizeof(*best));
+	}
+	return code;
 }
 
 int ff_additive_solve(struct ff_additive *a, const struct ff_additive_weights *w,
 		bool (*stop)(void *ctx), void *ctx, struct ff_arena *to, struct ff_strategy *ret,
 		struct ff_error *err)
 {
-	struct ff_arena_mark start = ff_arena_mark(&a->scratch), mark;
+	struct ff_arena_mark mark = ff_arena_mark(&a->scratch);
 	uint32_t *choice = ff_arena_array(&a->scratch, a->n_vars, sizeof(*choice));
-	bool all = false;
-	int code = choice ? FF_OK : ff_fail_memory(err);
+	int code = choice ? solve(a, w, stop, ctx, choice, err) : ff_fail_memory(err);
 
-	mark = ff_arena_mark(&a->scratch);
-	for (uint32_t round = 0; round < ROUNDS && code == FF_OK && !all; round++) {
-		if (stop && stop(ctx))
-			break;
-		code = solve(a, w, stop, ctx, choice, err);
-		ff_arena_rewind(&a->scratch, mark);
-		if (code == FF_OK)
-			code = price_used(a, choice, &all, err);
-	}
 	if (code == FF_OK)
 		code = ff_strategy_create(a->g, to, ret, err);
 	for (uint32_t i = 0; i < a->g->n_nodes && code == FF_OK; i++)
 		if (a->kind[i])
 			ret->config[i] = a->kind[i]->candidate[choice[a->variable[i]]].config;
-	ff_arena_rewind(&a->scratch, start);
+	ff_arena_rewind(&a->scratch, mark);
 	return code;
 }

@@ -9,7 +9,8 @@
 #define ESTIMATE_PARTS 16 /* looked at */
 /* What is really moved takes so many times the bytes that one device lacks: both ways,
  * packed, and others use the link too. */
-#define ESTIMATE_TIMES 8
+#define ESTIMATE_TIMES 4
+#define ESTIMATE_US 20 /* both ways packed and unpacked */
 #define MOST_DRAFTS 1024
 
 /* ---- drafts ---- */
@@ -71,30 +72,31 @@ static uint32_t draft(const struct ff_additive *a, const struct ff_node *n, stru
 
 /* ---- what an operator costs ---- */
 
-static int price_parts(
-		struct ff_additive *a, uint32_t node, struct ff_candidate *c, struct ff_error *err)
+static int price_parts(struct ff_additive *a, uint32_t node, const struct ff_config *config,
+		double *most_us, struct ff_error *err)
 {
+	const struct ff_node *n = &a->g->nodes[node];
 	bool back = ff_node_needs_grad(a->g, node);
 	int code = FF_OK;
 
-	c->compute_us = 0;
-	for (uint32_t p = 0; p < c->config.n_parts && code == FF_OK; p++) {
+	*most_us = 0;
+	for (uint32_t p = 0; p < config->n_parts && code == FF_OK; p++) {
 		struct ff_region box;
 		struct ff_work w;
 		double sum = 0, us;
 
 		/* of one kind of device the first and the last stand for all */
-		if (p > 1 && a->m->n_kinds == 1 && p < c->config.n_parts - 1)
-			continue;
-		ff_config_box(&a->g->nodes[node], &c->config, p, &box);
+		if (p > 0 && a->m->n_kinds == 1)
+			p = config->n_parts - 1;
+		ff_config_box(n, config, p, &box);
 		for (int pass = FF_FORWARD; pass <= (back ? FF_BACKWARD : FF_FORWARD); pass++) {
 			ff_work_fill(a->g, node, &box, (enum ff_pass)pass, &w);
-			code = ff_price_work(a->p, &w, c->block.device[p], &us, err);
+			code = ff_price_work(a->p, &w, ff_config_device(n, config, p), &us, err);
 			if (code < 0)
 				return code;
 			sum += us;
 		}
-		c->compute_us = fmax(c->compute_us, sum);
+		*most_us = fmax(*most_us, sum);
 	}
 	return code;
 }
@@ -187,17 +189,16 @@ int ff_additive_price_edge(struct ff_additive *a, uint32_t edge, const struct ff
 	return FF_OK;
 }
 
-static int price_candidate(
-		struct ff_additive *a, uint32_t node, struct ff_candidate *c, struct ff_error *err)
+/* Beside what its parts compute; `to` is for its block. */
+static int price_candidate(struct ff_additive *a, uint32_t node, struct ff_candidate *c,
+		struct ff_arena *to, struct ff_error *err)
 {
 	const struct ff_node *n = &a->g->nodes[node];
-	int code = ff_node_block_build(a->g, node, &c->config, &a->arena, &c->block, err);
+	int code = ff_node_block_build(a->g, node, &c->config, to, &c->block, err);
 
-	if (code == FF_OK)
-		code = price_parts(a, node, c, err);
 	if (code < 0)
 		return code;
-	c->part_on = ff_arena_array(&a->arena, a->m->n_devices, sizeof(*c->part_on));
+	c->part_on = ff_arena_array(to, a->m->n_devices, sizeof(*c->part_on));
 	if (!c->part_on)
 		return ff_fail_memory(err);
 	for (uint32_t p = 0; p < c->config.n_parts; p++)
@@ -216,18 +217,46 @@ static int price_candidate(
 	return code;
 }
 
+/* How many intervals of `other` one of `own` meets, where all are about as long. */
+static uint32_t meets(
+		const struct ff_grid_axis *own, const struct ff_grid_axis *other, int32_t size)
+{
+	int64_t reach = (int64_t)(own->hi[0] - own->lo[0]) * other->n;
+	uint32_t n = (uint32_t)((reach + size - 1) / size);
+
+	return n < 1 ? 1 : n > other->n ? other->n : n;
+}
+
+/* Messages that the busiest device sends or receives, about. */
+static uint32_t count_rounds(const struct ff_operand *o, const struct ff_placement *out,
+		const struct ff_placement *in)
+{
+	uint32_t sent = in->n_copies * in->replicas, received = out->n_copies;
+
+	for (uint32_t i = 0; i < o->rank; i++) {
+		received *= meets(&in->axis[i], &out->axis[i], o->shape[i]);
+		sent *= meets(&out->axis[i], &in->axis[i], o->shape[i]);
+	}
+	return sent > received ? sent : received;
+}
+
 double ff_additive_estimate(const struct ff_additive *a, const struct ff_link_table *l,
 		const struct ff_candidate *from, const struct ff_candidate *to)
 {
 	const struct ff_placement *in = &to->block.in[l->slot], *out = &from->block.out[l->port];
-	uint32_t step = 1 + (to->config.n_parts - 1) / ESTIMATE_PARTS;
+	uint32_t parts = to->config.n_parts, step = 1 + (parts - 1) / ESTIMATE_PARTS;
 	struct ff_region wanted, own, both;
 	int64_t most = 0;
+	double us;
 
-	for (uint32_t p = 0; p < to->config.n_parts; p += step) {
-		uint32_t at = from->part_on[to->block.device[p]];
+	/* not all of them first in some dim */
+	for (uint32_t k = 0; k * step < parts; k++) {
+		uint32_t p = k * step + (5 * k + 1) % step, at;
 		int64_t lacks;
 
+		if (p >= parts)
+			break;
+		at = from->part_on[to->block.device[p]];
 		ff_placement_region(in, p, &wanted);
 		lacks = ff_region_volume(&wanted);
 		if (at > 0 && out->n_copies == 1) {
@@ -237,7 +266,11 @@ double ff_additive_estimate(const struct ff_additive *a, const struct ff_link_ta
 		if (lacks > most)
 			most = lacks;
 	}
-	return most ? ESTIMATE_TIMES * (double)most * FF_ELEMENT_BYTES / a->link_bytes_per_us : 0;
+	if (!most)
+		return 0;
+	us = ESTIMATE_TIMES * (double)most * FF_ELEMENT_BYTES / a->link_bytes_per_us;
+	return us + ESTIMATE_US +
+	       2 * a->latency_us * count_rounds(&a->g->nodes[l->to].in_map[l->slot], out, in);
 }
 
 /* ---- all of a class ---- */
@@ -268,9 +301,55 @@ int ff_additive_add_kind(struct ff_additive *a, uint32_t node, struct ff_error *
 	for (uint32_t i = 0; i < k->n && code == FF_OK; i++) {
 		k->candidate[i].config = drafts[i];
 		k->candidate[i].draft = i;
-		code = price_candidate(a, node, &k->candidate[i], err);
+		code = price_parts(a, node, &drafts[i], &k->candidate[i].compute_us, err);
 	}
 	qsort(k->candidate, k->n, sizeof(*k->candidate), by_cost);
 	a->kind[node] = k;
+	return code;
+}
+
+/* Keeps the `most` cheapest of `n` that compute no longer than `most_us`, and of all the
+ * first draft (one dim, usually the samples, over all devices): chains of operators
+ * need something in common. */
+static uint32_t keep_candidates(struct ff_kind *k, uint32_t n, uint32_t most, double most_us)
+{
+	uint32_t first = 0, kept = 0;
+
+	while (k->candidate[first].draft > 0)
+		first++;
+	for (uint32_t i = 0; i < k->n; i++) {
+		bool cheap = i < n && k->candidate[i].compute_us <= most_us;
+
+		if (i == first || (cheap && kept < most - (first >= i)))
+			k->candidate[kept++] = k->candidate[i];
+	}
+	return kept;
+}
+
+int ff_additive_price_kind(struct ff_additive *a, struct ff_kind *k, double slack_us, uint32_t most,
+		struct ff_error *err)
+{
+	double least = INFINITY;
+	int code = FF_OK;
+	uint32_t n = 0;
+
+	/* in the order of what they compute: what computes too long now, always does */
+	while (n < k->n && k->candidate[n].compute_us <= least + slack_us && code == FF_OK) {
+		struct ff_arena_mark mark = ff_arena_mark(&a->drafts);
+		struct ff_candidate *c = &k->candidate[n++];
+
+		code = price_candidate(a, k->node, c, &a->drafts, err);
+		least = fmin(least, c->compute_us + c->sync_us);
+		ff_arena_rewind(&a->drafts, mark);
+	}
+	qsort(k->candidate, n, sizeof(*k->candidate), by_cost);
+	k->n = keep_candidates(k, n, most, least + slack_us);
+	for (uint32_t i = 0; i < k->n && code == FF_OK; i++) {
+		struct ff_candidate *c = &k->candidate[i];
+
+		code = price_parts(a, k->node, &c->config, &c->compute_us, err);
+		if (code == FF_OK)
+			code = price_candidate(a, k->node, c, &a->arena, err);
+	}
 	return code;
 }

@@ -39,7 +39,7 @@ struct ff_additive {
 	bool (*stop)(void *ctx);
 	void *ctx;
 	bool stopped;
-	struct ff_arena arena, scratch, inner;
+	struct ff_arena arena, scratch, inner, drafts;
 	uint32_t *class, *position;
 	struct ff_kind **kind;         /* by node: its class's */
 	uint32_t *variable, *first_of; /* by node; by variable: its first node */
@@ -49,14 +49,19 @@ struct ff_additive {
 	struct ff_link_use *use;
 	struct ff_table links;
 	uint32_t n_uses;
-	double link_bytes_per_us; /* the fastest */
-	int64_t bucket_bytes;     /* of weights that are synchronised together */
-	double *lane_us;          /* scratch, by lane */
+	double link_bytes_per_us, latency_us; /* of what is not at home, about */
+	int64_t bucket_bytes;                 /* of weights that are synchronised together */
+	double *lane_us;                      /* scratch, by lane */
 	uint32_t *lane;
 };
 
-/* Prices all candidates of the class that begins with `node`, cheapest first. */
+/* Drafts all candidates of the class that begins with `node`, with what they compute,
+ * the least first. */
 int ff_additive_add_kind(struct ff_additive *a, uint32_t node, struct ff_error *err);
+/* Prices the rest of those that compute at most `slack_us` longer than the cheapest
+ * costs, and keeps the `most` cheapest, in order. */
+int ff_additive_price_kind(struct ff_additive *a, struct ff_kind *k, double slack_us, uint32_t most,
+		struct ff_error *err);
 /* What moving the shards of an edge takes, both ways, and what it brings to be
  * stored.  `from` is NULL for the data set. */
 int ff_additive_price_edge(struct ff_additive *a, uint32_t edge, const struct ff_node_block *from,
