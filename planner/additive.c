@@ -373,8 +373,8 @@ static int solve(struct ff_additive *a, const struct ff_additive_weights *w,
 			break;
 		code = pose(a, w, &problem, err);
 		if (code == FF_OK)
-			code = ff_choices_minimise(&problem, TABLE_ENTRIES, SWEEPS, stop, ctx,
-					choice, &exact, err);
+			code = ff_choices_minimise(&problem, TABLE_ENTRIES, SWEEPS,
+					round > 0 ? stop : NULL, ctx, choice, &exact, err);
 		ff_arena_rewind(&a->scratch, mark);
 		if (code == FF_OK)
 			code = price_used(a, choice, &all, err);

@@ -22,6 +22,7 @@ struct elimination {
 	struct ff_arena *arena;
 	struct ff_strategy best;
 	struct ff_evaluation at_best;
+	struct ff_change *change; /* from the one tried before to the next */
 	bool found, stopped;
 };
 
@@ -32,12 +33,31 @@ static bool is_better(struct ff_evaluation new, struct ff_evaluation old)
 	return new.step_us < old.step_us;
 }
 
+/* The first is set; others are proposed, so that the evaluator keeps what it knows. */
+static int evaluate(struct elimination *e, const struct ff_strategy *s, struct ff_evaluation *ret,
+		struct ff_error *err)
+{
+	const struct ff_strategy *was = ff_evaluator_strategy(e->evaluator);
+	uint32_t n = 0;
+	int code;
+
+	if (!e->found)
+		return ff_evaluator_set(e->evaluator, s, ret, err);
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		if (!ff_config_equal(&e->graph->nodes[i], &s->config[i], &was->config[i]))
+			e->change[n++] = (struct ff_change){i, s->config[i]};
+	code = ff_evaluator_propose(e->evaluator, e->change, n, ret, err);
+	if (code == FF_OK)
+		ff_evaluator_keep(e->evaluator);
+	return code;
+}
+
 static int try_strategy(struct elimination *e, const struct ff_strategy *s, bool *fits,
 		struct ff_error *err)
 {
 	struct ff_evaluation at;
 	int64_t over = 0;
-	int code = ff_evaluator_set(e->evaluator, s, &at, err);
+	int code = evaluate(e, s, &at, err);
 
 	if (code == FF_OK && at.fits && at.tight)
 		code = ff_evaluator_layout(e->evaluator, &over, err);
@@ -150,6 +170,9 @@ int ff_search_eliminate(const struct ff_space *s, struct ff_evaluator *e, const 
 			.arena = a};
 	int code = ff_additive_create(s, g, m, p, stop, ctx, &l.additive, err);
 
+	l.change = ff_arena_array(a, g->n_nodes, sizeof(*l.change));
+	if (code == FF_OK && !l.change)
+		code = ff_fail_memory(err);
 	if (code == FF_OK && l.additive)
 		code = try_all(&l, err);
 	ff_additive_destroy(l.additive);

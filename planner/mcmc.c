@@ -14,8 +14,9 @@
 #include "ff/cli.h"
 #include "propose.h"
 
-#define LEGS_SHARE 0.5        /* of the budget, for the starts */
-#define ELIMINATION_SHARE 0.2 /* of the budget, at most */
+#define LEGS_SHARE 0.5          /* of the budget, for the starts */
+#define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
+#define ELIMINATION_CALLS 20000 /* of proposals: what it asks so many times more is done */
 #define BETA_PER_NODE                                                                              \
 	64.0              /* preset: what one operator can change is that much less of the whole   \
 			   */
@@ -59,6 +60,7 @@ struct chain {
 	uint64_t proposals, accepted, next_tune, next_report, counted;
 	double beta, from, reported, tuned; /* clock in seconds */
 	double seconds, elimination_from;
+	uint64_t elimination_calls;
 	double next_exchange;              /* share of the budget */
 	double share_from, share;          /* of the budget: the current leg's */
 	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
@@ -389,9 +391,14 @@ static bool elimination_ends(void *ctx)
 	struct chain *c = ctx;
 
 	look_at_clock(c);
-	return in_hurry(c) ||
-	       (c->opt->seconds > 0 && c->seconds - c->elimination_from >
-						       ELIMINATION_SHARE * c->opt->seconds);
+	if (in_hurry(c))
+		return true;
+	if (c->limit > 0 &&
+			++c->elimination_calls >
+					ELIMINATION_CALLS + ELIMINATION_SHARE * (double)c->limit)
+		return true;
+	return c->opt->seconds > 0 &&
+	       c->seconds - c->elimination_from > ELIMINATION_SHARE * c->opt->seconds;
 }
 
 /* Makes the start called `name` current; not *found: there is none. */
@@ -431,6 +438,8 @@ static int walk_legs(struct chain *c, struct ff_error *err)
 	const char *const *starts = c->opt->starts ? c->opt->starts : preset_starts;
 	double beta = preset_beta(c);
 	uint32_t n = 0, legs = 0, leg = 0;
+	bool any = false, found;
+	int code = FF_OK;
 
 	while (starts[n])
 		n++;
@@ -440,19 +449,18 @@ static int walk_legs(struct chain *c, struct ff_error *err)
 		c->phase_length = ROUND_LEAST + (uint64_t)ROUND_PER_NODE * c->proposer.n_nodes;
 	c->share = legs ? LEGS_SHARE / legs : LEGS_SHARE;
 	for (uint32_t i = 0; i < n && (leg == 0 || !in_hurry(c)); i++) {
-		bool found;
-		int code;
-
 		if (!is_mine(c, starts, i, n))
 			continue;
 		code = start_from(c, starts[i], c->machine, c->arena, &found, err);
+		any = any || found;
 		c->share_from = leg++ * c->share;
 		if (code == FF_OK && found && c->proposer.n_nodes > 0)
 			code = anneal(c, beta / BETA_RANGE, beta * BETA_RANGE, err);
 		if (code < 0)
 			return code;
 	}
-	return FF_OK;
+	/* where elimination was to be the only one and came to nothing */
+	return any ? FF_OK : start_from(c, preset_starts[0], c->machine, c->arena, &found, err);
 }
 
 static void *walk(void *chain)
