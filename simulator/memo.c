@@ -27,6 +27,7 @@ void ff_memo_finish(struct ff_memo *t)
 	ff_arena_finish(&t->scratch);
 	ff_table_finish(&t->shapes);
 	ff_table_finish(&t->nodes);
+	ff_table_finish(&t->twins);
 	ff_table_finish(&t->edges);
 	free(t->shape);
 	free(t->node);
@@ -39,6 +40,7 @@ void ff_memo_clear(struct ff_memo *t)
 	ff_arena_rewind(&t->arena, t->empty);
 	ff_table_clear(&t->shapes);
 	ff_table_clear(&t->nodes);
+	ff_table_clear(&t->twins);
 	ff_table_clear(&t->edges);
 }
 
@@ -185,9 +187,9 @@ static int find_shape(struct ff_memo *t, uint32_t node, const struct ff_config *
 
 /* ---- nodes ---- */
 
-static uint64_t hash_config(uint32_t node, const struct ff_node *n, const struct ff_config *c)
+static uint64_t hash_config(uint32_t seed, const struct ff_node *n, const struct ff_config *c)
 {
-	uint64_t h = ff_hash_mix(node, (uint64_t)c->n_parts << 16 | c->replicas);
+	uint64_t h = ff_hash_mix(seed, (uint64_t)c->n_parts << 16 | c->replicas);
 
 	for (uint32_t d = 0; d < n->n_dims; d++)
 		h = ff_hash_mix(h,
@@ -220,6 +222,7 @@ static int pick_times(struct ff_memo *t, struct ff_memo_node *e, struct ff_error
 	return FF_OK;
 }
 
+/* All that equal nodes have in common. */
 static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_node *e, struct ff_error *err)
 {
@@ -234,12 +237,6 @@ static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *
 		if (!e->config.list)
 			return ff_fail_memory(err);
 	}
-	for (int pass = 0; pass < 2; pass++) {
-		e->finish[pass] = ff_arena_array(&t->arena, parts, sizeof(double));
-		e->ready[pass] = ff_arena_array(&t->arena, parts, sizeof(double));
-		if (!e->finish[pass] || !e->ready[pass])
-			return ff_fail_memory(err);
-	}
 	code = ff_node_block_place(n, &e->config, e->shape->place, &t->arena, &e->block, err);
 	if (code < 0)
 		return code;
@@ -247,6 +244,43 @@ static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *
 	for (uint32_t p = 1; p < parts && e->in_line; p++)
 		e->in_line = e->block.device[p] == e->block.device[p - 1] + 1;
 	return pick_times(t, e, err);
+}
+
+/* What an equal node has under the same config, or built anew. */
+static int find_twin(struct ff_memo *t, uint32_t node, const struct ff_config *c,
+		struct ff_memo_node *e, struct ff_error *err)
+{
+	const struct ff_node *n = &t->g->nodes[node];
+	uint64_t hash = hash_config(t->class[node], n, c);
+	uint32_t at, i;
+
+	for (i = ff_table_first(&t->twins, hash, &at); i != FF_NONE;
+			i = ff_table_next(&t->twins, hash, &at)) {
+		const struct ff_memo_node *twin = t->node[i];
+
+		if (t->class[twin->node] != t->class[node] || !ff_config_equal(n, &twin->config, c))
+			continue;
+		*e = *twin;
+		return FF_OK;
+	}
+	*e = (struct ff_memo_node){.twin = t->nodes.n, .config = *c};
+	return build_node(t, node, c, e, err);
+}
+
+static int make_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
+		struct ff_memo_node *e, struct ff_error *err)
+{
+	int code = find_twin(t, node, c, e, err);
+
+	e->id = t->nodes.n;
+	e->node = node;
+	for (int pass = 0; pass < 2 && code == FF_OK; pass++) {
+		e->finish[pass] = ff_arena_array(&t->arena, c->n_parts, sizeof(double));
+		e->ready[pass] = ff_arena_array(&t->arena, c->n_parts, sizeof(double));
+		if (!e->finish[pass] || !e->ready[pass])
+			code = ff_fail_memory(err);
+	}
+	return code;
 }
 
 int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
@@ -269,10 +303,12 @@ int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 	e = ff_arena_alloc(&t->arena, sizeof(*e));
 	if (!e)
 		return ff_fail_memory(err);
-	*e = (struct ff_memo_node){.id = t->nodes.n, .node = node, .config = *c};
-	code = build_node(t, node, c, e, err);
+	code = make_node(t, node, c, e, err);
 	if (code == FF_OK)
 		code = put(t, NODES, (void ***)&t->node, &t->nodes, hash, e, err);
+	if (code == FF_OK && e->twin == e->id &&
+			ff_table_put(&t->twins, hash_config(t->class[node], n, c), e->id) < 0)
+		code = ff_fail_memory(err);
 	*ret = e;
 	return code;
 }
@@ -340,12 +376,12 @@ static int time_moves(struct ff_memo *t, const struct ff_redistribution *r,
 	return code;
 }
 
-static int build_edge(struct ff_memo *t, struct ff_memo_edge *e, const struct ff_memo_node *from,
-		const struct ff_memo_node *to, struct ff_error *err)
+static int build_edge(struct ff_memo *t, uint32_t edge, struct ff_memo_edge *e,
+		const struct ff_memo_node *from, const struct ff_memo_node *to,
+		struct ff_error *err)
 {
-	int code = ff_edge_block_build(t->g, t->m, e->edge, t->first_use[e->edge],
-			from ? &from->block : NULL, &to->block, false, &t->arena, &t->scratch,
-			&e->block, err);
+	int code = ff_edge_block_build(t->g, t->m, edge, e->first_use, from ? &from->block : NULL,
+			&to->block, false, &t->arena, &t->scratch, &e->block, err);
 
 	if (code == FF_OK)
 		code = time_moves(t, &e->block.forward, &e->move[FF_FORWARD], err);
@@ -358,24 +394,34 @@ int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *fr
 		const struct ff_memo_node *to, const struct ff_memo_edge **ret,
 		struct ff_error *err)
 {
-	uint32_t a = from ? from->id : FF_NONE, b = to->id, at, i;
-	uint64_t hash = ff_hash_mix(ff_hash_mix(edge, a), b);
+	const struct ff_edge *x = &t->g->edges[edge];
+	struct ff_memo_edge new = {.from = from ? from->twin : FF_NONE,
+			.to = to->twin,
+			.port = t->g->values[x->value].port,
+			.slot = x->slot,
+			.first_use = t->first_use[edge]};
+	uint64_t hash = ff_hash_mix(
+			ff_hash_mix((uint64_t) new.port << 33 | (uint64_t) new.slot << 1 |
+							new.first_use,
+					new.from),
+			new.to);
 	struct ff_memo_edge *e;
+	uint32_t at, i;
 	int code;
 
 	for (i = ff_table_first(&t->edges, hash, &at); i != FF_NONE;
 			i = ff_table_next(&t->edges, hash, &at)) {
 		e = t->edge[i];
-		if (e->edge == edge && e->from == a && e->to == b) {
+		if (e->from == new.from && e->to == new.to && e->port == new.port &&
+				e->slot == new.slot && e->first_use == new.first_use) {
 			*ret = e;
 			return FF_OK;
 		}
 	}
-	e = ff_arena_alloc(&t->arena, sizeof(*e));
+	e = ff_arena_copy(&t->arena, &new, 1, sizeof(new));
 	if (!e)
 		return ff_fail_memory(err);
-	*e = (struct ff_memo_edge){.edge = edge, .from = a, .to = b};
-	code = build_edge(t, e, from, to, err);
+	code = build_edge(t, edge, e, from, to, err);
 	if (code == FF_OK)
 		code = put(t, EDGES, (void ***)&t->edge, &t->edges, hash, e, err);
 	*ret = e;

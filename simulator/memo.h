@@ -1,6 +1,7 @@
 /* Memo: blocks with their prices, built once.  What an operator's degrees alone
- * decide (intervals, times, bytes) is kept by class of equal operators; what the
- * devices add, by operator and config; redistributions by the pair of configs.
+ * decide (intervals, times, bytes) is kept by class of equal operators, what the
+ * devices add, by class and config; redistributions by the classes and configs at
+ * their ends.  Only when a part is done and ready is an operator's own.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_SIMULATOR_MEMO_H
 #define FF_SIMULATOR_MEMO_H
@@ -23,6 +24,7 @@ struct ff_memo_shape {
 /* One operator under one config. */
 struct ff_memo_node {
 	uint32_t id, node;
+	uint32_t twin;           /* id of the first that is equal to it but for its times */
 	struct ff_config config; /* its own copy */
 	const struct ff_memo_shape *shape;
 	struct ff_node_block block;
@@ -48,9 +50,11 @@ struct ff_memo_move {
 	const struct ff_move *move;
 };
 
-/* One edge between two configs. */
+/* One edge between two configs, and all like it. */
 struct ff_memo_edge {
-	uint32_t edge, from, to; /* ids of the memo nodes; `from` FF_NONE for inputs */
+	uint32_t from, to; /* twins; `from` FF_NONE for inputs */
+	uint32_t port, slot;
+	bool first_use;
 	struct ff_edge_block block;
 	struct ff_memo_move *move[2]; /* by pass */
 };
@@ -64,7 +68,7 @@ struct ff_memo {
 	uint32_t *class;       /* by node: the first node equal to it */
 	struct ff_arena arena, scratch;
 	struct ff_arena_mark empty;
-	struct ff_table shapes, nodes, edges;
+	struct ff_table shapes, nodes, twins, edges;
 	struct ff_memo_shape **shape;
 	struct ff_memo_node **node;
 	struct ff_memo_edge **edge;
