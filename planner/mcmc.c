@@ -195,12 +195,11 @@ static int go_to(struct chain *c, const struct ff_strategy *s, struct ff_error *
 	return FF_OK;
 }
 
-/* Whether the chain goes from `old` to `new`. */
-static bool accepts(struct chain *c, struct ff_evaluation old, struct ff_evaluation new)
+/* By how much a proposal may be worse, drawn before it is looked at: it is accepted
+ * with probability exp(-beta * worse). */
+static double draw_patience(struct chain *c)
 {
-	double worse = ff_how_much_worse(old, new);
-
-	return worse <= 0 || ff_random_unit(&c->random) < exp(-c->beta * worse);
+	return -log(1 - ff_random_unit(&c->random)) / c->beta;
 }
 
 /* Exchanges the configs of the current strategy and those of the proposal. */
@@ -244,18 +243,26 @@ static int keep(struct chain *c, struct ff_evaluation e, struct ff_error *err)
 
 static int step(struct chain *c, struct ff_error *err)
 {
+	double patience = draw_patience(c), limit_us = INFINITY;
 	struct ff_evaluation e;
+	bool slower;
 	int code;
 
 	ff_proposer_next(&c->proposer, &c->current, &c->proposed);
-	code = ff_evaluator_propose(c->evaluator, c->proposed.change, c->proposed.n, &e, err);
+	/* what does not fit may be followed by anything that lacks less */
+	if (c->at.fits && !c->opt->visit)
+		limit_us = c->at.step_us * (1 + patience);
+	code = ff_evaluator_propose_within(c->evaluator, c->proposed.change, c->proposed.n,
+			limit_us, &slower, &e, err);
 	if (code < 0)
 		return code;
 	c->proposals++;
 	if (c->opt->visit)
 		visit(c, e);
 	look_at_clock(c);
-	if (!accepts(c, c->at, e)) {
+	if (slower)
+		return FF_OK;
+	if (ff_how_much_worse(c->at, e) > patience) {
 		ff_evaluator_drop(c->evaluator);
 		return FF_OK;
 	}

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "evaluate.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,9 +38,12 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	}
 	e->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->lane));
 	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
+	e->busy = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
+	e->busy_next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	if (!e->limit || !e->order || !e->position || !e->first_edge || !e->first_use ||
 			!e->completes || !e->node || !e->block || !e->synced || !e->edge ||
-			!e->mark || !e->touched || !e->lane || !e->sync_lane || !e->adds)
+			!e->mark || !e->touched || !e->lane || !e->sync_lane || !e->adds ||
+			!e->busy || !e->busy_next)
 		return ff_fail_memory(err);
 	return ff_account_create(e, err);
 }
@@ -230,6 +234,7 @@ static int place_all(struct ff_evaluator *e, struct ff_error *err)
 static void refresh_all(struct ff_evaluator *e)
 {
 	e->buckets_hold = false;
+	ff_busy_reset(e);
 	for (uint32_t k = 0; k < e->g->n_edges; k++)
 		ff_time_refresh_edge(e, k);
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
@@ -355,17 +360,21 @@ static void account_touched(struct ff_evaluator *e, int64_t sign)
 		ff_account_value(e, e->touched[i], sign);
 }
 
-/* Blocks of the nodes, then of the parameters they read, then of the edges
- * between them and others. */
+/* Blocks of the nodes, then of the parameters they read and of the edges between them
+ * and others, unless it turns out to be too slow. */
 static int place_changes(struct ff_evaluator *e, struct ff_error *err)
 {
 	const struct ff_graph *g = e->g;
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < e->n_changes && code == FF_OK; i++)
-		if (ff_node_is_computed(g, e->changes[i].node))
-			code = place_node(e, e->changes[i].node, err);
-	for (uint32_t i = 0; i < e->n_touched && code == FF_OK; i++) {
+	for (uint32_t i = 0; i < e->n_changes && code == FF_OK && !e->too_slow; i++) {
+		if (!ff_node_is_computed(g, e->changes[i].node))
+			continue;
+		code = place_node(e, e->changes[i].node, err);
+		if (code == FF_OK)
+			ff_busy_add_node(e, e->changes[i].node);
+	}
+	for (uint32_t i = 0; i < e->n_touched && code == FF_OK && !e->too_slow; i++) {
 		const struct ff_value *v = &g->values[e->touched[i]];
 
 		if (v->kind == FF_VALUE_PARAMETER)
@@ -374,30 +383,39 @@ static int place_changes(struct ff_evaluator *e, struct ff_error *err)
 				u < v->n_uses && v->kind != FF_VALUE_PARAMETER && code == FF_OK;
 				u++)
 			code = swap_edge(e, g->uses[v->first_use + u], err);
+		if (code == FF_OK)
+			ff_busy_add_uses(e, e->touched[i]);
 	}
 	return code;
 }
 
-/* `counted`: the proposal's buffers are in the account. */
-static void restore(struct ff_evaluator *e, bool counted)
+/* Puts back what was there; another time, what the proposal brought. */
+static void exchange(struct ff_evaluator *e)
 {
-	if (counted)
-		account_touched(e, -1);
-	while (e->n_swaps > 0) {
-		const struct ff_swap *s = &e->swap[--e->n_swaps];
+	for (uint32_t i = 0; i < e->n_swaps; i++) {
+		struct ff_swap *s = &e->swap[i], was = *s;
 
-		if (s->is_edge)
-			e->edge[s->id] = s->was.edge;
-		else
-			put_node(e, s->id, s->was.node);
+		if (s->is_edge) {
+			s->was.edge = e->edge[s->id];
+			e->edge[s->id] = was.was.edge;
+		} else {
+			s->was.node = e->node[s->id];
+			put_node(e, s->id, was.was.node);
+		}
 	}
-	e->n_changes = 0;
 	for (uint32_t i = 0; i < e->n_touched; i++) {
 		const struct ff_value *v = &e->g->values[e->touched[i]];
 
 		if (v->kind == FF_VALUE_PARAMETER)
 			e->synced[v->producer] = !e->node[v->producer];
 	}
+}
+
+static void restore(struct ff_evaluator *e)
+{
+	account_touched(e, -1);
+	exchange(e);
+	e->n_changes = e->n_swaps = 0;
 	refresh_touched(e);
 	account_touched(e, 1);
 	e->proposed = false;
@@ -448,26 +466,38 @@ static int trim_memo(struct ff_evaluator *e, struct ff_error *err)
 int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
 		struct ff_evaluation *ret, struct ff_error *err)
 {
+	bool slower;
+
+	return ff_evaluator_propose_within(e, change, n, INFINITY, &slower, ret, err);
+}
+
+int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
+		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
+{
 	int code = trim_memo(e, err);
 
 	if (code == FF_OK)
 		code = copy_changes(e, change, n, err);
 	if (code < 0)
 		return code;
-	e->proposed = true;
 	e->n_swaps = 0;
 	list_touched(e);
-	account_touched(e, -1);
+	ff_busy_begin(e, limit_us);
 	code = place_changes(e, err);
-	if (code < 0) {
-		restore(e, false);
+	*slower = code == FF_OK && e->too_slow;
+	exchange(e);
+	if (code < 0 || *slower) {
+		e->n_changes = 0;
 		return code;
 	}
+	account_touched(e, -1);
+	exchange(e);
 	refresh_touched(e);
 	account_touched(e, 1);
+	e->proposed = true;
 	code = evaluate(e, ret, err);
 	if (code < 0)
-		restore(e, true);
+		restore(e);
 	return code;
 }
 
@@ -475,6 +505,8 @@ void ff_evaluator_keep(struct ff_evaluator *e)
 {
 	for (uint32_t i = 0; i < e->n_changes && e->proposed; i++)
 		e->strategy.config[e->changes[i].node] = e->changes[i].config;
+	if (e->proposed)
+		ff_busy_keep(e);
 	e->n_changes = 0;
 	e->proposed = false;
 }
@@ -482,7 +514,7 @@ void ff_evaluator_keep(struct ff_evaluator *e)
 void ff_evaluator_drop(struct ff_evaluator *e)
 {
 	if (e->proposed)
-		restore(e, true);
+		restore(e);
 }
 
 const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *e)

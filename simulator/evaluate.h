@@ -72,6 +72,10 @@ struct ff_evaluator {
 	double *lane; /* when it is free */
 	uint32_t *sync_lane;
 
+	/* busy.c: how long each lane is at least, now and with the proposal */
+	double *busy, *busy_next, most_us;
+	bool too_slow; /* some lane is busy for longer than `most_us` */
+
 	/* account.c: bytes that come (and, behind their last step, go), by step and
 	 * device; what they come to. */
 	uint32_t n_steps;
@@ -92,6 +96,14 @@ int ff_evaluator_time(struct ff_evaluator *e, double *step_us, struct ff_error *
 /* The records of what has changed: edges first, then the nodes at their ends. */
 void ff_time_refresh_edge(struct ff_evaluator *e, uint32_t edge);
 void ff_time_refresh_node(struct ff_evaluator *e, uint32_t node);
+
+/* busy.c: of the blocks in place; then, of a proposal, without what it touches, and
+ * with what has come in its place. */
+void ff_busy_reset(struct ff_evaluator *e);
+void ff_busy_begin(struct ff_evaluator *e, double limit_us);
+void ff_busy_add_node(struct ff_evaluator *e, uint32_t node);
+void ff_busy_add_uses(struct ff_evaluator *e, uint32_t value);
+void ff_busy_keep(struct ff_evaluator *e);
 
 /* account.c */
 int ff_account_create(struct ff_evaluator *e, struct ff_error *err);

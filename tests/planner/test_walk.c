@@ -335,6 +335,26 @@ START_TEST(test_elimination_start)
 }
 END_TEST
 
+/* Where elimination is the only start and there is none, as without prices and for
+ * chains other than the first, there is another. */
+START_TEST(test_no_elimination)
+{
+	static const char *const starts[] = {"elimination", NULL};
+	struct ff_search_options opt = {.seed = 1, .proposals = 50, .starts = starts};
+	struct ff_search_result found;
+	struct ff_error err = {0};
+	struct lab l;
+
+	lab_open(&l, "lenet", 64, NULL, &two_by_four, 0);
+	opt.more = l.evaluator + 1;
+	for (opt.n_more = 0; opt.n_more < 2; opt.n_more++)
+		CHECK_OK(ff_search_mcmc(
+				l.space, l.evaluator[0], &l.g, &l.m, &opt, &arena, &found, &err));
+	ck_assert_uint_eq(found.proposals, 50);
+	lab_close(&l);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("walk");
@@ -348,6 +368,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_same_seed_same_strategy);
 	tcase_add_test(c, test_budget_and_stop);
 	tcase_add_test(c, test_elimination_start);
+	tcase_add_test(c, test_no_elimination);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -1,6 +1,7 @@
 /* The evaluator against what it stands for: after every proposal, kept or
  * dropped, time and memory equal a fresh lowering and simulation to the bit.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "../../simulator/evaluate.h"
 #include "check_main.h"
 #include "ff/evaluate.h"
 #include "ff/simulate.h"
@@ -14,6 +15,7 @@
 struct seen {
 	uint32_t fits, misfits, tight, layout_over;
 	uint32_t kinds, measured, scratch, kept, dropped, sets;
+	uint32_t forgotten, slower, not_slower;
 	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
 };
 
@@ -172,8 +174,28 @@ static uint32_t draw_changes(struct walk *w, struct ff_change *change)
 	return n;
 }
 
+/* Says that the proposal w->s takes too long only where it does, and then forgets it. */
+static bool is_slower(
+		struct walk *w, const struct ff_change *change, uint32_t n, struct ff_evaluation *v)
+{
+	static const double share[] = {0.5, 0.9, 1, 1.1, 2};
+	int64_t layout;
+	struct ff_evaluation x = fresh(w, &layout);
+	double limit = x.step_us * share[ff_random_below(w->r, 5)];
+	bool slower;
+
+	ck_assert_msg(ff_evaluator_propose_within(w->e, change, n, limit, &slower, v, &w->err) ==
+					FF_OK,
+			"%s", w->err.text);
+	ck_assert(!slower || x.step_us > limit);
+	w->seen->slower += slower;
+	w->seen->not_slower += !slower;
+	return slower;
+}
+
 static void propose(struct walk *w)
 {
+	bool limited = ff_random_below(w->r, 3) == 0;
 	struct ff_change change[MAX_CHANGES];
 	struct ff_config was[MAX_CHANGES];
 	uint32_t n = draw_changes(w, change);
@@ -189,8 +211,20 @@ static void propose(struct walk *w)
 		was[i] = *c;
 		*c = change[i].config;
 	}
-	ck_assert_msg(ff_evaluator_propose(w->e, change, n, &v, &w->err) == FF_OK, "%s",
-			w->err.text);
+	if (ff_random_below(w->r, 8) == 0) { /* the memo is over its limit */
+		w->e->memo_limit = 1;
+		w->seen->forgotten++;
+	}
+	if (limited && is_slower(w, change, n, &v)) {
+		for (uint32_t i = 0; i < n; i++)
+			w->s.config[change[i].node] = was[i];
+		fresh(w, &layout);
+		holds(w, layout);
+		return;
+	}
+	if (!limited)
+		ck_assert_msg(ff_evaluator_propose(w->e, change, n, &v, &w->err) == FF_OK, "%s",
+				w->err.text);
 	same(w, v, &layout);
 	w->seen->changes[n - 1]++;
 	if (ff_random_below(w->r, 2)) {

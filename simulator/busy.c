@@ -1,0 +1,94 @@
+/* How long every lane is busy at least: all compute and moves that hold it, one after
+ * another.  No step is shorter, and it is known before a proposal is timed, most of it
+ * before its redistributions are built: a search that has drawn what it would accept
+ * need not hear how much worse the rest is.  SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "evaluate.h"
+
+/* Sums come about in other orders than times do. */
+#define SLACK 1e-9
+
+static void hold(struct ff_evaluator *e, double *busy, uint32_t lane, double us)
+{
+	busy[lane] += us;
+	e->too_slow = e->too_slow || busy[lane] > e->most_us;
+}
+
+static void count_node(struct ff_evaluator *e, double *busy, uint32_t node, double sign)
+{
+	const struct ff_memo_node *mn = e->node[node];
+
+	for (uint32_t p = 0; p < mn->block.n_parts; p++)
+		hold(e, busy, mn->block.device[p],
+				sign * (mn->us[FF_FORWARD][p] + mn->us[FF_BACKWARD][p]));
+}
+
+static void count_moves(struct ff_evaluator *e, double *busy, uint32_t n,
+		const struct ff_memo_move *move, double sign)
+{
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < move[i].n_lanes; k++) {
+			const struct ff_lanes *l = k < 2 ? &move[i].lane[k] : &move[i].more[k - 2];
+
+			for (uint32_t j = l->first; j < l->first + l->n; j++)
+				hold(e, busy, j, sign * move[i].us);
+		}
+}
+
+static void count_edge(struct ff_evaluator *e, double *busy, uint32_t edge, double sign)
+{
+	const struct ff_memo_edge *me = e->edge[edge];
+
+	if (!me)
+		return;
+	count_moves(e, busy, me->block.forward.n_moves, me->move[FF_FORWARD], sign);
+	count_moves(e, busy, me->block.backward.n_moves, me->move[FF_BACKWARD], sign);
+}
+
+void ff_busy_reset(struct ff_evaluator *e)
+{
+	memset(e->busy, 0, ff_lane_count(e->m) * sizeof(*e->busy));
+	for (uint32_t i = 0; i < e->g->n_nodes; i++)
+		if (ff_node_is_computed(e->g, i))
+			count_node(e, e->busy, i, 1);
+	for (uint32_t k = 0; k < e->g->n_edges; k++)
+		count_edge(e, e->busy, k, 1);
+}
+
+void ff_busy_begin(struct ff_evaluator *e, double limit_us)
+{
+	memcpy(e->busy_next, e->busy, ff_lane_count(e->m) * sizeof(*e->busy));
+	for (uint32_t i = 0; i < e->n_changes; i++)
+		if (ff_node_is_computed(e->g, e->changes[i].node))
+			count_node(e, e->busy_next, e->changes[i].node, -1);
+	for (uint32_t i = 0; i < e->n_touched; i++) {
+		const struct ff_value *v = &e->g->values[e->touched[i]];
+
+		for (uint32_t u = 0; u < v->n_uses; u++)
+			count_edge(e, e->busy_next, e->g->uses[v->first_use + u], -1);
+	}
+	e->most_us = limit_us * (1 + SLACK);
+	e->too_slow = false;
+}
+
+void ff_busy_add_node(struct ff_evaluator *e, uint32_t node)
+{
+	count_node(e, e->busy_next, node, 1);
+}
+
+void ff_busy_add_uses(struct ff_evaluator *e, uint32_t value)
+{
+	const struct ff_value *v = &e->g->values[value];
+
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		count_edge(e, e->busy_next, e->g->uses[v->first_use + u], 1);
+}
+
+void ff_busy_keep(struct ff_evaluator *e)
+{
+	double *was = e->busy;
+
+	e->busy = e->busy_next;
+	e->busy_next = was;
+}
