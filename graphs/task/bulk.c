@@ -17,6 +17,7 @@ struct way {
 struct ff_bulk {
 	uint32_t n;
 	struct way way[MOST_WAYS];
+	uint32_t like; /* the first coordinate that is as long and meets others alike */
 };
 
 /* What one part exchanges with all others, or some. */
@@ -58,6 +59,26 @@ static bool list_ways(const struct ff_overlaps *o, struct ff_bulk *source, struc
 	return few;
 }
 
+static bool is_like(const struct ff_grid_axis *g, const struct ff_bulk *b, uint32_t i, uint32_t k)
+{
+	if (size_of(g, i) != size_of(g, k) || b[i].n != b[k].n)
+		return false;
+	for (uint32_t w = 0; w < b[i].n; w++) {
+		const struct way *x = &b[i].way[w], *y = &b[k].way[w];
+
+		if (x->size != y->size || x->cuts != y->cuts || x->n != y->n)
+			return false;
+	}
+	return true;
+}
+
+/* Neighbours mostly are alike. */
+static void find_alike(const struct ff_grid_axis *g, struct ff_bulk *b)
+{
+	for (uint32_t i = 0; i < g->n; i++)
+		b[i].like = i && is_like(g, b, i - 1, i) ? b[i - 1].like : i;
+}
+
 int ff_bulk_prepare(struct ff_scene *s, struct ff_error *err)
 {
 	const struct ff_placement *from = s->side[0].place, *to = s->side[1].place;
@@ -76,6 +97,8 @@ int ff_bulk_prepare(struct ff_scene *s, struct ff_error *err)
 				return ff_fail_memory(err);
 		}
 		few = list_ways(&s->axis[i], s->ways[0][i], s->ways[1][i]);
+		for (int side = 0; side < 2 && few; side++)
+			find_alike(s->axis[i].side[side], s->ways[side][i]);
 	}
 	s->bulk = s->bulk && few;
 	return FF_OK;
@@ -257,23 +280,49 @@ static void clear(struct ff_scene *s)
 		s->tally[s->device[i]] = (struct ff_tally){0};
 }
 
+/* The sum of the part looked at last: those of one component are mostly alike. */
+struct last {
+	uint32_t like[FF_MAX_RANK];
+	bool valid;
+	struct sum sum;
+};
+
+static bool find_sum(const struct ff_scene *s, int side, uint32_t part, uint32_t times,
+		struct last *last)
+{
+	bool same = last->valid;
+
+	for (uint32_t i = 0; i < s->rank; i++) {
+		uint32_t at = ff_placement_coordinate(s->side[side].place, i, part);
+		uint32_t like = s->ways[side][i][at].like;
+
+		same = same && like == last->like[i];
+		last->like[i] = like;
+	}
+	if (same)
+		return true;
+	last->sum = (struct sum){0};
+	last->valid = sum_all(s, side, part, times, &last->sum);
+	return last->valid;
+}
+
 /* All that the part of `side` on `device` does; false: it cannot be told. */
-static bool count_part(
-		struct ff_scene *s, int side, uint32_t device, uint32_t *n_all, uint32_t *n_home)
+static bool count_part(struct ff_scene *s, int side, uint32_t device, struct last *last,
+		uint32_t *n_all, uint32_t *n_home)
 {
 	const struct ff_placement *other = s->side[!side].place;
 	uint32_t part = s->at[side][device];
-	struct sum all = {0}, own = {0}, inside = {0};
+	struct sum own = {0}, inside = {0};
 
 	if (part == FF_NO_PART)
 		return true;
-	if (!sum_all(s, side, part, other->n_copies * other->replicas, &all))
+	if (!find_sum(s, side, part, other->n_copies * other->replicas, last))
 		return false;
 	sum_near(s, side, device, &own, &inside);
-	put(s, side, device, &all, &own, &inside);
+	put(s, side, device, &last->sum, &own, &inside);
 	if (side == 0)
 		return true;
-	*n_all += all.n;
+	*n_all += last->sum.n;
 	*n_home += 2 * own.bytes > part_bytes(s->side[1].place, part);
 	return finish_sink(s, part, own.n > 0);
 }
@@ -282,6 +331,7 @@ bool ff_bulk_count(struct ff_scene *s, const uint32_t *component, uint32_t *n_al
 {
 	uint32_t sinks = s->side[1].place->n_copies * s->side[1].place->replicas;
 	uint32_t all = 0, home = 0;
+	struct last last[2] = {0};
 
 	for (uint32_t i = 0; i < s->rank; i++) {
 		uint32_t n;
@@ -294,7 +344,7 @@ bool ff_bulk_count(struct ff_scene *s, const uint32_t *component, uint32_t *n_al
 		return false;
 	for (uint32_t i = 0; i < s->n_devices; i++)
 		for (int side = 0; side < 2; side++)
-			if (!count_part(s, side, s->device[i], &all, &home)) {
+			if (!count_part(s, side, s->device[i], &last[side], &all, &home)) {
 				clear(s);
 				return false;
 			}
