@@ -100,17 +100,12 @@ void ff_evaluator_destroy(struct ff_evaluator *e)
 	free(e);
 }
 
-static int evaluate(struct ff_evaluator *e, struct ff_evaluation *ret, struct ff_error *err)
+/* `step_us` was the time; the account is up to date. */
+static void conclude(struct ff_evaluator *e, double step_us, struct ff_evaluation *ret)
 {
-	struct ff_evaluation v;
-	int code = ff_evaluator_time(e, &v.step_us, err);
-
-	if (code < 0)
-		return code;
-	v.over_bytes = ff_account_over(e, &v.tight);
-	v.fits = v.over_bytes == 0;
-	*ret = v;
-	return FF_OK;
+	ret->step_us = step_us;
+	ret->over_bytes = ff_account_over(e, &ret->tight);
+	ret->fits = ret->over_bytes == 0;
 }
 
 /* ---- blocks in place, and what they replaced ---- */
@@ -282,6 +277,7 @@ int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct
 		struct ff_error *err)
 {
 	int code = ff_strategy_check(e->g, s, e->m->n_devices, err);
+	double step_us;
 
 	if (code == FF_OK)
 		code = set_order(e, s, err);
@@ -304,7 +300,10 @@ int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct
 	ff_account_reset(e);
 	for (uint32_t k = 0; k < e->g->n_values; k++)
 		ff_account_value(e, k, 1);
-	return evaluate(e, ret, err);
+	code = ff_evaluator_time(e, &step_us, err);
+	if (code == FF_OK)
+		conclude(e, step_us, ret);
+	return code;
 }
 
 /* ---- proposals ---- */
@@ -463,6 +462,18 @@ static int trim_memo(struct ff_evaluator *e, struct ff_error *err)
 	return code;
 }
 
+static int time_changes(
+		struct ff_evaluator *e, double limit_us, double *step_us, struct ff_error *err)
+{
+	int code;
+
+	refresh_touched(e);
+	e->refreshed = true;
+	code = ff_evaluator_time(e, step_us, err);
+	e->too_slow = code == FF_OK && *step_us > limit_us;
+	return code;
+}
+
 int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
 		struct ff_evaluation *ret, struct ff_error *err)
 {
@@ -475,30 +486,33 @@ int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
 {
 	int code = trim_memo(e, err);
+	double step_us = 0;
 
 	if (code == FF_OK)
 		code = copy_changes(e, change, n, err);
 	if (code < 0)
 		return code;
 	e->n_swaps = 0;
+	e->refreshed = false;
 	list_touched(e);
 	ff_busy_begin(e, limit_us);
 	code = place_changes(e, err);
+	if (code == FF_OK && !e->too_slow)
+		code = time_changes(e, limit_us, &step_us, err);
 	*slower = code == FF_OK && e->too_slow;
 	exchange(e);
 	if (code < 0 || *slower) {
+		if (e->refreshed)
+			refresh_touched(e);
 		e->n_changes = 0;
 		return code;
 	}
 	account_touched(e, -1);
 	exchange(e);
-	refresh_touched(e);
 	account_touched(e, 1);
 	e->proposed = true;
-	code = evaluate(e, ret, err);
-	if (code < 0)
-		restore(e);
-	return code;
+	conclude(e, step_us, ret);
+	return FF_OK;
 }
 
 void ff_evaluator_keep(struct ff_evaluator *e)

@@ -74,7 +74,8 @@ struct ff_evaluator {
 
 	/* busy.c: how long each lane is at least, now and with the proposal */
 	double *busy, *busy_next, most_us;
-	bool too_slow; /* some lane is busy for longer than `most_us` */
+	bool too_slow;  /* some lane is busy for longer than `most_us` */
+	bool refreshed; /* the records are the proposal's */
 
 	/* account.c: bytes that come (and, behind their last step, go), by step and
 	 * device; what they come to. */

@@ -39,9 +39,9 @@ int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct
  * forgets it; one of them must follow. */
 int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
 		struct ff_evaluation *ret, struct ff_error *err);
-/* The same, but where the step is certain to take longer than `limit_us` *slower is true,
- * `ret` is left alone and the proposal forgotten: that is often known long before all
- * of it has been looked at. */
+/* The same, but where the step takes longer than `limit_us` *slower is true, `ret` is left
+ * alone and the proposal forgotten: that is often known long before all of it has been
+ * looked at. */
 int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err);
 void ff_evaluator_keep(struct ff_evaluator *e);

@@ -187,7 +187,7 @@ static bool is_slower(
 	ck_assert_msg(ff_evaluator_propose_within(w->e, change, n, limit, &slower, v, &w->err) ==
 					FF_OK,
 			"%s", w->err.text);
-	ck_assert(!slower || x.step_us > limit);
+	ck_assert(slower == (x.step_us > limit));
 	w->seen->slower += slower;
 	w->seen->not_slower += !slower;
 	return slower;
