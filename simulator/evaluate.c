@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/micro.h"
+
 /* Blocks held before the memo is emptied, so that long searches stay small; more
  * where the current strategy alone takes as much. */
 #define MEMO_BYTES ((size_t)96 << 20)
@@ -29,10 +31,14 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	e->touched = ff_arena_array(a, e->g->n_values, sizeof(*e->touched));
 	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
 	e->adds = ff_arena_array(a, nodes, sizeof(*e->adds));
+	for (int k = 0; k < FF_PHASE_COUNT; k++) {
+		e->timed[k] = ff_arena_array(a, nodes, sizeof(**e->timed));
+		if (!e->timed[k])
+			return ff_fail_memory(err);
+	}
 	for (int pass = 0; pass < 2; pass++) {
-		e->timed[pass] = ff_arena_array(a, nodes, sizeof(**e->timed));
 		e->moves[pass] = ff_arena_array(a, edges, sizeof(**e->moves));
-		if (!e->timed[pass] || !e->moves[pass])
+		if (!e->moves[pass])
 			return ff_fail_memory(err);
 	}
 	e->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->lane));
@@ -53,7 +59,7 @@ int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, st
 
 	if (!e)
 		return ff_fail_memory(err);
-	e->g = g;
+	e->g = e->whole = g;
 	e->m = m;
 	e->p = p;
 	e->bucket_bytes = bucket_bytes;
@@ -85,6 +91,7 @@ void ff_evaluator_destroy(struct ff_evaluator *e)
 {
 	if (!e)
 		return;
+	ff_time_finish(e);
 	ff_memo_finish(&e->memo);
 	ff_bucketing_finish(&e->buckets);
 	ff_arena_finish(&e->arena);
@@ -227,14 +234,17 @@ static int place_all(struct ff_evaluator *e, struct ff_error *err)
 	return code;
 }
 
-static void refresh_all(struct ff_evaluator *e)
+static int refresh_all(struct ff_evaluator *e, struct ff_error *err)
 {
+	int code = FF_OK;
+
 	e->buckets_hold = false;
 	for (uint32_t k = 0; k < e->g->n_edges; k++)
 		ff_time_refresh_edge(e, k);
-	for (uint32_t i = 0; i < e->g->n_nodes; i++)
+	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		if (e->node[i])
-			ff_time_refresh_node(e, i);
+			code = ff_time_refresh_node(e, i, err);
+	return code;
 }
 
 /* ---- strategies ---- */
@@ -259,7 +269,9 @@ static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct
 	ff_arena_rewind(&e->scratch, mark);
 	ff_arena_rewind(&e->order_arena, (struct ff_arena_mark){0});
 	if (code == FF_OK)
-		code = ff_program_build(e->g, e->order, &e->order_arena, &e->program, err);
+		code = ff_program_build(e->g, s, e->order, &e->order_arena, &e->program, err);
+	if (code == FF_OK)
+		code = ff_account_reset(e, err);
 	if (code < 0)
 		return code;
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
@@ -273,11 +285,37 @@ static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct
 	return FF_OK;
 }
 
+/* The graph of one of so many micro-batches becomes the one that is evaluated. */
+static int set_graph(struct ff_evaluator *e, uint32_t micro_batches, struct ff_error *err)
+{
+	struct ff_micro *found = e->micro;
+	struct ff_graph *g;
+	int code;
+
+	while (found && found->micro_batches != micro_batches)
+		found = (struct ff_micro *)found->next;
+	if (!found) {
+		found = ff_arena_alloc(&e->arena, sizeof(*found));
+		g = ff_arena_alloc(&e->arena, sizeof(*g));
+		if (!found || !g)
+			return ff_fail_memory(err);
+		code = ff_graph_micro(e->whole, micro_batches, &e->arena, g, err);
+		if (code < 0)
+			return code;
+		*found = (struct ff_micro){micro_batches, g, e->micro};
+		e->micro = found;
+	}
+	e->g = e->memo.g = found->g;
+	return FF_OK;
+}
+
 int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_evaluation *ret,
 		struct ff_error *err)
 {
-	int code = ff_strategy_check(e->g, s, e->m->n_devices, err);
+	int code = set_graph(e, s->micro_batches, err);
 
+	if (code == FF_OK)
+		code = ff_strategy_check(e->g, s, e->m->n_devices, err);
 	if (code == FF_OK)
 		code = set_order(e, s, err);
 	if (code < 0)
@@ -287,16 +325,15 @@ int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct
 	memset(e->edge, 0, e->g->n_edges * sizeof(*e->edge));
 	e->n_changes = e->n_swaps = 0;
 	e->proposed = false;
-	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++) {
-		e->strategy.priority[i] = s->priority[i];
+	ff_strategy_copy(&e->strategy, s);
+	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		code = copy_config(e, &s->config[i], &e->strategy.config[i], err);
-	}
 	if (code == FF_OK)
 		code = place_all(e, err);
+	if (code == FF_OK)
+		code = refresh_all(e, err);
 	if (code < 0)
 		return code;
-	refresh_all(e);
-	ff_account_reset(e);
 	for (uint32_t k = 0; k < e->g->n_values; k++)
 		ff_account_value(e, k, 1);
 	return evaluate(e, ret, err);
@@ -328,9 +365,10 @@ static void list_touched(struct ff_evaluator *e)
 }
 
 /* The records of the edges of what was touched and of the nodes at their ends. */
-static void refresh_touched(struct ff_evaluator *e)
+static int refresh_touched(struct ff_evaluator *e, struct ff_error *err)
 {
 	const struct ff_graph *g = e->g;
+	int code = FF_OK;
 
 	for (uint32_t i = 0; i < e->n_touched; i++) {
 		const struct ff_value *v = &g->values[e->touched[i]];
@@ -339,14 +377,16 @@ static void refresh_touched(struct ff_evaluator *e)
 		for (uint32_t u = 0; u < v->n_uses; u++)
 			ff_time_refresh_edge(e, g->uses[v->first_use + u]);
 	}
-	for (uint32_t i = 0; i < e->n_touched; i++) {
+	for (uint32_t i = 0; i < e->n_touched && code == FF_OK; i++) {
 		const struct ff_value *v = &g->values[e->touched[i]];
 
 		if (e->node[v->producer])
-			ff_time_refresh_node(e, v->producer);
-		for (uint32_t u = 0; u < v->n_uses; u++)
-			ff_time_refresh_node(e, g->edges[g->uses[v->first_use + u]].node);
+			code = ff_time_refresh_node(e, v->producer, err);
+		for (uint32_t u = 0; u < v->n_uses && code == FF_OK; u++)
+			code = ff_time_refresh_node(
+					e, g->edges[g->uses[v->first_use + u]].node, err);
 	}
+	return code;
 }
 
 static void account_touched(struct ff_evaluator *e, int64_t sign)
@@ -398,7 +438,7 @@ static void restore(struct ff_evaluator *e, bool counted)
 		if (v->kind == FF_VALUE_PARAMETER)
 			e->synced[v->producer] = !e->node[v->producer];
 	}
-	refresh_touched(e);
+	(void)refresh_touched(e, NULL); /* there was room for it before */
 	account_touched(e, 1);
 	e->proposed = false;
 }
@@ -440,9 +480,7 @@ static int trim_memo(struct ff_evaluator *e, struct ff_error *err)
 	memset(e->edge, 0, e->g->n_edges * sizeof(*e->edge));
 	e->n_changes = 0;
 	code = place_all(e, err);
-	if (code == FF_OK)
-		refresh_all(e);
-	return code;
+	return code == FF_OK ? refresh_all(e, err) : code;
 }
 
 int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
@@ -459,11 +497,12 @@ int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change,
 	list_touched(e);
 	account_touched(e, -1);
 	code = place_changes(e, err);
+	if (code == FF_OK)
+		code = refresh_touched(e, err);
 	if (code < 0) {
 		restore(e, false);
 		return code;
 	}
-	refresh_touched(e);
 	account_touched(e, 1);
 	code = evaluate(e, ret, err);
 	if (code < 0)
@@ -498,7 +537,7 @@ int ff_evaluator_layout(struct ff_evaluator *e, int64_t *over_bytes, struct ff_e
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
 	struct ff_schedule plan;
 	int64_t over = 0;
-	int code = ff_lower(e->g, e->m, &e->strategy, &opt, &e->scratch, &plan, err);
+	int code = ff_lower(e->whole, e->m, &e->strategy, &opt, &e->scratch, &plan, err);
 
 	for (uint32_t d = 0; d < e->m->n_devices && code == FF_OK; d++)
 		if (plan.memory_bytes[d] > e->limit[d])

@@ -234,12 +234,6 @@ static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *
 		if (!e->config.list)
 			return ff_fail_memory(err);
 	}
-	for (int pass = 0; pass < 2; pass++) {
-		e->finish[pass] = ff_arena_array(&t->arena, parts, sizeof(double));
-		e->ready[pass] = ff_arena_array(&t->arena, parts, sizeof(double));
-		if (!e->finish[pass] || !e->ready[pass])
-			return ff_fail_memory(err);
-	}
 	code = ff_node_block_place(n, &e->config, e->shape->place, &t->arena, &e->block, err);
 	if (code < 0)
 		return code;

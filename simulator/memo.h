@@ -28,9 +28,6 @@ struct ff_memo_node {
 	struct ff_node_block block;
 	const double *us[2]; /* by pass, by part */
 	bool in_line;        /* part p runs on device first + p */
-	/* of the pass under way */
-	double *finish[2]; /* by pass, by part */
-	double *ready[2];  /* what was moved to it; zero but between mover and reader */
 };
 
 /* One redistribution task, ready to be timed: what a pass reads of it lies in one

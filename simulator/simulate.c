@@ -2,13 +2,16 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/simulate.h"
 
+#include "ff/instance.h"
+
 /* A backward pass that adds to gradients writes them aside and adds them. */
-static int64_t added_bytes(const struct ff_schedule *s, const struct ff_work *w)
+static int64_t added_bytes(
+		const struct ff_schedule *s, const struct ff_task *t, const struct ff_work *w)
 {
 	int64_t bytes = 0;
 
 	for (uint32_t i = 0; i < w->node->n_in; i++)
-		if (w->need_din[i] && s->accumulate[w->node->in + i])
+		if (w->need_din[i] && ff_task_adds(s, t, i))
 			bytes += ff_region_volume(&w->in[i]) * FF_ELEMENT_BYTES;
 	return bytes;
 }
@@ -24,7 +27,7 @@ static int work_us(const struct ff_schedule *s, const struct ff_task *t, struct 
 	ff_work_fill(s->graph, t->node, &box, t->pass, &work);
 	code = ff_price_work(p, &work, t->device, us, err);
 	if (code == FF_OK)
-		*us += ff_price_add(p, t->device, added_bytes(s, &work));
+		*us += ff_price_add(p, t->device, added_bytes(s, t, &work));
 	return code;
 }
 

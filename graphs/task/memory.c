@@ -205,7 +205,8 @@ static void move_pinned(struct ff_lowering *l)
 /* Tasks of one operator's pass, or of one redistribution, count as one step. */
 static bool same_step(const struct ff_task *a, const struct ff_task *b)
 {
-	return a->kind == b->kind && a->pass == b->pass && a->node == b->node && a->edge == b->edge;
+	return a->kind == b->kind && a->pass == b->pass && a->node == b->node &&
+	       a->edge == b->edge && a->micro == b->micro && a->again == b->again;
 }
 
 /* The most that is in use on each device in any step. */

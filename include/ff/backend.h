@@ -25,6 +25,7 @@ struct ff_kernel_io {
 	void *din[FF_MAX_INPUTS];
 	void *workspace;
 	uint64_t seed, step; /* dropout: Philox(seed), stream of (node, step) */
+	uint32_t micro;      /* micro-batch: how many batches of the graph's size lie before */
 	bool training;       /* false: dropout passes its input */
 	int64_t valid;       /* labels of the global batch that are not ignored (not -1): a loss is
 			      * the mean over them, whatever part of them it sees */

@@ -88,6 +88,8 @@ enum ff_task_kind { FF_TASK_FORWARD, FF_TASK_BACKWARD, FF_TASK_MOVE, FF_TASK_SYN
 struct ff_task {
 	enum ff_task_kind kind;
 	enum ff_pass pass;
+	bool again;      /* FORWARD, MOVE: once more, for backward */
+	uint32_t micro;  /* micro-batch: compute and MOVE */
 	uint32_t node;   /* compute; MOVE: the consumer */
 	uint32_t part;   /* compute */
 	uint32_t device; /* compute and UPDATE */
@@ -108,9 +110,10 @@ struct ff_buffer {
 	int64_t offset, bytes; /* multiples of 64 */
 };
 
-/* Buffer of each part, by value or by edge; FF_NONE where there is none. */
+/* Buffer of each part, by value or by edge and by instance (ff/instance.h);
+ * FF_NONE where there is none. */
 struct ff_schedule {
-	const struct ff_graph *graph;
+	const struct ff_graph *graph; /* of one micro-batch */
 	const struct ff_machine *machine;
 	const struct ff_strategy *strategy;
 	uint32_t n_tasks, n_buffers, n_buckets, n_shards;
@@ -120,12 +123,16 @@ struct ff_schedule {
 	struct ff_bucket *buckets;
 	struct ff_shard *shards;
 	const struct ff_config *config; /* by node: the strategy's, parameters resolved */
-	const uint32_t **out, **dout;   /* [value][part of its producer] shards, their gradients */
-	const uint32_t **in, **din;     /* [edge][part of the consumer] */
-	const bool *accumulate;         /* by edge: backward adds to din */
-	int64_t *live_bytes;            /* by device: the most that is in use at once */
-	int64_t *memory_bytes;          /* by device: all there is to allocate */
-	int64_t *workspace_offset;      /* by device: scratch of the running kernel */
+	const bool *again;    /* by node: for backward its values are made, a parameter's brought,
+			       * once more */
+	uint32_t n_instances; /* of every value */
+	const uint32_t **out, **dout; /* [value, instance][part of its producer] shards, their
+				       * gradients */
+	const uint32_t **in, **din;   /* [edge, instance][part of the consumer] */
+	const bool *accumulate;       /* by edge: backward of a first micro-batch adds to din */
+	int64_t *live_bytes;          /* by device: the most that is in use at once */
+	int64_t *memory_bytes;        /* by device: all there is to allocate */
+	int64_t *workspace_offset;    /* by device: scratch of the running kernel */
 	int64_t *workspace_bytes;
 	int64_t network_bytes; /* a step, all devices together */
 };

@@ -78,7 +78,7 @@ START_TEST(no_strategy_is_faster)
 			struct ff_simulation sim;
 
 			ff_arena_init(&a);
-			draw_strategy(&state, &w.g, w.h.m.n_devices, &a, &s);
+			draw_strategy(&state, &w.g, w.h.m.n_devices, &a, &s, NULL);
 			ck_assert_int_eq(ff_lower(&w.g, &w.h.m, &s, NULL, &a, &plan, NULL), FF_OK);
 			ck_assert_int_eq(ff_simulate(&plan, w.p, &a, &sim, NULL), FF_OK);
 			ck_assert_double_ge(sim.step_us, us * (1 - 1e-9));

@@ -16,7 +16,8 @@ void scene_open(struct scene *s, uint32_t max_devices, struct ff_random *r)
 	RIG_OK(random_machine(
 			r, 1 + ff_random_below(r, max_devices), &s->arena, &s->machine, &err));
 	RIG_OK(random_machine(r, 1, &s->arena, &s->one, &err));
-	RIG_OK(random_strategy(r, &s->graph, s->machine.n_devices, &s->arena, &s->strategy, &err));
+	RIG_OK(random_strategy(r, &s->graph, s->machine.n_devices, &s->arena, &s->strategy,
+			&s->micro, &err));
 	RIG_OK(ff_strategy_single(&s->graph, 0, &s->arena, &s->single, &err));
 	RIG_OK(ff_dataset_open("synthetic:18", &s->graph, ff_random_u32(r), &s->data, &err));
 	s->opt.seed = ff_random_u32(r);

@@ -11,7 +11,7 @@
 
 struct scene {
 	struct ff_arena arena;
-	struct ff_graph graph;
+	struct ff_graph graph, micro; /* of the batch, of one micro-batch */
 	struct ff_machine machine, one;
 	struct ff_strategy strategy, single;
 	struct ff_dataset *data;

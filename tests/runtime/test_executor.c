@@ -15,6 +15,7 @@ struct seen {
 	uint32_t move[FF_MOVE_ALL_REDUCE + 1], op[FF_OP_COUNT];
 	uint32_t accumulate, send_staged, recv_staged, straight, add, syncs;
 	uint32_t replicas;                         /* operators computed several times */
+	uint32_t micro_batches, stages, again;     /* tasks */
 	uint32_t sharded, served, replicated;      /* parameters with a config of their own */
 	uint32_t added, tied_synced, tied_brought; /* gradients of several uses, by way */
 };
@@ -63,6 +64,9 @@ static void look(struct seen *seen, const struct scene *s)
 		seen->syncs += t->kind == FF_TASK_SYNC;
 		if (t->kind == FF_TASK_FORWARD)
 			seen->op[s->graph.nodes[t->node].op]++;
+		seen->micro_batches += t->micro > 0;
+		seen->again += t->again;
+		seen->stages += t->kind == FF_TASK_FORWARD && s->strategy.stage[t->node] > 0;
 		if (t->kind != FF_TASK_MOVE)
 			continue;
 		seen->move[mv->kind]++;
@@ -95,6 +99,9 @@ static void check_seen(const struct seen *seen)
 	ck_assert_uint_gt(seen->add, 0);
 	ck_assert_uint_gt(seen->syncs, 0);
 	ck_assert_uint_gt(seen->replicas, 0);
+	ck_assert_uint_gt(seen->micro_batches, 0);
+	ck_assert_uint_gt(seen->stages, 0);
+	ck_assert_uint_gt(seen->again, 0);
 	ck_assert_uint_gt(seen->sharded, 0);
 	ck_assert_uint_gt(seen->served, 0);
 	ck_assert_uint_gt(seen->replicated, 0);
@@ -212,12 +219,14 @@ static uint32_t count_readers(const struct ff_schedule *l, uint32_t node, const 
 }
 
 /* After a step without arithmetic every element of a parameter's gradient is the
- * number of cells that read it; and shards cover it once. */
+ * number of cells that read it, 1 for each in the first micro-batch, 2 in the second and
+ * so on; and shards cover it once. */
 static void check_null_gradients(struct rig *r, const struct scene *s, uint32_t node)
 {
 	const struct ff_schedule *l = &r->schedule;
 	const struct ff_value *v = &s->graph.values[s->graph.nodes[node].out];
 	int64_t n = rig_volume(v), in_shards = 0;
+	uint32_t m = s->strategy.micro_batches;
 	float *whole = malloc((size_t)n * sizeof(*whole));
 	struct ff_error err;
 
@@ -233,7 +242,7 @@ static void check_null_gradients(struct rig *r, const struct scene *s, uint32_t 
 
 		for (uint32_t d = v->rank; d-- > 0; rest /= v->shape[d])
 			at[d] = (int32_t)(rest % v->shape[d]);
-		ck_assert_float_eq(whole[k], (float)count_readers(l, node, at));
+		ck_assert_float_eq(whole[k], (float)(count_readers(l, node, at) * m * (m + 1) / 2));
 	}
 	free(whole);
 }

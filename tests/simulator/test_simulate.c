@@ -334,6 +334,7 @@ START_TEST(lowered_schedules)
 		struct ff_strategy strategy;
 		struct ff_schedule s;
 		struct ff_simulation sim, with;
+		struct ff_graph micro;
 		struct ff_pricer *p;
 		struct ff_error err;
 		double *idle;
@@ -344,7 +345,7 @@ START_TEST(lowered_schedules)
 		draw_graph(&state, &a, &g);
 		hand_machine_init(&h, 1 + ff_random_below(&state, 3),
 				1 + ff_random_below(&state, 4), false);
-		draw_strategy(&state, &g, h.m.n_devices, &a, &strategy);
+		draw_strategy(&state, &g, h.m.n_devices, &a, &strategy, &micro);
 		ck_assert_int_eq(ff_pricer_create(&g, &h.m, NULL, NULL, NULL, &p, &err), FF_OK);
 		idle = ff_arena_array(&a, ff_lane_count(&h.m), sizeof(double));
 		ck_assert_msg(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err) == FF_OK, "%s",
