@@ -59,9 +59,17 @@ static const struct ff_command command = {
 
 static bool is_start(const char *name)
 {
-	return !strcmp(name, "elimination") || !strcmp(name, "data-parallel") ||
-	       !strcmp(name, "single") || !strcmp(name, "expert") || !strcmp(name, "random");
+	static const char *const names[] = {"elimination", "data-parallel", "single", "expert",
+			"random", "pipeline", "frugal"};
+	uint32_t stages;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return ff_is_pipeline(name, &stages);
 }
+
+#define ALL_SPACE "updates,replicas,micro-batches,recompute"
 
 /* "updates,replicas", "none". */
 static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
@@ -69,18 +77,23 @@ static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
 	static const struct {
 		const char *name;
 		uint32_t what;
-	} words[] = {{"updates", FF_SPACE_UPDATES}, {"replicas", FF_SPACE_REPLICAS}, {"none", 0}};
+	} words[] = {{"updates", FF_SPACE_UPDATES}, {"replicas", FF_SPACE_REPLICAS},
+			{"micro-batches", FF_SPACE_MICRO}, {"recompute", FF_SPACE_RECOMPUTE},
+			{"none", 0}};
+	size_t n_words = sizeof(words) / sizeof(*words);
 	uint32_t what = 0;
 
 	for (const char *at = text; *at; at += *at == ',') {
 		size_t n = strcspn(at, ","), i = 0;
 
-		while (i < 3 && (strlen(words[i].name) != n || memcmp(words[i].name, at, n) != 0))
+		while (i < n_words &&
+				(strlen(words[i].name) != n || memcmp(words[i].name, at, n) != 0))
 			i++;
-		if (i == 3)
+		if (i == n_words)
 			return ff_fail(err, FF_E_INPUT,
-					"option --space: expected none, or some of updates and "
-					"replicas with commas between, not \"%s\"",
+					"option --space: expected none, or some of updates, "
+					"replicas, micro-batches and recompute with commas "
+					"between, not \"%s\"",
 					text);
 		what |= words[i].what;
 		at += n;
@@ -91,8 +104,9 @@ static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
 
 static int check_search(struct job *j, struct ff_error *err)
 {
-	static const char *const preset[] = {
-			"data-parallel", "expert", "single", "random", "elimination"};
+	static const char *const preset[] = {"data-parallel", "expert", "single", "random",
+			"elimination", "pipeline", "frugal"};
+	uint32_t n_preset = sizeof(preset) / sizeof(*preset);
 	uint32_t n = j->init.n;
 
 	if (!j->strategy_path)
@@ -108,9 +122,10 @@ static int check_search(struct job *j, struct ff_error *err)
 		if (!is_start(j->init.text[i]))
 			return ff_fail(err, FF_E_INPUT,
 					"option --init: expected data-parallel, single, expert, "
-					"random or elimination, not \"%s\"",
+					"random, elimination, pipeline, pipeline-N or frugal, not "
+					"\"%s\"",
 					j->init.text[i]);
-	for (uint32_t i = 0; i < (n ? n : 5); i++)
+	for (uint32_t i = 0; i < (n ? n : n_preset); i++)
 		j->starts[i] = n ? j->init.text[i] : preset[i];
 	j->summary.starts = j->starts;
 	if (j->jobs < 1 || j->jobs > MOST_JOBS)
@@ -124,7 +139,7 @@ static int check_search(struct job *j, struct ff_error *err)
 		j->seconds = 0;
 	if (isnan(j->beta))
 		j->beta = 0;
-	return read_space(j->space_text, &j->what, err);
+	return FF_OK;
 }
 
 static int check_usage(struct job *j, struct ff_error *err)
@@ -145,6 +160,8 @@ static int check_usage(struct job *j, struct ff_error *err)
 		return ff_fail(err, FF_E_INPUT, "option --memory: expected more than 0");
 	if (j->memory < 0)
 		j->memory = 0;
+	if (read_space(j->space_text, &j->what, err) < 0)
+		return err->code;
 	if (!j->simulate)
 		return check_search(j, err);
 	if (j->proposals != NOT_GIVEN || j->seconds >= 0 || j->init.n > 0 || !isnan(j->beta))
@@ -266,9 +283,30 @@ static bool bound_ends(void *ctx)
  * left of its time is the search's. */
 static int bound(struct job *j, struct ff_error *err)
 {
+	const uint32_t *micro;
+	uint32_t n = ff_space_micro(j->space, &micro);
+	double *least = &j->summary.lower_bound_us, us;
+	int code;
+
 	j->bound_until = now_s() + BOUND_SHARE * (j->seconds > 0 ? j->seconds : PRESET_SECONDS);
-	return ff_lower_bound(&j->graph, &j->machine, j->pricer, bound_ends, j,
-			&j->summary.lower_bound_us, err);
+	code = ff_lower_bound(
+			&j->graph, 1, &j->machine, j->pricer, bound_ends, j, least, err);
+	for (uint32_t i = n; i-- > 1 && code == FF_OK;) {
+		struct ff_error why;
+		uint32_t m = micro[i];
+
+		code = ff_lower_bound(&j->graph, m, &j->machine, j->pricer, bound_ends, j, &us,
+				&why);
+		if (code == FF_E_INPUT && j->costs) {
+			ff_space_forbid_micro(j->space, m); /* they were not measured */
+			code = FF_OK;
+		} else if (code < 0) {
+			*err = why;
+		} else if (!(us >= *least)) { /* or there was no time */
+			*least = us;
+		}
+	}
+	return code;
 }
 
 /* What the budget leaves for the search, after what went before it and without
@@ -573,12 +611,15 @@ static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_err
 			{"--space", FF_OPTION_TEXT, &j->space_text, "LIST",
 					"what else may change: updates (of parameters: sharded, or "
 					"on one device), replicas (parts computed several times), "
-					"or none (preset: updates,replicas)"},
+					"micro-batches (in stages or not), recompute (values for "
+					"backward), or none (preset: all)"},
 			{"--memory", FF_OPTION_BYTES, &j->memory, "BYTES",
 					"limit for each device (preset: what the machine says)"},
 			{"--init", FF_OPTION_TEXTS, &j->init, "NAME",
-					"start from data-parallel, expert, single, random or "
-					"elimination; may be repeated (preset: all five)"},
+					"start from data-parallel, expert, single, random, "
+					"elimination, pipeline, pipeline-N (N stages) or frugal "
+					"(of memory); may be repeated (preset: all but "
+					"pipeline-N)"},
 			{"--jobs", FF_OPTION_COUNT, &j->jobs, "N",
 					"walk in so many threads, which share the best (preset 1)"},
 			{"--beta", FF_OPTION_REAL, &j->beta, "B",
@@ -604,7 +645,7 @@ static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_err
 int main(int argc, char **argv)
 {
 	struct job j = {.devices = NOT_GIVEN,
-			.space_text = "updates,replicas",
+			.space_text = ALL_SPACE,
 			.jobs = 1,
 			.proposals = NOT_GIVEN,
 			.seconds = -1,

@@ -215,8 +215,8 @@ static int place_node(struct ff_evaluator *e, uint32_t node, struct ff_error *er
 static int place_all(struct ff_evaluator *e, struct ff_error *err)
 {
 	const struct ff_graph *g = e->g;
+	size_t before = ff_arena_used(&e->memo.arena), used;
 	int code = FF_OK;
-	size_t used;
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
 		if (ff_node_is_computed(g, i))
@@ -228,7 +228,7 @@ static int place_all(struct ff_evaluator *e, struct ff_error *err)
 		if (!ff_node_is_parameter(g, ff_edge_source(g, k)))
 			code = swap_edge(e, k, err);
 	e->n_swaps = 0;
-	used = ff_arena_used(&e->memo.arena);
+	used = ff_arena_used(&e->memo.arena) - before;
 	if (e->memo_limit < 4 * used)
 		e->memo_limit = 4 * used;
 	return code;
@@ -261,11 +261,20 @@ static int copy_config(struct ff_evaluator *e, const struct ff_config *c, struct
 	return ret->list ? FF_OK : ff_fail_memory(err);
 }
 
+/* What blocks say holds as long as graph and order do. */
 static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
-	int code = ff_strategy_order(e->g, s, &e->scratch, e->order, err);
+	size_t size = e->g->n_nodes * sizeof(*e->order);
+	uint32_t *order = ff_arena_alloc(&e->scratch, size);
+	int code = order ? ff_strategy_order(e->g, s, &e->scratch, order, err)
+			 : ff_fail_memory(err);
 
+	if (code == FF_OK && (e->memo.g != e->g || memcmp(order, e->order, size) != 0)) {
+		ff_memo_clear(&e->memo);
+		e->memo.g = e->g;
+		memcpy(e->order, order, size);
+	}
 	ff_arena_rewind(&e->scratch, mark);
 	ff_arena_rewind(&e->order_arena, (struct ff_arena_mark){0});
 	if (code == FF_OK)
@@ -305,7 +314,7 @@ static int set_graph(struct ff_evaluator *e, uint32_t micro_batches, struct ff_e
 		*found = (struct ff_micro){micro_batches, g, e->micro};
 		e->micro = found;
 	}
-	e->g = e->memo.g = found->g;
+	e->g = found->g;
 	return FF_OK;
 }
 
@@ -320,7 +329,8 @@ int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct
 		code = set_order(e, s, err);
 	if (code < 0)
 		return code;
-	ff_memo_clear(&e->memo);
+	if (ff_arena_used(&e->memo.arena) > e->memo_limit)
+		ff_memo_clear(&e->memo);
 	memset(e->node, 0, e->g->n_nodes * sizeof(*e->node));
 	memset(e->edge, 0, e->g->n_edges * sizeof(*e->edge));
 	e->n_changes = e->n_swaps = 0;

@@ -148,7 +148,7 @@ static void lab_open(struct lab *l, const char *net, uint64_t batch, const char 
 	*l = (struct lab){.m = fixture_machine(m, &arena)};
 	CHECK_OK(ff_zoo_build(net, batch, &set, set ? 1 : 0, &arena, &l->g, &err));
 	CHECK_OK(ff_space_create(&l->g, &l->m, &l->space, &err));
-	ff_space_allow(l->space, FF_SPACE_UPDATES | FF_SPACE_REPLICAS);
+	ff_space_allow(l->space, FF_SPACE_UPDATES | FF_SPACE_REPLICAS | FF_SPACE_MICRO | FF_SPACE_RECOMPUTE);
 	for (int i = 0; i < 2; i++) {
 		CHECK_OK(ff_pricer_create(&l->g, &l->m, NULL, NULL, "g", &l->pricer[i], &err));
 		CHECK_OK(ff_evaluator_create(
