@@ -78,4 +78,7 @@ void ff_clock_tick(struct ff_lowering *l);
 /* Gives every bucket and buffer its place; fills memory_bytes and live_bytes. */
 int ff_memory_place(struct ff_lowering *l, struct ff_error *err);
 
+/* layout.c: places what is in no bucket, from `base` on (by device). */
+int ff_layout_place(struct ff_lowering *l, const int64_t *base, struct ff_error *err);
+
 #endif
