@@ -372,6 +372,7 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 			.r = {.graph = g, .machine = m, .strategy = s}};
 	int code;
 
+	l.r.optimizer = opt && opt->optimizer ? opt->optimizer : ff_optimizer_preset();
 	ff_arena_init(&l.scratch);
 	code = lower(&l, err);
 	ff_bucketing_finish(&l.buckets);

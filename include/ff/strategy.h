@@ -25,6 +25,8 @@ struct ff_config {
 	const uint16_t *list; /* n_parts, all different; NULL: the view */
 };
 
+struct ff_optimizer;
+
 struct ff_strategy {
 	uint32_t n_nodes;
 	struct ff_config *config; /* by node */
@@ -35,8 +37,10 @@ struct ff_strategy {
 struct ff_strategy_info {
 	const char *machine;
 	uint32_t devices;
-	double predicted_us;         /* 0: unknown */
-	double disturbed_share;      /* of the costs behind it; 0: none, or unknown */
+	double predicted_us;    /* 0: unknown */
+	double disturbed_share; /* of the costs behind it; 0: none, or unknown */
+	/* that time and memory are of; NULL: the preset one (a loaded one is never NULL) */
+	const struct ff_optimizer *optimizer;
 	const int64_t *memory_bytes; /* `devices` figures, or NULL */
 };
 

@@ -108,6 +108,8 @@ static void check_same(const struct ff_costs *c)
 	ck_assert_int_eq(x->workspace_bytes, 64);
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->latency_us, 3);
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->bytes_per_us, 20);
+	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE_SGD)->bytes_per_us, 25);
+	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE_ADAMW)->latency_us, 5);
 	ck_assert_double_eq_tol(ff_costs_link(c).bytes_per_us, 12345.678901, 1e-6);
 	t = ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2);
 	ck_assert_ptr_nonnull(t);
