@@ -51,7 +51,15 @@ static const struct ff_command command = {
 			 "[options]",
 		.summary = "Searches how to split the training of GRAPH over the devices of a "
 			   "machine.",
-		.details = "Ctrl-C ends a search early and keeps the best plan so far.\n"
+		.details = "  ffsearch alexnet.json --machine p100x16 --costs analytic -o "
+			   "plan.json\n"
+			   "  ffsearch lm.json --machine cpu2 --costs costs.json --optimizer adamw "
+			   "-o "
+			   "plan.json\n"
+			   "  ffsearch lm.json --machine cpu2 --costs costs.json --simulate "
+			   "plan.json\n"
+			   "\n"
+			   "Ctrl-C ends a search early and keeps the best plan so far.\n"
 			   "Exit status: 0 done, 1 failed, 2 bad usage or input, 3 no strategy "
 			   "fits in "
 			   "memory.\n",

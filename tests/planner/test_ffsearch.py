@@ -303,7 +303,7 @@ def test_bad_optimizers():
            *BASE, "--optimizer", "adam", "-o", "x.json")
     plan = json.loads(read("old.json"))
     write("odd.json", json.dumps(dict(plan, optimizer="adam")))
-    refuse(2, 'odd.json: at optimizer: expected sgd', "alexnet.json", *BASE, "--simulate",
+    refuse(2, 'odd.json: optimizer: expected sgd', "alexnet.json", *BASE, "--simulate",
            "odd.json")
     # costs from before there was a choice
     p = write_costs("four.json", "lenet.json", "p100x16")

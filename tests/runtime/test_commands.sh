@@ -227,7 +227,7 @@ plan_for cpu2 1 >plan.json
 check 'by hand' status 0 "$ffrun" tiny.json plan.json $data --steps 1 --optimizer adamw
 check 'predicts nothing, so nothing is noted' test ! -s err
 plan_for cpu2 1 | sed 's/"devices": 1,/&"optimizer": "adam",/' >plan.json
-check 'an unknown one' refused 'plan.json: at optimizer: expected sgd, momentum or adamw' "$ffrun" \
+check 'an unknown one' refused 'plan.json: optimizer: expected sgd, momentum or adamw' "$ffrun" \
 	tiny.json plan.json $data --steps 1
 for optimizer in sgd momentum adamw; do
 	check "$optimizer on two ranks" status 0 ranks "$ffrun" mlp.json data-parallel --devices 2 \
