@@ -16,7 +16,7 @@
 
 struct job {
 	/* what the command line said */
-	const char *graph_path, *machine_name, *costs_path, *simulate;
+	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name;
 	const char *strategy_path, *report_path, *trace_path;
 	struct ff_texts init;
 	uint64_t devices, proposals, seed, jobs;
@@ -31,6 +31,8 @@ struct job {
 	struct ff_arena arena;
 	struct ff_graph graph;
 	struct ff_machine machine;
+	struct ff_strategy planned; /* --simulate: the file's */
+	const struct ff_optimizer *optimizer;
 	struct ff_costs *costs;
 	struct ff_pricer *pricer;
 	struct ff_space *space;
@@ -49,7 +51,15 @@ static const struct ff_command command = {
 			 "[options]",
 		.summary = "Searches how to split the training of GRAPH over the devices of a "
 			   "machine.",
-		.details = "Ctrl-C ends a search early and keeps the best plan so far.\n"
+		.details = "  ffsearch alexnet.json --machine p100x16 --costs analytic -o "
+			   "plan.json\n"
+			   "  ffsearch lm.json --machine cpu2 --costs costs.json --optimizer adamw "
+			   "-o "
+			   "plan.json\n"
+			   "  ffsearch lm.json --machine cpu2 --costs costs.json --simulate "
+			   "plan.json\n"
+			   "\n"
+			   "Ctrl-C ends a search early and keeps the best plan so far.\n"
 			   "Exit status: 0 done, 1 failed, 2 bad usage or input, 3 no strategy "
 			   "fits in "
 			   "memory.\n",
@@ -144,6 +154,8 @@ static int check_search(struct job *j, struct ff_error *err)
 
 static int check_usage(struct job *j, struct ff_error *err)
 {
+	struct ff_error inner;
+
 	if (!j->machine_name)
 		return ff_fail(err, FF_E_INPUT,
 				"option --machine is missing: expected a file or the name of a "
@@ -162,6 +174,8 @@ static int check_usage(struct job *j, struct ff_error *err)
 		j->memory = 0;
 	if (read_space(j->space_text, &j->what, err) < 0)
 		return err->code;
+	if (j->optimizer_name && ff_optimizer_find(j->optimizer_name, &j->optimizer, &inner) < 0)
+		return ff_fail(err, FF_E_INPUT, "option --optimizer: %s", inner.text);
 	if (!j->simulate)
 		return check_search(j, err);
 	if (j->proposals != NOT_GIVEN || j->seconds >= 0 || j->init.n > 0 || !isnan(j->beta))
@@ -186,6 +200,29 @@ static int load_machine(struct job *j, struct ff_error *err)
 	return code;
 }
 
+/* --simulate: a strategy file, which names its optimizer. */
+static int load_planned(struct job *j, struct ff_error *err)
+{
+	struct ff_strategy_info info;
+	int code;
+
+	if (!j->simulate || is_start(j->simulate))
+		return FF_OK;
+	code = ff_strategy_load(j->simulate, &j->graph, j->machine.n_devices, &j->arena,
+			&j->planned, &info, err);
+	if (code == FF_OK && !j->optimizer)
+		j->optimizer = info.optimizer;
+	return code;
+}
+
+static int open_pricer(struct job *j, struct ff_pricer **ret, struct ff_error *err)
+{
+	int code = ff_pricer_create(&j->graph, &j->machine, j->costs,
+			j->costs ? j->costs_path : NULL, j->graph_path, ret, err);
+
+	return code == FF_OK ? ff_pricer_set_optimizer(*ret, j->optimizer, err) : code;
+}
+
 static int load(struct job *j, struct ff_error *err)
 {
 	const char *costs_path = strcmp(j->costs_path, "analytic") ? j->costs_path : NULL;
@@ -196,8 +233,11 @@ static int load(struct job *j, struct ff_error *err)
 	if (code == FF_OK && costs_path)
 		code = ff_costs_load(costs_path, &j->costs, err);
 	if (code == FF_OK)
-		code = ff_pricer_create(&j->graph, &j->machine, j->costs, costs_path, j->graph_path,
-				&j->pricer, err);
+		code = load_planned(j, err);
+	if (!j->optimizer)
+		j->optimizer = ff_optimizer_preset();
+	if (code == FF_OK)
+		code = open_pricer(j, &j->pricer, err);
 	if (code == FF_OK)
 		code = ff_space_create(&j->graph, &j->machine, &j->space, err);
 	if (code == FF_OK)
@@ -209,7 +249,9 @@ static int load(struct job *j, struct ff_error *err)
 static int predict(struct job *j, const struct ff_strategy *s, struct ff_plan *ret,
 		struct ff_error *err)
 {
-	struct ff_lower_options opt = {.workspace = ff_price_workspace, .ctx = j->pricer};
+	struct ff_lower_options opt = {.optimizer = j->optimizer,
+			.workspace = ff_price_workspace,
+			.ctx = j->pricer};
 	int code;
 
 	ret->strategy = *s;
@@ -289,14 +331,13 @@ static int bound(struct job *j, struct ff_error *err)
 	int code;
 
 	j->bound_until = now_s() + BOUND_SHARE * (j->seconds > 0 ? j->seconds : PRESET_SECONDS);
-	code = ff_lower_bound(
-			&j->graph, 1, &j->machine, j->pricer, bound_ends, j, least, err);
+	code = ff_lower_bound(&j->graph, 1, &j->machine, j->pricer, bound_ends, j, least, err);
 	for (uint32_t i = n; i-- > 1 && code == FF_OK;) {
 		struct ff_error why;
 		uint32_t m = micro[i];
 
-		code = ff_lower_bound(&j->graph, m, &j->machine, j->pricer, bound_ends, j, &us,
-				&why);
+		code = ff_lower_bound(
+				&j->graph, m, &j->machine, j->pricer, bound_ends, j, &us, &why);
 		if (code == FF_E_INPUT && j->costs) {
 			ff_space_forbid_micro(j->space, m); /* they were not measured */
 			code = FF_OK;
@@ -346,9 +387,7 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 /* A chain that runs beside the first has a pricer and an evaluator of its own. */
 static int open_chain(struct job *j, uint32_t i, struct ff_error *err)
 {
-	const char *path = j->costs ? j->costs_path : NULL;
-	int code = ff_pricer_create(&j->graph, &j->machine, j->costs, path, j->graph_path,
-			&j->more_pricers[i], err);
+	int code = open_pricer(j, &j->more_pricers[i], err);
 
 	if (code == FF_OK)
 		code = ff_evaluator_create(&j->graph, &j->machine, j->more_pricers[i], j->memory, 0,
@@ -435,8 +474,7 @@ static int eliminate(struct job *j, struct ff_strategy *ret, struct ff_error *er
 /* --simulate: a starting point by name, or a strategy file. */
 static int simulate(struct job *j, struct ff_error *err)
 {
-	struct ff_strategy_info info;
-	struct ff_strategy s;
+	struct ff_strategy s = j->planned;
 	int code = bound(j, err);
 
 	if (code < 0)
@@ -446,9 +484,6 @@ static int simulate(struct job *j, struct ff_error *err)
 	else if (is_start(j->simulate))
 		code = ff_init_strategy(j->simulate, j->space, &j->graph, &j->machine, j->seed,
 				&j->arena, &s, err);
-	else
-		code = ff_strategy_load(j->simulate, &j->graph, j->machine.n_devices, &j->arena, &s,
-				&info, err);
 	if (code == FF_OK)
 		code = predict(j, &s, &j->summary.plan, err);
 	j->summary.title = j->simulate;
@@ -462,6 +497,7 @@ static int save_strategy(struct job *j, struct ff_error *err)
 	struct ff_strategy_info info = {
 			.machine = j->machine.name,
 			.devices = j->machine.n_devices,
+			.optimizer = j->optimizer,
 			.predicted_us = p->simulation.step_us,
 			.disturbed_share = j->costs ? 1 - ff_costs_steady_share(j->costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,
@@ -594,6 +630,7 @@ static void finish(struct job *j)
 
 static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_error *err)
 {
+	char names[FF_OPTIMIZER_TEXT], optimizers[FF_OPTIMIZER_TEXT + 96];
 	const struct ff_option options[] = {
 			{"--machine", FF_OPTION_TEXT, &j->machine_name, "MACHINE",
 					"file, or name of one in graphs/machines/"},
@@ -601,6 +638,7 @@ static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_err
 					"file that ffprof wrote, or: analytic"},
 			{"--devices", FF_OPTION_COUNT, &j->devices, "N",
 					"use only the machine's first N devices"},
+			{"--optimizer", FF_OPTION_TEXT, &j->optimizer_name, "NAME", optimizers},
 			{"--budget", FF_OPTION_SECONDS, &j->seconds, "SECONDS",
 					"be done in that time (preset 30s)"},
 			{"--proposals", FF_OPTION_COUNT, &j->proposals, "N",
@@ -637,6 +675,11 @@ static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_err
 	struct ff_command c = command;
 	uint32_t n_args;
 
+	ff_optimizer_list(true, names);
+	snprintf(optimizers, sizeof(optimizers),
+			"what updates the parameters: %s; else what --simulate's file says, else "
+			"%s",
+			names, ff_optimizer_preset()->name);
 	c.options = options;
 	c.n_options = sizeof(options) / sizeof(*options);
 	return ff_cli_parse(&c, argc, argv, &j->graph_path, &n_args, done, err);

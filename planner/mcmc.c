@@ -30,8 +30,8 @@
 #define REPORT_EVERY 256      /* proposals between progress calls, */
 #define REPORT_SECONDS 0.05   /* or this long */
 
-#define MOST_STAGES 16        /* of a pipeline to start from */
-#define LEAP_EVERY 64         /* one proposal in so many changes phases, where that matters */
+#define MOST_STAGES 16 /* of a pipeline to start from */
+#define LEAP_EVERY 64  /* one proposal in so many changes phases, where that matters */
 
 static const char *const preset_starts[] = {"data-parallel", "expert", "single", "random",
 		"elimination", "pipeline", "frugal", NULL};
@@ -458,8 +458,8 @@ static int start_pipeline(struct chain *c, struct ff_arena *a, bool *found, stru
 		if (c->space->n_micro < 2 || in_hurry(c))
 			break;
 		snprintf(name, sizeof(name), "pipeline-%u", n);
-		code = ff_init_strategy(name, c->space, c->graph, c->machine, c->opt->seed, a, &s,
-				err);
+		code = ff_init_strategy(
+				name, c->space, c->graph, c->machine, c->opt->seed, a, &s, err);
 		if (code == FF_OK)
 			code = go_to(c, &s, err);
 		if (code < 0)
@@ -520,7 +520,8 @@ static int walk_legs(struct chain *c, struct ff_error *err)
 	for (uint32_t i = 0; i < n; i++)
 		legs += is_mine(c, starts, i, n);
 	if (c->limit == 0 && c->opt->seconds <= 0)
-		c->phase_length = ROUND_LEAST + (uint64_t)ROUND_PER_NODE * c->frame->proposer.n_nodes;
+		c->phase_length =
+				ROUND_LEAST + (uint64_t)ROUND_PER_NODE * c->frame->proposer.n_nodes;
 	c->share = legs ? LEGS_SHARE / legs : LEGS_SHARE;
 	for (uint32_t i = 0; i < n && (leg == 0 || !in_hurry(c)); i++) {
 		bool found;

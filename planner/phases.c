@@ -190,7 +190,7 @@ static bool draw_recompute(struct ff_phases *p, struct ff_strategy *s)
 	}
 	for (uint32_t i = 0; i < p->n_order; i++) {
 		uint32_t other = p->order[i];
-		bool meant = reach == 0	  ? other == node
+		bool meant = reach == 0   ? other == node
 			     : reach == 1 ? p->class[other] == p->class[node]
 			     : reach == 2 ? g->nodes[other].op == g->nodes[node].op
 			     : reach == 3 ? i >= at && i < end

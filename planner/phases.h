@@ -39,8 +39,8 @@ int ff_phases_frame(struct ff_phases *p, uint32_t micro_batches, struct ff_frame
 
 /* Whether there is anything to draw for `s`: recomputation costs time, so it is for
  * where memory is scarce. */
-bool ff_phases_matter(const struct ff_phases *p, const struct ff_strategy *s,
-		struct ff_evaluation e);
+bool ff_phases_matter(
+		const struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e);
 /* Draws into `ret` a strategy that differs from `s` in its phases; false when chance
  * picked a change that is none, or not legal. */
 bool ff_phases_draw(struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e,

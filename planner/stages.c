@@ -65,8 +65,8 @@ static double node_s(const struct ff_graph *g, const struct ff_machine *m, uint3
 }
 
 /* How many stages a greedy walk needs if none may take more than `limit`; writes them. */
-static uint32_t cut_stages(const struct ff_graph *g, const double *cost, double limit,
-		uint16_t *stage)
+static uint32_t cut_stages(
+		const struct ff_graph *g, const double *cost, double limit, uint16_t *stage)
 {
 	double sum = 0;
 	uint32_t n = 0;

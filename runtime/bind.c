@@ -137,9 +137,12 @@ static void bind_update(struct ff_executor *x, const struct ff_task *t, struct f
 	const struct ff_bucket *b = &x->s->buckets[t->bucket];
 	char *at = ff_bind_bucket(x, t->bucket, bucket_position(b, t->device));
 
-	j->weight = (float *)at;
-	j->gradient = (float *)(at + b->bytes);
-	j->momentum = (float *)(at + 2 * b->bytes);
+	j->update = (struct ff_update){.optimizer = x->s->optimizer,
+			.weight = (float *)at,
+			.gradient = (const float *)(at + b->bytes),
+			.n = (size_t)(b->bytes / FF_ELEMENT_BYTES)};
+	for (uint32_t i = 0; i < x->s->optimizer->states; i++)
+		j->update.state[i] = (float *)(at + (2 + i) * b->bytes);
 }
 
 /* The hosted ones among the devices that `t` occupies. */

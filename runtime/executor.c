@@ -148,8 +148,8 @@ static int issue(struct ff_executor *x, uint32_t task, struct ff_error *err)
 	case FF_TASK_BACKWARD:
 		return issue_compute(x, j, err);
 	case FF_TASK_UPDATE:
-		return x->b->update(j->stream, &x->opt.sgd, j->weight, j->gradient, j->momentum,
-				(size_t)(x->s->buckets[t->bucket].bytes / FF_ELEMENT_BYTES), err);
+		x->s->optimizer->factors(x->opt.setting, x->step, &j->update.factors);
+		return x->b->update(j->stream, &j->update, err);
 	case FF_TASK_MOVE:
 	case FF_TASK_SYNC:
 		return ff_transfer_issue(j->transfer, j->stream, err);
@@ -324,9 +324,9 @@ int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct f
 	return FF_OK;
 }
 
-void ff_executor_set_rate(struct ff_executor *x, float rate)
+void ff_executor_set_rate(struct ff_executor *x, double rate)
 {
-	x->opt.sgd.rate = rate;
+	x->opt.setting[FF_SETTING_RATE] = rate;
 }
 
 int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device)

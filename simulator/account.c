@@ -265,9 +265,11 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Weights, gradients and momentum, and the scratch of the largest kernel. */
+/* Weights, gradients and states, and the scratch of the largest kernel. */
 static void count_pinned(struct ff_evaluator *e)
 {
+	int64_t arrays = ff_optimizer_arrays(ff_price_optimizer(e->p));
+
 	memset(e->pinned, 0, e->m->n_devices * sizeof(*e->pinned));
 	for (uint32_t i = 0; i < e->g->n_nodes && (e->has_scratch || e->program.micro_batches > 1 ||
 								  e->memo.has_workspace);
@@ -285,7 +287,7 @@ static void count_pinned(struct ff_evaluator *e)
 		const struct ff_bucket_build *b = &e->buckets.bucket[i];
 
 		for (uint32_t d = 0; d < b->n_devices; d++)
-			e->pinned[b->device[d]] += 3 * b->bytes;
+			e->pinned[b->device[d]] += arrays * b->bytes;
 	}
 }
 

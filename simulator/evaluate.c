@@ -542,6 +542,7 @@ const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *e)
 int ff_evaluator_layout(struct ff_evaluator *e, int64_t *over_bytes, struct ff_error *err)
 {
 	struct ff_lower_options opt = {.bucket_bytes = e->bucket_bytes,
+			.optimizer = ff_price_optimizer(e->p),
 			.workspace = ff_price_workspace,
 			.ctx = e->p};
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);

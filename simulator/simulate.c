@@ -116,6 +116,9 @@ int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_aren
 
 	if (!free_us || !sim.start || !sim.finish || !sim.compute_us || !sim.comm_us)
 		return ff_fail_memory(err);
+	if (s->optimizer != ff_price_optimizer(p))
+		return ff_fail(err, FF_E_RUN, "the schedule is for optimizer %s, prices are for %s",
+				s->optimizer->name, ff_price_optimizer(p)->name);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 		double us;

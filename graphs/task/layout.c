@@ -138,12 +138,13 @@ static int compare_spans(const void *a, const void *b)
 {
 	const struct span *x = a, *y = b;
 
-	return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
+	return x->from != y->from ? (x->from < y->from ? -1 : 1)
+				  : (x->to > y->to) - (x->to < y->to);
 }
 
 /* Lowest offset from `base` on where nothing near is in the way. */
-static int64_t find_room(const struct device *d, uint32_t n, int64_t bytes, int64_t base,
-		struct span *span)
+static int64_t find_room(
+		const struct device *d, uint32_t n, int64_t bytes, int64_t base, struct span *span)
 {
 	int64_t at = base;
 

@@ -435,6 +435,7 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 			.m = m, .s = s, .opt = opt, .a = a, .r = {.machine = m, .strategy = s}};
 	int code;
 
+	l.r.optimizer = opt && opt->optimizer ? opt->optimizer : ff_optimizer_preset();
 	ff_arena_init(&l.scratch);
 	code = lower(&l, g, err);
 	ff_bucketing_finish(&l.buckets);

@@ -121,7 +121,7 @@ void ff_buffer_keep(struct ff_lowering *l, uint32_t buffer)
 	l->r.buffers[buffer].last = FF_NONE;
 }
 
-/* Weights, gradients and momentum of every bucket, then the workspace. */
+/* Weights, gradients and states of every bucket, then the workspace. */
 static int place_buckets(struct ff_lowering *l, int64_t *used, struct ff_error *err)
 {
 	for (uint32_t i = 0; i < l->r.n_buckets; i++) {
@@ -132,7 +132,7 @@ static int place_buckets(struct ff_lowering *l, int64_t *used, struct ff_error *
 			return ff_fail_memory(err);
 		for (uint32_t d = 0; d < b->n_devices; d++) {
 			offset[d] = used[b->device[d]];
-			used[b->device[d]] += 3 * b->bytes;
+			used[b->device[d]] += ff_optimizer_arrays(l->r.optimizer) * b->bytes;
 		}
 		b->offset = offset;
 	}

@@ -52,6 +52,7 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 	struct hash h = {0};
 
 	mix(&h, s->graph->hash);
+	mix(&h, (uint64_t)s->optimizer->id << 32 | s->optimizer->states);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 

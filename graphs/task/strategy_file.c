@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ff/micro.h"
+#include "ff/optimizer.h"
 #include "ff/strategy.h"
 
 #define LONGEST_LIST 16 /* devices written one by one */
@@ -203,6 +204,24 @@ static int read_operator(const struct ff_json *op, const struct ff_graph *g, uin
 	return code < 0 ? ff_json_fail(op, err, "%s", inner.text) : FF_OK;
 }
 
+/* Files from before there was a choice do not say. */
+static int read_optimizer(
+		const struct ff_json *root, struct ff_strategy_info *info, struct ff_error *err)
+{
+	struct ff_error inner;
+	const char *name;
+	int code;
+
+	info->optimizer = ff_optimizer_preset();
+	if (!ff_json_get(root, "optimizer"))
+		return FF_OK;
+	if ((code = ff_json_string(root, "optimizer", &name, err)) < 0)
+		return code;
+	code = ff_optimizer_find(name, &info->optimizer, &inner);
+	return code < 0 ? ff_json_fail(ff_json_get(root, "optimizer"), err, "%s", inner.text)
+			: FF_OK;
+}
+
 static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_devices,
 		struct ff_strategy_info *info, struct ff_error *err)
 {
@@ -223,6 +242,8 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 		return ff_json_fail(ff_json_get(root, "devices"), err,
 				"the strategy is for %u devices but there are %u", info->devices,
 				n_devices);
+	if ((code = read_optimizer(root, info, err)) < 0)
+		return code;
 	if (ff_json_get(root, "predicted_us") &&
 			(code = ff_json_real(root, "predicted_us", 0, 1e300, &info->predicted_us,
 					 err)) < 0)
@@ -249,8 +270,8 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 static int check_header(const struct ff_json *root, const struct ff_graph *g, struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
-			"devices", "predicted_us", "steadiness", "memory_bytes", "micro_batches",
-			"order", "operators", NULL};
+			"devices", "optimizer", "predicted_us", "steadiness", "memory_bytes",
+			"micro_batches", "order", "operators", NULL};
 	const char *name, *hash;
 	char own[20];
 	int code;
@@ -382,6 +403,8 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 	ff_out_string(o, "graph_hash", hash);
 	ff_out_string(o, "machine", info->machine);
 	ff_out_int(o, "devices", info->devices);
+	if (info->optimizer)
+		ff_out_string(o, "optimizer", info->optimizer->name);
 	if (info->predicted_us > 0)
 		ff_out_real(o, "predicted_us", info->predicted_us);
 	if (info->disturbed_share > 0)

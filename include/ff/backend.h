@@ -5,6 +5,7 @@
 #ifndef FF_BACKEND_H
 #define FF_BACKEND_H
 
+#include "ff/optimizer.h"
 #include "ff/work.h"
 
 struct ff_device; /* each backend has its own */
@@ -42,9 +43,14 @@ struct ff_copy {
 	bool add; /* sink += source, float32; else sink = source */
 };
 
-/* SGD as torch.optim.SGD: g += decay * w; v = momentum * v + g; w -= rate * v. */
-struct ff_sgd {
-	float rate, momentum, decay;
+/* A step's update of `n` elements, as union ff_factors has it. */
+struct ff_update {
+	const struct ff_optimizer *optimizer;
+	union ff_factors factors;
+	float *weight;
+	const float *gradient;
+	float *state[FF_MAX_STATES]; /* as many as the optimizer has */
+	size_t n;
 };
 
 /* What figures measured on a device depend on. */
@@ -85,8 +91,8 @@ struct ff_backend {
 	int (*copy)(struct ff_stream *s, const struct ff_copy *copy, struct ff_error *err);
 	int (*fill)(struct ff_stream *s, void *memory, size_t bytes,
 			struct ff_error *err); /* zeros */
-	int (*update)(struct ff_stream *s, const struct ff_sgd *sgd, float *w, const float *g,
-			float *v, size_t n, struct ff_error *err);
+	/* `u` is copied. */
+	int (*update)(struct ff_stream *s, const struct ff_update *u, struct ff_error *err);
 	/* Prepares a kernel for `w` (copied as needed). */
 	int (*kernel)(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
 			struct ff_error *err);

@@ -5,6 +5,7 @@
 #define FF_SCHEDULE_H
 
 #include "ff/move.h"
+#include "ff/optimizer.h"
 #include "ff/strategy.h"
 #include "ff/work.h"
 
@@ -73,14 +74,14 @@ struct ff_shard {
 /* Shards of parameters that live on the same devices and are updated together.
  * Where their gradients are synchronised together too (`synced`), an all-reduce
  * sums them in place; the others are brought by moves of their own.  Each device
- * holds three arrays of `bytes`: weights, gradients, momentum. */
+ * holds arrays of `bytes`: weights, gradients, the optimizer's states. */
 struct ff_bucket {
 	bool synced;
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	uint32_t first_shard, n_shards;
 	int64_t bytes;
-	const int64_t *offset; /* n_devices: of its three arrays, one behind the other */
+	const int64_t *offset; /* n_devices: of its arrays, one behind the other */
 };
 
 enum ff_task_kind { FF_TASK_FORWARD, FF_TASK_BACKWARD, FF_TASK_MOVE, FF_TASK_SYNC, FF_TASK_UPDATE };
@@ -116,6 +117,7 @@ struct ff_schedule {
 	const struct ff_graph *graph; /* of one micro-batch */
 	const struct ff_machine *machine;
 	const struct ff_strategy *strategy;
+	const struct ff_optimizer *optimizer;
 	uint32_t n_tasks, n_buffers, n_buckets, n_shards;
 	struct ff_task *tasks; /* the total order */
 	uint32_t *lanes, *deps;
@@ -138,7 +140,8 @@ struct ff_schedule {
 };
 
 struct ff_lower_options {
-	int64_t bucket_bytes; /* gradients all-reduced together; 0: 25 MiB */
+	int64_t bucket_bytes;                 /* gradients all-reduced together; 0: 25 MiB */
+	const struct ff_optimizer *optimizer; /* NULL: the preset one */
 	/* Scratch that a kernel needs; NULL: none. */
 	int64_t (*workspace)(void *ctx, const struct ff_work *w);
 	void *ctx;

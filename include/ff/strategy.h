@@ -35,6 +35,8 @@ enum ff_order_rule {
 const char *ff_order_name(enum ff_order_rule rule); /* "gpipe", "1f1b" */
 
 /* With several micro-batches configs cut the graph of one of them (ff_graph_micro). */
+struct ff_optimizer;
+
 struct ff_strategy {
 	uint32_t n_nodes;
 	uint32_t micro_batches; /* at least 1 */
@@ -50,8 +52,10 @@ struct ff_strategy {
 struct ff_strategy_info {
 	const char *machine;
 	uint32_t devices;
-	double predicted_us;         /* 0: unknown */
-	double disturbed_share;      /* of the costs behind it; 0: none, or unknown */
+	double predicted_us;    /* 0: unknown */
+	double disturbed_share; /* of the costs behind it; 0: none, or unknown */
+	/* that time and memory are of; NULL: the preset one (a loaded one is never NULL) */
+	const struct ff_optimizer *optimizer;
 	const int64_t *memory_bytes; /* `devices` figures, or NULL */
 };
 

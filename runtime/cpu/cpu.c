@@ -172,36 +172,18 @@ static int cpu_copy(struct ff_stream *s, const struct ff_copy *copy, struct ff_e
 	return ff_stream_push(s, run_copy, &c, sizeof(c), err);
 }
 
-struct update_job {
-	struct ff_sgd sgd;
-	float *w, *v;
-	const float *g;
-	int64_t n;
-};
-
 static int run_update(void *payload, struct ff_error *err)
 {
-	const struct update_job *j = payload;
-	const struct ff_sgd sgd = j->sgd;
-	float *restrict w = j->w;
-	float *restrict v = j->v;
-	const float *restrict g = j->g;
-
 	(void)err;
-#pragma omp parallel for simd if (j->n >= FF_CPU_PARALLEL)
-	for (int64_t i = 0; i < j->n; i++) {
-		v[i] = sgd.momentum * v[i] + (g[i] + sgd.decay * w[i]);
-		w[i] -= sgd.rate * v[i];
-	}
+	ff_cpu_update(payload);
 	return FF_OK;
 }
 
-static int cpu_update(struct ff_stream *s, const struct ff_sgd *sgd, float *w, const float *g,
-		float *v, size_t n, struct ff_error *err)
+static int cpu_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
 {
-	struct update_job j = {*sgd, w, v, g, (int64_t)n};
+	struct ff_update own = *u;
 
-	return ff_stream_push(s, run_update, &j, sizeof(j), err);
+	return ff_stream_push(s, run_update, &own, sizeof(own), err);
 }
 
 struct kernel_job {

@@ -121,10 +121,9 @@ static int null_fill(struct ff_stream *s, void *memory, size_t bytes, struct ff_
 	return host->fill(s, memory, bytes, err);
 }
 
-static int null_update(struct ff_stream *s, const struct ff_sgd *sgd, float *w, const float *g,
-		float *v, size_t n, struct ff_error *err)
+static int null_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
 {
-	(void)s, (void)sgd, (void)w, (void)g, (void)v, (void)n, (void)err;
+	(void)s, (void)u, (void)err;
 	return FF_OK;
 }
 

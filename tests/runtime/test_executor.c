@@ -18,6 +18,7 @@ struct seen {
 	uint32_t micro_batches, stages, again;     /* tasks */
 	uint32_t sharded, served, replicated;      /* parameters with a config of their own */
 	uint32_t added, tied_synced, tied_brought; /* gradients of several uses, by way */
+	uint32_t optimizer[FF_OPTIMIZER_COUNT];
 };
 
 static void look_at_parameter(struct seen *seen, const struct ff_schedule *lowered, uint32_t node)
@@ -86,6 +87,9 @@ static void look(struct seen *seen, const struct scene *s)
 
 static void check_seen(const struct seen *seen)
 {
+	for (int k = 0; k < FF_OPTIMIZER_COUNT; k++)
+		ck_assert_msg(seen->optimizer[k] > 0, "no case had optimizer %s",
+				ff_optimizer((enum ff_optimizer_id)k)->name);
 	/* all-reduce is too rare among random strategies: it has a test below */
 	for (int k = 0; k < FF_MOVE_ALL_REDUCE; k++)
 		ck_assert_msg(seen->move[k] > 0, "no case had a move of kind %s",
@@ -127,6 +131,7 @@ START_TEST(same_function)
 				s.machine.n_devices, s.machine.overlap ? ", overlap" : "",
 				bounce ? ", bounce" : "");
 		look(&seen, &s);
+		seen.optimizer[s.optimizer->id]++;
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(bounce), NULL,
 				ff_random_below(&r, 2)
 						? 0
@@ -150,13 +155,14 @@ START_TEST(all_reduce)
 	struct ff_random r = {ff_test_seed(26), 0, 0};
 
 	for (uint32_t n = 2; n <= 8; n++) {
-		struct scene s = {.opt = {.seed = n, .sgd = {0.01f, 0.9f, 0.01f}}};
+		struct scene s = {.opt = {.seed = n}};
 		struct seen seen = {0};
 		struct result split, whole;
 		struct ff_builder *b;
 		struct ff_error err;
 		uint32_t in[2];
 
+		scene_optimizer(&s, (enum ff_optimizer_id)(n % FF_OPTIMIZER_COUNT));
 		ff_arena_init(&s.arena);
 		RIG_OK(ff_builder_create("all-reduce", &s.arena, &b, &err));
 		in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
@@ -262,7 +268,8 @@ START_TEST(null_backend)
 		printf("# case %u: %u nodes, %u devices\n", i, s.graph.n_nodes,
 				s.machine.n_devices);
 		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_null, NULL, s.data,
-				&s.opt, 64 * (1 + (int64_t)ff_random_below(&r, 40)), &s.arena);
+				s.optimizer, &s.opt, 64 * (1 + (int64_t)ff_random_below(&r, 40)),
+				&s.arena);
 		for (uint64_t step = 0; step < 2; step++) {
 			int64_t sent = rig.comm->sent_bytes;
 
@@ -308,7 +315,7 @@ START_TEST(null_backend_finds_wrong_message)
 
 		scene_open(&s, 4, &r);
 		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_null, NULL, s.data,
-				&s.opt, 0, &s.arena);
+				s.optimizer, &s.opt, 0, &s.arena);
 		honest = rig.comm->exchange;
 		rig.comm->exchange = lossy_exchange;
 		for (uint32_t t = 0; t < rig.schedule.n_tasks; t++) {
@@ -364,8 +371,8 @@ START_TEST(keeps_weights)
 
 	scene_open(&s, 4, &r);
 	s.opt.keep_gradients = true;
-	rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_cpu, NULL, s.data, &s.opt, 0,
-			&s.arena);
+	rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_cpu, NULL, s.data,
+			s.optimizer, &s.opt, 0, &s.arena);
 	before = rig_weights(&rig, false, &s.arena, &n);
 	RIG_OK(ff_executor_step(rig.x, 0, &err));
 	after = rig_weights(&rig, false, &s.arena, &n);
@@ -397,7 +404,7 @@ START_TEST(spans)
 
 		scene_open(&s, 6, &r);
 		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_cpu, NULL, s.data,
-				&s.opt, 0, &s.arena);
+				s.optimizer, &s.opt, 0, &s.arena);
 		ff_executor_trace(rig.x, true);
 		RIG_OK(ff_executor_step(rig.x, 0, &err));
 		ff_executor_trace(rig.x, false);

@@ -16,6 +16,7 @@ struct seen {
 	uint32_t kinds, measured, scratch, kept, dropped, sets;
 	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
 	uint32_t micro_batches, stages, again, brought_again;
+	uint32_t optimizer[FF_OPTIMIZER_COUNT];
 };
 
 struct walk {
@@ -26,6 +27,7 @@ struct walk {
 	struct ff_graph g, micro; /* micro: what configs are for */
 	struct ff_strategy s;     /* what the evaluator holds, should it be right */
 	struct ff_costs *costs;
+	const struct ff_optimizer *optimizer;
 	struct ff_pricer *p;
 	struct ff_evaluator *e;
 	int64_t limit, bucket;
@@ -69,8 +71,10 @@ static void look(struct seen *seen, const struct ff_schedule *plan)
 /* What a fresh lowering says; *layout is what its layout lacks. */
 static struct ff_evaluation fresh(struct walk *w, int64_t *layout)
 {
-	struct ff_lower_options opt = {
-			.bucket_bytes = w->bucket, .workspace = ff_price_workspace, .ctx = w->p};
+	struct ff_lower_options opt = {.bucket_bytes = w->bucket,
+			.optimizer = w->optimizer,
+			.workspace = ff_price_workspace,
+			.ctx = w->p};
 	struct ff_arena_mark mark = ff_arena_mark(&w->scratch);
 	struct ff_evaluation ret = {0};
 	struct ff_simulation sim;
@@ -246,6 +250,9 @@ static void open_walk(struct walk *w)
 	w->seen->measured += measured;
 	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, w->costs, "c", "g", &w->p, &w->err) == FF_OK,
 			"%s", w->err.text);
+	w->optimizer = ff_optimizer((enum ff_optimizer_id)ff_random_below(r, FF_OPTIMIZER_COUNT));
+	ck_assert_int_eq(ff_pricer_set_optimizer(w->p, w->optimizer, &w->err), FF_OK);
+	w->seen->optimizer[w->optimizer->id]++;
 	ck_assert_msg(ff_evaluator_create(&w->g, &w->h.m, w->p, w->limit, w->bucket, &w->e,
 				      &w->err) == FF_OK,
 			"%s", w->err.text);

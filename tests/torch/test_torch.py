@@ -1,5 +1,5 @@
 # ffrun's losses and gradients against PyTorch's.
-# Usage: test_torch.py operators|networks|split|steps FFRUN FFZOO FFRUN_DENSE
+# Usage: test_torch.py operators|networks|split|steps|optimizers FFRUN FFZOO FFRUN_DENSE
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
@@ -84,8 +84,8 @@ class Case:
             tap.say(good, self.name + what, notes)
         return net
 
-    def check_losses(self, losses, batches, **sgd):
-        want = reference.sgd_losses(self.graph, self.tensors, batches, self.seed, **sgd)
+    def check_losses(self, losses, batches, **settings):
+        want = reference.trained_losses(self.graph, self.tensors, batches, self.seed, **settings)
         worst = max(reference.distance(a, b) for a, b in zip(losses, want))
         good = len(losses) == len(want) and worst <= TOLERANCE
         notes = [f"losses {' '.join(f'{x:.4f}' for x in want)}, apart by {worst:.2g}"]
@@ -226,13 +226,16 @@ TIED = {
 }
 
 
-def split(case, strategy, devices):
-    sgd = {"rate": 0.005, "momentum": 0.9, "decay": 0.01}
-    options = [str(x) for key, value in sgd.items() for x in (f"--{key}", value)]
+MOMENTUM = {"rate": 0.005, "momentum": 0.9, "decay": 0.01}
+
+
+def split(case, strategy, devices, **settings):
+    settings = settings or MOMENTUM
+    options = [str(x) for key, value in settings.items() for x in (f"--{key}", value)]
     losses = case.run(strategy, devices, steps=4, options=options)
     if losses is not None:
         case.check()
-        case.check_losses(losses, case.same_samples(4), **sgd)
+        case.check_losses(losses, case.same_samples(4), **settings)
 
 
 def split_at_random(name, weights_seed, zoo, splits):
@@ -312,12 +315,12 @@ def write_images(folder, samples):
     return ((grey - grey.mean()) / grey.std())[:, None], labels
 
 
-def train(name, zoo, seed, steps, **sgd):
+def train(name, zoo, seed, steps, **settings):
     """Training on files whose content is known, over several epochs."""
     case = Case(name, seed).zoo(*zoo)
     samples, labels = write_images(case.folder, 37)
     options = []
-    for key, value in sgd.items():
+    for key, value in settings.items():
         options += ["--schedule", "cosine"] if key == "cosine" else [f"--{key}", str(value)]
     losses = case.run(data=case.folder, steps=steps, options=options)
     if losses is None:
@@ -329,12 +332,12 @@ def train(name, zoo, seed, steps, **sgd):
     first = reference.inputs_of(case.tensors)
     tap.say(np.array_equal(first["labels"], batches[0]["labels"]) and
             reference.distance(first["data"], batches[0]["data"]) < 1e-6, f"{name}: first batch")
-    want = case.check_losses(losses, batches, **sgd)
-    for key in sgd:  # each must matter, or the case shows nothing of it
-        if key != "rate":
-            other = reference.sgd_losses(case.graph, case.tensors, batches, seed,
-                                         **dict(sgd, **{key: 0}))
-            apart = max(reference.distance(a, b) for a, b in zip(other, want))
+    want = case.check_losses(losses, batches, **settings)
+    for key in settings:  # each must matter, or the case shows nothing of it
+        if key not in ("rate", "optimizer"):
+            other = dict(settings, **{key: 1e-8 if key == "epsilon" else 0})
+            losses = reference.trained_losses(case.graph, case.tensors, batches, seed, **other)
+            apart = max(reference.distance(a, b) for a, b in zip(losses, want))
             tap.say(apart > 10 * TOLERANCE, f"{name}: {key} matters",
                     [f"without it losses are apart by {apart:.2g}"])
 
@@ -345,9 +348,49 @@ def test_steps():
           cosine=True)
     train("alexnet for 28x28", ["alexnet", "--batch", "9", "--set", "image=28"], 5, 5, rate=0.003,
           momentum=0.9, decay=0.5)
+    lenet = ["lenet", "--batch", "12"]
+    train("lenet, sgd", lenet, 3, 8, optimizer="sgd", rate=0.05, decay=0.02)
+    train("lenet, sgd, cosine", lenet, 4, 6, optimizer="sgd", rate=0.1, cosine=True)
+    train("lenet, adamw", lenet, 3, 8, optimizer="adamw")
+    train("lenet, adamw with all settings", lenet, 4, 8, optimizer="adamw", rate=0.002, beta1=0.8,
+          beta2=0.95, epsilon=0.01, decay=0.5, cosine=True)
+    train("alexnet for 28x28, adamw", ["alexnet", "--batch", "9", "--set", "image=28"], 5, 5,
+          optimizer="adamw", rate=0.0003, decay=1)
+
+
+# ---- optimizers ----
+
+def updates(case, kind, devices):
+    """Data parallelism; updates everywhere, in parts (ZeRO) or on one device."""
+    where = {"following": None, "in parts": lambda shape: (
+                 {"axis0": min(devices, shape[0])}, list(range(min(devices, shape[0])))),
+             "served": lambda shape: ({}, [devices - 1]),
+             "everywhere": lambda shape: ({}, list(range(devices)), devices)}[kind]
+    weights = {name: t.shape for name, t in case.tensors.items() if "grad." + name in case.tensors}
+    own = {name: where(shape) for name, shape in weights.items()} if where else {}
+    return graphs.strategy(case.path.read_text(), devices, own)
+
+
+def test_optimizers():
+    """Every way to update, with states of every number, beside PyTorch on one device."""
+    told = {"sgd": {"rate": 0.02, "decay": 0.05},
+            "momentum": {"rate": 0.01, "momentum": 0.8, "decay": 0.05},
+            "adamw": {"rate": 0.002, "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-4, "decay": 0.5}}
+    for net, zoo in (("lenet", ["lenet", "--batch", "7"]),
+                     ("tied lm", ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM,
+                                  "--set", "tie=yes"])):
+        case = Case(net, 3).zoo(*zoo)
+        if case.run() is None:
+            continue
+        for optimizer, settings in told.items():
+            for kind, devices in (("following", 3), ("in parts", 2), ("in parts", 4),
+                                  ("served", 3), ("everywhere", 2)):
+                case.name = f"{net}, {optimizer} {kind}, {devices} devices"
+                split(case, updates(case, kind, devices), devices, optimizer=optimizer,
+                      **settings)
 
 
 {"operators": test_operators, "networks": test_networks, "split": test_split,
- "steps": test_steps}[sys.argv[1]]()
+ "steps": test_steps, "optimizers": test_optimizers}[sys.argv[1]]()
 tap.end()
 sys.exit(tap.failed > 0)
