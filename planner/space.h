@@ -22,7 +22,7 @@ struct ff_space {
 	const struct ff_graph *graph;
 	uint32_t n_devices;
 	uint32_t what;                    /* FF_SPACE_* */
-	const struct ff_degrees **of;     /* by node; NULL for inputs and parameters */
+	const struct ff_degrees **of;     /* by node; NULL for inputs, parameters, preludes */
 	uint32_t divisor[64], n_divisors; /* of n_devices, ascending */
 };
 

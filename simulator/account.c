@@ -70,6 +70,9 @@ static uint32_t last_read(const struct ff_evaluator *e, uint32_t edge)
 	uint32_t flags = ff_op_flags_of(e->g, x->node);
 	bool again = x->slot >= e->g->nodes[x->node].n_data || (flags & FF_OP_BACKWARD_IN);
 
+	/* the node behind a prelude reads the same, later */
+	if (flags & FF_OP_PRELUDE)
+		return last_read(e, e->g->nodes[ff_node_leader(e->g, x->node)].in + x->slot);
 	return again && ff_node_needs_grad(e->g, x->node) ? e->backward_step[x->node]
 							  : e->forward_step[x->node];
 }
@@ -82,6 +85,8 @@ static void count_moved(struct ff_evaluator *e, uint32_t edge, int64_t sign)
 	const struct ff_memo_node *to = e->node[x->node];
 	uint32_t first = e->move_step[FF_FORWARD][edge], last = last_read(e, edge);
 
+	if (x->shared != FF_NONE)
+		return;
 	for (uint32_t i = 0; i < r->n_moves; i++)
 		for (uint32_t k = 0; k < r->move[i].n_sinks; k++) {
 			uint32_t p = r->move[i].sink[k];
@@ -114,7 +119,7 @@ static void last_uses(const struct ff_evaluator *e, uint32_t value, uint32_t *la
 		for (uint32_t p = 0; p < parts; p++)
 			if (r->alias[p] != FF_NONE && last[r->alias[p]] < read)
 				last[r->alias[p]] = read;
-		for (uint32_t i = 0; i < r->n_moves; i++)
+		for (uint32_t i = 0; i < r->n_moves && g->edges[edge].shared == FF_NONE; i++)
 			for (uint32_t k = 0; k < r->move[i].n_sources; k++)
 				if (last[r->move[i].source[k]] < moved)
 					last[r->move[i].source[k]] = moved;
@@ -193,7 +198,7 @@ void ff_account_value(struct ff_evaluator *e, uint32_t value, int64_t sign)
 		uint32_t edge = g->uses[v->first_use + u];
 
 		count_moved(e, edge, sign);
-		if (v->needs_grad)
+		if (ff_edge_needs_grad(g, edge))
 			count_gradient(e, edge, sign, computed ? first : NULL, scratch);
 	}
 	if (computed)

@@ -24,7 +24,7 @@ static bool has_moves(const struct ff_evaluator *e, uint32_t edge, enum ff_pass 
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 
-	if (!me)
+	if (!me || (pass == FF_FORWARD && e->g->edges[edge].shared != FF_NONE))
 		return false;
 	return pass == FF_FORWARD ? me->block.forward.n_moves > 0 : me->block.backward.n_moves > 0;
 }

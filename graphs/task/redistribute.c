@@ -466,7 +466,8 @@ static struct ff_move *new_move(struct ff_scene *s, struct moves *m)
 		m->move = grown;
 		m->cap = cap;
 	}
-	m->move[m->n] = (struct ff_move){.accumulate = !s->first};
+	m->move[m->n] = (struct ff_move){
+			.accumulate = !s->first, .reduce = s->side[SOURCE].place->reduce};
 	return &m->move[m->n++];
 }
 

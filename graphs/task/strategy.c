@@ -37,7 +37,7 @@ int ff_strategy_single(const struct ff_graph *g, uint32_t device, struct ff_aren
 		return code;
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		s.config[i].start = (uint16_t)device;
-		s.config[i].n_parts = ff_node_is_computed(g, i);
+		s.config[i].n_parts = ff_node_needs_config(g, i);
 	}
 	*ret = s;
 	return FF_OK;
@@ -54,7 +54,7 @@ int ff_strategy_data_parallel(const struct ff_graph *g, uint32_t n_devices, stru
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];
 
-		for (uint32_t d = 0; d < n->n_dims && ff_node_is_computed(g, i); d++) {
+		for (uint32_t d = 0; d < n->n_dims && ff_node_needs_config(g, i); d++) {
 			uint32_t extent = (uint32_t)n->dim[d].extent;
 
 			if (n->dim[d].label != FF_DIM_SAMPLE)
@@ -75,9 +75,12 @@ int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s, uin
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
-		if (!s->config[i].n_parts && ff_node_is_computed(g, i))
+		if (!s->config[i].n_parts && ff_node_needs_config(g, i))
 			return ff_fail(err, FF_E_INPUT, "operator %s has no config",
 					g->nodes[i].name);
+		if (s->config[i].n_parts && ff_node_is_prelude(g, i))
+			return ff_fail(err, FF_E_INPUT, "operator %s has that of %s, not its own",
+					g->nodes[i].name, g->nodes[ff_node_leader(g, i)].name);
 		if (s->config[i].n_parts)
 			code = ff_config_check(&g->nodes[i], &s->config[i], n_devices, err);
 	}
@@ -218,7 +221,7 @@ static int read_operator(const struct ff_json *op, const struct ff_graph *g, uin
 			(code = ff_json_string(op, "name", &name, err)) < 0)
 		return code;
 	node = ff_graph_find(g, name);
-	if (node == FF_NONE || ff_node_is_source(g, node))
+	if (node == FF_NONE || ff_node_is_source(g, node) || ff_node_is_prelude(g, node))
 		return ff_json_fail(op, err, "the graph has no operator called %s", name);
 	c = &s->config[node];
 	if (c->n_parts)
@@ -317,7 +320,7 @@ static int read_strategy(const struct ff_json *root, const struct ff_graph *g, u
 		if ((code = read_operator(&list->child[i], g, in.devices, a, &s, err)) < 0)
 			return code;
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (!s.config[i].n_parts && ff_node_is_computed(g, i))
+		if (!s.config[i].n_parts && ff_node_needs_config(g, i))
 			return ff_json_fail(list, err, "operator %s is missing", g->nodes[i].name);
 	*ret = s;
 	if (info)

@@ -337,9 +337,12 @@ static void emit_backward(struct ff_lowering *l, uint32_t node)
 		for (uint32_t k = 0; k < n->n_out; k++) {
 			const struct ff_value *v = &l->g->values[n->out + k];
 
-			for (uint32_t u = 0; u < v->n_uses; u++)
-				depend(l, written_by(l, l->g->uses[v->first_use + u], FF_BACKWARD,
-							  p));
+			for (uint32_t u = 0; u < v->n_uses; u++) {
+				uint32_t edge = l->g->uses[v->first_use + u];
+
+				if (ff_edge_needs_grad(l->g, edge))
+					depend(l, written_by(l, edge, FF_BACKWARD, p));
+			}
 		}
 		ff_clock_tick(l);
 		use_backward(l, n, p, alias);
