@@ -81,11 +81,14 @@ static void add_run(const struct inner *p, const float *restrict source, float *
 {
 	int64_t n = p->n_run, a = p->run_source, b = p->run_sink;
 
-	if (a != 1 || b != 1)
+	if (a == 1 && b == 1)
+		ff_reduce(p->reduce, n, source, sink);
+	else if (p->reduce == FF_REDUCE_SUM)
+		for (int64_t i = 0; i < n; i++)
+			sink[i * b] += source[i * a];
+	else
 		for (int64_t i = 0; i < n; i++)
 			ff_reduce(p->reduce, 1, source + i * a, sink + i * b);
-	else
-		ff_reduce(p->reduce, n, source, sink);
 }
 
 /* Rows of tiles small enough for the first cache on either side. */

@@ -40,7 +40,7 @@ static int map_axes(struct ff_derive *d, enum ff_label class, struct ff_operand 
 		code = ff_derive_input(d, 1, FF_I32, 1, FF_MAX_RANK - 1, &labels, err);
 	if (code == FF_OK)
 		code = check(d, logits, labels, err);
-	if (code < 0)
+	if (code != FF_OK)
 		return code;
 	x = ff_derive_map(d, 0);
 	y = ff_derive_map(d, 1);
