@@ -43,7 +43,7 @@ static int find_kinds(struct ff_additive *a, struct ff_error *err)
 		int code = FF_OK;
 
 		a->variable[i] = FF_NONE;
-		if (!ff_node_is_computed(g, i))
+		if (!ff_node_needs_config(g, i))
 			continue;
 		if (a->stop && a->stop(a->ctx)) {
 			a->stopped = true;

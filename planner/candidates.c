@@ -71,13 +71,13 @@ static uint32_t draft(const struct ff_additive *a, const struct ff_node *n, stru
 
 /* ---- what an operator costs ---- */
 
-static int price_parts(
-		struct ff_additive *a, uint32_t node, struct ff_candidate *c, struct ff_error *err)
+static int price_parts(struct ff_additive *a, uint32_t node, const struct ff_candidate *c,
+		double *us_of_slowest, struct ff_error *err)
 {
 	bool back = ff_node_needs_grad(a->g, node);
 	int code = FF_OK;
 
-	c->compute_us = 0;
+	*us_of_slowest = 0;
 	for (uint32_t p = 0; p < c->config.n_parts && code == FF_OK; p++) {
 		struct ff_region box;
 		struct ff_work w;
@@ -94,7 +94,7 @@ static int price_parts(
 				return code;
 			sum += us;
 		}
-		c->compute_us = fmax(c->compute_us, sum);
+		*us_of_slowest = fmax(*us_of_slowest, sum);
 	}
 	return code;
 }
@@ -188,6 +188,37 @@ int ff_additive_price_edge(struct ff_additive *a, uint32_t edge, const struct ff
 	return FF_OK;
 }
 
+/* Adds what the prelude of `node` takes, and the exchange behind it. */
+static int price_prelude(
+		struct ff_additive *a, uint32_t node, struct ff_candidate *c, struct ff_error *err)
+{
+	const struct ff_node *n = &a->g->nodes[node];
+	uint32_t prelude = ff_node_prelude(a->g, node);
+	struct ff_arena_mark mark = ff_arena_mark(&a->arena);
+	struct ff_node_block b;
+	double us, bytes;
+	int code;
+
+	if (prelude == FF_NONE)
+		return FF_OK;
+	code = ff_node_block_build(a->g, prelude, &c->config, &a->arena, &b, err);
+	if (code == FF_OK)
+		code = price_parts(a, prelude, c, &us, err);
+	if (code == FF_OK) {
+		c->compute_us += us;
+		c->bytes += bytes_written(&a->g->nodes[prelude], &b);
+	}
+	for (uint32_t i = n->n_data - n->n_prelude; i < n->n_data && code == FF_OK; i++) {
+		code = ff_additive_price_edge(a, n->in + i, &b, &c->block, &us, &bytes, err);
+		if (code == FF_OK) {
+			c->compute_us += us;
+			c->bytes += bytes;
+		}
+	}
+	ff_arena_rewind(&a->arena, mark);
+	return code;
+}
+
 static int price_candidate(
 		struct ff_additive *a, uint32_t node, struct ff_candidate *c, struct ff_error *err)
 {
@@ -195,7 +226,7 @@ static int price_candidate(
 	int code = ff_node_block_build(a->g, node, &c->config, &a->arena, &c->block, err);
 
 	if (code == FF_OK)
-		code = price_parts(a, node, c, err);
+		code = price_parts(a, node, c, &c->compute_us, err);
 	if (code < 0)
 		return code;
 	c->part_on = ff_arena_array(&a->arena, a->m->n_devices, sizeof(*c->part_on));
@@ -214,7 +245,7 @@ static int price_candidate(
 		c->compute_us += us;
 		c->bytes += bytes;
 	}
-	return code;
+	return code == FF_OK ? price_prelude(a, node, c, err) : code;
 }
 
 double ff_additive_estimate(const struct ff_additive *a, const struct ff_link_table *l,

@@ -94,7 +94,7 @@ static int fill_expert(const struct ff_graph *g, uint32_t n_devices, struct ff_a
 		uint32_t dim;
 
 		split[i] = FF_NONE;
-		if (!ff_node_is_computed(g, i))
+		if (!ff_node_needs_config(g, i))
 			continue;
 		split[i] = is_heavy(g, n) ? dim_labelled(n, FF_DIM_PARAMETER)
 					  : following_dim(g, n, split);
@@ -110,7 +110,7 @@ static void fill_random(const struct ff_space *s, const struct ff_graph *g, uint
 	struct ff_random random = {.seed = seed, .stream = ff_philox_stream(0, 'i')};
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_computed(g, i))
+		if (ff_node_needs_config(g, i))
 			ff_space_draw(s, i, &random, &ret->config[i]);
 }
 

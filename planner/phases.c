@@ -24,7 +24,7 @@ int ff_phases_init(struct ff_phases *p, const struct ff_space *s, const struct f
 	if (code == FF_OK && !p->order)
 		code = ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
-		if (ff_node_is_computed(g, i))
+		if (ff_node_needs_config(g, i))
 			p->order[p->n_order++] = i;
 	return code;
 }
@@ -156,7 +156,7 @@ static bool draw_stages(struct ff_phases *p, struct ff_strategy *s)
 			uint32_t from = ff_edge_source(g, k);
 			uint32_t least;
 
-			if (!ff_node_is_computed(g, from))
+			if (!ff_node_needs_config(g, from))
 				continue;
 			least = s->stage[from] + !share_devices(p, s, from, p->order[i]);
 			stage = stage < least ? (uint16_t)least : stage;
@@ -172,7 +172,7 @@ void ff_phases_checkpoint(const struct ff_graph *g, uint32_t segment, struct ff_
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_computed(g, i))
+		if (ff_node_needs_config(g, i))
 			s->recompute[i] = i != g->loss && ++at % segment != 0;
 }
 

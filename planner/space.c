@@ -244,7 +244,7 @@ static int fill_nodes(struct ff_space *s, const struct ff_degrees **slot, uint32
 		struct ff_degrees key;
 		uint32_t at;
 
-		if (!ff_node_is_computed(s->graph, i))
+		if (!ff_node_needs_config(s->graph, i))
 			continue;
 		key_of(node, s->n_devices, &key);
 		for (at = key_hash(&key) & mask; slot[at]; at = (at + 1) & mask)

@@ -72,7 +72,7 @@ static uint32_t cut_stages(
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		if (!ff_node_is_computed(g, i))
+		if (!ff_node_needs_config(g, i))
 			continue;
 		if (sum > 0 && sum + cost[i] > limit) {
 			n++;
@@ -93,7 +93,7 @@ static int balance_stages(const struct ff_graph *g, const struct ff_machine *m, 
 	if (!cost)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		cost[i] = ff_node_is_computed(g, i) ? node_s(g, m, i) : 0;
+		cost[i] = ff_node_needs_config(g, i) ? node_s(g, m, i) : 0;
 		low = fmax(low, cost[i]);
 		high += cost[i];
 	}
@@ -123,7 +123,7 @@ int ff_start_pipeline(const struct ff_space *space, const struct ff_graph *g,
 	if (code == FF_OK)
 		code = balance_stages(&micro, m, stages, a, &s, err);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
-		if (ff_node_is_computed(g, i))
+		if (ff_node_needs_config(g, i))
 			split_samples(&micro.nodes[i], s.stage[i] * group, group, &s.config[i]);
 	if (code == FF_OK)
 		*ret = s;
@@ -148,8 +148,8 @@ int ff_start_frugal(const struct ff_space *space, const struct ff_graph *g,
 	s.rule = FF_ORDER_1F1B;
 	code = ff_graph_micro(g, s.micro_batches, a, &micro, err);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
-		computed += ff_node_is_computed(g, i);
-		if (ff_node_is_computed(g, i))
+		computed += ff_node_needs_config(g, i);
+		if (ff_node_needs_config(g, i))
 			split_samples(&micro.nodes[i], 0, m->n_devices, &s.config[i]);
 		else if (ff_node_is_parameter(g, i) && space->what & FF_SPACE_UPDATES)
 			ff_param_cut(g, i, &all, &s.config[i]);

@@ -246,7 +246,7 @@ static uint32_t count_operators(const struct ff_graph *g)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		n += ff_node_is_computed(g, i);
+		n += ff_node_needs_config(g, i);
 	return n;
 }
 

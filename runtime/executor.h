@@ -16,6 +16,7 @@ struct ff_host {
 struct ff_fill {
 	void *memory;
 	size_t bytes;
+	float value;
 };
 
 /* Device memory that goes over the network through host memory, for backends

@@ -81,6 +81,7 @@ static void add_local(
 			.sink_region = e->sink_region,
 			.region = p->region,
 			.add = p->add,
+			.reduce = t->task->move->reduce,
 	};
 }
 
@@ -137,6 +138,7 @@ static int unpack(struct ff_transfer *t, const struct ff_piece *p, const struct 
 			.sink_region = e->sink_region,
 			.region = p->region,
 			.add = p->add,
+			.reduce = t->task->move->reduce,
 	};
 	return FF_OK;
 }
@@ -195,8 +197,9 @@ static void add_fills(struct ff_transfer *t, const struct ff_ends *e)
 		if (!mv->fill[i] || !sink)
 			continue;
 		shard_region(t, e->sink_node, e->sink_map, mv->sink[i], &r);
-		t->fill[t->n_fills++] = (struct ff_fill){
-				sink, (size_t)(ff_region_volume(&r) * FF_ELEMENT_BYTES)};
+		t->fill[t->n_fills++] = (struct ff_fill){sink,
+				(size_t)(ff_region_volume(&r) * FF_ELEMENT_BYTES),
+				ff_reduce_identity(mv->reduce)};
 	}
 }
 
@@ -328,7 +331,7 @@ int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < t->n_fills && code == FF_OK; i++)
-		code = b->fill(stream, t->fill[i].memory, t->fill[i].bytes, err);
+		code = b->fill(stream, t->fill[i].memory, t->fill[i].bytes, t->fill[i].value, err);
 	for (uint32_t i = 0; i < t->n_before && code == FF_OK; i++)
 		code = b->copy(stream, &t->before[i], err);
 	for (uint32_t i = 0; i < t->n_bounces && code == FF_OK; i++)

@@ -75,7 +75,8 @@ static uint32_t last_read(const struct counted *c, uint32_t edge)
 {
 	const struct ff_evaluator *e = c->e;
 	const struct ff_program *p = &e->program;
-	uint32_t node = e->g->edges[edge].node, from = ff_edge_source(e->g, edge);
+	uint32_t node = e->g->edges[ff_edge_last(e->g, edge)].node;
+	uint32_t from = ff_edge_source(e->g, edge);
 	uint32_t final = p->micro_batches - 1;
 	uint32_t micro = ff_program_instance(e->g, p, from, final) == final ? c->micro : final;
 	bool last = !p->again[from] || c->again;
@@ -96,7 +97,7 @@ static void count_moved(const struct counted *c, uint32_t edge)
 	const struct ff_memo_node *to = e->node[x->node];
 	uint32_t first = moved_in(c, edge), last = last_read(c, edge);
 
-	if (first == FF_NONE)
+	if (x->shared != FF_NONE || first == FF_NONE)
 		return;
 	for (uint32_t i = 0; i < r->n_moves; i++)
 		for (uint32_t k = 0; k < r->move[i].n_sinks; k++) {
@@ -135,6 +136,8 @@ static void last_uses(const struct counted *c, uint32_t *last)
 		for (uint32_t k = 0; k < parts && read != FF_NONE; k++)
 			if (r->alias[k] != FF_NONE && last[r->alias[k]] < read)
 				last[r->alias[k]] = read;
+		if (g->edges[edge].shared != FF_NONE)
+			continue; /* moved to its prelude */
 		for (uint32_t i = 0; i < r->n_moves && moved != FF_NONE; i++)
 			for (uint32_t k = 0; k < r->move[i].n_sources; k++)
 				if (last[r->move[i].source[k]] < moved)
@@ -222,7 +225,7 @@ static void count_instance(const struct counted *c)
 		uint32_t edge = e->g->uses[v->first_use + u];
 
 		count_moved(c, edge);
-		if (v->needs_grad && !c->again && (computed || c->micro == 0))
+		if (ff_edge_needs_grad(e->g, edge) && !c->again && (computed || c->micro == 0))
 			count_gradient(c, edge, computed ? first : NULL, scratch);
 	}
 	if (computed)

@@ -167,9 +167,10 @@ static int swap_edge(struct ff_evaluator *e, uint32_t edge, struct ff_error *err
 	return code;
 }
 
-/* The config of node `i` under the proposal. */
+/* The config of node `i` under the proposal; a prelude has its leader's. */
 static const struct ff_config *config_of(const struct ff_evaluator *e, uint32_t i)
 {
+	i = ff_node_leader(e->g, i);
 	for (uint32_t k = 0; k < e->n_changes; k++)
 		if (e->changes[k].node == i)
 			return &e->changes[k].config;
@@ -412,9 +413,14 @@ static int place_changes(struct ff_evaluator *e, struct ff_error *err)
 	const struct ff_graph *g = e->g;
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < e->n_changes && code == FF_OK; i++)
-		if (ff_node_is_computed(g, e->changes[i].node))
-			code = place_node(e, e->changes[i].node, err);
+	for (uint32_t i = 0; i < e->n_changes && code == FF_OK; i++) {
+		uint32_t node = e->changes[i].node, prelude = ff_node_prelude(g, node);
+
+		if (ff_node_is_computed(g, node))
+			code = place_node(e, node, err);
+		if (code == FF_OK && prelude != FF_NONE)
+			code = place_node(e, prelude, err);
+	}
 	for (uint32_t i = 0; i < e->n_touched && code == FF_OK; i++) {
 		const struct ff_value *v = &g->values[e->touched[i]];
 

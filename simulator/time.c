@@ -24,7 +24,7 @@ static bool has_moves(const struct ff_evaluator *e, uint32_t edge, enum ff_pass 
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 
-	if (!me)
+	if (!me || (pass == FF_FORWARD && e->g->edges[edge].shared != FF_NONE))
 		return false;
 	return pass == FF_FORWARD ? me->block.forward.n_moves > 0 : me->block.backward.n_moves > 0;
 }
@@ -54,6 +54,21 @@ static enum ff_phase reads_again(const struct ff_evaluator *e, uint32_t node)
 	return e->program.again[node] ? FF_PHASE_RECOMPUTE : FF_PHASE_BACKWARD;
 }
 
+/* The edge over which is moved what is read at `edge`. */
+static uint32_t moved_at(const struct ff_graph *g, uint32_t edge)
+{
+	return g->edges[edge].shared == FF_NONE ? edge : g->edges[edge].shared;
+}
+
+/* Who reads first what is moved again over `edge`: of a prelude that is not computed
+ * again the node behind it. */
+static uint32_t reader_of(const struct ff_evaluator *e, uint32_t edge)
+{
+	uint32_t node = e->g->edges[edge].node;
+
+	return e->program.again[node] ? node : ff_node_leader(e->g, node);
+}
+
 /* Whether something is moved to `node` in a phase. */
 static bool is_moved_to(const struct ff_evaluator *e, uint32_t node, enum ff_phase phase)
 {
@@ -61,11 +76,15 @@ static bool is_moved_to(const struct ff_evaluator *e, uint32_t node, enum ff_pha
 	const struct ff_node *n = &g->nodes[node];
 	bool moved = false;
 
-	for (uint32_t k = n->in; k < n->in + n->n_in && !moved; k++)
-		moved = has_moves(e, k, FF_FORWARD) &&
-			(phase == FF_PHASE_FORWARD ||
-					(e->program.again[ff_edge_source(g, k)] &&
-							reads_again(e, node) == phase));
+	for (uint32_t k = n->in; k < n->in + n->n_in && !moved; k++) {
+		if (phase == FF_PHASE_FORWARD)
+			moved = has_moves(e, k, FF_FORWARD);
+		else
+			moved = e->program.again[ff_edge_source(g, k)] &&
+				has_moves(e, moved_at(g, k), FF_FORWARD) &&
+				reader_of(e, moved_at(g, k)) == node &&
+				reads_again(e, node) == phase;
+	}
 	for (uint32_t k = n->out; k < n->out + n->n_out && phase == FF_PHASE_BACKWARD; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses && !moved; u++)
 			moved = has_moves(e, g->uses[g->values[k].first_use + u], FF_BACKWARD);
@@ -227,19 +246,38 @@ static double *ready_of(const struct ff_timed_node *t, uint32_t micro)
 	return t->ready + (size_t)micro * t->n;
 }
 
+/* A parameter is not updated before it was brought to who reads it. */
+static void leave(struct ff_evaluator *e, uint32_t param, const struct ff_memo_move *tm, double at)
+{
+	double *ready = ready_of(&e->timed[FF_PHASE_BACKWARD][param], e->program.micro_batches - 1);
+
+	for (uint32_t k = 0; k < tm->n_sources; k++)
+		ready[tm->move->source[k]] = later(ready[tm->move->source[k]], at);
+}
+
 static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
 {
 	const struct ff_memo_edge *me = e->edge[s->id];
 	uint32_t from = ff_edge_source(e->g, s->id), to = e->g->edges[s->id].node;
-	enum ff_phase reader = s->phase == FF_PHASE_FORWARD ? s->phase : reads_again(e, to);
-	double *ready = ready_of(&e->timed[reader][to], s->micro);
+	enum ff_phase reader = s->phase;
 	const double *finish = NULL;
+	double *ready;
 
+	if (s->phase == FF_PHASE_RECOMPUTE) {
+		to = reader_of(e, s->id);
+		reader = reads_again(e, to);
+	}
+	ready = ready_of(&e->timed[reader][to], s->micro);
 	if (ff_node_is_computed(e->g, from))
 		finish = finish_of(&e->timed[s->phase][from], s->micro);
-	for (uint32_t i = 0; i < me->block.forward.n_moves; i++)
-		arrive(&me->move[FF_FORWARD][i], time_move(e, &me->move[FF_FORWARD][i], finish, 0),
-				ready);
+	for (uint32_t i = 0; i < me->block.forward.n_moves; i++) {
+		const struct ff_memo_move *tm = &me->move[FF_FORWARD][i];
+		double at = time_move(e, tm, finish, 0);
+
+		arrive(tm, at, ready);
+		if (ff_node_is_parameter(e->g, from))
+			leave(e, from, tm, at);
+	}
 }
 
 /* When what a move adds to was written: a first use that is aliased was written
@@ -393,7 +431,8 @@ static void time_sync(struct ff_evaluator *e, uint32_t bucket)
 	t->done_us = at;
 }
 
-/* When the gradients of a bucket's members were brought to its device number `d`. */
+/* When the gradients of a bucket's members were brought to its device number `d`, and
+ * they themselves to who reads them. */
 static double brought_us(struct ff_evaluator *e, const struct ff_bucket_build *b, uint32_t d)
 {
 	double at = 0;

@@ -118,14 +118,14 @@ int random_config(struct ff_random *r, const struct ff_graph *g, uint32_t node, 
 
 	for (uint32_t i = 0; i < FF_MAX_DIMS; i++)
 		c.degree[i] = 1;
-	if (ff_node_is_source(g, node) ||
+	if (ff_node_is_source(g, node) || ff_node_is_prelude(g, node) ||
 			(ff_node_is_parameter(g, node) && ff_random_below(r, 3) == 0))
 		c.n_parts = 0;
 	else if (ff_node_is_parameter(g, node))
 		random_shards(r, n, n_devices, &c);
 	else
 		random_degrees(r, n, n_devices, &c);
-	if (ff_node_is_computed(g, node) && ff_random_below(r, 4) == 0)
+	if (ff_node_needs_config(g, node) && ff_random_below(r, 4) == 0)
 		random_replicas(r, n_devices, &c);
 	if (c.n_parts && (ff_random_below(r, 2) || !random_view(r, n, n_devices, &c))) {
 		c.list = random_devices(r, n_devices, a);

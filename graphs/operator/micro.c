@@ -79,6 +79,7 @@ static int copy_links(const struct ff_graph *g, int32_t samples, struct ff_arena
 				.in = n->in,
 				.n_in = n->n_in,
 				.n_data = n->n_data,
+				.n_prelude = n->n_prelude,
 				.out = n->out,
 				.n_out = n->n_out,
 				.n_saved = n->n_saved,

@@ -6,7 +6,8 @@
 
 #include "ff/micro.h"
 
-/* Parameters without a config of their own follow the first node that reads them. */
+/* Parameters without a config of their own follow the first node that reads them,
+ * preludes the node they go before. */
 static int resolve_configs(struct ff_lowering *l, struct ff_error *err)
 {
 	const struct ff_graph *g = l->g;
@@ -17,7 +18,7 @@ static int resolve_configs(struct ff_lowering *l, struct ff_error *err)
 		uint32_t edge;
 		uint16_t *list;
 
-		l->config[i] = l->s->config[i];
+		l->config[i] = l->s->config[ff_node_leader(g, i)];
 		if (l->config[i].n_parts || !ff_node_is_parameter(g, i))
 			continue;
 		edge = g->uses[v->first_use];
@@ -88,6 +89,9 @@ static int build_edges(struct ff_lowering *l, struct ff_error *err)
 			code = ff_edge_block_build(g, l->m, e, l->first_use[e], l->node[from],
 					l->node[g->edges[e].node], true, l->a, &l->scratch,
 					&l->edge[e], err);
+		/* what a prelude was brought is there */
+		if (g->edges[e].shared != FF_NONE)
+			l->edge[e].forward.n_moves = 0;
 	}
 	return code;
 }
@@ -268,14 +272,18 @@ static int build_tables(struct ff_lowering *l, struct ff_error *err)
 	}
 	for (uint32_t e = 0; e < g->n_edges; e++) {
 		const struct ff_node_block *from = l->node[ff_edge_source(g, e)];
-		uint32_t parts = l->node[g->edges[e].node]->n_parts;
+		uint32_t parts = l->node[g->edges[e].node]->n_parts, shared = g->edges[e].shared;
+		bool own = shared == FF_NONE;
 
 		for (uint32_t i = 0; i < l->r.n_instances; i++) {
 			size_t at = (size_t)e * l->r.n_instances + i;
+			size_t same = (size_t)shared * l->r.n_instances + i;
 			bool there = has_instance(l, ff_edge_source(g, e), i);
 
-			l->r.in[at] = there ? buffers_of(l, parts) : NULL;
-			l->moved[FF_FORWARD][at] = there ? buffers_of(l, parts) : NULL;
+			l->r.in[at] = !own ? l->r.in[same] : there ? buffers_of(l, parts) : NULL;
+			l->moved[FF_FORWARD][at] = !own    ? l->moved[FF_FORWARD][same]
+						   : there ? buffers_of(l, parts)
+							   : NULL;
 			l->r.din[at] = i % 2 ? NULL : buffers_of(l, parts);
 			l->moved[FF_BACKWARD][at] =
 					i % 2 ? NULL : buffers_of(l, from ? from->n_parts : 0);

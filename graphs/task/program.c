@@ -39,7 +39,7 @@ static void put_moves(struct writer *w, enum ff_phase phase, uint32_t micro, uin
 	struct ff_step step = {FF_STEP_MOVES, phase, micro, edge};
 
 	if (phase != FF_PHASE_RECOMPUTE && ff_node_is_computed(w->g, from) &&
-			w->s->stage[from] != w->s->stage[to])
+			ff_strategy_stage(w->g, w->s, from) != ff_strategy_stage(w->g, w->s, to))
 		w->late[w->n_late++] = step;
 	else
 		put(w, step);
@@ -76,7 +76,7 @@ static void find_again(struct writer *w, bool *again)
 		const struct ff_node *n = &g->nodes[node];
 
 		again[node] = false;
-		if (!w->s->recompute[node])
+		if (!ff_strategy_recomputes(g, w->s, node))
 			continue;
 		again[node] = ff_node_is_computed(g, node) && ff_node_reads_own(g, node);
 		for (uint32_t k = n->out; k < n->out + n->n_out; k++)
@@ -230,13 +230,16 @@ static void run_stages(struct writer *w)
 
 static void find_stages(struct writer *w)
 {
+	uint32_t stage = 0;
+
 	for (uint32_t i = 0; i < w->g->n_nodes; i++) {
 		uint32_t node = w->order[i];
 
 		if (!ff_node_is_computed(w->g, node))
 			continue;
-		if (!w->n_stages || w->s->stage[node] != w->s->stage[w->order[i - 1]])
+		if (!w->n_stages || ff_strategy_stage(w->g, w->s, node) != stage)
 			w->stage[w->n_stages++].first = i;
+		stage = ff_strategy_stage(w->g, w->s, node);
 		w->stage[w->n_stages - 1].end = i + 1;
 	}
 }

@@ -341,7 +341,7 @@ static void fill_piece(const struct ff_scene *s, const struct ff_cell *sink, con
 
 /* All pieces of one sink part.  Where several cover an element they are added:
  * to one that covers the sink alone and is written first (at home, if such a one
- * is), else to zeros. */
+ * is), else to the reduction of nothing. */
 static int pair_sink(struct ff_scene *s, const struct ff_cell *cell, uint32_t sink, struct pairs *p,
 		struct ff_error *err)
 {
@@ -466,7 +466,8 @@ static struct ff_move *new_move(struct ff_scene *s, struct moves *m)
 		m->move = grown;
 		m->cap = cap;
 	}
-	m->move[m->n] = (struct ff_move){.accumulate = !s->first};
+	m->move[m->n] = (struct ff_move){
+			.accumulate = !s->first, .reduce = s->side[SOURCE].place->reduce};
 	return &m->move[m->n++];
 }
 

@@ -53,7 +53,7 @@ int ff_strategy_single(const struct ff_graph *g, uint32_t device, struct ff_aren
 		return code;
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		s.config[i].start = (uint16_t)device;
-		s.config[i].n_parts = ff_node_is_computed(g, i);
+		s.config[i].n_parts = ff_node_needs_config(g, i);
 	}
 	*ret = s;
 	return FF_OK;
@@ -70,7 +70,7 @@ int ff_strategy_data_parallel(const struct ff_graph *g, uint32_t n_devices, stru
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];
 
-		for (uint32_t d = 0; d < n->n_dims && ff_node_is_computed(g, i); d++) {
+		for (uint32_t d = 0; d < n->n_dims && ff_node_needs_config(g, i); d++) {
 			uint32_t extent = (uint32_t)n->dim[d].extent;
 
 			if (n->dim[d].label != FF_DIM_SAMPLE)
@@ -92,7 +92,8 @@ static int check_stages(const struct ff_graph *g, const struct ff_strategy *s, s
 	for (uint32_t e = 0; e < g->n_edges; e++) {
 		uint32_t from = ff_edge_source(g, e), to = g->edges[e].node;
 
-		if (ff_node_is_computed(g, from) && s->stage[from] > s->stage[to])
+		if (ff_node_is_computed(g, from) &&
+				ff_strategy_stage(g, s, from) > ff_strategy_stage(g, s, to))
 			return ff_fail(err, FF_E_INPUT,
 					"operator %s is in stage %u, but %s, which reads what it "
 					"makes, in stage %u",
@@ -120,9 +121,13 @@ int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s, uin
 	if (code == FF_OK)
 		code = check_recompute(g, s, err);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
-		if (!s->config[i].n_parts && ff_node_is_computed(g, i))
+		if (!s->config[i].n_parts && ff_node_needs_config(g, i))
 			return ff_fail(err, FF_E_INPUT, "operator %s has no config",
 					g->nodes[i].name);
+		if (s->config[i].n_parts && ff_node_is_prelude(g, i))
+			return ff_fail(err, FF_E_INPUT,
+					"operator %s has the config of %s, not its own",
+					g->nodes[i].name, g->nodes[ff_node_leader(g, i)].name);
 		if (s->config[i].n_parts)
 			code = ff_config_check(&g->nodes[i], &s->config[i], n_devices, err);
 	}
@@ -131,16 +136,20 @@ int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s, uin
 
 /* A binary heap of ready nodes, the next to issue on top. */
 struct ready {
-	const uint16_t *stage;
-	const int32_t *priority;
+	const struct ff_graph *g;
+	const struct ff_strategy *s;
 	uint32_t *node, n;
 };
 
 static bool before(const struct ready *r, uint32_t a, uint32_t b)
 {
-	if (r->stage[a] != r->stage[b])
-		return r->stage[a] < r->stage[b];
-	return r->priority[a] != r->priority[b] ? r->priority[a] > r->priority[b] : a < b;
+	uint32_t stage_a = ff_strategy_stage(r->g, r->s, a),
+		 stage_b = ff_strategy_stage(r->g, r->s, b);
+	const int32_t *priority = r->s->priority;
+
+	if (stage_a != stage_b)
+		return stage_a < stage_b;
+	return priority[a] != priority[b] ? priority[a] > priority[b] : a < b;
 }
 
 static void ready_push(struct ready *r, uint32_t node)
@@ -187,7 +196,7 @@ static void issued(const struct ff_graph *g, uint32_t node, uint32_t *waits, str
 int ff_strategy_order(const struct ff_graph *g, const struct ff_strategy *s,
 		struct ff_arena *scratch, uint32_t *order, struct ff_error *err)
 {
-	struct ready r = {.stage = s->stage, .priority = s->priority};
+	struct ready r = {.g = g, .s = s};
 	uint32_t *waits = ff_arena_array(scratch, g->n_nodes, sizeof(*waits)), n = 0;
 
 	r.node = ff_arena_array(scratch, g->n_nodes, sizeof(*r.node));

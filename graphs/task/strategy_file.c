@@ -186,7 +186,7 @@ static int read_operator(const struct ff_json *op, const struct ff_graph *g, uin
 			(code = ff_json_string(op, "name", &name, err)) < 0)
 		return code;
 	node = ff_graph_find(g, name);
-	if (node == FF_NONE || ff_node_is_source(g, node))
+	if (node == FF_NONE || ff_node_is_source(g, node) || ff_node_is_prelude(g, node))
 		return ff_json_fail(op, err, "the graph has no operator called %s", name);
 	c = &s->config[node];
 	if (c->n_parts)
@@ -313,7 +313,7 @@ static int read_strategy(const struct ff_json *root, const struct ff_graph *g, u
 		if ((code = read_operator(&list->child[i], &micro, in.devices, a, &s, err)) < 0)
 			return code;
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (!s.config[i].n_parts && ff_node_is_computed(g, i))
+		if (!s.config[i].n_parts && ff_node_needs_config(g, i))
 			return ff_json_fail(list, err, "operator %s is missing", g->nodes[i].name);
 	if (ff_strategy_check(&micro, &s, in.devices, &inner) < 0)
 		return ff_json_fail(list, err, "%s", inner.text);

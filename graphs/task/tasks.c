@@ -392,9 +392,12 @@ static void depend_backward(struct ff_lowering *l, const struct ff_task *t)
 	for (uint32_t k = 0; k < n->n_out; k++) {
 		const struct ff_value *v = &l->g->values[n->out + k];
 
-		for (uint32_t u = 0; u < v->n_uses; u++)
-			depend(l, gradient_from(l, l->g->uses[v->first_use + u], t->micro,
-						  t->part));
+		for (uint32_t u = 0; u < v->n_uses; u++) {
+			uint32_t edge = l->g->uses[v->first_use + u];
+
+			if (ff_edge_needs_grad(l->g, edge))
+				depend(l, gradient_from(l, edge, t->micro, t->part));
+		}
 	}
 }
 
@@ -427,7 +430,32 @@ static void depend_on_gradient(struct ff_lowering *l, uint32_t param, uint32_t p
 					  part));
 }
 
-/* Gradients of a bucket's members on `device`, or on all (FF_NONE). */
+static bool takes_from(const struct ff_move *mv, uint32_t part)
+{
+	for (uint32_t i = 0; i < mv->n_sources; i++)
+		if (mv->source[i] == part)
+			return true;
+	return false;
+}
+
+/* Moves that bring one part of a parameter to its readers: it must not change before. */
+static void depend_on_readers(struct ff_lowering *l, uint32_t param, uint32_t part)
+{
+	const struct ff_value *v = &l->g->values[l->g->nodes[param].out];
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t edge = l->g->uses[v->first_use + u];
+		const struct ff_redistribution *r = &l->edge[edge].forward;
+		uint32_t **moved = l->moved[FF_FORWARD] + (size_t)edge * l->r.n_instances;
+
+		for (uint32_t i = 0; i < r->n_moves; i++)
+			for (uint32_t k = 0; k < l->r.n_instances; k++)
+				if (moved[k] && takes_from(&r->move[i], part))
+					depend(l, moved[k][r->move[i].sink[0]]);
+	}
+}
+
+/* What uses a bucket's members on `device`, or on all (FF_NONE), before their update. */
 static void depend_on_members(struct ff_lowering *l, uint32_t bucket, uint32_t device)
 {
 	const struct ff_bucketing *b = &l->buckets;
@@ -437,8 +465,10 @@ static void depend_on_members(struct ff_lowering *l, uint32_t bucket, uint32_t d
 		const struct ff_node_block *nb = l->node[param];
 
 		for (uint32_t p = b->member[i].cell; p < nb->n_parts; p += nb->out->cells)
-			if (device == FF_NONE || nb->device[p] == device)
+			if (device == FF_NONE || nb->device[p] == device) {
 				depend_on_gradient(l, param, p);
+				depend_on_readers(l, param, p);
+			}
 	}
 }
 

@@ -40,7 +40,8 @@ struct ff_copy {
 	void *sink;
 	const uint8_t *order;
 	struct ff_region source_region, sink_region, region;
-	bool add; /* sink += source, float32; else sink = source */
+	bool add; /* sink = sink `reduce` source, float32; else sink = source */
+	enum ff_reduce reduce;
 };
 
 /* A step's update of `n` elements, as union ff_factors has it. */
@@ -89,8 +90,9 @@ struct ff_backend {
 	int (*download)(struct ff_stream *s, void *host, const void *device, size_t bytes,
 			struct ff_error *err);
 	int (*copy)(struct ff_stream *s, const struct ff_copy *copy, struct ff_error *err);
-	int (*fill)(struct ff_stream *s, void *memory, size_t bytes,
-			struct ff_error *err); /* zeros */
+	/* Every float32 of `memory` is `value`. */
+	int (*fill)(struct ff_stream *s, void *memory, size_t bytes, float value,
+			struct ff_error *err);
 	/* `u` is copied. */
 	int (*update)(struct ff_stream *s, const struct ff_update *u, struct ff_error *err);
 	/* Prepares a kernel for `w` (copied as needed). */

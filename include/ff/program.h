@@ -62,10 +62,18 @@ static inline uint32_t ff_program_moves(
 	return p->moves[phase][(size_t)micro * p->n_edges + edge];
 }
 
-/* Whether backward of its reader reads the value at `edge`. */
+/* Where what is brought over `edge` is read last: there, or, if a prelude reads it there,
+ * where the node behind that does. */
+static inline uint32_t ff_edge_last(const struct ff_graph *g, uint32_t edge)
+{
+	uint32_t node = g->edges[edge].node, leader = ff_node_leader(g, node);
+
+	return leader == node ? edge : g->nodes[leader].in + g->edges[edge].slot;
+}
+/* Whether the value at `edge` is read backward. */
 static inline bool ff_edge_read_backward(const struct ff_graph *g, uint32_t edge)
 {
-	const struct ff_edge *e = &g->edges[edge];
+	const struct ff_edge *e = &g->edges[ff_edge_last(g, edge)];
 
 	return ff_node_needs_grad(g, e->node) &&
 	       (e->slot >= g->nodes[e->node].n_data ||

@@ -31,7 +31,7 @@ struct ff_traffic {
 };
 
 /* One communication task: shards `sources` of one operator become the shards
- * `sinks` of another; a sink element is the sum of all sources that cover it.
+ * `sinks` of another; a sink element is the reduction of all sources that cover it.
  * Messages: receivers fill, then take the pieces without `add`, then those
  * with, in order.  Collectives: every device has one source and one sink;
  * all-gather and reduce-scatter have one piece a device, in device order, that
@@ -39,13 +39,14 @@ struct ff_traffic {
  * reduce-scatter: the sink gets it). */
 struct ff_move {
 	enum ff_move_kind kind;
-	bool accumulate; /* add to what the sinks hold already */
+	bool accumulate;       /* add to what the sinks hold already */
+	enum ff_reduce reduce; /* what "add" means */
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	uint32_t n_sources, n_sinks;
 	const uint16_t *source;       /* part numbers, in the order of their devices */
 	const uint16_t *sink;         /* likewise */
-	const bool *fill;             /* n_sinks: zero the sink first */
+	const bool *fill;             /* n_sinks: the sink begins as the reduction of nothing */
 	struct ff_region region;      /* collectives: the whole; LOAD: the sink's */
 	uint32_t n_pieces;            /* NULL and 0 where a search asks */
 	const struct ff_piece *piece; /* by from, then to */

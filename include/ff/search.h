@@ -102,6 +102,7 @@ int ff_search_exhaustive(const struct ff_space *s, struct ff_evaluator *e, const
 /* No strategy with so many micro-batches can be faster than this: docs/simulator.md.
  * `stop` is asked now and then and may be NULL; when it is true *us is NAN. */
 int ff_lower_bound(const struct ff_graph *g, uint32_t micro_batches, const struct ff_machine *m,
-		struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx, double *us, struct ff_error *err);
+		struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx, double *us,
+		struct ff_error *err);
 
 #endif

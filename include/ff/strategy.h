@@ -48,6 +48,18 @@ struct ff_strategy {
 				   * again for backward; a parameter's: brought again */
 };
 
+/* A prelude's are those of the node behind it. */
+static inline uint32_t ff_strategy_stage(
+		const struct ff_graph *g, const struct ff_strategy *s, uint32_t node)
+{
+	return s->stage[ff_node_leader(g, node)];
+}
+static inline bool ff_strategy_recomputes(
+		const struct ff_graph *g, const struct ff_strategy *s, uint32_t node)
+{
+	return s->recompute[ff_node_leader(g, node)];
+}
+
 /* What a strategy file says beside the strategy. */
 struct ff_strategy_info {
 	const char *machine;

@@ -123,7 +123,7 @@ static int cpu_call(struct ff_stream *s, int (*fn)(void *arg, struct ff_error *e
 
 struct move_job {
 	void *sink;
-	const void *source; /* NULL: zeros */
+	const void *source;
 	size_t bytes;
 };
 
@@ -132,10 +132,8 @@ static int run_move(void *payload, struct ff_error *err)
 	const struct move_job *j = payload;
 
 	(void)err;
-	if (j->bytes && j->source)
+	if (j->bytes)
 		memcpy(j->sink, j->source, j->bytes);
-	else if (j->bytes)
-		memset(j->sink, 0, j->bytes);
 	return FF_OK;
 }
 
@@ -153,9 +151,29 @@ static int cpu_download(struct ff_stream *s, void *host, const void *device, siz
 	return cpu_upload(s, host, device, bytes, err);
 }
 
-static int cpu_fill(struct ff_stream *s, void *memory, size_t bytes, struct ff_error *err)
+struct fill_job {
+	float *memory, value;
+	size_t bytes;
+};
+
+static int run_fill(void *payload, struct ff_error *err)
 {
-	return cpu_upload(s, memory, NULL, bytes, err);
+	const struct fill_job *j = payload;
+
+	(void)err;
+	if (j->value == 0 && j->bytes)
+		memset(j->memory, 0, j->bytes);
+	for (size_t i = 0; i < j->bytes / sizeof(float) && j->value != 0; i++)
+		j->memory[i] = j->value;
+	return FF_OK;
+}
+
+static int cpu_fill(
+		struct ff_stream *s, void *memory, size_t bytes, float value, struct ff_error *err)
+{
+	struct fill_job j = {memory, value, bytes};
+
+	return ff_stream_push(s, run_fill, &j, sizeof(j), err);
 }
 
 static int run_copy(void *payload, struct ff_error *err)

@@ -58,6 +58,8 @@ static void count_readers(struct ff_pattern *p, uint32_t k)
 		const struct ff_node *n = &g->nodes[e->node];
 		const struct ff_config *c = &p->s->config[e->node];
 
+		if (!ff_edge_needs_grad(g, g->uses[v->first_use + u]))
+			continue;
 		for (uint32_t part = 0; part < ff_config_cells(c); part++) {
 			struct ff_region box, in, both;
 
@@ -158,15 +160,27 @@ static int check_input(const struct ff_pattern *p, uint32_t i, const struct ff_k
 	return FF_OK;
 }
 
-/* What this part writes at an element of output `k`. */
+/* What this part writes at an element of output `k`: shares that the reduction of all
+ * parts makes the value of. */
 static float share_at(
 		const struct ff_pattern *p, uint32_t k, uint32_t micro, const struct cursor *c)
 {
-	uint32_t out = p->work.node->out + k;
+	uint32_t out = p->work.node->out + k, others = p->partial - 1;
+	const struct ff_value *v = &p->work.graph->values[out];
+	float value = value_at(out, v, micro, c->at);
 
-	if (!p->lead)
-		return 1;
-	return value_at(out, &p->work.graph->values[out], micro, c->at) - (float)(p->partial - 1);
+	switch ((enum ff_reduce)p->work.node->out_map[k].reduce) {
+	case FF_REDUCE_SUM:
+		return p->lead ? value - (float)others : 1;
+	case FF_REDUCE_MAX:
+		return p->lead ? value : value - 1;
+	case FF_REDUCE_LOG_SUM_EXP:
+		/* equally large everywhere, so that each of the others counts as 1 */
+		if (c->at[v->rank - 1] == 0)
+			return value;
+		return p->lead ? value - (float)others : 0;
+	}
+	return value;
 }
 
 /* Values move; what is saved stays, so bytes are enough to tell it. */

@@ -145,7 +145,7 @@ static int fill_saved(struct bench *b, struct ff_error *err)
 			code = b->p->backend->fill(b->p->stream, b->io.out[i],
 					(size_t)(ff_region_volume(&b->work.out[i]) *
 							ff_dtype_bytes(n->out_map[i].dtype)),
-					err);
+					0, err);
 	return code == FF_OK ? b->p->backend->drain(b->p->stream, err) : code;
 }
 

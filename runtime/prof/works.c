@@ -108,7 +108,7 @@ static int add_strategy(struct list *l, const char *path)
 
 	for (uint32_t i = 0; i < l->p->graph.n_nodes && code == FF_OK; i++)
 		if (ff_node_is_computed(&l->p->graph, i))
-			code = add_config(l, i, &s.config[i]);
+			code = add_config(l, i, &s.config[ff_node_leader(&l->p->graph, i)]);
 	return code;
 }
 

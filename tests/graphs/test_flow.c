@@ -2,6 +2,7 @@
  * laid out as it says, on numbers that are known beforehand.  Every part must find
  * the elements it reads, every part of a producer the sum of the gradients of all
  * uses, every update its parameter's.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "check_main.h"
@@ -15,7 +16,7 @@ struct flow {
 	double *memory[PLACED_DEVICES]; /* one number each four bytes */
 	double **gradient; /* by value and micro-batch (parameters: all in one): dense */
 	uint32_t micro;    /* of the task at hand */
-	uint32_t kinds[8], syncs, micro_batches, again, brought_again;
+	uint32_t kinds[8], reductions[3], syncs, micro_batches, again, brought_again;
 };
 
 /* Visits all positions of a region that is not empty. */
@@ -93,13 +94,26 @@ static struct partial partial_of(
 	return p;
 }
 
-/* Partials differ, and sum up to the element. */
+static const struct ff_operand *output_of(const struct flow *f, uint32_t value)
+{
+	const struct ff_value *v = &f->s.graph->values[value];
+
+	return &f->s.graph->nodes[v->producer].out_map[v->port];
+}
+
+/* Partials differ, and what the value's reduction makes of them is the element. */
 static double partial_element(
 		const struct flow *f, uint32_t value, struct partial p, const int32_t *at)
 {
-	uint32_t rank = f->s.graph->values[value].rank;
+	uint32_t rank = f->s.graph->values[value].rank, op = output_of(f, value)->reduce;
 	double rest = element(f, value, at);
 
+	if (op == FF_REDUCE_MAX) /* one of them is it */
+		return rest - (p.index == (uint32_t)(rest + at[0]) % p.n ? 0 : 1 + p.index);
+	if (op == FF_REDUCE_LOG_SUM_EXP && at[rank - 1] == 0)
+		return rest; /* equally large, so that each largest but one is among the others */
+	if (op == FF_REDUCE_LOG_SUM_EXP && p.index == 0)
+		rest -= p.n - 1;
 	if (p.index)
 		return number(salt_of(f, value) + (uint64_t)p.index * 1000003, rank, at);
 	for (uint32_t k = 1; k < p.n; k++)
@@ -204,7 +218,8 @@ static void expect_gradients(struct flow *f)
 					(size_t)ff_region_volume(&whole) + 1, sizeof(double));
 		for (f->micro = 0; f->micro < m; f->micro++)
 			for (uint32_t u = 0; u < g->values[v].n_uses; u++)
-				add_contributions(f, g->uses[g->values[v].first_use + u]);
+				if (ff_edge_needs_grad(g, g->uses[g->values[v].first_use + u]))
+					add_contributions(f, g->uses[g->values[v].first_use + u]);
 	}
 }
 
@@ -258,8 +273,7 @@ static void touch_output(struct flow *f, uint32_t task, uint32_t value, uint32_t
 		const uint32_t *list, bool write)
 {
 	const struct ff_value *v = &f->s.graph->values[value];
-	const struct ff_operand *o = &f->s.graph->nodes[v->producer].out_map[v->port];
-	struct partial p = partial_of(f, v->producer, o, part);
+	struct partial p = partial_of(f, v->producer, output_of(f, value), part);
 	struct ff_region r = out_region(f, value, part);
 	struct shard s;
 	int32_t at[FF_MAX_DIMS];
@@ -341,8 +355,24 @@ static struct shard end_of(const struct flow *f, const struct ff_task *t, bool s
 	return shard_at(f, (sink ? to : from)[part], value, &r);
 }
 
+/* As ff_reduce, of the numbers of this test. */
+static void reduce(enum ff_reduce op, const double *from, double *to, bool second)
+{
+	if (op == FF_REDUCE_SUM) {
+		*to += *from;
+	} else if (op == FF_REDUCE_MAX) {
+		*to = fmax(*from, *to);
+	} else if (second && to[-1] == -INFINITY) {
+		to[-1] = from[-1];
+		*to = *from;
+	} else if (second) {
+		ck_assert_double_eq(from[-1], to[-1]);
+		*to += 1 + *from;
+	}
+}
+
 static void copy(const struct shard *from, const struct shard *to, const struct ff_region *r,
-		bool add)
+		bool add, enum ff_reduce op)
 {
 	int32_t at[FF_MAX_DIMS];
 
@@ -350,8 +380,17 @@ static void copy(const struct shard *from, const struct shard *to, const struct 
 		return;
 	memcpy(at, r->lo, sizeof(at));
 	do {
-		*find(to, at) = *find(from, at) + (add ? *find(to, at) : 0);
+		if (add)
+			reduce(op, find(from, at), find(to, at), at[r->rank - 1] & 1);
+		else
+			*find(to, at) = *find(from, at);
 	} while (step(r, at));
+}
+
+static void clear(double *at, int64_t n, enum ff_reduce op)
+{
+	for (int64_t i = 0; i < n; i++)
+		at[i] = (double)ff_reduce_identity(op);
 }
 
 static void run_messages(struct flow *f, const struct ff_task *t)
@@ -362,7 +401,7 @@ static void run_messages(struct flow *f, const struct ff_task *t)
 		struct shard to = end_of(f, t, true, mv->sink[i]);
 
 		if (mv->fill[i])
-			memset(to.at, 0, (size_t)ff_region_volume(&to.r) * sizeof(double));
+			clear(to.at, ff_region_volume(&to.r), mv->reduce);
 	}
 	for (int add = 0; add < 2; add++)
 		for (uint32_t i = 0; i < mv->n_pieces; i++) {
@@ -371,7 +410,7 @@ static void run_messages(struct flow *f, const struct ff_task *t)
 			struct shard to = end_of(f, t, true, p->sink);
 
 			if (p->add == add)
-				copy(&from, &to, &p->region, add);
+				copy(&from, &to, &p->region, add, mv->reduce);
 		}
 }
 
@@ -381,15 +420,16 @@ static void run_collective(struct flow *f, const struct ff_task *t)
 	size_t n = (size_t)ff_region_volume(&mv->region);
 	struct shard all = {calloc(n, sizeof(double)), ff_order_plain, mv->region};
 
+	clear(all.at, (int64_t)n, mv->reduce);
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
 		struct shard from = end_of(f, t, false, mv->source[i]);
 
-		copy(&from, &all, &from.r, mv->kind != FF_MOVE_ALL_GATHER);
+		copy(&from, &all, &from.r, mv->kind != FF_MOVE_ALL_GATHER, mv->reduce);
 	}
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
 		struct shard to = end_of(f, t, true, mv->sink[i]);
 
-		copy(&all, &to, &to.r, mv->accumulate);
+		copy(&all, &to, &to.r, mv->accumulate, mv->reduce);
 	}
 	free(all.at);
 }
@@ -410,6 +450,8 @@ static void run_move(struct flow *f, const struct ff_task *t)
 	f->kinds[t->move->kind]++;
 	f->brought_again += t->again &&
 			    ff_node_is_parameter(f->s.graph, ff_edge_source(f->s.graph, t->edge));
+	f->reductions[t->move->reduce] +=
+			ff_move_is_messages(t->move->kind) || t->move->kind == FF_MOVE_ALL_REDUCE;
 	if (t->move->kind == FF_MOVE_LOAD)
 		run_load(f, t);
 	else if (ff_move_is_messages(t->move->kind))
@@ -526,6 +568,9 @@ START_TEST(everything_arrives)
 		check_case(&r, &f, i & 1);
 	for (int k = FF_MOVE_LOAD; k <= FF_MOVE_ALL_REDUCE; k++)
 		ck_assert_msg(f.kinds[k], "no case has a %s", ff_move_name((enum ff_move_kind)k));
+	for (int k = 0; k < 3; k++)
+		ck_assert_msg(f.reductions[k], "no case has a %s",
+				ff_reduce_name((enum ff_reduce)k));
 	ck_assert_uint_gt(f.syncs, 0);
 	ck_assert_uint_gt(f.micro_batches, 0);
 	ck_assert_uint_gt(f.again, 0);

@@ -165,8 +165,8 @@ START_TEST(round_trip)
 		for (uint32_t i = 0; i < g.n_nodes; i++) {
 			struct ff_config *c = &s.config[i];
 
-			if (!ff_node_is_computed(&g, i) &&
-					(ff_node_is_source(&g, i) || ff_random_below(&r, 2)))
+			if (!ff_node_needs_config(&g, i) &&
+					(!ff_node_is_parameter(&g, i) || ff_random_below(&r, 2)))
 				continue;
 			draw_config(&r, &g.nodes[i], &a, c);
 			s.priority[i] = (int32_t)ff_random_below(&r, 3) - 1;
@@ -215,7 +215,7 @@ static void load_text(const char *version, const char *fc, uint32_t n_devices,
 			"[",
 			version, (unsigned long long)g->hash);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_computed(g, i))
+		if (ff_node_needs_config(g, i))
 			ff_out_printf(&o, "{\"name\":\"%s\",%s}%s", g->nodes[i].name,
 					g->nodes[i].op == FF_OP_LINEAR
 							? fc

@@ -50,6 +50,18 @@ static const uint8_t *draw_order(struct ff_random *r, uint32_t rank, uint8_t *an
 	return any;
 }
 
+/* The last axis becomes that of pairs, whole and innermost wherever they lie. */
+static void make_pairs(struct ff_copy *c)
+{
+	struct ff_region *region[3] = {&c->region, &c->source_region, &c->sink_region};
+
+	for (int i = 0; i < 3; i++) {
+		region[i]->lo[c->region.rank - 1] = 0;
+		region[i]->hi[c->region.rank - 1] = 2;
+	}
+	c->order = ff_order_plain;
+}
+
 /* `order` keeps the order of its axes. */
 static struct ff_copy draw_copy(struct ff_random *r, uint8_t order[FF_MAX_RANK])
 {
@@ -69,6 +81,9 @@ static struct ff_copy draw_copy(struct ff_random *r, uint8_t order[FF_MAX_RANK])
 	c.order = draw_order(r, c.region.rank, order);
 	c.source_region = draw(r, 0, 3) ? draw_around(r, &c.region) : c.region;
 	c.sink_region = draw(r, 0, 3) ? draw_around(r, &c.region) : c.region;
+	c.reduce = c.add ? (enum ff_reduce)draw(r, 0, 2) : FF_REDUCE_SUM;
+	if (c.reduce == FF_REDUCE_LOG_SUM_EXP)
+		make_pairs(&c);
 	return c;
 }
 
@@ -102,6 +117,20 @@ static bool next(const struct ff_region *r, int32_t *at)
 	return false;
 }
 
+/* What the neighbours that belong together come to, of which this is one. */
+static float reduced(enum ff_reduce op, const float *sink, const float *source, bool second)
+{
+	float pair[2] = {sink[0], sink[0]};
+
+	if (op != FF_REDUCE_LOG_SUM_EXP) {
+		ff_reduce(op, 1, source, pair);
+		return pair[0];
+	}
+	memcpy(pair, sink - second, sizeof(pair));
+	ff_reduce(op, 2, source - second, pair);
+	return pair[second];
+}
+
 /* Every element of the sink: copied, added to, or left alone. */
 static void check_sink(const struct ff_copy *c, const float *before)
 {
@@ -116,9 +145,11 @@ static void check_sink(const struct ff_copy *c, const float *before)
 		float want = before[i];
 
 		if (inside(&c->region, at)) {
-			float add = source[ff_region_offset(c->order, &c->source_region, at)];
+			int64_t k = ff_region_offset(c->order, &c->source_region, at);
+			bool second = at[c->region.rank - 1] & 1;
 
-			want = c->add ? want + add : add;
+			want = c->add ? reduced(c->reduce, &before[i], &source[k], second)
+				      : source[k];
 		}
 		ck_assert_msg(want == sink[i], "rank %u at (%d, %d, ...): %g, expected %g",
 				c->region.rank, at[0], at[1], (double)sink[i], (double)want);

@@ -19,7 +19,20 @@ struct seen {
 	uint32_t sharded, served, replicated;      /* parameters with a config of their own */
 	uint32_t added, tied_synced, tied_brought; /* gradients of several uses, by way */
 	uint32_t optimizer[FF_OPTIMIZER_COUNT];
+	uint32_t reduced[3];                   /* partial results, by what makes one of them */
+	uint32_t classes, classes_and_samples; /* losses split by the one, by both */
 };
+
+static void look_at_loss(struct seen *seen, const struct ff_schedule *lowered)
+{
+	const struct ff_node *loss = &lowered->graph->nodes[lowered->graph->loss];
+	const struct ff_config *c = &lowered->config[lowered->graph->loss];
+	uint32_t prelude = ff_node_prelude(lowered->graph, lowered->graph->loss);
+
+	seen->classes += c->degree[loss->n_dims - 1] > 1;
+	seen->classes_and_samples += c->degree[loss->n_dims - 1] > 1 && c->degree[0] > 1;
+	ck_assert(ff_config_equal(loss, c, &lowered->config[prelude]));
+}
 
 static void look_at_parameter(struct seen *seen, const struct ff_schedule *lowered, uint32_t node)
 {
@@ -52,6 +65,7 @@ static void look(struct seen *seen, const struct scene *s)
 
 	ff_arena_init(&a);
 	RIG_OK(ff_lower(&s->graph, &s->machine, &s->strategy, NULL, &a, &lowered, &err));
+	look_at_loss(seen, &lowered);
 	for (uint32_t i = 0; i < s->graph.n_nodes; i++) {
 		if (ff_node_is_parameter(&s->graph, i))
 			look_at_parameter(seen, &lowered, i);
@@ -78,6 +92,7 @@ static void look(struct seen *seen, const struct scene *s)
 			const struct ff_piece *p = &mv->piece[k];
 
 			seen->add += p->add;
+			seen->reduced[mv->reduce] += p->add;
 			seen->straight +=
 					p->from != p->to && p->send_stage < 0 && p->recv_stage < 0;
 		}
@@ -96,6 +111,11 @@ static void check_seen(const struct seen *seen)
 				ff_move_name((enum ff_move_kind)k));
 	for (int k = FF_OP_PARAMETER + 1; k < FF_OP_COUNT; k++)
 		ck_assert_msg(seen->op[k] > 0, "no case had a %s", ff_op_row((enum ff_op)k)->name);
+	for (int k = 0; k < 3; k++)
+		ck_assert_msg(seen->reduced[k] > 0, "no case had a message of a %s",
+				ff_reduce_name((enum ff_reduce)k));
+	ck_assert_uint_gt(seen->classes, 0);
+	ck_assert_uint_gt(seen->classes_and_samples, 0);
 	ck_assert_uint_gt(seen->accumulate, 0);
 	ck_assert_uint_gt(seen->send_staged, 0);
 	ck_assert_uint_gt(seen->recv_staged, 0);
@@ -146,7 +166,8 @@ START_TEST(same_function)
 END_TEST
 
 /* Linear layers split by input and then by output feature on the same devices
- * (the wrong way round, for Megatron): all-reduce between them, both passes. */
+ * (the wrong way round, for Megatron): all-reduce between them, both passes.  The last
+ * one by output feature, and the loss by class: all-reduces of its statistics. */
 START_TEST(all_reduce)
 {
 	union ff_attrs x = {.input = {.rank = 2, .shape = {6, 13}}};
@@ -178,18 +199,20 @@ START_TEST(all_reduce)
 		RIG_OK(random_machine(&r, 1, &s.arena, &s.one, &err));
 		RIG_OK(ff_strategy_single(&s.graph, 0, &s.arena, &s.single, &err));
 		RIG_OK(ff_strategy_single(&s.graph, 0, &s.arena, &s.strategy, &err));
-		for (int i = 0; i < 3; i++) {
-			/* dims are sample, out_feature, in_feature */
-			struct ff_config *c = &s.strategy.config[ff_graph_find(
-					&s.graph, ff_arena_printf(&s.arena, "fc%d", i))];
+		for (int i = 0; i < 5; i++) {
+			/* dims are sample, out_feature or class, in_feature */
+			const char *name = ff_arena_printf(&s.arena, i < 4 ? "fc%d" : "loss", i);
+			struct ff_config *c = &s.strategy.config[ff_graph_find(&s.graph, name)];
+			uint32_t dim = i == 1 || i > 2 ? 1 : 2;
 
-			c->n_parts = n;
-			c->degree[i == 1 ? 1 : 2] = (uint16_t)n;
-			c->stride[i == 1 ? 1 : 2] = 1;
+			c->n_parts = i > 2 && n > 5 ? 5 : n;
+			c->degree[dim] = (uint16_t)c->n_parts;
+			c->stride[dim] = 1;
 		}
 		RIG_OK(ff_dataset_open("synthetic:18", &s.graph, n, &s.data, &err));
 		look(&seen, &s);
-		ck_assert_uint_ge(seen.move[FF_MOVE_ALL_REDUCE], 2);
+		ck_assert_uint_ge(seen.move[FF_MOVE_ALL_REDUCE], 4);
+		ck_assert_uint_eq(seen.classes, 1);
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(n % 2), NULL, 0, &split);
 		scene_run(&s, &s.one, &s.single, rig_backend(false), NULL, 0, &whole);
 		scene_compare(&s, &split, &whole);

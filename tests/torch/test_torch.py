@@ -187,16 +187,28 @@ BY_HAND = {
         "pool1": ({"width": 3}, [0, 1, 2]), "conv2": ({"height": 3}, [1, 2, 0]),
         "act2": ({"channel": 3}, [0, 1, 2]), "pool2": ({"height": 2}, [2, 0]),
         "fc1": ({"out_feature": 3}, [0, 1, 2]), "fc2": ({"in_feature": 3}, [0, 2, 1]),
-        "fc3": ({"out_feature": 3}, [0, 1, 2]), "loss": ({}, [1])},
+        "fc3": ({"out_feature": 3}, [0, 1, 2]), "loss": ({"class": 3}, [0, 1, 2])},
     4: {"conv1": ({"height": 2, "width": 2}, [0, 1, 2, 3]),
         "conv2": ({"out_channel": 2, "in_channel": 2}, [3, 1, 2, 0]),
         "act2": ({"sample": 2, "width": 2}, [0, 1, 2, 3]),
         "fc1": ({"out_feature": 2, "in_feature": 2}, [0, 1, 2, 3]),
         "act3": ({"sample": 4}, [3, 2, 1, 0]), "fc2": ({"sample": 2, "in_feature": 2},
                                                       [0, 2, 1, 3]),
-        "fc3": ({"sample": 2, "out_feature": 2}, [0, 1, 2, 3])},
+        "fc3": ({"sample": 2, "out_feature": 2}, [0, 1, 2, 3]),
+        "loss": ({"sample": 2, "class": 2}, [0, 1, 2, 3])},
 }
 
+
+# The loss by class: where its logits are, where they are not, more than once.
+BY_CLASS = {
+    "where the logits are": (2, ({"class": 2}, [0, 1])),
+    "the other way round": (2, ({"class": 2}, [1, 0])),
+    "in uneven parts": (3, ({"class": 3}, [0, 1, 2])),
+    "on four": (4, ({"class": 4}, [0, 1, 2, 3])),
+    "and by sample": (4, ({"sample": 2, "class": 2}, [0, 1, 2, 3])),
+    "and by sample, across": (4, ({"sample": 2, "class": 2}, [3, 1, 0, 2])),
+    "twice": (4, ({"class": 2}, [0, 1, 2, 3], 2)),
+}
 
 SMALL_LM = ["--set", "features=6", "--set", "context=3", "--set", "hidden=11"]
 
@@ -245,7 +257,8 @@ def split_at_random(name, weights_seed, zoo, splits):
         return
     net = case.check()
     shapes = {node: tuple(value.shape) for node, value in net.value.items()}
-    shapes[case.graph["nodes"][-1]["name"]] = case.graph["nodes"][0]["shape"]
+    loss = case.graph["nodes"][-1]
+    shapes[loss["name"]] = shapes[loss["in"][0]]
     depths = {node["name"]: net.weight(node, "weight").shape[node["op"] != "embedding"]
               for node in case.graph["nodes"] if node["op"] in ("conv2d", "linear", "embedding")}
     for devices, seed in splits:
@@ -253,6 +266,37 @@ def split_at_random(name, weights_seed, zoo, splits):
                                           random.Random(seed))
         case.name = f"{name} on {devices} devices, random strategy {seed}"
         split(case, strategy, devices)
+
+
+def split_by_class():
+    """Behind a layer by output feature; and, labels to be ignored among them, at every
+    position."""
+    lm = Case("lm", 3).zoo("lm", "--batch", "6", "--set", "vocabulary=41", *SMALL_LM)
+    text = lm.path.read_text()
+    for name, (devices, loss) in BY_CLASS.items():
+        lm.name = f"lm, loss by class {name}"
+        logits = ({"out_feature": devices}, list(range(devices)))
+        split(lm, graphs.strategy(text, devices, {"logits": logits, "loss": loss}), devices)
+    for rank in (4, 3):
+        case = Case("").made(graphs.dense(rank))
+        text, known = case.path.read_text(), case.hash()
+        axis = "height" if rank == 4 else "axis2"
+        splits = dict(BY_CLASS, **{f"and by {axis}": (4, ({axis: 2, "class": 2}, [2, 0, 1, 3]))})
+        for name, (devices, loss) in splits.items():
+            case.name = f"dense labels of rank {rank - 1}, loss by class {name}"
+            # the batch is 3
+            operators = {node["name"]: ({"sample": 3}, [0, 1, 2]) if devices > 2 else ({}, [1])
+                         for node in json.loads(text)["nodes"] if node["op"] != "input"}
+            operators["conv2"] = ({"out_channel": devices}, list(range(devices)))
+            operators["loss"] = loss
+            strategy = graphs.strategy(text, devices, operators, known)
+            losses = case.run(strategy, devices, steps=3, program=ffrun_dense,
+                              options=("--rate", "0.1"))
+            if losses is not None:
+                inputs = reference.inputs_of(case.tensors)
+                tap.say((inputs["labels"] == -1).any(), f"{case.name}: some are ignored")
+                case.check()
+                case.check_losses(losses, [inputs] * 3, rate=0.1)
 
 
 def split_by_sample(graph, program=ffrun):
@@ -291,6 +335,7 @@ def test_split():
         strategy = graphs.strategy(tied.path.read_text(), devices, operators, known)
         split(tied, strategy, devices)
     split_by_sample(dict(graphs.dense(4), name="dense"), ffrun_dense)
+    split_by_class()
 
 
 # ---- training ----
