@@ -16,6 +16,7 @@
 #include "lower.h"
 
 #define BIN_TASKS 32
+#define NEAR_SHARE 32 /* where less than so much of all is near, it is sorted for itself */
 
 /* A buffer of the device at hand. */
 struct item {
@@ -41,7 +42,8 @@ struct device {
 	uint32_t *in, *begin;
 	struct chain *chain;
 	uint32_t n_chain, cap_chain;
-	uint32_t *near; /* placed buffers that may live with the one at hand */
+	uint32_t *near;             /* placed buffers that may live with the one at hand */
+	uint32_t *placed, n_placed; /* all of them, by offset */
 };
 
 static bool clock_reached(const struct ff_clock *now, const struct ff_clock *what)
@@ -107,26 +109,29 @@ static int put_in_bins(struct device *d, const struct item *x, struct ff_error *
 	return code;
 }
 
-/* Those of a chain that may live as long as `life`. */
-static uint32_t add_near(struct device *d, uint32_t first, const struct ff_life *life, uint32_t n)
+static bool may_meet(const struct device *d, uint32_t a, uint32_t b)
 {
-	for (uint32_t i = first; i != FF_NONE; i = d->chain[i].next) {
-		const struct ff_life *x = &d->l->life[d->chain[i].buffer];
+	const struct ff_life *x = &d->l->life[a], *y = &d->l->life[b];
 
-		if (!clock_reached(&life->born, &x->last) && !clock_reached(&x->born, &life->last))
+	return !clock_reached(&x->born, &y->last) && !clock_reached(&y->born, &x->last);
+}
+
+/* Those of a chain that may live with `buffer`. */
+static uint32_t add_near(struct device *d, uint32_t first, uint32_t buffer, uint32_t n)
+{
+	for (uint32_t i = first; i != FF_NONE; i = d->chain[i].next)
+		if (may_meet(d, d->chain[i].buffer, buffer))
 			d->near[n++] = d->chain[i].buffer;
-	}
 	return n;
 }
 
 /* Placed buffers that may live with `item`. */
 static uint32_t find_near(struct device *d, const struct item *item)
 {
-	const struct ff_life *life = &d->l->life[item->buffer];
-	uint32_t n = add_near(d, d->in[item->first], life, 0);
+	uint32_t n = add_near(d, d->in[item->first], item->buffer, 0);
 
 	for (uint32_t b = item->first + 1; b < item->end; b++)
-		n = add_near(d, d->begin[b], life, n);
+		n = add_near(d, d->begin[b], item->buffer, n);
 	return n;
 }
 
@@ -142,11 +147,31 @@ static int compare_spans(const void *a, const void *b)
 				  : (x->to > y->to) - (x->to < y->to);
 }
 
-/* Lowest offset from `base` on where nothing near is in the way. */
-static int64_t find_room(
-		const struct device *d, uint32_t n, int64_t bytes, int64_t base, struct span *span)
+/* The same where so many are near that it is as well to look at all. */
+static int64_t find_room_among_all(const struct device *d, uint32_t buffer, int64_t base)
 {
-	int64_t at = base;
+	int64_t at = base, bytes = d->l->r.buffers[buffer].bytes;
+
+	for (uint32_t i = 0; i < d->n_placed; i++) {
+		const struct ff_buffer *b = &d->l->r.buffers[d->placed[i]];
+
+		if (b->offset + b->bytes <= at || !may_meet(d, d->placed[i], buffer))
+			continue;
+		if (b->offset >= at + bytes)
+			break;
+		at = b->offset + b->bytes;
+	}
+	return at;
+}
+
+/* Lowest offset from `base` on where none of the `n` that are near is in the way. */
+static int64_t find_room(const struct device *d, uint32_t n, uint32_t buffer, int64_t base,
+		struct span *span)
+{
+	int64_t at = base, bytes = d->l->r.buffers[buffer].bytes;
+
+	if (n > d->n_placed / NEAR_SHARE)
+		return find_room_among_all(d, buffer, base);
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ff_buffer *b = &d->l->r.buffers[d->near[i]];
@@ -159,6 +184,24 @@ static int64_t find_room(
 	return at;
 }
 
+static void keep_sorted(struct device *d, uint32_t buffer)
+{
+	const struct ff_buffer *all = d->l->r.buffers;
+	uint32_t low = 0, high = d->n_placed;
+
+	while (low < high) {
+		uint32_t mid = (low + high) / 2;
+
+		if (all[d->placed[mid]].offset > all[buffer].offset)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	memmove(d->placed + low + 1, d->placed + low, (d->n_placed - low) * sizeof(*d->placed));
+	d->placed[low] = buffer;
+	d->n_placed++;
+}
+
 static int place_items(struct device *d, uint32_t device, int64_t base, struct span *span,
 		struct ff_error *err)
 {
@@ -167,13 +210,14 @@ static int place_items(struct device *d, uint32_t device, int64_t base, struct s
 
 	memset(d->in, 0xff, (d->n_tasks / BIN_TASKS + 1) * sizeof(*d->in));
 	memset(d->begin, 0xff, (d->n_tasks / BIN_TASKS + 1) * sizeof(*d->begin));
-	d->n_chain = 0;
+	d->n_chain = d->n_placed = 0;
 	qsort(d->item, d->n_items, sizeof(*d->item), compare_items);
 	for (uint32_t i = 0; i < d->n_items && code == FF_OK; i++) {
 		const struct item *x = &d->item[i];
 		struct ff_buffer *b = &d->l->r.buffers[x->buffer];
 
-		b->offset = find_room(d, find_near(d, x), b->bytes, base, span);
+		b->offset = find_room(d, find_near(d, x), x->buffer, base, span);
+		keep_sorted(d, x->buffer);
 		if (b->offset + b->bytes > *memory)
 			*memory = b->offset + b->bytes;
 		code = put_in_bins(d, x, err);
@@ -211,13 +255,15 @@ static int allocate(struct device *d, struct sliced *tasks, struct sliced *buffe
 	d->in = ff_arena_array(a, n / BIN_TASKS + 1, sizeof(*d->in));
 	d->begin = ff_arena_array(a, n / BIN_TASKS + 1, sizeof(*d->begin));
 	d->near = ff_arena_array(a, l->r.n_buffers, sizeof(*d->near));
+	d->placed = ff_arena_array(a, l->r.n_buffers, sizeof(*d->placed));
 	*span = ff_arena_array(a, l->r.n_buffers, sizeof(**span));
 	tasks->start = ff_arena_array(a, (size_t)devices + 1, sizeof(*tasks->start));
 	tasks->id = ff_arena_array(a, l->n_clocks, sizeof(*tasks->id));
 	buffers->start = ff_arena_array(a, (size_t)devices + 1, sizeof(*buffers->start));
 	buffers->id = ff_arena_array(a, l->r.n_buffers, sizeof(*buffers->id));
-	return d->number && d->item && d->in && d->begin && d->near && *span && tasks->start &&
-					       tasks->id && buffers->start && buffers->id
+	return d->number && d->item && d->in && d->begin && d->near && d->placed && *span &&
+					       tasks->start && tasks->id && buffers->start &&
+					       buffers->id
 			       ? FF_OK
 			       : ff_fail_memory(err);
 }

@@ -291,7 +291,7 @@ def test_search_for_an_optimizer():
             "r.json")
         need[name] = max(conforms("r.json", "search-report")["memory_bytes"])
     one = ["alexnet.json", *BASE, "--devices", "1", "--proposals", "10", "-o", "fits.json",
-           "--memory", str(need["momentum"])]
+           "--space", "none", "--memory", str(need["momentum"])]
     run(*one, "--optimizer", "sgd")
     run(*one)
     os.remove("fits.json")

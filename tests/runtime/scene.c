@@ -17,7 +17,7 @@ void scene_optimizer(struct scene *s, enum ff_optimizer_id id)
 	told[FF_SETTING_RATE] = told[FF_SETTING_DECAY] = 0.01;
 	/* a gradient that is nothing but rounding would else move its weight as far as any */
 	if (s->optimizer->setting[FF_SETTING_EPSILON].used)
-		told[FF_SETTING_EPSILON] = 1e-3;
+		told[FF_SETTING_EPSILON] = 0.1;
 	RIG_OK(ff_optimizer_set(s->optimizer, told, s->opt.setting, &err));
 }
 
