@@ -154,8 +154,8 @@ static int prepare(struct bench *b, const struct ff_prof_item *item, struct ff_e
 	struct ff_region box;
 	int code;
 
-	ff_config_box(&b->p->graph.nodes[item->node], &item->config, item->part, &box);
-	ff_work_fill(&b->p->graph, item->node, &box, item->pass, &b->work);
+	ff_config_box(&item->graph->nodes[item->node], &item->config, item->part, &box);
+	ff_work_fill(item->graph, item->node, &box, item->pass, &b->work);
 	if ((code = b->p->backend->kernel(b->p->dev, &b->work, &b->kernel, err)) < 0)
 		return code;
 	lay_out(b);
