@@ -268,6 +268,49 @@ def split_at_random(name, weights_seed, zoo, splits):
         split(case, strategy, devices)
 
 
+def in_phases(text, devices, micro_batches, order, stages, again):
+    """A pipeline of `stages`, each by sample over its share of the devices, where every
+    operator whose number is in `again` is computed again; parameters in parts, of which
+    every second is brought again."""
+    nodes = [n for n in json.loads(text)["nodes"] if n["op"] != "input"]
+    group = devices // stages
+    chosen = {}
+    for i, node in enumerate(nodes):
+        first = i * stages // len(nodes) * group
+        chosen[node["name"]] = ({"sample": group}, list(range(first, first + group)))
+        if node["op"] in ("conv2d", "linear"):
+            chosen[node["name"] + ".weight"] = ({"axis0": devices}, list(range(devices)))
+    made = graphs.strategy(text, devices, chosen)
+    made.update(micro_batches=micro_batches, order=order)
+    names = [node["name"] for node in nodes]
+    weights = [entry for entry in made["operators"] if entry["name"].endswith(".weight")]
+    for entry in made["operators"]:
+        if entry["name"] in names:
+            i = names.index(entry["name"])
+            entry["stage"] = i * stages // len(nodes)
+            entry["recompute"] = i in again and i + 1 < len(nodes)
+    for entry in weights[::2]:
+        entry["recompute"] = True
+    return made
+
+
+PHASES = [(1, 4, "1f1b", 1, ()), (2, 2, "gpipe", 2, ()), (2, 4, "1f1b", 2, (1, 2, 4, 5)),
+          (3, 8, "1f1b", 3, range(0, 99, 2)), (4, 2, "gpipe", 2, range(99)),
+          (2, 1, "gpipe", 1, range(99))]
+
+
+def split_in_phases():
+    """Micro-batches in either order, stages, values made again."""
+    for name, zoo in (("lenet", ["lenet", "--batch", "8"]),
+                      ("alexnet for 16x16", ["alexnet", "--batch", "8", "--set", "image=16",
+                                             "--set", "fc1=45", "--set", "fc2=31"])):
+        case = Case(name, 5).zoo(*zoo)
+        text = case.path.read_text()
+        for phases in PHASES:
+            case.name = "{}, {} devices, {} micro-batches, {}, {} stages".format(name, *phases)
+            split(case, in_phases(text, *phases), phases[0])
+
+
 def split_by_class():
     """Behind a layer by output feature; and, labels to be ignored among them, at every
     position."""
@@ -336,6 +379,7 @@ def test_split():
         split(tied, strategy, devices)
     split_by_sample(dict(graphs.dense(4), name="dense"), ffrun_dense)
     split_by_class()
+    split_in_phases()
 
 
 # ---- training ----
