@@ -89,7 +89,7 @@ static const struct ff_optimizer adamw = {
 };
 
 static const struct ff_optimizer *const rows[FF_OPTIMIZER_COUNT] = {
-#define FF_OPTIMIZER_ROW(e, row) [e] = &row,
+#define FF_OPTIMIZER_ROW(e, row) [e] = &(row),
 		FF_OPTIMIZERS(FF_OPTIMIZER_ROW)
 #undef FF_OPTIMIZER_ROW
 };
