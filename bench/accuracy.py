@@ -2,10 +2,12 @@
 """Predicted against measured step time of many strategies, on this machine.
 
 usage: bench/accuracy.py [--build build] [--out out] [--data fashion-mnist]
-                         [--machine cpu2] [--random 8] [--steps 30]
+                         [--machine cpu2] [--random 8] [--steps 30] [--kind KIND]...
 
 For the demo's networks: data parallelism, one device, the expert's strategy,
-the searched plan, plans of very short searches and random strategies.  Each is
+the searched plan, plans of very short searches and random strategies; and data
+parallelism with parameters cut (zero), brought again (zero-3) or served from one
+device, in micro-batches, with values computed again, and pipelines.  Each is
 predicted by `ffsearch --simulate` and measured by `ffrun`; prints the table, the
 mean absolute percentage error and Kendall's tau (tau-a), by network and over all.
 
@@ -45,8 +47,56 @@ def kendall(pairs):
     return score / total if total else float("nan")
 
 
-def strategies(options):
-    """(name, ffsearch arguments that write it)."""
+MICRO_BATCHES = 4
+
+
+def save(path, strategy):
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(strategy, f)
+
+
+def phased(options, graph, common):
+    """(name, strategy): data parallelism and pipelines with what else a strategy may say."""
+    base = f"{options.out}/accuracy.base.json"
+
+    def start(name):
+        run(f"{options.build}/planner/ffsearch", graph, *common, "--costs", "analytic",
+            "--simulate", name, "-o", base)
+        return load(base)
+
+    frugal = start("frugal")
+    entries = frugal["operators"]
+    plain = [dict(e, recompute=False) for e in entries
+             if not any(dim.startswith("axis") for dim in e["degrees"])]
+    cut = [dict(e, recompute=False) for e in entries
+           if any(dim.startswith("axis") for dim in e["degrees"])]
+    again = [e for e in entries if e["name"] in {p["name"] for p in plain}]
+    served = [dict(e, degrees={}, devices=[i % 2]) for i, e in enumerate(cut)]
+    brought = [dict(e, recompute=True) for e in cut]
+    for name, micro_batches, operators in (
+            ("zero", 1, plain + cut), ("zero-3", 1, plain + brought), ("server", 1, plain + served),
+            ("recompute", 1, again), ("micro-batches", MICRO_BATCHES, plain),
+            ("frugal", MICRO_BATCHES, entries)):
+        yield name, dict(frugal, micro_batches=micro_batches, operators=operators)
+    for order in ("1f1b", "gpipe"):
+        yield f"pipeline-{order}", dict(start("pipeline-2"), micro_batches=MICRO_BATCHES,
+                                        order=order)
+
+
+def strategies(options, network, common):
+    """(kind, name, ffsearch arguments that write it)."""
+    for name, arguments in splits(options):
+        yield "splits", name, arguments
+    if "phases" not in options.kind:
+        return
+    for name, strategy in phased(options, f"{options.out}/{network}.json", common):
+        path = f"{options.out}/accuracy.{network}.{name}.made.json"
+        save(path, strategy)
+        yield "phases", name, ["--simulate", path]
+
+
+def splits(options):
+    """(name, ffsearch arguments)."""
     yield "data-parallel", ["--simulate", "data-parallel"]
     yield "single", ["--simulate", "single"]
     yield "expert", ["--simulate", "expert"]
@@ -62,11 +112,14 @@ def measure(options, network, costs):
     graph = f"{out}/{network}.json"
     common = ["--machine", options.machine]
     seen = []
-    for name, arguments in strategies(options):
+    for kind, name, arguments in strategies(options, network, common):
+        if kind not in options.kind:
+            continue
         base = f"{out}/accuracy.{network}.{name}"
         run(f"{build}/planner/ffsearch", graph, *common, "--costs", costs, *arguments,
             "-o", f"{base}.json", "--report", f"{base}.search.json")
-        operators = load(f"{base}.json")["operators"]
+        made = load(f"{base}.json")
+        operators = [made.get(key) for key in ("operators", "micro_batches", "order")]
         if operators in seen:  # a strategy counts once
             continue
         seen.append(operators)
@@ -93,7 +146,9 @@ def main():
     parser.add_argument("--machine", default="cpu2")
     parser.add_argument("--random", type=int, default=8)
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--kind", action="append", choices=("splits", "phases"))
     options = parser.parse_args()
+    options.kind = options.kind or ["splits", "phases"]
     os.makedirs(options.out, exist_ok=True)
     costs = f"{options.out}/costs.json"
     everything = []
@@ -101,7 +156,8 @@ def main():
     for network, arguments in NETWORKS.items():
         run(f"{options.build}/graphs/ffzoo", *arguments, "-o", f"{options.out}/{network}.json")
         run(f"{options.build}/runtime/ffprof", f"{options.out}/{network}.json", "--machine",
-            options.machine, "--data", options.data, "-o", costs, "--replace")
+            options.machine, "--data", options.data, "-o", costs, "--replace",
+            "--micro-batches", str(MICRO_BATCHES if "phases" in options.kind else 1))
     print(f"{'network':10} {'strategy':14} {'predicted ms':>12} {'measured ms':>12} {'error':>11}")
     for network in NETWORKS:
         by_network[network] = list(measure(options, network, costs))

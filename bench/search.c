@@ -104,7 +104,8 @@ static int open_case(struct bench_case *b, const struct options *o, struct ff_er
 	if (code == FF_OK)
 		code = ff_space_create(&b->graph, &b->m, &b->space, err);
 	if (code == FF_OK)
-		ff_space_allow(b->space, FF_SPACE_UPDATES | FF_SPACE_REPLICAS);
+		ff_space_allow(b->space, FF_SPACE_UPDATES | FF_SPACE_REPLICAS | FF_SPACE_MICRO |
+							 FF_SPACE_RECOMPUTE);
 	if (code == FF_OK)
 		code = ff_init_strategy(
 				"data-parallel", b->space, &b->graph, &b->m, 0, &b->arena, &s, err);
@@ -242,7 +243,7 @@ static int run_case(struct bench_case *b, const struct options *o, struct ff_err
 
 	if (code == FF_OK && o->waits) {
 		from = now_s();
-		code = ff_lower_bound(&b->graph, &b->m, b->pricer, NULL, NULL, &b->bound_us, err);
+		code = ff_lower_bound(&b->graph, 1, &b->m, b->pricer, NULL, NULL, &b->bound_us, err);
 		b->bound_s = now_s() - from;
 	}
 	for (uint64_t seed = 1; code == FF_OK && seed <= o->seeds; seed++)

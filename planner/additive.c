@@ -42,7 +42,7 @@ static int find_kinds(struct ff_additive *a, struct ff_error *err)
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
 		a->variable[i] = FF_NONE;
-		if (!ff_node_is_computed(g, i))
+		if (!ff_node_needs_config(g, i))
 			continue;
 		if (a->class[i] == i)
 			code = ff_additive_add_kind(a, i, err);

@@ -199,6 +199,8 @@ void ff_proposer_find_forks(struct ff_proposer *p)
 			for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
 				uint32_t to = g->edges[g->uses[g->values[k].first_use + u]].node;
 
+				if (ff_node_is_prelude(g, to))
+					continue; /* no way of its own */
 				p->join[i] = readers ? meet(p, p->join[i], to) : to;
 				readers += to != first;
 				first = to;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/micro.h"
 #include "ff/search.h"
 #include "intervals.h"
 
@@ -46,7 +47,8 @@ struct kind {
 };
 
 struct bound {
-	const struct ff_graph *graph;
+	const struct ff_graph *graph; /* of one micro-batch */
+	uint32_t micro_batches;
 	struct ff_pricer *pricer;
 	bool (*stop)(void *ctx);
 	void *ctx;
@@ -423,7 +425,7 @@ static int run(struct bound *b, double *us, struct ff_error *err)
 			return code;
 		if (b->stopped)
 			break;
-		all_us += kind.all_us;
+		all_us += b->micro_batches * kind.all_us;
 		chain_of(b, n, &kind, &b->chain_us[i], &last_us);
 		longest_us = fmax(longest_us, last_us);
 	}
@@ -469,10 +471,12 @@ static void finish(struct bound *b)
 	free(b->mixed);
 }
 
-int ff_lower_bound(const struct ff_graph *g, const struct ff_machine *m, struct ff_pricer *p,
-		bool (*stop)(void *ctx), void *ctx, double *us, struct ff_error *err)
+int ff_lower_bound(const struct ff_graph *g, uint32_t micro_batches, const struct ff_machine *m,
+		struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx, double *us,
+		struct ff_error *err)
 {
 	struct ff_arena scratch;
+	struct ff_graph micro;
 	struct bound *b;
 	int code;
 
@@ -482,11 +486,14 @@ int ff_lower_bound(const struct ff_graph *g, const struct ff_machine *m, struct 
 		ff_arena_finish(&scratch);
 		return ff_fail_memory(err);
 	}
-	b->graph = g;
+	b->graph = &micro;
+	b->micro_batches = micro_batches;
 	b->pricer = p;
 	b->stop = stop;
 	b->ctx = ctx;
-	code = create(b, m, &scratch, err);
+	code = ff_graph_micro(g, micro_batches, &scratch, &micro, err);
+	if (code == FF_OK)
+		code = create(b, m, &scratch, err);
 	if (code == FF_OK)
 		code = run(b, us, err);
 	finish(b);

@@ -123,6 +123,7 @@ static void clear_lanes(struct ff_additive *a)
 static void price_weights(struct ff_additive *a, uint32_t node, struct ff_candidate *c)
 {
 	const struct ff_node *n = &a->g->nodes[node];
+	double arrays = (double)ff_optimizer_arrays(ff_price_optimizer(a->p));
 	double sync_us = 0, update_us = 0, bytes = 0;
 
 	clear_lanes(a);
@@ -138,7 +139,7 @@ static void price_weights(struct ff_additive *a, uint32_t node, struct ff_candid
 		if (i > 0 && c->block.group[i - 1].slot == w->slot)
 			continue;
 		update_us += share * ff_price_update(a->p, w->device[0], whole);
-		bytes += 3.0 * (double)w->bytes / v->n_uses;
+		bytes += arrays * (double)w->bytes / v->n_uses;
 	}
 	c->sync_us = sync_us + update_us;
 	c->bytes = bytes;
@@ -189,6 +190,37 @@ int ff_additive_price_edge(struct ff_additive *a, uint32_t edge, const struct ff
 	return FF_OK;
 }
 
+/* Adds what the prelude of `node` takes, and the exchange behind it. */
+static int price_prelude(struct ff_additive *a, uint32_t node, struct ff_candidate *c,
+		struct ff_arena *to, struct ff_error *err)
+{
+	const struct ff_node *n = &a->g->nodes[node];
+	uint32_t prelude = ff_node_prelude(a->g, node);
+	struct ff_arena_mark mark = ff_arena_mark(to);
+	struct ff_node_block b;
+	double us, bytes;
+	int code;
+
+	if (prelude == FF_NONE)
+		return FF_OK;
+	code = ff_node_block_build(a->g, prelude, &c->config, to, &b, err);
+	if (code == FF_OK)
+		code = price_parts(a, prelude, &c->config, &us, err);
+	if (code == FF_OK) {
+		c->compute_us += us;
+		c->bytes += bytes_written(&a->g->nodes[prelude], &b);
+	}
+	for (uint32_t i = n->n_data - n->n_prelude; i < n->n_data && code == FF_OK; i++) {
+		code = ff_additive_price_edge(a, n->in + i, &b, &c->block, &us, &bytes, err);
+		if (code == FF_OK) {
+			c->compute_us += us;
+			c->bytes += bytes;
+		}
+	}
+	ff_arena_rewind(to, mark);
+	return code;
+}
+
 /* Beside what its parts compute; `to` is for its block. */
 static int price_candidate(struct ff_additive *a, uint32_t node, struct ff_candidate *c,
 		struct ff_arena *to, struct ff_error *err)
@@ -214,7 +246,7 @@ static int price_candidate(struct ff_additive *a, uint32_t node, struct ff_candi
 		c->compute_us += us;
 		c->bytes += bytes;
 	}
-	return code;
+	return code == FF_OK ? price_prelude(a, node, c, to, err) : code;
 }
 
 /* How many intervals of `other` one of `own` meets, where all are about as long. */

@@ -44,12 +44,6 @@ static void wait_for_all(struct ff_crew *c)
 		pthread_cond_wait(&c->changed, &c->mutex);
 }
 
-static void copy(const struct ff_strategy *from, struct ff_strategy *to)
-{
-	memcpy(to->config, from->config, from->n_nodes * sizeof(*from->config));
-	memcpy(to->priority, from->priority, from->n_nodes * sizeof(*from->priority));
-}
-
 bool ff_crew_exchange(struct ff_crew *c, uint32_t chain, const struct ff_strategy *s,
 		struct ff_evaluation e, struct ff_strategy *ret)
 {
@@ -60,14 +54,14 @@ bool ff_crew_exchange(struct ff_crew *c, uint32_t chain, const struct ff_strateg
 	worse = c->owner == UINT32_MAX ? -1 : ff_how_much_worse(c->at_best, e);
 	/* of equals the first chain's, whoever comes first */
 	if (worse < 0 || (worse == 0 && chain < c->owner)) {
-		copy(s, &c->best);
+		ff_strategy_copy(&c->best, s);
 		c->at_best = e;
 		c->owner = chain;
 	}
 	wait_for_all(c);
 	better = ff_how_much_worse(e, c->at_best) < 0;
 	if (better)
-		copy(&c->best, ret);
+		ff_strategy_copy(ret, &c->best);
 	wait_for_all(c); /* none shows the next one while another still copies */
 	pthread_mutex_unlock(&c->mutex);
 	return better;

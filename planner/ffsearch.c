@@ -5,171 +5,49 @@
 #include <string.h>
 #include <time.h>
 
-#include "ff/cli.h"
-#include "summary.h"
+#include "job.h"
 
-#define PRESET_SECONDS 30.0
 #define BOUND_SHARE 0.1 /* of the budget, at most for the lower bound */
 #define LAST_SHARE 0.05 /* and for what comes after the search */
-#define MOST_JOBS 256
-#define NOT_GIVEN UINT64_MAX
 
-struct job {
-	/* what the command line said */
-	const char *graph_path, *machine_name, *costs_path, *simulate;
-	const char *strategy_path, *report_path, *trace_path;
-	struct ff_texts init;
-	uint64_t devices, proposals, seed, jobs;
-	double seconds, beta;
-	int64_t memory;
-	const char *space_text;
-	uint32_t what; /* FF_SPACE_* */
-	/* clock in seconds: start of the command, end of the lower bound's time */
-	double from, bound_until;
-	double predict_s; /* what lowering data parallelism took */
-	/* what was loaded and made */
-	struct ff_arena arena;
-	struct ff_graph graph;
-	struct ff_machine machine;
-	struct ff_costs *costs;
-	struct ff_pricer *pricer;
-	struct ff_space *space;
-	struct ff_evaluator *evaluator;
-	struct ff_pricer *more_pricers[MOST_JOBS];
-	struct ff_evaluator *more[MOST_JOBS];
-	const char *starts[33];
-	struct ff_progress progress;
-	struct ff_summary summary;
-};
-
-static const struct ff_command command = {
-		.name = "ffsearch",
-		.usage = "GRAPH --machine M --costs COSTS|analytic -o STRATEGY [options]\n"
-			 "GRAPH --machine M --costs COSTS|analytic --simulate STRATEGY|NAME "
-			 "[options]",
-		.summary = "Searches how to split the training of GRAPH over the devices of a "
-			   "machine.",
-		.details = "Ctrl-C ends a search early and keeps the best plan so far.\n"
-			   "Exit status: 0 done, 1 failed, 2 bad usage or input, 3 no strategy "
-			   "fits in "
-			   "memory.\n",
-		.min_args = 1,
-		.max_args = 1,
-};
-
-static bool is_start(const char *name)
-{
-	return !strcmp(name, "elimination") || !strcmp(name, "data-parallel") ||
-	       !strcmp(name, "single") || !strcmp(name, "expert") || !strcmp(name, "random");
-}
-
-/* "updates,replicas", "none". */
-static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
-{
-	static const struct {
-		const char *name;
-		uint32_t what;
-	} words[] = {{"updates", FF_SPACE_UPDATES}, {"replicas", FF_SPACE_REPLICAS}, {"none", 0}};
-	uint32_t what = 0;
-
-	for (const char *at = text; *at; at += *at == ',') {
-		size_t n = strcspn(at, ","), i = 0;
-
-		while (i < 3 && (strlen(words[i].name) != n || memcmp(words[i].name, at, n) != 0))
-			i++;
-		if (i == 3)
-			return ff_fail(err, FF_E_INPUT,
-					"option --space: expected none, or some of updates and "
-					"replicas with commas between, not \"%s\"",
-					text);
-		what |= words[i].what;
-		at += n;
-	}
-	*ret = what;
-	return FF_OK;
-}
-
-static int check_search(struct job *j, struct ff_error *err)
-{
-	static const char *const preset[] = {
-			"data-parallel", "expert", "single", "random", "elimination"};
-	uint32_t n = j->init.n;
-
-	if (!j->strategy_path)
-		return ff_fail(err, FF_E_INPUT,
-				"option -o is missing: expected the file for the strategy found");
-	if (j->proposals == 0 || j->seconds == 0)
-		return ff_fail(err, FF_E_INPUT, "option %s: expected more than 0",
-				j->proposals == 0 ? "--proposals" : "--budget");
-	if (!isnan(j->beta) && !(j->beta > 0))
-		return ff_fail(err, FF_E_INPUT, "option --beta: expected a number above 0, not %g",
-				j->beta);
-	for (uint32_t i = 0; i < n; i++)
-		if (!is_start(j->init.text[i]))
-			return ff_fail(err, FF_E_INPUT,
-					"option --init: expected data-parallel, single, expert, "
-					"random or elimination, not \"%s\"",
-					j->init.text[i]);
-	for (uint32_t i = 0; i < (n ? n : 5); i++)
-		j->starts[i] = n ? j->init.text[i] : preset[i];
-	j->summary.starts = j->starts;
-	if (j->jobs < 1 || j->jobs > MOST_JOBS)
-		return ff_fail(err, FF_E_INPUT, "option --jobs: expected 1 to %d", MOST_JOBS);
-	if (j->proposals == NOT_GIVEN) {
-		j->proposals = 0;
-		if (j->seconds < 0)
-			j->seconds = PRESET_SECONDS;
-	}
-	if (j->seconds < 0)
-		j->seconds = 0;
-	if (isnan(j->beta))
-		j->beta = 0;
-	return read_space(j->space_text, &j->what, err);
-}
-
-static int check_usage(struct job *j, struct ff_error *err)
-{
-	if (!j->machine_name)
-		return ff_fail(err, FF_E_INPUT,
-				"option --machine is missing: expected a file or the name of a "
-				"machine");
-	if (!j->costs_path)
-		return ff_fail(err, FF_E_INPUT,
-				"option --costs is missing: expected a file that ffprof wrote, or "
-				"the "
-				"word analytic");
-	if (j->devices == 0 || (j->devices > FF_MAX_DEVICES && j->devices != NOT_GIVEN))
-		return ff_fail(err, FF_E_INPUT, "option --devices: expected 1 to %d",
-				FF_MAX_DEVICES);
-	if (j->memory == 0)
-		return ff_fail(err, FF_E_INPUT, "option --memory: expected more than 0");
-	if (j->memory < 0)
-		j->memory = 0;
-	if (!j->simulate)
-		return check_search(j, err);
-	if (j->proposals != NOT_GIVEN || j->seconds >= 0 || j->init.n > 0 || !isnan(j->beta))
-		return ff_fail(err, FF_E_INPUT,
-				"option --simulate only predicts: expected no --budget, "
-				"--proposals, "
-				"--init or --beta beside it");
-	return FF_OK;
-}
-
-static int load_machine(struct job *j, struct ff_error *err)
+static int load_machine(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_machine whole;
 	int code = ff_machine_load(j->machine_name, &j->arena, &whole, err);
 
 	if (code < 0)
 		return code;
-	if (j->devices == NOT_GIVEN)
+	if (j->devices == FF_NOT_GIVEN)
 		j->machine = whole;
 	else
 		code = ff_machine_subset(&whole, (uint32_t)j->devices, &j->arena, &j->machine, err);
 	return code;
 }
 
-static int load(struct job *j, struct ff_error *err)
+/* --simulate: a strategy file, which names its optimizer. */
+static int load_planned(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_strategy_info info;
+	int code;
+
+	if (!j->simulate || ff_job_is_start(j->simulate))
+		return FF_OK;
+	code = ff_strategy_load(j->simulate, &j->graph, j->machine.n_devices, &j->arena,
+			&j->planned, &info, err);
+	if (code == FF_OK && !j->optimizer)
+		j->optimizer = info.optimizer;
+	return code;
+}
+
+static int open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error *err)
+{
+	int code = ff_pricer_create(&j->graph, &j->machine, j->costs,
+			j->costs ? j->costs_path : NULL, j->graph_path, ret, err);
+
+	return code == FF_OK ? ff_pricer_set_optimizer(*ret, j->optimizer, err) : code;
+}
+
+static int load(struct ff_job *j, struct ff_error *err)
 {
 	const char *costs_path = strcmp(j->costs_path, "analytic") ? j->costs_path : NULL;
 	int code = ff_graph_load(j->graph_path, &j->arena, &j->graph, err);
@@ -179,8 +57,11 @@ static int load(struct job *j, struct ff_error *err)
 	if (code == FF_OK && costs_path)
 		code = ff_costs_load(costs_path, &j->costs, err);
 	if (code == FF_OK)
-		code = ff_pricer_create(&j->graph, &j->machine, j->costs, costs_path, j->graph_path,
-				&j->pricer, err);
+		code = load_planned(j, err);
+	if (!j->optimizer)
+		j->optimizer = ff_optimizer_preset();
+	if (code == FF_OK)
+		code = open_pricer(j, &j->pricer, err);
 	if (code == FF_OK)
 		code = ff_space_create(&j->graph, &j->machine, &j->space, err);
 	if (code == FF_OK)
@@ -189,10 +70,12 @@ static int load(struct job *j, struct ff_error *err)
 }
 
 /* Lowers and times `s` afresh. */
-static int predict(struct job *j, const struct ff_strategy *s, struct ff_plan *ret,
+static int predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan *ret,
 		struct ff_error *err)
 {
-	struct ff_lower_options opt = {.workspace = ff_price_workspace, .ctx = j->pricer};
+	struct ff_lower_options opt = {.optimizer = j->optimizer,
+			.workspace = ff_price_workspace,
+			.ctx = j->pricer};
 	int code;
 
 	ret->strategy = *s;
@@ -231,7 +114,7 @@ static void hold_interrupts(sigset_t *old)
 }
 
 /* Whether Ctrl-C was pressed. */
-static bool interrupted(struct job *j)
+static bool interrupted(struct ff_job *j)
 {
 	const struct timespec now = {0};
 	sigset_t set;
@@ -257,23 +140,43 @@ static void release_interrupts(const sigset_t *old)
 
 static bool bound_ends(void *ctx)
 {
-	struct job *j = ctx;
+	struct ff_job *j = ctx;
 
 	return now_s() >= j->bound_until || interrupted(j);
 }
 
 /* Before the search, so that a cost that is missing is told at once, and what is
  * left of its time is the search's. */
-static int bound(struct job *j, struct ff_error *err)
+static int bound(struct ff_job *j, struct ff_error *err)
 {
-	j->bound_until = now_s() + BOUND_SHARE * (j->seconds > 0 ? j->seconds : PRESET_SECONDS);
-	return ff_lower_bound(&j->graph, &j->machine, j->pricer, bound_ends, j,
-			&j->summary.lower_bound_us, err);
+	const uint32_t *micro;
+	uint32_t n = ff_space_micro(j->space, &micro);
+	double *least = &j->summary.lower_bound_us, us;
+	int code;
+
+	j->bound_until = now_s() + BOUND_SHARE * (j->seconds > 0 ? j->seconds : FF_PRESET_SECONDS);
+	code = ff_lower_bound(&j->graph, 1, &j->machine, j->pricer, bound_ends, j, least, err);
+	for (uint32_t i = n; i-- > 1 && code == FF_OK;) {
+		struct ff_error why;
+		uint32_t m = micro[i];
+
+		code = ff_lower_bound(
+				&j->graph, m, &j->machine, j->pricer, bound_ends, j, &us, &why);
+		if (code == FF_E_INPUT && j->costs) {
+			ff_space_forbid_micro(j->space, m); /* they were not measured */
+			code = FF_OK;
+		} else if (code < 0) {
+			*err = why;
+		} else if (!(us >= *least)) { /* or there was no time */
+			*least = us;
+		}
+	}
+	return code;
 }
 
 /* What the budget leaves for the search, after what went before it and without
  * what comes after it: lowering the plan takes longer than data parallelism. */
-static double search_seconds(const struct job *j)
+static double search_seconds(const struct ff_job *j)
 {
 	double after_s = fmin(2 * j->predict_s, LAST_SHARE * j->seconds);
 
@@ -285,7 +188,7 @@ static double search_seconds(const struct job *j)
 /* Progress, and whether to stop. */
 static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 {
-	struct job *j = ctx;
+	struct ff_job *j = ctx;
 	double done = 0;
 
 	if (j->proposals > 0)
@@ -306,11 +209,9 @@ static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
 }
 
 /* A chain that runs beside the first has a pricer and an evaluator of its own. */
-static int open_chain(struct job *j, uint32_t i, struct ff_error *err)
+static int open_chain(struct ff_job *j, uint32_t i, struct ff_error *err)
 {
-	const char *path = j->costs ? j->costs_path : NULL;
-	int code = ff_pricer_create(&j->graph, &j->machine, j->costs, path, j->graph_path,
-			&j->more_pricers[i], err);
+	int code = open_pricer(j, &j->more_pricers[i], err);
 
 	if (code == FF_OK)
 		code = ff_evaluator_create(&j->graph, &j->machine, j->more_pricers[i], j->memory, 0,
@@ -318,7 +219,7 @@ static int open_chain(struct job *j, uint32_t i, struct ff_error *err)
 	return code;
 }
 
-static int run_search(struct job *j, struct ff_search_result *ret, struct ff_error *err)
+static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_error *err)
 {
 	struct ff_search_options opt = {
 			.seed = j->seed,
@@ -341,7 +242,7 @@ static int run_search(struct job *j, struct ff_search_result *ret, struct ff_err
 	return code;
 }
 
-static int search(struct job *j, struct ff_error *err)
+static int search(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_plan *d = &j->summary.data_parallel;
 	struct ff_summary *s = &j->summary;
@@ -382,7 +283,7 @@ static int search(struct job *j, struct ff_error *err)
 	return FF_OK;
 }
 
-static int eliminate(struct job *j, struct ff_strategy *ret, struct ff_error *err)
+static int eliminate(struct ff_job *j, struct ff_strategy *ret, struct ff_error *err)
 {
 	bool found;
 	int code = ff_evaluator_create(
@@ -395,22 +296,18 @@ static int eliminate(struct job *j, struct ff_strategy *ret, struct ff_error *er
 }
 
 /* --simulate: a starting point by name, or a strategy file. */
-static int simulate(struct job *j, struct ff_error *err)
+static int simulate(struct ff_job *j, struct ff_error *err)
 {
-	struct ff_strategy_info info;
-	struct ff_strategy s;
+	struct ff_strategy s = j->planned;
 	int code = bound(j, err);
 
 	if (code < 0)
 		return code;
 	if (!strcmp(j->simulate, "elimination"))
 		code = eliminate(j, &s, err);
-	else if (is_start(j->simulate))
+	else if (ff_job_is_start(j->simulate))
 		code = ff_init_strategy(j->simulate, j->space, &j->graph, &j->machine, j->seed,
 				&j->arena, &s, err);
-	else
-		code = ff_strategy_load(j->simulate, &j->graph, j->machine.n_devices, &j->arena, &s,
-				&info, err);
 	if (code == FF_OK)
 		code = predict(j, &s, &j->summary.plan, err);
 	j->summary.title = j->simulate;
@@ -418,12 +315,13 @@ static int simulate(struct job *j, struct ff_error *err)
 	return code;
 }
 
-static int save_strategy(struct job *j, struct ff_error *err)
+static int save_strategy(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_plan *p = &j->summary.plan;
 	struct ff_strategy_info info = {
 			.machine = j->machine.name,
 			.devices = j->machine.n_devices,
+			.optimizer = j->optimizer,
 			.predicted_us = p->simulation.step_us,
 			.disturbed_share = j->costs ? 1 - ff_costs_steady_share(j->costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,
@@ -438,7 +336,7 @@ static int save_strategy(struct job *j, struct ff_error *err)
 	return code;
 }
 
-static int save_report(struct job *j, struct ff_error *err)
+static int save_report(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_out o;
 	int code;
@@ -450,7 +348,7 @@ static int save_report(struct job *j, struct ff_error *err)
 	return code;
 }
 
-static int save_trace(struct job *j, struct ff_error *err)
+static int save_trace(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_plan *p = &j->summary.plan;
 	struct ff_span *spans;
@@ -467,7 +365,7 @@ static int save_trace(struct job *j, struct ff_error *err)
 	return code;
 }
 
-static int save(struct job *j, struct ff_error *err)
+static int save(struct ff_job *j, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -481,7 +379,7 @@ static int save(struct job *j, struct ff_error *err)
 }
 
 /* Predictions are as good as the figures they are made of. */
-static void warn_if_unsteady(const struct job *j)
+static void warn_if_unsteady(const struct ff_job *j)
 {
 	double share = j->costs ? ff_costs_steady_share(j->costs) : 1;
 
@@ -492,15 +390,15 @@ static void warn_if_unsteady(const struct job *j)
 				"disturbed, so predictions may be off; ffprof --again measures "
 				"them "
 				"anew\n",
-				command.name, 100 * (1 - share), j->costs_path);
+				ff_job_command.name, 100 * (1 - share), j->costs_path);
 }
 
-static int run(struct job *j, struct ff_error *err)
+static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
 	struct ff_strategy data_parallel;
 	bool piped = false;
-	int code = check_usage(j, err);
+	int code = ff_job_check(j, err);
 
 	if (code == FF_OK)
 		code = load(j, err);
@@ -541,9 +439,9 @@ static int run(struct job *j, struct ff_error *err)
 	return save(j, err);
 }
 
-static void finish(struct job *j)
+static void finish(struct ff_job *j)
 {
-	for (uint32_t i = 0; i < MOST_JOBS; i++) {
+	for (uint32_t i = 0; i < FF_MOST_JOBS; i++) {
 		ff_evaluator_destroy(j->more[i]);
 		ff_pricer_destroy(j->more_pricers[i]);
 	}
@@ -554,59 +452,12 @@ static void finish(struct job *j)
 	ff_arena_finish(&j->arena);
 }
 
-static int parse(struct job *j, int argc, char **argv, bool *done, struct ff_error *err)
-{
-	const struct ff_option options[] = {
-			{"--machine", FF_OPTION_TEXT, &j->machine_name, "MACHINE",
-					"file, or name of one in graphs/machines/"},
-			{"--costs", FF_OPTION_TEXT, &j->costs_path, "COSTS",
-					"file that ffprof wrote, or: analytic"},
-			{"--devices", FF_OPTION_COUNT, &j->devices, "N",
-					"use only the machine's first N devices"},
-			{"--budget", FF_OPTION_SECONDS, &j->seconds, "SECONDS",
-					"be done in that time (preset 30s)"},
-			{"--proposals", FF_OPTION_COUNT, &j->proposals, "N",
-					"search that many proposals; then equal seeds give equal "
-					"files"},
-			{"--seed", FF_OPTION_COUNT, &j->seed, "N",
-					"of all random choices (preset 0)"},
-			{"--space", FF_OPTION_TEXT, &j->space_text, "LIST",
-					"what else may change: updates (of parameters: sharded, or "
-					"on one device), replicas (parts computed several times), "
-					"or none (preset: updates,replicas)"},
-			{"--memory", FF_OPTION_BYTES, &j->memory, "BYTES",
-					"limit for each device (preset: what the machine says)"},
-			{"--init", FF_OPTION_TEXTS, &j->init, "NAME",
-					"start from data-parallel, expert, single, random or "
-					"elimination; may be repeated (preset: all five)"},
-			{"--jobs", FF_OPTION_COUNT, &j->jobs, "N",
-					"walk in so many threads, which share the best (preset 1)"},
-			{"--beta", FF_OPTION_REAL, &j->beta, "B",
-					"how strictly slower strategies are refused (preset 64 an "
-					"operator)"},
-			{"--simulate", FF_OPTION_TEXT, &j->simulate, "STRATEGY",
-					"only predict a strategy file or one of the names of "
-					"--init"},
-			{"-o", FF_OPTION_TEXT, &j->strategy_path, "STRATEGY",
-					"where the plan goes"},
-			{"--report", FF_OPTION_TEXT, &j->report_path, "FILE", "figures as JSON"},
-			{"--trace", FF_OPTION_TEXT, &j->trace_path, "FILE",
-					"predicted timeline for Perfetto or chrome://tracing"},
-	};
-	struct ff_command c = command;
-	uint32_t n_args;
-
-	c.options = options;
-	c.n_options = sizeof(options) / sizeof(*options);
-	return ff_cli_parse(&c, argc, argv, &j->graph_path, &n_args, done, err);
-}
-
 int main(int argc, char **argv)
 {
-	struct job j = {.devices = NOT_GIVEN,
-			.space_text = "updates,replicas",
+	struct ff_job j = {.devices = FF_NOT_GIVEN,
+			.space_text = FF_ALL_SPACE,
 			.jobs = 1,
-			.proposals = NOT_GIVEN,
+			.proposals = FF_NOT_GIVEN,
 			.seconds = -1,
 			.memory = -1,
 			.beta = NAN,
@@ -616,9 +467,9 @@ int main(int argc, char **argv)
 	int code;
 
 	ff_arena_init(&j.arena);
-	code = parse(&j, argc, argv, &done, &err);
+	code = ff_job_parse(&j, argc, argv, &done, &err);
 	if (code == FF_OK && !done)
 		code = run(&j, &err);
 	finish(&j);
-	return ff_cli_end(&command, code, &err);
+	return ff_cli_end(&ff_job_command, code, &err);
 }

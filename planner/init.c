@@ -1,10 +1,12 @@
 /* Starting points of a search, which are also its baselines.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
 #include <string.h>
 
 #include "space.h"
+#include "stages.h"
 
-static const char *const names[] = {"data-parallel", "single", "expert", "random"};
+static const char *const names[] = {"data-parallel", "single", "expert", "random", "frugal"};
 
 /* First dim with that label, or FF_NONE. */
 static uint32_t dim_labelled(const struct ff_node *n, enum ff_label label)
@@ -92,7 +94,7 @@ static int fill_expert(const struct ff_graph *g, uint32_t n_devices, struct ff_a
 		uint32_t dim;
 
 		split[i] = FF_NONE;
-		if (!ff_node_is_computed(g, i))
+		if (!ff_node_needs_config(g, i))
 			continue;
 		split[i] = is_heavy(g, n) ? dim_labelled(n, FF_DIM_PARAMETER)
 					  : following_dim(g, n, split);
@@ -108,8 +110,24 @@ static void fill_random(const struct ff_space *s, const struct ff_graph *g, uint
 	struct ff_random random = {.seed = seed, .stream = ff_philox_stream(0, 'i')};
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_computed(g, i))
+		if (ff_node_needs_config(g, i))
 			ff_space_draw(s, i, &random, &ret->config[i]);
+}
+
+bool ff_is_pipeline(const char *name, uint32_t *stages)
+{
+	static const char prefix[] = "pipeline-";
+	char *end;
+	long n;
+
+	if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+		return false;
+	name += sizeof(prefix) - 1;
+	n = strtol(name, &end, 10);
+	if (*name < '0' || *name > '9' || *end || n < 1 || n > FF_MAX_DEVICES)
+		return false;
+	*stages = (uint32_t)n;
+	return true;
 }
 
 int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff_graph *g,
@@ -117,16 +135,24 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 		struct ff_strategy *ret, struct ff_error *err)
 {
 	struct ff_strategy made;
-	uint32_t which = 0;
+	uint32_t which = 0, stages;
 	int code;
 
-	while (which < 4 && strcmp(name, names[which]) != 0)
+	if (ff_is_pipeline(name, &stages)) {
+		if (stages > m->n_devices)
+			return ff_fail(err, FF_E_INPUT, "%s needs %u devices, there are %u", name,
+					stages, m->n_devices);
+		return ff_start_pipeline(s, g, m, stages, a, ret, err);
+	}
+	while (which < 5 && strcmp(name, names[which]) != 0)
 		which++;
-	if (which == 4)
+	if (which == 5)
 		return ff_fail(err, FF_E_INPUT,
 				"unknown starting strategy '%s': expected data-parallel, single, "
-				"expert or random",
+				"expert, random, frugal or pipeline-N",
 				name);
+	if (which == 4)
+		return ff_start_frugal(s, g, m, a, ret, err);
 	if (which == 0)
 		return ff_strategy_data_parallel(g, m->n_devices, a, ret, err);
 	if (which == 1)

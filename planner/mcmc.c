@@ -8,11 +8,12 @@
  * stuck in a far corner of a small space gets out while one in a large space
  * mostly refines.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "crew.h"
 #include "ff/cli.h"
-#include "propose.h"
+#include "phases.h"
 
 #define LEGS_SHARE 0.5          /* of the budget, for the starts */
 #define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
@@ -30,8 +31,11 @@
 #define REPORT_EVERY 256      /* proposals between progress calls, */
 #define REPORT_SECONDS 0.05   /* or this long */
 
-static const char *const preset_starts[] = {
-		"data-parallel", "expert", "single", "random", "elimination", NULL};
+#define MOST_STAGES 16 /* of a pipeline to start from */
+#define LEAP_EVERY 64  /* one proposal in so many changes phases, where that matters */
+
+static const char *const preset_starts[] = {"data-parallel", "expert", "single", "random",
+		"elimination", "pipeline", "frugal", NULL};
 
 struct chain {
 	struct ff_crew *crew;
@@ -46,9 +50,11 @@ struct chain {
 	struct ff_evaluator *evaluator;
 	const struct ff_graph *graph;
 	const struct ff_search_options *opt;
-	struct ff_proposer proposer;
+	struct ff_phases phases;
+	struct ff_frame *frame; /* of the current strategy */
 	struct ff_random random;
-	struct ff_strategy current, best, adopted;
+	struct ff_strategy current, best, adopted, leap;
+	bool rephased; /* current and best may differ in their phases */
 	struct ff_transaction proposed;
 	struct ff_evaluation at, at_best;
 	bool unsaved;                  /* the best is the current strategy, not copied yet */
@@ -91,6 +97,9 @@ static int save_best(struct chain *c, struct ff_error *err)
 		c->at_best = c->at_saved;
 		return FF_OK;
 	}
+	if (c->rephased)
+		ff_strategy_copy(&c->best, &c->current);
+	c->rephased = false;
 	for (uint32_t i = 0; i < c->n_changed; i++) {
 		uint32_t node = c->changed[i];
 
@@ -113,9 +122,11 @@ static void note_if_best(struct chain *c)
 static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
 {
 	uint32_t n = c->graph->n_nodes;
-	int code = ff_proposer_init(
-			c->space, c->graph, c->opt->seed, c->number, a, &c->proposer, err);
+	int code = ff_phases_init(&c->phases, c->space, c->graph, c->machine, c->opt->seed,
+			c->number, a, err);
 
+	if (code == FF_OK)
+		code = ff_phases_frame(&c->phases, 1, &c->frame, err);
 	if (code == FF_OK)
 		code = ff_transaction_init(c->graph, a, &c->proposed, err);
 	if (code == FF_OK)
@@ -124,6 +135,8 @@ static int chain_init(struct chain *c, struct ff_arena *a, struct ff_error *err)
 		code = ff_strategy_create(c->graph, a, &c->best, err);
 	if (code == FF_OK)
 		code = ff_strategy_create(c->graph, a, &c->adopted, err);
+	if (code == FF_OK)
+		code = ff_strategy_create(c->graph, a, &c->leap, err);
 	if (code < 0)
 		return code;
 	c->changed = ff_arena_array(a, n, sizeof(*c->changed));
@@ -175,21 +188,31 @@ static void show(struct chain *c, struct ff_evaluation e)
 	pthread_mutex_unlock(&c->crew->mutex);
 }
 
+/* `s` is what the evaluator holds. */
+static int adopt(struct chain *c, const struct ff_strategy *s, struct ff_evaluation e,
+		struct ff_error *err)
+{
+	c->at = e;
+	c->rephased = true;
+	ff_strategy_copy(&c->current, s);
+	for (uint32_t i = 0; i < c->graph->n_nodes; i++)
+		mark_changed(c, i);
+	note_if_best(c);
+	return ff_phases_frame(&c->phases, s->micro_batches, &c->frame, err);
+}
+
 /* Makes `s` the current strategy. */
 static int go_to(struct chain *c, const struct ff_strategy *s, struct ff_error *err)
 {
-	size_t n = c->graph->n_nodes;
+	struct ff_evaluation e;
 	int code = c->unsaved ? save_best(c, err) : FF_OK;
 
 	if (code == FF_OK)
-		code = ff_evaluator_set(c->evaluator, s, &c->at, err);
+		code = ff_evaluator_set(c->evaluator, s, &e, err);
+	if (code == FF_OK)
+		code = adopt(c, s, e, err);
 	if (code < 0)
 		return code;
-	memcpy(c->current.config, s->config, n * sizeof(*s->config));
-	memcpy(c->current.priority, s->priority, n * sizeof(*s->priority));
-	for (uint32_t i = 0; i < n; i++)
-		mark_changed(c, i);
-	note_if_best(c);
 	show(c, c->at);
 	look_at_clock(c);
 	return FF_OK;
@@ -241,6 +264,27 @@ static int keep(struct chain *c, struct ff_evaluation e, struct ff_error *err)
 	return code;
 }
 
+/* Proposes other phases.  They change the whole program, so it is set, and set back. */
+static int leap(struct chain *c, double patience, struct ff_error *err)
+{
+	struct ff_evaluation e;
+	int code = c->unsaved ? save_best(c, err) : FF_OK;
+
+	if (code < 0 || !ff_phases_draw(&c->phases, &c->current, c->at, &c->leap))
+		return code;
+	code = ff_evaluator_set(c->evaluator, &c->leap, &e, err);
+	if (code < 0)
+		return code;
+	c->proposals++;
+	if (c->opt->visit)
+		c->opt->visit(c->opt->visit_ctx, &c->leap, e);
+	look_at_clock(c);
+	if (ff_how_much_worse(c->at, e) > patience)
+		return ff_evaluator_set(c->evaluator, &c->current, &e, err);
+	c->accepted++;
+	return adopt(c, &c->leap, e, err);
+}
+
 static int step(struct chain *c, struct ff_error *err)
 {
 	double patience = draw_patience(c), limit_us = INFINITY;
@@ -248,7 +292,10 @@ static int step(struct chain *c, struct ff_error *err)
 	bool slower;
 	int code;
 
-	ff_proposer_next(&c->proposer, &c->current, &c->proposed);
+	if (ff_phases_matter(&c->phases, &c->current, c->at) &&
+			ff_random_below(&c->random, LEAP_EVERY) == 0)
+		return leap(c, patience, err);
+	ff_proposer_next(&c->frame->proposer, &c->current, &c->proposed);
 	/* what does not fit may be followed by anything that lacks less */
 	if (c->at.fits && !c->opt->visit)
 		limit_us = c->at.step_us * (1 + patience);
@@ -324,10 +371,14 @@ static int return_to_best(struct chain *c, struct ff_error *err)
 {
 	struct ff_evaluation e;
 	uint32_t n = 0;
-	int code;
+	int code = FF_OK;
 
 	if (c->unsaved)
 		return FF_OK;
+	if (c->rephased) {
+		code = go_to(c, &c->best, err);
+		c->rephased = false;
+	}
 	for (uint32_t i = 0; i < c->n_changed; i++) {
 		uint32_t node = c->changed[i];
 
@@ -339,8 +390,8 @@ static int return_to_best(struct chain *c, struct ff_error *err)
 		c->current.config[node] = c->best.config[node];
 	}
 	c->n_changed = 0;
-	if (!n)
-		return FF_OK;
+	if (!n || code < 0)
+		return code;
 	code = ff_evaluator_propose(c->evaluator, c->back, n, &e, err);
 	if (code < 0)
 		return code;
@@ -352,7 +403,7 @@ static int return_to_best(struct chain *c, struct ff_error *err)
 
 static double preset_beta(const struct chain *c)
 {
-	return c->opt->beta > 0 ? c->opt->beta : BETA_PER_NODE * c->proposer.n_nodes;
+	return c->opt->beta > 0 ? c->opt->beta : BETA_PER_NODE * c->frame->proposer.n_nodes;
 }
 
 /* Takes over the best of all chains, if it is another's. */
@@ -371,7 +422,7 @@ static int exchange(struct chain *c, struct ff_error *err)
 static int walk_rounds(struct chain *c, struct ff_error *err)
 {
 	double beta = preset_beta(c);
-	uint64_t length = (uint64_t)ROUND_PER_NODE * c->proposer.n_nodes;
+	uint64_t length = (uint64_t)ROUND_PER_NODE * c->frame->proposer.n_nodes;
 
 	c->phase_length = length > ROUND_LEAST ? length : ROUND_LEAST;
 	for (uint64_t round = 1; !out_of_budget(c); round++) {
@@ -408,6 +459,34 @@ static bool elimination_ends(void *ctx)
 	       c->seconds - c->elimination_from > ELIMINATION_SHARE * c->opt->seconds;
 }
 
+/* The best of pipelines of 2, 4, 8 and so on stages. */
+static int start_pipeline(struct chain *c, struct ff_arena *a, bool *found, struct ff_error *err)
+{
+	struct ff_evaluation best = {.step_us = INFINITY, .over_bytes = INT64_MAX};
+	struct ff_strategy s, kept;
+	char name[32];
+	int code = FF_OK;
+
+	*found = false;
+	for (uint32_t n = 2; n <= c->machine->n_devices && n <= MOST_STAGES; n *= 2) {
+		if (c->space->n_micro < 2 || in_hurry(c))
+			break;
+		snprintf(name, sizeof(name), "pipeline-%u", n);
+		code = ff_init_strategy(
+				name, c->space, c->graph, c->machine, c->opt->seed, a, &s, err);
+		if (code == FF_OK)
+			code = go_to(c, &s, err);
+		if (code < 0)
+			return code;
+		if (*found && ff_how_much_worse(best, c->at) >= 0)
+			continue;
+		*found = true;
+		kept = s;
+		best = c->at;
+	}
+	return *found ? go_to(c, &kept, err) : code;
+}
+
 /* Makes the start called `name` current; not *found: there is none. */
 static int start_from(struct chain *c, const char *name, const struct ff_machine *m,
 		struct ff_arena *a, bool *found, struct ff_error *err)
@@ -415,7 +494,11 @@ static int start_from(struct chain *c, const char *name, const struct ff_machine
 	struct ff_strategy start;
 	int code;
 
-	*found = true;
+	if (!strcmp(name, "pipeline"))
+		return start_pipeline(c, a, found, err);
+	*found = strcmp(name, "frugal") || !c->at_best.fits || c->at_best.tight;
+	if (!*found)
+		return FF_OK; /* nobody needs to save memory */
 	if (strcmp(name, "elimination") != 0) {
 		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed, a, &start, err);
 		return code == FF_OK ? go_to(c, &start, err) : code;
@@ -453,7 +536,8 @@ static int walk_legs(struct chain *c, struct ff_error *err)
 	for (uint32_t i = 0; i < n; i++)
 		legs += is_mine(c, starts, i, n);
 	if (c->limit == 0 && c->opt->seconds <= 0)
-		c->phase_length = ROUND_LEAST + (uint64_t)ROUND_PER_NODE * c->proposer.n_nodes;
+		c->phase_length =
+				ROUND_LEAST + (uint64_t)ROUND_PER_NODE * c->frame->proposer.n_nodes;
 	c->share = legs ? LEGS_SHARE / legs : LEGS_SHARE;
 	for (uint32_t i = 0; i < n && (leg == 0 || !in_hurry(c)); i++) {
 		if (!is_mine(c, starts, i, n))
@@ -461,7 +545,7 @@ static int walk_legs(struct chain *c, struct ff_error *err)
 		code = start_from(c, starts[i], c->machine, c->arena, &found, err);
 		any = any || found;
 		c->share_from = leg++ * c->share;
-		if (code == FF_OK && found && c->proposer.n_nodes > 0)
+		if (code == FF_OK && found && c->frame->proposer.n_nodes > 0)
 			code = anneal(c, beta / BETA_RANGE, beta * BETA_RANGE, err);
 		if (code < 0)
 			return code;
@@ -479,7 +563,7 @@ static void *walk(void *chain)
 	c->next_exchange = LEGS_SHARE;
 	if (code == FF_OK)
 		code = walk_legs(c, err);
-	if (code == FF_OK && c->proposer.n_nodes > 0)
+	if (code == FF_OK && c->frame->proposer.n_nodes > 0)
 		code = walk_rounds(c, err);
 	if (code == FF_OK && c->unsaved)
 		code = save_best(c, err);
@@ -539,8 +623,7 @@ static int collect(const struct chain *chain, uint32_t n, struct ff_arena *a,
 				chain->graph->name, chain->machine->name,
 				(unsigned long long)r.proposals,
 				(long long)best->at_best.over_bytes);
-	memcpy(r.best.config, best->best.config, r.best.n_nodes * sizeof(*r.best.config));
-	memcpy(r.best.priority, best->best.priority, r.best.n_nodes * sizeof(*r.best.priority));
+	ff_strategy_copy(&r.best, &best->best);
 	r.evaluation = best->at_best;
 	r.seconds = ff_clock_us() / 1e6 - chain->from;
 	*ret = r;
@@ -591,8 +674,10 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 		code = walk_all(chain, n, err);
 		if (code == FF_OK)
 			code = collect(chain, n, a, ret, err);
-		for (uint32_t i = 0; i < n; i++)
+		for (uint32_t i = 0; i < n; i++) {
+			ff_phases_finish(&chain[i].phases);
 			ff_arena_finish(chain[i].arena);
+		}
 		ff_crew_finish(&crew);
 	}
 	ff_arena_finish(&own);

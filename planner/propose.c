@@ -113,12 +113,12 @@ static bool pick_link(struct ff_proposer *p, uint32_t node, struct link *ret)
 {
 	const struct ff_graph *g = p->graph;
 	const struct ff_node *n = &g->nodes[node];
-	uint32_t uses = count_uses(g, n), pick;
+	uint32_t uses = count_uses(g, n), inputs = n->n_data - n->n_prelude, pick;
 
-	if (n->n_data + uses == 0)
+	if (inputs + uses == 0)
 		return false;
-	pick = ff_random_below(&p->random, n->n_data + uses);
-	if (pick < n->n_data) {
+	pick = ff_random_below(&p->random, inputs + uses);
+	if (pick < inputs) {
 		const struct ff_value *v = &g->values[g->edges[n->in + pick].value];
 
 		ret->other = v->producer;
@@ -126,7 +126,7 @@ static bool pick_link(struct ff_proposer *p, uint32_t node, struct link *ret)
 		ret->other_map = &g->nodes[ret->other].out_map[v->port];
 		return true;
 	}
-	pick -= n->n_data;
+	pick -= inputs;
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++) {
 		const struct ff_value *v = &g->values[k];
 		const struct ff_edge *edge;
@@ -136,7 +136,8 @@ static bool pick_link(struct ff_proposer *p, uint32_t node, struct link *ret)
 			continue;
 		}
 		edge = &g->edges[g->uses[v->first_use + pick]];
-		ret->other = edge->node;
+		/* a prelude reads as the node does that it goes before */
+		ret->other = ff_node_leader(g, edge->node);
 		ret->own_map = &n->out_map[k - n->out];
 		ret->other_map = &g->nodes[edge->node].in_map[edge->slot];
 		return true;

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/micro.h"
+
 static uint64_t add_saturated(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
@@ -242,7 +244,7 @@ static int fill_nodes(struct ff_space *s, const struct ff_degrees **slot, uint32
 		struct ff_degrees key;
 		uint32_t at;
 
-		if (!ff_node_is_computed(s->graph, i))
+		if (!ff_node_needs_config(s->graph, i))
 			continue;
 		key_of(node, s->n_devices, &key);
 		for (at = key_hash(&key) & mask; slot[at]; at = (at + 1) & mask)
@@ -271,6 +273,7 @@ int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct
 	ff_arena_init(&s->arena);
 	s->graph = g;
 	s->n_devices = m->n_devices;
+	s->micro[0] = s->n_micro = 1;
 	for (uint32_t i = 1; i <= m->n_devices; i++)
 		if (m->n_devices % i == 0)
 			s->divisor[s->n_divisors++] = i;
@@ -291,7 +294,39 @@ int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct
 
 void ff_space_allow(struct ff_space *s, uint32_t what)
 {
+	uint32_t m = 2, batch = (uint32_t)s->graph->batch;
+
 	s->what = what;
+	s->n_micro = 1;
+	for (; what & FF_SPACE_MICRO && s->n_micro < FF_MOST_MICRO && batch % m == 0; m *= 2) {
+		struct ff_arena scratch;
+		struct ff_graph micro;
+		struct ff_error why;
+		int code;
+
+		ff_arena_init(&scratch);
+		code = ff_graph_micro(s->graph, m, &scratch, &micro, &why);
+		ff_arena_finish(&scratch);
+		if (code < 0)
+			return;
+		s->micro[s->n_micro++] = m;
+	}
+}
+
+uint32_t ff_space_micro(const struct ff_space *s, const uint32_t **ret)
+{
+	*ret = s->micro;
+	return s->n_micro;
+}
+
+void ff_space_forbid_micro(struct ff_space *s, uint32_t micro_batches)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_micro; i++)
+		if (s->micro[i] != micro_batches)
+			s->micro[n++] = s->micro[i];
+	s->n_micro = n;
 }
 
 void ff_space_destroy(struct ff_space *s)

@@ -21,9 +21,10 @@ struct ff_space {
 	struct ff_arena arena;
 	const struct ff_graph *graph;
 	uint32_t n_devices;
-	uint32_t what;                    /* FF_SPACE_* */
-	const struct ff_degrees **of;     /* by node; NULL for inputs and parameters */
-	uint32_t divisor[64], n_divisors; /* of n_devices, ascending */
+	uint32_t what;                          /* FF_SPACE_* */
+	uint32_t micro[FF_MOST_MICRO], n_micro; /* numbers of micro-batches, ascending from 1 */
+	const struct ff_degrees **of;           /* by node; NULL for inputs, parameters, preludes */
+	uint32_t divisor[64], n_divisors;       /* of n_devices, ascending */
 };
 
 /* Part 0 runs on `start`; a step along dim d is `stride[d]` devices. */

@@ -101,6 +101,20 @@ static void devices_text(const struct ff_node *node, const struct ff_config *c, 
 		snprintf(buf + used, TEXT - used, ", permuted");
 }
 
+/* "sample 4", "sample 4, stage 2, again". */
+static void operator_text(const struct ff_summary *s, uint32_t node, char buf[TEXT])
+{
+	const struct ff_strategy *plan = &s->plan.strategy;
+	size_t used;
+
+	split_text(&s->graph->nodes[node], &plan->config[node], buf);
+	used = strlen(buf);
+	if (plan->stage[node] && used < TEXT)
+		used += (size_t)snprintf(buf + used, TEXT - used, ", stage %u", plan->stage[node]);
+	if (plan->recompute[node] && used < TEXT)
+		snprintf(buf + used, TEXT - used, ", again");
+}
+
 static void print_operators(const struct ff_summary *s, FILE *to)
 {
 	const struct ff_graph *g = s->graph;
@@ -112,7 +126,7 @@ static void print_operators(const struct ff_summary *s, FILE *to)
 
 		if (!s->plan.strategy.config[i].n_parts)
 			continue;
-		split_text(&g->nodes[i], &s->plan.strategy.config[i], split);
+		operator_text(s, i, split);
 		k = (int)strlen(split);
 		width = n > width ? n : width;
 		split_width = k > split_width ? k : split_width;
@@ -123,11 +137,41 @@ static void print_operators(const struct ff_summary *s, FILE *to)
 
 		if (c->n_parts == 0)
 			continue;
-		split_text(&g->nodes[i], c, split);
+		operator_text(s, i, split);
 		devices_text(&g->nodes[i], c, devices);
 		fprintf(to, "%-*s  %-*s  %s\n", width, g->nodes[i].name, split_width, split,
 				devices);
 	}
+}
+
+static uint32_t count_stages(const struct ff_strategy *s)
+{
+	uint32_t last = 0;
+
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		last = s->stage[i] > last ? s->stage[i] : last;
+	return last + 1;
+}
+
+static uint32_t count_again(const struct ff_strategy *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		n += s->recompute[i];
+	return n;
+}
+
+static void print_phases(const struct ff_strategy *s, FILE *to)
+{
+	uint32_t stages = count_stages(s);
+
+	if (s->micro_batches > 1)
+		fprintf(to, "\n%u micro-batches, ", s->micro_batches);
+	if (s->micro_batches > 1 && stages > 1)
+		fprintf(to, "%u stages, ", stages);
+	if (s->micro_batches > 1)
+		fprintf(to, "%s\n", ff_order_name(s->rule));
 }
 
 /* One line of the comparison: the plan's figure, then data parallelism's. */
@@ -202,7 +246,7 @@ static uint32_t count_operators(const struct ff_graph *g)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		n += ff_node_is_computed(g, i);
+		n += ff_node_needs_config(g, i);
 	return n;
 }
 
@@ -213,11 +257,12 @@ void ff_summary_print(const struct ff_summary *s, FILE *to)
 	fprintf(to,
 			"graph %s (batch %d, %u operators, %lld parameters) on machine %s (%u "
 			"device%s), "
-			"costs %s\n\n",
+			"costs %s, optimizer %s\n\n",
 			s->graph->name, s->graph->batch, count_operators(s->graph),
 			(long long)ff_graph_parameters(s->graph), m->name, m->n_devices,
-			m->n_devices == 1 ? "" : "s", s->costs);
+			m->n_devices == 1 ? "" : "s", s->costs, s->plan.schedule.optimizer->name);
 	print_operators(s, to);
+	print_phases(&s->plan.strategy, to);
 	fprintf(to, "\n");
 	print_comparison(s, to);
 	fprintf(to, "\n");
@@ -265,8 +310,12 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	if (s->measured)
 		ff_out_real(o, "steadiness", ff_costs_steady_share(s->measured));
 	ff_out_string(o, "strategy", s->title);
+	ff_out_string(o, "optimizer", p->schedule.optimizer->name);
 	write_search(s, o);
 	ff_out_real(o, "predicted_us", us);
+	ff_out_int(o, "micro_batches", p->strategy.micro_batches);
+	ff_out_int(o, "stages", count_stages(&p->strategy));
+	ff_out_int(o, "recomputed", count_again(&p->strategy));
 	ff_out_real(o, "data_parallel_us", dp_us);
 	ff_out_real(o, "speedup", dp_us / us);
 	ff_out_bool(o, "is_data_parallel", s->is_data_parallel);

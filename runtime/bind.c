@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ff/block.h"
+#include "ff/instance.h"
 
 void *ff_bind_buffer(const struct ff_executor *x, uint32_t buffer)
 {
@@ -51,9 +52,9 @@ static void bind_io(const struct ff_executor *x, const struct ff_task *t, const 
 		if (!ff_region_volume(&w->in[i]))
 			continue;
 		if (read)
-			io->in[i] = ff_bind_buffer(x, s->in[n->in + i][t->part]);
+			io->in[i] = ff_bind_buffer(x, ff_task_in(s, t, i)[t->part]);
 		if (w->need_din[i])
-			io->din[i] = ff_bind_buffer(x, s->din[n->in + i][t->part]);
+			io->din[i] = ff_bind_buffer(x, ff_task_din(s, t, i)[t->part]);
 	}
 	for (uint32_t k = 0; k < n->n_out; k++) {
 		bool saved = k + n->n_saved >= n->n_out;
@@ -61,9 +62,9 @@ static void bind_io(const struct ff_executor *x, const struct ff_task *t, const 
 		if (!ff_region_volume(&w->out[k]))
 			continue;
 		if (forward || saved || (flags & FF_OP_BACKWARD_OUT))
-			io->out[k] = ff_bind_buffer(x, s->out[n->out + k][t->part]);
+			io->out[k] = ff_bind_buffer(x, ff_task_out(s, t, k)[t->part]);
 		if (!forward && !saved)
-			io->dout[k] = ff_bind_buffer(x, s->dout[n->out + k][t->part]);
+			io->dout[k] = ff_bind_buffer(x, ff_task_dout(s, t, k)[t->part]);
 	}
 	if (s->workspace_bytes[t->device] > 0)
 		io->workspace = x->host[x->host_of[t->device]].memory +
@@ -78,10 +79,10 @@ static int64_t bind_additions(struct ff_executor *x, const struct ff_task *t,
 {
 	const struct ff_node *n = w->node;
 
-	for (uint32_t i = 0; i < n->n_in && t->pass == FF_BACKWARD; i++) {
+	for (uint32_t i = n->n_data; i < n->n_in; i++) {
 		struct ff_copy *c = &j->addition[j->n_additions];
 
-		if (!x->s->accumulate[n->in + i] || !j->io->din[i])
+		if (!ff_task_adds(x->s, t, i) || !j->io->din[i])
 			continue;
 		*c = (struct ff_copy){.source = (char *)j->io->workspace + at,
 				.sink = j->io->din[i],
@@ -122,7 +123,7 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 				" bytes of scratch, but device %u has %" PRId64,
 				n->name, need, t->device, have);
 	/* of replicas, one is counted */
-	if (t->kind == FF_TASK_FORWARD && (ff_op_row(n->op)->flags & FF_OP_LOSS) &&
+	if (t->kind == FF_TASK_FORWARD && !t->again && (ff_op_row(n->op)->flags & FF_OP_LOSS) &&
 			t->part < ff_config_cells(&x->s->config[t->node])) {
 		j->score = ff_arena_array(&x->arena, 2, sizeof(*j->score));
 		if (!j->score)
@@ -136,9 +137,12 @@ static void bind_update(struct ff_executor *x, const struct ff_task *t, struct f
 	const struct ff_bucket *b = &x->s->buckets[t->bucket];
 	char *at = ff_bind_bucket(x, t->bucket, bucket_position(b, t->device));
 
-	j->weight = (float *)at;
-	j->gradient = (float *)(at + b->bytes);
-	j->momentum = (float *)(at + 2 * b->bytes);
+	j->update = (struct ff_update){.optimizer = x->s->optimizer,
+			.weight = (float *)at,
+			.gradient = (const float *)(at + b->bytes),
+			.n = (size_t)(b->bytes / FF_ELEMENT_BYTES)};
+	for (uint32_t i = 0; i < x->s->optimizer->states; i++)
+		j->update.state[i] = (float *)(at + (2 + i) * b->bytes);
 }
 
 /* The hosted ones among the devices that `t` occupies. */
@@ -165,8 +169,8 @@ static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_j
 	int code = bind_hosts(x, t, j, err);
 
 	j->here = j->n_hosts > 0;
-	j->forward = t->kind == FF_TASK_FORWARD ||
-		     (t->kind == FF_TASK_MOVE && t->pass == FF_FORWARD);
+	j->forward = (t->kind == FF_TASK_FORWARD || t->kind == FF_TASK_MOVE) &&
+		     t->pass == FF_FORWARD && !t->again;
 	if (code < 0 || !j->here)
 		return code;
 	switch (t->kind) {

@@ -137,6 +137,7 @@ int ff_collective_build(struct ff_transfer *t, struct ff_error *err)
 	t->after = ff_arena_array(&t->x->arena, copies, sizeof(*t->after));
 	if (!t->before || !t->after)
 		return ff_fail_memory(err);
+	t->collective.reduce = mv->reduce;
 	count[0] = ff_region_volume(&mv->region);
 	ff_transfer_ends(t, &e);
 	if (mv->kind != FF_MOVE_ALL_REDUCE &&

@@ -126,6 +126,7 @@ static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_erro
 	int code;
 
 	j->io->step = x->step;
+	j->io->micro = x->s->tasks[j - x->job].micro;
 	j->io->training = x->training;
 	j->io->valid = x->valid;
 	code = x->b->run(j->stream, j->kernel, j->io, err);
@@ -147,8 +148,8 @@ static int issue(struct ff_executor *x, uint32_t task, struct ff_error *err)
 	case FF_TASK_BACKWARD:
 		return issue_compute(x, j, err);
 	case FF_TASK_UPDATE:
-		return x->b->update(j->stream, &x->opt.sgd, j->weight, j->gradient, j->momentum,
-				(size_t)(x->s->buckets[t->bucket].bytes / FF_ELEMENT_BYTES), err);
+		x->s->optimizer->factors(x->opt.setting, x->step, &j->update.factors);
+		return x->b->update(j->stream, &j->update, err);
 	case FF_TASK_MOVE:
 	case FF_TASK_SYNC:
 		return ff_transfer_issue(j->transfer, j->stream, err);
@@ -219,6 +220,9 @@ static void collect_spans(struct ff_executor *x)
 /* One pass over the schedule; `score` gets the hosted loss parts' sums. */
 static int walk(struct ff_executor *x, double score[2], struct ff_error *err)
 {
+	/* A buffer may be used again because a task of backward lies between; without
+	 * backward only one task at a time is safe. */
+	bool alone = !x->training && x->s->n_instances > 2;
 	int code = x->tracing ? x->comm->barrier(x->comm, err) : FF_OK;
 
 	if (code < 0)
@@ -229,6 +233,8 @@ static int walk(struct ff_executor *x, double score[2], struct ff_error *err)
 		x->job[i].traced = false;
 		if (runs(x, i))
 			code = issue_in_order(x, i, err);
+		if (code == FF_OK && alone)
+			code = drain(x, code, err);
 	}
 	code = drain(x, code, err);
 	if (code < 0)
@@ -318,9 +324,9 @@ int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct f
 	return FF_OK;
 }
 
-void ff_executor_set_rate(struct ff_executor *x, float rate)
+void ff_executor_set_rate(struct ff_executor *x, double rate)
 {
-	x->opt.sgd.rate = rate;
+	x->opt.setting[FF_SETTING_RATE] = rate;
 }
 
 int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device)

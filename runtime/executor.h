@@ -16,6 +16,7 @@ struct ff_host {
 struct ff_fill {
 	void *memory;
 	size_t bytes;
+	float value;
 };
 
 /* Device memory that goes over the network through host memory, for backends
@@ -56,7 +57,7 @@ struct ff_job {
 	struct ff_copy *addition;
 	float *score; /* the loss's forward: {loss, correct} of the step */
 	struct ff_transfer *transfer;
-	float *weight, *gradient, *momentum; /* UPDATE */
+	struct ff_update update; /* UPDATE */
 	uint32_t n_waits;
 	uint32_t *wait;        /* tasks on other streams */
 	struct ff_event *done; /* NULL: nobody waits */
@@ -92,7 +93,7 @@ int ff_bind_jobs(struct ff_executor *x, struct ff_error *err);
 /* The memory of `buffer`; NULL for FF_NONE and for devices hosted elsewhere. */
 void *ff_bind_buffer(const struct ff_executor *x, uint32_t buffer);
 /* The weights of a bucket's device at `position`, NULL if hosted elsewhere;
- * gradients and momentum follow, each bucket->bytes long. */
+ * gradients and the optimizer's states follow, each bucket->bytes long. */
 char *ff_bind_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t position);
 
 /* transfer.c: moves and synchronisations. */

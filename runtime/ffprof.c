@@ -52,6 +52,9 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 			{"--device", FF_OPTION_TEXT, &o->device, "KIND", "cpu or cuda"},
 			{"--devices", FF_OPTION_COUNT, &o->devices, "N",
 					"splits for up to N of the machine's devices"},
+			{"--micro-batches", FF_OPTION_COUNT, &o->micro_batches, "N",
+					"also of halves, quarters and so on of the batch, up to N "
+					"parts, so that ffsearch may use them (preset 1)"},
 			{"--strategy", FF_OPTION_TEXTS, &o->strategies, "FILE",
 					"only what this strategy needs (may be repeated)"},
 			{"--data", FF_OPTION_TEXT, &o->data, "D",
@@ -84,6 +87,9 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 	o->graph = args[0];
 	if (!o->machine)
 		return ff_fail(err, FF_E_INPUT, "expected --machine FILE or NAME");
+	if (o->micro_batches > FF_MAX_MICRO_BATCHES)
+		return ff_fail(err, FF_E_INPUT, "option --micro-batches: expected at most %d",
+				FF_MAX_MICRO_BATCHES);
 	if (!o->out)
 		return ff_fail(err, FF_E_INPUT, "expected -o COSTS");
 	return FF_OK;

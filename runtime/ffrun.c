@@ -1,5 +1,6 @@
 /* ffrun: trains a graph with a strategy, on ranks that it starts itself.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdio.h>
 
 #include "agree.h"
@@ -18,6 +19,8 @@ static const char details[] =
 		"  ffrun lenet.json plan.json --data fashion-mnist --epochs 5 --test\n"
 		"  ffrun lenet.json plan.json --data synthetic --steps 100 --compare\n"
 		"  ffrun lenet.json data-parallel --devices 4 --data synthetic --verify\n"
+		"  ffrun lm.json plan.json --data synthetic --steps 500 --optimizer adamw --rate "
+		"3e-4\n"
 		"  mpirun --hostfile hosts -n 16 ffrun big.json plan.json --data /data --epochs 1\n"
 		"\n"
 		"Exit status: 0 done, 1 failed at run time, 2 bad usage or bad input, 3 a "
@@ -26,9 +29,37 @@ static const char details[] =
 
 static const struct ff_command names = {.name = "ffrun"};
 
+/* Where the optimizers' settings stand among the options. */
+#define FIRST_SETTING 7
+
+/* What help says of optimizers, for as long as the command line is read. */
+struct optimizer_texts {
+	char all[FF_OPTIMIZER_TEXT + 96], name[FF_SETTING_COUNT][32];
+	char help[FF_SETTING_COUNT][FF_OPTIMIZER_TEXT];
+};
+
+static void list_settings(
+		struct ff_run_options *o, struct optimizer_texts *text, struct ff_option *ret)
+{
+	char known[FF_OPTIMIZER_TEXT];
+
+	ff_optimizer_list(true, known);
+	snprintf(text->all, sizeof(text->all), "%s; else the strategy's, else %s", known,
+			ff_optimizer_preset()->name);
+	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++) {
+		enum ff_setting_id id = (enum ff_setting_id)i;
+
+		snprintf(text->name[i], sizeof(text->name[i]), "--%s", ff_setting(id)->name);
+		ff_setting_help(id, text->help[i]);
+		ret[i] = (struct ff_option){
+				text->name[i], FF_OPTION_REAL, &o->setting[i], "X", text->help[i]};
+	}
+}
+
 static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, struct ff_error *err)
 {
-	const struct ff_option options[] = {
+	struct optimizer_texts text;
+	struct ff_option options[] = {
 			{"--data", FF_OPTION_TEXT, &o->data, "D",
 					"synthetic[:SAMPLES], a folder of IDX files, or the name "
 					"of one in /usr/share/datasets"},
@@ -42,10 +73,9 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 					"known here, else this computer"},
 			{"--device", FF_OPTION_TEXT, &o->device, "KIND",
 					"cpu, cuda or null (checks messages, computes nothing)"},
-			{"--rate", FF_OPTION_REAL, &o->rate, "R", "learning rate (0.01)"},
-			{"--momentum", FF_OPTION_REAL, &o->momentum, "M", "momentum (0.9)"},
-			{"--decay", FF_OPTION_REAL, &o->decay, "D", "weight decay (0)"},
-			{"--schedule", FF_OPTION_TEXT, &o->schedule, "S",
+			{"--optimizer", FF_OPTION_TEXT, &o->optimizer, "NAME", text.all},
+			[FIRST_SETTING + FF_SETTING_COUNT] = {"--schedule", FF_OPTION_TEXT,
+					&o->schedule, "S",
 					"learning rate over the steps: constant or cosine"},
 			{"--seed", FF_OPTION_COUNT, &o->seed, "N",
 					"weights, dropout and order of samples (1)"},
@@ -80,7 +110,10 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 	};
 	const char *args[2];
 	uint32_t n;
-	int code = ff_cli_parse(&c, argc, argv, args, &n, done, err);
+	int code;
+
+	list_settings(o, &text, options + FIRST_SETTING);
+	code = ff_cli_parse(&c, argc, argv, args, &n, done, err);
 
 	if (code < 0 || *done)
 		return code;
@@ -152,7 +185,7 @@ static int end(int code, const struct ff_error *err)
 /* What the user should know before it runs; said once in a job. */
 static void tell(const struct ff_plan *p)
 {
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < FF_PLAN_NOTES; i++)
 		if (p->note[i].text[0])
 			fprintf(stderr, "%s: %s\n", names.name, p->note[i].text);
 }
@@ -218,16 +251,17 @@ int main(int argc, char **argv)
 	struct ff_run_options o = {
 			.against = "data-parallel",
 			.schedule = "constant",
-			.rate = 0.01,
-			.momentum = 0.9,
 			.seed = 1,
 			.warmup = UINT64_MAX,
 			.tolerance = 1e-4,
 	};
 	struct ff_error err = {0};
 	bool done = false;
-	int code = parse(argc, argv, &o, &done, &err);
+	int code;
 
+	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++)
+		o.setting[i] = NAN;
+	code = parse(argc, argv, &o, &done, &err);
 	if (code < 0 || done)
 		return end(code, &err);
 	return ff_launch_is_rank() ? main_rank(&o) : main_alone(&o, argv);

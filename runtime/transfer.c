@@ -2,6 +2,8 @@
  * devices hosted here.  SPDX-License-Identifier: Apache-2.0 */
 #include "executor.h"
 
+#include "ff/instance.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,8 +33,7 @@ void ff_transfer_ends(const struct ff_transfer *t, struct ff_ends *ret)
 
 	ret->source_node = forward ? v->producer : e->node;
 	ret->sink_node = forward ? e->node : v->producer;
-	ret->source = forward ? s->out[e->value] : s->din[t->task->edge];
-	ret->sink = forward ? s->in[t->task->edge] : s->dout[e->value];
+	ff_task_ends(s, t->task, &ret->source, &ret->sink);
 	ret->source_map = forward ? out : in;
 	ret->sink_map = forward ? in : out;
 }
@@ -80,6 +81,7 @@ static void add_local(
 			.sink_region = e->sink_region,
 			.region = p->region,
 			.add = p->add,
+			.reduce = t->task->move->reduce,
 	};
 }
 
@@ -136,6 +138,7 @@ static int unpack(struct ff_transfer *t, const struct ff_piece *p, const struct 
 			.sink_region = e->sink_region,
 			.region = p->region,
 			.add = p->add,
+			.reduce = t->task->move->reduce,
 	};
 	return FF_OK;
 }
@@ -194,8 +197,9 @@ static void add_fills(struct ff_transfer *t, const struct ff_ends *e)
 		if (!mv->fill[i] || !sink)
 			continue;
 		shard_region(t, e->sink_node, e->sink_map, mv->sink[i], &r);
-		t->fill[t->n_fills++] = (struct ff_fill){
-				sink, (size_t)(ff_region_volume(&r) * FF_ELEMENT_BYTES)};
+		t->fill[t->n_fills++] = (struct ff_fill){sink,
+				(size_t)(ff_region_volume(&r) * FF_ELEMENT_BYTES),
+				ff_reduce_identity(mv->reduce)};
 	}
 }
 
@@ -286,18 +290,28 @@ int ff_transfer_bounce(struct ff_executor *x, struct ff_error *err)
 	return FF_OK;
 }
 
+/* The elements of its micro-batch, by their place in the batch. */
+static void load(const struct ff_transfer *t)
+{
+	const struct ff_executor *x = t->x;
+	int32_t before = (int32_t)t->task->micro * x->s->graph->batch;
+	struct ff_region region = t->task->move->region;
+
+	region.lo[0] += before;
+	region.hi[0] += before;
+	ff_dataset_fill(x->data, x->training, x->step, ff_edge_source(x->s->graph, t->task->edge),
+			&region, t->load);
+}
+
 /* Runs in the stream's order. */
 static int network(void *arg, struct ff_error *err)
 {
 	struct ff_transfer *t = arg;
 	struct ff_executor *x = t->x;
-	const struct ff_task *task = t->task;
 
 	switch (t->kind) {
 	case FF_MOVE_LOAD:
-		ff_dataset_fill(x->data, x->training, x->step,
-				ff_edge_source(x->s->graph, task->edge), &task->move->region,
-				t->load);
+		load(t);
 		return FF_OK;
 	case FF_MOVE_ALL_REDUCE:
 		return x->comm->all_reduce(x->comm, &t->collective, err);
@@ -317,7 +331,7 @@ int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < t->n_fills && code == FF_OK; i++)
-		code = b->fill(stream, t->fill[i].memory, t->fill[i].bytes, err);
+		code = b->fill(stream, t->fill[i].memory, t->fill[i].bytes, t->fill[i].value, err);
 	for (uint32_t i = 0; i < t->n_before && code == FF_OK; i++)
 		code = b->copy(stream, &t->before[i], err);
 	for (uint32_t i = 0; i < t->n_bounces && code == FF_OK; i++)

@@ -10,111 +10,135 @@
 
 int ff_account_create(struct ff_evaluator *e, struct ff_error *err)
 {
-	size_t nodes = e->g->n_nodes, edges = e->g->n_edges, devices = e->m->n_devices;
+	size_t devices = e->m->n_devices;
 	struct ff_arena *a = &e->arena;
 
-	e->n_steps = ff_program_bound(e->g);
-	e->forward_step = ff_arena_array(a, nodes, sizeof(*e->forward_step));
-	e->backward_step = ff_arena_array(a, nodes, sizeof(*e->backward_step));
-	e->move_step[0] = ff_arena_array(a, edges, sizeof(**e->move_step));
-	e->move_step[1] = ff_arena_array(a, edges, sizeof(**e->move_step));
-	e->change_bytes = ff_arena_array(
-			a, ((size_t)e->n_steps + 1) * devices, sizeof(*e->change_bytes));
 	e->pinned = ff_arena_array(a, devices, sizeof(*e->pinned));
 	e->live = ff_arena_array(a, devices, sizeof(*e->live));
 	e->peak = ff_arena_array(a, devices, sizeof(*e->peak));
-	return e->forward_step && e->backward_step && e->move_step[0] && e->move_step[1] &&
-					       e->change_bytes && e->pinned && e->live && e->peak
-			       ? FF_OK
-			       : ff_fail_memory(err);
+	return e->pinned && e->live && e->peak ? FF_OK : ff_fail_memory(err);
 }
 
-void ff_account_reset(struct ff_evaluator *e)
+int ff_account_reset(struct ff_evaluator *e, struct ff_error *err)
 {
-	for (uint32_t i = 0; i < e->program.n; i++) {
-		const struct ff_step *s = &e->program.step[i];
+	size_t n = ((size_t)e->program.n + 1) * e->m->n_devices;
 
-		if (s->kind == FF_STEP_MOVES)
-			e->move_step[s->pass][s->id] = i;
-		else if (s->kind == FF_STEP_COMPUTE)
-			(s->pass == FF_FORWARD ? e->forward_step : e->backward_step)[s->id] = i;
-	}
-	e->n_steps = e->program.n;
-	memset(e->change_bytes, 0,
-			((size_t)e->n_steps + 1) * e->m->n_devices * sizeof(*e->change_bytes));
+	e->change_bytes = ff_arena_array(&e->order_arena, n, sizeof(*e->change_bytes));
+	if (!e->change_bytes)
+		return ff_fail_memory(err);
+	memset(e->change_bytes, 0, n * sizeof(*e->change_bytes));
+	return FF_OK;
 }
 
-static void count(struct ff_evaluator *e, uint32_t device, int64_t bytes, uint32_t first,
+/* One instance of a value while it is counted. */
+struct counted {
+	struct ff_evaluator *e;
+	uint32_t value, micro;
+	bool again; /* made for backward; else forward */
+	int64_t sign;
+};
+
+static void count(const struct counted *c, uint32_t device, int64_t bytes, uint32_t first,
 		uint32_t last)
 {
-	e->change_bytes[(size_t)first * e->m->n_devices + device] += bytes;
-	e->change_bytes[((size_t)last + 1) * e->m->n_devices + device] -= bytes;
+	struct ff_evaluator *e = c->e;
+
+	e->change_bytes[(size_t)first * e->m->n_devices + device] += c->sign * bytes;
+	e->change_bytes[((size_t)last + 1) * e->m->n_devices + device] -= c->sign * bytes;
 }
 
-static void count_stages(struct ff_evaluator *e, const struct ff_redistribution *r, uint32_t step,
-		int64_t sign)
+static void count_stages(const struct counted *c, const struct ff_redistribution *r, uint32_t step)
 {
 	for (uint32_t i = 0; i < r->n_moves; i++) {
 		const struct ff_move *mv = r->move[i].n_devices ? &r->move[i] : NULL;
 
 		for (uint32_t k = 0; mv && k < mv->n_devices; k++)
 			if (mv->stage_bytes[k])
-				count(e, mv->device[k], sign * mv->stage_bytes[k], step, step);
+				count(c, mv->device[k], mv->stage_bytes[k], step, step);
 	}
 }
 
-/* The last step in which a part of the consumer reads what it has at `edge`. */
-static uint32_t last_read(const struct ff_evaluator *e, uint32_t edge)
+static enum ff_phase made_in(const struct counted *c)
 {
-	const struct ff_edge *x = &e->g->edges[edge];
-	uint32_t flags = ff_op_flags_of(e->g, x->node);
-	bool again = x->slot >= e->g->nodes[x->node].n_data || (flags & FF_OP_BACKWARD_IN);
+	return c->again ? FF_PHASE_RECOMPUTE : FF_PHASE_FORWARD;
+}
 
-	return again && ff_node_needs_grad(e->g, x->node) ? e->backward_step[x->node]
-							  : e->forward_step[x->node];
+/* The step that moves the instance at `edge`, or FF_NONE. */
+static uint32_t moved_in(const struct counted *c, uint32_t edge)
+{
+	return ff_program_moves(&c->e->program, made_in(c), c->micro, edge);
+}
+
+/* The last step in which a part of the consumer reads the instance at `edge`, or
+ * FF_NONE.  A parameter that is there once serves all micro-batches. */
+static uint32_t last_read(const struct counted *c, uint32_t edge)
+{
+	const struct ff_evaluator *e = c->e;
+	const struct ff_program *p = &e->program;
+	uint32_t node = e->g->edges[ff_edge_last(e->g, edge)].node;
+	uint32_t from = ff_edge_source(e->g, edge);
+	uint32_t final = p->micro_batches - 1;
+	uint32_t micro = ff_program_instance(e->g, p, from, final) == final ? c->micro : final;
+	bool last = !p->again[from] || c->again;
+
+	if (last && ff_edge_read_backward(e->g, edge))
+		return ff_program_compute(p, FF_PHASE_BACKWARD, micro, node);
+	if (last && p->again[node])
+		return ff_program_compute(p, FF_PHASE_RECOMPUTE, micro, node);
+	return c->again ? FF_NONE : ff_program_compute(p, FF_PHASE_FORWARD, micro, node);
 }
 
 /* Shards that were moved to the consumer, and stages. */
-static void count_moved(struct ff_evaluator *e, uint32_t edge, int64_t sign)
+static void count_moved(const struct counted *c, uint32_t edge)
 {
+	const struct ff_evaluator *e = c->e;
 	const struct ff_edge *x = &e->g->edges[edge];
 	const struct ff_redistribution *r = &e->edge[edge]->block.forward;
 	const struct ff_memo_node *to = e->node[x->node];
-	uint32_t first = e->move_step[FF_FORWARD][edge], last = last_read(e, edge);
+	uint32_t first = moved_in(c, edge), last = last_read(c, edge);
 
+	if (x->shared != FF_NONE || first == FF_NONE)
+		return;
 	for (uint32_t i = 0; i < r->n_moves; i++)
 		for (uint32_t k = 0; k < r->move[i].n_sinks; k++) {
 			uint32_t p = r->move[i].sink[k];
 
-			count(e, to->block.device[p], sign * to->shape->in_bytes[x->slot][p], first,
-					last);
+			count(c, to->block.device[p], to->shape->in_bytes[x->slot][p], first, last);
 		}
-	count_stages(e, r, first, sign);
+	count_stages(c, r, first);
 }
 
 /* The last step that reads the producer's shards, by part. */
-static void last_uses(const struct ff_evaluator *e, uint32_t value, uint32_t *last)
+static void last_uses(const struct counted *c, uint32_t *last)
 {
+	const struct ff_evaluator *e = c->e;
 	const struct ff_graph *g = e->g;
-	const struct ff_value *v = &g->values[value];
+	const struct ff_program *p = &e->program;
+	const struct ff_value *v = &g->values[c->value];
 	const struct ff_memo_node *mn = e->node[v->producer];
-	bool again = v->kind == FF_VALUE_SAVED ||
-		     (ff_op_flags_of(g, v->producer) & FF_OP_BACKWARD_OUT);
-	uint32_t own = again && ff_node_needs_grad(g, v->producer) ? e->backward_step[v->producer]
-								   : e->forward_step[v->producer];
+	bool kept = v->kind == FF_VALUE_SAVED ||
+		    (ff_op_flags_of(g, v->producer) & FF_OP_BACKWARD_OUT);
+	enum ff_phase own = kept && ff_node_needs_grad(g, v->producer) &&
+							    c->again == p->again[v->producer]
+					    ? FF_PHASE_BACKWARD
+					    : made_in(c);
 
-	for (uint32_t p = 0; p < mn->block.n_parts; p++)
-		last[p] = v->producer == g->loss ? e->n_steps - 1 : own;
+	for (uint32_t k = 0; k < mn->block.n_parts; k++)
+		last[k] = v->producer == g->loss
+					  ? p->n - 1
+					  : ff_program_compute(p, own, c->micro, v->producer);
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = g->uses[v->first_use + u];
 		const struct ff_redistribution *r = &e->edge[edge]->block.forward;
 		uint32_t parts = e->node[g->edges[edge].node]->block.n_parts;
-		uint32_t read = last_read(e, edge), moved = e->move_step[FF_FORWARD][edge];
+		uint32_t read = last_read(c, edge), moved = moved_in(c, edge);
 
-		for (uint32_t p = 0; p < parts; p++)
-			if (r->alias[p] != FF_NONE && last[r->alias[p]] < read)
-				last[r->alias[p]] = read;
-		for (uint32_t i = 0; i < r->n_moves; i++)
+		for (uint32_t k = 0; k < parts && read != FF_NONE; k++)
+			if (r->alias[k] != FF_NONE && last[r->alias[k]] < read)
+				last[r->alias[k]] = read;
+		if (g->edges[edge].shared != FF_NONE)
+			continue; /* moved to its prelude */
+		for (uint32_t i = 0; i < r->n_moves && moved != FF_NONE; i++)
 			for (uint32_t k = 0; k < r->move[i].n_sources; k++)
 				if (last[r->move[i].source[k]] < moved)
 					last[r->move[i].source[k]] = moved;
@@ -122,18 +146,25 @@ static void last_uses(const struct ff_evaluator *e, uint32_t value, uint32_t *la
 }
 
 /* Gradients at one edge: the consumer's own shards until they are moved, and, of
- * parts of the producer in `first`, the step in which their gradient begins. */
-static void count_gradient(struct ff_evaluator *e, uint32_t edge, int64_t sign, uint32_t *first,
-		uint32_t *scratch)
+ * parts of the producer in `first`, the step in which their gradient begins.  A
+ * parameter's are there from the first micro-batch until the last one's are moved. */
+static void count_gradient(
+		const struct counted *c, uint32_t edge, uint32_t *first, uint32_t *scratch)
 {
+	const struct ff_evaluator *e = c->e;
+	const struct ff_program *program = &e->program;
 	const struct ff_edge *x = &e->g->edges[edge];
 	const struct ff_redistribution *r = &e->edge[edge]->block.backward;
 	const struct ff_memo_node *to = e->node[x->node];
 	const struct ff_memo_node *from = e->node[ff_edge_source(e->g, edge)];
-	uint32_t made = e->backward_step[x->node], moved = e->move_step[FF_BACKWARD][edge];
+	bool param = ff_node_is_parameter(e->g, ff_edge_source(e->g, edge));
+	uint32_t micro = param ? program->micro_batches - 1 : c->micro;
+	uint32_t made = ff_program_compute(program, FF_PHASE_BACKWARD, param ? 0 : micro, x->node);
+	uint32_t written = ff_program_compute(program, FF_PHASE_BACKWARD, micro, x->node);
+	uint32_t moved = ff_program_moves(program, FF_PHASE_BACKWARD, micro, edge);
 
 	for (uint32_t p = 0; p < to->block.n_parts; p++)
-		scratch[p] = made;
+		scratch[p] = written;
 	for (uint32_t i = 0; i < r->n_moves; i++) {
 		for (uint32_t k = 0; k < r->move[i].n_sources; k++)
 			scratch[r->move[i].source[k]] = moved;
@@ -150,54 +181,73 @@ static void count_gradient(struct ff_evaluator *e, uint32_t edge, int64_t sign, 
 	}
 	for (uint32_t p = 0; p < to->block.n_parts; p++)
 		if (scratch[p] != FF_NONE)
-			count(e, to->block.device[p], sign * to->shape->in_bytes[x->slot][p], made,
+			count(c, to->block.device[p], to->shape->in_bytes[x->slot][p], made,
 					scratch[p]);
-	count_stages(e, r, moved, sign);
+	count_stages(c, r, moved);
 }
 
-/* What the producer has: shards, and their gradients from the first that is
- * written until its backward. */
-static void count_own(struct ff_evaluator *e, uint32_t value, int64_t sign, const uint32_t *last,
-		const uint32_t *first_gradient)
+/* What the producer has: shards, and their gradients (of a first instance) from the
+ * first that is written until its backward. */
+static void count_own(const struct counted *c, const uint32_t *last, const uint32_t *first_gradient)
 {
-	const struct ff_value *v = &e->g->values[value];
-	const struct ff_memo_node *mn = e->node[v->producer];
+	const struct ff_program *p = &c->e->program;
+	const struct ff_value *v = &c->e->g->values[c->value];
+	const struct ff_memo_node *mn = c->e->node[v->producer];
 	const int64_t *bytes = mn->shape->out_bytes[v->port];
+	uint32_t made = ff_program_compute(p, made_in(c), c->micro, v->producer);
+	uint32_t read = ff_program_compute(p, FF_PHASE_BACKWARD, c->micro, v->producer);
 
-	for (uint32_t p = 0; p < mn->block.n_parts; p++) {
-		uint32_t device = mn->block.device[p];
+	for (uint32_t k = 0; k < mn->block.n_parts; k++) {
+		uint32_t device = mn->block.device[k];
 
-		if (!bytes[p])
+		if (!bytes[k])
 			continue;
-		count(e, device, sign * bytes[p], e->forward_step[v->producer], last[p]);
-		if (first_gradient[p] != FF_NONE)
-			count(e, device, sign * bytes[p], first_gradient[p],
-					e->backward_step[v->producer]);
+		count(c, device, bytes[k], made, last[k]);
+		if (first_gradient[k] != FF_NONE)
+			count(c, device, bytes[k], first_gradient[k], read);
 	}
+}
+
+/* One instance: shards, what was moved of them, and, with the one of forward, the
+ * gradients of its micro-batch. */
+static void count_instance(const struct counted *c)
+{
+	const struct ff_evaluator *e = c->e;
+	const struct ff_value *v = &e->g->values[c->value];
+	uint32_t last[FF_MAX_DEVICES], first[FF_MAX_DEVICES], scratch[FF_MAX_DEVICES];
+	bool computed = ff_node_is_computed(e->g, v->producer);
+
+	if (computed) {
+		last_uses(c, last);
+		memset(first, 0xff, e->node[v->producer]->block.n_parts * sizeof(*first));
+	}
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t edge = e->g->uses[v->first_use + u];
+
+		count_moved(c, edge);
+		if (ff_edge_needs_grad(e->g, edge) && !c->again && (computed || c->micro == 0))
+			count_gradient(c, edge, computed ? first : NULL, scratch);
+	}
+	if (computed)
+		count_own(c, last, first);
 }
 
 void ff_account_value(struct ff_evaluator *e, uint32_t value, int64_t sign)
 {
-	const struct ff_graph *g = e->g;
-	const struct ff_value *v = &g->values[value];
-	uint32_t last[FF_MAX_DEVICES], first[FF_MAX_DEVICES], scratch[FF_MAX_DEVICES];
-	bool computed = ff_node_is_computed(g, v->producer);
+	uint32_t from = e->g->values[value].producer;
+	struct counted c = {.e = e, .value = value, .sign = sign};
 
-	if (e->synced[v->producer])
+	if (e->synced[from])
 		return; /* all of it lies in buckets */
-	if (computed) {
-		last_uses(e, value, last);
-		memset(first, 0xff, e->node[v->producer]->block.n_parts * sizeof(*first));
+	for (c.micro = 0; c.micro < e->program.micro_batches; c.micro++) {
+		if (ff_program_instance(e->g, &e->program, from, c.micro) != c.micro)
+			break;
+		c.again = false;
+		count_instance(&c);
+		c.again = e->program.again[from];
+		if (c.again)
+			count_instance(&c);
 	}
-	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t edge = g->uses[v->first_use + u];
-
-		count_moved(e, edge, sign);
-		if (v->needs_grad)
-			count_gradient(e, edge, sign, computed ? first : NULL, scratch);
-	}
-	if (computed)
-		count_own(e, value, sign, last, first);
 }
 
 /* Scratch of a part's backward: the kernel's, and of gradients to be added. */
@@ -208,7 +258,7 @@ static int64_t backward_scratch(const struct ff_evaluator *e, uint32_t node, uin
 	int64_t bytes = mn->shape->workspace[FF_BACKWARD][p];
 
 	for (uint32_t i = n->n_data; i < n->n_in; i++)
-		if (ff_evaluator_accumulates(e, n->in + i))
+		if (ff_evaluator_adds(e, n->in + i, e->program.micro_batches - 1))
 			bytes += mn->shape->in_bytes[i][p];
 	return bytes;
 }
@@ -218,11 +268,15 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Weights, gradients and momentum, and the scratch of the largest kernel. */
+/* Weights, gradients and states, and the scratch of the largest kernel. */
 static void count_pinned(struct ff_evaluator *e)
 {
+	int64_t arrays = ff_optimizer_arrays(ff_price_optimizer(e->p));
+
 	memset(e->pinned, 0, e->m->n_devices * sizeof(*e->pinned));
-	for (uint32_t i = 0; i < e->g->n_nodes && (e->has_scratch || e->memo.has_workspace); i++) {
+	for (uint32_t i = 0; i < e->g->n_nodes && (e->has_scratch || e->program.micro_batches > 1 ||
+								  e->memo.has_workspace);
+			i++) {
 		const struct ff_memo_node *mn = e->node[i];
 
 		for (uint32_t p = 0; mn && p < mn->block.n_parts; p++) {
@@ -236,7 +290,7 @@ static void count_pinned(struct ff_evaluator *e)
 		const struct ff_bucket_build *b = &e->buckets.bucket[i];
 
 		for (uint32_t d = 0; d < b->n_devices; d++)
-			e->pinned[b->device[d]] += 3 * b->bytes;
+			e->pinned[b->device[d]] += arrays * b->bytes;
 	}
 }
 
@@ -260,7 +314,7 @@ int64_t ff_account_over(struct ff_evaluator *e, bool *tight)
 	count_pinned(e);
 	memset(e->live, 0, n * sizeof(*e->live));
 	memset(e->peak, 0, n * sizeof(*e->peak));
-	sum_steps(n, e->n_steps, e->change_bytes, e->live, e->peak);
+	sum_steps(n, e->program.n, e->change_bytes, e->live, e->peak);
 	*tight = false;
 	for (uint32_t d = 0; d < n; d++) {
 		int64_t most = e->pinned[d] + e->peak[d];

@@ -19,6 +19,8 @@ static void count_node(struct ff_evaluator *e, double *busy, uint32_t node, doub
 {
 	const struct ff_memo_node *mn = e->node[node];
 
+	if (!ff_node_is_computed(e->g, node))
+		return;
 	for (uint32_t p = 0; p < mn->block.n_parts; p++)
 		hold(e, busy, mn->block.device[p],
 				sign * (mn->us[FF_FORWARD][p] + mn->us[FF_BACKWARD][p]));
@@ -42,16 +44,26 @@ static void count_edge(struct ff_evaluator *e, double *busy, uint32_t edge, doub
 
 	if (!me)
 		return;
-	count_moves(e, busy, me->block.forward.n_moves, me->move[FF_FORWARD], sign);
+	if (e->g->edges[edge].shared == FF_NONE)
+		count_moves(e, busy, me->block.forward.n_moves, me->move[FF_FORWARD], sign);
 	count_moves(e, busy, me->block.backward.n_moves, me->move[FF_BACKWARD], sign);
+}
+
+/* And its prelude, which changes with it. */
+static void count_change(struct ff_evaluator *e, double *busy, uint32_t node, double sign)
+{
+	uint32_t prelude = ff_node_prelude(e->g, node);
+
+	count_node(e, busy, node, sign);
+	if (prelude != FF_NONE)
+		count_node(e, busy, prelude, sign);
 }
 
 void ff_busy_reset(struct ff_evaluator *e)
 {
 	memset(e->busy, 0, ff_lane_count(e->m) * sizeof(*e->busy));
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
-		if (ff_node_is_computed(e->g, i))
-			count_node(e, e->busy, i, 1);
+		count_node(e, e->busy, i, 1);
 	for (uint32_t k = 0; k < e->g->n_edges; k++)
 		count_edge(e, e->busy, k, 1);
 }
@@ -60,8 +72,7 @@ void ff_busy_begin(struct ff_evaluator *e, double limit_us)
 {
 	memcpy(e->busy_next, e->busy, ff_lane_count(e->m) * sizeof(*e->busy));
 	for (uint32_t i = 0; i < e->n_changes; i++)
-		if (ff_node_is_computed(e->g, e->changes[i].node))
-			count_node(e, e->busy_next, e->changes[i].node, -1);
+		count_change(e, e->busy_next, e->changes[i].node, -1);
 	for (uint32_t i = 0; i < e->n_touched; i++) {
 		const struct ff_value *v = &e->g->values[e->touched[i]];
 
@@ -74,7 +85,7 @@ void ff_busy_begin(struct ff_evaluator *e, double limit_us)
 
 void ff_busy_add_node(struct ff_evaluator *e, uint32_t node)
 {
-	count_node(e, e->busy_next, node, 1);
+	count_change(e, e->busy_next, node, 1);
 }
 
 void ff_busy_add_uses(struct ff_evaluator *e, uint32_t value)

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/micro.h"
+
 /* Blocks held before the memo is emptied, so that long searches stay small; more
  * where the current strategy alone takes as much. */
 #define MEMO_BYTES ((size_t)96 << 20)
@@ -30,10 +32,14 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	e->touched = ff_arena_array(a, e->g->n_values, sizeof(*e->touched));
 	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
 	e->adds = ff_arena_array(a, nodes, sizeof(*e->adds));
+	for (int k = 0; k < FF_PHASE_COUNT; k++) {
+		e->timed[k] = ff_arena_array(a, nodes, sizeof(**e->timed));
+		if (!e->timed[k])
+			return ff_fail_memory(err);
+	}
 	for (int pass = 0; pass < 2; pass++) {
-		e->timed[pass] = ff_arena_array(a, nodes, sizeof(**e->timed));
 		e->moves[pass] = ff_arena_array(a, edges, sizeof(**e->moves));
-		if (!e->timed[pass] || !e->moves[pass])
+		if (!e->moves[pass])
 			return ff_fail_memory(err);
 	}
 	e->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->lane));
@@ -57,7 +63,7 @@ int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, st
 
 	if (!e)
 		return ff_fail_memory(err);
-	e->g = g;
+	e->g = e->whole = g;
 	e->m = m;
 	e->p = p;
 	e->bucket_bytes = bucket_bytes;
@@ -89,6 +95,7 @@ void ff_evaluator_destroy(struct ff_evaluator *e)
 {
 	if (!e)
 		return;
+	ff_time_finish(e);
 	ff_memo_finish(&e->memo);
 	ff_bucketing_finish(&e->buckets);
 	ff_arena_finish(&e->arena);
@@ -159,9 +166,10 @@ static int swap_edge(struct ff_evaluator *e, uint32_t edge, struct ff_error *err
 	return code;
 }
 
-/* The config of node `i` under the proposal. */
+/* The config of node `i` under the proposal; a prelude has its leader's. */
 static const struct ff_config *config_of(const struct ff_evaluator *e, uint32_t i)
 {
+	i = ff_node_leader(e->g, i);
 	for (uint32_t k = 0; k < e->n_changes; k++)
 		if (e->changes[k].node == i)
 			return &e->changes[k].config;
@@ -207,8 +215,8 @@ static int place_node(struct ff_evaluator *e, uint32_t node, struct ff_error *er
 static int place_all(struct ff_evaluator *e, struct ff_error *err)
 {
 	const struct ff_graph *g = e->g;
+	size_t before = ff_arena_used(&e->memo.arena), used;
 	int code = FF_OK;
-	size_t used;
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
 		if (ff_node_is_computed(g, i))
@@ -220,21 +228,24 @@ static int place_all(struct ff_evaluator *e, struct ff_error *err)
 		if (!ff_node_is_parameter(g, ff_edge_source(g, k)))
 			code = swap_edge(e, k, err);
 	e->n_swaps = 0;
-	used = ff_arena_used(&e->memo.arena);
+	used = ff_arena_used(&e->memo.arena) - before;
 	if (e->memo_limit < 4 * used)
 		e->memo_limit = 4 * used;
 	return code;
 }
 
-static void refresh_all(struct ff_evaluator *e)
+static int refresh_all(struct ff_evaluator *e, struct ff_error *err)
 {
+	int code = FF_OK;
+
 	e->buckets_hold = false;
 	ff_busy_reset(e);
 	for (uint32_t k = 0; k < e->g->n_edges; k++)
 		ff_time_refresh_edge(e, k);
-	for (uint32_t i = 0; i < e->g->n_nodes; i++)
+	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		if (e->node[i])
-			ff_time_refresh_node(e, i);
+			code = ff_time_refresh_node(e, i, err);
+	return code;
 }
 
 /* ---- strategies ---- */
@@ -251,15 +262,26 @@ static int copy_config(struct ff_evaluator *e, const struct ff_config *c, struct
 	return ret->list ? FF_OK : ff_fail_memory(err);
 }
 
+/* What blocks say holds as long as graph and order do. */
 static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
-	int code = ff_strategy_order(e->g, s, &e->scratch, e->order, err);
+	size_t size = e->g->n_nodes * sizeof(*e->order);
+	uint32_t *order = ff_arena_alloc(&e->scratch, size);
+	int code = order ? ff_strategy_order(e->g, s, &e->scratch, order, err)
+			 : ff_fail_memory(err);
 
+	if (code == FF_OK && (e->memo.g != e->g || memcmp(order, e->order, size) != 0)) {
+		ff_memo_clear(&e->memo);
+		e->memo.g = e->g;
+		memcpy(e->order, order, size);
+	}
 	ff_arena_rewind(&e->scratch, mark);
 	ff_arena_rewind(&e->order_arena, (struct ff_arena_mark){0});
 	if (code == FF_OK)
-		code = ff_program_build(e->g, e->order, &e->order_arena, &e->program, err);
+		code = ff_program_build(e->g, s, e->order, &e->order_arena, &e->program, err);
+	if (code == FF_OK)
+		code = ff_account_reset(e, err);
 	if (code < 0)
 		return code;
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
@@ -273,31 +295,57 @@ static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct
 	return FF_OK;
 }
 
+/* The graph of one of so many micro-batches becomes the one that is evaluated. */
+static int set_graph(struct ff_evaluator *e, uint32_t micro_batches, struct ff_error *err)
+{
+	struct ff_micro *found = e->micro;
+	struct ff_graph *g;
+	int code;
+
+	while (found && found->micro_batches != micro_batches)
+		found = (struct ff_micro *)found->next;
+	if (!found) {
+		found = ff_arena_alloc(&e->arena, sizeof(*found));
+		g = ff_arena_alloc(&e->arena, sizeof(*g));
+		if (!found || !g)
+			return ff_fail_memory(err);
+		code = ff_graph_micro(e->whole, micro_batches, &e->arena, g, err);
+		if (code < 0)
+			return code;
+		*found = (struct ff_micro){micro_batches, g, e->micro};
+		e->micro = found;
+	}
+	e->g = found->g;
+	return FF_OK;
+}
+
 int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_evaluation *ret,
 		struct ff_error *err)
 {
-	int code = ff_strategy_check(e->g, s, e->m->n_devices, err);
+	int code = set_graph(e, s->micro_batches, err);
 	double step_us;
 
+	if (code == FF_OK)
+		code = ff_strategy_check(e->g, s, e->m->n_devices, err);
 	if (code == FF_OK)
 		code = set_order(e, s, err);
 	if (code < 0)
 		return code;
-	ff_memo_clear(&e->memo);
+	if (ff_arena_used(&e->memo.arena) > e->memo_limit)
+		ff_memo_clear(&e->memo);
 	memset(e->node, 0, e->g->n_nodes * sizeof(*e->node));
 	memset(e->edge, 0, e->g->n_edges * sizeof(*e->edge));
 	e->n_changes = e->n_swaps = 0;
 	e->proposed = false;
-	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++) {
-		e->strategy.priority[i] = s->priority[i];
+	ff_strategy_copy(&e->strategy, s);
+	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		code = copy_config(e, &s->config[i], &e->strategy.config[i], err);
-	}
 	if (code == FF_OK)
 		code = place_all(e, err);
+	if (code == FF_OK)
+		code = refresh_all(e, err);
 	if (code < 0)
 		return code;
-	refresh_all(e);
-	ff_account_reset(e);
 	for (uint32_t k = 0; k < e->g->n_values; k++)
 		ff_account_value(e, k, 1);
 	code = ff_evaluator_time(e, &step_us, err);
@@ -332,9 +380,10 @@ static void list_touched(struct ff_evaluator *e)
 }
 
 /* The records of the edges of what was touched and of the nodes at their ends. */
-static void refresh_touched(struct ff_evaluator *e)
+static int refresh_touched(struct ff_evaluator *e, struct ff_error *err)
 {
 	const struct ff_graph *g = e->g;
+	int code = FF_OK;
 
 	for (uint32_t i = 0; i < e->n_touched; i++) {
 		const struct ff_value *v = &g->values[e->touched[i]];
@@ -343,14 +392,16 @@ static void refresh_touched(struct ff_evaluator *e)
 		for (uint32_t u = 0; u < v->n_uses; u++)
 			ff_time_refresh_edge(e, g->uses[v->first_use + u]);
 	}
-	for (uint32_t i = 0; i < e->n_touched; i++) {
+	for (uint32_t i = 0; i < e->n_touched && code == FF_OK; i++) {
 		const struct ff_value *v = &g->values[e->touched[i]];
 
 		if (e->node[v->producer])
-			ff_time_refresh_node(e, v->producer);
-		for (uint32_t u = 0; u < v->n_uses; u++)
-			ff_time_refresh_node(e, g->edges[g->uses[v->first_use + u]].node);
+			code = ff_time_refresh_node(e, v->producer, err);
+		for (uint32_t u = 0; u < v->n_uses && code == FF_OK; u++)
+			code = ff_time_refresh_node(
+					e, g->edges[g->uses[v->first_use + u]].node, err);
 	}
+	return code;
 }
 
 static void account_touched(struct ff_evaluator *e, int64_t sign)
@@ -367,11 +418,14 @@ static int place_changes(struct ff_evaluator *e, struct ff_error *err)
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < e->n_changes && code == FF_OK && !e->too_slow; i++) {
-		if (!ff_node_is_computed(g, e->changes[i].node))
-			continue;
-		code = place_node(e, e->changes[i].node, err);
+		uint32_t node = e->changes[i].node, prelude = ff_node_prelude(g, node);
+
+		if (ff_node_is_computed(g, node))
+			code = place_node(e, node, err);
+		if (code == FF_OK && prelude != FF_NONE)
+			code = place_node(e, prelude, err);
 		if (code == FF_OK)
-			ff_busy_add_node(e, e->changes[i].node);
+			ff_busy_add_node(e, node);
 	}
 	for (uint32_t i = 0; i < e->n_touched && code == FF_OK && !e->too_slow; i++) {
 		const struct ff_value *v = &g->values[e->touched[i]];
@@ -415,7 +469,7 @@ static void restore(struct ff_evaluator *e)
 	account_touched(e, -1);
 	exchange(e);
 	e->n_changes = e->n_swaps = 0;
-	refresh_touched(e);
+	(void)refresh_touched(e, NULL); /* there was room for it before */
 	account_touched(e, 1);
 	e->proposed = false;
 }
@@ -457,19 +511,17 @@ static int trim_memo(struct ff_evaluator *e, struct ff_error *err)
 	memset(e->edge, 0, e->g->n_edges * sizeof(*e->edge));
 	e->n_changes = 0;
 	code = place_all(e, err);
-	if (code == FF_OK)
-		refresh_all(e);
-	return code;
+	return code == FF_OK ? refresh_all(e, err) : code;
 }
 
 static int time_changes(
 		struct ff_evaluator *e, double limit_us, double *step_us, struct ff_error *err)
 {
-	int code;
+	int code = refresh_touched(e, err);
 
-	refresh_touched(e);
 	e->refreshed = true;
-	code = ff_evaluator_time(e, step_us, err);
+	if (code == FF_OK)
+		code = ff_evaluator_time(e, step_us, err);
 	e->too_slow = code == FF_OK && *step_us > limit_us;
 	return code;
 }
@@ -503,7 +555,7 @@ int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *
 	exchange(e);
 	if (code < 0 || *slower) {
 		if (e->refreshed)
-			refresh_touched(e);
+			(void)refresh_touched(e, NULL);
 		e->n_changes = 0;
 		return code;
 	}
@@ -539,12 +591,13 @@ const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *e)
 int ff_evaluator_layout(struct ff_evaluator *e, int64_t *over_bytes, struct ff_error *err)
 {
 	struct ff_lower_options opt = {.bucket_bytes = e->bucket_bytes,
+			.optimizer = ff_price_optimizer(e->p),
 			.workspace = ff_price_workspace,
 			.ctx = e->p};
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
 	struct ff_schedule plan;
 	int64_t over = 0;
-	int code = ff_lower(e->g, e->m, &e->strategy, &opt, &e->scratch, &plan, err);
+	int code = ff_lower(e->whole, e->m, &e->strategy, &opt, &e->scratch, &plan, err);
 
 	for (uint32_t d = 0; d < e->m->n_devices && code == FF_OK; d++)
 		if (plan.memory_bytes[d] > e->limit[d])

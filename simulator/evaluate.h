@@ -16,16 +16,18 @@ struct ff_swap {
 	} was;
 };
 
-/* What the pass reads of one operator, for one direction. */
+/* What the pass reads of one operator, for one phase. */
 struct ff_timed_node {
 	const double *us;
+	/* By micro-batch and part.  `ready`: when what was moved to it arrived; zero but
+	 * between mover and reader. */
 	double *finish, *ready;
 	const uint16_t *device;
-	uint32_t n;
+	uint32_t n, cap; /* parts; room for so many times */
 	uint16_t first;
 	bool in_line, uniform; /* part p on device first + p; all take equally long */
 	bool watched;          /* someone asks for `finish` */
-	bool moved;            /* something was moved to it in this pass */
+	bool moved;            /* something is moved to it in this phase */
 };
 
 struct ff_timed_bucket {
@@ -33,9 +35,14 @@ struct ff_timed_bucket {
 };
 
 struct ff_evaluator {
-	const struct ff_graph *g;
+	const struct ff_graph *g, *whole; /* of one micro-batch, of the batch */
 	const struct ff_machine *m;
 	struct ff_pricer *p;
+	struct ff_micro {
+		uint32_t micro_batches;
+		const struct ff_graph *g;
+		const struct ff_micro *next;
+	} * micro;      /* graphs that were needed so far */
 	int64_t *limit; /* by device */
 	int64_t bucket_bytes;
 	size_t memo_limit; /* bytes of blocks before the memo is emptied */
@@ -62,10 +69,10 @@ struct ff_evaluator {
 	uint32_t *touched, n_touched;
 
 	struct ff_program program;
-	struct ff_arena order_arena;    /* of the program */
-	struct ff_timed_node *timed[2]; /* by pass, by node */
-	uint8_t *moves[2];              /* by pass, by edge: it has some */
-	bool *adds;                     /* by node: backward adds to gradients */
+	struct ff_arena order_arena;                 /* of the program */
+	struct ff_timed_node *timed[FF_PHASE_COUNT]; /* by phase, by node */
+	uint8_t *moves[2];                           /* by pass, by edge: it has some */
+	bool *adds; /* by node: backward of a first micro-batch adds to gradients */
 	bool buckets_hold;
 	struct ff_timed_bucket *timed_bucket;
 	uint32_t bucket_cap;
@@ -79,24 +86,23 @@ struct ff_evaluator {
 
 	/* account.c: bytes that come (and, behind their last step, go), by step and
 	 * device; what they come to. */
-	uint32_t n_steps;
-	uint32_t *forward_step, *backward_step; /* by node */
-	uint32_t *move_step[2];                 /* by pass, by edge */
-	int64_t *change_bytes;                  /* [n_steps + 1][devices] */
-	int64_t *pinned, *live, *peak;          /* by device */
+	int64_t *change_bytes;         /* [steps of the program + 1][devices] */
+	int64_t *pinned, *live, *peak; /* by device */
 };
 
-/* Whether backward adds to gradients at `edge` that an earlier use has written. */
-static inline bool ff_evaluator_accumulates(const struct ff_evaluator *e, uint32_t edge)
+/* Whether backward adds to the gradient of a parameter at `edge`: another use or an
+ * earlier micro-batch has written it. */
+static inline bool ff_evaluator_adds(const struct ff_evaluator *e, uint32_t edge, uint32_t micro)
 {
-	return !e->first_use[edge] && e->synced[ff_edge_source(e->g, edge)];
+	return micro > 0 || (!e->first_use[edge] && e->synced[ff_edge_source(e->g, edge)]);
 }
 
 /* time.c: the longest-path pass over the blocks in place. */
 int ff_evaluator_time(struct ff_evaluator *e, double *step_us, struct ff_error *err);
 /* The records of what has changed: edges first, then the nodes at their ends. */
 void ff_time_refresh_edge(struct ff_evaluator *e, uint32_t edge);
-void ff_time_refresh_node(struct ff_evaluator *e, uint32_t node);
+int ff_time_refresh_node(struct ff_evaluator *e, uint32_t node, struct ff_error *err);
+void ff_time_finish(struct ff_evaluator *e);
 
 /* busy.c: of the blocks in place; then, of a proposal, without what it touches, and
  * with what has come in its place. */
@@ -108,8 +114,8 @@ void ff_busy_keep(struct ff_evaluator *e);
 
 /* account.c */
 int ff_account_create(struct ff_evaluator *e, struct ff_error *err);
-/* Numbers the steps of the order; forgets all bytes. */
-void ff_account_reset(struct ff_evaluator *e);
+/* For a new program: forgets all bytes. */
+int ff_account_reset(struct ff_evaluator *e, struct ff_error *err);
 /* Adds (sign 1) or takes away (-1) all buffers of one value: its shards, their
  * gradients, what was moved of either, and stages. */
 void ff_account_value(struct ff_evaluator *e, uint32_t value, int64_t sign);

@@ -27,7 +27,6 @@ void ff_memo_finish(struct ff_memo *t)
 	ff_arena_finish(&t->scratch);
 	ff_table_finish(&t->shapes);
 	ff_table_finish(&t->nodes);
-	ff_table_finish(&t->twins);
 	ff_table_finish(&t->edges);
 	free(t->shape);
 	free(t->node);
@@ -40,7 +39,6 @@ void ff_memo_clear(struct ff_memo *t)
 	ff_arena_rewind(&t->arena, t->empty);
 	ff_table_clear(&t->shapes);
 	ff_table_clear(&t->nodes);
-	ff_table_clear(&t->twins);
 	ff_table_clear(&t->edges);
 }
 
@@ -222,7 +220,6 @@ static int pick_times(struct ff_memo *t, struct ff_memo_node *e, struct ff_error
 	return FF_OK;
 }
 
-/* All that equal nodes have in common. */
 static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_node *e, struct ff_error *err)
 {
@@ -246,48 +243,12 @@ static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *
 	return pick_times(t, e, err);
 }
 
-/* What an equal node has under the same config, or built anew. */
-static int find_twin(struct ff_memo *t, uint32_t node, const struct ff_config *c,
-		struct ff_memo_node *e, struct ff_error *err)
-{
-	const struct ff_node *n = &t->g->nodes[node];
-	uint64_t hash = hash_config(t->class[node], n, c);
-	uint32_t at, i;
-
-	for (i = ff_table_first(&t->twins, hash, &at); i != FF_NONE;
-			i = ff_table_next(&t->twins, hash, &at)) {
-		const struct ff_memo_node *twin = t->node[i];
-
-		if (t->class[twin->node] != t->class[node] || !ff_config_equal(n, &twin->config, c))
-			continue;
-		*e = *twin;
-		return FF_OK;
-	}
-	*e = (struct ff_memo_node){.twin = t->nodes.n, .config = *c};
-	return build_node(t, node, c, e, err);
-}
-
-static int make_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
-		struct ff_memo_node *e, struct ff_error *err)
-{
-	int code = find_twin(t, node, c, e, err);
-
-	e->id = t->nodes.n;
-	e->node = node;
-	for (int pass = 0; pass < 2 && code == FF_OK; pass++) {
-		e->finish[pass] = ff_arena_array(&t->arena, c->n_parts, sizeof(double));
-		e->ready[pass] = ff_arena_array(&t->arena, c->n_parts, sizeof(double));
-		if (!e->finish[pass] || !e->ready[pass])
-			code = ff_fail_memory(err);
-	}
-	return code;
-}
-
 int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_node **ret, struct ff_error *err)
 {
 	const struct ff_node *n = &t->g->nodes[node];
-	uint64_t hash = hash_config(node, n, c);
+	uint32_t class = t->class[node];
+	uint64_t hash = hash_config(class, n, c);
 	struct ff_memo_node *e;
 	uint32_t at, i;
 	int code;
@@ -295,7 +256,7 @@ int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 	for (i = ff_table_first(&t->nodes, hash, &at); i != FF_NONE;
 			i = ff_table_next(&t->nodes, hash, &at)) {
 		e = t->node[i];
-		if (e->node == node && ff_config_equal(n, &e->config, c)) {
+		if (e->class == class && ff_config_equal(n, &e->config, c)) {
 			*ret = e;
 			return FF_OK;
 		}
@@ -303,12 +264,10 @@ int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 	e = ff_arena_alloc(&t->arena, sizeof(*e));
 	if (!e)
 		return ff_fail_memory(err);
-	code = make_node(t, node, c, e, err);
+	*e = (struct ff_memo_node){.id = t->nodes.n, .class = class, .config = *c};
+	code = build_node(t, node, c, e, err);
 	if (code == FF_OK)
 		code = put(t, NODES, (void ***)&t->node, &t->nodes, hash, e, err);
-	if (code == FF_OK && e->twin == e->id &&
-			ff_table_put(&t->twins, hash_config(t->class[node], n, c), e->id) < 0)
-		code = ff_fail_memory(err);
 	*ret = e;
 	return code;
 }
@@ -395,8 +354,8 @@ int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *fr
 		struct ff_error *err)
 {
 	const struct ff_edge *x = &t->g->edges[edge];
-	struct ff_memo_edge new = {.from = from ? from->twin : FF_NONE,
-			.to = to->twin,
+	struct ff_memo_edge new = {.from = from ? from->id : FF_NONE,
+			.to = to->id,
 			.port = t->g->values[x->value].port,
 			.slot = x->slot,
 			.first_use = t->first_use[edge]};

@@ -1,7 +1,7 @@
 /* Memo: blocks with their prices, built once.  What an operator's degrees alone
  * decide (intervals, times, bytes) is kept by class of equal operators, what the
  * devices add, by class and config; redistributions by the classes and configs at
- * their ends.  Only when a part is done and ready is an operator's own.
+ * their ends.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_SIMULATOR_MEMO_H
 #define FF_SIMULATOR_MEMO_H
@@ -21,18 +21,14 @@ struct ff_memo_shape {
 	int64_t **in_bytes;         /* by slot, by part */
 };
 
-/* One operator under one config. */
+/* One class of operators under one config. */
 struct ff_memo_node {
-	uint32_t id, node;
-	uint32_t twin;           /* id of the first that is equal to it but for its times */
+	uint32_t id, class;
 	struct ff_config config; /* its own copy */
 	const struct ff_memo_shape *shape;
 	struct ff_node_block block;
 	const double *us[2]; /* by pass, by part */
 	bool in_line;        /* part p runs on device first + p */
-	/* of the pass under way */
-	double *finish[2]; /* by pass, by part */
-	double *ready[2];  /* what was moved to it; zero but between mover and reader */
 };
 
 /* One redistribution task, ready to be timed: what a pass reads of it lies in one
@@ -52,7 +48,7 @@ struct ff_memo_move {
 
 /* One edge between two configs, and all like it. */
 struct ff_memo_edge {
-	uint32_t from, to; /* twins; `from` FF_NONE for inputs */
+	uint32_t from, to; /* ids; `from` FF_NONE for inputs */
 	uint32_t port, slot;
 	bool first_use;
 	struct ff_edge_block block;
@@ -68,7 +64,7 @@ struct ff_memo {
 	uint32_t *class;       /* by node: the first node equal to it */
 	struct ff_arena arena, scratch;
 	struct ff_arena_mark empty;
-	struct ff_table shapes, nodes, twins, edges;
+	struct ff_table shapes, nodes, edges;
 	struct ff_memo_shape **shape;
 	struct ff_memo_node **node;
 	struct ff_memo_edge **edge;

@@ -16,14 +16,19 @@ _Static_assert(FF_KEY_BYTES <= FF_COST_KEY_BYTES, "every work's key must fit a c
  * much beside the roofline; what one CUDA kernel launch takes. */
 #define LAUNCH_US 5.0
 /* Analytic: how often a byte crosses the memory bus when it is copied (read,
- * write), added (two reads, a write), or updated by SGD with momentum (reads of
- * weight, gradient and momentum, writes of weight and momentum). */
+ * write) or added (two reads, a write). */
 static const double memory_passes[FF_RATE_COUNT] = {
 		[FF_RATE_COPY] = 2,
 		[FF_RATE_ADD] = 3,
-		[FF_RATE_UPDATE] = 5,
 		[FF_RATE_LOAD] = 2,
 };
+
+/* And when it is updated: reads of weight, gradient and states, writes of weight and
+ * states. */
+static double update_passes(const struct ff_optimizer *o)
+{
+	return 3 + 2.0 * o->states;
+}
 
 struct memo {
 	double us;
@@ -40,12 +45,28 @@ struct ff_pricer {
 	const struct ff_machine *machine;
 	const struct ff_costs *costs; /* NULL: analytic */
 	const char *costs_path, *graph_path;
+	const struct ff_optimizer *optimizer;
 	struct ff_link *inside; /* by node: the machine's, or as calibrated */
 	struct ff_table table;  /* ff_work_hash to memo */
 	struct memo *memo;
 	uint32_t memo_cap;
 	struct node_tally *node; /* scratch of ff_price_move */
 };
+
+/* All that updates by `o` and everything else need. */
+static int check_rates(
+		const struct ff_pricer *p, const struct ff_optimizer *o, struct ff_error *err)
+{
+	const enum ff_rate_kind needed[] = {FF_RATE_COPY, FF_RATE_ADD, FF_RATE_LOAD, o->rate};
+
+	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
+		if (!ff_costs_rate(p->costs, needed[i]))
+			return ff_fail(err, FF_E_INPUT,
+					"%s has no \"%s\" rate: run ffprof %s --machine %s -o %s",
+					p->costs_path, ff_rate_name(needed[i]), p->graph_path,
+					p->machine->name, p->costs_path);
+	return FF_OK;
+}
 
 static int check_costs(const struct ff_pricer *p, struct ff_error *err)
 {
@@ -62,13 +83,7 @@ static int check_costs(const struct ff_pricer *p, struct ff_error *err)
 					"has \"%s\": profile those, or use --costs analytic",
 					p->costs_path, kind, i, m->name, have);
 	}
-	for (int k = 0; k < FF_RATE_COUNT; k++)
-		if (!ff_costs_rate(p->costs, (enum ff_rate_kind)k))
-			return ff_fail(err, FF_E_INPUT,
-					"%s has no \"%s\" rate: run ffprof %s --machine %s -o %s",
-					p->costs_path, ff_rate_name((enum ff_rate_kind)k),
-					p->graph_path, m->name, p->costs_path);
-	return FF_OK;
+	return check_rates(p, p->optimizer, err);
 }
 
 static void fill_links(struct ff_pricer *p)
@@ -100,6 +115,7 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 	p->costs = costs;
 	p->costs_path = costs_path ? costs_path : "COSTS";
 	p->graph_path = graph_path ? graph_path : "GRAPH";
+	p->optimizer = ff_optimizer_preset();
 	p->inside = calloc(m->n_nodes, sizeof(*p->inside));
 	p->node = calloc(m->n_nodes, sizeof(*p->node));
 	code = p->inside && p->node ? FF_OK : ff_fail_memory(err);
@@ -123,6 +139,20 @@ void ff_pricer_destroy(struct ff_pricer *p)
 	free(p->inside);
 	free(p->node);
 	free(p);
+}
+
+int ff_pricer_set_optimizer(struct ff_pricer *p, const struct ff_optimizer *o, struct ff_error *err)
+{
+	int code = p->costs ? check_rates(p, o, err) : FF_OK;
+
+	if (code == FF_OK)
+		p->optimizer = o;
+	return code;
+}
+
+const struct ff_optimizer *ff_price_optimizer(const struct ff_pricer *p)
+{
+	return p->optimizer;
 }
 
 /* Work. */
@@ -165,10 +195,10 @@ static int missing_cost(const struct ff_pricer *p, const char *key, struct ff_er
 			command);
 }
 
-/* Time of `bytes` bytes at analytic rate `k` of `kind`. */
-static double analytic_us(const struct ff_device_kind *kind, enum ff_rate_kind k, double bytes)
+/* Time of `bytes` bytes that cross the memory bus of `kind` so many times. */
+static double analytic_us(const struct ff_device_kind *kind, double passes, double bytes)
 {
-	return LAUNCH_US + memory_passes[k] * bytes * 1e6 / kind->memory_bytes_per_s;
+	return LAUNCH_US + passes * bytes * 1e6 / kind->memory_bytes_per_s;
 }
 
 /* The roofline (Williams, Waterman, Patterson 2009): bound by arithmetic or by
@@ -239,19 +269,28 @@ int64_t ff_price_workspace(void *p, const struct ff_work *w)
 
 /* Rates. */
 
-static double rate_us(const struct ff_pricer *p, uint32_t device, enum ff_rate_kind k, double bytes)
+/* At the measured rate `k`, or in so many passes over memory. */
+static double line_us(const struct ff_pricer *p, uint32_t device, enum ff_rate_kind k,
+		double passes, double bytes)
 {
 	const struct ff_rate *r;
 
 	if (!p->costs)
-		return analytic_us(ff_device_kind(p->machine, device), k, bytes);
+		return analytic_us(ff_device_kind(p->machine, device), passes, bytes);
 	r = ff_costs_rate(p->costs, k);
 	return r->latency_us + bytes / r->bytes_per_us;
 }
 
+static double rate_us(const struct ff_pricer *p, uint32_t device, enum ff_rate_kind k, double bytes)
+{
+	return line_us(p, device, k, memory_passes[k], bytes);
+}
+
 double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes)
 {
-	return rate_us(p, device, FF_RATE_UPDATE, (double)bytes);
+	const struct ff_optimizer *o = p->optimizer;
+
+	return line_us(p, device, o->rate, update_passes(o), (double)bytes);
 }
 
 /* What the slowest device of `mv` takes for `bytes` at rate `k`. */

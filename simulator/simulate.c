@@ -2,13 +2,16 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/simulate.h"
 
+#include "ff/instance.h"
+
 /* A backward pass that adds to gradients writes them aside and adds them. */
-static int64_t added_bytes(const struct ff_schedule *s, const struct ff_work *w)
+static int64_t added_bytes(
+		const struct ff_schedule *s, const struct ff_task *t, const struct ff_work *w)
 {
 	int64_t bytes = 0;
 
 	for (uint32_t i = 0; i < w->node->n_in; i++)
-		if (w->need_din[i] && s->accumulate[w->node->in + i])
+		if (w->need_din[i] && ff_task_adds(s, t, i))
 			bytes += ff_region_volume(&w->in[i]) * FF_ELEMENT_BYTES;
 	return bytes;
 }
@@ -24,7 +27,7 @@ static int work_us(const struct ff_schedule *s, const struct ff_task *t, struct 
 	ff_work_fill(s->graph, t->node, &box, t->pass, &work);
 	code = ff_price_work(p, &work, t->device, us, err);
 	if (code == FF_OK)
-		*us += ff_price_add(p, t->device, added_bytes(s, &work));
+		*us += ff_price_add(p, t->device, added_bytes(s, t, &work));
 	return code;
 }
 
@@ -113,6 +116,9 @@ int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_aren
 
 	if (!free_us || !sim.start || !sim.finish || !sim.compute_us || !sim.comm_us)
 		return ff_fail_memory(err);
+	if (s->optimizer != ff_price_optimizer(p))
+		return ff_fail(err, FF_E_RUN, "the schedule is for optimizer %s, prices are for %s",
+				s->optimizer->name, ff_price_optimizer(p)->name);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 		double us;

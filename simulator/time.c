@@ -24,27 +24,71 @@ static bool has_moves(const struct ff_evaluator *e, uint32_t edge, enum ff_pass 
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 
-	if (!me)
+	if (!me || (pass == FF_FORWARD && e->g->edges[edge].shared != FF_NONE))
 		return false;
 	return pass == FF_FORWARD ? me->block.forward.n_moves > 0 : me->block.backward.n_moves > 0;
 }
 
 /* Whether someone asks when the parts of `node` are done. */
-static bool is_watched(const struct ff_evaluator *e, uint32_t node, enum ff_pass pass)
+static bool is_watched(const struct ff_evaluator *e, uint32_t node, enum ff_phase phase)
 {
 	const struct ff_graph *g = e->g;
 	const struct ff_node *n = &g->nodes[node];
-	bool watched = pass == FF_BACKWARD && n->n_in > n->n_data; /* synchronisation does */
+	bool watched = phase == FF_PHASE_BACKWARD && n->n_in > n->n_data; /* synchronisation */
 
-	if (pass == FF_BACKWARD) {
+	if (phase == FF_PHASE_BACKWARD) {
 		for (uint32_t k = n->in; k < n->in + n->n_in && !watched; k++)
-			watched = has_moves(e, k, pass) || g->values[g->edges[k].value].n_uses > 1;
+			watched = has_moves(e, k, FF_BACKWARD) ||
+				  g->values[g->edges[k].value].n_uses > 1;
 		return watched;
 	}
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses && !watched; u++)
-			watched = has_moves(e, g->uses[g->values[k].first_use + u], pass);
+			watched = has_moves(e, g->uses[g->values[k].first_use + u], FF_FORWARD);
 	return watched;
+}
+
+/* The phase in which what is made again arrives at `node`: the first that reads it. */
+static enum ff_phase reads_again(const struct ff_evaluator *e, uint32_t node)
+{
+	return e->program.again[node] ? FF_PHASE_RECOMPUTE : FF_PHASE_BACKWARD;
+}
+
+/* The edge over which is moved what is read at `edge`. */
+static uint32_t moved_at(const struct ff_graph *g, uint32_t edge)
+{
+	return g->edges[edge].shared == FF_NONE ? edge : g->edges[edge].shared;
+}
+
+/* Who reads first what is moved again over `edge`: of a prelude that is not computed
+ * again the node behind it. */
+static uint32_t reader_of(const struct ff_evaluator *e, uint32_t edge)
+{
+	uint32_t node = e->g->edges[edge].node;
+
+	return e->program.again[node] ? node : ff_node_leader(e->g, node);
+}
+
+/* Whether something is moved to `node` in a phase. */
+static bool is_moved_to(const struct ff_evaluator *e, uint32_t node, enum ff_phase phase)
+{
+	const struct ff_graph *g = e->g;
+	const struct ff_node *n = &g->nodes[node];
+	bool moved = false;
+
+	for (uint32_t k = n->in; k < n->in + n->n_in && !moved; k++) {
+		if (phase == FF_PHASE_FORWARD)
+			moved = has_moves(e, k, FF_FORWARD);
+		else
+			moved = e->program.again[ff_edge_source(g, k)] &&
+				has_moves(e, moved_at(g, k), FF_FORWARD) &&
+				reader_of(e, moved_at(g, k)) == node &&
+				reads_again(e, node) == phase;
+	}
+	for (uint32_t k = n->out; k < n->out + n->n_out && phase == FF_PHASE_BACKWARD; k++)
+		for (uint32_t u = 0; u < g->values[k].n_uses && !moved; u++)
+			moved = has_moves(e, g->uses[g->values[k].first_use + u], FF_BACKWARD);
+	return moved;
 }
 
 static bool is_uniform(const double *us, uint32_t n)
@@ -55,20 +99,59 @@ static bool is_uniform(const double *us, uint32_t n)
 	return true;
 }
 
-void ff_time_refresh_node(struct ff_evaluator *e, uint32_t node)
+/* Room for the times of as many parts in every micro-batch; it never shrinks. */
+static int reserve_times(struct ff_timed_node *t, uint32_t n, struct ff_error *err)
 {
-	struct ff_memo_node *mn = e->node[node];
+	double *times;
 
-	for (int pass = 0; pass < 2; pass++)
-		e->timed[pass][node] = (struct ff_timed_node){.us = mn->us[pass],
-				.finish = mn->finish[pass],
-				.ready = mn->ready[pass],
-				.device = mn->block.device,
-				.n = mn->block.n_parts,
-				.first = mn->block.device[0],
-				.in_line = mn->in_line,
-				.uniform = is_uniform(mn->us[pass], mn->block.n_parts),
-				.watched = is_watched(e, node, (enum ff_pass)pass)};
+	if (n <= t->cap)
+		return FF_OK;
+	times = calloc(2 * (size_t)n, sizeof(*times));
+	if (!times)
+		return ff_fail_memory(err);
+	free(t->finish);
+	t->finish = times;
+	t->ready = times + n;
+	t->cap = n;
+	return FF_OK;
+}
+
+static int refresh(struct ff_evaluator *e, uint32_t node, enum ff_phase phase, struct ff_error *err)
+{
+	const struct ff_memo_node *mn = e->node[node];
+	struct ff_timed_node *t = &e->timed[phase][node];
+	uint32_t n = mn->block.n_parts;
+	int code = reserve_times(t, n * e->program.micro_batches, err);
+
+	if (code < 0)
+		return code;
+	t->us = mn->us[ff_phase_pass(phase)];
+	t->device = mn->block.device;
+	t->n = n;
+	t->first = mn->block.device[0];
+	t->in_line = mn->in_line;
+	t->uniform = is_uniform(t->us, n);
+	t->watched = is_watched(e, node, phase);
+	t->moved = is_moved_to(e, node, phase);
+	return FF_OK;
+}
+
+int ff_time_refresh_node(struct ff_evaluator *e, uint32_t node, struct ff_error *err)
+{
+	int code = refresh(e, node, FF_PHASE_FORWARD, err);
+
+	if (code == FF_OK)
+		code = refresh(e, node, FF_PHASE_BACKWARD, err);
+	if (code == FF_OK && e->program.again[node])
+		code = refresh(e, node, FF_PHASE_RECOMPUTE, err);
+	return code;
+}
+
+void ff_time_finish(struct ff_evaluator *e)
+{
+	for (int k = 0; k < FF_PHASE_COUNT; k++)
+		for (uint32_t i = 0; i < e->g->n_nodes && e->timed[k]; i++)
+			free(e->timed[k][i].finish);
 }
 
 void ff_time_refresh_edge(struct ff_evaluator *e, uint32_t edge)
@@ -153,27 +236,59 @@ static void arrive(const struct ff_memo_move *tm, double at, double *ready)
 	}
 }
 
-static void forward_moves(struct ff_evaluator *e, uint32_t edge)
+static double *finish_of(const struct ff_timed_node *t, uint32_t micro)
 {
-	const struct ff_memo_edge *me = e->edge[edge];
-	uint32_t from = ff_edge_source(e->g, edge), to = e->g->edges[edge].node;
-	const double *finish = NULL;
+	return t->finish + (size_t)micro * t->n;
+}
 
-	if (e->node[from] && ff_node_is_computed(e->g, from))
-		finish = e->timed[FF_FORWARD][from].finish;
-	e->timed[FF_FORWARD][to].moved = true;
-	for (uint32_t i = 0; i < me->block.forward.n_moves; i++)
-		arrive(&me->move[FF_FORWARD][i], time_move(e, &me->move[FF_FORWARD][i], finish, 0),
-				e->timed[FF_FORWARD][to].ready);
+static double *ready_of(const struct ff_timed_node *t, uint32_t micro)
+{
+	return t->ready + (size_t)micro * t->n;
+}
+
+/* A parameter is not updated before it was brought to who reads it. */
+static void leave(struct ff_evaluator *e, uint32_t param, const struct ff_memo_move *tm, double at)
+{
+	double *ready = ready_of(&e->timed[FF_PHASE_BACKWARD][param], e->program.micro_batches - 1);
+
+	for (uint32_t k = 0; k < tm->n_sources; k++)
+		ready[tm->move->source[k]] = later(ready[tm->move->source[k]], at);
+}
+
+static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
+{
+	const struct ff_memo_edge *me = e->edge[s->id];
+	uint32_t from = ff_edge_source(e->g, s->id), to = e->g->edges[s->id].node;
+	enum ff_phase reader = s->phase;
+	const double *finish = NULL;
+	double *ready;
+
+	if (s->phase == FF_PHASE_RECOMPUTE) {
+		to = reader_of(e, s->id);
+		reader = reads_again(e, to);
+	}
+	ready = ready_of(&e->timed[reader][to], s->micro);
+	if (ff_node_is_computed(e->g, from))
+		finish = finish_of(&e->timed[s->phase][from], s->micro);
+	for (uint32_t i = 0; i < me->block.forward.n_moves; i++) {
+		const struct ff_memo_move *tm = &me->move[FF_FORWARD][i];
+		double at = time_move(e, tm, finish, 0);
+
+		arrive(tm, at, ready);
+		if (ff_node_is_parameter(e->g, from))
+			leave(e, from, tm, at);
+	}
 }
 
 /* When what a move adds to was written: a first use that is aliased was written
  * by compute; one that moved stands on the same lane. */
-static double first_written(const struct ff_evaluator *e, uint32_t value, const struct ff_move *mv)
+static double first_written(const struct ff_evaluator *e, uint32_t value, uint32_t micro,
+		const struct ff_move *mv)
 {
 	uint32_t first = e->first_edge[value];
 	const struct ff_memo_edge *me = e->edge[first];
-	const double *finish = e->timed[FF_BACKWARD][e->g->edges[first].node].finish;
+	const double *finish =
+			finish_of(&e->timed[FF_PHASE_BACKWARD][e->g->edges[first].node], micro);
 	double at = 0;
 
 	for (uint32_t k = 0; k < mv->n_sinks; k++) {
@@ -185,19 +300,19 @@ static double first_written(const struct ff_evaluator *e, uint32_t value, const 
 	return at;
 }
 
-static void backward_moves(struct ff_evaluator *e, uint32_t edge)
+static void backward_moves(struct ff_evaluator *e, const struct ff_step *s)
 {
-	const struct ff_memo_edge *me = e->edge[edge];
-	const struct ff_edge *x = &e->g->edges[edge];
-	uint32_t to = ff_edge_source(e->g, edge);
-	const double *finish = e->timed[FF_BACKWARD][x->node].finish;
+	const struct ff_memo_edge *me = e->edge[s->id];
+	const struct ff_edge *x = &e->g->edges[s->id];
+	uint32_t to = ff_edge_source(e->g, s->id);
+	const double *finish = finish_of(&e->timed[FF_PHASE_BACKWARD][x->node], s->micro);
+	double *ready = ready_of(&e->timed[FF_PHASE_BACKWARD][to], s->micro);
 
-	e->timed[FF_BACKWARD][to].moved = true;
 	for (uint32_t i = 0; i < me->block.backward.n_moves; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_BACKWARD][i];
-		double at = tm->accumulate ? first_written(e, x->value, tm->move) : 0;
+		double at = tm->accumulate ? first_written(e, x->value, s->micro, tm->move) : 0;
 
-		arrive(tm, time_move(e, tm, finish, at), e->timed[FF_BACKWARD][to].ready);
+		arrive(tm, time_move(e, tm, finish, at), ready);
 	}
 }
 
@@ -224,32 +339,32 @@ CLONES static void run_moved(uint32_t n, const double *us, double *restrict read
 	}
 }
 
-static void time_compute(struct ff_evaluator *e, struct ff_timed_node *t, const double *us)
+static void time_compute(struct ff_evaluator *e, const struct ff_timed_node *t, uint32_t micro,
+		const double *us)
 {
 	double *lane = e->lane + t->first; /* compute lanes are numbered as devices are */
+	double *finish = finish_of(t, micro), *ready = ready_of(t, micro);
 
 	if (!t->in_line) {
 		for (uint32_t p = 0; p < t->n; p++) {
 			lane = &e->lane[t->device[p]];
-			*lane = t->finish[p] = later(*lane, t->ready[p]) + us[p];
-			t->ready[p] = 0;
+			*lane = finish[p] = later(*lane, ready[p]) + us[p];
+			ready[p] = 0;
 		}
-		t->moved = false;
 		return;
 	}
 	if (t->moved)
-		run_moved(t->n, us, t->ready, lane);
+		run_moved(t->n, us, ready, lane);
 	else if (t->uniform && us == t->us)
 		run_uniform(t->n, us[0], lane);
 	else
 		run_in_line(t->n, us, lane);
-	t->moved = false;
 	if (t->watched)
-		memcpy(t->finish, lane, t->n * sizeof(*lane));
+		memcpy(finish, lane, t->n * sizeof(*lane));
 }
 
 /* What a part of `node` adds to gradients that are there already, in bytes. */
-static int64_t added_bytes(const struct ff_evaluator *e, uint32_t node, uint32_t p)
+static int64_t added_bytes(const struct ff_evaluator *e, uint32_t node, uint32_t micro, uint32_t p)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 	int64_t bytes = 0;
@@ -257,7 +372,7 @@ static int64_t added_bytes(const struct ff_evaluator *e, uint32_t node, uint32_t
 	for (uint32_t i = n->n_data; i < n->n_in; i++) {
 		struct ff_region r;
 
-		if (!ff_evaluator_accumulates(e, n->in + i))
+		if (!ff_evaluator_adds(e, n->in + i, micro))
 			continue;
 		ff_placement_region(&e->node[node]->block.in[i], p, &r);
 		bytes += ff_region_volume(&r) * FF_ELEMENT_BYTES;
@@ -266,14 +381,16 @@ static int64_t added_bytes(const struct ff_evaluator *e, uint32_t node, uint32_t
 }
 
 /* Backward of a part that adds to gradients takes longer by the adding. */
-static int time_backward(struct ff_evaluator *e, uint32_t node, struct ff_error *err)
+static int time_backward(
+		struct ff_evaluator *e, uint32_t node, uint32_t micro, struct ff_error *err)
 {
-	struct ff_timed_node *t = &e->timed[FF_BACKWARD][node];
+	const struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
+	const struct ff_node *n = &e->g->nodes[node];
 	struct ff_arena_mark mark;
 	double *us;
 
-	if (!e->adds[node]) {
-		time_compute(e, t, t->us);
+	if (!e->adds[node] && (micro == 0 || n->n_in == n->n_data)) {
+		time_compute(e, t, micro, t->us);
 		return FF_OK;
 	}
 	mark = ff_arena_mark(&e->scratch);
@@ -281,8 +398,8 @@ static int time_backward(struct ff_evaluator *e, uint32_t node, struct ff_error 
 	if (!us)
 		return ff_fail_memory(err);
 	for (uint32_t p = 0; p < t->n; p++)
-		us[p] = t->us[p] + ff_price_add(e->p, t->device[p], added_bytes(e, node, p));
-	time_compute(e, t, us);
+		us[p] = t->us[p] + ff_price_add(e->p, t->device[p], added_bytes(e, node, micro, p));
+	time_compute(e, t, micro, us);
 	ff_arena_rewind(&e->scratch, mark);
 	return FF_OK;
 }
@@ -294,7 +411,8 @@ static void time_sync(struct ff_evaluator *e, uint32_t bucket)
 {
 	const struct ff_bucket_build *b = &e->buckets.bucket[bucket];
 	const struct ff_weight_group *last = e->buckets.member[b->last].group;
-	const double *finish = e->timed[FF_BACKWARD][b->close].finish;
+	const double *finish = finish_of(
+			&e->timed[FF_PHASE_BACKWARD][b->close], e->program.micro_batches - 1);
 	struct ff_timed_bucket *t = &e->timed_bucket[bucket];
 	double at = 0;
 	uint32_t n;
@@ -313,17 +431,20 @@ static void time_sync(struct ff_evaluator *e, uint32_t bucket)
 	t->done_us = at;
 }
 
-/* When the gradients of a bucket's members were brought to its device number `d`. */
+/* When the gradients of a bucket's members were brought to its device number `d`, and
+ * they themselves to who reads them. */
 static double brought_us(struct ff_evaluator *e, const struct ff_bucket_build *b, uint32_t d)
 {
 	double at = 0;
 
 	for (uint32_t i = b->first; i != FF_NONE; i = e->buckets.member[i].next) {
 		const struct ff_bucket_member *m = &e->buckets.member[i];
-		double *ready = &e->timed[FF_BACKWARD][m->param].ready[m->group->part[d]];
+		double *ready = ready_of(&e->timed[FF_PHASE_BACKWARD][m->param],
+				e->program.micro_batches - 1);
+		uint32_t part = m->group->part[d];
 
-		at = later(at, *ready);
-		*ready = 0;
+		at = later(at, ready[part]);
+		ready[part] = 0;
 	}
 	return at;
 }
@@ -405,7 +526,7 @@ static int gather_buckets(struct ff_evaluator *e, struct ff_error *err)
 			continue;
 		code = complete_params(e, node, err);
 		for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
-			if (ff_evaluator_accumulates(e, k))
+			if (ff_evaluator_adds(e, k, 0))
 				e->adds[node] = true;
 	}
 	ff_bucketing_end(&e->buckets);
@@ -417,22 +538,24 @@ static int gather_buckets(struct ff_evaluator *e, struct ff_error *err)
 
 /* ---- the pass ---- */
 
-static int time_node(struct ff_evaluator *e, uint32_t node, enum ff_pass pass, struct ff_error *err)
+static int time_node(struct ff_evaluator *e, const struct ff_step *s, struct ff_error *err)
 {
-	struct ff_timed_node *t = &e->timed[pass][node];
+	const struct ff_timed_node *t = &e->timed[s->phase][s->id];
 
-	if (pass == FF_BACKWARD)
-		return time_backward(e, node, err);
-	time_compute(e, t, t->us);
+	if (s->phase == FF_PHASE_BACKWARD)
+		return time_backward(e, s->id, s->micro, err);
+	time_compute(e, t, s->micro, t->us);
 	return FF_OK;
 }
 
-static void time_moves(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass)
+static void time_moves(struct ff_evaluator *e, const struct ff_step *s)
 {
-	if (pass == FF_FORWARD)
-		forward_moves(e, edge);
+	if (!e->moves[ff_phase_pass(s->phase)][s->id])
+		return;
+	if (s->phase == FF_PHASE_BACKWARD)
+		backward_moves(e, s);
 	else
-		backward_moves(e, edge);
+		forward_moves(e, s);
 }
 
 int ff_evaluator_time(struct ff_evaluator *e, double *step_us, struct ff_error *err)
@@ -445,11 +568,10 @@ int ff_evaluator_time(struct ff_evaluator *e, double *step_us, struct ff_error *
 
 		switch (s->kind) {
 		case FF_STEP_MOVES:
-			if (e->moves[s->pass][s->id])
-				time_moves(e, s->id, s->pass);
+			time_moves(e, s);
 			break;
 		case FF_STEP_COMPUTE:
-			code = time_node(e, s->id, s->pass, err);
+			code = time_node(e, s, err);
 			break;
 		case FF_STEP_SYNC:
 			for (uint32_t b = e->buckets.first_at[s->id]; b != FF_NONE;

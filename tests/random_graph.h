@@ -3,6 +3,7 @@
 #ifndef FF_TEST_RANDOM_GRAPH_H
 #define FF_TEST_RANDOM_GRAPH_H
 
+#include "ff/micro.h"
 #include "ff/philox.h"
 #include "ff/strategy.h"
 
@@ -18,10 +19,18 @@ int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, stru
 int random_config(struct ff_random *r, const struct ff_graph *g, uint32_t node, uint32_t n_devices,
 		struct ff_arena *a, struct ff_config *ret, struct ff_error *err);
 
+/* Now and then several micro-batches, in either order, stages that ascend, values made
+ * again and parameters brought again.  `micro` gets the graph of one micro-batch, which
+ * the configs to come are for; `s` is a plain strategy of one. */
+int random_phases(struct ff_random *r, const struct ff_graph *g, struct ff_arena *a,
+		struct ff_strategy *s, struct ff_graph *micro, struct ff_error *err);
+
 /* Such configs for all, or but for parameters, which follow; now and then one dim
- * of each split over all devices, and now and then priorities. */
+ * of each split over all devices, and now and then priorities; phases where `micro` is
+ * not NULL. */
 int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_devices,
-		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err);
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_graph *micro,
+		struct ff_error *err);
 
 /* `n_devices` in one or two nodes, with or without overlap. */
 int random_machine(struct ff_random *r, uint32_t n_devices, struct ff_arena *a,

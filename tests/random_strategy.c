@@ -118,14 +118,14 @@ int random_config(struct ff_random *r, const struct ff_graph *g, uint32_t node, 
 
 	for (uint32_t i = 0; i < FF_MAX_DIMS; i++)
 		c.degree[i] = 1;
-	if (ff_node_is_source(g, node) ||
+	if (ff_node_is_source(g, node) || ff_node_is_prelude(g, node) ||
 			(ff_node_is_parameter(g, node) && ff_random_below(r, 3) == 0))
 		c.n_parts = 0;
 	else if (ff_node_is_parameter(g, node))
 		random_shards(r, n, n_devices, &c);
 	else
 		random_degrees(r, n, n_devices, &c);
-	if (ff_node_is_computed(g, node) && ff_random_below(r, 4) == 0)
+	if (ff_node_needs_config(g, node) && ff_random_below(r, 4) == 0)
 		random_replicas(r, n_devices, &c);
 	if (c.n_parts && (ff_random_below(r, 2) || !random_view(r, n, n_devices, &c))) {
 		c.list = random_devices(r, n_devices, a);
@@ -136,13 +136,49 @@ int random_config(struct ff_random *r, const struct ff_graph *g, uint32_t node, 
 	return FF_OK;
 }
 
+/* Each node behind all that it reads, now and then in the stage after. */
+static void random_stages(struct ff_random *r, const struct ff_graph *g, struct ff_strategy *s)
+{
+	for (uint32_t e = 0; e < g->n_edges; e++) {
+		uint32_t from = ff_edge_source(g, e), to = g->edges[e].node;
+
+		if (ff_node_is_computed(g, from) && s->stage[to] < s->stage[from])
+			s->stage[to] = s->stage[from];
+		if (e + 1 == g->nodes[to].in + g->nodes[to].n_in && ff_random_below(r, 3) == 0)
+			s->stage[to]++;
+	}
+}
+
+int random_phases(struct ff_random *r, const struct ff_graph *g, struct ff_arena *a,
+		struct ff_strategy *s, struct ff_graph *micro, struct ff_error *err)
+{
+	uint32_t again = ff_random_below(r, 3); /* of none, of some, of most */
+
+	if (ff_random_below(r, 2))
+		s->micro_batches = 1 + ff_random_below(r, (uint32_t)g->batch);
+	while ((uint32_t)g->batch % s->micro_batches)
+		s->micro_batches--;
+	s->rule = (enum ff_order_rule)ff_random_below(r, FF_ORDER_COUNT);
+	if (ff_random_below(r, 2))
+		random_stages(r, g, s);
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		s->recompute[i] = i != g->loss && !ff_node_is_source(g, i) &&
+				  ff_random_below(r, 4) < 2 * again - (again == 2);
+	return ff_graph_micro(g, s->micro_batches, a, micro, err);
+}
+
 int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_devices,
-		struct ff_arena *a, struct ff_strategy *ret, struct ff_error *err)
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_graph *micro,
+		struct ff_error *err)
 {
 	bool priorities = ff_random_below(r, 3) == 0, plain = ff_random_below(r, 4) == 0;
 	bool follow = ff_random_below(r, 2);
 	int code = ff_strategy_single(g, 0, a, ret, err);
 
+	if (code == FF_OK && micro) {
+		code = random_phases(r, g, a, ret, micro, err);
+		g = micro;
+	}
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
 		struct ff_config *c = &ret->config[i];
 

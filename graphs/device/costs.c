@@ -161,6 +161,8 @@ const char *ff_rate_name(enum ff_rate_kind k)
 			[FF_RATE_ADD] = "add",
 			[FF_RATE_UPDATE] = "update",
 			[FF_RATE_LOAD] = "load",
+			[FF_RATE_UPDATE_SGD] = "update_sgd",
+			[FF_RATE_UPDATE_ADAMW] = "update_adamw",
 	};
 
 	return name[k];

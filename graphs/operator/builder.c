@@ -16,7 +16,7 @@ struct pending {
 	const char *name;
 	union ff_attrs attrs;
 	const uint32_t *in; /* data and parameters: FF_PORT */
-	uint32_t n_in, n_data;
+	uint32_t n_in, n_data, n_prelude;
 	struct ff_op_counts count;
 	const struct ff_json *place;
 };
@@ -146,6 +146,39 @@ static int keep_node(struct ff_builder *b, struct pending *p)
 	return FF_OK;
 }
 
+/* Makes the prelude of `p`, which reads its outputs behind the data. */
+static int keep_prelude(struct ff_builder *b, struct pending *p)
+{
+	const struct ff_op_row *row = ff_op_row(p->op);
+	struct pending made = {.op = row->prelude,
+			.attrs = p->attrs,
+			.n_in = p->n_in,
+			.n_data = p->n_in,
+			.place = p->place};
+	uint32_t *in, prelude = b->n, n;
+	int code;
+
+	if (!row->prelude_name)
+		return FF_OK;
+	made.name = ff_arena_printf(b->arena, "%s.%s", p->name, row->prelude_name);
+	made.in = in = ff_arena_array(b->arena, p->n_in + FF_MAX_OUTPUTS, sizeof(*in));
+	if (!made.name || !in)
+		return ff_fail_memory(&b->err);
+	memcpy(in, p->in, p->n_in * sizeof(*in));
+	code = check_node(b, &made);
+	if (code == FF_OK)
+		code = keep_node(b, &made);
+	if (code < 0)
+		return code;
+	n = b->nodes[prelude].count.out;
+	for (uint32_t k = 0; k < n; k++)
+		in[p->n_in + k] = FF_PORT(prelude, k);
+	p->in = in;
+	p->n_in += n;
+	p->n_prelude = n;
+	return FF_OK;
+}
+
 /* The node of parameter `name` of `p`: made, or there already. */
 static int keep_param(
 		struct ff_builder *b, const struct pending *p, const char *name, uint32_t *ret)
@@ -200,8 +233,8 @@ uint32_t ff_builder_add_at(struct ff_builder *b, enum ff_op op, const char *name
 		p.attrs = *attrs;
 	else if ((uint32_t)op < FF_OP_COUNT)
 		p.attrs = ff_attrs_preset(op);
-	if (b->err.code < 0 || check_node(b, &p) < 0 || keep_params(b, &p, params) < 0 ||
-			keep_node(b, &p) < 0)
+	if (b->err.code < 0 || check_node(b, &p) < 0 || keep_prelude(b, &p) < 0 ||
+			keep_params(b, &p, params) < 0 || keep_node(b, &p) < 0)
 		return FF_NONE;
 	return b->n - 1;
 }
@@ -232,6 +265,7 @@ static void link_node(struct ff_builder *b, struct ff_graph *g, uint32_t i)
 			.in = g->n_edges,
 			.n_in = p->n_in,
 			.n_data = p->n_data,
+			.n_prelude = p->n_prelude,
 			.out = g->n_values,
 			.n_out = p->count.out + p->count.saved,
 			.n_saved = p->count.saved,
@@ -247,8 +281,10 @@ static void link_node(struct ff_builder *b, struct ff_graph *g, uint32_t i)
 	for (uint32_t slot = 0; slot < p->n_in; slot++) {
 		uint32_t value = g->nodes[NODE_OF(p->in[slot])].out + OUTPUT_OF(p->in[slot]);
 
-		g->edges[g->n_edges++] = (struct ff_edge){value, i, slot};
+		g->edges[g->n_edges++] = (struct ff_edge){value, i, slot, FF_NONE};
 	}
+	for (uint32_t slot = 0; n->n_prelude && slot < n->n_data - n->n_prelude; slot++)
+		g->edges[n->in + slot].shared = g->nodes[ff_node_prelude(g, i)].in + slot;
 }
 
 static int allocate(struct ff_builder *b, struct ff_graph *g)
@@ -315,7 +351,7 @@ static int derive_node(struct ff_builder *b, struct ff_graph *g, uint32_t i, str
 	struct ff_node *n = &g->nodes[i];
 	struct ff_derive d = {.graph = g, .node = n, .place = b->nodes[i].place};
 	int code = ff_op_row(n->op)->derive(&d, &b->err);
-	bool grad = ff_node_is_parameter(g, i);
+	bool grad = ff_node_is_parameter(g, i), constant = ff_op_flags_of(g, i) & FF_OP_CONSTANT;
 	int64_t elements = 0;
 
 	if (code < 0)
@@ -330,7 +366,7 @@ static int derive_node(struct ff_builder *b, struct ff_graph *g, uint32_t i, str
 		struct ff_value *v = ff_derive_value(&d, k);
 
 		elements = ff_sat_add(elements, ff_shape_volume(v->rank, v->shape));
-		v->needs_grad = grad && k + n->n_saved < n->n_out;
+		v->needs_grad = grad && k + n->n_saved < n->n_out && !constant;
 	}
 	if (ff_node_is_parameter(g, i))
 		ff_derive_value(&d, 0)->needs_grad = true;

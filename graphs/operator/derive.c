@@ -7,7 +7,10 @@
 
 void ff_derive_error(const struct ff_derive *d, struct ff_error *err, const char *fmt, ...)
 {
-	const char *op = ff_op_row(d->node->op)->name;
+	/* a prelude is nothing that a file has */
+	const struct ff_node *n = &d->graph->nodes[ff_node_leader(
+			d->graph, (uint32_t)(d->node - d->graph->nodes))];
+	const char *op = ff_op_row(n->op)->name;
 	char text[FF_ERROR_TEXT];
 	va_list ap;
 
@@ -15,10 +18,10 @@ void ff_derive_error(const struct ff_derive *d, struct ff_error *err, const char
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (d->place)
-		ff_json_error(d->place, err, "%s \"%s\": %s", op, d->node->name, text);
+		ff_json_error(d->place, err, "%s \"%s\": %s", op, n->name, text);
 	else
 		ff_error_write(err, FF_E_INPUT, "graph \"%s\": %s \"%s\": %s", d->graph->name, op,
-				d->node->name, text);
+				n->name, text);
 }
 
 const struct ff_value *ff_derive_in(const struct ff_derive *d, uint32_t slot)

@@ -298,7 +298,7 @@ int ff_graph_load(const char *path, struct ff_arena *a, struct ff_graph *ret, st
 static void write_inputs(const struct ff_graph *g, const struct ff_node *n, struct ff_out *o)
 {
 	ff_out_array(o, "in");
-	for (uint32_t k = 0; k < n->n_data; k++) {
+	for (uint32_t k = 0; k + n->n_prelude < n->n_data; k++) {
 		const struct ff_value *v = &g->values[g->edges[n->in + k].value];
 		const char *name = g->nodes[v->producer].name;
 		char port[256];
@@ -343,7 +343,7 @@ void ff_graph_write(const struct ff_graph *g, struct ff_out *o)
 		const struct ff_node *n = &g->nodes[i];
 		const struct ff_op_row *row = ff_op_row(n->op);
 
-		if (row->flags & FF_OP_UPDATE)
+		if (row->flags & (FF_OP_UPDATE | FF_OP_PRELUDE))
 			continue; /* those that read it make it */
 		ff_out_object(o, NULL);
 		ff_out_string(o, "name", n->name);

@@ -19,7 +19,8 @@ const struct ff_op_row *ff_op_row(enum ff_op op)
 const struct ff_op_row *ff_op_find(const char *name, enum ff_op *ret)
 {
 	for (uint32_t i = 0; i < FF_OP_COUNT; i++)
-		if (!strcmp(rows[i]->name, name) && !(rows[i]->flags & FF_OP_UPDATE)) {
+		if (!strcmp(rows[i]->name, name) &&
+				!(rows[i]->flags & (FF_OP_UPDATE | FF_OP_PRELUDE))) {
 			*ret = (enum ff_op)i;
 			return rows[i];
 		}

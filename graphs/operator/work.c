@@ -209,7 +209,8 @@ int64_t ff_work_bytes(const struct ff_work *w)
 		for (uint32_t i = 0; i < outputs; i++)
 			bytes += region_bytes(&n->out_map[i], &w->out[i]);
 	for (uint32_t i = 0; i < n->n_in; i++) {
-		bool read = !back || i >= n->n_data || (flags & FF_OP_BACKWARD_IN);
+		bool read = back ? i >= n->n_data || (flags & FF_OP_BACKWARD_IN)
+				 : !n->in_map[i].backward_only;
 		int64_t size = region_bytes(&n->in_map[i], &w->in[i]);
 
 		bytes += size * w->need_din[i];

@@ -188,7 +188,7 @@ int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, ui
 	} else {
 		out = (struct ff_side){&producer->out[v->port], producer->device};
 		code = ff_redistribute(m, &out, &in, true, pieces, a, scratch, &b.forward, err);
-		if (code == FF_OK && v->needs_grad)
+		if (code == FF_OK && ff_edge_needs_grad(g, edge))
 			code = ff_redistribute(m, &in, &out, first_use, pieces, a, scratch,
 					&b.backward, err);
 	}

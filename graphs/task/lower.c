@@ -4,7 +4,10 @@
 
 #include <string.h>
 
-/* Parameters without a config of their own follow the first node that reads them. */
+#include "ff/micro.h"
+
+/* Parameters without a config of their own follow the first node that reads them,
+ * preludes the node they go before. */
 static int resolve_configs(struct ff_lowering *l, struct ff_error *err)
 {
 	const struct ff_graph *g = l->g;
@@ -15,7 +18,7 @@ static int resolve_configs(struct ff_lowering *l, struct ff_error *err)
 		uint32_t edge;
 		uint16_t *list;
 
-		l->config[i] = l->s->config[i];
+		l->config[i] = l->s->config[ff_node_leader(g, i)];
 		if (l->config[i].n_parts || !ff_node_is_parameter(g, i))
 			continue;
 		edge = g->uses[v->first_use];
@@ -86,6 +89,9 @@ static int build_edges(struct ff_lowering *l, struct ff_error *err)
 			code = ff_edge_block_build(g, l->m, e, l->first_use[e], l->node[from],
 					l->node[g->edges[e].node], true, l->a, &l->scratch,
 					&l->edge[e], err);
+		/* what a prelude was brought is there */
+		if (g->edges[e].shared != FF_NONE)
+			l->edge[e].forward.n_moves = 0;
 	}
 	return code;
 }
@@ -166,32 +172,50 @@ static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 	return code;
 }
 
-/* Room for every task and its clocks, counted from the blocks. */
+static const struct ff_redistribution *moves_of(
+		const struct ff_lowering *l, const struct ff_step *s)
+{
+	return s->phase == FF_PHASE_BACKWARD ? &l->edge[s->id].backward : &l->edge[s->id].forward;
+}
+
+/* What a step makes at most. */
+static void count_step(const struct ff_lowering *l, const struct ff_step *s, size_t *tasks,
+		size_t *clocks, size_t *buffers)
+{
+	const struct ff_redistribution *r;
+	const struct ff_node *n;
+
+	switch (s->kind) {
+	case FF_STEP_COMPUTE:
+		n = &l->g->nodes[s->id];
+		*tasks += l->node[s->id]->n_parts;
+		*clocks += l->node[s->id]->n_parts;
+		*buffers += (size_t)l->node[s->id]->n_parts *
+			    (s->phase == FF_PHASE_BACKWARD ? n->n_in : n->n_out);
+		break;
+	case FF_STEP_MOVES:
+		r = moves_of(l, s);
+		*tasks += r->n_moves;
+		for (uint32_t i = 0; i < r->n_moves; i++) {
+			*clocks += r->move[i].n_devices;
+			*buffers += r->move[i].n_devices + r->move[i].n_sinks;
+		}
+		break;
+	default: /* of buckets */
+		break;
+	}
+}
+
+/* Room for every task and its clocks, counted from the program. */
 static int reserve(struct ff_lowering *l, struct ff_error *err)
 {
 	size_t tasks = 0, clocks = 0, buffers = 0;
 
-	for (uint32_t i = 0; i < l->g->n_nodes; i++) {
-		size_t parts = l->node[i] ? l->node[i]->n_parts : 0;
-
-		tasks += 2 * parts;
-		buffers += (1 + (size_t)l->g->nodes[i].n_out) * parts;
-	}
-	clocks = tasks;
-	for (uint32_t e = 0; e < l->g->n_edges; e++) {
-		const struct ff_redistribution *r[2] = {&l->edge[e].forward, &l->edge[e].backward};
-		uint32_t from = ff_edge_source(l->g, e);
-
-		buffers += 2 * (size_t)l->node[l->g->edges[e].node]->n_parts;
-		buffers += l->node[from] ? l->node[from]->n_parts : 0;
-		for (int pass = 0; pass < 2; pass++) {
-			tasks += r[pass]->n_moves;
-			for (uint32_t i = 0; i < r[pass]->n_moves; i++) {
-				clocks += r[pass]->move[i].n_devices;
-				buffers += r[pass]->move[i].n_devices;
-			}
-		}
-	}
+	for (uint32_t i = 0; i < l->program.n; i++)
+		count_step(l, &l->program.step[i], &tasks, &clocks, &buffers);
+	for (uint32_t i = 0; i < l->g->n_nodes; i++)
+		if (ff_node_is_parameter(l->g, i)) /* in their buckets, and their gradients */
+			buffers += 2 * (size_t)l->node[i]->n_parts;
 	for (uint32_t i = 0; i < l->buckets.n_buckets; i++) {
 		tasks += 1 + l->buckets.bucket[i].n_devices;
 		clocks += 2 * (size_t)l->buckets.bucket[i].n_devices;
@@ -219,27 +243,51 @@ static uint32_t *buffers_of(struct ff_lowering *l, uint32_t n)
 	return list;
 }
 
+/* Whether values of `node` have instance `i`; a parameter's own shards are one. */
+static bool has_instance(const struct ff_lowering *l, uint32_t node, uint32_t i)
+{
+	if (i % 2)
+		return l->r.again[node];
+	return !i || !ff_node_is_parameter(l->g, node) || l->r.again[node];
+}
+
 /* The tables that say which buffer each part has. */
 static int build_tables(struct ff_lowering *l, struct ff_error *err)
 {
 	const struct ff_graph *g = l->g;
 
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		l->forward[i] = l->backward[i] = FF_NONE;
+	for (int k = 0; k < FF_PHASE_COUNT; k++)
+		memset(l->compute[k], 0xff,
+				(size_t)g->n_nodes * l->s->micro_batches * sizeof(**l->compute));
 	for (uint32_t k = 0; k < g->n_values; k++) {
-		const struct ff_node_block *nb = l->node[g->values[k].producer];
+		uint32_t node = g->values[k].producer;
+		uint32_t parts = l->node[node] ? l->node[node]->n_parts : 0;
 
-		l->r.out[k] = buffers_of(l, nb ? nb->n_parts : 0);
-		l->r.dout[k] = buffers_of(l, nb ? nb->n_parts : 0);
+		for (uint32_t i = 0; i < l->r.n_instances; i++) {
+			size_t at = (size_t)k * l->r.n_instances + i;
+
+			l->r.out[at] = has_instance(l, node, i) ? buffers_of(l, parts) : NULL;
+			l->r.dout[at] = i % 2 ? NULL : buffers_of(l, parts);
+		}
 	}
 	for (uint32_t e = 0; e < g->n_edges; e++) {
 		const struct ff_node_block *from = l->node[ff_edge_source(g, e)];
-		uint32_t parts = l->node[g->edges[e].node]->n_parts;
+		uint32_t parts = l->node[g->edges[e].node]->n_parts, shared = g->edges[e].shared;
+		bool own = shared == FF_NONE;
 
-		l->r.in[e] = buffers_of(l, parts);
-		l->r.din[e] = buffers_of(l, parts);
-		l->moved[FF_FORWARD][e] = buffers_of(l, parts);
-		l->moved[FF_BACKWARD][e] = buffers_of(l, from ? from->n_parts : 0);
+		for (uint32_t i = 0; i < l->r.n_instances; i++) {
+			size_t at = (size_t)e * l->r.n_instances + i;
+			size_t same = (size_t)shared * l->r.n_instances + i;
+			bool there = has_instance(l, ff_edge_source(g, e), i);
+
+			l->r.in[at] = !own ? l->r.in[same] : there ? buffers_of(l, parts) : NULL;
+			l->moved[FF_FORWARD][at] = !own    ? l->moved[FF_FORWARD][same]
+						   : there ? buffers_of(l, parts)
+							   : NULL;
+			l->r.din[at] = i % 2 ? NULL : buffers_of(l, parts);
+			l->moved[FF_BACKWARD][at] =
+					i % 2 ? NULL : buffers_of(l, from ? from->n_parts : 0);
+		}
 	}
 	return l->failed ? ff_fail_memory(err) : FF_OK;
 }
@@ -249,7 +297,7 @@ static int build_tables(struct ff_lowering *l, struct ff_error *err)
 static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bucket_member *m)
 {
 	const struct ff_node_block *nb = l->node[m->param];
-	uint32_t value = l->g->nodes[m->param].out;
+	size_t value = (size_t)l->g->nodes[m->param].out * l->r.n_instances;
 	int64_t bytes = ff_region_volume(&m->group->region) * FF_ELEMENT_BYTES;
 
 	l->r.shards[l->r.n_shards++] = (struct ff_shard){.node = m->param,
@@ -304,24 +352,33 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 	l->edge = ff_arena_array(s, edges, sizeof(*l->edge));
 	l->first_use = ff_arena_array(s, edges, sizeof(*l->first_use));
 	l->first_edge = ff_arena_array(s, l->g->n_values, sizeof(*l->first_edge));
-	l->forward = ff_arena_array(s, nodes, sizeof(*l->forward));
-	l->backward = ff_arena_array(s, nodes, sizeof(*l->backward));
+	for (int k = 0; k < FF_PHASE_COUNT; k++) {
+		l->compute[k] = ff_arena_array(
+				s, (size_t)nodes * l->s->micro_batches, sizeof(**l->compute));
+		if (!l->compute[k])
+			return ff_fail_memory(err);
+	}
 	for (int i = 0; i < 2; i++) {
-		l->moved[i] = ff_arena_array(s, edges, sizeof(**l->moved));
+		l->moved[i] = ff_arena_array(
+				s, (size_t)edges * l->r.n_instances, sizeof(**l->moved));
 		l->lane_clock[i] = ff_arena_array(s, devices, sizeof(**l->lane_clock));
 		if (!l->moved[i] || !l->lane_clock[i])
 			return ff_fail_memory(err);
 	}
 	return l->order && l->position && l->node && l->synced && l->edge && l->first_use &&
-					       l->first_edge && l->forward && l->backward
+					       l->first_edge
 			       ? FF_OK
 			       : ff_fail_memory(err);
 }
 
 static int allocate(struct ff_lowering *l, struct ff_error *err)
 {
-	uint32_t values = l->g->n_values, edges = l->g->n_edges, devices = l->m->n_devices;
+	uint32_t instances = 2 * l->s->micro_batches, devices = l->m->n_devices;
+	size_t values = (size_t)l->g->n_values * instances;
+	size_t edges = (size_t)l->g->n_edges * instances;
 	struct ff_schedule *r = &l->r;
+
+	r->n_instances = instances;
 
 	l->config = ff_arena_array(l->a, l->g->n_nodes, sizeof(*l->config));
 	r->config = l->config;
@@ -339,22 +396,40 @@ static int allocate(struct ff_lowering *l, struct ff_error *err)
 	return allocate_scratch(l, err);
 }
 
-static int lower(struct ff_lowering *l, struct ff_error *err)
+/* The graph of one micro-batch; the whole where there is one. */
+static int find_graph(struct ff_lowering *l, const struct ff_graph *g, struct ff_error *err)
+{
+	struct ff_graph *micro = ff_arena_alloc(l->a, sizeof(*micro));
+
+	if (!micro)
+		return ff_fail_memory(err);
+	l->g = l->r.graph = l->s->micro_batches == 1 ? g : micro;
+	return l->s->micro_batches == 1 ? FF_OK
+					: ff_graph_micro(g, l->s->micro_batches, l->a, micro, err);
+}
+
+static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_error *err)
 {
 	int code;
 
-	if ((code = ff_strategy_check(l->g, l->s, l->m->n_devices, err)) < 0 ||
+	if ((code = find_graph(l, g, err)) < 0 ||
+			(code = ff_strategy_check(l->g, l->s, l->m->n_devices, err)) < 0 ||
 			(code = allocate(l, err)) < 0 ||
 			(code = ff_strategy_order(l->g, l->s, &l->scratch, l->order, err)) < 0)
 		return code;
 	for (uint32_t i = 0; i < l->g->n_nodes; i++)
 		l->position[l->order[i]] = i;
 	if ((code = build_blocks(l, err)) < 0 || (code = find_accumulation(l, err)) < 0 ||
-			(code = gather_buckets(l, err)) < 0 || (code = reserve(l, err)) < 0 ||
-			(code = build_tables(l, err)) < 0 || (code = build_buckets(l, err)) < 0)
+			(code = gather_buckets(l, err)) < 0 ||
+			(code = ff_program_build(
+					 l->g, l->s, l->order, &l->scratch, &l->program, err)) < 0)
 		return code;
-	code = ff_program_build(l->g, l->order, &l->scratch, &l->program, err);
-	if (code < 0)
+	l->r.again = ff_arena_copy(
+			l->a, l->program.again, l->g->n_nodes, sizeof(*l->program.again));
+	if (!l->r.again)
+		return ff_fail_memory(err);
+	if ((code = reserve(l, err)) < 0 || (code = build_tables(l, err)) < 0 ||
+			(code = build_buckets(l, err)) < 0)
 		return code;
 	ff_tasks_emit(l);
 	return l->failed ? ff_fail_memory(err) : ff_memory_place(l, err);
@@ -364,16 +439,13 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 		const struct ff_lower_options *opt, struct ff_arena *a, struct ff_schedule *ret,
 		struct ff_error *err)
 {
-	struct ff_lowering l = {.g = g,
-			.m = m,
-			.s = s,
-			.opt = opt,
-			.a = a,
-			.r = {.graph = g, .machine = m, .strategy = s}};
+	struct ff_lowering l = {
+			.m = m, .s = s, .opt = opt, .a = a, .r = {.machine = m, .strategy = s}};
 	int code;
 
+	l.r.optimizer = opt && opt->optimizer ? opt->optimizer : ff_optimizer_preset();
 	ff_arena_init(&l.scratch);
-	code = lower(&l, err);
+	code = lower(&l, g, err);
 	ff_bucketing_finish(&l.buckets);
 	ff_arena_finish(&l.scratch);
 	if (code == FF_OK)

@@ -24,7 +24,7 @@ struct ff_list {
 };
 
 struct ff_lowering {
-	const struct ff_graph *g;
+	const struct ff_graph *g; /* of one micro-batch */
 	const struct ff_machine *m;
 	const struct ff_strategy *s;
 	const struct ff_lower_options *opt;
@@ -42,8 +42,10 @@ struct ff_lowering {
 
 	struct ff_schedule r;
 	struct ff_list lanes, deps;
-	uint32_t *forward, *backward; /* by node: task of part 0, or FF_NONE */
-	uint32_t **moved[2]; /* by pass, by edge, by sink part: task that fills it, or FF_NONE */
+	/* By phase, micro-batch and node: task of part 0, or FF_NONE. */
+	uint32_t *compute[FF_PHASE_COUNT];
+	/* By pass, edge and instance, sink part: task that fills it, or FF_NONE. */
+	uint32_t **moved[2];
 	uint32_t *sync_task; /* by bucket: SYNC task, or FF_NONE */
 
 	uint32_t *first_clock;  /* by task: of its devices' clocks */
@@ -75,5 +77,8 @@ void ff_buffer_keep(struct ff_lowering *l, uint32_t buffer);
 void ff_clock_tick(struct ff_lowering *l);
 /* Gives every bucket and buffer its place; fills memory_bytes and live_bytes. */
 int ff_memory_place(struct ff_lowering *l, struct ff_error *err);
+
+/* layout.c: places what is in no bucket, from `base` on (by device). */
+int ff_layout_place(struct ff_lowering *l, const int64_t *base, struct ff_error *err);
 
 #endif

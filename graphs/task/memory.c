@@ -5,7 +5,6 @@
  * place in the total order.  SPDX-License-Identifier: Apache-2.0 */
 #include "lower.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static void clock_max(struct ff_clock *a, const struct ff_clock *b)
@@ -14,11 +13,6 @@ static void clock_max(struct ff_clock *a, const struct ff_clock *b)
 		a->compute = b->compute;
 	if (b->comm > a->comm)
 		a->comm = b->comm;
-}
-
-static bool clock_reached(const struct ff_clock *now, const struct ff_clock *what)
-{
-	return what->compute <= now->compute && what->comm <= now->comm;
 }
 
 /* Index of `device` among the ascending `list`, or FF_NONE. */
@@ -127,7 +121,7 @@ void ff_buffer_keep(struct ff_lowering *l, uint32_t buffer)
 	l->r.buffers[buffer].last = FF_NONE;
 }
 
-/* Weights, gradients and momentum of every bucket, then the workspace. */
+/* Weights, gradients and states of every bucket, then the workspace. */
 static int place_buckets(struct ff_lowering *l, int64_t *used, struct ff_error *err)
 {
 	for (uint32_t i = 0; i < l->r.n_buckets; i++) {
@@ -138,7 +132,7 @@ static int place_buckets(struct ff_lowering *l, int64_t *used, struct ff_error *
 			return ff_fail_memory(err);
 		for (uint32_t d = 0; d < b->n_devices; d++) {
 			offset[d] = used[b->device[d]];
-			used[b->device[d]] += 3 * b->bytes;
+			used[b->device[d]] += ff_optimizer_arrays(l->r.optimizer) * b->bytes;
 		}
 		b->offset = offset;
 	}
@@ -147,44 +141,6 @@ static int place_buckets(struct ff_lowering *l, int64_t *used, struct ff_error *
 		used[d] += l->r.workspace_bytes[d];
 	}
 	return FF_OK;
-}
-
-struct order {
-	int64_t bytes;
-	uint32_t buffer, device;
-};
-
-static int compare_order(const void *a, const void *b)
-{
-	const struct order *x = a, *y = b;
-
-	if (x->device != y->device)
-		return x->device < y->device ? -1 : 1;
-	if (x->bytes != y->bytes)
-		return x->bytes > y->bytes ? -1 : 1;
-	return x->buffer < y->buffer ? -1 : 1;
-}
-
-/* Lowest offset at or above `base` where `id` meets no buffer that may live at
- * the same time; `placed` are the device's buffers so far, by offset. */
-static int64_t find_room(const struct ff_lowering *l, uint32_t id, int64_t base,
-		const uint32_t *placed, uint32_t n)
-{
-	int64_t at = base, bytes = l->r.buffers[id].bytes;
-	const struct ff_life *life = &l->life[id];
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct ff_buffer *b = &l->r.buffers[placed[i]];
-		const struct ff_life *other = &l->life[placed[i]];
-
-		if (b->offset + b->bytes <= at || clock_reached(&life->born, &other->last) ||
-				clock_reached(&other->born, &life->last))
-			continue;
-		if (b->offset >= at + bytes)
-			break;
-		at = b->offset + b->bytes;
-	}
-	return at;
 }
 
 /* Buffers of parameters: from offsets in the bucket to offsets in memory. */
@@ -205,7 +161,8 @@ static void move_pinned(struct ff_lowering *l)
 /* Tasks of one operator's pass, or of one redistribution, count as one step. */
 static bool same_step(const struct ff_task *a, const struct ff_task *b)
 {
-	return a->kind == b->kind && a->pass == b->pass && a->node == b->node && a->edge == b->edge;
+	return a->kind == b->kind && a->pass == b->pass && a->node == b->node &&
+	       a->edge == b->edge && a->micro == b->micro && a->again == b->again;
 }
 
 /* The most that is in use on each device in any step. */
@@ -247,38 +204,6 @@ static int find_peaks(struct ff_lowering *l, const int64_t *base, struct ff_erro
 	return FF_OK;
 }
 
-/* Largest first, each at its lowest free offset (the greedy-by-size rule of
- * Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
- * Inference", 2020). */
-static int place_buffers(struct ff_lowering *l, const int64_t *base, struct ff_error *err)
-{
-	uint32_t n = 0, n_placed = 0;
-	struct order *order = ff_arena_array(&l->scratch, l->r.n_buffers, sizeof(*order));
-	uint32_t *placed = ff_arena_array(&l->scratch, l->r.n_buffers, sizeof(*placed));
-
-	if (!order || !placed)
-		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < l->r.n_buffers; i++)
-		if (l->r.buffers[i].bucket == FF_NONE)
-			order[n++] = (struct order){
-					l->r.buffers[i].bytes, i, l->r.buffers[i].device};
-	qsort(order, n, sizeof(*order), compare_order);
-	for (uint32_t i = 0; i < n; i++) {
-		struct ff_buffer *b = &l->r.buffers[order[i].buffer];
-		uint32_t k;
-
-		if (i && order[i].device != order[i - 1].device)
-			n_placed = 0;
-		b->offset = find_room(l, order[i].buffer, base[b->device], placed, n_placed);
-		for (k = n_placed++; k && l->r.buffers[placed[k - 1]].offset > b->offset; k--)
-			placed[k] = placed[k - 1];
-		placed[k] = order[i].buffer;
-		if (b->offset + b->bytes > l->r.memory_bytes[b->device])
-			l->r.memory_bytes[b->device] = b->offset + b->bytes;
-	}
-	return FF_OK;
-}
-
 int ff_memory_place(struct ff_lowering *l, struct ff_error *err)
 {
 	int64_t *base = ff_arena_array(&l->scratch, l->m->n_devices, sizeof(*base));
@@ -292,5 +217,5 @@ int ff_memory_place(struct ff_lowering *l, struct ff_error *err)
 	move_pinned(l);
 	memcpy(l->r.memory_bytes, base, l->m->n_devices * sizeof(*base));
 	code = find_peaks(l, base, err);
-	return code == FF_OK ? place_buffers(l, base, err) : code;
+	return code == FF_OK ? ff_layout_place(l, base, err) : code;
 }

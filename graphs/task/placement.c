@@ -164,7 +164,8 @@ int ff_placement_build(const struct ff_node *n, const struct ff_operand *o,
 		const struct ff_config *c, struct ff_arena *a, struct ff_placement *ret,
 		struct ff_error *err)
 {
-	struct ff_placement p = {.order = o->order, .rank = o->rank};
+	struct ff_placement p = {
+			.order = o->order, .rank = o->rank, .reduce = (enum ff_reduce)o->reduce};
 	struct dims d = {.config = c};
 	bool cuts[FF_MAX_DIMS] = {0};
 	uint32_t step = 1;

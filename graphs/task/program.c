@@ -1,66 +1,297 @@
 /* Programs.  SPDX-License-Identifier: Apache-2.0 */
 #include "ff/program.h"
 
-struct writer {
-	const struct ff_graph *g;
-	struct ff_step *step;
-	uint32_t n;
+#include <string.h>
+
+/* Nodes of one stage: `order` from `first` to `end`. */
+struct stage {
+	uint32_t first, end;
+	uint32_t forward, backward; /* micro-batches done */
 };
 
-static void put(struct writer *w, enum ff_step_kind kind, enum ff_pass pass, uint32_t id)
+struct writer {
+	const struct ff_graph *g;
+	const struct ff_strategy *s;
+	const uint32_t *order;
+	struct ff_program p;
+	struct ff_step *step;
+	uint32_t n_stages;
+	struct stage *stage;
+	struct ff_step *late; /* moves to other stages: when all stages have computed */
+	uint32_t n_late;
+	uint32_t *stack; /* of nodes to be recomputed */
+};
+
+static void put(struct writer *w, struct ff_step step)
 {
-	w->step[w->n++] = (struct ff_step){kind, pass, id};
+	uint32_t at = w->p.n++;
+
+	w->step[at] = step;
+	if (step.kind == FF_STEP_COMPUTE)
+		w->p.compute[step.phase][(size_t)step.micro * w->g->n_nodes + step.id] = at;
+	else if (step.kind == FF_STEP_MOVES)
+		w->p.moves[step.phase][(size_t)step.micro * w->g->n_edges + step.id] = at;
+}
+
+static void put_moves(struct writer *w, enum ff_phase phase, uint32_t micro, uint32_t edge)
+{
+	uint32_t from = ff_edge_source(w->g, edge), to = w->g->edges[edge].node;
+	struct ff_step step = {FF_STEP_MOVES, phase, micro, edge};
+
+	if (phase != FF_PHASE_RECOMPUTE && ff_node_is_computed(w->g, from) &&
+			ff_strategy_stage(w->g, w->s, from) != ff_strategy_stage(w->g, w->s, to))
+		w->late[w->n_late++] = step;
+	else
+		put(w, step);
 }
 
 /* Inputs and parameters are brought just before they are used, everything else
  * moves as soon as it is there. */
-static void put_forward(struct writer *w, uint32_t node)
+static void put_forward(struct writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
 	const struct ff_node *n = &g->nodes[node];
 
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
-		if (ff_edge_is_brought(g, k))
-			put(w, FF_STEP_MOVES, FF_FORWARD, k);
-	put(w, FF_STEP_COMPUTE, FF_FORWARD, node);
+		if (ff_edge_is_brought(g, k) &&
+				ff_program_instance(g, &w->p, ff_edge_source(g, k), micro) == micro)
+			put_moves(w, FF_PHASE_FORWARD, micro, k);
+	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_FORWARD, micro, node});
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++)
-			put(w, FF_STEP_MOVES, FF_FORWARD, g->uses[g->values[k].first_use + u]);
+			put_moves(w, FF_PHASE_FORWARD, micro, g->uses[g->values[k].first_use + u]);
 }
 
-static void put_backward(struct writer *w, uint32_t node)
+/* ---- recomputation ---- */
+
+/* Which values are made again: what backward reads of what was dropped, and what is
+ * read to make that. */
+static void find_again(struct writer *w, bool *again)
+{
+	const struct ff_graph *g = w->g;
+
+	w->p.again = again;
+	for (uint32_t i = g->n_nodes; i-- > 0;) {
+		uint32_t node = w->order[i];
+		const struct ff_node *n = &g->nodes[node];
+
+		again[node] = false;
+		if (!ff_strategy_recomputes(g, w->s, node))
+			continue;
+		again[node] = ff_node_is_computed(g, node) && ff_node_reads_own(g, node);
+		for (uint32_t k = n->out; k < n->out + n->n_out; k++)
+			for (uint32_t u = 0; u < g->values[k].n_uses && !again[node]; u++)
+				again[node] = ff_edge_read_again(
+						g, &w->p, g->uses[g->values[k].first_use + u]);
+	}
+}
+
+static bool is_there(const struct writer *w, uint32_t node, uint32_t micro)
+{
+	return !w->p.again[node] || !ff_node_is_computed(w->g, node) ||
+	       ff_program_compute(&w->p, FF_PHASE_RECOMPUTE, micro, node) != FF_NONE;
+}
+
+/* What a parameter's reader must be brought again, unless it was. */
+static void bring_again(struct writer *w, uint32_t node, uint32_t micro)
+{
+	const struct ff_node *n = &w->g->nodes[node];
+
+	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
+		if (w->p.again[ff_edge_source(w->g, k)] &&
+				ff_program_moves(&w->p, FF_PHASE_RECOMPUTE, micro, k) == FF_NONE)
+			put_moves(w, FF_PHASE_RECOMPUTE, micro, k);
+}
+
+/* All inputs of `node` are there. */
+static void put_again(struct writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
 	const struct ff_node *n = &g->nodes[node];
 
-	put(w, FF_STEP_COMPUTE, FF_BACKWARD, node);
+	bring_again(w, node, micro);
+	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_RECOMPUTE, micro, node});
+	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
+		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
+			uint32_t edge = g->uses[g->values[k].first_use + u];
+
+			if (ff_edge_read_again(g, &w->p, edge))
+				put_moves(w, FF_PHASE_RECOMPUTE, micro, edge);
+		}
+}
+
+/* Makes `node` again, and before it what it reads; `node` itself when all is there.
+ * A network is deep, so the stack is not the C stack. */
+static void recompute(struct writer *w, uint32_t node, uint32_t micro)
+{
+	const struct ff_graph *g = w->g;
+	uint32_t depth = 0;
+
+	if (is_there(w, node, micro))
+		return;
+	w->stack[depth++] = node;
+	while (depth) {
+		const struct ff_node *n = &g->nodes[w->stack[depth - 1]];
+		uint32_t k = n->in;
+
+		while (k < n->in + n->n_in && is_there(w, ff_edge_source(g, k), micro))
+			k++;
+		if (k < n->in + n->n_in)
+			w->stack[depth++] = ff_edge_source(g, k);
+		else
+			put_again(w, w->stack[--depth], micro);
+	}
+}
+
+static void put_backward(struct writer *w, uint32_t node, uint32_t micro)
+{
+	const struct ff_graph *g = w->g;
+	const struct ff_node *n = &g->nodes[node];
+	bool last = micro + 1 == w->s->micro_batches;
+
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
-		if (g->values[g->edges[k].value].needs_grad)
-			put(w, FF_STEP_MOVES, FF_BACKWARD, k);
-	if (n->n_in > n->n_data)
-		put(w, FF_STEP_SYNC, FF_BACKWARD, node);
+		if (ff_edge_read_backward(g, k))
+			recompute(w, ff_edge_source(g, k), micro);
+	if (ff_node_reads_own(g, node))
+		recompute(w, node, micro);
+	bring_again(w, node, micro);
+	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_BACKWARD, micro, node});
+	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
+		if (g->values[g->edges[k].value].needs_grad && (k < n->in + n->n_data || last))
+			put_moves(w, FF_PHASE_BACKWARD, micro, k);
+	if (n->n_in > n->n_data && last)
+		put(w, (struct ff_step){FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node});
 }
 
-uint32_t ff_program_bound(const struct ff_graph *g)
+/* ---- stages ---- */
+
+static void run_forward(struct writer *w, struct stage *s)
 {
-	return 3 * g->n_nodes + 2 * g->n_edges + 1;
+	for (uint32_t i = s->first; i < s->end; i++)
+		if (ff_node_is_computed(w->g, w->order[i]))
+			put_forward(w, w->order[i], s->forward);
+	s->forward++;
 }
 
-int ff_program_build(const struct ff_graph *g, const uint32_t *order, struct ff_arena *a,
-		struct ff_program *ret, struct ff_error *err)
+static void run_backward(struct writer *w, struct stage *s)
 {
-	struct writer w = {.g = g};
+	for (uint32_t i = s->end; i-- > s->first;)
+		if (ff_node_is_computed(w->g, w->order[i]) && ff_node_needs_grad(w->g, w->order[i]))
+			put_backward(w, w->order[i], s->backward);
+	s->backward++;
+}
 
-	w.step = ff_arena_array(a, ff_program_bound(g), sizeof(*w.step));
-	if (!w.step)
+/* How many micro-batches may be under way in stage `s` before it turns back: all, or
+ * as many as stages follow. */
+static uint32_t most_under_way(const struct writer *w, uint32_t s)
+{
+	uint32_t m = w->s->micro_batches, rest = w->n_stages - s;
+
+	return w->s->rule == FF_ORDER_1F1B && rest < m ? rest : m;
+}
+
+/* What stage `s` does in a tick in which those before it have done `forward`
+ * micro-batches and those behind it `backward`. */
+static void run_stage(struct writer *w, uint32_t s, uint32_t forward, uint32_t backward)
+{
+	struct stage *stage = &w->stage[s];
+	bool turn = stage->forward - stage->backward >= most_under_way(w, s) ||
+		    stage->forward == w->s->micro_batches;
+
+	if (!turn && forward > stage->forward)
+		run_forward(w, stage);
+	else if (turn && backward > stage->backward)
+		run_backward(w, stage);
+}
+
+/* Tick by tick, every stage with one micro-batch; then what goes from stage to stage,
+ * so that no device waits for another's message before its own work. */
+static void run_stages(struct writer *w)
+{
+	uint32_t m = w->s->micro_batches;
+
+	while (w->stage[0].backward < m) {
+		uint32_t forward = m; /* of the stage before, when the tick began */
+
+		for (uint32_t s = 0; s < w->n_stages; s++) {
+			struct stage *stage = &w->stage[s];
+			uint32_t done = stage->forward;
+			uint32_t backward = s + 1 < w->n_stages ? w->stage[s + 1].backward
+								: stage->forward;
+
+			run_stage(w, s, forward, backward);
+			forward = done;
+		}
+		for (uint32_t i = 0; i < w->n_late; i++)
+			put(w, w->late[i]);
+		w->n_late = 0;
+	}
+}
+
+static void find_stages(struct writer *w)
+{
+	uint32_t stage = 0;
+
+	for (uint32_t i = 0; i < w->g->n_nodes; i++) {
+		uint32_t node = w->order[i];
+
+		if (!ff_node_is_computed(w->g, node))
+			continue;
+		if (!w->n_stages || ff_strategy_stage(w->g, w->s, node) != stage)
+			w->stage[w->n_stages++].first = i;
+		stage = ff_strategy_stage(w->g, w->s, node);
+		w->stage[w->n_stages - 1].end = i + 1;
+	}
+}
+
+static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct ff_error *err)
+{
+	const struct ff_graph *g = w->g;
+	size_t m = w->s->micro_batches;
+	/* compute and synchronisation; moves forward, again and backward */
+	size_t bound = m * (4 * (size_t)g->n_nodes + 3 * (size_t)g->n_edges) + 1;
+	bool failed = false;
+
+	if (bound >= FF_NONE)
+		return ff_fail(err, FF_E_INPUT,
+				"%u micro-batches of a graph of %u operators are too many",
+				w->s->micro_batches, g->n_nodes);
+	w->step = ff_arena_array(a, bound, sizeof(*w->step));
+	w->late = ff_arena_array(a, 3 * (size_t)g->n_edges, sizeof(*w->late));
+	w->stage = ff_arena_array(a, g->n_nodes, sizeof(*w->stage));
+	w->stack = ff_arena_array(a, g->n_nodes, sizeof(*w->stack));
+	*again = ff_arena_array(a, g->n_nodes, sizeof(**again));
+	for (int k = 0; k < FF_PHASE_COUNT; k++) {
+		w->p.compute[k] = ff_arena_array(a, m * g->n_nodes, sizeof(uint32_t));
+		w->p.moves[k] = ff_arena_array(a, m * g->n_edges, sizeof(uint32_t));
+		failed = failed || !w->p.compute[k] || !w->p.moves[k];
+	}
+	if (failed || !w->step || !w->late || !w->stage || !w->stack || !*again)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_computed(g, order[i]))
-			put_forward(&w, order[i]);
-	for (uint32_t i = g->n_nodes; i-- > 0;)
-		if (ff_node_is_computed(g, order[i]) && ff_node_needs_grad(g, order[i]))
-			put_backward(&w, order[i]);
-	put(&w, FF_STEP_UPDATE, FF_BACKWARD, FF_NONE);
-	*ret = (struct ff_program){w.n, w.step};
+	for (int k = 0; k < FF_PHASE_COUNT; k++) {
+		memset(w->p.compute[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
+		memset(w->p.moves[k], 0xff, m * g->n_edges * sizeof(uint32_t));
+	}
+	return FF_OK;
+}
+
+int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, const uint32_t *order,
+		struct ff_arena *a, struct ff_program *ret, struct ff_error *err)
+{
+	struct writer w = {.g = g, .s = s, .order = order};
+	bool *again;
+	int code = allocate(&w, a, &again, err);
+
+	if (code < 0)
+		return code;
+	w.p.micro_batches = s->micro_batches;
+	w.p.n_nodes = g->n_nodes;
+	w.p.n_edges = g->n_edges;
+	w.p.step = w.step;
+	find_again(&w, again);
+	find_stages(&w);
+	run_stages(&w);
+	put(&w, (struct ff_step){FF_STEP_UPDATE, FF_PHASE_BACKWARD, s->micro_batches - 1, FF_NONE});
+	*ret = w.p;
 	return FF_OK;
 }

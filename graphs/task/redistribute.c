@@ -380,7 +380,7 @@ static int keep_pair(
 }
 
 /* All pieces of one sink part, from the `n` source cells at hand.  Where several cover
- * an element they are added: to the base, else to zeros. */
+ * an element they are added: to the base, else to the reduction of nothing. */
 static int pair_sink(struct ff_scene *s, const struct ff_cell *cell, uint32_t n, uint32_t sink,
 		struct pairs *p, struct ff_error *err)
 {
@@ -474,7 +474,8 @@ static struct ff_move *new_move(struct ff_scene *s, struct moves *m)
 		m->move = grown;
 		m->cap = cap;
 	}
-	m->move[m->n] = (struct ff_move){.accumulate = !s->first};
+	m->move[m->n] = (struct ff_move){
+			.accumulate = !s->first, .reduce = s->side[SOURCE].place->reduce};
 	return &m->move[m->n++];
 }
 

@@ -24,7 +24,7 @@ static void mix_region(struct hash *h, const struct ff_region *r)
 
 static void mix_move(struct hash *h, const struct ff_move *mv)
 {
-	mix(h, (uint64_t)mv->kind << 8 | mv->accumulate);
+	mix(h, (uint64_t)mv->kind << 8 | (uint64_t)mv->reduce << 1 | mv->accumulate);
 	mix(h, (uint64_t)mv->n_devices << 32 | mv->n_pieces);
 	mix(h, (uint64_t)mv->n_sources << 32 | mv->n_sinks);
 	mix(h, (uint64_t)mv->network_bytes);
@@ -52,10 +52,12 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 	struct hash h = {0};
 
 	mix(&h, s->graph->hash);
+	mix(&h, (uint64_t)s->optimizer->id << 32 | s->optimizer->states);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
-		mix(&h, (uint64_t)t->kind << 1 | t->pass);
+		mix(&h, (uint64_t)t->micro << 8 | (uint64_t)t->again << 7 | (uint64_t)t->kind << 1 |
+						t->pass);
 		mix(&h, (uint64_t)t->node << 32 | t->part);
 		mix(&h, (uint64_t)t->device << 32 | t->edge);
 		mix(&h, (uint64_t)t->bucket << 32 | t->stage);

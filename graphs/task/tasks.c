@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "ff/instance.h"
+
 uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
 		const uint16_t **device, uint16_t *one)
 {
@@ -39,12 +41,15 @@ static void push(struct ff_lowering *l, struct ff_list *list, uint32_t v)
 }
 
 /* Opens a task; its lanes, dependencies and buffers follow. */
-static struct ff_task *task_begin(struct ff_lowering *l, enum ff_task_kind kind, enum ff_pass pass)
+static struct ff_task *task_begin(
+		struct ff_lowering *l, enum ff_task_kind kind, const struct ff_step *s)
 {
 	struct ff_task *t = &l->r.tasks[l->r.n_tasks++];
 
 	*t = (struct ff_task){.kind = kind,
-			.pass = pass,
+			.pass = ff_phase_pass(s->phase),
+			.again = s->phase == FF_PHASE_RECOMPUTE,
+			.micro = s->micro,
 			.node = FF_NONE,
 			.part = FF_NONE,
 			.device = FF_NONE,
@@ -86,27 +91,54 @@ static void occupy_transfer(struct ff_lowering *l, uint32_t n, const uint16_t *d
 	ff_arena_rewind(&l->scratch, mark);
 }
 
-static uint32_t *list_of(const uint32_t *const *table, uint32_t i)
+/* The list at `i`, an edge or a value, of an instance. */
+static uint32_t *list_of(const struct ff_lowering *l, const uint32_t *const *table, size_t i,
+		uint32_t instance)
 {
-	return (uint32_t *)table[i];
+	return (uint32_t *)table[i * l->r.n_instances + instance];
 }
 
-/* Where the value at `edge` for the consumer's part comes from, forward; or
- * the gradient at `edge` for the producer's part, backward. */
-static uint32_t written_by(
-		const struct ff_lowering *l, uint32_t edge, enum ff_pass pass, uint32_t part)
+/* Task of part 0 of what a phase computes of `node`. */
+static uint32_t *computed(
+		const struct ff_lowering *l, enum ff_phase phase, uint32_t micro, uint32_t node)
 {
-	const struct ff_edge_block *b = &l->edge[edge];
-	bool back = pass == FF_BACKWARD;
-	uint32_t alias = (back ? b->backward.alias : b->forward.alias)[part];
-	uint32_t writer = back ? l->g->edges[edge].node : ff_edge_source(l->g, edge);
+	return &l->compute[phase][(size_t)micro * l->g->n_nodes + node];
+}
+
+/* Where instance `i` of the value at `edge` comes from, for the consumer's part. */
+static uint32_t value_from(const struct ff_lowering *l, uint32_t edge, uint32_t i, uint32_t part)
+{
+	uint32_t alias = l->edge[edge].forward.alias[part], from = ff_edge_source(l->g, edge);
 
 	if (alias == FF_NONE)
-		return l->moved[pass][edge][part];
+		return l->moved[FF_FORWARD][(size_t)edge * l->r.n_instances + i][part];
 	/* what a parameter has was written in the step before */
-	if (!back && ff_node_is_parameter(l->g, writer))
+	if (ff_node_is_parameter(l->g, from))
 		return FF_NONE;
-	return (back ? l->backward : l->forward)[writer] + alias;
+	return *computed(l, i % 2 ? FF_PHASE_RECOMPUTE : FF_PHASE_FORWARD, i / 2, from) + alias;
+}
+
+static bool from_parameter(const struct ff_lowering *l, uint32_t edge)
+{
+	return ff_node_is_parameter(l->g, ff_edge_source(l->g, edge));
+}
+
+/* The instance of the gradient at `edge`: parameters have one for all micro-batches. */
+static uint32_t gradient_of(const struct ff_lowering *l, uint32_t edge, uint32_t micro)
+{
+	return from_parameter(l, edge) ? 0 : 2 * micro;
+}
+
+/* Where the gradient at `edge` comes from, for the producer's part. */
+static uint32_t gradient_from(
+		const struct ff_lowering *l, uint32_t edge, uint32_t micro, uint32_t part)
+{
+	uint32_t alias = l->edge[edge].backward.alias[part];
+	size_t at = (size_t)edge * l->r.n_instances + gradient_of(l, edge, micro);
+
+	if (alias == FF_NONE)
+		return l->moved[FF_BACKWARD][at][part];
+	return *computed(l, FF_PHASE_BACKWARD, micro, l->g->edges[edge].node) + alias;
 }
 
 static int64_t region_bytes(const struct ff_placement *p, uint32_t part, enum ff_dtype type)
@@ -155,19 +187,19 @@ static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const ui
 	make_stage(l, t, mv);
 }
 
-static void emit_move(
-		struct ff_lowering *l, uint32_t edge, enum ff_pass pass, const struct ff_move *mv)
+static void emit_move(struct ff_lowering *l, const struct ff_step *s, const struct ff_move *mv)
 {
-	const struct ff_edge *e = &l->g->edges[edge];
+	const struct ff_edge *e = &l->g->edges[s->id];
 	const struct ff_value *v = &l->g->values[e->value];
-	uint32_t from = v->producer, first = l->first_edge[e->value];
+	uint32_t from = v->producer, first = l->first_edge[e->value], instance;
 	const struct ff_node_block *to = l->node[e->node], *source = l->node[from];
-	bool back = pass == FF_BACKWARD;
-	struct ff_task *t = task_begin(l, FF_TASK_MOVE, pass);
+	bool back = s->phase == FF_PHASE_BACKWARD;
+	struct ff_task *t = task_begin(l, FF_TASK_MOVE, s);
 	uint32_t me = l->r.n_tasks - 1;
-	uint32_t writer = back ? l->backward[e->node] : l->forward[from];
+	uint32_t writer = *computed(l, s->phase, s->micro, back ? e->node : from);
+	const uint32_t *sources, *sinks;
 
-	t->edge = edge;
+	t->edge = s->id;
 	t->node = e->node;
 	t->move = mv;
 	occupy_transfer(l, mv->n_devices, mv->device);
@@ -175,31 +207,34 @@ static void emit_move(
 		depend(l, writer + mv->source[i]);
 	/* what is added to must have been written */
 	for (uint32_t i = 0; mv->accumulate && i < mv->n_sinks; i++)
-		depend(l, written_by(l, first, FF_BACKWARD, mv->sink[i]));
+		depend(l, gradient_from(l, first, s->micro, mv->sink[i]));
 	ff_clock_tick(l);
+	instance = back ? gradient_of(l, s->id, s->micro)
+			: ff_schedule_instance(&l->r, from, s->micro, t->again);
 	for (uint32_t i = 0; i < mv->n_sinks; i++)
-		l->moved[pass][edge][mv->sink[i]] = me;
+		l->moved[t->pass][(size_t)s->id * l->r.n_instances + instance][mv->sink[i]] = me;
+	ff_task_ends(&l->r, t, &sources, &sinks);
 	if (back)
-		use_shards(l, mv, l->r.din[edge], list_of(l->r.dout, e->value), source->device,
+		use_shards(l, mv, sources, (uint32_t *)sinks, source->device,
 				&source->out[v->port]);
 	else
-		use_shards(l, mv, source ? l->r.out[e->value] : NULL, list_of(l->r.in, edge),
-				to->device, &to->in[e->slot]);
+		use_shards(l, mv, sources, (uint32_t *)sinks, to->device, &to->in[e->slot]);
 	l->r.network_bytes += mv->network_bytes;
 }
 
-static void emit_moves(struct ff_lowering *l, uint32_t edge, enum ff_pass pass)
+static void emit_moves(struct ff_lowering *l, const struct ff_step *s)
 {
+	const struct ff_edge_block *b = &l->edge[s->id];
 	const struct ff_redistribution *r =
-			pass == FF_BACKWARD ? &l->edge[edge].backward : &l->edge[edge].forward;
+			s->phase == FF_PHASE_BACKWARD ? &b->backward : &b->forward;
 
 	for (uint32_t i = 0; i < r->n_moves; i++)
-		emit_move(l, edge, pass, &r->move[i]);
+		emit_move(l, s, &r->move[i]);
 }
 
-static void count_workspace(struct ff_lowering *l, uint32_t node, uint32_t part, enum ff_pass pass)
+static void count_workspace(struct ff_lowering *l, const struct ff_task *t)
 {
-	uint32_t device = l->node[node]->device[part];
+	uint32_t device = t->device, node = t->node, part = t->part;
 	const struct ff_node *n = &l->g->nodes[node];
 	struct ff_region box;
 	struct ff_work w;
@@ -207,55 +242,72 @@ static void count_workspace(struct ff_lowering *l, uint32_t node, uint32_t part,
 
 	if (l->opt && l->opt->workspace) {
 		ff_config_box(n, &l->config[node], part, &box);
-		ff_work_fill(l->g, node, &box, pass, &w);
+		ff_work_fill(l->g, node, &box, t->pass, &w);
 		bytes = ff_align64(l->opt->workspace(l->opt->ctx, &w));
 	}
 	/* what is added to other gradients is written aside first */
-	for (uint32_t i = n->n_data; i < n->n_in && pass == FF_BACKWARD; i++)
-		if (l->r.accumulate[n->in + i])
+	for (uint32_t i = n->n_data; i < n->n_in; i++)
+		if (ff_task_adds(&l->r, t, i))
 			bytes += ff_align64(region_bytes(&l->node[node]->in[i], part, FF_F32));
 	if (bytes > l->r.workspace_bytes[device])
 		l->r.workspace_bytes[device] = bytes;
 }
 
-static void compute_begin(struct ff_lowering *l, uint32_t node, uint32_t part, enum ff_pass pass)
+static struct ff_task *compute_begin(struct ff_lowering *l, const struct ff_step *s, uint32_t part)
 {
-	struct ff_task *t = task_begin(
-			l, pass == FF_BACKWARD ? FF_TASK_BACKWARD : FF_TASK_FORWARD, pass);
+	bool back = s->phase == FF_PHASE_BACKWARD;
+	struct ff_task *t = task_begin(l, back ? FF_TASK_BACKWARD : FF_TASK_FORWARD, s);
 
-	t->node = node;
+	t->node = s->id;
 	t->part = part;
-	t->device = l->node[node]->device[part];
+	t->device = l->node[s->id]->device[part];
 	occupy(l, ff_lane(l->m, FF_LANE_COMPUTE, t->device));
-	count_workspace(l, node, part, pass);
+	count_workspace(l, t);
+	return t;
 }
 
-/* What a part reads forward: its producer's shard, or one that was moved. */
-static void use_input(struct ff_lowering *l, uint32_t edge, uint32_t p)
+/* What a task reads at a slot: its producer's shard, or one that was moved. */
+static void use_input(struct ff_lowering *l, const struct ff_task *t, uint32_t slot)
 {
-	uint32_t alias = l->edge[edge].forward.alias[p], *in = list_of(l->r.in, edge);
+	uint32_t edge = l->g->nodes[t->node].in + slot, from = ff_edge_source(l->g, edge);
+	uint32_t alias = l->edge[edge].forward.alias[t->part];
+	uint32_t *in = (uint32_t *)ff_task_in(&l->r, t, slot), i;
 
-	if (alias != FF_NONE)
-		in[p] = l->r.out[l->g->edges[edge].value][alias];
-	ff_buffer_use(l, in[p]);
+	if (alias != FF_NONE) {
+		i = from_parameter(l, edge) ? 0
+					    : ff_schedule_instance(&l->r, from, t->micro,
+							      t->again || t->pass == FF_BACKWARD);
+		in[t->part] = list_of(l, l->r.out, l->g->edges[edge].value, i)[alias];
+	}
+	ff_buffer_use(l, in[t->part]);
 }
 
-static void emit_forward(struct ff_lowering *l, uint32_t node)
+/* What a task reads at `edge` must have been written. */
+static void depend_on_value(struct ff_lowering *l, const struct ff_task *t, uint32_t edge)
 {
-	const struct ff_node *n = &l->g->nodes[node];
-	const struct ff_node_block *nb = l->node[node];
+	bool later = t->again || t->pass == FF_BACKWARD;
+	uint32_t i = ff_schedule_instance(&l->r, ff_edge_source(l->g, edge), t->micro, later);
 
-	l->forward[node] = l->r.n_tasks;
+	depend(l, value_from(l, edge, i, t->part));
+}
+
+static void emit_forward(struct ff_lowering *l, const struct ff_step *s)
+{
+	const struct ff_node *n = &l->g->nodes[s->id];
+	const struct ff_node_block *nb = l->node[s->id];
+
+	*computed(l, s->phase, s->micro, s->id) = l->r.n_tasks;
 	for (uint32_t p = 0; p < nb->n_parts; p++) {
-		compute_begin(l, node, p, FF_FORWARD);
+		const struct ff_task *t = compute_begin(l, s, p);
+
 		for (uint32_t e = n->in; e < n->in + n->n_in; e++)
-			depend(l, written_by(l, e, FF_FORWARD, p));
+			depend_on_value(l, t, e);
 		ff_clock_tick(l);
-		for (uint32_t e = n->in; e < n->in + n->n_in; e++)
-			use_input(l, e, p);
+		for (uint32_t i = 0; i < n->n_in; i++)
+			use_input(l, t, i);
 		for (uint32_t k = 0; k < n->n_out; k++) {
 			int64_t bytes = region_bytes(&nb->out[k], p, n->out_map[k].dtype);
-			uint32_t *out = list_of(l->r.out, n->out + k);
+			uint32_t *out = (uint32_t *)ff_task_out(&l->r, t, k);
 
 			out[p] = shard_new(l, nb->device[p], bytes);
 			ff_buffer_use(l, out[p]);
@@ -267,16 +319,18 @@ static void emit_forward(struct ff_lowering *l, uint32_t node)
 
 /* Shards that take the gradient of input `edge`: the producer's own where it is
  * aliased.  Those of parameters are in their buckets already. */
-static void make_din(struct ff_lowering *l, uint32_t edge, uint32_t p, uint32_t alias)
+static void make_din(struct ff_lowering *l, const struct ff_task *t, uint32_t edge, uint32_t alias)
 {
 	const struct ff_edge *e = &l->g->edges[edge];
 	const struct ff_node_block *nb = l->node[e->node];
-	uint32_t *din = list_of(l->r.din, edge), *dout = list_of(l->r.dout, e->value);
-	bool pinned = l->g->values[e->value].kind == FF_VALUE_PARAMETER;
+	uint32_t i = gradient_of(l, edge, t->micro), p = t->part;
+	uint32_t *din = list_of(l, l->r.din, edge, i);
+	uint32_t *dout = list_of(l, l->r.dout, e->value, i);
+	bool pinned = from_parameter(l, edge);
 
 	if (alias != FF_NONE && pinned)
 		din[p] = dout[alias];
-	else
+	else if (din[p] == FF_NONE || !pinned) /* else of an earlier micro-batch */
 		din[p] = shard_new(l, nb->device[p], region_bytes(&nb->in[e->slot], p, FF_F32));
 	if (alias != FF_NONE && !pinned)
 		dout[alias] = din[p];
@@ -302,61 +356,106 @@ static uint32_t *invert(struct ff_lowering *l, uint32_t edge)
 }
 
 /* Buffers that backward of a part reads and writes. */
-static void use_backward(
-		struct ff_lowering *l, const struct ff_node *n, uint32_t p, uint32_t *const *alias)
+static void use_backward(struct ff_lowering *l, const struct ff_task *t, uint32_t *const *alias)
 {
-	uint32_t flags = ff_op_row(n->op)->flags;
+	const struct ff_node *n = &l->g->nodes[t->node];
+	uint32_t flags = ff_op_row(n->op)->flags, p = t->part;
 
 	for (uint32_t k = 0; k < n->n_out; k++) {
 		bool saved = k + n->n_saved >= n->n_out;
 
-		ff_buffer_use(l, l->r.dout[n->out + k][p]);
+		ff_buffer_use(l, ff_task_dout(&l->r, t, k)[p]);
 		if (saved || (flags & FF_OP_BACKWARD_OUT))
-			ff_buffer_use(l, l->r.out[n->out + k][p]);
+			ff_buffer_use(l, ff_task_out(&l->r, t, k)[p]);
 	}
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		if (i >= n->n_data || (flags & FF_OP_BACKWARD_IN))
-			ff_buffer_use(l, l->r.in[n->in + i][p]);
+			use_input(l, t, i);
 		if (alias[i])
-			make_din(l, n->in + i, p, alias[i][p]);
+			make_din(l, t, n->in + i, alias[i][p]);
 	}
 }
 
-static void emit_backward(struct ff_lowering *l, uint32_t node)
+/* What backward of a part waits for: its own forward, what was made again for it, the
+ * gradients of what it made. */
+static void depend_backward(struct ff_lowering *l, const struct ff_task *t)
 {
-	const struct ff_node *n = &l->g->nodes[node];
+	const struct ff_node *n = &l->g->nodes[t->node];
+	uint32_t again = *computed(l, FF_PHASE_RECOMPUTE, t->micro, t->node);
+
+	depend(l, *computed(l, FF_PHASE_FORWARD, t->micro, t->node) + t->part);
+	if (again != FF_NONE)
+		depend(l, again + t->part);
+	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
+		if (l->r.again[ff_edge_source(l->g, e)] && ff_edge_read_backward(l->g, e))
+			depend_on_value(l, t, e);
+	for (uint32_t k = 0; k < n->n_out; k++) {
+		const struct ff_value *v = &l->g->values[n->out + k];
+
+		for (uint32_t u = 0; u < v->n_uses; u++) {
+			uint32_t edge = l->g->uses[v->first_use + u];
+
+			if (ff_edge_needs_grad(l->g, edge))
+				depend(l, gradient_from(l, edge, t->micro, t->part));
+		}
+	}
+}
+
+static void emit_backward(struct ff_lowering *l, const struct ff_step *s)
+{
+	const struct ff_node *n = &l->g->nodes[s->id];
 	struct ff_arena_mark mark = ff_arena_mark(&l->scratch);
 	uint32_t *alias[FF_MAX_INPUTS];
 
 	for (uint32_t i = 0; i < n->n_in; i++)
 		alias[i] = invert(l, n->in + i);
-	l->backward[node] = l->r.n_tasks;
-	for (uint32_t p = 0; p < l->node[node]->n_parts; p++) {
-		compute_begin(l, node, p, FF_BACKWARD);
-		depend(l, l->forward[node] + p);
-		for (uint32_t k = 0; k < n->n_out; k++) {
-			const struct ff_value *v = &l->g->values[n->out + k];
+	*computed(l, s->phase, s->micro, s->id) = l->r.n_tasks;
+	for (uint32_t p = 0; p < l->node[s->id]->n_parts; p++) {
+		const struct ff_task *t = compute_begin(l, s, p);
 
-			for (uint32_t u = 0; u < v->n_uses; u++)
-				depend(l, written_by(l, l->g->uses[v->first_use + u], FF_BACKWARD,
-							  p));
-		}
+		depend_backward(l, t);
 		ff_clock_tick(l);
-		use_backward(l, n, p, alias);
+		use_backward(l, t, alias);
 	}
 	ff_arena_rewind(&l->scratch, mark);
 }
 
-/* Tasks that write the gradient of one part of a parameter. */
+/* Tasks that write the gradient of one part of a parameter last. */
 static void depend_on_gradient(struct ff_lowering *l, uint32_t param, uint32_t part)
 {
 	const struct ff_value *v = &l->g->values[l->g->nodes[param].out];
 
 	for (uint32_t u = 0; u < v->n_uses; u++)
-		depend(l, written_by(l, l->g->uses[v->first_use + u], FF_BACKWARD, part));
+		depend(l, gradient_from(l, l->g->uses[v->first_use + u], l->s->micro_batches - 1,
+					  part));
 }
 
-/* Gradients of a bucket's members on `device`, or on all (FF_NONE). */
+static bool takes_from(const struct ff_move *mv, uint32_t part)
+{
+	for (uint32_t i = 0; i < mv->n_sources; i++)
+		if (mv->source[i] == part)
+			return true;
+	return false;
+}
+
+/* Moves that bring one part of a parameter to its readers: it must not change before. */
+static void depend_on_readers(struct ff_lowering *l, uint32_t param, uint32_t part)
+{
+	const struct ff_value *v = &l->g->values[l->g->nodes[param].out];
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t edge = l->g->uses[v->first_use + u];
+		const struct ff_redistribution *r = &l->edge[edge].forward;
+		uint32_t **moved = l->moved[FF_FORWARD] + (size_t)edge * l->r.n_instances;
+
+		for (uint32_t i = 0; i < r->n_moves; i++)
+			for (uint32_t k = 0; k < l->r.n_instances; k++)
+				if (moved[k] && takes_from(&r->move[i], part))
+					depend(l, moved[k][r->move[i].sink[0]]);
+	}
+}
+
+/* What uses a bucket's members on `device`, or on all (FF_NONE), before their update. */
 static void depend_on_members(struct ff_lowering *l, uint32_t bucket, uint32_t device)
 {
 	const struct ff_bucketing *b = &l->buckets;
@@ -366,30 +465,32 @@ static void depend_on_members(struct ff_lowering *l, uint32_t bucket, uint32_t d
 		const struct ff_node_block *nb = l->node[param];
 
 		for (uint32_t p = b->member[i].cell; p < nb->n_parts; p += nb->out->cells)
-			if (device == FF_NONE || nb->device[p] == device)
+			if (device == FF_NONE || nb->device[p] == device) {
 				depend_on_gradient(l, param, p);
+				depend_on_readers(l, param, p);
+			}
 	}
 }
 
-static void emit_sync(struct ff_lowering *l, uint32_t bucket)
+static void emit_sync(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
 {
 	const struct ff_bucket_build *b = &l->buckets.bucket[bucket];
 
 	if (b->n_devices < 2 || !b->synced)
 		return;
 	l->sync_task[bucket] = l->r.n_tasks;
-	task_begin(l, FF_TASK_SYNC, FF_BACKWARD)->bucket = bucket;
+	task_begin(l, FF_TASK_SYNC, s)->bucket = bucket;
 	occupy_transfer(l, b->n_devices, b->device);
 	depend_on_members(l, bucket, FF_NONE);
 	ff_clock_tick(l);
 	l->r.network_bytes += 2 * (int64_t)(b->n_devices - 1) * b->bytes;
 }
 
-static void emit_updates(struct ff_lowering *l)
+static void emit_updates(struct ff_lowering *l, const struct ff_step *s)
 {
 	for (uint32_t i = 0; i < l->buckets.n_buckets; i++)
 		for (uint32_t d = 0; d < l->buckets.bucket[i].n_devices; d++) {
-			struct ff_task *t = task_begin(l, FF_TASK_UPDATE, FF_BACKWARD);
+			struct ff_task *t = task_begin(l, FF_TASK_UPDATE, s);
 
 			t->bucket = i;
 			t->device = l->buckets.bucket[i].device[d];
@@ -403,29 +504,30 @@ static void emit_updates(struct ff_lowering *l)
 }
 
 /* Buckets whose gradients `node` completes. */
-static void emit_syncs(struct ff_lowering *l, uint32_t node)
+static void emit_syncs(struct ff_lowering *l, const struct ff_step *s)
 {
-	for (uint32_t b = l->buckets.first_at[node]; b != FF_NONE; b = l->buckets.bucket[b].next_at)
-		emit_sync(l, b);
+	for (uint32_t b = l->buckets.first_at[s->id]; b != FF_NONE;
+			b = l->buckets.bucket[b].next_at)
+		emit_sync(l, s, b);
 }
 
 static void emit_step(struct ff_lowering *l, const struct ff_step *s)
 {
 	switch (s->kind) {
 	case FF_STEP_MOVES:
-		emit_moves(l, s->id, s->pass);
+		emit_moves(l, s);
 		break;
 	case FF_STEP_COMPUTE:
-		if (s->pass == FF_FORWARD)
-			emit_forward(l, s->id);
+		if (s->phase == FF_PHASE_BACKWARD)
+			emit_backward(l, s);
 		else
-			emit_backward(l, s->id);
+			emit_forward(l, s);
 		break;
 	case FF_STEP_SYNC:
-		emit_syncs(l, s->id);
+		emit_syncs(l, s);
 		break;
 	case FF_STEP_UPDATE:
-		emit_updates(l);
+		emit_updates(l, s);
 		break;
 	}
 }

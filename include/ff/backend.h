@@ -5,6 +5,7 @@
 #ifndef FF_BACKEND_H
 #define FF_BACKEND_H
 
+#include "ff/optimizer.h"
 #include "ff/work.h"
 
 struct ff_device; /* each backend has its own */
@@ -25,6 +26,7 @@ struct ff_kernel_io {
 	void *din[FF_MAX_INPUTS];
 	void *workspace;
 	uint64_t seed, step; /* dropout: Philox(seed), stream of (node, step) */
+	uint32_t micro;      /* micro-batch: how many batches of the graph's size lie before */
 	bool training;       /* false: dropout passes its input */
 	int64_t valid;       /* labels of the global batch that are not ignored (not -1): a loss is
 			      * the mean over them, whatever part of them it sees */
@@ -38,12 +40,18 @@ struct ff_copy {
 	void *sink;
 	const uint8_t *order;
 	struct ff_region source_region, sink_region, region;
-	bool add; /* sink += source, float32; else sink = source */
+	bool add; /* sink = sink `reduce` source, float32; else sink = source */
+	enum ff_reduce reduce;
 };
 
-/* SGD as torch.optim.SGD: g += decay * w; v = momentum * v + g; w -= rate * v. */
-struct ff_sgd {
-	float rate, momentum, decay;
+/* A step's update of `n` elements, as union ff_factors has it. */
+struct ff_update {
+	const struct ff_optimizer *optimizer;
+	union ff_factors factors;
+	float *weight;
+	const float *gradient;
+	float *state[FF_MAX_STATES]; /* as many as the optimizer has */
+	size_t n;
 };
 
 /* What figures measured on a device depend on. */
@@ -82,10 +90,11 @@ struct ff_backend {
 	int (*download)(struct ff_stream *s, void *host, const void *device, size_t bytes,
 			struct ff_error *err);
 	int (*copy)(struct ff_stream *s, const struct ff_copy *copy, struct ff_error *err);
-	int (*fill)(struct ff_stream *s, void *memory, size_t bytes,
-			struct ff_error *err); /* zeros */
-	int (*update)(struct ff_stream *s, const struct ff_sgd *sgd, float *w, const float *g,
-			float *v, size_t n, struct ff_error *err);
+	/* Every float32 of `memory` is `value`. */
+	int (*fill)(struct ff_stream *s, void *memory, size_t bytes, float value,
+			struct ff_error *err);
+	/* `u` is copied. */
+	int (*update)(struct ff_stream *s, const struct ff_update *u, struct ff_error *err);
 	/* Prepares a kernel for `w` (copied as needed). */
 	int (*kernel)(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
 			struct ff_error *err);

@@ -49,7 +49,7 @@ struct ff_side {
 	const uint16_t *device; /* by part */
 };
 
-/* How sinks come to hold the sum of the sources that cover them. */
+/* How sinks come to hold the reduction of the sources that cover them. */
 struct ff_redistribution {
 	uint32_t n_moves;
 	const struct ff_move *move;
@@ -58,7 +58,8 @@ struct ff_redistribution {
 };
 
 /* `first`: sinks hold nothing yet, may be aliased, and are zeroed where no
- * source covers them; otherwise everything is added to them.  `pieces`: say
+ * source covers them; otherwise everything is added to them.  What adding means is for
+ * the source's placement to say.  `pieces`: say
  * which elements go where (execution), else only how much (simulation).  Devices
  * are below `n_devices`.  `scratch` is rewound to where it was. */
 int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "ff/error.h"
+#include "ff/reduce.h"
 
 /* A collective on float32 among `n_devices` devices.  Arrays are indexed by
  * position in `device`; entries of devices hosted elsewhere are NULL. */
@@ -19,6 +20,7 @@ struct ff_collective {
 	const int64_t *count;  /* elements: of each device's chunk (gather, scatter); all-reduce:
 				  count[0] */
 	const int64_t *offset; /* all-gather: where each chunk lies in recv, elements */
+	enum ff_reduce reduce; /* all-reduce, reduce-scatter */
 };
 
 struct ff_parcel {

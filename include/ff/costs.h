@@ -81,8 +81,17 @@ void ff_costs_set_steadiness(struct ff_costs *c, const struct ff_steadiness *s);
 double ff_costs_steady_share(const struct ff_costs *c);
 
 /* Rates of work that is not an operator: "copy" (pack, unpack), "add"
- * (accumulate), "update" (optimizer, bytes of weights), "load" (data set). */
-enum ff_rate_kind { FF_RATE_COPY, FF_RATE_ADD, FF_RATE_UPDATE, FF_RATE_LOAD, FF_RATE_COUNT };
+ * (accumulate), "load" (data set), and an "update" for each optimizer (bytes of
+ * weights; the one without a name is SGD with momentum, which was there first). */
+enum ff_rate_kind {
+	FF_RATE_COPY,
+	FF_RATE_ADD,
+	FF_RATE_UPDATE,
+	FF_RATE_LOAD,
+	FF_RATE_UPDATE_SGD,
+	FF_RATE_UPDATE_ADAMW,
+	FF_RATE_COUNT
+};
 const char *ff_rate_name(enum ff_rate_kind k);
 const struct ff_rate *ff_costs_rate(
 		const struct ff_costs *c, enum ff_rate_kind k); /* NULL: not measured */

@@ -12,9 +12,9 @@
 struct ff_executor;
 
 struct ff_executor_options {
-	uint64_t seed; /* initial weights and dropout */
-	struct ff_sgd sgd;
-	bool keep_gradients; /* no updates: weights stay as they were */
+	uint64_t seed;                    /* initial weights and dropout */
+	double setting[FF_SETTING_COUNT]; /* of the schedule's optimizer: ff_optimizer_set */
+	bool keep_gradients;              /* no updates: weights stay as they were */
 };
 
 /* Scratch figures for ff_lower on this backend: set `backend` and `device`, an open
@@ -40,13 +40,13 @@ int ff_executor_create(const struct ff_schedule *s, const struct ff_backend *bac
 		struct ff_error *err);
 void ff_executor_destroy(struct ff_executor *x);
 
-/* One training step on batch `step`. */
+/* One training step on batch `step`, which so many updates have gone before. */
 int ff_executor_step(struct ff_executor *x, uint64_t step, struct ff_error *err);
 /* Forward passes over the whole test set. */
 int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, struct ff_error *err);
 /* Mean loss of each of the `n` steps since the last call, the same on all ranks. */
 int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct ff_error *err);
-void ff_executor_set_rate(struct ff_executor *x, float rate);
+void ff_executor_set_rate(struct ff_executor *x, double rate);
 
 /* Bytes allocated for `device` if hosted here, else 0. */
 int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device);

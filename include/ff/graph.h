@@ -47,6 +47,7 @@ struct ff_node {
 	union ff_attrs attrs;
 	uint32_t in, n_in;   /* edges in .. in + n_in - 1, slot = edge - in */
 	uint32_t n_data;     /* the first slots are data, the rest its parameters */
+	uint32_t n_prelude;  /* the last of the data are what its prelude writes */
 	uint32_t out, n_out; /* values written, consecutive */
 	uint32_t n_saved;    /* the last of them, which it keeps to itself */
 
@@ -62,6 +63,8 @@ struct ff_node {
 /* One use of a value: input `slot` of `node`. */
 struct ff_edge {
 	uint32_t value, node, slot;
+	uint32_t shared; /* the edge at which the node's prelude reads just what its parts read
+			  * here, so that it is moved once; FF_NONE */
 };
 
 struct ff_names;
@@ -98,7 +101,7 @@ int ff_builder_create(const char *name, struct ff_arena *a, struct ff_builder **
 		struct ff_error *err);
 /* `attrs` may be NULL for operators without.  `in` are nodes, whose first output
  * is meant, or FF_PORT(node, output).  Parameters are made beside the node, as
- * nodes called "<name>.weight" and so on. */
+ * nodes called "<name>.weight" and so on, and so is its prelude. */
 uint32_t ff_builder_add(struct ff_builder *b, enum ff_op op, const char *name,
 		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in);
 /* The same with names of its parameters (FF_MAX_PARAMS; NULL: as above): nodes
@@ -135,6 +138,29 @@ static inline bool ff_node_is_computed(const struct ff_graph *g, uint32_t node)
 {
 	return !(ff_op_flags_of(g, node) & (FF_OP_SOURCE | FF_OP_UPDATE));
 }
+static inline bool ff_node_is_prelude(const struct ff_graph *g, uint32_t node)
+{
+	return ff_op_flags_of(g, node) & FF_OP_PRELUDE;
+}
+/* The node whose config `node` has: itself, or the one that it is the prelude of. */
+static inline uint32_t ff_node_leader(const struct ff_graph *g, uint32_t node)
+{
+	const struct ff_value *v = &g->values[g->nodes[node].out];
+
+	return ff_node_is_prelude(g, node) ? g->edges[g->uses[v->first_use]].node : node;
+}
+/* The prelude of `node`, or FF_NONE. */
+static inline uint32_t ff_node_prelude(const struct ff_graph *g, uint32_t node)
+{
+	const struct ff_node *n = &g->nodes[node];
+
+	return n->n_prelude ? ff_edge_source(g, n->in + n->n_data - 1) : FF_NONE;
+}
+/* A strategy must say how it is split: computed, and no prelude. */
+static inline bool ff_node_needs_config(const struct ff_graph *g, uint32_t node)
+{
+	return ff_node_is_computed(g, node) && !ff_node_is_prelude(g, node);
+}
 /* What arrives at `edge` is there from the start. */
 static inline bool ff_edge_is_brought(const struct ff_graph *g, uint32_t edge)
 {
@@ -144,6 +170,12 @@ static inline bool ff_edge_is_brought(const struct ff_graph *g, uint32_t edge)
 static inline bool ff_node_needs_grad(const struct ff_graph *g, uint32_t node)
 {
 	return g->values[g->nodes[node].out].needs_grad;
+}
+/* Whether backward brings a gradient back over `edge`. */
+static inline bool ff_edge_needs_grad(const struct ff_graph *g, uint32_t edge)
+{
+	return g->values[g->edges[edge].value].needs_grad &&
+	       ff_node_needs_grad(g, g->edges[edge].node);
 }
 /* Trained elements, all parameters together. */
 int64_t ff_graph_parameters(const struct ff_graph *g);

@@ -10,6 +10,7 @@
 
 #include "ff/attrs.h"
 #include "ff/error.h"
+#include "ff/reduce.h"
 #include "ff/region.h"
 
 /* X(enumerator, row): `row` names `ff_op_<row>` in graphs/op/<row>.c and the
@@ -32,6 +33,7 @@
 	X(FF_OP_TRANSPOSE, transpose)                                                              \
 	X(FF_OP_DROPOUT, dropout)                                                                  \
 	X(FF_OP_EMBEDDING, embedding)                                                              \
+	X(FF_OP_SOFTMAX_STATISTICS, softmax_statistics)                                            \
 	X(FF_OP_SOFTMAX_CROSS_ENTROPY, softmax_cross_entropy)
 
 enum ff_op {
@@ -83,6 +85,9 @@ struct ff_operand {
 	struct ff_axis_map axis[FF_MAX_RANK];
 	uint8_t order[FF_MAX_RANK]; /* in memory */
 	uint8_t lead_only;          /* used only by parts whose R coordinates are all 0 (a bias) */
+	uint8_t backward_only;      /* of an input: forward does not look at it */
+	uint8_t reduce;             /* enum ff_reduce; of an output: what makes its elements of what
+				     * parts cut along R write */
 };
 
 struct ff_graph;
@@ -99,6 +104,10 @@ enum ff_op_flags {
 	FF_OP_UPDATE = 16,
 	/* Of its parameters it reads as much as it writes, and nothing backward. */
 	FF_OP_LOOKUP = 32,
+	/* A prelude: made by the node it goes before, never written in a file.  Its parts
+	 * are that node's, on the same devices, and have no config of their own. */
+	FF_OP_PRELUDE = 64,
+	FF_OP_CONSTANT = 128, /* backward takes its outputs as given: no gradient goes through */
 };
 
 /* What a node has beside the inputs it names. */
@@ -115,6 +124,12 @@ struct ff_op_row {
 	const struct ff_attr_row *attrs;
 	uint32_t n_attrs;
 	const char *param[FF_MAX_PARAMS]; /* names of its parameters: "weight", "bias" */
+	/* NULL, or what comes behind the node's name in that of its prelude: a node that is
+	 * made beside it, reads the same data and has the same dims and maps of them.  Its
+	 * outputs are read behind the data: results that the parts of one split exchange
+	 * before each can go on (docs/schedule.md). */
+	const char *prelude_name;
+	enum ff_op prelude;
 	/* NULL: one output, nothing saved, every parameter that `param` names. */
 	void (*count)(const union ff_attrs *attrs, struct ff_op_counts *ret);
 	/* Fills the node's values, dims, operands and FLOPs from its attributes

@@ -24,6 +24,7 @@ struct ff_placement {
 	struct ff_grid_axis axis[FF_MAX_RANK];
 	uint32_t n_copies;        /* parts with equal regions, replicas not counted */
 	const uint16_t *copy;     /* what each adds to a part's number */
+	enum ff_reduce reduce;    /* of a writer's copies: what makes an element of them */
 	uint32_t replicas, cells; /* replica r of a part is part + r * cells */
 	uint32_t n_parts;
 	const bool *idle; /* by cell: uses none of it; NULL: all use what is theirs */

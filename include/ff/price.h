@@ -15,6 +15,11 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 		const struct ff_costs *costs, const char *costs_path, const char *graph_path,
 		struct ff_pricer **ret, struct ff_error *err);
 void ff_pricer_destroy(struct ff_pricer *p);
+/* Updates by `o` instead of the preset optimizer, here and in whatever evaluates with
+ * these prices.  FF_E_INPUT when its updates were never measured. */
+int ff_pricer_set_optimizer(
+		struct ff_pricer *p, const struct ff_optimizer *o, struct ff_error *err);
+const struct ff_optimizer *ff_price_optimizer(const struct ff_pricer *p);
 
 /* Microseconds, >= 0.  A cost that was never measured is FF_E_INPUT: the
  * sentence names the key and the ffprof command that measures it.  Measured ones
@@ -27,6 +32,7 @@ double ff_price_move(const struct ff_pricer *p, const struct ff_move *mv);
 double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes);
 /* Adding so many bytes to others in memory; 0 for none. */
 double ff_price_add(const struct ff_pricer *p, uint32_t device, int64_t bytes);
+/* Updating so many bytes of weights. */
 double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes);
 /* Scratch that the kernel was measured to need; 0 when analytic.  Fits
  * ff_lower_options.workspace with `p` as ctx. */

@@ -6,7 +6,20 @@
 #ifndef FF_PROGRAM_H
 #define FF_PROGRAM_H
 
+#include "ff/strategy.h"
 #include "ff/work.h"
+
+/* What is done with a micro-batch.  The first two are kernels' passes too. */
+enum ff_phase {
+	FF_PHASE_FORWARD = FF_FORWARD,
+	FF_PHASE_BACKWARD = FF_BACKWARD,
+	FF_PHASE_RECOMPUTE, /* forward once more: for backward what was dropped */
+	FF_PHASE_COUNT
+};
+static inline enum ff_pass ff_phase_pass(enum ff_phase phase)
+{
+	return phase == FF_PHASE_BACKWARD ? FF_BACKWARD : FF_FORWARD;
+}
 
 enum ff_step_kind {
 	FF_STEP_MOVES,   /* redistribution at edge `id`: values forward, gradients backward */
@@ -16,19 +29,73 @@ enum ff_step_kind {
 };
 struct ff_step {
 	enum ff_step_kind kind;
-	enum ff_pass pass;
+	enum ff_phase phase;
+	uint32_t micro; /* micro-batch */
 	uint32_t id;
 };
 
+/* A value has an instance for each micro-batch, and a second one where it is dropped
+ * and made (a parameter: brought) again.  Parameters that are not brought again are
+ * there once for all micro-batches. */
 struct ff_program {
-	uint32_t n;
+	uint32_t n, micro_batches, n_nodes, n_edges;
 	const struct ff_step *step;
+	const bool *again; /* by node: for backward its values are made once more */
+	/* By phase; the step, or FF_NONE: ff_program_compute, ff_program_moves. */
+	uint32_t *compute[FF_PHASE_COUNT], *moves[FF_PHASE_COUNT];
 };
 
-/* `order` are the nodes in issue order.  Memory from `a`. */
-int ff_program_build(const struct ff_graph *g, const uint32_t *order, struct ff_arena *a,
-		struct ff_program *ret, struct ff_error *err);
-/* The most steps that a program of `g` has. */
-uint32_t ff_program_bound(const struct ff_graph *g);
+/* `order` are the nodes in issue order (ff_strategy_order), `g` the graph of one
+ * micro-batch.  Memory from `a`. */
+int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, const uint32_t *order,
+		struct ff_arena *a, struct ff_program *ret, struct ff_error *err);
+
+/* The step that computes `node`, or that moves what is at `edge`; FF_NONE: none does. */
+static inline uint32_t ff_program_compute(
+		const struct ff_program *p, enum ff_phase phase, uint32_t micro, uint32_t node)
+{
+	return p->compute[phase][(size_t)micro * p->n_nodes + node];
+}
+static inline uint32_t ff_program_moves(
+		const struct ff_program *p, enum ff_phase phase, uint32_t micro, uint32_t edge)
+{
+	return p->moves[phase][(size_t)micro * p->n_edges + edge];
+}
+
+/* Where what is brought over `edge` is read last: there, or, if a prelude reads it there,
+ * where the node behind that does. */
+static inline uint32_t ff_edge_last(const struct ff_graph *g, uint32_t edge)
+{
+	uint32_t node = g->edges[edge].node, leader = ff_node_leader(g, node);
+
+	return leader == node ? edge : g->nodes[leader].in + g->edges[edge].slot;
+}
+/* Whether the value at `edge` is read backward. */
+static inline bool ff_edge_read_backward(const struct ff_graph *g, uint32_t edge)
+{
+	const struct ff_edge *e = &g->edges[ff_edge_last(g, edge)];
+
+	return ff_node_needs_grad(g, e->node) &&
+	       (e->slot >= g->nodes[e->node].n_data ||
+			       (ff_op_flags_of(g, e->node) & FF_OP_BACKWARD_IN));
+}
+/* Whether backward of `node` reads what it made forward. */
+static inline bool ff_node_reads_own(const struct ff_graph *g, uint32_t node)
+{
+	return ff_node_needs_grad(g, node) &&
+	       (g->nodes[node].n_saved > 0 || (ff_op_flags_of(g, node) & FF_OP_BACKWARD_OUT));
+}
+/* Whether the value at `edge` is read once more behind forward. */
+static inline bool ff_edge_read_again(
+		const struct ff_graph *g, const struct ff_program *p, uint32_t edge)
+{
+	return ff_edge_read_backward(g, edge) || p->again[g->edges[edge].node];
+}
+/* The micro-batch that instance of a value of `node` is of. */
+static inline uint32_t ff_program_instance(
+		const struct ff_graph *g, const struct ff_program *p, uint32_t node, uint32_t micro)
+{
+	return ff_node_is_parameter(g, node) && !p->again[node] ? 0 : micro;
+}
 
 #endif

@@ -5,6 +5,7 @@
 #define FF_SCHEDULE_H
 
 #include "ff/move.h"
+#include "ff/optimizer.h"
 #include "ff/strategy.h"
 #include "ff/work.h"
 
@@ -30,7 +31,7 @@ struct ff_traffic {
 };
 
 /* One communication task: shards `sources` of one operator become the shards
- * `sinks` of another; a sink element is the sum of all sources that cover it.
+ * `sinks` of another; a sink element is the reduction of all sources that cover it.
  * Messages: receivers fill, then take the pieces without `add`, then those
  * with, in order.  Collectives: every device has one source and one sink;
  * all-gather and reduce-scatter have one piece a device, in device order, that
@@ -38,13 +39,14 @@ struct ff_traffic {
  * reduce-scatter: the sink gets it). */
 struct ff_move {
 	enum ff_move_kind kind;
-	bool accumulate; /* add to what the sinks hold already */
+	bool accumulate;       /* add to what the sinks hold already */
+	enum ff_reduce reduce; /* what "add" means */
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	uint32_t n_sources, n_sinks;
 	const uint16_t *source;       /* part numbers, in the order of their devices */
 	const uint16_t *sink;         /* likewise */
-	const bool *fill;             /* n_sinks: zero the sink first */
+	const bool *fill;             /* n_sinks: the sink begins as the reduction of nothing */
 	struct ff_region region;      /* collectives: the whole; LOAD: the sink's */
 	uint32_t n_pieces;            /* NULL and 0 where a search asks */
 	const struct ff_piece *piece; /* by from, then to */
@@ -73,14 +75,14 @@ struct ff_shard {
 /* Shards of parameters that live on the same devices and are updated together.
  * Where their gradients are synchronised together too (`synced`), an all-reduce
  * sums them in place; the others are brought by moves of their own.  Each device
- * holds three arrays of `bytes`: weights, gradients, momentum. */
+ * holds arrays of `bytes`: weights, gradients, the optimizer's states. */
 struct ff_bucket {
 	bool synced;
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	uint32_t first_shard, n_shards;
 	int64_t bytes;
-	const int64_t *offset; /* n_devices: of its three arrays, one behind the other */
+	const int64_t *offset; /* n_devices: of its arrays, one behind the other */
 };
 
 enum ff_task_kind { FF_TASK_FORWARD, FF_TASK_BACKWARD, FF_TASK_MOVE, FF_TASK_SYNC, FF_TASK_UPDATE };
@@ -88,6 +90,8 @@ enum ff_task_kind { FF_TASK_FORWARD, FF_TASK_BACKWARD, FF_TASK_MOVE, FF_TASK_SYN
 struct ff_task {
 	enum ff_task_kind kind;
 	enum ff_pass pass;
+	bool again;      /* FORWARD, MOVE: once more, for backward */
+	uint32_t micro;  /* micro-batch: compute and MOVE */
 	uint32_t node;   /* compute; MOVE: the consumer */
 	uint32_t part;   /* compute */
 	uint32_t device; /* compute and UPDATE */
@@ -108,11 +112,13 @@ struct ff_buffer {
 	int64_t offset, bytes; /* multiples of 64 */
 };
 
-/* Buffer of each part, by value or by edge; FF_NONE where there is none. */
+/* Buffer of each part, by value or by edge and by instance (ff/instance.h);
+ * FF_NONE where there is none. */
 struct ff_schedule {
-	const struct ff_graph *graph;
+	const struct ff_graph *graph; /* of one micro-batch */
 	const struct ff_machine *machine;
 	const struct ff_strategy *strategy;
+	const struct ff_optimizer *optimizer;
 	uint32_t n_tasks, n_buffers, n_buckets, n_shards;
 	struct ff_task *tasks; /* the total order */
 	uint32_t *lanes, *deps;
@@ -120,18 +126,23 @@ struct ff_schedule {
 	struct ff_bucket *buckets;
 	struct ff_shard *shards;
 	const struct ff_config *config; /* by node: the strategy's, parameters resolved */
-	const uint32_t **out, **dout;   /* [value][part of its producer] shards, their gradients */
-	const uint32_t **in, **din;     /* [edge][part of the consumer] */
-	const bool *accumulate;         /* by edge: backward adds to din */
-	int64_t *live_bytes;            /* by device: the most that is in use at once */
-	int64_t *memory_bytes;          /* by device: all there is to allocate */
-	int64_t *workspace_offset;      /* by device: scratch of the running kernel */
+	const bool *again;    /* by node: for backward its values are made, a parameter's brought,
+			       * once more */
+	uint32_t n_instances; /* of every value */
+	const uint32_t **out, **dout; /* [value, instance][part of its producer] shards, their
+				       * gradients */
+	const uint32_t **in, **din;   /* [edge, instance][part of the consumer] */
+	const bool *accumulate;       /* by edge: backward of a first micro-batch adds to din */
+	int64_t *live_bytes;          /* by device: the most that is in use at once */
+	int64_t *memory_bytes;        /* by device: all there is to allocate */
+	int64_t *workspace_offset;    /* by device: scratch of the running kernel */
 	int64_t *workspace_bytes;
 	int64_t network_bytes; /* a step, all devices together */
 };
 
 struct ff_lower_options {
-	int64_t bucket_bytes; /* gradients all-reduced together; 0: 25 MiB */
+	int64_t bucket_bytes;                 /* gradients all-reduced together; 0: 25 MiB */
+	const struct ff_optimizer *optimizer; /* NULL: the preset one */
 	/* Scratch that a kernel needs; NULL: none. */
 	int64_t (*workspace)(void *ctx, const struct ff_work *w);
 	void *ctx;

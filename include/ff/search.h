@@ -15,10 +15,18 @@ int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct
 		struct ff_error *err);
 void ff_space_destroy(struct ff_space *s);
 /* What the search may change beside splits and devices of operators; nothing, until
- * it is said.  Neither changes the computed function. */
-#define FF_SPACE_UPDATES 1u  /* where parameters are updated: sharded, on one device */
-#define FF_SPACE_REPLICAS 2u /* parts computed on several devices */
+ * it is said.  None changes the computed function. */
+#define FF_SPACE_UPDATES 1u   /* where parameters are updated: sharded, on one device */
+#define FF_SPACE_REPLICAS 2u  /* parts computed on several devices */
+#define FF_SPACE_MICRO 4u     /* micro-batches, in stages or not */
+#define FF_SPACE_RECOMPUTE 8u /* values dropped after forward and made again */
 void ff_space_allow(struct ff_space *s, uint32_t what);
+/* Numbers of micro-batches that the search may use, ascending from 1: powers of two
+ * that divide the batch, where operators keep samples apart. */
+#define FF_MOST_MICRO 7
+uint32_t ff_space_micro(const struct ff_space *s, const uint32_t **ret);
+/* Takes one out (say because its kernels were not measured). */
+void ff_space_forbid_micro(struct ff_space *s, uint32_t micro_batches);
 /* How many configs `node` has; 1 means nothing to search.  Saturates. */
 uint64_t ff_space_count(const struct ff_space *s, uint32_t node);
 /* Config number `i` of `node`. */
@@ -30,7 +38,12 @@ void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i, struct
 void ff_space_draw(const struct ff_space *s, uint32_t node, struct ff_random *r,
 		struct ff_config *ret);
 
-/* Starting points by name: "data-parallel", "single", "expert", "random". */
+/* Starting points by name: "data-parallel", "single", "expert", "random"; "pipeline-N",
+ * N stages of about equal work, each data-parallel on its share of the devices, with as
+ * many micro-batches as the space allows up to 4 N, 1F1B; "frugal", data-parallel with
+ * whatever saves memory. */
+/* Whether `name` is pipeline-N. */
+bool ff_is_pipeline(const char *name, uint32_t *stages);
 int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff_graph *g,
 		const struct ff_machine *m, uint64_t seed, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err);
@@ -86,9 +99,10 @@ int ff_search_exhaustive(const struct ff_space *s, struct ff_evaluator *e, const
 		const struct ff_machine *m, uint64_t limit, struct ff_arena *a,
 		struct ff_search_result *ret, struct ff_error *err);
 
-/* No strategy of the space can be faster than this: docs/simulator.md.  `stop`
- * is asked now and then and may be NULL; when it is true *us is NAN. */
-int ff_lower_bound(const struct ff_graph *g, const struct ff_machine *m, struct ff_pricer *p,
-		bool (*stop)(void *ctx), void *ctx, double *us, struct ff_error *err);
+/* No strategy with so many micro-batches can be faster than this: docs/simulator.md.
+ * `stop` is asked now and then and may be NULL; when it is true *us is NAN. */
+int ff_lower_bound(const struct ff_graph *g, uint32_t micro_batches, const struct ff_machine *m,
+		struct ff_pricer *p, bool (*stop)(void *ctx), void *ctx, double *us,
+		struct ff_error *err);
 
 #endif

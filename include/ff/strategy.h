@@ -25,18 +25,49 @@ struct ff_config {
 	const uint16_t *list; /* n_parts, all different; NULL: the view */
 };
 
+/* In which order a device takes micro-batches where operators stand in stages. */
+enum ff_order_rule {
+	FF_ORDER_GPIPE, /* all forward, then all backward (Huang et al., NeurIPS 2019) */
+	FF_ORDER_1F1B,  /* in turn, as soon as the pipeline is full: fewer live at once
+			 * (Narayanan et al., PipeDream, SOSP 2019) */
+	FF_ORDER_COUNT
+};
+const char *ff_order_name(enum ff_order_rule rule); /* "gpipe", "1f1b" */
+
+/* With several micro-batches configs cut the graph of one of them (ff_graph_micro). */
+struct ff_optimizer;
+
 struct ff_strategy {
 	uint32_t n_nodes;
+	uint32_t micro_batches; /* at least 1 */
+	enum ff_order_rule rule;
 	struct ff_config *config; /* by node */
 	int32_t *priority;        /* by node; among ready nodes the larger is issued first */
+	uint16_t *stage;          /* by node: of the pipeline, ascending along every edge */
+	bool *recompute;          /* by node: what it makes is dropped after forward and made
+				   * again for backward; a parameter's: brought again */
 };
+
+/* A prelude's are those of the node behind it. */
+static inline uint32_t ff_strategy_stage(
+		const struct ff_graph *g, const struct ff_strategy *s, uint32_t node)
+{
+	return s->stage[ff_node_leader(g, node)];
+}
+static inline bool ff_strategy_recomputes(
+		const struct ff_graph *g, const struct ff_strategy *s, uint32_t node)
+{
+	return s->recompute[ff_node_leader(g, node)];
+}
 
 /* What a strategy file says beside the strategy. */
 struct ff_strategy_info {
 	const char *machine;
 	uint32_t devices;
-	double predicted_us;         /* 0: unknown */
-	double disturbed_share;      /* of the costs behind it; 0: none, or unknown */
+	double predicted_us;    /* 0: unknown */
+	double disturbed_share; /* of the costs behind it; 0: none, or unknown */
+	/* that time and memory are of; NULL: the preset one (a loaded one is never NULL) */
+	const struct ff_optimizer *optimizer;
 	const int64_t *memory_bytes; /* `devices` figures, or NULL */
 };
 
@@ -78,7 +109,10 @@ int ff_strategy_single(const struct ff_graph *g, uint32_t device, struct ff_aren
  * has samples); those without a sample dim on device 0. */
 int ff_strategy_data_parallel(const struct ff_graph *g, uint32_t n_devices, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err);
-/* Every config legal on `n_devices` devices, and none missing. */
+/* Copies everything from `s` to `ret`, made for the same graph.  Lists are shared. */
+void ff_strategy_copy(struct ff_strategy *ret, const struct ff_strategy *s);
+/* Every config legal on `n_devices` devices, and none missing; stages ascend.  `g` is
+ * the graph of one micro-batch. */
 int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s, uint32_t n_devices,
 		struct ff_error *err);
 
@@ -91,8 +125,8 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		const struct ff_strategy_info *info, struct ff_out *o);
 
 /* Nodes in issue order: inputs and parameters, which are there from the start, then
- * topological, larger priority first among the ready, then graph order.  `order` has room for
- * g->n_nodes. */
+ * topological, stage by stage, larger priority first among the ready, then graph order.  `order`
+ * has room for g->n_nodes. */
 int ff_strategy_order(const struct ff_graph *g, const struct ff_strategy *s,
 		struct ff_arena *scratch, uint32_t *order, struct ff_error *err);
 

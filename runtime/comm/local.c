@@ -1,5 +1,5 @@
-/* Communication of devices that all live in this process: plain loops, sums in
- * the order of the devices.  SPDX-License-Identifier: Apache-2.0 */
+/* Communication of devices that all live in this process: plain loops, reduced
+ * in the order of the devices.  SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,12 +24,8 @@ static int local_all_reduce(struct ff_comm *c, const struct ff_collective *x, st
 	(void)err;
 	if (first != x->send[0])
 		memcpy(first, x->send[0], (size_t)n * sizeof(float));
-	for (uint32_t i = 1; i < x->n_devices; i++) {
-		const float *send = x->send[i];
-
-		for (int64_t k = 0; k < n; k++)
-			first[k] += send[k];
-	}
+	for (uint32_t i = 1; i < x->n_devices; i++)
+		ff_reduce(x->reduce, n, x->send[i], first);
 	for (uint32_t i = 1; i < x->n_devices; i++)
 		memcpy(x->recv[i], first, (size_t)n * sizeof(float));
 	count_ring(c, FF_RING_ALL_REDUCE, x);
@@ -54,15 +50,12 @@ static int local_reduce_scatter(
 
 	(void)err;
 	for (uint32_t to = 0; to < x->n_devices; at += x->count[to++]) {
-		float *recv = x->recv[to];
+		size_t bytes = (size_t)x->count[to] * sizeof(float);
 
-		for (int64_t k = 0; k < x->count[to]; k++) {
-			float sum = 0;
-
-			for (uint32_t from = 0; from < x->n_devices; from++)
-				sum += ((const float *)x->send[from])[at + k];
-			recv[k] = sum;
-		}
+		memcpy(x->recv[to], (const float *)x->send[0] + at, bytes);
+		for (uint32_t from = 1; from < x->n_devices; from++)
+			ff_reduce(x->reduce, x->count[to], (const float *)x->send[from] + at,
+					x->recv[to]);
 	}
 	count_ring(c, FF_RING_SCATTER, x);
 	return FF_OK;

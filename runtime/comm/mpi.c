@@ -19,9 +19,18 @@ struct group {
 	uint16_t device[];
 };
 
+/* A reduction as MPI has it.  What only has a meaning together is one element, so that
+ * no chunk of MPI's or of ours parts it. */
+struct operation {
+	MPI_Op op;
+	MPI_Datatype type;
+	int64_t width; /* float32 of an element */
+};
+
 struct ff_comm_mpi {
 	struct ff_comm base;
 	MPI_Comm world;
+	struct operation operation[FF_REDUCE_LOG_SUM_EXP + 1];
 	int64_t limit;
 	struct group *groups;
 	MPI_Request *request;
@@ -47,6 +56,37 @@ static int check(int code, const char *what, struct ff_error *err)
 static bool mpi_hosts(const struct ff_comm *c, uint32_t device)
 {
 	return device == c->rank;
+}
+
+static void log_sum_exp(void *source, void *sink, int *n, MPI_Datatype *type)
+{
+	(void)type;
+	ff_reduce(FF_REDUCE_LOG_SUM_EXP, 2 * (int64_t)*n, source, sink);
+}
+
+static int operations_open(struct ff_comm_mpi *m, struct ff_error *err)
+{
+	struct operation *pairs = &m->operation[FF_REDUCE_LOG_SUM_EXP];
+	int code;
+
+	m->operation[FF_REDUCE_SUM] = (struct operation){MPI_SUM, MPI_FLOAT, 1};
+	m->operation[FF_REDUCE_MAX] = (struct operation){MPI_MAX, MPI_FLOAT, 1};
+	*pairs = (struct operation){MPI_OP_NULL, MPI_DATATYPE_NULL, 2};
+	code = check(MPI_Op_create(log_sum_exp, 1, &pairs->op), "MPI_Op_create", err);
+	if (code == FF_OK)
+		code = check(MPI_Type_contiguous(2, MPI_FLOAT, &pairs->type), "MPI_Type_contiguous",
+				err);
+	return code < 0 ? code : check(MPI_Type_commit(&pairs->type), "MPI_Type_commit", err);
+}
+
+static void operations_close(struct ff_comm_mpi *m)
+{
+	struct operation *pairs = &m->operation[FF_REDUCE_LOG_SUM_EXP];
+
+	if (pairs->op != MPI_OP_NULL)
+		MPI_Op_free(&pairs->op);
+	if (pairs->type != MPI_DATATYPE_NULL)
+		MPI_Type_free(&pairs->type);
 }
 
 static int group_open(struct ff_comm_mpi *m, uint32_t n, const uint16_t *device, MPI_Comm *ret,
@@ -146,15 +186,16 @@ static int mpi_all_reduce(struct ff_comm *c, const struct ff_collective *x, stru
 {
 	struct ff_comm_mpi *m = self(c);
 	uint32_t me = position(m, x);
+	const struct operation *o = &m->operation[x->reduce];
 	const float *send = x->send[me];
 	float *recv = x->recv[me];
 	struct group *g = NULL;
 	int code = group_find(m, x, &g, err);
 
-	for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[0]; at += n) {
-		n = chunk(m, x->count[0] - at);
+	for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[0]; at += n * o->width) {
+		n = chunk(m, (x->count[0] - at) / o->width);
 		code = check(MPI_Allreduce(send == recv ? MPI_IN_PLACE : send + at, recv + at,
-					     (int)n, MPI_FLOAT, MPI_SUM, g->comm),
+					     (int)n, o->type, o->op, g->comm),
 				"MPI_Allreduce", err);
 	}
 	if (code == FF_OK)
@@ -212,15 +253,16 @@ static int mpi_all_gather(struct ff_comm *c, const struct ff_collective *x, stru
 static int scatter_long(struct ff_comm_mpi *m, const struct group *g, const struct ff_collective *x,
 		uint32_t me, struct ff_error *err)
 {
+	const struct operation *o = &m->operation[x->reduce];
 	const float *send = x->send[me];
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < x->n_devices; send += x->count[i++]) {
-		for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[i]; at += n) {
+		for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[i]; at += n * o->width) {
 			float *recv = i == me ? (float *)x->recv[me] + at : NULL;
 
-			n = chunk(m, x->count[i] - at);
-			code = check(MPI_Reduce(send + at, recv, (int)n, MPI_FLOAT, MPI_SUM, (int)i,
+			n = chunk(m, (x->count[i] - at) / o->width);
+			code = check(MPI_Reduce(send + at, recv, (int)n, o->type, o->op, (int)i,
 						     g->comm),
 					"MPI_Reduce", err);
 		}
@@ -232,6 +274,7 @@ static int mpi_reduce_scatter(
 		struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
 {
 	struct ff_comm_mpi *m = self(c);
+	const struct operation *o = &m->operation[x->reduce];
 	uint32_t me = position(m, x);
 	int64_t whole = 0;
 	struct group *g = NULL;
@@ -240,14 +283,14 @@ static int mpi_reduce_scatter(
 	if (code < 0 || !g)
 		return code;
 	for (uint32_t i = 0; i < x->n_devices; i++) {
-		whole += x->count[i];
-		g->count[i] = (int)x->count[i];
+		whole += x->count[i] / o->width;
+		g->count[i] = (int)(x->count[i] / o->width);
 	}
 	if (whole > m->limit)
 		code = scatter_long(m, g, x, me, err);
 	else
-		code = check(MPI_Reduce_scatter(x->send[me], x->recv[me], g->count, MPI_FLOAT,
-					     MPI_SUM, g->comm),
+		code = check(MPI_Reduce_scatter(x->send[me], x->recv[me], g->count, o->type, o->op,
+					     g->comm),
 				"MPI_Reduce_scatter", err);
 	if (code == FF_OK)
 		c->sent_bytes += ff_ring_bytes(FF_RING_SCATTER, x, me);
@@ -330,6 +373,7 @@ static void mpi_destroy(struct ff_comm *c)
 	}
 	if (m->world != MPI_COMM_NULL)
 		MPI_Comm_free(&m->world);
+	operations_close(m);
 	free(m->request);
 	free(m);
 }
@@ -352,11 +396,14 @@ int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err)
 	};
 	m->world = MPI_COMM_NULL;
 	m->limit = INT_MAX;
+	m->operation[FF_REDUCE_LOG_SUM_EXP].op = MPI_OP_NULL;
+	m->operation[FF_REDUCE_LOG_SUM_EXP].type = MPI_DATATYPE_NULL;
 	if ((code = check(MPI_Comm_dup(MPI_COMM_WORLD, &m->world), "MPI_Comm_dup", err)) < 0 ||
 			(code = check(MPI_Comm_set_errhandler(m->world, MPI_ERRORS_RETURN),
 					 "MPI_Comm_set_errhandler", err)) < 0 ||
 			(code = check(MPI_Comm_rank(m->world, &rank), "MPI_Comm_rank", err)) < 0 ||
-			(code = check(MPI_Comm_size(m->world, &n), "MPI_Comm_size", err)) < 0) {
+			(code = check(MPI_Comm_size(m->world, &n), "MPI_Comm_size", err)) < 0 ||
+			(code = operations_open(m, err)) < 0) {
 		mpi_destroy(&m->base);
 		return code;
 	}

@@ -58,6 +58,7 @@ struct inner {
 	int64_t n_run, run_source, run_sink;
 	int64_t n_row, row_source, row_sink;
 	bool add;
+	enum ff_reduce reduce;
 };
 
 static void copy_run(const struct inner *p, const struct word *source, struct word *sink)
@@ -75,16 +76,19 @@ static void copy_run(const struct inner *p, const struct word *source, struct wo
 	}
 }
 
+/* What only has a meaning together lies together, so a scattered run is of single ones. */
 static void add_run(const struct inner *p, const float *restrict source, float *restrict sink)
 {
 	int64_t n = p->n_run, a = p->run_source, b = p->run_sink;
 
-	if (a != 1 || b != 1)
+	if (a == 1 && b == 1)
+		ff_reduce(p->reduce, n, source, sink);
+	else if (p->reduce == FF_REDUCE_SUM)
 		for (int64_t i = 0; i < n; i++)
 			sink[i * b] += source[i * a];
 	else
 		for (int64_t i = 0; i < n; i++)
-			sink[i] += source[i];
+			ff_reduce(p->reduce, 1, source + i * a, sink + i * b);
 }
 
 /* Rows of tiles small enough for the first cache on either side. */
@@ -159,10 +163,9 @@ static void drop_axis(struct ff_strided *s, uint32_t i)
 	}
 }
 
-void ff_strided_copy(const struct ff_strided *s, const void *source, void *sink, bool add)
+static void copy_all(const struct ff_strided *s, const void *source, void *sink, struct inner p)
 {
 	struct ff_strided outer;
-	struct inner p = {.n_row = 1, .add = add};
 	int64_t volume = 1, steps = 1, chunks;
 
 	for (uint32_t i = 0; i < s->rank; i++)
@@ -191,6 +194,11 @@ void ff_strided_copy(const struct ff_strided *s, const void *source, void *sink,
 		copy_steps(&outer, &p, steps * i / chunks, steps * (i + 1) / chunks, source, sink);
 }
 
+void ff_strided_copy(const struct ff_strided *s, const void *source, void *sink, bool add)
+{
+	copy_all(s, source, sink, (struct inner){.n_row = 1, .add = add});
+}
+
 void ff_region_copy(const struct ff_copy *c)
 {
 	struct ff_strided s = {.rank = c->region.rank};
@@ -201,12 +209,12 @@ void ff_region_copy(const struct ff_copy *c)
 	ff_region_strides(c->order, &c->sink_region, s.sink);
 	for (uint32_t i = 0; i < s.rank; i++)
 		s.n[i] = ff_region_size(&c->region, i);
-	ff_strided_copy(&s,
+	copy_all(&s,
 			(const char *)c->source + ff_region_offset(c->order, &c->source_region,
 								  c->region.lo) *
 								  FF_ELEMENT_BYTES,
 			(char *)c->sink +
 					ff_region_offset(c->order, &c->sink_region, c->region.lo) *
 							FF_ELEMENT_BYTES,
-			c->add);
+			(struct inner){.n_row = 1, .add = c->add, .reduce = c->reduce});
 }

@@ -123,7 +123,7 @@ static int cpu_call(struct ff_stream *s, int (*fn)(void *arg, struct ff_error *e
 
 struct move_job {
 	void *sink;
-	const void *source; /* NULL: zeros */
+	const void *source;
 	size_t bytes;
 };
 
@@ -132,10 +132,8 @@ static int run_move(void *payload, struct ff_error *err)
 	const struct move_job *j = payload;
 
 	(void)err;
-	if (j->bytes && j->source)
+	if (j->bytes)
 		memcpy(j->sink, j->source, j->bytes);
-	else if (j->bytes)
-		memset(j->sink, 0, j->bytes);
 	return FF_OK;
 }
 
@@ -153,9 +151,29 @@ static int cpu_download(struct ff_stream *s, void *host, const void *device, siz
 	return cpu_upload(s, host, device, bytes, err);
 }
 
-static int cpu_fill(struct ff_stream *s, void *memory, size_t bytes, struct ff_error *err)
+struct fill_job {
+	float *memory, value;
+	size_t bytes;
+};
+
+static int run_fill(void *payload, struct ff_error *err)
 {
-	return cpu_upload(s, memory, NULL, bytes, err);
+	const struct fill_job *j = payload;
+
+	(void)err;
+	if (j->value == 0 && j->bytes)
+		memset(j->memory, 0, j->bytes);
+	for (size_t i = 0; i < j->bytes / sizeof(float) && j->value != 0; i++)
+		j->memory[i] = j->value;
+	return FF_OK;
+}
+
+static int cpu_fill(
+		struct ff_stream *s, void *memory, size_t bytes, float value, struct ff_error *err)
+{
+	struct fill_job j = {memory, value, bytes};
+
+	return ff_stream_push(s, run_fill, &j, sizeof(j), err);
 }
 
 static int run_copy(void *payload, struct ff_error *err)
@@ -172,36 +190,18 @@ static int cpu_copy(struct ff_stream *s, const struct ff_copy *copy, struct ff_e
 	return ff_stream_push(s, run_copy, &c, sizeof(c), err);
 }
 
-struct update_job {
-	struct ff_sgd sgd;
-	float *w, *v;
-	const float *g;
-	int64_t n;
-};
-
 static int run_update(void *payload, struct ff_error *err)
 {
-	const struct update_job *j = payload;
-	const struct ff_sgd sgd = j->sgd;
-	float *restrict w = j->w;
-	float *restrict v = j->v;
-	const float *restrict g = j->g;
-
 	(void)err;
-#pragma omp parallel for simd if (j->n >= FF_CPU_PARALLEL)
-	for (int64_t i = 0; i < j->n; i++) {
-		v[i] = sgd.momentum * v[i] + (g[i] + sgd.decay * w[i]);
-		w[i] -= sgd.rate * v[i];
-	}
+	ff_cpu_update(payload);
 	return FF_OK;
 }
 
-static int cpu_update(struct ff_stream *s, const struct ff_sgd *sgd, float *w, const float *g,
-		float *v, size_t n, struct ff_error *err)
+static int cpu_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
 {
-	struct update_job j = {*sgd, w, v, g, (int64_t)n};
+	struct ff_update own = *u;
 
-	return ff_stream_push(s, run_update, &j, sizeof(j), err);
+	return ff_stream_push(s, run_update, &own, sizeof(own), err);
 }
 
 struct kernel_job {

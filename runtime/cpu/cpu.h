@@ -14,4 +14,7 @@ int ff_cpu_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kern
 void ff_cpu_kernel_close(struct ff_kernel *k);
 int64_t ff_cpu_workspace(const struct ff_kernel *k);
 
+/* update.c: the kernel of the update's optimizer. */
+void ff_cpu_update(const struct ff_update *u);
+
 #endif

@@ -18,6 +18,7 @@ struct dropout {
 	int64_t rows, row, step;
 	int64_t n[FF_MAX_RANK], stride[FF_MAX_RANK], index[FF_MAX_RANK];
 	int64_t first; /* index of the shard's first element in the tensor */
+	int64_t whole; /* elements of the tensor of one micro-batch */
 };
 
 static void mask_row(const struct dropout *d, const struct ff_kernel_io *io, int64_t index,
@@ -49,7 +50,7 @@ static void mask(const struct dropout *d, const struct ff_kernel_io *io, const f
 	}
 #pragma omp parallel for if (d->volume >= FF_CPU_PARALLEL / 8)
 	for (int64_t row = 0; row < d->rows; row++) {
-		int64_t rest = row, at = 0, index = d->first;
+		int64_t rest = row, at = 0, index = d->first + io->micro * d->whole;
 
 		for (uint32_t i = d->rank - 1; i-- > 0;) {
 			at += rest % d->n[i] * d->stride[i];
@@ -96,6 +97,7 @@ int ff_cpu_dropout_prepare(struct ff_kernel *k, const struct ff_work *w, struct 
 		d->first += w->out[0].lo[i] * step;
 		step *= w->node->out_map[0].shape[i];
 	}
+	d->whole = step;
 	d->row = ff_region_size(&w->out[0], last);
 	d->rows = d->volume / d->row;
 	d->step = stride[last];

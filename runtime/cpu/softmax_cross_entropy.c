@@ -1,5 +1,6 @@
-/* Cross-entropy of softmax(logits) and labels: this part's share of the mean over all
- * labels of the whole batch that are not ignored.
+/* Cross-entropy of softmax(logits) and labels, in two kernels: the statistics of each
+ * label's logits, of all classes or of some; and, from those of all classes, this part's
+ * share of the mean over all labels of the whole batch that are not ignored.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
@@ -9,101 +10,170 @@
 #define IGNORED (-1) /* as PyTorch's ignore_index=-1 */
 #define SHARES 256   /* more than threads, few enough for the stack */
 
-/* Positions are labels; each has a column of `classes` logits, `step` apart. */
+/* Positions are labels; each has a column of `classes` logits, `step` apart, of which
+ * the first is class `first`. */
 struct loss {
-	int64_t positions, classes, step;
+	int64_t positions, step;
+	int32_t first, classes, all_classes;
 	/* axes of the labels, outermost first */
 	uint32_t rank;
 	int64_t n[FF_MAX_RANK], logit_stride[FF_MAX_RANK], label_stride[FF_MAX_RANK];
+	int64_t pair_stride[FF_MAX_RANK];
 };
 
-/* Where position `i` has its logits and its label. */
-static void locate(const struct loss *l, int64_t i, int64_t *logit, int64_t *label)
+/* What both kernels know of a position. */
+struct position {
+	int64_t logit; /* where its column begins */
+	int64_t pair;  /* where its statistics are */
+	int32_t label;
+	bool valid;
+};
+
+static struct position find(const struct loss *l, const struct ff_kernel_io *io, int64_t i)
 {
-	*logit = *label = 0;
+	const int32_t *labels = io->in[1];
+	struct position p = {0};
+	int64_t label = 0;
+
 	for (uint32_t axis = l->rank; axis-- > 0;) {
-		*logit += i % l->n[axis] * l->logit_stride[axis];
-		*label += i % l->n[axis] * l->label_stride[axis];
+		int64_t at = i % l->n[axis];
+
+		p.logit += at * l->logit_stride[axis];
+		p.pair += at * l->pair_stride[axis];
+		label += at * l->label_stride[axis];
 		i /= l->n[axis];
 	}
+	p.label = labels[label];
+	p.valid = p.label >= 0 && p.label < l->all_classes;
+	return p;
 }
 
-static int64_t largest(const struct loss *l, const float *x)
+static bool is_parallel(const struct loss *l)
 {
-	int64_t best = 0;
-
-	for (int64_t i = 1; i < l->classes; i++)
-		if (x[i * l->step] > x[best * l->step])
-			best = i;
-	return best;
+	return l->positions * l->classes >= FF_CPU_PARALLEL / 8;
 }
 
-/* sum of exp(x - max) */
-static double sum_exp(const struct loss *l, const float *x, float max)
+static bool has(const struct loss *l, int32_t class)
 {
+	return class >= l->first && class < l->first + l->classes;
+}
+
+/* ---- statistics ---- */
+
+/* The largest of `n` logits, or -infinity. */
+static float largest(const struct loss *l, const float *x, int32_t n)
+{
+	float most = n > 0 ? x[0] : -INFINITY;
+
+	for (int32_t i = 1; i < n; i++)
+		most = x[i * l->step] > most ? x[i * l->step] : most;
+	return most;
+}
+
+/* The largest and, relative to it, the exponentials of all others. */
+static void log_sum_exp(const struct loss *l, const float *x, float *pair)
+{
+	float most = largest(l, x, l->classes);
 	double sum = 0;
 
-	for (int64_t i = 0; i < l->classes; i++)
-		sum += expf(x[i * l->step] - max);
-	return sum;
+	pair[0] = most;
+	pair[1] = 0;
+	if (most == -INFINITY)
+		return;
+	for (int32_t i = 0; i < l->classes; i++)
+		sum += expf(x[i * l->step] - most);
+	pair[1] = (float)(sum - 1);
 }
+
+static void find_statistics(const struct loss *l, const struct ff_kernel_io *io, int64_t i)
+{
+	const struct position p = find(l, io, i);
+	const float *x = (const float *)io->in[0] + p.logit;
+	float *all = (float *)io->out[0] + p.pair, *label = (float *)io->out[1] + p.pair;
+	int32_t before = p.label - l->first;
+
+	if (!p.valid) {
+		all[0] = all[1] = label[0] = label[1] = 0;
+		return;
+	}
+	log_sum_exp(l, x, all);
+	label[0] = has(l, p.label) ? x[before * l->step] : -INFINITY;
+	label[1] = largest(l, x, before < l->classes ? before : l->classes);
+}
+
+static int check_labels(const struct ff_kernel *k, const struct ff_kernel_io *io, int64_t n,
+		struct ff_error *err)
+{
+	const struct loss *l = k->state;
+	const int32_t *labels = io->in[1];
+
+	for (int64_t i = 0; i < n; i++)
+		if (labels[i] != IGNORED && (labels[i] < 0 || labels[i] >= l->all_classes))
+			return ff_fail(err, FF_E_INPUT, "%s: label %d is not in -1..%d", k->name,
+					labels[i], l->all_classes - 1);
+	return FF_OK;
+}
+
+static int run_statistics(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct loss *l = k->state;
+	int code = check_labels(k, io, l->positions, err);
+
+	if (code < 0)
+		return code;
+#pragma omp parallel for if (is_parallel(l))
+	for (int64_t i = 0; i < l->positions; i++)
+		find_statistics(l, io, i);
+	return FF_OK;
+}
+
+/* ---- the loss ---- */
 
 /* What some consecutive positions give. */
 struct share {
 	double sum;
 	int64_t valid, correct;
-	bool bad; /* a label that is none, and which */
-	int32_t label;
 };
 
 static struct share add_up(
 		const struct loss *l, const struct ff_kernel_io *io, int64_t first, int64_t end)
 {
-	const float *logits = io->in[0];
-	const int32_t *labels = io->in[1];
 	struct share s = {0};
 
-	for (int64_t i = first; i < end && !s.bad; i++) {
-		int64_t at, label_at, best;
-		const float *x;
+	for (int64_t i = first; i < end; i++) {
+		const struct position p = find(l, io, i);
+		const float *all = (const float *)io->in[2] + p.pair;
+		const float *label = (const float *)io->in[3] + p.pair;
 
-		locate(l, i, &at, &label_at);
-		x = logits + at;
-		s.label = labels[label_at];
-		if (s.label == IGNORED)
+		if (!p.valid)
 			continue;
-		s.bad = s.label < 0 || s.label >= l->classes;
-		if (s.bad)
-			break;
-		best = largest(l, x);
-		s.sum += log(sum_exp(l, x, x[best * l->step])) +
-			 ((double)x[best * l->step] - (double)x[s.label * l->step]);
-		s.correct += best == s.label;
+		s.sum += log1p((double)all[1]) + ((double)all[0] - (double)label[0]);
+		/* of equally large ones, the first class is the prediction */
+		s.correct += label[0] >= all[0] && label[1] < label[0];
 		s.valid++;
 	}
 	return s;
 }
 
 /* Positions are added up in shares that do not depend on the number of threads, and the
- * shares in their order, so that the sum does not either. */
+ * shares in their order, so that the sum does not either.  Of parts that have classes of
+ * the same labels, the first counts them. */
 static int run_forward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct loss *l = k->state;
-	int64_t each = (l->positions + SHARES - 1) / SHARES;
+	int64_t positions = l->first ? 0 : l->positions, each = (positions + SHARES - 1) / SHARES;
 	struct share share[SHARES], all = {0};
 	float *out = io->out[0];
 
-#pragma omp parallel for if (l->positions * l->classes >= FF_CPU_PARALLEL / 8)
+#pragma omp parallel for if (positions >= FF_CPU_PARALLEL / 8)
 	for (int64_t i = 0; i < SHARES; i++) {
 		int64_t first = i * each, end = first + each;
 
-		share[i] = add_up(l, io, first, end < l->positions ? end : l->positions);
+		share[i] = add_up(l, io, first, end < positions ? end : positions);
 	}
 	for (int64_t i = 0; i < SHARES; i++) {
-		if (share[i].bad)
-			return ff_fail(err, FF_E_INPUT, "%s: label %d is not in -1..%lld", k->name,
-					share[i].label, (long long)l->classes - 1);
 		all.sum += share[i].sum;
 		all.correct += share[i].correct;
 		all.valid += share[i].valid;
@@ -118,43 +188,42 @@ static int run_forward(
 }
 
 /* (softmax - one-hot) / valid; nothing for labels that are ignored. */
-static void gradient(const struct loss *l, const float *x, int32_t label, double valid, float *dx)
+static void gradient(const struct loss *l, const struct ff_kernel_io *io, int64_t i)
 {
-	float max, scale;
+	const struct position p = find(l, io, i);
+	const float *x = (const float *)io->in[0] + p.logit,
+		    *all = (const float *)io->in[2] + p.pair;
+	float *dx = (float *)io->din[0] + p.logit, most = all[0], scale;
+	int64_t at = (p.label - l->first) * l->step;
 
-	if (label < 0 || label >= l->classes) {
-		for (int64_t i = 0; i < l->classes; i++)
-			dx[i * l->step] = 0;
+	if (!p.valid) {
+		for (int32_t k = 0; k < l->classes; k++)
+			dx[k * l->step] = 0;
 		return;
 	}
-	max = x[largest(l, x) * l->step];
-	scale = (float)(1 / (sum_exp(l, x, max) * valid));
-	for (int64_t i = 0; i < l->classes; i++)
-		dx[i * l->step] = expf(x[i * l->step] - max) * scale;
-	dx[label * l->step] -= (float)(1 / valid);
+	scale = (float)(1 / ((1 + (double)all[1]) * (double)io->valid));
+	for (int32_t k = 0; k < l->classes; k++)
+		dx[k * l->step] = expf(x[k * l->step] - most) * scale;
+	/* softmax - 1 without the rounding of what is nearly 1 */
+	if (has(l, p.label))
+		dx[at] = (expf(x[at] - most) - 1 - all[1]) * scale;
 }
 
 static int run_backward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct loss *l = k->state;
-	const float *logits = io->in[0];
-	const int32_t *labels = io->in[1];
-	float *din = io->din[0];
 
-	(void)err; /* forward has looked at the labels */
-#pragma omp parallel for if (l->positions * l->classes >= FF_CPU_PARALLEL / 8)
-	for (int64_t i = 0; i < l->positions; i++) {
-		int64_t at, label_at;
-
-		locate(l, i, &at, &label_at);
-		gradient(l, logits + at, labels[label_at], (double)io->valid, din + at);
-	}
+	(void)err; /* the statistics have looked at the labels */
+#pragma omp parallel for if (is_parallel(l))
+	for (int64_t i = 0; i < l->positions; i++)
+		gradient(l, io, i);
 	return FF_OK;
 }
 
-int ff_cpu_softmax_cross_entropy_prepare(
-		struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+/* `pairs` is an operand with the statistics, `pair_region` its region. */
+static int prepare(struct ff_kernel *k, const struct ff_work *w, const struct ff_operand *pairs,
+		const struct ff_region *pair_region, struct ff_error *err)
 {
 	struct loss *l = ff_kernel_state(k, sizeof(*l), err);
 	int64_t logit_stride[FF_MAX_RANK];
@@ -163,17 +232,33 @@ int ff_cpu_softmax_cross_entropy_prepare(
 		return FF_E_NOMEM;
 	ff_region_strides(w->node->in_map[0].order, &w->in[0], logit_stride);
 	ff_region_strides(w->node->in_map[1].order, &w->in[1], l->label_stride);
+	ff_region_strides(pairs->order, pair_region, l->pair_stride);
 	l->positions = ff_region_volume(&w->in[1]);
+	l->first = w->in[0].lo[1];
 	l->classes = ff_region_size(&w->in[0], 1);
+	l->all_classes = w->node->in_map[0].shape[1];
 	l->step = logit_stride[1];
 	l->rank = w->in[1].rank;
 	for (uint32_t i = 0; i < l->rank; i++) {
 		l->n[i] = ff_region_size(&w->in[1], i);
 		l->logit_stride[i] = logit_stride[i ? i + 1 : 0];
 	}
+	return FF_OK;
+}
+
+int ff_cpu_softmax_statistics_prepare(
+		struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	k->run = run_statistics;
+	return prepare(k, w, &w->node->out_map[0], &w->out[0], err);
+}
+
+int ff_cpu_softmax_cross_entropy_prepare(
+		struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
 	if (w->pass == FF_BACKWARD)
 		k->run = w->need_din[0] ? run_backward : ff_kernel_run_nothing;
 	else
 		k->run = run_forward;
-	return FF_OK;
+	return prepare(k, w, &w->node->in_map[2], &w->in[2], err);
 }

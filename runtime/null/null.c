@@ -116,15 +116,15 @@ static int null_copy(struct ff_stream *s, const struct ff_copy *copy, struct ff_
 	return host->copy(s, copy, err);
 }
 
-static int null_fill(struct ff_stream *s, void *memory, size_t bytes, struct ff_error *err)
+static int null_fill(
+		struct ff_stream *s, void *memory, size_t bytes, float value, struct ff_error *err)
 {
-	return host->fill(s, memory, bytes, err);
+	return host->fill(s, memory, bytes, value, err);
 }
 
-static int null_update(struct ff_stream *s, const struct ff_sgd *sgd, float *w, const float *g,
-		float *v, size_t n, struct ff_error *err)
+static int null_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
 {
-	(void)s, (void)sgd, (void)w, (void)g, (void)v, (void)n, (void)err;
+	(void)s, (void)u, (void)err;
 	return FF_OK;
 }
 

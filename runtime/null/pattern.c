@@ -31,10 +31,10 @@ static void cursor_next(struct cursor *c)
 	c->left--;
 }
 
-/* Small whole numbers, so that sums are exact. */
-static float value_at(uint32_t value, const struct ff_value *t, const int32_t *at)
+/* Small whole numbers, so that sums are exact; other ones in every micro-batch. */
+static float value_at(uint32_t value, const struct ff_value *t, uint32_t micro, const int32_t *at)
 {
-	uint64_t h = value;
+	uint64_t h = value + (uint64_t)micro * 7919;
 
 	for (uint32_t i = 0; i < t->rank; i++)
 		h = h * (uint64_t)t->shape[i] + (uint64_t)at[i];
@@ -58,6 +58,8 @@ static void count_readers(struct ff_pattern *p, uint32_t k)
 		const struct ff_node *n = &g->nodes[e->node];
 		const struct ff_config *c = &p->s->config[e->node];
 
+		if (!ff_edge_needs_grad(g, g->uses[v->first_use + u]))
+			continue;
 		for (uint32_t part = 0; part < ff_config_cells(c); part++) {
 			struct ff_region box, in, both;
 
@@ -133,9 +135,10 @@ static int wrong(const struct ff_pattern *p, const char *what, const struct curs
 			what, (double)found, at, (double)expected, p->work.box.lo[0]);
 }
 
-static int check_input(
-		const struct ff_pattern *p, uint32_t i, const float *shard, struct ff_error *err)
+static int check_input(const struct ff_pattern *p, uint32_t i, const struct ff_kernel_io *io,
+		struct ff_error *err)
 {
+	const float *shard = io->in[i];
 	const struct ff_graph *g = p->work.graph;
 	uint32_t value = g->edges[p->work.node->in + i].value;
 	const struct ff_value *t = &g->values[value];
@@ -146,7 +149,7 @@ static int check_input(
 		return FF_OK;
 	for (struct cursor c = cursor_start(r, r); c.left; cursor_next(&c)) {
 		float found = shard[ff_region_offset(t->order, r, c.at)];
-		float expected = value_at(value, t, c.at);
+		float expected = value_at(value, t, io->micro, c.at);
 		char what[64];
 
 		if (found == expected)
@@ -157,19 +160,33 @@ static int check_input(
 	return FF_OK;
 }
 
-/* What this part writes at an element of output `k`. */
-static float share_at(const struct ff_pattern *p, uint32_t k, const struct cursor *c)
+/* What this part writes at an element of output `k`: shares that the reduction of all
+ * parts makes the value of. */
+static float share_at(
+		const struct ff_pattern *p, uint32_t k, uint32_t micro, const struct cursor *c)
 {
-	uint32_t out = p->work.node->out + k;
+	uint32_t out = p->work.node->out + k, others = p->partial - 1;
+	const struct ff_value *v = &p->work.graph->values[out];
+	float value = value_at(out, v, micro, c->at);
 
-	if (!p->lead)
-		return 1;
-	return value_at(out, &p->work.graph->values[out], c->at) - (float)(p->partial - 1);
+	switch ((enum ff_reduce)p->work.node->out_map[k].reduce) {
+	case FF_REDUCE_SUM:
+		return p->lead ? value - (float)others : 1;
+	case FF_REDUCE_MAX:
+		return p->lead ? value : value - 1;
+	case FF_REDUCE_LOG_SUM_EXP:
+		/* equally large everywhere, so that each of the others counts as 1 */
+		if (c->at[v->rank - 1] == 0)
+			return value;
+		return p->lead ? value - (float)others : 0;
+	}
+	return value;
 }
 
 /* Values move; what is saved stays, so bytes are enough to tell it. */
-static void write_output(const struct ff_pattern *p, uint32_t k, void *shard)
+static void write_output(const struct ff_pattern *p, uint32_t k, const struct ff_kernel_io *io)
 {
+	void *shard = io->out[k];
 	const struct ff_operand *o = &p->work.node->out_map[k];
 	const struct ff_region *r = &p->work.out[k];
 	float *out = shard;
@@ -179,21 +196,23 @@ static void write_output(const struct ff_pattern *p, uint32_t k, void *shard)
 		return;
 	}
 	for (struct cursor c = cursor_start(r, r); c.left; cursor_next(&c))
-		out[ff_region_offset(o->order, r, c.at)] = share_at(p, k, &c);
+		out[ff_region_offset(o->order, r, c.at)] = share_at(p, k, io->micro, &c);
 }
 
 /* What forward wrote is still there. */
-static int check_output(
-		const struct ff_pattern *p, uint32_t k, const float *shard, struct ff_error *err)
+static int check_output(const struct ff_pattern *p, uint32_t k, const struct ff_kernel_io *io,
+		struct ff_error *err)
 {
+	const float *shard = io->out[k];
 	const struct ff_operand *o = &p->work.node->out_map[k];
 	const struct ff_region *r = &p->work.out[k];
 
 	for (struct cursor c = cursor_start(r, r); c.left; cursor_next(&c)) {
 		float found = shard[ff_region_offset(o->order, r, c.at)];
+		float expected = share_at(p, k, io->micro, &c);
 
-		if (found != share_at(p, k, &c))
-			return wrong(p, "its own output", &c, found, share_at(p, k, &c), err);
+		if (found != expected)
+			return wrong(p, "its own output", &c, found, expected, err);
 	}
 	return FF_OK;
 }
@@ -227,12 +246,12 @@ int ff_pattern_forward(
 	int code = told(p, err);
 
 	for (uint32_t i = 0; i < n->n_in && code == FF_OK; i++)
-		code = check_input(p, i, io->in[i], err);
+		code = check_input(p, i, io, err);
 	if (code < 0)
 		return code;
 	if (ff_op_row(n->op)->flags & FF_OP_LOSS) {
 		float *out = io->out[0];
-		bool first = true;
+		bool first = io->micro == 0;
 
 		for (uint32_t i = 0; i < n->n_dims; i++)
 			first = first && p->work.box.lo[i] == 0;
@@ -242,30 +261,37 @@ int ff_pattern_forward(
 	}
 	for (uint32_t k = 0; k < n->n_out; k++)
 		if (io->out[k])
-			write_output(p, k, io->out[k]);
+			write_output(p, k, io);
 	return FF_OK;
 }
 
-static void write_ones(float *shard, const struct ff_region *r)
+/* One gradient everywhere, another one in every micro-batch. */
+static float gradient_in(uint32_t micro)
+{
+	return (float)(1 + micro);
+}
+
+static void write_gradient(float *shard, const struct ff_region *r, float gradient)
 {
 	int64_t n = ff_region_volume(r);
 
 	for (int64_t i = 0; i < n; i++)
-		shard[i] = 1;
+		shard[i] = gradient;
 }
 
-static int check_gradient(
-		const struct ff_pattern *p, uint32_t k, const float *dout, struct ff_error *err)
+static int check_gradient(const struct ff_pattern *p, uint32_t k, const struct ff_kernel_io *io,
+		struct ff_error *err)
 {
+	const float *dout = io->dout[k];
 	const uint8_t *order = p->work.node->out_map[k].order;
 	const struct ff_region *r = &p->work.out[k];
 
 	for (struct cursor c = cursor_start(r, r); p->readers[k] && c.left; cursor_next(&c)) {
 		int64_t at = ff_region_offset(order, r, c.at);
+		float expected = (float)p->readers[k][at] * gradient_in(io->micro);
 
-		if (dout[at] != (float)p->readers[k][at])
-			return wrong(p, "the output's gradient", &c, dout[at],
-					(float)p->readers[k][at], err);
+		if (dout[at] != expected)
+			return wrong(p, "the output's gradient", &c, dout[at], expected, err);
 	}
 	return FF_OK;
 }
@@ -278,21 +304,21 @@ int ff_pattern_backward(
 	int code = told(p, err);
 
 	for (uint32_t i = 0; i < n->n_in && code == FF_OK && (flags & FF_OP_BACKWARD_IN); i++)
-		code = check_input(p, i, io->in[i], err);
+		code = check_input(p, i, io, err);
 	for (uint32_t k = 0; k < n->n_out && code == FF_OK; k++) {
 		bool saved = k + n->n_saved >= n->n_out;
 
 		if (saved && io->out[k])
 			code = check_saved(p, k, io->out[k], err);
 		else if ((flags & FF_OP_BACKWARD_OUT) && !(flags & FF_OP_LOSS))
-			code = check_output(p, k, io->out[k], err);
+			code = check_output(p, k, io, err);
 		if (code == FF_OK && !saved)
-			code = check_gradient(p, k, io->dout[k], err);
+			code = check_gradient(p, k, io, err);
 	}
 	if (code < 0)
 		return code;
 	for (uint32_t i = 0; i < n->n_in; i++)
 		if (p->work.need_din[i] && io->din[i])
-			write_ones(io->din[i], &p->work.in[i]);
+			write_gradient(io->din[i], &p->work.in[i], gradient_in(io->micro));
 	return FF_OK;
 }

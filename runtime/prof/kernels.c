@@ -145,7 +145,7 @@ static int fill_saved(struct bench *b, struct ff_error *err)
 			code = b->p->backend->fill(b->p->stream, b->io.out[i],
 					(size_t)(ff_region_volume(&b->work.out[i]) *
 							ff_dtype_bytes(n->out_map[i].dtype)),
-					err);
+					0, err);
 	return code == FF_OK ? b->p->backend->drain(b->p->stream, err) : code;
 }
 
@@ -154,8 +154,8 @@ static int prepare(struct bench *b, const struct ff_prof_item *item, struct ff_e
 	struct ff_region box;
 	int code;
 
-	ff_config_box(&b->p->graph.nodes[item->node], &item->config, item->part, &box);
-	ff_work_fill(&b->p->graph, item->node, &box, item->pass, &b->work);
+	ff_config_box(&item->graph->nodes[item->node], &item->config, item->part, &box);
+	ff_work_fill(item->graph, item->node, &box, item->pass, &b->work);
 	if ((code = b->p->backend->kernel(b->p->dev, &b->work, &b->kernel, err)) < 0)
 		return code;
 	lay_out(b);

@@ -7,13 +7,14 @@
 #include "ff/comm.h"
 #include "ff/costs.h"
 #include "ff/dataset.h"
+#include "ff/micro.h"
 #include "ff/schedule.h"
 #include "steady.h"
 
 struct ff_prof_options {
 	const char *graph, *machine, *device, *data, *out;
 	struct ff_texts strategies;
-	uint64_t devices;
+	uint64_t devices, micro_batches; /* the most of both */
 	double budget_s; /* 0: none */
 	bool replace, again;
 };
@@ -31,6 +32,7 @@ struct ff_reference {
 
 /* A kernel to measure: one part of one split of one operator, one way. */
 struct ff_prof_item {
+	const struct ff_graph *graph; /* of one micro-batch */
 	uint32_t node, part;
 	enum ff_pass pass;
 	struct ff_config config; /* degrees only */

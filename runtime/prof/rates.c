@@ -1,6 +1,7 @@
 /* Rates of work that is not an operator.  SPDX-License-Identifier: Apache-2.0 */
 #include "prof.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #define SIZES 6
@@ -10,28 +11,26 @@ struct bench {
 	struct ff_prof *p;
 	enum ff_rate_kind kind;
 	int64_t bytes;
-	float *memory[3];
+	float *memory[2 + FF_MAX_STATES];
 	struct ff_copy copy;
+	struct ff_update update;
 	uint32_t node; /* LOAD: the input of values */
 	struct ff_region region;
 };
 
 static int run(void *arg, struct ff_error *err)
 {
-	const struct ff_sgd sgd = {0.01f, 0.9f, 1e-4f};
 	struct bench *b = arg;
 
 	switch (b->kind) {
 	case FF_RATE_COPY:
 	case FF_RATE_ADD:
 		return b->p->backend->copy(b->p->stream, &b->copy, err);
-	case FF_RATE_UPDATE:
-		return b->p->backend->update(b->p->stream, &sgd, b->memory[0], b->memory[1],
-				b->memory[2], (size_t)b->bytes / sizeof(float), err);
 	case FF_RATE_LOAD:
-	default:
 		ff_dataset_fill(b->p->data, true, 0, b->node, &b->region, b->memory[0]);
 		return FF_OK;
+	default:
+		return b->p->backend->update(b->p->stream, &b->update, err);
 	}
 }
 
@@ -52,6 +51,29 @@ static void set_copy(struct bench *b)
 	b->copy.region.hi[1] = 32;
 	b->copy.sink_region = b->copy.region;
 	b->bytes = ff_region_volume(&b->copy.region) * FF_ELEMENT_BYTES;
+}
+
+/* Of the optimizer whose rate it is, if it is one's. */
+static void set_update(struct bench *b)
+{
+	double told[FF_SETTING_COUNT], value[FF_SETTING_COUNT];
+
+	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++)
+		told[i] = NAN;
+	for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++) {
+		const struct ff_optimizer *o = ff_optimizer((enum ff_optimizer_id)i);
+
+		if (o->rate != b->kind)
+			continue;
+		b->update = (struct ff_update){.optimizer = o,
+				.weight = b->memory[0],
+				.gradient = b->memory[1],
+				.n = (size_t)b->bytes / sizeof(float)};
+		for (uint32_t k = 0; k < o->states; k++)
+			b->update.state[k] = b->memory[2 + k];
+		if (ff_optimizer_set(o, told, value, NULL) == FF_OK)
+			o->factors(value, 0, &b->update.factors);
+	}
 }
 
 static void set_load(struct bench *b)
@@ -82,7 +104,7 @@ static int allocate(struct bench *b, struct ff_error *err)
 	size_t bytes = 2 * (size_t)b->bytes + (1 << 16);
 	int code = FF_OK;
 
-	for (int i = 0; i < 3 && code == FF_OK; i++) {
+	for (int i = 0; i < 2 + FF_MAX_STATES && code == FF_OK; i++) {
 		void *memory;
 
 		code = b->p->backend->alloc(b->p->dev, bytes, &memory, err);
@@ -103,7 +125,7 @@ static void release(struct bench *b)
 {
 	bool host = b->kind == FF_RATE_LOAD && !b->p->backend->host_memory;
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 2 + FF_MAX_STATES; i++)
 		if (i == 0 && host)
 			free(b->memory[i]);
 		else if (b->memory[i])
@@ -131,6 +153,8 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *e
 			what.hot = b.memory[0];
 			what.hot_bytes = 2 * b.bytes;
 		}
+		if (code == FF_OK)
+			set_update(&b);
 		if (code == FF_OK)
 			code = ff_prof_time(p, &what, &t, err);
 		release(&b);

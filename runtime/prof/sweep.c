@@ -10,10 +10,10 @@
 #define PRESET_CACHE ((int64_t)32 << 20)
 
 /* Bytes that a device touches in a step: activations and their gradients; weights,
- * gradients and momentum.  As data parallelism has it, near enough for any split. */
+ * gradients and an optimizer's states.  As data parallelism has it, near enough for any split. */
 static int64_t step_bytes(const struct ff_prof *p)
 {
-	int64_t elements = 0;
+	int64_t elements = 0, arrays = ff_optimizer_arrays(ff_optimizer_preset());
 
 	for (uint32_t i = 0; i < p->graph.n_values; i++) {
 		const struct ff_value *t = &p->graph.values[i];
@@ -23,7 +23,7 @@ static int64_t step_bytes(const struct ff_prof *p)
 			n *= t->shape[d];
 		elements += 2 * n / p->machine.n_devices;
 	}
-	return (elements + 3 * ff_graph_parameters(&p->graph)) * FF_ELEMENT_BYTES;
+	return (elements + arrays * ff_graph_parameters(&p->graph)) * FF_ELEMENT_BYTES;
 }
 
 int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err)

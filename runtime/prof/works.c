@@ -9,7 +9,8 @@
 /* Items and the hashes of their keys. */
 struct list {
 	struct ff_prof *p;
-	struct ff_work *work; /* scratch */
+	const struct ff_graph *graph; /* of the micro-batch that is gone through */
+	struct ff_work *work;         /* scratch */
 	struct ff_table seen;
 	uint32_t cap;
 	struct ff_error *err;
@@ -49,15 +50,15 @@ static int add_item(struct list *l, const struct ff_prof_item *item)
 static int add_work(struct list *l, uint32_t node, const struct ff_config *c, uint32_t part,
 		enum ff_pass pass)
 {
-	struct ff_prof_item item = {node, part, pass, *c, NULL};
+	struct ff_prof_item item = {l->graph, node, part, pass, *c, NULL};
 	const struct ff_cost *known;
 	char key[FF_KEY_BYTES];
 	struct ff_region box;
 	bool fresh;
 	int code;
 
-	ff_config_box(&l->p->graph.nodes[node], c, part, &box);
-	ff_work_fill(&l->p->graph, node, &box, pass, l->work);
+	ff_config_box(&l->graph->nodes[node], c, part, &box);
+	ff_work_fill(l->graph, node, &box, pass, l->work);
 	if ((code = is_new(l, &fresh)) < 0 || !fresh)
 		return code;
 	ff_work_key(l->work, key);
@@ -71,7 +72,7 @@ static int add_work(struct list *l, uint32_t node, const struct ff_config *c, ui
 
 static int add_config(struct list *l, uint32_t node, const struct ff_config *c)
 {
-	const struct ff_graph *g = &l->p->graph;
+	const struct ff_graph *g = l->graph;
 	bool backward = ff_node_needs_grad(g, node);
 	int code = FF_OK;
 
@@ -83,9 +84,9 @@ static int add_config(struct list *l, uint32_t node, const struct ff_config *c)
 	return code;
 }
 
-static int add_all(struct list *l)
+static int add_splits(struct list *l)
 {
-	const struct ff_graph *g = &l->p->graph;
+	const struct ff_graph *g = l->graph;
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
@@ -100,15 +101,43 @@ static int add_all(struct list *l)
 	return code;
 }
 
+/* From here on works are those of one of so many micro-batches. */
+static int take_micro(struct list *l, uint32_t micro_batches)
+{
+	struct ff_graph *g = ff_arena_alloc(&l->p->arena, sizeof(*g));
+
+	l->graph = g;
+	return g ? ff_graph_micro(&l->p->graph, micro_batches, &l->p->arena, g, l->err)
+		 : ff_fail_memory(l->err);
+}
+
+/* All splits, of the batch and of its halves, quarters and so on as far as asked for. */
+static int add_all(struct list *l)
+{
+	uint64_t most = l->p->opt->micro_batches;
+	int code = FF_OK;
+
+	for (uint32_t m = 1; (m == 1 || m <= most) && code == FF_OK; m *= 2) {
+		if ((uint32_t)l->p->graph.batch % m)
+			break;
+		code = take_micro(l, m);
+		if (code == FF_OK)
+			code = add_splits(l);
+	}
+	return code;
+}
+
 static int add_strategy(struct list *l, const char *path)
 {
 	struct ff_strategy s;
 	int code = ff_strategy_load(
 			path, &l->p->graph, FF_MAX_DEVICES, &l->p->arena, &s, NULL, l->err);
 
-	for (uint32_t i = 0; i < l->p->graph.n_nodes && code == FF_OK; i++)
-		if (ff_node_is_computed(&l->p->graph, i))
-			code = add_config(l, i, &s.config[i]);
+	if (code == FF_OK)
+		code = take_micro(l, s.micro_batches);
+	for (uint32_t i = 0; code == FF_OK && i < l->graph->n_nodes; i++)
+		if (ff_node_is_computed(l->graph, i))
+			code = add_config(l, i, &s.config[ff_node_leader(l->graph, i)]);
 	return code;
 }
 

@@ -197,11 +197,39 @@ static int check_options(const struct ff_run_options *opt, struct ff_error *err)
 	if (!opt->data)
 		return ff_fail(err, FF_E_INPUT,
 				"expected --data FOLDER or --data synthetic[:SAMPLES]");
-	if (opt->rate < 0 || opt->momentum < 0 || opt->momentum >= 1 || opt->decay < 0)
-		return ff_fail(err, FF_E_INPUT,
-				"--rate and --decay must not be negative, --momentum must lie in "
-				"[0, 1)");
 	return FF_OK;
+}
+
+/* What a plan predicts is of one optimizer; with another one it is not known. */
+static void note_optimizer(struct ff_plan *p, uint32_t i)
+{
+	struct ff_candidate *c = &p->candidate[i];
+	const struct ff_optimizer *planned = c->info.optimizer;
+
+	if (!planned || planned == p->optimizer ||
+			!(c->info.predicted_us > 0 || c->info.memory_bytes))
+		return;
+	ff_error_write(&p->note[2 + i], FF_OK,
+			"%.200s was searched for optimizer %s: with %s neither its predicted time "
+			"nor its predicted memory holds (ffsearch --optimizer %s searches for it)",
+			c->name, planned->name, p->optimizer->name, p->optimizer->name);
+	c->info.predicted_us = 0;
+}
+
+/* The optimizer asked for, or the one the plan was searched for, or the preset. */
+static int choose_optimizer(
+		const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+{
+	struct ff_error inner;
+
+	p->optimizer = p->candidate[0].info.optimizer;
+	if (!p->optimizer)
+		p->optimizer = ff_optimizer_preset();
+	if (opt->optimizer && ff_optimizer_find(opt->optimizer, &p->optimizer, &inner) < 0)
+		return ff_fail(err, FF_E_INPUT, "option --optimizer: %s", inner.text);
+	for (uint32_t i = 0; i < p->n_candidates; i++)
+		note_optimizer(p, i);
+	return ff_optimizer_set(p->optimizer, opt->setting, p->setting, err);
 }
 
 static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, struct ff_plan *p,
@@ -218,7 +246,8 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
 		return code;
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = make_rule(p, &p->candidate[i], err);
-	if (code < 0 || (code = choose_backend(opt, p, err)) < 0 ||
+	if (code < 0 || (code = choose_optimizer(opt, p, err)) < 0 ||
+			(code = choose_backend(opt, p, err)) < 0 ||
 			(code = ff_dataset_open(opt->data, &p->graph, opt->seed, &p->data, err)) <
 					0)
 		return code;
@@ -249,7 +278,9 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err)
 {
 	struct ff_workspace_query query = {.backend = p->backend};
-	struct ff_lower_options opt = {.workspace = ff_backend_workspace, .ctx = &query};
+	struct ff_lower_options opt = {.optimizer = p->optimizer,
+			.workspace = ff_backend_workspace,
+			.ctx = &query};
 	struct ff_schedule s;
 	int code = p->backend->open(0, &query.device, err);
 

@@ -179,6 +179,15 @@ static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
 			p->candidate[0].schedule.network_bytes);
 }
 
+static void print_optimizer(const struct ff_plan *p)
+{
+	printf("optimizer: %s", p->optimizer->name);
+	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++)
+		if (p->optimizer->setting[i].used)
+			printf(", %s %g", ff_setting((enum ff_setting_id)i)->name, p->setting[i]);
+	printf("\n");
+}
+
 int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err)
@@ -204,6 +213,7 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	if (p->n_candidates > 1)
 		printf("; against: %s", p->candidate[1].name);
 	printf("\n");
+	print_optimizer(p);
 	print_steps(p, outcome, f);
 	if (p->n_candidates > 1)
 		print_comparison(p, outcome, speedup);
@@ -266,6 +276,16 @@ static int write_compare(const struct ff_plan *p, const struct ff_outcome *outco
 	return FF_OK;
 }
 
+static void write_optimizer(const struct ff_plan *p, struct ff_out *out)
+{
+	ff_out_object(out, "optimizer");
+	ff_out_string(out, "name", p->optimizer->name);
+	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++)
+		if (p->optimizer->setting[i].used)
+			ff_out_real(out, ff_setting((enum ff_setting_id)i)->name, p->setting[i]);
+	ff_out_close(out);
+}
+
 static int write_report(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_out *out, struct ff_error *err)
@@ -282,6 +302,7 @@ static int write_report(const struct ff_run_options *opt, const struct ff_plan *
 	ff_out_string(out, "device", p->backend->name);
 	ff_out_int(out, "devices", p->machine.n_devices);
 	ff_out_int(out, "batch", p->graph.batch);
+	write_optimizer(p, out);
 	ff_out_u64(out, "seed", opt->seed);
 	ff_out_u64(out, "steps", p->steps);
 	ff_out_u64(out, "warmup", p->warmup);

@@ -7,8 +7,10 @@
 struct ff_run_options {
 	const char *graph, *strategy; /* operands */
 	const char *against, *data, *machine, *device, *schedule, *report, *trace, *dump;
+	const char *optimizer; /* NULL: the strategy's */
 	uint64_t devices, steps, epochs, warmup, seed;
-	double rate, momentum, decay, tolerance;
+	double setting[FF_SETTING_COUNT]; /* NAN: the optimizer's preset */
+	double tolerance;
 	bool compare, verify, test;
 };
 
@@ -20,6 +22,9 @@ struct ff_candidate {
 	struct ff_schedule schedule;
 };
 
+/* Of a machine, of disturbed samples, of another optimizer by candidate. */
+#define FF_PLAN_NOTES 4
+
 /* All that is read before anything runs; the same on every rank. */
 struct ff_plan {
 	struct ff_arena arena;
@@ -27,10 +32,13 @@ struct ff_plan {
 	struct ff_machine machine; /* as many devices as run */
 	uint32_t n_candidates;     /* the plan; with --compare, what it is compared with */
 	struct ff_candidate candidate[2];
+	const struct ff_optimizer *optimizer;
+	double setting[FF_SETTING_COUNT];
 	const struct ff_backend *backend;
 	struct ff_dataset *data;
 	uint64_t steps, warmup;
-	struct ff_error note[2]; /* sentences that the user should read, where there are any */
+	struct ff_error note[FF_PLAN_NOTES]; /* sentences that the user should read, where there are
+						any */
 };
 
 /* plan.c: `ranks`, `here` of them on this host, are 0 where nothing was started yet.

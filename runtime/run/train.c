@@ -75,10 +75,10 @@ static int create(struct training *t, struct ff_error *err)
 {
 	struct ff_executor_options opt = {
 			.seed = t->opt->seed,
-			.sgd = {(float)t->opt->rate, (float)t->opt->momentum, (float)t->opt->decay},
 	};
 	int code = allocate(t, err);
 
+	memcpy(opt.setting, t->plan->setting, sizeof(opt.setting));
 	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
 		code = ff_executor_create(&t->plan->candidate[i].schedule, t->plan->backend,
 				t->comm, t->plan->data, &opt, &t->x[i], err);
@@ -87,13 +87,13 @@ static int create(struct training *t, struct ff_error *err)
 
 static void set_rates(struct training *t, uint64_t step)
 {
-	double rate = t->opt->rate;
+	double rate = t->plan->setting[FF_SETTING_RATE];
 
 	/* Loshchilov and Hutter, "SGDR", ICLR 2017, without restarts */
 	if (!strcmp(t->opt->schedule, "cosine"))
 		rate *= 0.5 * (1 + cos(3.14159265358979 * (double)step / (double)t->plan->steps));
 	for (uint32_t i = 0; i < t->plan->n_candidates; i++)
-		ff_executor_set_rate(t->x[i], (float)rate);
+		ff_executor_set_rate(t->x[i], rate);
 }
 
 /* One step from the moment when all ranks are ready to when all are done. */

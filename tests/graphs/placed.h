@@ -91,12 +91,13 @@ static inline void draw_own(struct ff_random *r, const struct ff_node *n, struct
 
 /* What random_strategy draws; some nodes computed several times, some like the node
  * before that is cut alike, some parameters with a config of their own. */
-static inline void draw_placed(struct ff_random *r, const struct ff_graph *g, struct ff_arena *a,
-		struct ff_strategy *s)
+static inline void draw_placed(struct ff_random *r, const struct ff_graph *whole,
+		struct ff_arena *a, struct ff_strategy *s)
 {
 	bool own = ff_random_below(r, 3) != 0, alike = ff_random_below(r, 2);
+	struct ff_graph *g = ff_arena_alloc(a, sizeof(*g));
 
-	draw_strategy(r, g, 1 + ff_random_below(r, PLACED_DEVICES), a, s);
+	draw_strategy(r, whole, 1 + ff_random_below(r, PLACED_DEVICES), a, s, g);
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		struct ff_config *c = &s->config[i];
 

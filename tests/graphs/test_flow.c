@@ -2,18 +2,21 @@
  * laid out as it says, on numbers that are known beforehand.  Every part must find
  * the elements it reads, every part of a producer the sum of the gradients of all
  * uses, every update its parameter's.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "check_main.h"
 #include "ff/block.h"
 #include "ff/hash.h"
+#include "ff/instance.h"
 #include "placed.h"
 
 struct flow {
 	struct ff_schedule s;
 	double *memory[PLACED_DEVICES]; /* one number each four bytes */
-	double **gradient;              /* by value: dense, all of it */
-	uint32_t kinds[8], syncs;
+	double **gradient; /* by value and micro-batch (parameters: all in one): dense */
+	uint32_t micro;    /* of the task at hand */
+	uint32_t kinds[8], reductions[3], syncs, micro_batches, again, brought_again;
 };
 
 /* Visits all positions of a region that is not empty. */
@@ -45,9 +48,25 @@ static double number(uint64_t salt, uint32_t rank, const int32_t *at)
 	return (double)(ff_hash_mix(h, 1) % 1000);
 }
 
+/* Parameters are what they are in all micro-batches, everything else differs. */
+static uint32_t micro_of(const struct flow *f, uint32_t value)
+{
+	return f->s.graph->values[value].kind == FF_VALUE_PARAMETER ? 0 : f->micro;
+}
+
+static uint64_t salt_of(const struct flow *f, uint32_t value)
+{
+	return value + (uint64_t)micro_of(f, value) * 15485863;
+}
+
 static double element(const struct flow *f, uint32_t value, const int32_t *at)
 {
-	return number(value, f->s.graph->values[value].rank, at);
+	return number(salt_of(f, value), f->s.graph->values[value].rank, at);
+}
+
+static double *gradient(const struct flow *f, uint32_t value)
+{
+	return f->gradient[(size_t)value * f->s.strategy->micro_batches + micro_of(f, value)];
 }
 
 /* Where a node's part has a position: among `n` partials, number `index`. */
@@ -75,17 +94,30 @@ static struct partial partial_of(
 	return p;
 }
 
-/* Partials differ, and sum up to the element. */
+static const struct ff_operand *output_of(const struct flow *f, uint32_t value)
+{
+	const struct ff_value *v = &f->s.graph->values[value];
+
+	return &f->s.graph->nodes[v->producer].out_map[v->port];
+}
+
+/* Partials differ, and what the value's reduction makes of them is the element. */
 static double partial_element(
 		const struct flow *f, uint32_t value, struct partial p, const int32_t *at)
 {
-	uint32_t rank = f->s.graph->values[value].rank;
+	uint32_t rank = f->s.graph->values[value].rank, op = output_of(f, value)->reduce;
 	double rest = element(f, value, at);
 
+	if (op == FF_REDUCE_MAX) /* one of them is it */
+		return rest - (p.index == (uint32_t)(rest + at[0]) % p.n ? 0 : 1 + p.index);
+	if (op == FF_REDUCE_LOG_SUM_EXP && at[rank - 1] == 0)
+		return rest; /* equally large, so that each largest but one is among the others */
+	if (op == FF_REDUCE_LOG_SUM_EXP && p.index == 0)
+		rest -= p.n - 1;
 	if (p.index)
-		return number(value + (uint64_t)p.index * 1000003, rank, at);
+		return number(salt_of(f, value) + (uint64_t)p.index * 1000003, rank, at);
 	for (uint32_t k = 1; k < p.n; k++)
-		rest -= number(value + (uint64_t)k * 1000003, rank, at);
+		rest -= number(salt_of(f, value) + (uint64_t)k * 1000003, rank, at);
 	return rest;
 }
 
@@ -96,7 +128,8 @@ static double contribution(const struct flow *f, uint32_t edge, uint32_t part, c
 	uint32_t cell = part % ff_config_cells(&f->s.config[node]);
 	const struct ff_value *v = &f->s.graph->values[f->s.graph->edges[edge].value];
 
-	return number(7000000007 + (uint64_t)edge * 4099 + cell, v->rank, at);
+	return number(7000000007 + (uint64_t)edge * 4099 + cell + (uint64_t)f->micro * 104729,
+			v->rank, at);
 }
 
 static struct ff_region region_of(
@@ -164,7 +197,7 @@ static void add_contributions(struct flow *f, uint32_t edge)
 			continue;
 		memcpy(at, r.lo, sizeof(at));
 		do {
-			f->gradient[value][ff_region_offset(ff_order_plain, &whole, at)] +=
+			gradient(f, value)[ff_region_offset(ff_order_plain, &whole, at)] +=
 					contribution(f, edge, p, at);
 		} while (step(&r, at));
 	}
@@ -174,13 +207,19 @@ static void expect_gradients(struct flow *f)
 {
 	const struct ff_graph *g = f->s.graph;
 
-	f->gradient = calloc(g->n_values, sizeof(*f->gradient));
+	uint32_t m = f->s.strategy->micro_batches;
+
+	f->gradient = calloc((size_t)g->n_values * m, sizeof(*f->gradient));
 	for (uint32_t v = 0; v < g->n_values; v++) {
 		struct ff_region whole = whole_of(&g->values[v]);
 
-		f->gradient[v] = calloc((size_t)ff_region_volume(&whole) + 1, sizeof(double));
-		for (uint32_t u = 0; u < g->values[v].n_uses; u++)
-			add_contributions(f, g->uses[g->values[v].first_use + u]);
+		for (uint32_t k = 0; k < m; k++)
+			f->gradient[(size_t)v * m + k] = calloc(
+					(size_t)ff_region_volume(&whole) + 1, sizeof(double));
+		for (f->micro = 0; f->micro < m; f->micro++)
+			for (uint32_t u = 0; u < g->values[v].n_uses; u++)
+				if (ff_edge_needs_grad(g, g->uses[g->values[v].first_use + u]))
+					add_contributions(f, g->uses[g->values[v].first_use + u]);
 	}
 }
 
@@ -193,7 +232,9 @@ static void check_element(const struct flow *f, uint32_t task, const char *what,
 			g->nodes[g->values[value].producer].name, got, want);
 }
 
-static void check_gradient(const struct flow *f, uint32_t task, uint32_t value, uint32_t part)
+/* `list`: the value's shards, or their gradients, in the instance that is meant. */
+static void check_gradient(const struct flow *f, uint32_t task, uint32_t value, uint32_t part,
+		const uint32_t *list)
 {
 	struct ff_region r = out_region(f, value, part);
 	struct ff_region whole = whole_of(&f->s.graph->values[value]);
@@ -202,11 +243,11 @@ static void check_gradient(const struct flow *f, uint32_t task, uint32_t value, 
 
 	if (!ff_region_volume(&r))
 		return;
-	s = shard_at(f, f->s.dout[value][part], value, &r);
+	s = shard_at(f, list[part], value, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
 		check_element(f, task, "the gradient", value, *find(&s, at),
-				f->gradient[value][ff_region_offset(ff_order_plain, &whole, at)]);
+				gradient(f, value)[ff_region_offset(ff_order_plain, &whole, at)]);
 	} while (step(&r, at));
 }
 
@@ -219,7 +260,8 @@ static void check_input(const struct flow *f, uint32_t task, uint32_t edge, uint
 
 	if (!ff_region_volume(&r))
 		return;
-	s = shard_at(f, f->s.in[edge][part], value, &r);
+	s = shard_at(f, ff_task_in(&f->s, &f->s.tasks[task], f->s.graph->edges[edge].slot)[part],
+			value, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
 		check_element(f, task, "the value", value, *find(&s, at), element(f, value, at));
@@ -227,18 +269,18 @@ static void check_input(const struct flow *f, uint32_t task, uint32_t edge, uint
 }
 
 /* Writes an output's part, or checks that it is still there. */
-static void touch_output(struct flow *f, uint32_t task, uint32_t value, uint32_t part, bool write)
+static void touch_output(struct flow *f, uint32_t task, uint32_t value, uint32_t part,
+		const uint32_t *list, bool write)
 {
 	const struct ff_value *v = &f->s.graph->values[value];
-	const struct ff_operand *o = &f->s.graph->nodes[v->producer].out_map[v->port];
-	struct partial p = partial_of(f, v->producer, o, part);
+	struct partial p = partial_of(f, v->producer, output_of(f, value), part);
 	struct ff_region r = out_region(f, value, part);
 	struct shard s;
 	int32_t at[FF_MAX_DIMS];
 
 	if (!ff_region_volume(&r))
 		return;
-	s = shard_at(f, f->s.out[value][part], value, &r);
+	s = shard_at(f, list[part], value, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
 		double want = partial_element(f, value, p, at);
@@ -259,24 +301,26 @@ static void run_forward(struct flow *f, uint32_t task)
 	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
 		check_input(f, task, e, t->part);
 	for (uint32_t k = 0; k + n->n_saved < n->n_out; k++)
-		touch_output(f, task, n->out + k, t->part, true);
+		touch_output(f, task, n->out + k, t->part, ff_task_out(&f->s, t, k), true);
+	f->again += t->again;
 }
 
-static void write_din(struct flow *f, uint32_t edge, uint32_t part)
+static void write_din(struct flow *f, const struct ff_task *t, uint32_t edge)
 {
-	uint32_t value = f->s.graph->edges[edge].value;
+	uint32_t value = f->s.graph->edges[edge].value, part = t->part;
+	uint32_t slot = f->s.graph->edges[edge].slot;
 	struct ff_region r = in_region(f, edge, part);
 	struct shard s;
 	int32_t at[FF_MAX_DIMS];
 
 	if (!f->s.graph->values[value].needs_grad || !ff_region_volume(&r))
 		return;
-	s = shard_at(f, f->s.din[edge][part], value, &r);
+	s = shard_at(f, ff_task_din(&f->s, t, slot)[part], value, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
 		double add = contribution(f, edge, part, at);
 
-		*find(&s, at) = f->s.accumulate[edge] ? *find(&s, at) + add : add;
+		*find(&s, at) = ff_task_adds(&f->s, t, slot) ? *find(&s, at) + add : add;
 	} while (step(&r, at));
 }
 
@@ -288,15 +332,15 @@ static void run_backward(struct flow *f, uint32_t task)
 
 	for (uint32_t k = 0; k + n->n_saved < n->n_out; k++) {
 		if (t->node != f->s.graph->loss)
-			check_gradient(f, task, n->out + k, t->part);
+			check_gradient(f, task, n->out + k, t->part, ff_task_dout(&f->s, t, k));
 		if (flags & FF_OP_BACKWARD_OUT)
-			touch_output(f, task, n->out + k, t->part, false);
+			touch_output(f, task, n->out + k, t->part, ff_task_out(&f->s, t, k), false);
 	}
 	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
 		if (e >= n->in + n->n_data || (flags & FF_OP_BACKWARD_IN))
 			check_input(f, task, e, t->part);
 	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
-		write_din(f, e, t->part);
+		write_din(f, t, e);
 }
 
 /* The shards that a move takes from and brings to. */
@@ -305,14 +349,30 @@ static struct shard end_of(const struct flow *f, const struct ff_task *t, bool s
 	bool back = t->pass == FF_BACKWARD, reader = sink != back;
 	uint32_t value = f->s.graph->edges[t->edge].value;
 	struct ff_region r = reader ? in_region(f, t->edge, part) : out_region(f, value, part);
-	uint32_t buffer = reader ? (back ? f->s.din : f->s.in)[t->edge][part]
-				 : (back ? f->s.dout : f->s.out)[value][part];
+	const uint32_t *from, *to;
 
-	return shard_at(f, buffer, value, &r);
+	ff_task_ends(&f->s, t, &from, &to);
+	return shard_at(f, (sink ? to : from)[part], value, &r);
+}
+
+/* As ff_reduce, of the numbers of this test. */
+static void reduce(enum ff_reduce op, const double *from, double *to, bool second)
+{
+	if (op == FF_REDUCE_SUM) {
+		*to += *from;
+	} else if (op == FF_REDUCE_MAX) {
+		*to = fmax(*from, *to);
+	} else if (second && to[-1] == -INFINITY) {
+		to[-1] = from[-1];
+		*to = *from;
+	} else if (second) {
+		ck_assert_double_eq(from[-1], to[-1]);
+		*to += 1 + *from;
+	}
 }
 
 static void copy(const struct shard *from, const struct shard *to, const struct ff_region *r,
-		bool add)
+		bool add, enum ff_reduce op)
 {
 	int32_t at[FF_MAX_DIMS];
 
@@ -320,8 +380,17 @@ static void copy(const struct shard *from, const struct shard *to, const struct 
 		return;
 	memcpy(at, r->lo, sizeof(at));
 	do {
-		*find(to, at) = *find(from, at) + (add ? *find(to, at) : 0);
+		if (add)
+			reduce(op, find(from, at), find(to, at), at[r->rank - 1] & 1);
+		else
+			*find(to, at) = *find(from, at);
 	} while (step(r, at));
+}
+
+static void clear(double *at, int64_t n, enum ff_reduce op)
+{
+	for (int64_t i = 0; i < n; i++)
+		at[i] = (double)ff_reduce_identity(op);
 }
 
 static void run_messages(struct flow *f, const struct ff_task *t)
@@ -332,7 +401,7 @@ static void run_messages(struct flow *f, const struct ff_task *t)
 		struct shard to = end_of(f, t, true, mv->sink[i]);
 
 		if (mv->fill[i])
-			memset(to.at, 0, (size_t)ff_region_volume(&to.r) * sizeof(double));
+			clear(to.at, ff_region_volume(&to.r), mv->reduce);
 	}
 	for (int add = 0; add < 2; add++)
 		for (uint32_t i = 0; i < mv->n_pieces; i++) {
@@ -341,7 +410,7 @@ static void run_messages(struct flow *f, const struct ff_task *t)
 			struct shard to = end_of(f, t, true, p->sink);
 
 			if (p->add == add)
-				copy(&from, &to, &p->region, add);
+				copy(&from, &to, &p->region, add, mv->reduce);
 		}
 }
 
@@ -351,15 +420,16 @@ static void run_collective(struct flow *f, const struct ff_task *t)
 	size_t n = (size_t)ff_region_volume(&mv->region);
 	struct shard all = {calloc(n, sizeof(double)), ff_order_plain, mv->region};
 
+	clear(all.at, (int64_t)n, mv->reduce);
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
 		struct shard from = end_of(f, t, false, mv->source[i]);
 
-		copy(&from, &all, &from.r, mv->kind != FF_MOVE_ALL_GATHER);
+		copy(&from, &all, &from.r, mv->kind != FF_MOVE_ALL_GATHER, mv->reduce);
 	}
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
 		struct shard to = end_of(f, t, true, mv->sink[i]);
 
-		copy(&all, &to, &to.r, mv->accumulate);
+		copy(&all, &to, &to.r, mv->accumulate, mv->reduce);
 	}
 	free(all.at);
 }
@@ -378,6 +448,10 @@ static void run_load(struct flow *f, const struct ff_task *t)
 static void run_move(struct flow *f, const struct ff_task *t)
 {
 	f->kinds[t->move->kind]++;
+	f->brought_again += t->again &&
+			    ff_node_is_parameter(f->s.graph, ff_edge_source(f->s.graph, t->edge));
+	f->reductions[t->move->reduce] +=
+			ff_move_is_messages(t->move->kind) || t->move->kind == FF_MOVE_ALL_REDUCE;
 	if (t->move->kind == FF_MOVE_LOAD)
 		run_load(f, t);
 	else if (ff_move_is_messages(t->move->kind))
@@ -412,13 +486,15 @@ static void visit_bucket(struct flow *f, uint32_t task, uint32_t bucket, uint32_
 		uint32_t node = f->s.shards[i].node;
 		const struct ff_config *c = &f->s.config[node];
 		const struct ff_node *n = &f->s.graph->nodes[node];
+		const uint32_t *out = f->s.out[(size_t)n->out * f->s.n_instances];
+		const uint32_t *dout = f->s.dout[(size_t)n->out * f->s.n_instances];
 
 		for (uint32_t p = f->s.shards[i].cell; p < c->n_parts; p += ff_config_cells(c)) {
 			if (device == FF_NONE) {
-				touch_output(f, task, n->out, p, true);
+				touch_output(f, task, n->out, p, out, true);
 			} else if (ff_config_device(n, c, p) == device) {
-				touch_output(f, task, n->out, p, false);
-				check_gradient(f, task, n->out, p);
+				touch_output(f, task, n->out, p, out, false);
+				check_gradient(f, task, n->out, p, dout);
 			}
 		}
 	}
@@ -432,6 +508,7 @@ static void run(struct flow *f)
 	for (uint32_t i = 0; i < f->s.n_tasks; i++) {
 		const struct ff_task *t = &f->s.tasks[i];
 
+		f->micro = t->micro;
 		if (t->kind == FF_TASK_FORWARD)
 			run_forward(f, i);
 		else if (t->kind == FF_TASK_BACKWARD)
@@ -475,7 +552,8 @@ static void check_case(struct ff_random *r, struct flow *f, bool tied)
 	run(f);
 	for (uint32_t d = 0; d < PLACED_DEVICES; d++)
 		free(f->memory[d]);
-	for (uint32_t v = 0; v < g.n_values; v++)
+	f->micro_batches += s.micro_batches > 1;
+	for (uint32_t v = 0; v < g.n_values * s.micro_batches; v++)
 		free(f->gradient[v]);
 	free(f->gradient);
 	ff_arena_finish(&a);
@@ -490,7 +568,13 @@ START_TEST(everything_arrives)
 		check_case(&r, &f, i & 1);
 	for (int k = FF_MOVE_LOAD; k <= FF_MOVE_ALL_REDUCE; k++)
 		ck_assert_msg(f.kinds[k], "no case has a %s", ff_move_name((enum ff_move_kind)k));
+	for (int k = 0; k < 3; k++)
+		ck_assert_msg(f.reductions[k], "no case has a %s",
+				ff_reduce_name((enum ff_reduce)k));
 	ck_assert_uint_gt(f.syncs, 0);
+	ck_assert_uint_gt(f.micro_batches, 0);
+	ck_assert_uint_gt(f.again, 0);
+	ck_assert_uint_gt(f.brought_again, 0);
 }
 END_TEST
 

@@ -109,9 +109,9 @@ START_TEST(reads)
 	parse(every_op, &a, &g);
 	check_links(&g);
 	ck_assert_str_eq(g.name, "every");
-	ck_assert_uint_eq(g.n_nodes, 16); /* with c.weight, l.weight and l.bias */
+	ck_assert_uint_eq(g.n_nodes, 17); /* with c.weight, l.weight, l.bias, z.statistics */
 	ck_assert_int_eq(g.batch, 4);
-	ck_assert_uint_eq(g.loss, 15);
+	ck_assert_uint_eq(g.loss, 16);
 	ck_assert_uint_eq(ff_graph_find(&g, "c.bias"), FF_NONE);
 	c = &g.nodes[ff_graph_find(&g, "c")];
 	v = &c->attrs.conv2d;
@@ -331,7 +331,7 @@ START_TEST(long_chain)
 	code = ff_graph_parse("chain.json", o.text, o.len, &a, &g, &err);
 	printf("# %d nodes parsed in %.0f ms\n", CHAIN, (ff_clock_us() - start) / 1000);
 	ck_assert_msg(code == FF_OK, "%s", err.text);
-	ck_assert_uint_eq(g.n_nodes, CHAIN + 6); /* and n0.weight, n0.bias */
+	ck_assert_uint_eq(g.n_nodes, CHAIN + 7); /* and n0.weight, n0.bias, loss.statistics */
 	check_links(&g);
 	ff_out_finish(&o);
 	ff_arena_finish(&a);
@@ -408,7 +408,7 @@ START_TEST(own_parameters)
 	ff_arena_init(&a);
 	parse(LAYERS("\"out_features\":7"), &a, &g);
 	check_links(&g);
-	ck_assert_uint_eq(g.n_nodes, 9);
+	ck_assert_uint_eq(g.n_nodes, 10);
 	ck_assert_int_eq(ff_graph_parameters(&g), 2 * (49 + 7));
 	for (uint32_t i = 0; i < g.n_nodes; i++) {
 		const struct ff_value *v = &g.values[g.nodes[i].out];
@@ -438,7 +438,7 @@ START_TEST(tied_parameters)
 	parse(LAYERS("\"out_features\":7"), &a, &own);
 	parse(text, &a, &g);
 	check_links(&g);
-	ck_assert_uint_eq(g.n_nodes, 8);
+	ck_assert_uint_eq(g.n_nodes, 9);
 	ck_assert_int_eq(ff_graph_parameters(&g), 49 + 2 * 7);
 	ck_assert_uint_eq(ff_graph_find(&g, "b.weight"), FF_NONE);
 	weight = value_of(&g, "a.weight");

@@ -6,7 +6,7 @@
 
 #include "check_main.h"
 #include "ff/block.h"
-#include "ff/work.h"
+#include "ff/instance.h"
 #include "placed.h"
 #include "two_branches.h"
 
@@ -115,13 +115,13 @@ static void use_move(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t task, struct uses *u)
 {
 	const struct ff_move *mv = t->move;
-	uint32_t from = s->graph->edges[t->edge].value;
-	bool back = t->pass == FF_BACKWARD;
+	const uint32_t *source, *sink;
 
+	ff_task_ends(s, t, &source, &sink);
 	for (uint32_t i = 0; i < mv->n_sources; i++)
-		reads(u, back ? s->din[t->edge][mv->source[i]] : s->out[from][mv->source[i]], task);
+		reads(u, source[mv->source[i]], task);
 	for (uint32_t i = 0; i < mv->n_sinks; i++)
-		writes(u, back ? s->dout[from][mv->sink[i]] : s->in[t->edge][mv->sink[i]], task);
+		writes(u, sink[mv->sink[i]], task);
 	for (uint32_t i = 0; i < mv->n_devices && t->stage != FF_NONE; i++) {
 		ck_assert_uint_eq(s->buffers[t->stage + i].device, mv->device[i]);
 		ck_assert_int_ge(s->buffers[t->stage + i].bytes, mv->stage_bytes[i]);
@@ -140,15 +140,15 @@ static void use_compute(
 		bool saved = k + n->n_saved >= n->n_out;
 
 		if (!back || saved || (flags & FF_OP_BACKWARD_OUT))
-			use_as(u, s->out[n->out + k][t->part], task, !back);
+			use_as(u, ff_task_out(s, t, k)[t->part], task, !back);
 		if (back)
-			reads(u, s->dout[n->out + k][t->part], task);
+			reads(u, ff_task_dout(s, t, k)[t->part], task);
 	}
-	for (uint32_t e = n->in; e < n->in + n->n_in; e++) {
-		if (!back || e >= n->in + n->n_data || (flags & FF_OP_BACKWARD_IN))
-			reads(u, s->in[e][t->part], task);
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		if (!back || i >= n->n_data || (flags & FF_OP_BACKWARD_IN))
+			reads(u, ff_task_in(s, t, i)[t->part], task);
 		if (back)
-			writes(u, s->din[e][t->part], task);
+			writes(u, ff_task_din(s, t, i)[t->part], task);
 	}
 }
 
@@ -161,13 +161,14 @@ static void use_bucket(
 	for (uint32_t i = b->first_shard; i < b->first_shard + b->n_shards; i++) {
 		const struct ff_node *n = &s->graph->nodes[s->shards[i].node];
 		const struct ff_config *c = &s->config[s->shards[i].node];
+		size_t own = (size_t)n->out * s->n_instances;
 
 		for (uint32_t p = s->shards[i].cell; p < c->n_parts; p += ff_config_cells(c)) {
 			if (t->kind == FF_TASK_UPDATE && ff_config_device(n, c, p) != t->device)
 				continue;
-			use_as(u, s->dout[n->out][p], task, t->kind == FF_TASK_SYNC);
+			use_as(u, s->dout[own][p], task, t->kind == FF_TASK_SYNC);
 			if (t->kind == FF_TASK_UPDATE)
-				writes(u, s->out[n->out][p], task);
+				writes(u, s->out[own][p], task);
 		}
 	}
 }
@@ -235,7 +236,7 @@ static bool *find_weights(const struct ff_schedule *s)
 	for (uint32_t i = 0; i < s->graph->n_nodes; i++)
 		for (uint32_t p = 0; p < s->config[i].n_parts && ff_node_is_parameter(s->graph, i);
 				p++)
-			weight[s->out[s->graph->nodes[i].out][p]] = true;
+			weight[s->out[(size_t)s->graph->nodes[i].out * s->n_instances][p]] = true;
 	return weight;
 }
 
@@ -290,8 +291,9 @@ static void check_part(const struct ff_schedule *s, uint32_t param, uint32_t par
 	const struct ff_node *n = &s->graph->nodes[param];
 	const struct ff_shard *shard = shard_of(s, param, part);
 	const struct ff_bucket *b = &s->buckets[shard->bucket];
-	const struct ff_buffer *out = &s->buffers[s->out[n->out][part]];
-	const struct ff_buffer *dout = &s->buffers[s->dout[n->out][part]];
+	size_t own = (size_t)n->out * s->n_instances;
+	const struct ff_buffer *out = &s->buffers[s->out[own][part]];
+	const struct ff_buffer *dout = &s->buffers[s->dout[own][part]];
 	uint32_t device = ff_config_device(n, &s->config[param], part), at = 0;
 	struct ff_region box;
 
@@ -317,7 +319,8 @@ static void check_reader(
 {
 	const struct ff_edge *e = &s->graph->edges[edge];
 	const struct ff_node *n = &s->graph->nodes[e->node];
-	uint32_t in = s->in[edge][part], din = s->din[edge][part], owner = 0;
+	size_t at = (size_t)edge * s->n_instances;
+	uint32_t in = s->in[at][part], din = s->din[at][part], owner = 0;
 	uint32_t param = s->graph->values[e->value].producer;
 	struct ff_region box, have;
 	struct ff_work w;
@@ -331,7 +334,7 @@ static void check_reader(
 		return;
 	for (int i = 0; i < 2; i++) {
 		const struct ff_buffer *x = &s->buffers[i ? din : in];
-		const uint32_t *of = (i ? s->dout : s->out)[e->value];
+		const uint32_t *of = (i ? s->dout : s->out)[(size_t)e->value * s->n_instances];
 
 		ck_assert_uint_eq(x->device, ff_config_device(n, &s->config[e->node], part));
 		ck_assert_int_eq(x->bytes,

@@ -323,20 +323,64 @@ END_TEST
 
 /* ---- softmax_cross_entropy ---- */
 
-static void touch_loss(const struct probe *p, const int32_t *at, struct hulls *h)
+/* One logit, its label, and what is known of all logits of that. */
+static void touch_logit(const struct probe *p, const int32_t *at, struct hulls *h, bool loss)
 {
 	uint32_t rank = in_of(p, 1)->rank;
 	int64_t logit[FF_MAX_RANK] = {0}, label[FF_MAX_RANK] = {0};
 
 	for (uint32_t i = 0; i < rank; i++)
 		label[i] = logit[i ? i + 1 : 0] = at[i];
+	logit[1] = at[rank];
+	touch(&h->in[0], rank + 1, logit);
 	touch(&h->in[1], rank, label);
-	for (int32_t c = 0; c < in_of(p, 0)->shape[1]; c++) {
-		logit[1] = c;
-		touch(&h->in[0], rank + 1, logit);
+	for (label[rank] = 0; label[rank] < 2; label[rank]++) {
+		touch(loss ? &h->in[2] : &h->out, rank + 1, label);
+		touch(&h->in[3], rank + 1, label);
 	}
+}
+
+static void touch_loss(const struct probe *p, const int32_t *at, struct hulls *h)
+{
+	touch_logit(p, at, h, true);
 	TOUCH(&h->out, 0);
 	TOUCH(&h->out, 1);
+}
+
+static void touch_statistics(const struct probe *p, const int32_t *at, struct hulls *h)
+{
+	touch_logit(p, at, h, false);
+}
+
+/* Made beside the loss, split as it is, read by nobody else. */
+static void check_statistics(struct ff_random *r, struct probe *p)
+{
+	const struct ff_graph *g = &p->graph;
+	const struct ff_node *loss = &g->nodes[g->loss];
+	uint32_t prelude = ff_node_prelude(g, g->loss);
+
+	ck_assert_uint_ne(prelude, FF_NONE);
+	p->node = &g->nodes[prelude];
+	check_node(p);
+	check_regions(r, p, touch_statistics);
+	ck_assert_str_eq(p->node->name, "loss.statistics");
+	ck_assert_uint_eq(ff_node_leader(g, prelude), g->loss);
+	ck_assert(!ff_node_needs_config(g, prelude) && !ff_node_needs_grad(g, prelude));
+	ck_assert_uint_eq(p->node->n_dims, loss->n_dims);
+	for (uint32_t d = 0; d < loss->n_dims; d++) {
+		ck_assert_str_eq(p->node->dim[d].name, loss->dim[d].name);
+		ck_assert_int_eq(p->node->dim[d].extent, loss->dim[d].extent);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		ck_assert_uint_eq(g->edges[loss->in + i].shared, p->node->in + i);
+		ck_assert_uint_eq(g->edges[loss->in + i].value, g->edges[p->node->in + i].value);
+		ck_assert_mem_eq(loss->in_map[i].axis, p->node->in_map[i].axis,
+				sizeof(loss->in_map[i].axis));
+		ck_assert_uint_eq(g->edges[loss->in + 2 + i].shared, FF_NONE);
+	}
+	ck_assert(!ff_edge_needs_grad(g, p->node->in) && ff_edge_needs_grad(g, loss->in));
+	ck_assert_int_eq(p->node->out_map[0].reduce, FF_REDUCE_LOG_SUM_EXP);
+	ck_assert_int_eq(p->node->out_map[1].reduce, FF_REDUCE_MAX);
 }
 
 START_TEST(softmax_cross_entropy)
@@ -376,6 +420,7 @@ START_TEST(softmax_cross_entropy)
 		ck_assert_int_eq(out_of(&p)->shape[0], 2);
 		ck_assert_int_gt(p.node->flops_backward, 0);
 		check_regions(&r, &p, touch_loss);
+		check_statistics(&r, &p);
 		probe_close(&p);
 	}
 }
@@ -391,10 +436,11 @@ START_TEST(table)
 		const struct ff_op_row *row = ff_op_row((enum ff_op)i);
 		enum ff_op found = FF_OP_COUNT;
 
-		/* parameters are made by those that read them, no file names them */
-		ck_assert_ptr_eq(ff_op_find(row->name, &found),
-				row->flags & FF_OP_UPDATE ? NULL : row);
-		ck_assert_uint_eq(found, row->flags & FF_OP_UPDATE ? FF_OP_COUNT : i);
+		bool made = row->flags & (FF_OP_UPDATE | FF_OP_PRELUDE);
+
+		/* parameters and preludes are made by those that read them, no file names them */
+		ck_assert_ptr_eq(ff_op_find(row->name, &found), made ? NULL : row);
+		ck_assert_uint_eq(found, made ? FF_OP_COUNT : i);
 		ck_assert_ptr_nonnull(row->summary);
 		ck_assert_ptr_nonnull(row->derive);
 		ck_assert_uint_le(row->min_in, row->max_in);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "check_main.h"
+#include "ff/optimizer.h"
 #include "ff/philox.h"
 #include "ff/strategy.h"
 #include "ff/zoo.h"
@@ -164,8 +165,8 @@ START_TEST(round_trip)
 		for (uint32_t i = 0; i < g.n_nodes; i++) {
 			struct ff_config *c = &s.config[i];
 
-			if (!ff_node_is_computed(&g, i) &&
-					(ff_node_is_source(&g, i) || ff_random_below(&r, 2)))
+			if (!ff_node_needs_config(&g, i) &&
+					(!ff_node_is_parameter(&g, i) || ff_random_below(&r, 2)))
 				continue;
 			draw_config(&r, &g.nodes[i], &a, c);
 			s.priority[i] = (int32_t)ff_random_below(&r, 3) - 1;
@@ -174,7 +175,11 @@ START_TEST(round_trip)
 			params += ff_node_is_parameter(&g, i);
 		}
 		ck_assert_msg(ff_strategy_check(&g, &s, 64, &err) == FF_OK, "%s", err.text);
+		info.optimizer = round % 4 ? ff_optimizer((enum ff_optimizer_id)(round % 4 - 1))
+					   : NULL;
 		through_file(&g, &s, &info, &a, &read, &seen);
+		ck_assert_ptr_eq(seen.optimizer,
+				info.optimizer ? info.optimizer : ff_optimizer_preset());
 		ck_assert_double_eq(seen.predicted_us, 2.5);
 		ck_assert_ptr_null(seen.memory_bytes);
 		for (uint32_t i = 0; i < g.n_nodes; i++) {
@@ -210,7 +215,7 @@ static void load_text(const char *version, const char *fc, uint32_t n_devices,
 			"[",
 			version, (unsigned long long)g->hash);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_computed(g, i))
+		if (ff_node_needs_config(g, i))
 			ff_out_printf(&o, "{\"name\":\"%s\",%s}%s", g->nodes[i].name,
 					g->nodes[i].op == FF_OP_LINEAR
 							? fc
@@ -299,6 +304,9 @@ START_TEST(bad)
 			{"2", "\"degrees\":{\"sample\":13},\"devices\":[0]", "sample"},
 			{"2", "\"degrees\":{\"height\":2},\"devices\":[0,1]",
 					"no dim called height"},
+			{"2,\"optimizer\":\"adam\"", "\"degrees\":{},\"devices\":[0]",
+					"optimizer: expected sgd, momentum or adamw, not \"adam\""},
+			{"2,\"optimizer\":2", "\"degrees\":{},\"devices\":[0]", "optimizer"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

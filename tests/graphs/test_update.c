@@ -12,9 +12,10 @@ enum kind {
 };
 
 /* Data parallelism over `p` devices with an update of the given kind. */
-static void lower_updates(enum kind kind, uint32_t p, struct ff_arena *a, struct ff_graph *g,
-		struct ff_schedule *ret)
+static void lower_updates(enum kind kind, uint32_t p, const struct ff_optimizer *o,
+		struct ff_arena *a, struct ff_graph *g, struct ff_schedule *ret)
 {
+	const struct ff_lower_options opt = {.optimizer = o};
 	static const char *const sets[] = {"layers=1", "hidden=64", "image=8", "classes=16"};
 	static struct ff_machine m;
 	static struct ff_strategy s;
@@ -33,7 +34,8 @@ static void lower_updates(enum kind kind, uint32_t p, struct ff_arena *a, struct
 		c->replicas = (uint16_t)(kind == REPLICATED ? p : 1);
 		c->stride[0] = c->replica_stride = 1;
 	}
-	ck_assert_msg(ff_lower(g, &m, &s, NULL, a, ret, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(ff_lower(g, &m, &s, &opt, a, ret, &err) == FF_OK, "%s", err.text);
+	ck_assert_ptr_eq(ret->optimizer, o ? o : ff_optimizer_preset());
 }
 
 /* The one move of a pass at an edge, or NULL. */
@@ -97,8 +99,8 @@ static void check_update(const struct ff_schedule *s, enum kind kind, uint32_t p
 	ck_assert_uint_eq(count_messages(back, n), p - 1);
 }
 
-/* Three arrays of what device `d` has of a parameter. */
-static int64_t pinned_bytes(const struct ff_value *v, enum kind kind, uint32_t p, uint32_t d)
+/* One array of what device `d` has of a parameter. */
+static int64_t array_bytes(const struct ff_value *v, enum kind kind, uint32_t p, uint32_t d)
 {
 	int64_t rows = v->shape[0], row = FF_ELEMENT_BYTES;
 
@@ -106,10 +108,12 @@ static int64_t pinned_bytes(const struct ff_value *v, enum kind kind, uint32_t p
 		row *= v->shape[i];
 	if (kind == SHARDED)
 		rows = ff_part_start(v->shape[0], p, d + 1) - ff_part_start(v->shape[0], p, d);
-	return 3 * ff_align64(rows * row);
+	return ff_align64(rows * row);
 }
 
-static void check_closed_forms(enum kind kind, uint32_t p)
+/* `arrays` of each parameter: weights, gradients and as many states as `o` has. */
+static void check_closed_forms(
+		enum kind kind, uint32_t p, const struct ff_optimizer *o, int64_t arrays)
 {
 	int64_t pinned[8] = {0}, sent = 0;
 	struct ff_schedule s;
@@ -118,7 +122,7 @@ static void check_closed_forms(enum kind kind, uint32_t p)
 	uint32_t syncs = 0;
 
 	ff_arena_init(&a);
-	lower_updates(kind, p, &a, &g, &s);
+	lower_updates(kind, p, o, &a, &g, &s);
 	for (uint32_t e = 0; e < g.n_edges; e++) {
 		const struct ff_value *v = &g.values[g.edges[e].value];
 
@@ -126,7 +130,7 @@ static void check_closed_forms(enum kind kind, uint32_t p)
 			continue;
 		check_update(&s, kind, p, e);
 		for (uint32_t d = 0; d < (kind == SERVER ? 1 : p); d++)
-			pinned[d] += pinned_bytes(v, kind, p, d);
+			pinned[d] += arrays * array_bytes(v, kind, p, d);
 	}
 	for (uint32_t d = 0; d < 8; d++)
 		ck_assert_int_eq(s.workspace_offset[d], pinned[d]);
@@ -145,7 +149,7 @@ static void check_closed_forms(enum kind kind, uint32_t p)
 	sent = 0;
 	for (uint32_t i = 0; i < g.n_values; i++)
 		if (g.values[i].kind == FF_VALUE_PARAMETER)
-			sent += 2 * (p - 1) * (pinned_bytes(&g.values[i], FOLLOWING, p, 0) / 3);
+			sent += 2 * (p - 1) * array_bytes(&g.values[i], FOLLOWING, p, 0);
 	ck_assert_int_eq(s.network_bytes, sent);
 	ff_arena_finish(&a);
 }
@@ -153,8 +157,108 @@ static void check_closed_forms(enum kind kind, uint32_t p)
 START_TEST(closed_forms)
 {
 	for (enum kind kind = FOLLOWING; kind <= SERVER; kind++)
-		for (uint32_t p = 2; p <= 8; p++)
-			check_closed_forms(kind, p);
+		for (uint32_t p = 2; p <= 8; p++) {
+			check_closed_forms(kind, p, NULL, 3);
+			check_closed_forms(kind, p, ff_optimizer(FF_OPTIMIZER_SGD), 2);
+			check_closed_forms(kind, p, ff_optimizer(FF_OPTIMIZER_MOMENTUM), 3);
+			check_closed_forms(kind, p, ff_optimizer(FF_OPTIMIZER_ADAMW), 4);
+		}
+}
+END_TEST
+
+/* States are the only difference, and in the hash even where there are none. */
+START_TEST(states_alone_differ)
+{
+	struct ff_schedule s[FF_OPTIMIZER_COUNT];
+	struct ff_graph g[FF_OPTIMIZER_COUNT];
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	for (int i = 0; i < FF_OPTIMIZER_COUNT; i++)
+		lower_updates(SHARDED, 4, ff_optimizer((enum ff_optimizer_id)i), &a, &g[i], &s[i]);
+	for (int i = 1; i < FF_OPTIMIZER_COUNT; i++) {
+		uint64_t hash = ff_schedule_hash(&s[i]);
+
+		ck_assert_uint_eq(s[i].n_tasks, s[0].n_tasks);
+		ck_assert_int_eq(s[i].network_bytes, s[0].network_bytes);
+		for (uint32_t d = 0; d < 4; d++) {
+			int64_t more = s[i].workspace_offset[d] - s[0].workspace_offset[d];
+
+			ck_assert_int_gt(more, 0);
+			ck_assert_int_eq(s[i].live_bytes[d] - s[0].live_bytes[d], more);
+			ck_assert_int_eq(s[i].memory_bytes[d] - s[0].memory_bytes[d], more);
+		}
+		s[i].optimizer = s[0].optimizer;
+		ck_assert_uint_ne(ff_schedule_hash(&s[i]), hash);
+	}
+	ff_arena_finish(&a);
+}
+END_TEST
+
+static uint32_t count_moves(const struct ff_schedule *s, uint32_t edge, enum ff_pass pass)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		n += s->tasks[i].kind == FF_TASK_MOVE && s->tasks[i].edge == edge &&
+		     s->tasks[i].pass == pass;
+	return n;
+}
+
+/* Sharded parameters of a deep mlp over `p` devices in `m` micro-batches, kept from
+ * forward to backward or brought again: ZeRO's third stage. */
+static void lower_deep(uint32_t p, uint32_t m, bool again, struct ff_arena *a, struct ff_graph *g,
+		struct ff_schedule *ret)
+{
+	static const char *const sets[] = {"layers=6", "hidden=64", "image=8", "classes=16"};
+	static struct ff_machine machine;
+	static struct ff_strategy s;
+	struct ff_error err = {0};
+
+	ck_assert_int_eq(ff_zoo_build("mlp", m * p, sets, 4, a, g, &err), FF_OK);
+	ck_assert_int_eq(ff_machine_load("cpu8", a, &machine, &err), FF_OK);
+	ck_assert_int_eq(ff_strategy_data_parallel(g, p, a, &s, &err), FF_OK);
+	s.micro_batches = m;
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_is_parameter(g, i)) {
+			s.config[i].n_parts = s.config[i].degree[0] = (uint16_t)p;
+			s.config[i].stride[0] = 1;
+			s.recompute[i] = again;
+		}
+	ck_assert_msg(ff_lower(g, &machine, &s, NULL, a, ret, &err) == FF_OK, "%s", err.text);
+}
+
+/* Kept, each is gathered once and its gradient scattered once, whatever m is; brought
+ * again, it is gathered 2 m times, and less lives in the middle of the step. */
+START_TEST(brought_again)
+{
+	for (uint32_t p = 2; p <= 8; p += 3)
+		for (uint32_t m = 1; m <= 3; m++) {
+			struct ff_schedule kept, again;
+			struct ff_graph g;
+			struct ff_arena a;
+			int64_t all = 0;
+
+			ff_arena_init(&a);
+			lower_deep(p, m, false, &a, &g, &kept);
+			lower_deep(p, m, true, &a, &g, &again);
+			for (uint32_t e = 0; e < g.n_edges; e++) {
+				const struct ff_value *v = &g.values[g.edges[e].value];
+
+				if (v->kind != FF_VALUE_PARAMETER)
+					continue;
+				ck_assert_uint_eq(count_moves(&kept, e, FF_FORWARD), 1);
+				ck_assert_uint_eq(count_moves(&again, e, FF_FORWARD), 2 * m);
+				ck_assert_uint_eq(count_moves(&kept, e, FF_BACKWARD), 1);
+				ck_assert_uint_eq(count_moves(&again, e, FF_BACKWARD), 1);
+				all += v->shape[0] * (v->rank > 1 ? v->shape[1] : 1) *
+				       FF_ELEMENT_BYTES;
+			}
+			ck_assert_int_eq(kept.network_bytes, 2 * (p - 1) * all);
+			ck_assert_int_eq(again.network_bytes, (2 * m + 1) * (p - 1) * all);
+			ck_assert_int_lt(again.live_bytes[0], kept.live_bytes[0]);
+			ff_arena_finish(&a);
+		}
 }
 END_TEST
 
@@ -164,6 +268,8 @@ static Suite *suite(void)
 	TCase *c = tcase_create("update");
 
 	tcase_add_test(c, closed_forms);
+	tcase_add_test(c, brought_again);
+	tcase_add_test(c, states_alone_differ);
 	suite_add_tcase(s, c);
 	return s;
 }

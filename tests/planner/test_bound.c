@@ -55,7 +55,7 @@ static double bound_us(struct world *w)
 	struct ff_error err;
 	double us;
 
-	ck_assert_msg(ff_lower_bound(&w->g, &w->h.m, w->p, NULL, NULL, &us, &err) == FF_OK, "%s",
+	ck_assert_msg(ff_lower_bound(&w->g, 1, &w->h.m, w->p, NULL, NULL, &us, &err) == FF_OK, "%s",
 			err.text);
 	return us;
 }
@@ -78,7 +78,7 @@ START_TEST(no_strategy_is_faster)
 			struct ff_simulation sim;
 
 			ff_arena_init(&a);
-			draw_strategy(&state, &w.g, w.h.m.n_devices, &a, &s);
+			draw_strategy(&state, &w.g, w.h.m.n_devices, &a, &s, NULL);
 			ck_assert_int_eq(ff_lower(&w.g, &w.h.m, &s, NULL, &a, &plan, NULL), FF_OK);
 			ck_assert_int_eq(ff_simulate(&plan, w.p, &a, &sim, NULL), FF_OK);
 			ck_assert_double_ge(sim.step_us, us * (1 - 1e-9));
@@ -263,13 +263,13 @@ START_TEST(can_be_stopped)
 	double us = 0;
 
 	setup_zoo(&w, "branchnet", "blocks=4", 8);
-	ck_assert_int_eq(ff_lower_bound(&w.g, &w.h.m, w.p, stop_at, &p, &us, NULL), FF_OK);
+	ck_assert_int_eq(ff_lower_bound(&w.g, 1, &w.h.m, w.p, stop_at, &p, &us, NULL), FF_OK);
 	ck_assert_double_eq(us, bound_us(&w));
 	whole = p.asked;
 	ck_assert_uint_gt(whole, 50);
 	for (p.until = 0; p.until < whole; p.until += 1 + whole / 20) {
 		p.asked = 0;
-		ck_assert_int_eq(ff_lower_bound(&w.g, &w.h.m, w.p, stop_at, &p, &us, NULL), FF_OK);
+		ck_assert_int_eq(ff_lower_bound(&w.g, 1, &w.h.m, w.p, stop_at, &p, &us, NULL), FF_OK);
 		ck_assert(isnan(us));
 		ck_assert_uint_eq(p.asked, p.until + 1);
 	}
@@ -314,7 +314,7 @@ START_TEST(a_missing_cost_is_named)
 	w.h.node[0].kind = 0;
 	c = hand_costs("fast");
 	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c.json", "g.json", &p, &err), FF_OK);
-	ck_assert_int_eq(ff_lower_bound(&w.g, &w.h.m, p, NULL, NULL, &us, &err), FF_E_INPUT);
+	ck_assert_int_eq(ff_lower_bound(&w.g, 1, &w.h.m, p, NULL, NULL, &us, &err), FF_E_INPUT);
 	ck_assert_double_eq(us, -1);
 	ck_assert_ptr_nonnull(strstr(err.text, "c.json has no cost for \"conv2d.forward"));
 	ff_pricer_destroy(p);

@@ -242,6 +242,84 @@ def test_space():
     refuse(2, "--space", "alexnet.json", *BASE, *plan, "--space", "updates;replicas")
 
 
+STATES = {"sgd": 0, "momentum": 1, "adamw": 2}
+
+
+def test_optimizers():
+    """Each state is an array as large as the weights' and has to be read and written."""
+    us, memory = {}, {}
+    for name in STATES:
+        run("alexnet.json", *BASE, "--devices", "2", "--simulate", "data-parallel", "--optimizer",
+            name, "-o", name + ".json", "--report", "r.json")
+        report = conforms("r.json", "search-report")
+        plan = conforms(name + ".json", "strategy")
+        assert report["optimizer"] == plan["optimizer"] == name
+        assert plan["memory_bytes"] == report["memory_bytes"]
+        us[name], memory[name] = report["predicted_us"], report["memory_bytes"][0]
+    p = run("alexnet.json", *BASE, "--devices", "2", "--simulate", "data-parallel", "-o", "-")
+    assert read("momentum.json").decode() == p.stdout, "the preset"
+    weights = 4 * int(re.search(r"(\d+) parameters", p.stderr).group(1))
+    for less, more in (("sgd", "momentum"), ("momentum", "adamw")):
+        # shards begin at multiples of 64 bytes
+        assert weights <= memory[more] - memory[less] < weights + 64 * 32, memory
+        assert us[less] < us[more], us
+    # as the file says, unless told otherwise; files from before say nothing
+    old = json.loads(read("momentum.json"))
+    del old["optimizer"]
+    write("old.json", json.dumps(old))
+    for path, told, name in (("adamw.json", [], "adamw"), ("old.json", [], "momentum"),
+                             ("adamw.json", ["--optimizer", "sgd"], "sgd")):
+        run("alexnet.json", *BASE, "--devices", "2", "--simulate", path, *told, "--report",
+            "r.json")
+        report = conforms("r.json", "search-report")
+        assert (report["optimizer"], report["predicted_us"]) == (name, us[name]), path
+        assert report["memory_bytes"][0] == memory[name], path
+
+
+def test_search_for_an_optimizer():
+    """What fits with fewer states need not fit with more."""
+    search = ["alexnet.json", *BASE, "--devices", "4", "--proposals", "500", "--space", "none"]
+    need = {}
+    for name in STATES:
+        run(*search, "--optimizer", name, "-o", name + ".json", "--report", "r.json")
+        plan = conforms(name + ".json", "strategy")
+        assert plan["optimizer"] == name
+        run("alexnet.json", *BASE, "--devices", "4", "--simulate", name + ".json", "--report",
+            "again.json")
+        assert conforms("again.json", "search-report")["predicted_us"] == plan["predicted_us"]
+        run("alexnet.json", *BASE, "--simulate", "single", "--optimizer", name, "--report",
+            "r.json")
+        need[name] = max(conforms("r.json", "search-report")["memory_bytes"])
+    one = ["alexnet.json", *BASE, "--devices", "1", "--proposals", "10", "-o", "fits.json",
+           "--space", "none", "--memory", str(need["momentum"])]
+    run(*one, "--optimizer", "sgd")
+    run(*one)
+    os.remove("fits.json")
+    refuse(3, "memory", *one, "--optimizer", "adamw")
+
+
+def test_bad_optimizers():
+    refuse(2, 'option --optimizer: expected sgd, momentum or adamw, not "adam"', "lenet.json",
+           *BASE, "--optimizer", "adam", "-o", "x.json")
+    plan = json.loads(read("old.json"))
+    write("odd.json", json.dumps(dict(plan, optimizer="adam")))
+    refuse(2, 'odd.json: optimizer: expected sgd', "alexnet.json", *BASE, "--simulate",
+           "odd.json")
+    # costs from before there was a choice
+    p = write_costs("four.json", "lenet.json", "p100x16")
+    assert p.returncode == 0, p.stderr
+    args = ["lenet.json", "--machine", "p100x16", "--devices", "1", "--costs", "four.json",
+            "--simulate", "single"]
+    run(*args)
+    refuse(2, 'four.json has no "update_adamw" rate: run ffprof lenet.json', *args,
+           "--optimizer", "adamw")
+    costs = json.loads(read("four.json"))
+    costs["rates"]["update_adamw"] = {"latency_us": 1, "bytes_per_s": 5e8}
+    write("five.json", json.dumps(costs))
+    args[6] = "five.json"
+    run(*args, "--optimizer", "adamw")
+
+
 def test_nothing_fits():
     refuse(3, "memory", "alexnet.json", *BASE, "--proposals", "200", "--memory", "1M", "-o", "x.json",
            "--report", "x-report.json")

@@ -91,7 +91,7 @@ START_TEST(test_expert_alexnet)
 	ck_assert_uint_eq(only_degree(&g, &s, "fc1", "out_feature"), 16);
 	ck_assert_uint_eq(only_degree(&g, &s, "fc2", "out_feature"), 16);
 	ck_assert_uint_eq(only_degree(&g, &s, "fc3", "out_feature"), 16);
-	ck_assert_uint_eq(only_degree(&g, &s, "loss", "sample"), 16);
+	ck_assert_uint_eq(only_degree(&g, &s, "loss", "class"), 16);
 }
 END_TEST
 
@@ -106,7 +106,7 @@ START_TEST(test_expert_follows)
 	ck_assert_uint_eq(only_degree(&g, &s, "fc1", "out_feature"), 8);
 	ck_assert_uint_eq(only_degree(&g, &s, "relu1", relu->dim[1].name), 8);
 	ck_assert_uint_eq(only_degree(&g, &s, "fc2", "out_feature"), 8);
-	ck_assert_uint_eq(only_degree(&g, &s, "loss", "sample"), 4);
+	ck_assert_uint_eq(only_degree(&g, &s, "loss", "class"), 8);
 }
 END_TEST
 
@@ -129,7 +129,7 @@ START_TEST(test_single)
 	struct ff_strategy s = init("single", &g, &m, 0);
 
 	for (uint32_t i = 0; i < g.n_nodes; i++) {
-		if (!ff_node_is_computed(&g, i))
+		if (!ff_node_needs_config(&g, i))
 			continue;
 		ck_assert_uint_eq(s.config[i].n_parts, 1);
 		ck_assert_uint_eq(ff_config_device(&g.nodes[i], &s.config[i], 0), 0);
@@ -146,7 +146,7 @@ START_TEST(test_random_by_seed)
 	uint32_t differ = 0, computed = 0;
 
 	for (uint32_t i = 0; i < g.n_nodes; i++) {
-		if (!ff_node_is_computed(&g, i))
+		if (!ff_node_needs_config(&g, i))
 			continue;
 		computed++;
 		ck_assert(ff_config_equal(&g.nodes[i], &a.config[i], &b.config[i]));

@@ -148,7 +148,8 @@ static void lab_open(struct lab *l, const char *net, uint64_t batch, const char 
 	*l = (struct lab){.m = fixture_machine(m, &arena)};
 	CHECK_OK(ff_zoo_build(net, batch, &set, set ? 1 : 0, &arena, &l->g, &err));
 	CHECK_OK(ff_space_create(&l->g, &l->m, &l->space, &err));
-	ff_space_allow(l->space, FF_SPACE_UPDATES | FF_SPACE_REPLICAS);
+	ff_space_allow(l->space,
+			FF_SPACE_UPDATES | FF_SPACE_REPLICAS | FF_SPACE_MICRO | FF_SPACE_RECOMPUTE);
 	for (int i = 0; i < 2; i++) {
 		CHECK_OK(ff_pricer_create(&l->g, &l->m, NULL, NULL, "g", &l->pricer[i], &err));
 		CHECK_OK(ff_evaluator_create(
@@ -355,6 +356,35 @@ START_TEST(test_no_elimination)
 }
 END_TEST
 
+/* A vocabulary so large that its logits must not move: the walk cuts the loss by class
+ * where the layer before it is cut by word, from a start that knows nothing of that; and
+ * so does elimination. */
+START_TEST(test_classes_are_found)
+{
+	static const char *const starts[][2] = {{"data-parallel"}, {"elimination"}};
+	struct lab l;
+
+	for (uint32_t i = 0; i < 6; i++) {
+		struct ff_search_result found;
+		const struct ff_config *loss, *logits;
+
+		lab_open(&l, "lm", 64, "vocabulary=20000", &two_by_four, 0);
+		l.opt.seed = ff_test_seed(5) + i;
+		l.opt.starts = starts[i % 2];
+		l.opt.proposals = 1500;
+		ck_assert_int_eq(search(&l, &found), FF_OK);
+		loss = &found.best.config[l.g.loss];
+		logits = &found.best.config[ff_graph_find(&l.g, "logits")];
+		/* dims are sample, class; sample, out_feature, in_feature */
+		ck_assert_msg(loss->degree[1] > 1 && logits->degree[1] > 1,
+				"seed %u: %u parts by class, %u by word", i, loss->degree[1],
+				logits->degree[1]);
+		ck_assert_uint_eq(found.best.config[ff_node_prelude(&l.g, l.g.loss)].n_parts, 0);
+		lab_close(&l);
+	}
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("walk");
@@ -369,6 +399,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_budget_and_stop);
 	tcase_add_test(c, test_elimination_start);
 	tcase_add_test(c, test_no_elimination);
+	tcase_add_test(c, test_classes_are_found);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -18,6 +18,12 @@ static float value(uint32_t device, int64_t i)
 	return (float)((device + 1) * 1000 + (uint32_t)(i * 7 % 101));
 }
 
+/* What a device sends to be reduced: of log-sum-exp the largest is alike on all. */
+static float partial(enum ff_reduce op, uint32_t device, int64_t i)
+{
+	return value(op == FF_REDUCE_LOG_SUM_EXP && i % 2 == 0 ? 0 : device, i);
+}
+
 /* Arrays of all devices; of those hosted here, with contents. */
 struct arrays {
 	uint32_t n;
@@ -52,6 +58,35 @@ static void draw_group(struct arrays *a, const struct ff_comm *c, struct ff_rand
 	a->sent = c->sent_bytes;
 }
 
+/* Some of everything whose pairs stay together, to be reduced somehow. */
+static void draw_reduction(struct arrays *a, struct ff_random *r)
+{
+	a->x.reduce = (enum ff_reduce)ff_random_below(r, 3);
+	for (uint32_t i = 0; i < a->n; i++) {
+		a->count[i] -= a->count[i] % ff_reduce_width(a->x.reduce);
+		for (int64_t k = 0; k < LENGTH; k++)
+			a->send[i][k] = partial(a->x.reduce, a->device[i], k);
+	}
+}
+
+/* Element `k` of all devices' arrays together. */
+static float reduced(const struct arrays *a, int64_t k)
+{
+	float all = partial(a->x.reduce, a->device[0], k);
+
+	for (uint32_t j = 1; j < a->n; j++) {
+		float x = partial(a->x.reduce, a->device[j], k);
+
+		if (a->x.reduce == FF_REDUCE_SUM)
+			all += x;
+		else if (a->x.reduce == FF_REDUCE_MAX)
+			all = x > all ? x : all;
+		else
+			all += k % 2 ? 1 + x : 0;
+	}
+	return all;
+}
+
 static bool member(const struct ff_comm *c, const struct arrays *a)
 {
 	for (uint32_t i = 0; i < a->n; i++)
@@ -77,7 +112,9 @@ void comm_all_reduce(struct ff_comm *c, struct ff_random *r)
 	int64_t n;
 
 	draw_group(&a, c, r);
-	n = a.count[0] = (int64_t)ff_random_below(r, LENGTH);
+	a.count[0] = (int64_t)ff_random_below(r, LENGTH);
+	draw_reduction(&a, r);
+	n = a.count[0];
 	if (ff_random_below(r, 2)) { /* in place */
 		memcpy(a.recv, a.send, sizeof(a.recv));
 		for (uint32_t i = 0; i < a.n; i++)
@@ -86,13 +123,8 @@ void comm_all_reduce(struct ff_comm *c, struct ff_random *r)
 	if (member(c, &a))
 		OK(c->all_reduce(c, &a.x, &err));
 	for (uint32_t i = 0; i < a.n; i++)
-		for (int64_t k = 0; a.to[i] && k < n; k++) {
-			float sum = 0;
-
-			for (uint32_t j = 0; j < a.n; j++)
-				sum += value(a.device[j], k);
-			ck_assert_float_eq(a.recv[i][k], sum);
-		}
+		for (int64_t k = 0; a.to[i] && k < n; k++)
+			ck_assert_float_eq(a.recv[i][k], reduced(&a, k));
 	check_sent(c, &a, 2 * (int64_t)(a.n - 1) * n * 4);
 }
 
@@ -133,16 +165,12 @@ void comm_reduce_scatter(struct ff_comm *c, struct ff_random *r)
 	int64_t at = 0;
 
 	draw_group(&a, c, r);
+	draw_reduction(&a, r);
 	if (member(c, &a))
 		OK(c->reduce_scatter(c, &a.x, &err));
 	for (uint32_t i = 0; i < a.n; at += a.count[i++]) {
-		for (int64_t k = 0; a.to[i] && k < a.count[i]; k++) {
-			float sum = 0;
-
-			for (uint32_t j = 0; j < a.n; j++)
-				sum += value(a.device[j], at + k);
-			ck_assert_float_eq(a.recv[i][k], sum);
-		}
+		for (int64_t k = 0; a.to[i] && k < a.count[i]; k++)
+			ck_assert_float_eq(a.recv[i][k], reduced(&a, at + k));
 		ck_assert_float_eq(a.recv[i][a.count[i]], -1);
 	}
 	check_sent(c, &a, (int64_t)(a.n - 1) * at * 4);

@@ -256,8 +256,11 @@ static void softmax_cross_entropy(const struct naive *x)
 		}
 		if (label < 0)
 			continue;
-		x->out[0] += (log(sum) - x->in[0][i[label]]) / count;
-		x->out[1] += best == label;
+		/* of parts with classes of the same labels, the first counts them */
+		if (x->w->in[0].lo[1] == 0) {
+			x->out[0] += (log(sum) - x->in[0][i[label]]) / count;
+			x->out[1] += best == label;
+		}
 		for (int32_t c = 0; c < logits->shape[1]; c++)
 			x->din[0][i[c]] = (exp(x->in[0][i[c]]) / sum - (c == label)) / count;
 	}

@@ -32,11 +32,12 @@ const struct ff_backend *rig_backend(bool bounce)
 
 void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *m,
 		const struct ff_strategy *s, const struct ff_backend *b, struct ff_comm *comm,
-		const struct ff_dataset *data, const struct ff_executor_options *opt,
-		int64_t bucket_bytes, struct ff_arena *a)
+		const struct ff_dataset *data, const struct ff_optimizer *optimizer,
+		const struct ff_executor_options *opt, int64_t bucket_bytes, struct ff_arena *a)
 {
 	struct ff_workspace_query query = {.backend = b};
 	struct ff_lower_options lower = {.bucket_bytes = bucket_bytes,
+			.optimizer = optimizer,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};
 	struct ff_error err;

@@ -25,8 +25,8 @@ struct rig {
  * `comm` NULL: one of its own, with all devices in this process. */
 void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *m,
 		const struct ff_strategy *s, const struct ff_backend *b, struct ff_comm *comm,
-		const struct ff_dataset *data, const struct ff_executor_options *opt,
-		int64_t bucket_bytes, struct ff_arena *a);
+		const struct ff_dataset *data, const struct ff_optimizer *optimizer,
+		const struct ff_executor_options *opt, int64_t bucket_bytes, struct ff_arena *a);
 void rig_close(struct rig *r);
 
 /* All parameters, or their gradients, one after another; their number in *n. */

@@ -6,6 +6,21 @@
 
 #include "agree.h"
 
+void scene_optimizer(struct scene *s, enum ff_optimizer_id id)
+{
+	double told[FF_SETTING_COUNT];
+	struct ff_error err;
+
+	s->optimizer = ff_optimizer(id);
+	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++)
+		told[i] = NAN;
+	told[FF_SETTING_RATE] = told[FF_SETTING_DECAY] = 0.01;
+	/* a gradient that is nothing but rounding would else move its weight as far as any */
+	if (s->optimizer->setting[FF_SETTING_EPSILON].used)
+		told[FF_SETTING_EPSILON] = 0.1;
+	RIG_OK(ff_optimizer_set(s->optimizer, told, s->opt.setting, &err));
+}
+
 void scene_open(struct scene *s, uint32_t max_devices, struct ff_random *r)
 {
 	struct ff_error err;
@@ -16,11 +31,12 @@ void scene_open(struct scene *s, uint32_t max_devices, struct ff_random *r)
 	RIG_OK(random_machine(
 			r, 1 + ff_random_below(r, max_devices), &s->arena, &s->machine, &err));
 	RIG_OK(random_machine(r, 1, &s->arena, &s->one, &err));
-	RIG_OK(random_strategy(r, &s->graph, s->machine.n_devices, &s->arena, &s->strategy, &err));
+	RIG_OK(random_strategy(r, &s->graph, s->machine.n_devices, &s->arena, &s->strategy,
+			&s->micro, &err));
 	RIG_OK(ff_strategy_single(&s->graph, 0, &s->arena, &s->single, &err));
 	RIG_OK(ff_dataset_open("synthetic:18", &s->graph, ff_random_u32(r), &s->data, &err));
 	s->opt.seed = ff_random_u32(r);
-	s->opt.sgd = (struct ff_sgd){0.01f, 0.9f, 0.01f};
+	scene_optimizer(s, (enum ff_optimizer_id)(s->opt.seed % FF_OPTIMIZER_COUNT));
 }
 
 void scene_close(struct scene *s)
@@ -62,7 +78,8 @@ void scene_run(struct scene *s, const struct ff_machine *m, const struct ff_stra
 	int64_t n;
 
 	rig_allocated = 0;
-	rig_open(&r, &s->graph, m, strategy, b, comm, s->data, &s->opt, bucket_bytes, &s->arena);
+	rig_open(&r, &s->graph, m, strategy, b, comm, s->data, s->optimizer, &s->opt, bucket_bytes,
+			&s->arena);
 	check_memory(&r, m);
 	RIG_OK(ff_agree_hash(r.comm, ff_schedule_hash(&r.schedule), &err));
 	ret->initial = rig_weights(&r, false, &s->arena, &n);

@@ -11,10 +11,11 @@
 
 struct scene {
 	struct ff_arena arena;
-	struct ff_graph graph;
+	struct ff_graph graph, micro; /* of the batch, of one micro-batch */
 	struct ff_machine machine, one;
 	struct ff_strategy strategy, single;
 	struct ff_dataset *data;
+	const struct ff_optimizer *optimizer;
 	struct ff_executor_options opt;
 };
 
@@ -25,6 +26,8 @@ struct result {
 	double loss[SCENE_STEPS], accuracy, test_loss;
 };
 
+/* Its settings go to s->opt: such that each of them shows, and rounding does not. */
+void scene_optimizer(struct scene *s, enum ff_optimizer_id id);
 /* On 1 to `max_devices` devices. */
 void scene_open(struct scene *s, uint32_t max_devices, struct ff_random *r);
 void scene_close(struct scene *s);

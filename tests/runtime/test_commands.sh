@@ -91,6 +91,20 @@ check 'says that there is more' said 'goes on from here'
 check 'profile' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o costs.json
 check 'makes a cost file' grep -q '"format": "ffsoap-costs"' costs.json
 cp costs.json before.json
+for optimizer in update update_sgd update_adamw; do
+	check "with a rate of $optimizer" grep -q "\"$optimizer\": {" costs.json
+done
+# costs from before there was a choice are completed
+python3 - <<TXT
+import json
+costs = json.load(open("costs.json"))
+del costs["rates"]["update_sgd"], costs["rates"]["update_adamw"]
+json.dump(costs, open("four.json", "w"))
+TXT
+check 'profile what a file of four rates lacks' status 0 ranks "$ffprof" tiny.json --machine cpu2 \
+	-o four.json
+check 'no kernel' said '0 of 0 missing kernels'
+check 'but rates' grep -q '"update_adamw": {' four.json
 check 'profile again' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o costs.json
 check 'finds nothing to do' said '0 of 0 missing kernels'
 check 'and changes nothing' cmp costs.json before.json
@@ -101,7 +115,7 @@ check 'marked as disturbed' grep -q '"samples": [0-9]*, "disturbed"' marked.json
 check 'profile that' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o marked.json
 check 'is nothing to do either' said '0 of 0 missing kernels'
 check 'unless asked to' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o marked.json --again
-check 'do it again' said '33 of 33 missing kernels'
+check 'do it again' said '38 of 38 missing kernels'
 check 'on fewer devices' status 2 "$ffprof" tiny.json --machine cpu2 --devices 1 -o costs.json
 check 'refuses costs of more' one_sentence 'costs.json: was measured elsewhere ('
 check 'and keeps them' cmp costs.json before.json
@@ -144,6 +158,18 @@ check 'too little data' refused 'fewer than' "$ffrun" lenet.json single --data s
 check 'bad schedule' refused 'constant or cosine' "$ffrun" lenet.json single $data --steps 1 \
 	--schedule linear
 check 'bad momentum' refused '--momentum' "$ffrun" lenet.json single $data --steps 1 --momentum 1
+check 'negative rate' refused '--rate: expected a number from 0, not -1' "$ffrun" lenet.json single \
+	$data --steps 1 --rate -1
+check 'no such optimizer' refused '--optimizer: expected sgd, momentum or adamw, not "adam"' \
+	"$ffrun" lenet.json single $data --steps 1 --optimizer adam
+check 'momentum of sgd' refused '--momentum: optimizer sgd has no such setting' "$ffrun" lenet.json \
+	single $data --steps 1 --optimizer sgd --momentum 0.9
+check 'beta of the preset' refused '--beta1: optimizer momentum has' "$ffrun" lenet.json single \
+	$data --steps 1 --beta1 0.9
+check 'bad beta' refused '--beta2: expected a number from 0 and below 1, not 1' "$ffrun" lenet.json \
+	single $data --steps 1 --optimizer adamw --beta2 1
+check 'bad epsilon' refused '--epsilon' "$ffrun" lenet.json single $data --steps 1 \
+	--optimizer adamw --epsilon -1e-8
 check 'no step left' refused '--warmup' "$ffrun" lenet.json single $data --steps 3 --warmup 3
 check 'too many steps' refused '--steps' "$ffrun" lenet.json single $data --steps 99999999999
 cat >foreign.json <<TXT
@@ -181,7 +207,44 @@ check 'a machine file that is broken' refused 'torn' "$ffrun" tiny.json plan.jso
 plan_for ./garbage.json 1 >plan.json
 check 'or none at all' refused 'garbage.json' "$ffrun" tiny.json plan.json $data --steps 1
 
+# --- the optimizer that a strategy was made for
+plan_for cpu2 1 | sed 's/"devices": 1,/&"optimizer": "adamw", "predicted_us": 9,/' >plan.json
+check 'as the plan says' status 0 "$ffrun" tiny.json plan.json $data --steps 1
+check 'is reported' said 'optimizer: adamw, rate 0.001, beta1 0.9, beta2 0.999, epsilon 1e-08, decay 0.01'
+check 'and needs no note' test ! -s err
+check 'told the same' status 0 "$ffrun" tiny.json plan.json $data --steps 1 --optimizer adamw --rate 1e-4
+check 'sets what is told' said 'optimizer: adamw, rate 0.0001, beta1'
+check 'needs none either' test ! -s err
+check 'told another' status 0 "$ffrun" tiny.json plan.json $data --steps 1 --optimizer sgd
+check 'is reported as well' said 'optimizer: sgd, rate 0.01, decay 0'
+check 'predicts no time' grep -q 'predicted step time  *- *$' out
+check 'is noted' grep -q 'plan.json was searched for optimizer adamw: with sgd neither' err
+check 'in one line' test "$(wc -l <err)" -eq 1
+check 'against another' status 0 "$ffrun" tiny.json single $data --steps 2 --compare --against plan.json
+check 'that is the preset' said 'optimizer: momentum, rate 0.01, momentum 0.9, decay 0'
+check 'is noted too' test "$(grep -c 'searched for optimizer adamw: with momentum' err)" -eq 1
+plan_for cpu2 1 >plan.json
+check 'by hand' status 0 "$ffrun" tiny.json plan.json $data --steps 1 --optimizer adamw
+check 'predicts nothing, so nothing is noted' test ! -s err
+plan_for cpu2 1 | sed 's/"devices": 1,/&"optimizer": "adam",/' >plan.json
+check 'an unknown one' refused 'plan.json: optimizer: expected sgd, momentum or adamw' "$ffrun" \
+	tiny.json plan.json $data --steps 1
+for optimizer in sgd momentum adamw; do
+	check "$optimizer on two ranks" status 0 ranks "$ffrun" mlp.json data-parallel --devices 2 \
+		$data --steps 3 --optimizer $optimizer --verify --report $optimizer.json
+	check 'without arithmetic' status 0 ranks "$ffrun" mlp.json data-parallel --devices 2 \
+		$data --steps 3 --optimizer $optimizer --device null
+done
+
 # --- memory
+need_of() { # need_of OPTIMIZER: bytes of one device
+	"$ffrun" tiny.json single $data --steps 1 --optimizer "$1" --report r.json >out 2>err
+	tr -d ' \n' <r.json | sed -n 's/.*"memory_bytes":\[\([0-9]*\).*/\1/p'
+}
+plain=$(need_of sgd)
+check 'each state is as much again' test $(($(need_of adamw) - plain)) -eq $((2 * ($(need_of momentum) - plain)))
+# weights 16x8, 8, 8x10, 10, each from a multiple of 64 bytes
+check 'as the weights' test $(($(need_of momentum) - plain)) -eq $((512 + 64 + 320 + 64))
 machine_of() { # machine_of BYTES: two devices with that much memory each
 	cat <<TXT
 {"format": "ffsoap-machine", "version": 1, "name": "small", "overlap": false,

@@ -1,5 +1,6 @@
-/* Region copies of the CPU backend against element by element.
+/* Region copies and updates of the CPU backend against element by element.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +50,18 @@ static const uint8_t *draw_order(struct ff_random *r, uint32_t rank, uint8_t *an
 	return any;
 }
 
+/* The last axis becomes that of pairs, whole and innermost wherever they lie. */
+static void make_pairs(struct ff_copy *c)
+{
+	struct ff_region *region[3] = {&c->region, &c->source_region, &c->sink_region};
+
+	for (int i = 0; i < 3; i++) {
+		region[i]->lo[c->region.rank - 1] = 0;
+		region[i]->hi[c->region.rank - 1] = 2;
+	}
+	c->order = ff_order_plain;
+}
+
 /* `order` keeps the order of its axes. */
 static struct ff_copy draw_copy(struct ff_random *r, uint8_t order[FF_MAX_RANK])
 {
@@ -68,6 +81,9 @@ static struct ff_copy draw_copy(struct ff_random *r, uint8_t order[FF_MAX_RANK])
 	c.order = draw_order(r, c.region.rank, order);
 	c.source_region = draw(r, 0, 3) ? draw_around(r, &c.region) : c.region;
 	c.sink_region = draw(r, 0, 3) ? draw_around(r, &c.region) : c.region;
+	c.reduce = c.add ? (enum ff_reduce)draw(r, 0, 2) : FF_REDUCE_SUM;
+	if (c.reduce == FF_REDUCE_LOG_SUM_EXP)
+		make_pairs(&c);
 	return c;
 }
 
@@ -101,6 +117,20 @@ static bool next(const struct ff_region *r, int32_t *at)
 	return false;
 }
 
+/* What the neighbours that belong together come to, of which this is one. */
+static float reduced(enum ff_reduce op, const float *sink, const float *source, bool second)
+{
+	float pair[2] = {sink[0], sink[0]};
+
+	if (op != FF_REDUCE_LOG_SUM_EXP) {
+		ff_reduce(op, 1, source, pair);
+		return pair[0];
+	}
+	memcpy(pair, sink - second, sizeof(pair));
+	ff_reduce(op, 2, source - second, pair);
+	return pair[second];
+}
+
 /* Every element of the sink: copied, added to, or left alone. */
 static void check_sink(const struct ff_copy *c, const float *before)
 {
@@ -115,9 +145,11 @@ static void check_sink(const struct ff_copy *c, const float *before)
 		float want = before[i];
 
 		if (inside(&c->region, at)) {
-			float add = source[ff_region_offset(c->order, &c->source_region, at)];
+			int64_t k = ff_region_offset(c->order, &c->source_region, at);
+			bool second = at[c->region.rank - 1] & 1;
 
-			want = c->add ? want + add : add;
+			want = c->add ? reduced(c->reduce, &before[i], &source[k], second)
+				      : source[k];
 		}
 		ck_assert_msg(want == sink[i], "rank %u at (%d, %d, ...): %g, expected %g",
 				c->region.rank, at[0], at[1], (double)sink[i], (double)want);
@@ -187,34 +219,73 @@ START_TEST(test_bits)
 }
 END_TEST
 
+/* One element in float64, as PyTorch's documentation has it; `n` updates before. */
+static void update_element(enum ff_optimizer_id id, const double *value, int n, double g, double *w,
+		double state[2])
+{
+	double rate = value[FF_SETTING_RATE], decay = value[FF_SETTING_DECAY];
+	double b1 = value[FF_SETTING_BETA1], b2 = value[FF_SETTING_BETA2], m, v;
+
+	switch (id) {
+	case FF_OPTIMIZER_SGD:
+		*w -= rate * (g + decay * *w);
+		return;
+	case FF_OPTIMIZER_MOMENTUM:
+		state[0] = value[FF_SETTING_MOMENTUM] * state[0] + g + decay * *w;
+		*w -= rate * state[0];
+		return;
+	case FF_OPTIMIZER_ADAMW:
+		*w -= rate * decay * *w;
+		state[0] = b1 * state[0] + (1 - b1) * g;
+		state[1] = b2 * state[1] + (1 - b2) * g * g;
+		m = state[0] / (1 - pow(b1, n + 1));
+		v = state[1] / (1 - pow(b2, n + 1));
+		*w -= rate * m / (sqrt(v) + value[FF_SETTING_EPSILON]);
+		return;
+	case FF_OPTIMIZER_COUNT:
+		ck_abort();
+	}
+}
+
+#define MOST 70000 /* enough for threads */
+
+/* Every optimizer, a few elements or many; the one behind the last stays as it was. */
 START_TEST(test_update)
 {
+	static const double told[FF_SETTING_COUNT] = {0.1, 0.8, 0.7, 0.9, 0.05, 0.3};
+	const struct ff_optimizer *o =
+			ff_optimizer((enum ff_optimizer_id)(_i % FF_OPTIMIZER_COUNT));
+	int n = _i < FF_OPTIMIZER_COUNT ? 999 : MOST - 1;
 	struct ff_random r = {.seed = seed, .stream = 1};
-	struct ff_sgd sgd = {.rate = 0.1f, .momentum = 0.9f, .decay = 0.01f};
-	float w[1000], g[1000], v[1000];
-	double ww[1000], vv[1000];
+	static float w[MOST], g[MOST], state[2][MOST];
+	static double ww[MOST], s[MOST][2];
+	struct ff_update u = {.optimizer = o, .weight = w, .gradient = g, .n = (size_t)n};
 	struct ff_device *dev;
 	struct ff_stream *stream;
 	struct ff_error err;
 
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i <= n; i++) {
 		ww[i] = w[i] = (float)draw(&r, -50, 50);
-		g[i] = (float)draw(&r, -50, 50);
-		vv[i] = v[i] = 0;
+		state[0][i] = state[1][i] = 0;
+		s[i][0] = s[i][1] = 0;
 	}
+	for (uint32_t i = 0; i < o->states; i++)
+		u.state[i] = state[i];
 	ck_assert_int_eq(cpu->open(0, &dev, &err), FF_OK);
 	ck_assert_int_eq(cpu->stream(dev, true, &stream, &err), FF_OK);
-	for (int step = 0; step < 3; step++) {
-		ck_assert_int_eq(cpu->update(stream, &sgd, w, g, v, 999, &err), FF_OK);
-		for (int i = 0; i < 999; i++) {
-			vv[i] = 0.9 * vv[i] + (g[i] + 0.01 * ww[i]);
-			ww[i] -= 0.1 * vv[i];
-		}
+	for (int step = 0; step < 4; step++) {
+		for (int i = 0; i < n; i++)
+			g[i] = (float)draw(&r, -50, 50);
+		o->factors(told, (uint64_t)step, &u.factors);
+		ck_assert_int_eq(cpu->update(stream, &u, &err), FF_OK);
+		ck_assert_int_eq(cpu->drain(stream, &err), FF_OK);
+		for (int i = 0; i < n; i++)
+			update_element(o->id, told, step, g[i], &ww[i], s[i]);
 	}
-	ck_assert_int_eq(cpu->drain(stream, &err), FF_OK);
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i <= n; i++) {
 		ck_assert_double_eq_tol(w[i], ww[i], 1e-4);
-		ck_assert_double_eq_tol(v[i], vv[i], 1e-4);
+		for (uint32_t k = 0; k < 2; k++)
+			ck_assert_double_eq_tol(state[k][i], s[i][k], 1e-4 * (1 + fabs(s[i][k])));
 	}
 	cpu->stream_close(stream);
 	cpu->close(dev);
@@ -230,7 +301,7 @@ static Suite *suite(void)
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, test_regions);
 	tcase_add_test(t, test_bits);
-	tcase_add_test(t, test_update);
+	tcase_add_loop_test(t, test_update, 0, 2 * FF_OPTIMIZER_COUNT);
 	suite_add_tcase(s, t);
 	return s;
 }

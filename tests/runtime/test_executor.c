@@ -15,9 +15,24 @@ struct seen {
 	uint32_t move[FF_MOVE_ALL_REDUCE + 1], op[FF_OP_COUNT];
 	uint32_t accumulate, send_staged, recv_staged, straight, add, syncs;
 	uint32_t replicas;                         /* operators computed several times */
+	uint32_t micro_batches, stages, again;     /* tasks */
 	uint32_t sharded, served, replicated;      /* parameters with a config of their own */
 	uint32_t added, tied_synced, tied_brought; /* gradients of several uses, by way */
+	uint32_t optimizer[FF_OPTIMIZER_COUNT];
+	uint32_t reduced[3];                   /* partial results, by what makes one of them */
+	uint32_t classes, classes_and_samples; /* losses split by the one, by both */
 };
+
+static void look_at_loss(struct seen *seen, const struct ff_schedule *lowered)
+{
+	const struct ff_node *loss = &lowered->graph->nodes[lowered->graph->loss];
+	const struct ff_config *c = &lowered->config[lowered->graph->loss];
+	uint32_t prelude = ff_node_prelude(lowered->graph, lowered->graph->loss);
+
+	seen->classes += c->degree[loss->n_dims - 1] > 1;
+	seen->classes_and_samples += c->degree[loss->n_dims - 1] > 1 && c->degree[0] > 1;
+	ck_assert(ff_config_equal(loss, c, &lowered->config[prelude]));
+}
 
 static void look_at_parameter(struct seen *seen, const struct ff_schedule *lowered, uint32_t node)
 {
@@ -50,6 +65,7 @@ static void look(struct seen *seen, const struct scene *s)
 
 	ff_arena_init(&a);
 	RIG_OK(ff_lower(&s->graph, &s->machine, &s->strategy, NULL, &a, &lowered, &err));
+	look_at_loss(seen, &lowered);
 	for (uint32_t i = 0; i < s->graph.n_nodes; i++) {
 		if (ff_node_is_parameter(&s->graph, i))
 			look_at_parameter(seen, &lowered, i);
@@ -63,6 +79,9 @@ static void look(struct seen *seen, const struct scene *s)
 		seen->syncs += t->kind == FF_TASK_SYNC;
 		if (t->kind == FF_TASK_FORWARD)
 			seen->op[s->graph.nodes[t->node].op]++;
+		seen->micro_batches += t->micro > 0;
+		seen->again += t->again;
+		seen->stages += t->kind == FF_TASK_FORWARD && s->strategy.stage[t->node] > 0;
 		if (t->kind != FF_TASK_MOVE)
 			continue;
 		seen->move[mv->kind]++;
@@ -73,6 +92,7 @@ static void look(struct seen *seen, const struct scene *s)
 			const struct ff_piece *p = &mv->piece[k];
 
 			seen->add += p->add;
+			seen->reduced[mv->reduce] += p->add;
 			seen->straight +=
 					p->from != p->to && p->send_stage < 0 && p->recv_stage < 0;
 		}
@@ -82,12 +102,20 @@ static void look(struct seen *seen, const struct scene *s)
 
 static void check_seen(const struct seen *seen)
 {
+	for (int k = 0; k < FF_OPTIMIZER_COUNT; k++)
+		ck_assert_msg(seen->optimizer[k] > 0, "no case had optimizer %s",
+				ff_optimizer((enum ff_optimizer_id)k)->name);
 	/* all-reduce is too rare among random strategies: it has a test below */
 	for (int k = 0; k < FF_MOVE_ALL_REDUCE; k++)
 		ck_assert_msg(seen->move[k] > 0, "no case had a move of kind %s",
 				ff_move_name((enum ff_move_kind)k));
 	for (int k = FF_OP_PARAMETER + 1; k < FF_OP_COUNT; k++)
 		ck_assert_msg(seen->op[k] > 0, "no case had a %s", ff_op_row((enum ff_op)k)->name);
+	for (int k = 0; k < 3; k++)
+		ck_assert_msg(seen->reduced[k] > 0, "no case had a message of a %s",
+				ff_reduce_name((enum ff_reduce)k));
+	ck_assert_uint_gt(seen->classes, 0);
+	ck_assert_uint_gt(seen->classes_and_samples, 0);
 	ck_assert_uint_gt(seen->accumulate, 0);
 	ck_assert_uint_gt(seen->send_staged, 0);
 	ck_assert_uint_gt(seen->recv_staged, 0);
@@ -95,6 +123,9 @@ static void check_seen(const struct seen *seen)
 	ck_assert_uint_gt(seen->add, 0);
 	ck_assert_uint_gt(seen->syncs, 0);
 	ck_assert_uint_gt(seen->replicas, 0);
+	ck_assert_uint_gt(seen->micro_batches, 0);
+	ck_assert_uint_gt(seen->stages, 0);
+	ck_assert_uint_gt(seen->again, 0);
 	ck_assert_uint_gt(seen->sharded, 0);
 	ck_assert_uint_gt(seen->served, 0);
 	ck_assert_uint_gt(seen->replicated, 0);
@@ -120,6 +151,7 @@ START_TEST(same_function)
 				s.machine.n_devices, s.machine.overlap ? ", overlap" : "",
 				bounce ? ", bounce" : "");
 		look(&seen, &s);
+		seen.optimizer[s.optimizer->id]++;
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(bounce), NULL,
 				ff_random_below(&r, 2)
 						? 0
@@ -134,7 +166,8 @@ START_TEST(same_function)
 END_TEST
 
 /* Linear layers split by input and then by output feature on the same devices
- * (the wrong way round, for Megatron): all-reduce between them, both passes. */
+ * (the wrong way round, for Megatron): all-reduce between them, both passes.  The last
+ * one by output feature, and the loss by class: all-reduces of its statistics. */
 START_TEST(all_reduce)
 {
 	union ff_attrs x = {.input = {.rank = 2, .shape = {6, 13}}};
@@ -143,13 +176,14 @@ START_TEST(all_reduce)
 	struct ff_random r = {ff_test_seed(26), 0, 0};
 
 	for (uint32_t n = 2; n <= 8; n++) {
-		struct scene s = {.opt = {.seed = n, .sgd = {0.01f, 0.9f, 0.01f}}};
+		struct scene s = {.opt = {.seed = n}};
 		struct seen seen = {0};
 		struct result split, whole;
 		struct ff_builder *b;
 		struct ff_error err;
 		uint32_t in[2];
 
+		scene_optimizer(&s, (enum ff_optimizer_id)(n % FF_OPTIMIZER_COUNT));
 		ff_arena_init(&s.arena);
 		RIG_OK(ff_builder_create("all-reduce", &s.arena, &b, &err));
 		in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
@@ -165,18 +199,20 @@ START_TEST(all_reduce)
 		RIG_OK(random_machine(&r, 1, &s.arena, &s.one, &err));
 		RIG_OK(ff_strategy_single(&s.graph, 0, &s.arena, &s.single, &err));
 		RIG_OK(ff_strategy_single(&s.graph, 0, &s.arena, &s.strategy, &err));
-		for (int i = 0; i < 3; i++) {
-			/* dims are sample, out_feature, in_feature */
-			struct ff_config *c = &s.strategy.config[ff_graph_find(
-					&s.graph, ff_arena_printf(&s.arena, "fc%d", i))];
+		for (int i = 0; i < 5; i++) {
+			/* dims are sample, out_feature or class, in_feature */
+			const char *name = ff_arena_printf(&s.arena, i < 4 ? "fc%d" : "loss", i);
+			struct ff_config *c = &s.strategy.config[ff_graph_find(&s.graph, name)];
+			uint32_t dim = i == 1 || i > 2 ? 1 : 2;
 
-			c->n_parts = n;
-			c->degree[i == 1 ? 1 : 2] = (uint16_t)n;
-			c->stride[i == 1 ? 1 : 2] = 1;
+			c->n_parts = i > 2 && n > 5 ? 5 : n;
+			c->degree[dim] = (uint16_t)c->n_parts;
+			c->stride[dim] = 1;
 		}
 		RIG_OK(ff_dataset_open("synthetic:18", &s.graph, n, &s.data, &err));
 		look(&seen, &s);
-		ck_assert_uint_ge(seen.move[FF_MOVE_ALL_REDUCE], 2);
+		ck_assert_uint_ge(seen.move[FF_MOVE_ALL_REDUCE], 4);
+		ck_assert_uint_eq(seen.classes, 1);
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(n % 2), NULL, 0, &split);
 		scene_run(&s, &s.one, &s.single, rig_backend(false), NULL, 0, &whole);
 		scene_compare(&s, &split, &whole);
@@ -212,12 +248,14 @@ static uint32_t count_readers(const struct ff_schedule *l, uint32_t node, const 
 }
 
 /* After a step without arithmetic every element of a parameter's gradient is the
- * number of cells that read it; and shards cover it once. */
+ * number of cells that read it, 1 for each in the first micro-batch, 2 in the second and
+ * so on; and shards cover it once. */
 static void check_null_gradients(struct rig *r, const struct scene *s, uint32_t node)
 {
 	const struct ff_schedule *l = &r->schedule;
 	const struct ff_value *v = &s->graph.values[s->graph.nodes[node].out];
 	int64_t n = rig_volume(v), in_shards = 0;
+	uint32_t m = s->strategy.micro_batches;
 	float *whole = malloc((size_t)n * sizeof(*whole));
 	struct ff_error err;
 
@@ -233,7 +271,7 @@ static void check_null_gradients(struct rig *r, const struct scene *s, uint32_t 
 
 		for (uint32_t d = v->rank; d-- > 0; rest /= v->shape[d])
 			at[d] = (int32_t)(rest % v->shape[d]);
-		ck_assert_float_eq(whole[k], (float)count_readers(l, node, at));
+		ck_assert_float_eq(whole[k], (float)(count_readers(l, node, at) * m * (m + 1) / 2));
 	}
 	free(whole);
 }
@@ -253,7 +291,8 @@ START_TEST(null_backend)
 		printf("# case %u: %u nodes, %u devices\n", i, s.graph.n_nodes,
 				s.machine.n_devices);
 		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_null, NULL, s.data,
-				&s.opt, 64 * (1 + (int64_t)ff_random_below(&r, 40)), &s.arena);
+				s.optimizer, &s.opt, 64 * (1 + (int64_t)ff_random_below(&r, 40)),
+				&s.arena);
 		for (uint64_t step = 0; step < 2; step++) {
 			int64_t sent = rig.comm->sent_bytes;
 
@@ -299,7 +338,7 @@ START_TEST(null_backend_finds_wrong_message)
 
 		scene_open(&s, 4, &r);
 		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_null, NULL, s.data,
-				&s.opt, 0, &s.arena);
+				s.optimizer, &s.opt, 0, &s.arena);
 		honest = rig.comm->exchange;
 		rig.comm->exchange = lossy_exchange;
 		for (uint32_t t = 0; t < rig.schedule.n_tasks; t++) {
@@ -355,8 +394,8 @@ START_TEST(keeps_weights)
 
 	scene_open(&s, 4, &r);
 	s.opt.keep_gradients = true;
-	rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_cpu, NULL, s.data, &s.opt, 0,
-			&s.arena);
+	rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_cpu, NULL, s.data,
+			s.optimizer, &s.opt, 0, &s.arena);
 	before = rig_weights(&rig, false, &s.arena, &n);
 	RIG_OK(ff_executor_step(rig.x, 0, &err));
 	after = rig_weights(&rig, false, &s.arena, &n);
@@ -388,7 +427,7 @@ START_TEST(spans)
 
 		scene_open(&s, 6, &r);
 		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_cpu, NULL, s.data,
-				&s.opt, 0, &s.arena);
+				s.optimizer, &s.opt, 0, &s.arena);
 		ff_executor_trace(rig.x, true);
 		RIG_OK(ff_executor_step(rig.x, 0, &err));
 		ff_executor_trace(rig.x, false);

@@ -68,6 +68,14 @@ with tempfile.TemporaryDirectory() as folder:
     accepts(reports, json.loads(report.read_text()), "one device")
     run(ffrun, graph, "data-parallel", "--devices", "2", *common, "--verify")
     accepts(reports, json.loads(report.read_text()), "only verified")
+    for name, settings in (("sgd", {"rate", "decay"}), ("momentum", {"rate", "momentum", "decay"}),
+                           ("adamw", {"rate", "beta1", "beta2", "epsilon", "decay"})):
+        run(ffrun, graph, "single", *common, "--steps", "2", "--optimizer", name, "--rate", "0.125")
+        trained = json.loads(report.read_text())
+        accepts(reports, trained, f"trained by {name}")
+        say(trained["optimizer"].keys() == settings | {"name"} and
+            trained["optimizer"]["name"] == name and trained["optimizer"]["rate"] == 0.125,
+            "which it names", trained["optimizer"])
     run(ffrun, graph, "data-parallel", "--devices", "2", *common, "--steps", "6", "--warmup", "2",
         "--compare", "--against", "single", "--verify", "--test", "--trace", folder / "trace.json")
     both = json.loads(report.read_text())

@@ -13,12 +13,13 @@ static inline void draw_graph(struct ff_random *r, struct ff_arena *a, struct ff
 	ck_assert_msg(random_graph(r, 8, a, g, &err) == FF_OK, "%s", err.text);
 }
 
+/* `micro` gets the graph of one micro-batch; NULL: there is one. */
 static inline void draw_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_devices,
-		struct ff_arena *a, struct ff_strategy *s)
+		struct ff_arena *a, struct ff_strategy *s, struct ff_graph *micro)
 {
 	struct ff_error err = {0};
 
-	ck_assert_msg(random_strategy(r, g, n_devices, a, s, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(random_strategy(r, g, n_devices, a, s, micro, &err) == FF_OK, "%s", err.text);
 }
 
 static inline void draw_config(struct ff_random *r, const struct ff_graph *g, uint32_t node,
@@ -44,11 +45,9 @@ static inline void put_odd_cost(
 /* A price for every part that any config has: its bytes times a number drawn
  * from its key, so that no two kinds of parts can pass for each other; and less
  * than `scratch` bytes of workspace. */
-static inline struct ff_costs *odd_costs(
-		const struct ff_graph *g, uint32_t n_devices, uint64_t seed, uint32_t scratch)
+static inline void put_odd_costs(struct ff_costs *costs, const struct ff_graph *g,
+		uint32_t n_devices, uint64_t seed, uint32_t scratch)
 {
-	struct ff_costs *costs = hand_costs("fast");
-
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		struct ff_config c = {.n_parts = 0};
 
@@ -65,6 +64,25 @@ static inline struct ff_costs *odd_costs(
 				put_odd_cost(costs, &work, seed, scratch);
 			}
 	}
+}
+
+/* Of the batch and of all equal parts of it. */
+static inline struct ff_costs *odd_costs(
+		const struct ff_graph *g, uint32_t n_devices, uint64_t seed, uint32_t scratch)
+{
+	struct ff_costs *costs = hand_costs("fast");
+	struct ff_error err = {0};
+	struct ff_graph micro;
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	for (uint32_t m = 1; m <= (uint32_t)g->batch; m++) {
+		if ((uint32_t)g->batch % m)
+			continue;
+		ck_assert_msg(ff_graph_micro(g, m, &a, &micro, &err) == FF_OK, "%s", err.text);
+		put_odd_costs(costs, &micro, n_devices, seed, scratch);
+	}
+	ff_arena_finish(&a);
 	return costs;
 }
 

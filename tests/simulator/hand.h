@@ -90,7 +90,7 @@ static inline void hand_graph(struct ff_arena *a, int32_t batch, int32_t feature
 }
 
 /* A cost database with all rates: copy 1 us + 100 bytes/us, add 2 us + 50,
- * update 3 us + 20, load 4 us + 10. */
+ * update 3 us + 20 (sgd 3.5 + 25, adamw 5 + 8), load 4 us + 10. */
 static inline struct ff_costs *hand_costs(const char *kind)
 {
 	static const struct ff_origin origin = {"abacus", "beads 1.2.3", "none", 1, 2, 2, 1};
@@ -102,6 +102,8 @@ static inline struct ff_costs *hand_costs(const char *kind)
 	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){2, 50});
 	ff_costs_set_rate(c, FF_RATE_UPDATE, (struct ff_rate){3, 20});
 	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){4, 10});
+	ff_costs_set_rate(c, FF_RATE_UPDATE_SGD, (struct ff_rate){3.5, 25});
+	ff_costs_set_rate(c, FF_RATE_UPDATE_ADAMW, (struct ff_rate){5, 8});
 	return c;
 }
 

@@ -108,6 +108,8 @@ static void check_same(const struct ff_costs *c)
 	ck_assert_int_eq(x->workspace_bytes, 64);
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->latency_us, 3);
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->bytes_per_us, 20);
+	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE_SGD)->bytes_per_us, 25);
+	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE_ADAMW)->latency_us, 5);
 	ck_assert_double_eq_tol(ff_costs_link(c).bytes_per_us, 12345.678901, 1e-6);
 	t = ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2);
 	ck_assert_ptr_nonnull(t);
@@ -331,10 +333,10 @@ START_TEST(steady_share_counts_what_matters)
 	ck_assert_int_eq(ff_costs_put(c, &small, NULL), FF_OK);
 	reduce.disturbed = 1;
 	ck_assert_int_eq(ff_costs_put_comm(c, &reduce, NULL), FF_OK);
-	/* four rates, and half of the table */
-	ck_assert_double_eq_tol(ff_costs_steady_share(c), 0.9, 1e-12);
+	/* six rates, and half of the table */
+	ck_assert_double_eq_tol(ff_costs_steady_share(c), 6.5 / 7, 1e-12);
 	ff_costs_set_link(c, (struct ff_rate){1, 1, 3});
-	ck_assert_double_eq_tol(ff_costs_steady_share(c), 4.5 / 6, 1e-12);
+	ck_assert_double_eq_tol(ff_costs_steady_share(c), 6.5 / 8, 1e-12);
 	ff_costs_destroy(c);
 }
 END_TEST

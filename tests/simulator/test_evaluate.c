@@ -17,6 +17,8 @@ struct seen {
 	uint32_t kinds, measured, scratch, kept, dropped, sets;
 	uint32_t forgotten, slower, not_slower;
 	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
+	uint32_t micro_batches, stages, again, brought_again;
+	uint32_t optimizer[FF_OPTIMIZER_COUNT];
 };
 
 struct walk {
@@ -24,9 +26,10 @@ struct walk {
 	struct seen *seen;
 	struct hand_machine h;
 	struct ff_arena a, scratch;
-	struct ff_graph g;
-	struct ff_strategy s; /* what the evaluator holds, should it be right */
+	struct ff_graph g, micro; /* micro: what configs are for */
+	struct ff_strategy s;     /* what the evaluator holds, should it be right */
 	struct ff_costs *costs;
+	const struct ff_optimizer *optimizer;
 	struct ff_pricer *p;
 	struct ff_evaluator *e;
 	int64_t limit, bucket;
@@ -54,6 +57,15 @@ static void look(struct seen *seen, const struct ff_schedule *plan)
 		seen->replicas += ff_node_is_computed(g, i) && plan->config[i].replicas > 1;
 		seen->tied_moved += tied && plan->strategy->config[i].n_parts > 0;
 	}
+	seen->micro_batches += plan->strategy->micro_batches > 1;
+	for (uint32_t i = 0; i < plan->n_tasks; i++) {
+		const struct ff_task *t = &plan->tasks[i];
+		bool moved = t->kind == FF_TASK_MOVE && t->again;
+
+		seen->again += t->kind == FF_TASK_FORWARD && t->again;
+		seen->brought_again += moved && ff_node_is_parameter(g, ff_edge_source(g, t->edge));
+		seen->stages += t->kind == FF_TASK_FORWARD && plan->strategy->stage[t->node];
+	}
 	for (uint32_t d = 0; d < plan->machine->n_devices; d++)
 		seen->scratch += plan->workspace_bytes[d] > 0;
 }
@@ -61,8 +73,10 @@ static void look(struct seen *seen, const struct ff_schedule *plan)
 /* What a fresh lowering says; *layout is what its layout lacks. */
 static struct ff_evaluation fresh(struct walk *w, int64_t *layout)
 {
-	struct ff_lower_options opt = {
-			.bucket_bytes = w->bucket, .workspace = ff_price_workspace, .ctx = w->p};
+	struct ff_lower_options opt = {.bucket_bytes = w->bucket,
+			.optimizer = w->optimizer,
+			.workspace = ff_price_workspace,
+			.ctx = w->p};
 	struct ff_arena_mark mark = ff_arena_mark(&w->scratch);
 	struct ff_evaluation ret = {0};
 	struct ff_simulation sim;
@@ -109,6 +123,7 @@ static void holds(struct walk *w, int64_t layout)
 	const struct ff_strategy *s = ff_evaluator_strategy(w->e);
 	int64_t over;
 
+	ck_assert_uint_eq(s->micro_batches, w->s.micro_batches);
 	for (uint32_t i = 0; i < w->g.n_nodes; i++)
 		ck_assert(ff_config_equal(&w->g.nodes[i], &s->config[i], &w->s.config[i]));
 	ck_assert_int_eq(ff_evaluator_layout(w->e, &over, &w->err), FF_OK);
@@ -121,7 +136,7 @@ static void set(struct walk *w)
 	struct ff_evaluation v;
 	int64_t layout;
 
-	draw_strategy(w->r, &w->g, w->h.m.n_devices, &w->a, &w->s);
+	draw_strategy(w->r, &w->g, w->h.m.n_devices, &w->a, &w->s, &w->micro);
 	for (uint32_t i = 0; i < w->g.n_nodes; i++)
 		w->s.priority[i] = (int32_t)ff_random_below(w->r, 2);
 	ck_assert_msg(ff_evaluator_set(w->e, &w->s, &v, &w->err) == FF_OK, "%s", w->err.text);
@@ -168,7 +183,7 @@ static uint32_t draw_changes(struct walk *w, struct ff_change *change)
 		if (ff_node_is_source(&w->g, node) || is_listed(change, n, node))
 			continue;
 		change[n].node = node;
-		draw_config(w->r, &w->g, node, w->h.m.n_devices, &w->a, &change[n].config);
+		draw_config(w->r, &w->micro, node, w->h.m.n_devices, &w->a, &change[n].config);
 		n++;
 	}
 	return n;
@@ -269,6 +284,9 @@ static void open_walk(struct walk *w)
 	w->seen->measured += measured;
 	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, w->costs, "c", "g", &w->p, &w->err) == FF_OK,
 			"%s", w->err.text);
+	w->optimizer = ff_optimizer((enum ff_optimizer_id)ff_random_below(r, FF_OPTIMIZER_COUNT));
+	ck_assert_int_eq(ff_pricer_set_optimizer(w->p, w->optimizer, &w->err), FF_OK);
+	w->seen->optimizer[w->optimizer->id]++;
 	ck_assert_msg(ff_evaluator_create(&w->g, &w->h.m, w->p, w->limit, w->bucket, &w->e,
 				      &w->err) == FF_OK,
 			"%s", w->err.text);

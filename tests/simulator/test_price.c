@@ -206,6 +206,9 @@ START_TEST(measured_rates)
 	copy.copied_bytes = 0;
 	ck_assert_double_eq(ff_price_move(w.p, &copy), 0);
 	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 100), 3 + 100 / 20.0, 1e-9);
+	ck_assert_int_eq(ff_pricer_set_optimizer(w.p, ff_optimizer(FF_OPTIMIZER_ADAMW), NULL),
+			FF_OK);
+	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 100), 5 + 100 / 8.0, 1e-9);
 	teardown(&w);
 	ff_costs_destroy(c);
 }
@@ -349,6 +352,65 @@ START_TEST(costs_must_fit_the_machine)
 }
 END_TEST
 
+static void set_plain_rates(struct ff_costs *c, enum ff_rate_kind update)
+{
+	ff_costs_set_rate(c, FF_RATE_COPY, (struct ff_rate){1, 100});
+	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){2, 50});
+	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){4, 10});
+	ff_costs_set_rate(c, update, (struct ff_rate){3, 20});
+}
+
+/* Files from before there was a choice have the preset optimizer's rate alone. */
+START_TEST(optimizers_need_their_rates)
+{
+	const struct ff_optimizer *adamw = ff_optimizer(FF_OPTIMIZER_ADAMW);
+	struct ff_pricer *p = NULL;
+	struct ff_error err = {0};
+	struct ff_costs *c;
+	struct world w;
+
+	setup(&w, 1, 1, NULL);
+	ck_assert_int_eq(ff_costs_create("fast", &c, NULL), FF_OK);
+	set_plain_rates(c, FF_RATE_UPDATE);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c.json", "g.json", &p, &err), FF_OK);
+	ck_assert_int_eq(ff_pricer_set_optimizer(p, adamw, &err), FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(err.text,
+			"c.json has no \"update_adamw\" rate: run ffprof g.json --machine hand"));
+	/* and nothing has changed */
+	ck_assert_ptr_eq(ff_price_optimizer(p), ff_optimizer_preset());
+	ck_assert_double_eq_tol(ff_price_update(p, 0, 100), 3 + 100 / 20.0, 1e-9);
+	ff_pricer_destroy(p);
+	ff_costs_destroy(c);
+	p = NULL;
+	ck_assert_int_eq(ff_costs_create("fast", &c, NULL), FF_OK);
+	set_plain_rates(c, FF_RATE_UPDATE_ADAMW);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c.json", "g.json", &p, &err),
+			FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(err.text, "no \"update\" rate"));
+	ff_costs_destroy(c);
+	teardown(&w);
+}
+END_TEST
+
+/* Weight and gradient are read and the weight written; each state both. */
+START_TEST(analytic_updates)
+{
+	static const double passes[FF_OPTIMIZER_COUNT] = {3, 5, 7};
+	struct world w;
+
+	setup(&w, 1, 1, NULL);
+	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 1000), 5 + 5 * 1000 / 1e4, 1e-9);
+	for (int i = 0; i < FF_OPTIMIZER_COUNT; i++) {
+		ck_assert_int_eq(ff_pricer_set_optimizer(
+						 w.p, ff_optimizer((enum ff_optimizer_id)i), NULL),
+				FF_OK);
+		ck_assert_double_eq_tol(
+				ff_price_update(w.p, 0, 1000), 5 + passes[i] * 1000 / 1e4, 1e-9);
+	}
+	teardown(&w);
+}
+END_TEST
+
 START_TEST(analytic_roofline)
 {
 	struct world w;
@@ -440,6 +502,8 @@ static Suite *suite(void)
 	tcase_add_test(t, measured_work);
 	tcase_add_test(t, long_names_leave_room_for_the_command);
 	tcase_add_test(t, costs_must_fit_the_machine);
+	tcase_add_test(t, optimizers_need_their_rates);
+	tcase_add_test(t, analytic_updates);
 	tcase_add_test(t, analytic_roofline);
 	tcase_add_test(t, analytic_is_monotonic);
 	tcase_add_test(t, memo_grows);

@@ -44,6 +44,7 @@ static void setup(struct plan *w, bool overlap)
 	w->s = (struct ff_schedule){.graph = &w->g,
 			.machine = &w->h.m,
 			.strategy = &w->strategy,
+			.optimizer = ff_optimizer_preset(),
 			.tasks = w->task,
 			.lanes = w->lanes,
 			.deps = w->deps,
@@ -96,6 +97,28 @@ static void simulate(struct plan *w)
 
 	ck_assert_msg(ff_simulate(&w->s, w->p, &w->arena, &w->sim, &err) == FF_OK, "%s", err.text);
 }
+
+/* Updates take what the pricer's optimizer takes; another one's schedule is refused. */
+START_TEST(updates_by_optimizer)
+{
+	/* of 140 bytes: 3.5 us + 25 bytes/us, 3 + 20, 5 + 8 */
+	static const double us[FF_OPTIMIZER_COUNT] = {3.5 + 5.6, 3 + 7, 5 + 17.5};
+	struct ff_error err;
+	struct plan w;
+
+	for (int i = 0; i < FF_OPTIMIZER_COUNT; i++) {
+		setup(&w, true);
+		update(&w, 0, 0);
+		w.s.optimizer = ff_optimizer((enum ff_optimizer_id)i);
+		if (w.s.optimizer != ff_optimizer_preset())
+			ck_assert_int_eq(ff_simulate(&w.s, w.p, &w.arena, &w.sim, &err), FF_E_RUN);
+		ck_assert_int_eq(ff_pricer_set_optimizer(w.p, w.s.optimizer, &err), FF_OK);
+		simulate(&w);
+		ck_assert_double_eq_tol(w.sim.step_us, us[i], 1e-9);
+		teardown(&w);
+	}
+}
+END_TEST
 
 START_TEST(nothing_takes_no_time)
 {
@@ -334,6 +357,7 @@ START_TEST(lowered_schedules)
 		struct ff_strategy strategy;
 		struct ff_schedule s;
 		struct ff_simulation sim, with;
+		struct ff_graph micro;
 		struct ff_pricer *p;
 		struct ff_error err;
 		double *idle;
@@ -344,7 +368,7 @@ START_TEST(lowered_schedules)
 		draw_graph(&state, &a, &g);
 		hand_machine_init(&h, 1 + ff_random_below(&state, 3),
 				1 + ff_random_below(&state, 4), false);
-		draw_strategy(&state, &g, h.m.n_devices, &a, &strategy);
+		draw_strategy(&state, &g, h.m.n_devices, &a, &strategy, &micro);
 		ck_assert_int_eq(ff_pricer_create(&g, &h.m, NULL, NULL, NULL, &p, &err), FF_OK);
 		idle = ff_arena_array(&a, ff_lane_count(&h.m), sizeof(double));
 		ck_assert_msg(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err) == FF_OK, "%s",
@@ -377,6 +401,7 @@ static Suite *suite(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, nothing_takes_no_time);
+	tcase_add_test(t, updates_by_optimizer);
 	tcase_add_test(t, one_lane_is_a_chain);
 	tcase_add_test(t, devices_run_side_by_side);
 	tcase_add_test(t, overlap_hides_communication);

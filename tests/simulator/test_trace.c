@@ -138,6 +138,7 @@ START_TEST(lowered_schedules)
 		struct ff_arena a;
 		struct ff_graph g;
 		struct ff_strategy strategy;
+		struct ff_graph micro;
 		struct ff_schedule s;
 		struct ff_simulation sim;
 		struct ff_pricer *p;
@@ -151,7 +152,7 @@ START_TEST(lowered_schedules)
 		draw_graph(&state, &a, &g);
 		hand_machine_init(
 				&h, 2, 1 + ff_random_below(&state, 3), ff_random_below(&state, 2));
-		draw_strategy(&state, &g, h.m.n_devices, &a, &strategy);
+		draw_strategy(&state, &g, h.m.n_devices, &a, &strategy, &micro);
 		ck_assert_int_eq(ff_pricer_create(&g, &h.m, NULL, NULL, NULL, &p, &err), FF_OK);
 		ck_assert_int_eq(ff_lower(&g, &h.m, &strategy, NULL, &a, &s, &err), FF_OK);
 		ck_assert_int_eq(ff_simulate(&s, p, &a, &sim, &err), FF_OK);

@@ -324,8 +324,8 @@ def strategy(text, devices, operators, known_hash=None):
 
 
 def dims(node, shape, depth):
-    """Names and extents of the dims of a node that writes `shape`; `depth` is
-    what a product sums over.  Of a reshape, the samples alone."""
+    """Names and extents of the dims of a node that writes `shape` (of the loss: reads
+    it); `depth` is what a product sums over.  Of a reshape, the samples alone."""
     def named(rank):
         if rank == 4:
             return ["sample", "channel", "height", "width"]
@@ -338,8 +338,10 @@ def dims(node, shape, depth):
     if op == "linear":
         middle = [f"axis{i}" for i in range(1, rank - 1)]
         return list(zip(["sample", *middle, "out_feature", "in_feature"], [*shape, depth]))
-    if op in ("reshape", "softmax_cross_entropy"):
+    if op == "reshape":
         return [("sample", shape[0])]
+    if op == "softmax_cross_entropy":
+        return [("sample", shape[0]), *zip(named(rank)[2:], shape[2:]), ("class", shape[1])]
     if op == "embedding":
         middle = [f"axis{i}" for i in range(1, rank - 1)]
         return list(zip(["sample", *middle, "feature", "vocabulary"], [*shape, depth]))
@@ -351,7 +353,7 @@ def dims(node, shape, depth):
 
 def random_strategy(text, devices, shapes, depths, rng):
     """Legal degrees at random on devices at random.  `shapes`: of what every node
-    writes, the loss' being its batch; `depths`: of what each product sums over."""
+    writes, the loss' being its logits'; `depths`: of what each product sums over."""
     operators = {}
     for node in json.loads(text)["nodes"]:
         if node["op"] == "input":

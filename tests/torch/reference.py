@@ -298,10 +298,21 @@ def compare(graph, tensors, seed=1):
     return apart, net
 
 
-def sgd_losses(graph, tensors, batches, seed=1, rate=0.01, momentum=0.9, decay=0.0, cosine=False):
-    """The loss of each step of torch.optim.SGD on `batches`, one after the other."""
+OPTIMIZERS = {
+    "sgd": lambda weights, rate=0.01, decay=0.0:
+        torch.optim.SGD(weights, rate, weight_decay=decay),
+    "momentum": lambda weights, rate=0.01, momentum=0.9, decay=0.0:
+        torch.optim.SGD(weights, rate, momentum, weight_decay=decay),
+    "adamw": lambda weights, rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, decay=0.01:
+        torch.optim.AdamW(weights, rate, (beta1, beta2), epsilon, decay),
+}
+
+
+def trained_losses(graph, tensors, batches, seed=1, optimizer="momentum", cosine=False, **settings):
+    """The loss of each step of PyTorch's optimizer on `batches`, one after the other."""
     net = Network(graph, tensors, seed)
-    optimizer = torch.optim.SGD(net.weights.values(), rate, momentum, weight_decay=decay)
+    optimizer = OPTIMIZERS[optimizer](net.weights.values(), **settings)
+    rate = optimizer.param_groups[0]["lr"]
     losses = []
     for step, inputs in enumerate(batches):
         for group in optimizer.param_groups:

@@ -1,5 +1,5 @@
 # ffrun's losses and gradients against PyTorch's.
-# Usage: test_torch.py operators|networks|split|steps FFRUN FFZOO FFRUN_DENSE
+# Usage: test_torch.py operators|networks|split|steps|optimizers FFRUN FFZOO FFRUN_DENSE
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
@@ -84,8 +84,8 @@ class Case:
             tap.say(good, self.name + what, notes)
         return net
 
-    def check_losses(self, losses, batches, **sgd):
-        want = reference.sgd_losses(self.graph, self.tensors, batches, self.seed, **sgd)
+    def check_losses(self, losses, batches, **settings):
+        want = reference.trained_losses(self.graph, self.tensors, batches, self.seed, **settings)
         worst = max(reference.distance(a, b) for a, b in zip(losses, want))
         good = len(losses) == len(want) and worst <= TOLERANCE
         notes = [f"losses {' '.join(f'{x:.4f}' for x in want)}, apart by {worst:.2g}"]
@@ -187,16 +187,28 @@ BY_HAND = {
         "pool1": ({"width": 3}, [0, 1, 2]), "conv2": ({"height": 3}, [1, 2, 0]),
         "act2": ({"channel": 3}, [0, 1, 2]), "pool2": ({"height": 2}, [2, 0]),
         "fc1": ({"out_feature": 3}, [0, 1, 2]), "fc2": ({"in_feature": 3}, [0, 2, 1]),
-        "fc3": ({"out_feature": 3}, [0, 1, 2]), "loss": ({}, [1])},
+        "fc3": ({"out_feature": 3}, [0, 1, 2]), "loss": ({"class": 3}, [0, 1, 2])},
     4: {"conv1": ({"height": 2, "width": 2}, [0, 1, 2, 3]),
         "conv2": ({"out_channel": 2, "in_channel": 2}, [3, 1, 2, 0]),
         "act2": ({"sample": 2, "width": 2}, [0, 1, 2, 3]),
         "fc1": ({"out_feature": 2, "in_feature": 2}, [0, 1, 2, 3]),
         "act3": ({"sample": 4}, [3, 2, 1, 0]), "fc2": ({"sample": 2, "in_feature": 2},
                                                       [0, 2, 1, 3]),
-        "fc3": ({"sample": 2, "out_feature": 2}, [0, 1, 2, 3])},
+        "fc3": ({"sample": 2, "out_feature": 2}, [0, 1, 2, 3]),
+        "loss": ({"sample": 2, "class": 2}, [0, 1, 2, 3])},
 }
 
+
+# The loss by class: where its logits are, where they are not, more than once.
+BY_CLASS = {
+    "where the logits are": (2, ({"class": 2}, [0, 1])),
+    "the other way round": (2, ({"class": 2}, [1, 0])),
+    "in uneven parts": (3, ({"class": 3}, [0, 1, 2])),
+    "on four": (4, ({"class": 4}, [0, 1, 2, 3])),
+    "and by sample": (4, ({"sample": 2, "class": 2}, [0, 1, 2, 3])),
+    "and by sample, across": (4, ({"sample": 2, "class": 2}, [3, 1, 0, 2])),
+    "twice": (4, ({"class": 2}, [0, 1, 2, 3], 2)),
+}
 
 SMALL_LM = ["--set", "features=6", "--set", "context=3", "--set", "hidden=11"]
 
@@ -226,13 +238,16 @@ TIED = {
 }
 
 
-def split(case, strategy, devices):
-    sgd = {"rate": 0.005, "momentum": 0.9, "decay": 0.01}
-    options = [str(x) for key, value in sgd.items() for x in (f"--{key}", value)]
+MOMENTUM = {"rate": 0.005, "momentum": 0.9, "decay": 0.01}
+
+
+def split(case, strategy, devices, **settings):
+    settings = settings or MOMENTUM
+    options = [str(x) for key, value in settings.items() for x in (f"--{key}", value)]
     losses = case.run(strategy, devices, steps=4, options=options)
     if losses is not None:
         case.check()
-        case.check_losses(losses, case.same_samples(4), **sgd)
+        case.check_losses(losses, case.same_samples(4), **settings)
 
 
 def split_at_random(name, weights_seed, zoo, splits):
@@ -242,7 +257,8 @@ def split_at_random(name, weights_seed, zoo, splits):
         return
     net = case.check()
     shapes = {node: tuple(value.shape) for node, value in net.value.items()}
-    shapes[case.graph["nodes"][-1]["name"]] = case.graph["nodes"][0]["shape"]
+    loss = case.graph["nodes"][-1]
+    shapes[loss["name"]] = shapes[loss["in"][0]]
     depths = {node["name"]: net.weight(node, "weight").shape[node["op"] != "embedding"]
               for node in case.graph["nodes"] if node["op"] in ("conv2d", "linear", "embedding")}
     for devices, seed in splits:
@@ -250,6 +266,80 @@ def split_at_random(name, weights_seed, zoo, splits):
                                           random.Random(seed))
         case.name = f"{name} on {devices} devices, random strategy {seed}"
         split(case, strategy, devices)
+
+
+def in_phases(text, devices, micro_batches, order, stages, again):
+    """A pipeline of `stages`, each by sample over its share of the devices, where every
+    operator whose number is in `again` is computed again; parameters in parts, of which
+    every second is brought again."""
+    nodes = [n for n in json.loads(text)["nodes"] if n["op"] != "input"]
+    group = devices // stages
+    chosen = {}
+    for i, node in enumerate(nodes):
+        first = i * stages // len(nodes) * group
+        chosen[node["name"]] = ({"sample": group}, list(range(first, first + group)))
+        if node["op"] in ("conv2d", "linear"):
+            chosen[node["name"] + ".weight"] = ({"axis0": devices}, list(range(devices)))
+    made = graphs.strategy(text, devices, chosen)
+    made.update(micro_batches=micro_batches, order=order)
+    names = [node["name"] for node in nodes]
+    weights = [entry for entry in made["operators"] if entry["name"].endswith(".weight")]
+    for entry in made["operators"]:
+        if entry["name"] in names:
+            i = names.index(entry["name"])
+            entry["stage"] = i * stages // len(nodes)
+            entry["recompute"] = i in again and i + 1 < len(nodes)
+    for entry in weights[::2]:
+        entry["recompute"] = True
+    return made
+
+
+PHASES = [(1, 4, "1f1b", 1, ()), (2, 2, "gpipe", 2, ()), (2, 4, "1f1b", 2, (1, 2, 4, 5)),
+          (3, 8, "1f1b", 3, range(0, 99, 2)), (4, 2, "gpipe", 2, range(99)),
+          (2, 1, "gpipe", 1, range(99))]
+
+
+def split_in_phases():
+    """Micro-batches in either order, stages, values made again."""
+    for name, zoo in (("lenet", ["lenet", "--batch", "8"]),
+                      ("alexnet for 16x16", ["alexnet", "--batch", "8", "--set", "image=16",
+                                             "--set", "fc1=45", "--set", "fc2=31"])):
+        case = Case(name, 5).zoo(*zoo)
+        text = case.path.read_text()
+        for phases in PHASES:
+            case.name = "{}, {} devices, {} micro-batches, {}, {} stages".format(name, *phases)
+            split(case, in_phases(text, *phases), phases[0])
+
+
+def split_by_class():
+    """Behind a layer by output feature; and, labels to be ignored among them, at every
+    position."""
+    lm = Case("lm", 3).zoo("lm", "--batch", "6", "--set", "vocabulary=41", *SMALL_LM)
+    text = lm.path.read_text()
+    for name, (devices, loss) in BY_CLASS.items():
+        lm.name = f"lm, loss by class {name}"
+        logits = ({"out_feature": devices}, list(range(devices)))
+        split(lm, graphs.strategy(text, devices, {"logits": logits, "loss": loss}), devices)
+    for rank in (4, 3):
+        case = Case("").made(graphs.dense(rank))
+        text, known = case.path.read_text(), case.hash()
+        axis = "height" if rank == 4 else "axis2"
+        splits = dict(BY_CLASS, **{f"and by {axis}": (4, ({axis: 2, "class": 2}, [2, 0, 1, 3]))})
+        for name, (devices, loss) in splits.items():
+            case.name = f"dense labels of rank {rank - 1}, loss by class {name}"
+            # the batch is 3
+            operators = {node["name"]: ({"sample": 3}, [0, 1, 2]) if devices > 2 else ({}, [1])
+                         for node in json.loads(text)["nodes"] if node["op"] != "input"}
+            operators["conv2"] = ({"out_channel": devices}, list(range(devices)))
+            operators["loss"] = loss
+            strategy = graphs.strategy(text, devices, operators, known)
+            losses = case.run(strategy, devices, steps=3, program=ffrun_dense,
+                              options=("--rate", "0.1"))
+            if losses is not None:
+                inputs = reference.inputs_of(case.tensors)
+                tap.say((inputs["labels"] == -1).any(), f"{case.name}: some are ignored")
+                case.check()
+                case.check_losses(losses, [inputs] * 3, rate=0.1)
 
 
 def split_by_sample(graph, program=ffrun):
@@ -288,6 +378,8 @@ def test_split():
         strategy = graphs.strategy(tied.path.read_text(), devices, operators, known)
         split(tied, strategy, devices)
     split_by_sample(dict(graphs.dense(4), name="dense"), ffrun_dense)
+    split_by_class()
+    split_in_phases()
 
 
 # ---- training ----
@@ -312,12 +404,12 @@ def write_images(folder, samples):
     return ((grey - grey.mean()) / grey.std())[:, None], labels
 
 
-def train(name, zoo, seed, steps, **sgd):
+def train(name, zoo, seed, steps, **settings):
     """Training on files whose content is known, over several epochs."""
     case = Case(name, seed).zoo(*zoo)
     samples, labels = write_images(case.folder, 37)
     options = []
-    for key, value in sgd.items():
+    for key, value in settings.items():
         options += ["--schedule", "cosine"] if key == "cosine" else [f"--{key}", str(value)]
     losses = case.run(data=case.folder, steps=steps, options=options)
     if losses is None:
@@ -329,12 +421,12 @@ def train(name, zoo, seed, steps, **sgd):
     first = reference.inputs_of(case.tensors)
     tap.say(np.array_equal(first["labels"], batches[0]["labels"]) and
             reference.distance(first["data"], batches[0]["data"]) < 1e-6, f"{name}: first batch")
-    want = case.check_losses(losses, batches, **sgd)
-    for key in sgd:  # each must matter, or the case shows nothing of it
-        if key != "rate":
-            other = reference.sgd_losses(case.graph, case.tensors, batches, seed,
-                                         **dict(sgd, **{key: 0}))
-            apart = max(reference.distance(a, b) for a, b in zip(other, want))
+    want = case.check_losses(losses, batches, **settings)
+    for key in settings:  # each must matter, or the case shows nothing of it
+        if key not in ("rate", "optimizer"):
+            other = dict(settings, **{key: 1e-8 if key == "epsilon" else 0})
+            losses = reference.trained_losses(case.graph, case.tensors, batches, seed, **other)
+            apart = max(reference.distance(a, b) for a, b in zip(losses, want))
             tap.say(apart > 10 * TOLERANCE, f"{name}: {key} matters",
                     [f"without it losses are apart by {apart:.2g}"])
 
@@ -345,9 +437,49 @@ def test_steps():
           cosine=True)
     train("alexnet for 28x28", ["alexnet", "--batch", "9", "--set", "image=28"], 5, 5, rate=0.003,
           momentum=0.9, decay=0.5)
+    lenet = ["lenet", "--batch", "12"]
+    train("lenet, sgd", lenet, 3, 8, optimizer="sgd", rate=0.05, decay=0.02)
+    train("lenet, sgd, cosine", lenet, 4, 6, optimizer="sgd", rate=0.1, cosine=True)
+    train("lenet, adamw", lenet, 3, 8, optimizer="adamw")
+    train("lenet, adamw with all settings", lenet, 4, 8, optimizer="adamw", rate=0.002, beta1=0.8,
+          beta2=0.95, epsilon=0.01, decay=0.5, cosine=True)
+    train("alexnet for 28x28, adamw", ["alexnet", "--batch", "9", "--set", "image=28"], 5, 5,
+          optimizer="adamw", rate=0.0003, decay=1)
+
+
+# ---- optimizers ----
+
+def updates(case, kind, devices):
+    """Data parallelism; updates everywhere, in parts (ZeRO) or on one device."""
+    where = {"following": None, "in parts": lambda shape: (
+                 {"axis0": min(devices, shape[0])}, list(range(min(devices, shape[0])))),
+             "served": lambda shape: ({}, [devices - 1]),
+             "everywhere": lambda shape: ({}, list(range(devices)), devices)}[kind]
+    weights = {name: t.shape for name, t in case.tensors.items() if "grad." + name in case.tensors}
+    own = {name: where(shape) for name, shape in weights.items()} if where else {}
+    return graphs.strategy(case.path.read_text(), devices, own)
+
+
+def test_optimizers():
+    """Every way to update, with states of every number, beside PyTorch on one device."""
+    told = {"sgd": {"rate": 0.02, "decay": 0.05},
+            "momentum": {"rate": 0.01, "momentum": 0.8, "decay": 0.05},
+            "adamw": {"rate": 0.002, "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-4, "decay": 0.5}}
+    for net, zoo in (("lenet", ["lenet", "--batch", "7"]),
+                     ("tied lm", ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM,
+                                  "--set", "tie=yes"])):
+        case = Case(net, 3).zoo(*zoo)
+        if case.run() is None:
+            continue
+        for optimizer, settings in told.items():
+            for kind, devices in (("following", 3), ("in parts", 2), ("in parts", 4),
+                                  ("served", 3), ("everywhere", 2)):
+                case.name = f"{net}, {optimizer} {kind}, {devices} devices"
+                split(case, updates(case, kind, devices), devices, optimizer=optimizer,
+                      **settings)
 
 
 {"operators": test_operators, "networks": test_networks, "split": test_split,
- "steps": test_steps}[sys.argv[1]]()
+ "steps": test_steps, "optimizers": test_optimizers}[sys.argv[1]]()
 tap.end()
 sys.exit(tap.failed > 0)

@@ -1,0 +1,126 @@
+/* The graph of one micro-batch: the same nodes, values and edges, with so many
+ * samples fewer.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/micro.h"
+
+#include <string.h>
+
+#include "derive.h"
+
+/* Whether axis 0 of the operand is the node's sample dim and nothing else. */
+static bool is_by_sample(const struct ff_node *n, const struct ff_operand *o)
+{
+	const struct ff_axis_map *x = &o->axis[0];
+
+	return o->rank > 0 && x->n_terms == 1 && x->term[0].div == 1 && x->term[0].step == 1 &&
+	       x->offset == 0 && x->window == 1 && n->dim[x->term[0].dim].label == FF_DIM_SAMPLE;
+}
+
+/* Samples must not meet in a node, or a part of the batch would not compute what
+ * the whole computes.  Parameters have none; a loss is a sum over its samples. */
+static bool keeps_samples_apart(const struct ff_graph *g, const struct ff_node *n)
+{
+	bool apart = true;
+
+	for (uint32_t i = 0; i < n->n_data; i++)
+		apart = apart && is_by_sample(n, &n->in_map[i]);
+	for (uint32_t k = 0; k < n->n_out - n->n_saved && n != &g->nodes[g->loss]; k++)
+		apart = apart && is_by_sample(n, &n->out_map[k]);
+	return apart;
+}
+
+static int check(const struct ff_graph *g, uint32_t micro_batches, struct ff_error *err)
+{
+	if (g->batch % (int32_t)micro_batches)
+		return ff_fail(err, FF_E_INPUT,
+				"graph %s: its batch of %d cannot be cut into %u micro-batches of "
+				"one size",
+				g->name, g->batch, micro_batches);
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_is_computed(g, i) && !keeps_samples_apart(g, &g->nodes[i]))
+			return ff_fail(err, FF_E_INPUT,
+					"graph %s cannot be trained in micro-batches: operator %s "
+					"does not keep samples apart",
+					g->name, g->nodes[i].name);
+	return FF_OK;
+}
+
+/* Puts the samples of one micro-batch where an attribute says those of the batch. */
+static void cut_attrs(struct ff_node *n, int32_t batch, int32_t samples)
+{
+	const struct ff_op_row *row = ff_op_row(n->op);
+
+	for (uint32_t i = 0; i < row->n_attrs; i++) {
+		int32_t *shape = (int32_t *)((char *)&n->attrs + row->attrs[i].offset);
+
+		if (row->attrs[i].type == FF_ATTR_SHAPE && shape[0] > 0 && shape[1] == batch)
+			shape[1] = samples;
+	}
+}
+
+/* What links the graph together stays; what rows derive is made anew. */
+static int copy_links(const struct ff_graph *g, int32_t samples, struct ff_arena *a,
+		struct ff_graph *ret, struct ff_error *err)
+{
+	struct ff_operand *in = ff_arena_array(a, g->n_edges, sizeof(*in));
+	struct ff_operand *out = ff_arena_array(a, g->n_values, sizeof(*out));
+
+	*ret = *g;
+	ret->batch = samples;
+	ret->nodes = ff_arena_array(a, g->n_nodes, sizeof(*ret->nodes));
+	ret->values = ff_arena_array(a, g->n_values, sizeof(*ret->values));
+	if (!in || !out || !ret->nodes || !ret->values)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_node *n = &g->nodes[i];
+
+		ret->nodes[i] = (struct ff_node){.op = n->op,
+				.name = n->name,
+				.attrs = n->attrs,
+				.in = n->in,
+				.n_in = n->n_in,
+				.n_data = n->n_data,
+				.n_prelude = n->n_prelude,
+				.out = n->out,
+				.n_out = n->n_out,
+				.n_saved = n->n_saved,
+				.in_map = in + n->in,
+				.out_map = out + n->out};
+		cut_attrs(&ret->nodes[i], g->batch, samples);
+	}
+	for (uint32_t k = 0; k < g->n_values; k++) {
+		const struct ff_value *v = &g->values[k];
+
+		ret->values[k] = (struct ff_value){.kind = v->kind,
+				.producer = v->producer,
+				.port = v->port,
+				.first_use = v->first_use,
+				.n_uses = v->n_uses,
+				.needs_grad = v->needs_grad};
+	}
+	return FF_OK;
+}
+
+int ff_graph_micro(const struct ff_graph *g, uint32_t micro_batches, struct ff_arena *a,
+		struct ff_graph *ret, struct ff_error *err)
+{
+	struct ff_graph r;
+	int code = FF_OK;
+
+	if (micro_batches == 1) {
+		*ret = *g;
+		return FF_OK;
+	}
+	code = check(g, micro_batches, err);
+	if (code == FF_OK)
+		code = copy_links(g, g->batch / (int32_t)micro_batches, a, &r, err);
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
+		struct ff_derive d = {.graph = &r, .node = &r.nodes[i]};
+
+		code = ff_op_row(g->nodes[i].op)->derive(&d, err);
+	}
+	if (code < 0)
+		return code;
+	r.hash = ff_hash_mix(g->hash, micro_batches);
+	*ret = r;
+	return FF_OK;
+}

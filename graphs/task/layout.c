@@ -1,0 +1,408 @@
+/* Layout: the place of every buffer in its device's memory.  Largest first, each at its
+ * lowest free offset (the greedy-by-size rule of Pisarchyk and Lee, "Efficient Memory
+ * Management for Deep Neural Net Inference", 2020).
+ *
+ * Which buffers may live at the same time is told by their clocks.  To ask only those
+ * that can, a device's tasks are numbered and cut into bins: a buffer is in the bins
+ * from its first task to the first task on either lane that is certain to begin after
+ * its last use; no two without a bin in common live at once.  Those that share a bin
+ * with one are those that are in its first, and those that begin in its others.
+ *
+ * Devices that do the same get the same layout, found once.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lower.h"
+
+#define BIN_TASKS 32
+#define NEAR_SHARE 32 /* where less than so much of all is near, it is sorted for itself */
+
+/* A buffer of the device at hand. */
+struct item {
+	int64_t bytes;
+	uint32_t buffer;
+	uint32_t first, end; /* bins */
+};
+
+struct chain {
+	uint32_t buffer, next;
+};
+
+/* One device while its buffers are placed. */
+struct device {
+	struct ff_lowering *l;
+	uint32_t *number;          /* by task: among the device's tasks */
+	uint32_t *lane[2];         /* tasks on its compute lane and on its communication lane */
+	struct ff_clock *known[2]; /* what is known to be done when they start */
+	uint32_t n_lane[2], n_tasks;
+	struct item *item;
+	uint32_t n_items;
+	/* By bin: first of a chain of placed buffers that are in it, that begin in it. */
+	uint32_t *in, *begin;
+	struct chain *chain;
+	uint32_t n_chain, cap_chain;
+	uint32_t *near;             /* placed buffers that may live with the one at hand */
+	uint32_t *placed, n_placed; /* all of them, by offset */
+};
+
+static bool clock_reached(const struct ff_clock *now, const struct ff_clock *what)
+{
+	return what->compute <= now->compute && what->comm <= now->comm;
+}
+
+/* The first task of the device, by number, that begins when `last` is certainly over. */
+static uint32_t over_at(const struct device *d, const struct ff_clock *last)
+{
+	uint32_t at = 0;
+
+	for (int k = 0; k < 2; k++) {
+		uint32_t low = 0, high = d->n_lane[k];
+
+		while (low < high) {
+			uint32_t mid = (low + high) / 2;
+
+			if (clock_reached(&d->known[k][mid], last))
+				high = mid;
+			else
+				low = mid + 1;
+		}
+		if (low == d->n_lane[k])
+			return d->n_tasks;
+		if (at < d->number[d->lane[k][low]])
+			at = d->number[d->lane[k][low]];
+	}
+	return at;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return x->buffer < y->buffer ? -1 : 1;
+}
+
+static int push(struct device *d, uint32_t *first, uint32_t buffer, struct ff_error *err)
+{
+	if (d->n_chain == d->cap_chain) {
+		uint32_t cap = d->cap_chain ? 2 * d->cap_chain : 1024;
+		struct chain *grown = realloc(d->chain, cap * sizeof(*grown));
+
+		if (!grown)
+			return ff_fail_memory(err);
+		d->chain = grown;
+		d->cap_chain = cap;
+	}
+	d->chain[d->n_chain] = (struct chain){buffer, *first};
+	*first = d->n_chain++;
+	return FF_OK;
+}
+
+static int put_in_bins(struct device *d, const struct item *x, struct ff_error *err)
+{
+	int code = push(d, &d->begin[x->first], x->buffer, err);
+
+	for (uint32_t k = x->first; k < x->end && code == FF_OK; k++)
+		code = push(d, &d->in[k], x->buffer, err);
+	return code;
+}
+
+static bool may_meet(const struct device *d, uint32_t a, uint32_t b)
+{
+	const struct ff_life *x = &d->l->life[a], *y = &d->l->life[b];
+
+	return !clock_reached(&x->born, &y->last) && !clock_reached(&y->born, &x->last);
+}
+
+/* Those of a chain that may live with `buffer`. */
+static uint32_t add_near(struct device *d, uint32_t first, uint32_t buffer, uint32_t n)
+{
+	for (uint32_t i = first; i != FF_NONE; i = d->chain[i].next)
+		if (may_meet(d, d->chain[i].buffer, buffer))
+			d->near[n++] = d->chain[i].buffer;
+	return n;
+}
+
+/* Placed buffers that may live with `item`. */
+static uint32_t find_near(struct device *d, const struct item *item)
+{
+	uint32_t n = add_near(d, d->in[item->first], item->buffer, 0);
+
+	for (uint32_t b = item->first + 1; b < item->end; b++)
+		n = add_near(d, d->begin[b], item->buffer, n);
+	return n;
+}
+
+struct span {
+	int64_t from, to;
+};
+
+static int compare_spans(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	return x->from != y->from ? (x->from < y->from ? -1 : 1)
+				  : (x->to > y->to) - (x->to < y->to);
+}
+
+/* The same where so many are near that it is as well to look at all. */
+static int64_t find_room_among_all(const struct device *d, uint32_t buffer, int64_t base)
+{
+	int64_t at = base, bytes = d->l->r.buffers[buffer].bytes;
+
+	for (uint32_t i = 0; i < d->n_placed; i++) {
+		const struct ff_buffer *b = &d->l->r.buffers[d->placed[i]];
+
+		if (b->offset + b->bytes <= at || !may_meet(d, d->placed[i], buffer))
+			continue;
+		if (b->offset >= at + bytes)
+			break;
+		at = b->offset + b->bytes;
+	}
+	return at;
+}
+
+/* Lowest offset from `base` on where none of the `n` that are near is in the way. */
+static int64_t find_room(const struct device *d, uint32_t n, uint32_t buffer, int64_t base,
+		struct span *span)
+{
+	int64_t at = base, bytes = d->l->r.buffers[buffer].bytes;
+
+	if (n > d->n_placed / NEAR_SHARE)
+		return find_room_among_all(d, buffer, base);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ff_buffer *b = &d->l->r.buffers[d->near[i]];
+
+		span[i] = (struct span){b->offset, b->offset + b->bytes};
+	}
+	qsort(span, n, sizeof(*span), compare_spans);
+	for (uint32_t i = 0; i < n && span[i].from < at + bytes; i++)
+		at = span[i].to > at ? span[i].to : at;
+	return at;
+}
+
+static void keep_sorted(struct device *d, uint32_t buffer)
+{
+	const struct ff_buffer *all = d->l->r.buffers;
+	uint32_t low = 0, high = d->n_placed;
+
+	while (low < high) {
+		uint32_t mid = (low + high) / 2;
+
+		if (all[d->placed[mid]].offset > all[buffer].offset)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	memmove(d->placed + low + 1, d->placed + low, (d->n_placed - low) * sizeof(*d->placed));
+	d->placed[low] = buffer;
+	d->n_placed++;
+}
+
+static int place_items(struct device *d, uint32_t device, int64_t base, struct span *span,
+		struct ff_error *err)
+{
+	int64_t *memory = &d->l->r.memory_bytes[device];
+	int code = FF_OK;
+
+	memset(d->in, 0xff, (d->n_tasks / BIN_TASKS + 1) * sizeof(*d->in));
+	memset(d->begin, 0xff, (d->n_tasks / BIN_TASKS + 1) * sizeof(*d->begin));
+	d->n_chain = d->n_placed = 0;
+	qsort(d->item, d->n_items, sizeof(*d->item), compare_items);
+	for (uint32_t i = 0; i < d->n_items && code == FF_OK; i++) {
+		const struct item *x = &d->item[i];
+		struct ff_buffer *b = &d->l->r.buffers[x->buffer];
+
+		b->offset = find_room(d, find_near(d, x), x->buffer, base, span);
+		keep_sorted(d, x->buffer);
+		if (b->offset + b->bytes > *memory)
+			*memory = b->offset + b->bytes;
+		code = put_in_bins(d, x, err);
+	}
+	return code;
+}
+
+/* ---- the device's tasks and buffers ---- */
+
+/* Slices of arrays by device: `start[device]`. */
+struct sliced {
+	uint32_t *start, *id;
+};
+
+static bool on_comm_lane(const struct ff_lowering *l, const struct ff_task *t)
+{
+	return l->m->overlap && (t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC);
+}
+
+static int allocate(struct device *d, struct sliced *tasks, struct sliced *buffers,
+		struct span **span, struct ff_error *err)
+{
+	struct ff_lowering *l = d->l;
+	struct ff_arena *a = &l->scratch;
+	uint32_t n = l->r.n_tasks, devices = l->m->n_devices;
+
+	d->number = ff_arena_array(a, n, sizeof(*d->number));
+	for (int k = 0; k < 2; k++) {
+		d->lane[k] = ff_arena_array(a, n, sizeof(**d->lane));
+		d->known[k] = ff_arena_array(a, n, sizeof(**d->known));
+		if (!d->lane[k] || !d->known[k])
+			return ff_fail_memory(err);
+	}
+	d->item = ff_arena_array(a, l->r.n_buffers, sizeof(*d->item));
+	d->in = ff_arena_array(a, n / BIN_TASKS + 1, sizeof(*d->in));
+	d->begin = ff_arena_array(a, n / BIN_TASKS + 1, sizeof(*d->begin));
+	d->near = ff_arena_array(a, l->r.n_buffers, sizeof(*d->near));
+	d->placed = ff_arena_array(a, l->r.n_buffers, sizeof(*d->placed));
+	*span = ff_arena_array(a, l->r.n_buffers, sizeof(**span));
+	tasks->start = ff_arena_array(a, (size_t)devices + 1, sizeof(*tasks->start));
+	tasks->id = ff_arena_array(a, l->n_clocks, sizeof(*tasks->id));
+	buffers->start = ff_arena_array(a, (size_t)devices + 1, sizeof(*buffers->start));
+	buffers->id = ff_arena_array(a, l->r.n_buffers, sizeof(*buffers->id));
+	return d->number && d->item && d->in && d->begin && d->near && d->placed && *span &&
+					       tasks->start && tasks->id && buffers->start &&
+					       buffers->id
+			       ? FF_OK
+			       : ff_fail_memory(err);
+}
+
+/* From counts to where slices start. */
+static void sum_starts(uint32_t *start, uint32_t n)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i <= n; i++) {
+		uint32_t count = start[i];
+
+		start[i] = sum;
+		sum += count;
+	}
+}
+
+static void slice_tasks(const struct ff_lowering *l, struct sliced *s)
+{
+	const uint16_t *list;
+	uint16_t one;
+
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < l->r.n_tasks; i++) {
+			uint32_t n = ff_task_devices(&l->r, &l->r.tasks[i], &list, &one);
+
+			for (uint32_t k = 0; k < n; k++)
+				if (round)
+					s->id[s->start[list[k]]++] = i;
+				else
+					s->start[list[k]]++;
+		}
+		if (!round)
+			sum_starts(s->start, l->m->n_devices);
+	}
+	memmove(s->start + 1, s->start, l->m->n_devices * sizeof(*s->start));
+	s->start[0] = 0;
+}
+
+static void slice_buffers(const struct ff_lowering *l, struct sliced *s)
+{
+	for (uint32_t i = 0; i < l->r.n_buffers; i++)
+		s->start[l->r.buffers[i].device] += l->r.buffers[i].bucket == FF_NONE;
+	sum_starts(s->start, l->m->n_devices);
+	for (uint32_t i = 0; i < l->r.n_buffers; i++)
+		if (l->r.buffers[i].bucket == FF_NONE)
+			s->id[s->start[l->r.buffers[i].device]++] = i;
+	memmove(s->start + 1, s->start, l->m->n_devices * sizeof(*s->start));
+	s->start[0] = 0;
+}
+
+/* The clock of a task on a device, before it starts. */
+static const struct ff_clock *born_on(const struct ff_lowering *l, uint32_t task, uint32_t device)
+{
+	const uint16_t *list;
+	uint16_t one;
+	uint32_t n = ff_task_devices(&l->r, &l->r.tasks[task], &list, &one), i = 0;
+
+	while (i + 1 < n && list[i] != device)
+		i++;
+	return &l->born[l->first_clock[task] + i];
+}
+
+static void number_tasks(struct device *d, uint32_t device, const uint32_t *id, uint32_t n)
+{
+	d->n_lane[0] = d->n_lane[1] = 0;
+	d->n_tasks = n;
+	for (uint32_t i = 0; i < n; i++) {
+		int k = on_comm_lane(d->l, &d->l->r.tasks[id[i]]);
+
+		d->number[id[i]] = i;
+		d->known[k][d->n_lane[k]] = *born_on(d->l, id[i], device);
+		d->lane[k][d->n_lane[k]++] = id[i];
+	}
+}
+
+static void list_items(struct device *d, const uint32_t *id, uint32_t n)
+{
+	d->n_items = n;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ff_buffer *b = &d->l->r.buffers[id[i]];
+		uint32_t first = d->number[b->first], end = over_at(d, &d->l->life[id[i]].last);
+
+		d->item[i] = (struct item){b->bytes, id[i], first / BIN_TASKS,
+				(end > first ? end - 1 : first) / BIN_TASKS + 1};
+	}
+}
+
+/* Whether the buffers of two devices have the same sizes and lives, one by one. */
+static bool alike(const struct ff_lowering *l, const uint32_t *a, const uint32_t *b, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ff_life *x = &l->life[a[i]], *y = &l->life[b[i]];
+
+		if (l->r.buffers[a[i]].bytes != l->r.buffers[b[i]].bytes ||
+				memcmp(x, y, sizeof(*x)) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* The layout of an earlier device with buffers as those at `id`; false: none has. */
+static bool copy_layout(struct ff_lowering *l, uint32_t device, const int64_t *base,
+		const struct sliced *buffers)
+{
+	const uint32_t *start = buffers->start, *mine = buffers->id + start[device];
+	uint32_t n = start[device + 1] - start[device], i = 0;
+
+	while (i < device && (start[i + 1] - start[i] != n || base[i] != base[device] ||
+					     !alike(l, buffers->id + start[i], mine, n)))
+		i++;
+	if (i == device)
+		return false;
+	for (uint32_t k = 0; k < n; k++)
+		l->r.buffers[mine[k]].offset = l->r.buffers[buffers->id[start[i] + k]].offset;
+	l->r.memory_bytes[device] = l->r.memory_bytes[i];
+	return true;
+}
+
+int ff_layout_place(struct ff_lowering *l, const int64_t *base, struct ff_error *err)
+{
+	struct device d = {.l = l};
+	struct sliced tasks = {0}, buffers = {0};
+	struct span *span;
+	int code = allocate(&d, &tasks, &buffers, &span, err);
+
+	if (code < 0)
+		return code;
+	slice_tasks(l, &tasks);
+	slice_buffers(l, &buffers);
+	for (uint32_t i = 0; i < l->m->n_devices && code == FF_OK; i++) {
+		const uint32_t *t = tasks.start + i, *b = buffers.start + i;
+
+		if (copy_layout(l, i, base, &buffers))
+			continue;
+		number_tasks(&d, i, tasks.id + t[0], t[1] - t[0]);
+		list_items(&d, buffers.id + b[0], b[1] - b[0]);
+		code = place_items(&d, i, base[i], span, err);
+	}
+	free(d.chain);
+	return code;
+}

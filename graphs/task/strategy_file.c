@@ -1,0 +1,428 @@
+/* Strategies in JSON.  SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ff/micro.h"
+#include "ff/optimizer.h"
+#include "ff/strategy.h"
+
+#define LONGEST_LIST 16 /* devices written one by one */
+
+/* The dim of `n` that `v` names, with a number from `min` to `max`. */
+static int read_dim(const struct ff_json *v, const struct ff_node *n, uint32_t *dim, int64_t *ret,
+		int64_t min, int64_t max, struct ff_error *err)
+{
+	uint32_t d = 0;
+
+	while (d < n->n_dims && strcmp(n->dim[d].name, v->key))
+		d++;
+	if (d == n->n_dims)
+		return ff_json_fail(v, err, "operator %s has no dim called %s", n->name, v->key);
+	*dim = d;
+	return ff_json_as_int(v, min, max < 0 ? n->dim[d].extent : max, ret, err);
+}
+
+static int read_degrees(const struct ff_json *op, const struct ff_node *n, struct ff_config *c,
+		struct ff_error *err)
+{
+	const struct ff_json *degrees;
+	int64_t degree = 1;
+	uint32_t d;
+	int code = ff_json_need(op, "degrees", FF_JSON_OBJECT, &degrees, err);
+
+	if (code < 0)
+		return code;
+	c->n_parts = 1;
+	for (uint32_t i = 0; i < degrees->n; i++) {
+		const struct ff_json *v = &degrees->child[i];
+
+		code = read_dim(v, n, &d, &degree, 1, -1, err);
+		if (code < 0)
+			return code;
+		if (degree * c->n_parts > FF_MAX_DEVICES)
+			return ff_json_fail(v, err, "operator %s would have more than %d parts",
+					n->name, FF_MAX_DEVICES);
+		c->degree[d] = (uint16_t)degree;
+		c->n_parts *= (uint32_t)degree;
+	}
+	degree = 1;
+	if (ff_json_get(op, "replicas") &&
+			(code = ff_json_int(op, "replicas", 1, FF_MAX_DEVICES / c->n_parts, &degree,
+					 err)) < 0)
+		return code;
+	c->replicas = (uint16_t)degree;
+	c->n_parts *= (uint32_t)degree;
+	return FF_OK;
+}
+
+static int read_list(const struct ff_json *list, const struct ff_node *n, uint32_t n_devices,
+		struct ff_arena *a, struct ff_config *c, struct ff_error *err)
+{
+	uint16_t *device = ff_arena_array(a, c->n_parts, sizeof(*device));
+
+	if (!device)
+		return ff_fail_memory(err);
+	if (list->n != c->n_parts)
+		return ff_json_fail(list, err, "operator %s has %u parts but %u devices are named",
+				n->name, c->n_parts, list->n);
+	for (uint32_t i = 0; i < list->n; i++) {
+		int64_t dev;
+		int code = ff_json_as_int(&list->child[i], 0, FF_MAX_DEVICES - 1, &dev, err);
+
+		if (code < 0)
+			return code;
+		if (dev >= n_devices)
+			return ff_json_fail(&list->child[i], err,
+					"device %d does not exist: there are %u", (int)dev,
+					n_devices);
+		device[i] = (uint16_t)dev;
+	}
+	c->list = device;
+	return FF_OK;
+}
+
+static int read_view(const struct ff_json *view, const struct ff_node *n, struct ff_config *c,
+		struct ff_error *err)
+{
+	static const char *const keys[] = {"start", "strides", "replica_stride", NULL};
+	const struct ff_json *strides = ff_json_get(view, "strides");
+	int64_t v = 0;
+	uint32_t d;
+	int code;
+
+	if ((code = ff_json_only(view, keys, err)) < 0 ||
+			(code = ff_json_int(view, "start", 0, FF_MAX_DEVICES - 1, &v, err)) < 0)
+		return code;
+	c->start = (uint16_t)v;
+	if (ff_json_get(view, "replica_stride") &&
+			(code = ff_json_int(view, "replica_stride", 1, FF_MAX_DEVICES - 1, &v,
+					 err)) < 0)
+		return code;
+	c->replica_stride = ff_json_get(view, "replica_stride") ? (uint16_t)v : 0;
+	if (strides && strides->type != FF_JSON_OBJECT)
+		return ff_json_fail(strides, err, "expected an object, a stride a dim");
+	for (uint32_t i = 0; strides && i < strides->n; i++) {
+		code = read_dim(&strides->child[i], n, &d, &v, 0, FF_MAX_DEVICES - 1, err);
+		if (code < 0)
+			return code;
+		c->stride[d] = (uint16_t)v;
+	}
+	return FF_OK;
+}
+
+/* A list, one a part, or a view. */
+static int read_devices(const struct ff_json *op, const struct ff_node *n, uint32_t n_devices,
+		struct ff_arena *a, struct ff_config *c, struct ff_error *err)
+{
+	const struct ff_json *devices = ff_json_get(op, "devices");
+
+	if (devices && devices->type == FF_JSON_OBJECT)
+		return read_view(devices, n, c, err);
+	if (devices && devices->type == FF_JSON_ARRAY)
+		return read_list(devices, n, n_devices, a, c, err);
+	return ff_json_fail(devices ? devices : op, err,
+			"expected \"devices\": a list of devices, or their start and strides");
+}
+
+/* "stage" and "recompute" of an operator. */
+static int read_phases(const struct ff_json *op, uint32_t node, struct ff_strategy *s,
+		struct ff_error *err)
+{
+	const struct ff_json *again = ff_json_get(op, "recompute");
+	int64_t stage = 0;
+	int code = FF_OK;
+
+	if (ff_json_get(op, "stage"))
+		code = ff_json_int(op, "stage", 0, FF_MAX_DEVICES - 1, &stage, err);
+	if (code < 0)
+		return code;
+	if (again && again->type != FF_JSON_BOOL)
+		return ff_json_fail(again, err, "expected true or false");
+	s->stage[node] = (uint16_t)stage;
+	s->recompute[node] = again && again->number > 0;
+	return FF_OK;
+}
+
+/* How many micro-batches, and in which order they go through the stages. */
+static int read_micro(const struct ff_json *root, struct ff_strategy *s, struct ff_error *err)
+{
+	const struct ff_json *rule = ff_json_get(root, "order");
+	int64_t n = 1;
+	int k = 0, code = FF_OK;
+
+	if (ff_json_get(root, "micro_batches"))
+		code = ff_json_int(root, "micro_batches", 1, FF_MAX_MICRO_BATCHES, &n, err);
+	if (code < 0)
+		return code;
+	s->micro_batches = (uint32_t)n;
+	if (!rule)
+		return FF_OK;
+	while (k < FF_ORDER_COUNT &&
+			(rule->type != FF_JSON_STRING ||
+					strcmp(rule->text, ff_order_name((enum ff_order_rule)k))))
+		k++;
+	if (k == FF_ORDER_COUNT)
+		return ff_json_fail(rule, err, "expected \"gpipe\" or \"1f1b\"");
+	s->rule = (enum ff_order_rule)k;
+	return FF_OK;
+}
+
+static int read_operator(const struct ff_json *op, const struct ff_graph *g, uint32_t n_devices,
+		struct ff_arena *a, struct ff_strategy *s, struct ff_error *err)
+{
+	static const char *const keys[] = {"name", "degrees", "replicas", "devices", "priority",
+			"stage", "recompute", NULL};
+	struct ff_error inner;
+	struct ff_config *c;
+	const char *name;
+	int64_t priority = 0;
+	uint32_t node;
+	int code;
+
+	if (op->type != FF_JSON_OBJECT)
+		return ff_json_fail(op, err, "expected an object");
+	if ((code = ff_json_only(op, keys, err)) < 0 ||
+			(code = ff_json_string(op, "name", &name, err)) < 0)
+		return code;
+	node = ff_graph_find(g, name);
+	if (node == FF_NONE || ff_node_is_source(g, node) || ff_node_is_prelude(g, node))
+		return ff_json_fail(op, err, "the graph has no operator called %s", name);
+	c = &s->config[node];
+	if (c->n_parts)
+		return ff_json_fail(op, err, "operator %s stands twice", name);
+	if (ff_json_get(op, "priority") && (code = ff_json_int(op, "priority", INT32_MIN, INT32_MAX,
+							    &priority, err)) < 0)
+		return code;
+	s->priority[node] = (int32_t)priority;
+	if ((code = read_phases(op, node, s, err)) < 0)
+		return code;
+	if ((code = read_degrees(op, &g->nodes[node], c, err)) < 0 ||
+			(code = read_devices(op, &g->nodes[node], n_devices, a, c, err)) < 0)
+		return code;
+	code = ff_config_check(&g->nodes[node], c, n_devices, &inner);
+	return code < 0 ? ff_json_fail(op, err, "%s", inner.text) : FF_OK;
+}
+
+/* Files from before there was a choice do not say. */
+static int read_optimizer(
+		const struct ff_json *root, struct ff_strategy_info *info, struct ff_error *err)
+{
+	struct ff_error inner;
+	const char *name;
+	int code;
+
+	info->optimizer = ff_optimizer_preset();
+	if (!ff_json_get(root, "optimizer"))
+		return FF_OK;
+	if ((code = ff_json_string(root, "optimizer", &name, err)) < 0)
+		return code;
+	code = ff_optimizer_find(name, &info->optimizer, &inner);
+	return code < 0 ? ff_json_fail(ff_json_get(root, "optimizer"), err, "%s", inner.text)
+			: FF_OK;
+}
+
+static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_devices,
+		struct ff_strategy_info *info, struct ff_error *err)
+{
+	const struct ff_json *memory = ff_json_get(root, "memory_bytes");
+	int64_t devices, *bytes;
+	double steadiness = 1;
+	const char *machine;
+	int code;
+
+	if ((code = ff_json_string(root, "machine", &machine, err)) < 0 ||
+			(code = ff_json_int(root, "devices", 1, FF_MAX_DEVICES, &devices, err)) < 0)
+		return code;
+	info->machine = ff_arena_strdup(a, machine);
+	if (!info->machine)
+		return ff_fail_memory(err);
+	info->devices = (uint32_t)devices;
+	if (info->devices > n_devices)
+		return ff_json_fail(ff_json_get(root, "devices"), err,
+				"the strategy is for %u devices but there are %u", info->devices,
+				n_devices);
+	if ((code = read_optimizer(root, info, err)) < 0)
+		return code;
+	if (ff_json_get(root, "predicted_us") &&
+			(code = ff_json_real(root, "predicted_us", 0, 1e300, &info->predicted_us,
+					 err)) < 0)
+		return code;
+	if (ff_json_get(root, "steadiness") &&
+			(code = ff_json_real(root, "steadiness", 0, 1, &steadiness, err)) < 0)
+		return code;
+	info->disturbed_share = 1 - steadiness;
+	if (!memory)
+		return FF_OK;
+	if (memory->type != FF_JSON_ARRAY || memory->n != info->devices)
+		return ff_json_fail(memory, err, "expected one number a device");
+	bytes = ff_arena_array(a, memory->n, sizeof(*bytes));
+	if (!bytes)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < memory->n; i++)
+		if ((code = ff_json_as_int(
+				     &memory->child[i], 0, INT64_C(1) << 53, &bytes[i], err)) < 0)
+			return code;
+	info->memory_bytes = bytes;
+	return FF_OK;
+}
+
+static int check_header(const struct ff_json *root, const struct ff_graph *g, struct ff_error *err)
+{
+	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
+			"devices", "optimizer", "predicted_us", "steadiness", "memory_bytes",
+			"micro_batches", "order", "operators", NULL};
+	const char *name, *hash;
+	char own[20];
+	int code;
+
+	if ((code = ff_json_format(root, "ffsoap-strategy", FF_STRATEGY_VERSION, err)) < 0 ||
+			(code = ff_json_only(root, keys, err)) < 0 ||
+			(code = ff_json_string(root, "graph", &name, err)) < 0 ||
+			(code = ff_json_string(root, "graph_hash", &hash, err)) < 0)
+		return code;
+	snprintf(own, sizeof(own), "%016" PRIx64, g->hash);
+	if (strcmp(own, hash))
+		return ff_json_fail(root, err,
+				"the strategy is for graph %s (hash %s), not for this graph %s "
+				"(hash %s)",
+				name, hash, g->name, own);
+	return FF_OK;
+}
+
+static int read_strategy(const struct ff_json *root, const struct ff_graph *g, uint32_t n_devices,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_strategy_info *info,
+		struct ff_error *err)
+{
+	const struct ff_json *list;
+	struct ff_strategy_info in = {0};
+	struct ff_strategy s;
+	struct ff_graph micro;
+	struct ff_error inner;
+	int code;
+
+	if ((code = check_header(root, g, err)) < 0 ||
+			(code = read_info(root, a, n_devices, &in, err)) < 0 ||
+			(code = ff_json_need(root, "operators", FF_JSON_ARRAY, &list, err)) < 0 ||
+			(code = ff_strategy_create(g, a, &s, err)) < 0 ||
+			(code = read_micro(root, &s, err)) < 0)
+		return code;
+	if (ff_graph_micro(g, s.micro_batches, a, &micro, &inner) < 0)
+		return ff_json_fail(ff_json_get(root, "micro_batches"), err, "%s", inner.text);
+	for (uint32_t i = 0; i < list->n; i++)
+		if ((code = read_operator(&list->child[i], &micro, in.devices, a, &s, err)) < 0)
+			return code;
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (!s.config[i].n_parts && ff_node_needs_config(g, i))
+			return ff_json_fail(list, err, "operator %s is missing", g->nodes[i].name);
+	if (ff_strategy_check(&micro, &s, in.devices, &inner) < 0)
+		return ff_json_fail(list, err, "%s", inner.text);
+	*ret = s;
+	if (info)
+		*info = in;
+	return FF_OK;
+}
+
+/* The tree is many times as large as what is kept of it, so it gets an arena of its own. */
+int ff_strategy_load(const char *path, const struct ff_graph *g, uint32_t n_devices,
+		struct ff_arena *a, struct ff_strategy *ret, struct ff_strategy_info *info,
+		struct ff_error *err)
+{
+	const struct ff_json *root;
+	struct ff_arena tree;
+	int code;
+
+	ff_arena_init(&tree);
+	code = ff_json_load(path, &tree, &root, err);
+	if (code == FF_OK)
+		code = read_strategy(root, g, n_devices, a, ret, info, err);
+	ff_arena_finish(&tree);
+	return code;
+}
+
+/* Lists are easier to read and to edit; views stay short. */
+static void write_devices(const struct ff_node *n, const struct ff_config *c, struct ff_out *o)
+{
+	uint16_t device[FF_MAX_DEVICES];
+
+	if (c->list || c->n_parts <= LONGEST_LIST) {
+		ff_config_devices(n, c, device);
+		ff_out_array(o, "devices");
+		for (uint32_t p = 0; p < c->n_parts; p++)
+			ff_out_int(o, NULL, device[p]);
+		ff_out_close(o);
+		return;
+	}
+	ff_out_object(o, "devices");
+	ff_out_int(o, "start", c->start);
+	ff_out_object(o, "strides");
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		if (c->degree[d] > 1)
+			ff_out_int(o, n->dim[d].name, c->stride[d]);
+	ff_out_close(o);
+	if (c->replicas > 1)
+		ff_out_int(o, "replica_stride", c->replica_stride);
+	ff_out_close(o);
+}
+
+static void write_operator(const struct ff_graph *g, const struct ff_strategy *s, uint32_t node,
+		struct ff_out *o)
+{
+	const struct ff_node *n = &g->nodes[node];
+	const struct ff_config *c = &s->config[node];
+
+	ff_out_object(o, NULL);
+	ff_out_string(o, "name", n->name);
+	ff_out_object(o, "degrees");
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		if (c->degree[d] > 1)
+			ff_out_int(o, n->dim[d].name, c->degree[d]);
+	ff_out_close(o);
+	if (c->replicas > 1)
+		ff_out_int(o, "replicas", c->replicas);
+	write_devices(n, c, o);
+	if (s->priority[node])
+		ff_out_int(o, "priority", s->priority[node]);
+	if (s->stage[node])
+		ff_out_int(o, "stage", s->stage[node]);
+	if (s->recompute[node])
+		ff_out_bool(o, "recompute", true);
+	ff_out_close(o);
+}
+
+void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
+		const struct ff_strategy_info *info, struct ff_out *o)
+{
+	char hash[20];
+
+	snprintf(hash, sizeof(hash), "%016" PRIx64, g->hash);
+	ff_out_object(o, NULL);
+	ff_out_string(o, "format", "ffsoap-strategy");
+	ff_out_int(o, "version", FF_STRATEGY_VERSION);
+	ff_out_string(o, "graph", g->name);
+	ff_out_string(o, "graph_hash", hash);
+	ff_out_string(o, "machine", info->machine);
+	ff_out_int(o, "devices", info->devices);
+	if (info->optimizer)
+		ff_out_string(o, "optimizer", info->optimizer->name);
+	if (info->predicted_us > 0)
+		ff_out_real(o, "predicted_us", info->predicted_us);
+	if (info->disturbed_share > 0)
+		ff_out_real(o, "steadiness", 1 - info->disturbed_share);
+	if (info->memory_bytes) {
+		ff_out_array(o, "memory_bytes");
+		for (uint32_t i = 0; i < info->devices; i++)
+			ff_out_int(o, NULL, info->memory_bytes[i]);
+		ff_out_close(o);
+	}
+	if (s->micro_batches > 1)
+		ff_out_int(o, "micro_batches", s->micro_batches);
+	if (s->rule)
+		ff_out_string(o, "order", ff_order_name(s->rule));
+	ff_out_array(o, "operators");
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (s->config[i].n_parts)
+			write_operator(g, s, i, o);
+	ff_out_close(o);
+	ff_out_close(o);
+}

@@ -1,0 +1,81 @@
+/* Instances: which buffers a task of a schedule reads and writes, where a value is there
+ * once for every micro-batch.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_INSTANCE_H
+#define FF_INSTANCE_H
+
+#include "ff/schedule.h"
+
+/* A value has an instance for each micro-batch, and a second one where it is dropped and
+ * made again: the one of `node`'s values that is meant in a micro-batch, forward or
+ * (`later`) in backward and what is done for it.  Parameters that are not brought again
+ * have one in all, gradients one a micro-batch. */
+static inline uint32_t ff_schedule_instance(
+		const struct ff_schedule *s, uint32_t node, uint32_t micro, bool later)
+{
+	if (ff_node_is_parameter(s->graph, node) && !s->again[node])
+		return 0;
+	return 2 * micro + (later && s->again[node]);
+}
+/* Shards that a compute task reads at input `slot`; those of its output `port`. */
+static inline const uint32_t *ff_task_in(
+		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
+{
+	uint32_t edge = s->graph->nodes[t->node].in + slot;
+	bool later = t->again || t->pass == FF_BACKWARD;
+
+	return s->in[(size_t)edge * s->n_instances +
+			ff_schedule_instance(s, ff_edge_source(s->graph, edge), t->micro, later)];
+}
+static inline const uint32_t *ff_task_out(
+		const struct ff_schedule *s, const struct ff_task *t, uint32_t port)
+{
+	uint32_t value = s->graph->nodes[t->node].out + port;
+	bool later = t->again || t->pass == FF_BACKWARD;
+
+	return s->out[(size_t)value * s->n_instances +
+			ff_schedule_instance(s, t->node, t->micro, later)];
+}
+/* The same of gradients: what backward writes and what it reads. */
+static inline const uint32_t *ff_task_din(
+		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
+{
+	uint32_t edge = s->graph->nodes[t->node].in + slot;
+	bool param = slot >= s->graph->nodes[t->node].n_data;
+
+	return s->din[(size_t)edge * s->n_instances + (param ? 0 : 2 * t->micro)];
+}
+static inline const uint32_t *ff_task_dout(
+		const struct ff_schedule *s, const struct ff_task *t, uint32_t port)
+{
+	uint32_t value = s->graph->nodes[t->node].out + port;
+
+	return s->dout[(size_t)value * s->n_instances + 2 * t->micro];
+}
+/* Shards at the two ends of a move. */
+static inline void ff_task_ends(const struct ff_schedule *s, const struct ff_task *t,
+		const uint32_t **source, const uint32_t **sink)
+{
+	size_t value = s->graph->edges[t->edge].value, n = s->n_instances;
+	uint32_t from = ff_edge_source(s->graph, t->edge);
+	bool param = ff_node_is_parameter(s->graph, from);
+
+	if (t->pass == FF_BACKWARD) {
+		*source = s->din[t->edge * n + (param ? 0 : 2 * t->micro)];
+		*sink = s->dout[value * n + (param ? 0 : 2 * t->micro)];
+	} else {
+		*source = s->out[value * n +
+				 (param ? 0 : ff_schedule_instance(s, from, t->micro, t->again))];
+		*sink = s->in[t->edge * n + ff_schedule_instance(s, from, t->micro, t->again)];
+	}
+}
+/* Whether a backward task adds to the gradient of input `slot`: an earlier micro-batch,
+ * or another use of the parameter, has written it. */
+static inline bool ff_task_adds(const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
+{
+	const struct ff_node *n = &s->graph->nodes[t->node];
+
+	return t->pass == FF_BACKWARD && slot >= n->n_data &&
+	       (t->micro > 0 || s->accumulate[n->in + slot]);
+}
+
+#endif

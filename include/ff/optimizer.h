@@ -1,0 +1,99 @@
+/* Optimizers are data: one row each.  A row says how many states an element of a
+ * parameter has beside its weight and its gradient, what the user may set, and what
+ * the kernels of a step compute with; everything generic (memory, prices, options,
+ * reports) reads it.  The kernels are the backends'.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_OPTIMIZER_H
+#define FF_OPTIMIZER_H
+
+#include "ff/costs.h"
+
+/* X(enumerator, row): `row` names the row in graphs/task/optimizer.c, its member of
+ * union ff_factors and the kernel `ff_<backend>_<row>_update` of every backend. */
+#define FF_OPTIMIZERS(X)                                                                           \
+	X(FF_OPTIMIZER_SGD, sgd)                                                                   \
+	X(FF_OPTIMIZER_MOMENTUM, momentum)                                                         \
+	X(FF_OPTIMIZER_ADAMW, adamw)
+
+enum ff_optimizer_id {
+#define FF_OPTIMIZER_ENUM(e, row) e,
+	FF_OPTIMIZERS(FF_OPTIMIZER_ENUM)
+#undef FF_OPTIMIZER_ENUM
+			FF_OPTIMIZER_COUNT
+};
+
+/* What a user may set of one optimizer or another. */
+enum ff_setting_id {
+	FF_SETTING_RATE, /* every optimizer has it */
+	FF_SETTING_MOMENTUM,
+	FF_SETTING_BETA1,
+	FF_SETTING_BETA2,
+	FF_SETTING_EPSILON,
+	FF_SETTING_DECAY,
+	FF_SETTING_COUNT
+};
+struct ff_setting {
+	const char *name, *help; /* the option is --name */
+	double below;            /* 0 <= value < below */
+};
+const struct ff_setting *ff_setting(enum ff_setting_id id);
+
+/* What one step's kernels compute with, in float64 until it is whole, as PyTorch has
+ * it.  w, g: weight, gradient; m, v: states. */
+union ff_factors {
+	/* torch.optim.SGD: g += decay * w; w -= rate * g */
+	struct {
+		float rate, decay;
+	} sgd;
+	/* torch.optim.SGD: g += decay * w; m = momentum * m + g; w -= rate * m */
+	struct {
+		float rate, momentum, decay;
+	} momentum;
+	/* torch.optim.AdamW (Loshchilov and Hutter, "Decoupled Weight Decay
+	 * Regularization", ICLR 2019): w *= shrink; m = keep1 * m + take1 * g;
+	 * v = keep2 * v + take2 * g * g; w -= rate * m / (sqrt(v) / root + epsilon) */
+	struct {
+		float shrink, keep1, take1, keep2, take2, rate, root, epsilon;
+	} adamw;
+};
+
+#define FF_MAX_STATES 2
+
+struct ff_optimizer {
+	enum ff_optimizer_id id;
+	const char *name;       /* in files and options */
+	const char *summary;    /* a few words for help and docs */
+	uint32_t states;        /* float32 figures an element beside weight and gradient */
+	enum ff_rate_kind rate; /* how cost files call the time of an update */
+	struct {
+		bool used;
+		double preset;
+	} setting[FF_SETTING_COUNT];
+	/* Of the values by setting, when `step` updates have gone before: the same on
+	 * every device, whatever the strategy. */
+	void (*factors)(const double *value, uint64_t step, union ff_factors *ret);
+};
+
+const struct ff_optimizer *ff_optimizer(enum ff_optimizer_id id);
+/* Where nothing is said: SGD with momentum. */
+const struct ff_optimizer *ff_optimizer_preset(void);
+/* FF_E_INPUT if there is none of that name: "expected ...", the caller says where. */
+int ff_optimizer_find(const char *name, const struct ff_optimizer **ret, struct ff_error *err);
+#define FF_OPTIMIZER_TEXT 256
+/* "sgd (...), momentum (...) or adamw (...)": names and summaries, or names alone. */
+void ff_optimizer_list(bool summaries, char text[FF_OPTIMIZER_TEXT]);
+/* What `id` is and what it is where nothing is said, by optimizer. */
+void ff_setting_help(enum ff_setting_id id, char text[FF_OPTIMIZER_TEXT]);
+
+/* Presets where told[id] is NAN; FF_E_INPUT for what `o` has not, and for what is out
+ * of range.  Both are FF_SETTING_COUNT long. */
+int ff_optimizer_set(const struct ff_optimizer *o, const double *told, double *value,
+		struct ff_error *err);
+
+/* Arrays of a bucket on each of its devices: weights, gradients, states. */
+static inline int64_t ff_optimizer_arrays(const struct ff_optimizer *o)
+{
+	return 2 + (int64_t)o->states;
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* Reductions: how partial results of one element, written by several parts, become
+ * the element.  Each is commutative and, up to rounding, associative.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_REDUCE_H
+#define FF_REDUCE_H
+
+#include <stdint.h>
+
+enum ff_reduce {
+	FF_REDUCE_SUM,
+	FF_REDUCE_MAX,
+	/* log(sum of exp(x)) of what each part has seen, as two neighbouring float32 m and
+	 * r: the largest x, and the sum of exp(x - m) over all others, so that the result
+	 * is m + log(1 + r).  As one number it would round to the magnitude of the largest
+	 * x, and a loss near zero would drown in that (Milakov and Gimelshein, "Online
+	 * normalizer calculation for softmax", 2018, carry 1 + r). */
+	FF_REDUCE_LOG_SUM_EXP,
+};
+const char *ff_reduce_name(enum ff_reduce op); /* "sum", "max", "log-sum-exp" */
+
+/* Neighbouring float32 that only have a meaning together: no region parts them. */
+static inline uint32_t ff_reduce_width(enum ff_reduce op)
+{
+	return op == FF_REDUCE_LOG_SUM_EXP ? 2 : 1;
+}
+/* What every float32 of nothing is: reducing with it changes nothing. */
+float ff_reduce_identity(enum ff_reduce op);
+/* sink = sink op source, `n` float32 each; n is a multiple of the width. */
+void ff_reduce(enum ff_reduce op, int64_t n, const float *restrict source, float *restrict sink);
+
+#endif

@@ -1,0 +1,51 @@
+/* One run of ffsearch: what its command line says, and what comes of it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_JOB_H
+#define FF_PLANNER_JOB_H
+
+#include "ff/cli.h"
+#include "summary.h"
+
+#define FF_PRESET_SECONDS 30.0
+#define FF_MOST_JOBS 256
+#define FF_NOT_GIVEN UINT64_MAX
+#define FF_ALL_SPACE "updates,replicas,micro-batches,recompute"
+
+struct ff_job {
+	/* what the command line said */
+	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name;
+	const char *strategy_path, *report_path, *trace_path;
+	struct ff_texts init;
+	uint64_t devices, proposals, seed, jobs;
+	double seconds, beta;
+	int64_t memory;
+	const char *space_text;
+	uint32_t what; /* FF_SPACE_* */
+	/* clock in seconds: start of the command, end of the lower bound's time */
+	double from, bound_until;
+	double predict_s; /* what lowering data parallelism took */
+	/* what was loaded and made */
+	struct ff_arena arena;
+	struct ff_graph graph;
+	struct ff_machine machine;
+	struct ff_strategy planned; /* --simulate: the file's */
+	const struct ff_optimizer *optimizer;
+	struct ff_costs *costs;
+	struct ff_pricer *pricer;
+	struct ff_space *space;
+	struct ff_evaluator *evaluator;
+	struct ff_pricer *more_pricers[FF_MOST_JOBS];
+	struct ff_evaluator *more[FF_MOST_JOBS];
+	const char *starts[33];
+	struct ff_progress progress;
+	struct ff_summary summary;
+};
+
+/* options.c: the command line, and whether it makes sense; *done: it asked for help. */
+extern const struct ff_command ff_job_command;
+int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_error *err);
+int ff_job_check(struct ff_job *j, struct ff_error *err);
+/* Whether --init takes `name`. */
+bool ff_job_is_start(const char *name);
+
+#endif

@@ -1,0 +1,202 @@
+/* ffsearch's command line.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "job.h"
+
+const struct ff_command ff_job_command = {
+		.name = "ffsearch",
+		.usage = "GRAPH --machine M --costs COSTS|analytic -o STRATEGY [options]\n"
+			 "GRAPH --machine M --costs COSTS|analytic --simulate STRATEGY|NAME "
+			 "[options]",
+		.summary = "Searches how to split the training of GRAPH over the devices of a "
+			   "machine.",
+		.details = "  ffsearch alexnet.json --machine p100x16 --costs analytic -o "
+			   "plan.json\n"
+			   "  ffsearch lm.json --machine cpu2 --costs costs.json --optimizer adamw "
+			   "-o "
+			   "plan.json\n"
+			   "  ffsearch lm.json --machine cpu2 --costs costs.json --simulate "
+			   "plan.json\n"
+			   "\n"
+			   "Ctrl-C ends a search early and keeps the best plan so far.\n"
+			   "Exit status: 0 done, 1 failed, 2 bad usage or input, 3 no strategy "
+			   "fits in "
+			   "memory.\n",
+		.min_args = 1,
+		.max_args = 1,
+};
+
+bool ff_job_is_start(const char *name)
+{
+	static const char *const names[] = {"elimination", "data-parallel", "single", "expert",
+			"random", "pipeline", "frugal"};
+	uint32_t stages;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return ff_is_pipeline(name, &stages);
+}
+
+/* "updates,replicas", "none". */
+static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
+{
+	static const struct {
+		const char *name;
+		uint32_t what;
+	} words[] = {{"updates", FF_SPACE_UPDATES}, {"replicas", FF_SPACE_REPLICAS},
+			{"micro-batches", FF_SPACE_MICRO}, {"recompute", FF_SPACE_RECOMPUTE},
+			{"none", 0}};
+	size_t n_words = sizeof(words) / sizeof(*words);
+	uint32_t what = 0;
+
+	for (const char *at = text; *at; at += *at == ',') {
+		size_t n = strcspn(at, ","), i = 0;
+
+		while (i < n_words &&
+				(strlen(words[i].name) != n || memcmp(words[i].name, at, n) != 0))
+			i++;
+		if (i == n_words)
+			return ff_fail(err, FF_E_INPUT,
+					"option --space: expected none, or some of updates, "
+					"replicas, micro-batches and recompute with commas "
+					"between, not \"%s\"",
+					text);
+		what |= words[i].what;
+		at += n;
+	}
+	*ret = what;
+	return FF_OK;
+}
+
+static int check_search(struct ff_job *j, struct ff_error *err)
+{
+	static const char *const preset[] = {"data-parallel", "expert", "single", "random",
+			"elimination", "pipeline", "frugal"};
+	uint32_t n_preset = sizeof(preset) / sizeof(*preset);
+	uint32_t n = j->init.n;
+
+	if (!j->strategy_path)
+		return ff_fail(err, FF_E_INPUT,
+				"option -o is missing: expected the file for the strategy found");
+	if (j->proposals == 0 || j->seconds == 0)
+		return ff_fail(err, FF_E_INPUT, "option %s: expected more than 0",
+				j->proposals == 0 ? "--proposals" : "--budget");
+	if (!isnan(j->beta) && !(j->beta > 0))
+		return ff_fail(err, FF_E_INPUT, "option --beta: expected a number above 0, not %g",
+				j->beta);
+	for (uint32_t i = 0; i < n; i++)
+		if (!ff_job_is_start(j->init.text[i]))
+			return ff_fail(err, FF_E_INPUT,
+					"option --init: expected data-parallel, single, expert, "
+					"random, elimination, pipeline, pipeline-N or frugal, not "
+					"\"%s\"",
+					j->init.text[i]);
+	for (uint32_t i = 0; i < (n ? n : n_preset); i++)
+		j->starts[i] = n ? j->init.text[i] : preset[i];
+	j->summary.starts = j->starts;
+	if (j->jobs < 1 || j->jobs > FF_MOST_JOBS)
+		return ff_fail(err, FF_E_INPUT, "option --jobs: expected 1 to %d", FF_MOST_JOBS);
+	if (j->proposals == FF_NOT_GIVEN) {
+		j->proposals = 0;
+		if (j->seconds < 0)
+			j->seconds = FF_PRESET_SECONDS;
+	}
+	if (j->seconds < 0)
+		j->seconds = 0;
+	if (isnan(j->beta))
+		j->beta = 0;
+	return FF_OK;
+}
+
+int ff_job_check(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_error inner;
+
+	if (!j->machine_name)
+		return ff_fail(err, FF_E_INPUT,
+				"option --machine is missing: expected a file or the name of a "
+				"machine");
+	if (!j->costs_path)
+		return ff_fail(err, FF_E_INPUT,
+				"option --costs is missing: expected a file that ffprof wrote, or "
+				"the "
+				"word analytic");
+	if (j->devices == 0 || (j->devices > FF_MAX_DEVICES && j->devices != FF_NOT_GIVEN))
+		return ff_fail(err, FF_E_INPUT, "option --devices: expected 1 to %d",
+				FF_MAX_DEVICES);
+	if (j->memory == 0)
+		return ff_fail(err, FF_E_INPUT, "option --memory: expected more than 0");
+	if (j->memory < 0)
+		j->memory = 0;
+	if (read_space(j->space_text, &j->what, err) < 0)
+		return err->code;
+	if (j->optimizer_name && ff_optimizer_find(j->optimizer_name, &j->optimizer, &inner) < 0)
+		return ff_fail(err, FF_E_INPUT, "option --optimizer: %s", inner.text);
+	if (!j->simulate)
+		return check_search(j, err);
+	if (j->proposals != FF_NOT_GIVEN || j->seconds >= 0 || j->init.n > 0 || !isnan(j->beta))
+		return ff_fail(err, FF_E_INPUT,
+				"option --simulate only predicts: expected no --budget, "
+				"--proposals, "
+				"--init or --beta beside it");
+	return FF_OK;
+}
+
+int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_error *err)
+{
+	char names[FF_OPTIMIZER_TEXT], optimizers[FF_OPTIMIZER_TEXT + 96];
+	const struct ff_option options[] = {
+			{"--machine", FF_OPTION_TEXT, &j->machine_name, "MACHINE",
+					"file, or name of one in graphs/machines/"},
+			{"--costs", FF_OPTION_TEXT, &j->costs_path, "COSTS",
+					"file that ffprof wrote, or: analytic"},
+			{"--devices", FF_OPTION_COUNT, &j->devices, "N",
+					"use only the machine's first N devices"},
+			{"--optimizer", FF_OPTION_TEXT, &j->optimizer_name, "NAME", optimizers},
+			{"--budget", FF_OPTION_SECONDS, &j->seconds, "SECONDS",
+					"be done in that time (preset 30s)"},
+			{"--proposals", FF_OPTION_COUNT, &j->proposals, "N",
+					"search that many proposals; then equal seeds give equal "
+					"files"},
+			{"--seed", FF_OPTION_COUNT, &j->seed, "N",
+					"of all random choices (preset 0)"},
+			{"--space", FF_OPTION_TEXT, &j->space_text, "LIST",
+					"what else may change: updates (of parameters: sharded, or "
+					"on one device), replicas (parts computed several times), "
+					"micro-batches (in stages or not), recompute (values for "
+					"backward), or none (preset: all)"},
+			{"--memory", FF_OPTION_BYTES, &j->memory, "BYTES",
+					"limit for each device (preset: what the machine says)"},
+			{"--init", FF_OPTION_TEXTS, &j->init, "NAME",
+					"start from data-parallel, expert, single, random, "
+					"elimination, pipeline, pipeline-N (N stages) or frugal "
+					"(of memory); may be repeated (preset: all but "
+					"pipeline-N)"},
+			{"--jobs", FF_OPTION_COUNT, &j->jobs, "N",
+					"walk in so many threads, which share the best (preset 1)"},
+			{"--beta", FF_OPTION_REAL, &j->beta, "B",
+					"how strictly slower strategies are refused (preset 64 an "
+					"operator)"},
+			{"--simulate", FF_OPTION_TEXT, &j->simulate, "STRATEGY",
+					"only predict a strategy file or one of the names of "
+					"--init"},
+			{"-o", FF_OPTION_TEXT, &j->strategy_path, "STRATEGY",
+					"where the plan goes"},
+			{"--report", FF_OPTION_TEXT, &j->report_path, "FILE", "figures as JSON"},
+			{"--trace", FF_OPTION_TEXT, &j->trace_path, "FILE",
+					"predicted timeline for Perfetto or chrome://tracing"},
+	};
+	struct ff_command c = ff_job_command;
+	uint32_t n_args;
+
+	ff_optimizer_list(true, names);
+	snprintf(optimizers, sizeof(optimizers),
+			"what updates the parameters: %s; else what --simulate's file says, else "
+			"%s",
+			names, ff_optimizer_preset()->name);
+	c.options = options;
+	c.n_options = sizeof(options) / sizeof(*options);
+	return ff_cli_parse(&c, argc, argv, &j->graph_path, &n_args, done, err);
+}

@@ -1,0 +1,248 @@
+/* Phases of a strategy, drawn.  SPDX-License-Identifier: Apache-2.0 */
+#include "phases.h"
+
+#include <string.h>
+
+#include "ff/micro.h"
+
+int ff_phases_init(struct ff_phases *p, const struct ff_space *s, const struct ff_graph *g,
+		const struct ff_machine *m, uint64_t seed, uint32_t chain, struct ff_arena *arena,
+		struct ff_error *err)
+{
+	int code;
+
+	*p = (struct ff_phases){.graph = g,
+			.machine = m,
+			.space = s,
+			.seed = seed,
+			.chain = chain,
+			.arena = arena};
+	p->random.seed = seed;
+	p->random.stream = ff_philox_stream(chain, 'm');
+	code = ff_classes_find(g, arena, &p->class, err);
+	p->order = ff_arena_array(arena, g->n_nodes, sizeof(*p->order));
+	if (code == FF_OK && !p->order)
+		code = ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		if (ff_node_needs_config(g, i))
+			p->order[p->n_order++] = i;
+	return code;
+}
+
+void ff_phases_finish(struct ff_phases *p)
+{
+	for (uint32_t i = 0; i < FF_MOST_MICRO; i++)
+		ff_space_destroy(p->made[i]);
+}
+
+static int make_space(struct ff_phases *p, uint32_t i, struct ff_frame *f, struct ff_error *err)
+{
+	struct ff_graph *g = ff_arena_alloc(p->arena, sizeof(*g));
+	int code;
+
+	if (!g)
+		return ff_fail_memory(err);
+	code = ff_graph_micro(p->graph, f->micro_batches, p->arena, g, err);
+	if (code == FF_OK)
+		code = ff_space_create(g, p->machine, &p->made[i], err);
+	if (code < 0)
+		return code;
+	ff_space_allow(p->made[i], p->space->what & ~FF_SPACE_MICRO);
+	f->graph = g;
+	f->space = p->made[i];
+	return FF_OK;
+}
+
+int ff_phases_frame(struct ff_phases *p, uint32_t micro_batches, struct ff_frame **ret,
+		struct ff_error *err)
+{
+	struct ff_frame *f;
+	uint32_t i = 0;
+	int code = FF_OK;
+
+	while (p->space->micro[i] != micro_batches)
+		i++;
+	if (p->frame[i]) {
+		*ret = p->frame[i];
+		return FF_OK;
+	}
+	f = ff_arena_alloc(p->arena, sizeof(*f));
+	if (!f)
+		return ff_fail_memory(err);
+	*f = (struct ff_frame){micro_batches, p->graph, p->space, {0}};
+	if (micro_batches > 1)
+		code = make_space(p, i, f, err);
+	if (code == FF_OK)
+		code = ff_proposer_init(f->space, f->graph, p->seed + micro_batches - 1, p->chain,
+				p->arena, &f->proposer, err);
+	if (code == FF_OK)
+		*ret = p->frame[i] = f;
+	return code;
+}
+
+/* ---- changes ---- */
+
+static bool drops_any(const struct ff_strategy *s)
+{
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		if (s->recompute[i])
+			return true;
+	return false;
+}
+
+static bool may_drop(const struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e)
+{
+	return p->space->what & FF_SPACE_RECOMPUTE && (e.tight || !e.fits || drops_any(s));
+}
+
+bool ff_phases_matter(
+		const struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e)
+{
+	return p->n_order > 1 && (p->space->n_micro > 1 || may_drop(p, s, e));
+}
+
+static uint32_t draw(struct ff_phases *p, uint32_t n)
+{
+	return ff_random_below(&p->random, n);
+}
+
+/* Twice or half as many micro-batches. */
+static bool draw_count(struct ff_phases *p, struct ff_strategy *s)
+{
+	uint32_t i = 0;
+
+	while (p->space->micro[i] != s->micro_batches)
+		i++;
+	if (draw(p, 2) ? ++i == p->space->n_micro : i-- == 0)
+		return false;
+	s->micro_batches = p->space->micro[i];
+	return true;
+}
+
+static bool draw_rule(struct ff_strategy *s)
+{
+	s->rule = s->rule == FF_ORDER_GPIPE ? FF_ORDER_1F1B : FF_ORDER_GPIPE;
+	return s->micro_batches > 1;
+}
+
+static bool share_devices(
+		const struct ff_phases *p, const struct ff_strategy *s, uint32_t a, uint32_t b)
+{
+	uint16_t one[FF_MAX_DEVICES], other[FF_MAX_DEVICES];
+	uint8_t used[FF_MAX_DEVICES] = {0};
+	bool shared = false;
+
+	ff_config_devices(&p->graph->nodes[a], &s->config[a], one);
+	ff_config_devices(&p->graph->nodes[b], &s->config[b], other);
+	for (uint32_t i = 0; i < s->config[a].n_parts; i++)
+		used[one[i]] = 1;
+	for (uint32_t i = 0; i < s->config[b].n_parts; i++)
+		shared = shared || used[other[i]];
+	return shared;
+}
+
+/* Stages as the devices suggest them: whoever shares none with what it reads begins
+ * the next. */
+static bool draw_stages(struct ff_phases *p, struct ff_strategy *s)
+{
+	const struct ff_graph *g = p->graph;
+	bool changed = false;
+
+	for (uint32_t i = 0; i < p->n_order; i++) {
+		const struct ff_node *n = &g->nodes[p->order[i]];
+		uint16_t stage = 0;
+
+		for (uint32_t k = n->in; k < n->in + n->n_data; k++) {
+			uint32_t from = ff_edge_source(g, k);
+			uint32_t least;
+
+			if (!ff_node_needs_config(g, from))
+				continue;
+			least = s->stage[from] + !share_devices(p, s, from, p->order[i]);
+			stage = stage < least ? (uint16_t)least : stage;
+		}
+		changed = changed || s->stage[p->order[i]] != stage;
+		s->stage[p->order[i]] = stage;
+	}
+	return changed && s->micro_batches > 1;
+}
+
+void ff_phases_checkpoint(const struct ff_graph *g, uint32_t segment, struct ff_strategy *s)
+{
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_needs_config(g, i))
+			s->recompute[i] = i != g->loss && ++at % segment != 0;
+}
+
+/* One operator, all equal to it, all of its kind, some in a row, or all in segments. */
+static bool draw_recompute(struct ff_phases *p, struct ff_strategy *s)
+{
+	const struct ff_graph *g = p->graph;
+	uint32_t at = draw(p, p->n_order), node = p->order[at], reach = draw(p, 6);
+	uint32_t end = at + 1 + draw(p, 16);
+	bool drop = !s->recompute[node], changed = false;
+
+	if (reach == 5) {
+		ff_phases_checkpoint(g, 2 + draw(p, 15), s);
+		return true;
+	}
+	for (uint32_t i = 0; i < p->n_order; i++) {
+		uint32_t other = p->order[i];
+		bool meant = reach == 0   ? other == node
+			     : reach == 1 ? p->class[other] == p->class[node]
+			     : reach == 2 ? g->nodes[other].op == g->nodes[node].op
+			     : reach == 3 ? i >= at && i < end
+					  : i >= at && i < end && i != at + (end - at) / 2;
+
+		if (!meant || other == g->loss || s->recompute[other] == drop)
+			continue;
+		s->recompute[other] = drop;
+		changed = true;
+	}
+	return changed;
+}
+
+/* Whether parameters that are brought to some operators are brought twice (ZeRO's
+ * third stage). */
+static bool draw_brought(struct ff_phases *p, struct ff_strategy *s)
+{
+	const struct ff_graph *g = p->graph;
+	bool again = draw(p, 2), changed = false;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		bool there = ff_node_is_parameter(g, i) && s->config[i].n_parts;
+
+		if (there && s->recompute[i] != again && draw(p, 4)) {
+			s->recompute[i] = again;
+			changed = true;
+		}
+	}
+	return changed;
+}
+
+/* Configs must be legal for the micro-batch too. */
+static bool is_legal(struct ff_phases *p, const struct ff_strategy *s)
+{
+	struct ff_error why = {0};
+	struct ff_frame *f;
+
+	return ff_phases_frame(p, s->micro_batches, &f, &why) == FF_OK &&
+	       ff_strategy_check(f->graph, s, p->machine->n_devices, &why) == FF_OK;
+}
+
+bool ff_phases_draw(struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e,
+		struct ff_strategy *ret)
+{
+	bool micro = p->space->n_micro > 1, drop = may_drop(p, s, e), changed;
+
+	ff_strategy_copy(ret, s);
+	if (drop && (!micro || draw(p, 4)))
+		changed = draw(p, 5) ? draw_recompute(p, ret) : draw_brought(p, ret);
+	else if (draw(p, 2))
+		changed = draw_count(p, ret);
+	else
+		changed = draw(p, 2) ? draw_stages(p, ret) : draw_rule(ret);
+	return changed && is_legal(p, ret);
+}

@@ -1,0 +1,162 @@
+/* Starting points in several micro-batches: pipelines, and what takes least memory.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "stages.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ff/micro.h"
+#include "phases.h"
+
+/* The largest number of micro-batches up to `most` that leaves `parts` samples in each;
+ * 1 where none does. */
+static uint32_t pick_micro(
+		const struct ff_space *s, const struct ff_graph *g, uint32_t most, uint32_t parts)
+{
+	uint32_t m = 1;
+
+	for (uint32_t i = 0; i < s->n_micro; i++)
+		if (s->micro[i] <= most && (uint32_t)g->batch / s->micro[i] >= parts)
+			m = s->micro[i];
+	return m;
+}
+
+/* By sample over `n` devices from `first` on; on one where there is no sample dim. */
+static void split_samples(
+		const struct ff_node *node, uint32_t first, uint32_t n, struct ff_config *ret)
+{
+	struct ff_config c = {.n_parts = 1, .replicas = 1, .start = (uint16_t)first};
+
+	for (uint32_t d = 0; d < FF_MAX_DIMS; d++)
+		c.degree[d] = 1;
+	for (uint32_t d = 0; d < node->n_dims; d++) {
+		uint32_t extent = (uint32_t)node->dim[d].extent;
+
+		if (node->dim[d].label != FF_DIM_SAMPLE)
+			continue;
+		c.n_parts = extent < n ? extent : n;
+		c.degree[d] = (uint16_t)c.n_parts;
+		c.stride[d] = c.n_parts > 1;
+		break;
+	}
+	*ret = c;
+}
+
+/* Seconds that a node takes by the roofline of one device: what stages are balanced
+ * by. */
+static double node_s(const struct ff_graph *g, const struct ff_machine *m, uint32_t node)
+{
+	const struct ff_device_kind *k = ff_device_kind(m, 0);
+	const struct ff_node *n = &g->nodes[node];
+	struct ff_region box = {.rank = n->n_dims};
+	struct ff_work *w = malloc(sizeof(*w));
+	double s = 0;
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		box.hi[d] = n->dim[d].extent;
+	for (int pass = 0; pass < 2 && w; pass++) {
+		ff_work_fill(g, node, &box, (enum ff_pass)pass, w);
+		s += fmax((double)ff_work_flops(w) / k->flops_per_s,
+				(double)ff_work_bytes(w) / k->memory_bytes_per_s);
+	}
+	free(w);
+	return s;
+}
+
+/* How many stages a greedy walk needs if none may take more than `limit`; writes them. */
+static uint32_t cut_stages(
+		const struct ff_graph *g, const double *cost, double limit, uint16_t *stage)
+{
+	double sum = 0;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		if (!ff_node_needs_config(g, i))
+			continue;
+		if (sum > 0 && sum + cost[i] > limit) {
+			n++;
+			sum = 0;
+		}
+		sum += cost[i];
+		stage[i] = (uint16_t)(n < UINT16_MAX ? n : UINT16_MAX);
+	}
+	return n + 1;
+}
+
+/* Stages of the nodes in the graph's order, whose largest is as small as can be. */
+static int balance_stages(const struct ff_graph *g, const struct ff_machine *m, uint32_t n,
+		struct ff_arena *a, struct ff_strategy *s, struct ff_error *err)
+{
+	double *cost = ff_arena_array(a, g->n_nodes, sizeof(*cost)), low = 0, high = 0;
+
+	if (!cost)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		cost[i] = ff_node_needs_config(g, i) ? node_s(g, m, i) : 0;
+		low = fmax(low, cost[i]);
+		high += cost[i];
+	}
+	for (int i = 0; i < 50; i++) {
+		double mid = (low + high) / 2;
+
+		*(cut_stages(g, cost, mid, s->stage) <= n ? &high : &low) = mid;
+	}
+	cut_stages(g, cost, high, s->stage);
+	return FF_OK;
+}
+
+int ff_start_pipeline(const struct ff_space *space, const struct ff_graph *g,
+		const struct ff_machine *m, uint32_t stages, struct ff_arena *a,
+		struct ff_strategy *ret, struct ff_error *err)
+{
+	uint32_t group = m->n_devices / stages;
+	struct ff_strategy s;
+	struct ff_graph micro;
+	int code = ff_strategy_create(g, a, &s, err);
+
+	if (code < 0)
+		return code;
+	s.micro_batches = pick_micro(space, g, 4 * stages, group);
+	s.rule = FF_ORDER_1F1B;
+	code = ff_graph_micro(g, s.micro_batches, a, &micro, err);
+	if (code == FF_OK)
+		code = balance_stages(&micro, m, stages, a, &s, err);
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		if (ff_node_needs_config(g, i))
+			split_samples(&micro.nodes[i], s.stage[i] * group, group, &s.config[i]);
+	if (code == FF_OK)
+		*ret = s;
+	return code;
+}
+
+/* Data parallelism in as many micro-batches as there are, with parameters updated in
+ * parts and values of long runs dropped, as far as the space allows. */
+int ff_start_frugal(const struct ff_space *space, const struct ff_graph *g,
+		const struct ff_machine *m, struct ff_arena *a, struct ff_strategy *ret,
+		struct ff_error *err)
+{
+	const struct ff_progression all = {0, 1, m->n_devices};
+	uint32_t computed = 0;
+	struct ff_strategy s;
+	struct ff_graph micro;
+	int code = ff_strategy_create(g, a, &s, err);
+
+	if (code < 0)
+		return code;
+	s.micro_batches = pick_micro(space, g, UINT32_MAX, m->n_devices);
+	s.rule = FF_ORDER_1F1B;
+	code = ff_graph_micro(g, s.micro_batches, a, &micro, err);
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
+		computed += ff_node_needs_config(g, i);
+		if (ff_node_needs_config(g, i))
+			split_samples(&micro.nodes[i], 0, m->n_devices, &s.config[i]);
+		else if (ff_node_is_parameter(g, i) && space->what & FF_SPACE_UPDATES)
+			ff_param_cut(g, i, &all, &s.config[i]);
+	}
+	if (space->what & FF_SPACE_RECOMPUTE)
+		ff_phases_checkpoint(g, 2 + (uint32_t)sqrt(computed), &s);
+	if (code == FF_OK)
+		*ret = s;
+	return code;
+}

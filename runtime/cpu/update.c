@@ -1,0 +1,71 @@
+/* Updates by optimizer: the table that fails to link when a kernel is missing, and the
+ * kernels.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "cpu.h"
+#include "kernel.h"
+
+#define FF_CPU_UPDATE(e, row) void ff_cpu_##row##_update(const struct ff_update *u);
+FF_OPTIMIZERS(FF_CPU_UPDATE)
+#undef FF_CPU_UPDATE
+
+typedef void (*ff_update_kernel)(const struct ff_update *u);
+
+static const ff_update_kernel kernels[FF_OPTIMIZER_COUNT] = {
+#define FF_CPU_ROW(e, row) [e] = ff_cpu_##row##_update,
+		FF_OPTIMIZERS(FF_CPU_ROW)
+#undef FF_CPU_ROW
+};
+
+void ff_cpu_update(const struct ff_update *u)
+{
+	kernels[u->optimizer->id](u);
+}
+
+void ff_cpu_sgd_update(const struct ff_update *u)
+{
+	const float rate = u->factors.sgd.rate, decay = u->factors.sgd.decay;
+	const int64_t n = (int64_t)u->n;
+	float *restrict w = u->weight;
+	const float *restrict g = u->gradient;
+
+#pragma omp parallel for simd if (n >= FF_CPU_PARALLEL)
+	for (int64_t i = 0; i < n; i++)
+		w[i] -= rate * (g[i] + decay * w[i]);
+}
+
+void ff_cpu_momentum_update(const struct ff_update *u)
+{
+	const float rate = u->factors.momentum.rate, momentum = u->factors.momentum.momentum;
+	const float decay = u->factors.momentum.decay;
+	const int64_t n = (int64_t)u->n;
+	float *restrict w = u->weight;
+	float *restrict m = u->state[0];
+	const float *restrict g = u->gradient;
+
+#pragma omp parallel for simd if (n >= FF_CPU_PARALLEL)
+	for (int64_t i = 0; i < n; i++) {
+		m[i] = momentum * m[i] + (g[i] + decay * w[i]);
+		w[i] -= rate * m[i];
+	}
+}
+
+void ff_cpu_adamw_update(const struct ff_update *u)
+{
+	const float shrink = u->factors.adamw.shrink, epsilon = u->factors.adamw.epsilon;
+	const float keep1 = u->factors.adamw.keep1, take1 = u->factors.adamw.take1;
+	const float keep2 = u->factors.adamw.keep2, take2 = u->factors.adamw.take2;
+	const float rate = u->factors.adamw.rate, scale = 1 / u->factors.adamw.root;
+	const int64_t n = (int64_t)u->n;
+	float *restrict w = u->weight;
+	float *restrict m = u->state[0];
+	float *restrict v = u->state[1];
+	const float *restrict g = u->gradient;
+
+#pragma omp parallel for simd if (n >= FF_CPU_PARALLEL)
+	for (int64_t i = 0; i < n; i++) {
+		m[i] = keep1 * m[i] + take1 * g[i];
+		v[i] = keep2 * v[i] + take2 * g[i] * g[i];
+		w[i] = shrink * w[i] - rate * m[i] / (sqrtf(v[i]) * scale + epsilon);
+	}
+}
