@@ -216,7 +216,7 @@ static int allocate(struct ff_additive *a, struct ff_error *err)
 		a->link_bytes_per_us = fmax(a->link_bytes_per_us,
 				fmax(a->m->nodes[i].inside.bytes_per_us,
 						a->m->nodes[i].network.bytes_per_us));
-	a->bucket_bytes = ff_graph_parameters(a->g) * FF_ELEMENT_BYTES;
+	a->bucket_bytes = ff_graph_parameters(a->g) * FF_F32_BYTES;
 	if (a->bucket_bytes > FF_BUCKET_BYTES)
 		a->bucket_bytes = FF_BUCKET_BYTES;
 	return ff_classes_find(a->g, &a->arena, &a->class, err);

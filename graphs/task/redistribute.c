@@ -333,7 +333,7 @@ static void fill_piece(const struct ff_scene *s, const struct ff_cell *sink, con
 	}
 	ff_cell_region(s, SOURCE, source, &from);
 	ff_cell_region(s, SINK, sink, &to);
-	ret->bytes = ff_region_volume(&ret->region) * FF_ELEMENT_BYTES;
+	ret->bytes = ff_region_volume(&ret->region) * s->size;
 	ret->whole_source =
 			ff_region_is_run(s->side[SOURCE].place->order, &from, &ret->region, &start);
 	ret->whole_sink = ff_region_is_run(s->side[SINK].place->order, &to, &ret->region, &start);
@@ -346,7 +346,7 @@ static int pair_sink(struct ff_scene *s, const struct ff_cell *cell, uint32_t si
 		struct ff_error *err)
 {
 	const struct ff_placement *from = s->side[SOURCE].place;
-	int64_t volume = ff_cell_volume(s, SINK, cell) * FF_ELEMENT_BYTES;
+	int64_t volume = ff_cell_volume(s, SINK, cell) * s->size;
 	uint32_t k[FF_MAX_RANK], first = p->n, home = s->side[SINK].device[sink];
 	bool twice = from->n_copies > 1, hole = false, started = false;
 	struct ff_pair *whole = NULL;
@@ -466,8 +466,9 @@ static struct ff_move *new_move(struct ff_scene *s, struct moves *m)
 		m->move = grown;
 		m->cap = cap;
 	}
-	m->move[m->n] = (struct ff_move){
-			.accumulate = !s->first, .reduce = s->side[SOURCE].place->reduce};
+	m->move[m->n] = (struct ff_move){.type = s->type,
+			.accumulate = !s->first,
+			.reduce = s->side[SOURCE].place->reduce};
 	return &m->move[m->n++];
 }
 
@@ -635,6 +636,8 @@ int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
 			.side = {*source, *sink},
 			.first = first,
 			.pieces = pieces,
+			.type = source->place->type,
+			.size = ff_dtype_bytes(source->place->type),
 			.rank = source->place->rank,
 			.arena = a,
 			.scratch = scratch};
