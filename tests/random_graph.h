@@ -14,8 +14,8 @@ int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, stru
 		struct ff_error *err);
 
 /* Gives some activations element types that no operator writes, so that every type is
- * moved: whole numbers and bfloat16, uint8 only where nothing is reduced.  Not for graphs
- * of which micro-batches are to be derived. */
+ * moved: whole numbers and bfloat16, uint8 only where nothing is reduced.  A graph of
+ * micro-batches that is derived from it has the types of the rows again. */
 void random_types(struct ff_random *r, struct ff_graph *g);
 
 /* Any degrees (uneven parts included), now and then with replicas, on any devices in
