@@ -25,7 +25,7 @@ struct bench {
 static int fill(struct bench *b, int64_t n, bool labels, void *ret, struct ff_error *err)
 {
 	float *v;
-	int code = n ? cpu->alloc(b->dev, (size_t)n * FF_ELEMENT_BYTES, (void **)&v, err) : FF_OK;
+	int code = n ? cpu->alloc(b->dev, (size_t)n * FF_F32_BYTES, (void **)&v, err) : FF_OK;
 
 	if (code < 0 || n == 0)
 		return code;
@@ -60,7 +60,7 @@ static int fill_io(struct bench *b, const struct ff_work *w, int64_t workspace,
 		if (code == FF_OK)
 			code = fill(b, ff_region_volume(&w->out[i]), false, &io->dout[i], err);
 	}
-	return code < 0 ? code : fill(b, workspace / FF_ELEMENT_BYTES, false, &io->workspace, err);
+	return code < 0 ? code : fill(b, workspace / FF_F32_BYTES, false, &io->workspace, err);
 }
 
 static void free_io(struct bench *b, struct ff_kernel_io *io)

@@ -233,7 +233,7 @@ static int allocate(struct ff_additive *a, struct ff_error *err)
 	for (uint32_t i = 0; i < nodes; i++)
 		a->position[i] = i;
 	measure_links(a);
-	a->bucket_bytes = ff_graph_parameters(a->g) * FF_ELEMENT_BYTES;
+	a->bucket_bytes = ff_graph_parameters(a->g) * FF_F32_BYTES;
 	if (a->bucket_bytes > FF_BUCKET_BYTES)
 		a->bucket_bytes = FF_BUCKET_BYTES;
 	return ff_classes_find(a->g, &a->arena, &a->class, err);

@@ -400,7 +400,7 @@ static void chain_of(const struct bound *b, const struct ff_node *n, const struc
  * so cutting the weights into buckets makes it no shorter. */
 static double updates_us(const struct bound *b)
 {
-	int64_t bytes = ff_graph_parameters(b->graph) * FF_ELEMENT_BYTES;
+	int64_t bytes = ff_graph_parameters(b->graph) * FF_F32_BYTES;
 	double best = INFINITY;
 
 	for (uint32_t k = 0; k < b->n_device_kinds && bytes; k++)

@@ -151,11 +151,9 @@ static double bytes_written(const struct ff_node *n, const struct ff_node_block 
 	double sum = 0;
 
 	for (uint32_t k = 0; k < n->n_out; k++) {
-		struct ff_region r;
+		double bytes = (double)ff_placement_bytes(&b->out[k], 0);
 
-		ff_placement_region(&b->out[k], 0, &r);
-		sum += (k < n->n_out - n->n_saved ? 2.0 : 1.0) * (double)ff_region_volume(&r) *
-		       FF_ELEMENT_BYTES;
+		sum += (k < n->n_out - n->n_saved ? 2.0 : 1.0) * bytes;
 	}
 	return sum;
 }
@@ -167,7 +165,6 @@ int ff_additive_price_edge(struct ff_additive *a, uint32_t edge, const struct ff
 	const struct ff_edge *x = &a->g->edges[edge];
 	bool first = ff_edge_is_first_use(a->g, a->position, edge);
 	struct ff_edge_block b;
-	struct ff_region r;
 	int code = ff_edge_block_build(
 			a->g, a->m, edge, first, from, to, false, &a->scratch, &a->inner, &b, err);
 
@@ -184,8 +181,7 @@ int ff_additive_price_edge(struct ff_additive *a, uint32_t edge, const struct ff
 							  ff_price_move(a->p, &d->move[i])));
 		*us += most;
 	}
-	ff_placement_region(&to->in[x->slot], 0, &r);
-	*bytes = b.forward.n_moves ? (double)ff_region_volume(&r) * FF_ELEMENT_BYTES : 0;
+	*bytes = b.forward.n_moves ? (double)ff_placement_bytes(&to->in[x->slot], 0) : 0;
 	ff_arena_rewind(&a->scratch, mark);
 	return FF_OK;
 }
@@ -300,7 +296,7 @@ double ff_additive_estimate(const struct ff_additive *a, const struct ff_link_ta
 	}
 	if (!most)
 		return 0;
-	us = ESTIMATE_TIMES * (double)most * FF_ELEMENT_BYTES / a->link_bytes_per_us;
+	us = ESTIMATE_TIMES * (double)(most * ff_dtype_bytes(out->type)) / a->link_bytes_per_us;
 	return us + ESTIMATE_US +
 	       2 * a->latency_us * count_rounds(&a->g->nodes[l->to].in_map[l->slot], out, in);
 }

@@ -89,7 +89,7 @@ static int cut_params(struct elimination *e, const struct ff_strategy *s, int64_
 		return code;
 	memcpy(ret->config, s->config, g->n_nodes * sizeof(*s->config));
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		int64_t bytes = FF_ELEMENT_BYTES;
+		int64_t bytes = FF_F32_BYTES;
 
 		for (uint32_t d = 0; d < g->nodes[i].n_dims; d++)
 			bytes *= g->nodes[i].dim[d].extent;

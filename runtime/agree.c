@@ -4,44 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int gather(struct ff_comm *c, const void *own, size_t bytes, void *all, struct ff_error *err)
-{
-	uint32_t n = c->n_devices;
-	int64_t *count = calloc(2 * (size_t)n, sizeof(*count)), sent = c->sent_bytes;
-	const void **send = calloc(n, sizeof(*send));
-	uint16_t *device = calloc(n, sizeof(*device));
-	void **recv = calloc(n, sizeof(*recv));
-	int code;
-
-	if (!count || !send || !device || !recv) {
-		code = ff_fail_memory(err);
-	} else {
-		struct ff_collective x = {n, device, send, recv, count, count + n};
-
-		for (uint32_t i = 0; i < n; i++) {
-			device[i] = (uint16_t)i;
-			count[i] = (int64_t)(bytes / sizeof(float));
-			count[n + i] = i * count[i];
-			send[i] = c->hosts(c, i) ? own : NULL;
-			recv[i] = c->hosts(c, i) ? all : NULL;
-		}
-		code = c->all_gather(c, &x, err);
-	}
-	c->sent_bytes = sent;
-	free(count);
-	free(send);
-	free(device);
-	free(recv);
-	return code;
-}
-
 int ff_agree_gather(
 		struct ff_comm *c, const void *own, size_t bytes, void *all, struct ff_error *err)
 {
-	if (c->n_ranks > 1)
-		return gather(c, own, bytes, all, err);
-	memcpy(all, own, bytes);
-	return FF_OK;
+	return c->gather(c, own, bytes, all, err);
 }
 
 int ff_agree_max(struct ff_comm *c, double *v, uint32_t n, struct ff_error *err)
@@ -54,7 +20,7 @@ int ff_agree_max(struct ff_comm *c, double *v, uint32_t n, struct ff_error *err)
 	all = malloc((size_t)c->n_ranks * n * sizeof(*all));
 	if (!all)
 		return ff_fail_memory(err);
-	code = gather(c, v, n * sizeof(*v), all, err);
+	code = c->gather(c, v, n * sizeof(*v), all, err);
 	for (uint32_t r = 0; r < c->n_ranks && code == FF_OK; r++)
 		for (uint32_t i = 0; i < n; i++)
 			if (all[(size_t)r * n + i] > v[i])
@@ -73,7 +39,7 @@ int ff_agree_sum(struct ff_comm *c, int64_t *v, uint32_t n, struct ff_error *err
 	all = malloc((size_t)c->n_ranks * n * sizeof(*all));
 	if (!all)
 		return ff_fail_memory(err);
-	code = gather(c, v, n * sizeof(*v), all, err);
+	code = c->gather(c, v, n * sizeof(*v), all, err);
 	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
 		v[i] = 0;
 		for (uint32_t r = 0; r < c->n_ranks; r++)
@@ -92,7 +58,7 @@ int ff_agree_code(struct ff_comm *c, int code, struct ff_error *err)
 	all = malloc(c->n_ranks * sizeof(*all));
 	if (!all)
 		return ff_fail_memory(err);
-	rc = gather(c, &code, sizeof(code), all, err);
+	rc = c->gather(c, &code, sizeof(code), all, err);
 	for (uint32_t r = 0; r < c->n_ranks && rc == FF_OK; r++) {
 		if (all[r] == FF_OK)
 			continue;

@@ -6,7 +6,7 @@
 
 #include "ff/comm.h"
 
-/* `bytes` (a multiple of 4) from every rank, in their order: all[n_ranks * bytes]. */
+/* `bytes` from every rank, in their order: all[n_ranks * bytes]. */
 int ff_agree_gather(
 		struct ff_comm *c, const void *own, size_t bytes, void *all, struct ff_error *err);
 /* Element by element the largest, or the sum, over all ranks. */

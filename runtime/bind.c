@@ -90,9 +90,10 @@ static int64_t bind_additions(struct ff_executor *x, const struct ff_task *t,
 				.source_region = w->in[i],
 				.sink_region = w->in[i],
 				.region = w->in[i],
+				.type = n->in_map[i].dtype,
 				.add = true};
 		j->io->din[i] = (char *)j->io->workspace + at;
-		at += ff_align64(ff_region_volume(&w->in[i]) * FF_ELEMENT_BYTES);
+		at += ff_align64(ff_region_volume(&w->in[i]) * ff_dtype_bytes(n->in_map[i].dtype));
 		j->n_additions++;
 	}
 	return at;
@@ -140,7 +141,7 @@ static void bind_update(struct ff_executor *x, const struct ff_task *t, struct f
 	j->update = (struct ff_update){.optimizer = x->s->optimizer,
 			.weight = (float *)at,
 			.gradient = (const float *)(at + b->bytes),
-			.n = (size_t)(b->bytes / FF_ELEMENT_BYTES)};
+			.n = (size_t)(b->bytes / FF_F32_BYTES)};
 	for (uint32_t i = 0; i < x->s->optimizer->states; i++)
 		j->update.state[i] = (float *)(at + (2 + i) * b->bytes);
 }
@@ -246,5 +247,5 @@ int ff_bind_jobs(struct ff_executor *x, struct ff_error *err)
 	if (code < 0)
 		return code;
 	x->span = ff_arena_array(&x->arena, n_spans, sizeof(*x->span));
-	return x->span ? ff_transfer_bounce(x, err) : ff_fail_memory(err);
+	return x->span ? ff_load_stage(x, err) : ff_fail_memory(err);
 }

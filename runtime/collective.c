@@ -12,10 +12,11 @@ static int alloc_arrays(struct ff_transfer *t, uint32_t n, const uint16_t *devic
 	*recv = ff_arena_array(a, n, sizeof(**recv));
 	*count = ff_arena_array(a, n, sizeof(**count));
 	*offset = ff_arena_array(a, n, sizeof(**offset));
-	t->bounce = ff_arena_array(a, 2 * (size_t)n, sizeof(*t->bounce));
-	if (!*send || !*recv || !*count || !*offset || !t->bounce)
+	if (!*send || !*recv || !*count || !*offset)
 		return ff_fail_memory(err);
 	t->collective = (struct ff_collective){
+			.kind = t->kind,
+			.type = FF_F32,
 			.n_devices = n,
 			.device = device,
 			.send = (const void *const *)*send,
@@ -38,17 +39,15 @@ int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 	for (uint32_t i = 0; i < b->n_devices; i++) {
 		char *at = ff_bind_bucket(t->x, t->task->bucket, i);
 
-		count[i] = b->bytes / FF_ELEMENT_BYTES;
-		if (!at)
-			continue;
-		send[i] = recv[i] = at + b->bytes;
-		ff_bounce_add(t, recv[i], b->bytes, true, true, &send[i], &recv[i]);
+		count[i] = b->bytes / FF_F32_BYTES;
+		if (at)
+			send[i] = recv[i] = at + b->bytes;
 	}
 	return FF_OK;
 }
 
-static void add_copy(struct ff_copy *list, uint32_t *n, const void *source,
-		const struct ff_region *source_region, void *sink,
+static void add_copy(const struct ff_move *mv, struct ff_copy *list, uint32_t *n,
+		const void *source, const struct ff_region *source_region, void *sink,
 		const struct ff_region *sink_region, const struct ff_region *region,
 		const uint8_t *order, bool add)
 {
@@ -59,6 +58,7 @@ static void add_copy(struct ff_copy *list, uint32_t *n, const void *source,
 			.source_region = *source_region,
 			.sink_region = *sink_region,
 			.region = *region,
+			.type = mv->type,
 			.add = add,
 	};
 }
@@ -92,34 +92,30 @@ static void add_end(struct ff_transfer *t, uint32_t i, const uint8_t *order, voi
 	bool scatter = mv->kind == FF_MOVE_REDUCE_SCATTER, gather = mv->kind == FF_MOVE_ALL_GATHER;
 	const struct ff_region *whole = &mv->region;
 	const struct ff_region *own = scatter || gather ? &mv->piece[i].region : whole;
-	const struct ff_region *sent = gather ? own : whole, *received = scatter ? own : whole;
-	int64_t whole_bytes = ff_region_volume(whole) * FF_ELEMENT_BYTES;
+	const struct ff_region *received = scatter ? own : whole;
+	int64_t size = ff_dtype_bytes(mv->type);
 	char *stage = ff_transfer_stage(t, i);
 
 	send[i] = source;
 	recv[i] = sink;
 	if (mv->send_staged) {
 		for (uint32_t k = 0; k < mv->n_devices; k++)
-			add_copy(t->before, &t->n_before, source, whole,
-					stage + c->offset[k] * FF_ELEMENT_BYTES,
-					&mv->piece[k].region, &mv->piece[k].region, order, false);
+			add_copy(mv, t->before, &t->n_before, source, whole,
+					stage + c->offset[k] * size, &mv->piece[k].region,
+					&mv->piece[k].region, order, false);
 		send[i] = stage;
-		stage += ff_align64(whole_bytes);
+		stage += ff_align64(ff_region_volume(whole) * size);
 	}
 	if (mv->recv_staged) {
 		recv[i] = stage;
 		for (uint32_t k = 0; gather && k < mv->n_devices; k++)
-			add_copy(t->after, &t->n_after, stage + c->offset[k] * FF_ELEMENT_BYTES,
+			add_copy(mv, t->after, &t->n_after, stage + c->offset[k] * size,
 					&mv->piece[k].region, sink, whole, &mv->piece[k].region,
 					order, mv->accumulate);
 		if (!gather)
-			add_copy(t->after, &t->n_after, stage, received, sink, received, received,
-					order, mv->accumulate);
+			add_copy(mv, t->after, &t->n_after, stage, received, sink, received,
+					received, order, mv->accumulate);
 	}
-	ff_bounce_add(t, send[i], ff_region_volume(sent) * FF_ELEMENT_BYTES, true, false, &send[i],
-			NULL);
-	ff_bounce_add(t, recv[i], ff_region_volume(received) * FF_ELEMENT_BYTES, false, true,
-			&recv[i], NULL);
 }
 
 int ff_collective_build(struct ff_transfer *t, struct ff_error *err)
@@ -137,6 +133,7 @@ int ff_collective_build(struct ff_transfer *t, struct ff_error *err)
 	t->after = ff_arena_array(&t->x->arena, copies, sizeof(*t->after));
 	if (!t->before || !t->after)
 		return ff_fail_memory(err);
+	t->collective.type = mv->type;
 	t->collective.reduce = mv->reduce;
 	count[0] = ff_region_volume(&mv->region);
 	ff_transfer_ends(t, &e);

@@ -30,7 +30,8 @@ static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *er
 		h->memory = memory;
 		h->bytes = x->s->memory_bytes[device];
 	}
-	return x->b->stream(h->dev, false, &h->compute, err);
+	code = x->b->stream(h->dev, false, &h->compute, err);
+	return code < 0 ? code : x->b->event(h->dev, &h->turn, err);
 }
 
 static int open_hosts(struct ff_executor *x, struct ff_error *err)
@@ -52,11 +53,12 @@ static int open_hosts(struct ff_executor *x, struct ff_error *err)
 			code = open_host(x, i, err);
 	if (code < 0 || !x->n_hosts)
 		return code;
-	if (!x->s->machine->overlap)
+	if (!x->s->machine->overlap) {
 		x->transfers = x->host[0].compute;
-	else
-		code = x->b->stream(x->host[0].dev, true, &x->transfers, err);
-	return code;
+		return FF_OK;
+	}
+	code = x->b->stream(x->host[0].dev, true, &x->transfers, err);
+	return code < 0 ? code : x->b->event(x->host[0].dev, &x->turn, err);
 }
 
 int ff_executor_create(const struct ff_schedule *s, const struct ff_backend *backend,
@@ -90,6 +92,8 @@ void ff_executor_destroy(struct ff_executor *x)
 		return;
 	if (x->transfers && x->transfers != x->host[0].compute)
 		x->b->stream_close(x->transfers);
+	if (x->turn)
+		x->b->event_close(x->turn);
 	for (uint32_t i = 0; x->job && i < x->s->n_tasks; i++) {
 		if (x->job[i].kernel)
 			x->b->kernel_close(x->job[i].kernel);
@@ -101,12 +105,14 @@ void ff_executor_destroy(struct ff_executor *x)
 
 		if (h->compute)
 			x->b->stream_close(h->compute);
+		if (h->turn)
+			x->b->event_close(h->turn);
 		if (h->memory)
 			x->b->free(h->dev, h->memory);
 		if (h->dev)
 			x->b->close(h->dev);
 	}
-	free(x->bounce);
+	free(x->load_stage);
 	free(x->loss);
 	ff_arena_finish(&x->arena);
 	free(x);
@@ -217,26 +223,57 @@ static void collect_spans(struct ff_executor *x)
 	}
 }
 
-/* One pass over the schedule; `score` gets the hosted loss parts' sums. */
-static int walk(struct ff_executor *x, double score[2], struct ff_error *err)
+/* The task to come, on `next`, waits for all before it, the last of which is on `last`
+ * (NULL: there is none). */
+static int take_turn(struct ff_executor *x, struct ff_stream *last, struct ff_stream *next,
+		struct ff_error *err)
+{
+	struct ff_event *turn = x->turn;
+	int code;
+
+	if (!last || last == next)
+		return FF_OK;
+	for (uint32_t i = 0; i < x->n_hosts; i++)
+		if (x->host[i].compute == last)
+			turn = x->host[i].turn;
+	code = x->b->record(last, turn, err);
+	return code < 0 ? code : x->b->wait(next, turn, err);
+}
+
+/* Gives the streams all tasks of a pass, in order. */
+static int issue_all(struct ff_executor *x, struct ff_error *err)
 {
 	/* A buffer may be used again because a task of backward lies between; without
 	 * backward only one task at a time is safe. */
 	bool alone = !x->training && x->s->n_instances > 2;
+	struct ff_stream *last = NULL;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++) {
+		struct ff_job *j = &x->job[i];
+
+		j->traced = false;
+		if (!runs(x, i))
+			continue;
+		if (alone)
+			code = take_turn(x, last, j->stream, err);
+		if (code == FF_OK)
+			code = issue_in_order(x, i, err);
+		last = j->stream;
+	}
+	return code;
+}
+
+/* One pass over the schedule; `score` gets the hosted loss parts' sums. */
+static int walk(struct ff_executor *x, double score[2], struct ff_error *err)
+{
 	int code = x->tracing ? x->comm->barrier(x->comm, err) : FF_OK;
 
 	if (code < 0)
 		return code;
 	x->valid = ff_dataset_valid(x->data, x->training, x->step);
 	x->origin_us = ff_clock_us();
-	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++) {
-		x->job[i].traced = false;
-		if (runs(x, i))
-			code = issue_in_order(x, i, err);
-		if (code == FF_OK && alone)
-			code = drain(x, code, err);
-	}
-	code = drain(x, code, err);
+	code = drain(x, issue_all(x, err), err);
 	if (code < 0)
 		return code;
 	score[0] = score[1] = 0;
@@ -302,7 +339,7 @@ int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, stru
 		return code;
 	sum[0] = (float)total[0];
 	sum[1] = (float)total[1];
-	if ((code = ff_executor_sum(x, sum, 2, err)) < 0)
+	if ((code = x->comm->sum(x->comm, sum, 2, err)) < 0)
 		return code;
 	*loss = valid ? (double)sum[0] / (double)valid : 0;
 	*accuracy = valid ? (double)sum[1] / (double)valid : 0;
@@ -316,7 +353,7 @@ int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct f
 	if (n != x->n_losses)
 		return ff_fail(err, FF_E_RUN, "%u losses were asked for after %u steps", n,
 				x->n_losses);
-	if ((code = ff_executor_sum(x, x->loss, n, err)) < 0)
+	if ((code = x->comm->sum(x->comm, x->loss, n, err)) < 0)
 		return code;
 	for (uint32_t i = 0; i < n; i++)
 		loss[i] = (double)x->loss[i];

@@ -11,36 +11,26 @@ struct ff_host {
 	char *memory; /* memory_bytes of the schedule, in one piece */
 	int64_t bytes;
 	struct ff_stream *compute;
+	struct ff_event *turn; /* on it: a task is done that the next one waits for */
 };
 
 struct ff_fill {
 	void *memory;
-	size_t bytes;
-	float value;
+	int64_t n; /* elements */
 };
 
-/* Device memory that goes over the network through host memory, for backends
- * whose pointers the host cannot read. */
-struct ff_bounce {
-	void *device, *host;
-	size_t offset, bytes; /* of the shared host memory */
-	void **slot[2];       /* where the host pointer is to stand; may be NULL */
-	bool down, up;        /* before; afterwards */
-};
-
-/* A communication task as what this process does of it, in this order:
- * fills, copies into the stage, the network, copies out of it. */
+/* A communication task as what this process does of it, in this order: fills, copies
+ * into the stage, what is posted, copies out of it; or a load. */
 struct ff_transfer {
 	struct ff_executor *x;
 	const struct ff_task *task;
 	enum ff_move_kind kind;
-	uint32_t n_fills, n_before, n_after, n_parcels, n_bounces;
+	uint32_t n_fills, n_before, n_after, n_parcels;
 	struct ff_fill *fill;
 	struct ff_copy *before, *after;
 	struct ff_parcel *parcel;
 	struct ff_collective collective; /* n_devices 0: none */
-	struct ff_bounce *bounce;
-	void *load; /* LOAD: the sink, or host memory on the way to it */
+	void *sink, *load;               /* LOAD: where to, and the host memory on the way there */
 };
 
 /* What this process does of one task of the schedule. */
@@ -75,8 +65,9 @@ struct ff_executor {
 	struct ff_host *host;
 	uint32_t *host_of;           /* by device; FF_NONE: elsewhere */
 	struct ff_stream *transfers; /* of its own, or the first host's compute */
+	struct ff_event *turn;       /* on it, likewise */
 	struct ff_job *job;          /* by task */
-	void *bounce;                /* host memory shared by the transfers */
+	void *load_stage;            /* host memory that loads share, where they need it */
 	bool training;               /* of the step under way */
 	uint64_t step;
 	int64_t valid; /* labels that count in its global batch */
@@ -99,16 +90,17 @@ char *ff_bind_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t posi
 /* transfer.c: moves and synchronisations. */
 int ff_transfer_build(struct ff_executor *x, const struct ff_task *task, struct ff_transfer **ret,
 		struct ff_error *err);
-/* Host memory for backends that need it, once all transfers are built. */
-int ff_transfer_bounce(struct ff_executor *x, struct ff_error *err);
 int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff_error *err);
+
+/* load.c: those from the data set. */
+int ff_load_build(struct ff_transfer *t, struct ff_error *err);
+/* Host memory for backends that need it, once all transfers are built. */
+int ff_load_stage(struct ff_executor *x, struct ff_error *err);
+int ff_load_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff_error *err);
 
 /* collective.c: the collectives among them. */
 int ff_collective_build(struct ff_transfer *t, struct ff_error *err);
 int ff_sync_build(struct ff_transfer *t, struct ff_error *err);
-/* Notes that `bytes` of `device` go over the network; no-op for host memory. */
-void ff_bounce_add(struct ff_transfer *t, void *device, int64_t bytes, bool down, bool up,
-		void **slot, void **slot2);
 /* The sending or receiving shards' side of a move. */
 struct ff_ends {
 	const uint32_t *source, *sink; /* buffers by part */
@@ -120,9 +112,7 @@ void ff_transfer_ends(const struct ff_transfer *t, struct ff_ends *ret);
 uint32_t ff_move_position(const struct ff_move *mv, uint32_t device);
 void *ff_transfer_stage(const struct ff_transfer *t, uint32_t position);
 
-/* gather.c: whole weights and sums over all processes. */
+/* gather.c: whole weights. */
 int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err);
-/* Sums `n` floats over all processes, in place. */
-int ff_executor_sum(struct ff_executor *x, float *v, int64_t n, struct ff_error *err);
 
 #endif

@@ -1,5 +1,4 @@
-/* Whole tensors from shards and back, and sums over all processes.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Whole tensors from shards and back.  SPDX-License-Identifier: Apache-2.0 */
 #include "executor.h"
 
 #include <math.h>
@@ -7,39 +6,6 @@
 #include <string.h>
 
 #include "ff/philox.h"
-
-int ff_executor_sum(struct ff_executor *x, float *v, int64_t n, struct ff_error *err)
-{
-	struct ff_comm *c = x->comm;
-	int64_t sent = c->sent_bytes;
-	struct ff_collective all = {.n_devices = c->n_devices, .count = &n};
-	uint16_t *device;
-	void **array;
-	int code;
-
-	if (c->n_ranks == 1 || n == 0)
-		return FF_OK;
-	device = malloc(c->n_devices * sizeof(*device));
-	array = calloc(c->n_devices, sizeof(*array));
-	if (!device || !array) {
-		free(device);
-		free(array);
-		return ff_fail_memory(err);
-	}
-	for (uint32_t i = 0; i < c->n_devices; i++) {
-		device[i] = (uint16_t)i;
-		if (c->hosts(c, i))
-			array[i] = v;
-	}
-	all.device = device;
-	all.send = (const void *const *)array;
-	all.recv = array;
-	code = c->all_reduce(c, &all, err);
-	c->sent_bytes = sent; /* not the schedule's */
-	free(device);
-	free(array);
-	return code;
-}
 
 /* Walks the elements of a shard in row-major order; `offset` is where the
  * element lies in the shard, `index` its number in the whole tensor. */
@@ -125,7 +91,7 @@ static int init_bucket(struct ff_executor *x, const struct ff_bucket *b, char *m
 		const struct ff_shard *shard = &x->s->shards[b->first_shard + i];
 
 		if (value_of(x, shard)->fan_in > 0)
-			init_shard(x, shard, staging + shard->offset / FF_ELEMENT_BYTES);
+			init_shard(x, shard, staging + shard->offset / FF_F32_BYTES);
 	}
 	code = x->b->upload(stream, memory, staging, (size_t)b->bytes, err);
 	if (code == FF_OK)
@@ -158,7 +124,7 @@ static int place_shard(struct ff_executor *x, const struct ff_shard *shard, cons
 {
 	int64_t volume = ff_region_volume(&shard->region);
 	uint32_t last = shard->region.rank - 1;
-	size_t bytes = (size_t)volume * FF_ELEMENT_BYTES;
+	size_t bytes = (size_t)volume * FF_F32_BYTES;
 	float *staging;
 	struct walk w;
 	int code;
@@ -205,5 +171,5 @@ int ff_executor_parameter(struct ff_executor *x, uint32_t node, bool gradient, f
 					memory + shard->offset + (gradient ? b->bytes : 0),
 					x->host[x->host_of[b->device[0]]].compute, whole, err);
 	}
-	return code < 0 ? code : ff_executor_sum(x, whole, n, err);
+	return code < 0 ? code : x->comm->sum(x->comm, whole, n, err);
 }

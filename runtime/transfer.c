@@ -4,9 +4,6 @@
 
 #include "ff/instance.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 uint32_t ff_move_position(const struct ff_move *mv, uint32_t device)
 {
 	uint32_t i = 0;
@@ -49,20 +46,6 @@ static void shard_region(const struct ff_transfer *t, uint32_t node, const struc
 	ff_operand_region(n, map, &box, ret);
 }
 
-void ff_bounce_add(struct ff_transfer *t, void *device, int64_t bytes, bool down, bool up,
-		void **slot, void **slot2)
-{
-	if (t->x->b->host_memory || !device || bytes <= 0)
-		return;
-	t->bounce[t->n_bounces++] = (struct ff_bounce){
-			.device = device,
-			.bytes = (size_t)bytes,
-			.slot = {slot, slot2},
-			.down = down,
-			.up = up,
-	};
-}
-
 /* What both sides of a piece are, as far as they are hosted here. */
 struct ends_of_piece {
 	void *source, *sink;
@@ -80,6 +63,7 @@ static void add_local(
 			.source_region = e->source_region,
 			.sink_region = e->sink_region,
 			.region = p->region,
+			.type = t->task->move->type,
 			.add = p->add,
 			.reduce = t->task->move->reduce,
 	};
@@ -97,7 +81,7 @@ static int pack(struct ff_transfer *t, const struct ff_piece *p, const struct en
 	if (p->send_stage < 0) {
 		if (!ff_region_is_run(e->order, &e->source_region, &p->region, &start))
 			return ff_fail(err, FF_E_RUN, "a message sent unpacked is not one run");
-		*from = (char *)e->source + start * FF_ELEMENT_BYTES;
+		*from = (char *)e->source + start * ff_dtype_bytes(t->task->move->type);
 		return FF_OK;
 	}
 	*from = (char *)ff_transfer_stage(t, ff_move_position(t->task->move, p->from)) +
@@ -109,6 +93,7 @@ static int pack(struct ff_transfer *t, const struct ff_piece *p, const struct en
 			.source_region = e->source_region,
 			.sink_region = p->region,
 			.region = p->region,
+			.type = t->task->move->type,
 	};
 	return FF_OK;
 }
@@ -126,7 +111,7 @@ static int unpack(struct ff_transfer *t, const struct ff_piece *p, const struct 
 		if (p->add || !ff_region_is_run(e->order, &e->sink_region, &p->region, &start))
 			return ff_fail(err, FF_E_RUN,
 					"a message received in place is not one run to overwrite");
-		*to = (char *)e->sink + start * FF_ELEMENT_BYTES;
+		*to = (char *)e->sink + start * ff_dtype_bytes(t->task->move->type);
 		return FF_OK;
 	}
 	*to = (char *)ff_transfer_stage(t, ff_move_position(t->task->move, p->to)) + p->recv_stage;
@@ -137,6 +122,7 @@ static int unpack(struct ff_transfer *t, const struct ff_piece *p, const struct 
 			.source_region = p->region,
 			.sink_region = e->sink_region,
 			.region = p->region,
+			.type = t->task->move->type,
 			.add = p->add,
 			.reduce = t->task->move->reduce,
 	};
@@ -148,16 +134,15 @@ static int unpack(struct ff_transfer *t, const struct ff_piece *p, const struct 
 static int add_message(struct ff_transfer *t, const struct ff_piece *p,
 		const struct ends_of_piece *e, struct ff_error *err)
 {
-	struct ff_parcel *parcel = &t->parcel[t->n_parcels++];
-	int64_t bytes = ff_region_volume(&p->region) * FF_ELEMENT_BYTES;
 	void *from, *to;
 
 	if (pack(t, p, e, &from, err) < 0 || unpack(t, p, e, &to, err) < 0)
 		return FF_E_RUN;
-	*parcel = (struct ff_parcel){
-			.from = p->from, .to = p->to, .send = from, .recv = to, .bytes = bytes};
-	ff_bounce_add(t, from, bytes, true, false, (void **)&parcel->send, NULL);
-	ff_bounce_add(t, to, bytes, false, true, &parcel->recv, NULL);
+	t->parcel[t->n_parcels++] = (struct ff_parcel){.from = p->from,
+			.to = p->to,
+			.send = from,
+			.recv = to,
+			.count = ff_region_volume(&p->region)};
 	return FF_OK;
 }
 
@@ -197,9 +182,7 @@ static void add_fills(struct ff_transfer *t, const struct ff_ends *e)
 		if (!mv->fill[i] || !sink)
 			continue;
 		shard_region(t, e->sink_node, e->sink_map, mv->sink[i], &r);
-		t->fill[t->n_fills++] = (struct ff_fill){sink,
-				(size_t)(ff_region_volume(&r) * FF_ELEMENT_BYTES),
-				ff_reduce_identity(mv->reduce)};
+		t->fill[t->n_fills++] = (struct ff_fill){sink, ff_region_volume(&r)};
 	}
 }
 
@@ -214,28 +197,12 @@ static int build_messages(struct ff_transfer *t, struct ff_error *err)
 	t->before = ff_arena_array(a, mv->n_pieces, sizeof(*t->before));
 	t->after = ff_arena_array(a, mv->n_pieces, sizeof(*t->after));
 	t->parcel = ff_arena_array(a, mv->n_pieces, sizeof(*t->parcel));
-	t->bounce = ff_arena_array(a, 2 * (size_t)mv->n_pieces, sizeof(*t->bounce));
-	if (!t->fill || !t->before || !t->after || !t->parcel || !t->bounce)
+	if (!t->fill || !t->before || !t->after || !t->parcel)
 		return ff_fail_memory(err);
 	ff_transfer_ends(t, &e);
 	add_fills(t, &e);
 	code = add_pieces(t, &e, false, err);
 	return code < 0 ? code : add_pieces(t, &e, true, err);
-}
-
-static int build_load(struct ff_transfer *t, struct ff_error *err)
-{
-	const struct ff_move *mv = t->task->move;
-	struct ff_ends e;
-
-	t->bounce = ff_arena_array(&t->x->arena, 1, sizeof(*t->bounce));
-	if (!t->bounce)
-		return ff_fail_memory(err);
-	ff_transfer_ends(t, &e);
-	t->load = ff_bind_buffer(t->x, e.sink[mv->sink[0]]);
-	ff_bounce_add(t, t->load, ff_region_volume(&mv->region) * FF_ELEMENT_BYTES, false, true,
-			&t->load, NULL);
-	return FF_OK;
 }
 
 int ff_transfer_build(struct ff_executor *x, const struct ff_task *task, struct ff_transfer **ret,
@@ -252,98 +219,38 @@ int ff_transfer_build(struct ff_executor *x, const struct ff_task *task, struct 
 	if (task->kind == FF_TASK_SYNC)
 		return ff_sync_build(t, err);
 	if (t->kind == FF_MOVE_LOAD)
-		return build_load(t, err);
+		return ff_load_build(t, err);
 	return ff_move_is_messages(t->kind) ? build_messages(t, err) : ff_collective_build(t, err);
 }
 
-int ff_transfer_bounce(struct ff_executor *x, struct ff_error *err)
+static int issue_network(
+		const struct ff_transfer *t, struct ff_stream *stream, struct ff_error *err)
 {
-	size_t most = 0;
+	const struct ff_channel on = {t->x->b, stream};
+	struct ff_comm *c = t->x->comm;
 
-	for (uint32_t i = 0; i < x->s->n_tasks; i++) {
-		struct ff_transfer *t = x->job[i].transfer;
-		size_t bytes = 0;
-
-		for (uint32_t k = 0; t && k < t->n_bounces; k++) {
-			t->bounce[k].offset = bytes;
-			bytes += (t->bounce[k].bytes + 63) / 64 * 64;
-		}
-		most = bytes > most ? bytes : most;
-	}
-	if (!most)
+	if (!ff_move_is_messages(t->kind))
+		return c->collective(c, &on, &t->collective, err);
+	if (!t->n_parcels)
 		return FF_OK;
-	x->bounce = malloc(most);
-	if (!x->bounce)
-		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < x->s->n_tasks; i++) {
-		struct ff_transfer *t = x->job[i].transfer;
-
-		for (uint32_t k = 0; t && k < t->n_bounces; k++) {
-			struct ff_bounce *b = &t->bounce[k];
-
-			b->host = (char *)x->bounce + b->offset;
-			for (int side = 0; side < 2; side++)
-				if (b->slot[side])
-					*b->slot[side] = b->host;
-		}
-	}
-	return FF_OK;
-}
-
-/* The elements of its micro-batch, by their place in the batch. */
-static void load(const struct ff_transfer *t)
-{
-	const struct ff_executor *x = t->x;
-	int32_t before = (int32_t)t->task->micro * x->s->graph->batch;
-	struct ff_region region = t->task->move->region;
-
-	region.lo[0] += before;
-	region.hi[0] += before;
-	ff_dataset_fill(x->data, x->training, x->step, ff_edge_source(x->s->graph, t->task->edge),
-			&region, t->load);
-}
-
-/* Runs in the stream's order. */
-static int network(void *arg, struct ff_error *err)
-{
-	struct ff_transfer *t = arg;
-	struct ff_executor *x = t->x;
-
-	switch (t->kind) {
-	case FF_MOVE_LOAD:
-		load(t);
-		return FF_OK;
-	case FF_MOVE_ALL_REDUCE:
-		return x->comm->all_reduce(x->comm, &t->collective, err);
-	case FF_MOVE_ALL_GATHER:
-		return x->comm->all_gather(x->comm, &t->collective, err);
-	case FF_MOVE_REDUCE_SCATTER:
-		return x->comm->reduce_scatter(x->comm, &t->collective, err);
-	default:
-		return x->comm->exchange(x->comm, t->parcel, t->n_parcels, err);
-	}
+	return c->exchange(c, &on, t->task->move->type, t->parcel, t->n_parcels, err);
 }
 
 int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff_error *err)
 {
 	const struct ff_backend *b = t->x->b;
-	bool talks = !ff_move_is_messages(t->kind) || t->n_parcels;
+	const struct ff_move *mv = t->task->move;
 	int code = FF_OK;
 
+	if (t->kind == FF_MOVE_LOAD)
+		return ff_load_issue(t, stream, err);
 	for (uint32_t i = 0; i < t->n_fills && code == FF_OK; i++)
-		code = b->fill(stream, t->fill[i].memory, t->fill[i].bytes, t->fill[i].value, err);
+		code = b->fill(stream, t->fill[i].memory, mv->type, t->fill[i].n,
+				ff_reduce_identity(mv->reduce, mv->type), err);
 	for (uint32_t i = 0; i < t->n_before && code == FF_OK; i++)
 		code = b->copy(stream, &t->before[i], err);
-	for (uint32_t i = 0; i < t->n_bounces && code == FF_OK; i++)
-		if (t->bounce[i].down)
-			code = b->download(stream, t->bounce[i].host, t->bounce[i].device,
-					t->bounce[i].bytes, err);
-	if (code == FF_OK && talks)
-		code = b->call(stream, network, t, err);
-	for (uint32_t i = 0; i < t->n_bounces && code == FF_OK; i++)
-		if (t->bounce[i].up)
-			code = b->upload(stream, t->bounce[i].device, t->bounce[i].host,
-					t->bounce[i].bytes, err);
+	if (code == FF_OK)
+		code = issue_network(t, stream, err);
 	for (uint32_t i = 0; i < t->n_after && code == FF_OK; i++)
 		code = b->copy(stream, &t->after[i], err);
 	return code;

@@ -1,7 +1,8 @@
 /* How long every lane is busy at least: all compute and moves that hold it, one after
- * another.  No step is shorter, and it is known before a proposal is timed, most of it
- * before its redistributions are built: a search that has drawn what it would accept
- * need not hear how much worse the rest is.  SPDX-License-Identifier: Apache-2.0 */
+ * another (but for what moves a second time, for backward).  No step is shorter, and it is known
+ * before a proposal is timed, most of it before its redistributions are built: a search that has
+ * drawn what it would accept need not hear how much worse the rest is.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <string.h>
 
 #include "evaluate.h"
@@ -18,12 +19,14 @@ static void hold(struct ff_evaluator *e, double *busy, uint32_t lane, double us)
 static void count_node(struct ff_evaluator *e, double *busy, uint32_t node, double sign)
 {
 	const struct ff_memo_node *mn = e->node[node];
+	double back = sign * e->program.micro_batches;
+	double forward = e->program.again[node] ? 2 * back : back;
 
 	if (!ff_node_is_computed(e->g, node))
 		return;
 	for (uint32_t p = 0; p < mn->block.n_parts; p++)
 		hold(e, busy, mn->block.device[p],
-				sign * (mn->us[FF_FORWARD][p] + mn->us[FF_BACKWARD][p]));
+				forward * mn->us[FF_FORWARD][p] + back * mn->us[FF_BACKWARD][p]);
 }
 
 static void count_moves(struct ff_evaluator *e, double *busy, uint32_t n,
@@ -41,19 +44,25 @@ static void count_moves(struct ff_evaluator *e, double *busy, uint32_t n,
 static void count_edge(struct ff_evaluator *e, double *busy, uint32_t edge, double sign)
 {
 	const struct ff_memo_edge *me = e->edge[edge];
+	uint32_t from = ff_edge_source(e->g, edge);
+	double all = sign * e->program.micro_batches;
+	double forward = ff_node_is_parameter(e->g, from) && !e->program.again[from] ? sign : all;
+	double back = ff_node_is_parameter(e->g, from) ? sign : all;
 
 	if (!me)
 		return;
 	if (e->g->edges[edge].shared == FF_NONE)
-		count_moves(e, busy, me->block.forward.n_moves, me->move[FF_FORWARD], sign);
-	count_moves(e, busy, me->block.backward.n_moves, me->move[FF_BACKWARD], sign);
+		count_moves(e, busy, me->block.forward.n_moves, me->move[FF_FORWARD], forward);
+	count_moves(e, busy, me->block.backward.n_moves, me->move[FF_BACKWARD], back);
 }
 
-/* And its prelude, which changes with it. */
+/* And its prelude, which changes with it and never alone. */
 static void count_change(struct ff_evaluator *e, double *busy, uint32_t node, double sign)
 {
 	uint32_t prelude = ff_node_prelude(e->g, node);
 
+	if (ff_node_is_prelude(e->g, node))
+		return;
 	count_node(e, busy, node, sign);
 	if (prelude != FF_NONE)
 		count_node(e, busy, prelude, sign);

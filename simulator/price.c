@@ -391,7 +391,7 @@ static double reduce_chunk_bytes(int64_t elements, uint32_t n)
 {
 	int64_t chunk = (elements + n - 1) / n;
 
-	return (double)(chunk * FF_ELEMENT_BYTES);
+	return (double)(chunk * FF_F32_BYTES);
 }
 
 double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes)
@@ -399,12 +399,12 @@ double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *devi
 	if (n < 2)
 		return 0;
 	return collective_us(p, FF_MOVE_ALL_REDUCE, n, device, (double)bytes,
-			reduce_chunk_bytes(bytes / FF_ELEMENT_BYTES, n));
+			reduce_chunk_bytes(bytes / FF_F32_BYTES, n));
 }
 
 static double move_collective_us(const struct ff_pricer *p, const struct ff_move *mv)
 {
-	int64_t bytes = ff_region_volume(&mv->region) * FF_ELEMENT_BYTES;
+	int64_t bytes = ff_region_volume(&mv->region) * ff_dtype_bytes(mv->type);
 
 	if (mv->n_devices < 2)
 		return 0;
@@ -467,7 +467,7 @@ double ff_price_move(const struct ff_pricer *p, const struct ff_move *mv)
 
 	if (mv->kind == FF_MOVE_LOAD)
 		return local_us(p, mv, FF_RATE_LOAD,
-				ff_region_volume(&mv->region) * FF_ELEMENT_BYTES);
+				ff_region_volume(&mv->region) * ff_dtype_bytes(mv->type));
 	us = local_us(p, mv, FF_RATE_COPY, mv->copied_bytes) +
 	     local_us(p, mv, FF_RATE_ADD, mv->added_bytes);
 	return us +

@@ -12,7 +12,8 @@ static int64_t added_bytes(
 
 	for (uint32_t i = 0; i < w->node->n_in; i++)
 		if (w->need_din[i] && ff_task_adds(s, t, i))
-			bytes += ff_region_volume(&w->in[i]) * FF_ELEMENT_BYTES;
+			bytes += ff_region_volume(&w->in[i]) *
+				 ff_dtype_bytes(w->node->in_map[i].dtype);
 	return bytes;
 }
 

@@ -370,12 +370,8 @@ static int64_t added_bytes(const struct ff_evaluator *e, uint32_t node, uint32_t
 	int64_t bytes = 0;
 
 	for (uint32_t i = n->n_data; i < n->n_in; i++) {
-		struct ff_region r;
-
-		if (!ff_evaluator_adds(e, n->in + i, micro))
-			continue;
-		ff_placement_region(&e->node[node]->block.in[i], p, &r);
-		bytes += ff_region_volume(&r) * FF_ELEMENT_BYTES;
+		if (ff_evaluator_adds(e, n->in + i, micro))
+			bytes += ff_placement_bytes(&e->node[node]->block.in[i], p);
 	}
 	return bytes;
 }

@@ -452,3 +452,30 @@ int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, stru
 	add_end(&m, image.shape[0]);
 	return ff_builder_finish(m.b, ret, err);
 }
+
+static void set_type(struct ff_graph *g, struct ff_value *v, enum ff_dtype type)
+{
+	v->dtype = type;
+	g->nodes[v->producer].out_map[v->port].dtype = type;
+	for (uint32_t i = 0; i < v->n_uses; i++) {
+		const struct ff_edge *e = &g->edges[g->uses[v->first_use + i]];
+
+		g->nodes[e->node].in_map[e->slot].dtype = type;
+	}
+}
+
+void random_types(struct ff_random *r, struct ff_graph *g)
+{
+	static const enum ff_dtype types[] = {FF_F32, FF_I32, FF_BF16, FF_U8};
+
+	for (uint32_t i = 0; i < g->n_values; i++) {
+		struct ff_value *v = &g->values[i];
+		uint32_t op = g->nodes[v->producer].out_map[v->port].reduce;
+		bool plain = op == FF_REDUCE_SUM && !v->needs_grad;
+
+		if (v->kind != FF_VALUE_ACTIVATION || v->producer == g->loss ||
+				op == FF_REDUCE_LOG_SUM_EXP)
+			continue;
+		set_type(g, v, types[ff_random_below(r, plain ? 4 : 3)]);
+	}
+}

@@ -13,6 +13,11 @@
 int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, struct ff_graph *ret,
 		struct ff_error *err);
 
+/* Gives some activations element types that no operator writes, so that every type is
+ * moved: whole numbers and bfloat16, uint8 only where nothing is reduced.  A graph of
+ * micro-batches that is derived from it has the types of the rows again. */
+void random_types(struct ff_random *r, struct ff_graph *g);
+
 /* Any degrees (uneven parts included), now and then with replicas, on any devices in
  * any order, by a view or a list; a parameter's are sharded, replicated, on one
  * device, or it follows its first reader.  The list comes from `a`. */

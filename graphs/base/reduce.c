@@ -10,9 +10,16 @@ const char *ff_reduce_name(enum ff_reduce op)
 	return names[op];
 }
 
-float ff_reduce_identity(enum ff_reduce op)
+bool ff_reduce_takes(enum ff_reduce op, enum ff_dtype t)
 {
-	return op == FF_REDUCE_SUM ? 0 : -INFINITY;
+	return t == FF_F32 || (t != FF_U8 && op != FF_REDUCE_LOG_SUM_EXP);
+}
+
+uint32_t ff_reduce_identity(enum ff_reduce op, enum ff_dtype t)
+{
+	if (op == FF_REDUCE_SUM || !ff_reduce_takes(op, t))
+		return 0;
+	return t == FF_F32 ? 0xff800000 : t == FF_BF16 ? 0xff80 : 0x80000000;
 }
 
 static void reduce_sum(int64_t n, const float *restrict source, float *restrict sink)
@@ -47,7 +54,28 @@ static void reduce_log_sum_exp(int64_t n, const float *restrict source, float *r
 	}
 }
 
-void ff_reduce(enum ff_reduce op, int64_t n, const float *restrict source, float *restrict sink)
+static void reduce_i32(enum ff_reduce op, int64_t n, const int32_t *restrict source,
+		int32_t *restrict sink)
+{
+	for (int64_t i = 0; i < n; i++)
+		if (op == FF_REDUCE_SUM)
+			sink[i] = (int32_t)((uint32_t)sink[i] + (uint32_t)source[i]);
+		else
+			sink[i] = source[i] > sink[i] ? source[i] : sink[i];
+}
+
+static void reduce_bf16(enum ff_reduce op, int64_t n, const uint16_t *restrict source,
+		uint16_t *restrict sink)
+{
+	for (int64_t i = 0; i < n; i++) {
+		float x = ff_bf16_to_f32(source[i]), y = ff_bf16_to_f32(sink[i]);
+
+		sink[i] = ff_bf16_from_f32(op == FF_REDUCE_SUM ? y + x : x > y ? x : y);
+	}
+}
+
+static void reduce_f32(
+		enum ff_reduce op, int64_t n, const float *restrict source, float *restrict sink)
 {
 	switch (op) {
 	case FF_REDUCE_SUM:
@@ -60,4 +88,15 @@ void ff_reduce(enum ff_reduce op, int64_t n, const float *restrict source, float
 		reduce_log_sum_exp(n, source, sink);
 		break;
 	}
+}
+
+void ff_reduce(enum ff_reduce op, enum ff_dtype t, int64_t n, const void *restrict source,
+		void *restrict sink)
+{
+	if (t == FF_F32)
+		reduce_f32(op, n, source, sink);
+	else if (t == FF_I32)
+		reduce_i32(op, n, source, sink);
+	else if (t == FF_BF16)
+		reduce_bf16(op, n, source, sink);
 }

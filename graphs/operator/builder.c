@@ -366,7 +366,8 @@ static int derive_node(struct ff_builder *b, struct ff_graph *g, uint32_t i, str
 		struct ff_value *v = ff_derive_value(&d, k);
 
 		elements = ff_sat_add(elements, ff_shape_volume(v->rank, v->shape));
-		v->needs_grad = grad && k + n->n_saved < n->n_out && !constant;
+		v->needs_grad = grad && k + n->n_saved < n->n_out && !constant &&
+				!ff_dtype_is_whole(v->dtype);
 	}
 	if (ff_node_is_parameter(g, i))
 		ff_derive_value(&d, 0)->needs_grad = true;

@@ -27,21 +27,6 @@ const struct ff_op_row *ff_op_find(const char *name, enum ff_op *ret)
 	return NULL;
 }
 
-static const struct {
-	const char *name;
-	int64_t bytes;
-} dtypes[] = {[FF_F32] = {"float32", 4}, [FF_I32] = {"int32", 4}, [FF_U8] = {"uint8", 1}};
-
-int64_t ff_dtype_bytes(enum ff_dtype t)
-{
-	return dtypes[t].bytes;
-}
-
-const char *ff_dtype_name(enum ff_dtype t)
-{
-	return dtypes[t].name;
-}
-
 void ff_op_count(enum ff_op op, const union ff_attrs *attrs, struct ff_op_counts *ret)
 {
 	const struct ff_op_row *row = rows[op];

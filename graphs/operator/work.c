@@ -129,9 +129,10 @@ static void key_walk(const struct ff_work *w, struct key *k)
 {
 	const struct ff_node *n = w->node;
 	const struct ff_op_row *row = ff_op_row(n->op);
+	enum ff_dtype type = n->n_out ? n->out_map[0].dtype : FF_F32;
 	char name[24];
 
-	k->hash = (uint64_t)n->op << 1 | (uint64_t)w->pass;
+	k->hash = (uint64_t)type << 32 | (uint64_t)n->op << 1 | (uint64_t)w->pass;
 	if (k->text) {
 		key_text(k, row->name);
 		key_text(k, w->pass == FF_FORWARD ? ".forward" : ".backward");
@@ -153,8 +154,10 @@ static void key_walk(const struct ff_work *w, struct key *k)
 			snprintf(name, sizeof(name), i ? "out%u" : "out", i);
 		key_region(k, name, TAG_OUT + i, &w->out[i]);
 	}
-	if (k->text)
-		key_text(k, " float32");
+	if (k->text) {
+		key_text(k, " ");
+		key_text(k, ff_dtype_name(type));
+	}
 }
 
 void ff_work_key(const struct ff_work *w, char key[FF_KEY_BYTES])

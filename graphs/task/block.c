@@ -63,7 +63,7 @@ static int group_weight(const struct ff_node_block *b, uint32_t slot, struct ff_
 
 			insert(g, b->device[q], (uint16_t)q);
 		}
-		g->bytes = ff_align64(ff_region_volume(&g->region) * FF_ELEMENT_BYTES);
+		g->bytes = ff_align64(ff_region_volume(&g->region) * FF_F32_BYTES);
 		g->set = ff_fnv1a(g->device, copies * sizeof(*g->device));
 	}
 	*n = first + cells;
@@ -159,6 +159,7 @@ static int build_loads(const struct ff_side *sink, struct ff_arena *a,
 		if (!ff_region_volume(&r))
 			continue;
 		move[n++] = (struct ff_move){.kind = FF_MOVE_LOAD,
+				.type = sink->place->type,
 				.n_devices = 1,
 				.device = &sink->device[i],
 				.n_sinks = 1,
@@ -166,7 +167,7 @@ static int build_loads(const struct ff_side *sink, struct ff_arena *a,
 				.fill = fill,
 				.region = r,
 				.stage_bytes = stage,
-				.copied_bytes = ff_region_volume(&r) * FF_ELEMENT_BYTES};
+				.copied_bytes = ff_placement_bytes(sink->place, i)};
 	}
 	*ret = (struct ff_redistribution){.n_moves = n, .move = move, .alias = alias};
 	return FF_OK;

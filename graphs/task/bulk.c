@@ -141,7 +141,7 @@ static bool sum_all(
 	struct {
 		struct ff_reach r;
 		uint32_t n;
-	} list[MOST_SUMS] = {{{.bytes = FF_ELEMENT_BYTES}, times}};
+	} list[MOST_SUMS] = {{{.bytes = s->size}, times}};
 	uint32_t n = 1;
 
 	for (uint32_t i = 0; i < s->rank; i++) {
@@ -174,7 +174,7 @@ static bool sum_all(
 /* What a source part and a sink part share; false: nothing. */
 static bool meet(const struct ff_scene *s, uint32_t source, uint32_t sink, struct ff_reach *ret)
 {
-	*ret = (struct ff_reach){.bytes = FF_ELEMENT_BYTES};
+	*ret = (struct ff_reach){.bytes = s->size};
 	for (uint32_t i = 0; i < s->rank; i++) {
 		const struct ff_grid_axis *x = s->axis[i].side[0], *y = s->axis[i].side[1];
 		uint32_t a = ff_placement_coordinate(s->side[0].place, i, source);
@@ -231,7 +231,7 @@ static void put(struct ff_scene *s, int side, uint32_t device, const struct sum 
 static bool take_base(struct ff_scene *s, uint32_t sink, bool at_home)
 {
 	struct ff_tally *t = &s->tally[s->side[1].device[sink]];
-	int64_t bytes = FF_ELEMENT_BYTES;
+	int64_t bytes = s->size;
 
 	for (uint32_t i = 0; i < s->rank; i++) {
 		const struct ff_overlaps *o = &s->axis[i];
@@ -271,7 +271,7 @@ static int64_t part_bytes(const struct ff_placement *p, uint32_t part)
 	struct ff_region r;
 
 	ff_placement_region(p, part, &r);
-	return ff_region_volume(&r) * FF_ELEMENT_BYTES;
+	return ff_region_volume(&r) * ff_dtype_bytes(p->type);
 }
 
 static void clear(struct ff_scene *s)

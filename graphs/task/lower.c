@@ -298,7 +298,7 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 {
 	const struct ff_node_block *nb = l->node[m->param];
 	size_t value = (size_t)l->g->nodes[m->param].out * l->r.n_instances;
-	int64_t bytes = ff_region_volume(&m->group->region) * FF_ELEMENT_BYTES;
+	int64_t bytes = ff_region_volume(&m->group->region) * FF_F32_BYTES;
 
 	l->r.shards[l->r.n_shards++] = (struct ff_shard){.node = m->param,
 			.cell = m->cell,

@@ -128,8 +128,7 @@ static int list_fills(struct ff_scene *s, struct ff_move *mv, struct ff_error *e
 		if (!list[i])
 			continue;
 		ff_placement_region(s->side[1].place, mv->sink[i], &r);
-		s->tally[s->side[1].device[mv->sink[i]]].copied +=
-				ff_region_volume(&r) * FF_ELEMENT_BYTES;
+		s->tally[s->side[1].device[mv->sink[i]]].copied += ff_region_volume(&r) * s->size;
 	}
 	return FF_OK;
 }
@@ -180,8 +179,7 @@ static int list_chunks(struct ff_scene *s, struct ff_move *mv, struct ff_error *
 				.recv_stage = -1};
 		ff_placement_region(
 				s->side[scatter].place, scatter ? p->sink : p->source, &p->region);
-		mv->chunk_bytes = larger(
-				mv->chunk_bytes, ff_region_volume(&p->region) * FF_ELEMENT_BYTES);
+		mv->chunk_bytes = larger(mv->chunk_bytes, ff_region_volume(&p->region) * s->size);
 		run = ff_region_is_run(order, &mv->region, &p->region, &start);
 		if (scatter)
 			mv->send_staged = mv->send_staged || !run || start != next;
@@ -197,7 +195,7 @@ static int list_chunks(struct ff_scene *s, struct ff_move *mv, struct ff_error *
 int ff_move_collective(struct ff_scene *s, enum ff_move_kind kind, const struct ff_region *whole,
 		struct ff_move *ret, struct ff_error *err)
 {
-	int64_t bytes = ff_region_volume(whole) * FF_ELEMENT_BYTES, rounds = s->n_devices - 1;
+	int64_t bytes = ff_region_volume(whole) * s->size, rounds = s->n_devices - 1;
 	int64_t *stage = ff_arena_array(s->arena, s->n_devices, sizeof(*stage));
 	bool *fill = ff_arena_array(s->arena, s->n_devices, sizeof(*fill));
 	bool scatter = kind == FF_MOVE_REDUCE_SCATTER, reduce = kind == FF_MOVE_ALL_REDUCE;
@@ -211,13 +209,11 @@ int ff_move_collective(struct ff_scene *s, enum ff_move_kind kind, const struct 
 	ret->fill = fill;
 	ret->stage_bytes = stage;
 	if (reduce)
-		ret->chunk_bytes = (ff_region_volume(whole) + rounds) / (rounds + 1) *
-				   FF_ELEMENT_BYTES;
+		ret->chunk_bytes = (ff_region_volume(whole) + rounds) / (rounds + 1) * s->size;
 	else if (list_chunks(s, ret, err) < 0)
 		return FF_E_NOMEM;
 	for (uint32_t i = 0; i < ret->n_devices; i++) {
-		int64_t own = scatter ? ff_region_volume(&ret->piece[i].region) * FF_ELEMENT_BYTES
-				      : bytes;
+		int64_t own = scatter ? ff_region_volume(&ret->piece[i].region) * s->size : bytes;
 		int64_t receive = ret->recv_staged ? own : 0, send = ret->send_staged ? bytes : 0;
 
 		stage[i] = ff_align64(send) + ff_align64(receive);

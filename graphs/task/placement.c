@@ -160,12 +160,22 @@ void ff_placement_region(const struct ff_placement *p, uint32_t part, struct ff_
 		ret->hi[0] = ret->lo[0];
 }
 
+int64_t ff_placement_bytes(const struct ff_placement *p, uint32_t part)
+{
+	struct ff_region r;
+
+	ff_placement_region(p, part, &r);
+	return ff_region_volume(&r) * ff_dtype_bytes(p->type);
+}
+
 int ff_placement_build(const struct ff_node *n, const struct ff_operand *o,
 		const struct ff_config *c, struct ff_arena *a, struct ff_placement *ret,
 		struct ff_error *err)
 {
-	struct ff_placement p = {
-			.order = o->order, .rank = o->rank, .reduce = (enum ff_reduce)o->reduce};
+	struct ff_placement p = {.type = o->dtype,
+			.order = o->order,
+			.rank = o->rank,
+			.reduce = (enum ff_reduce)o->reduce};
 	struct dims d = {.config = c};
 	bool cuts[FF_MAX_DIMS] = {0};
 	uint32_t step = 1;

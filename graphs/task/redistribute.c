@@ -295,7 +295,7 @@ static uint32_t list_reaches(struct ff_scene *s, const struct ff_cell *sink)
 {
 	uint32_t n = 1;
 
-	s->reach[0] = (struct ff_reach){.bytes = FF_ELEMENT_BYTES};
+	s->reach[0] = (struct ff_reach){.bytes = s->size};
 	for (uint32_t i = 0; i < s->rank; i++) {
 		const struct ff_overlaps *o = &s->axis[i];
 		const struct ff_grid_axis *from = o->side[SOURCE], *to = o->side[SINK];
@@ -385,7 +385,7 @@ static int pair_sink(struct ff_scene *s, const struct ff_cell *cell, uint32_t n,
 		struct pairs *p, struct ff_error *err)
 {
 	uint32_t copies = s->side[SOURCE].place->n_copies, base = FF_NONE;
-	int64_t volume = ff_cell_volume(s, SINK, cell) * FF_ELEMENT_BYTES;
+	int64_t volume = ff_cell_volume(s, SINK, cell) * s->size;
 	bool twice = copies > 1, hole = false;
 	int code = FF_OK;
 
@@ -474,8 +474,9 @@ static struct ff_move *new_move(struct ff_scene *s, struct moves *m)
 		m->move = grown;
 		m->cap = cap;
 	}
-	m->move[m->n] = (struct ff_move){
-			.accumulate = !s->first, .reduce = s->side[SOURCE].place->reduce};
+	m->move[m->n] = (struct ff_move){.type = s->type,
+			.accumulate = !s->first,
+			.reduce = s->side[SOURCE].place->reduce};
 	return &m->move[m->n++];
 }
 
@@ -657,6 +658,8 @@ int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
 			.side = {*source, *sink},
 			.first = first,
 			.pieces = pieces,
+			.type = source->place->type,
+			.size = ff_dtype_bytes(source->place->type),
 			.rank = source->place->rank,
 			.arena = a,
 			.scratch = scratch};

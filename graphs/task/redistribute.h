@@ -27,6 +27,8 @@ struct ff_scene {
 	const struct ff_machine *m;
 	struct ff_side side[2]; /* source, sink */
 	bool first, pieces;
+	enum ff_dtype type; /* of both sides */
+	int64_t size;       /* bytes of an element */
 	uint32_t rank;
 	struct ff_overlaps axis[FF_MAX_RANK];
 	uint32_t n_cut, cut[FF_MAX_RANK]; /* the axes that either side cuts */

@@ -24,7 +24,8 @@ static void mix_region(struct hash *h, const struct ff_region *r)
 
 static void mix_move(struct hash *h, const struct ff_move *mv)
 {
-	mix(h, (uint64_t)mv->kind << 8 | (uint64_t)mv->reduce << 1 | mv->accumulate);
+	mix(h, (uint64_t)mv->type << 16 | (uint64_t)mv->kind << 8 | (uint64_t)mv->reduce << 1 |
+					mv->accumulate);
 	mix(h, (uint64_t)mv->n_devices << 32 | mv->n_pieces);
 	mix(h, (uint64_t)mv->n_sources << 32 | mv->n_sinks);
 	mix(h, (uint64_t)mv->network_bytes);

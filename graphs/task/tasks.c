@@ -141,14 +141,6 @@ static uint32_t gradient_from(
 	return *computed(l, FF_PHASE_BACKWARD, micro, l->g->edges[edge].node) + alias;
 }
 
-static int64_t region_bytes(const struct ff_placement *p, uint32_t part, enum ff_dtype type)
-{
-	struct ff_region r;
-
-	ff_placement_region(p, part, &r);
-	return ff_region_volume(&r) * ff_dtype_bytes(type);
-}
-
 static uint32_t shard_new(struct ff_lowering *l, uint32_t device, int64_t bytes)
 {
 	return bytes ? ff_buffer_new(l, device, bytes) : FF_NONE;
@@ -181,7 +173,7 @@ static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const ui
 		uint32_t part = mv->sink[i];
 
 		if (sinks[part] == FF_NONE)
-			sinks[part] = shard_new(l, device[part], region_bytes(place, part, FF_F32));
+			sinks[part] = shard_new(l, device[part], ff_placement_bytes(place, part));
 		ff_buffer_use(l, sinks[part]);
 	}
 	make_stage(l, t, mv);
@@ -248,7 +240,7 @@ static void count_workspace(struct ff_lowering *l, const struct ff_task *t)
 	/* what is added to other gradients is written aside first */
 	for (uint32_t i = n->n_data; i < n->n_in; i++)
 		if (ff_task_adds(&l->r, t, i))
-			bytes += ff_align64(region_bytes(&l->node[node]->in[i], part, FF_F32));
+			bytes += ff_align64(ff_placement_bytes(&l->node[node]->in[i], part));
 	if (bytes > l->r.workspace_bytes[device])
 		l->r.workspace_bytes[device] = bytes;
 }
@@ -306,7 +298,7 @@ static void emit_forward(struct ff_lowering *l, const struct ff_step *s)
 		for (uint32_t i = 0; i < n->n_in; i++)
 			use_input(l, t, i);
 		for (uint32_t k = 0; k < n->n_out; k++) {
-			int64_t bytes = region_bytes(&nb->out[k], p, n->out_map[k].dtype);
+			int64_t bytes = ff_placement_bytes(&nb->out[k], p);
 			uint32_t *out = (uint32_t *)ff_task_out(&l->r, t, k);
 
 			out[p] = shard_new(l, nb->device[p], bytes);
@@ -331,7 +323,7 @@ static void make_din(struct ff_lowering *l, const struct ff_task *t, uint32_t ed
 	if (alias != FF_NONE && pinned)
 		din[p] = dout[alias];
 	else if (din[p] == FF_NONE || !pinned) /* else of an earlier micro-batch */
-		din[p] = shard_new(l, nb->device[p], region_bytes(&nb->in[e->slot], p, FF_F32));
+		din[p] = shard_new(l, nb->device[p], ff_placement_bytes(&nb->in[e->slot], p));
 	if (alias != FF_NONE && !pinned)
 		dout[alias] = din[p];
 	ff_buffer_use(l, din[p]);

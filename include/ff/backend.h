@@ -33,14 +33,14 @@ struct ff_kernel_io {
 };
 
 /* `region` from a dense shard of `source_region` to one of `sink_region`
- * (4-byte elements, axes in `order`).  A packed side is a dense shard of `region`
- * itself. */
+ * (axes in `order`).  A packed side is a dense shard of `region` itself. */
 struct ff_copy {
 	const void *source;
 	void *sink;
 	const uint8_t *order;
 	struct ff_region source_region, sink_region, region;
-	bool add; /* sink = sink `reduce` source, float32; else sink = source */
+	enum ff_dtype type;
+	bool add; /* sink = sink `reduce` source, which takes the type; else sink = source */
 	enum ff_reduce reduce;
 };
 
@@ -82,7 +82,7 @@ struct ff_backend {
 	int (*wait)(struct ff_stream *s, struct ff_event *ev, struct ff_error *err);
 	/* Waits for all that the stream was given; its first failure is returned. */
 	int (*drain)(struct ff_stream *s, struct ff_error *err);
-	/* Runs a host function in the stream's order (MPI calls, clocks). */
+	/* Runs a host function in the stream's order (MPI calls, loads, clocks). */
 	int (*call)(struct ff_stream *s, int (*fn)(void *arg, struct ff_error *err), void *arg,
 			struct ff_error *err);
 	int (*upload)(struct ff_stream *s, void *device, const void *host, size_t bytes,
@@ -90,8 +90,8 @@ struct ff_backend {
 	int (*download)(struct ff_stream *s, void *host, const void *device, size_t bytes,
 			struct ff_error *err);
 	int (*copy)(struct ff_stream *s, const struct ff_copy *copy, struct ff_error *err);
-	/* Every float32 of `memory` is `value`. */
-	int (*fill)(struct ff_stream *s, void *memory, size_t bytes, float value,
+	/* The `n` elements of `memory` all have these bits (the lowest, of a short type). */
+	int (*fill)(struct ff_stream *s, void *memory, enum ff_dtype type, int64_t n, uint32_t bits,
 			struct ff_error *err);
 	/* `u` is copied. */
 	int (*update)(struct ff_stream *s, const struct ff_update *u, struct ff_error *err);

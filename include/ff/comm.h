@@ -1,5 +1,11 @@
 /* Communication among devices.  A process hosts some devices of the job: all
- * of them (local), or one (MPI).  SPDX-License-Identifier: Apache-2.0 */
+ * of them (local), or one (MPI).
+ *
+ * What schedules need is posted: the call returns, and the stream communicates when
+ * it gets there.  Arguments are read before the call returns; the memory that they
+ * point to is the backend's, and busy until the stream has passed.  All ranks post
+ * in the same order, and a process on one stream at a time: what it posted on
+ * another has been drained.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_COMM_H
 #define FF_COMM_H
 
@@ -8,41 +14,60 @@
 #include <stdint.h>
 
 #include "ff/error.h"
+#include "ff/move.h"
 #include "ff/reduce.h"
 
-/* A collective on float32 among `n_devices` devices.  Arrays are indexed by
- * position in `device`; entries of devices hosted elsewhere are NULL. */
+struct ff_backend;
+struct ff_stream;
+
+/* Where to post. */
+struct ff_channel {
+	const struct ff_backend *backend;
+	struct ff_stream *stream;
+};
+
+/* A collective among `n_devices` devices.  Arrays are indexed by position in
+ * `device`; entries of devices hosted elsewhere are NULL. */
 struct ff_collective {
+	enum ff_move_kind kind; /* all-reduce, all-gather, reduce-scatter */
+	enum ff_dtype type;
+	enum ff_reduce reduce; /* all but all-gather; takes the type */
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	const void *const *send;
 	void *const *recv;     /* send == recv: in place (all-reduce only) */
 	const int64_t *count;  /* elements: of each device's chunk (gather, scatter); all-reduce:
 				  count[0] */
-	const int64_t *offset; /* all-gather: where each chunk lies in recv, elements */
-	enum ff_reduce reduce; /* all-reduce, reduce-scatter */
+	const int64_t *offset; /* all-gather: where each chunk lies in recv, elements; chunks
+				  leave no gaps */
 };
 
+/* `count` elements from one device to another. */
 struct ff_parcel {
 	uint16_t from, to;
 	const void *send; /* NULL: not hosted here */
 	void *recv;
-	int64_t bytes;
+	int64_t count;
 };
 
 struct ff_comm {
 	uint32_t n_devices; /* in the job */
 	bool (*hosts)(const struct ff_comm *c, uint32_t device);
-	int (*all_reduce)(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err);
-	int (*all_gather)(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err);
-	int (*reduce_scatter)(
-			struct ff_comm *c, const struct ff_collective *x, struct ff_error *err);
+	/* Posted. */
+	int (*collective)(struct ff_comm *c, const struct ff_channel *on,
+			const struct ff_collective *x, struct ff_error *err);
 	/* All parcels between two of the devices, at once. */
-	int (*exchange)(struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n,
+	int (*exchange)(struct ff_comm *c, const struct ff_channel *on, enum ff_dtype type,
+			const struct ff_parcel *parcel, uint32_t n, struct ff_error *err);
+	/* Among processes, in host memory, by the caller's own thread while nothing that
+	 * was posted is under way: `bytes` of each into `all`, in the order of ranks; the sum
+	 * of all processes' `v`, in place. */
+	int (*gather)(struct ff_comm *c, const void *own, size_t bytes, void *all,
 			struct ff_error *err);
+	int (*sum)(struct ff_comm *c, float *v, int64_t n, struct ff_error *err);
 	int (*barrier)(struct ff_comm *c, struct ff_error *err);
 	void (*destroy)(struct ff_comm *c);
-	int64_t sent_bytes;     /* by hosted devices so far; rings as in ff_move.network_bytes */
+	int64_t sent_bytes; /* posted by hosted devices so far; rings as in ff_move.network_bytes */
 	uint32_t rank, n_ranks; /* of processes */
 };
 

@@ -43,11 +43,6 @@ enum ff_op {
 			FF_OP_COUNT
 };
 
-enum ff_dtype { FF_F32, FF_I32, FF_U8 };
-int64_t ff_dtype_bytes(enum ff_dtype t);
-const char *ff_dtype_name(enum ff_dtype t); /* "float32" */
-#define FF_ELEMENT_BYTES 4                  /* of every value that moves between devices */
-
 /* The dimension labels of SOAP, and the reduction. */
 enum ff_label {
 	FF_DIM_SAMPLE = 'S',

@@ -19,6 +19,7 @@ struct ff_grid_axis {
 };
 
 struct ff_placement {
+	enum ff_dtype type;
 	const uint8_t *order; /* of the axes, in memory */
 	uint32_t rank;
 	struct ff_grid_axis axis[FF_MAX_RANK];
@@ -43,5 +44,7 @@ static inline uint32_t ff_placement_coordinate(
 }
 /* The region of `part`; empty where it uses none. */
 void ff_placement_region(const struct ff_placement *p, uint32_t part, struct ff_region *ret);
+/* Bytes of that. */
+int64_t ff_placement_bytes(const struct ff_placement *p, uint32_t part);
 
 #endif

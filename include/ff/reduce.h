@@ -4,7 +4,7 @@
 #ifndef FF_REDUCE_H
 #define FF_REDUCE_H
 
-#include <stdint.h>
+#include "ff/dtype.h"
 
 enum ff_reduce {
 	FF_REDUCE_SUM,
@@ -16,16 +16,23 @@ enum ff_reduce {
 	 * normalizer calculation for softmax", 2018, carry 1 + r). */
 	FF_REDUCE_LOG_SUM_EXP,
 };
+#define FF_REDUCE_COUNT 3
 const char *ff_reduce_name(enum ff_reduce op); /* "sum", "max", "log-sum-exp" */
 
-/* Neighbouring float32 that only have a meaning together: no region parts them. */
+/* Neighbouring elements that only have a meaning together: no region parts them. */
 static inline uint32_t ff_reduce_width(enum ff_reduce op)
 {
 	return op == FF_REDUCE_LOG_SUM_EXP ? 2 : 1;
 }
-/* What every float32 of nothing is: reducing with it changes nothing. */
-float ff_reduce_identity(enum ff_reduce op);
-/* sink = sink op source, `n` float32 each; n is a multiple of the width. */
-void ff_reduce(enum ff_reduce op, int64_t n, const float *restrict source, float *restrict sink);
+/* Whether elements of type `t` are reduced by `op`: float32 by all, int32 (whose sums
+ * wrap around) and bfloat16 by sum and max, uint8 by none. */
+bool ff_reduce_takes(enum ff_reduce op, enum ff_dtype t);
+/* The bits of every element of nothing (of a type that is not reduced: 0): reducing
+ * with it changes nothing. */
+uint32_t ff_reduce_identity(enum ff_reduce op, enum ff_dtype t);
+/* sink = sink op source, `n` elements of type `t` each; n is a multiple of the width.
+ * A bfloat16 result is that of float32 arithmetic, rounded once. */
+void ff_reduce(enum ff_reduce op, enum ff_dtype t, int64_t n, const void *restrict source,
+		void *restrict sink);
 
 #endif

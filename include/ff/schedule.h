@@ -39,6 +39,7 @@ struct ff_traffic {
  * reduce-scatter: the sink gets it). */
 struct ff_move {
 	enum ff_move_kind kind;
+	enum ff_dtype type;    /* of the elements */
 	bool accumulate;       /* add to what the sinks hold already */
 	enum ff_reduce reduce; /* what "add" means */
 	uint32_t n_devices;

@@ -24,8 +24,8 @@ void ff_work_fill(const struct ff_graph *g, uint32_t node, const struct ff_regio
 		enum ff_pass pass, struct ff_work *ret);
 
 /* The cost key: operator, direction, the attributes that change the kernel,
- * shard shapes, dtype.  Equal keys mean equal kernels: positions do not enter,
- * only sizes do.  Writes at most FF_KEY_BYTES with the final NUL. */
+ * shard shapes, the first output's type.  Equal keys mean equal kernels: positions do
+ * not enter, only sizes do.  Writes at most FF_KEY_BYTES with the final NUL. */
 void ff_work_key(const struct ff_work *w, char key[FF_KEY_BYTES]);
 /* 64-bit hash of what the key says, without making the text. */
 uint64_t ff_work_hash(const struct ff_work *w);

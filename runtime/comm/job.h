@@ -18,7 +18,7 @@ void ff_mpi_abort(int status);
 /* Ends MPI in good order. */
 void ff_mpi_finish(void);
 
-/* Elements or bytes in one MPI call, INT_MAX unless a test wants to see longer
+/* Elements in one MPI call, INT_MAX unless a test wants to see longer
  * arrays cut without holding them. */
 void ff_comm_mpi_limit(struct ff_comm *c, int64_t limit);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ring.h"
+#include "post.h"
 
 struct group {
 	struct group *next;
@@ -24,13 +24,14 @@ struct group {
 struct operation {
 	MPI_Op op;
 	MPI_Datatype type;
-	int64_t width; /* float32 of an element */
+	int64_t width; /* elements of ours in one of MPI's */
 };
 
 struct ff_comm_mpi {
-	struct ff_comm base;
+	struct ff_host_comm host; /* its base is the comm */
 	MPI_Comm world;
-	struct operation operation[FF_REDUCE_LOG_SUM_EXP + 1];
+	MPI_Datatype type[FF_DTYPE_COUNT];
+	struct operation operation[FF_REDUCE_COUNT][FF_DTYPE_COUNT]; /* that are reduced so */
 	int64_t limit;
 	struct group *groups;
 	MPI_Request *request;
@@ -39,7 +40,7 @@ struct ff_comm_mpi {
 
 static struct ff_comm_mpi *self(struct ff_comm *c)
 {
-	return (struct ff_comm_mpi *)c; /* base comes first */
+	return (struct ff_comm_mpi *)c; /* the first of the first */
 }
 
 static int check(int code, const char *what, struct ff_error *err)
@@ -61,18 +62,63 @@ static bool mpi_hosts(const struct ff_comm *c, uint32_t device)
 static void log_sum_exp(void *source, void *sink, int *n, MPI_Datatype *type)
 {
 	(void)type;
-	ff_reduce(FF_REDUCE_LOG_SUM_EXP, 2 * (int64_t)*n, source, sink);
+	ff_reduce(FF_REDUCE_LOG_SUM_EXP, FF_F32, 2 * (int64_t)*n, source, sink);
+}
+
+static void bf16_sum(void *source, void *sink, int *n, MPI_Datatype *type)
+{
+	(void)type;
+	ff_reduce(FF_REDUCE_SUM, FF_BF16, *n, source, sink);
+}
+
+static void bf16_max(void *source, void *sink, int *n, MPI_Datatype *type)
+{
+	(void)type;
+	ff_reduce(FF_REDUCE_MAX, FF_BF16, *n, source, sink);
+}
+
+/* Those that MPI has not. */
+static const struct own_operation {
+	enum ff_reduce reduce;
+	enum ff_dtype type;
+	MPI_User_function *run;
+} own_operations[] = {
+		{FF_REDUCE_LOG_SUM_EXP, FF_F32, log_sum_exp},
+		{FF_REDUCE_SUM, FF_BF16, bf16_sum},
+		{FF_REDUCE_MAX, FF_BF16, bf16_max},
+};
+#define OWN_OPERATIONS (sizeof(own_operations) / sizeof(*own_operations))
+
+/* So that closing knows what was opened. */
+static void operations_init(struct ff_comm_mpi *m)
+{
+	m->operation[FF_REDUCE_LOG_SUM_EXP][FF_F32].type = MPI_DATATYPE_NULL;
+	for (size_t i = 0; i < OWN_OPERATIONS; i++)
+		m->operation[own_operations[i].reduce][own_operations[i].type].op = MPI_OP_NULL;
 }
 
 static int operations_open(struct ff_comm_mpi *m, struct ff_error *err)
 {
-	struct operation *pairs = &m->operation[FF_REDUCE_LOG_SUM_EXP];
-	int code;
+	const MPI_Datatype types[] = {[FF_F32] = MPI_FLOAT,
+			[FF_I32] = MPI_INT32_T,
+			[FF_U8] = MPI_UINT8_T,
+			[FF_BF16] = MPI_UINT16_T};
+	struct operation *pairs = &m->operation[FF_REDUCE_LOG_SUM_EXP][FF_F32];
+	int code = FF_OK;
 
-	m->operation[FF_REDUCE_SUM] = (struct operation){MPI_SUM, MPI_FLOAT, 1};
-	m->operation[FF_REDUCE_MAX] = (struct operation){MPI_MAX, MPI_FLOAT, 1};
-	*pairs = (struct operation){MPI_OP_NULL, MPI_DATATYPE_NULL, 2};
-	code = check(MPI_Op_create(log_sum_exp, 1, &pairs->op), "MPI_Op_create", err);
+	memcpy(m->type, types, sizeof(types));
+	for (int t = 0; t < FF_DTYPE_COUNT; t++) {
+		m->operation[FF_REDUCE_SUM][t] = (struct operation){MPI_SUM, types[t], 1};
+		m->operation[FF_REDUCE_MAX][t] = (struct operation){MPI_MAX, types[t], 1};
+	}
+	operations_init(m);
+	for (size_t i = 0; i < OWN_OPERATIONS && code == FF_OK; i++) {
+		const struct own_operation *o = &own_operations[i];
+
+		code = check(MPI_Op_create(o->run, 1, &m->operation[o->reduce][o->type].op),
+				"MPI_Op_create", err);
+	}
+	pairs->width = 2;
 	if (code == FF_OK)
 		code = check(MPI_Type_contiguous(2, MPI_FLOAT, &pairs->type), "MPI_Type_contiguous",
 				err);
@@ -81,10 +127,14 @@ static int operations_open(struct ff_comm_mpi *m, struct ff_error *err)
 
 static void operations_close(struct ff_comm_mpi *m)
 {
-	struct operation *pairs = &m->operation[FF_REDUCE_LOG_SUM_EXP];
+	struct operation *pairs = &m->operation[FF_REDUCE_LOG_SUM_EXP][FF_F32];
 
-	if (pairs->op != MPI_OP_NULL)
-		MPI_Op_free(&pairs->op);
+	for (size_t i = 0; i < OWN_OPERATIONS; i++) {
+		MPI_Op *op = &m->operation[own_operations[i].reduce][own_operations[i].type].op;
+
+		if (*op != MPI_OP_NULL)
+			MPI_Op_free(op);
+	}
 	if (pairs->type != MPI_DATATYPE_NULL)
 		MPI_Type_free(&pairs->type);
 }
@@ -154,7 +204,7 @@ static int group_find(struct ff_comm_mpi *m, const struct ff_collective *x, stru
 	g->offset = calloc(g->n, sizeof(int));
 	if (!g->count || !g->offset)
 		code = ff_fail_memory(err);
-	else if (g->n == m->base.n_devices)
+	else if (g->n == m->host.base.n_devices)
 		g->comm = m->world;
 	else
 		code = group_open(m, g->n, g->device, &g->comm, err);
@@ -172,7 +222,7 @@ static uint32_t position(const struct ff_comm_mpi *m, const struct ff_collective
 {
 	uint32_t i = 0;
 
-	while (i + 1 < x->n_devices && x->device[i] != m->base.rank)
+	while (i + 1 < x->n_devices && x->device[i] != m->host.base.rank)
 		i++;
 	return i;
 }
@@ -182,24 +232,22 @@ static int chunk(const struct ff_comm_mpi *m, int64_t left)
 	return (int)(left < m->limit ? left : m->limit);
 }
 
-static int mpi_all_reduce(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
+static int all_reduce(struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_error *err)
 {
-	struct ff_comm_mpi *m = self(c);
 	uint32_t me = position(m, x);
-	const struct operation *o = &m->operation[x->reduce];
-	const float *send = x->send[me];
-	float *recv = x->recv[me];
+	const struct operation *o = &m->operation[x->reduce][x->type];
+	int64_t size = ff_dtype_bytes(x->type);
+	const char *send = x->send[me];
+	char *recv = x->recv[me];
 	struct group *g = NULL;
 	int code = group_find(m, x, &g, err);
 
 	for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[0]; at += n * o->width) {
 		n = chunk(m, (x->count[0] - at) / o->width);
-		code = check(MPI_Allreduce(send == recv ? MPI_IN_PLACE : send + at, recv + at,
-					     (int)n, o->type, o->op, g->comm),
+		code = check(MPI_Allreduce(send == recv ? MPI_IN_PLACE : send + at * size,
+					     recv + at * size, (int)n, o->type, o->op, g->comm),
 				"MPI_Allreduce", err);
 	}
-	if (code == FF_OK)
-		c->sent_bytes += ff_ring_bytes(FF_RING_ALL_REDUCE, x, me);
 	return code;
 }
 
@@ -207,25 +255,26 @@ static int mpi_all_reduce(struct ff_comm *c, const struct ff_collective *x, stru
 static int gather_long(struct ff_comm_mpi *m, const struct group *g, const struct ff_collective *x,
 		uint32_t me, struct ff_error *err)
 {
+	int64_t size = ff_dtype_bytes(x->type);
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < x->n_devices; i++) {
-		float *recv = (float *)x->recv[me] + x->offset[i];
+		char *recv = (char *)x->recv[me] + x->offset[i] * size;
 
 		if (i == me)
-			memcpy(recv, x->send[me], (size_t)x->count[me] * sizeof(float));
+			memcpy(recv, x->send[me], (size_t)(x->count[me] * size));
 		for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[i]; at += n) {
 			n = chunk(m, x->count[i] - at);
-			code = check(MPI_Bcast(recv + at, (int)n, MPI_FLOAT, (int)i, g->comm),
+			code = check(MPI_Bcast(recv + at * size, (int)n, m->type[x->type], (int)i,
+						     g->comm),
 					"MPI_Bcast", err);
 		}
 	}
 	return code;
 }
 
-static int mpi_all_gather(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
+static int all_gather(struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_error *err)
 {
-	struct ff_comm_mpi *m = self(c);
 	uint32_t me = position(m, x);
 	int64_t end = 0;
 	struct group *g = NULL;
@@ -242,39 +291,38 @@ static int mpi_all_gather(struct ff_comm *c, const struct ff_collective *x, stru
 	if (end > m->limit)
 		code = gather_long(m, g, x, me, err);
 	else
-		code = check(MPI_Allgatherv(x->send[me], (int)x->count[me], MPI_FLOAT, x->recv[me],
-					     g->count, g->offset, MPI_FLOAT, g->comm),
+		code = check(MPI_Allgatherv(x->send[me], (int)x->count[me], m->type[x->type],
+					     x->recv[me], g->count, g->offset, m->type[x->type],
+					     g->comm),
 				"MPI_Allgatherv", err);
-	if (code == FF_OK)
-		c->sent_bytes += ff_ring_bytes(FF_RING_GATHER, x, me);
 	return code;
 }
 
 static int scatter_long(struct ff_comm_mpi *m, const struct group *g, const struct ff_collective *x,
 		uint32_t me, struct ff_error *err)
 {
-	const struct operation *o = &m->operation[x->reduce];
-	const float *send = x->send[me];
+	const struct operation *o = &m->operation[x->reduce][x->type];
+	int64_t size = ff_dtype_bytes(x->type);
+	const char *send = x->send[me];
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < x->n_devices; send += x->count[i++]) {
+	for (uint32_t i = 0; i < x->n_devices; send += x->count[i++] * size) {
 		for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[i]; at += n * o->width) {
-			float *recv = i == me ? (float *)x->recv[me] + at : NULL;
+			char *recv = i == me ? (char *)x->recv[me] + at * size : NULL;
 
 			n = chunk(m, (x->count[i] - at) / o->width);
-			code = check(MPI_Reduce(send + at, recv, (int)n, o->type, o->op, (int)i,
-						     g->comm),
+			code = check(MPI_Reduce(send + at * size, recv, (int)n, o->type, o->op,
+						     (int)i, g->comm),
 					"MPI_Reduce", err);
 		}
 	}
 	return code;
 }
 
-static int mpi_reduce_scatter(
-		struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
+static int reduce_scatter(
+		struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_error *err)
 {
-	struct ff_comm_mpi *m = self(c);
-	const struct operation *o = &m->operation[x->reduce];
+	const struct operation *o = &m->operation[x->reduce][x->type];
 	uint32_t me = position(m, x);
 	int64_t whole = 0;
 	struct group *g = NULL;
@@ -292,9 +340,16 @@ static int mpi_reduce_scatter(
 		code = check(MPI_Reduce_scatter(x->send[me], x->recv[me], g->count, o->type, o->op,
 					     g->comm),
 				"MPI_Reduce_scatter", err);
-	if (code == FF_OK)
-		c->sent_bytes += ff_ring_bytes(FF_RING_SCATTER, x, me);
 	return code;
+}
+
+static int mpi_collective(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
+{
+	struct ff_comm_mpi *m = self(c);
+
+	if (x->kind == FF_MOVE_ALL_REDUCE)
+		return all_reduce(m, x, err);
+	return x->kind == FF_MOVE_ALL_GATHER ? all_gather(m, x, err) : reduce_scatter(m, x, err);
 }
 
 static int next_request(struct ff_comm_mpi *m, MPI_Request **ret, struct ff_error *err)
@@ -313,33 +368,32 @@ static int next_request(struct ff_comm_mpi *m, MPI_Request **ret, struct ff_erro
 }
 
 /* Starts one direction of one parcel, in as many messages as it takes. */
-static int post(struct ff_comm_mpi *m, const struct ff_parcel *p, bool sending,
+static int start(struct ff_comm_mpi *m, enum ff_dtype type, const struct ff_parcel *p, bool sending,
 		struct ff_error *err)
 {
+	int64_t size = ff_dtype_bytes(type);
 	MPI_Request *request = NULL;
 	int code = FF_OK;
 
-	for (int64_t at = 0, n = 0; code == FF_OK && at < p->bytes; at += n) {
-		n = chunk(m, p->bytes - at);
+	for (int64_t at = 0, n = 0; code == FF_OK && at < p->count; at += n) {
+		n = chunk(m, p->count - at);
 		if ((code = next_request(m, &request, err)) < 0)
 			break;
 		if (sending)
-			code = check(MPI_Isend((const char *)p->send + at, (int)n, MPI_BYTE, p->to,
-						     0, m->world, request),
+			code = check(MPI_Isend((const char *)p->send + at * size, (int)n,
+						     m->type[type], p->to, 0, m->world, request),
 					"MPI_Isend", err);
 		else
-			code = check(MPI_Irecv((char *)p->recv + at, (int)n, MPI_BYTE, p->from, 0,
-						     m->world, request),
+			code = check(MPI_Irecv((char *)p->recv + at * size, (int)n, m->type[type],
+						     p->from, 0, m->world, request),
 					"MPI_Irecv", err);
 		m->n_requests += code == FF_OK;
 	}
-	if (code == FF_OK && sending)
-		m->base.sent_bytes += p->bytes;
 	return code;
 }
 
-static int mpi_exchange(
-		struct ff_comm *c, const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
+static int mpi_exchange(struct ff_comm *c, enum ff_dtype type, const struct ff_parcel *parcel,
+		uint32_t n, struct ff_error *err)
 {
 	struct ff_comm_mpi *m = self(c);
 	int code = FF_OK;
@@ -347,14 +401,38 @@ static int mpi_exchange(
 	m->n_requests = 0;
 	for (uint32_t i = 0; i < n && code == FF_OK; i++)
 		if (parcel[i].to == c->rank)
-			code = post(m, &parcel[i], false, err);
+			code = start(m, type, &parcel[i], false, err);
 	for (uint32_t i = 0; i < n && code == FF_OK; i++)
 		if (parcel[i].from == c->rank)
-			code = post(m, &parcel[i], true, err);
+			code = start(m, type, &parcel[i], true, err);
 	/* after a failure the job is lost, and what is under way with it */
 	return code < 0 ? code
 			: check(MPI_Waitall(m->n_requests, m->request, MPI_STATUSES_IGNORE),
 					  "MPI_Waitall", err);
+}
+
+static int mpi_gather(
+		struct ff_comm *c, const void *own, size_t bytes, void *all, struct ff_error *err)
+{
+	if (bytes > INT_MAX)
+		return ff_fail(err, FF_E_RUN, "%zu bytes are too many to tell all ranks", bytes);
+	return check(MPI_Allgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
+				     self(c)->world),
+			"MPI_Allgather", err);
+}
+
+static int mpi_sum(struct ff_comm *c, float *v, int64_t n, struct ff_error *err)
+{
+	struct ff_comm_mpi *m = self(c);
+	int code = FF_OK;
+
+	for (int64_t at = 0, k = 0; code == FF_OK && at < n; at += k) {
+		k = chunk(m, n - at);
+		code = check(MPI_Allreduce(MPI_IN_PLACE, v + at, (int)k, MPI_FLOAT, MPI_SUM,
+					     m->world),
+				"MPI_Allreduce", err);
+	}
+	return code;
 }
 
 static int mpi_barrier(struct ff_comm *c, struct ff_error *err)
@@ -374,6 +452,7 @@ static void mpi_destroy(struct ff_comm *c)
 	if (m->world != MPI_COMM_NULL)
 		MPI_Comm_free(&m->world);
 	operations_close(m);
+	ff_host_comm_finish(&m->host);
 	free(m->request);
 	free(m);
 }
@@ -385,31 +464,31 @@ int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err)
 
 	if (!m)
 		return ff_fail_memory(err);
-	m->base = (struct ff_comm){
-			.hosts = mpi_hosts,
-			.all_reduce = mpi_all_reduce,
-			.all_gather = mpi_all_gather,
-			.reduce_scatter = mpi_reduce_scatter,
-			.exchange = mpi_exchange,
-			.barrier = mpi_barrier,
-			.destroy = mpi_destroy,
+	m->host = (struct ff_host_comm){
+			.base = {.hosts = mpi_hosts,
+					.gather = mpi_gather,
+					.sum = mpi_sum,
+					.barrier = mpi_barrier,
+					.destroy = mpi_destroy},
+			.run_collective = mpi_collective,
+			.run_exchange = mpi_exchange,
 	};
+	ff_host_comm_init(&m->host);
 	m->world = MPI_COMM_NULL;
 	m->limit = INT_MAX;
-	m->operation[FF_REDUCE_LOG_SUM_EXP].op = MPI_OP_NULL;
-	m->operation[FF_REDUCE_LOG_SUM_EXP].type = MPI_DATATYPE_NULL;
+	operations_init(m);
 	if ((code = check(MPI_Comm_dup(MPI_COMM_WORLD, &m->world), "MPI_Comm_dup", err)) < 0 ||
 			(code = check(MPI_Comm_set_errhandler(m->world, MPI_ERRORS_RETURN),
 					 "MPI_Comm_set_errhandler", err)) < 0 ||
 			(code = check(MPI_Comm_rank(m->world, &rank), "MPI_Comm_rank", err)) < 0 ||
 			(code = check(MPI_Comm_size(m->world, &n), "MPI_Comm_size", err)) < 0 ||
 			(code = operations_open(m, err)) < 0) {
-		mpi_destroy(&m->base);
+		mpi_destroy(&m->host.base);
 		return code;
 	}
-	m->base.rank = (uint32_t)rank;
-	m->base.n_ranks = m->base.n_devices = (uint32_t)n;
-	*ret = &m->base;
+	m->host.base.rank = (uint32_t)rank;
+	m->host.base.n_ranks = m->host.base.n_devices = (uint32_t)n;
+	*ret = &m->host.base;
 	return FF_OK;
 }
 

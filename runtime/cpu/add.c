@@ -38,7 +38,7 @@ static int run_backward(
 	(void)err;
 	for (uint32_t slot = 0; slot < a->n_in; slot++)
 		if (a->need_din[slot])
-			memcpy(io->din[slot], io->dout[0], (size_t)a->volume * FF_ELEMENT_BYTES);
+			memcpy(io->din[slot], io->dout[0], (size_t)a->volume * FF_F32_BYTES);
 	return FF_OK;
 }
 

@@ -229,9 +229,9 @@ static int prepare_band(struct ff_kernel *k, const struct ff_work *w, struct con
 	band_geometry(w, c, b, &g);
 	if (b->pack_in)
 		c->in_bytes = larger(
-				c->in_bytes, c->in_pixels * b->groups * b->n_in * FF_ELEMENT_BYTES);
+				c->in_bytes, c->in_pixels * b->groups * b->n_in * FF_F32_BYTES);
 	if (b->pack_out)
-		c->out_bytes = larger(c->out_bytes, c->out_pixels * b->n_out * FF_ELEMENT_BYTES);
+		c->out_bytes = larger(c->out_bytes, c->out_pixels * b->n_out * FF_F32_BYTES);
 	code = describe_memory(k, &g, err);
 	if (code == FF_OK)
 		code = describe_forward(k, &g, err);
@@ -373,7 +373,7 @@ static int run_backward(
 	const struct conv2d *c = k->state;
 
 	if (c->need_din && c->fill_din)
-		memset(io->din[0], 0, (size_t)(c->in_pixels * c->in_channels * FF_ELEMENT_BYTES));
+		memset(io->din[0], 0, (size_t)(c->in_pixels * c->in_channels * FF_F32_BYTES));
 	for (uint32_t i = 0; i < c->n_bands; i++) {
 		const struct band *b = &c->band[i];
 		const float *dout = band_dout(c, b, io);

@@ -9,11 +9,6 @@
 #define CHUNK (1 << 15) /* elements worth a thread */
 #define MAX_CHUNKS 256
 
-/* An element of whatever type, as bits. */
-struct __attribute__((may_alias)) word {
-	uint32_t bits;
-};
-
 /* Removes axes of one step, sorts the rest (largest sink stride first) and
  * merges neighbours that are one run on both sides.  Rank 0 becomes one step. */
 static void normalise(const struct ff_strided *s, struct ff_strided *ret)
@@ -53,83 +48,112 @@ static void normalise(const struct ff_strided *s, struct ff_strided *ret)
 }
 
 /* The two innermost loops: `run` is the last axis, `row` the one that makes a
- * tile with it (a transposition), or n = 1. */
+ * tile with it (a transposition), or n = 1.  In elements. */
 struct inner {
 	int64_t n_run, run_source, run_sink;
 	int64_t n_row, row_source, row_sink;
+	enum ff_dtype type;
 	bool add;
 	enum ff_reduce reduce;
 };
 
-static void copy_run(const struct inner *p, const struct word *source, struct word *sink)
-{
-	int64_t n = p->n_run, a = p->run_source, b = p->run_sink;
-
-	if (a != 1 || b != 1) {
-		for (int64_t i = 0; i < n; i++)
-			sink[i * b] = source[i * a];
-	} else if (n < SHORT_RUN) {
-		for (int64_t i = 0; i < n; i++)
-			sink[i] = source[i];
-	} else {
-		memcpy(sink, source, (size_t)n * sizeof(*sink));
+/* Runs, and rows of tiles small enough for the first cache on either side, of elements
+ * that are so many bits, whatever they mean. */
+#define COPY_BITS(bits)                                                                             \
+	typedef uint##bits##_t __attribute__((may_alias)) word##bits;                               \
+                                                                                                    \
+	static void copy_run_##bits(const struct inner *p, const void *from, void *to)              \
+	{                                                                                           \
+		int64_t n = p->n_run, a = p->run_source, b = p->run_sink;                           \
+		const word##bits *source = from;                                                    \
+		word##bits *sink = to;                                                              \
+                                                                                                    \
+		if (a == 1 && b == 1)                                                               \
+			for (int64_t i = 0; i < n; i++)                                             \
+				sink[i] = source[i];                                                \
+		else                                                                                \
+			for (int64_t i = 0; i < n; i++)                                             \
+				sink[i * b] = source[i * a];                                        \
+	}                                                                                           \
+                                                                                                    \
+	static void transpose_##bits(const struct inner *p, const void *from, void *to)             \
+	{                                                                                           \
+		const word##bits *source = from;                                                    \
+		word##bits *sink = to;                                                              \
+                                                                                                    \
+		for (int64_t row = 0; row < p->n_row; row += TILE)                                  \
+			for (int64_t run = 0; run < p->n_run; run += TILE) {                        \
+				int64_t rows = row + TILE < p->n_row ? row + TILE : p->n_row;       \
+				int64_t runs = run + TILE < p->n_run ? run + TILE : p->n_run;       \
+                                                                                                    \
+				for (int64_t i = row; i < rows; i++)                                \
+					for (int64_t j = run; j < runs; j++)                        \
+						sink[i * p->row_sink + j * p->run_sink] =           \
+								source[i * p->row_source +          \
+										j * p->run_source]; \
+			}                                                                           \
 	}
+
+COPY_BITS(8)
+COPY_BITS(16)
+COPY_BITS(32)
+
+typedef void (*bits_fn)(const struct inner *p, const void *from, void *to);
+
+static void copy_run(const struct inner *p, const void *source, void *sink)
+{
+	static const bits_fn fn[] = {[1] = copy_run_8, [2] = copy_run_16, [4] = copy_run_32};
+	int64_t size = ff_dtype_bytes(p->type);
+
+	if (p->run_source == 1 && p->run_sink == 1 && p->n_run >= SHORT_RUN)
+		memcpy(sink, source, (size_t)(p->n_run * size));
+	else
+		fn[size](p, source, sink);
 }
 
 /* What only has a meaning together lies together, so a scattered run is of single ones. */
-static void add_run(const struct inner *p, const float *restrict source, float *restrict sink)
+static void add_run(const struct inner *p, const char *source, char *sink)
 {
-	int64_t n = p->n_run, a = p->run_source, b = p->run_sink;
+	int64_t n = p->n_run, a = p->run_source, b = p->run_sink, size = ff_dtype_bytes(p->type);
+	const float *restrict from = (const float *)source;
+	float *restrict to = (float *)sink;
 
 	if (a == 1 && b == 1)
-		ff_reduce(p->reduce, n, source, sink);
-	else if (p->reduce == FF_REDUCE_SUM)
+		ff_reduce(p->reduce, p->type, n, source, sink);
+	else if (p->reduce == FF_REDUCE_SUM && p->type == FF_F32)
 		for (int64_t i = 0; i < n; i++)
-			sink[i * b] += source[i * a];
+			to[i * b] += from[i * a];
 	else
 		for (int64_t i = 0; i < n; i++)
-			ff_reduce(p->reduce, 1, source + i * a, sink + i * b);
+			ff_reduce(p->reduce, p->type, 1, source + i * a * size,
+					sink + i * b * size);
 }
 
-/* Rows of tiles small enough for the first cache on either side. */
-static void transpose(const struct inner *p, const struct word *source, struct word *sink)
+static void copy_inner(const struct inner *p, const char *source, char *sink)
 {
-	for (int64_t row = 0; row < p->n_row; row += TILE)
-		for (int64_t run = 0; run < p->n_run; run += TILE) {
-			int64_t row_end = row + TILE < p->n_row ? row + TILE : p->n_row;
-			int64_t run_end = run + TILE < p->n_run ? run + TILE : p->n_run;
-
-			for (int64_t i = row; i < row_end; i++)
-				for (int64_t j = run; j < run_end; j++)
-					sink[i * p->row_sink + j * p->run_sink] =
-							source[i * p->row_source +
-									j * p->run_source];
-		}
-}
-
-static void copy_inner(const struct inner *p, const struct word *source, struct word *sink)
-{
+	static const bits_fn fn[] = {[1] = transpose_8, [2] = transpose_16, [4] = transpose_32};
+	int64_t size = ff_dtype_bytes(p->type);
 	struct inner row = *p;
 
 	if (!p->add && p->n_row > 1) {
-		transpose(p, source, sink);
+		fn[size](p, source, sink);
 		return;
 	}
 	row.n_row = 1;
 	for (int64_t i = 0; i < p->n_row; i++) {
-		const struct word *from = source + i * p->row_source;
-		struct word *to = sink + i * p->row_sink;
+		const char *from = source + i * p->row_source * size;
+		char *to = sink + i * p->row_sink * size;
 
 		if (p->add)
-			add_run(&row, (const float *)from, (float *)to);
+			add_run(&row, from, to);
 		else
 			copy_run(&row, from, to);
 	}
 }
 
-/* Steps [first, end) of the outer axes, counted as one loop. */
+/* Steps [first, end) of the outer axes, whose strides are bytes, counted as one loop. */
 static void copy_steps(const struct ff_strided *s, const struct inner *p, int64_t first,
-		int64_t end, const struct word *source, struct word *sink)
+		int64_t end, const char *source, char *sink)
 {
 	int64_t at[FF_COPY_RANK] = {0}, rest = first;
 
@@ -185,8 +209,11 @@ static void copy_all(const struct ff_strided *s, const void *source, void *sink,
 			drop_axis(&outer, i);
 			break;
 		}
-	for (uint32_t i = 0; i < outer.rank; i++)
+	for (uint32_t i = 0; i < outer.rank; i++) {
 		steps *= outer.n[i];
+		outer.source[i] *= ff_dtype_bytes(p.type);
+		outer.sink[i] *= ff_dtype_bytes(p.type);
+	}
 	chunks = volume / CHUNK < MAX_CHUNKS ? volume / CHUNK : MAX_CHUNKS;
 	chunks = chunks < 1 ? 1 : chunks < steps ? chunks : steps;
 #pragma omp parallel for if (chunks > 1)
@@ -196,12 +223,13 @@ static void copy_all(const struct ff_strided *s, const void *source, void *sink,
 
 void ff_strided_copy(const struct ff_strided *s, const void *source, void *sink, bool add)
 {
-	copy_all(s, source, sink, (struct inner){.n_row = 1, .add = add});
+	copy_all(s, source, sink, (struct inner){.n_row = 1, .type = FF_F32, .add = add});
 }
 
 void ff_region_copy(const struct ff_copy *c)
 {
 	struct ff_strided s = {.rank = c->region.rank};
+	int64_t size = ff_dtype_bytes(c->type);
 
 	if (ff_region_volume(&c->region) == 0)
 		return;
@@ -212,9 +240,12 @@ void ff_region_copy(const struct ff_copy *c)
 	copy_all(&s,
 			(const char *)c->source + ff_region_offset(c->order, &c->source_region,
 								  c->region.lo) *
-								  FF_ELEMENT_BYTES,
+								  size,
 			(char *)c->sink +
 					ff_region_offset(c->order, &c->sink_region, c->region.lo) *
-							FF_ELEMENT_BYTES,
-			(struct inner){.n_row = 1, .add = c->add, .reduce = c->reduce});
+							size,
+			(struct inner){.n_row = 1,
+					.type = c->type,
+					.add = c->add,
+					.reduce = c->reduce});
 }

@@ -1,4 +1,4 @@
-/* Strided copies of 4-byte elements in host memory.
+/* Strided copies in host memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CPU_COPY_H
 #define FF_CPU_COPY_H
@@ -13,7 +13,8 @@ struct ff_strided {
 	int64_t n[FF_COPY_RANK], source[FF_COPY_RANK], sink[FF_COPY_RANK];
 };
 
-/* sink = source, or (`add`) sink += source as float32.  The sides do not overlap. */
+/* 4-byte elements: sink = source, or (`add`) sink += source as float32.  The sides do
+ * not overlap. */
 void ff_strided_copy(const struct ff_strided *s, const void *source, void *sink, bool add);
 
 /* What struct ff_copy says. */

@@ -152,26 +152,33 @@ static int cpu_download(struct ff_stream *s, void *host, const void *device, siz
 }
 
 struct fill_job {
-	float *memory, value;
-	size_t bytes;
+	void *memory;
+	int64_t n, size;
+	uint32_t bits;
 };
 
 static int run_fill(void *payload, struct ff_error *err)
 {
 	const struct fill_job *j = payload;
+	uint32_t *words = j->memory;
+	uint16_t *halves = j->memory;
 
 	(void)err;
-	if (j->value == 0 && j->bytes)
-		memset(j->memory, 0, j->bytes);
-	for (size_t i = 0; i < j->bytes / sizeof(float) && j->value != 0; i++)
-		j->memory[i] = j->value;
+	if (j->n && (j->bits == 0 || j->size == 1))
+		memset(j->memory, (int)(j->bits & 0xff), (size_t)(j->n * j->size));
+	else if (j->size == 2)
+		for (int64_t i = 0; i < j->n; i++)
+			halves[i] = (uint16_t)j->bits;
+	else
+		for (int64_t i = 0; i < j->n; i++)
+			words[i] = j->bits;
 	return FF_OK;
 }
 
-static int cpu_fill(
-		struct ff_stream *s, void *memory, size_t bytes, float value, struct ff_error *err)
+static int cpu_fill(struct ff_stream *s, void *memory, enum ff_dtype type, int64_t n, uint32_t bits,
+		struct ff_error *err)
 {
-	struct fill_job j = {memory, value, bytes};
+	struct fill_job j = {memory, n, ff_dtype_bytes(type), bits};
 
 	return ff_stream_push(s, run_fill, &j, sizeof(j), err);
 }
@@ -187,6 +194,9 @@ static int cpu_copy(struct ff_stream *s, const struct ff_copy *copy, struct ff_e
 {
 	struct ff_copy c = *copy;
 
+	if (c.add && !ff_reduce_takes(c.reduce, c.type))
+		return ff_fail(err, FF_E_RUN, "elements of type %s are not reduced by %s",
+				ff_dtype_name(c.type), ff_reduce_name(c.reduce));
 	return ff_stream_push(s, run_copy, &c, sizeof(c), err);
 }
 

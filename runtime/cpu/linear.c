@@ -146,8 +146,8 @@ int ff_cpu_linear_prepare(struct ff_kernel *k, const struct ff_work *w, struct f
 	memcpy(l->order, w->node->out_map[0].order, sizeof(l->order));
 	l->reordered = l->order[last] != last;
 	if (l->reordered) {
-		l->in = ff_kernel_reserve(k, ff_region_volume(&w->in[0]) * FF_ELEMENT_BYTES);
-		l->out = ff_kernel_reserve(k, ff_region_volume(&w->out[0]) * FF_ELEMENT_BYTES);
+		l->in = ff_kernel_reserve(k, ff_region_volume(&w->in[0]) * FF_F32_BYTES);
+		l->out = ff_kernel_reserve(k, ff_region_volume(&w->out[0]) * FF_F32_BYTES);
 	}
 	k->run = w->pass == FF_FORWARD ? run_forward : run_backward;
 	return w->pass == FF_FORWARD ? prepare_forward(k, l, err) : FF_OK;

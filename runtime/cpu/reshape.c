@@ -44,8 +44,8 @@ static void copy_box(const struct passage *p, const struct ff_region *box)
 		s.source[i] = p->to_boxes ? b->index[i] * step : b->stride[i];
 		s.sink[i] = p->to_boxes ? b->stride[i] : b->index[i] * step;
 	}
-	row_at = (index - p->first) * step * FF_ELEMENT_BYTES;
-	box_at = ff_region_offset(b->order, &b->region, have.lo) * FF_ELEMENT_BYTES;
+	row_at = (index - p->first) * step * FF_F32_BYTES;
+	box_at = ff_region_offset(b->order, &b->region, have.lo) * FF_F32_BYTES;
 	if (p->to_boxes)
 		ff_strided_copy(&s, p->row + row_at, p->box + box_at, false);
 	else
@@ -104,7 +104,7 @@ static void copy_rows(const struct reshape *r, void *rows, void *boxes, bool to_
 			int32_t size = ff_region_size(&a->region, i);
 
 			p.first += (a->region.lo[i] + rest % size) * a->index[i];
-			p.row += rest % size * a->stride[i] * FF_ELEMENT_BYTES;
+			p.row += rest % size * a->stride[i] * FF_F32_BYTES;
 			rest /= size;
 		}
 		copy_range(&p, &box, 0, p.first, p.first + length);
@@ -132,7 +132,7 @@ static int run_backward(
 
 	(void)err;
 	if (r->fill_din)
-		memset(din, 0, (size_t)r->in_volume * FF_ELEMENT_BYTES);
+		memset(din, 0, (size_t)r->in_volume * FF_F32_BYTES);
 	copy_rows(r, r->rows_are_input ? din : dout, r->rows_are_input ? dout : din,
 			!r->rows_are_input);
 	return FF_OK;

@@ -116,10 +116,10 @@ static int null_copy(struct ff_stream *s, const struct ff_copy *copy, struct ff_
 	return host->copy(s, copy, err);
 }
 
-static int null_fill(
-		struct ff_stream *s, void *memory, size_t bytes, float value, struct ff_error *err)
+static int null_fill(struct ff_stream *s, void *memory, enum ff_dtype type, int64_t n,
+		uint32_t bits, struct ff_error *err)
 {
-	return host->fill(s, memory, bytes, value, err);
+	return host->fill(s, memory, type, n, bits, err);
 }
 
 static int null_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)

@@ -31,6 +31,38 @@ static void cursor_next(struct cursor *c)
 	c->left--;
 }
 
+/* Element `i` of a shard, as a number. */
+static float element(const void *shard, enum ff_dtype type, int64_t i)
+{
+	switch (type) {
+	case FF_I32:
+		return (float)((const int32_t *)shard)[i];
+	case FF_U8:
+		return (float)((const uint8_t *)shard)[i];
+	case FF_BF16:
+		return ff_bf16_to_f32(((const uint16_t *)shard)[i]);
+	default:
+		return ((const float *)shard)[i];
+	}
+}
+
+static void set_element(void *shard, enum ff_dtype type, int64_t i, float x)
+{
+	switch (type) {
+	case FF_I32:
+		((int32_t *)shard)[i] = (int32_t)x;
+		break;
+	case FF_U8:
+		((uint8_t *)shard)[i] = (uint8_t)x;
+		break;
+	case FF_BF16:
+		((uint16_t *)shard)[i] = ff_bf16_from_f32(x);
+		break;
+	default:
+		((float *)shard)[i] = x;
+	}
+}
+
 /* Small whole numbers, so that sums are exact; other ones in every micro-batch. */
 static float value_at(uint32_t value, const struct ff_value *t, uint32_t micro, const int32_t *at)
 {
@@ -39,7 +71,7 @@ static float value_at(uint32_t value, const struct ff_value *t, uint32_t micro, 
 	for (uint32_t i = 0; i < t->rank; i++)
 		h = h * (uint64_t)t->shape[i] + (uint64_t)at[i];
 	h = (h ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-	return (float)(1 + (h >> 40) % 1021);
+	return (float)(1 + (h >> 40) % (t->dtype == FF_F32 ? 1021 : 127));
 }
 
 static uint32_t node_of(const struct ff_work *w)
@@ -138,7 +170,6 @@ static int wrong(const struct ff_pattern *p, const char *what, const struct curs
 static int check_input(const struct ff_pattern *p, uint32_t i, const struct ff_kernel_io *io,
 		struct ff_error *err)
 {
-	const float *shard = io->in[i];
 	const struct ff_graph *g = p->work.graph;
 	uint32_t value = g->edges[p->work.node->in + i].value;
 	const struct ff_value *t = &g->values[value];
@@ -148,7 +179,7 @@ static int check_input(const struct ff_pattern *p, uint32_t i, const struct ff_k
 	if (t->kind != FF_VALUE_ACTIVATION)
 		return FF_OK;
 	for (struct cursor c = cursor_start(r, r); c.left; cursor_next(&c)) {
-		float found = shard[ff_region_offset(t->order, r, c.at)];
+		float found = element(io->in[i], t->dtype, ff_region_offset(t->order, r, c.at));
 		float expected = value_at(value, t, io->micro, c.at);
 		char what[64];
 
@@ -189,26 +220,25 @@ static void write_output(const struct ff_pattern *p, uint32_t k, const struct ff
 	void *shard = io->out[k];
 	const struct ff_operand *o = &p->work.node->out_map[k];
 	const struct ff_region *r = &p->work.out[k];
-	float *out = shard;
 
 	if (k + p->work.node->n_saved >= p->work.node->n_out) {
 		memset(shard, 0x5a, (size_t)(ff_region_volume(r) * ff_dtype_bytes(o->dtype)));
 		return;
 	}
 	for (struct cursor c = cursor_start(r, r); c.left; cursor_next(&c))
-		out[ff_region_offset(o->order, r, c.at)] = share_at(p, k, io->micro, &c);
+		set_element(shard, o->dtype, ff_region_offset(o->order, r, c.at),
+				share_at(p, k, io->micro, &c));
 }
 
 /* What forward wrote is still there. */
 static int check_output(const struct ff_pattern *p, uint32_t k, const struct ff_kernel_io *io,
 		struct ff_error *err)
 {
-	const float *shard = io->out[k];
 	const struct ff_operand *o = &p->work.node->out_map[k];
 	const struct ff_region *r = &p->work.out[k];
 
 	for (struct cursor c = cursor_start(r, r); c.left; cursor_next(&c)) {
-		float found = shard[ff_region_offset(o->order, r, c.at)];
+		float found = element(io->out[k], o->dtype, ff_region_offset(o->order, r, c.at));
 		float expected = share_at(p, k, io->micro, &c);
 
 		if (found != expected)
@@ -271,27 +301,28 @@ static float gradient_in(uint32_t micro)
 	return (float)(1 + micro);
 }
 
-static void write_gradient(float *shard, const struct ff_region *r, float gradient)
+static void write_gradient(
+		void *shard, enum ff_dtype type, const struct ff_region *r, float gradient)
 {
 	int64_t n = ff_region_volume(r);
 
 	for (int64_t i = 0; i < n; i++)
-		shard[i] = gradient;
+		set_element(shard, type, i, gradient);
 }
 
 static int check_gradient(const struct ff_pattern *p, uint32_t k, const struct ff_kernel_io *io,
 		struct ff_error *err)
 {
-	const float *dout = io->dout[k];
-	const uint8_t *order = p->work.node->out_map[k].order;
+	const struct ff_operand *o = &p->work.node->out_map[k];
 	const struct ff_region *r = &p->work.out[k];
 
 	for (struct cursor c = cursor_start(r, r); p->readers[k] && c.left; cursor_next(&c)) {
-		int64_t at = ff_region_offset(order, r, c.at);
+		int64_t at = ff_region_offset(o->order, r, c.at);
+		float found = element(io->dout[k], o->dtype, at);
 		float expected = (float)p->readers[k][at] * gradient_in(io->micro);
 
-		if (dout[at] != expected)
-			return wrong(p, "the output's gradient", &c, dout[at], expected, err);
+		if (found != expected)
+			return wrong(p, "the output's gradient", &c, found, expected, err);
 	}
 	return FF_OK;
 }
@@ -319,6 +350,7 @@ int ff_pattern_backward(
 		return code;
 	for (uint32_t i = 0; i < n->n_in; i++)
 		if (p->work.need_din[i] && io->din[i])
-			write_gradient(io->din[i], &p->work.in[i], gradient_in(io->micro));
+			write_gradient(io->din[i], n->in_map[i].dtype, &p->work.in[i],
+					gradient_in(io->micro));
 	return FF_OK;
 }

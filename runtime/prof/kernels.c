@@ -142,10 +142,8 @@ static int fill_saved(struct bench *b, struct ff_error *err)
 
 	for (uint32_t i = n->n_out - n->n_saved; i < n->n_out && code == FF_OK; i++)
 		if (b->io.out[i])
-			code = b->p->backend->fill(b->p->stream, b->io.out[i],
-					(size_t)(ff_region_volume(&b->work.out[i]) *
-							ff_dtype_bytes(n->out_map[i].dtype)),
-					0, err);
+			code = b->p->backend->fill(b->p->stream, b->io.out[i], n->out_map[i].dtype,
+					ff_region_volume(&b->work.out[i]), 0, err);
 	return code == FF_OK ? b->p->backend->drain(b->p->stream, err) : code;
 }
 
@@ -180,7 +178,9 @@ static void find_hot(const struct bench *b, struct ff_timed *what)
 	const struct ff_region *r = forward ? &b->work.in[0] : &b->work.out[0];
 
 	what->hot = forward ? b->io.in[0] : b->io.dout[0];
-	what->hot_bytes = ff_region_volume(r) * FF_ELEMENT_BYTES;
+	what->hot_bytes = ff_region_volume(r) *
+			  ff_dtype_bytes(forward ? b->work.node->in_map[0].dtype
+						 : b->work.node->out_map[0].dtype);
 }
 
 /* Whether `t` is better than what is known; what is as good is newer. */

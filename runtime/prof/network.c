@@ -3,7 +3,6 @@
 #include "prof.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "../agree.h"
 
@@ -18,7 +17,7 @@ struct bench {
 	bool ping; /* there and back between two devices */
 	uint32_t ranks;
 	int64_t bytes;
-	float *memory[2];
+	void *memory[2];
 	uint16_t *device;
 	void **send, **recv;
 	int64_t *count, *offset;
@@ -28,22 +27,23 @@ struct bench {
 static int run_collective(struct bench *b, struct ff_error *err)
 {
 	struct ff_comm *c = b->p->comm;
-	struct ff_collective x = {b->ranks, b->device, (const void *const *)b->send, b->recv,
-			b->count, b->offset};
+	const struct ff_channel on = {b->p->backend, b->p->stream};
+	const struct ff_collective x = {.kind = b->kind,
+			.type = FF_F32,
+			.n_devices = b->ranks,
+			.device = b->device,
+			.send = (const void *const *)b->send,
+			.recv = b->recv,
+			.count = b->count,
+			.offset = b->offset};
 
-	switch (b->kind) {
-	case FF_MOVE_ALL_REDUCE:
-		return c->all_reduce(c, &x, err);
-	case FF_MOVE_ALL_GATHER:
-		return c->all_gather(c, &x, err);
-	default:
-		return c->reduce_scatter(c, &x, err);
-	}
+	return c->collective(c, &on, &x, err);
 }
 
 static int run(void *arg, struct ff_error *err)
 {
 	struct bench *b = arg;
+	const struct ff_channel on = {b->p->backend, b->p->stream};
 	struct ff_comm *c = b->p->comm;
 	int code;
 
@@ -52,9 +52,9 @@ static int run(void *arg, struct ff_error *err)
 	if (b->kind != FF_MOVE_POINT_TO_POINT)
 		return run_collective(b, err);
 	if (!b->ping)
-		return c->exchange(c, b->parcel, b->ranks, err);
-	code = c->exchange(c, &b->parcel[0], 1, err);
-	return code == FF_OK ? c->exchange(c, &b->parcel[1], 1, err) : code;
+		return c->exchange(c, &on, FF_F32, b->parcel, b->ranks, err);
+	code = c->exchange(c, &on, FF_F32, &b->parcel[0], 1, err);
+	return code == FF_OK ? c->exchange(c, &on, FF_F32, &b->parcel[1], 1, err) : code;
 }
 
 static int allocate(struct bench *b, int64_t most, struct ff_error *err)
@@ -68,12 +68,13 @@ static int allocate(struct bench *b, int64_t most, struct ff_error *err)
 	b->offset = calloc(n, sizeof(*b->offset));
 	b->parcel = calloc(n, sizeof(*b->parcel));
 	for (int i = 0; i < 2; i++) {
-		b->memory[i] = malloc((size_t)most);
-		if (b->memory[i]) /* pages that are there, values that are harmless */
-			memset(b->memory[i], 0, (size_t)most);
+		/* pages that are there, values that are harmless */
+		int code = b->p->backend->alloc(b->p->dev, (size_t)most, &b->memory[i], err);
+
+		if (code < 0)
+			return code;
 	}
-	return b->device && b->send && b->recv && b->count && b->offset && b->parcel &&
-					       b->memory[0] && b->memory[1]
+	return b->device && b->send && b->recv && b->count && b->offset && b->parcel
 			       ? FF_OK
 			       : ff_fail_memory(err);
 }
@@ -86,8 +87,9 @@ static void release(struct bench *b)
 	free(b->count);
 	free(b->offset);
 	free(b->parcel);
-	free(b->memory[0]);
-	free(b->memory[1]);
+	for (int i = 0; i < 2; i++)
+		if (b->memory[i])
+			b->p->backend->free(b->p->dev, b->memory[i]);
 }
 
 static void set_size(struct bench *b, int64_t bytes)
@@ -104,7 +106,7 @@ static void set_size(struct bench *b, int64_t bytes)
 		b->offset[i] = at;
 		at += b->count[i];
 		b->parcel[i] = (struct ff_parcel){
-				(uint16_t)i, (uint16_t)next, b->memory[0], b->memory[1], bytes};
+				(uint16_t)i, (uint16_t)next, b->memory[0], b->memory[1], elements};
 	}
 	if (b->kind == FF_MOVE_ALL_REDUCE)
 		b->count[0] = elements;

@@ -38,7 +38,7 @@ static int run(void *arg, struct ff_error *err)
  * packing a shard for the network has them. */
 static void set_copy(struct bench *b)
 {
-	int32_t images = (int32_t)(b->bytes / ((int64_t)32 * 16 * 16 * FF_ELEMENT_BYTES));
+	int32_t images = (int32_t)(b->bytes / ((int64_t)32 * 16 * 16 * FF_F32_BYTES));
 	bool small = images == 0;
 	struct ff_region whole = {.rank = 4, .hi = {small ? 1 : images, 64, small ? 2 : 16, 16}};
 
@@ -50,7 +50,7 @@ static void set_copy(struct bench *b)
 			.add = b->kind == FF_RATE_ADD};
 	b->copy.region.hi[1] = 32;
 	b->copy.sink_region = b->copy.region;
-	b->bytes = ff_region_volume(&b->copy.region) * FF_ELEMENT_BYTES;
+	b->bytes = ff_region_volume(&b->copy.region) * FF_F32_BYTES;
 }
 
 /* Of the optimizer whose rate it is, if it is one's. */
@@ -80,7 +80,7 @@ static void set_load(struct bench *b)
 {
 	const struct ff_graph *g = &b->p->graph;
 	const struct ff_value *t = &g->values[0]; /* one of them is: the data set was opened */
-	int64_t sample = FF_ELEMENT_BYTES, rows;
+	int64_t sample = FF_F32_BYTES, rows;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_node_is_source(g, i) && g->values[g->nodes[i].out].dtype == FF_F32) {

@@ -13,7 +13,7 @@
  * gradients and an optimizer's states.  As data parallelism has it, near enough for any split. */
 static int64_t step_bytes(const struct ff_prof *p)
 {
-	int64_t elements = 0, arrays = ff_optimizer_arrays(ff_optimizer_preset());
+	int64_t bytes = 0, arrays = ff_optimizer_arrays(ff_optimizer_preset());
 
 	for (uint32_t i = 0; i < p->graph.n_values; i++) {
 		const struct ff_value *t = &p->graph.values[i];
@@ -21,9 +21,9 @@ static int64_t step_bytes(const struct ff_prof *p)
 
 		for (uint32_t d = 0; d < t->rank; d++)
 			n *= t->shape[d];
-		elements += 2 * n / p->machine.n_devices;
+		bytes += 2 * n * ff_dtype_bytes(t->dtype) / p->machine.n_devices;
 	}
-	return (elements + arrays * ff_graph_parameters(&p->graph)) * FF_ELEMENT_BYTES;
+	return bytes + arrays * ff_graph_parameters(&p->graph) * FF_F32_BYTES;
 }
 
 int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err)
@@ -53,7 +53,7 @@ static int pass_by(
 	struct ff_copy copy = {
 			.source = from, .sink = p->sweep[1], .order = ff_order_plain, .add = add};
 
-	r.hi[0] = (int32_t)((bytes < p->sweep_bytes ? bytes : p->sweep_bytes) / FF_ELEMENT_BYTES);
+	r.hi[0] = (int32_t)((bytes < p->sweep_bytes ? bytes : p->sweep_bytes) / FF_F32_BYTES);
 	copy.source_region = copy.sink_region = copy.region = r;
 	return r.hi[0] ? p->backend->copy(p->stream, &copy, err) : FF_OK;
 }

@@ -32,7 +32,7 @@ static int64_t volume(uint32_t rank, const int32_t *shape)
 static void head(struct dump *d, const char *name, const char *dtype, uint32_t rank,
 		const int32_t *shape)
 {
-	int64_t bytes = volume(rank, shape) * FF_ELEMENT_BYTES;
+	int64_t bytes = volume(rank, shape) * FF_F32_BYTES;
 
 	ff_out_object(&d->header, name);
 	ff_out_string(&d->header, "dtype", dtype);
@@ -52,7 +52,7 @@ static int put(struct dump *d, const void *data, int64_t elements, struct ff_err
 {
 	if (!d->lead)
 		return FF_OK;
-	return ff_file_write(&d->file, data, (size_t)elements * FF_ELEMENT_BYTES, err);
+	return ff_file_write(&d->file, data, (size_t)elements * FF_F32_BYTES, err);
 }
 
 /* All ranks gather; the first one writes. */

@@ -13,10 +13,11 @@
 
 struct flow {
 	struct ff_schedule s;
-	double *memory[PLACED_DEVICES]; /* one number each four bytes */
+	double *memory[PLACED_DEVICES]; /* one number a byte, an element at its first */
 	double **gradient; /* by value and micro-batch (parameters: all in one): dense */
 	uint32_t micro;    /* of the task at hand */
-	uint32_t kinds[8], reductions[3], syncs, micro_batches, again, brought_again;
+	uint32_t kinds[8], reductions[3], syncs, micro_batches, again, brought_again,
+			types[FF_DTYPE_COUNT];
 };
 
 /* Visits all positions of a region that is not empty. */
@@ -160,6 +161,7 @@ static struct ff_region out_region(const struct flow *f, uint32_t value, uint32_
 /* A shard in memory. */
 struct shard {
 	double *at;
+	int64_t size; /* of an element */
 	const uint8_t *order;
 	struct ff_region r;
 };
@@ -168,16 +170,17 @@ static struct shard shard_at(
 		const struct flow *f, uint32_t buffer, uint32_t value, const struct ff_region *r)
 {
 	const struct ff_buffer *b = &f->s.buffers[buffer];
+	int64_t size = ff_dtype_bytes(f->s.graph->values[value].dtype);
 
 	ck_assert_uint_lt(buffer, f->s.n_buffers);
-	ck_assert_int_ge(b->bytes, ff_region_volume(r) * FF_ELEMENT_BYTES);
-	return (struct shard){f->memory[b->device] + b->offset / FF_ELEMENT_BYTES,
+	ck_assert_int_ge(b->bytes, ff_region_volume(r) * size);
+	return (struct shard){f->memory[b->device] + b->offset, size,
 			f->s.graph->values[value].order, *r};
 }
 
 static double *find(const struct shard *s, const int32_t *at)
 {
-	return &s->at[ff_region_offset(s->order, &s->r, at)];
+	return &s->at[ff_region_offset(s->order, &s->r, at) * s->size];
 }
 
 /* ---- expectations ---- */
@@ -355,18 +358,19 @@ static struct shard end_of(const struct flow *f, const struct ff_task *t, bool s
 	return shard_at(f, (sink ? to : from)[part], value, &r);
 }
 
-/* As ff_reduce, of the numbers of this test. */
-static void reduce(enum ff_reduce op, const double *from, double *to, bool second)
+/* As ff_reduce, of the numbers of this test; what lies before is the first of a pair. */
+static void reduce(enum ff_reduce op, const double *before, const double *from, double *first,
+		double *to, bool second)
 {
 	if (op == FF_REDUCE_SUM) {
 		*to += *from;
 	} else if (op == FF_REDUCE_MAX) {
 		*to = fmax(*from, *to);
-	} else if (second && to[-1] == -INFINITY) {
-		to[-1] = from[-1];
+	} else if (second && *first == -INFINITY) {
+		*first = *before;
 		*to = *from;
 	} else if (second) {
-		ck_assert_double_eq(from[-1], to[-1]);
+		ck_assert_double_eq(*before, *first);
 		*to += 1 + *from;
 	}
 }
@@ -380,17 +384,22 @@ static void copy(const struct shard *from, const struct shard *to, const struct 
 		return;
 	memcpy(at, r->lo, sizeof(at));
 	do {
+		const double *x = find(from, at);
+		double *y = find(to, at);
+		bool second = at[r->rank - 1] & 1;
+
 		if (add)
-			reduce(op, find(from, at), find(to, at), at[r->rank - 1] & 1);
+			reduce(op, second ? x - from->size : x, x, second ? y - to->size : y, y,
+					second);
 		else
-			*find(to, at) = *find(from, at);
+			*y = *x;
 	} while (step(r, at));
 }
 
-static void clear(double *at, int64_t n, enum ff_reduce op)
+static void clear(const struct shard *s, enum ff_reduce op)
 {
-	for (int64_t i = 0; i < n; i++)
-		at[i] = (double)ff_reduce_identity(op);
+	for (int64_t i = 0; i < ff_region_volume(&s->r); i++)
+		s->at[i * s->size] = op == FF_REDUCE_SUM ? 0 : -INFINITY;
 }
 
 static void run_messages(struct flow *f, const struct ff_task *t)
@@ -401,7 +410,7 @@ static void run_messages(struct flow *f, const struct ff_task *t)
 		struct shard to = end_of(f, t, true, mv->sink[i]);
 
 		if (mv->fill[i])
-			clear(to.at, ff_region_volume(&to.r), mv->reduce);
+			clear(&to, mv->reduce);
 	}
 	for (int add = 0; add < 2; add++)
 		for (uint32_t i = 0; i < mv->n_pieces; i++) {
@@ -418,9 +427,9 @@ static void run_collective(struct flow *f, const struct ff_task *t)
 {
 	const struct ff_move *mv = t->move;
 	size_t n = (size_t)ff_region_volume(&mv->region);
-	struct shard all = {calloc(n, sizeof(double)), ff_order_plain, mv->region};
+	struct shard all = {calloc(n, sizeof(double)), 1, ff_order_plain, mv->region};
 
-	clear(all.at, (int64_t)n, mv->reduce);
+	clear(&all, mv->reduce);
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
 		struct shard from = end_of(f, t, false, mv->source[i]);
 
@@ -447,6 +456,8 @@ static void run_load(struct flow *f, const struct ff_task *t)
 
 static void run_move(struct flow *f, const struct ff_task *t)
 {
+	ck_assert_int_eq(t->move->type, f->s.graph->values[f->s.graph->edges[t->edge].value].dtype);
+	f->types[t->move->type]++;
 	f->kinds[t->move->kind]++;
 	f->brought_again += t->again &&
 			    ff_node_is_parameter(f->s.graph, ff_edge_source(f->s.graph, t->edge));
@@ -465,14 +476,13 @@ static void run_sync(struct flow *f, const struct ff_task *t)
 {
 	const struct ff_bucket *b = &f->s.buckets[t->bucket];
 
-	for (int64_t i = 0; i < b->bytes / FF_ELEMENT_BYTES; i++) {
-		int64_t at = i + b->bytes / FF_ELEMENT_BYTES;
+	for (int64_t at = b->bytes; at < 2 * b->bytes; at += FF_F32_BYTES) {
 		double sum = 0;
 
 		for (uint32_t d = 0; d < b->n_devices; d++)
-			sum += f->memory[b->device[d]][b->offset[d] / FF_ELEMENT_BYTES + at];
+			sum += f->memory[b->device[d]][b->offset[d] + at];
 		for (uint32_t d = 0; d < b->n_devices; d++)
-			f->memory[b->device[d]][b->offset[d] / FF_ELEMENT_BYTES + at] = sum;
+			f->memory[b->device[d]][b->offset[d] + at] = sum;
 	}
 	f->syncs++;
 }
@@ -539,11 +549,13 @@ static void check_case(struct ff_random *r, struct flow *f, bool tied)
 	ck_assert_int_eq(ff_machine_load("cpu8", &a, &m, &err), FF_OK);
 	m.overlap = ff_random_below(r, 2);
 	draw_placed(r, &g, &a, &s);
+	if (s.micro_batches == 1)
+		random_types(r, &g);
 	ck_assert_msg(ff_lower(&g, &m, &s, &opt, &a, &f->s, &err) == FF_OK, "%s", err.text);
 	expect_gradients(f);
 	/* whatever lies in memory before is not what anyone expects */
 	for (uint32_t d = 0; d < PLACED_DEVICES; d++) {
-		size_t n = (size_t)f->s.memory_bytes[d] / FF_ELEMENT_BYTES;
+		size_t n = (size_t)f->s.memory_bytes[d];
 
 		f->memory[d] = malloc((n + 1) * sizeof(double));
 		for (size_t i = 0; i < n; i++)
@@ -571,6 +583,8 @@ START_TEST(everything_arrives)
 	for (int k = 0; k < 3; k++)
 		ck_assert_msg(f.reductions[k], "no case has a %s",
 				ff_reduce_name((enum ff_reduce)k));
+	for (int k = 0; k < FF_DTYPE_COUNT; k++)
+		ck_assert_msg(f.types[k], "no case moves %s", ff_dtype_name((enum ff_dtype)k));
 	ck_assert_uint_gt(f.syncs, 0);
 	ck_assert_uint_gt(f.micro_batches, 0);
 	ck_assert_uint_gt(f.again, 0);

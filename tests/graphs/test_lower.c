@@ -307,7 +307,7 @@ static void check_part(const struct ff_schedule *s, uint32_t param, uint32_t par
 
 		ck_assert_uint_eq(x->device, device);
 		ck_assert_uint_eq(x->bucket, shard->bucket);
-		ck_assert_int_eq(x->bytes, ff_align64(ff_region_volume(&box) * FF_ELEMENT_BYTES));
+		ck_assert_int_eq(x->bytes, ff_align64(ff_region_volume(&box) * FF_F32_BYTES));
 		ck_assert_int_eq(x->offset, b->offset[at] + shard->offset + i * b->bytes);
 	}
 }
@@ -338,7 +338,7 @@ static void check_reader(
 
 		ck_assert_uint_eq(x->device, ff_config_device(n, &s->config[e->node], part));
 		ck_assert_int_eq(x->bytes,
-				ff_align64(ff_region_volume(&w.in[e->slot]) * FF_ELEMENT_BYTES));
+				ff_align64(ff_region_volume(&w.in[e->slot]) * FF_F32_BYTES));
 		if (x->bucket == FF_NONE)
 			continue;
 		for (owner = 0; of[owner] != (i ? din : in);)
@@ -398,7 +398,7 @@ static void check_parameters(const struct ff_schedule *s, uint32_t *seen)
 	}
 	for (uint32_t i = 0; i < s->n_shards; i++) {
 		const struct ff_shard *x = &s->shards[i];
-		int64_t bytes = ff_region_volume(&x->region) * FF_ELEMENT_BYTES;
+		int64_t bytes = ff_region_volume(&x->region) * FF_F32_BYTES;
 
 		ck_assert_int_eq(x->offset % 64, 0);
 		ck_assert_int_le(x->offset + bytes, s->buckets[x->bucket].bytes);

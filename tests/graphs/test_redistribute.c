@@ -156,9 +156,9 @@ static void run_collective(struct world *w, const struct ff_move *mv)
 
 /* ---- what a move says of itself ---- */
 
-static int64_t bytes_of(const struct ff_region *r)
+static int64_t bytes_of(const struct world *w, const struct ff_region *r)
 {
-	return ff_region_volume(r) * FF_ELEMENT_BYTES;
+	return ff_region_volume(r) * ff_dtype_bytes(w->source.operand.dtype);
 }
 
 static uint32_t place_in(const struct ff_move *mv, uint32_t device)
@@ -220,7 +220,7 @@ static void tally_piece(const struct world *w, const struct ff_move *mv, const s
 {
 	struct tally *from = &tally[place_in(mv, p->from)], *to = &tally[place_in(mv, p->to)];
 	bool inside = w->m.node_of[p->from] == w->m.node_of[p->to];
-	int64_t bytes = bytes_of(&p->region), start;
+	int64_t bytes = bytes_of(w, &p->region), start;
 
 	if (p->from == p->to) {
 		ck_assert(p->send_stage < 0 && p->recv_stage < 0);
@@ -250,14 +250,14 @@ static void tally_piece(const struct world *w, const struct ff_move *mv, const s
 }
 
 /* No two pieces lie in one place of a stage. */
-static void check_stage_overlaps(const struct ff_move *mv, uint32_t device)
+static void check_stage_overlaps(const struct world *w, const struct ff_move *mv, uint32_t device)
 {
 	int64_t at[2 * DEVICES * DEVICES], end[2 * DEVICES * DEVICES];
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < mv->n_pieces; i++) {
 		const struct ff_piece *p = &mv->piece[i];
-		int64_t bytes = bytes_of(&p->region);
+		int64_t bytes = bytes_of(w, &p->region);
 
 		for (int receive = 0; receive < 2; receive++) {
 			int64_t stage = receive ? p->recv_stage : p->send_stage;
@@ -291,13 +291,13 @@ static void check_messages(const struct world *w, const struct ff_move *mv)
 	for (uint32_t i = 0; i < mv->n_sinks; i++)
 		if (mv->fill[i])
 			tally[place_in(mv, w->sink.device[mv->sink[i]])].copied +=
-					bytes_of(&w->sink.region[mv->sink[i]]);
+					bytes_of(w, &w->sink.region[mv->sink[i]]);
 	for (uint32_t d = 0; d < mv->n_devices; d++) {
 		const struct ff_traffic *t = &tally[d].t;
 		int64_t sent = t->sent_inside + t->sent_outside;
 		int64_t received = t->received_inside + t->received_outside;
 
-		check_stage_overlaps(mv, mv->device[d]);
+		check_stage_overlaps(w, mv, mv->device[d]);
 		ck_assert_int_eq(tally[d].stage, mv->stage_bytes[d]);
 		ck_assert_mem_eq(t, &mv->traffic[d], sizeof(*t));
 		network += sent;
@@ -315,7 +315,8 @@ static void check_messages(const struct world *w, const struct ff_move *mv)
 static void check_collective(const struct world *w, const struct ff_move *mv)
 {
 	bool gather = mv->kind == FF_MOVE_ALL_GATHER, scatter = mv->kind == FF_MOVE_REDUCE_SCATTER;
-	int64_t whole = bytes_of(&mv->region), others = mv->n_devices - 1, chunk = 0, at = 0, start;
+	int64_t whole = bytes_of(w, &mv->region), others = mv->n_devices - 1, chunk = 0, at = 0,
+		start;
 
 	ck_assert_uint_gt(mv->n_devices, 1);
 	ck_assert_int_eq(mv->network_bytes, others * whole * (gather || scatter ? 1 : 2));
@@ -331,15 +332,16 @@ static void check_collective(const struct world *w, const struct ff_move *mv)
 		if (scatter && !mv->send_staged)
 			ck_assert(run && start == at);
 		at += ff_region_volume(r);
-		chunk = bytes_of(r) > chunk ? bytes_of(r) : chunk;
+		chunk = bytes_of(w, r) > chunk ? bytes_of(w, r) : chunk;
 	}
 	/* each element is one device's */
 	ck_assert(!mv->n_pieces || at == ff_region_volume(&mv->region));
 	if (!mv->n_pieces)
-		chunk = (ff_region_volume(&mv->region) + others) / (others + 1) * FF_ELEMENT_BYTES;
+		chunk = (ff_region_volume(&mv->region) + others) / (others + 1) *
+			ff_dtype_bytes(mv->type);
 	ck_assert_int_eq(mv->chunk_bytes, chunk);
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
-		int64_t own = scatter ? bytes_of(&mv->piece[i].region) : whole;
+		int64_t own = scatter ? bytes_of(w, &mv->piece[i].region) : whole;
 
 		ck_assert_int_eq(mv->stage_bytes[i],
 				(mv->send_staged ? ff_align64(whole) : 0) +
@@ -354,6 +356,7 @@ static void check_same_move(const struct ff_move *x, const struct ff_move *y)
 	bool messages = ff_move_is_messages(x->kind);
 
 	ck_assert_int_eq(x->kind, y->kind);
+	ck_assert_int_eq(x->type, y->type);
 	ck_assert_int_eq(x->accumulate, y->accumulate);
 	ck_assert_uint_eq(x->n_devices, y->n_devices);
 	ck_assert_uint_eq(x->n_sources, y->n_sources);
@@ -439,6 +442,7 @@ static void run_case(struct world *w, struct ff_arena *a)
 		const struct ff_move *mv = &r.move[i];
 
 		ck_assert_int_eq(mv->accumulate, !first);
+		ck_assert_int_eq(mv->type, w->source.operand.dtype);
 		check_parts(w, mv, sunk);
 		w->kinds[mv->kind]++;
 		if (ff_move_is_messages(mv->kind)) {
@@ -488,9 +492,12 @@ static void draw_case(struct world *w, uint8_t *order, struct ff_arena *a)
 	w->order = order;
 	ck_assert_int_eq(random_machine(&w->r, DEVICES, a, &w->m, &err), FF_OK);
 	placing_init(&w->source, &w->r, rank, shape, order, a);
-	if (ff_random_below(&w->r, 3))
+	w->source.operand.dtype = w->source.place.type =
+			(enum ff_dtype)ff_random_below(&w->r, FF_DTYPE_COUNT);
+	if (ff_random_below(&w->r, 3)) {
 		placing_init(&w->sink, &w->r, rank, shape, order, a);
-	else
+		w->sink.operand.dtype = w->sink.place.type = w->source.place.type;
+	} else
 		placing_again(&w->sink, &w->source, &w->r, a);
 	if (ff_random_below(&w->r, 2) && w->source.n_parts == w->sink.n_parts)
 		memcpy(w->sink.device, w->source.device, sizeof(w->sink.device));

@@ -59,7 +59,7 @@ static uint32_t count_messages(const struct ff_move *mv, int64_t bytes)
 
 	for (uint32_t i = 0; i < mv->n_pieces; i++)
 		if (mv->piece[i].from != mv->piece[i].to) {
-			ck_assert_int_eq(ff_region_volume(&mv->piece[i].region) * FF_ELEMENT_BYTES,
+			ck_assert_int_eq(ff_region_volume(&mv->piece[i].region) * FF_F32_BYTES,
 					bytes);
 			n++;
 		}
@@ -72,7 +72,7 @@ static void check_update(const struct ff_schedule *s, enum kind kind, uint32_t p
 	const struct ff_value *v = &s->graph->values[s->graph->edges[edge].value];
 	const struct ff_move *there = only_move(s, edge, FF_FORWARD);
 	const struct ff_move *back = only_move(s, edge, FF_BACKWARD);
-	int64_t n = FF_ELEMENT_BYTES;
+	int64_t n = FF_F32_BYTES;
 
 	for (uint32_t i = 0; i < v->rank; i++)
 		n *= v->shape[i];
@@ -102,7 +102,7 @@ static void check_update(const struct ff_schedule *s, enum kind kind, uint32_t p
 /* One array of what device `d` has of a parameter. */
 static int64_t array_bytes(const struct ff_value *v, enum kind kind, uint32_t p, uint32_t d)
 {
-	int64_t rows = v->shape[0], row = FF_ELEMENT_BYTES;
+	int64_t rows = v->shape[0], row = FF_F32_BYTES;
 
 	for (uint32_t i = 1; i < v->rank; i++)
 		row *= v->shape[i];
@@ -251,8 +251,7 @@ START_TEST(brought_again)
 				ck_assert_uint_eq(count_moves(&again, e, FF_FORWARD), 2 * m);
 				ck_assert_uint_eq(count_moves(&kept, e, FF_BACKWARD), 1);
 				ck_assert_uint_eq(count_moves(&again, e, FF_BACKWARD), 1);
-				all += v->shape[0] * (v->rank > 1 ? v->shape[1] : 1) *
-				       FF_ELEMENT_BYTES;
+				all += v->shape[0] * (v->rank > 1 ? v->shape[1] : 1) * FF_F32_BYTES;
 			}
 			ck_assert_int_eq(kept.network_bytes, 2 * (p - 1) * all);
 			ck_assert_int_eq(again.network_bytes, (2 * m + 1) * (p - 1) * all);

@@ -2,42 +2,53 @@
 #include "comm_cases.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agree.h"
+#include "ff/backend.h"
+#include "typed.h"
 
 #define MOST 16    /* devices */
 #define LENGTH 200 /* elements of an array */
 
 #define OK(call) ck_assert_msg((call) == FF_OK, "%s", err.text)
 
-/* Whole numbers, so that sums are exact in any order. */
-static float value(uint32_t device, int64_t i)
+/* Whole numbers, so that sums are exact in any order; of bfloat16 anything. */
+static double value(enum ff_dtype type, uint32_t device, int64_t i)
 {
-	return (float)((device + 1) * 1000 + (uint32_t)(i * 7 % 101));
+	double x = (device + 1) * 1000 + (uint32_t)(i * 7 % 101);
+
+	if (type == FF_U8)
+		return (uint8_t)x;
+	return type == FF_BF16 ? (double)ff_bf16_to_f32(ff_bf16_from_f32((float)(x / 7))) : x;
 }
 
 /* What a device sends to be reduced: of log-sum-exp the largest is alike on all. */
-static float partial(enum ff_reduce op, uint32_t device, int64_t i)
+static double partial(const struct ff_collective *x, uint32_t device, int64_t i)
 {
-	return value(op == FF_REDUCE_LOG_SUM_EXP && i % 2 == 0 ? 0 : device, i);
+	return value(x->type, x->reduce == FF_REDUCE_LOG_SUM_EXP && i % 2 == 0 ? 0 : device, i);
 }
 
 /* Arrays of all devices; of those hosted here, with contents. */
 struct arrays {
 	uint32_t n;
 	uint16_t device[MOST];
-	float send[MOST][LENGTH], recv[MOST][LENGTH];
+	uint32_t send[MOST][LENGTH], recv[MOST][LENGTH];
 	const void *from[MOST];
 	void *to[MOST];
-	int64_t count[MOST], offset[MOST], sent;
+	int64_t count[MOST], offset[MOST], sent, size;
 	struct ff_collective x;
 };
 
-static void draw_group(struct arrays *a, const struct ff_comm *c, struct ff_random *r)
+#define UNTOUCHED 77
+
+static void draw_group(struct arrays *a, const struct ff_comm *c, enum ff_move_kind kind,
+		struct ff_random *r)
 {
 	uint32_t skip = ff_random_below(r, 3) ? ff_random_below(r, 1u << c->n_devices) : 0;
+	enum ff_dtype type = (enum ff_dtype)ff_random_below(r, FF_DTYPE_COUNT);
 
 	memset(a, 0, sizeof(*a));
 	for (uint32_t d = 0; d < c->n_devices; d++)
@@ -45,8 +56,8 @@ static void draw_group(struct arrays *a, const struct ff_comm *c, struct ff_rand
 			a->device[a->n++] = (uint16_t)d;
 	for (uint32_t i = 0; i < a->n; i++) {
 		for (int64_t k = 0; k < LENGTH; k++) {
-			a->send[i][k] = value(a->device[i], k);
-			a->recv[i][k] = -1;
+			typed_put(type, a->send[i], k, value(type, a->device[i], k));
+			typed_put(type, a->recv[i], k, UNTOUCHED);
 		}
 		if (c->hosts(c, a->device[i])) {
 			a->from[i] = a->send[i];
@@ -54,28 +65,41 @@ static void draw_group(struct arrays *a, const struct ff_comm *c, struct ff_rand
 		}
 		a->count[i] = (int64_t)ff_random_below(r, LENGTH / a->n);
 	}
-	a->x = (struct ff_collective){a->n, a->device, a->from, a->to, a->count, a->offset};
+	a->x = (struct ff_collective){.kind = kind,
+			.type = type,
+			.n_devices = a->n,
+			.device = a->device,
+			.send = a->from,
+			.recv = a->to,
+			.count = a->count,
+			.offset = a->offset};
 	a->sent = c->sent_bytes;
+	a->size = ff_dtype_bytes(type);
 }
 
 /* Some of everything whose pairs stay together, to be reduced somehow. */
 static void draw_reduction(struct arrays *a, struct ff_random *r)
 {
-	a->x.reduce = (enum ff_reduce)ff_random_below(r, 3);
+	a->x.reduce = (enum ff_reduce)ff_random_below(r, FF_REDUCE_COUNT);
+	if (!ff_reduce_takes(a->x.reduce, a->x.type))
+		a->x.type = FF_F32;
+	a->size = ff_dtype_bytes(a->x.type);
 	for (uint32_t i = 0; i < a->n; i++) {
 		a->count[i] -= a->count[i] % ff_reduce_width(a->x.reduce);
-		for (int64_t k = 0; k < LENGTH; k++)
-			a->send[i][k] = partial(a->x.reduce, a->device[i], k);
+		for (int64_t k = 0; k < LENGTH; k++) {
+			typed_put(a->x.type, a->send[i], k, partial(&a->x, a->device[i], k));
+			typed_put(a->x.type, a->recv[i], k, UNTOUCHED);
+		}
 	}
 }
 
 /* Element `k` of all devices' arrays together. */
-static float reduced(const struct arrays *a, int64_t k)
+static double reduced(const struct arrays *a, int64_t k)
 {
-	float all = partial(a->x.reduce, a->device[0], k);
+	double all = partial(&a->x, a->device[0], k);
 
 	for (uint32_t j = 1; j < a->n; j++) {
-		float x = partial(a->x.reduce, a->device[j], k);
+		double x = partial(&a->x, a->device[j], k);
 
 		if (a->x.reduce == FF_REDUCE_SUM)
 			all += x;
@@ -87,12 +111,45 @@ static float reduced(const struct arrays *a, int64_t k)
 	return all;
 }
 
+/* Exact, but for sums of bfloat16: each of their additions rounds once. */
+static void check_reduced(const struct arrays *a, const void *array, int64_t at, int64_t k)
+{
+	double got = typed_get(a->x.type, array, at), want = reduced(a, k), apart = 0;
+
+	if (a->x.type == FF_BF16 && a->x.reduce == FF_REDUCE_SUM)
+		apart = want * (pow(1 + BF16_HALF_ULP, a->n - 1) - 1);
+	ck_assert_msg(fabs(got - want) <= apart, "%s %s of %u devices: got %g, expected %g",
+			ff_dtype_name(a->x.type), ff_reduce_name(a->x.reduce), a->n, got, want);
+}
+
 static bool member(const struct ff_comm *c, const struct arrays *a)
 {
 	for (uint32_t i = 0; i < a->n; i++)
 		if (c->hosts(c, a->device[i]))
 			return true;
 	return false;
+}
+
+/* What points to arguments may go once they were posted. */
+static void run(struct ff_comm *c, const struct ff_channel *on, const struct arrays *a)
+{
+	struct arrays *copy = malloc(sizeof(*copy));
+	struct ff_error err;
+
+	if (!member(c, a)) {
+		free(copy);
+		return;
+	}
+	*copy = *a;
+	copy->x.device = copy->device;
+	copy->x.send = copy->from;
+	copy->x.recv = copy->to;
+	copy->x.count = copy->count;
+	copy->x.offset = copy->offset;
+	OK(c->collective(c, on, &copy->x, &err));
+	memset(copy, 0xa5, sizeof(*copy));
+	free(copy);
+	OK(on->backend->drain(on->stream, &err));
 }
 
 /* All ranks together sent `bytes`. */
@@ -105,13 +162,12 @@ static void check_sent(struct ff_comm *c, const struct arrays *a, int64_t bytes)
 	ck_assert_int_eq(sent, bytes);
 }
 
-void comm_all_reduce(struct ff_comm *c, struct ff_random *r)
+void comm_all_reduce(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r)
 {
 	struct arrays a;
-	struct ff_error err;
 	int64_t n;
 
-	draw_group(&a, c, r);
+	draw_group(&a, c, FF_MOVE_ALL_REDUCE, r);
 	a.count[0] = (int64_t)ff_random_below(r, LENGTH);
 	draw_reduction(&a, r);
 	n = a.count[0];
@@ -120,21 +176,19 @@ void comm_all_reduce(struct ff_comm *c, struct ff_random *r)
 		for (uint32_t i = 0; i < a.n; i++)
 			a.from[i] = a.to[i];
 	}
-	if (member(c, &a))
-		OK(c->all_reduce(c, &a.x, &err));
+	run(c, on, &a);
 	for (uint32_t i = 0; i < a.n; i++)
 		for (int64_t k = 0; a.to[i] && k < n; k++)
-			ck_assert_float_eq(a.recv[i][k], reduced(&a, k));
-	check_sent(c, &a, 2 * (int64_t)(a.n - 1) * n * 4);
+			check_reduced(&a, a.recv[i], k, k);
+	check_sent(c, &a, 2 * (int64_t)(a.n - 1) * n * a.size);
 }
 
-void comm_all_gather(struct ff_comm *c, struct ff_random *r)
+void comm_all_gather(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r)
 {
 	struct arrays a;
-	struct ff_error err;
 	int64_t whole = 0, gap = (int64_t)ff_random_below(r, 3);
 
-	draw_group(&a, c, r);
+	draw_group(&a, c, FF_MOVE_ALL_GATHER, r);
 	for (uint32_t i = 0; i < a.n; i++) {
 		if (i % 3 == 1) /* a device may have nothing */
 			a.count[i] *= (int64_t)ff_random_below(r, 2);
@@ -146,46 +200,43 @@ void comm_all_gather(struct ff_comm *c, struct ff_random *r)
 		a.offset[at] = whole;
 		whole += a.count[at];
 	}
-	if (member(c, &a))
-		OK(c->all_gather(c, &a.x, &err));
+	run(c, on, &a);
 	for (uint32_t i = 0; i < a.n; i++)
 		for (uint32_t j = 0; a.to[i] && j < a.n; j++)
 			for (int64_t k = 0; k < a.count[j]; k++)
-				ck_assert_float_eq(
-						a.recv[i][a.offset[j] + k], value(a.device[j], k));
+				ck_assert_double_eq(typed_get(a.x.type, a.recv[i], a.offset[j] + k),
+						value(a.x.type, a.device[j], k));
 	for (uint32_t i = 0; i < a.n; i++)
-		ck_assert_float_eq(a.recv[i][whole], -1);
-	check_sent(c, &a, (int64_t)(a.n - 1) * whole * 4);
+		ck_assert_double_eq(typed_get(a.x.type, a.recv[i], whole), UNTOUCHED);
+	check_sent(c, &a, (int64_t)(a.n - 1) * whole * a.size);
 }
 
-void comm_reduce_scatter(struct ff_comm *c, struct ff_random *r)
+void comm_reduce_scatter(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r)
 {
 	struct arrays a;
-	struct ff_error err;
 	int64_t at = 0;
 
-	draw_group(&a, c, r);
+	draw_group(&a, c, FF_MOVE_REDUCE_SCATTER, r);
 	draw_reduction(&a, r);
-	if (member(c, &a))
-		OK(c->reduce_scatter(c, &a.x, &err));
+	run(c, on, &a);
 	for (uint32_t i = 0; i < a.n; at += a.count[i++]) {
 		for (int64_t k = 0; a.to[i] && k < a.count[i]; k++)
-			ck_assert_float_eq(a.recv[i][k], reduced(&a, at + k));
-		ck_assert_float_eq(a.recv[i][a.count[i]], -1);
+			check_reduced(&a, a.recv[i], k, at + k);
+		ck_assert_double_eq(typed_get(a.x.type, a.recv[i], a.count[i]), UNTOUCHED);
 	}
-	check_sent(c, &a, (int64_t)(a.n - 1) * at * 4);
+	check_sent(c, &a, (int64_t)(a.n - 1) * at * a.size);
 }
 
-void comm_exchange(struct ff_comm *c, struct ff_random *r)
+void comm_exchange(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r)
 {
-	struct ff_parcel parcel[MOST * MOST];
+	struct ff_parcel parcel[MOST * MOST], copy[MOST * MOST];
 	struct ff_error err;
 	struct arrays a;
-	float *in[MOST * MOST];
+	void *in[MOST * MOST];
 	uint32_t n = 0;
-	int64_t bytes = 0;
+	int64_t sent = 0;
 
-	draw_group(&a, c, r);
+	draw_group(&a, c, FF_MOVE_POINT_TO_POINT, r);
 	for (uint32_t i = 0; i < a.n; i++)
 		for (uint32_t j = 0; j < a.n; j++) {
 			int64_t length = (int64_t)ff_random_below(r, LENGTH);
@@ -195,17 +246,94 @@ void comm_exchange(struct ff_comm *c, struct ff_random *r)
 			in[n] = calloc(LENGTH, sizeof(float));
 			ck_assert_ptr_nonnull(in[n]);
 			parcel[n] = (struct ff_parcel){a.device[i], a.device[j], a.from[i],
-					a.to[j] ? in[n] : NULL, 4 * length};
-			bytes += 4 * length;
+					a.to[j] ? in[n] : NULL, length};
+			sent += a.size * length;
 			n++;
 		}
-	if (member(c, &a))
-		OK(c->exchange(c, parcel, n, &err));
+	if (member(c, &a)) {
+		memcpy(copy, parcel, sizeof(copy));
+		OK(c->exchange(c, on, a.x.type, copy, n, &err));
+		memset(copy, 0xa5, sizeof(copy));
+		OK(on->backend->drain(on->stream, &err));
+	}
 	for (uint32_t p = 0; p < n; p++) {
-		for (int64_t k = 0; parcel[p].recv && k < parcel[p].bytes / 4; k++)
-			ck_assert_float_eq(in[p][k], value(parcel[p].from, k));
-		ck_assert_float_eq(in[p][parcel[p].bytes / 4], 0);
+		for (int64_t k = 0; parcel[p].recv && k < parcel[p].count; k++)
+			ck_assert_double_eq(typed_get(a.x.type, in[p], k),
+					value(a.x.type, parcel[p].from, k));
+		ck_assert_double_eq(typed_get(a.x.type, in[p], parcel[p].count), 0);
 		free(in[p]);
 	}
-	check_sent(c, &a, bytes);
+	check_sent(c, &a, sent);
+}
+
+/* Many at once on a stream, each of which needs what the one before it brought. */
+void comm_posted(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r)
+{
+	int rounds = 1 + (int)ff_random_below(r, 40);
+	struct arrays a;
+	struct ff_error err;
+	double want = 1;
+
+	draw_group(&a, c, FF_MOVE_ALL_REDUCE, r);
+	a.n = 2;
+	a.device[0] = 0;
+	a.device[1] = 1;
+	a.x.type = FF_F32;
+	a.x.n_devices = 2;
+	a.count[0] = LENGTH;
+	for (uint32_t i = 0; i < 2; i++) {
+		a.from[i] = a.to[i] = c->hosts(c, i) ? a.send[i] : NULL;
+		for (int64_t k = 0; k < LENGTH; k++)
+			typed_put(FF_F32, a.send[i], k, 1);
+	}
+	for (int k = 0; k < rounds && (a.from[0] || a.from[1]); k++, want *= 2)
+		OK(c->collective(c, on, &a.x, &err));
+	OK(on->backend->drain(on->stream, &err));
+	for (uint32_t i = 0; i < 2; i++)
+		for (int64_t k = 0; a.from[i] && k < LENGTH; k++)
+			ck_assert_double_eq(typed_get(FF_F32, a.send[i], k), want);
+}
+
+/* What has no sum is refused when it is posted. */
+void comm_refused(struct ff_comm *c, const struct ff_channel *on)
+{
+	struct arrays a = {.device = {0, 1}, .count = {1}};
+	struct ff_error err = {0};
+
+	a.x = (struct ff_collective){FF_MOVE_ALL_REDUCE, FF_U8, FF_REDUCE_SUM, 2, a.device, a.from,
+			a.to, a.count, NULL};
+	ck_assert_int_eq(c->collective(c, on, &a.x, &err), FF_E_RUN);
+	ck_assert_ptr_nonnull(strstr(err.text, "uint8"));
+	ck_assert_ptr_nonnull(strstr(err.text, "sum"));
+}
+
+/* The CPU, or one that claims that the host cannot read its memory. */
+static const struct ff_backend *backend_of(bool far)
+{
+	static struct ff_backend backend;
+
+	backend = ff_backend_cpu;
+	backend.host_memory = false;
+	return far ? &backend : &ff_backend_cpu;
+}
+
+void comm_each(struct ff_random *r, int n, void (*test)(void *ctx, const struct ff_channel *on),
+		void *ctx)
+{
+	struct ff_stream *stream[2];
+	struct ff_device *dev;
+	struct ff_error err;
+
+	OK(ff_backend_cpu.open(0, &dev, &err));
+	for (int own = 0; own < 2; own++)
+		OK(ff_backend_cpu.stream(dev, own, &stream[own], &err));
+	for (int i = 0; i < n; i++) {
+		uint32_t draw = ff_random_below(r, 4);
+		struct ff_channel on = {backend_of(draw & 1), stream[draw >> 1]};
+
+		test(ctx, &on);
+	}
+	for (int own = 0; own < 2; own++)
+		ff_backend_cpu.stream_close(stream[own]);
+	ff_backend_cpu.close(dev);
 }

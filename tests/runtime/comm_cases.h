@@ -6,10 +6,18 @@
 #include "ff/comm.h"
 #include "ff/philox.h"
 
-/* Random groups, sizes and contents; all ranks draw the same from `r`. */
-void comm_all_reduce(struct ff_comm *c, struct ff_random *r);
-void comm_all_gather(struct ff_comm *c, struct ff_random *r);
-void comm_reduce_scatter(struct ff_comm *c, struct ff_random *r);
-void comm_exchange(struct ff_comm *c, struct ff_random *r);
+/* Calls `test` n times, with streams that have a worker and that have none, of a backend
+ * whose memory the host can read and of one that says it cannot. */
+void comm_each(struct ff_random *r, int n, void (*test)(void *ctx, const struct ff_channel *on),
+		void *ctx);
+
+/* Random groups, element types, sizes and contents; all ranks draw the same from `r`. */
+typedef void (*comm_case)(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
+void comm_all_reduce(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
+void comm_all_gather(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
+void comm_reduce_scatter(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
+void comm_exchange(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
+void comm_posted(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
+void comm_refused(struct ff_comm *c, const struct ff_channel *on);
 
 #endif

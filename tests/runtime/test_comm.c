@@ -2,22 +2,35 @@
 #include "check_main.h"
 
 #include "comm_cases.h"
+#include "ff/backend.h"
 
 #define CASES 300
 
-static void each(void (*test)(struct ff_comm *c, struct ff_random *r), uint64_t seed)
+struct cases {
+	struct ff_random r;
+	comm_case test;
+};
+
+static void one(void *ctx, const struct ff_channel *on)
 {
-	struct ff_random r = {ff_test_seed(seed), 0, 0};
+	struct cases *k = ctx;
+	struct ff_error err;
+	struct ff_comm *c;
 
-	for (int i = 0; i < CASES; i++) {
-		struct ff_error err;
-		struct ff_comm *c;
+	ck_assert_int_eq(ff_comm_local(2 + ff_random_below(&k->r, 7), &c, &err), FF_OK);
+	for (uint32_t n = 1 + ff_random_below(&k->r, 3); n-- > 0;)
+		k->test(c, on, &k->r);
+	ck_assert_int_eq(c->barrier(c, &err), FF_OK);
+	c->destroy(c);
+}
 
-		ck_assert_int_eq(ff_comm_local(2 + ff_random_below(&r, 7), &c, &err), FF_OK);
-		test(c, &r);
-		ck_assert_int_eq(c->barrier(c, &err), FF_OK);
-		c->destroy(c);
-	}
+static void each(comm_case test, uint64_t seed)
+{
+	struct cases k = {{ff_test_seed(seed), 0, 0}, test};
+	struct ff_random r = k.r;
+
+	r.stream = 1;
+	comm_each(&r, CASES, one, &k);
 }
 
 START_TEST(all_reduce)
@@ -44,6 +57,50 @@ START_TEST(exchange)
 }
 END_TEST
 
+START_TEST(posted)
+{
+	each(comm_posted, 5);
+}
+END_TEST
+
+static void refuse(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r)
+{
+	(void)r;
+	comm_refused(c, on);
+}
+
+START_TEST(refused)
+{
+	each(refuse, 6);
+}
+END_TEST
+
+/* A stream that has failed skips what is posted; nothing of that is lost. */
+static int break_down(void *arg, struct ff_error *err)
+{
+	(void)arg;
+	return ff_fail(err, FF_E_RUN, "on purpose");
+}
+
+static void skip(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r)
+{
+	struct ff_error err;
+	float v = 1, w = 0;
+	struct ff_parcel parcel = {0, 1, &v, &w, 1};
+
+	(void)r;
+	on->backend->call(on->stream, break_down, NULL, &err);
+	for (int i = 0; i < 3; i++)
+		c->exchange(c, on, FF_F32, &parcel, 1, &err);
+	on->backend->drain(on->stream, &err);
+}
+
+START_TEST(skipped)
+{
+	each(skip, 7);
+}
+END_TEST
+
 START_TEST(hosts)
 {
 	struct ff_error err;
@@ -62,10 +119,14 @@ static Suite *suite(void)
 	Suite *s = suite_create("comm");
 	TCase *t = tcase_create("local");
 
+	tcase_set_timeout(t, 0);
 	tcase_add_test(t, all_reduce);
 	tcase_add_test(t, all_gather);
 	tcase_add_test(t, reduce_scatter);
 	tcase_add_test(t, exchange);
+	tcase_add_test(t, posted);
+	tcase_add_test(t, refused);
+	tcase_add_test(t, skipped);
 	tcase_add_test(t, hosts);
 	suite_add_tcase(s, t);
 	return s;

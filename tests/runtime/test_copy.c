@@ -7,6 +7,7 @@
 #include "check_main.h"
 #include "ff/backend.h"
 #include "ff/philox.h"
+#include "typed.h"
 
 static const struct ff_backend *const cpu = &ff_backend_cpu;
 static uint64_t seed;
@@ -81,21 +82,24 @@ static struct ff_copy draw_copy(struct ff_random *r, uint8_t order[FF_MAX_RANK])
 	c.order = draw_order(r, c.region.rank, order);
 	c.source_region = draw(r, 0, 3) ? draw_around(r, &c.region) : c.region;
 	c.sink_region = draw(r, 0, 3) ? draw_around(r, &c.region) : c.region;
+	c.type = (enum ff_dtype)draw(r, 0, FF_DTYPE_COUNT - 1);
 	c.reduce = c.add ? (enum ff_reduce)draw(r, 0, 2) : FF_REDUCE_SUM;
-	if (c.reduce == FF_REDUCE_LOG_SUM_EXP)
+	c.add = c.add && ff_reduce_takes(c.reduce, c.type);
+	if (c.add && c.reduce == FF_REDUCE_LOG_SUM_EXP)
 		make_pairs(&c);
 	return c;
 }
 
-static float *random_shard(struct ff_random *r, const struct ff_region *region)
+/* Of bfloat16 anything, of others whole numbers that are exact. */
+static void *random_shard(struct ff_random *r, enum ff_dtype type, const struct ff_region *region)
 {
 	int64_t n = ff_region_volume(region);
 	uint32_t at = ff_random_u32(r);
-	float *v = malloc((size_t)(n ? n : 1) * sizeof(*v));
+	void *v = malloc((size_t)((n ? n : 1) * ff_dtype_bytes(type)));
 
 	ck_assert_ptr_nonnull(v);
 	for (int64_t i = 0; i < n; i++, at = at * 1664525u + 1013904223u)
-		v[i] = (float)(at >> 20);
+		typed_put(type, v, i, type == FF_U8 ? at >> 24 : at >> 20);
 	return v;
 }
 
@@ -118,23 +122,24 @@ static bool next(const struct ff_region *r, int32_t *at)
 }
 
 /* What the neighbours that belong together come to, of which this is one. */
-static float reduced(enum ff_reduce op, const float *sink, const float *source, bool second)
+static double reduced(const struct ff_copy *c, const void *before, int64_t i, int64_t k)
 {
-	float pair[2] = {sink[0], sink[0]};
+	double x = typed_get(c->type, c->source, k), y = typed_get(c->type, before, i);
+	float pair[2];
 
-	if (op != FF_REDUCE_LOG_SUM_EXP) {
-		ff_reduce(op, 1, source, pair);
-		return pair[0];
-	}
-	memcpy(pair, sink - second, sizeof(pair));
-	ff_reduce(op, 2, source - second, pair);
-	return pair[second];
+	if (c->reduce == FF_REDUCE_SUM)
+		return x + y;
+	if (c->reduce == FF_REDUCE_MAX)
+		return fmax(x, y);
+	memcpy(pair, (const float *)before + (i & ~1), sizeof(pair));
+	ff_reduce(c->reduce, FF_F32, 2, (const float *)c->source + (k & ~1), pair);
+	return (double)pair[i & 1];
 }
 
-/* Every element of the sink: copied, added to, or left alone. */
-static void check_sink(const struct ff_copy *c, const float *before)
+/* Every element of the sink: copied, added to, or left alone.  Sums of bfloat16 are
+ * rounded once. */
+static void check_sink(const struct ff_copy *c, const void *before)
 {
-	const float *source = c->source, *sink = c->sink;
 	int32_t at[FF_MAX_RANK];
 
 	if (!ff_region_volume(&c->sink_region))
@@ -142,17 +147,19 @@ static void check_sink(const struct ff_copy *c, const float *before)
 	memcpy(at, c->sink_region.lo, sizeof(at));
 	do {
 		int64_t i = ff_region_offset(c->order, &c->sink_region, at);
-		float want = before[i];
+		double want = typed_get(c->type, before, i), got = typed_get(c->type, c->sink, i);
+		double apart = 0;
 
 		if (inside(&c->region, at)) {
 			int64_t k = ff_region_offset(c->order, &c->source_region, at);
-			bool second = at[c->region.rank - 1] & 1;
 
-			want = c->add ? reduced(c->reduce, &before[i], &source[k], second)
-				      : source[k];
+			want = c->add ? reduced(c, before, i, k) : typed_get(c->type, c->source, k);
+			if (c->add && c->type == FF_BF16)
+				apart = want * BF16_HALF_ULP;
 		}
-		ck_assert_msg(want == sink[i], "rank %u at (%d, %d, ...): %g, expected %g",
-				c->region.rank, at[0], at[1], (double)sink[i], (double)want);
+		ck_assert_msg(fabs(want - got) <= apart,
+				"%s, rank %u at (%d, %d, ...): %g, expected %g",
+				ff_dtype_name(c->type), c->region.rank, at[0], at[1], got, want);
 	} while (next(&c->sink_region, at));
 }
 
@@ -165,13 +172,13 @@ START_TEST(test_regions)
 
 	ck_assert_int_eq(cpu->open(0, &dev, &err), FF_OK);
 	ck_assert_int_eq(cpu->stream(dev, false, &stream, &err), FF_OK);
-	for (int i = 0; i < 800; i++) {
+	for (int i = 0; i < 1600; i++) {
 		uint8_t order[FF_MAX_RANK];
 		struct ff_copy c = draw_copy(&r, order);
-		float *source = random_shard(&r, &c.source_region);
-		float *sink = random_shard(&r, &c.sink_region);
-		size_t bytes = (size_t)ff_region_volume(&c.sink_region) * sizeof(*sink);
-		float *before = malloc(bytes ? bytes : 1);
+		void *source = random_shard(&r, c.type, &c.source_region);
+		void *sink = random_shard(&r, c.type, &c.sink_region);
+		size_t bytes = (size_t)(ff_region_volume(&c.sink_region) * ff_dtype_bytes(c.type));
+		void *before = malloc(bytes ? bytes : 1);
 
 		memcpy(before, sink, bytes);
 		c.source = source;
@@ -214,6 +221,45 @@ START_TEST(test_bits)
 		ck_assert_uint_eq(sink[ff_region_offset(c.order, &part, at)],
 				source[ff_region_offset(c.order, &all, at)]);
 	while (next(&part, at));
+	cpu->stream_close(stream);
+	cpu->close(dev);
+}
+END_TEST
+
+/* Every element of every type, and none behind the last; what has no sum is not added. */
+START_TEST(test_fill)
+{
+	static const uint32_t bits[] = {0, 0x12345678, 0xffffffff};
+	struct ff_device *dev;
+	struct ff_stream *stream;
+	struct ff_error err = {0};
+	struct ff_region one = {.rank = 1, .hi = {1}};
+	struct ff_copy add = {.source = bits,
+			.order = ff_order_plain,
+			.source_region = one,
+			.sink_region = one,
+			.region = one,
+			.type = FF_U8,
+			.add = true};
+
+	ck_assert_int_eq(cpu->open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(cpu->stream(dev, true, &stream, &err), FF_OK);
+	for (int t = 0; t < FF_DTYPE_COUNT; t++)
+		for (int n = 0; n < 40; n++) {
+			size_t size = (size_t)ff_dtype_bytes((enum ff_dtype)t);
+			uint32_t b = bits[n % 3];
+			unsigned char memory[200];
+
+			memset(memory, 0x5a, sizeof(memory));
+			cpu->fill(stream, memory, (enum ff_dtype)t, n, b, &err);
+			ck_assert_int_eq(cpu->drain(stream, &err), FF_OK);
+			for (size_t i = 0; i < (size_t)n; i++)
+				ck_assert_mem_eq(memory + i * size, &b, size);
+			for (size_t i = (size_t)n * size; i < sizeof(memory); i++)
+				ck_assert_int_eq(memory[i], 0x5a);
+		}
+	ck_assert_int_eq(cpu->copy(stream, &add, &err), FF_E_RUN);
+	ck_assert_ptr_nonnull(strstr(err.text, "uint8"));
 	cpu->stream_close(stream);
 	cpu->close(dev);
 }
@@ -301,6 +347,7 @@ static Suite *suite(void)
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, test_regions);
 	tcase_add_test(t, test_bits);
+	tcase_add_test(t, test_fill);
 	tcase_add_loop_test(t, test_update, 0, 2 * FF_OPTIMIZER_COUNT);
 	suite_add_tcase(s, t);
 	return s;

@@ -336,7 +336,7 @@ static void *shard_of(struct trial *t, const struct ff_operand *o, const struct 
 
 	if (!n)
 		return NULL;
-	v = device_memory(t, n * FF_ELEMENT_BYTES);
+	v = device_memory(t, n * FF_F32_BYTES);
 	memcpy(at, region->lo, sizeof(at));
 	do {
 		double value = whole ? whole[naive_index(o, at)] : NAN;

@@ -255,8 +255,8 @@ static void *shard_of(struct trial *t, const struct ff_operand *o, const struct 
 
 	if (!n)
 		return NULL;
-	check(cpu->alloc(t->dev, (size_t)n * FF_ELEMENT_BYTES, &shard, &err), &err);
-	memset(shard, 0xff, (size_t)n * FF_ELEMENT_BYTES);
+	check(cpu->alloc(t->dev, (size_t)n * FF_F32_BYTES, &shard, &err), &err);
+	memset(shard, 0xff, (size_t)n * FF_F32_BYTES);
 	memcpy(at, region->lo, sizeof(at));
 	do {
 		int64_t i = ff_region_offset(o->order, region, at);

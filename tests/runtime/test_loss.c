@@ -188,7 +188,7 @@ static int run_cut(struct loss *l, const struct cut *cut, struct ff_random *r, d
 		code = run(l, l->prelude, &box, FF_FORWARD, &io, err);
 		for (int k = 0; k < 2; k++) {
 			if (i)
-				ff_reduce(ops[k], 2 * l->positions, io.out[k], all[k]);
+				ff_reduce(ops[k], FF_F32, 2 * l->positions, io.out[k], all[k]);
 			else
 				all[k] = io.out[k];
 		}
@@ -429,12 +429,14 @@ START_TEST(nothing_changes_nothing)
 			float x[2], y[2], none[2];
 
 			for (int i = 0; i < 2; i++) {
+				uint32_t bits = ff_reduce_identity((enum ff_reduce)op, FF_F32);
+
 				x[i] = y[i] = (float)(ff_random_unit(&r) * 8 - (i ? 0 : 4));
-				none[i] = ff_reduce_identity((enum ff_reduce)op);
+				memcpy(&none[i], &bits, sizeof(bits));
 			}
-			ff_reduce((enum ff_reduce)op, 2, none, y);
+			ff_reduce((enum ff_reduce)op, FF_F32, 2, none, y);
 			ck_assert_mem_eq(x, y, sizeof(x));
-			ff_reduce((enum ff_reduce)op, 2, x, none);
+			ff_reduce((enum ff_reduce)op, FF_F32, 2, x, none);
 			ck_assert_mem_eq(x, none, sizeof(x));
 		}
 }

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check_main.h"
 
+#include "agree.h"
 #include "comm/job.h"
 #include "comm_cases.h"
 #include "scene.h"
@@ -19,18 +20,31 @@ static struct ff_comm *world(void)
 	return c;
 }
 
-static void each(void (*test)(struct ff_comm *c, struct ff_random *r), int64_t limit, uint64_t seed)
+struct cases {
+	struct ff_comm *c;
+	struct ff_random r;
+	comm_case test;
+};
+
+static void one(void *ctx, const struct ff_channel *on)
 {
-	struct ff_random r = {ff_test_seed(seed), 0, 0};
-	struct ff_comm *c = world();
+	struct cases *k = ctx;
+
+	k->test(k->c, on, &k->r);
+}
+
+static void each(comm_case test, int64_t limit, uint64_t seed)
+{
+	struct cases k = {world(), {ff_test_seed(seed), 0, 0}, test};
+	struct ff_random r = k.r;
 	struct ff_error err;
 
 	if (limit)
-		ff_comm_mpi_limit(c, limit);
-	for (int i = 0; i < COMM_CASES; i++)
-		test(c, &r);
-	ck_assert_int_eq(c->barrier(c, &err), FF_OK);
-	c->destroy(c);
+		ff_comm_mpi_limit(k.c, limit);
+	r.stream = 1;
+	comm_each(&r, COMM_CASES, one, &k);
+	ck_assert_int_eq(k.c->barrier(k.c, &err), FF_OK);
+	k.c->destroy(k.c);
 }
 
 START_TEST(collectives)
@@ -39,6 +53,7 @@ START_TEST(collectives)
 	each(comm_all_gather, 0, 2);
 	each(comm_reduce_scatter, 0, 3);
 	each(comm_exchange, 0, 4);
+	each(comm_posted, 0, 9);
 }
 END_TEST
 
@@ -86,6 +101,38 @@ START_TEST(same_function)
 }
 END_TEST
 
+/* Elements of every type arrive: the null backend knows what they are. */
+START_TEST(types_arrive)
+{
+	uint64_t seed = ff_test_seed(31);
+	struct ff_comm *c = world();
+	struct ff_error err;
+
+	for (uint32_t i = 0; i < SCENES; i++) {
+		struct ff_random r = {seed, i, 0};
+		struct scene s;
+		struct rig rig;
+
+		scene_open(&s, c->n_devices, &r);
+		if (s.strategy.micro_batches == 1)
+			random_types(&r, &s.graph);
+		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_null, c, s.data,
+				s.optimizer, &s.opt, 0, &s.arena);
+		for (uint64_t step = 0; step < 2; step++) {
+			int64_t sent = c->sent_bytes;
+
+			RIG_OK(ff_executor_step(rig.x, step, &err));
+			sent = c->sent_bytes - sent;
+			RIG_OK(ff_agree_sum(c, &sent, 1, &err));
+			ck_assert_int_eq(sent, rig.schedule.network_bytes);
+		}
+		rig_close(&rig);
+		scene_close(&s);
+	}
+	c->destroy(c);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("mpi");
@@ -95,6 +142,7 @@ static Suite *suite(void)
 	tcase_add_test(t, collectives);
 	tcase_add_test(t, long_arrays);
 	tcase_add_test(t, hosts);
+	tcase_add_test(t, types_arrive);
 	tcase_add_test(t, same_function);
 	suite_add_tcase(s, t);
 	return s;

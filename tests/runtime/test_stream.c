@@ -203,7 +203,9 @@ START_TEST(test_transfers)
 	setup(&b);
 	for (int i = 0; i < 100; i++)
 		host[i] = (float)i;
-	ck_assert_int_eq(cpu->fill(b.s[0], device, sizeof(device), 0, &b.err), FF_OK);
+	ck_assert_int_eq(cpu->fill(b.s[0], device, FF_F32, sizeof(device) / sizeof(*device), 0,
+					 &b.err),
+			FF_OK);
 	ck_assert_int_eq(cpu->upload(b.s[0], device, host, 80 * sizeof(float), &b.err), FF_OK);
 	ck_assert_int_eq(cpu->copy(b.s[0], &c, &b.err), FF_OK);
 	memset(&c, 0, sizeof(c));

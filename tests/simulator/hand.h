@@ -51,7 +51,7 @@ static inline void hand_traffic(
 	memset(t, 0, mv->n_devices * sizeof(*t));
 	for (uint32_t k = 0; k < mv->n_pieces; k++) {
 		const struct ff_piece *p = &mv->piece[k];
-		int64_t bytes = ff_region_volume(&p->region) * FF_ELEMENT_BYTES;
+		int64_t bytes = ff_region_volume(&p->region) * ff_dtype_bytes(mv->type);
 		bool inside = m->node_of[p->from] == m->node_of[p->to];
 
 		for (uint32_t i = 0; i < mv->n_devices && p->from != p->to; i++) {

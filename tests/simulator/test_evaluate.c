@@ -278,6 +278,8 @@ static void open_walk(struct walk *w)
 	w->limit = ff_random_below(r, 2) ? limit : 0;
 	w->bucket = 1 + ff_random_below(r, 3000);
 	draw_graph(r, &w->a, &w->g);
+	if (ff_random_below(r, 2))
+		random_types(r, &w->g); /* micro-batches have the types that rows derive */
 	if (measured)
 		w->costs = odd_costs(&w->g, w->h.m.n_devices, ff_random_u32(r), 5000);
 	w->seen->kinds += w->h.node[nodes - 1].kind;

@@ -161,7 +161,7 @@ static uint32_t most_alive(const struct ff_schedule *s, uint32_t node)
 /* Of stage k of p: GPipe holds all m, 1F1B min(m, p - k); and so says the memory. */
 START_TEST(stages_hold_what_their_order_says)
 {
-	int64_t shard = SAMPLES * WIDTH * FF_ELEMENT_BYTES;
+	int64_t shard = SAMPLES * WIDTH * FF_F32_BYTES;
 
 	for (uint32_t p = 2; p <= 5; p++)
 		for (int rule = 0; rule < FF_ORDER_COUNT; rule++) {
@@ -191,7 +191,7 @@ END_TEST
  * shards fewer between forward and backward. */
 START_TEST(computing_again_costs_and_saves)
 {
-	int64_t shard = ff_align64(SAMPLES * WIDTH * FF_ELEMENT_BYTES);
+	int64_t shard = ff_align64(SAMPLES * WIDTH * FF_F32_BYTES);
 
 	for (uint32_t n = 3; n <= 9; n++) {
 		struct ff_schedule kept, dropped;

@@ -1,0 +1,38 @@
+/* Communication that the host carries out: posted as a host function of the stream,
+ * by way of host memory where the host cannot read the backend's.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_COMM_POST_H
+#define FF_COMM_POST_H
+
+#include <pthread.h>
+
+#include "ff/comm.h"
+
+struct ff_posted;
+struct ff_bounce;
+
+/* A comm that has these two to carry out what was posted, in host memory, when the
+ * stream gets there. */
+struct ff_host_comm {
+	struct ff_comm base;
+	int (*run_collective)(
+			struct ff_comm *c, const struct ff_collective *x, struct ff_error *err);
+	int (*run_exchange)(struct ff_comm *c, enum ff_dtype type, const struct ff_parcel *parcel,
+			uint32_t n, struct ff_error *err);
+	pthread_mutex_t lock;
+	struct ff_posted *all, *spare; /* what was posted; what of it may be used again */
+	struct ff_bounce *bounce;      /* the newest serves, the others may be under way */
+};
+
+/* Fills base.collective and base.exchange, and all below run_exchange. */
+void ff_host_comm_init(struct ff_host_comm *h);
+void ff_host_comm_finish(struct ff_host_comm *h);
+
+/* Bytes that the device at `position` sends in a ring, which moves its array as
+ * n_devices chunks, each a device's own.  Gathering, a device passes on every chunk but
+ * its successor's; scattering, every chunk but its own.  Over all devices that is
+ * (p - 1) n bytes each way, whatever the chunks' sizes (Patarasuk and Yuan, J. Parallel
+ * Distrib. Comput. 69, 2009). */
+int64_t ff_ring_bytes(const struct ff_collective *x, uint32_t position);
+
+#endif

@@ -1,0 +1,128 @@
+/* Element types: bfloat16, and reductions of every type.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "check_main.h"
+#include "ff/philox.h"
+#include "ff/reduce.h"
+#include "runtime/typed.h"
+
+START_TEST(bfloat16_round_trip)
+{
+	for (uint32_t x = 0; x <= UINT16_MAX; x++) {
+		float f = ff_bf16_to_f32((uint16_t)x);
+
+		if (isnan(f))
+			ck_assert(isnan(ff_bf16_to_f32(ff_bf16_from_f32(f))));
+		else
+			ck_assert_uint_eq(ff_bf16_from_f32(f), x);
+	}
+}
+END_TEST
+
+/* Between two neighbours the nearer one is taken, in the middle the even one. */
+START_TEST(bfloat16_nearest)
+{
+	for (uint32_t x = 0; x < 0x7f7f; x++) {
+		double lo = (double)ff_bf16_to_f32((uint16_t)x);
+		double hi = (double)ff_bf16_to_f32((uint16_t)(x + 1)), mid = (lo + hi) / 2;
+		float half = (float)mid;
+		uint32_t even = x + (x & 1);
+
+		ck_assert_double_eq((double)half, mid);
+		ck_assert_uint_eq(ff_bf16_from_f32(half), even);
+		ck_assert_uint_eq(ff_bf16_from_f32(-half), even | 0x8000);
+		ck_assert_uint_eq(ff_bf16_from_f32(nextafterf(half, 0)), x);
+		ck_assert_uint_eq(ff_bf16_from_f32(nextafterf(half, INFINITY)), x + 1);
+	}
+	ck_assert_uint_eq(ff_bf16_from_f32(INFINITY), 0x7f80);
+	ck_assert_uint_eq(ff_bf16_from_f32(3.4e38f), 0x7f80);
+}
+END_TEST
+
+START_TEST(sizes)
+{
+	ck_assert_int_eq(ff_dtype_bytes(FF_F32), 4);
+	ck_assert_int_eq(ff_dtype_bytes(FF_I32), 4);
+	ck_assert_int_eq(ff_dtype_bytes(FF_BF16), 2);
+	ck_assert_int_eq(ff_dtype_bytes(FF_U8), 1);
+	ck_assert_str_eq(ff_dtype_name(FF_BF16), "bfloat16");
+}
+END_TEST
+
+static double draw(struct ff_random *r, enum ff_dtype t)
+{
+	double x = (double)ff_random_below(r, 2000001) - 1000000;
+
+	return t == FF_BF16 ? (double)ff_bf16_to_f32(ff_bf16_from_f32((float)(x / 999))) : x;
+}
+
+/* Against float64: sums of bfloat16 are rounded once, all else is exact. */
+START_TEST(sums_and_maxima)
+{
+	struct ff_random r = {.seed = ff_test_seed(41)};
+
+	for (int op = FF_REDUCE_SUM; op <= FF_REDUCE_MAX; op++)
+		for (int t = 0; t < FF_DTYPE_COUNT; t++)
+			for (int k = 0; k < 3000 && t != FF_U8; k++) {
+				enum ff_dtype type = (enum ff_dtype)t;
+				double x = draw(&r, type), y = draw(&r, type), got;
+				double want = op == FF_REDUCE_SUM ? x + y : fmax(x, y);
+				uint32_t a, b;
+
+				typed_put(type, &a, 0, x);
+				typed_put(type, &b, 0, y);
+				ff_reduce((enum ff_reduce)op, type, 1, &a, &b);
+				got = typed_get(type, &b, 0);
+				ck_assert_double_le(fabs(got - want),
+						t == FF_BF16 && op == FF_REDUCE_SUM
+								? fabs(want) * BF16_HALF_ULP
+								: 0);
+			}
+}
+END_TEST
+
+START_TEST(nothing_changes_nothing)
+{
+	struct ff_random r = {.seed = ff_test_seed(42)};
+
+	for (int op = FF_REDUCE_SUM; op <= FF_REDUCE_MAX; op++)
+		for (int t = 0; t < FF_DTYPE_COUNT; t++) {
+			enum ff_dtype type = (enum ff_dtype)t;
+			uint32_t none = ff_reduce_identity((enum ff_reduce)op, type), x;
+			double want = draw(&r, type);
+
+			ck_assert_int_eq(ff_reduce_takes((enum ff_reduce)op, type), t != FF_U8);
+			if (t == FF_U8)
+				continue;
+			typed_put(type, &x, 0, want);
+			ff_reduce((enum ff_reduce)op, type, 1, &none, &x);
+			ck_assert_double_eq(typed_get(type, &x, 0), want);
+			ff_reduce((enum ff_reduce)op, type, 1, &x, &none);
+			ck_assert_double_eq(typed_get(type, &none, 0), want);
+		}
+	ck_assert(ff_reduce_takes(FF_REDUCE_LOG_SUM_EXP, FF_F32));
+	ck_assert(!ff_reduce_takes(FF_REDUCE_LOG_SUM_EXP, FF_BF16));
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("dtype");
+	TCase *c = tcase_create("property");
+
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, bfloat16_round_trip);
+	tcase_add_test(c, bfloat16_nearest);
+	tcase_add_test(c, sizes);
+	tcase_add_test(c, sums_and_maxima);
+	tcase_add_test(c, nothing_changes_nothing);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
