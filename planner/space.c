@@ -14,6 +14,9 @@
 
 #include "ff/micro.h"
 
+/* Operators, times devices, times micro-batches: what evaluating one strategy takes. */
+#define MOST_INSTANCES ((uint64_t)1 << 22)
+
 static uint64_t add_saturated(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
@@ -294,11 +297,14 @@ int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct
 
 void ff_space_allow(struct ff_space *s, uint32_t what)
 {
+	uint64_t parts = (uint64_t)s->graph->n_nodes * s->n_devices;
 	uint32_t m = 2, batch = (uint32_t)s->graph->batch;
 
 	s->what = what;
 	s->n_micro = 1;
-	for (; what & FF_SPACE_MICRO && s->n_micro < FF_MOST_MICRO && batch % m == 0; m *= 2) {
+	for (; what & FF_SPACE_MICRO && s->n_micro < FF_MOST_MICRO && batch % m == 0 &&
+			m * parts <= MOST_INSTANCES;
+			m *= 2) {
 		struct ff_arena scratch;
 		struct ff_graph micro;
 		struct ff_error why;

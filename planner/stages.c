@@ -130,6 +130,15 @@ int ff_start_pipeline(const struct ff_space *space, const struct ff_graph *g,
 	return code;
 }
 
+/* Cuts a parameter if each device gets some of it: then it moves in collectives. */
+static void cut_among(const struct ff_graph *g, uint32_t node, const struct ff_progression *on,
+		struct ff_config *ret)
+{
+	ff_param_cut(g, node, on, ret);
+	if (ret->n_parts < on->n)
+		ff_param_follow(ret);
+}
+
 /* Data parallelism in as many micro-batches as there are, with parameters updated in
  * parts and values of long runs dropped, as far as the space allows. */
 int ff_start_frugal(const struct ff_space *space, const struct ff_graph *g,
@@ -152,7 +161,7 @@ int ff_start_frugal(const struct ff_space *space, const struct ff_graph *g,
 		if (ff_node_needs_config(g, i))
 			split_samples(&micro.nodes[i], 0, m->n_devices, &s.config[i]);
 		else if (ff_node_is_parameter(g, i) && space->what & FF_SPACE_UPDATES)
-			ff_param_cut(g, i, &all, &s.config[i]);
+			cut_among(g, i, &all, &s.config[i]);
 	}
 	if (space->what & FF_SPACE_RECOMPUTE)
 		ff_phases_checkpoint(g, 2 + (uint32_t)sqrt(computed), &s);
