@@ -1,0 +1,347 @@
+/* One chain of a search: its strategy, the best it has seen, and its steps.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "chain.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ff/cli.h"
+
+#define BETA_PER_NODE 64.0  /* preset: what one operator can change is so much less of the whole */
+#define TUNE_EVERY 16       /* proposals between changes of beta, */
+#define TUNE_SECONDS 0.01   /* or this long, where the budget is time */
+#define REPORT_EVERY 256    /* proposals between progress calls, */
+#define REPORT_SECONDS 0.05 /* or this long */
+#define LEAP_EVERY 64       /* one proposal in so many changes phases, where that matters */
+
+static void mark_changed(struct ff_chain *c, uint32_t node)
+{
+	if (c->is_changed[node])
+		return;
+	c->is_changed[node] = true;
+	c->changed[c->n_changed++] = node;
+}
+
+/* Copies the current strategy into the best, as far as they differ.  Where memory
+ * is scarce a layout must be found first; a best without one is none. */
+int ff_chain_save(struct ff_chain *c, struct ff_error *err)
+{
+	int64_t over = 0;
+	int code = FF_OK;
+
+	c->unsaved = false;
+	if (c->at_best.fits && c->at_best.tight)
+		code = ff_evaluator_layout(c->evaluator, &over, err);
+	if (code < 0)
+		return code;
+	if (over > 0) {
+		c->at_best = c->at_saved;
+		return FF_OK;
+	}
+	if (c->rephased)
+		ff_strategy_copy(&c->best, &c->current);
+	c->rephased = false;
+	for (uint32_t i = 0; i < c->n_changed; i++) {
+		uint32_t node = c->changed[i];
+
+		c->best.config[node] = c->current.config[node];
+		c->is_changed[node] = false;
+	}
+	c->n_changed = 0;
+	c->at_saved = c->at_best;
+	return FF_OK;
+}
+
+static void note_if_best(struct ff_chain *c)
+{
+	if (ff_how_much_worse(c->at_best, c->at) >= 0)
+		return;
+	c->at_best = c->at;
+	c->unsaved = true;
+}
+
+int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
+{
+	uint32_t n = c->graph->n_nodes;
+	int code = ff_phases_init(&c->phases, c->space, c->graph, c->machine, c->opt->seed,
+			c->number, a, err);
+
+	if (code == FF_OK)
+		code = ff_phases_frame(&c->phases, 1, &c->frame, err);
+	if (code == FF_OK)
+		code = ff_transaction_init(c->graph, a, &c->proposed, err);
+	if (code == FF_OK)
+		code = ff_strategy_create(c->graph, a, &c->current, err);
+	if (code == FF_OK)
+		code = ff_strategy_create(c->graph, a, &c->best, err);
+	if (code == FF_OK)
+		code = ff_strategy_create(c->graph, a, &c->adopted, err);
+	if (code == FF_OK)
+		code = ff_strategy_create(c->graph, a, &c->leap, err);
+	if (code < 0)
+		return code;
+	c->changed = ff_arena_array(a, n, sizeof(*c->changed));
+	c->is_changed = ff_arena_array(a, n, sizeof(*c->is_changed));
+	c->back = ff_arena_array(a, n, sizeof(*c->back));
+	if (!c->changed || !c->is_changed || !c->back)
+		return ff_fail_memory(err);
+	c->random.seed = c->opt->seed;
+	c->random.stream = ff_philox_stream(c->number, 'a');
+	c->reported = c->from;
+	return FF_OK;
+}
+
+/* After every evaluation: on a large graph one may take a tenth of a second. */
+void ff_chain_look(struct ff_chain *c)
+{
+	double now = ff_clock_us() / 1e6;
+
+	c->seconds = now - c->from;
+	c->stop = c->stop || c->crew->stop;
+	if (c->proposals < c->next_report && now - c->reported < REPORT_SECONDS)
+		return;
+	c->next_report = c->proposals + REPORT_EVERY;
+	c->reported = now;
+	c->crew->proposals += c->proposals - c->counted;
+	c->counted = c->proposals;
+	if (c->number > 0 || !c->opt->progress || c->stop)
+		return;
+	c->stop = c->opt->progress(c->opt->ctx, c->crew->proposals, c->seconds,
+			c->at_best.fits ? c->at_best.step_us : INFINITY);
+	if (c->stop)
+		c->crew->stop = true;
+}
+
+/* Whether the time is up, or the caller wants to stop: what is going on is left
+ * as it is. */
+bool ff_chain_in_hurry(const struct ff_chain *c)
+{
+	return c->stop || (c->opt->seconds > 0 && c->seconds >= c->opt->seconds);
+}
+
+/* Shows a strategy to the caller. */
+static void show(struct ff_chain *c, const struct ff_strategy *s, struct ff_evaluation e)
+{
+	if (!c->opt->visit)
+		return;
+	pthread_mutex_lock(&c->crew->mutex);
+	c->opt->visit(c->opt->visit_ctx, s, e);
+	pthread_mutex_unlock(&c->crew->mutex);
+}
+
+/* `s` is what the evaluator holds. */
+static int adopt(struct ff_chain *c, const struct ff_strategy *s, struct ff_evaluation e,
+		struct ff_error *err)
+{
+	c->at = e;
+	c->rephased = true;
+	ff_strategy_copy(&c->current, s);
+	for (uint32_t i = 0; i < c->graph->n_nodes; i++)
+		mark_changed(c, i);
+	note_if_best(c);
+	return ff_phases_frame(&c->phases, s->micro_batches, &c->frame, err);
+}
+
+/* Makes `s` the current strategy. */
+int ff_chain_go_to(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err)
+{
+	struct ff_evaluation e;
+	int code = c->unsaved ? ff_chain_save(c, err) : FF_OK;
+
+	if (code == FF_OK)
+		code = ff_evaluator_set(c->evaluator, s, &e, err);
+	if (code == FF_OK)
+		code = adopt(c, s, e, err);
+	if (code < 0)
+		return code;
+	show(c, &c->current, c->at);
+	ff_chain_look(c);
+	return FF_OK;
+}
+
+/* By how much a proposal may be worse, drawn before it is looked at: it is accepted
+ * with probability exp(-beta * worse). */
+static double draw_patience(struct ff_chain *c)
+{
+	return -log(1 - ff_random_unit(&c->random)) / c->beta;
+}
+
+/* Exchanges the configs of the current strategy and those of the proposal. */
+static void swap_configs(struct ff_chain *c)
+{
+	for (uint32_t i = 0; i < c->proposed.n; i++) {
+		struct ff_change *change = &c->proposed.change[i];
+		struct ff_config was = c->current.config[change->node];
+
+		c->current.config[change->node] = change->config;
+		change->config = was;
+	}
+}
+
+/* Shows the proposed strategy to the caller. */
+static void visit(struct ff_chain *c, struct ff_evaluation e)
+{
+	swap_configs(c);
+	show(c, &c->current, e);
+	swap_configs(c);
+}
+
+/* Makes the strategy proposed last the current one. */
+static int keep(struct ff_chain *c, struct ff_evaluation e, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	if (c->unsaved && ff_how_much_worse(c->at_best, e) > 0)
+		code = ff_chain_save(c, err);
+	ff_evaluator_keep(c->evaluator);
+	for (uint32_t i = 0; i < c->proposed.n; i++) {
+		const struct ff_change *change = &c->proposed.change[i];
+
+		c->current.config[change->node] = change->config;
+		mark_changed(c, change->node);
+	}
+	c->at = e;
+	note_if_best(c);
+	return code;
+}
+
+/* Proposes other phases.  They change the whole program, so it is set, and set back. */
+static int leap(struct ff_chain *c, double patience, struct ff_error *err)
+{
+	struct ff_evaluation e;
+	int code = c->unsaved ? ff_chain_save(c, err) : FF_OK;
+
+	if (code < 0 || !ff_phases_draw(&c->phases, &c->current, c->at, &c->leap))
+		return code;
+	code = ff_evaluator_set(c->evaluator, &c->leap, &e, err);
+	if (code < 0)
+		return code;
+	c->proposals++;
+	show(c, &c->leap, e);
+	ff_chain_look(c);
+	if (ff_how_much_worse(c->at, e) > patience)
+		return ff_evaluator_set(c->evaluator, &c->current, &e, err);
+	c->accepted++;
+	return adopt(c, &c->leap, e, err);
+}
+
+static int step(struct ff_chain *c, struct ff_error *err)
+{
+	double patience = draw_patience(c), limit_us = INFINITY;
+	struct ff_evaluation e;
+	bool slower;
+	int code;
+
+	if (ff_phases_matter(&c->phases, &c->current, c->at) &&
+			ff_random_below(&c->random, LEAP_EVERY) == 0)
+		return leap(c, patience, err);
+	ff_proposer_next(&c->frame->proposer, &c->current, &c->proposed);
+	/* what does not fit may be followed by anything that lacks less */
+	if (c->at.fits && !c->opt->visit)
+		limit_us = c->at.step_us * (1 + patience);
+	code = ff_evaluator_propose_within(c->evaluator, c->proposed.change, c->proposed.n,
+			limit_us, &slower, &e, err);
+	if (code < 0)
+		return code;
+	c->proposals++;
+	if (c->opt->visit)
+		visit(c, e);
+	ff_chain_look(c);
+	if (slower)
+		return FF_OK;
+	if (ff_how_much_worse(c->at, e) > patience) {
+		ff_evaluator_drop(c->evaluator);
+		return FF_OK;
+	}
+	c->accepted++;
+	return keep(c, e, err);
+}
+
+bool ff_chain_out_of_budget(const struct ff_chain *c)
+{
+	return ff_chain_in_hurry(c) || (c->limit > 0 && c->proposals >= c->limit);
+}
+
+/* Used share of the whole budget. */
+double ff_chain_budget_done(const struct ff_chain *c)
+{
+	double done = 0;
+
+	if (c->limit > 0)
+		done = (double)c->proposals / (double)c->limit;
+	if (c->opt->seconds > 0)
+		done = fmax(done, c->seconds / c->opt->seconds);
+	return done;
+}
+
+/* How far the current leg or round is; legs without a budget are rounds. */
+static double phase_done(const struct ff_chain *c)
+{
+	if (c->phase_length > 0)
+		return (double)(c->proposals - c->phase_from) / (double)c->phase_length;
+	return (ff_chain_budget_done(c) - c->share_from) / c->share;
+}
+
+/* Walks one leg or round from beta `hot` to `cold`. */
+int ff_chain_anneal(struct ff_chain *c, double hot, double cold, struct ff_error *err)
+{
+	double done = 0;
+
+	c->beta = hot;
+	c->phase_from = c->proposals;
+	while (!ff_chain_out_of_budget(c) && done < 1) {
+		int code = step(c, err);
+
+		if (code < 0)
+			return code;
+		if (c->proposals < c->next_tune &&
+				(c->opt->seconds <= 0 || c->seconds - c->tuned < TUNE_SECONDS))
+			continue;
+		c->next_tune = c->proposals + TUNE_EVERY;
+		c->tuned = c->seconds;
+		done = phase_done(c);
+		c->beta = hot * pow(cold / hot, fmin(done, 1));
+	}
+	return FF_OK;
+}
+
+/* Back to the best strategy, in one proposal: that keeps what the evaluator
+ * remembers. */
+int ff_chain_return(struct ff_chain *c, struct ff_error *err)
+{
+	struct ff_evaluation e;
+	uint32_t n = 0;
+	int code = FF_OK;
+
+	if (c->unsaved)
+		return FF_OK;
+	if (c->rephased) {
+		code = ff_chain_go_to(c, &c->best, err);
+		c->rephased = false;
+	}
+	for (uint32_t i = 0; i < c->n_changed; i++) {
+		uint32_t node = c->changed[i];
+
+		c->is_changed[node] = false;
+		if (ff_config_equal(&c->graph->nodes[node], &c->best.config[node],
+				    &c->current.config[node]))
+			continue;
+		c->back[n++] = (struct ff_change){node, c->best.config[node]};
+		c->current.config[node] = c->best.config[node];
+	}
+	c->n_changed = 0;
+	if (!n || code < 0)
+		return code;
+	code = ff_evaluator_propose(c->evaluator, c->back, n, &e, err);
+	if (code < 0)
+		return code;
+	ff_evaluator_keep(c->evaluator);
+	c->at = e;
+	ff_chain_look(c);
+	return FF_OK;
+}
+
+double ff_chain_beta(const struct ff_chain *c)
+{
+	return c->opt->beta > 0 ? c->opt->beta : BETA_PER_NODE * c->frame->proposer.n_nodes;
+}

@@ -1,0 +1,72 @@
+/* One chain of a search: what mcmc.c lays out and legs.c starts.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_CHAIN_H
+#define FF_PLANNER_CHAIN_H
+
+#include "crew.h"
+#include "phases.h"
+
+#define FF_BETA_RANGE 8.0    /* annealing goes from beta / range to beta * range */
+#define FF_LEGS_SHARE 0.5    /* of the budget, for the starts */
+#define FF_ROUND_PER_NODE 32 /* proposals of a round for each operator, */
+#define FF_ROUND_LEAST 128   /* and at least so many */
+
+struct ff_chain {
+	struct ff_crew *crew;
+	uint32_t number, n_chains;
+	uint64_t limit; /* of proposals; 0: none */
+	struct ff_arena *arena;
+	struct ff_error error;
+	int code;
+	pthread_t thread;
+	const struct ff_machine *machine;
+	const struct ff_space *space;
+	struct ff_evaluator *evaluator;
+	const struct ff_graph *graph;
+	const struct ff_search_options *opt;
+	struct ff_phases phases;
+	struct ff_frame *frame; /* of the current strategy */
+	struct ff_random random;
+	struct ff_strategy current, best, adopted, leap;
+	bool rephased; /* current and best may differ in their phases */
+	struct ff_transaction proposed;
+	struct ff_evaluation at, at_best;
+	bool unsaved;                  /* the best is the current strategy, not copied yet */
+	struct ff_evaluation at_saved; /* of the copy: the best but for what is unsaved */
+	/* Nodes that may differ between current and best. */
+	uint32_t *changed, n_changed;
+	bool *is_changed;
+	struct ff_change *back; /* from the one to the other */
+	uint64_t proposals, accepted, next_tune, next_report, counted;
+	double beta, from, reported, tuned; /* clock in seconds */
+	double seconds, elimination_from;
+	uint64_t elimination_calls;
+	double next_exchange;              /* share of the budget */
+	double share_from, share;          /* of the budget: the current leg's */
+	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
+	bool stop;
+};
+
+/* All else is set and zero. */
+int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err);
+/* Makes `s` the current strategy. */
+int ff_chain_go_to(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err);
+/* Back to the best; where it is not saved, the current one is. */
+int ff_chain_return(struct ff_chain *c, struct ff_error *err);
+/* Copies the best, if it is the current strategy and not copied yet. */
+int ff_chain_save(struct ff_chain *c, struct ff_error *err);
+/* Walks one leg or round from beta `hot` to `cold`. */
+int ff_chain_anneal(struct ff_chain *c, double hot, double cold, struct ff_error *err);
+double ff_chain_beta(const struct ff_chain *c);
+/* Reads the clock, and reports. */
+void ff_chain_look(struct ff_chain *c);
+/* The time is up, or the caller wants to stop. */
+bool ff_chain_in_hurry(const struct ff_chain *c);
+bool ff_chain_out_of_budget(const struct ff_chain *c);
+/* Used share of the whole budget. */
+double ff_chain_budget_done(const struct ff_chain *c);
+
+/* legs.c: this chain's starts, each annealed once. */
+int ff_chain_walk_legs(struct ff_chain *c, struct ff_error *err);
+
+#endif

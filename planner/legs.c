@@ -1,0 +1,123 @@
+/* The starts of a chain.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chain.h"
+
+#define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
+#define ELIMINATION_CALLS 20000 /* of proposals: what it asks so many times more is done */
+#define MOST_STAGES 16          /* of a pipeline to start from */
+
+static const char *const preset_starts[] = {"data-parallel", "expert", "single", "random",
+		"elimination", "pipeline", "frugal", NULL};
+
+static bool elimination_ends(void *ctx)
+{
+	struct ff_chain *c = ctx;
+
+	ff_chain_look(c);
+	if (ff_chain_in_hurry(c))
+		return true;
+	if (c->limit > 0 &&
+			++c->elimination_calls >
+					ELIMINATION_CALLS + ELIMINATION_SHARE * (double)c->limit)
+		return true;
+	return c->opt->seconds > 0 &&
+	       c->seconds - c->elimination_from > ELIMINATION_SHARE * c->opt->seconds;
+}
+
+/* The best of pipelines of 2, 4, 8 and so on stages. */
+static int start_pipeline(struct ff_chain *c, struct ff_arena *a, bool *found, struct ff_error *err)
+{
+	struct ff_evaluation best = {.step_us = INFINITY, .over_bytes = INT64_MAX};
+	struct ff_strategy s, kept;
+	char name[32];
+	int code = FF_OK;
+
+	*found = false;
+	for (uint32_t n = 2; n <= c->machine->n_devices && n <= MOST_STAGES; n *= 2) {
+		if (c->space->n_micro < 2 || ff_chain_in_hurry(c))
+			break;
+		snprintf(name, sizeof(name), "pipeline-%u", n);
+		code = ff_init_strategy(
+				name, c->space, c->graph, c->machine, c->opt->seed, a, &s, err);
+		if (code == FF_OK)
+			code = ff_chain_go_to(c, &s, err);
+		if (code < 0)
+			return code;
+		if (*found && ff_how_much_worse(best, c->at) >= 0)
+			continue;
+		*found = true;
+		kept = s;
+		best = c->at;
+	}
+	return *found ? ff_chain_go_to(c, &kept, err) : code;
+}
+
+/* Makes the start called `name` current; not *found: there is none. */
+static int start_from(struct ff_chain *c, const char *name, const struct ff_machine *m,
+		struct ff_arena *a, bool *found, struct ff_error *err)
+{
+	struct ff_strategy start;
+	int code;
+
+	if (!strcmp(name, "pipeline"))
+		return start_pipeline(c, a, found, err);
+	*found = strcmp(name, "frugal") || !c->at_best.fits || c->at_best.tight;
+	if (!*found)
+		return FF_OK; /* nobody needs to save memory */
+	if (strcmp(name, "elimination") != 0) {
+		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed, a, &start, err);
+		return code == FF_OK ? ff_chain_go_to(c, &start, err) : code;
+	}
+	*found = false;
+	if (!c->opt->pricer)
+		return FF_OK;
+	c->elimination_from = c->seconds;
+	code = c->unsaved ? ff_chain_save(c, err) : FF_OK;
+	if (code == FF_OK)
+		code = ff_search_eliminate(c->space, c->evaluator, c->graph, m, c->opt->pricer,
+				elimination_ends, c, a, &start, found, err);
+	return code == FF_OK && *found ? ff_chain_go_to(c, &start, err) : code;
+}
+
+/* Whether start number `i` of `n` is this chain's.  Elimination is the first's, whose
+ * pricer is at hand; who has none begins with what comes round again. */
+static bool is_mine(const struct ff_chain *c, const char *const *starts, uint32_t i, uint32_t n)
+{
+	if (!strcmp(starts[i], "elimination"))
+		return c->number == 0;
+	return c->number < n ? i % c->n_chains == c->number : i == c->number % n;
+}
+
+int ff_chain_walk_legs(struct ff_chain *c, struct ff_error *err)
+{
+	const char *const *starts = c->opt->starts ? c->opt->starts : preset_starts;
+	double beta = ff_chain_beta(c);
+	uint32_t n = 0, legs = 0, leg = 0;
+	bool any = false, found;
+	int code = FF_OK;
+
+	while (starts[n])
+		n++;
+	for (uint32_t i = 0; i < n; i++)
+		legs += is_mine(c, starts, i, n);
+	if (c->limit == 0 && c->opt->seconds <= 0)
+		c->phase_length = FF_ROUND_LEAST +
+				  (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_nodes;
+	c->share = legs ? FF_LEGS_SHARE / legs : FF_LEGS_SHARE;
+	for (uint32_t i = 0; i < n && (leg == 0 || !ff_chain_in_hurry(c)); i++) {
+		if (!is_mine(c, starts, i, n))
+			continue;
+		code = start_from(c, starts[i], c->machine, c->arena, &found, err);
+		any = any || found;
+		c->share_from = leg++ * c->share;
+		if (code == FF_OK && found && c->frame->proposer.n_nodes > 0)
+			code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
+		if (code < 0)
+			return code;
+	}
+	/* where elimination was to be the only one and came to nothing */
+	return any ? FF_OK : start_from(c, preset_starts[0], c->machine, c->arena, &found, err);
+}
