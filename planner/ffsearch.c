@@ -152,6 +152,7 @@ static int bound(struct ff_job *j, struct ff_error *err)
 	const uint32_t *micro;
 	uint32_t n = ff_space_micro(j->space, &micro);
 	double *least = &j->summary.lower_bound_us, us;
+	uint32_t unmeasured = 0; /* the least */
 	int code;
 
 	j->bound_until = now_s() + BOUND_SHARE * (j->seconds > 0 ? j->seconds : FF_PRESET_SECONDS);
@@ -162,8 +163,9 @@ static int bound(struct ff_job *j, struct ff_error *err)
 
 		code = ff_lower_bound(
 				&j->graph, m, &j->machine, j->pricer, bound_ends, j, &us, &why);
-		if (code == FF_E_INPUT && j->costs) {
-			ff_space_forbid_micro(j->space, m); /* they were not measured */
+		if (j->costs && (code == FF_E_INPUT || (code == FF_OK && isnan(us)))) {
+			ff_space_forbid_micro(j->space, m); /* not measured, or nobody knows */
+			unmeasured = m;
 			code = FF_OK;
 		} else if (code < 0) {
 			*err = why;
@@ -171,6 +173,11 @@ static int bound(struct ff_job *j, struct ff_error *err)
 			*least = us;
 		}
 	}
+	if (unmeasured && strcmp(j->space_text, FF_ALL_SPACE) != 0)
+		fprintf(stderr,
+				"%s: %s has no costs of %u and more micro-batches, so they are not "
+				"searched; ffprof --micro-batches measures them\n",
+				ff_job_command.name, j->costs_path, unmeasured);
 	return code;
 }
 

@@ -12,15 +12,25 @@ static bool is_comm(const struct ff_task *t)
 	return t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC;
 }
 
+static const char *phase_name(const struct ff_task *t)
+{
+	return t->again ? "recompute" : t->pass == FF_BACKWARD ? "backward" : "forward";
+}
+
 void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t size)
 {
 	const struct ff_task *t = &s->tasks[task];
-	const char *direction = t->pass == FF_BACKWARD ? "backward" : "forward";
+	char micro[24] = ""; /* where there are several */
+
+	if (s->strategy->micro_batches > 1)
+		snprintf(micro, sizeof(micro), " #%u", t->micro);
 	switch (t->kind) {
 	case FF_TASK_MOVE:
-		snprintf(buf, size, "%s %s%s", s->graph->nodes[t->node].name,
-				t->pass == FF_BACKWARD ? "backward " : "",
-				ff_move_name(t->move->kind));
+		snprintf(buf, size, "%s %s%s%s", s->graph->nodes[t->node].name,
+				t->again                 ? "recompute "
+				: t->pass == FF_BACKWARD ? "backward "
+							 : "",
+				ff_move_name(t->move->kind), micro);
 		break;
 	case FF_TASK_SYNC:
 		snprintf(buf, size, "sync bucket %u", t->bucket);
@@ -29,7 +39,7 @@ void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t
 		snprintf(buf, size, "update bucket %u", t->bucket);
 		break;
 	default:
-		snprintf(buf, size, "%s %s", s->graph->nodes[t->node].name, direction);
+		snprintf(buf, size, "%s %s%s", s->graph->nodes[t->node].name, phase_name(t), micro);
 	}
 }
 
@@ -86,7 +96,9 @@ static void write_args(const struct ff_schedule *s, uint32_t task, struct ff_out
 		ff_out_int(o, "bytes", s->buckets[t->bucket].bytes);
 	} else {
 		ff_out_string(o, "node", s->graph->nodes[t->node].name);
-		ff_out_string(o, "pass", t->pass == FF_BACKWARD ? "backward" : "forward");
+		ff_out_string(o, "pass", phase_name(t));
+		if (s->strategy->micro_batches > 1)
+			ff_out_int(o, "micro_batch", t->micro);
 	}
 	if (t->kind == FF_TASK_MOVE) {
 		ff_out_int(o, "bytes", t->move->network_bytes);

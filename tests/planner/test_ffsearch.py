@@ -172,6 +172,50 @@ def test_measured_costs_say_where():
     assert conforms("r.json", "search-report")["costs_machine"] == MACHINE
 
 
+def test_unmeasured_micro_batches_are_left_out():
+    """Whether the lower bound has the time to find out or not."""
+    write_costs("costs.json", "lenet.json", "p100x16")
+    search = ["lenet.json", "--machine", "p100x16", "--devices", "1", "--costs", "costs.json",
+              "-o", "x.json", "--report", "r.json"]
+    run(*search, "--budget", "0.001s")
+    p = run(*search, "--proposals", "200", "--space", "micro-batches")
+    assert "ffprof --micro-batches measures them" in p.stderr
+    assert conforms("r.json", "search-report")["micro_batches"] == 1
+
+
+def test_phases_are_searched():
+    """Memory that data parallelism does not fit in: micro-batches, values made again."""
+    run("alexnet.json", *BASE, "--simulate", "data-parallel", "--report", "r.json")
+    limit = max(conforms("r.json", "search-report")["memory_bytes"]) * 9 // 10
+    run("alexnet.json", *BASE, "--simulate", "pipeline-4", "-o", "p.json")
+    made = conforms("p.json", "strategy")
+    assert made["micro_batches"] > 1 and made["order"] == "1f1b"
+    assert {op.get("stage", 0) for op in made["operators"]} == {0, 1, 2, 3}
+    run("alexnet.json", *BASE, "--simulate", "frugal", "-o", "f.json", "--report", "r.json")
+    assert max(conforms("r.json", "search-report")["memory_bytes"]) < limit
+    assert any(op.get("recompute") for op in conforms("f.json", "strategy")["operators"])
+    run("alexnet.json", *BASE, "--memory", str(limit), "--proposals", "300", "--init", "frugal",
+        "--space", "micro-batches,recompute,updates", "-o", "x.json", "--report", "r.json")
+    report = conforms("r.json", "search-report")
+    assert report["fits"] and not report["data_parallel_fits"]
+    refuse(2, "pipeline-17 needs 17 devices", "alexnet.json", *BASE, "--simulate", "pipeline-17")
+
+
+def test_bad_phases():
+    run("alexnet.json", *BASE, "--simulate", "pipeline-2", "-o", "p.json")
+    plan = json.loads(read("p.json"))
+    for change, words in (({"micro_batches": 0}, "odd.json: micro_batches: expected"),
+                          ({"micro_batches": 7}, "cannot be cut into 7 micro-batches"),
+                          ({"order": "2f2b"}, 'odd.json: order: expected "gpipe" or "1f1b"')):
+        write("odd.json", json.dumps(dict(plan, **change)))
+        refuse(2, words, "alexnet.json", *BASE, "--simulate", "odd.json")
+    for change, words in (({"stage": 9}, "is in stage 9, but"), ({"stage": -1}, "expected"),
+                          ({"recompute": 1}, "expected true or false")):
+        entries = [dict(op, **(change if i == 0 else {})) for i, op in enumerate(plan["operators"])]
+        write("odd.json", json.dumps(dict(plan, operators=entries)))
+        refuse(2, words, "alexnet.json", *BASE, "--simulate", "odd.json")
+
+
 def test_unsteady_costs_are_said():
     write_costs("costs.json", "lenet.json", "p100x16")
     costs = json.loads(read("costs.json"))
