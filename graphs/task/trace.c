@@ -22,7 +22,7 @@ void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t
 	const struct ff_task *t = &s->tasks[task];
 	char micro[24] = ""; /* where there are several */
 
-	if (s->strategy->micro_batches > 1)
+	if (s->n_instances > 2)
 		snprintf(micro, sizeof(micro), " #%u", t->micro);
 	switch (t->kind) {
 	case FF_TASK_MOVE:
@@ -97,7 +97,7 @@ static void write_args(const struct ff_schedule *s, uint32_t task, struct ff_out
 	} else {
 		ff_out_string(o, "node", s->graph->nodes[t->node].name);
 		ff_out_string(o, "pass", phase_name(t));
-		if (s->strategy->micro_batches > 1)
+		if (s->n_instances > 2)
 			ff_out_int(o, "micro_batch", t->micro);
 	}
 	if (t->kind == FF_TASK_MOVE) {
