@@ -48,6 +48,7 @@ int ff_chain_save(struct ff_chain *c, struct ff_error *err)
 		c->is_changed[node] = false;
 	}
 	c->n_changed = 0;
+	c->saved = true;
 	c->at_saved = c->at_best;
 	return FF_OK;
 }
@@ -313,7 +314,7 @@ int ff_chain_return(struct ff_chain *c, struct ff_error *err)
 	uint32_t n = 0;
 	int code = FF_OK;
 
-	if (c->unsaved)
+	if (c->unsaved || !c->saved)
 		return FF_OK;
 	if (c->rephased) {
 		code = ff_chain_go_to(c, &c->best, err);

@@ -28,6 +28,7 @@ struct ff_chain {
 	struct ff_frame *frame; /* of the current strategy */
 	struct ff_random random;
 	struct ff_strategy current, best, adopted, leap;
+	bool saved;    /* there is a best that was laid out, if it had to be, and copied */
 	bool rephased; /* current and best may differ in their phases */
 	struct ff_transaction proposed;
 	struct ff_evaluation at, at_best;
@@ -51,7 +52,7 @@ struct ff_chain {
 int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err);
 /* Makes `s` the current strategy. */
 int ff_chain_go_to(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err);
-/* Back to the best; where it is not saved, the current one is. */
+/* Back to the best; where none is saved, the current strategy stays. */
 int ff_chain_return(struct ff_chain *c, struct ff_error *err);
 /* Copies the best, if it is the current strategy and not copied yet. */
 int ff_chain_save(struct ff_chain *c, struct ff_error *err);

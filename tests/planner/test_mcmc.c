@@ -219,6 +219,62 @@ START_TEST(test_nothing_fits)
 }
 END_TEST
 
+static int64_t most(const int64_t *bytes, uint32_t n)
+{
+	int64_t max = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		max = bytes[i] > max ? bytes[i] : max;
+	return max;
+}
+
+/* What lives at once fits, but no layout of it: the search goes on without a best, and
+ * says so if it finds none. */
+START_TEST(test_what_fits_is_not_laid_out)
+{
+	const char *const nets[] = {"branchnet", "inception_v3", "resnet50", "alexnet"};
+	const char *const starts[] = {"data-parallel", NULL};
+	uint32_t gaps = 0;
+
+	for (uint32_t k = 0; k < 8; k++) {
+		struct fixture_machine f = {1, 2 + k % 4 / 2 * 6, true, 16 * GIB, 1e3, 1e3};
+		struct ff_machine m = fixture_machine(&f, &arena);
+		struct ff_error err = {0};
+		struct ff_schedule plan;
+		struct ff_strategy s;
+		struct ff_graph g;
+		int64_t live;
+
+		CHECK_OK(ff_zoo_build(nets[k % 4], 64, NULL, 0, &arena, &g, &err));
+		CHECK_OK(ff_strategy_data_parallel(&g, m.n_devices, &arena, &s, &err));
+		CHECK_OK(ff_lower(&g, &m, &s, NULL, &arena, &plan, &err));
+		live = most(plan.live_bytes, m.n_devices);
+		printf("# %s: %lld bytes live, laid out in %lld\n", g.name, (long long)live,
+				(long long)most(plan.memory_bytes, m.n_devices));
+		if (most(plan.memory_bytes, m.n_devices) <= live)
+			continue;
+		gaps++;
+		for (uint64_t seed = 0; seed < 8; seed++) {
+			struct ff_search_options opt = {.seed = seed,
+					.proposals = 48,
+					.beta = 1e9,
+					.starts = starts};
+			struct ff_search_result found;
+			struct rig r = rig_open(&g, &m, live);
+			int code = rig_mcmc(&r, &opt, &found, &err);
+
+			ck_assert_msg(code == FF_OK || code == FF_E_NOFIT, "%s", err.text);
+			if (code == FF_OK) {
+				fresh_us(&r, &found.best, &plan);
+				ck_assert_int_le(most(plan.memory_bytes, m.n_devices), live);
+			}
+			rig_close(&r);
+		}
+	}
+	ck_assert_uint_gt(gaps, 0);
+}
+END_TEST
+
 START_TEST(test_repeats_by_seed)
 {
 	struct ff_graph g;
@@ -437,6 +493,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_optimum_within_memory);
 	tcase_add_test(c, test_memory_limit_is_kept);
 	tcase_add_test(c, test_nothing_fits);
+	tcase_add_test(c, test_what_fits_is_not_laid_out);
 	tcase_add_test(c, test_repeats_by_seed);
 	tcase_add_test(c, test_no_worse_than_any_start);
 	tcase_add_test(c, test_progress_stops);
