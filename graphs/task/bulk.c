@@ -266,14 +266,6 @@ static bool finish_sink(struct ff_scene *s, uint32_t sink, bool at_home)
 	return true;
 }
 
-static int64_t part_bytes(const struct ff_placement *p, uint32_t part)
-{
-	struct ff_region r;
-
-	ff_placement_region(p, part, &r);
-	return ff_region_volume(&r) * ff_dtype_bytes(p->type);
-}
-
 static void clear(struct ff_scene *s)
 {
 	for (uint32_t i = 0; i < s->n_devices; i++)
@@ -323,7 +315,7 @@ static bool count_part(struct ff_scene *s, int side, uint32_t device, struct las
 	if (side == 0)
 		return true;
 	*n_all += last->sum.n;
-	*n_home += 2 * own.bytes > part_bytes(s->side[1].place, part);
+	*n_home += 2 * own.bytes > ff_placement_bytes(s->side[1].place, part);
 	return finish_sink(s, part, own.n > 0);
 }
 

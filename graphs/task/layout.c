@@ -59,6 +59,8 @@ static uint32_t over_at(const struct device *d, const struct ff_clock *last)
 	for (int k = 0; k < 2; k++) {
 		uint32_t low = 0, high = d->n_lane[k];
 
+		if (!d->n_lane[k])
+			continue; /* nothing begins there */
 		while (low < high) {
 			uint32_t mid = (low + high) / 2;
 
