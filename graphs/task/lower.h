@@ -64,6 +64,16 @@ uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
 /* tasks.c: all tasks, in order. */
 void ff_tasks_emit(struct ff_lowering *l);
 
+/* Index of `device` among the devices of a task or a bucket, ascending, or FF_NONE. */
+uint32_t ff_device_index(const uint16_t *list, uint32_t n, uint32_t device);
+/* Whether a task is on its devices' communication lanes, beside what they compute. */
+static inline bool ff_on_comm_lane(const struct ff_lowering *l, const struct ff_task *t)
+{
+	return l->m->overlap && (t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC);
+}
+/* What is known to be done on `device` before a task of its starts. */
+const struct ff_clock *ff_clock_before(const struct ff_lowering *l, uint32_t task, uint32_t device);
+
 /* memory.c: a buffer of `bytes` on `device`, first used by the task at hand. */
 uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes);
 /* One that lies for good in the device's memory of a bucket, at `offset`. */
