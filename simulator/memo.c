@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/node_class.h"
+
 enum { SHAPES, NODES, EDGES };
 
 /* ---- the memo ---- */

@@ -57,10 +57,6 @@ struct ff_lowering {
 	bool failed;                    /* out of memory somewhere */
 };
 
-/* Devices that a task occupies. */
-uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
-		const uint16_t **device, uint16_t *one);
-
 /* tasks.c: all tasks, in order. */
 void ff_tasks_emit(struct ff_lowering *l);
 

@@ -6,22 +6,6 @@
 
 #include "ff/instance.h"
 
-uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
-		const uint16_t **device, uint16_t *one)
-{
-	if (t->kind == FF_TASK_MOVE) {
-		*device = t->move->device;
-		return t->move->n_devices;
-	}
-	if (t->kind == FF_TASK_SYNC) {
-		*device = s->buckets[t->bucket].device;
-		return s->buckets[t->bucket].n_devices;
-	}
-	*one = (uint16_t)t->device;
-	*device = one;
-	return 1;
-}
-
 static void push(struct ff_lowering *l, struct ff_list *list, uint32_t v)
 {
 	if (list->n == list->cap) {

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "check_main.h"
+#include "ff/builder.h"
 #include "ff/cli.h"
+#include "ff/graph_file.h"
 #include "ff/philox.h"
 #include "ff/zoo.h"
 
