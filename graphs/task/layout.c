@@ -149,7 +149,8 @@ static int compare_spans(const void *a, const void *b)
 				  : (x->to > y->to) - (x->to < y->to);
 }
 
-/* The same where so many are near that it is as well to look at all. */
+/* Lowest offset from `base` on where nothing that may live with `buffer` is in the way: by a
+ * look at all that is placed, which is as well where much of it is near. */
 static int64_t find_room_among_all(const struct device *d, uint32_t buffer, int64_t base)
 {
 	int64_t at = base, bytes = d->l->r.buffers[buffer].bytes;
@@ -166,7 +167,7 @@ static int64_t find_room_among_all(const struct device *d, uint32_t buffer, int6
 	return at;
 }
 
-/* Lowest offset from `base` on where none of the `n` that are near is in the way. */
+/* The same, told that `n` are near. */
 static int64_t find_room(const struct device *d, uint32_t n, uint32_t buffer, int64_t base,
 		struct span *span)
 {
@@ -174,7 +175,6 @@ static int64_t find_room(const struct device *d, uint32_t n, uint32_t buffer, in
 
 	if (n > d->n_placed / NEAR_SHARE)
 		return find_room_among_all(d, buffer, base);
-
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ff_buffer *b = &d->l->r.buffers[d->near[i]];
 

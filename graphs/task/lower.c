@@ -172,12 +172,6 @@ static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 	return code;
 }
 
-static const struct ff_redistribution *moves_of(
-		const struct ff_lowering *l, const struct ff_step *s)
-{
-	return s->phase == FF_PHASE_BACKWARD ? &l->edge[s->id].backward : &l->edge[s->id].forward;
-}
-
 /* What a step makes at most. */
 static void count_step(const struct ff_lowering *l, const struct ff_step *s, size_t *tasks,
 		size_t *clocks, size_t *buffers)
@@ -194,7 +188,7 @@ static void count_step(const struct ff_lowering *l, const struct ff_step *s, siz
 			    (s->phase == FF_PHASE_BACKWARD ? n->n_in : n->n_out);
 		break;
 	case FF_STEP_MOVES:
-		r = moves_of(l, s);
+		r = ff_moves_of(l, s);
 		*tasks += r->n_moves;
 		for (uint32_t i = 0; i < r->n_moves; i++) {
 			*clocks += r->move[i].n_devices;

@@ -57,6 +57,13 @@ struct ff_lowering {
 	bool failed;                    /* out of memory somewhere */
 };
 
+/* What is moved in a step of moves. */
+static inline const struct ff_redistribution *ff_moves_of(
+		const struct ff_lowering *l, const struct ff_step *s)
+{
+	return s->phase == FF_PHASE_BACKWARD ? &l->edge[s->id].backward : &l->edge[s->id].forward;
+}
+
 /* tasks.c: all tasks, in order. */
 void ff_tasks_emit(struct ff_lowering *l);
 

@@ -302,7 +302,6 @@ static uint32_t list_reaches(struct ff_scene *s, const struct ff_cell *sink)
 		const struct ff_overlap *list = o->list + o->first[sink->at[i]];
 		uint32_t m = ff_overlaps_count(o, sink->at[i]);
 		int32_t wanted = to->hi[sink->at[i]] - to->lo[sink->at[i]];
-		uint8_t bit = (uint8_t)(1u << s->depth[i]);
 
 		for (uint32_t j = n; j-- > 0;) {
 			const struct ff_reach r = s->reach[j];
@@ -314,10 +313,9 @@ static uint32_t list_reaches(struct ff_scene *s, const struct ff_cell *sink)
 
 				*x = r;
 				x->part += from->part[at];
-				x->bytes *= size;
-				x->many |= size > 1 ? bit : 0;
-				x->cut[SOURCE] |= size < from->hi[at] - from->lo[at] ? bit : 0;
-				x->cut[SINK] |= size < wanted ? bit : 0;
+				ff_reach_extend(s, i, SOURCE, size,
+						size < from->hi[at] - from->lo[at], size < wanted,
+						x);
 			}
 		}
 		n *= m;

@@ -73,6 +73,18 @@ static inline bool ff_reach_is_run(const struct ff_reach *r, int side)
 	return !(r->many & ((1u << innermost) - 1));
 }
 
+/* One more axis, along which so many elements are shared, and `side` or the other has more. */
+static inline void ff_reach_extend(const struct ff_scene *s, uint32_t axis, int side, int32_t size,
+		bool own_cut, bool other_cut, struct ff_reach *r)
+{
+	uint8_t bit = (uint8_t)(1u << s->depth[axis]);
+
+	r->bytes *= size;
+	r->many |= size > 1 ? bit : 0;
+	r->cut[side] |= own_cut ? bit : 0;
+	r->cut[!side] |= other_cut ? bit : 0;
+}
+
 static inline int64_t ff_cell_volume(const struct ff_scene *s, int side, const struct ff_cell *c)
 {
 	int64_t n = 1;

@@ -200,9 +200,7 @@ static void emit_move(struct ff_lowering *l, const struct ff_step *s, const stru
 
 static void emit_moves(struct ff_lowering *l, const struct ff_step *s)
 {
-	const struct ff_edge_block *b = &l->edge[s->id];
-	const struct ff_redistribution *r =
-			s->phase == FF_PHASE_BACKWARD ? &b->backward : &b->forward;
+	const struct ff_redistribution *r = ff_moves_of(l, s);
 
 	for (uint32_t i = 0; i < r->n_moves; i++)
 		emit_move(l, s, &r->move[i]);
