@@ -43,13 +43,14 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 			return ff_fail_memory(err);
 	}
 	e->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->lane));
+	e->paced = ff_arena_array(a, FF_PACE * devices, sizeof(*e->paced));
 	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
 	e->busy = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	e->busy_next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	if (!e->limit || !e->order || !e->position || !e->first_edge || !e->first_use ||
 			!e->completes || !e->node || !e->block || !e->synced || !e->edge ||
-			!e->mark || !e->touched || !e->lane || !e->sync_lane || !e->adds ||
-			!e->busy || !e->busy_next)
+			!e->mark || !e->touched || !e->lane || !e->paced || !e->sync_lane ||
+			!e->adds || !e->busy || !e->busy_next)
 		return ff_fail_memory(err);
 	return ff_account_create(e, err);
 }

@@ -76,7 +76,8 @@ struct ff_evaluator {
 	bool buckets_hold;
 	struct ff_timed_bucket *timed_bucket;
 	uint32_t bucket_cap;
-	double *lane; /* when it is free */
+	double *lane;  /* when it is free */
+	double *paced; /* by device: ends of its last FF_PACE paced computes, last first */
 	uint32_t *sync_lane;
 
 	/* busy.c: how long each lane is at least, now and with the proposal */

@@ -255,6 +255,29 @@ static void leave(struct ff_evaluator *e, uint32_t param, const struct ff_memo_m
 		ready[tm->move->source[k]] = later(ready[tm->move->source[k]], at);
 }
 
+/* When a paced move may begin: lowering's hold_back. */
+static double held_until(const struct ff_evaluator *e, const struct ff_step *s,
+		const struct ff_memo_move *tm)
+{
+	const uint16_t *device = e->node[e->g->edges[s->id].node]->block.device;
+	double at = 0;
+
+	for (uint32_t k = 0; k < tm->n_sinks && s->paced && e->m->overlap; k++)
+		at = later(at, e->paced[FF_PACE * device[tm->move->sink[k]] + FF_PACE - 1]);
+	return at;
+}
+
+/* What is paced has been computed: lowering's keep_pace. */
+static void keep_pace(struct ff_evaluator *e, const struct ff_timed_node *t)
+{
+	for (uint32_t p = 0; p < t->n; p++) {
+		double *paced = &e->paced[FF_PACE * t->device[p]];
+
+		memmove(paced + 1, paced, (FF_PACE - 1) * sizeof(*paced));
+		paced[0] = e->lane[t->device[p]]; /* compute lanes are numbered as devices are */
+	}
+}
+
 static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
 {
 	const struct ff_memo_edge *me = e->edge[s->id];
@@ -272,7 +295,7 @@ static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
 		finish = finish_of(&e->timed[s->phase][from], s->micro);
 	for (uint32_t i = 0; i < me->block.forward.n_moves; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_FORWARD][i];
-		double at = time_move(e, tm, finish, 0);
+		double at = time_move(e, tm, finish, held_until(e, s, tm));
 
 		arrive(tm, at, ready);
 		if (ff_node_is_parameter(e->g, from))
@@ -559,6 +582,7 @@ int ff_evaluator_time(struct ff_evaluator *e, double *step_us, struct ff_error *
 	int code = gather_buckets(e, err);
 
 	memset(e->lane, 0, ff_lane_count(e->m) * sizeof(*e->lane));
+	memset(e->paced, 0, FF_PACE * (size_t)e->m->n_devices * sizeof(*e->paced));
 	for (uint32_t i = 0; i < e->program.n && code == FF_OK; i++) {
 		const struct ff_step *s = &e->program.step[i];
 
@@ -568,6 +592,8 @@ int ff_evaluator_time(struct ff_evaluator *e, double *step_us, struct ff_error *
 			break;
 		case FF_STEP_COMPUTE:
 			code = time_node(e, s, err);
+			if (s->paced)
+				keep_pace(e, &e->timed[s->phase][s->id]);
 			break;
 		case FF_STEP_SYNC:
 			for (uint32_t b = e->buckets.first_at[s->id]; b != FF_NONE;

@@ -359,10 +359,12 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 		if (!l->moved[i] || !l->lane_clock[i])
 			return ff_fail_memory(err);
 	}
-	return l->order && l->position && l->node && l->synced && l->edge && l->first_use &&
-					       l->first_edge
-			       ? FF_OK
-			       : ff_fail_memory(err);
+	l->paced = ff_arena_array(s, FF_PACE * (size_t)devices, sizeof(*l->paced));
+	if (!l->order || !l->position || !l->node || !l->synced || !l->edge || !l->first_use ||
+			!l->first_edge || !l->paced)
+		return ff_fail_memory(err);
+	memset(l->paced, 0xff, FF_PACE * (size_t)devices * sizeof(*l->paced));
+	return FF_OK;
 }
 
 static int allocate(struct ff_lowering *l, struct ff_error *err)

@@ -47,6 +47,7 @@ struct ff_lowering {
 	/* By pass, edge and instance, sink part: task that fills it, or FF_NONE. */
 	uint32_t **moved[2];
 	uint32_t *sync_task; /* by bucket: SYNC task, or FF_NONE */
+	uint32_t *paced; /* by device: its last FF_PACE paced computes, last first; or FF_NONE */
 
 	uint32_t *first_clock;  /* by task: of its devices' clocks */
 	struct ff_clock *clock; /* when it is done; by first_clock + position of the device */
