@@ -222,6 +222,14 @@ static int pick_times(struct ff_memo *t, struct ff_memo_node *e, struct ff_error
 	return FF_OK;
 }
 
+static bool is_uniform(const double *us, uint32_t n)
+{
+	for (uint32_t p = 1; p < n; p++)
+		if (us[p] != us[0])
+			return false;
+	return true;
+}
+
 static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_node *e, struct ff_error *err)
 {
@@ -242,7 +250,10 @@ static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *
 	e->in_line = true;
 	for (uint32_t p = 1; p < parts && e->in_line; p++)
 		e->in_line = e->block.device[p] == e->block.device[p - 1] + 1;
-	return pick_times(t, e, err);
+	code = pick_times(t, e, err);
+	for (int pass = 0; pass < 2 && code == FF_OK; pass++)
+		e->uniform[pass] = is_uniform(e->us[pass], parts);
+	return code;
 }
 
 int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
@@ -337,23 +348,25 @@ static int time_moves(struct ff_memo *t, const struct ff_redistribution *r,
 	return code;
 }
 
-static int build_edge(struct ff_memo *t, uint32_t edge, struct ff_memo_edge *e,
+int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 		const struct ff_memo_node *from, const struct ff_memo_node *to,
-		struct ff_error *err)
+		struct ff_memo_edge *e, struct ff_error *err)
 {
-	int code = ff_edge_block_build(t->g, t->m, edge, e->first_use, from ? &from->block : NULL,
-			&to->block, false, &t->arena, &t->scratch, &e->block, err);
+	int code;
 
+	if (e->built[pass])
+		return FF_OK;
+	code = ff_edge_block_build_pass(t->g, t->m, edge, e->first_use, pass,
+			from ? &from->block : NULL, &to->block, false, &t->arena, &t->scratch,
+			&e->moved[pass], err);
 	if (code == FF_OK)
-		code = time_moves(t, &e->block.forward, &e->move[FF_FORWARD], err);
-	if (code == FF_OK)
-		code = time_moves(t, &e->block.backward, &e->move[FF_BACKWARD], err);
+		code = time_moves(t, &e->moved[pass], &e->move[pass], err);
+	e->built[pass] = code == FF_OK;
 	return code;
 }
 
 int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
-		const struct ff_memo_node *to, const struct ff_memo_edge **ret,
-		struct ff_error *err)
+		const struct ff_memo_node *to, struct ff_memo_edge **ret, struct ff_error *err)
 {
 	const struct ff_edge *x = &t->g->edges[edge];
 	struct ff_memo_edge new = {.from = from ? from->id : FF_NONE,
@@ -368,7 +381,6 @@ int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *fr
 			new.to);
 	struct ff_memo_edge *e;
 	uint32_t at, i;
-	int code;
 
 	for (i = ff_table_first(&t->edges, hash, &at); i != FF_NONE;
 			i = ff_table_next(&t->edges, hash, &at)) {
@@ -382,9 +394,6 @@ int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *fr
 	e = ff_arena_copy(&t->arena, &new, 1, sizeof(new));
 	if (!e)
 		return ff_fail_memory(err);
-	code = build_edge(t, edge, e, from, to, err);
-	if (code == FF_OK)
-		code = put(t, EDGES, (void ***)&t->edge, &t->edges, hash, e, err);
 	*ret = e;
-	return code;
+	return put(t, EDGES, (void ***)&t->edge, &t->edges, hash, e, err);
 }

@@ -15,6 +15,7 @@
 struct ff_chunk {
 	struct ff_chunk *next; /* older, or the next spare one */
 	size_t size, used;     /* of data */
+	size_t before;         /* used of all older ones */
 	alignas(max_align_t) unsigned char data[];
 };
 
@@ -104,6 +105,7 @@ void *ff_arena_alloc(struct ff_arena *a, size_t size)
 		if (!c)
 			return NULL;
 		c->used = 0;
+		c->before = ff_arena_used(a);
 		c->next = a->head;
 		a->head = c;
 	}
@@ -170,9 +172,5 @@ void ff_arena_rewind(struct ff_arena *a, struct ff_arena_mark mark)
 
 size_t ff_arena_used(const struct ff_arena *a)
 {
-	size_t used = 0;
-
-	for (const struct ff_chunk *c = a->head; c; c = c->next)
-		used += c->used;
-	return used;
+	return a->head ? a->head->before + a->head->used : 0;
 }

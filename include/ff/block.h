@@ -56,6 +56,11 @@ int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, ui
 		bool first_use, const struct ff_node_block *producer,
 		const struct ff_node_block *consumer, bool pieces, struct ff_arena *a,
 		struct ff_arena *scratch, struct ff_edge_block *ret, struct ff_error *err);
+/* One of the two alone: what is moved in pass `pass`. */
+int ff_edge_block_build_pass(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
+		bool first_use, enum ff_pass pass, const struct ff_node_block *producer,
+		const struct ff_node_block *consumer, bool pieces, struct ff_arena *a,
+		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err);
 
 /* Whether backward visits `edge` before all other uses of its value, when the
  * forward pass issues nodes at `position[node]`. */
