@@ -45,13 +45,14 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	}
 	e->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->lane));
 	e->idle = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->idle));
+	e->paced = ff_arena_array(a, FF_PACE * devices, sizeof(*e->paced));
 	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
 	e->busy = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	e->busy_next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	if (!e->limit || !e->order || !e->position || !e->first_edge || !e->first_use ||
 			!e->completes || !e->node || !e->block || !e->synced || !e->edge ||
 			!e->mark || !e->touched || !e->lane || !e->idle || !e->sync_lane ||
-			!e->closing || !e->busy || !e->busy_next)
+			!e->closing || !e->busy || !e->busy_next || !e->paced)
 		return ff_fail_memory(err);
 	return ff_account_create(e, err);
 }
@@ -390,7 +391,8 @@ static uint32_t first_step(const struct ff_evaluator *e)
 
 	for (uint32_t i = 0; i < e->n_swaps; i++) {
 		const struct ff_swap *s = &e->swap[i];
-		uint32_t step = s->is_edge ? ff_program_moves(&e->program, FF_PHASE_FORWARD, 0, s->id)
+		uint32_t step = s->is_edge ? ff_program_moves(&e->program, FF_PHASE_FORWARD, 0,
+							     s->id)
 					   : ff_program_compute(&e->program, FF_PHASE_FORWARD, 0,
 							     s->id);
 

@@ -46,7 +46,7 @@ struct ff_gathered {
 /* The pass over the current strategy, as it stood before one of its steps. */
 struct ff_snapshot {
 	uint32_t step;
-	double *lane, *idle;
+	double *lane, *idle, *paced;
 	uint32_t n_read, n_saved;
 	struct ff_saved {
 		struct ff_timed_node *node;
@@ -76,7 +76,7 @@ struct ff_evaluator {
 	struct ff_memo *memo; /* of `g` */
 	uint32_t *order, *position, *first_edge;
 	uint32_t *closing, n_closing; /* nodes with parameters, as backward finishes them */
-	bool *first_use, *completes; /* by edge */
+	bool *first_use, *completes;  /* by edge */
 
 	struct ff_memo_node **node;         /* by node; NULL for inputs and synced parameters */
 	const struct ff_node_block **block; /* by node: its block */
@@ -102,6 +102,7 @@ struct ff_evaluator {
 	bool rebuckets;                              /* the proposal touches parameters */
 	double *lane;                                /* when it is free */
 	double *idle;                                /* of a lane that computes: so far */
+	double *paced; /* by device: ends of its last FF_PACE paced computes, last first */
 	uint32_t *sync_lane;
 	struct ff_arrival {
 		struct ff_timed_node *node;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ff/intervals.h"
+#include "ff/node_class.h"
 
 enum { SHAPES, NODES, EDGES };
 

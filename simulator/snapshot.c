@@ -1,9 +1,9 @@
 /* Snapshots of the pass over the current strategy: a proposal is timed from the last
  * one before anything it changes.  They are taken in the first micro-batch's forward,
  * between what is done for one operator and for the next; what the rest of the pass
- * still reads of the steps before are the lanes, what was moved to operators not yet
- * computed, and, where stages move things late, when operators were done.
- * SPDX-License-Identifier: Apache-2.0 */
+ * still reads of the steps before are the lanes, what paces moves, what was moved to
+ * operators not yet computed, and, where stages move things late, when operators were
+ * done.  SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "evaluate.h"
@@ -81,13 +81,13 @@ int ff_snapshots_plan(struct ff_evaluator *e, struct ff_error *err)
 			continue;
 		*s = (struct ff_snapshot){.step = i};
 		list_read(e, s);
-		s->lane = ff_arena_array(
-				&e->order_arena, ff_lane_count(e->m), sizeof(*s->lane));
-		s->idle = ff_arena_array(
-				&e->order_arena, ff_lane_count(e->m), sizeof(*s->idle));
+		s->lane = ff_arena_array(&e->order_arena, ff_lane_count(e->m), sizeof(*s->lane));
+		s->idle = ff_arena_array(&e->order_arena, ff_lane_count(e->m), sizeof(*s->idle));
+		s->paced = ff_arena_array(&e->order_arena, FF_PACE * (size_t)e->m->n_devices,
+				sizeof(*s->paced));
 		s->read = ff_arena_array(&e->order_arena, s->n_read, sizeof(*s->read));
 		s->saved = ff_arena_array(&e->order_arena, s->n_read, sizeof(*s->saved));
-		if (!s->lane || !s->idle || !s->read || !s->saved)
+		if (!s->lane || !s->idle || !s->paced || !s->read || !s->saved)
 			return ff_fail_memory(err);
 		list_read(e, s);
 		e->n_snapshots++;
@@ -114,6 +114,7 @@ int ff_snapshot_take(struct ff_evaluator *e, struct ff_snapshot *s, struct ff_er
 		ff_arena_rewind(&e->snapshot_arena, (struct ff_arena_mark){0});
 	memcpy(s->lane, e->lane, size);
 	memcpy(s->idle, e->idle, size);
+	memcpy(s->paced, e->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*s->paced));
 	s->n_saved = 0;
 	for (uint32_t i = 0; i < s->n_read; i++) {
 		struct ff_saved v = s->read[i];
@@ -135,6 +136,7 @@ static void restore(struct ff_evaluator *e, const struct ff_snapshot *s)
 
 	memcpy(e->lane, s->lane, size);
 	memcpy(e->idle, s->idle, size);
+	memcpy(e->paced, s->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*s->paced));
 	for (uint32_t i = 0; i < s->n_saved; i++) {
 		const struct ff_saved *v = &s->saved[i];
 

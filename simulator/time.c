@@ -154,11 +154,34 @@ static void arrive(const struct ff_memo_move *tm, double at, double *ready)
 /* A parameter is not updated before it was brought to who reads it. */
 static void leave(struct ff_evaluator *e, uint32_t param, const struct ff_memo_move *tm, double at)
 {
-	double *ready = ff_time_expect(e, &e->timed[FF_PHASE_BACKWARD][param],
-			e->program.micro_batches - 1);
+	double *ready = ff_time_expect(
+			e, &e->timed[FF_PHASE_BACKWARD][param], e->program.micro_batches - 1);
 
 	for (uint32_t k = 0; k < tm->n_sources; k++)
 		ready[tm->move->source[k]] = later(ready[tm->move->source[k]], at);
+}
+
+/* When a paced move may begin: lowering's hold_back. */
+static double held_until(const struct ff_evaluator *e, const struct ff_step *s,
+		const struct ff_memo_move *tm)
+{
+	const uint16_t *device = e->node[e->g->edges[s->id].node]->block.device;
+	double at = 0;
+
+	for (uint32_t k = 0; k < tm->n_sinks && s->paced && e->m->overlap; k++)
+		at = later(at, e->paced[FF_PACE * device[tm->move->sink[k]] + FF_PACE - 1]);
+	return at;
+}
+
+/* What is paced has been computed: lowering's keep_pace. */
+static void keep_pace(struct ff_evaluator *e, const struct ff_timed_node *t)
+{
+	for (uint32_t p = 0; p < t->n; p++) {
+		double *paced = &e->paced[FF_PACE * t->device[p]];
+
+		memmove(paced + 1, paced, (FF_PACE - 1) * sizeof(*paced));
+		paced[0] = e->lane[t->device[p]]; /* compute lanes are numbered as devices are */
+	}
 }
 
 static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
@@ -178,7 +201,7 @@ static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
 		finish = finish_of(&e->timed[s->phase][from], s->micro);
 	for (uint32_t i = 0; i < me->moved[FF_FORWARD].n_moves; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_FORWARD][i];
-		double at = time_move(e, tm, finish, 0);
+		double at = time_move(e, tm, finish, held_until(e, s, tm));
 
 		arrive(tm, at, ready);
 		if (ff_node_is_parameter(e->g, from))
@@ -438,24 +461,29 @@ static int time_back(struct ff_evaluator *e, const struct ff_step *s, struct ff_
 static int time_step(struct ff_evaluator *e, const struct ff_step *s, struct ff_error *err)
 {
 	struct ff_timed_node *t;
+	int code = FF_OK;
 
 	if (s->kind == FF_STEP_MOVES)
 		return time_moves(e, s, err);
-	if (s->phase == FF_PHASE_BACKWARD)
-		return time_back(e, s, err);
-	t = &e->timed[s->phase][s->id];
-	time_compute(e, t, s->micro, t->us);
-	return FF_OK;
+	if (s->phase == FF_PHASE_BACKWARD) {
+		code = time_back(e, s, err);
+	} else {
+		t = &e->timed[s->phase][s->id];
+		time_compute(e, t, s->micro, t->us);
+	}
+	if (s->paced)
+		keep_pace(e, &e->timed[s->phase][s->id]);
+	return code;
 }
 
 static void start(struct ff_evaluator *e)
 {
 	memset(e->lane, 0, ff_lane_count(e->m) * sizeof(*e->lane));
 	memset(e->idle, 0, ff_lane_count(e->m) * sizeof(*e->idle));
+	memset(e->paced, 0, FF_PACE * (size_t)e->m->n_devices * sizeof(*e->paced));
 }
 
-int ff_evaluator_time(
-		struct ff_evaluator *e, uint32_t first, double *step_us, struct ff_error *err)
+int ff_evaluator_time(struct ff_evaluator *e, uint32_t first, double *step_us, struct ff_error *err)
 {
 	uint32_t i = ff_snapshots_resume(e, first);
 	int code = FF_OK;

@@ -6,7 +6,7 @@
 #ifndef FF_BLOCK_H
 #define FF_BLOCK_H
 
-#include "ff/placement.h"
+#include "ff/redistribution.h"
 #include "ff/schedule.h"
 
 /* Elements of a parameter that lie on some devices alike: one cell of its
@@ -42,29 +42,6 @@ const struct ff_weight_group *ff_node_block_groups(
 /* `c` has parts: a parameter's is resolved.  What `c` lists must outlive the block. */
 int ff_node_block_build(const struct ff_graph *g, uint32_t node, const struct ff_config *c,
 		struct ff_arena *a, struct ff_node_block *ret, struct ff_error *err);
-
-/* One end of a redistribution. */
-struct ff_side {
-	const struct ff_placement *place;
-	const uint16_t *device; /* by part */
-};
-
-/* How sinks come to hold the reduction of the sources that cover them. */
-struct ff_redistribution {
-	uint32_t n_moves;
-	const struct ff_move *move;
-	const uint32_t *alias; /* by sink part: the source part whose shard it simply is, or
-				* FF_NONE */
-};
-
-/* `first`: sinks hold nothing yet, may be aliased, and are zeroed where no
- * source covers them; otherwise everything is added to them.  What adding means is for
- * the source's placement to say.  `pieces`: say
- * which elements go where (execution), else only how much (simulation).  Devices
- * are below `n_devices`.  `scratch` is rewound to where it was. */
-int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
-		const struct ff_side *sink, bool first, bool pieces, struct ff_arena *a,
-		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err);
 
 /* One use of a value between two configs. */
 struct ff_edge_block {
