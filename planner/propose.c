@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "ff/node_class.h"
+
 #define PRESET_EVERY 4    /* one proposal in so many is of a kind drawn by preset weight */
 #define REMEMBERED 4096.0 /* proposals of a kind; then half of them are forgotten */
 #define FIRST_MADE 64.0   /* what a kind begins with, so that none is written off early */

@@ -6,6 +6,7 @@
 
 #include "check_main.h"
 #include "ff/block.h"
+#include "ff/graph_file.h"
 #include "ff/instance.h"
 #include "placed.h"
 #include "two_branches.h"
