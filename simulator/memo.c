@@ -325,6 +325,25 @@ int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 	return code;
 }
 
+const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_node *e)
+{
+	const struct ff_node *n = &t->g->nodes[node];
+	double *us;
+
+	if (e->adding_us)
+		return e->adding_us;
+	us = ff_arena_array(&t->arena, e->block.n_parts, sizeof(*us));
+	for (uint32_t p = 0; us && p < e->block.n_parts; p++) {
+		int64_t bytes = 0;
+
+		for (uint32_t i = n->n_data; i < n->n_in; i++)
+			bytes += ff_placement_bytes(&e->block.in[i], p);
+		us[p] = e->us[FF_BACKWARD][p] + ff_price_add(t->p, e->block.device[p], bytes);
+	}
+	e->adding_us = us;
+	return us;
+}
+
 /* ---- edges ---- */
 
 static bool in_line(const uint16_t *part, uint32_t n)

@@ -29,6 +29,9 @@ struct ff_memo_node {
 	struct ff_node_block block;
 	const double *us[2]; /* by pass, by part */
 	bool uniform[2];     /* by pass: all parts take equally long */
+	/* backward, adding the gradients of all parameters to those that are there; NULL
+	 * until someone asks */
+	const double *adding_us;
 	bool in_line;        /* part p runs on device first + p */
 };
 
@@ -84,6 +87,9 @@ void ff_memo_clear(struct ff_memo *t);
 /* `c` has parts. */
 int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_node **ret, struct ff_error *err);
+/* `adding_us` of `e`, whose memory is the memo's: NULL if there is none. */
+const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_node *e);
+
 /* `from` is NULL for edges from the data set. */
 int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
 		const struct ff_memo_node *to, struct ff_memo_edge **ret, struct ff_error *err);

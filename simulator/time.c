@@ -347,27 +347,49 @@ static int64_t added_bytes(const struct ff_evaluator *e, uint32_t node, uint32_t
 	return bytes;
 }
 
-/* Backward of a part that adds to gradients takes longer by the adding. */
-static int time_backward(struct ff_evaluator *e, const struct ff_gathered *b, uint32_t node,
-		uint32_t micro, struct ff_error *err)
+static bool adds_all(const struct ff_evaluator *e, uint32_t node, uint32_t micro)
+{
+	const struct ff_node *n = &e->g->nodes[node];
+	bool all = true;
+
+	for (uint32_t i = n->n_data; i < n->n_in && micro == 0; i++)
+		all = all && ff_evaluator_adds(e, n->in + i, micro);
+	return all;
+}
+
+/* Backward that adds to some gradients of its parameters, but not to all. */
+static int time_adding_some(
+		struct ff_evaluator *e, uint32_t node, uint32_t micro, struct ff_error *err)
 {
 	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
-	const struct ff_node *n = &e->g->nodes[node];
-	struct ff_arena_mark mark;
-	double *us;
+	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
+	double *us = ff_arena_array(&e->scratch, t->n, sizeof(*us));
 
-	if (!b->adds[node] && (micro == 0 || n->n_in == n->n_data)) {
-		time_compute(e, t, micro, t->us);
-		return FF_OK;
-	}
-	mark = ff_arena_mark(&e->scratch);
-	us = ff_arena_array(&e->scratch, t->n, sizeof(*us));
 	if (!us)
 		return ff_fail_memory(err);
 	for (uint32_t p = 0; p < t->n; p++)
 		us[p] = t->us[p] + ff_price_add(e->p, t->device[p], added_bytes(e, node, micro, p));
 	time_compute(e, t, micro, us);
 	ff_arena_rewind(&e->scratch, mark);
+	return FF_OK;
+}
+
+/* Backward of a part that adds to gradients takes longer by the adding. */
+static int time_backward(struct ff_evaluator *e, const struct ff_gathered *b, uint32_t node,
+		uint32_t micro, struct ff_error *err)
+{
+	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
+	const struct ff_node *n = &e->g->nodes[node];
+	const double *us = t->us;
+
+	if (b->adds[node] || (micro > 0 && n->n_in > n->n_data)) {
+		if (!adds_all(e, node, micro))
+			return time_adding_some(e, node, micro, err);
+		us = ff_memo_adding(e->memo, node, e->node[node]);
+		if (!us)
+			return ff_fail_memory(err);
+	}
+	time_compute(e, t, micro, us);
 	return FF_OK;
 }
 
