@@ -41,8 +41,8 @@ struct ff_memo_move {
 	double us;
 	uint16_t n_sources, n_sinks, first_source, first_sink;
 	uint16_t n_lanes; /* runs of neighbours */
-	/* parts that follow each other: source k is first_source + k */
-	bool sources_in_line, sinks_in_line, accumulate;
+	/* the sources are first_source and the n_sources - 1 behind it, in some order */
+	bool source_range, sink_range, accumulate;
 	struct ff_lanes {
 		uint32_t first, n;
 	} lane[2];                   /* the first runs */
@@ -57,7 +57,8 @@ struct ff_memo_edge {
 	uint32_t port, slot;
 	bool first_use;
 	bool built[2]; /* by pass */
-	bool all_home; /* backward: every part of the producer is the consumer's part alike */
+	/* backward: the producer's parts are the consumer's, each its own; none is any's */
+	bool all_alike, none_alike;
 	struct ff_redistribution moved[2];
 	struct ff_memo_move *move[2];
 };

@@ -88,7 +88,7 @@ static double time_move(struct ff_evaluator *e, const struct ff_memo_move *tm, c
 		from = latest(tm->lane[k].n, e->lane + tm->lane[k].first, from);
 	for (uint32_t k = 2; k < tm->n_lanes; k++)
 		from = latest(tm->more[k - 2].n, e->lane + tm->more[k - 2].first, from);
-	if (finish && tm->sources_in_line)
+	if (finish && tm->source_range)
 		from = latest(tm->n_sources, finish + tm->first_source, from);
 	else
 		for (uint32_t k = 0; finish && k < tm->n_sources; k++)
@@ -135,30 +135,43 @@ static void forget_all(struct ff_evaluator *e)
 	e->n_arrivals = 0;
 }
 
-static void arrive(const struct ff_memo_move *tm, double at, double *ready)
+/* Parts in a row wait until `at`. */
+static void wait_range(double at, uint32_t n, double *ready)
 {
 	time_bits bits;
 
-	if (tm->sinks_in_line && tm->n_sinks > 2) {
-		memcpy(&bits, &at, sizeof(bits));
-		wait_bits(tm->n_sinks, (time_bits *)(ready + tm->first_sink), bits);
-		return;
-	}
-	for (uint32_t k = 0; k < tm->n_sinks; k++) {
-		double *sink = &ready[tm->move->sink[k]];
+	memcpy(&bits, &at, sizeof(bits));
+	if (n > 2)
+		wait_bits(n, (time_bits *)ready, bits);
+	else
+		for (uint32_t k = 0; k < n; k++)
+			ready[k] = later(ready[k], at);
+}
 
-		*sink = later(*sink, at);
-	}
+static void wait_list(double at, uint32_t n, const uint16_t *part, double *ready)
+{
+	for (uint32_t k = 0; k < n; k++)
+		ready[part[k]] = later(ready[part[k]], at);
+}
+
+static void arrive(const struct ff_memo_move *tm, double at, double *ready)
+{
+	if (tm->sink_range)
+		wait_range(at, tm->n_sinks, ready + tm->first_sink);
+	else
+		wait_list(at, tm->n_sinks, tm->move->sink, ready);
 }
 
 /* A parameter is not updated before it was brought to who reads it. */
 static void leave(struct ff_evaluator *e, uint32_t param, const struct ff_memo_move *tm, double at)
 {
-	double *ready = ff_time_expect(
-			e, &e->timed[FF_PHASE_BACKWARD][param], e->program.micro_batches - 1);
+	double *ready = ff_time_expect(e, &e->timed[FF_PHASE_BACKWARD][param],
+			e->program.micro_batches - 1);
 
-	for (uint32_t k = 0; k < tm->n_sources; k++)
-		ready[tm->move->source[k]] = later(ready[tm->move->source[k]], at);
+	if (tm->source_range)
+		wait_range(at, tm->n_sources, ready + tm->first_source);
+	else
+		wait_list(at, tm->n_sources, tm->move->source, ready);
 }
 
 /* When a paced move may begin: lowering's hold_back. */
@@ -221,7 +234,9 @@ static double first_written(const struct ff_evaluator *e, uint32_t value, uint32
 			finish_of(&e->timed[FF_PHASE_BACKWARD][e->g->edges[first].node], micro);
 	double at = 0;
 
-	if (me->all_home && tm->sinks_in_line)
+	if (me->none_alike)
+		return at;
+	if (me->all_alike && tm->sink_range)
 		return latest(tm->n_sinks, finish + tm->first_sink, at);
 	for (uint32_t k = 0; k < mv->n_sinks; k++) {
 		uint32_t alias = me->moved[FF_BACKWARD].alias[mv->sink[k]];
