@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/intervals.h"
 #include "ff/node_class.h"
 
 enum { SHAPES, NODES, EDGES };
@@ -93,32 +94,71 @@ static int build_places(struct ff_memo *t, const struct ff_node *n, const struct
 	return code;
 }
 
+/* By cell: the first cell that costs alike. */
+static int find_alike(struct ff_memo *t, const struct ff_node *n, const struct ff_config *c,
+		uint16_t **ret, struct ff_error *err)
+{
+	uint32_t cells = ff_config_cells(c), step = 1;
+	uint16_t *first = ff_arena_array(&t->scratch, cells, sizeof(*first));
+	uint16_t *like = ff_arena_array(&t->scratch, cells, sizeof(*like));
+
+	if (!first || !like)
+		return ff_fail_memory(err);
+	for (uint32_t d = n->n_dims; d-- > 0; step *= c->degree[d]) {
+		if (c->degree[d] == 1)
+			continue;
+		ff_intervals_alike(n, d, c->degree[d], like);
+		for (uint32_t at = 0, i = 0; i < cells; i += step) {
+			for (uint32_t k = i; k < i + step; k++)
+				first[k] = (uint16_t)(first[k] + like[at] * step);
+			at = at + 1 < c->degree[d] ? at + 1 : 0;
+		}
+	}
+	*ret = first;
+	return FF_OK;
+}
+
+static int price_part(struct ff_memo *t, uint32_t node, const struct ff_config *c, uint32_t device,
+		uint32_t p, double *const us[2], int64_t *const workspace[2], struct ff_error *err)
+{
+	bool back = ff_node_needs_grad(t->g, node);
+	int code = FF_OK;
+
+	for (int pass = FF_FORWARD; pass <= (back ? FF_BACKWARD : FF_FORWARD); pass++) {
+		struct ff_region box;
+		struct ff_work w;
+
+		ff_config_box(&t->g->nodes[node], c, p, &box);
+		ff_work_fill(t->g, node, &box, (enum ff_pass)pass, &w);
+		code = ff_price_work(t->p, &w, device, &us[pass][p], err);
+		if (code < 0)
+			break;
+		workspace[pass][p] = ff_align64(ff_price_workspace(t->p, &w));
+		t->has_workspace = t->has_workspace || workspace[pass][p];
+	}
+	return code;
+}
+
 /* Times of all parts on one kind of device, and their scratch. */
 static int price_parts(struct ff_memo *t, uint32_t node, const struct ff_config *c, uint32_t device,
 		double *const us[2], int64_t *const workspace[2], struct ff_error *err)
 {
-	bool back = ff_node_needs_grad(t->g, node);
+	struct ff_arena_mark mark = ff_arena_mark(&t->scratch);
 	uint32_t cells = ff_config_cells(c);
-	int code = FF_OK;
+	uint16_t *first;
+	int code = find_alike(t, &t->g->nodes[node], c, &first, err);
 
-	for (uint32_t p = 0; p < c->n_parts && code == FF_OK; p++)
-		for (int pass = FF_FORWARD; pass <= (back ? FF_BACKWARD : FF_FORWARD); pass++) {
-			struct ff_region box;
-			struct ff_work w;
+	for (uint32_t p = 0; p < c->n_parts && code == FF_OK; p++) {
+		uint32_t like = p < cells ? first[p] : p - cells;
 
-			if (p >= cells) {
-				us[pass][p] = us[pass][p - cells];
-				workspace[pass][p] = workspace[pass][p - cells];
-				continue;
-			}
-			ff_config_box(&t->g->nodes[node], c, p, &box);
-			ff_work_fill(t->g, node, &box, (enum ff_pass)pass, &w);
-			code = ff_price_work(t->p, &w, device, &us[pass][p], err);
-			if (code < 0)
-				break;
-			workspace[pass][p] = ff_align64(ff_price_workspace(t->p, &w));
-			t->has_workspace = t->has_workspace || workspace[pass][p];
+		if (like == p)
+			code = price_part(t, node, c, device, p, us, workspace, err);
+		for (int pass = 0; pass < 2 && like != p; pass++) {
+			us[pass][p] = us[pass][like];
+			workspace[pass][p] = workspace[pass][like];
 		}
+	}
+	ff_arena_rewind(&t->scratch, mark);
 	return code;
 }
 
@@ -348,6 +388,15 @@ static int time_moves(struct ff_memo *t, const struct ff_redistribution *r,
 	return code;
 }
 
+static bool is_identity(const uint32_t *alias, uint32_t n)
+{
+	uint32_t k = 0;
+
+	while (alias && k < n && alias[k] == k)
+		k++;
+	return alias && k == n;
+}
+
 int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 		const struct ff_memo_node *from, const struct ff_memo_node *to,
 		struct ff_memo_edge *e, struct ff_error *err)
@@ -362,6 +411,8 @@ int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 	if (code == FF_OK)
 		code = time_moves(t, &e->moved[pass], &e->move[pass], err);
 	e->built[pass] = code == FF_OK;
+	if (pass == FF_BACKWARD && from)
+		e->all_home = is_identity(e->moved[pass].alias, from->block.n_parts);
 	return code;
 }
 

@@ -54,6 +54,7 @@ struct ff_memo_edge {
 	uint32_t port, slot;
 	bool first_use;
 	bool built[2]; /* by pass */
+	bool all_home; /* backward: every part of the producer is the consumer's part alike */
 	struct ff_redistribution moved[2];
 	struct ff_memo_move *move[2];
 };

@@ -212,14 +212,17 @@ static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
 /* When what a move adds to was written: a first use that is aliased was written
  * by compute; one that moved stands on the same lane. */
 static double first_written(const struct ff_evaluator *e, uint32_t value, uint32_t micro,
-		const struct ff_move *mv)
+		const struct ff_memo_move *tm)
 {
+	const struct ff_move *mv = tm->move;
 	uint32_t first = e->first_edge[value];
 	const struct ff_memo_edge *me = e->edge[first];
 	const double *finish =
 			finish_of(&e->timed[FF_PHASE_BACKWARD][e->g->edges[first].node], micro);
 	double at = 0;
 
+	if (me->all_home && tm->sinks_in_line)
+		return latest(tm->n_sinks, finish + tm->first_sink, at);
 	for (uint32_t k = 0; k < mv->n_sinks; k++) {
 		uint32_t alias = me->moved[FF_BACKWARD].alias[mv->sink[k]];
 
@@ -239,7 +242,7 @@ static void backward_moves(struct ff_evaluator *e, const struct ff_step *s)
 
 	for (uint32_t i = 0; i < me->moved[FF_BACKWARD].n_moves; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_BACKWARD][i];
-		double at = tm->accumulate ? first_written(e, x->value, s->micro, tm->move) : 0;
+		double at = tm->accumulate ? first_written(e, x->value, s->micro, tm) : 0;
 
 		arrive(tm, time_move(e, tm, finish, at), ready);
 	}
