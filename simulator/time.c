@@ -182,7 +182,7 @@ static double held_until(const struct ff_evaluator *e, const struct ff_step *s,
 	double at = 0;
 
 	for (uint32_t k = 0; k < tm->n_sinks && s->paced && e->m->overlap; k++)
-		at = later(at, e->paced[FF_PACE * device[tm->move->sink[k]] + FF_PACE - 1]);
+		at = later(at, e->paced[(size_t)FF_PACE * device[tm->move->sink[k]] + FF_PACE - 1]);
 	return at;
 }
 
@@ -190,7 +190,7 @@ static double held_until(const struct ff_evaluator *e, const struct ff_step *s,
 static void keep_pace(struct ff_evaluator *e, const struct ff_timed_node *t)
 {
 	for (uint32_t p = 0; p < t->n; p++) {
-		double *paced = &e->paced[FF_PACE * t->device[p]];
+		double *paced = &e->paced[(size_t)FF_PACE * t->device[p]];
 
 		memmove(paced + 1, paced, (FF_PACE - 1) * sizeof(*paced));
 		paced[0] = e->lane[t->device[p]]; /* compute lanes are numbered as devices are */
