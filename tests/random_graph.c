@@ -453,14 +453,20 @@ int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, stru
 	return ff_builder_finish(m.b, ret, err);
 }
 
+static void set_operand_type(struct ff_operand *o, enum ff_dtype type)
+{
+	o->dtype = type;
+	o->gradient = (uint8_t)type;
+}
+
 static void set_type(struct ff_graph *g, struct ff_value *v, enum ff_dtype type)
 {
 	v->dtype = type;
-	g->nodes[v->producer].out_map[v->port].dtype = type;
+	set_operand_type(&g->nodes[v->producer].out_map[v->port], type);
 	for (uint32_t i = 0; i < v->n_uses; i++) {
 		const struct ff_edge *e = &g->edges[g->uses[v->first_use + i]];
 
-		g->nodes[e->node].in_map[e->slot].dtype = type;
+		set_operand_type(&g->nodes[e->node].in_map[e->slot], type);
 	}
 }
 

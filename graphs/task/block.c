@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ff/hash.h"
+#include "ff/optimizer.h"
 
 /* Equal keys of two operands of one value: equal intervals, equal numbering of
  * parts, equal devices. */
@@ -63,7 +64,7 @@ static int group_weight(const struct ff_node_block *b, uint32_t slot, struct ff_
 
 			insert(g, b->device[q], (uint16_t)q);
 		}
-		g->bytes = ff_align64(ff_region_volume(&g->region) * FF_F32_BYTES);
+		g->bytes = ff_optimizer_align(p->type, ff_region_volume(&g->region));
 		g->set = ff_fnv1a(g->device, copies * sizeof(*g->device));
 	}
 	*n = first + cells;
@@ -180,15 +181,16 @@ int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, ui
 {
 	const struct ff_edge *e = &g->edges[edge];
 	const struct ff_value *v = &g->values[e->value];
-	struct ff_side in = {&consumer->in[e->slot], consumer->device}, out;
+	struct ff_side in = {&consumer->in[e->slot], consumer->device, false}, out;
 	struct ff_edge_block b = {0};
 	int code;
 
 	if (!producer) {
 		code = build_loads(&in, a, &b.forward, err);
 	} else {
-		out = (struct ff_side){&producer->out[v->port], producer->device};
+		out = (struct ff_side){&producer->out[v->port], producer->device, false};
 		code = ff_redistribute(m, &out, &in, true, pieces, a, scratch, &b.forward, err);
+		in.gradients = out.gradients = true;
 		if (code == FF_OK && ff_edge_needs_grad(g, edge))
 			code = ff_redistribute(m, &in, &out, first_use, pieces, a, scratch,
 					&b.backward, err);

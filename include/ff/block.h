@@ -47,6 +47,7 @@ int ff_node_block_build(const struct ff_graph *g, uint32_t node, const struct ff
 struct ff_side {
 	const struct ff_placement *place;
 	const uint16_t *device; /* by part */
+	bool gradients;         /* it is they that go */
 };
 
 /* How sinks come to hold the reduction of the sources that cover them. */

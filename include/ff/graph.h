@@ -71,6 +71,10 @@ struct ff_names;
 
 struct ff_graph {
 	const char *name;
+	/* What it computes in: float32 or bfloat16.  Activations, their gradients and
+	 * parameters as they are read are stored as that; sums are float32, and so are the
+	 * weights that are updated and their gradients. */
+	enum ff_dtype dtype;
 	uint32_t n_nodes, n_values, n_edges;
 	struct ff_node *nodes; /* topological: every input comes from an earlier node */
 	struct ff_value *values;
@@ -99,6 +103,8 @@ void ff_graph_write(const struct ff_graph *g, struct ff_out *o);
 struct ff_builder;
 int ff_builder_create(const char *name, struct ff_arena *a, struct ff_builder **ret,
 		struct ff_error *err);
+/* What the graph computes in, before ff_builder_finish; float32 where nothing is said. */
+void ff_builder_set_dtype(struct ff_builder *b, enum ff_dtype dtype);
 /* `attrs` may be NULL for operators without.  `in` are nodes, whose first output
  * is meant, or FF_PORT(node, output).  Parameters are made beside the node, as
  * nodes called "<name>.weight" and so on, and so is its prelude. */

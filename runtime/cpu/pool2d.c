@@ -7,6 +7,7 @@ struct pool2d {
 };
 
 struct geometry {
+	enum ff_dtype type;
 	dnnl_dims_t in, out, kernel, stride, dilate, pad_lo, pad_hi;
 	dnnl_memory_desc_t in_desc, out_desc;
 	dnnl_alg_kind_t kind;
@@ -18,6 +19,7 @@ static void part_geometry(const struct ff_work *w, struct geometry *g)
 	const struct ff_pool2d_attrs *a = &w->node->attrs.pool2d;
 	const struct ff_region *out = &w->out[0], *in = &w->in[0];
 
+	g->type = ff_work_type(w);
 	g->kind = a->mode == FF_POOL_MAX ? dnnl_pooling_max : dnnl_pooling_avg_include_padding;
 	for (uint32_t i = 0; i < 4; i++) {
 		g->in[i] = ff_region_size(in, i);
@@ -40,10 +42,10 @@ static int describe(
 {
 	dnnl_pooling_v2_desc_t d;
 	dnnl_status_t s;
-	int code = ff_dnnl_image(k, g->in, &g->in_desc, err);
+	int code = ff_dnnl_image(k, g->type, g->in, &g->in_desc, err);
 
 	if (code == FF_OK)
-		code = ff_dnnl_image(k, g->out, &g->out_desc, err);
+		code = ff_dnnl_image(k, g->type, g->out, &g->out_desc, err);
 	if (code < 0)
 		return code;
 	s = dnnl_pooling_v2_forward_desc_init(&d, dnnl_forward_training, g->kind, &g->in_desc,
