@@ -426,8 +426,8 @@ static void add_end(struct maker *m, int32_t batch)
 	ff_builder_add(m->b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, last, 2);
 }
 
-int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, struct ff_graph *ret,
-		struct ff_error *err)
+int random_graph(struct ff_random *r, enum ff_dtype type, uint32_t max_ops, struct ff_arena *a,
+		struct ff_graph *ret, struct ff_error *err)
 {
 	struct maker m = {.r = r, .a = a};
 	struct value image = {.rank = 4};
@@ -437,6 +437,7 @@ int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, stru
 
 	if (code < 0)
 		return code;
+	ff_builder_set_dtype(m.b, type);
 	image.shape[0] = between(&m, 1, 7);
 	image.shape[1] = between(&m, 1, 4);
 	image.shape[2] = between(&m, 3, 8);

@@ -214,6 +214,26 @@ static int prepare_forward(struct ff_kernel *k, struct conv2d *c, struct band *b
 			: ff_call_create(k, g->forward, arg, c->has_bias ? 4 : 3, &b->forward, err);
 }
 
+/* Whether some tap of the filter meets nothing but padding.  For its gradient, zero, oneDNN
+ * 2.6 multiplies by what lies in its scratchpad when that is bfloat16. */
+static bool has_idle_tap(const struct geometry *g)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		int64_t taps = g->weight[g->weight_rank - 2 + (int)i];
+
+		for (int64_t tap = 0; tap < taps; tap++) {
+			int64_t at = tap * (g->dilate[i] + 1) - g->pad_lo[i];
+			bool meets = false;
+
+			for (int64_t o = 0; o < g->out[2 + i] && !meets; o++, at += g->stride[i])
+				meets = at >= 0 && at < g->in[2 + i];
+			if (!meets)
+				return true;
+		}
+	}
+	return false;
+}
+
 static int prepare_backward(struct ff_kernel *k, struct conv2d *c, struct band *b,
 		struct geometry *g, struct ff_error *err)
 {
@@ -233,6 +253,8 @@ static int prepare_backward(struct ff_kernel *k, struct conv2d *c, struct band *
 	if (code == FF_OK)
 		code = ff_call_create(k, g->gradient, weight_arg, c->has_bias ? 4 : 3,
 				&b->backward_weight, err);
+	if (code == FF_OK && c->type != FF_F32 && has_idle_tap(g))
+		ff_call_clear(b->backward_weight);
 	if (code < 0 || !c->need_din)
 		return code;
 	wanted = dnnl_primitive_desc_query_md(g->data, dnnl_query_weights_md, 0);

@@ -3,12 +3,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct ff_call {
 	struct ff_call *next;
 	dnnl_primitive_t primitive;
 	dnnl_stream_t stream;
 	uint32_t n; /* arguments before the scratchpad */
+	size_t clear_bytes;
 	dnnl_exec_arg_t args[FF_CALL_ARGS + 1];
 };
 
@@ -198,11 +200,21 @@ int ff_call_reorder(struct ff_kernel *k, const dnnl_memory_desc_t *source,
 	return code;
 }
 
+void ff_call_clear(struct ff_call *c)
+{
+	const dnnl_memory_desc_t *scratchpad;
+
+	if (dnnl_memory_get_memory_desc(c->args[c->n].memory, &scratchpad) == dnnl_success)
+		c->clear_bytes = (size_t)ff_dnnl_bytes(scratchpad);
+}
+
 int ff_call_run(const struct ff_kernel *k, const struct ff_call *c, const struct ff_kernel_io *io,
 		const void *const *memory, struct ff_error *err)
 {
 	dnnl_status_t s = dnnl_success;
 
+	if (c->clear_bytes)
+		memset(ff_kernel_at(io, k->reserved_bytes), 0, c->clear_bytes);
 	for (uint32_t i = 0; s == dnnl_success && i <= c->n; i++) {
 		/* oneDNN has no handles to constant memory; sources are only read */
 		const void *at = i < c->n ? memory[i] : ff_kernel_at(io, k->reserved_bytes);

@@ -60,6 +60,8 @@ int ff_call_reorder(struct ff_kernel *k, const dnnl_memory_desc_t *source,
 		const dnnl_memory_desc_t *sink, struct ff_call **ret, struct ff_error *err);
 /* Frees a list of calls; accepts NULL. */
 void ff_calls_destroy(struct ff_call *c);
+/* Has the scratchpad cleared before every run. */
+void ff_call_clear(struct ff_call *c);
 /* `memory` in the order of the arguments. */
 int ff_call_run(const struct ff_kernel *k, const struct ff_call *c, const struct ff_kernel_io *io,
 		const void *const *memory, struct ff_error *err);
