@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/node_class.h"
+
 #define MOST_CANDIDATES 40 /* of a class */
 #define MANY_DEVICES 64    /* above, there are fewer */
 #define PRICED_FIRST 6     /* of an edge, for each candidate of the larger end, at least; */

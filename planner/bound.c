@@ -13,7 +13,7 @@
 
 #include "ff/micro.h"
 #include "ff/search.h"
-#include "intervals.h"
+#include "ff/intervals.h"
 
 #define LOOK_EVERY 256 /* parts priced or looked up between two polls */
 

@@ -12,7 +12,9 @@
 #define TUNE_SECONDS 0.01   /* or this long, where the budget is time */
 #define REPORT_EVERY 256    /* proposals between progress calls, */
 #define REPORT_SECONDS 0.05 /* or this long */
-#define LEAP_EVERY 64       /* one proposal in so many changes phases, where that matters */
+/* One proposal in so many changes phases, where that matters: more where memory is scarce */
+#define LEAP_EVERY 256
+#define LEAP_EVERY_TIGHT 64
 
 static void mark_changed(struct ff_chain *c, uint32_t node)
 {
@@ -206,20 +208,32 @@ static int keep(struct ff_chain *c, struct ff_evaluation e, struct ff_error *err
 	return code;
 }
 
+/* What a proposal may take at most.  What does not fit may be followed by anything that
+ * lacks less, and the caller wants to see all. */
+static double limit_us(const struct ff_chain *c, double patience)
+{
+	return c->at.fits && !c->opt->visit ? c->at.step_us * (1 + patience) : INFINITY;
+}
+
 /* Proposes other phases.  They change the whole program, so it is set, and set back. */
 static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 {
 	struct ff_evaluation e;
+	bool slower = false;
 	int code = c->unsaved ? ff_chain_save(c, err) : FF_OK;
 
 	if (code < 0 || !ff_phases_draw(&c->phases, &c->current, c->at, &c->leap))
 		return code;
-	code = ff_evaluator_set(c->evaluator, &c->leap, &e, err);
+	code = ff_evaluator_set_within(
+			c->evaluator, &c->leap, limit_us(c, patience), &slower, &e, err);
 	if (code < 0)
 		return code;
 	c->proposals++;
-	show(c, &c->leap, e);
+	if (!slower)
+		show(c, &c->leap, e);
 	ff_chain_look(c);
+	if (slower)
+		return FF_OK;
 	if (ff_how_much_worse(c->at, e) > patience)
 		return ff_evaluator_set(c->evaluator, &c->current, &e, err);
 	c->accepted++;
@@ -228,20 +242,18 @@ static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 
 static int step(struct ff_chain *c, struct ff_error *err)
 {
-	double patience = draw_patience(c), limit_us = INFINITY;
+	double patience = draw_patience(c);
 	struct ff_evaluation e;
 	bool slower;
 	int code;
 
 	if (ff_phases_matter(&c->phases, &c->current, c->at) &&
-			ff_random_below(&c->random, LEAP_EVERY) == 0)
+			ff_random_below(&c->random,
+					c->at.tight ? LEAP_EVERY_TIGHT : LEAP_EVERY) == 0)
 		return leap(c, patience, err);
 	ff_proposer_next(&c->frame->proposer, &c->current, &c->proposed);
-	/* what does not fit may be followed by anything that lacks less */
-	if (c->at.fits && !c->opt->visit)
-		limit_us = c->at.step_us * (1 + patience);
 	code = ff_evaluator_propose_within(c->evaluator, c->proposed.change, c->proposed.n,
-			limit_us, &slower, &e, err);
+			limit_us(c, patience), &slower, &e, err);
 	if (code < 0)
 		return code;
 	c->proposals++;

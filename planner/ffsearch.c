@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ff/graph_file.h"
 #include "job.h"
 
 #define BOUND_SHARE 0.1 /* of the budget, at most for the lower bound */

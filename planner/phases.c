@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ff/micro.h"
+#include "ff/node_class.h"
 
 int ff_phases_init(struct ff_phases *p, const struct ff_space *s, const struct ff_graph *g,
 		const struct ff_machine *m, uint64_t seed, uint32_t chain, struct ff_arena *arena,

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "ff/node_class.h"
+
 #define EXTRA_EVERY 6 /* so many concern updates and replicas, where allowed */
 #define BLOCK_EVERY 2 /* one proposal in so many changes a block of operators */
 

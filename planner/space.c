@@ -230,45 +230,52 @@ static void key_of(const struct ff_node *node, uint32_t devices, struct ff_degre
 								     : (int32_t)devices;
 }
 
-static uint32_t key_hash(const struct ff_degrees *key)
+static uint64_t key_hash(const struct ff_degrees *key)
 {
 	uint64_t h = key->n_dims;
 
 	for (uint32_t i = 0; i < FF_MAX_DIMS; i++)
 		h = ff_hash_mix(h, (uint64_t)key->cap[i]);
-	return (uint32_t)(h >> 32);
+	return h;
 }
 
-/* Nodes alike share one table: `slot` is a hash table of `mask` + 1 places. */
-static int fill_nodes(struct ff_space *s, const struct ff_degrees **slot, uint32_t mask)
+/* The degrees of an earlier node that is alike, by its number; or new ones. */
+static int fill_node(struct ff_space *s, uint32_t node, struct ff_table *t)
 {
-	for (uint32_t i = 0; i < s->graph->n_nodes; i++) {
-		const struct ff_node *node = &s->graph->nodes[i];
-		struct ff_degrees key;
-		uint32_t at;
+	const struct ff_node *n = &s->graph->nodes[node];
+	struct ff_degrees key;
+	uint64_t hash;
+	uint32_t at, i;
 
-		if (!ff_node_needs_config(s->graph, i))
-			continue;
-		key_of(node, s->n_devices, &key);
-		for (at = key_hash(&key) & mask; slot[at]; at = (at + 1) & mask)
-			if (slot[at]->n_dims == key.n_dims &&
-					!memcmp(slot[at]->cap, key.cap, sizeof(key.cap)))
-				break;
-		if (!slot[at])
-			slot[at] = degrees_create(s, node, &key);
-		if (!slot[at])
-			return FF_E_NOMEM;
-		s->of[i] = slot[at];
-	}
-	return FF_OK;
+	key_of(n, s->n_devices, &key);
+	hash = key_hash(&key);
+	for (i = ff_table_first(t, hash, &at); i != FF_NONE; i = ff_table_next(t, hash, &at))
+		if (s->of[i]->n_dims == key.n_dims &&
+				!memcmp(s->of[i]->cap, key.cap, sizeof(key.cap)))
+			break;
+	s->of[node] = i != FF_NONE ? s->of[i] : degrees_create(s, n, &key);
+	if (!s->of[node])
+		return FF_E_NOMEM;
+	return i != FF_NONE ? FF_OK : ff_table_put(t, hash, node);
+}
+
+/* Nodes alike share one table. */
+static int fill_nodes(struct ff_space *s)
+{
+	struct ff_table seen = {0};
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < s->graph->n_nodes && code == FF_OK; i++)
+		if (ff_node_needs_config(s->graph, i))
+			code = fill_node(s, i, &seen);
+	ff_table_finish(&seen);
+	return code;
 }
 
 int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct ff_space **ret,
 		struct ff_error *err)
 {
 	struct ff_space *s = calloc(1, sizeof(*s));
-	const struct ff_degrees **slot = NULL;
-	uint32_t mask = 1;
 	int code = FF_E_NOMEM;
 
 	if (!s)
@@ -280,13 +287,9 @@ int ff_space_create(const struct ff_graph *g, const struct ff_machine *m, struct
 	for (uint32_t i = 1; i <= m->n_devices; i++)
 		if (m->n_devices % i == 0)
 			s->divisor[s->n_divisors++] = i;
-	while (mask < 2 * g->n_nodes)
-		mask = 2 * mask + 1;
 	s->of = ff_arena_array(&s->arena, g->n_nodes, sizeof(void *));
-	slot = calloc((size_t)mask + 1, sizeof(void *));
-	if (s->of && slot)
-		code = fill_nodes(s, slot, mask);
-	free(slot);
+	if (s->of)
+		code = fill_nodes(s);
 	if (code < 0) {
 		ff_space_destroy(s);
 		return ff_fail_memory(err);

@@ -160,10 +160,9 @@ static void bind_update(struct ff_executor *x, const struct ff_task *t, struct f
 static int bind_hosts(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
 		struct ff_error *err)
 {
-	const struct ff_bucket *b = t->kind == FF_TASK_SYNC ? &x->s->buckets[t->bucket] : NULL;
-	uint16_t one = (uint16_t)t->device;
-	const uint16_t *device = b ? b->device : t->kind == FF_TASK_MOVE ? t->move->device : &one;
-	uint32_t n = b ? b->n_devices : t->kind == FF_TASK_MOVE ? t->move->n_devices : 1;
+	const uint16_t *device;
+	uint16_t one;
+	uint32_t n = ff_task_devices(x->s, t, &device, &one);
 
 	j->hosts = ff_arena_array(&x->arena, n, sizeof(*j->hosts));
 	if (!j->hosts)

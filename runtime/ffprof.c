@@ -9,6 +9,7 @@
 
 #include "agree.h"
 #include "comm/job.h"
+#include "ff/graph_file.h"
 #include "launch.h"
 #include "prof/prof.h"
 

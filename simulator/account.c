@@ -93,7 +93,7 @@ static void count_moved(const struct counted *c, uint32_t edge)
 {
 	const struct ff_evaluator *e = c->e;
 	const struct ff_edge *x = &e->g->edges[edge];
-	const struct ff_redistribution *r = &e->edge[edge]->block.forward;
+	const struct ff_redistribution *r = &e->edge[edge]->moved[FF_FORWARD];
 	const struct ff_memo_node *to = e->node[x->node];
 	uint32_t first = moved_in(c, edge), last = last_read(c, edge);
 
@@ -129,7 +129,7 @@ static void last_uses(const struct counted *c, uint32_t *last)
 					  : ff_program_compute(p, own, c->micro, v->producer);
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = g->uses[v->first_use + u];
-		const struct ff_redistribution *r = &e->edge[edge]->block.forward;
+		const struct ff_redistribution *r = &e->edge[edge]->moved[FF_FORWARD];
 		uint32_t parts = e->node[g->edges[edge].node]->block.n_parts;
 		uint32_t read = last_read(c, edge), moved = moved_in(c, edge);
 
@@ -154,7 +154,7 @@ static void count_gradient(
 	const struct ff_evaluator *e = c->e;
 	const struct ff_program *program = &e->program;
 	const struct ff_edge *x = &e->g->edges[edge];
-	const struct ff_redistribution *r = &e->edge[edge]->block.backward;
+	const struct ff_redistribution *r = &e->edge[edge]->moved[FF_BACKWARD];
 	const struct ff_memo_node *to = e->node[x->node];
 	const struct ff_memo_node *from = e->node[ff_edge_source(e->g, edge)];
 	bool param = ff_node_is_parameter(e->g, ff_edge_source(e->g, edge));
@@ -271,11 +271,12 @@ static int64_t larger(int64_t a, int64_t b)
 /* Weights, gradients and states, and the scratch of the largest kernel. */
 static void count_pinned(struct ff_evaluator *e)
 {
+	const struct ff_bucketing *buckets = &(e->rebuckets ? e->next : e->now)->buckets;
 	const struct ff_optimizer *o = ff_price_optimizer(e->p);
 
 	memset(e->pinned, 0, e->m->n_devices * sizeof(*e->pinned));
 	for (uint32_t i = 0; i < e->g->n_nodes && (e->has_scratch || e->program.micro_batches > 1 ||
-								  e->memo.has_workspace);
+								  e->memo->has_workspace);
 			i++) {
 		const struct ff_memo_node *mn = e->node[i];
 
@@ -286,8 +287,8 @@ static void count_pinned(struct ff_evaluator *e)
 			*most = larger(*most, backward_scratch(e, i, p));
 		}
 	}
-	for (uint32_t i = 0; i < e->buckets.n_buckets; i++) {
-		const struct ff_bucket_build *b = &e->buckets.bucket[i];
+	for (uint32_t i = 0; i < buckets->n_buckets; i++) {
+		const struct ff_bucket_build *b = &buckets->bucket[i];
 
 		for (uint32_t d = 0; d < b->n_devices; d++)
 			e->pinned[b->device[d]] += ff_optimizer_bytes(o, e->g->dtype, b->bytes);

@@ -3,6 +3,7 @@
  * before a proposal is timed, most of it before its redistributions are built: a search that has
  * drawn what it would accept need not hear how much worse the rest is.  SPDX-License-Identifier:
  * Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "evaluate.h"
@@ -16,44 +17,43 @@ static void hold(struct ff_evaluator *e, double *busy, uint32_t lane, double us)
 	e->too_slow = e->too_slow || busy[lane] > e->most_us;
 }
 
-static void count_node(struct ff_evaluator *e, double *busy, uint32_t node, double sign)
+static void count_parts(struct ff_evaluator *e, double *busy, const struct ff_memo_node *mn,
+		double forward, double back)
 {
-	const struct ff_memo_node *mn = e->node[node];
-	double back = sign * e->program.micro_batches;
-	double forward = e->program.again[node] ? 2 * back : back;
-
-	if (!ff_node_is_computed(e->g, node))
-		return;
 	for (uint32_t p = 0; p < mn->block.n_parts; p++)
 		hold(e, busy, mn->block.device[p],
 				forward * mn->us[FF_FORWARD][p] + back * mn->us[FF_BACKWARD][p]);
 }
 
-static void count_moves(struct ff_evaluator *e, double *busy, uint32_t n,
-		const struct ff_memo_move *move, double sign)
+static void count_node(struct ff_evaluator *e, double *busy, uint32_t node, double sign)
 {
-	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t k = 0; k < move[i].n_lanes; k++) {
-			const struct ff_lanes *l = k < 2 ? &move[i].lane[k] : &move[i].more[k - 2];
+	double back = sign * e->program.micro_batches;
 
-			for (uint32_t j = l->first; j < l->first + l->n; j++)
-				hold(e, busy, j, sign * move[i].us);
-		}
+	if (ff_node_is_computed(e->g, node))
+		count_parts(e, busy, e->node[node], e->program.again[node] ? 2 * back : back, back);
 }
 
-static void count_edge(struct ff_evaluator *e, double *busy, uint32_t edge, double sign)
+static void count_edge(struct ff_evaluator *e, double *busy, uint32_t edge, enum ff_pass pass,
+		double sign)
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 	uint32_t from = ff_edge_source(e->g, edge);
-	double all = sign * e->program.micro_batches;
-	double forward = ff_node_is_parameter(e->g, from) && !e->program.again[from] ? sign : all;
-	double back = ff_node_is_parameter(e->g, from) ? sign : all;
+	bool once = ff_node_is_parameter(e->g, from) &&
+		    (pass == FF_BACKWARD || !e->program.again[from]);
+	double times = once ? sign : sign * e->program.micro_batches;
 
-	if (!me)
+	if (e->state[pass][edge] != FF_EDGE_MOVES)
 		return;
-	if (e->g->edges[edge].shared == FF_NONE)
-		count_moves(e, busy, me->block.forward.n_moves, me->move[FF_FORWARD], forward);
-	count_moves(e, busy, me->block.backward.n_moves, me->move[FF_BACKWARD], back);
+	for (uint32_t i = 0; i < me->moved[pass].n_moves; i++) {
+		const struct ff_memo_move *move = &me->move[pass][i];
+
+		for (uint32_t k = 0; k < move->n_lanes; k++) {
+			const struct ff_lanes *l = k < 2 ? &move->lane[k] : &move->more[k - 2];
+
+			for (uint32_t j = l->first; j < l->first + l->n; j++)
+				hold(e, busy, j, times * move->us);
+		}
+	}
 }
 
 /* And its prelude, which changes with it and never alone. */
@@ -71,10 +71,13 @@ static void count_change(struct ff_evaluator *e, double *busy, uint32_t node, do
 void ff_busy_reset(struct ff_evaluator *e)
 {
 	memset(e->busy, 0, ff_lane_count(e->m) * sizeof(*e->busy));
+	e->most_us = INFINITY;
+	e->too_slow = false;
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
 		count_node(e, e->busy, i, 1);
 	for (uint32_t k = 0; k < e->g->n_edges; k++)
-		count_edge(e, e->busy, k, 1);
+		for (int pass = 0; pass < 2; pass++)
+			count_edge(e, e->busy, k, (enum ff_pass)pass, 1);
 }
 
 void ff_busy_begin(struct ff_evaluator *e, double limit_us)
@@ -86,7 +89,9 @@ void ff_busy_begin(struct ff_evaluator *e, double limit_us)
 		const struct ff_value *v = &e->g->values[e->touched[i]];
 
 		for (uint32_t u = 0; u < v->n_uses; u++)
-			count_edge(e, e->busy_next, e->g->uses[v->first_use + u], -1);
+			for (int pass = 0; pass < 2; pass++)
+				count_edge(e, e->busy_next, e->g->uses[v->first_use + u],
+						(enum ff_pass)pass, -1);
 	}
 	e->most_us = limit_us * (1 + SLACK);
 	e->too_slow = false;
@@ -97,12 +102,9 @@ void ff_busy_add_node(struct ff_evaluator *e, uint32_t node)
 	count_change(e, e->busy_next, node, 1);
 }
 
-void ff_busy_add_uses(struct ff_evaluator *e, uint32_t value)
+void ff_busy_add_edge(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass)
 {
-	const struct ff_value *v = &e->g->values[value];
-
-	for (uint32_t u = 0; u < v->n_uses; u++)
-		count_edge(e, e->busy_next, e->g->uses[v->first_use + u], 1);
+	count_edge(e, e->busy_next, edge, pass, 1);
 }
 
 void ff_busy_keep(struct ff_evaluator *e)
@@ -111,4 +113,27 @@ void ff_busy_keep(struct ff_evaluator *e)
 
 	e->busy = e->busy_next;
 	e->busy_next = was;
+}
+
+int ff_busy_check(struct ff_evaluator *e, struct ff_micro *micro, const struct ff_strategy *s,
+		double limit_us, bool *slower, struct ff_error *err)
+{
+	double times = s->micro_batches;
+	int code = FF_OK;
+
+	memset(e->busy_next, 0, ff_lane_count(e->m) * sizeof(*e->busy_next));
+	e->most_us = limit_us * (1 + SLACK);
+	e->too_slow = false;
+	for (uint32_t i = 0; i < micro->g->n_nodes && code == FF_OK && !e->too_slow; i++) {
+		struct ff_memo_node *mn;
+
+		if (!ff_node_is_computed(micro->g, i))
+			continue;
+		code = ff_memo_node(&micro->memo, i, &s->config[ff_node_leader(micro->g, i)], &mn,
+				err);
+		if (code == FF_OK)
+			count_parts(e, e->busy_next, mn, times, times);
+	}
+	*slower = e->too_slow;
+	return code;
 }

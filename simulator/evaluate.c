@@ -1,6 +1,6 @@
 /* The evaluator: step times of strategies that differ in a few operators.  Blocks
- * and their prices come from the memo; a proposal swaps those it touches, moves
- * their buffers in the account of memory and makes one pass (time.c).
+ * and their prices come from the memo; a proposal swaps those it touches (place.c),
+ * makes one pass (time.c) and moves their buffers in the account of memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "evaluate.h"
 
@@ -10,9 +10,10 @@
 
 #include "ff/micro.h"
 
-/* Blocks held before the memo is emptied, so that long searches stay small; more
- * where the current strategy alone takes as much. */
-#define MEMO_BYTES ((size_t)96 << 20)
+/* Blocks held before memos are emptied, so that long searches stay small; more where the
+ * current strategy alone takes as much. */
+#define MEMO_BYTES ((size_t)192 << 20)
+#define RECORD_AFTER 4 /* proposals, before snapshots are worth the pass they take */
 
 static int allocate(struct ff_evaluator *e, struct ff_error *err)
 {
@@ -25,31 +26,33 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	e->first_edge = ff_arena_array(a, e->g->n_values, sizeof(*e->first_edge));
 	e->first_use = ff_arena_array(a, edges, sizeof(*e->first_use));
 	e->completes = ff_arena_array(a, edges, sizeof(*e->completes));
+	e->closing = ff_arena_array(a, nodes, sizeof(*e->closing));
 	e->node = ff_arena_array(a, nodes, sizeof(*e->node));
 	e->synced = ff_arena_array(a, nodes, sizeof(*e->synced));
 	e->edge = ff_arena_array(a, edges, sizeof(*e->edge));
 	e->mark = ff_arena_array(a, e->g->n_values, sizeof(*e->mark));
 	e->touched = ff_arena_array(a, e->g->n_values, sizeof(*e->touched));
 	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
-	e->adds = ff_arena_array(a, nodes, sizeof(*e->adds));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		e->timed[k] = ff_arena_array(a, nodes, sizeof(**e->timed));
 		if (!e->timed[k])
 			return ff_fail_memory(err);
 	}
 	for (int pass = 0; pass < 2; pass++) {
-		e->moves[pass] = ff_arena_array(a, edges, sizeof(**e->moves));
-		if (!e->moves[pass])
+		e->state[pass] = ff_arena_array(a, edges, sizeof(**e->state));
+		if (!e->state[pass])
 			return ff_fail_memory(err);
 	}
 	e->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->lane));
+	e->idle = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->idle));
+	e->paced = ff_arena_array(a, FF_PACE * devices, sizeof(*e->paced));
 	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
 	e->busy = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	e->busy_next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	if (!e->limit || !e->order || !e->position || !e->first_edge || !e->first_use ||
 			!e->completes || !e->node || !e->block || !e->synced || !e->edge ||
-			!e->mark || !e->touched || !e->lane || !e->sync_lane || !e->adds ||
-			!e->busy || !e->busy_next)
+			!e->mark || !e->touched || !e->lane || !e->idle || !e->sync_lane ||
+			!e->closing || !e->busy || !e->busy_next || !e->paced)
 		return ff_fail_memory(err);
 	return ff_account_create(e, err);
 }
@@ -71,13 +74,14 @@ int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, st
 	ff_arena_init(&e->arena);
 	ff_arena_init(&e->scratch);
 	ff_arena_init(&e->order_arena);
+	ff_arena_init(&e->snapshot_arena);
+	e->now = &e->gathered[0];
+	e->next = &e->gathered[1];
 	code = allocate(e, err);
 	if (code == FF_OK)
 		code = ff_strategy_create(g, &e->arena, &e->strategy, err);
-	if (code == FF_OK)
-		code = ff_memo_init(&e->memo, g, m, p, e->first_use, err);
-	if (code == FF_OK)
-		code = ff_bucketing_init(&e->buckets, g->n_nodes, bucket_bytes, err);
+	for (int k = 0; k < 2 && code == FF_OK; k++)
+		code = ff_gathered_init(&e->gathered[k], g, bucket_bytes, &e->arena, err);
 	if (code < 0) {
 		ff_evaluator_destroy(e);
 		return code;
@@ -95,15 +99,19 @@ void ff_evaluator_destroy(struct ff_evaluator *e)
 {
 	if (!e)
 		return;
-	ff_time_finish(e);
-	ff_memo_finish(&e->memo);
-	ff_bucketing_finish(&e->buckets);
+	for (struct ff_micro *i = e->micro; i; i = i->next)
+		ff_memo_finish(&i->memo);
+	for (int k = 0; k < FF_PHASE_COUNT; k++)
+		for (uint32_t i = 0; i < e->g->n_nodes && e->timed[k]; i++)
+			free(e->timed[k][i].finish);
+	ff_gathered_finish(&e->gathered[0]);
+	ff_gathered_finish(&e->gathered[1]);
 	ff_arena_finish(&e->arena);
 	ff_arena_finish(&e->scratch);
 	ff_arena_finish(&e->order_arena);
+	ff_arena_finish(&e->snapshot_arena);
 	free(e->changes);
 	free(e->swap);
-	free(e->timed_bucket);
 	free(e);
 }
 
@@ -115,137 +123,54 @@ static void conclude(struct ff_evaluator *e, double step_us, struct ff_evaluatio
 	ret->fits = ret->over_bytes == 0;
 }
 
-/* ---- blocks in place, and what they replaced ---- */
+/* ---- memos ---- */
 
-static int note_swap(struct ff_evaluator *e, struct ff_swap s, struct ff_error *err)
+static size_t memo_bytes(const struct ff_evaluator *e)
 {
-	if (e->n_swaps == e->cap_swaps) {
-		uint32_t cap = e->cap_swaps ? 2 * e->cap_swaps : 64;
-		struct ff_swap *grown = realloc(e->swap, cap * sizeof(*grown));
+	size_t sum = 0;
 
-		if (!grown)
-			return ff_fail_memory(err);
-		e->swap = grown;
-		e->cap_swaps = cap;
+	for (const struct ff_micro *i = e->micro; i; i = i->next)
+		sum += ff_arena_used(&i->memo.arena);
+	return sum;
+}
+
+/* All but the one in use. */
+static void clear_others(struct ff_evaluator *e)
+{
+	for (struct ff_micro *i = e->micro; i; i = i->next)
+		if (&i->memo != e->memo)
+			ff_memo_clear(&i->memo);
+}
+
+/* Puts all blocks in place anew.  What was known of those before is lost. */
+static int place_anew(struct ff_evaluator *e, struct ff_error *err)
+{
+	size_t before, used;
+	int code;
+
+	if (memo_bytes(e) > e->memo_limit) {
+		clear_others(e);
+		ff_memo_clear(e->memo);
 	}
-	e->swap[e->n_swaps++] = s;
-	return FF_OK;
-}
-
-static void put_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node *new)
-{
-	e->node[node] = new;
-	e->block[node] = new ? &new->block : NULL;
-}
-
-static int swap_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node *new,
-		struct ff_error *err)
-{
-	struct ff_swap s = {.id = node, .was.node = e->node[node]};
-	int code = new == e->node[node] ? FF_OK : note_swap(e, s, err);
-
-	if (code == FF_OK)
-		put_node(e, node, new);
-	return code;
-}
-
-static int swap_edge(struct ff_evaluator *e, uint32_t edge, struct ff_error *err)
-{
-	struct ff_swap s = {.is_edge = true, .id = edge, .was.edge = e->edge[edge]};
-	uint32_t from = ff_edge_source(e->g, edge);
-	const struct ff_memo_edge *new = NULL;
-	int code = FF_OK;
-
-	if (!e->synced[from])
-		code = ff_memo_edge(&e->memo, edge, e->node[from], e->node[e->g->edges[edge].node],
-				&new, err);
-	if (code == FF_OK && new != e->edge[edge])
-		code = note_swap(e, s, err);
-	if (code == FF_OK)
-		e->edge[edge] = new;
-	return code;
-}
-
-/* The config of node `i` under the proposal; a prelude has its leader's. */
-static const struct ff_config *config_of(const struct ff_evaluator *e, uint32_t i)
-{
-	i = ff_node_leader(e->g, i);
-	for (uint32_t k = 0; k < e->n_changes; k++)
-		if (e->changes[k].node == i)
-			return &e->changes[k].config;
-	return &e->strategy.config[i];
-}
-
-/* Once its readers are in place. */
-static int place_param(struct ff_evaluator *e, uint32_t param, struct ff_error *err)
-{
-	const struct ff_value *v = &e->g->values[e->g->nodes[param].out];
-	const struct ff_config *c = config_of(e, param);
-	struct ff_memo_node *new = NULL;
-	uint16_t list[FF_MAX_DEVICES];
-	struct ff_config follow;
-	int code = FF_OK;
-
-	e->synced[param] = ff_param_is_synced(e->g, param, c, e->block);
-	if (!e->synced[param] && !c->n_parts) {
-		uint32_t edge = e->g->uses[v->first_use];
-
-		ff_config_follow(e->g, edge, &e->node[e->g->edges[edge].node]->config, list,
-				&follow);
-		c = &follow;
-	}
-	if (!e->synced[param])
-		code = ff_memo_node(&e->memo, param, c, &new, err);
-	if (code == FF_OK)
-		code = swap_node(e, param, new, err);
-	for (uint32_t u = 0; u < v->n_uses && code == FF_OK; u++)
-		code = swap_edge(e, e->g->uses[v->first_use + u], err);
-	return code;
-}
-
-static int place_node(struct ff_evaluator *e, uint32_t node, struct ff_error *err)
-{
-	struct ff_memo_node *new;
-	int code = ff_memo_node(&e->memo, node, config_of(e, node), &new, err);
-
-	return code == FF_OK ? swap_node(e, node, new, err) : code;
-}
-
-/* Puts the blocks of all nodes in place anew. */
-static int place_all(struct ff_evaluator *e, struct ff_error *err)
-{
-	const struct ff_graph *g = e->g;
-	size_t before = ff_arena_used(&e->memo.arena), used;
-	int code = FF_OK;
-
-	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
-		if (ff_node_is_computed(g, i))
-			code = place_node(e, i, err);
-	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
-		if (ff_node_is_parameter(g, i))
-			code = place_param(e, i, err);
-	for (uint32_t k = 0; k < g->n_edges && code == FF_OK; k++)
-		if (!ff_node_is_parameter(g, ff_edge_source(g, k)))
-			code = swap_edge(e, k, err);
-	e->n_swaps = 0;
-	used = ff_arena_used(&e->memo.arena) - before;
+	before = memo_bytes(e);
+	code = ff_place_all(e, err);
+	used = memo_bytes(e) - before;
 	if (e->memo_limit < 4 * used)
 		e->memo_limit = 4 * used;
+	e->gathered[0].holds = e->gathered[1].holds = e->rebuckets = false;
+	e->recorded = false;
+	e->since = 0;
+	ff_busy_reset(e);
 	return code;
 }
 
-static int refresh_all(struct ff_evaluator *e, struct ff_error *err)
+/* A long search has seen many blocks that it will not see again. */
+static int trim_memos(struct ff_evaluator *e, struct ff_error *err)
 {
-	int code = FF_OK;
-
-	e->buckets_hold = false;
-	ff_busy_reset(e);
-	for (uint32_t k = 0; k < e->g->n_edges; k++)
-		ff_time_refresh_edge(e, k);
-	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
-		if (e->node[i])
-			code = ff_time_refresh_node(e, i, err);
-	return code;
+	if (memo_bytes(e) <= e->memo_limit)
+		return FF_OK;
+	clear_others(e);
+	return memo_bytes(e) > e->memo_limit / 2 ? place_anew(e, err) : FF_OK;
 }
 
 /* ---- strategies ---- */
@@ -262,7 +187,20 @@ static int copy_config(struct ff_evaluator *e, const struct ff_config *c, struct
 	return ret->list ? FF_OK : ff_fail_memory(err);
 }
 
-/* What blocks say holds as long as graph and order do. */
+/* The steps that close buckets, and room for all that may arrive in a pass. */
+static int list_steps(struct ff_evaluator *e, struct ff_error *err)
+{
+	size_t most = FF_PHASE_COUNT * (size_t)e->g->n_nodes * e->program.micro_batches;
+
+	e->arrival = ff_arena_array(&e->order_arena, most, sizeof(*e->arrival));
+	e->n_arrivals = e->n_closing = 0;
+	for (uint32_t i = 0; i < e->program.n; i++)
+		if (e->program.step[i].kind == FF_STEP_SYNC)
+			e->closing[e->n_closing++] = e->program.step[i].id;
+	return e->arrival ? FF_OK : ff_fail_memory(err);
+}
+
+/* What blocks say holds as long as the order does. */
 static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
@@ -271,9 +209,9 @@ static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct
 	int code = order ? ff_strategy_order(e->g, s, &e->scratch, order, err)
 			 : ff_fail_memory(err);
 
-	if (code == FF_OK && (e->memo.g != e->g || memcmp(order, e->order, size) != 0)) {
-		ff_memo_clear(&e->memo);
-		e->memo.g = e->g;
+	if (code == FF_OK && memcmp(order, e->order, size) != 0) {
+		for (struct ff_micro *i = e->micro; i; i = i->next)
+			ff_memo_clear(&i->memo);
 		memcpy(e->order, order, size);
 	}
 	ff_arena_rewind(&e->scratch, mark);
@@ -282,6 +220,8 @@ static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct
 		code = ff_program_build(e->g, s, e->order, &e->order_arena, &e->program, err);
 	if (code == FF_OK)
 		code = ff_account_reset(e, err);
+	if (code == FF_OK)
+		code = ff_snapshots_plan(e, err);
 	if (code < 0)
 		return code;
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
@@ -292,30 +232,45 @@ static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct
 		if (e->first_use[i])
 			e->first_edge[e->g->edges[i].value] = i;
 	}
-	return FF_OK;
+	return list_steps(e, err);
+}
+
+static int find_micro(struct ff_evaluator *e, uint32_t micro_batches, struct ff_micro **ret,
+		struct ff_error *err)
+{
+	struct ff_micro *new = e->micro;
+	struct ff_graph *g;
+	int code;
+
+	while (new &&new->micro_batches != micro_batches)
+		new = new->next;
+	*ret = new;
+	if (new)
+		return FF_OK;
+	new = ff_arena_alloc(&e->arena, sizeof(*new));
+	g = ff_arena_alloc(&e->arena, sizeof(*g));
+	if (!new || !g)
+		return ff_fail_memory(err);
+	code = ff_graph_micro(e->whole, micro_batches, &e->arena, g, err);
+	if (code < 0)
+		return code;
+	*new = (struct ff_micro){.micro_batches = micro_batches, .g = g, .next = e->micro};
+	code = ff_memo_init(&new->memo, g, e->m, e->p, e->first_use, err);
+	e->micro = new; /* half built it is finished with the evaluator */
+	*ret = new;
+	return code;
 }
 
 /* The graph of one of so many micro-batches becomes the one that is evaluated. */
 static int set_graph(struct ff_evaluator *e, uint32_t micro_batches, struct ff_error *err)
 {
-	struct ff_micro *found = e->micro;
-	struct ff_graph *g;
-	int code;
+	struct ff_micro *micro;
+	int code = find_micro(e, micro_batches, &micro, err);
 
-	while (found && found->micro_batches != micro_batches)
-		found = (struct ff_micro *)found->next;
-	if (!found) {
-		found = ff_arena_alloc(&e->arena, sizeof(*found));
-		g = ff_arena_alloc(&e->arena, sizeof(*g));
-		if (!found || !g)
-			return ff_fail_memory(err);
-		code = ff_graph_micro(e->whole, micro_batches, &e->arena, g, err);
-		if (code < 0)
-			return code;
-		*found = (struct ff_micro){micro_batches, g, e->micro};
-		e->micro = found;
-	}
-	e->g = found->g;
+	if (code < 0)
+		return code;
+	e->g = micro->g;
+	e->memo = &micro->memo;
 	return FF_OK;
 }
 
@@ -331,27 +286,34 @@ int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct
 		code = set_order(e, s, err);
 	if (code < 0)
 		return code;
-	if (ff_arena_used(&e->memo.arena) > e->memo_limit)
-		ff_memo_clear(&e->memo);
-	memset(e->node, 0, e->g->n_nodes * sizeof(*e->node));
-	memset(e->edge, 0, e->g->n_edges * sizeof(*e->edge));
 	e->n_changes = e->n_swaps = 0;
 	e->proposed = false;
 	ff_strategy_copy(&e->strategy, s);
 	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		code = copy_config(e, &s->config[i], &e->strategy.config[i], err);
 	if (code == FF_OK)
-		code = place_all(e, err);
-	if (code == FF_OK)
-		code = refresh_all(e, err);
+		code = place_anew(e, err);
 	if (code < 0)
 		return code;
 	for (uint32_t k = 0; k < e->g->n_values; k++)
 		ff_account_value(e, k, 1);
-	code = ff_evaluator_time(e, &step_us, err);
+	code = ff_evaluator_time(e, 0, &step_us, err);
 	if (code == FF_OK)
 		conclude(e, step_us, ret);
 	return code;
+}
+
+int ff_evaluator_set_within(struct ff_evaluator *e, const struct ff_strategy *s, double limit_us,
+		bool *slower, struct ff_evaluation *ret, struct ff_error *err)
+{
+	struct ff_micro *micro;
+	int code = find_micro(e, s->micro_batches, &micro, err);
+
+	if (code == FF_OK)
+		code = ff_strategy_check(micro->g, s, e->m->n_devices, err);
+	if (code == FF_OK)
+		code = ff_busy_check(e, micro, s, limit_us, slower, err);
+	return code < 0 || *slower ? code : ff_evaluator_set(e, s, ret, err);
 }
 
 /* ---- proposals ---- */
@@ -362,6 +324,7 @@ static void touch(struct ff_evaluator *e, uint32_t value)
 		return;
 	e->mark[value] = e->stamp;
 	e->touched[e->n_touched++] = value;
+	e->rebuckets = e->rebuckets || e->g->values[value].kind == FF_VALUE_PARAMETER;
 }
 
 /* Values whose buffers the proposal may change: all that its nodes read or write. */
@@ -369,6 +332,8 @@ static void list_touched(struct ff_evaluator *e)
 {
 	e->stamp++;
 	e->n_touched = 0;
+	e->rebuckets = false;
+	e->next->holds = false;
 	for (uint32_t i = 0; i < e->n_changes; i++) {
 		const struct ff_node *n = &e->g->nodes[e->changes[i].node];
 
@@ -379,99 +344,19 @@ static void list_touched(struct ff_evaluator *e)
 	}
 }
 
-/* The records of the edges of what was touched and of the nodes at their ends. */
-static int refresh_touched(struct ff_evaluator *e, struct ff_error *err)
-{
-	const struct ff_graph *g = e->g;
-	int code = FF_OK;
-
-	for (uint32_t i = 0; i < e->n_touched; i++) {
-		const struct ff_value *v = &g->values[e->touched[i]];
-
-		e->buckets_hold = e->buckets_hold && v->kind != FF_VALUE_PARAMETER;
-		for (uint32_t u = 0; u < v->n_uses; u++)
-			ff_time_refresh_edge(e, g->uses[v->first_use + u]);
-	}
-	for (uint32_t i = 0; i < e->n_touched && code == FF_OK; i++) {
-		const struct ff_value *v = &g->values[e->touched[i]];
-
-		if (e->node[v->producer])
-			code = ff_time_refresh_node(e, v->producer, err);
-		for (uint32_t u = 0; u < v->n_uses && code == FF_OK; u++)
-			code = ff_time_refresh_node(
-					e, g->edges[g->uses[v->first_use + u]].node, err);
-	}
-	return code;
-}
-
 static void account_touched(struct ff_evaluator *e, int64_t sign)
 {
 	for (uint32_t i = 0; i < e->n_touched; i++)
 		ff_account_value(e, e->touched[i], sign);
 }
 
-/* Blocks of the nodes, then of the parameters they read and of the edges between them
- * and others, unless it turns out to be too slow. */
-static int place_changes(struct ff_evaluator *e, struct ff_error *err)
-{
-	const struct ff_graph *g = e->g;
-	int code = FF_OK;
-
-	for (uint32_t i = 0; i < e->n_changes && code == FF_OK && !e->too_slow; i++) {
-		uint32_t node = e->changes[i].node, prelude = ff_node_prelude(g, node);
-
-		if (ff_node_is_computed(g, node))
-			code = place_node(e, node, err);
-		if (code == FF_OK && prelude != FF_NONE)
-			code = place_node(e, prelude, err);
-		if (code == FF_OK)
-			ff_busy_add_node(e, node);
-	}
-	for (uint32_t i = 0; i < e->n_touched && code == FF_OK && !e->too_slow; i++) {
-		const struct ff_value *v = &g->values[e->touched[i]];
-
-		if (v->kind == FF_VALUE_PARAMETER)
-			code = place_param(e, v->producer, err);
-		for (uint32_t u = 0;
-				u < v->n_uses && v->kind != FF_VALUE_PARAMETER && code == FF_OK;
-				u++)
-			code = swap_edge(e, g->uses[v->first_use + u], err);
-		if (code == FF_OK)
-			ff_busy_add_uses(e, e->touched[i]);
-	}
-	return code;
-}
-
-/* Puts back what was there; another time, what the proposal brought. */
-static void exchange(struct ff_evaluator *e)
-{
-	for (uint32_t i = 0; i < e->n_swaps; i++) {
-		struct ff_swap *s = &e->swap[i], was = *s;
-
-		if (s->is_edge) {
-			s->was.edge = e->edge[s->id];
-			e->edge[s->id] = was.was.edge;
-		} else {
-			s->was.node = e->node[s->id];
-			put_node(e, s->id, was.was.node);
-		}
-	}
-	for (uint32_t i = 0; i < e->n_touched; i++) {
-		const struct ff_value *v = &e->g->values[e->touched[i]];
-
-		if (v->kind == FF_VALUE_PARAMETER)
-			e->synced[v->producer] = !e->node[v->producer];
-	}
-}
-
 static void restore(struct ff_evaluator *e)
 {
 	account_touched(e, -1);
-	exchange(e);
+	ff_place_exchange(e);
 	e->n_changes = e->n_swaps = 0;
-	(void)refresh_touched(e, NULL); /* there was room for it before */
 	account_touched(e, 1);
-	e->proposed = false;
+	e->rebuckets = e->proposed = false;
 }
 
 static int copy_changes(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
@@ -499,30 +384,41 @@ static int copy_changes(struct ff_evaluator *e, const struct ff_change *change, 
 	return code;
 }
 
-/* A long search has seen many blocks that it will not see again. */
-static int trim_memo(struct ff_evaluator *e, struct ff_error *err)
+/* The first step in which something of the proposal is done; FF_NONE: none of forward. */
+static uint32_t first_step(const struct ff_evaluator *e)
 {
-	int code;
+	uint32_t first = FF_NONE;
 
-	if (ff_arena_used(&e->memo.arena) <= e->memo_limit)
-		return FF_OK;
-	ff_memo_clear(&e->memo);
-	memset(e->node, 0, e->g->n_nodes * sizeof(*e->node));
-	memset(e->edge, 0, e->g->n_edges * sizeof(*e->edge));
-	e->n_changes = 0;
-	code = place_all(e, err);
-	return code == FF_OK ? refresh_all(e, err) : code;
+	for (uint32_t i = 0; i < e->n_swaps; i++) {
+		const struct ff_swap *s = &e->swap[i];
+		uint32_t step = s->is_edge ? ff_program_moves(&e->program, FF_PHASE_FORWARD, 0,
+							     s->id)
+					   : ff_program_compute(&e->program, FF_PHASE_FORWARD, 0,
+							     s->id);
+
+		first = step < first ? step : first;
+	}
+	return first;
 }
 
 static int time_changes(
 		struct ff_evaluator *e, double limit_us, double *step_us, struct ff_error *err)
 {
-	int code = refresh_touched(e, err);
+	int code = ff_evaluator_time(e, first_step(e), step_us, err);
 
-	e->refreshed = true;
-	if (code == FF_OK)
-		code = ff_evaluator_time(e, step_us, err);
-	e->too_slow = code == FF_OK && *step_us > limit_us;
+	e->too_slow = e->too_slow || *step_us > limit_us;
+	if (code == FF_OK && !e->too_slow)
+		code = ff_place_resolve_touched(e, err);
+	return code;
+}
+
+/* Before the proposal: takes snapshots where that is worth while. */
+static int prepare(struct ff_evaluator *e, struct ff_error *err)
+{
+	int code = trim_memos(e, err);
+
+	if (code == FF_OK && !e->recorded && e->since++ >= RECORD_AFTER)
+		code = ff_evaluator_record(e, err);
 	return code;
 }
 
@@ -537,7 +433,7 @@ int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change,
 int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
 {
-	int code = trim_memo(e, err);
+	int code = prepare(e, err);
 	double step_us = 0;
 
 	if (code == FF_OK)
@@ -545,34 +441,48 @@ int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *
 	if (code < 0)
 		return code;
 	e->n_swaps = 0;
-	e->refreshed = false;
 	list_touched(e);
 	ff_busy_begin(e, limit_us);
-	code = place_changes(e, err);
+	code = ff_place_changes(e, err);
 	if (code == FF_OK && !e->too_slow)
 		code = time_changes(e, limit_us, &step_us, err);
 	*slower = code == FF_OK && e->too_slow;
-	exchange(e);
+	ff_place_exchange(e);
 	if (code < 0 || *slower) {
-		if (e->refreshed)
-			(void)refresh_touched(e, NULL);
 		e->n_changes = 0;
+		e->rebuckets = false;
 		return code;
 	}
 	account_touched(e, -1);
-	exchange(e);
+	ff_place_exchange(e);
 	account_touched(e, 1);
 	e->proposed = true;
 	conclude(e, step_us, ret);
 	return FF_OK;
 }
 
+/* The proposal's buckets become the current strategy's. */
+static void keep_buckets(struct ff_evaluator *e)
+{
+	struct ff_gathered *was = e->now;
+
+	if (!e->rebuckets)
+		return;
+	e->now = e->next;
+	e->next = was;
+	e->rebuckets = false;
+}
+
 void ff_evaluator_keep(struct ff_evaluator *e)
 {
 	for (uint32_t i = 0; i < e->n_changes && e->proposed; i++)
 		e->strategy.config[e->changes[i].node] = e->changes[i].config;
-	if (e->proposed)
+	if (e->proposed) {
 		ff_busy_keep(e);
+		keep_buckets(e);
+		e->recorded = false;
+		e->since = 0;
+	}
 	e->n_changes = 0;
 	e->proposed = false;
 }

@@ -12,7 +12,7 @@ struct ff_swap {
 	uint32_t id;
 	union {
 		struct ff_memo_node *node;
-		const struct ff_memo_edge *edge;
+		struct ff_memo_edge *edge;
 	} was;
 };
 
@@ -22,42 +22,69 @@ struct ff_timed_node {
 	/* By micro-batch and part.  `ready`: when what was moved to it arrived; zero but
 	 * between mover and reader. */
 	double *finish, *ready;
+	bool *arrived; /* by micro-batch: `ready` is not zero */
 	const uint16_t *device;
 	uint32_t n, cap; /* parts; room for so many times */
 	uint16_t first;
 	bool in_line, uniform; /* part p on device first + p; all take equally long */
-	bool watched;          /* someone asks for `finish` */
-	bool moved;            /* something is moved to it in this phase */
 };
 
-struct ff_timed_bucket {
-	double sync_us, update_us, done_us;
+/* What is known of the moves at an edge, for one pass. */
+enum ff_edge_state { FF_EDGE_STILL, FF_EDGE_MOVES, FF_EDGE_UNKNOWN };
+
+/* The buckets of the parameters, with their times. */
+struct ff_gathered {
+	struct ff_bucketing buckets;
+	struct ff_timed_bucket {
+		double sync_us, update_us, done_us;
+	} * timed; /* by bucket */
+	uint32_t cap;
+	bool *adds; /* by node: backward of a first micro-batch adds to gradients */
+	bool holds; /* of the blocks in place when it was gathered */
 };
+
+/* The pass over the current strategy, as it stood before one of its steps. */
+struct ff_snapshot {
+	uint32_t step;
+	double *lane, *idle, *paced;
+	uint32_t n_read, n_saved;
+	struct ff_saved {
+		struct ff_timed_node *node;
+		uint32_t micro;
+		bool ready; /* `ready` is meant, else `finish` */
+		double *times;
+	} * read, *saved; /* what may be read behind it; what there was of it */
+};
+#define FF_SNAPSHOTS 16
 
 struct ff_evaluator {
 	const struct ff_graph *g, *whole; /* of one micro-batch, of the batch */
 	const struct ff_machine *m;
 	struct ff_pricer *p;
+	/* Graphs of one of so many micro-batches that were needed so far, and what is known
+	 * of their blocks. */
 	struct ff_micro {
 		uint32_t micro_batches;
 		const struct ff_graph *g;
-		const struct ff_micro *next;
-	} * micro;      /* graphs that were needed so far */
+		struct ff_memo memo;
+		struct ff_micro *next;
+	} * micro;
 	int64_t *limit; /* by device */
 	int64_t bucket_bytes;
-	size_t memo_limit; /* bytes of blocks before the memo is emptied */
+	size_t memo_limit; /* bytes of blocks before memos are emptied */
 	struct ff_arena arena, scratch;
-	struct ff_memo memo;
+	struct ff_memo *memo; /* of `g` */
 	uint32_t *order, *position, *first_edge;
-	bool *first_use, *completes; /* by edge */
+	uint32_t *closing, n_closing; /* nodes with parameters, as backward finishes them */
+	bool *first_use, *completes;  /* by edge */
 
 	struct ff_memo_node **node;         /* by node; NULL for inputs and synced parameters */
 	const struct ff_node_block **block; /* by node: its block */
-	const struct ff_memo_edge **edge;   /* NULL for those of synced parameters */
+	struct ff_memo_edge **edge;         /* NULL for those of synced parameters */
 	bool *synced;                       /* by node */
 	bool has_scratch;                   /* some parameter has several readers */
-	struct ff_bucketing buckets;
-	struct ff_strategy strategy; /* current */
+	struct ff_gathered gathered[2], *now, *next; /* the current strategy's, a proposal's */
+	struct ff_strategy strategy;                 /* current */
 
 	const struct ff_change *change; /* the proposal: a copy */
 	struct ff_change *changes;
@@ -71,18 +98,26 @@ struct ff_evaluator {
 	struct ff_program program;
 	struct ff_arena order_arena;                 /* of the program */
 	struct ff_timed_node *timed[FF_PHASE_COUNT]; /* by phase, by node */
-	uint8_t *moves[2];                           /* by pass, by edge: it has some */
-	bool *adds; /* by node: backward of a first micro-batch adds to gradients */
-	bool buckets_hold;
-	struct ff_timed_bucket *timed_bucket;
-	uint32_t bucket_cap;
-	double *lane; /* when it is free */
+	uint8_t *state[2];                           /* by pass, by edge */
+	bool rebuckets;                              /* the proposal touches parameters */
+	double *lane;                                /* when it is free */
+	double *idle;                                /* of a lane that computes: so far */
+	double *paced; /* by device: ends of its last FF_PACE paced computes, last first */
 	uint32_t *sync_lane;
+	struct ff_arrival {
+		struct ff_timed_node *node;
+		uint32_t micro;
+	} * arrival; /* all of this pass */
+	uint32_t n_arrivals;
+
+	struct ff_snapshot snapshot[FF_SNAPSHOTS];
+	uint32_t n_snapshots, since; /* proposals since the strategy became current */
+	bool recorded;               /* the snapshots are the current strategy's */
+	struct ff_arena snapshot_arena;
 
 	/* busy.c: how long each lane is at least, now and with the proposal */
 	double *busy, *busy_next, most_us;
-	bool too_slow;  /* some lane is busy for longer than `most_us` */
-	bool refreshed; /* the records are the proposal's */
+	bool too_slow; /* some lane is busy for longer than `most_us` */
 
 	/* account.c: bytes that come (and, behind their last step, go), by step and
 	 * device; what they come to. */
@@ -97,20 +132,55 @@ static inline bool ff_evaluator_adds(const struct ff_evaluator *e, uint32_t edge
 	return micro > 0 || (!e->first_use[edge] && e->synced[ff_edge_source(e->g, edge)]);
 }
 
-/* time.c: the longest-path pass over the blocks in place. */
-int ff_evaluator_time(struct ff_evaluator *e, double *step_us, struct ff_error *err);
-/* The records of what has changed: edges first, then the nodes at their ends. */
-void ff_time_refresh_edge(struct ff_evaluator *e, uint32_t edge);
-int ff_time_refresh_node(struct ff_evaluator *e, uint32_t node, struct ff_error *err);
-void ff_time_finish(struct ff_evaluator *e);
+/* place.c: blocks in place, and what they replaced. */
+/* Those of all nodes anew; all that moves is found. */
+int ff_place_all(struct ff_evaluator *e, struct ff_error *err);
+/* Those of a proposal's nodes, of the parameters they read and of the edges between them
+ * and others, unless it turns out to be too slow. */
+int ff_place_changes(struct ff_evaluator *e, struct ff_error *err);
+/* What is moved at `edge` in `pass` was not known: finds it, and how long that keeps
+ * lanes busy. */
+int ff_place_resolve(
+		struct ff_evaluator *e, uint32_t edge, enum ff_pass pass, struct ff_error *err);
+/* The same for all edges of the proposal. */
+int ff_place_resolve_touched(struct ff_evaluator *e, struct ff_error *err);
+/* Puts back what was there; another time, what the proposal brought. */
+void ff_place_exchange(struct ff_evaluator *e);
+
+/* time.c: the longest-path pass over the blocks in place.  It stops, and `too_slow` is
+ * true, as soon as some lane has been idle and will be busy for longer than `most_us`
+ * together.  `first`: the first step that differs from the current strategy's. */
+int ff_evaluator_time(
+		struct ff_evaluator *e, uint32_t first, double *step_us, struct ff_error *err);
+/* `ready` of a node's parts, to which something is about to be moved. */
+double *ff_time_expect(struct ff_evaluator *e, struct ff_timed_node *t, uint32_t micro);
+/* The same for the current strategy, taking snapshots on the way. */
+int ff_evaluator_record(struct ff_evaluator *e, struct ff_error *err);
+
+/* buckets.c */
+int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,
+		struct ff_arena *a, struct ff_error *err);
+void ff_gathered_finish(struct ff_gathered *b);
+/* The buckets of the blocks in place: the proposal's if it touches parameters. */
+int ff_evaluator_gather(struct ff_evaluator *e, struct ff_gathered **ret, struct ff_error *err);
+
+/* snapshot.c */
+/* For a new program: where snapshots are to be taken. */
+int ff_snapshots_plan(struct ff_evaluator *e, struct ff_error *err);
+int ff_snapshot_take(struct ff_evaluator *e, struct ff_snapshot *s, struct ff_error *err);
+/* Restores the latest that is not behind step `first`; the step to go on from. */
+uint32_t ff_snapshots_resume(struct ff_evaluator *e, uint32_t first);
 
 /* busy.c: of the blocks in place; then, of a proposal, without what it touches, and
  * with what has come in its place. */
 void ff_busy_reset(struct ff_evaluator *e);
 void ff_busy_begin(struct ff_evaluator *e, double limit_us);
 void ff_busy_add_node(struct ff_evaluator *e, uint32_t node);
-void ff_busy_add_uses(struct ff_evaluator *e, uint32_t value);
+void ff_busy_add_edge(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass);
 void ff_busy_keep(struct ff_evaluator *e);
+/* Whether strategy `s`, of `micro`, keeps some device busy for longer than `limit_us`. */
+int ff_busy_check(struct ff_evaluator *e, struct ff_micro *micro, const struct ff_strategy *s,
+		double limit_us, bool *slower, struct ff_error *err);
 
 /* account.c */
 int ff_account_create(struct ff_evaluator *e, struct ff_error *err);

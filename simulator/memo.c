@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/intervals.h"
+#include "ff/node_class.h"
+
 enum { SHAPES, NODES, EDGES };
 
 /* ---- the memo ---- */
@@ -93,32 +96,71 @@ static int build_places(struct ff_memo *t, const struct ff_node *n, const struct
 	return code;
 }
 
+/* By cell: the first cell that costs alike. */
+static int find_alike(struct ff_memo *t, const struct ff_node *n, const struct ff_config *c,
+		uint16_t **ret, struct ff_error *err)
+{
+	uint32_t cells = ff_config_cells(c), step = 1;
+	uint16_t *first = ff_arena_array(&t->scratch, cells, sizeof(*first));
+	uint16_t *like = ff_arena_array(&t->scratch, cells, sizeof(*like));
+
+	if (!first || !like)
+		return ff_fail_memory(err);
+	for (uint32_t d = n->n_dims; d-- > 0; step *= c->degree[d]) {
+		if (c->degree[d] == 1)
+			continue;
+		ff_intervals_alike(n, d, c->degree[d], like);
+		for (uint32_t at = 0, i = 0; i < cells; i += step) {
+			for (uint32_t k = i; k < i + step; k++)
+				first[k] = (uint16_t)(first[k] + like[at] * step);
+			at = at + 1 < c->degree[d] ? at + 1 : 0;
+		}
+	}
+	*ret = first;
+	return FF_OK;
+}
+
+static int price_part(struct ff_memo *t, uint32_t node, const struct ff_config *c, uint32_t device,
+		uint32_t p, double *const us[2], int64_t *const workspace[2], struct ff_error *err)
+{
+	bool back = ff_node_needs_grad(t->g, node);
+	int code = FF_OK;
+
+	for (int pass = FF_FORWARD; pass <= (back ? FF_BACKWARD : FF_FORWARD); pass++) {
+		struct ff_region box;
+		struct ff_work w;
+
+		ff_config_box(&t->g->nodes[node], c, p, &box);
+		ff_work_fill(t->g, node, &box, (enum ff_pass)pass, &w);
+		code = ff_price_work(t->p, &w, device, &us[pass][p], err);
+		if (code < 0)
+			break;
+		workspace[pass][p] = ff_align64(ff_price_workspace(t->p, &w));
+		t->has_workspace = t->has_workspace || workspace[pass][p];
+	}
+	return code;
+}
+
 /* Times of all parts on one kind of device, and their scratch. */
 static int price_parts(struct ff_memo *t, uint32_t node, const struct ff_config *c, uint32_t device,
 		double *const us[2], int64_t *const workspace[2], struct ff_error *err)
 {
-	bool back = ff_node_needs_grad(t->g, node);
+	struct ff_arena_mark mark = ff_arena_mark(&t->scratch);
 	uint32_t cells = ff_config_cells(c);
-	int code = FF_OK;
+	uint16_t *first;
+	int code = find_alike(t, &t->g->nodes[node], c, &first, err);
 
-	for (uint32_t p = 0; p < c->n_parts && code == FF_OK; p++)
-		for (int pass = FF_FORWARD; pass <= (back ? FF_BACKWARD : FF_FORWARD); pass++) {
-			struct ff_region box;
-			struct ff_work w;
+	for (uint32_t p = 0; p < c->n_parts && code == FF_OK; p++) {
+		uint32_t like = p < cells ? first[p] : p - cells;
 
-			if (p >= cells) {
-				us[pass][p] = us[pass][p - cells];
-				workspace[pass][p] = workspace[pass][p - cells];
-				continue;
-			}
-			ff_config_box(&t->g->nodes[node], c, p, &box);
-			ff_work_fill(t->g, node, &box, (enum ff_pass)pass, &w);
-			code = ff_price_work(t->p, &w, device, &us[pass][p], err);
-			if (code < 0)
-				break;
-			workspace[pass][p] = ff_align64(ff_price_workspace(t->p, &w));
-			t->has_workspace = t->has_workspace || workspace[pass][p];
+		if (like == p)
+			code = price_part(t, node, c, device, p, us, workspace, err);
+		for (int pass = 0; pass < 2 && like != p; pass++) {
+			us[pass][p] = us[pass][like];
+			workspace[pass][p] = workspace[pass][like];
 		}
+	}
+	ff_arena_rewind(&t->scratch, mark);
 	return code;
 }
 
@@ -222,6 +264,14 @@ static int pick_times(struct ff_memo *t, struct ff_memo_node *e, struct ff_error
 	return FF_OK;
 }
 
+static bool is_uniform(const double *us, uint32_t n)
+{
+	for (uint32_t p = 1; p < n; p++)
+		if (us[p] != us[0])
+			return false;
+	return true;
+}
+
 static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_node *e, struct ff_error *err)
 {
@@ -242,7 +292,10 @@ static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *
 	e->in_line = true;
 	for (uint32_t p = 1; p < parts && e->in_line; p++)
 		e->in_line = e->block.device[p] == e->block.device[p - 1] + 1;
-	return pick_times(t, e, err);
+	code = pick_times(t, e, err);
+	for (int pass = 0; pass < 2 && code == FF_OK; pass++)
+		e->uniform[pass] = is_uniform(e->us[pass], parts);
+	return code;
 }
 
 int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
@@ -337,23 +390,36 @@ static int time_moves(struct ff_memo *t, const struct ff_redistribution *r,
 	return code;
 }
 
-static int build_edge(struct ff_memo *t, uint32_t edge, struct ff_memo_edge *e,
-		const struct ff_memo_node *from, const struct ff_memo_node *to,
-		struct ff_error *err)
+static bool is_identity(const uint32_t *alias, uint32_t n)
 {
-	int code = ff_edge_block_build(t->g, t->m, edge, e->first_use, from ? &from->block : NULL,
-			&to->block, false, &t->arena, &t->scratch, &e->block, err);
+	uint32_t k = 0;
 
+	while (alias && k < n && alias[k] == k)
+		k++;
+	return alias && k == n;
+}
+
+int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
+		const struct ff_memo_node *from, const struct ff_memo_node *to,
+		struct ff_memo_edge *e, struct ff_error *err)
+{
+	int code;
+
+	if (e->built[pass])
+		return FF_OK;
+	code = ff_edge_block_build_pass(t->g, t->m, edge, e->first_use, pass,
+			from ? &from->block : NULL, &to->block, false, &t->arena, &t->scratch,
+			&e->moved[pass], err);
 	if (code == FF_OK)
-		code = time_moves(t, &e->block.forward, &e->move[FF_FORWARD], err);
-	if (code == FF_OK)
-		code = time_moves(t, &e->block.backward, &e->move[FF_BACKWARD], err);
+		code = time_moves(t, &e->moved[pass], &e->move[pass], err);
+	e->built[pass] = code == FF_OK;
+	if (pass == FF_BACKWARD && from)
+		e->all_home = is_identity(e->moved[pass].alias, from->block.n_parts);
 	return code;
 }
 
 int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
-		const struct ff_memo_node *to, const struct ff_memo_edge **ret,
-		struct ff_error *err)
+		const struct ff_memo_node *to, struct ff_memo_edge **ret, struct ff_error *err)
 {
 	const struct ff_edge *x = &t->g->edges[edge];
 	struct ff_memo_edge new = {.from = from ? from->id : FF_NONE,
@@ -368,7 +434,6 @@ int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *fr
 			new.to);
 	struct ff_memo_edge *e;
 	uint32_t at, i;
-	int code;
 
 	for (i = ff_table_first(&t->edges, hash, &at); i != FF_NONE;
 			i = ff_table_next(&t->edges, hash, &at)) {
@@ -382,9 +447,6 @@ int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *fr
 	e = ff_arena_copy(&t->arena, &new, 1, sizeof(new));
 	if (!e)
 		return ff_fail_memory(err);
-	code = build_edge(t, edge, e, from, to, err);
-	if (code == FF_OK)
-		code = put(t, EDGES, (void ***)&t->edge, &t->edges, hash, e, err);
 	*ret = e;
-	return code;
+	return put(t, EDGES, (void ***)&t->edge, &t->edges, hash, e, err);
 }

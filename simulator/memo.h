@@ -29,6 +29,7 @@ struct ff_memo_node {
 	const struct ff_memo_shape *shape;
 	struct ff_node_block block;
 	const double *us[2]; /* by pass, by part */
+	bool uniform[2];     /* by pass: all parts take equally long */
 	bool in_line;        /* part p runs on device first + p */
 };
 
@@ -47,13 +48,16 @@ struct ff_memo_move {
 	const struct ff_move *move;
 };
 
-/* One edge between two configs, and all like it. */
+/* One edge between two configs, and all like it.  What is moved is found when it is
+ * asked for: many a proposal is given up before. */
 struct ff_memo_edge {
 	uint32_t from, to; /* ids; `from` FF_NONE for inputs */
 	uint32_t port, slot;
 	bool first_use;
-	struct ff_edge_block block;
-	struct ff_memo_move *move[2]; /* by pass */
+	bool built[2]; /* by pass */
+	bool all_home; /* backward: every part of the producer is the consumer's part alike */
+	struct ff_redistribution moved[2];
+	struct ff_memo_move *move[2];
 };
 
 struct ff_memo {
@@ -83,7 +87,10 @@ int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_node **ret, struct ff_error *err);
 /* `from` is NULL for edges from the data set. */
 int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
-		const struct ff_memo_node *to, const struct ff_memo_edge **ret,
-		struct ff_error *err);
+		const struct ff_memo_node *to, struct ff_memo_edge **ret, struct ff_error *err);
+/* What is moved in pass `pass` at `edge`, whose record is `e`, between those nodes. */
+int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
+		const struct ff_memo_node *from, const struct ff_memo_node *to,
+		struct ff_memo_edge *e, struct ff_error *err);
 
 #endif

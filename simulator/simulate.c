@@ -54,24 +54,6 @@ static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer 
 	}
 }
 
-/* The devices that take part in a task, ascending. */
-static uint32_t task_devices(const struct ff_schedule *s, const struct ff_task *t, uint16_t *own,
-		const uint16_t **device)
-{
-	switch (t->kind) {
-	case FF_TASK_MOVE:
-		*device = t->move->device;
-		return t->move->n_devices;
-	case FF_TASK_SYNC:
-		*device = s->buckets[t->bucket].device;
-		return s->buckets[t->bucket].n_devices;
-	default:
-		*own = (uint16_t)t->device;
-		*device = own;
-		return 1;
-	}
-}
-
 static double start_us(const struct ff_schedule *s, const struct ff_task *t, const double *finish,
 		const double *free_us)
 {
@@ -95,7 +77,7 @@ static void add_busy(const struct ff_schedule *s, const struct ff_task *t, doubl
 {
 	const uint16_t *device;
 	uint16_t own;
-	uint32_t n = task_devices(s, t, &own, &device);
+	uint32_t n = ff_task_devices(s, t, &device, &own);
 	bool comm = t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC;
 	double *busy = comm ? sim->comm_us : sim->compute_us;
 
@@ -148,12 +130,12 @@ int ff_simulation_spans(const struct ff_schedule *s, const struct ff_simulation 
 	struct ff_span *all;
 
 	for (uint32_t i = 0; i < s->n_tasks; i++)
-		total += task_devices(s, &s->tasks[i], &own, &device);
+		total += ff_task_devices(s, &s->tasks[i], &device, &own);
 	all = ff_arena_array(a, total, sizeof(*all));
 	if (!all)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
-		uint32_t k = task_devices(s, &s->tasks[i], &own, &device);
+		uint32_t k = ff_task_devices(s, &s->tasks[i], &device, &own);
 
 		for (uint32_t j = 0; j < k; j++)
 			all[at++] = (struct ff_span){i, device[j], sim->start[i], sim->finish[i]};

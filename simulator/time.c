@@ -5,8 +5,9 @@
  * A search makes this pass for every proposal, so what it reads lies together: one
  * record for each operator and pass (struct ff_timed_node), made when blocks
  * change; operators whose parts run on devices side by side are added up as
- * vectors.  SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
+ * vectors.  It begins where the proposal differs from the current strategy
+ * (snapshot.c) and ends where it is known to be too slow.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "evaluate.h"
@@ -18,46 +19,12 @@ static double later(double a, double b)
 	return a > b ? a : b;
 }
 
-/* ---- records ---- */
-
-static bool has_moves(const struct ff_evaluator *e, uint32_t edge, enum ff_pass pass)
-{
-	const struct ff_memo_edge *me = e->edge[edge];
-
-	if (!me || (pass == FF_FORWARD && e->g->edges[edge].shared != FF_NONE))
-		return false;
-	return pass == FF_FORWARD ? me->block.forward.n_moves > 0 : me->block.backward.n_moves > 0;
-}
-
-/* Whether someone asks when the parts of `node` are done. */
-static bool is_watched(const struct ff_evaluator *e, uint32_t node, enum ff_phase phase)
-{
-	const struct ff_graph *g = e->g;
-	const struct ff_node *n = &g->nodes[node];
-	bool watched = phase == FF_PHASE_BACKWARD && n->n_in > n->n_data; /* synchronisation */
-
-	if (phase == FF_PHASE_BACKWARD) {
-		for (uint32_t k = n->in; k < n->in + n->n_in && !watched; k++)
-			watched = has_moves(e, k, FF_BACKWARD) ||
-				  g->values[g->edges[k].value].n_uses > 1;
-		return watched;
-	}
-	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
-		for (uint32_t u = 0; u < g->values[k].n_uses && !watched; u++)
-			watched = has_moves(e, g->uses[g->values[k].first_use + u], FF_FORWARD);
-	return watched;
-}
+/* ---- moves ---- */
 
 /* The phase in which what is made again arrives at `node`: the first that reads it. */
 static enum ff_phase reads_again(const struct ff_evaluator *e, uint32_t node)
 {
 	return e->program.again[node] ? FF_PHASE_RECOMPUTE : FF_PHASE_BACKWARD;
-}
-
-/* The edge over which is moved what is read at `edge`. */
-static uint32_t moved_at(const struct ff_graph *g, uint32_t edge)
-{
-	return g->edges[edge].shared == FF_NONE ? edge : g->edges[edge].shared;
 }
 
 /* Who reads first what is moved again over `edge`: of a prelude that is not computed
@@ -68,99 +35,6 @@ static uint32_t reader_of(const struct ff_evaluator *e, uint32_t edge)
 
 	return e->program.again[node] ? node : ff_node_leader(e->g, node);
 }
-
-/* Whether something is moved to `node` in a phase. */
-static bool is_moved_to(const struct ff_evaluator *e, uint32_t node, enum ff_phase phase)
-{
-	const struct ff_graph *g = e->g;
-	const struct ff_node *n = &g->nodes[node];
-	bool moved = false;
-
-	for (uint32_t k = n->in; k < n->in + n->n_in && !moved; k++) {
-		if (phase == FF_PHASE_FORWARD)
-			moved = has_moves(e, k, FF_FORWARD);
-		else
-			moved = e->program.again[ff_edge_source(g, k)] &&
-				has_moves(e, moved_at(g, k), FF_FORWARD) &&
-				reader_of(e, moved_at(g, k)) == node &&
-				reads_again(e, node) == phase;
-	}
-	for (uint32_t k = n->out; k < n->out + n->n_out && phase == FF_PHASE_BACKWARD; k++)
-		for (uint32_t u = 0; u < g->values[k].n_uses && !moved; u++)
-			moved = has_moves(e, g->uses[g->values[k].first_use + u], FF_BACKWARD);
-	return moved;
-}
-
-static bool is_uniform(const double *us, uint32_t n)
-{
-	for (uint32_t p = 1; p < n; p++)
-		if (us[p] != us[0])
-			return false;
-	return true;
-}
-
-/* Room for the times of as many parts in every micro-batch; it never shrinks. */
-static int reserve_times(struct ff_timed_node *t, uint32_t n, struct ff_error *err)
-{
-	double *times;
-
-	if (n <= t->cap)
-		return FF_OK;
-	times = calloc(2 * (size_t)n, sizeof(*times));
-	if (!times)
-		return ff_fail_memory(err);
-	free(t->finish);
-	t->finish = times;
-	t->ready = times + n;
-	t->cap = n;
-	return FF_OK;
-}
-
-static int refresh(struct ff_evaluator *e, uint32_t node, enum ff_phase phase, struct ff_error *err)
-{
-	const struct ff_memo_node *mn = e->node[node];
-	struct ff_timed_node *t = &e->timed[phase][node];
-	uint32_t n = mn->block.n_parts;
-	int code = reserve_times(t, n * e->program.micro_batches, err);
-
-	if (code < 0)
-		return code;
-	t->us = mn->us[ff_phase_pass(phase)];
-	t->device = mn->block.device;
-	t->n = n;
-	t->first = mn->block.device[0];
-	t->in_line = mn->in_line;
-	t->uniform = is_uniform(t->us, n);
-	t->watched = is_watched(e, node, phase);
-	t->moved = is_moved_to(e, node, phase);
-	return FF_OK;
-}
-
-int ff_time_refresh_node(struct ff_evaluator *e, uint32_t node, struct ff_error *err)
-{
-	int code = refresh(e, node, FF_PHASE_FORWARD, err);
-
-	if (code == FF_OK)
-		code = refresh(e, node, FF_PHASE_BACKWARD, err);
-	if (code == FF_OK && e->program.again[node])
-		code = refresh(e, node, FF_PHASE_RECOMPUTE, err);
-	return code;
-}
-
-void ff_time_finish(struct ff_evaluator *e)
-{
-	for (int k = 0; k < FF_PHASE_COUNT; k++)
-		for (uint32_t i = 0; i < e->g->n_nodes && e->timed[k]; i++)
-			free(e->timed[k][i].finish);
-}
-
-void ff_time_refresh_edge(struct ff_evaluator *e, uint32_t edge)
-{
-	for (int pass = 0; pass < 2; pass++)
-		e->moves[pass][edge] = has_moves(e, edge, (enum ff_pass)pass);
-}
-
-/* ---- moves ---- */
 
 /* Times are never negative, so their bits compare as they do; and whole numbers
  * are what compilers find the largest of side by side. */
@@ -191,33 +65,74 @@ static double latest(uint32_t n, const double *x, double at)
 	return at;
 }
 
-static void occupy(const struct ff_lanes *l, double *lane, double at)
+/* Where nothing overlaps, a lane that computes waits for moves, too. */
+static void occupy(struct ff_evaluator *e, const struct ff_lanes *l, double from, double at)
 {
+	double *lane = e->lane + l->first, *idle = e->idle + l->first;
+
+	if (l->first < e->m->n_devices)
+		for (uint32_t i = 0; i < l->n; i++)
+			idle[i] += from - lane[i];
 	for (uint32_t i = 0; i < l->n; i++)
-		lane[l->first + i] = at;
+		lane[i] = at;
 }
 
 /* One move: it starts when its lanes are free and its sources done. */
 static double time_move(struct ff_evaluator *e, const struct ff_memo_move *tm, const double *finish,
-		double at)
+		double from)
 {
 	uint32_t near = tm->n_lanes < 2 ? tm->n_lanes : 2;
+	double at;
 
 	for (uint32_t k = 0; k < near; k++)
-		at = latest(tm->lane[k].n, e->lane + tm->lane[k].first, at);
+		from = latest(tm->lane[k].n, e->lane + tm->lane[k].first, from);
 	for (uint32_t k = 2; k < tm->n_lanes; k++)
-		at = latest(tm->more[k - 2].n, e->lane + tm->more[k - 2].first, at);
+		from = latest(tm->more[k - 2].n, e->lane + tm->more[k - 2].first, from);
 	if (finish && tm->sources_in_line)
-		at = latest(tm->n_sources, finish + tm->first_source, at);
+		from = latest(tm->n_sources, finish + tm->first_source, from);
 	else
 		for (uint32_t k = 0; finish && k < tm->n_sources; k++)
-			at = later(at, finish[tm->move->source[k]]);
-	at += tm->us;
+			from = later(from, finish[tm->move->source[k]]);
+	at = from + tm->us;
 	for (uint32_t k = 0; k < near; k++)
-		occupy(&tm->lane[k], e->lane, at);
+		occupy(e, &tm->lane[k], from, at);
 	for (uint32_t k = 2; k < tm->n_lanes; k++)
-		occupy(&tm->more[k - 2], e->lane, at);
+		occupy(e, &tm->more[k - 2], from, at);
 	return at;
+}
+
+static double *finish_of(const struct ff_timed_node *t, uint32_t micro)
+{
+	return t->finish + (size_t)micro * t->n;
+}
+
+static double *ready_of(const struct ff_timed_node *t, uint32_t micro)
+{
+	return t->ready + (size_t)micro * t->n;
+}
+
+/* What is in `ready` of a node is taken out when the node is computed, or at last. */
+double *ff_time_expect(struct ff_evaluator *e, struct ff_timed_node *t, uint32_t micro)
+{
+	if (!t->arrived[micro]) {
+		t->arrived[micro] = true;
+		e->arrival[e->n_arrivals++] = (struct ff_arrival){t, micro};
+	}
+	return ready_of(t, micro);
+}
+
+static void forget(struct ff_timed_node *t, uint32_t micro)
+{
+	memset(ready_of(t, micro), 0, t->n * sizeof(*t->ready));
+	t->arrived[micro] = false;
+}
+
+static void forget_all(struct ff_evaluator *e)
+{
+	for (uint32_t i = 0; i < e->n_arrivals; i++)
+		if (e->arrival[i].node->arrived[e->arrival[i].micro])
+			forget(e->arrival[i].node, e->arrival[i].micro);
+	e->n_arrivals = 0;
 }
 
 static void arrive(const struct ff_memo_move *tm, double at, double *ready)
@@ -236,23 +151,37 @@ static void arrive(const struct ff_memo_move *tm, double at, double *ready)
 	}
 }
 
-static double *finish_of(const struct ff_timed_node *t, uint32_t micro)
-{
-	return t->finish + (size_t)micro * t->n;
-}
-
-static double *ready_of(const struct ff_timed_node *t, uint32_t micro)
-{
-	return t->ready + (size_t)micro * t->n;
-}
-
 /* A parameter is not updated before it was brought to who reads it. */
 static void leave(struct ff_evaluator *e, uint32_t param, const struct ff_memo_move *tm, double at)
 {
-	double *ready = ready_of(&e->timed[FF_PHASE_BACKWARD][param], e->program.micro_batches - 1);
+	double *ready = ff_time_expect(
+			e, &e->timed[FF_PHASE_BACKWARD][param], e->program.micro_batches - 1);
 
 	for (uint32_t k = 0; k < tm->n_sources; k++)
 		ready[tm->move->source[k]] = later(ready[tm->move->source[k]], at);
+}
+
+/* When a paced move may begin: lowering's hold_back. */
+static double held_until(const struct ff_evaluator *e, const struct ff_step *s,
+		const struct ff_memo_move *tm)
+{
+	const uint16_t *device = e->node[e->g->edges[s->id].node]->block.device;
+	double at = 0;
+
+	for (uint32_t k = 0; k < tm->n_sinks && s->paced && e->m->overlap; k++)
+		at = later(at, e->paced[FF_PACE * device[tm->move->sink[k]] + FF_PACE - 1]);
+	return at;
+}
+
+/* What is paced has been computed: lowering's keep_pace. */
+static void keep_pace(struct ff_evaluator *e, const struct ff_timed_node *t)
+{
+	for (uint32_t p = 0; p < t->n; p++) {
+		double *paced = &e->paced[FF_PACE * t->device[p]];
+
+		memmove(paced + 1, paced, (FF_PACE - 1) * sizeof(*paced));
+		paced[0] = e->lane[t->device[p]]; /* compute lanes are numbered as devices are */
+	}
 }
 
 static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
@@ -267,12 +196,12 @@ static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
 		to = reader_of(e, s->id);
 		reader = reads_again(e, to);
 	}
-	ready = ready_of(&e->timed[reader][to], s->micro);
+	ready = ff_time_expect(e, &e->timed[reader][to], s->micro);
 	if (ff_node_is_computed(e->g, from))
 		finish = finish_of(&e->timed[s->phase][from], s->micro);
-	for (uint32_t i = 0; i < me->block.forward.n_moves; i++) {
+	for (uint32_t i = 0; i < me->moved[FF_FORWARD].n_moves; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_FORWARD][i];
-		double at = time_move(e, tm, finish, 0);
+		double at = time_move(e, tm, finish, held_until(e, s, tm));
 
 		arrive(tm, at, ready);
 		if (ff_node_is_parameter(e->g, from))
@@ -283,16 +212,19 @@ static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
 /* When what a move adds to was written: a first use that is aliased was written
  * by compute; one that moved stands on the same lane. */
 static double first_written(const struct ff_evaluator *e, uint32_t value, uint32_t micro,
-		const struct ff_move *mv)
+		const struct ff_memo_move *tm)
 {
+	const struct ff_move *mv = tm->move;
 	uint32_t first = e->first_edge[value];
 	const struct ff_memo_edge *me = e->edge[first];
 	const double *finish =
 			finish_of(&e->timed[FF_PHASE_BACKWARD][e->g->edges[first].node], micro);
 	double at = 0;
 
+	if (me->all_home && tm->sinks_in_line)
+		return latest(tm->n_sinks, finish + tm->first_sink, at);
 	for (uint32_t k = 0; k < mv->n_sinks; k++) {
-		uint32_t alias = me->block.backward.alias[mv->sink[k]];
+		uint32_t alias = me->moved[FF_BACKWARD].alias[mv->sink[k]];
 
 		if (alias != FF_NONE)
 			at = later(at, finish[alias]);
@@ -306,14 +238,28 @@ static void backward_moves(struct ff_evaluator *e, const struct ff_step *s)
 	const struct ff_edge *x = &e->g->edges[s->id];
 	uint32_t to = ff_edge_source(e->g, s->id);
 	const double *finish = finish_of(&e->timed[FF_PHASE_BACKWARD][x->node], s->micro);
-	double *ready = ready_of(&e->timed[FF_PHASE_BACKWARD][to], s->micro);
+	double *ready = ff_time_expect(e, &e->timed[FF_PHASE_BACKWARD][to], s->micro);
 
-	for (uint32_t i = 0; i < me->block.backward.n_moves; i++) {
+	for (uint32_t i = 0; i < me->moved[FF_BACKWARD].n_moves; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_BACKWARD][i];
-		double at = tm->accumulate ? first_written(e, x->value, s->micro, tm->move) : 0;
+		double at = tm->accumulate ? first_written(e, x->value, s->micro, tm) : 0;
 
 		arrive(tm, time_move(e, tm, finish, at), ready);
 	}
+}
+
+static int time_moves(struct ff_evaluator *e, const struct ff_step *s, struct ff_error *err)
+{
+	enum ff_pass pass = ff_phase_pass(s->phase);
+	int code = ff_place_resolve(e, s->id, pass, err);
+
+	if (code < 0 || e->state[pass][s->id] != FF_EDGE_MOVES)
+		return code;
+	if (pass == FF_BACKWARD)
+		backward_moves(e, s);
+	else
+		forward_moves(e, s);
+	return FF_OK;
 }
 
 /* ---- compute ---- */
@@ -331,36 +277,61 @@ CLONES static void run_uniform(uint32_t n, double us, double *lane)
 		lane[p] += us;
 }
 
-CLONES static void run_moved(uint32_t n, const double *us, double *restrict ready, double *lane)
+/* The same for parts that wait for what is moved to them.  Returns how many lanes will
+ * be too late: idle so far and busy in all for longer than `most`. */
+CLONES static int64_t run_moved(uint32_t n, const double *us, const double *ready,
+		const double *busy, double most, double *restrict lane, double *restrict idle)
 {
+	int64_t late = 0;
+
 	for (uint32_t p = 0; p < n; p++) {
-		lane[p] = (ready[p] > lane[p] ? ready[p] : lane[p]) + us[p];
-		ready[p] = 0;
+		double from = ready[p] > lane[p] ? ready[p] : lane[p];
+
+		idle[p] += from - lane[p];
+		lane[p] = from + us[p];
+		late += idle[p] + busy[p] > most;
 	}
+	return late;
 }
 
-static void time_compute(struct ff_evaluator *e, const struct ff_timed_node *t, uint32_t micro,
-		const double *us)
+/* Parts anywhere. */
+static int64_t run_anywhere(struct ff_evaluator *e, const struct ff_timed_node *t, const double *us,
+		const double *ready, double *finish)
+{
+	int64_t late = 0;
+
+	for (uint32_t p = 0; p < t->n; p++) {
+		uint32_t d = t->device[p];
+
+		late += run_moved(1, &us[p], &ready[p], &e->busy_next[d], e->most_us, &e->lane[d],
+				&e->idle[d]);
+		finish[p] = e->lane[d];
+	}
+	return late;
+}
+
+static void time_compute(
+		struct ff_evaluator *e, struct ff_timed_node *t, uint32_t micro, const double *us)
 {
 	double *lane = e->lane + t->first; /* compute lanes are numbered as devices are */
 	double *finish = finish_of(t, micro), *ready = ready_of(t, micro);
+	bool moved = t->arrived[micro];
+	int64_t late = 0;
 
-	if (!t->in_line) {
-		for (uint32_t p = 0; p < t->n; p++) {
-			lane = &e->lane[t->device[p]];
-			*lane = finish[p] = later(*lane, ready[p]) + us[p];
-			ready[p] = 0;
-		}
-		return;
-	}
-	if (t->moved)
-		run_moved(t->n, us, ready, lane);
+	if (!t->in_line)
+		late = run_anywhere(e, t, us, ready, finish);
+	else if (moved)
+		late = run_moved(t->n, us, ready, e->busy_next + t->first, e->most_us, lane,
+				e->idle + t->first);
 	else if (t->uniform && us == t->us)
 		run_uniform(t->n, us[0], lane);
 	else
 		run_in_line(t->n, us, lane);
-	if (t->watched)
+	if (t->in_line)
 		memcpy(finish, lane, t->n * sizeof(*lane));
+	if (moved)
+		forget(t, micro);
+	e->too_slow = e->too_slow || late > 0;
 }
 
 /* What a part of `node` adds to gradients that are there already, in bytes. */
@@ -377,15 +348,15 @@ static int64_t added_bytes(const struct ff_evaluator *e, uint32_t node, uint32_t
 }
 
 /* Backward of a part that adds to gradients takes longer by the adding. */
-static int time_backward(
-		struct ff_evaluator *e, uint32_t node, uint32_t micro, struct ff_error *err)
+static int time_backward(struct ff_evaluator *e, const struct ff_gathered *b, uint32_t node,
+		uint32_t micro, struct ff_error *err)
 {
-	const struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
+	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
 	const struct ff_node *n = &e->g->nodes[node];
 	struct ff_arena_mark mark;
 	double *us;
 
-	if (!e->adds[node] && (micro == 0 || n->n_in == n->n_data)) {
+	if (!b->adds[node] && (micro == 0 || n->n_in == n->n_data)) {
 		time_compute(e, t, micro, t->us);
 		return FF_OK;
 	}
@@ -403,13 +374,13 @@ static int time_backward(
 /* ---- parameters ---- */
 
 /* Gradients of a bucket are complete when the node that closes it is done. */
-static void time_sync(struct ff_evaluator *e, uint32_t bucket)
+static void time_sync(struct ff_evaluator *e, const struct ff_gathered *g, uint32_t bucket)
 {
-	const struct ff_bucket_build *b = &e->buckets.bucket[bucket];
-	const struct ff_weight_group *last = e->buckets.member[b->last].group;
+	const struct ff_bucket_build *b = &g->buckets.bucket[bucket];
+	const struct ff_weight_group *last = g->buckets.member[b->last].group;
 	const double *finish = finish_of(
 			&e->timed[FF_PHASE_BACKWARD][b->close], e->program.micro_batches - 1);
-	struct ff_timed_bucket *t = &e->timed_bucket[bucket];
+	struct ff_timed_bucket *t = &g->timed[bucket];
 	double at = 0;
 	uint32_t n;
 
@@ -427,33 +398,38 @@ static void time_sync(struct ff_evaluator *e, uint32_t bucket)
 	t->done_us = at;
 }
 
+static void time_syncs(struct ff_evaluator *e, const struct ff_gathered *g, uint32_t node)
+{
+	for (uint32_t b = g->buckets.first_at[node]; b != FF_NONE; b = g->buckets.bucket[b].next_at)
+		time_sync(e, g, b);
+}
+
 /* When the gradients of a bucket's members were brought to its device number `d`, and
  * they themselves to who reads them. */
-static double brought_us(struct ff_evaluator *e, const struct ff_bucket_build *b, uint32_t d)
+static double brought_us(const struct ff_evaluator *e, const struct ff_gathered *g,
+		const struct ff_bucket_build *b, uint32_t d)
 {
 	double at = 0;
 
-	for (uint32_t i = b->first; i != FF_NONE; i = e->buckets.member[i].next) {
-		const struct ff_bucket_member *m = &e->buckets.member[i];
-		double *ready = ready_of(&e->timed[FF_PHASE_BACKWARD][m->param],
+	for (uint32_t i = b->first; i != FF_NONE; i = g->buckets.member[i].next) {
+		const struct ff_bucket_member *m = &g->buckets.member[i];
+		const double *ready = ready_of(&e->timed[FF_PHASE_BACKWARD][m->param],
 				e->program.micro_batches - 1);
-		uint32_t part = m->group->part[d];
 
-		at = later(at, ready[part]);
-		ready[part] = 0;
+		at = later(at, ready[m->group->part[d]]);
 	}
 	return at;
 }
 
-static void time_updates(struct ff_evaluator *e)
+static void time_updates(struct ff_evaluator *e, const struct ff_gathered *g)
 {
-	for (uint32_t i = 0; i < e->buckets.n_buckets; i++) {
-		const struct ff_bucket_build *b = &e->buckets.bucket[i];
-		const struct ff_timed_bucket *t = &e->timed_bucket[i];
+	for (uint32_t i = 0; i < g->buckets.n_buckets; i++) {
+		const struct ff_bucket_build *b = &g->buckets.bucket[i];
+		const struct ff_timed_bucket *t = &g->timed[i];
 
 		for (uint32_t d = 0; d < b->n_devices; d++) {
 			double *lane = &e->lane[b->device[d]];
-			double at = b->synced ? t->done_us : brought_us(e, b, d);
+			double at = b->synced ? t->done_us : brought_us(e, g, b, d);
 
 			*lane = later(*lane, at) +
 				(e->m->n_kinds == 1 ? t->update_us
@@ -463,123 +439,79 @@ static void time_updates(struct ff_evaluator *e)
 	}
 }
 
-/* The parameters that `node`, in reverse order, is the last to give gradients. */
-static int complete_params(struct ff_evaluator *e, uint32_t node, struct ff_error *err)
-{
-	const struct ff_node *n = &e->g->nodes[node];
-	int code = FF_OK;
-
-	for (uint32_t i = n->n_data; i < n->n_in && code == FF_OK; i++) {
-		uint32_t param = ff_edge_source(e->g, n->in + i), count;
-		bool synced = e->synced[param];
-		const struct ff_memo_node *owner = e->node[synced ? node : param];
-		const struct ff_weight_group *group;
-
-		if (!e->completes[n->in + i])
-			continue;
-		group = ff_node_block_groups(&owner->block, synced ? i : FF_NONE, &count);
-		code = ff_bucketing_add(&e->buckets, node, param, group, count, synced, err);
-	}
-	return code;
-}
-
-static int price_buckets(struct ff_evaluator *e, struct ff_error *err)
-{
-	if (e->buckets.n_buckets > e->bucket_cap) {
-		uint32_t cap = 2 * e->buckets.n_buckets;
-		struct ff_timed_bucket *grown = realloc(e->timed_bucket, cap * sizeof(*grown));
-
-		if (!grown)
-			return ff_fail_memory(err);
-		e->timed_bucket = grown;
-		e->bucket_cap = cap;
-	}
-	for (uint32_t i = 0; i < e->buckets.n_buckets; i++) {
-		const struct ff_bucket_build *b = &e->buckets.bucket[i];
-
-		e->timed_bucket[i].update_us = ff_price_update(e->p, b->device[0], b->bytes);
-		if (b->synced)
-			e->timed_bucket[i].sync_us =
-					ff_price_sync(e->p, b->n_devices, b->device, b->bytes);
-	}
-	return FF_OK;
-}
-
-/* Only where a node with parameters has changed since. */
-static int gather_buckets(struct ff_evaluator *e, struct ff_error *err)
-{
-	int code = FF_OK;
-
-	if (e->buckets_hold)
-		return FF_OK;
-	ff_bucketing_begin(&e->buckets);
-	memset(e->adds, 0, e->g->n_nodes * sizeof(*e->adds));
-	for (uint32_t i = 0; i < e->program.n && code == FF_OK; i++) {
-		uint32_t node = e->program.step[i].id;
-		const struct ff_node *n = &e->g->nodes[node];
-
-		if (e->program.step[i].kind != FF_STEP_SYNC)
-			continue;
-		code = complete_params(e, node, err);
-		for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
-			if (ff_evaluator_adds(e, k, 0))
-				e->adds[node] = true;
-	}
-	ff_bucketing_end(&e->buckets);
-	if (code == FF_OK)
-		code = price_buckets(e, err);
-	e->buckets_hold = code == FF_OK;
-	return code;
-}
-
 /* ---- the pass ---- */
 
-static int time_node(struct ff_evaluator *e, const struct ff_step *s, struct ff_error *err)
+/* What depends on buckets: all of backward. */
+static int time_back(struct ff_evaluator *e, const struct ff_step *s, struct ff_error *err)
 {
-	const struct ff_timed_node *t = &e->timed[s->phase][s->id];
+	struct ff_gathered *b;
+	int code = ff_evaluator_gather(e, &b, err);
 
-	if (s->phase == FF_PHASE_BACKWARD)
-		return time_backward(e, s->id, s->micro, err);
-	time_compute(e, t, s->micro, t->us);
+	if (code < 0)
+		return code;
+	if (s->kind == FF_STEP_COMPUTE)
+		return time_backward(e, b, s->id, s->micro, err);
+	if (s->kind == FF_STEP_SYNC)
+		time_syncs(e, b, s->id);
+	else
+		time_updates(e, b);
 	return FF_OK;
 }
 
-static void time_moves(struct ff_evaluator *e, const struct ff_step *s)
+static int time_step(struct ff_evaluator *e, const struct ff_step *s, struct ff_error *err)
 {
-	if (!e->moves[ff_phase_pass(s->phase)][s->id])
-		return;
-	if (s->phase == FF_PHASE_BACKWARD)
-		backward_moves(e, s);
-	else
-		forward_moves(e, s);
+	struct ff_timed_node *t;
+	int code = FF_OK;
+
+	if (s->kind == FF_STEP_MOVES)
+		return time_moves(e, s, err);
+	if (s->phase == FF_PHASE_BACKWARD) {
+		code = time_back(e, s, err);
+	} else {
+		t = &e->timed[s->phase][s->id];
+		time_compute(e, t, s->micro, t->us);
+	}
+	if (s->paced)
+		keep_pace(e, &e->timed[s->phase][s->id]);
+	return code;
 }
 
-int ff_evaluator_time(struct ff_evaluator *e, double *step_us, struct ff_error *err)
+static void start(struct ff_evaluator *e)
 {
-	int code = gather_buckets(e, err);
-
 	memset(e->lane, 0, ff_lane_count(e->m) * sizeof(*e->lane));
-	for (uint32_t i = 0; i < e->program.n && code == FF_OK; i++) {
-		const struct ff_step *s = &e->program.step[i];
+	memset(e->idle, 0, ff_lane_count(e->m) * sizeof(*e->idle));
+	memset(e->paced, 0, FF_PACE * (size_t)e->m->n_devices * sizeof(*e->paced));
+}
 
-		switch (s->kind) {
-		case FF_STEP_MOVES:
-			time_moves(e, s);
-			break;
-		case FF_STEP_COMPUTE:
-			code = time_node(e, s, err);
-			break;
-		case FF_STEP_SYNC:
-			for (uint32_t b = e->buckets.first_at[s->id]; b != FF_NONE;
-					b = e->buckets.bucket[b].next_at)
-				time_sync(e, b);
-			break;
-		case FF_STEP_UPDATE:
-			time_updates(e);
-			break;
-		}
-	}
+int ff_evaluator_time(struct ff_evaluator *e, uint32_t first, double *step_us, struct ff_error *err)
+{
+	uint32_t i = ff_snapshots_resume(e, first);
+	int code = FF_OK;
+
+	if (i == 0)
+		start(e);
+	for (; i < e->program.n && code == FF_OK && !e->too_slow; i++)
+		code = time_step(e, &e->program.step[i], err);
+	forget_all(e);
 	if (code == FF_OK)
 		*step_us = latest(ff_lane_count(e->m), e->lane, 0);
+	return code;
+}
+
+int ff_evaluator_record(struct ff_evaluator *e, struct ff_error *err)
+{
+	uint32_t next = 0;
+	int code = FF_OK;
+
+	e->most_us = INFINITY;
+	start(e);
+	for (uint32_t i = 0; next < e->n_snapshots && code == FF_OK; i++) {
+		if (i == e->snapshot[next].step)
+			code = ff_snapshot_take(e, &e->snapshot[next++], err);
+		if (code == FF_OK)
+			code = time_step(e, &e->program.step[i], err);
+	}
+	forget_all(e);
+	e->recorded = code == FF_OK;
 	return code;
 }

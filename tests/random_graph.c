@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ff/builder.h"
+
 #define MAX_VALUES 64
 #define RANDOM_CLASSES 5
 

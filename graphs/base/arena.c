@@ -15,6 +15,8 @@
 struct ff_chunk {
 	struct ff_chunk *next; /* older, or the next spare one */
 	size_t size, used;     /* of data */
+	size_t clean;          /* from there on it is as the host gave it: zero */
+	size_t before;         /* used of all older ones */
 	alignas(max_align_t) unsigned char data[];
 };
 
@@ -80,7 +82,7 @@ static struct ff_chunk *new_chunk(struct ff_arena *a, size_t size)
 		if (!within_limit(a, wish))
 			return NULL;
 	}
-	c = malloc(sizeof(*c) + wish);
+	c = calloc(1, sizeof(*c) + wish);
 	if (!c)
 		return NULL;
 	c->size = wish;
@@ -88,10 +90,23 @@ static struct ff_chunk *new_chunk(struct ff_arena *a, size_t size)
 	return c;
 }
 
+/* The next `size` bytes of `c`, which has them. */
+static void *zeroed(struct ff_chunk *c, size_t size)
+{
+	size_t from = c->used, end = from + size, dirty = c->clean < end ? c->clean : end;
+	unsigned char *p = c->data + from;
+
+	if (dirty > from)
+		memset(p, 0, dirty - from);
+	c->used = end;
+	if (c->clean < end)
+		c->clean = end;
+	return p;
+}
+
 void *ff_arena_alloc(struct ff_arena *a, size_t size)
 {
 	const size_t align = alignof(max_align_t);
-	void *p;
 
 	if (size > SIZE_MAX / 2)
 		return NULL;
@@ -104,12 +119,11 @@ void *ff_arena_alloc(struct ff_arena *a, size_t size)
 		if (!c)
 			return NULL;
 		c->used = 0;
+		c->before = ff_arena_used(a);
 		c->next = a->head;
 		a->head = c;
 	}
-	p = a->head->data + a->head->used;
-	a->head->used += size;
-	return memset(p, 0, size);
+	return zeroed(a->head, size);
 }
 
 void *ff_arena_array(struct ff_arena *a, size_t n, size_t size)
@@ -170,9 +184,5 @@ void ff_arena_rewind(struct ff_arena *a, struct ff_arena_mark mark)
 
 size_t ff_arena_used(const struct ff_arena *a)
 {
-	size_t used = 0;
-
-	for (const struct ff_chunk *c = a->head; c; c = c->next)
-		used += c->used;
-	return used;
+	return a->head ? a->head->before + a->head->used : 0;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ff/graph.h"
+#include "ff/builder.h"
 
 static int32_t *ints_at(const struct ff_attr_row *r, union ff_attrs *attrs)
 {

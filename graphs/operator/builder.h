@@ -3,7 +3,7 @@
 #ifndef FF_OPERATOR_BUILDER_H
 #define FF_OPERATOR_BUILDER_H
 
-#include "ff/graph.h"
+#include "ff/builder.h"
 
 /* Complaints about the whole graph name `root`'s file. */
 void ff_builder_set_place(struct ff_builder *b, const struct ff_json *root);

@@ -1,5 +1,5 @@
 /* Classes of equal operators.  SPDX-License-Identifier: Apache-2.0 */
-#include "ff/graph.h"
+#include "ff/node_class.h"
 
 #include <string.h>
 

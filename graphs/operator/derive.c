@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ff/builder.h"
+
 void ff_derive_error(const struct ff_derive *d, struct ff_error *err, const char *fmt, ...)
 {
 	/* a prelude is nothing that a file has */

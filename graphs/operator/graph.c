@@ -7,6 +7,7 @@
 #include "base/names.h"
 #include "builder.h"
 #include "derive.h"
+#include "ff/graph_file.h"
 
 #define MAX_ATTRS 16
 #define MAX_OUTPUT 4095 /* FF_PORT */

@@ -45,6 +45,12 @@ static int32_t clamp(int64_t v, int32_t max)
 	return v < 0 ? 0 : v > max ? max : (int32_t)v;
 }
 
+/* Most terms divide by one, and dividing takes time. */
+static int64_t term_at(const struct ff_term *t, int32_t at)
+{
+	return (int64_t)(t->div == 1 ? at : at / t->div) * t->step;
+}
+
 void ff_axis_interval(const struct ff_axis_map *m, int32_t extent, const int32_t *lo,
 		const int32_t *hi, int32_t *first, int32_t *end)
 {
@@ -53,8 +59,8 @@ void ff_axis_interval(const struct ff_axis_map *m, int32_t extent, const int32_t
 	for (uint32_t t = 0; t < m->n_terms; t++) {
 		const struct ff_term *term = &m->term[t];
 
-		a += (int64_t)(lo[term->dim] / term->div) * term->step;
-		b += (int64_t)((hi[term->dim] - 1) / term->div) * term->step;
+		a += term_at(term, lo[term->dim]);
+		b += term_at(term, hi[term->dim] - 1);
 		if (hi[term->dim] <= lo[term->dim]) /* an empty box touches nothing */
 			b = INT32_MIN;
 	}

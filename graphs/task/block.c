@@ -174,27 +174,38 @@ static int build_loads(const struct ff_side *sink, struct ff_arena *a,
 	return FF_OK;
 }
 
+int ff_edge_block_build_pass(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
+		bool first_use, enum ff_pass pass, const struct ff_node_block *producer,
+		const struct ff_node_block *consumer, bool pieces, struct ff_arena *a,
+		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err)
+{
+	const struct ff_edge *e = &g->edges[edge];
+	bool back = pass == FF_BACKWARD;
+	struct ff_side in = {&consumer->in[e->slot], consumer->device, back}, out;
+
+	*ret = (struct ff_redistribution){0};
+	if (back && (!producer || !ff_edge_needs_grad(g, edge)))
+		return FF_OK;
+	if (!producer)
+		return build_loads(&in, a, ret, err);
+	out = (struct ff_side){&producer->out[g->values[e->value].port], producer->device, back};
+	if (!back)
+		return ff_redistribute(m, &out, &in, true, pieces, a, scratch, ret, err);
+	return ff_redistribute(m, &in, &out, first_use, pieces, a, scratch, ret, err);
+}
+
 int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
 		bool first_use, const struct ff_node_block *producer,
 		const struct ff_node_block *consumer, bool pieces, struct ff_arena *a,
 		struct ff_arena *scratch, struct ff_edge_block *ret, struct ff_error *err)
 {
-	const struct ff_edge *e = &g->edges[edge];
-	const struct ff_value *v = &g->values[e->value];
-	struct ff_side in = {&consumer->in[e->slot], consumer->device, false}, out;
-	struct ff_edge_block b = {0};
-	int code;
+	struct ff_edge_block b;
+	int code = ff_edge_block_build_pass(g, m, edge, first_use, FF_FORWARD, producer, consumer,
+			pieces, a, scratch, &b.forward, err);
 
-	if (!producer) {
-		code = build_loads(&in, a, &b.forward, err);
-	} else {
-		out = (struct ff_side){&producer->out[v->port], producer->device, false};
-		code = ff_redistribute(m, &out, &in, true, pieces, a, scratch, &b.forward, err);
-		in.gradients = out.gradients = true;
-		if (code == FF_OK && ff_edge_needs_grad(g, edge))
-			code = ff_redistribute(m, &in, &out, first_use, pieces, a, scratch,
-					&b.backward, err);
-	}
+	if (code == FF_OK)
+		code = ff_edge_block_build_pass(g, m, edge, first_use, FF_BACKWARD, producer,
+				consumer, pieces, a, scratch, &b.backward, err);
 	if (code == FF_OK)
 		*ret = b;
 	return code;

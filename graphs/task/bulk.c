@@ -122,17 +122,6 @@ static void add(const struct ff_scene *s, int side, const struct ff_reach *r, ui
 	ret->packed += n * r->bytes;
 }
 
-static void extend(const struct ff_scene *s, uint32_t axis, int side, int32_t size, bool own_cut,
-		bool other_cut, struct ff_reach *r)
-{
-	uint8_t bit = (uint8_t)(1u << s->depth[axis]);
-
-	r->bytes *= size;
-	r->many |= size > 1 ? bit : 0;
-	r->cut[side] |= own_cut ? bit : 0;
-	r->cut[!side] |= other_cut ? bit : 0;
-}
-
 /* All that `part` exchanges with the other side, of which each cell counts `times`;
  * false: in too many ways. */
 static bool sum_all(
@@ -160,7 +149,7 @@ static bool sum_all(
 
 				list[j * b->n + k].r = was;
 				list[j * b->n + k].n = count * w->n;
-				extend(s, i, side, w->size, w->size < own, w->cuts,
+				ff_reach_extend(s, i, side, w->size, w->size < own, w->cuts,
 						&list[j * b->n + k].r);
 			}
 		}
@@ -184,7 +173,8 @@ static bool meet(const struct ff_scene *s, uint32_t source, uint32_t sink, struc
 
 		if (hi <= lo)
 			return false;
-		extend(s, i, 0, hi - lo, hi - lo < size_of(x, a), hi - lo < size_of(y, b), ret);
+		ff_reach_extend(s, i, 0, hi - lo, hi - lo < size_of(x, a), hi - lo < size_of(y, b),
+				ret);
 	}
 	return true;
 }

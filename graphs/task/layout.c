@@ -149,7 +149,8 @@ static int compare_spans(const void *a, const void *b)
 				  : (x->to > y->to) - (x->to < y->to);
 }
 
-/* The same where so many are near that it is as well to look at all. */
+/* Lowest offset from `base` on where nothing that may live with `buffer` is in the way: by a
+ * look at all that is placed, which is as well where much of it is near. */
 static int64_t find_room_among_all(const struct device *d, uint32_t buffer, int64_t base)
 {
 	int64_t at = base, bytes = d->l->r.buffers[buffer].bytes;
@@ -166,7 +167,7 @@ static int64_t find_room_among_all(const struct device *d, uint32_t buffer, int6
 	return at;
 }
 
-/* Lowest offset from `base` on where none of the `n` that are near is in the way. */
+/* The same, told that `n` are near. */
 static int64_t find_room(const struct device *d, uint32_t n, uint32_t buffer, int64_t base,
 		struct span *span)
 {
@@ -174,7 +175,6 @@ static int64_t find_room(const struct device *d, uint32_t n, uint32_t buffer, in
 
 	if (n > d->n_placed / NEAR_SHARE)
 		return find_room_among_all(d, buffer, base);
-
 	for (uint32_t i = 0; i < n; i++) {
 		const struct ff_buffer *b = &d->l->r.buffers[d->near[i]];
 
@@ -233,11 +233,6 @@ static int place_items(struct device *d, uint32_t device, int64_t base, struct s
 struct sliced {
 	uint32_t *start, *id;
 };
-
-static bool on_comm_lane(const struct ff_lowering *l, const struct ff_task *t)
-{
-	return l->m->overlap && (t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC);
-}
 
 static int allocate(struct device *d, struct sliced *tasks, struct sliced *buffers,
 		struct span **span, struct ff_error *err)
@@ -317,27 +312,15 @@ static void slice_buffers(const struct ff_lowering *l, struct sliced *s)
 	s->start[0] = 0;
 }
 
-/* The clock of a task on a device, before it starts. */
-static const struct ff_clock *born_on(const struct ff_lowering *l, uint32_t task, uint32_t device)
-{
-	const uint16_t *list;
-	uint16_t one;
-	uint32_t n = ff_task_devices(&l->r, &l->r.tasks[task], &list, &one), i = 0;
-
-	while (i + 1 < n && list[i] != device)
-		i++;
-	return &l->born[l->first_clock[task] + i];
-}
-
 static void number_tasks(struct device *d, uint32_t device, const uint32_t *id, uint32_t n)
 {
 	d->n_lane[0] = d->n_lane[1] = 0;
 	d->n_tasks = n;
 	for (uint32_t i = 0; i < n; i++) {
-		int k = on_comm_lane(d->l, &d->l->r.tasks[id[i]]);
+		int k = ff_on_comm_lane(d->l, &d->l->r.tasks[id[i]]);
 
 		d->number[id[i]] = i;
-		d->known[k][d->n_lane[k]] = *born_on(d->l, id[i], device);
+		d->known[k][d->n_lane[k]] = *ff_clock_before(d->l, id[i], device);
 		d->lane[k][d->n_lane[k]++] = id[i];
 	}
 }

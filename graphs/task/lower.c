@@ -172,12 +172,6 @@ static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 	return code;
 }
 
-static const struct ff_redistribution *moves_of(
-		const struct ff_lowering *l, const struct ff_step *s)
-{
-	return s->phase == FF_PHASE_BACKWARD ? &l->edge[s->id].backward : &l->edge[s->id].forward;
-}
-
 /* What a step makes at most. */
 static void count_step(const struct ff_lowering *l, const struct ff_step *s, size_t *tasks,
 		size_t *clocks, size_t *buffers)
@@ -194,7 +188,7 @@ static void count_step(const struct ff_lowering *l, const struct ff_step *s, siz
 			    (s->phase == FF_PHASE_BACKWARD ? n->n_in : n->n_out);
 		break;
 	case FF_STEP_MOVES:
-		r = moves_of(l, s);
+		r = ff_moves_of(l, s);
 		*tasks += r->n_moves;
 		for (uint32_t i = 0; i < r->n_moves; i++) {
 			*clocks += r->move[i].n_devices;
@@ -368,10 +362,12 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 		if (!l->moved[i] || !l->lane_clock[i])
 			return ff_fail_memory(err);
 	}
-	return l->order && l->position && l->node && l->synced && l->edge && l->first_use &&
-					       l->first_edge
-			       ? FF_OK
-			       : ff_fail_memory(err);
+	l->paced = ff_arena_array(s, FF_PACE * (size_t)devices, sizeof(*l->paced));
+	if (!l->order || !l->position || !l->node || !l->synced || !l->edge || !l->first_use ||
+			!l->first_edge || !l->paced)
+		return ff_fail_memory(err);
+	memset(l->paced, 0xff, FF_PACE * (size_t)devices * sizeof(*l->paced));
+	return FF_OK;
 }
 
 static int allocate(struct ff_lowering *l, struct ff_error *err)

@@ -47,6 +47,7 @@ struct ff_lowering {
 	/* By pass, edge and instance, sink part: task that fills it, or FF_NONE. */
 	uint32_t **moved[2];
 	uint32_t *sync_task; /* by bucket: SYNC task, or FF_NONE */
+	uint32_t *paced; /* by device: its last FF_PACE paced computes, last first; or FF_NONE */
 
 	uint32_t *first_clock;  /* by task: of its devices' clocks */
 	struct ff_clock *clock; /* when it is done; by first_clock + position of the device */
@@ -57,12 +58,25 @@ struct ff_lowering {
 	bool failed;                    /* out of memory somewhere */
 };
 
-/* Devices that a task occupies. */
-uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
-		const uint16_t **device, uint16_t *one);
+/* What is moved in a step of moves. */
+static inline const struct ff_redistribution *ff_moves_of(
+		const struct ff_lowering *l, const struct ff_step *s)
+{
+	return s->phase == FF_PHASE_BACKWARD ? &l->edge[s->id].backward : &l->edge[s->id].forward;
+}
 
 /* tasks.c: all tasks, in order. */
 void ff_tasks_emit(struct ff_lowering *l);
+
+/* Index of `device` among the devices of a task or a bucket, ascending, or FF_NONE. */
+uint32_t ff_device_index(const uint16_t *list, uint32_t n, uint32_t device);
+/* Whether a task is on its devices' communication lanes, beside what they compute. */
+static inline bool ff_on_comm_lane(const struct ff_lowering *l, const struct ff_task *t)
+{
+	return l->m->overlap && (t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC);
+}
+/* What is known to be done on `device` before a task of its starts. */
+const struct ff_clock *ff_clock_before(const struct ff_lowering *l, uint32_t task, uint32_t device);
 
 /* memory.c: a buffer of `bytes` on `device`, first used by the task at hand. */
 uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes);

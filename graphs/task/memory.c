@@ -15,8 +15,7 @@ static void clock_max(struct ff_clock *a, const struct ff_clock *b)
 		a->comm = b->comm;
 }
 
-/* Index of `device` among the ascending `list`, or FF_NONE. */
-static uint32_t place_of(const uint16_t *list, uint32_t n, uint32_t device)
+uint32_t ff_device_index(const uint16_t *list, uint32_t n, uint32_t device)
 {
 	uint32_t lo = 0, hi = n;
 
@@ -31,16 +30,20 @@ static uint32_t place_of(const uint16_t *list, uint32_t n, uint32_t device)
 	return lo < n && list[lo] == device ? lo : FF_NONE;
 }
 
-static bool on_comm_lane(const struct ff_lowering *l, const struct ff_task *t)
+const struct ff_clock *ff_clock_before(const struct ff_lowering *l, uint32_t task, uint32_t device)
 {
-	return l->m->overlap && (t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC);
+	const uint16_t *list;
+	uint16_t one;
+	uint32_t n = ff_task_devices(&l->r, &l->r.tasks[task], &list, &one);
+
+	return &l->born[l->first_clock[task] + ff_device_index(list, n, device)];
 }
 
 void ff_clock_tick(struct ff_lowering *l)
 {
 	uint32_t me = l->r.n_tasks - 1;
 	const struct ff_task *t = &l->r.tasks[me];
-	bool comm = on_comm_lane(l, t);
+	bool comm = ff_on_comm_lane(l, t);
 	const uint16_t *device, *other;
 	uint16_t one, another;
 	uint32_t n = ff_task_devices(&l->r, t, &device, &one);
@@ -52,7 +55,7 @@ void ff_clock_tick(struct ff_lowering *l)
 		for (uint32_t k = 0; k < t->n_deps && !l->failed; k++) {
 			uint32_t dep = l->deps.v[t->first_dep + k];
 			uint32_t count = ff_task_devices(&l->r, &l->r.tasks[dep], &other, &another);
-			uint32_t at = place_of(other, count, device[i]);
+			uint32_t at = ff_device_index(other, count, device[i]);
 
 			if (at != FF_NONE)
 				clock_max(&now, &l->clock[l->first_clock[dep] + at]);
@@ -69,9 +72,6 @@ void ff_clock_tick(struct ff_lowering *l)
 uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes)
 {
 	uint32_t id = l->r.n_buffers, task = l->r.n_tasks - 1;
-	const uint16_t *list;
-	uint16_t one;
-	uint32_t n = ff_task_devices(&l->r, &l->r.tasks[task], &list, &one);
 
 	l->r.n_buffers++;
 	l->r.buffers[id] = (struct ff_buffer){.device = device,
@@ -79,7 +79,7 @@ uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes)
 			.last = task,
 			.bucket = FF_NONE,
 			.bytes = ff_align64(bytes)};
-	l->life[id].born = l->born[l->first_clock[task] + place_of(list, n, device)];
+	l->life[id].born = *ff_clock_before(l, task, device);
 	return id;
 }
 
@@ -107,9 +107,9 @@ void ff_buffer_use(struct ff_lowering *l, uint32_t buffer)
 	if (buffer == FF_NONE || l->r.buffers[buffer].bucket != FF_NONE)
 		return;
 	l->r.buffers[buffer].last = task;
-	at = place_of(list, n, l->r.buffers[buffer].device);
+	at = ff_device_index(list, n, l->r.buffers[buffer].device);
 	done = &l->clock[l->first_clock[task] + at];
-	if (on_comm_lane(l, t))
+	if (ff_on_comm_lane(l, t))
 		l->life[buffer].last.comm = done->comm;
 	else
 		l->life[buffer].last.compute = done->compute;
@@ -155,7 +155,7 @@ static void move_pinned(struct ff_lowering *l)
 			continue;
 		k = &l->r.buckets[b->bucket];
 		b->last = FF_NONE;
-		b->offset += k->offset[place_of(k->device, k->n_devices, b->device)];
+		b->offset += k->offset[ff_device_index(k->device, k->n_devices, b->device)];
 	}
 }
 

@@ -64,12 +64,41 @@ static void cover(struct ff_overlaps *o, uint32_t j)
 			o->twice[j] = list[i].lo < list[k].hi && list[k].lo < list[i].hi;
 }
 
-/* `set` and `name` have room for all coordinates of both sides. */
-static void number_components(struct ff_overlaps *o, uint32_t *set, uint32_t *name)
+/* In order: a sink joins the component of the one before if they share a source. */
+static void number_sorted(struct ff_overlaps *o)
+{
+	const struct ff_grid_axis *t = o->side[1];
+	uint32_t next = 0; /* behind the last source so far */
+
+	for (uint32_t i = 0; i < o->side[0]->n; i++)
+		o->component[0][i] = FF_NONE;
+	for (uint32_t j = 0; j < t->n; j++) {
+		uint32_t first = o->first[j], end = o->first[j + 1];
+
+		o->component[1][j] = FF_NONE;
+		if (is_empty(t, j))
+			continue;
+		if (first == end || o->list[first].source >= next)
+			o->n_components++;
+		o->component[1][j] = o->n_components - 1;
+		for (uint32_t k = first; k < end; k++)
+			o->component[0][o->list[k].source] = o->n_components - 1;
+		if (first < end)
+			next = o->list[end - 1].source + 1;
+	}
+}
+
+/* In any order. */
+static int number_components(struct ff_overlaps *o, struct ff_arena *a, struct ff_error *err)
 {
 	const struct ff_grid_axis *s = o->side[0], *t = o->side[1];
+	uint32_t n = s->n + t->n;
+	uint32_t *set = ff_arena_array(a, n, sizeof(*set));
+	uint32_t *name = ff_arena_array(a, n, sizeof(*name));
 
-	for (uint32_t i = 0; i < s->n + t->n; i++) {
+	if (!set || !name)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < n; i++) {
 		set[i] = i;
 		name[i] = FF_NONE;
 	}
@@ -87,6 +116,7 @@ static void number_components(struct ff_overlaps *o, uint32_t *set, uint32_t *na
 		for (uint32_t k = o->first[j]; k < o->first[j + 1]; k++)
 			o->component[0][o->list[k].source] = o->component[1][j];
 	}
+	return FF_OK;
 }
 
 /* Sorts coordinates by component. */
@@ -150,22 +180,24 @@ static int find_cut(struct ff_overlaps *o, struct ff_arena *a, struct ff_error *
 {
 	const struct ff_grid_axis *source = o->side[0], *sink = o->side[1];
 	uint32_t n = source->n + sink->n;
-	uint32_t *set = ff_arena_array(a, n, sizeof(*set));
-	uint32_t *name = ff_arena_array(a, n, sizeof(*name));
+	int code = FF_OK;
 
 	o->first = ff_arena_array(a, sink->n + 1, sizeof(*o->first));
 	o->list = ff_arena_array(a, walk(source, sink, NULL, NULL), sizeof(*o->list));
 	o->component[0] = ff_arena_array(a, n, sizeof(**o->component));
 	o->hole = ff_arena_array(a, 2 * (size_t)sink->n, sizeof(*o->hole));
-	if (!set || !name || !o->first || !o->list || !o->component[0] || !o->hole)
+	if (!o->first || !o->list || !o->component[0] || !o->hole)
 		return ff_fail_memory(err);
 	o->component[1] = o->component[0] + source->n;
 	o->twice = o->hole + sink->n;
 	walk(source, sink, o->first, o->list);
 	for (uint32_t j = 0; j < sink->n; j++)
 		cover(o, j);
-	number_components(o, set, name);
-	return list_members(o, a, err);
+	if (source->sorted && sink->sorted)
+		number_sorted(o);
+	else
+		code = number_components(o, a, err);
+	return code == FF_OK ? list_members(o, a, err) : code;
 }
 
 int ff_overlaps_find(const struct ff_grid_axis *source, const struct ff_grid_axis *sink,

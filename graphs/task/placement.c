@@ -97,26 +97,33 @@ static int build_copies(const struct ff_node *n, const struct ff_operand *o, con
 	return FF_OK;
 }
 
+/* The coordinates of the cell behind that at `coord`. */
+static void advance(const struct ff_node *n, const struct ff_config *c, uint32_t *coord)
+{
+	uint32_t d = n->n_dims;
+
+	while (d-- > 0 && ++coord[d] == c->degree[d])
+		coord[d] = 0;
+}
+
 /* Coordinates along every axis, by cell. */
 static int number_cells(const struct ff_node *n, const struct ff_operand *o,
 		const struct ff_config *c, struct ff_arena *a, struct ff_placement *p,
 		struct ff_error *err)
 {
 	for (uint32_t i = 0; i < o->rank; i++) {
+		const struct ff_axis_map *m = &o->axis[i];
+		uint32_t coord[FF_MAX_DIMS] = {0};
 		uint16_t *of = ff_arena_array(a, p->cells, sizeof(*of));
 
 		if (!of)
 			return ff_fail_memory(err);
 		p->axis[i].of = of;
 		for (uint32_t cell = 0; cell < p->cells && p->axis[i].n > 1; cell++) {
-			uint32_t coord[FF_MAX_DIMS];
-
-			ff_config_coords(n, c, cell, coord);
-			for (uint32_t t = 0; t < o->axis[i].n_terms; t++) {
-				uint32_t dim = (uint32_t)o->axis[i].term[t].dim;
-
-				of[cell] = (uint16_t)(of[cell] * c->degree[dim] + coord[dim]);
-			}
+			for (uint32_t t = 0; t < m->n_terms; t++)
+				of[cell] = (uint16_t)(of[cell] * c->degree[m->term[t].dim] +
+						      coord[m->term[t].dim]);
+			advance(n, c, coord);
 		}
 	}
 	return FF_OK;

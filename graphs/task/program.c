@@ -33,10 +33,22 @@ static void put(struct writer *w, struct ff_step step)
 		w->p.moves[step.phase][(size_t)step.micro * w->g->n_edges + step.id] = at;
 }
 
+/* Whether what is at `edge` is brought several times: an input for every micro-batch, a
+ * parameter for backward once more. */
+static bool is_paced(const struct writer *w, uint32_t edge)
+{
+	uint32_t from = ff_edge_source(w->g, edge);
+
+	if (!ff_edge_is_brought(w->g, edge) || w->g->edges[edge].shared != FF_NONE)
+		return false;
+	return ff_node_is_source(w->g, from) ? w->s->micro_batches > 1 : w->p.again[from];
+}
+
 static void put_moves(struct writer *w, enum ff_phase phase, uint32_t micro, uint32_t edge)
 {
 	uint32_t from = ff_edge_source(w->g, edge), to = w->g->edges[edge].node;
-	struct ff_step step = {FF_STEP_MOVES, phase, micro, edge};
+	struct ff_step step = {FF_STEP_MOVES, phase, micro, edge,
+			phase != FF_PHASE_BACKWARD && is_paced(w, edge)};
 
 	if (phase != FF_PHASE_RECOMPUTE && ff_node_is_computed(w->g, from) &&
 			ff_strategy_stage(w->g, w->s, from) != ff_strategy_stage(w->g, w->s, to))
@@ -51,12 +63,15 @@ static void put_forward(struct writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
 	const struct ff_node *n = &g->nodes[node];
+	bool paced = false;
 
-	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
+	for (uint32_t k = n->in; k < n->in + n->n_in; k++) {
+		paced = paced || is_paced(w, k);
 		if (ff_edge_is_brought(g, k) &&
 				ff_program_instance(g, &w->p, ff_edge_source(g, k), micro) == micro)
 			put_moves(w, FF_PHASE_FORWARD, micro, k);
-	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_FORWARD, micro, node});
+	}
+	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_FORWARD, micro, node, paced});
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++)
 			put_moves(w, FF_PHASE_FORWARD, micro, g->uses[g->values[k].first_use + u]);
@@ -92,15 +107,17 @@ static bool is_there(const struct writer *w, uint32_t node, uint32_t micro)
 	       ff_program_compute(&w->p, FF_PHASE_RECOMPUTE, micro, node) != FF_NONE;
 }
 
-/* What a parameter's reader must be brought again, unless it was. */
-static void bring_again(struct writer *w, uint32_t node, uint32_t micro)
+/* What a parameter's reader must be brought again, unless it was; says if it was not. */
+static bool bring_again(struct writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_node *n = &w->g->nodes[node];
+	uint32_t before = w->p.n;
 
 	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
 		if (w->p.again[ff_edge_source(w->g, k)] &&
 				ff_program_moves(&w->p, FF_PHASE_RECOMPUTE, micro, k) == FF_NONE)
 			put_moves(w, FF_PHASE_RECOMPUTE, micro, k);
+	return w->p.n > before;
 }
 
 /* All inputs of `node` are there. */
@@ -108,9 +125,9 @@ static void put_again(struct writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
 	const struct ff_node *n = &g->nodes[node];
+	bool paced = bring_again(w, node, micro);
 
-	bring_again(w, node, micro);
-	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_RECOMPUTE, micro, node});
+	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_RECOMPUTE, micro, node, paced});
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
 			uint32_t edge = g->uses[g->values[k].first_use + u];
@@ -147,15 +164,15 @@ static void put_backward(struct writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
 	const struct ff_node *n = &g->nodes[node];
-	bool last = micro + 1 == w->s->micro_batches;
+	bool last = micro + 1 == w->s->micro_batches, paced;
 
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
 		if (ff_edge_read_backward(g, k))
 			recompute(w, ff_edge_source(g, k), micro);
 	if (ff_node_reads_own(g, node))
 		recompute(w, node, micro);
-	bring_again(w, node, micro);
-	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_BACKWARD, micro, node});
+	paced = bring_again(w, node, micro);
+	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_BACKWARD, micro, node, paced});
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
 		if (g->values[g->edges[k].value].needs_grad && (k < n->in + n->n_data || last))
 			put_moves(w, FF_PHASE_BACKWARD, micro, k);

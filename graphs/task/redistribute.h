@@ -1,4 +1,6 @@
-/* Redistribution, inside: what redistribute.c finds and move.c builds.
+/* Redistribution, inside: the scene that its files share.  cells.c walks the cells of a side,
+ * pairs.c finds which parts share elements, bulk.c counts where they are many, move.c builds
+ * a move of them; redistribute.c says which parts hang together and what that looks like.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_TASK_REDISTRIBUTE_H
 #define FF_TASK_REDISTRIBUTE_H
@@ -7,6 +9,8 @@
 #include "overlap.h"
 
 #define FF_NO_PART UINT16_MAX
+
+enum { FF_SOURCE, FF_SINK }; /* sides */
 
 /* What one device does in a move. */
 struct ff_tally {
@@ -73,14 +77,59 @@ static inline bool ff_reach_is_run(const struct ff_reach *r, int side)
 	return !(r->many & ((1u << innermost) - 1));
 }
 
-static inline int64_t ff_cell_volume(const struct ff_scene *s, int side, const struct ff_cell *c)
+/* One more axis, along which so many elements are shared, and `side` or the other has more. */
+static inline void ff_reach_extend(const struct ff_scene *s, uint32_t axis, int side, int32_t size,
+		bool own_cut, bool other_cut, struct ff_reach *r)
 {
-	int64_t n = 1;
+	uint8_t bit = (uint8_t)(1u << s->depth[axis]);
 
-	for (uint32_t i = 0; i < s->rank; i++)
-		n *= s->axis[i].side[side]->hi[c->at[i]] - s->axis[i].side[side]->lo[c->at[i]];
-	return n;
+	r->bytes *= size;
+	r->many |= size > 1 ? bit : 0;
+	r->cut[side] |= own_cut ? bit : 0;
+	r->cut[!side] |= other_cut ? bit : 0;
 }
+
+/* A part takes part in the component at hand. */
+static inline void ff_component_enter(struct ff_scene *s, int side, uint32_t part)
+{
+	uint32_t device = s->side[side].device[part];
+
+	if (s->at[side][device] != FF_NO_PART)
+		return;
+	s->at[side][device] = (uint16_t)part;
+	s->member[device / 64] |= UINT64_C(1) << (device % 64);
+	s->n_parts[side]++;
+}
+
+/* cells.c: walks the cells of one component, or all (`component` NULL) with a region
+ * that is not empty.  Start with started = false. */
+struct ff_cells {
+	const struct ff_scene *s;
+	int side;
+	const uint32_t *component; /* by axis */
+	struct ff_cell at;
+	uint32_t next[FF_MAX_RANK]; /* by axis: where to look on */
+	bool started;
+};
+bool ff_cells_next(struct ff_cells *w);
+/* The part with a cell's region that is copy `c` and replica `r`. */
+uint32_t ff_cell_part(const struct ff_scene *s, int side, const struct ff_cell *cell, uint32_t c,
+		uint32_t r);
+/* Of a source's replicas, the one that serves `sink`: on its own device, else
+ * in its node, else any; several sinks take turns. */
+uint32_t ff_choose_replica(const struct ff_scene *s, uint32_t source, uint32_t sink);
+
+/* Pairs of a component, growing. */
+struct ff_pairs {
+	struct ff_pair *pair;
+	uint32_t n, cap;
+	uint32_t n_all;  /* those that are only counted among them */
+	uint32_t n_home; /* of all: more than half of the sink, on its own device */
+};
+/* pairs.c: those of all sinks of a component that are no aliases; their sources enter it. */
+int ff_pairs_find(struct ff_scene *s, const uint32_t *component, const uint32_t *alias,
+		struct ff_pairs *p, struct ff_error *err);
+
 /* bulk.c: once, when the overlaps are there. */
 int ff_bulk_prepare(struct ff_scene *s, struct ff_error *err);
 /* Counts the messages of a component whose parts have entered; false: it is none of

@@ -1,8 +1,24 @@
-/* The hash by which ranks find out that they agree on the schedule.
- * SPDX-License-Identifier: Apache-2.0 */
+/* What schedules say of their tasks, and the hash by which ranks find out that they agree on
+ * the schedule.  SPDX-License-Identifier: Apache-2.0 */
 #include "ff/schedule.h"
 
 #include "ff/hash.h"
+
+uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
+		const uint16_t **device, uint16_t *one)
+{
+	if (t->kind == FF_TASK_MOVE) {
+		*device = t->move->device;
+		return t->move->n_devices;
+	}
+	if (t->kind == FF_TASK_SYNC) {
+		*device = s->buckets[t->bucket].device;
+		return s->buckets[t->bucket].n_devices;
+	}
+	*one = (uint16_t)t->device;
+	*device = one;
+	return 1;
+}
 
 struct hash {
 	uint64_t h;

@@ -21,14 +21,15 @@ void ff_bucketing_finish(struct ff_bucketing *b)
 	free(b->bucket);
 	free(b->member);
 	free(b->first_at);
-	ff_table_finish(&b->newest);
+	free(b->newest);
+	ff_table_finish(&b->sets);
 }
 
 void ff_bucketing_begin(struct ff_bucketing *b)
 {
-	b->n_buckets = b->n_members = 0;
+	b->n_buckets = b->n_members = b->n_sets = 0;
 	memset(b->first_at, 0xff, b->n_nodes * sizeof(*b->first_at));
-	ff_table_clear(&b->newest);
+	ff_table_clear(&b->sets);
 }
 
 static int reserve(struct ff_bucketing *b, struct ff_error *err)
@@ -36,6 +37,7 @@ static int reserve(struct ff_bucketing *b, struct ff_error *err)
 	uint32_t cap = b->cap ? 2 * b->cap : 256;
 	struct ff_bucket_member *member;
 	struct ff_bucket_build *bucket;
+	uint32_t *newest;
 
 	if (b->n_members < b->cap)
 		return FF_OK;
@@ -45,32 +47,62 @@ static int reserve(struct ff_bucketing *b, struct ff_error *err)
 	bucket = realloc(b->bucket, cap * sizeof(*bucket));
 	if (bucket)
 		b->bucket = bucket;
-	if (!member || !bucket)
+	newest = realloc(b->newest, cap * sizeof(*newest));
+	if (newest)
+		b->newest = newest;
+	if (!member || !bucket || !newest)
 		return ff_fail_memory(err);
 	b->cap = cap;
 	return FF_OK;
+}
+
+static bool is_of(const struct ff_bucketing *b, uint32_t set, const struct ff_weight_group *g,
+		bool synced)
+{
+	const struct ff_bucket_build *k = &b->bucket[b->newest[set]];
+
+	return k->synced == synced && k->n_devices == g->n_devices &&
+	       !memcmp(k->device, g->device, g->n_devices * sizeof(*g->device));
+}
+
+static bool is_single(const struct ff_weight_group *g, bool synced)
+{
+	return !synced && g->n_devices == 1;
+}
+
+/* The set of devices that `g` lies on, or FF_NONE. */
+static uint32_t find_set(const struct ff_bucketing *b, const struct ff_weight_group *g, bool synced)
+{
+	uint32_t at, i;
+
+	if (is_single(g, synced)) {
+		i = b->single[g->device[0]];
+		return i < b->n_sets && is_of(b, i, g, synced) ? i : FF_NONE;
+	}
+	for (i = ff_table_first(&b->sets, g->set + synced, &at); i != FF_NONE;
+			i = ff_table_next(&b->sets, g->set + synced, &at))
+		if (is_of(b, i, g, synced))
+			break;
+	return i;
 }
 
 /* The newest bucket of the group's devices, opened anew when it is full. */
 static struct ff_bucket_build *open_bucket(
 		struct ff_bucketing *b, const struct ff_weight_group *g, bool synced)
 {
-	uint64_t hash = g->set + synced;
-	uint32_t at, i, newest = FF_NONE;
+	uint32_t set = find_set(b, g, synced);
 	struct ff_bucket_build *k;
 
-	for (i = ff_table_first(&b->newest, hash, &at); i != FF_NONE;
-			i = ff_table_next(&b->newest, hash, &at)) {
-		k = &b->bucket[i];
-		if (k->synced == synced && k->n_devices == g->n_devices &&
-				!memcmp(k->device, g->device, g->n_devices * sizeof(*g->device)) &&
-				(newest == FF_NONE || i > newest))
-			newest = i;
+	if (set != FF_NONE && b->bucket[b->newest[set]].open)
+		return &b->bucket[b->newest[set]];
+	if (set == FF_NONE) {
+		set = b->n_sets++;
+		if (is_single(g, synced))
+			b->single[g->device[0]] = set;
+		else if (ff_table_put(&b->sets, g->set + synced, set) < 0)
+			return NULL;
 	}
-	if (newest != FF_NONE && b->bucket[newest].open)
-		return &b->bucket[newest];
-	if (ff_table_put(&b->newest, hash, b->n_buckets) < 0)
-		return NULL;
+	b->newest[set] = b->n_buckets;
 	k = &b->bucket[b->n_buckets++];
 	*k = (struct ff_bucket_build){.synced = synced,
 			.open = true,

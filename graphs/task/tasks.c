@@ -6,22 +6,6 @@
 
 #include "ff/instance.h"
 
-uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
-		const uint16_t **device, uint16_t *one)
-{
-	if (t->kind == FF_TASK_MOVE) {
-		*device = t->move->device;
-		return t->move->n_devices;
-	}
-	if (t->kind == FF_TASK_SYNC) {
-		*device = s->buckets[t->bucket].device;
-		return s->buckets[t->bucket].n_devices;
-	}
-	*one = (uint16_t)t->device;
-	*device = one;
-	return 1;
-}
-
 static void push(struct ff_lowering *l, struct ff_list *list, uint32_t v)
 {
 	if (list->n == list->cap) {
@@ -181,6 +165,25 @@ static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const ui
 	make_stage(l, t, mv);
 }
 
+/* A paced move waits on every device that it brings something; where moves are on compute
+ * lanes they do so anyway. */
+static void hold_back(struct ff_lowering *l, const struct ff_move *mv, const uint16_t *device)
+{
+	for (uint32_t i = 0; i < mv->n_sinks && l->m->overlap; i++)
+		depend(l, l->paced[FF_PACE * device[mv->sink[i]] + FF_PACE - 1]);
+}
+
+/* The tasks of a paced compute, which begin with `first`, are the last. */
+static void keep_pace(struct ff_lowering *l, const struct ff_node_block *nb, uint32_t first)
+{
+	for (uint32_t p = 0; p < nb->n_parts; p++) {
+		uint32_t *paced = &l->paced[FF_PACE * nb->device[p]];
+
+		memmove(paced + 1, paced, (FF_PACE - 1) * sizeof(*paced));
+		paced[0] = first + p;
+	}
+}
+
 static void emit_move(struct ff_lowering *l, const struct ff_step *s, const struct ff_move *mv)
 {
 	const struct ff_edge *e = &l->g->edges[s->id];
@@ -203,6 +206,8 @@ static void emit_move(struct ff_lowering *l, const struct ff_step *s, const stru
 	/* what is added to must have been written */
 	for (uint32_t i = 0; mv->accumulate && i < mv->n_sinks; i++)
 		depend(l, gradient_from(l, first, s->micro, mv->sink[i]));
+	if (s->paced)
+		hold_back(l, mv, to->device);
 	ff_clock_tick(l);
 	instance = back ? gradient_of(l, s->id, s->micro)
 			: ff_schedule_instance(&l->r, from, s->micro, t->again);
@@ -217,9 +222,7 @@ static void emit_move(struct ff_lowering *l, const struct ff_step *s, const stru
 
 static void emit_moves(struct ff_lowering *l, const struct ff_step *s)
 {
-	const struct ff_edge_block *b = &l->edge[s->id];
-	const struct ff_redistribution *r =
-			s->phase == FF_PHASE_BACKWARD ? &b->backward : &b->forward;
+	const struct ff_redistribution *r = ff_moves_of(l, s);
 
 	for (uint32_t i = 0; i < r->n_moves; i++)
 		emit_move(l, s, &r->move[i]);
@@ -508,15 +511,20 @@ static void emit_syncs(struct ff_lowering *l, const struct ff_step *s)
 
 static void emit_step(struct ff_lowering *l, const struct ff_step *s)
 {
+	uint32_t first;
+
 	switch (s->kind) {
 	case FF_STEP_MOVES:
 		emit_moves(l, s);
 		break;
 	case FF_STEP_COMPUTE:
+		first = l->r.n_tasks;
 		if (s->phase == FF_PHASE_BACKWARD)
 			emit_backward(l, s);
 		else
 			emit_forward(l, s);
+		if (s->paced)
+			keep_pace(l, l->node[s->id], first);
 		break;
 	case FF_STEP_SYNC:
 		emit_syncs(l, s);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "ff/cli.h"
+#include "ff/graph_file.h"
 #include "ff/zoo.h"
 #include "operator/attrs.h"
 

@@ -4,6 +4,7 @@
 #ifndef FF_GRAPHS_ZOO_LAYERS_H
 #define FF_GRAPHS_ZOO_LAYERS_H
 
+#include "ff/builder.h"
 #include "ff/zoo.h"
 
 /* Every network, in the order in which they are listed: ff_zoo_NAME is a row in

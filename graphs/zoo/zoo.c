@@ -1,6 +1,7 @@
 /* Model zoo: the table of networks and their parameters.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/zoo.h"
+#include "ff/builder.h"
 
 #include <errno.h>
 #include <stdlib.h>

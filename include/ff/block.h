@@ -6,7 +6,7 @@
 #ifndef FF_BLOCK_H
 #define FF_BLOCK_H
 
-#include "ff/placement.h"
+#include "ff/redistribution.h"
 #include "ff/schedule.h"
 
 /* Elements of a parameter that lie on some devices alike: one cell of its
@@ -43,30 +43,6 @@ const struct ff_weight_group *ff_node_block_groups(
 int ff_node_block_build(const struct ff_graph *g, uint32_t node, const struct ff_config *c,
 		struct ff_arena *a, struct ff_node_block *ret, struct ff_error *err);
 
-/* One end of a redistribution. */
-struct ff_side {
-	const struct ff_placement *place;
-	const uint16_t *device; /* by part */
-	bool gradients;         /* it is they that go */
-};
-
-/* How sinks come to hold the reduction of the sources that cover them. */
-struct ff_redistribution {
-	uint32_t n_moves;
-	const struct ff_move *move;
-	const uint32_t *alias; /* by sink part: the source part whose shard it simply is, or
-				* FF_NONE */
-};
-
-/* `first`: sinks hold nothing yet, may be aliased, and are zeroed where no
- * source covers them; otherwise everything is added to them.  What adding means is for
- * the source's placement to say.  `pieces`: say
- * which elements go where (execution), else only how much (simulation).  Devices
- * are below `n_devices`.  `scratch` is rewound to where it was. */
-int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
-		const struct ff_side *sink, bool first, bool pieces, struct ff_arena *a,
-		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err);
-
 /* One use of a value between two configs. */
 struct ff_edge_block {
 	struct ff_redistribution forward;  /* producer's outputs -> consumer's inputs */
@@ -80,6 +56,11 @@ int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, ui
 		bool first_use, const struct ff_node_block *producer,
 		const struct ff_node_block *consumer, bool pieces, struct ff_arena *a,
 		struct ff_arena *scratch, struct ff_edge_block *ret, struct ff_error *err);
+/* One of the two alone: what is moved in pass `pass`. */
+int ff_edge_block_build_pass(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
+		bool first_use, enum ff_pass pass, const struct ff_node_block *producer,
+		const struct ff_node_block *consumer, bool pieces, struct ff_arena *a,
+		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err);
 
 /* Whether backward visits `edge` before all other uses of its value, when the
  * forward pass issues nodes at `position[node]`. */
@@ -123,7 +104,9 @@ struct ff_bucketing {
 	uint32_t *first_at; /* by node: first bucket that closes there, or FF_NONE */
 	uint32_t n_nodes, cap;
 	int64_t bucket_bytes;
-	struct ff_table newest; /* by devices: the bucket opened last */
+	struct ff_table sets;   /* of devices, but for those of one whose gradients are brought: */
+	uint32_t single[FF_MAX_DEVICES]; /* its set, if that is what the set says, too */
+	uint32_t n_sets, *newest;        /* by set: the bucket opened last */
 };
 /* Buckets of `bucket_bytes` or a little more (0: FF_BUCKET_BYTES). */
 int ff_bucketing_init(struct ff_bucketing *b, uint32_t n_nodes, int64_t bucket_bytes,

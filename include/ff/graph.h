@@ -11,15 +11,9 @@
 #include "ff/json.h"
 #include "ff/op.h"
 
-#define FF_GRAPH_VERSION 2   /* of the file format */
 #define FF_MAX_INPUTS 130    /* of a node, its parameters among them */
 #define FF_MAX_OUTPUTS 32    /* what it saves among them */
 #define FF_MAX_NODES 1000000 /* below 2^20: FF_PORT */
-/* Caps on a whole graph, checked while it is built, so that no sum of bytes
- * over 4096 devices and no sum of FLOPs leaves 64 bits: elements that all nodes
- * read, write and train, and FLOPs of one step. */
-#define FF_MAX_GRAPH_ELEMENTS ((int64_t)1 << 44)
-#define FF_MAX_GRAPH_FLOPS ((int64_t)1 << 62)
 
 enum ff_value_kind {
 	FF_VALUE_INPUT,      /* of the data set */
@@ -86,40 +80,6 @@ struct ff_graph {
 	const struct ff_names *names; /* for ff_graph_find */
 };
 
-/* Parses and checks a graph.  Nodes may stand in any order in the file; they
- * are sorted (stable) so that inputs come first.  All memory comes from `a`,
- * which must outlive the graph.  On failure returns FF_E_INPUT or FF_E_NOMEM,
- * fills `err` and leaves `ret` untouched. */
-int ff_graph_parse(const char *file, const char *text, size_t len, struct ff_arena *a,
-		struct ff_graph *ret, struct ff_error *err);
-int ff_graph_load(const char *path, struct ff_arena *a, struct ff_graph *ret, struct ff_error *err);
-
-/* Canonical JSON: what ff_graph_parse reads gives the same graph and hash. */
-void ff_graph_write(const struct ff_graph *g, struct ff_out *o);
-
-/* Building in code (zoo, importers, tests).  Node indices are returned through
- * `ret`; the first error sticks and every later call returns it, so a builder
- * may be checked once, at the end. */
-struct ff_builder;
-int ff_builder_create(const char *name, struct ff_arena *a, struct ff_builder **ret,
-		struct ff_error *err);
-/* What the graph computes in, before ff_builder_finish; float32 where nothing is said. */
-void ff_builder_set_dtype(struct ff_builder *b, enum ff_dtype dtype);
-/* `attrs` may be NULL for operators without.  `in` are nodes, whose first output
- * is meant, or FF_PORT(node, output).  Parameters are made beside the node, as
- * nodes called "<name>.weight" and so on, and so is its prelude. */
-uint32_t ff_builder_add(struct ff_builder *b, enum ff_op op, const char *name,
-		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in);
-/* The same with names of its parameters (FF_MAX_PARAMS; NULL: as above): nodes
- * that name the same parameter share it. */
-uint32_t ff_builder_add_tied(struct ff_builder *b, enum ff_op op, const char *name,
-		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in,
-		const char *const *params);
-#define FF_PORT(node, output) ((uint32_t)(node) | (uint32_t)(output) << 20)
-/* Presets of the operator's row, to be changed by the caller. */
-union ff_attrs ff_attrs_preset(enum ff_op op);
-int ff_builder_finish(struct ff_builder *b, struct ff_graph *ret, struct ff_error *err);
-
 /* Index of the node called `name`, or FF_NONE. */
 uint32_t ff_graph_find(const struct ff_graph *g, const char *name);
 /* The node whose value arrives at `edge`. */
@@ -185,13 +145,5 @@ static inline bool ff_edge_needs_grad(const struct ff_graph *g, uint32_t edge)
 }
 /* Trained elements, all parameters together. */
 int64_t ff_graph_parameters(const struct ff_graph *g);
-
-/* Whether two nodes are equal in all that configs, placements and prices depend on:
- * operator, attributes that change kernels, shapes, access maps, which gradients are
- * wanted. */
-bool ff_nodes_alike(const struct ff_graph *g, uint32_t a, uint32_t b);
-/* Classes of equal nodes: by node the first one equal to it, in memory from `a`. */
-int ff_classes_find(
-		const struct ff_graph *g, struct ff_arena *a, uint32_t **ret, struct ff_error *err);
 
 #endif

@@ -40,7 +40,8 @@ int ff_placement_build(const struct ff_node *n, const struct ff_operand *o,
 static inline uint32_t ff_placement_coordinate(
 		const struct ff_placement *p, uint32_t axis, uint32_t part)
 {
-	return p->axis[axis].of[part % p->cells];
+	/* mostly there are no replicas, and dividing takes time */
+	return p->axis[axis].of[part < p->cells ? part : part % p->cells];
 }
 /* The region of `part`; empty where it uses none. */
 void ff_placement_region(const struct ff_placement *p, uint32_t part, struct ff_region *ret);

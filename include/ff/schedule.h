@@ -4,67 +4,10 @@
 #ifndef FF_SCHEDULE_H
 #define FF_SCHEDULE_H
 
-#include "ff/move.h"
 #include "ff/optimizer.h"
+#include "ff/redistribution.h"
 #include "ff/strategy.h"
 #include "ff/work.h"
-
-/* Elements `region` go from a source part's shard to a sink part's shard.  As
- * no device has two parts of one operator, a pair of devices exchanges at most
- * one piece a move: a piece between two devices is one message. */
-struct ff_piece {
-	uint16_t source, sink; /* part numbers on either side */
-	uint16_t from, to;     /* their devices */
-	bool add;              /* add to the sink instead of overwriting it */
-	struct ff_region region;
-	/* from != to: where the message lies in the stage of the sender and of
-	 * the receiver, in bytes; -1: straight from the source shard, straight
-	 * into the sink shard (the region is one run of it, ff_region_is_run). */
-	int64_t send_stage, recv_stage;
-};
-
-/* What one device sends and receives in a move. */
-struct ff_traffic {
-	int64_t sent_inside, received_inside;   /* bytes, within its node */
-	int64_t sent_outside, received_outside; /* to and from other nodes */
-	uint32_t n_sent, n_received;            /* messages */
-};
-
-/* One communication task: shards `sources` of one operator become the shards
- * `sinks` of another; a sink element is the reduction of all sources that cover it.
- * Messages: receivers fill, then take the pieces without `add`, then those
- * with, in order.  Collectives: every device has one source and one sink;
- * all-gather and reduce-scatter have one piece a device, in device order, that
- * says which part of `region` is whose (all-gather: the source has it;
- * reduce-scatter: the sink gets it). */
-struct ff_move {
-	enum ff_move_kind kind;
-	enum ff_dtype type;    /* of the elements */
-	bool accumulate;       /* add to what the sinks hold already */
-	enum ff_reduce reduce; /* what "add" means */
-	uint32_t n_devices;
-	const uint16_t *device; /* ascending */
-	uint32_t n_sources, n_sinks;
-	const uint16_t *source;       /* part numbers, in the order of their devices */
-	const uint16_t *sink;         /* likewise */
-	const bool *fill;             /* n_sinks: the sink begins as the reduction of nothing */
-	struct ff_region region;      /* collectives: the whole; LOAD: the sink's */
-	uint32_t n_pieces;            /* NULL and 0 where a search asks */
-	const struct ff_piece *piece; /* by from, then to */
-	/* Collectives: the stage holds what is packed to be sent, if
-	 * send_staged, and behind it (64-byte aligned) what is received, if
-	 * recv_staged: piece after piece in device order, each dense. */
-	bool send_staged, recv_staged;
-	const int64_t *stage_bytes; /* n_devices */
-	/* Over the network, all devices together.  Collectives as a ring sends them: an
-	 * all-reduce 2(p-1)n, reduce-scatter and all-gather (p-1)n, n bytes of `region`. */
-	int64_t network_bytes;
-	int64_t chunk_bytes;              /* collectives: the largest chunk of one device */
-	int64_t busiest_bytes;            /* messages: most that one device sends or receives */
-	const struct ff_traffic *traffic; /* messages: n_devices */
-	int64_t copied_bytes; /* most that one device packs, unpacks, clears or copies */
-	int64_t added_bytes;  /* most that one device adds to what is there */
-};
 
 /* One shard of a parameter: the same elements on every device of its bucket. */
 struct ff_shard {
@@ -154,6 +97,11 @@ struct ff_lower_options {
 int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct ff_strategy *s,
 		const struct ff_lower_options *opt, struct ff_arena *a, struct ff_schedule *ret,
 		struct ff_error *err);
+
+/* The devices that take part in a task, ascending; `one` has room for the one of a task
+ * that is on one. */
+uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,
+		const uint16_t **device, uint16_t *one);
 
 /* 64-bit hash of everything above: ranks compare it before they start. */
 uint64_t ff_schedule_hash(const struct ff_schedule *s);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "ff/costs.h"
+#include "ff/graph_file.h"
 #include "launch.h"
 
 /* Ranks on this computer, for plans that name no machine: `here` of them share its

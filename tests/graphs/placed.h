@@ -4,6 +4,7 @@
 #ifndef FF_TESTS_PLACED_H
 #define FF_TESTS_PLACED_H
 
+#include "ff/builder.h"
 #include "simulator/drawn.h"
 
 #define PLACED_DEVICES 8

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "ff/graph.h"
+#include "ff/builder.h"
 #include "ff/philox.h"
 
 #define ROUNDS 300

@@ -7,131 +7,8 @@
 
 #include "check_main.h"
 #include "ff/block.h"
-#include "ff/hash.h"
 #include "ff/instance.h"
-#include "placed.h"
-
-struct flow {
-	struct ff_schedule s;
-	double *memory[PLACED_DEVICES]; /* one number a byte, an element at its first */
-	double **gradient; /* by value and micro-batch (parameters: all in one): dense */
-	uint32_t micro;    /* of the task at hand */
-	uint32_t kinds[8], reductions[3], syncs, micro_batches, again, brought_again,
-			types[FF_DTYPE_COUNT];
-};
-
-/* Visits all positions of a region that is not empty. */
-static bool step(const struct ff_region *r, int32_t *at)
-{
-	for (uint32_t i = r->rank; i-- > 0;) {
-		if (++at[i] < r->hi[i])
-			return true;
-		at[i] = r->lo[i];
-	}
-	return false;
-}
-
-static struct ff_region whole_of(const struct ff_value *v)
-{
-	struct ff_region r = {.rank = v->rank};
-
-	memcpy(r.hi, v->shape, sizeof(v->shape));
-	return r;
-}
-
-/* A small whole number for each position, so that sums are exact. */
-static double number(uint64_t salt, uint32_t rank, const int32_t *at)
-{
-	uint64_t h = salt;
-
-	for (uint32_t i = 0; i < rank; i++)
-		h = ff_hash_mix(h, (uint64_t)(uint32_t)at[i]);
-	return (double)(ff_hash_mix(h, 1) % 1000);
-}
-
-/* Parameters are what they are in all micro-batches, everything else differs. */
-static uint32_t micro_of(const struct flow *f, uint32_t value)
-{
-	return f->s.graph->values[value].kind == FF_VALUE_PARAMETER ? 0 : f->micro;
-}
-
-static uint64_t salt_of(const struct flow *f, uint32_t value)
-{
-	return value + (uint64_t)micro_of(f, value) * 15485863;
-}
-
-static double element(const struct flow *f, uint32_t value, const int32_t *at)
-{
-	return number(salt_of(f, value), f->s.graph->values[value].rank, at);
-}
-
-static double *gradient(const struct flow *f, uint32_t value)
-{
-	return f->gradient[(size_t)value * f->s.strategy->micro_batches + micro_of(f, value)];
-}
-
-/* Where a node's part has a position: among `n` partials, number `index`. */
-struct partial {
-	uint32_t index, n;
-};
-
-static struct partial partial_of(
-		const struct flow *f, uint32_t node, const struct ff_operand *o, uint32_t part)
-{
-	const struct ff_node *n = &f->s.graph->nodes[node];
-	struct partial p = {0, 1};
-	uint32_t coord[FF_MAX_DIMS];
-	bool cuts[FF_MAX_DIMS] = {0};
-
-	ff_config_coords(n, &f->s.config[node], part, coord);
-	for (uint32_t i = 0; i < o->rank; i++)
-		for (uint32_t t = 0; t < o->axis[i].n_terms; t++)
-			cuts[o->axis[i].term[t].dim] = true;
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		if (!cuts[d]) {
-			p.index = p.index * f->s.config[node].degree[d] + coord[d];
-			p.n *= f->s.config[node].degree[d];
-		}
-	return p;
-}
-
-static const struct ff_operand *output_of(const struct flow *f, uint32_t value)
-{
-	const struct ff_value *v = &f->s.graph->values[value];
-
-	return &f->s.graph->nodes[v->producer].out_map[v->port];
-}
-
-/* Partials differ, and what the value's reduction makes of them is the element. */
-static double partial_element(
-		const struct flow *f, uint32_t value, struct partial p, const int32_t *at)
-{
-	uint32_t rank = f->s.graph->values[value].rank, op = output_of(f, value)->reduce;
-	double rest = element(f, value, at);
-
-	if (op == FF_REDUCE_MAX) /* one of them is it */
-		return rest - (p.index == (uint32_t)(rest + at[0]) % p.n ? 0 : 1 + p.index);
-	if (op == FF_REDUCE_LOG_SUM_EXP && at[rank - 1] == 0)
-		return rest; /* equally large, so that each largest but one is among the others */
-	if (op == FF_REDUCE_LOG_SUM_EXP && p.index == 0)
-		rest -= p.n - 1;
-	if (p.index)
-		return number(salt_of(f, value) + (uint64_t)p.index * 1000003, rank, at);
-	for (uint32_t k = 1; k < p.n; k++)
-		rest -= number(salt_of(f, value) + (uint64_t)k * 1000003, rank, at);
-	return rest;
-}
-
-/* What a cell of a reader adds to the gradient of what it reads. */
-static double contribution(const struct flow *f, uint32_t edge, uint32_t part, const int32_t *at)
-{
-	uint32_t node = f->s.graph->edges[edge].node;
-	uint32_t cell = part % ff_config_cells(&f->s.config[node]);
-	const struct ff_value *v = &f->s.graph->values[f->s.graph->edges[edge].value];
-
-	return number(7000000007 + (uint64_t)edge * 4099 + cell + (uint64_t)f->micro * 104729,
-			v->rank, at);
-}
+#include "flow.h"
 
 static struct ff_region region_of(
 		const struct flow *f, uint32_t node, const struct ff_operand *o, uint32_t part)
@@ -166,11 +43,19 @@ struct shard {
 	struct ff_region r;
 };
 
-static struct shard shard_at(
-		const struct flow *f, uint32_t buffer, uint32_t value, const struct ff_region *r)
+/* Of a value, or of its gradient. */
+static enum ff_dtype type_of(const struct flow *f, uint32_t value, bool gradient)
+{
+	const struct ff_value *v = &f->s.graph->values[value];
+
+	return gradient && v->kind == FF_VALUE_PARAMETER ? FF_F32 : v->dtype;
+}
+
+static struct shard shard_at(const struct flow *f, uint32_t buffer, uint32_t value, bool gradient,
+		const struct ff_region *r)
 {
 	const struct ff_buffer *b = &f->s.buffers[buffer];
-	int64_t size = ff_dtype_bytes(f->s.graph->values[value].dtype);
+	int64_t size = ff_dtype_bytes(type_of(f, value, gradient));
 
 	ck_assert_uint_lt(buffer, f->s.n_buffers);
 	ck_assert_int_ge(b->bytes, ff_region_volume(r) * size);
@@ -246,7 +131,7 @@ static void check_gradient(const struct flow *f, uint32_t task, uint32_t value, 
 
 	if (!ff_region_volume(&r))
 		return;
-	s = shard_at(f, list[part], value, &r);
+	s = shard_at(f, list[part], value, true, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
 		check_element(f, task, "the gradient", value, *find(&s, at),
@@ -264,7 +149,7 @@ static void check_input(const struct flow *f, uint32_t task, uint32_t edge, uint
 	if (!ff_region_volume(&r))
 		return;
 	s = shard_at(f, ff_task_in(&f->s, &f->s.tasks[task], f->s.graph->edges[edge].slot)[part],
-			value, &r);
+			value, false, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
 		check_element(f, task, "the value", value, *find(&s, at), element(f, value, at));
@@ -283,7 +168,7 @@ static void touch_output(struct flow *f, uint32_t task, uint32_t value, uint32_t
 
 	if (!ff_region_volume(&r))
 		return;
-	s = shard_at(f, list[part], value, &r);
+	s = shard_at(f, list[part], value, false, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
 		double want = partial_element(f, value, p, at);
@@ -318,7 +203,7 @@ static void write_din(struct flow *f, const struct ff_task *t, uint32_t edge)
 
 	if (!f->s.graph->values[value].needs_grad || !ff_region_volume(&r))
 		return;
-	s = shard_at(f, ff_task_din(&f->s, t, slot)[part], value, &r);
+	s = shard_at(f, ff_task_din(&f->s, t, slot)[part], value, true, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
 		double add = contribution(f, edge, part, at);
@@ -355,7 +240,7 @@ static struct shard end_of(const struct flow *f, const struct ff_task *t, bool s
 	const uint32_t *from, *to;
 
 	ff_task_ends(&f->s, t, &from, &to);
-	return shard_at(f, (sink ? to : from)[part], value, &r);
+	return shard_at(f, (sink ? to : from)[part], value, back, &r);
 }
 
 /* As ff_reduce, of the numbers of this test; what lies before is the first of a pair. */
@@ -456,7 +341,9 @@ static void run_load(struct flow *f, const struct ff_task *t)
 
 static void run_move(struct flow *f, const struct ff_task *t)
 {
-	ck_assert_int_eq(t->move->type, f->s.graph->values[f->s.graph->edges[t->edge].value].dtype);
+	uint32_t value = f->s.graph->edges[t->edge].value;
+
+	ck_assert_int_eq(t->move->type, type_of(f, value, t->pass == FF_BACKWARD));
 	f->types[t->move->type]++;
 	f->kinds[t->move->kind]++;
 	f->brought_again += t->again &&

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "ff/graph.h"
+#include "ff/graph_file.h"
 
 /* Nodes to build cases from. */
 #define X "{\"name\":\"x\",\"op\":\"input\",\"shape\":[4,3,8,8]}"

@@ -1,6 +1,7 @@
 /* Operators that pick and move elements, against brute force: shapes, the region
  * of every tensor that random iteration boxes touch, keys and errors.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/builder.h"
 #include "ff/work.h"
 #include "probe.h"
 

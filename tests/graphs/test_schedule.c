@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check_main.h"
+#include "ff/graph_file.h"
 #include "ff/json.h"
 #include "ff/trace.h"
 #include "two_branches.h"

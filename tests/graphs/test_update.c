@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check_main.h"
 #include "ff/block.h"
+#include "ff/program.h"
 #include "ff/zoo.h"
 
 enum kind {
@@ -207,8 +208,8 @@ static uint32_t count_moves(const struct ff_schedule *s, uint32_t edge, enum ff_
 
 /* Sharded parameters of a deep mlp over `p` devices in `m` micro-batches, kept from
  * forward to backward or brought again: ZeRO's third stage. */
-static void lower_deep(uint32_t p, uint32_t m, bool again, struct ff_arena *a, struct ff_graph *g,
-		struct ff_schedule *ret)
+static void lower_deep(uint32_t p, uint32_t m, bool again, bool overlap, struct ff_arena *a,
+		struct ff_graph *g, struct ff_schedule *ret)
 {
 	static const char *const sets[] = {"layers=6", "hidden=64", "image=8", "classes=16"};
 	static struct ff_machine machine;
@@ -217,8 +218,10 @@ static void lower_deep(uint32_t p, uint32_t m, bool again, struct ff_arena *a, s
 
 	ck_assert_int_eq(ff_zoo_build("mlp", m * p, sets, 4, a, g, &err), FF_OK);
 	ck_assert_int_eq(ff_machine_load("cpu8", a, &machine, &err), FF_OK);
+	machine.overlap = overlap;
 	ck_assert_int_eq(ff_strategy_data_parallel(g, p, a, &s, &err), FF_OK);
 	s.micro_batches = m;
+	s.rule = FF_ORDER_1F1B;
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_node_is_parameter(g, i)) {
 			s.config[i].n_parts = s.config[i].degree[0] = (uint16_t)p;
@@ -240,8 +243,8 @@ START_TEST(brought_again)
 			int64_t all = 0;
 
 			ff_arena_init(&a);
-			lower_deep(p, m, false, &a, &g, &kept);
-			lower_deep(p, m, true, &a, &g, &again);
+			lower_deep(p, m, false, false, &a, &g, &kept);
+			lower_deep(p, m, true, false, &a, &g, &again);
 			for (uint32_t e = 0; e < g.n_edges; e++) {
 				const struct ff_value *v = &g.values[g.edges[e].value];
 
@@ -261,6 +264,55 @@ START_TEST(brought_again)
 }
 END_TEST
 
+/* Bytes of the parameters that `node` reads, each in a buffer of its own. */
+static int64_t read_bytes(const struct ff_graph *g, uint32_t node)
+{
+	const struct ff_node *n = &g->nodes[node];
+	int64_t bytes = 0;
+
+	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++) {
+		const struct ff_value *v = &g->values[g->edges[k].value];
+
+		bytes += ff_align64(v->shape[0] * (v->rank > 1 ? v->shape[1] : 1) * FF_F32_BYTES);
+	}
+	return bytes;
+}
+
+/* Beside compute, inputs and parameters are brought ahead of their readers, but only to
+ * FF_PACE readers at a time, however many micro-batches there are: what grows with them is
+ * the loss of each. */
+START_TEST(brought_no_further_ahead)
+{
+	int64_t first[2] = {0};
+
+	for (uint32_t m = 8; m <= 32; m *= 2) {
+		struct ff_schedule kept, again;
+		int64_t all = 0, most = 0, losses = m * 64;
+		struct ff_graph g;
+		struct ff_arena a;
+
+		ff_arena_init(&a);
+		lower_deep(4, m, false, true, &a, &g, &kept);
+		lower_deep(4, m, true, true, &a, &g, &again);
+		for (uint32_t i = 0; i < g.n_nodes; i++) {
+			int64_t bytes = read_bytes(&g, i);
+
+			all += bytes;
+			most = bytes > most ? bytes : most;
+		}
+		ck_assert_int_le(
+				again.memory_bytes[0], kept.memory_bytes[0] - all + FF_PACE * most);
+		for (int k = 0; k < 2; k++) {
+			int64_t bytes = (k ? again : kept).memory_bytes[0] - losses;
+
+			first[k] = m == 8 ? bytes : first[k];
+			ck_assert_int_eq(bytes, first[k]);
+		}
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("update");
@@ -268,6 +320,7 @@ static Suite *suite(void)
 
 	tcase_add_test(c, closed_forms);
 	tcase_add_test(c, brought_again);
+	tcase_add_test(c, brought_no_further_ahead);
 	tcase_add_test(c, states_alone_differ);
 	suite_add_tcase(s, c);
 	return s;

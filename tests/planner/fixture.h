@@ -5,6 +5,7 @@
 #include <check.h>
 #include <string.h>
 
+#include "ff/builder.h"
 #include "ff/search.h"
 
 #define CHECK_OK(call)                                                                             \

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "ff/builder.h"
 #include "ff/dataset.h"
 #include "ff/philox.h"
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ff/builder.h"
 #include "scene.h"
 #include "seen.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check_main.h"
+#include "ff/builder.h"
 #include "ff/dataset.h"
 #include "ff/philox.h"
 

@@ -7,6 +7,7 @@
 
 #include "check_main.h"
 #include "ff/backend.h"
+#include "ff/builder.h"
 #include "ff/philox.h"
 #include "ff/strategy.h"
 #include "naive.h"

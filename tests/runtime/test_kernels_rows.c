@@ -12,6 +12,7 @@
 
 #include "check_main.h"
 #include "ff/backend.h"
+#include "ff/builder.h"
 #include "ff/philox.h"
 #include "typed.h"
 

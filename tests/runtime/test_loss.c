@@ -12,6 +12,7 @@
 
 #include "check_main.h"
 #include "ff/backend.h"
+#include "ff/builder.h"
 #include "ff/philox.h"
 
 #define CPU (&ff_backend_cpu)

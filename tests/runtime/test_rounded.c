@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "ff/builder.h"
 #include "seen.h"
 #include "typed.h"
 

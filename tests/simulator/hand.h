@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "check_main.h"
+#include "ff/builder.h"
 #include "ff/costs.h"
-#include "ff/graph.h"
 #include "ff/machine.h"
 #include "ff/schedule.h"
 

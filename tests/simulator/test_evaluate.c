@@ -17,7 +17,7 @@ struct seen {
 	uint32_t kinds, rounded, measured, scratch, kept, dropped, sets;
 	uint32_t forgotten, slower, not_slower;
 	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
-	uint32_t micro_batches, stages, again, brought_again;
+	uint32_t micro_batches, stages, again, brought_again, held_back;
 	uint32_t optimizer[FF_OPTIMIZER_COUNT];
 };
 
@@ -70,6 +70,20 @@ static void look(struct seen *seen, const struct ff_schedule *plan)
 		seen->scratch += plan->workspace_bytes[d] > 0;
 }
 
+/* Whether what is there from the start is brought only when a compute has ended. */
+static bool is_held_back(
+		const struct ff_schedule *plan, const struct ff_simulation *sim, uint32_t task)
+{
+	const struct ff_task *t = &plan->tasks[task];
+	bool held = false;
+
+	for (uint32_t k = 0; k < t->n_deps && !held && t->kind == FF_TASK_MOVE; k++)
+		held = ff_edge_is_brought(plan->graph, t->edge) && t->pass == FF_FORWARD &&
+		       plan->machine->overlap &&
+		       sim->finish[plan->deps[t->first_dep + k]] == sim->start[task];
+	return held;
+}
+
 /* What a fresh lowering says; *layout is what its layout lacks. */
 static struct ff_evaluation fresh(struct walk *w, int64_t *layout)
 {
@@ -87,6 +101,8 @@ static struct ff_evaluation fresh(struct walk *w, int64_t *layout)
 	ck_assert_msg(ff_simulate(&plan, w->p, &w->scratch, &sim, &w->err) == FF_OK, "%s",
 			w->err.text);
 	look(w->seen, &plan);
+	for (uint32_t i = 0; i < plan.n_tasks; i++)
+		w->seen->held_back += is_held_back(&plan, &sim, i);
 	ret.step_us = sim.step_us;
 	*layout = 0;
 	for (uint32_t d = 0; d < w->h.m.n_devices; d++) {
@@ -272,6 +288,9 @@ static void open_walk(struct walk *w)
 			ff_random_below(r, 2));
 	for (uint32_t i = 0; i < nodes; i++)
 		w->h.node[i].inside.shared = ff_random_below(r, 2);
+	if (ff_random_below(r, 2)) /* so that what is brought is there long before it is read */
+		for (uint32_t i = 0; i < nodes; i++)
+			w->h.node[i].inside = w->h.node[i].network = (struct ff_link){0, 1e9, true};
 	w->h.node[nodes - 1].kind = nodes > 1 && !measured && ff_random_below(r, 2);
 	w->h.kind[0].memory_bytes = limit;
 	w->h.kind[1].memory_bytes = limit / 2;

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "check_main.h"
 #include "ff/block.h"
+#include "ff/builder.h"
 #include "ff/micro.h"
 #include "ff/simulate.h"
 #include "simulator/hand.h"

@@ -2,7 +2,7 @@
  * have the same size, divide alike, and every window over them is whole, or both
  * are cut at a border in the same way: then the keys of their parts' costs are
  * the same.  SPDX-License-Identifier: Apache-2.0 */
-#include "intervals.h"
+#include "ff/intervals.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +116,32 @@ static uint32_t run_of(
 			high = middle;
 	}
 	return high - x;
+}
+
+#define MOST_KINDS 16 /* of intervals that are remembered: borders, two sizes, and so on */
+
+void ff_intervals_alike(const struct ff_node *n, uint32_t dim, uint32_t degree, uint16_t *like)
+{
+	struct {
+		uint64_t like;
+		uint16_t first;
+	} kind[MOST_KINDS];
+	uint32_t run, kinds = 0;
+
+	for (uint32_t x = 0; x < degree; x += run) {
+		uint64_t hash;
+		uint32_t k = 0;
+
+		run = run_of(n, dim, degree, x, &hash);
+		while (k < kinds && kind[k].like != hash)
+			k++;
+		for (uint32_t i = x; i < x + run; i++)
+			like[i] = k < kinds ? kind[k].first : (uint16_t)x;
+		if (k == kinds && kinds < MOST_KINDS) {
+			kind[kinds].like = hash;
+			kind[kinds++].first = (uint16_t)x;
+		}
+	}
 }
 
 int ff_grow(void *array, uint32_t n, uint32_t *cap, size_t size, struct ff_error *err)

@@ -1,7 +1,7 @@
 /* The intervals into which one dim of a node is cut, sorted by what their parts
  * cost.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_PLANNER_INTERVALS_H
-#define FF_PLANNER_INTERVALS_H
+#ifndef FF_INTERVALS_H
+#define FF_INTERVALS_H
 
 #include "ff/graph.h"
 #include "ff/hash.h"
@@ -25,6 +25,10 @@ int ff_intervals_start(struct ff_intervals *s, uint32_t max_degree, struct ff_er
 int ff_intervals_add(struct ff_intervals *s, const struct ff_node *n, uint32_t dim, uint32_t degree,
 		struct ff_error *err);
 void ff_intervals_finish(struct ff_intervals *s);
+
+/* The same for one degree: `like` has room for `degree` coordinates, and of each says the
+ * first that costs alike. */
+void ff_intervals_alike(const struct ff_node *n, uint32_t dim, uint32_t degree, uint16_t *like);
 
 /* Room for one more element; `*array` moves. */
 int ff_grow(void *array, uint32_t n, uint32_t *cap, size_t size, struct ff_error *err);

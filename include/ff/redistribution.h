@@ -1,0 +1,91 @@
+/* Redistribution: what moves when the regions that are there are not those that are
+ * wanted (docs/schedule.md).  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_REDISTRIBUTION_H
+#define FF_REDISTRIBUTION_H
+
+#include "ff/machine.h"
+#include "ff/move.h"
+#include "ff/placement.h"
+
+/* Elements `region` go from a source part's shard to a sink part's shard.  As
+ * no device has two parts of one operator, a pair of devices exchanges at most
+ * one piece a move: a piece between two devices is one message. */
+struct ff_piece {
+	uint16_t source, sink; /* part numbers on either side */
+	uint16_t from, to;     /* their devices */
+	bool add;              /* add to the sink instead of overwriting it */
+	struct ff_region region;
+	/* from != to: where the message lies in the stage of the sender and of
+	 * the receiver, in bytes; -1: straight from the source shard, straight
+	 * into the sink shard (the region is one run of it, ff_region_is_run). */
+	int64_t send_stage, recv_stage;
+};
+
+/* What one device sends and receives in a move. */
+struct ff_traffic {
+	int64_t sent_inside, received_inside;   /* bytes, within its node */
+	int64_t sent_outside, received_outside; /* to and from other nodes */
+	uint32_t n_sent, n_received;            /* messages */
+};
+
+/* One communication task: shards `sources` of one operator become the shards
+ * `sinks` of another; a sink element is the reduction of all sources that cover it.
+ * Messages: receivers fill, then take the pieces without `add`, then those
+ * with, in order.  Collectives: every device has one source and one sink;
+ * all-gather and reduce-scatter have one piece a device, in device order, that
+ * says which part of `region` is whose (all-gather: the source has it;
+ * reduce-scatter: the sink gets it). */
+struct ff_move {
+	enum ff_move_kind kind;
+	enum ff_dtype type;    /* of the elements */
+	bool accumulate;       /* add to what the sinks hold already */
+	enum ff_reduce reduce; /* what "add" means */
+	uint32_t n_devices;
+	const uint16_t *device; /* ascending */
+	uint32_t n_sources, n_sinks;
+	const uint16_t *source;       /* part numbers, in the order of their devices */
+	const uint16_t *sink;         /* likewise */
+	const bool *fill;             /* n_sinks: the sink begins as the reduction of nothing */
+	struct ff_region region;      /* collectives: the whole; LOAD: the sink's */
+	uint32_t n_pieces;            /* NULL and 0 where a search asks */
+	const struct ff_piece *piece; /* by from, then to */
+	/* Collectives: the stage holds what is packed to be sent, if
+	 * send_staged, and behind it (64-byte aligned) what is received, if
+	 * recv_staged: piece after piece in device order, each dense. */
+	bool send_staged, recv_staged;
+	const int64_t *stage_bytes; /* n_devices */
+	/* Over the network, all devices together.  Collectives as a ring sends them: an
+	 * all-reduce 2(p-1)n, reduce-scatter and all-gather (p-1)n, n bytes of `region`. */
+	int64_t network_bytes;
+	int64_t chunk_bytes;              /* collectives: the largest chunk of one device */
+	int64_t busiest_bytes;            /* messages: most that one device sends or receives */
+	const struct ff_traffic *traffic; /* messages: n_devices */
+	int64_t copied_bytes; /* most that one device packs, unpacks, clears or copies */
+	int64_t added_bytes;  /* most that one device adds to what is there */
+};
+
+/* One end of a redistribution. */
+struct ff_side {
+	const struct ff_placement *place;
+	const uint16_t *device; /* by part */
+	bool gradients;         /* it is they that go */
+};
+
+/* How sinks come to hold the reduction of the sources that cover them. */
+struct ff_redistribution {
+	uint32_t n_moves;
+	const struct ff_move *move;
+	const uint32_t *alias; /* by sink part: the source part whose shard it simply is, or
+				* FF_NONE */
+};
+
+/* `first`: sinks hold nothing yet, may be aliased, and are zeroed where no
+ * source covers them; otherwise everything is added to them.  What adding means is for
+ * the source's placement to say.  `pieces`: say
+ * which elements go where (execution), else only how much (simulation).  Devices
+ * are below `n_devices`.  `scratch` is rewound to where it was. */
+int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
+		const struct ff_side *sink, bool first, bool pieces, struct ff_arena *a,
+		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err);
+
+#endif

@@ -1,0 +1,286 @@
+/* Blocks in place.  A proposal puts others in the place of those it touches, and they
+ * are put back when it is dropped.  What is moved at an edge that was never seen is
+ * left unknown until the pass comes there: most proposals are given up before.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "evaluate.h"
+
+static int note_swap(struct ff_evaluator *e, struct ff_swap s, struct ff_error *err)
+{
+	if (e->n_swaps == e->cap_swaps) {
+		uint32_t cap = e->cap_swaps ? 2 * e->cap_swaps : 64;
+		struct ff_swap *grown = realloc(e->swap, cap * sizeof(*grown));
+
+		if (!grown)
+			return ff_fail_memory(err);
+		e->swap = grown;
+		e->cap_swaps = cap;
+	}
+	e->swap[e->n_swaps++] = s;
+	return FF_OK;
+}
+
+/* ---- nodes ---- */
+
+/* Room for the times of as many parts in every micro-batch; it never shrinks. */
+static int reserve_times(struct ff_timed_node *t, uint32_t n, struct ff_error *err)
+{
+	char *room;
+
+	if (n <= t->cap)
+		return FF_OK;
+	room = calloc(n, 2 * sizeof(double) + sizeof(bool));
+	if (!room)
+		return ff_fail_memory(err);
+	free(t->finish);
+	t->finish = (double *)(void *)room;
+	t->ready = t->finish + n;
+	t->arrived = (bool *)(t->ready + n);
+	t->cap = n;
+	return FF_OK;
+}
+
+static int reserve_node(struct ff_evaluator *e, uint32_t node, uint32_t n_parts,
+		struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (int k = 0; k < FF_PHASE_COUNT && code == FF_OK; k++)
+		if (k != FF_PHASE_RECOMPUTE || e->program.again[node])
+			code = reserve_times(&e->timed[k][node],
+					n_parts * e->program.micro_batches, err);
+	return code;
+}
+
+/* There is room for it. */
+static void put_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node *new)
+{
+	e->node[node] = new;
+	e->block[node] = new ? &new->block : NULL;
+	for (int k = 0; k < FF_PHASE_COUNT && new; k++) {
+		struct ff_timed_node *t = &e->timed[k][node];
+		enum ff_pass pass = ff_phase_pass((enum ff_phase)k);
+
+		t->us = new->us[pass];
+		t->device = new->block.device;
+		t->n = new->block.n_parts;
+		t->first = new->block.device[0];
+		t->in_line = new->in_line;
+		t->uniform = new->uniform[pass];
+	}
+}
+
+static int swap_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node *new,
+		struct ff_error *err)
+{
+	struct ff_swap s = {.id = node, .was.node = e->node[node]};
+	int code = FF_OK;
+
+	if (new == e->node[node])
+		return FF_OK;
+	if (new)
+		code = reserve_node(e, node, new->block.n_parts, err);
+	if (code == FF_OK)
+		code = note_swap(e, s, err);
+	if (code == FF_OK)
+		put_node(e, node, new);
+	return code;
+}
+
+/* The config of node `i` under the proposal; a prelude has its leader's. */
+static const struct ff_config *config_of(const struct ff_evaluator *e, uint32_t i)
+{
+	i = ff_node_leader(e->g, i);
+	for (uint32_t k = 0; k < e->n_changes; k++)
+		if (e->changes[k].node == i)
+			return &e->changes[k].config;
+	return &e->strategy.config[i];
+}
+
+static int place_node(struct ff_evaluator *e, uint32_t node, struct ff_error *err)
+{
+	struct ff_memo_node *new;
+	int code = ff_memo_node(e->memo, node, config_of(e, node), &new, err);
+
+	return code == FF_OK ? swap_node(e, node, new, err) : code;
+}
+
+/* ---- edges ---- */
+
+static enum ff_edge_state state_of(const struct ff_evaluator *e, uint32_t edge, int pass)
+{
+	const struct ff_memo_edge *me = e->edge[edge];
+
+	if (!me || (pass == FF_FORWARD && e->g->edges[edge].shared != FF_NONE && me->built[pass]))
+		return FF_EDGE_STILL;
+	if (!me->built[pass])
+		return FF_EDGE_UNKNOWN;
+	return me->moved[pass].n_moves > 0 ? FF_EDGE_MOVES : FF_EDGE_STILL;
+}
+
+static void put_edge(struct ff_evaluator *e, uint32_t edge, struct ff_memo_edge *new)
+{
+	e->edge[edge] = new;
+	for (int pass = 0; pass < 2; pass++)
+		e->state[pass][edge] = (uint8_t)state_of(e, edge, pass);
+}
+
+static int swap_edge(struct ff_evaluator *e, uint32_t edge, struct ff_error *err)
+{
+	struct ff_swap s = {.is_edge = true, .id = edge, .was.edge = e->edge[edge]};
+	uint32_t from = ff_edge_source(e->g, edge);
+	struct ff_memo_edge *new = NULL;
+	int code = FF_OK;
+
+	if (!e->synced[from])
+		code = ff_memo_edge(e->memo, edge, e->node[from], e->node[e->g->edges[edge].node],
+				&new, err);
+	if (code == FF_OK && new != e->edge[edge])
+		code = note_swap(e, s, err);
+	if (code == FF_OK)
+		put_edge(e, edge, new);
+	return code;
+}
+
+int ff_place_resolve(
+		struct ff_evaluator *e, uint32_t edge, enum ff_pass pass, struct ff_error *err)
+{
+	int code;
+
+	if (e->state[pass][edge] != FF_EDGE_UNKNOWN)
+		return FF_OK;
+	code = ff_memo_build(e->memo, edge, pass, e->node[ff_edge_source(e->g, edge)],
+			e->node[e->g->edges[edge].node], e->edge[edge], err);
+	if (code < 0)
+		return code;
+	e->state[pass][edge] = (uint8_t)state_of(e, edge, pass);
+	ff_busy_add_edge(e, edge, pass);
+	return FF_OK;
+}
+
+/* ---- parameters ---- */
+
+/* Once its readers are in place. */
+static int place_param(struct ff_evaluator *e, uint32_t param, struct ff_error *err)
+{
+	const struct ff_value *v = &e->g->values[e->g->nodes[param].out];
+	const struct ff_config *c = config_of(e, param);
+	struct ff_memo_node *new = NULL;
+	uint16_t list[FF_MAX_DEVICES];
+	struct ff_config follow;
+	int code = FF_OK;
+
+	e->synced[param] = ff_param_is_synced(e->g, param, c, e->block);
+	if (!e->synced[param] && !c->n_parts) {
+		uint32_t edge = e->g->uses[v->first_use];
+
+		ff_config_follow(e->g, edge, &e->node[e->g->edges[edge].node]->config, list,
+				&follow);
+		c = &follow;
+	}
+	if (!e->synced[param])
+		code = ff_memo_node(e->memo, param, c, &new, err);
+	if (code == FF_OK)
+		code = swap_node(e, param, new, err);
+	for (uint32_t u = 0; u < v->n_uses && code == FF_OK; u++)
+		code = swap_edge(e, e->g->uses[v->first_use + u], err);
+	return code;
+}
+
+/* ---- all, and those of a proposal ---- */
+
+int ff_place_all(struct ff_evaluator *e, struct ff_error *err)
+{
+	const struct ff_graph *g = e->g;
+	int code = FF_OK;
+
+	e->n_changes = 0;
+	memset(e->node, 0, g->n_nodes * sizeof(*e->node));
+	memset(e->edge, 0, g->n_edges * sizeof(*e->edge));
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		if (ff_node_is_computed(g, i))
+			code = place_node(e, i, err);
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		if (ff_node_is_parameter(g, i))
+			code = place_param(e, i, err);
+	for (uint32_t k = 0; k < g->n_edges && code == FF_OK; k++) {
+		if (!ff_node_is_parameter(g, ff_edge_source(g, k)))
+			code = swap_edge(e, k, err);
+		for (int pass = 0; pass < 2 && code == FF_OK; pass++)
+			code = ff_place_resolve(e, k, (enum ff_pass)pass, err);
+	}
+	e->n_swaps = 0;
+	return code;
+}
+
+/* The edges of a value, with what is known of them. */
+static int place_uses(struct ff_evaluator *e, uint32_t value, struct ff_error *err)
+{
+	const struct ff_value *v = &e->g->values[value];
+	bool param = v->kind == FF_VALUE_PARAMETER;
+	int code = param ? place_param(e, v->producer, err) : FF_OK;
+
+	for (uint32_t u = 0; u < v->n_uses && code == FF_OK; u++) {
+		uint32_t edge = e->g->uses[v->first_use + u];
+
+		if (!param)
+			code = swap_edge(e, edge, err);
+		for (int pass = 0; pass < 2 && code == FF_OK; pass++)
+			if (e->state[pass][edge] != FF_EDGE_UNKNOWN)
+				ff_busy_add_edge(e, edge, (enum ff_pass)pass);
+	}
+	return code;
+}
+
+int ff_place_changes(struct ff_evaluator *e, struct ff_error *err)
+{
+	const struct ff_graph *g = e->g;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < e->n_changes && code == FF_OK && !e->too_slow; i++) {
+		uint32_t node = e->changes[i].node, prelude = ff_node_prelude(g, node);
+
+		if (ff_node_is_computed(g, node))
+			code = place_node(e, node, err);
+		if (code == FF_OK && prelude != FF_NONE)
+			code = place_node(e, prelude, err);
+		if (code == FF_OK)
+			ff_busy_add_node(e, node);
+	}
+	for (uint32_t i = 0; i < e->n_touched && code == FF_OK && !e->too_slow; i++)
+		code = place_uses(e, e->touched[i], err);
+	return code;
+}
+
+int ff_place_resolve_touched(struct ff_evaluator *e, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < e->n_swaps && code == FF_OK; i++)
+		for (int pass = 0; pass < 2 && code == FF_OK && e->swap[i].is_edge; pass++)
+			code = ff_place_resolve(e, e->swap[i].id, (enum ff_pass)pass, err);
+	return code;
+}
+
+void ff_place_exchange(struct ff_evaluator *e)
+{
+	for (uint32_t i = 0; i < e->n_swaps; i++) {
+		struct ff_swap *s = &e->swap[i], was = *s;
+
+		if (s->is_edge) {
+			s->was.edge = e->edge[s->id];
+			put_edge(e, s->id, was.was.edge);
+		} else {
+			s->was.node = e->node[s->id];
+			put_node(e, s->id, was.was.node);
+		}
+	}
+	for (uint32_t i = 0; i < e->n_touched; i++) {
+		const struct ff_value *v = &e->g->values[e->touched[i]];
+
+		if (v->kind == FF_VALUE_PARAMETER)
+			e->synced[v->producer] = !e->node[v->producer];
+	}
+}

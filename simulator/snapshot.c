@@ -1,0 +1,159 @@
+/* Snapshots of the pass over the current strategy: a proposal is timed from the last
+ * one before anything it changes.  They are taken in the first micro-batch's forward,
+ * between what is done for one operator and for the next; what the rest of the pass
+ * still reads of the steps before are the lanes, what paces moves, what was moved to
+ * operators not yet computed, and, where stages move things late, when operators were
+ * done.  SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "evaluate.h"
+
+static bool brings(const struct ff_evaluator *e, const struct ff_step *s)
+{
+	return s->kind == FF_STEP_MOVES && !ff_node_is_computed(e->g, ff_edge_source(e->g, s->id));
+}
+
+/* Whether an operator's turn begins with step `i`. */
+static bool begins(const struct ff_evaluator *e, uint32_t i)
+{
+	const struct ff_step *s = &e->program.step[i];
+
+	return (s->kind == FF_STEP_COMPUTE || brings(e, s)) &&
+	       (i == 0 || !brings(e, &e->program.step[i - 1]));
+}
+
+/* Steps from the start on that are forward, of the first micro-batch. */
+static uint32_t prefix(const struct ff_evaluator *e)
+{
+	uint32_t i = 0;
+
+	while (i < e->program.n && e->program.step[i].phase == FF_PHASE_FORWARD &&
+			e->program.step[i].micro == 0)
+		i++;
+	return i;
+}
+
+static void add(struct ff_snapshot *s, struct ff_timed_node *t, uint32_t micro, bool ready)
+{
+	if (s->read)
+		s->read[s->n_read] = (struct ff_saved){.node = t, .micro = micro, .ready = ready};
+	s->n_read++;
+}
+
+/* What the pass may read behind snapshot `s` of the edges' ends.  Without `s->read` it
+ * is only counted. */
+static void list_read(struct ff_evaluator *e, struct ff_snapshot *s)
+{
+	const struct ff_program *p = &e->program;
+
+	s->n_read = 0;
+	for (uint32_t k = 0; k < e->g->n_edges; k++) {
+		uint32_t from = ff_edge_source(e->g, k), to = e->g->edges[k].node;
+		uint32_t moved = ff_program_moves(p, FF_PHASE_FORWARD, 0, k);
+		uint32_t read = ff_program_compute(p, FF_PHASE_FORWARD, 0, to);
+
+		if (moved == FF_NONE)
+			continue;
+		if (moved < s->step && read >= s->step)
+			add(s, &e->timed[FF_PHASE_FORWARD][to], 0, true);
+		if (moved < s->step && ff_node_is_parameter(e->g, from))
+			add(s, &e->timed[FF_PHASE_BACKWARD][from], p->micro_batches - 1, true);
+		if (moved >= s->step && ff_node_is_computed(e->g, from) &&
+				ff_program_compute(p, FF_PHASE_FORWARD, 0, from) < s->step)
+			add(s, &e->timed[FF_PHASE_FORWARD][from], 0, false);
+	}
+}
+
+int ff_snapshots_plan(struct ff_evaluator *e, struct ff_error *err)
+{
+	uint32_t end = prefix(e), turns = 0, every;
+
+	e->n_snapshots = 0;
+	e->recorded = false;
+	for (uint32_t i = 1; i < end; i++)
+		turns += begins(e, i);
+	every = turns / FF_SNAPSHOTS + 1;
+	turns = 0;
+	for (uint32_t i = 1; i < end; i++) {
+		struct ff_snapshot *s = &e->snapshot[e->n_snapshots];
+
+		if (!begins(e, i) || turns++ % every != 0)
+			continue;
+		*s = (struct ff_snapshot){.step = i};
+		list_read(e, s);
+		s->lane = ff_arena_array(&e->order_arena, ff_lane_count(e->m), sizeof(*s->lane));
+		s->idle = ff_arena_array(&e->order_arena, ff_lane_count(e->m), sizeof(*s->idle));
+		s->paced = ff_arena_array(&e->order_arena, FF_PACE * (size_t)e->m->n_devices,
+				sizeof(*s->paced));
+		s->read = ff_arena_array(&e->order_arena, s->n_read, sizeof(*s->read));
+		s->saved = ff_arena_array(&e->order_arena, s->n_read, sizeof(*s->saved));
+		if (!s->lane || !s->idle || !s->paced || !s->read || !s->saved)
+			return ff_fail_memory(err);
+		list_read(e, s);
+		e->n_snapshots++;
+	}
+	return FF_OK;
+}
+
+static double *times_of(const struct ff_saved *s)
+{
+	return (s->ready ? s->node->ready : s->node->finish) + (size_t)s->micro * s->node->n;
+}
+
+/* Nothing arrives at a parameter that is not moved. */
+static bool is_empty(const struct ff_saved *s)
+{
+	return s->ready && (!s->node->arrived || !s->node->arrived[s->micro]);
+}
+
+int ff_snapshot_take(struct ff_evaluator *e, struct ff_snapshot *s, struct ff_error *err)
+{
+	size_t size = ff_lane_count(e->m) * sizeof(*s->lane);
+
+	if (s == e->snapshot)
+		ff_arena_rewind(&e->snapshot_arena, (struct ff_arena_mark){0});
+	memcpy(s->lane, e->lane, size);
+	memcpy(s->idle, e->idle, size);
+	memcpy(s->paced, e->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*s->paced));
+	s->n_saved = 0;
+	for (uint32_t i = 0; i < s->n_read; i++) {
+		struct ff_saved v = s->read[i];
+
+		if (is_empty(&v))
+			continue;
+		v.times = ff_arena_copy(
+				&e->snapshot_arena, times_of(&v), v.node->n, sizeof(*v.times));
+		if (!v.times)
+			return ff_fail_memory(err);
+		s->saved[s->n_saved++] = v;
+	}
+	return FF_OK;
+}
+
+static void restore(struct ff_evaluator *e, const struct ff_snapshot *s)
+{
+	size_t size = ff_lane_count(e->m) * sizeof(*s->lane);
+
+	memcpy(e->lane, s->lane, size);
+	memcpy(e->idle, s->idle, size);
+	memcpy(e->paced, s->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*s->paced));
+	for (uint32_t i = 0; i < s->n_saved; i++) {
+		const struct ff_saved *v = &s->saved[i];
+
+		if (v->ready)
+			ff_time_expect(e, v->node, v->micro);
+		memcpy(times_of(v), v->times, v->node->n * sizeof(*v->times));
+	}
+}
+
+uint32_t ff_snapshots_resume(struct ff_evaluator *e, uint32_t first)
+{
+	uint32_t k = e->recorded ? e->n_snapshots : 0;
+
+	while (k > 0 && e->snapshot[k - 1].step > first)
+		k--;
+	if (!k)
+		return 0;
+	restore(e, &e->snapshot[k - 1]);
+	return e->snapshot[k - 1].step;
+}
