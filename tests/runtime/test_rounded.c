@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "ff/builder.h"
+#include "ff/zoo.h"
 #include "seen.h"
 #include "typed.h"
 
@@ -136,6 +137,51 @@ START_TEST(micro_batches_add_in_float32)
 }
 END_TEST
 
+#define TRAINED 60
+
+/* Mean loss of the last of TRAINED steps of lenet that computes in `type`; of the first ones
+ * in *first. */
+static double train(enum ff_dtype type, double *first)
+{
+	const char *set = type == FF_BF16 ? "dtype=bfloat16" : "dtype=float32";
+	struct scene s = {.opt = {.seed = 3}};
+	struct ff_random r = {1, 0, 0};
+	double loss[TRAINED], last = 0;
+	struct ff_error err;
+	struct rig rig;
+
+	ff_arena_init(&s.arena);
+	scene_optimizer(&s, FF_OPTIMIZER_MOMENTUM);
+	s.opt.setting[FF_SETTING_RATE] = 0.02;
+	RIG_OK(ff_zoo_build("lenet", 16, &set, 1, &s.arena, &s.graph, &err));
+	RIG_OK(random_machine(&r, 1, &s.arena, &s.one, &err));
+	RIG_OK(ff_strategy_single(&s.graph, 0, &s.arena, &s.single, &err));
+	RIG_OK(ff_dataset_open("synthetic:320", &s.graph, 1, &s.data, &err));
+	rig_open(&rig, &s.graph, &s.one, &s.single, rig_backend(false), NULL, s.data, s.optimizer,
+			&s.opt, 0, &s.arena);
+	for (uint64_t i = 0; i < TRAINED; i++)
+		RIG_OK(ff_executor_step(rig.x, i, &err));
+	RIG_OK(ff_executor_losses(rig.x, loss, TRAINED, &err));
+	for (int i = 0; i < 10; i++) {
+		*first += loss[i] / 10;
+		last += loss[TRAINED - 1 - i] / 10;
+	}
+	rig_close(&rig);
+	scene_close(&s);
+	return last;
+}
+
+START_TEST(trains_as_float32_does)
+{
+	double first[2] = {0}, exact = train(FF_F32, &first[0]),
+	       rounded = train(FF_BF16, &first[1]);
+
+	printf("# losses %g to %g, in bfloat16 %g to %g\n", first[0], exact, first[1], rounded);
+	ck_assert_double_lt(exact, first[0] / 4);
+	ck_assert_double_eq_tol(rounded, exact, 0.02 * first[0]);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("rounded");
@@ -144,6 +190,7 @@ static Suite *suite(void)
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, same_function_rounded);
 	tcase_add_test(t, micro_batches_add_in_float32);
+	tcase_add_test(t, trains_as_float32_does);
 	suite_add_tcase(s, t);
 	return s;
 }
