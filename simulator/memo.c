@@ -73,22 +73,24 @@ static int build_places(struct ff_memo *t, const struct ff_node *n, const struct
 
 	s->place = ff_arena_array(&t->arena, n->n_in + n->n_out, sizeof(*s->place));
 	s->in_bytes = ff_arena_array(&t->arena, n->n_in, sizeof(*s->in_bytes));
+	s->din_bytes = ff_arena_array(&t->arena, n->n_in, sizeof(*s->din_bytes));
 	s->out_bytes = ff_arena_array(&t->arena, n->n_out, sizeof(*s->out_bytes));
-	if (!s->place || !s->in_bytes || !s->out_bytes)
+	if (!s->place || !s->in_bytes || !s->din_bytes || !s->out_bytes)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < n->n_in + n->n_out && code == FF_OK; i++) {
 		bool in = i < n->n_in;
 		const struct ff_operand *o = in ? &n->in_map[i] : &n->out_map[i - n->n_in];
-		int64_t *bytes = ff_arena_array(&t->arena, c->n_parts, sizeof(*bytes));
+		int64_t *bytes = ff_arena_array(&t->arena, 2 * (size_t)c->n_parts, sizeof(*bytes));
+		int64_t *gradients = bytes + c->n_parts;
 
 		code = bytes ? ff_placement_build(n, o, c, &t->arena, &s->place[i], err)
 			     : ff_fail_memory(err);
 		for (uint32_t p = 0; p < c->n_parts && code == FF_OK; p++) {
-			struct ff_region r;
-
-			ff_placement_region(&s->place[i], p, &r);
-			bytes[p] = ff_align64(ff_region_volume(&r) * ff_dtype_bytes(o->dtype));
+			bytes[p] = ff_align64(ff_placement_bytes(&s->place[i], p));
+			gradients[p] = ff_align64(ff_placement_gradient_bytes(&s->place[i], p));
 		}
+		if (in)
+			s->din_bytes[i] = gradients;
 		*(in ? &s->in_bytes[i] : &s->out_bytes[i - n->n_in]) = bytes;
 	}
 	return code;

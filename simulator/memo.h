@@ -19,6 +19,7 @@ struct ff_memo_shape {
 	int64_t *workspace[2];      /* by pass, by part */
 	int64_t **out_bytes;        /* by output, by part: rounded up to 64 */
 	int64_t **in_bytes;         /* by slot, by part */
+	int64_t **din_bytes;        /* of their gradients */
 };
 
 /* One class of operators under one config. */

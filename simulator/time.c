@@ -357,7 +357,7 @@ static int64_t added_bytes(const struct ff_evaluator *e, uint32_t node, uint32_t
 
 	for (uint32_t i = n->n_data; i < n->n_in; i++) {
 		if (ff_evaluator_adds(e, n->in + i, micro))
-			bytes += ff_placement_bytes(&e->node[node]->block.in[i], p);
+			bytes += ff_placement_gradient_bytes(&e->node[node]->block.in[i], p);
 	}
 	return bytes;
 }
