@@ -21,19 +21,23 @@ struct bench {
 	struct ff_stream *stream;
 };
 
-/* Random memory in [-1/2, 1/2); labels of class 0. */
-static int fill(struct bench *b, int64_t n, bool labels, void *ret, struct ff_error *err)
+/* Random memory in [-1/2, 1/2), of which a shorter type reads but the start; labels of class
+ * 0. */
+static int fill(struct bench *b, int64_t n, enum ff_dtype type, void *ret, struct ff_error *err)
 {
 	float *v;
 	int code = n ? cpu->alloc(b->dev, (size_t)n * FF_F32_BYTES, (void **)&v, err) : FF_OK;
+	uint16_t *halves;
 
 	if (code < 0 || n == 0)
 		return code;
-	if (!labels) {
+	halves = (uint16_t *)v;
+	if (type != FF_I32)
 		ff_philox_uniform(1, 0, 0, (size_t)n, v);
-		for (int64_t i = 0; i < n; i++)
-			v[i] -= 0.5f;
-	}
+	for (int64_t i = 0; i < n && type != FF_I32; i++)
+		v[i] -= 0.5f;
+	for (int64_t i = 0; i < n && type == FF_BF16; i++)
+		halves[i] = ff_bf16_from_f32(v[i]);
 	memcpy(ret, &v, sizeof(v));
 	return FF_OK;
 }
@@ -49,18 +53,20 @@ static int fill_io(struct bench *b, const struct ff_work *w, int64_t workspace,
 		int64_t volume = ff_region_volume(&w->in[i]);
 		const struct ff_value *t = &b->graph.values[b->graph.edges[n->in + i].value];
 
-		code = fill(b, volume, t->dtype == FF_I32, &io->in[i], err);
+		code = fill(b, volume, t->dtype, &io->in[i], err);
 		if (t->dtype == FF_I32)
 			io->valid = volume;
 		if (code == FF_OK && w->need_din[i])
-			code = fill(b, volume, false, &io->din[i], err);
+			code = fill(b, volume, FF_F32, &io->din[i], err);
 	}
 	for (uint32_t i = 0; i < n->n_out && code == FF_OK; i++) {
-		code = fill(b, ff_region_volume(&w->out[i]), false, &io->out[i], err);
+		enum ff_dtype type = n->out_map[i].dtype == FF_BF16 ? FF_BF16 : FF_F32;
+
+		code = fill(b, ff_region_volume(&w->out[i]), type, &io->out[i], err);
 		if (code == FF_OK)
-			code = fill(b, ff_region_volume(&w->out[i]), false, &io->dout[i], err);
+			code = fill(b, ff_region_volume(&w->out[i]), type, &io->dout[i], err);
 	}
-	return code < 0 ? code : fill(b, workspace / FF_F32_BYTES, false, &io->workspace, err);
+	return code < 0 ? code : fill(b, workspace / FF_F32_BYTES, FF_F32, &io->workspace, err);
 }
 
 static void free_io(struct bench *b, struct ff_kernel_io *io)
@@ -148,14 +154,16 @@ static int bench_all(struct bench *b, struct ff_error *err)
 int main(int argc, char **argv)
 {
 	uint64_t batch = 64;
-	const struct ff_option options[] = {
-			{"--batch", FF_OPTION_COUNT, &batch, "N", "batch size"}};
+	struct ff_texts sets = {0};
+	const struct ff_option options[] = {{"--batch", FF_OPTION_COUNT, &batch, "N", "batch size"},
+			{"--set", FF_OPTION_TEXTS, &sets, "KEY=VALUE",
+					"change a parameter of the network; may be repeated"}};
 	const struct ff_command command = {.name = "bench-kernels",
-			.usage = "[NETWORK] [--batch N]",
+			.usage = "[NETWORK] [--batch N] [--set KEY=VALUE]...",
 			.summary = "times the CPU backend's kernels",
 			.details = "NETWORK is one that ffzoo --list names; alexnet when absent.",
 			.options = options,
-			.n_options = 1,
+			.n_options = sizeof(options) / sizeof(options[0]),
 			.max_args = 1};
 	const char *name[1] = {"alexnet"};
 	struct bench b = {0};
@@ -167,7 +175,7 @@ int main(int argc, char **argv)
 
 	ff_arena_init(&arena);
 	if (code == FF_OK && !done)
-		code = ff_zoo_build(name[0], batch, NULL, 0, &arena, &b.graph, &err);
+		code = ff_zoo_build(name[0], batch, sets.text, sets.n, &arena, &b.graph, &err);
 	if (code == FF_OK && !done)
 		code = bench_all(&b, &err);
 	ff_arena_finish(&arena);

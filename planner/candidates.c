@@ -123,7 +123,7 @@ static void clear_lanes(struct ff_additive *a)
 static void price_weights(struct ff_additive *a, uint32_t node, struct ff_candidate *c)
 {
 	const struct ff_node *n = &a->g->nodes[node];
-	double arrays = (double)ff_optimizer_arrays(ff_price_optimizer(a->p));
+	const struct ff_optimizer *o = ff_price_optimizer(a->p);
 	double sync_us = 0, update_us = 0, bytes = 0;
 
 	clear_lanes(a);
@@ -139,7 +139,7 @@ static void price_weights(struct ff_additive *a, uint32_t node, struct ff_candid
 		if (i > 0 && c->block.group[i - 1].slot == w->slot)
 			continue;
 		update_us += share * ff_price_update(a->p, w->device[0], whole);
-		bytes += arrays * (double)w->bytes / v->n_uses;
+		bytes += (double)ff_optimizer_bytes(o, a->g->dtype, w->bytes) / v->n_uses;
 	}
 	c->sync_us = sync_us + update_us;
 	c->bytes = bytes;

@@ -57,7 +57,7 @@ static double node_s(const struct ff_graph *g, const struct ff_machine *m, uint3
 		box.hi[d] = n->dim[d].extent;
 	for (int pass = 0; pass < 2 && w; pass++) {
 		ff_work_fill(g, node, &box, (enum ff_pass)pass, w);
-		s += fmax((double)ff_work_flops(w) / k->flops_per_s,
+		s += fmax((double)ff_work_flops(w) / ff_device_flops_per_s(k, ff_work_type(w)),
 				(double)ff_work_bytes(w) / k->memory_bytes_per_s);
 	}
 	free(w);

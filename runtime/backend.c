@@ -14,6 +14,18 @@ const struct ff_backend *ff_backend_find(const char *name)
 	return NULL;
 }
 
+int ff_backend_computes(const struct ff_backend *b, enum ff_dtype type, struct ff_error *err)
+{
+	struct ff_device *dev;
+	int code = b->open(0, &dev, err);
+
+	if (code < 0)
+		return code;
+	code = b->computes(dev, type, err);
+	b->close(dev);
+	return code;
+}
+
 const struct ff_backend *ff_backend_preset(void)
 {
 	struct ff_device *dev = NULL;

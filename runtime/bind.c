@@ -29,6 +29,14 @@ char *ff_bind_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t posi
 	return host == FF_NONE ? NULL : x->host[host].memory + b->offset[position];
 }
 
+uint16_t *ff_bind_rounded(const struct ff_executor *x, uint32_t bucket, char *at)
+{
+	enum ff_dtype type = x->s->graph->dtype;
+	int64_t offset = ff_optimizer_readers(x->s->optimizer, type, x->s->buckets[bucket].bytes);
+
+	return type == FF_BF16 ? (uint16_t *)(at + offset) : NULL;
+}
+
 static uint32_t bucket_position(const struct ff_bucket *b, uint32_t device)
 {
 	uint32_t i = 0;
@@ -81,6 +89,7 @@ static int64_t bind_additions(struct ff_executor *x, const struct ff_task *t,
 
 	for (uint32_t i = n->n_data; i < n->n_in; i++) {
 		struct ff_copy *c = &j->addition[j->n_additions];
+		enum ff_dtype type = (enum ff_dtype)n->in_map[i].gradient;
 
 		if (!ff_task_adds(x->s, t, i) || !j->io->din[i])
 			continue;
@@ -90,10 +99,10 @@ static int64_t bind_additions(struct ff_executor *x, const struct ff_task *t,
 				.source_region = w->in[i],
 				.sink_region = w->in[i],
 				.region = w->in[i],
-				.type = n->in_map[i].dtype,
+				.type = type,
 				.add = true};
 		j->io->din[i] = (char *)j->io->workspace + at;
-		at += ff_align64(ff_region_volume(&w->in[i]) * ff_dtype_bytes(n->in_map[i].dtype));
+		at += ff_align64(ff_region_volume(&w->in[i]) * ff_dtype_bytes(type));
 		j->n_additions++;
 	}
 	return at;
@@ -141,6 +150,7 @@ static void bind_update(struct ff_executor *x, const struct ff_task *t, struct f
 	j->update = (struct ff_update){.optimizer = x->s->optimizer,
 			.weight = (float *)at,
 			.gradient = (const float *)(at + b->bytes),
+			.rounded = ff_bind_rounded(x, t->bucket, at),
 			.n = (size_t)(b->bytes / FF_F32_BYTES)};
 	for (uint32_t i = 0; i < x->s->optimizer->states; i++)
 		j->update.state[i] = (float *)(at + (2 + i) * b->bytes);

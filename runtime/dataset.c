@@ -277,8 +277,41 @@ int64_t ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step)
 }
 
 /* One sample's sub-box: lines along the last axis, wherever storage puts them. */
-static void fill_sample(const struct ff_dataset *d, bool train, int64_t sample,
-		const struct ff_region *r, const int64_t *stride, float *shard)
+/* A line of values on its way into a shard. */
+struct line {
+	const struct ff_dataset *d;
+	bool train;
+	int64_t sample; /* -1: behind the last one */
+	enum ff_dtype type;
+	void *shard;
+	int64_t step; /* from one element to the next */
+};
+
+/* `n` elements from the sample's `first` on, to the shard's `offset`. */
+static void fill_line(const struct line *l, int64_t first, int32_t n, int64_t offset)
+{
+	const struct ff_source *s = l->d->source;
+	uint16_t *halves = l->shard;
+	float *out = l->shard, value[256] = {0};
+
+	if (l->type == FF_F32 && l->sample >= 0) {
+		s->line(s, l->train, l->sample, first, n, out + offset, l->step);
+		return;
+	}
+	for (int32_t k = 0, chunk; k < n; k += chunk) {
+		chunk = n - k < 256 ? n - k : 256;
+		if (l->sample >= 0)
+			s->line(s, l->train, l->sample, first + k, chunk, value, 1);
+		for (int32_t i = 0; i < chunk; i++)
+			if (l->type == FF_F32)
+				out[offset + (k + i) * l->step] = value[i];
+			else
+				halves[offset + (k + i) * l->step] = ff_bf16_from_f32(value[i]);
+	}
+}
+
+static void fill_sample(const struct line *l, const struct ff_region *r, const int64_t *stride,
+		int64_t base)
 {
 	uint32_t last = r->rank - 1;
 	int32_t at[FF_MAX_RANK], n = ff_region_size(r, last);
@@ -286,18 +319,13 @@ static void fill_sample(const struct ff_dataset *d, bool train, int64_t sample,
 
 	memcpy(at, r->lo, sizeof(at));
 	do {
-		int64_t first = 0, offset = 0;
+		int64_t first = 0, offset = base;
 
 		for (i = 1; i < r->rank; i++) {
-			first = first * d->shape[i] + at[i];
+			first = first * l->d->shape[i] + at[i];
 			offset += (at[i] - r->lo[i]) * stride[i];
 		}
-		if (sample >= 0)
-			d->source->line(d->source, train, sample, first, n, shard + offset,
-					stride[last]);
-		else
-			for (int32_t k = 0; k < n; k++)
-				shard[offset + k * stride[last]] = 0;
+		fill_line(l, first, n, offset);
 		/* the next line: count up the axes between the first and the last */
 		for (i = last; i-- > 1;) {
 			if (++at[i] < r->hi[i])
@@ -315,11 +343,17 @@ static void fill_labels(const struct ff_dataset *d, bool train, uint64_t step,
 }
 
 static void fill_values(const struct ff_dataset *d, bool train, uint64_t step,
-		const struct ff_region *region, const int64_t *stride, float *shard)
+		const struct ff_value *v, const struct ff_region *region, void *shard)
 {
-	for (int32_t row = region->lo[0]; row < region->hi[0]; row++)
-		fill_sample(d, train, sample_at(d, train, step, row), region, stride,
-				shard + (row - region->lo[0]) * stride[0]);
+	struct line l = {.d = d, .train = train, .type = v->dtype, .shard = shard};
+	int64_t stride[FF_MAX_RANK] = {0};
+
+	ff_region_strides(v->order, region, stride);
+	l.step = stride[region->rank - 1];
+	for (int32_t row = region->lo[0]; row < region->hi[0]; row++) {
+		l.sample = sample_at(d, train, step, row);
+		fill_sample(&l, region, stride, (row - region->lo[0]) * stride[0]);
+	}
 }
 
 /* Ids, -1 behind the last sample. */
@@ -354,17 +388,15 @@ void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint
 		const struct ff_region *region, void *shard)
 {
 	const struct ff_value *v = &d->graph->values[d->graph->nodes[node].out];
-	int64_t stride[FF_MAX_RANK] = {0};
 
 	if (!ff_region_volume(region))
 		return;
-	ff_region_strides(v->order, region, stride);
 	pthread_mutex_lock(&d->shuffle->lock);
 	if (node == d->labels)
 		fill_labels(d, train, step, region, shard);
 	else if (v->dtype == FF_I32)
 		fill_ids(d, train, step, node, region, shard);
 	else
-		fill_values(d, train, step, region, stride, shard);
+		fill_values(d, train, step, v, region, shard);
 	pthread_mutex_unlock(&d->shuffle->lock);
 }

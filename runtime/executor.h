@@ -86,6 +86,9 @@ void *ff_bind_buffer(const struct ff_executor *x, uint32_t buffer);
 /* The weights of a bucket's device at `position`, NULL if hosted elsewhere;
  * gradients and the optimizer's states follow, each bucket->bytes long. */
 char *ff_bind_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t position);
+/* In the bucket at `at`: its weights rounded to what the graph computes in, or NULL where
+ * that is float32. */
+uint16_t *ff_bind_rounded(const struct ff_executor *x, uint32_t bucket, char *at);
 
 /* transfer.c: moves and synchronisations. */
 int ff_transfer_build(struct ff_executor *x, const struct ff_task *task, struct ff_transfer **ret,

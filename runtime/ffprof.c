@@ -117,16 +117,11 @@ static int load_machine(struct ff_prof *p, struct ff_error *err)
 static int load_backend(struct ff_prof *p, struct ff_error *err)
 {
 	const char *name = p->opt->device;
-	struct ff_device *dev;
-	int code;
 
 	p->backend = name ? ff_backend_find(name) : ff_backend_preset();
 	if (!p->backend || p->backend == &ff_backend_null)
 		return ff_fail(err, FF_E_INPUT, "--device %s: expected cpu or cuda", name);
-	code = p->backend->open(0, &dev, err);
-	if (code == FF_OK)
-		p->backend->close(dev);
-	return code;
+	return ff_backend_computes(p->backend, p->graph.dtype, err);
 }
 
 static int load_costs(struct ff_prof *p, struct ff_error *err)

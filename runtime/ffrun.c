@@ -88,7 +88,9 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 			{"--verify", FF_OPTION_FLAG, &o->verify, NULL,
 					"first compare one step with a single device's"},
 			{"--tolerance", FF_OPTION_REAL, &o->tolerance, "T",
-					"largest relative difference that --verify accepts (1e-4)"},
+					"largest relative difference that --verify accepts (1e-4; "
+					"in "
+					"bfloat16 what rounding explains)"},
 			{"--test", FF_OPTION_FLAG, &o->test, NULL, "test accuracy at the end"},
 			{"--report", FF_OPTION_TEXT, &o->report, "FILE", "write a JSON report"},
 			{"--trace", FF_OPTION_TEXT, &o->trace, "FILE",
@@ -253,7 +255,7 @@ int main(int argc, char **argv)
 			.schedule = "constant",
 			.seed = 1,
 			.warmup = UINT64_MAX,
-			.tolerance = 1e-4,
+			.tolerance = NAN,
 	};
 	struct ff_error err = {0};
 	bool done = false;

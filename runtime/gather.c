@@ -77,11 +77,31 @@ static void init_shard(const struct ff_executor *x, const struct ff_shard *shard
 	} while (walk_next_line(&w));
 }
 
-/* Every device draws its own shards: an element's value depends on the seed,
- * the node and its index in the whole weight alone. */
-static int init_bucket(struct ff_executor *x, const struct ff_bucket *b, char *memory,
+/* What readers get of the weights, where they are not read as they are updated. */
+static int upload_rounded(struct ff_executor *x, const float *weights, int64_t n, uint16_t *to,
 		struct ff_stream *stream, struct ff_error *err)
 {
+	uint16_t *staging = malloc((size_t)n * sizeof(*staging));
+	int code;
+
+	if (!staging)
+		return ff_fail_memory(err);
+	for (int64_t i = 0; i < n; i++)
+		staging[i] = ff_bf16_from_f32(weights[i]);
+	code = x->b->upload(stream, to, staging, (size_t)n * sizeof(*staging), err);
+	if (code == FF_OK)
+		code = x->b->drain(stream, err);
+	free(staging);
+	return code;
+}
+
+/* Every device draws its own shards: an element's value depends on the seed,
+ * the node and its index in the whole weight alone. */
+static int init_bucket(struct ff_executor *x, uint32_t bucket, char *memory,
+		struct ff_stream *stream, struct ff_error *err)
+{
+	const struct ff_bucket *b = &x->s->buckets[bucket];
+	uint16_t *rounded = ff_bind_rounded(x, bucket, memory);
 	float *staging = calloc(1, (size_t)b->bytes);
 	int code;
 
@@ -96,6 +116,8 @@ static int init_bucket(struct ff_executor *x, const struct ff_bucket *b, char *m
 	code = x->b->upload(stream, memory, staging, (size_t)b->bytes, err);
 	if (code == FF_OK)
 		code = x->b->drain(stream, err);
+	if (code == FF_OK && rounded)
+		code = upload_rounded(x, staging, b->bytes / FF_F32_BYTES, rounded, stream, err);
 	free(staging);
 	return code;
 }
@@ -111,7 +133,7 @@ int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err)
 			char *memory = ff_bind_bucket(x, i, k);
 
 			if (memory)
-				code = init_bucket(x, b, memory,
+				code = init_bucket(x, i, memory,
 						x->host[x->host_of[b->device[k]]].compute, err);
 		}
 	}

@@ -181,7 +181,7 @@ static void count_gradient(
 	}
 	for (uint32_t p = 0; p < to->block.n_parts; p++)
 		if (scratch[p] != FF_NONE)
-			count(c, to->block.device[p], to->shape->in_bytes[x->slot][p], made,
+			count(c, to->block.device[p], to->shape->din_bytes[x->slot][p], made,
 					scratch[p]);
 	count_stages(c, r, moved);
 }
@@ -259,7 +259,7 @@ static int64_t backward_scratch(const struct ff_evaluator *e, uint32_t node, uin
 
 	for (uint32_t i = n->n_data; i < n->n_in; i++)
 		if (ff_evaluator_adds(e, n->in + i, e->program.micro_batches - 1))
-			bytes += mn->shape->in_bytes[i][p];
+			bytes += mn->shape->din_bytes[i][p];
 	return bytes;
 }
 
@@ -272,7 +272,7 @@ static int64_t larger(int64_t a, int64_t b)
 static void count_pinned(struct ff_evaluator *e)
 {
 	const struct ff_bucketing *buckets = &(e->rebuckets ? e->next : e->now)->buckets;
-	int64_t arrays = ff_optimizer_arrays(ff_price_optimizer(e->p));
+	const struct ff_optimizer *o = ff_price_optimizer(e->p);
 
 	memset(e->pinned, 0, e->m->n_devices * sizeof(*e->pinned));
 	for (uint32_t i = 0; i < e->g->n_nodes && (e->has_scratch || e->program.micro_batches > 1 ||
@@ -291,7 +291,7 @@ static void count_pinned(struct ff_evaluator *e)
 		const struct ff_bucket_build *b = &buckets->bucket[i];
 
 		for (uint32_t d = 0; d < b->n_devices; d++)
-			e->pinned[b->device[d]] += arrays * b->bytes;
+			e->pinned[b->device[d]] += ff_optimizer_bytes(o, e->g->dtype, b->bytes);
 	}
 }
 

@@ -73,22 +73,24 @@ static int build_places(struct ff_memo *t, const struct ff_node *n, const struct
 
 	s->place = ff_arena_array(&t->arena, n->n_in + n->n_out, sizeof(*s->place));
 	s->in_bytes = ff_arena_array(&t->arena, n->n_in, sizeof(*s->in_bytes));
+	s->din_bytes = ff_arena_array(&t->arena, n->n_in, sizeof(*s->din_bytes));
 	s->out_bytes = ff_arena_array(&t->arena, n->n_out, sizeof(*s->out_bytes));
-	if (!s->place || !s->in_bytes || !s->out_bytes)
+	if (!s->place || !s->in_bytes || !s->din_bytes || !s->out_bytes)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < n->n_in + n->n_out && code == FF_OK; i++) {
 		bool in = i < n->n_in;
 		const struct ff_operand *o = in ? &n->in_map[i] : &n->out_map[i - n->n_in];
-		int64_t *bytes = ff_arena_array(&t->arena, c->n_parts, sizeof(*bytes));
+		int64_t *bytes = ff_arena_array(&t->arena, 2 * (size_t)c->n_parts, sizeof(*bytes));
+		int64_t *gradients = bytes + c->n_parts;
 
 		code = bytes ? ff_placement_build(n, o, c, &t->arena, &s->place[i], err)
 			     : ff_fail_memory(err);
 		for (uint32_t p = 0; p < c->n_parts && code == FF_OK; p++) {
-			struct ff_region r;
-
-			ff_placement_region(&s->place[i], p, &r);
-			bytes[p] = ff_align64(ff_region_volume(&r) * ff_dtype_bytes(o->dtype));
+			bytes[p] = ff_align64(ff_placement_bytes(&s->place[i], p));
+			gradients[p] = ff_align64(ff_placement_gradient_bytes(&s->place[i], p));
 		}
+		if (in)
+			s->din_bytes[i] = gradients;
 		*(in ? &s->in_bytes[i] : &s->out_bytes[i - n->n_in]) = bytes;
 	}
 	return code;
@@ -325,14 +327,38 @@ int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 	return code;
 }
 
+const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_node *e)
+{
+	const struct ff_node *n = &t->g->nodes[node];
+	double *us;
+
+	if (e->adding_us)
+		return e->adding_us;
+	us = ff_arena_array(&t->arena, e->block.n_parts, sizeof(*us));
+	for (uint32_t p = 0; us && p < e->block.n_parts; p++) {
+		int64_t bytes = 0;
+
+		for (uint32_t i = n->n_data; i < n->n_in; i++)
+			bytes += ff_placement_bytes(&e->block.in[i], p);
+		us[p] = e->us[FF_BACKWARD][p] + ff_price_add(t->p, e->block.device[p], bytes);
+	}
+	e->adding_us = us;
+	return us;
+}
+
 /* ---- edges ---- */
 
-static bool in_line(const uint16_t *part, uint32_t n)
+/* Whether the parts, in any order, are a range; its first. */
+static bool is_range(const uint16_t *part, uint32_t n, uint16_t *first)
 {
-	for (uint32_t k = 1; k < n; k++)
-		if (part[k] != part[k - 1] + 1)
-			return false;
-	return n > 0;
+	uint16_t least = UINT16_MAX, most = 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		least = part[k] < least ? part[k] : least;
+		most = part[k] > most ? part[k] : most;
+	}
+	*first = least;
+	return n > 0 && (uint32_t)most - least + 1 == n;
 }
 
 /* Lanes of a move as runs of neighbours. */
@@ -377,24 +403,25 @@ static int time_moves(struct ff_memo *t, const struct ff_redistribution *r,
 				.move = mv,
 				.n_sources = (uint16_t)mv->n_sources,
 				.n_sinks = (uint16_t)mv->n_sinks,
-				.first_source = mv->n_sources ? mv->source[0] : 0,
-				.first_sink = mv->sink[0],
-				.sources_in_line = in_line(mv->source, mv->n_sources),
-				.sinks_in_line = in_line(mv->sink, mv->n_sinks),
 				.accumulate = mv->accumulate};
+		list[i].source_range = is_range(mv->source, mv->n_sources, &list[i].first_source);
+		list[i].sink_range = is_range(mv->sink, mv->n_sinks, &list[i].first_sink);
 		code = list_lanes(t, mv, &list[i], err);
 	}
 	*ret = list;
 	return code;
 }
 
-static bool is_identity(const uint32_t *alias, uint32_t n)
+static void look_at_aliases(struct ff_memo_edge *e, uint32_t n)
 {
-	uint32_t k = 0;
+	const uint32_t *alias = e->moved[FF_BACKWARD].alias;
 
-	while (alias && k < n && alias[k] == k)
-		k++;
-	return alias && k == n;
+	e->all_alike = alias != NULL;
+	e->none_alike = true;
+	for (uint32_t k = 0; k < n && alias; k++) {
+		e->all_alike = e->all_alike && alias[k] == k;
+		e->none_alike = e->none_alike && alias[k] == FF_NONE;
+	}
 }
 
 int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
@@ -412,7 +439,7 @@ int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 		code = time_moves(t, &e->moved[pass], &e->move[pass], err);
 	e->built[pass] = code == FF_OK;
 	if (pass == FF_BACKWARD && from)
-		e->all_home = is_identity(e->moved[pass].alias, from->block.n_parts);
+		look_at_aliases(e, from->block.n_parts);
 	return code;
 }
 

@@ -24,10 +24,12 @@ static const double memory_passes[FF_RATE_COUNT] = {
 };
 
 /* And when it is updated: reads of weight, gradient and states, writes of weight and
- * states. */
-static double update_passes(const struct ff_optimizer *o)
+ * states, and of the weight once more where it is read as a shorter type. */
+static double update_passes(const struct ff_optimizer *o, enum ff_dtype type)
 {
-	return 3 + 2.0 * o->states;
+	double rounded = type == FF_F32 ? 0 : (double)ff_dtype_bytes(type) / FF_F32_BYTES;
+
+	return 3 + 2.0 * o->states + rounded;
 }
 
 struct memo {
@@ -57,7 +59,8 @@ struct ff_pricer {
 static int check_rates(
 		const struct ff_pricer *p, const struct ff_optimizer *o, struct ff_error *err)
 {
-	const enum ff_rate_kind needed[] = {FF_RATE_COPY, FF_RATE_ADD, FF_RATE_LOAD, o->rate};
+	const enum ff_rate_kind needed[] = {FF_RATE_COPY, FF_RATE_ADD, FF_RATE_LOAD,
+			ff_optimizer_rate(o, p->graph->dtype)};
 
 	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
 		if (!ff_costs_rate(p->costs, needed[i]))
@@ -205,7 +208,8 @@ static double analytic_us(const struct ff_device_kind *kind, double passes, doub
  * memory, whichever takes longer. */
 static double roofline_us(const struct ff_device_kind *kind, const struct ff_work *w)
 {
-	double flops_us = (double)ff_work_flops(w) * 1e6 / kind->flops_per_s;
+	double peak = ff_device_flops_per_s(kind, ff_work_type(w));
+	double flops_us = (double)ff_work_flops(w) * 1e6 / peak;
 	double memory_us = (double)ff_work_bytes(w) * 1e6 / kind->memory_bytes_per_s;
 
 	return LAUNCH_US + fmax(flops_us, memory_us);
@@ -289,8 +293,10 @@ static double rate_us(const struct ff_pricer *p, uint32_t device, enum ff_rate_k
 double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes)
 {
 	const struct ff_optimizer *o = p->optimizer;
+	enum ff_dtype type = p->graph->dtype;
 
-	return line_us(p, device, o->rate, update_passes(o), (double)bytes);
+	return line_us(p, device, ff_optimizer_rate(o, type), update_passes(o, type),
+			(double)bytes);
 }
 
 /* What the slowest device of `mv` takes for `bytes` at rate `k`. */

@@ -13,7 +13,7 @@ static int64_t added_bytes(
 	for (uint32_t i = 0; i < w->node->n_in; i++)
 		if (w->need_din[i] && ff_task_adds(s, t, i))
 			bytes += ff_region_volume(&w->in[i]) *
-				 ff_dtype_bytes(w->node->in_map[i].dtype);
+				 ff_dtype_bytes((enum ff_dtype)w->node->in_map[i].gradient);
 	return bytes;
 }
 

@@ -428,8 +428,8 @@ static void add_end(struct maker *m, int32_t batch)
 	ff_builder_add(m->b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, last, 2);
 }
 
-int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, struct ff_graph *ret,
-		struct ff_error *err)
+int random_graph(struct ff_random *r, enum ff_dtype type, uint32_t max_ops, struct ff_arena *a,
+		struct ff_graph *ret, struct ff_error *err)
 {
 	struct maker m = {.r = r, .a = a};
 	struct value image = {.rank = 4};
@@ -439,6 +439,7 @@ int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, stru
 
 	if (code < 0)
 		return code;
+	ff_builder_set_dtype(m.b, type);
 	image.shape[0] = between(&m, 1, 7);
 	image.shape[1] = between(&m, 1, 4);
 	image.shape[2] = between(&m, 3, 8);
@@ -455,14 +456,20 @@ int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, stru
 	return ff_builder_finish(m.b, ret, err);
 }
 
+static void set_operand_type(struct ff_operand *o, enum ff_dtype type)
+{
+	o->dtype = type;
+	o->gradient = (uint8_t)type;
+}
+
 static void set_type(struct ff_graph *g, struct ff_value *v, enum ff_dtype type)
 {
 	v->dtype = type;
-	g->nodes[v->producer].out_map[v->port].dtype = type;
+	set_operand_type(&g->nodes[v->producer].out_map[v->port], type);
 	for (uint32_t i = 0; i < v->n_uses; i++) {
 		const struct ff_edge *e = &g->edges[g->uses[v->first_use + i]];
 
-		g->nodes[e->node].in_map[e->slot].dtype = type;
+		set_operand_type(&g->nodes[e->node].in_map[e->slot], type);
 	}
 }
 

@@ -9,9 +9,9 @@
 
 /* A small graph with one input of images, one of labels, perhaps one of ids, and up to
  * `max_ops` operators, some of which share parameters, before what is left open is
- * flattened, joined and classified. */
-int random_graph(struct ff_random *r, uint32_t max_ops, struct ff_arena *a, struct ff_graph *ret,
-		struct ff_error *err);
+ * flattened, joined and classified.  It computes in `type`. */
+int random_graph(struct ff_random *r, enum ff_dtype type, uint32_t max_ops, struct ff_arena *a,
+		struct ff_graph *ret, struct ff_error *err);
 
 /* Gives some activations element types that no operator writes, so that every type is
  * moved: whole numbers and bfloat16, uint8 only where nothing is reduced.  A graph of

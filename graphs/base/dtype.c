@@ -12,3 +12,13 @@ const char *ff_dtype_name(enum ff_dtype t)
 
 	return names[t];
 }
+
+bool ff_dtype_find(const char *name, enum ff_dtype *ret)
+{
+	for (int t = 0; t < FF_DTYPE_COUNT; t++)
+		if (!strcmp(ff_dtype_name((enum ff_dtype)t), name)) {
+			*ret = (enum ff_dtype)t;
+			return true;
+		}
+	return false;
+}

@@ -163,6 +163,9 @@ const char *ff_rate_name(enum ff_rate_kind k)
 			[FF_RATE_LOAD] = "load",
 			[FF_RATE_UPDATE_SGD] = "update_sgd",
 			[FF_RATE_UPDATE_ADAMW] = "update_adamw",
+			[FF_RATE_UPDATE_BF16] = "update_bfloat16",
+			[FF_RATE_UPDATE_SGD_BF16] = "update_sgd_bfloat16",
+			[FF_RATE_UPDATE_ADAMW_BF16] = "update_adamw_bfloat16",
 	};
 
 	return name[k];

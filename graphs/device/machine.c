@@ -44,8 +44,8 @@ static int read_name(struct parse *p, const struct ff_json *object, const char *
 
 static int read_kind(struct parse *p, const struct ff_json *v, struct ff_device_kind *ret)
 {
-	static const char *const keys[] = {
-			"name", "flops_per_s", "memory_bytes_per_s", "memory_bytes", NULL};
+	static const char *const keys[] = {"name", "flops_per_s", "bfloat16_flops_per_s",
+			"memory_bytes_per_s", "memory_bytes", NULL};
 	int code = need_object(v, p->err);
 
 	if (code == FF_OK)
@@ -54,6 +54,9 @@ static int read_kind(struct parse *p, const struct ff_json *v, struct ff_device_
 		code = read_name(p, v, &ret->name);
 	if (code == FF_OK)
 		code = ff_json_real(v, "flops_per_s", 1, MAX_RATE, &ret->flops_per_s, p->err);
+	if (code == FF_OK && ff_json_get(v, "bfloat16_flops_per_s"))
+		code = ff_json_real(v, "bfloat16_flops_per_s", 1, MAX_RATE,
+				&ret->bfloat16_flops_per_s, p->err);
 	if (code == FF_OK)
 		code = ff_json_real(v, "memory_bytes_per_s", 1, MAX_RATE, &ret->memory_bytes_per_s,
 				p->err);
@@ -357,6 +360,8 @@ void ff_machine_write(const struct ff_machine *m, struct ff_out *o)
 		ff_out_object(o, NULL);
 		ff_out_string(o, "name", k->name);
 		ff_out_real(o, "flops_per_s", k->flops_per_s);
+		if (k->bfloat16_flops_per_s > 0)
+			ff_out_real(o, "bfloat16_flops_per_s", k->bfloat16_flops_per_s);
 		ff_out_real(o, "memory_bytes_per_s", k->memory_bytes_per_s);
 		ff_out_int(o, "memory_bytes", k->memory_bytes);
 		ff_out_close(o);

@@ -27,6 +27,7 @@ struct pending {
 
 struct ff_builder {
 	const char *name;
+	enum ff_dtype dtype;
 	struct ff_arena *arena;
 	struct pending *nodes;
 	uint32_t n, cap;
@@ -62,6 +63,11 @@ int ff_builder_create(
 	ff_names_init(b->names, a);
 	*ret = b;
 	return FF_OK;
+}
+
+void ff_builder_set_dtype(struct ff_builder *b, enum ff_dtype dtype)
+{
+	b->dtype = dtype;
 }
 
 void ff_builder_set_place(struct ff_builder *b, const struct ff_json *root)
@@ -463,7 +469,8 @@ static int finish(struct ff_builder *b, struct ff_graph *g)
 
 int ff_builder_finish(struct ff_builder *b, struct ff_graph *ret, struct ff_error *err)
 {
-	struct ff_graph g = {0};
+	struct ff_graph g = {.dtype = b->dtype};
+
 	if (b->err.code == FF_OK && finish(b, &g) == FF_OK) {
 		*ret = g;
 		return FF_OK;

@@ -115,7 +115,11 @@ void ff_derive_axes(struct ff_derive *d, uint32_t rank, const int32_t *shape)
 
 static void operand_init(struct ff_operand *o, const struct ff_value *v)
 {
-	*o = (struct ff_operand){.dtype = v->dtype, .rank = v->rank};
+	bool trained = v->kind == FF_VALUE_PARAMETER;
+
+	*o = (struct ff_operand){.dtype = v->dtype,
+			.rank = v->rank,
+			.gradient = (uint8_t)(trained ? FF_F32 : v->dtype)};
 	memcpy(o->order, v->order, sizeof(o->order));
 	for (uint32_t i = 0; i < v->rank; i++) {
 		o->shape[i] = v->shape[i];
@@ -155,7 +159,7 @@ static void make_param(struct ff_graph *g, struct ff_value *v, uint32_t rank, co
 			"axis0", "axis1", "axis2", "axis3", "axis4", "axis5"};
 	struct ff_node *n = &g->nodes[v->producer];
 
-	value_init(v, FF_F32, rank, shape, order);
+	value_init(v, g->dtype, rank, shape, order);
 	v->fan_in = fan_in;
 	operand_init(n->out_map, v);
 	for (uint32_t i = 0; i < rank; i++) {
@@ -220,7 +224,7 @@ int ff_derive_alike(struct ff_derive *d, int64_t forward, int64_t backward, stru
 	int code;
 
 	for (uint32_t i = 0; i < d->node->n_data; i++) {
-		code = ff_derive_input(d, i, FF_F32, 1, FF_MAX_RANK, &in, err);
+		code = ff_derive_input(d, i, d->graph->dtype, 1, FF_MAX_RANK, &in, err);
 		if (code < 0)
 			return code;
 		if (in->rank != first->rank ||
@@ -232,7 +236,7 @@ int ff_derive_alike(struct ff_derive *d, int64_t forward, int64_t backward, stru
 					ff_shape_text(in->rank, in->shape).text);
 		ff_operand_plain(ff_derive_map(d, i));
 	}
-	code = ff_derive_out(d, 0, FF_F32, first->rank, first->shape, first->order, err);
+	code = ff_derive_out(d, 0, d->graph->dtype, first->rank, first->shape, first->order, err);
 	if (code < 0)
 		return code;
 	ff_derive_axes(d, first->rank, first->shape);

@@ -233,12 +233,26 @@ static int add_sorted(struct parse *p, struct ff_builder *b)
 	return FF_OK;
 }
 
+/* What the graph computes in; absent, as in files from before there was a choice, it is
+ * float32. */
+static int read_dtype(const struct ff_json *root, enum ff_dtype *ret, struct ff_error *err)
+{
+	const struct ff_json *v = ff_json_get(root, "dtype");
+
+	if (!v)
+		return FF_OK;
+	if (v->type != FF_JSON_STRING || !ff_dtype_find(v->text, ret) || ff_dtype_is_whole(*ret))
+		return ff_json_fail(v, err, "expected float32 or bfloat16");
+	return FF_OK;
+}
+
 static int parse_root(const struct ff_json *root, struct ff_arena *scratch, struct ff_arena *a,
 		struct ff_graph *ret, struct ff_error *err)
 {
-	static const char *const keys[] = {"format", "version", "name", "nodes", NULL};
+	static const char *const keys[] = {"format", "version", "name", "dtype", "nodes", NULL};
 	struct parse p = {.scratch = scratch, .err = err};
 	const struct ff_json *nodes = NULL;
+	enum ff_dtype dtype = FF_F32;
 	struct ff_error named;
 	const char *name = NULL;
 	struct ff_builder *b;
@@ -249,6 +263,8 @@ static int parse_root(const struct ff_json *root, struct ff_arena *scratch, stru
 		code = ff_json_only(root, keys, err);
 	if (code == FF_OK)
 		code = ff_json_string(root, "name", &name, err);
+	if (code == FF_OK)
+		code = read_dtype(root, &dtype, err);
 	if (code == FF_OK)
 		code = ff_json_need(root, "nodes", FF_JSON_ARRAY, &nodes, err);
 	if (code == FF_OK)
@@ -263,6 +279,7 @@ static int parse_root(const struct ff_json *root, struct ff_arena *scratch, stru
 							    named.text)
 					  : ff_fail_memory(err);
 	ff_builder_set_place(b, root);
+	ff_builder_set_dtype(b, dtype);
 	code = add_sorted(&p, b);
 	return code < 0 ? code : ff_builder_finish(b, ret, err);
 }
@@ -339,6 +356,8 @@ void ff_graph_write(const struct ff_graph *g, struct ff_out *o)
 	ff_out_string(o, "format", "ffsoap-graph");
 	ff_out_int(o, "version", FF_GRAPH_VERSION);
 	ff_out_string(o, "name", g->name);
+	if (g->dtype != FF_F32) /* so that hashes of older files stay what they were */
+		ff_out_string(o, "dtype", ff_dtype_name(g->dtype));
 	ff_out_array(o, "nodes");
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];

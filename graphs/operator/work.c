@@ -125,11 +125,20 @@ static void key_attributes(struct key *k, const struct ff_node *n)
 	}
 }
 
+enum ff_dtype ff_work_type(const struct ff_work *w)
+{
+	const struct ff_node *n = w->node;
+
+	if (n->n_in && n->in_map[0].dtype == FF_BF16)
+		return FF_BF16;
+	return n->n_out ? n->out_map[0].dtype : FF_F32;
+}
+
 static void key_walk(const struct ff_work *w, struct key *k)
 {
 	const struct ff_node *n = w->node;
 	const struct ff_op_row *row = ff_op_row(n->op);
-	enum ff_dtype type = n->n_out ? n->out_map[0].dtype : FF_F32;
+	enum ff_dtype type = ff_work_type(w);
 	char name[24];
 
 	k->hash = (uint64_t)type << 32 | (uint64_t)n->op << 1 | (uint64_t)w->pass;
@@ -212,11 +221,13 @@ int64_t ff_work_bytes(const struct ff_work *w)
 		for (uint32_t i = 0; i < outputs; i++)
 			bytes += region_bytes(&n->out_map[i], &w->out[i]);
 	for (uint32_t i = 0; i < n->n_in; i++) {
+		const struct ff_operand *o = &n->in_map[i];
 		bool read = back ? i >= n->n_data || (flags & FF_OP_BACKWARD_IN)
-				 : !n->in_map[i].backward_only;
-		int64_t size = region_bytes(&n->in_map[i], &w->in[i]);
+				 : !o->backward_only;
+		int64_t volume = ff_region_volume(&w->in[i]);
+		int64_t size = volume * ff_dtype_bytes(o->dtype);
 
-		bytes += size * w->need_din[i];
+		bytes += volume * ff_dtype_bytes((enum ff_dtype)o->gradient) * w->need_din[i];
 		if (i < n->n_data || !(flags & FF_OP_LOOKUP))
 			bytes += size * read;
 		else if (!back)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ff/hash.h"
+#include "ff/optimizer.h"
 
 /* Equal keys of two operands of one value: equal intervals, equal numbering of
  * parts, equal devices. */
@@ -63,7 +64,7 @@ static int group_weight(const struct ff_node_block *b, uint32_t slot, struct ff_
 
 			insert(g, b->device[q], (uint16_t)q);
 		}
-		g->bytes = ff_align64(ff_region_volume(&g->region) * FF_F32_BYTES);
+		g->bytes = ff_optimizer_align(p->type, ff_region_volume(&g->region));
 		g->set = ff_fnv1a(g->device, copies * sizeof(*g->device));
 	}
 	*n = first + cells;
@@ -179,15 +180,16 @@ int ff_edge_block_build_pass(const struct ff_graph *g, const struct ff_machine *
 		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err)
 {
 	const struct ff_edge *e = &g->edges[edge];
-	struct ff_side in = {&consumer->in[e->slot], consumer->device}, out;
+	bool back = pass == FF_BACKWARD;
+	struct ff_side in = {&consumer->in[e->slot], consumer->device, back}, out;
 
 	*ret = (struct ff_redistribution){0};
-	if (pass == FF_BACKWARD && (!producer || !ff_edge_needs_grad(g, edge)))
+	if (back && (!producer || !ff_edge_needs_grad(g, edge)))
 		return FF_OK;
 	if (!producer)
 		return build_loads(&in, a, ret, err);
-	out = (struct ff_side){&producer->out[g->values[e->value].port], producer->device};
-	if (pass == FF_FORWARD)
+	out = (struct ff_side){&producer->out[g->values[e->value].port], producer->device, back};
+	if (!back)
 		return ff_redistribute(m, &out, &in, true, pieces, a, scratch, ret, err);
 	return ff_redistribute(m, &in, &out, first_use, pieces, a, scratch, ret, err);
 }

@@ -304,6 +304,7 @@ static bool count_part(struct ff_scene *s, int side, uint32_t device, struct las
 	const struct ff_placement *other = s->side[!side].place;
 	uint32_t part = s->at[side][device];
 	struct sum own = {0}, inside = {0};
+	struct ff_region sink;
 
 	if (part == FF_NO_PART)
 		return true;
@@ -314,7 +315,8 @@ static bool count_part(struct ff_scene *s, int side, uint32_t device, struct las
 	if (side == 0)
 		return true;
 	*n_all += last->sum.n;
-	*n_home += 2 * own.bytes > ff_placement_bytes(s->side[1].place, part);
+	ff_placement_region(s->side[1].place, part, &sink);
+	*n_home += 2 * own.bytes > ff_region_volume(&sink) * s->size;
 	return finish_sink(s, part, own.n > 0);
 }
 

@@ -55,8 +55,8 @@ static int synced_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *er
 	const struct ff_edge *e = &l->g->edges[edge];
 	const struct ff_node_block *param = l->node[ff_edge_source(l->g, edge)];
 	const struct ff_node_block *reader = l->node[e->node];
-	struct ff_side out = {param->out, param->device},
-		       in = {&reader->in[e->slot], reader->device};
+	struct ff_side out = {param->out, param->device, false},
+		       in = {&reader->in[e->slot], reader->device, false};
 	struct ff_edge_block *b = &l->edge[edge];
 	uint32_t *back = ff_arena_array(l->a, param->n_parts, sizeof(*back));
 	int code;
@@ -292,7 +292,10 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 {
 	const struct ff_node_block *nb = l->node[m->param];
 	size_t value = (size_t)l->g->nodes[m->param].out * l->r.n_instances;
-	int64_t bytes = ff_region_volume(&m->group->region) * FF_F32_BYTES;
+	int64_t volume = ff_region_volume(&m->group->region), all = l->r.buckets[bucket].bytes;
+	enum ff_dtype type = nb->out->type;
+	int64_t place = ff_optimizer_readers(l->r.optimizer, type, all) +
+			m->offset * ff_dtype_bytes(type) / FF_F32_BYTES;
 
 	l->r.shards[l->r.n_shards++] = (struct ff_shard){.node = m->param,
 			.cell = m->cell,
@@ -300,10 +303,10 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 			.region = m->group->region,
 			.offset = m->offset};
 	for (uint32_t p = m->cell; p < nb->n_parts; p += nb->out->cells) {
-		((uint32_t *)l->r.out[value])[p] =
-				ff_buffer_pin(l, nb->device[p], bucket, bytes, m->offset);
-		((uint32_t *)l->r.dout[value])[p] = ff_buffer_pin(l, nb->device[p], bucket, bytes,
-				l->r.buckets[bucket].bytes + m->offset);
+		((uint32_t *)l->r.out[value])[p] = ff_buffer_pin(
+				l, nb->device[p], bucket, volume * ff_dtype_bytes(type), place);
+		((uint32_t *)l->r.dout[value])[p] = ff_buffer_pin(
+				l, nb->device[p], bucket, volume * FF_F32_BYTES, all + m->offset);
 	}
 }
 

@@ -132,7 +132,8 @@ static int place_buckets(struct ff_lowering *l, int64_t *used, struct ff_error *
 			return ff_fail_memory(err);
 		for (uint32_t d = 0; d < b->n_devices; d++) {
 			offset[d] = used[b->device[d]];
-			used[b->device[d]] += ff_optimizer_arrays(l->r.optimizer) * b->bytes;
+			used[b->device[d]] +=
+					ff_optimizer_bytes(l->r.optimizer, l->g->dtype, b->bytes);
 		}
 		b->offset = offset;
 	}

@@ -58,6 +58,7 @@ static const struct ff_optimizer sgd = {
 		.name = "sgd",
 		.summary = "plain SGD",
 		.rate = FF_RATE_UPDATE_SGD,
+		.rounding_rate = FF_RATE_UPDATE_SGD_BF16,
 		.setting = {[FF_SETTING_RATE] = PRESET(0.01), [FF_SETTING_DECAY] = PRESET(0)},
 		.factors = sgd_factors,
 };
@@ -68,6 +69,7 @@ static const struct ff_optimizer momentum = {
 		.summary = "SGD with momentum",
 		.states = 1,
 		.rate = FF_RATE_UPDATE,
+		.rounding_rate = FF_RATE_UPDATE_BF16,
 		.setting = {[FF_SETTING_RATE] = PRESET(0.01),
 				[FF_SETTING_MOMENTUM] = PRESET(0.9),
 				[FF_SETTING_DECAY] = PRESET(0)},
@@ -80,6 +82,7 @@ static const struct ff_optimizer adamw = {
 		.summary = "Adam with decoupled weight decay",
 		.states = 2,
 		.rate = FF_RATE_UPDATE_ADAMW,
+		.rounding_rate = FF_RATE_UPDATE_ADAMW_BF16,
 		.setting = {[FF_SETTING_RATE] = PRESET(0.001),
 				[FF_SETTING_BETA1] = PRESET(0.9),
 				[FF_SETTING_BETA2] = PRESET(0.999),

@@ -175,11 +175,20 @@ int64_t ff_placement_bytes(const struct ff_placement *p, uint32_t part)
 	return ff_region_volume(&r) * ff_dtype_bytes(p->type);
 }
 
+int64_t ff_placement_gradient_bytes(const struct ff_placement *p, uint32_t part)
+{
+	struct ff_region r;
+
+	ff_placement_region(p, part, &r);
+	return ff_region_volume(&r) * ff_dtype_bytes(p->gradient);
+}
+
 int ff_placement_build(const struct ff_node *n, const struct ff_operand *o,
 		const struct ff_config *c, struct ff_arena *a, struct ff_placement *ret,
 		struct ff_error *err)
 {
 	struct ff_placement p = {.type = o->dtype,
+			.gradient = (enum ff_dtype)o->gradient,
 			.order = o->order,
 			.rank = o->rank,
 			.reduce = (enum ff_reduce)o->reduce};

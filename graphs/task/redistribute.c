@@ -395,6 +395,11 @@ static int find_all(struct ff_scene *s, uint32_t *alias, struct moves *m, struct
 	return code == FF_OK ? build_moves(s, alias, m, err) : code;
 }
 
+static enum ff_dtype type_of(const struct ff_side *s)
+{
+	return s->gradients ? s->place->gradient : s->place->type;
+}
+
 int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
 		const struct ff_side *sink, bool first, bool pieces, struct ff_arena *a,
 		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err)
@@ -403,8 +408,8 @@ int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
 			.side = {*source, *sink},
 			.first = first,
 			.pieces = pieces,
-			.type = source->place->type,
-			.size = ff_dtype_bytes(source->place->type),
+			.type = type_of(source),
+			.size = ff_dtype_bytes(type_of(source)),
 			.rank = source->place->rank,
 			.arena = a,
 			.scratch = scratch};

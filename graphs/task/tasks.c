@@ -147,7 +147,7 @@ static void make_stage(struct ff_lowering *l, struct ff_task *t, const struct ff
 /* Buffers of a move: what it reads, what it writes (made here when it is the
  * first to), and its stage. */
 static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const uint32_t *sources,
-		uint32_t *sinks, const uint16_t *device, const struct ff_placement *place)
+		uint32_t *sinks, const struct ff_side *to)
 {
 	struct ff_task *t = &l->r.tasks[l->r.n_tasks - 1];
 
@@ -157,7 +157,9 @@ static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const ui
 		uint32_t part = mv->sink[i];
 
 		if (sinks[part] == FF_NONE)
-			sinks[part] = shard_new(l, device[part], ff_placement_bytes(place, part));
+			sinks[part] = shard_new(l, to->device[part],
+					to->gradients ? ff_placement_gradient_bytes(to->place, part)
+						      : ff_placement_bytes(to->place, part));
 		ff_buffer_use(l, sinks[part]);
 	}
 	make_stage(l, t, mv);
@@ -168,14 +170,14 @@ static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const ui
 static void hold_back(struct ff_lowering *l, const struct ff_move *mv, const uint16_t *device)
 {
 	for (uint32_t i = 0; i < mv->n_sinks && l->m->overlap; i++)
-		depend(l, l->paced[FF_PACE * device[mv->sink[i]] + FF_PACE - 1]);
+		depend(l, l->paced[(size_t)FF_PACE * device[mv->sink[i]] + FF_PACE - 1]);
 }
 
 /* The tasks of a paced compute, which begin with `first`, are the last. */
 static void keep_pace(struct ff_lowering *l, const struct ff_node_block *nb, uint32_t first)
 {
 	for (uint32_t p = 0; p < nb->n_parts; p++) {
-		uint32_t *paced = &l->paced[FF_PACE * nb->device[p]];
+		uint32_t *paced = &l->paced[(size_t)FF_PACE * nb->device[p]];
 
 		memmove(paced + 1, paced, (FF_PACE - 1) * sizeof(*paced));
 		paced[0] = first + p;
@@ -193,6 +195,7 @@ static void emit_move(struct ff_lowering *l, const struct ff_step *s, const stru
 	uint32_t me = l->r.n_tasks - 1;
 	uint32_t writer = *computed(l, s->phase, s->micro, back ? e->node : from);
 	const uint32_t *sources, *sinks;
+	struct ff_side side;
 
 	t->edge = s->id;
 	t->node = e->node;
@@ -211,11 +214,9 @@ static void emit_move(struct ff_lowering *l, const struct ff_step *s, const stru
 	for (uint32_t i = 0; i < mv->n_sinks; i++)
 		l->moved[t->pass][(size_t)s->id * l->r.n_instances + instance][mv->sink[i]] = me;
 	ff_task_ends(&l->r, t, &sources, &sinks);
-	if (back)
-		use_shards(l, mv, sources, (uint32_t *)sinks, source->device,
-				&source->out[v->port]);
-	else
-		use_shards(l, mv, sources, (uint32_t *)sinks, to->device, &to->in[e->slot]);
+	side = back ? (struct ff_side){&source->out[v->port], source->device, true}
+		    : (struct ff_side){&to->in[e->slot], to->device, false};
+	use_shards(l, mv, sources, (uint32_t *)sinks, &side);
 	l->r.network_bytes += mv->network_bytes;
 }
 
@@ -243,7 +244,8 @@ static void count_workspace(struct ff_lowering *l, const struct ff_task *t)
 	/* what is added to other gradients is written aside first */
 	for (uint32_t i = n->n_data; i < n->n_in; i++)
 		if (ff_task_adds(&l->r, t, i))
-			bytes += ff_align64(ff_placement_bytes(&l->node[node]->in[i], part));
+			bytes += ff_align64(
+					ff_placement_gradient_bytes(&l->node[node]->in[i], part));
 	if (bytes > l->r.workspace_bytes[device])
 		l->r.workspace_bytes[device] = bytes;
 }
@@ -326,7 +328,8 @@ static void make_din(struct ff_lowering *l, const struct ff_task *t, uint32_t ed
 	if (alias != FF_NONE && pinned)
 		din[p] = dout[alias];
 	else if (din[p] == FF_NONE || !pinned) /* else of an earlier micro-batch */
-		din[p] = shard_new(l, nb->device[p], ff_placement_bytes(&nb->in[e->slot], p));
+		din[p] = shard_new(
+				l, nb->device[p], ff_placement_gradient_bytes(&nb->in[e->slot], p));
 	if (alias != FF_NONE && !pinned)
 		dout[alias] = din[p];
 	ff_buffer_use(l, din[p]);
@@ -400,7 +403,7 @@ static void emit_backward(struct ff_lowering *l, const struct ff_step *s)
 {
 	const struct ff_node *n = &l->g->nodes[s->id];
 	struct ff_arena_mark mark = ff_arena_mark(&l->scratch);
-	uint32_t *alias[FF_MAX_INPUTS];
+	uint32_t *alias[FF_MAX_INPUTS] = {0};
 
 	for (uint32_t i = 0; i < n->n_in; i++)
 		alias[i] = invert(l, n->in + i);

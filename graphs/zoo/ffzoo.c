@@ -13,26 +13,28 @@ struct options {
 	const char *output;
 };
 
+static void list_param(const struct ff_zoo_param *p)
+{
+	const char *word = NULL;
+	size_t len;
+
+	if (p->choices)
+		word = ff_choice_word(p->choices, p->preset, &len);
+	if (word)
+		printf("  %-11s%s: %s (%.*s)\n", p->name, p->help, p->choices, (int)len, word);
+	else
+		printf("  %-11s%s: %d to %d (%d)\n", p->name, p->help, p->min, p->max, p->preset);
+}
+
 static void list_networks(void)
 {
 	const struct ff_zoo_row *row;
 
 	for (uint32_t i = 0; (row = ff_zoo_row(i)); i++) {
 		printf("%s: %s; batch %d\n", row->name, row->summary, row->batch);
-		for (uint32_t k = 0; k < row->n_params; k++) {
-			const struct ff_zoo_param *p = &row->params[k];
-			const char *word = NULL;
-			size_t len;
-
-			if (p->choices)
-				word = ff_choice_word(p->choices, p->preset, &len);
-			if (word)
-				printf("  %-11s%s: %s (%.*s)\n", p->name, p->help, p->choices,
-						(int)len, word);
-			else
-				printf("  %-11s%s: %d to %d (%d)\n", p->name, p->help, p->min,
-						p->max, p->preset);
-		}
+		for (uint32_t k = 0; k < row->n_params; k++)
+			list_param(&row->params[k]);
+		list_param(&ff_zoo_dtype);
 	}
 }
 

@@ -14,6 +14,10 @@
 #define MAX_PARAMS 16
 #define LIST_BYTES 256
 
+const struct ff_zoo_param ff_zoo_dtype = {
+		"dtype", "what it computes in", 0, 1, 0, "float32|bfloat16"};
+static const enum ff_dtype dtypes[] = {FF_F32, FF_BF16};
+
 #define ROW(name) &ff_zoo_##name,
 static const struct ff_zoo_row *const rows[] = {FF_ZOO_NETS(ROW)};
 #define N_ROWS FF_ZOO_COUNT(rows)
@@ -73,6 +77,7 @@ static int read_value(const struct ff_zoo_row *row, const struct ff_zoo_param *p
 	return FF_OK;
 }
 
+/* value[] is by parameter, the one that every network has behind the last. */
 static int set_value(const struct ff_zoo_row *row, const char *text, int32_t *value,
 		struct ff_error *err)
 {
@@ -84,8 +89,8 @@ static int set_value(const struct ff_zoo_row *row, const char *text, int32_t *va
 		return ff_fail(err, FF_E_INPUT, "%s: --set %.60s: expected key=value", row->name,
 				text);
 	len = (size_t)(equals - text);
-	for (uint32_t i = 0; i < row->n_params; i++) {
-		const struct ff_zoo_param *p = &row->params[i];
+	for (uint32_t i = 0; i <= row->n_params; i++) {
+		const struct ff_zoo_param *p = i < row->n_params ? &row->params[i] : &ff_zoo_dtype;
 
 		if (strlen(p->name) == len && !memcmp(p->name, text, len))
 			return read_value(row, p, equals + 1, &value[i], err);
@@ -100,7 +105,7 @@ int ff_zoo_build(const char *name, uint64_t batch, const char *const *sets, uint
 {
 	const struct ff_zoo_row *row = find_row(name, err);
 	struct ff_zoo_net net = {.batch = (int32_t)batch};
-	int32_t value[MAX_PARAMS];
+	int32_t value[MAX_PARAMS + 1];
 	int code;
 
 	if (!row)
@@ -112,6 +117,7 @@ int ff_zoo_build(const char *name, uint64_t batch, const char *const *sets, uint
 		net.batch = row->batch;
 	for (uint32_t i = 0; i < row->n_params; i++)
 		value[i] = row->params[i].preset;
+	value[row->n_params] = ff_zoo_dtype.preset;
 	for (uint32_t i = 0; i < n_sets; i++) {
 		code = set_value(row, sets[i], value, err);
 		if (code < 0)
@@ -121,6 +127,7 @@ int ff_zoo_build(const char *name, uint64_t batch, const char *const *sets, uint
 	code = ff_builder_create(name, a, &net.builder, err);
 	if (code < 0)
 		return code;
+	ff_builder_set_dtype(net.builder, dtypes[value[row->n_params]]);
 	row->build(&net);
 	return ff_builder_finish(net.builder, ret, err);
 }

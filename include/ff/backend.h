@@ -51,6 +51,7 @@ struct ff_update {
 	float *weight;
 	const float *gradient;
 	float *state[FF_MAX_STATES]; /* as many as the optimizer has */
+	uint16_t *rounded;           /* NULL, or gets the weights rounded to bfloat16 */
 	size_t n;
 };
 
@@ -65,6 +66,9 @@ struct ff_backend {
 	const char *help; /* one line: what it is, or why it is not here */
 	int (*open)(uint32_t ordinal, struct ff_device **ret, struct ff_error *err);
 	void (*close)(struct ff_device *dev);
+	/* FF_E_INPUT with a sentence unless the device has kernels that compute in `type`, a
+	 * graph's. */
+	int (*computes)(struct ff_device *dev, enum ff_dtype type, struct ff_error *err);
 	/* Optional (may be NULL): backends whose times mean nothing have none. */
 	void (*describe)(struct ff_device *dev, struct ff_device_info *ret);
 	/* Optional (may be NULL): the schedule that kernels to come belong to. */
@@ -109,6 +113,8 @@ struct ff_backend {
 const struct ff_backend *ff_backend_find(const char *name);
 /* The CUDA backend where it was built and a GPU answers, else the CPU. */
 const struct ff_backend *ff_backend_preset(void);
+/* Opens a device, asks it, and closes it again. */
+int ff_backend_computes(const struct ff_backend *b, enum ff_dtype type, struct ff_error *err);
 extern const struct ff_backend ff_backend_cpu, ff_backend_null, ff_backend_cuda;
 
 #endif

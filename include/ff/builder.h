@@ -17,6 +17,8 @@
 struct ff_builder;
 int ff_builder_create(const char *name, struct ff_arena *a, struct ff_builder **ret,
 		struct ff_error *err);
+/* What the graph computes in, before ff_builder_finish; float32 where nothing is said. */
+void ff_builder_set_dtype(struct ff_builder *b, enum ff_dtype dtype);
 /* `attrs` may be NULL for operators without.  `in` are nodes, whose first output
  * is meant, or FF_PORT(node, output).  Parameters are made beside the node, as
  * nodes called "<name>.weight" and so on, and so is its prelude. */

@@ -82,7 +82,8 @@ double ff_costs_steady_share(const struct ff_costs *c);
 
 /* Rates of work that is not an operator: "copy" (pack, unpack), "add"
  * (accumulate), "load" (data set), and an "update" for each optimizer (bytes of
- * weights; the one without a name is SGD with momentum, which was there first). */
+ * float32 weights; the one without a name is SGD with momentum, which was there first), of
+ * weights that are read as float32 and of such as are rounded to bfloat16 too. */
 enum ff_rate_kind {
 	FF_RATE_COPY,
 	FF_RATE_ADD,
@@ -90,6 +91,9 @@ enum ff_rate_kind {
 	FF_RATE_LOAD,
 	FF_RATE_UPDATE_SGD,
 	FF_RATE_UPDATE_ADAMW,
+	FF_RATE_UPDATE_BF16,
+	FF_RATE_UPDATE_SGD_BF16,
+	FF_RATE_UPDATE_ADAMW_BF16,
 	FF_RATE_COUNT
 };
 const char *ff_rate_name(enum ff_rate_kind k);

@@ -20,14 +20,17 @@ static inline int64_t ff_dtype_bytes(enum ff_dtype t)
 	return t == FF_U8 ? 1 : t == FF_BF16 ? 2 : 4;
 }
 
+/* By name; false when there is no such type. */
+bool ff_dtype_find(const char *name, enum ff_dtype *ret);
+
 /* Whole numbers have no gradients. */
 static inline bool ff_dtype_is_whole(enum ff_dtype t)
 {
 	return t == FF_I32 || t == FF_U8;
 }
 
-/* Of what is float32 whatever the types of values are: parameters, their gradients and
- * an optimizer's states. */
+/* Of what is float32 whatever a graph computes in: the weights that are updated, their
+ * gradients and an optimizer's states. */
 #define FF_F32_BYTES 4
 
 static inline float ff_bf16_to_f32(uint16_t x)

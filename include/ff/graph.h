@@ -65,6 +65,10 @@ struct ff_names;
 
 struct ff_graph {
 	const char *name;
+	/* What it computes in: float32 or bfloat16.  Activations, their gradients and
+	 * parameters as they are read are stored as that; sums are float32, and so are the
+	 * weights that are updated and their gradients. */
+	enum ff_dtype dtype;
 	uint32_t n_nodes, n_values, n_edges;
 	struct ff_node *nodes; /* topological: every input comes from an earlier node */
 	struct ff_value *values;

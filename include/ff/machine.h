@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "ff/arena.h"
+#include "ff/dtype.h"
 #include "ff/json.h"
 
 #define FF_MAX_DEVICES 4096
@@ -14,7 +15,8 @@ struct ff_device_kind {
 	const char *name;   /* "cpu", "P100": the key of cost entries */
 	double flops_per_s; /* peak, float32 */
 	double memory_bytes_per_s;
-	int64_t memory_bytes; /* capacity for one training process */
+	int64_t memory_bytes;        /* capacity for one training process */
+	double bfloat16_flops_per_s; /* products of bfloat16, summed in float32; 0: the same */
 };
 
 /* One direction; a message of n bytes takes latency + n / bandwidth. */
@@ -58,6 +60,12 @@ static inline const struct ff_device_kind *ff_device_kind(
 		const struct ff_machine *m, uint32_t device)
 {
 	return &m->kinds[m->nodes[m->node_of[device]].kind];
+}
+
+static inline double ff_device_flops_per_s(const struct ff_device_kind *k, enum ff_dtype type)
+{
+	return type == FF_BF16 && k->bfloat16_flops_per_s > 0 ? k->bfloat16_flops_per_s
+							      : k->flops_per_s;
 }
 
 /* Lanes: what runs one task at a time, in order. */

@@ -79,10 +79,11 @@ struct ff_operand {
 	int32_t shape[FF_MAX_RANK];
 	struct ff_axis_map axis[FF_MAX_RANK];
 	uint8_t order[FF_MAX_RANK]; /* in memory */
-	uint8_t lead_only;          /* used only by parts whose R coordinates are all 0 (a bias) */
-	uint8_t backward_only;      /* of an input: forward does not look at it */
-	uint8_t reduce;             /* enum ff_reduce; of an output: what makes its elements of what
-				     * parts cut along R write */
+	uint8_t gradient;      /* enum ff_dtype of its gradient: its own, of a parameter float32 */
+	uint8_t lead_only;     /* used only by parts whose R coordinates are all 0 (a bias) */
+	uint8_t backward_only; /* of an input: forward does not look at it */
+	uint8_t reduce;        /* enum ff_reduce; of an output: what makes its elements of what
+				* parts cut along R write */
 };
 
 struct ff_graph;

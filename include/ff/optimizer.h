@@ -7,6 +7,7 @@
 #define FF_OPTIMIZER_H
 
 #include "ff/costs.h"
+#include "ff/dtype.h"
 
 /* X(enumerator, row): `row` names the row in graphs/task/optimizer.c, its member of
  * union ff_factors and the kernel `ff_<backend>_<row>_update` of every backend. */
@@ -61,10 +62,12 @@ union ff_factors {
 
 struct ff_optimizer {
 	enum ff_optimizer_id id;
-	const char *name;       /* in files and options */
-	const char *summary;    /* a few words for help and docs */
-	uint32_t states;        /* float32 figures an element beside weight and gradient */
-	enum ff_rate_kind rate; /* how cost files call the time of an update */
+	const char *name;    /* in files and options */
+	const char *summary; /* a few words for help and docs */
+	uint32_t states;     /* float32 figures an element beside weight and gradient */
+	/* How cost files call the time of an update, and of one that rounds the weights to
+	 * bfloat16 too. */
+	enum ff_rate_kind rate, rounding_rate;
 	struct {
 		bool used;
 		double preset;
@@ -90,10 +93,38 @@ void ff_setting_help(enum ff_setting_id id, char text[FF_OPTIMIZER_TEXT]);
 int ff_optimizer_set(const struct ff_optimizer *o, const double *told, double *value,
 		struct ff_error *err);
 
-/* Arrays of a bucket on each of its devices: weights, gradients, states. */
+static inline enum ff_rate_kind ff_optimizer_rate(const struct ff_optimizer *o, enum ff_dtype type)
+{
+	return type == FF_F32 ? o->rate : o->rounding_rate;
+}
+
+/* Bytes of so many float32 weights of a bucket, padded such that in each of its arrays what
+ * follows begins at a multiple of 64, where readers get them as `type` too. */
+static inline int64_t ff_optimizer_align(enum ff_dtype type, int64_t elements)
+{
+	int64_t size = ff_dtype_bytes(type);
+
+	return (elements * size + 63) / 64 * 64 / size * FF_F32_BYTES;
+}
+/* Arrays of a bucket on each of its devices, float32: weights, gradients, states. */
 static inline int64_t ff_optimizer_arrays(const struct ff_optimizer *o)
 {
 	return 2 + (int64_t)o->states;
+}
+/* Where in a bucket those lie that read its weights as `type`: the weights themselves, or
+ * behind all arrays the weights rounded to it.  `bytes`: of one array. */
+static inline int64_t ff_optimizer_readers(
+		const struct ff_optimizer *o, enum ff_dtype type, int64_t bytes)
+{
+	return type == FF_F32 ? 0 : ff_optimizer_arrays(o) * bytes;
+}
+/* All of a bucket on one of its devices. */
+static inline int64_t ff_optimizer_bytes(
+		const struct ff_optimizer *o, enum ff_dtype type, int64_t bytes)
+{
+	int64_t arrays = ff_optimizer_arrays(o) * bytes;
+
+	return type == FF_F32 ? arrays : arrays + bytes / FF_F32_BYTES * ff_dtype_bytes(type);
 }
 
 #endif

@@ -19,8 +19,8 @@ struct ff_grid_axis {
 };
 
 struct ff_placement {
-	enum ff_dtype type;
-	const uint8_t *order; /* of the axes, in memory */
+	enum ff_dtype type, gradient; /* of its elements, of their gradients */
+	const uint8_t *order;         /* of the axes, in memory */
 	uint32_t rank;
 	struct ff_grid_axis axis[FF_MAX_RANK];
 	uint32_t n_copies;        /* parts with equal regions, replicas not counted */
@@ -45,7 +45,8 @@ static inline uint32_t ff_placement_coordinate(
 }
 /* The region of `part`; empty where it uses none. */
 void ff_placement_region(const struct ff_placement *p, uint32_t part, struct ff_region *ret);
-/* Bytes of that. */
+/* Bytes of that, and of its gradient. */
 int64_t ff_placement_bytes(const struct ff_placement *p, uint32_t part);
+int64_t ff_placement_gradient_bytes(const struct ff_placement *p, uint32_t part);
 
 #endif

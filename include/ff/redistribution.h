@@ -68,6 +68,7 @@ struct ff_move {
 struct ff_side {
 	const struct ff_placement *place;
 	const uint16_t *device; /* by part */
+	bool gradients;         /* it is they that go */
 };
 
 /* How sinks come to hold the reduction of the sources that cover them. */

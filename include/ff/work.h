@@ -23,8 +23,10 @@ struct ff_work {
 void ff_work_fill(const struct ff_graph *g, uint32_t node, const struct ff_region *box,
 		enum ff_pass pass, struct ff_work *ret);
 
+/* What it computes in: bfloat16 where it reads that first, else its first output's type. */
+enum ff_dtype ff_work_type(const struct ff_work *w);
 /* The cost key: operator, direction, the attributes that change the kernel,
- * shard shapes, the first output's type.  Equal keys mean equal kernels: positions do
+ * shard shapes, the type it computes in.  Equal keys mean equal kernels: positions do
  * not enter, only sizes do.  Writes at most FF_KEY_BYTES with the final NUL. */
 void ff_work_key(const struct ff_work *w, char key[FF_KEY_BYTES]);
 /* 64-bit hash of what the key says, without making the text. */

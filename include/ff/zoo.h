@@ -28,6 +28,9 @@ struct ff_zoo_row {
 	void (*build)(const struct ff_zoo_net *n);
 };
 
+/* What every network can be told beside its own: "dtype", what it computes in. */
+extern const struct ff_zoo_param ff_zoo_dtype;
+
 /* Network number `i`, NULL behind the last. */
 const struct ff_zoo_row *ff_zoo_row(uint32_t i);
 

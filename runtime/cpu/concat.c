@@ -6,6 +6,7 @@
 #include "kernel.h"
 
 struct concat {
+	enum ff_dtype type;
 	uint32_t n_in;
 	uint8_t order[FF_MAX_RANK];
 	struct ff_region out;
@@ -28,7 +29,8 @@ static int run_forward(
 				.order = c->order,
 				.source_region = *r,
 				.sink_region = c->out,
-				.region = *r};
+				.region = *r,
+				.type = c->type};
 
 		ff_region_copy(&copy);
 	}
@@ -48,7 +50,8 @@ static int run_backward(
 				.order = c->order,
 				.source_region = c->out,
 				.sink_region = *r,
-				.region = *r};
+				.region = *r,
+				.type = c->type};
 
 		if (c->in[i].need_din)
 			ff_region_copy(&copy);
@@ -65,6 +68,7 @@ int ff_cpu_concat_prepare(struct ff_kernel *k, const struct ff_work *w, struct f
 
 	if (!c)
 		return FF_E_NOMEM;
+	c->type = ff_work_type(w);
 	c->n_in = n->n_in;
 	c->out = w->out[0];
 	memcpy(c->order, n->out_map[0].order, sizeof(c->order));

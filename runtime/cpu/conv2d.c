@@ -5,11 +5,15 @@
  * slice may be a part of each group's input channels, so a part is up to three
  * bands: a partial group, whole groups, a partial group.  A band that is not
  * the whole shard is packed into the workspace and unpacked from it.
+ *
+ * In bfloat16 the library sums in float32, and what it finds for the weights' gradients
+ * stays float32.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "copy.h"
 #include "dnnl.h"
+#include "real.h"
 
 #define MAX_BANDS 3
 
@@ -25,6 +29,7 @@ struct band {
 };
 
 struct conv2d {
+	enum ff_dtype type; /* gradients of parameters are float32 */
 	uint32_t n_bands;
 	struct band band[MAX_BANDS];
 	int64_t in_pixels, out_pixels;                 /* N H W */
@@ -39,8 +44,9 @@ struct conv2d {
 struct geometry {
 	dnnl_dims_t in, out, weight, weight_stride, stride, dilate, pad_lo, pad_hi;
 	int weight_rank;
-	dnnl_memory_desc_t in_desc, out_desc, weight_desc, plain_desc, bias_desc;
-	const dnnl_memory_desc_t *bias_or_none;
+	dnnl_memory_desc_t in_desc, out_desc, weight_desc, bias_desc, dweight_desc, dbias_desc;
+	dnnl_memory_desc_t plain_desc, plain_dweight_desc; /* as shards of weights lie */
+	const dnnl_memory_desc_t *bias_or_none, *dbias_or_none;
 	dnnl_primitive_desc_t forward, data, gradient;
 };
 
@@ -114,22 +120,35 @@ static void band_geometry(const struct ff_work *w, const struct conv2d *c, const
 	*d++ = a->kernel[1] * b->n_in;
 	*d = b->n_in;
 	g->bias_or_none = c->has_bias ? &g->bias_desc : NULL;
+	g->dbias_or_none = c->has_bias ? &g->dbias_desc : NULL;
 }
 
-static int describe_memory(const struct ff_kernel *k, struct geometry *g, struct ff_error *err)
+/* Parameters or their gradients. */
+static int describe_weights(const struct ff_kernel *k, struct geometry *g, enum ff_dtype type,
+		dnnl_memory_desc_t *any, dnnl_memory_desc_t *plain, dnnl_memory_desc_t *bias,
+		struct ff_error *err)
 {
-	int code = ff_dnnl_image(k, g->in, &g->in_desc, err);
+	int code = ff_dnnl_any(k, type, g->weight_rank, g->weight, any, err);
 
 	if (code == FF_OK)
-		code = ff_dnnl_image(k, g->out, &g->out_desc, err);
+		code = ff_dnnl_strided(
+				k, type, g->weight_rank, g->weight, g->weight_stride, plain, err);
+	return code < 0 ? code : ff_dnnl_vector(k, type, g->out[1], bias, err);
+}
+
+static int describe_memory(const struct ff_kernel *k, const struct conv2d *c, struct geometry *g,
+		struct ff_error *err)
+{
+	int code = ff_dnnl_image(k, c->type, g->in, &g->in_desc, err);
+
 	if (code == FF_OK)
-		code = ff_dnnl_any(k, g->weight_rank, g->weight, &g->weight_desc, err);
+		code = ff_dnnl_image(k, c->type, g->out, &g->out_desc, err);
 	if (code == FF_OK)
-		code = ff_dnnl_strided(k, g->weight_rank, g->weight, g->weight_stride,
-				&g->plain_desc, err);
-	if (code == FF_OK)
-		code = ff_dnnl_vector(k, g->out[1], &g->bias_desc, err);
-	return code;
+		code = describe_weights(
+				k, g, c->type, &g->weight_desc, &g->plain_desc, &g->bias_desc, err);
+	return code < 0 ? code
+			: describe_weights(k, g, FF_F32, &g->dweight_desc, &g->plain_dweight_desc,
+					  &g->dbias_desc, err);
 }
 
 static int describe_forward(const struct ff_kernel *k, struct geometry *g, struct ff_error *err)
@@ -148,7 +167,7 @@ static int describe_backward(
 {
 	dnnl_convolution_desc_t d;
 	dnnl_status_t s = dnnl_dilated_convolution_backward_weights_desc_init(&d,
-			dnnl_convolution_direct, &g->in_desc, &g->weight_desc, g->bias_or_none,
+			dnnl_convolution_direct, &g->in_desc, &g->dweight_desc, g->dbias_or_none,
 			&g->out_desc, g->stride, g->dilate, g->pad_lo, g->pad_hi);
 	int code = ff_dnnl_check(s, k, "describe a convolution's weight gradient", err);
 
@@ -173,11 +192,13 @@ static int order_weight(struct ff_kernel *k, struct conv2d *c, const struct geom
 		const dnnl_memory_desc_t *wanted, bool gradient, struct ff_call **ret,
 		struct ff_error *err)
 {
-	if (ff_dnnl_same(wanted, &g->plain_desc))
+	const dnnl_memory_desc_t *plain = gradient ? &g->plain_dweight_desc : &g->plain_desc;
+
+	if (ff_dnnl_same(wanted, plain))
 		return FF_OK;
 	c->weight_bytes = larger(c->weight_bytes, ff_dnnl_bytes(wanted));
-	return gradient ? ff_call_reorder(k, wanted, &g->plain_desc, ret, err)
-			: ff_call_reorder(k, &g->plain_desc, wanted, ret, err);
+	return gradient ? ff_call_reorder(k, wanted, plain, ret, err)
+			: ff_call_reorder(k, plain, wanted, ret, err);
 }
 
 static int prepare_forward(struct ff_kernel *k, struct conv2d *c, struct band *b,
@@ -193,12 +214,32 @@ static int prepare_forward(struct ff_kernel *k, struct conv2d *c, struct band *b
 			: ff_call_create(k, g->forward, arg, c->has_bias ? 4 : 3, &b->forward, err);
 }
 
+/* Whether some tap of the filter meets nothing but padding.  For its gradient, zero, oneDNN
+ * 2.6 multiplies by what lies in its scratchpad when that is bfloat16. */
+static bool has_idle_tap(const struct geometry *g)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		int64_t taps = g->weight[g->weight_rank - 2 + (int)i];
+
+		for (int64_t tap = 0; tap < taps; tap++) {
+			int64_t at = tap * (g->dilate[i] + 1) - g->pad_lo[i];
+			bool meets = false;
+
+			for (int64_t o = 0; o < g->out[2 + i] && !meets; o++, at += g->stride[i])
+				meets = at >= 0 && at < g->in[2 + i];
+			if (!meets)
+				return true;
+		}
+	}
+	return false;
+}
+
 static int prepare_backward(struct ff_kernel *k, struct conv2d *c, struct band *b,
 		struct geometry *g, struct ff_error *err)
 {
 	struct ff_call_arg weight_arg[] = {{DNNL_ARG_SRC, &g->in_desc},
 			{DNNL_ARG_DIFF_DST, &g->out_desc}, {DNNL_ARG_DIFF_WEIGHTS, NULL},
-			{DNNL_ARG_DIFF_BIAS, &g->bias_desc}};
+			{DNNL_ARG_DIFF_BIAS, &g->dbias_desc}};
 	struct ff_call_arg data_arg[] = {{DNNL_ARG_DIFF_DST, &g->out_desc},
 			{DNNL_ARG_WEIGHTS, NULL}, {DNNL_ARG_DIFF_SRC, &g->in_desc}};
 	const dnnl_memory_desc_t *wanted;
@@ -212,6 +253,8 @@ static int prepare_backward(struct ff_kernel *k, struct conv2d *c, struct band *
 	if (code == FF_OK)
 		code = ff_call_create(k, g->gradient, weight_arg, c->has_bias ? 4 : 3,
 				&b->backward_weight, err);
+	if (code == FF_OK && c->type != FF_F32 && has_idle_tap(g))
+		ff_call_clear(b->backward_weight);
 	if (code < 0 || !c->need_din)
 		return code;
 	wanted = dnnl_primitive_desc_query_md(g->data, dnnl_query_weights_md, 0);
@@ -224,15 +267,15 @@ static int prepare_band(struct ff_kernel *k, const struct ff_work *w, struct con
 		struct band *b, struct ff_error *err)
 {
 	struct geometry g = {0};
+	int64_t size = ff_dtype_bytes(c->type);
 	int code;
 
 	band_geometry(w, c, b, &g);
 	if (b->pack_in)
-		c->in_bytes = larger(
-				c->in_bytes, c->in_pixels * b->groups * b->n_in * FF_F32_BYTES);
+		c->in_bytes = larger(c->in_bytes, c->in_pixels * b->groups * b->n_in * size);
 	if (b->pack_out)
-		c->out_bytes = larger(c->out_bytes, c->out_pixels * b->n_out * FF_F32_BYTES);
-	code = describe_memory(k, &g, err);
+		c->out_bytes = larger(c->out_bytes, c->out_pixels * b->n_out * size);
+	code = describe_memory(k, c, &g, err);
 	if (code == FF_OK)
 		code = describe_forward(k, &g, err);
 	if (code == FF_OK)
@@ -246,58 +289,57 @@ static int prepare_band(struct ff_kernel *k, const struct ff_work *w, struct con
 
 /* Moves a band's channels between a shard (`step` channels from one group to
  * the next) and its dense form. */
-static void pack(int64_t pixels, int64_t groups, int64_t per_group, int64_t step, int64_t channels,
-		const float *shard, float *packed)
+static void pack(const struct conv2d *c, int64_t pixels, int64_t groups, int64_t per_group,
+		int64_t channels, const void *shard, void *packed)
 {
 	struct ff_strided s = {.rank = 3,
 			.n = {pixels, groups, per_group},
-			.source = {channels, step, 1},
+			.source = {channels, c->group_step, 1},
 			.sink = {groups * per_group, per_group, 1}};
 
-	ff_strided_copy(&s, shard, packed, false);
+	ff_strided_copy(&s, c->type, shard, packed);
 }
 
-static void unpack(int64_t pixels, int64_t groups, int64_t per_group, int64_t step,
-		int64_t channels, const float *packed, float *shard)
+static void unpack(const struct conv2d *c, int64_t pixels, int64_t groups, int64_t per_group,
+		int64_t channels, const void *packed, void *shard)
 {
 	struct ff_strided s = {.rank = 3,
 			.n = {pixels, groups, per_group},
 			.source = {groups * per_group, per_group, 1},
-			.sink = {channels, step, 1}};
+			.sink = {channels, c->group_step, 1}};
 
-	ff_strided_copy(&s, packed, shard, false);
+	ff_strided_copy(&s, c->type, packed, shard);
 }
 
 /* The band's input, output gradient: in place or packed. */
-static const float *band_in(
+static const void *band_in(
 		const struct conv2d *c, const struct band *b, const struct ff_kernel_io *io)
 {
-	float *packed = ff_kernel_at(io, c->in);
-	const float *in = io->in[0];
+	void *packed = ff_kernel_at(io, c->in);
 
 	if (!b->pack_in)
-		return in;
-	pack(c->in_pixels, b->groups, b->n_in, c->group_step, c->in_channels, in + b->first_in,
-			packed);
+		return io->in[0];
+	pack(c, c->in_pixels, b->groups, b->n_in, c->in_channels,
+			ff_real_in(c->type, io->in[0], b->first_in), packed);
 	return packed;
 }
 
-static const float *band_dout(
+static const void *band_dout(
 		const struct conv2d *c, const struct band *b, const struct ff_kernel_io *io)
 {
-	float *packed = ff_kernel_at(io, c->out);
-	const float *dout = io->dout[0];
+	void *packed = ff_kernel_at(io, c->out);
 
 	if (!b->pack_out)
-		return dout;
-	pack(c->out_pixels, 1, b->n_out, 0, c->out_channels, dout + b->first_out, packed);
+		return io->dout[0];
+	pack(c, c->out_pixels, 1, b->n_out, c->out_channels,
+			ff_real_in(c->type, io->dout[0], b->first_out), packed);
 	return packed;
 }
 
 static int ordered(const struct ff_kernel *k, const struct conv2d *c, const struct band *b,
-		const struct ff_kernel_io *io, const float **ret, struct ff_error *err)
+		const struct ff_kernel_io *io, const void **ret, struct ff_error *err)
 {
-	const float *plain = (const float *)io->in[1] + b->first_weight;
+	const void *plain = ff_real_in(c->type, io->in[1], b->first_weight);
 	const void *memory[] = {plain, ff_kernel_at(io, c->weight)};
 
 	*ret = b->order_weight ? memory[1] : plain;
@@ -311,27 +353,24 @@ static int run_forward(
 
 	for (uint32_t i = 0; i < c->n_bands; i++) {
 		const struct band *b = &c->band[i];
-		const float *in = band_in(c, b, io), *weight;
-		float *out = b->pack_out ? ff_kernel_at(io, c->out) : io->out[0];
-		const void *memory[] = {in, NULL, out,
-				c->has_bias ? (const float *)io->in[2] + b->first_out : NULL};
-		int code = ordered(k, c, b, io, &weight, err);
+		void *out = b->pack_out ? ff_kernel_at(io, c->out) : io->out[0];
+		const void *memory[] = {band_in(c, b, io), NULL, out,
+				c->has_bias ? ff_real_in(c->type, io->in[2], b->first_out) : NULL};
+		int code = ordered(k, c, b, io, &memory[1], err);
 
-		if (code < 0)
-			return code;
-		memory[1] = weight;
-		code = ff_call_run(k, b->forward, io, memory, err);
+		if (code == FF_OK)
+			code = ff_call_run(k, b->forward, io, memory, err);
 		if (code < 0)
 			return code;
 		if (b->pack_out)
-			unpack(c->out_pixels, 1, b->n_out, 0, c->out_channels, out,
-					(float *)io->out[0] + b->first_out);
+			unpack(c, c->out_pixels, 1, b->n_out, c->out_channels, out,
+					ff_real_out(c->type, io->out[0], b->first_out));
 	}
 	return FF_OK;
 }
 
 static int run_weight(const struct ff_kernel *k, const struct band *b,
-		const struct ff_kernel_io *io, const float *dout, struct ff_error *err)
+		const struct ff_kernel_io *io, const void *dout, struct ff_error *err)
 {
 	const struct conv2d *c = k->state;
 	float *plain = (float *)io->din[1] + b->first_weight;
@@ -347,21 +386,18 @@ static int run_weight(const struct ff_kernel *k, const struct band *b,
 }
 
 static int run_data(const struct ff_kernel *k, const struct band *b, const struct ff_kernel_io *io,
-		const float *dout, struct ff_error *err)
+		const void *dout, struct ff_error *err)
 {
 	const struct conv2d *c = k->state;
-	float *din = b->pack_in ? ff_kernel_at(io, c->in) : io->din[0];
+	void *din = b->pack_in ? ff_kernel_at(io, c->in) : io->din[0];
 	const void *memory[] = {dout, NULL, din};
-	const float *weight;
-	int code = ordered(k, c, b, io, &weight, err);
+	int code = ordered(k, c, b, io, &memory[1], err);
 
-	if (code < 0)
-		return code;
-	memory[1] = weight;
-	code = ff_call_run(k, b->backward_data, io, memory, err);
+	if (code == FF_OK)
+		code = ff_call_run(k, b->backward_data, io, memory, err);
 	if (code == FF_OK && b->pack_in)
-		unpack(c->in_pixels, b->groups, b->n_in, c->group_step, c->in_channels, din,
-				(float *)io->din[0] + b->first_in);
+		unpack(c, c->in_pixels, b->groups, b->n_in, c->in_channels, din,
+				ff_real_out(c->type, io->din[0], b->first_in));
 	return code;
 }
 
@@ -373,10 +409,11 @@ static int run_backward(
 	const struct conv2d *c = k->state;
 
 	if (c->need_din && c->fill_din)
-		memset(io->din[0], 0, (size_t)(c->in_pixels * c->in_channels * FF_F32_BYTES));
+		memset(io->din[0], 0,
+				(size_t)(c->in_pixels * c->in_channels * ff_dtype_bytes(c->type)));
 	for (uint32_t i = 0; i < c->n_bands; i++) {
 		const struct band *b = &c->band[i];
-		const float *dout = band_dout(c, b, io);
+		const void *dout = band_dout(c, b, io);
 		int code = run_weight(k, b, io, dout, err);
 
 		if (code == FF_OK && c->need_din)
@@ -393,6 +430,7 @@ int ff_cpu_conv2d_prepare(struct ff_kernel *k, const struct ff_work *w, struct f
 
 	if (!c)
 		return FF_E_NOMEM;
+	c->type = ff_work_type(w);
 	c->in_channels = ff_region_size(&w->in[0], 1);
 	c->out_channels = ff_region_size(&w->out[0], 1);
 	c->in_pixels = ff_region_volume(&w->in[0]) / c->in_channels;

@@ -221,9 +221,9 @@ static void copy_all(const struct ff_strided *s, const void *source, void *sink,
 		copy_steps(&outer, &p, steps * i / chunks, steps * (i + 1) / chunks, source, sink);
 }
 
-void ff_strided_copy(const struct ff_strided *s, const void *source, void *sink, bool add)
+void ff_strided_copy(const struct ff_strided *s, enum ff_dtype type, const void *source, void *sink)
 {
-	copy_all(s, source, sink, (struct inner){.n_row = 1, .type = FF_F32, .add = add});
+	copy_all(s, source, sink, (struct inner){.n_row = 1, .type = type});
 }
 
 void ff_region_copy(const struct ff_copy *c)

@@ -13,9 +13,9 @@ struct ff_strided {
 	int64_t n[FF_COPY_RANK], source[FF_COPY_RANK], sink[FF_COPY_RANK];
 };
 
-/* 4-byte elements: sink = source, or (`add`) sink += source as float32.  The sides do
- * not overlap. */
-void ff_strided_copy(const struct ff_strided *s, const void *source, void *sink, bool add);
+/* Of elements of `type`.  The sides do not overlap. */
+void ff_strided_copy(
+		const struct ff_strided *s, enum ff_dtype type, const void *source, void *sink);
 
 /* What struct ff_copy says. */
 void ff_region_copy(const struct ff_copy *c);

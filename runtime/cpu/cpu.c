@@ -37,6 +37,11 @@ static int cpu_open(uint32_t ordinal, struct ff_device **ret, struct ff_error *e
 	return FF_OK;
 }
 
+static int cpu_computes(struct ff_device *dev, enum ff_dtype type, struct ff_error *err)
+{
+	return ff_dnnl_computes(&dev->dnnl, type, err);
+}
+
 /* As /proc/cpuinfo calls it; processors that have no name there go by architecture. */
 static void find_model(char *text, size_t size)
 {
@@ -239,6 +244,7 @@ const struct ff_backend ff_backend_cpu = {
 		.help = "this machine's processor, with oneDNN",
 		.open = cpu_open,
 		.close = cpu_close,
+		.computes = cpu_computes,
 		.describe = cpu_describe,
 		.alloc = cpu_alloc,
 		.free = cpu_free,

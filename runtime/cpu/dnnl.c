@@ -3,12 +3,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct ff_call {
 	struct ff_call *next;
 	dnnl_primitive_t primitive;
 	dnnl_stream_t stream;
 	uint32_t n; /* arguments before the scratchpad */
+	size_t clear_bytes;
 	dnnl_exec_arg_t args[FF_CALL_ARGS + 1];
 };
 
@@ -54,33 +56,64 @@ void ff_dnnl_close(struct ff_dnnl *d)
 	d->engine = NULL;
 }
 
-int ff_dnnl_strided(const struct ff_kernel *k, int n, const dnnl_dims_t extent,
-		const dnnl_dims_t stride, dnnl_memory_desc_t *ret, struct ff_error *err)
+static dnnl_data_type_t library_type(enum ff_dtype type)
 {
-	return ff_dnnl_check(dnnl_memory_desc_init_by_strides(ret, n, extent, dnnl_f32, stride), k,
-			"describe a tensor", err);
+	return type == FF_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 
-int ff_dnnl_vector(const struct ff_kernel *k, int64_t extent, dnnl_memory_desc_t *ret,
-		struct ff_error *err)
+int ff_dnnl_computes(const struct ff_dnnl *d, enum ff_dtype type, struct ff_error *err)
+{
+	dnnl_dims_t extent = {16, 16}, stride = {16, 1};
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_memory_desc_t matrix;
+	dnnl_matmul_desc_t product;
+	char version[64];
+	dnnl_status_t s = dnnl_memory_desc_init_by_strides(
+			&matrix, 2, extent, library_type(type), stride);
+
+	if (s == dnnl_success)
+		s = dnnl_matmul_desc_init(&product, &matrix, &matrix, NULL, &matrix);
+	if (s == dnnl_success)
+		s = dnnl_primitive_desc_create(&pd, &product, NULL, d->engine, NULL);
+	dnnl_primitive_desc_destroy(pd);
+	if (s == dnnl_success)
+		return FF_OK;
+	ff_dnnl_version(version, sizeof(version));
+	return ff_fail(err, FF_E_INPUT,
+			"%s does not compute in %s on this processor: here the graph must have "
+			"dtype float32",
+			version, ff_dtype_name(type));
+}
+
+int ff_dnnl_strided(const struct ff_kernel *k, enum ff_dtype type, int n, const dnnl_dims_t extent,
+		const dnnl_dims_t stride, dnnl_memory_desc_t *ret, struct ff_error *err)
+{
+	return ff_dnnl_check(dnnl_memory_desc_init_by_strides(
+					     ret, n, extent, library_type(type), stride),
+			k, "describe a tensor", err);
+}
+
+int ff_dnnl_vector(const struct ff_kernel *k, enum ff_dtype type, int64_t extent,
+		dnnl_memory_desc_t *ret, struct ff_error *err)
 {
 	dnnl_dims_t extents = {extent}, stride = {1};
 
-	return ff_dnnl_strided(k, 1, extents, stride, ret, err);
+	return ff_dnnl_strided(k, type, 1, extents, stride, ret, err);
 }
 
-int ff_dnnl_image(const struct ff_kernel *k, const dnnl_dims_t extent, dnnl_memory_desc_t *ret,
-		struct ff_error *err)
-{
-	return ff_dnnl_check(dnnl_memory_desc_init_by_tag(ret, 4, extent, dnnl_f32, dnnl_nhwc), k,
-			"describe an image", err);
-}
-
-int ff_dnnl_any(const struct ff_kernel *k, int n, const dnnl_dims_t extent, dnnl_memory_desc_t *ret,
-		struct ff_error *err)
+int ff_dnnl_image(const struct ff_kernel *k, enum ff_dtype type, const dnnl_dims_t extent,
+		dnnl_memory_desc_t *ret, struct ff_error *err)
 {
 	return ff_dnnl_check(
-			dnnl_memory_desc_init_by_tag(ret, n, extent, dnnl_f32, dnnl_format_tag_any),
+			dnnl_memory_desc_init_by_tag(ret, 4, extent, library_type(type), dnnl_nhwc),
+			k, "describe an image", err);
+}
+
+int ff_dnnl_any(const struct ff_kernel *k, enum ff_dtype type, int n, const dnnl_dims_t extent,
+		dnnl_memory_desc_t *ret, struct ff_error *err)
+{
+	return ff_dnnl_check(dnnl_memory_desc_init_by_tag(ret, n, extent, library_type(type),
+					     dnnl_format_tag_any),
 			k, "describe a tensor", err);
 }
 
@@ -167,11 +200,21 @@ int ff_call_reorder(struct ff_kernel *k, const dnnl_memory_desc_t *source,
 	return code;
 }
 
+void ff_call_clear(struct ff_call *c)
+{
+	const dnnl_memory_desc_t *scratchpad;
+
+	if (dnnl_memory_get_memory_desc(c->args[c->n].memory, &scratchpad) == dnnl_success)
+		c->clear_bytes = (size_t)ff_dnnl_bytes(scratchpad);
+}
+
 int ff_call_run(const struct ff_kernel *k, const struct ff_call *c, const struct ff_kernel_io *io,
 		const void *const *memory, struct ff_error *err)
 {
 	dnnl_status_t s = dnnl_success;
 
+	if (c->clear_bytes)
+		memset(ff_kernel_at(io, k->reserved_bytes), 0, c->clear_bytes);
 	for (uint32_t i = 0; s == dnnl_success && i <= c->n; i++) {
 		/* oneDNN has no handles to constant memory; sources are only read */
 		const void *at = i < c->n ? memory[i] : ff_kernel_at(io, k->reserved_bytes);

@@ -22,18 +22,22 @@ void ff_dnnl_version(char *text, size_t size);
 int ff_dnnl_check(
 		dnnl_status_t s, const struct ff_kernel *k, const char *verb, struct ff_error *err);
 
-/* Describes a float32 tensor: `n` extents, strides in elements. */
-int ff_dnnl_strided(const struct ff_kernel *k, int n, const dnnl_dims_t extent,
+/* FF_E_INPUT with a sentence unless the library computes in `type` (float32, bfloat16) on
+ * this processor. */
+int ff_dnnl_computes(const struct ff_dnnl *d, enum ff_dtype type, struct ff_error *err);
+
+/* Describes a tensor of `type`: `n` extents, strides in elements. */
+int ff_dnnl_strided(const struct ff_kernel *k, enum ff_dtype type, int n, const dnnl_dims_t extent,
 		const dnnl_dims_t stride, dnnl_memory_desc_t *ret, struct ff_error *err);
 /* A dense vector. */
-int ff_dnnl_vector(const struct ff_kernel *k, int64_t extent, dnnl_memory_desc_t *ret,
-		struct ff_error *err);
+int ff_dnnl_vector(const struct ff_kernel *k, enum ff_dtype type, int64_t extent,
+		dnnl_memory_desc_t *ret, struct ff_error *err);
 /* {N, C, H, W}, stored channels last. */
-int ff_dnnl_image(const struct ff_kernel *k, const dnnl_dims_t extent, dnnl_memory_desc_t *ret,
-		struct ff_error *err);
+int ff_dnnl_image(const struct ff_kernel *k, enum ff_dtype type, const dnnl_dims_t extent,
+		dnnl_memory_desc_t *ret, struct ff_error *err);
 /* In whatever layout the library likes best. */
-int ff_dnnl_any(const struct ff_kernel *k, int n, const dnnl_dims_t extent, dnnl_memory_desc_t *ret,
-		struct ff_error *err);
+int ff_dnnl_any(const struct ff_kernel *k, enum ff_dtype type, int n, const dnnl_dims_t extent,
+		dnnl_memory_desc_t *ret, struct ff_error *err);
 bool ff_dnnl_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b);
 int64_t ff_dnnl_bytes(const dnnl_memory_desc_t *d);
 
@@ -56,6 +60,8 @@ int ff_call_reorder(struct ff_kernel *k, const dnnl_memory_desc_t *source,
 		const dnnl_memory_desc_t *sink, struct ff_call **ret, struct ff_error *err);
 /* Frees a list of calls; accepts NULL. */
 void ff_calls_destroy(struct ff_call *c);
+/* Has the scratchpad cleared before every run. */
+void ff_call_clear(struct ff_call *c);
 /* `memory` in the order of the arguments. */
 int ff_call_run(const struct ff_kernel *k, const struct ff_call *c, const struct ff_kernel_io *io,
 		const void *const *memory, struct ff_error *err);

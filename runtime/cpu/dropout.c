@@ -6,10 +6,12 @@
 #include "copy.h"
 #include "ff/philox.h"
 #include "kernel.h"
+#include "real.h"
 
 #define RUN 256 /* numbers drawn at a time */
 
 struct dropout {
+	enum ff_dtype type;
 	uint32_t node, rank;
 	float p, scale;
 	int64_t volume;
@@ -21,31 +23,38 @@ struct dropout {
 	int64_t whole; /* elements of the tensor of one micro-batch */
 };
 
+/* The elements of `x`, `step` apart, whose numbers are in `u`. */
+FF_REAL_LOOP void mask_run(enum ff_dtype type, const struct dropout *d, const float *u, int64_t n,
+		int64_t step, const void *x, void *y)
+{
+	for (int64_t j = 0; j < n; j++)
+		ff_real_put(type, y, j * step,
+				u[j] < d->p ? 0 : ff_real_get(type, x, j * step) * d->scale);
+}
+
 static void mask_row(const struct dropout *d, const struct ff_kernel_io *io, int64_t index,
-		const float *x, float *y)
+		const void *x, void *y)
 {
 	uint64_t stream = ff_philox_stream(d->node, (uint32_t)io->step);
 	float u[RUN];
 
 	for (int64_t i = 0; i < d->row; i += RUN) {
 		int64_t n = d->row - i < RUN ? d->row - i : RUN;
-		const float *from = x + i * d->step;
-		float *to = y + i * d->step;
+		const void *from = ff_real_in(d->type, x, i * d->step);
+		void *to = ff_real_out(d->type, y, i * d->step);
 
 		ff_philox_uniform(io->seed, stream, (uint64_t)(index + i), (size_t)n, u);
 		if (d->step == 1)
-			for (int64_t j = 0; j < n; j++)
-				to[j] = u[j] < d->p ? 0 : from[j] * d->scale;
+			FF_REAL_CALL(d->type, mask_run, d, u, n, 1, from, to);
 		else
-			for (int64_t j = 0; j < n; j++)
-				to[j * d->step] = u[j] < d->p ? 0 : from[j * d->step] * d->scale;
+			FF_REAL_CALL(d->type, mask_run, d, u, n, d->step, from, to);
 	}
 }
 
-static void mask(const struct dropout *d, const struct ff_kernel_io *io, const float *x, float *y)
+static void mask(const struct dropout *d, const struct ff_kernel_io *io, const void *x, void *y)
 {
 	if (!io->training) {
-		memcpy(y, x, (size_t)d->volume * sizeof(*y));
+		memcpy(y, x, (size_t)(d->volume * ff_dtype_bytes(d->type)));
 		return;
 	}
 #pragma omp parallel for if (d->volume >= FF_CPU_PARALLEL / 8)
@@ -57,7 +66,7 @@ static void mask(const struct dropout *d, const struct ff_kernel_io *io, const f
 			index += rest % d->n[i] * d->index[i];
 			rest /= d->n[i];
 		}
-		mask_row(d, io, index, x + at, y + at);
+		mask_row(d, io, index, ff_real_in(d->type, x, at), ff_real_out(d->type, y, at));
 	}
 }
 
@@ -86,6 +95,7 @@ int ff_cpu_dropout_prepare(struct ff_kernel *k, const struct ff_work *w, struct 
 
 	if (!d)
 		return FF_E_NOMEM;
+	d->type = ff_work_type(w);
 	d->node = (uint32_t)(w->node - w->graph->nodes);
 	d->rank = w->out[0].rank;
 	d->p = (float)w->node->attrs.dropout.p;

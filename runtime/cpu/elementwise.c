@@ -68,7 +68,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, dnnl_alg_kind_t
 		return FF_OK;
 	}
 	k->run = backward ? run_backward : run_forward;
-	code = ff_dnnl_vector(k, ff_region_volume(&w->out[0]), &desc, err);
+	code = ff_dnnl_vector(k, ff_work_type(w), ff_region_volume(&w->out[0]), &desc, err);
 	return code < 0 ? code : prepare_call(k, &desc, kind, backward, e, err);
 }
 

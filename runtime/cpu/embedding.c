@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "kernel.h"
+#include "real.h"
 
 #define SHARES 16 /* of the rows, for threads */
 
 struct embedding {
+	enum ff_dtype type;        /* gradients of rows are float32 */
 	int32_t vocabulary, first; /* rows in all; the part's first */
 	int64_t rows, features;    /* of the part */
 	int64_t positions;         /* ids, counted as they lie in memory */
@@ -29,16 +31,17 @@ static int64_t locate(const struct embedding *e, int64_t i)
 	return at;
 }
 
-static void write_row(const struct embedding *e, const float *row, float *out)
+FF_REAL_LOOP void write_row(
+		enum ff_dtype type, const struct embedding *e, const void *row, void *out)
 {
 	if (!row)
 		for (int64_t i = 0; i < e->features; i++)
-			out[i * e->step] = 0;
+			ff_real_put(type, out, i * e->step, 0);
 	else if (e->step == 1)
-		memcpy(out, row, (size_t)e->features * sizeof(*out));
+		memcpy(out, row, (size_t)(e->features * ff_dtype_bytes(type)));
 	else
 		for (int64_t i = 0; i < e->features; i++)
-			out[i * e->step] = row[i];
+			ff_real_put(type, out, i * e->step, ff_real_get(type, row, i));
 }
 
 static int run_forward(
@@ -46,8 +49,7 @@ static int run_forward(
 {
 	const struct embedding *e = k->state;
 	const int32_t *ids = io->in[0];
-	const float *weight = io->in[1];
-	float *out = io->out[0];
+	enum ff_dtype type = e->type;
 
 	for (int64_t i = 0; i < e->positions; i++)
 		if (ids[i] < -1 || ids[i] >= e->vocabulary)
@@ -58,30 +60,32 @@ static int run_forward(
 		int64_t row = (int64_t)ids[i] - e->first;
 		bool here = ids[i] >= 0 && row >= 0 && row < e->rows;
 
-		write_row(e, here ? weight + row * e->features : NULL, out + locate(e, i));
+		FF_REAL_CALL(type, write_row, e,
+				here ? ff_real_in(type, io->in[1], row * e->features) : NULL,
+				ff_real_out(type, io->out[0], locate(e, i)));
 	}
 	return FF_OK;
 }
 
 /* Gradients of rows [lo, hi), in the order of the positions. */
-static void gather(const struct embedding *e, const struct ff_kernel_io *io, int64_t lo, int64_t hi)
+FF_REAL_LOOP void gather(enum ff_dtype type, const struct embedding *e,
+		const struct ff_kernel_io *io, int64_t lo, int64_t hi)
 {
 	const int32_t *ids = io->in[0];
-	const float *dout = io->dout[0];
 	float *dweight = io->din[1];
 
 	memset(dweight + lo * e->features, 0, (size_t)((hi - lo) * e->features) * sizeof(*dweight));
 	for (int64_t i = 0; i < e->positions; i++) {
 		int64_t row = (int64_t)ids[i] - e->first;
-		const float *restrict from;
+		const void *restrict from;
 		float *restrict to;
 
 		if (ids[i] < 0 || row < lo || row >= hi)
 			continue;
-		from = dout + locate(e, i);
+		from = ff_real_in(type, io->dout[0], locate(e, i));
 		to = dweight + row * e->features;
 		for (int64_t c = 0; c < e->features; c++)
-			to[c] += from[c * e->step];
+			to[c] += ff_real_get(type, from, c * e->step);
 	}
 }
 
@@ -94,7 +98,8 @@ static int run_backward(
 	(void)err;
 #pragma omp parallel for if ((e->positions + e->rows) * e->features >= FF_CPU_PARALLEL)
 	for (int64_t i = 0; i < SHARES; i++)
-		gather(e, io, e->rows * i / SHARES, e->rows * (i + 1) / SHARES);
+		FF_REAL_CALL(e->type, gather, e, io, e->rows * i / SHARES,
+				e->rows * (i + 1) / SHARES);
 	return FF_OK;
 }
 
@@ -107,6 +112,7 @@ int ff_cpu_embedding_prepare(struct ff_kernel *k, const struct ff_work *w, struc
 	if (!e)
 		return FF_E_NOMEM;
 	ff_region_strides(w->node->out_map[0].order, &w->out[0], stride);
+	e->type = ff_work_type(w);
 	e->vocabulary = w->node->attrs.embedding.vocabulary;
 	e->first = w->in[1].lo[0];
 	e->rows = ff_region_size(&w->in[1], 0);

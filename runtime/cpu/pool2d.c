@@ -1,12 +1,19 @@
 /* Pooling.  The largest keeps where it was for the way back.
+ *
+ * In bfloat16 oneDNN 2.6 adds the gradients of windows that overlap where they are, with a
+ * rounding each, and of windows whose positions take more than a byte it writes wrong ones.
+ * Both go by way of float32 in the workspace.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dnnl.h"
 
 struct pool2d {
 	struct ff_call *call;
+	struct ff_call *widen, *narrow; /* NULL: nothing goes by way of float32 */
+	int64_t source, sink;           /* workspace */
 };
 
 struct geometry {
+	enum ff_dtype type;
 	dnnl_dims_t in, out, kernel, stride, dilate, pad_lo, pad_hi;
 	dnnl_memory_desc_t in_desc, out_desc;
 	dnnl_alg_kind_t kind;
@@ -18,6 +25,7 @@ static void part_geometry(const struct ff_work *w, struct geometry *g)
 	const struct ff_pool2d_attrs *a = &w->node->attrs.pool2d;
 	const struct ff_region *out = &w->out[0], *in = &w->in[0];
 
+	g->type = ff_work_type(w);
 	g->kind = a->mode == FF_POOL_MAX ? dnnl_pooling_max : dnnl_pooling_avg_include_padding;
 	for (uint32_t i = 0; i < 4; i++) {
 		g->in[i] = ff_region_size(in, i);
@@ -40,10 +48,10 @@ static int describe(
 {
 	dnnl_pooling_v2_desc_t d;
 	dnnl_status_t s;
-	int code = ff_dnnl_image(k, g->in, &g->in_desc, err);
+	int code = ff_dnnl_image(k, g->type, g->in, &g->in_desc, err);
 
 	if (code == FF_OK)
-		code = ff_dnnl_image(k, g->out, &g->out_desc, err);
+		code = ff_dnnl_image(k, g->type, g->out, &g->out_desc, err);
 	if (code < 0)
 		return code;
 	s = dnnl_pooling_v2_forward_desc_init(&d, dnnl_forward_training, g->kind, &g->in_desc,
@@ -78,6 +86,68 @@ static int run_backward(
 	return ff_call_run(k, p->call, io, memory, err);
 }
 
+/* What is read, by way of float32, and what is written. */
+static int run_wide(const struct ff_kernel *k, const struct ff_kernel_io *io, const void *source,
+		void *sink, struct ff_error *err)
+{
+	const struct pool2d *p = k->state;
+	void *from = ff_kernel_at(io, p->source), *to = ff_kernel_at(io, p->sink);
+	const void *widen[] = {source, from}, *narrow[] = {to, sink};
+	const void *memory[] = {from, to, io->out[1]};
+	int code = ff_call_run(k, p->widen, io, widen, err);
+
+	if (code == FF_OK)
+		code = ff_call_run(k, p->call, io, memory, err);
+	return code < 0 ? code : ff_call_run(k, p->narrow, io, narrow, err);
+}
+
+static int run_forward_wide(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
+{
+	return run_wide(k, io, io->in[0], io->out[0], err);
+}
+
+static int run_backward_wide(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
+{
+	return run_wide(k, io, io->dout[0], io->din[0], err);
+}
+
+static bool is_wide(const struct ff_work *w, const struct geometry *g)
+{
+	const struct ff_node *n = w->node;
+	bool overlap = g->kernel[0] > g->stride[0] || g->kernel[1] > g->stride[1];
+
+	return g->type != FF_F32 && ((w->pass == FF_BACKWARD && overlap) ||
+						    (n->n_saved && n->out_map[1].dtype == FF_I32));
+}
+
+/* From here on `g` is what the library pools in float32. */
+static int widen(struct ff_kernel *k, struct pool2d *p, struct geometry *g, bool backward,
+		struct ff_error *err)
+{
+	const int64_t *source = backward ? g->out : g->in, *sink = backward ? g->in : g->out;
+	dnnl_memory_desc_t from, to, wide_from, wide_to;
+	int code = ff_dnnl_image(k, g->type, source, &from, err);
+
+	if (code == FF_OK)
+		code = ff_dnnl_image(k, g->type, sink, &to, err);
+	g->type = FF_F32;
+	if (code == FF_OK)
+		code = ff_dnnl_image(k, g->type, source, &wide_from, err);
+	if (code == FF_OK)
+		code = ff_dnnl_image(k, g->type, sink, &wide_to, err);
+	if (code == FF_OK)
+		code = ff_call_reorder(k, &from, &wide_from, &p->widen, err);
+	if (code == FF_OK)
+		code = ff_call_reorder(k, &wide_to, &to, &p->narrow, err);
+	if (code < 0)
+		return code;
+	p->source = ff_kernel_reserve(k, ff_dnnl_bytes(&wide_from));
+	p->sink = ff_kernel_reserve(k, ff_dnnl_bytes(&wide_to));
+	return FF_OK;
+}
+
 /* The library's positions have the element type and the layout that the row says. */
 static int check_saved(const struct ff_kernel *k, const struct ff_work *w,
 		const dnnl_memory_desc_t *saved, struct ff_error *err)
@@ -104,7 +174,10 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct pool2d *
 
 	if (code < 0)
 		return code;
-	k->run = backward ? run_backward : run_forward;
+	if (p->widen)
+		k->run = backward ? run_backward_wide : run_forward_wide;
+	else
+		k->run = backward ? run_backward : run_forward;
 	return backward ? ff_call_create(k, g->backward, backward_arg, n, &p->call, err)
 			: ff_call_create(k, g->forward, forward_arg, n, &p->call, err);
 }
@@ -123,7 +196,9 @@ int ff_cpu_pool2d_prepare(struct ff_kernel *k, const struct ff_work *w, struct f
 		return FF_OK;
 	}
 	part_geometry(w, &g);
-	code = describe(k, &g, backward, err);
+	code = is_wide(w, &g) ? widen(k, p, &g, backward, err) : FF_OK;
+	if (code == FF_OK)
+		code = describe(k, &g, backward, err);
 	if (code == FF_OK)
 		code = prepare(k, w, p, &g, backward, err);
 	dnnl_primitive_desc_destroy(g.backward);

@@ -15,6 +15,8 @@ struct side {
 };
 
 struct reshape {
+	enum ff_dtype type;
+	int64_t size; /* of an element */
 	struct side rows, boxes;
 	bool rows_are_input, fill_din;
 	int64_t in_volume;
@@ -44,12 +46,12 @@ static void copy_box(const struct passage *p, const struct ff_region *box)
 		s.source[i] = p->to_boxes ? b->index[i] * step : b->stride[i];
 		s.sink[i] = p->to_boxes ? b->stride[i] : b->index[i] * step;
 	}
-	row_at = (index - p->first) * step * FF_F32_BYTES;
-	box_at = ff_region_offset(b->order, &b->region, have.lo) * FF_F32_BYTES;
+	row_at = (index - p->first) * step * p->r->size;
+	box_at = ff_region_offset(b->order, &b->region, have.lo) * p->r->size;
 	if (p->to_boxes)
-		ff_strided_copy(&s, p->row + row_at, p->box + box_at, false);
+		ff_strided_copy(&s, p->r->type, p->row + row_at, p->box + box_at);
 	else
-		ff_strided_copy(&s, p->box + box_at, p->row + row_at, false);
+		ff_strided_copy(&s, p->r->type, p->box + box_at, p->row + row_at);
 }
 
 /* Splits indices [lo, end), counted behind the prefix that `box` fixes, into
@@ -104,7 +106,7 @@ static void copy_rows(const struct reshape *r, void *rows, void *boxes, bool to_
 			int32_t size = ff_region_size(&a->region, i);
 
 			p.first += (a->region.lo[i] + rest % size) * a->index[i];
-			p.row += rest % size * a->stride[i] * FF_F32_BYTES;
+			p.row += rest % size * a->stride[i] * r->size;
 			rest /= size;
 		}
 		copy_range(&p, &box, 0, p.first, p.first + length);
@@ -132,7 +134,7 @@ static int run_backward(
 
 	(void)err;
 	if (r->fill_din)
-		memset(din, 0, (size_t)r->in_volume * FF_F32_BYTES);
+		memset(din, 0, (size_t)(r->in_volume * r->size));
 	copy_rows(r, r->rows_are_input ? din : dout, r->rows_are_input ? dout : din,
 			!r->rows_are_input);
 	return FF_OK;
@@ -158,6 +160,8 @@ int ff_cpu_reshape_prepare(struct ff_kernel *k, const struct ff_work *w, struct 
 
 	if (!r)
 		return FF_E_NOMEM;
+	r->type = ff_work_type(w);
+	r->size = ff_dtype_bytes(r->type);
 	r->rows_are_input = ff_region_size(in, in->rank - 1) > ff_region_size(out, out->rank - 1);
 	fill_side(&w->node->in_map[0], in, r->rows_are_input ? &r->rows : &r->boxes);
 	fill_side(&w->node->out_map[0], out, r->rows_are_input ? &r->boxes : &r->rows);

@@ -4,6 +4,7 @@
 #include "kernel.h"
 
 struct slice {
+	enum ff_dtype type;
 	int64_t volume;
 };
 
@@ -11,7 +12,7 @@ static void copy(const struct slice *s, const void *source, void *sink)
 {
 	const struct ff_strided all = {.rank = 1, .n = {s->volume}, .source = {1}, .sink = {1}};
 
-	ff_strided_copy(&all, source, sink, false);
+	ff_strided_copy(&all, s->type, source, sink);
 }
 
 static int run_forward(
@@ -36,6 +37,7 @@ int ff_cpu_slice_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff
 
 	if (!s)
 		return FF_E_NOMEM;
+	s->type = ff_work_type(w);
 	s->volume = ff_region_volume(&w->out[0]);
 	if (w->pass == FF_BACKWARD)
 		k->run = w->need_din[0] ? run_backward : ff_kernel_run_nothing;

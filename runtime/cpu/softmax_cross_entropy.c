@@ -6,6 +6,7 @@
 
 #include "copy.h"
 #include "kernel.h"
+#include "real.h"
 
 #define IGNORED (-1) /* as PyTorch's ignore_index=-1 */
 #define SHARES 256   /* more than threads, few enough for the stack */
@@ -13,6 +14,7 @@
 /* Positions are labels; each has a column of `classes` logits, `step` apart, of which
  * the first is class `first`. */
 struct loss {
+	enum ff_dtype type; /* of logits and their gradient; all else is float32 */
 	int64_t positions, step;
 	int32_t first, classes, all_classes;
 	/* axes of the labels, outermost first */
@@ -61,19 +63,22 @@ static bool has(const struct loss *l, int32_t class)
 /* ---- statistics ---- */
 
 /* The largest of `n` logits, or -infinity. */
-static float largest(const struct loss *l, const float *x, int32_t n)
+FF_REAL_LOOP float largest(enum ff_dtype type, const struct loss *l, const void *x, int32_t n)
 {
-	float most = n > 0 ? x[0] : -INFINITY;
+	float most = n > 0 ? ff_real_get(type, x, 0) : -INFINITY;
 
-	for (int32_t i = 1; i < n; i++)
-		most = x[i * l->step] > most ? x[i * l->step] : most;
+	for (int32_t i = 1; i < n; i++) {
+		float logit = ff_real_get(type, x, i * l->step);
+
+		most = logit > most ? logit : most;
+	}
 	return most;
 }
 
 /* The largest and, relative to it, the exponentials of all others. */
-static void log_sum_exp(const struct loss *l, const float *x, float *pair)
+FF_REAL_LOOP void log_sum_exp(enum ff_dtype type, const struct loss *l, const void *x, float *pair)
 {
-	float most = largest(l, x, l->classes);
+	float most = largest(type, l, x, l->classes);
 	double sum = 0;
 
 	pair[0] = most;
@@ -81,14 +86,15 @@ static void log_sum_exp(const struct loss *l, const float *x, float *pair)
 	if (most == -INFINITY)
 		return;
 	for (int32_t i = 0; i < l->classes; i++)
-		sum += expf(x[i * l->step] - most);
+		sum += expf(ff_real_get(type, x, i * l->step) - most);
 	pair[1] = (float)(sum - 1);
 }
 
-static void find_statistics(const struct loss *l, const struct ff_kernel_io *io, int64_t i)
+FF_REAL_LOOP void find_statistics(
+		enum ff_dtype type, const struct loss *l, const struct ff_kernel_io *io, int64_t i)
 {
 	const struct position p = find(l, io, i);
-	const float *x = (const float *)io->in[0] + p.logit;
+	const void *x = ff_real_in(type, io->in[0], p.logit);
 	float *all = (float *)io->out[0] + p.pair, *label = (float *)io->out[1] + p.pair;
 	int32_t before = p.label - l->first;
 
@@ -96,9 +102,9 @@ static void find_statistics(const struct loss *l, const struct ff_kernel_io *io,
 		all[0] = all[1] = label[0] = label[1] = 0;
 		return;
 	}
-	log_sum_exp(l, x, all);
-	label[0] = has(l, p.label) ? x[before * l->step] : -INFINITY;
-	label[1] = largest(l, x, before < l->classes ? before : l->classes);
+	log_sum_exp(type, l, x, all);
+	label[0] = has(l, p.label) ? ff_real_get(type, x, before * l->step) : -INFINITY;
+	label[1] = largest(type, l, x, before < l->classes ? before : l->classes);
 }
 
 static int check_labels(const struct ff_kernel *k, const struct ff_kernel_io *io, int64_t n,
@@ -124,7 +130,7 @@ static int run_statistics(
 		return code;
 #pragma omp parallel for if (is_parallel(l))
 	for (int64_t i = 0; i < l->positions; i++)
-		find_statistics(l, io, i);
+		FF_REAL_CALL(l->type, find_statistics, l, io, i);
 	return FF_OK;
 }
 
@@ -188,25 +194,29 @@ static int run_forward(
 }
 
 /* (softmax - one-hot) / valid; nothing for labels that are ignored. */
-static void gradient(const struct loss *l, const struct ff_kernel_io *io, int64_t i)
+FF_REAL_LOOP void gradient(
+		enum ff_dtype type, const struct loss *l, const struct ff_kernel_io *io, int64_t i)
 {
 	const struct position p = find(l, io, i);
-	const float *x = (const float *)io->in[0] + p.logit,
-		    *all = (const float *)io->in[2] + p.pair;
-	float *dx = (float *)io->din[0] + p.logit, most = all[0], scale;
+	const void *x = ff_real_in(type, io->in[0], p.logit);
+	const float *all = (const float *)io->in[2] + p.pair;
+	void *dx = ff_real_out(type, io->din[0], p.logit);
+	float most = all[0], scale;
 	int64_t at = (p.label - l->first) * l->step;
 
 	if (!p.valid) {
 		for (int32_t k = 0; k < l->classes; k++)
-			dx[k * l->step] = 0;
+			ff_real_put(type, dx, k * l->step, 0);
 		return;
 	}
 	scale = (float)(1 / ((1 + (double)all[1]) * (double)io->valid));
 	for (int32_t k = 0; k < l->classes; k++)
-		dx[k * l->step] = expf(x[k * l->step] - most) * scale;
+		ff_real_put(type, dx, k * l->step,
+				expf(ff_real_get(type, x, k * l->step) - most) * scale);
 	/* softmax - 1 without the rounding of what is nearly 1 */
 	if (has(l, p.label))
-		dx[at] = (expf(x[at] - most) - 1 - all[1]) * scale;
+		ff_real_put(type, dx, at,
+				(expf(ff_real_get(type, x, at) - most) - 1 - all[1]) * scale);
 }
 
 static int run_backward(
@@ -217,7 +227,7 @@ static int run_backward(
 	(void)err; /* the statistics have looked at the labels */
 #pragma omp parallel for if (is_parallel(l))
 	for (int64_t i = 0; i < l->positions; i++)
-		gradient(l, io, i);
+		FF_REAL_CALL(l->type, gradient, l, io, i);
 	return FF_OK;
 }
 
@@ -233,6 +243,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, const struct ff
 	ff_region_strides(w->node->in_map[0].order, &w->in[0], logit_stride);
 	ff_region_strides(w->node->in_map[1].order, &w->in[1], l->label_stride);
 	ff_region_strides(pairs->order, pair_region, l->pair_stride);
+	l->type = w->node->in_map[0].dtype;
 	l->positions = ff_region_volume(&w->in[1]);
 	l->first = w->in[0].lo[1];
 	l->classes = ff_region_size(&w->in[0], 1);

@@ -5,6 +5,7 @@
 #include "kernel.h"
 
 struct split {
+	enum ff_dtype type;
 	uint32_t n_out;
 	uint8_t order[FF_MAX_RANK];
 	struct ff_region in, out[]; /* in the input's coordinates, some perhaps empty */
@@ -22,7 +23,8 @@ static int run_forward(
 				.order = s->order,
 				.source_region = s->in,
 				.sink_region = s->out[i],
-				.region = s->out[i]};
+				.region = s->out[i],
+				.type = s->type};
 
 		ff_region_copy(&copy);
 	}
@@ -41,7 +43,8 @@ static int run_backward(
 				.order = s->order,
 				.source_region = s->out[i],
 				.sink_region = s->in,
-				.region = s->out[i]};
+				.region = s->out[i],
+				.type = s->type};
 
 		ff_region_copy(&copy);
 	}
@@ -56,6 +59,7 @@ int ff_cpu_split_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff
 
 	if (!s)
 		return FF_E_NOMEM;
+	s->type = ff_work_type(w);
 	s->n_out = n->n_out;
 	s->in = w->in[0];
 	memcpy(s->order, n->in_map[0].order, sizeof(s->order));

@@ -4,11 +4,13 @@
 
 #include "cpu.h"
 #include "kernel.h"
+#include "real.h"
 
 #define FF_CPU_UPDATE(e, row) void ff_cpu_##row##_update(const struct ff_update *u);
 FF_OPTIMIZERS(FF_CPU_UPDATE)
 #undef FF_CPU_UPDATE
 
+/* Each for elements that one thread takes. */
 typedef void (*ff_update_kernel)(const struct ff_update *u);
 
 static const ff_update_kernel kernels[FF_OPTIMIZER_COUNT] = {
@@ -17,9 +19,43 @@ static const ff_update_kernel kernels[FF_OPTIMIZER_COUNT] = {
 #undef FF_CPU_ROW
 };
 
+/* `u` from element `first` on. */
+static struct ff_update part_of(const struct ff_update *u, size_t first, size_t n)
+{
+	struct ff_update part = *u;
+
+	part.weight += first;
+	part.gradient += first;
+	for (uint32_t i = 0; i < u->optimizer->states; i++)
+		part.state[i] += first;
+	part.rounded = u->rounded ? u->rounded + first : NULL;
+	part.n = n;
+	return part;
+}
+
+static void round_weights(const struct ff_update *u)
+{
+	const float *restrict w = u->weight;
+	uint16_t *restrict rounded = u->rounded;
+
+	for (size_t i = 0; i < u->n; i++)
+		rounded[i] = ff_bf16_from_f32(w[i]);
+}
+
+/* Block by block, so that weights to be rounded are still at hand. */
 void ff_cpu_update(const struct ff_update *u)
 {
-	kernels[u->optimizer->id](u);
+	int64_t all = (int64_t)u->n;
+
+#pragma omp parallel for if (all >= FF_CPU_PARALLEL)
+	for (int64_t at = 0; at < all; at += FF_REAL_BLOCK) {
+		int64_t n = all - at < FF_REAL_BLOCK ? all - at : FF_REAL_BLOCK;
+		struct ff_update part = part_of(u, (size_t)at, (size_t)n);
+
+		kernels[u->optimizer->id](&part);
+		if (u->rounded)
+			round_weights(&part);
+	}
 }
 
 void ff_cpu_sgd_update(const struct ff_update *u)
@@ -29,7 +65,6 @@ void ff_cpu_sgd_update(const struct ff_update *u)
 	float *restrict w = u->weight;
 	const float *restrict g = u->gradient;
 
-#pragma omp parallel for simd if (n >= FF_CPU_PARALLEL)
 	for (int64_t i = 0; i < n; i++)
 		w[i] -= rate * (g[i] + decay * w[i]);
 }
@@ -43,7 +78,6 @@ void ff_cpu_momentum_update(const struct ff_update *u)
 	float *restrict m = u->state[0];
 	const float *restrict g = u->gradient;
 
-#pragma omp parallel for simd if (n >= FF_CPU_PARALLEL)
 	for (int64_t i = 0; i < n; i++) {
 		m[i] = momentum * m[i] + (g[i] + decay * w[i]);
 		w[i] -= rate * m[i];
@@ -62,7 +96,6 @@ void ff_cpu_adamw_update(const struct ff_update *u)
 	float *restrict v = u->state[1];
 	const float *restrict g = u->gradient;
 
-#pragma omp parallel for simd if (n >= FF_CPU_PARALLEL)
 	for (int64_t i = 0; i < n; i++) {
 		m[i] = keep1 * m[i] + take1 * g[i];
 		v[i] = keep2 * v[i] + take2 * g[i] * g[i];

@@ -42,6 +42,13 @@ static void null_close(struct ff_device *dev)
 	free(dev);
 }
 
+/* It only writes patterns, of any type. */
+static int null_computes(struct ff_device *dev, enum ff_dtype type, struct ff_error *err)
+{
+	(void)dev, (void)type, (void)err;
+	return FF_OK;
+}
+
 static void null_observe(struct ff_device *dev, const struct ff_schedule *s)
 {
 	dev->s = s;
@@ -179,6 +186,7 @@ const struct ff_backend ff_backend_null = {
 		.help = "checks what is sent where, computes nothing",
 		.open = null_open,
 		.close = null_close,
+		.computes = null_computes,
 		.observe = null_observe,
 		.alloc = null_alloc,
 		.free = null_free,

@@ -350,7 +350,7 @@ int ff_pattern_backward(
 		return code;
 	for (uint32_t i = 0; i < n->n_in; i++)
 		if (p->work.need_din[i] && io->din[i])
-			write_gradient(io->din[i], n->in_map[i].dtype, &p->work.in[i],
-					gradient_in(io->micro));
+			write_gradient(io->din[i], (enum ff_dtype)n->in_map[i].gradient,
+					&p->work.in[i], gradient_in(io->micro));
 	return FF_OK;
 }

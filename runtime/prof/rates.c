@@ -5,13 +5,14 @@
 #include <stdlib.h>
 
 #define SIZES 6
+#define ARRAYS (3 + FF_MAX_STATES) /* weights, gradients, states, rounded weights */
 static const int64_t sizes[SIZES] = {4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
 
 struct bench {
 	struct ff_prof *p;
 	enum ff_rate_kind kind;
 	int64_t bytes;
-	float *memory[2 + FF_MAX_STATES];
+	float *memory[ARRAYS];
 	struct ff_copy copy;
 	struct ff_update update;
 	uint32_t node; /* LOAD: the input of values */
@@ -63,7 +64,7 @@ static void set_update(struct bench *b)
 	for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++) {
 		const struct ff_optimizer *o = ff_optimizer((enum ff_optimizer_id)i);
 
-		if (o->rate != b->kind)
+		if (o->rate != b->kind && o->rounding_rate != b->kind)
 			continue;
 		b->update = (struct ff_update){.optimizer = o,
 				.weight = b->memory[0],
@@ -71,6 +72,8 @@ static void set_update(struct bench *b)
 				.n = (size_t)b->bytes / sizeof(float)};
 		for (uint32_t k = 0; k < o->states; k++)
 			b->update.state[k] = b->memory[2 + k];
+		if (o->rounding_rate == b->kind)
+			b->update.rounded = (uint16_t *)b->memory[2 + FF_MAX_STATES];
 		if (ff_optimizer_set(o, told, value, NULL) == FF_OK)
 			o->factors(value, 0, &b->update.factors);
 	}
@@ -80,13 +83,14 @@ static void set_load(struct bench *b)
 {
 	const struct ff_graph *g = &b->p->graph;
 	const struct ff_value *t = &g->values[0]; /* one of them is: the data set was opened */
-	int64_t sample = FF_F32_BYTES, rows;
+	int64_t sample, rows;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_source(g, i) && g->values[g->nodes[i].out].dtype == FF_F32) {
+		if (ff_node_is_source(g, i) && g->values[g->nodes[i].out].dtype != FF_I32) {
 			t = &g->values[g->nodes[i].out];
 			b->node = i;
 		}
+	sample = ff_dtype_bytes(t->dtype);
 	b->region = (struct ff_region){.rank = t->rank};
 	for (uint32_t i = 1; i < t->rank; i++) {
 		b->region.hi[i] = t->shape[i];
@@ -104,7 +108,7 @@ static int allocate(struct bench *b, struct ff_error *err)
 	size_t bytes = 2 * (size_t)b->bytes + (1 << 16);
 	int code = FF_OK;
 
-	for (int i = 0; i < 2 + FF_MAX_STATES && code == FF_OK; i++) {
+	for (int i = 0; i < ARRAYS && code == FF_OK; i++) {
 		void *memory;
 
 		code = b->p->backend->alloc(b->p->dev, bytes, &memory, err);
@@ -125,7 +129,7 @@ static void release(struct bench *b)
 {
 	bool host = b->kind == FF_RATE_LOAD && !b->p->backend->host_memory;
 
-	for (int i = 0; i < 2 + FF_MAX_STATES; i++)
+	for (int i = 0; i < ARRAYS; i++)
 		if (i == 0 && host)
 			free(b->memory[i]);
 		else if (b->memory[i])
@@ -167,6 +171,20 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *e
 	return FF_OK;
 }
 
+/* Updates of weights that are read as another type than the graph's are no use to it. */
+static bool is_needed(const struct ff_prof *p, enum ff_rate_kind kind)
+{
+	bool plain = false, rounding = false;
+
+	for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++) {
+		const struct ff_optimizer *o = ff_optimizer((enum ff_optimizer_id)i);
+
+		plain = plain || o->rate == kind;
+		rounding = rounding || o->rounding_rate == kind;
+	}
+	return p->graph.dtype == FF_F32 ? !rounding : !plain;
+}
+
 int ff_prof_rates(struct ff_prof *p, struct ff_error *err)
 {
 	int code = FF_OK;
@@ -178,7 +196,7 @@ int ff_prof_rates(struct ff_prof *p, struct ff_error *err)
 		if (p->comm->rank == 0)
 			ff_progress_show(&p->progress, 0, (ff_clock_us() - p->start_us) * 1e-6,
 					"rate of %s", ff_rate_name(kind));
-		if (!known || (p->opt->again && known->disturbed))
+		if (is_needed(p, kind) && (!known || (p->opt->again && known->disturbed)))
 			code = measure(p, kind, err);
 		if (code == FF_OK)
 			code = ff_prof_save(p, false, err);

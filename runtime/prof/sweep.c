@@ -13,7 +13,7 @@
  * gradients and an optimizer's states.  As data parallelism has it, near enough for any split. */
 static int64_t step_bytes(const struct ff_prof *p)
 {
-	int64_t bytes = 0, arrays = ff_optimizer_arrays(ff_optimizer_preset());
+	int64_t bytes = 0;
 
 	for (uint32_t i = 0; i < p->graph.n_values; i++) {
 		const struct ff_value *t = &p->graph.values[i];
@@ -23,7 +23,8 @@ static int64_t step_bytes(const struct ff_prof *p)
 			n *= t->shape[d];
 		bytes += 2 * n * ff_dtype_bytes(t->dtype) / p->machine.n_devices;
 	}
-	return bytes + arrays * ff_graph_parameters(&p->graph) * FF_F32_BYTES;
+	return bytes + ff_optimizer_bytes(ff_optimizer_preset(), p->graph.dtype,
+				       ff_graph_parameters(&p->graph) * FF_F32_BYTES);
 }
 
 int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err)

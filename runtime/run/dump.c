@@ -79,6 +79,7 @@ static int put_input(struct dump *d, uint32_t node, struct ff_error *err)
 	int64_t n = volume(t->rank, t->shape);
 	float *shard = malloc((size_t)n * sizeof(*shard)),
 	      *whole = malloc((size_t)n * sizeof(*whole));
+	const uint16_t *halves = (const uint16_t *)shard;
 	struct ff_region all = {.rank = t->rank};
 	int32_t at[FF_MAX_RANK] = {0};
 	int code = FF_OK;
@@ -90,7 +91,9 @@ static int put_input(struct dump *d, uint32_t node, struct ff_error *err)
 	else
 		ff_dataset_fill(d->plan->data, true, 0, node, &all, shard);
 	for (int64_t k = 0; shard && whole && k < n; k++) {
-		whole[k] = shard[ff_region_offset(t->order, &all, at)];
+		int64_t from = ff_region_offset(t->order, &all, at);
+
+		whole[k] = t->dtype == FF_BF16 ? ff_bf16_to_f32(halves[from]) : shard[from];
 		for (uint32_t i = t->rank; i-- > 0 && ++at[i] == t->shape[i];)
 			at[i] = 0;
 	}

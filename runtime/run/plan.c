@@ -154,17 +154,11 @@ static int load_candidate(
 
 static int choose_backend(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
 {
-	struct ff_device *dev;
-	int code;
-
 	p->backend = opt->device ? ff_backend_find(opt->device) : ff_backend_preset();
 	if (!p->backend)
 		return ff_fail(err, FF_E_INPUT, "--device %s: expected cpu, cuda or null",
 				opt->device);
-	if ((code = p->backend->open(0, &dev, err)) < 0)
-		return code;
-	p->backend->close(dev);
-	return FF_OK;
+	return ff_backend_computes(p->backend, p->graph.dtype, err);
 }
 
 static int count_steps(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LOSS_ALIKE 1e-4 /* relative; float32 sums in another order stay well below */
-
 /* Figures of one candidate over the measured steps. */
 struct figures {
 	struct ff_spread step_us;
@@ -84,17 +82,18 @@ static uint64_t steps_alike(const struct ff_outcome *o, uint64_t n, double toler
  * training amplifies, so it is told how long they agree. */
 static void print_comparison(const struct ff_plan *p, const struct ff_outcome *o, double speedup)
 {
-	uint64_t alike = steps_alike(o, p->steps, LOSS_ALIKE);
+	double tolerance = ff_loss_tolerance(&p->graph);
+	uint64_t alike = steps_alike(o, p->steps, tolerance);
 
 	printf("  speedup %.2fx, median of the ratios step by step%s\n", speedup,
 			speedup < 1 ? ": the plan is not faster here" : "");
 	printf("  losses differ by %.1e (relative) at the first step", loss_apart(o, 1));
 	if (alike == p->steps)
-		printf(" and agree within %.0e at every step\n", LOSS_ALIKE);
+		printf(" and agree within %.0e at every step\n", tolerance);
 	else
 		printf(", agree within %.0e for %" PRIu64 " steps; then rounding parts them, by at "
 		       "most %.1e\n",
-				LOSS_ALIKE, alike, loss_apart(o, p->steps));
+				tolerance, alike, loss_apart(o, p->steps));
 }
 
 static void print_bytes(int64_t bytes)
@@ -173,8 +172,8 @@ static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
 {
 	printf("verified on one device: loss %.7g, there %.7g; ", v->loss, v->reference);
 	if (v->worst_name)
-		printf("gradients within %.2g of their largest element (%s); ", v->worst,
-				v->worst_name);
+		printf("gradients within %.2g of their %s (%s); ", v->worst,
+				ff_gradient_measure(&p->graph), v->worst_name);
 	printf("memory and %" PRId64 " bytes sent as scheduled\n",
 			p->candidate[0].schedule.network_bytes);
 }
@@ -271,7 +270,8 @@ static int write_compare(const struct ff_plan *p, const struct ff_outcome *outco
 	write_outcome(p, &p->candidate[1], &outcome[1], &f[1], out);
 	ff_out_real(out, "first_loss_difference", loss_apart(outcome, 1));
 	ff_out_real(out, "loss_difference", loss_apart(outcome, p->steps));
-	ff_out_u64(out, "steps_alike", steps_alike(outcome, p->steps, LOSS_ALIKE));
+	ff_out_u64(out, "steps_alike",
+			steps_alike(outcome, p->steps, ff_loss_tolerance(&p->graph)));
 	ff_out_close(out);
 	return FF_OK;
 }

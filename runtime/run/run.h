@@ -10,7 +10,7 @@ struct ff_run_options {
 	const char *optimizer; /* NULL: the strategy's */
 	uint64_t devices, steps, epochs, warmup, seed;
 	double setting[FF_SETTING_COUNT]; /* NAN: the optimizer's preset */
-	double tolerance;
+	double tolerance;                 /* NAN: by the graph's type */
 	bool compare, verify, test;
 };
 
@@ -74,7 +74,15 @@ int ff_spread_of(const double *v, uint64_t n, struct ff_spread *ret, struct ff_e
 int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
 		struct ff_outcome *outcome, struct ff_error *err);
 
-/* verify.c: one step of the plan, compared with one device or written down. */
+/* verify.c: differences that rounding in another order explains (docs/runtime.md). */
+double ff_gradient_tolerance(const struct ff_graph *g);
+double ff_loss_tolerance(const struct ff_graph *g);
+/* What differences of a gradient are a share of. */
+static inline const char *ff_gradient_measure(const struct ff_graph *g)
+{
+	return g->dtype == FF_BF16 ? "length" : "largest element";
+}
+/* One step of the plan, compared with one device or written down. */
 struct ff_verdict {
 	bool done;
 	double loss, reference, worst;

@@ -42,6 +42,12 @@ check '--list' status 0 --list
 check '--list names alexnet' grep -q '^alexnet: ' "$dir/out"
 check '--list names densenet121' grep -q '^densenet121: ' "$dir/out"
 check '--list has no other networks' test "$(grep -c '^[^ ]' "$dir/out")" -eq 11
+check 'in bfloat16' status 0 lenet --set dtype=bfloat16
+check 'says so' grep -q '^  "dtype": "bfloat16",' "$dir/out"
+check 'float32 is not said' status 0 lenet --set dtype=float32
+check 'so that files stay the same' cmp "$dir/out" "$golden/lenet.json"
+check 'no such type' status 2 lenet --set dtype=float16
+check 'names those there are' one_sentence 'float32|bfloat16'
 check '--help' status 0 --help
 
 check 'no network' status 2

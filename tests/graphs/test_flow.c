@@ -43,11 +43,19 @@ struct shard {
 	struct ff_region r;
 };
 
-static struct shard shard_at(
-		const struct flow *f, uint32_t buffer, uint32_t value, const struct ff_region *r)
+/* Of a value, or of its gradient. */
+static enum ff_dtype type_of(const struct flow *f, uint32_t value, bool gradient)
+{
+	const struct ff_value *v = &f->s.graph->values[value];
+
+	return gradient && v->kind == FF_VALUE_PARAMETER ? FF_F32 : v->dtype;
+}
+
+static struct shard shard_at(const struct flow *f, uint32_t buffer, uint32_t value, bool gradient,
+		const struct ff_region *r)
 {
 	const struct ff_buffer *b = &f->s.buffers[buffer];
-	int64_t size = ff_dtype_bytes(f->s.graph->values[value].dtype);
+	int64_t size = ff_dtype_bytes(type_of(f, value, gradient));
 
 	ck_assert_uint_lt(buffer, f->s.n_buffers);
 	ck_assert_int_ge(b->bytes, ff_region_volume(r) * size);
@@ -123,7 +131,7 @@ static void check_gradient(const struct flow *f, uint32_t task, uint32_t value, 
 
 	if (!ff_region_volume(&r))
 		return;
-	s = shard_at(f, list[part], value, &r);
+	s = shard_at(f, list[part], value, true, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
 		check_element(f, task, "the gradient", value, *find(&s, at),
@@ -141,7 +149,7 @@ static void check_input(const struct flow *f, uint32_t task, uint32_t edge, uint
 	if (!ff_region_volume(&r))
 		return;
 	s = shard_at(f, ff_task_in(&f->s, &f->s.tasks[task], f->s.graph->edges[edge].slot)[part],
-			value, &r);
+			value, false, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
 		check_element(f, task, "the value", value, *find(&s, at), element(f, value, at));
@@ -160,7 +168,7 @@ static void touch_output(struct flow *f, uint32_t task, uint32_t value, uint32_t
 
 	if (!ff_region_volume(&r))
 		return;
-	s = shard_at(f, list[part], value, &r);
+	s = shard_at(f, list[part], value, false, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
 		double want = partial_element(f, value, p, at);
@@ -195,7 +203,7 @@ static void write_din(struct flow *f, const struct ff_task *t, uint32_t edge)
 
 	if (!f->s.graph->values[value].needs_grad || !ff_region_volume(&r))
 		return;
-	s = shard_at(f, ff_task_din(&f->s, t, slot)[part], value, &r);
+	s = shard_at(f, ff_task_din(&f->s, t, slot)[part], value, true, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
 		double add = contribution(f, edge, part, at);
@@ -232,7 +240,7 @@ static struct shard end_of(const struct flow *f, const struct ff_task *t, bool s
 	const uint32_t *from, *to;
 
 	ff_task_ends(&f->s, t, &from, &to);
-	return shard_at(f, (sink ? to : from)[part], value, &r);
+	return shard_at(f, (sink ? to : from)[part], value, back, &r);
 }
 
 /* As ff_reduce, of the numbers of this test; what lies before is the first of a pair. */
@@ -333,7 +341,9 @@ static void run_load(struct flow *f, const struct ff_task *t)
 
 static void run_move(struct flow *f, const struct ff_task *t)
 {
-	ck_assert_int_eq(t->move->type, f->s.graph->values[f->s.graph->edges[t->edge].value].dtype);
+	uint32_t value = f->s.graph->edges[t->edge].value;
+
+	ck_assert_int_eq(t->move->type, type_of(f, value, t->pass == FF_BACKWARD));
 	f->types[t->move->type]++;
 	f->kinds[t->move->kind]++;
 	f->brought_again += t->again &&

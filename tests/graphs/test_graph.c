@@ -7,6 +7,7 @@
 #include "ff/builder.h"
 #include "ff/cli.h"
 #include "ff/graph_file.h"
+#include "ff/micro.h"
 #include "ff/philox.h"
 #include "ff/zoo.h"
 
@@ -340,6 +341,39 @@ START_TEST(long_chain)
 }
 END_TEST
 
+/* What a graph computes in is what its activations and parameters are; gradients of
+ * parameters and the loss are float32. */
+START_TEST(computes_in_bfloat16)
+{
+	struct ff_graph g, plain, micro;
+	struct ff_error err;
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	ck_assert_int_eq(ff_zoo_build("lenet", 8, NULL, 0, &a, &plain, &err), FF_OK);
+	ck_assert_int_eq(ff_zoo_build("lenet", 8, (const char *const[]){"dtype=bfloat16"}, 1, &a,
+					 &g, &err),
+			FF_OK);
+	ck_assert(g.hash != plain.hash);
+	ck_assert_int_eq(ff_graph_micro(&g, 2, &a, &micro, &err), FF_OK);
+	for (int k = 0; k < 2; k++) {
+		const struct ff_graph *of = k ? &micro : &g;
+
+		ck_assert_int_eq(of->dtype, FF_BF16);
+		for (uint32_t i = 0; i < of->n_nodes; i++) {
+			const struct ff_operand *o = &of->nodes[i].out_map[0];
+			bool param = ff_node_is_parameter(of, i);
+			bool whole = of->values[of->nodes[i].out].dtype == FF_I32;
+			bool sums = i == of->loss || ff_node_is_prelude(of, i);
+
+			ck_assert_int_eq(o->dtype, whole ? FF_I32 : sums ? FF_F32 : FF_BF16);
+			ck_assert_int_eq(o->gradient, param ? FF_F32 : o->dtype);
+		}
+	}
+	ff_arena_finish(&a);
+}
+END_TEST
+
 /* ---- parameters ---- */
 
 /* Two layers of one shape, `more` members of the second, and the loss. */
@@ -525,6 +559,7 @@ static Suite *suite(void)
 	tcase_add_test(c, loads);
 	tcase_add_test(c, any_order);
 	tcase_add_test(c, long_chain);
+	tcase_add_test(c, computes_in_bfloat16);
 	tcase_add_test(c, own_parameters);
 	tcase_add_test(c, tied_parameters);
 	tcase_add_test(c, named_parameters);

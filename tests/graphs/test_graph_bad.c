@@ -46,6 +46,9 @@ static const struct bad documents[] = {
 				"\"name\""},
 		{"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"a b\",\"nodes\":[" X "]}",
 				"bad.json: name", "1 to 200 characters"},
+		{"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\",\"dtype\":\"int32\","
+		 "\"nodes\":[" X "]}",
+				"dtype", "expected float32 or bfloat16"},
 		{"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\"}", "bad.json",
 				"\"nodes\""},
 		{"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"g\",\"nodes\":{}}", "nodes",
@@ -111,6 +114,8 @@ static const struct bad inputs[] = {
 		{INPUT(",\"shape\":[4,\"3\"]"), "nodes[0].shape[1]", ""},
 		{INPUT(",\"shape\":[4,2147483648]"), "nodes[0].shape[1]", ""},
 		{INPUT(",\"shape\":[4,1e300]"), "nodes[0].shape[1]", ""},
+		{INPUT(",\"shape\":[4,2],\"dtype\":\"bfloat16\""), "nodes[0].dtype",
+				"float32|int32"},
 		{INPUT(",\"shape\":[4,2],\"dtype\":\"float16\""), "nodes[0].dtype",
 				"float32|int32"},
 		{INPUT(",\"shape\":[4,2],\"dtype\":\"int32\""), "nodes[0]", "classes"},

@@ -69,6 +69,7 @@ static void check_same(const struct ff_machine *m, const struct ff_machine *n)
 
 		ck_assert_str_eq(x->name, y->name);
 		ck_assert_double_eq(x->flops_per_s, y->flops_per_s);
+		ck_assert_double_eq(x->bfloat16_flops_per_s, y->bfloat16_flops_per_s);
 		ck_assert_double_eq(x->memory_bytes_per_s, y->memory_bytes_per_s);
 		ck_assert_int_eq(x->memory_bytes, y->memory_bytes);
 	}
@@ -142,7 +143,11 @@ START_TEST(known)
 		ck_assert_uint_eq(m.n_nodes, cases[i].nodes);
 		ck_assert_int_eq(m.overlap, cases[i].overlap);
 	}
+	load("a100x256", &a, &m);
+	ck_assert_double_eq(ff_device_flops_per_s(ff_device_kind(&m, 0), FF_F32), 19.5e12);
+	ck_assert_double_eq(ff_device_flops_per_s(ff_device_kind(&m, 0), FF_BF16), 312e12);
 	load("p100x16", &a, &m);
+	ck_assert_double_eq(ff_device_flops_per_s(ff_device_kind(&m, 0), FF_BF16), 10.6e12);
 	ck_assert_uint_eq(m.node_of[7], 1);
 	ck_assert_double_eq(ff_device_kind(&m, 15)->flops_per_s, 10.6e12);
 	ck_assert_int_eq(ff_device_kind(&m, 0)->memory_bytes, (int64_t)16 << 30);

@@ -16,11 +16,20 @@ START_TEST(rows_are_different)
 		ck_assert_uint_eq(o->id, i);
 		ck_assert_uint_le(o->states, FF_MAX_STATES);
 		ck_assert_int_eq(ff_optimizer_arrays(o), 2 + (int64_t)i); /* 0, 1, 2 states */
+		/* 33 weights: 132 bytes and 66 rounded ones, both padded to end at a multiple of
+		 * 64 */
+		ck_assert_int_eq(ff_optimizer_align(FF_F32, 33), 192);
+		ck_assert_int_eq(ff_optimizer_align(FF_BF16, 33), 256);
+		ck_assert_int_eq(ff_optimizer_bytes(o, FF_F32, 256), (2 + i) * 256);
+		ck_assert_int_eq(ff_optimizer_bytes(o, FF_BF16, 256), (2 + i) * 256 + 128);
+		ck_assert_int_eq(ff_optimizer_readers(o, FF_F32, 256), 0);
+		ck_assert_int_eq(ff_optimizer_readers(o, FF_BF16, 256), (2 + i) * 256);
 		ck_assert(o->setting[FF_SETTING_RATE].used);
 		ck_assert_int_eq(ff_optimizer_find(o->name, &found, &err), FF_OK);
 		ck_assert_ptr_eq(found, o);
 		for (uint32_t k = 0; k < i; k++)
 			ck_assert_int_ne(ff_optimizer((enum ff_optimizer_id)k)->rate, o->rate);
+		ck_assert_int_ne(o->rounding_rate, o->rate);
 	}
 	ck_assert_str_eq(ff_optimizer_preset()->name, "momentum");
 }

@@ -80,6 +80,10 @@ for value in [[], "w", {"gamma": "w"}, {"weight": 1}, {"weight": "a b"}, {"weigh
     rejects(graphs, change(lenet, ["nodes", conv, "params"], value), f"bad params {value}")
 rejects(graphs, change(lenet, ["nodes", conv + 1, "params"], {"weight": "w"}),
         f"params of {lenet['nodes'][conv + 1]['op']}")
+for value in ["float32", "bfloat16"]:
+    accepts(graphs, change(lenet, ["dtype"], value), f"dtype {value}")
+for value in ["int32", "uint8", "bf16", None, 2]:
+    rejects(graphs, change(lenet, ["dtype"], value), f"bad dtype {value!r}")
 for version in [1, 3, "2"]:
     rejects(graphs, change(lenet, ["version"], version), f"graph version {version!r}")
 

@@ -13,16 +13,18 @@ enum kind {
 };
 
 /* Data parallelism over `p` devices with an update of the given kind. */
-static void lower_updates(enum kind kind, uint32_t p, const struct ff_optimizer *o,
-		struct ff_arena *a, struct ff_graph *g, struct ff_schedule *ret)
+static void lower_updates(enum kind kind, enum ff_dtype type, uint32_t p,
+		const struct ff_optimizer *o, struct ff_arena *a, struct ff_graph *g,
+		struct ff_schedule *ret)
 {
 	const struct ff_lower_options opt = {.optimizer = o};
-	static const char *const sets[] = {"layers=1", "hidden=64", "image=8", "classes=16"};
+	const char *const sets[] = {"layers=1", "hidden=64", "image=8", "classes=16",
+			type == FF_BF16 ? "dtype=bfloat16" : "dtype=float32"};
 	static struct ff_machine m;
 	static struct ff_strategy s;
 	struct ff_error err = {0};
 
-	ck_assert_int_eq(ff_zoo_build("mlp", 8, sets, 4, a, g, &err), FF_OK);
+	ck_assert_int_eq(ff_zoo_build("mlp", 8, sets, 5, a, g, &err), FF_OK);
 	ck_assert_int_eq(ff_machine_load("cpu8", a, &m, &err), FF_OK);
 	ck_assert_int_eq(ff_strategy_data_parallel(g, p, a, &s, &err), FF_OK);
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
@@ -60,23 +62,25 @@ static uint32_t count_messages(const struct ff_move *mv, int64_t bytes)
 
 	for (uint32_t i = 0; i < mv->n_pieces; i++)
 		if (mv->piece[i].from != mv->piece[i].to) {
-			ck_assert_int_eq(ff_region_volume(&mv->piece[i].region) * FF_F32_BYTES,
+			ck_assert_int_eq(ff_region_volume(&mv->piece[i].region) *
+							 ff_dtype_bytes(mv->type),
 					bytes);
 			n++;
 		}
 	return n;
 }
 
-/* Of an n-byte parameter: what goes over the network either way. */
+/* Of a parameter of n bytes in float32: what goes over the network either way. */
 static void check_update(const struct ff_schedule *s, enum kind kind, uint32_t p, uint32_t edge)
 {
 	const struct ff_value *v = &s->graph->values[s->graph->edges[edge].value];
 	const struct ff_move *there = only_move(s, edge, FF_FORWARD);
 	const struct ff_move *back = only_move(s, edge, FF_BACKWARD);
-	int64_t n = FF_F32_BYTES;
+	int64_t n = FF_F32_BYTES, read;
 
 	for (uint32_t i = 0; i < v->rank; i++)
 		n *= v->shape[i];
+	read = n / FF_F32_BYTES * ff_dtype_bytes(v->dtype);
 	if (kind == FOLLOWING) {
 		ck_assert(!there && !back);
 		return;
@@ -89,14 +93,16 @@ static void check_update(const struct ff_schedule *s, enum kind kind, uint32_t p
 		return;
 	}
 	ck_assert_ptr_nonnull(there);
-	ck_assert_int_eq(there->network_bytes, (int64_t)(p - 1) * n);
+	ck_assert_int_eq(there->network_bytes, (int64_t)(p - 1) * read);
+	ck_assert_int_eq(there->type, v->dtype);
+	ck_assert_int_eq(back->type, FF_F32);
 	ck_assert_int_eq(back->network_bytes, (p - 1) * n);
 	if (kind == SHARDED) {
 		ck_assert_int_eq(there->kind, FF_MOVE_ALL_GATHER);
 		ck_assert_int_eq(back->kind, FF_MOVE_REDUCE_SCATTER);
 		return;
 	}
-	ck_assert_uint_eq(count_messages(there, n), p - 1);
+	ck_assert_uint_eq(count_messages(there, read), p - 1);
 	ck_assert_uint_eq(count_messages(back, n), p - 1);
 }
 
@@ -109,12 +115,27 @@ static int64_t array_bytes(const struct ff_value *v, enum kind kind, uint32_t p,
 		row *= v->shape[i];
 	if (kind == SHARDED)
 		rows = ff_part_start(v->shape[0], p, d + 1) - ff_part_start(v->shape[0], p, d);
-	return ff_align64(rows * row);
+	/* what is read of it in two bytes an element is padded to 64 bytes too */
+	return v->dtype == FF_BF16 ? 2 * ff_align64(rows * row / 2) : ff_align64(rows * row);
 }
 
-/* `arrays` of each parameter: weights, gradients and as many states as `o` has. */
-static void check_closed_forms(
-		enum kind kind, uint32_t p, const struct ff_optimizer *o, int64_t arrays)
+/* What goes over the network for a parameter, but for the p - 1: an all-reduce, or a
+ * reduce-scatter and an all-gather of what is read. */
+static int64_t sent_bytes(const struct ff_value *v, enum kind kind)
+{
+	int64_t n = FF_F32_BYTES;
+
+	for (uint32_t i = 0; i < v->rank; i++)
+		n *= v->shape[i];
+	if (kind == FOLLOWING)
+		return 2 * array_bytes(v, FOLLOWING, 1, 0);
+	return kind == REPLICATED ? 2 * n : n + n / FF_F32_BYTES * ff_dtype_bytes(v->dtype);
+}
+
+/* `arrays` of each parameter: weights, gradients and as many states as `o` has; and half of
+ * one where it is read in bfloat16. */
+static void check_closed_forms(enum kind kind, enum ff_dtype type, uint32_t p,
+		const struct ff_optimizer *o, int64_t arrays)
 {
 	int64_t pinned[8] = {0}, sent = 0;
 	struct ff_schedule s;
@@ -123,7 +144,7 @@ static void check_closed_forms(
 	uint32_t syncs = 0;
 
 	ff_arena_init(&a);
-	lower_updates(kind, p, o, &a, &g, &s);
+	lower_updates(kind, type, p, o, &a, &g, &s);
 	for (uint32_t e = 0; e < g.n_edges; e++) {
 		const struct ff_value *v = &g.values[g.edges[e].value];
 
@@ -131,7 +152,8 @@ static void check_closed_forms(
 			continue;
 		check_update(&s, kind, p, e);
 		for (uint32_t d = 0; d < (kind == SERVER ? 1 : p); d++)
-			pinned[d] += arrays * array_bytes(v, kind, p, d);
+			pinned[d] += (2 * arrays + (type == FF_BF16)) * array_bytes(v, kind, p, d) /
+				     2;
 	}
 	for (uint32_t d = 0; d < 8; d++)
 		ck_assert_int_eq(s.workspace_offset[d], pinned[d]);
@@ -146,11 +168,11 @@ static void check_closed_forms(
 	}
 	ck_assert_uint_eq(syncs, kind == FOLLOWING);
 	ck_assert_int_eq(s.network_bytes, sent);
-	/* whatever the way, it is as much: an all-reduce is the other two */
+	/* in float32 as much whatever the way: an all-reduce is the other two */
 	sent = 0;
 	for (uint32_t i = 0; i < g.n_values; i++)
 		if (g.values[i].kind == FF_VALUE_PARAMETER)
-			sent += 2 * (p - 1) * array_bytes(&g.values[i], FOLLOWING, p, 0);
+			sent += (p - 1) * sent_bytes(&g.values[i], kind);
 	ck_assert_int_eq(s.network_bytes, sent);
 	ff_arena_finish(&a);
 }
@@ -158,12 +180,18 @@ static void check_closed_forms(
 START_TEST(closed_forms)
 {
 	for (enum kind kind = FOLLOWING; kind <= SERVER; kind++)
-		for (uint32_t p = 2; p <= 8; p++) {
-			check_closed_forms(kind, p, NULL, 3);
-			check_closed_forms(kind, p, ff_optimizer(FF_OPTIMIZER_SGD), 2);
-			check_closed_forms(kind, p, ff_optimizer(FF_OPTIMIZER_MOMENTUM), 3);
-			check_closed_forms(kind, p, ff_optimizer(FF_OPTIMIZER_ADAMW), 4);
-		}
+		for (uint32_t p = 2; p <= 8; p++)
+			for (int k = 0; k < 2; k++) {
+				enum ff_dtype type = k ? FF_BF16 : FF_F32;
+
+				check_closed_forms(kind, type, p, NULL, 3);
+				check_closed_forms(
+						kind, type, p, ff_optimizer(FF_OPTIMIZER_SGD), 2);
+				check_closed_forms(kind, type, p,
+						ff_optimizer(FF_OPTIMIZER_MOMENTUM), 3);
+				check_closed_forms(
+						kind, type, p, ff_optimizer(FF_OPTIMIZER_ADAMW), 4);
+			}
 }
 END_TEST
 
@@ -176,7 +204,8 @@ START_TEST(states_alone_differ)
 
 	ff_arena_init(&a);
 	for (int i = 0; i < FF_OPTIMIZER_COUNT; i++)
-		lower_updates(SHARDED, 4, ff_optimizer((enum ff_optimizer_id)i), &a, &g[i], &s[i]);
+		lower_updates(SHARDED, FF_F32, 4, ff_optimizer((enum ff_optimizer_id)i), &a, &g[i],
+				&s[i]);
 	for (int i = 1; i < FF_OPTIMIZER_COUNT; i++) {
 		uint64_t hash = ff_schedule_hash(&s[i]);
 

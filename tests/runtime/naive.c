@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ff/philox.h"
+#include "typed.h"
 
 int64_t naive_volume(uint32_t rank, const int32_t *shape)
 {
@@ -156,11 +157,12 @@ static void elementwise(const struct naive *x)
 		int64_t i = naive_index(&n->out_map[0], at);
 		double v = x->in[0][i], y = v > 0 ? v : 0, slope = v > 0 ? 1 : 0;
 
+		/* backward reads what forward wrote */
 		if (n->op == FF_OP_TANH) {
-			y = tanh(v);
+			y = typed_round(n->out_map[0].dtype, tanh(v));
 			slope = 1 - y * y;
 		} else if (n->op == FF_OP_SIGMOID) {
-			y = 1 / (1 + exp(-v));
+			y = typed_round(n->out_map[0].dtype, 1 / (1 + exp(-v)));
 			slope = y * (1 - y);
 		}
 		x->out[i] = y;

@@ -21,13 +21,13 @@ void scene_optimizer(struct scene *s, enum ff_optimizer_id id)
 	RIG_OK(ff_optimizer_set(s->optimizer, told, s->opt.setting, &err));
 }
 
-void scene_open(struct scene *s, uint32_t max_devices, struct ff_random *r)
+void scene_open(struct scene *s, enum ff_dtype type, uint32_t max_devices, struct ff_random *r)
 {
 	struct ff_error err;
 
 	memset(s, 0, sizeof(*s));
 	ff_arena_init(&s->arena);
-	RIG_OK(random_graph(r, 6, &s->arena, &s->graph, &err));
+	RIG_OK(random_graph(r, type, 6, &s->arena, &s->graph, &err));
 	RIG_OK(random_machine(
 			r, 1 + ff_random_below(r, max_devices), &s->arena, &s->machine, &err));
 	RIG_OK(random_machine(r, 1, &s->arena, &s->one, &err));
@@ -91,6 +91,19 @@ void scene_run(struct scene *s, const struct ff_machine *m, const struct ff_stra
 	ret->weights = rig_weights(&r, false, &s->arena, &n);
 	RIG_OK(ff_executor_test(r.x, &ret->accuracy, &ret->test_loss, &err));
 	rig_close(&r);
+}
+
+double scene_apart(const struct scene *s, const float *a, const float *b)
+{
+	double apart = 0, size = 0;
+
+	for (int64_t i = 0; i < ff_graph_parameters(&s->graph); i++) {
+		double d = (double)a[i] - (double)b[i];
+
+		apart += d * d;
+		size += (double)b[i] * (double)b[i];
+	}
+	return size > 0 ? sqrt(apart / size) : apart > 0 ? INFINITY : 0;
 }
 
 void scene_compare(const struct scene *s, const struct result *split, const struct result *whole)

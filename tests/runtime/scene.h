@@ -28,14 +28,17 @@ struct result {
 
 /* Its settings go to s->opt: such that each of them shows, and rounding does not. */
 void scene_optimizer(struct scene *s, enum ff_optimizer_id id);
-/* On 1 to `max_devices` devices. */
-void scene_open(struct scene *s, uint32_t max_devices, struct ff_random *r);
+/* On 1 to `max_devices` devices, computing in `type`. */
+void scene_open(struct scene *s, enum ff_dtype type, uint32_t max_devices, struct ff_random *r);
 void scene_close(struct scene *s);
 /* Trains some steps; checks on the way that the memory allocated and the bytes
  * sent are the schedule's.  `comm` as for rig_open. */
 void scene_run(struct scene *s, const struct ff_machine *m, const struct ff_strategy *strategy,
 		const struct ff_backend *b, struct ff_comm *comm, int64_t bucket_bytes,
 		struct result *ret);
+/* How far apart all gradients of a step are: the length of their difference as a share of
+ * their own. */
+double scene_apart(const struct scene *s, const float *a, const float *b);
 /* Fails unless both computed the same, up to the order of float32 sums. */
 void scene_compare(const struct scene *s, const struct result *split, const struct result *whole);
 

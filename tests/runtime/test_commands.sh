@@ -60,6 +60,19 @@ TXT
 data="--data synthetic:64"
 
 # --- what works
+# where the processor has no bfloat16, and perhaps where it has
+"$ffzoo" lenet --batch 16 --set dtype=bfloat16 -o half.json
+check 'bfloat16 without AVX-512' refused 'does not compute in bfloat16 on this processor' \
+	env ONEDNN_MAX_CPU_ISA=AVX2 "$ffrun" half.json single --data synthetic:64 --steps 1
+check 'nor is it profiled' refused 'does not compute in bfloat16 on this processor' \
+	env ONEDNN_MAX_CPU_ISA=AVX2 "$ffprof" half.json --machine cpu1 -o none.json
+if "$ffrun" half.json single --data synthetic:64 --steps 1 >/dev/null 2>&1; then
+	check 'bfloat16 on 3 ranks' status 0 ranks "$ffrun" half.json data-parallel --devices 3 \
+		$data --steps 4 --verify --compare --against single --report half-report.json
+	check 'is verified by length' said 'of their length'
+	check 'bfloat16 dumped' status 0 "$ffrun" half.json single $data --dump half.st
+	check 'as float32' test "$(grep -c BF16 half.st)" -eq 0
+fi
 check 'one device' status 0 "$ffrun" lenet.json single $data --steps 5 --verify
 check 'is verified' said 'verified on one device'
 for ranks in 2 4; do

@@ -295,7 +295,8 @@ static void update_element(enum ff_optimizer_id id, const double *value, int n, 
 
 #define MOST 70000 /* enough for threads */
 
-/* Every optimizer, a few elements or many; the one behind the last stays as it was. */
+/* Every optimizer, a few elements or many; the one behind the last stays as it was.  What
+ * is read of the weights in bfloat16 is their rounding. */
 START_TEST(test_update)
 {
 	static const double told[FF_SETTING_COUNT] = {0.1, 0.8, 0.7, 0.9, 0.05, 0.3};
@@ -305,6 +306,7 @@ START_TEST(test_update)
 	struct ff_random r = {.seed = seed, .stream = 1};
 	static float w[MOST], g[MOST], state[2][MOST];
 	static double ww[MOST], s[MOST][2];
+	static uint16_t rounded[MOST];
 	struct ff_update u = {.optimizer = o, .weight = w, .gradient = g, .n = (size_t)n};
 	struct ff_device *dev;
 	struct ff_stream *stream;
@@ -317,12 +319,14 @@ START_TEST(test_update)
 	}
 	for (uint32_t i = 0; i < o->states; i++)
 		u.state[i] = state[i];
+	memset(rounded, 0xff, sizeof(rounded));
 	ck_assert_int_eq(cpu->open(0, &dev, &err), FF_OK);
 	ck_assert_int_eq(cpu->stream(dev, true, &stream, &err), FF_OK);
 	for (int step = 0; step < 4; step++) {
 		for (int i = 0; i < n; i++)
 			g[i] = (float)draw(&r, -50, 50);
 		o->factors(told, (uint64_t)step, &u.factors);
+		u.rounded = step == 3 ? rounded : NULL;
 		ck_assert_int_eq(cpu->update(stream, &u, &err), FF_OK);
 		ck_assert_int_eq(cpu->drain(stream, &err), FF_OK);
 		for (int i = 0; i < n; i++)
@@ -330,6 +334,7 @@ START_TEST(test_update)
 	}
 	for (int i = 0; i <= n; i++) {
 		ck_assert_double_eq_tol(w[i], ww[i], 1e-4);
+		ck_assert_uint_eq(rounded[i], i < n ? ff_bf16_from_f32(w[i]) : 0xffff);
 		for (uint32_t k = 0; k < 2; k++)
 			ck_assert_double_eq_tol(state[k][i], s[i][k], 1e-4 * (1 + fabs(s[i][k])));
 	}

@@ -7,133 +7,10 @@
 
 #include "ff/builder.h"
 #include "scene.h"
+#include "seen.h"
 
 #define CASES 400
 #define NULL_CASES 400
-
-/* What the random cases must have met, or they test too little. */
-struct seen {
-	uint32_t move[FF_MOVE_ALL_REDUCE + 1], op[FF_OP_COUNT];
-	uint32_t accumulate, send_staged, recv_staged, straight, add, syncs;
-	uint32_t replicas;                         /* operators computed several times */
-	uint32_t micro_batches, stages, again;     /* tasks */
-	uint32_t sharded, served, replicated;      /* parameters with a config of their own */
-	uint32_t added, tied_synced, tied_brought; /* gradients of several uses, by way */
-	uint32_t optimizer[FF_OPTIMIZER_COUNT];
-	uint32_t reduced[3];                   /* partial results, by what makes one of them */
-	uint32_t classes, classes_and_samples; /* losses split by the one, by both */
-};
-
-static void look_at_loss(struct seen *seen, const struct ff_schedule *lowered)
-{
-	const struct ff_node *loss = &lowered->graph->nodes[lowered->graph->loss];
-	const struct ff_config *c = &lowered->config[lowered->graph->loss];
-	uint32_t prelude = ff_node_prelude(lowered->graph, lowered->graph->loss);
-
-	seen->classes += c->degree[loss->n_dims - 1] > 1;
-	seen->classes_and_samples += c->degree[loss->n_dims - 1] > 1 && c->degree[0] > 1;
-	ck_assert(ff_config_equal(loss, c, &lowered->config[prelude]));
-}
-
-static void look_at_parameter(struct seen *seen, const struct ff_schedule *lowered, uint32_t node)
-{
-	const struct ff_graph *g = lowered->graph;
-	const struct ff_value *v = &g->values[g->nodes[node].out];
-	const struct ff_config *own = &lowered->strategy->config[node];
-	bool added = false;
-
-	for (uint32_t u = 0; u < v->n_uses; u++)
-		added |= lowered->accumulate[g->uses[v->first_use + u]];
-	seen->added += added;
-	for (uint32_t i = 0; i < lowered->n_shards && v->n_uses > 1; i++)
-		if (lowered->shards[i].node == node) {
-			bool synced = lowered->buckets[lowered->shards[i].bucket].synced;
-
-			*(synced ? &seen->tied_synced : &seen->tied_brought) += 1;
-		}
-	if (!own->n_parts)
-		return;
-	seen->sharded += own->n_parts > own->replicas;
-	seen->served += own->n_parts == 1;
-	seen->replicated += own->replicas > 1;
-}
-
-static void look(struct seen *seen, const struct scene *s)
-{
-	struct ff_schedule lowered;
-	struct ff_arena a;
-	struct ff_error err;
-
-	ff_arena_init(&a);
-	RIG_OK(ff_lower(&s->graph, &s->machine, &s->strategy, NULL, &a, &lowered, &err));
-	look_at_loss(seen, &lowered);
-	for (uint32_t i = 0; i < s->graph.n_nodes; i++) {
-		if (ff_node_is_parameter(&s->graph, i))
-			look_at_parameter(seen, &lowered, i);
-		else
-			seen->replicas += lowered.config[i].replicas > 1;
-	}
-	for (uint32_t i = 0; i < lowered.n_tasks; i++) {
-		const struct ff_task *t = &lowered.tasks[i];
-		const struct ff_move *mv = t->move;
-
-		seen->syncs += t->kind == FF_TASK_SYNC;
-		if (t->kind == FF_TASK_FORWARD)
-			seen->op[s->graph.nodes[t->node].op]++;
-		seen->micro_batches += t->micro > 0;
-		seen->again += t->again;
-		seen->stages += t->kind == FF_TASK_FORWARD && s->strategy.stage[t->node] > 0;
-		if (t->kind != FF_TASK_MOVE)
-			continue;
-		seen->move[mv->kind]++;
-		seen->accumulate += mv->accumulate;
-		seen->send_staged += mv->send_staged;
-		seen->recv_staged += mv->recv_staged;
-		for (uint32_t k = 0; k < mv->n_pieces; k++) {
-			const struct ff_piece *p = &mv->piece[k];
-
-			seen->add += p->add;
-			seen->reduced[mv->reduce] += p->add;
-			seen->straight +=
-					p->from != p->to && p->send_stage < 0 && p->recv_stage < 0;
-		}
-	}
-	ff_arena_finish(&a);
-}
-
-static void check_seen(const struct seen *seen)
-{
-	for (int k = 0; k < FF_OPTIMIZER_COUNT; k++)
-		ck_assert_msg(seen->optimizer[k] > 0, "no case had optimizer %s",
-				ff_optimizer((enum ff_optimizer_id)k)->name);
-	/* all-reduce is too rare among random strategies: it has a test below */
-	for (int k = 0; k < FF_MOVE_ALL_REDUCE; k++)
-		ck_assert_msg(seen->move[k] > 0, "no case had a move of kind %s",
-				ff_move_name((enum ff_move_kind)k));
-	for (int k = FF_OP_PARAMETER + 1; k < FF_OP_COUNT; k++)
-		ck_assert_msg(seen->op[k] > 0, "no case had a %s", ff_op_row((enum ff_op)k)->name);
-	for (int k = 0; k < 3; k++)
-		ck_assert_msg(seen->reduced[k] > 0, "no case had a message of a %s",
-				ff_reduce_name((enum ff_reduce)k));
-	ck_assert_uint_gt(seen->classes, 0);
-	ck_assert_uint_gt(seen->classes_and_samples, 0);
-	ck_assert_uint_gt(seen->accumulate, 0);
-	ck_assert_uint_gt(seen->send_staged, 0);
-	ck_assert_uint_gt(seen->recv_staged, 0);
-	ck_assert_uint_gt(seen->straight, 0);
-	ck_assert_uint_gt(seen->add, 0);
-	ck_assert_uint_gt(seen->syncs, 0);
-	ck_assert_uint_gt(seen->replicas, 0);
-	ck_assert_uint_gt(seen->micro_batches, 0);
-	ck_assert_uint_gt(seen->stages, 0);
-	ck_assert_uint_gt(seen->again, 0);
-	ck_assert_uint_gt(seen->sharded, 0);
-	ck_assert_uint_gt(seen->served, 0);
-	ck_assert_uint_gt(seen->replicated, 0);
-	ck_assert_uint_gt(seen->added, 0);
-	ck_assert_uint_gt(seen->tied_synced, 0);
-	ck_assert_uint_gt(seen->tied_brought, 0);
-}
 
 START_TEST(same_function)
 {
@@ -146,12 +23,12 @@ START_TEST(same_function)
 		struct scene s;
 		bool bounce;
 
-		scene_open(&s, 8, &r);
+		scene_open(&s, FF_F32, 8, &r);
 		bounce = ff_random_below(&r, 4) == 0;
 		printf("# case %u: %u nodes, %u devices%s%s\n", i, s.graph.n_nodes,
 				s.machine.n_devices, s.machine.overlap ? ", overlap" : "",
 				bounce ? ", bounce" : "");
-		look(&seen, &s);
+		seen_look(&seen, &s);
 		seen.optimizer[s.optimizer->id]++;
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(bounce), NULL,
 				ff_random_below(&r, 2)
@@ -162,7 +39,7 @@ START_TEST(same_function)
 		scene_compare(&s, &split, &whole);
 		scene_close(&s);
 	}
-	check_seen(&seen);
+	seen_check(&seen);
 }
 END_TEST
 
@@ -211,7 +88,7 @@ START_TEST(all_reduce)
 			c->stride[dim] = 1;
 		}
 		RIG_OK(ff_dataset_open("synthetic:18", &s.graph, n, &s.data, &err));
-		look(&seen, &s);
+		seen_look(&seen, &s);
 		ck_assert_uint_ge(seen.move[FF_MOVE_ALL_REDUCE], 4);
 		ck_assert_uint_eq(seen.classes, 1);
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(n % 2), NULL, 0, &split);
@@ -298,7 +175,7 @@ START_TEST(null_backend)
 		struct rig rig;
 		double loss[2];
 
-		scene_open(&s, 16, &r);
+		scene_open(&s, i % 4 < 2 ? FF_F32 : FF_BF16, 16, &r);
 		printf("# case %u: %u nodes, %u devices\n", i, s.graph.n_nodes,
 				s.machine.n_devices);
 		if (s.strategy.micro_batches == 1 && i % 2)
@@ -355,7 +232,7 @@ START_TEST(null_backend_finds_wrong_message)
 		bool messages = false;
 		int code;
 
-		scene_open(&s, 4, &r);
+		scene_open(&s, FF_F32, 4, &r);
 		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_null, NULL, s.data,
 				s.optimizer, &s.opt, 0, &s.arena);
 		honest = rig.comm->exchange;
@@ -390,7 +267,7 @@ START_TEST(repeatable)
 		struct result a, b;
 		struct scene s;
 
-		scene_open(&s, 6, &r);
+		scene_open(&s, FF_F32, 6, &r);
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(false), NULL, 0, &a);
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(false), NULL, 0, &b);
 		ck_assert_mem_eq(a.weights, b.weights,
@@ -411,7 +288,7 @@ START_TEST(keeps_weights)
 	struct rig rig;
 	int64_t n;
 
-	scene_open(&s, 4, &r);
+	scene_open(&s, FF_F32, 4, &r);
 	s.opt.keep_gradients = true;
 	rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_cpu, NULL, s.data,
 			s.optimizer, &s.opt, 0, &s.arena);
@@ -444,7 +321,7 @@ START_TEST(spans)
 		struct scene s;
 		struct rig rig;
 
-		scene_open(&s, 6, &r);
+		scene_open(&s, FF_F32, 6, &r);
 		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_cpu, NULL, s.data,
 				s.optimizer, &s.opt, 0, &s.arena);
 		ff_executor_trace(rig.x, true);
@@ -478,7 +355,7 @@ START_TEST(equal_kernels_are_prepared_once)
 	struct ff_error err;
 	struct scene s;
 
-	scene_open(&s, 1, &r);
+	scene_open(&s, FF_F32, 1, &r);
 	for (uint32_t n = 1; n <= 8; n *= 2) {
 		const struct ff_backend *b = rig_backend(false);
 		struct ff_workspace_query query = {.backend = b};

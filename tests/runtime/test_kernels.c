@@ -11,8 +11,10 @@
 #include "ff/philox.h"
 #include "ff/strategy.h"
 #include "naive.h"
+#include "typed.h"
 
-#define TOLERANCE 1e-4 /* of the largest magnitude */
+/* Of the largest magnitude; of bfloat16, beside half a unit in its own last place. */
+#define TOLERANCE 1e-4
 
 static const struct ff_backend *const cpu = &ff_backend_cpu;
 static uint64_t seed;
@@ -262,7 +264,7 @@ static double *random_whole(struct trial *t, const struct ff_operand *o)
 	for (int64_t i = 0; i < n; i++) {
 		double u = ff_random_unit(&t->r) * 4 - 2;
 
-		v[i] = (float)(t->ties ? floor(u) : u);
+		v[i] = typed_round(o->dtype, (float)(t->ties ? floor(u) : u));
 	}
 	return v;
 }
@@ -327,32 +329,29 @@ static void *device_memory(struct trial *t, int64_t bytes)
 	return memory;
 }
 
-/* A dense shard of `region`; NULL when that is empty. */
-static void *shard_of(struct trial *t, const struct ff_operand *o, const struct ff_region *region,
-		const double *whole, bool labels)
+/* A dense shard of `region`, of elements of `type`; NULL when that is empty. */
+static void *shard_of(struct trial *t, const struct ff_operand *o, enum ff_dtype type,
+		const struct ff_region *region, const double *whole)
 {
 	int64_t n = ff_region_volume(region);
 	int32_t at[FF_MAX_RANK];
-	float *v;
+	void *v;
 
 	if (!n)
 		return NULL;
-	v = device_memory(t, n * FF_F32_BYTES);
+	v = device_memory(t, n * ff_dtype_bytes(type));
 	memcpy(at, region->lo, sizeof(at));
 	do {
 		double value = whole ? whole[naive_index(o, at)] : NAN;
-		int64_t i = ff_region_offset(o->order, region, at);
 
-		if (labels)
-			((int32_t *)(void *)v)[i] = (int32_t)value;
-		else
-			v[i] = (float)value;
+		typed_put(type, v, ff_region_offset(o->order, region, at), value);
 	} while (naive_next(region, at));
 	return v;
 }
 
 static void compare(struct trial *t, const char *what, const struct ff_operand *o,
-		const struct ff_region *region, const float *shard, const double *whole)
+		enum ff_dtype type, const struct ff_region *region, const void *shard,
+		const double *whole)
 {
 	int64_t n = naive_volume(o->rank, o->shape);
 	int32_t at[FF_MAX_RANK];
@@ -366,9 +365,10 @@ static void compare(struct trial *t, const char *what, const struct ff_operand *
 	memcpy(at, region->lo, sizeof(at));
 	do {
 		double want = whole[naive_index(o, at)],
-		       have = shard[ff_region_offset(o->order, region, at)];
+		       have = typed_get(type, shard, ff_region_offset(o->order, region, at));
+		double rounding = type == FF_BF16 ? BF16_HALF_ULP * fabs(want) : 0;
 
-		if (fabs(want - have) <= TOLERANCE * largest)
+		if (fabs(want - have) <= TOLERANCE * largest + rounding)
 			continue;
 		ff_work_key(&t->work, key);
 		ck_abort_msg("%s at (%d, %d, %d, %d) is %g, expected %g: %s", what, at[0], at[1],
@@ -393,7 +393,7 @@ static void fill_io(struct trial *t, int64_t workspace, struct ff_kernel_io *io)
 	const struct ff_node *n = t->node;
 	const struct ff_work *w = &t->work;
 	const struct naive *x = &t->naive;
-	const struct ff_operand *o = &n->out_map[0];
+	const struct ff_operand *o = &n->out_map[0], *in = n->in_map;
 	bool back = w->pass == FF_BACKWARD;
 	uint32_t flags = ff_op_row(n->op)->flags;
 
@@ -403,15 +403,15 @@ static void fill_io(struct trial *t, int64_t workspace, struct ff_kernel_io *io)
 			.valid = x->valid};
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		if (!back || i >= n->n_data || (flags & FF_OP_BACKWARD_IN))
-			io->in[i] = shard_of(t, &n->in_map[i], &w->in[i], x->in[i],
-					n->op == FF_OP_SOFTMAX_CROSS_ENTROPY && i == 1);
+			io->in[i] = shard_of(t, &in[i], in[i].dtype, &w->in[i], x->in[i]);
 		if (w->need_din[i])
-			io->din[i] = shard_of(t, &n->in_map[i], &w->in[i], NULL, false);
+			io->din[i] = shard_of(
+					t, &in[i], (enum ff_dtype)in[i].gradient, &w->in[i], NULL);
 	}
 	if (!back || (flags & FF_OP_BACKWARD_OUT))
-		io->out[0] = shard_of(t, o, &w->out[0], back ? x->out : NULL, false);
+		io->out[0] = shard_of(t, o, o->dtype, &w->out[0], back ? x->out : NULL);
 	if (back && !(flags & FF_OP_LOSS))
-		io->dout[0] = shard_of(t, o, &w->out[0], x->dout, false);
+		io->dout[0] = shard_of(t, o, o->dtype, &w->out[0], x->dout);
 	if (n->n_saved)
 		io->out[1] = t->saved;
 	if (workspace)
@@ -436,11 +436,13 @@ static void run_kernel(struct trial *t)
 		check(cpu->run(t->stream, k, &io, &err), &err);
 		check(cpu->drain(t->stream, &err), &err);
 		if (w->pass == FF_FORWARD)
-			compare(t, "out", &n->out_map[0], &w->out[0], io.out[0], t->naive.out);
+			compare(t, "out", &n->out_map[0], n->out_map[0].dtype, &w->out[0],
+					io.out[0], t->naive.out);
 		for (uint32_t i = 0; i < n->n_in; i++)
 			if (w->need_din[i])
 				compare(t, i < n->n_data ? "din" : "dweight", &n->in_map[i],
-						&w->in[i], io.din[i], t->naive.din[i]);
+						(enum ff_dtype)n->in_map[i].gradient, &w->in[i],
+						io.din[i], t->naive.din[i]);
 	}
 	give_back(t, &io);
 	cpu->kernel_close(k);
@@ -469,8 +471,8 @@ static void run_pass(struct trial *t, enum ff_pass pass)
 	t->saved = NULL;
 }
 
-static void run_trial(
-		enum ff_op op, uint32_t number, struct ff_device *dev, struct ff_stream *stream)
+static void run_trial(enum ff_op op, enum ff_dtype type, uint32_t number, struct ff_device *dev,
+		struct ff_stream *stream)
 {
 	struct trial t = {.r = {.seed = seed, .stream = ff_philox_stream(number, op)},
 			.dev = dev,
@@ -480,6 +482,7 @@ static void run_trial(
 
 	ff_arena_init(&t.arena);
 	check(ff_builder_create("trial", &t.arena, &b, &err), &err);
+	ff_builder_set_dtype(b, type);
 	if (op == FF_OP_SOFTMAX_CROSS_ENTROPY)
 		build_loss(&t, b);
 	else
@@ -505,17 +508,22 @@ static const uint16_t trials[FF_OP_COUNT] = {
 		[FF_OP_SOFTMAX_CROSS_ENTROPY] = 60,
 };
 
+/* In float32 and, where the processor has it, in bfloat16. */
 START_TEST(test_against_definition)
 {
-	enum ff_op op = (enum ff_op)_i;
+	enum ff_op op = (enum ff_op)(_i % FF_OP_COUNT);
+	enum ff_dtype type = _i < FF_OP_COUNT ? FF_F32 : FF_BF16;
 	struct ff_device *dev;
 	struct ff_stream *stream;
 	struct ff_error err;
+	bool able;
 
 	check(cpu->open(0, &dev, &err), &err);
 	check(cpu->stream(dev, op % 2, &stream, &err), &err);
-	for (uint32_t i = 0; i < trials[op]; i++)
-		run_trial(op, i, dev, stream);
+	able = cpu->computes(dev, type, &err) == FF_OK;
+	ck_assert(able || type == FF_BF16);
+	for (uint32_t i = 0; i < trials[op] && able; i++)
+		run_trial(op, type, i, dev, stream);
 	cpu->stream_close(stream);
 	cpu->close(dev);
 }
@@ -528,7 +536,7 @@ static Suite *suite(void)
 
 	seed = ff_test_seed(20240601);
 	tcase_set_timeout(t, 0);
-	tcase_add_loop_test(t, test_against_definition, FF_OP_PARAMETER + 1, FF_OP_COUNT);
+	tcase_add_loop_test(t, test_against_definition, 0, 2 * FF_OP_COUNT);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -14,6 +14,7 @@
 #include "ff/backend.h"
 #include "ff/builder.h"
 #include "ff/philox.h"
+#include "typed.h"
 
 #define ROUNDS 400
 #define MAX_IN 2
@@ -113,7 +114,7 @@ static void draw_attrs(
 }
 
 /* input -> node -> everything it writes, joined -> linear -> loss */
-static void build(struct trial *t, enum ff_op op)
+static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 {
 	union ff_attrs a = ff_attrs_preset(op), fc = ff_attrs_preset(FF_OP_LINEAR);
 	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}}, join = {{0}};
@@ -131,6 +132,7 @@ static void build(struct trial *t, enum ff_op op)
 	fc.linear.out_features = 2;
 	join.concat.axis = 1;
 	check(ff_builder_create("rows", &t->arena, &b, &err), &err);
+	ff_builder_set_dtype(b, type);
 	in[0] = add_input(b, "x", rank, shape, op == FF_OP_EMBEDDING ? a.embedding.vocabulary : 0);
 	if (op == FF_OP_MUL)
 		in[1] = add_input(b, "y", rank, shape, 0);
@@ -201,6 +203,7 @@ static void define_embedding(struct trial *t, const int32_t *at)
 	t->din[1][weight] += t->dout[0][k];
 }
 
+/* Random numbers are such as the operand's type has. */
 static float *whole(struct trial *t, const struct ff_operand *o, bool random)
 {
 	int64_t n = volume(o);
@@ -208,7 +211,7 @@ static float *whole(struct trial *t, const struct ff_operand *o, bool random)
 
 	ck_assert_ptr_nonnull(v);
 	for (int64_t i = 0; i < n && random; i++)
-		v[i] = (float)ff_random_unit(&t->r) * 4 - 2;
+		v[i] = (float)typed_round(o->dtype, (float)ff_random_unit(&t->r) * 4 - 2);
 	return v;
 }
 
@@ -228,7 +231,7 @@ static void define(struct trial *t, enum ff_pass pass)
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		t->in[i] = whole(t, &n->in_map[i], true);
 		t->din[i] = whole(t, &n->in_map[i], false);
-		t->work.need_din[i] = pass == FF_BACKWARD && n->in_map[i].dtype == FF_F32 &&
+		t->work.need_din[i] = pass == FF_BACKWARD && n->in_map[i].dtype != FF_I32 &&
 				      draw(t, 0, 3);
 	}
 	for (uint32_t k = 0; k < n->n_out; k++) {
@@ -246,33 +249,35 @@ static void define(struct trial *t, enum ff_pass pass)
 /* ---- kernels ---- */
 
 /* A dense shard of `region`, NaN where `from` is NULL; NULL when it is empty. */
-static void *shard_of(struct trial *t, const struct ff_operand *o, const struct ff_region *region,
-		const float *from)
+static void *shard_of(struct trial *t, const struct ff_operand *o, enum ff_dtype type,
+		const struct ff_region *region, const float *from)
 {
 	int64_t n = ff_region_volume(region);
+	size_t bytes = (size_t)(n * ff_dtype_bytes(type));
 	int32_t at[FF_MAX_DIMS];
 	struct ff_error err;
 	void *shard;
 
 	if (!n)
 		return NULL;
-	check(cpu->alloc(t->dev, (size_t)n * FF_F32_BYTES, &shard, &err), &err);
-	memset(shard, 0xff, (size_t)n * FF_F32_BYTES);
+	check(cpu->alloc(t->dev, bytes, &shard, &err), &err);
+	memset(shard, 0xff, bytes);
 	memcpy(at, region->lo, sizeof(at));
 	do {
 		int64_t i = ff_region_offset(o->order, region, at);
 
-		if (from && o->dtype == FF_I32)
-			((int32_t *)shard)[i] = (int32_t)from[index_of(o, at)];
-		else if (from)
-			((float *)shard)[i] = from[index_of(o, at)];
+		if (from)
+			typed_put(type, shard, i, (double)from[index_of(o, at)]);
 	} while (next(region, at));
 	return shard;
 }
 
+/* Of bfloat16 to within half a unit in the last place. */
 static void compare(struct trial *t, const char *what, const struct ff_operand *o,
-		const struct ff_region *region, const float *shard, const float *want)
+		enum ff_dtype type, const struct ff_region *region, const void *shard,
+		const float *want)
 {
+	double unit = type == FF_BF16 ? BF16_HALF_ULP : 1e-5;
 	char key[FF_KEY_BYTES];
 	int32_t at[FF_MAX_DIMS];
 
@@ -280,14 +285,14 @@ static void compare(struct trial *t, const char *what, const struct ff_operand *
 		return;
 	memcpy(at, region->lo, sizeof(at));
 	do {
-		float have = shard[ff_region_offset(o->order, region, at)];
-		float expected = want[index_of(o, at)];
+		double have = typed_get(type, shard, ff_region_offset(o->order, region, at));
+		double expected = (double)want[index_of(o, at)];
 
-		if (fabsf(have - expected) <= 1e-5f * (1 + fabsf(expected)))
+		if (fabs(have - expected) <= unit * fabs(expected) + 1e-5)
 			continue;
 		ff_work_key(&t->work, key);
 		ck_abort_msg("%s at (%d, %d, %d, %d) is %g, expected %g: %s", what, at[0], at[1],
-				at[2], at[3], (double)have, (double)expected, key);
+				at[2], at[3], have, expected, key);
 	} while (next(region, at));
 }
 
@@ -296,21 +301,23 @@ static void fill_io(struct trial *t, struct ff_kernel_io *io)
 {
 	const struct ff_node *n = t->node;
 	const struct ff_work *w = &t->work;
+	const struct ff_operand *in = n->in_map, *out = n->out_map;
 	bool back = w->pass == FF_BACKWARD;
 	bool keeps = ff_op_row(n->op)->flags & FF_OP_BACKWARD_IN;
 
 	memset(io, 0, sizeof(*io));
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		if (!back || (i < n->n_data && keeps))
-			io->in[i] = shard_of(t, &n->in_map[i], &w->in[i], t->in[i]);
+			io->in[i] = shard_of(t, &in[i], in[i].dtype, &w->in[i], t->in[i]);
 		if (w->need_din[i])
-			io->din[i] = shard_of(t, &n->in_map[i], &w->in[i], NULL);
+			io->din[i] = shard_of(
+					t, &in[i], (enum ff_dtype)in[i].gradient, &w->in[i], NULL);
 	}
 	for (uint32_t k = 0; k < n->n_out; k++) {
 		if (!back)
-			io->out[k] = shard_of(t, &n->out_map[k], &w->out[k], NULL);
+			io->out[k] = shard_of(t, &out[k], out[k].dtype, &w->out[k], NULL);
 		else
-			io->dout[k] = shard_of(t, &n->out_map[k], &w->out[k], t->dout[k]);
+			io->dout[k] = shard_of(t, &out[k], out[k].dtype, &w->out[k], t->dout[k]);
 	}
 }
 
@@ -350,14 +357,17 @@ static void run_pass(struct trial *t, enum ff_pass pass)
 	fill_io(t, &io);
 	check(run_kernel(t, &io, &err), &err);
 	for (uint32_t k = 0; k < n->n_out && pass == FF_FORWARD; k++)
-		compare(t, "out", &n->out_map[k], &t->work.out[k], io.out[k], t->out[k]);
+		compare(t, "out", &n->out_map[k], n->out_map[k].dtype, &t->work.out[k], io.out[k],
+				t->out[k]);
 	for (uint32_t i = 0; i < n->n_in; i++)
 		if (t->work.need_din[i])
-			compare(t, "din", &n->in_map[i], &t->work.in[i], io.din[i], t->din[i]);
+			compare(t, "din", &n->in_map[i], (enum ff_dtype)n->in_map[i].gradient,
+					&t->work.in[i], io.din[i], t->din[i]);
 	give_back(t, &io);
 }
 
-static void trial_open(struct trial *t, uint64_t seed, uint64_t stream, enum ff_op op)
+static void trial_open(
+		struct trial *t, uint64_t seed, uint64_t stream, enum ff_op op, enum ff_dtype type)
 {
 	struct ff_error err;
 
@@ -366,7 +376,7 @@ static void trial_open(struct trial *t, uint64_t seed, uint64_t stream, enum ff_
 	ff_arena_init(&t->arena);
 	check(cpu->open(0, &t->dev, &err), &err);
 	check(cpu->stream(t->dev, false, &t->stream, &err), &err);
-	build(t, op);
+	build(t, op, type);
 }
 
 static void trial_close(struct trial *t)
@@ -386,7 +396,7 @@ START_TEST(kernels)
 	for (uint32_t i = 0; i < ROUNDS; i++) {
 		struct trial t;
 
-		trial_open(&t, seed + (uint64_t)_i, i, ops[_i]);
+		trial_open(&t, seed + (uint64_t)_i, i, ops[_i], i % 2 ? FF_BF16 : FF_F32);
 		run_pass(&t, FF_FORWARD);
 		run_pass(&t, FF_BACKWARD);
 		trial_close(&t);
@@ -400,7 +410,7 @@ START_TEST(embedding_does_not_depend_on_threads)
 	float *gradient[2];
 	struct trial t;
 
-	trial_open(&t, ff_test_seed(31), LARGE, FF_OP_EMBEDDING);
+	trial_open(&t, ff_test_seed(31), LARGE, FF_OP_EMBEDDING, FF_F32);
 	for (int i = 0; i < 2; i++) {
 		struct ff_kernel_io io;
 		struct ff_error err;
@@ -431,7 +441,7 @@ START_TEST(embedding_refuses_ids)
 		struct trial t;
 		int32_t bad, *ids;
 
-		trial_open(&t, ff_test_seed(32), (uint64_t)i, FF_OP_EMBEDDING);
+		trial_open(&t, ff_test_seed(32), (uint64_t)i, FF_OP_EMBEDDING, FF_F32);
 		define(&t, FF_FORWARD);
 		fill_io(&t, &io);
 		bad = i ? -2 : t.node->attrs.embedding.vocabulary;

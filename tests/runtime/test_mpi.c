@@ -88,7 +88,7 @@ START_TEST(same_function)
 		struct result split, whole;
 		struct scene s;
 
-		scene_open(&s, c->n_devices, &r);
+		scene_open(&s, FF_F32, c->n_devices, &r);
 		printf("# case %u: %u nodes, %u devices%s\n", i, s.graph.n_nodes,
 				s.machine.n_devices, s.machine.overlap ? ", overlap" : "");
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(ff_random_below(&r, 4) == 0), c,
@@ -113,7 +113,7 @@ START_TEST(types_arrive)
 		struct scene s;
 		struct rig rig;
 
-		scene_open(&s, c->n_devices, &r);
+		scene_open(&s, i % 2 ? FF_BF16 : FF_F32, c->n_devices, &r);
 		if (s.strategy.micro_batches == 1)
 			random_types(&r, &s.graph);
 		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &ff_backend_null, c, s.data,

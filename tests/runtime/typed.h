@@ -7,6 +7,12 @@
 /* What rounding a sum to bfloat16 may change of it. */
 #define BF16_HALF_ULP (1.0 / 256)
 
+/* The nearest number of the type. */
+static inline double typed_round(enum ff_dtype type, double x)
+{
+	return type == FF_BF16 ? (double)ff_bf16_to_f32(ff_bf16_from_f32((float)x)) : x;
+}
+
 static inline double typed_get(enum ff_dtype type, const void *array, int64_t i)
 {
 	switch (type) {

@@ -104,6 +104,9 @@ static inline struct ff_costs *hand_costs(const char *kind)
 	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){4, 10});
 	ff_costs_set_rate(c, FF_RATE_UPDATE_SGD, (struct ff_rate){3.5, 25});
 	ff_costs_set_rate(c, FF_RATE_UPDATE_ADAMW, (struct ff_rate){5, 8});
+	ff_costs_set_rate(c, FF_RATE_UPDATE_BF16, (struct ff_rate){3.5, 15});
+	ff_costs_set_rate(c, FF_RATE_UPDATE_SGD_BF16, (struct ff_rate){4, 20});
+	ff_costs_set_rate(c, FF_RATE_UPDATE_ADAMW_BF16, (struct ff_rate){5.5, 5});
 	return c;
 }
 

@@ -14,7 +14,7 @@
 /* What the walks must have met, or they test too little. */
 struct seen {
 	uint32_t fits, misfits, tight, layout_over;
-	uint32_t kinds, measured, scratch, kept, dropped, sets;
+	uint32_t kinds, rounded, measured, scratch, kept, dropped, sets;
 	uint32_t forgotten, slower, not_slower;
 	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
 	uint32_t micro_batches, stages, again, brought_again, held_back;
@@ -303,6 +303,7 @@ static void open_walk(struct walk *w)
 		w->costs = odd_costs(&w->g, w->h.m.n_devices, ff_random_u32(r), 5000);
 	w->seen->kinds += w->h.node[nodes - 1].kind;
 	w->seen->measured += measured;
+	w->seen->rounded += w->g.dtype == FF_BF16;
 	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, w->costs, "c", "g", &w->p, &w->err) == FF_OK,
 			"%s", w->err.text);
 	w->optimizer = ff_optimizer((enum ff_optimizer_id)ff_random_below(r, FF_OPTIMIZER_COUNT));

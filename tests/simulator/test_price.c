@@ -411,6 +411,18 @@ START_TEST(analytic_updates)
 }
 END_TEST
 
+/* Where the weights are read in bfloat16, they are written once more, half as long. */
+START_TEST(analytic_updates_rounded)
+{
+	struct world w;
+
+	setup(&w, 1, 1, NULL);
+	w.g.dtype = FF_BF16;
+	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 1000), 5 + 5.5 * 1000 / 1e4, 1e-9);
+	teardown(&w);
+}
+END_TEST
+
 START_TEST(analytic_roofline)
 {
 	struct world w;
@@ -504,6 +516,7 @@ static Suite *suite(void)
 	tcase_add_test(t, costs_must_fit_the_machine);
 	tcase_add_test(t, optimizers_need_their_rates);
 	tcase_add_test(t, analytic_updates);
+	tcase_add_test(t, analytic_updates_rounded);
 	tcase_add_test(t, analytic_roofline);
 	tcase_add_test(t, analytic_is_monotonic);
 	tcase_add_test(t, memo_grows);

@@ -16,7 +16,7 @@ static int join(struct ff_derive *d, uint32_t slot, int32_t *shape, struct ff_er
 {
 	uint32_t axis = (uint32_t)d->node->attrs.concat.axis;
 	const struct ff_value *in, *first = ff_derive_in(d, 0);
-	int code = ff_derive_input(d, slot, FF_F32, axis + 1, FF_MAX_RANK, &in, err);
+	int code = ff_derive_input(d, slot, d->graph->dtype, axis + 1, FF_MAX_RANK, &in, err);
 	struct ff_operand *o;
 	int64_t sum;
 	bool fits;
@@ -55,7 +55,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	for (uint32_t i = 0; i < d->node->n_in && code == FF_OK; i++)
 		code = join(d, i, shape, err);
 	if (code == FF_OK)
-		code = ff_derive_out(d, 0, FF_F32, first->rank, shape, first->order, err);
+		code = ff_derive_out(d, 0, d->graph->dtype, first->rank, shape, first->order, err);
 	if (code < 0)
 		return code;
 	ff_derive_axes(d, first->rank, shape);

@@ -102,7 +102,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	struct ff_window window[2] = {0};
 	int32_t size[2] = {0}, depth;
 	int64_t fan_in;
-	int code = ff_derive_input(d, 0, FF_F32, 4, 4, &in, err);
+	int code = ff_derive_input(d, 0, d->graph->dtype, 4, 4, &in, err);
 
 	if (code == FF_OK)
 		code = check(d, in, window, size, err);
@@ -111,7 +111,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	depth = in->shape[1] / a->groups;
 	const int32_t shape[4] = {in->shape[0], a->out_channels, size[0], size[1]};
 	const int32_t filter[4] = {a->out_channels, depth, a->kernel[0], a->kernel[1]};
-	code = ff_derive_out(d, 0, FF_F32, 4, shape, ff_order_image, err);
+	code = ff_derive_out(d, 0, d->graph->dtype, 4, shape, ff_order_image, err);
 	if (code < 0)
 		return code;
 	ff_derive_dim(d, FF_DIM_SAMPLE, "sample", shape[0]);

@@ -65,8 +65,8 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	for (uint32_t i = 0; i < ids->rank; i++)
 		shape[i] = ids->shape[i];
 	shape[ids->rank] = a->features;
-	code = ff_derive_out(
-			d, 0, FF_F32, ids->rank + 1, shape, ff_derive_order(ids->rank + 1), err);
+	code = ff_derive_out(d, 0, d->graph->dtype, ids->rank + 1, shape,
+			ff_derive_order(ids->rank + 1), err);
 	if (code == FF_OK)
 		code = map_axes(d, ids, err);
 	if (code < 0)

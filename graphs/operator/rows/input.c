@@ -1,4 +1,5 @@
-/* Input: a tensor of the data set.  SPDX-License-Identifier: Apache-2.0 */
+/* Input: a tensor of the data set; float32 values are rounded to what the graph computes
+ * in as they are loaded.  SPDX-License-Identifier: Apache-2.0 */
 #include "operator/derive.h"
 
 static const struct ff_attr_row attrs[] = {
@@ -22,12 +23,12 @@ static const struct ff_attr_row attrs[] = {
 static int derive(struct ff_derive *d, struct ff_error *err)
 {
 	const struct ff_input_attrs *a = &d->node->attrs.input;
-	enum ff_dtype dtype = a->dtype ? FF_I32 : FF_F32;
+	enum ff_dtype dtype = a->dtype ? FF_I32 : d->graph->dtype;
 
 	if (dtype == FF_I32 && !a->classes)
 		return ff_derive_fail(
 				d, err, "int32 labels need \"classes\", the number of classes");
-	if (dtype == FF_F32 && a->classes)
+	if (!a->dtype && a->classes)
 		return ff_derive_fail(d, err, "\"classes\" is for int32 labels, this is float32");
 	return ff_derive_out(d, 0, dtype, (uint32_t)a->rank, a->shape,
 			ff_derive_order((uint32_t)a->rank), err);

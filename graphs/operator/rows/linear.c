@@ -45,14 +45,14 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	const struct ff_linear_attrs *a = &d->node->attrs.linear;
 	const struct ff_value *in;
 	int32_t shape[FF_MAX_RANK], matrix[2], p, r;
-	int code = ff_derive_input(d, 0, FF_F32, 2, FF_MAX_RANK, &in, err);
+	int code = ff_derive_input(d, 0, d->graph->dtype, 2, FF_MAX_RANK, &in, err);
 
 	if (code < 0)
 		return code;
 	for (uint32_t i = 0; i + 1 < in->rank; i++)
 		shape[i] = in->shape[i];
 	shape[in->rank - 1] = a->out_features;
-	code = ff_derive_out(d, 0, FF_F32, in->rank, shape, in->order, err);
+	code = ff_derive_out(d, 0, d->graph->dtype, in->rank, shape, in->order, err);
 	if (code < 0)
 		return code;
 	map_axes(d, in, &p, &r);

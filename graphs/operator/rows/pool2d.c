@@ -70,12 +70,12 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	struct ff_operand *o;
 	int32_t shape[4] = {0};
 	int64_t taps = ff_sat_mul(a->kernel[0], a->kernel[1]);
-	int code = ff_derive_input(d, 0, FF_F32, 4, 4, &in, err);
+	int code = ff_derive_input(d, 0, d->graph->dtype, 4, 4, &in, err);
 
 	if (code == FF_OK)
 		code = check(d, in, window, shape, err);
 	if (code == FF_OK)
-		code = ff_derive_out(d, 0, FF_F32, 4, shape, ff_order_image, err);
+		code = ff_derive_out(d, 0, d->graph->dtype, 4, shape, ff_order_image, err);
 	if (code == FF_OK && d->node->n_saved)
 		code = ff_derive_out(d, 1, taps <= UINT8_MAX ? FF_U8 : FF_I32, 4, shape,
 				ff_order_image, err);

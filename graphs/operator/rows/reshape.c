@@ -115,12 +115,13 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	int32_t shape[FF_MAX_RANK] = {0}, sample;
 	const struct ff_value *in;
 	struct ff_operand *o;
-	int code = ff_derive_input(d, 0, FF_F32, 1, FF_MAX_RANK, &in, err);
+	int code = ff_derive_input(d, 0, d->graph->dtype, 1, FF_MAX_RANK, &in, err);
 
 	if (code == FF_OK)
 		code = resolve(d, in, shape, err);
 	if (code == FF_OK)
-		code = ff_derive_out(d, 0, FF_F32, rank, shape, ff_derive_order(rank), err);
+		code = ff_derive_out(
+				d, 0, d->graph->dtype, rank, shape, ff_derive_order(rank), err);
 	if (code < 0)
 		return code;
 	o = ff_derive_map(d, 0);

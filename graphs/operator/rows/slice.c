@@ -26,7 +26,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	int32_t shape[FF_MAX_RANK];
 	const struct ff_value *in;
 	struct ff_operand *o;
-	int code = ff_derive_input(d, 0, FF_F32, axis + 1, FF_MAX_RANK, &in, err);
+	int code = ff_derive_input(d, 0, d->graph->dtype, axis + 1, FF_MAX_RANK, &in, err);
 
 	if (code < 0)
 		return code;
@@ -36,7 +36,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 				a->start, a->stop, axis, ff_shape_text(in->rank, in->shape).text);
 	for (uint32_t i = 0; i < in->rank; i++)
 		shape[i] = i == axis ? a->stop - a->start : in->shape[i];
-	code = ff_derive_out(d, 0, FF_F32, in->rank, shape, in->order, err);
+	code = ff_derive_out(d, 0, d->graph->dtype, in->rank, shape, in->order, err);
 	if (code < 0)
 		return code;
 	ff_derive_axes(d, in->rank, shape);

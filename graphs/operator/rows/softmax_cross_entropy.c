@@ -34,7 +34,7 @@ static int map_axes(struct ff_derive *d, enum ff_label class, struct ff_operand 
 {
 	const struct ff_value *logits, *labels;
 	struct ff_operand *x, *y;
-	int code = ff_derive_input(d, 0, FF_F32, 2, FF_MAX_RANK, &logits, err);
+	int code = ff_derive_input(d, 0, d->graph->dtype, 2, FF_MAX_RANK, &logits, err);
 
 	if (code == FF_OK)
 		code = ff_derive_input(d, 1, FF_I32, 1, FF_MAX_RANK - 1, &labels, err);

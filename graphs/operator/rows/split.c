@@ -31,7 +31,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	uint32_t axis = (uint32_t)a->axis;
 	int32_t shape[FF_MAX_RANK];
 	const struct ff_value *in;
-	int code = ff_derive_input(d, 0, FF_F32, axis + 1, FF_MAX_RANK, &in, err);
+	int code = ff_derive_input(d, 0, d->graph->dtype, axis + 1, FF_MAX_RANK, &in, err);
 
 	if (code < 0)
 		return code;
@@ -45,7 +45,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	for (uint32_t k = 0; k < d->node->n_out; k++) {
 		struct ff_operand *o = &d->node->out_map[k];
 
-		code = ff_derive_out(d, k, FF_F32, in->rank, shape, in->order, err);
+		code = ff_derive_out(d, k, d->graph->dtype, in->rank, shape, in->order, err);
 		if (code < 0)
 			return code;
 		ff_operand_plain(o);

@@ -26,7 +26,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	int32_t shape[FF_MAX_RANK];
 	const struct ff_value *in;
 	struct ff_operand *o;
-	int code = ff_derive_input(d, 0, FF_F32, 1, FF_MAX_RANK, &in, err);
+	int code = ff_derive_input(d, 0, d->graph->dtype, 1, FF_MAX_RANK, &in, err);
 
 	if (code < 0)
 		return code;
@@ -37,7 +37,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 				ff_shape_text(rank, a->perm).text, in->rank - 1);
 	for (uint32_t i = 0; i < rank; i++)
 		shape[i] = in->shape[a->perm[i]];
-	code = ff_derive_out(d, 0, FF_F32, rank, shape, ff_derive_order(rank), err);
+	code = ff_derive_out(d, 0, d->graph->dtype, rank, shape, ff_derive_order(rank), err);
 	if (code < 0)
 		return code;
 	ff_derive_axes(d, rank, shape);

@@ -1,0 +1,25 @@
+/* What random scenes have met.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_TEST_SEEN_H
+#define FF_TEST_SEEN_H
+
+#include "scene.h"
+
+/* What the random cases must have met, or they test too little. */
+struct seen {
+	uint32_t move[FF_MOVE_ALL_REDUCE + 1], op[FF_OP_COUNT];
+	uint32_t accumulate, send_staged, recv_staged, straight, add, syncs;
+	uint32_t replicas;                         /* operators computed several times */
+	uint32_t micro_batches, stages, again;     /* tasks */
+	uint32_t sharded, served, replicated;      /* parameters with a config of their own */
+	uint32_t added, tied_synced, tied_brought; /* gradients of several uses, by way */
+	uint32_t optimizer[FF_OPTIMIZER_COUNT];
+	uint32_t reduced[3];                   /* partial results, by what makes one of them */
+	uint32_t classes, classes_and_samples; /* losses split by the one, by both */
+};
+
+/* Adds what the schedule of `s` has. */
+void seen_look(struct seen *seen, const struct scene *s);
+/* Fails unless all was met. */
+void seen_check(const struct seen *seen);
+
+#endif
