@@ -324,7 +324,6 @@ static void touch(struct ff_evaluator *e, uint32_t value)
 		return;
 	e->mark[value] = e->stamp;
 	e->touched[e->n_touched++] = value;
-	e->rebuckets = e->rebuckets || e->g->values[value].kind == FF_VALUE_PARAMETER;
 }
 
 /* Values whose buffers the proposal may change: all that its nodes read or write. */

@@ -99,7 +99,7 @@ struct ff_evaluator {
 	struct ff_arena order_arena;                 /* of the program */
 	struct ff_timed_node *timed[FF_PHASE_COUNT]; /* by phase, by node */
 	uint8_t *state[2];                           /* by pass, by edge */
-	bool rebuckets;                              /* the proposal touches parameters */
+	bool rebuckets;                              /* the proposal changes buckets */
 	double *lane;                                /* when it is free */
 	double *idle;                                /* of a lane that computes: so far */
 	double *paced; /* by device: ends of its last FF_PACE paced computes, last first */
@@ -161,7 +161,7 @@ int ff_evaluator_record(struct ff_evaluator *e, struct ff_error *err);
 int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,
 		struct ff_arena *a, struct ff_error *err);
 void ff_gathered_finish(struct ff_gathered *b);
-/* The buckets of the blocks in place: the proposal's if it touches parameters. */
+/* The buckets of the blocks in place: the proposal's if it changes them. */
 int ff_evaluator_gather(struct ff_evaluator *e, struct ff_gathered **ret, struct ff_error *err);
 
 /* snapshot.c */

@@ -327,14 +327,38 @@ int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 	return code;
 }
 
+const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_node *e)
+{
+	const struct ff_node *n = &t->g->nodes[node];
+	double *us;
+
+	if (e->adding_us)
+		return e->adding_us;
+	us = ff_arena_array(&t->arena, e->block.n_parts, sizeof(*us));
+	for (uint32_t p = 0; us && p < e->block.n_parts; p++) {
+		int64_t bytes = 0;
+
+		for (uint32_t i = n->n_data; i < n->n_in; i++)
+			bytes += ff_placement_bytes(&e->block.in[i], p);
+		us[p] = e->us[FF_BACKWARD][p] + ff_price_add(t->p, e->block.device[p], bytes);
+	}
+	e->adding_us = us;
+	return us;
+}
+
 /* ---- edges ---- */
 
-static bool in_line(const uint16_t *part, uint32_t n)
+/* Whether the parts, in any order, are a range; its first. */
+static bool is_range(const uint16_t *part, uint32_t n, uint16_t *first)
 {
-	for (uint32_t k = 1; k < n; k++)
-		if (part[k] != part[k - 1] + 1)
-			return false;
-	return n > 0;
+	uint16_t least = UINT16_MAX, most = 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		least = part[k] < least ? part[k] : least;
+		most = part[k] > most ? part[k] : most;
+	}
+	*first = least;
+	return n > 0 && (uint32_t)most - least + 1 == n;
 }
 
 /* Lanes of a move as runs of neighbours. */
@@ -379,24 +403,25 @@ static int time_moves(struct ff_memo *t, const struct ff_redistribution *r,
 				.move = mv,
 				.n_sources = (uint16_t)mv->n_sources,
 				.n_sinks = (uint16_t)mv->n_sinks,
-				.first_source = mv->n_sources ? mv->source[0] : 0,
-				.first_sink = mv->sink[0],
-				.sources_in_line = in_line(mv->source, mv->n_sources),
-				.sinks_in_line = in_line(mv->sink, mv->n_sinks),
 				.accumulate = mv->accumulate};
+		list[i].source_range = is_range(mv->source, mv->n_sources, &list[i].first_source);
+		list[i].sink_range = is_range(mv->sink, mv->n_sinks, &list[i].first_sink);
 		code = list_lanes(t, mv, &list[i], err);
 	}
 	*ret = list;
 	return code;
 }
 
-static bool is_identity(const uint32_t *alias, uint32_t n)
+static void look_at_aliases(struct ff_memo_edge *e, uint32_t n)
 {
-	uint32_t k = 0;
+	const uint32_t *alias = e->moved[FF_BACKWARD].alias;
 
-	while (alias && k < n && alias[k] == k)
-		k++;
-	return alias && k == n;
+	e->all_alike = alias != NULL;
+	e->none_alike = true;
+	for (uint32_t k = 0; k < n && alias; k++) {
+		e->all_alike = e->all_alike && alias[k] == k;
+		e->none_alike = e->none_alike && alias[k] == FF_NONE;
+	}
 }
 
 int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
@@ -414,7 +439,7 @@ int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 		code = time_moves(t, &e->moved[pass], &e->move[pass], err);
 	e->built[pass] = code == FF_OK;
 	if (pass == FF_BACKWARD && from)
-		e->all_home = is_identity(e->moved[pass].alias, from->block.n_parts);
+		look_at_aliases(e, from->block.n_parts);
 	return code;
 }
 

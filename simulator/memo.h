@@ -30,6 +30,9 @@ struct ff_memo_node {
 	struct ff_node_block block;
 	const double *us[2]; /* by pass, by part */
 	bool uniform[2];     /* by pass: all parts take equally long */
+	/* backward, adding the gradients of all parameters to those that are there; NULL
+	 * until someone asks */
+	const double *adding_us;
 	bool in_line;        /* part p runs on device first + p */
 };
 
@@ -39,8 +42,8 @@ struct ff_memo_move {
 	double us;
 	uint16_t n_sources, n_sinks, first_source, first_sink;
 	uint16_t n_lanes; /* runs of neighbours */
-	/* parts that follow each other: source k is first_source + k */
-	bool sources_in_line, sinks_in_line, accumulate;
+	/* the sources are first_source and the n_sources - 1 behind it, in some order */
+	bool source_range, sink_range, accumulate;
 	struct ff_lanes {
 		uint32_t first, n;
 	} lane[2];                   /* the first runs */
@@ -55,7 +58,8 @@ struct ff_memo_edge {
 	uint32_t port, slot;
 	bool first_use;
 	bool built[2]; /* by pass */
-	bool all_home; /* backward: every part of the producer is the consumer's part alike */
+	/* backward: the producer's parts are the consumer's, each its own; none is any's */
+	bool all_alike, none_alike;
 	struct ff_redistribution moved[2];
 	struct ff_memo_move *move[2];
 };
@@ -85,6 +89,9 @@ void ff_memo_clear(struct ff_memo *t);
 /* `c` has parts. */
 int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_node **ret, struct ff_error *err);
+/* `adding_us` of `e`, whose memory is the memo's: NULL if there is none. */
+const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_node *e);
+
 /* `from` is NULL for edges from the data set. */
 int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
 		const struct ff_memo_node *to, struct ff_memo_edge **ret, struct ff_error *err);

@@ -172,6 +172,8 @@ static int place_param(struct ff_evaluator *e, uint32_t param, struct ff_error *
 	struct ff_config follow;
 	int code = FF_OK;
 
+	/* one that is synchronised lies where its readers put it, and they change */
+	e->rebuckets = e->rebuckets || e->synced[param];
 	e->synced[param] = ff_param_is_synced(e->g, param, c, e->block);
 	if (!e->synced[param] && !c->n_parts) {
 		uint32_t edge = e->g->uses[v->first_use];
@@ -182,6 +184,7 @@ static int place_param(struct ff_evaluator *e, uint32_t param, struct ff_error *
 	}
 	if (!e->synced[param])
 		code = ff_memo_node(e->memo, param, c, &new, err);
+	e->rebuckets = e->rebuckets || e->synced[param] || e->node[param] != new;
 	if (code == FF_OK)
 		code = swap_node(e, param, new, err);
 	for (uint32_t u = 0; u < v->n_uses && code == FF_OK; u++)

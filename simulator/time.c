@@ -88,7 +88,7 @@ static double time_move(struct ff_evaluator *e, const struct ff_memo_move *tm, c
 		from = latest(tm->lane[k].n, e->lane + tm->lane[k].first, from);
 	for (uint32_t k = 2; k < tm->n_lanes; k++)
 		from = latest(tm->more[k - 2].n, e->lane + tm->more[k - 2].first, from);
-	if (finish && tm->sources_in_line)
+	if (finish && tm->source_range)
 		from = latest(tm->n_sources, finish + tm->first_source, from);
 	else
 		for (uint32_t k = 0; finish && k < tm->n_sources; k++)
@@ -135,30 +135,43 @@ static void forget_all(struct ff_evaluator *e)
 	e->n_arrivals = 0;
 }
 
-static void arrive(const struct ff_memo_move *tm, double at, double *ready)
+/* Parts in a row wait until `at`. */
+static void wait_range(double at, uint32_t n, double *ready)
 {
 	time_bits bits;
 
-	if (tm->sinks_in_line && tm->n_sinks > 2) {
-		memcpy(&bits, &at, sizeof(bits));
-		wait_bits(tm->n_sinks, (time_bits *)(ready + tm->first_sink), bits);
-		return;
-	}
-	for (uint32_t k = 0; k < tm->n_sinks; k++) {
-		double *sink = &ready[tm->move->sink[k]];
+	memcpy(&bits, &at, sizeof(bits));
+	if (n > 2)
+		wait_bits(n, (time_bits *)ready, bits);
+	else
+		for (uint32_t k = 0; k < n; k++)
+			ready[k] = later(ready[k], at);
+}
 
-		*sink = later(*sink, at);
-	}
+static void wait_list(double at, uint32_t n, const uint16_t *part, double *ready)
+{
+	for (uint32_t k = 0; k < n; k++)
+		ready[part[k]] = later(ready[part[k]], at);
+}
+
+static void arrive(const struct ff_memo_move *tm, double at, double *ready)
+{
+	if (tm->sink_range)
+		wait_range(at, tm->n_sinks, ready + tm->first_sink);
+	else
+		wait_list(at, tm->n_sinks, tm->move->sink, ready);
 }
 
 /* A parameter is not updated before it was brought to who reads it. */
 static void leave(struct ff_evaluator *e, uint32_t param, const struct ff_memo_move *tm, double at)
 {
-	double *ready = ff_time_expect(
-			e, &e->timed[FF_PHASE_BACKWARD][param], e->program.micro_batches - 1);
+	double *ready = ff_time_expect(e, &e->timed[FF_PHASE_BACKWARD][param],
+			e->program.micro_batches - 1);
 
-	for (uint32_t k = 0; k < tm->n_sources; k++)
-		ready[tm->move->source[k]] = later(ready[tm->move->source[k]], at);
+	if (tm->source_range)
+		wait_range(at, tm->n_sources, ready + tm->first_source);
+	else
+		wait_list(at, tm->n_sources, tm->move->source, ready);
 }
 
 /* When a paced move may begin: lowering's hold_back. */
@@ -169,7 +182,7 @@ static double held_until(const struct ff_evaluator *e, const struct ff_step *s,
 	double at = 0;
 
 	for (uint32_t k = 0; k < tm->n_sinks && s->paced && e->m->overlap; k++)
-		at = later(at, e->paced[FF_PACE * device[tm->move->sink[k]] + FF_PACE - 1]);
+		at = later(at, e->paced[(size_t)FF_PACE * device[tm->move->sink[k]] + FF_PACE - 1]);
 	return at;
 }
 
@@ -177,7 +190,7 @@ static double held_until(const struct ff_evaluator *e, const struct ff_step *s,
 static void keep_pace(struct ff_evaluator *e, const struct ff_timed_node *t)
 {
 	for (uint32_t p = 0; p < t->n; p++) {
-		double *paced = &e->paced[FF_PACE * t->device[p]];
+		double *paced = &e->paced[(size_t)FF_PACE * t->device[p]];
 
 		memmove(paced + 1, paced, (FF_PACE - 1) * sizeof(*paced));
 		paced[0] = e->lane[t->device[p]]; /* compute lanes are numbered as devices are */
@@ -221,7 +234,9 @@ static double first_written(const struct ff_evaluator *e, uint32_t value, uint32
 			finish_of(&e->timed[FF_PHASE_BACKWARD][e->g->edges[first].node], micro);
 	double at = 0;
 
-	if (me->all_home && tm->sinks_in_line)
+	if (me->none_alike)
+		return at;
+	if (me->all_alike && tm->sink_range)
 		return latest(tm->n_sinks, finish + tm->first_sink, at);
 	for (uint32_t k = 0; k < mv->n_sinks; k++) {
 		uint32_t alias = me->moved[FF_BACKWARD].alias[mv->sink[k]];
@@ -347,27 +362,49 @@ static int64_t added_bytes(const struct ff_evaluator *e, uint32_t node, uint32_t
 	return bytes;
 }
 
-/* Backward of a part that adds to gradients takes longer by the adding. */
-static int time_backward(struct ff_evaluator *e, const struct ff_gathered *b, uint32_t node,
-		uint32_t micro, struct ff_error *err)
+static bool adds_all(const struct ff_evaluator *e, uint32_t node, uint32_t micro)
+{
+	const struct ff_node *n = &e->g->nodes[node];
+	bool all = true;
+
+	for (uint32_t i = n->n_data; i < n->n_in && micro == 0; i++)
+		all = all && ff_evaluator_adds(e, n->in + i, micro);
+	return all;
+}
+
+/* Backward that adds to some gradients of its parameters, but not to all. */
+static int time_adding_some(
+		struct ff_evaluator *e, uint32_t node, uint32_t micro, struct ff_error *err)
 {
 	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
-	const struct ff_node *n = &e->g->nodes[node];
-	struct ff_arena_mark mark;
-	double *us;
+	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
+	double *us = ff_arena_array(&e->scratch, t->n, sizeof(*us));
 
-	if (!b->adds[node] && (micro == 0 || n->n_in == n->n_data)) {
-		time_compute(e, t, micro, t->us);
-		return FF_OK;
-	}
-	mark = ff_arena_mark(&e->scratch);
-	us = ff_arena_array(&e->scratch, t->n, sizeof(*us));
 	if (!us)
 		return ff_fail_memory(err);
 	for (uint32_t p = 0; p < t->n; p++)
 		us[p] = t->us[p] + ff_price_add(e->p, t->device[p], added_bytes(e, node, micro, p));
 	time_compute(e, t, micro, us);
 	ff_arena_rewind(&e->scratch, mark);
+	return FF_OK;
+}
+
+/* Backward of a part that adds to gradients takes longer by the adding. */
+static int time_backward(struct ff_evaluator *e, const struct ff_gathered *b, uint32_t node,
+		uint32_t micro, struct ff_error *err)
+{
+	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
+	const struct ff_node *n = &e->g->nodes[node];
+	const double *us = t->us;
+
+	if (b->adds[node] || (micro > 0 && n->n_in > n->n_data)) {
+		if (!adds_all(e, node, micro))
+			return time_adding_some(e, node, micro, err);
+		us = ff_memo_adding(e->memo, node, e->node[node]);
+		if (!us)
+			return ff_fail_memory(err);
+	}
+	time_compute(e, t, micro, us);
 	return FF_OK;
 }
 

@@ -85,11 +85,13 @@ int ff_bulk_prepare(struct ff_scene *s, struct ff_error *err)
 	uint64_t pairs = (uint64_t)from->n_copies * to->n_copies * to->replicas;
 	bool few = true;
 
-	for (uint32_t i = 0; i < s->rank; i++)
-		pairs *= s->axis[i].first[s->axis[i].side[1]->n];
-	s->bulk = !s->pieces && from->replicas == 1 &&
+	for (uint32_t c = 0; c < s->n_cut; c++)
+		pairs *= s->axis[s->cut[c]].first[s->axis[s->cut[c]].side[1]->n];
+	s->bulk = !s->pieces && from->replicas == 1 && !s->apart &&
 		  pairs > WORTH * (uint64_t)(from->n_parts + to->n_parts);
-	for (uint32_t i = 0; i < s->rank && s->bulk && few; i++) {
+	for (uint32_t c = 0; c < s->n_cut && s->bulk && few; c++) {
+		uint32_t i = s->cut[c];
+
 		for (int side = 0; side < 2; side++) {
 			s->ways[side][i] = ff_arena_array(s->scratch, s->axis[i].side[side]->n,
 					sizeof(struct ff_bulk));
@@ -130,10 +132,11 @@ static bool sum_all(
 	struct {
 		struct ff_reach r;
 		uint32_t n;
-	} list[MOST_SUMS] = {{{.bytes = s->size}, times}};
+	} list[MOST_SUMS] = {{s->base, times}};
 	uint32_t n = 1;
 
-	for (uint32_t i = 0; i < s->rank; i++) {
+	for (uint32_t c = 0; c < s->n_cut; c++) {
+		uint32_t i = s->cut[c];
 		uint32_t at = ff_placement_coordinate(s->side[side].place, i, part);
 		const struct ff_bulk *b = &s->ways[side][i][at];
 		int32_t own = size_of(s->axis[i].side[side], at);
@@ -163,8 +166,9 @@ static bool sum_all(
 /* What a source part and a sink part share; false: nothing. */
 static bool meet(const struct ff_scene *s, uint32_t source, uint32_t sink, struct ff_reach *ret)
 {
-	*ret = (struct ff_reach){.bytes = s->size};
-	for (uint32_t i = 0; i < s->rank; i++) {
+	*ret = s->base;
+	for (uint32_t c = 0; c < s->n_cut; c++) {
+		uint32_t i = s->cut[c];
 		const struct ff_grid_axis *x = s->axis[i].side[0], *y = s->axis[i].side[1];
 		uint32_t a = ff_placement_coordinate(s->side[0].place, i, source);
 		uint32_t b = ff_placement_coordinate(s->side[1].place, i, sink);
@@ -221,9 +225,12 @@ static void put(struct ff_scene *s, int side, uint32_t device, const struct sum 
 static bool take_base(struct ff_scene *s, uint32_t sink, bool at_home)
 {
 	struct ff_tally *t = &s->tally[s->side[1].device[sink]];
-	int64_t bytes = s->size;
+	int64_t bytes = s->base.bytes;
 
-	for (uint32_t i = 0; i < s->rank; i++) {
+	if (s->base.cut[1])
+		return false;
+	for (uint32_t c = 0; c < s->n_cut; c++) {
+		uint32_t i = s->cut[c];
 		const struct ff_overlaps *o = &s->axis[i];
 		uint32_t at = ff_placement_coordinate(s->side[1].place, i, sink);
 		const struct ff_overlap *x = &o->list[o->first[at]];
@@ -243,9 +250,10 @@ static bool take_base(struct ff_scene *s, uint32_t sink, bool at_home)
 /* Says what is to be zeroed; false: elements are covered by several cells. */
 static bool finish_sink(struct ff_scene *s, uint32_t sink, bool at_home)
 {
-	bool hole = false;
+	bool hole = s->hole;
 
-	for (uint32_t i = 0; i < s->rank && s->first; i++) {
+	for (uint32_t c = 0; c < s->n_cut && s->first; c++) {
+		uint32_t i = s->cut[c];
 		uint32_t at = ff_placement_coordinate(s->side[1].place, i, sink);
 
 		if (s->axis[i].twice[at])
@@ -274,7 +282,8 @@ static bool find_sum(const struct ff_scene *s, int side, uint32_t part, uint32_t
 {
 	bool same = last->valid;
 
-	for (uint32_t i = 0; i < s->rank; i++) {
+	for (uint32_t c = 0; c < s->n_cut; c++) {
+		uint32_t i = s->cut[c];
 		uint32_t at = ff_placement_coordinate(s->side[side].place, i, part);
 		uint32_t like = s->ways[side][i][at].like;
 

@@ -68,7 +68,7 @@ uint32_t ff_choose_replica(const struct ff_scene *s, uint32_t source, uint32_t s
 	const uint16_t *device = s->side[FF_SOURCE].device;
 	uint32_t home = s->side[FF_SINK].device[sink], node = s->m->node_of[home], near = 0, turn;
 
-	if (p->replicas == 1)
+	if (p->replicas <= 1)
 		return source;
 	for (uint32_t r = 0; r < p->replicas; r++) {
 		if (device[source + r * p->cells] == home)

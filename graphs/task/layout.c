@@ -121,7 +121,8 @@ static bool may_meet(const struct device *d, uint32_t a, uint32_t b)
 /* Those of a chain that may live with `buffer`. */
 static uint32_t add_near(struct device *d, uint32_t first, uint32_t buffer, uint32_t n)
 {
-	for (uint32_t i = first; i != FF_NONE; i = d->chain[i].next)
+	/* without a chain nothing is placed yet */
+	for (uint32_t i = d->chain ? first : FF_NONE; i != FF_NONE; i = d->chain[i].next)
 		if (may_meet(d, d->chain[i].buffer, buffer))
 			d->near[n++] = d->chain[i].buffer;
 	return n;

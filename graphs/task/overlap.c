@@ -59,9 +59,13 @@ static void cover(struct ff_overlaps *o, uint32_t j)
 			}
 	}
 	o->hole[j] = at < end;
-	for (uint32_t k = 0; k < n; k++)
-		for (uint32_t i = 0; i < k && !o->twice[j]; i++)
+	/* in order, an overlap meets its neighbour if it meets any */
+	for (uint32_t k = 1; k < n && !o->twice[j]; k++)
+		for (uint32_t i = k; i-- > 0 && !o->twice[j];) {
 			o->twice[j] = list[i].lo < list[k].hi && list[k].lo < list[i].hi;
+			if (o->side[0]->sorted)
+				break;
+		}
 }
 
 /* In order: a sink joins the component of the one before if they share a source. */

@@ -23,10 +23,11 @@ static struct ff_pair *push(struct ff_scene *s, struct ff_pairs *p)
 /* Lists the source cells that meet `sink`, axis by axis; returns how many. */
 static uint32_t list_reaches(struct ff_scene *s, const struct ff_cell *sink)
 {
-	uint32_t n = 1;
+	uint32_t n = !s->apart;
 
-	s->reach[0] = (struct ff_reach){.bytes = s->size};
-	for (uint32_t i = 0; i < s->rank; i++) {
+	s->reach[0] = s->base;
+	for (uint32_t c = 0; c < s->n_cut; c++) {
+		uint32_t i = s->cut[c];
 		const struct ff_overlaps *o = &s->axis[i];
 		const struct ff_grid_axis *from = o->side[FF_SOURCE], *to = o->side[FF_SINK];
 		const struct ff_overlap *list = o->list + o->first[sink->at[i]];
@@ -123,10 +124,12 @@ static int pair_sink(struct ff_scene *s, const struct ff_cell *cell, uint32_t n,
 {
 	uint32_t copies = s->side[FF_SOURCE].place->n_copies, base = FF_NONE;
 	int64_t volume = volume_of(s, FF_SINK, cell) * s->size;
-	bool twice = copies > 1, hole = false;
+	bool twice = copies > 1, hole = s->hole;
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < s->rank; i++) {
+	for (uint32_t c = 0; c < s->n_cut; c++) {
+		uint32_t i = s->cut[c];
+
 		twice = twice || s->axis[i].twice[cell->at[i]];
 		hole = hole || s->axis[i].hole[cell->at[i]];
 	}

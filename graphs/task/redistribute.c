@@ -335,10 +335,8 @@ static int allocate(struct ff_scene *s, struct ff_error *err)
 	uint32_t n = s->m->n_devices;
 	size_t cells = 1;
 
-	for (uint32_t i = 0; i < s->rank; i++) {
+	for (uint32_t i = 0; i < s->rank; i++)
 		cells *= from->axis[i].n;
-		s->depth[from->order[i]] = (uint8_t)i;
-	}
 	for (int side = 0; side < 2; side++) {
 		s->at[side] = ff_arena_array(s->scratch, n, sizeof(**s->at));
 		if (!s->at[side])
@@ -354,10 +352,28 @@ static int allocate(struct ff_scene *s, struct ff_error *err)
 									 : ff_fail_memory(err);
 }
 
+/* Along an axis that neither side cuts all pairs share the same. */
+static void share_uncut(struct ff_scene *s, uint32_t axis)
+{
+	const struct ff_overlaps *o = &s->axis[axis];
+	const struct ff_overlap *both = o->list;
+	int32_t size = both->hi - both->lo;
+
+	s->hole = s->hole || o->hole[0];
+	s->apart = s->apart || !ff_overlaps_count(o, 0);
+	if (!s->apart)
+		ff_reach_extend(s, axis, FF_SOURCE, size,
+				size < o->side[FF_SOURCE]->hi[0] - o->side[FF_SOURCE]->lo[0],
+				size < o->side[FF_SINK]->hi[0] - o->side[FF_SINK]->lo[0], &s->base);
+}
+
 static int find_all(struct ff_scene *s, uint32_t *alias, struct moves *m, struct ff_error *err)
 {
 	int code = FF_OK;
 
+	for (uint32_t i = 0; i < s->rank; i++)
+		s->depth[s->side[FF_SOURCE].place->order[i]] = (uint8_t)i;
+	s->base.bytes = s->size;
 	for (uint32_t i = 0; i < s->rank && code == FF_OK; i++) {
 		const struct ff_grid_axis *from = &s->side[FF_SOURCE].place->axis[i];
 		const struct ff_grid_axis *to = &s->side[FF_SINK].place->axis[i];
@@ -365,6 +381,8 @@ static int find_all(struct ff_scene *s, uint32_t *alias, struct moves *m, struct
 		code = ff_overlaps_find(from, to, s->scratch, &s->axis[i], err);
 		if (from->n > 1 || to->n > 1)
 			s->cut[s->n_cut++] = i;
+		else
+			share_uncut(s, i);
 		if (code == FF_OK && !s->axis[i].n_components)
 			return FF_OK; /* no sink wants anything */
 	}

@@ -36,6 +36,9 @@ struct ff_scene {
 	uint32_t rank;
 	struct ff_overlaps axis[FF_MAX_RANK];
 	uint32_t n_cut, cut[FF_MAX_RANK]; /* the axes that either side cuts */
+	/* what all pairs share along the others: nothing at all, not all of the sink */
+	struct ff_reach base;
+	bool apart, hole;
 	struct ff_arena *arena, *scratch; /* for what stays, for what does not */
 	/* One component at a time: its parts by device, FF_NO_PART elsewhere, and
 	 * its devices, ascending once sorted. */

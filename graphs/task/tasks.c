@@ -170,14 +170,14 @@ static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const ui
 static void hold_back(struct ff_lowering *l, const struct ff_move *mv, const uint16_t *device)
 {
 	for (uint32_t i = 0; i < mv->n_sinks && l->m->overlap; i++)
-		depend(l, l->paced[FF_PACE * device[mv->sink[i]] + FF_PACE - 1]);
+		depend(l, l->paced[(size_t)FF_PACE * device[mv->sink[i]] + FF_PACE - 1]);
 }
 
 /* The tasks of a paced compute, which begin with `first`, are the last. */
 static void keep_pace(struct ff_lowering *l, const struct ff_node_block *nb, uint32_t first)
 {
 	for (uint32_t p = 0; p < nb->n_parts; p++) {
-		uint32_t *paced = &l->paced[FF_PACE * nb->device[p]];
+		uint32_t *paced = &l->paced[(size_t)FF_PACE * nb->device[p]];
 
 		memmove(paced + 1, paced, (FF_PACE - 1) * sizeof(*paced));
 		paced[0] = first + p;
@@ -403,7 +403,7 @@ static void emit_backward(struct ff_lowering *l, const struct ff_step *s)
 {
 	const struct ff_node *n = &l->g->nodes[s->id];
 	struct ff_arena_mark mark = ff_arena_mark(&l->scratch);
-	uint32_t *alias[FF_MAX_INPUTS];
+	uint32_t *alias[FF_MAX_INPUTS] = {0};
 
 	for (uint32_t i = 0; i < n->n_in; i++)
 		alias[i] = invert(l, n->in + i);

@@ -104,7 +104,7 @@ struct ff_bucketing {
 	uint32_t *first_at; /* by node: first bucket that closes there, or FF_NONE */
 	uint32_t n_nodes, cap;
 	int64_t bucket_bytes;
-	struct ff_table sets;   /* of devices, but for those of one whose gradients are brought: */
+	struct ff_table sets; /* of devices, but for those of one whose gradients are brought: */
 	uint32_t single[FF_MAX_DEVICES]; /* its set, if that is what the set says, too */
 	uint32_t n_sets, *newest;        /* by set: the bucket opened last */
 };

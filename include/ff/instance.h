@@ -42,14 +42,14 @@ static inline const uint32_t *ff_task_din(
 	uint32_t edge = s->graph->nodes[t->node].in + slot;
 	bool param = slot >= s->graph->nodes[t->node].n_data;
 
-	return s->din[(size_t)edge * s->n_instances + (param ? 0 : 2 * t->micro)];
+	return s->din[(size_t)edge * s->n_instances + (param ? 0 : 2 * (size_t)t->micro)];
 }
 static inline const uint32_t *ff_task_dout(
 		const struct ff_schedule *s, const struct ff_task *t, uint32_t port)
 {
 	uint32_t value = s->graph->nodes[t->node].out + port;
 
-	return s->dout[(size_t)value * s->n_instances + 2 * t->micro];
+	return s->dout[(size_t)value * s->n_instances + 2 * (size_t)t->micro];
 }
 /* Shards at the two ends of a move. */
 static inline void ff_task_ends(const struct ff_schedule *s, const struct ff_task *t,
@@ -60,8 +60,8 @@ static inline void ff_task_ends(const struct ff_schedule *s, const struct ff_tas
 	bool param = ff_node_is_parameter(s->graph, from);
 
 	if (t->pass == FF_BACKWARD) {
-		*source = s->din[t->edge * n + (param ? 0 : 2 * t->micro)];
-		*sink = s->dout[value * n + (param ? 0 : 2 * t->micro)];
+		*source = s->din[t->edge * n + (param ? 0 : 2 * (size_t)t->micro)];
+		*sink = s->dout[value * n + (param ? 0 : 2 * (size_t)t->micro)];
 	} else {
 		*source = s->out[value * n +
 				 (param ? 0 : ff_schedule_instance(s, from, t->micro, t->again))];
