@@ -32,10 +32,10 @@ static void *carve(struct bench *b, enum side side, int64_t bytes)
 	return b->used[side] <= b->bytes[side] ? b->memory[side] + at : NULL;
 }
 
-static void *carve_region(struct bench *b, enum side side, const struct ff_operand *o,
-		const struct ff_region *r)
+static void *carve_region(
+		struct bench *b, enum side side, enum ff_dtype type, const struct ff_region *r)
 {
-	return carve(b, side, ff_region_volume(r) * ff_dtype_bytes(o->dtype));
+	return carve(b, side, ff_region_volume(r) * ff_dtype_bytes(type));
 }
 
 static void lay_out(struct bench *b)
@@ -50,20 +50,29 @@ static void lay_out(struct bench *b)
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		const struct ff_operand *o = &n->in_map[i];
 
-		io->in[i] = b->in[i] = carve_region(b, READ, o, &w->in[i]);
+		io->in[i] = b->in[i] = carve_region(b, READ, o->dtype, &w->in[i]);
 		if (w->need_din[i])
-			io->din[i] = carve_region(b, WRITE, o, &w->in[i]);
+			io->din[i] = carve_region(b, WRITE, (enum ff_dtype)o->gradient, &w->in[i]);
 	}
 	for (uint32_t i = 0; i < n->n_out; i++) {
 		const struct ff_operand *o = &n->out_map[i];
 
-		io->out[i] = carve_region(b, forward ? WRITE : READ, o, &w->out[i]);
+		io->out[i] = carve_region(b, forward ? WRITE : READ, o->dtype, &w->out[i]);
 		if (!forward && i + n->n_saved < n->n_out)
-			io->dout[i] = carve_region(b, READ, o, &w->out[i]);
+			io->dout[i] = carve_region(b, READ, o->dtype, &w->out[i]);
 	}
 	io->workspace = carve(b, WRITE, b->p->backend->workspace(b->kernel));
 	io->seed = 1;
 	io->training = true;
+}
+
+/* A number near `x` that is, read as two of bfloat16, twice that. */
+static float in_halves(float x)
+{
+	uint32_t bits = (uint32_t)ff_bf16_from_f32(x) * 0x10001;
+
+	memcpy(&x, &bits, sizeof(x));
+	return x;
 }
 
 static int fill_random(struct bench *b, enum side side, struct ff_error *err)
@@ -77,7 +86,7 @@ static int fill_random(struct bench *b, enum side side, struct ff_error *err)
 	/* the same numbers again and again: only their range matters */
 	ff_philox_uniform(1, 0, 0, chunk, host);
 	for (size_t i = 0; i < chunk; i++)
-		host[i] -= 0.5f;
+		host[i] = in_halves(host[i] - 0.5f);
 	for (size_t at = 0; at < n && code == FF_OK; at += chunk)
 		code = b->p->backend->upload(b->p->stream, b->memory[side] + at * sizeof(float),
 				host, (n - at < chunk ? n - at : chunk) * sizeof(float), err);

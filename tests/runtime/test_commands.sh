@@ -70,6 +70,10 @@ if "$ffrun" half.json single --data synthetic:64 --steps 1 >/dev/null 2>&1; then
 	check 'bfloat16 on 3 ranks' status 0 ranks "$ffrun" half.json data-parallel --devices 3 \
 		$data --steps 4 --verify --compare --against single --report half-report.json
 	check 'is verified by length' said 'of their length'
+	"$ffzoo" mlp --batch 64 --set image=8 --set hidden=64 --set layers=1 --set dtype=bfloat16 \
+		-o halftiny.json
+	check 'bfloat16 is profiled' status 0 "$ffprof" halftiny.json --machine cpu1 -o half-costs.json
+	check 'with its updates' grep -q '"update_adamw_bfloat16": {' half-costs.json
 	check 'bfloat16 dumped' status 0 "$ffrun" half.json single $data --dump half.st
 	check 'as float32' test "$(grep -c BF16 half.st)" -eq 0
 fi
