@@ -24,7 +24,7 @@ struct ff_timed_node {
 	double *finish, *ready;
 	bool *arrived; /* by micro-batch: `ready` is not zero */
 	const uint16_t *device;
-	uint32_t n, cap; /* parts; room for so many times */
+	uint32_t n, cap; /* parts, 0: not in place; room for so many times */
 	uint16_t first;
 	bool in_line, uniform; /* part p on device first + p; all take equally long */
 };

@@ -59,10 +59,13 @@ static void put_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node 
 {
 	e->node[node] = new;
 	e->block[node] = new ? &new->block : NULL;
-	for (int k = 0; k < FF_PHASE_COUNT && new; k++) {
+	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		struct ff_timed_node *t = &e->timed[k][node];
 		enum ff_pass pass = ff_phase_pass((enum ff_phase)k);
 
+		t->n = 0;
+		if (!new)
+			continue;
 		t->us = new->us[pass];
 		t->device = new->block.device;
 		t->n = new->block.n_parts;
@@ -200,8 +203,9 @@ int ff_place_all(struct ff_evaluator *e, struct ff_error *err)
 	int code = FF_OK;
 
 	e->n_changes = 0;
-	memset(e->node, 0, g->n_nodes * sizeof(*e->node));
 	memset(e->edge, 0, g->n_edges * sizeof(*e->edge));
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		put_node(e, i, NULL);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
 		if (ff_node_is_computed(g, i))
 			code = place_node(e, i, err);

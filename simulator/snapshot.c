@@ -100,10 +100,10 @@ static double *times_of(const struct ff_saved *s)
 	return (s->ready ? s->node->ready : s->node->finish) + (size_t)s->micro * s->node->n;
 }
 
-/* Nothing arrives at a parameter that is not moved. */
+/* Nothing arrives at a parameter that is not moved; one that is synchronised has no parts. */
 static bool is_empty(const struct ff_saved *s)
 {
-	return s->ready && (!s->node->arrived || !s->node->arrived[s->micro]);
+	return s->ready && (!s->node->n || !s->node->arrived[s->micro]);
 }
 
 int ff_snapshot_take(struct ff_evaluator *e, struct ff_snapshot *s, struct ff_error *err)
