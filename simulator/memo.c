@@ -339,7 +339,7 @@ const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_no
 		int64_t bytes = 0;
 
 		for (uint32_t i = n->n_data; i < n->n_in; i++)
-			bytes += ff_placement_bytes(&e->block.in[i], p);
+			bytes += ff_placement_gradient_bytes(&e->block.in[i], p);
 		us[p] = e->us[FF_BACKWARD][p] + ff_price_add(t->p, e->block.device[p], bytes);
 	}
 	e->adding_us = us;
