@@ -223,12 +223,12 @@ static void print_case(struct bench_case *b, const struct options *o)
 	qsort(b->found_us, n, sizeof(*us), by_size);
 	qsort(b->per_s, n, sizeof(*us), by_size);
 	if (n > 0)
-		printf("%11.0f %11.2f %10.2f %10.2f %10.2f %6.1f%% %7.2fx", b->per_s[n / 2],
+		printf("%11.0f %11.3f %10.3f %10.3f %10.3f %6.1f%% %7.2fx", b->per_s[n / 2],
 				b->data_parallel_us / 1e3, us[0] / 1e3, us[n / 2] / 1e3,
 				us[n - 1] / 1e3, (us[n - 1] / us[0] - 1) * 100,
 				b->data_parallel_us / us[0]);
 	else
-		printf("%11s %11.2f %10s %10s %10s %7s %8s", "-", b->data_parallel_us / 1e3, "-",
+		printf("%11s %11.3f %10s %10s %10s %7s %8s", "-", b->data_parallel_us / 1e3, "-",
 				"-", "-", "-", "-");
 	if (o->waits)
 		printf(" %9.2f %8.2f %8.2f %8.2f", b->prepare_s, b->bound_s, b->over_s, b->lower_s);

@@ -23,7 +23,7 @@ static bool is_changed(const struct ff_proposer *p, uint32_t node)
 
 /* ---- runs: one operator, and neighbours aligned with it, one after another ---- */
 
-static void add_run(struct ff_proposer *p)
+void ff_propose_run(struct ff_proposer *p)
 {
 	uint32_t limit = 2 + draw(p, RUN_LENGTH - 1), node = p->node[draw(p, p->n_nodes)];
 	struct ff_config config;
@@ -79,7 +79,7 @@ static uint32_t leader(const struct ff_proposer *p, uint32_t node)
 	return node;
 }
 
-static void add_led(struct ff_proposer *p)
+void ff_propose_led(struct ff_proposer *p)
 {
 	uint32_t node = leader(p, p->node[draw(p, p->n_nodes)]);
 	struct ff_config config;
@@ -91,7 +91,7 @@ static void add_led(struct ff_proposer *p)
 
 /* ---- classes: all equal operators take the same config ---- */
 
-static void add_class(struct ff_proposer *p)
+void ff_propose_class(struct ff_proposer *p)
 {
 	uint32_t node = leader(p, p->node[draw(p, p->n_nodes)]), first = p->class[node];
 	struct ff_config config = *ff_proposer_config(p, node);
@@ -162,7 +162,7 @@ static void split_row(struct ff_proposer *p, uint32_t first, uint32_t end, enum 
 			ff_transaction_set(p->t, p->node[i], &config);
 }
 
-static void add_chain(struct ff_proposer *p)
+void ff_propose_chain(struct ff_proposer *p)
 {
 	static const enum ff_label labels[] = {
 			FF_DIM_SAMPLE, FF_DIM_SAMPLE, FF_DIM_ATTRIBUTE, FF_DIM_PARAMETER};
@@ -309,7 +309,7 @@ static void place_branches(
 		}
 }
 
-static void add_branches(struct ff_proposer *p)
+void ff_propose_branches(struct ff_proposer *p)
 {
 	uint32_t fork = p->fork[draw(p, p->n_forks)];
 
@@ -318,7 +318,7 @@ static void add_branches(struct ff_proposer *p)
 
 /* Everything on one set of devices, and some branches of some forks on others like
  * it. */
-static void add_layout(struct ff_proposer *p)
+void ff_propose_layout(struct ff_proposer *p)
 {
 	struct set set = draw_set(p);
 
@@ -341,7 +341,7 @@ static uint32_t base_stride(const struct ff_config *c, uint32_t n_dims)
 	return base;
 }
 
-static void add_view(struct ff_proposer *p)
+void ff_propose_view(struct ff_proposer *p)
 {
 	uint32_t node = p->node[draw(p, p->n_nodes)], n_dims = p->graph->nodes[node].n_dims;
 	struct ff_config was = *ff_proposer_config(p, node), to;
@@ -367,36 +367,5 @@ static void add_view(struct ff_proposer *p)
 			if (to.degree[d] > 1 && base > 0)
 				to.stride[d] = (uint16_t)(to.stride[d] / base * new_base);
 		ff_transaction_set(p->t, p->node[i], &to);
-	}
-}
-
-void ff_proposer_block(struct ff_proposer *p)
-{
-	switch (draw(p, 16)) {
-	case 0:
-	case 1:
-	case 2:
-		add_class(p);
-		break;
-	case 3:
-	case 4:
-	case 9:
-		if (p->n_forks > 0)
-			add_branches(p);
-		break;
-	case 5:
-		add_view(p);
-		break;
-	case 6:
-		add_layout(p);
-		break;
-	case 7:
-		add_chain(p);
-		break;
-	case 8:
-		add_led(p);
-		break;
-	default:
-		add_run(p);
 	}
 }

@@ -260,6 +260,7 @@ static int step(struct ff_chain *c, struct ff_error *err)
 	if (c->opt->visit)
 		visit(c, e);
 	ff_chain_look(c);
+	ff_proposer_learn(&c->frame->proposer, !slower && ff_how_much_worse(c->at, e) < 0);
 	if (slower)
 		return FF_OK;
 	if (ff_how_much_worse(c->at, e) > patience) {

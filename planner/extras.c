@@ -2,6 +2,10 @@
  * operators computed several times over.  SPDX-License-Identifier: Apache-2.0 */
 #include "propose.h"
 
+#define ROUGH_SLACK 8  /* what a trade leaves over, at most: a part of so many */
+#define FINE_SLACK 64  /* or so */
+#define TRADE_TRIES 64 /* at finding who takes part */
+
 /* Devices of a config on a view. */
 static struct ff_progression devices_of(const struct ff_node *n, const struct ff_config *c)
 {
@@ -71,7 +75,7 @@ static void set_updates(struct ff_proposer *p, uint32_t node, enum update how, u
 }
 
 /* The parameters of one operator, of some in a row, of all equal to it, or of all. */
-static void propose_updates(struct ff_proposer *p)
+void ff_propose_updates(struct ff_proposer *p)
 {
 	uint32_t node = p->reader[ff_random_below(&p->random, p->n_readers)];
 	enum update how = (enum update)ff_random_below(&p->random, UPDATES);
@@ -90,8 +94,41 @@ static void propose_updates(struct ff_proposer *p)
 	}
 }
 
+static bool follows(const struct ff_proposer *p, uint32_t reader)
+{
+	const struct ff_node *n = &p->graph->nodes[p->reader[reader]];
+
+	return p->base->config[ff_edge_source(p->graph, n->in + n->n_data)].n_parts == 0;
+}
+
+/* Gradients of what follows are all-reduced together once there are enough of them
+ * (ff/block.h), and what is moved then has to wait.  So who leaves them is replaced, by
+ * others of about as many bytes, and who joins them replaces others: when they are
+ * enough stays as it was. */
+void ff_propose_trade(struct ff_proposer *p)
+{
+	uint32_t first = ff_random_below(&p->random, p->n_readers), server;
+	bool leaves = follows(p, first);
+	enum update out = ff_random_below(&p->random, 4) ? SHARDED : SERVED;
+	int64_t left = p->reader_bytes[first];
+	int64_t slack = left / (ff_random_below(&p->random, 2) ? FINE_SLACK : ROUGH_SLACK);
+
+	server = ff_random_u32(&p->random);
+	set_updates(p, p->reader[first], leaves ? out : FOLLOW, server);
+	for (uint32_t i = 0; i < TRADE_TRIES && left > slack; i++) {
+		uint32_t other = ff_random_below(&p->random, p->n_readers);
+		const struct ff_node *n = &p->graph->nodes[p->reader[other]];
+
+		if (follows(p, other) == leaves || p->reader_bytes[other] > left + slack ||
+				p->t->at[ff_edge_source(p->graph, n->in + n->n_data)])
+			continue;
+		set_updates(p, p->reader[other], leaves ? FOLLOW : out, server + other);
+		left -= p->reader_bytes[other];
+	}
+}
+
 /* The same cells on more devices, or on one each again. */
-static void propose_replicas(struct ff_proposer *p)
+void ff_propose_replicas(struct ff_proposer *p)
 {
 	uint32_t node = p->node[ff_random_below(&p->random, p->n_nodes)];
 	struct ff_config c = *ff_proposer_config(p, node);
@@ -120,15 +157,13 @@ static void propose_replicas(struct ff_proposer *p)
 	ff_transaction_set(p->t, node, &c);
 }
 
-void ff_proposer_extra(struct ff_proposer *p)
+static int64_t value_bytes(const struct ff_value *v)
 {
-	bool updates = p->space->what & FF_SPACE_UPDATES && p->n_readers;
-	bool replicas = p->space->what & FF_SPACE_REPLICAS;
+	int64_t n = ff_dtype_bytes(v->dtype);
 
-	if (updates && (!replicas || ff_random_below(&p->random, 3)))
-		propose_updates(p);
-	else if (replicas)
-		propose_replicas(p);
+	for (uint32_t i = 0; i < v->rank; i++)
+		n *= v->shape[i];
+	return n;
 }
 
 int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err)
@@ -136,10 +171,16 @@ int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct f
 	const struct ff_graph *g = p->graph;
 
 	p->reader = ff_arena_array(a, g->n_nodes, sizeof(*p->reader));
-	if (!p->reader)
+	p->reader_bytes = ff_arena_array(a, g->n_nodes, sizeof(*p->reader_bytes));
+	if (!p->reader || !p->reader_bytes)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (g->nodes[i].n_in > g->nodes[i].n_data)
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_node *n = &g->nodes[i];
+
+		for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
+			p->reader_bytes[p->n_readers] += value_bytes(&g->values[g->edges[k].value]);
+		if (n->n_in > n->n_data)
 			p->reader[p->n_readers++] = i;
+	}
 	return FF_OK;
 }

@@ -234,7 +234,7 @@ static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_
 			.proposals = j->proposals,
 			.seconds = search_seconds(j),
 			.beta = j->beta,
-			.starts = j->starts,
+			.starts = j->summary.starts,
 			.pricer = j->pricer,
 			.more = j->more,
 			.n_more = (uint32_t)j->jobs - 1,

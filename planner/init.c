@@ -6,7 +6,18 @@
 #include "space.h"
 #include "stages.h"
 
-static const char *const names[] = {"data-parallel", "single", "expert", "random", "frugal"};
+enum start { DATA_PARALLEL, EXPERT, SINGLE, RANDOM, ELIMINATION, PIPELINE, FRUGAL, STARTS };
+
+const char *const ff_starts[] = {
+		[DATA_PARALLEL] = "data-parallel",
+		[EXPERT] = "expert",
+		[SINGLE] = "single",
+		[RANDOM] = "random",
+		[ELIMINATION] = "elimination",
+		[PIPELINE] = "pipeline",
+		[FRUGAL] = "frugal",
+		[STARTS] = NULL,
+};
 
 /* First dim with that label, or FF_NONE. */
 static uint32_t dim_labelled(const struct ff_node *n, enum ff_label label)
@@ -144,23 +155,28 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 					stages, m->n_devices);
 		return ff_start_pipeline(s, g, m, stages, a, ret, err);
 	}
-	while (which < 5 && strcmp(name, names[which]) != 0)
+	while (which < STARTS && strcmp(name, ff_starts[which]) != 0)
 		which++;
-	if (which == 5)
+	switch (which) {
+	case DATA_PARALLEL:
+		return ff_strategy_data_parallel(g, m->n_devices, a, ret, err);
+	case SINGLE:
+		return ff_strategy_single(g, 0, a, ret, err);
+	case FRUGAL:
+		return ff_start_frugal(s, g, m, a, ret, err);
+	case EXPERT:
+	case RANDOM:
+		break;
+	default:
 		return ff_fail(err, FF_E_INPUT,
 				"unknown starting strategy '%s': expected data-parallel, single, "
 				"expert, random, frugal or pipeline-N",
 				name);
-	if (which == 4)
-		return ff_start_frugal(s, g, m, a, ret, err);
-	if (which == 0)
-		return ff_strategy_data_parallel(g, m->n_devices, a, ret, err);
-	if (which == 1)
-		return ff_strategy_single(g, 0, a, ret, err);
+	}
 	code = ff_strategy_create(g, a, &made, err);
 	if (code < 0)
 		return code;
-	if (which == 2)
+	if (which == EXPERT)
 		code = fill_expert(g, m->n_devices, a, &made, err);
 	else
 		fill_random(s, g, seed, &made);

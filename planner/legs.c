@@ -9,9 +9,6 @@
 #define ELIMINATION_CALLS 20000 /* of proposals: what it asks so many times more is done */
 #define MOST_STAGES 16          /* of a pipeline to start from */
 
-static const char *const preset_starts[] = {"data-parallel", "expert", "single", "random",
-		"elimination", "pipeline", "frugal", NULL};
-
 static bool elimination_ends(void *ctx)
 {
 	struct ff_chain *c = ctx;
@@ -93,7 +90,7 @@ static bool is_mine(const struct ff_chain *c, const char *const *starts, uint32_
 
 int ff_chain_walk_legs(struct ff_chain *c, struct ff_error *err)
 {
-	const char *const *starts = c->opt->starts ? c->opt->starts : preset_starts;
+	const char *const *starts = c->opt->starts ? c->opt->starts : ff_starts;
 	double beta = ff_chain_beta(c);
 	uint32_t n = 0, legs = 0, leg = 0;
 	bool any = false, found;
@@ -119,5 +116,5 @@ int ff_chain_walk_legs(struct ff_chain *c, struct ff_error *err)
 			return code;
 	}
 	/* where elimination was to be the only one and came to nothing */
-	return any ? FF_OK : start_from(c, preset_starts[0], c->machine, c->arena, &found, err);
+	return any ? FF_OK : start_from(c, ff_starts[0], c->machine, c->arena, &found, err);
 }

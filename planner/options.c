@@ -29,12 +29,10 @@ const struct ff_command ff_job_command = {
 
 bool ff_job_is_start(const char *name)
 {
-	static const char *const names[] = {"elimination", "data-parallel", "single", "expert",
-			"random", "pipeline", "frugal"};
 	uint32_t stages;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strcmp(name, names[i]))
+	for (uint32_t i = 0; ff_starts[i]; i++)
+		if (!strcmp(name, ff_starts[i]))
 			return true;
 	return ff_is_pipeline(name, &stages);
 }
@@ -72,9 +70,6 @@ static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
 
 static int check_search(struct ff_job *j, struct ff_error *err)
 {
-	static const char *const preset[] = {"data-parallel", "expert", "single", "random",
-			"elimination", "pipeline", "frugal"};
-	uint32_t n_preset = sizeof(preset) / sizeof(*preset);
 	uint32_t n = j->init.n;
 
 	if (!j->strategy_path)
@@ -93,9 +88,9 @@ static int check_search(struct ff_job *j, struct ff_error *err)
 					"random, elimination, pipeline, pipeline-N or frugal, not "
 					"\"%s\"",
 					j->init.text[i]);
-	for (uint32_t i = 0; i < (n ? n : n_preset); i++)
-		j->starts[i] = n ? j->init.text[i] : preset[i];
-	j->summary.starts = j->starts;
+	for (uint32_t i = 0; i < n; i++)
+		j->starts[i] = j->init.text[i];
+	j->summary.starts = n ? j->starts : ff_starts;
 	if (j->jobs < 1 || j->jobs > FF_MOST_JOBS)
 		return ff_fail(err, FF_E_INPUT, "option --jobs: expected 1 to %d", FF_MOST_JOBS);
 	if (j->proposals == FF_NOT_GIVEN) {

@@ -5,8 +5,10 @@
 
 #include "ff/node_class.h"
 
-#define EXTRA_EVERY 6 /* so many concern updates and replicas, where allowed */
-#define BLOCK_EVERY 2 /* one proposal in so many changes a block of operators */
+#define PRESET_EVERY 4    /* one proposal in so many is of a kind drawn by preset weight */
+#define REMEMBERED 4096.0 /* proposals of a kind; then half of them are forgotten */
+#define FIRST_MADE 64.0   /* what a kind begins with, so that none is written off early */
+#define FIRST_HELPED 1.0
 
 int ff_transaction_init(const struct ff_graph *g, struct ff_arena *a, struct ff_transaction *ret,
 		struct ff_error *err)
@@ -297,23 +299,109 @@ static void drop_equal(struct ff_proposer *p)
 	t->n = n;
 }
 
+static void propose_one(struct ff_proposer *p)
+{
+	uint32_t node = p->node[ff_random_below(&p->random, p->n_nodes)];
+	struct ff_config config;
+
+	ff_proposer_one(p, node, &config);
+	ff_transaction_set(p->t, node, &config);
+}
+
+/* Two neighbours, neither of which would change without the other: say a sum that is
+ * made twice and who reads it on twice as many devices. */
+static void propose_pair(struct ff_proposer *p)
+{
+	struct ff_config config;
+	struct link l;
+
+	if (p->space->what & FF_SPACE_REPLICAS && ff_random_below(&p->random, 2))
+		ff_propose_replicas(p);
+	else
+		propose_one(p);
+	if (p->t->n == 0 || !pick_link(p, p->t->change[0].node, &l) ||
+			ff_space_count(p->space, l.other) == 1)
+		return;
+	ff_proposer_one(p, l.other, &config);
+	ff_transaction_set(p->t, l.other, &config);
+}
+
+static const struct {
+	void (*propose)(struct ff_proposer *p);
+	uint32_t weight; /* preset */
+	uint32_t what;   /* FF_SPACE_*: of the space; 0: always */
+	bool forks;      /* only where there are some */
+} kinds[FF_PROPOSAL_KINDS] = {
+		{propose_one, 80, 0, false},
+		{propose_pair, 10, 0, false},
+		{ff_propose_run, 30, 0, false},
+		{ff_propose_class, 15, 0, false},
+		{ff_propose_branches, 15, 0, true},
+		{ff_propose_led, 5, 0, false},
+		{ff_propose_chain, 5, 0, false},
+		{ff_propose_layout, 5, 0, false},
+		{ff_propose_view, 5, 0, false},
+		{ff_propose_updates, 11, FF_SPACE_UPDATES, false},
+		{ff_propose_trade, 11, FF_SPACE_UPDATES, false},
+		{ff_propose_replicas, 10, FF_SPACE_REPLICAS, false},
+};
+
+static bool is_possible(const struct ff_proposer *p, uint32_t kind)
+{
+	if (kinds[kind].what & ~p->space->what)
+		return false;
+	if (kinds[kind].what == FF_SPACE_UPDATES && p->n_readers == 0)
+		return false;
+	return !kinds[kind].forks || p->n_forks > 0;
+}
+
+/* Half of the draws are by preset weight, so that no kind is ever given up; the others
+ * by how often one of its kind helped lately (as large neighbourhood search chooses
+ * among its neighbourhoods: Ropke and Pisinger, Transportation Science 2006). */
+static uint32_t draw_kind(struct ff_proposer *p)
+{
+	bool preset = ff_random_below(&p->random, PRESET_EVERY) == 0;
+	double weight[FF_PROPOSAL_KINDS], sum = 0, at;
+	uint32_t kind = 0;
+
+	for (uint32_t i = 0; i < FF_PROPOSAL_KINDS; i++) {
+		const struct ff_kind_record *r = &p->record[i];
+
+		weight[i] = preset ? kinds[i].weight
+				   : (r->helped + FIRST_HELPED) / (r->made + FIRST_MADE);
+		weight[i] = is_possible(p, i) ? weight[i] : 0;
+		sum += weight[i];
+	}
+	at = ff_random_unit(&p->random) * sum;
+	for (uint32_t i = 0; i < FF_PROPOSAL_KINDS && at >= 0; at -= weight[i++])
+		kind = weight[i] > 0 ? i : kind;
+	return kind;
+}
+
 void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
 		struct ff_transaction *ret)
 {
-	struct ff_config config;
-
 	p->t = ret;
 	p->base = current;
 	ff_transaction_clear(ret);
-	if (p->space->what && ff_random_below(&p->random, EXTRA_EVERY) == 0)
-		ff_proposer_extra(p);
-	else if (ff_random_below(&p->random, BLOCK_EVERY) == 0)
-		ff_proposer_block(p);
+	p->kind = draw_kind(p);
+	kinds[p->kind].propose(p);
 	drop_equal(p);
 	if (ret->n == 0) {
-		uint32_t node = p->node[ff_random_below(&p->random, p->n_nodes)];
-
-		ff_proposer_one(p, node, &config);
-		ff_transaction_set(ret, node, &config);
+		ff_proposer_learn(p, false);
+		p->kind = 0;
+		propose_one(p);
 	}
+}
+
+void ff_proposer_learn(struct ff_proposer *p, bool helped)
+{
+	struct ff_kind_record *r = &p->record[p->kind];
+
+	if (r->made >= REMEMBERED) {
+		r->made /= 2;
+		r->helped /= 2;
+	}
+	r->made++;
+	r->helped += helped;
 }

@@ -17,6 +17,12 @@ void ff_transaction_clear(struct ff_transaction *t);
 /* A node that is changed already gets `c` instead. */
 void ff_transaction_set(struct ff_transaction *t, uint32_t node, const struct ff_config *c);
 
+/* What became of the proposals of one kind. */
+struct ff_kind_record {
+	double made, helped; /* those long ago count less */
+};
+#define FF_PROPOSAL_KINDS 12
+
 struct ff_proposer {
 	const struct ff_space *space;
 	const struct ff_graph *graph;
@@ -26,20 +32,26 @@ struct ff_proposer {
 	uint32_t *class;                /* by node: the first one equal to it */
 	uint32_t *next_like;            /* by node: the next equal one, or FF_NONE */
 	uint32_t *reader, n_readers;    /* those with parameters */
+	int64_t *reader_bytes;          /* by reader: of its parameters */
 	uint32_t *stack;                /* scratch: n_nodes */
 	struct ff_transaction *t;       /* the one in the making */
 	const struct ff_strategy *base; /* what it changes */
+	struct ff_kind_record record[FF_PROPOSAL_KINDS];
+	uint32_t kind; /* of the last proposal */
 	struct ff_random random;
 };
 
 int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_t seed,
 		uint32_t stream, struct ff_arena *a, struct ff_proposer *ret, struct ff_error *err);
-/* Draws a transaction that changes at least one node of `current`: one operator, or
- * a block of them (blocks.c).  Needs n_nodes > 0. */
+/* Draws a transaction that changes at least one node of `current`: one operator, a
+ * block of them, or what is beyond their split.  Needs n_nodes > 0. */
 void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
 		struct ff_transaction *ret);
+/* Whether the transaction drawn last was accepted and is better than what it changed:
+ * kinds that are draw more of what follows. */
+void ff_proposer_learn(struct ff_proposer *p, bool helped);
 
-/* What follows is shared by propose.c and blocks.c. */
+/* What follows is shared by propose.c, blocks.c and extras.c. */
 
 /* The config that `node` has under the transaction in the making. */
 const struct ff_config *ff_proposer_config(const struct ff_proposer *p, uint32_t node);
@@ -59,8 +71,18 @@ bool ff_proposer_spread(
 		struct ff_proposer *p, uint32_t from, uint32_t *node, struct ff_config *config);
 /* Aligns `node` with the one that makes its data input `slot`. */
 bool ff_proposer_follow(struct ff_proposer *p, uint32_t node, uint32_t slot, struct ff_config *ret);
-/* Adds a block of operators to the transaction; it may come to nothing. */
-void ff_proposer_block(struct ff_proposer *p);
+/* Kinds of proposals, of blocks.c and extras.c: each adds something to the transaction,
+ * and may come to nothing. */
+void ff_propose_run(struct ff_proposer *p);
+void ff_propose_led(struct ff_proposer *p);
+void ff_propose_class(struct ff_proposer *p);
+void ff_propose_chain(struct ff_proposer *p);
+void ff_propose_branches(struct ff_proposer *p);
+void ff_propose_layout(struct ff_proposer *p);
+void ff_propose_view(struct ff_proposer *p);
+void ff_propose_updates(struct ff_proposer *p);
+void ff_propose_trade(struct ff_proposer *p);
+void ff_propose_replicas(struct ff_proposer *p);
 /* `n` devices, `step` apart. */
 struct ff_progression {
 	uint32_t start, step, n;
@@ -76,9 +98,7 @@ void ff_param_follow(struct ff_config *ret);
 /* Where all ways from each node meet, for blocks of branches. */
 void ff_proposer_find_forks(struct ff_proposer *p);
 
-/* extras.c: changes how parameters are updated, or how often an operator is computed,
- * as far as the space allows; it may come to nothing. */
-void ff_proposer_extra(struct ff_proposer *p);
+/* Who reads parameters, for proposals of how they are updated. */
 int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err);
 
 #endif

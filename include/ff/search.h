@@ -39,6 +39,8 @@ void ff_space_config(const struct ff_space *s, uint32_t node, uint64_t i, struct
 void ff_space_draw(const struct ff_space *s, uint32_t node, struct ff_random *r,
 		struct ff_config *ret);
 
+/* Names of all starts, in the order in which a search takes them; NULL-terminated. */
+extern const char *const ff_starts[];
 /* Starting points by name: "data-parallel", "single", "expert", "random"; "pipeline-N",
  * N stages of about equal work, each data-parallel on its share of the devices, with as
  * many micro-batches as the space allows up to 4 N, 1F1B; "frugal", data-parallel with
@@ -65,7 +67,8 @@ struct ff_search_options {
 	/* Acceptance: exp(-beta * (new - old) / old), annealed around this; 0: 64 for
 	 * each operator. */
 	double beta;
-	/* NULL-terminated names for ff_init_strategy, or "elimination"; NULL: all. */
+	/* NULL-terminated names for ff_init_strategy, "elimination" or "pipeline"
+	 * (the best of 2, 4, ... stages); NULL: all of ff_starts. */
 	const char *const *starts;
 	struct ff_pricer *pricer; /* of the evaluator; NULL: no elimination */
 	/* More chains, each in a thread of its own, with these evaluators; neither they

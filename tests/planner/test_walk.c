@@ -3,8 +3,10 @@
 #include "../check_main.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "../../planner/eliminate.h"
+#include "../../planner/propose.h"
 #include "ff/cli.h"
 #include "ff/simulate.h"
 #include "ff/zoo.h"
@@ -385,6 +387,120 @@ START_TEST(test_classes_are_found)
 }
 END_TEST
 
+/* ---- kinds of proposals ---- */
+
+static bool follows(const struct ff_graph *g, const struct ff_strategy *s, uint32_t reader)
+{
+	const struct ff_node *n = &g->nodes[reader];
+
+	return s->config[ff_edge_source(g, n->in + n->n_data)].n_parts == 0;
+}
+
+/* Parameters of every second reader are cut, those of the others follow. */
+static void cut_every_second(const struct ff_proposer *p, uint32_t n_devices, struct ff_strategy *s)
+{
+	const struct ff_progression all = {0, 1, n_devices};
+	const struct ff_graph *g = p->graph;
+
+	for (uint32_t i = 0; i < p->n_readers; i += 2) {
+		const struct ff_node *n = &g->nodes[p->reader[i]];
+
+		for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++) {
+			uint32_t param = ff_edge_source(g, k);
+
+			ff_param_cut(g, param, &all, &s->config[param]);
+		}
+	}
+}
+
+/* What the transaction makes of the bytes that follow; *largest: of one who changes. */
+static int64_t traded(const struct ff_proposer *p, const struct ff_transaction *t,
+		const struct ff_strategy *s, int64_t *largest)
+{
+	int64_t sum = 0;
+
+	*largest = 0;
+	for (uint32_t i = 0; i < p->n_readers; i++) {
+		const struct ff_node *n = &p->graph->nodes[p->reader[i]];
+
+		if (!t->at[ff_edge_source(p->graph, n->in + n->n_data)])
+			continue;
+		sum += follows(p->graph, s, p->reader[i]) ? -p->reader_bytes[i]
+							  : p->reader_bytes[i];
+		if (p->reader_bytes[i] > *largest)
+			*largest = p->reader_bytes[i];
+	}
+	return sum;
+}
+
+/* A trade leaves about as many bytes to be synchronised together as there were. */
+START_TEST(test_trades_balance)
+{
+	const uint32_t draws = 1000;
+	struct ff_error err = {0};
+	struct ff_transaction t;
+	uint32_t balanced = 0;
+	struct ff_strategy s;
+	struct ff_proposer p;
+	struct lab l;
+
+	lab_open(&l, "inception_v3", 64, NULL, &two_by_four, 0);
+	CHECK_OK(ff_init_strategy("data-parallel", l.space, &l.g, &l.m, 0, &arena, &s, &err));
+	CHECK_OK(ff_proposer_init(l.space, &l.g, ff_test_seed(6), 0, &arena, &p, &err));
+	CHECK_OK(ff_transaction_init(&l.g, &arena, &t, &err));
+	cut_every_second(&p, l.m.n_devices, &s);
+	p.t = &t;
+	p.base = &s;
+	for (uint32_t i = 0; i < draws; i++) {
+		int64_t largest, sum;
+
+		ff_transaction_clear(&t);
+		ff_propose_trade(&p);
+		ck_assert_uint_gt(t.n, 0);
+		for (uint32_t k = 0; k < t.n; k++) {
+			const struct ff_config *c = &t.change[k].config;
+
+			ck_assert(ff_node_is_parameter(&l.g, t.change[k].node));
+			if (c->n_parts > 0)
+				CHECK_OK(ff_config_check(&l.g.nodes[t.change[k].node], c,
+						l.m.n_devices, &err));
+		}
+		sum = traded(&p, &t, &s, &largest);
+		balanced += llabs(sum) <= largest / 8;
+	}
+	ck_assert_uint_gt(balanced, draws * 3 / 4);
+	lab_close(&l);
+}
+END_TEST
+
+/* What helps is drawn more, and nothing is given up. */
+START_TEST(test_kinds_that_help)
+{
+	uint32_t drawn[2][FF_PROPOSAL_KINDS] = {0};
+	struct ff_error err = {0};
+	struct ff_transaction t;
+	struct ff_strategy s;
+	struct ff_proposer p;
+	struct lab l;
+
+	lab_open(&l, "branchnet", 64, NULL, &two_by_four, 0);
+	CHECK_OK(ff_init_strategy("random", l.space, &l.g, &l.m, 0, &arena, &s, &err));
+	CHECK_OK(ff_proposer_init(l.space, &l.g, ff_test_seed(7), 0, &arena, &p, &err));
+	CHECK_OK(ff_transaction_init(&l.g, &arena, &t, &err));
+	for (uint32_t helps = 0; helps < 2; helps++)
+		for (uint32_t i = 0; i < 8000; i++) {
+			ff_proposer_next(&p, &s, &t);
+			ck_assert_uint_gt(t.n, 0);
+			drawn[helps][p.kind]++;
+			ff_proposer_learn(&p, helps && p.kind == 1);
+		}
+	ck_assert_uint_gt(drawn[1][1], 3 * drawn[0][1]);
+	for (uint32_t i = 0; i < FF_PROPOSAL_KINDS; i++)
+		ck_assert_uint_gt(drawn[1][i], 0);
+	lab_close(&l);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("walk");
@@ -400,6 +516,8 @@ static Suite *suite(void)
 	tcase_add_test(c, test_elimination_start);
 	tcase_add_test(c, test_no_elimination);
 	tcase_add_test(c, test_classes_are_found);
+	tcase_add_test(c, test_trades_balance);
+	tcase_add_test(c, test_kinds_that_help);
 	suite_add_tcase(s, c);
 	return s;
 }

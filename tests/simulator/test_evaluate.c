@@ -1,6 +1,8 @@
 /* The evaluator against what it stands for: after every proposal, kept or
  * dropped, time and memory equal a fresh lowering and simulation to the bit.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
 #include "../../simulator/evaluate.h"
 #include "check_main.h"
 #include "ff/evaluate.h"
@@ -15,7 +17,7 @@
 struct seen {
 	uint32_t fits, misfits, tight, layout_over;
 	uint32_t kinds, rounded, measured, scratch, kept, dropped, sets;
-	uint32_t forgotten, slower, not_slower;
+	uint32_t forgotten, slower, not_slower, resumed, sieved, leapt;
 	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
 	uint32_t micro_batches, stages, again, brought_again, held_back;
 	uint32_t optimizer[FF_OPTIMIZER_COUNT];
@@ -161,6 +163,36 @@ static void set(struct walk *w)
 	w->seen->sets++;
 }
 
+/* Another strategy, unless it keeps some device busy for too long: then it takes too long,
+ * and the current one stays. */
+static void leap(struct walk *w)
+{
+	static const double share[] = {0.2, 0.5, 0.9, 1, INFINITY};
+	struct ff_graph micro = w->micro;
+	struct ff_strategy s = w->s;
+	struct ff_evaluation v, x;
+	int64_t layout;
+	double limit;
+	bool slower;
+
+	draw_strategy(w->r, &w->g, w->h.m.n_devices, &w->a, &w->s, &w->micro);
+	x = fresh(w, &layout);
+	limit = x.step_us * share[ff_random_below(w->r, 5)];
+	ck_assert_msg(ff_evaluator_set_within(w->e, &w->s, limit, &slower, &v, &w->err) == FF_OK,
+			"%s", w->err.text);
+	if (slower) {
+		ck_assert(x.step_us > limit);
+		w->s = s;
+		w->micro = micro;
+		fresh(w, &layout);
+		w->seen->sieved++;
+	} else {
+		same(w, v, &layout);
+		w->seen->leapt++;
+	}
+	holds(w, layout);
+}
+
 /* ---- proposals ---- */
 
 static bool is_listed(const struct ff_change *change, uint32_t n, uint32_t node)
@@ -246,6 +278,7 @@ static void propose(struct walk *w)
 		w->e->memo_limit = 1;
 		w->seen->forgotten++;
 	}
+	w->seen->resumed += w->e->recorded;
 	if (limited && is_slower(w, change, n, &v)) {
 		for (uint32_t i = 0; i < n; i++)
 			w->s.config[change[i].node] = was[i];
@@ -350,6 +383,8 @@ START_TEST(proposals_equal_fresh_simulations)
 			set(&w);
 			propose(&w);
 		}
+		leap(&w);
+		propose(&w);
 		close_walk(&w);
 	}
 	check_seen(&seen);
