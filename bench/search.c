@@ -243,7 +243,8 @@ static int run_case(struct bench_case *b, const struct options *o, struct ff_err
 
 	if (code == FF_OK && o->waits) {
 		from = now_s();
-		code = ff_lower_bound(&b->graph, 1, &b->m, b->pricer, NULL, NULL, &b->bound_us, err);
+		code = ff_lower_bound(
+				&b->graph, 1, &b->m, b->pricer, NULL, NULL, &b->bound_us, err);
 		b->bound_s = now_s() - from;
 	}
 	for (uint64_t seed = 1; code == FF_OK && seed <= o->seeds; seed++)

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/intervals.h"
 #include "ff/micro.h"
 #include "ff/search.h"
-#include "ff/intervals.h"
 
 #define LOOK_EVERY 256 /* parts priced or looked up between two polls */
 

@@ -248,8 +248,8 @@ static int step(struct ff_chain *c, struct ff_error *err)
 	int code;
 
 	if (ff_phases_matter(&c->phases, &c->current, c->at) &&
-			ff_random_below(&c->random,
-					c->at.tight ? LEAP_EVERY_TIGHT : LEAP_EVERY) == 0)
+			ff_random_below(&c->random, c->at.tight ? LEAP_EVERY_TIGHT : LEAP_EVERY) ==
+					0)
 		return leap(c, patience, err);
 	ff_proposer_next(&c->frame->proposer, &c->current, &c->proposed);
 	code = ff_evaluator_propose_within(c->evaluator, c->proposed.change, c->proposed.n,

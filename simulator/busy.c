@@ -33,8 +33,8 @@ static void count_node(struct ff_evaluator *e, double *busy, uint32_t node, doub
 		count_parts(e, busy, e->node[node], e->program.again[node] ? 2 * back : back, back);
 }
 
-static void count_edge(struct ff_evaluator *e, double *busy, uint32_t edge, enum ff_pass pass,
-		double sign)
+static void count_edge(
+		struct ff_evaluator *e, double *busy, uint32_t edge, enum ff_pass pass, double sign)
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 	uint32_t from = ff_edge_source(e->g, edge);
@@ -129,8 +129,8 @@ int ff_busy_check(struct ff_evaluator *e, struct ff_micro *micro, const struct f
 
 		if (!ff_node_is_computed(micro->g, i))
 			continue;
-		code = ff_memo_node(&micro->memo, i, &s->config[ff_node_leader(micro->g, i)], &mn,
-				err);
+		code = ff_memo_node(
+				&micro->memo, i, &s->config[ff_node_leader(micro->g, i)], &mn, err);
 		if (code == FF_OK)
 			count_parts(e, e->busy_next, mn, times, times);
 	}

@@ -33,7 +33,7 @@ struct ff_memo_node {
 	/* backward, adding the gradients of all parameters to those that are there; NULL
 	 * until someone asks */
 	const double *adding_us;
-	bool in_line;        /* part p runs on device first + p */
+	bool in_line; /* part p runs on device first + p */
 };
 
 /* One redistribution task, ready to be timed: what a pass reads of it lies in one

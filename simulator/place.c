@@ -42,15 +42,15 @@ static int reserve_times(struct ff_timed_node *t, uint32_t n, struct ff_error *e
 	return FF_OK;
 }
 
-static int reserve_node(struct ff_evaluator *e, uint32_t node, uint32_t n_parts,
-		struct ff_error *err)
+static int reserve_node(
+		struct ff_evaluator *e, uint32_t node, uint32_t n_parts, struct ff_error *err)
 {
 	int code = FF_OK;
 
 	for (int k = 0; k < FF_PHASE_COUNT && code == FF_OK; k++)
 		if (k != FF_PHASE_RECOMPUTE || e->program.again[node])
-			code = reserve_times(&e->timed[k][node],
-					n_parts * e->program.micro_batches, err);
+			code = reserve_times(&e->timed[k][node], n_parts * e->program.micro_batches,
+					err);
 	return code;
 }
 
@@ -147,8 +147,7 @@ static int swap_edge(struct ff_evaluator *e, uint32_t edge, struct ff_error *err
 	return code;
 }
 
-int ff_place_resolve(
-		struct ff_evaluator *e, uint32_t edge, enum ff_pass pass, struct ff_error *err)
+int ff_place_resolve(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass, struct ff_error *err)
 {
 	int code;
 

@@ -165,8 +165,8 @@ static void arrive(const struct ff_memo_move *tm, double at, double *ready)
 /* A parameter is not updated before it was brought to who reads it. */
 static void leave(struct ff_evaluator *e, uint32_t param, const struct ff_memo_move *tm, double at)
 {
-	double *ready = ff_time_expect(e, &e->timed[FF_PHASE_BACKWARD][param],
-			e->program.micro_batches - 1);
+	double *ready = ff_time_expect(
+			e, &e->timed[FF_PHASE_BACKWARD][param], e->program.micro_batches - 1);
 
 	if (tm->source_range)
 		wait_range(at, tm->n_sources, ready + tm->first_source);

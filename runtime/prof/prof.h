@@ -15,7 +15,7 @@ struct ff_prof_options {
 	const char *graph, *machine, *device, *data, *out;
 	struct ff_texts strategies;
 	uint64_t devices, micro_batches; /* the most of both */
-	double budget_s; /* 0: none */
+	double budget_s;                 /* 0: none */
 	bool replace, again;
 };
 

@@ -269,7 +269,8 @@ START_TEST(can_be_stopped)
 	ck_assert_uint_gt(whole, 50);
 	for (p.until = 0; p.until < whole; p.until += 1 + whole / 20) {
 		p.asked = 0;
-		ck_assert_int_eq(ff_lower_bound(&w.g, 1, &w.h.m, w.p, stop_at, &p, &us, NULL), FF_OK);
+		ck_assert_int_eq(ff_lower_bound(&w.g, 1, &w.h.m, w.p, stop_at, &p, &us, NULL),
+				FF_OK);
 		ck_assert(isnan(us));
 		ck_assert_uint_eq(p.asked, p.until + 1);
 	}
