@@ -65,6 +65,7 @@ static int group_weight(const struct ff_node_block *b, uint32_t slot, struct ff_
 			insert(g, b->device[q], (uint16_t)q);
 		}
 		g->bytes = ff_optimizer_align(p->type, ff_region_volume(&g->region));
+		g->first = g->device[0];
 		g->set = ff_fnv1a(g->device, copies * sizeof(*g->device));
 	}
 	*n = first + cells;

@@ -27,20 +27,23 @@ void ff_bucketing_finish(struct ff_bucketing *b)
 
 void ff_bucketing_begin(struct ff_bucketing *b)
 {
-	b->n_buckets = b->n_members = b->n_sets = 0;
+	b->n_buckets = b->n_members = 0;
+	b->round++;
 	memset(b->first_at, 0xff, b->n_nodes * sizeof(*b->first_at));
 	ff_table_clear(&b->sets);
 }
 
-static int reserve(struct ff_bucketing *b, struct ff_error *err)
+static int reserve(struct ff_bucketing *b, uint32_t n, struct ff_error *err)
 {
-	uint32_t cap = b->cap ? 2 * b->cap : 256;
+	uint32_t cap = b->cap ? b->cap : 256;
 	struct ff_bucket_member *member;
 	struct ff_bucket_build *bucket;
 	uint32_t *newest;
 
-	if (b->n_members < b->cap)
+	if (n <= b->cap - b->n_members)
 		return FF_OK;
+	while (cap - b->n_members < n)
+		cap *= 2;
 	member = realloc(b->member, cap * sizeof(*member));
 	if (member)
 		b->member = member;
@@ -56,89 +59,92 @@ static int reserve(struct ff_bucketing *b, struct ff_error *err)
 	return FF_OK;
 }
 
-static bool is_of(const struct ff_bucketing *b, uint32_t set, const struct ff_weight_group *g,
-		bool synced)
-{
-	const struct ff_bucket_build *k = &b->bucket[b->newest[set]];
-
-	return k->synced == synced && k->n_devices == g->n_devices &&
-	       !memcmp(k->device, g->device, g->n_devices * sizeof(*g->device));
-}
-
-static bool is_single(const struct ff_weight_group *g, bool synced)
-{
-	return !synced && g->n_devices == 1;
-}
-
-/* The set of devices that `g` lies on, or FF_NONE. */
-static uint32_t find_set(const struct ff_bucketing *b, const struct ff_weight_group *g, bool synced)
+/* The newest bucket of the devices of `g`, or FF_NONE; `set` is theirs. */
+static uint32_t find_set(const struct ff_bucketing *b, const struct ff_weight_group *g, bool synced,
+		uint32_t *set)
 {
 	uint32_t at, i;
 
-	if (is_single(g, synced)) {
-		i = b->single[g->device[0]];
-		return i < b->n_sets && is_of(b, i, g, synced) ? i : FF_NONE;
-	}
 	for (i = ff_table_first(&b->sets, g->set + synced, &at); i != FF_NONE;
-			i = ff_table_next(&b->sets, g->set + synced, &at))
-		if (is_of(b, i, g, synced))
+			i = ff_table_next(&b->sets, g->set + synced, &at)) {
+		const struct ff_bucket_build *k = &b->bucket[b->newest[i]];
+
+		if (k->synced == synced && k->n_devices == g->n_devices &&
+				!memcmp(k->device, g->device, g->n_devices * sizeof(*g->device)))
 			break;
-	return i;
+	}
+	*set = i == FF_NONE ? b->sets.n : i;
+	return i == FF_NONE ? FF_NONE : b->newest[i];
 }
 
-/* The newest bucket of the group's devices, opened anew when it is full. */
-static struct ff_bucket_build *open_bucket(
-		struct ff_bucketing *b, const struct ff_weight_group *g, bool synced)
+static void open_new(struct ff_bucketing *b, const struct ff_weight_group *g, bool synced)
 {
-	uint32_t set = find_set(b, g, synced);
-	struct ff_bucket_build *k;
-
-	if (set != FF_NONE && b->bucket[b->newest[set]].open)
-		return &b->bucket[b->newest[set]];
-	if (set == FF_NONE) {
-		set = b->n_sets++;
-		if (is_single(g, synced))
-			b->single[g->device[0]] = set;
-		else if (ff_table_put(&b->sets, g->set + synced, set) < 0)
-			return NULL;
-	}
-	b->newest[set] = b->n_buckets;
-	k = &b->bucket[b->n_buckets++];
-	*k = (struct ff_bucket_build){.synced = synced,
+	b->bucket[b->n_buckets++] = (struct ff_bucket_build){.synced = synced,
 			.open = true,
 			.n_devices = g->n_devices,
 			.device = g->device,
 			.first = FF_NONE};
-	return k;
+}
+
+/* The newest bucket of the one device of `g`, opened anew when it is full. */
+static uint32_t open_single(struct ff_bucketing *b, const struct ff_weight_group *g)
+{
+	uint32_t newest = b->single[g->first].newest;
+
+	if (b->single[g->first].round == b->round && b->bucket[newest].open)
+		return newest;
+	b->single[g->first].round = b->round;
+	b->single[g->first].newest = b->n_buckets;
+	open_new(b, g, false);
+	return b->n_buckets - 1;
+}
+
+/* The same of any devices; FF_NONE: there is no memory. */
+static uint32_t open_bucket(struct ff_bucketing *b, const struct ff_weight_group *g, bool synced)
+{
+	uint32_t set, newest = find_set(b, g, synced, &set);
+
+	if (newest != FF_NONE && b->bucket[newest].open)
+		return newest;
+	if (newest == FF_NONE && ff_table_put(&b->sets, g->set + synced, set) < 0)
+		return FF_NONE;
+	b->newest[set] = b->n_buckets;
+	open_new(b, g, synced);
+	return b->n_buckets - 1;
+}
+
+/* There is room for it. */
+static void append(struct ff_bucketing *b, struct ff_bucket_build *k, struct ff_bucket_member m)
+{
+	m.next = FF_NONE;
+	m.offset = k->bytes;
+	b->member[b->n_members] = m;
+	if (k->first == FF_NONE)
+		k->first = b->n_members;
+	else
+		b->member[k->last].next = b->n_members;
+	k->last = b->n_members++;
+	k->bytes += m.group->bytes;
+	k->open = k->bytes < b->bucket_bytes;
 }
 
 int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
 		const struct ff_weight_group *group, uint32_t n, bool synced, struct ff_error *err)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		struct ff_bucket_build *k;
-		int code = reserve(b, err);
+	int code = reserve(b, n, err);
 
-		if (code < 0)
-			return code;
-		k = open_bucket(b, &group[i], synced);
-		if (!k)
+	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
+		const struct ff_weight_group *g = &group[i];
+		uint32_t at = !synced && g->n_devices == 1 ? open_single(b, g)
+							   : open_bucket(b, g, synced);
+
+		if (at == FF_NONE)
 			return ff_fail_memory(err);
-		b->member[b->n_members] = (struct ff_bucket_member){.param = param,
-				.cell = i,
-				.group = &group[i],
-				.next = FF_NONE,
-				.offset = k->bytes};
-		if (k->first == FF_NONE)
-			k->first = b->n_members;
-		else
-			b->member[k->last].next = b->n_members;
-		k->last = b->n_members++;
-		k->close = node;
-		k->bytes += group[i].bytes;
-		k->open = k->bytes < b->bucket_bytes;
+		b->bucket[at].close = node;
+		append(b, &b->bucket[at],
+				(struct ff_bucket_member){.param = param, .cell = i, .group = g});
 	}
-	return FF_OK;
+	return code;
 }
 
 void ff_bucketing_end(struct ff_bucketing *b)

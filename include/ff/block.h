@@ -13,12 +13,12 @@
  * placement at a reader. */
 struct ff_weight_group {
 	uint32_t slot; /* the reader's input; FF_NONE: the parameter's node itself */
-	struct ff_region region;
-	uint32_t n_devices;
-	const uint16_t *device; /* ascending */
-	const uint16_t *part;   /* the reader's part on each */
+	uint16_t n_devices, first;
 	int64_t bytes;          /* rounded up to 64 */
+	const uint16_t *device; /* ascending; device[0] is `first` */
+	const uint16_t *part;   /* the reader's part on each */
 	uint64_t set;           /* hash of the devices: equal sets can share a bucket */
+	struct ff_region region;
 };
 
 /* One operator under one config. */
@@ -104,9 +104,12 @@ struct ff_bucketing {
 	uint32_t *first_at; /* by node: first bucket that closes there, or FF_NONE */
 	uint32_t n_nodes, cap;
 	int64_t bucket_bytes;
-	struct ff_table sets; /* of devices, but for those of one whose gradients are brought: */
-	uint32_t single[FF_MAX_DEVICES]; /* its set, if that is what the set says, too */
-	uint32_t n_sets, *newest;        /* by set: the bucket opened last */
+	struct ff_table sets; /* of devices, but for those of one whose gradients are brought */
+	uint32_t *newest;     /* by set: the bucket opened last */
+	struct {
+		uint32_t round, newest;
+	} single[FF_MAX_DEVICES]; /* those: holds where the round is this one */
+	uint32_t round;
 };
 /* Buckets of `bucket_bytes` or a little more (0: FF_BUCKET_BYTES). */
 int ff_bucketing_init(struct ff_bucketing *b, uint32_t n_nodes, int64_t bucket_bytes,
