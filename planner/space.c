@@ -182,20 +182,37 @@ static void fill_vectors(const struct ff_node *node, uint32_t devices, struct ff
 	}
 }
 
+/* Which divisor of the devices degree vector `i` makes as many parts as; n_divisors: none. */
+static uint32_t divisor_of(const struct ff_space *s, const struct ff_degrees *t, uint32_t i)
+{
+	uint32_t parts = product(t->n_dims, t->degree + (size_t)i * t->n_dims), k = 0;
+
+	if (s->n_devices % parts != 0)
+		return s->n_divisors;
+	while (s->divisor[k] != parts)
+		k++;
+	return k;
+}
+
+/* Sorts them by that. */
 static void fill_tidy(const struct ff_space *s, struct ff_degrees *t)
 {
-	uint32_t n = 0;
+	uint32_t at[sizeof(s->divisor) / sizeof(*s->divisor) + 2] = {0};
 
+	for (uint32_t i = 0; i < t->n; i++)
+		at[divisor_of(s, t, i) + 1]++;
 	for (uint32_t k = 0; k < s->n_divisors; k++) {
-		uint32_t first = n;
-
-		for (uint32_t i = 0; i < t->n; i++)
-			if (product(t->n_dims, t->degree + (size_t)i * t->n_dims) == s->divisor[k])
-				t->tidy[n++] = i;
-		if (n > first)
-			t->group[t->n_groups++] = first;
+		if (at[k + 1])
+			t->group[t->n_groups++] = at[k];
+		at[k + 1] += at[k];
 	}
-	t->group[t->n_groups] = n;
+	t->group[t->n_groups] = at[s->n_divisors];
+	for (uint32_t i = 0; i < t->n; i++) {
+		uint32_t k = divisor_of(s, t, i);
+
+		if (k < s->n_divisors)
+			t->tidy[at[k]++] = i;
+	}
 }
 
 static struct ff_degrees *degrees_create(
