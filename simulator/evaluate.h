@@ -5,6 +5,7 @@
 #include "ff/evaluate.h"
 #include "ff/program.h"
 #include "memo.h"
+#include "pass.h"
 
 /* What a proposal replaced: a node's or an edge's block. */
 struct ff_swap {
@@ -15,47 +16,6 @@ struct ff_swap {
 		struct ff_memo_edge *edge;
 	} was;
 };
-
-/* What the pass reads of one operator, for one phase. */
-struct ff_timed_node {
-	const double *us;
-	/* By micro-batch and part.  `ready`: when what was moved to it arrived; zero but
-	 * between mover and reader. */
-	double *finish, *ready;
-	bool *arrived; /* by micro-batch: `ready` is not zero */
-	const uint16_t *device;
-	uint32_t n, cap; /* parts, 0: not in place; room for so many times */
-	uint16_t first;
-	bool in_line, uniform; /* part p on device first + p; all take equally long */
-};
-
-/* What is known of the moves at an edge, for one pass. */
-enum ff_edge_state { FF_EDGE_STILL, FF_EDGE_MOVES, FF_EDGE_UNKNOWN };
-
-/* The buckets of the parameters, with their times. */
-struct ff_gathered {
-	struct ff_bucketing buckets;
-	struct ff_timed_bucket {
-		double sync_us, update_us, done_us;
-	} * timed; /* by bucket */
-	uint32_t cap;
-	bool *adds; /* by node: backward of a first micro-batch adds to gradients */
-	bool holds; /* of the blocks in place when it was gathered */
-};
-
-/* The pass over the current strategy, as it stood before one of its steps. */
-struct ff_snapshot {
-	uint32_t step;
-	double *lane, *idle, *paced;
-	uint32_t n_read, n_saved;
-	struct ff_saved {
-		struct ff_timed_node *node;
-		uint32_t micro;
-		bool ready; /* `ready` is meant, else `finish` */
-		double *times;
-	} * read, *saved; /* what may be read behind it; what there was of it */
-};
-#define FF_SNAPSHOTS 16
 
 struct ff_evaluator {
 	const struct ff_graph *g, *whole; /* of one micro-batch, of the batch */
@@ -104,10 +64,7 @@ struct ff_evaluator {
 	double *idle;                                /* of a lane that computes: so far */
 	double *paced; /* by device: ends of its last FF_PACE paced computes, last first */
 	uint32_t *sync_lane;
-	struct ff_arrival {
-		struct ff_timed_node *node;
-		uint32_t micro;
-	} * arrival; /* all of this pass */
+	struct ff_arrival *arrival; /* all of this pass */
 	uint32_t n_arrivals;
 
 	struct ff_snapshot snapshot[FF_SNAPSHOTS];
@@ -117,7 +74,7 @@ struct ff_evaluator {
 
 	/* busy.c: how long each lane is at least, now and with the proposal */
 	double *busy, *busy_next, most_us;
-	bool too_slow; /* some lane is busy for longer than `most_us` */
+	bool too_slow; /* some lane is busy, or idle and busy, for longer than `most_us` */
 
 	/* account.c: bytes that come (and, behind their last step, go), by step and
 	 * device; what they come to. */
@@ -146,30 +103,6 @@ int ff_place_resolve(
 int ff_place_resolve_touched(struct ff_evaluator *e, struct ff_error *err);
 /* Puts back what was there; another time, what the proposal brought. */
 void ff_place_exchange(struct ff_evaluator *e);
-
-/* time.c: the longest-path pass over the blocks in place.  It stops, and `too_slow` is
- * true, as soon as some lane has been idle and will be busy for longer than `most_us`
- * together.  `first`: the first step that differs from the current strategy's. */
-int ff_evaluator_time(
-		struct ff_evaluator *e, uint32_t first, double *step_us, struct ff_error *err);
-/* `ready` of a node's parts, to which something is about to be moved. */
-double *ff_time_expect(struct ff_evaluator *e, struct ff_timed_node *t, uint32_t micro);
-/* The same for the current strategy, taking snapshots on the way. */
-int ff_evaluator_record(struct ff_evaluator *e, struct ff_error *err);
-
-/* buckets.c */
-int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,
-		struct ff_arena *a, struct ff_error *err);
-void ff_gathered_finish(struct ff_gathered *b);
-/* The buckets of the blocks in place: the proposal's if it changes them. */
-int ff_evaluator_gather(struct ff_evaluator *e, struct ff_gathered **ret, struct ff_error *err);
-
-/* snapshot.c */
-/* For a new program: where snapshots are to be taken. */
-int ff_snapshots_plan(struct ff_evaluator *e, struct ff_error *err);
-int ff_snapshot_take(struct ff_evaluator *e, struct ff_snapshot *s, struct ff_error *err);
-/* Restores the latest that is not behind step `first`; the step to go on from. */
-uint32_t ff_snapshots_resume(struct ff_evaluator *e, uint32_t first);
 
 /* busy.c: of the blocks in place; then, of a proposal, without what it touches, and
  * with what has come in its place. */

@@ -1,0 +1,81 @@
+/* The evaluator's pass: when every task of a strategy starts and ends, from where that may
+ * be taken up again, and the buckets it needs.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_SIMULATOR_PASS_H
+#define FF_SIMULATOR_PASS_H
+
+#include "ff/block.h"
+
+struct ff_evaluator;
+
+/* What the pass reads of one operator, for one phase. */
+struct ff_timed_node {
+	const double *us;
+	/* By micro-batch and part.  `ready`: when what was moved to it arrived; zero but
+	 * between mover and reader. */
+	double *finish, *ready;
+	bool *arrived; /* by micro-batch: `ready` is not zero */
+	const uint16_t *device;
+	uint32_t n, cap; /* parts, 0: not in place; room for so many times */
+	uint16_t first;
+	bool in_line, uniform; /* part p on device first + p; all take equally long */
+};
+
+/* What is known of the moves at an edge, for one pass. */
+enum ff_edge_state { FF_EDGE_STILL, FF_EDGE_MOVES, FF_EDGE_UNKNOWN };
+
+/* The buckets of the parameters, with their times. */
+struct ff_gathered {
+	struct ff_bucketing buckets;
+	struct ff_timed_bucket {
+		double sync_us, update_us, done_us;
+	} * timed; /* by bucket */
+	uint32_t cap;
+	bool *adds; /* by node: backward of a first micro-batch adds to gradients */
+	bool holds; /* of the blocks in place when it was gathered */
+};
+
+/* The pass over the current strategy, as it stood before one of its steps. */
+struct ff_snapshot {
+	uint32_t step;
+	double *lane, *idle, *paced;
+	uint32_t n_read, n_saved;
+	struct ff_saved {
+		struct ff_timed_node *node;
+		uint32_t micro;
+		bool ready; /* `ready` is meant, else `finish` */
+		double *times;
+	} * read, *saved; /* what may be read behind it; what there was of it */
+};
+#define FF_SNAPSHOTS 16
+
+/* Something was moved to a node, in a micro-batch, and not taken out yet. */
+struct ff_arrival {
+	struct ff_timed_node *node;
+	uint32_t micro;
+};
+
+/* time.c: the longest-path pass over the blocks in place.  It stops, and `too_slow` is
+ * true, as soon as some lane has been idle and will be busy for longer than `most_us`
+ * together.  `first`: the first step that differs from the current strategy's. */
+int ff_evaluator_time(
+		struct ff_evaluator *e, uint32_t first, double *step_us, struct ff_error *err);
+/* As far as snapshots are taken, for the current strategy, taking them. */
+int ff_evaluator_record(struct ff_evaluator *e, struct ff_error *err);
+/* `ready` of a node's parts, to which something is about to be moved. */
+double *ff_time_expect(struct ff_evaluator *e, struct ff_timed_node *t, uint32_t micro);
+
+/* buckets.c */
+int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,
+		struct ff_arena *a, struct ff_error *err);
+void ff_gathered_finish(struct ff_gathered *b);
+/* The buckets of the blocks in place: the proposal's if it changes them. */
+int ff_evaluator_gather(struct ff_evaluator *e, struct ff_gathered **ret, struct ff_error *err);
+
+/* snapshot.c */
+/* For a new program: where snapshots are to be taken. */
+int ff_snapshots_plan(struct ff_evaluator *e, struct ff_error *err);
+int ff_snapshot_take(struct ff_evaluator *e, struct ff_snapshot *s, struct ff_error *err);
+/* Restores the latest that is not behind step `first`; the step to go on from. */
+uint32_t ff_snapshots_resume(struct ff_evaluator *e, uint32_t first);
+
+#endif
