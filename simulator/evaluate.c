@@ -238,27 +238,30 @@ static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct
 static int find_micro(struct ff_evaluator *e, uint32_t micro_batches, struct ff_micro **ret,
 		struct ff_error *err)
 {
-	struct ff_micro *new = e->micro;
+	struct ff_micro *micro = e->micro;
 	struct ff_graph *g;
 	int code;
 
-	while (new &&new->micro_batches != micro_batches)
-		new = new->next;
-	*ret = new;
-	if (new)
+	while (micro && micro->micro_batches != micro_batches)
+		micro = micro->next;
+	*ret = micro;
+	if (micro)
 		return FF_OK;
-	new = ff_arena_alloc(&e->arena, sizeof(*new));
+	micro = ff_arena_alloc(&e->arena, sizeof(*micro));
 	g = ff_arena_alloc(&e->arena, sizeof(*g));
-	if (!new || !g)
+	if (!micro || !g)
 		return ff_fail_memory(err);
 	code = ff_graph_micro(e->whole, micro_batches, &e->arena, g, err);
 	if (code < 0)
 		return code;
-	*new = (struct ff_micro){.micro_batches = micro_batches, .g = g, .next = e->micro};
-	code = ff_memo_init(&new->memo, g, e->m, e->p, e->first_use, err);
-	e->micro = new; /* half built it is finished with the evaluator */
-	*ret = new;
-	return code;
+	*micro = (struct ff_micro){.micro_batches = micro_batches, .g = g, .next = e->micro};
+	code = ff_memo_init(&micro->memo, g, e->m, e->p, e->first_use, err);
+	if (code < 0) {
+		ff_memo_finish(&micro->memo);
+		return code;
+	}
+	e->micro = *ret = micro;
+	return FF_OK;
 }
 
 /* The graph of one of so many micro-batches becomes the one that is evaluated. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/grow.h"
 #include "ff/intervals.h"
 #include "ff/node_class.h"
 
@@ -50,16 +51,10 @@ static int put(struct ff_memo *t, int which, void ***list, struct ff_table *tabl
 		void *entry, struct ff_error *err)
 {
 	uint32_t n = table->n;
+	int code = ff_grow(list, n, &t->cap[which], sizeof(**list), err);
 
-	if (n == t->cap[which]) {
-		uint32_t cap = n ? 2 * n : 1024;
-		void **grown = realloc(*list, cap * sizeof(*grown));
-
-		if (!grown)
-			return ff_fail_memory(err);
-		*list = grown;
-		t->cap[which] = cap;
-	}
+	if (code < 0)
+		return code;
 	(*list)[n] = entry;
 	return ff_table_put(table, hash, n) < 0 ? ff_fail_memory(err) : FF_OK;
 }

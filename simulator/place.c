@@ -6,20 +6,15 @@
 #include <string.h>
 
 #include "evaluate.h"
+#include "ff/grow.h"
 
 static int note_swap(struct ff_evaluator *e, struct ff_swap s, struct ff_error *err)
 {
-	if (e->n_swaps == e->cap_swaps) {
-		uint32_t cap = e->cap_swaps ? 2 * e->cap_swaps : 64;
-		struct ff_swap *grown = realloc(e->swap, cap * sizeof(*grown));
+	int code = ff_grow(&e->swap, e->n_swaps, &e->cap_swaps, sizeof(*e->swap), err);
 
-		if (!grown)
-			return ff_fail_memory(err);
-		e->swap = grown;
-		e->cap_swaps = cap;
-	}
-	e->swap[e->n_swaps++] = s;
-	return FF_OK;
+	if (code == FF_OK)
+		e->swap[e->n_swaps++] = s;
+	return code;
 }
 
 /* ---- nodes ---- */

@@ -5,7 +5,8 @@
 #include "ff/intervals.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "ff/grow.h"
 
 static const struct ff_operand *operand(const struct ff_node *n, uint32_t i)
 {
@@ -142,21 +143,6 @@ void ff_intervals_alike(const struct ff_node *n, uint32_t dim, uint32_t degree, 
 			kind[kinds++].first = (uint16_t)x;
 		}
 	}
-}
-
-int ff_grow(void *array, uint32_t n, uint32_t *cap, size_t size, struct ff_error *err)
-{
-	void *old, *new;
-
-	if (n < *cap)
-		return FF_OK;
-	memcpy(&old, array, sizeof(old));
-	new = realloc(old, (*cap ? 2 * (size_t)*cap : 64) * size);
-	if (!new)
-		return ff_fail_memory(err);
-	memcpy(array, &new, sizeof(new));
-	*cap = *cap ? 2 * *cap : 64;
-	return FF_OK;
 }
 
 int ff_intervals_start(struct ff_intervals *s, uint32_t max_degree, struct ff_error *err)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/grow.h"
 #include "lower.h"
 
 #define BIN_TASKS 32
@@ -88,15 +89,10 @@ static int compare_items(const void *a, const void *b)
 
 static int push(struct device *d, uint32_t *first, uint32_t buffer, struct ff_error *err)
 {
-	if (d->n_chain == d->cap_chain) {
-		uint32_t cap = d->cap_chain ? 2 * d->cap_chain : 1024;
-		struct chain *grown = realloc(d->chain, cap * sizeof(*grown));
+	int code = ff_grow(&d->chain, d->n_chain, &d->cap_chain, sizeof(*d->chain), err);
 
-		if (!grown)
-			return ff_fail_memory(err);
-		d->chain = grown;
-		d->cap_chain = cap;
-	}
+	if (code < 0)
+		return code;
 	d->chain[d->n_chain] = (struct chain){buffer, *first};
 	*first = d->n_chain++;
 	return FF_OK;

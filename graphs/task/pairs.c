@@ -2,21 +2,15 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "redistribute.h"
 
-#include <string.h>
+#include "ff/grow.h"
 
 static struct ff_pair *push(struct ff_scene *s, struct ff_pairs *p)
 {
-	if (p->n == p->cap) {
-		uint32_t cap = p->cap ? 2 * p->cap : 64;
-		struct ff_pair *grown = ff_arena_array(s->scratch, cap, sizeof(*grown));
+	struct ff_pair *pair = ff_grow_in(s->scratch, p->pair, p->n, &p->cap, sizeof(*pair));
 
-		if (!grown)
-			return NULL;
-		if (p->n)
-			memcpy(grown, p->pair, p->n * sizeof(*grown));
-		p->pair = grown;
-		p->cap = cap;
-	}
+	if (!pair)
+		return NULL;
+	p->pair = pair;
 	return &p->pair[p->n++];
 }
 

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "ff/grow.h"
+
 /* The source cell that is exactly `sink`'s region, if there is one. */
 static bool equal_cell(const struct ff_scene *s, const struct ff_cell *sink, struct ff_cell *ret)
 {
@@ -189,17 +191,11 @@ struct moves {
 
 static struct ff_move *new_move(struct ff_scene *s, struct moves *m)
 {
-	if (m->n == m->cap) {
-		uint32_t cap = 2 * m->cap;
-		struct ff_move *grown = ff_arena_array(s->arena, cap, sizeof(*grown));
+	struct ff_move *move = ff_grow_in(s->arena, m->move, m->n, &m->cap, sizeof(*move));
 
-		if (!grown)
-			return NULL;
-		if (m->n)
-			memcpy(grown, m->move, m->n * sizeof(*grown));
-		m->move = grown;
-		m->cap = cap;
-	}
+	if (!move)
+		return NULL;
+	m->move = move;
 	m->move[m->n] = (struct ff_move){.type = s->type,
 			.accumulate = !s->first,
 			.reduce = s->side[FF_SOURCE].place->reduce};

@@ -4,23 +4,18 @@
 
 #include <string.h>
 
+#include "ff/grow.h"
 #include "ff/instance.h"
 
 static void push(struct ff_lowering *l, struct ff_list *list, uint32_t v)
 {
-	if (list->n == list->cap) {
-		uint32_t cap = list->cap ? 2 * list->cap : 256;
-		uint32_t *grown = ff_arena_array(l->a, cap, sizeof(*grown));
+	uint32_t *grown = ff_grow_in(l->a, list->v, list->n, &list->cap, sizeof(*grown));
 
-		if (!grown) {
-			l->failed = true;
-			return;
-		}
-		if (list->n)
-			memcpy(grown, list->v, list->n * sizeof(*grown));
-		list->v = grown;
-		list->cap = cap;
+	if (!grown) {
+		l->failed = true;
+		return;
 	}
+	list->v = grown;
 	list->v[list->n++] = v;
 }
 

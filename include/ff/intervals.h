@@ -30,7 +30,4 @@ void ff_intervals_finish(struct ff_intervals *s);
  * first that costs alike. */
 void ff_intervals_alike(const struct ff_node *n, uint32_t dim, uint32_t degree, uint16_t *like);
 
-/* Room for one more element; `*array` moves. */
-int ff_grow(void *array, uint32_t n, uint32_t *cap, size_t size, struct ff_error *err);
-
 #endif

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/grow.h"
+
 /* Items and the hashes of their keys. */
 struct list {
 	struct ff_prof *p;
@@ -31,18 +33,12 @@ static int is_new(struct list *l, bool *ret)
 static int add_item(struct list *l, const struct ff_prof_item *item)
 {
 	struct ff_prof *p = l->p;
+	struct ff_prof_item *grown =
+			ff_grow_in(&p->arena, p->item, p->n_items, &l->cap, sizeof(*grown));
 
-	if (p->n_items == l->cap) {
-		uint32_t cap = l->cap ? 2 * l->cap : 1024;
-		struct ff_prof_item *grown = ff_arena_array(&p->arena, cap, sizeof(*grown));
-
-		if (!grown)
-			return ff_fail_memory(l->err);
-		if (p->n_items)
-			memcpy(grown, p->item, p->n_items * sizeof(*grown));
-		p->item = grown;
-		l->cap = cap;
-	}
+	if (!grown)
+		return ff_fail_memory(l->err);
+	p->item = grown;
 	p->item[p->n_items++] = *item;
 	return FF_OK;
 }
