@@ -91,6 +91,7 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 	c->random.seed = c->opt->seed;
 	c->random.stream = ff_philox_stream(c->number, 'a');
 	c->reported = c->from;
+	ff_evaluator_foresee(c->evaluator, true);
 	return FF_OK;
 }
 

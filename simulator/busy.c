@@ -15,6 +15,8 @@ static void hold(struct ff_evaluator *e, double *busy, uint32_t lane, double us)
 {
 	busy[lane] += us;
 	e->too_slow = e->too_slow || busy[lane] > e->most_us;
+	if (lane < e->m->n_devices && busy[lane] > e->foresight.most_busy_us)
+		e->foresight.doubted = true;
 }
 
 static void count_parts(struct ff_evaluator *e, double *busy, const struct ff_memo_node *mn,

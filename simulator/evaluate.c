@@ -19,6 +19,7 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 {
 	size_t nodes = e->g->n_nodes, edges = e->g->n_edges, devices = e->m->n_devices;
 	struct ff_arena *a = &e->arena;
+	int code;
 
 	e->limit = ff_arena_array(a, devices, sizeof(*e->limit));
 	e->order = ff_arena_array(a, nodes, sizeof(*e->order));
@@ -54,7 +55,8 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 			!e->mark || !e->touched || !e->lane || !e->idle || !e->sync_lane ||
 			!e->closing || !e->busy || !e->busy_next || !e->paced)
 		return ff_fail_memory(err);
-	return ff_account_create(e, err);
+	code = ff_foresee_create(e, err);
+	return code < 0 ? code : ff_account_create(e, err);
 }
 
 int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, struct ff_pricer *p,
@@ -118,7 +120,7 @@ void ff_evaluator_destroy(struct ff_evaluator *e)
 /* `step_us` was the time; the account is up to date. */
 static void conclude(struct ff_evaluator *e, double step_us, struct ff_evaluation *ret)
 {
-	ret->step_us = step_us;
+	ret->step_us = e->foresight.next_us = step_us;
 	ret->over_bytes = ff_account_over(e, &ret->tight);
 	ret->fits = ret->over_bytes == 0;
 }
@@ -300,10 +302,13 @@ int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct
 		return code;
 	for (uint32_t k = 0; k < e->g->n_values; k++)
 		ff_account_value(e, k, 1);
-	code = ff_evaluator_time(e, 0, &step_us, err);
-	if (code == FF_OK)
-		conclude(e, step_us, ret);
-	return code;
+	ff_foresee_begin(e, INFINITY);
+	code = ff_evaluator_time(e, 0, FF_NONE, &step_us, err);
+	if (code < 0)
+		return code;
+	conclude(e, step_us, ret);
+	ff_foresee_keep(e);
+	return FF_OK;
 }
 
 int ff_evaluator_set_within(struct ff_evaluator *e, const struct ff_strategy *s, double limit_us,
@@ -386,10 +391,12 @@ static int copy_changes(struct ff_evaluator *e, const struct ff_change *change, 
 	return code;
 }
 
-/* The first step in which something of the proposal is done; FF_NONE: none of forward. */
-static uint32_t first_step(const struct ff_evaluator *e)
+/* The first and the last step of forward in which something of the proposal is done;
+ * FF_NONE and 0: none is. */
+static void find_steps(const struct ff_evaluator *e, uint32_t *first, uint32_t *last)
 {
-	uint32_t first = FF_NONE;
+	*first = FF_NONE;
+	*last = 0;
 
 	for (uint32_t i = 0; i < e->n_swaps; i++) {
 		const struct ff_swap *s = &e->swap[i];
@@ -398,18 +405,21 @@ static uint32_t first_step(const struct ff_evaluator *e)
 					   : ff_program_compute(&e->program, FF_PHASE_FORWARD, 0,
 							     s->id);
 
-		first = step < first ? step : first;
+		*first = step < *first ? step : *first;
+		*last = step != FF_NONE && step > *last ? step : *last;
 	}
-	return first;
 }
 
 static int time_changes(
 		struct ff_evaluator *e, double limit_us, double *step_us, struct ff_error *err)
 {
-	int code = ff_evaluator_time(e, first_step(e), step_us, err);
+	uint32_t first, last;
+	int code;
 
+	find_steps(e, &first, &last);
+	code = ff_evaluator_time(e, first, last, step_us, err);
 	e->too_slow = e->too_slow || *step_us > limit_us;
-	if (code == FF_OK && !e->too_slow)
+	if (code == FF_OK && !ff_given_up(e))
 		code = ff_place_resolve_touched(e, err);
 	return code;
 }
@@ -445,10 +455,14 @@ int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *
 	e->n_swaps = 0;
 	list_touched(e);
 	ff_busy_begin(e, limit_us);
+	ff_foresee_begin(e, limit_us);
 	code = ff_place_changes(e, err);
-	if (code == FF_OK && !e->too_slow)
+	if (code == FF_OK && !ff_given_up(e))
+		code = ff_foresee_sync(e, err);
+	if (code == FF_OK && !ff_given_up(e))
 		code = time_changes(e, limit_us, &step_us, err);
-	*slower = code == FF_OK && e->too_slow;
+	ff_foresee_end(e, e->too_slow);
+	*slower = code == FF_OK && ff_given_up(e);
 	ff_place_exchange(e);
 	if (code < 0 || *slower) {
 		e->n_changes = 0;
@@ -481,6 +495,7 @@ void ff_evaluator_keep(struct ff_evaluator *e)
 		e->strategy.config[e->changes[i].node] = e->changes[i].config;
 	if (e->proposed) {
 		ff_busy_keep(e);
+		ff_foresee_keep(e);
 		keep_buckets(e);
 		e->recorded = false;
 		e->since = 0;
@@ -493,6 +508,11 @@ void ff_evaluator_drop(struct ff_evaluator *e)
 {
 	if (e->proposed)
 		restore(e);
+}
+
+void ff_evaluator_foresee(struct ff_evaluator *e, bool on)
+{
+	e->foresight.on = on;
 }
 
 const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *e)

@@ -56,9 +56,10 @@ struct ff_arrival {
 
 /* time.c: the longest-path pass over the blocks in place.  It stops, and `too_slow` is
  * true, as soon as some lane has been idle and will be busy for longer than `most_us`
- * together.  `first`: the first step that differs from the current strategy's. */
-int ff_evaluator_time(
-		struct ff_evaluator *e, uint32_t first, double *step_us, struct ff_error *err);
+ * together, or where a proposal is given up for another reason.  `first`, `last`: of the
+ * steps of forward that differ from the current strategy's. */
+int ff_evaluator_time(struct ff_evaluator *e, uint32_t first, uint32_t last, double *step_us,
+		struct ff_error *err);
 /* As far as snapshots are taken, for the current strategy, taking them. */
 int ff_evaluator_record(struct ff_evaluator *e, struct ff_error *err);
 /* `ready` of a node's parts, to which something is about to be moved. */
@@ -75,6 +76,8 @@ int ff_evaluator_gather(struct ff_evaluator *e, struct ff_gathered **ret, struct
 /* For a new program: where snapshots are to be taken. */
 int ff_snapshots_plan(struct ff_evaluator *e, struct ff_error *err);
 int ff_snapshot_take(struct ff_evaluator *e, struct ff_snapshot *s, struct ff_error *err);
+/* The first behind step `last`; NULL: none. */
+const struct ff_snapshot *ff_snapshot_behind(const struct ff_evaluator *e, uint32_t last);
 /* Restores the latest that is not behind step `first`; the step to go on from. */
 uint32_t ff_snapshots_resume(struct ff_evaluator *e, uint32_t first);
 

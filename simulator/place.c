@@ -240,7 +240,7 @@ int ff_place_changes(struct ff_evaluator *e, struct ff_error *err)
 	const struct ff_graph *g = e->g;
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < e->n_changes && code == FF_OK && !e->too_slow; i++) {
+	for (uint32_t i = 0; i < e->n_changes && code == FF_OK && !ff_given_up(e); i++) {
 		uint32_t node = e->changes[i].node, prelude = ff_node_prelude(g, node);
 
 		if (ff_node_is_computed(g, node))
@@ -250,7 +250,7 @@ int ff_place_changes(struct ff_evaluator *e, struct ff_error *err)
 		if (code == FF_OK)
 			ff_busy_add_node(e, node);
 	}
-	for (uint32_t i = 0; i < e->n_touched && code == FF_OK && !e->too_slow; i++)
+	for (uint32_t i = 0; i < e->n_touched && code == FF_OK && !ff_given_up(e); i++)
 		code = place_uses(e, e->touched[i], err);
 	return code;
 }

@@ -146,6 +146,15 @@ static void restore(struct ff_evaluator *e, const struct ff_snapshot *s)
 	}
 }
 
+const struct ff_snapshot *ff_snapshot_behind(const struct ff_evaluator *e, uint32_t last)
+{
+	uint32_t n = e->recorded ? e->n_snapshots : 0, k = 0;
+
+	while (k < n && e->snapshot[k].step <= last)
+		k++;
+	return k < n ? &e->snapshot[k] : NULL;
+}
+
 uint32_t ff_snapshots_resume(struct ff_evaluator *e, uint32_t first)
 {
 	uint32_t k = e->recorded ? e->n_snapshots : 0;

@@ -437,6 +437,10 @@ static void time_sync(struct ff_evaluator *e, const struct ff_gathered *g, uint3
 
 static void time_syncs(struct ff_evaluator *e, const struct ff_gathered *g, uint32_t node)
 {
+	const struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
+
+	e->foresight.closed_next[node] =
+			latest(t->n, finish_of(t, e->program.micro_batches - 1), 0);
 	for (uint32_t b = g->buckets.first_at[node]; b != FF_NONE; b = g->buckets.bucket[b].next_at)
 		time_sync(e, g, b);
 }
@@ -520,15 +524,20 @@ static void start(struct ff_evaluator *e)
 	memset(e->paced, 0, FF_PACE * (size_t)e->m->n_devices * sizeof(*e->paced));
 }
 
-int ff_evaluator_time(struct ff_evaluator *e, uint32_t first, double *step_us, struct ff_error *err)
+int ff_evaluator_time(struct ff_evaluator *e, uint32_t first, uint32_t last, double *step_us,
+		struct ff_error *err)
 {
+	const struct ff_snapshot *s = ff_snapshot_behind(e, last);
 	uint32_t i = ff_snapshots_resume(e, first);
 	int code = FF_OK;
 
 	if (i == 0)
 		start(e);
-	for (; i < e->program.n && code == FF_OK && !e->too_slow; i++)
+	for (; i < e->program.n && code == FF_OK && !ff_given_up(e); i++) {
+		if (s && i == s->step)
+			ff_foresee_rest(e, s);
 		code = time_step(e, &e->program.step[i], err);
+	}
 	forget_all(e);
 	if (code == FF_OK)
 		*step_us = latest(ff_lane_count(e->m), e->lane, 0);
