@@ -22,7 +22,7 @@ void ff_gathered_finish(struct ff_gathered *b)
 
 /* The parameters that `node`, in reverse order, is the last to give gradients. */
 static int complete_params(const struct ff_evaluator *e, struct ff_gathered *b, uint32_t node,
-		struct ff_error *err)
+		bool synced_only, struct ff_error *err)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 	int code = FF_OK;
@@ -33,7 +33,7 @@ static int complete_params(const struct ff_evaluator *e, struct ff_gathered *b, 
 		const struct ff_memo_node *owner = e->node[synced ? node : param];
 		const struct ff_weight_group *group;
 
-		if (!e->completes[n->in + i])
+		if (!e->completes[n->in + i] || (synced_only && !synced))
 			continue;
 		group = ff_node_block_groups(&owner->block, synced ? i : FF_NONE, &count);
 		code = ff_bucketing_add(&b->buckets, node, param, group, count, synced, err);
@@ -72,12 +72,23 @@ static int gather(const struct ff_evaluator *e, struct ff_gathered *b, struct ff
 	for (uint32_t i = 0; i < e->n_closing && code == FF_OK; i++) {
 		const struct ff_node *n = &e->g->nodes[e->closing[i]];
 
-		code = complete_params(e, b, e->closing[i], err);
+		code = complete_params(e, b, e->closing[i], false, err);
 		for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
 			if (ff_evaluator_adds(e, k, 0))
 				b->adds[e->closing[i]] = true;
 	}
 	ff_bucketing_end(&b->buckets);
+	return code == FF_OK ? price(e, b, err) : code;
+}
+
+int ff_evaluator_gather_synced(
+		const struct ff_evaluator *e, struct ff_gathered *b, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	ff_bucketing_begin(&b->buckets);
+	for (uint32_t i = 0; i < e->n_closing && code == FF_OK; i++)
+		code = complete_params(e, b, e->closing[i], true, err);
 	return code == FF_OK ? price(e, b, err) : code;
 }
 

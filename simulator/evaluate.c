@@ -108,6 +108,7 @@ void ff_evaluator_destroy(struct ff_evaluator *e)
 			free(e->timed[k][i].finish);
 	ff_gathered_finish(&e->gathered[0]);
 	ff_gathered_finish(&e->gathered[1]);
+	ff_gathered_finish(&e->foresight.synced);
 	ff_arena_finish(&e->arena);
 	ff_arena_finish(&e->scratch);
 	ff_arena_finish(&e->order_arena);

@@ -29,6 +29,7 @@ struct ff_foresight {
 	/* By node: when the parts of one that may close buckets were done, last. */
 	double *closed, *closed_next;
 	double *lane;
+	struct ff_gathered synced; /* the proposal's buckets, but for those that are not */
 	uint32_t n, checked, wrong; /* proposals; doubted ones that were timed; good ones of them */
 };
 

@@ -29,7 +29,9 @@ int ff_foresee_create(struct ff_evaluator *e, struct ff_error *err)
 	f->closed = ff_arena_array(&e->arena, e->g->n_nodes, sizeof(*f->closed));
 	f->closed_next = ff_arena_array(&e->arena, e->g->n_nodes, sizeof(*f->closed));
 	f->lane = ff_arena_array(&e->arena, ff_lane_count(e->m), sizeof(*f->lane));
-	return f->closed && f->closed_next && f->lane ? FF_OK : ff_fail_memory(err);
+	if (!f->closed || !f->closed_next || !f->lane)
+		return ff_fail_memory(err);
+	return ff_gathered_init(&f->synced, e->g, e->bucket_bytes, &e->arena, err);
 }
 
 void ff_foresee_keep(struct ff_evaluator *e)
@@ -55,9 +57,10 @@ void ff_foresee_begin(struct ff_evaluator *e, double limit_us)
 
 /* When the last bucket is up to date if they are synchronised back to back from when the
  * operators that close them are done, each `earlier` than now. */
-static double synchronised(struct ff_evaluator *e, const struct ff_gathered *g, double earlier)
+static double synchronised(struct ff_evaluator *e, double earlier)
 {
 	struct ff_foresight *f = &e->foresight;
+	const struct ff_gathered *g = &f->synced;
 	double last = 0;
 
 	memset(f->lane, 0, ff_lane_count(e->m) * sizeof(*f->lane));
@@ -66,7 +69,7 @@ static double synchronised(struct ff_evaluator *e, const struct ff_gathered *g, 
 		double at = f->closed[b->close] - earlier;
 		uint32_t n;
 
-		if (!b->synced || b->n_devices < 2)
+		if (b->n_devices < 2)
 			continue;
 		n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->sync_lane);
 		for (uint32_t k = 0; k < n; k++)
@@ -83,18 +86,17 @@ static double synchronised(struct ff_evaluator *e, const struct ff_gathered *g, 
 int ff_foresee_sync(struct ff_evaluator *e, struct ff_error *err)
 {
 	struct ff_foresight *f = &e->foresight;
-	struct ff_gathered *g;
 	double earlier;
 	int code;
 
 	/* where nothing overlaps, operators close buckets the later the more is synchronised */
 	if (!f->on || !e->rebuckets || !e->m->overlap)
 		return FF_OK;
-	code = ff_evaluator_gather(e, &g, err);
+	code = ff_evaluator_gather_synced(e, &f->synced, err);
 	if (code < 0)
 		return code;
 	earlier = f->busiest_us - busiest(e, e->busy_next);
-	if (synchronised(e, g, earlier > 0 ? earlier : 0) > f->now_us + f->spare_us)
+	if (synchronised(e, earlier > 0 ? earlier : 0) > f->now_us + f->spare_us)
 		f->doubted = true;
 	return FF_OK;
 }

@@ -71,6 +71,9 @@ int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bu
 void ff_gathered_finish(struct ff_gathered *b);
 /* The buckets of the blocks in place: the proposal's if it changes them. */
 int ff_evaluator_gather(struct ff_evaluator *e, struct ff_gathered **ret, struct ff_error *err);
+/* Only the buckets that are synchronised, as they are among all. */
+int ff_evaluator_gather_synced(
+		const struct ff_evaluator *e, struct ff_gathered *b, struct ff_error *err);
 
 /* snapshot.c */
 /* For a new program: where snapshots are to be taken. */
