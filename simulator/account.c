@@ -271,7 +271,7 @@ static int64_t larger(int64_t a, int64_t b)
 /* Weights, gradients and states, and the scratch of the largest kernel. */
 static void count_pinned(struct ff_evaluator *e)
 {
-	const struct ff_bucketing *buckets = &(e->rebuckets ? e->next : e->now)->buckets;
+	const struct ff_bucketing *buckets = &(e->rebuckets ? e->next : e->now)->all;
 	const struct ff_optimizer *o = ff_price_optimizer(e->p);
 
 	memset(e->pinned, 0, e->m->n_devices * sizeof(*e->pinned));
@@ -296,9 +296,8 @@ static void count_pinned(struct ff_evaluator *e)
 }
 
 /* Running sums and their largest, all devices side by side. */
-__attribute__((target_clones("avx512f", "avx2", "default"))) static void sum_steps(uint32_t devices,
-		uint32_t steps, const int64_t *change, int64_t *restrict live,
-		int64_t *restrict peak)
+FF_CLONES static void sum_steps(uint32_t devices, uint32_t steps, const int64_t *change,
+		int64_t *restrict live, int64_t *restrict peak)
 {
 	for (uint32_t s = 0; s < steps; s++, change += devices)
 		for (uint32_t d = 0; d < devices; d++) {

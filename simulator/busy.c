@@ -11,12 +11,29 @@
 /* Sums come about in other orders than times do. */
 #define SLACK 1e-9
 
+static void judge(struct ff_evaluator *e, uint32_t lane, double us)
+{
+	e->too_slow = e->too_slow || us > e->most_us;
+	if (lane < e->m->n_devices && us > e->foresight.most_busy_us)
+		e->foresight.doubted = true;
+}
+
+/* Lanes in a row, all for as long.  Returns how long the one that is busiest now is. */
+FF_CLONES static double hold_row(uint32_t n, double us, double *busy)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		busy[i] += us;
+		most = busy[i] > most ? busy[i] : most;
+	}
+	return most;
+}
+
 static void hold(struct ff_evaluator *e, double *busy, uint32_t lane, double us)
 {
 	busy[lane] += us;
-	e->too_slow = e->too_slow || busy[lane] > e->most_us;
-	if (lane < e->m->n_devices && busy[lane] > e->foresight.most_busy_us)
-		e->foresight.doubted = true;
+	judge(e, lane, busy[lane]);
 }
 
 static void count_parts(struct ff_evaluator *e, double *busy, const struct ff_memo_node *mn,
@@ -52,8 +69,7 @@ static void count_edge(
 		for (uint32_t k = 0; k < move->n_lanes; k++) {
 			const struct ff_lanes *l = k < 2 ? &move->lane[k] : &move->more[k - 2];
 
-			for (uint32_t j = l->first; j < l->first + l->n; j++)
-				hold(e, busy, j, times * move->us);
+			judge(e, l->first, hold_row(l->n, times * move->us, busy + l->first));
 		}
 	}
 }

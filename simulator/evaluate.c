@@ -108,7 +108,6 @@ void ff_evaluator_destroy(struct ff_evaluator *e)
 			free(e->timed[k][i].finish);
 	ff_gathered_finish(&e->gathered[0]);
 	ff_gathered_finish(&e->gathered[1]);
-	ff_gathered_finish(&e->foresight.synced);
 	ff_arena_finish(&e->arena);
 	ff_arena_finish(&e->scratch);
 	ff_arena_finish(&e->order_arena);
@@ -160,7 +159,9 @@ static int place_anew(struct ff_evaluator *e, struct ff_error *err)
 	used = memo_bytes(e) - before;
 	if (e->memo_limit < 4 * used)
 		e->memo_limit = 4 * used;
-	e->gathered[0].holds = e->gathered[1].holds = e->rebuckets = false;
+	ff_gathered_forget(e->now);
+	ff_gathered_forget(e->next);
+	e->rebuckets = false;
 	e->recorded = false;
 	e->since = 0;
 	ff_busy_reset(e);
@@ -196,11 +197,12 @@ static int list_steps(struct ff_evaluator *e, struct ff_error *err)
 	size_t most = FF_PHASE_COUNT * (size_t)e->g->n_nodes * e->program.micro_batches;
 
 	e->arrival = ff_arena_array(&e->order_arena, most, sizeof(*e->arrival));
+	e->active = ff_arena_array(&e->order_arena, e->program.n / 64 + 1, sizeof(*e->active));
 	e->n_arrivals = e->n_closing = 0;
 	for (uint32_t i = 0; i < e->program.n; i++)
 		if (e->program.step[i].kind == FF_STEP_SYNC)
 			e->closing[e->n_closing++] = e->program.step[i].id;
-	return e->arrival ? FF_OK : ff_fail_memory(err);
+	return e->arrival && e->active ? FF_OK : ff_fail_memory(err);
 }
 
 /* What blocks say holds as long as the order does. */
@@ -341,7 +343,7 @@ static void list_touched(struct ff_evaluator *e)
 	e->stamp++;
 	e->n_touched = 0;
 	e->rebuckets = false;
-	e->next->holds = false;
+	ff_gathered_forget(e->next);
 	for (uint32_t i = 0; i < e->n_changes; i++) {
 		const struct ff_node *n = &e->g->nodes[e->changes[i].node];
 

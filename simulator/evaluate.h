@@ -20,8 +20,8 @@ struct ff_swap {
 /* foresee.c: what is thought of a proposal before it is timed. */
 struct ff_foresight {
 	bool on;
-	bool checks;  /* the proposal is timed whatever is thought of it */
-	bool doubted; /* it seems to be slower than its limit */
+	bool checks;            /* the proposal is timed whatever is thought of it */
+	bool doubted;           /* it seems to be slower than its limit */
 	double now_us, next_us; /* steps of the current strategy, of the proposal */
 	double busiest_us;      /* of the devices, with the current strategy */
 	double spare_us;        /* what the proposal may take more than it */
@@ -29,7 +29,6 @@ struct ff_foresight {
 	/* By node: when the parts of one that may close buckets were done, last. */
 	double *closed, *closed_next;
 	double *lane;
-	struct ff_gathered synced; /* the proposal's buckets, but for those that are not */
 	uint32_t n, checked, wrong; /* proposals; doubted ones that were timed; good ones of them */
 };
 
@@ -75,10 +74,11 @@ struct ff_evaluator {
 	struct ff_arena order_arena;                 /* of the program */
 	struct ff_timed_node *timed[FF_PHASE_COUNT]; /* by phase, by node */
 	uint8_t *state[2];                           /* by pass, by edge */
-	bool rebuckets;                              /* the proposal changes buckets */
-	double *lane;                                /* when it is free */
-	double *idle;                                /* of a lane that computes: so far */
-	double *paced; /* by device: ends of its last FF_PACE paced computes, last first */
+	uint64_t *active; /* a bit a step: all but those that move nothing */
+	bool rebuckets;   /* the proposal changes buckets */
+	double *lane;     /* when it is free */
+	double *idle;     /* of a lane that computes: so far */
+	double *paced;    /* by device: ends of its last FF_PACE paced computes, last first */
 	uint32_t *sync_lane;
 	struct ff_arrival *arrival; /* all of this pass */
 	uint32_t n_arrivals;

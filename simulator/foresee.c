@@ -29,9 +29,7 @@ int ff_foresee_create(struct ff_evaluator *e, struct ff_error *err)
 	f->closed = ff_arena_array(&e->arena, e->g->n_nodes, sizeof(*f->closed));
 	f->closed_next = ff_arena_array(&e->arena, e->g->n_nodes, sizeof(*f->closed));
 	f->lane = ff_arena_array(&e->arena, ff_lane_count(e->m), sizeof(*f->lane));
-	if (!f->closed || !f->closed_next || !f->lane)
-		return ff_fail_memory(err);
-	return ff_gathered_init(&f->synced, e->g, e->bucket_bytes, &e->arena, err);
+	return f->closed && f->closed_next && f->lane ? FF_OK : ff_fail_memory(err);
 }
 
 void ff_foresee_keep(struct ff_evaluator *e)
@@ -57,15 +55,14 @@ void ff_foresee_begin(struct ff_evaluator *e, double limit_us)
 
 /* When the last bucket is up to date if they are synchronised back to back from when the
  * operators that close them are done, each `earlier` than now. */
-static double synchronised(struct ff_evaluator *e, double earlier)
+static double synchronised(struct ff_evaluator *e, const struct ff_gathered *g, double earlier)
 {
 	struct ff_foresight *f = &e->foresight;
-	const struct ff_gathered *g = &f->synced;
 	double last = 0;
 
 	memset(f->lane, 0, ff_lane_count(e->m) * sizeof(*f->lane));
-	for (uint32_t i = 0; i < g->buckets.n_buckets; i++) {
-		const struct ff_bucket_build *b = &g->buckets.bucket[i];
+	for (uint32_t i = 0; i < g->synced.n_buckets; i++) {
+		const struct ff_bucket_build *b = &g->synced.bucket[i];
 		double at = f->closed[b->close] - earlier;
 		uint32_t n;
 
@@ -86,17 +83,18 @@ static double synchronised(struct ff_evaluator *e, double earlier)
 int ff_foresee_sync(struct ff_evaluator *e, struct ff_error *err)
 {
 	struct ff_foresight *f = &e->foresight;
+	struct ff_gathered *g;
 	double earlier;
 	int code;
 
 	/* where nothing overlaps, operators close buckets the later the more is synchronised */
 	if (!f->on || !e->rebuckets || !e->m->overlap)
 		return FF_OK;
-	code = ff_evaluator_gather_synced(e, &f->synced, err);
+	code = ff_evaluator_gather(e, false, &g, err);
 	if (code < 0)
 		return code;
 	earlier = f->busiest_us - busiest(e, e->busy_next);
-	if (synchronised(e, earlier > 0 ? earlier : 0) > f->now_us + f->spare_us)
+	if (synchronised(e, g, earlier > 0 ? earlier : 0) > f->now_us + f->spare_us)
 		f->doubted = true;
 	return FF_OK;
 }

@@ -7,6 +7,9 @@
 
 struct ff_evaluator;
 
+/* Of loops over devices: compiled for several processors. */
+#define FF_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+
 /* What the pass reads of one operator, for one phase. */
 struct ff_timed_node {
 	const double *us;
@@ -23,15 +26,17 @@ struct ff_timed_node {
 /* What is known of the moves at an edge, for one pass. */
 enum ff_edge_state { FF_EDGE_STILL, FF_EDGE_MOVES, FF_EDGE_UNKNOWN };
 
-/* The buckets of the parameters, with their times. */
+/* The buckets of the parameters, with their times.  Backward needs those that are
+ * synchronised, and they are few; all are needed when it is over. */
 struct ff_gathered {
-	struct ff_bucketing buckets;
+	struct ff_bucketing synced, all;
 	struct ff_timed_bucket {
 		double sync_us, update_us, done_us;
-	} * timed; /* by bucket */
-	uint32_t cap;
+	} * timed;         /* by bucket that is synchronised */
+	double *update_us; /* by bucket */
+	uint32_t cap_timed, cap_update;
 	bool *adds; /* by node: backward of a first micro-batch adds to gradients */
-	bool holds; /* of the blocks in place when it was gathered */
+	bool holds_synced, holds_all; /* of the blocks in place when they were gathered */
 };
 
 /* The pass over the current strategy, as it stood before one of its steps. */
@@ -69,11 +74,11 @@ double *ff_time_expect(struct ff_evaluator *e, struct ff_timed_node *t, uint32_t
 int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,
 		struct ff_arena *a, struct ff_error *err);
 void ff_gathered_finish(struct ff_gathered *b);
-/* The buckets of the blocks in place: the proposal's if it changes them. */
-int ff_evaluator_gather(struct ff_evaluator *e, struct ff_gathered **ret, struct ff_error *err);
-/* Only the buckets that are synchronised, as they are among all. */
-int ff_evaluator_gather_synced(
-		const struct ff_evaluator *e, struct ff_gathered *b, struct ff_error *err);
+/* The buckets of the blocks in place, the proposal's if it changes them: those that are
+ * synchronised, or `all`. */
+int ff_evaluator_gather(
+		struct ff_evaluator *e, bool all, struct ff_gathered **ret, struct ff_error *err);
+void ff_gathered_forget(struct ff_gathered *b);
 
 /* snapshot.c */
 /* For a new program: where snapshots are to be taken. */

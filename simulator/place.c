@@ -118,11 +118,36 @@ static enum ff_edge_state state_of(const struct ff_evaluator *e, uint32_t edge, 
 	return me->moved[pass].n_moves > 0 ? FF_EDGE_MOVES : FF_EDGE_STILL;
 }
 
+static void activate(struct ff_evaluator *e, enum ff_phase phase, uint32_t edge, bool on)
+{
+	for (uint32_t micro = 0; micro < e->program.micro_batches; micro++) {
+		uint32_t step = ff_program_moves(&e->program, phase, micro, edge);
+		uint64_t bit = (uint64_t)1 << step % 64;
+
+		if (step != FF_NONE)
+			e->active[step / 64] = on ? e->active[step / 64] | bit
+						  : e->active[step / 64] & ~bit;
+	}
+}
+
+static void set_state(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass)
+{
+	uint8_t was = e->state[pass][edge], is = (uint8_t)state_of(e, edge, pass);
+
+	e->state[pass][edge] = is;
+	if ((was == FF_EDGE_STILL) == (is == FF_EDGE_STILL))
+		return;
+	activate(e, pass == FF_FORWARD ? FF_PHASE_FORWARD : FF_PHASE_BACKWARD, edge,
+			is != FF_EDGE_STILL);
+	if (pass == FF_FORWARD)
+		activate(e, FF_PHASE_RECOMPUTE, edge, is != FF_EDGE_STILL);
+}
+
 static void put_edge(struct ff_evaluator *e, uint32_t edge, struct ff_memo_edge *new)
 {
 	e->edge[edge] = new;
-	for (int pass = 0; pass < 2; pass++)
-		e->state[pass][edge] = (uint8_t)state_of(e, edge, pass);
+	set_state(e, edge, FF_FORWARD);
+	set_state(e, edge, FF_BACKWARD);
 }
 
 static int swap_edge(struct ff_evaluator *e, uint32_t edge, struct ff_error *err)
@@ -152,7 +177,7 @@ int ff_place_resolve(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass, s
 			e->node[e->g->edges[edge].node], e->edge[edge], err);
 	if (code < 0)
 		return code;
-	e->state[pass][edge] = (uint8_t)state_of(e, edge, pass);
+	set_state(e, edge, pass);
 	ff_busy_add_edge(e, edge, pass);
 	return FF_OK;
 }
@@ -191,6 +216,17 @@ static int place_param(struct ff_evaluator *e, uint32_t param, struct ff_error *
 
 /* ---- all, and those of a proposal ---- */
 
+/* Nothing moves anywhere. */
+static void reset_states(struct ff_evaluator *e)
+{
+	memset(e->active, 0, (e->program.n / 64 + 1) * sizeof(*e->active));
+	for (uint32_t i = 0; i < e->program.n; i++)
+		if (e->program.step[i].kind != FF_STEP_MOVES)
+			e->active[i / 64] |= (uint64_t)1 << i % 64;
+	for (int pass = 0; pass < 2; pass++)
+		memset(e->state[pass], FF_EDGE_STILL, e->g->n_edges * sizeof(**e->state));
+}
+
 int ff_place_all(struct ff_evaluator *e, struct ff_error *err)
 {
 	const struct ff_graph *g = e->g;
@@ -198,6 +234,7 @@ int ff_place_all(struct ff_evaluator *e, struct ff_error *err)
 
 	e->n_changes = 0;
 	memset(e->edge, 0, g->n_edges * sizeof(*e->edge));
+	reset_states(e);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		put_node(e, i, NULL);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)

@@ -12,8 +12,6 @@
 
 #include "evaluate.h"
 
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-
 static double later(double a, double b)
 {
 	return a > b ? a : b;
@@ -40,7 +38,7 @@ static uint32_t reader_of(const struct ff_evaluator *e, uint32_t edge)
  * are what compilers find the largest of side by side. */
 typedef int64_t __attribute__((may_alias)) time_bits;
 
-CLONES static void latest_bits(uint32_t n, const time_bits *x, time_bits *at)
+FF_CLONES static void latest_bits(uint32_t n, const time_bits *x, time_bits *at)
 {
 	time_bits most = *at;
 
@@ -49,7 +47,7 @@ CLONES static void latest_bits(uint32_t n, const time_bits *x, time_bits *at)
 	*at = most;
 }
 
-CLONES static void wait_bits(uint32_t n, time_bits *x, time_bits at)
+FF_CLONES static void wait_bits(uint32_t n, time_bits *x, time_bits at)
 {
 	for (uint32_t i = 0; i < n; i++)
 		x[i] = x[i] > at ? x[i] : at;
@@ -280,13 +278,13 @@ static int time_moves(struct ff_evaluator *e, const struct ff_step *s, struct ff
 /* ---- compute ---- */
 
 /* Parts in turn on lanes that follow each other. */
-CLONES static void run_in_line(uint32_t n, const double *us, double *lane)
+FF_CLONES static void run_in_line(uint32_t n, const double *us, double *lane)
 {
 	for (uint32_t p = 0; p < n; p++)
 		lane[p] += us[p];
 }
 
-CLONES static void run_uniform(uint32_t n, double us, double *lane)
+FF_CLONES static void run_uniform(uint32_t n, double us, double *lane)
 {
 	for (uint32_t p = 0; p < n; p++)
 		lane[p] += us;
@@ -294,7 +292,7 @@ CLONES static void run_uniform(uint32_t n, double us, double *lane)
 
 /* The same for parts that wait for what is moved to them.  Returns how many lanes will
  * be too late: idle so far and busy in all for longer than `most`. */
-CLONES static int64_t run_moved(uint32_t n, const double *us, const double *ready,
+FF_CLONES static int64_t run_moved(uint32_t n, const double *us, const double *ready,
 		const double *busy, double most, double *restrict lane, double *restrict idle)
 {
 	int64_t late = 0;
@@ -413,8 +411,8 @@ static int time_backward(struct ff_evaluator *e, const struct ff_gathered *b, ui
 /* Gradients of a bucket are complete when the node that closes it is done. */
 static void time_sync(struct ff_evaluator *e, const struct ff_gathered *g, uint32_t bucket)
 {
-	const struct ff_bucket_build *b = &g->buckets.bucket[bucket];
-	const struct ff_weight_group *last = g->buckets.member[b->last].group;
+	const struct ff_bucket_build *b = &g->synced.bucket[bucket];
+	const struct ff_weight_group *last = g->synced.member[b->last].group;
 	const double *finish = finish_of(
 			&e->timed[FF_PHASE_BACKWARD][b->close], e->program.micro_batches - 1);
 	struct ff_timed_bucket *t = &g->timed[bucket];
@@ -422,7 +420,7 @@ static void time_sync(struct ff_evaluator *e, const struct ff_gathered *g, uint3
 	uint32_t n;
 
 	t->done_us = 0; /* of one device: same lane as the update */
-	if (!b->synced || b->n_devices < 2)
+	if (b->n_devices < 2)
 		return;
 	n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->sync_lane);
 	for (uint32_t k = 0; k < n; k++)
@@ -441,7 +439,7 @@ static void time_syncs(struct ff_evaluator *e, const struct ff_gathered *g, uint
 
 	e->foresight.closed_next[node] =
 			latest(t->n, finish_of(t, e->program.micro_batches - 1), 0);
-	for (uint32_t b = g->buckets.first_at[node]; b != FF_NONE; b = g->buckets.bucket[b].next_at)
+	for (uint32_t b = g->synced.first_at[node]; b != FF_NONE; b = g->synced.bucket[b].next_at)
 		time_sync(e, g, b);
 }
 
@@ -452,8 +450,8 @@ static double brought_us(const struct ff_evaluator *e, const struct ff_gathered 
 {
 	double at = 0;
 
-	for (uint32_t i = b->first; i != FF_NONE; i = g->buckets.member[i].next) {
-		const struct ff_bucket_member *m = &g->buckets.member[i];
+	for (uint32_t i = b->first; i != FF_NONE; i = g->all.member[i].next) {
+		const struct ff_bucket_member *m = &g->all.member[i];
 		const double *ready = ready_of(&e->timed[FF_PHASE_BACKWARD][m->param],
 				e->program.micro_batches - 1);
 
@@ -464,16 +462,18 @@ static double brought_us(const struct ff_evaluator *e, const struct ff_gathered 
 
 static void time_updates(struct ff_evaluator *e, const struct ff_gathered *g)
 {
-	for (uint32_t i = 0; i < g->buckets.n_buckets; i++) {
-		const struct ff_bucket_build *b = &g->buckets.bucket[i];
-		const struct ff_timed_bucket *t = &g->timed[i];
+	const struct ff_timed_bucket *synced = g->timed;
+
+	for (uint32_t i = 0; i < g->all.n_buckets; i++) {
+		const struct ff_bucket_build *b = &g->all.bucket[i];
+		double done_us = b->synced ? synced++->done_us : 0;
 
 		for (uint32_t d = 0; d < b->n_devices; d++) {
 			double *lane = &e->lane[b->device[d]];
-			double at = b->synced ? t->done_us : brought_us(e, g, b, d);
+			double at = b->synced ? done_us : brought_us(e, g, b, d);
 
 			*lane = later(*lane, at) +
-				(e->m->n_kinds == 1 ? t->update_us
+				(e->m->n_kinds == 1 ? g->update_us[i]
 						    : ff_price_update(e->p, b->device[d],
 								      b->bytes));
 		}
@@ -486,7 +486,8 @@ static void time_updates(struct ff_evaluator *e, const struct ff_gathered *g)
 static int time_back(struct ff_evaluator *e, const struct ff_step *s, struct ff_error *err)
 {
 	struct ff_gathered *b;
-	int code = ff_evaluator_gather(e, &b, err);
+	int code = ff_evaluator_gather(
+			e, s->kind != FF_STEP_COMPUTE && s->kind != FF_STEP_SYNC, &b, err);
 
 	if (code < 0)
 		return code;
@@ -524,6 +525,17 @@ static void start(struct ff_evaluator *e)
 	memset(e->paced, 0, FF_PACE * (size_t)e->m->n_devices * sizeof(*e->paced));
 }
 
+/* The first active step that is not before `i`, or one behind the last. */
+static uint32_t active_from(const struct ff_evaluator *e, uint32_t i)
+{
+	uint32_t word = i / 64, end = e->program.n / 64;
+	uint64_t bits = e->active[word] & ~(uint64_t)0 << i % 64;
+
+	while (!bits && word < end)
+		bits = e->active[++word];
+	return bits ? 64 * word + (uint32_t)__builtin_ctzll(bits) : e->program.n;
+}
+
 int ff_evaluator_time(struct ff_evaluator *e, uint32_t first, uint32_t last, double *step_us,
 		struct ff_error *err)
 {
@@ -533,9 +545,12 @@ int ff_evaluator_time(struct ff_evaluator *e, uint32_t first, uint32_t last, dou
 
 	if (i == 0)
 		start(e);
-	for (; i < e->program.n && code == FF_OK && !ff_given_up(e); i++) {
-		if (s && i == s->step)
+	i = active_from(e, i);
+	for (; i < e->program.n && code == FF_OK && !ff_given_up(e); i = active_from(e, i + 1)) {
+		if (s && i >= s->step) {
 			ff_foresee_rest(e, s);
+			s = NULL;
+		}
 		code = time_step(e, &e->program.step[i], err);
 	}
 	forget_all(e);
@@ -551,11 +566,12 @@ int ff_evaluator_record(struct ff_evaluator *e, struct ff_error *err)
 
 	e->most_us = INFINITY;
 	start(e);
-	for (uint32_t i = 0; next < e->n_snapshots && code == FF_OK; i++) {
-		if (i == e->snapshot[next].step)
+	for (uint32_t i = active_from(e, 0); code == FF_OK; i = active_from(e, i + 1)) {
+		while (next < e->n_snapshots && i >= e->snapshot[next].step && code == FF_OK)
 			code = ff_snapshot_take(e, &e->snapshot[next++], err);
-		if (code == FF_OK)
-			code = time_step(e, &e->program.step[i], err);
+		if (next == e->n_snapshots || code < 0)
+			break;
+		code = time_step(e, &e->program.step[i], err);
 	}
 	forget_all(e);
 	e->recorded = code == FF_OK;

@@ -6,9 +6,18 @@
 
 #define LEAST 64 /* elements */
 
+/* Room that doubles until there is some behind `n`. */
+static uint32_t enough(uint32_t n, uint32_t cap)
+{
+	do
+		cap = cap ? 2 * cap : LEAST;
+	while (cap <= n);
+	return cap;
+}
+
 int ff_grow(void *array, uint32_t n, uint32_t *cap, size_t size, struct ff_error *err)
 {
-	uint32_t more = *cap ? 2 * *cap : LEAST;
+	uint32_t more = enough(n, *cap);
 	void *old, *new;
 
 	if (n < *cap)
@@ -24,7 +33,7 @@ int ff_grow(void *array, uint32_t n, uint32_t *cap, size_t size, struct ff_error
 
 void *ff_grow_in(struct ff_arena *a, void *array, uint32_t n, uint32_t *cap, size_t size)
 {
-	uint32_t more = *cap ? 2 * *cap : LEAST;
+	uint32_t more = enough(n, *cap);
 	void *new;
 
 	if (n < *cap)
