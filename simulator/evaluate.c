@@ -513,11 +513,6 @@ void ff_evaluator_drop(struct ff_evaluator *e)
 		restore(e);
 }
 
-void ff_evaluator_foresee(struct ff_evaluator *e, bool on)
-{
-	e->foresight.on = on;
-}
-
 const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *e)
 {
 	return &e->strategy;

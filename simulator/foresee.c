@@ -32,6 +32,12 @@ int ff_foresee_create(struct ff_evaluator *e, struct ff_error *err)
 	return f->closed && f->closed_next && f->lane ? FF_OK : ff_fail_memory(err);
 }
 
+void ff_evaluator_foresee(struct ff_evaluator *e, bool on)
+{
+	e->foresight.on = on;
+	e->foresight.n = e->foresight.checked = e->foresight.wrong = 0;
+}
+
 void ff_foresee_keep(struct ff_evaluator *e)
 {
 	struct ff_foresight *f = &e->foresight;

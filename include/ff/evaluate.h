@@ -50,7 +50,8 @@ int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err);
 /* From now on such a proposal may be forgotten as well where it only seems to be slower by
  * what is known of the current strategy's step, and *slower is true (foresee.c).  At first
- * that is off: proposals are forgotten where they are slower for certain. */
+ * that is off: proposals are forgotten where they are slower for certain.  What it has
+ * learnt it forgets with every call, so that equal searches are equal. */
 void ff_evaluator_foresee(struct ff_evaluator *e, bool on);
 void ff_evaluator_keep(struct ff_evaluator *e);
 void ff_evaluator_drop(struct ff_evaluator *e);

@@ -21,6 +21,7 @@ struct seen {
 	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
 	uint32_t micro_batches, stages, again, brought_again, held_back;
 	uint32_t optimizer[FF_OPTIMIZER_COUNT];
+	uint32_t given_up, in_vain; /* on a doubt; of them, wrongly */
 };
 
 struct walk {
@@ -237,7 +238,8 @@ static uint32_t draw_changes(struct walk *w, struct ff_change *change)
 	return n;
 }
 
-/* Says that the proposal w->s takes too long only where it does, and then forgets it. */
+/* Says that the proposal w->s takes too long where it does, and then forgets it; where it does
+ * not, only on a doubt, and on none while doubts are not trusted. */
 static bool is_slower(
 		struct walk *w, const struct ff_change *change, uint32_t n, struct ff_evaluation *v)
 {
@@ -245,12 +247,18 @@ static bool is_slower(
 	int64_t layout;
 	struct ff_evaluation x = fresh(w, &layout);
 	double limit = x.step_us * share[ff_random_below(w->r, 5)];
-	bool slower;
+	bool slower, mistrust = ff_random_below(w->r, 4) == 0;
 
+	w->e->foresight.wrong = mistrust ? w->e->foresight.checked + 2 : 0;
 	ck_assert_msg(ff_evaluator_propose_within(w->e, change, n, limit, &slower, v, &w->err) ==
 					FF_OK,
 			"%s", w->err.text);
-	ck_assert(slower == (x.step_us > limit));
+	ck_assert(slower || x.step_us <= limit);
+	ck_assert(!mistrust || w->e->foresight.checks);
+	if (w->e->foresight.checks)
+		ck_assert(slower == (x.step_us > limit));
+	w->seen->given_up += slower && !w->e->foresight.checks && !w->e->too_slow;
+	w->seen->in_vain += slower && x.step_us <= limit;
 	w->seen->slower += slower;
 	w->seen->not_slower += !slower;
 	return slower;
@@ -345,6 +353,7 @@ static void open_walk(struct walk *w)
 	ck_assert_msg(ff_evaluator_create(&w->g, &w->h.m, w->p, w->limit, w->bucket, &w->e,
 				      &w->err) == FF_OK,
 			"%s", w->err.text);
+	ff_evaluator_foresee(w->e, ff_random_below(r, 2));
 }
 
 static void close_walk(struct walk *w)
