@@ -30,14 +30,15 @@ static int64_t step_bytes(const struct ff_graph *g, uint32_t n_devices)
 			       ff_graph_parameters(g) * FF_F32_BYTES);
 }
 
-/* Parameters are whole in each micro-batch, their gradients are made and added to others;
- * there is no update.  As data parallelism has it, near enough for any split. */
+/* Parameters are whole in each micro-batch and read twice; their gradients are written, read
+ * and added to others; there is no update.  As data parallelism has it, near enough for any
+ * split. */
 static int64_t micro_bytes(const struct ff_graph *g, uint32_t n_devices, uint32_t micro_batches)
 {
 	int64_t n = ff_graph_parameters(g), weights = n * ff_dtype_bytes(g->dtype);
 
-	return (both_ways_bytes(g) - 2 * weights) / n_devices / micro_batches + weights +
-	       2 * n * FF_F32_BYTES;
+	return (both_ways_bytes(g) - 2 * weights) / n_devices / micro_batches + 2 * weights +
+	       3 * n * FF_F32_BYTES;
 }
 
 int64_t ff_passed_bytes(const struct ff_graph *g, uint32_t n_devices, uint32_t micro_batches)
