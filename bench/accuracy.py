@@ -5,14 +5,14 @@ usage: bench/accuracy.py [--build build] [--out out] [--data fashion-mnist]
                          [--machine cpu2] [--random 8] [--steps 30] [--kind KIND]...
                          [--network NAME]...
 
-For the demo's networks (and lenet, where asked for): data parallelism, one device, the expert's strategy,
-the searched plan, plans of very short searches and random strategies; and data
-parallelism with parameters cut (zero), brought again (zero-3) or served from one
-device, in micro-batches, with values computed again, and pipelines; and (kind replicas)
-strategies some of whose operators are computed by both devices alike: drawn ones, and
-what searches find that may use them.  Each is
-predicted by `ffsearch --simulate` and measured by `ffrun`; prints the table, the
-mean absolute percentage error and Kendall's tau (tau-a), by network and over all.
+For the demo's networks, or those named (lenet is one more): data parallelism, one
+device, the expert's strategy, the searched plan, plans of very short searches and
+random strategies; data parallelism with parameters cut (zero), brought again (zero-3)
+or served from one device, in micro-batches, with values computed again, and pipelines;
+and (kind replicas) strategies some of whose operators both devices compute alike: drawn
+ones, and what searches find that may use them.  Each is predicted by `ffsearch
+--simulate` and measured by `ffrun`; prints the table, the mean absolute percentage
+error and Kendall's tau (tau-a), by network and over all.
 
 SPDX-License-Identifier: Apache-2.0
 """
