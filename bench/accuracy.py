@@ -3,24 +3,29 @@
 
 usage: bench/accuracy.py [--build build] [--out out] [--data fashion-mnist]
                          [--machine cpu2] [--random 8] [--steps 30] [--kind KIND]...
+                         [--network NAME]...
 
-For the demo's networks: data parallelism, one device, the expert's strategy,
-the searched plan, plans of very short searches and random strategies; and data
-parallelism with parameters cut (zero), brought again (zero-3) or served from one
-device, in micro-batches, with values computed again, and pipelines.  Each is
-predicted by `ffsearch --simulate` and measured by `ffrun`; prints the table, the
-mean absolute percentage error and Kendall's tau (tau-a), by network and over all.
+For the demo's networks, or those named (lenet is one more): data parallelism, one
+device, the expert's strategy, the searched plan, plans of very short searches and
+random strategies; data parallelism with parameters cut (zero), brought again (zero-3)
+or served from one device, in micro-batches, with values computed again, and pipelines;
+and (kind replicas) strategies some of whose operators both devices compute alike: drawn
+ones, and what searches find that may use them.  Each is predicted by `ffsearch
+--simulate` and measured by `ffrun`; prints the table, the mean absolute percentage
+error and Kendall's tau (tau-a), by network and over all.
 
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
 import json
 import os
+import random
 import subprocess
 import sys
 
 NETWORKS = {
     "alexnet28": ["alexnet", "--set", "image=28", "--batch", "128"],
+    "lenet": ["lenet", "--batch", "128"],
     "mlp": ["mlp", "--set", "hidden=4096", "--set", "layers=2", "--batch", "128"],
 }
 
@@ -83,16 +88,40 @@ def phased(options, graph, common):
                                         order=order)
 
 
+def replicated(options, graph, common):
+    """(name, strategy): data parallelism and random splits, some of whose operators both
+    devices compute alike."""
+    base = f"{options.out}/accuracy.base.json"
+    for seed in range(2 * options.random):
+        draw = random.Random(seed)
+        start = ["data-parallel"] if seed % 2 == 0 else ["random", "--seed", str(seed)]
+        run(f"{options.build}/planner/ffsearch", graph, *common, "--costs", "analytic",
+            "--simulate", *start, "-o", base)
+        made = load(base)
+        entries = made["operators"]
+        alike = draw.sample(range(len(entries)), draw.randint(1, max(1, len(entries) // 2)))
+        for i in alike:
+            entries[i].update(degrees={}, replicas=2, devices=[0, 1])
+        yield f"replicas-{seed}", made
+
+
 def strategies(options, network, common):
     """(kind, name, ffsearch arguments that write it)."""
+    graph = f"{options.out}/{network}.json"
     for name, arguments in splits(options):
         yield "splits", name, arguments
-    if "phases" not in options.kind:
-        return
-    for name, strategy in phased(options, f"{options.out}/{network}.json", common):
+    made = []
+    if "phases" in options.kind:
+        made += [("phases", *m) for m in phased(options, graph, common)]
+    if "replicas" in options.kind:
+        made += [("replicas", *m) for m in replicated(options, graph, common)]
+        for seed in range(3):
+            yield "replicas", f"search-r{seed}", ["--space", "replicas", "--budget", "3s",
+                                                  "--seed", str(seed)]
+    for kind, name, strategy in made:
         path = f"{options.out}/accuracy.{network}.{name}.made.json"
         save(path, strategy)
-        yield "phases", name, ["--simulate", path]
+        yield kind, name, ["--simulate", path]
 
 
 def splits(options):
@@ -146,20 +175,23 @@ def main():
     parser.add_argument("--machine", default="cpu2")
     parser.add_argument("--random", type=int, default=8)
     parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--kind", action="append", choices=("splits", "phases"))
+    parser.add_argument("--kind", action="append", choices=("splits", "phases", "replicas"))
+    parser.add_argument("--network", action="append", choices=sorted(NETWORKS))
     options = parser.parse_args()
     options.kind = options.kind or ["splits", "phases"]
+    networks = options.network or ["alexnet28", "mlp"]
     os.makedirs(options.out, exist_ok=True)
     costs = f"{options.out}/costs.json"
     everything = []
     by_network = {}
-    for network, arguments in NETWORKS.items():
+    for network in networks:
+        arguments = NETWORKS[network]
         run(f"{options.build}/graphs/ffzoo", *arguments, "-o", f"{options.out}/{network}.json")
         run(f"{options.build}/runtime/ffprof", f"{options.out}/{network}.json", "--machine",
             options.machine, "--data", options.data, "-o", costs, "--replace",
             "--micro-batches", str(MICRO_BATCHES if "phases" in options.kind else 1))
     print(f"{'network':10} {'strategy':14} {'predicted ms':>12} {'measured ms':>12} {'error':>11}")
-    for network in NETWORKS:
+    for network in networks:
         by_network[network] = list(measure(options, network, costs))
         everything += by_network[network]
     for network, pairs in by_network.items():

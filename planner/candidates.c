@@ -178,7 +178,7 @@ int ff_additive_price_edge(struct ff_additive *a, uint32_t edge, const struct ff
 		clear_lanes(a);
 		for (uint32_t i = 0; i < d->n_moves; i++)
 			most = fmax(most, hold_lanes(a, d->move[i].n_devices, d->move[i].device,
-							  ff_price_move(a->p, &d->move[i])));
+							  ff_price_move(a->p, a->g, &d->move[i])));
 		*us += most;
 	}
 	*bytes = b.forward.n_moves ? (double)ff_placement_bytes(&to->in[x->slot], 0) : 0;

@@ -335,7 +335,7 @@ const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_no
 
 		for (uint32_t i = n->n_data; i < n->n_in; i++)
 			bytes += ff_placement_gradient_bytes(&e->block.in[i], p);
-		us[p] = e->us[FF_BACKWARD][p] + ff_price_add(t->p, e->block.device[p], bytes);
+		us[p] = e->us[FF_BACKWARD][p] + ff_price_add(t->p, t->g, e->block.device[p], bytes);
 	}
 	e->adding_us = us;
 	return us;
@@ -394,7 +394,7 @@ static int time_moves(struct ff_memo *t, const struct ff_redistribution *r,
 	for (uint32_t i = 0; i < r->n_moves && code == FF_OK; i++) {
 		const struct ff_move *mv = &r->move[i];
 
-		list[i] = (struct ff_memo_move){.us = ff_price_move(t->p, mv),
+		list[i] = (struct ff_memo_move){.us = ff_price_move(t->p, t->g, mv),
 				.move = mv,
 				.n_sources = (uint16_t)mv->n_sources,
 				.n_sinks = (uint16_t)mv->n_sinks,

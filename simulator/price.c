@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "ff/hash.h"
+#include "ff/micro.h"
+#include "ff/passed.h"
 
 _Static_assert(FF_KEY_BYTES <= FF_COST_KEY_BYTES, "every work's key must fit a cost's");
 
@@ -21,6 +23,7 @@ static const double memory_passes[FF_RATE_COUNT] = {
 		[FF_RATE_COPY] = 2,
 		[FF_RATE_ADD] = 3,
 		[FF_RATE_LOAD] = 2,
+		[FF_RATE_ACCUMULATE] = 3,
 };
 
 /* And when it is updated: reads of weight, gradient and states, writes of weight and
@@ -36,6 +39,14 @@ struct memo {
 	double us;
 	int64_t workspace_bytes;
 };
+
+/* What caches hold when batches are cut into so many micro-batches, and the rates that go
+ * with it. */
+struct state {
+	int64_t passed_bytes;
+	const struct ff_rate *rate[FF_RATE_COUNT];
+};
+#define MOST_STATES (2 * 64) /* as ff_passed_bytes rounds: two for each power of two */
 
 /* Bytes of one move, by node; zero between moves. */
 struct node_tally {
@@ -53,17 +64,20 @@ struct ff_pricer {
 	struct memo *memo;
 	uint32_t memo_cap;
 	struct node_tally *node; /* scratch of ff_price_move */
+	uint32_t n_states;
+	struct state state[MOST_STATES];
+	uint8_t state_of[FF_MAX_MICRO_BATCHES + 1];
 };
 
 /* All that updates by `o` and everything else need. */
 static int check_rates(
 		const struct ff_pricer *p, const struct ff_optimizer *o, struct ff_error *err)
 {
-	const enum ff_rate_kind needed[] = {FF_RATE_COPY, FF_RATE_ADD, FF_RATE_LOAD,
-			ff_optimizer_rate(o, p->graph->dtype)};
+	const enum ff_rate_kind needed[] = {FF_RATE_COPY, FF_RATE_ADD, FF_RATE_ACCUMULATE,
+			FF_RATE_LOAD, ff_optimizer_rate(o, p->graph->dtype)};
 
 	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
-		if (!ff_costs_rate(p->costs, needed[i]))
+		if (!ff_costs_rate(p->costs, needed[i], 0))
 			return ff_fail(err, FF_E_INPUT,
 					"%s has no \"%s\" rate: run ffprof %s --machine %s -o %s",
 					p->costs_path, ff_rate_name(needed[i]), p->graph_path,
@@ -87,6 +101,35 @@ static int check_costs(const struct ff_pricer *p, struct ff_error *err)
 					p->costs_path, kind, i, m->name, have);
 	}
 	return check_rates(p, p->optimizer, err);
+}
+
+static uint8_t add_state(struct ff_pricer *p, int64_t passed_bytes)
+{
+	struct state *s = &p->state[p->n_states];
+
+	for (uint32_t i = 0; i < p->n_states; i++)
+		if (p->state[i].passed_bytes == passed_bytes)
+			return (uint8_t)i;
+	s->passed_bytes = passed_bytes;
+	for (int k = 0; k < FF_RATE_COUNT; k++)
+		s->rate[k] = ff_costs_rate(p->costs, (enum ff_rate_kind)k, passed_bytes);
+	return (uint8_t)p->n_states++;
+}
+
+static void fill_states(struct ff_pricer *p)
+{
+	for (uint32_t m = 1; m <= FF_MAX_MICRO_BATCHES; m++)
+		if (p->graph->batch % (int32_t)m == 0)
+			p->state_of[m] = add_state(
+					p, ff_passed_bytes(p->graph, p->machine->n_devices, m));
+}
+
+/* Of `g`, a micro-batch's graph; of the whole batch's where it is another one. */
+static const struct state *find_state(const struct ff_pricer *p, const struct ff_graph *g)
+{
+	int32_t m = g->batch > 0 ? p->graph->batch / g->batch : 1;
+
+	return &p->state[p->state_of[m > 0 && m <= FF_MAX_MICRO_BATCHES ? m : 1]];
 }
 
 static void fill_links(struct ff_pricer *p)
@@ -128,6 +171,8 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 		ff_pricer_destroy(p);
 		return code;
 	}
+	if (costs)
+		fill_states(p);
 	fill_links(p);
 	*ret = p;
 	return FF_OK;
@@ -222,6 +267,7 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, 
 {
 	const struct memo *found;
 	const struct ff_cost *cost;
+	const struct state *state;
 	struct memo new = {0};
 	char key[FF_KEY_BYTES];
 	uint64_t hash;
@@ -231,14 +277,15 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, 
 		*ret = (struct memo){.us = roofline_us(ff_device_kind(p->machine, device), w)};
 		return FF_OK;
 	}
-	hash = ff_work_hash(w);
+	state = find_state(p, w->graph);
+	hash = ff_hash_mix(ff_work_hash(w), (uint64_t)state->passed_bytes);
 	found = memo_find(p, hash);
 	if (found) {
 		*ret = *found;
 		return FF_OK;
 	}
 	ff_work_key(w, key);
-	cost = ff_costs_find(p->costs, key);
+	cost = ff_costs_find(p->costs, key, state->passed_bytes);
 	if (!cost)
 		return missing_cost(p, key, err);
 	new.us = cost->median_us;
@@ -274,20 +321,21 @@ int64_t ff_price_workspace(void *p, const struct ff_work *w)
 /* Rates. */
 
 /* At the measured rate `k`, or in so many passes over memory. */
-static double line_us(const struct ff_pricer *p, uint32_t device, enum ff_rate_kind k,
-		double passes, double bytes)
+static double line_us(const struct ff_pricer *p, const struct ff_graph *g, uint32_t device,
+		enum ff_rate_kind k, double passes, double bytes)
 {
 	const struct ff_rate *r;
 
 	if (!p->costs)
 		return analytic_us(ff_device_kind(p->machine, device), passes, bytes);
-	r = ff_costs_rate(p->costs, k);
+	r = find_state(p, g)->rate[k];
 	return r->latency_us + bytes / r->bytes_per_us;
 }
 
-static double rate_us(const struct ff_pricer *p, uint32_t device, enum ff_rate_kind k, double bytes)
+static double rate_us(const struct ff_pricer *p, const struct ff_graph *g, uint32_t device,
+		enum ff_rate_kind k, double bytes)
 {
-	return line_us(p, device, k, memory_passes[k], bytes);
+	return line_us(p, g, device, k, memory_passes[k], bytes);
 }
 
 double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes)
@@ -295,18 +343,18 @@ double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes
 	const struct ff_optimizer *o = p->optimizer;
 	enum ff_dtype type = p->graph->dtype;
 
-	return line_us(p, device, ff_optimizer_rate(o, type), update_passes(o, type),
+	return line_us(p, p->graph, device, ff_optimizer_rate(o, type), update_passes(o, type),
 			(double)bytes);
 }
 
 /* What the slowest device of `mv` takes for `bytes` at rate `k`. */
-static double local_us(const struct ff_pricer *p, const struct ff_move *mv, enum ff_rate_kind k,
-		int64_t bytes)
+static double local_us(const struct ff_pricer *p, const struct ff_graph *g,
+		const struct ff_move *mv, enum ff_rate_kind k, int64_t bytes)
 {
 	double worst = 0;
 
 	for (uint32_t i = 0; i < mv->n_devices && bytes; i++)
-		worst = fmax(worst, rate_us(p, mv->device[i], k, (double)bytes));
+		worst = fmax(worst, rate_us(p, g, mv->device[i], k, (double)bytes));
 	return worst;
 }
 
@@ -467,20 +515,21 @@ static double messages_us(const struct ff_pricer *p, const struct ff_move *mv)
 	return table_us(table, (double)mv->busiest_bytes) + (rounds - 1) * latency_us;
 }
 
-double ff_price_move(const struct ff_pricer *p, const struct ff_move *mv)
+double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv)
 {
 	double us;
 
 	if (mv->kind == FF_MOVE_LOAD)
-		return local_us(p, mv, FF_RATE_LOAD,
+		return local_us(p, g, mv, FF_RATE_LOAD,
 				ff_region_volume(&mv->region) * ff_dtype_bytes(mv->type));
-	us = local_us(p, mv, FF_RATE_COPY, mv->copied_bytes) +
-	     local_us(p, mv, FF_RATE_ADD, mv->added_bytes);
+	us = local_us(p, g, mv, FF_RATE_COPY, mv->copied_bytes) +
+	     local_us(p, g, mv, FF_RATE_ADD, mv->added_bytes);
 	return us +
 	       (ff_move_is_messages(mv->kind) ? messages_us(p, mv) : move_collective_us(p, mv));
 }
 
-double ff_price_add(const struct ff_pricer *p, uint32_t device, int64_t bytes)
+double ff_price_add(
+		const struct ff_pricer *p, const struct ff_graph *g, uint32_t device, int64_t bytes)
 {
-	return bytes ? rate_us(p, device, FF_RATE_ADD, (double)bytes) : 0;
+	return bytes ? rate_us(p, g, device, FF_RATE_ACCUMULATE, (double)bytes) : 0;
 }

@@ -28,7 +28,7 @@ static int work_us(const struct ff_schedule *s, const struct ff_task *t, struct 
 	ff_work_fill(s->graph, t->node, &box, t->pass, &work);
 	code = ff_price_work(p, &work, t->device, us, err);
 	if (code == FF_OK)
-		*us += ff_price_add(p, t->device, added_bytes(s, t, &work));
+		*us += ff_price_add(p, s->graph, t->device, added_bytes(s, t, &work));
 	return code;
 }
 
@@ -40,7 +40,7 @@ static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer 
 
 	switch (t->kind) {
 	case FF_TASK_MOVE:
-		*us = ff_price_move(p, t->move);
+		*us = ff_price_move(p, s->graph, t->move);
 		return FF_OK;
 	case FF_TASK_SYNC:
 		b = &s->buckets[t->bucket];

@@ -381,7 +381,8 @@ static int time_adding_some(
 	if (!us)
 		return ff_fail_memory(err);
 	for (uint32_t p = 0; p < t->n; p++)
-		us[p] = t->us[p] + ff_price_add(e->p, t->device[p], added_bytes(e, node, micro, p));
+		us[p] = t->us[p] +
+			ff_price_add(e->p, e->g, t->device[p], added_bytes(e, node, micro, p));
 	time_compute(e, t, micro, us);
 	ff_arena_rewind(&e->scratch, mark);
 	return FF_OK;

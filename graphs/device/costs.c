@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/grow.h"
+
 int ff_costs_create(const char *device_kind, struct ff_costs **ret, struct ff_error *err)
 {
 	struct ff_costs *c = calloc(1, sizeof(*c));
@@ -29,6 +31,8 @@ void ff_costs_destroy(struct ff_costs *c)
 	free(c->entry);
 	ff_table_finish(&c->table);
 	free(c->comm);
+	for (int k = 0; k < FF_RATE_COUNT; k++)
+		free(c->rates[k].rate);
 	ff_arena_finish(&c->arena);
 	free(c);
 }
@@ -61,20 +65,41 @@ uint32_t ff_costs_count(const struct ff_costs *c)
 	return c->n_entries;
 }
 
-static uint32_t find_entry(const struct ff_costs *c, const char *key, uint64_t hash)
+/* How often the smaller goes into the larger. */
+static double distance(int64_t a, int64_t b)
 {
-	uint32_t at, i;
+	double x = a > 1 ? (double)a : 1, y = b > 1 ? (double)b : 1;
+
+	return x > y ? x / y : y / x;
+}
+
+/* Whether `a` is nearer to `bytes` than `b`; of two as near the smaller is. */
+static bool is_nearer(int64_t a, int64_t b, int64_t bytes)
+{
+	double to_a = distance(a, bytes), to_b = distance(b, bytes);
+
+	return to_a < to_b || (to_a == to_b && a < b);
+}
+
+/* The entry of that key that was measured most alike. */
+static uint32_t find_entry(
+		const struct ff_costs *c, const char *key, uint64_t hash, int64_t passed_bytes)
+{
+	uint32_t at, i, best = FF_NONE;
 
 	for (i = ff_table_first(&c->table, hash, &at); i != FF_NONE;
 			i = ff_table_next(&c->table, hash, &at))
-		if (!strcmp(c->entry[i]->key, key))
-			return i;
-	return FF_NONE;
+		if (!strcmp(c->entry[i]->key, key) &&
+				(best == FF_NONE || is_nearer(c->entry[i]->passed_bytes,
+								    c->entry[best]->passed_bytes,
+								    passed_bytes)))
+			best = i;
+	return best;
 }
 
-const struct ff_cost *ff_costs_find(const struct ff_costs *c, const char *key)
+const struct ff_cost *ff_costs_find(const struct ff_costs *c, const char *key, int64_t passed_bytes)
 {
-	uint32_t i = find_entry(c, key, ff_fnv1a(key, strlen(key)));
+	uint32_t i = find_entry(c, key, ff_fnv1a(key, strlen(key)), passed_bytes);
 
 	return i == FF_NONE ? NULL : c->entry[i];
 }
@@ -118,9 +143,10 @@ static int check_cost(const struct ff_cost *cost, struct ff_error *err)
 		return ff_fail(err, FF_E_INPUT,
 				"\"%.200s\" has %u samples, of which %u cannot be disturbed",
 				cost->key, cost->samples, cost->disturbed);
-	if (cost->workspace_bytes < 0)
-		return ff_fail(err, FF_E_INPUT,
-				"workspace_bytes of \"%.200s\" must not be negative", cost->key);
+	if (cost->workspace_bytes < 0 || cost->passed_bytes < 0)
+		return ff_fail(err, FF_E_INPUT, "%s of \"%.200s\" must not be negative",
+				cost->passed_bytes < 0 ? "passed_bytes" : "workspace_bytes",
+				cost->key);
 	return FF_OK;
 }
 
@@ -137,8 +163,8 @@ int ff_costs_put(struct ff_costs *c, const struct ff_cost *cost, struct ff_error
 	if (code < 0)
 		return code;
 	hash = ff_fnv1a(cost->key, strlen(cost->key));
-	i = find_entry(c, cost->key, hash);
-	if (i != FF_NONE) {
+	i = find_entry(c, cost->key, hash, cost->passed_bytes);
+	if (i != FF_NONE && c->entry[i]->passed_bytes == cost->passed_bytes) {
 		key = c->entry[i]->key;
 		*c->entry[i] = *cost;
 		c->entry[i]->key = key;
@@ -166,20 +192,42 @@ const char *ff_rate_name(enum ff_rate_kind k)
 			[FF_RATE_UPDATE_BF16] = "update_bfloat16",
 			[FF_RATE_UPDATE_SGD_BF16] = "update_sgd_bfloat16",
 			[FF_RATE_UPDATE_ADAMW_BF16] = "update_adamw_bfloat16",
+			[FF_RATE_ACCUMULATE] = "accumulate",
 	};
 
 	return name[k];
 }
 
-const struct ff_rate *ff_costs_rate(const struct ff_costs *c, enum ff_rate_kind k)
+const struct ff_rate *ff_costs_rate(
+		const struct ff_costs *c, enum ff_rate_kind k, int64_t passed_bytes)
 {
-	return c->has_rate[k] ? &c->rate[k] : NULL;
+	const struct ff_rates *r = &c->rates[k];
+	const struct ff_rate *best = NULL;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		if (!best || is_nearer(r->rate[i].passed_bytes, best->passed_bytes, passed_bytes))
+			best = &r->rate[i];
+	return best;
 }
 
-void ff_costs_set_rate(struct ff_costs *c, enum ff_rate_kind k, struct ff_rate r)
+int ff_costs_set_rate(
+		struct ff_costs *c, enum ff_rate_kind k, struct ff_rate r, struct ff_error *err)
 {
-	c->rate[k] = r;
-	c->has_rate[k] = true;
+	struct ff_rates *to = &c->rates[k];
+	uint32_t i = 0;
+	int code;
+
+	while (i < to->n && to->rate[i].passed_bytes < r.passed_bytes)
+		i++;
+	if (i == to->n || to->rate[i].passed_bytes != r.passed_bytes) {
+		code = ff_grow(&to->rate, to->n, &to->cap, sizeof(*to->rate), err);
+		if (code < 0)
+			return code;
+		memmove(to->rate + i + 1, to->rate + i, (to->n - i) * sizeof(*to->rate));
+		to->n++;
+	}
+	to->rate[i] = r;
+	return FF_OK;
 }
 
 struct ff_rate ff_costs_link(const struct ff_costs *c)
@@ -292,10 +340,11 @@ double ff_costs_steady_share(const struct ff_costs *c)
 	}
 	for (uint32_t i = 0; i < c->n_comm; i++)
 		steady += 1 - (double)c->comm[i]->disturbed / c->comm[i]->n;
-	for (int k = 0; k < FF_RATE_COUNT; k++) {
-		lines += c->has_rate[k];
-		steady += c->has_rate[k] && !c->rate[k].disturbed;
-	}
+	for (int k = 0; k < FF_RATE_COUNT; k++)
+		for (uint32_t i = 0; i < c->rates[k].n; i++) {
+			lines++;
+			steady += !c->rates[k].rate[i].disturbed;
+		}
 	share = us > 0 ? steady_us / us : 1;
 	return lines && steady / lines < share ? steady / lines : share;
 }

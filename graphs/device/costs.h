@@ -17,8 +17,10 @@ struct ff_costs {
 	struct ff_table table; /* keys to entries */
 	struct ff_comm_cost **comm;
 	uint32_t n_comm, cap_comm;
-	bool has_rate[FF_RATE_COUNT];
-	struct ff_rate rate[FF_RATE_COUNT];
+	struct ff_rates {
+		struct ff_rate *rate; /* ascending by passed_bytes */
+		uint32_t n, cap;
+	} rates[FF_RATE_COUNT];
 	struct ff_rate link;
 	struct ff_steadiness steadiness;
 };

@@ -1,4 +1,5 @@
 /* Cost files: JSON in and out.  SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "costs.h"
 
 #define COSTS_FORMAT "ffsoap-costs"
-#define COSTS_VERSION 2
+#define COSTS_VERSION 3
 #define MAX_BYTES_PER_S 1e18
 
 /* "disturbed", which only figures have that something disturbed. */
@@ -22,22 +23,59 @@ static int read_disturbed(const struct ff_json *object, uint32_t *ret, struct ff
 	return code;
 }
 
-static int read_rate(const struct ff_json *object, struct ff_rate *ret, struct ff_error *err)
+static int read_passed(const struct ff_json *object, int64_t *ret, struct ff_error *err)
 {
-	static const char *const keys[] = {"latency_us", "bytes_per_s", "disturbed", NULL};
+	return ff_json_int(object, "passed_bytes", 0, (int64_t)FF_COST_MAX_BYTES, ret, err);
+}
+
+/* What a line is, besides what went by before it was measured. */
+static int read_line(const struct ff_json *object, struct ff_rate *ret, struct ff_error *err)
+{
 	double latency_us, bytes_per_s;
 	uint32_t disturbed;
-	int code = ff_json_only(object, keys, err);
+	int code = ff_json_real(object, "latency_us", 0, FF_COST_MAX_US, &latency_us, err);
 
-	if (code == FF_OK)
-		code = ff_json_real(object, "latency_us", 0, FF_COST_MAX_US, &latency_us, err);
 	if (code == FF_OK)
 		code = ff_json_real(object, "bytes_per_s", 1, MAX_BYTES_PER_S, &bytes_per_s, err);
 	if (code == FF_OK)
 		code = read_disturbed(object, &disturbed, err);
 	if (code == FF_OK)
-		*ret = (struct ff_rate){latency_us, bytes_per_s / 1e6, disturbed};
+		*ret = (struct ff_rate){latency_us, bytes_per_s / 1e6, disturbed, 0};
 	return code;
+}
+
+static int read_link(const struct ff_json *object, struct ff_rate *ret, struct ff_error *err)
+{
+	static const char *const keys[] = {"latency_us", "bytes_per_s", "disturbed", NULL};
+	int code = ff_json_only(object, keys, err);
+
+	return code == FF_OK ? read_line(object, ret, err) : code;
+}
+
+static int read_rate(struct ff_costs *c, enum ff_rate_kind k, const struct ff_json *at,
+		struct ff_error *err)
+{
+	static const char *const keys[] = {
+			"passed_bytes", "latency_us", "bytes_per_s", "disturbed", NULL};
+	const struct ff_rate *known;
+	struct ff_rate rate;
+	int64_t passed_bytes = 0;
+	int code = ff_json_only(at, keys, err);
+
+	if (code == FF_OK)
+		code = read_line(at, &rate, err);
+	if (code == FF_OK)
+		code = read_passed(at, &passed_bytes, err);
+	if (code != FF_OK)
+		return code;
+	known = ff_costs_rate(c, k, passed_bytes);
+	if (known && known->passed_bytes == passed_bytes)
+		return ff_json_fail(at, err,
+				"expected each passed_bytes once, but %" PRId64
+				" stands here again",
+				passed_bytes);
+	rate.passed_bytes = passed_bytes;
+	return ff_costs_set_rate(c, k, rate, err);
 }
 
 static int read_rates(struct ff_costs *c, const struct ff_json *rates, struct ff_error *err)
@@ -49,14 +87,13 @@ static int read_rates(struct ff_costs *c, const struct ff_json *rates, struct ff
 		keys[k] = ff_rate_name((enum ff_rate_kind)k);
 	code = ff_json_only(rates, keys, err);
 	for (int k = 0; k < FF_RATE_COUNT && code == FF_OK; k++) {
-		const struct ff_json *at = ff_json_get(rates, keys[k]);
-		struct ff_rate rate;
+		const struct ff_json *at;
 
-		if (!at)
+		if (!ff_json_get(rates, keys[k]))
 			continue;
-		code = read_rate(at, &rate, err);
-		if (code == FF_OK)
-			ff_costs_set_rate(c, (enum ff_rate_kind)k, rate);
+		code = ff_json_need(rates, keys[k], FF_JSON_ARRAY, &at, err);
+		for (uint32_t i = 0; code == FF_OK && i < at->n; i++)
+			code = read_rate(c, (enum ff_rate_kind)k, &at->child[i], err);
 	}
 	return code;
 }
@@ -71,8 +108,9 @@ static int place(const struct ff_json *at, const struct ff_error *why, struct ff
 
 static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_error *err)
 {
-	static const char *const keys[] = {"key", "median_us", "p10_us", "p90_us", "samples",
-			"disturbed", "workspace_bytes", NULL};
+	static const char *const keys[] = {"key", "passed_bytes", "median_us", "p10_us", "p90_us",
+			"samples", "disturbed", "workspace_bytes", NULL};
+	const struct ff_cost *known;
 	struct ff_error why = {0};
 	struct ff_cost cost;
 	int64_t samples;
@@ -80,6 +118,8 @@ static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_er
 
 	if (code == FF_OK)
 		code = ff_json_string(at, "key", &cost.key, err);
+	if (code == FF_OK)
+		code = read_passed(at, &cost.passed_bytes, err);
 	if (code == FF_OK)
 		code = ff_json_real(at, "median_us", 0, FF_COST_MAX_US, &cost.median_us, err);
 	if (code == FF_OK)
@@ -95,10 +135,12 @@ static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_er
 				&cost.workspace_bytes, err);
 	if (code != FF_OK)
 		return code;
-	if (ff_costs_find(c, cost.key))
+	known = ff_costs_find(c, cost.key, cost.passed_bytes);
+	if (known && known->passed_bytes == cost.passed_bytes)
 		return ff_json_fail(ff_json_get(at, "key"), err,
-				"expected each key once, but \"%.200s\" stands here again",
-				cost.key);
+				"expected each key once with each passed_bytes, but \"%.200s\" "
+				"with %" PRId64 " stands here again",
+				cost.key, cost.passed_bytes);
 	cost.samples = (uint32_t)samples;
 	code = ff_costs_put(c, &cost, &why);
 	return code != FF_OK ? place(at, &why, err) : FF_OK;
@@ -260,7 +302,7 @@ static int read_members(struct ff_costs *c, const struct ff_json *root, struct f
 	if (code == FF_OK)
 		code = optional(root, "link", FF_JSON_OBJECT, &link, err);
 	if (code == FF_OK && link)
-		code = read_rate(link, &c->link, err);
+		code = read_link(link, &c->link, err);
 	if (code == FF_OK)
 		code = optional(root, "comm", FF_JSON_ARRAY, &comm, err);
 	for (uint32_t i = 0; code == FF_OK && comm && i < comm->n; i++)
@@ -272,20 +314,25 @@ static int read_members(struct ff_costs *c, const struct ff_json *root, struct f
 	return code;
 }
 
-/* Version 1 did not say what it was measured on, so nothing can be added to it. */
+/* What the versions before did not say, so that nothing can be added to them. */
 static int check_version(const struct ff_json *root, struct ff_error *err)
 {
+	static const char *const unsaid[COSTS_VERSION] = {
+			NULL, "what they were measured on", "what caches held"};
 	const struct ff_json *format, *version;
 
 	if (root->type != FF_JSON_OBJECT)
 		return ff_json_format(root, COSTS_FORMAT, COSTS_VERSION, err);
 	format = ff_json_get(root, "format");
 	version = ff_json_get(root, "version");
-	if (format && format->type == FF_JSON_STRING && !strcmp(format->text, COSTS_FORMAT) &&
-			version && version->type == FF_JSON_NUMBER && version->number == 1)
-		return ff_json_fail(version, err,
-				"costs of version 1 do not say what they were measured on: remove "
-				"the file and measure again with ffprof GRAPH --machine M -o FILE");
+	for (uint32_t v = 1; v < COSTS_VERSION; v++)
+		if (format && format->type == FF_JSON_STRING &&
+				!strcmp(format->text, COSTS_FORMAT) && version &&
+				version->type == FF_JSON_NUMBER && version->number == v)
+			return ff_json_fail(version, err,
+					"costs of version %u do not say %s: remove the file and "
+					"measure again with ffprof GRAPH --machine M -o FILE",
+					v, unsaid[v]);
 	return ff_json_format(root, COSTS_FORMAT, COSTS_VERSION, err);
 }
 
@@ -349,13 +396,34 @@ static void write_steadiness(struct ff_out *o, const struct ff_steadiness *s)
 	ff_out_close(o);
 }
 
-static void write_rate(struct ff_out *o, const char *key, struct ff_rate r)
+static void write_line(struct ff_out *o, struct ff_rate r)
 {
-	ff_out_object(o, key);
 	ff_out_real(o, "latency_us", r.latency_us);
 	/* Whole bytes a second, so that reading and writing again changes nothing. */
 	ff_out_real(o, "bytes_per_s", fmax(round(r.bytes_per_us * 1e6), 1));
 	write_disturbed(o, r.disturbed);
+}
+
+static void write_rates(struct ff_out *o, const char *key, const struct ff_rates *r)
+{
+	if (!r->n)
+		return;
+	ff_out_array(o, key);
+	for (uint32_t i = 0; i < r->n; i++) {
+		ff_out_object(o, NULL);
+		ff_out_int(o, "passed_bytes", r->rate[i].passed_bytes);
+		write_line(o, r->rate[i]);
+		ff_out_close(o);
+	}
+	ff_out_close(o);
+}
+
+static void write_link(struct ff_out *o, struct ff_rate link)
+{
+	if (!(link.bytes_per_us > 0))
+		return;
+	ff_out_object(o, "link");
+	write_line(o, link);
 	ff_out_close(o);
 }
 
@@ -380,6 +448,7 @@ static void write_entry(struct ff_out *o, const struct ff_cost *cost)
 {
 	ff_out_object(o, NULL);
 	ff_out_string(o, "key", cost->key);
+	ff_out_int(o, "passed_bytes", cost->passed_bytes);
 	ff_out_real(o, "median_us", cost->median_us);
 	ff_out_real(o, "p10_us", cost->p10_us);
 	ff_out_real(o, "p90_us", cost->p90_us);
@@ -394,7 +463,10 @@ static int by_key(const void *a, const void *b)
 	const struct ff_cost *x = *(const struct ff_cost *const *)a;
 	const struct ff_cost *y = *(const struct ff_cost *const *)b;
 
-	return strcmp(x->key, y->key);
+	int order = strcmp(x->key, y->key);
+
+	return order ? order
+		     : (x->passed_bytes > y->passed_bytes) - (x->passed_bytes < y->passed_bytes);
 }
 
 static int by_kind_and_ranks(const void *a, const void *b)
@@ -445,11 +517,9 @@ void ff_costs_write(const struct ff_costs *c, struct ff_out *o)
 	write_steadiness(o, &c->steadiness);
 	ff_out_object(o, "rates");
 	for (int k = 0; k < FF_RATE_COUNT; k++)
-		if (c->has_rate[k])
-			write_rate(o, ff_rate_name((enum ff_rate_kind)k), c->rate[k]);
+		write_rates(o, ff_rate_name((enum ff_rate_kind)k), &c->rates[k]);
 	ff_out_close(o);
-	if (c->link.bytes_per_us > 0)
-		write_rate(o, "link", c->link);
+	write_link(o, c->link);
 	write_sorted(c, o);
 	ff_out_close(o);
 }

@@ -16,12 +16,14 @@ struct ff_cost {
 	uint32_t samples;
 	int64_t workspace_bytes; /* scratch of the kernel */
 	uint32_t disturbed;      /* of them: something else ran, and nothing better was had */
+	int64_t passed_bytes;    /* that went by before each sample (ff/passed.h) */
 };
 
 /* Time as a line: latency_us + bytes / bytes_per_us. */
 struct ff_rate {
 	double latency_us, bytes_per_us;
-	uint32_t disturbed; /* samples behind it, as above */
+	uint32_t disturbed;   /* samples behind it, as above */
+	int64_t passed_bytes; /* as above; of a link nothing */
 };
 
 /* A collective or exchange measured among `ranks` devices of one node at
@@ -69,9 +71,11 @@ const char *ff_costs_device_kind(const struct ff_costs *c);
 const struct ff_origin *ff_costs_origin(const struct ff_costs *c);
 int ff_costs_set_origin(struct ff_costs *c, const struct ff_origin *o, struct ff_error *err);
 uint32_t ff_costs_count(const struct ff_costs *c);
-/* NULL when the key was never measured. */
-const struct ff_cost *ff_costs_find(const struct ff_costs *c, const char *key);
-/* Adds or replaces; strings and arrays are copied. */
+/* What was measured after as much had gone by as next to nothing else: caches are then most
+ * alike.  NULL when the key was never measured. */
+const struct ff_cost *ff_costs_find(
+		const struct ff_costs *c, const char *key, int64_t passed_bytes);
+/* Adds, or replaces what has the key and passed_bytes; strings and arrays are copied. */
 int ff_costs_put(struct ff_costs *c, const struct ff_cost *cost, struct ff_error *err);
 
 const struct ff_steadiness *ff_costs_steadiness(const struct ff_costs *c);
@@ -80,8 +84,8 @@ void ff_costs_set_steadiness(struct ff_costs *c, const struct ff_steadiness *s);
  * time, or of the number of rates and tables where that is less. */
 double ff_costs_steady_share(const struct ff_costs *c);
 
-/* Rates of work that is not an operator: "copy" (pack, unpack), "add"
- * (accumulate), "load" (data set), and an "update" for each optimizer (bytes of
+/* Rates of work that is not an operator: "copy" (pack, unpack), "add" (partial sums),
+ * "accumulate" (whole gradients), "load" (data set), and an "update" for each optimizer (bytes of
  * float32 weights; the one without a name is SGD with momentum, which was there first), of
  * weights that are read as float32 and of such as are rounded to bfloat16 too. */
 enum ff_rate_kind {
@@ -94,12 +98,16 @@ enum ff_rate_kind {
 	FF_RATE_UPDATE_BF16,
 	FF_RATE_UPDATE_SGD_BF16,
 	FF_RATE_UPDATE_ADAMW_BF16,
+	FF_RATE_ACCUMULATE,
 	FF_RATE_COUNT
 };
 const char *ff_rate_name(enum ff_rate_kind k);
+/* As ff_costs_find has it; NULL when that kind was never measured. */
 const struct ff_rate *ff_costs_rate(
-		const struct ff_costs *c, enum ff_rate_kind k); /* NULL: not measured */
-void ff_costs_set_rate(struct ff_costs *c, enum ff_rate_kind k, struct ff_rate r);
+		const struct ff_costs *c, enum ff_rate_kind k, int64_t passed_bytes);
+/* Adds, or replaces what has the same passed_bytes. */
+int ff_costs_set_rate(
+		struct ff_costs *c, enum ff_rate_kind k, struct ff_rate r, struct ff_error *err);
 
 /* NULL when that kind was not measured among exactly `ranks` devices. */
 const struct ff_comm_cost *ff_costs_comm(

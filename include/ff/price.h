@@ -21,17 +21,19 @@ int ff_pricer_set_optimizer(
 		struct ff_pricer *p, const struct ff_optimizer *o, struct ff_error *err);
 const struct ff_optimizer *ff_price_optimizer(const struct ff_pricer *p);
 
-/* Microseconds, >= 0.  A cost that was never measured is FF_E_INPUT: the
- * sentence names the key and the ffprof command that measures it.  Measured ones
- * are memoised by ff_work_hash. */
+/* Microseconds, >= 0: as measured with caches most like those that the work's micro-batch
+ * leaves.  A cost that was never measured is FF_E_INPUT: the sentence names the key and the
+ * ffprof command that measures it.  Measured ones are memoised by ff_work_hash. */
 int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
 		struct ff_error *err);
-/* Time that `mv` holds its lanes. */
-double ff_price_move(const struct ff_pricer *p, const struct ff_move *mv);
+/* Time that `mv` holds its lanes.  `g` is the graph of one micro-batch, as a work's is: what
+ * caches hold depends on it. */
+double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv);
 /* All-reduce of `bytes` among `device` (ascending); 0 for one device. */
 double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes);
-/* Adding so many bytes to others in memory; 0 for none. */
-double ff_price_add(const struct ff_pricer *p, uint32_t device, int64_t bytes);
+/* Adding so many bytes of gradients to others in memory; 0 for none.  `g` as above. */
+double ff_price_add(const struct ff_pricer *p, const struct ff_graph *g, uint32_t device,
+		int64_t bytes);
 /* Updating so many bytes of weights. */
 double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes);
 /* Scratch that the kernel was measured to need; 0 when analytic.  Fits

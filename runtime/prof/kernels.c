@@ -9,17 +9,18 @@
 #include "ff/philox.h"
 
 /* Memory that lasts from kernel to kernel: what is read is random once and for
- * all, what is written lies apart, so that no value runs away. */
+ * all, what is written lies apart, so that no value runs away; and so do whole numbers:
+ * read as reals they are denormal, and kernels that meet them take several times as long. */
+enum side { READ, WRITE, LABELS, SIDES };
 struct bench {
 	struct ff_prof *p;
-	char *memory[2]; /* to read, to write */
-	size_t bytes[2], used[2];
+	char *memory[SIDES];
+	size_t bytes[SIDES], used[SIDES];
 	struct ff_work work;
 	struct ff_kernel *kernel;
 	struct ff_kernel_io io;
 	void *in[FF_MAX_INPUTS]; /* io.in, to be written */
 };
-enum side { READ, WRITE };
 
 /* Room in one of the memories; the first walk (memory not there) only counts. */
 static void *carve(struct bench *b, enum side side, int64_t bytes)
@@ -46,11 +47,12 @@ static void lay_out(struct bench *b)
 	struct ff_kernel_io *io = &b->io;
 
 	memset(io, 0, sizeof(*io));
-	b->used[READ] = b->used[WRITE] = 0;
+	memset(b->used, 0, sizeof(b->used));
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		const struct ff_operand *o = &n->in_map[i];
 
-		io->in[i] = b->in[i] = carve_region(b, READ, o->dtype, &w->in[i]);
+		io->in[i] = b->in[i] = carve_region(
+				b, o->dtype == FF_I32 ? LABELS : READ, o->dtype, &w->in[i]);
 		if (w->need_din[i])
 			io->din[i] = carve_region(b, WRITE, (enum ff_dtype)o->gradient, &w->in[i]);
 	}
@@ -166,8 +168,9 @@ static int prepare(struct bench *b, const struct ff_prof_item *item, struct ff_e
 	if ((code = b->p->backend->kernel(b->p->dev, &b->work, &b->kernel, err)) < 0)
 		return code;
 	lay_out(b);
-	if ((code = reserve(b, READ, err)) < 0 || (code = reserve(b, WRITE, err)) < 0)
-		return code;
+	for (int side = 0; side < SIDES; side++)
+		if ((code = reserve(b, (enum side)side, err)) < 0)
+			return code;
 	lay_out(b);
 	code = fill_labels(b, err);
 	return code == FF_OK ? fill_saved(b, err) : code;
@@ -193,17 +196,19 @@ static void find_hot(const struct bench *b, struct ff_timed *what)
 }
 
 /* Whether `t` is better than what is known; what is as good is newer. */
-static bool improves(const struct ff_prof *p, const char *key, const struct ff_timing *t)
+static bool improves(
+		const struct ff_prof *p, const struct ff_prof_item *item, const struct ff_timing *t)
 {
-	const struct ff_cost *known = ff_costs_find(p->costs, key);
+	const struct ff_cost *known = ff_costs_find(p->costs, item->key, item->passed_bytes);
 
-	return !known || t->disturbed * known->samples <= known->disturbed * t->samples;
+	return !known || known->passed_bytes != item->passed_bytes ||
+	       t->disturbed * known->samples <= known->disturbed * t->samples;
 }
 
 static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_error *err)
 {
-	struct ff_timed what = {.run = run_kernel, .arg = b};
-	struct ff_cost cost = {.key = item->key};
+	struct ff_timed what = {.run = run_kernel, .arg = b, .passed_bytes = item->passed_bytes};
+	struct ff_cost cost = {.key = item->key, .passed_bytes = item->passed_bytes};
 	struct ff_timing t;
 	int code = ff_agree_code(b->p->comm, prepare(b, item, err), err);
 
@@ -211,7 +216,7 @@ static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_e
 		find_hot(b, &what);
 		code = ff_prof_time(b->p, &what, &t, err);
 	}
-	if (code == FF_OK && improves(b->p, item->key, &t)) {
+	if (code == FF_OK && improves(b->p, item, &t)) {
 		cost.median_us = t.median_us;
 		cost.p10_us = t.p10_us;
 		cost.p90_us = t.p90_us;
@@ -241,7 +246,8 @@ static int measure_item(struct bench *b, uint32_t i, const char *what, struct ff
 
 static bool is_disturbed(const struct ff_prof *p, uint32_t item)
 {
-	const struct ff_cost *cost = ff_costs_find(p->costs, p->item[item].key);
+	const struct ff_prof_item *at = &p->item[item];
+	const struct ff_cost *cost = ff_costs_find(p->costs, at->key, at->passed_bytes);
 
 	return cost && cost->disturbed;
 }
@@ -276,7 +282,7 @@ int ff_prof_kernels(struct ff_prof *p, struct ff_error *err)
 	}
 	if (code == FF_OK)
 		code = try_again(b, err);
-	for (int side = 0; side < 2; side++)
+	for (int side = 0; side < SIDES; side++)
 		p->backend->free(p->dev, b->memory[side]);
 	free(b);
 	return code;

@@ -37,6 +37,15 @@ struct ff_prof_item {
 	enum ff_pass pass;
 	struct ff_config config; /* degrees only */
 	const char *key;
+	int64_t passed_bytes; /* as costs have it */
+};
+
+/* What goes by between two uses of a parameter, in a step or in one of so many
+ * micro-batches; some are alike. */
+#define FF_PROF_STATES 16
+struct ff_prof_states {
+	int64_t passed_bytes[FF_PROF_STATES]; /* of a step first */
+	uint32_t n;
 };
 
 struct ff_prof {
@@ -50,12 +59,14 @@ struct ff_prof {
 	struct ff_costs *costs;
 	uint32_t n_items;
 	struct ff_prof_item *item;
+	struct ff_prof_states states;
 	/* while measuring */
 	struct ff_comm *comm;
 	struct ff_device *dev;
 	struct ff_stream *stream;
 	void *sweep[2];      /* device memory that passes through the caches */
 	int64_t sweep_bytes; /* of each */
+	int64_t swept_bytes; /* the last time */
 	struct ff_reference reference;
 	uint32_t n_measured;   /* kernels */
 	uint64_t taken, met;   /* samples, and disturbed ones among them */
@@ -67,7 +78,7 @@ struct ff_prof {
 
 /* origin.c */
 int ff_prof_origin(struct ff_prof *p, struct ff_origin *ret, struct ff_error *err);
-/* works.c: everything that is missing in prof->costs. */
+/* works.c: everything that is missing in prof->costs, and the states to measure in. */
 int ff_prof_list(struct ff_prof *p, struct ff_error *err);
 /* kernels.c */
 int ff_prof_kernels(struct ff_prof *p, struct ff_error *err);
@@ -76,14 +87,17 @@ int ff_prof_rates(struct ff_prof *p, struct ff_error *err);
 /* network.c */
 int ff_prof_network(struct ff_prof *p, struct ff_error *err);
 
-/* sweep.c: memory for it, once dev and stream are there. */
+/* sweep.c: beyond as many bytes more make nothing colder, so that what was measured at one such
+ * figure holds at another. */
+bool ff_prof_is_same(int64_t passed_bytes, int64_t other_bytes);
+/* Memory for it, once dev and stream are there. */
 int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err);
 void ff_prof_sweep_close(struct ff_prof *p);
-/* Leaves the caches as a training step would, where the `hot_bytes` at `hot` (device
- * memory; NULL: nothing) were written just before.  The part that is always the same, which
- * took *us, is a reference too. */
-int ff_prof_sweep(struct ff_prof *p, const void *hot, int64_t hot_bytes, double *us,
-		struct ff_error *err);
+/* Leaves the caches as they are when `passed_bytes` have gone by and the `hot_bytes` at `hot`
+ * (device memory; NULL: nothing) were written just before.  The part that is always the same,
+ * which took *us, is a reference too. */
+int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, const void *hot, int64_t hot_bytes,
+		double *us, struct ff_error *err);
 
 /* reference.c: work that is always the same, on all threads that kernels use. */
 int ff_prof_reference_open(struct ff_prof *p, struct ff_error *err);
@@ -99,7 +113,8 @@ double ff_prof_wait_us(const struct ff_prof *p);
 struct ff_timed {
 	int (*run)(void *arg, struct ff_error *err);
 	void *arg;
-	const void *hot; /* what the task before has just written */
+	int64_t passed_bytes; /* that go by before each time; 0: those of a step */
+	const void *hot;      /* what the task before has just written */
 	int64_t hot_bytes;
 	bool slowest; /* the slowest rank's time, not the ranks' mean */
 };

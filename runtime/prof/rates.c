@@ -26,6 +26,7 @@ static int run(void *arg, struct ff_error *err)
 	switch (b->kind) {
 	case FF_RATE_COPY:
 	case FF_RATE_ADD:
+	case FF_RATE_ACCUMULATE:
 		return b->p->backend->copy(b->p->stream, &b->copy, err);
 	case FF_RATE_LOAD:
 		ff_dataset_fill(b->p->data, true, 0, b->node, &b->region, b->memory[0]);
@@ -33,6 +34,20 @@ static int run(void *arg, struct ff_error *err)
 	default:
 		return b->p->backend->update(b->p->stream, &b->update, err);
 	}
+}
+
+/* A whole gradient to another. */
+static void set_accumulation(struct bench *b)
+{
+	struct ff_region whole = {.rank = 1, .hi = {(int32_t)(b->bytes / FF_F32_BYTES)}};
+
+	b->copy = (struct ff_copy){.source = b->memory[0],
+			.sink = b->memory[1],
+			.order = ff_order_plain,
+			.source_region = whole,
+			.sink_region = whole,
+			.region = whole,
+			.add = true};
 }
 
 /* Half the channels of images 16 pixels wide and high: runs of 32 elements, as
@@ -136,29 +151,45 @@ static void release(struct bench *b)
 			b->p->backend->free(b->p->dev, b->memory[i]);
 }
 
-static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *err)
+/* Where it lies and what of it has just been written. */
+static int prepare(struct bench *b, struct ff_timed *what, struct ff_error *err)
+{
+	int code = allocate(b, err);
+
+	if (code < 0)
+		return code;
+	what->hot_bytes = b->bytes;
+	if (b->kind == FF_RATE_COPY || b->kind == FF_RATE_ADD) {
+		set_copy(b);
+		what->hot_bytes = 2 * b->bytes;
+	} else if (b->kind == FF_RATE_ACCUMULATE) {
+		set_accumulation(b);
+	} else {
+		set_update(b);
+		return FF_OK;
+	}
+	what->hot = b->memory[0];
+	return FF_OK;
+}
+
+static int measure(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes,
+		struct ff_error *err)
 {
 	struct ff_point point[SIZES];
+	struct ff_rate rate;
 	uint32_t n = 0;
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++) {
 		struct bench b = {.p = p, .kind = kind, .bytes = sizes[i]};
-		struct ff_timed what = {.run = run, .arg = &b};
+		struct ff_timed what = {.run = run, .arg = &b, .passed_bytes = passed_bytes};
 		struct ff_timing t;
 
 		if (kind == FF_RATE_LOAD)
 			set_load(&b);
 		if (n && (double)b.bytes <= point[n - 1].bytes)
 			continue; /* no more rows in a batch */
-		code = allocate(&b, err);
-		if (code == FF_OK && (kind == FF_RATE_COPY || kind == FF_RATE_ADD)) {
-			set_copy(&b);
-			what.hot = b.memory[0];
-			what.hot_bytes = 2 * b.bytes;
-		}
-		if (code == FF_OK)
-			set_update(&b);
+		code = prepare(&b, &what, err);
 		if (code == FF_OK)
 			code = ff_prof_time(p, &what, &t, err);
 		release(&b);
@@ -167,8 +198,9 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *e
 	}
 	if (code < 0 || p->end)
 		return code;
-	ff_costs_set_rate(p->costs, kind, ff_prof_fit(point, n));
-	return FF_OK;
+	rate = ff_prof_fit(point, n);
+	rate.passed_bytes = passed_bytes;
+	return ff_costs_set_rate(p->costs, kind, rate, err);
 }
 
 /* Updates of weights that are read as another type than the graph's are no use to it. */
@@ -185,19 +217,38 @@ static bool is_needed(const struct ff_prof *p, enum ff_rate_kind kind)
 	return p->graph.dtype == FF_F32 ? !rounding : !plain;
 }
 
+static bool is_missing(const struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes)
+{
+	const struct ff_rate *known = ff_costs_rate(p->costs, kind, passed_bytes);
+
+	return !known || !ff_prof_is_same(known->passed_bytes, passed_bytes) ||
+	       (p->opt->again && known->disturbed);
+}
+
+/* What each micro-batch does is measured as its caches are. */
+static int measure_kind(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *err)
+{
+	bool in_all = kind == FF_RATE_COPY || kind == FF_RATE_ADD || kind == FF_RATE_ACCUMULATE;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < (in_all ? p->states.n : 1) && code == FF_OK && !p->end; i++)
+		if (is_missing(p, kind, p->states.passed_bytes[i]))
+			code = measure(p, kind, p->states.passed_bytes[i], err);
+	return code;
+}
+
 int ff_prof_rates(struct ff_prof *p, struct ff_error *err)
 {
 	int code = FF_OK;
 
 	for (int k = 0; k < FF_RATE_COUNT && code == FF_OK && !p->end; k++) {
 		enum ff_rate_kind kind = (enum ff_rate_kind)k;
-		const struct ff_rate *known = ff_costs_rate(p->costs, kind);
 
 		if (p->comm->rank == 0)
 			ff_progress_show(&p->progress, 0, (ff_clock_us() - p->start_us) * 1e-6,
 					"rate of %s", ff_rate_name(kind));
-		if (is_needed(p, kind) && (!known || (p->opt->again && known->disturbed)))
-			code = measure(p, kind, err);
+		if (is_needed(p, kind))
+			code = measure_kind(p, kind, err);
 		if (code == FF_OK)
 			code = ff_prof_save(p, false, err);
 	}

@@ -27,7 +27,8 @@ static int run_once(struct take *t, struct ff_signs *ret, struct ff_error *err)
 	double start;
 	int code;
 
-	if ((code = ff_prof_sweep(p, t->what->hot, t->what->hot_bytes, &ret->memory_us, err)) < 0 ||
+	if ((code = ff_prof_sweep(p, t->what->passed_bytes, t->what->hot, t->what->hot_bytes,
+			     &ret->memory_us, err)) < 0 ||
 			(code = p->comm->barrier(p->comm, err)) < 0)
 		return code;
 	ff_prof_wait_start(p);
@@ -173,7 +174,7 @@ static struct ff_rate fit(const struct ff_point *p, uint32_t n)
 	double w = 0, x = 0, y = 0, xx = 0, xy = 0, slope, start;
 
 	if (n < 2)
-		return n ? (struct ff_rate){0, p->bytes / p->us, 0} : (struct ff_rate){0};
+		return n ? (struct ff_rate){0, p->bytes / p->us, 0, 0} : (struct ff_rate){0};
 	for (uint32_t i = 0; i < n; i++) {
 		double weight = 1 / (p[i].us * p[i].us);
 
@@ -193,7 +194,7 @@ static struct ff_rate fit(const struct ff_point *p, uint32_t n)
 		start = 0;
 		slope = p[n - 1].us / p[n - 1].bytes;
 	}
-	return (struct ff_rate){start, 1 / slope, 0};
+	return (struct ff_rate){start, 1 / slope, 0, 0};
 }
 
 struct ff_rate ff_prof_fit(const struct ff_point *p, uint32_t n)

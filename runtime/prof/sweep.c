@@ -1,7 +1,8 @@
 /* Caches as training has them.  A kernel in a loop of its own finds all its data in
  * the cache; in a step it finds what the task before it wrote, and everything else
- * has gone by.  So before every sample as many bytes go by as a step touches, and
- * then what would just have been written is read.  SPDX-License-Identifier: Apache-2.0 */
+ * has gone by.  So before every sample as many bytes go by as a step touches, or one of its
+ * micro-batches, and then what would just have been written is read.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "prof.h"
 
 #include <unistd.h>
@@ -9,31 +10,35 @@
 /* Cache beyond which more makes nothing colder, where the system does not say. */
 #define PRESET_CACHE ((int64_t)32 << 20)
 
-/* Bytes that a device touches in a step: activations and their gradients; weights,
- * gradients and an optimizer's states.  As data parallelism has it, near enough for any split. */
-static int64_t step_bytes(const struct ff_prof *p)
+/* So many, copied to as many others, leave nothing in the caches. */
+static int64_t most_bytes(void)
 {
-	int64_t bytes = 0;
+	long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
 
-	for (uint32_t i = 0; i < p->graph.n_values; i++) {
-		const struct ff_value *t = &p->graph.values[i];
-		int64_t n = 1;
+	return level3 > 0 ? (int64_t)level3 : PRESET_CACHE;
+}
 
-		for (uint32_t d = 0; d < t->rank; d++)
-			n *= t->shape[d];
-		bytes += 2 * n * ff_dtype_bytes(t->dtype) / p->machine.n_devices;
-	}
-	return bytes + ff_optimizer_bytes(ff_optimizer_preset(), p->graph.dtype,
-				       ff_graph_parameters(&p->graph) * FF_F32_BYTES);
+static int64_t sweep_bytes(int64_t passed_bytes)
+{
+	int64_t most = most_bytes();
+
+	return passed_bytes / 2 < most ? passed_bytes / 2 : most;
+}
+
+bool ff_prof_is_same(int64_t passed_bytes, int64_t other_bytes)
+{
+	return sweep_bytes(passed_bytes) == sweep_bytes(other_bytes);
 }
 
 int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err)
 {
-	long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-	int64_t most = 2 * (level3 > 0 ? (int64_t)level3 : PRESET_CACHE), bytes = step_bytes(p);
 	int code = FF_OK;
 
-	p->sweep_bytes = (bytes < most ? bytes : most) / 2;
+	for (uint32_t i = 0; i < p->states.n; i++) {
+		int64_t bytes = sweep_bytes(p->states.passed_bytes[i]);
+
+		p->sweep_bytes = bytes > p->sweep_bytes ? bytes : p->sweep_bytes;
+	}
 	for (int i = 0; i < 2 && code == FF_OK; i++)
 		code = p->backend->alloc(p->dev, (size_t)p->sweep_bytes, &p->sweep[i], err);
 	return code;
@@ -59,12 +64,16 @@ static int pass_by(
 	return r.hi[0] ? p->backend->copy(p->stream, &copy, err) : FF_OK;
 }
 
-int ff_prof_sweep(struct ff_prof *p, const void *hot, int64_t hot_bytes, double *us,
-		struct ff_error *err)
+int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, const void *hot, int64_t hot_bytes,
+		double *us, struct ff_error *err)
 {
+	int64_t bytes = sweep_bytes(passed_bytes ? passed_bytes : p->states.passed_bytes[0]);
 	double start = ff_clock_us();
-	int code = pass_by(p, p->sweep[0], p->sweep_bytes, true, err);
+	int code = pass_by(p, p->sweep[0], bytes, true, err);
 
+	if (bytes != p->swept_bytes) /* other times are no measure */
+		p->reference.memory = (struct ff_baseline){.n = 0};
+	p->swept_bytes = bytes;
 	if (code == FF_OK)
 		code = p->backend->drain(p->stream, err);
 	*us = ff_clock_us() - start;

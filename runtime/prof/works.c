@@ -7,21 +7,24 @@
 #include <string.h>
 
 #include "ff/grow.h"
+#include "ff/hash.h"
+#include "ff/passed.h"
 
 /* Items and the hashes of their keys. */
 struct list {
 	struct ff_prof *p;
 	const struct ff_graph *graph; /* of the micro-batch that is gone through */
+	int64_t passed_bytes;         /* in it */
 	struct ff_work *work;         /* scratch */
 	struct ff_table seen;
 	uint32_t cap;
 	struct ff_error *err;
 };
 
-/* Whether the work's key is new; it is not the next time. */
+/* Whether the work's key is new in this state; it is not the next time. */
 static int is_new(struct list *l, bool *ret)
 {
-	uint64_t hash = ff_work_hash(l->work);
+	uint64_t hash = ff_hash_mix(ff_work_hash(l->work), (uint64_t)l->passed_bytes);
 	uint32_t at;
 
 	*ret = ff_table_first(&l->seen, hash, &at) == FF_NONE;
@@ -46,7 +49,7 @@ static int add_item(struct list *l, const struct ff_prof_item *item)
 static int add_work(struct list *l, uint32_t node, const struct ff_config *c, uint32_t part,
 		enum ff_pass pass)
 {
-	struct ff_prof_item item = {l->graph, node, part, pass, *c, NULL};
+	struct ff_prof_item item = {l->graph, node, part, pass, *c, NULL, l->passed_bytes};
 	const struct ff_cost *known;
 	char key[FF_KEY_BYTES];
 	struct ff_region box;
@@ -58,8 +61,9 @@ static int add_work(struct list *l, uint32_t node, const struct ff_config *c, ui
 	if ((code = is_new(l, &fresh)) < 0 || !fresh)
 		return code;
 	ff_work_key(l->work, key);
-	known = ff_costs_find(l->p->costs, key);
-	if (known && !(known->disturbed && l->p->opt->again))
+	known = ff_costs_find(l->p->costs, key, l->passed_bytes);
+	if (known && ff_prof_is_same(known->passed_bytes, l->passed_bytes) &&
+			!(known->disturbed && l->p->opt->again))
 		return FF_OK;
 	item.config.list = NULL;
 	item.key = ff_arena_strdup(&l->p->arena, key);
@@ -97,12 +101,29 @@ static int add_splits(struct list *l)
 	return code;
 }
 
+/* What goes by in one of so many micro-batches.  Those that differ from each other for the
+ * caches are few: beyond what there is room for is what is nearest. */
+static int64_t add_state(struct ff_prof *p, uint32_t micro_batches)
+{
+	struct ff_prof_states *s = &p->states;
+	int64_t bytes = ff_passed_bytes(&p->graph, p->machine.n_devices, micro_batches);
+
+	for (uint32_t i = 0; i < s->n; i++)
+		if (ff_prof_is_same(s->passed_bytes[i], bytes))
+			return s->passed_bytes[i];
+	if (s->n == FF_PROF_STATES)
+		return s->passed_bytes[FF_PROF_STATES - 1];
+	s->passed_bytes[s->n++] = bytes;
+	return bytes;
+}
+
 /* From here on works are those of one of so many micro-batches. */
 static int take_micro(struct list *l, uint32_t micro_batches)
 {
 	struct ff_graph *g = ff_arena_alloc(&l->p->arena, sizeof(*g));
 
 	l->graph = g;
+	l->passed_bytes = add_state(l->p, micro_batches);
 	return g ? ff_graph_micro(&l->p->graph, micro_batches, &l->p->arena, g, l->err)
 		 : ff_fail_memory(l->err);
 }
@@ -145,6 +166,8 @@ int ff_prof_list(struct ff_prof *p, struct ff_error *err)
 	l.work = malloc(sizeof(*l.work));
 	if (!l.work)
 		return ff_fail_memory(err);
+	p->states.n = 0;
+	add_state(p, 1);
 	for (uint32_t i = 0; i < p->opt->strategies.n && code == FF_OK; i++)
 		code = add_strategy(&l, p->opt->strategies.text[i]);
 	if (!p->opt->strategies.n)

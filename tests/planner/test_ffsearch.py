@@ -147,9 +147,9 @@ MACHINE = {"processor": "abacus", "kernels": "beads 1", "mpi": "drums 2", "cores
 
 def write_costs(path, graph, machine, **members):
     """A cost file in which every kernel that a search may need takes 100 us."""
-    rate = {"latency_us": 1, "bytes_per_s": 1e9}
-    costs = {"format": "ffsoap-costs", "version": 2, "device_kind": "P100", "machine": MACHINE,
-             "rates": dict.fromkeys(("copy", "add", "update", "load"), rate), "entries": [],
+    rate = [{"passed_bytes": 1024, "latency_us": 1, "bytes_per_s": 1e9}]
+    costs = {"format": "ffsoap-costs", "version": 3, "device_kind": "P100", "machine": MACHINE,
+             "rates": dict.fromkeys(("copy", "add", "accumulate", "update", "load"), rate), "entries": [],
              **members}
     for _ in range(200):  # it names what is missing, one at a time
         write(path, json.dumps(costs))
@@ -159,7 +159,7 @@ def write_costs(path, graph, machine, **members):
         key = re.search(r'"([^"]+\.(?:forward|backward)[^"]*)"', p.stderr)
         if p.returncode != 2 or not key:
             return p
-        costs["entries"].append({"key": key.group(1), "median_us": 100, "p10_us": 100,
+        costs["entries"].append({"key": key.group(1), "passed_bytes": 1024, "median_us": 100, "p10_us": 100,
                                  "p90_us": 100, "samples": 5, "workspace_bytes": 0})
     raise AssertionError("more than 200 kernels")
 
@@ -239,10 +239,10 @@ def test_unsteady_costs_are_said():
                                 p.stderr), p.stderr
         else:
             assert not p.stderr, p.stderr
-    shaky["rates"]["copy"] = dict(shaky["rates"]["copy"], disturbed=2)
+    shaky["rates"]["copy"] = [dict(shaky["rates"]["copy"][0], disturbed=2)]
     shaky["entries"][0]["disturbed"] = 0
     write("shaky.json", json.dumps(shaky))
-    assert "25 % of the costs" in run(*command).stderr  # one of four rates
+    assert "20 % of the costs" in run(*command).stderr  # one of five rates
     shaky["entries"][0]["disturbed"] = 6
     write("shaky.json", json.dumps(shaky))
     refuse(2, "of which 6 cannot", "lenet.json", "--machine", "p100x16", "--costs", "shaky.json",
@@ -358,7 +358,7 @@ def test_bad_optimizers():
     refuse(2, 'four.json has no "update_adamw" rate: run ffprof lenet.json', *args,
            "--optimizer", "adamw")
     costs = json.loads(read("four.json"))
-    costs["rates"]["update_adamw"] = {"latency_us": 1, "bytes_per_s": 5e8}
+    costs["rates"]["update_adamw"] = [{"passed_bytes": 9, "latency_us": 1, "bytes_per_s": 5e8}]
     write("five.json", json.dumps(costs))
     args[6] = "five.json"
     run(*args, "--optimizer", "adamw")

@@ -32,6 +32,8 @@ static inline void draw_config(struct ff_random *r, const struct ff_graph *g, ui
 	ck_assert_msg(random_config(r, g, node, n_devices, a, c, &err) == FF_OK, "%s", err.text);
 }
 
+#define ODD_STATES 6
+
 static inline void put_odd_cost(
 		struct ff_costs *costs, const struct ff_work *work, uint64_t seed, uint32_t scratch)
 {
@@ -41,7 +43,26 @@ static inline void put_odd_cost(
 	struct ff_cost cost = {key, us, us, us, 1, scratch ? ff_random_below(&state, scratch) : 0};
 
 	ff_work_key(work, key);
-	ck_assert_int_eq(ff_costs_put(costs, &cost, NULL), FF_OK);
+	/* with caches after much more, everything takes longer */
+	for (int i = 0; i < ODD_STATES; i++) {
+		ck_assert_int_eq(ff_costs_put(costs, &cost, NULL), FF_OK);
+		cost.passed_bytes = cost.passed_bytes ? 4 * cost.passed_bytes : 4096;
+		cost.median_us = cost.p90_us = us * (1 + ff_random_below(&state, 100));
+	}
+}
+
+/* Rates that differ as much. */
+static inline void set_odd_rates(struct ff_costs *costs, uint64_t seed)
+{
+	static const enum ff_rate_kind kinds[] = {FF_RATE_COPY, FF_RATE_ADD, FF_RATE_ACCUMULATE};
+	struct ff_random state = {.seed = seed};
+
+	for (int64_t i = 0, passed = 4096; i < ODD_STATES; i++, passed *= 4)
+		for (int k = 0; k < 3; k++) {
+			struct ff_rate r = {1, 1 + ff_random_below(&state, 100), 0, passed};
+
+			ck_assert_int_eq(ff_costs_set_rate(costs, kinds[k], r, NULL), FF_OK);
+		}
 }
 
 /* A price for every part that any config has: its bytes times a number drawn
@@ -77,6 +98,7 @@ static inline struct ff_costs *odd_costs(
 	struct ff_graph micro;
 	struct ff_arena a;
 
+	set_odd_rates(costs, seed);
 	ff_arena_init(&a);
 	for (uint32_t m = 1; m <= (uint32_t)g->batch; m++) {
 		if ((uint32_t)g->batch % m)

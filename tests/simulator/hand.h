@@ -98,15 +98,16 @@ static inline struct ff_costs *hand_costs(const char *kind)
 
 	ck_assert_int_eq(ff_costs_create(kind, &c, NULL), FF_OK);
 	ck_assert_int_eq(ff_costs_set_origin(c, &origin, NULL), FF_OK);
-	ff_costs_set_rate(c, FF_RATE_COPY, (struct ff_rate){1, 100});
-	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){2, 50});
-	ff_costs_set_rate(c, FF_RATE_UPDATE, (struct ff_rate){3, 20});
-	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){4, 10});
-	ff_costs_set_rate(c, FF_RATE_UPDATE_SGD, (struct ff_rate){3.5, 25});
-	ff_costs_set_rate(c, FF_RATE_UPDATE_ADAMW, (struct ff_rate){5, 8});
-	ff_costs_set_rate(c, FF_RATE_UPDATE_BF16, (struct ff_rate){3.5, 15});
-	ff_costs_set_rate(c, FF_RATE_UPDATE_SGD_BF16, (struct ff_rate){4, 20});
-	ff_costs_set_rate(c, FF_RATE_UPDATE_ADAMW_BF16, (struct ff_rate){5.5, 5});
+	ff_costs_set_rate(c, FF_RATE_COPY, (struct ff_rate){1, 100}, NULL);
+	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){2, 50}, NULL);
+	ff_costs_set_rate(c, FF_RATE_ACCUMULATE, (struct ff_rate){2, 50}, NULL);
+	ff_costs_set_rate(c, FF_RATE_UPDATE, (struct ff_rate){3, 20}, NULL);
+	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){4, 10}, NULL);
+	ff_costs_set_rate(c, FF_RATE_UPDATE_SGD, (struct ff_rate){3.5, 25}, NULL);
+	ff_costs_set_rate(c, FF_RATE_UPDATE_ADAMW, (struct ff_rate){5, 8}, NULL);
+	ff_costs_set_rate(c, FF_RATE_UPDATE_BF16, (struct ff_rate){3.5, 15}, NULL);
+	ff_costs_set_rate(c, FF_RATE_UPDATE_SGD_BF16, (struct ff_rate){4, 20}, NULL);
+	ff_costs_set_rate(c, FF_RATE_UPDATE_ADAMW_BF16, (struct ff_rate){5.5, 5}, NULL);
 	return c;
 }
 

@@ -41,7 +41,7 @@ START_TEST(finds_replaces_and_grows)
 	const struct ff_cost *first;
 	struct ff_cost again = cost("k0", 99);
 
-	ck_assert_ptr_null(ff_costs_find(c, "k1"));
+	ck_assert_ptr_null(ff_costs_find(c, "k1", 0));
 	for (int i = 0; i < 3000; i++) {
 		struct ff_cost x;
 
@@ -49,17 +49,17 @@ START_TEST(finds_replaces_and_grows)
 		x = cost(key, i + 1);
 		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
 	}
-	first = ff_costs_find(c, "k0");
+	first = ff_costs_find(c, "k0", 0);
 	for (int i = 0; i < 3000; i++) {
 		snprintf(key, sizeof(key), "k%d", i);
-		ck_assert_double_eq(ff_costs_find(c, key)->median_us, i + 1);
+		ck_assert_double_eq(ff_costs_find(c, key, 0)->median_us, i + 1);
 	}
 	ck_assert_uint_eq(ff_costs_count(c), 3000);
 	ck_assert_int_eq(ff_costs_put(c, &again, NULL), FF_OK);
 	ck_assert_uint_eq(ff_costs_count(c), 3000);
-	ck_assert_ptr_eq(ff_costs_find(c, "k0"), first);
+	ck_assert_ptr_eq(ff_costs_find(c, "k0", 0), first);
 	ck_assert_double_eq(first->median_us, 99);
-	ck_assert_ptr_null(ff_costs_find(c, "k3000"));
+	ck_assert_ptr_null(ff_costs_find(c, "k3000", 0));
 	ff_costs_destroy(c);
 }
 END_TEST
@@ -90,7 +90,7 @@ START_TEST(refuses_nonsense)
 }
 END_TEST
 
-static void check_same(const struct ff_costs *c)
+static void check_same(const struct ff_costs *c, uint32_t n)
 {
 	static const struct ff_origin origin = {"abacus", "beads 1.2.3", "none", 1, 2, 2, 1};
 	const struct ff_cost *x;
@@ -98,18 +98,18 @@ static void check_same(const struct ff_costs *c)
 
 	ck_assert_str_eq(ff_costs_device_kind(c), "cpu");
 	ck_assert_int_eq(ff_origin_check("file", ff_costs_origin(c), &origin, NULL), FF_OK);
-	ck_assert_uint_eq(ff_costs_count(c), 3);
-	x = ff_costs_find(c, "conv2d.forward a");
+	ck_assert_uint_eq(ff_costs_count(c), n);
+	x = ff_costs_find(c, "conv2d.forward a", 0);
 	ck_assert_ptr_nonnull(x);
 	ck_assert_double_eq(x->median_us, 1.0 / 3 + 1);
 	ck_assert_double_eq(x->p90_us, 2 * (1.0 / 3 + 1));
 	ck_assert_uint_eq(x->samples, 7);
 	ck_assert_uint_eq(x->disturbed, 2);
 	ck_assert_int_eq(x->workspace_bytes, 64);
-	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->latency_us, 3);
-	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE)->bytes_per_us, 20);
-	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE_SGD)->bytes_per_us, 25);
-	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE_ADAMW)->latency_us, 5);
+	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE, 0)->latency_us, 3);
+	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE, 0)->bytes_per_us, 20);
+	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE_SGD, 0)->bytes_per_us, 25);
+	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE_ADAMW, 0)->latency_us, 5);
 	ck_assert_double_eq_tol(ff_costs_link(c).bytes_per_us, 12345.678901, 1e-6);
 	t = ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2);
 	ck_assert_ptr_nonnull(t);
@@ -124,6 +124,40 @@ static void check_same(const struct ff_costs *c)
 	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_GATHER, 2));
 }
 
+/* Figures measured after as much had gone by as nearly as there are: in ratio, and of two as
+ * near the one after less. */
+START_TEST(finds_what_was_measured_most_alike)
+{
+	static const struct {
+		int64_t asked, found;
+	} cases[] = {{0, 0}, {10, 0}, {11, 100}, {100, 100}, {400, 100}, {401, 1600},
+			{1 << 30, 1600}};
+	static const int64_t passed[] = {1600, 0, 100};
+	struct ff_costs *c = full();
+
+	for (int i = 0; i < 3; i++) {
+		struct ff_cost x = cost("relu.forward b", (double)passed[i] + 1);
+		struct ff_rate r = {(double)passed[i], 1, 0, passed[i]};
+
+		x.passed_bytes = passed[i];
+		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
+		ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_COPY, r, NULL), FF_OK);
+	}
+	ck_assert_uint_eq(ff_costs_count(c), 5); /* at 0 it was there */
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		int64_t asked = cases[i].asked, found = cases[i].found;
+
+		ck_assert_int_eq(ff_costs_find(c, "relu.forward b", asked)->passed_bytes, found);
+		ck_assert_double_eq(ff_costs_find(c, "relu.forward b", asked)->median_us,
+				(double)found + 1);
+		ck_assert_double_eq(
+				ff_costs_rate(c, FF_RATE_COPY, asked)->latency_us, (double)found);
+	}
+	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_ADD, 1600)->latency_us, 2);
+	ff_costs_destroy(c);
+}
+END_TEST
+
 START_TEST(round_trip_is_exact_and_sorted)
 {
 	struct ff_costs *c = full(), *d = NULL;
@@ -131,7 +165,11 @@ START_TEST(round_trip_is_exact_and_sorted)
 	struct ff_error err;
 	char path[64];
 	const char *conv, *linear;
+	struct ff_cost after = cost("linear.backward c", 5);
 
+	after.passed_bytes = 4096;
+	ck_assert_int_eq(ff_costs_put(c, &after, NULL), FF_OK);
+	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){1, 60, 0, 4096}, NULL);
 	ff_out_init(&once);
 	ff_out_init(&twice);
 	ff_costs_write(c, &once);
@@ -141,7 +179,9 @@ START_TEST(round_trip_is_exact_and_sorted)
 	hand_file("", 0, path);
 	ck_assert_int_eq(ff_out_save(&once, path, &err), FF_OK);
 	ck_assert_msg(ff_costs_load(path, &d, &err) == FF_OK, "%s", err.text);
-	check_same(d);
+	check_same(d, 4);
+	ck_assert_double_eq(ff_costs_find(d, "linear.backward c", 4096)->median_us, 5);
+	ck_assert_double_eq(ff_costs_rate(d, FF_RATE_ADD, 4096)->bytes_per_us, 60);
 	ff_costs_write(d, &twice);
 	ck_assert_uint_eq(once.len, twice.len);
 	ck_assert_mem_eq(once.text, twice.text, once.len);
@@ -155,14 +195,14 @@ END_TEST
 
 #define NAMES "\"processor\":\"p\",\"kernels\":\"k\",\"mpi\":\"m\""
 #define COUNTS "\"cores\":1,\"threads\":1,\"ranks\":2,\"hosts\":1"
-#define KIND "{\"format\":\"ffsoap-costs\",\"version\":2,\"device_kind\":\"cpu\","
+#define KIND "{\"format\":\"ffsoap-costs\",\"version\":3,\"device_kind\":\"cpu\","
 #define HEAD KIND "\"machine\":{" NAMES "," COUNTS "},"
 #define ENTRY(key, median, p10, p90, samples, space)                                               \
-	"{\"key\":" key ",\"median_us\":" median ",\"p10_us\":" p10 ",\"p90_us\":" p90             \
-	",\"samples\":" samples ",\"workspace_bytes\":" space "}"
+	"{\"key\":" key ",\"passed_bytes\":0,\"median_us\":" median ",\"p10_us\":" p10             \
+	",\"p90_us\":" p90 ",\"samples\":" samples ",\"workspace_bytes\":" space "}"
 #define ENTRIES(e) HEAD "\"entries\":[" e "]}"
 #define COMM(c) HEAD "\"comm\":[" c "],\"entries\":[]}"
-#define RATE(r) HEAD "\"rates\":{\"copy\":" r "},\"entries\":[]}"
+#define RATE(r) HEAD "\"rates\":{\"copy\":[" r "]},\"entries\":[]}"
 
 /* Text of a file, and what the sentence must say about it. */
 static const struct {
@@ -170,11 +210,13 @@ static const struct {
 } bad_files[] = {
 		{"[]", "", "expected an object"},
 		{"{\"format\":\"ffsoap-graph\",\"version\":1}", "format", "ffsoap-costs"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":3}", "version", "2"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":4}", "version", "3"},
 		{"{\"format\":\"ffsoap-costs\",\"version\":1}", "version",
-				"measure again with ffprof"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":2,\"entries\":[]}", "", "device_kind"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":2,\"device_kind\":\"\",\"entries\":[]}",
+				"what they were measured on"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":2}", "version",
+				"do not say what caches held: remove the file and measure again"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":3,\"entries\":[]}", "", "device_kind"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":3,\"device_kind\":\"\",\"entries\":[]}",
 				"device_kind", "name of a device kind"},
 		{KIND "\"entries\":[]}", "", "machine"},
 		{KIND "\"machine\":{" NAMES "},\"entries\":[]}", "machine", "cores"},
@@ -186,12 +228,17 @@ static const struct {
 		{HEAD "\"entries\":{}}", "entries", "expected an array"},
 		{HEAD "\"rates\":[],\"entries\":[]}", "rates", "expected an object"},
 		{HEAD "\"rates\":{\"cpoy\":{}},\"entries\":[]}", "rates", "cpoy"},
-		{RATE("3"), "rates.copy", "expected an object"},
-		{RATE("{\"latency_us\":1}"), "rates.copy", "bytes_per_s"},
-		{RATE("{\"latency_us\":-1,\"bytes_per_s\":5}"), "rates.copy.latency_us", "-1"},
-		{RATE("{\"latency_us\":1,\"bytes_per_s\":0}"), "rates.copy.bytes_per_s", "0"},
-		{RATE("{\"latency_us\":1,\"bytes_per_s\":1e999}"), "rates.copy", "expected"},
-		{RATE("{\"latency_us\":1,\"bytes_per_s\":\"fast\"}"), "rates.copy.bytes_per_s",
+		{HEAD "\"rates\":{\"copy\":{}},\"entries\":[]}", "rates.copy", "expected an array"},
+		{RATE("{\"latency_us\":1,\"bytes_per_s\":5}"), "rates.copy[0]", "passed_bytes"},
+		{RATE("{\"latency_us\":1,\"bytes_per_s\":5,\"passed_bytes\":8},"
+		      "{\"latency_us\":2,\"bytes_per_s\":5,\"passed_bytes\":8}"),
+				"rates.copy[1]", "8 stands here again"},
+		{RATE("3"), "rates.copy[0]", "expected an object"},
+		{RATE("{\"latency_us\":1}"), "rates.copy[0]", "bytes_per_s"},
+		{RATE("{\"latency_us\":-1,\"bytes_per_s\":5}"), "rates.copy[0].latency_us", "-1"},
+		{RATE("{\"latency_us\":1,\"bytes_per_s\":0}"), "rates.copy[0].bytes_per_s", "0"},
+		{RATE("{\"latency_us\":1,\"bytes_per_s\":1e999}"), "rates.copy[0]", "expected"},
+		{RATE("{\"latency_us\":1,\"bytes_per_s\":\"fast\"}"), "rates.copy[0].bytes_per_s",
 				"expected a number"},
 		{HEAD "\"link\":{\"latency_us\":1},\"entries\":[]}", "link", "bytes_per_s"},
 		{HEAD "\"link\":3,\"entries\":[]}", "link", "expected an object"},
@@ -218,7 +265,9 @@ static const struct {
 		      "{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[1],\"us\":[1]}"),
 				"comm[1]", "one table of halo among 2 ranks"},
 		{ENTRIES("7"), "entries[0]", "expected an object"},
-		{ENTRIES("{\"key\":\"a\"}"), "entries[0]", "median_us"},
+		{ENTRIES("{\"key\":\"a\"}"), "entries[0]", "passed_bytes"},
+		{ENTRIES("{\"key\":\"a\",\"passed_bytes\":-1}"), "entries[0].passed_bytes", "-1"},
+		{ENTRIES("{\"key\":\"a\",\"passed_bytes\":0}"), "entries[0]", "median_us"},
 		{ENTRIES(ENTRY("\"\"", "1", "1", "1", "1", "0")), "entries[0]", "key"},
 		{ENTRIES(ENTRY("3", "1", "1", "1", "1", "0")), "entries[0].key",
 				"expected a string"},
@@ -233,7 +282,7 @@ static const struct {
 				"steadiness.disturbed", "2"},
 		{HEAD "\"steadiness\":{\"samples\":1},\"entries\":[]}", "steadiness", "disturbed"},
 		{RATE("{\"latency_us\":1,\"bytes_per_s\":5,\"disturbed\":-1}"),
-				"rates.copy.disturbed", "-1"},
+				"rates.copy[0].disturbed", "-1"},
 		{ENTRIES(ENTRY("\"a\"", "1", "1", "1", "1", "-8")), "entries[0].workspace_bytes",
 				"-8"},
 		{ENTRIES(ENTRY("\"a\"", "1", "1", "1", "1", "0") "," ENTRY(
@@ -273,7 +322,8 @@ START_TEST(refuses_long_keys)
 	memset(text + n, 'k', FF_COST_KEY_BYTES);
 	n += FF_COST_KEY_BYTES;
 	n += (size_t)snprintf(text + n, sizeof(text) - n,
-			"\",\"median_us\":1,\"p10_us\":1,\"p90_us\":1,\"samples\":1,"
+			"\",\"passed_bytes\":0,\"median_us\":1,\"p10_us\":1,\"p90_us\":1,"
+			"\"samples\":1,"
 			"\"workspace_bytes\":0}]}");
 	check_bad(text, n, "entries[0]", "key");
 }
@@ -333,10 +383,10 @@ START_TEST(steady_share_counts_what_matters)
 	ck_assert_int_eq(ff_costs_put(c, &small, NULL), FF_OK);
 	reduce.disturbed = 1;
 	ck_assert_int_eq(ff_costs_put_comm(c, &reduce, NULL), FF_OK);
-	/* nine rates, and half of the table */
-	ck_assert_double_eq_tol(ff_costs_steady_share(c), 9.5 / 10, 1e-12);
+	/* ten rates, and half of the table */
+	ck_assert_double_eq_tol(ff_costs_steady_share(c), 10.5 / 11, 1e-12);
 	ff_costs_set_link(c, (struct ff_rate){1, 1, 3});
-	ck_assert_double_eq_tol(ff_costs_steady_share(c), 9.5 / 11, 1e-12);
+	ck_assert_double_eq_tol(ff_costs_steady_share(c), 10.5 / 12, 1e-12);
 	ff_costs_destroy(c);
 }
 END_TEST
@@ -372,6 +422,7 @@ static Suite *suite(void)
 	TCase *t = tcase_create("costs");
 
 	tcase_add_test(t, finds_replaces_and_grows);
+	tcase_add_test(t, finds_what_was_measured_most_alike);
 	tcase_add_test(t, refuses_nonsense);
 	tcase_add_test(t, round_trip_is_exact_and_sorted);
 	tcase_add_loop_test(t, names_what_is_wrong, 0, sizeof(bad_files) / sizeof(*bad_files));

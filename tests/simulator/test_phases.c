@@ -58,7 +58,7 @@ static void put_costs(struct chain *c)
 
 	c->costs = hand_costs("fast");
 	for (int k = 0; k < FF_RATE_COUNT; k++)
-		ff_costs_set_rate(c->costs, (enum ff_rate_kind)k, at_once);
+		ff_costs_set_rate(c->costs, (enum ff_rate_kind)k, at_once, NULL);
 	ck_assert_int_eq(ff_graph_micro(&c->g, c->s.micro_batches, &c->a, &micro, &c->err), FF_OK);
 	for (uint32_t i = 0; i < c->g.n_nodes; i++)
 		for (int pass = 0; pass < 2 && ff_node_is_computed(&c->g, i); pass++) {

@@ -1,4 +1,6 @@
 /* Prices against hand numbers.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/micro.h"
+#include "ff/passed.h"
 #include "ff/price.h"
 
 #include "hand.h"
@@ -107,15 +109,15 @@ START_TEST(gather_and_scatter)
 
 	setup(&w, 1, 4, NULL);
 	/* two steps of the largest chunk, 1600 bytes */
-	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 2 * (2 + 1.6), 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 2 * (2 + 1.6), 1e-9);
 	mv.kind = FF_MOVE_REDUCE_SCATTER;
-	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 2 * (2 + 1.6), 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 2 * (2 + 1.6), 1e-9);
 	mv.kind = FF_MOVE_ALL_REDUCE;
 	mv.chunk_bytes = 1336; /* 334 of the 1000 elements */
-	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 4 * (2 + 1.336), 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 4 * (2 + 1.336), 1e-9);
 	/* staging: a launch of 5 us and two passes over 1e4 bytes at 1e4 bytes/us */
 	mv.copied_bytes = 10000;
-	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 4 * (2 + 1.336) + 5 + 2, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 4 * (2 + 1.336) + 5 + 2, 1e-9);
 	teardown(&w);
 }
 END_TEST
@@ -137,23 +139,23 @@ START_TEST(messages)
 	setup(&w, 2, 2, NULL);
 	hand_traffic(&w.h.m, &mv, traffic);
 	/* both directions at once; what stays at home is copied_bytes' affair */
-	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 2 + 4.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 2 + 4.0, 1e-9);
 	mv.n_devices = 4;
 	mv.piece = fan;
 	hand_traffic(&w.h.m, &mv, traffic);
 	/* 6000 bytes leave node 0's card; three messages at its latency */
-	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 3 * 10 + 60.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 3 * 10 + 60.0, 1e-9);
 	/* the tally was left clean */
-	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 3 * 10 + 60.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 3 * 10 + 60.0, 1e-9);
 	/* full duplex: in and out of a card at once */
 	mv.n_pieces = 2;
 	mv.piece = swap;
 	hand_traffic(&w.h.m, &mv, traffic);
-	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 10 + 40.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 10 + 40.0, 1e-9);
 	/* two devices of a node share its card */
 	mv.piece = share;
 	hand_traffic(&w.h.m, &mv, traffic);
-	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 10 + 80.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 10 + 80.0, 1e-9);
 	teardown(&w);
 }
 END_TEST
@@ -175,7 +177,7 @@ START_TEST(messages_on_a_shared_link_queue)
 	ff_arena_init(&w.arena);
 	hand_graph(&w.arena, 8, 16, 12, &w.g);
 	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, NULL, NULL, NULL, &w.p, NULL), FF_OK);
-	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 2 + 6.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 2 + 6.0, 1e-9);
 	teardown(&w);
 }
 END_TEST
@@ -196,15 +198,16 @@ START_TEST(measured_rates)
 			.copied_bytes = 500};
 
 	setup(&w, 1, 4, c);
-	ck_assert_double_eq_tol(ff_price_move(w.p, &load), 4 + 40 / 10.0, 1e-9);
-	ck_assert_double_eq_tol(ff_price_move(w.p, &copy), 1 + 500 / 100.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 4 + 40 / 10.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &copy), 1 + 500 / 100.0, 1e-9);
 	copy.accumulate = true; /* says how, not how much */
 	copy.copied_bytes = 300;
 	copy.added_bytes = 200;
-	ck_assert_double_eq_tol(ff_price_move(w.p, &copy), 1 + 300 / 100.0 + 2 + 200 / 50.0, 1e-9);
+	ck_assert_double_eq_tol(
+			ff_price_move(w.p, &w.g, &copy), 1 + 300 / 100.0 + 2 + 200 / 50.0, 1e-9);
 	copy.added_bytes = 0;
 	copy.copied_bytes = 0;
-	ck_assert_double_eq(ff_price_move(w.p, &copy), 0);
+	ck_assert_double_eq(ff_price_move(w.p, &w.g, &copy), 0);
 	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 100), 3 + 100 / 20.0, 1e-9);
 	ck_assert_int_eq(ff_pricer_set_optimizer(w.p, ff_optimizer(FF_OPTIMIZER_ADAMW), NULL),
 			FF_OK);
@@ -250,7 +253,7 @@ START_TEST(measured_tables)
 	ck_assert_double_eq_tol(ff_price_sync(w.p, 4, devices, 4000), 6 * (1 + 2.0), 1e-9);
 	/* measured inside a node, this pair is not */
 	ck_assert_double_eq_tol(ff_price_sync(w.p, 2, apart, 4000), 2 * (10 + 20.0), 1e-9);
-	ck_assert_double_eq_tol(ff_price_move(w.p, &mv), 20, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 20, 1e-9);
 	teardown(&w);
 	ff_costs_destroy(c);
 }
@@ -289,6 +292,58 @@ START_TEST(measured_work)
 	back = part_of(&w.g, "fc", 2, 1, FF_BACKWARD);
 	ck_assert_int_eq(ff_price_work(w.p, &back, 0, &us, &err), FF_E_INPUT);
 	ck_assert_ptr_nonnull(strstr(err.text, "backward"));
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
+/* A micro-batch is priced with the caches that it leaves, or the most alike that were
+ * measured; so are copies and additions. */
+START_TEST(micro_batches_have_caches_of_their_own)
+{
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_graph g, micro[2];
+	struct ff_cost cost = {.samples = 1};
+	char key[FF_KEY_BYTES];
+	int64_t passed[3];
+	struct ff_work work;
+	struct world w;
+	double us;
+	bool near;
+
+	setup(&w, 1, 1, c);
+	ff_pricer_destroy(w.p);
+	hand_graph(&w.arena, 512, 64, 12, &g);
+	for (uint32_t i = 0; i < 3; i++) {
+		passed[i] = ff_passed_bytes(&g, 1, 1u << 2 * i);
+		ck_assert(i == 0 || passed[i] < passed[i - 1]);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		ck_assert_int_eq(ff_graph_micro(&g, 4u << 2 * i, &w.arena, &micro[i], NULL), FF_OK);
+	/* the same part: a sixteenth of the batch, a quarter of a quarter of it */
+	work = part_of(&g, "fc", 16, 0, FF_FORWARD);
+	ff_work_key(&work, key);
+	cost.key = key;
+	for (uint32_t i = 0; i < 3; i += 2) {
+		cost.passed_bytes = passed[i];
+		cost.median_us = cost.p90_us = 7 + i;
+		ck_assert_int_eq(ff_costs_put(c, &cost, NULL), FF_OK);
+		ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_ACCUMULATE,
+						 (struct ff_rate){i + 1, 10, 0, passed[i]}, NULL),
+				FF_OK);
+	}
+	ck_assert_int_eq(ff_pricer_create(&g, &w.h.m, c, "c", "g", &w.p, NULL), FF_OK);
+	ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
+	ck_assert_double_eq(us, 7);
+	ck_assert_double_eq_tol(ff_price_add(w.p, &g, 0, 100), 1 + 100 / 10.0, 1e-9);
+	work = part_of(&micro[1], "fc", 1, 0, FF_FORWARD);
+	ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
+	ck_assert_double_eq(us, 9);
+	ck_assert_double_eq_tol(ff_price_add(w.p, &micro[1], 0, 100), 3 + 100 / 10.0, 1e-9);
+	work = part_of(&micro[0], "fc", 4, 0, FF_FORWARD);
+	ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
+	near = (double)passed[0] / (double)passed[1] < (double)passed[1] / (double)passed[2];
+	ck_assert_double_eq(us, near ? 7 : 9);
 	teardown(&w);
 	ff_costs_destroy(c);
 }
@@ -354,10 +409,11 @@ END_TEST
 
 static void set_plain_rates(struct ff_costs *c, enum ff_rate_kind update)
 {
-	ff_costs_set_rate(c, FF_RATE_COPY, (struct ff_rate){1, 100});
-	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){2, 50});
-	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){4, 10});
-	ff_costs_set_rate(c, update, (struct ff_rate){3, 20});
+	ff_costs_set_rate(c, FF_RATE_COPY, (struct ff_rate){1, 100}, NULL);
+	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){2, 50}, NULL);
+	ff_costs_set_rate(c, FF_RATE_ACCUMULATE, (struct ff_rate){2, 50}, NULL);
+	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){4, 10}, NULL);
+	ff_costs_set_rate(c, update, (struct ff_rate){3, 20}, NULL);
 }
 
 /* Files from before there was a choice have the preset optimizer's rate alone. */
@@ -512,6 +568,7 @@ static Suite *suite(void)
 	tcase_add_test(t, measured_rates);
 	tcase_add_test(t, measured_tables);
 	tcase_add_test(t, measured_work);
+	tcase_add_test(t, micro_batches_have_caches_of_their_own);
 	tcase_add_test(t, long_names_leave_room_for_the_command);
 	tcase_add_test(t, costs_must_fit_the_machine);
 	tcase_add_test(t, optimizers_need_their_rates);
