@@ -202,18 +202,25 @@ static int find_uses(struct ff_additive *a, struct ff_error *err)
 	return code;
 }
 
-/* What estimates take a link to be: the network card's share of one device, where
- * there is more than one node. */
+/* What estimates take links to be: between nodes the network card's share of one device,
+ * where there is more than one node. */
 static void measure_links(struct ff_additive *a)
 {
 	for (uint32_t i = 0; i < a->m->n_nodes; i++) {
 		const struct ff_machine_node *n = &a->m->nodes[i];
-		const struct ff_link *l = a->m->n_nodes > 1 ? &n->network : &n->inside;
-		double users = l->shared || a->m->n_nodes > 1 ? n->count : 1;
+		double users = n->inside.shared ? n->count : 1;
 
-		a->link_bytes_per_us = fmax(a->link_bytes_per_us, l->bytes_per_us / users);
-		a->latency_us = fmax(a->latency_us, l->latency_us);
+		a->inside_bytes_per_us =
+				fmax(a->inside_bytes_per_us, n->inside.bytes_per_us / users);
+		a->inside_latency_us = fmax(a->inside_latency_us, n->inside.latency_us);
+		if (a->m->n_nodes == 1)
+			break;
+		a->link_bytes_per_us =
+				fmax(a->link_bytes_per_us, n->network.bytes_per_us / n->count);
+		a->latency_us = fmax(a->latency_us, n->network.latency_us);
 	}
+	if (a->m->n_nodes == 1)
+		a->link_bytes_per_us = a->inside_bytes_per_us;
 }
 
 static int allocate(struct ff_additive *a, struct ff_error *err)

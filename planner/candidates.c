@@ -268,37 +268,71 @@ static uint32_t count_rounds(const struct ff_operand *o, const struct ff_placeme
 	return sent > received ? sent : received;
 }
 
+/* Elements that a part needs and does not have: anywhere; in its node. */
+struct lack {
+	int64_t own, node;
+};
+
+/* Takes what the producer's part on `device` has of `wanted` from what is lacking. */
+static int64_t found_on(const struct ff_candidate *from, const struct ff_placement *out,
+		const struct ff_region *wanted, uint32_t device)
+{
+	struct ff_region own, both;
+
+	if (!from->part_on[device])
+		return 0;
+	ff_placement_region(out, from->part_on[device] - 1u, &own);
+	return ff_region_intersect(wanted, &own, &both);
+}
+
+/* What part `p` of the consumer lacks.  Partial sums are nowhere whole. */
+static struct lack find_lack(const struct ff_additive *a, const struct ff_candidate *from,
+		const struct ff_placement *out, const struct ff_candidate *to,
+		const struct ff_placement *in, uint32_t p)
+{
+	uint32_t device = to->block.device[p];
+	const struct ff_machine_node *node = &a->m->nodes[a->m->node_of[device]];
+	struct ff_region wanted;
+	struct lack l;
+
+	ff_placement_region(in, p, &wanted);
+	l.own = l.node = ff_region_volume(&wanted);
+	if (out->n_copies > 1)
+		return l;
+	l.own -= found_on(from, out, &wanted, device);
+	for (uint32_t i = 0; i < node->count && l.own > 0 && a->m->n_nodes > 1; i++)
+		l.node -= found_on(from, out, &wanted, node->first + i);
+	l.node = l.own > 0 && a->m->n_nodes > 1 && l.node > 0 ? l.node : 0;
+	return l;
+}
+
 double ff_additive_estimate(const struct ff_additive *a, const struct ff_link_table *l,
 		const struct ff_candidate *from, const struct ff_candidate *to)
 {
 	const struct ff_placement *in = &to->block.in[l->slot], *out = &from->block.out[l->port];
 	uint32_t parts = to->config.n_parts, step = 1 + (parts - 1) / ESTIMATE_PARTS;
-	struct ff_region wanted, own, both;
-	int64_t most = 0;
-	double us;
+	int64_t bytes = ff_dtype_bytes(out->type);
+	struct lack most = {0, 0};
+	double us, latency_us;
 
 	/* not all of them first in some dim */
 	for (uint32_t k = 0; k * step < parts; k++) {
-		uint32_t p = k * step + (5 * k + 1) % step, at;
-		int64_t lacks;
+		uint32_t p = k * step + (5 * k + 1) % step;
+		struct lack at;
 
 		if (p >= parts)
 			break;
-		at = from->part_on[to->block.device[p]];
-		ff_placement_region(in, p, &wanted);
-		lacks = ff_region_volume(&wanted);
-		if (at > 0 && out->n_copies == 1) {
-			ff_placement_region(out, at - 1, &own);
-			lacks -= ff_region_intersect(&wanted, &own, &both);
-		}
-		if (lacks > most)
-			most = lacks;
+		at = find_lack(a, from, out, to, in, p);
+		most.own = at.own > most.own ? at.own : most.own;
+		most.node = at.node > most.node ? at.node : most.node;
 	}
-	if (!most)
+	if (!most.own)
 		return 0;
-	us = ESTIMATE_TIMES * (double)(most * ff_dtype_bytes(out->type)) / a->link_bytes_per_us;
-	return us + ESTIMATE_US +
-	       2 * a->latency_us * count_rounds(&a->g->nodes[l->to].in_map[l->slot], out, in);
+	us = fmax((double)(most.own * bytes) / a->inside_bytes_per_us,
+			(double)(most.node * bytes) / a->link_bytes_per_us);
+	latency_us = most.node ? a->latency_us : a->inside_latency_us;
+	return ESTIMATE_TIMES * us + ESTIMATE_US +
+	       2 * latency_us * count_rounds(&a->g->nodes[l->to].in_map[l->slot], out, in);
 }
 
 /* ---- all of a class ---- */

@@ -49,9 +49,10 @@ struct ff_additive {
 	struct ff_link_use *use;
 	struct ff_table links;
 	uint32_t n_uses;
-	double link_bytes_per_us, latency_us; /* of what is not at home, about */
-	int64_t bucket_bytes;                 /* of weights that are synchronised together */
-	double *lane_us;                      /* scratch, by lane */
+	double inside_bytes_per_us, inside_latency_us; /* of what is in the node, about; */
+	double link_bytes_per_us, latency_us;          /* of what is not */
+	int64_t bucket_bytes; /* of weights that are synchronised together */
+	double *lane_us;      /* scratch, by lane */
 	uint32_t *lane;
 };
 

@@ -165,7 +165,61 @@ static bool draw_stages(struct ff_phases *p, struct ff_strategy *s)
 		changed = changed || s->stage[p->order[i]] != stage;
 		s->stage[p->order[i]] = stage;
 	}
-	return changed && s->micro_batches > 1;
+	return changed;
+}
+
+/* The first and the last stage that `node` may stand in, as stages ascend along edges. */
+static void find_stages(const struct ff_phases *p, const struct ff_strategy *s, uint32_t node,
+		uint32_t *first, uint32_t *last)
+{
+	const struct ff_graph *g = p->graph;
+	const struct ff_node *n = &g->nodes[node];
+
+	*first = 0;
+	*last = UINT32_MAX;
+	for (uint32_t k = n->in; k < n->in + n->n_data; k++) {
+		uint32_t from = ff_node_leader(g, ff_edge_source(g, k));
+
+		if (ff_node_needs_config(g, from) && from != node && s->stage[from] > *first)
+			*first = s->stage[from];
+	}
+	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
+		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
+			uint32_t edge = g->uses[g->values[k].first_use + u];
+			uint32_t to = ff_node_leader(g, g->edges[edge].node);
+
+			if (s->stage[to] < *last)
+				*last = s->stage[to];
+		}
+	if (*last == UINT32_MAX)
+		*last = *first + 1; /* nobody reads it */
+}
+
+/* One operator goes to any stage that it may stand in. */
+static bool shift_stage(struct ff_phases *p, struct ff_strategy *s)
+{
+	uint32_t node = p->order[draw(p, p->n_order)], first, last, to;
+
+	find_stages(p, s, node, &first, &last);
+	to = last > first ? first + draw(p, last - first + 1) : first;
+	if (to == s->stage[node] || to > UINT16_MAX)
+		return false;
+	s->stage[node] = (uint16_t)to;
+	return true;
+}
+
+/* In which order operators are issued: that is one of their stages, too, where there is one
+ * micro-batch. */
+static bool draw_order(struct ff_phases *p, struct ff_strategy *s)
+{
+	switch (draw(p, 4)) {
+	case 0:
+		return draw_rule(s);
+	case 1:
+		return shift_stage(p, s);
+	default:
+		return draw_stages(p, s);
+	}
 }
 
 void ff_phases_checkpoint(const struct ff_graph *g, uint32_t segment, struct ff_strategy *s)
@@ -244,6 +298,6 @@ bool ff_phases_draw(struct ff_phases *p, const struct ff_strategy *s, struct ff_
 	else if (draw(p, 2))
 		changed = draw_count(p, ret);
 	else
-		changed = draw(p, 2) ? draw_stages(p, ret) : draw_rule(ret);
+		changed = draw_order(p, ret);
 	return changed && is_legal(p, ret);
 }

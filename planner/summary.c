@@ -166,6 +166,8 @@ static void print_phases(const struct ff_strategy *s, FILE *to)
 {
 	uint32_t stages = count_stages(s);
 
+	if (s->micro_batches == 1 && stages > 1)
+		fprintf(to, "\noperators issued in %u stages\n", stages);
 	if (s->micro_batches > 1)
 		fprintf(to, "\n%u micro-batches, ", s->micro_batches);
 	if (s->micro_batches > 1 && stages > 1)

@@ -205,7 +205,7 @@ static int list_steps(struct ff_evaluator *e, struct ff_error *err)
 	return e->arrival && e->active ? FF_OK : ff_fail_memory(err);
 }
 
-/* What blocks say holds as long as the order does. */
+/* Blocks know which use of a value is the first, and nothing else of the order. */
 static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
@@ -214,11 +214,8 @@ static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct
 	int code = order ? ff_strategy_order(e->g, s, &e->scratch, order, err)
 			 : ff_fail_memory(err);
 
-	if (code == FF_OK && memcmp(order, e->order, size) != 0) {
-		for (struct ff_micro *i = e->micro; i; i = i->next)
-			ff_memo_clear(&i->memo);
+	if (code == FF_OK)
 		memcpy(e->order, order, size);
-	}
 	ff_arena_rewind(&e->scratch, mark);
 	ff_arena_rewind(&e->order_arena, (struct ff_arena_mark){0});
 	if (code == FF_OK)

@@ -68,7 +68,7 @@ struct ff_memo {
 	const struct ff_graph *g;
 	const struct ff_machine *m;
 	struct ff_pricer *p;
-	const bool *first_use; /* by edge; the memo is for one issue order */
+	const bool *first_use; /* by edge, in the issue order of the moment */
 	bool has_workspace;    /* some kernel needs scratch */
 	uint32_t *class;       /* by node: the first node equal to it */
 	struct ff_arena arena, scratch;

@@ -1,0 +1,119 @@
+/* Orders that the search draws, and what elimination takes edges to cost.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../check_main.h"
+
+#include "../../planner/candidates.h"
+#include "../../planner/phases.h"
+#include "fixture.h"
+
+static struct ff_arena arena;
+
+static void setup(void)
+{
+	ff_arena_init(&arena);
+}
+
+static void teardown(void)
+{
+	ff_arena_finish(&arena);
+}
+
+/* Two linear layers side by side, one of them elsewhere: with one micro-batch, too, an order
+ * in which the one is issued before the other is drawn, and all of them are legal. */
+START_TEST(test_orders_are_drawn)
+{
+	struct ff_machine m = fixture_devices(4, &arena);
+	struct ff_graph g = fixture_branch(64, 16, 10, &arena);
+	const struct ff_evaluation roomy = {.step_us = 1, .fits = true};
+	uint32_t orders = 0, at = FF_NONE;
+	struct ff_strategy s, drawn;
+	struct ff_error err = {0};
+	struct ff_space *space;
+	struct ff_phases p;
+
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	ff_space_allow(space, FF_SPACE_MICRO);
+	CHECK_OK(ff_init_strategy("single", space, &g, &m, 0, &arena, &s, &err));
+	CHECK_OK(ff_strategy_create(&g, &arena, &drawn, &err));
+	CHECK_OK(ff_phases_init(&p, space, &g, &m, 1, 0, &arena, &err));
+	for (uint32_t i = g.n_nodes; i-- > 0;)
+		if (ff_node_needs_config(&g, i))
+			at = i;
+	s.config[at].start = 3;
+	ck_assert(ff_phases_matter(&p, &s, roomy));
+	for (uint32_t i = 0; i < 400; i++) {
+		bool staged = false;
+
+		if (!ff_phases_draw(&p, &s, roomy, &drawn) || drawn.micro_batches > 1)
+			continue;
+		CHECK_OK(ff_strategy_check(&g, &drawn, m.n_devices, &err));
+		for (uint32_t k = 0; k < g.n_nodes; k++)
+			staged = staged || drawn.stage[k] > 0;
+		orders += staged;
+	}
+	ck_assert_uint_gt(orders, 0);
+	ff_space_allow(space, 0);
+	ck_assert(!ff_phases_matter(&p, &s, roomy));
+	ff_phases_finish(&p);
+	ff_space_destroy(space);
+}
+END_TEST
+
+/* A linear layer is cut by feature over devices 0 to 3, or over 0, 2, 4 and 6, which lie in
+ * two nodes; the next one wants all features of some samples on 0 to 3. */
+START_TEST(test_estimates_know_nodes)
+{
+	const struct fixture_machine f = {2, 4, true, (int64_t)1 << 30, 1e5, 1e2};
+	const struct ff_view beside = {0, {1, 1, 1}}, apart = {0, {2, 2, 2}};
+	const uint16_t by_sample[] = {4, 1, 1}, by_feature[] = {1, 4, 1};
+	struct ff_machine m = fixture_machine(&f, &arena);
+	struct ff_graph g = fixture_two_linear(1024, 64, 1024, 64, &arena);
+	struct ff_additive a = {
+			.g = &g, .m = &m, .inside_bytes_per_us = 1e5, .link_bytes_per_us = 25};
+	struct ff_candidate from[2] = {{.draft = 0}}, to = {.draft = 0};
+	struct ff_candidate *const all[] = {&from[0], &from[1], &to};
+	struct ff_link_table l = {.slot = 0};
+	struct ff_error err = {0};
+	double us[2];
+
+	while (!ff_node_needs_config(&g, l.from))
+		l.from++;
+	for (l.to = l.from + 1; !ff_node_needs_config(&g, l.to);)
+		l.to++;
+	ff_view_config(g.nodes[l.from].n_dims, by_feature, &beside, &from[0].config);
+	ff_view_config(g.nodes[l.from].n_dims, by_feature, &apart, &from[1].config);
+	ff_view_config(g.nodes[l.to].n_dims, by_sample, &beside, &to.config);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct ff_candidate *c = all[i];
+
+		CHECK_OK(ff_node_block_build(
+				&g, i < 2 ? l.from : l.to, &c->config, &arena, &c->block, &err));
+		c->part_on = ff_arena_array(&arena, m.n_devices, sizeof(*c->part_on));
+		ck_assert_ptr_nonnull(c->part_on);
+		for (uint32_t p = 0; p < c->config.n_parts; p++)
+			c->part_on[c->block.device[p]] = (uint16_t)(p + 1);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		us[i] = ff_additive_estimate(&a, &l, &from[i], &to);
+	ck_assert(us[0] > 0);
+	ck_assert(us[1] > 20 * us[0]);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("orders");
+	TCase *c = tcase_create("orders");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, test_orders_are_drawn);
+	tcase_add_test(c, test_estimates_know_nodes);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
