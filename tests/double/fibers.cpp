@@ -34,7 +34,7 @@ struct Fiber {
 	bool (*done)(uint32_t thread);
 };
 
-static std::vector<Fiber *> pool;
+static std::vector<Fiber *> &pool = *new std::vector<Fiber *>; /* outlives everything */
 static Fiber *running;
 static ucontext_t first_context;
 static void *home[5], *home_fake;
