@@ -65,7 +65,8 @@ static std::vector<float> gather(const Tensor &t, const Order &o, const void *fr
 	return ret;
 }
 
-static void scatter(const Convolution &v, const Order &o, const std::vector<float> &from, void *to)
+static void scatter(const Convolution &v, const Order &o, const std::vector<float> &from, void *to,
+		const void *bias)
 {
 	const Tensor &t = v.sink();
 
@@ -74,6 +75,8 @@ static void scatter(const Convolution &v, const Order &o, const std::vector<floa
 
 		if (v.beta != 0)
 			x += float(v.beta) * get(t.bf16, to, at);
+		if (bias)
+			x += get(v.bias.bf16, bias, b * v.bias.stride[1]);
 		put(t.bf16, to, at, x);
 	});
 }
@@ -109,7 +112,7 @@ template <typename F> static void taps(const Convolution &v, F fn)
 					}
 }
 
-void convolve(const Convolution &v, void *image, void *weight, void *result)
+void convolve(const Convolution &v, void *image, void *weight, void *result, const void *bias)
 {
 	int64_t groups = v.groups(), c = v.weight.n[1], k = v.weight.n[0] / groups;
 	int64_t n_taps = v.weight.n[2] * v.weight.n[3];
@@ -146,11 +149,11 @@ void convolve(const Convolution &v, void *image, void *weight, void *result)
 		}
 	});
 	if (v.kind == Convolution::FORWARD)
-		scatter(v, oy, y, result);
+		scatter(v, oy, y, result, bias);
 	else if (v.kind == Convolution::DATA)
-		scatter(v, ox, x, image);
+		scatter(v, ox, x, image, nullptr);
 	else
-		scatter(v, ow, w, weight);
+		scatter(v, ow, w, weight, nullptr);
 }
 
 } // namespace twin

@@ -1,4 +1,5 @@
-/* cuDNN's backend API, as far as convolutions and their gradients go: graphs of one operation.
+/* cuDNN's backend API, as far as convolutions and their gradients go: graphs of one
+ * convolution, and of a forward one with a bias added.
  * SPDX-License-Identifier: Apache-2.0
  *
  * Of the engines that heuristics propose, in this order, one rounds float32 to TF32 (and says so
@@ -47,6 +48,7 @@ struct Descriptor {
 	bool finalized;
 	std::map<int, Value> values;
 	twin::Tensor tensor;           /* of a tensor */
+	twin::Tensor x, b, y;          /* of an addition */
 	twin::Convolution convolution; /* of an operation; of a plan */
 	int64_t engine, workspace;     /* of an engine, its configuration, a plan */
 };
@@ -115,10 +117,23 @@ const Attribute attributes[] = {
 		CONV(BACKWARD_FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X),
 		CONV(BACKWARD_FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW),
 		CONV(BACKWARD_FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY),
+		{CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MODE,
+				CUDNN_TYPE_POINTWISE_MODE, 1, 1},
+		{CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MATH_PREC,
+				CUDNN_TYPE_DATA_TYPE, 1, 1},
+		{CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+				CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
+		{CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
+		{CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
+		{CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
 		{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_HANDLE,
 				CUDNN_TYPE_HANDLE, 1, 1},
 		{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS,
-				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 2},
 		{CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
 				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
 		{CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_MODE,
@@ -134,9 +149,9 @@ const Attribute attributes[] = {
 		{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
 				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
 		{CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
-				CUDNN_TYPE_INT64, 3, 3},
+				CUDNN_TYPE_INT64, 3, 4},
 		{CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
-				CUDNN_TYPE_VOID_PTR, 3, 3},
+				CUDNN_TYPE_VOID_PTR, 3, 4},
 		{CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
 				CUDNN_TYPE_VOID_PTR, 0, 1},
 };
@@ -256,8 +271,7 @@ cudnnStatus_t finalize_tensor(Descriptor *d)
 	if (t.align < (t.bf16 ? 2 : 4) || t.align & (t.align - 1))
 		return complain(CUDNN_STATUS_BAD_PARAM, "a tensor is aligned to %lld bytes",
 				static_cast<long long>(t.align));
-	if (one<uint8_t>(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0))
-		return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "a virtual tensor");
+	t.is_virtual = one<uint8_t>(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0);
 	for (int i = 0; i < 4; i++) {
 		t.n[i] = n[size_t(i)];
 		t.stride[i] = stride[size_t(i)];
@@ -340,6 +354,66 @@ cudnnStatus_t finalize_operation(Descriptor *d, const Pass &p)
 	return check_shapes(c, pad[1].data());
 }
 
+bool same(const twin::Tensor &a, const twin::Tensor &b)
+{
+	return !memcmp(a.n, b.n, sizeof(a.n));
+}
+
+cudnnStatus_t finalize_addition(Descriptor *d)
+{
+	const Descriptor *mode = part(d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+	const Descriptor *x = part(d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+	const Descriptor *b = part(d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+	const Descriptor *y = part(d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+
+	if (!mode || !x || !b || !y || mode->type != CUDNN_BACKEND_POINTWISE_DESCRIPTOR ||
+			x->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR ||
+			b->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR ||
+			y->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
+				"an operation's parts are not what they are called");
+	if (one(mode, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_MUL) != CUDNN_POINTWISE_ADD ||
+			one(mode, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_HALF) !=
+					CUDNN_DATA_FLOAT)
+		return complain(CUDNN_STATUS_NOT_SUPPORTED, "what is no addition in float32");
+	d->x = x->tensor;
+	d->b = b->tensor;
+	d->y = y->tensor;
+	if (!same(d->x, d->y) || d->b.n[0] != 1 || d->b.n[1] != d->x.n[1] || d->b.n[2] != 1 ||
+			d->b.n[3] != 1)
+		return complain(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+				"an addition that is not of one number a channel");
+	return CUDNN_STATUS_SUCCESS;
+}
+
+/* A convolution, and what is added to its result, which then has no memory. */
+cudnnStatus_t finalize_graph(Descriptor *d)
+{
+	auto ops = all<cudnnBackendDescriptor_t>(d, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+	const Descriptor *conv = behind(ops[0]), *sum = ops.size() > 1 ? behind(ops[1]) : nullptr;
+	twin::Convolution &c = d->convolution;
+
+	if (!conv || !pass_of(conv->type) ||
+			(ops.size() > 1 &&
+					(!sum || sum->type != CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)))
+		return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
+				"a graph of something else than a convolution and a sum");
+	c = conv->convolution;
+	if (sum && (c.kind != twin::Convolution::FORWARD || sum->x.id != c.result.id ||
+				   !c.result.is_virtual || c.result.bf16))
+		return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
+				"what is added to is not the virtual float32 result of a "
+				"convolution");
+	if (sum) {
+		c.has_bias = true;
+		c.bias = sum->b;
+		c.result = sum->y;
+	}
+	if (c.image.is_virtual || c.weight.is_virtual || c.result.is_virtual || c.bias.is_virtual)
+		return complain(CUDNN_STATUS_BAD_PARAM, "a graph's end is virtual");
+	return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t finalize_plan(Descriptor *d)
 {
 	const Descriptor *config = part(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
@@ -361,7 +435,7 @@ cudnnStatus_t inherit(Descriptor *d, int name, cudnnBackendDescriptorType_t type
 {
 	const Descriptor *from = part(d, name);
 
-	if (!from || (from->type != type && !pass_of(from->type)))
+	if (!from || from->type != type)
 		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
 				"a descriptor of type %d stands on none of type %d", d->type, type);
 	d->convolution = from->convolution;
@@ -381,8 +455,10 @@ cudnnStatus_t finalize(Descriptor *d)
 		return finalize_tensor(d);
 	case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
 		return finalize_convolution(d);
+	case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+		return finalize_addition(d);
 	case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
-		return inherit(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, d->type);
+		return finalize_graph(d);
 	case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
 		return inherit(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
 				CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
@@ -462,12 +538,13 @@ bool reachable(const twin::Tensor &t, const void *p)
 
 cudaError_t run(const twin::Convolution &c, void *const *p, void *workspace, size_t bytes)
 {
-	if (!reachable(c.image, p[0]) || !reachable(c.weight, p[1]) || !reachable(c.result, p[2]) ||
+	if ((c.has_bias && !reachable(c.bias, p[3])) || !reachable(c.image, p[0]) ||
+			!reachable(c.weight, p[1]) || !reachable(c.result, p[2]) ||
 			!twin::reachable("a convolution's workspace", workspace, bytes))
 		return cudaErrorIllegalAddress;
 	if (bytes)
 		memset(workspace, 0xff, bytes);
-	twin::convolve(c, p[0], p[1], p[2]);
+	twin::convolve(c, p[0], p[1], p[2], p[3]);
 	return cudaSuccess;
 }
 
@@ -644,10 +721,11 @@ cudnnStatus_t cudnnBackendExecute(
 {
 	twin::Call call("cudnnBackendExecute");
 	const Descriptor *d = behind(plan), *v = behind(pack);
-	const twin::Tensor *tensor[3];
+	const twin::Tensor *tensor[4];
 	std::vector<int64_t> ids;
 	std::vector<void *> data;
-	void *workspace, *p[3] = {};
+	void *workspace, *p[4] = {};
+	size_t n;
 
 	if (call.code != cudaSuccess)
 		return CUDNN_STATUS_EXECUTION_FAILED;
@@ -662,8 +740,14 @@ cudnnStatus_t cudnnBackendExecute(
 	tensor[0] = &d->convolution.image;
 	tensor[1] = &d->convolution.weight;
 	tensor[2] = &d->convolution.result;
-	for (int i = 0; i < 3; i++) {
-		for (size_t k = 0; k < ids.size() && k < data.size(); k++)
+	tensor[3] = &d->convolution.bias;
+	n = d->convolution.has_bias ? 4 : 3;
+	if (ids.size() != n || data.size() != n)
+		return complain(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+				"%zu ids and %zu pointers for %zu tensors", ids.size(), data.size(),
+				n);
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < n; k++)
 			if (ids[k] == tensor[i]->id)
 				p[i] = data[k];
 		if (!p[i] || reinterpret_cast<uintptr_t>(p[i]) % uint64_t(tensor[i]->align))
@@ -677,9 +761,9 @@ cudnnStatus_t cudnnBackendExecute(
 				"a plan that needs %lld bytes of workspace has none",
 				static_cast<long long>(d->workspace));
 	return twin::enqueue(h->stream, "a convolution",
-			       [c = d->convolution, p0 = p[0], p1 = p[1], p2 = p[2], workspace,
-					       bytes = size_t(d->workspace)] {
-				       void *all[] = {p0, p1, p2};
+			       [c = d->convolution, p0 = p[0], p1 = p[1], p2 = p[2], p3 = p[3],
+					       workspace, bytes = size_t(d->workspace)] {
+				       void *all[] = {p0, p1, p2, p3};
 
 				       return run(c, all, workspace, bytes);
 			       }) == cudaSuccess
