@@ -66,12 +66,12 @@ FF_KERNEL void statistics(struct ff_loss l, const T *logits, const int32_t *labe
 	}
 	tops[base + lane] = top;
 	before[base + lane] = smaller;
-	for (uint32_t half = blockDim.x / 2; half > 0; half /= 2) {
+	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2) {
 		__syncthreads();
-		if (lane < half) {
-			tops[base + lane] = top_of(tops[base + lane], tops[base + lane + half]);
-			if (before[base + lane + half] > before[base + lane])
-				before[base + lane] = before[base + lane + half];
+		if (lane < step) {
+			tops[base + lane] = top_of(tops[base + lane], tops[base + lane + step]);
+			if (before[base + lane + step] > before[base + lane])
+				before[base + lane] = before[base + lane + step];
 		}
 	}
 	__syncthreads();
@@ -82,10 +82,10 @@ FF_KERNEL void statistics(struct ff_loss l, const T *logits, const int32_t *labe
 		if (c != top.at)
 			sum += expf(real_get(logits[p.logit + c * l.step]) - top.most);
 	sums[base + lane] = sum;
-	for (uint32_t half = blockDim.x / 2; half > 0; half /= 2) {
+	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2) {
 		__syncthreads();
-		if (lane < half)
-			sums[base + lane] += sums[base + lane + half];
+		if (lane < step)
+			sums[base + lane] += sums[base + lane + step];
 	}
 	if (!here || lane > 0)
 		return;
@@ -125,12 +125,12 @@ FF_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *all, c
 		s.valid++;
 	}
 	shares[threadIdx.x] = s;
-	for (uint32_t half = blockDim.x / 2; half > 0; half /= 2) {
+	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2) {
 		__syncthreads();
-		if (threadIdx.x < half) {
-			shares[threadIdx.x].sum += shares[threadIdx.x + half].sum;
-			shares[threadIdx.x].valid += shares[threadIdx.x + half].valid;
-			shares[threadIdx.x].correct += shares[threadIdx.x + half].correct;
+		if (threadIdx.x < step) {
+			shares[threadIdx.x].sum += shares[threadIdx.x + step].sum;
+			shares[threadIdx.x].valid += shares[threadIdx.x + step].valid;
+			shares[threadIdx.x].correct += shares[threadIdx.x + step].correct;
 		}
 	}
 	if (threadIdx.x > 0)
