@@ -6,9 +6,10 @@
 
 #define FF_COPY_RANK 8
 
-/* `rank` nested loops of n[i] steps, outermost first; strides in elements. */
+/* `rank` nested loops of n[i] steps, outermost first; strides in elements.  Kernels of devices
+ * take it as it is: without padding, every byte of it is known. */
 struct ff_strided {
-	uint32_t rank;
+	uint32_t rank, unused;
 	int64_t n[FF_COPY_RANK], source[FF_COPY_RANK], sink[FF_COPY_RANK];
 };
 

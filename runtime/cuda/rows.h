@@ -1,5 +1,5 @@
-/* What C files and kernels share: the kernels' arguments, as plain structs, and what launches
- * them.  SPDX-License-Identifier: Apache-2.0 */
+/* What C files and kernels share: the kernels' arguments, as plain structs without padding,
+ * and what launches them.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CUDA_ROWS_H
 #define FF_CUDA_ROWS_H
 
@@ -16,24 +16,24 @@ enum ff_activation { FF_RELU, FF_TANH, FF_SIGMOID };
 
 struct ff_summands {
 	const void *in[FF_SUMMANDS];
-	uint32_t n;
+	uint32_t n, unused;
 };
 
 /* One side of a reshape: a dense shard of a tensor. */
 struct ff_reshape_side {
-	uint32_t rank;
+	uint32_t rank, unused;
 	int64_t lo[6], n[6]; /* of the shard, by axis */
 	int64_t index[6];    /* row-major strides in the tensor */
 	int64_t stride[6];   /* in the shard */
-	uint8_t order[6];    /* axes as they lie, outermost first */
+	uint32_t order[6];   /* axes as they lie, outermost first */
 };
 
 struct ff_dropout {
-	uint32_t rank;
+	uint32_t rank, unused;
 	int64_t n[6], index[6]; /* axes as they lie: sizes, row-major strides in the tensor */
 	int64_t first, volume;  /* index of the shard's first element in the tensor */
-	float p, scale;
 	uint64_t seed, stream;
+	float p, scale;
 };
 
 /* Trouble that a kernel found, in host memory that it writes to. */
@@ -46,7 +46,7 @@ struct ff_embedding {
 	int32_t vocabulary, first; /* rows in all; the part's first */
 	int64_t rows, features, positions;
 	/* axes of the ids as they lie, outermost first, and where the output has them */
-	uint32_t rank;
+	uint32_t rank, unused;
 	int64_t n[6], stride[6];
 	int64_t step; /* from one feature of the output to the next */
 };
@@ -63,7 +63,7 @@ struct ff_loss {
 struct ff_pool {
 	int64_t n, c, in[2], out[2];
 	int32_t kernel[2], stride[2], pad[2];
-	bool mean, wide; /* wide: positions are int32, else uint8 */
+	int32_t mean, wide; /* flags; wide: positions are int32, else uint8 */
 };
 struct ff_filter {
 	int64_t n, in[2], out[2];
