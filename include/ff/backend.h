@@ -109,12 +109,13 @@ struct ff_backend {
 	bool host_memory; /* pointers may be read and sent by the host */
 };
 
-/* NULL when there is no backend of that name. */
+/* NULL when there is no backend of that name.  "cuda" is loaded when it is asked for; where
+ * it cannot be, its open() says why. */
 const struct ff_backend *ff_backend_find(const char *name);
 /* The CUDA backend where it was built and a GPU answers, else the CPU. */
 const struct ff_backend *ff_backend_preset(void);
 /* Opens a device, asks it, and closes it again. */
 int ff_backend_computes(const struct ff_backend *b, enum ff_dtype type, struct ff_error *err);
-extern const struct ff_backend ff_backend_cpu, ff_backend_null, ff_backend_cuda;
+extern const struct ff_backend ff_backend_cpu, ff_backend_null;
 
 #endif
