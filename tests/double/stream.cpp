@@ -92,17 +92,18 @@ static void step(CUstream_st *s, Lock &lock)
 static bool ready(const CUstream_st *s)
 {
 	return !s->busy && !s->queue.empty() && !s->queue.front().joint &&
-	       s->queue.front().kind != Op::GRAPH &&
+	       s->queue.front().kind == Op::WORK &&
 	       (!s->queue.front().waits || s->queue.front().waits->done);
 }
 
-/* One of what else could run; false when nothing could. */
-static bool step_other(const CUstream_st *not_this, bool host, Lock &lock)
+/* One of what else could run; false when nothing could.  Host functions may wait for what the
+ * host does only later, so they run when they have to. */
+static bool step_other(const CUstream_st *not_this, Lock &lock)
 {
 	std::vector<CUstream_st *> can;
 
 	for (CUstream_st *s : streams())
-		if (s != not_this && ready(s) && (host || s->queue.front().kind != Op::HOST))
+		if (s != not_this && ready(s))
 			can.push_back(s);
 	if (can.empty())
 		return false;
@@ -129,7 +130,7 @@ void force(CUstream_st *s, uint64_t number, Lock &lock)
 	/* others lag, run a little, or run ahead */
 	uint32_t mood = draw(4);
 
-	while (mood == 3 && s->done < number && step_other(s, true, lock)) {
+	while (mood == 3 && s->done < number && step_other(s, lock)) {
 	}
 	while (s->done < number) {
 		if (s->busy && s->worker == std::this_thread::get_id()) {
@@ -142,7 +143,7 @@ void force(CUstream_st *s, uint64_t number, Lock &lock)
 			continue;
 		}
 		if (mood == 2 && draw(4) == 0)
-			step_other(s, true, lock);
+			step_other(s, lock);
 		else
 			step(s, lock);
 	}
@@ -169,7 +170,7 @@ static void force_all(bool legacy, Lock &lock)
 static void hurry(Lock &lock)
 {
 	if (drawn() && draw(16) == 0)
-		for (uint32_t n = 1 + draw(4); n > 0 && step_other(nullptr, false, lock); n--) {
+		for (uint32_t n = 1 + draw(4); n > 0 && step_other(nullptr, lock); n--) {
 		}
 }
 
