@@ -3,15 +3,16 @@
 
 #include <string.h>
 
-static const struct ff_backend *const backends[] = {
-		&ff_backend_cpu, &ff_backend_cuda, &ff_backend_null};
+#include "cuda/load.h"
+
+static const struct ff_backend *const backends[] = {&ff_backend_cpu, &ff_backend_null};
 
 const struct ff_backend *ff_backend_find(const char *name)
 {
 	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
 		if (!strcmp(backends[i]->name, name))
 			return backends[i];
-	return NULL;
+	return strcmp(name, "cuda") ? NULL : ff_cuda_load();
 }
 
 int ff_backend_computes(const struct ff_backend *b, enum ff_dtype type, struct ff_error *err)
@@ -28,10 +29,11 @@ int ff_backend_computes(const struct ff_backend *b, enum ff_dtype type, struct f
 
 const struct ff_backend *ff_backend_preset(void)
 {
+	const struct ff_backend *cuda = ff_cuda_driver() ? ff_cuda_load() : NULL;
 	struct ff_device *dev = NULL;
 
-	if (ff_backend_cuda.open(0, &dev, NULL) < 0)
+	if (!cuda || cuda->open(0, &dev, NULL) < 0)
 		return &ff_backend_cpu;
-	ff_backend_cuda.close(dev);
-	return &ff_backend_cuda;
+	cuda->close(dev);
+	return cuda;
 }

@@ -100,6 +100,7 @@ void ff_executor_destroy(struct ff_executor *x)
 		if (x->job[i].done)
 			x->b->event_close(x->job[i].done);
 	}
+	ff_load_close(x);
 	for (uint32_t i = 0; i < x->n_hosts; i++) {
 		struct ff_host *h = &x->host[i];
 
@@ -112,7 +113,6 @@ void ff_executor_destroy(struct ff_executor *x)
 		if (h->dev)
 			x->b->close(h->dev);
 	}
-	free(x->load_stage);
 	free(x->loss);
 	ff_arena_finish(&x->arena);
 	free(x);
@@ -170,10 +170,36 @@ static int note_time(void *arg, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Without overlap a device's transfers have their place among what it computes, and the memory
+ * plan relies on that; but all of a process run on the first device's stream.  So the others'
+ * streams wait for it, or (`before`) it for them. */
+static int keep_place(
+		struct ff_executor *x, const struct ff_job *j, bool before, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	if (x->s->machine->overlap || j->stream != x->transfers)
+		return FF_OK;
+	for (uint32_t i = 0; i < j->n_hosts && code == FF_OK; i++) {
+		struct ff_host *h = &x->host[j->hosts[i]];
+		struct ff_stream *first = before ? h->compute : x->transfers;
+		struct ff_event *turn = before ? h->turn : x->host[0].turn;
+
+		if (h->compute == x->transfers)
+			continue;
+		code = x->b->record(first, turn, err);
+		if (code == FF_OK)
+			code = x->b->wait(before ? x->transfers : h->compute, turn, err);
+	}
+	return code;
+}
+
 static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error *err)
 {
+	bool transfer = x->s->tasks[task].kind == FF_TASK_MOVE ||
+			x->s->tasks[task].kind == FF_TASK_SYNC;
 	struct ff_job *j = &x->job[task];
-	int code = FF_OK;
+	int code = transfer ? keep_place(x, j, true, err) : FF_OK;
 
 	for (uint32_t i = 0; i < j->n_waits && code == FF_OK; i++)
 		if (runs(x, j->wait[i]))
@@ -186,6 +212,8 @@ static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error 
 		code = x->b->call(j->stream, note_time, &j->finish_us, err);
 	if (code == FF_OK && j->done)
 		code = x->b->record(j->stream, j->done, err);
+	if (code == FF_OK && transfer)
+		code = keep_place(x, j, false, err);
 	j->traced = x->tracing;
 	return code;
 }

@@ -76,6 +76,10 @@ struct ff_backend {
 	/* Zeroed memory, aligned to 64 bytes. */
 	int (*alloc)(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
 	void (*free)(struct ff_device *dev, void *memory);
+	/* Optional (both may be NULL): host memory that uploads read, and downloads write, as it
+	 * is; any other goes by way of such. */
+	int (*pin)(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
+	void (*unpin)(struct ff_device *dev, void *memory);
 	/* A stream with a worker of its own, or (`own` false) the caller's. */
 	int (*stream)(struct ff_device *dev, bool own, struct ff_stream **ret,
 			struct ff_error *err);
@@ -109,12 +113,13 @@ struct ff_backend {
 	bool host_memory; /* pointers may be read and sent by the host */
 };
 
-/* NULL when there is no backend of that name. */
+/* NULL when there is no backend of that name.  "cuda" is loaded when it is asked for; where
+ * it cannot be, its open() says why. */
 const struct ff_backend *ff_backend_find(const char *name);
 /* The CUDA backend where it was built and a GPU answers, else the CPU. */
 const struct ff_backend *ff_backend_preset(void);
 /* Opens a device, asks it, and closes it again. */
 int ff_backend_computes(const struct ff_backend *b, enum ff_dtype type, struct ff_error *err);
-extern const struct ff_backend ff_backend_cpu, ff_backend_null, ff_backend_cuda;
+extern const struct ff_backend ff_backend_cpu, ff_backend_null;
 
 #endif

@@ -32,7 +32,6 @@ bool ff_reduce_takes(enum ff_reduce op, enum ff_dtype t);
 uint32_t ff_reduce_identity(enum ff_reduce op, enum ff_dtype t);
 /* sink = sink op source, `n` elements of type `t` each; n is a multiple of the width.
  * A bfloat16 result is that of float32 arithmetic, rounded once. */
-void ff_reduce(enum ff_reduce op, enum ff_dtype t, int64_t n, const void *restrict source,
-		void *restrict sink);
+void ff_reduce(enum ff_reduce op, enum ff_dtype t, int64_t n, const void *source, void *sink);
 
 #endif

@@ -1,5 +1,5 @@
-/* Strided copies: axes are sorted and merged until the inner loops are long
- * runs, or tiles of a transposition.  SPDX-License-Identifier: Apache-2.0 */
+/* Strided copies: axes are sorted and merged (runtime/strided.c) until the inner loops are
+ * long runs, or tiles of a transposition.  SPDX-License-Identifier: Apache-2.0 */
 #include "copy.h"
 
 #include <string.h>
@@ -8,44 +8,6 @@
 #define SHORT_RUN 16    /* elements; a call of memcpy costs more than this loop */
 #define CHUNK (1 << 15) /* elements worth a thread */
 #define MAX_CHUNKS 256
-
-/* Removes axes of one step, sorts the rest (largest sink stride first) and
- * merges neighbours that are one run on both sides.  Rank 0 becomes one step. */
-static void normalise(const struct ff_strided *s, struct ff_strided *ret)
-{
-	struct ff_strided r = {0};
-
-	for (uint32_t i = 0; i < s->rank; i++) {
-		uint32_t at = r.rank;
-
-		if (s->n[i] == 1)
-			continue;
-		for (; at > 0 && s->sink[i] > r.sink[at - 1]; at--) {
-			r.n[at] = r.n[at - 1];
-			r.source[at] = r.source[at - 1];
-			r.sink[at] = r.sink[at - 1];
-		}
-		r.n[at] = s->n[i];
-		r.source[at] = s->source[i];
-		r.sink[at] = s->sink[i];
-		r.rank++;
-	}
-	*ret = (struct ff_strided){.rank = 1, .n = {1}, .source = {1}, .sink = {1}};
-	for (uint32_t i = 0; i < r.rank; i++) {
-		uint32_t at = ret->rank - 1;
-		bool run = i && ret->source[at] == r.source[i] * r.n[i] &&
-			   ret->sink[at] == r.sink[i] * r.n[i];
-
-		if (run) {
-			ret->n[at] *= r.n[i];
-		} else {
-			at = i ? ret->rank++ : 0;
-			ret->n[at] = r.n[i];
-		}
-		ret->source[at] = r.source[i];
-		ret->sink[at] = r.sink[i];
-	}
-}
 
 /* The two innermost loops: `run` is the last axis, `row` the one that makes a
  * tile with it (a transposition), or n = 1.  In elements. */
@@ -190,13 +152,11 @@ static void drop_axis(struct ff_strided *s, uint32_t i)
 static void copy_all(const struct ff_strided *s, const void *source, void *sink, struct inner p)
 {
 	struct ff_strided outer;
-	int64_t volume = 1, steps = 1, chunks;
+	int64_t volume = ff_strided_volume(s), steps = 1, chunks;
 
-	for (uint32_t i = 0; i < s->rank; i++)
-		volume *= s->n[i];
 	if (volume == 0)
 		return;
-	normalise(s, &outer);
+	ff_strided_normalise(s, &outer);
 	p.n_run = outer.n[outer.rank - 1];
 	p.run_source = outer.source[outer.rank - 1];
 	p.run_sink = outer.sink[outer.rank - 1];
@@ -228,22 +188,14 @@ void ff_strided_copy(const struct ff_strided *s, enum ff_dtype type, const void 
 
 void ff_region_copy(const struct ff_copy *c)
 {
-	struct ff_strided s = {.rank = c->region.rank};
-	int64_t size = ff_dtype_bytes(c->type);
+	int64_t size = ff_dtype_bytes(c->type), source, sink;
+	struct ff_strided s;
 
 	if (ff_region_volume(&c->region) == 0)
 		return;
-	ff_region_strides(c->order, &c->source_region, s.source);
-	ff_region_strides(c->order, &c->sink_region, s.sink);
-	for (uint32_t i = 0; i < s.rank; i++)
-		s.n[i] = ff_region_size(&c->region, i);
-	copy_all(&s,
-			(const char *)c->source + ff_region_offset(c->order, &c->source_region,
-								  c->region.lo) *
-								  size,
-			(char *)c->sink +
-					ff_region_offset(c->order, &c->sink_region, c->region.lo) *
-							size,
+	ff_strided_region(c->order, &c->source_region, &c->sink_region, &c->region, &s, &source,
+			&sink);
+	copy_all(&s, (const char *)c->source + source * size, (char *)c->sink + sink * size,
 			(struct inner){.n_row = 1,
 					.type = c->type,
 					.add = c->add,

@@ -4,14 +4,7 @@
 #define FF_CPU_COPY_H
 
 #include "ff/backend.h"
-
-#define FF_COPY_RANK 8
-
-/* `rank` nested loops of n[i] steps; strides in elements. */
-struct ff_strided {
-	uint32_t rank;
-	int64_t n[FF_COPY_RANK], source[FF_COPY_RANK], sink[FF_COPY_RANK];
-};
+#include "ff/strided.h"
 
 /* Of elements of `type`.  The sides do not overlap. */
 void ff_strided_copy(

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "chosen.h"
+
 int64_t rig_allocated;
 uint32_t rig_kernels;
 
@@ -10,23 +12,23 @@ static int counting_kernel(struct ff_device *dev, const struct ff_work *w, struc
 		struct ff_error *err)
 {
 	rig_kernels++;
-	return ff_backend_cpu.kernel(dev, w, ret, err);
+	return chosen_backend()->kernel(dev, w, ret, err);
 }
 
 static int counting_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err)
 {
 	rig_allocated += (int64_t)bytes;
-	return ff_backend_cpu.alloc(dev, bytes, ret, err);
+	return chosen_backend()->alloc(dev, bytes, ret, err);
 }
 
 const struct ff_backend *rig_backend(bool bounce)
 {
 	static struct ff_backend backend[2];
 
-	backend[bounce] = ff_backend_cpu;
+	backend[bounce] = *chosen_backend();
 	backend[bounce].alloc = counting_alloc;
 	backend[bounce].kernel = counting_kernel;
-	backend[bounce].host_memory = !bounce;
+	backend[bounce].host_memory &= !bounce;
 	return &backend[bounce];
 }
 

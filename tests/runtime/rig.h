@@ -8,7 +8,7 @@
 
 #define RIG_OK(call) ck_assert_msg((call) == FF_OK, "%s", err.text)
 
-/* The CPU backend, counting the bytes allocated and the kernels prepared; `bounce`: it
+/* The backend of chosen.h, counting the bytes allocated and the kernels prepared; `bounce`: it
  * claims that the host cannot read its memory. */
 extern int64_t rig_allocated;
 extern uint32_t rig_kernels;

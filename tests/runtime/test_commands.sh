@@ -183,6 +183,13 @@ check 'far too many devices' refused 'at most' "$ffrun" lenet.json data-parallel
 	--devices 99999999999 $data --steps 1
 check 'no such backend' refused 'expected cpu, cuda or null' "$ffrun" lenet.json single \
 	--device tpu $data --steps 1
+check 'no CUDA module' refused 'CUDA device 0 cannot be opened: ./none.so: cannot open' \
+	env FF_CUDA_MODULE=./none.so "$ffrun" lenet.json single --device cuda $data --steps 1
+check 'then the CPU is the preset' status 0 \
+	env FF_CUDA_MODULE=./none.so "$ffrun" lenet.json single $data --steps 1
+check 'and is said to be' said 'on 1 cpu devices'
+check 'no CUDA backend in the module' refused 'is not of this version' \
+	env FF_CUDA_MODULE=libm.so.6 "$ffrun" lenet.json single --device cuda $data --steps 1
 check 'no such data' refused 'No such file' "$ffrun" lenet.json single --data none --steps 1
 check 'too little data' refused 'fewer than' "$ffrun" lenet.json single --data synthetic:3 --steps 1
 check 'bad schedule' refused 'constant or cosine' "$ffrun" lenet.json single $data --steps 1 \

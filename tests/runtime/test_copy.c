@@ -1,15 +1,14 @@
-/* Region copies and updates of the CPU backend against element by element.
+/* Region copies and updates of a backend (chosen.h) against element by element.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_main.h"
-#include "ff/backend.h"
+#include "chosen.h"
 #include "ff/philox.h"
 #include "typed.h"
 
-static const struct ff_backend *const cpu = &ff_backend_cpu;
+static const struct ff_backend *backend;
 static uint64_t seed;
 
 static int32_t draw(struct ff_random *r, int32_t lo, int32_t hi)
@@ -137,7 +136,7 @@ static double reduced(const struct ff_copy *c, const void *before, int64_t i, in
 }
 
 /* Every element of the sink: copied, added to, or left alone.  Sums of bfloat16 are
- * rounded once. */
+ * rounded once.  All in the host's memory. */
 static void check_sink(const struct ff_copy *c, const void *before)
 {
 	int32_t at[FF_MAX_RANK];
@@ -170,27 +169,34 @@ START_TEST(test_regions)
 	struct ff_stream *stream;
 	struct ff_error err;
 
-	ck_assert_int_eq(cpu->open(0, &dev, &err), FF_OK);
-	ck_assert_int_eq(cpu->stream(dev, false, &stream, &err), FF_OK);
-	for (int i = 0; i < 1600; i++) {
+	ck_assert_int_eq(backend->open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(backend->stream(dev, false, &stream, &err), FF_OK);
+	for (uint32_t i = 0; i < chosen_rounds(1600); i++) {
 		uint8_t order[FF_MAX_RANK];
 		struct ff_copy c = draw_copy(&r, order);
 		void *source = random_shard(&r, c.type, &c.source_region);
 		void *sink = random_shard(&r, c.type, &c.sink_region);
-		size_t bytes = (size_t)(ff_region_volume(&c.sink_region) * ff_dtype_bytes(c.type));
-		void *before = malloc(bytes ? bytes : 1);
+		int64_t size = ff_dtype_bytes(c.type);
+		size_t bytes = (size_t)(ff_region_volume(&c.sink_region) * size);
+		size_t source_bytes = (size_t)(ff_region_volume(&c.source_region) * size);
+		void *before = malloc(bytes ? bytes : 1), *from, *to;
 
 		memcpy(before, sink, bytes);
+		c.source = from = chosen_put(dev, stream, source, source_bytes);
+		c.sink = to = chosen_put(dev, stream, sink, bytes);
+		ck_assert_msg(backend->copy(stream, &c, &err) == FF_OK, "%s", err.text);
+		chosen_get(stream, sink, to, bytes);
 		c.source = source;
 		c.sink = sink;
-		ck_assert_int_eq(cpu->copy(stream, &c, &err), FF_OK);
 		check_sink(&c, before);
+		backend->free(dev, from);
+		backend->free(dev, to);
 		free(before);
 		free(source);
 		free(sink);
 	}
-	cpu->stream_close(stream);
-	cpu->close(dev);
+	backend->stream_close(stream);
+	backend->close(dev);
 }
 END_TEST
 
@@ -203,9 +209,8 @@ START_TEST(test_bits)
 	struct ff_stream *stream;
 	struct ff_error err;
 	uint32_t source[120], sink[48];
-	struct ff_copy c = {.source = source,
-			.sink = sink,
-			.order = ff_order_image,
+	void *from;
+	struct ff_copy c = {.order = ff_order_image,
 			.source_region = all,
 			.sink_region = part,
 			.region = part};
@@ -213,16 +218,21 @@ START_TEST(test_bits)
 
 	for (uint32_t i = 0; i < 120; i++)
 		source[i] = 0x7f800001u + i * 0x11111u;
-	ck_assert_int_eq(cpu->open(0, &dev, &err), FF_OK);
-	ck_assert_int_eq(cpu->stream(dev, false, &stream, &err), FF_OK);
-	ck_assert_int_eq(cpu->copy(stream, &c, &err), FF_OK);
+	ck_assert_int_eq(backend->open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(backend->stream(dev, false, &stream, &err), FF_OK);
+	c.source = from = chosen_put(dev, stream, source, sizeof(source));
+	c.sink = chosen_put(dev, stream, NULL, sizeof(sink));
+	ck_assert_int_eq(backend->copy(stream, &c, &err), FF_OK);
+	chosen_get(stream, sink, c.sink, sizeof(sink));
+	backend->free(dev, from);
+	backend->free(dev, c.sink);
 	memcpy(at, part.lo, sizeof(at));
 	do
 		ck_assert_uint_eq(sink[ff_region_offset(c.order, &part, at)],
 				source[ff_region_offset(c.order, &all, at)]);
 	while (next(&part, at));
-	cpu->stream_close(stream);
-	cpu->close(dev);
+	backend->stream_close(stream);
+	backend->close(dev);
 }
 END_TEST
 
@@ -242,26 +252,29 @@ START_TEST(test_fill)
 			.type = FF_U8,
 			.add = true};
 
-	ck_assert_int_eq(cpu->open(0, &dev, &err), FF_OK);
-	ck_assert_int_eq(cpu->stream(dev, true, &stream, &err), FF_OK);
+	ck_assert_int_eq(backend->open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(backend->stream(dev, true, &stream, &err), FF_OK);
 	for (int t = 0; t < FF_DTYPE_COUNT; t++)
 		for (int n = 0; n < 40; n++) {
 			size_t size = (size_t)ff_dtype_bytes((enum ff_dtype)t);
 			uint32_t b = bits[n % 3];
 			unsigned char memory[200];
+			void *device;
 
 			memset(memory, 0x5a, sizeof(memory));
-			cpu->fill(stream, memory, (enum ff_dtype)t, n, b, &err);
-			ck_assert_int_eq(cpu->drain(stream, &err), FF_OK);
+			device = chosen_put(dev, stream, memory, sizeof(memory));
+			backend->fill(stream, device, (enum ff_dtype)t, n, b, &err);
+			chosen_get(stream, memory, device, sizeof(memory));
+			backend->free(dev, device);
 			for (size_t i = 0; i < (size_t)n; i++)
 				ck_assert_mem_eq(memory + i * size, &b, size);
 			for (size_t i = (size_t)n * size; i < sizeof(memory); i++)
 				ck_assert_int_eq(memory[i], 0x5a);
 		}
-	ck_assert_int_eq(cpu->copy(stream, &add, &err), FF_E_RUN);
+	ck_assert_int_eq(backend->copy(stream, &add, &err), FF_E_RUN);
 	ck_assert_ptr_nonnull(strstr(err.text, "uint8"));
-	cpu->stream_close(stream);
-	cpu->close(dev);
+	backend->stream_close(stream);
+	backend->close(dev);
 }
 END_TEST
 
@@ -307,39 +320,52 @@ START_TEST(test_update)
 	static float w[MOST], g[MOST], state[2][MOST];
 	static double ww[MOST], s[MOST][2];
 	static uint16_t rounded[MOST];
-	struct ff_update u = {.optimizer = o, .weight = w, .gradient = g, .n = (size_t)n};
+	struct ff_update u = {.optimizer = o, .n = (size_t)n};
+	uint16_t *device_rounded;
 	struct ff_device *dev;
 	struct ff_stream *stream;
 	struct ff_error err;
+	float *device_g;
 
 	for (int i = 0; i <= n; i++) {
 		ww[i] = w[i] = (float)draw(&r, -50, 50);
 		state[0][i] = state[1][i] = 0;
 		s[i][0] = s[i][1] = 0;
 	}
+	ck_assert_int_eq(backend->open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(backend->stream(dev, true, &stream, &err), FF_OK);
+	u.weight = chosen_put(dev, stream, w, sizeof(w));
+	u.gradient = device_g = chosen_put(dev, stream, NULL, sizeof(g));
 	for (uint32_t i = 0; i < o->states; i++)
-		u.state[i] = state[i];
-	memset(rounded, 0xff, sizeof(rounded));
-	ck_assert_int_eq(cpu->open(0, &dev, &err), FF_OK);
-	ck_assert_int_eq(cpu->stream(dev, true, &stream, &err), FF_OK);
+		u.state[i] = chosen_put(dev, stream, state[i], sizeof(state[i]));
+	device_rounded = chosen_put(dev, stream, NULL, sizeof(rounded));
 	for (int step = 0; step < 4; step++) {
 		for (int i = 0; i < n; i++)
 			g[i] = (float)draw(&r, -50, 50);
+		chosen_set(stream, device_g, g, (size_t)n * sizeof(*g));
 		o->factors(told, (uint64_t)step, &u.factors);
-		u.rounded = step == 3 ? rounded : NULL;
-		ck_assert_int_eq(cpu->update(stream, &u, &err), FF_OK);
-		ck_assert_int_eq(cpu->drain(stream, &err), FF_OK);
+		u.rounded = step == 3 ? device_rounded : NULL;
+		ck_assert_int_eq(backend->update(stream, &u, &err), FF_OK);
 		for (int i = 0; i < n; i++)
 			update_element(o->id, told, step, g[i], &ww[i], s[i]);
 	}
+	chosen_get(stream, w, u.weight, sizeof(w));
+	chosen_get(stream, rounded, device_rounded, sizeof(rounded));
+	for (uint32_t i = 0; i < o->states; i++) {
+		chosen_get(stream, state[i], u.state[i], sizeof(state[i]));
+		backend->free(dev, u.state[i]);
+	}
+	backend->free(dev, u.weight);
+	backend->free(dev, device_g);
+	backend->free(dev, device_rounded);
 	for (int i = 0; i <= n; i++) {
 		ck_assert_double_eq_tol(w[i], ww[i], 1e-4);
 		ck_assert_uint_eq(rounded[i], i < n ? ff_bf16_from_f32(w[i]) : 0xffff);
 		for (uint32_t k = 0; k < 2; k++)
 			ck_assert_double_eq_tol(state[k][i], s[i][k], 1e-4 * (1 + fabs(s[i][k])));
 	}
-	cpu->stream_close(stream);
-	cpu->close(dev);
+	backend->stream_close(stream);
+	backend->close(dev);
 }
 END_TEST
 
@@ -348,6 +374,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("copy");
 	TCase *t = tcase_create("property");
 
+	backend = chosen_backend();
 	seed = ff_test_seed(7);
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, test_regions);
@@ -360,5 +387,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	return ff_check_main(suite());
+	return chosen_main(suite);
 }

@@ -1,12 +1,11 @@
-/* Property test: every kernel of the CPU backend, forward and backward, on
+/* Property test: every kernel of a backend (chosen.h), forward and backward, on
  * random parts of random nodes, against the operators' definitions.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_main.h"
-#include "ff/backend.h"
+#include "chosen.h"
 #include "ff/builder.h"
 #include "ff/philox.h"
 #include "ff/strategy.h"
@@ -16,7 +15,7 @@
 /* Of the largest magnitude; of bfloat16, beside half a unit in its own last place. */
 #define TOLERANCE 1e-4
 
-static const struct ff_backend *const cpu = &ff_backend_cpu;
+static const struct ff_backend *backend;
 static uint64_t seed;
 
 /* One node, one part of it, and all its tensors. */
@@ -319,47 +318,51 @@ static void fill_naive(struct trial *t)
 	naive_run(x);
 }
 
+/* NaN: what is not written shows. */
 static void *device_memory(struct trial *t, int64_t bytes)
 {
-	struct ff_error err;
-	void *memory;
-
-	check(cpu->alloc(t->dev, (size_t)bytes, &memory, &err), &err);
-	memset(memory, 0xff, (size_t)bytes); /* NaN: what is not written shows */
-	return memory;
+	return chosen_put(t->dev, t->stream, NULL, (size_t)bytes);
 }
 
 /* A dense shard of `region`, of elements of `type`; NULL when that is empty. */
 static void *shard_of(struct trial *t, const struct ff_operand *o, enum ff_dtype type,
 		const struct ff_region *region, const double *whole)
 {
-	int64_t n = ff_region_volume(region);
+	size_t bytes = (size_t)(ff_region_volume(region) * ff_dtype_bytes(type));
 	int32_t at[FF_MAX_RANK];
-	void *v;
+	void *v, *shard;
 
-	if (!n)
+	if (!bytes)
 		return NULL;
-	v = device_memory(t, n * ff_dtype_bytes(type));
+	v = malloc(bytes);
+	ck_assert_ptr_nonnull(v);
+	memset(v, 0xff, bytes);
 	memcpy(at, region->lo, sizeof(at));
 	do {
 		double value = whole ? whole[naive_index(o, at)] : NAN;
 
 		typed_put(type, v, ff_region_offset(o->order, region, at), value);
 	} while (naive_next(region, at));
-	return v;
+	shard = chosen_put(t->dev, t->stream, v, bytes);
+	free(v);
+	return shard;
 }
 
 static void compare(struct trial *t, const char *what, const struct ff_operand *o,
-		enum ff_dtype type, const struct ff_region *region, const void *shard,
+		enum ff_dtype type, const struct ff_region *region, const void *device,
 		const double *whole)
 {
+	size_t bytes = (size_t)(ff_region_volume(region) * ff_dtype_bytes(type));
 	int64_t n = naive_volume(o->rank, o->shape);
 	int32_t at[FF_MAX_RANK];
 	double largest = 1e-6;
 	char key[FF_KEY_BYTES];
+	void *shard;
 
-	if (!ff_region_volume(region))
+	if (!bytes)
 		return;
+	shard = malloc(bytes);
+	chosen_get(t->stream, shard, device, bytes);
 	for (int64_t i = 0; i < n; i++)
 		largest = fmax(largest, fabs(whole[i]));
 	memcpy(at, region->lo, sizeof(at));
@@ -374,17 +377,18 @@ static void compare(struct trial *t, const char *what, const struct ff_operand *
 		ck_abort_msg("%s at (%d, %d, %d, %d) is %g, expected %g: %s", what, at[0], at[1],
 				at[2], at[3], have, want, key);
 	} while (naive_next(region, at));
+	free(shard);
 }
 
 static void give_back(struct trial *t, struct ff_kernel_io *io)
 {
 	for (uint32_t i = 0; i < NAIVE_INPUTS; i++) {
-		cpu->free(t->dev, (void *)(uintptr_t)io->in[i]);
-		cpu->free(t->dev, io->din[i]);
+		backend->free(t->dev, (void *)(uintptr_t)io->in[i]);
+		backend->free(t->dev, io->din[i]);
 	}
-	cpu->free(t->dev, io->out[0]);
-	cpu->free(t->dev, (void *)(uintptr_t)io->dout[0]);
-	cpu->free(t->dev, io->workspace);
+	backend->free(t->dev, io->out[0]);
+	backend->free(t->dev, (void *)(uintptr_t)io->dout[0]);
+	backend->free(t->dev, io->workspace);
 }
 
 /* Only what the pass may touch is there, so that anything else crashes. */
@@ -428,13 +432,13 @@ static void run_kernel(struct trial *t)
 	struct ff_error err;
 	int64_t workspace;
 
-	check(cpu->kernel(t->dev, w, &k, &err), &err);
-	workspace = cpu->workspace(k);
+	check(backend->kernel(t->dev, w, &k, &err), &err);
+	workspace = backend->workspace(k);
 	ck_assert_int_eq(workspace % 64, 0);
 	fill_io(t, workspace, &io);
 	for (int again = 0; again < 2; again++) {
-		check(cpu->run(t->stream, k, &io, &err), &err);
-		check(cpu->drain(t->stream, &err), &err);
+		check(backend->run(t->stream, k, &io, &err), &err);
+		check(backend->drain(t->stream, &err), &err);
 		if (w->pass == FF_FORWARD)
 			compare(t, "out", &n->out_map[0], n->out_map[0].dtype, &w->out[0],
 					io.out[0], t->naive.out);
@@ -445,7 +449,7 @@ static void run_kernel(struct trial *t)
 						io.din[i], t->naive.din[i]);
 	}
 	give_back(t, &io);
-	cpu->kernel_close(k);
+	backend->kernel_close(k);
 }
 
 /* Backward of what saves something runs after forward of the same part. */
@@ -467,7 +471,7 @@ static void run_pass(struct trial *t, enum ff_pass pass)
 		t->work = backward;
 	}
 	run_kernel(t);
-	cpu->free(t->dev, t->saved);
+	backend->free(t->dev, t->saved);
 	t->saved = NULL;
 }
 
@@ -518,14 +522,14 @@ START_TEST(test_against_definition)
 	struct ff_error err;
 	bool able;
 
-	check(cpu->open(0, &dev, &err), &err);
-	check(cpu->stream(dev, op % 2, &stream, &err), &err);
-	able = cpu->computes(dev, type, &err) == FF_OK;
+	check(backend->open(0, &dev, &err), &err);
+	check(backend->stream(dev, op % 2, &stream, &err), &err);
+	able = backend->computes(dev, type, &err) == FF_OK;
 	ck_assert(able || type == FF_BF16);
-	for (uint32_t i = 0; i < trials[op] && able; i++)
+	for (uint32_t i = 0; trials[op] && i < chosen_rounds(trials[op]) && able; i++)
 		run_trial(op, type, i, dev, stream);
-	cpu->stream_close(stream);
-	cpu->close(dev);
+	backend->stream_close(stream);
+	backend->close(dev);
 }
 END_TEST
 
@@ -534,6 +538,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("kernels");
 	TCase *t = tcase_create("property");
 
+	backend = chosen_backend();
 	seed = ff_test_seed(20240601);
 	tcase_set_timeout(t, 0);
 	tcase_add_loop_test(t, test_against_definition, 0, 2 * FF_OP_COUNT);
@@ -543,5 +548,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	return ff_check_main(suite());
+	return chosen_main(suite);
 }

@@ -10,8 +10,7 @@
 #define omp_set_num_threads(n) ((void)(n))
 #endif
 
-#include "check_main.h"
-#include "ff/backend.h"
+#include "chosen.h"
 #include "ff/builder.h"
 #include "ff/philox.h"
 #include "typed.h"
@@ -21,7 +20,7 @@
 #define MAX_OUT 4
 #define LARGE UINT64_MAX /* stream of a trial with work for many threads */
 
-static const struct ff_backend *const cpu = &ff_backend_cpu;
+static const struct ff_backend *backend;
 
 /* One node, one box of it, and whole tensors in the order of their axes. */
 struct trial {
@@ -252,15 +251,14 @@ static void define(struct trial *t, enum ff_pass pass)
 static void *shard_of(struct trial *t, const struct ff_operand *o, enum ff_dtype type,
 		const struct ff_region *region, const float *from)
 {
-	int64_t n = ff_region_volume(region);
-	size_t bytes = (size_t)(n * ff_dtype_bytes(type));
+	size_t bytes = (size_t)(ff_region_volume(region) * ff_dtype_bytes(type));
 	int32_t at[FF_MAX_DIMS];
-	struct ff_error err;
-	void *shard;
+	void *shard, *device;
 
-	if (!n)
+	if (!bytes)
 		return NULL;
-	check(cpu->alloc(t->dev, bytes, &shard, &err), &err);
+	shard = malloc(bytes);
+	ck_assert_ptr_nonnull(shard);
 	memset(shard, 0xff, bytes);
 	memcpy(at, region->lo, sizeof(at));
 	do {
@@ -269,20 +267,26 @@ static void *shard_of(struct trial *t, const struct ff_operand *o, enum ff_dtype
 		if (from)
 			typed_put(type, shard, i, (double)from[index_of(o, at)]);
 	} while (next(region, at));
-	return shard;
+	device = chosen_put(t->dev, t->stream, shard, bytes);
+	free(shard);
+	return device;
 }
 
 /* Of bfloat16 to within half a unit in the last place. */
 static void compare(struct trial *t, const char *what, const struct ff_operand *o,
-		enum ff_dtype type, const struct ff_region *region, const void *shard,
+		enum ff_dtype type, const struct ff_region *region, const void *device,
 		const float *want)
 {
+	size_t bytes = (size_t)(ff_region_volume(region) * ff_dtype_bytes(type));
 	double unit = type == FF_BF16 ? BF16_HALF_ULP : 1e-5;
 	char key[FF_KEY_BYTES];
 	int32_t at[FF_MAX_DIMS];
+	void *shard;
 
-	if (!ff_region_volume(region))
+	if (!bytes)
 		return;
+	shard = malloc(bytes);
+	chosen_get(t->stream, shard, device, bytes);
 	memcpy(at, region->lo, sizeof(at));
 	do {
 		double have = typed_get(type, shard, ff_region_offset(o->order, region, at));
@@ -294,6 +298,7 @@ static void compare(struct trial *t, const char *what, const struct ff_operand *
 		ck_abort_msg("%s at (%d, %d, %d, %d) is %g, expected %g: %s", what, at[0], at[1],
 				at[2], at[3], have, expected, key);
 	} while (next(region, at));
+	free(shard);
 }
 
 /* Only what the pass may touch is there. */
@@ -324,12 +329,12 @@ static void fill_io(struct trial *t, struct ff_kernel_io *io)
 static void give_back(struct trial *t, struct ff_kernel_io *io)
 {
 	for (uint32_t i = 0; i < MAX_IN; i++) {
-		cpu->free(t->dev, (void *)(uintptr_t)io->in[i]);
-		cpu->free(t->dev, io->din[i]);
+		backend->free(t->dev, (void *)(uintptr_t)io->in[i]);
+		backend->free(t->dev, io->din[i]);
 	}
 	for (uint32_t k = 0; k < MAX_OUT; k++) {
-		cpu->free(t->dev, io->out[k]);
-		cpu->free(t->dev, (void *)(uintptr_t)io->dout[k]);
+		backend->free(t->dev, io->out[k]);
+		backend->free(t->dev, (void *)(uintptr_t)io->dout[k]);
 	}
 }
 
@@ -338,12 +343,12 @@ static int run_kernel(struct trial *t, const struct ff_kernel_io *io, struct ff_
 	struct ff_kernel *k;
 	int code;
 
-	check(cpu->kernel(t->dev, &t->work, &k, err), err);
-	ck_assert_int_eq(cpu->workspace(k), 0);
-	code = cpu->run(t->stream, k, io, err);
+	check(backend->kernel(t->dev, &t->work, &k, err), err);
+	ck_assert_int_eq(backend->workspace(k), 0);
+	code = backend->run(t->stream, k, io, err);
 	if (code == FF_OK)
-		code = cpu->drain(t->stream, err);
-	cpu->kernel_close(k);
+		code = backend->drain(t->stream, err);
+	backend->kernel_close(k);
 	return code;
 }
 
@@ -374,15 +379,15 @@ static void trial_open(
 	memset(t, 0, sizeof(*t));
 	t->r = (struct ff_random){seed, stream, 0};
 	ff_arena_init(&t->arena);
-	check(cpu->open(0, &t->dev, &err), &err);
-	check(cpu->stream(t->dev, false, &t->stream, &err), &err);
+	check(backend->open(0, &t->dev, &err), &err);
+	check(backend->stream(t->dev, false, &t->stream, &err), &err);
 	build(t, op, type);
 }
 
 static void trial_close(struct trial *t)
 {
-	cpu->stream_close(t->stream);
-	cpu->close(t->dev);
+	backend->stream_close(t->stream);
+	backend->close(t->dev);
 	ff_arena_finish(&t->arena);
 }
 
@@ -393,7 +398,7 @@ START_TEST(kernels)
 {
 	uint64_t seed = ff_test_seed(30);
 
-	for (uint32_t i = 0; i < ROUNDS; i++) {
+	for (uint32_t i = 0; i < chosen_rounds(ROUNDS); i++) {
 		struct trial t;
 
 		trial_open(&t, seed + (uint64_t)_i, i, ops[_i], i % 2 ? FF_BF16 : FF_F32);
@@ -424,7 +429,7 @@ START_TEST(embedding_does_not_depend_on_threads)
 		check(run_kernel(&t, &io, &err), &err);
 		n = ff_region_volume(&t.work.in[1]);
 		gradient[i] = ff_arena_array(&t.arena, (size_t)n, sizeof(float));
-		memcpy(gradient[i], io.din[1], (size_t)n * sizeof(float));
+		chosen_get(t.stream, gradient[i], io.din[1], (size_t)n * sizeof(float));
 		if (i)
 			ck_assert_mem_eq(gradient[0], gradient[1], (size_t)n * sizeof(float));
 		give_back(&t, &io);
@@ -439,14 +444,14 @@ START_TEST(embedding_refuses_ids)
 		struct ff_kernel_io io;
 		struct ff_error err;
 		struct trial t;
-		int32_t bad, *ids;
+		int32_t bad, *last;
 
 		trial_open(&t, ff_test_seed(32), (uint64_t)i, FF_OP_EMBEDDING, FF_F32);
 		define(&t, FF_FORWARD);
 		fill_io(&t, &io);
 		bad = i ? -2 : t.node->attrs.embedding.vocabulary;
-		ids = (int32_t *)(uintptr_t)io.in[0];
-		ids[ff_region_volume(&t.work.in[0]) - 1] = bad;
+		last = (int32_t *)(uintptr_t)io.in[0] + ff_region_volume(&t.work.in[0]) - 1;
+		chosen_set(t.stream, last, &bad, sizeof(bad));
 		ck_assert_int_eq(run_kernel(&t, &io, &err), FF_E_INPUT);
 		ck_assert_ptr_nonnull(
 				strstr(err.text, i ? ": id -2 is not in -1.." : " is not in -1.."));
@@ -461,9 +466,11 @@ static Suite *suite(void)
 	Suite *s = suite_create("rows");
 	TCase *c = tcase_create("kernels");
 
+	backend = chosen_backend();
 	tcase_set_timeout(c, 0);
 	tcase_add_loop_test(c, kernels, 0, sizeof(ops) / sizeof(ops[0]));
-	tcase_add_test(c, embedding_does_not_depend_on_threads);
+	if (chosen_is_cpu())
+		tcase_add_test(c, embedding_does_not_depend_on_threads);
 	tcase_add_test(c, embedding_refuses_ids);
 	suite_add_tcase(s, c);
 	return s;
@@ -471,5 +478,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	return ff_check_main(suite());
+	return chosen_main(suite);
 }

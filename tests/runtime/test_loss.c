@@ -10,16 +10,16 @@
 #define omp_set_num_threads(n) ((void)(n))
 #endif
 
-#include "check_main.h"
-#include "ff/backend.h"
+#include "chosen.h"
+#include "cpu/copy.h"
 #include "ff/builder.h"
 #include "ff/philox.h"
 
-#define CPU (&ff_backend_cpu)
 #define MOST_PARTS 5
 #define LEAST 1e-12 /* what is smaller may be zero */
 #define OK(call) ck_assert_msg((call) == FF_OK, "%s", err.text)
 
+static const struct ff_backend *backend;
 static uint64_t seed;
 
 /* One loss over whole logits and labels. */
@@ -34,6 +34,8 @@ struct loss {
 	float *logit; /* as the value lies in memory */
 	int32_t *label;
 	int64_t valid;
+	void *put[64]; /* device memory */
+	uint32_t n_put;
 };
 
 /* Logits of `shape`, of which axis 1 are the classes; all zero, labels too. */
@@ -71,14 +73,14 @@ static void loss_open(struct loss *l, uint32_t rank, const int32_t *shape)
 	l->logit = ff_arena_array(
 			&l->arena, (size_t)(l->positions * l->classes), sizeof(*l->logit));
 	l->label = ff_arena_array(&l->arena, (size_t)l->positions, sizeof(*l->label));
-	OK(CPU->open(0, &l->dev, &err));
-	OK(CPU->stream(l->dev, false, &l->stream, &err));
+	OK(backend->open(0, &l->dev, &err));
+	OK(backend->stream(l->dev, false, &l->stream, &err));
 }
 
 static void loss_close(struct loss *l)
 {
-	CPU->stream_close(l->stream);
-	CPU->close(l->dev);
+	backend->stream_close(l->stream);
+	backend->close(l->dev);
 	ff_arena_finish(&l->arena);
 }
 
@@ -130,15 +132,15 @@ static int run(struct loss *l, uint32_t node, const struct ff_region *box, enum 
 	int code;
 
 	ff_work_fill(&l->g, node, box, pass, &w);
-	ck_assert_int_eq(CPU->kernel(l->dev, &w, &k, err), FF_OK);
-	code = CPU->run(l->stream, k, io, err);
+	ck_assert_int_eq(backend->kernel(l->dev, &w, &k, err), FF_OK);
+	code = backend->run(l->stream, k, io, err);
 	if (code == FF_OK)
-		code = CPU->drain(l->stream, err);
-	CPU->kernel_close(k);
+		code = backend->drain(l->stream, err);
+	backend->kernel_close(k);
 	return code;
 }
 
-/* A part's shard of the logits, or that back into its place. */
+/* A part's shard of the logits, or that back into its place; all in the host's memory. */
 static void copy_logits(struct loss *l, const struct cut *cut, uint32_t p, float *shard,
 		float *whole, bool back)
 {
@@ -146,15 +148,12 @@ static void copy_logits(struct loss *l, const struct cut *cut, uint32_t p, float
 
 	part.lo[1] = cut->at[p];
 	part.hi[1] = cut->at[p + 1];
-	ck_assert_int_eq(CPU->copy(l->stream,
-					 &(struct ff_copy){.source = back ? shard : whole,
-							 .sink = back ? whole : shard,
-							 .order = l->logits->order,
-							 .source_region = back ? part : all,
-							 .sink_region = back ? all : part,
-							 .region = part},
-					 NULL),
-			FF_OK);
+	ff_region_copy(&(struct ff_copy){.source = back ? shard : whole,
+			.sink = back ? whole : shard,
+			.order = l->logits->order,
+			.source_region = back ? part : all,
+			.sink_region = back ? all : part,
+			.region = part});
 }
 
 static void *array(struct loss *l, int64_t n)
@@ -166,53 +165,92 @@ static void *array(struct loss *l, int64_t n)
 	return v;
 }
 
+/* `n` words of device memory, until the parts are through. */
+static void *put(struct loss *l, const void *host, int64_t n)
+{
+	void *v = chosen_put(l->dev, l->stream, host, (size_t)n * sizeof(float));
+
+	ck_assert_uint_lt(l->n_put, sizeof(l->put) / sizeof(l->put[0]));
+	l->put[l->n_put++] = v;
+	return v;
+}
+
+static void get(struct loss *l, void *host, const void *device, int64_t n)
+{
+	chosen_get(l->stream, host, device, (size_t)n * sizeof(float));
+}
+
+static int64_t volume_of(const struct loss *l, const struct cut *cut, uint32_t p)
+{
+	return l->positions * (cut->at[p + 1] - cut->at[p]);
+}
+
+/* The statistics of all parts together, in *all; the parts' logits in `shard`. */
+static int run_preludes(struct loss *l, const struct cut *cut, uint32_t turn, const int32_t *label,
+		void **shard, float **all, struct ff_error *err)
+{
+	static const enum ff_reduce ops[2] = {FF_REDUCE_LOG_SUM_EXP, FF_REDUCE_MAX};
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < cut->n && code == FF_OK; i++) {
+		uint32_t p = (turn + i) % cut->n;
+		struct ff_region box = box_of(l, cut, p);
+		float *part = array(l, volume_of(l, cut, p));
+		struct ff_kernel_io io = {.valid = l->valid};
+
+		copy_logits(l, cut, p, part, l->logit, false);
+		io.in[0] = shard[p] = put(l, part, volume_of(l, cut, p));
+		io.in[1] = label;
+		for (int k = 0; k < 2; k++)
+			io.out[k] = put(l, NULL, 2 * l->positions);
+		code = run(l, l->prelude, &box, FF_FORWARD, &io, err);
+		for (int k = 0; k < 2; k++) {
+			float *own = array(l, 2 * l->positions);
+
+			get(l, own, io.out[k], 2 * l->positions);
+			if (i)
+				ff_reduce(ops[k], FF_F32, 2 * l->positions, own, all[k]);
+			else
+				all[k] = own;
+		}
+	}
+	return code;
+}
+
 /* Loss, correct predictions and (`grad` not NULL) gradients of all logits. */
 static int run_cut(struct loss *l, const struct cut *cut, struct ff_random *r, double score[2],
 		float *grad, struct ff_error *err)
 {
-	static const enum ff_reduce ops[2] = {FF_REDUCE_LOG_SUM_EXP, FF_REDUCE_MAX};
-	float *shard[MOST_PARTS], *all[2] = {NULL}, out[2];
-	struct ff_kernel_io io = {.valid = l->valid};
-	uint32_t turn = ff_random_below(r, cut->n);
-	int code = FF_OK;
+	const int32_t *label = put(l, l->label, l->positions);
+	float *all[2] = {NULL};
+	void *shard[MOST_PARTS];
+	int code = run_preludes(l, cut, ff_random_below(r, cut->n), label, shard, all, err);
 
-	io.in[1] = l->label;
-	for (uint32_t i = 0; i < cut->n && code == FF_OK; i++) {
-		uint32_t p = (turn + i) % cut->n;
-		struct ff_region box = box_of(l, cut, p);
-
-		shard[p] = array(l, l->positions * (cut->at[p + 1] - cut->at[p]));
-		copy_logits(l, cut, p, shard[p], l->logit, false);
-		io.in[0] = shard[p];
-		for (int k = 0; k < 2; k++)
-			io.out[k] = array(l, 2 * l->positions);
-		code = run(l, l->prelude, &box, FF_FORWARD, &io, err);
-		for (int k = 0; k < 2; k++) {
-			if (i)
-				ff_reduce(ops[k], FF_F32, 2 * l->positions, io.out[k], all[k]);
-			else
-				all[k] = io.out[k];
-		}
-	}
 	score[0] = score[1] = 0;
 	for (uint32_t p = 0; p < cut->n && code == FF_OK; p++) {
 		struct ff_region box = box_of(l, cut, p);
+		float *part = array(l, volume_of(l, cut, p)), out[2];
+		struct ff_kernel_io io = {.valid = l->valid};
 
-		io = (struct ff_kernel_io){.in = {shard[p], l->label, all[0], all[1]},
-				.out = {out},
-				.valid = l->valid};
-		io.in[0] = NULL; /* forward has no need of them */
+		io.in[1] = label;
+		for (int k = 0; k < 2; k++)
+			io.in[2 + k] = put(l, all[k], 2 * l->positions);
+		io.out[0] = put(l, NULL, 2); /* forward has no need of the logits */
 		code = run(l, l->node, &box, FF_FORWARD, &io, err);
+		get(l, out, io.out[0], 2);
 		score[0] += (double)out[0];
 		score[1] += (double)out[1];
 		if (!grad || code < 0)
 			continue;
 		io.in[0] = shard[p];
 		io.out[0] = NULL;
-		io.din[0] = array(l, l->positions * (cut->at[p + 1] - cut->at[p]));
+		io.din[0] = put(l, NULL, volume_of(l, cut, p));
 		code = run(l, l->node, &box, FF_BACKWARD, &io, err);
-		copy_logits(l, cut, p, io.din[0], grad, true);
+		get(l, part, io.din[0], volume_of(l, cut, p));
+		copy_logits(l, cut, p, part, grad, true);
 	}
+	while (l->n_put)
+		backend->free(l->dev, l->put[--l->n_put]);
 	return code;
 }
 
@@ -326,7 +364,7 @@ START_TEST(any_cut_gives_the_same)
 {
 	struct ff_random r = {.seed = seed, .stream = 1};
 
-	for (int round = 0; round < 60 * KINDS; round++) {
+	for (int round = 0; round < (int)chosen_rounds(60) * KINDS; round++) {
 		int32_t rank = 2 + (int32_t)ff_random_below(&r, 3), shape[FF_MAX_RANK];
 		struct loss l;
 
@@ -448,11 +486,13 @@ static Suite *suite(void)
 	Suite *s = suite_create("loss");
 	TCase *t = tcase_create("loss");
 
+	backend = chosen_backend();
 	seed = ff_test_seed(20240602);
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, any_cut_gives_the_same);
 	tcase_add_test(t, labels_that_do_not_count);
-	tcase_add_test(t, threads_do_not_show);
+	if (chosen_is_cpu())
+		tcase_add_test(t, threads_do_not_show);
 	tcase_add_test(t, nothing_changes_nothing);
 	suite_add_tcase(s, t);
 	return s;
@@ -460,5 +500,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	return ff_check_main(suite());
+	return chosen_main(suite);
 }

@@ -1,7 +1,7 @@
 /* One device a rank: communication, and random schedules against one device.
  * Run by mpirun; every rank checks, the first one prints.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "check_main.h"
+#include "chosen.h"
 
 #include "agree.h"
 #include "comm/job.h"
@@ -83,7 +83,7 @@ START_TEST(same_function)
 	uint64_t seed = ff_test_seed(30);
 	struct ff_comm *c = world();
 
-	for (uint32_t i = 0; i < SCENES; i++) {
+	for (uint32_t i = 0; i < chosen_rounds(SCENES); i++) {
 		struct ff_random r = {seed, i, 0};
 		struct result split, whole;
 		struct scene s;

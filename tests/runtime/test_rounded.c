@@ -1,6 +1,6 @@
 /* Graphs that compute in bfloat16: random ones under random legal strategies against one
  * device, and what stays float32.  SPDX-License-Identifier: Apache-2.0 */
-#include "check_main.h"
+#include "chosen.h"
 
 #include <math.h>
 
@@ -59,9 +59,10 @@ static void compare_rounded(
 START_TEST(same_function_rounded)
 {
 	uint64_t seed = ff_test_seed(28);
+	uint32_t cases = chosen_rounds(CASES);
 	struct rounding all = {0};
 
-	for (uint32_t i = 0; i < CASES; i++) {
+	for (uint32_t i = 0; i < cases; i++) {
 		struct ff_random r = {seed, i, 0}, again = r;
 		struct result split, rounded, exact;
 		struct scene s, plain;
@@ -81,10 +82,11 @@ START_TEST(same_function_rounded)
 		scene_close(&plain);
 		scene_close(&s);
 	}
-	seen_check(&all.seen);
-	ck_assert_uint_gt(all.apart, CASES * 9 / 10);
-	ck_assert_uint_gt(all.told, CASES * 9 / 10);
-	ck_assert_uint_gt(all.fine, CASES * 9 / 10);
+	if (cases == CASES)
+		seen_check(&all.seen);
+	ck_assert_uint_gt(all.apart, cases * 9 / 10);
+	ck_assert_uint_gt(all.told, cases * 9 / 10);
+	ck_assert_uint_gt(all.fine, cases * 9 / 10);
 }
 END_TEST
 
@@ -199,7 +201,7 @@ int main(void)
 {
 	struct ff_error err;
 
-	if (ff_backend_computes(&ff_backend_cpu, FF_BF16, &err) == FF_OK)
+	if (ff_backend_computes(chosen_backend(), FF_BF16, &err) == FF_OK)
 		return ff_check_main(suite());
 	printf("1..0 # SKIP %s\n", err.text);
 	return 0;

@@ -1,14 +1,13 @@
-/* Streams and events of the CPU backend: order, waiting, failures.
+/* Streams and events of a backend (chosen.h): order, waiting, failures.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_main.h"
-#include "ff/backend.h"
+#include "chosen.h"
 
-static const struct ff_backend *const cpu = &ff_backend_cpu;
+static const struct ff_backend *backend;
 
 /* A log that functions in streams write to. */
 struct diary {
@@ -51,25 +50,25 @@ static void setup(struct bench *b)
 {
 	memset(b, 0, sizeof(*b));
 	pthread_mutex_init(&b->diary.mutex, NULL);
-	ck_assert_int_eq(cpu->open(0, &b->dev, &b->err), FF_OK);
+	ck_assert_int_eq(backend->open(0, &b->dev, &b->err), FF_OK);
 	for (int i = 0; i < 3; i++)
-		ck_assert_int_eq(cpu->stream(b->dev, i < 2, &b->s[i], &b->err), FF_OK);
-	ck_assert_int_eq(cpu->event(b->dev, &b->ev, &b->err), FF_OK);
+		ck_assert_int_eq(backend->stream(b->dev, i < 2, &b->s[i], &b->err), FF_OK);
+	ck_assert_int_eq(backend->event(b->dev, &b->ev, &b->err), FF_OK);
 }
 
 static void teardown(struct bench *b)
 {
-	cpu->event_close(b->ev);
+	backend->event_close(b->ev);
 	for (int i = 0; i < 3; i++)
-		cpu->stream_close(b->s[i]);
-	cpu->close(b->dev);
+		backend->stream_close(b->s[i]);
+	backend->close(b->dev);
 	pthread_mutex_destroy(&b->diary.mutex);
 }
 
 static void call(struct bench *b, int stream, struct note *n)
 {
 	n->diary = &b->diary;
-	ck_assert_int_eq(cpu->call(b->s[stream], write_note, n, &b->err), FF_OK);
+	ck_assert_int_eq(backend->call(b->s[stream], write_note, n, &b->err), FF_OK);
 }
 
 START_TEST(test_order)
@@ -82,7 +81,7 @@ START_TEST(test_order)
 		n[i].entry = i;
 		call(&b, 0, &n[i]);
 	}
-	ck_assert_int_eq(cpu->drain(b.s[0], &b.err), FF_OK);
+	ck_assert_int_eq(backend->drain(b.s[0], &b.err), FF_OK);
 	ck_assert_uint_eq(b.diary.n, 4000);
 	for (int i = 0; i < 4000; i++)
 		ck_assert_int_eq(b.diary.entry[i], i);
@@ -101,11 +100,11 @@ START_TEST(test_event_orders_streams)
 
 		setup(&b);
 		call(&b, 0, &first);
-		ck_assert_int_eq(cpu->record(b.s[0], b.ev, &b.err), FF_OK);
-		ck_assert_int_eq(cpu->wait(b.s[1], b.ev, &b.err), FF_OK);
+		ck_assert_int_eq(backend->record(b.s[0], b.ev, &b.err), FF_OK);
+		ck_assert_int_eq(backend->wait(b.s[1], b.ev, &b.err), FF_OK);
 		call(&b, 1, &second);
 		atomic_store(&gate, true);
-		ck_assert_int_eq(cpu->drain(b.s[1], &b.err), FF_OK);
+		ck_assert_int_eq(backend->drain(b.s[1], &b.err), FF_OK);
 		ck_assert_uint_eq(b.diary.n, 2);
 		ck_assert_int_eq(b.diary.entry[0], 1);
 		ck_assert_int_eq(b.diary.entry[1], 2);
@@ -123,19 +122,19 @@ START_TEST(test_event_again)
 	struct bench b;
 
 	setup(&b);
-	ck_assert_int_eq(cpu->wait(b.s[1], b.ev, &b.err), FF_OK); /* never recorded */
+	ck_assert_int_eq(backend->wait(b.s[1], b.ev, &b.err), FF_OK); /* never recorded */
 	call(&b, 1, &free_note);
-	ck_assert_int_eq(cpu->drain(b.s[1], &b.err), FF_OK);
-	ck_assert_int_eq(cpu->record(b.s[0], b.ev, &b.err), FF_OK);
-	ck_assert_int_eq(cpu->wait(b.s[1], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->drain(b.s[1], &b.err), FF_OK);
+	ck_assert_int_eq(backend->record(b.s[0], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->wait(b.s[1], b.ev, &b.err), FF_OK);
 	call(&b, 0, &late);
-	ck_assert_int_eq(cpu->drain(b.s[1], &b.err), FF_OK); /* not held up by `late` */
-	ck_assert_int_eq(cpu->record(b.s[0], b.ev, &b.err), FF_OK);
-	ck_assert_int_eq(cpu->wait(b.s[1], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->drain(b.s[1], &b.err), FF_OK); /* not held up by `late` */
+	ck_assert_int_eq(backend->record(b.s[0], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->wait(b.s[1], b.ev, &b.err), FF_OK);
 	call(&b, 1, &last);
 	ck_assert_uint_eq(b.diary.n, 1);
 	atomic_store(&gate, true);
-	ck_assert_int_eq(cpu->drain(b.s[1], &b.err), FF_OK);
+	ck_assert_int_eq(backend->drain(b.s[1], &b.err), FF_OK);
 	ck_assert_uint_eq(b.diary.n, 3);
 	ck_assert_int_eq(b.diary.entry[1], 2);
 	ck_assert_int_eq(b.diary.entry[2], 3);
@@ -151,12 +150,12 @@ START_TEST(test_inline)
 	setup(&b);
 	call(&b, 2, &n);
 	ck_assert_uint_eq(b.diary.n, 1);
-	ck_assert_int_eq(cpu->record(b.s[2], b.ev, &b.err), FF_OK);
-	ck_assert_int_eq(cpu->wait(b.s[2], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->record(b.s[2], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->wait(b.s[2], b.ev, &b.err), FF_OK);
 	bad.diary = &b.diary;
-	ck_assert_int_eq(cpu->call(b.s[2], write_note, &bad, &b.err), FF_E_IO);
+	ck_assert_int_eq(backend->call(b.s[2], write_note, &bad, &b.err), FF_E_IO);
 	ck_assert_str_eq(b.err.text, "note 6 failed");
-	ck_assert_int_eq(cpu->drain(b.s[2], &b.err), FF_OK);
+	ck_assert_int_eq(backend->drain(b.s[2], &b.err), FF_OK);
 	teardown(&b);
 }
 END_TEST
@@ -173,15 +172,15 @@ START_TEST(test_failure)
 	call(&b, 0, &bad);
 	call(&b, 0, &worse);
 	call(&b, 0, &after);
-	ck_assert_int_eq(cpu->record(b.s[0], b.ev, &b.err), FF_OK);
-	ck_assert_int_eq(cpu->wait(b.s[1], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->record(b.s[0], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->wait(b.s[1], b.ev, &b.err), FF_OK);
 	call(&b, 1, &after);
-	ck_assert_int_eq(cpu->drain(b.s[1], &b.err), FF_E_RUN);
+	ck_assert_int_eq(backend->drain(b.s[1], &b.err), FF_E_RUN);
 	ck_assert_str_eq(b.err.text, "note 7 failed");
-	ck_assert_int_eq(cpu->drain(b.s[0], NULL), FF_E_RUN);
+	ck_assert_int_eq(backend->drain(b.s[0], NULL), FF_E_RUN);
 	ck_assert_uint_eq(b.diary.n, 0);
 	call(&b, 0, &later); /* the failure was reported: the stream goes on */
-	ck_assert_int_eq(cpu->drain(b.s[0], &b.err), FF_OK);
+	ck_assert_int_eq(backend->drain(b.s[0], &b.err), FF_OK);
 	ck_assert_uint_eq(b.diary.n, 1);
 	teardown(&b);
 }
@@ -190,54 +189,95 @@ END_TEST
 /* Copies of the arguments are queued, not the arguments. */
 START_TEST(test_transfers)
 {
-	float host[100], device[100], back[100], other[50];
+	float host[100], back[100], other[50];
 	struct ff_region all = {.rank = 1, .hi = {100}}, half = {.rank = 1, .hi = {50}};
-	struct ff_copy c = {.source = device,
-			.sink = other,
-			.order = ff_order_plain,
+	struct ff_copy c = {.order = ff_order_plain,
 			.source_region = all,
 			.sink_region = half,
 			.region = half};
+	void *device, *sink;
 	struct bench b;
 
 	setup(&b);
+	device = chosen_put(b.dev, b.s[0], NULL, sizeof(back));
+	sink = chosen_put(b.dev, b.s[0], NULL, sizeof(other));
+	c.source = device;
+	c.sink = sink;
 	for (int i = 0; i < 100; i++)
 		host[i] = (float)i;
-	ck_assert_int_eq(cpu->fill(b.s[0], device, FF_F32, sizeof(device) / sizeof(*device), 0,
-					 &b.err),
-			FF_OK);
-	ck_assert_int_eq(cpu->upload(b.s[0], device, host, 80 * sizeof(float), &b.err), FF_OK);
-	ck_assert_int_eq(cpu->copy(b.s[0], &c, &b.err), FF_OK);
+	ck_assert_int_eq(backend->fill(b.s[0], device, FF_F32, 100, 0, &b.err), FF_OK);
+	ck_assert_int_eq(backend->upload(b.s[0], device, host, 80 * sizeof(float), &b.err), FF_OK);
+	ck_assert_int_eq(backend->copy(b.s[0], &c, &b.err), FF_OK);
 	memset(&c, 0, sizeof(c));
-	ck_assert_int_eq(cpu->download(b.s[0], back, device, sizeof(back), &b.err), FF_OK);
-	ck_assert_int_eq(cpu->drain(b.s[0], &b.err), FF_OK);
+	ck_assert_int_eq(backend->download(b.s[0], back, device, sizeof(back), &b.err), FF_OK);
+	chosen_get(b.s[0], other, sink, sizeof(other));
 	for (int i = 0; i < 100; i++)
 		ck_assert_float_eq(back[i], i < 80 ? (float)i : 0);
 	for (int i = 0; i < 50; i++)
 		ck_assert_float_eq(other[i], (float)i);
+	backend->free(b.dev, device);
+	backend->free(b.dev, sink);
+	teardown(&b);
+}
+END_TEST
+
+static int write_all(void *arg, struct ff_error *err)
+{
+	(void)err;
+	memset(arg, 0x5a, 3 << 20);
+	return FF_OK;
+}
+
+/* What is uploaded is what the host's memory has when the stream gets there; it may be more
+ * than passes through pinned memory at a time. */
+START_TEST(test_large_transfers)
+{
+	size_t bytes = ((size_t)19 << 20) + 12;
+	unsigned char *host = calloc(1, bytes), *back = calloc(1, bytes);
+	void *device;
+	struct bench b;
+
+	setup(&b);
+	for (size_t i = 0; i < bytes; i++)
+		host[i] = (unsigned char)(i % 251);
+	device = chosen_put(b.dev, b.s[0], NULL, bytes);
+	ck_assert_int_eq(backend->call(b.s[0], write_all, host + (7 << 20), &b.err), FF_OK);
+	ck_assert_int_eq(backend->upload(b.s[0], device, host, bytes, &b.err), FF_OK);
+	ck_assert_int_eq(backend->download(b.s[0], back, device, bytes, &b.err), FF_OK);
+	ck_assert_int_eq(backend->drain(b.s[0], &b.err), FF_OK);
+	for (size_t i = 0; i < bytes; i++) {
+		bool late = i >= 7 << 20 && i < 10 << 20;
+
+		ck_assert_uint_eq(back[i], late ? 0x5a : i % 251);
+	}
+	backend->free(b.dev, device);
+	free(host);
+	free(back);
 	teardown(&b);
 }
 END_TEST
 
 START_TEST(test_memory)
 {
+	char host[300];
 	struct bench b;
 
 	setup(&b);
 	for (size_t bytes = 0; bytes < 300; bytes += 37) {
 		void *memory;
 
-		ck_assert_int_eq(cpu->alloc(b.dev, bytes, &memory, &b.err), FF_OK);
+		ck_assert_int_eq(backend->alloc(b.dev, bytes, &memory, &b.err), FF_OK);
 		ck_assert_uint_eq((uintptr_t)memory % 64, 0);
+		chosen_get(b.s[0], host, memory, bytes);
 		for (size_t i = 0; i < bytes; i++)
-			ck_assert_int_eq(((char *)memory)[i], 0);
-		cpu->free(b.dev, memory);
+			ck_assert_int_eq(host[i], 0);
+		backend->free(b.dev, memory);
 	}
-	cpu->free(b.dev, NULL);
-	cpu->stream_close(NULL);
-	cpu->event_close(NULL);
-	cpu->kernel_close(NULL);
-	cpu->close(NULL);
+	backend->free(b.dev, NULL);
+	backend->stream_close(NULL);
+	backend->event_close(NULL);
+	backend->kernel_close(NULL);
+	backend->close(NULL);
 	teardown(&b);
 }
 END_TEST
@@ -245,15 +285,18 @@ END_TEST
 static Suite *suite(void)
 {
 	Suite *s = suite_create("stream");
-	TCase *t = tcase_create("cpu");
+	TCase *t = tcase_create("streams");
 
+	backend = chosen_backend();
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, test_order);
 	tcase_add_test(t, test_event_orders_streams);
 	tcase_add_test(t, test_event_again);
-	tcase_add_test(t, test_inline);
+	if (chosen_is_cpu())
+		tcase_add_test(t, test_inline);
 	tcase_add_test(t, test_failure);
 	tcase_add_test(t, test_transfers);
+	tcase_add_test(t, test_large_transfers);
 	tcase_add_test(t, test_memory);
 	suite_add_tcase(s, t);
 	return s;
@@ -261,5 +304,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	return ff_check_main(suite());
+	return chosen_main(suite);
 }

@@ -1,0 +1,293 @@
+/* Matrix products by cuBLASLt.  It thinks column by column, in which a row-major matrix is its
+ * transpose: C^T = B^T A^T, so that A and B change places.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "blas.h"
+
+#include <cublasLt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel.h"
+
+#define WORKSPACE ((size_t)32 << 20) /* as NVIDIA advises for Hopper */
+#define ALIGNMENT 64                 /* of all that the memory plan places */
+
+/* How products of a shape are computed, so that it is asked for once. */
+struct choice {
+	struct ff_product_shape shape;
+	cublasLtMatmulAlgo_t algo;
+	size_t workspace;
+	bool none; /* cuBLASLt has none */
+};
+
+struct ff_blas {
+	cublasLtHandle_t handle;
+	struct choice *choice;
+	uint32_t n, cap;
+};
+
+struct ff_product {
+	struct ff_blas *blas;
+	cublasLtMatmulDesc_t matmul;
+	cublasLtMatrixLayout_t a, b, c; /* as cuBLASLt has them */
+	struct choice choice;
+	bool has_bias, add_bias; /* in the product, behind it */
+};
+
+static int check(cublasStatus_t status, const struct ff_kernel *k, const char *verb,
+		struct ff_error *err)
+{
+	if (status == CUBLAS_STATUS_SUCCESS)
+		return FF_OK;
+	return ff_fail(err, FF_E_RUN, "%s: cuBLAS failed to %s: %s", k->name, verb,
+			cublasLtGetStatusString(status));
+}
+
+static int open_blas(const struct ff_kernel *k, struct ff_error *err)
+{
+	struct ff_blas *b;
+
+	if (k->dev->blas)
+		return FF_OK;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return ff_fail_memory(err);
+	k->dev->blas = b;
+	return check(cublasLtCreate(&b->handle), k, "start", err);
+}
+
+void ff_blas_close(struct ff_blas *b)
+{
+	if (!b)
+		return;
+	if (b->handle)
+		cublasLtDestroy(b->handle);
+	free(b->choice);
+	free(b);
+}
+
+size_t ff_blas_version(void)
+{
+	return cublasLtGetVersion();
+}
+
+static cudaDataType_t data_type(enum ff_dtype t)
+{
+	return t == FF_BF16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+static int set(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what, const void *value,
+		size_t size, const struct ff_kernel *k, struct ff_error *err)
+{
+	return check(cublasLtMatmulDescSetAttribute(d, what, value, size), k,
+			"describe a matrix product", err);
+}
+
+static int describe_product(const struct ff_kernel *k, const struct ff_product_shape *s,
+		struct ff_product *p, struct ff_error *err)
+{
+	/* TF32 rounds inputs to 10 bits; bfloat16 has fewer anyway */
+	cublasComputeType_t compute = k->dev->tf32 && s->type == FF_F32
+						      ? CUBLAS_COMPUTE_32F_FAST_TF32
+						      : CUBLAS_COMPUTE_32F;
+	cublasOperation_t a = s->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+	cublasOperation_t b = s->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+	cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+	int code = check(cublasLtMatmulDescCreate(&p->matmul, compute, CUDA_R_32F), k,
+			"describe a matrix product", err);
+
+	if (code == FF_OK)
+		code = set(p->matmul, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof(a), k, err);
+	if (code == FF_OK)
+		code = set(p->matmul, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof(b), k, err);
+	if (code == FF_OK && s->has_bias)
+		code = set(p->matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue), k,
+				err);
+	return code;
+}
+
+/* `columns` numbers a row, one row behind the other. */
+static int describe_matrix(const struct ff_kernel *k, enum ff_dtype type, int64_t rows,
+		int64_t columns, cublasLtMatrixLayout_t *ret, struct ff_error *err)
+{
+	return check(cublasLtMatrixLayoutCreate(ret, data_type(type), (uint64_t)columns,
+				     (uint64_t)rows, columns),
+			k, "describe a matrix", err);
+}
+
+static int describe(const struct ff_kernel *k, const struct ff_product_shape *s,
+		struct ff_product *p, struct ff_error *err)
+{
+	int code = describe_product(k, s, p, err);
+
+	if (code == FF_OK)
+		code = describe_matrix(k, s->type, s->b_transposed ? s->columns : s->inner,
+				s->b_transposed ? s->inner : s->columns, &p->a, err);
+	if (code == FF_OK)
+		code = describe_matrix(k, s->type, s->a_transposed ? s->inner : s->rows,
+				s->a_transposed ? s->rows : s->inner, &p->b, err);
+	return code < 0 ? code : describe_matrix(k, s->sink, s->rows, s->columns, &p->c, err);
+}
+
+static const struct choice *find_choice(const struct ff_blas *b, const struct ff_product_shape *s)
+{
+	for (uint32_t i = 0; i < b->n; i++) {
+		const struct ff_product_shape *o = &b->choice[i].shape;
+
+		if (o->rows == s->rows && o->inner == s->inner && o->columns == s->columns &&
+				o->a_transposed == s->a_transposed &&
+				o->b_transposed == s->b_transposed && o->has_bias == s->has_bias &&
+				o->type == s->type && o->sink == s->sink)
+			return &b->choice[i];
+	}
+	return NULL;
+}
+
+static int keep_choice(struct ff_blas *b, const struct choice *c, struct ff_error *err)
+{
+	if (b->n == b->cap) {
+		uint32_t cap = b->cap ? 2 * b->cap : 64;
+		struct choice *grown = realloc(b->choice, cap * sizeof(*grown));
+
+		if (!grown)
+			return ff_fail_memory(err);
+		b->choice = grown;
+		b->cap = cap;
+	}
+	b->choice[b->n++] = *c;
+	return FF_OK;
+}
+
+static int limit(cublasLtMatmulPreference_t p, const struct ff_kernel *k, struct ff_error *err)
+{
+	static const cublasLtMatmulPreferenceAttributes_t sides[] = {
+			CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+			CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+			CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+			CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+	const size_t most = WORKSPACE;
+	const uint32_t alignment = ALIGNMENT;
+	int code = check(cublasLtMatmulPreferenceSetAttribute(p,
+					 CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most,
+					 sizeof(most)),
+			k, "limit a product's workspace", err);
+
+	for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]) && code == FF_OK; i++)
+		code = check(cublasLtMatmulPreferenceSetAttribute(
+					     p, sides[i], &alignment, sizeof(alignment)),
+				k, "limit a product's alignment", err);
+	return code;
+}
+
+/* What cuBLASLt's heuristics take to be the fastest. */
+static int ask(const struct ff_kernel *k, struct ff_product *p, struct ff_error *err)
+{
+	cublasLtMatmulHeuristicResult_t best = {0};
+	cublasLtMatmulPreference_t preference = NULL;
+	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+	int n = 0,
+	    code = check(cublasLtMatmulPreferenceCreate(&preference), k, "limit a product", err);
+
+	if (code < 0)
+		return code;
+	code = limit(preference, k, err);
+	if (code == FF_OK)
+		status = cublasLtMatmulAlgoGetHeuristic(p->blas->handle, p->matmul, p->a, p->b,
+				p->c, p->c, preference, 1, &best, &n);
+	cublasLtMatmulPreferenceDestroy(preference);
+	p->choice.none = status == CUBLAS_STATUS_NOT_SUPPORTED || n < 1;
+	if (code == FF_OK && !p->choice.none)
+		code = check(status, k, "choose a matrix product", err);
+	p->choice.algo = best.algo;
+	p->choice.workspace = best.workspaceSize;
+	return code < 0 ? code : keep_choice(p->blas, &p->choice, err);
+}
+
+/* Of what is known or asked for. */
+static int choose(struct ff_kernel *k, struct ff_product *p, const struct ff_product_shape *shape,
+		struct ff_error *err)
+{
+	const struct choice *known = find_choice(p->blas, shape);
+
+	p->choice = (struct choice){.shape = *shape};
+	if (!known)
+		return ask(k, p, err);
+	p->choice = *known;
+	return FF_OK;
+}
+
+/* Where cuBLASLt has none with a bias, that is added behind. */
+static int go_without_bias(struct ff_kernel *k, struct ff_product *p,
+		const struct ff_product_shape *shape, struct ff_error *err)
+{
+	const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+	struct ff_product_shape plain = *shape;
+	int code = set(p->matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue), k,
+			err);
+
+	plain.has_bias = p->has_bias = false;
+	p->add_bias = true;
+	return code < 0 ? code : choose(k, p, &plain, err);
+}
+
+int ff_product_create(struct ff_kernel *k, const struct ff_product_shape *shape,
+		struct ff_product **ret, struct ff_error *err)
+{
+	struct ff_product *p;
+	int code = open_blas(k, err);
+
+	if (code < 0)
+		return code;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return ff_fail_memory(err);
+	*ret = p; /* whose kernel frees it */
+	p->blas = k->dev->blas;
+	p->has_bias = shape->has_bias;
+	code = describe(k, shape, p, err);
+	if (code == FF_OK)
+		code = choose(k, p, shape, err);
+	if (code == FF_OK && p->choice.none && shape->has_bias)
+		code = go_without_bias(k, p, shape, err);
+	if (code == FF_OK && p->choice.none)
+		return ff_fail(err, FF_E_RUN, "%s: cuBLAS has no such matrix product", k->name);
+	ff_kernel_need(k, (int64_t)p->choice.workspace);
+	return code;
+}
+
+void ff_product_destroy(struct ff_product *p)
+{
+	if (!p)
+		return;
+	if (p->c)
+		cublasLtMatrixLayoutDestroy(p->c);
+	if (p->b)
+		cublasLtMatrixLayoutDestroy(p->b);
+	if (p->a)
+		cublasLtMatrixLayoutDestroy(p->a);
+	if (p->matmul)
+		cublasLtMatmulDescDestroy(p->matmul);
+	free(p);
+}
+
+int ff_product_run(const struct ff_kernel *k, const struct ff_product *p, cudaStream_t queue,
+		const void *a, const void *b, const void *bias, void *c, void *scratch,
+		struct ff_error *err)
+{
+	const float one = 1, zero = 0;
+	int code = FF_OK;
+
+	if (p->has_bias)
+		code = set(p->matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias), k,
+				err);
+	if (code == FF_OK)
+		code = check(cublasLtMatmul(p->blas->handle, p->matmul, &one, b, p->a, a, p->b,
+					     &zero, c, p->c, c, p->c, &p->choice.algo, scratch,
+					     p->choice.workspace, queue),
+				k, "multiply", err);
+	if (code < 0 || !p->add_bias)
+		return code;
+	return ff_kernel_launched(ff_launch_bias(p->choice.shape.sink, p->choice.shape.rows,
+						  p->choice.shape.columns, bias, c, queue),
+			k, err);
+}

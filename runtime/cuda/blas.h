@@ -1,0 +1,30 @@
+/* cuBLASLt behind a few verbs; only blas.c calls it.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_BLAS_H
+#define FF_CUDA_BLAS_H
+
+#include "device.h"
+
+struct ff_blas;
+struct ff_product;
+struct ff_kernel;
+
+void ff_blas_close(struct ff_blas *b);
+size_t ff_blas_version(void);
+
+/* C = A B + bias: `rows` x `inner`, `inner` x `columns`, all row-major unless transposed;
+ * bias is one number a column.  Sums are float32. */
+struct ff_product_shape {
+	int64_t rows, inner, columns;
+	bool a_transposed, b_transposed, has_bias;
+	enum ff_dtype type, sink; /* of A, B and bias; of C */
+};
+
+/* Chooses how; the kernel's scratchpad is as large as that needs. */
+int ff_product_create(struct ff_kernel *k, const struct ff_product_shape *shape,
+		struct ff_product **ret, struct ff_error *err);
+void ff_product_destroy(struct ff_product *p);
+int ff_product_run(const struct ff_kernel *k, const struct ff_product *p, cudaStream_t queue,
+		const void *a, const void *b, const void *bias, void *c, void *scratch,
+		struct ff_error *err);
+
+#endif

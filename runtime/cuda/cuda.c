@@ -1,0 +1,44 @@
+/* The CUDA backend: NVIDIA GPUs, with cuBLASLt, cuDNN and kernels of our own.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "copy.h"
+#include "kernel.h"
+#include "module.h"
+#include "update.h"
+
+static const struct ff_backend backend = {
+		.name = "cuda",
+		.help = "NVIDIA GPUs, with cuBLAS and cuDNN",
+		.open = ff_cuda_open,
+		.close = ff_cuda_close,
+		.computes = ff_cuda_computes,
+		.describe = ff_cuda_describe,
+		.alloc = ff_cuda_alloc,
+		.free = ff_cuda_free,
+		.pin = ff_cuda_pin,
+		.unpin = ff_cuda_unpin,
+		.stream = ff_cuda_stream,
+		.stream_close = ff_cuda_stream_close,
+		.event = ff_cuda_event,
+		.event_close = ff_cuda_event_close,
+		.record = ff_cuda_record,
+		.wait = ff_cuda_wait,
+		.drain = ff_cuda_drain,
+		.call = ff_cuda_call,
+		.upload = ff_cuda_upload,
+		.download = ff_cuda_download,
+		.copy = ff_cuda_copy,
+		.fill = ff_cuda_fill,
+		.update = ff_cuda_update,
+		.kernel = ff_cuda_kernel,
+		.workspace = ff_cuda_workspace,
+		.run = ff_cuda_run,
+		.kernel_close = ff_cuda_kernel_close,
+		.host_memory = false,
+};
+
+const struct ff_backend *ff_cuda_module(const char *version, size_t backend_bytes)
+{
+	return !strcmp(version, FF_VERSION) && backend_bytes == sizeof(backend) ? &backend : NULL;
+}

@@ -1,0 +1,50 @@
+/* The CUDA device, and CUDA's own streams and memory behind a few verbs.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_DEVICE_H
+#define FF_CUDA_DEVICE_H
+
+#include <cuda_runtime_api.h>
+
+#include "ff/backend.h"
+
+struct ff_blas; /* blas.h */
+struct ff_dnn;  /* dnn.h */
+struct ff_trouble;
+struct ff_trouble_page;
+struct ff_ledger; /* stream.c */
+
+struct ff_device {
+	int ordinal;          /* CUDA's */
+	cudaStream_t own;     /* of what is waited for where it is called */
+	struct ff_blas *blas; /* NULL until a kernel asks for them */
+	struct ff_dnn *dnn;
+	struct ff_ledger *ledgers;    /* of all streams so far */
+	struct ff_trouble_page *page; /* where kernels report */
+	bool bf16;                    /* tensor cores know it */
+	bool tf32; /* FF_CUDA_TF32=1: float32 products may be of inputs rounded to TF32 */
+};
+
+/* FF_E_RUN with "CUDA device 0 failed to <verb>: <reason>" unless `code` is success. */
+int ff_cuda_check(cudaError_t code, const struct ff_device *dev, const char *verb,
+		struct ff_error *err);
+/* What follows is for this device; a thread has one at a time. */
+int ff_cuda_enter(const struct ff_device *dev, struct ff_error *err);
+
+/* Slots of struct ff_backend. */
+int ff_cuda_open(uint32_t ordinal, struct ff_device **ret, struct ff_error *err);
+void ff_cuda_close(struct ff_device *dev);
+int ff_cuda_computes(struct ff_device *dev, enum ff_dtype type, struct ff_error *err);
+void ff_cuda_describe(struct ff_device *dev, struct ff_device_info *ret);
+int ff_cuda_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
+void ff_cuda_free(struct ff_device *dev, void *memory);
+
+/* Pinned host memory, which kernels can write to. */
+int ff_cuda_pin(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
+void ff_cuda_unpin(struct ff_device *dev, void *memory);
+
+/* report.c: a place where a kernel can say what it found, none yet; and giving it back. */
+int ff_trouble_take(struct ff_device *dev, struct ff_trouble **ret, struct ff_error *err);
+void ff_trouble_give(struct ff_device *dev, struct ff_trouble *t);
+void ff_trouble_close(struct ff_device *dev);
+
+#endif

@@ -1,0 +1,38 @@
+/* cuDNN behind a few verbs; only dnn.c calls it.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_DNN_H
+#define FF_CUDA_DNN_H
+
+#include "device.h"
+#include "rows.h"
+
+struct ff_dnn;
+struct ff_conv;
+struct ff_kernel;
+
+void ff_dnn_close(struct ff_dnn *d);
+size_t ff_dnn_version(void);
+
+enum ff_conv_pass { FF_CONV_FORWARD, FF_CONV_DATA, FF_CONV_WEIGHT };
+
+/* Images are stored channels last, filters likewise.  Of what is written the type is `sink`;
+ * sums are float32. */
+struct ff_conv_shape {
+	enum ff_conv_pass pass;
+	struct ff_filter filter; /* its pads: before the first position */
+	int64_t pad_hi[2];
+	enum ff_dtype type, sink;
+	bool has_bias;                    /* forward: added before rounding */
+	bool tf32;                        /* float32 inputs may be rounded to TF32 */
+	int64_t weight_align, bias_align; /* bytes; images begin at multiples of 64 */
+};
+
+/* Chooses how, once a shape; the kernel's scratchpad is as large as that needs.  NULL where
+ * cuDNN has none of that shape.  The device keeps it. */
+int ff_conv_find(struct ff_kernel *k, const struct ff_conv_shape *shape, const struct ff_conv **ret,
+		struct ff_error *err);
+/* The pass says which of them is written. */
+int ff_conv_run(const struct ff_kernel *k, const struct ff_conv *c, cudaStream_t queue,
+		const void *image, const void *weight, const void *bias, const void *out,
+		void *scratch, struct ff_error *err);
+
+#endif

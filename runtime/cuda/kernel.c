@@ -1,0 +1,137 @@
+/* Kernels by operator: the table that fails to link when one is missing, and
+ * what all of them share.  SPDX-License-Identifier: Apache-2.0 */
+#include "kernel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int (*ff_prepare)(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err);
+
+static const ff_prepare prepare[FF_OP_COUNT] = {
+#define FF_CUDA_ROW(e, row) [e] = ff_cuda_##row##_prepare,
+		FF_OPS(FF_CUDA_ROW)
+#undef FF_CUDA_ROW
+};
+
+/* Inputs are loaded by their consumers; no part ever computes one. */
+int ff_cuda_input_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	(void)w;
+	return ff_fail(err, FF_E_RUN, "%s: inputs are loaded, not computed", k->name);
+}
+
+/* Parameters are updated bucket by bucket, not by a kernel. */
+int ff_cuda_parameter_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	(void)w;
+	return ff_fail(err, FF_E_RUN, "%s: parameters are updated, not computed", k->name);
+}
+
+void *ff_kernel_state(struct ff_kernel *k, size_t size, struct ff_error *err)
+{
+	k->state = calloc(1, size);
+	if (!k->state)
+		ff_fail_memory(err);
+	return k->state;
+}
+
+int64_t ff_kernel_reserve(struct ff_kernel *k, int64_t bytes)
+{
+	int64_t offset = k->reserved_bytes;
+
+	k->reserved_bytes += (bytes + 63) / 64 * 64;
+	return offset;
+}
+
+void ff_kernel_need(struct ff_kernel *k, int64_t bytes)
+{
+	if (bytes > k->scratch_bytes)
+		k->scratch_bytes = bytes;
+}
+
+int ff_kernel_run_nothing(const struct ff_kernel *k, struct ff_stream *s,
+		const struct ff_kernel_io *io, struct ff_error *err)
+{
+	(void)k;
+	(void)s;
+	(void)io;
+	(void)err;
+	return FF_OK;
+}
+
+int ff_kernel_launched(cudaError_t code, const struct ff_kernel *k, struct ff_error *err)
+{
+	if (code == cudaSuccess)
+		return FF_OK;
+	cudaGetLastError(); /* it is told now */
+	return ff_fail(err, FF_E_RUN, "%s: CUDA failed to launch it: %s", k->name,
+			cudaGetErrorString(code));
+}
+
+int ff_kernel_reports(struct ff_kernel *k,
+		int (*explain)(const struct ff_kernel *k, struct ff_error *err),
+		struct ff_error *err)
+{
+	k->explain = explain;
+	return ff_trouble_take(k->dev, &k->trouble, err);
+}
+
+int ff_kernel_trouble(struct ff_kernel *k, struct ff_error *err)
+{
+	int code;
+
+	if (!k->trouble->found)
+		return FF_OK;
+	code = k->explain(k, err);
+	memset(k->trouble, 0, sizeof(*k->trouble));
+	return code;
+}
+
+int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
+		struct ff_error *err)
+{
+	struct ff_kernel *k = calloc(1, sizeof(*k));
+	int code;
+
+	if (!k)
+		return ff_fail_memory(err);
+	k->dev = dev;
+	snprintf(k->name, sizeof(k->name), "%s \"%.60s\" %s", ff_op_row(w->node->op)->name,
+			w->node->name, w->pass == FF_FORWARD ? "forward" : "backward");
+	code = ff_cuda_enter(dev, err);
+	if (code == FF_OK)
+		code = prepare[w->node->op](k, w, err);
+	if (code < 0) {
+		ff_cuda_kernel_close(k);
+		return code;
+	}
+	*ret = k;
+	return FF_OK;
+}
+
+void ff_cuda_kernel_close(struct ff_kernel *k)
+{
+	if (!k)
+		return;
+	if (k->finish)
+		k->finish(k);
+	ff_trouble_give(k->dev, k->trouble);
+	free(k->state);
+	free(k);
+}
+
+int64_t ff_cuda_workspace(const struct ff_kernel *k)
+{
+	return k->reserved_bytes + (k->scratch_bytes + 63) / 64 * 64;
+}
+
+int ff_cuda_run(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,
+		struct ff_error *err)
+{
+	int code = ff_cuda_enter(k->dev, err);
+
+	if (code == FF_OK && k->trouble)
+		code = ff_stream_suspect(s, k, err);
+	return code < 0 ? code : k->run(k, s, io, err);
+}

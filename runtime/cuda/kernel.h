@@ -1,0 +1,81 @@
+/* Kernels of the CUDA backend: what the operators' files share.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_KERNEL_H
+#define FF_CUDA_KERNEL_H
+
+#include "device.h"
+#include "ff/strided.h"
+#include "rows.h"
+#include "stream.h"
+
+/* One part of one operator, prepared.  It runs on one stream at a time, and is closed when
+ * that has been drained.  Workspace: what the operator reserves, then one scratchpad that all
+ * its library calls use in turn. */
+struct ff_kernel {
+	char name[96]; /* for errors: conv2d "conv1" forward */
+	struct ff_device *dev;
+	int64_t reserved_bytes, scratch_bytes;
+	void *state;                         /* the operator's; freed with the kernel */
+	void (*finish)(struct ff_kernel *k); /* NULL, or frees what the state has */
+	struct ff_trouble *trouble;          /* NULL, or where its kernels report */
+	bool suspected;                      /* its stream's next drain asks it */
+	/* The sentence of what was reported. */
+	int (*explain)(const struct ff_kernel *k, struct ff_error *err);
+	int (*run)(const struct ff_kernel *k, struct ff_stream *s, const struct ff_kernel_io *io,
+			struct ff_error *err);
+};
+
+/* Sets k->run and k->state for `w`, which is not kept; on failure the caller
+ * closes the kernel. */
+#define FF_CUDA_PREPARE(e, row)                                                                    \
+	int ff_cuda_##row##_prepare(                                                               \
+			struct ff_kernel *k, const struct ff_work *w, struct ff_error *err);
+FF_OPS(FF_CUDA_PREPARE)
+#undef FF_CUDA_PREPARE
+
+/* `size` zeroed bytes as k->state; NULL after writing the sentence. */
+void *ff_kernel_state(struct ff_kernel *k, size_t size, struct ff_error *err);
+/* Reserves workspace; returns its offset, a multiple of 64. */
+int64_t ff_kernel_reserve(struct ff_kernel *k, int64_t bytes);
+/* The scratchpad has at least so many. */
+void ff_kernel_need(struct ff_kernel *k, int64_t bytes);
+/* A `run` for parts of which nothing is wanted. */
+int ff_kernel_run_nothing(const struct ff_kernel *k, struct ff_stream *s,
+		const struct ff_kernel_io *io, struct ff_error *err);
+/* What lies at such an offset; NULL for a negative one. */
+static inline void *ff_kernel_at(const struct ff_kernel_io *io, int64_t offset)
+{
+	return offset < 0 ? NULL : (char *)io->workspace + offset;
+}
+static inline void *ff_kernel_scratch(const struct ff_kernel *k, const struct ff_kernel_io *io)
+{
+	return (char *)io->workspace + k->reserved_bytes;
+}
+/* Whether a launch succeeded: FF_E_RUN with the kernel's name. */
+int ff_kernel_launched(cudaError_t code, const struct ff_kernel *k, struct ff_error *err);
+/* It has something to report where a stream's drain finds it. */
+int ff_kernel_reports(struct ff_kernel *k,
+		int (*explain)(const struct ff_kernel *k, struct ff_error *err),
+		struct ff_error *err);
+/* What has been reported since it was last asked. */
+int ff_kernel_trouble(struct ff_kernel *k, struct ff_error *err);
+
+/* Element `i` of what a kernel reads, of what it writes. */
+static inline const void *ff_at(enum ff_dtype t, const void *array, int64_t i)
+{
+	return (const char *)array + i * ff_dtype_bytes(t);
+}
+static inline void *ff_to(enum ff_dtype t, void *array, int64_t i)
+{
+	return (char *)array + i * ff_dtype_bytes(t);
+}
+
+/* Slots of struct ff_backend. */
+int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
+		struct ff_error *err);
+void ff_cuda_kernel_close(struct ff_kernel *k);
+int64_t ff_cuda_workspace(const struct ff_kernel *k);
+int ff_cuda_run(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,
+		struct ff_error *err);
+
+#endif

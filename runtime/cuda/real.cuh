@@ -1,0 +1,75 @@
+/* What kernels share: elements that are float32 or bfloat16 (uint16_t) in memory and float32
+ * in between, packs of them, and how many threads there are.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_REAL_CUH
+#define FF_CUDA_REAL_CUH
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "rows.h"
+#include <launch.cuh>
+
+#define BLOCK 256 /* threads */
+
+FF_DEVICE float real_get(float x)
+{
+	return x;
+}
+FF_DEVICE float real_get(uint16_t x)
+{
+	uint32_t bits = (uint32_t)x << 16;
+	float f;
+
+	memcpy(&f, &bits, sizeof(f));
+	return f;
+}
+
+FF_DEVICE void real_put(float *to, float x)
+{
+	*to = x;
+}
+/* To the nearest, to the even one of two; a NaN stays one. */
+FF_DEVICE void real_put(uint16_t *to, float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	if ((bits & 0x7fffffff) > 0x7f800000)
+		*to = (uint16_t)(bits >> 16 | 0x40);
+	else
+		*to = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* What a thread reads and writes at once. */
+template <class T> struct alignas(16) pack {
+	static const int n = 16 / sizeof(T);
+	T x[16 / sizeof(T)];
+};
+
+FF_DEVICE int64_t thread_index()
+{
+	return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+/* Blocks for so many threads; launches of none are refused by the driver. */
+static inline dim3 blocks_of(int64_t threads)
+{
+	return dim3((unsigned)(threads < 1 ? 1 : (threads + BLOCK - 1) / BLOCK));
+}
+
+/* Where element `i`, counted over the axes of `l`, is: the last axis is the innermost. */
+FF_DEVICE void loops_at(const struct ff_strided &l, int64_t i, int64_t *source, int64_t *sink)
+{
+	*source = *sink = 0;
+	for (uint32_t axis = l.rank; axis-- > 0;) {
+		int64_t next = i / l.n[axis], at = i - next * l.n[axis];
+
+		*source += at * l.source[axis];
+		*sink += at * l.sink[axis];
+		i = next;
+	}
+}
+
+#endif

@@ -1,0 +1,34 @@
+/* Streams and events of CUDA, with host functions that may fail.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_STREAM_H
+#define FF_CUDA_STREAM_H
+
+#include "device.h"
+
+struct ff_kernel;
+struct ff_ledger;
+
+/* Where the kernels of `s` are launched. */
+cudaStream_t ff_stream_queue(const struct ff_stream *s);
+struct ff_device *ff_stream_device(const struct ff_stream *s);
+/* The next drain asks ff_kernel_trouble of it. */
+int ff_stream_suspect(struct ff_stream *s, struct ff_kernel *k, struct ff_error *err);
+
+/* Slots of struct ff_backend. */
+int ff_cuda_stream(struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err);
+void ff_cuda_stream_close(struct ff_stream *s);
+int ff_cuda_event(struct ff_device *dev, struct ff_event **ret, struct ff_error *err);
+void ff_cuda_event_close(struct ff_event *ev);
+int ff_cuda_record(struct ff_stream *s, struct ff_event *ev, struct ff_error *err);
+int ff_cuda_wait(struct ff_stream *s, struct ff_event *ev, struct ff_error *err);
+int ff_cuda_drain(struct ff_stream *s, struct ff_error *err);
+int ff_cuda_call(struct ff_stream *s, int (*fn)(void *arg, struct ff_error *err), void *arg,
+		struct ff_error *err);
+int ff_cuda_upload(struct ff_stream *s, void *device, const void *host, size_t bytes,
+		struct ff_error *err);
+int ff_cuda_download(struct ff_stream *s, void *host, const void *device, size_t bytes,
+		struct ff_error *err);
+
+void ff_ledgers_free(struct ff_ledger *l);
+
+#endif

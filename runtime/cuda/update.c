@@ -1,0 +1,17 @@
+/* Updates.  SPDX-License-Identifier: Apache-2.0 */
+#include "update.h"
+
+#include "rows.h"
+
+int ff_cuda_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
+{
+	struct ff_device *dev = ff_stream_device(s);
+	int code = ff_cuda_enter(dev, err);
+
+	if (code < 0 || u->n == 0)
+		return code;
+	return ff_cuda_check(
+			ff_launch_update(u->optimizer, &u->factors, u->weight, u->gradient,
+					u->state, u->rounded, (int64_t)u->n, ff_stream_queue(s)),
+			dev, "update weights", err);
+}

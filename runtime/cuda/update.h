@@ -1,0 +1,10 @@
+/* Updates.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_UPDATE_H
+#define FF_CUDA_UPDATE_H
+
+#include "stream.h"
+
+/* A slot of struct ff_backend. */
+int ff_cuda_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err);
+
+#endif

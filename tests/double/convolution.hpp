@@ -1,0 +1,41 @@
+/* Convolutions of images, and their gradients.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_DOUBLE_CONVOLUTION_HPP
+#define FF_DOUBLE_CONVOLUTION_HPP
+
+#include <cstdint>
+
+namespace twin
+{
+
+/* Four axes with any strides: N C H W of images, K C/groups R S of weights. */
+struct Tensor {
+	int64_t id, align;
+	bool bf16, is_virtual;
+	int64_t n[4], stride[4];
+	int64_t extent() const; /* elements from the first to behind the last */
+};
+
+struct Convolution {
+	enum Kind { FORWARD, DATA, FILTER } kind;
+	Tensor image, weight, result; /* x or dx, w or dw, y or dy */
+	int64_t pad[2], stride[2], dilation[2];
+	double alpha, beta;
+	bool tf32; /* rounds what it multiplies */
+	bool has_bias;
+	Tensor bias; /* one number a channel, added to the result of a forward pass */
+	int64_t groups() const
+	{
+		return image.n[1] / weight.n[1];
+	}
+	const Tensor &sink() const
+	{
+		return kind == FORWARD ? result : kind == DATA ? image : weight;
+	}
+};
+
+/* Pointers as they are named (`bias` NULL: none); the one of the sink is written. */
+void convolve(const Convolution &c, void *image, void *weight, void *result, const void *bias);
+
+} // namespace twin
+
+#endif

@@ -1,0 +1,783 @@
+/* cuDNN's backend API, as far as convolutions and their gradients go: graphs of one
+ * convolution, and of a forward one with a bias added.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Of the engines that heuristics propose, in this order, one rounds float32 to TF32 (and says so
+ * by its numerical note) and wants a workspace, one has no plan, one does without a workspace. */
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+#include <cudnn.h>
+
+#include "convolution.hpp"
+#include "inside.hpp"
+
+struct cudnnContext {
+	cudaStream_t stream;
+	int device;
+};
+
+namespace
+{
+
+cudnnStatus_t complain(cudnnStatus_t code, const char *format, ...)
+		__attribute__((format(printf, 2, 3)));
+
+char last_message[300];
+
+cudnnStatus_t complain(cudnnStatus_t code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(last_message, sizeof(last_message), format, args);
+	va_end(args);
+	twin::complain(cudaSuccess, "cuDNN: %s (status %d)", last_message, int(code));
+	return code;
+}
+
+struct Value {
+	cudnnBackendAttributeType_t type;
+	std::vector<char> bytes;
+};
+
+struct Descriptor {
+	cudnnBackendDescriptorType_t type;
+	bool finalized;
+	std::map<int, Value> values;
+	twin::Tensor tensor;           /* of a tensor */
+	twin::Tensor x, b, y;          /* of an addition */
+	twin::Convolution convolution; /* of an operation; of a plan */
+	int64_t engine, workspace;     /* of an engine, its configuration, a plan */
+};
+
+std::set<Descriptor *> alive;
+
+Descriptor *behind(cudnnBackendDescriptor_t opaque)
+{
+	auto *d = static_cast<Descriptor *>(opaque);
+
+	return alive.count(d) ? d : nullptr;
+}
+
+/* ---- attributes ---- */
+
+/* What a descriptor may be told; `least` values before it is finalized. */
+struct Attribute {
+	cudnnBackendDescriptorType_t of;
+	int name;
+	cudnnBackendAttributeType_t type;
+	int64_t least, most;
+};
+
+#define CONV(pass, letter)                                                                         \
+	{                                                                                          \
+		CUDNN_BACKEND_OPERATION_CONVOLUTION_##pass##_DESCRIPTOR, letter,                   \
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1                                \
+	}
+
+const Attribute attributes[] = {
+		{CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1,
+				1},
+		{CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE,
+				1, 1},
+		{CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT,
+				CUDNN_TYPE_INT64, 1, 1},
+		{CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4,
+				4},
+		{CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4,
+				4},
+		{CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN,
+				0, 1},
+		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
+				CUDNN_TYPE_DATA_TYPE, 1, 1},
+		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_CONV_MODE,
+				CUDNN_TYPE_CONVOLUTION_MODE, 1, 1},
+		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
+				CUDNN_TYPE_INT64, 1, 1},
+		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_DILATIONS,
+				CUDNN_TYPE_INT64, 2, 2},
+		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES,
+				CUDNN_TYPE_INT64, 2, 2},
+		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS,
+				CUDNN_TYPE_INT64, 2, 2},
+		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS,
+				CUDNN_TYPE_INT64, 2, 2},
+		CONV(FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC),
+		CONV(FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X),
+		CONV(FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W),
+		CONV(FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y),
+		CONV(BACKWARD_DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC),
+		CONV(BACKWARD_DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX),
+		CONV(BACKWARD_DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W),
+		CONV(BACKWARD_DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY),
+		CONV(BACKWARD_FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC),
+		CONV(BACKWARD_FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X),
+		CONV(BACKWARD_FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW),
+		CONV(BACKWARD_FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY),
+		{CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MODE,
+				CUDNN_TYPE_POINTWISE_MODE, 1, 1},
+		{CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MATH_PREC,
+				CUDNN_TYPE_DATA_TYPE, 1, 1},
+		{CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+				CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
+		{CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
+		{CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
+		{CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
+		{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_HANDLE,
+				CUDNN_TYPE_HANDLE, 1, 1},
+		{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 2},
+		{CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
+		{CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_MODE,
+				CUDNN_TYPE_HEUR_MODE, 1, 1},
+		{CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
+		{CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64,
+				1, 1},
+		{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, CUDNN_ATTR_ENGINECFG_ENGINE,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
+		{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_HANDLE,
+				CUDNN_TYPE_HANDLE, 0, 1},
+		{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
+		{CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
+				CUDNN_TYPE_INT64, 3, 4},
+		{CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+				CUDNN_TYPE_VOID_PTR, 3, 4},
+		{CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
+				CUDNN_TYPE_VOID_PTR, 0, 1},
+};
+
+#undef CONV
+
+/* How a convolution's operation calls what it has. */
+struct Pass {
+	cudnnBackendDescriptorType_t of;
+	twin::Convolution::Kind kind;
+	int conv, image, weight, result, alpha, beta;
+};
+
+const Pass passes[] = {
+		{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, twin::Convolution::FORWARD,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+		{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+				twin::Convolution::DATA,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+		{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+				twin::Convolution::FILTER,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+};
+
+const Pass *pass_of(cudnnBackendDescriptorType_t type)
+{
+	for (const Pass &p : passes)
+		if (p.of == type)
+			return &p;
+	return nullptr;
+}
+
+const Attribute *attribute(cudnnBackendDescriptorType_t of, int name)
+{
+	for (const Attribute &a : attributes)
+		if (a.of == of && a.name == name)
+			return &a;
+	return nullptr;
+}
+
+size_t size_of(cudnnBackendAttributeType_t type)
+{
+	return type == CUDNN_TYPE_BOOLEAN ? sizeof(bool)
+	       : type == CUDNN_TYPE_FLOAT || type == CUDNN_TYPE_DATA_TYPE ||
+					       type == CUDNN_TYPE_CONVOLUTION_MODE ||
+					       type == CUDNN_TYPE_POINTWISE_MODE ||
+					       type == CUDNN_TYPE_HEUR_MODE ||
+					       type == CUDNN_TYPE_NUMERICAL_NOTE
+			       ? 4
+			       : 8;
+}
+
+template <typename T> std::vector<T> all(const Descriptor *d, int name)
+{
+	auto at = d->values.find(name);
+	std::vector<T> ret;
+
+	if (at != d->values.end()) {
+		ret.resize(at->second.bytes.size() / sizeof(T));
+		memcpy(ret.data(), at->second.bytes.data(), ret.size() * sizeof(T));
+	}
+	return ret;
+}
+
+template <typename T> T one(const Descriptor *d, int name, T preset)
+{
+	std::vector<T> v = all<T>(d, name);
+
+	return v.empty() ? preset : v[0];
+}
+
+/* NULL for what was destroyed since. */
+Descriptor *part(const Descriptor *d, int name)
+{
+	return behind(one<cudnnBackendDescriptor_t>(d, name, nullptr));
+}
+
+/* alpha or beta, which is float or double */
+double scalar(const Descriptor *d, int name, double preset)
+{
+	auto at = d->values.find(name);
+
+	if (at == d->values.end())
+		return preset;
+	return at->second.type == CUDNN_TYPE_FLOAT ? double(one<float>(d, name, 0))
+						   : one<double>(d, name, 0);
+}
+
+/* ---- finalizing ---- */
+
+cudnnStatus_t finalize_tensor(Descriptor *d)
+{
+	std::vector<int64_t> n = all<int64_t>(d, CUDNN_ATTR_TENSOR_DIMENSIONS);
+	std::vector<int64_t> stride = all<int64_t>(d, CUDNN_ATTR_TENSOR_STRIDES);
+	auto type = one(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT);
+	twin::Tensor &t = d->tensor;
+
+	t.id = one<int64_t>(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
+	t.align = one<int64_t>(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 0);
+	t.bf16 = type == CUDNN_DATA_BFLOAT16;
+	if (type != CUDNN_DATA_FLOAT && !t.bf16)
+		return complain(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "a tensor of type %d", type);
+	if (t.align < (t.bf16 ? 2 : 4) || t.align & (t.align - 1))
+		return complain(CUDNN_STATUS_BAD_PARAM, "a tensor is aligned to %lld bytes",
+				static_cast<long long>(t.align));
+	t.is_virtual = one<uint8_t>(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0);
+	for (int i = 0; i < 4; i++) {
+		t.n[i] = n[size_t(i)];
+		t.stride[i] = stride[size_t(i)];
+		if (t.n[i] < 1 || t.stride[i] < 1)
+			return complain(CUDNN_STATUS_BAD_PARAM,
+					"axis %d of a tensor has size %lld, stride %lld", i,
+					static_cast<long long>(t.n[i]),
+					static_cast<long long>(t.stride[i]));
+	}
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t finalize_convolution(const Descriptor *d)
+{
+	if (one<int64_t>(d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 0) != 2 ||
+			one(d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_HALF) !=
+					CUDNN_DATA_FLOAT ||
+			one(d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CONVOLUTION) !=
+					CUDNN_CROSS_CORRELATION)
+		return complain(CUDNN_STATUS_NOT_SUPPORTED,
+				"a convolution that is no cross-correlation of 2 axes in float32");
+	for (int i = 0; i < 2; i++)
+		if (all<int64_t>(d, CUDNN_ATTR_CONVOLUTION_DILATIONS)[size_t(i)] < 1 ||
+				all<int64_t>(d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)[size_t(i)] <
+						1)
+			return complain(CUDNN_STATUS_BAD_PARAM, "a stride or dilation below 1");
+	return CUDNN_STATUS_SUCCESS;
+}
+
+/* Channels and positions of the three tensors fit each other. */
+cudnnStatus_t check_shapes(const twin::Convolution &c, const int64_t *post)
+{
+	const twin::Tensor &x = c.image, &w = c.weight, &y = c.result;
+
+	if (x.n[0] != y.n[0] || w.n[0] != y.n[1] || x.n[1] % w.n[1] || w.n[0] % c.groups())
+		return complain(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+				"channels: image %lld, weights %lld x %lld, result %lld",
+				static_cast<long long>(x.n[1]), static_cast<long long>(w.n[0]),
+				static_cast<long long>(w.n[1]), static_cast<long long>(y.n[1]));
+	for (int i = 0; i < 2; i++) {
+		int64_t reach = c.dilation[i] * (w.n[2 + i] - 1) + 1;
+		int64_t room = x.n[2 + i] + c.pad[i] + post[i] - reach;
+
+		if (room < 0 || y.n[2 + i] != room / c.stride[i] + 1)
+			return complain(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+					"axis %d: image %lld + %lld + %lld, window %lld, stride "
+					"%lld, but result %lld",
+					i, static_cast<long long>(x.n[2 + i]),
+					static_cast<long long>(c.pad[i]),
+					static_cast<long long>(post[i]),
+					static_cast<long long>(reach),
+					static_cast<long long>(c.stride[i]),
+					static_cast<long long>(y.n[2 + i]));
+	}
+	if (x.id == w.id || x.id == y.id || w.id == y.id)
+		return complain(CUDNN_STATUS_BAD_PARAM, "two tensors have one id");
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t finalize_operation(Descriptor *d, const Pass &p)
+{
+	const Descriptor *conv = part(d, p.conv), *x = part(d, p.image), *w = part(d, p.weight);
+	const Descriptor *y = part(d, p.result);
+	twin::Convolution &c = d->convolution;
+	std::vector<int64_t> pad[2], stride, dilation;
+
+	if (!conv || !x || !w || !y || conv->type != CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR ||
+			x->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR ||
+			w->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR ||
+			y->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
+				"an operation's parts are not what they are called");
+	pad[0] = all<int64_t>(conv, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+	pad[1] = all<int64_t>(conv, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+	stride = all<int64_t>(conv, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+	dilation = all<int64_t>(conv, CUDNN_ATTR_CONVOLUTION_DILATIONS);
+	c = {p.kind, x->tensor, w->tensor, y->tensor, {pad[0][0], pad[0][1]},
+			{stride[0], stride[1]}, {dilation[0], dilation[1]}, scalar(d, p.alpha, 1),
+			scalar(d, p.beta, 0), false};
+	return check_shapes(c, pad[1].data());
+}
+
+bool same(const twin::Tensor &a, const twin::Tensor &b)
+{
+	return !memcmp(a.n, b.n, sizeof(a.n));
+}
+
+cudnnStatus_t finalize_addition(Descriptor *d)
+{
+	const Descriptor *mode = part(d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+	const Descriptor *x = part(d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+	const Descriptor *b = part(d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+	const Descriptor *y = part(d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+
+	if (!mode || !x || !b || !y || mode->type != CUDNN_BACKEND_POINTWISE_DESCRIPTOR ||
+			x->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR ||
+			b->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR ||
+			y->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
+				"an operation's parts are not what they are called");
+	if (one(mode, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_MUL) != CUDNN_POINTWISE_ADD ||
+			one(mode, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_HALF) !=
+					CUDNN_DATA_FLOAT)
+		return complain(CUDNN_STATUS_NOT_SUPPORTED, "what is no addition in float32");
+	d->x = x->tensor;
+	d->b = b->tensor;
+	d->y = y->tensor;
+	if (!same(d->x, d->y) || d->b.n[0] != 1 || d->b.n[1] != d->x.n[1] || d->b.n[2] != 1 ||
+			d->b.n[3] != 1)
+		return complain(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+				"an addition that is not of one number a channel");
+	return CUDNN_STATUS_SUCCESS;
+}
+
+/* A convolution, and what is added to its result, which then has no memory. */
+cudnnStatus_t finalize_graph(Descriptor *d)
+{
+	auto ops = all<cudnnBackendDescriptor_t>(d, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+	const Descriptor *conv = behind(ops[0]), *sum = ops.size() > 1 ? behind(ops[1]) : nullptr;
+	twin::Convolution &c = d->convolution;
+
+	if (!conv || !pass_of(conv->type) ||
+			(ops.size() > 1 &&
+					(!sum || sum->type != CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)))
+		return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
+				"a graph of something else than a convolution and a sum");
+	c = conv->convolution;
+	if (sum && (c.kind != twin::Convolution::FORWARD || sum->x.id != c.result.id ||
+				   !c.result.is_virtual || c.result.bf16))
+		return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
+				"what is added to is not the virtual float32 result of a "
+				"convolution");
+	if (sum) {
+		c.has_bias = true;
+		c.bias = sum->b;
+		c.result = sum->y;
+	}
+	if (c.image.is_virtual || c.weight.is_virtual || c.result.is_virtual || c.bias.is_virtual)
+		return complain(CUDNN_STATUS_BAD_PARAM, "a graph's end is virtual");
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t finalize_plan(Descriptor *d)
+{
+	const Descriptor *config = part(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+
+	if (!config || config->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
+		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
+				"a plan of no configuration");
+	if (config->engine == 1) /* heuristics propose what cannot be had */
+		return CUDNN_STATUS_NOT_SUPPORTED;
+	d->engine = config->engine;
+	d->convolution = config->convolution;
+	d->convolution.tf32 = config->engine == 0;
+	d->workspace = config->engine == 0 ? 4096 + 64 * d->convolution.weight.n[0] : 0;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+/* Takes the operation over from what it was made of. */
+cudnnStatus_t inherit(Descriptor *d, int name, cudnnBackendDescriptorType_t type)
+{
+	const Descriptor *from = part(d, name);
+
+	if (!from || from->type != type)
+		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
+				"a descriptor of type %d stands on none of type %d", d->type, type);
+	d->convolution = from->convolution;
+	if (from->type == CUDNN_BACKEND_ENGINE_DESCRIPTOR)
+		d->engine = from->engine;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t finalize(Descriptor *d)
+{
+	const Pass *p = pass_of(d->type);
+
+	if (p)
+		return finalize_operation(d, *p);
+	switch (int(d->type)) {
+	case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
+		return finalize_tensor(d);
+	case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
+		return finalize_convolution(d);
+	case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+		return finalize_addition(d);
+	case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
+		return finalize_graph(d);
+	case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
+		return inherit(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
+				CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+	case CUDNN_BACKEND_ENGINE_DESCRIPTOR:
+		d->engine = one<int64_t>(d, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
+		return inherit(d, CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
+				CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+	case CUDNN_BACKEND_ENGINECFG_DESCRIPTOR:
+		return inherit(d, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+	case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
+		return finalize_plan(d);
+	}
+	return CUDNN_STATUS_SUCCESS;
+}
+
+/* ---- what is read back ---- */
+
+cudnnStatus_t give(
+		int64_t most, int64_t *n, void *to, const void *values, int64_t have, size_t each)
+{
+	if (n)
+		*n = have;
+	if (to)
+		memcpy(to, values, size_t(have < most ? have : most) * each);
+	return CUDNN_STATUS_SUCCESS;
+}
+
+bool is_lacking(const twin::Convolution &c)
+{
+	bool widens = c.kind == twin::Convolution::FILTER && c.image.bf16 && !c.weight.bf16;
+
+	return twin::lacks("conv") || (c.has_bias && twin::lacks("conv-bias")) ||
+	       (widens && twin::lacks("conv-widen"));
+}
+
+/* The caller has made the descriptors; they are filled in. */
+cudnnStatus_t propose(const Descriptor *heuristics, int64_t most, int64_t *n, void *to)
+{
+	auto *ret = static_cast<cudnnBackendDescriptor_t *>(to);
+	int64_t have = is_lacking(heuristics->convolution) ? 0 : 3;
+
+	if (n)
+		*n = have;
+	for (int64_t i = 0; ret && i < most && i < have; i++) {
+		Descriptor *d = behind(ret[i]);
+
+		if (!d || d->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
+			return complain(CUDNN_STATUS_BAD_PARAM,
+					"results of heuristics have no room");
+		d->finalized = true;
+		d->engine = i;
+		d->convolution = heuristics->convolution;
+	}
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t notes(const Descriptor *d, int64_t most, int64_t *n, void *to)
+{
+	cudnnBackendNumericalNote_t note = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+
+	return give(most, n, to, &note, d->engine == 0, sizeof(note));
+}
+
+cudnnStatus_t engine_of(const Descriptor *d, int64_t most, int64_t *n, void *to)
+{
+	Descriptor *e = to && most > 0 ? behind(*static_cast<cudnnBackendDescriptor_t *>(to))
+				       : nullptr;
+
+	if (n)
+		*n = 1;
+	if (!e || e->type != CUDNN_BACKEND_ENGINE_DESCRIPTOR)
+		return complain(CUDNN_STATUS_BAD_PARAM, "an engine has no room");
+	e->finalized = true;
+	e->engine = d->engine;
+	e->convolution = d->convolution;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+/* ---- execution ---- */
+
+bool reachable(const twin::Tensor &t, const void *p)
+{
+	return twin::reachable("a convolution's tensor", p, size_t(t.extent()) * (t.bf16 ? 2 : 4));
+}
+
+cudaError_t run(const twin::Convolution &c, void *const *p, void *workspace, size_t bytes)
+{
+	if ((c.has_bias && !reachable(c.bias, p[3])) || !reachable(c.image, p[0]) ||
+			!reachable(c.weight, p[1]) || !reachable(c.result, p[2]) ||
+			!twin::reachable("a convolution's workspace", workspace, bytes))
+		return cudaErrorIllegalAddress;
+	if (bytes)
+		memset(workspace, 0xff, bytes);
+	twin::convolve(c, p[0], p[1], p[2], p[3]);
+	return cudaSuccess;
+}
+
+} // namespace
+
+extern "C" {
+
+size_t cudnnGetVersion(void)
+{
+	return CUDNN_VERSION;
+}
+
+size_t cudnnGetCudartVersion(void)
+{
+	return CUDART_VERSION;
+}
+
+const char *cudnnGetErrorString(cudnnStatus_t status)
+{
+	static thread_local char text[32];
+
+	snprintf(text, sizeof(text), "cuDNN status %d", int(status));
+	return status == CUDNN_STATUS_SUCCESS ? "success" : text;
+}
+
+void cudnnGetLastErrorString(char *message, size_t size)
+{
+	if (size)
+		snprintf(message, size, "%s", last_message);
+	last_message[0] = 0;
+}
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t *ret)
+{
+	*ret = new cudnnContext{nullptr, twin::device()};
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnDestroy(cudnnHandle_t h)
+{
+	delete h;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetStream(cudnnHandle_t h, cudaStream_t stream)
+{
+	twin::Call c("cudnnSetStream");
+
+	if (stream && (!twin::known(stream) || stream->device != h->device))
+		return complain(CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH,
+				"a handle of device %d is given another's stream", h->device);
+	h->stream = stream;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnGetStream(cudnnHandle_t h, cudaStream_t *ret)
+{
+	*ret = h->stream;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendCreateDescriptor(
+		cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *ret)
+{
+	twin::Call c("cudnnBackendCreateDescriptor");
+	auto *d = new Descriptor{};
+
+	d->type = type;
+	alive.insert(d);
+	*ret = d;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t opaque)
+{
+	twin::Call c("cudnnBackendDestroyDescriptor");
+	Descriptor *d = behind(opaque);
+
+	if (!d)
+		return complain(CUDNN_STATUS_BAD_PARAM, "there is no such descriptor");
+	alive.erase(d);
+	delete d;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t opaque,
+		cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n,
+		const void *values)
+{
+	twin::Call c("cudnnBackendSetAttribute");
+	Descriptor *d = behind(opaque);
+	const Attribute *a = d ? attribute(d->type, name) : nullptr;
+	const Pass *p = d ? pass_of(d->type) : nullptr;
+	bool scale = p && (name == p->alpha || name == p->beta);
+	size_t bytes = size_of(type) * size_t(n);
+
+	if (!d || d->finalized)
+		return complain(d ? CUDNN_STATUS_BAD_PARAM : CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+				"attribute %d is set of what is finalized or nothing", name);
+	if (!a && !scale)
+		return complain(CUDNN_STATUS_NOT_SUPPORTED,
+				"the double knows no attribute %d of a descriptor of type %d", name,
+				d->type);
+	if (!values ||
+			(scale && ((type != CUDNN_TYPE_FLOAT && type != CUDNN_TYPE_DOUBLE) ||
+						  n != 1)) ||
+			(a && (type != a->type || n < 1 || n > a->most)))
+		return complain(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE,
+				"attribute %d is set to %lld values of type %d", name,
+				static_cast<long long>(n), type);
+	if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
+		for (int64_t i = 0; i < n; i++) {
+			const Descriptor *k = behind(
+					static_cast<const cudnnBackendDescriptor_t *>(values)[i]);
+
+			if (!k || !k->finalized)
+				return complain(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
+						"attribute %d is set to what is not finalized",
+						name);
+		}
+	d->values[name] = {type, std::vector<char>(static_cast<const char *>(values),
+						 static_cast<const char *>(values) + bytes)};
+	return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t opaque)
+{
+	twin::Call c("cudnnBackendFinalize");
+	Descriptor *d = behind(opaque);
+	cudnnStatus_t code;
+
+	if (!d || d->finalized)
+		return complain(CUDNN_STATUS_BAD_PARAM,
+				"what is finalized or nothing is finalized");
+	for (const Attribute &a : attributes)
+		if (a.of == d->type &&
+				all<char>(d, a.name).size() < size_of(a.type) * size_t(a.least))
+			return complain(CUDNN_STATUS_BAD_PARAM,
+					"attribute %d of a descriptor of type %d is missing",
+					a.name, d->type);
+	code = finalize(d);
+	d->finalized = code == CUDNN_STATUS_SUCCESS;
+	return code;
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const opaque,
+		cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t most,
+		int64_t *n, void *to)
+{
+	twin::Call c("cudnnBackendGetAttribute");
+	const Descriptor *d = behind(opaque);
+
+	if (!d || !d->finalized)
+		return complain(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
+				"attribute %d is read of what is not finalized", name);
+	if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
+		return propose(d, most, n, to);
+	if (name == CUDNN_ATTR_ENGINECFG_ENGINE && type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
+		return engine_of(d, most, n, to);
+	if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && type == CUDNN_TYPE_NUMERICAL_NOTE)
+		return notes(d, most, n, to);
+	if (name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE && type == CUDNN_TYPE_BEHAVIOR_NOTE)
+		return give(most, n, to, nullptr, 0, 0);
+	if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX && type == CUDNN_TYPE_INT64)
+		return give(most, n, to, &d->engine, 1, sizeof(d->engine));
+	if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == CUDNN_TYPE_INT64 &&
+			d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+		return give(most, n, to, &d->workspace, 1, sizeof(d->workspace));
+	return complain(CUDNN_STATUS_NOT_SUPPORTED, "the double cannot tell attribute %d", name);
+}
+
+cudnnStatus_t cudnnBackendExecute(
+		cudnnHandle_t h, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack)
+{
+	twin::Call call("cudnnBackendExecute");
+	const Descriptor *d = behind(plan), *v = behind(pack);
+	const twin::Tensor *tensor[4];
+	std::vector<int64_t> ids;
+	std::vector<void *> data;
+	void *workspace, *p[4] = {};
+	size_t n;
+
+	if (call.code != cudaSuccess)
+		return CUDNN_STATUS_EXECUTION_FAILED;
+	if (!d || !v || !d->finalized || !v->finalized ||
+			d->type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR ||
+			v->type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
+		return complain(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
+				"a plan or its pointers are not finalized");
+	ids = all<int64_t>(v, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+	data = all<void *>(v, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+	workspace = one<void *>(v, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);
+	tensor[0] = &d->convolution.image;
+	tensor[1] = &d->convolution.weight;
+	tensor[2] = &d->convolution.result;
+	tensor[3] = &d->convolution.bias;
+	n = d->convolution.has_bias ? 4 : 3;
+	if (ids.size() != n || data.size() != n)
+		return complain(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+				"%zu ids and %zu pointers for %zu tensors", ids.size(), data.size(),
+				n);
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < n; k++)
+			if (ids[k] == tensor[i]->id)
+				p[i] = data[k];
+		if (!p[i] || reinterpret_cast<uintptr_t>(p[i]) % uint64_t(tensor[i]->align))
+			return complain(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
+					"tensor %lld is at %p, expected a multiple of %lld",
+					static_cast<long long>(tensor[i]->id), p[i],
+					static_cast<long long>(tensor[i]->align));
+	}
+	if (d->workspace && !workspace)
+		return complain(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
+				"a plan that needs %lld bytes of workspace has none",
+				static_cast<long long>(d->workspace));
+	return twin::enqueue(h->stream, "a convolution",
+			       [c = d->convolution, p0 = p[0], p1 = p[1], p2 = p[2], p3 = p[3],
+					       workspace, bytes = size_t(d->workspace)] {
+				       void *all[] = {p0, p1, p2, p3};
+
+				       return run(c, all, workspace, bytes);
+			       }) == cudaSuccess
+			       ? CUDNN_STATUS_SUCCESS
+			       : CUDNN_STATUS_EXECUTION_FAILED;
+}
+
+} // extern "C"

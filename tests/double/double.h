@@ -1,0 +1,44 @@
+/* A host double of the CUDA libraries: what tests ask of it beside the vendors' own calls.
+ *
+ * It stands in for the CUDA runtime, cuBLASLt, cuDNN's backend API and NCCL at link time, behind
+ * the vendors' headers, and is harsh where they may be:
+ *
+ * - memory.cpp: device memory is closed to the host but while the device works; new memory is
+ *   garbage (NaN), freed memory is never used again; every operation's pointers and extents are
+ *   looked up when it runs.
+ * - stream.cpp, graph.cpp: nothing runs when it is enqueued.  What is waited for runs as late as
+ *   events allow, and with it, in an order drawn from a seed, more or less of what else could.
+ * - launch.cpp: blocks in a drawn order, one after another; threads that wait for each other are
+ *   fibers, threads that do not are a loop.
+ * - cublaslt.cpp, cudnn.cpp, nccl.cpp: plain loops in float32, behind checks of every descriptor.
+ *
+ * What is wrong is a sentence on stderr and an error from this call or, when the device has run
+ * into it, from every call to come, as with CUDA.  It proves order, arguments and arithmetic;
+ * its times mean nothing.
+ *
+ * FF_DOUBLE_SEED (1): what orders are drawn from; 0: nothing is drawn, all is as late as can be.
+ * FF_DOUBLE_LACKS: what the libraries do not have, separated by commas: bias (products that add
+ * one), conv-bias, conv-widen (float32 gradients of weights from bfloat16), conv.
+ * FF_DOUBLE_DEVICES (8): how many devices there are.
+ * FF_DOUBLE_TIMEOUT (20): seconds that NCCL waits for another rank.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_DOUBLE_H
+#define FF_DOUBLE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* As if FF_DOUBLE_SEED had been this. */
+void ff_double_seed(uint64_t seed);
+/* The last sentence; empty when there was none since the last call.  Errors are forgotten too:
+ * the device is as good as new, what was queued is dropped. */
+const char *ff_double_complaint(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

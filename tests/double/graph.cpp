@@ -1,0 +1,223 @@
+/* Capture of streams, and graphs, whose nodes run in any order that their edges allow.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <algorithm>
+
+#include "graph.hpp"
+
+struct CUgraph_st {
+	std::vector<twin::Node> nodes;
+};
+
+struct CUgraphExec_st {
+	std::shared_ptr<std::vector<twin::Node>> nodes;
+};
+
+namespace twin
+{
+
+static std::vector<std::shared_ptr<Capture>> captures;
+static std::set<CUgraph_st *> graphs;
+static std::set<CUgraphExec_st *> execs;
+
+bool capturing()
+{
+	for (const auto &k : captures)
+		if (k->mode != cudaStreamCaptureModeRelaxed)
+			return true;
+	return false;
+}
+
+cudaError_t capture_broken(const char *call)
+{
+	for (const auto &k : captures)
+		k->broken = true;
+	return complain(cudaErrorStreamCaptureUnsupported,
+			"%s is called while a stream is captured", call);
+}
+
+void forget_captures()
+{
+	captures.clear();
+}
+
+cudaError_t captured(CUstream_st *s, Op op)
+{
+	std::vector<Node> &nodes = s->capture->nodes;
+
+	if (s->capture->broken)
+		return noted(cudaErrorStreamCaptureInvalidated);
+	nodes.push_back({std::move(op), s->frontier});
+	s->frontier = {nodes.size() - 1};
+	return cudaSuccess;
+}
+
+cudaError_t join(CUstream_st *s, const std::shared_ptr<Capture> &capture,
+		const std::set<size_t> &frontier, bool recorded)
+{
+	if (!capture && !recorded)
+		return cudaSuccess;
+	if (!capture)
+		return complain(cudaErrorStreamCaptureIsolation,
+				"a captured stream waits for an event from before the capture");
+	if (s->capture && s->capture != capture)
+		return complain(cudaErrorStreamCaptureIsolation,
+				"a captured stream waits for an event of another capture");
+	if (std::find(captures.begin(), captures.end(), capture) == captures.end())
+		return complain(cudaErrorStreamCaptureIsolation,
+				"a stream waits for an event of a capture that has ended");
+	s->capture = capture;
+	s->frontier.insert(frontier.begin(), frontier.end());
+	return cudaSuccess;
+}
+
+/* Whether every node is before one of these. */
+static bool joined(const std::vector<Node> &nodes, std::set<size_t> last)
+{
+	std::set<size_t> seen;
+
+	while (!last.empty()) {
+		size_t i = *last.begin();
+
+		last.erase(last.begin());
+		if (seen.insert(i).second)
+			last.insert(nodes[i].after.begin(), nodes[i].after.end());
+	}
+	return seen.size() == nodes.size();
+}
+
+static cudaError_t run(std::vector<Node> &nodes, Lock &lock)
+{
+	std::vector<bool> done(nodes.size());
+	cudaError_t code = cudaSuccess;
+
+	for (size_t n = 0; n < nodes.size() && code == cudaSuccess; n++) {
+		std::vector<size_t> can;
+		size_t at;
+
+		for (size_t i = 0; i < nodes.size(); i++)
+			if (!done[i] && std::all_of(nodes[i].after.begin(), nodes[i].after.end(),
+							[&](size_t k) { return bool(done[k]); }))
+				can.push_back(i);
+		at = can[draw(uint32_t(can.size()))];
+		code = execute(nodes[at].op, lock);
+		done[at] = true;
+	}
+	return code;
+}
+
+} // namespace twin
+
+using namespace twin;
+
+#define CALL(name)                                                                                 \
+	Call c(name);                                                                              \
+                                                                                                   \
+	if (c.code != cudaSuccess)                                                                 \
+	return c.code
+
+extern "C" {
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode)
+{
+	CALL("cudaStreamBeginCapture");
+	if (!known(s) || s->capture)
+		return complain(cudaErrorInvalidResourceHandle,
+				"cudaStreamBeginCapture: no stream, or captured already");
+	s->capture = std::make_shared<Capture>(Capture{s, mode, false, {}});
+	s->frontier.clear();
+	captures.push_back(s->capture);
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *status)
+{
+	CALL("cudaStreamIsCapturing");
+	*status = !known(s) || !s->capture ? cudaStreamCaptureStatusNone
+		  : s->capture->broken     ? cudaStreamCaptureStatusInvalidated
+					   : cudaStreamCaptureStatusActive;
+	return cudaSuccess;
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *)
+{
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *ret)
+{
+	CALL("cudaStreamEndCapture");
+	std::shared_ptr<Capture> k = known(s) ? s->capture : nullptr;
+	bool whole;
+
+	*ret = nullptr;
+	if (!k || k->origin != s)
+		return complain(cudaErrorStreamCaptureUnmatched,
+				"a capture is ended where none has begun");
+	whole = joined(k->nodes, s->frontier);
+	captures.erase(std::find(captures.begin(), captures.end(), k));
+	leave(k);
+	if (k->broken)
+		return noted(cudaErrorStreamCaptureInvalidated);
+	if (!whole)
+		return complain(cudaErrorStreamCaptureUnjoined,
+				"a capture ends, but its stream does not wait for all others");
+	*ret = new CUgraph_st{k->nodes};
+	graphs.insert(*ret);
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *, size_t *n)
+{
+	*n = g->nodes.size();
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *ret, cudaGraph_t g, unsigned long long)
+{
+	CALL("cudaGraphInstantiate");
+	if (!graphs.count(g))
+		return complain(cudaErrorInvalidValue, "cudaGraphInstantiate of no graph");
+	*ret = new CUgraphExec_st{std::make_shared<std::vector<Node>>(g->nodes)};
+	execs.insert(*ret);
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t)
+{
+	return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
+{
+	CALL("cudaGraphLaunch");
+	Op op;
+
+	if (!execs.count(g))
+		return complain(cudaErrorInvalidValue, "cudaGraphLaunch of no graph");
+	op.what = "a graph";
+	op.kind = Op::GRAPH;
+	op.run = [nodes = g->nodes](Lock &lock) { return run(*nodes, lock); };
+	return enqueue(s, std::move(op));
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t g)
+{
+	Call c("cudaGraphDestroy");
+
+	if (!graphs.erase(g))
+		return complain(cudaErrorInvalidValue, "cudaGraphDestroy of no graph");
+	delete g;
+	return c.code;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g)
+{
+	Call c("cudaGraphExecDestroy");
+
+	if (!execs.erase(g))
+		return complain(cudaErrorInvalidValue, "cudaGraphExecDestroy of no graph");
+	delete g;
+	return c.code;
+}
+
+} // extern "C"

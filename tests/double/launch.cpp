@@ -1,0 +1,214 @@
+/* Grids of blocks of threads.  SPDX-License-Identifier: Apache-2.0 */
+#include <cstring>
+#include <dlfcn.h>
+#include <numeric>
+#include <unistd.h>
+
+#include <launch.cuh>
+
+#include "fibers.hpp"
+#include "inside.hpp"
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+/* static shared memory of kernels that are no templates; absent where there is none */
+extern char __start_ff_shared[] __attribute__((weak));
+extern char __stop_ff_shared[] __attribute__((weak));
+
+namespace twin
+{
+
+static const int GARBAGE = 0xff;
+
+struct Lane {
+	uint64_t value, got;
+	unsigned int from, generation;
+};
+
+static uint32_t n_threads, own; /* of the block; of the thread that runs */
+static uint32_t arrived, generation, left_at[1024];
+static Lane lanes[1024];
+static uint32_t waiting[32]; /* lanes of each warp that have arrived */
+
+static bool barrier_open(uint32_t thread)
+{
+	return left_at[thread] != generation;
+}
+
+static bool warp_open(uint32_t thread)
+{
+	return !(waiting[thread / 32] & 1u << thread % 32);
+}
+
+/* Lanes that the mask names and the block has. */
+static uint32_t members(uint32_t warp, uint32_t mask)
+{
+	uint32_t n = n_threads - warp * 32;
+
+	return n < 32 ? mask & ((1u << n) - 1) : mask;
+}
+
+/* The last to arrive gives all others what they came for. */
+static void meet(uint32_t mask, void (*give)(uint32_t warp, uint32_t mask))
+{
+	uint32_t warp = own / 32, all = members(warp, mask);
+
+	if (!(all & 1u << own % 32)) {
+		fail(complain(cudaErrorLaunchFailure,
+				"a thread is not in the mask of its own warp's exchange"));
+		return;
+	}
+	waiting[warp] |= 1u << own % 32;
+	if ((waiting[warp] & all) == all) {
+		give(warp, all);
+		waiting[warp] &= ~all;
+	} else {
+		fibers_wait(warp_open);
+	}
+}
+
+static void give_values(uint32_t warp, uint32_t mask)
+{
+	for (uint32_t i = 0; i < 32; i++) {
+		Lane &l = lanes[warp * 32 + i];
+
+		if (mask & 1u << i)
+			l.got = mask & 1u << l.from % 32 ? lanes[warp * 32 + l.from % 32].value
+							 : ~uint64_t(0);
+	}
+}
+
+static void give_ballot(uint32_t warp, uint32_t mask)
+{
+	uint64_t votes = 0;
+
+	for (uint32_t i = 0; i < 32; i++)
+		if (mask & 1u << i && lanes[warp * 32 + i].value)
+			votes |= 1u << i;
+	for (uint32_t i = 0; i < 32; i++)
+		if (mask & 1u << i)
+			lanes[warp * 32 + i].got = votes;
+}
+
+static void become(uint32_t thread)
+{
+	own = thread;
+	threadIdx.x = thread % blockDim.x;
+	threadIdx.y = thread / blockDim.x % blockDim.y;
+	threadIdx.z = thread / blockDim.x / blockDim.y;
+}
+
+static bool run_block(uint32_t index, const std::function<void()> &body)
+{
+	blockIdx = {index % gridDim.x, index / gridDim.x % gridDim.y,
+			index / gridDim.x / gridDim.y};
+	arrived = 0;
+	memset(waiting, 0, sizeof(waiting));
+	if (__start_ff_shared)
+		memset(__start_ff_shared, GARBAGE, size_t(__stop_ff_shared - __start_ff_shared));
+	return fibers_run(n_threads, become, body);
+}
+
+static const char *name_of(const void *kernel)
+{
+	static char text[64];
+	Dl_info info;
+
+	if (dladdr(kernel, &info) && info.dli_sname)
+		return info.dli_sname;
+	snprintf(text, sizeof(text), "the kernel at %p", kernel);
+	return text;
+}
+
+static cudaError_t run_grid(
+		const void *kernel, dim3 grid, dim3 block, const std::function<void()> &body)
+{
+	uint32_t n = grid.x * grid.y * grid.z, first = draw(n), stride = 1 + draw(n);
+
+	while (std::gcd(stride, n) != 1)
+		stride++;
+	gridDim = grid;
+	blockDim = block;
+	n_threads = block.x * block.y * block.z;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t index = drawn() ? uint32_t((first + uint64_t(i) * stride) % n) : i;
+
+		if (!run_block(index, body))
+			return complain(cudaErrorLaunchFailure,
+					"%s: threads of a block wait where others never get",
+					name_of(kernel));
+	}
+	return failure();
+}
+
+} // namespace twin
+
+using namespace twin;
+
+void twin_barrier()
+{
+	left_at[own] = generation;
+	if (++arrived == n_threads) {
+		arrived = 0;
+		generation++;
+	} else {
+		fibers_wait(barrier_open);
+	}
+}
+
+uint64_t twin_exchange(unsigned int mask, uint64_t value, unsigned int lane)
+{
+	uint32_t me = own;
+
+	lanes[me].value = value;
+	lanes[me].from = lane;
+	meet(mask, give_values);
+	return lanes[me].got;
+}
+
+unsigned int twin_ballot(unsigned int mask, bool predicate)
+{
+	uint32_t me = own;
+
+	lanes[me].value = predicate;
+	meet(mask, give_ballot);
+	return static_cast<unsigned int>(lanes[me].got);
+}
+
+/* Pointers must be the device's; words in structs that look like the host's heap or stack are
+ * taken for pointers. */
+bool twin_argument(const void *bytes, size_t n, bool pointer)
+{
+	static char *const heap = static_cast<char *>(sbrk(0)) - (1 << 16);
+	char *here = static_cast<char *>(__builtin_frame_address(0));
+	Lock l(mutex);
+	void *p;
+
+	for (size_t i = 0; i + sizeof(p) <= n; i += sizeof(p)) {
+		memcpy(&p, static_cast<const char *>(bytes) + i, sizeof(p));
+		if (!pointer && !(p >= heap && p < sbrk(0)) && !(p >= here && p < here + (1 << 20)))
+			continue;
+		if (!argument(p))
+			return false;
+	}
+	return true;
+}
+
+cudaError_t twin_launch(const void *kernel, dim3 grid, dim3 block, cudaStream_t stream,
+		std::function<void()> body)
+{
+	Call c("ff_launch");
+	uint64_t threads = uint64_t(block.x) * block.y * block.z;
+
+	if (c.code != cudaSuccess)
+		return c.code;
+	if (!threads || threads > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z ||
+			grid.y > 65535 || grid.z > 65535 || grid.x > INT32_MAX)
+		return complain(cudaErrorInvalidConfiguration,
+				"%s: a grid of %u x %u x %u blocks of %u x %u x %u threads",
+				name_of(kernel), grid.x, grid.y, grid.z, block.x, block.y, block.z);
+	return enqueue(stream, name_of(kernel), [=, body = std::move(body)] {
+		return run_grid(kernel, grid, block, body);
+	});
+}

@@ -1,0 +1,608 @@
+/* Streams and events: queues that run when somebody waits.  SPDX-License-Identifier: Apache-2.0 */
+#include <algorithm>
+#include <cstring>
+
+#include "graph.hpp"
+#include "inside.hpp"
+
+struct CUevent_st {
+	unsigned int flags;
+	std::shared_ptr<twin::Moment> moment; /* of the last record */
+	std::shared_ptr<twin::Capture> capture;
+	std::set<size_t> frontier;
+};
+
+namespace twin
+{
+
+static std::vector<CUstream_st *> &streams()
+{
+	static auto *v = new std::vector<CUstream_st *>;
+
+	return *v;
+}
+
+static std::set<CUevent_st *> &events()
+{
+	static auto *v = new std::set<CUevent_st *>;
+
+	return *v;
+}
+
+bool known(cudaStream_t stream)
+{
+	for (const CUstream_st *s : streams())
+		if (s == stream && !s->gone)
+			return true;
+	return false;
+}
+
+/* ---- running ---- */
+
+static cudaError_t run_host(Op &op, Lock &lock)
+{
+	cudaError_t code;
+
+	gate(false);
+	lock.unlock();
+	in_host_function = true;
+	code = op.run(lock);
+	in_host_function = false;
+	lock.lock();
+	return code;
+}
+
+/* On a device that has failed nothing runs any more, but everything gets done. */
+cudaError_t execute(Op &op, Lock &lock)
+{
+	cudaError_t code = failure();
+
+	if (code == cudaSuccess && op.joint)
+		code = op.joint->meet(lock);
+	else if (code == cudaSuccess && op.run && op.kind == Op::HOST)
+		code = run_host(op, lock);
+	else if (code == cudaSuccess && op.run && op.kind == Op::GRAPH)
+		code = op.run(lock);
+	else if (code == cudaSuccess && op.run)
+		code = guarded(op.what.c_str(), [&] { return op.run(lock); });
+	return code == cudaSuccess ? code : fail(code);
+}
+
+/* The first in the queue; the stream is not busy. */
+static void step(CUstream_st *s, Lock &lock)
+{
+	Op &op = s->queue.front();
+
+	s->busy = true;
+	s->worker = std::this_thread::get_id();
+	if (op.waits && !op.waits->done)
+		force(op.waits->stream, op.waits->number, lock);
+	execute(op, lock);
+	if (op.sets) {
+		op.sets->done = true;
+		op.sets->ms = clock_ms();
+	}
+	s->queue.pop_front();
+	s->done++;
+	s->busy = false;
+	changed.notify_all();
+}
+
+/* Whether its first could run without anything else. */
+static bool ready(const CUstream_st *s)
+{
+	return !s->busy && !s->queue.empty() && !s->queue.front().joint &&
+	       s->queue.front().kind == Op::WORK &&
+	       (!s->queue.front().waits || s->queue.front().waits->done);
+}
+
+/* One of what else could run; false when nothing could.  Host functions may wait for what the
+ * host does only later, so they run when they have to. */
+static bool step_other(const CUstream_st *not_this, Lock &lock)
+{
+	std::vector<CUstream_st *> can;
+
+	for (CUstream_st *s : streams())
+		if (s != not_this && ready(s))
+			can.push_back(s);
+	if (can.empty())
+		return false;
+	step(can[draw(uint32_t(can.size()))], lock);
+	return true;
+}
+
+/* Streams that were destroyed go when they are empty. */
+static void sweep()
+{
+	auto &all = streams();
+
+	for (size_t i = 0; i < all.size();)
+		if (all[i]->gone && all[i]->queue.empty() && !all[i]->busy) {
+			delete all[i];
+			all.erase(all.begin() + long(i));
+		} else {
+			i++;
+		}
+}
+
+void force(CUstream_st *s, uint64_t number, Lock &lock)
+{
+	/* others lag, run a little, or run ahead */
+	uint32_t mood = draw(4);
+
+	while (mood == 3 && s->done < number && step_other(s, lock)) {
+	}
+	while (s->done < number) {
+		if (s->busy && s->worker == std::this_thread::get_id()) {
+			fail(complain(cudaErrorLaunchFailure,
+					"streams wait for each other in a circle"));
+			return;
+		}
+		if (s->busy || s->queue.empty()) {
+			changed.wait(lock);
+			continue;
+		}
+		if (mood == 2 && draw(4) == 0)
+			step_other(s, lock);
+		else
+			step(s, lock);
+	}
+}
+
+/* All streams (`legacy`: those that the legacy stream waits for), in any order. */
+static void force_all(bool legacy, Lock &lock)
+{
+	std::vector<CUstream_st *> left;
+
+	for (CUstream_st *s : streams())
+		if ((!legacy || s->plain) && s->device == device())
+			left.push_back(s);
+	while (!left.empty()) {
+		uint32_t i = draw(uint32_t(left.size()));
+
+		force(left[i], left[i]->issued, lock);
+		left.erase(left.begin() + i);
+	}
+	sweep();
+}
+
+/* Now and then something runs before anybody waits. */
+static void hurry(Lock &lock)
+{
+	if (drawn() && draw(16) == 0)
+		for (uint32_t n = 1 + draw(4); n > 0 && step_other(nullptr, lock); n--) {
+		}
+}
+
+cudaError_t enqueue(cudaStream_t s, Op op)
+{
+	if (!s || s == cudaStreamLegacy || s == cudaStreamPerThread)
+		return complain(cudaErrorInvalidResourceHandle,
+				"%s goes to the default stream, which waits for others behind "
+				"one's back: use a stream of one's own",
+				op.what.c_str());
+	if (!known(s))
+		return complain(cudaErrorInvalidResourceHandle, "%s goes to no stream",
+				op.what.c_str());
+	if (s->capture)
+		return captured(s, std::move(op));
+	if (op.sets)
+		*op.sets = {s, s->issued + 1, false, 0};
+	s->queue.push_back(std::move(op));
+	s->issued++;
+	changed.notify_all();
+	return cudaSuccess;
+}
+
+cudaError_t enqueue(cudaStream_t s, const char *what, std::function<cudaError_t()> run)
+{
+	Op op;
+
+	op.what = what;
+	op.run = [run](Lock &) { return run(); };
+	return enqueue(s, std::move(op));
+}
+
+void leave(const std::shared_ptr<Capture> &capture)
+{
+	for (CUstream_st *s : streams())
+		if (s->capture == capture) {
+			s->capture = nullptr;
+			s->frontier.clear();
+		}
+}
+
+void forget_streams()
+{
+	for (CUstream_st *s : streams()) {
+		s->done += s->queue.size();
+		for (Op &op : s->queue)
+			if (op.sets)
+				op.sets->done = true;
+		s->queue.clear();
+		s->capture = nullptr;
+	}
+	forget_captures();
+	sweep();
+}
+
+/* Work left in streams when the process ends was never waited for. */
+static struct Last {
+	~Last()
+	{
+		for (const CUstream_st *s : streams())
+			if (!s->queue.empty())
+				complain(cudaErrorNotReady,
+						"nobody waited for %zu operations of a stream, "
+						"first: %s",
+						s->queue.size(), s->queue.front().what.c_str());
+	}
+} last;
+
+/* ---- copies ---- */
+
+static const char *kind_name(cudaMemcpyKind kind)
+{
+	static const char *const names[] = {"to host from host", "to device from host",
+			"to host from device", "to device from device", "by default"};
+
+	return names[kind];
+}
+
+/* A kind that does not fit the pointers is an error, as it is where addresses are unified. */
+static bool fits(cudaMemcpyKind kind, const void *sink, const void *source)
+{
+	bool to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+	bool from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+
+	if (kind == cudaMemcpyDefault)
+		return true;
+	if (to == (side_of(sink) == DEVICE) && from == (side_of(source) == DEVICE))
+		return true;
+	complain(cudaErrorInvalidValue, "a copy %s is not %s %p from %p", kind_name(kind),
+			kind_name(kind), sink, source);
+	return false;
+}
+
+struct Rows {
+	char *sink;
+	const char *source;
+	size_t sink_pitch, source_pitch, width, height;
+};
+
+static size_t extent(size_t pitch, const Rows &r)
+{
+	return r.height && r.width ? (r.height - 1) * pitch + r.width : 0;
+}
+
+static cudaError_t move(const Rows &r, bool host_source, bool host_sink)
+{
+	if (!host_source && !reachable("a copy reads", r.source, extent(r.source_pitch, r)))
+		return cudaErrorIllegalAddress;
+	if (!host_sink && !reachable("a copy writes", r.sink, extent(r.sink_pitch, r)))
+		return cudaErrorIllegalAddress;
+	for (size_t i = 0; i < r.height; i++)
+		memmove(r.sink + i * r.sink_pitch, r.source + i * r.source_pitch, r.width);
+	return cudaSuccess;
+}
+
+/* What the host may reuse at once is read at once; what the stream may read late it does. */
+static cudaError_t copy(Rows r, cudaMemcpyKind kind, cudaStream_t s, Lock &lock)
+{
+	bool host_source = side_of(r.source) == PAGEABLE, host_sink = side_of(r.sink) == PAGEABLE;
+	auto staged = std::make_shared<std::vector<char>>();
+	cudaError_t code;
+
+	if (!fits(kind, r.sink, r.source))
+		return cudaErrorInvalidValue;
+	if (r.width > r.sink_pitch || r.width > r.source_pitch)
+		return complain(cudaErrorInvalidValue, "a copy's rows are longer than its pitch");
+	if (host_source && !(s && known(s) && s->capture)) {
+		staged->resize(r.width * r.height);
+		for (size_t i = 0; i < r.height; i++)
+			memcpy(staged->data() + i * r.width, r.source + i * r.source_pitch,
+					r.width);
+		r.source = staged->data();
+		r.source_pitch = r.width;
+	}
+	code = enqueue(s, "a copy", [=] {
+		(void)staged->size();
+		return move(r, host_source, host_sink);
+	});
+	if (code == cudaSuccess && host_sink && !s->capture) {
+		force(s, s->issued, lock);
+		code = failure();
+	}
+	return code;
+}
+
+/* The legacy stream's copies and fills wait for blocking streams alone. */
+static cudaError_t at_once(const char *what, Lock &lock, std::function<cudaError_t()> run)
+{
+	cudaError_t code;
+
+	if (capturing())
+		return capture_broken(what);
+	force_all(true, lock);
+	code = failure() == cudaSuccess ? guarded(what, run) : failure();
+	return code == cudaSuccess ? code : fail(code);
+}
+
+static cudaError_t set(void *memory, int value, size_t bytes)
+{
+	if (!reachable("a fill", memory, bytes))
+		return cudaErrorIllegalAddress;
+	memset(memory, value, bytes);
+	return cudaSuccess;
+}
+
+} // namespace twin
+
+using namespace twin;
+
+#define CALL(name)                                                                                 \
+	Call c(name);                                                                              \
+                                                                                                   \
+	if (c.code != cudaSuccess)                                                                 \
+	return c.code
+
+static cudaError_t no_stream(const char *call)
+{
+	return complain(cudaErrorInvalidResourceHandle, "%s: there is no such stream", call);
+}
+
+static cudaError_t no_event(const char *call)
+{
+	return complain(cudaErrorInvalidResourceHandle, "%s: there is no such event", call);
+}
+
+extern "C" {
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *ret, unsigned int flags)
+{
+	CALL("cudaStreamCreate");
+	*ret = new CUstream_st{};
+	(*ret)->device = device();
+	(*ret)->plain = flags != cudaStreamNonBlocking;
+	streams().push_back(*ret);
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *ret)
+{
+	return cudaStreamCreateWithFlags(ret, cudaStreamDefault);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *ret, unsigned int flags, int)
+{
+	return cudaStreamCreateWithFlags(ret, flags);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+	*least = 0;
+	*greatest = -5;
+	return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t s)
+{
+	Call c("cudaStreamDestroy");
+
+	if (!known(s))
+		return no_stream("cudaStreamDestroy");
+	s->gone = true;
+	sweep();
+	return c.code;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t s)
+{
+	CALL("cudaStreamSynchronize");
+	if (!known(s))
+		return no_stream("cudaStreamSynchronize");
+	if (s->capture)
+		return capture_broken("cudaStreamSynchronize");
+	force(s, s->issued, c.lock);
+	return noted(failure());
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t s)
+{
+	CALL("cudaStreamQuery");
+	if (!known(s))
+		return no_stream("cudaStreamQuery");
+	/* who asks again and again gets there */
+	if (s->done < s->issued && !s->busy)
+		step(s, c.lock);
+	return failure() != cudaSuccess ? noted(failure())
+	       : s->done < s->issued    ? cudaErrorNotReady
+					: cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+	CALL("cudaDeviceSynchronize");
+	if (capturing())
+		return capture_broken("cudaDeviceSynchronize");
+	force_all(false, c.lock);
+	return noted(failure());
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t s, int *device)
+{
+	CALL("cudaStreamGetDevice");
+	if (!known(s))
+		return no_stream("cudaStreamGetDevice");
+	*device = s->device;
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *ret, unsigned int flags)
+{
+	CALL("cudaEventCreate");
+	*ret = new CUevent_st{};
+	(*ret)->flags = flags;
+	events().insert(*ret);
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *ret)
+{
+	return cudaEventCreateWithFlags(ret, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t ev)
+{
+	Call c("cudaEventDestroy");
+
+	if (!events().erase(ev))
+		return no_event("cudaEventDestroy");
+	delete ev;
+	return c.code;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t ev, cudaStream_t s)
+{
+	CALL("cudaEventRecord");
+	Op op;
+
+	if (!events().count(ev))
+		return no_event("cudaEventRecord");
+	if (!s || !known(s))
+		return no_stream("cudaEventRecord");
+	ev->capture = s->capture;
+	ev->frontier = s->frontier;
+	if (s->capture)
+		return cudaSuccess;
+	op.what = "an event's record";
+	op.sets = ev->moment = std::make_shared<Moment>();
+	return enqueue(s, std::move(op));
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t ev, cudaStream_t s, unsigned int)
+{
+	return cudaEventRecord(ev, s);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t ev, unsigned int)
+{
+	CALL("cudaStreamWaitEvent");
+	Op op;
+
+	if (!events().count(ev))
+		return no_event("cudaStreamWaitEvent");
+	if (!s || !known(s))
+		return no_stream("cudaStreamWaitEvent");
+	if (ev->capture || s->capture)
+		return join(s, ev->capture, ev->frontier, bool(ev->moment));
+	if (!ev->moment)
+		return cudaSuccess;
+	op.what = "a wait for an event";
+	op.waits = ev->moment;
+	return enqueue(s, std::move(op));
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t ev)
+{
+	CALL("cudaEventSynchronize");
+	if (!events().count(ev))
+		return no_event("cudaEventSynchronize");
+	if (ev->capture)
+		return capture_broken("cudaEventSynchronize");
+	if (ev->moment && !ev->moment->done)
+		force(ev->moment->stream, ev->moment->number, c.lock);
+	return noted(failure());
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t ev)
+{
+	CALL("cudaEventQuery");
+	if (!events().count(ev))
+		return no_event("cudaEventQuery");
+	if (!ev->moment || ev->moment->done)
+		return cudaSuccess;
+	if (!ev->moment->stream->busy)
+		step(ev->moment->stream, c.lock);
+	return ev->moment->done ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
+{
+	CALL("cudaEventElapsedTime");
+	if (!events().count(start) || !events().count(end) || !start->moment || !end->moment ||
+			(start->flags | end->flags) & cudaEventDisableTiming)
+		return complain(cudaErrorInvalidResourceHandle,
+				"cudaEventElapsedTime of events that keep no time");
+	if (!start->moment->done || !end->moment->done)
+		return cudaErrorNotReady;
+	*ms = float(end->moment->ms - start->moment->ms);
+	return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t fn, void *arg)
+{
+	CALL("cudaLaunchHostFunc");
+	Op op;
+
+	op.what = "a host function";
+	op.kind = Op::HOST;
+	op.run = [fn, arg](Lock &) {
+		fn(arg);
+		return cudaSuccess;
+	};
+	hurry(c.lock);
+	return enqueue(s, std::move(op));
+}
+
+cudaError_t cudaMemcpyAsync(
+		void *sink, const void *source, size_t n, cudaMemcpyKind kind, cudaStream_t s)
+{
+	CALL("cudaMemcpyAsync");
+	hurry(c.lock);
+	return copy({static_cast<char *>(sink), static_cast<const char *>(source), n, n, n, 1},
+			kind, s, c.lock);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *sink, int, const void *source, int, size_t n, cudaStream_t s)
+{
+	return cudaMemcpyAsync(sink, source, n, cudaMemcpyDeviceToDevice, s);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *sink, size_t sink_pitch, const void *source,
+		size_t source_pitch, size_t width, size_t height, cudaMemcpyKind kind,
+		cudaStream_t s)
+{
+	CALL("cudaMemcpy2DAsync");
+	hurry(c.lock);
+	return copy({static_cast<char *>(sink), static_cast<const char *>(source), sink_pitch,
+				    source_pitch, width, height},
+			kind, s, c.lock);
+}
+
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t s)
+{
+	CALL("cudaMemsetAsync");
+	hurry(c.lock);
+	return enqueue(s, "a fill", [=] { return set(memory, value, bytes); });
+}
+
+cudaError_t cudaMemcpy(void *sink, const void *source, size_t n, cudaMemcpyKind kind)
+{
+	CALL("cudaMemcpy");
+	Rows r = {static_cast<char *>(sink), static_cast<const char *>(source), n, n, n, 1};
+
+	if (!fits(kind, sink, source))
+		return cudaErrorInvalidValue;
+	return at_once("cudaMemcpy", c.lock, [&] {
+		return move(r, side_of(source) == PAGEABLE, side_of(sink) == PAGEABLE);
+	});
+}
+
+cudaError_t cudaMemset(void *memory, int value, size_t bytes)
+{
+	CALL("cudaMemset");
+	return at_once("cudaMemset", c.lock, [&] { return set(memory, value, bytes); });
+}
+
+} // extern "C"

@@ -1,0 +1,59 @@
+#!/bin/sh
+# ffrun --device cuda on the host double: trains, on ranks too, and computes what the CPU does.
+# Usage: test_commands_double.sh FFZOO FFRUN MODULE.  SPDX-License-Identifier: Apache-2.0
+ffzoo=$(realpath "$1")
+ffrun=$(realpath "$2")
+FF_CUDA_MODULE=$(realpath "$3")
+OMP_NUM_THREADS=1
+export FF_CUDA_MODULE OMP_NUM_THREADS
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+n=0
+failed=0
+
+check() { # check NAME COMMAND...: does the command succeed?
+	name=$1
+	shift
+	n=$((n + 1))
+	if "$@" >out 2>err; then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		sed 's/^/# /' err
+		failed=1
+	fi
+}
+loss() { # loss COMMAND...: prints the last steps' loss
+	"$@" | sed -n 's/^ *loss, last steps *\([0-9.]*\).*/\1/p'
+}
+near() { # near A B SHARE: both are numbers, and apart by that share at most
+	awk -v a="$1" -v b="$2" -v s="$3" \
+		'BEGIN { d = a - b; exit !(a > 0 && b > 0 && d * d <= s * s * b * b) }'
+}
+train() { # train DEVICE GRAPH ARGUMENT...
+	on=$1
+	shift
+	loss "$ffrun" "$@" --device "$on" --data synthetic:64 --steps 6
+}
+
+"$ffzoo" lenet --batch 16 -o lenet.json
+"$ffzoo" lenet --batch 16 --set dtype=bfloat16 -o half.json
+"$ffzoo" mlp --batch 12 --set hidden=32 --set layers=2 -o mlp.json
+
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+export ASAN_OPTIONS
+whole=$(train cuda lenet.json single)
+check 'lenet as the CPU' near "$whole" "$(train cpu lenet.json single)" 0.001
+check 'the same again' test "$whole" = "$(train cuda lenet.json single)"
+check 'in bfloat16' near "$(train cuda half.json single)" "$whole" 0.02
+check 'one device is verified' "$ffrun" lenet.json single --device cuda --data synthetic:64 \
+	--steps 3 --verify
+check 'ranks are verified' "$ffrun" mlp.json data-parallel --device cuda --devices 2 \
+	--data synthetic:64 --steps 3 --verify
+check 'a test pass' "$ffrun" lenet.json single --device cuda --data synthetic:64 --epochs 1
+check 'the preset, where a device answers' "$ffrun" lenet.json single --data synthetic:64 --steps 1
+mv out before
+check 'and it is said' grep -q 'on 1 cuda devices' before
+echo "1..$n"
+exit $failed
