@@ -100,6 +100,7 @@ void ff_executor_destroy(struct ff_executor *x)
 		if (x->job[i].done)
 			x->b->event_close(x->job[i].done);
 	}
+	ff_load_close(x);
 	for (uint32_t i = 0; i < x->n_hosts; i++) {
 		struct ff_host *h = &x->host[i];
 
@@ -112,7 +113,6 @@ void ff_executor_destroy(struct ff_executor *x)
 		if (h->dev)
 			x->b->close(h->dev);
 	}
-	free(x->load_stage);
 	free(x->loss);
 	ff_arena_finish(&x->arena);
 	free(x);

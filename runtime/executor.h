@@ -99,6 +99,7 @@ int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff
 int ff_load_build(struct ff_transfer *t, struct ff_error *err);
 /* Host memory for backends that need it, once all transfers are built. */
 int ff_load_stage(struct ff_executor *x, struct ff_error *err);
+void ff_load_close(struct ff_executor *x);
 int ff_load_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff_error *err);
 
 /* collective.c: the collectives among them. */

@@ -33,13 +33,26 @@ int ff_load_stage(struct ff_executor *x, struct ff_error *err)
 	}
 	if (!most)
 		return FF_OK;
-	x->load_stage = malloc(most);
-	if (!x->load_stage)
+	if (x->b->pin) {
+		int code = x->b->pin(x->host[0].dev, most, &x->load_stage, err);
+
+		if (code < 0)
+			return code;
+	} else if (!(x->load_stage = malloc(most))) {
 		return ff_fail_memory(err);
+	}
 	for (uint32_t i = 0; i < x->s->n_tasks; i++)
 		if (x->job[i].transfer && x->job[i].transfer->load)
 			x->job[i].transfer->load = x->load_stage;
 	return FF_OK;
+}
+
+void ff_load_close(struct ff_executor *x)
+{
+	if (x->load_stage && x->b->pin)
+		x->b->unpin(x->host[0].dev, x->load_stage);
+	else
+		free(x->load_stage);
 }
 
 /* The elements of its micro-batch, by their place in the batch. */

@@ -76,6 +76,10 @@ struct ff_backend {
 	/* Zeroed memory, aligned to 64 bytes. */
 	int (*alloc)(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
 	void (*free)(struct ff_device *dev, void *memory);
+	/* Optional (both may be NULL): host memory that uploads read, and downloads write, as it
+	 * is; any other goes by way of such. */
+	int (*pin)(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
+	void (*unpin)(struct ff_device *dev, void *memory);
 	/* A stream with a worker of its own, or (`own` false) the caller's. */
 	int (*stream)(struct ff_device *dev, bool own, struct ff_stream **ret,
 			struct ff_error *err);

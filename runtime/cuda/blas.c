@@ -17,6 +17,7 @@ struct choice {
 	struct ff_product_shape shape;
 	cublasLtMatmulAlgo_t algo;
 	size_t workspace;
+	bool none; /* cuBLASLt has none */
 };
 
 struct ff_blas {
@@ -30,7 +31,7 @@ struct ff_product {
 	cublasLtMatmulDesc_t matmul;
 	cublasLtMatrixLayout_t a, b, c; /* as cuBLASLt has them */
 	struct choice choice;
-	bool has_bias;
+	bool has_bias, add_bias; /* in the product, behind it */
 };
 
 static int check(cublasStatus_t status, const struct ff_kernel *k, const char *verb,
@@ -183,6 +184,7 @@ static int ask(const struct ff_kernel *k, struct ff_product *p, struct ff_error 
 {
 	cublasLtMatmulHeuristicResult_t best = {0};
 	cublasLtMatmulPreference_t preference = NULL;
+	cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
 	int n = 0,
 	    code = check(cublasLtMatmulPreferenceCreate(&preference), k, "limit a product", err);
 
@@ -190,21 +192,47 @@ static int ask(const struct ff_kernel *k, struct ff_product *p, struct ff_error 
 		return code;
 	code = limit(preference, k, err);
 	if (code == FF_OK)
-		code = check(cublasLtMatmulAlgoGetHeuristic(p->blas->handle, p->matmul, p->a, p->b,
-					     p->c, p->c, preference, 1, &best, &n),
-				k, "choose a matrix product", err);
+		status = cublasLtMatmulAlgoGetHeuristic(p->blas->handle, p->matmul, p->a, p->b,
+				p->c, p->c, preference, 1, &best, &n);
 	cublasLtMatmulPreferenceDestroy(preference);
-	if (code == FF_OK && n < 1)
-		return ff_fail(err, FF_E_RUN, "%s: cuBLAS has no such matrix product", k->name);
+	p->choice.none = status == CUBLAS_STATUS_NOT_SUPPORTED || n < 1;
+	if (code == FF_OK && !p->choice.none)
+		code = check(status, k, "choose a matrix product", err);
 	p->choice.algo = best.algo;
 	p->choice.workspace = best.workspaceSize;
 	return code < 0 ? code : keep_choice(p->blas, &p->choice, err);
 }
 
+/* Of what is known or asked for. */
+static int choose(struct ff_kernel *k, struct ff_product *p, const struct ff_product_shape *shape,
+		struct ff_error *err)
+{
+	const struct choice *known = find_choice(p->blas, shape);
+
+	p->choice = (struct choice){.shape = *shape};
+	if (!known)
+		return ask(k, p, err);
+	p->choice = *known;
+	return FF_OK;
+}
+
+/* Where cuBLASLt has none with a bias, that is added behind. */
+static int go_without_bias(struct ff_kernel *k, struct ff_product *p,
+		const struct ff_product_shape *shape, struct ff_error *err)
+{
+	const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+	struct ff_product_shape plain = *shape;
+	int code = set(p->matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue), k,
+			err);
+
+	plain.has_bias = p->has_bias = false;
+	p->add_bias = true;
+	return code < 0 ? code : choose(k, p, &plain, err);
+}
+
 int ff_product_create(struct ff_kernel *k, const struct ff_product_shape *shape,
 		struct ff_product **ret, struct ff_error *err)
 {
-	const struct choice *known;
 	struct ff_product *p;
 	int code = open_blas(k, err);
 
@@ -216,15 +244,14 @@ int ff_product_create(struct ff_kernel *k, const struct ff_product_shape *shape,
 	*ret = p; /* whose kernel frees it */
 	p->blas = k->dev->blas;
 	p->has_bias = shape->has_bias;
-	p->choice.shape = *shape;
 	code = describe(k, shape, p, err);
-	known = find_choice(p->blas, shape);
-	if (known)
-		p->choice = *known;
-	else if (code == FF_OK)
-		code = ask(k, p, err);
 	if (code == FF_OK)
-		ff_kernel_need(k, (int64_t)p->choice.workspace);
+		code = choose(k, p, shape, err);
+	if (code == FF_OK && p->choice.none && shape->has_bias)
+		code = go_without_bias(k, p, shape, err);
+	if (code == FF_OK && p->choice.none)
+		return ff_fail(err, FF_E_RUN, "%s: cuBLAS has no such matrix product", k->name);
+	ff_kernel_need(k, (int64_t)p->choice.workspace);
 	return code;
 }
 
@@ -253,10 +280,14 @@ int ff_product_run(const struct ff_kernel *k, const struct ff_product *p, cudaSt
 	if (p->has_bias)
 		code = set(p->matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias), k,
 				err);
-	if (code < 0)
+	if (code == FF_OK)
+		code = check(cublasLtMatmul(p->blas->handle, p->matmul, &one, b, p->a, a, p->b,
+					     &zero, c, p->c, c, p->c, &p->choice.algo, scratch,
+					     p->choice.workspace, queue),
+				k, "multiply", err);
+	if (code < 0 || !p->add_bias)
 		return code;
-	return check(cublasLtMatmul(p->blas->handle, p->matmul, &one, b, p->a, a, p->b, &zero, c,
-				     p->c, c, p->c, &p->choice.algo, scratch, p->choice.workspace,
-				     queue),
-			k, "multiply", err);
+	return ff_kernel_launched(ff_launch_bias(p->choice.shape.sink, p->choice.shape.rows,
+						  p->choice.shape.columns, bias, c, queue),
+			k, err);
 }

@@ -177,8 +177,8 @@ int ff_cuda_pin(struct ff_device *dev, size_t bytes, void **ret, struct ff_error
 					  dev, "pin host memory", err);
 }
 
-void ff_cuda_unpin(void *memory)
+void ff_cuda_unpin(struct ff_device *dev, void *memory)
 {
-	if (memory)
+	if (memory && ff_cuda_enter(dev, NULL) == FF_OK)
 		cudaFreeHost(memory);
 }

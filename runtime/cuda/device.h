@@ -38,9 +38,9 @@ void ff_cuda_describe(struct ff_device *dev, struct ff_device_info *ret);
 int ff_cuda_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
 void ff_cuda_free(struct ff_device *dev, void *memory);
 
-/* Pinned host memory that kernels can write to. */
+/* Pinned host memory, which kernels can write to. */
 int ff_cuda_pin(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
-void ff_cuda_unpin(void *memory);
+void ff_cuda_unpin(struct ff_device *dev, void *memory);
 
 /* report.c: a place where a kernel can say what it found, none yet; and giving it back. */
 int ff_trouble_take(struct ff_device *dev, struct ff_trouble **ret, struct ff_error *err);

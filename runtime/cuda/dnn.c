@@ -55,7 +55,7 @@ static int fail(const struct ff_kernel *k, cudnnStatus_t status, const char *ver
 
 static bool is_missing(cudnnStatus_t status)
 {
-	return status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_MAPPING_ERROR;
+	return status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_INTERNAL_ERROR;
 }
 
 static int open_dnn(const struct ff_kernel *k, struct ff_error *err)

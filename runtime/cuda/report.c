@@ -69,7 +69,7 @@ void ff_trouble_close(struct ff_device *dev)
 		struct ff_trouble_page *page = dev->page;
 
 		dev->page = page->next;
-		ff_cuda_unpin(page->place);
+		ff_cuda_unpin(dev, page->place);
 		free(page);
 	}
 }

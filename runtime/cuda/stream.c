@@ -182,6 +182,23 @@ static int stage_for(struct ff_stream *s, size_t bytes, void **ret, struct ff_er
 	return code;
 }
 
+static bool is_pinned(const void *host)
+{
+	struct cudaPointerAttributes a = {0};
+
+	if (cudaPointerGetAttributes(&a, host) == cudaSuccess)
+		return a.type == cudaMemoryTypeHost;
+	cudaGetLastError(); /* nothing that CUDA knows */
+	return false;
+}
+
+static int move(struct ff_stream *s, void *sink, const void *source, size_t bytes,
+		enum cudaMemcpyKind kind, struct ff_error *err)
+{
+	return ff_cuda_check(cudaMemcpyAsync(sink, source, bytes, kind, s->queue), s->dev,
+			kind == cudaMemcpyHostToDevice ? "take an upload" : "take a download", err);
+}
+
 /* The host's memory is read when the stream gets there, piece by piece. */
 int ff_cuda_upload(struct ff_stream *s, void *device, const void *host, size_t bytes,
 		struct ff_error *err)
@@ -189,8 +206,11 @@ int ff_cuda_upload(struct ff_stream *s, void *device, const void *host, size_t b
 	void *stage = NULL;
 	int code = ff_cuda_enter(s->dev, err);
 
-	if (code == FF_OK)
-		code = stage_for(s, bytes, &stage, err);
+	if (code < 0 || !bytes)
+		return code;
+	if (is_pinned(host))
+		return move(s, device, host, bytes, cudaMemcpyHostToDevice, err);
+	code = stage_for(s, bytes, &stage, err);
 	for (size_t at = 0; at < bytes && code == FF_OK; at += STAGE) {
 		struct job j = {.sink = stage,
 				.source = (const char *)host + at,
@@ -198,9 +218,8 @@ int ff_cuda_upload(struct ff_stream *s, void *device, const void *host, size_t b
 
 		code = push(s, &j, err);
 		if (code == FF_OK)
-			code = ff_cuda_check(cudaMemcpyAsync((char *)device + at, stage, j.bytes,
-							     cudaMemcpyHostToDevice, s->queue),
-					s->dev, "take an upload", err);
+			code = move(s, (char *)device + at, stage, j.bytes, cudaMemcpyHostToDevice,
+					err);
 	}
 	return code;
 }
@@ -211,16 +230,18 @@ int ff_cuda_download(struct ff_stream *s, void *host, const void *device, size_t
 	void *stage = NULL;
 	int code = ff_cuda_enter(s->dev, err);
 
-	if (code == FF_OK)
-		code = stage_for(s, bytes, &stage, err);
+	if (code < 0 || !bytes)
+		return code;
+	if (is_pinned(host))
+		return move(s, host, device, bytes, cudaMemcpyDeviceToHost, err);
+	code = stage_for(s, bytes, &stage, err);
 	for (size_t at = 0; at < bytes && code == FF_OK; at += STAGE) {
 		struct job j = {.sink = (char *)host + at,
 				.source = stage,
 				.bytes = bytes - at < STAGE ? bytes - at : STAGE};
 
-		code = ff_cuda_check(cudaMemcpyAsync(stage, (const char *)device + at, j.bytes,
-						     cudaMemcpyDeviceToHost, s->queue),
-				s->dev, "take a download", err);
+		code = move(s, stage, (const char *)device + at, j.bytes, cudaMemcpyDeviceToHost,
+				err);
 		if (code == FF_OK)
 			code = push(s, &j, err);
 	}
@@ -272,8 +293,8 @@ void ff_cuda_stream_close(struct ff_stream *s)
 		cudaStreamSynchronize(s->queue);
 		cudaStreamDestroy(s->queue);
 	}
-	ff_cuda_unpin(s->stage);
-	ff_cuda_unpin(s->small_stage);
+	ff_cuda_unpin(s->dev, s->stage);
+	ff_cuda_unpin(s->dev, s->small_stage);
 	free(s->suspect);
 	free(s);
 }

@@ -575,6 +575,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 	code = check(p);
 	if (code != CUBLAS_STATUS_SUCCESS)
 		return code;
+	if (has_bias(p.desc.epilogue) && twin::lacks("bias"))
+		return CUBLAS_STATUS_NOT_SUPPORTED;
 	for (uint32_t id = 0; id < 2 && *n < most; id++) {
 		uint64_t need = id ? 0 : 1024 + p.n % 7 * 256;
 		Algo algo = {ALGO, id, problem(p), need,

@@ -212,6 +212,7 @@ size_t size_of(cudnnBackendAttributeType_t type)
 	return type == CUDNN_TYPE_BOOLEAN ? sizeof(bool)
 	       : type == CUDNN_TYPE_FLOAT || type == CUDNN_TYPE_DATA_TYPE ||
 					       type == CUDNN_TYPE_CONVOLUTION_MODE ||
+					       type == CUDNN_TYPE_POINTWISE_MODE ||
 					       type == CUDNN_TYPE_HEUR_MODE ||
 					       type == CUDNN_TYPE_NUMERICAL_NOTE
 			       ? 4
@@ -486,11 +487,19 @@ cudnnStatus_t give(
 	return CUDNN_STATUS_SUCCESS;
 }
 
+bool is_lacking(const twin::Convolution &c)
+{
+	bool widens = c.kind == twin::Convolution::FILTER && c.image.bf16 && !c.weight.bf16;
+
+	return twin::lacks("conv") || (c.has_bias && twin::lacks("conv-bias")) ||
+	       (widens && twin::lacks("conv-widen"));
+}
+
 /* The caller has made the descriptors; they are filled in. */
 cudnnStatus_t propose(const Descriptor *heuristics, int64_t most, int64_t *n, void *to)
 {
 	auto *ret = static_cast<cudnnBackendDescriptor_t *>(to);
-	int64_t have = 3;
+	int64_t have = is_lacking(heuristics->convolution) ? 0 : 3;
 
 	if (n)
 		*n = have;

@@ -80,6 +80,19 @@ bool drawn()
 	return seed().seed != 0;
 }
 
+bool lacks(const char *what)
+{
+	const char *list = getenv("FF_DOUBLE_LACKS");
+	size_t n = strlen(what);
+
+	for (const char *at = list; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (!strncmp(at, what, n) && (at[n] == ',' || !at[n]))
+			return true;
+	}
+	return false;
+}
+
 /* splitmix64 */
 uint32_t draw(uint32_t n)
 {

@@ -17,6 +17,8 @@
  * its times mean nothing.
  *
  * FF_DOUBLE_SEED (1): what orders are drawn from; 0: nothing is drawn, all is as late as can be.
+ * FF_DOUBLE_LACKS: what the libraries do not have, separated by commas: bias (products that add
+ * one), conv-bias, conv-widen (float32 gradients of weights from bfloat16), conv.
  * FF_DOUBLE_DEVICES (8): how many devices there are.
  * FF_DOUBLE_TIMEOUT (20): seconds that NCCL waits for another rank.
  * SPDX-License-Identifier: Apache-2.0 */

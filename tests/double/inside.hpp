@@ -42,6 +42,9 @@ double clock_ms();
 /* What cudaGetLastError returns. */
 cudaError_t noted(cudaError_t code);
 
+/* Whether the libraries are to have nothing of the kind: FF_DOUBLE_LACKS names it. */
+bool lacks(const char *what);
+
 /* An API call: holds the lock, closes device memory at its end.  `code` is what the call
  * returns at once unless it is cudaSuccess. */
 struct Call {

@@ -53,6 +53,7 @@ check 'ranks are verified' "$ffrun" mlp.json data-parallel --device cuda --devic
 	--data synthetic:64 --steps 3 --verify
 check 'a test pass' "$ffrun" lenet.json single --device cuda --data synthetic:64 --epochs 1
 check 'the preset, where a device answers' "$ffrun" lenet.json single --data synthetic:64 --steps 1
-check 'and it is said' grep -q 'on 1 cuda devices' out
+mv out before
+check 'and it is said' grep -q 'on 1 cuda devices' before
 echo "1..$n"
 exit $failed

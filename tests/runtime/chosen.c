@@ -66,8 +66,8 @@ int chosen_main(Suite *(*suite)(void))
 	struct ff_error err;
 
 	if (b->open(0, &dev, &err) < 0) {
-		printf("1..0 # SKIP %s\n", err.text);
-		return 0;
+		fprintf(stderr, "%s\n", err.text);
+		return EXIT_FAILURE;
 	}
 	b->close(dev);
 	return ff_check_main(suite());

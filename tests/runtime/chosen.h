@@ -18,7 +18,7 @@ void chosen_get(struct ff_stream *s, void *host, const void *device, size_t byte
 /* Over what is there. */
 void chosen_set(struct ff_stream *s, void *device, const void *host, size_t bytes);
 
-/* Runs the suite, or skips it where no device of the backend can be opened. */
+/* Runs the suite, or fails where no device of the backend can be opened. */
 int chosen_main(Suite *(*suite)(void));
 
 #endif
