@@ -5,6 +5,8 @@
 #include "copy.h"
 #include "kernel.h"
 
+_Static_assert(FF_SUMMANDS == FF_MAX_INPUTS, "an add may have as many inputs as a node");
+
 struct elementwise {
 	enum ff_activation activation;
 	enum ff_dtype type;
