@@ -7,17 +7,18 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <map>
 
 #include <cudnn.h>
 
-#include "convolution.hpp"
+#include "descriptor.hpp"
 #include "inside.hpp"
 
 struct cudnnContext {
 	cudaStream_t stream;
 	int device;
 };
+
+using namespace dnn;
 
 namespace
 {
@@ -38,21 +39,6 @@ cudnnStatus_t complain(cudnnStatus_t code, const char *format, ...)
 	return code;
 }
 
-struct Value {
-	cudnnBackendAttributeType_t type;
-	std::vector<char> bytes;
-};
-
-struct Descriptor {
-	cudnnBackendDescriptorType_t type;
-	bool finalized;
-	std::map<int, Value> values;
-	twin::Tensor tensor;           /* of a tensor */
-	twin::Tensor x, b, y;          /* of an addition */
-	twin::Convolution convolution; /* of an operation; of a plan */
-	int64_t engine, workspace;     /* of an engine, its configuration, a plan */
-};
-
 std::set<Descriptor *> alive;
 
 Descriptor *behind(cudnnBackendDescriptor_t opaque)
@@ -60,182 +46,6 @@ Descriptor *behind(cudnnBackendDescriptor_t opaque)
 	auto *d = static_cast<Descriptor *>(opaque);
 
 	return alive.count(d) ? d : nullptr;
-}
-
-/* ---- attributes ---- */
-
-/* What a descriptor may be told; `least` values before it is finalized. */
-struct Attribute {
-	cudnnBackendDescriptorType_t of;
-	int name;
-	cudnnBackendAttributeType_t type;
-	int64_t least, most;
-};
-
-#define CONV(pass, letter)                                                                         \
-	{                                                                                          \
-		CUDNN_BACKEND_OPERATION_CONVOLUTION_##pass##_DESCRIPTOR, letter,                   \
-				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1                                \
-	}
-
-const Attribute attributes[] = {
-		{CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1,
-				1},
-		{CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE,
-				1, 1},
-		{CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT,
-				CUDNN_TYPE_INT64, 1, 1},
-		{CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4,
-				4},
-		{CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4,
-				4},
-		{CUDNN_BACKEND_TENSOR_DESCRIPTOR, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN,
-				0, 1},
-		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
-				CUDNN_TYPE_DATA_TYPE, 1, 1},
-		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_CONV_MODE,
-				CUDNN_TYPE_CONVOLUTION_MODE, 1, 1},
-		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
-				CUDNN_TYPE_INT64, 1, 1},
-		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_DILATIONS,
-				CUDNN_TYPE_INT64, 2, 2},
-		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES,
-				CUDNN_TYPE_INT64, 2, 2},
-		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS,
-				CUDNN_TYPE_INT64, 2, 2},
-		{CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS,
-				CUDNN_TYPE_INT64, 2, 2},
-		CONV(FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC),
-		CONV(FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X),
-		CONV(FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W),
-		CONV(FORWARD, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y),
-		CONV(BACKWARD_DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC),
-		CONV(BACKWARD_DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX),
-		CONV(BACKWARD_DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W),
-		CONV(BACKWARD_DATA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY),
-		CONV(BACKWARD_FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC),
-		CONV(BACKWARD_FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X),
-		CONV(BACKWARD_FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW),
-		CONV(BACKWARD_FILTER, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY),
-		{CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MODE,
-				CUDNN_TYPE_POINTWISE_MODE, 1, 1},
-		{CUDNN_BACKEND_POINTWISE_DESCRIPTOR, CUDNN_ATTR_POINTWISE_MATH_PREC,
-				CUDNN_TYPE_DATA_TYPE, 1, 1},
-		{CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
-				CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
-				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
-		{CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
-				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
-		{CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
-				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
-		{CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
-				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
-		{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_HANDLE,
-				CUDNN_TYPE_HANDLE, 1, 1},
-		{CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, CUDNN_ATTR_OPERATIONGRAPH_OPS,
-				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 2},
-		{CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
-				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
-		{CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, CUDNN_ATTR_ENGINEHEUR_MODE,
-				CUDNN_TYPE_HEUR_MODE, 1, 1},
-		{CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
-				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
-		{CUDNN_BACKEND_ENGINE_DESCRIPTOR, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64,
-				1, 1},
-		{CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, CUDNN_ATTR_ENGINECFG_ENGINE,
-				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
-		{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_HANDLE,
-				CUDNN_TYPE_HANDLE, 0, 1},
-		{CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
-				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, 1},
-		{CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
-				CUDNN_TYPE_INT64, 3, 4},
-		{CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
-				CUDNN_TYPE_VOID_PTR, 3, 4},
-		{CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
-				CUDNN_TYPE_VOID_PTR, 0, 1},
-};
-
-#undef CONV
-
-/* How a convolution's operation calls what it has. */
-struct Pass {
-	cudnnBackendDescriptorType_t of;
-	twin::Convolution::Kind kind;
-	int conv, image, weight, result, alpha, beta;
-};
-
-const Pass passes[] = {
-		{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, twin::Convolution::FORWARD,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
-		{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-				twin::Convolution::DATA,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
-		{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-				twin::Convolution::FILTER,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
-};
-
-const Pass *pass_of(cudnnBackendDescriptorType_t type)
-{
-	for (const Pass &p : passes)
-		if (p.of == type)
-			return &p;
-	return nullptr;
-}
-
-const Attribute *attribute(cudnnBackendDescriptorType_t of, int name)
-{
-	for (const Attribute &a : attributes)
-		if (a.of == of && a.name == name)
-			return &a;
-	return nullptr;
-}
-
-size_t size_of(cudnnBackendAttributeType_t type)
-{
-	return type == CUDNN_TYPE_BOOLEAN ? sizeof(bool)
-	       : type == CUDNN_TYPE_FLOAT || type == CUDNN_TYPE_DATA_TYPE ||
-					       type == CUDNN_TYPE_CONVOLUTION_MODE ||
-					       type == CUDNN_TYPE_POINTWISE_MODE ||
-					       type == CUDNN_TYPE_HEUR_MODE ||
-					       type == CUDNN_TYPE_NUMERICAL_NOTE
-			       ? 4
-			       : 8;
-}
-
-template <typename T> std::vector<T> all(const Descriptor *d, int name)
-{
-	auto at = d->values.find(name);
-	std::vector<T> ret;
-
-	if (at != d->values.end()) {
-		ret.resize(at->second.bytes.size() / sizeof(T));
-		memcpy(ret.data(), at->second.bytes.data(), ret.size() * sizeof(T));
-	}
-	return ret;
-}
-
-template <typename T> T one(const Descriptor *d, int name, T preset)
-{
-	std::vector<T> v = all<T>(d, name);
-
-	return v.empty() ? preset : v[0];
 }
 
 /* NULL for what was destroyed since. */
@@ -683,17 +493,17 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t opaque)
 {
 	twin::Call c("cudnnBackendFinalize");
 	Descriptor *d = behind(opaque);
+	const Attribute *lacks;
 	cudnnStatus_t code;
 
 	if (!d || d->finalized)
 		return complain(CUDNN_STATUS_BAD_PARAM,
 				"what is finalized or nothing is finalized");
-	for (const Attribute &a : attributes)
-		if (a.of == d->type &&
-				all<char>(d, a.name).size() < size_of(a.type) * size_t(a.least))
-			return complain(CUDNN_STATUS_BAD_PARAM,
-					"attribute %d of a descriptor of type %d is missing",
-					a.name, d->type);
+	lacks = missing(d);
+	if (lacks)
+		return complain(CUDNN_STATUS_BAD_PARAM,
+				"attribute %d of a descriptor of type %d is missing", lacks->name,
+				d->type);
 	code = finalize(d);
 	d->finalized = code == CUDNN_STATUS_SUCCESS;
 	return code;

@@ -10,7 +10,11 @@
  *   events allow, and with it, in an order drawn from a seed, more or less of what else could.
  * - launch.cpp: blocks in a drawn order, one after another; threads that wait for each other are
  *   fibers, threads that do not are a loop.
- * - cublaslt.cpp, cudnn.cpp, nccl.cpp: plain loops in float32, behind checks of every descriptor.
+ * - cublaslt.cpp; cudnn.cpp, descriptor.cpp, convolution.cpp: plain loops in float32, behind
+ *   checks of every descriptor, of promised alignments, of workspaces (which are scribbled on).
+ * - nccl.cpp, bundle.cpp, board.cpp: ranks of one process and of several on one host.  A call is
+ *   an operation of its stream; ranks that are called for different things, at different times or
+ *   never are told which, and fail.
  *
  * What is wrong is a sentence on stderr and an error from this call or, when the device has run
  * into it, from every call to come, as with CUDA.  It proves order, arguments and arithmetic;

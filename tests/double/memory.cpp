@@ -29,7 +29,15 @@ struct Piece {
 	bool live;
 };
 
+/* What lives, and what was freed, which is only talked about. */
 static std::map<uintptr_t, Piece> &pieces()
+{
+	static auto *m = new std::map<uintptr_t, Piece>;
+
+	return *m;
+}
+
+static std::map<uintptr_t, Piece> &freed()
 {
 	static auto *m = new std::map<uintptr_t, Piece>;
 
@@ -55,15 +63,22 @@ static uintptr_t number(const void *p)
 	return reinterpret_cast<uintptr_t>(p);
 }
 
-static const Piece *find(const void *p)
+static const Piece *find_in(const std::map<uintptr_t, Piece> &all, const void *p)
 {
-	auto at = pieces().upper_bound(number(p));
+	auto at = all.upper_bound(number(p));
 
-	if (at == pieces().begin())
+	if (at == all.begin())
 		return nullptr;
 	--at;
 	return number(p) < number(at->second.pages) + at->second.room + PAGE ? &at->second
 									     : nullptr;
+}
+
+static const Piece *find(const void *p)
+{
+	const Piece *k = find_in(pieces(), p);
+
+	return k ? k : find_in(freed(), p);
 }
 
 static bool reserved(const void *p)
@@ -126,8 +141,7 @@ static cudaError_t reserve()
 
 static void protect(const Piece &p, bool open)
 {
-	if (p.live)
-		mprotect(p.pages, p.room, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+	mprotect(p.pages, p.room, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
 void gate(bool open)
@@ -190,11 +204,11 @@ static bool intact(const char *at, size_t n)
 static cudaError_t release(void *memory)
 {
 	auto at = pieces().find(number(memory));
-	size_t n_low, n_high;
+	size_t n_low, n_high, bytes;
 	char *low, *high;
 	bool whole;
 
-	if (at == pieces().end() || !at->second.live)
+	if (at == pieces().end())
 		return complain(cudaErrorInvalidValue, "cudaFree of %p, %s", memory, place(memory));
 	protect(at->second, true);
 	canaries(at->second, &low, &n_low, &high, &n_high);
@@ -202,10 +216,13 @@ static cudaError_t release(void *memory)
 	mmap(at->second.pages, at->second.room, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	at->second.live = false;
+	bytes = at->second.bytes;
+	freed().insert(*at);
+	pieces().erase(at);
 	if (!whole)
 		return fail(complain(cudaErrorIllegalAddress,
-				"something wrote just outside of %zu bytes of device %d",
-				at->second.bytes, at->second.device));
+				"something wrote just outside of %zu bytes of device memory",
+				bytes));
 	return cudaSuccess;
 }
 
@@ -278,9 +295,8 @@ cudaError_t guarded(const char *what, const std::function<cudaError_t()> &fn)
 
 void forget_memory()
 {
-	for (auto &p : pieces())
-		if (p.second.live)
-			release(reinterpret_cast<void *>(p.first));
+	while (!pieces().empty())
+		release(reinterpret_cast<void *>(pieces().begin()->first));
 }
 
 } // namespace twin

@@ -1,0 +1,485 @@
+/* The double of cuBLASLt, cuDNN and NCCL: what is right, and planted faults.  (What the backend
+ * computes with them the backend's own tests compare with definitions.)
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <cmath>
+#include <cstring>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include <cublasLt.h>
+#include <cudnn.h>
+#include <nccl.h>
+
+#include "check_main.h"
+#include "double.h"
+
+#define OK(call) ck_assert_msg(int(call) == 0, "%s", ff_double_complaint())
+
+static void expect(const char *part)
+{
+	const char *text = ff_double_complaint();
+
+	ck_assert_msg(strstr(text, part) != nullptr, "\"%s\", expected \"%s\"", text, part);
+}
+
+/* Device memory with numbers in it. */
+static float *device_array(const std::vector<float> &from)
+{
+	void *p;
+
+	OK(cudaMalloc(&p, from.size() * sizeof(float)));
+	OK(cudaMemcpy(p, from.data(), from.size() * sizeof(float), cudaMemcpyHostToDevice));
+	return static_cast<float *>(p);
+}
+
+static std::vector<float> host_array(const float *p, size_t n)
+{
+	std::vector<float> ret(n);
+
+	OK(cudaMemcpy(ret.data(), p, n * sizeof(float), cudaMemcpyDeviceToHost));
+	return ret;
+}
+
+static std::vector<float> numbers(size_t n, float first)
+{
+	std::vector<float> ret(n);
+
+	for (size_t i = 0; i < n; i++)
+		ret[i] = first + float(i * 7 % 11);
+	return ret;
+}
+
+/* ---- products ---- */
+
+#define M 5
+#define N 4
+#define K 3
+
+/* D = A B, column by column; `ld` is A's leading dimension. */
+struct Multiplication {
+	cublasLtHandle_t handle;
+	cublasLtMatmulDesc_t desc;
+	cublasLtMatrixLayout_t a, b, d;
+	cublasLtMatmulPreference_t preference;
+	cublasLtMatmulHeuristicResult_t result;
+	cudaStream_t stream;
+	float *A, *B, *D;
+	void *workspace;
+	int found;
+
+	explicit Multiplication(int64_t ld, uint64_t most = 1 << 20)
+	{
+		ff_double_complaint();
+		ff_double_seed(0);
+		OK(cublasLtCreate(&handle));
+		OK(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+		OK(cublasLtMatrixLayoutCreate(&a, CUDA_R_32F, M, K, ld));
+		OK(cublasLtMatrixLayoutCreate(&b, CUDA_R_32F, K, N, K));
+		OK(cublasLtMatrixLayoutCreate(&d, CUDA_R_32F, M, N, M));
+		OK(cublasLtMatmulPreferenceCreate(&preference));
+		OK(cublasLtMatmulPreferenceSetAttribute(preference,
+				CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof(most)));
+		OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+		A = device_array(numbers(M * K, 1));
+		B = device_array(numbers(K * N, 2));
+		D = device_array(numbers(M * N, 0));
+		OK(cudaMalloc(&workspace, 4096));
+		found = 0;
+	}
+	~Multiplication()
+	{
+		ff_double_complaint();
+		cublasLtMatmulPreferenceDestroy(preference);
+		cublasLtMatrixLayoutDestroy(a);
+		cublasLtMatrixLayoutDestroy(b);
+		cublasLtMatrixLayoutDestroy(d);
+		cublasLtMatmulDescDestroy(desc);
+		cublasLtDestroy(handle);
+		cudaStreamDestroy(stream);
+		for (void *p : {static_cast<void *>(A), static_cast<void *>(B),
+				     static_cast<void *>(D), workspace})
+			cudaFree(p);
+		ff_double_complaint();
+	}
+	cublasStatus_t choose()
+	{
+		return cublasLtMatmulAlgoGetHeuristic(
+				handle, desc, a, b, d, d, preference, 1, &result, &found);
+	}
+	cublasStatus_t run(size_t bytes, const float *from)
+	{
+		const float one = 1, zero = 0;
+
+		return cublasLtMatmul(handle, desc, &one, from, a, B, b, &zero, D, d, D, d,
+				&result.algo, workspace, bytes, stream);
+	}
+};
+
+START_TEST(product)
+{
+	Multiplication m(M);
+	std::vector<float> a = numbers(M * K, 1), b = numbers(K * N, 2), d;
+
+	OK(m.choose());
+	ck_assert_uint_gt(m.result.workspaceSize, 0);
+	OK(m.run(m.result.workspaceSize, m.A));
+	OK(cudaStreamSynchronize(m.stream));
+	d = host_array(m.D, M * N);
+	for (int i = 0; i < M; i++)
+		for (int j = 0; j < N; j++) {
+			float sum = 0;
+
+			for (int k = 0; k < K; k++)
+				sum += a[size_t(i + k * M)] * b[size_t(k + j * K)];
+			ck_assert_float_eq(d[size_t(i + j * M)], sum);
+		}
+}
+END_TEST
+
+/* A leading dimension that is too small is refused; one that is too large leaves the matrix. */
+START_TEST(wrong_leading_dimension)
+{
+	{
+		Multiplication m(M - 1);
+
+		ck_assert_int_eq(m.choose(), CUBLAS_STATUS_INVALID_VALUE);
+		expect("its leading dimension is 4");
+	}
+	Multiplication m(M + 1);
+
+	OK(m.choose());
+	OK(m.run(m.result.workspaceSize, m.A));
+	ck_assert_int_eq(cudaStreamSynchronize(m.stream), cudaErrorIllegalAddress);
+	expect("a product's A: 68 bytes");
+}
+END_TEST
+
+START_TEST(product_promises)
+{
+	Multiplication m(M);
+
+	OK(m.choose());
+	ck_assert_int_eq(m.run(0, m.A), CUBLAS_STATUS_INVALID_VALUE);
+	expect("bytes of workspace, but is given 0");
+	ck_assert_int_eq(m.run(m.result.workspaceSize, m.A + 1), CUBLAS_STATUS_INVALID_VALUE);
+	expect("was promised multiples of 256");
+	OK(cublasLtMatrixLayoutSetAttribute(m.b, CUBLASLT_MATRIX_LAYOUT_LD, "\4\0\0\0\0\0\0", 8));
+	ck_assert_int_eq(m.run(m.result.workspaceSize, m.A), CUBLAS_STATUS_INVALID_VALUE);
+	expect("chosen for another product");
+	OK(cublasLtMatrixLayoutSetAttribute(m.b, CUBLASLT_MATRIX_LAYOUT_LD, "\3\0\0\0\0\0\0", 8));
+	OK(m.choose());
+	OK(cudaFree(m.workspace));
+	OK(cudaMalloc(&m.workspace, 64));
+	OK(m.run(m.result.workspaceSize, m.A));
+	ck_assert_int_eq(cudaStreamSynchronize(m.stream), cudaErrorIllegalAddress);
+	expect("a product's workspace");
+}
+END_TEST
+
+/* ---- convolutions ---- */
+
+START_TEST(convolution_descriptors)
+{
+	cudnnBackendDescriptor_t d;
+	const int64_t n[4] = {1, 1, 1, 1}, id = 1;
+	const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+
+	ff_double_complaint();
+	OK(cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &d));
+	OK(cudnnBackendSetAttribute(
+			d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type));
+	OK(cudnnBackendSetAttribute(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, n));
+	OK(cudnnBackendSetAttribute(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id));
+	ck_assert_int_eq(cudnnBackendSetAttribute(
+					 d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT32, 4, n),
+			CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE);
+	expect("is set to 4 values of type");
+	ck_assert_int_eq(cudnnBackendFinalize(d), CUDNN_STATUS_BAD_PARAM);
+	expect("of a descriptor of type 17 is missing");
+	OK(cudnnBackendDestroyDescriptor(d));
+	ck_assert_int_eq(cudnnBackendFinalize(d), CUDNN_STATUS_BAD_PARAM);
+	expect("nothing is finalized");
+}
+END_TEST
+
+/* ---- communication ---- */
+
+#define RANKS 3
+#define LENGTH 12 /* of each rank's part */
+
+/* Ranks of one process, each with a device, a stream and two arrays. */
+struct Ranks {
+	ncclComm_t comm[RANKS];
+	cudaStream_t stream[RANKS];
+	float *from[RANKS], *to[RANKS];
+
+	explicit Ranks(uint64_t seed)
+	{
+		ncclUniqueId id;
+
+		ff_double_complaint();
+		ff_double_seed(seed);
+		OK(ncclGetUniqueId(&id));
+		OK(ncclGroupStart());
+		for (int r = 0; r < RANKS; r++) {
+			OK(cudaSetDevice(r));
+			OK(ncclCommInitRank(&comm[r], RANKS, id, r));
+			OK(cudaStreamCreateWithFlags(&stream[r], cudaStreamNonBlocking));
+			from[r] = device_array(numbers(RANKS * LENGTH, float(r)));
+			to[r] = device_array(std::vector<float>(RANKS * LENGTH, NAN));
+		}
+		OK(ncclGroupEnd());
+		OK(cudaSetDevice(0));
+	}
+	~Ranks()
+	{
+		ff_double_complaint();
+		for (int r = 0; r < RANKS; r++) {
+			ncclCommAbort(comm[r]);
+			cudaStreamDestroy(stream[r]);
+			cudaFree(from[r]);
+			cudaFree(to[r]);
+		}
+		ff_double_complaint();
+	}
+	void wait()
+	{
+		for (int r = RANKS; r-- > 0;)
+			OK(cudaStreamSynchronize(stream[r]));
+	}
+	std::vector<float> got(int r)
+	{
+		return host_array(to[r], RANKS * LENGTH);
+	}
+};
+
+START_TEST(collectives)
+{
+	for (uint64_t seed = 0; seed < 40; seed++) {
+		Ranks k(seed);
+		std::vector<float> zero = numbers(RANKS * LENGTH, 0);
+
+		for (int r = 0; r < RANKS; r++)
+			OK(ncclAllReduce(k.from[r], k.to[r], RANKS * LENGTH, ncclFloat32, ncclSum,
+					k.comm[r], k.stream[r]));
+		k.wait();
+		for (int r = 0; r < RANKS; r++)
+			for (size_t i = 0; i < RANKS * LENGTH; i++)
+				ck_assert_float_eq(k.got(r)[i], 3 * zero[i] + 3);
+		for (int r = 0; r < RANKS; r++) {
+			OK(ncclReduceScatter(k.from[r], k.to[r], LENGTH, ncclFloat32, ncclMax,
+					k.comm[r], k.stream[r]));
+			OK(ncclAllGather(k.to[r], k.from[r], LENGTH, ncclFloat32, k.comm[r],
+					k.stream[r]));
+			OK(ncclBroadcast(k.from[r], k.to[r], RANKS * LENGTH, ncclFloat32, 1,
+					k.comm[r], k.stream[r]));
+		}
+		k.wait();
+		for (int r = 0; r < RANKS; r++)
+			for (size_t i = 0; i < RANKS * LENGTH; i++)
+				ck_assert_float_eq(k.got(r)[i], zero[i] + 2);
+		ck_assert_str_eq(ff_double_complaint(), "");
+	}
+}
+END_TEST
+
+/* Each to the next, at once. */
+START_TEST(messages)
+{
+	for (uint64_t seed = 0; seed < 40; seed++) {
+		Ranks k(seed);
+
+		OK(ncclGroupStart());
+		for (int r = 0; r < RANKS; r++) {
+			OK(ncclSend(k.from[r], LENGTH, ncclFloat32, (r + 1) % RANKS, k.comm[r],
+					k.stream[r]));
+			OK(ncclRecv(k.to[r], LENGTH, ncclFloat32, (r + RANKS - 1) % RANKS,
+					k.comm[r], k.stream[r]));
+		}
+		OK(ncclGroupEnd());
+		k.wait();
+		for (int r = 0; r < RANKS; r++) {
+			ck_assert_float_eq(k.got(r)[0], float((r + RANKS - 1) % RANKS));
+			ck_assert_float_nan(k.got(r)[LENGTH]);
+		}
+	}
+}
+END_TEST
+
+/* One rank has two calls the other way round. */
+START_TEST(swapped_calls)
+{
+	Ranks k(1);
+	ncclResult_t error;
+
+	for (int r = 0; r < RANKS; r++) {
+		for (int turn = 0; turn < 2; turn++)
+			if (turn == (r == 1))
+				OK(ncclAllReduce(k.from[r], k.to[r], LENGTH, ncclFloat32, ncclSum,
+						k.comm[r], k.stream[r]));
+			else
+				OK(ncclAllGather(k.from[r], k.to[r], LENGTH, ncclFloat32, k.comm[r],
+						k.stream[r]));
+	}
+	ck_assert_int_eq(cudaStreamSynchronize(k.stream[0]), cudaErrorLaunchFailure);
+	OK(ncclCommGetAsyncError(k.comm[0], &error));
+	ck_assert_int_eq(error, ncclInvalidUsage);
+	expect("rank 0 calls an all-reduce of 12 elements");
+}
+END_TEST
+
+START_TEST(wrong_counts)
+{
+	Ranks k(0);
+
+	OK(ncclGroupStart());
+	OK(ncclSend(k.from[0], LENGTH, ncclFloat32, 1, k.comm[0], k.stream[0]));
+	OK(ncclRecv(k.to[1], LENGTH - 1, ncclFloat32, 0, k.comm[1], k.stream[1]));
+	OK(ncclGroupEnd());
+	ck_assert_int_eq(cudaStreamSynchronize(k.stream[1]), cudaErrorLaunchFailure);
+	expect("rank 1 calls a receive of 11 elements");
+}
+END_TEST
+
+/* Each sends before it receives, not at once. */
+START_TEST(circle)
+{
+	Ranks k(0);
+
+	for (int r = 0; r < 2; r++) {
+		OK(ncclSend(k.from[r], LENGTH, ncclFloat32, 1 - r, k.comm[r], k.stream[r]));
+		OK(ncclRecv(k.to[r], LENGTH, ncclFloat32, 1 - r, k.comm[r], k.stream[r]));
+	}
+	ck_assert_int_eq(cudaStreamSynchronize(k.stream[0]), cudaErrorLaunchFailure);
+	expect("in a circle");
+}
+END_TEST
+
+START_TEST(missing_rank)
+{
+	Ranks k(0);
+
+	setenv("FF_DOUBLE_TIMEOUT", "0.2", 1);
+	for (int r = 0; r < 2; r++)
+		OK(ncclAllReduce(k.from[r], k.to[r], LENGTH, ncclFloat32, ncclSum, k.comm[r],
+				k.stream[r]));
+	ck_assert_int_eq(cudaStreamSynchronize(k.stream[0]), cudaErrorLaunchFailure);
+	unsetenv("FF_DOUBLE_TIMEOUT");
+	expect("rank 0 waits in vain for rank 2 to begin an all-reduce");
+}
+END_TEST
+
+START_TEST(too_short)
+{
+	Ranks k(0);
+
+	for (int r = 0; r < RANKS; r++)
+		OK(ncclAllGather(k.from[r], k.to[r], LENGTH + 1, ncclFloat32, k.comm[r],
+				k.stream[r]));
+	ck_assert_int_eq(cudaStreamSynchronize(k.stream[0]), cudaErrorIllegalAddress);
+	expect("an all-gather: 156 bytes");
+}
+END_TEST
+
+/* As rank of two processes; 0 when all is as it should be. */
+static int be(int rank, ncclUniqueId id, bool swapped)
+{
+	cudaStream_t stream;
+	ncclComm_t comm;
+	float *x, *y;
+	bool right = true;
+
+	cudaSetDevice(rank);
+	cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+	if (ncclCommInitRank(&comm, 2, id, rank) != ncclSuccess)
+		return 1;
+	x = device_array(numbers(LENGTH, float(rank)));
+	y = device_array(std::vector<float>(2 * LENGTH, NAN));
+	for (int i = 0; i < 20; i++) {
+		ncclAllReduce(x, x, LENGTH, ncclFloat32, swapped && rank ? ncclMax : ncclSum, comm,
+				stream);
+		ncclGroupStart();
+		ncclSend(x, LENGTH, ncclFloat32, 1 - rank, comm, stream);
+		ncclRecv(y, LENGTH, ncclFloat32, 1 - rank, comm, stream);
+		ncclGroupEnd();
+	}
+	if (cudaStreamSynchronize(stream) != cudaSuccess)
+		return strstr(ff_double_complaint(), "calls an all-reduce of 12") ? 2 : 3;
+	for (size_t i = 0; i < LENGTH; i++)
+		right &= host_array(y, LENGTH)[i] ==
+			 (2 * numbers(LENGTH, 0)[i] + 1) * float(1 << 19);
+	right &= ncclCommDestroy(comm) == ncclSuccess;
+	cudaStreamDestroy(stream);
+	cudaFree(x);
+	cudaFree(y);
+	return right ? 0 : 4;
+}
+
+START_TEST(processes)
+{
+	for (int swapped = 0; swapped < 2; swapped++) {
+		ncclUniqueId id;
+		int status[2];
+		pid_t child[2];
+
+		ff_double_complaint();
+		ff_double_seed(3);
+		OK(ncclGetUniqueId(&id));
+		for (int r = 0; r < 2; r++) {
+			child[r] = fork();
+			if (child[r] == 0)
+				_exit(be(r, id, swapped));
+		}
+		for (int r = 0; r < 2; r++) {
+			ck_assert_int_eq(waitpid(child[r], &status[r], 0), child[r]);
+			ck_assert(WIFEXITED(status[r]));
+			ck_assert_int_eq(WEXITSTATUS(status[r]), swapped ? 2 : 0);
+		}
+	}
+}
+END_TEST
+
+START_TEST(one_device_for_two)
+{
+	ncclUniqueId id;
+	ncclComm_t comm[2];
+
+	OK(ncclGetUniqueId(&id));
+	OK(ncclGroupStart());
+	for (int r = 0; r < 2; r++)
+		OK(ncclCommInitRank(&comm[r], 2, id, r));
+	ck_assert_int_eq(ncclGroupEnd(), ncclInvalidUsage);
+	expect("two ranks are on one device");
+	for (int r = 0; r < 2; r++)
+		OK(ncclCommDestroy(comm[r]));
+}
+END_TEST
+
+static Suite *suite()
+{
+	Suite *s = suite_create("libraries");
+	TCase *c = tcase_create("libraries");
+
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, product);
+	tcase_add_test(c, wrong_leading_dimension);
+	tcase_add_test(c, product_promises);
+	tcase_add_test(c, convolution_descriptors);
+	tcase_add_test(c, collectives);
+	tcase_add_test(c, messages);
+	tcase_add_test(c, swapped_calls);
+	tcase_add_test(c, wrong_counts);
+	tcase_add_test(c, circle);
+	tcase_add_test(c, missing_rank);
+	tcase_add_test(c, too_short);
+	tcase_add_test(c, processes);
+	tcase_add_test(c, one_device_for_two);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main()
+{
+	return ff_check_main(suite());
+}
