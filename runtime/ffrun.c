@@ -192,13 +192,15 @@ static void tell(const struct ff_plan *p)
 			fprintf(stderr, "%s: %s\n", names.name, p->note[i].text);
 }
 
-/* One rank of several.  The one that tells what failed takes the others along. */
+/* One rank of several.  The one that tells what failed takes the others along, unless they
+ * know: mpirun may crash when one rank aborts while another ends in good order. */
 static int main_rank(const struct ff_run_options *o)
 {
 	struct ff_error err = {0};
 	struct ff_comm *comm = NULL;
 	struct ff_plan plan = {0};
 	uint32_t here, own;
+	bool agreed = false;
 	int status, code = ff_mpi_start(&err);
 
 	if (code < 0)
@@ -206,14 +208,16 @@ static int main_rank(const struct ff_run_options *o)
 	code = ff_comm_mpi(&comm, &err);
 	if (code == FF_OK)
 		code = ff_mpi_neighbours(&here, &own, &err);
-	if (code == FF_OK)
+	if (code == FF_OK) {
 		code = ff_agree_code(comm, ff_plan_load(o, comm->n_ranks, here, &plan, &err), &err);
+		agreed = code < 0;
+	}
 	if (code == FF_OK && comm->rank == 0)
 		tell(&plan);
 	if (code == FF_OK)
 		code = run(o, &plan, comm, &err);
 	status = end(code, &err);
-	if (code < 0 && err.text[0])
+	if (code < 0 && err.text[0] && !agreed)
 		ff_mpi_abort(status);
 	ff_plan_finish(&plan);
 	if (comm)
