@@ -1,9 +1,10 @@
 # A training step of a graph as PyTorch's eager mode has it, with cuDNN's autotuning.
 # Usage: eager.py GRAPH STEPS OUT cpu|cuda.  Parameters and gradients float32, TF32 off; a graph
-# in bfloat16 computes under autocast.  Every step takes its batch from pinned memory, as ffrun's
-# does.  SPDX-License-Identifier: Apache-2.0
+# in bfloat16 computes under autocast.  Times with the batch copied from pinned memory, and with
+# the batch on the device.  SPDX-License-Identifier: Apache-2.0
 import json
 import pathlib
+import statistics
 import sys
 import time
 
@@ -77,46 +78,53 @@ def batch_of(graph, pinned):
     return batch
 
 
-def measure(graph, steps, device):
-    """Microseconds of each step, and the loss before and after."""
-    cuda = device == "cuda"
-    net, batch = Network(graph, device), batch_of(graph, cuda)
-    half = graph.get("dtype") == "bfloat16"
+class Trainer:
+    def __init__(self, graph, device):
+        self.net, self.device = Network(graph, device), device
+        self.batch = batch_of(graph, device == "cuda")
+        self.half = graph.get("dtype") == "bfloat16"
+        with torch.no_grad():
+            self.forward(self.batch)  # makes the weights
+        more = {"foreach": True} if device == "cuda" else {}
+        self.optimizer = torch.optim.SGD(self.net.weights.values(), 0.01, 0.9, **more)
 
-    def forward():
-        inputs = {name: x.to(device, non_blocking=True) for name, x in batch.items()}
-        with torch.autocast(device, torch.bfloat16, enabled=half):
-            return net(inputs)
+    def forward(self, batch):
+        inputs = {name: x.to(self.device, non_blocking=True) for name, x in batch.items()}
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.half):
+            return self.net(inputs)
 
-    with torch.no_grad():
-        first = float(forward())
-    optimizer = torch.optim.SGD(net.weights.values(), 0.01, 0.9, **({"foreach": True} if cuda
-                                                                   else {}))
-    times = []
-    for _ in range(WARMUP * cuda + 1 + steps):
-        begin = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
-        loss = forward()
+    def step(self, batch):
+        """Its loss, for which it waits, as ffrun does."""
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.forward(batch)
         loss.backward()
-        optimizer.step()
-        last = float(loss.detach())  # waits, as ffrun does for its loss
-        if cuda:
+        self.optimizer.step()
+        if self.device == "cuda":
             torch.cuda.synchronize()
-        times.append((time.perf_counter() - begin) * 1e6)
-    return sorted(times[-steps:]), first, last
+        return float(loss.detach())
+
+    def median_us(self, batch, steps):
+        times = []
+        for _ in range(WARMUP * (self.device == "cuda") + 1 + steps):
+            begin = time.perf_counter()
+            loss = self.step(batch)
+            times.append((time.perf_counter() - begin) * 1e6)
+            if loss != loss:
+                sys.exit("the loss is no number")
+        return statistics.median(times[-steps:])
 
 
 def main(path, steps, out, device):
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     with open(path, encoding="utf-8") as f:
-        graph = json.load(f)
-    times, first, last = measure(graph, int(steps), device)
-    if last != last:
-        sys.exit("the loss is no number")
+        trainer = Trainer(json.load(f), device)
+    copied = trainer.median_us(trainer.batch, int(steps))
+    resident = {name: x.to(device) for name, x in trainer.batch.items()}
+    times = {"copied_us": copied, "resident_us": trainer.median_us(resident, int(steps)),
+             "torch": torch.__version__}
     with open(out, "w", encoding="utf-8") as f:
-        json.dump({"median_us": times[len(times) // 2], "first_loss": first, "last_loss": last,
-                   "torch": torch.__version__}, f)
+        json.dump(times, f)
 
 
 if __name__ == "__main__":
