@@ -140,6 +140,8 @@ def link_library(name, header, folders):
 def link_libraries(python):
     """What the toolkit lacks, from the wheels; returns where each comes from."""
     home, origin = toolkit(), {}
+    if not home:
+        raise Missing("no CUDA toolkit: nvcc is neither on the PATH nor in /usr/local/cuda")
     shutil.rmtree(LINKS, ignore_errors=True)
     for folder in ("include", "lib"):
         (LINKS / folder).mkdir(parents=True)

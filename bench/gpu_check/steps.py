@@ -183,7 +183,14 @@ def ranks(n):
     return run
 
 
+def need_cpu(check):
+    """Without oneDNN there is nothing to compare with here but PyTorch, below."""
+    if "libdnnl" not in check.must("ldd", place.BUILD / "runtime/ffrun"):
+        raise Skip("built without oneDNN: nothing computes on the CPU")
+
+
 def commands(check):
+    need_cpu(check)
     return check.tap("sh", "tests/double/test_commands_double.sh", place.BUILD / "graphs/ffzoo",
                      place.BUILD / "runtime/ffrun", check.module())
 
@@ -230,6 +237,7 @@ SAME_STEPS = {"lenet": ["lenet", "--batch", "32"],
 
 def cpu_and_gpu(check):
     """The same 8 steps on both: losses."""
+    need_cpu(check)
     worst = (0.0, "")
     for name, options in SAME_STEPS.items():
         path = graph(check, "same", *options)

@@ -123,7 +123,7 @@ def taps(folder):
                       ("echo ok 1 - a; exit 1", record.FAILED), ("true", record.FAILED),
                       ("echo '1..0 # SKIP no torch'", record.SKIPPED)):
         status = plan.run_step(plan.Step("tap", lambda c, s=say: c.tap("sh", "-c", s)), one)[0]
-        check(f"{say}: {want}", status == want, status)
+        check(f"what says {say.replace('#', '')!r} has {want}", status == want, status)
 
 
 def wheels(folder):
