@@ -9,13 +9,14 @@
 #include <sys/utsname.h>
 
 #include "copy.h"
+#include "kernel.h"
 #include "stream.h"
 
 static void cpu_close(struct ff_device *dev)
 {
 	if (!dev)
 		return;
-	ff_dnnl_close(&dev->dnnl);
+	ff_dnnl_close(dev->dnnl);
 	free(dev);
 }
 
@@ -39,7 +40,7 @@ static int cpu_open(uint32_t ordinal, struct ff_device **ret, struct ff_error *e
 
 static int cpu_computes(struct ff_device *dev, enum ff_dtype type, struct ff_error *err)
 {
-	return ff_dnnl_computes(&dev->dnnl, type, err);
+	return ff_dnnl_computes(dev->dnnl, type, err);
 }
 
 /* As /proc/cpuinfo calls it; processors that have no name there go by architecture. */

@@ -43,17 +43,30 @@ void ff_dnnl_version(char *text, size_t size)
 	snprintf(text, size, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
 }
 
-int ff_dnnl_open(struct ff_dnnl *ret, struct ff_error *err)
+int ff_dnnl_open(struct ff_dnnl **ret, struct ff_error *err)
 {
-	return ff_dnnl_check(dnnl_engine_create(&ret->engine, dnnl_cpu, 0), NULL,
-			"create an engine", err);
+	struct ff_dnnl *d = calloc(1, sizeof(*d));
+	int code;
+
+	if (!d)
+		return ff_fail_memory(err);
+	code = ff_dnnl_check(
+			dnnl_engine_create(&d->engine, dnnl_cpu, 0), NULL, "create an engine", err);
+	if (code < 0) {
+		ff_dnnl_close(d);
+		return code;
+	}
+	*ret = d;
+	return FF_OK;
 }
 
 void ff_dnnl_close(struct ff_dnnl *d)
 {
+	if (!d)
+		return;
 	if (d->engine)
 		dnnl_engine_destroy(d->engine);
-	d->engine = NULL;
+	free(d);
 }
 
 static dnnl_data_type_t library_type(enum ff_dtype type)

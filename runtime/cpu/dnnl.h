@@ -5,6 +5,7 @@
 
 #include <dnnl.h>
 
+#include "cpu.h"
 #include "kernel.h"
 
 #define FF_CALL_ARGS 6
@@ -13,18 +14,9 @@ struct ff_dnnl {
 	dnnl_engine_t engine;
 };
 
-int ff_dnnl_open(struct ff_dnnl *ret, struct ff_error *err);
-void ff_dnnl_close(struct ff_dnnl *d);
-/* "oneDNN 2.6.3" */
-void ff_dnnl_version(char *text, size_t size);
-
 /* FF_E_RUN with "<kernel>: oneDNN failed to <verb>: <reason>" unless `s` is success. */
 int ff_dnnl_check(
 		dnnl_status_t s, const struct ff_kernel *k, const char *verb, struct ff_error *err);
-
-/* FF_E_INPUT with a sentence unless the library computes in `type` (float32, bfloat16) on
- * this processor. */
-int ff_dnnl_computes(const struct ff_dnnl *d, enum ff_dtype type, struct ff_error *err);
 
 /* Describes a tensor of `type`: `n` extents, strides in elements. */
 int ff_dnnl_strided(const struct ff_kernel *k, enum ff_dtype type, int n, const dnnl_dims_t extent,

@@ -63,7 +63,7 @@ int ff_cpu_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kern
 
 	if (!k)
 		return ff_fail_memory(err);
-	k->dnnl = &dev->dnnl;
+	k->dnnl = dev->dnnl;
 	snprintf(k->name, sizeof(k->name), "%s \"%.60s\" %s", ff_op_row(w->node->op)->name,
 			w->node->name, w->pass == FF_FORWARD ? "forward" : "backward");
 	code = prepare[w->node->op](k, w, err);

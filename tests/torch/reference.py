@@ -2,6 +2,7 @@
 # Usage: reference.py GRAPH DUMP [SEED].  DUMP comes from ffrun --dump.
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
 import sys
 
 try:
@@ -13,6 +14,8 @@ except ImportError as missing:
     sys.exit(0)
 
 torch.set_num_threads(1)
+# what ffrun trains on: the backend that tests/runtime take too
+DEVICE = os.environ.get("FF_TEST_BACKEND", "cpu")
 TOLERANCE = 1e-4
 # Lengths in bfloat16, of which a number is known to 2^-8: rounded alike, but sums in float32
 # fall to the other side of a half now and then.

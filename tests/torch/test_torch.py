@@ -45,7 +45,8 @@ class Case:
             strategy = self.folder / "strategy.json"
         command = [program, self.path, strategy, "--devices", str(devices),
                    "--data", data or f"synthetic:{batch}", "--seed", str(self.seed),
-                   "--dump", self.folder / "dump", "--report", self.folder / "report", *options]
+                   "--dump", self.folder / "dump", "--report", self.folder / "report",
+                   "--device", reference.DEVICE, *options]
         if steps:
             command += ["--steps", str(steps)]
         env = dict(os.environ)

@@ -108,7 +108,7 @@ def test_small(folder):
     sets = [x for s in [f"image={SMALL}", "classes=10", *CHEAP] for x in ("--set", s)]
     path = zoo(folder, "--batch", "2", *sets)
     command = [ffrun, path, "single", "--devices", "1", "--data", "synthetic:2", "--seed",
-               str(SEED), "--dump", folder / "dump"]
+               str(SEED), "--dump", folder / "dump", "--device", reference.DEVICE]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if not tap.say(done.returncode == 0, "ffrun", [done.stderr]):
         return

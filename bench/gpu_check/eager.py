@@ -1,0 +1,131 @@
+# A training step of a graph as PyTorch's eager mode has it, with cuDNN's autotuning.
+# Usage: eager.py GRAPH STEPS OUT cpu|cuda.  Parameters and gradients float32, TF32 off; a graph
+# in bfloat16 computes under autocast.  Times with the batch copied from pinned memory, and with
+# the batch on the device.  SPDX-License-Identifier: Apache-2.0
+import json
+import pathlib
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "torch"))
+import reference  # noqa: E402  (operators by name)
+
+WARMUP = 10
+
+
+def drop(net, node, x):
+    return F.dropout(x, node.get("p", 0.5))
+
+
+OPERATORS = dict(reference.OPERATORS, dropout=drop)
+
+
+class Network(torch.nn.Module):
+    """Weights appear in the first forward pass, which knows the shapes."""
+
+    def __init__(self, graph, device):
+        super().__init__()
+        self.graph, self.device = graph, device
+        self.weights, self.reading = {}, None
+
+    def weight(self, node, name):
+        known = reference.parameter(node, name)
+        if known not in self.weights:
+            shape = self.shape(node, name)
+            # small: what is measured is time
+            fresh = torch.randn(shape, device=self.device) * 0.02
+            self.weights[known] = fresh.requires_grad_()
+        return self.weights[known]
+
+    def shape(self, node, name):
+        wide = node["out_channels"] if node["op"] == "conv2d" else node["out_features"]
+        if name == "bias":
+            return (wide,)
+        if node["op"] == "conv2d":
+            deep = self.reading.shape[1] // node.get("groups", 1)
+            return (wide, deep, *reference.pair(node["kernel"]))
+        return (wide, self.reading.shape[-1])
+
+    def forward(self, inputs):
+        value = dict(inputs)
+        for node in self.graph["nodes"]:
+            if node["op"] == "input":
+                continue
+            ins = [value[i] for i in node["in"]]
+            self.reading = ins[0]
+            out = OPERATORS[node["op"]](self, node, *ins)
+            outs = out if isinstance(out, tuple) else (out,)
+            value.update((f"{node['name']}#{i}", x) for i, x in enumerate(outs))
+            value[node["name"]] = outs[0]
+        return value[self.graph["nodes"][-1]["name"]]
+
+
+def batch_of(graph, pinned):
+    """Input nodes' arrays in host memory."""
+    batch = {}
+    for node in graph["nodes"]:
+        if node["op"] != "input":
+            continue
+        if node["dtype"] == "int32":
+            x = torch.randint(node["classes"], node["shape"])
+        else:
+            x = torch.randn(node["shape"])
+        batch[node["name"]] = x.pin_memory() if pinned else x
+    return batch
+
+
+class Trainer:
+    def __init__(self, graph, device):
+        self.net, self.device = Network(graph, device), device
+        self.batch = batch_of(graph, device == "cuda")
+        self.half = graph.get("dtype") == "bfloat16"
+        with torch.no_grad():
+            self.forward(self.batch)  # makes the weights
+        more = {"foreach": True} if device == "cuda" else {}
+        self.optimizer = torch.optim.SGD(self.net.weights.values(), 0.01, 0.9, **more)
+
+    def forward(self, batch):
+        inputs = {name: x.to(self.device, non_blocking=True) for name, x in batch.items()}
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.half):
+            return self.net(inputs)
+
+    def step(self, batch):
+        """Its loss, for which it waits, as ffrun does."""
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.forward(batch)
+        loss.backward()
+        self.optimizer.step()
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+        return float(loss.detach())
+
+    def median_us(self, batch, steps):
+        times = []
+        for _ in range(WARMUP * (self.device == "cuda") + 1 + steps):
+            begin = time.perf_counter()
+            loss = self.step(batch)
+            times.append((time.perf_counter() - begin) * 1e6)
+            if loss != loss:
+                sys.exit("the loss is no number")
+        return statistics.median(times[-steps:])
+
+
+def main(path, steps, out, device):
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    with open(path, encoding="utf-8") as f:
+        trainer = Trainer(json.load(f), device)
+    copied = trainer.median_us(trainer.batch, int(steps))
+    resident = {name: x.to(device) for name, x in trainer.batch.items()}
+    times = {"copied_us": copied, "resident_us": trainer.median_us(resident, int(steps)),
+             "torch": torch.__version__}
+    with open(out, "w", encoding="utf-8") as f:
+        json.dump(times, f)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

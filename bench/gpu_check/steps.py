@@ -1,0 +1,368 @@
+# The steps, in the order of their worth.  SPDX-License-Identifier: Apache-2.0
+import dataclasses
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import place
+from record import FAILED, PASSED, SKIPPED
+
+FLOAT32_APART = 1e-3  # losses of several steps, CPU and GPU; one step's gradients: tests/torch
+
+
+class Failure(Exception):
+    """What went wrong, in a few words."""
+
+
+class Skip(Exception):
+    """Why it is not done here."""
+
+
+class OutOfTime(Exception):
+    """The whole run's time is over: the step is done the next time."""
+
+
+@dataclasses.dataclass
+class Step:
+    name: str
+    run: object  # (Check) -> figure
+    limit: int = 60  # seconds
+
+
+class Check:
+    """One run: on a GPU, or on the host double."""
+
+    def __init__(self, double, gpu, end):
+        self.double, self.gpu, self.end = double, gpu, end
+        self.device_name = "host double" if double else gpu[0]
+        self.python_found = None
+        self.log = None
+        self.step_end = end
+
+    @property
+    def python(self):
+        """PyTorch's, looked for until it is found: it may need what is unpacked first."""
+        self.python_found = self.python_found or place.torch_python()
+        return self.python_found
+
+    def module(self):
+        folder = "tests/double/libffcuda_double.so" if self.double else "runtime/cuda/libffcuda.so"
+        return place.BUILD / folder
+
+    def env(self, **more):
+        env = place.environment()
+        env.update(FF_CUDA_MODULE=str(self.module()), FF_TEST_BACKEND="cuda")
+        if self.double:
+            env.update(FF_TEST_SHARE="8", OMP_NUM_THREADS="1")
+        env.update(more)
+        return env
+
+    def command(self, *words, **more):
+        """Runs to its end or the step's; returns exit status and output, which the log keeps."""
+        words = [str(w) for w in words]
+        with open(self.log, "ab") as log:
+            log.write(f"\n$ {' '.join(words)}\n".encode())
+            log.flush()
+            start = log.tell()
+            process = subprocess.Popen(words, env=self.env(**more), cwd=place.ROOT,
+                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                       start_new_session=True)
+            status = wait(process, self.step_end)
+        with open(self.log, "rb") as log:
+            log.seek(start)
+            output = log.read().decode(errors="replace")
+        if status is None:
+            if self.step_end >= self.end:
+                raise OutOfTime()
+            raise Failure("took longer than it may")
+        return status, output
+
+    def must(self, *words, **more):
+        status, output = self.command(*words, **more)
+        if status:
+            raise Failure(f"exit status {status}: {last_line(output)}")
+        return output
+
+    def tap(self, *words, **more):
+        """A test's output; how many cases passed."""
+        status, output = self.command(*words, **more)
+        skipped = re.search(r"^1\.\.0 # SKIP (.*)", output, re.M)
+        if skipped:
+            raise Skip(skipped.group(1))
+        bad = re.findall(r"^not ok.*", output, re.M)
+        good = len(re.findall(r"^ok ", output, re.M))
+        if status or bad or not good:
+            raise Failure(f"{len(bad)} of {len(bad) + good} cases: {bad[0]}" if bad else
+                          f"exit status {status}: {last_line(output)}")
+        return f"{good} cases"
+
+
+def wait(process, end):
+    """Its exit status; None where it had to be ended, with all that it started."""
+    try:
+        return process.wait(max(0.1, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def last_line(output):
+    lines = [line for line in output.splitlines() if line.strip()]
+    return lines[-1][:110] if lines else "it said nothing"
+
+
+# ---- building ----
+
+TARGETS = ["graphs/ffzoo", "runtime/ffrun", "runtime/ffprof", "tests/torch/ffrun_dense",
+           "tests/runtime/test_mpi"]
+BACKEND_TESTS = ["kernels", "kernels_rows", "copy", "stream", "loss", "executor", "rounded"]
+
+
+def unpack(check):
+    return place.unpack()
+
+
+def configure(check):
+    origin = place.link_libraries(check.python)
+    lacking = [n for n in ("cudart", "cublasLt", "cudnn") if origin[n] == "missing"]
+    if lacking and not check.double:
+        raise Failure(f"no {', '.join(lacking)}, neither in the toolkit nor beside PyTorch")
+    options = [f"-Dcuda={'auto' if check.double else 'enabled'}", "-Dtests=enabled",
+               "-Dbuildtype=release"]
+    if not check.double:
+        options.append(f"-Dgpu_arch={check.gpu[1]}")
+    meson = [sys.executable, place.UNPACKED / "usr/bin/meson", "setup"]
+    # what was compiled of a source but little different is worth keeping
+    again = ["--reconfigure"] if (place.BUILD / "build.ninja").exists() else []
+    if again and check.command(*meson, *again, place.BUILD, *options)[0]:
+        again = []
+    if not again:
+        shutil.rmtree(place.BUILD, ignore_errors=True)
+        check.must(*meson, place.BUILD, *options)
+    return ", ".join(f"{n}: {o}" for n, o in origin.items())
+
+
+def build(check):
+    targets = TARGETS + [f"tests/runtime/test_{n}" for n in BACKEND_TESTS]
+    targets.append(str(check.module().relative_to(place.BUILD)))
+    check.must(place.UNPACKED / "usr/bin/ninja", "-C", place.BUILD, *targets)
+    strangers = sorted(linked_elsewhere(check))
+    if strangers:
+        raise Failure(f"not from the unpacked packages: {' '.join(strangers)}")
+    return f"{len(targets)} targets"
+
+
+def linked_elsewhere(check):
+    """Libraries of the packages that ffrun would load from somewhere else."""
+    for line in check.must("ldd", place.BUILD / "runtime/ffrun").splitlines():
+        found = re.match(r"\s*lib(mpi|open-\w+|cjson|hwloc|event\S*)\.so\S* => (\S+)", line)
+        if found and not found.group(2).startswith(str(place.UNPACKED)):
+            yield found.group(2)
+
+
+# ---- tests ----
+
+def backend_test(name):
+    return lambda check: check.tap(place.BUILD / f"tests/runtime/test_{name}")
+
+
+def ranks(n):
+    def run(check):
+        more = {"FF_TEST_SHARE": "2"} if check.double else {}
+        return check.tap("mpirun", "-q", "--allow-run-as-root", "--oversubscribe", "--bind-to",
+                         "none", "-n", str(n), place.BUILD / "tests/runtime/test_mpi",
+                         OMP_NUM_THREADS="1", **more)
+    return run
+
+
+def need_cpu(check):
+    """Without oneDNN there is nothing to compare with here but PyTorch, below."""
+    if "libdnnl" not in check.must("ldd", place.BUILD / "runtime/ffrun"):
+        raise Skip("built without oneDNN: nothing computes on the CPU")
+
+
+def commands(check):
+    need_cpu(check)
+    return check.tap("sh", "tests/double/test_commands_double.sh", place.BUILD / "graphs/ffzoo",
+                     place.BUILD / "runtime/ffrun", check.module())
+
+
+def need_torch(check):
+    if not check.python:
+        raise Skip("no Python here has PyTorch and NumPy")
+    return check.python
+
+
+def torch_test(part):
+    return lambda check: check.tap(
+        need_torch(check), "tests/torch/test_torch.py", part, place.BUILD / "runtime/ffrun",
+        place.BUILD / "graphs/ffzoo", place.BUILD / "tests/torch/ffrun_dense")
+
+
+def torchvision_test(net):
+    return lambda check: check.tap(
+        need_torch(check), "tests/torch/test_torchvision.py", net, place.BUILD / "runtime/ffrun",
+        place.BUILD / "graphs/ffzoo")
+
+
+def graph(check, name, *options):
+    path = place.OUT / f"{name}.json"
+    check.must(place.BUILD / "graphs/ffzoo", *options, "-o", path)
+    return path
+
+
+def train(check, path, device, *options, strategy="single"):
+    report = place.OUT / "report.json"
+    check.must(place.BUILD / "runtime/ffrun", path, strategy, "--device", device, "--report",
+               report, *options)
+    return json.loads(report.read_text())
+
+
+# name and what ffzoo makes it of
+SAME_STEPS = {"lenet": ["lenet", "--batch", "32"],
+              "mlp": ["mlp", "--batch", "32", "--set", "hidden=256"],
+              "alexnet for 28x28": ["alexnet", "--set", "image=28", "--set", "dropout=0",
+                                    "--batch", "16"],
+              "rnn": ["rnn", "--batch", "16"], "lm": ["lm", "--batch", "8", "--set",
+                                                      "vocabulary=500"]}
+
+
+def cpu_and_gpu(check):
+    """The same 8 steps on both: losses."""
+    need_cpu(check)
+    worst = (0.0, "")
+    for name, options in SAME_STEPS.items():
+        path = graph(check, "same", *options)
+        both = [train(check, path, device, "--data", "synthetic:64", "--steps", "8",
+                      "--rate", "0.005")["loss"] for device in ("cpu", "cuda")]
+        if len(both[0]) != 8 or len(both[1]) != 8:
+            raise Failure(f"{name}: not 8 losses")
+        apart = max(abs(a - b) / abs(a) for a, b in zip(*both))
+        if not apart <= FLOAT32_APART:
+            raise Failure(f"{name}: losses apart by {apart:.2g}")
+        worst = max(worst, (apart, name))
+    return f"losses apart by at most {worst[0]:.1e} ({worst[1]})"
+
+
+def nccl(check):
+    said = check.must(place.BUILD / "runtime/ffrun", "--help")
+    if "nccl" not in said.lower():
+        raise Skip("this ffrun has no NCCL (its --help does not name it)")
+    path = graph(check, "nccl", "mlp", "--batch", "12", "--set", "hidden=32")
+    for n in ("2", "4"):  # processes on one GPU count as hosts: docs/runtime.md
+        train(check, path, "cuda", "--devices", n, "--data", "synthetic:64", "--steps", "3",
+              "--comm", "nccl", "--verify", strategy="data-parallel")
+    return "2 and 4 ranks verified"
+
+
+def sanitizer():
+    home = place.toolkit()
+    own = home and home / "bin/compute-sanitizer"
+    return str(own) if own and own.exists() else shutil.which("compute-sanitizer")
+
+
+def sanitized(name, share):
+    def run(check):
+        if check.double:
+            raise Skip("needs a GPU")
+        if not sanitizer():
+            raise Skip("no compute-sanitizer here")
+        return check.tap(sanitizer(), "--error-exitcode", "9", "--target-processes", "all",
+                         place.BUILD / f"tests/runtime/test_{name}", FF_TEST_SHARE=str(share),
+                         CK_FORK="no")
+    return run
+
+
+# ---- benchmarks ----
+
+BENCHMARKS = {  # ffzoo's arguments; a small relative for the double
+    "alexnet": (["alexnet", "--batch", "256"],
+                ["alexnet", "--batch", "4", "--set", "image=28"]),
+    "resnet50": (["resnet50", "--batch", "64"],
+                 ["resnet50", "--batch", "1", "--set", "image=32"]),
+    "mlp": (["mlp", "--batch", "1024"], ["mlp", "--batch", "8", "--set", "hidden=64"]),
+    "rnn": (["rnn", "--batch", "256", "--set", "hidden=1024"],
+            ["rnn", "--batch", "4", "--set", "hidden=16", "--set", "steps=3"]),
+}
+
+
+def loading_us(trace):
+    """Of the last step, what ffrun took to make up its batch and bring it to the device."""
+    events = json.loads(trace.read_text())["traceEvents"]
+    return sum(e["dur"] for e in events if e.get("args", {}).get("kind") == "load")
+
+
+def compared(ours, loading, theirs):
+    """ffrun's step makes up its batch first, which PyTorch's has ready in pinned memory; without
+    loading, it is compared with a batch that is on the device already."""
+    rest = ours - loading
+    return (f"{ours / 1e3:.2f} ms, PyTorch eager {theirs['copied_us'] / 1e3:.2f} ms, ratio "
+            f"{theirs['copied_us'] / ours:.2f}; without loading {rest / 1e3:.2f} ms, "
+            f"{theirs['resident_us'] / 1e3:.2f} ms, {theirs['resident_us'] / rest:.2f}")
+
+
+def bench(name, dtype):
+    """A training step's median beside PyTorch's, in the same minute."""
+    def run(check):
+        python = need_torch(check)
+        full, small = BENCHMARKS[name]
+        path = graph(check, "bench", *(small if check.double else full), "--set",
+                     f"dtype={dtype}")
+        steps, warmup = ("4", "2") if check.double else ("40", "10")
+        data = "synthetic:16" if check.double else "synthetic:2048"
+        trace, out = place.OUT / "trace.json", place.OUT / "eager.json"
+        ours = train(check, path, "cuda", "--data", data, "--steps", steps, "--warmup", warmup,
+                     "--trace", trace)["step_us"]["median"]
+        check.must(python, "bench/gpu_check/eager.py", path, steps, out,
+                   "cpu" if check.double else "cuda")
+        said = compared(ours, loading_us(trace), json.loads(out.read_text()))
+        return "both train (a double has no speed)" if check.double else said
+    return run
+
+
+TORCH_PARTS = ["operators", "networks", "optimizers", "steps", "bfloat16", "split"]
+TORCHVISION = ["resnet50", "vgg16", "inception_v3", "densenet121"]
+
+
+def all_steps():
+    steps = [Step("unpack", unpack, 60), Step("configure", configure, 90),
+             Step("build", build, 300), Step("commands", commands, 90)]
+    steps += [Step(n, backend_test(n), 120) for n in BACKEND_TESTS]
+    steps += [Step("CPU and GPU", cpu_and_gpu, 90)]
+    steps += [Step(f"PyTorch {p}", torch_test(p), 120) for p in TORCH_PARTS[:3]]
+    steps += [Step(f"{n} ranks, staging", ranks(n), 90) for n in (2, 4)]
+    steps += [Step("2 and 4 ranks, NCCL", nccl, 60)]
+    steps += [Step(f"bench {n} {d}", bench(n, d), 60)
+              for d in ("float32", "bfloat16") for n in BENCHMARKS]
+    steps += [Step(f"sanitizer {n}", sanitized(n, s), 90)
+              for n, s in (("copy", 16), ("loss", 16), ("kernels", 64), ("kernels_rows", 64))]
+    steps += [Step(f"PyTorch {p}", torch_test(p), 180) for p in TORCH_PARTS[3:]]
+    steps += [Step(f"torchvision {n}", torchvision_test(n), 90) for n in TORCHVISION]
+    return steps
+
+
+def run_step(step, check):
+    """(status, seconds, figure); OutOfTime where it is to be done again."""
+    begin = time.monotonic()
+    check.step_end = min(check.end, begin + step.limit)
+    check.log = place.OUT / "logs" / (re.sub(r"\W+", "-", step.name) + ".log")
+    check.log.parent.mkdir(parents=True, exist_ok=True)
+    check.log.write_text("")
+    try:
+        status, figure = PASSED, step.run(check)
+    except Skip as why:
+        status, figure = SKIPPED, str(why)
+    except (Failure, place.Missing) as why:
+        status, figure = FAILED, str(why)
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError,
+            IndexError) as why:
+        status, figure = FAILED, f"{type(why).__name__}: {why}"
+    return status, time.monotonic() - begin, figure

@@ -1,0 +1,151 @@
+# ./run gpu-check: what it keeps of a run that was cut off, and what it takes from PyTorch's wheels.
+# Usage: test_gpu_check.py SOURCE.  SPDX-License-Identifier: Apache-2.0
+import contextlib
+import importlib.util
+import io
+import os
+import pathlib
+import sys
+import tempfile
+import time
+
+root = pathlib.Path(sys.argv[1])
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(root / "bench" / "gpu_check"))
+spec = importlib.util.spec_from_file_location("gpu_check", root / "bench/gpu_check/__main__.py")
+gpu_check = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(gpu_check)
+import place  # noqa: E402
+import record  # noqa: E402
+import steps as plan  # noqa: E402
+
+count = failed = 0
+
+
+def check(name, good, note=""):
+    global count, failed
+    count, failed = count + 1, failed + (not good)
+    print(f"{'ok' if good else 'not ok'} {count} - {name}{'' if good else f' # {note}'}", flush=True)
+
+
+class Clock:
+    """In place of a Check: far from its end, or past it."""
+
+    def __init__(self, left=100.0):
+        self.end = time.monotonic() + left
+
+
+def walk(folder, names, outcomes, key="a", left=100.0, again=False):
+    """Which steps ran, what is kept, whether none was left."""
+    ran, kept = [], record.Record(folder / "state.json", key)
+
+    def run_step(step, clock):
+        ran.append(step.name)
+        outcome = outcomes.get(step.name, record.PASSED)
+        if outcome is plan.OutOfTime:
+            raise plan.OutOfTime()
+        return outcome, 1.0, "figure"
+
+    with contextlib.redirect_stdout(io.StringIO()):
+        whole = gpu_check.walk(kept, [plan.Step(n, None) for n in names], Clock(left), again,
+                               run_step)
+    return ran, kept, whole
+
+
+def ended(kept, names, whole):
+    """The exit status; what is printed is no TAP."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        return gpu_check.summary(kept, names, whole)
+
+
+def continuation(folder):
+    names = ["one", "two", "three", "four"]
+    ran, kept, whole = walk(folder, names, {"two": record.FAILED, "three": plan.OutOfTime})
+    check("a run is cut off in its third step", ran == names[:3] and not whole, ran)
+    check("what is left is counted", kept.count(names, record.LEFT) == 2, kept.steps)
+    check("and is not success", ended(kept, names, whole) == 1)
+    ran, kept, whole = walk(folder, names, {"four": record.SKIPPED})
+    check("the next goes on, and tries anew what failed", ran == names[1:] and whole, ran)
+    check("passed and skipped are success", ended(kept, names, whole) == 0)
+    check("skipped is tried anew", walk(folder, names, {})[0] == ["four"])
+    check("what passed is not", walk(folder, names, {})[0] == [])
+    check("unless told to", walk(folder, names, {}, again=True)[0] == names)
+    check("another source begins anew", walk(folder, names, {}, key="b")[0] == names)
+    (folder / "state.json").write_text('{"key": "b", "ste')
+    check("so does a torn file", walk(folder, names, {}, key="b")[0] == names)
+    check("nothing begins past the end", walk(folder, names, {}, key="c", left=-1)[0] == [])
+
+
+def preparation(folder):
+    """A failed build leaves nothing to test; what did not travel is made again."""
+    names = [*gpu_check.PREPARATION, "test"]
+    ran, _, _ = walk(folder, names, {"configure": record.FAILED})
+    check("nothing follows a step that all stand on", ran == names[:2], ran)
+    gpu_check.built = lambda name: True
+    walk(folder, names, {})
+    check("what is built stays", walk(folder, names, {}, again=True)[0] == ["test"])
+    gpu_check.built = lambda name: name != "configure"
+    check("what is gone is made again, and what stands on it",
+          walk(folder, names, {})[0] == names[1:])
+
+
+def hashes(folder):
+    (folder / "runtime").mkdir()
+    (folder / "runtime" / "a.c").write_text("int a;")
+    before = record.source_hash(folder)
+    (folder / "runtime" / "__pycache__").mkdir()
+    (folder / "runtime" / "__pycache__" / "a.pyc").write_text("x")
+    check("caches are no source", record.source_hash(folder) == before)
+    (folder / "runtime" / "a.c").write_text("int b;")
+    check("a changed source has another hash", record.source_hash(folder) != before)
+
+
+def limits(folder):
+    """A real command that runs too long: for its step, and for the whole run."""
+    place.OUT = folder
+    for name, left, limit in (("step", 100.0, 0.3), ("run", 0.3, 100.0)):
+        one = plan.Check(True, None, time.monotonic() + left)
+        step = plan.Step(name, lambda c: c.must("sleep", "30"), limit)
+        begin = time.monotonic()
+        try:
+            status = plan.run_step(step, one)[0]
+        except plan.OutOfTime:
+            status = "out of time"
+        want = record.FAILED if name == "step" else "out of time"
+        check(f"too long for the {name}: {want}", status == want, status)
+        check("and it is ended", time.monotonic() - begin < 10)
+
+
+def taps(folder):
+    """What counts as passed."""
+    one = plan.Check(True, None, time.monotonic() + 100)
+    for say, want in (("echo ok 1 - a; echo 1..1", record.PASSED), ("echo not ok 1 - a", record.FAILED),
+                      ("echo ok 1 - a; exit 1", record.FAILED), ("true", record.FAILED),
+                      ("echo '1..0 # SKIP no torch'", record.SKIPPED)):
+        status = plan.run_step(plan.Step("tap", lambda c, s=say: c.tap("sh", "-c", s)), one)[0]
+        check(f"what says {say.replace('#', '')!r} has {want}", status == want, status)
+
+
+def wheels(folder):
+    """cuDNN as its wheel has it, where the toolkit lacks it."""
+    place.LINKS = folder / "links"
+    for kind in ("include", "lib"):
+        (place.LINKS / kind).mkdir(parents=True)
+        (folder / "nvidia" / "cudnn" / kind).mkdir(parents=True)
+    (folder / "nvidia/cudnn/include/cudnn.h").write_text("")
+    for name in ("libcudnn.so.9", "libcudnn_graph.so.9"):
+        (folder / "nvidia/cudnn/lib" / name).write_text("")
+    found = place.link_library("cudnn", "cudnn.h", [folder / "nvidia" / "cudnn"])
+    check("a wheel's library is linked as compilers look for it", found and
+          os.path.realpath(place.LINKS / "lib/libcudnn.so").endswith("/libcudnn.so.9") and
+          (place.LINKS / "lib/libcudnn_graph.so.9").exists() and
+          (place.LINKS / "include/cudnn.h").exists())
+    check("what no wheel has is missing",
+          not place.link_library("nccl", "nccl.h", [folder / "nvidia" / "cudnn"]))
+
+
+for part in (continuation, preparation, hashes, limits, taps, wheels):
+    with tempfile.TemporaryDirectory(prefix="ffcheck") as name:
+        part(pathlib.Path(name))
+print(f"1..{count}")
+sys.exit(failed > 0)
