@@ -59,7 +59,7 @@ struct ff_update {
 struct ff_device_info {
 	char processor[96], kernels[64];      /* model; the kernels' library and version */
 	uint32_t threads;                     /* of the host that a kernel uses */
-	char driver[64];                      /* and its version; "": there is none */
+	char driver[64];                      /* its versions; "": there is none */
 	uint32_t clock_mhz, memory_clock_mhz; /* at most; 0: not told */
 	int64_t cache_bytes;                  /* of the last one before memory; 0: not told */
 };

@@ -44,7 +44,7 @@ struct ff_origin {
 	const char *mpi;                      /* likewise, or "none" */
 	uint32_t cores, threads;              /* that each rank may use, and uses */
 	uint32_t ranks, hosts;                /* measured at once; ranks 0: nothing is known */
-	const char *driver;                   /* and its version; NULL or "": there is none */
+	const char *driver;                   /* its versions; NULL or "": there is none */
 	uint32_t clock_mhz, memory_clock_mhz; /* of the device, at most; 0: not told */
 };
 

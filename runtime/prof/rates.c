@@ -188,7 +188,7 @@ static int prepare(struct bench *b, struct ff_timed *what, struct ff_error *err)
 	} else if (b->kind == FF_RATE_ACCUMULATE) {
 		set_accumulation(b);
 	} else {
-		set_update(b); /* of an optimizer's rate */
+		set_update(b);
 		return FF_OK;
 	}
 	what->hot = b->memory[0];

@@ -184,7 +184,8 @@ static int open_threads(struct ff_reference *r, struct ff_error *err)
 	return FF_OK; /* where the system keeps no such count, the references must do */
 }
 
-/* As many updates as take long enough: from then on always as many. */
+/* As many updates as take long enough: from then on always as many.  The first time kernels may
+ * have to be loaded. */
 static int open_device(struct ff_prof *p, struct ff_error *err)
 {
 	struct ff_reference *r = &p->reference;
@@ -193,7 +194,10 @@ static int open_device(struct ff_prof *p, struct ff_error *err)
 
 	for (int i = 0; i < 4 && code == FF_OK; i++)
 		code = p->backend->alloc(p->dev, ELEMENTS * sizeof(float), &r->array[i], err);
-	for (r->repeats = 1; code == FF_OK; r->repeats *= 2) {
+	r->repeats = 1;
+	if (code == FF_OK)
+		code = ff_watch_time(&p->watch, compute_there, p, &us, err);
+	for (; code == FF_OK; r->repeats *= 2) {
 		code = ff_watch_time(&p->watch, compute_there, p, &us, err);
 		if (us >= DEVICE_US || r->repeats == MOST_REPEATS)
 			break;
