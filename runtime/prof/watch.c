@@ -65,6 +65,7 @@ int ff_watch_time(struct ff_watch *w, int (*run)(void *arg, struct ff_error *err
 {
 	int code;
 
+	*us = 0;
 	w->holder = pthread_self();
 	atomic_store(&w->open, false);
 	code = w->backend->call(w->stream, wait_until_open, w, err);
