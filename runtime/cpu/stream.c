@@ -57,7 +57,8 @@ static void event_happen(const struct ticket *t, const struct ff_error *failure)
 		ev->us = ff_clock_us();
 	if (ev->done < t->number)
 		ev->done = t->number;
-	ev->failure = *failure;
+	if (failure->code < 0 || ev->failure.code < 0) /* a long copy, beside what may be timed */
+		ev->failure = *failure;
 	pthread_cond_broadcast(&ev->happened);
 	pthread_mutex_unlock(&ev->mutex);
 }
