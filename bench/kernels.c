@@ -1,6 +1,6 @@
-/* Times of the CPU backend's kernels, node by node of a network of the zoo, on
+/* Times of a backend's kernels, node by node of a network of the zoo, on
  * one device: GFLOP/s where there is arithmetic, GB/s of what is read and
- * written.  OMP_NUM_THREADS=1 gives the figures of one core.
+ * written.  OMP_NUM_THREADS=1 gives the figures of one core.  What fits a cache lies there.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,36 +10,54 @@
 #include "ff/cli.h"
 #include "ff/philox.h"
 #include "ff/zoo.h"
+#include "prof/watch.h"
 
 #define LEAST_US 50000 /* of measuring each kernel */
 
-static const struct ff_backend *const cpu = &ff_backend_cpu;
-
 struct bench {
 	struct ff_graph graph;
+	const struct ff_backend *on;
 	struct ff_device *dev;
 	struct ff_stream *stream;
+	struct ff_watch watch;
+};
+
+/* What is run and timed. */
+struct job {
+	struct bench *b;
+	struct ff_kernel *kernel;
+	const struct ff_kernel_io *io;
 };
 
 /* Random memory in [-1/2, 1/2), of which a shorter type reads but the start; labels of class
- * 0. */
+ * 0, and so are all whole numbers. */
 static int fill(struct bench *b, int64_t n, enum ff_dtype type, void *ret, struct ff_error *err)
 {
+	bool real = type == FF_F32 || type == FF_BF16;
+	size_t bytes = (size_t)n * FF_F32_BYTES;
 	float *v;
-	int code = n ? cpu->alloc(b->dev, (size_t)n * FF_F32_BYTES, (void **)&v, err) : FF_OK;
+	void *there;
+	int code = n ? b->on->alloc(b->dev, bytes, &there, err) : FF_OK;
 	uint16_t *halves;
 
 	if (code < 0 || n == 0)
 		return code;
+	memcpy(ret, &there, sizeof(there));
+	v = calloc((size_t)n, sizeof(*v));
+	if (!v)
+		return ff_fail_memory(err);
 	halves = (uint16_t *)v;
-	if (type != FF_I32)
+	if (real)
 		ff_philox_uniform(1, 0, 0, (size_t)n, v);
-	for (int64_t i = 0; i < n && type != FF_I32; i++)
+	for (int64_t i = 0; i < n && real; i++)
 		v[i] -= 0.5f;
 	for (int64_t i = 0; i < n && type == FF_BF16; i++)
 		halves[i] = ff_bf16_from_f32(v[i]);
-	memcpy(ret, &v, sizeof(v));
-	return FF_OK;
+	code = b->on->upload(b->stream, there, v, bytes, err);
+	if (code == FF_OK)
+		code = b->on->drain(b->stream, err);
+	free(v);
+	return code;
 }
 
 static int fill_io(struct bench *b, const struct ff_work *w, int64_t workspace,
@@ -60,7 +78,7 @@ static int fill_io(struct bench *b, const struct ff_work *w, int64_t workspace,
 			code = fill(b, volume, FF_F32, &io->din[i], err);
 	}
 	for (uint32_t i = 0; i < n->n_out && code == FF_OK; i++) {
-		enum ff_dtype type = n->out_map[i].dtype == FF_BF16 ? FF_BF16 : FF_F32;
+		enum ff_dtype type = n->out_map[i].dtype;
 
 		code = fill(b, ff_region_volume(&w->out[i]), type, &io->out[i], err);
 		if (code == FF_OK)
@@ -72,31 +90,38 @@ static int fill_io(struct bench *b, const struct ff_work *w, int64_t workspace,
 static void free_io(struct bench *b, struct ff_kernel_io *io)
 {
 	for (uint32_t i = 0; i < FF_MAX_INPUTS; i++) {
-		cpu->free(b->dev, (void *)(uintptr_t)io->in[i]);
-		cpu->free(b->dev, io->din[i]);
+		b->on->free(b->dev, (void *)(uintptr_t)io->in[i]);
+		b->on->free(b->dev, io->din[i]);
 	}
 	for (uint32_t i = 0; i < FF_MAX_OUTPUTS; i++) {
-		cpu->free(b->dev, io->out[i]);
-		cpu->free(b->dev, (void *)(uintptr_t)io->dout[i]);
+		b->on->free(b->dev, io->out[i]);
+		b->on->free(b->dev, (void *)(uintptr_t)io->dout[i]);
 	}
-	cpu->free(b->dev, io->workspace);
+	b->on->free(b->dev, io->workspace);
+}
+
+static int run(void *arg, struct ff_error *err)
+{
+	const struct job *j = arg;
+
+	return j->b->on->run(j->b->stream, j->kernel, j->io, err);
 }
 
 /* The fastest of several runs. */
 static int measure(struct bench *b, struct ff_kernel *k, const struct ff_kernel_io *io, double *us,
 		struct ff_error *err)
 {
-	double begin = ff_clock_us(), at = begin;
+	struct job job = {b, k, io};
+	double begin = ff_clock_us();
 
 	*us = 1e30;
-	for (int i = 0; i < 3 || at - begin < LEAST_US; i++) {
-		int code = cpu->run(b->stream, k, io, err);
-		double now = ff_clock_us();
+	for (int i = 0; i < 3 || ff_clock_us() - begin < LEAST_US; i++) {
+		double now_us;
+		int code = ff_watch_time(&b->watch, run, &job, &now_us, err);
 
 		if (code < 0)
 			return code;
-		*us = now - at < *us ? now - at : *us;
-		at = now;
+		*us = now_us < *us ? now_us : *us;
 	}
 	return FF_OK;
 }
@@ -113,10 +138,10 @@ static int bench_pass(struct bench *b, uint32_t node, enum ff_pass pass, struct 
 	for (uint32_t d = 0; d < whole.rank; d++)
 		whole.hi[d] = b->graph.nodes[node].dim[d].extent;
 	ff_work_fill(&b->graph, node, &whole, pass, &w);
-	code = cpu->kernel(b->dev, &w, &k, err);
+	code = b->on->kernel(b->dev, &w, &k, err);
 	if (code < 0)
 		return code;
-	code = fill_io(b, &w, cpu->workspace(k), &io, err);
+	code = fill_io(b, &w, b->on->workspace(k), &io, err);
 	if (code == FF_OK)
 		code = measure(b, k, &io, &us, err);
 	if (code == FF_OK)
@@ -125,18 +150,31 @@ static int bench_pass(struct bench *b, uint32_t node, enum ff_pass pass, struct 
 				pass == FF_FORWARD ? "forward" : "backward", us,
 				(double)ff_work_flops(&w) / us * 1e-3,
 				(double)ff_work_bytes(&w) / us * 1e-3,
-				(double)cpu->workspace(k) / (1 << 20));
+				(double)b->on->workspace(k) / (1 << 20));
 	free_io(b, &io);
-	cpu->kernel_close(k);
+	b->on->kernel_close(k);
 	return code;
+}
+
+/* Kernels of a GPU without what a launch alone takes longer than one of many. */
+static int open_all(struct bench *b, struct ff_error *err)
+{
+	struct ff_launches launches;
+	int code = b->on->open(0, &b->dev, err);
+
+	if (code == FF_OK)
+		code = b->on->computes(b->dev, b->graph.dtype, err);
+	if (code == FF_OK)
+		code = b->on->stream(b->dev, false, &b->stream, err);
+	if (code == FF_OK)
+		code = ff_watch_open(&b->watch, b->on, b->dev, b->stream, err);
+	return code < 0 || b->on->host_memory ? code : ff_watch_launches(&b->watch, &launches, err);
 }
 
 static int bench_all(struct bench *b, struct ff_error *err)
 {
-	int code = cpu->open(0, &b->dev, err);
+	int code = open_all(b, err);
 
-	if (code == FF_OK)
-		code = cpu->stream(b->dev, false, &b->stream, err);
 	if (code == FF_OK)
 		printf("%-16s %-22s %-8s %11s %9s %8s %10s\n", "node", "operator", "pass", "us",
 				"GFLOP/s", "GB/s", "scratch MiB");
@@ -146,8 +184,11 @@ static int bench_all(struct bench *b, struct ff_error *err)
 		for (int pass = FF_FORWARD; pass <= FF_BACKWARD && code == FF_OK && !source; pass++)
 			code = bench_pass(b, i, (enum ff_pass)pass, err);
 	}
-	cpu->stream_close(b->stream);
-	cpu->close(b->dev);
+	ff_watch_close(&b->watch);
+	if (b->stream)
+		b->on->stream_close(b->stream);
+	if (b->dev)
+		b->on->close(b->dev);
 	return code;
 }
 
@@ -155,12 +196,14 @@ int main(int argc, char **argv)
 {
 	uint64_t batch = 64;
 	struct ff_texts sets = {0};
+	const char *device = "cpu";
 	const struct ff_option options[] = {{"--batch", FF_OPTION_COUNT, &batch, "N", "batch size"},
+			{"--device", FF_OPTION_TEXT, &device, "KIND", "cpu or cuda"},
 			{"--set", FF_OPTION_TEXTS, &sets, "KEY=VALUE",
 					"change a parameter of the network; may be repeated"}};
 	const struct ff_command command = {.name = "bench-kernels",
-			.usage = "[NETWORK] [--batch N] [--set KEY=VALUE]...",
-			.summary = "times the CPU backend's kernels",
+			.usage = "[NETWORK] [--batch N] [--device KIND] [--set KEY=VALUE]...",
+			.summary = "times a backend's kernels",
 			.details = "NETWORK is one that ffzoo --list names; alexnet when absent.",
 			.options = options,
 			.n_options = sizeof(options) / sizeof(options[0]),
@@ -176,6 +219,9 @@ int main(int argc, char **argv)
 	ff_arena_init(&arena);
 	if (code == FF_OK && !done)
 		code = ff_zoo_build(name[0], batch, sets.text, sets.n, &arena, &b.graph, &err);
+	b.on = ff_backend_find(device);
+	if (code == FF_OK && !done && (!b.on || b.on == &ff_backend_null))
+		code = ff_fail(&err, FF_E_INPUT, "--device %s: expected cpu or cuda", device);
 	if (code == FF_OK && !done)
 		code = bench_all(&b, &err);
 	ff_arena_finish(&arena);

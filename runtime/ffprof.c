@@ -117,11 +117,21 @@ static int load_machine(struct ff_prof *p, struct ff_error *err)
 static int load_backend(struct ff_prof *p, struct ff_error *err)
 {
 	const char *name = p->opt->device;
+	struct ff_device_info info = {0};
+	struct ff_device *dev;
+	int code;
 
 	p->backend = name ? ff_backend_find(name) : ff_backend_preset();
 	if (!p->backend || p->backend == &ff_backend_null)
 		return ff_fail(err, FF_E_INPUT, "--device %s: expected cpu or cuda", name);
-	return ff_backend_computes(p->backend, p->graph.dtype, err);
+	if ((code = p->backend->open(0, &dev, err)) < 0)
+		return code;
+	if (p->backend->describe)
+		p->backend->describe(dev, &info);
+	p->cache_bytes = info.cache_bytes;
+	code = p->backend->computes(dev, p->graph.dtype, err);
+	p->backend->close(dev);
+	return code;
 }
 
 static int load_costs(struct ff_prof *p, struct ff_error *err)
@@ -192,9 +202,24 @@ static void print_steadiness(const struct ff_prof *p)
 	printf("\n");
 }
 
+/* Of devices that are not the host; what is in the file stays. */
+static int measure_launches(struct ff_prof *p, struct ff_error *err)
+{
+	struct ff_launches launch;
+	int code = p->backend->host_memory ? FF_OK : ff_watch_launches(&p->watch, &launch, err);
+
+	if (code < 0 || p->backend->host_memory || ff_costs_launch(p->costs)->alone_us > 0)
+		return code;
+	ff_costs_set_launch(p->costs, &launch);
+	return FF_OK;
+}
+
 static int measure_all(struct ff_prof *p, struct ff_error *err)
 {
-	int code = ff_prof_rates(p, err);
+	int code = measure_launches(p, err);
+
+	if (code == FF_OK && !p->end)
+		code = ff_prof_rates(p, err);
 
 	if (code == FF_OK && !p->end)
 		code = ff_prof_network(p, err);
@@ -254,6 +279,8 @@ static int run(struct ff_prof *p, struct ff_error *err)
 	if (code == FF_OK)
 		code = p->backend->stream(p->dev, false, &p->stream, err);
 	if (code == FF_OK)
+		code = ff_watch_open(&p->watch, p->backend, p->dev, p->stream, err);
+	if (code == FF_OK)
 		code = ff_prof_sweep_open(p, err);
 	if (code == FF_OK)
 		code = ff_prof_reference_open(p, err);
@@ -264,6 +291,7 @@ static int run(struct ff_prof *p, struct ff_error *err)
 		code = measure(p, err);
 	ff_prof_sweep_close(p);
 	ff_prof_reference_close(p);
+	ff_watch_close(&p->watch);
 	if (p->stream)
 		p->backend->stream_close(p->stream);
 	if (p->dev)

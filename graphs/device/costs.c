@@ -14,7 +14,7 @@ int ff_costs_create(const char *device_kind, struct ff_costs **ret, struct ff_er
 	if (!c)
 		return ff_fail_memory(err);
 	ff_arena_init(&c->arena);
-	c->origin = (struct ff_origin){.processor = "", .kernels = "", .mpi = ""};
+	c->origin = (struct ff_origin){.processor = "", .kernels = "", .mpi = "", .driver = ""};
 	c->device_kind = ff_arena_strdup(&c->arena, device_kind);
 	if (!c->device_kind) {
 		ff_costs_destroy(c);
@@ -54,7 +54,8 @@ int ff_costs_set_origin(struct ff_costs *c, const struct ff_origin *o, struct ff
 	own.processor = ff_arena_strdup(&c->arena, o->processor);
 	own.kernels = ff_arena_strdup(&c->arena, o->kernels);
 	own.mpi = ff_arena_strdup(&c->arena, o->mpi);
-	if (!own.processor || !own.kernels || !own.mpi)
+	own.driver = ff_arena_strdup(&c->arena, o->driver ? o->driver : "");
+	if (!own.processor || !own.kernels || !own.mpi || !own.driver)
 		return ff_fail_memory(err);
 	c->origin = own;
 	return FF_OK;
@@ -193,6 +194,8 @@ const char *ff_rate_name(enum ff_rate_kind k)
 			[FF_RATE_UPDATE_SGD_BF16] = "update_sgd_bfloat16",
 			[FF_RATE_UPDATE_ADAMW_BF16] = "update_adamw_bfloat16",
 			[FF_RATE_ACCUMULATE] = "accumulate",
+			[FF_RATE_UPLOAD] = "upload",
+			[FF_RATE_DOWNLOAD] = "download",
 	};
 
 	return name[k];
@@ -326,6 +329,16 @@ const struct ff_steadiness *ff_costs_steadiness(const struct ff_costs *c)
 void ff_costs_set_steadiness(struct ff_costs *c, const struct ff_steadiness *s)
 {
 	c->steadiness = *s;
+}
+
+const struct ff_launches *ff_costs_launch(const struct ff_costs *c)
+{
+	return &c->launch;
+}
+
+void ff_costs_set_launch(struct ff_costs *c, const struct ff_launches *l)
+{
+	c->launch = *l;
 }
 
 double ff_costs_steady_share(const struct ff_costs *c)

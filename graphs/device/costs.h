@@ -23,6 +23,7 @@ struct ff_costs {
 	} rates[FF_RATE_COUNT];
 	struct ff_rate link;
 	struct ff_steadiness steadiness;
+	struct ff_launches launch;
 };
 
 #endif

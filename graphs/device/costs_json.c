@@ -244,12 +244,26 @@ static int read_count(
 	return code;
 }
 
+/* What devices have that are not the host. */
+static int read_device(const struct ff_json *at, struct ff_origin *o, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	if (ff_json_get(at, "driver"))
+		code = ff_json_string(at, "driver", &o->driver, err);
+	if (code == FF_OK && ff_json_get(at, "clock_mhz"))
+		code = read_count(at, "clock_mhz", &o->clock_mhz, err);
+	if (code == FF_OK && ff_json_get(at, "memory_clock_mhz"))
+		code = read_count(at, "memory_clock_mhz", &o->memory_clock_mhz, err);
+	return code;
+}
+
 static int read_origin(struct ff_costs *c, const struct ff_json *root, struct ff_error *err)
 {
-	static const char *const keys[] = {
-			"processor", "kernels", "mpi", "cores", "threads", "ranks", "hosts", NULL};
+	static const char *const keys[] = {"processor", "kernels", "mpi", "cores", "threads",
+			"ranks", "hosts", "driver", "clock_mhz", "memory_clock_mhz", NULL};
 	const struct ff_json *at;
-	struct ff_origin o;
+	struct ff_origin o = {.driver = ""};
 	int code;
 
 	if ((code = ff_json_need(root, "machine", FF_JSON_OBJECT, &at, err)) < 0 ||
@@ -260,7 +274,8 @@ static int read_origin(struct ff_costs *c, const struct ff_json *root, struct ff
 			(code = read_count(at, "cores", &o.cores, err)) < 0 ||
 			(code = read_count(at, "threads", &o.threads, err)) < 0 ||
 			(code = read_count(at, "ranks", &o.ranks, err)) < 0 ||
-			(code = read_count(at, "hosts", &o.hosts, err)) < 0)
+			(code = read_count(at, "hosts", &o.hosts, err)) < 0 ||
+			(code = read_device(at, &o, err)) < 0)
 		return code;
 	return ff_costs_set_origin(c, &o, err);
 }
@@ -285,16 +300,38 @@ static int read_steadiness(struct ff_costs *c, const struct ff_json *at, struct 
 	return FF_OK;
 }
 
+static int read_launch(struct ff_costs *c, const struct ff_json *at, struct ff_error *err)
+{
+	static const char *const keys[] = {"host_us", "stream_us", "alone_us", NULL};
+	struct ff_launches l;
+	int code;
+
+	if ((code = ff_json_only(at, keys, err)) < 0 ||
+			(code = ff_json_real(at, "host_us", 0, FF_COST_MAX_US, &l.host_us, err)) <
+					0 ||
+			(code = ff_json_real(at, "stream_us", 0, FF_COST_MAX_US, &l.stream_us,
+					 err)) < 0 ||
+			(code = ff_json_real(at, "alone_us", 0, FF_COST_MAX_US, &l.alone_us, err)) <
+					0)
+		return code;
+	ff_costs_set_launch(c, &l);
+	return FF_OK;
+}
+
 static int read_members(struct ff_costs *c, const struct ff_json *root, struct ff_arena *scratch,
 		struct ff_error *err)
 {
-	const struct ff_json *steadiness, *rates, *link, *comm, *entries;
+	const struct ff_json *steadiness, *launch, *rates, *link, *comm, *entries;
 	int code = read_origin(c, root, err);
 
 	if (code == FF_OK)
 		code = optional(root, "steadiness", FF_JSON_OBJECT, &steadiness, err);
 	if (code == FF_OK && steadiness)
 		code = read_steadiness(c, steadiness, err);
+	if (code == FF_OK)
+		code = optional(root, "launch", FF_JSON_OBJECT, &launch, err);
+	if (code == FF_OK && launch)
+		code = read_launch(c, launch, err);
 	if (code == FF_OK)
 		code = optional(root, "rates", FF_JSON_OBJECT, &rates, err);
 	if (code == FF_OK && rates)
@@ -340,7 +377,7 @@ static int read_root(const char *path, struct ff_arena *scratch, struct ff_costs
 		struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "device_kind", "machine",
-			"steadiness", "rates", "link", "comm", "entries", NULL};
+			"steadiness", "launch", "rates", "link", "comm", "entries", NULL};
 	const struct ff_json *root;
 	const char *kind;
 	struct ff_costs *c = NULL;
@@ -393,6 +430,17 @@ static void write_steadiness(struct ff_out *o, const struct ff_steadiness *s)
 	ff_out_u64(o, "samples", s->samples);
 	ff_out_u64(o, "disturbed", s->disturbed);
 	ff_out_real(o, "reference_spread", s->reference_spread);
+	ff_out_close(o);
+}
+
+static void write_launch(struct ff_out *o, const struct ff_launches *l)
+{
+	if (!(l->alone_us > 0))
+		return;
+	ff_out_object(o, "launch");
+	ff_out_real(o, "host_us", l->host_us);
+	ff_out_real(o, "stream_us", l->stream_us);
+	ff_out_real(o, "alone_us", l->alone_us);
 	ff_out_close(o);
 }
 
@@ -515,6 +563,7 @@ void ff_costs_write(const struct ff_costs *c, struct ff_out *o)
 	ff_out_string(o, "device_kind", c->device_kind);
 	ff_origin_write(&c->origin, "machine", o);
 	write_steadiness(o, &c->steadiness);
+	write_launch(o, &c->launch);
 	ff_out_object(o, "rates");
 	for (int k = 0; k < FF_RATE_COUNT; k++)
 		write_rates(o, ff_rate_name((enum ff_rate_kind)k), &c->rates[k]);

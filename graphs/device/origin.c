@@ -13,8 +13,8 @@ struct trait {
 static void of_text(struct trait *t, const char *what, const char *was, const char *is)
 {
 	t->what = what;
-	snprintf(t->was, sizeof(t->was), "\"%s\"", was);
-	snprintf(t->is, sizeof(t->is), "\"%s\"", is);
+	snprintf(t->was, sizeof(t->was), "\"%s\"", was ? was : "");
+	snprintf(t->is, sizeof(t->is), "\"%s\"", is ? is : "");
 }
 
 static void of_count(struct trait *t, const char *what, uint32_t was, uint32_t is)
@@ -27,7 +27,7 @@ static void of_count(struct trait *t, const char *what, uint32_t was, uint32_t i
 int ff_origin_check(const char *file, const struct ff_origin *was, const struct ff_origin *is,
 		struct ff_error *err)
 {
-	struct trait t[7];
+	struct trait t[10];
 
 	of_text(&t[0], "processor", was->processor, is->processor);
 	of_text(&t[1], "kernels", was->kernels, is->kernels);
@@ -36,7 +36,10 @@ int ff_origin_check(const char *file, const struct ff_origin *was, const struct 
 	of_count(&t[4], "hosts", was->hosts, is->hosts);
 	of_count(&t[5], "threads a rank", was->threads, is->threads);
 	of_count(&t[6], "cores a rank", was->cores, is->cores);
-	for (int i = 0; i < 7; i++)
+	of_text(&t[7], "driver", was->driver, is->driver);
+	of_count(&t[8], "clock in MHz", was->clock_mhz, is->clock_mhz);
+	of_count(&t[9], "memory clock in MHz", was->memory_clock_mhz, is->memory_clock_mhz);
+	for (int i = 0; i < 10; i++)
 		if (strcmp(t[i].was, t[i].is) != 0)
 			return ff_fail(err, FF_E_INPUT,
 					"%.200s: was measured elsewhere (%s: %s, here %s); give "
@@ -55,5 +58,11 @@ void ff_origin_write(const struct ff_origin *origin, const char *key, struct ff_
 	ff_out_int(o, "threads", origin->threads);
 	ff_out_int(o, "ranks", origin->ranks);
 	ff_out_int(o, "hosts", origin->hosts);
+	if (origin->driver && *origin->driver)
+		ff_out_string(o, "driver", origin->driver);
+	if (origin->clock_mhz)
+		ff_out_int(o, "clock_mhz", origin->clock_mhz);
+	if (origin->memory_clock_mhz)
+		ff_out_int(o, "memory_clock_mhz", origin->memory_clock_mhz);
 	ff_out_close(o);
 }

@@ -57,8 +57,11 @@ struct ff_update {
 
 /* What figures measured on a device depend on. */
 struct ff_device_info {
-	char processor[96], kernels[64]; /* model; the kernels' library and version */
-	uint32_t threads;                /* of the host that a kernel uses */
+	char processor[96], kernels[64];      /* model; the kernels' library and version */
+	uint32_t threads;                     /* of the host that a kernel uses */
+	char driver[64];                      /* its versions; "": there is none */
+	uint32_t clock_mhz, memory_clock_mhz; /* at most; 0: not told */
+	int64_t cache_bytes;                  /* of the last one before memory; 0: not told */
 };
 
 struct ff_backend {
@@ -88,6 +91,11 @@ struct ff_backend {
 	void (*event_close)(struct ff_event *ev);
 	int (*record)(struct ff_stream *s, struct ff_event *ev, struct ff_error *err);
 	int (*wait)(struct ff_stream *s, struct ff_event *ev, struct ff_error *err);
+	/* Optional (both may be NULL): an event that keeps the time when it happens, and the time
+	 * between two such that have, on one device. */
+	int (*timer)(struct ff_device *dev, struct ff_event **ret, struct ff_error *err);
+	int (*elapsed)(struct ff_event *start, struct ff_event *finish, double *us,
+			struct ff_error *err);
 	/* Waits for all that the stream was given; its first failure is returned. */
 	int (*drain)(struct ff_stream *s, struct ff_error *err);
 	/* Runs a host function in the stream's order (MPI calls, loads, clocks). */

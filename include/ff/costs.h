@@ -39,11 +39,13 @@ struct ff_comm_cost {
 
 /* What costs were measured on: figures of another one are figures of something else. */
 struct ff_origin {
-	const char *processor;   /* model */
-	const char *kernels;     /* their library and its version */
-	const char *mpi;         /* likewise, or "none" */
-	uint32_t cores, threads; /* that each rank may use, and uses */
-	uint32_t ranks, hosts;   /* measured at once; ranks 0: nothing is known */
+	const char *processor;                /* model */
+	const char *kernels;                  /* their library and its version */
+	const char *mpi;                      /* likewise, or "none" */
+	uint32_t cores, threads;              /* that each rank may use, and uses */
+	uint32_t ranks, hosts;                /* measured at once; ranks 0: nothing is known */
+	const char *driver;                   /* its versions; NULL or "": there is none */
+	uint32_t clock_mhz, memory_clock_mhz; /* of the device, at most; 0: not told */
 };
 
 /* FF_E_INPUT unless both are the same; the sentence names `file` and what differs. */
@@ -58,6 +60,13 @@ struct ff_steadiness {
 				      * same; 0: nothing was timed */
 };
 #define FF_STEADY 0.9 /* below this share predictions deserve a warning */
+
+/* Launching next to nothing on a device that is not the host: what the host needs to queue one;
+ * how long the stream is busy with each of many in a row, and with one alone.  Figures of kernels
+ * do not have in them what the latter is more. */
+struct ff_launches {
+	double host_us, stream_us, alone_us; /* all 0: not measured */
+};
 
 struct ff_costs;
 
@@ -80,6 +89,8 @@ int ff_costs_put(struct ff_costs *c, const struct ff_cost *cost, struct ff_error
 
 const struct ff_steadiness *ff_costs_steadiness(const struct ff_costs *c);
 void ff_costs_set_steadiness(struct ff_costs *c, const struct ff_steadiness *s);
+const struct ff_launches *ff_costs_launch(const struct ff_costs *c);
+void ff_costs_set_launch(struct ff_costs *c, const struct ff_launches *l);
 /* Share of the figures that rest on undisturbed samples alone, 0 to 1: of the kernels'
  * time, or of the number of rates and tables where that is less. */
 double ff_costs_steady_share(const struct ff_costs *c);
@@ -87,7 +98,8 @@ double ff_costs_steady_share(const struct ff_costs *c);
 /* Rates of work that is not an operator: "copy" (pack, unpack), "add" (partial sums),
  * "accumulate" (whole gradients), "load" (data set), and an "update" for each optimizer (bytes of
  * float32 weights; the one without a name is SGD with momentum, which was there first), of
- * weights that are read as float32 and of such as are rounded to bfloat16 too. */
+ * weights that are read as float32 and of such as are rounded to bfloat16 too; "upload" and
+ * "download" between a device's memory and pinned memory of a host that is not it. */
 enum ff_rate_kind {
 	FF_RATE_COPY,
 	FF_RATE_ADD,
@@ -99,6 +111,8 @@ enum ff_rate_kind {
 	FF_RATE_UPDATE_SGD_BF16,
 	FF_RATE_UPDATE_ADAMW_BF16,
 	FF_RATE_ACCUMULATE,
+	FF_RATE_UPLOAD,
+	FF_RATE_DOWNLOAD,
 	FF_RATE_COUNT
 };
 const char *ff_rate_name(enum ff_rate_kind k);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "copy.h"
 #include "kernel.h"
@@ -67,6 +68,7 @@ static void find_model(char *text, size_t size)
 static void cpu_describe(struct ff_device *dev, struct ff_device_info *ret)
 {
 	uint32_t threads = 0;
+	long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
 
 	(void)dev;
 	find_model(ret->processor, sizeof(ret->processor));
@@ -74,6 +76,7 @@ static void cpu_describe(struct ff_device *dev, struct ff_device_info *ret)
 #pragma omp parallel reduction(+ : threads)
 	threads++;
 	ret->threads = threads;
+	ret->cache_bytes = cache > 0 ? (int64_t)cache : 0;
 }
 
 static int cpu_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err)
@@ -104,7 +107,13 @@ static int cpu_stream(struct ff_device *dev, bool own, struct ff_stream **ret, s
 static int cpu_event(struct ff_device *dev, struct ff_event **ret, struct ff_error *err)
 {
 	(void)dev;
-	return ff_event_create(ret, err);
+	return ff_event_create(false, ret, err);
+}
+
+static int cpu_timer(struct ff_device *dev, struct ff_event **ret, struct ff_error *err)
+{
+	(void)dev;
+	return ff_event_create(true, ret, err);
 }
 
 struct call_job {
@@ -255,6 +264,8 @@ const struct ff_backend ff_backend_cpu = {
 		.event_close = ff_event_destroy,
 		.record = ff_event_record,
 		.wait = ff_event_wait,
+		.timer = cpu_timer,
+		.elapsed = ff_event_elapsed,
 		.drain = ff_stream_drain,
 		.call = cpu_call,
 		.upload = cpu_upload,

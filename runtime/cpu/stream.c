@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/clock.h"
+
 enum job_kind { JOB_RUN, JOB_RECORD, JOB_WAIT };
 
 /* Jobs come in two sizes and are used again, so that a stream allocates only
@@ -37,6 +39,8 @@ struct ff_event {
 	pthread_cond_t happened;
 	uint64_t issued, done; /* records so far */
 	struct ff_error failure;
+	bool timed;
+	double us; /* when it happened, if it is timed */
 };
 
 struct ticket {
@@ -49,9 +53,12 @@ static void event_happen(const struct ticket *t, const struct ff_error *failure)
 	struct ff_event *ev = t->event;
 
 	pthread_mutex_lock(&ev->mutex);
+	if (ev->timed)
+		ev->us = ff_clock_us();
 	if (ev->done < t->number)
 		ev->done = t->number;
-	ev->failure = *failure;
+	if (failure->code < 0 || ev->failure.code < 0) /* a long copy, beside what may be timed */
+		ev->failure = *failure;
 	pthread_cond_broadcast(&ev->happened);
 	pthread_mutex_unlock(&ev->mutex);
 }
@@ -226,7 +233,7 @@ void ff_stream_destroy(struct ff_stream *s)
 	free(s);
 }
 
-int ff_event_create(struct ff_event **ret, struct ff_error *err)
+int ff_event_create(bool timed, struct ff_event **ret, struct ff_error *err)
 {
 	struct ff_event *ev = calloc(1, sizeof(*ev));
 
@@ -234,6 +241,7 @@ int ff_event_create(struct ff_event **ret, struct ff_error *err)
 		return ff_fail_memory(err);
 	pthread_mutex_init(&ev->mutex, NULL);
 	pthread_cond_init(&ev->happened, NULL);
+	ev->timed = timed;
 	*ret = ev;
 	return FF_OK;
 }
@@ -277,4 +285,32 @@ int ff_event_wait(struct ff_stream *s, struct ff_event *ev, struct ff_error *err
 	if (s->own)
 		return push(s, JOB_WAIT, NULL, &t, sizeof(t), err);
 	return event_await(&t, err);
+}
+
+/* When its last record happened. */
+static int event_time(struct ff_event *ev, double *us, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	pthread_mutex_lock(&ev->mutex);
+	*us = ev->us;
+	if (!ev->timed)
+		code = ff_fail(err, FF_E_RUN, "an event that keeps no time was asked for it");
+	else if (!ev->issued || ev->done < ev->issued)
+		code = ff_fail(err, FF_E_RUN, "an event was asked for its time before it happened");
+	pthread_mutex_unlock(&ev->mutex);
+	return code;
+}
+
+int ff_event_elapsed(
+		struct ff_event *start, struct ff_event *finish, double *us, struct ff_error *err)
+{
+	double from, to;
+	int code = event_time(start, &from, err);
+
+	if (code == FF_OK)
+		code = event_time(finish, &to, err);
+	if (code == FF_OK)
+		*us = to - from;
+	return code;
 }

@@ -26,12 +26,16 @@ int ff_stream_push(
 /* Waits until the queue is empty; returns its first failure and forgets it. */
 int ff_stream_drain(struct ff_stream *s, struct ff_error *err);
 
-int ff_event_create(struct ff_event **ret, struct ff_error *err);
+/* `timed`: it keeps the time when it happens. */
+int ff_event_create(bool timed, struct ff_event **ret, struct ff_error *err);
 void ff_event_destroy(struct ff_event *ev);
 /* The event happens when the stream gets here.  A wait is for the last record
  * issued before it; without one it returns at once.  The failure of the
  * recording stream becomes that of the waiting one. */
 int ff_event_record(struct ff_stream *s, struct ff_event *ev, struct ff_error *err);
 int ff_event_wait(struct ff_stream *s, struct ff_event *ev, struct ff_error *err);
+/* Of two that keep the time; FF_E_RUN unless their last records have happened. */
+int ff_event_elapsed(
+		struct ff_event *start, struct ff_event *finish, double *us, struct ff_error *err);
 
 #endif

@@ -358,7 +358,8 @@ int ff_cuda_drain(struct ff_stream *s, struct ff_error *err)
 
 /* ---- events ---- */
 
-int ff_cuda_event(struct ff_device *dev, struct ff_event **ret, struct ff_error *err)
+static int new_event(struct ff_device *dev, unsigned int flags, struct ff_event **ret,
+		struct ff_error *err)
 {
 	struct ff_event *ev = calloc(1, sizeof(*ev));
 	int code;
@@ -368,14 +369,24 @@ int ff_cuda_event(struct ff_device *dev, struct ff_event **ret, struct ff_error 
 	ev->dev = dev;
 	code = ff_cuda_enter(dev, err);
 	if (code == FF_OK)
-		code = ff_cuda_check(cudaEventCreateWithFlags(&ev->event, cudaEventDisableTiming),
-				dev, "make an event", err);
+		code = ff_cuda_check(cudaEventCreateWithFlags(&ev->event, flags), dev,
+				"make an event", err);
 	if (code < 0) {
 		ff_cuda_event_close(ev);
 		return code;
 	}
 	*ret = ev;
 	return FF_OK;
+}
+
+int ff_cuda_event(struct ff_device *dev, struct ff_event **ret, struct ff_error *err)
+{
+	return new_event(dev, cudaEventDisableTiming, ret, err);
+}
+
+int ff_cuda_timer(struct ff_device *dev, struct ff_event **ret, struct ff_error *err)
+{
+	return new_event(dev, cudaEventDefault, ret, err);
 }
 
 void ff_cuda_event_close(struct ff_event *ev)
@@ -412,5 +423,19 @@ int ff_cuda_wait(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
 			"wait for an event", err);
 	if (code == FF_OK && ev->recorded.ledger != s->ledger)
 		s->upstream = ev->recorded;
+	return code;
+}
+
+int ff_cuda_elapsed(
+		struct ff_event *start, struct ff_event *finish, double *us, struct ff_error *err)
+{
+	float ms = 0;
+	int code = ff_cuda_enter(finish->dev, err);
+
+	if (code == FF_OK)
+		code = ff_cuda_check(cudaEventElapsedTime(&ms, start->event, finish->event),
+				finish->dev, "tell the time between two events", err);
+	if (code == FF_OK)
+		*us = (double)ms * 1e3;
 	return code;
 }

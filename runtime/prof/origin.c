@@ -32,8 +32,8 @@ static int check_equal(struct ff_prof *p, const struct ff_origin *o, struct ff_e
 
 	if (!all)
 		return ff_fail_memory(err);
-	n = snprintf(text, sizeof(text), "%s|%s|%s|%u|%u", o->processor, o->kernels, o->mpi,
-			o->cores, o->threads);
+	n = snprintf(text, sizeof(text), "%s|%s|%s|%u|%u|%s|%u|%u", o->processor, o->kernels,
+			o->mpi, o->cores, o->threads, o->driver, o->clock_mhz, o->memory_clock_mhz);
 	hash = ff_fnv1a(text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
 	code = ff_agree_gather(p->comm, &hash, sizeof(hash), all, err);
 	for (uint32_t r = 1; r < p->comm->n_ranks && code == FF_OK; r++)
@@ -60,8 +60,11 @@ int ff_prof_origin(struct ff_prof *p, struct ff_origin *ret, struct ff_error *er
 	o.processor = ff_arena_strdup(&p->arena, info.processor);
 	o.kernels = ff_arena_strdup(&p->arena, info.kernels);
 	o.mpi = ff_arena_strdup(&p->arena, mpi);
+	o.driver = ff_arena_strdup(&p->arena, info.driver);
 	o.threads = info.threads;
-	if (!o.processor || !o.kernels || !o.mpi)
+	o.clock_mhz = info.clock_mhz;
+	o.memory_clock_mhz = info.memory_clock_mhz;
+	if (!o.processor || !o.kernels || !o.mpi || !o.driver)
 		return ff_fail_memory(err);
 	if ((code = count_hosts(p, &o.hosts, err)) < 0 || (code = check_equal(p, &o, err)) < 0)
 		return code;

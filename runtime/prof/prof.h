@@ -10,6 +10,7 @@
 #include "ff/micro.h"
 #include "ff/schedule.h"
 #include "steady.h"
+#include "watch.h"
 
 struct ff_prof_options {
 	const char *graph, *machine, *device, *data, *out;
@@ -28,6 +29,8 @@ struct ff_reference {
 	uint32_t n, cap;
 	double *all_us; /* compute's times so far */
 	double sink;
+	void *array[4]; /* of a device that is not the host: weights, gradients, states */
+	uint32_t repeats;
 };
 
 /* A kernel to measure: one part of one split of one operator, one way. */
@@ -55,6 +58,7 @@ struct ff_prof {
 	struct ff_machine machine;
 	const char *kind; /* of device, as cost files name it */
 	const struct ff_backend *backend;
+	int64_t cache_bytes; /* of the device; 0: not told */
 	struct ff_dataset *data;
 	struct ff_costs *costs;
 	uint32_t n_items;
@@ -64,6 +68,7 @@ struct ff_prof {
 	struct ff_comm *comm;
 	struct ff_device *dev;
 	struct ff_stream *stream;
+	struct ff_watch watch;
 	void *sweep[2];      /* device memory that passes through the caches */
 	int64_t sweep_bytes; /* of each */
 	int64_t swept_bytes; /* the last time */
@@ -89,7 +94,7 @@ int ff_prof_network(struct ff_prof *p, struct ff_error *err);
 
 /* sweep.c: beyond as many bytes more make nothing colder, so that what was measured at one such
  * figure holds at another. */
-bool ff_prof_is_same(int64_t passed_bytes, int64_t other_bytes);
+bool ff_prof_is_same(const struct ff_prof *p, int64_t passed_bytes, int64_t other_bytes);
 /* Memory for it, once dev and stream are there. */
 int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err);
 void ff_prof_sweep_close(struct ff_prof *p);
@@ -99,7 +104,8 @@ void ff_prof_sweep_close(struct ff_prof *p);
 int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, const void *hot, int64_t hot_bytes,
 		double *us, struct ff_error *err);
 
-/* reference.c: work that is always the same, on all threads that kernels use. */
+/* reference.c: work that is always the same, on all threads that kernels use, or on the device
+ * where that is not the host. */
 int ff_prof_reference_open(struct ff_prof *p, struct ff_error *err);
 void ff_prof_reference_close(struct ff_prof *p);
 int ff_prof_reference(struct ff_prof *p, double *us, struct ff_error *err);

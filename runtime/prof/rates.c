@@ -13,11 +13,32 @@ struct bench {
 	enum ff_rate_kind kind;
 	int64_t bytes;
 	float *memory[ARRAYS];
+	void *host; /* beside a device that is not the host: pinned */
 	struct ff_copy copy;
 	struct ff_update update;
 	uint32_t node; /* LOAD: the input of values */
 	struct ff_region region;
 };
+
+static int fill_values(void *arg, struct ff_error *err)
+{
+	const struct bench *b = arg;
+
+	(void)err;
+	ff_dataset_fill(b->p->data, true, 0, b->node, &b->region, b->host ? b->host : b->memory[0]);
+	return FF_OK;
+}
+
+/* As the runtime does it: by the host, and then, where the device is another, up to it. */
+static int load(struct bench *b, struct ff_error *err)
+{
+	const struct ff_backend *on = b->p->backend;
+	int code = on->call(b->p->stream, fill_values, b, err);
+
+	if (code < 0 || !b->host)
+		return code;
+	return on->upload(b->p->stream, b->memory[0], b->host, (size_t)b->bytes, err);
+}
 
 static int run(void *arg, struct ff_error *err)
 {
@@ -29,8 +50,13 @@ static int run(void *arg, struct ff_error *err)
 	case FF_RATE_ACCUMULATE:
 		return b->p->backend->copy(b->p->stream, &b->copy, err);
 	case FF_RATE_LOAD:
-		ff_dataset_fill(b->p->data, true, 0, b->node, &b->region, b->memory[0]);
-		return FF_OK;
+		return load(b, err);
+	case FF_RATE_UPLOAD:
+		return b->p->backend->upload(
+				b->p->stream, b->memory[0], b->host, (size_t)b->bytes, err);
+	case FF_RATE_DOWNLOAD:
+		return b->p->backend->download(
+				b->p->stream, b->host, b->memory[0], (size_t)b->bytes, err);
 	default:
 		return b->p->backend->update(b->p->stream, &b->update, err);
 	}
@@ -130,25 +156,22 @@ static int allocate(struct bench *b, struct ff_error *err)
 		if (code == FF_OK)
 			b->memory[i] = memory;
 	}
-	if (code == FF_OK && b->kind == FF_RATE_LOAD && !b->p->backend->host_memory) {
-		/* loading is the host's work everywhere */
-		b->p->backend->free(b->p->dev, b->memory[0]);
-		b->memory[0] = malloc(bytes);
-		if (!b->memory[0])
-			return ff_fail_memory(err);
-	}
+	if (code == FF_OK && b->p->backend->pin)
+		code = b->p->backend->pin(b->p->dev, bytes, &b->host, err);
+	else if (code == FF_OK && !b->p->backend->host_memory && !(b->host = malloc(bytes)))
+		return ff_fail_memory(err);
 	return code;
 }
 
 static void release(struct bench *b)
 {
-	bool host = b->kind == FF_RATE_LOAD && !b->p->backend->host_memory;
-
 	for (int i = 0; i < ARRAYS; i++)
-		if (i == 0 && host)
-			free(b->memory[i]);
-		else if (b->memory[i])
+		if (b->memory[i])
 			b->p->backend->free(b->p->dev, b->memory[i]);
+	if (b->host && b->p->backend->pin)
+		b->p->backend->unpin(b->p->dev, b->host);
+	else
+		free(b->host);
 }
 
 /* Where it lies and what of it has just been written. */
@@ -208,6 +231,9 @@ static bool is_needed(const struct ff_prof *p, enum ff_rate_kind kind)
 {
 	bool plain = false, rounding = false;
 
+	if (kind == FF_RATE_UPLOAD || kind == FF_RATE_DOWNLOAD)
+		return p->backend->pin;
+
 	for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++) {
 		const struct ff_optimizer *o = ff_optimizer((enum ff_optimizer_id)i);
 
@@ -221,7 +247,7 @@ static bool is_missing(const struct ff_prof *p, enum ff_rate_kind kind, int64_t 
 {
 	const struct ff_rate *known = ff_costs_rate(p->costs, kind, passed_bytes);
 
-	return !known || !ff_prof_is_same(known->passed_bytes, passed_bytes) ||
+	return !known || !ff_prof_is_same(p, known->passed_bytes, passed_bytes) ||
 	       (p->opt->again && known->disturbed);
 }
 

@@ -1,6 +1,7 @@
 /* Work that is always the same, done between samples, and the time that threads wait for
  * a processor: what they show of other programs.  SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,11 @@
 	300000   /* steps of some nanoseconds each: half a millisecond, so that the tick does not  \
 		    show */
 #define FIRST 32 /* references before anything is measured */
+/* On a device that is not the host: weights that fit its caches; updated until it takes so long;
+ * in a stream that has room for so many. */
+#define ELEMENTS ((size_t)1 << 16)
+#define DEVICE_US 250
+#define MOST_REPEATS 256
 
 /* All threads that kernels use, each in its registers alone. */
 static double compute(void)
@@ -77,13 +83,53 @@ double ff_prof_wait_us(const struct ff_prof *p)
 	return most;
 }
 
+static void set_update(const struct ff_reference *r, struct ff_update *ret)
+{
+	const struct ff_optimizer *o = ff_optimizer(FF_OPTIMIZER_ADAMW);
+	double told[FF_SETTING_COUNT], value[FF_SETTING_COUNT];
+
+	*ret = (struct ff_update){.optimizer = o,
+			.weight = r->array[0],
+			.gradient = r->array[1],
+			.state = {r->array[2], r->array[3]},
+			.n = ELEMENTS};
+	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++)
+		told[i] = NAN;
+	if (ff_optimizer_set(o, told, value, NULL) == FF_OK)
+		o->factors(value, 0, &ret->factors);
+}
+
+/* Updates of weights that stay zero, in the device's cache. */
+static int compute_there(void *arg, struct ff_error *err)
+{
+	struct ff_prof *p = arg;
+	struct ff_update update;
+	int code = FF_OK;
+
+	set_update(&p->reference, &update);
+	for (uint32_t i = 0; i < p->reference.repeats && code == FF_OK; i++)
+		code = p->backend->update(p->stream, &update, err);
+	return code;
+}
+
+static int time_compute(struct ff_prof *p, double *us, struct ff_error *err)
+{
+	double start = ff_clock_us();
+
+	if (p->reference.repeats)
+		return ff_watch_time(&p->watch, compute_there, p, us, err);
+	p->reference.sink += compute(); /* or there would be nothing to compute */
+	*us = ff_clock_us() - start;
+	return FF_OK;
+}
+
 int ff_prof_reference(struct ff_prof *p, double *us, struct ff_error *err)
 {
 	struct ff_reference *r = &p->reference;
-	double start = ff_clock_us();
+	int code = time_compute(p, us, err);
 
-	r->sink += compute(); /* or there would be nothing to compute */
-	*us = ff_clock_us() - start;
+	if (code < 0)
+		return code;
 	ff_baseline_add(&r->compute, *us);
 	if (r->n == r->cap) {
 		uint32_t cap = r->cap ? 2 * r->cap : 4096;
@@ -138,10 +184,32 @@ static int open_threads(struct ff_reference *r, struct ff_error *err)
 	return FF_OK; /* where the system keeps no such count, the references must do */
 }
 
+/* As many updates as take long enough: from then on always as many.  The first time kernels may
+ * have to be loaded. */
+static int open_device(struct ff_prof *p, struct ff_error *err)
+{
+	struct ff_reference *r = &p->reference;
+	double us = 0;
+	int code = FF_OK;
+
+	for (int i = 0; i < 4 && code == FF_OK; i++)
+		code = p->backend->alloc(p->dev, ELEMENTS * sizeof(float), &r->array[i], err);
+	r->repeats = 1;
+	if (code == FF_OK)
+		code = ff_watch_time(&p->watch, compute_there, p, &us, err);
+	for (; code == FF_OK; r->repeats *= 2) {
+		code = ff_watch_time(&p->watch, compute_there, p, &us, err);
+		if (us >= DEVICE_US || r->repeats == MOST_REPEATS)
+			break;
+	}
+	return code;
+}
+
 int ff_prof_reference_open(struct ff_prof *p, struct ff_error *err)
 {
+	bool here = p->backend->host_memory;
 	double us;
-	int code = open_threads(&p->reference, err);
+	int code = here ? open_threads(&p->reference, err) : open_device(p, err);
 
 	for (int i = 0; i < FIRST && code == FF_OK; i++)
 		code = ff_prof_reference(p, &us, err);
@@ -153,6 +221,9 @@ void ff_prof_reference_close(struct ff_prof *p)
 {
 	struct ff_reference *r = &p->reference;
 
+	for (int i = 0; i < 4; i++)
+		if (r->array[i])
+			p->backend->free(p->dev, r->array[i]);
 	for (uint32_t i = 0; i < r->n_threads; i++)
 		close(r->schedstat[i]);
 	free(r->schedstat);

@@ -24,7 +24,6 @@ struct take {
 static int run_once(struct take *t, struct ff_signs *ret, struct ff_error *err)
 {
 	struct ff_prof *p = t->p;
-	double start;
 	int code;
 
 	if ((code = ff_prof_sweep(p, t->what->passed_bytes, t->what->hot, t->what->hot_bytes,
@@ -32,11 +31,7 @@ static int run_once(struct take *t, struct ff_signs *ret, struct ff_error *err)
 			(code = p->comm->barrier(p->comm, err)) < 0)
 		return code;
 	ff_prof_wait_start(p);
-	start = ff_clock_us();
-	code = t->what->run(t->what->arg, err);
-	if (code == FF_OK)
-		code = p->backend->drain(p->stream, err);
-	ret->us = ff_clock_us() - start;
+	code = ff_watch_time(&p->watch, t->what->run, t->what->arg, &ret->us, err);
 	ret->wait_us = ff_prof_wait_us(p);
 	return code;
 }

@@ -5,29 +5,25 @@
  * Apache-2.0 */
 #include "prof.h"
 
-#include <unistd.h>
-
-/* Cache beyond which more makes nothing colder, where the system does not say. */
+/* Cache beyond which more makes nothing colder, where the device does not say. */
 #define PRESET_CACHE ((int64_t)32 << 20)
 
 /* So many, copied to as many others, leave nothing in the caches. */
-static int64_t most_bytes(void)
+static int64_t most_bytes(const struct ff_prof *p)
 {
-	long level3 = sysconf(_SC_LEVEL3_CACHE_SIZE);
-
-	return level3 > 0 ? (int64_t)level3 : PRESET_CACHE;
+	return p->cache_bytes > 0 ? p->cache_bytes : PRESET_CACHE;
 }
 
-static int64_t sweep_bytes(int64_t passed_bytes)
+static int64_t sweep_bytes(const struct ff_prof *p, int64_t passed_bytes)
 {
-	int64_t most = most_bytes();
+	int64_t most = most_bytes(p);
 
 	return passed_bytes / 2 < most ? passed_bytes / 2 : most;
 }
 
-bool ff_prof_is_same(int64_t passed_bytes, int64_t other_bytes)
+bool ff_prof_is_same(const struct ff_prof *p, int64_t passed_bytes, int64_t other_bytes)
 {
-	return sweep_bytes(passed_bytes) == sweep_bytes(other_bytes);
+	return sweep_bytes(p, passed_bytes) == sweep_bytes(p, other_bytes);
 }
 
 int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err)
@@ -35,7 +31,7 @@ int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err)
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < p->states.n; i++) {
-		int64_t bytes = sweep_bytes(p->states.passed_bytes[i]);
+		int64_t bytes = sweep_bytes(p, p->states.passed_bytes[i]);
 
 		p->sweep_bytes = bytes > p->sweep_bytes ? bytes : p->sweep_bytes;
 	}
@@ -64,21 +60,33 @@ static int pass_by(
 	return r.hi[0] ? p->backend->copy(p->stream, &copy, err) : FF_OK;
 }
 
+struct sweep {
+	struct ff_prof *p;
+	int64_t bytes;
+};
+
+static int run_sweep(void *arg, struct ff_error *err)
+{
+	const struct sweep *s = arg;
+
+	return pass_by(s->p, s->p->sweep[0], s->bytes, true, err);
+}
+
 int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, const void *hot, int64_t hot_bytes,
 		double *us, struct ff_error *err)
 {
-	int64_t bytes = sweep_bytes(passed_bytes ? passed_bytes : p->states.passed_bytes[0]);
-	double start = ff_clock_us();
-	int code = pass_by(p, p->sweep[0], bytes, true, err);
+	struct sweep sweep = {
+			p, sweep_bytes(p, passed_bytes ? passed_bytes : p->states.passed_bytes[0])};
+	int64_t bytes = sweep.bytes;
+	int code = ff_watch_time(&p->watch, run_sweep, &sweep, us, err);
 
 	if (bytes != p->swept_bytes) /* other times are no measure */
 		p->reference.memory = (struct ff_baseline){.n = 0};
 	p->swept_bytes = bytes;
-	if (code == FF_OK)
-		code = p->backend->drain(p->stream, err);
-	*us = ff_clock_us() - start;
+	if (code < 0)
+		return code;
 	ff_baseline_add(&p->reference.memory, *us);
-	if (code == FF_OK && hot)
+	if (hot)
 		code = pass_by(p, hot, hot_bytes, false, err);
 	return code == FF_OK ? p->backend->drain(p->stream, err) : code;
 }

@@ -62,7 +62,7 @@ static int add_work(struct list *l, uint32_t node, const struct ff_config *c, ui
 		return code;
 	ff_work_key(l->work, key);
 	known = ff_costs_find(l->p->costs, key, l->passed_bytes);
-	if (known && ff_prof_is_same(known->passed_bytes, l->passed_bytes) &&
+	if (known && ff_prof_is_same(l->p, known->passed_bytes, l->passed_bytes) &&
 			!(known->disturbed && l->p->opt->again))
 		return FF_OK;
 	item.config.list = NULL;
@@ -109,7 +109,7 @@ static int64_t add_state(struct ff_prof *p, uint32_t micro_batches)
 	int64_t bytes = ff_passed_bytes(&p->graph, p->machine.n_devices, micro_batches);
 
 	for (uint32_t i = 0; i < s->n; i++)
-		if (ff_prof_is_same(s->passed_bytes[i], bytes))
+		if (ff_prof_is_same(p, s->passed_bytes[i], bytes))
 			return s->passed_bytes[i];
 	if (s->n == FF_PROF_STATES)
 		return s->passed_bytes[FF_PROF_STATES - 1];

@@ -4,8 +4,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "chosen.h"
+#include "ff/clock.h"
 
 static const struct ff_backend *backend;
 
@@ -69,6 +71,16 @@ static void call(struct bench *b, int stream, struct note *n)
 {
 	n->diary = &b->diary;
 	ck_assert_int_eq(backend->call(b->s[stream], write_note, n, &b->err), FF_OK);
+}
+
+static int sleep_a_while(void *arg, struct ff_error *err)
+{
+	const struct timespec pause = {.tv_nsec = 20000000};
+
+	(void)arg;
+	(void)err;
+	nanosleep(&pause, NULL);
+	return FF_OK;
 }
 
 START_TEST(test_order)
@@ -221,6 +233,43 @@ START_TEST(test_transfers)
 }
 END_TEST
 
+/* What two events tell is what went on between them, the stream's time and not the caller's. */
+START_TEST(test_elapsed)
+{
+	atomic_bool gate = false;
+	struct note first = {.entry = 1, .gate = &gate}, second = {.entry = 2};
+	struct ff_event *timer[3];
+	double us, all_us, start;
+	struct bench b;
+
+	setup(&b);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(backend->timer(b.dev, &timer[i], &b.err), FF_OK);
+	call(&b, 0, &first);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(backend->record(b.s[0], timer[i], &b.err), FF_OK);
+		if (i == 0)
+			ck_assert_int_eq(backend->call(b.s[0], sleep_a_while, NULL, &b.err), FF_OK);
+		else if (i == 1)
+			call(&b, 0, &second);
+	}
+	start = ff_clock_us();
+	while (ff_clock_us() - start < 60000) /* before anything of it may begin */
+		sched_yield();
+	atomic_store(&gate, true);
+	ck_assert_int_eq(backend->drain(b.s[0], &b.err), FF_OK);
+	ck_assert_int_eq(backend->elapsed(timer[0], timer[1], &us, &b.err), FF_OK);
+	ck_assert_double_ge(us, 19000);
+	ck_assert_int_eq(backend->elapsed(timer[0], timer[2], &all_us, &b.err), FF_OK);
+	ck_assert_double_ge(all_us, us);
+	ck_assert_double_lt(all_us, ff_clock_us() - start - 50000);
+	ck_assert_int_eq(backend->elapsed(b.ev, timer[2], &us, &b.err), FF_E_RUN);
+	for (int i = 0; i < 3; i++)
+		backend->event_close(timer[i]);
+	teardown(&b);
+}
+END_TEST
+
 static int write_all(void *arg, struct ff_error *err)
 {
 	(void)err;
@@ -296,6 +345,7 @@ static Suite *suite(void)
 		tcase_add_test(t, test_inline);
 	tcase_add_test(t, test_failure);
 	tcase_add_test(t, test_transfers);
+	tcase_add_test(t, test_elapsed);
 	tcase_add_test(t, test_large_transfers);
 	tcase_add_test(t, test_memory);
 	suite_add_tcase(s, t);

@@ -223,6 +223,12 @@ static const struct {
 		{KIND "\"machine\":{" COUNTS "},\"entries\":[]}", "machine", "processor"},
 		{KIND "\"machine\":{" NAMES "," COUNTS ",\"gpus\":1},\"entries\":[]}", "machine",
 				"gpus"},
+		{KIND "\"machine\":{" NAMES "," COUNTS ",\"clock_mhz\":0},\"entries\":[]}",
+				"machine.clock_mhz", "1"},
+		{HEAD "\"launch\":{\"host_us\":1,\"stream_us\":1},\"entries\":[]}", "launch",
+				"alone_us"},
+		{HEAD "\"launch\":{\"host_us\":-1,\"stream_us\":1,\"alone_us\":1},\"entries\":[]}",
+				"launch.host_us", "0"},
 		{HEAD "\"entrys\":[]}", "", "entrys"},
 		{HEAD "\"rates\":{}}", "", "entries"},
 		{HEAD "\"entries\":{}}", "entries", "expected an array"},
@@ -391,20 +397,61 @@ START_TEST(steady_share_counts_what_matters)
 }
 END_TEST
 
+/* What only costs of GPUs say. */
+START_TEST(a_device_of_its_own)
+{
+	const struct ff_origin origin = {"abacus", "beads 1.2.3", "none", 1, 2, 2, 1,
+			"580.1, CUDA 13.0", 1980, 3201};
+	const struct ff_launches launch = {2.5, 1.25, 4};
+	struct ff_costs *c = full(), *read;
+	struct ff_out first, second;
+	char path[64];
+
+	ck_assert_double_eq(ff_costs_launch(c)->alone_us, 0);
+	ck_assert_int_eq(ff_costs_set_origin(c, &origin, NULL), FF_OK);
+	ff_costs_set_launch(c, &launch);
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_UPLOAD, (struct ff_rate){5, 50000}, NULL),
+			FF_OK);
+	hand_file("", 0, path);
+	ff_out_init(&first);
+	ff_out_init(&second);
+	ff_costs_write(c, &first);
+	ck_assert_int_eq(ff_out_save(&first, path, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_load(path, &read, NULL), FF_OK);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(ff_origin_check("f", ff_costs_origin(read), &origin, NULL), FF_OK);
+	ck_assert_double_eq(ff_costs_launch(read)->host_us, 2.5);
+	ck_assert_double_eq(ff_costs_launch(read)->stream_us, 1.25);
+	ck_assert_double_eq(ff_costs_launch(read)->alone_us, 4);
+	ck_assert_double_eq(ff_costs_rate(read, FF_RATE_UPLOAD, 0)->bytes_per_us, 50000);
+	ck_assert_ptr_null(ff_costs_rate(read, FF_RATE_DOWNLOAD, 0));
+	ff_costs_write(read, &second);
+	ck_assert_uint_eq(first.len, second.len);
+	ck_assert_mem_eq(first.text, second.text, first.len);
+	ff_out_finish(&first);
+	ff_out_finish(&second);
+	ff_costs_destroy(c);
+	ff_costs_destroy(read);
+}
+END_TEST
+
 START_TEST(another_origin_is_another)
 {
 	const struct ff_origin was = {"abacus", "beads 1", "none", 1, 2, 3, 4};
-	struct ff_origin is[] = {was, was, was, was, was, was, was};
+	struct ff_origin is[] = {was, was, was, was, was, was, was, was, was, was};
 	static const char *const what[] = {"processor: \"abacus\", here \"quipu\"",
 			"kernels: \"beads 1\", here \"beads 2\"", "mpi: \"none\", here \"drums\"",
 			"cores a rank: 1, here 9", "threads a rank: 2, here 9", "ranks: 3, here 9",
-			"hosts: 4, here 9"};
+			"hosts: 4, here 9", "driver: \"\", here \"1.2\"",
+			"(clock in MHz: 0, here 9)", "memory clock in MHz: 0, here 9"};
 
 	is[0].processor = "quipu";
 	is[1].kernels = "beads 2";
 	is[2].mpi = "drums";
+	is[7].driver = "1.2";
+	is[8].clock_mhz = is[9].memory_clock_mhz = 9;
 	is[3].cores = is[4].threads = is[5].ranks = is[6].hosts = 9;
-	for (int i = 0; i < 7; i++) {
+	for (int i = 0; i < 10; i++) {
 		struct ff_error err = {0};
 
 		ck_assert_int_eq(ff_origin_check("c.json", &was, &is[i], &err), FF_E_INPUT);
@@ -429,6 +476,7 @@ static Suite *suite(void)
 	tcase_add_test(t, refuses_long_keys);
 	tcase_add_test(t, refuses_every_truncation);
 	tcase_add_test(t, names_a_file_that_is_not_there);
+	tcase_add_test(t, a_device_of_its_own);
 	tcase_add_test(t, another_origin_is_another);
 	tcase_add_test(t, steady_share_counts_what_matters);
 	suite_add_tcase(s, t);
