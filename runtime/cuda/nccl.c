@@ -519,7 +519,7 @@ static int is_shared(struct ff_comm_nccl *m, bool *ret, struct ff_error *err)
 	cudaUUID_t *all = calloc(m->base.n_ranks, sizeof(*all));
 	int code = ff_agree_code(m->host, all ? FF_OK : ff_fail_memory(err), err);
 
-	if (code == FF_OK)
+	if (code == FF_OK && all)
 		code = find_shared(m, all, ret, err);
 	free(all);
 	return code;
@@ -560,7 +560,7 @@ int ff_cuda_comm(struct ff_comm *host, uint32_t ordinal, bool insist, struct ff_
 	bool shared = false;
 	int code = ff_agree_code(host, m ? FF_OK : ff_fail_memory(err), err);
 
-	if (code == FF_OK) {
+	if (code == FF_OK && m) {
 		m->host = host;
 		m->base = (struct ff_comm){.n_devices = host->n_devices,
 				.hosts = nccl_hosts,
@@ -575,7 +575,7 @@ int ff_cuda_comm(struct ff_comm *host, uint32_t ordinal, bool insist, struct ff_
 				.n_ranks = host->n_ranks};
 		code = open_comm(m, ordinal, insist, &shared, err);
 	}
-	if (code == FF_OK && (!shared || insist))
+	if (code == FF_OK && m && (!shared || insist))
 		*ret = &m->base;
 	else if (m)
 		close_own(m);
