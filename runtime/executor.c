@@ -16,7 +16,7 @@ static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *er
 
 	h->device = device;
 	x->host_of[device] = x->n_hosts++;
-	code = x->b->open(device - m->nodes[m->node_of[device]].first, &h->dev, err);
+	code = x->b->open(ff_machine_ordinal(m, device), &h->dev, err);
 	if (code < 0)
 		return code;
 	if (x->b->observe)

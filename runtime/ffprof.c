@@ -243,6 +243,8 @@ static int measure(struct ff_prof *p, struct ff_error *err)
 	printf("%s: %u of %u missing kernels measured in %.1f s, %u known\n", p->opt->out,
 			p->n_measured, p->n_items, (ff_clock_us() - p->start_us) * 1e-6,
 			ff_costs_count(p->costs));
+	if (p->comm->n_ranks > 1)
+		printf("communication: %s\n", p->comm->name);
 	print_steadiness(p);
 	if (p->end)
 		printf("stopped before the end; the same command goes on from here\n");
@@ -319,6 +321,8 @@ static int main_rank(struct ff_prof *p)
 		code = ff_agree_code(p->comm, load(p, &err), &err);
 		agreed = code < 0;
 	}
+	if (code == FF_OK)
+		code = ff_comm_prefer(p->backend, p->comm->rank, &p->comm, &err);
 	if (code == FF_OK)
 		code = run(p, &err);
 	status = end(code, &err);

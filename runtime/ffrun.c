@@ -165,6 +165,7 @@ static int run(const struct ff_run_options *o, struct ff_plan *p, struct ff_comm
 	struct ff_verdict verdict = {0};
 	int code = lower(p, comm, err);
 
+	p->communication = comm->name;
 	if (code == FF_OK && (o->verify || o->dump))
 		code = ff_verify(o, p, comm, &verdict, err);
 	if (code == FF_OK && p->steps)
@@ -214,6 +215,9 @@ static int main_rank(const struct ff_run_options *o)
 	}
 	if (code == FF_OK && comm->rank == 0)
 		tell(&plan);
+	if (code == FF_OK)
+		code = ff_comm_prefer(plan.backend, ff_machine_ordinal(&plan.machine, comm->rank),
+				&comm, &err);
 	if (code == FF_OK)
 		code = run(o, &plan, comm, &err);
 	status = end(code, &err);

@@ -51,6 +51,7 @@ struct ff_parcel {
 };
 
 struct ff_comm {
+	char name[32];      /* "local", "mpi", "nccl 2.28.3" */
 	uint32_t n_devices; /* in the job */
 	bool (*hosts)(const struct ff_comm *c, uint32_t device);
 	/* Posted. */
@@ -66,6 +67,10 @@ struct ff_comm {
 			struct ff_error *err);
 	int (*sum)(struct ff_comm *c, float *v, int64_t n, struct ff_error *err);
 	int (*barrier)(struct ff_comm *c, struct ff_error *err);
+	/* Likewise, of those that host one of these devices and call it in one order: what the
+	 * first one has. */
+	int (*share)(struct ff_comm *c, uint32_t n, const uint16_t *device, void *v, size_t bytes,
+			struct ff_error *err);
 	void (*destroy)(struct ff_comm *c);
 	int64_t sent_bytes; /* posted by hosted devices so far; rings as in ff_move.network_bytes */
 	uint32_t rank, n_ranks; /* of processes */
@@ -75,5 +80,10 @@ struct ff_comm {
 int ff_comm_local(uint32_t n_devices, struct ff_comm **ret, struct ff_error *err);
 /* One device a rank of MPI_COMM_WORLD; MPI must be initialised. */
 int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err);
+/* The backend's own communication among the ranks of *comm, which it takes over, where there
+ * is such and they have a device each, this rank that of `ordinal`; else *comm stays.  FF_NCCL=0 in
+ * the environment refuses it, FF_NCCL=1 insists: what is in the way is an error then. */
+int ff_comm_prefer(const struct ff_backend *b, uint32_t ordinal, struct ff_comm **comm,
+		struct ff_error *err);
 
 #endif

@@ -9,7 +9,8 @@
 #include "ff/error.h"
 
 /* `array` points to a pointer from malloc, or NULL, with room for *cap elements of `size`
- * bytes, `n` of them in use: makes room for one more, at least twice as many where there is none. */
+ * bytes, `n` of them in use: makes room for one more, at least twice as many where there is none.
+ */
 int ff_grow(void *array, uint32_t n, uint32_t *cap, size_t size, struct ff_error *err);
 /* The same in an arena, which keeps the old room: `array`, or what it has moved to; NULL:
  * there is no memory. */

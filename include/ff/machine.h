@@ -68,6 +68,12 @@ static inline double ff_device_flops_per_s(const struct ff_device_kind *k, enum 
 							      : k->flops_per_s;
 }
 
+/* The number of a device within its node; of one that `m` does not have, its own. */
+static inline uint32_t ff_machine_ordinal(const struct ff_machine *m, uint32_t device)
+{
+	return device < m->n_devices ? device - m->nodes[m->node_of[device]].first : device;
+}
+
 /* Lanes: what runs one task at a time, in order. */
 enum ff_lane_class { FF_LANE_COMPUTE, FF_LANE_COMM, FF_LANE_INSIDE, FF_LANE_NETWORK };
 /* Lane numbers are dense: devices' compute lanes, their communication lanes

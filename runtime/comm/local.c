@@ -87,6 +87,13 @@ static int local_barrier(struct ff_comm *c, struct ff_error *err)
 	return FF_OK;
 }
 
+static int local_share(struct ff_comm *c, uint32_t n, const uint16_t *device, void *v, size_t bytes,
+		struct ff_error *err)
+{
+	(void)c, (void)n, (void)device, (void)v, (void)bytes, (void)err;
+	return FF_OK;
+}
+
 static void local_destroy(struct ff_comm *c)
 {
 	struct ff_host_comm *h = (struct ff_host_comm *)c; /* base comes first */
@@ -102,11 +109,13 @@ int ff_comm_local(uint32_t n_devices, struct ff_comm **ret, struct ff_error *err
 	if (!h)
 		return ff_fail_memory(err);
 	*h = (struct ff_host_comm){
-			.base = {.n_devices = n_devices,
+			.base = {.name = "local",
+					.n_devices = n_devices,
 					.hosts = local_hosts,
 					.gather = local_gather,
 					.sum = local_sum,
 					.barrier = local_barrier,
+					.share = local_share,
 					.destroy = local_destroy,
 					.n_ranks = 1},
 			.run_collective = local_collective,

@@ -440,6 +440,25 @@ static int mpi_barrier(struct ff_comm *c, struct ff_error *err)
 	return check(MPI_Barrier(self(c)->world), "MPI_Barrier", err);
 }
 
+/* One message from rank to rank keeps those of several groups apart: they come in order. */
+static int mpi_share(struct ff_comm *c, uint32_t n, const uint16_t *device, void *v, size_t bytes,
+		struct ff_error *err)
+{
+	MPI_Comm world = self(c)->world;
+	int code = FF_OK;
+
+	if (bytes > INT_MAX)
+		return ff_fail(err, FF_E_RUN, "%zu bytes are too many to tell other ranks", bytes);
+	if (c->rank != device[0])
+		return check(MPI_Recv(v, (int)bytes, MPI_BYTE, device[0], 0, world,
+					     MPI_STATUS_IGNORE),
+				"MPI_Recv", err);
+	for (uint32_t i = 1; i < n && code == FF_OK; i++)
+		code = check(MPI_Send(v, (int)bytes, MPI_BYTE, device[i], 0, world), "MPI_Send",
+				err);
+	return code;
+}
+
 static void mpi_destroy(struct ff_comm *c)
 {
 	struct ff_comm_mpi *m = self(c);
@@ -465,10 +484,12 @@ int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err)
 	if (!m)
 		return ff_fail_memory(err);
 	m->host = (struct ff_host_comm){
-			.base = {.hosts = mpi_hosts,
+			.base = {.name = "mpi",
+					.hosts = mpi_hosts,
 					.gather = mpi_gather,
 					.sum = mpi_sum,
 					.barrier = mpi_barrier,
+					.share = mpi_share,
 					.destroy = mpi_destroy},
 			.run_collective = mpi_collective,
 			.run_exchange = mpi_exchange,

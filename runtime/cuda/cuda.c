@@ -2,9 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "comm.h"
 #include "copy.h"
 #include "kernel.h"
 #include "module.h"
+
 #include "update.h"
 
 static const struct ff_backend backend = {
@@ -14,6 +16,7 @@ static const struct ff_backend backend = {
 		.close = ff_cuda_close,
 		.computes = ff_cuda_computes,
 		.describe = ff_cuda_describe,
+		.comm = ff_cuda_comm,
 		.alloc = ff_cuda_alloc,
 		.free = ff_cuda_free,
 		.pin = ff_cuda_pin,
@@ -40,7 +43,11 @@ static const struct ff_backend backend = {
 		.host_memory = false,
 };
 
-const struct ff_backend *ff_cuda_module(const char *version, size_t backend_bytes)
+const struct ff_backend *ff_cuda_module(
+		const char *version, size_t backend_bytes, size_t comm_bytes)
 {
-	return !strcmp(version, FF_VERSION) && backend_bytes == sizeof(backend) ? &backend : NULL;
+	return !strcmp(version, FF_VERSION) && backend_bytes == sizeof(backend) &&
+					       comm_bytes == sizeof(struct ff_comm)
+			       ? &backend
+			       : NULL;
 }

@@ -49,7 +49,7 @@ static const struct ff_backend *load(struct ff_error *err)
 		return NULL;
 	}
 	*(void **)&door = dlsym(module, FF_CUDA_DOOR);
-	b = door ? door(FF_VERSION, sizeof(*b)) : NULL;
+	b = door ? door(FF_VERSION, sizeof(*b), sizeof(struct ff_comm)) : NULL;
 	if (!b)
 		ff_error_write(err, FF_E_INPUT, "%s is not of this version, " FF_VERSION, path);
 	return b;

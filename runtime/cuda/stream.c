@@ -49,6 +49,8 @@ struct ff_stream {
 	void *stage, *small_stage;
 	struct ff_kernel **suspect;
 	uint32_t n_suspects, cap_suspects;
+	int (*ask)(void *watcher, struct ff_error *err); /* or NULL */
+	void *watcher;
 };
 
 struct ff_event {
@@ -333,6 +335,22 @@ static int ask_suspects(struct ff_stream *s, struct ff_error *err)
 	return code;
 }
 
+void ff_stream_watch(
+		struct ff_stream *s, int (*ask)(void *watcher, struct ff_error *err), void *watcher)
+{
+	s->ask = ask;
+	s->watcher = watcher;
+}
+
+/* What it says replaces what CUDA said. */
+static int ask_watcher(struct ff_stream *s, int code, struct ff_error *err)
+{
+	int told = s->ask ? s->ask(s->watcher, err) : FF_OK;
+
+	s->ask = NULL;
+	return told < 0 ? told : code;
+}
+
 int ff_cuda_drain(struct ff_stream *s, struct ff_error *err)
 {
 	const struct upstream up = s->upstream;
@@ -342,6 +360,7 @@ int ff_cuda_drain(struct ff_stream *s, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_cuda_check(
 				cudaStreamSynchronize(s->queue), s->dev, "finish its work", err);
+	code = ask_watcher(s, code, err);
 	told = ask_suspects(s, code < 0 ? NULL : err);
 	code = code < 0 ? code : told;
 	if (code == FF_OK && (has_failed(s->ledger, s->drained, s->issued, &failure) ||

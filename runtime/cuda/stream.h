@@ -14,6 +14,11 @@ struct ff_device *ff_stream_device(const struct ff_stream *s);
 /* The next drain asks ff_kernel_trouble of it. */
 int ff_stream_suspect(struct ff_stream *s, struct ff_kernel *k, struct ff_error *err);
 
+/* Whoever posts what may fail later has the next drain ask it, on success and on failure:
+ * its sentence is told before CUDA's.  One at a time. */
+void ff_stream_watch(struct ff_stream *s, int (*ask)(void *watcher, struct ff_error *err),
+		void *watcher);
+
 /* Slots of struct ff_backend. */
 int ff_cuda_stream(struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err);
 void ff_cuda_stream_close(struct ff_stream *s);

@@ -213,6 +213,8 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 		printf("; against: %s", p->candidate[1].name);
 	printf("\n");
 	print_optimizer(p);
+	if (p->machine.n_devices > 1)
+		printf("communication: %s\n", p->communication);
 	print_steps(p, outcome, f);
 	if (p->n_candidates > 1)
 		print_comparison(p, outcome, speedup);
@@ -301,6 +303,7 @@ static int write_report(const struct ff_run_options *opt, const struct ff_plan *
 	ff_out_string(out, "machine", p->machine.name);
 	ff_out_string(out, "device", p->backend->name);
 	ff_out_int(out, "devices", p->machine.n_devices);
+	ff_out_string(out, "communication", p->communication);
 	ff_out_int(out, "batch", p->graph.batch);
 	write_optimizer(p, out);
 	ff_out_u64(out, "seed", opt->seed);

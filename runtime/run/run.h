@@ -35,6 +35,7 @@ struct ff_plan {
 	const struct ff_optimizer *optimizer;
 	double setting[FF_SETTING_COUNT];
 	const struct ff_backend *backend;
+	const char *communication; /* the name of what ranks communicate by */
 	struct ff_dataset *data;
 	uint64_t steps, warmup;
 	struct ff_error note[FF_PLAN_NOTES]; /* sentences that the user should read, where there are

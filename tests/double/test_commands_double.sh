@@ -51,6 +51,22 @@ check 'one device is verified' "$ffrun" lenet.json single --device cuda --data s
 	--steps 3 --verify
 check 'ranks are verified' "$ffrun" mlp.json data-parallel --device cuda --devices 2 \
 	--data synthetic:64 --steps 3 --verify
+check 'NCCL: the CPU'"'"'s loss on two ranks' near "$(FF_NCCL=1 train cuda lenet.json data-parallel --devices 2)" \
+	"$(train cpu lenet.json data-parallel --devices 2)" 0.001
+export FF_NCCL=1
+check 'NCCL: ranks are verified' "$ffrun" mlp.json data-parallel --device cuda --devices 2 \
+	--data synthetic:64 --steps 3 --verify
+mv out before
+check 'NCCL: and it is said' grep -q '^communication: nccl 2' before
+unset FF_NCCL
+FF_DOUBLE_DEVICES=1 "$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 \
+	--steps 1 >before
+check 'ranks that share a GPU communicate over MPI' grep -q '^communication: mpi' before
+"$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 --steps 1 >before
+check 'others over NCCL' grep -q '^communication: nccl' before
+FF_NCCL=0 "$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 \
+	--steps 1 >before
+check 'unless told otherwise' grep -q '^communication: mpi' before
 check 'a test pass' "$ffrun" lenet.json single --device cuda --data synthetic:64 --epochs 1
 check 'the preset, where a device answers' "$ffrun" lenet.json single --data synthetic:64 --steps 1
 mv out before

@@ -10,8 +10,9 @@ kernels=$(realpath "$4")
 FF_CUDA_MODULE=$(realpath "$5")
 schemas=$(realpath "$6")
 OMP_NUM_THREADS=1
+FF_NCCL=0 # ranks by way of the host
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
-export FF_CUDA_MODULE OMP_NUM_THREADS ASAN_OPTIONS schemas
+export FF_CUDA_MODULE FF_NCCL OMP_NUM_THREADS ASAN_OPTIONS schemas
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1

@@ -10,8 +10,8 @@
 #include "ff/backend.h"
 #include "typed.h"
 
-#define MOST 16    /* devices */
-#define LENGTH 200 /* elements of an array */
+#define MOST 16                       /* devices */
+#define LENGTH (COMM_ARRAY_BYTES / 4) /* elements of an array */
 
 #define OK(call) ck_assert_msg((call) == FF_OK, "%s", err.text)
 

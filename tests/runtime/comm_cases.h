@@ -11,6 +11,9 @@
 void comm_each(struct ff_random *r, int n, void (*test)(void *ctx, const struct ff_channel *on),
 		void *ctx);
 
+/* Arrays of the cases are so long. */
+#define COMM_ARRAY_BYTES 800
+
 /* Random groups, element types, sizes and contents; all ranks draw the same from `r`. */
 typedef void (*comm_case)(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
 void comm_all_reduce(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
@@ -19,5 +22,9 @@ void comm_reduce_scatter(struct ff_comm *c, const struct ff_channel *on, struct 
 void comm_exchange(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
 void comm_posted(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
 void comm_refused(struct ff_comm *c, const struct ff_channel *on);
+
+/* The case, n times, on a stream of the chosen backend, whose memory the arrays are brought to
+ * and back from: what runs there is `c` itself. */
+void comm_each_far(struct ff_comm *c, struct ff_random *r, int n, comm_case test);
 
 #endif

@@ -20,6 +20,17 @@ static struct ff_comm *world(void)
 	return c;
 }
 
+/* What the chosen backend communicates by: MPI, or its own. */
+static struct ff_comm *chosen_world(const struct ff_machine *m)
+{
+	struct ff_comm *c = world();
+	uint32_t ordinal = m ? ff_machine_ordinal(m, c->rank) : c->rank;
+	struct ff_error err;
+
+	ck_assert_msg(ff_comm_prefer(chosen_backend(), ordinal, &c, &err) == FF_OK, "%s", err.text);
+	return c;
+}
+
 struct cases {
 	struct ff_comm *c;
 	struct ff_random r;
@@ -57,6 +68,49 @@ START_TEST(collectives)
 }
 END_TEST
 
+static void refuse(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r)
+{
+	(void)r;
+	comm_refused(c, on);
+}
+
+static void each_far(comm_case test, uint64_t seed)
+{
+	struct ff_random r = {ff_test_seed(seed), 0, 0};
+	struct ff_comm *c = chosen_world(NULL);
+	struct ff_error err;
+
+	comm_each_far(c, &r, (int)chosen_rounds(COMM_CASES), test);
+	ck_assert_int_eq(c->barrier(c, &err), FF_OK);
+	c->destroy(c);
+}
+
+/* In the chosen backend's memory. */
+START_TEST(far_collectives)
+{
+	each_far(comm_all_reduce, 11);
+	each_far(comm_all_gather, 12);
+	each_far(comm_reduce_scatter, 13);
+	each_far(comm_exchange, 14);
+	each_far(comm_posted, 19);
+	each_far(refuse, 20);
+}
+END_TEST
+
+/* FF_NCCL=1 is obeyed, and what is not NCCL says so. */
+START_TEST(named)
+{
+	const char *word = getenv("FF_NCCL");
+	struct ff_comm *c = chosen_world(NULL);
+
+	if (word)
+		ck_assert_int_eq(!strncmp(c->name, "nccl 2.", 7), !strcmp(word, "1"));
+	else if (chosen_is_cpu())
+		ck_assert_str_eq(c->name, "mpi");
+	c->destroy(c);
+}
+END_TEST
+
 /* Arrays longer than MPI's ints are cut; here at 7 elements. */
 START_TEST(long_arrays)
 {
@@ -81,14 +135,15 @@ END_TEST
 START_TEST(same_function)
 {
 	uint64_t seed = ff_test_seed(30);
-	struct ff_comm *c = world();
+	struct ff_comm *c, *all = world();
 
 	for (uint32_t i = 0; i < chosen_rounds(SCENES); i++) {
 		struct ff_random r = {seed, i, 0};
 		struct result split, whole;
 		struct scene s;
 
-		scene_open(&s, FF_F32, c->n_devices, &r);
+		scene_open(&s, FF_F32, all->n_devices, &r);
+		c = chosen_world(&s.machine);
 		printf("# case %u: %u nodes, %u devices%s\n", i, s.graph.n_nodes,
 				s.machine.n_devices, s.machine.overlap ? ", overlap" : "");
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(ff_random_below(&r, 4) == 0), c,
@@ -96,8 +151,9 @@ START_TEST(same_function)
 		scene_run(&s, &s.one, &s.single, rig_backend(false), NULL, 0, &whole);
 		scene_compare(&s, &split, &whole);
 		scene_close(&s);
+		c->destroy(c);
 	}
-	c->destroy(c);
+	all->destroy(all);
 }
 END_TEST
 
@@ -140,6 +196,8 @@ static Suite *suite(void)
 
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, collectives);
+	tcase_add_test(t, far_collectives);
+	tcase_add_test(t, named);
 	tcase_add_test(t, long_arrays);
 	tcase_add_test(t, hosts);
 	tcase_add_test(t, types_arrive);

@@ -1,0 +1,26 @@
+/* Which communication ranks use.  SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agree.h"
+#include "ff/backend.h"
+
+int ff_comm_prefer(const struct ff_backend *b, uint32_t ordinal, struct ff_comm **comm,
+		struct ff_error *err)
+{
+	const char *word = getenv("FF_NCCL");
+	bool insist = word && !strcmp(word, "1");
+	struct ff_comm *host = *comm;
+	int code = FF_OK;
+
+	if (word && !insist && strcmp(word, "0") != 0)
+		code = ff_fail(err, FF_E_INPUT, "FF_NCCL=%.100s: expected 0 or 1", word);
+	else if (insist && !b->comm)
+		code = ff_fail(err, FF_E_INPUT,
+				"FF_NCCL=1, but NCCL communicates among GPUs alone (--device "
+				"cuda)");
+	code = ff_agree_code(host, code, err);
+	if (code == FF_OK && b->comm && (insist || (!word && host->n_ranks > 1)))
+		code = b->comm(host, ordinal, insist, comm, err);
+	return code;
+}

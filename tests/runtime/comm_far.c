@@ -1,0 +1,124 @@
+/* Cases for communication on a backend whose memory the host does not reach.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "comm_cases.h"
+
+#include <stdlib.h>
+
+#include "chosen.h"
+
+#define OK(call) ck_assert_msg((call) == FF_OK, "%s", err.text)
+
+/* A comm whose arrays are the host's: they are brought to the device's memory before what is
+ * posted, and back behind it, by the same stream. */
+struct far {
+	struct ff_comm base;
+	struct ff_comm *comm;
+	struct ff_device *dev;
+	void **memory; /* of the case under way */
+	uint32_t n;
+};
+
+static struct far *self(struct ff_comm *c)
+{
+	return (struct far *)c;
+}
+
+static void *put(struct far *f, const struct ff_channel *on, const void *host)
+{
+	const struct ff_backend *b = on->backend;
+	struct ff_error err;
+	void *device;
+
+	OK(b->alloc(f->dev, COMM_ARRAY_BYTES, &device, &err));
+	f->memory = realloc(f->memory, (f->n + 1) * sizeof(*f->memory));
+	ck_assert_ptr_nonnull(f->memory);
+	f->memory[f->n++] = device;
+	OK(b->upload(on->stream, device, host, COMM_ARRAY_BYTES, &err));
+	return device;
+}
+
+static int far_collective(struct ff_comm *c, const struct ff_channel *on,
+		const struct ff_collective *x, struct ff_error *err)
+{
+	struct far *f = self(c);
+	const void **send = calloc(x->n_devices, sizeof(*send));
+	void **recv = calloc(x->n_devices, sizeof(*recv));
+	struct ff_collective there = *x;
+	int code;
+
+	ck_assert(send && recv);
+	for (uint32_t i = 0; i < x->n_devices; i++) {
+		if (!x->send[i])
+			continue;
+		send[i] = recv[i] = put(f, on, x->send[i]);
+		if (x->send[i] != x->recv[i])
+			recv[i] = put(f, on, x->recv[i]);
+	}
+	there.send = send;
+	there.recv = recv;
+	code = f->comm->collective(f->comm, on, &there, err);
+	for (uint32_t i = 0; i < x->n_devices && code == FF_OK; i++)
+		if (recv[i])
+			code = on->backend->download(
+					on->stream, x->recv[i], recv[i], COMM_ARRAY_BYTES, err);
+	free(send);
+	free(recv);
+	c->sent_bytes = f->comm->sent_bytes;
+	return code;
+}
+
+static int far_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dtype type,
+		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
+{
+	struct far *f = self(c);
+	struct ff_parcel *there = calloc(n + 1, sizeof(*there));
+	int code;
+
+	ck_assert_ptr_nonnull(there);
+	for (uint32_t i = 0; i < n; i++) {
+		there[i] = parcel[i];
+		if (parcel[i].send)
+			there[i].send = put(f, on, parcel[i].send);
+		if (parcel[i].recv)
+			there[i].recv = put(f, on, parcel[i].recv);
+	}
+	code = f->comm->exchange(f->comm, on, type, there, n, err);
+	for (uint32_t i = 0; i < n && code == FF_OK; i++)
+		if (parcel[i].recv)
+			code = on->backend->download(on->stream, parcel[i].recv, there[i].recv,
+					COMM_ARRAY_BYTES, err);
+	free(there);
+	c->sent_bytes = f->comm->sent_bytes;
+	return code;
+}
+
+static int far_gather(
+		struct ff_comm *c, const void *own, size_t bytes, void *all, struct ff_error *err)
+{
+	return self(c)->comm->gather(self(c)->comm, own, bytes, all, err);
+}
+
+void comm_each_far(struct ff_comm *c, struct ff_random *r, int n, comm_case test)
+{
+	const struct ff_backend *b = chosen_backend();
+	struct far f = {.base = *c, .comm = c};
+	struct ff_stream *stream;
+	struct ff_error err;
+
+	f.base.collective = far_collective;
+	f.base.exchange = far_exchange;
+	f.base.gather = far_gather;
+	OK(b->open(c->rank, &f.dev, &err));
+	OK(b->stream(f.dev, true, &stream, &err));
+	while (n-- > 0) {
+		const struct ff_channel on = {b, stream};
+
+		test(&f.base, &on, r);
+		OK(b->drain(stream, &err));
+		while (f.n)
+			b->free(f.dev, f.memory[--f.n]);
+	}
+	free(f.memory);
+	b->stream_close(stream);
+	b->close(f.dev);
+}
