@@ -4,6 +4,7 @@
 
 #include "ff/evaluate.h"
 #include "ff/program.h"
+#include "foresee.h"
 #include "memo.h"
 #include "pass.h"
 
@@ -15,21 +16,6 @@ struct ff_swap {
 		struct ff_memo_node *node;
 		struct ff_memo_edge *edge;
 	} was;
-};
-
-/* foresee.c: what is thought of a proposal before it is timed. */
-struct ff_foresight {
-	bool on;
-	bool checks;            /* the proposal is timed whatever is thought of it */
-	bool doubted;           /* it seems to be slower than its limit */
-	double now_us, next_us; /* steps of the current strategy, of the proposal */
-	double busiest_us;      /* of the devices, with the current strategy */
-	double spare_us;        /* what the proposal may take more than it */
-	double most_busy_us;    /* doubted: a device busy for longer */
-	/* By node: when the parts of one that may close buckets were done, last. */
-	double *closed, *closed_next;
-	double *lane;
-	uint32_t n, checked, wrong; /* proposals; doubted ones that were timed; good ones of them */
 };
 
 struct ff_evaluator {
@@ -133,15 +119,6 @@ void ff_busy_keep(struct ff_evaluator *e);
 int ff_busy_check(struct ff_evaluator *e, struct ff_micro *micro, const struct ff_strategy *s,
 		double limit_us, bool *slower, struct ff_error *err);
 
-/* foresee.c: before a proposal, once its blocks are in place, in the pass before the
- * snapshot `s` behind all of forward that it changes, and when it is known whether it is
- * slower; after the current strategy became another. */
-int ff_foresee_create(struct ff_evaluator *e, struct ff_error *err);
-void ff_foresee_begin(struct ff_evaluator *e, double limit_us);
-int ff_foresee_sync(struct ff_evaluator *e, struct ff_error *err);
-void ff_foresee_rest(struct ff_evaluator *e, const struct ff_snapshot *s);
-void ff_foresee_end(struct ff_evaluator *e, bool slower);
-void ff_foresee_keep(struct ff_evaluator *e);
 /* Whether more need not be known of the proposal. */
 static inline bool ff_given_up(const struct ff_evaluator *e)
 {
