@@ -21,6 +21,8 @@ static const char details[] =
 		"  ffrun lenet.json data-parallel --devices 4 --data synthetic --verify\n"
 		"  ffrun lm.json plan.json --data synthetic --steps 500 --optimizer adamw --rate "
 		"3e-4\n"
+		"  ffrun lm.json plan.json --data synthetic --epochs 9 --checkpoint out --resume "
+		"--save lm.safetensors\n"
 		"  mpirun --hostfile hosts -n 16 ffrun big.json plan.json --data /data --epochs 1\n"
 		"\n"
 		"Exit status: 0 done, 1 failed at run time, 2 bad usage or bad input, 3 a "
@@ -92,6 +94,18 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 					"in "
 					"bfloat16 what rounding explains)"},
 			{"--test", FF_OPTION_FLAG, &o->test, NULL, "test accuracy at the end"},
+			{"--weights", FF_OPTION_TEXT, &o->weights, "FILE",
+					"begin with these weights (safetensors, by parameter), "
+					"not with drawn ones"},
+			{"--save", FF_OPTION_TEXT, &o->save, "FILE",
+					"write the weights that come of it (safetensors)"},
+			{"--checkpoint", FF_OPTION_TEXT, &o->checkpoint, "DIR",
+					"keep weights, the optimizer's states and the step there"},
+			{"--every", FF_OPTION_COUNT, &o->every, "N",
+					"steps between two checkpoints (an epoch); the last step "
+					"makes one, too"},
+			{"--resume", FF_OPTION_FLAG, &o->resume, NULL,
+					"go on from the checkpoint, if there is one"},
 			{"--report", FF_OPTION_TEXT, &o->report, "FILE", "write a JSON report"},
 			{"--trace", FF_OPTION_TEXT, &o->trace, "FILE",
 					"write a timeline of the last step (Chrome, Perfetto)"},

@@ -140,18 +140,32 @@ int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err)
 	return code;
 }
 
+/* A shard to where it lies in the whole, or from there, line by line of the last axis. */
+static void copy_shard(const struct ff_executor *x, const struct ff_shard *shard, bool into_whole,
+		const float *from, float *to)
+{
+	uint32_t last = shard->region.rank - 1;
+	struct walk w;
+
+	walk_start(&w, &shard->region, value_of(x, shard));
+	do {
+		for (int32_t i = 0; i < ff_region_size(&shard->region, last); i++) {
+			int64_t at = w.offset + i * w.stride[last], index = w.index + i;
+
+			to[into_whole ? index : at] = from[into_whole ? at : index];
+		}
+	} while (walk_next_line(&w));
+}
+
 /* One owner of each shard writes it into the whole; the others add zeros. */
 static int place_shard(struct ff_executor *x, const struct ff_shard *shard, const char *memory,
 		struct ff_stream *stream, float *whole, struct ff_error *err)
 {
-	int64_t volume = ff_region_volume(&shard->region);
-	uint32_t last = shard->region.rank - 1;
-	size_t bytes = (size_t)volume * FF_F32_BYTES;
+	size_t bytes = (size_t)ff_region_volume(&shard->region) * FF_F32_BYTES;
 	float *staging;
-	struct walk w;
 	int code;
 
-	if (!volume)
+	if (!bytes)
 		return FF_OK;
 	staging = malloc(bytes);
 	if (!staging)
@@ -159,18 +173,13 @@ static int place_shard(struct ff_executor *x, const struct ff_shard *shard, cons
 	code = x->b->download(stream, staging, memory, bytes, err);
 	if (code == FF_OK)
 		code = x->b->drain(stream, err);
-	if (code == FF_OK) {
-		walk_start(&w, &shard->region, value_of(x, shard));
-		do {
-			for (int32_t i = 0; i < ff_region_size(&shard->region, last); i++)
-				whole[w.index + i] = staging[w.offset + i * w.stride[last]];
-		} while (walk_next_line(&w));
-	}
+	if (code == FF_OK)
+		copy_shard(x, shard, true, staging, whole);
 	free(staging);
 	return code;
 }
 
-int ff_executor_parameter(struct ff_executor *x, uint32_t node, bool gradient, float *whole,
+int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, float *whole,
 		struct ff_error *err)
 {
 	const struct ff_value *v = &x->s->graph->values[x->s->graph->nodes[node].out];
@@ -189,9 +198,52 @@ int ff_executor_parameter(struct ff_executor *x, uint32_t node, bool gradient, f
 			continue;
 		memory = ff_bind_bucket(x, shard->bucket, 0);
 		if (memory)
-			code = place_shard(x, shard,
-					memory + shard->offset + (gradient ? b->bytes : 0),
+			code = place_shard(x, shard, memory + shard->offset + array * b->bytes,
 					x->host[x->host_of[b->device[0]]].compute, whole, err);
 	}
 	return code < 0 ? code : x->comm->sum(x->comm, whole, n, err);
+}
+
+/* One device's shard out of the whole, and what readers get of it. */
+static int put_shard(struct ff_executor *x, const struct ff_shard *shard, uint32_t array,
+		uint32_t position, const float *whole, struct ff_error *err)
+{
+	const struct ff_bucket *b = &x->s->buckets[shard->bucket];
+	struct ff_stream *stream = x->host[x->host_of[b->device[position]]].compute;
+	char *memory = ff_bind_bucket(x, shard->bucket, position);
+	uint16_t *rounded = ff_bind_rounded(x, shard->bucket, memory);
+	int64_t n = ff_region_volume(&shard->region);
+	float *staging = malloc((size_t)n * sizeof(*staging));
+	int code;
+
+	if (!staging)
+		return ff_fail_memory(err);
+	copy_shard(x, shard, false, whole, staging);
+	code = x->b->upload(stream, memory + shard->offset + array * b->bytes, staging,
+			(size_t)n * sizeof(*staging), err);
+	if (code == FF_OK)
+		code = x->b->drain(stream, err);
+	if (code == FF_OK && rounded && array == FF_ARRAY_WEIGHTS)
+		code = upload_rounded(
+				x, staging, n, rounded + shard->offset / FF_F32_BYTES, stream, err);
+	free(staging);
+	return code;
+}
+
+int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t array,
+		const float *whole, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < x->s->n_shards && code == FF_OK; i++) {
+		const struct ff_shard *shard = &x->s->shards[i];
+		const struct ff_bucket *b = &x->s->buckets[shard->bucket];
+
+		if (shard->node != node || !ff_region_volume(&shard->region))
+			continue;
+		for (uint32_t k = 0; k < b->n_devices && code == FF_OK; k++)
+			if (ff_bind_bucket(x, shard->bucket, k))
+				code = put_shard(x, shard, array, k, whole, err);
+	}
+	return code;
 }

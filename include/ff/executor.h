@@ -51,10 +51,16 @@ void ff_executor_set_rate(struct ff_executor *x, double rate);
 /* Bytes allocated for `device` if hosted here, else 0. */
 int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device);
 
-/* Gathers the whole parameter of `node` (or its gradient) on every rank: row-major
+/* What is kept of every parameter: its weights, their gradients, then the optimizer's
+ * states, FF_ARRAY_STATES + 0 and so on. */
+enum { FF_ARRAY_WEIGHTS, FF_ARRAY_GRADIENTS, FF_ARRAY_STATES };
+/* Gathers one of these of the parameter of `node`, whole, on every rank: row-major
  * float32. */
-int ff_executor_parameter(struct ff_executor *x, uint32_t node, bool gradient, float *whole,
+int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, float *whole,
 		struct ff_error *err);
+/* The other way round: hosted devices take their shards of it. */
+int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t array,
+		const float *whole, struct ff_error *err);
 
 /* Spans of the next step are kept; `spans` of hosted devices after it, valid
  * until the executor goes. */

@@ -173,6 +173,14 @@ static int count_steps(const struct ff_run_options *opt, struct ff_plan *p, stru
 		return ff_fail(err, FF_E_INPUT, "%s: at most %u steps are possible",
 				opt->steps ? "--steps" : "--epochs", UINT32_MAX);
 	p->steps = opt->epochs ? opt->epochs * epoch : opt->steps;
+	if (p->steps && p->first >= p->steps)
+		return ff_fail(err, FF_E_INPUT,
+				"%s has %" PRIu64 " steps behind it, and no more than %" PRIu64
+				" were asked for",
+				p->weights->path, p->first, p->steps);
+	if (p->steps)
+		p->steps -= p->first;
+	p->every = opt->every ? opt->every : epoch;
 	p->warmup = opt->warmup;
 	if (p->warmup == UINT64_MAX)
 		p->warmup = p->steps > 3 ? 3 : p->steps ? p->steps - 1 : 0;
@@ -192,6 +200,11 @@ static int check_options(const struct ff_run_options *opt, struct ff_error *err)
 	if (!opt->data)
 		return ff_fail(err, FF_E_INPUT,
 				"expected --data FOLDER or --data synthetic[:SAMPLES]");
+	if ((opt->resume || opt->every) && !opt->checkpoint)
+		return ff_fail(err, FF_E_INPUT, "%s: expected --checkpoint DIR with it",
+				opt->resume ? "--resume" : "--every");
+	if (opt->compare && opt->checkpoint)
+		return ff_fail(err, FF_E_INPUT, "--checkpoint and --compare exclude each other");
 	return FF_OK;
 }
 
@@ -244,7 +257,9 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
 	if (code < 0 || (code = choose_optimizer(opt, p, err)) < 0 ||
 			(code = choose_backend(opt, p, err)) < 0 ||
 			(code = ff_dataset_open(opt->data, &p->graph, opt->seed, &p->data, err)) <
-					0)
+					0 ||
+			(code = ff_checkpoint_open(opt, p, err)) < 0 ||
+			(code = ff_weights_open(opt, p, err)) < 0)
 		return code;
 	return count_steps(opt, p, err);
 }
@@ -265,6 +280,8 @@ int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here
 void ff_plan_finish(struct ff_plan *p)
 {
 	ff_dataset_close(p->data);
+	if (p->weights)
+		ff_tensors_close(p->weights);
 	ff_arena_finish(&p->arena);
 	*p = (struct ff_plan){0};
 }

@@ -208,6 +208,8 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	printf("%s, batch %d, on %u %s devices, %" PRIu64 " steps (%" PRIu64 " to warm up)\n",
 			p->graph.name, p->graph.batch, p->machine.n_devices, p->backend->name,
 			p->steps, p->warmup);
+	if (p->first)
+		printf("went on from %s after %" PRIu64 " steps\n", p->weights->path, p->first);
 	printf("plan: %s", p->candidate[0].name);
 	if (p->n_candidates > 1)
 		printf("; against: %s", p->candidate[1].name);
@@ -307,6 +309,7 @@ static int write_report(const struct ff_run_options *opt, const struct ff_plan *
 	ff_out_int(out, "batch", p->graph.batch);
 	write_optimizer(p, out);
 	ff_out_u64(out, "seed", opt->seed);
+	ff_out_u64(out, "first_step", p->first);
 	ff_out_u64(out, "steps", p->steps);
 	ff_out_u64(out, "warmup", p->warmup);
 	for (uint32_t i = 0; p->steps && i < p->n_candidates && code == FF_OK; i++)

@@ -3,15 +3,17 @@
 #define FF_RUN_H
 
 #include "ff/executor.h"
+#include "ff/safetensors.h"
 
 struct ff_run_options {
 	const char *graph, *strategy; /* operands */
 	const char *against, *data, *machine, *device, *schedule, *report, *trace, *dump;
+	const char *weights, *save, *checkpoint;
 	const char *optimizer; /* NULL: the strategy's */
-	uint64_t devices, steps, epochs, warmup, seed;
+	uint64_t devices, steps, epochs, warmup, seed, every;
 	double setting[FF_SETTING_COUNT]; /* NAN: the optimizer's preset */
 	double tolerance;                 /* NAN: by the graph's type */
-	bool compare, verify, test;
+	bool compare, verify, test, resume;
 };
 
 /* A strategy to run, as its operand named it. */
@@ -22,8 +24,9 @@ struct ff_candidate {
 	struct ff_schedule schedule;
 };
 
-/* Of a machine, of disturbed samples, of another optimizer by candidate. */
-#define FF_PLAN_NOTES 4
+/* Of a machine, of disturbed samples, of another optimizer by candidate, of weights. */
+#define FF_NOTE_WEIGHTS 4
+#define FF_PLAN_NOTES 5
 
 /* All that is read before anything runs; the same on every rank. */
 struct ff_plan {
@@ -37,7 +40,10 @@ struct ff_plan {
 	const struct ff_backend *backend;
 	const char *communication; /* the name of what ranks communicate by */
 	struct ff_dataset *data;
-	uint64_t steps, warmup;
+	const char *checkpoint;     /* where checkpoints go; NULL: nowhere */
+	struct ff_tensors *weights; /* to begin with; NULL: drawn */
+	uint64_t first; /* steps that the checkpoint has behind it; 0: none is gone on from */
+	uint64_t steps, warmup, every; /* steps of this run; a checkpoint after every so many */
 	struct ff_error note[FF_PLAN_NOTES]; /* sentences that the user should read, where there are
 						any */
 };
@@ -92,6 +98,23 @@ struct ff_verdict {
 };
 int ff_verify(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
 		struct ff_verdict *ret, struct ff_error *err);
+
+/* weights.c: parameters in safetensors files.  Opened once the graph, the optimizer and
+ * the options are known: all that can be wrong with a file is found then. */
+#define FF_TENSOR_NAME 512
+int ff_weights_open(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err);
+int ff_checkpoint_open(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err);
+/* What the plan has to begin with, if it has anything, into a new executor. */
+int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *err);
+/* Of all parameters one array: its tensors' heads, and, on all ranks together, their
+ * elements, which go to `out` where it is not NULL. */
+void ff_weights_declare(const struct ff_graph *g, uint32_t array, struct ff_tensors_out *out);
+int ff_weights_write(struct ff_executor *x, const struct ff_graph *g, uint32_t array,
+		struct ff_tensors_out *out, struct ff_error *err);
+int ff_weights_save(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
+		struct ff_executor *x, struct ff_error *err);
+int ff_checkpoint_save(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
+		struct ff_executor *x, uint64_t step, struct ff_error *err);
 
 /* dump.c: a safetensors file of one step, whole tensors in PyTorch's order. */
 int ff_dump(const struct ff_run_options *opt, struct ff_plan *p, struct ff_executor *x, bool lead,

@@ -82,21 +82,24 @@ static int create(struct training *t, struct ff_error *err)
 	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
 		code = ff_executor_create(&t->plan->candidate[i].schedule, t->plan->backend,
 				t->comm, t->plan->data, &opt, &t->x[i], err);
+	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
+		code = ff_weights_load(t->plan, t->x[i], err);
 	return ff_agree_code(t->comm, code, err);
 }
 
 static void set_rates(struct training *t, uint64_t step)
 {
 	double rate = t->plan->setting[FF_SETTING_RATE];
+	double all = (double)(t->plan->first + t->plan->steps);
 
 	/* Loshchilov and Hutter, "SGDR", ICLR 2017, without restarts */
 	if (!strcmp(t->opt->schedule, "cosine"))
-		rate *= 0.5 * (1 + cos(3.14159265358979 * (double)step / (double)t->plan->steps));
+		rate *= 0.5 * (1 + cos(3.14159265358979 * (double)step / all));
 	for (uint32_t i = 0; i < t->plan->n_candidates; i++)
 		ff_executor_set_rate(t->x[i], rate);
 }
 
-/* One step from the moment when all ranks are ready to when all are done. */
+/* One step of this run from the moment when all ranks are ready to when all are done. */
 static int timed_step(struct training *t, uint32_t i, uint64_t step, struct ff_error *err)
 {
 	struct ff_outcome *o = &t->outcome[i];
@@ -107,7 +110,7 @@ static int timed_step(struct training *t, uint32_t i, uint64_t step, struct ff_e
 	if (code < 0)
 		return code;
 	start = ff_clock_us();
-	if ((code = ff_executor_step(t->x[i], step, err)) < 0 ||
+	if ((code = ff_executor_step(t->x[i], t->plan->first + step, err)) < 0 ||
 			(code = t->comm->barrier(t->comm, err)) < 0)
 		return code;
 	o->step_us[step] = ff_clock_us() - start;
@@ -128,7 +131,9 @@ static int gather_losses(struct training *t, uint64_t end, struct ff_error *err)
 
 static void show(struct training *t, uint64_t step, double start_us)
 {
-	uint64_t done = step + 1, known = t->gathered, from = known > 20 ? known - 20 : 0;
+	uint64_t done = t->plan->first + step + 1, all = t->plan->first + t->plan->steps;
+	uint64_t known = t->gathered, from = known > 20 ? known - 20 : 0;
+	double share = (double)(step + 1) / (double)t->plan->steps;
 	double loss = 0;
 
 	if (t->comm->rank != 0)
@@ -136,15 +141,21 @@ static void show(struct training *t, uint64_t step, double start_us)
 	for (uint64_t k = from; k < known; k++)
 		loss += t->outcome[0].loss[k] / (double)(known - from);
 	if (known)
-		ff_progress_show(&t->progress, (double)done / (double)t->plan->steps,
-				(ff_clock_us() - start_us) * 1e-6,
+		ff_progress_show(&t->progress, share, (ff_clock_us() - start_us) * 1e-6,
 				"step %" PRIu64 "/%" PRIu64 "  loss %.4f  %.2f ms a step", done,
-				t->plan->steps, loss, t->outcome[0].step_us[step] * 1e-3);
+				all, loss, t->outcome[0].step_us[step] * 1e-3);
 	else
-		ff_progress_show(&t->progress, (double)done / (double)t->plan->steps,
-				(ff_clock_us() - start_us) * 1e-6,
-				"step %" PRIu64 "/%" PRIu64 "  %.2f ms a step", done,
-				t->plan->steps, t->outcome[0].step_us[step] * 1e-3);
+		ff_progress_show(&t->progress, share, (ff_clock_us() - start_us) * 1e-6,
+				"step %" PRIu64 "/%" PRIu64 "  %.2f ms a step", done, all,
+				t->outcome[0].step_us[step] * 1e-3);
+}
+
+/* A checkpoint, if it is time for one when `done` steps are. */
+static int keep(struct training *t, uint64_t done, bool last, struct ff_error *err)
+{
+	if (!t->plan->checkpoint || !(last || done % t->plan->every == 0))
+		return FF_OK;
+	return ff_checkpoint_save(t->opt, t->plan, t->comm, t->x[0], done, err);
 }
 
 static int train_all(struct training *t, struct ff_error *err)
@@ -155,7 +166,7 @@ static int train_all(struct training *t, struct ff_error *err)
 	for (uint64_t step = 0; step < t->plan->steps && code == FF_OK; step++) {
 		bool last = step + 1 == t->plan->steps;
 
-		set_rates(t, step);
+		set_rates(t, t->plan->first + step);
 		for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++) {
 			ff_executor_trace(t->x[i], last && t->opt->trace);
 			code = timed_step(t, i, step, err);
@@ -163,6 +174,8 @@ static int train_all(struct training *t, struct ff_error *err)
 		}
 		if (code == FF_OK && (last || (step + 1) % LOSS_EVERY == 0))
 			code = gather_losses(t, step + 1, err);
+		if (code == FF_OK)
+			code = keep(t, t->plan->first + step + 1, last, err);
 		if (code == FF_OK)
 			show(t, step, start);
 	}
@@ -231,6 +244,8 @@ int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm
 	ff_progress_end(&t.progress);
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = collect(&t, i, err);
+	if (code == FF_OK)
+		code = ff_weights_save(opt, p, comm, t.x[0], err);
 	for (uint32_t i = 0; i < p->n_candidates; i++)
 		ff_executor_destroy(t.x[i]);
 	return code;

@@ -27,6 +27,8 @@ static int create(struct trial *t, struct ff_error *err)
 	int code = ff_executor_create(&p->candidate[0].schedule, p->backend, t->comm, p->data, &opt,
 			&t->split, err);
 
+	if (code == FF_OK)
+		code = ff_weights_load(p, t->split, err);
 	if (code < 0 || t->comm->rank || !t->opt->verify)
 		return code;
 	if ((code = ff_machine_subset(&p->machine, 1, &p->arena, &t->machine, err)) < 0 ||
@@ -38,8 +40,9 @@ static int create(struct trial *t, struct ff_error *err)
 					 &p->candidate[0].schedule, err)) < 0 ||
 			(code = ff_comm_local(1, &t->alone, err)) < 0)
 		return code;
-	return ff_executor_create(
+	code = ff_executor_create(
 			&t->schedule, p->backend, t->alone, p->data, &opt, &t->whole, err);
+	return code < 0 ? code : ff_weights_load(p, t->whole, err);
 }
 
 static int check_figures(struct trial *t, struct ff_error *err)
@@ -142,9 +145,9 @@ static int compare_gradient(struct trial *t, uint32_t node, struct ff_error *err
 	if (!split || !whole)
 		code = ff_fail_memory(err);
 	else
-		code = ff_executor_parameter(t->split, node, true, split, err);
+		code = ff_executor_parameter(t->split, node, FF_ARRAY_GRADIENTS, split, err);
 	if (code == FF_OK && t->whole)
-		code = ff_executor_parameter(t->whole, node, true, whole, err);
+		code = ff_executor_parameter(t->whole, node, FF_ARRAY_GRADIENTS, whole, err);
 	if (code == FF_OK && t->whole) {
 		double d = distance(&t->plan->graph, split, whole, size);
 

@@ -85,7 +85,8 @@ float *rig_weights(struct rig *r, bool gradients, struct ff_arena *a, int64_t *n
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		if (!ff_node_is_parameter(g, i))
 			continue;
-		RIG_OK(ff_executor_parameter(r->x, i, gradients, all + at, &err));
+		RIG_OK(ff_executor_parameter(r->x, i,
+				gradients ? FF_ARRAY_GRADIENTS : FF_ARRAY_WEIGHTS, all + at, &err));
 		at += rig_volume(&g->values[g->nodes[i].out]);
 	}
 	ck_assert_int_eq(at, *n);

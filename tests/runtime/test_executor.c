@@ -139,7 +139,7 @@ static void check_null_gradients(struct rig *r, const struct scene *s, uint32_t 
 	struct ff_error err;
 
 	ck_assert_ptr_nonnull(whole);
-	RIG_OK(ff_executor_parameter(r->x, node, true, whole, &err));
+	RIG_OK(ff_executor_parameter(r->x, node, FF_ARRAY_GRADIENTS, whole, &err));
 	for (uint32_t i = 0; i < l->n_shards; i++)
 		if (l->shards[i].node == node)
 			in_shards += ff_region_volume(&l->shards[i].region);

@@ -1,0 +1,428 @@
+/* Files of whole tensors.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/safetensors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ff/dtype.h"
+#include "names.h"
+
+#define LEAD 8                        /* bytes of the header's length */
+#define MOST_HEADER 100000000         /* as the format's own reader has it */
+#define MOST_BYTES (INT64_C(1) << 53) /* what JSON numbers tell exactly */
+#define CHUNK 65536                   /* bytes that are read and converted at a time */
+
+/* IEEE 754 binary16. */
+static float from_f16(uint16_t x)
+{
+	int exponent = x >> 10 & 31, fraction = x & 1023;
+	float size = exponent == 31 ? (fraction ? NAN : INFINITY)
+		     : exponent     ? ldexpf((float)(1024 + fraction), exponent - 25)
+				    : ldexpf((float)fraction, -24);
+
+	return x >> 15 ? -size : size;
+}
+
+static void take_f64(const void *from, size_t n, float *to)
+{
+	const double *v = from;
+
+	for (size_t i = 0; i < n; i++)
+		to[i] = (float)v[i];
+}
+
+static void take_f32(const void *from, size_t n, float *to)
+{
+	memcpy(to, from, n * sizeof(*to));
+}
+
+static void take_f16(const void *from, size_t n, float *to)
+{
+	const uint16_t *v = from;
+
+	for (size_t i = 0; i < n; i++)
+		to[i] = from_f16(v[i]);
+}
+
+static void take_bf16(const void *from, size_t n, float *to)
+{
+	const uint16_t *v = from;
+
+	for (size_t i = 0; i < n; i++)
+		to[i] = ff_bf16_to_f32(v[i]);
+}
+
+/* The format's element types; all that have no `take` are known by their size alone. */
+static const struct type {
+	const char *name;
+	int64_t bytes;
+	void (*take)(const void *from, size_t n, float *to);
+} types[] = {
+		{"F64", 8, take_f64},
+		{"F32", 4, take_f32},
+		{"F16", 2, take_f16},
+		{"BF16", 2, take_bf16},
+		{"I64", 8, NULL},
+		{"U64", 8, NULL},
+		{"I32", 4, NULL},
+		{"U32", 4, NULL},
+		{"I16", 2, NULL},
+		{"U16", 2, NULL},
+		{"I8", 1, NULL},
+		{"U8", 1, NULL},
+		{"BOOL", 1, NULL},
+		{"F8_E5M2", 1, NULL},
+		{"F8_E4M3", 1, NULL},
+};
+
+static const struct type *type_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (!strcmp(types[i].name, name))
+			return &types[i];
+	return NULL;
+}
+
+static int fail_read(const char *path, struct ff_error *err)
+{
+	return ff_fail(err, FF_E_INPUT, "%s: cannot be read: %s", path, strerror(errno));
+}
+
+/* All of `bytes` from `at`; a file that ends before is FF_E_IO. */
+static int read_all(const struct ff_tensors *f, int64_t at, size_t bytes, void *to,
+		struct ff_error *err)
+{
+	char *next = to;
+
+	while (bytes) {
+		ssize_t got = pread(f->fd, next, bytes, at);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return ff_fail(err, FF_E_IO, "%s: cannot be read: %s", f->path,
+					strerror(errno));
+		if (got == 0)
+			return ff_fail(err, FF_E_IO, "%s: ended while it was read", f->path);
+		next += got;
+		at += got;
+		bytes -= (size_t)got;
+	}
+	return FF_OK;
+}
+
+static int parse_shape(const struct ff_json *item, struct ff_tensor *t, struct ff_error *err)
+{
+	const struct ff_json *shape;
+	int code = ff_json_need(item, "shape", FF_JSON_ARRAY, &shape, err);
+
+	if (code < 0)
+		return code;
+	if (shape->n > FF_TENSOR_RANK)
+		return ff_json_fail(shape, err, "expected at most %d axes", FF_TENSOR_RANK);
+	t->rank = shape->n;
+	t->elements = 1;
+	for (uint32_t i = 0; i < shape->n; i++) {
+		code = ff_json_as_int(&shape->child[i], 0, MOST_BYTES, &t->shape[i], err);
+		if (code < 0)
+			return code;
+		if (__builtin_mul_overflow(t->elements, t->shape[i], &t->elements) ||
+				t->elements > MOST_BYTES)
+			return ff_json_fail(shape, err, "too many elements");
+	}
+	return FF_OK;
+}
+
+/* `first` is where in the file the elements of all tensors begin, `room` how many bytes
+ * there are. */
+static int parse_tensor(const struct ff_json *item, int64_t first, int64_t room,
+		struct ff_tensor *t, struct ff_error *err)
+{
+	static const char *const keys[] = {"dtype", "shape", "data_offsets", NULL};
+	const struct ff_json *offsets;
+	const struct type *type;
+	int64_t from, to;
+	int code;
+
+	if (item->type != FF_JSON_OBJECT)
+		return ff_json_fail(item, err, "expected an object");
+	t->name = item->key;
+	if ((code = ff_json_only(item, keys, err)) < 0 ||
+			(code = ff_json_string(item, "dtype", &t->type, err)) < 0 ||
+			(code = parse_shape(item, t, err)) < 0 ||
+			(code = ff_json_need(item, "data_offsets", FF_JSON_ARRAY, &offsets, err)) <
+					0)
+		return code;
+	type = type_of(t->type);
+	if (!type)
+		return ff_json_fail(item, err, "dtype \"%s\" is not known", t->type);
+	if (offsets->n != 2)
+		return ff_json_fail(offsets, err, "expected two offsets");
+	if ((code = ff_json_as_int(&offsets->child[0], 0, room, &from, err)) < 0 ||
+			(code = ff_json_as_int(&offsets->child[1], from, room, &to, err)) < 0)
+		return code;
+	if ((to - from) % type->bytes || (to - from) / type->bytes != t->elements)
+		return ff_json_fail(offsets, err,
+				"%" PRId64 " bytes, but %" PRId64 " elements of %s", to - from,
+				t->elements, t->type);
+	t->at = first + from;
+	t->bytes = to - from;
+	return FF_OK;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct ff_tensor *x = *(const struct ff_tensor *const *)a;
+	const struct ff_tensor *y = *(const struct ff_tensor *const *)b;
+
+	if (x->at != y->at)
+		return (x->at > y->at) - (x->at < y->at);
+	return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* Every byte belongs to one tensor. */
+static int check_places(const struct ff_tensors *f, int64_t first, int64_t end, struct ff_arena *a,
+		struct ff_error *err)
+{
+	const struct ff_tensor **sorted = ff_arena_array(a, f->n, sizeof(*sorted));
+	int64_t at = first;
+
+	if (!sorted)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < f->n; i++)
+		sorted[i] = &f->tensor[i];
+	qsort(sorted, f->n, sizeof(*sorted), by_place);
+	for (uint32_t i = 0; i < f->n; i++) {
+		if (sorted[i]->at != at)
+			return ff_fail(err, FF_E_INPUT, "%s: %s %s the tensor before it", f->path,
+					sorted[i]->name,
+					sorted[i]->at < at ? "overlaps" : "leaves a hole behind");
+		at += sorted[i]->bytes;
+	}
+	if (at != end)
+		return ff_fail(err, FF_E_INPUT,
+				"%s: %" PRId64 " bytes at its end belong to no tensor", f->path,
+				end - at);
+	return FF_OK;
+}
+
+static int parse_notes(const struct ff_json *item, struct ff_tensors *f, struct ff_error *err)
+{
+	if (item->type != FF_JSON_OBJECT)
+		return ff_json_fail(item, err, "expected an object");
+	for (uint32_t i = 0; i < item->n; i++)
+		if (item->child[i].type != FF_JSON_STRING)
+			return ff_json_fail(&item->child[i], err, "expected a text");
+	f->notes = item;
+	return FF_OK;
+}
+
+static int parse_header(const struct ff_json *root, int64_t first, int64_t end, struct ff_arena *a,
+		struct ff_tensors *f, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	if (root->type != FF_JSON_OBJECT)
+		return ff_json_fail(root, err, "expected an object");
+	f->tensor = ff_arena_array(a, root->n, sizeof(*f->tensor));
+	f->names = ff_arena_alloc(a, sizeof(*f->names));
+	if (!f->tensor || !f->names)
+		return ff_fail_memory(err);
+	ff_names_init(f->names, a);
+	for (uint32_t i = 0; i < root->n && code == FF_OK; i++) {
+		const struct ff_json *item = &root->child[i];
+
+		if (!strcmp(item->key, "__metadata__")) {
+			code = parse_notes(item, f, err);
+			continue;
+		}
+		code = parse_tensor(item, first, end - first, &f->tensor[f->n], err);
+		if (code == FF_OK && ff_names_put(f->names, item->key, f->n) < 0)
+			code = ff_fail_memory(err);
+		f->n++;
+	}
+	return code < 0 ? code : check_places(f, first, end, a, err);
+}
+
+static int read_header(struct ff_tensors *f, struct ff_arena *a, struct ff_error *err)
+{
+	const struct ff_json *root;
+	uint8_t lead[LEAD];
+	uint64_t len = 0;
+	struct stat st;
+	char *text;
+	int code;
+
+	if (fstat(f->fd, &st) < 0)
+		return fail_read(f->path, err);
+	if (!S_ISREG(st.st_mode))
+		return ff_fail(err, FF_E_INPUT, "%s: expected a plain file", f->path);
+	if (st.st_size < LEAD)
+		return ff_fail(err, FF_E_INPUT, "%s: too short for a safetensors file", f->path);
+	if ((code = read_all(f, 0, LEAD, lead, err)) < 0)
+		return code;
+	for (int i = LEAD; i-- > 0;)
+		len = len << 8 | lead[i];
+	if (len > MOST_HEADER || (int64_t)len > st.st_size - LEAD)
+		return ff_fail(err, FF_E_INPUT,
+				"%s: no safetensors file: its header would be %" PRIu64 " bytes",
+				f->path, len);
+	text = malloc(len ? len : 1);
+	if (!text)
+		return ff_fail_memory(err);
+	code = read_all(f, LEAD, len, text, err);
+	if (code == FF_OK)
+		code = ff_json_parse(f->path, text, len, a, &root, err);
+	free(text);
+	return code < 0 ? code : parse_header(root, LEAD + (int64_t)len, st.st_size, a, f, err);
+}
+
+int ff_tensors_open(
+		const char *path, struct ff_arena *a, struct ff_tensors *ret, struct ff_error *err)
+{
+	struct ff_tensors f = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+	int code;
+
+	if (f.fd < 0)
+		return fail_read(path, err);
+	code = read_header(&f, a, err);
+	if (code < 0)
+		ff_tensors_close(&f);
+	else
+		*ret = f;
+	return code;
+}
+
+void ff_tensors_close(struct ff_tensors *t)
+{
+	if (t->fd >= 0)
+		close(t->fd);
+	t->fd = -1;
+}
+
+const struct ff_tensor *ff_tensors_find(const struct ff_tensors *t, const char *name)
+{
+	uint32_t i = ff_names_find(t->names, name);
+
+	return i == FF_NONE ? NULL : &t->tensor[i];
+}
+
+const char *ff_tensors_note(const struct ff_tensors *t, const char *key)
+{
+	const struct ff_json *note = t->notes ? ff_json_get(t->notes, key) : NULL;
+
+	return note ? note->text : NULL;
+}
+
+bool ff_tensor_is_real(const struct ff_tensor *t)
+{
+	return type_of(t->type)->take != NULL;
+}
+
+int ff_tensors_read(const struct ff_tensors *f, const struct ff_tensor *t, float *whole,
+		struct ff_error *err)
+{
+	const struct type *type = type_of(t->type);
+	size_t step = (size_t)(CHUNK / type->bytes);
+	double chunk[CHUNK / sizeof(double)]; /* double: aligned for every type */
+
+	if (!type->take)
+		return ff_fail(err, FF_E_INPUT, "%s: %s is %s, expected real numbers", f->path,
+				t->name, t->type);
+	for (size_t i = 0; i < (size_t)t->elements; i += step) {
+		size_t left = (size_t)t->elements - i, n = left < step ? left : step;
+		int code = read_all(f, t->at + (int64_t)i * type->bytes, n * (size_t)type->bytes,
+				chunk, err);
+
+		if (code < 0)
+			return code;
+		type->take(chunk, n, whole + i);
+	}
+	return FF_OK;
+}
+
+int ff_tensors_create(const char *path, struct ff_tensors_out *ret, struct ff_error *err)
+{
+	struct ff_tensors_out o = {.file = {.fd = -1}};
+	int code = ff_file_open(path, &o.file, err);
+
+	if (code < 0)
+		return code;
+	ff_out_init(&o.header);
+	ff_out_object(&o.header, NULL);
+	*ret = o;
+	return FF_OK;
+}
+
+void ff_tensors_describe(struct ff_tensors_out *o, const char *const *keys,
+		const char *const *texts, uint32_t n)
+{
+	ff_out_object(&o->header, "__metadata__");
+	for (uint32_t i = 0; i < n; i++)
+		ff_out_string(&o->header, keys[i], texts[i]);
+	ff_out_close(&o->header);
+}
+
+void ff_tensors_declare(struct ff_tensors_out *o, const char *name, const char *type, uint32_t rank,
+		const int32_t *shape)
+{
+	int64_t bytes = 4;
+
+	for (uint32_t i = 0; i < rank; i++)
+		bytes *= shape[i];
+	ff_out_object(&o->header, name);
+	ff_out_string(&o->header, "dtype", type);
+	ff_out_array(&o->header, "shape");
+	for (uint32_t i = 0; i < rank; i++)
+		ff_out_int(&o->header, NULL, shape[i]);
+	ff_out_close(&o->header);
+	ff_out_array(&o->header, "data_offsets");
+	ff_out_int(&o->header, NULL, o->bytes);
+	ff_out_int(&o->header, NULL, o->bytes + bytes);
+	ff_out_close(&o->header);
+	ff_out_close(&o->header);
+	o->bytes += bytes;
+}
+
+static int start(struct ff_tensors_out *o, struct ff_error *err)
+{
+	uint8_t lead[LEAD];
+	int code;
+
+	ff_out_close(&o->header);
+	while (!o->header.failed && o->header.len % 8)
+		ff_out_printf(&o->header, " "); /* so that elements are aligned */
+	if (o->header.failed)
+		return ff_fail_memory(err);
+	for (int i = 0; i < LEAD; i++)
+		lead[i] = (uint8_t)((uint64_t)o->header.len >> (8 * i));
+	o->started = true;
+	code = ff_file_write(&o->file, lead, sizeof(lead), err);
+	return code < 0 ? code : ff_file_write(&o->file, o->header.text, o->header.len, err);
+}
+
+int ff_tensors_write(struct ff_tensors_out *o, const void *data, size_t bytes, struct ff_error *err)
+{
+	int code = o->started ? FF_OK : start(o, err);
+
+	return code < 0 ? code : ff_file_write(&o->file, data, bytes, err);
+}
+
+int ff_tensors_commit(struct ff_tensors_out *o, struct ff_error *err)
+{
+	int code = o->started ? FF_OK : start(o, err);
+
+	return code < 0 ? code : ff_file_commit(&o->file, err);
+}
+
+void ff_tensors_drop(struct ff_tensors_out *o)
+{
+	ff_file_drop(&o->file);
+	ff_out_finish(&o->header);
+}
