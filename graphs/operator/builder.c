@@ -444,38 +444,55 @@ static int hash_graph(struct ff_builder *b, struct ff_graph *g)
 	return failed ? ff_fail_memory(&b->err) : FF_OK;
 }
 
+/* Edges, values and all that rows derive. */
+static int derive_all(struct ff_builder *b, struct ff_graph *g)
+{
+	struct totals total = {0};
+	int code = allocate(b, g);
+
+	if (code == FF_OK)
+		link_uses(g);
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		code = derive_node(b, g, i, &total);
+	return code;
+}
+
 static int finish(struct ff_builder *b, struct ff_graph *g)
 {
 	const struct pending *whole = &(struct pending){.place = b->root};
-	struct totals total = {0};
 	int code;
 
 	if (!b->n)
 		return FAIL(b, whole, "there are no nodes");
-	code = allocate(b, g);
-	if (code < 0)
-		return code;
-	link_uses(g);
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		code = derive_node(b, g, i, &total);
-		if (code == FF_OK)
-			code = check_batch(b, g, i);
-		if (code < 0)
-			return code;
-	}
-	code = check_ends(b, g);
+	code = derive_all(b, g);
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		code = check_batch(b, g, i);
+	if (code == FF_OK)
+		code = check_ends(b, g);
 	return code < 0 ? code : hash_graph(b, g);
+}
+
+/* The first error, or what was built. */
+static int end(struct ff_builder *b, int code, const struct ff_graph *g, struct ff_graph *ret,
+		struct ff_error *err)
+{
+	if (code == FF_OK)
+		*ret = *g;
+	else if (err)
+		*err = b->err;
+	return code;
+}
+
+int ff_builder_draft(struct ff_builder *b, struct ff_graph *ret, struct ff_error *err)
+{
+	struct ff_graph g = {.dtype = b->dtype};
+
+	return end(b, b->err.code < 0 ? b->err.code : derive_all(b, &g), &g, ret, err);
 }
 
 int ff_builder_finish(struct ff_builder *b, struct ff_graph *ret, struct ff_error *err)
 {
 	struct ff_graph g = {.dtype = b->dtype};
 
-	if (b->err.code == FF_OK && finish(b, &g) == FF_OK) {
-		*ret = g;
-		return FF_OK;
-	}
-	if (err)
-		*err = b->err;
-	return b->err.code;
+	return end(b, b->err.code < 0 ? b->err.code : finish(b, &g), &g, ret, err);
 }

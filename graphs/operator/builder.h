@@ -13,4 +13,8 @@ uint32_t ff_builder_add_at(struct ff_builder *b, enum ff_op op, const char *name
 		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in,
 		const char *const *params, const struct ff_json *place);
 
+/* What ff_builder_finish returns, without checks of what belongs to a whole graph: its loss,
+ * outputs that nobody reads, one batch for all inputs.  For shapes, while it grows. */
+int ff_builder_draft(struct ff_builder *b, struct ff_graph *ret, struct ff_error *err);
+
 #endif

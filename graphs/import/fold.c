@@ -1,0 +1,550 @@
+/* Constant folding: what exporters write to compute shapes, and what they do to weights
+ * before these are read.  Whole numbers are folded by every operator here; real ones only
+ * where they are moved, not where they are computed with, so that weights stay what they are.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <string.h>
+
+#include "import.h"
+
+#define MOST 65536 /* elements of what is computed, not moved */
+
+typedef int (*ff_fold_function)(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret);
+
+static int constant_of(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	const Onnx__AttributeProto *t = ff_onnx_attr(n, "value");
+	const Onnx__AttributeProto *i = ff_onnx_attr(n, "value_int"),
+				   *is = ff_onnx_attr(n, "value_ints");
+	const Onnx__AttributeProto *f = ff_onnx_attr(n, "value_float");
+	int code;
+
+	(void)in;
+	if (t && t->t)
+		return ff_onnx_tensor(im, t->t, ret);
+	*ret = (struct ff_constant){.whole = !f, .n = 1};
+	if (is) {
+		ret->rank = 1;
+		ret->n = ret->shape[0] = (int64_t)is->n_ints;
+	}
+	if (!i && !is && !f)
+		return ff_import_fail(im, n, "its value is of a kind that is not supported");
+	if ((code = ff_constant_alloc(im, ret)) < 0)
+		return code;
+	for (int64_t k = 0; k < ret->n; k++)
+		if (f)
+			ret->f[k] = f->f;
+		else
+			ret->i[k] = is ? is->ints[k] : i->i;
+	return FF_OK;
+}
+
+static int constant_of_shape(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	const Onnx__AttributeProto *t = ff_onnx_attr(n, "value");
+	struct ff_constant one = {0};
+	int code = t && t->t ? ff_onnx_tensor(im, t->t, &one) : FF_OK;
+
+	if (code < 0)
+		return code;
+	*ret = (struct ff_constant){.whole = one.i != NULL, .rank = (uint32_t)in[0]->n, .n = 1};
+	if (!in[0]->whole || in[0]->n > FF_IMPORT_RANK)
+		return ff_import_fail(im, n, "expected a shape");
+	for (uint32_t k = 0; k < ret->rank; k++) {
+		ret->shape[k] = in[0]->i[k];
+		if (ret->shape[k] < 0 || ret->shape[k] > MOST || (ret->n *= ret->shape[k]) > MOST)
+			return ff_import_fail(
+					im, n, "its shape is none, or too large to be folded");
+	}
+	if ((code = ff_constant_alloc(im, ret)) < 0)
+		return code;
+	for (int64_t k = 0; k < ret->n; k++)
+		if (ret->whole)
+			ret->i[k] = one.i[0];
+		else
+			ret->f[k] = one.f ? one.f[0] : 0;
+	return FF_OK;
+}
+
+/* The same elements under another shape. */
+static void view(const struct ff_constant *in, struct ff_constant *ret)
+{
+	*ret = *in;
+	ret->rank = 0;
+}
+
+static void push_axis(struct ff_constant *c, int64_t size)
+{
+	if (c->rank < FF_IMPORT_RANK)
+		c->shape[c->rank++] = size;
+}
+
+static bool has_axis(const int64_t *axes, size_t n, int64_t axis, int64_t rank)
+{
+	for (size_t i = 0; i < n; i++)
+		if (axes[i] == axis || axes[i] + rank == axis)
+			return true;
+	return false;
+}
+
+/* Axes are an attribute before opset 13 and an input since. */
+static void axes_of(const Onnx__NodeProto *n, const struct ff_constant *given, const int64_t **axes,
+		size_t *count)
+{
+	const Onnx__AttributeProto *a = ff_onnx_attr(n, "axes");
+
+	*axes = a ? a->ints : given && given->whole ? given->i : NULL;
+	*count = a ? a->n_ints : given && given->whole ? (size_t)given->n : 0;
+}
+
+static int unsqueeze(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	const int64_t *axes;
+	size_t count;
+	int64_t rank;
+	uint32_t at = 0;
+
+	axes_of(n, n->n_input > 1 ? in[1] : NULL, &axes, &count);
+	rank = in[0]->rank + (int64_t)count;
+	if (rank > FF_IMPORT_RANK)
+		return ff_import_fail(im, n, "more than %d axes", FF_IMPORT_RANK);
+	view(in[0], ret);
+	for (int64_t k = 0; k < rank; k++) {
+		bool added = has_axis(axes, count, k, rank) || at == in[0]->rank;
+
+		push_axis(ret, added ? 1 : in[0]->shape[at]);
+		at += !added;
+	}
+	return FF_OK;
+}
+
+static int squeeze(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	const int64_t *axes;
+	size_t count;
+
+	(void)im;
+	axes_of(n, n->n_input > 1 ? in[1] : NULL, &axes, &count);
+	view(in[0], ret);
+	for (uint32_t k = 0; k < in[0]->rank; k++)
+		if (in[0]->shape[k] != 1 || (count && !has_axis(axes, count, k, in[0]->rank)))
+			push_axis(ret, in[0]->shape[k]);
+	return FF_OK;
+}
+
+static int reshape(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	int64_t known = 1;
+
+	view(in[0], ret);
+	if (!in[1]->whole || in[1]->n > FF_IMPORT_RANK)
+		return ff_import_fail(im, n, "expected a shape");
+	for (int64_t k = 0; k < in[1]->n; k++) {
+		int64_t size = in[1]->i[k];
+
+		if (size == 0 && k < in[0]->rank)
+			size = in[0]->shape[k];
+		if (size < -1 || size > INT64_C(1) << 40)
+			return ff_import_fail(im, n, "expected a shape");
+		if (size > 0 && __builtin_mul_overflow(known, size, &known))
+			return ff_import_fail(im, n, "expected a shape");
+		push_axis(ret, size);
+	}
+	for (uint32_t k = 0; k < ret->rank; k++)
+		if (ret->shape[k] == -1) {
+			ret->shape[k] = known ? ret->n / known : 0;
+			known *= ret->shape[k];
+		}
+	if (known != ret->n)
+		return ff_import_fail(im, n, "its shape does not fit %" PRId64 " elements", ret->n);
+	return FF_OK;
+}
+
+static int same(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *const *in,
+		struct ff_constant *ret)
+{
+	(void)im, (void)n;
+	*ret = *in[0];
+	return FF_OK;
+}
+
+static int cast(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *const *in,
+		struct ff_constant *ret)
+{
+	int64_t to = ff_onnx_int(n, "to", 0);
+	bool real = to == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT ||
+		    to == ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE ||
+		    to == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16 ||
+		    to == ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16;
+	int code;
+
+	*ret = *in[0];
+	if (real == !in[0]->whole && to != ONNX__TENSOR_PROTO__DATA_TYPE__BOOL)
+		return FF_OK;
+	ret->whole = !real;
+	ret->i = NULL;
+	ret->f = NULL;
+	if ((code = ff_constant_alloc(im, ret)) < 0)
+		return code;
+	for (int64_t k = 0; k < ret->n; k++)
+		if (real)
+			ret->f[k] = (float)in[0]->i[k];
+		else if (in[0]->whole)
+			ret->i[k] = in[0]->i[k] != 0;
+		else
+			ret->i[k] = in[0]->f[k] > -9e18f && in[0]->f[k] < 9e18f
+						    ? (int64_t)in[0]->f[k]
+						    : 0;
+	return FF_OK;
+}
+
+/* Elements from `from`, `count` runs of `run` that are `pitch` apart, to `to`. */
+static void move(const struct ff_constant *in, int64_t from, int64_t pitch, int64_t run,
+		int64_t count, struct ff_constant *ret, int64_t to, int64_t to_pitch)
+{
+	size_t size = in->whole ? sizeof(*in->i) : sizeof(*in->f);
+	const char *source = in->whole ? (const char *)in->i : (const char *)in->f;
+	char *sink = ret->whole ? (char *)ret->i : (char *)ret->f;
+
+	for (int64_t k = 0; k < count; k++)
+		memcpy(sink + (size_t)(to + k * to_pitch) * size,
+				source + (size_t)(from + k * pitch) * size, (size_t)run * size);
+}
+
+/* Elements before and behind an axis. */
+static void around(const struct ff_constant *c, uint32_t axis, int64_t *before, int64_t *behind)
+{
+	*before = *behind = 1;
+	for (uint32_t k = 0; k < axis; k++)
+		*before *= c->shape[k];
+	for (uint32_t k = axis + 1; k < c->rank; k++)
+		*behind *= c->shape[k];
+}
+
+static int concat(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	int64_t before, behind, at = 0, all = 0;
+	uint32_t axis;
+	int code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 0), in[0]->rank, &axis);
+
+	if (code < 0)
+		return code;
+	for (size_t k = 0; k < n->n_input; k++) {
+		if (in[k]->whole != in[0]->whole || in[k]->rank != in[0]->rank)
+			return ff_import_fail(im, n, "its inputs do not match");
+		for (uint32_t j = 0; j < in[0]->rank; j++)
+			if (j != axis && in[k]->shape[j] != in[0]->shape[j])
+				return ff_import_fail(im, n, "its inputs do not match");
+		all += in[k]->shape[axis];
+	}
+	around(in[0], axis, &before, &behind);
+	*ret = *in[0];
+	ret->weight = NULL;
+	ret->i = NULL;
+	ret->f = NULL;
+	ret->shape[axis] = all;
+	ret->n = before * all * behind;
+	if ((code = ff_constant_alloc(im, ret)) < 0)
+		return code;
+	for (size_t k = 0; k < n->n_input; k++) {
+		int64_t run = in[k]->shape[axis] * behind;
+
+		move(in[k], 0, run, run, before, ret, at, all * behind);
+		at += run;
+	}
+	return FF_OK;
+}
+
+static int gather(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	int64_t before, behind, size;
+	uint32_t axis;
+	int code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 0), in[0]->rank, &axis);
+
+	if (code < 0)
+		return code;
+	if (!in[1]->whole || in[0]->rank - 1 + in[1]->rank > FF_IMPORT_RANK)
+		return ff_import_fail(im, n, "its indices are not supported");
+	around(in[0], axis, &before, &behind);
+	size = in[0]->shape[axis];
+	*ret = (struct ff_constant){.whole = in[0]->whole, .n = before * in[1]->n * behind};
+	for (uint32_t k = 0; k < axis; k++)
+		push_axis(ret, in[0]->shape[k]);
+	for (uint32_t k = 0; k < in[1]->rank; k++)
+		push_axis(ret, in[1]->shape[k]);
+	for (uint32_t k = axis + 1; k < in[0]->rank; k++)
+		push_axis(ret, in[0]->shape[k]);
+	if ((code = ff_constant_alloc(im, ret)) < 0)
+		return code;
+	for (int64_t k = 0; k < in[1]->n; k++) {
+		int64_t index = in[1]->i[k] < 0 ? in[1]->i[k] + size : in[1]->i[k];
+
+		if (index < 0 || index >= size)
+			return ff_import_fail(
+					im, n, "index %" PRId64 " of %" PRId64, in[1]->i[k], size);
+		move(in[0], index * behind, size * behind, behind, before, ret, k * behind,
+				in[1]->n * behind);
+	}
+	return FF_OK;
+}
+
+/* One axis, as exporters cut shapes. */
+static int slice(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	int64_t axis = 0, step = 1, from, to, size, before, behind;
+	uint32_t at;
+	int code;
+
+	for (size_t k = 1; k < n->n_input; k++)
+		if (in[k] && (!in[k]->whole || in[k]->n != 1))
+			return ff_import_fail(im, n, "of a constant only one axis can be cut");
+	if (n->n_input > 3 && in[3])
+		axis = in[3]->i[0];
+	if (n->n_input > 4 && in[4])
+		step = in[4]->i[0];
+	if ((code = ff_onnx_axis(im, n, axis, in[0]->rank, &at)) < 0)
+		return code;
+	if (step != 1)
+		return ff_import_fail(im, n,
+				"of a constant every element is taken, not one in %" PRId64, step);
+	size = in[0]->shape[at];
+	from = in[1]->i[0] < 0 ? in[1]->i[0] + size : in[1]->i[0];
+	to = in[2]->i[0] < 0 ? in[2]->i[0] + size : in[2]->i[0];
+	from = from < 0 ? 0 : from > size ? size : from;
+	to = to < from ? from : to > size ? size : to;
+	around(in[0], at, &before, &behind);
+	*ret = *in[0];
+	ret->weight = NULL;
+	ret->i = NULL;
+	ret->f = NULL;
+	ret->shape[at] = to - from;
+	ret->n = before * (to - from) * behind;
+	if ((code = ff_constant_alloc(im, ret)) < 0)
+		return code;
+	move(in[0], from * behind, size * behind, (to - from) * behind, before, ret, 0,
+			(to - from) * behind);
+	return FF_OK;
+}
+
+static int transpose(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	const Onnx__AttributeProto *perm = ff_onnx_attr(n, "perm");
+	uint32_t rank = in[0]->rank, from[FF_IMPORT_RANK];
+	int64_t stride[FF_IMPORT_RANK], at[FF_IMPORT_RANK] = {0}, pitch = 1;
+	int code;
+
+	*ret = *in[0];
+	ret->i = NULL;
+	ret->f = NULL;
+	ret->swapped = rank == 2 ? !in[0]->swapped : false;
+	if (rank != 2)
+		ret->weight = NULL;
+	if (perm && perm->n_ints != rank)
+		return ff_import_fail(im, n, "its perm does not fit %u axes", rank);
+	for (uint32_t k = 0; k < rank; k++) {
+		code = ff_onnx_axis(im, n, perm ? perm->ints[k] : rank - 1 - k, rank, &from[k]);
+		if (code < 0)
+			return code;
+		ret->shape[k] = in[0]->shape[from[k]];
+	}
+	if (rank == 2 && from[0] == 0) {
+		*ret = *in[0];
+		return FF_OK;
+	}
+	for (uint32_t k = rank; k-- > 0; pitch *= in[0]->shape[k])
+		stride[k] = pitch;
+	if ((code = ff_constant_alloc(im, ret)) < 0)
+		return code;
+	for (int64_t i = 0; i < ret->n; i++) {
+		int64_t source = 0;
+
+		for (uint32_t k = 0; k < rank; k++)
+			source += at[k] * stride[from[k]];
+		if (ret->whole)
+			ret->i[i] = in[0]->i[source];
+		else
+			ret->f[i] = in[0]->f[source];
+		for (uint32_t k = rank; k-- > 0 && ++at[k] == ret->shape[k];)
+			at[k] = 0;
+	}
+	return FF_OK;
+}
+
+/* Whole numbers, element by element; a single one goes with every element. */
+static int binary(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, int64_t (*combine)(uint64_t a, uint64_t b),
+		struct ff_constant *ret)
+{
+	const struct ff_constant *large = in[0]->n >= in[1]->n ? in[0] : in[1];
+	int code;
+
+	if (in[0]->n != in[1]->n && in[0]->n != 1 && in[1]->n != 1)
+		return ff_import_fail(im, n, "constants of these shapes are not folded");
+	*ret = *large;
+	ret->i = NULL;
+	if ((code = ff_constant_alloc(im, ret)) < 0)
+		return code;
+	for (int64_t k = 0; k < ret->n; k++)
+		ret->i[k] = combine((uint64_t)in[0]->i[in[0]->n == 1 ? 0 : k],
+				(uint64_t)in[1]->i[in[1]->n == 1 ? 0 : k]);
+	return FF_OK;
+}
+
+/* unsigned: what a file has may overflow */
+#define BINARY(name, expression)                                                                   \
+	static int64_t combine_##name(uint64_t a, uint64_t b)                                      \
+	{                                                                                          \
+		return (int64_t)(expression);                                                      \
+	}                                                                                          \
+	static int name(struct ff_import *im, const Onnx__NodeProto *n,                            \
+			const struct ff_constant *const *in, struct ff_constant *ret)              \
+	{                                                                                          \
+		return binary(im, n, in, combine_##name, ret);                                     \
+	}
+BINARY(add, a + b)
+BINARY(sub, a - b)
+BINARY(mul, a *b)
+BINARY(equal, a == b)
+BINARY(quotient, b == 0 ? 0 : b == UINT64_MAX ? (int64_t)-a : (int64_t)a / (int64_t)b)
+
+static int where(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	const struct ff_constant *large = in[0];
+	int code;
+
+	for (int k = 1; k < 3; k++)
+		large = in[k]->n > large->n ? in[k] : large;
+	for (int k = 0; k < 3; k++)
+		if (!in[k]->whole || (in[k]->n != 1 && in[k]->n != large->n))
+			return ff_import_fail(im, n, "constants of this kind are not folded");
+	*ret = *large;
+	ret->i = NULL;
+	if ((code = ff_constant_alloc(im, ret)) < 0)
+		return code;
+	for (int64_t k = 0; k < ret->n; k++) {
+		const struct ff_constant *c = in[in[0]->i[in[0]->n == 1 ? 0 : k] ? 1 : 2];
+
+		ret->i[k] = c->i[c->n == 1 ? 0 : k];
+	}
+	return FF_OK;
+}
+
+static int reduce_prod(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	uint64_t product = 1;
+	int code;
+
+	if (!in[0]->whole || in[0]->rank > 1)
+		return ff_import_fail(im, n, "constants of this kind are not folded");
+	for (int64_t k = 0; k < in[0]->n; k++)
+		product *= (uint64_t)in[0]->i[k];
+	*ret = (struct ff_constant){.whole = true, .n = 1};
+	if (ff_onnx_int(n, "keepdims", 1))
+		push_axis(ret, 1);
+	if ((code = ff_constant_alloc(im, ret)) < 0)
+		return code;
+	ret->i[0] = (int64_t)product;
+	return FF_OK;
+}
+
+static const struct {
+	const char *op;
+	size_t inputs; /* at least */
+	bool moves;    /* real numbers too, of any size */
+	ff_fold_function fold;
+} folds[] = {
+		{"Constant", 0, true, constant_of},
+		{"ConstantOfShape", 1, true, constant_of_shape},
+		{"Identity", 1, true, same},
+		{"Cast", 1, true, cast},
+		{"Unsqueeze", 1, true, unsqueeze},
+		{"Squeeze", 1, true, squeeze},
+		{"Reshape", 2, true, reshape},
+		{"Transpose", 1, true, transpose},
+		{"Concat", 1, true, concat},
+		{"Gather", 2, true, gather},
+		{"Slice", 3, true, slice},
+		{"Add", 2, false, add},
+		{"Sub", 2, false, sub},
+		{"Mul", 2, false, mul},
+		{"Div", 2, false, quotient},
+		{"Equal", 2, false, equal},
+		{"Where", 3, false, where},
+		{"ReduceProd", 1, false, reduce_prod},
+};
+
+/* The shape of what is computed is known too. */
+static int shape_of(struct ff_import *im, const Onnx__NodeProto *n, bool *done)
+{
+	const struct ff_onnx_value *v = ff_onnx_in(im, n, 0);
+	struct ff_constant c = {.whole = true, .rank = 1};
+	int code;
+
+	if (!v)
+		return ff_import_fail(im, n, "input 0 is missing");
+	c.n = c.shape[0] = v->kind == FF_ONNX_NODE ? v->rank : v->constant.rank;
+	if ((code = ff_constant_alloc(im, &c)) < 0)
+		return code;
+	for (int64_t k = 0; k < c.n; k++)
+		c.i[k] = v->kind == FF_ONNX_NODE ? v->shape[k] : v->constant.shape[k];
+	*done = true;
+	return ff_onnx_set_constant(im, n, 0, &c);
+}
+
+static size_t find_fold(const char *op)
+{
+	size_t k = 0;
+
+	while (k < sizeof(folds) / sizeof(folds[0]) && strcmp(folds[k].op, op) != 0)
+		k++;
+	return k;
+}
+
+bool ff_fold_has(const char *op)
+{
+	return !strcmp(op, "Shape") || find_fold(op) < sizeof(folds) / sizeof(folds[0]);
+}
+
+int ff_fold(struct ff_import *im, const Onnx__NodeProto *n, bool *done)
+{
+	const struct ff_constant **in;
+	struct ff_constant c;
+	size_t k = find_fold(n->op_type);
+	int code;
+
+	*done = false;
+	if (!strcmp(n->op_type, "Shape"))
+		return shape_of(im, n, done);
+	if (k == sizeof(folds) / sizeof(folds[0]) || n->n_input < folds[k].inputs)
+		return FF_OK;
+	in = ff_arena_array(im->arena, n->n_input + 1, sizeof(*in));
+	if (!in)
+		return ff_fail_memory(im->err);
+	for (size_t i = 0; i < n->n_input; i++) {
+		const struct ff_onnx_value *v = ff_onnx_in(im, n, i);
+
+		if (v && v->kind != FF_ONNX_CONSTANT)
+			return FF_OK;
+		if (!v && i < folds[k].inputs)
+			return ff_import_fail(im, n, "input %zu is missing", i);
+		in[i] = v ? &v->constant : NULL;
+		if (v && !folds[k].moves && !v->constant.whole)
+			return FF_OK;
+	}
+	if ((code = folds[k].fold(im, n, in, &c)) < 0)
+		return code;
+	*done = true;
+	return ff_onnx_set_constant(im, n, 0, &c);
+}

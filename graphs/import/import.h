@@ -1,0 +1,143 @@
+/* ONNX import, its inside: what its files share.  An ONNX value becomes a constant or an
+ * output of a node of the graph that is built; nodes whose inputs are all constants are
+ * computed here and leave nothing in the graph.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_IMPORT_IMPORT_H
+#define FF_IMPORT_IMPORT_H
+
+#include "base/names.h"
+#include "ff/builder.h"
+#include "ff/import.h"
+#include "onnx.pb-c.h"
+
+#define FF_IMPORT_RANK 8
+
+/* Numbers that are known.  Whole ones are int64 whatever the file has; booleans too. */
+struct ff_constant {
+	bool whole;
+	uint32_t rank;
+	int64_t shape[FF_IMPORT_RANK];
+	int64_t n;          /* elements */
+	int64_t *i;         /* whole */
+	float *f;           /* real */
+	const char *weight; /* the initializer that these are the elements of, in its own order or
+			     * with its two axes swapped; or NULL */
+	bool swapped;
+};
+
+enum ff_onnx_kind { FF_ONNX_NOTHING, FF_ONNX_CONSTANT, FF_ONNX_NODE };
+struct ff_onnx_value {
+	enum ff_onnx_kind kind;
+	const char *name;
+	struct ff_constant constant; /* CONSTANT */
+	uint32_t port;               /* NODE: of the builder */
+	enum ff_dtype dtype;
+	uint32_t rank;
+	int32_t shape[FF_MAX_RANK];
+	int32_t pad[2];                /* zeros around the image that its only reader takes along */
+	uint32_t uses;                 /* by nodes that are imported, and as an output */
+	const Onnx__NodeProto *maker;  /* NULL: an input or an initializer */
+	const Onnx__NodeProto *reader; /* one of those that use it */
+};
+
+/* A parameter of the graph and what it begins with. */
+struct ff_claim {
+	const char *name;
+	struct ff_constant value;
+};
+
+struct ff_import {
+	const struct ff_import_options *opt;
+	struct ff_arena *arena, scratch;
+	struct ff_builder *builder;
+	const Onnx__ModelProto *model;
+	const Onnx__GraphProto *graph;
+	int64_t opset;
+	struct ff_names *names; /* of values */
+	struct ff_onnx_value *value;
+	uint32_t n_values, cap_values;
+	struct ff_names *taken; /* names of nodes and parameters */
+	uint32_t n_claims, cap_claims;
+	struct ff_claim *claim;
+	struct ff_names *claims;
+	bool *wanted; /* by node: something that is asked for depends on it */
+	struct ff_error *err;
+};
+
+/* "model.onnx: node X (Conv): " and the sentence, as FF_E_INPUT. */
+void ff_import_error(struct ff_import *im, const Onnx__NodeProto *n, const char *fmt, ...)
+		__attribute__((format(printf, 3, 4)));
+#define ff_import_fail(im, n, ...) (ff_import_error(im, n, __VA_ARGS__), ff_error_code(FF_E_INPUT))
+
+/* model.c: the file and what it has. */
+int ff_onnx_load(struct ff_import *im, Onnx__ModelProto **ret);
+void ff_onnx_free(Onnx__ModelProto *m);
+/* Elements of a tensor of the file, which may lie in another one. */
+int ff_onnx_tensor(struct ff_import *im, const Onnx__TensorProto *t, struct ff_constant *ret);
+
+/* values.c */
+/* The value called `name`, made when it is new; NULL without memory. */
+struct ff_onnx_value *ff_onnx_value(struct ff_import *im, const char *name);
+/* Input `i` of a node; NULL where it is left out. */
+struct ff_onnx_value *ff_onnx_in(struct ff_import *im, const Onnx__NodeProto *n, size_t i);
+/* The same as a value of the graph that is built, or a sentence that says which is not. */
+int ff_onnx_in_node(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
+		struct ff_onnx_value **ret);
+/* The same as numbers that are known. */
+int ff_onnx_in_constant(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
+		const struct ff_constant **ret);
+/* Attributes; what is absent is `preset`, or nothing. */
+const Onnx__AttributeProto *ff_onnx_attr(const Onnx__NodeProto *n, const char *name);
+int64_t ff_onnx_int(const Onnx__NodeProto *n, const char *name, int64_t preset);
+float ff_onnx_real(const Onnx__NodeProto *n, const char *name, float preset);
+/* Whether it is there and is `text`. */
+bool ff_onnx_is(const Onnx__NodeProto *n, const char *name, const char *text);
+/* Axes may count from the end: 0 <= *ret < rank. */
+int ff_onnx_axis(struct ff_import *im, const Onnx__NodeProto *n, int64_t axis, uint32_t rank,
+		uint32_t *ret);
+/* Output `i` of `n` is this. */
+int ff_onnx_set_constant(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
+		const struct ff_constant *c);
+int ff_onnx_set_same(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
+		const struct ff_onnx_value *same);
+/* Room for the elements of a constant. */
+int ff_constant_alloc(struct ff_import *im, struct ff_constant *c);
+
+/* emit.c: nodes of the graph that is built. */
+struct ff_emit {
+	enum ff_op op;
+	const char *name; /* NULL: after the ONNX node */
+	const union ff_attrs *attrs;
+	struct ff_onnx_value in[FF_MAX_INPUTS];
+	uint32_t n_in;
+	const char *params[FF_MAX_PARAMS];
+};
+/* An input of the data set, under a name like `name`. */
+int ff_emit_input(
+		struct ff_import *im, const char *name, const union ff_attrs *attrs, uint32_t *ret);
+/* Adds it; its outputs as values of the graph.  `out` may be NULL. */
+int ff_emit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_emit *e,
+		struct ff_onnx_value *out, uint32_t n_out);
+/* The same; output 0 is output 0 of `n`. */
+int ff_emit_as(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_emit *e);
+/* `in` under another shape, if it is another one. */
+int ff_emit_reshape(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		uint32_t rank, const int32_t *shape, struct ff_onnx_value *ret);
+/* A parameter that begins with `c`, transposed if `swap`; its name. */
+int ff_emit_param(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
+		bool swap, const char **ret);
+/* "layer1.0.conv1" of "layer1.0.conv1.weight"; NULL where the name does not end so. */
+const char *ff_emit_owner(struct ff_import *im, const char *weight);
+
+/* fold.c: a node whose inputs are known is computed.  *done says whether it was. */
+int ff_fold(struct ff_import *im, const Onnx__NodeProto *n, bool *done);
+/* Whether it could be, if they were. */
+bool ff_fold_has(const char *op);
+
+/* rows.c: what each ONNX operator becomes. */
+struct ff_onnx_row {
+	const char *op;
+	int (*emit)(struct ff_import *im, const Onnx__NodeProto *n);
+};
+const struct ff_onnx_row *ff_onnx_row(const char *op);
+
+#endif

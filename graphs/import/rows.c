@@ -1,0 +1,472 @@
+/* What ONNX operators become: shapes, joins and what is done element by element.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rows.h"
+
+static int emit_same(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	struct ff_onnx_value *in;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	return code < 0 ? code : ff_onnx_set_same(im, n, 0, in);
+}
+
+/* Between real types: the graph computes in one. */
+static int emit_cast(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	struct ff_onnx_value *in;
+	int64_t to = ff_onnx_int(n, "to", 0);
+	bool real = to == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT ||
+		    to == ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE ||
+		    to == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16 ||
+		    to == ONNX__TENSOR_PROTO__DATA_TYPE__BFLOAT16;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	if (code < 0)
+		return code;
+	if (real == ff_dtype_is_whole(in->dtype))
+		return ff_import_fail(
+				im, n, "casts between whole and real numbers are not supported");
+	return ff_onnx_set_same(im, n, 0, in);
+}
+
+/* One input, one output, no attributes. */
+static int emit_unary(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op)
+{
+	struct ff_emit e = {.op = op, .n_in = 1};
+	struct ff_onnx_value *in;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	if (code < 0)
+		return code;
+	e.in[0] = *in;
+	return ff_emit_as(im, n, &e);
+}
+
+static int emit_relu(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return emit_unary(im, n, FF_OP_RELU);
+}
+
+static int emit_tanh(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return emit_unary(im, n, FF_OP_TANH);
+}
+
+static int emit_sigmoid(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return emit_unary(im, n, FF_OP_SIGMOID);
+}
+
+/* All inputs in one node. */
+static int emit_many(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op,
+		const union ff_attrs *attrs)
+{
+	struct ff_emit e = {.op = op, .attrs = attrs, .n_in = (uint32_t)n->n_input};
+	struct ff_onnx_value *in;
+
+	if (n->n_input > FF_MAX_INPUTS - FF_MAX_PARAMS)
+		return ff_import_fail(im, n, "more than %d inputs", FF_MAX_INPUTS - FF_MAX_PARAMS);
+	for (uint32_t i = 0; i < e.n_in; i++) {
+		int code = ff_onnx_in_node(im, n, i, &in);
+
+		if (code < 0)
+			return code;
+		e.in[i] = *in;
+	}
+	return ff_emit_as(im, n, &e);
+}
+
+static int emit_add(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return emit_many(im, n, FF_OP_ADD, NULL);
+}
+
+static int emit_mul(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return emit_many(im, n, FF_OP_MUL, NULL);
+}
+
+static int emit_concat(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_CONCAT);
+	struct ff_onnx_value *in;
+	uint32_t axis;
+	int code;
+
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 0), in->rank, &axis)) <
+					0)
+		return code;
+	if (n->n_input == 1)
+		return ff_onnx_set_same(im, n, 0, in);
+	a.concat.axis = (int32_t)axis;
+	return emit_many(im, n, FF_OP_CONCAT, &a);
+}
+
+/* The share of elements is an attribute before opset 12 and an input since, and whether it is
+ * training another; without training nothing is dropped. */
+static int emit_dropout(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_DROPOUT);
+	struct ff_emit e = {.op = FF_OP_DROPOUT, .attrs = &a, .n_in = 1};
+	const struct ff_constant *ratio, *training;
+	struct ff_onnx_value *in;
+	bool drops = im->opset < 12;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	a.dropout.p = ff_onnx_real(n, "ratio", 0.5f);
+	if (code == FF_OK && ff_onnx_in(im, n, 1)) {
+		code = ff_onnx_in_constant(im, n, 1, &ratio);
+		if (code == FF_OK && !ratio->whole && ratio->n == 1)
+			a.dropout.p = (double)ratio->f[0];
+	}
+	if (code == FF_OK && ff_onnx_in(im, n, 2)) {
+		code = ff_onnx_in_constant(im, n, 2, &training);
+		drops = code == FF_OK && training->whole && training->n == 1 && training->i[0];
+	}
+	if (code < 0)
+		return code;
+	if (!drops || a.dropout.p == 0)
+		return ff_onnx_set_same(im, n, 0, in);
+	e.in[0] = *in;
+	return ff_emit_as(im, n, &e);
+}
+
+/* To a shape; the same where nothing changes. */
+static int emit_shape(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_onnx_value *in, uint32_t rank, const int32_t *shape)
+{
+	struct ff_onnx_value out = {.kind = FF_ONNX_NODE};
+	int code = ff_emit_reshape(im, n, in, rank, shape, &out);
+
+	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
+}
+
+static int emit_flatten(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	struct ff_onnx_value *in;
+	int32_t shape[2] = {1, 1};
+	uint32_t axis;
+	int code;
+
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 1), in->rank, &axis)) <
+					0)
+		return code;
+	for (uint32_t k = 0; k < in->rank; k++)
+		shape[k >= axis] *= in->shape[k];
+	return emit_shape(im, n, in, 2, shape);
+}
+
+static int emit_reshape(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const struct ff_constant *want;
+	struct ff_onnx_value *in;
+	int32_t shape[FF_MAX_RANK];
+	int64_t all = 1, known = 1;
+	int code;
+
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_in_constant(im, n, 1, &want)) < 0)
+		return code;
+	if (!want->whole || want->n > FF_MAX_RANK)
+		return ff_import_fail(im, n, "a shape of %" PRId64 " axes, expected at most %d",
+				want->n, FF_MAX_RANK);
+	for (uint32_t k = 0; k < in->rank; k++)
+		all *= in->shape[k];
+	for (int64_t k = 0; k < want->n; k++) {
+		int64_t size = want->i[k] == 0 && k < in->rank ? in->shape[k] : want->i[k];
+
+		if (size < -1 || size > INT32_MAX)
+			return ff_import_fail(im, n, "axis %" PRId64 " would be %" PRId64, k, size);
+		shape[k] = (int32_t)size;
+		known *= size > 0 && known <= all ? size : 1;
+	}
+	for (int64_t k = 0; k < want->n; k++)
+		if (shape[k] == -1)
+			shape[k] = (int32_t)(all / known);
+	return emit_shape(im, n, in, (uint32_t)want->n, shape);
+}
+
+/* Axes are an attribute before opset 13 and an input since; none: all of one element. */
+static int read_axes(struct ff_import *im, const Onnx__NodeProto *n, uint32_t rank,
+		bool marked[FF_MAX_RANK + 1], bool *any)
+{
+	const Onnx__AttributeProto *a = ff_onnx_attr(n, "axes");
+	const struct ff_constant *given = NULL;
+	int code = FF_OK;
+	size_t count;
+
+	if (!a && ff_onnx_in(im, n, 1))
+		code = ff_onnx_in_constant(im, n, 1, &given);
+	count = a ? a->n_ints : given && given->whole ? (size_t)given->n : 0;
+	*any = count > 0;
+	for (size_t i = 0; i < count && code == FF_OK; i++) {
+		uint32_t axis;
+
+		code = ff_onnx_axis(im, n, a ? a->ints[i] : given->i[i], rank, &axis);
+		if (code == FF_OK)
+			marked[axis] = true;
+	}
+	return code;
+}
+
+static int emit_squeeze(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	bool marked[FF_MAX_RANK + 1] = {0}, any;
+	struct ff_onnx_value *in;
+	int32_t shape[FF_MAX_RANK];
+	uint32_t rank = 0;
+	int code;
+
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = read_axes(im, n, in->rank, marked, &any)) < 0)
+		return code;
+	for (uint32_t k = 0; k < in->rank; k++)
+		if (any ? !marked[k] : in->shape[k] != 1)
+			shape[rank++] = in->shape[k];
+	return emit_shape(im, n, in, rank, shape);
+}
+
+static int emit_unsqueeze(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	bool marked[FF_MAX_RANK + 1] = {0}, any;
+	struct ff_onnx_value *in;
+	int32_t shape[FF_MAX_RANK];
+	uint32_t rank = 0, added = 0;
+	const Onnx__AttributeProto *a = ff_onnx_attr(n, "axes");
+	const struct ff_constant *given = NULL;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	if (code == FF_OK && !a)
+		code = ff_onnx_in_constant(im, n, 1, &given);
+	if (code < 0)
+		return code;
+	added = a ? (uint32_t)a->n_ints : (uint32_t)given->n;
+	if (added > FF_MAX_RANK || in->rank + added > FF_MAX_RANK)
+		return ff_import_fail(im, n, "more than %d axes", FF_MAX_RANK);
+	if ((code = read_axes(im, n, in->rank + added, marked, &any)) < 0)
+		return code;
+	for (uint32_t k = 0, at = 0; k < in->rank + added; k++)
+		shape[rank++] = marked[k] || at == in->rank ? 1 : in->shape[at++];
+	return emit_shape(im, n, in, rank, shape);
+}
+
+static int emit_transpose(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const Onnx__AttributeProto *perm = ff_onnx_attr(n, "perm");
+	union ff_attrs a = ff_attrs_preset(FF_OP_TRANSPOSE);
+	struct ff_emit e = {.op = FF_OP_TRANSPOSE, .attrs = &a, .n_in = 1};
+	struct ff_onnx_value *in;
+	bool moved = false;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	if (code < 0)
+		return code;
+	if (perm && perm->n_ints != in->rank)
+		return ff_import_fail(im, n, "its perm does not fit %u axes", in->rank);
+	a.transpose.rank = (int32_t)in->rank;
+	for (uint32_t k = 0; k < in->rank; k++) {
+		uint32_t from;
+
+		code = ff_onnx_axis(
+				im, n, perm ? perm->ints[k] : in->rank - 1 - k, in->rank, &from);
+		if (code < 0)
+			return code;
+		a.transpose.perm[k] = (int32_t)from;
+		moved = moved || from != k;
+	}
+	if (!moved)
+		return ff_onnx_set_same(im, n, 0, in);
+	e.in[0] = *in;
+	return ff_emit_as(im, n, &e);
+}
+
+/* Elements start .. stop - 1 of one axis. */
+static int cut(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		uint32_t axis, int64_t start, int64_t stop, struct ff_onnx_value *ret)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_SLICE);
+	const struct ff_emit e = {.op = FF_OP_SLICE, .attrs = &a, .in = {*in}, .n_in = 1};
+
+	if (start == 0 && stop == in->shape[axis]) {
+		*ret = *in;
+		return FF_OK;
+	}
+	a.slice.axis = (int32_t)axis;
+	a.slice.start = (int32_t)start;
+	a.slice.stop = (int32_t)stop;
+	return ff_emit(im, n, &e, ret, 1);
+}
+
+static int64_t clamp(int64_t at, int64_t size)
+{
+	at = at < 0 ? at + size : at;
+	return at < 0 ? 0 : at > size ? size : at;
+}
+
+static int emit_slice(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const struct ff_constant *start, *stop, *axes = NULL, *steps = NULL;
+	struct ff_onnx_value *in, at, next;
+	int code;
+
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_in_constant(im, n, 1, &start)) < 0 ||
+			(code = ff_onnx_in_constant(im, n, 2, &stop)) < 0 ||
+			(ff_onnx_in(im, n, 3) &&
+					(code = ff_onnx_in_constant(im, n, 3, &axes)) < 0) ||
+			(ff_onnx_in(im, n, 4) &&
+					(code = ff_onnx_in_constant(im, n, 4, &steps)) < 0))
+		return code;
+	if (!start->whole || !stop->whole || start->n != stop->n || (axes && axes->n != start->n) ||
+			(steps && steps->n != start->n))
+		return ff_import_fail(im, n, "its starts, ends, axes and steps do not match");
+	at = *in;
+	for (int64_t i = 0; i < start->n; i++) {
+		uint32_t axis;
+		int64_t from, to;
+
+		if ((code = ff_onnx_axis(im, n, axes ? axes->i[i] : i, in->rank, &axis)) < 0)
+			return code;
+		if (steps && steps->i[i] != 1)
+			return ff_import_fail(im, n, "steps of %" PRId64 " are not supported",
+					steps->i[i]);
+		from = clamp(start->i[i], at.shape[axis]);
+		to = clamp(stop->i[i], at.shape[axis]);
+		next = (struct ff_onnx_value){.kind = FF_ONNX_NODE};
+		if ((code = cut(im, n, &at, axis, from, to, &next)) < 0)
+			return code;
+		at = next;
+	}
+	return ff_onnx_set_same(im, n, 0, &at);
+}
+
+/* Equal parts are one node, others a slice each. */
+static int emit_split(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const Onnx__AttributeProto *sizes = ff_onnx_attr(n, "split");
+	const struct ff_constant *given = NULL;
+	struct ff_onnx_value *in;
+	int64_t at = 0, equal;
+	uint32_t axis;
+	int code;
+
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 0), in->rank, &axis)) <
+					0)
+		return code;
+	if (!sizes && ff_onnx_in(im, n, 1) && (code = ff_onnx_in_constant(im, n, 1, &given)) < 0)
+		return code;
+	if ((sizes && sizes->n_ints != n->n_output) ||
+			(given && (!given->whole || given->n != (int64_t)n->n_output)))
+		return ff_import_fail(im, n, "its parts do not match its outputs");
+	equal = (in->shape[axis] + (int64_t)n->n_output - 1) / (int64_t)n->n_output;
+	for (size_t k = 0; k < n->n_output; k++) {
+		int64_t size = sizes ? sizes->ints[k] : given ? given->i[k] : equal;
+		struct ff_onnx_value out = {.kind = FF_ONNX_NODE};
+
+		if (size < 1 || size > in->shape[axis] - at)
+			return ff_import_fail(im, n, "its parts do not fit %d", in->shape[axis]);
+		if (n->output[k][0] && ff_onnx_value(im, n->output[k])->uses) {
+			if ((code = cut(im, n, in, axis, at, at + size, &out)) < 0 ||
+					(code = ff_onnx_set_same(im, n, k, &out)) < 0)
+				return code;
+		}
+		at += size;
+	}
+	return FF_OK;
+}
+
+static int embed(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *table,
+		const struct ff_onnx_value *ids)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_EMBEDDING);
+	struct ff_emit e = {.op = FF_OP_EMBEDDING, .attrs = &a, .in = {*ids}, .n_in = 1};
+	int code;
+
+	if (table->rank != 2 || table->whole || ids->dtype != FF_I32 ||
+			ff_onnx_int(n, "axis", 0) != 0)
+		return ff_import_fail(
+				im, n, "of a constant only rows of a matrix are gathered, by ids");
+	a.embedding.vocabulary = (int32_t)table->shape[0];
+	a.embedding.features = (int32_t)table->shape[1];
+	if ((code = ff_emit_param(im, n, table, false, &e.params[0])) < 0)
+		return code;
+	e.name = ff_emit_owner(im, e.params[0]);
+	return ff_emit_as(im, n, &e);
+}
+
+/* An embedding, or one element of an axis. */
+static int emit_gather(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	struct ff_onnx_value *in = ff_onnx_in(im, n, 0), *ids = ff_onnx_in(im, n, 1);
+	struct ff_onnx_value row = {.kind = FF_ONNX_NODE};
+	const struct ff_constant *index;
+	int32_t shape[FF_MAX_RANK];
+	uint32_t axis, rank = 0;
+	int64_t at;
+	int code;
+
+	if (in && ids && in->kind == FF_ONNX_CONSTANT && ids->kind == FF_ONNX_NODE)
+		return embed(im, n, &in->constant, ids);
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_in_constant(im, n, 1, &index)) < 0 ||
+			(code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 0), in->rank, &axis)) <
+					0)
+		return code;
+	if (!index->whole || index->n != 1)
+		return ff_import_fail(
+				im, n, "of what is computed only one element of an axis is taken");
+	at = index->i[0] < 0 ? index->i[0] + in->shape[axis] : index->i[0];
+	if (at < 0 || at >= in->shape[axis])
+		return ff_import_fail(
+				im, n, "index %" PRId64 " of %d", index->i[0], in->shape[axis]);
+	if ((code = cut(im, n, in, axis, at, at + 1, &row)) < 0)
+		return code;
+	for (uint32_t k = 0; k < in->rank; k++)
+		if (k != axis || index->rank)
+			shape[rank++] = row.shape[k];
+	return emit_shape(im, n, &row, rank, shape);
+}
+
+static const struct ff_onnx_row rows[] = {
+		{"Identity", emit_same},
+		{"Cast", emit_cast},
+		{"Relu", emit_relu},
+		{"Tanh", emit_tanh},
+		{"Sigmoid", emit_sigmoid},
+		{"Add", emit_add},
+		{"Sum", emit_add},
+		{"Mul", emit_mul},
+		{"Concat", emit_concat},
+		{"Dropout", emit_dropout},
+		{"Flatten", emit_flatten},
+		{"Reshape", emit_reshape},
+		{"Squeeze", emit_squeeze},
+		{"Unsqueeze", emit_unsqueeze},
+		{"Transpose", emit_transpose},
+		{"Slice", emit_slice},
+		{"Split", emit_split},
+		{"Gather", emit_gather},
+		{"Conv", ff_onnx_conv},
+		{"Pad", ff_onnx_pad},
+		{"Gemm", ff_onnx_gemm},
+		{"MatMul", ff_onnx_matmul},
+		{"MaxPool", ff_onnx_max_pool},
+		{"AveragePool", ff_onnx_average_pool},
+		{"GlobalAveragePool", ff_onnx_global_average_pool},
+		{"ReduceMean", ff_onnx_reduce_mean},
+};
+
+const struct ff_onnx_row *ff_onnx_row(const char *op)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!strcmp(rows[i].op, op))
+			return &rows[i];
+	return NULL;
+}

@@ -1,0 +1,17 @@
+/* ONNX operators that have files of their own.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_IMPORT_ROWS_H
+#define FF_IMPORT_ROWS_H
+
+#include "import.h"
+
+/* layers.c: those with weights or windows. */
+int ff_onnx_conv(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_gemm(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_matmul(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_pad(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_max_pool(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_average_pool(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_global_average_pool(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_reduce_mean(struct ff_import *im, const Onnx__NodeProto *n);
+
+#endif

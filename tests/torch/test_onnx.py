@@ -1,0 +1,258 @@
+# Models that PyTorch exports as ONNX, imported: loss and gradients of a training step equal the
+# model's own, on one device and under random strategies; damaged files are refused.
+# Usage: test_onnx.py modules|networks|damage FFIMPORT FFRUN FFSEARCH.
+# SPDX-License-Identifier: Apache-2.0
+import io
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import reference
+from reference import F, TOLERANCE, np, torch  # says SKIP and ends without PyTorch
+
+part, ffimport, ffrun, ffsearch = sys.argv[1:5]
+tap = reference.Tap()
+nn = torch.nn
+warnings.filterwarnings("ignore")
+# Open MPI's modules leak
+os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+os.environ["OMP_NUM_THREADS"] = "1"
+
+
+def exported(model, inputs, opset, training=True):
+    file = io.BytesIO()
+    mode = torch.onnx.TrainingMode.TRAINING if training else torch.onnx.TrainingMode.EVAL
+    torch.onnx.export(model, inputs, file, training=mode, do_constant_folding=not training,
+                      opset_version=opset)
+    return file.getvalue()
+
+
+def run(*command):
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True,
+                          errors="replace", stdin=subprocess.DEVNULL, timeout=280)
+
+
+class Model:
+    """A module, its graph and its weights as imported."""
+
+    def __init__(self, name, module, inputs, opset=13, classes_last=False, training=True):
+        torch.manual_seed(1)
+        self.name, self.module, self.last = name, module, classes_last
+        for m in module.modules():
+            if isinstance(m, nn.Dropout):
+                m.p = 0.0
+        self.keep = tempfile.TemporaryDirectory(prefix="ffonnx")
+        self.folder = pathlib.Path(self.keep.name)
+        self.graph = self.folder / "graph.json"
+        (self.folder / "model.onnx").write_bytes(exported(module, inputs, opset, training))
+        done = run(ffimport, self.folder / "model.onnx", "-o", self.graph, "--weights",
+                   self.folder / "weights", *(["--classes-last"] if classes_last else []))
+        self.good = done.returncode == 0
+        tap.say(self.good, f"{name}: imported, opset {opset}", done.stderr.splitlines())
+
+    def plan(self, seed, devices=3):
+        """A random strategy."""
+        path = self.folder / f"plan{seed}.json"
+        done = run(ffsearch, self.graph, "--machine", "cpu4", "--devices", devices, "--costs",
+                   "analytic", "--init", "random", "--proposals", 1, "--seed", seed,
+                   "--space", "replicas", "-o", path)
+        return path if done.returncode == 0 else tap.say(False, f"{self.name}: plan", [done.stderr])
+
+    def step(self, strategy, devices):
+        batch = json.loads(self.graph.read_text())["nodes"][0]["shape"][0]
+        done = run(ffrun, self.graph, strategy, "--devices", devices, "--data",
+                   f"synthetic:{batch}", "--weights", self.folder / "weights", "--dump",
+                   self.folder / "dump")
+        if done.returncode:
+            tap.say(False, f"{self.name}: ffrun", [done.stderr])
+            return None
+        return reference.read_safetensors(self.folder / "dump")
+
+    def compare(self, tensors, what):
+        graph = json.loads(self.graph.read_text())
+        inputs = [torch.from_numpy(np.array(tensors["input." + n["name"]])) for n in graph["nodes"]
+                  if n["op"] == "input" and n["name"] != "label"]
+        labels = torch.from_numpy(np.array(tensors["input.label"])).long()
+        self.module.zero_grad()
+        logits = self.module(*(x.long() if x.dtype == torch.int32 else x for x in inputs))
+        loss = F.cross_entropy(logits.movedim(-1, 1) if self.last else logits, labels)
+        loss.backward()
+        apart = {"loss": reference.distance(tensors["loss"], loss.detach())}
+        for name, weight in self.module.named_parameters():
+            if weight.grad is not None:
+                apart[name] = reference.distance(tensors["grad." + name], weight.grad)
+        worst = max(apart, key=apart.get)
+        tap.say(apart[worst] <= TOLERANCE, f"{self.name}: {what}: loss and {len(apart) - 1} "
+                "gradients", [f"{worst} apart by {apart[worst]:.2g}"])
+
+    def check(self, plans=2, devices=3):
+        if not self.good:
+            return
+        tensors = self.step("single", 1)
+        if tensors:
+            self.compare(tensors, "one device")
+        for seed in range(1, plans + 1):
+            plan = self.plan(seed, devices)
+            tensors = self.step(plan, devices) if plan else None
+            if tensors:
+                self.compare(tensors, f"random strategy {seed}")
+
+
+class Cell(nn.Module):
+    """An unrolled recurrence over embedded words: shared weights, shapes that are computed."""
+
+    def __init__(self, words=11, width=6):
+        super().__init__()
+        self.embed = nn.Embedding(words, width)
+        self.input, self.state = nn.Linear(width, width), nn.Linear(width, width, bias=False)
+        self.out = nn.Linear(width, words, bias=False)
+        self.out.weight = self.embed.weight
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        h = torch.tanh(self.input(x[:, 0]))
+        for t in range(1, ids.shape[1]):
+            h = torch.tanh(self.input(x[:, t]) + self.state(h)) * torch.sigmoid(x.select(1, t))
+        return self.out(h)
+
+
+class Shapes(nn.Module):
+    """What moves and reshapes."""
+
+    def __init__(self, last=False):
+        super().__init__()
+        self.last = last
+        self.a, self.b = nn.Linear(6, 8), nn.Linear(4, 5)
+
+    def forward(self, x):  # n, 4, 6
+        y = F.relu(self.a(x))
+        y, z, w = torch.split(y, [2, 2, 4], dim=2)
+        y = torch.cat([y + z, w[:, :, 1:3]], dim=2).transpose(1, 2)
+        y = y.reshape(y.size(0), y.shape[1] // 2, -1, 4).flatten(1, 2)
+        y = self.b(y).mul(self.b(y.unsqueeze(3).squeeze(-1)))
+        return y if self.last else y.flatten(1)
+
+
+class Images(nn.Module):
+    """Convolutions of every kind, pooling, branches."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Conv2d(3, 8, 3, stride=2, padding=1)
+        self.b = nn.Conv2d(8, 8, 3, padding=2, dilation=2, groups=4, bias=False)
+        self.c = nn.Conv2d(8, 4, (1, 3), padding=(0, 1))
+        self.out = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(), nn.Linear(12, 5))
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.a(x)), 3, 2, 1)
+        y = torch.cat([torch.tanh(self.b(x)) + x, torch.sigmoid(self.c(x))], 1)
+        return self.out(F.avg_pool2d(y, 3, 1, 1))
+
+
+def modules():
+    ids = torch.randint(11, (4, 5))
+    Model("cell", Cell(), ids).check(4)
+    Model("moves", Shapes(), torch.randn(6, 4, 6)).check(4)
+    last = Model("classes behind", Shapes(True), torch.randn(6, 4, 6), classes_last=True)
+    nodes = {n["name"]: n for n in json.loads(last.graph.read_text())["nodes"]}
+    logits, label = nodes["logits"], nodes["label"]
+    tap.say(logits["perm"] == [0, 2, 1] and label["shape"] == [6, 4] and label["classes"] == 5,
+            "labels for each place, classes moved to axis 1", [logits, label])
+    for opset in (11, 13, 16):
+        Model("images", Images(), torch.randn(4, 3, 20, 24), opset).check(4 if opset == 13 else 0)
+    Model("images for evaluation", Images().eval(), torch.randn(4, 3, 20, 24),
+          training=False).check(0)
+
+
+def networks():
+    import torchvision.models as zoo
+
+    def bare(model):
+        for parent in list(model.modules()):
+            for child, module in list(parent.named_children()):
+                if isinstance(module, nn.BatchNorm2d):
+                    setattr(parent, child, nn.Identity())
+        return model
+
+    def scaled(model):
+        """Activations that neither vanish nor explode without normalisation."""
+        for m in model.modules():
+            if isinstance(m, (nn.Conv2d, nn.Linear)):
+                nn.init.kaiming_uniform_(m.weight)
+        return model
+
+    torch.manual_seed(1)
+    for name, image in (("alexnet", 63), ("vgg11", 32), ("squeezenet1_1", 63)):
+        options = {"weights": None, "num_classes": 7}
+        model = getattr(zoo, name)(**options)
+        if name == "vgg11":  # averaging to 7x7 from less is no pooling
+            model.avgpool = nn.Identity()
+            model.classifier[0] = nn.Linear(512, 64)
+            model.classifier[3] = nn.Linear(64, 64)
+            model.classifier[6] = nn.Linear(64, 7)
+        if name == "alexnet":
+            model.avgpool = nn.Identity()
+            model.classifier[1] = nn.Linear(256, 64)
+            model.classifier[4] = nn.Linear(64, 64)
+            model.classifier[6] = nn.Linear(64, 7)
+        Model(name, scaled(model), torch.randn(2, 3, image, image)).check(1, 2)
+    for name, image in (("resnet18", 32), ("resnext50_32x4d", 32)):
+        model = bare(getattr(zoo, name)(weights=None, num_classes=7))
+        Model(name, scaled(model), torch.randn(2, 3, image, image)).check(1, 2)
+
+
+def refused(name, data, folder, why=None):
+    path = folder / "damaged.onnx"
+    path.write_bytes(data)
+    done = run(ffimport, path, "-o", folder / "graph", "--weights", folder / "weights")
+    fine = done.returncode == 0 and not why
+    one = done.returncode == 2 and done.stderr.count("\n") == 1 and "damaged.onnx" in done.stderr
+    left = not fine and ((folder / "graph").exists() or (folder / "weights").exists())
+    if not (fine or one) or left or (why and why not in done.stderr):
+        tap.say(False, name, [f"status {done.returncode}", *done.stderr.splitlines()[-30:]])
+    for file in ("graph", "weights"):
+        (folder / file).unlink(missing_ok=True)
+    return done.returncode
+
+
+class Unknown(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.atan(self.a(torch.cos(self.a(x)))) + torch.atan(x)
+
+
+def damage():
+    with tempfile.TemporaryDirectory(prefix="ffonnx") as keep:
+        folder = pathlib.Path(keep)
+        refused("unknown operators", exported(Unknown(), torch.randn(3, 4), 13), folder, "Cos (1")
+        refused("unknown operators", exported(Unknown(), torch.randn(3, 4), 13), folder, "Atan (2")
+        refused("empty", b"", folder, "not empty")
+        refused("text", b"hello, world\n" * 9, folder, "no ONNX model")
+        good = exported(Cell(), torch.randint(11, (4, 3)), 13)
+        refused("an old opset", good.replace(b"\x42\x02\x10\x0d", b"\x42\x02\x10\x09"), folder,
+                "opset 9")
+        seed = int(os.environ.get("FF_SEED", "1"))
+        print(f"# seed {seed} (set FF_SEED to repeat or vary)")
+        dice, ended = random.Random(seed), {0: 0, 2: 0}
+        for i in range(150):
+            data = bytearray(good)
+            for _ in range(dice.choice((1, 1, 2, 8))):
+                data[dice.randrange(len(data))] = dice.randrange(256)
+            if i % 10 == 0:
+                data = data[:dice.randrange(len(data))]
+            status = refused(f"damage {i}", bytes(data), folder)
+            ended[status] = ended.get(status, 0) + 1
+        tap.say(ended[0] > 5 and ended[2] > 20 and sum(ended.values()) == ended[0] + ended[2],
+                f"150 damaged files are read or refused: {ended}")
+
+
+{"modules": modules, "networks": networks, "damage": damage}[part]()
+tap.end()
