@@ -256,5 +256,5 @@ int ff_bind_jobs(struct ff_executor *x, struct ff_error *err)
 	if (code < 0)
 		return code;
 	x->span = ff_arena_array(&x->arena, n_spans, sizeof(*x->span));
-	return x->span ? ff_load_stage(x, err) : ff_fail_memory(err);
+	return x->span ? ff_load_open(x, err) : ff_fail_memory(err);
 }

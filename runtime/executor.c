@@ -292,14 +292,16 @@ static int issue_all(struct ff_executor *x, struct ff_error *err)
 	return code;
 }
 
-/* One pass over the schedule; `score` gets the hosted loss parts' sums. */
-static int walk(struct ff_executor *x, double score[2], struct ff_error *err)
+/* One pass over the schedule, maybe the `last` of its kind; `score` gets the hosted loss parts'
+ * sums. */
+static int walk(struct ff_executor *x, bool last, double score[2], struct ff_error *err)
 {
 	int code = x->tracing ? x->comm->barrier(x->comm, err) : FF_OK;
 
+	if (code == FF_OK)
+		code = ff_load_begin(x, last, err);
 	if (code < 0)
 		return code;
-	x->valid = ff_dataset_valid(x->data, x->training, x->step);
 	x->origin_us = ff_clock_us();
 	code = drain(x, issue_all(x, err), err);
 	if (code < 0)
@@ -338,7 +340,7 @@ int ff_executor_step(struct ff_executor *x, uint64_t step, struct ff_error *err)
 
 	x->training = true;
 	x->step = step;
-	code = walk(x, score, err);
+	code = walk(x, false, score, err);
 	return code < 0 ? code : keep_loss(x, score[0], err);
 }
 
@@ -354,7 +356,7 @@ int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, stru
 	x->tracing = false;
 	for (int64_t i = 0; i < steps && code == FF_OK; i++) {
 		x->step = (uint64_t)i;
-		code = walk(x, score, err);
+		code = walk(x, i + 1 == steps, score, err);
 		if (code < 0)
 			break;
 		/* a batch's loss is a mean over its labels; the last batch may have fewer */

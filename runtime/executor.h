@@ -3,6 +3,7 @@
 #define FF_RUNTIME_EXECUTOR_H
 
 #include "ff/executor.h"
+#include "prefetch.h"
 
 /* A device that this process hosts. */
 struct ff_host {
@@ -31,6 +32,7 @@ struct ff_transfer {
 	struct ff_parcel *parcel;
 	struct ff_collective collective; /* n_devices 0: none */
 	void *sink, *load;               /* LOAD: where to, and the host memory on the way there */
+	size_t prefetched;               /* LOAD: or else the place in a slot */
 };
 
 /* What this process does of one task of the schedule. */
@@ -54,6 +56,21 @@ struct ff_job {
 	double start_us, finish_us;
 };
 
+/* What a pass over the schedule loads: pinned memory where the backend has that. */
+struct ff_samples {
+	char *memory;
+	int64_t valid; /* labels that count in its global batch */
+};
+
+/* Load tasks of step k copy from slot ff_batch_slot(k), always the same bytes of it, and that is
+ * all they do; meanwhile a thread fills the other slot for step k + 1.  Step k begins when all of
+ * step k - 1 has been drained, so that nobody reads what is overwritten.  Where passes are not
+ * drained one by one, ff_load_begin has to wait for the last load of the pass before. */
+struct ff_prefetched {
+	struct ff_prefetch *prefetch;
+	struct ff_samples slot[FF_SLOTS];
+};
+
 struct ff_executor {
 	const struct ff_schedule *s;
 	const struct ff_backend *b;
@@ -63,12 +80,13 @@ struct ff_executor {
 	struct ff_arena arena;
 	uint32_t n_hosts;
 	struct ff_host *host;
-	uint32_t *host_of;           /* by device; FF_NONE: elsewhere */
-	struct ff_stream *transfers; /* of its own, or the first host's compute */
-	struct ff_event *turn;       /* on it, likewise */
-	struct ff_job *job;          /* by task */
-	void *load_stage;            /* host memory that loads share, where they need it */
-	bool training;               /* of the step under way */
+	uint32_t *host_of;                /* by device; FF_NONE: elsewhere */
+	struct ff_stream *transfers;      /* of its own, or the first host's compute */
+	struct ff_event *turn;            /* on it, likewise */
+	struct ff_job *job;               /* by task */
+	struct ff_prefetched *prefetched; /* NULL: loads are filled in their streams */
+	void *load_stage;                 /* host memory that those share, where they need it */
+	bool training;                    /* of the step under way */
 	uint64_t step;
 	int64_t valid; /* labels that count in its global batch */
 	uint32_t n_losses, cap_losses;
@@ -97,9 +115,12 @@ int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff
 
 /* load.c: those from the data set. */
 int ff_load_build(struct ff_transfer *t, struct ff_error *err);
-/* Host memory for backends that need it, once all transfers are built. */
-int ff_load_stage(struct ff_executor *x, struct ff_error *err);
+/* Host memory and the thread that fills it, once all transfers are built. */
+int ff_load_open(struct ff_executor *x, struct ff_error *err);
 void ff_load_close(struct ff_executor *x);
+/* Before the pass of x->step, x->training is issued: its samples are there, x->valid is known
+ * and, unless it is the `last`, those of the next are on their way. */
+int ff_load_begin(struct ff_executor *x, bool last, struct ff_error *err);
 int ff_load_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff_error *err);
 
 /* collective.c: the collectives among them. */

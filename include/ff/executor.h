@@ -11,10 +11,15 @@
 
 struct ff_executor;
 
+/* Whether a thread fetches a step's samples while the step before runs.  The preset is yes
+ * where samples have to be copied to the device anyway, unless FF_PREFETCH is 0 or 1. */
+enum ff_prefetching { FF_PREFETCH_PRESET, FF_PREFETCH_OFF, FF_PREFETCH_ON };
+
 struct ff_executor_options {
 	uint64_t seed;                    /* initial weights and dropout */
 	double setting[FF_SETTING_COUNT]; /* of the schedule's optimizer: ff_optimizer_set */
 	bool keep_gradients;              /* no updates: weights stay as they were */
+	enum ff_prefetching prefetch;
 };
 
 /* Scratch figures for ff_lower on this backend: set `backend` and `device`, an open

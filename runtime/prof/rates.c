@@ -25,18 +25,18 @@ static int fill_values(void *arg, struct ff_error *err)
 	const struct bench *b = arg;
 
 	(void)err;
-	ff_dataset_fill(b->p->data, true, 0, b->node, &b->region, b->host ? b->host : b->memory[0]);
+	ff_dataset_fill(b->p->data, true, 0, b->node, &b->region, b->memory[0]);
 	return FF_OK;
 }
 
-/* As the runtime does it: by the host, and then, where the device is another, up to it. */
+/* As the runtime's preset is: by the host; or, where the device is another, from where the
+ * samples were prefetched to. */
 static int load(struct bench *b, struct ff_error *err)
 {
 	const struct ff_backend *on = b->p->backend;
-	int code = on->call(b->p->stream, fill_values, b, err);
 
-	if (code < 0 || !b->host)
-		return code;
+	if (!b->host)
+		return on->call(b->p->stream, fill_values, b, err);
 	return on->upload(b->p->stream, b->memory[0], b->host, (size_t)b->bytes, err);
 }
 

@@ -2,6 +2,8 @@
  * one device and several compute the same no longer do.  (Planted below the backend:
  * test_double.cpp and test_libraries.cpp.)
  * SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
 #include "check_main.h"
 #include "scene.h"
 
@@ -23,6 +25,35 @@ static int short_copy(struct ff_stream *s, const struct ff_copy *copy, struct ff
 	if (!c.add && ff_region_volume(&c.region) > 1 && ff_region_size(&c.region, 0) > 1)
 		c.region.lo[0]++;
 	return honest_copy(s, &c, err);
+}
+
+static int (*honest_pin)(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
+static void (*honest_unpin)(struct ff_device *dev, void *memory);
+static int (*honest_drain)(struct ff_stream *s, struct ff_error *err);
+static void *only_slot;
+static uint32_t slots;
+
+/* Both of an executor's slots are one. */
+static int one_slot(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err)
+{
+	int code = slots ? FF_OK : honest_pin(dev, bytes, &only_slot, err);
+
+	slots++;
+	*ret = only_slot;
+	return code;
+}
+
+static void leave_slot(struct ff_device *dev, void *memory)
+{
+	if (--slots == 0)
+		honest_unpin(dev, memory);
+}
+
+/* The stream gets to its loads when the next step's samples have been fetched. */
+static int late_drain(struct ff_stream *s, struct ff_error *err)
+{
+	usleep(1000);
+	return honest_drain(s, err);
 }
 
 /* The weights after some steps; NULL when one failed. */
@@ -89,6 +120,22 @@ static void plant_short_copy(struct ff_backend *b)
 	b->copy = short_copy;
 }
 
+static void plant_late_drain(struct ff_backend *b)
+{
+	honest_drain = b->drain;
+	b->drain = late_drain;
+}
+
+static void plant_one_slot(struct ff_backend *b)
+{
+	plant_late_drain(b);
+	honest_pin = b->pin;
+	honest_unpin = b->unpin;
+	b->pin = one_slot;
+	b->unpin = leave_slot;
+	slots = 0;
+}
+
 START_TEST(nothing)
 {
 	ck_assert_uint_eq(caught(plant_nothing), 0);
@@ -107,6 +154,14 @@ START_TEST(short_copies)
 }
 END_TEST
 
+/* Step k + 1's samples go where those of step k lie that have not been read. */
+START_TEST(overwritten_slots)
+{
+	ck_assert_uint_eq(caught(plant_late_drain), 0);
+	ck_assert_uint_gt(caught(plant_one_slot), CASES * 3 / 4);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("planted");
@@ -116,6 +171,7 @@ static Suite *suite(void)
 	tcase_add_test(t, nothing);
 	tcase_add_test(t, missing_waits);
 	tcase_add_test(t, short_copies);
+	tcase_add_test(t, overwritten_slots);
 	suite_add_tcase(s, t);
 	return s;
 }
