@@ -33,6 +33,7 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	e->edge = ff_arena_array(a, edges, sizeof(*e->edge));
 	e->mark = ff_arena_array(a, e->g->n_values, sizeof(*e->mark));
 	e->touched = ff_arena_array(a, e->g->n_values, sizeof(*e->touched));
+	e->changed_at = ff_arena_array(a, nodes, sizeof(*e->changed_at));
 	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		e->timed[k] = ff_arena_array(a, nodes, sizeof(**e->timed));
@@ -53,7 +54,7 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	if (!e->limit || !e->order || !e->position || !e->first_edge || !e->first_use ||
 			!e->completes || !e->node || !e->block || !e->synced || !e->edge ||
 			!e->mark || !e->touched || !e->lane || !e->idle || !e->sync_lane ||
-			!e->closing || !e->busy || !e->busy_next || !e->paced)
+			!e->closing || !e->busy || !e->busy_next || !e->paced || !e->changed_at)
 		return ff_fail_memory(err);
 	code = ff_foresee_create(e, err);
 	return code < 0 ? code : ff_account_create(e, err);
@@ -383,6 +384,7 @@ static int copy_changes(struct ff_evaluator *e, const struct ff_change *change, 
 		const struct ff_node *node = &e->g->nodes[change[i].node];
 
 		e->changes[i].node = change[i].node;
+		e->changed_at[change[i].node] = i;
 		code = copy_config(e, &change[i].config, &e->changes[i].config, err);
 		if (code == FF_OK && change[i].config.n_parts)
 			code = ff_config_check(node, &change[i].config, e->m->n_devices, err);

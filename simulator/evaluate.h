@@ -50,6 +50,7 @@ struct ff_evaluator {
 	const struct ff_change *change; /* the proposal: a copy */
 	struct ff_change *changes;
 	uint32_t n_changes, cap_changes;
+	uint32_t *changed_at; /* by node: where in `changes` it stands, if it does */
 	struct ff_swap *swap;
 	uint32_t n_swaps, cap_swaps;
 	bool proposed;

@@ -90,11 +90,13 @@ static int swap_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node 
 /* The config of node `i` under the proposal; a prelude has its leader's. */
 static const struct ff_config *config_of(const struct ff_evaluator *e, uint32_t i)
 {
+	uint32_t k;
+
 	i = ff_node_leader(e->g, i);
-	for (uint32_t k = 0; k < e->n_changes; k++)
-		if (e->changes[k].node == i)
-			return &e->changes[k].config;
-	return &e->strategy.config[i];
+	/* what `changed_at` has of others is from other proposals */
+	k = e->changed_at[i];
+	return k < e->n_changes && e->changes[k].node == i ? &e->changes[k].config
+							   : &e->strategy.config[i];
 }
 
 static int place_node(struct ff_evaluator *e, uint32_t node, struct ff_error *err)

@@ -18,33 +18,9 @@ uint64_t ff_fnv1a(const void *data, size_t len)
 	return h;
 }
 
-static uint32_t walk(const struct ff_table *t, uint64_t hash, uint32_t *at)
-{
-	uint32_t mask = t->cap - 1;
-
-	for (; t->slot[*at].used; *at = (*at + 1) & mask)
-		if (t->slot[*at].hash == hash)
-			return t->slot[*at].index;
-	return FF_NONE;
-}
-
-uint32_t ff_table_first(const struct ff_table *t, uint64_t hash, uint32_t *at)
-{
-	if (!t->cap)
-		return FF_NONE;
-	*at = (uint32_t)(hash ^ hash >> 32) & (t->cap - 1);
-	return walk(t, hash, at);
-}
-
-uint32_t ff_table_next(const struct ff_table *t, uint64_t hash, uint32_t *at)
-{
-	*at = (*at + 1) & (t->cap - 1);
-	return walk(t, hash, at);
-}
-
 static void insert(struct ff_table *t, uint64_t hash, uint32_t index)
 {
-	uint32_t mask = t->cap - 1, at = (uint32_t)(hash ^ hash >> 32) & mask;
+	uint32_t mask = t->cap - 1, at = ff_table_home(t, hash);
 
 	while (t->slot[at].used)
 		at = (at + 1) & mask;

@@ -5,31 +5,26 @@
 
 #include "derive.h"
 
-static const struct ff_op_row *const rows[FF_OP_COUNT] = {
+const struct ff_op_row *const ff_op_rows[FF_OP_COUNT] = {
 #define FF_OP_ROW(e, row) [e] = &ff_op_##row,
 		FF_OPS(FF_OP_ROW)
 #undef FF_OP_ROW
 };
 
-const struct ff_op_row *ff_op_row(enum ff_op op)
-{
-	return rows[op];
-}
-
 const struct ff_op_row *ff_op_find(const char *name, enum ff_op *ret)
 {
 	for (uint32_t i = 0; i < FF_OP_COUNT; i++)
-		if (!strcmp(rows[i]->name, name) &&
-				!(rows[i]->flags & (FF_OP_UPDATE | FF_OP_PRELUDE))) {
+		if (!strcmp(ff_op_rows[i]->name, name) &&
+				!(ff_op_rows[i]->flags & (FF_OP_UPDATE | FF_OP_PRELUDE))) {
 			*ret = (enum ff_op)i;
-			return rows[i];
+			return ff_op_rows[i];
 		}
 	return NULL;
 }
 
 void ff_op_count(enum ff_op op, const union ff_attrs *attrs, struct ff_op_counts *ret)
 {
-	const struct ff_op_row *row = rows[op];
+	const struct ff_op_row *row = ff_op_rows[op];
 
 	*ret = (struct ff_op_counts){.out = 1};
 	if (row->count) {

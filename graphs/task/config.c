@@ -87,19 +87,40 @@ bool ff_config_equal(const struct ff_node *n, const struct ff_config *a, const s
 	return !memcmp(x, y, a->n_parts * sizeof(*x));
 }
 
-static int check_devices(const struct ff_node *n, const struct ff_config *c, uint32_t n_devices,
+/* Whether each stride of a view is longer than all that lies within it: then no device has
+ * two parts.  It is so of every view that a search draws. */
+static bool is_nested(const struct ff_node *n, const struct ff_config *c)
+{
+	uint32_t length[FF_MAX_DIMS + 1], stride[FF_MAX_DIMS + 1], k = 0;
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		if (c->degree[d] > 1) {
+			length[k] = (c->degree[d] - 1u) * c->stride[d];
+			stride[k++] = c->stride[d];
+		}
+	if (c->replicas > 1) {
+		length[k] = (c->replicas - 1u) * c->replica_stride;
+		stride[k++] = c->replica_stride;
+	}
+	for (uint32_t i = 0; i < k; i++) {
+		uint32_t within = 0;
+
+		for (uint32_t j = 0; j < k; j++)
+			if (j != i && stride[j] <= stride[i])
+				within += length[j];
+		if (stride[i] <= within)
+			return false;
+	}
+	return true;
+}
+
+/* Device by device. */
+static int check_parts(const struct ff_node *n, const struct ff_config *c, uint32_t n_devices,
 		struct ff_error *err)
 {
-	uint64_t seen[FF_MAX_DEVICES / 64] = {0}, reach;
+	uint64_t seen[FF_MAX_DEVICES / 64] = {0};
 	uint16_t device[FF_MAX_DEVICES];
 
-	reach = c->start + (uint64_t)(c->replicas - 1) * c->replica_stride;
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		reach += (uint64_t)(c->degree[d] - 1) * c->stride[d];
-	if (!c->list && reach >= n_devices)
-		return ff_fail(err, FF_E_INPUT,
-				"operator %s: device %u does not exist (there are %u)", n->name,
-				(uint32_t)reach, n_devices);
 	ff_config_devices(n, c, device);
 	for (uint32_t p = 0; p < c->n_parts; p++) {
 		uint32_t dev = device[p];
@@ -114,6 +135,20 @@ static int check_devices(const struct ff_node *n, const struct ff_config *c, uin
 		seen[dev / 64] |= UINT64_C(1) << (dev % 64);
 	}
 	return FF_OK;
+}
+
+static int check_devices(const struct ff_node *n, const struct ff_config *c, uint32_t n_devices,
+		struct ff_error *err)
+{
+	uint64_t reach = c->start + (uint64_t)(c->replicas - 1) * c->replica_stride;
+
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		reach += (uint64_t)(c->degree[d] - 1) * c->stride[d];
+	if (!c->list && reach >= n_devices)
+		return ff_fail(err, FF_E_INPUT,
+				"operator %s: device %u does not exist (there are %u)", n->name,
+				(uint32_t)reach, n_devices);
+	return !c->list && is_nested(n, c) ? FF_OK : check_parts(n, c, n_devices, err);
 }
 
 int ff_config_check(const struct ff_node *n, const struct ff_config *c, uint32_t n_devices,

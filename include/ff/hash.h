@@ -39,8 +39,36 @@ struct ff_slot {
 
 /* Walks the entries with that hash, of which the caller knows which it means:
  *   for (i = ff_table_first(t, h, &at); i != FF_NONE; i = ff_table_next(t, h, &at)) */
-uint32_t ff_table_first(const struct ff_table *t, uint64_t hash, uint32_t *at);
-uint32_t ff_table_next(const struct ff_table *t, uint64_t hash, uint32_t *at);
+static inline uint32_t ff_table_home(const struct ff_table *t, uint64_t hash)
+{
+	return (uint32_t)(hash ^ hash >> 32) & (t->cap - 1);
+}
+/* The first with that hash from slot *at on. */
+static inline uint32_t ff_table_walk(const struct ff_table *t, uint64_t hash, uint32_t *at)
+{
+	for (; t->slot[*at].used; *at = (*at + 1) & (t->cap - 1))
+		if (t->slot[*at].hash == hash)
+			return t->slot[*at].index;
+	return FF_NONE;
+}
+static inline uint32_t ff_table_first(const struct ff_table *t, uint64_t hash, uint32_t *at)
+{
+	if (!t->cap)
+		return FF_NONE;
+	*at = ff_table_home(t, hash);
+	return ff_table_walk(t, hash, at);
+}
+static inline uint32_t ff_table_next(const struct ff_table *t, uint64_t hash, uint32_t *at)
+{
+	*at = (*at + 1) & (t->cap - 1);
+	return ff_table_walk(t, hash, at);
+}
+/* It will be looked up soon: where it would stand is brought near. */
+static inline void ff_table_prefetch(const struct ff_table *t, uint64_t hash)
+{
+	if (t->cap)
+		__builtin_prefetch(&t->slot[ff_table_home(t, hash)]);
+}
 /* Adds an entry, whatever is there already.  FF_OK or FF_E_NOMEM. */
 int ff_table_put(struct ff_table *t, uint64_t hash, uint32_t index);
 /* Forgets all entries, keeps the room. */

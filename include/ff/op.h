@@ -133,7 +133,11 @@ struct ff_op_row {
 	int (*derive)(struct ff_derive *d, struct ff_error *err);
 };
 
-const struct ff_op_row *ff_op_row(enum ff_op op);
+extern const struct ff_op_row *const ff_op_rows[FF_OP_COUNT];
+static inline const struct ff_op_row *ff_op_row(enum ff_op op)
+{
+	return ff_op_rows[op];
+}
 /* By JSON name; NULL when unknown. */
 const struct ff_op_row *ff_op_find(const char *name, enum ff_op *ret);
 
