@@ -104,6 +104,71 @@ void ff_propose_class(struct ff_proposer *p)
 		add_followers(p);
 }
 
+/* ---- what feeds them: nothing trained, and nobody else reads it ---- */
+
+static bool feeds_changed(const struct ff_proposer *p, uint32_t node)
+{
+	const struct ff_graph *g = p->graph;
+	const struct ff_node *n = &g->nodes[node];
+
+	if (n->n_in > n->n_data || !has_choice(p, node) || is_changed(p, node))
+		return false;
+	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
+		for (uint32_t u = 0; u < g->values[k].n_uses; u++)
+			if (!is_changed(p, g->edges[g->uses[g->values[k].first_use + u]].node))
+				return false;
+	return true;
+}
+
+/* Aligns all that feeds the changed nodes alone. */
+static void add_feeders(struct ff_proposer *p)
+{
+	const struct ff_graph *g = p->graph;
+	struct ff_config config;
+
+	for (uint32_t i = 0; i < p->t->n; i++) {
+		const struct ff_node *n = &g->nodes[p->t->change[i].node];
+
+		for (uint32_t k = n->in; k < n->in + n->n_data; k++) {
+			uint32_t from = ff_edge_source(g, k);
+
+			if (feeds_changed(p, from) && ff_proposer_lead(p, k, &config))
+				ff_transaction_set(p->t, from, &config);
+		}
+	}
+}
+
+/* Their parameters lie where they are read. */
+static void keep_parameters(struct ff_proposer *p)
+{
+	uint32_t end = p->t->n;
+	struct ff_config config;
+
+	ff_param_follow(&config);
+	for (uint32_t i = 0; i < end; i++) {
+		const struct ff_node *n = &p->graph->nodes[p->t->change[i].node];
+
+		for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
+			ff_transaction_set(p->t, ff_edge_source(p->graph, k), &config);
+	}
+}
+
+/* All equal operators elsewhere, with all that is there for them alone: of an unrolled
+ * network a layer of all steps. */
+void ff_propose_fed(struct ff_proposer *p)
+{
+	uint32_t node = p->node[draw(p, p->n_nodes)];
+	struct ff_config config = *ff_proposer_config(p, node);
+
+	if (draw(p, 2))
+		ff_proposer_one(p, node, &config);
+	for (uint32_t i = p->class[node]; i != FF_NONE; i = p->next_like[i])
+		ff_transaction_set(p->t, i, &config);
+	add_feeders(p);
+	if (draw(p, 2))
+		keep_parameters(p);
+}
+
 /* ---- chains: operators in a row take one split, by label, and one view ---- */
 
 /* `n` devices, every `stride`-th from `start` on: one of the sets that tile the

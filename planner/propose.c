@@ -190,6 +190,15 @@ bool ff_proposer_follow(struct ff_proposer *p, uint32_t node, uint32_t slot, str
 			&p->graph->nodes[v->producer].out_map[v->port], ret);
 }
 
+bool ff_proposer_lead(struct ff_proposer *p, uint32_t edge, struct ff_config *ret)
+{
+	const struct ff_edge *e = &p->graph->edges[edge];
+	const struct ff_value *v = &p->graph->values[e->value];
+
+	return align(p, v->producer, &p->graph->nodes[v->producer].out_map[v->port], e->node,
+			&p->graph->nodes[e->node].in_map[e->slot], ret);
+}
+
 /* Aligns `node` with a neighbour. */
 static bool follow(struct ff_proposer *p, uint32_t node, struct ff_config *ret)
 {
@@ -336,6 +345,7 @@ static const struct {
 		{propose_pair, 10, 0, false},
 		{ff_propose_run, 30, 0, false},
 		{ff_propose_class, 15, 0, false},
+		{ff_propose_fed, 5, 0, false},
 		{ff_propose_branches, 15, 0, true},
 		{ff_propose_led, 5, 0, false},
 		{ff_propose_chain, 5, 0, false},

@@ -21,7 +21,7 @@ void ff_transaction_set(struct ff_transaction *t, uint32_t node, const struct ff
 struct ff_kind_record {
 	double made, helped; /* those long ago count less */
 };
-#define FF_PROPOSAL_KINDS 12
+#define FF_PROPOSAL_KINDS 13
 
 struct ff_proposer {
 	const struct ff_space *space;
@@ -71,11 +71,14 @@ bool ff_proposer_spread(
 		struct ff_proposer *p, uint32_t from, uint32_t *node, struct ff_config *config);
 /* Aligns `node` with the one that makes its data input `slot`. */
 bool ff_proposer_follow(struct ff_proposer *p, uint32_t node, uint32_t slot, struct ff_config *ret);
+/* Aligns the node that makes what is at `edge` with the one that reads it there. */
+bool ff_proposer_lead(struct ff_proposer *p, uint32_t edge, struct ff_config *ret);
 /* Kinds of proposals, of blocks.c and extras.c: each adds something to the transaction,
  * and may come to nothing. */
 void ff_propose_run(struct ff_proposer *p);
 void ff_propose_led(struct ff_proposer *p);
 void ff_propose_class(struct ff_proposer *p);
+void ff_propose_fed(struct ff_proposer *p);
 void ff_propose_chain(struct ff_proposer *p);
 void ff_propose_branches(struct ff_proposer *p);
 void ff_propose_layout(struct ff_proposer *p);

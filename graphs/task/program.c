@@ -20,6 +20,9 @@ struct writer {
 	struct ff_step *late; /* moves to other stages: when all stages have computed */
 	uint32_t n_late;
 	uint32_t *stack; /* of nodes to be recomputed */
+	/* Inputs that are brought once: nodes of `order` that were looked at, and how many of
+	 * those that read such have theirs on the way. */
+	uint32_t ahead, n_ahead;
 };
 
 static void put(struct writer *w, struct ff_step step)
@@ -57,21 +60,61 @@ static void put_moves(struct writer *w, enum ff_phase phase, uint32_t micro, uin
 		put(w, step);
 }
 
-/* Inputs and parameters are brought just before they are used, everything else
- * moves as soon as it is there. */
+/* ---- inputs ---- */
+
+/* Whether what is at `edge` is an input that is brought once. */
+static bool is_loaded(const struct writer *w, uint32_t edge)
+{
+	return w->s->micro_batches == 1 && ff_node_is_source(w->g, ff_edge_source(w->g, edge));
+}
+
+static bool loads_any(const struct writer *w, uint32_t node)
+{
+	const struct ff_node *n = &w->g->nodes[node];
+
+	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
+		if (is_loaded(w, k))
+			return true;
+	return false;
+}
+
+/* Inputs are there from the start.  Brought when they are needed they would wait behind
+ * messages that wait for others, so the next FF_PACE operators that read such have theirs
+ * on the way. */
+static void put_loads(struct writer *w)
+{
+	const struct ff_graph *g = w->g;
+
+	while (w->n_ahead < FF_PACE && w->ahead < g->n_nodes) {
+		uint32_t node = w->order[w->ahead++];
+		const struct ff_node *n = &g->nodes[node];
+
+		for (uint32_t k = n->in; k < n->in + n->n_in; k++)
+			if (is_loaded(w, k))
+				put_moves(w, FF_PHASE_FORWARD, 0, k);
+		w->n_ahead += loads_any(w, node);
+	}
+}
+
+/* ---- forward ---- */
+
+/* Parameters, and inputs of micro-batches, are brought just before they are used,
+ * everything else moves as soon as it is there. */
 static void put_forward(struct writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
 	const struct ff_node *n = &g->nodes[node];
 	bool paced = false;
 
+	put_loads(w);
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++) {
 		paced = paced || is_paced(w, k);
-		if (ff_edge_is_brought(g, k) &&
+		if (ff_edge_is_brought(g, k) && !is_loaded(w, k) &&
 				ff_program_instance(g, &w->p, ff_edge_source(g, k), micro) == micro)
 			put_moves(w, FF_PHASE_FORWARD, micro, k);
 	}
 	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_FORWARD, micro, node, paced});
+	w->n_ahead -= loads_any(w, node);
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++)
 			put_moves(w, FF_PHASE_FORWARD, micro, g->uses[g->values[k].first_use + u]);

@@ -8,6 +8,8 @@
 #include "ff/block.h"
 #include "ff/graph_file.h"
 #include "ff/instance.h"
+#include "ff/program.h"
+#include "ff/zoo.h"
 #include "placed.h"
 #include "two_branches.h"
 
@@ -491,6 +493,67 @@ START_TEST(priority_changes_the_order)
 }
 END_TEST
 
+/* Readers of inputs that have theirs on the way, as steps go by. */
+static void check_loads(const struct ff_graph *g, const struct ff_program *p)
+{
+	uint32_t on_the_way = 0, left = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		left += g->nodes[i].op == FF_OP_SLICE;
+	left += 2; /* the loss and its prelude read labels */
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct ff_step *s = &p->step[i];
+		const struct ff_node *n;
+		bool reads = false;
+
+		if (s->phase != FF_PHASE_FORWARD)
+			break;
+		n = &g->nodes[s->kind == FF_STEP_MOVES ? g->edges[s->id].node : s->id];
+		for (uint32_t k = n->in; k < n->in + n->n_in; k++)
+			reads = reads || ff_node_is_source(g, ff_edge_source(g, k));
+		if (s->kind == FF_STEP_MOVES) {
+			on_the_way += ff_node_is_source(g, ff_edge_source(g, s->id));
+			continue;
+		}
+		ck_assert_uint_eq(on_the_way, left < FF_PACE ? left : FF_PACE);
+		on_the_way -= reads;
+		left -= reads;
+	}
+	ck_assert_uint_eq(left, 0);
+}
+
+/* The next three operators that read inputs have theirs on the way, whatever is computed
+ * meanwhile; in micro-batches inputs arrive just before they are read. */
+START_TEST(inputs_are_brought_ahead)
+{
+	struct ff_arena a;
+	struct ff_graph g;
+	struct ff_strategy s;
+	struct ff_program p;
+	struct ff_error err;
+	uint32_t *order;
+
+	ff_arena_init(&a);
+	ck_assert_int_eq(ff_zoo_build("rnn", 4, NULL, 0, &a, &g, &err), FF_OK);
+	ck_assert_int_eq(ff_strategy_single(&g, 0, &a, &s, &err), FF_OK);
+	order = ff_arena_array(&a, g.n_nodes, sizeof(*order));
+	for (uint32_t staged = 0; staged < 2; staged++) {
+		for (uint32_t i = 0; i < g.n_nodes; i++)
+			s.stage[i] = staged && g.nodes[i].op != FF_OP_SLICE;
+		ck_assert_int_eq(ff_strategy_order(&g, &s, &a, order, &err), FF_OK);
+		ck_assert_int_eq(ff_program_build(&g, &s, order, &a, &p, &err), FF_OK);
+		check_loads(&g, &p);
+	}
+	s.micro_batches = 2;
+	ck_assert_int_eq(ff_program_build(&g, &s, order, &a, &p, &err), FF_OK);
+	for (uint32_t i = 0; i + 1 < p.n; i++)
+		if (p.step[i].kind == FF_STEP_MOVES &&
+				ff_node_is_source(&g, ff_edge_source(&g, p.step[i].id)))
+			ck_assert_uint_eq(p.step[i + 1].id, g.edges[p.step[i].id].node);
+	ff_arena_finish(&a);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("lower");
@@ -499,6 +562,7 @@ static Suite *suite(void)
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, schedules_are_sound);
 	tcase_add_test(c, priority_changes_the_order);
+	tcase_add_test(c, inputs_are_brought_ahead);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -1,9 +1,12 @@
-/* Orders that the search draws, and what elimination takes edges to cost.
+/* Orders that the search draws, layers that it moves with all that feeds them, and what
+ * elimination takes edges to cost.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../check_main.h"
 
 #include "../../planner/candidates.h"
 #include "../../planner/phases.h"
+#include "ff/node_class.h"
+#include "ff/zoo.h"
 #include "fixture.h"
 
 static struct ff_arena arena;
@@ -100,6 +103,93 @@ START_TEST(test_estimates_know_nodes)
 }
 END_TEST
 
+/* Says if the transaction gives all steps of the layer `in`, the slices before them and their
+ * parameters, which follow, one device. */
+static bool moves_layer(const struct ff_graph *g, const struct ff_transaction *t, uint32_t in)
+{
+	const struct ff_change *first = &t->change[t->at[in] - 1];
+	bool whole = t->at[in] && first->config.n_parts == 1;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_node *n = &g->nodes[i];
+		const struct ff_change *c = &t->change[t->at[i] - 1];
+
+		if (n->op == FF_OP_SLICE || n->op == FF_OP_RESHAPE || ff_nodes_alike(g, i, in))
+			whole = whole && t->at[i] && c->config.n_parts == 1 &&
+				c->config.start == first->config.start;
+	}
+	for (uint32_t k = g->nodes[in].in + 1; k < g->nodes[in].in + g->nodes[in].n_in; k++)
+		whole = whole && t->at[ff_edge_source(g, k)];
+	return whole;
+}
+
+/* What feeds nobody else comes along: of an unrolled network a layer of all steps, with the
+ * slices of the input that it reads and its parameters. */
+START_TEST(test_layers_move_with_what_feeds_them)
+{
+	struct ff_machine m = fixture_devices(4, &arena);
+	struct ff_error err = {0};
+	struct ff_transaction t;
+	struct ff_space *space;
+	struct ff_strategy s;
+	struct ff_proposer p;
+	struct ff_graph g;
+	uint32_t moved = 0, in;
+
+	CHECK_OK(ff_zoo_build("rnn", 16, NULL, 0, &arena, &g, &err));
+	in = ff_graph_find(&g, "l1.t3.in");
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	CHECK_OK(ff_init_strategy("single", space, &g, &m, 0, &arena, &s, &err));
+	CHECK_OK(ff_proposer_init(space, &g, ff_test_seed(9), 0, &arena, &p, &err));
+	CHECK_OK(ff_transaction_init(&g, &arena, &t, &err));
+	p.t = &t;
+	p.base = &s;
+	for (uint32_t i = 0; i < 2000; i++) {
+		ff_transaction_clear(&t);
+		ff_propose_fed(&p);
+		ck_assert_uint_gt(t.n, 0);
+		for (uint32_t k = 0; k < t.n; k++)
+			if (t.change[k].config.n_parts > 0)
+				CHECK_OK(ff_config_check(&g.nodes[t.change[k].node],
+						&t.change[k].config, m.n_devices, &err));
+		ck_assert(!t.at[ff_graph_find(&g, "l1.t0.h")] || !t.at[in]);
+		moved += t.at[in] && moves_layer(&g, &t, in);
+	}
+	ck_assert_uint_gt(moved, 10);
+	ff_space_destroy(space);
+}
+END_TEST
+
+/* Input layers go to one device and the chain of states to another, and all seeds see it: with
+ * inputs brought just before they are read, or layers moved alone, it took 455 us. */
+START_TEST(test_recurrent_network)
+{
+	struct ff_search_result found;
+	struct ff_evaluator *e;
+	struct ff_error err = {0};
+	struct ff_pricer *pricer;
+	struct ff_space *space;
+	struct ff_machine m;
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build("rnn", 256, NULL, 0, &arena, &g, &err));
+	CHECK_OK(ff_machine_load("p100x16", &arena, &m, &err));
+	CHECK_OK(ff_pricer_create(&g, &m, NULL, NULL, "rnn", &pricer, &err));
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	ff_space_allow(space, FF_SPACE_UPDATES | FF_SPACE_REPLICAS | FF_SPACE_MICRO);
+	for (uint64_t seed = 1; seed <= 3; seed++) {
+		struct ff_search_options opt = {.seed = seed, .proposals = 60000, .pricer = pricer};
+
+		CHECK_OK(ff_evaluator_create(&g, &m, pricer, 0, 0, &e, &err));
+		CHECK_OK(ff_search_mcmc(space, e, &g, &m, &opt, &arena, &found, &err));
+		ck_assert_double_lt(found.evaluation.step_us, 445);
+		ff_evaluator_destroy(e);
+	}
+	ff_space_destroy(space);
+	ff_pricer_destroy(pricer);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("orders");
@@ -109,6 +199,8 @@ static Suite *suite(void)
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_orders_are_drawn);
 	tcase_add_test(c, test_estimates_know_nodes);
+	tcase_add_test(c, test_layers_move_with_what_feeds_them);
+	tcase_add_test(c, test_recurrent_network);
 	suite_add_tcase(s, c);
 	return s;
 }
