@@ -4,11 +4,9 @@
 #define FF_SIMULATOR_PASS_H
 
 #include "ff/block.h"
+#include "ff/clones.h"
 
 struct ff_evaluator;
-
-/* Of loops over devices: compiled for several processors. */
-#define FF_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 
 /* What the pass reads of one operator, for one phase. */
 struct ff_timed_node {

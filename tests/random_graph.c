@@ -154,6 +154,35 @@ static void add_pool(struct maker *m)
 	add(m, FF_OP_POOL2D, &a, &in, 1, &out);
 }
 
+/* A function of one element.  Of what is not bounded or not positive some would make numbers
+ * that no strategy's sums agree on: before those goes a tanh or a sigmoid. */
+static void add_unary(struct maker *m)
+{
+	static const enum ff_op ops[] = {
+#define UNARY(e, row) e,
+			FF_UNARY_OPS(UNARY)
+#undef UNARY
+	};
+	static const double exponents[] = {2, 3, -1, 0.5, 1.75};
+	enum ff_op op = ops[ff_random_below(m->r, sizeof(ops) / sizeof(ops[0]))];
+	const struct value *in = pick(m, 0);
+	union ff_attrs a = ff_attrs_preset(op);
+
+	if (op == FF_OP_GELU)
+		a.unary.form = between(m, 0, 1);
+	if (op == FF_OP_CLIP) {
+		a.unary.a = -0.25 * between(m, 1, 4);
+		a.unary.b = 0.25 * between(m, 1, 4);
+	}
+	if (op == FF_OP_POW)
+		a.unary.a = exponents[ff_random_below(m->r, 5)];
+	if (op == FF_OP_LOG || op == FF_OP_SQRT || op == FF_OP_POW)
+		in = add(m, FF_OP_SIGMOID, NULL, &in, 1, in);
+	if (op == FF_OP_EXP)
+		in = add(m, FF_OP_TANH, NULL, &in, 1, in);
+	add(m, op, &a, &in, 1, in);
+}
+
 static void add_elementwise(struct maker *m)
 {
 	static const enum ff_op ops[] = {FF_OP_RELU, FF_OP_TANH, FF_OP_SIGMOID, FF_OP_DROPOUT};
@@ -362,7 +391,7 @@ static void add_words(struct maker *m, int32_t batch)
 
 static void add_any(struct maker *m)
 {
-	switch (ff_random_below(m->r, 14)) {
+	switch (ff_random_below(m->r, 15)) {
 	case 0:
 	case 1:
 		add_conv(m);
@@ -394,6 +423,9 @@ static void add_any(struct maker *m)
 		break;
 	case 11:
 		add_transpose(m);
+		break;
+	case 12:
+		add_unary(m);
 		break;
 	default:
 		add_join(m);

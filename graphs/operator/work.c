@@ -109,6 +109,23 @@ static void key_placement(struct key *k, const struct ff_operand *o, uint32_t sl
 	}
 }
 
+/* A number with all its digits. */
+static void key_real(struct key *k, const char *name, uint32_t tag, const void *at)
+{
+	char text[40];
+	uint64_t bits;
+	double v;
+
+	memcpy(&v, at, sizeof(v));
+	memcpy(&bits, at, sizeof(bits));
+	key_field(k, name, tag, NULL, 0);
+	key_number(k, bits);
+	if (!k->text)
+		return;
+	snprintf(text, sizeof(text), "=%.17g", v);
+	key_text(k, text);
+}
+
 static void key_attributes(struct key *k, const struct ff_node *n)
 {
 	const struct ff_op_row *row = ff_op_row(n->op);
@@ -117,8 +134,9 @@ static void key_attributes(struct key *k, const struct ff_node *n)
 		const struct ff_attr_row *at = &row->attrs[i];
 		const int32_t *v = (const int32_t *)((const char *)&n->attrs + at->offset);
 
-		/* keyed attributes are whole numbers, alone, in pairs or in shapes */
-		if (at->in_key && at->type == FF_ATTR_SHAPE)
+		if (at->in_key && at->type == FF_ATTR_REAL)
+			key_real(k, at->name, TAG_ATTR + i, v);
+		else if (at->in_key && at->type == FF_ATTR_SHAPE)
 			key_field(k, at->name, TAG_ATTR + i, v + 1, (uint32_t)*v);
 		else if (at->in_key)
 			key_field(k, at->name, TAG_ATTR + i, v, at->type == FF_ATTR_PAIR ? 2 : 1);

@@ -44,6 +44,12 @@ struct ff_reshape_attrs {
 struct ff_dropout_attrs {
 	double p;
 };
+/* Of functions of one element: the numbers in them, and which of several forms of one
+ * operator it is. */
+struct ff_unary_attrs {
+	double a, b;
+	int32_t form;
+};
 union ff_attrs {
 	struct ff_input_attrs input;
 	struct ff_conv2d_attrs conv2d;
@@ -56,6 +62,7 @@ union ff_attrs {
 	struct ff_transpose_attrs transpose;
 	struct ff_embedding_attrs embedding;
 	struct ff_dropout_attrs dropout;
+	struct ff_unary_attrs unary;
 };
 
 /* How one attribute is read, written and checked. */

@@ -13,6 +13,24 @@
 #include "ff/reduce.h"
 #include "ff/region.h"
 
+/* Functions of one element (rows/elementwise.c, runtime/unary.h). */
+#define FF_UNARY_OPS(X)                                                                            \
+	X(FF_OP_RELU, relu)                                                                        \
+	X(FF_OP_LEAKY_RELU, leaky_relu)                                                            \
+	X(FF_OP_TANH, tanh)                                                                        \
+	X(FF_OP_SIGMOID, sigmoid)                                                                  \
+	X(FF_OP_GELU, gelu)                                                                        \
+	X(FF_OP_SILU, silu)                                                                        \
+	X(FF_OP_HARDSWISH, hardswish)                                                              \
+	X(FF_OP_EXP, exp)                                                                          \
+	X(FF_OP_LOG, log)                                                                          \
+	X(FF_OP_SQRT, sqrt)                                                                        \
+	X(FF_OP_POW, pow)                                                                          \
+	X(FF_OP_NEG, neg)                                                                          \
+	X(FF_OP_ABS, abs)                                                                          \
+	X(FF_OP_CLIP, clip)                                                                        \
+	X(FF_OP_ERF, erf)
+
 /* X(enumerator, row): `row` names `ff_op_<row>` in graphs/op/<row>.c and the
  * kernels `ff_<backend>_<row>_*` of every backend. */
 #define FF_OPS(X)                                                                                  \
@@ -21,9 +39,7 @@
 	X(FF_OP_CONV2D, conv2d)                                                                    \
 	X(FF_OP_LINEAR, linear)                                                                    \
 	X(FF_OP_POOL2D, pool2d)                                                                    \
-	X(FF_OP_RELU, relu)                                                                        \
-	X(FF_OP_TANH, tanh)                                                                        \
-	X(FF_OP_SIGMOID, sigmoid)                                                                  \
+	FF_UNARY_OPS(X)                                                                            \
 	X(FF_OP_ADD, add)                                                                          \
 	X(FF_OP_MUL, mul)                                                                          \
 	X(FF_OP_CONCAT, concat)                                                                    \

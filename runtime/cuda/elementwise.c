@@ -1,4 +1,4 @@
-/* Activations, sums and products: shards are dense on all sides and lie alike.
+/* Functions of one element, sums and products: shards are dense on all sides and lie alike.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -8,7 +8,9 @@
 _Static_assert(FF_SUMMANDS == FF_MAX_INPUTS, "an add may have as many inputs as a node");
 
 struct elementwise {
-	enum ff_activation activation;
+	enum ff_unary function;
+	float a, b; /* its attributes */
+	bool reads_out;
 	enum ff_dtype type;
 	uint32_t n_in;
 	int64_t volume;
@@ -29,58 +31,61 @@ static struct elementwise *prepare(
 	return e;
 }
 
-/* ---- activations: backward reads the output only ---- */
+/* ---- functions of one element ---- */
 
-static int activate(const struct ff_kernel *k, struct ff_stream *s, const struct ff_kernel_io *io,
+static int apply(const struct ff_kernel *k, struct ff_stream *s, const struct ff_kernel_io *io,
 		struct ff_error *err)
 {
 	const struct elementwise *e = k->state;
 
-	return ff_kernel_launched(ff_launch_activate(e->activation, e->type, io->in[0], io->out[0],
-						  e->volume, ff_stream_queue(s)),
+	return ff_kernel_launched(ff_launch_unary(e->function, e->type, io->in[0], NULL, io->out[0],
+						  e->volume, e->a, e->b, ff_stream_queue(s)),
 			k, err);
 }
 
-static int deactivate(const struct ff_kernel *k, struct ff_stream *s, const struct ff_kernel_io *io,
-		struct ff_error *err)
+/* What backward does not read is anything that is there. */
+static int apply_backward(const struct ff_kernel *k, struct ff_stream *s,
+		const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct elementwise *e = k->state;
+	const void *v = e->reads_out ? io->out[0] : io->in[0] ? io->in[0] : io->dout[0];
 
-	return ff_kernel_launched(
-			ff_launch_deactivate(e->activation, e->type, io->out[0], io->dout[0],
-					io->din[0], e->volume, ff_stream_queue(s)),
+	return ff_kernel_launched(ff_launch_unary(e->function, e->type, v, io->dout[0], io->din[0],
+						  e->volume, e->a, e->b, ff_stream_queue(s)),
 			k, err);
 }
 
-static int prepare_activation(struct ff_kernel *k, const struct ff_work *w, enum ff_activation a,
+static int prepare_unary(struct ff_kernel *k, const struct ff_work *w, enum ff_unary function,
 		struct ff_error *err)
 {
+	const struct ff_unary_attrs *a = &w->node->attrs.unary;
+	const struct ff_op_row *row = ff_op_row(w->node->op);
 	struct elementwise *e = prepare(k, w, err);
 
 	if (!e)
 		return FF_E_NOMEM;
-	e->activation = a;
+	if (row->n_attrs) {
+		e->a = (float)a->a;
+		e->b = (float)a->b;
+		function += (uint32_t)a->form;
+	}
+	e->function = function;
+	e->reads_out = row->flags & FF_OP_BACKWARD_OUT;
 	if (w->pass == FF_FORWARD)
-		k->run = activate;
+		k->run = apply;
 	else
-		k->run = w->need_din[0] ? deactivate : ff_kernel_run_nothing;
+		k->run = w->need_din[0] ? apply_backward : ff_kernel_run_nothing;
 	return FF_OK;
 }
 
-int ff_cuda_relu_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
-{
-	return prepare_activation(k, w, FF_RELU, err);
-}
-
-int ff_cuda_tanh_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
-{
-	return prepare_activation(k, w, FF_TANH, err);
-}
-
-int ff_cuda_sigmoid_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
-{
-	return prepare_activation(k, w, FF_SIGMOID, err);
-}
+#define PREPARE(e, row)                                                                            \
+	int ff_cuda_##row##_prepare(                                                               \
+			struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)        \
+	{                                                                                          \
+		return prepare_unary(k, w, FF_UNARY_##row, err);                                   \
+	}
+FF_UNARY_OPS(PREPARE)
+#undef PREPARE
 
 /* ---- sums ---- */
 

@@ -1,38 +1,42 @@
-/* Activations, sums and products.  SPDX-License-Identifier: Apache-2.0 */
+/* Functions of one element, sums and products.  SPDX-License-Identifier: Apache-2.0 */
 #include "real.cuh"
 
-struct relu {
-	FF_METHOD static float forward(float x)
-	{
-		return x > 0 ? x : 0;
-	}
-	FF_METHOD static float backward(float y, float dy)
-	{
-		return y > 0 ? dy : 0;
-	}
-};
+/* ---- functions of one element ---- */
 
-struct tangent {
-	FF_METHOD static float forward(float x)
-	{
-		return tanhf(x);
-	}
-	FF_METHOD static float backward(float y, float dy)
-	{
-		return dy * (1 - y) * (1 + y);
-	}
-};
+#define FF_FUNCTION FF_DEVICE
+FF_FUNCTION float ff_exp(float x)
+{
+	return expf(x);
+}
+FF_FUNCTION float ff_log(float x)
+{
+	return logf(x);
+}
+FF_FUNCTION float ff_tanh(float x)
+{
+	return tanhf(x);
+}
+FF_FUNCTION float ff_erf(float x)
+{
+	return erff(x);
+}
+#include "../functions.h"
 
-struct sigmoid {
-	FF_METHOD static float forward(float x)
-	{
-		return 1 / (1 + expf(-x));
-	}
-	FF_METHOD static float backward(float y, float dy)
-	{
-		return dy * y * (1 - y);
-	}
-};
+#define UNARY(name, y, slope)                                                                      \
+	struct name##_of {                                                                         \
+		FF_METHOD static float forward(float x, float a, float b)                          \
+		{                                                                                  \
+			(void)x, (void)a, (void)b;                                                 \
+			return y;                                                                  \
+		}                                                                                  \
+		FF_METHOD static float backward(float v, float a, float b)                         \
+		{                                                                                  \
+			(void)v, (void)a, (void)b;                                                 \
+			return slope;                                                              \
+		}                                                                                  \
+	};
+FF_UNARIES(UNARY)
+#undef UNARY
 
 struct product {
 	FF_METHOD static float backward(float x, float y)
@@ -42,7 +46,7 @@ struct product {
 };
 
 /* A pack a thread; shards begin at multiples of 64 bytes. */
-template <class T, class F> FF_KERNEL void map(const T *in, T *out, int64_t n)
+template <class T, class F> FF_KERNEL void map(const T *in, T *out, int64_t n, float a, float b)
 {
 	int64_t at = thread_index() * pack<T>::n;
 
@@ -50,12 +54,29 @@ template <class T, class F> FF_KERNEL void map(const T *in, T *out, int64_t n)
 		pack<T> x = *(const pack<T> *)(in + at), y;
 
 		for (int i = 0; i < pack<T>::n; i++)
-			real_put(&y.x[i], F::forward(real_get(x.x[i])));
+			real_put(&y.x[i], F::forward(real_get(x.x[i]), a, b));
 		*(pack<T> *)(out + at) = y;
 		return;
 	}
 	for (; at < n; at++)
-		real_put(&out[at], F::forward(real_get(in[at])));
+		real_put(&out[at], F::forward(real_get(in[at]), a, b));
+}
+
+template <class T, class F>
+FF_KERNEL void slope(const T *from, const T *dy, T *dx, int64_t n, float a, float b)
+{
+	int64_t at = thread_index() * pack<T>::n;
+
+	if (at + pack<T>::n <= n) {
+		pack<T> v = *(const pack<T> *)(from + at), d = *(const pack<T> *)(dy + at), z;
+
+		for (int i = 0; i < pack<T>::n; i++)
+			real_put(&z.x[i], real_get(d.x[i]) * F::backward(real_get(v.x[i]), a, b));
+		*(pack<T> *)(dx + at) = z;
+		return;
+	}
+	for (; at < n; at++)
+		real_put(&dx[at], real_get(dy[at]) * F::backward(real_get(from[at]), a, b));
 }
 
 template <class T, class F> FF_KERNEL void join(const T *x, const T *y, T *out, int64_t n)
@@ -94,14 +115,22 @@ template <class T> static dim3 blocks_of_packs(int64_t n)
 }
 
 template <class F>
-static cudaError_t launch_map(
-		enum ff_dtype type, const void *in, void *out, int64_t n, cudaStream_t s)
+static cudaError_t launch_unary(enum ff_dtype type, const void *v, const void *dy, void *out,
+		int64_t n, float a, float b, cudaStream_t s)
 {
+	dim3 grid = type == FF_BF16 ? blocks_of_packs<uint16_t>(n) : blocks_of_packs<float>(n);
+
+	if (type == FF_BF16 && dy)
+		return ff_launch(slope<uint16_t, F>, grid, dim3(BLOCK), s, (const uint16_t *)v,
+				(const uint16_t *)dy, (uint16_t *)out, n, a, b);
 	if (type == FF_BF16)
-		return ff_launch(map<uint16_t, F>, blocks_of_packs<uint16_t>(n), dim3(BLOCK), s,
-				(const uint16_t *)in, (uint16_t *)out, n);
-	return ff_launch(map<float, F>, blocks_of_packs<float>(n), dim3(BLOCK), s,
-			(const float *)in, (float *)out, n);
+		return ff_launch(map<uint16_t, F>, grid, dim3(BLOCK), s, (const uint16_t *)v,
+				(uint16_t *)out, n, a, b);
+	if (dy)
+		return ff_launch(slope<float, F>, grid, dim3(BLOCK), s, (const float *)v,
+				(const float *)dy, (float *)out, n, a, b);
+	return ff_launch(map<float, F>, grid, dim3(BLOCK), s, (const float *)v, (float *)out, n, a,
+			b);
 }
 
 template <class F>
@@ -115,22 +144,17 @@ static cudaError_t launch_join(enum ff_dtype type, const void *x, const void *y,
 			(const float *)x, (const float *)y, (float *)out, n);
 }
 
-cudaError_t ff_launch_activate(enum ff_activation a, enum ff_dtype type, const void *in, void *out,
-		int64_t n, cudaStream_t s)
+cudaError_t ff_launch_unary(enum ff_unary f, enum ff_dtype type, const void *v, const void *dy,
+		void *out, int64_t n, float a, float b, cudaStream_t s)
 {
-	if (a == FF_RELU)
-		return launch_map<relu>(type, in, out, n, s);
-	return a == FF_TANH ? launch_map<tangent>(type, in, out, n, s)
-			    : launch_map<sigmoid>(type, in, out, n, s);
-}
+	static cudaError_t (*const launch[])(enum ff_dtype type, const void *v, const void *dy,
+			void *out, int64_t n, float a, float b, cudaStream_t s) = {
+#define LAUNCH(name, y, slope) launch_unary<name##_of>,
+			FF_UNARIES(LAUNCH)
+#undef LAUNCH
+	};
 
-cudaError_t ff_launch_deactivate(enum ff_activation a, enum ff_dtype type, const void *out,
-		const void *dout, void *din, int64_t n, cudaStream_t s)
-{
-	if (a == FF_RELU)
-		return launch_join<relu>(type, out, dout, din, n, s);
-	return a == FF_TANH ? launch_join<tangent>(type, out, dout, din, n, s)
-			    : launch_join<sigmoid>(type, out, dout, din, n, s);
+	return launch[f](type, v, dy, out, n, a, b, s);
 }
 
 cudaError_t ff_launch_multiply(enum ff_dtype type, const void *x, const void *y, void *out,

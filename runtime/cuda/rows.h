@@ -5,14 +5,13 @@
 
 #include <cuda_runtime_api.h>
 
+#include "../unary.h"
 #include "ff/dtype.h"
 #include "ff/optimizer.h"
 #include "ff/reduce.h"
 #include "ff/strided.h"
 
 #define FF_SUMMANDS 130 /* FF_MAX_INPUTS */
-
-enum ff_activation { FF_RELU, FF_TANH, FF_SIGMOID };
 
 struct ff_summands {
 	const void *in[FF_SUMMANDS];
@@ -94,10 +93,9 @@ cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factor
 		const float *gradient, float *const *state, uint16_t *rounded, int64_t n,
 		cudaStream_t s);
 
-cudaError_t ff_launch_activate(enum ff_activation a, enum ff_dtype type, const void *in, void *out,
-		int64_t n, cudaStream_t s);
-cudaError_t ff_launch_deactivate(enum ff_activation a, enum ff_dtype type, const void *out,
-		const void *dout, void *din, int64_t n, cudaStream_t s);
+/* Without `dy` forward: out = f(v); else out = dy f'(v), as unary.h says. */
+cudaError_t ff_launch_unary(enum ff_unary f, enum ff_dtype type, const void *v, const void *dy,
+		void *out, int64_t n, float a, float b, cudaStream_t s);
 cudaError_t ff_launch_multiply(enum ff_dtype type, const void *x, const void *y, void *out,
 		int64_t n, cudaStream_t s);
 cudaError_t ff_launch_add(enum ff_dtype type, const struct ff_summands *x, void *out, int64_t n,

@@ -1,5 +1,6 @@
 /* The operator table against brute force: shapes, and the region of every
  * tensor that random iteration boxes touch.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/work.h"
 #include "probe.h"
 
 /* Places where a window of `extent` elements fits, by trying them. */
@@ -247,11 +248,15 @@ static void touch_same(const struct probe *p, const int32_t *at, struct hulls *h
 START_TEST(elementwise)
 {
 	static const enum ff_op ops[] = {
-			FF_OP_RELU, FF_OP_TANH, FF_OP_SIGMOID, FF_OP_DROPOUT, FF_OP_ADD};
+#define UNARY(e, row) e,
+			FF_UNARY_OPS(UNARY)
+#undef UNARY
+					FF_OP_DROPOUT,
+			FF_OP_ADD};
 	struct ff_random r = {.seed = ff_test_seed(4), .stream = 1};
 
 	for (int round = 0; round < ROUNDS; round++) {
-		enum ff_op op = ops[round % 5];
+		enum ff_op op = ops[round % (int)(sizeof(ops) / sizeof(ops[0]))];
 		uint32_t n_in = op == FF_OP_ADD ? (uint32_t)draw(&r, 2, MAX_IN) : 1;
 		struct shape in[MAX_IN] = {{.rank = draw(&r, 1, FF_MAX_RANK)}};
 		struct probe p;
@@ -269,6 +274,54 @@ START_TEST(elementwise)
 		check_regions(&r, &p, touch_same);
 		probe_close(&p);
 	}
+}
+END_TEST
+
+/* Powers cost differently, and say so; so do both kinds of gelu. */
+START_TEST(numbers_in_keys)
+{
+	const struct shape in = {2, {3, 4}};
+	const double exponents[] = {2, 0.5, 0.1};
+	char key[5][FF_KEY_BYTES];
+	uint64_t hash[5];
+
+	for (int i = 0; i < 5; i++) {
+		union ff_attrs a = ff_attrs_preset(i < 3 ? FF_OP_POW : FF_OP_GELU);
+		struct ff_region box = {2, {0}, {3, 4}};
+		struct ff_work w;
+		struct probe p;
+
+		if (i < 3)
+			a.unary.a = exponents[i];
+		else
+			a.unary.form = i - 3;
+		probe_open(&p, i < 3 ? FF_OP_POW : FF_OP_GELU, &a, &in, 1);
+		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
+		ff_work_fill(&p.graph, ff_graph_find(&p.graph, "probe"), &box, FF_FORWARD, &w);
+		ff_work_key(&w, key[i]);
+		hash[i] = ff_work_hash(&w);
+		for (int k = 0; k < i; k++)
+			ck_assert_uint_ne(hash[i], hash[k]);
+		probe_close(&p);
+	}
+	ck_assert_str_eq(key[0], "pow.forward exponent=2 in0=3x4 out=3x4 float32");
+	ck_assert_ptr_nonnull(strstr(key[2], " exponent=0.10000000000000001 "));
+	ck_assert_ptr_nonnull(strstr(key[4], " approximate=1 "));
+}
+END_TEST
+
+START_TEST(limits)
+{
+	const struct shape in = {2, {3, 4}};
+	union ff_attrs a = ff_attrs_preset(FF_OP_CLIP);
+	struct probe p;
+
+	a.unary.a = 2;
+	a.unary.b = 1;
+	probe_open(&p, FF_OP_CLIP, &a, &in, 1);
+	ck_assert_int_eq(p.code, FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(p.err.text, "\"min\" 2 is larger than \"max\" 1"));
+	probe_close(&p);
 }
 END_TEST
 
@@ -451,8 +504,6 @@ START_TEST(table)
 
 			ck_assert(a->min <= a->max);
 			ck_assert_int_eq(a->type == FF_ATTR_CHOICE, a->choices != NULL);
-			/* keyed attributes are whole numbers, alone, in pairs or in shapes */
-			ck_assert(!a->in_key || a->type != FF_ATTR_REAL);
 		}
 	}
 	ck_assert_ptr_null(ff_op_find("Conv2d", &none));
@@ -472,6 +523,8 @@ static Suite *suite(void)
 	tcase_add_test(c, wide_pool2d);
 	tcase_add_test(c, linear);
 	tcase_add_test(c, elementwise);
+	tcase_add_test(c, numbers_in_keys);
+	tcase_add_test(c, limits);
 	tcase_add_test(c, concat);
 	tcase_add_test(c, softmax_cross_entropy);
 	suite_add_tcase(s, c);

@@ -54,7 +54,7 @@ for i, node in enumerate(lenet["nodes"]):
     bad = copy.deepcopy(lenet)
     bad["nodes"][i]["surplus"] = 1
     rejects(graphs, bad, f"surplus member in {node['op']} {node['name']}")
-for key, value in [("op", "gelu"), ("name", "a b"), ("in", "x")]:
+for key, value in [("op", "mish"), ("name", "a b"), ("in", "x")]:
     bad = copy.deepcopy(lenet)
     bad["nodes"][2][key] = value
     rejects(graphs, bad, f"bad {key}")

@@ -148,6 +148,114 @@ static void pool2d(const struct naive *x)
 	}
 }
 
+/* ---- functions of one element: y of x, and dy/dx of x or, where backward reads that, of
+ * the y that forward wrote ---- */
+
+static double share_below(double x)
+{
+	return 0.5 * erfc(-x * M_SQRT1_2);
+}
+static double density(double x)
+{
+	return exp(-x * x / 2) / sqrt(2 * M_PI);
+}
+static double logistic(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+/* gelu by tanh, and its slope */
+static double gelu_tanh(double x)
+{
+	return x / 2 * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+static double gelu_tanh_slope(double x)
+{
+	double u = sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+	double du = sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+
+	return (1 + tanh(u)) / 2 + x / 2 * du / (cosh(u) * cosh(u));
+}
+
+static double function(const struct ff_node *n, double x)
+{
+	const struct ff_unary_attrs *a = &n->attrs.unary;
+
+	switch (n->op) {
+	case FF_OP_RELU:
+		return x > 0 ? x : 0;
+	case FF_OP_LEAKY_RELU:
+		return x > 0 ? x : a->a * x;
+	case FF_OP_TANH:
+		return tanh(x);
+	case FF_OP_SIGMOID:
+		return logistic(x);
+	case FF_OP_GELU:
+		return a->form ? gelu_tanh(x) : x * share_below(x);
+	case FF_OP_SILU:
+		return x * logistic(x);
+	case FF_OP_HARDSWISH:
+		return x * fmin(fmax(x + 3, 0), 6) / 6;
+	case FF_OP_EXP:
+		return exp(x);
+	case FF_OP_LOG:
+		return log(x);
+	case FF_OP_SQRT:
+		return sqrt(x);
+	case FF_OP_POW:
+		return pow(x, a->a);
+	case FF_OP_NEG:
+		return -x;
+	case FF_OP_ABS:
+		return fabs(x);
+	case FF_OP_CLIP:
+		return fmin(fmax(x, a->a), a->b);
+	case FF_OP_ERF:
+		return erf(x);
+	default:
+		return NAN;
+	}
+}
+
+static double slope(const struct ff_node *n, double x, double y)
+{
+	const struct ff_unary_attrs *a = &n->attrs.unary;
+
+	switch (n->op) {
+	case FF_OP_RELU:
+		return y > 0;
+	case FF_OP_LEAKY_RELU:
+		return y > 0 ? 1 : a->a;
+	case FF_OP_TANH:
+		return 1 - y * y;
+	case FF_OP_SIGMOID:
+		return y * (1 - y);
+	case FF_OP_GELU:
+		return a->form ? gelu_tanh_slope(x) : share_below(x) + x * density(x);
+	case FF_OP_SILU:
+		return logistic(x) + x * logistic(x) * logistic(-x);
+	case FF_OP_HARDSWISH:
+		return x < -3 ? 0 : x > 3 ? 1 : x / 3 + 0.5;
+	case FF_OP_EXP:
+		return y;
+	case FF_OP_LOG:
+		return 1 / x;
+	case FF_OP_SQRT:
+		return 0.5 / y;
+	case FF_OP_POW:
+		return a->a == 0 ? 0 : a->a * pow(x, a->a - 1);
+	case FF_OP_NEG:
+		return -1;
+	case FF_OP_ABS:
+		return x > 0 ? 1 : x < 0 ? -1 : 0;
+	case FF_OP_CLIP:
+		return x >= a->a && x <= a->b;
+	case FF_OP_ERF:
+		return 2 / sqrt(M_PI) * exp(-x * x);
+	default:
+		return NAN;
+	}
+}
+
 static void elementwise(const struct naive *x)
 {
 	const struct ff_node *n = x->w->node;
@@ -155,18 +263,9 @@ static void elementwise(const struct naive *x)
 	EACH(at, &x->w->out[0])
 	{
 		int64_t i = naive_index(&n->out_map[0], at);
-		double v = x->in[0][i], y = v > 0 ? v : 0, slope = v > 0 ? 1 : 0;
 
-		/* backward reads what forward wrote */
-		if (n->op == FF_OP_TANH) {
-			y = typed_round(n->out_map[0].dtype, tanh(v));
-			slope = 1 - y * y;
-		} else if (n->op == FF_OP_SIGMOID) {
-			y = typed_round(n->out_map[0].dtype, 1 / (1 + exp(-v)));
-			slope = y * (1 - y);
-		}
-		x->out[i] = y;
-		x->din[0][i] = x->dout[i] * slope;
+		x->out[i] = typed_round(n->out_map[0].dtype, function(n, x->in[0][i]));
+		x->din[0][i] = x->dout[i] * slope(n, x->in[0][i], x->out[i]);
 	}
 }
 
@@ -274,10 +373,10 @@ void naive_run(const struct naive *x)
 			[FF_OP_CONV2D] = conv2d,
 			[FF_OP_LINEAR] = linear,
 			[FF_OP_POOL2D] = pool2d,
-			[FF_OP_RELU] = elementwise,
-			[FF_OP_TANH] = elementwise,
-			[FF_OP_SIGMOID] = elementwise,
-			[FF_OP_ADD] = add,
+#define UNARY(e, row) [e] = elementwise,
+			FF_UNARY_OPS(UNARY)
+#undef UNARY
+					[FF_OP_ADD] = add,
 			[FF_OP_CONCAT] = concat,
 			[FF_OP_RESHAPE] = reshape,
 			[FF_OP_DROPOUT] = dropout,

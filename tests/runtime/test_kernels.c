@@ -30,6 +30,7 @@ struct trial {
 	struct ff_stream *stream;
 	void *saved; /* what forward left for backward */
 	bool ties;   /* inputs from few values, so that maxima meet */
+	bool positive;
 };
 
 static int32_t draw(struct trial *t, int32_t lo, int32_t hi)
@@ -126,6 +127,27 @@ static void draw_reshape(
 	}
 }
 
+/* Of the operators among them that have some. */
+static void draw_unary(struct trial *t, enum ff_op op, struct ff_unary_attrs *a)
+{
+	static const double exponents[] = {2, 3, -1, 0, 1, 0.5, -1.5, 2.25};
+
+	if (op == FF_OP_GELU)
+		a->form = draw(t, 0, 1);
+	if (op == FF_OP_LEAKY_RELU)
+		a->a = draw(t, 0, 2) * 0.375;
+	if (op == FF_OP_POW)
+		a->a = exponents[draw(t, 0, 7)];
+	if (op == FF_OP_CLIP && coin(t))
+		a->a = draw(t, -3, 0) * 0.5;
+	if (op == FF_OP_CLIP && coin(t))
+		a->b = draw(t, 0, 3) * 0.5;
+	/* powers of what is negative, where there are such */
+	t->positive = op == FF_OP_LOG || op == FF_OP_SQRT ||
+		      (op == FF_OP_POW && (a->a < 2 || a->a > 2));
+	t->positive = t->positive && !(op == FF_OP_POW && a->a == 3);
+}
+
 static uint32_t add_input(struct ff_builder *b, const char *name, uint32_t rank,
 		const int32_t *shape, int32_t classes)
 {
@@ -197,6 +219,7 @@ static void build_other(struct trial *t, struct ff_builder *b, enum ff_op op)
 	}
 	if (op == FF_OP_RESHAPE)
 		draw_reshape(t, &attrs, shape, rank);
+	draw_unary(t, op, &attrs.unary);
 	if (op == FF_OP_DROPOUT)
 		attrs.dropout.p = draw(t, 0, 3) * 0.25;
 	if (op == FF_OP_CONCAT)
@@ -263,6 +286,8 @@ static double *random_whole(struct trial *t, const struct ff_operand *o)
 	for (int64_t i = 0; i < n; i++) {
 		double u = ff_random_unit(&t->r) * 4 - 2;
 
+		if (t->positive)
+			u = fabs(u) + 0.25;
 		v[i] = typed_round(o->dtype, (float)(t->ties ? floor(u) : u));
 	}
 	return v;
@@ -502,10 +527,10 @@ static const uint16_t trials[FF_OP_COUNT] = {
 		[FF_OP_CONV2D] = 250,
 		[FF_OP_LINEAR] = 80,
 		[FF_OP_POOL2D] = 120,
-		[FF_OP_RELU] = 20,
-		[FF_OP_TANH] = 20,
-		[FF_OP_SIGMOID] = 20,
-		[FF_OP_ADD] = 40,
+#define UNARY(e, row) [e] = 30,
+		FF_UNARY_OPS(UNARY)
+#undef UNARY
+				[FF_OP_ADD] = 40,
 		[FF_OP_CONCAT] = 100,
 		[FF_OP_RESHAPE] = 300,
 		[FF_OP_DROPOUT] = 60,

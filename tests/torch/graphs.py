@@ -132,6 +132,29 @@ def pointwise():
     return g.finish()
 
 
+def functions():
+    """Functions of one element, on images and on vectors."""
+    g = Graph("functions", [4, 3, 9, 7])
+    cases = {"leaky-relu": ("leaky_relu", {}), "leaky-relu-2": ("leaky_relu", {"slope": 0.2}),
+             "gelu": ("gelu", {}), "gelu-tanh": ("gelu", {"approximate": "tanh"}),
+             "silu": ("silu", {}), "hardswish": ("hardswish", {}), "neg": ("neg", {}),
+             "abs": ("abs", {}), "clip": ("clip", {"min": -0.5, "max": 0.75}),
+             "clip-low": ("clip", {"min": 0.1}), "clip-high": ("clip", {"max": 0.1}),
+             "erf": ("erf", {}), "square": ("pow", {"exponent": 2}),
+             "cube": ("pow", {"exponent": 3})}
+    for name, (op, attrs) in cases.items():
+        g.case(name, op, **attrs)
+        rows = f"{name}-rows"
+        g.head(rows, g.add(f"{rows}.op", op, g.features(rows), **attrs))
+    bounded = {"exp": ("exp", {}), "log": ("log", {}), "sqrt": ("sqrt", {}),
+               "root": ("pow", {"exponent": 0.5}), "reciprocal": ("pow", {"exponent": -1}),
+               "power": ("pow", {"exponent": 2.5}), "inverse-root": ("pow", {"exponent": -0.5})}
+    for name, (op, attrs) in bounded.items():
+        x = g.add(f"{name}.bound0", "sigmoid", g.front(name))
+        g.head(name, g.add(f"{name}.op", op, x, **attrs))
+    return g.finish()
+
+
 def joints():
     g = Graph("joints", [4, 3, 8, 6])
     for n in (2, 3, 5):

@@ -162,7 +162,7 @@ class Parameter(torch.autograd.Function):
 
 
 class Smooth(torch.autograd.Function):
-    """tanh and sigmoid, whose backward reads what was stored."""
+    """Functions whose backward reads what was stored."""
     @staticmethod
     def forward(ctx, x, function, slope):
         y = rounded(function(x))
@@ -177,7 +177,9 @@ class Smooth(torch.autograd.Function):
 
 
 SMOOTH = {"tanh": (torch.tanh, lambda y: 1 - y * y),
-          "sigmoid": (torch.sigmoid, lambda y: y * (1 - y))}
+          "sigmoid": (torch.sigmoid, lambda y: y * (1 - y)),
+          "exp": (torch.exp, lambda y: y),
+          "sqrt": (torch.sqrt, lambda y: 0.5 / y)}
 
 
 def compute_rounded(net, node, ins):
@@ -255,6 +257,18 @@ OPERATORS = {
     "relu": lambda net, node, x: F.relu(x),
     "tanh": lambda net, node, x: torch.tanh(x),
     "sigmoid": lambda net, node, x: torch.sigmoid(x),
+    "leaky_relu": lambda net, node, x: F.leaky_relu(x, node.get("slope", 0.01)),
+    "gelu": lambda net, node, x: F.gelu(x, approximate=node.get("approximate", "none")),
+    "silu": lambda net, node, x: F.silu(x),
+    "hardswish": lambda net, node, x: F.hardswish(x),
+    "exp": lambda net, node, x: torch.exp(x),
+    "log": lambda net, node, x: torch.log(x),
+    "sqrt": lambda net, node, x: torch.sqrt(x),
+    "pow": lambda net, node, x: torch.pow(x, node["exponent"]),
+    "neg": lambda net, node, x: -x,
+    "abs": lambda net, node, x: torch.abs(x),
+    "clip": lambda net, node, x: torch.clamp(x, node.get("min"), node.get("max")),
+    "erf": lambda net, node, x: torch.erf(x),
     "add": lambda net, node, *x: sum(x[1:], x[0]),
     "mul": lambda net, node, x, y: x * y,
     "concat": lambda net, node, *x: torch.cat(x, node.get("axis", 1)),

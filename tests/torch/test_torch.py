@@ -121,7 +121,7 @@ def test_philox():
 
 def test_operators():
     test_philox()
-    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints, graphs.tied,
+    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.words):
         graph = make()
         case = Case(graph["name"], 2).made(graph)
@@ -370,7 +370,7 @@ def test_split():
                     [(2, 1), (4, 2), (4, 3)])
     split_at_random("tied lm", 3, ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM,
                                    "--set", "tie=yes"], [(2, 1), (3, 2), (4, 3)])
-    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints, graphs.tied,
+    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.words):
         split_by_sample(make())
     tied = Case("tied", 2).made(graphs.tied())
@@ -490,7 +490,7 @@ def in_bfloat16(graph):
 
 def test_bfloat16():
     """Beside PyTorch that rounds where ffrun stores: operators, networks, updates."""
-    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.joints, graphs.tied,
+    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.words):
         graph = make()
         case = Case(f"{graph['name']} in bfloat16", 2).made(in_bfloat16(graph))
