@@ -444,16 +444,19 @@ static int hash_graph(struct ff_builder *b, struct ff_graph *g)
 	return failed ? ff_fail_memory(&b->err) : FF_OK;
 }
 
-/* Edges, values and all that rows derive. */
-static int derive_all(struct ff_builder *b, struct ff_graph *g)
+/* Edges, values and all that rows derive; of a `whole` graph inputs have one batch. */
+static int derive_all(struct ff_builder *b, bool whole, struct ff_graph *g)
 {
 	struct totals total = {0};
 	int code = allocate(b, g);
 
 	if (code == FF_OK)
 		link_uses(g);
-	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
 		code = derive_node(b, g, i, &total);
+		if (code == FF_OK && whole)
+			code = check_batch(b, g, i);
+	}
 	return code;
 }
 
@@ -464,9 +467,7 @@ static int finish(struct ff_builder *b, struct ff_graph *g)
 
 	if (!b->n)
 		return FAIL(b, whole, "there are no nodes");
-	code = derive_all(b, g);
-	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
-		code = check_batch(b, g, i);
+	code = derive_all(b, true, g);
 	if (code == FF_OK)
 		code = check_ends(b, g);
 	return code < 0 ? code : hash_graph(b, g);
@@ -487,7 +488,7 @@ int ff_builder_draft(struct ff_builder *b, struct ff_graph *ret, struct ff_error
 {
 	struct ff_graph g = {.dtype = b->dtype};
 
-	return end(b, b->err.code < 0 ? b->err.code : derive_all(b, &g), &g, ret, err);
+	return end(b, b->err.code < 0 ? b->err.code : derive_all(b, false, &g), &g, ret, err);
 }
 
 int ff_builder_finish(struct ff_builder *b, struct ff_graph *ret, struct ff_error *err)

@@ -63,7 +63,7 @@ static const struct bad nodes[] = {
 		{GRAPH("{\"op\":\"relu\"}"), "nodes[0]", "\"name\""},
 		{GRAPH("{\"name\":\"r\"}"), "nodes[0]", "\"op\""},
 		{GRAPH("{\"name\":3,\"op\":\"relu\"}"), "nodes[0].name", "string"},
-		{GRAPH(NODE("r", "gelu", "\"x\"", "")), "nodes[0].op", "no operator \"gelu\""},
+		{GRAPH(NODE("r", "frobnicate", "\"x\"", "")), "nodes[0].op", "no operator \"frobnicate\""},
 		{GRAPH(X "," NODE("r", "relu", "\"x\"", ",\"alpha\":1")), "nodes[1]", "alpha"},
 		{GRAPH(X ",{\"name\":\"r\",\"op\":\"relu\"}"), "nodes[1]", "needs \"in\""},
 		{GRAPH(X ",{\"name\":\"r\",\"op\":\"relu\",\"in\":\"x\"}"), "nodes[1].in", "array"},
