@@ -260,6 +260,16 @@ static double roofline_us(const struct ff_device_kind *kind, const struct ff_wor
 	return LAUNCH_US + fmax(flops_us, memory_us);
 }
 
+/* To the nearest step of the grid that prices stand on (ff/price.h), at least one: where the
+ * number that is added has its last bit. */
+static double on_grid(double us)
+{
+	const double shift = 1.5 * 4503599627370496.0 * FF_PRICE_STEP_US;
+
+	us = us + shift - shift;
+	return us > FF_PRICE_STEP_US ? us : FF_PRICE_STEP_US;
+}
+
 /* What `w` costs; measured costs, which are of one kind of device, are taken into
  * the memo. */
 static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, struct memo *ret,
@@ -274,7 +284,8 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, 
 	int code;
 
 	if (!p->costs) { /* less work than to look it up */
-		*ret = (struct memo){.us = roofline_us(ff_device_kind(p->machine, device), w)};
+		*ret = (struct memo){
+				.us = on_grid(roofline_us(ff_device_kind(p->machine, device), w))};
 		return FF_OK;
 	}
 	state = find_state(p, w->graph);
@@ -288,7 +299,7 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, 
 	cost = ff_costs_find(p->costs, key, state->passed_bytes);
 	if (!cost)
 		return missing_cost(p, key, err);
-	new.us = cost->median_us;
+	new.us = on_grid(cost->median_us);
 	new.workspace_bytes = cost->workspace_bytes;
 	code = memo_add(p, hash, new, err);
 	if (code == FF_OK)
@@ -343,8 +354,8 @@ double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes
 	const struct ff_optimizer *o = p->optimizer;
 	enum ff_dtype type = p->graph->dtype;
 
-	return line_us(p, p->graph, device, ff_optimizer_rate(o, type), update_passes(o, type),
-			(double)bytes);
+	return on_grid(line_us(p, p->graph, device, ff_optimizer_rate(o, type),
+			update_passes(o, type), (double)bytes));
 }
 
 /* What the slowest device of `mv` takes for `bytes` at rate `k`. */
@@ -452,8 +463,8 @@ double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *devi
 {
 	if (n < 2)
 		return 0;
-	return collective_us(p, FF_MOVE_ALL_REDUCE, n, device, (double)bytes,
-			reduce_chunk_bytes(bytes / FF_F32_BYTES, n));
+	return on_grid(collective_us(p, FF_MOVE_ALL_REDUCE, n, device, (double)bytes,
+			reduce_chunk_bytes(bytes / FF_F32_BYTES, n)));
 }
 
 static double move_collective_us(const struct ff_pricer *p, const struct ff_move *mv)
@@ -520,16 +531,16 @@ double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const 
 	double us;
 
 	if (mv->kind == FF_MOVE_LOAD)
-		return local_us(p, g, mv, FF_RATE_LOAD,
-				ff_region_volume(&mv->region) * ff_dtype_bytes(mv->type));
+		return on_grid(local_us(p, g, mv, FF_RATE_LOAD,
+				ff_region_volume(&mv->region) * ff_dtype_bytes(mv->type)));
 	us = local_us(p, g, mv, FF_RATE_COPY, mv->copied_bytes) +
 	     local_us(p, g, mv, FF_RATE_ADD, mv->added_bytes);
-	return us +
-	       (ff_move_is_messages(mv->kind) ? messages_us(p, mv) : move_collective_us(p, mv));
+	us += ff_move_is_messages(mv->kind) ? messages_us(p, mv) : move_collective_us(p, mv);
+	return on_grid(us);
 }
 
 double ff_price_add(
 		const struct ff_pricer *p, const struct ff_graph *g, uint32_t device, int64_t bytes)
 {
-	return bytes ? rate_us(p, g, device, FF_RATE_ACCUMULATE, (double)bytes) : 0;
+	return bytes ? on_grid(rate_us(p, g, device, FF_RATE_ACCUMULATE, (double)bytes)) : 0;
 }

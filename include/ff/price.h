@@ -8,6 +8,12 @@
 
 struct ff_pricer;
 
+/* Prices of tasks are whole numbers of these steps, at least one (about a picosecond).  So
+ * sums of times below FF_TIMES_EXACT_US are exact in whatever order they come about, and what
+ * begins later by some time ends later by it, to the bit. */
+#define FF_PRICE_STEP_US (1.0 / (1 << 20))
+#define FF_TIMES_EXACT_US ((double)(1ull << 32)) /* over an hour */
+
 /* Prices for `g` on `m`.  `costs` NULL: analytic, the roofline of each
  * device's peak rates and the machine's links.  Both must outlive it.
  * `costs_path` and `graph_path` only word the error for a missing cost. */

@@ -57,13 +57,18 @@ START_TEST(ring_all_reduce)
 	setup(&w, 2, 4, NULL);
 	ck_assert_double_eq(ff_price_sync(w.p, 1, devices, 4000), 0);
 	/* 2 (p-1) steps of latency 2 and n/p bytes at 1000 bytes/us */
-	ck_assert_double_eq_tol(ff_price_sync(w.p, 2, devices, 4000), 2 * (2 + 2.0), 1e-9);
-	ck_assert_double_eq_tol(ff_price_sync(w.p, 4, devices, 4000), 6 * (2 + 1.0), 1e-9);
+	ck_assert_double_eq_tol(
+			ff_price_sync(w.p, 2, devices, 4000), 2 * (2 + 2.0), FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(
+			ff_price_sync(w.p, 4, devices, 4000), 6 * (2 + 1.0), FF_PRICE_STEP_US);
 	/* uneven: 1000 elements among 3 have a chunk of 334 */
-	ck_assert_double_eq_tol(ff_price_sync(w.p, 3, devices, 4000), 4 * (2 + 1.336), 1e-9);
+	ck_assert_double_eq_tol(
+			ff_price_sync(w.p, 3, devices, 4000), 4 * (2 + 1.336), FF_PRICE_STEP_US);
 	/* across nodes the network is the slowest link: 14 (10 + 500 / 100) */
-	ck_assert_double_eq_tol(ff_price_sync(w.p, 8, devices, 4000), 14 * (10 + 5.0), 1e-9);
-	ck_assert_double_eq_tol(ff_price_sync(w.p, 2, two, 4000), 2 * (10 + 20.0), 1e-9);
+	ck_assert_double_eq_tol(
+			ff_price_sync(w.p, 8, devices, 4000), 14 * (10 + 5.0), FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(
+			ff_price_sync(w.p, 2, two, 4000), 2 * (10 + 20.0), FF_PRICE_STEP_US);
 	teardown(&w);
 }
 END_TEST
@@ -79,8 +84,10 @@ START_TEST(shared_links_carry_all_hops)
 	hand_graph(&w.arena, 8, 16, 12, &w.g);
 	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, NULL, NULL, NULL, &w.p, NULL), FF_OK);
 	/* four hops in one node, three in each of two */
-	ck_assert_double_eq_tol(ff_price_sync(w.p, 4, devices, 4000), 6 * (2 + 4.0), 1e-9);
-	ck_assert_double_eq_tol(ff_price_sync(w.p, 8, devices, 4000), 14 * (2 + 1.5), 1e-9);
+	ck_assert_double_eq_tol(
+			ff_price_sync(w.p, 4, devices, 4000), 6 * (2 + 4.0), FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(
+			ff_price_sync(w.p, 8, devices, 4000), 14 * (2 + 1.5), FF_PRICE_STEP_US);
 	teardown(&w);
 }
 END_TEST
@@ -109,15 +116,16 @@ START_TEST(gather_and_scatter)
 
 	setup(&w, 1, 4, NULL);
 	/* two steps of the largest chunk, 1600 bytes */
-	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 2 * (2 + 1.6), 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 2 * (2 + 1.6), FF_PRICE_STEP_US);
 	mv.kind = FF_MOVE_REDUCE_SCATTER;
-	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 2 * (2 + 1.6), 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 2 * (2 + 1.6), FF_PRICE_STEP_US);
 	mv.kind = FF_MOVE_ALL_REDUCE;
 	mv.chunk_bytes = 1336; /* 334 of the 1000 elements */
-	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 4 * (2 + 1.336), 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 4 * (2 + 1.336), FF_PRICE_STEP_US);
 	/* staging: a launch of 5 us and two passes over 1e4 bytes at 1e4 bytes/us */
 	mv.copied_bytes = 10000;
-	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 4 * (2 + 1.336) + 5 + 2, 1e-9);
+	ck_assert_double_eq_tol(
+			ff_price_move(w.p, &w.g, &mv), 4 * (2 + 1.336) + 5 + 2, FF_PRICE_STEP_US);
 	teardown(&w);
 }
 END_TEST
@@ -139,23 +147,23 @@ START_TEST(messages)
 	setup(&w, 2, 2, NULL);
 	hand_traffic(&w.h.m, &mv, traffic);
 	/* both directions at once; what stays at home is copied_bytes' affair */
-	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 2 + 4.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 2 + 4.0, FF_PRICE_STEP_US);
 	mv.n_devices = 4;
 	mv.piece = fan;
 	hand_traffic(&w.h.m, &mv, traffic);
 	/* 6000 bytes leave node 0's card; three messages at its latency */
-	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 3 * 10 + 60.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 3 * 10 + 60.0, FF_PRICE_STEP_US);
 	/* the tally was left clean */
-	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 3 * 10 + 60.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 3 * 10 + 60.0, FF_PRICE_STEP_US);
 	/* full duplex: in and out of a card at once */
 	mv.n_pieces = 2;
 	mv.piece = swap;
 	hand_traffic(&w.h.m, &mv, traffic);
-	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 10 + 40.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 10 + 40.0, FF_PRICE_STEP_US);
 	/* two devices of a node share its card */
 	mv.piece = share;
 	hand_traffic(&w.h.m, &mv, traffic);
-	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 10 + 80.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 10 + 80.0, FF_PRICE_STEP_US);
 	teardown(&w);
 }
 END_TEST
@@ -177,7 +185,7 @@ START_TEST(messages_on_a_shared_link_queue)
 	ff_arena_init(&w.arena);
 	hand_graph(&w.arena, 8, 16, 12, &w.g);
 	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, NULL, NULL, NULL, &w.p, NULL), FF_OK);
-	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 2 + 6.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 2 + 6.0, FF_PRICE_STEP_US);
 	teardown(&w);
 }
 END_TEST
@@ -198,20 +206,20 @@ START_TEST(measured_rates)
 			.copied_bytes = 500};
 
 	setup(&w, 1, 4, c);
-	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 4 + 40 / 10.0, 1e-9);
-	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &copy), 1 + 500 / 100.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 4 + 40 / 10.0, FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &copy), 1 + 500 / 100.0, FF_PRICE_STEP_US);
 	copy.accumulate = true; /* says how, not how much */
 	copy.copied_bytes = 300;
 	copy.added_bytes = 200;
-	ck_assert_double_eq_tol(
-			ff_price_move(w.p, &w.g, &copy), 1 + 300 / 100.0 + 2 + 200 / 50.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &copy), 1 + 300 / 100.0 + 2 + 200 / 50.0,
+			FF_PRICE_STEP_US);
 	copy.added_bytes = 0;
 	copy.copied_bytes = 0;
-	ck_assert_double_eq(ff_price_move(w.p, &w.g, &copy), 0);
-	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 100), 3 + 100 / 20.0, 1e-9);
+	ck_assert_double_eq(ff_price_move(w.p, &w.g, &copy), FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 100), 3 + 100 / 20.0, FF_PRICE_STEP_US);
 	ck_assert_int_eq(ff_pricer_set_optimizer(w.p, ff_optimizer(FF_OPTIMIZER_ADAMW), NULL),
 			FF_OK);
-	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 100), 5 + 100 / 8.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 100), 5 + 100 / 8.0, FF_PRICE_STEP_US);
 	teardown(&w);
 	ff_costs_destroy(c);
 }
@@ -247,13 +255,15 @@ START_TEST(measured_tables)
 	hand_traffic(&w.h.m, &mv, traffic);
 	for (size_t i = 0; i < sizeof(expect) / sizeof(*expect); i++)
 		ck_assert_double_eq_tol(ff_price_sync(w.p, 2, devices, expect[i].bytes),
-				expect[i].us, 1e-9);
-	ck_assert_double_eq_tol(ff_price_sync(w.p, 3, devices, 200), 20, 1e-9);
+				expect[i].us, FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(ff_price_sync(w.p, 3, devices, 200), 20, FF_PRICE_STEP_US);
 	/* not measured among four: a ring on the calibrated link */
-	ck_assert_double_eq_tol(ff_price_sync(w.p, 4, devices, 4000), 6 * (1 + 2.0), 1e-9);
+	ck_assert_double_eq_tol(
+			ff_price_sync(w.p, 4, devices, 4000), 6 * (1 + 2.0), FF_PRICE_STEP_US);
 	/* measured inside a node, this pair is not */
-	ck_assert_double_eq_tol(ff_price_sync(w.p, 2, apart, 4000), 2 * (10 + 20.0), 1e-9);
-	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 20, 1e-9);
+	ck_assert_double_eq_tol(
+			ff_price_sync(w.p, 2, apart, 4000), 2 * (10 + 20.0), FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 20, FF_PRICE_STEP_US);
 	teardown(&w);
 	ff_costs_destroy(c);
 }
@@ -335,11 +345,12 @@ START_TEST(micro_batches_have_caches_of_their_own)
 	ck_assert_int_eq(ff_pricer_create(&g, &w.h.m, c, "c", "g", &w.p, NULL), FF_OK);
 	ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
 	ck_assert_double_eq(us, 7);
-	ck_assert_double_eq_tol(ff_price_add(w.p, &g, 0, 100), 1 + 100 / 10.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_add(w.p, &g, 0, 100), 1 + 100 / 10.0, FF_PRICE_STEP_US);
 	work = part_of(&micro[1], "fc", 1, 0, FF_FORWARD);
 	ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
 	ck_assert_double_eq(us, 9);
-	ck_assert_double_eq_tol(ff_price_add(w.p, &micro[1], 0, 100), 3 + 100 / 10.0, 1e-9);
+	ck_assert_double_eq_tol(
+			ff_price_add(w.p, &micro[1], 0, 100), 3 + 100 / 10.0, FF_PRICE_STEP_US);
 	work = part_of(&micro[0], "fc", 4, 0, FF_FORWARD);
 	ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
 	near = (double)passed[0] / (double)passed[1] < (double)passed[1] / (double)passed[2];
@@ -434,7 +445,7 @@ START_TEST(optimizers_need_their_rates)
 			"c.json has no \"update_adamw\" rate: run ffprof g.json --machine hand"));
 	/* and nothing has changed */
 	ck_assert_ptr_eq(ff_price_optimizer(p), ff_optimizer_preset());
-	ck_assert_double_eq_tol(ff_price_update(p, 0, 100), 3 + 100 / 20.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_update(p, 0, 100), 3 + 100 / 20.0, FF_PRICE_STEP_US);
 	ff_pricer_destroy(p);
 	ff_costs_destroy(c);
 	p = NULL;
@@ -455,13 +466,14 @@ START_TEST(analytic_updates)
 	struct world w;
 
 	setup(&w, 1, 1, NULL);
-	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 1000), 5 + 5 * 1000 / 1e4, 1e-9);
+	ck_assert_double_eq_tol(
+			ff_price_update(w.p, 0, 1000), 5 + 5 * 1000 / 1e4, FF_PRICE_STEP_US);
 	for (int i = 0; i < FF_OPTIMIZER_COUNT; i++) {
 		ck_assert_int_eq(ff_pricer_set_optimizer(
 						 w.p, ff_optimizer((enum ff_optimizer_id)i), NULL),
 				FF_OK);
-		ck_assert_double_eq_tol(
-				ff_price_update(w.p, 0, 1000), 5 + passes[i] * 1000 / 1e4, 1e-9);
+		ck_assert_double_eq_tol(ff_price_update(w.p, 0, 1000), 5 + passes[i] * 1000 / 1e4,
+				FF_PRICE_STEP_US);
 	}
 	teardown(&w);
 }
@@ -474,7 +486,8 @@ START_TEST(analytic_updates_rounded)
 
 	setup(&w, 1, 1, NULL);
 	w.g.dtype = FF_BF16;
-	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 1000), 5 + 5.5 * 1000 / 1e4, 1e-9);
+	ck_assert_double_eq_tol(
+			ff_price_update(w.p, 0, 1000), 5 + 5.5 * 1000 / 1e4, FF_PRICE_STEP_US);
 	teardown(&w);
 }
 END_TEST
@@ -489,7 +502,7 @@ START_TEST(analytic_roofline)
 	fc = part_of(&w.g, "fc", 1, 0, FF_FORWARD);
 	ck_assert_int_eq(ff_price_work(w.p, &fc, 0, &us, NULL), FF_OK);
 	/* 8x16 and 12x16 and 12 read, 8x12 written: bound by memory at 1e4 bytes/us */
-	ck_assert_double_eq_tol(us, 5 + 4 * (128 + 192 + 12 + 96) / 1e4, 1e-9);
+	ck_assert_double_eq_tol(us, 5 + 4 * (128 + 192 + 12 + 96) / 1e4, FF_PRICE_STEP_US);
 	ck_assert_int_eq(ff_price_workspace(w.p, &fc), 0);
 	/* memory 1000 times as fast: bound by arithmetic at 1e6 FLOP/us */
 	teardown(&w);
@@ -499,8 +512,8 @@ START_TEST(analytic_roofline)
 	fc = part_of(&w.g, "fc", 1, 0, FF_FORWARD);
 	ck_assert_int_eq(ff_price_work(w.p, &fc, 0, &us, NULL), FF_OK);
 	ck_assert_int_eq(ff_price_work(w.p, &fc, 4, &slow_us, NULL), FF_OK);
-	ck_assert_double_eq_tol(us, 5 + (double)ff_work_flops(&fc) / 1e6, 1e-9);
-	ck_assert_double_eq_tol(slow_us, 5 + (double)ff_work_flops(&fc) / 1e5, 1e-9);
+	ck_assert_double_eq_tol(us, 5 + (double)ff_work_flops(&fc) / 1e6, FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(slow_us, 5 + (double)ff_work_flops(&fc) / 1e5, FF_PRICE_STEP_US);
 	ck_assert_double_eq_tol(ff_price_update(w.p, 0, 1000), 5, 1e-3);
 	teardown(&w);
 }
@@ -555,6 +568,30 @@ START_TEST(memo_grows)
 }
 END_TEST
 
+/* Whole steps, the nearest, so that sums of them are exact whatever their order. */
+START_TEST(prices_are_whole_steps)
+{
+	const double steps = 1 / FF_PRICE_STEP_US;
+	struct world w;
+	double up = 0, down = 0;
+
+	setup(&w, 2, 4, NULL);
+	for (int64_t bytes = 8; bytes < 80000; bytes += 24) {
+		double us = ff_price_sync(w.p, 2, devices, bytes);
+
+		ck_assert_double_eq(us * steps, floor(us * steps));
+		ck_assert_double_eq_tol(
+				us, 2 * (2 + (double)bytes / 2 / 1000), FF_PRICE_STEP_US / 2);
+		up += us;
+	}
+	for (int64_t bytes = 8 + 24 * 3333; bytes >= 8; bytes -= 24)
+		down += bytes < 80000 ? ff_price_sync(w.p, 2, devices, bytes) : 0;
+	ck_assert_double_eq(up, down);
+	ck_assert_double_gt(up, 100000);
+	teardown(&w);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("price");
@@ -577,6 +614,7 @@ static Suite *suite(void)
 	tcase_add_test(t, analytic_roofline);
 	tcase_add_test(t, analytic_is_monotonic);
 	tcase_add_test(t, memo_grows);
+	tcase_add_test(t, prices_are_whole_steps);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -114,7 +114,7 @@ START_TEST(updates_by_optimizer)
 			ck_assert_int_eq(ff_simulate(&w.s, w.p, &w.arena, &w.sim, &err), FF_E_RUN);
 		ck_assert_int_eq(ff_pricer_set_optimizer(w.p, w.s.optimizer, &err), FF_OK);
 		simulate(&w);
-		ck_assert_double_eq_tol(w.sim.step_us, us[i], 1e-9);
+		ck_assert_double_eq_tol(w.sim.step_us, us[i], 8 * FF_PRICE_STEP_US);
 		teardown(&w);
 	}
 }
