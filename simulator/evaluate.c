@@ -57,6 +57,8 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 			!e->closing || !e->busy || !e->busy_next || !e->paced || !e->changed_at)
 		return ff_fail_memory(err);
 	code = ff_foresee_create(e, err);
+	if (code == FF_OK)
+		code = ff_fold_create(e, err);
 	return code < 0 ? code : ff_account_create(e, err);
 }
 
@@ -206,6 +208,19 @@ static int list_steps(struct ff_evaluator *e, struct ff_error *err)
 	return e->arrival && e->active ? FF_OK : ff_fail_memory(err);
 }
 
+/* Which uses of values are the first in the order, and which the last. */
+static void find_uses(struct ff_evaluator *e)
+{
+	for (uint32_t i = 0; i < e->g->n_nodes; i++)
+		e->position[e->order[i]] = i;
+	for (uint32_t i = 0; i < e->g->n_edges; i++) {
+		e->first_use[i] = ff_edge_is_first_use(e->g, e->position, i);
+		e->completes[i] = ff_edge_completes(e->g, e->position, i);
+		if (e->first_use[i])
+			e->first_edge[e->g->edges[i].value] = i;
+	}
+}
+
 /* Blocks know which use of a value is the first, and nothing else of the order. */
 static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_error *err)
 {
@@ -221,21 +236,15 @@ static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct
 	ff_arena_rewind(&e->order_arena, (struct ff_arena_mark){0});
 	if (code == FF_OK)
 		code = ff_program_build(e->g, s, e->order, &e->order_arena, &e->program, err);
+	if (code < 0)
+		return code;
+	find_uses(e);
+	code = ff_fold_plan(e, err);
 	if (code == FF_OK)
 		code = ff_account_reset(e, err);
 	if (code == FF_OK)
 		code = ff_snapshots_plan(e, err);
-	if (code < 0)
-		return code;
-	for (uint32_t i = 0; i < e->g->n_nodes; i++)
-		e->position[e->order[i]] = i;
-	for (uint32_t i = 0; i < e->g->n_edges; i++) {
-		e->first_use[i] = ff_edge_is_first_use(e->g, e->position, i);
-		e->completes[i] = ff_edge_completes(e->g, e->position, i);
-		if (e->first_use[i])
-			e->first_edge[e->g->edges[i].value] = i;
-	}
-	return list_steps(e, err);
+	return code < 0 ? code : list_steps(e, err);
 }
 
 static int find_micro(struct ff_evaluator *e, uint32_t micro_batches, struct ff_micro **ret,

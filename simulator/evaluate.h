@@ -4,6 +4,7 @@
 
 #include "ff/evaluate.h"
 #include "ff/program.h"
+#include "fold.h"
 #include "foresee.h"
 #include "memo.h"
 #include "pass.h"
@@ -75,6 +76,7 @@ struct ff_evaluator {
 	bool recorded;               /* the snapshots are the current strategy's */
 	struct ff_arena snapshot_arena;
 
+	struct ff_folding fold;
 	struct ff_foresight foresight;
 
 	/* busy.c: how long each lane is at least, now and with the proposal */

@@ -5,6 +5,7 @@
 
 #include "ff/block.h"
 #include "ff/clones.h"
+#include "ff/program.h"
 
 struct ff_evaluator;
 
@@ -67,6 +68,11 @@ int ff_evaluator_time(struct ff_evaluator *e, uint32_t first, uint32_t last, dou
 int ff_evaluator_record(struct ff_evaluator *e, struct ff_error *err);
 /* `ready` of a node's parts, to which something is about to be moved. */
 double *ff_time_expect(struct ff_evaluator *e, struct ff_timed_node *t, uint32_t micro);
+/* It is taken out. */
+void ff_time_forget(struct ff_timed_node *t, uint32_t micro);
+/* Who reads first what is moved again over `edge`, and in which phase. */
+uint32_t ff_time_reader(const struct ff_evaluator *e, uint32_t edge);
+enum ff_phase ff_time_reads_again(const struct ff_evaluator *e, uint32_t node);
 
 /* buckets.c */
 int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,

@@ -6,7 +6,8 @@
  * record for each operator and pass (struct ff_timed_node), made when blocks
  * change; operators whose parts run on devices side by side are added up as
  * vectors.  It begins where the proposal differs from the current strategy
- * (snapshot.c) and ends where it is known to be too slow.  SPDX-License-Identifier: Apache-2.0 */
+ * (snapshot.c), ends where it is known to be too slow, and goes through equal micro-batches
+ * once (fold.c).  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
 
@@ -20,14 +21,14 @@ static double later(double a, double b)
 /* ---- moves ---- */
 
 /* The phase in which what is made again arrives at `node`: the first that reads it. */
-static enum ff_phase reads_again(const struct ff_evaluator *e, uint32_t node)
+enum ff_phase ff_time_reads_again(const struct ff_evaluator *e, uint32_t node)
 {
 	return e->program.again[node] ? FF_PHASE_RECOMPUTE : FF_PHASE_BACKWARD;
 }
 
 /* Who reads first what is moved again over `edge`: of a prelude that is not computed
  * again the node behind it. */
-static uint32_t reader_of(const struct ff_evaluator *e, uint32_t edge)
+uint32_t ff_time_reader(const struct ff_evaluator *e, uint32_t edge)
 {
 	uint32_t node = e->g->edges[edge].node;
 
@@ -119,7 +120,7 @@ double *ff_time_expect(struct ff_evaluator *e, struct ff_timed_node *t, uint32_t
 	return ready_of(t, micro);
 }
 
-static void forget(struct ff_timed_node *t, uint32_t micro)
+void ff_time_forget(struct ff_timed_node *t, uint32_t micro)
 {
 	memset(ready_of(t, micro), 0, t->n * sizeof(*t->ready));
 	t->arrived[micro] = false;
@@ -129,7 +130,7 @@ static void forget_all(struct ff_evaluator *e)
 {
 	for (uint32_t i = 0; i < e->n_arrivals; i++)
 		if (e->arrival[i].node->arrived[e->arrival[i].micro])
-			forget(e->arrival[i].node, e->arrival[i].micro);
+			ff_time_forget(e->arrival[i].node, e->arrival[i].micro);
 	e->n_arrivals = 0;
 }
 
@@ -204,8 +205,8 @@ static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
 	double *ready;
 
 	if (s->phase == FF_PHASE_RECOMPUTE) {
-		to = reader_of(e, s->id);
-		reader = reads_again(e, to);
+		to = ff_time_reader(e, s->id);
+		reader = ff_time_reads_again(e, to);
 	}
 	ready = ff_time_expect(e, &e->timed[reader][to], s->micro);
 	if (ff_node_is_computed(e->g, from))
@@ -343,7 +344,7 @@ static void time_compute(
 	if (t->in_line)
 		memcpy(finish, lane, t->n * sizeof(*lane));
 	if (moved)
-		forget(t, micro);
+		ff_time_forget(t, micro);
 	e->too_slow = e->too_slow || late > 0;
 }
 
@@ -546,12 +547,15 @@ int ff_evaluator_time(struct ff_evaluator *e, uint32_t first, uint32_t last, dou
 
 	if (i == 0)
 		start(e);
+	ff_fold_begin(e);
 	i = active_from(e, i);
 	for (; i < e->program.n && code == FF_OK && !ff_given_up(e); i = active_from(e, i + 1)) {
 		if (s && i >= s->step) {
 			ff_foresee_rest(e, s);
 			s = NULL;
 		}
+		while (i >= e->fold.at)
+			i = active_from(e, ff_fold_reach(e, i));
 		code = time_step(e, &e->program.step[i], err);
 	}
 	forget_all(e);

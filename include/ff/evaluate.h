@@ -53,6 +53,9 @@ int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *
  * that is off: proposals are forgotten where they are slower for certain.  What it has
  * learnt it forgets with every call, so that equal searches are equal. */
 void ff_evaluator_foresee(struct ff_evaluator *e, bool on);
+/* Whether equal micro-batches are folded (fold.c), from the next ff_evaluator_set on.  At first
+ * they are; nothing but the time that it takes depends on it. */
+void ff_evaluator_fold(struct ff_evaluator *e, bool on);
 void ff_evaluator_keep(struct ff_evaluator *e);
 void ff_evaluator_drop(struct ff_evaluator *e);
 /* The current strategy; valid until the next keep or set. */

@@ -1,0 +1,40 @@
+/* Equal micro-batches, timed and accounted for once.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_SIMULATOR_FOLD_H
+#define FF_SIMULATOR_FOLD_H
+
+#include "pass.h"
+
+/* Steps of a program that repeat, `n` times `period` steps from `first` on, each time one
+ * micro-batch further, none of them in the first micro-batch or the last. */
+struct ff_run {
+	uint32_t first, period, n;
+	bool paced; /* something paced is moved */
+	bool still; /* what goes from one time to the next is known: `live` */
+	/* Times that are written before step `first` and read from there on, for the
+	 * micro-batches that this means there; later ones of a node first.  What it was a
+	 * time before. */
+	uint32_t n_live;
+	struct ff_saved *live;
+};
+#define FF_RUNS 8
+
+/* The runs of the program, and one pass over them. */
+struct ff_folding {
+	bool off;
+	struct ff_run run[FF_RUNS];
+	uint32_t n_runs;
+	uint32_t at;                 /* the step at which the pass asks again; FF_NONE: none */
+	uint32_t next, times;        /* the run that comes next or is under way; times begun */
+	double *lane, *idle, *paced; /* as they were when its last time began */
+	uint64_t n_timed, n_folded;  /* passes with runs ahead; steps that passes left out */
+};
+
+int ff_fold_create(struct ff_evaluator *e, struct ff_error *err);
+/* For a new program. */
+int ff_fold_plan(struct ff_evaluator *e, struct ff_error *err);
+/* A pass begins, before all runs; it has come to step fold.at, or to `i`, the first active
+ * one behind: from where to go on. */
+void ff_fold_begin(struct ff_evaluator *e);
+uint32_t ff_fold_reach(struct ff_evaluator *e, uint32_t i);
+
+#endif

@@ -1,0 +1,247 @@
+/* Folding of equal micro-batches: what it leaves out changes nothing, and it does leave out.
+ * Random graphs in up to 64 micro-batches, under both orders, in stages, with values made and
+ * parameters brought again; step time to the bit and memory to the byte are those of an
+ * evaluator that does not fold and of a fresh lowering and simulation.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../../simulator/evaluate.h"
+#include "check_main.h"
+#include "ff/simulate.h"
+#include "simulator/drawn.h"
+
+#define CASES 400
+#define PROPOSALS 8
+
+struct seen {
+	uint32_t deep, folded, stages, again, gpipe, live, paced, fits, misfits, slower, kept;
+};
+
+struct pair {
+	struct ff_random *r;
+	struct hand_machine h;
+	struct ff_arena a, scratch;
+	struct ff_graph g, micro;
+	struct ff_strategy s;
+	struct ff_pricer *p;
+	struct ff_evaluator *folds, *plain;
+	int64_t limit, bucket;
+	struct ff_error err;
+};
+
+/* Input and reshape nodes say how many samples there are. */
+static void say_batch(struct ff_graph *g, int32_t batch)
+{
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_op_row *row = ff_op_row(g->nodes[i].op);
+
+		for (uint32_t k = 0; k < row->n_attrs; k++) {
+			int32_t *shape = (int32_t *)((char *)&g->nodes[i].attrs +
+						     row->attrs[k].offset);
+
+			if (row->attrs[k].type == FF_ATTR_SHAPE && shape[0] > 0 &&
+					shape[1] == g->batch)
+				shape[1] = batch;
+		}
+	}
+	g->batch = batch;
+}
+
+/* A random graph of as many samples as 64 allow. */
+static void draw_deep_graph(struct ff_random *r, struct ff_arena *a, struct ff_graph *ret)
+{
+	struct ff_error err = {0};
+	struct ff_graph g;
+
+	draw_graph(r, a, &g);
+	say_batch(&g, 2 * g.batch * (64 / g.batch));
+	ck_assert_msg(ff_graph_micro(&g, 2, a, ret, &err) == FF_OK, "%s", err.text);
+}
+
+static void open_pair(struct pair *w)
+{
+	struct ff_random *r = w->r;
+	uint32_t nodes = 1 + ff_random_below(r, 2);
+	int64_t limit = 4000 + ff_random_below(r, 200000);
+
+	ff_arena_init(&w->a);
+	ff_arena_init(&w->scratch);
+	hand_machine_init(&w->h, nodes, 1 + ff_random_below(r, 4), ff_random_below(r, 2));
+	for (uint32_t i = 0; i < nodes; i++) {
+		w->h.node[i].inside.shared = ff_random_below(r, 2);
+		if (ff_random_below(r, 3) == 0)
+			w->h.node[i].inside = (struct ff_link){0, 1e9, true};
+	}
+	w->h.node[nodes - 1].kind = nodes > 1 && ff_random_below(r, 2);
+	w->h.kind[0].memory_bytes = w->h.kind[1].memory_bytes = limit;
+	w->limit = limit;
+	w->bucket = 1 + ff_random_below(r, 3000);
+	draw_deep_graph(r, &w->a, &w->g);
+	ck_assert_msg(ff_pricer_create(&w->g, &w->h.m, NULL, "c", "g", &w->p, &w->err) == FF_OK,
+			"%s", w->err.text);
+	ck_assert_int_eq(ff_evaluator_create(&w->g, &w->h.m, w->p, limit, w->bucket, &w->folds,
+					 &w->err),
+			FF_OK);
+	ck_assert_int_eq(ff_evaluator_create(&w->g, &w->h.m, w->p, limit, w->bucket, &w->plain,
+					 &w->err),
+			FF_OK);
+	ff_evaluator_fold(w->plain, false);
+}
+
+static void close_pair(struct pair *w)
+{
+	ff_evaluator_destroy(w->folds);
+	ff_evaluator_destroy(w->plain);
+	ff_pricer_destroy(w->p);
+	ff_arena_finish(&w->scratch);
+	ff_arena_finish(&w->a);
+}
+
+static void same(struct ff_evaluation a, struct ff_evaluation b)
+{
+	ck_assert_msg(a.step_us == b.step_us, "%.17g us, else %.17g us", a.step_us, b.step_us);
+	ck_assert_int_eq(a.over_bytes, b.over_bytes);
+	ck_assert_int_eq(a.fits, b.fits);
+	ck_assert_int_eq(a.tight, b.tight);
+}
+
+/* What a fresh lowering of w->s says. */
+static struct ff_evaluation fresh(struct pair *w)
+{
+	struct ff_lower_options opt = {
+			.bucket_bytes = w->bucket, .workspace = ff_price_workspace, .ctx = w->p};
+	struct ff_arena_mark mark = ff_arena_mark(&w->scratch);
+	struct ff_evaluation ret = {0};
+	struct ff_simulation sim;
+	struct ff_schedule plan;
+
+	ck_assert_msg(ff_lower(&w->g, &w->h.m, &w->s, &opt, &w->scratch, &plan, &w->err) == FF_OK,
+			"%s", w->err.text);
+	ck_assert_int_eq(ff_simulate(&plan, w->p, &w->scratch, &sim, &w->err), FF_OK);
+	ret.step_us = sim.step_us;
+	for (uint32_t d = 0; d < w->h.m.n_devices; d++) {
+		ret.tight |= plan.live_bytes[d] > w->limit / 2;
+		if (plan.live_bytes[d] > w->limit)
+			ret.over_bytes += plan.live_bytes[d] - w->limit;
+	}
+	ret.fits = ret.over_bytes == 0;
+	ff_arena_rewind(&w->scratch, mark);
+	return ret;
+}
+
+/* A strategy in several micro-batches. */
+static void set(struct pair *w)
+{
+	struct ff_evaluation a, b;
+
+	do
+		draw_strategy(w->r, &w->g, w->h.m.n_devices, &w->a, &w->s, &w->micro);
+	while (w->s.micro_batches < 4);
+	ck_assert_msg(ff_evaluator_set(w->folds, &w->s, &a, &w->err) == FF_OK, "%s", w->err.text);
+	ck_assert_msg(ff_evaluator_set(w->plain, &w->s, &b, &w->err) == FF_OK, "%s", w->err.text);
+	same(a, b);
+	same(a, fresh(w));
+}
+
+static void look(const struct pair *w, struct seen *seen)
+{
+	const struct ff_folding *f = &w->folds->fold;
+
+	seen->deep += w->s.micro_batches >= 8;
+	seen->folded += w->s.micro_batches >= 8 && f->n_folded > 0;
+	seen->gpipe += f->n_folded > 0 && w->s.rule == FF_ORDER_GPIPE;
+	for (uint32_t i = 0; i < w->g.n_nodes; i++) {
+		seen->stages += f->n_folded > 0 && w->s.stage[i] > 0;
+		seen->again += f->n_folded > 0 && w->s.recompute[i];
+	}
+	for (uint32_t i = 0; i < f->n_runs; i++) {
+		seen->live += f->n_folded > 0 && f->run[i].n_live > 0;
+		seen->paced += f->n_folded > 0 && f->run[i].paced;
+	}
+	ck_assert_uint_eq(w->plain->fold.n_folded, 0);
+}
+
+/* One operator or parameter elsewhere, now and then with a limit. */
+static void propose(struct pair *w, struct seen *seen)
+{
+	static const double share[] = {0.5, 0.9, 1, 1.1, 2};
+	struct ff_evaluation a, b;
+	struct ff_change change;
+	struct ff_config *c;
+	bool slow_a, slow_b;
+	double limit;
+
+	do
+		change.node = ff_random_below(w->r, w->g.n_nodes);
+	while (ff_node_is_source(&w->g, change.node));
+	draw_config(w->r, &w->micro, change.node, w->h.m.n_devices, &w->a, &change.config);
+	c = &w->s.config[change.node];
+	ck_assert_int_eq(ff_evaluator_propose(w->plain, &change, 1, &b, &w->err), FF_OK);
+	limit = b.step_us * share[ff_random_below(w->r, 5)];
+	ck_assert_int_eq(ff_evaluator_propose_within(
+					 w->folds, &change, 1, limit, &slow_a, &a, &w->err),
+			FF_OK);
+	slow_b = b.step_us > limit;
+	ck_assert_int_eq(slow_a, slow_b);
+	seen->slower += slow_a;
+	seen->fits += b.fits;
+	seen->misfits += !b.fits;
+	if (slow_a) {
+		ff_evaluator_drop(w->plain);
+		return;
+	}
+	same(a, b);
+	if (ff_random_below(w->r, 2)) {
+		ff_evaluator_drop(w->plain);
+		ff_evaluator_drop(w->folds);
+		return;
+	}
+	*c = change.config;
+	ff_evaluator_keep(w->plain);
+	ff_evaluator_keep(w->folds);
+	seen->kept++;
+}
+
+START_TEST(folded_equals_unfolded)
+{
+	uint64_t seed = ff_test_seed(17), timed = 0, left_out = 0;
+	struct seen seen = {0};
+	const uint32_t *count = (const uint32_t *)&seen;
+
+	for (uint32_t i = 0; i < CASES; i++) {
+		struct ff_random r = {seed, i, 0};
+		struct pair w = {.r = &r};
+
+		open_pair(&w);
+		set(&w);
+		for (int k = 0; k < PROPOSALS; k++)
+			propose(&w, &seen);
+		set(&w);
+		look(&w, &seen);
+		timed += w.folds->fold.n_timed;
+		left_out += w.folds->fold.n_folded;
+		close_pair(&w);
+	}
+	printf("# of %u cases with 8 micro-batches or more %u were folded\n", seen.deep,
+			seen.folded);
+	for (size_t i = 0; i < sizeof(seen) / sizeof(*count); i++)
+		ck_assert_msg(count[i] > 0, "count %zu of struct seen is zero", i);
+	ck_assert_uint_gt(10 * seen.folded, 7 * seen.deep);
+	(void)timed;
+	(void)left_out;
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("fold");
+	TCase *c = tcase_create("property");
+
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, folded_equals_unfolded);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
