@@ -21,7 +21,7 @@ struct options {
 	uint64_t seeds, batch, proposals, jobs;
 	double beta;
 	double seconds;
-	bool memory_binds, waits;
+	bool memory_binds, waits, unfolded;
 };
 
 /* One network on one machine, and what its searches came to. */
@@ -156,6 +156,9 @@ static int search(
 				&b->more[i], err);
 	if (code < 0)
 		return code;
+	ff_evaluator_fold(b->evaluator, !o->unfolded);
+	for (uint32_t i = 0; i + 1 < o->jobs; i++)
+		ff_evaluator_fold(b->more[i], !o->unfolded);
 	for (uint32_t i = 0; i < o->init.n; i++)
 		starts[i] = o->init.text[i];
 	ff_arena_init(&scratch);
@@ -337,6 +340,8 @@ int main(int argc, char **argv)
 			{"--beta", FF_OPTION_REAL, &o.beta, "B", "as ffsearch's"},
 			{"--memory-binds", FF_OPTION_FLAG, &o.memory_binds, NULL,
 					"give devices 90 % of what data parallelism needs"},
+			{"--unfolded", FF_OPTION_FLAG, &o.unfolded, NULL,
+					"time equal micro-batches one by one"},
 			{"--waits", FF_OPTION_FLAG, &o.waits, NULL,
 					"show what else takes time: loading, the lower bound, "
 					"seconds over the budget, lowering the plan"},

@@ -3,6 +3,11 @@
  * step that uses it and takes them away behind the last; a proposal takes the
  * buffers of the values it touches out and puts them back as they are then; a
  * running sum over the steps tells the peaks.  ff_lower counts the same.
+ *
+ * Where steps repeat for one micro-batch after another (fold.c) so does what comes and goes
+ * in them: the third time and those that follow have no rows, and micro-batches that live in
+ * such steps alone are not counted.  What is left behind each time is multiplied.  (Not the
+ * second time as well: the first begins with what goes away of the steps before it.)
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -16,14 +21,58 @@ int ff_account_create(struct ff_evaluator *e, struct ff_error *err)
 	e->pinned = ff_arena_array(a, devices, sizeof(*e->pinned));
 	e->live = ff_arena_array(a, devices, sizeof(*e->live));
 	e->peak = ff_arena_array(a, devices, sizeof(*e->peak));
-	return e->pinned && e->live && e->peak ? FF_OK : ff_fail_memory(err);
+	e->before = ff_arena_array(a, devices, sizeof(*e->before));
+	return e->pinned && e->live && e->peak && e->before ? FF_OK : ff_fail_memory(err);
+}
+
+/* The first step of run `r` that has no row: when it has been gone through twice. */
+static uint32_t folded_from(const struct ff_run *r)
+{
+	return r->first + 2 * r->period;
+}
+
+static uint32_t folded_to(const struct ff_run *r)
+{
+	return r->first + r->n * r->period;
+}
+
+/* The rows of steps, and of what is behind the last. */
+static void number_rows(struct ff_evaluator *e)
+{
+	const struct ff_folding *f = &e->fold;
+	uint32_t run = 0;
+
+	e->n_rows = 0;
+	for (uint32_t i = 0; i <= e->program.n; i++) {
+		while (run < f->n_runs && i >= folded_to(&f->run[run]))
+			run++;
+		e->row[i] = run < f->n_runs && i >= folded_from(&f->run[run]) ? FF_NONE
+									      : e->n_rows++;
+	}
+}
+
+/* Micro-batches that something with a row is done for, or something just before one. */
+static void list_counted(struct ff_evaluator *e)
+{
+	memset(e->counted, 0, e->program.micro_batches * sizeof(*e->counted));
+	for (uint32_t i = 0; i < e->program.n; i++)
+		if (e->row[i] != FF_NONE || e->row[i + 1] != FF_NONE)
+			e->counted[e->program.step[i].micro] = true;
 }
 
 int ff_account_reset(struct ff_evaluator *e, struct ff_error *err)
 {
-	size_t n = ((size_t)e->program.n + 1) * e->m->n_devices;
+	struct ff_arena *a = &e->order_arena;
+	size_t n;
 
-	e->change_bytes = ff_arena_array(&e->order_arena, n, sizeof(*e->change_bytes));
+	e->row = ff_arena_array(a, (size_t)e->program.n + 1, sizeof(*e->row));
+	e->counted = ff_arena_array(a, e->program.micro_batches, sizeof(*e->counted));
+	if (!e->row || !e->counted)
+		return ff_fail_memory(err);
+	number_rows(e);
+	list_counted(e);
+	n = (size_t)e->n_rows * e->m->n_devices;
+	e->change_bytes = ff_arena_array(a, n, sizeof(*e->change_bytes));
 	if (!e->change_bytes)
 		return ff_fail_memory(err);
 	memset(e->change_bytes, 0, n * sizeof(*e->change_bytes));
@@ -42,9 +91,12 @@ static void count(const struct counted *c, uint32_t device, int64_t bytes, uint3
 		uint32_t last)
 {
 	struct ff_evaluator *e = c->e;
+	uint32_t comes = e->row[first], goes = e->row[last + 1];
 
-	e->change_bytes[(size_t)first * e->m->n_devices + device] += c->sign * bytes;
-	e->change_bytes[((size_t)last + 1) * e->m->n_devices + device] -= c->sign * bytes;
+	if (comes != FF_NONE)
+		e->change_bytes[(size_t)comes * e->m->n_devices + device] += c->sign * bytes;
+	if (goes != FF_NONE)
+		e->change_bytes[(size_t)goes * e->m->n_devices + device] -= c->sign * bytes;
 }
 
 static void count_stages(const struct counted *c, const struct ff_redistribution *r, uint32_t step)
@@ -242,6 +294,8 @@ void ff_account_value(struct ff_evaluator *e, uint32_t value, int64_t sign)
 	for (c.micro = 0; c.micro < e->program.micro_batches; c.micro++) {
 		if (ff_program_instance(e->g, &e->program, from, c.micro) != c.micro)
 			break;
+		if (!e->counted[c.micro])
+			continue;
 		c.again = false;
 		count_instance(&c);
 		c.again = e->program.again[from];
@@ -306,6 +360,43 @@ FF_CLONES static void sum_steps(uint32_t devices, uint32_t steps, const int64_t 
 		}
 }
 
+static void sum_rows(struct ff_evaluator *e, uint32_t row, uint32_t n)
+{
+	sum_steps(e->m->n_devices, n, e->change_bytes + (size_t)row * e->m->n_devices, e->live,
+			e->peak);
+}
+
+/* What lives grows or shrinks by the same each time: of those without rows the last has the
+ * highest peak, if not the second of all. */
+static void sum_run(struct ff_evaluator *e, const struct ff_run *r)
+{
+	uint32_t second = e->row[r->first + r->period], n = e->m->n_devices;
+
+	memcpy(e->before, e->live, n * sizeof(*e->live));
+	sum_rows(e, second, r->period);
+	if (r->n < 3)
+		return;
+	for (uint32_t d = 0; d < n; d++)
+		e->live[d] += (r->n - 3) * (e->live[d] - e->before[d]);
+	sum_rows(e, second, r->period);
+}
+
+static void sum_all(struct ff_evaluator *e)
+{
+	const struct ff_folding *f = &e->fold;
+	uint32_t row = 0;
+
+	for (uint32_t i = 0; i < f->n_runs; i++) {
+		const struct ff_run *r = &f->run[i];
+		uint32_t second = e->row[r->first + r->period];
+
+		sum_rows(e, row, second - row);
+		sum_run(e, r);
+		row = second + r->period;
+	}
+	sum_rows(e, row, e->n_rows - row);
+}
+
 int64_t ff_account_over(struct ff_evaluator *e, bool *tight)
 {
 	uint32_t n = e->m->n_devices;
@@ -314,7 +405,7 @@ int64_t ff_account_over(struct ff_evaluator *e, bool *tight)
 	count_pinned(e);
 	memset(e->live, 0, n * sizeof(*e->live));
 	memset(e->peak, 0, n * sizeof(*e->peak));
-	sum_steps(n, e->program.n, e->change_bytes, e->live, e->peak);
+	sum_all(e);
 	*tight = false;
 	for (uint32_t d = 0; d < n; d++) {
 		int64_t most = e->pinned[d] + e->peak[d];

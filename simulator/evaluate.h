@@ -85,8 +85,11 @@ struct ff_evaluator {
 
 	/* account.c: bytes that come (and, behind their last step, go), by step and
 	 * device; what they come to. */
-	int64_t *change_bytes;         /* [steps of the program + 1][devices] */
+	int64_t *change_bytes;         /* [rows][devices] */
+	uint32_t *row, n_rows;         /* by step, and behind the last; FF_NONE: as a time before */
+	bool *counted;                 /* by micro-batch: it has such steps */
 	int64_t *pinned, *live, *peak; /* by device */
+	int64_t *before;               /* a time before */
 };
 
 /* Whether backward adds to the gradient of a parameter at `edge`: another use or an
