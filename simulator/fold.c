@@ -1,13 +1,14 @@
 /* Folding: equal micro-batches are timed until one takes no other course than the one before,
- * and then as often as there are more of them at once.
+ * and then as many as there are more of them at once.
  *
  * A step starts when the latest of several times has come and ends so much later: from one
  * time of a run to the next the same maxima and sums are taken, of the times that are still
  * to be read: when lanes are free, when paced computes ended, and what was moved to, or
  * computed by, operators of other stages.  Where all of these are later by the same amount
  * than they were one time before, so they will be after every further time, exactly, as
- * prices are whole steps (ff/price.h) and sums of them are exact.  A lane that is not used
- * stays as it is: every task takes some time, so one that is used moves on.
+ * prices are whole steps (ff/price.h) and sums of them are exact.  The same holds of two
+ * times together, or three, where the course is another each time but comes back.  A lane
+ * that is not used stays as it is: every task takes some time, so one that is used moves on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fold.h"
 
@@ -18,14 +19,19 @@
 
 int ff_fold_create(struct ff_evaluator *e, struct ff_error *err)
 {
-	struct ff_folding *f = &e->fold;
-	size_t lanes = ff_lane_count(e->m);
+	size_t lanes = ff_lane_count(e->m), paced = FF_PACE * (size_t)e->m->n_devices;
 
-	f->lane = ff_arena_array(&e->arena, lanes, sizeof(*f->lane));
-	f->idle = ff_arena_array(&e->arena, lanes, sizeof(*f->idle));
-	f->paced = ff_arena_array(&e->arena, FF_PACE * (size_t)e->m->n_devices, sizeof(*f->paced));
-	f->at = FF_NONE;
-	return f->lane && f->idle && f->paced ? FF_OK : ff_fail_memory(err);
+	e->fold.at = FF_NONE;
+	for (int i = 0; i < FF_FOLD_BACK; i++) {
+		struct ff_folding_base *b = &e->fold.base[i];
+
+		b->lane = ff_arena_array(&e->arena, lanes, sizeof(*b->lane));
+		b->idle = ff_arena_array(&e->arena, lanes, sizeof(*b->idle));
+		b->paced = ff_arena_array(&e->arena, paced, sizeof(*b->paced));
+		if (!b->lane || !b->idle || !b->paced)
+			return ff_fail_memory(err);
+	}
+	return FF_OK;
 }
 
 void ff_evaluator_fold(struct ff_evaluator *e, bool on)
@@ -188,6 +194,7 @@ static int by_node(const void *a, const void *b)
 static int list_live(struct ff_evaluator *e, struct ff_run *r, struct ff_error *err)
 {
 	struct listing l = {.e = e, .run = r};
+	size_t room = FF_FOLD_BACK * (size_t)e->m->n_devices;
 	uint32_t n = 0;
 	double *times;
 
@@ -203,9 +210,9 @@ static int list_live(struct ff_evaluator *e, struct ff_run *r, struct ff_error *
 		if (!n || by_node(&r->live[n - 1], &r->live[i]))
 			r->live[n++] = r->live[i];
 	r->n_live = n;
-	times = ff_arena_array(&e->order_arena, n * (size_t)e->m->n_devices, sizeof(*times));
+	times = ff_arena_array(&e->order_arena, n * room, sizeof(*times));
 	for (uint32_t i = 0; i < n && times; i++)
-		r->live[i].times = times + i * (size_t)e->m->n_devices;
+		r->live[i].times = times + i * room;
 	return times ? FF_OK : ff_fail_memory(err);
 }
 
@@ -227,45 +234,55 @@ static double *times_of(const struct ff_saved *v, uint32_t times)
 	       (size_t)(v->micro + times) * v->node->n;
 }
 
+/* What they were when the run began for the time number `times`. */
+static double *times_then(const struct ff_evaluator *e, const struct ff_saved *v, uint32_t times)
+{
+	return v->times + times % FF_FOLD_BACK * (size_t)e->m->n_devices;
+}
+
 /* What stands there when the run begins for the time number `times`. */
 static void keep(struct ff_evaluator *e, const struct ff_run *r, uint32_t times)
 {
-	struct ff_folding *f = &e->fold;
-	size_t size = ff_lane_count(e->m) * sizeof(*f->lane);
+	const struct ff_folding_base *b = &e->fold.base[times % FF_FOLD_BACK];
+	size_t size = ff_lane_count(e->m) * sizeof(*b->lane);
 
-	memcpy(f->lane, e->lane, size);
-	memcpy(f->idle, e->idle, size);
+	memcpy(b->lane, e->lane, size);
+	memcpy(b->idle, e->idle, size);
 	if (r->paced)
-		memcpy(f->paced, e->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*f->paced));
+		memcpy(b->paced, e->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*b->paced));
 	for (uint32_t i = 0; i < r->n_live; i++)
-		memcpy(r->live[i].times, times_of(&r->live[i], times),
-				r->live[i].node->n * sizeof(*r->live[i].times));
+		memcpy(times_then(e, &r->live[i], times), times_of(&r->live[i], times),
+				r->live[i].node->n * sizeof(double));
 }
 
-/* Paced computes of a device that no paced move waits for at this time, nor has in it any. */
-static bool paced_rests(const struct ff_evaluator *e, uint32_t device, double earliest)
+/* Whether the paced computes of a device are not the run's, and no move waits for them. */
+static bool paced_rests(const struct ff_evaluator *e, const struct ff_folding_base *b,
+		uint32_t device, double earliest)
 {
 	const double *now = &e->paced[(size_t)FF_PACE * device];
 
-	return now[0] == e->fold.paced[(size_t)FF_PACE * device] && now[0] <= earliest;
+	return now[0] == b->paced[(size_t)FF_PACE * device] && now[0] <= earliest;
 }
 
-static bool paced_moved_on(const struct ff_evaluator *e, double by, double earliest)
+static bool paced_moved_on(const struct ff_evaluator *e, const struct ff_folding_base *b, double by,
+		double earliest)
 {
 	bool alike = true;
 
 	for (uint32_t d = 0; d < e->m->n_devices && alike; d++)
 		for (uint32_t k = FF_PACE * d; k < FF_PACE * (d + 1) && alike; k++)
-			alike = e->paced[k] - e->fold.paced[k] == by || paced_rests(e, d, earliest);
+			alike = e->paced[k] - b->paced[k] == by || paced_rests(e, b, d, earliest);
 	return alike;
 }
 
-static bool live_moved_on(const struct ff_run *r, uint32_t times, double by)
+static bool live_moved_on(const struct ff_evaluator *e, const struct ff_run *r, uint32_t times,
+		uint32_t since, double by)
 {
 	bool alike = true;
 
 	for (uint32_t i = 0; i < r->n_live && alike; i++) {
-		const double *was = r->live[i].times, *now = times_of(&r->live[i], times);
+		const double *was = times_then(e, &r->live[i], since);
+		const double *now = times_of(&r->live[i], times);
 
 		for (uint32_t p = 0; p < r->live[i].node->n && alike; p++)
 			alike = now[p] - was[p] == by || (now[p] == 0 && was[p] == 0);
@@ -273,30 +290,31 @@ static bool live_moved_on(const struct ff_run *r, uint32_t times, double by)
 	return alike;
 }
 
-/* By how much all is later than a time before; 0: not all by the same. */
-static double moved_on(const struct ff_evaluator *e, const struct ff_run *r, uint32_t times)
+/* By how much all is later than when time `since` began; 0: not all by the same. */
+static double moved_on(const struct ff_evaluator *e, const struct ff_run *r, uint32_t times,
+		uint32_t since)
 {
-	const struct ff_folding *f = &e->fold;
+	const struct ff_folding_base *b = &e->fold.base[since % FF_FOLD_BACK];
 	uint32_t lanes = ff_lane_count(e->m);
 	double by = 0, earliest = 0, last = 0;
 
 	for (uint32_t i = 0; i < lanes; i++) {
-		double d = e->lane[i] - f->lane[i];
+		double d = e->lane[i] - b->lane[i];
 
 		last = e->lane[i] > last ? e->lane[i] : last;
 		if (d == 0)
 			continue;
 		if (by > 0 && d != by)
 			return 0;
-		if (by == 0 || f->lane[i] < earliest)
-			earliest = f->lane[i];
+		if (by == 0 || b->lane[i] < earliest)
+			earliest = b->lane[i];
 		by = d;
 	}
 	if (last + by * r->n >= FF_TIMES_EXACT_US)
 		return 0;
-	if (r->paced && !paced_moved_on(e, by, earliest))
+	if (r->paced && e->m->overlap && !paced_moved_on(e, b, by, earliest))
 		return 0;
-	return live_moved_on(r, times, by) ? by : 0;
+	return live_moved_on(e, r, times, since, by) ? by : 0;
 }
 
 static void skip_live(struct ff_evaluator *e, const struct ff_saved *v, uint32_t from, uint32_t n,
@@ -315,27 +333,28 @@ static void skip_live(struct ff_evaluator *e, const struct ff_saved *v, uint32_t
 		ff_time_forget(v->node, v->micro + from);
 }
 
-/* Goes through the run `n` more times at once, from the time number `from` on. */
-static void skip(struct ff_evaluator *e, const struct ff_run *r, uint32_t from, uint32_t n,
-		double by)
+/* Goes through the run's times from `times` on at once, as often as those from `since` on
+ * were gone through until now, `n` times.  All get later by `by` each time. */
+static void skip(struct ff_evaluator *e, const struct ff_run *r, uint32_t times, uint32_t since,
+		uint32_t n, double by)
 {
-	struct ff_folding *f = &e->fold;
-	uint32_t lanes = ff_lane_count(e->m);
+	const struct ff_folding_base *b = &e->fold.base[since % FF_FOLD_BACK];
+	uint32_t lanes = ff_lane_count(e->m), left_out = n * (times - since);
 
 	for (uint32_t i = 0; i < lanes; i++) {
-		if (e->lane[i] == f->lane[i])
+		if (e->lane[i] == b->lane[i])
 			continue;
 		e->lane[i] += n * by;
-		e->idle[i] += n * (e->idle[i] - f->idle[i]);
+		e->idle[i] += n * (e->idle[i] - b->idle[i]);
 		if (i < e->m->n_devices && e->idle[i] + e->busy_next[i] > e->most_us)
 			e->too_slow = true;
 	}
 	for (uint32_t k = 0; k < FF_PACE * e->m->n_devices && r->paced; k++)
-		if (e->paced[k] != f->paced[k])
+		if (e->paced[k] != b->paced[k])
 			e->paced[k] += n * by;
 	for (uint32_t i = 0; i < r->n_live; i++)
-		skip_live(e, &r->live[i], from, n, n * by);
-	f->n_folded += (uint64_t)n * r->period;
+		skip_live(e, &r->live[i], times, left_out, n * by);
+	e->fold.n_folded += (uint64_t)left_out * r->period;
 }
 
 static void await(struct ff_folding *f, uint32_t run)
@@ -357,15 +376,21 @@ uint32_t ff_fold_reach(struct ff_evaluator *e, uint32_t i)
 {
 	struct ff_folding *f = &e->fold;
 	const struct ff_run *r = &f->run[f->next];
-	uint32_t times = f->times++;
-	double by = times ? moved_on(e, r, times) : 0;
+	uint32_t times = f->times++, most = times < FF_FOLD_BACK ? times : FF_FOLD_BACK;
 
-	if (by > 0)
-		skip(e, r, times, r->n - times, by);
-	else
-		keep(e, r, times);
-	f->at = r->first + f->times * r->period;
-	if (by > 0 || f->times == r->n)
+	for (uint32_t k = 1; k <= most && times + k <= r->n; k++) {
+		double by = moved_on(e, r, times, times - k);
+		uint32_t n = (r->n - times) / k;
+
+		if (by == 0)
+			continue;
+		skip(e, r, times, times - k, n, by);
 		await(f, f->next + 1);
-	return by > 0 ? r->first + r->n * r->period : i;
+		return r->first + (times + n * k) * r->period;
+	}
+	keep(e, r, times);
+	f->at = r->first + f->times * r->period;
+	if (f->times == r->n)
+		await(f, f->next + 1);
+	return i;
 }

@@ -11,22 +11,24 @@ struct ff_run {
 	bool paced; /* something paced is moved */
 	bool still; /* what goes from one time to the next is known: `live` */
 	/* Times that are written before step `first` and read from there on, for the
-	 * micro-batches that this means there; later ones of a node first.  What it was a
-	 * time before. */
+	 * micro-batches that this means there; later ones of a node first. */
 	uint32_t n_live;
-	struct ff_saved *live;
+	struct ff_saved *live; /* `times`: FF_FOLD_BACK of them, by time */
 };
 #define FF_RUNS 8
+#define FF_FOLD_BACK 4 /* times that are remembered: all may come back after as many */
 
 /* The runs of the program, and one pass over them. */
 struct ff_folding {
 	bool off;
 	struct ff_run run[FF_RUNS];
 	uint32_t n_runs;
-	uint32_t at;                 /* the step at which the pass asks again; FF_NONE: none */
-	uint32_t next, times;        /* the run that comes next or is under way; times begun */
-	double *lane, *idle, *paced; /* as they were when its last time began */
-	uint64_t n_timed, n_folded;  /* passes with runs ahead; steps that passes left out */
+	uint32_t at;          /* the step at which the pass asks again; FF_NONE: none */
+	uint32_t next, times; /* the run that comes next or is under way; times begun */
+	struct ff_folding_base {
+		double *lane, *idle, *paced;
+	} base[FF_FOLD_BACK];       /* by time: as they were when it began */
+	uint64_t n_timed, n_folded; /* passes with runs ahead; steps that passes left out */
 };
 
 int ff_fold_create(struct ff_evaluator *e, struct ff_error *err);
