@@ -155,7 +155,8 @@ static void count_moved(const struct counted *c, uint32_t edge)
 		for (uint32_t k = 0; k < r->move[i].n_sinks; k++) {
 			uint32_t p = r->move[i].sink[k];
 
-			count(c, to->block.device[p], to->shape->in_bytes[x->slot][p], first, last);
+			count(c, to->block->device[p], to->rest->shape->in_bytes[x->slot][p], first,
+					last);
 		}
 	count_stages(c, r, first);
 }
@@ -175,14 +176,14 @@ static void last_uses(const struct counted *c, uint32_t *last)
 					    ? FF_PHASE_BACKWARD
 					    : made_in(c);
 
-	for (uint32_t k = 0; k < mn->block.n_parts; k++)
+	for (uint32_t k = 0; k < mn->block->n_parts; k++)
 		last[k] = v->producer == g->loss
 					  ? p->n - 1
 					  : ff_program_compute(p, own, c->micro, v->producer);
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = g->uses[v->first_use + u];
 		const struct ff_redistribution *r = &e->edge[edge]->moved[FF_FORWARD];
-		uint32_t parts = e->node[g->edges[edge].node]->block.n_parts;
+		uint32_t parts = e->node[g->edges[edge].node]->block->n_parts;
 		uint32_t read = last_read(c, edge), moved = moved_in(c, edge);
 
 		for (uint32_t k = 0; k < parts && read != FF_NONE; k++)
@@ -215,7 +216,7 @@ static void count_gradient(
 	uint32_t written = ff_program_compute(program, FF_PHASE_BACKWARD, micro, x->node);
 	uint32_t moved = ff_program_moves(program, FF_PHASE_BACKWARD, micro, edge);
 
-	for (uint32_t p = 0; p < to->block.n_parts; p++)
+	for (uint32_t p = 0; p < to->block->n_parts; p++)
 		scratch[p] = written;
 	for (uint32_t i = 0; i < r->n_moves; i++) {
 		for (uint32_t k = 0; k < r->move[i].n_sources; k++)
@@ -224,16 +225,16 @@ static void count_gradient(
 			if (first[r->move[i].sink[k]] > moved)
 				first[r->move[i].sink[k]] = moved;
 	}
-	for (uint32_t k = 0; k < from->block.n_parts; k++) {
+	for (uint32_t k = 0; k < from->block->n_parts; k++) {
 		if (r->alias[k] == FF_NONE)
 			continue;
 		scratch[r->alias[k]] = FF_NONE; /* it is the producer's */
 		if (first)
 			first[k] = made;
 	}
-	for (uint32_t p = 0; p < to->block.n_parts; p++)
+	for (uint32_t p = 0; p < to->block->n_parts; p++)
 		if (scratch[p] != FF_NONE)
-			count(c, to->block.device[p], to->shape->din_bytes[x->slot][p], made,
+			count(c, to->block->device[p], to->rest->shape->din_bytes[x->slot][p], made,
 					scratch[p]);
 	count_stages(c, r, moved);
 }
@@ -245,12 +246,12 @@ static void count_own(const struct counted *c, const uint32_t *last, const uint3
 	const struct ff_program *p = &c->e->program;
 	const struct ff_value *v = &c->e->g->values[c->value];
 	const struct ff_memo_node *mn = c->e->node[v->producer];
-	const int64_t *bytes = mn->shape->out_bytes[v->port];
+	const int64_t *bytes = mn->rest->shape->out_bytes[v->port];
 	uint32_t made = ff_program_compute(p, made_in(c), c->micro, v->producer);
 	uint32_t read = ff_program_compute(p, FF_PHASE_BACKWARD, c->micro, v->producer);
 
-	for (uint32_t k = 0; k < mn->block.n_parts; k++) {
-		uint32_t device = mn->block.device[k];
+	for (uint32_t k = 0; k < mn->block->n_parts; k++) {
+		uint32_t device = mn->block->device[k];
 
 		if (!bytes[k])
 			continue;
@@ -271,7 +272,7 @@ static void count_instance(const struct counted *c)
 
 	if (computed) {
 		last_uses(c, last);
-		memset(first, 0xff, e->node[v->producer]->block.n_parts * sizeof(*first));
+		memset(first, 0xff, e->node[v->producer]->block->n_parts * sizeof(*first));
 	}
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = e->g->uses[v->first_use + u];
@@ -309,11 +310,11 @@ static int64_t backward_scratch(const struct ff_evaluator *e, uint32_t node, uin
 {
 	const struct ff_node *n = &e->g->nodes[node];
 	const struct ff_memo_node *mn = e->node[node];
-	int64_t bytes = mn->shape->workspace[FF_BACKWARD][p];
+	int64_t bytes = mn->rest->shape->workspace[FF_BACKWARD][p];
 
 	for (uint32_t i = n->n_data; i < n->n_in; i++)
 		if (ff_evaluator_adds(e, n->in + i, e->program.micro_batches - 1))
-			bytes += mn->shape->din_bytes[i][p];
+			bytes += mn->rest->shape->din_bytes[i][p];
 	return bytes;
 }
 
@@ -334,10 +335,10 @@ static void count_pinned(struct ff_evaluator *e)
 			i++) {
 		const struct ff_memo_node *mn = e->node[i];
 
-		for (uint32_t p = 0; mn && p < mn->block.n_parts; p++) {
-			int64_t *most = &e->pinned[mn->block.device[p]];
+		for (uint32_t p = 0; mn && p < mn->block->n_parts; p++) {
+			int64_t *most = &e->pinned[mn->block->device[p]];
 
-			*most = larger(*most, mn->shape->workspace[FF_FORWARD][p]);
+			*most = larger(*most, mn->rest->shape->workspace[FF_FORWARD][p]);
 			*most = larger(*most, backward_scratch(e, i, p));
 		}
 	}

@@ -26,36 +26,25 @@ void ff_gathered_finish(struct ff_gathered *b)
 	free(b->update_us);
 }
 
-/* The parameters that `node`, in reverse order, is the last to give gradients: all of
- * them, or those that are synchronised. */
-static int complete_params(const struct ff_evaluator *e, struct ff_bucketing *b, uint32_t node,
-		bool all, struct ff_error *err)
-{
-	const struct ff_node *n = &e->g->nodes[node];
-	int code = FF_OK;
-
-	for (uint32_t i = n->n_data; i < n->n_in && code == FF_OK; i++) {
-		uint32_t param = ff_edge_source(e->g, n->in + i), count;
-		bool synced = e->synced[param];
-		const struct ff_memo_node *owner = e->node[synced ? node : param];
-		const struct ff_weight_group *group;
-
-		if (!e->completes[n->in + i] || !(all || synced))
-			continue;
-		group = ff_node_block_groups(&owner->block, synced ? i : FF_NONE, &count);
-		code = ff_bucketing_add(b, node, param, group, count, synced, err);
-	}
-	return code;
-}
-
+/* All parameters, or those that are synchronised. */
 static int fill(const struct ff_evaluator *e, struct ff_bucketing *b, bool all,
 		struct ff_error *err)
 {
 	int code = FF_OK;
 
 	ff_bucketing_begin(b);
-	for (uint32_t i = 0; i < e->n_closing && code == FF_OK; i++)
-		code = complete_params(e, b, e->closing[i], all, err);
+	for (uint32_t i = 0; i < e->n_completing && code == FF_OK; i++) {
+		const struct ff_param_use *use = &e->completing[i];
+		bool synced = e->synced[use->param];
+		const struct ff_weight_group *group;
+		uint32_t n;
+
+		if (!(all || synced))
+			continue;
+		group = ff_node_block_groups(e->block[synced ? use->node : use->param],
+				synced ? use->slot : FF_NONE, &n);
+		code = ff_bucketing_add(b, use->node, use->param, group, n, synced, err);
+	}
 	ff_bucketing_end(b);
 	return code;
 }
@@ -74,13 +63,9 @@ static int gather_synced(const struct ff_evaluator *e, struct ff_gathered *b, st
 		b->timed[i].update_us = ff_price_update(e->p, k->device[0], k->bytes);
 	}
 	memset(b->adds, 0, e->g->n_nodes * sizeof(*b->adds));
-	for (uint32_t i = 0; i < e->n_closing; i++) {
-		const struct ff_node *n = &e->g->nodes[e->closing[i]];
-
-		for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
-			if (ff_evaluator_adds(e, k, 0))
-				b->adds[e->closing[i]] = true;
-	}
+	for (uint32_t i = 0; i < e->n_adding; i++)
+		if (e->synced[e->adding[i].param])
+			b->adds[e->adding[i].node] = true;
 	return code;
 }
 

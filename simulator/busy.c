@@ -39,8 +39,14 @@ static void hold(struct ff_evaluator *e, double *busy, uint32_t lane, double us)
 static void count_parts(struct ff_evaluator *e, double *busy, const struct ff_memo_node *mn,
 		double forward, double back)
 {
-	for (uint32_t p = 0; p < mn->block.n_parts; p++)
-		hold(e, busy, mn->block.device[p],
+	if (mn->in_line && mn->uniform[FF_FORWARD] && mn->uniform[FF_BACKWARD]) {
+		double us = forward * mn->each_us[FF_FORWARD] + back * mn->each_us[FF_BACKWARD];
+
+		judge(e, mn->first, hold_row(mn->key.n_parts, us, busy + mn->first));
+		return;
+	}
+	for (uint32_t p = 0; p < mn->key.n_parts; p++)
+		hold(e, busy, mn->device[p],
 				forward * mn->us[FF_FORWARD][p] + back * mn->us[FF_BACKWARD][p]);
 }
 
@@ -63,7 +69,7 @@ static void count_edge(
 
 	if (e->state[pass][edge] != FF_EDGE_MOVES)
 		return;
-	for (uint32_t i = 0; i < me->moved[pass].n_moves; i++) {
+	for (uint32_t i = 0; i < me->n_moves[pass]; i++) {
 		const struct ff_memo_move *move = &me->move[pass][i];
 
 		for (uint32_t k = 0; k < move->n_lanes; k++) {

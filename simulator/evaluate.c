@@ -27,13 +27,15 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	e->first_edge = ff_arena_array(a, e->g->n_values, sizeof(*e->first_edge));
 	e->first_use = ff_arena_array(a, edges, sizeof(*e->first_use));
 	e->completes = ff_arena_array(a, edges, sizeof(*e->completes));
-	e->closing = ff_arena_array(a, nodes, sizeof(*e->closing));
+	e->completing = ff_arena_array(a, edges, sizeof(*e->completing));
+	e->adding = ff_arena_array(a, edges, sizeof(*e->adding));
 	e->node = ff_arena_array(a, nodes, sizeof(*e->node));
 	e->synced = ff_arena_array(a, nodes, sizeof(*e->synced));
 	e->edge = ff_arena_array(a, edges, sizeof(*e->edge));
 	e->mark = ff_arena_array(a, e->g->n_values, sizeof(*e->mark));
 	e->touched = ff_arena_array(a, e->g->n_values, sizeof(*e->touched));
 	e->changed_at = ff_arena_array(a, nodes, sizeof(*e->changed_at));
+	e->wish = ff_arena_array(a, nodes, sizeof(*e->wish));
 	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		e->timed[k] = ff_arena_array(a, nodes, sizeof(**e->timed));
@@ -54,7 +56,8 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	if (!e->limit || !e->order || !e->position || !e->first_edge || !e->first_use ||
 			!e->completes || !e->node || !e->block || !e->synced || !e->edge ||
 			!e->mark || !e->touched || !e->lane || !e->idle || !e->sync_lane ||
-			!e->closing || !e->busy || !e->busy_next || !e->paced || !e->changed_at)
+			!e->completing || !e->adding || !e->busy || !e->busy_next || !e->paced ||
+			!e->changed_at || !e->wish)
 		return ff_fail_memory(err);
 	code = ff_foresee_create(e, err);
 	if (code == FF_OK)
@@ -194,17 +197,32 @@ static int copy_config(struct ff_evaluator *e, const struct ff_config *c, struct
 	return ret->list ? FF_OK : ff_fail_memory(err);
 }
 
-/* The steps that close buckets, and room for all that may arrive in a pass. */
+static void list_params(struct ff_evaluator *e, uint32_t node)
+{
+	const struct ff_node *n = &e->g->nodes[node];
+
+	for (uint32_t i = n->n_data; i < n->n_in; i++) {
+		uint32_t edge = n->in + i;
+		struct ff_param_use use = {node, i, ff_edge_source(e->g, edge)};
+
+		if (e->completes[edge])
+			e->completing[e->n_completing++] = use;
+		if (!e->first_use[edge])
+			e->adding[e->n_adding++] = use;
+	}
+}
+
+/* What closes buckets, and room for all that may arrive in a pass. */
 static int list_steps(struct ff_evaluator *e, struct ff_error *err)
 {
 	size_t most = FF_PHASE_COUNT * (size_t)e->g->n_nodes * e->program.micro_batches;
 
 	e->arrival = ff_arena_array(&e->order_arena, most, sizeof(*e->arrival));
 	e->active = ff_arena_array(&e->order_arena, e->program.n / 64 + 1, sizeof(*e->active));
-	e->n_arrivals = e->n_closing = 0;
+	e->n_arrivals = e->n_completing = e->n_adding = 0;
 	for (uint32_t i = 0; i < e->program.n; i++)
 		if (e->program.step[i].kind == FF_STEP_SYNC)
-			e->closing[e->n_closing++] = e->program.step[i].id;
+			list_params(e, e->program.step[i].id);
 	return e->arrival && e->active ? FF_OK : ff_fail_memory(err);
 }
 

@@ -19,6 +19,10 @@ struct ff_swap {
 	} was;
 };
 
+struct ff_param_use {
+	uint32_t node, slot, param;
+};
+
 struct ff_evaluator {
 	const struct ff_graph *g, *whole; /* of one micro-batch, of the batch */
 	const struct ff_machine *m;
@@ -37,8 +41,11 @@ struct ff_evaluator {
 	struct ff_arena arena, scratch;
 	struct ff_memo *memo; /* of `g` */
 	uint32_t *order, *position, *first_edge;
-	uint32_t *closing, n_closing; /* nodes with parameters, as backward finishes them */
-	bool *first_use, *completes;  /* by edge */
+	/* Uses of parameters, as backward comes to them: all that complete gradients, and all
+	 * that add to them. */
+	struct ff_param_use *completing, *adding;
+	uint32_t n_completing, n_adding;
+	bool *first_use, *completes; /* by edge */
 
 	struct ff_memo_node **node;         /* by node; NULL for inputs and synced parameters */
 	const struct ff_node_block **block; /* by node: its block */
@@ -51,7 +58,8 @@ struct ff_evaluator {
 	const struct ff_change *change; /* the proposal: a copy */
 	struct ff_change *changes;
 	uint32_t n_changes, cap_changes;
-	uint32_t *changed_at; /* by node: where in `changes` it stands, if it does */
+	uint32_t *changed_at;      /* by node: where in `changes` it stands, if it does */
+	struct ff_memo_wish *wish; /* blocks of the nodes it changes */
 	struct ff_swap *swap;
 	uint32_t n_swaps, cap_swaps;
 	bool proposed;

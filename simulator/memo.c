@@ -1,6 +1,7 @@
 /* Blocks built and priced once.  SPDX-License-Identifier: Apache-2.0 */
 #include "memo.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_ma
 
 	*t = (struct ff_memo){.g = g, .m = m, .p = p, .first_use = first_use};
 	ff_arena_init(&t->arena);
+	t->arena.huge = 1;
 	ff_arena_init(&t->scratch);
 	code = ff_classes_find(g, &t->arena, &t->class, err);
 	t->empty = ff_arena_mark(&t->arena);
@@ -46,17 +48,27 @@ void ff_memo_clear(struct ff_memo *t)
 	ff_table_clear(&t->edges);
 }
 
-/* Adds `entry` to one of the lists and its table. */
-static int put(struct ff_memo *t, int which, void ***list, struct ff_table *table, uint64_t hash,
-		void *entry, struct ff_error *err)
+static int put(struct ff_table *table, uint64_t hash, struct ff_error *err)
 {
-	uint32_t n = table->n;
-	int code = ff_grow(list, n, &t->cap[which], sizeof(**list), err);
+	return ff_table_put(table, hash, table->n) < 0 ? ff_fail_memory(err) : FF_OK;
+}
 
-	if (code < 0)
-		return code;
-	(*list)[n] = entry;
-	return ff_table_put(table, hash, n) < 0 ? ff_fail_memory(err) : FF_OK;
+/* Entries do not move once they are there, so they stand in rows. */
+static void *new_row(struct ff_memo *t, size_t size)
+{
+	char *row = ff_arena_array(&t->arena, FF_MEMO_ROW + 1, size);
+
+	return row ? row + -(uintptr_t)row % FF_MEMO_LINE : NULL;
+}
+
+static struct ff_memo_node *node_at(const struct ff_memo *t, uint32_t i)
+{
+	return &t->node[i / FF_MEMO_ROW][i % FF_MEMO_ROW];
+}
+
+static struct ff_memo_edge *edge_at(const struct ff_memo *t, uint32_t i)
+{
+	return &t->edge[i / FF_MEMO_ROW][i % FF_MEMO_ROW];
 }
 
 /* ---- shapes ---- */
@@ -217,42 +229,48 @@ static int find_shape(struct ff_memo *t, uint32_t node, const struct ff_config *
 	if (code == FF_OK)
 		code = price_shape(t, node, c, s, err);
 	if (code == FF_OK)
-		code = put(t, SHAPES, (void ***)&t->shape, &t->shapes, hash, s, err);
-	*ret = s;
-	return code;
+		code = ff_grow(&t->shape, t->shapes.n, &t->cap[SHAPES], sizeof(*t->shape), err);
+	if (code < 0)
+		return code;
+	*ret = t->shape[t->shapes.n] = s;
+	return put(&t->shapes, hash, err);
 }
 
 /* ---- nodes ---- */
 
-static uint64_t hash_config(uint32_t seed, const struct ff_node *n, const struct ff_config *c)
+static void make_key(uint32_t class, const struct ff_node *n, const struct ff_config *c,
+		struct ff_memo_key *ret)
 {
-	uint64_t h = ff_hash_mix(seed, (uint64_t)c->n_parts << 16 | c->replicas);
-
+	*ret = (struct ff_memo_key){
+			.class = class, .n_parts = (uint16_t)c->n_parts, .replicas = c->replicas};
 	for (uint32_t d = 0; d < n->n_dims; d++)
-		h = ff_hash_mix(h,
-				(uint64_t)c->degree[d] << 16 |
-						(c->degree[d] > 1 && !c->list ? c->stride[d] : 0));
-	if (c->list)
-		return ff_hash_mix(h, ff_fnv1a(c->list, c->n_parts * sizeof(*c->list)));
-	return ff_hash_mix(h, (uint64_t)c->start << 16 | (c->replicas > 1 ? c->replica_stride : 0));
+		ret->degree[d] = c->degree[d];
+	if (c->list) {
+		ret->listed = (uint32_t)ff_fnv1a(c->list, c->n_parts * sizeof(*c->list));
+		return;
+	}
+	ret->start = c->start;
+	ret->replica_stride = c->replicas > 1 ? c->replica_stride : 0;
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		ret->stride[d] = c->degree[d] > 1 ? c->stride[d] : 0;
 }
 
 /* The times of the kind of device that each part runs on. */
 static int pick_times(struct ff_memo *t, struct ff_memo_node *e, struct ff_error *err)
 {
 	for (int pass = 0; pass < 2; pass++) {
-		uint32_t kind = t->m->nodes[t->m->node_of[e->block.device[0]]].kind;
+		uint32_t kind = t->m->nodes[t->m->node_of[e->first]].kind;
 		double *us;
 
-		e->us[pass] = e->shape->us[pass][kind];
+		e->us[pass] = e->rest->shape->us[pass][kind];
 		if (t->m->n_kinds == 1)
 			continue;
-		us = ff_arena_array(&t->arena, e->config.n_parts, sizeof(*us));
+		us = ff_arena_array(&t->arena, e->key.n_parts, sizeof(*us));
 		if (!us)
 			return ff_fail_memory(err);
-		for (uint32_t p = 0; p < e->config.n_parts; p++) {
-			kind = t->m->nodes[t->m->node_of[e->block.device[p]]].kind;
-			us[p] = e->shape->us[pass][kind][p];
+		for (uint32_t p = 0; p < e->key.n_parts; p++) {
+			kind = t->m->nodes[t->m->node_of[e->device[p]]].kind;
+			us[p] = e->rest->shape->us[pass][kind][p];
 		}
 		e->us[pass] = us;
 	}
@@ -267,59 +285,112 @@ static bool is_uniform(const double *us, uint32_t n)
 	return true;
 }
 
-static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
-		struct ff_memo_node *e, struct ff_error *err)
+static int build_rest(struct ff_memo *t, uint32_t node, const struct ff_config *c,
+		struct ff_memo_rest **ret, struct ff_error *err)
 {
-	const struct ff_node *n = &t->g->nodes[node];
-	uint32_t parts = c->n_parts;
-	int code = find_shape(t, node, c, &e->shape, err);
+	struct ff_memo_rest *r = ff_arena_alloc(&t->arena, sizeof(*r));
+	int code = r ? find_shape(t, node, c, &r->shape, err) : ff_fail_memory(err);
 
 	if (code < 0)
 		return code;
+	*ret = r;
+	r->config = *c;
 	if (c->list) {
-		e->config.list = ff_arena_copy(&t->arena, c->list, parts, sizeof(*c->list));
-		if (!e->config.list)
+		r->config.list = ff_arena_copy(&t->arena, c->list, c->n_parts, sizeof(*c->list));
+		if (!r->config.list)
 			return ff_fail_memory(err);
 	}
-	code = ff_node_block_place(n, &e->config, e->shape->place, &t->arena, &e->block, err);
+	return ff_node_block_place(
+			&t->g->nodes[node], &r->config, r->shape->place, &t->arena, &r->block, err);
+}
+
+static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
+		struct ff_memo_node *e, struct ff_error *err)
+{
+	int code = build_rest(t, node, c, &e->rest, err);
+
 	if (code < 0)
 		return code;
+	e->block = &e->rest->block;
+	e->device = e->block->device;
+	e->first = e->device[0];
 	e->in_line = true;
-	for (uint32_t p = 1; p < parts && e->in_line; p++)
-		e->in_line = e->block.device[p] == e->block.device[p - 1] + 1;
+	for (uint32_t p = 1; p < c->n_parts && e->in_line; p++)
+		e->in_line = e->device[p] == e->device[p - 1] + 1;
 	code = pick_times(t, e, err);
-	for (int pass = 0; pass < 2 && code == FF_OK; pass++)
-		e->uniform[pass] = is_uniform(e->us[pass], parts);
+	for (int pass = 0; pass < 2 && code == FF_OK; pass++) {
+		e->uniform[pass] = is_uniform(e->us[pass], c->n_parts);
+		e->each_us[pass] = e->us[pass][0];
+	}
 	return code;
+}
+
+void ff_memo_wish(const struct ff_memo *t, uint32_t node, const struct ff_config *c,
+		struct ff_memo_wish *ret)
+{
+	uint64_t word[sizeof(ret->key) / sizeof(uint64_t)];
+
+	make_key(t->class[node], &t -> g -> nodes[node], c, &ret -> key);
+	memcpy(word, &ret->key, sizeof(word));
+	ret->hash = ff_hash_words(word, sizeof(word) / sizeof(*word));
+	ff_table_prefetch(&t->nodes, ret->hash);
+}
+
+void ff_memo_fetch(const struct ff_memo *t, const struct ff_memo_wish *w)
+{
+	uint32_t at, i = ff_table_first(&t->nodes, w->hash, &at);
+
+	if (i == FF_NONE)
+		return;
+	__builtin_prefetch(node_at(t, i));
+	__builtin_prefetch((const char *)node_at(t, i) + FF_MEMO_LINE);
+}
+
+static int add_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
+		const struct ff_memo_wish *w, struct ff_memo_node **ret, struct ff_error *err)
+{
+	uint32_t i = t->nodes.n, row = i / FF_MEMO_ROW;
+	int code = ff_grow(&t->node, row, &t->cap[NODES], sizeof(*t->node), err);
+	struct ff_memo_node *e;
+
+	if (code < 0)
+		return code;
+	if (i % FF_MEMO_ROW == 0)
+		t->node[row] = new_row(t, sizeof(**t->node));
+	if (!t->node[row])
+		return ff_fail_memory(err);
+	*ret = e = node_at(t, i);
+	*e = (struct ff_memo_node){.key = w->key, .id = i};
+	code = build_node(t, node, c, e, err);
+	return code == FF_OK ? put(&t->nodes, w->hash, err) : code;
+}
+
+int ff_memo_find(struct ff_memo *t, uint32_t node, const struct ff_config *c,
+		const struct ff_memo_wish *w, struct ff_memo_node **ret, struct ff_error *err)
+{
+	uint32_t at, i;
+
+	for (i = ff_table_first(&t->nodes, w->hash, &at); i != FF_NONE;
+			i = ff_table_next(&t->nodes, w->hash, &at)) {
+		struct ff_memo_node *e = node_at(t, i);
+
+		if (!memcmp(&e->key, &w->key, sizeof(e->key)) &&
+				(!c->list || ff_config_equal(&t->g->nodes[node], &e->rest->config,
+							     c))) {
+			*ret = e;
+			return FF_OK;
+		}
+	}
+	return add_node(t, node, c, w, ret, err);
 }
 
 int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_node **ret, struct ff_error *err)
 {
-	const struct ff_node *n = &t->g->nodes[node];
-	uint32_t class = t->class[node];
-	uint64_t hash = hash_config(class, n, c);
-	struct ff_memo_node *e;
-	uint32_t at, i;
-	int code;
+	struct ff_memo_wish w;
 
-	for (i = ff_table_first(&t->nodes, hash, &at); i != FF_NONE;
-			i = ff_table_next(&t->nodes, hash, &at)) {
-		e = t->node[i];
-		if (e->class == class && ff_config_equal(n, &e->config, c)) {
-			*ret = e;
-			return FF_OK;
-		}
-	}
-	e = ff_arena_alloc(&t->arena, sizeof(*e));
-	if (!e)
-		return ff_fail_memory(err);
-	*e = (struct ff_memo_node){.id = t->nodes.n, .class = class, .config = *c};
-	code = build_node(t, node, c, e, err);
-	if (code == FF_OK)
-		code = put(t, NODES, (void ***)&t->node, &t->nodes, hash, e, err);
-	*ret = e;
-	return code;
+	ff_memo_wish(t, node, c, &w);
+	return ff_memo_find(t, node, c, &w, ret, err);
 }
 
 const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_node *e)
@@ -327,17 +398,17 @@ const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_no
 	const struct ff_node *n = &t->g->nodes[node];
 	double *us;
 
-	if (e->adding_us)
-		return e->adding_us;
-	us = ff_arena_array(&t->arena, e->block.n_parts, sizeof(*us));
-	for (uint32_t p = 0; us && p < e->block.n_parts; p++) {
+	if (e->rest->adding_us)
+		return e->rest->adding_us;
+	us = ff_arena_array(&t->arena, e->key.n_parts, sizeof(*us));
+	for (uint32_t p = 0; us && p < e->key.n_parts; p++) {
 		int64_t bytes = 0;
 
 		for (uint32_t i = n->n_data; i < n->n_in; i++)
-			bytes += ff_placement_gradient_bytes(&e->block.in[i], p);
-		us[p] = e->us[FF_BACKWARD][p] + ff_price_add(t->p, t->g, e->block.device[p], bytes);
+			bytes += ff_placement_gradient_bytes(&e->block->in[i], p);
+		us[p] = e->us[FF_BACKWARD][p] + ff_price_add(t->p, t->g, e->device[p], bytes);
 	}
-	e->adding_us = us;
+	e->rest->adding_us = us;
 	return us;
 }
 
@@ -427,46 +498,55 @@ int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 
 	if (e->built[pass])
 		return FF_OK;
+	if (!e->moved)
+		e->moved = ff_arena_array(&t->arena, 2, sizeof(*e->moved));
+	if (!e->moved)
+		return ff_fail_memory(err);
 	code = ff_edge_block_build_pass(t->g, t->m, edge, e->first_use, pass,
-			from ? &from->block : NULL, &to->block, false, &t->arena, &t->scratch,
+			from ? from->block : NULL, to->block, false, &t->arena, &t->scratch,
 			&e->moved[pass], err);
 	if (code == FF_OK)
 		code = time_moves(t, &e->moved[pass], &e->move[pass], err);
 	e->built[pass] = code == FF_OK;
+	e->n_moves[pass] = e->moved[pass].n_moves;
 	if (pass == FF_BACKWARD && from)
-		look_at_aliases(e, from->block.n_parts);
+		look_at_aliases(e, from->key.n_parts);
 	return code;
+}
+
+static int add_edge(struct ff_memo *t, const struct ff_memo_edge *new, uint64_t hash,
+		struct ff_memo_edge **ret, struct ff_error *err)
+{
+	uint32_t i = t->edges.n, row = i / FF_MEMO_ROW;
+	int code = ff_grow(&t->edge, row, &t->cap[EDGES], sizeof(*t->edge), err);
+
+	if (code < 0)
+		return code;
+	if (i % FF_MEMO_ROW == 0)
+		t->edge[row] = new_row(t, sizeof(**t->edge));
+	if (!t->edge[row])
+		return ff_fail_memory(err);
+	*ret = edge_at(t, i);
+	**ret = *new;
+	return put(&t->edges, hash, err);
 }
 
 int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
 		const struct ff_memo_node *to, struct ff_memo_edge **ret, struct ff_error *err)
 {
 	const struct ff_edge *x = &t->g->edges[edge];
-	struct ff_memo_edge new = {.from = from ? from->id : FF_NONE,
-			.to = to->id,
-			.port = t->g->values[x->value].port,
-			.slot = x->slot,
-			.first_use = t->first_use[edge]};
-	uint64_t hash = ff_hash_mix(
-			ff_hash_mix((uint64_t) new.port << 33 | (uint64_t) new.slot << 1 |
-							new.first_use,
-					new.from),
-			new.to);
-	struct ff_memo_edge *e;
+	struct ff_memo_edge new = {.first_use = t->first_use[edge],
+			.ends = (uint64_t)(from ? from->id : FF_NONE) << 32 | to->id,
+			.use = (uint64_t)t->g->values[x->value].port << 33 |
+			       (uint64_t)x->slot << 1 | t->first_use[edge]};
+	uint64_t hash = ff_hash_mix(new.use, new.ends);
 	uint32_t at, i;
 
 	for (i = ff_table_first(&t->edges, hash, &at); i != FF_NONE;
 			i = ff_table_next(&t->edges, hash, &at)) {
-		e = t->edge[i];
-		if (e->from == new.from && e->to == new.to && e->port == new.port &&
-				e->slot == new.slot && e->first_use == new.first_use) {
-			*ret = e;
+		*ret = edge_at(t, i);
+		if ((*ret)->ends == new.ends && (*ret)->use == new.use)
 			return FF_OK;
-		}
 	}
-	e = ff_arena_copy(&t->arena, &new, 1, sizeof(new));
-	if (!e)
-		return ff_fail_memory(err);
-	*ret = e;
-	return put(t, EDGES, (void ***)&t->edge, &t->edges, hash, e, err);
+	return add_edge(t, &new, hash, ret, err);
 }

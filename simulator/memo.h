@@ -10,6 +10,8 @@
 #include "ff/hash.h"
 #include "ff/price.h"
 
+#define FF_MEMO_LINE 64 /* bytes of a cache line */
+
 /* One class of operators under one degree vector. */
 struct ff_memo_shape {
 	uint32_t class;
@@ -22,18 +24,37 @@ struct ff_memo_shape {
 	int64_t **din_bytes;        /* of their gradients */
 };
 
-/* One class of operators under one config. */
+/* What the block of a node is known by: its class and its config, written so that equal
+ * views are equal to the byte. */
+struct ff_memo_key {
+	uint32_t class, listed; /* hash of the devices, where they are listed */
+	uint16_t n_parts, replicas, start, replica_stride;
+	uint16_t degree[FF_MAX_DIMS], stride[FF_MAX_DIMS]; /* 0: not split, or listed */
+};
+
+/* One class of operators under one config.  What every proposal with it looks at lies here,
+ * in two cache lines: there are many, far apart from each other. */
 struct ff_memo_node {
-	uint32_t id, class;
+	struct ff_memo_key key;
+	double each_us[2];      /* by pass: of every part, where they are uniform */
+	const double *us[2];    /* by pass, by part */
+	const uint16_t *device; /* by part */
+	const struct ff_node_block *block;
+	struct ff_memo_rest *rest;
+	uint32_t id;
+	uint16_t first;  /* device of part 0 */
+	bool in_line;    /* part p runs on device first + p */
+	bool uniform[2]; /* by pass: all parts take equally long */
+} __attribute__((aligned(FF_MEMO_LINE)));
+
+/* What is asked for seldom. */
+struct ff_memo_rest {
 	struct ff_config config; /* its own copy */
-	const struct ff_memo_shape *shape;
 	struct ff_node_block block;
-	const double *us[2]; /* by pass, by part */
-	bool uniform[2];     /* by pass: all parts take equally long */
+	const struct ff_memo_shape *shape;
 	/* backward, adding the gradients of all parameters to those that are there; NULL
 	 * until someone asks */
 	const double *adding_us;
-	bool in_line; /* part p runs on device first + p */
 };
 
 /* One redistribution task, ready to be timed: what a pass reads of it lies in one
@@ -54,15 +75,16 @@ struct ff_memo_move {
 /* One edge between two configs, and all like it.  What is moved is found when it is
  * asked for: many a proposal is given up before. */
 struct ff_memo_edge {
-	uint32_t from, to; /* ids; `from` FF_NONE for inputs */
-	uint32_t port, slot;
+	uint64_t ends, use;  /* ids of producer (FF_NONE for inputs) and consumer; port, slot and
+			      * whether it is the first use */
+	uint32_t n_moves[2]; /* by pass */
+	struct ff_memo_move *move[2];
+	struct ff_redistribution *moved; /* by pass; NULL: none was asked for */
 	bool first_use;
 	bool built[2]; /* by pass */
 	/* backward: the producer's parts are the consumer's, each its own; none is any's */
 	bool all_alike, none_alike;
-	struct ff_redistribution moved[2];
-	struct ff_memo_move *move[2];
-};
+} __attribute__((aligned(FF_MEMO_LINE)));
 
 struct ff_memo {
 	const struct ff_graph *g;
@@ -75,10 +97,11 @@ struct ff_memo {
 	struct ff_arena_mark empty;
 	struct ff_table shapes, nodes, edges;
 	struct ff_memo_shape **shape;
-	struct ff_memo_node **node;
-	struct ff_memo_edge **edge;
+	struct ff_memo_node **node; /* FF_MEMO_ROW in a row */
+	struct ff_memo_edge **edge; /* likewise */
 	uint32_t cap[3];
 };
+#define FF_MEMO_ROW 64u
 
 int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_machine *m,
 		struct ff_pricer *p, const bool *first_use, struct ff_error *err);
@@ -86,7 +109,20 @@ void ff_memo_finish(struct ff_memo *t);
 /* Forgets everything; pointers handed out die. */
 void ff_memo_clear(struct ff_memo *t);
 
+/* Blocks of many nodes are looked up in three turns, so that the host's memory is waited for
+ * once and not each time: what each will be known by, where that may be, and at last it. */
+struct ff_memo_wish {
+	struct ff_memo_key key;
+	uint64_t hash;
+};
 /* `c` has parts. */
+void ff_memo_wish(const struct ff_memo *t, uint32_t node, const struct ff_config *c,
+		struct ff_memo_wish *ret);
+void ff_memo_fetch(const struct ff_memo *t, const struct ff_memo_wish *w);
+/* `w` says the same as `node` and `c`. */
+int ff_memo_find(struct ff_memo *t, uint32_t node, const struct ff_config *c,
+		const struct ff_memo_wish *w, struct ff_memo_node **ret, struct ff_error *err);
+/* All three. */
 int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_node **ret, struct ff_error *err);
 /* `adding_us` of `e`, whose memory is the memo's: NULL if there is none. */

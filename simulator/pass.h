@@ -12,6 +12,7 @@ struct ff_evaluator;
 /* What the pass reads of one operator, for one phase. */
 struct ff_timed_node {
 	const double *us;
+	double each_us; /* of every part, where they are uniform */
 	/* By micro-batch and part.  `ready`: when what was moved to it arrived; zero but
 	 * between mover and reader. */
 	double *finish, *ready;

@@ -53,7 +53,7 @@ static int reserve_node(
 static void put_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node *new)
 {
 	e->node[node] = new;
-	e->block[node] = new ? &new->block : NULL;
+	e->block[node] = new ? new->block : NULL;
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		struct ff_timed_node *t = &e->timed[k][node];
 		enum ff_pass pass = ff_phase_pass((enum ff_phase)k);
@@ -62,9 +62,10 @@ static void put_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node 
 		if (!new)
 			continue;
 		t->us = new->us[pass];
-		t->device = new->block.device;
-		t->n = new->block.n_parts;
-		t->first = new->block.device[0];
+		t->each_us = new->each_us[pass];
+		t->device = new->device;
+		t->n = new->key.n_parts;
+		t->first = new->first;
 		t->in_line = new->in_line;
 		t->uniform = new->uniform[pass];
 	}
@@ -79,7 +80,7 @@ static int swap_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node 
 	if (new == e->node[node])
 		return FF_OK;
 	if (new)
-		code = reserve_node(e, node, new->block.n_parts, err);
+		code = reserve_node(e, node, new->key.n_parts, err);
 	if (code == FF_OK)
 		code = note_swap(e, s, err);
 	if (code == FF_OK)
@@ -99,12 +100,32 @@ static const struct ff_config *config_of(const struct ff_evaluator *e, uint32_t 
 							   : &e->strategy.config[i];
 }
 
-static int place_node(struct ff_evaluator *e, uint32_t node, struct ff_error *err)
+static int place_node(struct ff_evaluator *e, uint32_t node, const struct ff_memo_wish *w,
+		struct ff_error *err)
 {
 	struct ff_memo_node *new;
-	int code = ff_memo_node(e->memo, node, config_of(e, node), &new, err);
+	int code = ff_memo_find(e->memo, node, config_of(e, node), w, &new, err);
 
 	return code == FF_OK ? swap_node(e, node, new, err) : code;
+}
+
+/* Wishes for the blocks of all that a proposal computes otherwise, in the order in which
+ * they are placed. */
+static void wish_changes(struct ff_evaluator *e)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < e->n_changes; i++) {
+		const struct ff_change *c = &e->changes[i];
+		uint32_t prelude = ff_node_prelude(e->g, c->node);
+
+		if (ff_node_is_computed(e->g, c->node))
+			ff_memo_wish(e->memo, c->node, &c->config, &e->wish[n++]);
+		if (prelude != FF_NONE)
+			ff_memo_wish(e->memo, prelude, &c->config, &e->wish[n++]);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		ff_memo_fetch(e->memo, &e->wish[i]);
 }
 
 /* ---- edges ---- */
@@ -117,7 +138,7 @@ static enum ff_edge_state state_of(const struct ff_evaluator *e, uint32_t edge, 
 		return FF_EDGE_STILL;
 	if (!me->built[pass])
 		return FF_EDGE_UNKNOWN;
-	return me->moved[pass].n_moves > 0 ? FF_EDGE_MOVES : FF_EDGE_STILL;
+	return me->n_moves[pass] > 0 ? FF_EDGE_MOVES : FF_EDGE_STILL;
 }
 
 static void activate(struct ff_evaluator *e, enum ff_phase phase, uint32_t edge, bool on)
@@ -202,7 +223,7 @@ static int place_param(struct ff_evaluator *e, uint32_t param, struct ff_error *
 	if (!e->synced[param] && !c->n_parts) {
 		uint32_t edge = e->g->uses[v->first_use];
 
-		ff_config_follow(e->g, edge, &e->node[e->g->edges[edge].node]->config, list,
+		ff_config_follow(e->g, edge, &e->node[e->g->edges[edge].node]->rest->config, list,
 				&follow);
 		c = &follow;
 	}
@@ -240,8 +261,10 @@ int ff_place_all(struct ff_evaluator *e, struct ff_error *err)
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		put_node(e, i, NULL);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
-		if (ff_node_is_computed(g, i))
-			code = place_node(e, i, err);
+		if (ff_node_is_computed(g, i)) {
+			ff_memo_wish(e->memo, i, config_of(e, i), e->wish);
+			code = place_node(e, i, e->wish, err);
+		}
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
 		if (ff_node_is_parameter(g, i))
 			code = place_param(e, i, err);
@@ -277,15 +300,17 @@ static int place_uses(struct ff_evaluator *e, uint32_t value, struct ff_error *e
 int ff_place_changes(struct ff_evaluator *e, struct ff_error *err)
 {
 	const struct ff_graph *g = e->g;
+	const struct ff_memo_wish *w = e->wish;
 	int code = FF_OK;
 
+	wish_changes(e);
 	for (uint32_t i = 0; i < e->n_changes && code == FF_OK && !ff_given_up(e); i++) {
 		uint32_t node = e->changes[i].node, prelude = ff_node_prelude(g, node);
 
 		if (ff_node_is_computed(g, node))
-			code = place_node(e, node, err);
+			code = place_node(e, node, w++, err);
 		if (code == FF_OK && prelude != FF_NONE)
-			code = place_node(e, prelude, err);
+			code = place_node(e, prelude, w++, err);
 		if (code == FF_OK)
 			ff_busy_add_node(e, node);
 	}

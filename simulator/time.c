@@ -177,7 +177,7 @@ static void leave(struct ff_evaluator *e, uint32_t param, const struct ff_memo_m
 static double held_until(const struct ff_evaluator *e, const struct ff_step *s,
 		const struct ff_memo_move *tm)
 {
-	const uint16_t *device = e->node[e->g->edges[s->id].node]->block.device;
+	const uint16_t *device = e->node[e->g->edges[s->id].node]->block->device;
 	double at = 0;
 
 	for (uint32_t k = 0; k < tm->n_sinks && s->paced && e->m->overlap; k++)
@@ -211,7 +211,7 @@ static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
 	ready = ff_time_expect(e, &e->timed[reader][to], s->micro);
 	if (ff_node_is_computed(e->g, from))
 		finish = finish_of(&e->timed[s->phase][from], s->micro);
-	for (uint32_t i = 0; i < me->moved[FF_FORWARD].n_moves; i++) {
+	for (uint32_t i = 0; i < me->n_moves[FF_FORWARD]; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_FORWARD][i];
 		double at = time_move(e, tm, finish, held_until(e, s, tm));
 
@@ -254,7 +254,7 @@ static void backward_moves(struct ff_evaluator *e, const struct ff_step *s)
 	const double *finish = finish_of(&e->timed[FF_PHASE_BACKWARD][x->node], s->micro);
 	double *ready = ff_time_expect(e, &e->timed[FF_PHASE_BACKWARD][to], s->micro);
 
-	for (uint32_t i = 0; i < me->moved[FF_BACKWARD].n_moves; i++) {
+	for (uint32_t i = 0; i < me->n_moves[FF_BACKWARD]; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_BACKWARD][i];
 		double at = tm->accumulate ? first_written(e, x->value, s->micro, tm) : 0;
 
@@ -279,22 +279,25 @@ static int time_moves(struct ff_evaluator *e, const struct ff_step *s, struct ff
 /* ---- compute ---- */
 
 /* Parts in turn on lanes that follow each other. */
-FF_CLONES static void run_in_line(uint32_t n, const double *us, double *lane)
+FF_CLONES static void run_in_line(
+		uint32_t n, const double *us, double *restrict lane, double *restrict finish)
 {
 	for (uint32_t p = 0; p < n; p++)
-		lane[p] += us[p];
+		finish[p] = lane[p] += us[p];
 }
 
-FF_CLONES static void run_uniform(uint32_t n, double us, double *lane)
+FF_CLONES static void run_uniform(
+		uint32_t n, double us, double *restrict lane, double *restrict finish)
 {
 	for (uint32_t p = 0; p < n; p++)
-		lane[p] += us;
+		finish[p] = lane[p] += us;
 }
 
 /* The same for parts that wait for what is moved to them.  Returns how many lanes will
  * be too late: idle so far and busy in all for longer than `most`. */
 FF_CLONES static int64_t run_moved(uint32_t n, const double *us, const double *ready,
-		const double *busy, double most, double *restrict lane, double *restrict idle)
+		const double *busy, double most, double *restrict lane, double *restrict idle,
+		double *restrict finish)
 {
 	int64_t late = 0;
 
@@ -302,7 +305,7 @@ FF_CLONES static int64_t run_moved(uint32_t n, const double *us, const double *r
 		double from = ready[p] > lane[p] ? ready[p] : lane[p];
 
 		idle[p] += from - lane[p];
-		lane[p] = from + us[p];
+		finish[p] = lane[p] = from + us[p];
 		late += idle[p] + busy[p] > most;
 	}
 	return late;
@@ -318,8 +321,7 @@ static int64_t run_anywhere(struct ff_evaluator *e, const struct ff_timed_node *
 		uint32_t d = t->device[p];
 
 		late += run_moved(1, &us[p], &ready[p], &e->busy_next[d], e->most_us, &e->lane[d],
-				&e->idle[d]);
-		finish[p] = e->lane[d];
+				&e->idle[d], &finish[p]);
 	}
 	return late;
 }
@@ -336,13 +338,11 @@ static void time_compute(
 		late = run_anywhere(e, t, us, ready, finish);
 	else if (moved)
 		late = run_moved(t->n, us, ready, e->busy_next + t->first, e->most_us, lane,
-				e->idle + t->first);
+				e->idle + t->first, finish);
 	else if (t->uniform && us == t->us)
-		run_uniform(t->n, us[0], lane);
+		run_uniform(t->n, t->each_us, lane, finish);
 	else
-		run_in_line(t->n, us, lane);
-	if (t->in_line)
-		memcpy(finish, lane, t->n * sizeof(*lane));
+		run_in_line(t->n, us, lane, finish);
 	if (moved)
 		ff_time_forget(t, micro);
 	e->too_slow = e->too_slow || late > 0;
@@ -356,7 +356,7 @@ static int64_t added_bytes(const struct ff_evaluator *e, uint32_t node, uint32_t
 
 	for (uint32_t i = n->n_data; i < n->n_in; i++) {
 		if (ff_evaluator_adds(e, n->in + i, micro))
-			bytes += ff_placement_gradient_bytes(&e->node[node]->block.in[i], p);
+			bytes += ff_placement_gradient_bytes(&e->node[node]->block->in[i], p);
 	}
 	return bytes;
 }

@@ -76,30 +76,22 @@ static int group_weights(const struct ff_node *n, struct ff_arena *a, struct ff_
 		struct ff_error *err)
 {
 	bool own = ff_op_row(n->op)->flags & FF_OP_UPDATE;
-	size_t most = (size_t)(n->n_in - n->n_data + own) * b->n_parts;
-	struct ff_weight_group *group = ff_arena_array(a, most, sizeof(*group));
+	uint32_t slots = n->n_in - n->n_data + own;
+	struct ff_weight_group *group =
+			ff_arena_array(a, (size_t)slots * b->n_parts, sizeof(*group));
+	uint32_t *at = ff_arena_array(a, slots + 1, sizeof(*at));
 	int code = FF_OK;
 
-	if (!group)
+	if (!group || !at)
 		return ff_fail_memory(err);
 	b->group = group;
-	if (own)
-		return group_weight(b, FF_NONE, a, group, &b->n_groups, err);
-	for (uint32_t i = n->n_data; i < n->n_in && code == FF_OK; i++)
-		code = group_weight(b, i, a, group, &b->n_groups, err);
+	b->group_at = at;
+	b->first_param = n->n_data;
+	for (uint32_t i = 0; i < slots && code == FF_OK; i++) {
+		code = group_weight(b, own ? FF_NONE : n->n_data + i, a, group, &b->n_groups, err);
+		at[i + 1] = b->n_groups;
+	}
 	return code;
-}
-
-const struct ff_weight_group *ff_node_block_groups(
-		const struct ff_node_block *b, uint32_t slot, uint32_t *n)
-{
-	uint32_t i = 0;
-
-	while (i < b->n_groups && b->group[i].slot != slot)
-		i++;
-	for (*n = 0; i + *n < b->n_groups && b->group[i + *n].slot == slot;)
-		(*n)++;
-	return b->group + i;
 }
 
 int ff_node_block_place(const struct ff_node *n, const struct ff_config *c,

@@ -59,6 +59,17 @@ static int reserve(struct ff_bucketing *b, uint32_t n, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Whether bucket `i` is for the devices of `g`. */
+static inline bool is_of(const struct ff_bucketing *b, uint32_t i, const struct ff_weight_group *g,
+		bool synced)
+{
+	const struct ff_bucket_build *k = &b->bucket[i];
+
+	return k->set == g->set && k->synced == synced && k->n_devices == g->n_devices &&
+	       (k->device == g->device ||
+			       !memcmp(k->device, g->device, g->n_devices * sizeof(*g->device)));
+}
+
 /* The newest bucket of the devices of `g`, or FF_NONE; `set` is theirs. */
 static uint32_t find_set(const struct ff_bucketing *b, const struct ff_weight_group *g, bool synced,
 		uint32_t *set)
@@ -66,13 +77,9 @@ static uint32_t find_set(const struct ff_bucketing *b, const struct ff_weight_gr
 	uint32_t at, i;
 
 	for (i = ff_table_first(&b->sets, g->set + synced, &at); i != FF_NONE;
-			i = ff_table_next(&b->sets, g->set + synced, &at)) {
-		const struct ff_bucket_build *k = &b->bucket[b->newest[i]];
-
-		if (k->synced == synced && k->n_devices == g->n_devices &&
-				!memcmp(k->device, g->device, g->n_devices * sizeof(*g->device)))
+			i = ff_table_next(&b->sets, g->set + synced, &at))
+		if (is_of(b, b->newest[i], g, synced))
 			break;
-	}
 	*set = i == FF_NONE ? b->sets.n : i;
 	return i == FF_NONE ? FF_NONE : b->newest[i];
 }
@@ -83,6 +90,7 @@ static void open_new(struct ff_bucketing *b, const struct ff_weight_group *g, bo
 			.open = true,
 			.n_devices = g->n_devices,
 			.device = g->device,
+			.set = g->set,
 			.first = FF_NONE};
 }
 
@@ -102,8 +110,12 @@ static uint32_t open_single(struct ff_bucketing *b, const struct ff_weight_group
 /* The same of any devices; FF_NONE: there is no memory. */
 static uint32_t open_bucket(struct ff_bucketing *b, const struct ff_weight_group *g, bool synced)
 {
-	uint32_t set, newest = find_set(b, g, synced, &set);
+	uint32_t last = b->n_buckets - 1, set, newest;
 
+	/* mostly it is the last one */
+	if (b->n_buckets && b->bucket[last].open && is_of(b, last, g, synced))
+		return last;
+	newest = find_set(b, g, synced, &set);
 	if (newest != FF_NONE && b->bucket[newest].open)
 		return newest;
 	if (newest == FF_NONE && ff_table_put(&b->sets, g->set + synced, set) < 0)

@@ -31,14 +31,22 @@ struct ff_node_block {
 	uint32_t n_groups;
 	/* of all its parameters, by slot and cell; of a parameter's node: its own cells */
 	const struct ff_weight_group *group;
+	uint32_t first_param;     /* the slot that `group_at` begins with */
+	const uint32_t *group_at; /* by slot of parameters: its first; then one behind all */
 };
 /* The same from placements that are there: inputs, then outputs. */
 int ff_node_block_place(const struct ff_node *n, const struct ff_config *c,
 		const struct ff_placement *place, struct ff_arena *a, struct ff_node_block *ret,
 		struct ff_error *err);
 /* The groups of input `slot`, or those of a parameter's node itself (FF_NONE). */
-const struct ff_weight_group *ff_node_block_groups(
-		const struct ff_node_block *b, uint32_t slot, uint32_t *n);
+static inline const struct ff_weight_group *ff_node_block_groups(
+		const struct ff_node_block *b, uint32_t slot, uint32_t *n)
+{
+	uint32_t i = slot == FF_NONE ? 0 : slot - b->first_param;
+
+	*n = b->group_at[i + 1] - b->group_at[i];
+	return b->group + b->group_at[i];
+}
 /* `c` has parts: a parameter's is resolved.  What `c` lists must outlive the block. */
 int ff_node_block_build(const struct ff_graph *g, uint32_t node, const struct ff_config *c,
 		struct ff_arena *a, struct ff_node_block *ret, struct ff_error *err);
@@ -96,6 +104,7 @@ struct ff_bucket_build {
 	uint32_t close;       /* node after whose backward the gradients are complete */
 	uint32_t next_at;     /* next bucket that closes at the same node, or FF_NONE */
 	int64_t bytes;
+	uint64_t set; /* hash of its devices */
 };
 struct ff_bucketing {
 	uint32_t n_buckets, n_members;

@@ -23,6 +23,17 @@ static inline uint64_t ff_hash_mix(uint64_t h, uint64_t v)
 	return x ^ (x >> 31);
 }
 
+/* A hash of `n` numbers: each times an odd one of its own, so that none waits for another, and
+ * the sum mixed (multilinear hashing: Lemire, Kaser, Computer Journal 57(11), 2014). */
+static inline uint64_t ff_hash_words(const uint64_t *word, uint32_t n)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += word[i] * (ff_hash_mix(0, i) | 1);
+	return ff_hash_mix(sum, n);
+}
+
 /* Open addressing, at most half full.  The caller keeps the entries; the table
  * knows their hashes and numbers.  Zeroed, it is empty and grows by malloc; with
  * `arena` set it grows there and needs no finish. */
