@@ -12,9 +12,12 @@
 #define TUNE_SECONDS 0.01   /* or this long, where the budget is time */
 #define REPORT_EVERY 256    /* proposals between progress calls, */
 #define REPORT_SECONDS 0.05 /* or this long */
-/* One proposal in so many changes phases, where that matters: more where memory is scarce */
-#define LEAP_EVERY 256
-#define LEAP_EVERY_TIGHT 64
+/* One proposal in so many changes phases, where that matters: more where memory is scarce,
+ * and where that has helped: half, and a part of so many more again if it has not */
+#define LEAP_EVERY 256.0
+#define LEAP_EVERY_TIGHT 64.0
+#define LEAP_EVERY_LEAST 16.0
+#define LEAP_FORGETS 16
 
 static void mark_changed(struct ff_chain *c, uint32_t node)
 {
@@ -91,6 +94,7 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 	c->random.seed = c->opt->seed;
 	c->random.stream = ff_philox_stream(c->number, 'a');
 	c->reported = c->from;
+	c->leap_every = LEAP_EVERY;
 	ff_evaluator_foresee(c->evaluator, true);
 	return FF_OK;
 }
@@ -216,6 +220,20 @@ static double limit_us(const struct ff_chain *c, double patience)
 	return c->at.fits && !c->opt->visit ? c->at.step_us * (1 + patience) : INFINITY;
 }
 
+/* How many proposals go by until the next leap, on average. */
+static uint32_t leap_every(const struct ff_chain *c)
+{
+	return (uint32_t)fmin(c->leap_every, c->at.tight ? LEAP_EVERY_TIGHT : LEAP_EVERY);
+}
+
+static void learn_leap(struct ff_chain *c, bool helped)
+{
+	if (helped)
+		c->leap_every = fmax(leap_every(c) / 2, LEAP_EVERY_LEAST);
+	else
+		c->leap_every = fmin(c->leap_every * (1 + 1.0 / LEAP_FORGETS), LEAP_EVERY);
+}
+
 /* Proposes other phases.  They change the whole program, so it is set, and set back. */
 static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 {
@@ -223,6 +241,8 @@ static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 	bool slower = false;
 	int code = c->unsaved ? ff_chain_save(c, err) : FF_OK;
 
+	if (code == FF_OK)
+		code = ff_evaluator_done(c->evaluator, c->phases.done_us, err);
 	if (code < 0 || !ff_phases_draw(&c->phases, &c->current, c->at, &c->leap))
 		return code;
 	code = ff_evaluator_set_within(
@@ -230,6 +250,7 @@ static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 	if (code < 0)
 		return code;
 	c->proposals++;
+	learn_leap(c, !slower && ff_how_much_worse(c->at, e) < 0);
 	if (!slower)
 		show(c, &c->leap, e);
 	ff_chain_look(c);
@@ -249,8 +270,7 @@ static int step(struct ff_chain *c, struct ff_error *err)
 	int code;
 
 	if (ff_phases_matter(&c->phases, &c->current, c->at) &&
-			ff_random_below(&c->random, c->at.tight ? LEAP_EVERY_TIGHT : LEAP_EVERY) ==
-					0)
+			ff_random_below(&c->random, leap_every(c)) == 0)
 		return leap(c, patience, err);
 	ff_proposer_next(&c->frame->proposer, &c->current, &c->proposed);
 	code = ff_evaluator_propose_within(c->evaluator, c->proposed.change, c->proposed.n,

@@ -40,6 +40,7 @@ struct ff_chain {
 	struct ff_change *back; /* from the one to the other */
 	uint64_t proposals, accepted, next_tune, next_report, counted;
 	double beta, from, reported, tuned; /* clock in seconds */
+	double leap_every;                  /* proposals, from one of other phases to the next */
 	double seconds, elimination_from;
 	uint64_t elimination_calls;
 	double next_exchange;              /* share of the budget */

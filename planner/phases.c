@@ -1,6 +1,7 @@
 /* Phases of a strategy, drawn.  SPDX-License-Identifier: Apache-2.0 */
 #include "phases.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "ff/micro.h"
@@ -22,7 +23,9 @@ int ff_phases_init(struct ff_phases *p, const struct ff_space *s, const struct f
 	p->random.stream = ff_philox_stream(chain, 'm');
 	code = ff_classes_find(g, arena, &p->class, err);
 	p->order = ff_arena_array(arena, g->n_nodes, sizeof(*p->order));
-	if (code == FF_OK && !p->order)
+	for (int k = 0; k < 2; k++)
+		p->done_us[k] = ff_arena_array(arena, g->n_nodes, sizeof(**p->done_us));
+	if (code == FF_OK && (!p->order || !p->done_us[0] || !p->done_us[1]))
 		code = ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
 		if (ff_node_needs_config(g, i))
@@ -208,10 +211,83 @@ static bool shift_stage(struct ff_phases *p, struct ff_strategy *s)
 	return true;
 }
 
+static bool set_priority(struct ff_strategy *s, uint32_t node, int32_t priority)
+{
+	bool changed = s->priority[node] != priority;
+
+	s->priority[node] = priority;
+	return changed;
+}
+
+/* Whose time is earlier is issued first.  Priorities are tenths of microseconds. */
+static bool rank_by(struct ff_phases *p, const double *us, struct ff_strategy *s)
+{
+	bool changed = false;
+
+	for (uint32_t i = 0; i < p->n_order; i++) {
+		double at = fmin(us[p->order[i]] * 10, INT32_MAX);
+
+		changed = set_priority(s, p->order[i], -(int32_t)at) || changed;
+	}
+	return changed;
+}
+
+/* When who reads first what `node` makes, by `us`. */
+static double earliest_reader(const struct ff_graph *g, uint32_t node, const double *us)
+{
+	const struct ff_node *n = &g->nodes[node];
+	double at = INFINITY;
+
+	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
+		for (uint32_t u = 0; u < g->values[k].n_uses; u++)
+			at = fmin(at, us[g->edges[g->uses[g->values[k].first_use + u]].node]);
+	return at;
+}
+
+/* Backward takes the order of forward the other way round, so this is the order that suits
+ * backward.  What has no backward comes just before who reads it. */
+static bool rank_backward(struct ff_phases *p, struct ff_strategy *s)
+{
+	double *us = p->done_us[FF_FORWARD], *back = p->done_us[FF_BACKWARD], end = 0;
+
+	for (uint32_t i = 0; i < p->graph->n_nodes; i++)
+		end = fmax(end, back[i]);
+	for (uint32_t i = p->graph->n_nodes; i-- > 0;)
+		us[i] = back[i] > 0 ? end - back[i] : earliest_reader(p->graph, i, us);
+	return rank_by(p, us, s);
+}
+
+static bool rank_none(struct ff_phases *p, struct ff_strategy *s)
+{
+	bool changed = false;
+
+	for (uint32_t i = 0; i < p->n_order; i++)
+		changed = set_priority(s, p->order[i], 0) || changed;
+	return changed;
+}
+
+/* Operators are issued as they are done now: what was ready early no longer waits behind
+ * messages that wait for others. */
+static bool draw_priorities(struct ff_phases *p, struct ff_strategy *s)
+{
+	switch (draw(p, 5)) {
+	case 0:
+	case 1:
+		return rank_by(p, p->done_us[FF_FORWARD], s);
+	case 2:
+	case 3:
+		return rank_backward(p, s);
+	default:
+		return rank_none(p, s);
+	}
+}
+
 /* In which order operators are issued: that is one of their stages, too, where there is one
  * micro-batch. */
 static bool draw_order(struct ff_phases *p, struct ff_strategy *s)
 {
+	if (draw(p, 2))
+		return draw_priorities(p, s);
 	switch (draw(p, 4)) {
 	case 0:
 		return draw_rule(s);

@@ -25,6 +25,7 @@ struct ff_phases {
 	struct ff_space *made[FF_MOST_MICRO];  /* spaces that are theirs */
 	uint32_t *class, *order, *position;    /* of nodes: the first equal one; in a row */
 	uint32_t n_order;
+	double *done_us[2]; /* ff_evaluator_done */
 	struct ff_random random;
 };
 
@@ -42,7 +43,7 @@ int ff_phases_frame(struct ff_phases *p, uint32_t micro_batches, struct ff_frame
 bool ff_phases_matter(
 		const struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e);
 /* Draws into `ret` a strategy that differs from `s` in its phases; false when chance
- * picked a change that is none, or not legal. */
+ * picked a change that is none, or not legal.  `done_us` has to be that of `s`; it is lost. */
 bool ff_phases_draw(struct ff_phases *p, const struct ff_strategy *s, struct ff_evaluation e,
 		struct ff_strategy *ret);
 

@@ -539,6 +539,34 @@ void ff_evaluator_drop(struct ff_evaluator *e)
 		restore(e);
 }
 
+/* When the last part of a node was done with the first micro-batch. */
+static double node_done(const struct ff_evaluator *e, int phase, uint32_t node)
+{
+	const struct ff_timed_node *t = &e->timed[phase][node];
+	double at = 0;
+
+	if (ff_program_compute(&e->program, (enum ff_phase)phase, 0, node) == FF_NONE)
+		return 0;
+	for (uint32_t p = 0; p < t->n; p++)
+		at = fmax(at, t->finish[p]);
+	return at;
+}
+
+int ff_evaluator_done(struct ff_evaluator *e, double *const us[2], struct ff_error *err)
+{
+	double step_us;
+	int code;
+
+	e->most_us = INFINITY;
+	e->too_slow = false;
+	ff_foresee_begin(e, INFINITY);
+	code = ff_evaluator_time(e, 0, FF_NONE, &step_us, err);
+	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
+		for (int phase = FF_PHASE_FORWARD; phase <= FF_PHASE_BACKWARD; phase++)
+			us[phase][i] = node_done(e, phase, i);
+	return code;
+}
+
 const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *e)
 {
 	return &e->strategy;

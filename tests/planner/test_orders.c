@@ -1,6 +1,9 @@
 /* Orders that the search draws, layers that it moves with all that feeds them, and what
  * elimination takes edges to cost.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
 #include "../check_main.h"
 
 #include "../../planner/candidates.h"
@@ -59,6 +62,77 @@ START_TEST(test_orders_are_drawn)
 	ck_assert(!ff_phases_matter(&p, &s, roomy));
 	ff_phases_finish(&p);
 	ff_space_destroy(space);
+}
+END_TEST
+
+/* Puts the first layer's input layers on device 2, its chain and the second layer's input layers
+ * on 0, the second chain on 1. */
+static void place_layers(const struct ff_graph *g, struct ff_strategy *s)
+{
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const char *name = g->nodes[i].name, *step = strchr(name, '.');
+		bool in = step && strstr(name, ".in");
+
+		if (!ff_node_needs_config(g, i))
+			continue;
+		if (name[0] == 't')
+			s->config[i].start = 2;
+		else if (name[0] == 'l' && name[1] == '1')
+			s->config[i].start = in ? 2 : 0;
+		else
+			s->config[i].start = in ? 0 : 1;
+	}
+}
+
+/* In the order of the graph a message from layer to layer waits behind one of the step before,
+ * which is not made until later.  Issued as they are done they do not. */
+START_TEST(test_orders_by_time)
+{
+	static const char *const layers = "layers=2";
+	const struct ff_evaluation roomy = {.step_us = 1, .fits = true};
+	struct ff_evaluation first, at = {.step_us = INFINITY};
+	uint32_t reset = 0;
+	struct ff_strategy s, drawn;
+	struct ff_error err = {0};
+	struct ff_evaluator *e;
+	struct ff_pricer *pricer;
+	struct ff_space *space;
+	struct ff_machine m;
+	struct ff_graph g;
+	struct ff_phases p;
+
+	CHECK_OK(ff_zoo_build("rnn", 256, &layers, 1, &arena, &g, &err));
+	CHECK_OK(ff_machine_load("p100x16", &arena, &m, &err));
+	CHECK_OK(ff_pricer_create(&g, &m, NULL, NULL, "rnn", &pricer, &err));
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	ff_space_allow(space, FF_SPACE_MICRO);
+	CHECK_OK(ff_evaluator_create(&g, &m, pricer, 0, 0, &e, &err));
+	CHECK_OK(ff_init_strategy("single", space, &g, &m, 0, &arena, &s, &err));
+	CHECK_OK(ff_strategy_create(&g, &arena, &drawn, &err));
+	CHECK_OK(ff_phases_init(&p, space, &g, &m, 1, 0, &arena, &err));
+	place_layers(&g, &s);
+	CHECK_OK(ff_evaluator_set(e, &s, &first, &err));
+	for (uint32_t i = 0; i < 400; i++) {
+		struct ff_evaluation v;
+		bool plain = true;
+
+		CHECK_OK(ff_evaluator_done(e, p.done_us, &err));
+		if (!ff_phases_draw(&p, &s, roomy, &drawn) || drawn.micro_batches > 1 ||
+				memcmp(s.stage, drawn.stage, g.n_nodes * sizeof(*s.stage)) != 0)
+			continue;
+		CHECK_OK(ff_evaluator_set(e, &drawn, &v, &err));
+		at.step_us = fmin(at.step_us, v.step_us);
+		for (uint32_t k = 0; k < g.n_nodes; k++)
+			plain = plain && drawn.priority[k] == 0;
+		reset += plain;
+		ff_strategy_copy(&s, &drawn);
+	}
+	ck_assert_double_lt(at.step_us, 0.9 * first.step_us);
+	ck_assert_uint_gt(reset, 0);
+	ff_phases_finish(&p);
+	ff_evaluator_destroy(e);
+	ff_space_destroy(space);
+	ff_pricer_destroy(pricer);
 }
 END_TEST
 
@@ -198,6 +272,7 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_orders_are_drawn);
+	tcase_add_test(c, test_orders_by_time);
 	tcase_add_test(c, test_estimates_know_nodes);
 	tcase_add_test(c, test_layers_move_with_what_feeds_them);
 	tcase_add_test(c, test_recurrent_network);

@@ -22,6 +22,7 @@ struct seen {
 	uint32_t micro_batches, stages, again, brought_again, held_back;
 	uint32_t optimizer[FF_OPTIMIZER_COUNT];
 	uint32_t given_up, in_vain; /* on a doubt; of them, wrongly */
+	uint32_t done;
 };
 
 struct walk {
@@ -136,6 +137,41 @@ static void same(struct walk *w, struct ff_evaluation v, int64_t *layout)
 	w->seen->tight += v.tight && v.fits;
 }
 
+/* Says when nodes are done as a fresh simulation of w->s has it. */
+static void check_done(struct walk *w)
+{
+	struct ff_lower_options opt = {.bucket_bytes = w->bucket,
+			.optimizer = w->optimizer,
+			.workspace = ff_price_workspace,
+			.ctx = w->p};
+	struct ff_arena_mark mark = ff_arena_mark(&w->scratch);
+	double *us[2], *fresh_us[2];
+	struct ff_simulation sim;
+	struct ff_schedule plan;
+
+	ck_assert_int_eq(ff_lower(&w->g, &w->h.m, &w->s, &opt, &w->scratch, &plan, &w->err), FF_OK);
+	ck_assert_int_eq(ff_simulate(&plan, w->p, &w->scratch, &sim, &w->err), FF_OK);
+	for (int k = 0; k < 2; k++) {
+		us[k] = ff_arena_array(&w->scratch, w->g.n_nodes, sizeof(**us));
+		fresh_us[k] = ff_arena_array(&w->scratch, w->g.n_nodes, sizeof(**us));
+	}
+	for (uint32_t i = 0; i < plan.n_tasks; i++) {
+		const struct ff_task *t = &plan.tasks[i];
+		int pass = t->kind == FF_TASK_BACKWARD;
+
+		if ((pass || t->kind == FF_TASK_FORWARD) && !t->again && t->micro == 0)
+			fresh_us[pass][t->node] = fmax(fresh_us[pass][t->node], sim.finish[i]);
+	}
+	ck_assert_int_eq(ff_evaluator_done(w->e, us, &w->err), FF_OK);
+	for (uint32_t i = 0; i < w->g.n_nodes; i++)
+		for (int k = 0; k < 2; k++)
+			ck_assert_msg(us[k][i] == fresh_us[k][i],
+					"%s, pass %d: %.17g us, fresh %.17g us", w->g.nodes[i].name,
+					k, us[k][i], fresh_us[k][i]);
+	ff_arena_rewind(&w->scratch, mark);
+	w->seen->done++;
+}
+
 /* That the evaluator holds w->s, and what its layout lacks. */
 static void holds(struct walk *w, int64_t layout)
 {
@@ -148,6 +184,8 @@ static void holds(struct walk *w, int64_t layout)
 	ck_assert_int_eq(ff_evaluator_layout(w->e, &over, &w->err), FF_OK);
 	ck_assert_int_eq(over, layout);
 	w->seen->layout_over += over > 0;
+	if (ff_random_below(w->r, 8) == 0)
+		check_done(w);
 }
 
 static void set(struct walk *w)
