@@ -110,8 +110,14 @@ static int init_bucket(struct ff_executor *x, uint32_t bucket, char *memory,
 	for (uint32_t i = 0; i < b->n_shards; i++) {
 		const struct ff_shard *shard = &x->s->shards[b->first_shard + i];
 
-		if (value_of(x, shard)->fan_in > 0)
-			init_shard(x, shard, staging + shard->offset / FF_F32_BYTES);
+		float *first = staging + shard->offset / FF_F32_BYTES;
+		int64_t fan_in = value_of(x, shard)->fan_in;
+
+		if (fan_in > 0)
+			init_shard(x, shard, first);
+		for (int64_t k = 0; fan_in == FF_FAN_ONE && k < ff_region_volume(&shard->region);
+				k++)
+			first[k] = 1;
 	}
 	code = x->b->upload(stream, memory, staging, (size_t)b->bytes, err);
 	if (code == FF_OK)

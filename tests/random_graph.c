@@ -60,7 +60,7 @@ static struct value *add_like(struct maker *m, enum ff_op op, const union ff_att
 		if (ff_random_below(m->r, 4))
 			own[i] = like->param[i];
 	v->node = ff_builder_add_tied(m->b, op, name, attrs, nodes, n_in, own);
-	if (ff_op_row(op)->param[0] && !like) {
+	if ((op == FF_OP_LINEAR || op == FF_OP_CONV2D) && !like) {
 		struct layer *l = &m->layer[m->n_layers++];
 
 		*l = (struct layer){.op = op, .name = name, .attrs = *attrs, .in = *in[0]};
@@ -306,16 +306,65 @@ static void add_join(struct maker *m)
 	add(m, sum ? FF_OP_ADD : FF_OP_CONCAT, sum ? NULL : &a, in, n, &out);
 }
 
-/* Two of one shape, perhaps one of them twice. */
-static void add_product(struct maker *m)
+/* One that has one element along some axes of `in`. */
+static struct value *add_narrow(struct maker *m, const struct value *in)
 {
-	const struct value *in[2] = {pick(m, 0)};
+	struct value *v = (struct value *)in;
+
+	for (int32_t i = 1; i < (int32_t)in->rank; i++) {
+		int32_t start = between(m, 0, v->shape[i] - 1);
+		union ff_attrs a = {.slice = {i, start, start + 1}};
+		struct value out = *v;
+
+		out.shape[i] = 1;
+		if (between(m, 0, 1))
+			v = add(m, FF_OP_SLICE, &a, (const struct value *const *)&v, 1, &out);
+	}
+	return v;
+}
+
+/* The shape of a parameter that broadcasts to `in`. */
+static void draw_parameter(struct maker *m, const struct value *in, struct ff_binary_attrs *a)
+{
+	a->rank = between(m, 1, (int32_t)in->rank);
+	for (int32_t i = 0; i < a->rank; i++) {
+		int32_t axis = (int32_t)in->rank - a->rank + i;
+
+		a->shape[i] = axis && between(m, 0, 2) ? in->shape[axis] : 1;
+	}
+}
+
+/* Of two tensors of one shape, perhaps one of them twice; of one and what broadcasts to it; of
+ * one and a parameter. */
+static void add_binary(struct maker *m)
+{
+	static const enum ff_op ops[] = {FF_OP_ADD, FF_OP_SUB, FF_OP_MUL, FF_OP_MUL, FF_OP_DIV,
+			FF_OP_MIN, FF_OP_MAX};
+	enum ff_op op = ops[ff_random_below(m->r, 7)];
+	const struct value *in[2] = {pick(m, 0)}, out = *in[0];
+	union ff_attrs a = ff_attrs_preset(op);
+	int kind = between(m, 0, 2);
 
 	in[1] = in[0];
 	for (uint32_t k = ff_random_below(m->r, m->n), i = 0; i < m->n && in[1] == in[0]; i++)
 		if (agree(&m->value[(k + i) % m->n], in[0], FF_NONE))
 			in[1] = &m->value[(k + i) % m->n];
-	add(m, FF_OP_MUL, NULL, in, 2, in[0]);
+	if (kind == 1)
+		in[1] = add_narrow(m, in[1]);
+	if (kind == 2)
+		draw_parameter(m, in[0], &a.binary);
+	/* a divisor well away from zero */
+	if (op == FF_OP_DIV && kind < 2) {
+		in[1] = add(m, FF_OP_TANH, NULL, &in[1], 1, in[1]);
+		in[1] = add(m, FF_OP_EXP, NULL, &in[1], 1, in[1]);
+	}
+	if (kind == 1 && op != FF_OP_DIV && between(m, 0, 1)) {
+		const struct value *first = in[0];
+
+		in[0] = in[1];
+		in[1] = first;
+	}
+	add(m, op, &a, in, kind == 2 ? 1 : 2, &out);
 }
 
 static void add_slice(struct maker *m)
@@ -413,7 +462,7 @@ static void add_any(struct maker *m)
 		add_tied(m);
 		break;
 	case 8:
-		add_product(m);
+		add_binary(m);
 		break;
 	case 9:
 		add_slice(m);

@@ -195,8 +195,9 @@ void ff_attrs_write(const struct ff_op_row *row, const union ff_attrs *attrs, st
 		case FF_ATTR_PAIR:
 			write_ints(o, r->name, v, 2);
 			break;
-		case FF_ATTR_SHAPE:
-			write_ints(o, r->name, v + 1, v[0]);
+		case FF_ATTR_SHAPE: /* one of no axes is one that is not there */
+			if (v[0] || r->required)
+				write_ints(o, r->name, v + 1, v[0]);
 			break;
 		case FF_ATTR_BOOL:
 			ff_out_bool(o, r->name, v[0] != 0);
@@ -232,7 +233,7 @@ const struct ff_attr_row *ff_attrs_check(const struct ff_op_row *row, const unio
 
 		if (r->type == FF_ATTR_SHAPE) {
 			n = *v++;
-			if (n < 1 || n > FF_MAX_RANK)
+			if (n < r->required || n > FF_MAX_RANK)
 				return r;
 		}
 		if (r->type == FF_ATTR_REAL) {

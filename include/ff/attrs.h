@@ -50,6 +50,10 @@ struct ff_unary_attrs {
 	double a, b;
 	int32_t form;
 };
+/* Of functions of two elements: the shape of a parameter that is the second; rank 0: none. */
+struct ff_binary_attrs {
+	int32_t rank, shape[FF_MAX_RANK];
+};
 union ff_attrs {
 	struct ff_input_attrs input;
 	struct ff_conv2d_attrs conv2d;
@@ -63,6 +67,7 @@ union ff_attrs {
 	struct ff_embedding_attrs embedding;
 	struct ff_dropout_attrs dropout;
 	struct ff_unary_attrs unary;
+	struct ff_binary_attrs binary;
 };
 
 /* How one attribute is read, written and checked. */

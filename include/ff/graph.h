@@ -34,6 +34,8 @@ struct ff_value {
 	bool needs_grad;            /* some parameter lies upstream */
 	int64_t fan_in;             /* PARAMETER: for initialisation; 0: starts at zero */
 };
+/* A fan-in of what starts at one. */
+#define FF_FAN_ONE (-1)
 
 struct ff_node {
 	enum ff_op op;

@@ -31,6 +31,15 @@
 	X(FF_OP_CLIP, clip)                                                                        \
 	X(FF_OP_ERF, erf)
 
+/* Functions of two elements (rows/binary.c, runtime/binary.h). */
+#define FF_BINARY_OPS(X)                                                                           \
+	X(FF_OP_ADD, add)                                                                          \
+	X(FF_OP_SUB, sub)                                                                          \
+	X(FF_OP_MUL, mul)                                                                          \
+	X(FF_OP_DIV, div)                                                                          \
+	X(FF_OP_MIN, min)                                                                          \
+	X(FF_OP_MAX, max)
+
 /* X(enumerator, row): `row` names `ff_op_<row>` in graphs/op/<row>.c and the
  * kernels `ff_<backend>_<row>_*` of every backend. */
 #define FF_OPS(X)                                                                                  \
@@ -40,8 +49,7 @@
 	X(FF_OP_LINEAR, linear)                                                                    \
 	X(FF_OP_POOL2D, pool2d)                                                                    \
 	FF_UNARY_OPS(X)                                                                            \
-	X(FF_OP_ADD, add)                                                                          \
-	X(FF_OP_MUL, mul)                                                                          \
+	FF_BINARY_OPS(X)                                                                           \
 	X(FF_OP_CONCAT, concat)                                                                    \
 	X(FF_OP_SPLIT, split)                                                                      \
 	X(FF_OP_SLICE, slice)                                                                      \

@@ -1,4 +1,4 @@
-/* Sum of tensors of one shape.  SPDX-License-Identifier: Apache-2.0 */
+/* Sum of more than two tensors, of one shape.  SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "kernel.h"
@@ -59,7 +59,7 @@ static int run_backward(
 	return FF_OK;
 }
 
-int ff_cpu_add_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+int ff_cpu_sum_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
 	uint32_t n_in = w->node->n_in;
 	struct add *a = ff_kernel_state(k, sizeof(*a) + n_in * sizeof(a->need_din[0]), err);

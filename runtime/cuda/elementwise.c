@@ -1,4 +1,4 @@
-/* Functions of one element, sums and products: shards are dense on all sides and lie alike.
+/* Functions of one element, and sums of more than two: shards are dense on all sides and lie alike.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -115,41 +115,8 @@ static int add_backward(const struct ff_kernel *k, struct ff_stream *s,
 	return code;
 }
 
-int ff_cuda_add_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+int ff_cuda_sum_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
 	k->run = w->pass == FF_FORWARD ? add : add_backward;
-	return prepare(k, w, err) ? FF_OK : FF_E_NOMEM;
-}
-
-/* ---- products ---- */
-
-static int multiply(const struct ff_kernel *k, struct ff_stream *s, const struct ff_kernel_io *io,
-		struct ff_error *err)
-{
-	const struct elementwise *e = k->state;
-
-	return ff_kernel_launched(ff_launch_multiply(e->type, io->in[0], io->in[1], io->out[0],
-						  e->volume, ff_stream_queue(s)),
-			k, err);
-}
-
-static int multiply_backward(const struct ff_kernel *k, struct ff_stream *s,
-		const struct ff_kernel_io *io, struct ff_error *err)
-{
-	const struct elementwise *e = k->state;
-	int code = FF_OK;
-
-	for (int i = 0; i < 2 && code == FF_OK; i++)
-		if (e->need_din[i])
-			code = ff_kernel_launched(
-					ff_launch_multiply(e->type, io->dout[0], io->in[1 - i],
-							io->din[i], e->volume, ff_stream_queue(s)),
-					k, err);
-	return code;
-}
-
-int ff_cuda_mul_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
-{
-	k->run = w->pass == FF_FORWARD ? multiply : multiply_backward;
 	return prepare(k, w, err) ? FF_OK : FF_E_NOMEM;
 }

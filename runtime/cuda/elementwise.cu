@@ -1,4 +1,4 @@
-/* Functions of one element, sums and products.  SPDX-License-Identifier: Apache-2.0 */
+/* Functions of one element, and sums of several.  SPDX-License-Identifier: Apache-2.0 */
 #include "real.cuh"
 
 /* ---- functions of one element ---- */
@@ -38,13 +38,6 @@ FF_FUNCTION float ff_erf(float x)
 FF_UNARIES(UNARY)
 #undef UNARY
 
-struct product {
-	FF_METHOD static float backward(float x, float y)
-	{
-		return x * y;
-	}
-};
-
 /* A pack a thread; shards begin at multiples of 64 bytes. */
 template <class T, class F> FF_KERNEL void map(const T *in, T *out, int64_t n, float a, float b)
 {
@@ -77,22 +70,6 @@ FF_KERNEL void slope(const T *from, const T *dy, T *dx, int64_t n, float a, floa
 	}
 	for (; at < n; at++)
 		real_put(&dx[at], real_get(dy[at]) * F::backward(real_get(from[at]), a, b));
-}
-
-template <class T, class F> FF_KERNEL void join(const T *x, const T *y, T *out, int64_t n)
-{
-	int64_t at = thread_index() * pack<T>::n;
-
-	if (at + pack<T>::n <= n) {
-		pack<T> a = *(const pack<T> *)(x + at), b = *(const pack<T> *)(y + at), c;
-
-		for (int i = 0; i < pack<T>::n; i++)
-			real_put(&c.x[i], F::backward(real_get(a.x[i]), real_get(b.x[i])));
-		*(pack<T> *)(out + at) = c;
-		return;
-	}
-	for (; at < n; at++)
-		real_put(&out[at], F::backward(real_get(x[at]), real_get(y[at])));
 }
 
 /* In the order of the inputs, rounded at the end. */
@@ -133,17 +110,6 @@ static cudaError_t launch_unary(enum ff_dtype type, const void *v, const void *d
 			b);
 }
 
-template <class F>
-static cudaError_t launch_join(enum ff_dtype type, const void *x, const void *y, void *out,
-		int64_t n, cudaStream_t s)
-{
-	if (type == FF_BF16)
-		return ff_launch(join<uint16_t, F>, blocks_of_packs<uint16_t>(n), dim3(BLOCK), s,
-				(const uint16_t *)x, (const uint16_t *)y, (uint16_t *)out, n);
-	return ff_launch(join<float, F>, blocks_of_packs<float>(n), dim3(BLOCK), s,
-			(const float *)x, (const float *)y, (float *)out, n);
-}
-
 cudaError_t ff_launch_unary(enum ff_unary f, enum ff_dtype type, const void *v, const void *dy,
 		void *out, int64_t n, float a, float b, cudaStream_t s)
 {
@@ -155,12 +121,6 @@ cudaError_t ff_launch_unary(enum ff_unary f, enum ff_dtype type, const void *v, 
 	};
 
 	return launch[f](type, v, dy, out, n, a, b, s);
-}
-
-cudaError_t ff_launch_multiply(enum ff_dtype type, const void *x, const void *y, void *out,
-		int64_t n, cudaStream_t s)
-{
-	return launch_join<product>(type, x, y, out, n, s);
 }
 
 cudaError_t ff_launch_add(enum ff_dtype type, const struct ff_summands *x, void *out, int64_t n,

@@ -33,6 +33,9 @@ struct ff_kernel {
 FF_OPS(FF_CUDA_PREPARE)
 #undef FF_CUDA_PREPARE
 
+/* An add of more than two. */
+int ff_cuda_sum_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err);
+
 /* `size` zeroed bytes as k->state; NULL after writing the sentence. */
 void *ff_kernel_state(struct ff_kernel *k, size_t size, struct ff_error *err);
 /* Reserves workspace; returns its offset, a multiple of 64. */

@@ -5,6 +5,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "../binary.h"
+#include "../loops.h"
 #include "../unary.h"
 #include "ff/dtype.h"
 #include "ff/optimizer.h"
@@ -96,8 +98,6 @@ cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factor
 /* Without `dy` forward: out = f(v); else out = dy f'(v), as unary.h says. */
 cudaError_t ff_launch_unary(enum ff_unary f, enum ff_dtype type, const void *v, const void *dy,
 		void *out, int64_t n, float a, float b, cudaStream_t s);
-cudaError_t ff_launch_multiply(enum ff_dtype type, const void *x, const void *y, void *out,
-		int64_t n, cudaStream_t s);
 cudaError_t ff_launch_add(enum ff_dtype type, const struct ff_summands *x, void *out, int64_t n,
 		cudaStream_t s);
 cudaError_t ff_launch_dropout(enum ff_dtype type, const struct ff_dropout *d, const void *in,
@@ -126,6 +126,19 @@ cudaError_t ff_launch_pool_gradient(enum ff_dtype type, const struct ff_pool *p,
 int64_t ff_column_scratch(int64_t rows, int64_t columns);
 cudaError_t ff_launch_columns(enum ff_dtype type, int64_t rows, int64_t columns, const void *x,
 		float *sum, void *scratch, cudaStream_t s);
+
+/* What loops (../loops.h) write: of every step `part` of `f`, of steps that share an element the
+ * sum times `scale`, or the largest. */
+struct ff_folding {
+	struct ff_loops loops;
+	int32_t function, part; /* enum ff_binary, enum ff_binary_part */
+	int32_t largest;
+	float scale;
+};
+/* What a fold needs beside, and how it runs: `read` by enum FF_LOOP_*, some may be NULL. */
+int64_t ff_fold_scratch(const struct ff_folding *f);
+cudaError_t ff_launch_fold(const struct ff_folding *f, enum ff_dtype type, enum ff_dtype sink_type,
+		const void *const *read, void *sink, void *scratch, cudaStream_t s);
 
 /* Where cuDNN has no convolution: slow, but of any shape. */
 cudaError_t ff_launch_filter(enum ff_dtype type, const struct ff_filter *f, const void *in,

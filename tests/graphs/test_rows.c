@@ -14,33 +14,73 @@ static struct shape draw_shape(struct ff_random *r, int32_t least_rank)
 	return s;
 }
 
-/* ---- mul ---- */
+/* ---- functions of two elements ---- */
 
-static void touch_mul(const struct probe *p, const int32_t *at, struct hulls *h)
+/* Where an operand of these last axes has what position `at` of the output needs. */
+static void touch_operand(
+		struct hull *h, const struct ff_value *v, uint32_t rank, const int32_t *at)
 {
-	uint32_t rank = out_of(p)->rank;
 	int64_t to[FF_MAX_RANK] = {0};
 
-	for (uint32_t i = 0; i < rank; i++)
-		to[i] = at[i];
-	touch(&h->out, rank, to);
-	touch(&h->in[0], rank, to);
-	touch(&h->in[1], rank, to);
+	for (uint32_t i = 0; i < v->rank; i++)
+		to[i] = v->shape[i] == 1 ? 0 : at[rank - v->rank + i];
+	touch(h, v->rank, to);
 }
 
-START_TEST(mul)
+static void touch_binary(const struct probe *p, const int32_t *at, struct hulls *h)
 {
+	uint32_t rank = out_of(p)->rank;
+
+	touch_operand(&h->out, out_of(p), rank, at);
+	for (uint32_t k = 0; k < p->node->n_data; k++)
+		touch_operand(&h->in[k], in_of(p, k), rank, at);
+	for (uint32_t k = p->node->n_data; k < p->node->n_in; k++)
+		touch_operand(&h->weight[0], in_of(p, k), rank, at);
+}
+
+/* What lacks some axes, or has one element of them. */
+static void draw_operand(struct ff_random *r, const struct shape *whole, int32_t *rank,
+		int32_t shape[FF_MAX_RANK])
+{
+	*rank = draw(r, 1, whole->rank);
+	for (int32_t i = 0; i < *rank; i++) {
+		int32_t axis = whole->rank - *rank + i;
+
+		shape[i] = axis && draw(r, 0, 2) ? whole->size[axis] : 1;
+	}
+}
+
+START_TEST(binary)
+{
+	static const enum ff_op ops[] = {
+#define BINARY(e, row) e,
+			FF_BINARY_OPS(BINARY)
+#undef BINARY
+	};
 	struct ff_random r = {.seed = ff_test_seed(11), .stream = 1};
 
 	for (int round = 0; round < ROUNDS; round++) {
-		struct shape in[2] = {draw_shape(&r, 1)};
+		enum ff_op op = ops[round % 6];
+		struct shape whole = draw_shape(&r, 1), in[2] = {whole, whole};
+		union ff_attrs a = ff_attrs_preset(op);
+		bool param = draw(&r, 0, 1);
 		struct probe p;
 
-		in[1] = in[0];
-		probe_open(&p, FF_OP_MUL, NULL, in, 2);
+		for (int32_t i = 1; i < whole.rank; i++)
+			if (!draw(&r, 0, 2))
+				in[draw(&r, 0, 1)].size[i] = 1;
+		if (param)
+			draw_operand(&r, &whole, &a.binary.rank, a.binary.shape);
+		probe_open(&p, op, &a, in, param ? 1 : 2);
 		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
 		check_node(&p);
-		check_regions(&r, &p, touch_mul);
+		ck_assert_uint_eq(params_of(&p), param);
+		ck_assert_uint_eq(p.node->n_dims, (uint32_t)whole.rank);
+		for (int32_t i = 0; i < whole.rank && !param; i++)
+			ck_assert_int_eq(out_of(&p)->shape[i], in[0].size[i] > in[1].size[i]
+									       ? in[0].size[i]
+									       : in[1].size[i]);
+		check_regions(&r, &p, touch_binary);
 		probe_close(&p);
 	}
 }
@@ -355,7 +395,25 @@ START_TEST(errors)
 	probe_open(&p, FF_OP_SLICE, &a, &in, 1);
 	refused(&p, "expected 4 to 6 axes");
 	probe_open(&p, FF_OP_MUL, NULL, (struct shape[]){in, other}, 2);
+	refused(&p, "input 1 [2, 6, 5] does not broadcast to [2, 6, 4]");
+	probe_open(&p, FF_OP_ADD, NULL, (struct shape[]){in, in, other}, 3);
 	refused(&p, "all inputs must have one shape");
+	probe_open(&p, FF_OP_ADD, NULL, (struct shape[]){in, {2, {2, 6}}}, 2);
+	refused(&p, "as many axes and samples: input 0 is [2, 6, 4], input 1 is [2, 6]");
+	probe_open(&p, FF_OP_SUB, NULL, &in, 1);
+	refused(&p, "expected 2 inputs, or 1 and the \"shape\" of a parameter");
+	a.binary = (struct ff_binary_attrs){3, {2, 6, 4}};
+	probe_open(&p, FF_OP_MUL, &a, &in, 1);
+	refused(&p, "\"shape\" [2, 6, 4] has an axis of samples");
+	a.binary = (struct ff_binary_attrs){2, {6, 3}};
+	probe_open(&p, FF_OP_MUL, &a, &in, 1);
+	refused(&p, "\"shape\" [6, 3] does not broadcast to [2, 6, 4]");
+	a.binary = (struct ff_binary_attrs){4, {1, 1, 6, 4}};
+	probe_open(&p, FF_OP_MUL, &a, &in, 1);
+	refused(&p, "\"shape\" [1, 1, 6, 4] has more axes than the input");
+	probe_open(&p, FF_OP_MUL, &a, (struct shape[]){in, in}, 2);
+	refused(&p, "expected 2 inputs");
+	a = ff_attrs_preset(FF_OP_SLICE);
 	open_split(&p, &in, &(struct ff_split_attrs){1, 4});
 	refused(&p, "4 parts must divide axis 1 of the input [2, 6, 4]");
 	a.transpose = (struct ff_transpose_attrs){3, {1, 0, 2}};
@@ -377,7 +435,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("rows");
 	TCase *c = tcase_create("rows");
 
-	tcase_add_test(c, mul);
+	tcase_add_test(c, binary);
 	tcase_add_test(c, slice);
 	tcase_add_test(c, transpose);
 	tcase_add_test(c, transpose_has_its_order_in_its_key);

@@ -1,5 +1,5 @@
-/* Kernels of operators that pick and move elements, forward and backward, on random
- * boxes of random nodes, against their definitions.
+/* Kernels of operators that pick and move elements, and of those that broadcast, forward and
+ * backward, on random boxes of random nodes, against their definitions.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ struct trial {
 	struct ff_work work;
 	struct ff_device *dev;
 	struct ff_stream *stream;
-	float *in[MAX_IN], *din[MAX_IN], *out[MAX_OUT], *dout[MAX_OUT];
+	double *in[MAX_IN], *din[MAX_IN], *out[MAX_OUT], *dout[MAX_OUT];
 };
 
 static int32_t draw(struct trial *t, int32_t lo, int32_t hi)
@@ -86,6 +86,34 @@ static uint32_t add_input(struct ff_builder *b, const char *name, int32_t rank,
 	return ff_builder_add(b, FF_OP_INPUT, name, &a, NULL, 0);
 }
 
+static bool is_binary(enum ff_op op)
+{
+	static const bool binary[FF_OP_COUNT] = {
+#define BINARY(e, row) [e] = true,
+			FF_BINARY_OPS(BINARY)
+#undef BINARY
+	};
+
+	return binary[op];
+}
+
+/* The second operand: `other`, or a parameter, each with some axes of the first; and the first
+ * with some of the second. */
+static void draw_operands(struct trial *t, int32_t rank, int32_t *shape, int32_t *other,
+		struct ff_binary_attrs *a)
+{
+	memcpy(other, shape, (size_t)rank * sizeof(*shape));
+	for (int32_t i = 1; i < rank; i++)
+		if (draw(t, 0, 1))
+			(draw(t, 0, 2) ? other : shape)[i] = 1;
+	if (draw(t, 0, 1))
+		return;
+	a->rank = draw(t, 1, rank);
+	memcpy(a->shape, other + rank - a->rank, (size_t)a->rank * sizeof(*shape));
+	if (a->rank == rank)
+		a->shape[0] = 1;
+}
+
 /* Attributes that fit `shape`, which may be changed to fit them. */
 static void draw_attrs(
 		struct trial *t, enum ff_op op, int32_t rank, int32_t *shape, union ff_attrs *a)
@@ -118,24 +146,28 @@ static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 	union ff_attrs a = ff_attrs_preset(op), fc = ff_attrs_preset(FF_OP_LINEAR);
 	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}}, join = {{0}};
 	int32_t least = op == FF_OP_SLICE || op == FF_OP_SPLIT ? 2 : 1;
-	int32_t shape[FF_MAX_RANK] = {0};
+	int32_t shape[FF_MAX_RANK] = {0}, other[FF_MAX_RANK];
 	int32_t rank = draw(t, least, op == FF_OP_EMBEDDING ? 5 : 6);
 	uint32_t in[MAX_IN], part[MAX_OUT], node, n_out;
 	struct ff_builder *b;
 	struct ff_error err;
+	bool two;
 
 	for (int32_t i = 0; i < rank; i++)
 		shape[i] = draw(t, 1, rank > 4 ? 4 : 9);
 	shape[0] *= t->r.stream == LARGE ? 1000 : 1;
 	draw_attrs(t, op, rank, shape, &a);
+	if (is_binary(op))
+		draw_operands(t, rank, shape, other, &a.binary);
+	two = is_binary(op) && !a.binary.rank;
 	fc.linear.out_features = 2;
 	join.concat.axis = 1;
 	check(ff_builder_create("rows", &t->arena, &b, &err), &err);
 	ff_builder_set_dtype(b, type);
 	in[0] = add_input(b, "x", rank, shape, op == FF_OP_EMBEDDING ? a.embedding.vocabulary : 0);
-	if (op == FF_OP_MUL)
-		in[1] = add_input(b, "y", rank, shape, 0);
-	node = ff_builder_add(b, op, "node", &a, in, op == FF_OP_MUL ? 2 : 1);
+	if (two)
+		in[1] = add_input(b, "y", rank, other, 0);
+	node = ff_builder_add(b, op, "node", &a, in, two ? 2 : 1);
 	n_out = op == FF_OP_SPLIT ? (uint32_t)a.split.parts : 1;
 	for (uint32_t i = 0; i < n_out; i++)
 		part[i] = ff_builder_add(b, FF_OP_RESHAPE, ff_arena_printf(&t->arena, "flat%u", i),
@@ -181,10 +213,49 @@ static void define_point(struct trial *t, const int32_t *at)
 	uint32_t port = locate(t, at, in, out);
 	int64_t i = index_of(&n->in_map[0], in), k = index_of(&n->out_map[port], out);
 
-	t->out[port][k] = t->in[0][i] * (n->op == FF_OP_MUL ? t->in[1][i] : 1);
-	t->din[0][i] += t->dout[port][k] * (n->op == FF_OP_MUL ? t->in[1][i] : 1);
-	if (n->op == FF_OP_MUL)
-		t->din[1][i] += t->dout[port][k] * t->in[0][i];
+	t->out[port][k] = t->in[0][i];
+	t->din[0][i] += t->dout[port][k];
+}
+
+/* An operand that lacks an axis, or has one element of it, has that one for all. */
+static int64_t operand_index(const struct ff_operand *o, uint32_t rank, const int32_t *at)
+{
+	int64_t i = 0;
+
+	for (uint32_t k = 0; k < o->rank; k++)
+		i = i * o->shape[k] + (o->shape[k] == 1 ? 0 : at[rank - o->rank + k]);
+	return i;
+}
+
+static void define_binary(struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	uint32_t rank = n->out_map[0].rank;
+	int64_t i = operand_index(&n->in_map[0], rank, at);
+	int64_t j = operand_index(&n->in_map[1], rank, at), k = index_of(&n->out_map[0], at);
+	double x = t->in[0][i], y = t->in[1][j], less = x < y ? 1 : x > y ? 0 : 0.5;
+	double z[FF_OP_COUNT] = {[FF_OP_ADD] = x + y,
+			[FF_OP_SUB] = x - y,
+			[FF_OP_MUL] = x * y,
+			[FF_OP_DIV] = x / y,
+			[FF_OP_MIN] = fmin(x, y),
+			[FF_OP_MAX] = fmax(x, y)};
+	double dx[FF_OP_COUNT] = {[FF_OP_ADD] = 1,
+			[FF_OP_SUB] = 1,
+			[FF_OP_MUL] = y,
+			[FF_OP_DIV] = 1 / y,
+			[FF_OP_MIN] = less,
+			[FF_OP_MAX] = 1 - less};
+	double dy[FF_OP_COUNT] = {[FF_OP_ADD] = 1,
+			[FF_OP_SUB] = -1,
+			[FF_OP_MUL] = x,
+			[FF_OP_DIV] = -x / y / y,
+			[FF_OP_MIN] = 1 - less,
+			[FF_OP_MAX] = less};
+
+	t->out[0][k] = z[n->op];
+	t->din[0][i] += t->dout[0][k] * dx[n->op];
+	t->din[1][j] += t->dout[0][k] * dy[n->op];
 }
 
 /* The point's row of the table is the id's, or it adds nothing. */
@@ -203,14 +274,14 @@ static void define_embedding(struct trial *t, const int32_t *at)
 }
 
 /* Random numbers are such as the operand's type has. */
-static float *whole(struct trial *t, const struct ff_operand *o, bool random)
+static double *whole(struct trial *t, const struct ff_operand *o, bool random)
 {
 	int64_t n = volume(o);
-	float *v = ff_arena_array(&t->arena, (size_t)n, sizeof(*v));
+	double *v = ff_arena_array(&t->arena, (size_t)n, sizeof(*v));
 
 	ck_assert_ptr_nonnull(v);
 	for (int64_t i = 0; i < n && random; i++)
-		v[i] = (float)typed_round(o->dtype, (float)ff_random_unit(&t->r) * 4 - 2);
+		v[i] = typed_round(o->dtype, (float)ff_random_unit(&t->r) * 4 - 2);
 	return v;
 }
 
@@ -237,11 +308,21 @@ static void define(struct trial *t, enum ff_pass pass)
 		t->out[k] = whole(t, &n->out_map[k], false);
 		t->dout[k] = whole(t, &n->out_map[k], true);
 	}
+	for (int64_t i = 0; n->op == FF_OP_DIV && i < volume(&n->in_map[1]); i++)
+		t->in[1][i] += t->in[1][i] < 0 ? -0.25 : 0.25;
+	for (int64_t i = 0; n->op == FF_OP_DIV && i < volume(&n->in_map[1]); i++)
+		t->in[1][i] = typed_round(n->in_map[1].dtype, t->in[1][i]);
+	/* equal ones too */
+	for (int64_t i = 0; (n->op == FF_OP_MIN || n->op == FF_OP_MAX) && i < volume(n->in_map);
+			i++)
+		t->in[0][i] = draw(t, 0, 2) ? t->in[0][i] : t->in[1][0];
 	for (int64_t i = 0; n->op == FF_OP_EMBEDDING && i < volume(&n->in_map[0]); i++)
-		t->in[0][i] = (float)draw(t, -1, n->attrs.embedding.vocabulary - 1);
+		t->in[0][i] = draw(t, -1, n->attrs.embedding.vocabulary - 1);
 	memcpy(at, box.lo, sizeof(at));
 	do
-		(n->op == FF_OP_EMBEDDING ? define_embedding : define_point)(t, at);
+		(n->op == FF_OP_EMBEDDING          ? define_embedding
+				: is_binary(n->op) ? define_binary
+						   : define_point)(t, at);
 	while (next(&box, at));
 }
 
@@ -249,7 +330,7 @@ static void define(struct trial *t, enum ff_pass pass)
 
 /* A dense shard of `region`, NaN where `from` is NULL; NULL when it is empty. */
 static void *shard_of(struct trial *t, const struct ff_operand *o, enum ff_dtype type,
-		const struct ff_region *region, const float *from)
+		const struct ff_region *region, const double *from)
 {
 	size_t bytes = (size_t)(ff_region_volume(region) * ff_dtype_bytes(type));
 	int32_t at[FF_MAX_DIMS];
@@ -265,7 +346,7 @@ static void *shard_of(struct trial *t, const struct ff_operand *o, enum ff_dtype
 		int64_t i = ff_region_offset(o->order, region, at);
 
 		if (from)
-			typed_put(type, shard, i, (double)from[index_of(o, at)]);
+			typed_put(type, shard, i, from[index_of(o, at)]);
 	} while (next(region, at));
 	device = chosen_put(t->dev, t->stream, shard, bytes);
 	free(shard);
@@ -275,7 +356,7 @@ static void *shard_of(struct trial *t, const struct ff_operand *o, enum ff_dtype
 /* Of bfloat16 to within half a unit in the last place. */
 static void compare(struct trial *t, const char *what, const struct ff_operand *o,
 		enum ff_dtype type, const struct ff_region *region, const void *device,
-		const float *want)
+		const double *want)
 {
 	size_t bytes = (size_t)(ff_region_volume(region) * ff_dtype_bytes(type));
 	double unit = type == FF_BF16 ? BF16_HALF_ULP : 1e-5;
@@ -290,7 +371,7 @@ static void compare(struct trial *t, const char *what, const struct ff_operand *
 	memcpy(at, region->lo, sizeof(at));
 	do {
 		double have = typed_get(type, shard, ff_region_offset(o->order, region, at));
-		double expected = (double)want[index_of(o, at)];
+		double expected = want[index_of(o, at)];
 
 		if (fabs(have - expected) <= unit * fabs(expected) + 1e-5)
 			continue;
@@ -312,7 +393,7 @@ static void fill_io(struct trial *t, struct ff_kernel_io *io)
 
 	memset(io, 0, sizeof(*io));
 	for (uint32_t i = 0; i < n->n_in; i++) {
-		if (!back || (i < n->n_data && keeps))
+		if (!back || (is_binary(n->op) ? i >= n->n_data || keeps : i < n->n_data && keeps))
 			io->in[i] = shard_of(t, &in[i], in[i].dtype, &w->in[i], t->in[i]);
 		if (w->need_din[i])
 			io->din[i] = shard_of(
@@ -340,15 +421,19 @@ static void give_back(struct trial *t, struct ff_kernel_io *io)
 
 static int run_kernel(struct trial *t, const struct ff_kernel_io *io, struct ff_error *err)
 {
+	struct ff_kernel_io ready = *io;
 	struct ff_kernel *k;
 	int code;
 
 	check(backend->kernel(t->dev, &t->work, &k, err), err);
-	ck_assert_int_eq(backend->workspace(k), 0);
-	code = backend->run(t->stream, k, io, err);
+	if (backend->workspace(k))
+		ready.workspace =
+				chosen_put(t->dev, t->stream, NULL, (size_t)backend->workspace(k));
+	code = backend->run(t->stream, k, &ready, err);
 	if (code == FF_OK)
 		code = backend->drain(t->stream, err);
 	backend->kernel_close(k);
+	backend->free(t->dev, ready.workspace);
 	return code;
 }
 
@@ -392,7 +477,11 @@ static void trial_close(struct trial *t)
 }
 
 static const enum ff_op ops[] = {
-		FF_OP_MUL, FF_OP_SLICE, FF_OP_SPLIT, FF_OP_TRANSPOSE, FF_OP_EMBEDDING};
+#define BINARY(e, row) e,
+		FF_BINARY_OPS(BINARY)
+#undef BINARY
+				FF_OP_SLICE,
+		FF_OP_SPLIT, FF_OP_TRANSPOSE, FF_OP_EMBEDDING};
 
 START_TEST(kernels)
 {

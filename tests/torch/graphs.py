@@ -246,6 +246,44 @@ def moves():
     return g.finish()
 
 
+def broadcasts():
+    """Functions of two elements: shapes that agree, broadcast one way, both ways, parameters."""
+    g = Graph("broadcasts", [4, 3, 8, 6])
+
+    def bounded(op, name, x):
+        """A divisor well away from zero."""
+        return x if op != "div" else g.add(f"{name}.away", "exp", g.add(f"{name}.tanh", "tanh", x))
+
+    for op in ("add", "sub", "mul", "div", "min", "max"):
+        a, b = g.front(f"{op}-same", n=2)
+        g.head(f"{op}-same", g.add(f"{op}-same.op", op, a, bounded(op, f"{op}-same", b)))
+        # one number a channel and sample, a row of them, both ways
+        for name, cut, both in (("channels", (2, 3), False), ("rows", (1, 3), False),
+                                ("pixels", (1,), False), ("outer", (1, 2), True)):
+            case = f"{op}-{name}"
+            a, b = g.front(case, n=2)
+            for axis in cut:
+                b = g.add(f"{case}.cut{axis}", "slice", b, axis=axis, start=1, stop=2)
+            if both:
+                a = g.add(f"{case}.cut-a", "slice", a, axis=3, start=2, stop=3)
+            b = bounded(op, case, b)
+            # a divisor stays where it is
+            ins = (a, b) if op == "div" or name != "rows" else (b, a)
+            g.head(case, g.add(f"{case}.op", op, *ins))
+        for i, shape in enumerate(([6], [4, 1, 1], [8, 1], [1, 4, 8, 6], [1])):
+            case = f"{op}-weight-{i}"
+            g.head(case, g.add(f"{case}.op", op, g.front(case), shape=shape))
+        case = f"{op}-vectors"
+        g.head(case, g.add(f"{case}.op", op, g.features(case), shape=[12]))
+    # positions: of the rows of three axes, the same for every sample; shared by two
+    x = g.add("positions.rows", "reshape", g.front("positions"), shape=[0, 4, 48])
+    x = g.add("positions.a", "add", x, shape=[4, 48], params={"weight": "positions"})
+    x = g.add("positions.mix", "linear", x, out_features=48)
+    g.head("positions", g.add("positions.b", "add", x, shape=[4, 48],
+                              params={"weight": "positions"}))
+    return g.finish()
+
+
 def words():
     """Tables of vectors, read once, twice, and by the layer that tells words."""
     g = Graph("words", [6, 1, 4, 4])

@@ -251,7 +251,14 @@ def embedding(net, node, ids):
     return rows * (ids >= 0).unsqueeze(-1)
 
 
+def binary(function):
+    """Of two tensors, or of one and a parameter."""
+    return lambda net, node, *x: function(*x, *([] if len(x) > 1 else [net.weight(node, "weight")]))
+
+
 OPERATORS = {
+    "sub": binary(torch.sub), "mul": binary(torch.mul), "div": binary(torch.div),
+    "min": binary(torch.minimum), "max": binary(torch.maximum),
     "conv2d": conv2d, "linear": linear, "pool2d": pool2d, "reshape": reshape,
     "dropout": dropout, "softmax_cross_entropy": softmax_cross_entropy,
     "relu": lambda net, node, x: F.relu(x),
@@ -269,8 +276,7 @@ OPERATORS = {
     "abs": lambda net, node, x: torch.abs(x),
     "clip": lambda net, node, x: torch.clamp(x, node.get("min"), node.get("max")),
     "erf": lambda net, node, x: torch.erf(x),
-    "add": lambda net, node, *x: sum(x[1:], x[0]),
-    "mul": lambda net, node, x, y: x * y,
+    "add": lambda net, node, *x: sum(x[1:], x[0]) if len(x) > 1 else binary(torch.add)(net, node, *x),
     "concat": lambda net, node, *x: torch.cat(x, node.get("axis", 1)),
     "split": split, "slice": slice_axis, "embedding": embedding,
     "transpose": lambda net, node, x: x.permute(node["perm"]),
@@ -282,12 +288,17 @@ def parameter(node, name):
     return node.get("params", {}).get(name, f"{node['name']}.{name}")
 
 
+def has_operand(node):
+    """Whether the second operand is a parameter."""
+    return node["op"] in ("add", "sub", "mul", "div", "min", "max") and "shape" in node
+
+
 def numbers(graph):
     """By name, what ffrun counts nodes as: parameters stand before their first reader."""
     number = {}
     for node in graph["nodes"]:
-        if node["op"] in ("conv2d", "linear", "embedding"):
-            bias = node["op"] != "embedding" and node.get("bias", True)
+        if node["op"] in ("conv2d", "linear", "embedding") or has_operand(node):
+            bias = node["op"] in ("conv2d", "linear") and node.get("bias", True)
             for name in ["weight"] + ["bias"] * bias:
                 number.setdefault(parameter(node, name), len(number))
         number[node["name"]] = len(number)

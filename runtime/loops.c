@@ -1,0 +1,102 @@
+/* Loops of broadcasts.  SPDX-License-Identifier: Apache-2.0 */
+#include "loops.h"
+
+#include <string.h>
+
+static void put_axis(const struct ff_axes *from, uint32_t axis, struct ff_loops *to, uint32_t at)
+{
+	to->n[at] = from->n[axis];
+	for (uint32_t k = 0; k < FF_LOOP_READ; k++)
+		to->stride[k][at] = from->stride[k][axis];
+}
+
+/* How far one step along an axis goes in what is read. */
+static int64_t reach(const struct ff_axes *a, uint32_t axis)
+{
+	int64_t most = 0;
+
+	for (uint32_t k = 0; k < FF_LOOP_READ; k++)
+		if (a->stride[k][axis] > most)
+			most = a->stride[k][axis];
+	return most;
+}
+
+/* Axes of more than one step, those of the sink first, each kind by falling strides. */
+static uint32_t sort_axes(const struct ff_axes *a, uint32_t sorted[FF_MAX_RANK], uint32_t *kept)
+{
+	uint32_t n = 0;
+
+	*kept = 0;
+	for (uint32_t i = 0; i < a->rank; i++) {
+		uint32_t at = n;
+
+		if (a->n[i] == 1)
+			continue;
+		for (; at > 0; at--) {
+			uint32_t other = sorted[at - 1];
+			bool before = a->sink[i] != a->sink[other] ? a->sink[i] > a->sink[other]
+								   : reach(a, i) > reach(a, other);
+
+			if (!before)
+				break;
+			sorted[at] = other;
+		}
+		sorted[at] = i;
+		n++;
+		*kept += a->sink[i] != 0;
+	}
+	return n;
+}
+
+void ff_loops_fill(const struct ff_axes *axes, struct ff_loops *ret)
+{
+	uint32_t sorted[FF_MAX_RANK], kept, n = sort_axes(axes, sorted, &kept);
+
+	memset(ret, 0, sizeof(*ret));
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = ret->rank;
+		bool run = i && i != kept;
+
+		for (uint32_t k = 0; run && k < FF_LOOP_READ; k++)
+			run = ret->stride[k][at - 1] ==
+			      axes->stride[k][sorted[i]] * axes->n[sorted[i]];
+		if (run) {
+			int64_t steps = ret->n[at - 1];
+
+			put_axis(axes, sorted[i], ret, at - 1);
+			ret->n[at - 1] *= steps;
+			continue;
+		}
+		put_axis(axes, sorted[i], ret, at);
+		ret->rank++;
+		ret->kept += i < kept;
+	}
+}
+
+void ff_loops_strides(const struct ff_operand *o, const struct ff_region *region, uint32_t rank,
+		int64_t stride[FF_MAX_RANK])
+{
+	uint32_t missing = rank - o->rank;
+	int64_t dense[FF_MAX_RANK];
+
+	ff_region_strides(o->order, region, dense);
+	for (uint32_t i = 0; i < rank; i++)
+		stride[i] = i < missing || ff_region_size(region, i - missing) == 1
+					    ? 0
+					    : dense[i - missing];
+}
+
+void ff_loops_binary(const struct ff_work *w, int sink, struct ff_loops *ret)
+{
+	const struct ff_node *n = w->node;
+	struct ff_axes a = {.rank = n->out_map[0].rank};
+	int64_t *out = a.stride[FF_LOOP_Z];
+
+	for (uint32_t i = 0; i < a.rank; i++)
+		a.n[i] = ff_region_size(&w->out[0], i);
+	for (uint32_t k = 0; k < 2; k++)
+		ff_loops_strides(&n->in_map[k], &w->in[k], a.rank, a.stride[k]);
+	ff_loops_strides(&n->out_map[0], &w->out[0], a.rank, out);
+	memcpy(a.sink, sink < 0 ? out : a.stride[sink], sizeof(a.sink));
+	ff_loops_fill(&a, ret);
+}
