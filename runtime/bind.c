@@ -138,6 +138,7 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 		j->score = ff_arena_array(&x->arena, 2, sizeof(*j->score));
 		if (!j->score)
 			return ff_fail_memory(err);
+		j->score_index = x->n_scores++;
 	}
 	return FF_OK;
 }

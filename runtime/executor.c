@@ -78,7 +78,8 @@ int ff_executor_create(const struct ff_schedule *s, const struct ff_backend *bac
 	x->data = data;
 	x->opt = *opt;
 	if ((code = open_hosts(x, err)) < 0 || (code = ff_bind_jobs(x, err)) < 0 ||
-			(code = ff_executor_init_weights(x, err)) < 0) {
+			(code = ff_executor_init_weights(x, err)) < 0 ||
+			(code = ff_replay_open(x, err)) < 0) {
 		ff_executor_destroy(x);
 		return code;
 	}
@@ -90,6 +91,7 @@ void ff_executor_destroy(struct ff_executor *x)
 {
 	if (!x)
 		return;
+	ff_replay_close(x);
 	if (x->transfers && x->transfers != x->host[0].compute)
 		x->b->stream_close(x->transfers);
 	if (x->turn)
@@ -113,12 +115,12 @@ void ff_executor_destroy(struct ff_executor *x)
 		if (h->dev)
 			x->b->close(h->dev);
 	}
-	free(x->loss);
+	free(x->past);
 	ff_arena_finish(&x->arena);
 	free(x);
 }
 
-static bool runs(const struct ff_executor *x, uint32_t task)
+bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
 {
 	const struct ff_job *j = &x->job[task];
 
@@ -127,21 +129,37 @@ static bool runs(const struct ff_executor *x, uint32_t task)
 	return !x->opt.keep_gradients || x->s->tasks[task].kind != FF_TASK_UPDATE;
 }
 
+/* Where a pass is captured its figures are read later: who takes these computes nonsense. */
+static void set_figures(const struct ff_executor *x, struct ff_kernel_io *io)
+{
+	io->step = x->capturing ? UINT64_MAX : x->step;
+	io->valid = x->capturing ? 0 : x->valid;
+	io->figures = x->capturing ? x->figures : NULL;
+}
+
 static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
 {
+	float *score = x->capturing ? &x->capturing->score[2 * j->score_index] : j->score;
 	int code;
 
-	j->io->step = x->step;
+	set_figures(x, j->io);
 	j->io->micro = x->s->tasks[j - x->job].micro;
 	j->io->training = x->training;
-	j->io->valid = x->valid;
 	code = x->b->run(j->stream, j->kernel, j->io, err);
 	for (uint32_t i = 0; i < j->n_additions && code == FF_OK; i++)
 		code = x->b->copy(j->stream, &j->addition[i], err);
 	if (code == FF_OK && j->score)
-		code = x->b->download(
-				j->stream, j->score, j->io->out[0], 2 * sizeof(*j->score), err);
+		code = x->b->download(j->stream, score, j->io->out[0], 2 * sizeof(*score), err);
 	return code;
+}
+
+static int issue_update(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
+{
+	x->s->optimizer->factors(x->opt.setting, x->step, &j->update.factors);
+	j->update.figures = x->capturing ? x->figures : NULL;
+	if (x->capturing) /* as set_figures has it */
+		memset(&j->update.factors, 0xff, sizeof(j->update.factors));
+	return x->b->update(j->stream, &j->update, err);
 }
 
 static int issue(struct ff_executor *x, uint32_t task, struct ff_error *err)
@@ -154,8 +172,7 @@ static int issue(struct ff_executor *x, uint32_t task, struct ff_error *err)
 	case FF_TASK_BACKWARD:
 		return issue_compute(x, j, err);
 	case FF_TASK_UPDATE:
-		x->s->optimizer->factors(x->opt.setting, x->step, &j->update.factors);
-		return x->b->update(j->stream, &j->update, err);
+		return issue_update(x, j, err);
 	case FF_TASK_MOVE:
 	case FF_TASK_SYNC:
 		return ff_transfer_issue(j->transfer, j->stream, err);
@@ -202,7 +219,7 @@ static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error 
 	int code = transfer ? keep_place(x, j, true, err) : FF_OK;
 
 	for (uint32_t i = 0; i < j->n_waits && code == FF_OK; i++)
-		if (runs(x, j->wait[i]))
+		if (ff_executor_runs(x, j->wait[i]))
 			code = x->b->wait(j->stream, x->job[j->wait[i]].done, err);
 	if (code == FF_OK && x->tracing)
 		code = x->b->call(j->stream, note_time, &j->start_us, err);
@@ -268,8 +285,7 @@ static int take_turn(struct ff_executor *x, struct ff_stream *last, struct ff_st
 	return code < 0 ? code : x->b->wait(next, turn, err);
 }
 
-/* Gives the streams all tasks of a pass, in order. */
-static int issue_all(struct ff_executor *x, struct ff_error *err)
+int ff_executor_issue(struct ff_executor *x, struct ff_error *err)
 {
 	/* A buffer may be used again because a task of backward lies between; without
 	 * backward only one task at a time is safe. */
@@ -281,7 +297,7 @@ static int issue_all(struct ff_executor *x, struct ff_error *err)
 		struct ff_job *j = &x->job[i];
 
 		j->traced = false;
-		if (!runs(x, i))
+		if (!ff_executor_runs(x, i))
 			continue;
 		if (alone)
 			code = take_turn(x, last, j->stream, err);
@@ -292,21 +308,48 @@ static int issue_all(struct ff_executor *x, struct ff_error *err)
 	return code;
 }
 
-/* One pass over the schedule, maybe the `last` of its kind; `score` gets the hosted loss parts'
- * sums. */
-static int walk(struct ff_executor *x, bool last, double score[2], struct ff_error *err)
+static int keep_past(struct ff_executor *x, double loss, double us, struct ff_error *err)
+{
+	if (x->n_past == x->cap_past) {
+		uint32_t cap = x->cap_past ? 2 * x->cap_past : 256;
+		struct ff_past *grown = realloc(x->past, cap * sizeof(*grown));
+
+		if (!grown)
+			return ff_fail_memory(err);
+		x->past = grown;
+		x->cap_past = cap;
+	}
+	x->past[x->n_past++] = (struct ff_past){(float)loss, us};
+	return FF_OK;
+}
+
+/* A batch's loss is a mean over its labels; a test's last batch may have fewer. */
+int ff_executor_keep(struct ff_executor *x, bool training, const double score[2], int64_t valid,
+		double us, struct ff_error *err)
+{
+	if (training)
+		return keep_past(x, score[0], us, err);
+	x->tested[0] += score[0] * (double)valid;
+	x->tested[1] += score[1];
+	x->tested[2] += (double)valid;
+	return FF_OK;
+}
+
+/* One pass over the schedule, maybe the `last` of its kind, task by task. */
+static int walk(struct ff_executor *x, bool last, struct ff_error *err)
 {
 	int code = x->tracing ? x->comm->barrier(x->comm, err) : FF_OK;
+	double score[2] = {0, 0}, us;
 
 	if (code == FF_OK)
 		code = ff_load_begin(x, last, err);
 	if (code < 0)
 		return code;
 	x->origin_us = ff_clock_us();
-	code = drain(x, issue_all(x, err), err);
+	code = drain(x, ff_executor_issue(x, err), err);
 	if (code < 0)
 		return code;
-	score[0] = score[1] = 0;
+	us = ff_clock_us() - x->origin_us;
 	for (uint32_t i = 0; i < x->s->n_tasks; i++) {
 		const struct ff_job *j = &x->job[i];
 
@@ -315,85 +358,112 @@ static int walk(struct ff_executor *x, bool last, double score[2], struct ff_err
 	}
 	if (x->tracing)
 		collect_spans(x);
-	return FF_OK;
+	code = ff_executor_keep(x, x->training, score, x->valid, us, err);
+	return code < 0 ? code : ff_replay_warm(x, err);
 }
 
-static int keep_loss(struct ff_executor *x, double loss, struct ff_error *err)
+/* As a whole where that is possible, else task by task when all before it has ended. */
+static int post(struct ff_executor *x, bool training, uint64_t step, bool last,
+		struct ff_error *err)
 {
-	if (x->n_losses == x->cap_losses) {
-		uint32_t cap = x->cap_losses ? 2 * x->cap_losses : 256;
-		float *grown = realloc(x->loss, cap * sizeof(*grown));
+	int code;
 
-		if (!grown)
-			return ff_fail_memory(err);
-		x->loss = grown;
-		x->cap_losses = cap;
+	x->training = training;
+	x->step = step;
+	if (x->n_hosts && ff_replay_serves(x, training)) {
+		code = ff_replay_post(x, last, err);
+		if (code < 0 || ff_replay_serves(x, training))
+			return code;
 	}
-	x->loss[x->n_losses++] = (float)loss;
-	return FF_OK;
+	code = ff_replay_wait(x, err);
+	return code < 0 ? code : walk(x, last, err);
+}
+
+int ff_executor_post(struct ff_executor *x, uint64_t step, struct ff_error *err)
+{
+	return post(x, true, step, false, err);
+}
+
+int ff_executor_wait(struct ff_executor *x, struct ff_error *err)
+{
+	return ff_replay_wait(x, err);
 }
 
 int ff_executor_step(struct ff_executor *x, uint64_t step, struct ff_error *err)
 {
-	double score[2];
-	int code;
+	int code = post(x, true, step, false, err);
 
-	x->training = true;
-	x->step = step;
-	code = walk(x, false, score, err);
-	return code < 0 ? code : keep_loss(x, score[0], err);
+	return code < 0 ? code : ff_replay_wait(x, err);
+}
+
+bool ff_executor_runs_ahead(const struct ff_executor *x)
+{
+	return ff_replay_serves(x, true);
 }
 
 int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, struct ff_error *err)
 {
-	int64_t steps = ff_dataset_steps(x->data, false), valid = 0;
-	double score[2], total[2] = {0, 0};
+	int64_t steps = ff_dataset_steps(x->data, false);
+	int code = ff_replay_wait(x, err);
 	bool tracing = x->tracing;
-	int code = FF_OK;
+	double valid;
 	float sum[2];
 
-	x->training = false;
 	x->tracing = false;
-	for (int64_t i = 0; i < steps && code == FF_OK; i++) {
-		x->step = (uint64_t)i;
-		code = walk(x, i + 1 == steps, score, err);
-		if (code < 0)
-			break;
-		/* a batch's loss is a mean over its labels; the last batch may have fewer */
-		total[0] += score[0] * (double)x->valid;
-		total[1] += score[1];
-		valid += x->valid;
-	}
+	memset(x->tested, 0, sizeof(x->tested));
+	for (int64_t i = 0; i < steps && code == FF_OK; i++)
+		code = post(x, false, (uint64_t)i, i + 1 == steps, err);
+	if (code == FF_OK)
+		code = ff_replay_wait(x, err);
 	x->tracing = tracing;
 	if (code < 0)
 		return code;
-	sum[0] = (float)total[0];
-	sum[1] = (float)total[1];
+	sum[0] = (float)x->tested[0];
+	sum[1] = (float)x->tested[1];
 	if ((code = x->comm->sum(x->comm, sum, 2, err)) < 0)
 		return code;
-	*loss = valid ? (double)sum[0] / (double)valid : 0;
-	*accuracy = valid ? (double)sum[1] / (double)valid : 0;
+	valid = x->tested[2];
+	*loss = valid > 0 ? (double)sum[0] / valid : 0;
+	*accuracy = valid > 0 ? (double)sum[1] / valid : 0;
 	return FF_OK;
 }
 
-int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct ff_error *err)
+int ff_executor_losses(
+		struct ff_executor *x, double *loss, double *us, uint32_t n, struct ff_error *err)
 {
-	int code;
+	int code = ff_replay_wait(x, err);
+	float *own;
 
-	if (n != x->n_losses)
-		return ff_fail(err, FF_E_RUN, "%u losses were asked for after %u steps", n,
-				x->n_losses);
-	if ((code = x->comm->sum(x->comm, x->loss, n, err)) < 0)
+	if (code < 0)
 		return code;
+	if (n != x->n_past)
+		return ff_fail(err, FF_E_RUN, "%u losses were asked for after %u steps", n,
+				x->n_past);
+	own = malloc((n ? n : 1) * sizeof(*own));
+	if (!own)
+		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < n; i++)
-		loss[i] = (double)x->loss[i];
-	x->n_losses = 0;
-	return FF_OK;
+		own[i] = x->past[i].loss;
+	code = x->comm->sum(x->comm, own, n, err);
+	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
+		loss[i] = (double)own[i];
+		if (us)
+			us[i] = x->past[i].us;
+	}
+	free(own);
+	if (code == FF_OK)
+		x->n_past = 0;
+	return code;
 }
 
 void ff_executor_set_rate(struct ff_executor *x, double rate)
 {
 	x->opt.setting[FF_SETTING_RATE] = rate;
+}
+
+const char *ff_executor_obstacle(const struct ff_executor *x)
+{
+	return ff_replay_obstacle(x);
 }
 
 int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device)

@@ -48,6 +48,7 @@ struct ff_job {
 	uint32_t n_additions; /* backward: gradients that are added to others */
 	struct ff_copy *addition;
 	float *score; /* the loss's forward: {loss, correct} of the step */
+	uint32_t score_index;
 	struct ff_transfer *transfer;
 	struct ff_update update; /* UPDATE */
 	uint32_t n_waits;
@@ -63,13 +64,26 @@ struct ff_samples {
 };
 
 /* Load tasks of step k copy from slot ff_batch_slot(k), always the same bytes of it, and that is
- * all they do; meanwhile a thread fills the other slot for step k + 1.  Step k begins when all of
- * step k - 1 has been drained, so that nobody reads what is overwritten.  Where passes are not
- * drained one by one, ff_load_begin has to wait for the last load of the pass before. */
+ * all they do; meanwhile a thread fills the other slot for step k + 1.  It begins with that when
+ * all of step k - 1 has ended, so that nobody reads what is overwritten. */
 struct ff_prefetched {
 	struct ff_prefetch *prefetch;
 	struct ff_samples slot[FF_SLOTS];
 };
+
+/* What a step left behind. */
+struct ff_past {
+	float loss; /* the hosted share */
+	double us;  /* what it took */
+};
+
+/* Pinned memory of the passes of one parity that are captured. */
+struct ff_pinned {
+	struct ff_figures *figures;
+	float *score; /* {loss, correct} by score_index */
+};
+
+struct ff_replay; /* replay.c */
 
 struct ff_executor {
 	const struct ff_schedule *s;
@@ -88,14 +102,41 @@ struct ff_executor {
 	void *load_stage;                 /* host memory that those share, where they need it */
 	bool training;                    /* of the step under way */
 	uint64_t step;
-	int64_t valid; /* labels that count in its global batch */
-	uint32_t n_losses, cap_losses;
-	float *loss; /* hosted shares of the steps' losses */
+	int64_t valid;     /* labels that count in its global batch */
+	uint32_t n_scores; /* jobs that have one */
+	uint32_t n_past, cap_past;
+	struct ff_past *past;              /* steps since losses were last asked for */
+	double tested[3];                  /* sums of a test: loss, correct, valid labels */
+	struct ff_replay *replay;          /* NULL: it is not open yet */
+	struct ff_figures *figures;        /* device memory; NULL until something is captured */
+	const struct ff_pinned *capturing; /* NULL: streams run what they are given */
 	bool tracing;
 	double origin_us;
 	uint32_t n_spans;
 	struct ff_span *span;
 };
+
+/* executor.c: whether the pass under way has this task; all of its tasks to the streams; what a
+ * pass left behind: its hosted score, its valid labels, its time. */
+bool ff_executor_runs(const struct ff_executor *x, uint32_t task);
+int ff_executor_issue(struct ff_executor *x, struct ff_error *err);
+int ff_executor_keep(struct ff_executor *x, bool training, const double score[2], int64_t valid,
+		double us, struct ff_error *err);
+
+/* replay.c: passes that are captured once for each parity of the step and launched from then
+ * on.  Opened when jobs are bound. */
+int ff_replay_open(struct ff_executor *x, struct ff_error *err);
+void ff_replay_close(struct ff_executor *x);
+/* A pass has run without; the first time, ranks agree on what they do from then on. */
+int ff_replay_warm(struct ff_executor *x, struct ff_error *err);
+/* Whether the next pass is launched. */
+bool ff_replay_serves(const struct ff_executor *x, bool training);
+/* Posts it, maybe the `last` of its kind; what it leaves is kept later, at the latest when it is
+ * waited for.  Does nothing where passes turn out not to be launched. */
+int ff_replay_post(struct ff_executor *x, bool last, struct ff_error *err);
+int ff_replay_wait(struct ff_executor *x, struct ff_error *err);
+/* NULL, or why steps are not launched. */
+const char *ff_replay_obstacle(const struct ff_executor *x);
 
 /* bind.c: pointers, kernels and streams of compute tasks and updates. */
 int ff_bind_jobs(struct ff_executor *x, struct ff_error *err);

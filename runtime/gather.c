@@ -189,8 +189,8 @@ int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, 
 		struct ff_error *err)
 {
 	const struct ff_value *v = &x->s->graph->values[x->s->graph->nodes[node].out];
+	int code = ff_executor_wait(x, err);
 	int64_t n = 1;
-	int code = FF_OK;
 
 	for (uint32_t i = 0; i < v->rank; i++)
 		n *= v->shape[i];

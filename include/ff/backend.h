@@ -5,13 +5,10 @@
 #ifndef FF_BACKEND_H
 #define FF_BACKEND_H
 
-#include "ff/optimizer.h"
+#include "ff/capture.h"
 #include "ff/work.h"
 
-struct ff_device; /* each backend has its own */
-struct ff_stream;
-struct ff_event;
-struct ff_kernel;
+struct ff_kernel; /* as devices, streams and events, each backend has its own */
 struct ff_schedule;
 struct ff_comm;
 
@@ -31,6 +28,7 @@ struct ff_kernel_io {
 	bool training;       /* false: dropout passes its input */
 	int64_t valid;       /* labels of the global batch that are not ignored (not -1): a loss is
 			      * the mean over them, whatever part of them it sees */
+	const struct ff_figures *figures; /* NULL, or where step and valid are, captured */
 };
 
 /* `region` from a dense shard of `source_region` to one of `sink_region`
@@ -54,6 +52,7 @@ struct ff_update {
 	float *state[FF_MAX_STATES]; /* as many as the optimizer has */
 	uint16_t *rounded;           /* NULL, or gets the weights rounded to bfloat16 */
 	size_t n;
+	const struct ff_figures *figures; /* NULL, or where the factors are, captured */
 };
 
 /* What figures measured on a device depend on. */
@@ -124,7 +123,8 @@ struct ff_backend {
 	int (*run)(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,
 			struct ff_error *err);
 	void (*kernel_close)(struct ff_kernel *k);
-	bool host_memory; /* pointers may be read and sent by the host */
+	const struct ff_captures *captures; /* NULL: work is always given anew */
+	bool host_memory;                   /* pointers may be read and sent by the host */
 };
 
 /* NULL when there is no backend of that name.  "cuda" is loaded when it is asked for; where

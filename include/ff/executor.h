@@ -47,10 +47,23 @@ void ff_executor_destroy(struct ff_executor *x);
 
 /* One training step on batch `step`, which so many updates have gone before. */
 int ff_executor_step(struct ff_executor *x, uint64_t step, struct ff_error *err);
+/* Begins one: where steps are captured it may return before it has ended, and what goes wrong in
+ * it is told by a later call. */
+int ff_executor_post(struct ff_executor *x, uint64_t step, struct ff_error *err);
+int ff_executor_wait(struct ff_executor *x, struct ff_error *err);
+/* Whether the next post will not wait: after a first step, where steps are captured. */
+bool ff_executor_runs_ahead(const struct ff_executor *x);
+/* Why steps are not captured and launched as a whole; NULL where they are.  The first one never
+ * is, nor one that is traced.  FF_CUDA_GRAPH=0 in the environment refuses it, FF_CUDA_GRAPH=1
+ * insists: what is in the way is an error of ff_executor_create then. */
+const char *ff_executor_obstacle(const struct ff_executor *x);
 /* Forward passes over the whole test set. */
 int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, struct ff_error *err);
-/* Mean loss of each of the `n` steps since the last call, the same on all ranks. */
-int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct ff_error *err);
+/* Mean loss of each of the `n` steps since the last call, the same on all ranks; `us` gets what
+ * each took here (NULL: nobody asks), from its beginning or the end of the one that was under way
+ * then. */
+int ff_executor_losses(
+		struct ff_executor *x, double *loss, double *us, uint32_t n, struct ff_error *err);
 void ff_executor_set_rate(struct ff_executor *x, double rate);
 
 /* Bytes allocated for `device` if hosted here, else 0. */

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "capture.h"
 #include "comm.h"
 #include "copy.h"
 #include "kernel.h"
@@ -40,6 +41,7 @@ static const struct ff_backend backend = {
 		.workspace = ff_cuda_workspace,
 		.run = ff_cuda_run,
 		.kernel_close = ff_cuda_kernel_close,
+		.captures = &ff_cuda_captures,
 		.host_memory = false,
 };
 

@@ -102,6 +102,7 @@ void ff_cuda_close(struct ff_device *dev)
 	ff_blas_close(dev->blas);
 	ff_trouble_close(dev);
 	ff_ledgers_free(dev->ledgers);
+	cudaFree(dev->figures);
 	if (dev->own)
 		cudaStreamDestroy(dev->own);
 	free(dev);

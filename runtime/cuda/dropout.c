@@ -1,11 +1,9 @@
 /* Dropout; backward draws its numbers again.  SPDX-License-Identifier: Apache-2.0 */
 #include "copy.h"
-#include "ff/philox.h"
 #include "kernel.h"
 
 struct dropout {
 	enum ff_dtype type;
-	uint32_t node;
 	int64_t whole; /* elements of the tensor of one micro-batch */
 	struct ff_dropout mask;
 };
@@ -21,7 +19,8 @@ static int mask(const struct ff_kernel *k, struct ff_stream *s, const struct ff_
 		return ff_kernel_launched(ff_cuda_run_of(d->type, x, y, m.volume, queue), k, err);
 	m.first += io->micro * d->whole;
 	m.seed = io->seed;
-	m.stream = ff_philox_stream(d->node, (uint32_t)io->step);
+	m.step = io->step;
+	m.figures = io->figures;
 	return ff_kernel_launched(ff_launch_dropout(d->type, &m, x, y, queue), k, err);
 }
 
@@ -47,9 +46,9 @@ int ff_cuda_dropout_prepare(struct ff_kernel *k, const struct ff_work *w, struct
 	if (!d)
 		return FF_E_NOMEM;
 	d->type = ff_work_type(w);
-	d->node = (uint32_t)(w->node - w->graph->nodes);
 	d->mask = (struct ff_dropout){.rank = out->rank,
 			.volume = ff_region_volume(out),
+			.node = (uint32_t)(w->node - w->graph->nodes),
 			.p = (float)w->node->attrs.dropout.p,
 			.scale = (float)(1 / (1 - w->node->attrs.dropout.p))};
 	for (uint32_t i = out->rank; i-- > 0;) {

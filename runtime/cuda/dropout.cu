@@ -23,6 +23,14 @@ FF_DEVICE uint32_t philox_at(uint64_t key, uint64_t stream, uint64_t index)
 	return lane < 2 ? (lane == 0 ? x0 : x1) : (lane == 2 ? x2 : x3);
 }
 
+/* As ff_philox_stream of node and step. */
+FF_DEVICE uint64_t stream_of(const struct ff_dropout &d)
+{
+	uint64_t step = d.figures ? d.figures->step : d.step;
+
+	return (uint64_t)d.node << 32 | (uint32_t)step;
+}
+
 template <class T> FF_KERNEL void mask(struct ff_dropout d, const T *in, T *out)
 {
 	int64_t i = thread_index(), rest = i, index = d.first;
@@ -36,7 +44,7 @@ template <class T> FF_KERNEL void mask(struct ff_dropout d, const T *in, T *out)
 		index += (rest - next * d.n[k]) * d.index[k];
 		rest = next;
 	}
-	u = (float)(philox_at(d.seed, d.stream, (uint64_t)index) >> 8) * (1.0f / 16777216);
+	u = (float)(philox_at(d.seed, stream_of(d), (uint64_t)index) >> 8) * (1.0f / 16777216);
 	real_put(&out[i], u < d.p ? 0 : real_get(in[i]) * d.scale);
 }
 

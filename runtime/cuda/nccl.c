@@ -563,6 +563,7 @@ int ff_cuda_comm(struct ff_comm *host, uint32_t ordinal, bool insist, struct ff_
 	if (code == FF_OK && m) {
 		m->host = host;
 		m->base = (struct ff_comm){.n_devices = host->n_devices,
+				.in_stream = true,
 				.hosts = nccl_hosts,
 				.collective = nccl_collective,
 				.exchange = nccl_exchange,

@@ -8,8 +8,8 @@
 #include "../binary.h"
 #include "../loops.h"
 #include "../unary.h"
+#include "ff/capture.h"
 #include "ff/dtype.h"
-#include "ff/optimizer.h"
 #include "ff/reduce.h"
 #include "ff/strided.h"
 
@@ -33,7 +33,9 @@ struct ff_dropout {
 	uint32_t rank, unused;
 	int64_t n[6], index[6]; /* axes as they lie: sizes, row-major strides in the tensor */
 	int64_t first, volume;  /* index of the shard's first element in the tensor */
-	uint64_t seed, stream;
+	uint64_t seed, step;
+	const struct ff_figures *figures; /* NULL, or where the step is */
+	uint32_t node, spare;
 	float p, scale;
 };
 
@@ -55,6 +57,7 @@ struct ff_embedding {
 /* As runtime/cpu/softmax_cross_entropy.c has it. */
 struct ff_loss {
 	int64_t positions, step, valid;
+	const struct ff_figures *figures; /* NULL, or where `valid` is */
 	int32_t first, classes, all_classes;
 	uint32_t rank;
 	int64_t n[6], logit_stride[6], label_stride[6], pair_stride[6];
@@ -91,9 +94,10 @@ cudaError_t ff_launch_reshape(const struct ff_reshape_side *source,
 		const struct ff_reshape_side *sink, int64_t bytes, const void *from, void *to,
 		cudaStream_t s);
 
-cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factors *f, float *weight,
-		const float *gradient, float *const *state, uint16_t *rounded, int64_t n,
-		cudaStream_t s);
+/* `f`, or, unless `figures` is NULL, what is there. */
+cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factors *f,
+		const struct ff_figures *figures, float *weight, const float *gradient,
+		float *const *state, uint16_t *rounded, int64_t n, cudaStream_t s);
 
 /* Without `dy` forward: out = f(v); else out = dy f'(v), as unary.h says. */
 cudaError_t ff_launch_unary(enum ff_unary f, enum ff_dtype type, const void *v, const void *dy,

@@ -39,6 +39,7 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 	struct ff_loss shape = l->shape;
 
 	shape.valid = io->valid;
+	shape.figures = io->figures;
 	return ff_kernel_launched(ff_launch_loss(&shape, io->in[1], io->in[2], io->in[3],
 						  io->out[0], k->trouble, ff_stream_queue(s)),
 			k, err);
@@ -51,6 +52,7 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	struct ff_loss shape = l->shape;
 
 	shape.valid = io->valid;
+	shape.figures = io->figures;
 	return ff_kernel_launched(ff_launch_loss_gradient(l->type, &shape, io->in[0], io->in[1],
 						  io->in[2], io->din[0], ff_stream_queue(s)),
 			k, err);

@@ -31,6 +31,12 @@ FF_DEVICE struct position find(const struct ff_loss &l, const int32_t *labels, i
 	return p;
 }
 
+/* Of the whole batch. */
+FF_DEVICE int64_t valid_of(const struct ff_loss &l)
+{
+	return l.figures ? l.figures->valid : l.valid;
+}
+
 struct top {
 	float most;
 	int32_t at; /* the first class that has it */
@@ -112,6 +118,7 @@ FF_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *all, c
 {
 	FF_SHARED struct share shares[THREADS];
 	struct share s = {0, 0, 0};
+	int64_t valid;
 
 	for (int64_t i = threadIdx.x; l.first == 0 && i < l.positions; i += blockDim.x) {
 		struct position p = find(l, labels, i);
@@ -136,11 +143,12 @@ FF_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *all, c
 	if (threadIdx.x > 0)
 		return;
 	s = shares[0];
-	if (s.valid > l.valid) {
+	valid = valid_of(l);
+	if (s.valid > valid) {
 		trouble->count = s.valid;
 		trouble->found = 1;
 	}
-	out[0] = s.valid ? (float)(s.sum / (double)l.valid) : 0;
+	out[0] = s.valid ? (float)(s.sum / (double)valid) : 0;
 	out[1] = (float)s.correct;
 }
 
@@ -158,7 +166,7 @@ FF_KERNEL void gradient(
 	p = find(l, labels, i);
 	most = all[p.pair];
 	rest = all[p.pair + 1];
-	scale = (float)(1 / ((1 + (double)rest) * (double)l.valid));
+	scale = (float)(1 / ((1 + (double)rest) * (double)valid_of(l)));
 	for (int32_t c = (int32_t)threadIdx.x; c < l.classes; c += (int32_t)blockDim.x) {
 		int64_t at = p.logit + c * l.step;
 		float e = p.valid ? expf(real_get(logits[at]) - most) : 0;

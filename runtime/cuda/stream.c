@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture.h"
 #include "kernel.h"
 
 #define STAGE ((size_t)8 << 20) /* bytes that pass through pinned memory at a time */
@@ -149,8 +150,11 @@ static struct job *take_job(struct ff_ledger *l)
 
 static int push(struct ff_stream *s, const struct job *job, struct ff_error *err)
 {
-	struct job *j = take_job(s->ledger);
+	struct job *j;
 
+	if (s->dev->capturing) /* what it is told is told once */
+		return ff_fail(err, FF_E_RUN, "a function of the host's cannot be captured");
+	j = take_job(s->ledger);
 	if (!j)
 		return ff_fail_memory(err);
 	*j = *job;
@@ -303,6 +307,8 @@ void ff_cuda_stream_close(struct ff_stream *s)
 
 int ff_stream_suspect(struct ff_stream *s, struct ff_kernel *k, struct ff_error *err)
 {
+	if (s->dev->capturing && ff_captured_suspect(s->dev->capturing, k, err) < 0)
+		return FF_E_NOMEM;
 	if (k->suspected)
 		return FF_OK;
 	if (s->n_suspects == s->cap_suspects) {
@@ -328,11 +334,16 @@ static int ask_suspects(struct ff_stream *s, struct ff_error *err)
 		struct ff_error later;
 		int told = ff_kernel_trouble(s->suspect[i], code < 0 ? &later : err);
 
-		s->suspect[i]->suspected = false;
 		code = code < 0 ? code : told;
 	}
-	s->n_suspects = 0;
 	return code;
+}
+
+static void clear_suspects(struct ff_stream *s)
+{
+	for (uint32_t i = 0; i < s->n_suspects; i++)
+		s->suspect[i]->suspected = false;
+	s->n_suspects = 0;
 }
 
 void ff_stream_watch(
@@ -340,6 +351,8 @@ void ff_stream_watch(
 {
 	s->ask = ask;
 	s->watcher = watcher;
+	if (s->dev->capturing)
+		ff_captured_watch(s->dev->capturing, ask, watcher);
 }
 
 /* What it says replaces what CUDA said. */
@@ -362,6 +375,7 @@ int ff_cuda_drain(struct ff_stream *s, struct ff_error *err)
 				cudaStreamSynchronize(s->queue), s->dev, "finish its work", err);
 	code = ask_watcher(s, code, err);
 	told = ask_suspects(s, code < 0 ? NULL : err);
+	clear_suspects(s);
 	code = code < 0 ? code : told;
 	if (code == FF_OK && (has_failed(s->ledger, s->drained, s->issued, &failure) ||
 					     (up.ledger && has_failed(up.ledger, up.after, up.last,
@@ -373,6 +387,20 @@ int ff_cuda_drain(struct ff_stream *s, struct ff_error *err)
 	s->drained = s->issued;
 	s->upstream.ledger = NULL;
 	return code;
+}
+
+/* What is behind the event may report still, so all stay suspected and watched. */
+int ff_cuda_await(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
+{
+	int code = ff_cuda_enter(s->dev, err), told;
+
+	if (code == FF_OK)
+		code = ff_cuda_check(
+				cudaEventSynchronize(ev->event), s->dev, "finish its work", err);
+	told = s->ask ? s->ask(s->watcher, err) : FF_OK;
+	code = told < 0 ? told : code;
+	told = ask_suspects(s, code < 0 ? NULL : err);
+	return code < 0 ? code : told;
 }
 
 /* ---- events ---- */

@@ -30,6 +30,7 @@ int ff_cuda_timer(struct ff_device *dev, struct ff_event **ret, struct ff_error 
 int ff_cuda_elapsed(
 		struct ff_event *start, struct ff_event *finish, double *us, struct ff_error *err);
 int ff_cuda_drain(struct ff_stream *s, struct ff_error *err);
+int ff_cuda_await(struct ff_stream *s, struct ff_event *ev, struct ff_error *err);
 int ff_cuda_call(struct ff_stream *s, int (*fn)(void *arg, struct ff_error *err), void *arg,
 		struct ff_error *err);
 int ff_cuda_upload(struct ff_stream *s, void *device, const void *host, size_t bytes,

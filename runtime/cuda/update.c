@@ -10,8 +10,8 @@ int ff_cuda_update(struct ff_stream *s, const struct ff_update *u, struct ff_err
 
 	if (code < 0 || u->n == 0)
 		return code;
-	return ff_cuda_check(
-			ff_launch_update(u->optimizer, &u->factors, u->weight, u->gradient,
-					u->state, u->rounded, (int64_t)u->n, ff_stream_queue(s)),
+	return ff_cuda_check(ff_launch_update(u->optimizer, &u->factors, u->figures, u->weight,
+					     u->gradient, u->state, u->rounded, (int64_t)u->n,
+					     ff_stream_queue(s)),
 			dev, "update weights", err);
 }

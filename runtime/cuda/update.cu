@@ -46,38 +46,41 @@ struct adamw {
 	}
 };
 
-template <class O> FF_KERNEL void update(union ff_factors f, struct arrays a)
+template <class O>
+FF_KERNEL void update(union ff_factors f, const struct ff_figures *figures, struct arrays a)
 {
 	int64_t i = thread_index();
 	float w;
 
 	if (i >= a.n)
 		return;
-	w = O::step(f, a, i);
+	w = O::step(figures ? figures->factors : f, a, i);
 	a.weight[i] = w;
 	if (a.rounded)
 		real_put(&a.rounded[i], w);
 }
 
 template <class O>
-static cudaError_t launch(const union ff_factors *f, const struct arrays *a, cudaStream_t s)
+static cudaError_t launch(const union ff_factors *f, const struct ff_figures *figures,
+		const struct arrays *a, cudaStream_t s)
 {
-	return ff_launch(update<O>, blocks_of(a->n), dim3(BLOCK), s, *f, *a);
+	return ff_launch(update<O>, blocks_of(a->n), dim3(BLOCK), s, *f, figures, *a);
 }
 
 /* The table that fails to compile when an optimizer has no kernel. */
-typedef cudaError_t (*launcher)(const union ff_factors *, const struct arrays *, cudaStream_t);
+typedef cudaError_t (*launcher)(const union ff_factors *, const struct ff_figures *,
+		const struct arrays *, cudaStream_t);
 static const launcher launchers[] = {
 #define FF_CUDA_UPDATE(e, row) launch<row>,
 		FF_OPTIMIZERS(FF_CUDA_UPDATE)
 #undef FF_CUDA_UPDATE
 };
 
-cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factors *f, float *weight,
-		const float *gradient, float *const *state, uint16_t *rounded, int64_t n,
-		cudaStream_t s)
+cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factors *f,
+		const struct ff_figures *figures, float *weight, const float *gradient,
+		float *const *state, uint16_t *rounded, int64_t n, cudaStream_t s)
 {
 	struct arrays a = {weight, gradient, {state[0], state[1]}, rounded, n};
 
-	return launchers[o->id](f, &a, s);
+	return launchers[o->id](f, figures, &a, s);
 }

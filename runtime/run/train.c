@@ -20,7 +20,8 @@ struct training {
 	struct ff_outcome *outcome;
 	struct ff_executor *x[2];
 	struct ff_progress progress;
-	uint64_t gathered; /* steps whose losses are known */
+	uint64_t gathered;             /* steps whose losses are known */
+	uint64_t first_posted, posted; /* those since then that nobody has waited for */
 };
 
 static int compare_reals(const void *a, const void *b)
@@ -105,8 +106,10 @@ static int timed_step(struct training *t, uint32_t i, uint64_t step, struct ff_e
 	struct ff_outcome *o = &t->outcome[i];
 	int64_t sent = t->comm->sent_bytes;
 	double start;
-	int code = t->comm->barrier(t->comm, err);
+	int code = ff_executor_wait(t->x[i], err);
 
+	if (code == FF_OK)
+		code = t->comm->barrier(t->comm, err);
 	if (code < 0)
 		return code;
 	start = ff_clock_us();
@@ -118,13 +121,44 @@ static int timed_step(struct training *t, uint32_t i, uint64_t step, struct ff_e
 	return FF_OK;
 }
 
+/* One that follows on the last without a pause.  What it took is known when it has ended; until
+ * then it is what the host took, which waits for the last but one. */
+static int posted_step(struct training *t, uint64_t step, struct ff_error *err)
+{
+	struct ff_outcome *o = &t->outcome[0];
+	int64_t sent = t->comm->sent_bytes;
+	double start = ff_clock_us();
+	int code = ff_executor_post(t->x[0], step, err);
+
+	o->step_us[step] = ff_clock_us() - start;
+	o->sent_bytes += t->comm->sent_bytes - sent;
+	if (!t->posted++)
+		t->first_posted = step;
+	return code;
+}
+
+/* Candidates that take turns wait for each other: else they would run at once. */
+static int one_step(struct training *t, uint32_t i, uint64_t step, struct ff_error *err)
+{
+	if (t->plan->n_candidates == 1 && ff_executor_runs_ahead(t->x[i]))
+		return posted_step(t, step, err);
+	return timed_step(t, i, step, err);
+}
+
+/* Of steps that were posted, the times too. */
 static int gather_losses(struct training *t, uint64_t end, struct ff_error *err)
 {
-	int code = FF_OK;
+	uint64_t n = end - t->gathered;
+	double *us = malloc(n * sizeof(*us));
+	int code = us ? FF_OK : ff_fail_memory(err);
 
 	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
-		code = ff_executor_losses(t->x[i], t->outcome[i].loss + t->gathered,
-				(uint32_t)(end - t->gathered), err);
+		code = ff_executor_losses(
+				t->x[i], t->outcome[i].loss + t->gathered, us, (uint32_t)n, err);
+	for (uint64_t i = t->first_posted; code == FF_OK && i < t->first_posted + t->posted; i++)
+		t->outcome[0].step_us[i] = us[i - t->gathered];
+	free(us);
+	t->posted = 0;
 	t->gathered = end;
 	return code;
 }
@@ -169,7 +203,7 @@ static int train_all(struct training *t, struct ff_error *err)
 		set_rates(t, t->plan->first + step);
 		for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++) {
 			ff_executor_trace(t->x[i], last && t->opt->trace);
-			code = timed_step(t, i, step, err);
+			code = one_step(t, i, step, err);
 			ff_executor_trace(t->x[i], false);
 		}
 		if (code == FF_OK && (last || (step + 1) % LOSS_EVERY == 0))
