@@ -306,6 +306,28 @@ cudaError_t Bundle::take(const Call &c, twin::Lock &lock)
 	return twin::guarded("NCCL", [&] { return write(c, all); });
 }
 
+void Bundle::post()
+{
+	for (Call &c : calls)
+		c.number = c.header.kind == SEND      ? comm->sent[c.peer]++
+			   : c.header.kind == RECEIVE ? comm->received[c.peer]++
+						      : comm->collectives++;
+	comm->unsaid.push_back(this);
+	comm->pending++;
+}
+
+std::shared_ptr<twin::Joint> Bundle::again(CUstream_st *on, uint64_t at)
+{
+	auto b = std::make_shared<Bundle>();
+
+	b->comm = comm;
+	b->stream = on;
+	b->number = at;
+	b->calls = calls;
+	b->post();
+	return b;
+}
+
 cudaError_t Bundle::meet(twin::Lock &lock)
 {
 	cudaError_t code = said ? cudaSuccess : say();

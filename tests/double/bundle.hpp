@@ -2,6 +2,7 @@
 #ifndef FF_DOUBLE_BUNDLE_HPP
 #define FF_DOUBLE_BUNDLE_HPP
 
+#include <algorithm>
 #include <map>
 
 #include <nccl.h>
@@ -42,7 +43,7 @@ struct ncclComm {
 	uint64_t collectives;
 	std::map<int, uint64_t> sent, received; /* by peer */
 	std::vector<talk::Bundle *> unsaid;     /* posted, in order */
-	uint64_t pending;
+	uint64_t pending, captured;             /* posted; in graphs */
 };
 
 namespace talk
@@ -65,13 +66,17 @@ struct Bundle : twin::Joint {
 	CUstream_st *stream;
 	uint64_t number; /* the stream has done it when it has done so many */
 	std::vector<Call> calls;
-	bool said = false;
+	bool said = false, captured = false; /* captured: it is met again and again, as others */
 
 	~Bundle() override
 	{
 		forget();
+		if (captured && std::find(comms.begin(), comms.end(), comm) != comms.end())
+			comm->captured--;
 	}
 	cudaError_t meet(twin::Lock &lock) override;
+	std::shared_ptr<Joint> again(CUstream_st *stream, uint64_t number) override;
+	void post(); /* its calls get their numbers */
 	cudaError_t say();
 	void forget();
 	cudaError_t wait_for(int rank, const std::string &name, std::vector<char> *ret,

@@ -336,6 +336,13 @@ static const struct {
 				"capturing stream has unjoined work"},
 		{cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
 				"dependency created on uncaptured work in another stream"},
+		{cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+				"operation not permitted on an event last recorded in a capturing "
+				"stream"},
+		{cudaErrorStreamCaptureWrongThread, "cudaErrorStreamCaptureWrongThread",
+				"attempt to terminate a thread-local capture sequence from another "
+				"thread"},
+		{cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
 		{cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
 				"the capture was not initiated in this stream"},
 };

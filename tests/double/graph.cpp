@@ -22,9 +22,24 @@ static std::set<CUgraphExec_st *> execs;
 bool capturing()
 {
 	for (const auto &k : captures)
-		if (k->mode != cudaStreamCaptureModeRelaxed)
+		if (k->mode == cudaStreamCaptureModeGlobal ||
+				(k->mode == cudaStreamCaptureModeThreadLocal &&
+						k->thread == std::this_thread::get_id()))
 			return true;
 	return false;
+}
+
+bool any_capture()
+{
+	return !captures.empty();
+}
+
+cudaError_t event_captured(const char *call)
+{
+	for (const auto &k : captures)
+		k->broken = true;
+	return complain(cudaErrorCapturedEvent, "%s of an event that was recorded in a capture",
+			call);
 }
 
 cudaError_t capture_broken(const char *call)
@@ -56,6 +71,8 @@ cudaError_t join(CUstream_st *s, const std::shared_ptr<Capture> &capture,
 {
 	if (!capture && !recorded)
 		return cudaSuccess;
+	if (s->capture && s->capture->broken)
+		return noted(cudaErrorStreamCaptureInvalidated);
 	if (!capture)
 		return complain(cudaErrorStreamCaptureIsolation,
 				"a captured stream waits for an event from before the capture");
@@ -87,22 +104,29 @@ static bool joined(const std::vector<Node> &nodes, std::set<size_t> last)
 
 static cudaError_t run(std::vector<Node> &nodes, Lock &lock)
 {
-	std::vector<bool> done(nodes.size());
-	cudaError_t code = cudaSuccess;
+	std::vector<std::vector<size_t>> behind(nodes.size());
+	std::vector<size_t> left(nodes.size()), can;
 
-	for (size_t n = 0; n < nodes.size() && code == cudaSuccess; n++) {
-		std::vector<size_t> can;
-		size_t at;
-
-		for (size_t i = 0; i < nodes.size(); i++)
-			if (!done[i] && std::all_of(nodes[i].after.begin(), nodes[i].after.end(),
-							[&](size_t k) { return bool(done[k]); }))
-				can.push_back(i);
-		at = can[draw(uint32_t(can.size()))];
-		code = execute(nodes[at].op, lock);
-		done[at] = true;
+	for (size_t i = 0; i < nodes.size(); i++) {
+		for (size_t k : nodes[i].after)
+			behind[k].push_back(i);
+		left[i] = nodes[i].after.size();
+		if (!left[i])
+			can.push_back(i);
 	}
-	return code;
+	while (!can.empty()) {
+		size_t pick = draw(uint32_t(can.size())), at = can[pick];
+		cudaError_t code;
+
+		can.erase(can.begin() + long(pick));
+		code = execute(nodes[at].op, lock);
+		if (code != cudaSuccess)
+			return code;
+		for (size_t i : behind[at])
+			if (!--left[i])
+				can.push_back(i);
+	}
+	return cudaSuccess;
 }
 
 } // namespace twin
@@ -123,7 +147,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode)
 	if (!known(s) || s->capture)
 		return complain(cudaErrorInvalidResourceHandle,
 				"cudaStreamBeginCapture: no stream, or captured already");
-	s->capture = std::make_shared<Capture>(Capture{s, mode, false, {}});
+	s->capture = std::make_shared<Capture>(
+			Capture{s, mode, std::this_thread::get_id(), false, {}});
 	s->frontier.clear();
 	captures.push_back(s->capture);
 	return cudaSuccess;
@@ -153,6 +178,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *ret)
 	if (!k || k->origin != s)
 		return complain(cudaErrorStreamCaptureUnmatched,
 				"a capture is ended where none has begun");
+	if (k->mode != cudaStreamCaptureModeRelaxed && k->thread != std::this_thread::get_id())
+		return complain(cudaErrorStreamCaptureWrongThread,
+				"a capture is ended by another thread than began it");
 	whole = joined(k->nodes, s->frontier);
 	captures.erase(std::find(captures.begin(), captures.end(), k));
 	leave(k);
@@ -190,13 +218,20 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t)
 cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
 {
 	CALL("cudaGraphLaunch");
+	std::shared_ptr<std::vector<Node>> nodes;
 	Op op;
 
 	if (!execs.count(g))
 		return complain(cudaErrorInvalidValue, "cudaGraphLaunch of no graph");
+	if (s && known(s) && s->capture)
+		return complain(cudaErrorNotSupported, "the double captures no graphs");
+	nodes = std::make_shared<std::vector<Node>>(*g->nodes);
+	for (Node &n : *nodes)
+		if (n.op.joint && s && known(s))
+			n.op.joint = n.op.joint->again(s, s->issued + 1);
 	op.what = "a graph";
 	op.kind = Op::GRAPH;
-	op.run = [nodes = g->nodes](Lock &lock) { return run(*nodes, lock); };
+	op.run = [nodes](Lock &lock) { return run(*nodes, lock); };
 	return enqueue(s, std::move(op));
 }
 

@@ -15,6 +15,7 @@ struct Node {
 struct Capture {
 	CUstream_st *origin;
 	cudaStreamCaptureMode mode;
+	std::thread::id thread;
 	bool broken;
 	std::vector<Node> nodes;
 };

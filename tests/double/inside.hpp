@@ -83,6 +83,8 @@ struct Moment {
 struct Joint {
 	virtual ~Joint() = default;
 	virtual cudaError_t meet(Lock &lock) = 0; /* returns when it is done */
+	/* Of one that was captured: one that is met in the stream's operation `number`. */
+	virtual std::shared_ptr<Joint> again(CUstream_st *stream, uint64_t number) = 0;
 };
 
 struct Op {
@@ -120,9 +122,12 @@ bool known(cudaStream_t stream);
 /* Runs a stream until it has done so many. */
 void force(CUstream_st *stream, uint64_t number, Lock &lock);
 cudaError_t execute(Op &op, Lock &lock);
-/* Whether an API call may wait or allocate now: not while a stream is captured. */
+/* Whether calls that wait or allocate break a capture now: of this thread's, or of any that
+ * looks at all threads. */
 bool capturing();
+bool any_capture(); /* whatever its mode */
 cudaError_t capture_broken(const char *call);
+cudaError_t event_captured(const char *call);
 /* graph.cpp: what enqueue, record and wait do in a capture. */
 cudaError_t captured(CUstream_st *stream, Op op);
 void forget_streams();

@@ -354,6 +354,8 @@ cudaError_t cudaFreeHost(void *memory)
 
 	if (!memory)
 		return c.code;
+	if (capturing())
+		return capture_broken("cudaFreeHost");
 	if (!pinned().erase(number(memory)))
 		return complain(cudaErrorInvalidValue, "cudaFreeHost of %p, which it did not give",
 				memory);

@@ -57,9 +57,13 @@ ncclResult_t enqueue(std::vector<Posted> all)
 		op.joint = b;
 		if (twin::enqueue(b->stream, std::move(op)) != cudaSuccess)
 			return ncclUnhandledCudaError;
+		if (b->stream->capture) {
+			b->captured = true;
+			b->comm->captured++;
+			continue;
+		}
 		b->number = b->stream->issued;
-		b->comm->unsaid.push_back(b.get());
-		b->comm->pending++;
+		b->post();
 	}
 	twin::changed.notify_all();
 	return ncclSuccess;
@@ -82,6 +86,15 @@ bool in_place(const Call &c, int rank)
 	return send == recv;
 }
 
+/* Ranks of the same communicator in this process. */
+bool has_neighbours(const ncclComm *comm)
+{
+	for (const ncclComm *c : comms)
+		if (c != comm && c->folder == comm->folder)
+			return true;
+	return false;
+}
+
 ncclResult_t check(const Call &c, ncclComm_t comm, cudaStream_t stream)
 {
 	const Header &h = c.header;
@@ -90,8 +103,12 @@ ncclResult_t check(const Call &c, ncclComm_t comm, cudaStream_t stream)
 		return complain(ncclInvalidArgument, "there is no such communicator");
 	if (!twin::known(stream) || stream->device != comm->device)
 		return complain(ncclInvalidArgument, "a stream is not the communicator's device's");
-	if (stream->capture)
-		return complain(ncclInvalidUsage, "the double captures no communication");
+	if (stream->capture && has_neighbours(comm))
+		return complain(ncclInvalidUsage,
+				"several ranks of one process communicate in graphs, whose launches "
+				"may wait for each other for ever");
+	if (!posted.empty() && bool(posted[0].stream->capture) != bool(stream->capture))
+		return complain(ncclInvalidUsage, "a group is captured in part");
 	if (!size_of(h.type) || (reduces(h.kind) && (h.op < 0 || h.op > ncclMin)) ||
 			(reduces(h.kind) && h.type != ncclFloat32 && h.type != ncclFloat64 &&
 					h.type != ncclBfloat16 && h.type != ncclInt32 &&
@@ -115,12 +132,6 @@ ncclResult_t post(Call c, ncclComm_t comm, cudaStream_t stream)
 	code = check(c, comm, stream);
 	if (code != ncclSuccess)
 		return code;
-	if (c.header.kind == SEND)
-		c.number = comm->sent[c.peer]++;
-	else if (c.header.kind == RECEIVE)
-		c.number = comm->received[c.peer]++;
-	else
-		c.number = comm->collectives++;
 	posted.push_back({comm, stream, c});
 	return depth ? ncclSuccess : enqueue(std::move(posted));
 }
@@ -213,6 +224,9 @@ ncclResult_t leave(ncclComm_t c, bool abort)
 
 	if (!known(c))
 		return complain(ncclInvalidArgument, "there is no such communicator");
+	if (c->captured)
+		return complain(ncclInvalidUsage, "a communicator goes before the graphs that "
+						  "communicate by it: NCCL waits for those");
 	if (c->pending && !abort && twin::failure() == cudaSuccess)
 		return complain(ncclInvalidUsage, "a communicator goes before its work is done");
 	for (Bundle *b : c->unsaid)
@@ -264,6 +278,9 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 ncclResult_t ncclCommInitRank(ncclComm_t *ret, int n, ncclUniqueId id, int rank)
 {
 	twin::Call call("ncclCommInitRank");
+
+	if (twin::capturing())
+		return complain(ncclInvalidUsage, "a communicator is made in a capture");
 	auto *c = new ncclComm{};
 
 	c->folder = id.internal;

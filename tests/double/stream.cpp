@@ -401,7 +401,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
 	CALL("cudaStreamSynchronize");
 	if (!known(s))
 		return no_stream("cudaStreamSynchronize");
-	if (s->capture)
+	if (s->capture || capturing())
 		return capture_broken("cudaStreamSynchronize");
 	force(s, s->issued, c.lock);
 	return noted(failure());
@@ -412,6 +412,8 @@ cudaError_t cudaStreamQuery(cudaStream_t s)
 	CALL("cudaStreamQuery");
 	if (!known(s))
 		return no_stream("cudaStreamQuery");
+	if (s->capture)
+		return capture_broken("cudaStreamQuery");
 	/* who asks again and again gets there */
 	if (s->done < s->issued && !s->busy)
 		step(s, c.lock);
@@ -423,7 +425,7 @@ cudaError_t cudaStreamQuery(cudaStream_t s)
 cudaError_t cudaDeviceSynchronize(void)
 {
 	CALL("cudaDeviceSynchronize");
-	if (capturing())
+	if (any_capture())
 		return capture_broken("cudaDeviceSynchronize");
 	force_all(false, c.lock);
 	return noted(failure());
@@ -474,7 +476,7 @@ cudaError_t cudaEventRecord(cudaEvent_t ev, cudaStream_t s)
 	ev->capture = s->capture;
 	ev->frontier = s->frontier;
 	if (s->capture)
-		return cudaSuccess;
+		return noted(s->capture->broken ? cudaErrorStreamCaptureInvalidated : cudaSuccess);
 	op.what = "an event's record";
 	op.sets = ev->moment = std::make_shared<Moment>();
 	return enqueue(s, std::move(op));
@@ -509,6 +511,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t ev)
 	if (!events().count(ev))
 		return no_event("cudaEventSynchronize");
 	if (ev->capture)
+		return event_captured("cudaEventSynchronize");
+	if (capturing())
 		return capture_broken("cudaEventSynchronize");
 	if (ev->moment && !ev->moment->done)
 		force(ev->moment->stream, ev->moment->number, c.lock);
@@ -520,6 +524,10 @@ cudaError_t cudaEventQuery(cudaEvent_t ev)
 	CALL("cudaEventQuery");
 	if (!events().count(ev))
 		return no_event("cudaEventQuery");
+	if (ev->capture)
+		return event_captured("cudaEventQuery");
+	if (capturing())
+		return capture_broken("cudaEventQuery");
 	if (!ev->moment || ev->moment->done)
 		return cudaSuccess;
 	if (!ev->moment->stream->busy)
@@ -534,6 +542,8 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)
 			(start->flags | end->flags) & cudaEventDisableTiming)
 		return complain(cudaErrorInvalidResourceHandle,
 				"cudaEventElapsedTime of events that keep no time");
+	if (start->capture || end->capture)
+		return event_captured("cudaEventElapsedTime");
 	if (!start->moment->done || !end->moment->done)
 		return cudaErrorNotReady;
 	*ms = float(end->moment->ms - start->moment->ms);
