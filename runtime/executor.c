@@ -428,28 +428,40 @@ int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, stru
 	return FF_OK;
 }
 
-int ff_executor_losses(
-		struct ff_executor *x, double *loss, double *us, uint32_t n, struct ff_error *err)
+/* What they left is there. */
+static int wait_for_past(struct ff_executor *x, uint32_t n, struct ff_error *err)
 {
 	int code = ff_replay_wait(x, err);
+
+	if (code < 0 || n == x->n_past)
+		return code;
+	return ff_fail(err, FF_E_RUN, "%u losses were asked for after %u steps", n, x->n_past);
+}
+
+int ff_executor_times(struct ff_executor *x, double *us, uint32_t n, struct ff_error *err)
+{
+	int code = wait_for_past(x, n, err);
+
+	for (uint32_t i = 0; i < n && code == FF_OK; i++)
+		us[i] = x->past[i].us;
+	return code;
+}
+
+int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct ff_error *err)
+{
+	int code = wait_for_past(x, n, err);
 	float *own;
 
 	if (code < 0)
 		return code;
-	if (n != x->n_past)
-		return ff_fail(err, FF_E_RUN, "%u losses were asked for after %u steps", n,
-				x->n_past);
 	own = malloc((n ? n : 1) * sizeof(*own));
 	if (!own)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < n; i++)
 		own[i] = x->past[i].loss;
 	code = x->comm->sum(x->comm, own, n, err);
-	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
+	for (uint32_t i = 0; i < n && code == FF_OK; i++)
 		loss[i] = (double)own[i];
-		if (us)
-			us[i] = x->past[i].us;
-	}
 	free(own);
 	if (code == FF_OK)
 		x->n_past = 0;

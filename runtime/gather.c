@@ -239,7 +239,7 @@ static int put_shard(struct ff_executor *x, const struct ff_shard *shard, uint32
 int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t array,
 		const float *whole, struct ff_error *err)
 {
-	int code = FF_OK;
+	int code = ff_executor_wait(x, err);
 
 	for (uint32_t i = 0; i < x->s->n_shards && code == FF_OK; i++) {
 		const struct ff_shard *shard = &x->s->shards[i];

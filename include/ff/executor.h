@@ -59,11 +59,11 @@ bool ff_executor_runs_ahead(const struct ff_executor *x);
 const char *ff_executor_obstacle(const struct ff_executor *x);
 /* Forward passes over the whole test set. */
 int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, struct ff_error *err);
-/* Mean loss of each of the `n` steps since the last call, the same on all ranks; `us` gets what
- * each took here (NULL: nobody asks), from its beginning or the end of the one that was under way
- * then. */
-int ff_executor_losses(
-		struct ff_executor *x, double *loss, double *us, uint32_t n, struct ff_error *err);
+/* What each of the `n` steps since losses were last asked for took here: from its beginning, or
+ * from the end of the one that was under way then. */
+int ff_executor_times(struct ff_executor *x, double *us, uint32_t n, struct ff_error *err);
+/* Mean loss of each of the `n` steps since the last call, the same on all ranks. */
+int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct ff_error *err);
 void ff_executor_set_rate(struct ff_executor *x, double rate);
 
 /* Bytes allocated for `device` if hosted here, else 0. */

@@ -187,6 +187,22 @@ static void print_optimizer(const struct ff_plan *p)
 	printf("\n");
 }
 
+/* How steps were given to the device. */
+static void print_launches(const struct ff_run_options *opt, const struct ff_plan *p,
+		const struct ff_outcome *o)
+{
+	const struct ff_outcome *without = NULL;
+
+	for (uint32_t i = 0; i < p->n_candidates; i++)
+		if (!o[i].captured)
+			without = &o[i];
+	if (without)
+		printf("steps: task by task, as %s\n", without->obstacle);
+	else
+		printf("steps: each as %s, but for the first%s\n", p->backend->captures->name,
+				opt->trace ? " and, traced, the last" : "");
+}
+
 int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err)
@@ -217,6 +233,8 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	print_optimizer(p);
 	if (p->machine.n_devices > 1)
 		printf("communication: %s\n", p->communication);
+	if (p->backend->captures)
+		print_launches(opt, p, outcome);
 	print_steps(p, outcome, f);
 	if (p->n_candidates > 1)
 		print_comparison(p, outcome, speedup);
@@ -248,6 +266,9 @@ static void write_outcome(const struct ff_plan *p, const struct ff_candidate *c,
 		ff_out_int(out, NULL, o->memory_bytes[d]);
 	ff_out_close(out);
 	ff_out_int(out, "sent_bytes", f->step_bytes);
+	ff_out_bool(out, "captured", o->captured);
+	if (!o->captured)
+		ff_out_string(out, "not_captured", o->obstacle);
 }
 
 static void write_verdict(const struct ff_verdict *v, struct ff_out *out)

@@ -68,6 +68,8 @@ struct ff_outcome {
 	double accuracy, test_loss; /* accuracy < 0: not tested */
 	int64_t sent_bytes;         /* over all steps and ranks */
 	int64_t *memory_bytes;      /* by device */
+	bool captured;              /* steps but the first were launched as a whole */
+	char obstacle[256];         /* or why not */
 	struct ff_span *spans;      /* of the last step, all devices */
 	uint32_t n_spans;
 };

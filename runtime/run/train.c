@@ -128,7 +128,7 @@ static int posted_step(struct training *t, uint64_t step, struct ff_error *err)
 	struct ff_outcome *o = &t->outcome[0];
 	int64_t sent = t->comm->sent_bytes;
 	double start = ff_clock_us();
-	int code = ff_executor_post(t->x[0], step, err);
+	int code = ff_executor_post(t->x[0], t->plan->first + step, err);
 
 	o->step_us[step] = ff_clock_us() - start;
 	o->sent_bytes += t->comm->sent_bytes - sent;
@@ -145,20 +145,27 @@ static int one_step(struct training *t, uint32_t i, uint64_t step, struct ff_err
 	return timed_step(t, i, step, err);
 }
 
-/* Of steps that were posted, the times too. */
-static int gather_losses(struct training *t, uint64_t end, struct ff_error *err)
+/* Times of steps that were posted; all others were timed as they were run. */
+static int gather_times(struct training *t, uint64_t end, struct ff_error *err)
 {
 	uint64_t n = end - t->gathered;
 	double *us = malloc(n * sizeof(*us));
-	int code = us ? FF_OK : ff_fail_memory(err);
+	int code = us ? ff_executor_times(t->x[0], us, (uint32_t)n, err) : ff_fail_memory(err);
 
-	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
-		code = ff_executor_losses(
-				t->x[i], t->outcome[i].loss + t->gathered, us, (uint32_t)n, err);
 	for (uint64_t i = t->first_posted; code == FF_OK && i < t->first_posted + t->posted; i++)
 		t->outcome[0].step_us[i] = us[i - t->gathered];
 	free(us);
 	t->posted = 0;
+	return code;
+}
+
+static int gather_losses(struct training *t, uint64_t end, struct ff_error *err)
+{
+	int code = t->posted ? gather_times(t, end, err) : FF_OK;
+
+	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
+		code = ff_executor_losses(t->x[i], t->outcome[i].loss + t->gathered,
+				(uint32_t)(end - t->gathered), err);
 	t->gathered = end;
 	return code;
 }
@@ -252,6 +259,9 @@ static int collect(struct training *t, uint32_t i, struct ff_error *err)
 	uint32_t devices = t->plan->machine.n_devices;
 	int code;
 
+	o->captured = !ff_executor_obstacle(t->x[i]);
+	if (!o->captured)
+		snprintf(o->obstacle, sizeof(o->obstacle), "%.250s", ff_executor_obstacle(t->x[i]));
 	for (uint32_t d = 0; d < devices; d++)
 		o->memory_bytes[d] = ff_executor_memory(t->x[i], d);
 	if ((code = ff_agree_sum(t->comm, o->memory_bytes, devices, err)) < 0 ||

@@ -199,13 +199,13 @@ static int run_step(struct ff_executor *x, double *loss, struct ff_error *err)
 	double once;
 
 	if (code == FF_OK)
-		code = ff_executor_losses(x, loss, NULL, 1, err);
+		code = ff_executor_losses(x, loss, 1, err);
 	if (code < 0 || !ff_executor_runs_ahead(x))
 		return code;
 	once = *loss;
 	code = ff_executor_step(x, 0, err);
 	if (code == FF_OK)
-		code = ff_executor_losses(x, loss, NULL, 1, err);
+		code = ff_executor_losses(x, loss, 1, err);
 	if (code < 0 || once == *loss || isnan(once))
 		return code;
 	return ff_fail(err, FF_E_RUN, "the loss is %.9g where the step is captured, else %.9g",

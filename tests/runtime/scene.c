@@ -87,7 +87,7 @@ void scene_run(struct scene *s, const struct ff_machine *m, const struct ff_stra
 		run_step(&r, step);
 		ret->gradients[step] = rig_weights(&r, true, &s->arena, &n);
 	}
-	RIG_OK(ff_executor_losses(r.x, ret->loss, NULL, SCENE_STEPS, &err));
+	RIG_OK(ff_executor_losses(r.x, ret->loss, SCENE_STEPS, &err));
 	ret->weights = rig_weights(&r, false, &s->arena, &n);
 	RIG_OK(ff_executor_test(r.x, &ret->accuracy, &ret->test_loss, &err));
 	rig_close(&r);

@@ -163,7 +163,7 @@ static double train(enum ff_dtype type, double *first)
 			&s.opt, 0, &s.arena);
 	for (uint64_t i = 0; i < TRAINED; i++)
 		RIG_OK(ff_executor_step(rig.x, i, &err));
-	RIG_OK(ff_executor_losses(rig.x, loss, NULL, TRAINED, &err));
+	RIG_OK(ff_executor_losses(rig.x, loss, TRAINED, &err));
 	for (int i = 0; i < 10; i++) {
 		*first += loss[i] / 10;
 		last += loss[TRAINED - 1 - i] / 10;
