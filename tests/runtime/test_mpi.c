@@ -6,10 +6,12 @@
 #include "agree.h"
 #include "comm/job.h"
 #include "comm_cases.h"
+#include "launches.h"
 #include "scene.h"
 
 #define COMM_CASES 60
 #define SCENES 40
+#define CAPTURED 32
 
 static struct ff_comm *world(void)
 {
@@ -157,6 +159,19 @@ START_TEST(same_function)
 }
 END_TEST
 
+/* Steps that are captured, communication and all, are the same to the bit. */
+START_TEST(captured)
+{
+	struct ff_comm *c = chosen_world(NULL);
+	bool captures = c->in_stream && chosen_backend()->captures;
+	uint32_t n = c->n_ranks;
+
+	c->destroy(c);
+	if (captures)
+		launch_compare(chosen_rounds(CAPTURED), ff_test_seed(32), chosen_world, n);
+}
+END_TEST
+
 /* Elements of every type arrive: the null backend knows what they are. */
 START_TEST(types_arrive)
 {
@@ -202,6 +217,7 @@ static Suite *suite(void)
 	tcase_add_test(t, hosts);
 	tcase_add_test(t, types_arrive);
 	tcase_add_test(t, same_function);
+	tcase_add_test(t, captured);
 	suite_add_tcase(s, t);
 	return s;
 }
