@@ -2,10 +2,11 @@
  * one device and several compute the same no longer do.  (Planted below the backend:
  * test_double.cpp and test_libraries.cpp.)
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
 #include <unistd.h>
 
 #include "check_main.h"
-#include "scene.h"
+#include "launches.h"
 
 #define CASES 24
 
@@ -136,6 +137,151 @@ static void plant_one_slot(struct ff_backend *b)
 	slots = 0;
 }
 
+/* ---- in what is captured ---- */
+
+/* Of scenes with captured steps, those that come out otherwise than task by task, or fail. */
+static uint32_t caught_captured(void (*plant)(struct ff_backend *b, struct ff_captures *c))
+{
+	uint64_t seed = ff_test_seed(51);
+	uint32_t found = 0;
+
+	for (uint32_t i = 0, n = 0; n < CASES; i++) {
+		struct ff_random r = {seed, i, 0};
+		struct ff_backend bad = *rig_backend(false);
+		struct ff_captures captures = *bad.captures;
+		struct launched spoiled, plain;
+		struct ff_error err = {0};
+		struct scene s;
+
+		scene_open(&s, FF_F32, 1, &r);
+		scene_optimizer(&s, FF_OPTIMIZER_ADAMW);
+		if (s.machine.overlap) {
+			launch_train(&s, &s.machine, &s.strategy, rig_backend(false), NULL, "0",
+					&plain);
+			plant(&bad, &captures);
+			bad.captures = &captures;
+			found += launch_try(&s, &s.machine, &s.strategy, &bad, NULL, "1", &spoiled,
+						 &err) < 0 ||
+				 !launch_same(&s, &spoiled, &plain);
+			n++;
+		}
+		scene_close(&s);
+	}
+	printf("# %u of %u are caught\n", found, CASES);
+	return found;
+}
+
+static void plant_nothing_captured(struct ff_backend *b, struct ff_captures *c)
+{
+	(void)b, (void)c;
+}
+
+static const struct ff_backend *whole;
+static struct ff_figures *figures, first_figures;
+static bool capturing;
+static uint32_t waits;
+
+static int begin(struct ff_stream *s, struct ff_error *err)
+{
+	capturing = true;
+	waits = 0;
+	return whole->captures->begin(s, err);
+}
+
+static int end(struct ff_stream *s, struct ff_captured **ret, struct ff_error *err)
+{
+	capturing = false;
+	return whole->captures->end(s, ret, err);
+}
+
+/* The second edge between streams is missing; the first one begins the other stream. */
+static int drop_edge(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
+{
+	return capturing && ++waits == 2 ? FF_OK : whole->wait(s, ev, err);
+}
+
+static void plant_dropped_edge(struct ff_backend *b, struct ff_captures *c)
+{
+	whole = rig_backend(false);
+	b->wait = drop_edge;
+	c->begin = begin;
+	c->end = end;
+}
+
+static int note_figures(struct ff_stream *s, void *device, const void *host, size_t bytes,
+		struct ff_error *err)
+{
+	if (capturing && bytes == sizeof(*figures))
+		memcpy(&figures, &host, sizeof(figures));
+	return whole->upload(s, device, host, bytes, err);
+}
+
+/* They are what they were when the first step was launched. */
+static int launch_stale(struct ff_stream *s, struct ff_captured *c, struct ff_error *err)
+{
+	if (waits++ == 0)
+		first_figures = *figures;
+	*figures = first_figures;
+	return whole->captures->launch(s, c, err);
+}
+
+static void plant_stale_figures(struct ff_backend *b, struct ff_captures *c)
+{
+	whole = rig_backend(false);
+	b->upload = note_figures;
+	c->begin = begin;
+	c->end = end;
+	c->launch = launch_stale;
+	waits = 0;
+}
+
+/* Who takes a step's or an update's own arguments, and not what is in device memory. */
+static int update_by_value(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
+{
+	struct ff_update own = *u;
+
+	own.figures = NULL;
+	return whole->update(s, &own, err);
+}
+
+static void plant_arguments(struct ff_backend *b, struct ff_captures *c)
+{
+	(void)c;
+	whole = rig_backend(false);
+	b->update = update_by_value;
+}
+
+/* The host does not wait for a pass that has read its samples, and not for what it left. */
+static int await_nothing(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
+{
+	(void)s, (void)ev, (void)err;
+	return FF_OK;
+}
+
+static int elapsed_nothing(
+		struct ff_event *start, struct ff_event *finish, double *us, struct ff_error *err)
+{
+	(void)start, (void)finish, (void)err;
+	*us = 0;
+	return FF_OK;
+}
+
+static void plant_no_await(struct ff_backend *b, struct ff_captures *c)
+{
+	b->elapsed = elapsed_nothing;
+	c->await = await_nothing;
+}
+
+START_TEST(captured_faults)
+{
+	ck_assert_uint_eq(caught_captured(plant_nothing_captured), 0);
+	ck_assert_uint_gt(caught_captured(plant_dropped_edge), CASES / 2);
+	ck_assert_uint_eq(caught_captured(plant_stale_figures), CASES);
+	ck_assert_uint_eq(caught_captured(plant_arguments), CASES);
+	ck_assert_uint_eq(caught_captured(plant_no_await), CASES);
+}
+END_TEST
+
 START_TEST(nothing)
 {
 	ck_assert_uint_eq(caught(plant_nothing), 0);
@@ -172,6 +318,7 @@ static Suite *suite(void)
 	tcase_add_test(t, missing_waits);
 	tcase_add_test(t, short_copies);
 	tcase_add_test(t, overwritten_slots);
+	tcase_add_test(t, captured_faults);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -43,7 +43,9 @@ static int train(struct scene *s, struct rig *r, struct launched *ret, struct ff
 		if (i == 4 || i == 7)
 			code = ff_executor_test(
 					r->x, &ret->accuracy[i == 7], &ret->test_loss[i == 7], err);
-		if (i == 6)
+		if (i == 6 && code == FF_OK)
+			code = ff_executor_wait(r->x, err);
+		if (i == 6 && code == FF_OK)
 			ret->weights[0] = rig_weights(r, false, &s->arena, &n);
 		if (code == FF_OK)
 			code = ff_executor_post(r->x, steps[i], err);
