@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstring>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -410,6 +411,143 @@ START_TEST(captures)
 }
 END_TEST
 
+/* What breaks a capture, and that its stream goes on when it has been ended. */
+START_TEST(broken_captures)
+{
+	static cudaError_t (*const calls[])(const Scene &s) = {
+			[](const Scene &s) { return cudaStreamSynchronize(s.stream[0]); },
+			[](const Scene &s) { return cudaStreamSynchronize(s.stream[1]); },
+			[](const Scene &s) { return cudaStreamQuery(s.stream[0]); },
+			[](const Scene &) { return cudaDeviceSynchronize(); },
+			[](const Scene &s) { return cudaFree(s.device[0]); },
+			[](const Scene &s) { return cudaFreeHost(s.pinned); },
+			[](const Scene &s) { return cudaMemset(s.device[0], 0, 4); },
+			[](const Scene &s) { return cudaEventSynchronize(s.event); }, /* another */
+	};
+
+	for (auto call : calls) {
+		Scene s(0);
+		cudaGraph_t graph = nullptr;
+
+		OK(cudaStreamBeginCapture(s.stream[0], cudaStreamCaptureModeThreadLocal));
+		ck_assert_int_eq(call(s), cudaErrorStreamCaptureUnsupported);
+		ck_assert_int_eq(s.up(0, 0), cudaErrorStreamCaptureInvalidated);
+		ck_assert_int_eq(cudaEventRecord(s.event, s.stream[0]),
+				cudaErrorStreamCaptureInvalidated);
+		ck_assert_int_eq(cudaStreamEndCapture(s.stream[0], &graph),
+				cudaErrorStreamCaptureInvalidated);
+		ck_assert_ptr_null(graph);
+		cudaGetLastError();
+		s.fill(1);
+		OK(s.up(0, 0));
+		OK(s.down(0, 0));
+		OK(cudaStreamSynchronize(s.stream[0]));
+		ck_assert_uint_eq(s.wrong(1), 0);
+	}
+}
+END_TEST
+
+/* An event recorded in a capture is in no stream, then and later. */
+START_TEST(captured_events)
+{
+	Scene s(0);
+	cudaGraph_t graph;
+
+	OK(cudaEventRecord(s.event, s.stream[1]));
+	OK(cudaStreamBeginCapture(s.stream[0], cudaStreamCaptureModeThreadLocal));
+	ck_assert_int_eq(cudaStreamWaitEvent(s.stream[0], s.event, 0),
+			cudaErrorStreamCaptureIsolation);
+	expect("from before the capture");
+	OK(cudaStreamBeginCapture(s.stream[0], cudaStreamCaptureModeThreadLocal));
+	OK(cudaEventRecord(s.event, s.stream[0]));
+	OK(cudaStreamEndCapture(s.stream[0], &graph));
+	ck_assert_int_eq(cudaEventSynchronize(s.event), cudaErrorCapturedEvent);
+	ck_assert_int_eq(cudaEventQuery(s.event), cudaErrorCapturedEvent);
+	expect("cudaEventQuery of an event that was recorded in a capture");
+	ck_assert_int_eq(cudaStreamWaitEvent(s.stream[1], s.event, 0),
+			cudaErrorStreamCaptureIsolation);
+	expect("of a capture that has ended");
+	OK(cudaEventRecord(s.event, s.stream[1]));
+	OK(cudaEventSynchronize(s.event));
+	OK(cudaGraphDestroy(graph));
+}
+END_TEST
+
+/* Other threads may do what this one may not, but not end its capture; unless it looks at none,
+ * or at all. */
+START_TEST(threads_and_captures)
+{
+	static const struct {
+		cudaStreamCaptureMode mode;
+		cudaError_t own, other, end;
+	} ways[] = {{cudaStreamCaptureModeGlobal, cudaErrorStreamCaptureUnsupported,
+				    cudaErrorStreamCaptureUnsupported,
+				    cudaErrorStreamCaptureWrongThread},
+			{cudaStreamCaptureModeThreadLocal, cudaErrorStreamCaptureUnsupported,
+					cudaSuccess, cudaErrorStreamCaptureWrongThread},
+			{cudaStreamCaptureModeRelaxed, cudaSuccess, cudaSuccess, cudaSuccess}};
+
+	for (const auto &w : ways) {
+		Scene s(0);
+		cudaError_t other = cudaSuccess, end = cudaSuccess;
+		cudaGraph_t graph = nullptr;
+		void *p[2] = {nullptr, nullptr};
+
+		OK(cudaStreamBeginCapture(s.stream[0], w.mode));
+		std::thread([&] {
+			other = cudaMalloc(&p[0], 4);
+			end = cudaStreamEndCapture(s.stream[0], &graph);
+		}).join();
+		ck_assert_int_eq(other, w.other);
+		ck_assert_int_eq(end, w.end);
+		if (w.end != cudaSuccess) {
+			ck_assert_int_eq(cudaMalloc(&p[1], 4), w.own);
+			ck_assert_int_eq(cudaStreamEndCapture(s.stream[0], &graph),
+					cudaErrorStreamCaptureInvalidated);
+		}
+		ff_double_complaint();
+		for (void *memory : p)
+			OK(cudaFree(memory));
+		if (graph)
+			OK(cudaGraphDestroy(graph));
+	}
+}
+END_TEST
+
+/* Each launch reads pinned memory anew, and calls the host's functions again. */
+START_TEST(launched_again)
+{
+	Scene s(5);
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+	int calls = 0;
+
+	OK(cudaStreamBeginCapture(s.stream[0], cudaStreamCaptureModeThreadLocal));
+	OK(s.up(0, 0));
+	OK(plus_one(s.device[0], s.device[1], s.stream[0]));
+	OK(s.down(1, 0));
+	OK(cudaLaunchHostFunc(s.stream[0], note, &calls));
+	OK(cudaStreamEndCapture(s.stream[0], &graph));
+	OK(cudaGraphInstantiate(&exec, graph, 0));
+	OK(cudaGraphDestroy(graph));
+	ck_assert_int_eq(calls, 0);
+	for (int i = 1; i < 4; i++) {
+		s.fill(float(10 * i));
+		OK(cudaGraphLaunch(exec, s.stream[1]));
+		OK(cudaStreamSynchronize(s.stream[1]));
+		ck_assert_uint_eq(s.wrong(float(10 * i + 1)), 0);
+		ck_assert_int_eq(calls, i);
+	}
+	/* what it reads is looked up when it runs */
+	OK(cudaFree(s.device[1]));
+	OK(cudaGraphLaunch(exec, s.stream[1]));
+	ck_assert_int_eq(cudaStreamSynchronize(s.stream[1]), cudaErrorIllegalAddress);
+	expect("in freed memory");
+	OK(cudaGraphExecDestroy(exec));
+	s.device[1] = nullptr;
+}
+END_TEST
+
 static void calls_cuda(void *arg)
 {
 	*static_cast<cudaError_t *>(arg) = cudaDeviceSynchronize();
@@ -447,6 +585,10 @@ static Suite *suite()
 	tcase_add_test(c, missing_barrier);
 	tcase_add_test(c, barrier_of_some);
 	tcase_add_test(c, captures);
+	tcase_add_test(c, broken_captures);
+	tcase_add_test(c, captured_events);
+	tcase_add_test(c, threads_and_captures);
+	tcase_add_test(c, launched_again);
 	tcase_add_test(c, cuda_in_host_function);
 	suite_add_tcase(s, c);
 	return s;

@@ -382,8 +382,45 @@ START_TEST(too_short)
 }
 END_TEST
 
+/* A sum in place, and a message to the other rank of two. */
+static void talk(int rank, ncclRedOp_t op, float *x, float *y, ncclComm_t comm, cudaStream_t stream)
+{
+	ncclAllReduce(x, x, LENGTH, ncclFloat32, op, comm, stream);
+	ncclGroupStart();
+	ncclSend(x, LENGTH, ncclFloat32, 1 - rank, comm, stream);
+	ncclRecv(y, LENGTH, ncclFloat32, 1 - rank, comm, stream);
+	ncclGroupEnd();
+}
+
+/* That, captured, and launched every other time. */
+static bool talk_captured(int rank, float *x, float *y, ncclComm_t comm, cudaStream_t stream)
+{
+	cudaGraphExec_t exec = nullptr;
+	cudaGraph_t graph = nullptr;
+	bool right;
+
+	cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+	talk(rank, ncclSum, x, y, comm, stream);
+	right = cudaStreamEndCapture(stream, &graph) == cudaSuccess &&
+		cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess;
+	for (int i = 0; i < 20 && right; i++)
+		if (i % 2)
+			right = cudaGraphLaunch(exec, stream) == cudaSuccess;
+		else
+			talk(rank, ncclSum, x, y, comm, stream);
+	right &= cudaStreamSynchronize(stream) == cudaSuccess;
+	cudaGraphDestroy(graph);
+	/* which waits for the graph, for ever */
+	right &= ncclCommDestroy(comm) == ncclInvalidUsage &&
+		 strstr(ff_double_complaint(), "goes before the graphs");
+	cudaGraphExecDestroy(exec);
+	return right;
+}
+
+enum { PLAIN, SWAPPED, CAPTURED, WAYS };
+
 /* As rank of two processes; 0 when all is as it should be. */
-static int be(int rank, ncclUniqueId id, bool swapped)
+static int be(int rank, ncclUniqueId id, int way)
 {
 	cudaStream_t stream;
 	ncclComm_t comm;
@@ -396,14 +433,10 @@ static int be(int rank, ncclUniqueId id, bool swapped)
 		return 1;
 	x = device_array(numbers(LENGTH, float(rank)));
 	y = device_array(std::vector<float>(2 * LENGTH, NAN));
-	for (int i = 0; i < 20; i++) {
-		ncclAllReduce(x, x, LENGTH, ncclFloat32, swapped && rank ? ncclMax : ncclSum, comm,
-				stream);
-		ncclGroupStart();
-		ncclSend(x, LENGTH, ncclFloat32, 1 - rank, comm, stream);
-		ncclRecv(y, LENGTH, ncclFloat32, 1 - rank, comm, stream);
-		ncclGroupEnd();
-	}
+	if (way == CAPTURED)
+		right = talk_captured(rank, x, y, comm, stream);
+	for (int i = 0; i < 20 && way != CAPTURED; i++)
+		talk(rank, way == SWAPPED && rank ? ncclMax : ncclSum, x, y, comm, stream);
 	if (cudaStreamSynchronize(stream) != cudaSuccess)
 		return strstr(ff_double_complaint(), "calls an all-reduce of 12") ? 2 : 3;
 	for (size_t i = 0; i < LENGTH; i++)
@@ -418,7 +451,7 @@ static int be(int rank, ncclUniqueId id, bool swapped)
 
 START_TEST(processes)
 {
-	for (int swapped = 0; swapped < 2; swapped++) {
+	for (int way = 0; way < WAYS; way++) {
 		ncclUniqueId id;
 		int status[2];
 		pid_t child[2];
@@ -429,14 +462,49 @@ START_TEST(processes)
 		for (int r = 0; r < 2; r++) {
 			child[r] = fork();
 			if (child[r] == 0)
-				_exit(be(r, id, swapped));
+				_exit(be(r, id, way));
 		}
 		for (int r = 0; r < 2; r++) {
 			ck_assert_int_eq(waitpid(child[r], &status[r], 0), child[r]);
 			ck_assert(WIFEXITED(status[r]));
-			ck_assert_int_eq(WEXITSTATUS(status[r]), swapped ? 2 : 0);
+			ck_assert_int_eq(WEXITSTATUS(status[r]), way == SWAPPED ? 2 : 0);
 		}
 	}
+}
+END_TEST
+
+/* Launches of one process may wait for each other; and what NCCL or the double does not take. */
+START_TEST(captured_calls)
+{
+	Ranks k(1);
+	cudaStream_t other;
+	cudaGraph_t graph;
+	ncclUniqueId id;
+	ncclComm_t comm, alone;
+
+	OK(cudaStreamBeginCapture(k.stream[0], cudaStreamCaptureModeThreadLocal));
+	ck_assert_int_eq(ncclAllReduce(k.from[0], k.to[0], LENGTH, ncclFloat32, ncclSum, k.comm[0],
+					 k.stream[0]),
+			ncclInvalidUsage);
+	expect("several ranks of one process communicate in graphs");
+	OK(ncclGetUniqueId(&id));
+	OK(ncclCommInitRank(&alone, 1, id, 0));
+	OK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	OK(cudaStreamBeginCapture(k.stream[0], cudaStreamCaptureModeThreadLocal));
+	ck_assert_int_eq(ncclCommInitRank(&comm, 1, id, 0), ncclInvalidUsage);
+	expect("a communicator is made in a capture");
+	OK(cudaStreamBeginCapture(k.stream[0], cudaStreamCaptureModeThreadLocal));
+	OK(ncclGroupStart());
+	OK(ncclAllReduce(k.from[0], k.to[0], LENGTH, ncclFloat32, ncclSum, alone, k.stream[0]));
+	ck_assert_int_eq(ncclAllReduce(k.from[0], k.to[0], LENGTH, ncclFloat32, ncclSum, alone,
+					 other),
+			ncclInvalidUsage);
+	expect("a group is captured in part");
+	OK(ncclGroupEnd());
+	cudaStreamEndCapture(k.stream[0], &graph);
+	ff_double_complaint();
+	cudaStreamDestroy(other);
+	ncclCommAbort(alone);
 }
 END_TEST
 
@@ -474,6 +542,7 @@ static Suite *suite()
 	tcase_add_test(c, missing_rank);
 	tcase_add_test(c, too_short);
 	tcase_add_test(c, processes);
+	tcase_add_test(c, captured_calls);
 	tcase_add_test(c, one_device_for_two);
 	suite_add_tcase(s, c);
 	return s;
