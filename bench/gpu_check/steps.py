@@ -123,7 +123,8 @@ def last_line(output):
 
 TARGETS = ["graphs/ffzoo", "runtime/ffrun", "runtime/ffprof", "tests/torch/ffrun_dense",
            "tests/runtime/test_mpi"]
-BACKEND_TESTS = ["kernels", "kernels_rows", "copy", "stream", "loss", "executor", "rounded"]
+BACKEND_TESTS = ["kernels", "kernels_rows", "copy", "stream", "loss", "executor", "rounded",
+                 "captured"]
 
 
 def unpack(check):
@@ -265,6 +266,43 @@ def nccl(check):
     return "2 and 4 ranks verified"
 
 
+DROPOUT = ["alexnet", "--set", "image=28", "--batch", "16"]
+
+
+def both_ways(check, path, *options, **more):
+    """The same steps task by task and each as a CUDA graph: the reports of both."""
+    plain, launched = (
+        train(check, path, "cuda", "--data", "synthetic:64", "--steps",
+              "8" if check.double else "60", "--optimizer", "adamw", "--rate", "0.001",
+              "--schedule", "cosine", "--test", *options, FF_CUDA_GRAPH=word, **more)
+        for word in ("0", "1"))
+    if plain["captured"] or not launched["captured"]:
+        raise Failure("FF_CUDA_GRAPH is not obeyed")
+    for key in ("loss", "accuracy", "test_loss", "sent_bytes"):
+        if plain[key] != launched[key]:
+            raise Failure(f"{key} is {launched[key]} launched, else {plain[key]}")
+    return plain["step_us"]["median"], launched["step_us"]["median"]
+
+
+def graphs(check):
+    """To the bit the same, and what launching a step as a whole saves."""
+    said = []
+    for name, options in {**SAME_STEPS, "alexnet for 28x28": DROPOUT}.items():
+        path = graph(check, "graphs", *options)
+        plain, launched = both_ways(check, path, strategy="single")
+        said.append(f"{name} {plain / 1e3:.2f} ms, launched {launched / 1e3:.2f}")
+    return "the same bits" if check.double else "the same bits; " + "; ".join(said)
+
+
+def graphs_nccl(check):
+    """Communication captured too; processes on one GPU count as hosts."""
+    path = graph(check, "graphs", "mlp", "--batch", "12", "--set", "hidden=32")
+    if list((place.BUILD / "runtime").rglob("*no_nccl.c.o")):
+        raise Skip("built without NCCL")
+    both_ways(check, path, "--devices", "2", strategy="data-parallel", FF_NCCL="1")
+    return "the same bits on 2 ranks"
+
+
 def sanitizer():
     home = place.toolkit()
     own = home and home / "bin/compute-sanitizer"
@@ -338,10 +376,10 @@ def all_steps():
     steps = [Step("unpack", unpack, 60), Step("configure", configure, 90),
              Step("build", build, 300), Step("commands", commands, 90)]
     steps += [Step(n, backend_test(n), 120) for n in BACKEND_TESTS]
-    steps += [Step("CPU and GPU", cpu_and_gpu, 90)]
+    steps += [Step("CPU and GPU", cpu_and_gpu, 90), Step("CUDA graphs", graphs, 60)]
     steps += [Step(f"PyTorch {p}", torch_test(p), 120) for p in TORCH_PARTS[:3]]
     steps += [Step(f"{n} ranks, staging", ranks(n), 90) for n in (2, 4)]
-    steps += [Step("2 and 4 ranks, NCCL", nccl, 60)]
+    steps += [Step("2 and 4 ranks, NCCL", nccl, 60), Step("CUDA graphs, NCCL", graphs_nccl, 60)]
     steps += [Step(f"bench {n} {d}", bench(n, d), 60)
               for d in ("float32", "bfloat16") for n in BENCHMARKS]
     steps += [Step(f"sanitizer {n}", sanitized(n, s), 90)
