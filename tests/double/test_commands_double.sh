@@ -67,6 +67,17 @@ check 'others over NCCL' grep -q '^communication: nccl' before
 FF_NCCL=0 "$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 \
 	--steps 1 >before
 check 'unless told otherwise' grep -q '^communication: mpi' before
+"$ffrun" lenet.json single --device cuda --data synthetic:64 --steps 6 >before
+check 'steps are launched' grep -q '^steps: each as a CUDA graph' before
+check 'and are what they are without' test "$whole" = "$(FF_CUDA_GRAPH=0 train cuda lenet.json single)"
+"$ffrun" lenet.json single --device cuda --data synthetic:64 --steps 3 --compare >before
+check 'in turns too' grep -q '^steps: each as a CUDA graph' before
+FF_NCCL=0 "$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 \
+	--steps 2 >before
+check 'not where the host communicates' \
+	grep -q '^steps: task by task, as communication over mpi needs the host' before
+FF_CUDA_GRAPH=1 "$ffrun" lenet.json single --device cpu --data synthetic:64 --steps 1 2>before
+check 'nor on a CPU, whoever insists' test $? = 2
 check 'a test pass' "$ffrun" lenet.json single --device cuda --data synthetic:64 --epochs 1
 check 'the preset, where a device answers' "$ffrun" lenet.json single --data synthetic:64 --steps 1
 mv out before

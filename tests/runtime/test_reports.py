@@ -65,7 +65,10 @@ with tempfile.TemporaryDirectory() as folder:
     common = ["--data", "synthetic:64", "--report", report]
 
     run(ffrun, graph, "single", *common, "--steps", "4")
-    accepts(reports, json.loads(report.read_text()), "one device")
+    alone = json.loads(report.read_text())
+    accepts(reports, alone, "one device")
+    say(alone["captured"] is False and "cpu backend" in alone["not_captured"],
+        "a CPU is given its steps task by task", alone["not_captured"])
     run(ffrun, graph, "data-parallel", "--devices", "2", *common, "--verify")
     accepts(reports, json.loads(report.read_text()), "only verified")
     for name, settings in (("sgd", {"rate", "decay"}), ("momentum", {"rate", "momentum", "decay"}),
