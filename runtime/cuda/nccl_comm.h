@@ -1,0 +1,62 @@
+/* Communication over NCCL: what its files share.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_NCCL_COMM_H
+#define FF_CUDA_NCCL_COMM_H
+
+#include <nccl.h>
+
+#include "comm.h"
+#include "device.h"
+
+/* Devices that have a communicator of their own. */
+struct ff_nccl_group {
+	struct ff_nccl_group *next;
+	ncclComm_t comm;
+	uint32_t n, own; /* devices; this rank's position */
+	char call[64];   /* the last that was posted */
+	uint16_t device[];
+};
+
+/* Device memory.  Streams run in order, so all that is posted may pass through the same. */
+struct ff_nccl_scratch {
+	struct ff_nccl_scratch *next; /* smaller and older */
+	void *memory;
+	size_t bytes;
+};
+
+struct ff_nccl {
+	struct ff_comm base;
+	struct ff_comm *host;
+	struct ff_device *dev;
+	struct ff_nccl_group *groups;
+	struct ff_nccl_scratch *scratch; /* the newest serves, the others may be under way */
+	bool failed;
+};
+
+static inline struct ff_nccl *ff_nccl(struct ff_comm *c)
+{
+	return (struct ff_nccl *)c; /* the first of it */
+}
+
+extern const ncclDataType_t ff_nccl_types[FF_DTYPE_COUNT];
+
+/* nccl_group.c */
+/* Makes the communicator of a group that is new. */
+int ff_nccl_group_find(struct ff_nccl *m, uint32_t n, const uint16_t *device,
+		struct ff_nccl_group **ret, struct ff_error *err);
+/* That of all devices. */
+int ff_nccl_group_all(struct ff_nccl *m, struct ff_nccl_group **ret, struct ff_error *err);
+void ff_nccl_groups_close(struct ff_nccl *m);
+/* FF_E_RUN with the group's last call unless `status` is success. */
+int ff_nccl_check(struct ff_nccl *m, const struct ff_nccl_group *g, ncclResult_t status,
+		struct ff_error *err);
+/* What has gone wrong since it was posted, with any group. */
+int ff_nccl_ask(void *nccl, struct ff_error *err);
+
+/* nccl_collective.c */
+int ff_nccl_collective(struct ff_comm *c, const struct ff_channel *on,
+		const struct ff_collective *x, struct ff_error *err);
+int ff_nccl_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dtype type,
+		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err);
+void ff_nccl_scratch_close(struct ff_nccl *m);
+
+#endif
