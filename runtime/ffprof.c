@@ -62,6 +62,10 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 					"data set whose loading is timed (synthetic)"},
 			{"--budget", FF_OPTION_SECONDS, &o->budget_s, "TIME",
 					"stop after this time, to be continued by another run"},
+			{"--largest", FF_OPTION_BYTES, &o->largest, "SIZE",
+					"copies, updates and messages of no more than this: "
+					"quicker, "
+					"and enough where values are small (64M)"},
 			{"--again", FF_OPTION_FLAG, &o->again, NULL,
 					"also measure what something else disturbed when it was "
 					"measured"},

@@ -130,7 +130,7 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bo
 	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++, size *= 4) {
 		struct ff_timing t;
 
-		if (*n && point[*n - 1].us > TOO_LONG_US)
+		if (ff_prof_is_beyond(p, size, *n) || (*n && point[*n - 1].us > TOO_LONG_US))
 			break;
 		set_size(&b, size);
 		code = ff_prof_time(p, &what, &t, err);

@@ -17,6 +17,7 @@ struct ff_prof_options {
 	struct ff_texts strategies;
 	uint64_t devices, micro_batches; /* the most of both */
 	double budget_s;                 /* 0: none */
+	int64_t largest;                 /* message, copy or update, bytes; 0: as presets have it */
 	bool replace, again;
 };
 
@@ -114,6 +115,12 @@ double ff_prof_reference_spread(struct ff_prof *p);
 /* The longest that a thread waited for a processor since ff_prof_wait_start. */
 void ff_prof_wait_start(struct ff_prof *p);
 double ff_prof_wait_us(const struct ff_prof *p);
+
+/* Whether a size is beyond what is to be measured; the first one, with none before it, never is. */
+static inline bool ff_prof_is_beyond(const struct ff_prof *p, int64_t bytes, uint32_t before)
+{
+	return p->opt->largest && before && bytes > p->opt->largest;
+}
 
 /* stopwatch.c: something to time. */
 struct ff_timed {

@@ -210,6 +210,8 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_byt
 
 		if (kind == FF_RATE_LOAD)
 			set_load(&b);
+		if (ff_prof_is_beyond(p, b.bytes, n))
+			break;
 		if (n && (double)b.bytes <= point[n - 1].bytes)
 			continue; /* no more rows in a batch */
 		code = prepare(&b, &what, err);

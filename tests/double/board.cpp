@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,12 +48,14 @@ bool board_get(const std::string &folder, const std::string &name, bool wide,
 	std::string path = folder + "/" + name;
 
 	if (wide) {
-		std::ifstream in(path, std::ios::binary);
+		std::ifstream in(path, std::ios::binary | std::ios::ate);
 
 		if (!in)
 			return false;
-		ret->assign(std::istreambuf_iterator<char>(in), {});
-		return true;
+		ret->resize(size_t(in.tellg()));
+		in.seekg(0);
+		in.read(ret->data(), std::streamsize(ret->size()));
+		return bool(in);
 	}
 	auto at = messages().find(path);
 
