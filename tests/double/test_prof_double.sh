@@ -96,9 +96,8 @@ check 'bfloat16' prof half.json --machine ./one.json -o half-costs.json
 check 'its updates' grep -q '"update_bfloat16": \[' half-costs.json
 check 'two ranks' prof tiny.json --machine ./two.json --budget 1s -o two-costs.json
 check 'are two' grep -q '"ranks": 2' two-costs.json
-"$ffsearch" tiny.json --machine ./two.json --costs analytic --simulate data-parallel -o two-plan.json >out
 check 'two ranks over NCCL, small sizes' env FF_NCCL=1 "$ffprof" tiny.json --machine ./two.json \
-	--device cuda --largest 16K --strategy two-plan.json -o nccl-costs.json
+	--device cuda --largest 16K -o nccl-costs.json
 mv out before
 check 'over NCCL it was' grep -q '^communication: nccl 2' before
 check 'its tables' python3 - <<TXT
@@ -110,7 +109,7 @@ assert all(t["ranks"] == 2 and t["bytes"] == [1024, 4096, 16384] for t in tables
 assert all(u > 0 for t in tables.values() for u in t["us"]) and c["link"]["bytes_per_s"] > 0, c
 TXT
 check 'ffsearch takes it' "$ffsearch" tiny.json --machine ./two.json --costs nccl-costs.json \
-	--simulate data-parallel -o two-plan.json
+	--proposals 100 -o two-plan.json
 check 'kernels alone' "$kernels" mlp --batch 4 --set image=4 --set hidden=8 --device cuda
 mv out before
 check 'forward and backward' test "$(grep -c 'linear .*ward' before)" -ge 4
