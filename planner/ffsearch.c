@@ -28,15 +28,14 @@ static int load_machine(struct ff_job *j, struct ff_error *err)
 /* --simulate: a strategy file, which names its optimizer. */
 static int load_planned(struct ff_job *j, struct ff_error *err)
 {
-	struct ff_strategy_info info;
 	int code;
 
 	if (!j->simulate || ff_job_is_start(j->simulate))
 		return FF_OK;
 	code = ff_strategy_load(j->simulate, &j->graph, j->machine.n_devices, &j->arena,
-			&j->planned, &info, err);
+			&j->planned, &j->planned_info, err);
 	if (code == FF_OK && !j->optimizer)
-		j->optimizer = info.optimizer;
+		j->optimizer = j->planned_info.optimizer;
 	return code;
 }
 
@@ -323,6 +322,14 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
+/* That the costs were measured with; "": none, or unknown. */
+static const char *communication(const struct ff_job *j)
+{
+	const char *name = j->costs ? ff_costs_origin(j->costs)->communication : NULL;
+
+	return name ? name : "";
+}
+
 static int save_strategy(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_plan *p = &j->summary.plan;
@@ -333,6 +340,7 @@ static int save_strategy(struct ff_job *j, struct ff_error *err)
 			.predicted_us = p->simulation.step_us,
 			.disturbed_share = j->costs ? 1 - ff_costs_steady_share(j->costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,
+			.communication = communication(j),
 	};
 	struct ff_out o;
 	int code;
@@ -401,6 +409,17 @@ static void warn_if_unsteady(const struct ff_job *j)
 				ff_job_command.name, 100 * (1 - share), j->costs_path);
 }
 
+static void warn_of_communication(const struct ff_job *j)
+{
+	const char *planned = j->planned_info.communication, *here = communication(j);
+
+	if (planned && *here && strcmp(planned, here) != 0)
+		fprintf(stderr,
+				"%s: %s was planned for ranks that communicate over %s, but %s was "
+				"measured over %s\n",
+				ff_job_command.name, j->simulate, planned, j->costs_path, here);
+}
+
 static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
@@ -438,6 +457,7 @@ static int run(struct ff_job *j, struct ff_error *err)
 	}
 	ff_summary_print(s, piped ? stderr : stdout);
 	warn_if_unsteady(j);
+	warn_of_communication(j);
 	if (!ff_plan_fits(&s->plan))
 		return ff_fail(err, FF_E_NOFIT,
 				"strategy %s does not fit: device %u needs %lld bytes and has %lld",

@@ -29,6 +29,7 @@ struct ff_job {
 	struct ff_graph graph;
 	struct ff_machine machine;
 	struct ff_strategy planned; /* --simulate: the file's */
+	struct ff_strategy_info planned_info;
 	const struct ff_optimizer *optimizer;
 	struct ff_costs *costs;
 	struct ff_pricer *pricer;

@@ -179,7 +179,6 @@ static int run(const struct ff_run_options *o, struct ff_plan *p, struct ff_comm
 	struct ff_verdict verdict = {0};
 	int code = lower(p, comm, err);
 
-	p->communication = comm->name;
 	if (code == FF_OK && (o->verify || o->dump))
 		code = ff_verify(o, p, comm, &verdict, err);
 	if (code == FF_OK && p->steps)
@@ -227,11 +226,13 @@ static int main_rank(const struct ff_run_options *o)
 		code = ff_agree_code(comm, ff_plan_load(o, comm->n_ranks, here, &plan, &err), &err);
 		agreed = code < 0;
 	}
-	if (code == FF_OK && comm->rank == 0)
-		tell(&plan);
 	if (code == FF_OK)
 		code = ff_comm_prefer(plan.backend, ff_machine_ordinal(&plan.machine, comm->rank),
 				&comm, &err);
+	if (code == FF_OK)
+		ff_plan_communicate(&plan, comm->name);
+	if (code == FF_OK && comm->rank == 0)
+		tell(&plan);
 	if (code == FF_OK)
 		code = run(o, &plan, comm, &err);
 	status = end(code, &err);

@@ -486,12 +486,31 @@ static void use_link(const struct ff_link *link, double bytes, double *us, doubl
 	*latency_us = fmax(*latency_us, link->latency_us);
 }
 
+/* Where the busiest device has messages with all others that was measured as such; else the
+ * first of its rounds was, where every device sends to one. */
+static bool by_table(const struct ff_pricer *p, const struct ff_move *mv, uint32_t rounds,
+		double latency_us, double *us)
+{
+	bool all = rounds + 1 == mv->n_devices;
+	const struct ff_comm_cost *table =
+			all ? find_table(p, FF_MOVE_ALL_TO_ALL, mv->n_devices, mv->device) : NULL;
+
+	if (table) {
+		*us = table_us(table, (double)mv->busiest_bytes);
+		return true;
+	}
+	table = find_table(p, FF_MOVE_POINT_TO_POINT, mv->n_devices, mv->device);
+	if (!rounds || !table)
+		return false;
+	*us = table_us(table, (double)mv->busiest_bytes) + (rounds - 1) * latency_us;
+	return true;
+}
+
 /* The busiest link's time, and a latency for each message of the busiest device. */
 static double messages_us(const struct ff_pricer *p, const struct ff_move *mv)
 {
 	const uint32_t *node_of = p->machine->node_of;
-	double us = 0, latency_us = 0;
-	const struct ff_comm_cost *table;
+	double us = 0, latency_us = 0, measured_us;
 	uint32_t rounds = 0;
 
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
@@ -520,10 +539,8 @@ static double messages_us(const struct ff_pricer *p, const struct ff_move *mv)
 	}
 	for (uint32_t i = 0; i < mv->n_devices; i++)
 		p->node[node_of[mv->device[i]]] = (struct node_tally){0};
-	table = find_table(p, FF_MOVE_POINT_TO_POINT, mv->n_devices, mv->device);
-	if (!rounds || !table)
-		return us + rounds * latency_us;
-	return table_us(table, (double)mv->busiest_bytes) + (rounds - 1) * latency_us;
+	return by_table(p, mv, rounds, latency_us, &measured_us) ? measured_us
+								 : us + rounds * latency_us;
 }
 
 double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv)

@@ -14,7 +14,11 @@ int ff_costs_create(const char *device_kind, struct ff_costs **ret, struct ff_er
 	if (!c)
 		return ff_fail_memory(err);
 	ff_arena_init(&c->arena);
-	c->origin = (struct ff_origin){.processor = "", .kernels = "", .mpi = "", .driver = ""};
+	c->origin = (struct ff_origin){.processor = "",
+			.kernels = "",
+			.mpi = "",
+			.driver = "",
+			.communication = ""};
 	c->device_kind = ff_arena_strdup(&c->arena, device_kind);
 	if (!c->device_kind) {
 		ff_costs_destroy(c);
@@ -55,7 +59,8 @@ int ff_costs_set_origin(struct ff_costs *c, const struct ff_origin *o, struct ff
 	own.kernels = ff_arena_strdup(&c->arena, o->kernels);
 	own.mpi = ff_arena_strdup(&c->arena, o->mpi);
 	own.driver = ff_arena_strdup(&c->arena, o->driver ? o->driver : "");
-	if (!own.processor || !own.kernels || !own.mpi || !own.driver)
+	own.communication = ff_arena_strdup(&c->arena, o->communication ? o->communication : "");
+	if (!own.processor || !own.kernels || !own.mpi || !own.driver || !own.communication)
 		return ff_fail_memory(err);
 	c->origin = own;
 	return FF_OK;

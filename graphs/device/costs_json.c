@@ -244,7 +244,7 @@ static int read_count(
 	return code;
 }
 
-/* What devices have that are not the host. */
+/* What not all files have: that of devices that are not the host, and of several ranks. */
 static int read_device(const struct ff_json *at, struct ff_origin *o, struct ff_error *err)
 {
 	int code = FF_OK;
@@ -255,13 +255,16 @@ static int read_device(const struct ff_json *at, struct ff_origin *o, struct ff_
 		code = read_count(at, "clock_mhz", &o->clock_mhz, err);
 	if (code == FF_OK && ff_json_get(at, "memory_clock_mhz"))
 		code = read_count(at, "memory_clock_mhz", &o->memory_clock_mhz, err);
+	if (code == FF_OK && ff_json_get(at, "communication"))
+		code = ff_json_string(at, "communication", &o->communication, err);
 	return code;
 }
 
 static int read_origin(struct ff_costs *c, const struct ff_json *root, struct ff_error *err)
 {
 	static const char *const keys[] = {"processor", "kernels", "mpi", "cores", "threads",
-			"ranks", "hosts", "driver", "clock_mhz", "memory_clock_mhz", NULL};
+			"ranks", "hosts", "driver", "clock_mhz", "memory_clock_mhz",
+			"communication", NULL};
 	const struct ff_json *at;
 	struct ff_origin o = {.driver = ""};
 	int code;

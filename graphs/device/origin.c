@@ -27,7 +27,8 @@ static void of_count(struct trait *t, const char *what, uint32_t was, uint32_t i
 int ff_origin_check(const char *file, const struct ff_origin *was, const struct ff_origin *is,
 		struct ff_error *err)
 {
-	struct trait t[10];
+	struct trait t[11];
+	int n = 10;
 
 	of_text(&t[0], "processor", was->processor, is->processor);
 	of_text(&t[1], "kernels", was->kernels, is->kernels);
@@ -39,7 +40,9 @@ int ff_origin_check(const char *file, const struct ff_origin *was, const struct 
 	of_text(&t[7], "driver", was->driver, is->driver);
 	of_count(&t[8], "clock in MHz", was->clock_mhz, is->clock_mhz);
 	of_count(&t[9], "memory clock in MHz", was->memory_clock_mhz, is->memory_clock_mhz);
-	for (int i = 0; i < 10; i++)
+	if (was->communication && *was->communication)
+		of_text(&t[n++], "communication", was->communication, is->communication);
+	for (int i = 0; i < n; i++)
 		if (strcmp(t[i].was, t[i].is) != 0)
 			return ff_fail(err, FF_E_INPUT,
 					"%.200s: was measured elsewhere (%s: %s, here %s); give "
@@ -64,5 +67,7 @@ void ff_origin_write(const struct ff_origin *origin, const char *key, struct ff_
 		ff_out_int(o, "clock_mhz", origin->clock_mhz);
 	if (origin->memory_clock_mhz)
 		ff_out_int(o, "memory_clock_mhz", origin->memory_clock_mhz);
+	if (origin->communication && *origin->communication)
+		ff_out_string(o, "communication", origin->communication);
 	ff_out_close(o);
 }

@@ -222,6 +222,21 @@ static int read_optimizer(
 			: FF_OK;
 }
 
+static int read_communication(const struct ff_json *root, struct ff_arena *a,
+		struct ff_strategy_info *info, struct ff_error *err)
+{
+	const char *name;
+	int code = FF_OK;
+
+	info->communication = NULL;
+	if (!ff_json_get(root, "communication"))
+		return FF_OK;
+	if ((code = ff_json_string(root, "communication", &name, err)) < 0)
+		return code;
+	info->communication = ff_arena_strdup(a, name);
+	return info->communication ? FF_OK : ff_fail_memory(err);
+}
+
 static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_devices,
 		struct ff_strategy_info *info, struct ff_error *err)
 {
@@ -252,6 +267,8 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 			(code = ff_json_real(root, "steadiness", 0, 1, &steadiness, err)) < 0)
 		return code;
 	info->disturbed_share = 1 - steadiness;
+	if ((code = read_communication(root, a, info, err)) < 0)
+		return code;
 	if (!memory)
 		return FF_OK;
 	if (memory->type != FF_JSON_ARRAY || memory->n != info->devices)
@@ -270,8 +287,8 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 static int check_header(const struct ff_json *root, const struct ff_graph *g, struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
-			"devices", "optimizer", "predicted_us", "steadiness", "memory_bytes",
-			"micro_batches", "order", "operators", NULL};
+			"devices", "optimizer", "predicted_us", "steadiness", "communication",
+			"memory_bytes", "micro_batches", "order", "operators", NULL};
 	const char *name, *hash;
 	char own[20];
 	int code;
@@ -409,6 +426,8 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_real(o, "predicted_us", info->predicted_us);
 	if (info->disturbed_share > 0)
 		ff_out_real(o, "steadiness", 1 - info->disturbed_share);
+	if (info->communication && *info->communication)
+		ff_out_string(o, "communication", info->communication);
 	if (info->memory_bytes) {
 		ff_out_array(o, "memory_bytes");
 		for (uint32_t i = 0; i < info->devices; i++)

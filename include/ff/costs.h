@@ -30,8 +30,9 @@ struct ff_rate {
  * several sizes; between sizes the time is interpolated, beyond the last it
  * grows at the last slope. */
 struct ff_comm_cost {
-	enum ff_move_kind kind; /* POINT_TO_POINT: every device sends to its successor; bytes: per
-				 * device. Collectives: bytes of the whole region. */
+	enum ff_move_kind kind; /* POINT_TO_POINT: every device sends to its successor, ALL_TO_ALL:
+				 * to all others; bytes: per device. Collectives: bytes of the whole
+				 * region. */
 	uint32_t ranks, n;
 	double *bytes, *us; /* n, ascending */
 	uint32_t disturbed; /* sizes whose times rest on such samples */
@@ -46,9 +47,11 @@ struct ff_origin {
 	uint32_t ranks, hosts;                /* measured at once; ranks 0: nothing is known */
 	const char *driver;                   /* its versions; NULL or "": there is none */
 	uint32_t clock_mhz, memory_clock_mhz; /* of the device, at most; 0: not told */
+	const char *communication; /* what ranks talk over, as ff_comm.name; NULL or "": not told */
 };
 
-/* FF_E_INPUT unless both are the same; the sentence names `file` and what differs. */
+/* FF_E_INPUT unless both are the same; the sentence names `file` and what differs.  A
+ * communication that is not told may be any. */
 int ff_origin_check(const char *file, const struct ff_origin *was, const struct ff_origin *is,
 		struct ff_error *err);
 void ff_origin_write(const struct ff_origin *origin, const char *key, struct ff_out *o);

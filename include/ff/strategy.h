@@ -69,6 +69,7 @@ struct ff_strategy_info {
 	/* that time and memory are of; NULL: the preset one (a loaded one is never NULL) */
 	const struct ff_optimizer *optimizer;
 	const int64_t *memory_bytes; /* `devices` figures, or NULL */
+	const char *communication;   /* that its costs were measured with; NULL: unknown */
 };
 
 static inline uint32_t ff_config_cells(const struct ff_config *c)

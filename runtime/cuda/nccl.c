@@ -136,6 +136,7 @@ int ff_cuda_comm(struct ff_comm *host, uint32_t ordinal, bool insist, struct ff_
 				.share = nccl_share,
 				.destroy = nccl_destroy,
 				.rank = host->rank,
+				.on_device = true,
 				.n_ranks = host->n_ranks};
 		code = open_comm(m, ordinal, insist, &shared, err);
 	}

@@ -6,6 +6,7 @@
 
 #include "../agree.h"
 
+#define KINDS 5
 #define SIZES 9 /* 1 KiB to 64 MiB, each four times the one before */
 #define SMALLEST 1024
 #define TOO_LONG_US 300000 /* the next size would take too long */
@@ -22,6 +23,7 @@ struct bench {
 	void **send, **recv;
 	int64_t *count, *offset;
 	struct ff_parcel *parcel;
+	uint32_t n_parcels;
 };
 
 static int run_collective(struct bench *b, struct ff_error *err)
@@ -49,24 +51,37 @@ static int run(void *arg, struct ff_error *err)
 
 	if (c->rank >= b->ranks)
 		return FF_OK;
-	if (b->kind != FF_MOVE_POINT_TO_POINT)
+	if (!ff_move_is_messages(b->kind))
 		return run_collective(b, err);
 	if (!b->ping)
-		return c->exchange(c, &on, FF_F32, b->parcel, b->ranks, err);
+		return c->exchange(c, &on, FF_F32, b->parcel, b->n_parcels, err);
 	code = c->exchange(c, &on, FF_F32, &b->parcel[0], 1, err);
 	return code == FF_OK ? c->exchange(c, &on, FF_F32, &b->parcel[1], 1, err) : code;
 }
 
+/* One number of each, so that the devices begin together: hosts leave a barrier one after
+ * another, and a device that waits for another inside what is timed would count that. */
+static int meet(void *arg, struct ff_error *err)
+{
+	struct bench *b = arg;
+	struct bench small = *b;
+	int64_t count = 1;
+
+	small.kind = FF_MOVE_ALL_REDUCE;
+	small.count = &count;
+	return b->p->comm->rank < b->ranks ? run_collective(&small, err) : FF_OK;
+}
+
 static int allocate(struct bench *b, int64_t most, struct ff_error *err)
 {
-	size_t n = b->ranks;
+	size_t n = b->ranks, parcels = b->kind == FF_MOVE_ALL_TO_ALL ? n * (n - 1) : n;
 
 	b->device = calloc(n, sizeof(*b->device));
 	b->send = calloc(n, sizeof(*b->send));
 	b->recv = calloc(n, sizeof(*b->recv));
 	b->count = calloc(n, sizeof(*b->count));
 	b->offset = calloc(n, sizeof(*b->offset));
-	b->parcel = calloc(n, sizeof(*b->parcel));
+	b->parcel = calloc(parcels, sizeof(*b->parcel));
 	for (int i = 0; i < 2; i++) {
 		/* pages that are there, values that are harmless */
 		int code = b->p->backend->alloc(b->p->dev, (size_t)most, &b->memory[i], err);
@@ -92,6 +107,22 @@ static void release(struct bench *b)
 			b->p->backend->free(b->p->dev, b->memory[i]);
 }
 
+/* Each sends so much to its successor, or in all to as many successors as there are; messages lie
+ * one behind the other. */
+static void set_parcels(struct bench *b, int64_t elements)
+{
+	uint32_t most = b->kind == FF_MOVE_ALL_TO_ALL ? b->ranks - 1 : 1;
+	int64_t part = elements > most ? elements / most : 1;
+
+	b->n_parcels = 0;
+	for (uint32_t i = 0; i < b->ranks; i++)
+		for (uint32_t k = 0; k < most; k++)
+			b->parcel[b->n_parcels++] = (struct ff_parcel){(uint16_t)i,
+					(uint16_t)((i + k + 1) % b->ranks),
+					(const float *)b->memory[0] + (int64_t)k * part,
+					(float *)b->memory[1] + (int64_t)k * part, part};
+}
+
 static void set_size(struct bench *b, int64_t bytes)
 {
 	int64_t elements = bytes / (int64_t)sizeof(float), at = 0;
@@ -99,15 +130,12 @@ static void set_size(struct bench *b, int64_t bytes)
 
 	b->bytes = bytes;
 	for (uint32_t i = 0; i < b->ranks; i++) {
-		uint32_t next = (i + 1) % b->ranks;
-
 		b->device[i] = (uint16_t)i;
 		b->count[i] = elements / b->ranks + (i < elements % b->ranks);
 		b->offset[i] = at;
 		at += b->count[i];
-		b->parcel[i] = (struct ff_parcel){
-				(uint16_t)i, (uint16_t)next, b->memory[0], b->memory[1], elements};
 	}
+	set_parcels(b, elements);
 	if (b->kind == FF_MOVE_ALL_REDUCE)
 		b->count[0] = elements;
 	if (me < b->ranks) {
@@ -122,6 +150,7 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bo
 {
 	struct bench b = {.p = p, .kind = kind, .ranks = ranks, .ping = ping};
 	struct ff_timed what = {.run = run, .arg = &b, .slowest = true};
+	what.before = p->comm->on_device ? meet : NULL;
 	int64_t size = SMALLEST;
 	int code = ff_agree_code(
 			p->comm, allocate(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err), err);
@@ -181,8 +210,8 @@ static bool wanted(const struct ff_prof *p, bool known, uint32_t disturbed)
 
 int ff_prof_network(struct ff_prof *p, struct ff_error *err)
 {
-	static const enum ff_move_kind kinds[] = {FF_MOVE_POINT_TO_POINT, FF_MOVE_ALL_REDUCE,
-			FF_MOVE_ALL_GATHER, FF_MOVE_REDUCE_SCATTER};
+	static const enum ff_move_kind kinds[KINDS] = {FF_MOVE_POINT_TO_POINT, FF_MOVE_ALL_REDUCE,
+			FF_MOVE_ALL_GATHER, FF_MOVE_REDUCE_SCATTER, FF_MOVE_ALL_TO_ALL};
 	struct ff_rate link = ff_costs_link(p->costs);
 	int code = FF_OK;
 
@@ -191,7 +220,8 @@ int ff_prof_network(struct ff_prof *p, struct ff_error *err)
 	if (wanted(p, link.bytes_per_us > 0, link.disturbed))
 		code = measure_link(p, err);
 	for (uint32_t ranks = 2; ranks <= p->comm->n_ranks; ranks++)
-		for (int k = 0; k < 4 && code == FF_OK && !p->end; k++) {
+		for (int k = 0; k < (ranks > 2 ? KINDS : KINDS - 1) && code == FF_OK && !p->end;
+				k++) {
 			const struct ff_comm_cost *known = ff_costs_comm(p->costs, kinds[k], ranks);
 
 			if (!wanted(p, known, known ? known->disturbed : 0))

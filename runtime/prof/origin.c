@@ -64,6 +64,7 @@ int ff_prof_origin(struct ff_prof *p, struct ff_origin *ret, struct ff_error *er
 	o.threads = info.threads;
 	o.clock_mhz = info.clock_mhz;
 	o.memory_clock_mhz = info.memory_clock_mhz;
+	o.communication = o.ranks > 1 ? p->comm->name : "";
 	if (!o.processor || !o.kernels || !o.mpi || !o.driver)
 		return ff_fail_memory(err);
 	if ((code = count_hosts(p, &o.hosts, err)) < 0 || (code = check_equal(p, &o, err)) < 0)

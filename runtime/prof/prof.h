@@ -125,6 +125,7 @@ static inline bool ff_prof_is_beyond(const struct ff_prof *p, int64_t bytes, uin
 /* stopwatch.c: something to time. */
 struct ff_timed {
 	int (*run)(void *arg, struct ff_error *err);
+	int (*before)(void *arg, struct ff_error *err); /* NULL, or what is given just before it */
 	void *arg;
 	int64_t passed_bytes; /* that go by before each time; 0: those of a step */
 	const void *hot;      /* what the task before has just written */

@@ -31,7 +31,8 @@ static int run_once(struct take *t, struct ff_signs *ret, struct ff_error *err)
 			(code = p->comm->barrier(p->comm, err)) < 0)
 		return code;
 	ff_prof_wait_start(p);
-	code = ff_watch_time(&p->watch, t->what->run, t->what->arg, &ret->us, err);
+	code = ff_watch_time_behind(
+			&p->watch, t->what->before, t->what->run, t->what->arg, &ret->us, err);
 	ret->wait_us = ff_prof_wait_us(p);
 	return code;
 }

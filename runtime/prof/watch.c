@@ -63,12 +63,21 @@ static int give(struct ff_watch *w, int (*run)(void *arg, struct ff_error *err),
 int ff_watch_time(struct ff_watch *w, int (*run)(void *arg, struct ff_error *err), void *arg,
 		double *us, struct ff_error *err)
 {
+	return ff_watch_time_behind(w, NULL, run, arg, us, err);
+}
+
+int ff_watch_time_behind(struct ff_watch *w, int (*before)(void *arg, struct ff_error *err),
+		int (*run)(void *arg, struct ff_error *err), void *arg, double *us,
+		struct ff_error *err)
+{
 	int code;
 
 	*us = 0;
 	w->holder = pthread_self();
 	atomic_store(&w->open, false);
 	code = w->backend->call(w->stream, wait_until_open, w, err);
+	if (code == FF_OK && before)
+		code = before(arg, err);
 	if (code == FF_OK)
 		code = give(w, run, arg, err);
 	atomic_store(&w->open, true);

@@ -27,6 +27,10 @@ void ff_watch_close(struct ff_watch *w);
  * of it was given, so that what the host needs to do so does not count. */
 int ff_watch_time(struct ff_watch *w, int (*run)(void *arg, struct ff_error *err), void *arg,
 		double *us, struct ff_error *err);
+/* Likewise, right behind what `before` (or NULL) gives, with the same argument. */
+int ff_watch_time_behind(struct ff_watch *w, int (*before)(void *arg, struct ff_error *err),
+		int (*run)(void *arg, struct ff_error *err), void *arg, double *us,
+		struct ff_error *err);
 /* What launches cost where a device is not the host.  From then on ff_watch_time leaves out what
  * a launch alone takes longer than one of many: a figure is what it adds to a busy stream. */
 int ff_watch_launches(struct ff_watch *w, struct ff_launches *ret, struct ff_error *err);

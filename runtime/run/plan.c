@@ -286,6 +286,21 @@ void ff_plan_finish(struct ff_plan *p)
 	*p = (struct ff_plan){0};
 }
 
+void ff_plan_communicate(struct ff_plan *p, const char *name)
+{
+	p->communication = name;
+	for (uint32_t i = 0; i < p->n_candidates; i++) {
+		const struct ff_candidate *c = &p->candidate[i];
+		const char *planned = c->info.communication;
+
+		if (planned && strcmp(planned, name) != 0)
+			ff_error_write(&p->note[4 + i], FF_OK,
+					"%.200s was planned for ranks that communicate over %.60s, "
+					"but these do over %.60s, so measured times may differ",
+					c->name, planned, name);
+	}
+}
+
 int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err)
 {

@@ -24,9 +24,10 @@ struct ff_candidate {
 	struct ff_schedule schedule;
 };
 
-/* Of a machine, of disturbed samples, of another optimizer by candidate, of weights. */
-#define FF_NOTE_WEIGHTS 4
-#define FF_PLAN_NOTES 5
+/* Of a machine, of disturbed samples, of another optimizer and of another communication by
+ * candidate, of weights. */
+#define FF_NOTE_WEIGHTS 6
+#define FF_PLAN_NOTES 7
 
 /* All that is read before anything runs; the same on every rank. */
 struct ff_plan {
@@ -53,6 +54,8 @@ struct ff_plan {
 int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
 		struct ff_plan *ret, struct ff_error *err);
 void ff_plan_finish(struct ff_plan *p);
+/* What ranks communicate by is known: notes where a candidate was planned for something else. */
+void ff_plan_communicate(struct ff_plan *p, const char *name);
 /* Lowers `strategy` on `machine` with the backend's figures for scratch. */
 int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 		const struct ff_strategy *strategy, struct ff_schedule *ret, struct ff_error *err);

@@ -239,6 +239,15 @@ def test_unsteady_costs_are_said():
                                 p.stderr), p.stderr
         else:
             assert not p.stderr, p.stderr
+    told = dict(costs, machine=dict(costs["machine"], communication="nccl 2.28.9"))
+    write("shaky.json", json.dumps(told))
+    assert not run(*command).stderr
+    assert conforms("r.json", "search-report")["costs_machine"]["communication"] == "nccl 2.28.9"
+    assert conforms("s.json", "strategy")["communication"] == "nccl 2.28.9"
+    write("odd.json", json.dumps(dict(json.loads(read("s.json")), communication="mpi")))
+    words = command[:command.index("--simulate")] + ["--simulate", "odd.json"]
+    assert run(*words).stderr == ("ffsearch: odd.json was planned for ranks that communicate over "
+                                  "mpi, but shaky.json was measured over nccl 2.28.9\n")
     shaky["rates"]["copy"] = [dict(shaky["rates"]["copy"][0], disturbed=2)]
     shaky["entries"][0]["disturbed"] = 0
     write("shaky.json", json.dumps(shaky))

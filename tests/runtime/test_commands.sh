@@ -238,6 +238,12 @@ check 'is noted as well' grep -q 'plan.json: 75 % of the costs behind its predic
 plan_for cpu2 1 | sed 's/"devices": 1,/&"predicted_us": 9, "steadiness": 0.95,/' >plan.json
 check 'from few' status 0 "$ffrun" tiny.json plan.json $data --steps 1
 check 'is not' test ! -s err
+plan_for cpu2 2 | sed 's/"devices": 2,/&"communication": "nccl 2.28.9",/' >plan.json
+check 'planned for NCCL' status 0 ranks "$ffrun" tiny.json plan.json $data --steps 1
+check 'is noted once' test "$(grep -c 'plan.json was planned for ranks that communicate over nccl 2.28.9, but these do over mpi' err)" -eq 1
+plan_for cpu2 2 | sed 's/"devices": 2,/&"communication": "mpi",/' >plan.json
+check 'planned for MPI' status 0 ranks "$ffrun" tiny.json plan.json $data --steps 1
+check 'it is MPI' test ! -s err
 printf '{"format": "ffsoap-machine", "version": 1' >torn
 plan_for torn 1 >plan.json
 check 'a machine file that is broken' refused 'torn' "$ffrun" tiny.json plan.json $data --steps 1

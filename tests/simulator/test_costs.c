@@ -401,7 +401,7 @@ END_TEST
 START_TEST(a_device_of_its_own)
 {
 	const struct ff_origin origin = {"abacus", "beads 1.2.3", "none", 1, 2, 2, 1,
-			"580.1, CUDA 13.0", 1980, 3201};
+			"580.1, CUDA 13.0", 1980, 3201, "nccl 2.28.9"};
 	const struct ff_launches launch = {2.5, 1.25, 4};
 	struct ff_costs *c = full(), *read;
 	struct ff_out first, second;
@@ -420,6 +420,7 @@ START_TEST(a_device_of_its_own)
 	ck_assert_int_eq(ff_costs_load(path, &read, NULL), FF_OK);
 	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_int_eq(ff_origin_check("f", ff_costs_origin(read), &origin, NULL), FF_OK);
+	ck_assert_str_eq(ff_costs_origin(read)->communication, "nccl 2.28.9");
 	ck_assert_double_eq(ff_costs_launch(read)->host_us, 2.5);
 	ck_assert_double_eq(ff_costs_launch(read)->stream_us, 1.25);
 	ck_assert_double_eq(ff_costs_launch(read)->alone_us, 4);
@@ -463,6 +464,23 @@ START_TEST(another_origin_is_another)
 }
 END_TEST
 
+/* Files from before it was told may be of any. */
+START_TEST(another_communication_is_another)
+{
+	const struct ff_origin untold = {"abacus", "beads 1", "none", 1, 2, 3, 4};
+	struct ff_origin was = untold, is = untold;
+	struct ff_error err = {0};
+
+	is.communication = "mpi";
+	ck_assert_int_eq(ff_origin_check("c.json", &untold, &is, &err), FF_OK);
+	was.communication = "nccl 2.28.9";
+	ck_assert_int_eq(ff_origin_check("c.json", &was, &is, &err), FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(err.text, "communication: \"nccl 2.28.9\", here \"mpi\""));
+	is.communication = "nccl 2.28.9";
+	ck_assert_int_eq(ff_origin_check("c.json", &was, &is, &err), FF_OK);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("costs");
@@ -478,6 +496,7 @@ static Suite *suite(void)
 	tcase_add_test(t, names_a_file_that_is_not_there);
 	tcase_add_test(t, a_device_of_its_own);
 	tcase_add_test(t, another_origin_is_another);
+	tcase_add_test(t, another_communication_is_another);
 	tcase_add_test(t, steady_share_counts_what_matters);
 	suite_add_tcase(s, t);
 	return s;

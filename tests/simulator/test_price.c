@@ -269,6 +269,41 @@ START_TEST(measured_tables)
 }
 END_TEST
 
+/* Each of three to both others was measured as that; each to one of them as messages. */
+START_TEST(measured_all_to_all)
+{
+	struct world w;
+	double bytes[] = {100, 200}, us[] = {10, 30}, all_us[] = {17, 37};
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_comm_cost send = {FF_MOVE_POINT_TO_POINT, 3, 2, bytes, us};
+	struct ff_comm_cost all = {FF_MOVE_ALL_TO_ALL, 3, 2, bytes, all_us};
+	struct ff_piece p[] = {piece(0, 1, 25), piece(0, 2, 25), piece(1, 0, 25), piece(1, 2, 25),
+			piece(2, 0, 25), piece(2, 1, 25)};
+	struct ff_piece ring[] = {piece(0, 1, 50), piece(1, 2, 50), piece(2, 0, 50)};
+	struct ff_move mv = {.kind = FF_MOVE_ALL_TO_ALL,
+			.n_devices = 3,
+			.device = devices,
+			.n_pieces = 6,
+			.piece = p,
+			.busiest_bytes = 200};
+	struct ff_traffic traffic[3];
+
+	ck_assert_int_eq(ff_costs_put_comm(c, &send, NULL), FF_OK);
+	ff_costs_set_link(c, (struct ff_rate){1, 500});
+	setup(&w, 2, 4, c);
+	hand_traffic(&w.h.m, &mv, traffic);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 31, 1e-9);
+	ck_assert_int_eq(ff_costs_put_comm(c, &all, NULL), FF_OK);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 37, 1e-9);
+	mv.n_pieces = 3;
+	mv.piece = ring;
+	hand_traffic(&w.h.m, &mv, traffic);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 30, 1e-9);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
 START_TEST(measured_work)
 {
 	struct world w;
@@ -604,6 +639,7 @@ static Suite *suite(void)
 	tcase_add_test(t, messages_on_a_shared_link_queue);
 	tcase_add_test(t, measured_rates);
 	tcase_add_test(t, measured_tables);
+	tcase_add_test(t, measured_all_to_all);
 	tcase_add_test(t, measured_work);
 	tcase_add_test(t, micro_batches_have_caches_of_their_own);
 	tcase_add_test(t, long_names_leave_room_for_the_command);
