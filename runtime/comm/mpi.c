@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/clock.h"
+#include "limit.h"
+#include "mpi_check.h"
 #include "post.h"
 
 struct group {
@@ -32,7 +35,8 @@ struct ff_comm_mpi {
 	MPI_Comm world;
 	MPI_Datatype type[FF_DTYPE_COUNT];
 	struct operation operation[FF_REDUCE_COUNT][FF_DTYPE_COUNT]; /* that are reduced so */
-	int64_t limit;
+	int64_t limit;                                               /* elements in one call */
+	double limit_s; /* that other ranks are waited for in a call of the host; 0: for ever */
 	struct group *groups;
 	MPI_Request *request;
 	int n_requests, cap_requests;
@@ -41,17 +45,6 @@ struct ff_comm_mpi {
 static struct ff_comm_mpi *self(struct ff_comm *c)
 {
 	return (struct ff_comm_mpi *)c; /* the first of the first */
-}
-
-static int check(int code, const char *what, struct ff_error *err)
-{
-	char text[MPI_MAX_ERROR_STRING] = "";
-	int len;
-
-	if (code == MPI_SUCCESS)
-		return FF_OK;
-	MPI_Error_string(code, text, &len);
-	return ff_fail(err, FF_E_IO, "%s failed: %s", what, text);
 }
 
 static bool mpi_hosts(const struct ff_comm *c, uint32_t device)
@@ -115,14 +108,15 @@ static int operations_open(struct ff_comm_mpi *m, struct ff_error *err)
 	for (size_t i = 0; i < OWN_OPERATIONS && code == FF_OK; i++) {
 		const struct own_operation *o = &own_operations[i];
 
-		code = check(MPI_Op_create(o->run, 1, &m->operation[o->reduce][o->type].op),
+		code = ff_mpi_check(MPI_Op_create(o->run, 1, &m->operation[o->reduce][o->type].op),
 				"MPI_Op_create", err);
 	}
 	pairs->width = 2;
 	if (code == FF_OK)
-		code = check(MPI_Type_contiguous(2, MPI_FLOAT, &pairs->type), "MPI_Type_contiguous",
-				err);
-	return code < 0 ? code : check(MPI_Type_commit(&pairs->type), "MPI_Type_commit", err);
+		code = ff_mpi_check(MPI_Type_contiguous(2, MPI_FLOAT, &pairs->type),
+				"MPI_Type_contiguous", err);
+	return code < 0 ? code
+			: ff_mpi_check(MPI_Type_commit(&pairs->type), "MPI_Type_commit", err);
 }
 
 static void operations_close(struct ff_comm_mpi *m)
@@ -153,12 +147,12 @@ static int group_open(struct ff_comm_mpi *m, uint32_t n, const uint16_t *device,
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < n; i++)
 		ranks[i] = device[i];
-	if ((code = check(MPI_Comm_group(m->world, &all), "MPI_Comm_group", err)) == FF_OK &&
-			(code = check(MPI_Group_incl(all, (int)n, ranks, &some), "MPI_Group_incl",
-					 err)) == FF_OK &&
-			(code = check(MPI_Comm_create_group(m->world, some, tag, &comm),
+	if ((code = ff_mpi_check(MPI_Comm_group(m->world, &all), "MPI_Comm_group", err)) == FF_OK &&
+			(code = ff_mpi_check(MPI_Group_incl(all, (int)n, ranks, &some),
+					 "MPI_Group_incl", err)) == FF_OK &&
+			(code = ff_mpi_check(MPI_Comm_create_group(m->world, some, tag, &comm),
 					 "MPI_Comm_create_group", err)) == FF_OK)
-		code = check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN),
+		code = ff_mpi_check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN),
 				"MPI_Comm_set_errhandler", err);
 	if (some != MPI_GROUP_NULL)
 		MPI_Group_free(&some);
@@ -244,8 +238,9 @@ static int all_reduce(struct ff_comm_mpi *m, const struct ff_collective *x, stru
 
 	for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[0]; at += n * o->width) {
 		n = chunk(m, (x->count[0] - at) / o->width);
-		code = check(MPI_Allreduce(send == recv ? MPI_IN_PLACE : send + at * size,
-					     recv + at * size, (int)n, o->type, o->op, g->comm),
+		code = ff_mpi_check(
+				MPI_Allreduce(send == recv ? MPI_IN_PLACE : send + at * size,
+						recv + at * size, (int)n, o->type, o->op, g->comm),
 				"MPI_Allreduce", err);
 	}
 	return code;
@@ -265,8 +260,8 @@ static int gather_long(struct ff_comm_mpi *m, const struct group *g, const struc
 			memcpy(recv, x->send[me], (size_t)(x->count[me] * size));
 		for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[i]; at += n) {
 			n = chunk(m, x->count[i] - at);
-			code = check(MPI_Bcast(recv + at * size, (int)n, m->type[x->type], (int)i,
-						     g->comm),
+			code = ff_mpi_check(MPI_Bcast(recv + at * size, (int)n, m->type[x->type],
+							    (int)i, g->comm),
 					"MPI_Bcast", err);
 		}
 	}
@@ -291,9 +286,9 @@ static int all_gather(struct ff_comm_mpi *m, const struct ff_collective *x, stru
 	if (end > m->limit)
 		code = gather_long(m, g, x, me, err);
 	else
-		code = check(MPI_Allgatherv(x->send[me], (int)x->count[me], m->type[x->type],
-					     x->recv[me], g->count, g->offset, m->type[x->type],
-					     g->comm),
+		code = ff_mpi_check(MPI_Allgatherv(x->send[me], (int)x->count[me], m->type[x->type],
+						    x->recv[me], g->count, g->offset,
+						    m->type[x->type], g->comm),
 				"MPI_Allgatherv", err);
 	return code;
 }
@@ -311,8 +306,8 @@ static int scatter_long(struct ff_comm_mpi *m, const struct group *g, const stru
 			char *recv = i == me ? (char *)x->recv[me] + at * size : NULL;
 
 			n = chunk(m, (x->count[i] - at) / o->width);
-			code = check(MPI_Reduce(send + at * size, recv, (int)n, o->type, o->op,
-						     (int)i, g->comm),
+			code = ff_mpi_check(MPI_Reduce(send + at * size, recv, (int)n, o->type,
+							    o->op, (int)i, g->comm),
 					"MPI_Reduce", err);
 		}
 	}
@@ -337,8 +332,8 @@ static int reduce_scatter(
 	if (whole > m->limit)
 		code = scatter_long(m, g, x, me, err);
 	else
-		code = check(MPI_Reduce_scatter(x->send[me], x->recv[me], g->count, o->type, o->op,
-					     g->comm),
+		code = ff_mpi_check(MPI_Reduce_scatter(x->send[me], x->recv[me], g->count, o->type,
+						    o->op, g->comm),
 				"MPI_Reduce_scatter", err);
 	return code;
 }
@@ -380,12 +375,14 @@ static int start(struct ff_comm_mpi *m, enum ff_dtype type, const struct ff_parc
 		if ((code = next_request(m, &request, err)) < 0)
 			break;
 		if (sending)
-			code = check(MPI_Isend((const char *)p->send + at * size, (int)n,
-						     m->type[type], p->to, 0, m->world, request),
+			code = ff_mpi_check(
+					MPI_Isend((const char *)p->send + at * size, (int)n,
+							m->type[type], p->to, 0, m->world, request),
 					"MPI_Isend", err);
 		else
-			code = check(MPI_Irecv((char *)p->recv + at * size, (int)n, m->type[type],
-						     p->from, 0, m->world, request),
+			code = ff_mpi_check(MPI_Irecv((char *)p->recv + at * size, (int)n,
+							    m->type[type], p->from, 0, m->world,
+							    request),
 					"MPI_Irecv", err);
 		m->n_requests += code == FF_OK;
 	}
@@ -407,37 +404,68 @@ static int mpi_exchange(struct ff_comm *c, enum ff_dtype type, const struct ff_p
 			code = start(m, type, &parcel[i], true, err);
 	/* after a failure the job is lost, and what is under way with it */
 	return code < 0 ? code
-			: check(MPI_Waitall(m->n_requests, m->request, MPI_STATUSES_IGNORE),
+			: ff_mpi_check(MPI_Waitall(m->n_requests, m->request, MPI_STATUSES_IGNORE),
 					  "MPI_Waitall", err);
+}
+
+/* A call of the host's own has an end even where another rank never makes it. */
+static int finish(
+		struct ff_comm_mpi *m, MPI_Request *request, const char *what, struct ff_error *err)
+{
+	double start = ff_clock_us();
+	int done = 0, code = FF_OK;
+
+	if (!(m->limit_s > 0))
+		return ff_mpi_check(MPI_Wait(request, MPI_STATUS_IGNORE), what, err);
+	while (!done && code == FF_OK) {
+		code = ff_mpi_check(MPI_Test(request, &done, MPI_STATUS_IGNORE), what, err);
+		if (code == FF_OK && !done && (ff_clock_us() - start) * 1e-6 > m->limit_s)
+			code = ff_fail(err, FF_E_RUN,
+					"rank %u has waited %.0f s in %s: other ranks are gone or "
+					"are at "
+					"something else (FF_COMM_TIMEOUT says how long to wait)",
+					m->host.base.rank, m->limit_s, what);
+	}
+	return code;
 }
 
 static int mpi_gather(
 		struct ff_comm *c, const void *own, size_t bytes, void *all, struct ff_error *err)
 {
+	MPI_Request request;
+	int code;
+
 	if (bytes > INT_MAX)
 		return ff_fail(err, FF_E_RUN, "%zu bytes are too many to tell all ranks", bytes);
-	return check(MPI_Allgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
-				     self(c)->world),
-			"MPI_Allgather", err);
+	code = ff_mpi_check(MPI_Iallgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
+					    self(c)->world, &request),
+			"MPI_Iallgather", err);
+	return code < 0 ? code : finish(self(c), &request, "MPI_Iallgather", err);
 }
 
 static int mpi_sum(struct ff_comm *c, float *v, int64_t n, struct ff_error *err)
 {
 	struct ff_comm_mpi *m = self(c);
+	MPI_Request request;
 	int code = FF_OK;
 
 	for (int64_t at = 0, k = 0; code == FF_OK && at < n; at += k) {
 		k = chunk(m, n - at);
-		code = check(MPI_Allreduce(MPI_IN_PLACE, v + at, (int)k, MPI_FLOAT, MPI_SUM,
-					     m->world),
-				"MPI_Allreduce", err);
+		code = ff_mpi_check(MPI_Iallreduce(MPI_IN_PLACE, v + at, (int)k, MPI_FLOAT, MPI_SUM,
+						    m->world, &request),
+				"MPI_Iallreduce", err);
+		if (code == FF_OK)
+			code = finish(m, &request, "MPI_Iallreduce", err);
 	}
 	return code;
 }
 
 static int mpi_barrier(struct ff_comm *c, struct ff_error *err)
 {
-	return check(MPI_Barrier(self(c)->world), "MPI_Barrier", err);
+	MPI_Request request;
+	int code = ff_mpi_check(MPI_Ibarrier(self(c)->world, &request), "MPI_Ibarrier", err);
+
+	return code < 0 ? code : finish(self(c), &request, "MPI_Ibarrier", err);
 }
 
 /* One message from rank to rank keeps those of several groups apart: they come in order. */
@@ -445,17 +473,24 @@ static int mpi_share(struct ff_comm *c, uint32_t n, const uint16_t *device, void
 		struct ff_error *err)
 {
 	MPI_Comm world = self(c)->world;
+	MPI_Request request;
 	int code = FF_OK;
 
 	if (bytes > INT_MAX)
 		return ff_fail(err, FF_E_RUN, "%zu bytes are too many to tell other ranks", bytes);
-	if (c->rank != device[0])
-		return check(MPI_Recv(v, (int)bytes, MPI_BYTE, device[0], 0, world,
-					     MPI_STATUS_IGNORE),
-				"MPI_Recv", err);
-	for (uint32_t i = 1; i < n && code == FF_OK; i++)
-		code = check(MPI_Send(v, (int)bytes, MPI_BYTE, device[i], 0, world), "MPI_Send",
-				err);
+	if (c->rank != device[0]) {
+		code = ff_mpi_check(
+				MPI_Irecv(v, (int)bytes, MPI_BYTE, device[0], 0, world, &request),
+				"MPI_Irecv", err);
+		return code < 0 ? code : finish(self(c), &request, "MPI_Irecv", err);
+	}
+	for (uint32_t i = 1; i < n && code == FF_OK; i++) {
+		code = ff_mpi_check(
+				MPI_Isend(v, (int)bytes, MPI_BYTE, device[i], 0, world, &request),
+				"MPI_Isend", err);
+		if (code == FF_OK)
+			code = finish(self(c), &request, "MPI_Isend", err);
+	}
 	return code;
 }
 
@@ -498,11 +533,15 @@ int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err)
 	m->world = MPI_COMM_NULL;
 	m->limit = INT_MAX;
 	operations_init(m);
-	if ((code = check(MPI_Comm_dup(MPI_COMM_WORLD, &m->world), "MPI_Comm_dup", err)) < 0 ||
-			(code = check(MPI_Comm_set_errhandler(m->world, MPI_ERRORS_RETURN),
+	if ((code = ff_comm_limit(&m->limit_s, err)) < 0 ||
+			(code = ff_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &m->world),
+					 "MPI_Comm_dup", err)) < 0 ||
+			(code = ff_mpi_check(MPI_Comm_set_errhandler(m->world, MPI_ERRORS_RETURN),
 					 "MPI_Comm_set_errhandler", err)) < 0 ||
-			(code = check(MPI_Comm_rank(m->world, &rank), "MPI_Comm_rank", err)) < 0 ||
-			(code = check(MPI_Comm_size(m->world, &n), "MPI_Comm_size", err)) < 0 ||
+			(code = ff_mpi_check(MPI_Comm_rank(m->world, &rank), "MPI_Comm_rank",
+					 err)) < 0 ||
+			(code = ff_mpi_check(MPI_Comm_size(m->world, &n), "MPI_Comm_size", err)) <
+					0 ||
 			(code = operations_open(m, err)) < 0) {
 		mpi_destroy(&m->host.base);
 		return code;
@@ -516,59 +555,4 @@ int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err)
 void ff_comm_mpi_limit(struct ff_comm *c, int64_t limit)
 {
 	self(c)->limit = limit;
-}
-
-int ff_mpi_start(struct ff_error *err)
-{
-	int provided, code;
-
-	code = check(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided),
-			"MPI_Init_thread", err);
-	if (code < 0)
-		return code;
-	if (provided < MPI_THREAD_SERIALIZED)
-		return ff_fail(err, FF_E_RUN,
-				"this MPI offers thread level %d, but MPI_THREAD_SERIALIZED (%d) "
-				"is needed",
-				provided, MPI_THREAD_SERIALIZED);
-	return FF_OK;
-}
-
-void ff_mpi_version(char *text, size_t size)
-{
-	char whole[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-	int len;
-
-	MPI_Get_library_version(whole, &len);
-	/* what follows says who built it */
-	snprintf(text, size, "%.*s", (int)strcspn(whole, ",\n"), whole);
-}
-
-int ff_mpi_neighbours(uint32_t *n, uint32_t *own, struct ff_error *err)
-{
-	MPI_Comm host = MPI_COMM_NULL;
-	int ranks = 1, rank = 0;
-	int code = check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
-					 &host),
-			"MPI_Comm_split_type", err);
-
-	if (code < 0)
-		return code;
-	code = check(MPI_Comm_size(host, &ranks), "MPI_Comm_size", err);
-	if (code == FF_OK)
-		code = check(MPI_Comm_rank(host, &rank), "MPI_Comm_rank", err);
-	MPI_Comm_free(&host);
-	*n = (uint32_t)ranks;
-	*own = (uint32_t)rank;
-	return code;
-}
-
-void ff_mpi_abort(int status)
-{
-	MPI_Abort(MPI_COMM_WORLD, status);
-}
-
-void ff_mpi_finish(void)
-{
-	MPI_Finalize();
 }

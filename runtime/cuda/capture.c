@@ -11,8 +11,7 @@ struct ff_captured {
 	cudaGraphExec_t graph;
 	struct ff_kernel **suspect;
 	uint32_t n_suspects, cap_suspects;
-	int (*ask)(void *watcher, struct ff_error *err); /* or NULL */
-	void *watcher;
+	const struct ff_watcher *watcher; /* or NULL */
 };
 
 static int captured_figures(struct ff_device *dev, struct ff_figures **ret, struct ff_error *err)
@@ -56,11 +55,9 @@ int ff_captured_suspect(struct ff_captured *c, struct ff_kernel *k, struct ff_er
 	return FF_OK;
 }
 
-void ff_captured_watch(struct ff_captured *c, int (*ask)(void *watcher, struct ff_error *err),
-		void *watcher)
+void ff_captured_watch(struct ff_captured *c, const struct ff_watcher *w)
 {
-	c->ask = ask;
-	c->watcher = watcher;
+	c->watcher = w;
 }
 
 /* Other threads may allocate meanwhile: what is illegal is so for this one alone. */
@@ -116,8 +113,8 @@ static int captured_launch(struct ff_stream *s, struct ff_captured *c, struct ff
 
 	for (uint32_t i = 0; i < c->n_suspects && code == FF_OK; i++)
 		code = ff_stream_suspect(s, c->suspect[i], err);
-	if (c->ask)
-		ff_stream_watch(s, c->ask, c->watcher);
+	if (c->watcher)
+		ff_stream_watch(s, c->watcher);
 	if (code == FF_OK)
 		code = ff_cuda_check(cudaGraphLaunch(c->graph, ff_stream_queue(s)), c->dev,
 				"launch a graph", err);

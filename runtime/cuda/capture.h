@@ -8,7 +8,6 @@ extern const struct ff_captures ff_cuda_captures;
 
 /* While it is captured: each launch suspects `k`, and sets the watcher. */
 int ff_captured_suspect(struct ff_captured *c, struct ff_kernel *k, struct ff_error *err);
-void ff_captured_watch(struct ff_captured *c, int (*ask)(void *watcher, struct ff_error *err),
-		void *watcher);
+void ff_captured_watch(struct ff_captured *c, const struct ff_watcher *w);
 
 #endif

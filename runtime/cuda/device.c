@@ -208,7 +208,8 @@ int ff_cuda_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_err
 
 void ff_cuda_free(struct ff_device *dev, void *memory)
 {
-	if (memory && ff_cuda_enter(dev, NULL) == FF_OK)
+	/* would wait for all that the device was given */
+	if (memory && !dev->lost && ff_cuda_enter(dev, NULL) == FF_OK)
 		cudaFree(memory);
 }
 
@@ -225,6 +226,6 @@ int ff_cuda_pin(struct ff_device *dev, size_t bytes, void **ret, struct ff_error
 
 void ff_cuda_unpin(struct ff_device *dev, void *memory)
 {
-	if (memory && ff_cuda_enter(dev, NULL) == FF_OK)
+	if (memory && !dev->lost && ff_cuda_enter(dev, NULL) == FF_OK)
 		cudaFreeHost(memory);
 }

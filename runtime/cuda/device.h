@@ -18,11 +18,13 @@ struct ff_device {
 	cudaStream_t own;     /* of what is waited for where it is called */
 	struct ff_blas *blas; /* NULL until a kernel asks for them */
 	struct ff_dnn *dnn;
-	struct ff_ledger *ledgers;     /* of all streams so far */
-	struct ff_trouble_page *page;  /* where kernels report */
-	struct ff_figures *figures;    /* NULL until somebody captures; device memory */
-	struct ff_captured *capturing; /* what streams are given goes there; or NULL */
-	bool bf16;                     /* tensor cores know it */
+	struct ff_ledger *ledgers;        /* of all streams so far */
+	struct ff_trouble_page *page;     /* where kernels report */
+	struct ff_figures *figures;       /* NULL until somebody captures; device memory */
+	struct ff_captured *capturing;    /* what streams are given goes there; or NULL */
+	const struct ff_watcher *watcher; /* of what was posted to a stream, or NULL */
+	bool lost;                        /* it never came to an end, and nobody waits for it */
+	bool bf16;                        /* tensor cores know it */
 	bool tf32; /* FF_CUDA_TF32=1: float32 products may be of inputs rounded to TF32 */
 };
 

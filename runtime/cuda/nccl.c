@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../agree.h"
+#include "../comm/limit.h"
 
 /* ---- the host's ---- */
 
@@ -100,9 +101,11 @@ static void part_hosts(const struct ff_nccl *m)
 static int open_comm(struct ff_nccl *m, uint32_t ordinal, bool insist, bool *shared,
 		struct ff_error *err)
 {
-	int version = 0, code = ff_cuda_open(ordinal, &m->dev, err);
+	int version = 0, code = ff_comm_limit(&m->watcher.limit_s, err);
 	struct ff_nccl_group *all;
 
+	if (code == FF_OK)
+		code = ff_cuda_open(ordinal, &m->dev, err);
 	code = ff_agree_code(m->host, code, err);
 	if (code == FF_OK)
 		code = is_shared(m, shared, err);
@@ -125,6 +128,9 @@ int ff_cuda_comm(struct ff_comm *host, uint32_t ordinal, bool insist, struct ff_
 
 	if (code == FF_OK && m) {
 		m->host = host;
+		m->watcher.ask = ff_nccl_ask;
+		m->watcher.end = ff_nccl_end;
+		m->watcher.ctx = m;
 		m->base = (struct ff_comm){.n_devices = host->n_devices,
 				.in_stream = true,
 				.hosts = nccl_hosts,

@@ -242,9 +242,9 @@ int ff_nccl_collective(struct ff_comm *c, const struct ff_channel *on,
 	c->sent_bytes += ff_ring_bytes(x, p.g->own);
 	p.send = x->send[p.g->own];
 	p.recv = x->recv[p.g->own];
-	ff_stream_watch(on->stream, ff_nccl_ask, m);
+	ff_nccl_note(m, p.g, on->stream);
 	code = post_collective(&p, err);
-	return code < 0 ? code : ff_nccl_ask(m, err);
+	return code < 0 ? code : ff_nccl_ask(m, 0, err);
 }
 
 /* Empty parcels are not sent: both ends know. */
@@ -281,13 +281,13 @@ int ff_nccl_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dty
 	for (uint32_t i = 0; i < n; i++)
 		if (parcel[i].from == c->rank)
 			c->sent_bytes += parcel[i].count * ff_dtype_bytes(type);
-	ff_stream_watch(on->stream, ff_nccl_ask, m);
+	ff_nccl_note(m, all, on->stream);
 	if ((code = ff_nccl_check(m, all, ncclGroupStart(), err)) < 0)
 		return code;
 	status = send_and_receive(m, all, ff_stream_queue(on->stream), type, parcel, n);
 	ended = ncclGroupEnd();
 	code = ff_nccl_check(m, all, status != ncclSuccess ? status : ended, err);
-	return code < 0 ? code : ff_nccl_ask(m, err);
+	return code < 0 ? code : ff_nccl_ask(m, 0, err);
 }
 
 void ff_nccl_scratch_close(struct ff_nccl *m)
@@ -296,7 +296,8 @@ void ff_nccl_scratch_close(struct ff_nccl *m)
 		struct ff_nccl_scratch *s = m->scratch;
 
 		m->scratch = s->next;
-		ff_cuda_free(m->dev, s->memory);
+		if (!m->failed) /* it may still be in use, and would be waited for */
+			ff_cuda_free(m->dev, s->memory);
 		free(s);
 	}
 }

@@ -5,7 +5,7 @@
 #include <nccl.h>
 
 #include "comm.h"
-#include "device.h"
+#include "stream.h"
 
 /* Devices that have a communicator of their own. */
 struct ff_nccl_group {
@@ -28,6 +28,8 @@ struct ff_nccl {
 	struct ff_comm *host;
 	struct ff_device *dev;
 	struct ff_nccl_group *groups;
+	const struct ff_nccl_group *last; /* posted to; NULL: none yet */
+	struct ff_watcher watcher;
 	struct ff_nccl_scratch *scratch; /* the newest serves, the others may be under way */
 	bool failed;
 };
@@ -49,8 +51,12 @@ void ff_nccl_groups_close(struct ff_nccl *m);
 /* FF_E_RUN with the group's last call unless `status` is success. */
 int ff_nccl_check(struct ff_nccl *m, const struct ff_nccl_group *g, ncclResult_t status,
 		struct ff_error *err);
-/* What has gone wrong since it was posted, with any group. */
-int ff_nccl_ask(void *nccl, struct ff_error *err);
+/* What the streams' drains do (stream.h): what has gone wrong since it was posted, with any group,
+ * or the call that nothing came of; and an end to all communicators. */
+int ff_nccl_ask(void *nccl, double waited_s, struct ff_error *err);
+void ff_nccl_end(void *nccl);
+/* Something is being posted to the group, on the stream. */
+void ff_nccl_note(struct ff_nccl *m, struct ff_nccl_group *g, struct ff_stream *s);
 
 /* nccl_collective.c */
 int ff_nccl_collective(struct ff_comm *c, const struct ff_channel *on,

@@ -1,8 +1,10 @@
 /* Groups of devices and their communicators; what NCCL says has failed.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "nccl_comm.h"
 
@@ -22,17 +24,45 @@ int ff_nccl_check(struct ff_nccl *m, const struct ff_nccl_group *g, ncclResult_t
 	return status == ncclSuccess ? FF_OK : fail(m, g, g->call, status, err);
 }
 
-int ff_nccl_ask(void *nccl, struct ff_error *err)
+int ff_nccl_ask(void *nccl, double waited_s, struct ff_error *err)
 {
 	struct ff_nccl *m = nccl;
 
 	for (const struct ff_nccl_group *g = m->groups; g; g = g->next) {
-		ncclResult_t state = ncclSuccess, status = ncclCommGetAsyncError(g->comm, &state);
+		ncclResult_t state = ncclSuccess, status;
 
+		if (!g->comm)
+			continue;
+		status = ncclCommGetAsyncError(g->comm, &state);
 		if (status != ncclSuccess || (state != ncclSuccess && state != ncclInProgress))
 			return fail(m, g, g->call, status != ncclSuccess ? status : state, err);
 	}
+	if (waited_s > 0)
+		return ff_fail(err, FF_E_RUN,
+				"rank %u has waited %.0f s for NCCL, last called for %.80s: the "
+				"other "
+				"ranks are gone or were called for something else (FF_COMM_TIMEOUT "
+				"says how long to wait)",
+				m->base.rank, waited_s, m->last ? m->last->call : "nothing");
 	return FF_OK;
+}
+
+void ff_nccl_end(void *nccl)
+{
+	struct ff_nccl *m = nccl;
+
+	m->failed = true;
+	for (struct ff_nccl_group *g = m->groups; g; g = g->next) {
+		if (g->comm)
+			ncclCommAbort(g->comm);
+		g->comm = NULL;
+	}
+}
+
+void ff_nccl_note(struct ff_nccl *m, struct ff_nccl_group *g, struct ff_stream *s)
+{
+	m->last = g;
+	ff_stream_watch(s, &m->watcher);
 }
 
 /* ---- groups ---- */
@@ -40,6 +70,59 @@ int ff_nccl_ask(void *nccl, struct ff_error *err)
 static bool is_group(const struct ff_nccl_group *g, uint32_t n, const uint16_t *device)
 {
 	return g->n == n && !memcmp(g->device, device, n * sizeof(*device));
+}
+
+/* A meeting may wait for ever, so a thread of its own goes there; who does not come back in time is
+ * left behind with it, as the process is about to end. */
+struct meeting {
+	const struct ff_device *dev;
+	ncclUniqueId id;
+	int n, own;
+	ncclComm_t comm;
+	ncclResult_t status;
+};
+
+static void *meet(void *arg)
+{
+	struct meeting *x = arg;
+
+	x->status = cudaSetDevice(x->dev->ordinal) == cudaSuccess
+				    ? ncclCommInitRank(&x->comm, x->n, x->id, x->own)
+				    : ncclUnhandledCudaError;
+	return NULL;
+}
+
+static int fail_late(struct ff_nccl *m, const struct ff_nccl_group *g, struct ff_error *err)
+{
+	m->failed = true;
+	return ff_fail(err, FF_E_RUN,
+			"rank %u has waited %.0f s for %.80s: other ranks are gone or are at "
+			"something "
+			"else (FF_COMM_TIMEOUT says how long to wait)",
+			m->base.rank, m->watcher.limit_s, g->call);
+}
+
+static int group_meet(struct ff_nccl *m, struct ff_nccl_group *g, const ncclUniqueId *id,
+		struct ff_error *err)
+{
+	struct meeting *x = calloc(1, sizeof(*x));
+	struct timespec until;
+	ncclResult_t status;
+	pthread_t thread;
+
+	if (!x)
+		return ff_fail_memory(err);
+	*x = (struct meeting){.dev = m->dev, .id = *id, .n = (int)g->n, .own = (int)g->own};
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += (time_t)m->watcher.limit_s + 1;
+	if (!(m->watcher.limit_s > 0) || pthread_create(&thread, NULL, meet, x))
+		meet(x);
+	else if (pthread_timedjoin_np(thread, NULL, &until))
+		return fail_late(m, g, err);
+	status = x->status;
+	g->comm = status == ncclSuccess ? x->comm : NULL;
+	free(x);
+	return status == ncclSuccess ? FF_OK : fail(m, NULL, g->call, status, err);
 }
 
 /* Its members come here in the order of what they post, so whoever waits here waits for those
@@ -56,13 +139,7 @@ static int group_open(struct ff_nccl *m, struct ff_nccl_group *g, struct ff_erro
 	if (g->own == 0 && (status = ncclGetUniqueId(&id)) != ncclSuccess)
 		return fail(m, NULL, g->call, status, err);
 	code = m->host->share(m->host, g->n, g->device, &id, sizeof(id), err);
-	if (code < 0)
-		return code;
-	status = ncclCommInitRank(&g->comm, (int)g->n, id, (int)g->own);
-	if (status == ncclSuccess)
-		return FF_OK;
-	g->comm = NULL;
-	return fail(m, NULL, g->call, status, err);
+	return code < 0 ? code : group_meet(m, g, &id, err);
 }
 
 int ff_nccl_group_find(struct ff_nccl *m, uint32_t n, const uint16_t *device,
@@ -116,9 +193,9 @@ void ff_nccl_groups_close(struct ff_nccl *m)
 		struct ff_nccl_group *g = m->groups;
 
 		m->groups = g->next;
-		if (m->failed) /* the others may not come any more */
+		if (m->failed && g->comm) /* the others may not come any more */
 			ncclCommAbort(g->comm);
-		else
+		else if (g->comm)
 			ncclCommDestroy(g->comm);
 		free(g);
 	}

@@ -5,14 +5,18 @@
 #include "stream.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "capture.h"
+#include "ff/clock.h"
 #include "kernel.h"
 
 #define STAGE ((size_t)8 << 20) /* bytes that pass through pinned memory at a time */
 #define SMALL_STAGE ((size_t)64 << 10)
+#define ASK_US 10000 /* while somebody is waited for */
+#define ABORT_US 5e6
 
 /* What host functions and the caller's thread share.  Host functions are numbered from 1. */
 struct ff_ledger {
@@ -50,8 +54,7 @@ struct ff_stream {
 	void *stage, *small_stage;
 	struct ff_kernel **suspect;
 	uint32_t n_suspects, cap_suspects;
-	int (*ask)(void *watcher, struct ff_error *err); /* or NULL */
-	void *watcher;
+	const struct ff_watcher *watcher; /* or NULL */
 };
 
 struct ff_event {
@@ -296,7 +299,8 @@ void ff_cuda_stream_close(struct ff_stream *s)
 		return;
 	ff_cuda_enter(s->dev, NULL);
 	if (s->queue) {
-		cudaStreamSynchronize(s->queue);
+		if (!s->dev->lost)
+			cudaStreamSynchronize(s->queue);
 		cudaStreamDestroy(s->queue);
 	}
 	ff_cuda_unpin(s->dev, s->stage);
@@ -346,22 +350,78 @@ static void clear_suspects(struct ff_stream *s)
 	s->n_suspects = 0;
 }
 
-void ff_stream_watch(
-		struct ff_stream *s, int (*ask)(void *watcher, struct ff_error *err), void *watcher)
+void ff_stream_watch(struct ff_stream *s, const struct ff_watcher *w)
 {
-	s->ask = ask;
-	s->watcher = watcher;
+	s->watcher = s->dev->watcher = w;
 	if (s->dev->capturing)
-		ff_captured_watch(s->dev->capturing, ask, watcher);
+		ff_captured_watch(s->dev->capturing, w);
 }
 
 /* What it says replaces what CUDA said. */
 static int ask_watcher(struct ff_stream *s, int code, struct ff_error *err)
 {
-	int told = s->ask ? s->ask(s->watcher, err) : FF_OK;
+	const struct ff_watcher *w = s->watcher;
+	int told = w ? w->ask(w->ctx, 0, err) : FF_OK;
 
-	s->ask = NULL;
+	if (w)
+		s->watcher = s->dev->watcher = NULL;
 	return told < 0 ? told : code;
+}
+
+/* What is aborted leaves the stream soon, or never. */
+static void give_up(struct ff_stream *s, const struct ff_watcher *w)
+{
+	double start = ff_clock_us();
+
+	w->end(w->ctx);
+	while (cudaStreamQuery(s->queue) == cudaErrorNotReady) {
+		s->dev->lost = ff_clock_us() - start > ABORT_US;
+		if (s->dev->lost)
+			break;
+		sched_yield();
+	}
+	cudaGetLastError();
+}
+
+/* Of an event, or (NULL) of all. */
+static cudaError_t query(const struct ff_stream *s, const struct ff_event *ev)
+{
+	return ev ? cudaEventQuery(ev->event) : cudaStreamQuery(s->queue);
+}
+
+/* As NCCL's manual has it: what hangs or fails there is noticed. */
+static int wait_watched(struct ff_stream *s, const struct ff_event *ev, const struct ff_watcher *w,
+		struct ff_error *err)
+{
+	double start = ff_clock_us(), asked = start;
+	cudaError_t status;
+	int code = FF_OK;
+
+	while ((status = query(s, ev)) == cudaErrorNotReady) {
+		double now = ff_clock_us(), waited_s = (now - start) * 1e-6;
+		bool late = w->limit_s > 0 && waited_s > w->limit_s;
+
+		if (late || now - asked > ASK_US) {
+			asked = now;
+			code = w->ask(w->ctx, late ? waited_s : 0, err);
+		}
+		if (code < 0) {
+			give_up(s, w);
+			return code;
+		}
+		sched_yield();
+	}
+	return ff_cuda_check(status, s->dev, "finish its work", err);
+}
+
+static int wait_until_done(struct ff_stream *s, const struct ff_event *ev, struct ff_error *err)
+{
+	if (s->dev->lost)
+		return ff_fail(err, FF_E_RUN, "CUDA device %d is lost", s->dev->ordinal);
+	if (s->dev->watcher)
+		return wait_watched(s, ev, s->dev->watcher, err);
+	return ff_cuda_check(ev ? cudaEventSynchronize(ev->event) : cudaStreamSynchronize(s->queue),
+			s->dev, "finish its work", err);
 }
 
 int ff_cuda_drain(struct ff_stream *s, struct ff_error *err)
@@ -371,8 +431,7 @@ int ff_cuda_drain(struct ff_stream *s, struct ff_error *err)
 	int code = ff_cuda_enter(s->dev, err), told;
 
 	if (code == FF_OK)
-		code = ff_cuda_check(
-				cudaStreamSynchronize(s->queue), s->dev, "finish its work", err);
+		code = wait_until_done(s, NULL, err);
 	code = ask_watcher(s, code, err);
 	told = ask_suspects(s, code < 0 ? NULL : err);
 	clear_suspects(s);
@@ -395,9 +454,8 @@ int ff_cuda_await(struct ff_stream *s, struct ff_event *ev, struct ff_error *err
 	int code = ff_cuda_enter(s->dev, err), told;
 
 	if (code == FF_OK)
-		code = ff_cuda_check(
-				cudaEventSynchronize(ev->event), s->dev, "finish its work", err);
-	told = s->ask ? s->ask(s->watcher, err) : FF_OK;
+		code = wait_until_done(s, ev, err);
+	told = s->watcher ? s->watcher->ask(s->watcher->ctx, 0, err) : FF_OK;
 	code = told < 0 ? told : code;
 	told = ask_suspects(s, code < 0 ? NULL : err);
 	return code < 0 ? code : told;

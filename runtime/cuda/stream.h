@@ -14,10 +14,20 @@ struct ff_device *ff_stream_device(const struct ff_stream *s);
 /* The next drain asks ff_kernel_trouble of it. */
 int ff_stream_suspect(struct ff_stream *s, struct ff_kernel *k, struct ff_error *err);
 
-/* Whoever posts what may fail later has the next drain ask it, on success and on failure:
- * its sentence is told before CUDA's.  One at a time. */
-void ff_stream_watch(struct ff_stream *s, int (*ask)(void *watcher, struct ff_error *err),
-		void *watcher);
+/* Whoever posts what may fail later, or never end, as others take part in it. */
+struct ff_watcher {
+	/* What has failed since; where `waited_s` is not 0, that nothing has come for so long. */
+	int (*ask)(void *ctx, double waited_s, struct ff_error *err);
+	/* It ends now, with whatever result. */
+	void (*end)(void *ctx);
+	void *ctx;
+	double limit_s; /* that it may take; 0: for ever */
+};
+
+/* Until the stream is drained, drains of its device's streams have an eye on what was posted, and
+ * its own asks at the end, on success and on failure: that sentence is told before CUDA's.  One
+ * watcher at a time, which stays where it is. */
+void ff_stream_watch(struct ff_stream *s, const struct ff_watcher *w);
 
 /* Slots of struct ff_backend. */
 int ff_cuda_stream(struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err);

@@ -67,6 +67,11 @@ bool board_get(const std::string &folder, const std::string &name, bool wide,
 	return true;
 }
 
+bool board_has(const std::string &folder, const std::string &name)
+{
+	return access((folder + "/" + name).c_str(), F_OK) == 0;
+}
+
 void board_drop(const std::string &folder, const std::string &name)
 {
 	unlink((folder + "/" + name).c_str());
@@ -87,8 +92,10 @@ static struct Made {
 
 std::string board_new()
 {
-	char name[] = "/dev/shm/ffdouble-XXXXXX", other[] = "/tmp/ffdouble-XXXXXX";
-	const char *folder = mkdtemp(name);
+	const char *where = getenv("FF_DOUBLE_FOLDER");
+	std::string name = std::string(where ? where : "/dev/shm") + "/ffdouble-XXXXXX";
+	char other[] = "/tmp/ffdouble-XXXXXX";
+	const char *folder = mkdtemp(name.data());
 
 	if (!folder)
 		folder = mkdtemp(other);

@@ -15,6 +15,8 @@ void board_put(const std::string &folder, const std::string &name, const std::ve
 /* False where it is not there yet. */
 bool board_get(const std::string &folder, const std::string &name, bool wide,
 		std::vector<char> *ret);
+/* Of a wide board: whether it is there. */
+bool board_has(const std::string &folder, const std::string &name);
 /* Of a wide board, when nobody needs it any more. */
 void board_drop(const std::string &folder, const std::string &name);
 std::string board_new();

@@ -124,13 +124,20 @@ static std::string message_name(bool sender, int from, int to, uint64_t number)
 	       std::to_string(number);
 }
 
+static void remove(std::vector<Bundle *> &from, const Bundle *b)
+{
+	auto at = std::find(from.begin(), from.end(), b);
+
+	if (at != from.end())
+		from.erase(at);
+}
+
 void Bundle::forget()
 {
-	auto at = comm ? std::find(comm->unsaid.begin(), comm->unsaid.end(), this)
-		       : std::vector<Bundle *>::iterator();
-
-	if (comm && at != comm->unsaid.end())
-		comm->unsaid.erase(at);
+	if (!comm)
+		return;
+	remove(comm->unsaid, this);
+	remove(comm->pending, this);
 }
 
 cudaError_t Bundle::broken(ncclResult_t code)
@@ -143,7 +150,7 @@ cudaError_t Bundle::broken(ncclResult_t code)
 cudaError_t Bundle::say()
 {
 	said = true;
-	forget();
+	remove(comm->unsaid, this);
 	return twin::guarded("NCCL", [this] {
 		for (const Call &c : calls) {
 			size_t bytes = sends(c, comm->rank) * size_of(c.header.type);
@@ -313,7 +320,7 @@ void Bundle::post()
 			   : c.header.kind == RECEIVE ? comm->received[c.peer]++
 						      : comm->collectives++;
 	comm->unsaid.push_back(this);
-	comm->pending++;
+	comm->pending.push_back(this);
 }
 
 std::shared_ptr<twin::Joint> Bundle::again(CUstream_st *on, uint64_t at)
@@ -328,14 +335,41 @@ std::shared_ptr<twin::Joint> Bundle::again(CUstream_st *on, uint64_t at)
 	return b;
 }
 
+/* What it was called for ends with its communicator. */
 cudaError_t Bundle::meet(twin::Lock &lock)
 {
-	cudaError_t code = said ? cudaSuccess : say();
+	cudaError_t code = said || !comm ? cudaSuccess : say();
 
-	for (size_t i = 0; i < calls.size() && code == cudaSuccess; i++)
+	for (size_t i = 0; i < calls.size() && code == cudaSuccess && comm; i++)
 		code = take(calls[i], lock);
-	comm->pending--;
+	forget();
 	return code;
+}
+
+/* Others that are in other processes must have said so; who is in this one is driven. */
+bool Bundle::ready()
+{
+	bool all = true;
+
+	if (!comm || !comm->wide || (!said && say() != cudaSuccess))
+		return true;
+	for (const Call &c : calls) {
+		bool message = c.header.kind == SEND || c.header.kind == RECEIVE;
+		bool sender = c.header.kind == SEND;
+
+		if (message)
+			all &= local(comm->folder, c.peer) ||
+			       twin::board_has(comm->folder,
+					       message_name(!sender, sender ? comm->rank : c.peer,
+							       sender ? c.peer : comm->rank,
+							       c.number));
+		for (int r = 0; r < comm->n && !message; r++)
+			all &= local(comm->folder, r) ||
+			       twin::board_has(comm->folder, collective_name(c, r));
+	}
+	if (!asked_ms)
+		asked_ms = twin::clock_ms();
+	return all || twin::clock_ms() > asked_ms + timeout_ms();
 }
 
 } // namespace talk

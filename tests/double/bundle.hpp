@@ -43,7 +43,8 @@ struct ncclComm {
 	uint64_t collectives;
 	std::map<int, uint64_t> sent, received; /* by peer */
 	std::vector<talk::Bundle *> unsaid;     /* posted, in order */
-	uint64_t pending, captured;             /* posted; in graphs */
+	std::vector<talk::Bundle *> pending;    /* those, and what is under way */
+	uint64_t captured;                      /* in graphs */
 };
 
 namespace talk
@@ -67,6 +68,7 @@ struct Bundle : twin::Joint {
 	uint64_t number; /* the stream has done it when it has done so many */
 	std::vector<Call> calls;
 	bool said = false, captured = false; /* captured: it is met again and again, as others */
+	double asked_ms = 0;                 /* for the first time whether it is ready */
 
 	~Bundle() override
 	{
@@ -77,6 +79,7 @@ struct Bundle : twin::Joint {
 	cudaError_t meet(twin::Lock &lock) override;
 	std::shared_ptr<Joint> again(CUstream_st *stream, uint64_t number) override;
 	void post(); /* its calls get their numbers */
+	bool ready() override;
 	cudaError_t say();
 	void forget();
 	cudaError_t wait_for(int rank, const std::string &name, std::vector<char> *ret,

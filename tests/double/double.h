@@ -25,6 +25,7 @@
  * one), conv-bias, conv-widen (float32 gradients of weights from bfloat16), conv.
  * FF_DOUBLE_DEVICES (8): how many devices there are.
  * FF_DOUBLE_TIMEOUT (20): seconds that NCCL waits for another rank.
+ * FF_DOUBLE_FOLDER (/dev/shm): where ranks of several processes leave what they say.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_DOUBLE_H
 #define FF_DOUBLE_H

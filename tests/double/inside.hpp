@@ -85,6 +85,7 @@ struct Joint {
 	virtual cudaError_t meet(Lock &lock) = 0; /* returns when it is done */
 	/* Of one that was captured: one that is met in the stream's operation `number`. */
 	virtual std::shared_ptr<Joint> again(CUstream_st *stream, uint64_t number) = 0;
+	virtual bool ready() = 0; /* whether that is at once, as far as is known */
 };
 
 struct Op {

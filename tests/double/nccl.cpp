@@ -104,9 +104,9 @@ ncclResult_t check(const Call &c, ncclComm_t comm, cudaStream_t stream)
 	if (!twin::known(stream) || stream->device != comm->device)
 		return complain(ncclInvalidArgument, "a stream is not the communicator's device's");
 	if (stream->capture && has_neighbours(comm))
-		return complain(ncclInvalidUsage,
-				"several ranks of one process communicate in graphs, whose launches "
-				"may wait for each other for ever");
+		return complain(ncclInvalidUsage, "several ranks of one process communicate in "
+						  "graphs, whose launches "
+						  "may wait for each other for ever");
 	if (!posted.empty() && bool(posted[0].stream->capture) != bool(stream->capture))
 		return complain(ncclInvalidUsage, "a group is captured in part");
 	if (!size_of(h.type) || (reduces(h.kind) && (h.op < 0 || h.op > ncclMin)) ||
@@ -224,12 +224,12 @@ ncclResult_t leave(ncclComm_t c, bool abort)
 
 	if (!known(c))
 		return complain(ncclInvalidArgument, "there is no such communicator");
-	if (c->captured)
+	if (c->captured && !abort)
 		return complain(ncclInvalidUsage, "a communicator goes before the graphs that "
 						  "communicate by it: NCCL waits for those");
-	if (c->pending && !abort && twin::failure() == cudaSuccess)
+	if (!c->pending.empty() && !abort && twin::failure() == cudaSuccess)
 		return complain(ncclInvalidUsage, "a communicator goes before its work is done");
-	for (Bundle *b : c->unsaid)
+	for (Bundle *b : c->pending)
 		b->comm = nullptr;
 	comms.erase(std::find(comms.begin(), comms.end(), c));
 	twin::board_put(c->folder, "bye" + std::to_string(c->rank), {}, true, 0);

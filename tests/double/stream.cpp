@@ -1,6 +1,7 @@
 /* Streams and events: queues that run when somebody waits.  SPDX-License-Identifier: Apache-2.0 */
 #include <algorithm>
 #include <cstring>
+#include <unistd.h>
 
 #include "graph.hpp"
 #include "inside.hpp"
@@ -123,6 +124,23 @@ static void sweep()
 		} else {
 			i++;
 		}
+}
+
+/* One operation that the stream waits for, unless it would wait for another process: who asks
+ * again and again gets there.  Now and then something else runs. */
+static void try_step(CUstream_st *s, Lock &lock)
+{
+	while (!s->busy && !s->queue.empty() && s->queue.front().waits &&
+			!s->queue.front().waits->done)
+		s = s->queue.front().waits->stream;
+	if (drawn() && draw(4) == 0 && step_other(s, lock))
+		return;
+	if (s->busy || s->queue.empty())
+		return;
+	if (failure() == cudaSuccess && s->queue.front().joint && !s->queue.front().joint->ready())
+		usleep(50);
+	else
+		step(s, lock);
 }
 
 void force(CUstream_st *s, uint64_t number, Lock &lock)
@@ -414,9 +432,8 @@ cudaError_t cudaStreamQuery(cudaStream_t s)
 		return no_stream("cudaStreamQuery");
 	if (s->capture)
 		return capture_broken("cudaStreamQuery");
-	/* who asks again and again gets there */
-	if (s->done < s->issued && !s->busy)
-		step(s, c.lock);
+	if (s->done < s->issued)
+		try_step(s, c.lock);
 	return failure() != cudaSuccess ? noted(failure())
 	       : s->done < s->issued    ? cudaErrorNotReady
 					: cudaSuccess;
@@ -530,8 +547,7 @@ cudaError_t cudaEventQuery(cudaEvent_t ev)
 		return capture_broken("cudaEventQuery");
 	if (!ev->moment || ev->moment->done)
 		return cudaSuccess;
-	if (!ev->moment->stream->busy)
-		step(ev->moment->stream, c.lock);
+	try_step(ev->moment->stream, c.lock);
 	return ev->moment->done ? cudaSuccess : cudaErrorNotReady;
 }
 

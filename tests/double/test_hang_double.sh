@@ -1,0 +1,66 @@
+#!/bin/sh
+# ffrun on two ranks over NCCL on the host double, one of which stops: the job ends by itself.
+# Usage: test_hang_double.sh FFZOO FFRUN MODULE.  SPDX-License-Identifier: Apache-2.0
+ffzoo=$(realpath "$1")
+ffrun=$(realpath "$2")
+FF_CUDA_MODULE=$(realpath "$3")
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+OMP_NUM_THREADS=1
+FF_NCCL=1
+FF_COMM_TIMEOUT=3
+FF_DOUBLE_FOLDER=$dir
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
+export FF_CUDA_MODULE FF_NCCL FF_COMM_TIMEOUT FF_DOUBLE_FOLDER OMP_NUM_THREADS ASAN_OPTIONS
+n=0
+failed=0
+
+check() { # check NAME COMMAND...: does the command succeed?
+	name=$1
+	shift
+	n=$((n + 1))
+	if "$@"; then
+		echo "ok $n - $name"
+	else
+		echo "not ok $n - $name"
+		sed 's/^/# /' err
+		failed=1
+	fi
+}
+rank() { # rank R: its process, of this test's job
+	for p in /proc/[0-9]*; do
+		if tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -q -x -F "FF_DOUBLE_FOLDER=$dir" &&
+			tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -q -x "OMPI_COMM_WORLD_RANK=$1"; then
+			echo "${p#/proc/}"
+			return
+		fi
+	done
+}
+
+"$ffzoo" mlp --batch 12 --set hidden=32 --set layers=2 -o mlp.json
+"$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 --steps 1000000 \
+	>out 2>err &
+job=$!
+tries=0
+while test -z "$(ls -d ffdouble-*/i1 2>/dev/null)" && test $tries -lt 600; do
+	sleep 0.1
+	tries=$((tries + 1))
+done
+sleep 1
+other=$(rank 1)
+check 'two ranks are at work' test -n "$other"
+kill -STOP "$other"
+wait $job
+status=$?
+check 'one stops, and the job ends' test $status -eq 1
+check 'with a sentence' grep -q 'rank 0 has waited 3 s ' err
+check 'that tells what to do' grep -q 'FF_COMM_TIMEOUT' err
+check 'nobody is left behind' test -z "$(rank 1)"
+FF_COMM_TIMEOUT=soon "$ffrun" mlp.json data-parallel --device cuda --devices 2 \
+	--data synthetic:64 --steps 1 >out 2>err
+status=$?
+check 'a limit that is none' test $status -eq 2
+check 'is told' grep -q 'FF_COMM_TIMEOUT=soon: expected seconds' err
+echo "1..$n"
+exit $failed

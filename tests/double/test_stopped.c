@@ -1,0 +1,130 @@
+/* A rank that stops posting: the other one does not wait for ever, and names what it was called
+ * for; nor does one that waits on the host.  Run by mpirun on the double with FF_COMM_TIMEOUT.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "chosen.h"
+
+#include <unistd.h>
+
+#include "comm/job.h"
+#include "ff/clock.h"
+
+#define ELEMENTS 12
+#define LIMIT_S 2 /* as FF_COMM_TIMEOUT */
+
+static struct ff_comm *comm;
+
+static int post(const struct ff_channel *on, void *memory, struct ff_error *err)
+{
+	const uint16_t device[] = {0, 1};
+	const int64_t count[] = {ELEMENTS};
+	const void *send[2] = {NULL, NULL};
+	void *recv[2] = {NULL, NULL};
+	const struct ff_collective x = {FF_MOVE_ALL_REDUCE, FF_F32, FF_REDUCE_SUM, 2, device, send,
+			recv, count, NULL};
+
+	send[comm->rank] = recv[comm->rank] = memory;
+	return comm->collective(comm, on, &x, err);
+}
+
+/* What one stream was given, behind what the other was. */
+static void post_and_follow(const struct ff_channel *on, struct ff_stream *compute,
+		struct ff_event *ev, void *memory)
+{
+	struct ff_error err;
+
+	ck_assert_msg(post(on, memory, &err) == FF_OK, "%s", err.text);
+	ck_assert_int_eq(on->backend->record(on->stream, ev, &err), FF_OK);
+	ck_assert_int_eq(on->backend->wait(compute, ev, &err), FF_OK);
+}
+
+/* Rank 0 waits for what rank 1 never posts, rank 1 for rank 0 where that never comes. */
+static void check_waiting(const struct ff_channel *on, struct ff_stream *compute,
+		struct ff_event *ev, void *memory)
+{
+	const struct ff_backend *b = on->backend;
+	struct ff_error err = {0};
+	double start = ff_clock_us(), took_s;
+	char rank[32];
+	int code;
+
+	if (comm->rank == 0) {
+		post_and_follow(on, compute, ev, memory);
+		code = b->drain(compute, &err);
+	} else {
+		code = comm->barrier(comm, &err);
+	}
+	took_s = (ff_clock_us() - start) * 1e-6;
+	printf("# %s\n", err.text);
+	ck_assert_int_eq(code, FF_E_RUN);
+	snprintf(rank, sizeof(rank), "rank %u has waited", comm->rank);
+	ck_assert_ptr_nonnull(strstr(err.text, rank));
+	ck_assert_ptr_nonnull(strstr(
+			err.text, comm->rank == 0 ? "all-reduce of 12 float32" : "MPI_Ibarrier"));
+	ck_assert_double_ge(took_s, LIMIT_S);
+	ck_assert_double_le(took_s, LIMIT_S + 10);
+	/* what was given up is no obstacle */
+	ck_assert_int_eq(b->drain(on->stream, &err), FF_OK);
+	if (comm->rank == 0) { /* MPI ends in good order */
+		sleep(LIMIT_S + 1);
+		ck_assert_int_eq(comm->barrier(comm, &err), FF_OK);
+	}
+}
+
+START_TEST(stopped)
+{
+	const struct ff_backend *b = chosen_backend();
+	struct ff_channel on = {.backend = b};
+	struct ff_stream *compute;
+	struct ff_device *dev;
+	struct ff_event *ev;
+	struct ff_error err;
+	void *memory;
+
+	ck_assert_msg(ff_comm_prefer(b, comm->rank, &comm, &err) == FF_OK, "%s", err.text);
+	ck_assert_int_eq(b->open(comm->rank, &dev, &err), FF_OK);
+	ck_assert_int_eq(b->stream(dev, true, &on.stream, &err), FF_OK);
+	ck_assert_int_eq(b->stream(dev, false, &compute, &err), FF_OK);
+	ck_assert_int_eq(b->event(dev, &ev, &err), FF_OK);
+	ck_assert_int_eq(b->alloc(dev, ELEMENTS * sizeof(float), &memory, &err), FF_OK);
+	/* while both post nothing is wrong, whichever stream is drained first */
+	post_and_follow(&on, compute, ev, memory);
+	ck_assert_msg(b->drain(compute, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(b->drain(on.stream, &err) == FF_OK, "%s", err.text);
+	check_waiting(&on, compute, ev, memory);
+	b->free(dev, memory);
+	b->event_close(ev);
+	b->stream_close(compute);
+	b->stream_close(on.stream);
+	b->close(dev);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("stopped");
+	TCase *t = tcase_create("ranks");
+
+	tcase_set_timeout(t, 0);
+	tcase_add_test(t, stopped);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	struct ff_error err;
+	int status;
+
+	if (ff_mpi_start(&err) < 0 || ff_comm_mpi(&comm, &err) < 0) {
+		fprintf(stderr, "%s\n", err.text);
+		return EXIT_FAILURE;
+	}
+	if (comm->rank && !freopen("/dev/null", "w", stdout))
+		return EXIT_FAILURE;
+	status = ff_check_main(suite());
+	comm->destroy(comm);
+	if (status != EXIT_SUCCESS)
+		ff_mpi_abort(status);
+	ff_mpi_finish();
+	return status;
+}
