@@ -280,7 +280,7 @@ static int settle(struct ff_prof *p, struct ff_error *err)
 
 static int run(struct ff_prof *p, struct ff_error *err)
 {
-	int code = p->backend->open(p->comm->rank, &p->dev, err);
+	int code = p->backend->open(ff_machine_ordinal(&p->machine, p->comm->rank), &p->dev, err);
 
 	if (code == FF_OK)
 		code = p->backend->stream(p->dev, false, &p->stream, err);
@@ -326,7 +326,7 @@ static int main_rank(struct ff_prof *p)
 		agreed = code < 0;
 	}
 	if (code == FF_OK)
-		code = ff_comm_prefer(p->backend, p->comm->rank, &p->comm, &err);
+		code = ff_comm_prefer(p->backend, &p->machine, &p->comm, &err);
 	if (code == FF_OK)
 		code = run(p, &err);
 	status = end(code, &err);

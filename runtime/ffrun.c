@@ -227,8 +227,7 @@ static int main_rank(const struct ff_run_options *o)
 		agreed = code < 0;
 	}
 	if (code == FF_OK)
-		code = ff_comm_prefer(plan.backend, ff_machine_ordinal(&plan.machine, comm->rank),
-				&comm, &err);
+		code = ff_comm_prefer(plan.backend, &plan.machine, &comm, &err);
 	if (code == FF_OK)
 		ff_plan_communicate(&plan, comm->name);
 	if (code == FF_OK && comm->rank == 0)

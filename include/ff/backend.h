@@ -11,6 +11,7 @@
 struct ff_kernel; /* as devices, streams and events, each backend has its own */
 struct ff_schedule;
 struct ff_comm;
+struct ff_machine;
 
 /* Pointers into device memory; shards are dense, in the order of their value.  A
  * forward pass reads in and writes out (what is saved too); a backward pass reads
@@ -77,10 +78,10 @@ struct ff_backend {
 	/* Optional (may be NULL): the schedule that kernels to come belong to. */
 	void (*observe)(struct ff_device *dev, const struct ff_schedule *s);
 	/* Optional (may be NULL): communication that needs the host for nothing that is posted,
-	 * one device a rank of `host`, here that of `ordinal`; `host` then is *ret's.  *ret stays
-	 * where there is none; if `insist`, that is an error.  All ranks call it. */
-	int (*comm)(struct ff_comm *host, uint32_t ordinal, bool insist, struct ff_comm **ret,
-			struct ff_error *err);
+	 * one device a rank of `host`, as `m` (NULL: one node) numbers them; `host` then is *ret's.
+	 * *ret stays where there is none; if `insist`, that is an error.  All ranks call it. */
+	int (*comm)(struct ff_comm *host, const struct ff_machine *m, bool insist,
+			struct ff_comm **ret, struct ff_error *err);
 	/* Zeroed memory, aligned to 64 bytes. */
 	int (*alloc)(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
 	void (*free)(struct ff_device *dev, void *memory);

@@ -5,7 +5,7 @@
 #include "agree.h"
 #include "ff/backend.h"
 
-int ff_comm_prefer(const struct ff_backend *b, uint32_t ordinal, struct ff_comm **comm,
+int ff_comm_prefer(const struct ff_backend *b, const struct ff_machine *m, struct ff_comm **comm,
 		struct ff_error *err)
 {
 	const char *word = getenv("FF_NCCL");
@@ -21,6 +21,6 @@ int ff_comm_prefer(const struct ff_backend *b, uint32_t ordinal, struct ff_comm 
 				"cuda)");
 	code = ff_agree_code(host, code, err);
 	if (code == FF_OK && b->comm && (insist || (!word && host->n_ranks > 1)))
-		code = b->comm(host, ordinal, insist, comm, err);
+		code = b->comm(host, m, insist, comm, err);
 	return code;
 }

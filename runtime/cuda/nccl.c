@@ -10,6 +10,7 @@
 
 #include "../agree.h"
 #include "../comm/limit.h"
+#include "ff/machine.h"
 
 /* ---- the host's ---- */
 
@@ -50,6 +51,7 @@ static void close_own(struct ff_nccl *m)
 	ff_nccl_groups_close(m);
 	ff_nccl_scratch_close(m);
 	ff_cuda_close(m->dev);
+	free(m->node_of);
 	free(m);
 }
 
@@ -98,9 +100,35 @@ static void part_hosts(const struct ff_nccl *m)
 	setenv("NCCL_HOSTID", name, 0);
 }
 
-static int open_comm(struct ff_nccl *m, uint32_t ordinal, bool insist, bool *shared,
+/* By nodes only where that is asked for: NCCL's own rings and trees know the links.  What the first
+ * rank is told holds for all. */
+static int choose_nodes(struct ff_nccl *m, const struct ff_machine *machine, struct ff_error *err)
+{
+	const char *word = getenv("FF_NCCL_NODES");
+	uint32_t n = m->base.n_ranks;
+	bool by_nodes = word && !strcmp(word, "1"), *all = calloc(n, sizeof(*all));
+	int code = ff_agree_code(m->host, all ? FF_OK : ff_fail_memory(err), err);
+
+	if (code == FF_OK && word && !by_nodes && strcmp(word, "0") != 0)
+		code = ff_fail(err, FF_E_INPUT, "FF_NCCL_NODES=%.100s: expected 0 or 1", word);
+	code = ff_agree_code(m->host, code, err);
+	if (code == FF_OK && all)
+		code = m->host->gather(m->host, &by_nodes, sizeof(by_nodes), all, err);
+	by_nodes = code == FF_OK && all && all[0];
+	free(all);
+	if (!by_nodes || !machine || machine->n_devices < n || machine->n_nodes < 2)
+		return code;
+	m->node_of = malloc(n * sizeof(*m->node_of));
+	if (!m->node_of)
+		return ff_fail_memory(err);
+	memcpy(m->node_of, machine->node_of, n * sizeof(*m->node_of));
+	return FF_OK;
+}
+
+static int open_comm(struct ff_nccl *m, const struct ff_machine *machine, bool insist, bool *shared,
 		struct ff_error *err)
 {
+	uint32_t rank = m->base.rank, ordinal = machine ? ff_machine_ordinal(machine, rank) : rank;
 	int version = 0, code = ff_comm_limit(&m->watcher.limit_s, err);
 	struct ff_nccl_group *all;
 
@@ -113,14 +141,17 @@ static int open_comm(struct ff_nccl *m, uint32_t ordinal, bool insist, bool *sha
 		return code;
 	if (*shared)
 		part_hosts(m);
+	code = ff_agree_code(m->host, choose_nodes(m, machine, err), err);
+	if (code < 0)
+		return code;
 	ncclGetVersion(&version);
-	snprintf(m->base.name, sizeof(m->base.name), "nccl %d.%d.%d", version / 10000,
-			version / 100 % 100, version % 100);
+	snprintf(m->base.name, sizeof(m->base.name), "nccl %d.%d.%d%s", version / 10000,
+			version / 100 % 100, version % 100, m->node_of ? " by nodes" : "");
 	return ff_nccl_group_all(m, &all, err);
 }
 
-int ff_cuda_comm(struct ff_comm *host, uint32_t ordinal, bool insist, struct ff_comm **ret,
-		struct ff_error *err)
+int ff_cuda_comm(struct ff_comm *host, const struct ff_machine *machine, bool insist,
+		struct ff_comm **ret, struct ff_error *err)
 {
 	struct ff_nccl *m = calloc(1, sizeof(*m));
 	bool shared = false;
@@ -144,7 +175,7 @@ int ff_cuda_comm(struct ff_comm *host, uint32_t ordinal, bool insist, struct ff_
 				.rank = host->rank,
 				.on_device = true,
 				.n_ranks = host->n_ranks};
-		code = open_comm(m, ordinal, insist, &shared, err);
+		code = open_comm(m, machine, insist, &shared, err);
 	}
 	if (code == FF_OK && m && (!shared || insist))
 		*ret = &m->base;

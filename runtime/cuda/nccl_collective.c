@@ -13,22 +13,10 @@ const ncclDataType_t ff_nccl_types[FF_DTYPE_COUNT] = {[FF_F32] = ncclFloat32,
 		[FF_U8] = ncclUint8,
 		[FF_BF16] = ncclBfloat16};
 /* Of log-sum-exp there is none. */
-static const ncclRedOp_t operations[FF_REDUCE_COUNT] = {
+const ncclRedOp_t ff_nccl_operations[FF_REDUCE_COUNT] = {
 		[FF_REDUCE_SUM] = ncclSum, [FF_REDUCE_MAX] = ncclMax};
 
-/* One that is being posted. */
-struct posting {
-	struct ff_nccl *m;
-	struct ff_nccl_group *g;
-	const struct ff_collective *x;
-	cudaStream_t queue;
-	const char *send; /* this rank's */
-	char *recv;
-	char *scratch; /* log-sum-exp: for every device's part of what this rank gets */
-	int64_t size;  /* of an element */
-};
-
-static bool is_even(const struct ff_collective *x)
+bool ff_nccl_is_even(const struct ff_collective *x)
 {
 	for (uint32_t i = 1; i < x->n_devices; i++)
 		if (x->count[i] != x->count[0])
@@ -36,7 +24,7 @@ static bool is_even(const struct ff_collective *x)
 	return true;
 }
 
-static bool is_in_order(const struct ff_collective *x)
+bool ff_nccl_is_in_order(const struct ff_collective *x)
 {
 	for (uint32_t i = 0; i < x->n_devices; i++)
 		if (x->offset[i] != i * x->count[0])
@@ -44,19 +32,19 @@ static bool is_in_order(const struct ff_collective *x)
 	return true;
 }
 
-static ncclResult_t all_reduce(const struct posting *p)
+static ncclResult_t all_reduce(const struct ff_nccl_post *p)
 {
 	return ncclAllReduce(p->send, p->recv, (size_t)p->x->count[0], ff_nccl_types[p->x->type],
-			operations[p->x->reduce], p->g->comm, p->queue);
+			ff_nccl_operations[p->x->reduce], p->g->comm, p->queue);
 }
 
 /* Chunks of all sizes: each device tells the others its own. */
-static ncclResult_t all_gather(const struct posting *p)
+static ncclResult_t all_gather(const struct ff_nccl_post *p)
 {
 	const struct ff_collective *x = p->x;
 	ncclResult_t status = ncclSuccess;
 
-	if (is_even(x) && is_in_order(x))
+	if (ff_nccl_is_even(x) && ff_nccl_is_in_order(x))
 		return ncclAllGather(p->send, p->recv, (size_t)x->count[0], ff_nccl_types[x->type],
 				p->g->comm, p->queue);
 	for (uint32_t i = 0; i < x->n_devices && status == ncclSuccess; i++)
@@ -67,27 +55,27 @@ static ncclResult_t all_gather(const struct posting *p)
 	return status;
 }
 
-static ncclResult_t reduce_scatter(const struct posting *p)
+static ncclResult_t reduce_scatter(const struct ff_nccl_post *p)
 {
 	const struct ff_collective *x = p->x;
 	ncclResult_t status = ncclSuccess;
 	int64_t at = 0;
 
-	if (is_even(x))
+	if (ff_nccl_is_even(x))
 		return ncclReduceScatter(p->send, p->recv, (size_t)x->count[0],
-				ff_nccl_types[x->type], operations[x->reduce], p->g->comm,
+				ff_nccl_types[x->type], ff_nccl_operations[x->reduce], p->g->comm,
 				p->queue);
 	for (uint32_t i = 0; i < x->n_devices && status == ncclSuccess; at += x->count[i++])
 		if (x->count[i])
 			status = ncclReduce(p->send + at * p->size, p->recv, (size_t)x->count[i],
-					ff_nccl_types[x->type], operations[x->reduce], (int)i,
-					p->g->comm, p->queue);
+					ff_nccl_types[x->type], ff_nccl_operations[x->reduce],
+					(int)i, p->g->comm, p->queue);
 	return status;
 }
 
 /* ---- what NCCL does not reduce ---- */
 
-static int scratch_open(struct ff_nccl *m, size_t bytes, char **ret, struct ff_error *err)
+int ff_nccl_scratch(struct ff_nccl *m, size_t bytes, char **ret, struct ff_error *err)
 {
 	struct ff_nccl_scratch *s = m->scratch;
 	int code;
@@ -118,7 +106,7 @@ static int64_t share_of(const struct ff_collective *x, uint32_t position)
 }
 
 /* The parts into the scratch memory, one behind the other. */
-static ncclResult_t collect(const struct posting *p)
+static ncclResult_t collect(const struct ff_nccl_post *p)
 {
 	const struct ff_collective *x = p->x;
 	size_t own = (size_t)share_of(x, p->g->own);
@@ -140,7 +128,7 @@ static ncclResult_t collect(const struct posting *p)
 }
 
 /* Where position `i`'s part lies: this rank's own was not sent. */
-static const char *part(const struct posting *p, uint32_t i)
+static const char *part(const struct ff_nccl_post *p, uint32_t i)
 {
 	const struct ff_collective *x = p->x;
 	int64_t at = 0;
@@ -153,7 +141,7 @@ static const char *part(const struct posting *p, uint32_t i)
 }
 
 /* In the order of the devices, so that all get the same bits. */
-static int reduce_here(const struct posting *p, struct ff_error *err)
+static int reduce_here(const struct ff_nccl_post *p, struct ff_error *err)
 {
 	const struct ff_collective *x = p->x;
 	int64_t n = share_of(x, p->g->own);
@@ -174,7 +162,7 @@ static int reduce_here(const struct posting *p, struct ff_error *err)
 /* ---- posting ---- */
 
 /* As NCCL takes several calls: as one. */
-static int together(const struct posting *p, ncclResult_t (*call)(const struct posting *p),
+int ff_nccl_together(struct ff_nccl_post *p, ncclResult_t (*call)(const struct ff_nccl_post *p),
 		struct ff_error *err)
 {
 	int code = ff_nccl_check(p->m, p->g, ncclGroupStart(), err);
@@ -187,13 +175,13 @@ static int together(const struct posting *p, ncclResult_t (*call)(const struct p
 	return ff_nccl_check(p->m, p->g, status != ncclSuccess ? status : ended, err);
 }
 
-static int post_pairs(struct posting *p, struct ff_error *err)
+static int post_pairs(struct ff_nccl_post *p, struct ff_error *err)
 {
 	size_t bytes = (size_t)(p->x->n_devices * share_of(p->x, p->g->own) * p->size);
-	int code = bytes ? scratch_open(p->m, bytes, &p->scratch, err) : FF_OK;
+	int code = bytes ? ff_nccl_scratch(p->m, bytes, &p->scratch, err) : FF_OK;
 
 	if (code == FF_OK)
-		code = together(p, collect, err);
+		code = ff_nccl_together(p, collect, err);
 	return code < 0 ? code : reduce_here(p, err);
 }
 
@@ -208,7 +196,7 @@ static int64_t elements(const struct ff_collective *x)
 	return n;
 }
 
-static int post_collective(struct posting *p, struct ff_error *err)
+static int post_collective(struct ff_nccl_post *p, struct ff_error *err)
 {
 	const struct ff_collective *x = p->x;
 
@@ -216,18 +204,21 @@ static int post_collective(struct posting *p, struct ff_error *err)
 			elements(x), ff_dtype_name(x->type));
 	if (!elements(x))
 		return FF_OK;
+	if (ff_nccl_by_nodes(p))
+		return ff_nccl_post_by_nodes(p, err);
 	if (x->kind == FF_MOVE_ALL_GATHER)
-		return together(p, all_gather, err);
+		return ff_nccl_together(p, all_gather, err);
 	if (x->reduce == FF_REDUCE_LOG_SUM_EXP)
 		return post_pairs(p, err);
-	return together(p, x->kind == FF_MOVE_ALL_REDUCE ? all_reduce : reduce_scatter, err);
+	return ff_nccl_together(
+			p, x->kind == FF_MOVE_ALL_REDUCE ? all_reduce : reduce_scatter, err);
 }
 
 int ff_nccl_collective(struct ff_comm *c, const struct ff_channel *on,
 		const struct ff_collective *x, struct ff_error *err)
 {
 	struct ff_nccl *m = ff_nccl(c);
-	struct posting p = {.m = m,
+	struct ff_nccl_post p = {.m = m,
 			.x = x,
 			.queue = ff_stream_queue(on->stream),
 			.size = ff_dtype_bytes(x->type)};

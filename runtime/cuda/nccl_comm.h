@@ -30,6 +30,7 @@ struct ff_nccl {
 	struct ff_nccl_group *groups;
 	const struct ff_nccl_group *last; /* posted to; NULL: none yet */
 	struct ff_watcher watcher;
+	uint32_t *node_of;               /* by device, where collectives go by nodes; else NULL */
 	struct ff_nccl_scratch *scratch; /* the newest serves, the others may be under way */
 	bool failed;
 };
@@ -40,6 +41,27 @@ static inline struct ff_nccl *ff_nccl(struct ff_comm *c)
 }
 
 extern const ncclDataType_t ff_nccl_types[FF_DTYPE_COUNT];
+extern const ncclRedOp_t ff_nccl_operations[FF_REDUCE_COUNT];
+
+/* How a group lies on nodes that have equally many of it. */
+struct ff_nccl_nodes {
+	uint32_t nodes, each; /* more than one, each with more than one */
+	uint32_t local;       /* this rank's place in its node */
+	uint32_t node;
+};
+
+/* A collective that is being posted. */
+struct ff_nccl_post {
+	struct ff_nccl *m;
+	struct ff_nccl_group *g; /* that it is called for */
+	const struct ff_collective *x;
+	cudaStream_t queue;
+	const char *send; /* this rank's */
+	char *recv;
+	char *scratch;              /* for parts of what this rank gets */
+	int64_t size;               /* of an element */
+	struct ff_nccl_nodes nodes; /* where it goes by nodes */
+};
 
 /* nccl_group.c */
 /* Makes the communicator of a group that is new. */
@@ -59,10 +81,21 @@ void ff_nccl_end(void *nccl);
 void ff_nccl_note(struct ff_nccl *m, struct ff_nccl_group *g, struct ff_stream *s);
 
 /* nccl_collective.c */
+bool ff_nccl_is_even(const struct ff_collective *x);
+bool ff_nccl_is_in_order(const struct ff_collective *x);
+/* What `call` calls goes to NCCL as one; errors name p->g. */
+int ff_nccl_together(struct ff_nccl_post *p, ncclResult_t (*call)(const struct ff_nccl_post *p),
+		struct ff_error *err);
+int ff_nccl_scratch(struct ff_nccl *m, size_t bytes, char **ret, struct ff_error *err);
 int ff_nccl_collective(struct ff_comm *c, const struct ff_channel *on,
 		const struct ff_collective *x, struct ff_error *err);
 int ff_nccl_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dtype type,
 		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err);
 void ff_nccl_scratch_close(struct ff_nccl *m);
+
+/* nccl_nodes.c */
+/* Whether the collective goes by nodes, within them and between them in turn: sets p->nodes. */
+bool ff_nccl_by_nodes(struct ff_nccl_post *p);
+int ff_nccl_post_by_nodes(struct ff_nccl_post *p, struct ff_error *err);
 
 #endif

@@ -2,10 +2,10 @@
 #include "../agree.h"
 #include "comm.h"
 
-int ff_cuda_comm(struct ff_comm *host, uint32_t ordinal, bool insist, struct ff_comm **ret,
-		struct ff_error *err)
+int ff_cuda_comm(struct ff_comm *host, const struct ff_machine *m, bool insist,
+		struct ff_comm **ret, struct ff_error *err)
 {
-	(void)ordinal, (void)ret;
+	(void)m, (void)ret;
 	if (!insist)
 		return FF_OK;
 	return ff_agree_code(host,

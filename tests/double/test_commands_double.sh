@@ -58,7 +58,25 @@ check 'NCCL: ranks are verified' "$ffrun" mlp.json data-parallel --device cuda -
 	--data synthetic:64 --steps 3 --verify
 mv out before
 check 'NCCL: and it is said' grep -q '^communication: nccl 2' before
-unset FF_NCCL
+# two nodes of two devices each
+cat >nodes.json <<TXT
+{"format": "ffsoap-machine", "version": 1, "name": "nodes", "overlap": true,
+ "kinds": [{"name": "gpu", "flops_per_s": 1e13, "memory_bytes_per_s": 1e12, "memory_bytes": 1e9}],
+ "nodes": [{"count": 2, "devices": 2, "kind": "gpu", "inside": {"latency_us": 5, "bytes_per_s": 1e10},
+  "network": {"latency_us": 10, "bytes_per_s": 1e9}}]}
+TXT
+export FF_NCCL_NODES=1
+check 'by nodes: ranks are verified' "$ffrun" mlp.json data-parallel --machine ./nodes.json \
+	--device cuda --data synthetic:64 --steps 3 --verify
+mv out before
+check 'by nodes: and it is said' grep -q '^communication: nccl 2.* by nodes' before
+whole=$(train cuda lenet.json data-parallel --machine ./nodes.json)
+check 'by nodes: the CPU'"'"'s loss' near "$whole" "$(FF_NCCL=0 train cpu lenet.json data-parallel --devices 4)" 0.001
+check 'by nodes: the same again' test "$whole" = "$(train cuda lenet.json data-parallel --machine ./nodes.json)"
+FF_NCCL_NODES=2 "$ffrun" mlp.json data-parallel --machine ./nodes.json --device cuda \
+	--data synthetic:64 --steps 1 >before 2>&1
+check 'by nodes, or not' grep -q 'FF_NCCL_NODES=2: expected 0 or 1' before
+unset FF_NCCL FF_NCCL_NODES
 FF_DOUBLE_DEVICES=1 "$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 \
 	--steps 1 >before
 check 'ranks that share a GPU communicate over MPI' grep -q '^communication: mpi' before

@@ -39,6 +39,7 @@ struct arrays {
 	const void *from[MOST];
 	void *to[MOST];
 	int64_t count[MOST], offset[MOST], sent, size;
+	bool even; /* chunks are of one size, and lie in order */
 	struct ff_collective x;
 };
 
@@ -51,6 +52,7 @@ static void draw_group(struct arrays *a, const struct ff_comm *c, enum ff_move_k
 	enum ff_dtype type = (enum ff_dtype)ff_random_below(r, FF_DTYPE_COUNT);
 
 	memset(a, 0, sizeof(*a));
+	a->even = ff_random_below(r, 2);
 	for (uint32_t d = 0; d < c->n_devices; d++)
 		if (!(skip >> d & 1) || c->n_devices - d + a->n <= 2)
 			a->device[a->n++] = (uint16_t)d;
@@ -63,7 +65,8 @@ static void draw_group(struct arrays *a, const struct ff_comm *c, enum ff_move_k
 			a->from[i] = a->send[i];
 			a->to[i] = a->recv[i];
 		}
-		a->count[i] = (int64_t)ff_random_below(r, LENGTH / a->n);
+		a->count[i] = i && a->even ? a->count[0]
+					   : (int64_t)ff_random_below(r, LENGTH / a->n);
 	}
 	a->x = (struct ff_collective){.kind = kind,
 			.type = type,
@@ -190,13 +193,14 @@ void comm_all_gather(struct ff_comm *c, const struct ff_channel *on, struct ff_r
 
 	draw_group(&a, c, FF_MOVE_ALL_GATHER, r);
 	for (uint32_t i = 0; i < a.n; i++) {
-		if (i % 3 == 1) /* a device may have nothing */
+		if (i % 3 == 1 && !a.even) /* a device may have nothing */
 			a.count[i] *= (int64_t)ff_random_below(r, 2);
 		if (a.count[i] > gap)
 			a.count[i] -= gap;
 	}
 	/* chunks need not lie in the order of the devices */
-	for (uint32_t i = 0, at = ff_random_below(r, a.n); i < a.n; i++, at = (at + 1) % a.n) {
+	for (uint32_t i = 0, at = a.even ? 0 : ff_random_below(r, a.n); i < a.n;
+			i++, at = (at + 1) % a.n) {
 		a.offset[at] = whole;
 		whole += a.count[at];
 	}

@@ -22,14 +22,33 @@ static struct ff_comm *world(void)
 	return c;
 }
 
+/* Two nodes with half of the ranks each, where FF_NCCL_NODES says that they matter. */
+static const struct ff_machine *two_nodes(uint32_t ranks)
+{
+	static uint32_t node_of[64];
+	static struct ff_machine_node nodes[2];
+	static struct ff_machine m = {.name = "nodes", .n_nodes = 2, .nodes = nodes};
+
+	if (!getenv("FF_NCCL_NODES") || ranks % 2 || ranks > 64)
+		return NULL;
+	m.node_of = node_of;
+	m.n_devices = ranks;
+	/* of one host all the same: a rank's device has the rank's number */
+	nodes[0] = nodes[1] = (struct ff_machine_node){.first = 0, .count = ranks / 2};
+	for (uint32_t d = 0; d < ranks; d++)
+		node_of[d] = d >= ranks / 2;
+	return &m;
+}
+
 /* What the chosen backend communicates by: MPI, or its own. */
 static struct ff_comm *chosen_world(const struct ff_machine *m)
 {
 	struct ff_comm *c = world();
-	uint32_t ordinal = m ? ff_machine_ordinal(m, c->rank) : c->rank;
 	struct ff_error err;
 
-	ck_assert_msg(ff_comm_prefer(chosen_backend(), ordinal, &c, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(ff_comm_prefer(chosen_backend(), m ? m : two_nodes(c->n_ranks), &c, &err) ==
+					FF_OK,
+			"%s", err.text);
 	return c;
 }
 
@@ -109,6 +128,8 @@ START_TEST(named)
 		ck_assert_int_eq(!strncmp(c->name, "nccl 2.", 7), !strcmp(word, "1"));
 	else if (chosen_is_cpu())
 		ck_assert_str_eq(c->name, "mpi");
+	if (getenv("FF_NCCL_NODES"))
+		ck_assert_ptr_nonnull(strstr(c->name, " by nodes"));
 	c->destroy(c);
 }
 END_TEST
