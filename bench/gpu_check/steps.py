@@ -253,17 +253,65 @@ def cpu_and_gpu(check):
     return f"losses apart by at most {worst[0]:.1e} ({worst[1]})"
 
 
+def need_nccl():
+    if list((place.BUILD / "runtime").rglob("*no_nccl.c.o")):
+        raise Skip("built without NCCL")
+
+
+def machine(nodes, devices):
+    """A file of so many nodes; what is in it but their number matters to plans alone."""
+    path = place.OUT / f"machine{nodes}x{devices}.json"
+    path.write_text(json.dumps({
+        "format": "ffsoap-machine", "version": 1, "name": path.stem, "overlap": True,
+        "kinds": [{"name": "gpu", "flops_per_s": 6e13, "memory_bytes_per_s": 4e12,
+                   "memory_bytes": 8 << 30}],
+        "nodes": [{"count": nodes, "devices": devices, "kind": "gpu",
+                   "inside": {"latency_us": 5, "bytes_per_s": 1e11},
+                   "network": {"latency_us": 10, "bytes_per_s": 1e10}}]}))
+    return path
+
+
 def nccl(check):
     """Processes on one GPU count as hosts: docs/runtime.md."""
     path = graph(check, "nccl", "mlp", "--batch", "12", "--set", "hidden=32")
-    if list((place.BUILD / "runtime").rglob("*no_nccl.c.o")):
-        raise Skip("built without NCCL")
+    need_nccl()
     for n in ("2", "4"):
         said = train(check, path, "cuda", "--devices", n, "--data", "synthetic:64", "--steps", "3",
                      "--verify", strategy="data-parallel", FF_NCCL="1")
         if not said["communication"].lower().startswith("nccl"):
             raise Failure(f"communication was {said['communication']}")
-    return "2 and 4 ranks verified"
+    said = train(check, path, "cuda", "--machine", machine(2, 2), "--data", "synthetic:64",
+                 "--steps", "3", "--verify", strategy="data-parallel", FF_NCCL="1",
+                 FF_NCCL_NODES="1")
+    if not said["communication"].endswith("by nodes"):
+        raise Failure(f"communication was {said['communication']}, not by nodes")
+    return "2 and 4 ranks verified, by nodes too"
+
+
+def nccl_tables(check):
+    """Of ranks that share a GPU, so that its copies and launches are in the figures, no link."""
+    path = graph(check, "nccl", "mlp", "--batch", "4", "--set", "image=4", "--set", "hidden=8",
+                 "--set", "layers=1")
+    need_nccl()
+    costs = place.OUT / "nccl-costs.json"
+    costs.unlink(missing_ok=True)
+    check.must(place.BUILD / "runtime/ffprof", path, "--machine", machine(1, 2), "--device", "cuda",
+               "--largest", "1K" if check.double else "4M", "--budget", "60s", "-o", costs,
+               FF_NCCL="1")
+    said = json.loads(costs.read_text())
+    tables = {t["kind"]: t for t in said.get("comm", [])}
+    if not said["machine"]["communication"].startswith("nccl") or "all-reduce" not in tables:
+        raise Failure("no table of all-reduce over NCCL")
+    table = tables["all-reduce"]
+    return (f"all-reduce of {table['bytes'][0]} bytes {table['us'][0]:.0f} us, of "
+            f"{table['bytes'][-1]} {table['us'][-1]:.0f} us")
+
+
+def nccl_hangs(check):
+    """A rank that stops is noticed, and the job ends: docs/runtime.md."""
+    need_nccl()
+    return check.tap("sh", "tests/double/test_hang_double.sh", place.BUILD / "graphs/ffzoo",
+                     place.BUILD / "runtime/ffrun", check.module())
 
 
 DROPOUT = ["alexnet", "--set", "image=28", "--batch", "16"]
@@ -297,8 +345,7 @@ def graphs(check):
 def graphs_nccl(check):
     """Communication captured too; processes on one GPU count as hosts."""
     path = graph(check, "graphs", "mlp", "--batch", "12", "--set", "hidden=32")
-    if list((place.BUILD / "runtime").rglob("*no_nccl.c.o")):
-        raise Skip("built without NCCL")
+    need_nccl()
     both_ways(check, path, "--devices", "2", strategy="data-parallel", FF_NCCL="1")
     return "the same bits on 2 ranks"
 
@@ -380,6 +427,8 @@ def all_steps():
     steps += [Step(f"PyTorch {p}", torch_test(p), 120) for p in TORCH_PARTS[:3]]
     steps += [Step(f"{n} ranks, staging", ranks(n), 90) for n in (2, 4)]
     steps += [Step("2 and 4 ranks, NCCL", nccl, 60), Step("CUDA graphs, NCCL", graphs_nccl, 60)]
+    steps += [Step("a rank stops, NCCL", nccl_hangs, 60)]
+    steps += [Step("ffprof over NCCL", nccl_tables, 90)]
     steps += [Step(f"bench {n} {d}", bench(n, d), 60)
               for d in ("float32", "bfloat16") for n in BENCHMARKS]
     steps += [Step(f"sanitizer {n}", sanitized(n, s), 90)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# ffrun on two ranks over NCCL on the host double, one of which stops: the job ends by itself.
+# ffrun on two ranks over NCCL, on the host double or on a GPU that they share, one of which stops:
+# the job ends by itself.
 # Usage: test_hang_double.sh FFZOO FFRUN MODULE.  SPDX-License-Identifier: Apache-2.0
 ffzoo=$(realpath "$1")
 ffrun=$(realpath "$2")
@@ -43,11 +44,11 @@ rank() { # rank R: its process, of this test's job
 	>out 2>err &
 job=$!
 tries=0
-while test -z "$(ls -d ffdouble-*/i1 2>/dev/null)" && test $tries -lt 600; do
+while test -z "$(rank 1)" && test $tries -lt 100; do
 	sleep 0.1
 	tries=$((tries + 1))
 done
-sleep 1
+sleep 2
 other=$(rank 1)
 check 'two ranks are at work' test -n "$other"
 kill -STOP "$other"
