@@ -234,6 +234,18 @@ static void learn_leap(struct ff_chain *c, bool helped)
 		c->leap_every = fmin(c->leap_every * (1 + 1.0 / LEAP_FORGETS), LEAP_EVERY);
 }
 
+/* Other priorities must pay at once: few proposals lead from one order to the next, and a
+ * plan has some only where they help. */
+static bool is_welcome(const struct ff_chain *c, struct ff_evaluation e, double patience)
+{
+	size_t size = c->graph->n_nodes * sizeof(*c->leap.priority);
+	double worse = ff_how_much_worse(c->at, e);
+
+	if (memcmp(c->leap.priority, c->current.priority, size) != 0)
+		return worse < 0;
+	return worse <= patience;
+}
+
 /* Proposes other phases.  They change the whole program, so it is set, and set back. */
 static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 {
@@ -256,7 +268,7 @@ static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 	ff_chain_look(c);
 	if (slower)
 		return FF_OK;
-	if (ff_how_much_worse(c->at, e) > patience)
+	if (!is_welcome(c, e, patience))
 		return ff_evaluator_set(c->evaluator, &c->current, &e, err);
 	c->accepted++;
 	return adopt(c, &c->leap, e, err);
