@@ -33,7 +33,8 @@ static void say_batch(struct ff_graph *g, int32_t batch)
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_op_row *row = ff_op_row(g->nodes[i].op);
 
-		for (uint32_t k = 0; k < row->n_attrs; k++) {
+		for (uint32_t k = 0; k < row->n_attrs && g->nodes[i].n_in == g->nodes[i].n_data;
+				k++) {
 			int32_t *shape = (int32_t *)((char *)&g->nodes[i].attrs +
 						     row->attrs[k].offset);
 
