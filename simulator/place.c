@@ -120,7 +120,7 @@ static void wish_changes(struct ff_evaluator *e)
 		uint32_t prelude = ff_node_prelude(e->g, c->node);
 
 		if (ff_node_is_computed(e->g, c->node))
-			ff_memo_wish(e->memo, c->node, &c->config, &e->wish[n++]);
+			ff_memo_wish(e->memo, c->node, config_of(e, c->node), &e->wish[n++]);
 		if (prelude != FF_NONE)
 			ff_memo_wish(e->memo, prelude, &c->config, &e->wish[n++]);
 	}
