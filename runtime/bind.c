@@ -257,5 +257,8 @@ int ff_bind_jobs(struct ff_executor *x, struct ff_error *err)
 	if (code < 0)
 		return code;
 	x->span = ff_arena_array(&x->arena, n_spans, sizeof(*x->span));
-	return x->span ? ff_load_open(x, err) : ff_fail_memory(err);
+	if (!x->span)
+		return ff_fail_memory(err);
+	code = ff_fuse_jobs(x, err);
+	return code < 0 ? code : ff_load_open(x, err);
 }

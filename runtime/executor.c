@@ -142,6 +142,8 @@ static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_erro
 	float *score = x->capturing ? &x->capturing->score[2 * j->score_index] : j->score;
 	int code;
 
+	if (!j->kernel)
+		return FF_OK;
 	set_figures(x, j->io);
 	j->io->micro = x->s->tasks[j - x->job].micro;
 	j->io->training = x->training;

@@ -43,7 +43,7 @@ struct ff_job {
 	struct ff_stream *stream;
 	uint32_t n_hosts; /* hosted devices that take part */
 	uint32_t *hosts;
-	struct ff_kernel *kernel; /* compute */
+	struct ff_kernel *kernel; /* compute; NULL: the task before does this one's work, too */
 	struct ff_kernel_io *io;
 	uint32_t n_additions; /* backward: gradients that are added to others */
 	struct ff_copy *addition;
@@ -148,6 +148,9 @@ char *ff_bind_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t posi
 /* In the bucket at `at`: its weights rounded to what the graph computes in, or NULL where
  * that is float32. */
 uint16_t *ff_bind_rounded(const struct ff_executor *x, uint32_t bucket, char *at);
+
+/* fuse.c: two tasks by one kernel, where the backend has that. */
+int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err);
 
 /* transfer.c: moves and synchronisations. */
 int ff_transfer_build(struct ff_executor *x, const struct ff_task *task, struct ff_transfer **ret,

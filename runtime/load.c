@@ -4,8 +4,8 @@
 #include "executor.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "ff/cli.h"
 #include "prefetch.h"
 
 static size_t load_bytes(const struct ff_transfer *t)
@@ -133,16 +133,11 @@ static int open_slots(struct ff_executor *x, struct ff_error *err)
  * fetched them; where the host can write them to their place, that is one copy less. */
 static int choose(const struct ff_executor *x, bool *prefetch, struct ff_error *err)
 {
-	const char *word = getenv("FF_PREFETCH");
-
-	*prefetch = x->opt.prefetch == FF_PREFETCH_ON ||
-		    (x->opt.prefetch == FF_PREFETCH_PRESET && !x->b->host_memory);
-	if (!word || x->opt.prefetch != FF_PREFETCH_PRESET)
+	*prefetch = x->opt.prefetch == FF_PREFETCH_PRESET ? !x->b->host_memory
+							  : x->opt.prefetch == FF_PREFETCH_ON;
+	if (x->opt.prefetch != FF_PREFETCH_PRESET)
 		return FF_OK;
-	if (strcmp(word, "0") != 0 && strcmp(word, "1") != 0)
-		return ff_fail(err, FF_E_INPUT, "FF_PREFETCH=%.100s: expected 0 or 1", word);
-	*prefetch = !strcmp(word, "1");
-	return FF_OK;
+	return ff_cli_switch("FF_PREFETCH", prefetch, err);
 }
 
 int ff_load_open(struct ff_executor *x, struct ff_error *err)

@@ -386,6 +386,18 @@ int ff_cli_end(const struct ff_command *c, int code, const struct ff_error *err)
 
 /* ---- progress ---- */
 
+int ff_cli_switch(const char *name, bool *value, struct ff_error *err)
+{
+	const char *word = getenv(name);
+
+	if (!word)
+		return FF_OK;
+	if (strcmp(word, "0") != 0 && strcmp(word, "1") != 0)
+		return ff_fail(err, FF_E_INPUT, "%s=%.100s: expected 0 or 1", name, word);
+	*value = !strcmp(word, "1");
+	return FF_OK;
+}
+
 void ff_progress_start(struct ff_progress *p)
 {
 	*p = (struct ff_progress){.on = isatty(STDERR_FILENO) == 1, .last = -INFINITY};

@@ -46,6 +46,9 @@ int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char *
 /* Prints "name: sentence" on stderr when `code` < 0; returns the exit status. */
 int ff_cli_end(const struct ff_command *c, int code, const struct ff_error *err);
 
+/* The environment's word on something that is on or off: 0 or 1; without one *value stays. */
+int ff_cli_switch(const char *name, bool *value, struct ff_error *err);
+
 /* A line that rewrites itself on stderr, only when that is a terminal. */
 struct ff_progress {
 	bool on, shown;

@@ -32,6 +32,7 @@ struct ff_product {
 	cublasLtMatrixLayout_t a, b, c; /* as cuBLASLt has them */
 	struct choice choice;
 	bool has_bias, add_bias; /* in the product, behind it */
+	bool gives_sums;
 };
 
 static int check(cublasStatus_t status, const struct ff_kernel *k, const char *verb,
@@ -83,6 +84,25 @@ static int set(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what, cons
 			"describe a matrix product", err);
 }
 
+static const cublasLtEpilogue_t epilogues[FF_EPILOGUE_COUNT][2] = {
+		[FF_EPILOGUE_NONE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
+		[FF_EPILOGUE_RELU] = {CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_BIAS},
+};
+
+/* Its B is our A. */
+static int describe_epilogue(const struct ff_kernel *k, const struct ff_product_shape *s,
+		struct ff_product *p, struct ff_error *err)
+{
+	cublasLtEpilogue_t e = s->gives_sums ? CUBLASLT_EPILOGUE_BGRADB
+					     : epilogues[s->epilogue][s->has_bias];
+	const int32_t type = (int32_t)data_type(s->sink);
+	int code = set(p->matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &e, sizeof(e), k, err);
+
+	if (code < 0 || !s->gives_sums)
+		return code;
+	return set(p->matmul, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof(type), k, err);
+}
+
 static int describe_product(const struct ff_kernel *k, const struct ff_product_shape *s,
 		struct ff_product *p, struct ff_error *err)
 {
@@ -92,7 +112,6 @@ static int describe_product(const struct ff_kernel *k, const struct ff_product_s
 						      : CUBLAS_COMPUTE_32F;
 	cublasOperation_t a = s->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
 	cublasOperation_t b = s->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-	cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
 	int code = check(cublasLtMatmulDescCreate(&p->matmul, compute, CUDA_R_32F), k,
 			"describe a matrix product", err);
 
@@ -100,10 +119,7 @@ static int describe_product(const struct ff_kernel *k, const struct ff_product_s
 		code = set(p->matmul, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof(a), k, err);
 	if (code == FF_OK)
 		code = set(p->matmul, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof(b), k, err);
-	if (code == FF_OK && s->has_bias)
-		code = set(p->matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue), k,
-				err);
-	return code;
+	return code < 0 ? code : describe_epilogue(k, s, p, err);
 }
 
 /* `columns` numbers a row, one row behind the other. */
@@ -137,6 +153,7 @@ static const struct choice *find_choice(const struct ff_blas *b, const struct ff
 		if (o->rows == s->rows && o->inner == s->inner && o->columns == s->columns &&
 				o->a_transposed == s->a_transposed &&
 				o->b_transposed == s->b_transposed && o->has_bias == s->has_bias &&
+				o->gives_sums == s->gives_sums && o->epilogue == s->epilogue &&
 				o->type == s->type && o->sink == s->sink)
 			return &b->choice[i];
 	}
@@ -216,17 +233,17 @@ static int choose(struct ff_kernel *k, struct ff_product *p, const struct ff_pro
 	return FF_OK;
 }
 
-/* Where cuBLASLt has none with a bias, that is added behind. */
+/* Where cuBLASLt has none with a bias, that is added behind; sums are somebody else's. */
 static int go_without_bias(struct ff_kernel *k, struct ff_product *p,
 		const struct ff_product_shape *shape, struct ff_error *err)
 {
-	const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
 	struct ff_product_shape plain = *shape;
-	int code = set(p->matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue), k,
-			err);
+	int code;
 
+	p->add_bias = shape->has_bias;
 	plain.has_bias = p->has_bias = false;
-	p->add_bias = true;
+	plain.gives_sums = p->gives_sums = false;
+	code = describe_epilogue(k, &plain, p, err);
 	return code < 0 ? code : choose(k, p, &plain, err);
 }
 
@@ -244,10 +261,15 @@ int ff_product_create(struct ff_kernel *k, const struct ff_product_shape *shape,
 	*ret = p; /* whose kernel frees it */
 	p->blas = k->dev->blas;
 	p->has_bias = shape->has_bias;
+	p->gives_sums = shape->gives_sums;
 	code = describe(k, shape, p, err);
 	if (code == FF_OK)
 		code = choose(k, p, shape, err);
-	if (code == FF_OK && p->choice.none && shape->has_bias)
+	if (code == FF_OK && p->choice.none && shape->epilogue != FF_EPILOGUE_NONE) {
+		k->declined = true;
+		return FF_OK;
+	}
+	if (code == FF_OK && p->choice.none && (shape->has_bias || shape->gives_sums))
 		code = go_without_bias(k, p, shape, err);
 	if (code == FF_OK && p->choice.none)
 		return ff_fail(err, FF_E_RUN, "%s: cuBLAS has no such matrix product", k->name);
@@ -270,6 +292,11 @@ void ff_product_destroy(struct ff_product *p)
 	free(p);
 }
 
+bool ff_product_gives_sums(const struct ff_product *p)
+{
+	return p->gives_sums;
+}
+
 int ff_product_run(const struct ff_kernel *k, const struct ff_product *p, cudaStream_t queue,
 		const void *a, const void *b, const void *bias, void *c, void *scratch,
 		struct ff_error *err)
@@ -277,7 +304,7 @@ int ff_product_run(const struct ff_kernel *k, const struct ff_product *p, cudaSt
 	const float one = 1, zero = 0;
 	int code = FF_OK;
 
-	if (p->has_bias)
+	if (p->has_bias || p->gives_sums)
 		code = set(p->matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias), k,
 				err);
 	if (code == FF_OK)

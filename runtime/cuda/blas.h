@@ -3,6 +3,7 @@
 #define FF_CUDA_BLAS_H
 
 #include "device.h"
+#include "epilogue.h"
 
 struct ff_blas;
 struct ff_product;
@@ -16,13 +17,19 @@ size_t ff_blas_version(void);
 struct ff_product_shape {
 	int64_t rows, inner, columns;
 	bool a_transposed, b_transposed, has_bias;
+	bool gives_sums; /* instead of taking a bias: the sum of each row of A, of type `sink` */
+	enum ff_epilogue epilogue;
 	enum ff_dtype type, sink; /* of A, B and bias; of C */
 };
 
-/* Chooses how; the kernel's scratchpad is as large as that needs. */
+/* Chooses how; the kernel's scratchpad is as large as that needs.  Where there is none with the
+ * epilogue, the kernel is declined. */
 int ff_product_create(struct ff_kernel *k, const struct ff_product_shape *shape,
 		struct ff_product **ret, struct ff_error *err);
 void ff_product_destroy(struct ff_product *p);
+/* Whether it does give the sums that it was asked for. */
+bool ff_product_gives_sums(const struct ff_product *p);
+/* `bias` is written where that is the place of the sums. */
 int ff_product_run(const struct ff_kernel *k, const struct ff_product *p, cudaStream_t queue,
 		const void *a, const void *b, const void *bias, void *c, void *scratch,
 		struct ff_error *err);

@@ -132,6 +132,21 @@ static void fill_shape(const struct ff_kernel *k, const struct conv2d *c, const 
 	s->bias_align = alignment_of(b->first_out * size);
 }
 
+/* With what is fused: all of it in one, or not at all. */
+static int find_fused(
+		struct ff_kernel *k, const struct conv2d *c, struct band *b, struct ff_error *err)
+{
+	struct ff_conv_shape s;
+	int code;
+
+	fill_shape(k, c, b, FF_CONV_FORWARD, &s);
+	s.has_bias = c->has_bias;
+	s.epilogue = k->epilogue;
+	code = ff_conv_find(k, &s, &b->forward, err);
+	k->declined = k->declined || !b->forward;
+	return code;
+}
+
 /* A float32 bias may as well be added behind; a bfloat16 result would be rounded twice. */
 static int find_forward(
 		struct ff_kernel *k, const struct conv2d *c, struct band *b, struct ff_error *err)
@@ -139,6 +154,8 @@ static int find_forward(
 	struct ff_conv_shape s;
 	int code = FF_OK;
 
+	if (k->epilogue != FF_EPILOGUE_NONE)
+		return find_fused(k, c, b, err);
 	fill_shape(k, c, b, FF_CONV_FORWARD, &s);
 	s.has_bias = c->has_bias && c->type != FF_F32;
 	if (s.has_bias)

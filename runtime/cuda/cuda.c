@@ -38,6 +38,7 @@ static const struct ff_backend backend = {
 		.fill = ff_cuda_fill,
 		.update = ff_cuda_update,
 		.kernel = ff_cuda_kernel,
+		.fuse = ff_cuda_fuse,
 		.workspace = ff_cuda_workspace,
 		.run = ff_cuda_run,
 		.kernel_close = ff_cuda_kernel_close,

@@ -1,4 +1,4 @@
-/* Convolutions by cuDNN's graph interface: a graph of one convolution (and its bias), the
+/* Convolutions by cuDNN's graph interface: a graph of one convolution (its bias, an epilogue), the
  * first engine of its heuristics that is exact enough, gives the same bits each time and can
  * be made into a plan.  SPDX-License-Identifier: Apache-2.0 */
 #include "dnn.h"
@@ -13,7 +13,7 @@
 #define ALIGNMENT 64                   /* of images */
 #define MAX_ENGINES 32                 /* that are tried */
 
-enum { IMAGE = 1, WEIGHT, BIAS, OUT, SUM }; /* ids of tensors in a graph */
+enum { IMAGE = 1, WEIGHT, BIAS, OUT, SUM, BIASED }; /* ids of tensors in a graph */
 
 struct ff_conv {
 	struct ff_conv *next;
@@ -214,29 +214,60 @@ static const struct {
 				CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
 };
 
-static cudnnBackendDescriptor_t bias_operation(
-		struct parts *p, cudnnBackendDescriptor_t sum, cudnnBackendDescriptor_t out)
+/* to = from `mode` other, which is NULL where that takes one alone. */
+static cudnnBackendDescriptor_t pointwise(struct parts *p, cudnnPointwiseMode_t mode,
+		cudnnBackendDescriptor_t from, cudnnBackendDescriptor_t other,
+		cudnnBackendDescriptor_t to)
 {
-	const int64_t extent[4] = {1, p->shape->filter.groups * p->shape->filter.k, 1, 1};
-	cudnnBackendDescriptor_t bias =
-			tensor(p, BIAS, p->shape->type, extent, p->shape->bias_align, false);
-	cudnnBackendDescriptor_t add = make(p, CUDNN_BACKEND_POINTWISE_DESCRIPTOR), d;
-	const cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
+	cudnnBackendDescriptor_t what = make(p, CUDNN_BACKEND_POINTWISE_DESCRIPTOR), d;
 	const cudnnDataType_t type = CUDNN_DATA_FLOAT;
 
-	set(p, add, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
-	set(p, add, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
-	finish(p, add);
+	set(p, what, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
+	set(p, what, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type);
+	finish(p, what);
 	d = make(p, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-	set_part(p, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, add);
-	set_part(p, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, sum);
-	set_part(p, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, bias);
-	set_part(p, d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, out);
+	set_part(p, d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, what);
+	set_part(p, d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, from);
+	if (other)
+		set_part(p, d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, other);
+	set_part(p, d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, to);
 	finish(p, d);
 	return d;
 }
 
-/* With a bias the convolution's own result stays float32 on its way. */
+static cudnnBackendDescriptor_t bias_of(struct parts *p)
+{
+	const int64_t extent[4] = {1, p->shape->filter.groups * p->shape->filter.k, 1, 1};
+
+	return tensor(p, BIAS, p->shape->type, extent, p->shape->bias_align, false);
+}
+
+static const cudnnPointwiseMode_t epilogues[FF_EPILOGUE_COUNT] = {
+		[FF_EPILOGUE_RELU] = CUDNN_POINTWISE_RELU_FWD,
+};
+
+/* What is done to `from`, the convolution's result, on its way to `to`; the number of operations.
+ */
+static int64_t follow(struct parts *p, const int64_t *extent, cudnnBackendDescriptor_t from,
+		cudnnBackendDescriptor_t to, cudnnBackendDescriptor_t *ops)
+{
+	const struct ff_conv_shape *s = p->shape;
+	bool more = s->epilogue != FF_EPILOGUE_NONE;
+	int64_t n = 0;
+
+	if (s->has_bias) {
+		cudnnBackendDescriptor_t sum =
+				more ? tensor(p, BIASED, FF_F32, extent, ALIGNMENT, true) : to;
+
+		ops[n++] = pointwise(p, CUDNN_POINTWISE_ADD, from, bias_of(p), sum);
+		from = sum;
+	}
+	if (more)
+		ops[n++] = pointwise(p, epilogues[s->epilogue], from, NULL, to);
+	return n;
+}
+
+/* What something follows on stays float32 on its way. */
 static cudnnBackendDescriptor_t graph(struct parts *p)
 {
 	const struct ff_conv_shape *s = p->shape;
@@ -253,10 +284,11 @@ static cudnnBackendDescriptor_t graph(struct parts *p)
 	cudnnBackendDescriptor_t x = tensor(p, IMAGE, types[0], image, ALIGNMENT, false);
 	cudnnBackendDescriptor_t w = tensor(p, WEIGHT, types[1], weight, s->weight_align, false);
 	cudnnBackendDescriptor_t y = tensor(p, OUT, types[2], out, ALIGNMENT, false);
-	cudnnBackendDescriptor_t sum =
-			s->has_bias ? tensor(p, SUM, FF_F32, out, ALIGNMENT, true) : y;
-	cudnnBackendDescriptor_t ops[2] = {make(p, passes[s->pass].type)}, g;
+	bool followed = s->has_bias || s->epilogue != FF_EPILOGUE_NONE;
+	cudnnBackendDescriptor_t sum = followed ? tensor(p, SUM, FF_F32, out, ALIGNMENT, true) : y;
+	cudnnBackendDescriptor_t ops[3] = {make(p, passes[s->pass].type)}, g;
 	const float one = 1, zero = 0;
+	int64_t n = 1;
 
 	set_part(p, ops[0], passes[s->pass].conv, conv);
 	set_part(p, ops[0], passes[s->pass].image, x);
@@ -265,12 +297,10 @@ static cudnnBackendDescriptor_t graph(struct parts *p)
 	set(p, ops[0], passes[s->pass].alpha, CUDNN_TYPE_FLOAT, 1, &one);
 	set(p, ops[0], passes[s->pass].beta, CUDNN_TYPE_FLOAT, 1, &zero);
 	finish(p, ops[0]);
-	if (s->has_bias)
-		ops[1] = bias_operation(p, sum, y);
+	n += follow(p, out, sum, y, ops + 1);
 	g = make(p, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
 	set(p, g, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &p->k->dev->dnn->handle);
-	set(p, g, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, s->has_bias ? 2 : 1,
-			ops);
+	set(p, g, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, n, ops);
 	finish(p, g);
 	return g;
 }

@@ -3,6 +3,7 @@
 #define FF_CUDA_DNN_H
 
 #include "device.h"
+#include "epilogue.h"
 #include "rows.h"
 
 struct ff_dnn;
@@ -22,6 +23,7 @@ struct ff_conv_shape {
 	int64_t pad_hi[2];
 	enum ff_dtype type, sink;
 	bool has_bias;                    /* forward: added before rounding */
+	enum ff_epilogue epilogue;        /* forward: behind that */
 	bool tf32;                        /* float32 inputs may be rounded to TF32 */
 	int64_t weight_align, bias_align; /* bytes; images begin at multiples of 64 */
 };

@@ -88,8 +88,8 @@ int ff_kernel_trouble(struct ff_kernel *k, struct ff_error *err)
 	return code;
 }
 
-int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
-		struct ff_error *err)
+static int make(struct ff_device *dev, const struct ff_work *w, enum ff_epilogue epilogue,
+		struct ff_kernel **ret, struct ff_error *err)
 {
 	struct ff_kernel *k = calloc(1, sizeof(*k));
 	int code;
@@ -97,16 +97,41 @@ int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_ker
 	if (!k)
 		return ff_fail_memory(err);
 	k->dev = dev;
+	k->epilogue = epilogue;
 	snprintf(k->name, sizeof(k->name), "%s \"%.60s\" %s", ff_op_row(w->node->op)->name,
 			w->node->name, w->pass == FF_FORWARD ? "forward" : "backward");
 	code = ff_cuda_enter(dev, err);
 	if (code == FF_OK)
 		code = prepare[w->node->op](k, w, err);
-	if (code < 0) {
+	if (code < 0 || k->declined) {
 		ff_cuda_kernel_close(k);
 		return code;
 	}
 	*ret = k;
+	return FF_OK;
+}
+
+int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
+		struct ff_error *err)
+{
+	return make(dev, w, FF_EPILOGUE_NONE, ret, err);
+}
+
+/* Whose forward kernels take which operator behind them, and as what. */
+static const struct {
+	enum ff_op op, next;
+	enum ff_epilogue epilogue;
+} fusions[] = {
+		{FF_OP_LINEAR, FF_OP_RELU, FF_EPILOGUE_RELU},
+		{FF_OP_CONV2D, FF_OP_RELU, FF_EPILOGUE_RELU},
+};
+
+int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
+		struct ff_kernel **ret, struct ff_error *err)
+{
+	for (size_t i = 0; i < sizeof(fusions) / sizeof(fusions[0]); i++)
+		if (fusions[i].op == w->node->op && fusions[i].next == next->node->op)
+			return make(dev, w, fusions[i].epilogue, ret, err);
 	return FF_OK;
 }
 

@@ -4,6 +4,7 @@
 #define FF_CUDA_KERNEL_H
 
 #include "device.h"
+#include "epilogue.h"
 #include "ff/strided.h"
 #include "rows.h"
 #include "stream.h"
@@ -14,6 +15,8 @@
 struct ff_kernel {
 	char name[96]; /* for errors: conv2d "conv1" forward */
 	struct ff_device *dev;
+	enum ff_epilogue epilogue; /* forward: of the operator behind it, which it is fused with */
+	bool declined;             /* prepared, but there is nothing with that epilogue */
 	int64_t reserved_bytes, scratch_bytes;
 	void *state;                         /* the operator's; freed with the kernel */
 	void (*finish)(struct ff_kernel *k); /* NULL, or frees what the state has */
@@ -76,6 +79,8 @@ static inline void *ff_to(enum ff_dtype t, void *array, int64_t i)
 /* Slots of struct ff_backend. */
 int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
 		struct ff_error *err);
+int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
+		struct ff_kernel **ret, struct ff_error *err);
 void ff_cuda_kernel_close(struct ff_kernel *k);
 int64_t ff_cuda_workspace(const struct ff_kernel *k);
 int ff_cuda_run(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,

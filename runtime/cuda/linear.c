@@ -9,7 +9,7 @@
 struct linear {
 	enum ff_dtype type;                      /* gradients of parameters are float32 */
 	int64_t rows, in_features, out_features; /* of the part */
-	bool has_bias, need_din;
+	bool has_bias, need_din, sum_columns;    /* the bias's gradient by a kernel of ours */
 	struct ff_product *forward, *data, *weight;
 	/* Images are stored channels last, so their features are not innermost: such
 	 * shards are brought into row-major order in the workspace. */
@@ -82,8 +82,9 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	if (code == FF_OK)
 		code = row_major(k, &l->in_loops, io, io->in[0], l->in, queue, &x, err);
 	if (code == FF_OK)
-		code = ff_product_run(k, l->weight, queue, dout, x, NULL, io->din[1], scratch, err);
-	if (code == FF_OK && l->has_bias)
+		code = ff_product_run(
+				k, l->weight, queue, dout, x, io->din[2], io->din[1], scratch, err);
+	if (code == FF_OK && l->sum_columns)
 		code = ff_kernel_launched(
 				ff_launch_columns(l->type, l->rows, l->out_features, dout,
 						io->din[2], ff_kernel_at(io, l->sums), queue),
@@ -116,6 +117,7 @@ static int prepare_forward(struct ff_kernel *k, struct linear *l, struct ff_erro
 			.columns = l->out_features,
 			.b_transposed = true,
 			.has_bias = l->has_bias,
+			.epilogue = k->epilogue,
 			.type = l->type,
 			.sink = l->type};
 
@@ -129,6 +131,7 @@ static int prepare_backward(struct ff_kernel *k, struct linear *l, struct ff_err
 			.inner = l->rows,
 			.columns = l->in_features,
 			.a_transposed = true,
+			.gives_sums = l->has_bias,
 			.type = l->type,
 			.sink = FF_F32};
 	const struct ff_product_shape data = {.rows = l->rows,
@@ -139,9 +142,12 @@ static int prepare_backward(struct ff_kernel *k, struct linear *l, struct ff_err
 	int code = ff_product_create(k, &weight, &l->weight, err);
 
 	k->run = run_backward;
-	if (l->has_bias)
+	if (code < 0)
+		return code;
+	l->sum_columns = l->has_bias && !ff_product_gives_sums(l->weight);
+	if (l->sum_columns)
 		l->sums = ff_kernel_reserve(k, ff_column_scratch(l->rows, l->out_features));
-	return code < 0 || !l->need_din ? code : ff_product_create(k, &data, &l->data, err);
+	return !l->need_din ? code : ff_product_create(k, &data, &l->data, err);
 }
 
 int ff_cuda_linear_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)

@@ -77,6 +77,8 @@ static void scatter(const Convolution &v, const Order &o, const std::vector<floa
 			x += float(v.beta) * get(t.bf16, to, at);
 		if (bias)
 			x += get(v.bias.bf16, bias, b * v.bias.stride[1]);
+		if (v.relu)
+			x = x > 0 ? x : x < 0 ? 0 : x; /* a NaN stays one */
 		put(t.bf16, to, at, x);
 	});
 }

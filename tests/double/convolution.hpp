@@ -23,6 +23,7 @@ struct Convolution {
 	bool tf32; /* rounds what it multiplies */
 	bool has_bias;
 	Tensor bias; /* one number a channel, added to the result of a forward pass */
+	bool relu;   /* behind that */
 	int64_t groups() const
 	{
 		return image.n[1] / weight.n[1];

@@ -167,6 +167,11 @@ bool has_bias(uint32_t epilogue)
 	       epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
 }
 
+bool activates(uint32_t epilogue)
+{
+	return epilogue & (CUBLASLT_EPILOGUE_RELU | CUBLASLT_EPILOGUE_GELU);
+}
+
 bool sums_bias(uint32_t epilogue)
 {
 	return epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue == CUBLASLT_EPILOGUE_BGRADB;
@@ -575,7 +580,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 	code = check(p);
 	if (code != CUBLAS_STATUS_SUCCESS)
 		return code;
-	if (has_bias(p.desc.epilogue) && twin::lacks("bias"))
+	if ((has_bias(p.desc.epilogue) && twin::lacks("bias")) ||
+			(sums_bias(p.desc.epilogue) && twin::lacks("bias-sums")) ||
+			(activates(p.desc.epilogue) && twin::lacks("activation")))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	for (uint32_t id = 0; id < 2 && *n < most; id++) {
 		uint64_t need = id ? 0 : 1024 + p.n % 7 * 256;

@@ -1,5 +1,5 @@
 /* cuDNN's backend API, as far as convolutions and their gradients go: graphs of one
- * convolution, and of a forward one with a bias added.
+ * convolution, and of a forward one with a bias added and a relu behind it.
  * SPDX-License-Identifier: Apache-2.0
  *
  * Of the engines that heuristics propose, in this order, one rounds float32 to TF32 (and says so
@@ -170,26 +170,37 @@ bool same(const twin::Tensor &a, const twin::Tensor &b)
 	return !memcmp(a.n, b.n, sizeof(a.n));
 }
 
-cudnnStatus_t finalize_addition(Descriptor *d)
+/* A bias added, or a relu. */
+cudnnStatus_t finalize_pointwise(Descriptor *d)
 {
 	const Descriptor *mode = part(d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
 	const Descriptor *x = part(d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
 	const Descriptor *b = part(d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
 	const Descriptor *y = part(d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
 
-	if (!mode || !x || !b || !y || mode->type != CUDNN_BACKEND_POINTWISE_DESCRIPTOR ||
+	if (!mode || !x || !y || mode->type != CUDNN_BACKEND_POINTWISE_DESCRIPTOR ||
 			x->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR ||
-			b->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR ||
+			(b && b->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR) ||
 			y->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR)
 		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
 				"an operation's parts are not what they are called");
-	if (one(mode, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_MUL) != CUDNN_POINTWISE_ADD ||
+	d->x = x->tensor;
+	d->y = y->tensor;
+	d->relu = one(mode, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_MUL) ==
+		  CUDNN_POINTWISE_RELU_FWD;
+	if ((!d->relu && one(mode, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_MUL) !=
+					    CUDNN_POINTWISE_ADD) ||
 			one(mode, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_HALF) !=
 					CUDNN_DATA_FLOAT)
-		return complain(CUDNN_STATUS_NOT_SUPPORTED, "what is no addition in float32");
-	d->x = x->tensor;
+		return complain(CUDNN_STATUS_NOT_SUPPORTED,
+				"what is neither an addition nor a relu in float32");
+	if (d->relu == bool(b))
+		return complain(CUDNN_STATUS_BAD_PARAM, "a relu of two, or an addition of one");
+	if (d->relu)
+		return same(d->x, d->y) ? CUDNN_STATUS_SUCCESS
+					: complain(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+							  "a relu from one shape to another");
 	d->b = b->tensor;
-	d->y = y->tensor;
 	if (!same(d->x, d->y) || d->b.n[0] != 1 || d->b.n[1] != d->x.n[1] || d->b.n[2] != 1 ||
 			d->b.n[3] != 1)
 		return complain(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
@@ -197,29 +208,41 @@ cudnnStatus_t finalize_addition(Descriptor *d)
 	return CUDNN_STATUS_SUCCESS;
 }
 
-/* A convolution, and what is added to its result, which then has no memory. */
+/* What is done to a result, which then has no memory of its own: one addition, one relu. */
+cudnnStatus_t follow(twin::Convolution &c, const Descriptor *op)
+{
+	if (!op || op->type != CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR || c.relu ||
+			(c.has_bias && !op->relu))
+		return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
+				"a graph of something else than a convolution, a sum and a relu");
+	if (c.kind != twin::Convolution::FORWARD || op->x.id != c.result.id ||
+			!c.result.is_virtual || !op->x.is_virtual || c.result.bf16)
+		return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
+				"what is followed on is not the virtual float32 result of a "
+				"convolution");
+	c.relu = op->relu;
+	c.has_bias = c.has_bias || !op->relu;
+	if (!op->relu)
+		c.bias = op->b;
+	c.result = op->y;
+	return CUDNN_STATUS_SUCCESS;
+}
+
 cudnnStatus_t finalize_graph(Descriptor *d)
 {
 	auto ops = all<cudnnBackendDescriptor_t>(d, CUDNN_ATTR_OPERATIONGRAPH_OPS);
-	const Descriptor *conv = behind(ops[0]), *sum = ops.size() > 1 ? behind(ops[1]) : nullptr;
+	const Descriptor *conv = behind(ops[0]);
 	twin::Convolution &c = d->convolution;
+	cudnnStatus_t code = CUDNN_STATUS_SUCCESS;
 
-	if (!conv || !pass_of(conv->type) ||
-			(ops.size() > 1 &&
-					(!sum || sum->type != CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)))
+	if (!conv || !pass_of(conv->type))
 		return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
-				"a graph of something else than a convolution and a sum");
+				"a graph that begins with no convolution");
 	c = conv->convolution;
-	if (sum && (c.kind != twin::Convolution::FORWARD || sum->x.id != c.result.id ||
-				   !c.result.is_virtual || c.result.bf16))
-		return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
-				"what is added to is not the virtual float32 result of a "
-				"convolution");
-	if (sum) {
-		c.has_bias = true;
-		c.bias = sum->b;
-		c.result = sum->y;
-	}
+	for (size_t i = 1; i < ops.size() && code == CUDNN_STATUS_SUCCESS; i++)
+		code = follow(c, behind(ops[i]));
+	if (code != CUDNN_STATUS_SUCCESS)
+		return code;
 	if (c.image.is_virtual || c.weight.is_virtual || c.result.is_virtual || c.bias.is_virtual)
 		return complain(CUDNN_STATUS_BAD_PARAM, "a graph's end is virtual");
 	return CUDNN_STATUS_SUCCESS;
@@ -267,7 +290,7 @@ cudnnStatus_t finalize(Descriptor *d)
 	case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
 		return finalize_convolution(d);
 	case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
-		return finalize_addition(d);
+		return finalize_pointwise(d);
 	case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
 		return finalize_graph(d);
 	case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
@@ -302,7 +325,7 @@ bool is_lacking(const twin::Convolution &c)
 	bool widens = c.kind == twin::Convolution::FILTER && c.image.bf16 && !c.weight.bf16;
 
 	return twin::lacks("conv") || (c.has_bias && twin::lacks("conv-bias")) ||
-	       (widens && twin::lacks("conv-widen"));
+	       (c.relu && twin::lacks("conv-relu")) || (widens && twin::lacks("conv-widen"));
 }
 
 /* The caller has made the descriptors; they are filled in. */

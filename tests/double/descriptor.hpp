@@ -23,7 +23,8 @@ struct Descriptor {
 	bool finalized;
 	std::map<int, Value> values;
 	twin::Tensor tensor;           /* of a tensor */
-	twin::Tensor x, b, y;          /* of an addition */
+	twin::Tensor x, b, y;          /* of an addition, a relu */
+	bool relu;                     /* which of them */
 	twin::Convolution convolution; /* of an operation; of a plan */
 	int64_t engine, workspace;     /* of an engine, its configuration, a plan */
 };

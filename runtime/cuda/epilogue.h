@@ -1,0 +1,8 @@
+/* What a library does with a product or a convolution, bias added, before it writes that.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_EPILOGUE_H
+#define FF_CUDA_EPILOGUE_H
+
+enum ff_epilogue { FF_EPILOGUE_NONE, FF_EPILOGUE_RELU, FF_EPILOGUE_COUNT };
+
+#endif
