@@ -4,8 +4,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "executor.h"
 
-#include <string.h>
-
 #include "ff/block.h"
 #include "ff/cli.h"
 #include "ff/instance.h"
@@ -38,13 +36,13 @@ static bool is_free(
 	return out != FF_NONE;
 }
 
-/* What the second one needs beside the first one's output is there when the first one runs. */
+/* The second one waits for nothing else. */
 static bool is_ready(const struct ff_executor *x, uint32_t first, uint32_t second)
 {
 	const struct ff_task *t = &x->s->tasks[second];
 
 	for (uint32_t i = 0; i < t->n_deps; i++)
-		if (x->s->deps[t->first_dep + i] > first)
+		if (x->s->deps[t->first_dep + i] != first)
 			return false;
 	return true;
 }
@@ -78,22 +76,6 @@ static void fill_work(const struct ff_executor *x, const struct ff_task *t, stru
 	ff_work_fill(x->s->graph, t->node, &box, t->pass, ret);
 }
 
-/* The first task waits for what both need. */
-static int join_waits(struct ff_executor *x, struct ff_job *j, const struct ff_job *next,
-		struct ff_error *err)
-{
-	uint32_t n = j->n_waits + next->n_waits;
-	uint32_t *wait = ff_arena_array(&x->arena, n, sizeof(*wait));
-
-	if (!wait)
-		return ff_fail_memory(err);
-	memcpy(wait, j->wait, j->n_waits * sizeof(*wait));
-	memcpy(wait + j->n_waits, next->wait, next->n_waits * sizeof(*wait));
-	j->wait = wait;
-	j->n_waits = n;
-	return FF_OK;
-}
-
 static int fuse(struct ff_executor *x, struct pair *p, struct ff_error *err)
 {
 	struct ff_job *j = &x->job[p->first], *next = &x->job[p->second];
@@ -115,7 +97,7 @@ static int fuse(struct ff_executor *x, struct pair *p, struct ff_error *err)
 	j->kernel = kernel;
 	j->io->out[0] = next->io->out[0];
 	next->kernel = NULL;
-	return join_waits(x, j, next, err);
+	return FF_OK;
 }
 
 int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err)
