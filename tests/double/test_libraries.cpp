@@ -177,7 +177,133 @@ START_TEST(product_promises)
 }
 END_TEST
 
+static void set_epilogue(Multiplication &m, cublasLtEpilogue_t e, const void *bias)
+{
+	OK(cublasLtMatmulDescSetAttribute(m.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &e, sizeof(e)));
+	OK(cublasLtMatmulDescSetAttribute(
+			m.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)));
+}
+
+/* What goes on behind a product: a bias a row and a relu; sums of what was multiplied. */
+START_TEST(epilogues)
+{
+	Multiplication m(M), plain(M);
+	float *bias = device_array({-1000, 0, -150, -100, 3}),
+	      *sums = device_array({NAN, NAN, NAN, NAN});
+	std::vector<float> own = host_array(bias, M), b = host_array(m.B, K * N), d, before, sum;
+	int cut = 0;
+
+	OK(plain.choose());
+	OK(plain.run(plain.result.workspaceSize, plain.A));
+	OK(cudaStreamSynchronize(plain.stream));
+	before = host_array(plain.D, M * N);
+	OK(m.choose());
+	set_epilogue(m, CUBLASLT_EPILOGUE_RELU_BIAS, bias);
+	ck_assert_int_eq(m.run(m.result.workspaceSize, m.A), CUBLAS_STATUS_INVALID_VALUE);
+	expect("chosen for another product");
+	OK(m.choose());
+	OK(m.run(m.result.workspaceSize, m.A));
+	OK(cudaStreamSynchronize(m.stream));
+	d = host_array(m.D, M * N);
+	for (size_t i = 0; i < M * N; i++) {
+		float x = before[i] + own[i % M];
+
+		ck_assert_float_eq(d[i], x > 0 ? x : 0);
+		cut += x < 0;
+	}
+	ck_assert_int_gt(cut, 0);
+	ck_assert_int_lt(cut, M * N);
+	set_epilogue(m, CUBLASLT_EPILOGUE_BGRADB, nullptr);
+	OK(m.choose());
+	ck_assert_int_eq(m.run(m.result.workspaceSize, m.A), CUBLAS_STATUS_INVALID_VALUE);
+	expect("an epilogue has no bias");
+	set_epilogue(m, CUBLASLT_EPILOGUE_BGRADB, sums);
+	OK(m.run(m.result.workspaceSize, m.A));
+	OK(cudaStreamSynchronize(m.stream));
+	sum = host_array(sums, N);
+	for (size_t j = 0; j < N; j++)
+		ck_assert_float_eq(sum[j], b[j * K] + b[j * K + 1] + b[j * K + 2]);
+	set_epilogue(m, CUBLASLT_EPILOGUE_BGRADB, sums + 1);
+	OK(m.run(m.result.workspaceSize, m.A));
+	ck_assert_int_eq(cudaStreamSynchronize(m.stream), cudaErrorIllegalAddress);
+	expect("a product's bias");
+	cudaFree(bias);
+	cudaFree(sums);
+}
+END_TEST
+
 /* ---- convolutions ---- */
+
+static cudnnBackendDescriptor_t tensor(int64_t id, int64_t channels)
+{
+	const int64_t n[4] = {1, channels, 2, 2},
+		      stride[4] = {4 * channels, 1, 2 * channels, channels};
+	const int64_t align = 16;
+	const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+	cudnnBackendDescriptor_t d;
+
+	OK(cudnnBackendCreateDescriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, &d));
+	OK(cudnnBackendSetAttribute(
+			d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type));
+	OK(cudnnBackendSetAttribute(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, n));
+	OK(cudnnBackendSetAttribute(d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, stride));
+	OK(cudnnBackendSetAttribute(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id));
+	OK(cudnnBackendSetAttribute(
+			d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &align));
+	OK(cudnnBackendFinalize(d));
+	return d;
+}
+
+/* y = x `mode` b; what finalizing it says. */
+static cudnnStatus_t pointwise(cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
+		cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
+{
+	const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+	cudnnBackendDescriptor_t what, d;
+	cudnnStatus_t code;
+
+	OK(cudnnBackendCreateDescriptor(CUDNN_BACKEND_POINTWISE_DESCRIPTOR, &what));
+	OK(cudnnBackendSetAttribute(
+			what, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode));
+	OK(cudnnBackendSetAttribute(
+			what, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type));
+	OK(cudnnBackendFinalize(what));
+	OK(cudnnBackendCreateDescriptor(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, &d));
+	OK(cudnnBackendSetAttribute(d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+			CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &what));
+	OK(cudnnBackendSetAttribute(d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+			CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x));
+	if (b)
+		OK(cudnnBackendSetAttribute(d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+				CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b));
+	OK(cudnnBackendSetAttribute(d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+			CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y));
+	code = cudnnBackendFinalize(d);
+	OK(cudnnBackendDestroyDescriptor(d));
+	OK(cudnnBackendDestroyDescriptor(what));
+	return code;
+}
+
+START_TEST(pointwise_operations)
+{
+	cudnnBackendDescriptor_t x = tensor(1, 3), y = tensor(2, 3), other = tensor(3, 4);
+
+	ff_double_complaint();
+	OK(pointwise(CUDNN_POINTWISE_RELU_FWD, x, nullptr, y));
+	ck_assert_int_eq(pointwise(CUDNN_POINTWISE_RELU_FWD, x, other, y), CUDNN_STATUS_BAD_PARAM);
+	expect("a relu of two");
+	ck_assert_int_eq(pointwise(CUDNN_POINTWISE_ADD, x, nullptr, y), CUDNN_STATUS_BAD_PARAM);
+	expect("an addition of one");
+	ck_assert_int_eq(pointwise(CUDNN_POINTWISE_RELU_FWD, x, nullptr, other),
+			CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH);
+	expect("from one shape to another");
+	ck_assert_int_eq(pointwise(CUDNN_POINTWISE_TANH_FWD, x, nullptr, y),
+			CUDNN_STATUS_NOT_SUPPORTED);
+	expect("neither an addition nor a relu");
+	for (cudnnBackendDescriptor_t d : {x, y, other})
+		OK(cudnnBackendDestroyDescriptor(d));
+}
+END_TEST
 
 START_TEST(convolution_descriptors)
 {
@@ -533,6 +659,8 @@ static Suite *suite()
 	tcase_add_test(c, product);
 	tcase_add_test(c, wrong_leading_dimension);
 	tcase_add_test(c, product_promises);
+	tcase_add_test(c, epilogues);
+	tcase_add_test(c, pointwise_operations);
 	tcase_add_test(c, convolution_descriptors);
 	tcase_add_test(c, collectives);
 	tcase_add_test(c, messages);
