@@ -20,7 +20,6 @@ int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_ma
 
 	*t = (struct ff_memo){.g = g, .m = m, .p = p, .first_use = first_use};
 	ff_arena_init(&t->arena);
-	t->arena.huge = 1;
 	ff_arena_init(&t->scratch);
 	code = ff_classes_find(g, &t->arena, &t->class, err);
 	t->empty = ff_arena_mark(&t->arena);

@@ -177,10 +177,13 @@ static void leave(struct ff_evaluator *e, uint32_t param, const struct ff_memo_m
 static double held_until(const struct ff_evaluator *e, const struct ff_step *s,
 		const struct ff_memo_move *tm)
 {
-	const uint16_t *device = e->node[e->g->edges[s->id].node]->block->device;
+	const uint16_t *device;
 	double at = 0;
 
-	for (uint32_t k = 0; k < tm->n_sinks && s->paced && e->m->overlap; k++)
+	if (!s->paced || !e->m->overlap)
+		return 0;
+	device = e->node[e->g->edges[s->id].node]->device;
+	for (uint32_t k = 0; k < tm->n_sinks; k++)
 		at = later(at, e->paced[(size_t)FF_PACE * device[tm->move->sink[k]] + FF_PACE - 1]);
 	return at;
 }
@@ -319,9 +322,11 @@ static int64_t run_anywhere(struct ff_evaluator *e, const struct ff_timed_node *
 
 	for (uint32_t p = 0; p < t->n; p++) {
 		uint32_t d = t->device[p];
+		double from = later(ready[p], e->lane[d]);
 
-		late += run_moved(1, &us[p], &ready[p], &e->busy_next[d], e->most_us, &e->lane[d],
-				&e->idle[d], &finish[p]);
+		e->idle[d] += from - e->lane[d];
+		finish[p] = e->lane[d] = from + us[p];
+		late += e->idle[d] + e->busy_next[d] > e->most_us;
 	}
 	return late;
 }
