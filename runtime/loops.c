@@ -100,3 +100,66 @@ void ff_loops_binary(const struct ff_work *w, int sink, struct ff_loops *ret)
 	memcpy(a.sink, sink < 0 ? out : a.stride[sink], sizeof(a.sink));
 	ff_loops_fill(&a, ret);
 }
+
+static bool is_reduced(const struct ff_reduce_attrs *a, uint32_t axis)
+{
+	for (int32_t i = 0; i < a->n_axes; i++)
+		if (a->axis[i] == (int32_t)axis)
+			return true;
+	return false;
+}
+
+void ff_loops_reduce(const struct ff_work *w, bool backward, struct ff_loops *ret)
+{
+	const struct ff_node *n = w->node;
+	const struct ff_reduce_attrs *r = &n->attrs.reduce;
+	struct ff_axes a = {.rank = n->in_map[0].rank};
+	int64_t in[FF_MAX_RANK], dense[FF_MAX_RANK], out[FF_MAX_RANK] = {0};
+	uint32_t port = 0;
+
+	ff_region_strides(n->in_map[0].order, &w->in[0], in);
+	ff_region_strides(n->out_map[0].order, &w->out[0], dense);
+	for (uint32_t i = 0; i < a.rank; i++) {
+		bool reduced = is_reduced(r, i);
+
+		a.n[i] = ff_region_size(&w->in[0], i);
+		if (!reduced)
+			out[i] = dense[port];
+		port += !reduced || r->keep;
+	}
+	memcpy(a.sink, backward ? in : out, sizeof(a.sink));
+	memcpy(a.stride[FF_LOOP_X], in, sizeof(in));
+	if (backward)
+		memcpy(a.stride[FF_LOOP_Y], out, sizeof(out));
+	if (backward)
+		memcpy(a.stride[FF_LOOP_Z], out, sizeof(out));
+	ff_loops_fill(&a, ret);
+}
+
+int64_t ff_reduce_count(const struct ff_node *n)
+{
+	int64_t count = 1;
+
+	for (int32_t i = 0; i < n->attrs.reduce.n_axes; i++)
+		count *= n->in_map[0].shape[n->attrs.reduce.axis[i]];
+	return count;
+}
+
+void ff_loops_matrices(const struct ff_work *w, uint32_t side, bool back, struct ff_loops *ret)
+{
+	const struct ff_node *n = w->node;
+	const struct ff_operand *o = side < 2 ? &n->in_map[side] : n->out_map;
+	const struct ff_region *region = side < 2 ? &w->in[side] : w->out;
+	struct ff_axes a = {.rank = o->rank};
+	int64_t shard[FF_MAX_RANK], plain[FF_MAX_RANK], step = 1;
+
+	ff_loops_strides(o, region, a.rank, shard);
+	for (uint32_t i = a.rank; i-- > 0;) {
+		a.n[i] = ff_region_size(i + 2 < a.rank ? w->out : region, i);
+		plain[i] = step;
+		step *= a.n[i];
+	}
+	memcpy(a.sink, back ? shard : plain, sizeof(a.sink));
+	memcpy(a.stride[FF_LOOP_X], back ? plain : shard, sizeof(shard));
+	ff_loops_fill(&a, ret);
+}

@@ -34,6 +34,22 @@ void ff_loops_strides(const struct ff_operand *o, const struct ff_region *region
  * from x and y, or the gradient of an operand from x, y and z, the output's. */
 void ff_loops_binary(const struct ff_work *w, int sink, struct ff_loops *ret);
 
+/* Loops of a reduce_* that `w` is a part of: from x, the input, to the output; or to the gradient
+ * of the input from z, the output's, and y, the output. */
+void ff_loops_reduce(const struct ff_work *w, bool backward, struct ff_loops *ret);
+/* How many elements of the whole input become one of the output. */
+int64_t ff_reduce_count(const struct ff_node *n);
+
+/* Of a matmul: between a shard of operand `side` (0, 1; 2: the output) and that as matrices one
+ * behind the other, one for each of the output's: to them, or from x, them, to the shard, where
+ * matrices that share one are added up. */
+void ff_loops_matrices(const struct ff_work *w, uint32_t side, bool back, struct ff_loops *ret);
+/* Whether it copies all elements as they lie. */
+static inline bool ff_loops_still(const struct ff_loops *l)
+{
+	return l->kept == l->rank && (!l->rank || (l->rank == 1 && l->stride[FF_LOOP_X][0] == 1));
+}
+
 static inline int64_t ff_loops_volume(const struct ff_loops *l, uint32_t first, uint32_t end)
 {
 	int64_t n = 1;

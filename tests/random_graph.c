@@ -367,6 +367,65 @@ static void add_binary(struct maker *m)
 	add(m, op, &a, in, kind == 2 ? 1 : 2, &out);
 }
 
+/* Sum, mean or largest of some axes, which mostly stay, of one element. */
+static void add_reduce(struct maker *m)
+{
+	static const enum ff_op ops[] = {FF_OP_REDUCE_SUM, FF_OP_REDUCE_MEAN, FF_OP_REDUCE_MAX};
+	enum ff_op op = ops[ff_random_below(m->r, 3)];
+	const struct value *in = pick(m, 0);
+	union ff_attrs a = ff_attrs_preset(op);
+	int32_t axis = between(m, 1, (int32_t)in->rank - 1);
+	struct value out = *in;
+
+	a.reduce.keep = in->rank < 4 || between(m, 0, 2);
+	for (int32_t i = 1; i < (int32_t)in->rank; i++)
+		if (i == axis || (a.reduce.keep && between(m, 0, 1)))
+			a.reduce.axis[a.reduce.n_axes++] = i;
+	for (int32_t i = 0; i < a.reduce.n_axes; i++)
+		out.shape[a.reduce.axis[i]] = 1;
+	for (int32_t i = axis; !a.reduce.keep && i + 1 < (int32_t)in->rank; i++)
+		out.shape[i] = in->shape[i + 1];
+	out.rank -= !a.reduce.keep;
+	add(m, op, &a, &in, 1, &out);
+}
+
+/* The products of rows, or of images, with themselves; of all or some, or of one for many. */
+static void add_matmul(struct maker *m)
+{
+	const struct value *in[2] = {pick(m, between(m, 0, 2) ? 4 : 3)};
+	union ff_attrs a = ff_attrs_preset(FF_OP_MATMUL);
+	struct value out;
+	uint32_t last;
+
+	if (!in[0])
+		return;
+	/* small numbers: products of sums of products grow fast */
+	in[0] = add(m, FF_OP_TANH, NULL, in, 1, in[0]);
+	in[1] = in[0];
+	last = in[0]->rank - 1;
+	out = *in[0];
+	if (last == 3 && between(m, 0, 1)) {
+		union ff_attrs one = {.slice = {1, 0, 1}};
+		struct value narrow = *in[0];
+
+		narrow.shape[1] = 1;
+		in[1] = add(m, FF_OP_SLICE, &one, in, 1, &narrow);
+	}
+	a.matmul.transpose_a = between(m, 0, 1);
+	a.matmul.transpose_b = !a.matmul.transpose_a;
+	out.shape[last] = out.shape[last - 1] =
+			in[0]->shape[a.matmul.transpose_a ? last : last - 1];
+	add(m, FF_OP_MATMUL, &a, in, 2, &out);
+}
+
+static void add_softmax(struct maker *m)
+{
+	const struct value *in = pick(m, 0);
+	union ff_attrs a = {.softmax = {between(m, 1, (int32_t)in->rank - 1)}};
+
+	add(m, between(m, 0, 1) ? FF_OP_SOFTMAX : FF_OP_LOG_SOFTMAX, &a, &in, 1, in);
+}
+
 static void add_slice(struct maker *m)
 {
 	const struct value *in = pick(m, 0);
@@ -440,7 +499,7 @@ static void add_words(struct maker *m, int32_t batch)
 
 static void add_any(struct maker *m)
 {
-	switch (ff_random_below(m->r, 15)) {
+	switch (ff_random_below(m->r, 18)) {
 	case 0:
 	case 1:
 		add_conv(m);
@@ -475,6 +534,15 @@ static void add_any(struct maker *m)
 		break;
 	case 12:
 		add_unary(m);
+		break;
+	case 13:
+		add_reduce(m);
+		break;
+	case 14:
+		add_matmul(m);
+		break;
+	case 15:
+		add_softmax(m);
 		break;
 	default:
 		add_join(m);
@@ -554,6 +622,15 @@ static void set_type(struct ff_graph *g, struct ff_value *v, enum ff_dtype type)
 	}
 }
 
+/* Whether parts may have to be added up. */
+static bool is_sum(const struct ff_node *n)
+{
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		if (n->dim[d].label == FF_DIM_REDUCTION)
+			return true;
+	return false;
+}
+
 void random_types(struct ff_random *r, struct ff_graph *g)
 {
 	static const enum ff_dtype types[] = {FF_F32, FF_I32, FF_BF16, FF_U8};
@@ -561,7 +638,8 @@ void random_types(struct ff_random *r, struct ff_graph *g)
 	for (uint32_t i = 0; i < g->n_values; i++) {
 		struct ff_value *v = &g->values[i];
 		uint32_t op = g->nodes[v->producer].out_map[v->port].reduce;
-		bool plain = op == FF_REDUCE_SUM && !v->needs_grad;
+		bool plain = op == FF_REDUCE_SUM && !v->needs_grad &&
+			     !is_sum(&g->nodes[v->producer]);
 
 		if (v->kind != FF_VALUE_ACTIVATION || v->producer == g->loss ||
 				op == FF_REDUCE_LOG_SUM_EXP)

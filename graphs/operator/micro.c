@@ -53,7 +53,7 @@ static void cut_attrs(struct ff_node *n, int32_t batch, int32_t samples)
 	for (uint32_t i = 0; i < row->n_attrs && n->n_in == n->n_data; i++) {
 		int32_t *shape = (int32_t *)((char *)&n->attrs + row->attrs[i].offset);
 
-		if (row->attrs[i].type == FF_ATTR_SHAPE && shape[0] > 0 && shape[1] == batch)
+		if (row->attrs[i].of_batch && shape[0] > 0 && shape[1] == batch)
 			shape[1] = samples;
 	}
 }

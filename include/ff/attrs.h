@@ -54,6 +54,15 @@ struct ff_unary_attrs {
 struct ff_binary_attrs {
 	int32_t rank, shape[FF_MAX_RANK];
 };
+struct ff_reduce_attrs {
+	int32_t n_axes, axis[FF_MAX_RANK], keep; /* keep: those axes stay, of one element */
+};
+struct ff_matmul_attrs {
+	int32_t transpose_a, transpose_b; /* the last two axes */
+};
+struct ff_softmax_attrs {
+	int32_t axis;
+};
 union ff_attrs {
 	struct ff_input_attrs input;
 	struct ff_conv2d_attrs conv2d;
@@ -66,6 +75,9 @@ union ff_attrs {
 	struct ff_transpose_attrs transpose;
 	struct ff_embedding_attrs embedding;
 	struct ff_dropout_attrs dropout;
+	struct ff_reduce_attrs reduce;
+	struct ff_matmul_attrs matmul;
+	struct ff_softmax_attrs softmax;
 	struct ff_unary_attrs unary;
 	struct ff_binary_attrs binary;
 };
@@ -87,6 +99,7 @@ struct ff_attr_row {
 	double min, max;     /* legal range of each number */
 	double preset;       /* when absent; unused if required */
 	const char *choices; /* CHOICE: "max|avg", stored as the index */
+	int of_batch;        /* SHAPE: where the first is the number of samples, it stays that */
 	int in_key; /* part of the cost key: changes the kernel beyond what the shapes say */
 };
 

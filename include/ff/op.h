@@ -57,6 +57,12 @@
 	X(FF_OP_TRANSPOSE, transpose)                                                              \
 	X(FF_OP_DROPOUT, dropout)                                                                  \
 	X(FF_OP_EMBEDDING, embedding)                                                              \
+	X(FF_OP_REDUCE_SUM, reduce_sum)                                                            \
+	X(FF_OP_REDUCE_MEAN, reduce_mean)                                                          \
+	X(FF_OP_REDUCE_MAX, reduce_max)                                                            \
+	X(FF_OP_MATMUL, matmul)                                                                    \
+	X(FF_OP_SOFTMAX, softmax)                                                                  \
+	X(FF_OP_LOG_SOFTMAX, log_softmax)                                                          \
 	X(FF_OP_SOFTMAX_STATISTICS, softmax_statistics)                                            \
 	X(FF_OP_SOFTMAX_CROSS_ENTROPY, softmax_cross_entropy)
 

@@ -1,7 +1,5 @@
 /* Functions of two elements (binary.h), as their operands broadcast.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../binary.h"
-
 #include "ff/clones.h"
 #include "kernel.h"
 #include "loops.h"
@@ -30,6 +28,11 @@ static const ff_run runs[FF_BINARY_COUNT][FF_BINARY_PARTS] = {
 		FF_BINARIES(RUNS)
 #undef RUNS
 };
+
+ff_run ff_cpu_binary(enum ff_binary f, enum ff_binary_part part)
+{
+	return runs[f][part];
+}
 
 struct binary {
 	struct ff_cpu_loops z, gradient[2];

@@ -60,8 +60,7 @@ FF_CLONES static void round_run(const float *from, void *to, int64_t n)
 		ff_real_put(FF_BF16, to, i, from[i]);
 }
 
-/* `n` elements from `at` on, as float32 one behind the other. */
-static const float *take(enum ff_dtype type, const void *array, int64_t at, int64_t stride,
+const float *ff_cpu_take(enum ff_dtype type, const void *array, int64_t at, int64_t stride,
 		float *buffer, int64_t n)
 {
 	const void *from;
@@ -91,7 +90,8 @@ static void run_along(const struct ff_cpu_loops *l, const void *const read[], co
 	for (int k = 0; k < FF_LOOP_READ; k++) {
 		int64_t stride = l->loops.rank ? l->loops.stride[k][axis] : 0;
 
-		from[k] = take(l->type, read[k], p->read[k] + skip * stride, stride, buffer[k], n);
+		from[k] = ff_cpu_take(
+				l->type, read[k], p->read[k] + skip * stride, stride, buffer[k], n);
 	}
 	for (int k = 0; k < FF_LOOP_READ; k++) /* what is not read is anything */
 		for (int other = 0; other < FF_LOOP_READ && !from[k]; other++)
@@ -99,12 +99,18 @@ static void run_along(const struct ff_cpu_loops *l, const void *const read[], co
 	l->run(from[FF_LOOP_X], from[FF_LOOP_Y], from[FF_LOOP_Z], out, n);
 }
 
-static void put(const struct ff_cpu_loops *l, void *sink, int64_t at, const float *x, int64_t n)
+static void scale_run(const struct ff_cpu_loops *l, float *all, int64_t n)
 {
-	if (l->sink == FF_BF16)
-		round_run(x, ff_real_out(FF_BF16, sink, at), n);
+	for (int64_t i = 0; i < n && l->scale != 1; i++)
+		all[i] *= l->scale;
+}
+
+void ff_cpu_put(enum ff_dtype type, void *array, int64_t at, const float *x, int64_t n)
+{
+	if (type == FF_BF16)
+		round_run(x, ff_real_out(FF_BF16, array, at), n);
 	else
-		memcpy((float *)sink + at, x, (size_t)n * sizeof(*x));
+		memcpy((float *)array + at, x, (size_t)n * sizeof(*x));
 }
 
 /* ---- an element of the sink for each step ---- */
@@ -124,9 +130,11 @@ static void map_span(const struct ff_cpu_loops *l, const void *const read[], voi
 		n = end - at < n ? end - at : n;
 		if (l->sink == FF_F32) {
 			run_along(l, read, &p, last, skip, (float *)sink + at, n);
+			scale_run(l, (float *)sink + at, n);
 		} else {
 			run_along(l, read, &p, last, skip, out, n);
-			put(l, sink, at, out, n);
+			scale_run(l, out, n);
+			ff_cpu_put(l->sink, sink, at, out, n);
 		}
 		skip += n;
 		if (skip == length) {
@@ -162,12 +170,6 @@ static void start(const struct ff_cpu_loops *l, float *all, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		all[i] = l->largest ? -INFINITY : 0;
-}
-
-static void finish(const struct ff_cpu_loops *l, float *all, int64_t n)
-{
-	for (int64_t i = 0; i < n && !l->largest; i++)
-		all[i] *= l->scale;
 }
 
 /* `n` neighbours of the sink: runs lie along the last axis that is kept. */
@@ -253,8 +255,8 @@ static void fold(const struct ff_cpu_loops *l, const void *const read[], void *s
 			fold_across(l, read, &p, skip, all, n);
 		else
 			all[0] = fold_along(l, read, &p);
-		finish(l, all, n);
-		put(l, sink, i / runs * length + skip, all, n);
+		scale_run(l, all, n);
+		ff_cpu_put(l->sink, sink, i / runs * length + skip, all, n);
 	}
 }
 

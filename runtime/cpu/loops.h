@@ -3,6 +3,7 @@
 #ifndef FF_CPU_LOOPS_H
 #define FF_CPU_LOOPS_H
 
+#include "../binary.h"
 #include "../loops.h"
 
 /* `n` neighbouring float32 of each side; one that is not there is another one. */
@@ -13,10 +14,19 @@ struct ff_cpu_loops {
 	ff_run run;
 	enum ff_dtype type, sink; /* of what is read and written */
 	bool largest;             /* of what shares an element; else their sum */
-	float scale;              /* of a sum */
+	float scale;              /* of what is written; 1 of the largest */
 };
 
+/* The run that is a part of a function of two elements. */
+ff_run ff_cpu_binary(enum ff_binary f, enum ff_binary_part part);
 /* Writes every element of `sink` from those of `read` that are its own. */
 void ff_cpu_loops(const struct ff_cpu_loops *l, const void *const read[FF_LOOP_READ], void *sink);
+
+/* `n` elements from `at` on, `stride` apart, as float32 one behind the other: as they are, or in
+ * `buffer`; NULL where there is no array. */
+const float *ff_cpu_take(enum ff_dtype type, const void *array, int64_t at, int64_t stride,
+		float *buffer, int64_t n);
+/* The other way round, next to each other. */
+void ff_cpu_put(enum ff_dtype type, void *array, int64_t at, const float *x, int64_t n);
 
 #endif

@@ -61,7 +61,7 @@ FF_KERNEL void map(struct ff_folding f, struct readers r, S *sink, int64_t n)
 	if (i >= n)
 		return;
 	step_to(f.loops, 0, f.loops.rank, i, at);
-	real_put(&sink[i], value_at<T>(f, r, at));
+	real_put(&sink[i], value_at<T>(f, r, at) * f.scale);
 }
 
 FF_DEVICE float joined(const struct ff_folding &f, float a, float b)
@@ -100,7 +100,7 @@ FF_KERNEL void fold(struct ff_folding f, struct readers r, int64_t kept, int64_t
 	if (shares)
 		shares[blockIdx.y * kept + element] = all;
 	else
-		real_put(&sink[element], f.largest ? all : all * f.scale);
+		real_put(&sink[element], all * f.scale);
 }
 
 template <class S>
@@ -115,7 +115,7 @@ FF_KERNEL void join_shares(
 	all = shares[element];
 	for (int64_t i = 1; i < n; i++)
 		all = joined(f, all, shares[i * kept + element]);
-	real_put(&sink[element], f.largest ? all : all * f.scale);
+	real_put(&sink[element], all * f.scale);
 }
 
 static int64_t share_of(int64_t steps)
@@ -177,8 +177,10 @@ cudaError_t ff_launch_fold(const struct ff_folding *f, enum ff_dtype type, enum 
 
 	for (int k = 0; k < FF_LOOP_READ; k++)
 		r.read[k] = read[k];
-	if (type == FF_F32)
+	if (type == FF_F32 && sink_type == FF_F32)
 		return launch<float, float>(f, r, (float *)sink, (float *)scratch, s);
+	if (type == FF_F32)
+		return launch<float, uint16_t>(f, r, (uint16_t *)sink, (float *)scratch, s);
 	if (sink_type == FF_F32)
 		return launch<uint16_t, float>(f, r, (float *)sink, (float *)scratch, s);
 	return launch<uint16_t, uint16_t>(f, r, (uint16_t *)sink, (float *)scratch, s);

@@ -122,13 +122,27 @@ static int describe_product(const struct ff_kernel *k, const struct ff_product_s
 	return code < 0 ? code : describe_epilogue(k, s, p, err);
 }
 
-/* `columns` numbers a row, one row behind the other. */
+/* `columns` numbers a row, one row behind the other; so are the matrices of a batch. */
 static int describe_matrix(const struct ff_kernel *k, enum ff_dtype type, int64_t rows,
-		int64_t columns, cublasLtMatrixLayout_t *ret, struct ff_error *err)
+		int64_t columns, int64_t batch, cublasLtMatrixLayout_t *ret, struct ff_error *err)
 {
-	return check(cublasLtMatrixLayoutCreate(ret, data_type(type), (uint64_t)columns,
-				     (uint64_t)rows, columns),
+	const int32_t count = (int32_t)batch;
+	const int64_t apart = rows * columns;
+	int code = check(cublasLtMatrixLayoutCreate(ret, data_type(type), (uint64_t)columns,
+					 (uint64_t)rows, columns),
 			k, "describe a matrix", err);
+
+	if (code < 0 || batch < 2)
+		return code;
+	code = check(cublasLtMatrixLayoutSetAttribute(*ret, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+				     &count, sizeof(count)),
+			k, "describe matrices", err);
+	if (code < 0)
+		return code;
+	return check(cublasLtMatrixLayoutSetAttribute(*ret,
+				     CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart,
+				     sizeof(apart)),
+			k, "describe matrices", err);
 }
 
 static int describe(const struct ff_kernel *k, const struct ff_product_shape *s,
@@ -138,11 +152,12 @@ static int describe(const struct ff_kernel *k, const struct ff_product_shape *s,
 
 	if (code == FF_OK)
 		code = describe_matrix(k, s->type, s->b_transposed ? s->columns : s->inner,
-				s->b_transposed ? s->inner : s->columns, &p->a, err);
+				s->b_transposed ? s->inner : s->columns, s->batch, &p->a, err);
 	if (code == FF_OK)
 		code = describe_matrix(k, s->type, s->a_transposed ? s->inner : s->rows,
-				s->a_transposed ? s->rows : s->inner, &p->b, err);
-	return code < 0 ? code : describe_matrix(k, s->sink, s->rows, s->columns, &p->c, err);
+				s->a_transposed ? s->rows : s->inner, s->batch, &p->b, err);
+	return code < 0 ? code
+			: describe_matrix(k, s->sink, s->rows, s->columns, s->batch, &p->c, err);
 }
 
 static const struct choice *find_choice(const struct ff_blas *b, const struct ff_product_shape *s)
@@ -151,7 +166,7 @@ static const struct choice *find_choice(const struct ff_blas *b, const struct ff
 		const struct ff_product_shape *o = &b->choice[i].shape;
 
 		if (o->rows == s->rows && o->inner == s->inner && o->columns == s->columns &&
-				o->a_transposed == s->a_transposed &&
+				o->batch == s->batch && o->a_transposed == s->a_transposed &&
 				o->b_transposed == s->b_transposed && o->has_bias == s->has_bias &&
 				o->gives_sums == s->gives_sums && o->epilogue == s->epilogue &&
 				o->type == s->type && o->sink == s->sink)

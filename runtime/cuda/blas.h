@@ -16,6 +16,7 @@ size_t ff_blas_version(void);
  * bias is one number a column.  Sums are float32. */
 struct ff_product_shape {
 	int64_t rows, inner, columns;
+	int64_t batch; /* so many of each, one behind the other; 0: one */
 	bool a_transposed, b_transposed, has_bias;
 	bool gives_sums; /* instead of taking a bias: the sum of each row of A, of type `sink` */
 	enum ff_epilogue epilogue;

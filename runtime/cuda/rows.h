@@ -63,6 +63,12 @@ struct ff_loss {
 	int64_t n[6], logit_stride[6], label_stride[6], pair_stride[6];
 };
 
+/* Rows of a softmax: `length` elements, `inner` apart. */
+struct ff_soft {
+	int64_t rows, length, inner;
+	int32_t log, unused;
+};
+
 /* Images of N H W C; `pad` lies before the first position, and padding has no memory. */
 struct ff_pool {
 	int64_t n, c, in[2], out[2];
@@ -131,8 +137,8 @@ int64_t ff_column_scratch(int64_t rows, int64_t columns);
 cudaError_t ff_launch_columns(enum ff_dtype type, int64_t rows, int64_t columns, const void *x,
 		float *sum, void *scratch, cudaStream_t s);
 
-/* What loops (../loops.h) write: of every step `part` of `f`, of steps that share an element the
- * sum times `scale`, or the largest. */
+/* What loops (../loops.h) write: of every step `part` of a function, of steps that share an element
+ * the sum or the largest; times `scale`. */
 struct ff_folding {
 	struct ff_loops loops;
 	int32_t function, part; /* enum ff_binary, enum ff_binary_part */
@@ -143,6 +149,16 @@ struct ff_folding {
 int64_t ff_fold_scratch(const struct ff_folding *f);
 cudaError_t ff_launch_fold(const struct ff_folding *f, enum ff_dtype type, enum ff_dtype sink_type,
 		const void *const *read, void *sink, void *scratch, cudaStream_t s);
+
+/* The gradients of maxima: `loops` as ff_loops_reduce() has them forward, of the whole axes; of
+ * equal ones each gets as much. */
+cudaError_t ff_launch_spread(enum ff_dtype type, const struct ff_loops *loops, const void *in,
+		const void *out, const void *dout, void *din, cudaStream_t s);
+
+cudaError_t ff_launch_softmax(enum ff_dtype type, const struct ff_soft *f, const void *in,
+		void *out, cudaStream_t s);
+cudaError_t ff_launch_softmax_gradient(enum ff_dtype type, const struct ff_soft *f, const void *out,
+		const void *dout, void *din, cudaStream_t s);
 
 /* Where cuDNN has no convolution: slow, but of any shape. */
 cudaError_t ff_launch_filter(enum ff_dtype type, const struct ff_filter *f, const void *in,

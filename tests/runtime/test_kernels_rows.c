@@ -11,65 +11,15 @@
 #endif
 
 #include "chosen.h"
-#include "ff/builder.h"
-#include "ff/philox.h"
+#include "trial.h"
 #include "typed.h"
 
 #define ROUNDS 400
-#define MAX_IN 2
-#define MAX_OUT 4
-#define LARGE UINT64_MAX /* stream of a trial with work for many threads */
 
 static const struct ff_backend *backend;
-
-/* One node, one box of it, and whole tensors in the order of their axes. */
-struct trial {
-	struct ff_random r;
-	struct ff_arena arena;
-	struct ff_graph graph;
-	const struct ff_node *node;
-	struct ff_work work;
-	struct ff_device *dev;
-	struct ff_stream *stream;
-	double *in[MAX_IN], *din[MAX_IN], *out[MAX_OUT], *dout[MAX_OUT];
-};
-
-static int32_t draw(struct trial *t, int32_t lo, int32_t hi)
-{
-	return lo + (int32_t)ff_random_below(&t->r, (uint32_t)(hi - lo + 1));
-}
-
 static void check(int code, const struct ff_error *err)
 {
 	ck_assert_msg(code == FF_OK, "%s", err->text);
-}
-
-static int64_t index_of(const struct ff_operand *o, const int32_t *at)
-{
-	int64_t i = 0;
-
-	for (uint32_t k = 0; k < o->rank; k++)
-		i = i * o->shape[k] + at[k];
-	return i;
-}
-
-static int64_t volume(const struct ff_operand *o)
-{
-	int64_t n = 1;
-
-	for (uint32_t k = 0; k < o->rank; k++)
-		n *= o->shape[k];
-	return n;
-}
-
-static bool next(const struct ff_region *r, int32_t *at)
-{
-	for (uint32_t i = r->rank; i-- > 0;) {
-		if (++at[i] < r->hi[i])
-			return true;
-		at[i] = r->lo[i];
-	}
-	return false;
 }
 
 /* ---- graphs ---- */
@@ -86,68 +36,21 @@ static uint32_t add_input(struct ff_builder *b, const char *name, int32_t rank,
 	return ff_builder_add(b, FF_OP_INPUT, name, &a, NULL, 0);
 }
 
-static bool is_binary(enum ff_op op)
-{
-	static const bool binary[FF_OP_COUNT] = {
-#define BINARY(e, row) [e] = true,
-			FF_BINARY_OPS(BINARY)
-#undef BINARY
-	};
-
-	return binary[op];
-}
-
-/* The second operand: `other`, or a parameter, each with some axes of the first; and the first
- * with some of the second. */
-static void draw_operands(struct trial *t, int32_t rank, int32_t *shape, int32_t *other,
-		struct ff_binary_attrs *a)
-{
-	memcpy(other, shape, (size_t)rank * sizeof(*shape));
-	for (int32_t i = 1; i < rank; i++)
-		if (draw(t, 0, 1))
-			(draw(t, 0, 2) ? other : shape)[i] = 1;
-	if (draw(t, 0, 1))
-		return;
-	a->rank = draw(t, 1, rank);
-	memcpy(a->shape, other + rank - a->rank, (size_t)a->rank * sizeof(*shape));
-	if (a->rank == rank)
-		a->shape[0] = 1;
-}
-
-/* Attributes that fit `shape`, which may be changed to fit them. */
-static void draw_attrs(
-		struct trial *t, enum ff_op op, int32_t rank, int32_t *shape, union ff_attrs *a)
-{
-	int32_t axis = rank > 1 ? draw(t, 1, rank - 1) : 0;
-
-	if (op == FF_OP_SLICE) {
-		a->slice.axis = axis;
-		a->slice.start = draw(t, 0, shape[axis] - 1);
-		a->slice.stop = draw(t, a->slice.start + 1, shape[axis]);
-	} else if (op == FF_OP_SPLIT) {
-		*a = (union ff_attrs){.split = {axis, draw(t, 1, MAX_OUT)}};
-		shape[axis] = a->split.parts * draw(t, 1, 3);
-	} else if (op == FF_OP_TRANSPOSE) {
-		a->transpose.rank = rank;
-		for (int32_t i = 0; i < rank; i++) {
-			int32_t k = i ? draw(t, 1, i) : 0;
-
-			a->transpose.perm[i] = a->transpose.perm[k];
-			a->transpose.perm[k] = i;
-		}
-	} else if (op == FF_OP_EMBEDDING) {
-		a->embedding = (struct ff_embedding_attrs){draw(t, 1, 40), draw(t, 1, 70)};
-	}
-}
-
 /* input -> node -> everything it writes, joined -> linear -> loss */
 static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 {
 	union ff_attrs a = ff_attrs_preset(op), fc = ff_attrs_preset(FF_OP_LINEAR);
 	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}}, join = {{0}};
-	int32_t least = op == FF_OP_SLICE || op == FF_OP_SPLIT ? 2 : 1;
+	static const int32_t least[FF_OP_COUNT] = {[FF_OP_SLICE] = 2,
+			[FF_OP_SPLIT] = 2,
+			[FF_OP_REDUCE_SUM] = 2,
+			[FF_OP_REDUCE_MEAN] = 2,
+			[FF_OP_REDUCE_MAX] = 2,
+			[FF_OP_MATMUL] = 3,
+			[FF_OP_SOFTMAX] = 2,
+			[FF_OP_LOG_SOFTMAX] = 2};
 	int32_t shape[FF_MAX_RANK] = {0}, other[FF_MAX_RANK];
-	int32_t rank = draw(t, least, op == FF_OP_EMBEDDING ? 5 : 6);
+	int32_t rank = draw(t, least[op] ? least[op] : 1, op == FF_OP_EMBEDDING ? 5 : 6);
 	uint32_t in[MAX_IN], part[MAX_OUT], node, n_out;
 	struct ff_builder *b;
 	struct ff_error err;
@@ -156,10 +59,8 @@ static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 	for (int32_t i = 0; i < rank; i++)
 		shape[i] = draw(t, 1, rank > 4 ? 4 : 9);
 	shape[0] *= t->r.stream == LARGE ? 1000 : 1;
-	draw_attrs(t, op, rank, shape, &a);
-	if (is_binary(op))
-		draw_operands(t, rank, shape, other, &a.binary);
-	two = is_binary(op) && !a.binary.rank;
+	points_attrs(t, op, rank, shape, other, &a);
+	two = op == FF_OP_MATMUL || (points_binary(op) && !a.binary.rank);
 	fc.linear.out_features = 2;
 	join.concat.axis = 1;
 	check(ff_builder_create("rows", &t->arena, &b, &err), &err);
@@ -179,98 +80,6 @@ static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
 	check(ff_builder_finish(b, &t->graph, &err), &err);
 	t->node = &t->graph.nodes[ff_graph_find(&t->graph, "node")];
-}
-
-/* ---- definitions ---- */
-
-/* Where point `at` of the iteration space reads and writes: of every operator here
- * but the embedding one element of each. */
-static uint32_t locate(const struct trial *t, const int32_t *at, int32_t *in, int32_t *out)
-{
-	const union ff_attrs *a = &t->node->attrs;
-	uint32_t rank = t->node->out_map[0].rank, port = 0;
-
-	memcpy(in, at, rank * sizeof(*at));
-	memcpy(out, at, rank * sizeof(*at));
-	if (t->node->op == FF_OP_SLICE) {
-		in[a->slice.axis] += a->slice.start;
-	} else if (t->node->op == FF_OP_SPLIT) {
-		int32_t size = t->node->out_map[0].shape[a->split.axis];
-
-		port = (uint32_t)(at[a->split.axis] / size);
-		out[a->split.axis] %= size;
-	} else if (t->node->op == FF_OP_TRANSPOSE) {
-		for (uint32_t i = 0; i < rank; i++)
-			in[a->transpose.perm[i]] = at[i];
-	}
-	return port;
-}
-
-static void define_point(struct trial *t, const int32_t *at)
-{
-	const struct ff_node *n = t->node;
-	int32_t in[FF_MAX_DIMS], out[FF_MAX_DIMS];
-	uint32_t port = locate(t, at, in, out);
-	int64_t i = index_of(&n->in_map[0], in), k = index_of(&n->out_map[port], out);
-
-	t->out[port][k] = t->in[0][i];
-	t->din[0][i] += t->dout[port][k];
-}
-
-/* An operand that lacks an axis, or has one element of it, has that one for all. */
-static int64_t operand_index(const struct ff_operand *o, uint32_t rank, const int32_t *at)
-{
-	int64_t i = 0;
-
-	for (uint32_t k = 0; k < o->rank; k++)
-		i = i * o->shape[k] + (o->shape[k] == 1 ? 0 : at[rank - o->rank + k]);
-	return i;
-}
-
-static void define_binary(struct trial *t, const int32_t *at)
-{
-	const struct ff_node *n = t->node;
-	uint32_t rank = n->out_map[0].rank;
-	int64_t i = operand_index(&n->in_map[0], rank, at);
-	int64_t j = operand_index(&n->in_map[1], rank, at), k = index_of(&n->out_map[0], at);
-	double x = t->in[0][i], y = t->in[1][j], less = x < y ? 1 : x > y ? 0 : 0.5;
-	double z[FF_OP_COUNT] = {[FF_OP_ADD] = x + y,
-			[FF_OP_SUB] = x - y,
-			[FF_OP_MUL] = x * y,
-			[FF_OP_DIV] = x / y,
-			[FF_OP_MIN] = fmin(x, y),
-			[FF_OP_MAX] = fmax(x, y)};
-	double dx[FF_OP_COUNT] = {[FF_OP_ADD] = 1,
-			[FF_OP_SUB] = 1,
-			[FF_OP_MUL] = y,
-			[FF_OP_DIV] = 1 / y,
-			[FF_OP_MIN] = less,
-			[FF_OP_MAX] = 1 - less};
-	double dy[FF_OP_COUNT] = {[FF_OP_ADD] = 1,
-			[FF_OP_SUB] = -1,
-			[FF_OP_MUL] = x,
-			[FF_OP_DIV] = -x / y / y,
-			[FF_OP_MIN] = 1 - less,
-			[FF_OP_MAX] = less};
-
-	t->out[0][k] = z[n->op];
-	t->din[0][i] += t->dout[0][k] * dx[n->op];
-	t->din[1][j] += t->dout[0][k] * dy[n->op];
-}
-
-/* The point's row of the table is the id's, or it adds nothing. */
-static void define_embedding(struct trial *t, const int32_t *at)
-{
-	const struct ff_node *n = t->node;
-	uint32_t rank = n->in_map[0].rank;
-	int64_t id = (int64_t)t->in[0][index_of(&n->in_map[0], at)];
-	int64_t weight = index_of(&n->in_map[1], (int32_t[]){at[rank + 1], at[rank]});
-	int64_t k = index_of(&n->out_map[0], at);
-
-	if (id != at[rank + 1])
-		return;
-	t->out[0][k] += t->in[1][weight];
-	t->din[1][weight] += t->dout[0][k];
 }
 
 /* Random numbers are such as the operand's type has. */
@@ -316,13 +125,13 @@ static void define(struct trial *t, enum ff_pass pass)
 	for (int64_t i = 0; (n->op == FF_OP_MIN || n->op == FF_OP_MAX) && i < volume(n->in_map);
 			i++)
 		t->in[0][i] = draw(t, 0, 2) ? t->in[0][i] : t->in[1][0];
+	for (int64_t i = 0; n->op == FF_OP_REDUCE_MAX && i < volume(n->in_map); i++)
+		t->in[0][i] = draw(t, 0, 1) ? floor(t->in[0][i]) : t->in[0][i];
 	for (int64_t i = 0; n->op == FF_OP_EMBEDDING && i < volume(&n->in_map[0]); i++)
 		t->in[0][i] = draw(t, -1, n->attrs.embedding.vocabulary - 1);
 	memcpy(at, box.lo, sizeof(at));
 	do
-		(n->op == FF_OP_EMBEDDING          ? define_embedding
-				: is_binary(n->op) ? define_binary
-						   : define_point)(t, at);
+		points_define(t, at);
 	while (next(&box, at));
 }
 
@@ -393,7 +202,8 @@ static void fill_io(struct trial *t, struct ff_kernel_io *io)
 
 	memset(io, 0, sizeof(*io));
 	for (uint32_t i = 0; i < n->n_in; i++) {
-		if (!back || (is_binary(n->op) ? i >= n->n_data || keeps : i < n->n_data && keeps))
+		if (!back || (points_binary(n->op) ? i >= n->n_data || keeps
+						   : i < n->n_data && keeps))
 			io->in[i] = shard_of(t, &in[i], in[i].dtype, &w->in[i], t->in[i]);
 		if (w->need_din[i])
 			io->din[i] = shard_of(
@@ -404,6 +214,8 @@ static void fill_io(struct trial *t, struct ff_kernel_io *io)
 			io->out[k] = shard_of(t, &out[k], out[k].dtype, &w->out[k], NULL);
 		else
 			io->dout[k] = shard_of(t, &out[k], out[k].dtype, &w->out[k], t->dout[k]);
+		if (back && (ff_op_row(n->op)->flags & FF_OP_BACKWARD_OUT))
+			io->out[k] = shard_of(t, &out[k], out[k].dtype, &w->out[k], t->out[k]);
 	}
 }
 
@@ -481,7 +293,8 @@ static const enum ff_op ops[] = {
 		FF_BINARY_OPS(BINARY)
 #undef BINARY
 				FF_OP_SLICE,
-		FF_OP_SPLIT, FF_OP_TRANSPOSE, FF_OP_EMBEDDING};
+		FF_OP_SPLIT, FF_OP_TRANSPOSE, FF_OP_EMBEDDING, FF_OP_REDUCE_SUM, FF_OP_REDUCE_MEAN,
+		FF_OP_REDUCE_MAX, FF_OP_MATMUL, FF_OP_SOFTMAX, FF_OP_LOG_SOFTMAX};
 
 START_TEST(kernels)
 {

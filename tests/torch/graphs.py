@@ -284,6 +284,67 @@ def broadcasts():
     return g.finish()
 
 
+def reductions():
+    """Sums, means and maxima along one axis, several and all; kept or not."""
+    g = Graph("reductions", [4, 3, 8, 6])
+    for op in ("reduce_sum", "reduce_mean", "reduce_max"):
+        for axes in ([1], [2], [3], [2, 3], [1, 3], [3, 1, 2]):
+            case = f"{op}-" + "".join(map(str, axes))
+            x = g.add(f"{case}.op", op, g.front(case), axes=axes)
+            g.head(case, x if len(axes) < 3 else g.add(f"{case}.row", "reshape", x, shape=[0, 1]))
+            case += "-keep"
+            x, y = g.front(case, n=2)
+            y = g.add(f"{case}.op", op, y, axes=axes, keep=True)
+            g.head(case, g.add(f"{case}.minus", "sub", x, y))
+        case = f"{op}-features"
+        g.head(case, g.add(f"{case}.op", op, g.features(case), axes=[1], keep=True))
+    # equal ones: what a relu cuts off
+    x = g.add("ties.relu", "relu", g.front("ties"))
+    g.head("ties", g.add("ties.op", "reduce_max", x, axes=[2]))
+    return g.finish()
+
+
+def products():
+    """Matrix products of every kind of operand, softmax along every axis, and attention."""
+    g = Graph("products", [4, 3, 8, 6])
+    for a, b, name in ((False, True, "rows"), (True, False, "columns")):
+        case = f"matmul-{name}"
+        g.head(case, g.add(f"{case}.op", "matmul", *g.front(case, n=2), transpose_a=a,
+                           transpose_b=b))
+        for axis, one in enumerate(("a", "b")):  # one matrix for all channels
+            x = g.front(f"{case}-{one}", n=2)
+            x[axis] = g.add(f"{case}-{one}.cut", "slice", x[axis], stop=1)
+            g.head(f"{case}-{one}", g.add(f"{case}-{one}.op", "matmul", *x, transpose_a=a,
+                                          transpose_b=b))
+    x = [g.add(f"matmul-3.rows{i}", "reshape", x, shape=[0, 12, 16])
+         for i, x in enumerate(g.front("matmul-3", n=2))]
+    y = g.add("matmul-3.turn", "transpose", x[1], perm=[0, 2, 1])
+    g.head("matmul-3", g.add("matmul-3.op", "matmul", x[0], y))
+    g.head("matmul-3-both", g.add("matmul-3-both.op", "matmul", x[0], y, transpose_a=True,
+                                  transpose_b=True))
+    x = g.front("matmul-self")
+    g.head("matmul-self", g.add("matmul-self.op", "matmul", x, x, transpose_b=True))
+    for op in ("softmax", "log_softmax"):
+        for axis in (1, 2, 3):
+            g.case(f"{op}-{axis}", op, axis=axis)
+        g.head(f"{op}-2d", g.add(f"{op}-2d.op", op, g.features(f"{op}-2d")))
+    # two heads of six features each, twelve positions
+    def heads(name):
+        x = g.add(f"attention.{name}.rows", "reshape", g.front(f"attention.{name}", 3),
+                  shape=[0, 12, 12])
+        x = g.add(f"attention.{name}.linear", "linear", x, out_features=12)
+        x = g.add(f"attention.{name}.heads", "reshape", x, shape=[0, 12, 2, 6])
+        return g.add(f"attention.{name}.turn", "transpose", x, perm=[0, 2, 1, 3])
+    x = g.add("attention.scores", "matmul", heads("q"), heads("k"), transpose_b=True)
+    x = g.add("attention.scale", "mul", x, shape=[1])
+    x = g.add("attention.mask", "add", x, shape=[12, 12])
+    x = g.add("attention.softmax", "softmax", x, axis=3)
+    x = g.add("attention.mix", "matmul", x, heads("v"))
+    x = g.add("attention.back", "transpose", x, perm=[0, 2, 1, 3])
+    g.head("attention", g.add("attention.join", "reshape", x, shape=[0, 12, 12]))
+    return g.finish()
+
+
 def words():
     """Tables of vectors, read once, twice, and by the layer that tells words."""
     g = Graph("words", [6, 1, 4, 4])

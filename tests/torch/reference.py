@@ -256,7 +256,43 @@ def binary(function):
     return lambda net, node, *x: function(*x, *([] if len(x) > 1 else [net.weight(node, "weight")]))
 
 
+def matmul(net, node, a, b):
+    a = a.mT if node.get("transpose_a") else a
+    return a @ (b.mT if node.get("transpose_b") else b)
+
+
+class Softmax(torch.autograd.Function):
+    """Whose backward reads what was stored."""
+    @staticmethod
+    def forward(ctx, x, axis, log):
+        y = rounded(torch.log_softmax(x, axis) if log else torch.softmax(x, axis))
+        ctx.save_for_backward(y)
+        ctx.axis, ctx.log = axis, log
+        return y
+
+    @staticmethod
+    def backward(ctx, gradient):
+        y, = ctx.saved_tensors
+        if ctx.log:
+            return gradient - torch.exp(y) * gradient.sum(ctx.axis, True), None, None
+        return y * (gradient - (y * gradient).sum(ctx.axis, True)), None, None
+
+
+def softmax(net, node, x):
+    axis, log = node.get("axis", 1), node["op"] == "log_softmax"
+    if net.rounds:
+        return Softmax.apply(x, axis, log)
+    return torch.log_softmax(x, axis) if log else torch.softmax(x, axis)
+
+
+def reduction(function):
+    return lambda net, node, x: function(x, node["axes"], node.get("keep", False))
+
+
 OPERATORS = {
+    "matmul": matmul, "softmax": softmax, "log_softmax": softmax,
+    "reduce_sum": reduction(torch.sum), "reduce_mean": reduction(torch.mean),
+    "reduce_max": reduction(torch.amax),
     "sub": binary(torch.sub), "mul": binary(torch.mul), "div": binary(torch.div),
     "min": binary(torch.minimum), "max": binary(torch.maximum),
     "conv2d": conv2d, "linear": linear, "pool2d": pool2d, "reshape": reshape,

@@ -122,7 +122,7 @@ def test_philox():
 def test_operators():
     test_philox()
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
-                 graphs.moves, graphs.broadcasts, graphs.words):
+                 graphs.moves, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words):
         graph = make()
         case = Case(graph["name"], 2).made(graph)
         # several steps: biases that are no longer zero, masks of later steps
@@ -371,7 +371,7 @@ def test_split():
     split_at_random("tied lm", 3, ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM,
                                    "--set", "tie=yes"], [(2, 1), (3, 2), (4, 3)])
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
-                 graphs.moves, graphs.broadcasts, graphs.words):
+                 graphs.moves, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words):
         split_by_sample(make())
     tied = Case("tied", 2).made(graphs.tied())
     known = tied.hash()
@@ -491,7 +491,7 @@ def in_bfloat16(graph):
 def test_bfloat16():
     """Beside PyTorch that rounds where ffrun stores: operators, networks, updates."""
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
-                 graphs.moves, graphs.broadcasts, graphs.words):
+                 graphs.moves, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words):
         graph = make()
         case = Case(f"{graph['name']} in bfloat16", 2).made(in_bfloat16(graph))
         losses = case.run(steps=3, options=("--rate", "0.01", "--momentum", "0.5"))

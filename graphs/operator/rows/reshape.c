@@ -8,7 +8,8 @@ static const struct ff_attr_row attrs[] = {
 				.offset = offsetof(union ff_attrs, reshape.rank),
 				.min = -1,
 				.max = INT32_MAX,
-				.required = 1},
+				.required = 1,
+				.of_batch = 1},
 };
 
 /* The shape asked for, with 0 and -1 replaced. */

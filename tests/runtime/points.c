@@ -1,0 +1,343 @@
+/* Operators that pick, move, broadcast, add up and multiply elements, from their definitions.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "trial.h"
+#include "typed.h"
+
+/* ---- what is drawn ---- */
+
+bool points_binary(enum ff_op op)
+{
+	static const bool binary[FF_OP_COUNT] = {
+#define BINARY(e, row) [e] = true,
+			FF_BINARY_OPS(BINARY)
+#undef BINARY
+	};
+
+	return binary[op];
+}
+
+/* The second operand: `other`, or a parameter, each with some axes of the first; and the first
+ * with some of the second. */
+static void draw_operands(struct trial *t, int32_t rank, int32_t *shape, int32_t *other,
+		struct ff_binary_attrs *a)
+{
+	memcpy(other, shape, (size_t)rank * sizeof(*shape));
+	for (int32_t i = 1; i < rank; i++)
+		if (draw(t, 0, 1))
+			(draw(t, 0, 2) ? other : shape)[i] = 1;
+	if (draw(t, 0, 1))
+		return;
+	a->rank = draw(t, 1, rank);
+	memcpy(a->shape, other + rank - a->rank, (size_t)a->rank * sizeof(*shape));
+	if (a->rank == rank)
+		a->shape[0] = 1;
+}
+
+bool points_reduce(enum ff_op op)
+{
+	return op == FF_OP_REDUCE_SUM || op == FF_OP_REDUCE_MEAN || op == FF_OP_REDUCE_MAX;
+}
+
+static bool has_axis(const struct ff_reduce_attrs *a, uint32_t axis)
+{
+	for (int32_t i = 0; i < a->n_axes; i++)
+		if (a->axis[i] == (int32_t)axis)
+			return true;
+	return false;
+}
+
+static void draw_axes(struct trial *t, int32_t rank, struct ff_reduce_attrs *a)
+{
+	a->keep = draw(t, 0, 1);
+	for (int32_t i = 1; i < rank; i++)
+		if (draw(t, 0, 1))
+			a->axis[a->n_axes++] = i;
+	if (!a->n_axes)
+		a->axis[a->n_axes++] = draw(t, 1, rank - 1);
+}
+
+/* Two that make products, of batches that agree or of which one is for all. */
+static void draw_matrices(struct trial *t, int32_t rank, int32_t *shape, int32_t *other,
+		struct ff_matmul_attrs *a)
+{
+	int32_t inner = shape[rank - 1], columns = draw(t, 1, 9);
+
+	a->transpose_a = draw(t, 0, 1);
+	a->transpose_b = draw(t, 0, 1);
+	memcpy(other, shape, (size_t)rank * sizeof(*shape));
+	for (int32_t i = 1; i + 2 < rank; i++)
+		if (draw(t, 0, 1))
+			(draw(t, 0, 1) ? other : shape)[i] = 1;
+	if (a->transpose_a) {
+		shape[rank - 1] = shape[rank - 2];
+		shape[rank - 2] = inner;
+	}
+	other[rank - 1] = a->transpose_b ? inner : columns;
+	other[rank - 2] = a->transpose_b ? columns : inner;
+}
+
+/* Attributes that fit `shape`, which may be changed to fit them. */
+void points_attrs(struct trial *t, enum ff_op op, int32_t rank, int32_t *shape, int32_t *other,
+		union ff_attrs *a)
+{
+	int32_t axis = rank > 1 ? draw(t, 1, rank - 1) : 0;
+
+	if (points_binary(op))
+		draw_operands(t, rank, shape, other, &a->binary);
+	if (op == FF_OP_MATMUL)
+		draw_matrices(t, rank, shape, other, &a->matmul);
+	if (op == FF_OP_SOFTMAX || op == FF_OP_LOG_SOFTMAX)
+		a->softmax.axis = axis;
+	if (op == FF_OP_SLICE) {
+		a->slice.axis = axis;
+		a->slice.start = draw(t, 0, shape[axis] - 1);
+		a->slice.stop = draw(t, a->slice.start + 1, shape[axis]);
+	} else if (op == FF_OP_SPLIT) {
+		*a = (union ff_attrs){.split = {axis, draw(t, 1, MAX_OUT)}};
+		shape[axis] = a->split.parts * draw(t, 1, 3);
+	} else if (op == FF_OP_TRANSPOSE) {
+		a->transpose.rank = rank;
+		for (int32_t i = 0; i < rank; i++) {
+			int32_t k = i ? draw(t, 1, i) : 0;
+
+			a->transpose.perm[i] = a->transpose.perm[k];
+			a->transpose.perm[k] = i;
+		}
+	} else if (points_reduce(op)) {
+		draw_axes(t, rank, &a->reduce);
+	} else if (op == FF_OP_EMBEDDING) {
+		a->embedding = (struct ff_embedding_attrs){draw(t, 1, 40), draw(t, 1, 70)};
+	}
+}
+
+/* ---- definitions ---- */
+
+/* Where point `at` of the iteration space reads and writes: of every operator here
+ * but the embedding one element of each. */
+static uint32_t locate(const struct trial *t, const int32_t *at, int32_t *in, int32_t *out)
+{
+	const union ff_attrs *a = &t->node->attrs;
+	uint32_t rank = t->node->out_map[0].rank, port = 0;
+
+	memcpy(in, at, rank * sizeof(*at));
+	memcpy(out, at, rank * sizeof(*at));
+	if (t->node->op == FF_OP_SLICE) {
+		in[a->slice.axis] += a->slice.start;
+	} else if (t->node->op == FF_OP_SPLIT) {
+		int32_t size = t->node->out_map[0].shape[a->split.axis];
+
+		port = (uint32_t)(at[a->split.axis] / size);
+		out[a->split.axis] %= size;
+	} else if (t->node->op == FF_OP_TRANSPOSE) {
+		for (uint32_t i = 0; i < rank; i++)
+			in[a->transpose.perm[i]] = at[i];
+	}
+	return port;
+}
+
+static void define_point(struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	int32_t in[FF_MAX_DIMS], out[FF_MAX_DIMS];
+	uint32_t port = locate(t, at, in, out);
+	int64_t i = index_of(&n->in_map[0], in), k = index_of(&n->out_map[port], out);
+
+	t->out[port][k] = t->in[0][i];
+	t->din[0][i] += t->dout[port][k];
+}
+
+/* An operand that lacks an axis, or has one element of it, has that one for all. */
+static int64_t operand_index(const struct ff_operand *o, uint32_t rank, const int32_t *at)
+{
+	int64_t i = 0;
+
+	for (uint32_t k = 0; k < o->rank; k++)
+		i = i * o->shape[k] + (o->shape[k] == 1 ? 0 : at[rank - o->rank + k]);
+	return i;
+}
+
+static void define_binary(struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	uint32_t rank = n->out_map[0].rank;
+	int64_t i = operand_index(&n->in_map[0], rank, at);
+	int64_t j = operand_index(&n->in_map[1], rank, at), k = index_of(&n->out_map[0], at);
+	double x = t->in[0][i], y = t->in[1][j], less = x < y ? 1 : x > y ? 0 : 0.5;
+	double z[FF_OP_COUNT] = {[FF_OP_ADD] = x + y,
+			[FF_OP_SUB] = x - y,
+			[FF_OP_MUL] = x * y,
+			[FF_OP_DIV] = x / y,
+			[FF_OP_MIN] = fmin(x, y),
+			[FF_OP_MAX] = fmax(x, y)};
+	double dx[FF_OP_COUNT] = {[FF_OP_ADD] = 1,
+			[FF_OP_SUB] = 1,
+			[FF_OP_MUL] = y,
+			[FF_OP_DIV] = 1 / y,
+			[FF_OP_MIN] = less,
+			[FF_OP_MAX] = 1 - less};
+	double dy[FF_OP_COUNT] = {[FF_OP_ADD] = 1,
+			[FF_OP_SUB] = -1,
+			[FF_OP_MUL] = x,
+			[FF_OP_DIV] = -x / y / y,
+			[FF_OP_MIN] = 1 - less,
+			[FF_OP_MAX] = less};
+
+	t->out[0][k] = z[n->op];
+	t->din[0][i] += t->dout[0][k] * dx[n->op];
+	t->din[1][j] += t->dout[0][k] * dy[n->op];
+}
+
+/* Where the output has what is reduced from a position of the input. */
+static int64_t reduced_index(const struct ff_node *n, const int32_t *at)
+{
+	int32_t to[FF_MAX_DIMS] = {0};
+	uint32_t rank = 0;
+
+	for (uint32_t i = 0; i < n->in_map[0].rank; i++) {
+		bool reduced = has_axis(&n->attrs.reduce, i);
+
+		if (!reduced)
+			to[rank] = at[i];
+		rank += !reduced || n->attrs.reduce.keep;
+	}
+	return index_of(&n->out_map[0], to);
+}
+
+static void define_sum(struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	int64_t i = index_of(&n->in_map[0], at), k = reduced_index(n, at);
+	double share = 1;
+
+	for (int32_t a = 0; a < n->attrs.reduce.n_axes && n->op == FF_OP_REDUCE_MEAN; a++)
+		share /= n->in_map[0].shape[n->attrs.reduce.axis[a]];
+	t->out[0][k] += t->in[0][i] * share;
+	t->din[0][i] = t->dout[0][k] * share;
+}
+
+/* `at`: of the axes that stay.  Of equal ones each has its share of the gradient. */
+static void define_max(struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	const struct ff_operand *in = &n->in_map[0];
+	struct ff_region r = {.rank = in->rank};
+	int32_t x[FF_MAX_DIMS];
+	double most = -INFINITY, equal = 0;
+	uint32_t dim = 0;
+
+	for (uint32_t i = 0; i < in->rank; i++) {
+		bool reduced = has_axis(&n->attrs.reduce, i);
+
+		r.lo[i] = reduced ? 0 : at[dim];
+		r.hi[i] = reduced ? in->shape[i] : at[dim] + 1;
+		dim += !reduced;
+	}
+	for (int pass = 0; pass < 3; pass++) {
+		memcpy(x, r.lo, sizeof(x));
+		do {
+			int64_t i = index_of(in, x);
+
+			if (pass == 0)
+				most = fmax(most, t->in[0][i]);
+			else if (pass == 1)
+				equal += t->in[0][i] == most;
+			else if (t->in[0][i] == most)
+				t->din[0][i] = t->dout[0][reduced_index(n, x)] / equal;
+			t->out[0][reduced_index(n, x)] = most;
+		} while (next(&r, x));
+	}
+}
+
+/* The point's row of the table is the id's, or it adds nothing. */
+static void define_embedding(struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	uint32_t rank = n->in_map[0].rank;
+	int64_t id = (int64_t)t->in[0][index_of(&n->in_map[0], at)];
+	int64_t weight = index_of(&n->in_map[1], (int32_t[]){at[rank + 1], at[rank]});
+	int64_t k = index_of(&n->out_map[0], at);
+
+	if (id != at[rank + 1])
+		return;
+	t->out[0][k] += t->in[1][weight];
+	t->din[1][weight] += t->dout[0][k];
+}
+
+/* The box's axes: batches, row, column, inner. */
+static void define_product(struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	const struct ff_matmul_attrs *a = &n->attrs.matmul;
+	uint32_t last = n->out_map[0].rank - 1;
+	int32_t x[FF_MAX_DIMS], y[FF_MAX_DIMS];
+	int64_t i, j, k = index_of(&n->out_map[0], at);
+
+	memcpy(x, at, sizeof(x));
+	memcpy(y, at, sizeof(y));
+	x[a->transpose_a ? last : last - 1] = at[last - 1];
+	x[a->transpose_a ? last - 1 : last] = at[last + 1];
+	y[a->transpose_b ? last : last - 1] = at[last + 1];
+	y[a->transpose_b ? last - 1 : last] = at[last];
+	for (uint32_t b = 0; b + 1 < last; b++) {
+		x[b] = n->in_map[0].shape[b] == 1 ? 0 : at[b];
+		y[b] = n->in_map[1].shape[b] == 1 ? 0 : at[b];
+	}
+	i = index_of(&n->in_map[0], x);
+	j = index_of(&n->in_map[1], y);
+	t->out[0][k] += t->in[0][i] * t->in[1][j];
+	t->din[0][i] += t->dout[0][k] * t->in[1][j];
+	t->din[1][j] += t->dout[0][k] * t->in[0][i];
+}
+
+/* `at`: of the axes but the softmax' own.  Backward reads what forward wrote. */
+static void define_softmax(struct trial *t, const int32_t *at)
+{
+	const struct ff_operand *o = &t->node->out_map[0];
+	uint32_t axis = (uint32_t)t->node->attrs.softmax.axis;
+	bool log_of = t->node->op == FF_OP_LOG_SOFTMAX;
+	int32_t x[FF_MAX_DIMS];
+	double sum = 0, dot = 0;
+
+	for (uint32_t i = 0, dim = 0; i < o->rank; i++)
+		x[i] = i == axis ? 0 : at[dim++];
+	for (x[axis] = 0; x[axis] < o->shape[axis]; x[axis]++)
+		sum += exp(t->in[0][index_of(o, x)]);
+	for (x[axis] = 0; x[axis] < o->shape[axis]; x[axis]++) {
+		int64_t i = index_of(o, x);
+		double y = log_of ? t->in[0][i] - log(sum) : exp(t->in[0][i]) / sum;
+
+		t->out[0][i] = typed_round(o->dtype, y);
+		dot += t->dout[0][i] * (log_of ? 1 : t->out[0][i]);
+	}
+	for (x[axis] = 0; x[axis] < o->shape[axis]; x[axis]++) {
+		int64_t i = index_of(o, x);
+		double y = t->out[0][i], dy = t->dout[0][i];
+
+		t->din[0][i] = log_of ? dy - exp(y) * dot : y * (dy - dot);
+	}
+}
+
+typedef void (*define_fn)(struct trial *t, const int32_t *at);
+
+static define_fn definition(enum ff_op op)
+{
+	static const define_fn other[FF_OP_COUNT] = {[FF_OP_EMBEDDING] = define_embedding,
+			[FF_OP_REDUCE_SUM] = define_sum,
+			[FF_OP_REDUCE_MEAN] = define_sum,
+			[FF_OP_REDUCE_MAX] = define_max,
+			[FF_OP_MATMUL] = define_product,
+			[FF_OP_SOFTMAX] = define_softmax,
+			[FF_OP_LOG_SOFTMAX] = define_softmax};
+
+	if (points_binary(op))
+		return define_binary;
+	return other[op] ? other[op] : define_point;
+}
+
+void points_define(struct trial *t, const int32_t *at)
+{
+	definition(t->node->op)(t, at);
+}
