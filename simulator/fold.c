@@ -9,6 +9,14 @@
  * prices are whole steps (ff/price.h) and sums of them are exact.  The same holds of two
  * times together, or three, where the course is another each time but comes back.  A lane
  * that is not used stays as it is: every task takes some time, so one that is used moves on.
+ *
+ * Where they are later by amounts of their own, but by the same as the time before (a stage
+ * is slower than those behind it, which work off what waits for them), they are for a while.
+ * Maxima of sums are convex: on a line through the states before two times, the state
+ * behind a time is never below the line, and if it is on it before those two and once
+ * further on it is on it in between.  So it is tried: all go on as they did for n times,
+ * one more time is timed, and if that takes the same course it was right.  If it does not
+ * all that was found was too early at most, which is all that giving up needs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fold.h"
 
@@ -22,7 +30,7 @@ int ff_fold_create(struct ff_evaluator *e, struct ff_error *err)
 	size_t lanes = ff_lane_count(e->m), paced = FF_PACE * (size_t)e->m->n_devices;
 
 	e->fold.at = FF_NONE;
-	for (int i = 0; i < FF_FOLD_BACK; i++) {
+	for (int i = 0; i <= FF_FOLD_BACK; i++) {
 		struct ff_folding_base *b = &e->fold.base[i];
 
 		b->lane = ff_arena_array(&e->arena, lanes, sizeof(*b->lane));
@@ -194,7 +202,7 @@ static int by_node(const void *a, const void *b)
 static int list_live(struct ff_evaluator *e, struct ff_run *r, struct ff_error *err)
 {
 	struct listing l = {.e = e, .run = r};
-	size_t room = FF_FOLD_BACK * (size_t)e->m->n_devices;
+	size_t room = (FF_FOLD_BACK + 1) * (size_t)e->m->n_devices;
 	uint32_t n = 0;
 	double *times;
 
@@ -234,16 +242,22 @@ static double *times_of(const struct ff_saved *v, uint32_t times)
 	       (size_t)(v->micro + times) * v->node->n;
 }
 
-/* What they were when the run began for the time number `times`. */
-static double *times_then(const struct ff_evaluator *e, const struct ff_saved *v, uint32_t times)
+/* What they were in the state number `slot` that is remembered. */
+static double *times_then(const struct ff_evaluator *e, const struct ff_saved *v, uint32_t slot)
 {
-	return v->times + times % FF_FOLD_BACK * (size_t)e->m->n_devices;
+	return v->times + slot * (size_t)e->m->n_devices;
+}
+
+/* The state in which the run began for the time number `times`. */
+static uint32_t slot_of(uint32_t times)
+{
+	return times % FF_FOLD_BACK;
 }
 
 /* What stands there when the run begins for the time number `times`. */
-static void keep(struct ff_evaluator *e, const struct ff_run *r, uint32_t times)
+static void keep(struct ff_evaluator *e, const struct ff_run *r, uint32_t times, uint32_t slot)
 {
-	const struct ff_folding_base *b = &e->fold.base[times % FF_FOLD_BACK];
+	const struct ff_folding_base *b = &e->fold.base[slot];
 	size_t size = ff_lane_count(e->m) * sizeof(*b->lane);
 
 	memcpy(b->lane, e->lane, size);
@@ -251,7 +265,7 @@ static void keep(struct ff_evaluator *e, const struct ff_run *r, uint32_t times)
 	if (r->paced)
 		memcpy(b->paced, e->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*b->paced));
 	for (uint32_t i = 0; i < r->n_live; i++)
-		memcpy(times_then(e, &r->live[i], times), times_of(&r->live[i], times),
+		memcpy(times_then(e, &r->live[i], slot), times_of(&r->live[i], times),
 				r->live[i].node->n * sizeof(double));
 }
 
@@ -276,12 +290,12 @@ static bool paced_moved_on(const struct ff_evaluator *e, const struct ff_folding
 }
 
 static bool live_moved_on(const struct ff_evaluator *e, const struct ff_run *r, uint32_t times,
-		uint32_t since, double by)
+		uint32_t slot, double by)
 {
 	bool alike = true;
 
 	for (uint32_t i = 0; i < r->n_live && alike; i++) {
-		const double *was = times_then(e, &r->live[i], since);
+		const double *was = times_then(e, &r->live[i], slot);
 		const double *now = times_of(&r->live[i], times);
 
 		for (uint32_t p = 0; p < r->live[i].node->n && alike; p++)
@@ -290,11 +304,11 @@ static bool live_moved_on(const struct ff_evaluator *e, const struct ff_run *r, 
 	return alike;
 }
 
-/* By how much all is later than when time `since` began; 0: not all by the same. */
-static double moved_on(const struct ff_evaluator *e, const struct ff_run *r, uint32_t times,
-		uint32_t since)
+/* Whether all is later than in state `slot` by the same amount. */
+static bool moved_on(
+		const struct ff_evaluator *e, const struct ff_run *r, uint32_t times, uint32_t slot)
 {
-	const struct ff_folding_base *b = &e->fold.base[since % FF_FOLD_BACK];
+	const struct ff_folding_base *b = &e->fold.base[slot];
 	uint32_t lanes = ff_lane_count(e->m);
 	double by = 0, earliest = 0, last = 0;
 
@@ -305,56 +319,92 @@ static double moved_on(const struct ff_evaluator *e, const struct ff_run *r, uin
 		if (d == 0)
 			continue;
 		if (by > 0 && d != by)
-			return 0;
+			return false;
 		if (by == 0 || b->lane[i] < earliest)
 			earliest = b->lane[i];
 		by = d;
 	}
-	if (last + by * r->n >= FF_TIMES_EXACT_US)
-		return 0;
+	if (by == 0 || last + by * r->n >= FF_TIMES_EXACT_US)
+		return false;
 	if (r->paced && e->m->overlap && !paced_moved_on(e, b, by, earliest))
-		return 0;
-	return live_moved_on(e, r, times, since, by) ? by : 0;
+		return false;
+	return live_moved_on(e, r, times, slot, by);
 }
 
-static void skip_live(struct ff_evaluator *e, const struct ff_saved *v, uint32_t from, uint32_t n,
-		double later)
+static bool goes_on(uint32_t n, const double *now, const double *was, const double *a,
+		const double *b, uint32_t ahead)
 {
-	double *was = times_of(v, from), *now = times_of(v, from + n);
+	bool alike = true;
+
+	for (uint32_t i = 0; i < n && alike; i++)
+		alike = now[i] - was[i] == a[i] - b[i] &&
+			now[i] + ahead * (now[i] - was[i]) < FF_TIMES_EXACT_US;
+	return alike;
+}
+
+/* Whether each time is later than in state `was` by as much as it was in `a` than in `b`. */
+static bool all_go_on(const struct ff_evaluator *e, const struct ff_run *r, uint32_t times,
+		uint32_t was, uint32_t a, uint32_t b)
+{
+	const struct ff_folding_base *s = e->fold.base;
+	bool alike = goes_on(ff_lane_count(e->m), e->lane, s[was].lane, s[a].lane, s[b].lane, r->n);
+
+	if (alike && r->paced)
+		alike = goes_on(FF_PACE * e->m->n_devices, e->paced, s[was].paced, s[a].paced,
+				s[b].paced, r->n);
+	for (uint32_t i = 0; i < r->n_live && alike; i++) {
+		const struct ff_saved *v = &r->live[i];
+
+		alike = goes_on(v->node->n, times_of(v, times), times_then(e, v, was),
+				times_then(e, v, a), times_then(e, v, b), r->n);
+	}
+	return alike;
+}
+
+static void skip_live(struct ff_evaluator *e, const struct ff_saved *v, uint32_t times,
+		uint32_t slot, uint32_t left_out, uint32_t n)
+{
+	double *was = times_of(v, times), *now = times_of(v, times + left_out);
+	const double *then = times_then(e, v, slot);
 
 	if (v->ready) {
-		if (!v->node->arrived[v->micro + from])
+		if (!v->node->arrived[v->micro + times])
 			return;
-		ff_time_expect(e, v->node, v->micro + from + n);
+		ff_time_expect(e, v->node, v->micro + times + left_out);
 	}
 	for (uint32_t p = 0; p < v->node->n; p++)
-		now[p] = was[p] > 0 ? was[p] + later : 0;
+		now[p] = was[p] + n * (was[p] - then[p]);
 	if (v->ready)
-		ff_time_forget(v->node, v->micro + from);
+		ff_time_forget(v->node, v->micro + times);
 }
 
-/* Goes through the run's times from `times` on at once, as often as those from `since` on
- * were gone through until now, `n` times.  All get later by `by` each time. */
-static void skip(struct ff_evaluator *e, const struct ff_run *r, uint32_t times, uint32_t since,
-		uint32_t n, double by)
+/* Goes through the run's times from `times` on at once, `n` times as it did the last `every`,
+ * which began in state `slot`. */
+static void skip(struct ff_evaluator *e, const struct ff_run *r, uint32_t times, uint32_t slot,
+		uint32_t every, uint32_t n)
 {
-	const struct ff_folding_base *b = &e->fold.base[since % FF_FOLD_BACK];
-	uint32_t lanes = ff_lane_count(e->m), left_out = n * (times - since);
+	const struct ff_folding_base *b = &e->fold.base[slot];
+	uint32_t lanes = ff_lane_count(e->m);
 
 	for (uint32_t i = 0; i < lanes; i++) {
-		if (e->lane[i] == b->lane[i])
-			continue;
-		e->lane[i] += n * by;
+		e->lane[i] += n * (e->lane[i] - b->lane[i]);
 		e->idle[i] += n * (e->idle[i] - b->idle[i]);
 		if (i < e->m->n_devices && e->idle[i] + e->busy_next[i] > e->most_us)
 			e->too_slow = true;
 	}
 	for (uint32_t k = 0; k < FF_PACE * e->m->n_devices && r->paced; k++)
-		if (e->paced[k] != b->paced[k])
-			e->paced[k] += n * by;
+		e->paced[k] += n * (e->paced[k] - b->paced[k]);
 	for (uint32_t i = 0; i < r->n_live; i++)
-		skip_live(e, &r->live[i], times, left_out, n * by);
-	e->fold.n_folded += (uint64_t)left_out * r->period;
+		skip_live(e, &r->live[i], times, slot, n * every, n);
+	e->fold.n_folded += (uint64_t)n * every * r->period;
+}
+
+/* The pass asks again before the time number `times`; goes on from step `i`. */
+static uint32_t ask_at(struct ff_folding *f, uint32_t times, uint32_t i)
+{
+	f->times = times;
+	f->at = f->run[f->next].first + times * f->run[f->next].period;
+	return i;
 }
 
 static void await(struct ff_folding *f, uint32_t run)
@@ -362,7 +412,8 @@ static void await(struct ff_folding *f, uint32_t run)
 	while (run < f->n_runs && !f->run[run].still)
 		run++;
 	f->next = run;
-	f->times = 0;
+	f->kept = f->times = f->patience = 0;
+	f->trial.every = 0;
 	f->at = run < f->n_runs ? f->run[run].first : FF_NONE;
 }
 
@@ -372,25 +423,113 @@ void ff_fold_begin(struct ff_evaluator *e)
 	e->fold.n_timed += e->fold.at != FF_NONE;
 }
 
+/* The time number `times` is timed. */
+static uint32_t go_through(struct ff_evaluator *e, uint32_t times, uint32_t i)
+{
+	struct ff_folding *f = &e->fold;
+	const struct ff_run *r = &f->run[f->next];
+
+	if (times + 1 >= r->n) {
+		await(f, f->next + 1);
+		return i;
+	}
+	keep(e, r, times, slot_of(times));
+	f->kept++;
+	return ask_at(f, times + 1, i);
+}
+
+/* ---- trials ---- */
+
+/* All go on as they did since state `slot`, `every` times ago, `n` times. */
+static uint32_t try(struct ff_evaluator *e, uint32_t times, uint32_t every, uint32_t n)
+{
+	struct ff_folding *f = &e->fold;
+	const struct ff_run *r = &f->run[f->next];
+	uint32_t to = times + n * every;
+
+	f->n_trials++;
+	f->trial = (struct ff_trial){every, n, times, e->n_arrivals};
+	skip(e, r, times, slot_of(times - every), every, n);
+	keep(e, r, to, FF_FOLD_BACK);
+	return ask_at(f, to + every, r->first + to * r->period);
+}
+
+/* Back to where the trial began. */
+static void restore(struct ff_evaluator *e, const struct ff_run *r)
+{
+	const struct ff_trial *t = &e->fold.trial;
+	uint32_t slot = slot_of(t->from);
+	const struct ff_folding_base *b = &e->fold.base[slot];
+	size_t size = ff_lane_count(e->m) * sizeof(*b->lane);
+
+	memcpy(e->lane, b->lane, size);
+	memcpy(e->idle, b->idle, size);
+	if (r->paced)
+		memcpy(e->paced, b->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*b->paced));
+	while (e->n_arrivals > t->n_arrivals) {
+		struct ff_arrival a = e->arrival[--e->n_arrivals];
+
+		if (a.node->arrived[a.micro])
+			ff_time_forget(a.node, a.micro);
+	}
+	for (uint32_t i = 0; i < r->n_live; i++) {
+		const struct ff_saved *v = &r->live[i];
+
+		memcpy(times_of(v, t->from), times_then(e, v, slot), v->node->n * sizeof(double));
+		for (uint32_t p = 0; p < v->node->n && v->ready; p++)
+			if (times_of(v, t->from)[p] > 0) /* it is in the list still */
+				v->node->arrived[v->micro + t->from] = true;
+	}
+	e->fold.n_folded -= (uint64_t)t->n * t->every * r->period;
+}
+
+/* The trial has been timed for as long as it takes to come back. */
+static uint32_t judge(struct ff_evaluator *e, uint32_t i)
+{
+	struct ff_folding *f = &e->fold;
+	const struct ff_run *r = &f->run[f->next];
+	struct ff_trial t = f->trial;
+	uint32_t a = slot_of(t.from), b = slot_of(t.from - t.every);
+
+	f->trial.every = 0;
+	if (all_go_on(e, r, f->times, FF_FOLD_BACK, a, b)) {
+		f->kept = 0;
+		return go_through(e, f->times, i);
+	}
+	f->trial = t;
+	f->n_in_vain++;
+	restore(e, r);
+	if (t.n / 2 > t.every)
+		return try(e, t.from, t.every, t.n / 2);
+	f->trial.every = 0;
+	f->patience = t.from + FF_FOLD_BACK;
+	return go_through(e, t.from, r->first + t.from * r->period);
+}
+
 uint32_t ff_fold_reach(struct ff_evaluator *e, uint32_t i)
 {
 	struct ff_folding *f = &e->fold;
 	const struct ff_run *r = &f->run[f->next];
-	uint32_t times = f->times++, most = times < FF_FOLD_BACK ? times : FF_FOLD_BACK;
+	uint32_t times = f->times, kept = f->kept < FF_FOLD_BACK ? f->kept : FF_FOLD_BACK;
 
-	for (uint32_t k = 1; k <= most && times + k <= r->n; k++) {
-		double by = moved_on(e, r, times, times - k);
+	if (f->trial.every)
+		return judge(e, i);
+	for (uint32_t k = 1; k <= kept && times + k <= r->n; k++) {
 		uint32_t n = (r->n - times) / k;
 
-		if (by == 0)
+		if (!moved_on(e, r, times, slot_of(times - k)))
 			continue;
-		skip(e, r, times, times - k, n, by);
+		skip(e, r, times, slot_of(times - k), k, n);
 		await(f, f->next + 1);
 		return r->first + (times + n * k) * r->period;
 	}
-	keep(e, r, times);
-	f->at = r->first + f->times * r->period;
-	if (f->times == r->n)
-		await(f, f->next + 1);
-	return i;
+	for (uint32_t k = 1; 2 * k <= kept && times + 4 * k <= r->n && times >= f->patience; k++) {
+		uint32_t then = slot_of(times - k);
+
+		if (!all_go_on(e, r, times, then, then, slot_of(times - 2 * k)))
+			continue;
+		keep(e, r, times, slot_of(times));
+		return try(e, times, k, (r->n - times) / k - 1);
+	}
+	return go_through(e, times, i);
 }

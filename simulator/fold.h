@@ -24,11 +24,19 @@ struct ff_folding {
 	struct ff_run run[FF_RUNS];
 	uint32_t n_runs;
 	uint32_t at;          /* the step at which the pass asks again; FF_NONE: none */
-	uint32_t next, times; /* the run that comes next or is under way; times begun */
+	uint32_t next, times; /* the run that comes next or is under way; and how often until then
+			       */
+	uint32_t kept;        /* states that are remembered, the last among them */
 	struct ff_folding_base {
 		double *lane, *idle, *paced;
-	} base[FF_FOLD_BACK];       /* by time: as they were when it began */
+	} base[FF_FOLD_BACK + 1]; /* by time: as they were when it began; as a trial left them */
+	struct ff_trial {
+		uint32_t every, n, from; /* the last `every` times (0: no trial), n times more */
+		uint32_t n_arrivals;     /* when it began */
+	} trial;
+	uint32_t patience;          /* no trial before this time */
 	uint64_t n_timed, n_folded; /* passes with runs ahead; steps that passes left out */
+	uint64_t n_trials, n_in_vain;
 };
 
 int ff_fold_create(struct ff_evaluator *e, struct ff_error *err);
