@@ -105,6 +105,15 @@ static void same(struct ff_evaluation a, struct ff_evaluation b)
 	ck_assert_int_eq(a.tight, b.tight);
 }
 
+/* Every lane is free when it would be, and devices were idle for as long. */
+static void same_lanes(const struct pair *w)
+{
+	for (uint32_t i = 0; i < ff_lane_count(&w->h.m); i++)
+		ck_assert_double_eq(w->folds->lane[i], w->plain->lane[i]);
+	for (uint32_t i = 0; i < w->h.m.n_devices; i++)
+		ck_assert_double_eq(w->folds->idle[i], w->plain->idle[i]);
+}
+
 /* What a fresh lowering of w->s says. */
 static struct ff_evaluation fresh(struct pair *w)
 {
@@ -163,6 +172,7 @@ static void set(struct pair *w)
 	ck_assert_msg(ff_evaluator_set(w->plain, &w->s, &b, &w->err) == FF_OK, "%s", w->err.text);
 	same(a, b);
 	same(a, fresh(w));
+	same_lanes(w);
 }
 
 static void look(const struct pair *w, struct seen *seen)
@@ -215,6 +225,7 @@ static void propose(struct pair *w, struct seen *seen)
 		return;
 	}
 	same(a, b);
+	same_lanes(w);
 	if (ff_random_below(w->r, 2)) {
 		ff_evaluator_drop(w->plain);
 		ff_evaluator_drop(w->folds);
