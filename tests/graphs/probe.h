@@ -255,4 +255,20 @@ static inline int32_t draw(struct ff_random *r, int32_t lo, int32_t hi)
 	return lo + (int32_t)ff_random_below(r, (uint32_t)(hi - lo + 1));
 }
 
+static inline struct shape draw_any_shape(struct ff_random *r, int32_t least_rank)
+{
+	struct shape s = {.rank = draw(r, least_rank, 5)};
+
+	for (int i = 0; i < s.rank; i++)
+		s.size[i] = draw(r, 1, 4);
+	return s;
+}
+
+static inline void refused(struct probe *p, const char *text)
+{
+	ck_assert_int_eq(p->code, FF_E_INPUT);
+	ck_assert_msg(strstr(p->err.text, text), "\"%s\" does not say \"%s\"", p->err.text, text);
+	probe_close(p);
+}
+
 #endif

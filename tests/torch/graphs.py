@@ -325,14 +325,15 @@ def products():
     x = g.front("matmul-self")
     g.head("matmul-self", g.add("matmul-self.op", "matmul", x, x, transpose_b=True))
     for op in ("softmax", "log_softmax"):
-        for axis in (1, 2, 3):
-            g.case(f"{op}-{axis}", op, axis=axis)
+        for axis in (1, 2, 3):  # what is added to all of a row changes nothing
+            x = g.add(f"{op}-{axis}.bound0", "tanh", g.front(f"{op}-{axis}"))
+            g.head(f"{op}-{axis}", g.add(f"{op}-{axis}.op", op, x, axis=axis))
         g.head(f"{op}-2d", g.add(f"{op}-2d.op", op, g.features(f"{op}-2d")))
     # two heads of six features each, twelve positions
     def heads(name):
         x = g.add(f"attention.{name}.rows", "reshape", g.front(f"attention.{name}", 3),
                   shape=[0, 12, 12])
-        x = g.add(f"attention.{name}.linear", "linear", x, out_features=12)
+        x = g.add(f"attention.{name}.linear", "linear", x, out_features=12, bias=name != "k")
         x = g.add(f"attention.{name}.heads", "reshape", x, shape=[0, 12, 2, 6])
         return g.add(f"attention.{name}.turn", "transpose", x, perm=[0, 2, 1, 3])
     x = g.add("attention.scores", "matmul", heads("q"), heads("k"), transpose_b=True)
@@ -467,13 +468,22 @@ def dims(node, shape, depth):
     if op == "embedding":
         middle = [f"axis{i}" for i in range(1, rank - 1)]
         return list(zip(["sample", *middle, "feature", "vocabulary"], [*shape, depth]))
+    if op == "matmul":
+        middle = [f"axis{i}" for i in range(1, rank - 2)]
+        return list(zip(["sample", *middle, "row", "column", "inner"], [*shape, depth]))
+    if op in ("softmax", "log_softmax"):
+        return [d for i, d in enumerate(zip(named(rank), shape)) if i != node.get("axis", 1)]
+    if op.startswith("reduce_"):  # whose samples and, where they stay, other axes keep their names
+        return [("sample", shape[0])] + [
+            d for i, d in enumerate(zip(named(rank), shape))
+            if i and node.get("keep") and i not in node["axes"]]
     if op == "split":
         axis = node.get("axis", 1)
         shape = [n * node["parts"] if i == axis else n for i, n in enumerate(shape)]
     return list(zip(named(rank), shape))
 
 
-def random_strategy(text, devices, shapes, depths, rng):
+def random_strategy(text, devices, shapes, depths, rng, known_hash=None):
     """Legal degrees at random on devices at random.  `shapes`: of what every node
     writes, the loss' being its logits'; `depths`: of what each product sums over."""
     operators = {}
@@ -488,4 +498,4 @@ def random_strategy(text, devices, shapes, depths, rng):
             degrees[name] = degree
             parts *= degree
         operators[node["name"]] = (degrees, rng.sample(range(devices), parts))
-    return strategy(text, devices, operators)
+    return strategy(text, devices, operators, known_hash)

@@ -344,6 +344,30 @@ def split_by_class():
                 case.check_losses(losses, [inputs] * 3, rate=0.1)
 
 
+def split_made_at_random(graph, seed, splits):
+    """As split_at_random, of a graph of operators."""
+    case = Case(graph["name"], seed).made(graph)
+    known = case.hash()
+    if case.run() is None:
+        return
+    net = case.check()
+    shapes = {node: tuple(value.shape) for node, value in net.value.items()}
+    nodes = {node["name"]: node for node in graph["nodes"]}
+    shapes["loss"] = shapes[nodes["loss"]["in"][0]]
+    depths = {}
+    for name, node in nodes.items():
+        if node["op"] in ("conv2d", "linear", "embedding"):
+            depths[name] = net.weight(node, "weight").shape[node["op"] != "embedding"]
+        if node["op"] == "matmul":
+            depths[name] = shapes[node["in"][0]][-2 if node.get("transpose_a") else -1]
+    for devices, number in splits:
+        strategy = graphs.random_strategy(case.path.read_text(), devices, shapes, depths,
+                                          random.Random(number), known)
+        case.name = f"{graph['name']} on {devices} devices, random strategy {number}"
+        if case.run(strategy, devices) is not None:
+            case.check()
+
+
 def split_by_sample(graph, program=ffrun):
     """Every operator, the batch in uneven parts."""
     case = Case(f"{graph['name']} on 3 devices by sample", 2).made(graph)
@@ -373,6 +397,8 @@ def test_split():
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words):
         split_by_sample(make())
+    for make in (graphs.functions, graphs.broadcasts, graphs.reductions, graphs.products):
+        split_made_at_random(make(), 2, [(2, 1), (3, 2), (4, 3)])
     tied = Case("tied", 2).made(graphs.tied())
     known = tied.hash()
     for name, (devices, operators) in TIED.items():
