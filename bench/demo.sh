@@ -11,7 +11,7 @@ build=build
 mkdir -p "$out"
 
 case $mode in
-full) conv_epochs=4 mlp_epochs=1 budget=20s goal=0.88 ;;
+full) conv_epochs=3 mlp_epochs=1 budget=20s goal=0.88 ;;
 short) conv_epochs=1 mlp_epochs=1 budget=5s goal=0 ;; # too short to learn much
 *)
 	echo "demo: expected full or short, not $mode" >&2

@@ -42,10 +42,10 @@ static void count_parts(struct ff_evaluator *e, double *busy, const struct ff_me
 	if (mn->in_line && mn->uniform[FF_FORWARD] && mn->uniform[FF_BACKWARD]) {
 		double us = forward * mn->each_us[FF_FORWARD] + back * mn->each_us[FF_BACKWARD];
 
-		judge(e, mn->first, hold_row(mn->key.n_parts, us, busy + mn->first));
+		judge(e, mn->first, hold_row(mn->n_parts, us, busy + mn->first));
 		return;
 	}
-	for (uint32_t p = 0; p < mn->key.n_parts; p++)
+	for (uint32_t p = 0; p < mn->n_parts; p++)
 		hold(e, busy, mn->device[p],
 				forward * mn->us[FF_FORWARD][p] + back * mn->us[FF_BACKWARD][p]);
 }
@@ -62,13 +62,15 @@ static void count_edge(
 		struct ff_evaluator *e, double *busy, uint32_t edge, enum ff_pass pass, double sign)
 {
 	const struct ff_memo_edge *me = e->edge[edge];
-	uint32_t from = ff_edge_source(e->g, edge);
-	bool once = ff_node_is_parameter(e->g, from) &&
-		    (pass == FF_BACKWARD || !e->program.again[from]);
-	double times = once ? sign : sign * e->program.micro_batches;
+	uint32_t from;
+	double times;
 
 	if (e->state[pass][edge] != FF_EDGE_MOVES)
 		return;
+	from = ff_edge_source(e->g, edge);
+	times = ff_node_is_parameter(e->g, from) && (pass == FF_BACKWARD || !e->program.again[from])
+				? sign
+				: sign * e->program.micro_batches;
 	for (uint32_t i = 0; i < me->n_moves[pass]; i++) {
 		const struct ff_memo_move *move = &me->move[pass][i];
 
@@ -109,14 +111,13 @@ void ff_busy_begin(struct ff_evaluator *e, double limit_us)
 	memcpy(e->busy_next, e->busy, ff_lane_count(e->m) * sizeof(*e->busy));
 	for (uint32_t i = 0; i < e->n_changes; i++)
 		count_change(e, e->busy_next, e->changes[i].node, -1);
-	for (uint32_t i = 0; i < e->n_touched; i++) {
-		const struct ff_value *v = &e->g->values[e->touched[i]];
-
-		for (uint32_t u = 0; u < v->n_uses; u++)
-			for (int pass = 0; pass < 2; pass++)
-				count_edge(e, e->busy_next, e->g->uses[v->first_use + u],
-						(enum ff_pass)pass, -1);
-	}
+	for (uint32_t i = 0; i < e->n_near; i++)
+		for (int pass = 0; pass < 2; pass++)
+			if (e->state[pass][e->near[i]] == FF_EDGE_MOVES)
+				__builtin_prefetch(e->edge[e->near[i]]->move[pass]);
+	for (uint32_t i = 0; i < e->n_near; i++)
+		for (int pass = 0; pass < 2; pass++)
+			count_edge(e, e->busy_next, e->near[i], (enum ff_pass)pass, -1);
 	e->most_us = limit_us * (1 + SLACK);
 	e->too_slow = false;
 }

@@ -35,7 +35,8 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	e->mark = ff_arena_array(a, e->g->n_values, sizeof(*e->mark));
 	e->touched = ff_arena_array(a, e->g->n_values, sizeof(*e->touched));
 	e->changed_at = ff_arena_array(a, nodes, sizeof(*e->changed_at));
-	e->wish = ff_arena_array(a, nodes, sizeof(*e->wish));
+	e->wish = ff_arena_array(a, 2 * nodes, sizeof(*e->wish));
+	e->near = ff_arena_array(a, edges, sizeof(*e->near));
 	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		e->timed[k] = ff_arena_array(a, nodes, sizeof(**e->timed));
@@ -57,7 +58,7 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 			!e->completes || !e->node || !e->block || !e->synced || !e->edge ||
 			!e->mark || !e->touched || !e->lane || !e->idle || !e->sync_lane ||
 			!e->completing || !e->adding || !e->busy || !e->busy_next || !e->paced ||
-			!e->changed_at || !e->wish)
+			!e->changed_at || !e->wish || !e->near)
 		return ff_fail_memory(err);
 	code = ff_foresee_create(e, err);
 	if (code == FF_OK)
@@ -356,17 +357,21 @@ int ff_evaluator_set_within(struct ff_evaluator *e, const struct ff_strategy *s,
 
 static void touch(struct ff_evaluator *e, uint32_t value)
 {
+	const struct ff_value *v = &e->g->values[value];
+
 	if (e->mark[value] == e->stamp)
 		return;
 	e->mark[value] = e->stamp;
 	e->touched[e->n_touched++] = value;
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		e->near[e->n_near++] = e->g->uses[v->first_use + u];
 }
 
 /* Values whose buffers the proposal may change: all that its nodes read or write. */
 static void list_touched(struct ff_evaluator *e)
 {
 	e->stamp++;
-	e->n_touched = 0;
+	e->n_touched = e->n_near = 0;
 	e->rebuckets = false;
 	ff_gathered_forget(e->next);
 	for (uint32_t i = 0; i < e->n_changes; i++) {

@@ -65,6 +65,7 @@ struct ff_evaluator {
 	bool proposed;
 	uint32_t *mark, stamp; /* by value: the stamp of when it was last listed */
 	uint32_t *touched, n_touched;
+	uint32_t *near, n_near; /* edges of what is touched, in that order */
 
 	struct ff_program program;
 	struct ff_arena order_arena;                 /* of the program */

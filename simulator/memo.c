@@ -237,21 +237,25 @@ static int find_shape(struct ff_memo *t, uint32_t node, const struct ff_config *
 
 /* ---- nodes ---- */
 
-static void make_key(uint32_t class, const struct ff_node *n, const struct ff_config *c,
-		struct ff_memo_key *ret)
+static void make_key(uint32_t class, const struct ff_config *c, struct ff_memo_key *ret)
 {
-	*ret = (struct ff_memo_key){
-			.class = class, .n_parts = (uint16_t)c->n_parts, .replicas = c->replicas};
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		ret->degree[d] = c->degree[d];
-	if (c->list) {
-		ret->listed = (uint32_t)ff_fnv1a(c->list, c->n_parts * sizeof(*c->list));
-		return;
-	}
-	ret->start = c->start;
-	ret->replica_stride = c->replicas > 1 ? c->replica_stride : 0;
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		ret->stride[d] = c->degree[d] > 1 ? c->stride[d] : 0;
+	uint64_t listed = c->list ? ff_fnv1a(c->list, c->n_parts * sizeof(*c->list)) : 0;
+	uint16_t stride = c->replicas > 1 ? c->replica_stride : 0;
+
+	ret->word[0] = (listed ^ listed >> 32) << 32 | class;
+	ret->word[1] = (uint64_t)stride << 48 | (uint64_t)c->start << 32 |
+		       (uint64_t)c->replicas << 16 | c->n_parts;
+	memcpy(ret->word + 2, c->degree, sizeof(c->degree));
+	memcpy(ret->word + 2 + FF_MAX_DIMS / 4, c->stride, sizeof(c->stride));
+}
+
+static bool same_key(const struct ff_memo_key *a, const struct ff_memo_key *b)
+{
+	uint64_t differ = 0;
+
+	for (uint32_t i = 0; i < sizeof(a->word) / sizeof(*a->word); i++)
+		differ |= a->word[i] ^ b->word[i];
+	return !differ;
 }
 
 /* The times of the kind of device that each part runs on. */
@@ -264,10 +268,10 @@ static int pick_times(struct ff_memo *t, struct ff_memo_node *e, struct ff_error
 		e->us[pass] = e->rest->shape->us[pass][kind];
 		if (t->m->n_kinds == 1)
 			continue;
-		us = ff_arena_array(&t->arena, e->key.n_parts, sizeof(*us));
+		us = ff_arena_array(&t->arena, e->n_parts, sizeof(*us));
 		if (!us)
 			return ff_fail_memory(err);
-		for (uint32_t p = 0; p < e->key.n_parts; p++) {
+		for (uint32_t p = 0; p < e->n_parts; p++) {
 			kind = t->m->nodes[t->m->node_of[e->device[p]]].kind;
 			us[p] = e->rest->shape->us[pass][kind][p];
 		}
@@ -327,11 +331,8 @@ static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *
 void ff_memo_wish(const struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_wish *ret)
 {
-	uint64_t word[sizeof(ret->key) / sizeof(uint64_t)];
-
-	make_key(t->class[node], &t -> g -> nodes[node], c, &ret -> key);
-	memcpy(word, &ret->key, sizeof(word));
-	ret->hash = ff_hash_words(word, sizeof(word) / sizeof(*word));
+	make_key(t->class[node], c, &ret -> key);
+	ret->hash = ff_hash_words(ret->key.word, sizeof(ret->key.word) / sizeof(*ret->key.word));
 	ff_table_prefetch(&t->nodes, ret->hash);
 }
 
@@ -359,7 +360,7 @@ static int add_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 	if (!t->node[row])
 		return ff_fail_memory(err);
 	*ret = e = node_at(t, i);
-	*e = (struct ff_memo_node){.key = w->key, .id = i};
+	*e = (struct ff_memo_node){.key = w->key, .id = i, .n_parts = c->n_parts};
 	code = build_node(t, node, c, e, err);
 	return code == FF_OK ? put(&t->nodes, w->hash, err) : code;
 }
@@ -373,7 +374,7 @@ int ff_memo_find(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 			i = ff_table_next(&t->nodes, w->hash, &at)) {
 		struct ff_memo_node *e = node_at(t, i);
 
-		if (!memcmp(&e->key, &w->key, sizeof(e->key)) &&
+		if (same_key(&e->key, &w->key) &&
 				(!c->list || ff_config_equal(&t->g->nodes[node], &e->rest->config,
 							     c))) {
 			*ret = e;
@@ -399,8 +400,8 @@ const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_no
 
 	if (e->rest->adding_us)
 		return e->rest->adding_us;
-	us = ff_arena_array(&t->arena, e->key.n_parts, sizeof(*us));
-	for (uint32_t p = 0; us && p < e->key.n_parts; p++) {
+	us = ff_arena_array(&t->arena, e->n_parts, sizeof(*us));
+	for (uint32_t p = 0; us && p < e->n_parts; p++) {
 		int64_t bytes = 0;
 
 		for (uint32_t i = n->n_data; i < n->n_in; i++)
@@ -481,6 +482,7 @@ static void look_at_aliases(struct ff_memo_edge *e, uint32_t n)
 {
 	const uint32_t *alias = e->moved[FF_BACKWARD].alias;
 
+	e->alias = alias;
 	e->all_alike = alias != NULL;
 	e->none_alike = true;
 	for (uint32_t k = 0; k < n && alias; k++) {
@@ -509,7 +511,7 @@ int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 	e->built[pass] = code == FF_OK;
 	e->n_moves[pass] = e->moved[pass].n_moves;
 	if (pass == FF_BACKWARD && from)
-		look_at_aliases(e, from->key.n_parts);
+		look_at_aliases(e, from->n_parts);
 	return code;
 }
 
@@ -530,14 +532,34 @@ static int add_edge(struct ff_memo *t, const struct ff_memo_edge *new, uint64_t 
 	return put(&t->edges, hash, err);
 }
 
+static uint64_t edge_use(const struct ff_memo *t, uint32_t edge)
+{
+	const struct ff_edge *x = &t->g->edges[edge];
+
+	return (uint64_t)t->g->values[x->value].port << 33 | (uint64_t)x->slot << 1 |
+	       t->first_use[edge];
+}
+
+void ff_memo_edge_wish(const struct ff_memo *t, uint32_t edge, uint64_t ends)
+{
+	ff_table_prefetch(&t->edges, ff_hash_mix(edge_use(t, edge), ends));
+}
+
+void ff_memo_edge_fetch(const struct ff_memo *t, uint32_t edge, uint64_t ends)
+{
+	uint32_t at, i;
+
+	i = ff_table_first(&t->edges, ff_hash_mix(edge_use(t, edge), ends), &at);
+	if (i != FF_NONE)
+		__builtin_prefetch(edge_at(t, i));
+}
+
 int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
 		const struct ff_memo_node *to, struct ff_memo_edge **ret, struct ff_error *err)
 {
-	const struct ff_edge *x = &t->g->edges[edge];
-	struct ff_memo_edge new = {.first_use = t->first_use[edge],
-			.ends = (uint64_t)(from ? from->id : FF_NONE) << 32 | to->id,
-			.use = (uint64_t)t->g->values[x->value].port << 33 |
-			       (uint64_t)x->slot << 1 | t->first_use[edge]};
+	struct ff_memo_edge new = {.ends = ff_memo_ends(from, to),
+			.use = edge_use(t, edge),
+			.first_use = t->first_use[edge]};
 	uint64_t hash = ff_hash_mix(new.use, new.ends);
 	uint32_t at, i;
 

@@ -24,12 +24,11 @@ struct ff_memo_shape {
 	int64_t **din_bytes;        /* of their gradients */
 };
 
-/* What the block of a node is known by: its class and its config, written so that equal
- * views are equal to the byte. */
+/* What the block of a node is known by: its class and its config, word by word.  Strides
+ * that say nothing are as the config has them: searches write zeros, and another block of
+ * the same view does no harm. */
 struct ff_memo_key {
-	uint32_t class, listed; /* hash of the devices, where they are listed */
-	uint16_t n_parts, replicas, start, replica_stride;
-	uint16_t degree[FF_MAX_DIMS], stride[FF_MAX_DIMS]; /* 0: not split, or listed */
+	uint64_t word[2 + FF_MAX_DIMS / 2];
 };
 
 /* One class of operators under one config.  What every proposal with it looks at lies here,
@@ -41,7 +40,7 @@ struct ff_memo_node {
 	const uint16_t *device; /* by part */
 	const struct ff_node_block *block;
 	struct ff_memo_rest *rest;
-	uint32_t id;
+	uint32_t id, n_parts;
 	uint16_t first;  /* device of part 0 */
 	bool in_line;    /* part p runs on device first + p */
 	bool uniform[2]; /* by pass: all parts take equally long */
@@ -80,6 +79,7 @@ struct ff_memo_edge {
 	uint32_t n_moves[2]; /* by pass */
 	struct ff_memo_move *move[2];
 	struct ff_redistribution *moved; /* by pass; NULL: none was asked for */
+	const uint32_t *alias;           /* backward: moved[FF_BACKWARD].alias */
 	bool first_use;
 	bool built[2]; /* by pass */
 	/* backward: the producer's parts are the consumer's, each its own; none is any's */
@@ -128,6 +128,13 @@ int ff_memo_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 /* `adding_us` of `e`, whose memory is the memo's: NULL if there is none. */
 const double *ff_memo_adding(struct ff_memo *t, uint32_t node, struct ff_memo_node *e);
 
+static inline uint64_t ff_memo_ends(const struct ff_memo_node *from, const struct ff_memo_node *to)
+{
+	return (uint64_t)(from ? from->id : FF_NONE) << 32 | to->id;
+}
+/* Of many edges: the first turns, as of nodes. */
+void ff_memo_edge_wish(const struct ff_memo *t, uint32_t edge, uint64_t ends);
+void ff_memo_edge_fetch(const struct ff_memo *t, uint32_t edge, uint64_t ends);
 /* `from` is NULL for edges from the data set. */
 int ff_memo_edge(struct ff_memo *t, uint32_t edge, const struct ff_memo_node *from,
 		const struct ff_memo_node *to, struct ff_memo_edge **ret, struct ff_error *err);

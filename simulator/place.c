@@ -64,7 +64,7 @@ static void put_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node 
 		t->us = new->us[pass];
 		t->each_us = new->each_us[pass];
 		t->device = new->device;
-		t->n = new->key.n_parts;
+		t->n = new->n_parts;
 		t->first = new->first;
 		t->in_line = new->in_line;
 		t->uniform = new->uniform[pass];
@@ -80,12 +80,21 @@ static int swap_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node 
 	if (new == e->node[node])
 		return FF_OK;
 	if (new)
-		code = reserve_node(e, node, new->key.n_parts, err);
+		code = reserve_node(e, node, new->n_parts, err);
 	if (code == FF_OK)
 		code = note_swap(e, s, err);
 	if (code == FF_OK)
 		put_node(e, node, new);
 	return code;
+}
+
+/* The number of the change of `node`, or FF_NONE. */
+static uint32_t change_of(const struct ff_evaluator *e, uint32_t node)
+{
+	uint32_t k = e->changed_at[node];
+
+	/* what is there of others is from other proposals */
+	return k < e->n_changes && e->changes[k].node == node ? k : FF_NONE;
 }
 
 /* The config of node `i` under the proposal; a prelude has its leader's. */
@@ -94,10 +103,8 @@ static const struct ff_config *config_of(const struct ff_evaluator *e, uint32_t 
 	uint32_t k;
 
 	i = ff_node_leader(e->g, i);
-	/* what `changed_at` has of others is from other proposals */
-	k = e->changed_at[i];
-	return k < e->n_changes && e->changes[k].node == i ? &e->changes[k].config
-							   : &e->strategy.config[i];
+	k = change_of(e, i);
+	return k != FF_NONE ? &e->changes[k].config : &e->strategy.config[i];
 }
 
 static int place_node(struct ff_evaluator *e, uint32_t node, const struct ff_memo_wish *w,
@@ -109,23 +116,28 @@ static int place_node(struct ff_evaluator *e, uint32_t node, const struct ff_mem
 	return code == FF_OK ? swap_node(e, node, new, err) : code;
 }
 
-/* Wishes for the blocks of all that a proposal computes otherwise, in the order in which
- * they are placed. */
+/* Wishes for the blocks of all that a proposal changes: by number of the change that of the
+ * node and, behind it, of its prelude. */
 static void wish_changes(struct ff_evaluator *e)
 {
-	uint32_t n = 0;
+	struct ff_memo_wish *w = e->wish;
 
-	for (uint32_t i = 0; i < e->n_changes; i++) {
+	for (uint32_t i = 0; i < e->n_changes; i++, w += 2) {
 		const struct ff_change *c = &e->changes[i];
 		uint32_t prelude = ff_node_prelude(e->g, c->node);
 
 		if (ff_node_is_computed(e->g, c->node))
-			ff_memo_wish(e->memo, c->node, config_of(e, c->node), &e->wish[n++]);
+			ff_memo_wish(e->memo, c->node, config_of(e, c->node), &w[0]);
 		if (prelude != FF_NONE)
-			ff_memo_wish(e->memo, prelude, &c->config, &e->wish[n++]);
+			ff_memo_wish(e->memo, prelude, &c->config, &w[1]);
 	}
-	for (uint32_t i = 0; i < n; i++)
-		ff_memo_fetch(e->memo, &e->wish[i]);
+	w = e->wish;
+	for (uint32_t i = 0; i < e->n_changes; i++, w += 2) {
+		if (ff_node_is_computed(e->g, e->changes[i].node))
+			ff_memo_fetch(e->memo, &w[0]);
+		if (ff_node_prelude(e->g, e->changes[i].node) != FF_NONE)
+			ff_memo_fetch(e->memo, &w[1]);
+	}
 }
 
 /* ---- edges ---- */
@@ -173,16 +185,44 @@ static void put_edge(struct ff_evaluator *e, uint32_t edge, struct ff_memo_edge 
 	set_state(e, edge, FF_BACKWARD);
 }
 
+/* Whether the block of `edge` is for these ends already. */
+static bool has_ends(const struct ff_evaluator *e, uint32_t edge, uint64_t ends)
+{
+	return e->edge[edge] && e->edge[edge]->ends == ends;
+}
+
+/* Wishes for the blocks of all edges that a proposal touches, but those of parameters, which
+ * follow their readers. */
+static void wish_edges(struct ff_evaluator *e)
+{
+	for (int turn = 0; turn < 2; turn++)
+		for (uint32_t i = 0; i < e->n_near; i++) {
+			uint32_t edge = e->near[i], from = ff_edge_source(e->g, edge);
+			uint64_t ends;
+
+			if (ff_node_is_parameter(e->g, from))
+				continue;
+			ends = ff_memo_ends(e->node[from], e->node[e->g->edges[edge].node]);
+			if (has_ends(e, edge, ends))
+				continue;
+			if (turn == 0)
+				ff_memo_edge_wish(e->memo, edge, ends);
+			else
+				ff_memo_edge_fetch(e->memo, edge, ends);
+		}
+}
+
 static int swap_edge(struct ff_evaluator *e, uint32_t edge, struct ff_error *err)
 {
 	struct ff_swap s = {.is_edge = true, .id = edge, .was.edge = e->edge[edge]};
-	uint32_t from = ff_edge_source(e->g, edge);
+	uint32_t from = ff_edge_source(e->g, edge), to = e->g->edges[edge].node;
 	struct ff_memo_edge *new = NULL;
 	int code = FF_OK;
 
+	if (!e->synced[from] && has_ends(e, edge, ff_memo_ends(e->node[from], e->node[to])))
+		return FF_OK;
 	if (!e->synced[from])
-		code = ff_memo_edge(e->memo, edge, e->node[from], e->node[e->g->edges[edge].node],
-				&new, err);
+		code = ff_memo_edge(e->memo, edge, e->node[from], e->node[to], &new, err);
 	if (code == FF_OK && new != e->edge[edge])
 		code = note_swap(e, s, err);
 	if (code == FF_OK)
@@ -207,6 +247,21 @@ int ff_place_resolve(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass, s
 
 /* ---- parameters ---- */
 
+/* The block of one that is not synchronised, under `c`. */
+static int find_param(struct ff_evaluator *e, uint32_t param, const struct ff_config *c,
+		struct ff_memo_node **ret, struct ff_error *err)
+{
+	uint32_t change = change_of(e, param);
+
+	if (c == &e->strategy.config[param] && e->node[param]) {
+		*ret = e->node[param];
+		return FF_OK;
+	}
+	if (change != FF_NONE && c == &e->changes[change].config)
+		return ff_memo_find(e->memo, param, c, &e->wish[2 * change], ret, err);
+	return ff_memo_node(e->memo, param, c, ret, err);
+}
+
 /* Once its readers are in place. */
 static int place_param(struct ff_evaluator *e, uint32_t param, struct ff_error *err)
 {
@@ -228,7 +283,7 @@ static int place_param(struct ff_evaluator *e, uint32_t param, struct ff_error *
 		c = &follow;
 	}
 	if (!e->synced[param])
-		code = ff_memo_node(e->memo, param, c, &new, err);
+		code = find_param(e, param, c, &new, err);
 	e->rebuckets = e->rebuckets || e->synced[param] || e->node[param] != new;
 	if (code == FF_OK)
 		code = swap_node(e, param, new, err);
@@ -304,16 +359,18 @@ int ff_place_changes(struct ff_evaluator *e, struct ff_error *err)
 	int code = FF_OK;
 
 	wish_changes(e);
-	for (uint32_t i = 0; i < e->n_changes && code == FF_OK && !ff_given_up(e); i++) {
+	for (uint32_t i = 0; i < e->n_changes && code == FF_OK && !ff_given_up(e); i++, w += 2) {
 		uint32_t node = e->changes[i].node, prelude = ff_node_prelude(g, node);
 
 		if (ff_node_is_computed(g, node))
-			code = place_node(e, node, w++, err);
+			code = place_node(e, node, &w[0], err);
 		if (code == FF_OK && prelude != FF_NONE)
-			code = place_node(e, prelude, w++, err);
+			code = place_node(e, prelude, &w[1], err);
 		if (code == FF_OK)
 			ff_busy_add_node(e, node);
 	}
+	if (code == FF_OK && !ff_given_up(e))
+		wish_edges(e);
 	for (uint32_t i = 0; i < e->n_touched && code == FF_OK && !ff_given_up(e); i++)
 		code = place_uses(e, e->touched[i], err);
 	return code;

@@ -241,7 +241,7 @@ static double first_written(const struct ff_evaluator *e, uint32_t value, uint32
 	if (me->all_alike && tm->sink_range)
 		return latest(tm->n_sinks, finish + tm->first_sink, at);
 	for (uint32_t k = 0; k < mv->n_sinks; k++) {
-		uint32_t alias = me->moved[FF_BACKWARD].alias[mv->sink[k]];
+		uint32_t alias = me->alias[mv->sink[k]];
 
 		if (alias != FF_NONE)
 			at = later(at, finish[alias]);
