@@ -47,14 +47,27 @@ int ff_nccl_ask(void *nccl, double waited_s, struct ff_error *err)
 	return FF_OK;
 }
 
+static void *abort_comm(void *comm)
+{
+	ncclCommAbort(comm);
+	return NULL;
+}
+
+/* NCCL ends what is under way, and then waits for graphs to go that the communicator is in,
+ * which its caller has still to close: so each is a thread's of its own, which nobody waits for. */
 void ff_nccl_end(void *nccl)
 {
 	struct ff_nccl *m = nccl;
+	pthread_t thread;
 
 	m->failed = true;
 	for (struct ff_nccl_group *g = m->groups; g; g = g->next) {
-		if (g->comm)
-			ncclCommAbort(g->comm);
+		if (!g->comm)
+			continue;
+		if (pthread_create(&thread, NULL, abort_comm, g->comm))
+			abort_comm(g->comm);
+		else
+			pthread_detach(thread);
 		g->comm = NULL;
 	}
 }

@@ -1,6 +1,7 @@
 /* Capture of streams, and graphs, whose nodes run in any order that their edges allow.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <algorithm>
+#include <unistd.h>
 
 #include "graph.hpp"
 
@@ -102,11 +103,8 @@ static bool joined(const std::vector<Node> &nodes, std::set<size_t> last)
 	return seen.size() == nodes.size();
 }
 
-static cudaError_t run(std::vector<Node> &nodes, Lock &lock)
+Walk::Walk(std::vector<Node> all) : nodes(std::move(all)), behind(nodes.size()), left(nodes.size())
 {
-	std::vector<std::vector<size_t>> behind(nodes.size());
-	std::vector<size_t> left(nodes.size()), can;
-
 	for (size_t i = 0; i < nodes.size(); i++) {
 		for (size_t k : nodes[i].after)
 			behind[k].push_back(i);
@@ -114,19 +112,46 @@ static cudaError_t run(std::vector<Node> &nodes, Lock &lock)
 		if (!left[i])
 			can.push_back(i);
 	}
-	while (!can.empty()) {
-		size_t pick = draw(uint32_t(can.size())), at = can[pick];
-		cudaError_t code;
+}
 
-		can.erase(can.begin() + long(pick));
-		code = execute(nodes[at].op, lock);
-		if (code != cudaSuccess)
-			return code;
-		for (size_t i : behind[at])
-			if (!--left[i])
-				can.push_back(i);
+cudaError_t Walk::run(size_t place, Lock &lock)
+{
+	size_t at = can[place];
+	cudaError_t code;
+
+	can.erase(can.begin() + long(place));
+	code = execute(nodes[at].op, lock);
+	for (size_t i : behind[at])
+		if (!--left[i])
+			can.push_back(i);
+	if (code != cudaSuccess)
+		can.clear();
+	return code;
+}
+
+cudaError_t Walk::finish(Lock &lock)
+{
+	cudaError_t code = cudaSuccess;
+
+	while (!over() && code == cudaSuccess)
+		code = run(draw(uint32_t(can.size())), lock);
+	return code;
+}
+
+void Walk::advance(Lock &lock)
+{
+	size_t first = draw(uint32_t(can.size()));
+
+	for (size_t i = 0; i < can.size(); i++) {
+		size_t place = (first + i) % can.size();
+		const auto &joint = nodes[can[place]].op.joint;
+
+		if (!joint || joint->ready()) {
+			run(place, lock);
+			return;
+		}
 	}
-	return cudaSuccess;
+	usleep(50);
 }
 
 } // namespace twin
@@ -218,20 +243,19 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t)
 cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s)
 {
 	CALL("cudaGraphLaunch");
-	std::shared_ptr<std::vector<Node>> nodes;
 	Op op;
 
 	if (!execs.count(g))
 		return complain(cudaErrorInvalidValue, "cudaGraphLaunch of no graph");
 	if (s && known(s) && s->capture)
 		return complain(cudaErrorNotSupported, "the double captures no graphs");
-	nodes = std::make_shared<std::vector<Node>>(*g->nodes);
-	for (Node &n : *nodes)
-		if (n.op.joint && s && known(s))
-			n.op.joint = n.op.joint->again(s, s->issued + 1);
 	op.what = "a graph";
 	op.kind = Op::GRAPH;
-	op.run = [nodes](Lock &lock) { return run(*nodes, lock); };
+	op.walk = std::make_shared<Walk>(*g->nodes);
+	for (Node &n : op.walk->nodes)
+		if (n.op.joint && s && known(s))
+			n.op.joint = n.op.joint->again(s, s->issued + 1);
+	op.run = [walk = op.walk](Lock &lock) { return walk->finish(lock); };
 	return enqueue(s, std::move(op));
 }
 

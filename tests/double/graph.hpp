@@ -20,6 +20,23 @@ struct Capture {
 	std::vector<Node> nodes;
 };
 
+/* A graph that was launched: nodes run in any order that their edges allow. */
+struct Walk {
+	std::vector<Node> nodes;
+	std::vector<std::vector<size_t>> behind;
+	std::vector<size_t> left, can; /* what each waits for; those that wait for nothing */
+
+	explicit Walk(std::vector<Node> all);
+	bool over() const
+	{
+		return can.empty();
+	}
+	cudaError_t run(size_t place, Lock &lock); /* one of `can` */
+	cudaError_t finish(Lock &lock);
+	/* A node that need not wait for another process, if there is one. */
+	void advance(Lock &lock);
+};
+
 /* A stream's wait for an event while either is captured. */
 cudaError_t join(CUstream_st *s, const std::shared_ptr<Capture> &capture,
 		const std::set<size_t> &frontier, bool recorded);

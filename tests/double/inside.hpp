@@ -88,12 +88,15 @@ struct Joint {
 	virtual bool ready() = 0; /* whether that is at once, as far as is known */
 };
 
+struct Walk; /* graph.hpp: a graph on its way */
+
 struct Op {
 	std::string what;
 	std::function<cudaError_t(Lock &)> run; /* of a host function: without the lock */
 	enum { WORK, HOST, GRAPH } kind = WORK;
 	std::shared_ptr<Moment> waits, sets;
 	std::shared_ptr<Joint> joint;
+	std::shared_ptr<Walk> walk; /* GRAPH */
 };
 
 struct Capture;

@@ -216,6 +216,23 @@ ncclResult_t assemble_all(twin::Lock &lock)
 	return code;
 }
 
+/* As NCCL does from 2.26 on, which has no end of it. */
+ncclResult_t wait_for_graphs(const ncclComm *c, twin::Lock &lock)
+{
+	double until = twin::clock_ms() + timeout_ms();
+
+	while (c->captured) {
+		if (twin::clock_ms() > until)
+			return complain(ncclInvalidUsage,
+					"an abort waits in vain for graphs to go that communicate "
+					"by it");
+		lock.unlock();
+		usleep(100);
+		lock.lock();
+	}
+	return ncclSuccess;
+}
+
 ncclResult_t leave(ncclComm_t c, bool abort)
 {
 	twin::Call call("ncclCommDestroy");
@@ -231,6 +248,10 @@ ncclResult_t leave(ncclComm_t c, bool abort)
 		return complain(ncclInvalidUsage, "a communicator goes before its work is done");
 	for (Bundle *b : c->pending)
 		b->comm = nullptr;
+	c->pending.clear();
+	c->unsaid.clear();
+	if (wait_for_graphs(c, call.lock) != ncclSuccess)
+		return ncclInvalidUsage;
 	comms.erase(std::find(comms.begin(), comms.end(), c));
 	twin::board_put(c->folder, "bye" + std::to_string(c->rank), {}, true, 0);
 	for (int r = 0; r < c->n && last; r++)

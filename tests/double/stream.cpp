@@ -137,6 +137,14 @@ static void try_step(CUstream_st *s, Lock &lock)
 		return;
 	if (s->busy || s->queue.empty())
 		return;
+	if (failure() == cudaSuccess && s->queue.front().walk && !s->queue.front().walk->over()) {
+		s->busy = true;
+		s->worker = std::this_thread::get_id();
+		s->queue.front().walk->advance(lock);
+		s->busy = false;
+		changed.notify_all();
+		return;
+	}
 	if (failure() == cudaSuccess && s->queue.front().joint && !s->queue.front().joint->ready())
 		usleep(50);
 	else

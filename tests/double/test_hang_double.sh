@@ -57,6 +57,7 @@ status=$?
 check 'one stops, and the job ends' test $status -eq 1
 check 'with a sentence' grep -q 'rank 0 has waited 3 s ' err
 check 'that tells what to do' grep -q 'FF_COMM_TIMEOUT' err
+check 'which waits for no graph in turn' sh -c '! grep -q "waits in vain for graphs" err'
 check 'nobody is left behind' test -z "$(rank 1)"
 FF_COMM_TIMEOUT=soon "$ffrun" mlp.json data-parallel --device cuda --devices 2 \
 	--data synthetic:64 --steps 1 >out 2>err
