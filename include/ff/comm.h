@@ -76,7 +76,6 @@ struct ff_comm {
 	void (*destroy)(struct ff_comm *c);
 	int64_t sent_bytes; /* posted by hosted devices so far; rings as in ff_move.network_bytes */
 	uint32_t rank, n_ranks; /* of processes */
-	bool on_device;         /* what is posted needs no host when the stream gets there */
 };
 
 /* All devices in this process. */

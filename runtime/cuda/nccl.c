@@ -173,7 +173,6 @@ int ff_cuda_comm(struct ff_comm *host, const struct ff_machine *machine, bool in
 				.share = nccl_share,
 				.destroy = nccl_destroy,
 				.rank = host->rank,
-				.on_device = true,
 				.n_ranks = host->n_ranks};
 		code = open_comm(m, machine, insist, &shared, err);
 	}

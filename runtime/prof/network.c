@@ -150,7 +150,7 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bo
 {
 	struct bench b = {.p = p, .kind = kind, .ranks = ranks, .ping = ping};
 	struct ff_timed what = {.run = run, .arg = &b, .slowest = true};
-	what.before = p->comm->on_device ? meet : NULL;
+	what.before = p->comm->in_stream ? meet : NULL;
 	int64_t size = SMALLEST;
 	int code = ff_agree_code(
 			p->comm, allocate(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err), err);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "comm/job.h"
+#include "ff/capture.h"
 #include "ff/clock.h"
 
 #define ELEMENTS 12
@@ -49,7 +50,8 @@ static void check_waiting(const struct ff_channel *on, struct ff_stream *compute
 
 	if (comm->rank == 0) {
 		post_and_follow(on, compute, ev, memory);
-		code = b->drain(compute, &err);
+		ck_assert_int_eq(b->record(compute, ev, &err), FF_OK);
+		code = b->captures->await(compute, ev, &err);
 	} else {
 		code = comm->barrier(comm, &err);
 	}
@@ -63,6 +65,7 @@ static void check_waiting(const struct ff_channel *on, struct ff_stream *compute
 	ck_assert_double_ge(took_s, LIMIT_S);
 	ck_assert_double_le(took_s, LIMIT_S + 10);
 	/* what was given up is no obstacle */
+	ck_assert_int_eq(b->drain(compute, &err), FF_OK);
 	ck_assert_int_eq(b->drain(on->stream, &err), FF_OK);
 	if (comm->rank == 0) { /* MPI ends in good order */
 		sleep(LIMIT_S + 1);
