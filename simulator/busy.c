@@ -106,15 +106,20 @@ void ff_busy_reset(struct ff_evaluator *e)
 			count_edge(e, e->busy, k, (enum ff_pass)pass, 1);
 }
 
+void ff_busy_fetch_edge(const struct ff_evaluator *e, uint32_t edge)
+{
+	for (int pass = 0; pass < 2; pass++)
+		if (e->state[pass][edge] == FF_EDGE_MOVES)
+			__builtin_prefetch(e->edge[edge]->move[pass]);
+}
+
 void ff_busy_begin(struct ff_evaluator *e, double limit_us)
 {
 	memcpy(e->busy_next, e->busy, ff_lane_count(e->m) * sizeof(*e->busy));
 	for (uint32_t i = 0; i < e->n_changes; i++)
 		count_change(e, e->busy_next, e->changes[i].node, -1);
 	for (uint32_t i = 0; i < e->n_near; i++)
-		for (int pass = 0; pass < 2; pass++)
-			if (e->state[pass][e->near[i]] == FF_EDGE_MOVES)
-				__builtin_prefetch(e->edge[e->near[i]]->move[pass]);
+		ff_busy_fetch_edge(e, e->near[i]);
 	for (uint32_t i = 0; i < e->n_near; i++)
 		for (int pass = 0; pass < 2; pass++)
 			count_edge(e, e->busy_next, e->near[i], (enum ff_pass)pass, -1);

@@ -128,6 +128,8 @@ void ff_place_exchange(struct ff_evaluator *e);
 void ff_busy_reset(struct ff_evaluator *e);
 void ff_busy_begin(struct ff_evaluator *e, double limit_us);
 void ff_busy_add_node(struct ff_evaluator *e, uint32_t node);
+/* It will be counted soon: fetches what is moved at it. */
+void ff_busy_fetch_edge(const struct ff_evaluator *e, uint32_t edge);
 void ff_busy_add_edge(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass);
 void ff_busy_keep(struct ff_evaluator *e);
 /* Whether strategy `s`, of `micro`, keeps some device busy for longer than `limit_us`. */

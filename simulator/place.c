@@ -8,6 +8,9 @@
 #include "evaluate.h"
 #include "ff/grow.h"
 
+/* Moves are counted so many values behind where they are fetched from the host's memory. */
+#define COUNT_BEHIND 4
+
 static int note_swap(struct ff_evaluator *e, struct ff_swap s, struct ff_error *err)
 {
 	int code = ff_grow(&e->swap, e->n_swaps, &e->cap_swaps, sizeof(*e->swap), err);
@@ -333,7 +336,7 @@ int ff_place_all(struct ff_evaluator *e, struct ff_error *err)
 	return code;
 }
 
-/* The edges of a value, with what is known of them. */
+/* The edges of a value.  What is known to be moved there is fetched to be counted. */
 static int place_uses(struct ff_evaluator *e, uint32_t value, struct ff_error *err)
 {
 	const struct ff_value *v = &e->g->values[value];
@@ -345,9 +348,32 @@ static int place_uses(struct ff_evaluator *e, uint32_t value, struct ff_error *e
 
 		if (!param)
 			code = swap_edge(e, edge, err);
-		for (int pass = 0; pass < 2 && code == FF_OK; pass++)
-			if (e->state[pass][edge] != FF_EDGE_UNKNOWN)
-				ff_busy_add_edge(e, edge, (enum ff_pass)pass);
+		ff_busy_fetch_edge(e, edge);
+	}
+	return code;
+}
+
+static void count_uses(struct ff_evaluator *e, uint32_t value)
+{
+	const struct ff_value *v = &e->g->values[value];
+
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		for (int pass = 0; pass < 2; pass++)
+			ff_busy_add_edge(e, e->g->uses[v->first_use + u], (enum ff_pass)pass);
+}
+
+/* Of all values that the proposal touches. */
+static int place_edges(struct ff_evaluator *e, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	wish_edges(e);
+	for (uint32_t i = 0; i < e->n_touched + COUNT_BEHIND && code == FF_OK && !ff_given_up(e);
+			i++) {
+		if (i < e->n_touched)
+			code = place_uses(e, e->touched[i], err);
+		if (code == FF_OK && i >= COUNT_BEHIND)
+			count_uses(e, e->touched[i - COUNT_BEHIND]);
 	}
 	return code;
 }
@@ -369,11 +395,7 @@ int ff_place_changes(struct ff_evaluator *e, struct ff_error *err)
 		if (code == FF_OK)
 			ff_busy_add_node(e, node);
 	}
-	if (code == FF_OK && !ff_given_up(e))
-		wish_edges(e);
-	for (uint32_t i = 0; i < e->n_touched && code == FF_OK && !ff_given_up(e); i++)
-		code = place_uses(e, e->touched[i], err);
-	return code;
+	return code == FF_OK && !ff_given_up(e) ? place_edges(e, err) : code;
 }
 
 int ff_place_resolve_touched(struct ff_evaluator *e, struct ff_error *err)

@@ -229,7 +229,6 @@ static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
 static double first_written(const struct ff_evaluator *e, uint32_t value, uint32_t micro,
 		const struct ff_memo_move *tm)
 {
-	const struct ff_move *mv = tm->move;
 	uint32_t first = e->first_edge[value];
 	const struct ff_memo_edge *me = e->edge[first];
 	const double *finish =
@@ -240,11 +239,11 @@ static double first_written(const struct ff_evaluator *e, uint32_t value, uint32
 		return at;
 	if (me->all_alike && tm->sink_range)
 		return latest(tm->n_sinks, finish + tm->first_sink, at);
-	for (uint32_t k = 0; k < mv->n_sinks; k++) {
-		uint32_t alias = me->alias[mv->sink[k]];
+	for (uint32_t k = 0; k < tm->n_sinks; k++) {
+		uint32_t sink = tm->sink_range ? tm->first_sink + k : tm->move->sink[k];
 
-		if (alias != FF_NONE)
-			at = later(at, finish[alias]);
+		if (me->alias[sink] != FF_NONE)
+			at = later(at, finish[me->alias[sink]]);
 	}
 	return at;
 }

@@ -53,7 +53,13 @@ uint64_t ff_philox_stream(uint32_t a, uint32_t b)
 
 uint32_t ff_random_u32(struct ff_random *r)
 {
-	return ff_philox_at(r->seed, r->stream, r->next++);
+	uint64_t block = r->next / 4;
+
+	if (r->made != block + 1) {
+		ff_philox(r->seed, r->stream, block, r->word);
+		r->made = block + 1;
+	}
+	return r->word[r->next++ % 4];
 }
 
 /* Multiply and reject: Lemire, "Fast Random Integer Generation in an Interval",

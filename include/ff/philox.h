@@ -22,9 +22,12 @@ void ff_philox_uniform(uint64_t seed, uint64_t stream, uint64_t index, size_t n,
 /* A stream id from two small numbers (say node and purpose). */
 uint64_t ff_philox_stream(uint32_t a, uint32_t b);
 
-/* Sequential use, for searches: a counter that only moves forward. */
+/* Sequential use, for searches: a counter that only moves forward.  Seed and stream are set
+ * once, the rest begins at zero. */
 struct ff_random {
 	uint64_t seed, stream, next;
+	uint64_t made; /* `word` is the block before this one */
+	uint32_t word[4];
 };
 uint32_t ff_random_u32(struct ff_random *r);
 uint32_t ff_random_below(struct ff_random *r, uint32_t n); /* [0, n), n > 0, unbiased */
