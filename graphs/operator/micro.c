@@ -44,13 +44,12 @@ static int check(const struct ff_graph *g, uint32_t micro_batches, struct ff_err
 	return FF_OK;
 }
 
-/* Puts the samples of one micro-batch where an attribute says those of the batch.  The shape
- * of a parameter says none. */
+/* Puts the samples of one micro-batch where an attribute says those of the batch. */
 static void cut_attrs(struct ff_node *n, int32_t batch, int32_t samples)
 {
 	const struct ff_op_row *row = ff_op_row(n->op);
 
-	for (uint32_t i = 0; i < row->n_attrs && n->n_in == n->n_data; i++) {
+	for (uint32_t i = 0; i < row->n_attrs; i++) {
 		int32_t *shape = (int32_t *)((char *)&n->attrs + row->attrs[i].offset);
 
 		if (row->attrs[i].of_batch && shape[0] > 0 && shape[1] == batch)

@@ -34,13 +34,11 @@ static void say_batch(struct ff_graph *g, int32_t batch)
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		const struct ff_op_row *row = ff_op_row(g->nodes[i].op);
 
-		for (uint32_t k = 0; k < row->n_attrs && g->nodes[i].n_in == g->nodes[i].n_data;
-				k++) {
+		for (uint32_t k = 0; k < row->n_attrs; k++) {
 			int32_t *shape = (int32_t *)((char *)&g->nodes[i].attrs +
 						     row->attrs[k].offset);
 
-			if (row->attrs[k].type == FF_ATTR_SHAPE && shape[0] > 0 &&
-					shape[1] == g->batch)
+			if (row->attrs[k].of_batch && shape[0] > 0 && shape[1] == g->batch)
 				shape[1] = batch;
 		}
 	}
