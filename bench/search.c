@@ -84,13 +84,28 @@ static int lower(struct bench_case *b, const struct ff_strategy *s, double *us, 
 	return code;
 }
 
+/* Networks are those that the figures in docs/ are of: without norms. */
+static int build_net(struct bench_case *b, struct ff_error *err)
+{
+	static const char *const set[] = {"norm=none"};
+	bool normed = false;
+
+	for (uint32_t i = 0; ff_zoo_row(i); i++) {
+		const struct ff_zoo_row *r = ff_zoo_row(i);
+
+		for (uint32_t k = 0; !strcmp(r->name, b->net) && k < r->n_params; k++)
+			normed = normed || !strcmp(r->params[k].name, "norm");
+	}
+	return ff_zoo_build(b->net, b->batch, set, normed, &b->arena, &b->graph, err);
+}
+
 static int open_case(struct bench_case *b, const struct options *o, struct ff_error *err)
 {
 	double from = now_s();
 	struct ff_machine whole;
 	struct ff_strategy s;
 	int64_t largest;
-	int code = ff_zoo_build(b->net, b->batch, NULL, 0, &b->arena, &b->graph, err);
+	int code = build_net(b, err);
 
 	if (code == FF_OK)
 		code = ff_machine_load(b->machine, &b->arena, &whole, err);

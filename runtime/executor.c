@@ -79,6 +79,7 @@ int ff_executor_create(const struct ff_schedule *s, const struct ff_backend *bac
 	x->opt = *opt;
 	if ((code = open_hosts(x, err)) < 0 || (code = ff_bind_jobs(x, err)) < 0 ||
 			(code = ff_executor_init_weights(x, err)) < 0 ||
+			(code = ff_executor_init_kept(x, err)) < 0 ||
 			(code = ff_replay_open(x, err)) < 0) {
 		ff_executor_destroy(x);
 		return code;

@@ -183,5 +183,7 @@ void *ff_transfer_stage(const struct ff_transfer *t, uint32_t position);
 
 /* gather.c: whole weights. */
 int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err);
+/* kept.c: what operators keep from step to step, as it begins. */
+int ff_executor_init_kept(struct ff_executor *x, struct ff_error *err);
 
 #endif

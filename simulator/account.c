@@ -18,6 +18,8 @@ int ff_account_create(struct ff_evaluator *e, struct ff_error *err)
 	size_t devices = e->m->n_devices;
 	struct ff_arena *a = &e->arena;
 
+	for (uint32_t i = 0; i < e->g->n_nodes; i++)
+		e->has_kept = e->has_kept || e->g->nodes[i].n_kept > 0;
 	e->pinned = ff_arena_array(a, devices, sizeof(*e->pinned));
 	e->live = ff_arena_array(a, devices, sizeof(*e->live));
 	e->peak = ff_arena_array(a, devices, sizeof(*e->peak));
@@ -239,6 +241,19 @@ static void count_gradient(
 	count_stages(c, r, moved);
 }
 
+/* The last step in which there is the gradient of the value: backward of its producer, or,
+ * where a prelude makes another one in its place, the step before that. */
+static uint32_t last_gradient(const struct counted *c)
+{
+	const struct ff_graph *g = c->e->g;
+	const struct ff_value *v = &g->values[c->value];
+	uint32_t prelude = ff_node_prelude(g, v->producer);
+
+	if (prelude == FF_NONE || v->port || !ff_node_needs_grad(g, prelude))
+		return ff_program_compute(&c->e->program, FF_PHASE_BACKWARD, c->micro, v->producer);
+	return ff_program_compute(&c->e->program, FF_PHASE_BACKWARD, c->micro, prelude) - 1;
+}
+
 /* What the producer has: shards, and their gradients (of a first instance) from the
  * first that is written until its backward. */
 static void count_own(const struct counted *c, const uint32_t *last, const uint32_t *first_gradient)
@@ -248,7 +263,7 @@ static void count_own(const struct counted *c, const uint32_t *last, const uint3
 	const struct ff_memo_node *mn = c->e->node[v->producer];
 	const int64_t *bytes = mn->rest->shape->out_bytes[v->port];
 	uint32_t made = ff_program_compute(p, made_in(c), c->micro, v->producer);
-	uint32_t read = ff_program_compute(p, FF_PHASE_BACKWARD, c->micro, v->producer);
+	uint32_t read = last_gradient(c);
 
 	for (uint32_t k = 0; k < mn->block->n_parts; k++) {
 		uint32_t device = mn->block->device[k];
@@ -290,8 +305,8 @@ void ff_account_value(struct ff_evaluator *e, uint32_t value, int64_t sign)
 	uint32_t from = e->g->values[value].producer;
 	struct counted c = {.e = e, .value = value, .sign = sign};
 
-	if (e->synced[from])
-		return; /* all of it lies in buckets */
+	if (e->synced[from] || ff_value_is_kept(e->g, value))
+		return; /* all of it lies in buckets, or stays */
 	for (c.micro = 0; c.micro < e->program.micro_batches; c.micro++) {
 		if (ff_program_instance(e->g, &e->program, from, c.micro) != c.micro)
 			break;
@@ -323,7 +338,18 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Weights, gradients and states, and the scratch of the largest kernel. */
+/* What its parts keep from step to step. */
+static void count_kept(struct ff_evaluator *e, uint32_t node)
+{
+	const struct ff_node *n = &e->g->nodes[node];
+	const struct ff_memo_node *mn = e->node[node];
+
+	for (uint32_t k = n->n_out - n->n_kept; k < n->n_out; k++)
+		for (uint32_t p = 0; p < mn->block->n_parts; p++)
+			e->pinned[mn->block->device[p]] += mn->rest->shape->out_bytes[k][p];
+}
+
+/* Weights, gradients and states, what is kept, and the scratch of the largest kernel. */
 static void count_pinned(struct ff_evaluator *e)
 {
 	const struct ff_bucketing *buckets = &(e->rebuckets ? e->next : e->now)->all;
@@ -342,6 +368,8 @@ static void count_pinned(struct ff_evaluator *e)
 			*most = larger(*most, backward_scratch(e, i, p));
 		}
 	}
+	for (uint32_t i = 0; i < e->g->n_nodes && e->has_kept; i++)
+		count_kept(e, i);
 	for (uint32_t i = 0; i < buckets->n_buckets; i++) {
 		const struct ff_bucket_build *b = &buckets->bucket[i];
 

@@ -30,6 +30,7 @@ struct maker {
 	struct ff_builder *b;
 	struct ff_arena *a;
 	uint32_t n, n_layers, names;
+	bool batch_norms; /* which no micro-batches go with */
 	struct value value[MAX_VALUES];
 	struct layer layer[MAX_VALUES];
 };
@@ -497,9 +498,28 @@ static void add_words(struct maker *m, int32_t batch)
 	v->node = ff_builder_add_tied(m->b, FF_OP_LINEAR, "words", &linear, &node, 1, tied);
 }
 
+/* Rows may be of two elements, of which an epsilon that is small would make signs. */
+static void add_norm(struct maker *m)
+{
+	static const enum ff_op ops[] = {FF_OP_LAYER_NORM, FF_OP_RMS_NORM, FF_OP_GROUP_NORM,
+			FF_OP_BATCH_NORM, FF_OP_BATCH_NORM};
+	const struct value *in = pick(m, 0);
+	enum ff_op op = ops[ff_random_below(m->r, m->batch_norms && in->shape[0] > 1 ? 5 : 3)];
+	union ff_attrs a = ff_attrs_preset(op);
+	int32_t groups = between(m, 1, 3);
+
+	a.norm.epsilon = 0.5;
+	a.norm.affine = between(m, 0, 3) > 0;
+	if (op == FF_OP_GROUP_NORM)
+		a.norm.groups = in->shape[1] % groups ? 1 : groups;
+	else if (op != FF_OP_BATCH_NORM)
+		a.norm.axes = between(m, 1, (int32_t)in->rank - 1);
+	add(m, op, &a, &in, 1, in);
+}
+
 static void add_any(struct maker *m)
 {
-	switch (ff_random_below(m->r, 18)) {
+	switch (ff_random_below(m->r, 20)) {
 	case 0:
 	case 1:
 		add_conv(m);
@@ -543,6 +563,10 @@ static void add_any(struct maker *m)
 		break;
 	case 15:
 		add_softmax(m);
+		break;
+	case 16:
+	case 17:
+		add_norm(m);
 		break;
 	default:
 		add_join(m);
@@ -589,6 +613,7 @@ int random_graph(struct ff_random *r, enum ff_dtype type, uint32_t max_ops, stru
 	if (code < 0)
 		return code;
 	ff_builder_set_dtype(m.b, type);
+	m.batch_norms = between(&m, 0, 2) == 0;
 	image.shape[0] = between(&m, 1, 7);
 	image.shape[1] = between(&m, 1, 4);
 	image.shape[2] = between(&m, 3, 8);
@@ -631,6 +656,17 @@ static bool is_sum(const struct ff_node *n)
 	return false;
 }
 
+/* Whether the gradient of `v` takes the place of another one, or the other way round. */
+static bool shares_place(const struct ff_graph *g, const struct ff_value *v)
+{
+	uint32_t prelude = ff_node_prelude(g, v->producer);
+
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		if (ff_edge_is_in_place(g, g->uses[v->first_use + u]))
+			return true;
+	return prelude != FF_NONE && ff_node_needs_grad(g, prelude);
+}
+
 void random_types(struct ff_random *r, struct ff_graph *g)
 {
 	static const enum ff_dtype types[] = {FF_F32, FF_I32, FF_BF16, FF_U8};
@@ -642,7 +678,7 @@ void random_types(struct ff_random *r, struct ff_graph *g)
 			     !is_sum(&g->nodes[v->producer]);
 
 		if (v->kind != FF_VALUE_ACTIVATION || v->producer == g->loss ||
-				op == FF_REDUCE_LOG_SUM_EXP)
+				ff_reduce_width((enum ff_reduce)op) > 1 || shares_place(g, v))
 			continue;
 		set_type(g, v, types[ff_random_below(r, plain ? 4 : 3)]);
 	}

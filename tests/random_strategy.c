@@ -164,7 +164,11 @@ int random_phases(struct ff_random *r, const struct ff_graph *g, struct ff_arena
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		s->recompute[i] = i != g->loss && !ff_node_is_source(g, i) &&
 				  ff_random_below(r, 4) < 2 * again - (again == 2);
-	return ff_graph_micro(g, s->micro_batches, a, micro, err);
+	/* some operators need all samples at once */
+	if (ff_graph_micro(g, s->micro_batches, a, micro, err) == FF_OK)
+		return FF_OK;
+	s->micro_batches = 1;
+	return ff_graph_micro(g, 1, a, micro, err);
 }
 
 int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_devices,

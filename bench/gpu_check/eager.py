@@ -31,6 +31,7 @@ class Network(torch.nn.Module):
         super().__init__()
         self.graph, self.device = graph, device
         self.weights, self.reading = {}, None
+        self.kept = {}  # by batch norm
 
     def weight(self, node, name):
         known = reference.parameter(node, name)
@@ -42,6 +43,8 @@ class Network(torch.nn.Module):
         return self.weights[known]
 
     def shape(self, node, name):
+        if node["op"] == "batch_norm":
+            return (self.reading.shape[1],)
         wide = node["out_channels"] if node["op"] == "conv2d" else node["out_features"]
         if name == "bias":
             return (wide,)

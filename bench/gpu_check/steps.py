@@ -374,7 +374,7 @@ BENCHMARKS = {  # ffzoo's arguments; a small relative for the double
     "alexnet": (["alexnet", "--batch", "256"],
                 ["alexnet", "--batch", "4", "--set", "image=28"]),
     "resnet50": (["resnet50", "--batch", "64"],
-                 ["resnet50", "--batch", "1", "--set", "image=32"]),
+                 ["resnet50", "--batch", "2", "--set", "image=32"]),
     "mlp": (["mlp", "--batch", "1024"], ["mlp", "--batch", "8", "--set", "hidden=64"]),
     "rnn": (["rnn", "--batch", "256", "--set", "hidden=1024"],
             ["rnn", "--batch", "4", "--set", "hidden=16", "--set", "steps=3"]),

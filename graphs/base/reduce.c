@@ -5,19 +5,19 @@
 
 const char *ff_reduce_name(enum ff_reduce op)
 {
-	static const char *const names[] = {"sum", "max", "log-sum-exp"};
+	static const char *const names[] = {"sum", "max", "log-sum-exp", "moments"};
 
 	return names[op];
 }
 
 bool ff_reduce_takes(enum ff_reduce op, enum ff_dtype t)
 {
-	return t == FF_F32 || (t != FF_U8 && op != FF_REDUCE_LOG_SUM_EXP);
+	return t == FF_F32 || (t != FF_U8 && ff_reduce_width(op) == 1);
 }
 
 uint32_t ff_reduce_identity(enum ff_reduce op, enum ff_dtype t)
 {
-	if (op == FF_REDUCE_SUM || !ff_reduce_takes(op, t))
+	if (op == FF_REDUCE_SUM || op == FF_REDUCE_MOMENTS || !ff_reduce_takes(op, t))
 		return 0;
 	return t == FF_F32 ? 0xff800000 : t == FF_BF16 ? 0xff80 : 0x80000000;
 }
@@ -54,6 +54,24 @@ static void reduce_log_sum_exp(int64_t n, const float *restrict source, float *r
 	}
 }
 
+/* Which of the two comes first does not show.  Of no elements all four are 0. */
+static void reduce_moments(int64_t n, const float *restrict source, float *restrict sink)
+{
+	for (int64_t i = 0; i < n; i += 4) {
+		const float *x = source + i;
+		float *y = sink + i, count = x[0] + y[0], p = x[0] / count, q = y[0] / count;
+		bool both = x[0] != 0 && y[0] != 0;
+		float apart = x[1] - y[1];
+
+		y[2] += x[2];
+		if (both)
+			y[2] += apart * apart * (x[0] * y[0] / count);
+		y[1] = both ? x[1] * p + y[1] * q : x[1] + y[1];
+		y[0] = count;
+		y[3] += x[3];
+	}
+}
+
 static void reduce_i32(enum ff_reduce op, int64_t n, const int32_t *restrict source,
 		int32_t *restrict sink)
 {
@@ -86,6 +104,9 @@ static void reduce_f32(
 		break;
 	case FF_REDUCE_LOG_SUM_EXP:
 		reduce_log_sum_exp(n, source, sink);
+		break;
+	case FF_REDUCE_MOMENTS:
+		reduce_moments(n, source, sink);
 		break;
 	}
 }

@@ -276,6 +276,7 @@ static void link_node(struct ff_builder *b, struct ff_graph *g, uint32_t i)
 			.out = g->n_values,
 			.n_out = p->count.out + p->count.saved,
 			.n_saved = p->count.saved,
+			.n_kept = p->count.kept,
 			.in_map = n->in_map + g->n_edges,
 			.out_map = n->out_map + g->n_values};
 	for (uint32_t k = 0; k < n->n_out; k++)

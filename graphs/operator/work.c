@@ -20,8 +20,7 @@ void ff_work_fill(const struct ff_graph *g, uint32_t node, const struct ff_regio
 		ff_operand_region(n, &n->out_map[i], box, &ret->out[i]);
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		ff_operand_region(n, &n->in_map[i], box, &ret->in[i]);
-		ret->need_din[i] = pass == FF_BACKWARD &&
-				   g->values[g->edges[n->in + i].value].needs_grad;
+		ret->need_din[i] = pass == FF_BACKWARD && ff_edge_needs_grad(g, n->in + i);
 	}
 }
 

@@ -209,10 +209,14 @@ bool ff_edge_is_first_use(const struct ff_graph *g, const uint32_t *position, ui
 	const struct ff_edge *e = &g->edges[edge];
 	const struct ff_value *t = &g->values[e->value];
 
+	if (!ff_edge_needs_grad(g, edge))
+		return false;
 	for (uint32_t i = 0; i < t->n_uses; i++) {
 		uint32_t other = g->uses[t->first_use + i];
 		uint32_t node = g->edges[other].node;
 
+		if (!ff_edge_needs_grad(g, other))
+			continue;
 		if (position[node] > position[e->node] || (node == e->node && other < edge))
 			return false;
 	}

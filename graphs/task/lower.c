@@ -337,6 +337,28 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 	return FF_OK;
 }
 
+/* What operators keep has a buffer for good, the same in every micro-batch. */
+static void build_kept(struct ff_lowering *l)
+{
+	for (uint32_t v = 0; v < l->g->n_values; v++) {
+		const struct ff_value *x = &l->g->values[v];
+		const struct ff_node_block *nb = l->node[x->producer];
+
+		for (uint32_t p = 0; ff_value_is_kept(l->g, v) && p < nb->n_parts; p++) {
+			uint32_t id = ff_buffer_pin(l, nb->device[p], FF_KEPT,
+					ff_placement_bytes(&nb->out[x->port], p), 0);
+
+			for (uint32_t i = 0; i < l->r.n_instances; i++) {
+				uint32_t *out = (uint32_t *)l->r.out[(size_t)v * l->r.n_instances +
+								     i];
+
+				if (out)
+					out[p] = id;
+			}
+		}
+	}
+}
+
 static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 {
 	uint32_t nodes = l->g->n_nodes, edges = l->g->n_edges, devices = l->m->n_devices;
@@ -430,6 +452,7 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 	if ((code = reserve(l, err)) < 0 || (code = build_tables(l, err)) < 0 ||
 			(code = build_buckets(l, err)) < 0)
 		return code;
+	build_kept(l);
 	ff_tasks_emit(l);
 	return l->failed ? ff_fail_memory(err) : ff_memory_place(l, err);
 }

@@ -121,7 +121,25 @@ void ff_buffer_keep(struct ff_lowering *l, uint32_t buffer)
 	l->r.buffers[buffer].last = FF_NONE;
 }
 
-/* Weights, gradients and states of every bucket, then the workspace. */
+/* Behind its buckets a device has what operators keep, then the workspace. */
+static void place_kept(struct ff_lowering *l, int64_t *used)
+{
+	for (uint32_t i = 0; i < l->r.n_buffers; i++) {
+		struct ff_buffer *b = &l->r.buffers[i];
+
+		if (b->bucket != FF_KEPT)
+			continue;
+		b->offset = used[b->device];
+		b->last = FF_NONE;
+		used[b->device] += b->bytes;
+	}
+	for (uint32_t d = 0; d < l->m->n_devices; d++) {
+		l->r.workspace_offset[d] = used[d];
+		used[d] += l->r.workspace_bytes[d];
+	}
+}
+
+/* Weights, gradients and states of every bucket, then what else stays. */
 static int place_buckets(struct ff_lowering *l, int64_t *used, struct ff_error *err)
 {
 	for (uint32_t i = 0; i < l->r.n_buckets; i++) {
@@ -137,10 +155,7 @@ static int place_buckets(struct ff_lowering *l, int64_t *used, struct ff_error *
 		}
 		b->offset = offset;
 	}
-	for (uint32_t d = 0; d < l->m->n_devices; d++) {
-		l->r.workspace_offset[d] = used[d];
-		used[d] += l->r.workspace_bytes[d];
-	}
+	place_kept(l, used);
 	return FF_OK;
 }
 
@@ -151,7 +166,7 @@ static void move_pinned(struct ff_lowering *l)
 		struct ff_buffer *b = &l->r.buffers[i];
 		const struct ff_bucket *k;
 
-		if (b->bucket == FF_NONE)
+		if (b->bucket == FF_NONE || b->bucket == FF_KEPT)
 			continue;
 		k = &l->r.buckets[b->bucket];
 		b->last = FF_NONE;

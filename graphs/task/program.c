@@ -217,7 +217,7 @@ static void put_backward(struct writer *w, uint32_t node, uint32_t micro)
 	paced = bring_again(w, node, micro);
 	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_BACKWARD, micro, node, paced});
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
-		if (g->values[g->edges[k].value].needs_grad && (k < n->in + n->n_data || last))
+		if (ff_edge_needs_grad(g, k) && (k < n->in + n->n_data || last))
 			put_moves(w, FF_PHASE_BACKWARD, micro, k);
 	if (n->n_in > n->n_data && last)
 		put(w, (struct ff_step){FF_STEP_SYNC, FF_PHASE_BACKWARD, micro, node});

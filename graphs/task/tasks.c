@@ -301,12 +301,21 @@ static void emit_forward(struct ff_lowering *l, const struct ff_step *s)
 			int64_t bytes = ff_placement_bytes(&nb->out[k], p);
 			uint32_t *out = (uint32_t *)ff_task_out(&l->r, t, k);
 
-			out[p] = shard_new(l, nb->device[p], bytes);
+			if (k + n->n_kept < n->n_out)
+				out[p] = shard_new(l, nb->device[p], bytes);
 			ff_buffer_use(l, out[p]);
 			if (ff_op_row(n->op)->flags & FF_OP_LOSS)
 				ff_buffer_keep(l, out[p]);
 		}
 	}
+}
+
+/* Of a prelude's part: the gradient of what the node behind it wrote. */
+static uint32_t gradient_behind(struct ff_lowering *l, const struct ff_task *t)
+{
+	uint32_t value = l->g->nodes[ff_node_leader(l->g, t->node)].out;
+
+	return list_of(l, l->r.dout, value, 2 * t->micro)[t->part];
 }
 
 /* Shards that take the gradient of input `edge`: the producer's own where it is
@@ -320,7 +329,9 @@ static void make_din(struct ff_lowering *l, const struct ff_task *t, uint32_t ed
 	uint32_t *dout = list_of(l, l->r.dout, e->value, i);
 	bool pinned = from_parameter(l, edge);
 
-	if (alias != FF_NONE && pinned)
+	if (ff_edge_is_in_place(l->g, edge))
+		din[p] = gradient_behind(l, t);
+	else if (alias != FF_NONE && pinned)
 		din[p] = dout[alias];
 	else if (din[p] == FF_NONE || !pinned) /* else of an earlier micro-batch */
 		din[p] = shard_new(

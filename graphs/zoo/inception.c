@@ -1,18 +1,17 @@
 /* inception_v3: Szegedy, Vanhoucke, Ioffe, Shlens, Wojna, "Rethinking the
  * Inception Architecture for Computer Vision", 2016, as torchvision has it.
- * Without batch normalisation, which there is no operator for (convolutions have
- * a bias instead), and without the auxiliary classifier, since a graph has one
- * loss.  Nodes are called as torchvision calls its modules.
- * SPDX-License-Identifier: Apache-2.0 */
+ * Without the auxiliary classifier, since a graph has one loss.  Nodes are called as torchvision
+ * calls its modules. SPDX-License-Identifier: Apache-2.0 */
 #include "layers.h"
 
-enum { IMAGE, CHANNELS, DROPOUT, CLASSES };
+enum { IMAGE, CHANNELS, DROPOUT, CLASSES, NORM };
 static const struct ff_zoo_param params[] = {
 		{"image", "height and width of the images", 75, 4096, 299, NULL},
 		{"channels", "channels of the images", 1, 4096, 3, NULL},
 		{"dropout", "percent of the last features dropped (0: no dropout)", 0, 99, 50,
 				NULL},
 		{"classes", "classes told apart", 1, FF_ZOO_WIDTH, 1000, NULL},
+		FF_ZOO_NORM,
 };
 
 /* A block under construction: what it is called and reads. */
@@ -22,12 +21,14 @@ struct block {
 	uint32_t in;
 };
 
+/* A batch normalisation and relu. */
 static uint32_t relu(const struct block *b, const char *what, uint32_t x)
 {
+	x = ff_layer_norm(b->net, ff_layer_name("%s.%s.bn", b->name, what).text, x);
 	return ff_layer_relu(b->net, ff_layer_name("%s.%s.relu", b->name, what).text, x);
 }
 
-/* A convolution that keeps the size, and relu. */
+/* A convolution that keeps the size, batch normalisation and relu. */
 static uint32_t same(const struct block *b, const char *what, uint32_t x, int32_t channels,
 		int32_t height, int32_t width)
 {
@@ -36,7 +37,7 @@ static uint32_t same(const struct block *b, const char *what, uint32_t x, int32_
 	return relu(b, what, ff_layer_conv_same(b->net, conv.text, x, channels, height, width));
 }
 
-/* A 3x3 convolution that halves the images, and relu. */
+/* A 3x3 convolution that halves the images, batch normalisation and relu. */
 static uint32_t halve(const struct block *b, const char *what, uint32_t x, int32_t channels)
 {
 	struct ff_layer_name conv = ff_layer_name("%s.%s.conv", b->name, what);
@@ -152,6 +153,7 @@ static uint32_t stem_conv(const struct ff_zoo_net *n, const char *name, uint32_t
 		int32_t channels, int32_t kernel, int32_t stride, int32_t pad)
 {
 	x = ff_layer_conv(n, ff_layer_name("%s.conv", name).text, x, channels, kernel, stride, pad);
+	x = ff_layer_norm(n, ff_layer_name("%s.bn", name).text, x);
 	return ff_layer_relu(n, ff_layer_name("%s.relu", name).text, x);
 }
 
@@ -176,9 +178,10 @@ static int32_t last_size(int32_t size)
 	return ff_layer_size(ff_layer_size(size, 3, 2, 0), 3, 2, 0);
 }
 
-static void build(const struct ff_zoo_net *n)
+static void build(const struct ff_zoo_net *net)
 {
-	const int32_t *v = n->value;
+	const int32_t *v = net->value;
+	struct ff_zoo_net normed = ff_layer_normed(net, v[NORM], 1e-3), *n = &normed;
 	uint32_t x = stem(n, ff_layer_images(n, v[CHANNELS], v[IMAGE]));
 
 	x = mixed_5(n, "Mixed_5b", x, 32);
@@ -198,5 +201,5 @@ static void build(const struct ff_zoo_net *n)
 }
 
 const struct ff_zoo_row ff_zoo_inception_v3 = {"inception_v3",
-		"Inception-v3 for 299x299 images; no auxiliary classifier, no batch normalisation",
-		64, params, FF_ZOO_COUNT(params), build};
+		"Inception-v3 for 299x299 images; no auxiliary classifier", 64, params,
+		FF_ZOO_COUNT(params), build};

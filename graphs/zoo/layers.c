@@ -45,12 +45,30 @@ void ff_layer_classify(const struct ff_zoo_net *n, uint32_t logits, int32_t clas
 	ff_builder_add(n->builder, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
 }
 
+struct ff_zoo_net ff_layer_normed(const struct ff_zoo_net *n, int32_t choice, double epsilon)
+{
+	struct ff_zoo_net r = *n;
+
+	r.batch_norm = choice == 0;
+	r.epsilon = epsilon;
+	return r;
+}
+
+uint32_t ff_layer_norm(const struct ff_zoo_net *n, const char *name, uint32_t in)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_BATCH_NORM);
+
+	a.norm.epsilon = n->epsilon;
+	return n->batch_norm ? add(n, FF_OP_BATCH_NORM, name, &a, in) : in;
+}
+
 uint32_t ff_layer_conv(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t channels,
 		int32_t kernel, int32_t stride, int32_t pad)
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_CONV2D);
 
 	a.conv2d.out_channels = channels;
+	a.conv2d.bias = !n->batch_norm;
 	for (uint32_t i = 0; i < 2; i++) {
 		a.conv2d.kernel[i] = kernel;
 		a.conv2d.stride[i] = stride;
@@ -65,6 +83,7 @@ uint32_t ff_layer_conv_same(const struct ff_zoo_net *n, const char *name, uint32
 	union ff_attrs a = ff_attrs_preset(FF_OP_CONV2D);
 
 	a.conv2d.out_channels = channels;
+	a.conv2d.bias = !n->batch_norm;
 	a.conv2d.kernel[0] = height;
 	a.conv2d.kernel[1] = width;
 	a.conv2d.pad[0] = height / 2;

@@ -1,15 +1,15 @@
 /* resnet50, resnet101: He, Zhang, Ren, Sun, "Deep Residual Learning for Image
  * Recognition", 2016, with the stride in a bottleneck's 3x3 convolution as
- * torchvision and most others have it.  Without batch normalisation, which there
- * is no operator for; convolutions have a bias instead.  Nodes are called as
- * torchvision calls its modules.  SPDX-License-Identifier: Apache-2.0 */
+ * torchvision and most others have it.  Nodes are called as torchvision calls its
+ * modules.  SPDX-License-Identifier: Apache-2.0 */
 #include "layers.h"
 
-enum { IMAGE, CHANNELS, CLASSES };
+enum { IMAGE, CHANNELS, CLASSES, NORM };
 static const struct ff_zoo_param params[] = {
 		{"image", "height and width of the images", 1, 4096, 224, NULL},
 		{"channels", "channels of the images", 1, 4096, 3, NULL},
 		{"classes", "classes told apart", 1, FF_ZOO_WIDTH, 1000, NULL},
+		FF_ZOO_NORM,
 };
 
 /* 1x1 to `width` channels, 3x3, 1x1 to four times as many, beside a short cut,
@@ -20,24 +20,31 @@ static uint32_t bottleneck(const struct ff_zoo_net *n, const char *p, uint32_t i
 	uint32_t x, side = in;
 
 	x = ff_layer_conv(n, ff_layer_name("%s.conv1", p).text, in, width, 1, 1, 0);
+	x = ff_layer_norm(n, ff_layer_name("%s.bn1", p).text, x);
 	x = ff_layer_relu(n, ff_layer_name("%s.relu1", p).text, x);
 	x = ff_layer_conv(n, ff_layer_name("%s.conv2", p).text, x, width, 3, stride, 1);
+	x = ff_layer_norm(n, ff_layer_name("%s.bn2", p).text, x);
 	x = ff_layer_relu(n, ff_layer_name("%s.relu2", p).text, x);
 	x = ff_layer_conv(n, ff_layer_name("%s.conv3", p).text, x, 4 * width, 1, 1, 0);
-	if (changes)
+	x = ff_layer_norm(n, ff_layer_name("%s.bn3", p).text, x);
+	if (changes) {
 		side = ff_layer_conv(n, ff_layer_name("%s.downsample.0", p).text, in, 4 * width, 1,
 				stride, 0);
+		side = ff_layer_norm(n, ff_layer_name("%s.downsample.1", p).text, side);
+	}
 	x = ff_layer_add(n, ff_layer_name("%s.add", p).text, x, side);
 	return ff_layer_relu(n, ff_layer_name("%s.relu3", p).text, x);
 }
 
-static void build(const struct ff_zoo_net *n, const int32_t blocks[4])
+static void build(const struct ff_zoo_net *net, const int32_t blocks[4])
 {
-	const int32_t *v = n->value;
+	const int32_t *v = net->value;
+	struct ff_zoo_net normed = ff_layer_normed(net, v[NORM], 1e-5), *n = &normed;
 	int32_t size = ff_layer_size(v[IMAGE], 7, 2, 3);
 	uint32_t x = ff_layer_images(n, v[CHANNELS], v[IMAGE]);
 
-	x = ff_layer_relu(n, "relu", ff_layer_conv(n, "conv1", x, 64, 7, 2, 3));
+	x = ff_layer_norm(n, "bn1", ff_layer_conv(n, "conv1", x, 64, 7, 2, 3));
+	x = ff_layer_relu(n, "relu", x);
 	x = ff_layer_pool(n, "maxpool", x, FF_POOL_MAX, 3, 2, 1);
 	size = ff_layer_size(size, 3, 2, 1);
 	for (int32_t i = 0; i < 4; i++) {
@@ -63,9 +70,7 @@ static void build_101(const struct ff_zoo_net *n)
 	build(n, (const int32_t[4]){3, 4, 23, 3});
 }
 
-const struct ff_zoo_row ff_zoo_resnet50 = {"resnet50",
-		"ResNet, 16 bottlenecks; no batch normalisation", 64, params, FF_ZOO_COUNT(params),
-		build_50};
-const struct ff_zoo_row ff_zoo_resnet101 = {"resnet101",
-		"ResNet, 33 bottlenecks; no batch normalisation", 64, params, FF_ZOO_COUNT(params),
-		build_101};
+const struct ff_zoo_row ff_zoo_resnet50 = {
+		"resnet50", "ResNet, 16 bottlenecks", 64, params, FF_ZOO_COUNT(params), build_50};
+const struct ff_zoo_row ff_zoo_resnet101 = {
+		"resnet101", "ResNet, 33 bottlenecks", 64, params, FF_ZOO_COUNT(params), build_101};

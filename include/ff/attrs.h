@@ -63,6 +63,11 @@ struct ff_matmul_attrs {
 struct ff_softmax_attrs {
 	int32_t axis;
 };
+/* Of every normalisation those that it has. */
+struct ff_norm_attrs {
+	int32_t axes, groups, affine, bias;
+	double epsilon, momentum;
+};
 union ff_attrs {
 	struct ff_input_attrs input;
 	struct ff_conv2d_attrs conv2d;
@@ -80,6 +85,7 @@ union ff_attrs {
 	struct ff_softmax_attrs softmax;
 	struct ff_unary_attrs unary;
 	struct ff_binary_attrs binary;
+	struct ff_norm_attrs norm;
 };
 
 /* How one attribute is read, written and checked. */

@@ -80,6 +80,11 @@ int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, 
 int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t array,
 		const float *whole, struct ff_error *err);
 
+/* The same of `value`, which its operator keeps from step to step; and back. */
+int ff_executor_kept(struct ff_executor *x, uint32_t value, float *whole, struct ff_error *err);
+int ff_executor_put_kept(
+		struct ff_executor *x, uint32_t value, const float *whole, struct ff_error *err);
+
 /* Spans of the next step are kept; `spans` of hosted devices after it, valid
  * until the executor goes. */
 void ff_executor_trace(struct ff_executor *x, bool on);

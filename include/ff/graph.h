@@ -32,7 +32,7 @@ struct ff_value {
 	uint32_t producer, port;    /* node, and which of its outputs */
 	uint32_t first_use, n_uses; /* slice of ff_graph.uses: edge ids, ascending */
 	bool needs_grad;            /* some parameter lies upstream */
-	int64_t fan_in;             /* PARAMETER: for initialisation; 0: starts at zero */
+	int64_t fan_in; /* PARAMETER, and what is kept: for initialisation; 0: starts at zero */
 };
 /* A fan-in of what starts at one. */
 #define FF_FAN_ONE (-1)
@@ -46,6 +46,10 @@ struct ff_node {
 	uint32_t n_prelude;  /* the last of the data are what its prelude writes */
 	uint32_t out, n_out; /* values written, consecutive */
 	uint32_t n_saved;    /* the last of them, which it keeps to itself */
+	/* The last of those, float32, are there from step to step: backward changes them, and
+	 * passes without training read them.  Parts that have the same elements change them
+	 * alike. */
+	uint32_t n_kept;
 
 	/* derived by the operator's row */
 	uint32_t n_dims;
@@ -134,16 +138,33 @@ static inline bool ff_edge_is_brought(const struct ff_graph *g, uint32_t edge)
 {
 	return !ff_node_is_computed(g, ff_edge_source(g, edge));
 }
+/* Whether value `v` is what its node keeps from step to step. */
+static inline bool ff_value_is_kept(const struct ff_graph *g, uint32_t v)
+{
+	const struct ff_node *n = &g->nodes[g->values[v].producer];
+
+	return g->values[v].port + n->n_kept >= n->n_out;
+}
 /* Whether backward visits `node`. */
 static inline bool ff_node_needs_grad(const struct ff_graph *g, uint32_t node)
 {
 	return g->values[g->nodes[node].out].needs_grad;
 }
+/* Whether a prelude that backward visits reads at `edge`.  Behind it the node reads the same,
+ * and leaves that gradient to it, in the place of the one of its first output: there the
+ * prelude finds that one, and makes of it the one that goes back over `edge`. */
+static inline bool ff_edge_is_in_place(const struct ff_graph *g, uint32_t edge)
+{
+	return ff_node_is_prelude(g, g->edges[edge].node) &&
+	       ff_node_needs_grad(g, g->edges[edge].node);
+}
 /* Whether backward brings a gradient back over `edge`. */
 static inline bool ff_edge_needs_grad(const struct ff_graph *g, uint32_t edge)
 {
-	return g->values[g->edges[edge].value].needs_grad &&
-	       ff_node_needs_grad(g, g->edges[edge].node);
+	const struct ff_edge *e = &g->edges[edge];
+
+	return g->values[e->value].needs_grad && ff_node_needs_grad(g, e->node) &&
+	       (e->shared == FF_NONE || !ff_edge_is_in_place(g, e->shared));
 }
 /* Trained elements, all parameters together. */
 int64_t ff_graph_parameters(const struct ff_graph *g);

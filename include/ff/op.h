@@ -63,6 +63,11 @@
 	X(FF_OP_MATMUL, matmul)                                                                    \
 	X(FF_OP_SOFTMAX, softmax)                                                                  \
 	X(FF_OP_LOG_SOFTMAX, log_softmax)                                                          \
+	X(FF_OP_LAYER_NORM, layer_norm)                                                            \
+	X(FF_OP_RMS_NORM, rms_norm)                                                                \
+	X(FF_OP_GROUP_NORM, group_norm)                                                            \
+	X(FF_OP_BATCH_MOMENTS, batch_moments)                                                      \
+	X(FF_OP_BATCH_NORM, batch_norm)                                                            \
 	X(FF_OP_SOFTMAX_STATISTICS, softmax_statistics)                                            \
 	X(FF_OP_SOFTMAX_CROSS_ENTROPY, softmax_cross_entropy)
 
@@ -139,7 +144,9 @@ enum ff_op_flags {
 /* What a node has beside the inputs it names. */
 struct ff_op_counts {
 	uint32_t out, saved, params;
+	uint32_t kept; /* the last of what is saved: there from step to step */
 };
+#define FF_MAX_KEPT 2
 #define FF_MAX_PARAMS 2
 
 struct ff_op_row {
@@ -150,6 +157,7 @@ struct ff_op_row {
 	const struct ff_attr_row *attrs;
 	uint32_t n_attrs;
 	const char *param[FF_MAX_PARAMS]; /* names of its parameters: "weight", "bias" */
+	const char *kept[FF_MAX_KEPT];    /* of what it keeps: "running_mean", "running_var" */
 	/* NULL, or what comes behind the node's name in that of its prelude: a node that is
 	 * made beside it, reads the same data and has the same dims and maps of them.  Its
 	 * outputs are read behind the data: results that the parts of one split exchange

@@ -70,13 +70,15 @@ static inline uint32_t ff_program_moves(
 	return p->moves[phase][(size_t)micro * p->n_edges + edge];
 }
 
-/* Where what is brought over `edge` is read last: there, or, if a prelude reads it there,
- * where the node behind that does. */
+/* Where what is brought over `edge` is read last: there, or, if a prelude reads it there
+ * and backward does not come to it, where the node behind that does. */
 static inline uint32_t ff_edge_last(const struct ff_graph *g, uint32_t edge)
 {
 	uint32_t node = g->edges[edge].node, leader = ff_node_leader(g, node);
 
-	return leader == node ? edge : g->nodes[leader].in + g->edges[edge].slot;
+	return leader == node || ff_node_needs_grad(g, node)
+			       ? edge
+			       : g->nodes[leader].in + g->edges[edge].slot;
 }
 /* Whether the value at `edge` is read backward. */
 static inline bool ff_edge_read_backward(const struct ff_graph *g, uint32_t edge)
@@ -91,7 +93,8 @@ static inline bool ff_edge_read_backward(const struct ff_graph *g, uint32_t edge
 static inline bool ff_node_reads_own(const struct ff_graph *g, uint32_t node)
 {
 	return ff_node_needs_grad(g, node) &&
-	       (g->nodes[node].n_saved > 0 || (ff_op_flags_of(g, node) & FF_OP_BACKWARD_OUT));
+	       (g->nodes[node].n_saved > g->nodes[node].n_kept ||
+			       (ff_op_flags_of(g, node) & FF_OP_BACKWARD_OUT));
 }
 /* Whether the value at `edge` is read once more behind forward. */
 static inline bool ff_edge_read_again(

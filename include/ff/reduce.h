@@ -15,14 +15,20 @@ enum ff_reduce {
 	 * x, and a loss near zero would drown in that (Milakov and Gimelshein, "Online
 	 * normalizer calculation for softmax", 2018, carry 1 + r). */
 	FF_REDUCE_LOG_SUM_EXP,
+	/* Mean and variance of what each part has seen, as four neighbouring float32: how many
+	 * there were, their mean, the sum of the squares of their distances from it, and what is
+	 * added up.  Sums of squares themselves would lose a variance that is small beside the
+	 * mean (Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for
+	 * Computing Sample Variances", 1979). */
+	FF_REDUCE_MOMENTS,
 };
-#define FF_REDUCE_COUNT 3
-const char *ff_reduce_name(enum ff_reduce op); /* "sum", "max", "log-sum-exp" */
+#define FF_REDUCE_COUNT 4
+const char *ff_reduce_name(enum ff_reduce op); /* "sum", "max", "log-sum-exp", "moments" */
 
 /* Neighbouring elements that only have a meaning together: no region parts them. */
 static inline uint32_t ff_reduce_width(enum ff_reduce op)
 {
-	return op == FF_REDUCE_LOG_SUM_EXP ? 2 : 1;
+	return op == FF_REDUCE_LOG_SUM_EXP ? 2 : op == FF_REDUCE_MOMENTS ? 4 : 1;
 }
 /* Whether elements of type `t` are reduced by `op`: float32 by all, int32 (whose sums
  * wrap around) and bfloat16 by sum and max, uint8 by none. */

@@ -52,9 +52,11 @@ struct ff_task {
 struct ff_buffer {
 	uint32_t device;
 	uint32_t first, last;  /* tasks; of a bucket's: 0 and all */
-	uint32_t bucket;       /* or FF_NONE */
+	uint32_t bucket;       /* or FF_NONE; FF_KEPT: what an operator keeps, likewise */
 	int64_t offset, bytes; /* multiples of 64 */
 };
+
+#define FF_KEPT (FF_NONE - 1)
 
 /* Buffer of each part, by value or by edge and by instance (ff/instance.h);
  * FF_NONE where there is none. */

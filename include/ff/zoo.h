@@ -17,6 +17,9 @@ struct ff_zoo_net {
 	struct ff_builder *builder;
 	int32_t batch;
 	const int32_t *value;
+	/* Convolutions have no bias, and norms of batches are added: with this epsilon. */
+	bool batch_norm;
+	double epsilon;
 };
 
 struct ff_zoo_row {

@@ -58,6 +58,12 @@ static void log_sum_exp(void *source, void *sink, int *n, MPI_Datatype *type)
 	ff_reduce(FF_REDUCE_LOG_SUM_EXP, FF_F32, 2 * (int64_t)*n, source, sink);
 }
 
+static void moments(void *source, void *sink, int *n, MPI_Datatype *type)
+{
+	(void)type;
+	ff_reduce(FF_REDUCE_MOMENTS, FF_F32, 4 * (int64_t)*n, source, sink);
+}
+
 static void bf16_sum(void *source, void *sink, int *n, MPI_Datatype *type)
 {
 	(void)type;
@@ -77,15 +83,21 @@ static const struct own_operation {
 	MPI_User_function *run;
 } own_operations[] = {
 		{FF_REDUCE_LOG_SUM_EXP, FF_F32, log_sum_exp},
+		{FF_REDUCE_MOMENTS, FF_F32, moments},
 		{FF_REDUCE_SUM, FF_BF16, bf16_sum},
 		{FF_REDUCE_MAX, FF_BF16, bf16_max},
 };
 #define OWN_OPERATIONS (sizeof(own_operations) / sizeof(*own_operations))
 
+/* Those of elements that belong together, which are one of MPI's types. */
+static const enum ff_reduce wide[] = {FF_REDUCE_LOG_SUM_EXP, FF_REDUCE_MOMENTS};
+#define WIDE (sizeof(wide) / sizeof(*wide))
+
 /* So that closing knows what was opened. */
 static void operations_init(struct ff_comm_mpi *m)
 {
-	m->operation[FF_REDUCE_LOG_SUM_EXP][FF_F32].type = MPI_DATATYPE_NULL;
+	for (size_t i = 0; i < WIDE; i++)
+		m->operation[wide[i]][FF_F32].type = MPI_DATATYPE_NULL;
 	for (size_t i = 0; i < OWN_OPERATIONS; i++)
 		m->operation[own_operations[i].reduce][own_operations[i].type].op = MPI_OP_NULL;
 }
@@ -96,7 +108,6 @@ static int operations_open(struct ff_comm_mpi *m, struct ff_error *err)
 			[FF_I32] = MPI_INT32_T,
 			[FF_U8] = MPI_UINT8_T,
 			[FF_BF16] = MPI_UINT16_T};
-	struct operation *pairs = &m->operation[FF_REDUCE_LOG_SUM_EXP][FF_F32];
 	int code = FF_OK;
 
 	memcpy(m->type, types, sizeof(types));
@@ -111,26 +122,29 @@ static int operations_open(struct ff_comm_mpi *m, struct ff_error *err)
 		code = ff_mpi_check(MPI_Op_create(o->run, 1, &m->operation[o->reduce][o->type].op),
 				"MPI_Op_create", err);
 	}
-	pairs->width = 2;
-	if (code == FF_OK)
-		code = ff_mpi_check(MPI_Type_contiguous(2, MPI_FLOAT, &pairs->type),
+	for (size_t i = 0; i < WIDE && code == FF_OK; i++) {
+		struct operation *o = &m->operation[wide[i]][FF_F32];
+
+		o->width = ff_reduce_width(wide[i]);
+		code = ff_mpi_check(MPI_Type_contiguous((int)o->width, MPI_FLOAT, &o->type),
 				"MPI_Type_contiguous", err);
-	return code < 0 ? code
-			: ff_mpi_check(MPI_Type_commit(&pairs->type), "MPI_Type_commit", err);
+		if (code == FF_OK)
+			code = ff_mpi_check(MPI_Type_commit(&o->type), "MPI_Type_commit", err);
+	}
+	return code;
 }
 
 static void operations_close(struct ff_comm_mpi *m)
 {
-	struct operation *pairs = &m->operation[FF_REDUCE_LOG_SUM_EXP][FF_F32];
-
 	for (size_t i = 0; i < OWN_OPERATIONS; i++) {
 		MPI_Op *op = &m->operation[own_operations[i].reduce][own_operations[i].type].op;
 
 		if (*op != MPI_OP_NULL)
 			MPI_Op_free(op);
 	}
-	if (pairs->type != MPI_DATATYPE_NULL)
-		MPI_Type_free(&pairs->type);
+	for (size_t i = 0; i < WIDE; i++)
+		if (m->operation[wide[i]][FF_F32].type != MPI_DATATYPE_NULL)
+			MPI_Type_free(&m->operation[wide[i]][FF_F32].type);
 }
 
 static int group_open(struct ff_comm_mpi *m, uint32_t n, const uint16_t *device, MPI_Comm *ret,

@@ -65,7 +65,7 @@ static cudaError_t reduce(const struct ff_strided *s, const struct ff_copy *c, c
 	struct ff_strided n;
 
 	ff_strided_normalise(s, &n);
-	if (ff_reduce_width(c->reduce) == 2)
+	for (uint32_t width = ff_reduce_width(c->reduce); width > 1; width /= 2)
 		widen(&n);
 	return ff_launch_reduce(&n, c->type, c->reduce, source, sink, queue);
 }

@@ -146,6 +146,27 @@ struct log_sum_exp {
 	}
 };
 
+struct moments_of {
+	float count, mean, squares, sum;
+};
+
+/* As graphs/base/reduce.c has it. */
+struct moments {
+	FF_METHOD static void reduce(const struct moments_of *x, struct moments_of *y)
+	{
+		float count = x->count + y->count, p = x->count / count, q = y->count / count;
+		bool both = x->count != 0 && y->count != 0;
+		float apart = x->mean - y->mean;
+
+		y->squares += x->squares;
+		if (both)
+			y->squares += apart * apart * (x->count * y->count / count);
+		y->mean = both ? x->mean * p + y->mean * q : x->mean + y->mean;
+		y->count = count;
+		y->sum += x->sum;
+	}
+};
+
 template <class T, class Op>
 FF_KERNEL void reduce_units(struct ff_strided l, const T *source, T *sink, int64_t n)
 {
@@ -174,6 +195,8 @@ cudaError_t ff_launch_reduce(const struct ff_strided *l, enum ff_dtype type, enu
 
 	if (op == FF_REDUCE_LOG_SUM_EXP)
 		return launch_reduce<pair, log_sum_exp>(l, source, sink, s);
+	if (op == FF_REDUCE_MOMENTS)
+		return launch_reduce<moments_of, moments>(l, source, sink, s);
 	if (type == FF_I32)
 		return max ? launch_reduce<int32_t, largest>(l, source, sink, s)
 			   : launch_reduce<int32_t, sum>(l, source, sink, s);

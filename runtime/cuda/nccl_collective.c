@@ -12,7 +12,7 @@ const ncclDataType_t ff_nccl_types[FF_DTYPE_COUNT] = {[FF_F32] = ncclFloat32,
 		[FF_I32] = ncclInt32,
 		[FF_U8] = ncclUint8,
 		[FF_BF16] = ncclBfloat16};
-/* Of log-sum-exp there is none. */
+/* Of those of several elements together there is none. */
 const ncclRedOp_t ff_nccl_operations[FF_REDUCE_COUNT] = {
 		[FF_REDUCE_SUM] = ncclSum, [FF_REDUCE_MAX] = ncclMax};
 
@@ -175,7 +175,7 @@ int ff_nccl_together(struct ff_nccl_post *p, ncclResult_t (*call)(const struct f
 	return ff_nccl_check(p->m, p->g, status != ncclSuccess ? status : ended, err);
 }
 
-static int post_pairs(struct ff_nccl_post *p, struct ff_error *err)
+static int post_wide(struct ff_nccl_post *p, struct ff_error *err)
 {
 	size_t bytes = (size_t)(p->x->n_devices * share_of(p->x, p->g->own) * p->size);
 	int code = bytes ? ff_nccl_scratch(p->m, bytes, &p->scratch, err) : FF_OK;
@@ -208,8 +208,8 @@ static int post_collective(struct ff_nccl_post *p, struct ff_error *err)
 		return ff_nccl_post_by_nodes(p, err);
 	if (x->kind == FF_MOVE_ALL_GATHER)
 		return ff_nccl_together(p, all_gather, err);
-	if (x->reduce == FF_REDUCE_LOG_SUM_EXP)
-		return post_pairs(p, err);
+	if (ff_reduce_width(x->reduce) > 1)
+		return post_wide(p, err);
 	return ff_nccl_together(
 			p, x->kind == FF_MOVE_ALL_REDUCE ? all_reduce : reduce_scatter, err);
 }

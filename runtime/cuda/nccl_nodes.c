@@ -39,7 +39,7 @@ bool ff_nccl_by_nodes(struct ff_nccl_post *p)
 {
 	const struct ff_collective *x = p->x;
 
-	if (!p->m->node_of || (reduces(x) && x->reduce == FF_REDUCE_LOG_SUM_EXP) || !lies_evenly(p))
+	if (!p->m->node_of || (reduces(x) && ff_reduce_width(x->reduce) > 1) || !lies_evenly(p))
 		return false;
 	if (x->kind == FF_MOVE_ALL_REDUCE)
 		return x->count[0] >= p->nodes.each;

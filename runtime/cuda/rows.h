@@ -10,6 +10,7 @@
 #include "../unary.h"
 #include "ff/capture.h"
 #include "ff/dtype.h"
+#include "ff/norm.h"
 #include "ff/reduce.h"
 #include "ff/strided.h"
 
@@ -159,6 +160,39 @@ cudaError_t ff_launch_softmax(enum ff_dtype type, const struct ff_soft *f, const
 		void *out, cudaStream_t s);
 cudaError_t ff_launch_softmax_gradient(enum ff_dtype type, const struct ff_soft *f, const void *out,
 		const void *dout, void *din, cudaStream_t s);
+
+/* `saved`: a pair a row.  `weight`, `bias` and the gradients of either may be NULL; those are
+ * summed in an order that depends on shapes alone, by way of `scratch`. */
+cudaError_t ff_launch_norm(enum ff_dtype type, const struct ff_norm *n, const void *x,
+		const void *weight, const void *bias, void *y, float *saved, cudaStream_t s);
+cudaError_t ff_launch_norm_gradient(enum ff_dtype type, const struct ff_norm *n, const void *x,
+		const void *dy, const void *weight, const float *saved, void *dx, cudaStream_t s);
+int64_t ff_norm_scratch(const struct ff_norm *n);
+cudaError_t ff_launch_norm_weights(enum ff_dtype type, const struct ff_norm *n, const void *x,
+		const void *dy, const float *saved, float *dweight, float *dbias, float *scratch,
+		cudaStream_t s);
+
+/* Batch norm.  `moments` has four numbers a channel, as FF_REDUCE_MOMENTS has them; so have
+ * its gradients: (a, b, c, d) for d dy + b + c (x - a), which takes the place of dy.  All are
+ * summed in an order that depends on shapes alone, by way of `scratch`. */
+int64_t ff_batch_scratch(const struct ff_batch *b);
+cudaError_t ff_launch_batch_moments(enum ff_dtype type, const struct ff_batch *b, const void *x,
+		float *moments, float *scratch, cudaStream_t s);
+cudaError_t ff_launch_batch_moments_gradient(enum ff_dtype type, const struct ff_batch *b,
+		const void *x, const float *dmoments, void *gradient, cudaStream_t s);
+
+/* `moments` NULL: by what is kept.  `weight`, `bias` may be NULL. */
+struct ff_batch_values {
+	const void *x, *weight, *bias, *dy;
+	const float *moments;
+	float *mean, *variance;            /* kept */
+	float *dmoments, *dweight, *dbias; /* NULL where none are wanted */
+};
+cudaError_t ff_launch_batch_norm(enum ff_dtype type, const struct ff_batch *b,
+		const struct ff_batch_values *v, void *y, cudaStream_t s);
+/* The sums over dy, and updates what is kept. */
+cudaError_t ff_launch_batch_norm_gradient(enum ff_dtype type, const struct ff_batch *b,
+		const struct ff_batch_values *v, float *scratch, cudaStream_t s);
 
 /* Where cuDNN has no convolution: slow, but of any shape. */
 cudaError_t ff_launch_filter(enum ff_dtype type, const struct ff_filter *f, const void *in,

@@ -210,6 +210,8 @@ static float share_at(
 		if (c->at[v->rank - 1] == 0)
 			return value;
 		return p->lead ? value - (float)others : 0;
+	case FF_REDUCE_MOMENTS:
+		return p->lead ? value : 0; /* of no elements */
 	}
 	return value;
 }

@@ -36,6 +36,51 @@ static void array_name(uint32_t array, const char *parameter, char ret[FF_TENSOR
 		snprintf(ret, FF_TENSOR_NAME, "state%u.%s", array - FF_ARRAY_STATES, parameter);
 }
 
+/* As PyTorch calls what a module keeps. */
+static void kept_name(const struct ff_graph *g, uint32_t value, char ret[FF_TENSOR_NAME])
+{
+	const struct ff_value *v = &g->values[value];
+	const struct ff_node *n = &g->nodes[v->producer];
+
+	snprintf(ret, FF_TENSOR_NAME, "%s.%s", n->name,
+			ff_op_row(n->op)->kept[v->port + n->n_kept - n->n_out]);
+}
+
+/* Goes with the weights. */
+static void declare_kept(const struct ff_graph *g, struct ff_tensors_out *out)
+{
+	for (uint32_t i = 0; i < g->n_values; i++) {
+		char name[FF_TENSOR_NAME];
+
+		if (!ff_value_is_kept(g, i))
+			continue;
+		kept_name(g, i, name);
+		ff_tensors_declare(out, name, "F32", g->values[i].rank, g->values[i].shape);
+	}
+}
+
+static int write_kept(struct ff_executor *x, const struct ff_graph *g, struct ff_tensors_out *out,
+		struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < g->n_values && code == FF_OK; i++) {
+		size_t bytes = (size_t)g->values[i].shape[0] * FF_F32_BYTES;
+		float *whole;
+
+		if (!ff_value_is_kept(g, i))
+			continue;
+		whole = malloc(bytes);
+		if (!whole)
+			return ff_fail_memory(err);
+		code = ff_executor_kept(x, i, whole, err);
+		if (code == FF_OK && out)
+			code = ff_tensors_write(out, whole, bytes, err);
+		free(whole);
+	}
+	return code;
+}
+
 void ff_weights_declare(const struct ff_graph *g, uint32_t array, struct ff_tensors_out *out)
 {
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
@@ -47,6 +92,8 @@ void ff_weights_declare(const struct ff_graph *g, uint32_t array, struct ff_tens
 		array_name(array, g->nodes[i].name, name);
 		ff_tensors_declare(out, name, "F32", v->rank, v->shape);
 	}
+	if (array == FF_ARRAY_WEIGHTS)
+		declare_kept(g, out);
 }
 
 int ff_weights_write(struct ff_executor *x, const struct ff_graph *g, uint32_t array,
@@ -68,7 +115,7 @@ int ff_weights_write(struct ff_executor *x, const struct ff_graph *g, uint32_t a
 			code = ff_tensors_write(out, whole, (size_t)n * sizeof(*whole), err);
 		free(whole);
 	}
-	return code;
+	return code == FF_OK && array == FF_ARRAY_WEIGHTS ? write_kept(x, g, out, err) : code;
 }
 
 static bool same_shape(const struct ff_tensor *t, const struct ff_value *v)
@@ -109,6 +156,34 @@ static int check_tensor(const struct ff_tensors *f, const char *name, const stru
 	shape_text(t->rank, t->shape, have);
 	return ff_fail(err, FF_E_INPUT, "%s: %s is %s, but the graph has %s", f->path, name, have,
 			want);
+}
+
+/* The tensor of what is kept; NULL where a file of weights has none: then it begins anew. */
+static const struct ff_tensor *find_kept(
+		const struct ff_tensors *f, const struct ff_graph *g, uint32_t value)
+{
+	char name[FF_TENSOR_NAME];
+
+	if (!ff_value_is_kept(g, value))
+		return NULL;
+	kept_name(g, value, name);
+	return ff_tensors_find(f, name);
+}
+
+static int check_kept(const struct ff_tensors *f, const struct ff_graph *g, bool all,
+		struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < g->n_values && code == FF_OK; i++) {
+		char name[FF_TENSOR_NAME];
+
+		if (!ff_value_is_kept(g, i) || (!all && !find_kept(f, g, i)))
+			continue;
+		kept_name(g, i, name);
+		code = check_tensor(f, name, &g->values[i], err);
+	}
+	return code;
 }
 
 /* Of every parameter there are the weights and so many states. */
@@ -154,6 +229,8 @@ static void note_others(struct ff_plan *p)
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		others -= ff_node_is_parameter(g, i);
+	for (uint32_t i = 0; i < g->n_values; i++)
+		others -= find_kept(p->weights, g, i) != NULL;
 	if (others)
 		ff_error_write(&p->note[FF_NOTE_WEIGHTS], FF_OK,
 				"%.300s: %u of its %u tensors are no parameters of this graph",
@@ -167,7 +244,8 @@ int ff_weights_open(const struct ff_run_options *opt, struct ff_plan *p, struct 
 	if (!opt->weights || p->weights)
 		return FF_OK;
 	if ((code = open_tensors(p, opt->weights, err)) < 0 ||
-			(code = check(p->weights, &p->graph, 0, err)) < 0)
+			(code = check(p->weights, &p->graph, 0, err)) < 0 ||
+			(code = check_kept(p->weights, &p->graph, false, err)) < 0)
 		return code;
 	note_others(p);
 	return FF_OK;
@@ -191,6 +269,27 @@ static int load_array(struct ff_plan *p, struct ff_executor *x, uint32_t node, u
 	return code;
 }
 
+static int load_kept(struct ff_plan *p, struct ff_executor *x, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < p->graph.n_values && code == FF_OK; i++) {
+		const struct ff_tensor *t = find_kept(p->weights, &p->graph, i);
+		float *whole;
+
+		if (!t)
+			continue;
+		whole = malloc((size_t)p->graph.values[i].shape[0] * sizeof(*whole));
+		if (!whole)
+			return ff_fail_memory(err);
+		code = ff_tensors_read(p->weights, t, whole, err);
+		if (code == FF_OK)
+			code = ff_executor_put_kept(x, i, whole, err);
+		free(whole);
+	}
+	return code;
+}
+
 int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *err)
 {
 	uint32_t states = p->first ? p->optimizer->states : 0;
@@ -203,7 +302,7 @@ int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *e
 		for (uint32_t k = 0; k < states && code == FF_OK; k++)
 			code = load_array(p, x, i, FF_ARRAY_STATES + k, err);
 	}
-	return code;
+	return code == FF_OK && p->weights ? load_kept(p, x, err) : code;
 }
 
 /* Texts of a checkpoint beside its tensors, and what they must be to go on from it. */
@@ -271,7 +370,8 @@ int ff_checkpoint_open(const struct ff_run_options *opt, struct ff_plan *p, stru
 	if ((code = open_tensors(p, p->checkpoint, err)) < 0 ||
 			(code = check_notes(opt, p, err)) < 0)
 		return code;
-	return check(p->weights, &p->graph, p->optimizer->states, err);
+	code = check(p->weights, &p->graph, p->optimizer->states, err);
+	return code < 0 ? code : check_kept(p->weights, &p->graph, true, err);
 }
 
 /* What is written: weights alone, or a checkpoint after `step` steps. */

@@ -107,6 +107,44 @@ START_TEST(nothing_changes_nothing)
 }
 END_TEST
 
+/* Of numbers in any groups, in any order: their count, mean, squares and sum. */
+START_TEST(moments)
+{
+	struct ff_random r = {.seed = ff_test_seed(43)};
+
+	for (int round = 0; round < 200; round++) {
+		double offset = ff_random_below(&r, 4) * 300.0, mean = 0, squares = 0, x[64];
+		uint32_t n = 1 + ff_random_below(&r, 64);
+		float all[4] = {0, 0, 0, 0};
+
+		for (uint32_t i = 0; i < n; i++) {
+			x[i] = (double)(float)(offset + ff_random_unit(&r));
+			mean += x[i] / n;
+		}
+		for (uint32_t i = 0; i < n; i++)
+			squares += (x[i] - mean) * (x[i] - mean);
+		for (uint32_t at = 0; at < n;) {
+			uint32_t end = at + 1 + ff_random_below(&r, n - at);
+			float group[4] = {0, 0, 0, 1}, one[4] = {1, 0, 0, 0}, back[4];
+
+			for (; at < end; at++) {
+				one[1] = (float)x[at];
+				ff_reduce(FF_REDUCE_MOMENTS, FF_F32, 4, one, group);
+			}
+			memcpy(back, group, sizeof(back));
+			ff_reduce(FF_REDUCE_MOMENTS, FF_F32, 4, all, back);
+			ff_reduce(FF_REDUCE_MOMENTS, FF_F32, 4, group, all);
+			ck_assert_mem_eq(all, back, sizeof(all));
+		}
+		ck_assert_float_eq(all[0], (float)n);
+		ck_assert_double_lt(fabs((double)all[1] - mean), 1e-6 * (1 + mean));
+		ck_assert_double_lt(fabs((double)all[2] - squares), 1e-3 * (squares + 1e-3));
+	}
+	ck_assert_uint_eq(ff_reduce_identity(FF_REDUCE_MOMENTS, FF_F32), 0);
+	ck_assert(!ff_reduce_takes(FF_REDUCE_MOMENTS, FF_BF16));
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("dtype");
@@ -118,6 +156,7 @@ static Suite *suite(void)
 	tcase_add_test(c, sizes);
 	tcase_add_test(c, sums_and_maxima);
 	tcase_add_test(c, nothing_changes_nothing);
+	tcase_add_test(c, moments);
 	suite_add_tcase(s, c);
 	return s;
 }

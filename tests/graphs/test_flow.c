@@ -193,16 +193,21 @@ static void run_forward(struct flow *f, uint32_t task)
 	f->again += t->again;
 }
 
-static void write_din(struct flow *f, const struct ff_task *t, uint32_t edge)
+static void write_din(struct flow *f, uint32_t task, uint32_t edge)
 {
+	const struct ff_graph *g = f->s.graph;
+	const struct ff_task *t = &f->s.tasks[task];
 	uint32_t value = f->s.graph->edges[edge].value, part = t->part;
 	uint32_t slot = f->s.graph->edges[edge].slot;
 	struct ff_region r = in_region(f, edge, part);
 	struct shard s;
 	int32_t at[FF_MAX_DIMS];
 
-	if (!f->s.graph->values[value].needs_grad || !ff_region_volume(&r))
+	if (!ff_edge_needs_grad(g, edge) || !ff_region_volume(&r))
 		return;
+	if (ff_edge_is_in_place(g, edge))
+		check_gradient(f, task, g->nodes[ff_node_leader(g, t->node)].out, part,
+				ff_task_din(&f->s, t, slot));
 	s = shard_at(f, ff_task_din(&f->s, t, slot)[part], value, true, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
@@ -228,7 +233,7 @@ static void run_backward(struct flow *f, uint32_t task)
 		if (e >= n->in + n->n_data || (flags & FF_OP_BACKWARD_IN))
 			check_input(f, task, e, t->part);
 	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
-		write_din(f, t, e);
+		write_din(f, task, e);
 }
 
 /* The shards that a move takes from and brings to. */
@@ -247,7 +252,8 @@ static struct shard end_of(const struct flow *f, const struct ff_task *t, bool s
 static void reduce(enum ff_reduce op, const double *before, const double *from, double *first,
 		double *to, bool second)
 {
-	if (op == FF_REDUCE_SUM) {
+	/* of moments all but one are of no elements */
+	if (op == FF_REDUCE_SUM || op == FF_REDUCE_MOMENTS) {
 		*to += *from;
 	} else if (op == FF_REDUCE_MAX) {
 		*to = fmax(*from, *to);
@@ -284,7 +290,7 @@ static void copy(const struct shard *from, const struct shard *to, const struct 
 static void clear(const struct shard *s, enum ff_reduce op)
 {
 	for (int64_t i = 0; i < ff_region_volume(&s->r); i++)
-		s->at[i * s->size] = op == FF_REDUCE_SUM ? 0 : -INFINITY;
+		s->at[i * s->size] = ff_reduce_identity(op, FF_F32) ? -INFINITY : 0;
 }
 
 static void run_messages(struct flow *f, const struct ff_task *t)

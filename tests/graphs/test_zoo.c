@@ -51,19 +51,24 @@ START_TEST(parameters)
 			{"branchnet", 3, {"image=224", "channels=3", "classes=1000"}, 0, 3},
 			{"branchnet", 3, {"image=4", "blocks=1", "width=2"}, 0, 3},
 			{"branchnet", 3, {"image=64", "blocks=9", "width=7"}, 0, 3},
-			/* torchvision's, each normalisation's two numbers a channel
+			/* torchvision's; without norms, each norm's two numbers a channel are
 			 * exchanged for the bias of the convolution before it */
 			{"vgg16", 0, {NULL}, 138357544, 64},
 			{"vgg16", 2, {"image=32", "fc=8", "classes=10", "dropout=0"},
 					14714688 + 8 * 513 + 8 * 9 + 10 * 9, 2},
-			{"resnet50", 0, {NULL}, 25530472, 64},
+			{"resnet50", 0, {NULL}, 25557032, 64},
+			{"resnet50", 0, {"norm=none"}, 25530472, 64},
 			{"resnet50", 2, {"image=1", "channels=1", "classes=3"},
-					25530472 - 2 * 64 * 49 - 997 * 2049, 2},
-			{"resnet101", 0, {NULL}, 44496488, 64},
-			{"inception_v3", 0, {NULL}, 23817352, 64},
-			{"inception_v3", 2, {"image=75", "dropout=0"}, 23817352, 2},
-			{"densenet121", 0, {NULL}, 7905448, 64},
-			{"densenet121", 2, {"image=29"}, 7905448, 2},
+					25557032 - 2 * 64 * 49 - 997 * 2049, 2},
+			{"resnet101", 0, {NULL}, 44549160, 64},
+			{"resnet101", 0, {"norm=none"}, 44496488, 64},
+			/* without the auxiliary classifier */
+			{"inception_v3", 0, {NULL}, 23834568, 64},
+			{"inception_v3", 0, {"norm=none"}, 23817352, 64},
+			{"inception_v3", 2, {"image=75", "dropout=0"}, 23834568, 2},
+			{"densenet121", 0, {NULL}, 7978856, 64},
+			{"densenet121", 0, {"norm=none"}, 7905448, 64},
+			{"densenet121", 2, {"image=29"}, 7978856, 2},
 			/* one bias a cell, the same weights at all steps */
 			{"rnn", 0, {NULL}, 128 * (28 + 128 + 1) + 10 * 129, 64},
 			{"rnn", 2, {"steps=1", "hidden=3"}, 3 * 29 + 10 * 4, 2},
@@ -104,9 +109,9 @@ static int64_t multiply_adds(const char *net)
 	ff_arena_init(&a);
 	build(&(struct zoo_case){net, 1, {NULL}, 0, 1}, &a, &g);
 	for (uint32_t i = 0; i < g.n_nodes; i++)
-		if (g.nodes[i].n_in > g.nodes[i].n_data) {
+		if (g.nodes[i].op == FF_OP_CONV2D || g.nodes[i].op == FF_OP_LINEAR) {
 			const struct ff_value *t = &g.values[g.nodes[i].out];
-			int64_t bias = 1;
+			int64_t bias = g.nodes[i].n_in > g.nodes[i].n_data + 1;
 
 			for (uint32_t k = 0; k < t->rank; k++)
 				bias *= t->shape[k];
@@ -170,7 +175,8 @@ START_TEST(bad)
 			{{"lenet", 0, {"pool=sum"}, 0, 0}, "expected one of max|avg"},
 			{{"lenet", 0, {"image=5"}, 0, 0}, "the kernel spans 5"},
 			{{"vgg16", 0, {"image=31"}, 0, 0}, "from 32 to 4096"},
-			{{"resnet50", 0, {"dropout=5"}, 0, 0}, "only image, channels, classes"},
+			{{"resnet50", 0, {"dropout=5"}, 0, 0},
+					"only image, channels, classes, norm"},
 			{{"inception_v3", 0, {"image=74"}, 0, 0}, "from 75 to 4096"},
 			{{"densenet121", 0, {"image=28"}, 0, 0}, "from 29 to 4096"},
 			{{"mlp", 1 << 25, {NULL}, 0, 0}, "--batch: expected 1 to 16777216"},

@@ -479,7 +479,7 @@ def test_help():
 
 def main():
     zoo("alexnet", "--batch", "256", "-o", "alexnet.json")
-    zoo("inception_v3", "--batch", "2048", "-o", "inception.json")
+    zoo("inception_v3", "--batch", "2048", "--set", "norm=none", "-o", "inception.json")
     zoo("lenet", "--batch", "64", "-o", "lenet.json")
     zoo("mlp", "--batch", "65536", "--set", "hidden=16", "-o", "light.json")
     tests = [(n, f) for n, f in globals().items() if n.startswith("test_")]

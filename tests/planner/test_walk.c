@@ -287,7 +287,7 @@ START_TEST(test_budget_and_stop)
 	struct lab l;
 	double from;
 
-	lab_open(&l, "inception_v3", 64, NULL, &two_by_four, 0);
+	lab_open(&l, "inception_v3", 64, "norm=none", &two_by_four, 0);
 	for (uint32_t jobs = 1; jobs <= 2; jobs++) {
 		l.opt.more = &l.evaluator[1];
 		l.opt.n_more = jobs - 1;
@@ -444,7 +444,7 @@ START_TEST(test_trades_balance)
 	struct ff_proposer p;
 	struct lab l;
 
-	lab_open(&l, "inception_v3", 64, NULL, &two_by_four, 0);
+	lab_open(&l, "inception_v3", 64, "norm=none", &two_by_four, 0);
 	CHECK_OK(ff_init_strategy("data-parallel", l.space, &l.g, &l.m, 0, &arena, &s, &err));
 	CHECK_OK(ff_proposer_init(l.space, &l.g, ff_test_seed(6), 0, &arena, &p, &err));
 	CHECK_OK(ff_transaction_init(&l.g, &arena, &t, &err));

@@ -96,11 +96,32 @@ static void draw_reduction(struct arrays *a, struct ff_random *r)
 	}
 }
 
+/* The four numbers that element `k` is among, of all devices' arrays together. */
+static double moments(const struct arrays *a, int64_t k)
+{
+	double y[4] = {0, 0, 0, 0};
+
+	for (uint32_t j = 0; j < a->n; j++) {
+		double x[4], apart;
+
+		for (int i = 0; i < 4; i++)
+			x[i] = partial(&a->x, a->device[j], k / 4 * 4 + i);
+		apart = x[1] - y[1];
+		y[1] = (x[0] * x[1] + y[0] * y[1]) / (x[0] + y[0]);
+		y[2] += x[2] + apart * apart * x[0] * y[0] / (x[0] + y[0]);
+		y[0] += x[0];
+		y[3] += x[3];
+	}
+	return y[k % 4];
+}
+
 /* Element `k` of all devices' arrays together. */
 static double reduced(const struct arrays *a, int64_t k)
 {
 	double all = partial(&a->x, a->device[0], k);
 
+	if (a->x.reduce == FF_REDUCE_MOMENTS)
+		return moments(a, k);
 	for (uint32_t j = 1; j < a->n; j++) {
 		double x = partial(&a->x, a->device[j], k);
 
@@ -114,13 +135,15 @@ static double reduced(const struct arrays *a, int64_t k)
 	return all;
 }
 
-/* Exact, but for sums of bfloat16: each of their additions rounds once. */
+/* Exact, but for moments and for sums of bfloat16: each of their additions rounds once. */
 static void check_reduced(const struct arrays *a, const void *array, int64_t at, int64_t k)
 {
 	double got = typed_get(a->x.type, array, at), want = reduced(a, k), apart = 0;
 
 	if (a->x.type == FF_BF16 && a->x.reduce == FF_REDUCE_SUM)
 		apart = want * (pow(1 + BF16_HALF_ULP, a->n - 1) - 1);
+	if (a->x.reduce == FF_REDUCE_MOMENTS)
+		apart = 1e-5 * want;
 	ck_assert_msg(fabs(got - want) <= apart, "%s %s of %u devices: got %g, expected %g",
 			ff_dtype_name(a->x.type), ff_reduce_name(a->x.reduce), a->n, got, want);
 }

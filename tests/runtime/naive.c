@@ -367,6 +367,136 @@ static void softmax_cross_entropy(const struct naive *x)
 	}
 }
 
+/* Which elements are normalised together: the first of them, and by axis whether they
+ * differ along it; of group norm also how many channels they have. */
+static int32_t same_row(const struct ff_node *n, int32_t *first, bool *along)
+{
+	const struct ff_operand *o = &n->out_map[0];
+	int32_t each = n->op == FF_OP_GROUP_NORM ? o->shape[1] / n->attrs.norm.groups : 0;
+
+	for (uint32_t i = 0; i < o->rank; i++) {
+		along[i] = each ? i > 0 : i + (uint32_t)n->attrs.norm.axes >= o->rank;
+		if (along[i])
+			first[i] = each && i == 1 ? first[1] / each * each : 0;
+	}
+	return each;
+}
+
+static struct ff_region row_of(const struct ff_node *n, const int32_t *at)
+{
+	struct ff_region row = {.rank = n->out_map[0].rank};
+	bool along[FF_MAX_RANK];
+	int32_t each;
+
+	memcpy(row.lo, at, row.rank * sizeof(*at));
+	each = same_row(n, row.lo, along);
+	for (uint32_t i = 0; i < row.rank; i++)
+		row.hi[i] = row.lo[i] + (!along[i]                       ? 1
+							: each && i == 1 ? each
+									 : n->out_map[0].shape[i]);
+	return row;
+}
+
+/* The weight of element `at`. */
+static int64_t weight_of(const struct ff_node *n, const int32_t *at)
+{
+	uint32_t rank = n->out_map[0].rank, axes = (uint32_t)n->attrs.norm.axes;
+
+	return n->op == FF_OP_GROUP_NORM ? at[1] : naive_index(&n->in_map[1], at + rank - axes);
+}
+
+/* y = (x - mean) / deviation * w + b; RMS norm takes the mean to be 0. */
+static void norm(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+	const struct ff_operand *o = &n->out_map[0];
+	bool scaled = n->n_in > 1, moved = n->n_in > 2;
+
+	EACH(at, &x->w->out[0])
+	{
+		struct ff_region row = row_of(n, at);
+		double count = (double)ff_region_volume(&row), mean = 0, square = 0, g = 0, gx = 0;
+		int64_t i = naive_index(o, at), p = scaled ? weight_of(n, at) : 0;
+		double rate, v;
+
+		EACH(k, &row) mean += x->in[0][naive_index(o, k)] / count;
+		if (n->op == FF_OP_RMS_NORM)
+			mean = 0;
+		EACH(k, &row) square += pow(x->in[0][naive_index(o, k)] - mean, 2) / count;
+		rate = 1 / sqrt(square + n->attrs.norm.epsilon);
+		EACH(k, &row)
+		{
+			int64_t e = naive_index(o, k);
+			double d = x->dout[e] * (scaled ? x->in[1][weight_of(n, k)] : 1);
+
+			g += d / count;
+			gx += d * (x->in[0][e] - mean) * rate / count;
+		}
+		v = (x->in[0][i] - mean) * rate;
+		x->out[i] = v * (scaled ? x->in[1][p] : 1) + (moved ? x->in[2][p] : 0);
+		x->din[0][i] = rate * (x->dout[i] * (scaled ? x->in[1][p] : 1) -
+						      (n->op == FF_OP_RMS_NORM ? 0 : g) - v * gx);
+		if (scaled)
+			x->din[1][p] += x->dout[i] * v;
+		if (moved)
+			x->din[2][p] += x->dout[i];
+	}
+}
+
+/* By channel: how many elements the box has, their mean, the squares of their distances.  Of the
+ * norm's gradient, which lies in din, backward makes that of x. */
+static void batch_moments(const struct naive *x)
+{
+	const struct ff_operand *o = &x->w->node->in_map[0];
+
+	EACH(at, &x->w->in[0])
+	{
+		x->out[4 * at[1]]++;
+		x->out[4 * at[1] + 1] += x->in[0][naive_index(o, at)];
+	}
+	for (int32_t c = x->w->in[0].lo[1]; c < x->w->in[0].hi[1]; c++)
+		x->out[4 * c + 1] /= x->out[4 * c];
+	EACH(at, &x->w->in[0])
+	{
+		int64_t i = naive_index(o, at);
+		const double *g = x->dout + 4 * at[1];
+
+		x->out[4 * at[1] + 2] += pow(x->in[0][i] - x->out[4 * at[1] + 1], 2);
+		x->din[0][i] = g[3] * x->din[0][i] + g[1] + g[2] * (x->in[0][i] - g[0]);
+	}
+}
+
+/* Backward is of training whatever forward was. */
+static void batch_norm(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+
+	EACH(at, &x->w->out[0])
+	{
+		int64_t i = naive_index(&n->out_map[0], at);
+		const double *m = x->in[1] + 4 * at[1];
+		double weight = n->n_in > 2 ? x->in[2][at[1]] : 1;
+		double bias = n->n_in > 3 ? x->in[3][at[1]] : 0, epsilon = n->attrs.norm.epsilon;
+		double rate = 1 / sqrt(m[2] / m[0] + epsilon), apart = x->in[0][i] - m[1];
+		double *g = x->din[1] + 4 * at[1];
+
+		x->out[i] = (x->training ? apart * rate
+					 : (x->in[0]
+						 [i] - NAIVE_KEPT_MEAN) / sqrt(NAIVE_KEPT_VARIANCE +
+											  epsilon)) *
+					    weight +
+			    bias;
+		g[0] += m[1] / m[0];
+		g[1] -= x->dout[i] * rate * weight / m[0];
+		g[2] -= x->dout[i] * apart * rate * rate * rate * weight / m[0];
+		g[3] += rate * weight / m[0];
+		if (n->n_in > 2)
+			x->din[2][at[1]] += x->dout[i] * apart * rate;
+		if (n->n_in > 3)
+			x->din[3][at[1]] += x->dout[i];
+	}
+}
+
 void naive_run(const struct naive *x)
 {
 	static void (*const run[FF_OP_COUNT])(const struct naive *x) = {
@@ -380,6 +510,11 @@ void naive_run(const struct naive *x)
 			[FF_OP_CONCAT] = concat,
 			[FF_OP_RESHAPE] = reshape,
 			[FF_OP_DROPOUT] = dropout,
+			[FF_OP_LAYER_NORM] = norm,
+			[FF_OP_RMS_NORM] = norm,
+			[FF_OP_GROUP_NORM] = norm,
+			[FF_OP_BATCH_MOMENTS] = batch_moments,
+			[FF_OP_BATCH_NORM] = batch_norm,
 			[FF_OP_SOFTMAX_CROSS_ENTROPY] = softmax_cross_entropy,
 	};
 

@@ -19,6 +19,10 @@ struct naive {
 	int64_t valid; /* labels that are not -1 */
 };
 
+/* What a batch norm has kept before, of all channels. */
+#define NAIVE_KEPT_MEAN 0.25
+#define NAIVE_KEPT_VARIANCE 2.0
+
 int64_t naive_volume(uint32_t rank, const int32_t *shape);
 /* Index of `at` in a whole tensor. */
 int64_t naive_index(const struct ff_operand *o, const int32_t *at);

@@ -50,14 +50,14 @@ static const uint8_t *draw_order(struct ff_random *r, uint32_t rank, uint8_t *an
 	return any;
 }
 
-/* The last axis becomes that of pairs, whole and innermost wherever they lie. */
-static void make_pairs(struct ff_copy *c)
+/* The last axis becomes that of what belongs together, whole and innermost wherever it lies. */
+static void make_wide(struct ff_copy *c, int32_t width)
 {
 	struct ff_region *region[3] = {&c->region, &c->source_region, &c->sink_region};
 
 	for (int i = 0; i < 3; i++) {
 		region[i]->lo[c->region.rank - 1] = 0;
-		region[i]->hi[c->region.rank - 1] = 2;
+		region[i]->hi[c->region.rank - 1] = width;
 	}
 	c->order = ff_order_plain;
 }
@@ -82,10 +82,10 @@ static struct ff_copy draw_copy(struct ff_random *r, uint8_t order[FF_MAX_RANK])
 	c.source_region = draw(r, 0, 3) ? draw_around(r, &c.region) : c.region;
 	c.sink_region = draw(r, 0, 3) ? draw_around(r, &c.region) : c.region;
 	c.type = (enum ff_dtype)draw(r, 0, FF_DTYPE_COUNT - 1);
-	c.reduce = c.add ? (enum ff_reduce)draw(r, 0, 2) : FF_REDUCE_SUM;
+	c.reduce = c.add ? (enum ff_reduce)draw(r, 0, FF_REDUCE_COUNT - 1) : FF_REDUCE_SUM;
 	c.add = c.add && ff_reduce_takes(c.reduce, c.type);
-	if (c.add && c.reduce == FF_REDUCE_LOG_SUM_EXP)
-		make_pairs(&c);
+	if (c.add && ff_reduce_width(c.reduce) > 1)
+		make_wide(&c, (int32_t)ff_reduce_width(c.reduce));
 	return c;
 }
 
@@ -124,15 +124,16 @@ static bool next(const struct ff_region *r, int32_t *at)
 static double reduced(const struct ff_copy *c, const void *before, int64_t i, int64_t k)
 {
 	double x = typed_get(c->type, c->source, k), y = typed_get(c->type, before, i);
-	float pair[2];
+	int64_t width = ff_reduce_width(c->reduce);
+	float all[4];
 
 	if (c->reduce == FF_REDUCE_SUM)
 		return x + y;
 	if (c->reduce == FF_REDUCE_MAX)
 		return fmax(x, y);
-	memcpy(pair, (const float *)before + (i & ~1), sizeof(pair));
-	ff_reduce(c->reduce, FF_F32, 2, (const float *)c->source + (k & ~1), pair);
-	return (double)pair[i & 1];
+	memcpy(all, (const float *)before + i / width * width, (size_t)width * sizeof(*all));
+	ff_reduce(c->reduce, FF_F32, width, (const float *)c->source + k / width * width, all);
+	return (double)all[i % width];
 }
 
 /* Every element of the sink: copied, added to, or left alone.  Sums of bfloat16 are
@@ -155,6 +156,8 @@ static void check_sink(const struct ff_copy *c, const void *before)
 			want = c->add ? reduced(c, before, i, k) : typed_get(c->type, c->source, k);
 			if (c->add && c->type == FF_BF16)
 				apart = want * BF16_HALF_ULP;
+			if (c->add && c->reduce == FF_REDUCE_MOMENTS)
+				apart = 1e-5 * fabs(want);
 		}
 		ck_assert_msg(fabs(want - got) <= apart,
 				"%s, rank %u at (%d, %d, ...): %g, expected %g",

@@ -29,7 +29,9 @@ struct trial {
 	struct ff_device *dev;
 	struct ff_stream *stream;
 	void *saved; /* what forward left for backward */
-	bool ties;   /* inputs from few values, so that maxima meet */
+	void *kept[FF_MAX_KEPT];
+	double *before; /* what lies where a gradient is to be made of it, or NULL */
+	bool ties;      /* inputs from few values, so that maxima meet */
 	bool positive;
 };
 
@@ -148,6 +150,34 @@ static void draw_unary(struct trial *t, enum ff_op op, struct ff_unary_attrs *a)
 	t->positive = t->positive && !(op == FF_OP_POW && a->a == 3);
 }
 
+/* Rows of few elements, and now and then of so many that they are several runs. */
+static void draw_norm(struct trial *t, enum ff_op op, union ff_attrs *attrs, int32_t *shape,
+		uint32_t rank)
+{
+	struct ff_norm_attrs *a = &attrs->norm;
+	int64_t row;
+
+	if (op == FF_OP_GROUP_NORM) {
+		a->groups = draw(t, 1, 4);
+		shape[1] = a->groups * draw(t, 1, 5);
+	} else if (op == FF_OP_BATCH_NORM) {
+		shape[0] = draw(t, 0, 9) ? draw(t, 2, 9) : draw(t, 100, 200);
+	} else {
+		a->axes = draw(t, 1, (int32_t)rank - 1);
+	}
+	if (draw(t, 0, 19) == 0 && a->axes && rank == 2) {
+		shape[0] = draw(t, 1, 2);
+		shape[1] = draw(t, 1000, 1500);
+	}
+	row = op == FF_OP_BATCH_NORM   ? naive_volume(rank, shape) / shape[1]
+	      : op == FF_OP_GROUP_NORM ? naive_volume(rank - 1, shape + 1) / a->groups
+				       : naive_volume((uint32_t)a->axes, shape + rank - a->axes);
+	a->affine = draw(t, 0, 3) > 0;
+	a->bias = op != FF_OP_RMS_NORM && coin(t);
+	/* where little remains of a row, its gradient would be rounding */
+	a->epsilon = row > 4 && coin(t) ? 1e-5 : 0.1;
+}
+
 static uint32_t add_input(struct ff_builder *b, const char *name, uint32_t rank,
 		const int32_t *shape, int32_t classes)
 {
@@ -204,7 +234,10 @@ static void build_other(struct trial *t, struct ff_builder *b, enum ff_op op)
 	int32_t shape[FF_MAX_RANK];
 	uint32_t in[NAIVE_INPUTS], rank, n_in = 1, node;
 
-	rank = (uint32_t)draw(t, op == FF_OP_CONCAT || op == FF_OP_LINEAR ? 2 : 1,
+	bool norm = op == FF_OP_LAYER_NORM || op == FF_OP_RMS_NORM || op == FF_OP_GROUP_NORM ||
+		    op == FF_OP_BATCH_NORM;
+
+	rank = (uint32_t)draw(t, op == FF_OP_CONCAT || op == FF_OP_LINEAR || norm ? 2 : 1,
 			op == FF_OP_LINEAR ? 5 : 6);
 	draw_shape(t, rank, shape);
 	if (op == FF_OP_CONV2D || op == FF_OP_POOL2D)
@@ -220,6 +253,8 @@ static void build_other(struct trial *t, struct ff_builder *b, enum ff_op op)
 	if (op == FF_OP_RESHAPE)
 		draw_reshape(t, &attrs, shape, rank);
 	draw_unary(t, op, &attrs.unary);
+	if (norm)
+		draw_norm(t, op, &attrs, shape, rank);
 	if (op == FF_OP_DROPOUT)
 		attrs.dropout.p = draw(t, 0, 3) * 0.25;
 	if (op == FF_OP_CONCAT)
@@ -270,7 +305,8 @@ static void draw_work(struct trial *t, enum ff_pass pass)
 	ff_work_fill(&t->graph, node, &box, pass, w);
 	for (uint32_t i = 0; i < t->node->n_data; i++)
 		w->need_din[i] = pass == FF_BACKWARD && coin(t) &&
-				 !(t->node->op == FF_OP_SOFTMAX_CROSS_ENTROPY && i > 0);
+				 !(t->node->op == FF_OP_SOFTMAX_CROSS_ENTROPY && i > 0) &&
+				 !(t->node->op == FF_OP_BATCH_NORM && i == 0);
 }
 
 static double *new_whole(struct trial *t, const struct ff_operand *o)
@@ -325,6 +361,34 @@ static void fill_loss(struct trial *t, double *labels, double *all, double *own)
 	} while (naive_next(&positions, at));
 }
 
+/* Data whose mean is now and then far from zero; what the prelude finds of all of it. */
+static void fill_batch(struct trial *t, double *x, double *moments)
+{
+	const struct ff_operand *o = &t->node->in_map[0];
+	double offset = o->dtype == FF_F32 && coin(t) ? 50 : 0;
+	int64_t n = naive_volume(o->rank, o->shape), inner = 1;
+
+	for (uint32_t i = 2; i < o->rank; i++)
+		inner *= o->shape[i];
+	for (int64_t i = 0; i < n; i++)
+		x[i] = typed_round(o->dtype, (float)(x[i] + offset));
+	for (int64_t c = 0; moments && c < o->shape[1]; c++) {
+		double *m = moments + 4 * c;
+
+		memset(m, 0, 4 * sizeof(*m));
+		for (int64_t i = 0; i < n; i++)
+			if (i / inner % o->shape[1] == c) {
+				m[0]++;
+				m[1] += x[i];
+			}
+		m[1] = (double)(float)(m[1] / m[0]);
+		for (int64_t i = 0; i < n; i++)
+			if (i / inner % o->shape[1] == c)
+				m[2] += (x[i] - m[1]) * (x[i] - m[1]);
+		m[2] = (double)(float)m[2];
+	}
+}
+
 static void fill_naive(struct trial *t)
 {
 	const struct ff_node *n = t->node;
@@ -338,8 +402,17 @@ static void fill_naive(struct trial *t)
 	}
 	if (n->op == FF_OP_SOFTMAX_CROSS_ENTROPY)
 		fill_loss(t, (double *)x->in[1], (double *)x->in[2], (double *)x->in[3]);
+	if (n->op == FF_OP_BATCH_NORM || n->op == FF_OP_BATCH_MOMENTS)
+		fill_batch(t, (double *)x->in[0], n->n_in > 1 ? (double *)x->in[1] : NULL);
 	x->dout = random_whole(t, &n->out_map[0]);
 	x->out = new_whole(t, &n->out_map[0]);
+	t->before = NULL;
+	if (n->op == FF_OP_BATCH_MOMENTS) {
+		t->before = random_whole(t, &n->in_map[0]);
+		memcpy(x->din[0], t->before,
+				(size_t)naive_volume(n->in_map[0].rank, n->in_map[0].shape) *
+						sizeof(*t->before));
+	}
 	naive_run(x);
 }
 
@@ -434,8 +507,8 @@ static void fill_io(struct trial *t, int64_t workspace, struct ff_kernel_io *io)
 		if (!back || i >= n->n_data || (flags & FF_OP_BACKWARD_IN))
 			io->in[i] = shard_of(t, &in[i], in[i].dtype, &w->in[i], x->in[i]);
 		if (w->need_din[i])
-			io->din[i] = shard_of(
-					t, &in[i], (enum ff_dtype)in[i].gradient, &w->in[i], NULL);
+			io->din[i] = shard_of(t, &in[i], (enum ff_dtype)in[i].gradient, &w->in[i],
+					t->before);
 	}
 	if (!back || (flags & FF_OP_BACKWARD_OUT))
 		io->out[0] = shard_of(t, o, o->dtype, &w->out[0], back ? x->out : NULL);
@@ -443,11 +516,13 @@ static void fill_io(struct trial *t, int64_t workspace, struct ff_kernel_io *io)
 		io->dout[0] = shard_of(t, o, o->dtype, &w->out[0], x->dout);
 	if (n->n_saved)
 		io->out[1] = t->saved;
+	for (uint32_t k = n->n_out - n->n_kept; k < n->n_out; k++)
+		io->out[k] = t->kept[k - (n->n_out - n->n_kept)];
 	if (workspace)
 		io->workspace = device_memory(t, workspace);
 }
 
-/* Twice, with the same result. */
+/* Twice, with the same result, but where a gradient replaces another one. */
 static void run_kernel(struct trial *t)
 {
 	const struct ff_node *n = t->node;
@@ -461,7 +536,7 @@ static void run_kernel(struct trial *t)
 	workspace = backend->workspace(k);
 	ck_assert_int_eq(workspace % 64, 0);
 	fill_io(t, workspace, &io);
-	for (int again = 0; again < 2; again++) {
+	for (int again = 0; again < (t->before && w->pass == FF_BACKWARD ? 1 : 2); again++) {
 		check(backend->run(t->stream, k, &io, &err), &err);
 		check(backend->drain(t->stream, &err), &err);
 		if (w->pass == FF_FORWARD)
@@ -477,6 +552,37 @@ static void run_kernel(struct trial *t)
 	backend->kernel_close(k);
 }
 
+static void make_kept(struct trial *t)
+{
+	for (int i = 0; i < FF_MAX_KEPT; i++) {
+		const struct ff_operand *o = &t->node->out_map[1 + i];
+		double *all = new_whole(t, o);
+
+		for (int32_t c = 0; c < o->shape[0]; c++)
+			all[c] = i ? NAIVE_KEPT_VARIANCE : NAIVE_KEPT_MEAN;
+		t->kept[i] = shard_of(t, o, FF_F32, &t->work.out[1 + i], all);
+	}
+}
+
+/* After two steps: the variance that is kept is that of a sample. */
+static void check_kept(struct trial *t)
+{
+	double rest = (1 - t->node->attrs.norm.momentum) * (1 - t->node->attrs.norm.momentum);
+
+	for (int i = 0; i < FF_MAX_KEPT; i++) {
+		const struct ff_operand *o = &t->node->out_map[1 + i];
+		double *want = new_whole(t, o);
+
+		for (int32_t c = 0; c < o->shape[0]; c++) {
+			const double *m = t->naive.in[1] + 4 * c;
+
+			want[c] = rest * (i ? NAIVE_KEPT_VARIANCE : NAIVE_KEPT_MEAN) +
+				  (1 - rest) * (i ? m[2] / (m[0] - 1) : m[1]);
+		}
+		compare(t, "kept", o, FF_F32, &t->work.out[1 + i], t->kept[i], want);
+	}
+}
+
 /* Backward of what saves something runs after forward of the same part. */
 static void run_pass(struct trial *t, enum ff_pass pass)
 {
@@ -484,10 +590,12 @@ static void run_pass(struct trial *t, enum ff_pass pass)
 
 	draw_work(t, pass);
 	fill_naive(t);
-	if (n->n_saved)
+	if (n->n_kept)
+		make_kept(t);
+	else if (n->n_saved)
 		t->saved = device_memory(t, ff_region_volume(&t->work.out[1]) *
 							    ff_dtype_bytes(n->out_map[1].dtype));
-	if (n->n_saved && pass == FF_BACKWARD) {
+	if (t->saved && pass == FF_BACKWARD) {
 		struct ff_work backward = t->work;
 
 		ff_work_fill(&t->graph, (uint32_t)(n - t->graph.nodes), &backward.box, FF_FORWARD,
@@ -496,7 +604,13 @@ static void run_pass(struct trial *t, enum ff_pass pass)
 		t->work = backward;
 	}
 	run_kernel(t);
+	if (n->n_kept && pass == FF_BACKWARD)
+		check_kept(t);
 	backend->free(t->dev, t->saved);
+	for (int i = 0; i < FF_MAX_KEPT; i++) {
+		backend->free(t->dev, t->kept[i]);
+		t->kept[i] = NULL;
+	}
 	t->saved = NULL;
 }
 
@@ -515,9 +629,11 @@ static void run_trial(enum ff_op op, enum ff_dtype type, uint32_t number, struct
 	if (op == FF_OP_SOFTMAX_CROSS_ENTROPY)
 		build_loss(&t, b);
 	else
-		build_other(&t, b, op);
+		build_other(&t, b, op == FF_OP_BATCH_MOMENTS ? FF_OP_BATCH_NORM : op);
 	check(ff_builder_finish(b, &t.graph, &err), &err);
 	t.node = &t.graph.nodes[ff_graph_find(&t.graph, "node")];
+	if (op == FF_OP_BATCH_MOMENTS)
+		t.node = &t.graph.nodes[ff_graph_find(&t.graph, "node.moments")];
 	run_pass(&t, FF_FORWARD);
 	run_pass(&t, FF_BACKWARD);
 	ff_arena_finish(&t.arena);
@@ -534,6 +650,11 @@ static const uint16_t trials[FF_OP_COUNT] = {
 		[FF_OP_CONCAT] = 100,
 		[FF_OP_RESHAPE] = 300,
 		[FF_OP_DROPOUT] = 60,
+		[FF_OP_LAYER_NORM] = 80,
+		[FF_OP_RMS_NORM] = 50,
+		[FF_OP_GROUP_NORM] = 80,
+		[FF_OP_BATCH_MOMENTS] = 80,
+		[FF_OP_BATCH_NORM] = 80,
 		[FF_OP_SOFTMAX_CROSS_ENTROPY] = 60,
 };
 

@@ -20,16 +20,16 @@ class Graph:
         self.nodes.append({"name": name, "op": op, "in": list(ins), **attrs})
         return name
 
-    def front(self, case, channels=4, n=1):
+    def front(self, case, channels=4, n=1, **attrs):
         """`n` trained tensors of the shape of the data but for the channels."""
-        fronts = [self.add(f"{case}.front{i}", "conv2d", "data", out_channels=channels, kernel=1)
-                  for i in range(n)]
+        fronts = [self.add(f"{case}.front{i}", "conv2d", "data", out_channels=channels, kernel=1,
+                           **attrs) for i in range(n)]
         return fronts[0] if n == 1 else fronts
 
-    def features(self, case, features=12):
+    def features(self, case, features=12, **attrs):
         """A trained tensor [N, features]."""
         flat = self.add(f"{case}.flat", "reshape", "data", shape=[0, -1])
-        return self.add(f"{case}.front", "linear", flat, out_features=features)
+        return self.add(f"{case}.front", "linear", flat, out_features=features, **attrs)
 
     def head(self, case, x):
         """Whatever the case makes becomes a few bounded features among all cases'."""
@@ -418,6 +418,55 @@ def dense(rank):
     return dict(g, nodes=nodes)
 
 
+def norms():
+    """Every normalisation, of all shapes, in all settings."""
+    g = Graph("norms", [6, 3, 7, 6])
+
+    def image(name, op, **attrs):
+        """Of a bias in front that is normalised away the gradient would be rounding."""
+        g.head(name, g.add(f"{name}.op", op, g.front(name, bias=False), **attrs))
+
+    def both(name, op, **attrs):
+        """Behind a layer, and on vectors and rows of them."""
+        image(f"{name}-4", op, **attrs)
+        g.head(f"{name}-2", g.add(f"{name}-2.op", op, g.features(f"{name}-2", bias=False), **attrs))
+        x = g.add(f"{name}-3.shape", "reshape", g.front(f"{name}-3", bias=False), shape=[0, 6, -1])
+        g.head(f"{name}-3", g.add(f"{name}-3.op", op, x, **attrs))
+    both("layer", "layer_norm")
+    both("layer-bare", "layer_norm", affine=False, epsilon=0.01)
+    both("layer-no-bias", "layer_norm", bias=False)
+    image("layer-image", "layer_norm", axes=3)
+    image("layer-plane", "layer_norm", axes=2)
+    both("rms", "rms_norm")
+    both("rms-bare", "rms_norm", affine=False, epsilon=0.01)
+    image("rms-image", "rms_norm", axes=3)
+    both("group-1", "group_norm", groups=1)
+    both("group-2", "group_norm", groups=2)
+    image("group-each", "group_norm", groups=4)
+    image("group-bare", "group_norm", groups=2, affine=False)
+    image("group-no-bias", "group_norm", groups=2, bias=False, epsilon=0.1)
+    both("batch", "batch_norm")
+    both("batch-bare", "batch_norm", affine=False, epsilon=0.01, momentum=0.3)
+    image("batch-no-bias", "batch_norm", bias=False, momentum=1)
+    g.head("batch-data", g.add("batch-data.op", "batch_norm", "data"))
+    # two in a row, the first one read twice
+    x = g.add("batch-chain.a", "batch_norm", g.front("batch-chain", bias=False))
+    y = g.add("batch-chain.b", "batch_norm", g.add("batch-chain.act", "tanh", x))
+    g.head("batch-chain", g.add("batch-chain.sum", "add", x, y))
+    return g.finish()
+
+
+def digits():
+    """A small network for 28x28 images whose batch norms are far from what they begin with."""
+    g = Graph("digits", [12, 1, 28, 28])
+    x = g.add("conv", "conv2d", "data", out_channels=6, kernel=5, stride=3)
+    x = g.add("act", "tanh", g.add("norm", "batch_norm", x, momentum=0.4))
+    x = g.add("fc", "linear", g.add("flat", "reshape", x, shape=[0, -1]), out_features=16)
+    g.heads.append(g.add("norm2", "batch_norm", x, momentum=0.2, affine=False))
+    g.heads.append(g.add("norm3", "batch_norm", x))
+    return g.finish()
+
+
 # ---- strategies ----
 
 def graph_hash(text):
@@ -477,6 +526,13 @@ def dims(node, shape, depth):
         return [("sample", shape[0])] + [
             d for i, d in enumerate(zip(named(rank), shape))
             if i and node.get("keep") and i not in node["axes"]]
+    if op in ("layer_norm", "rms_norm"):
+        lead = rank - node.get("axes", 1)
+        return list(zip(named(rank)[:lead], shape))
+    if op == "batch_norm":
+        return list(zip(named(max(rank, 4) if rank == 2 else rank)[:rank], shape))
+    if op == "group_norm":
+        return [("sample", shape[0]), ("group", node["groups"])]
     if op == "split":
         axis = node.get("axis", 1)
         shape = [n * node["parts"] if i == axis else n for i, n in enumerate(shape)]

@@ -22,6 +22,10 @@ TOLERANCE = 1e-4
 ROUNDED_TOLERANCE = 2.0 ** -7
 
 
+# What batch norm keeps from step to step.
+KEPT = (".running_mean", ".running_var")
+
+
 # ---- TAP ----
 
 class Tap:
@@ -289,6 +293,36 @@ def reduction(function):
     return lambda net, node, x: function(x, node["axes"], node.get("keep", False))
 
 
+def affine(net, node):
+    """Weight and bias of a norm, those that it has."""
+    has = node.get("affine", True)
+    bias = has and node["op"] != "rms_norm" and node.get("bias", True)
+    return (net.weight(node, "weight") if has else None, net.weight(node, "bias") if bias else None)
+
+
+def layer_norm(net, node, x):
+    return F.layer_norm(x, x.shape[x.dim() - node.get("axes", 1):], *affine(net, node),
+                        node.get("epsilon", 1e-5))
+
+
+def rms_norm(net, node, x):
+    """PyTorch has it from 2.4 on."""
+    axes = tuple(range(-node.get("axes", 1), 0))
+    y = x * torch.rsqrt(x.square().mean(axes, keepdim=True) + node.get("epsilon", 1e-5))
+    return y * net.weight(node, "weight") if node.get("affine", True) else y
+
+
+def group_norm(net, node, x):
+    return F.group_norm(x, node["groups"], *affine(net, node), node.get("epsilon", 1e-5))
+
+
+def batch_norm(net, node, x):
+    """What PyTorch keeps is kept."""
+    kept = net.kept.setdefault(node["name"], (x.new_zeros(x.shape[1]), x.new_ones(x.shape[1])))
+    return F.batch_norm(x, *kept, *affine(net, node), net.training, node.get("momentum", 0.1),
+                        node.get("epsilon", 1e-5))
+
+
 OPERATORS = {
     "matmul": matmul, "softmax": softmax, "log_softmax": softmax,
     "reduce_sum": reduction(torch.sum), "reduce_mean": reduction(torch.mean),
@@ -316,6 +350,8 @@ OPERATORS = {
     "concat": lambda net, node, *x: torch.cat(x, node.get("axis", 1)),
     "split": split, "slice": slice_axis, "embedding": embedding,
     "transpose": lambda net, node, x: x.permute(node["perm"]),
+    "layer_norm": layer_norm, "rms_norm": rms_norm, "group_norm": group_norm,
+    "batch_norm": batch_norm,
 }
 
 
@@ -329,14 +365,26 @@ def has_operand(node):
     return node["op"] in ("add", "sub", "mul", "div", "min", "max") and "shape" in node
 
 
+def parameters(node):
+    """Names of what a node has."""
+    bias = ["bias"] * node.get("bias", True)
+    if node["op"] in ("conv2d", "linear"):
+        return ["weight"] + bias
+    if node["op"] in ("layer_norm", "group_norm", "batch_norm") and node.get("affine", True):
+        return ["weight"] + bias
+    if node["op"] == "embedding" or has_operand(node) or node["op"] == "rms_norm" and node.get("affine", True):
+        return ["weight"]
+    return []
+
+
 def numbers(graph):
     """By name, what ffrun counts nodes as: parameters stand before their first reader."""
     number = {}
     for node in graph["nodes"]:
-        if node["op"] in ("conv2d", "linear", "embedding") or has_operand(node):
-            bias = node["op"] in ("conv2d", "linear") and node.get("bias", True)
-            for name in ["weight"] + ["bias"] * bias:
-                number.setdefault(parameter(node, name), len(number))
+        for name in parameters(node):
+            number.setdefault(parameter(node, name), len(number))
+        if node["op"] == "batch_norm":  # its prelude
+            number[node["name"] + ".moments"] = len(number)
         number[node["name"]] = len(number)
     return number
 
@@ -347,9 +395,12 @@ class Network:
     def __init__(self, graph, tensors, seed=1):
         self.graph, self.seed, self.step = graph, seed, 0
         self.number = numbers(graph)
+        self.kept = {}  # by batch norm: running mean and variance
+        self.training = True
         self.weights = {name: torch.from_numpy(value.astype(np.float64)).requires_grad_()
                         for name, value in tensors.items()
-                        if not name.startswith(("grad.", "input.")) and name != "loss"}
+                        if not name.startswith(("grad.", "input.")) and name != "loss"
+                        and not name.endswith(KEPT)}
         self.value = {}
         self.rounds = graph.get("dtype") == "bfloat16"
 
@@ -407,6 +458,12 @@ class Network:
 
 # ---- comparison ----
 
+def distances_of_kept(net, tensors):
+    """Of what batch norms keep, after the step."""
+    return {name + KEPT[i]: distance(tensors[name + KEPT[i]], kept[i])
+            for name, kept in net.kept.items() for i in range(2)}
+
+
 def inputs_of(tensors):
     return {name[6:]: value for name, value in tensors.items() if name.startswith("input.")}
 
@@ -442,6 +499,7 @@ def compare(graph, tensors, seed=1):
     for name, weight in net.weights.items():
         measure = length_apart if net.rounds else distance
         apart[name] = measure(tensors["grad." + name], weight.grad)
+    apart.update(distances_of_kept(net, tensors))
     return apart, net
 
 
@@ -455,8 +513,10 @@ OPTIMIZERS = {
 }
 
 
-def trained_losses(graph, tensors, batches, seed=1, optimizer="momentum", cosine=False, **settings):
-    """The loss of each step of PyTorch's optimizer on `batches`, one after the other."""
+def trained_losses(graph, tensors, batches, seed=1, optimizer="momentum", cosine=False, test=None,
+                   **settings):
+    """The loss of each step of PyTorch's optimizer on `batches`, one after the other; then the
+    one of `test`, if there is such a batch, without training."""
     net = Network(graph, tensors, seed)
     optimizer = OPTIMIZERS[optimizer](net.weights.values(), **settings)
     rate = optimizer.param_groups[0]["lr"]
@@ -470,6 +530,9 @@ def trained_losses(graph, tensors, batches, seed=1, optimizer="momentum", cosine
         loss.backward()
         optimizer.step()
         losses.append(float(loss))
+    if test:
+        net.training = False
+        losses.append(float(net.forward(test)))
     return losses
 
 

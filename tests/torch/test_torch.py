@@ -122,7 +122,8 @@ def test_philox():
 def test_operators():
     test_philox()
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
-                 graphs.moves, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words):
+                 graphs.moves, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
+                 graphs.norms):
         graph = make()
         case = Case(graph["name"], 2).made(graph)
         # several steps: biases that are no longer zero, masks of later steps
@@ -253,19 +254,23 @@ def split(case, strategy, devices, **settings):
 
 
 def split_at_random(name, weights_seed, zoo, splits):
-    """`splits`: numbers of devices and seeds of strategies."""
-    case = Case(name, weights_seed).zoo(*zoo)
+    """`zoo`: arguments of ffzoo, or a graph; `splits`: numbers of devices and seeds of
+    strategies."""
+    case = Case(name, weights_seed)
+    case.made(zoo) if isinstance(zoo, dict) else case.zoo(*zoo)
     if case.run() is None:
         return
-    net = case.check()
+    net, known = case.check(), case.hash()
     shapes = {node: tuple(value.shape) for node, value in net.value.items()}
     loss = case.graph["nodes"][-1]
     shapes[loss["name"]] = shapes[loss["in"][0]]
     depths = {node["name"]: net.weight(node, "weight").shape[node["op"] != "embedding"]
               for node in case.graph["nodes"] if node["op"] in ("conv2d", "linear", "embedding")}
+    depths.update({node["name"]: shapes[node["in"][0]][-2 if node.get("transpose_a") else -1]
+                   for node in case.graph["nodes"] if node["op"] == "matmul"})
     for devices, seed in splits:
         strategy = graphs.random_strategy(case.path.read_text(), devices, shapes, depths,
-                                          random.Random(seed))
+                                          random.Random(seed), known)
         case.name = f"{name} on {devices} devices, random strategy {seed}"
         split(case, strategy, devices)
 
@@ -344,30 +349,6 @@ def split_by_class():
                 case.check_losses(losses, [inputs] * 3, rate=0.1)
 
 
-def split_made_at_random(graph, seed, splits):
-    """As split_at_random, of a graph of operators."""
-    case = Case(graph["name"], seed).made(graph)
-    known = case.hash()
-    if case.run() is None:
-        return
-    net = case.check()
-    shapes = {node: tuple(value.shape) for node, value in net.value.items()}
-    nodes = {node["name"]: node for node in graph["nodes"]}
-    shapes["loss"] = shapes[nodes["loss"]["in"][0]]
-    depths = {}
-    for name, node in nodes.items():
-        if node["op"] in ("conv2d", "linear", "embedding"):
-            depths[name] = net.weight(node, "weight").shape[node["op"] != "embedding"]
-        if node["op"] == "matmul":
-            depths[name] = shapes[node["in"][0]][-2 if node.get("transpose_a") else -1]
-    for devices, number in splits:
-        strategy = graphs.random_strategy(case.path.read_text(), devices, shapes, depths,
-                                          random.Random(number), known)
-        case.name = f"{graph['name']} on {devices} devices, random strategy {number}"
-        if case.run(strategy, devices) is not None:
-            case.check()
-
-
 def split_by_sample(graph, program=ffrun):
     """Every operator, the batch in uneven parts."""
     case = Case(f"{graph['name']} on 3 devices by sample", 2).made(graph)
@@ -395,10 +376,13 @@ def test_split():
     split_at_random("tied lm", 3, ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM,
                                    "--set", "tie=yes"], [(2, 1), (3, 2), (4, 3)])
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
-                 graphs.moves, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words):
+                 graphs.moves, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
+                 graphs.norms):
         split_by_sample(make())
     for make in (graphs.functions, graphs.broadcasts, graphs.reductions, graphs.products):
-        split_made_at_random(make(), 2, [(2, 1), (3, 2), (4, 3)])
+        graph = make()
+        split_at_random(graph["name"], 2, graph, [(2, 1), (3, 2), (4, 3)])
+    split_at_random("norms", 2, graphs.norms(), [(2, 1), (3, 2), (4, 3), (4, 4)])
     tied = Case("tied", 2).made(graphs.tied())
     known = tied.hash()
     for name, (devices, operators) in TIED.items():
@@ -460,7 +444,40 @@ def train(name, zoo, seed, steps, **settings):
                     [f"without it losses are apart by {apart:.2g}"])
 
 
+def test_without_training():
+    """Behind some steps, batch norms normalise by what they have kept, on one device and when
+    parts of the batch and of the channels keep it."""
+    case = Case("digits", 3).made(graphs.digits())
+    samples, labels = write_images(case.folder, 37)
+    steps, settings = 6, {"rate": 0.05, "momentum": 0.5}
+    options = ["--test"] + [str(x) for key, value in settings.items() for x in (f"--{key}", value)]
+    known = case.hash()
+    by_hand = {"norm": ({"channel": 2, "height": 2}, [3, 1, 2, 0]),
+               "norm2": ({"channel": 3}, [0, 1, 2]), "norm3": ({"sample": 3}, [2, 1, 0])}
+    for devices in (1, 3, 4):
+        strategy = graphs.strategy(case.path.read_text(), devices, by_hand, known)
+        case.name = f"digits on {devices} devices"
+        losses = case.run("single" if devices == 1 else "data-parallel" if devices == 3 else strategy,
+                          devices, case.folder, steps, options=options)
+        if losses is None:
+            continue
+        shuffle = reference.Shuffle(37, 3)
+        order = [shuffle.batch(step, 12) for step in range(steps)]
+        batches = [{"data": samples[o], "labels": labels[o]} for o in order]
+        # the test set is as many of the first as a batch has
+        test = {"data": samples[:12], "labels": np.where(np.arange(12) < 5, labels[:12], -1)}
+        want = reference.trained_losses(case.graph, case.tensors, batches, 3, test=test, **settings)
+        report = json.loads((case.folder / "report").read_text())
+        apart = max(reference.distance(a, b) for a, b in zip(losses, want))
+        tap.say(apart <= TOLERANCE, f"{case.name}: losses of {steps} steps",
+                [f"apart by {apart:.2g}"])
+        apart = reference.distance(report["test_loss"], want[-1])
+        tap.say(apart <= TOLERANCE, f"{case.name}: loss without training",
+                [f"{report['test_loss']:.4f}, apart by {apart:.2g}"])
+
+
 def test_steps():
+    test_without_training()
     train("lenet", ["lenet", "--batch", "12"], 3, 8, rate=0.03, momentum=0.9, decay=0.02)
     train("lenet, cosine", ["lenet", "--batch", "12"], 4, 6, rate=0.05, momentum=0.5, decay=0.02,
           cosine=True)
@@ -517,7 +534,8 @@ def in_bfloat16(graph):
 def test_bfloat16():
     """Beside PyTorch that rounds where ffrun stores: operators, networks, updates."""
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
-                 graphs.moves, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words):
+                 graphs.moves, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
+                 graphs.norms):
         graph = make()
         case = Case(f"{graph['name']} in bfloat16", 2).made(in_bfloat16(graph))
         losses = case.run(steps=3, options=("--rate", "0.01", "--momentum", "0.5"))
