@@ -227,13 +227,6 @@ START_TEST(no_micro_batches)
 }
 END_TEST
 
-static void refused(struct probe *p, const char *text)
-{
-	ck_assert_int_eq(p->code, FF_E_INPUT);
-	ck_assert_msg(strstr(p->err.text, text), "\"%s\" does not say \"%s\"", p->err.text, text);
-	probe_close(p);
-}
-
 START_TEST(errors)
 {
 	const struct shape in = {3, {2, 6, 4}};
