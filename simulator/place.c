@@ -119,6 +119,14 @@ static int place_node(struct ff_evaluator *e, uint32_t node, const struct ff_mem
 	return code == FF_OK ? swap_node(e, node, new, err) : code;
 }
 
+/* The config that change `k` comes to; without parts where a parameter follows its readers. */
+static const struct ff_config *changed_config(const struct ff_evaluator *e, uint32_t k)
+{
+	const struct ff_change *c = &e->changes[k];
+
+	return ff_node_is_computed(e->g, c->node) ? config_of(e, c->node) : &c->config;
+}
+
 /* Wishes for the blocks of all that a proposal changes: by number of the change that of the
  * node and, behind it, of its prelude. */
 static void wish_changes(struct ff_evaluator *e)
@@ -126,17 +134,17 @@ static void wish_changes(struct ff_evaluator *e)
 	struct ff_memo_wish *w = e->wish;
 
 	for (uint32_t i = 0; i < e->n_changes; i++, w += 2) {
-		const struct ff_change *c = &e->changes[i];
-		uint32_t prelude = ff_node_prelude(e->g, c->node);
+		uint32_t node = e->changes[i].node, prelude = ff_node_prelude(e->g, node);
+		const struct ff_config *c = changed_config(e, i);
 
-		if (ff_node_is_computed(e->g, c->node))
-			ff_memo_wish(e->memo, c->node, config_of(e, c->node), &w[0]);
+		if (c->n_parts)
+			ff_memo_wish(e->memo, node, c, &w[0]);
 		if (prelude != FF_NONE)
-			ff_memo_wish(e->memo, prelude, &c->config, &w[1]);
+			ff_memo_wish(e->memo, prelude, c, &w[1]);
 	}
 	w = e->wish;
 	for (uint32_t i = 0; i < e->n_changes; i++, w += 2) {
-		if (ff_node_is_computed(e->g, e->changes[i].node))
+		if (changed_config(e, i)->n_parts)
 			ff_memo_fetch(e->memo, &w[0]);
 		if (ff_node_prelude(e->g, e->changes[i].node) != FF_NONE)
 			ff_memo_fetch(e->memo, &w[1]);
