@@ -31,10 +31,10 @@ check() { # check NAME COMMAND...: does the command succeed?
 	fi
 }
 rank() { # rank R: its process, of this test's job
-	for p in /proc/[0-9]*; do
-		if tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -q -x -F "FF_DOUBLE_FOLDER=$dir" &&
-			tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -q -x "OMPI_COMM_WORLD_RANK=$1"; then
-			echo "${p#/proc/}"
+	for p in $(grep -l -s -z -x -F "FF_DOUBLE_FOLDER=$dir" /proc/[0-9]*/environ); do
+		if grep -q -s -z -x -F "OMPI_COMM_WORLD_RANK=$1" "$p"; then
+			p=${p#/proc/}
+			echo "${p%/environ}"
 			return
 		fi
 	done
@@ -45,14 +45,14 @@ rank() { # rank R: its process, of this test's job
 	>out 2>err &
 job=$!
 tries=0
-while test -z "$(rank 1)" && test $tries -lt 100; do
+while test -z "$(rank 1)" && kill -0 $job 2>/dev/null && test $tries -lt 100; do
 	sleep 0.1
 	tries=$((tries + 1))
 done
 sleep 2
 other=$(rank 1)
 check 'two ranks are at work' test -n "$other"
-kill -STOP "$other"
+test -n "$other" && kill -STOP "$other"
 wait $job
 status=$?
 check 'one stops, and the job ends' test $status -eq 1

@@ -96,8 +96,7 @@ check 'bfloat16' prof half.json --machine ./one.json -o half-costs.json
 check 'its updates' grep -q '"update_bfloat16": \[' half-costs.json
 check 'two ranks' prof tiny.json --machine ./two.json --budget 1s -o two-costs.json
 check 'are two' grep -q '"ranks": 2' two-costs.json
-"$ffzoo" mlp --batch 4 --set image=4 --set layers=0 -o few.json
-check 'two ranks over NCCL, small sizes' env FF_NCCL=1 "$ffprof" few.json --machine ./two.json \
+check 'two ranks over NCCL, small sizes' env FF_NCCL=1 "$ffprof" tiny.json --machine ./two.json \
 	--device cuda --largest 4K -o nccl-costs.json
 mv out before
 check 'over NCCL it was' grep -q '^communication: nccl 2' before
@@ -110,10 +109,10 @@ assert {"point-to-point", "all-gather", "reduce-scatter", "all-reduce"} <= set(t
 assert all(t["ranks"] == 2 and t["bytes"] == [1024, 4096] for t in tables.values()), tables
 assert all(u > 0 for t in tables.values() for u in t["us"]) and c["link"]["bytes_per_s"] > 0, c
 TXT
-check 'ffsearch takes it' "$ffsearch" few.json --machine ./two.json --costs nccl-costs.json \
+check 'ffsearch takes it' "$ffsearch" tiny.json --machine ./two.json --costs nccl-costs.json \
 	--proposals 100 -o two-plan.json
 check 'the plan says for what it is' grep -q '"communication": "nccl 2' two-plan.json
-check 'over MPI it is another' told 'communication: "nccl 2' env FF_NCCL=0 "$ffprof" few.json \
+check 'over MPI it is another' told 'communication: "nccl 2' env FF_NCCL=0 "$ffprof" tiny.json \
 	--machine ./two.json --device cuda --largest 4K -o nccl-costs.json
 check 'kernels alone' "$kernels" mlp --batch 4 --set image=4 --set hidden=8 --device cuda
 mv out before
