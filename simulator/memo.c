@@ -331,7 +331,9 @@ static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *
 void ff_memo_wish(const struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_wish *ret)
 {
-	make_key(t->class[node], c, &ret -> key);
+	uint32_t class = t->class[node];
+
+	make_key(class, c, &ret->key);
 	ret->hash = ff_hash_words(ret->key.word, sizeof(ret->key.word) / sizeof(*ret->key.word));
 	ff_table_prefetch(&t->nodes, ret->hash);
 }

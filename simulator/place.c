@@ -119,23 +119,15 @@ static int place_node(struct ff_evaluator *e, uint32_t node, const struct ff_mem
 	return code == FF_OK ? swap_node(e, node, new, err) : code;
 }
 
-/* The config that change `k` comes to; without parts where a parameter follows its readers. */
-static const struct ff_config *changed_config(const struct ff_evaluator *e, uint32_t k)
-{
-	const struct ff_change *c = &e->changes[k];
-
-	return ff_node_is_computed(e->g, c->node) ? config_of(e, c->node) : &c->config;
-}
-
 /* Wishes for the blocks of all that a proposal changes: by number of the change that of the
- * node and, behind it, of its prelude. */
+ * node, unless it is a parameter that lies where it is read, and behind it of its prelude. */
 static void wish_changes(struct ff_evaluator *e)
 {
 	struct ff_memo_wish *w = e->wish;
 
 	for (uint32_t i = 0; i < e->n_changes; i++, w += 2) {
 		uint32_t node = e->changes[i].node, prelude = ff_node_prelude(e->g, node);
-		const struct ff_config *c = changed_config(e, i);
+		const struct ff_config *c = config_of(e, node);
 
 		if (c->n_parts)
 			ff_memo_wish(e->memo, node, c, &w[0]);
@@ -144,9 +136,11 @@ static void wish_changes(struct ff_evaluator *e)
 	}
 	w = e->wish;
 	for (uint32_t i = 0; i < e->n_changes; i++, w += 2) {
-		if (changed_config(e, i)->n_parts)
+		uint32_t node = e->changes[i].node;
+
+		if (config_of(e, node)->n_parts)
 			ff_memo_fetch(e->memo, &w[0]);
-		if (ff_node_prelude(e->g, e->changes[i].node) != FF_NONE)
+		if (ff_node_prelude(e->g, node) != FF_NONE)
 			ff_memo_fetch(e->memo, &w[1]);
 	}
 }

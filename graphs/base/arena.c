@@ -10,8 +10,6 @@
 #include <string.h>
 
 #define FIRST_CHUNK ((size_t)4096)
-#include <sys/mman.h>
-#define HUGE_PAGE ((size_t)1 << 21)
 #define LARGEST_STEP ((size_t)1 << 20)
 
 struct ff_chunk {
@@ -84,15 +82,7 @@ static struct ff_chunk *new_chunk(struct ff_arena *a, size_t size)
 		if (!within_limit(a, wish))
 			return NULL;
 	}
-	if (a->huge && wish >= LARGEST_STEP) {
-		wish = ((wish + sizeof(*c) + HUGE_PAGE - 1) / HUGE_PAGE) * HUGE_PAGE - sizeof(*c);
-		c = aligned_alloc(HUGE_PAGE, wish + sizeof(*c));
-		if (!c)
-			return NULL;
-		madvise(c, wish + sizeof(*c), MADV_HUGEPAGE);
-		memset(c, 0, wish + sizeof(*c));
-	} else
-		c = calloc(1, sizeof(*c) + wish);
+	c = calloc(1, sizeof(*c) + wish);
 	if (!c)
 		return NULL;
 	c->size = wish;

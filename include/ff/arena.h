@@ -11,7 +11,6 @@ struct ff_arena {
 	struct ff_chunk *head;  /* newest chunk first */
 	struct ff_chunk *spare; /* emptied by a rewind, to be used again */
 	size_t bytes;           /* held from the host, all chunks together */
-	int huge;
 	size_t limit;           /* refuse to hold more; 0: no limit */
 };
 

@@ -73,7 +73,7 @@ static const struct bad nodes[] = {
 		{GRAPH(X "," NODE("r", "relu", "\"x\",\"x\"", "")), "nodes[1]",
 				"expected 1 input, not 2"},
 		{GRAPH(X "," NODE("r", "add", "\"x\"", "")), "nodes[1]",
-				"expected 2 to 128 inputs, not 1"},
+				"expected 2 inputs, or 1 and the \"shape\" of a parameter"},
 		{GRAPH(X "," NODE("z", "softmax_cross_entropy", "\"x\"", "")), "nodes[1]",
 				"expected 2 inputs, not 1"},
 		{GRAPH(X "," NODE("i", "input", "\"x\"", ",\"shape\":[4,1]")), "nodes[1]",
