@@ -498,7 +498,8 @@ static void add_words(struct maker *m, int32_t batch)
 	v->node = ff_builder_add_tied(m->b, FF_OP_LINEAR, "words", &linear, &node, 1, tied);
 }
 
-/* Rows may be of two elements, of which an epsilon that is small would make signs. */
+/* Rows may be of two elements, of which an epsilon that is small would make signs; with this one
+ * no norm makes differences larger. */
 static void add_norm(struct maker *m)
 {
 	static const enum ff_op ops[] = {FF_OP_LAYER_NORM, FF_OP_RMS_NORM, FF_OP_GROUP_NORM,
@@ -508,7 +509,7 @@ static void add_norm(struct maker *m)
 	union ff_attrs a = ff_attrs_preset(op);
 	int32_t groups = between(m, 1, 3);
 
-	a.norm.epsilon = 0.5;
+	a.norm.epsilon = 1;
 	a.norm.affine = between(m, 0, 3) > 0;
 	if (op == FF_OP_GROUP_NORM)
 		a.norm.groups = in->shape[1] % groups ? 1 : groups;
