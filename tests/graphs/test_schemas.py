@@ -91,7 +91,7 @@ for version in [1, 3, "2"]:
 loss = copy.deepcopy(lenet)
 loss["nodes"] = [{"name": "data", "op": "input", "shape": [2, 4, 6]}]
 for op, attrs, bads in [
-        ("mul", {"in": ["data", "data"]}, [{"in": ["data"]}, {"axis": 1}]),
+        ("mul", {"in": ["data", "data"]}, [{"in": []}, {"in": ["data"] * 3}, {"axis": 1}]),
         ("split", {"parts": 3}, [{"parts": 0}, {"parts": 33}, {"axis": 0}, {"stop": 1}]),
         ("slice", {"stop": 3}, [{"stop": 0}, {"start": -1}, {"axis": 6}, {"parts": 1}]),
         ("transpose", {"perm": [0, 2, 1]},
