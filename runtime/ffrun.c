@@ -262,8 +262,10 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 	}
 	tell(&plan);
 	code = ff_comm_local(1, &comm, &err);
-	if (code == FF_OK)
+	if (code == FF_OK) {
+		plan.communication = comm->name;
 		code = run(o, &plan, comm, &err);
+	}
 	if (comm)
 		comm->destroy(comm);
 	ff_plan_finish(&plan);

@@ -7,7 +7,7 @@
 #include "rig.h"
 
 #define SCENE_STEPS 2
-#define SCENE_TOLERANCE 1e-5
+#define SCENE_TOLERANCE 2e-5
 
 struct scene {
 	struct ff_arena arena;
