@@ -171,6 +171,10 @@ static void add_unary(struct maker *m)
 
 	if (op == FF_OP_GELU)
 		a.unary.form = between(m, 0, 1);
+	if (op == FF_OP_SCALE) {
+		a.unary.a = 0.5 * between(m, -3, 3);
+		a.unary.b = 0.25 * between(m, -2, 2);
+	}
 	if (op == FF_OP_CLIP) {
 		a.unary.a = -0.25 * between(m, 1, 4);
 		a.unary.b = 0.25 * between(m, 1, 4);

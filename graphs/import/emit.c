@@ -105,6 +105,7 @@ int ff_emit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_emit
 	node = ff_builder_add_tied(im->builder, e->op, name, e->attrs, in, e->n_in, e->params);
 	for (uint32_t k = 0; k < n_out; k++) {
 		out[k].kind = FF_ONNX_NODE;
+		out[k].node = name;
 		out[k].port = FF_PORT(node, k);
 	}
 	return FF_OK; /* what the builder refuses sticks in it */
@@ -182,5 +183,18 @@ int ff_emit_param(struct ff_import *im, const Onnx__NodeProto *n, const struct f
 			(value.weight && ff_names_put(im->claims, key, im->n_claims) < 0))
 		return ff_fail_memory(im->err);
 	*ret = im->claim[im->n_claims++].name;
+	return FF_OK;
+}
+
+int ff_emit_kept(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *node,
+		const char *what, const struct ff_constant *c)
+{
+	const char *name = ff_arena_printf(im->arena, "%s.%s", node->node, what);
+
+	if (!name)
+		return ff_fail_memory(im->err);
+	if (im->n_claims == im->cap_claims || c->whole)
+		return ff_import_fail(im, n, "its statistics are not supported");
+	im->claim[im->n_claims++] = (struct ff_claim){name, *c};
 	return FF_OK;
 }

@@ -30,6 +30,7 @@ struct ff_onnx_value {
 	const char *name;
 	struct ff_constant constant; /* CONSTANT */
 	uint32_t port;               /* NODE: of the builder */
+	const char *node;            /* NODE: which it is an output of, where ff_emit made it */
 	enum ff_dtype dtype;
 	uint32_t rank;
 	int32_t shape[FF_MAX_RANK];
@@ -125,6 +126,9 @@ int ff_emit_reshape(struct ff_import *im, const Onnx__NodeProto *n, const struct
 /* A parameter that begins with `c`, transposed if `swap`; its name. */
 int ff_emit_param(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
 		bool swap, const char **ret);
+/* What an operator keeps beside its parameters begins with `c`: NODE.`what`. */
+int ff_emit_kept(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *node,
+		const char *what, const struct ff_constant *c);
 /* "layer1.0.conv1" of "layer1.0.conv1.weight"; NULL where the name does not end so. */
 const char *ff_emit_owner(struct ff_import *im, const char *weight);
 

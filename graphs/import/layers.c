@@ -195,11 +195,14 @@ static const Onnx__NodeProto *bias_behind(struct ff_import *im, const struct ff_
  * than two axes. */
 int ff_onnx_matmul(struct ff_import *im, const Onnx__NodeProto *n)
 {
+	const struct ff_onnx_value *right = ff_onnx_in(im, n, 1);
 	struct ff_onnx_value out = {.kind = FF_ONNX_NODE}, *in;
 	const struct ff_constant *weight, *bias = NULL;
 	const Onnx__NodeProto *add;
 	int code;
 
+	if (right && right->kind == FF_ONNX_NODE)
+		return ff_onnx_many(im, n, FF_OP_MATMUL, NULL);
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
 			(code = ff_onnx_in_constant(im, n, 1, &weight)) < 0)
 		return code;
@@ -283,20 +286,48 @@ int ff_onnx_global_average_pool(struct ff_import *im, const Onnx__NodeProto *n)
 	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
 }
 
-/* Of height and width together. */
+/* Over some axes; all, where none are named. */
+static int reduce(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op)
+{
+	union ff_attrs a = ff_attrs_preset(op);
+	struct ff_emit e = {.op = op, .attrs = &a, .n_in = 1};
+	bool marked[FF_MAX_RANK + 1] = {0}, any;
+	struct ff_onnx_value *in;
+	int code;
+
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_axes(im, n, in->rank, marked, &any)) < 0)
+		return code;
+	for (uint32_t k = 0; k < in->rank; k++)
+		if (marked[k] || !any)
+			a.reduce.axis[a.reduce.n_axes++] = (int32_t)k;
+	a.reduce.keep = ff_onnx_int(n, "keepdims", 1) != 0;
+	e.in[0] = *in;
+	return ff_emit_as(im, n, &e);
+}
+
+int ff_onnx_reduce_sum(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return reduce(im, n, FF_OP_REDUCE_SUM);
+}
+
+int ff_onnx_reduce_max(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return reduce(im, n, FF_OP_REDUCE_MAX);
+}
+
+/* Of height and width together an average, as pooling has it. */
 int ff_onnx_reduce_mean(struct ff_import *im, const Onnx__NodeProto *n)
 {
-	const Onnx__AttributeProto *axes = ff_onnx_attr(n, "axes");
 	struct ff_onnx_value out = {.kind = FF_ONNX_NODE}, flat = out, *in;
-	uint32_t axis[2] = {0};
-	int code = ff_onnx_in_node(im, n, 0, &in);
+	bool marked[FF_MAX_RANK + 1] = {0}, any;
+	int code;
 
-	for (int k = 0; k < 2 && code == FF_OK && axes && axes->n_ints == 2; k++)
-		code = ff_onnx_axis(im, n, axes->ints[k], in->rank, &axis[k]);
-	if (code < 0)
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_axes(im, n, in->rank, marked, &any)) < 0)
 		return code;
-	if (in->rank != 4 || axis[0] + axis[1] != 5 || axis[0] * axis[1] != 6)
-		return ff_import_fail(im, n, "only means over height and width are supported");
+	if (in->rank != 4 || !marked[2] || !marked[3] || marked[1] || marked[0])
+		return reduce(im, n, FF_OP_REDUCE_MEAN);
 	if ((code = pool_all(im, n, in, &out)) < 0)
 		return code;
 	code = ff_emit_reshape(

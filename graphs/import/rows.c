@@ -33,36 +33,7 @@ static int emit_cast(struct ff_import *im, const Onnx__NodeProto *n)
 	return ff_onnx_set_same(im, n, 0, in);
 }
 
-/* One input, one output, no attributes. */
-static int emit_unary(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op)
-{
-	struct ff_emit e = {.op = op, .n_in = 1};
-	struct ff_onnx_value *in;
-	int code = ff_onnx_in_node(im, n, 0, &in);
-
-	if (code < 0)
-		return code;
-	e.in[0] = *in;
-	return ff_emit_as(im, n, &e);
-}
-
-static int emit_relu(struct ff_import *im, const Onnx__NodeProto *n)
-{
-	return emit_unary(im, n, FF_OP_RELU);
-}
-
-static int emit_tanh(struct ff_import *im, const Onnx__NodeProto *n)
-{
-	return emit_unary(im, n, FF_OP_TANH);
-}
-
-static int emit_sigmoid(struct ff_import *im, const Onnx__NodeProto *n)
-{
-	return emit_unary(im, n, FF_OP_SIGMOID);
-}
-
-/* All inputs in one node. */
-static int emit_many(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op,
+int ff_onnx_many(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op,
 		const union ff_attrs *attrs)
 {
 	struct ff_emit e = {.op = op, .attrs = attrs, .n_in = (uint32_t)n->n_input};
@@ -80,16 +51,6 @@ static int emit_many(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op 
 	return ff_emit_as(im, n, &e);
 }
 
-static int emit_add(struct ff_import *im, const Onnx__NodeProto *n)
-{
-	return emit_many(im, n, FF_OP_ADD, NULL);
-}
-
-static int emit_mul(struct ff_import *im, const Onnx__NodeProto *n)
-{
-	return emit_many(im, n, FF_OP_MUL, NULL);
-}
-
 static int emit_concat(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_CONCAT);
@@ -104,7 +65,7 @@ static int emit_concat(struct ff_import *im, const Onnx__NodeProto *n)
 	if (n->n_input == 1)
 		return ff_onnx_set_same(im, n, 0, in);
 	a.concat.axis = (int32_t)axis;
-	return emit_many(im, n, FF_OP_CONCAT, &a);
+	return ff_onnx_many(im, n, FF_OP_CONCAT, &a);
 }
 
 /* The share of elements is an attribute before opset 12 and an input since, and whether it is
@@ -192,8 +153,7 @@ static int emit_reshape(struct ff_import *im, const Onnx__NodeProto *n)
 	return emit_shape(im, n, in, (uint32_t)want->n, shape);
 }
 
-/* Axes are an attribute before opset 13 and an input since; none: all of one element. */
-static int read_axes(struct ff_import *im, const Onnx__NodeProto *n, uint32_t rank,
+int ff_onnx_axes(struct ff_import *im, const Onnx__NodeProto *n, uint32_t rank,
 		bool marked[FF_MAX_RANK + 1], bool *any)
 {
 	const Onnx__AttributeProto *a = ff_onnx_attr(n, "axes");
@@ -224,7 +184,7 @@ static int emit_squeeze(struct ff_import *im, const Onnx__NodeProto *n)
 	int code;
 
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
-			(code = read_axes(im, n, in->rank, marked, &any)) < 0)
+			(code = ff_onnx_axes(im, n, in->rank, marked, &any)) < 0)
 		return code;
 	for (uint32_t k = 0; k < in->rank; k++)
 		if (any ? !marked[k] : in->shape[k] != 1)
@@ -249,7 +209,7 @@ static int emit_unsqueeze(struct ff_import *im, const Onnx__NodeProto *n)
 	added = a ? (uint32_t)a->n_ints : (uint32_t)given->n;
 	if (added > FF_MAX_RANK || in->rank + added > FF_MAX_RANK)
 		return ff_import_fail(im, n, "more than %d axes", FF_MAX_RANK);
-	if ((code = read_axes(im, n, in->rank + added, marked, &any)) < 0)
+	if ((code = ff_onnx_axes(im, n, in->rank + added, marked, &any)) < 0)
 		return code;
 	for (uint32_t k = 0, at = 0; k < in->rank + added; k++)
 		shape[rank++] = marked[k] || at == in->rank ? 1 : in->shape[at++];
@@ -284,6 +244,37 @@ static int emit_transpose(struct ff_import *im, const Onnx__NodeProto *n)
 		return ff_onnx_set_same(im, n, 0, in);
 	e.in[0] = *in;
 	return ff_emit_as(im, n, &e);
+}
+
+/* Before opset 13 all axes from `axis` on together, which is the same for the last. */
+static int softmax(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op)
+{
+	union ff_attrs a = ff_attrs_preset(op);
+	struct ff_onnx_value *in;
+	uint32_t axis;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	if (code == FF_OK)
+		code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", im->opset < 13 ? 1 : -1),
+				in->rank, &axis);
+	if (code < 0)
+		return code;
+	if (im->opset < 13 && axis + 1 < in->rank)
+		return ff_import_fail(im, n,
+				"over several axes (opset %" PRId64 ") is not supported",
+				im->opset);
+	a.softmax.axis = (int32_t)axis;
+	return ff_onnx_many(im, n, op, &a);
+}
+
+int ff_onnx_softmax(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return softmax(im, n, FF_OP_SOFTMAX);
+}
+
+int ff_onnx_log_softmax(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return softmax(im, n, FF_OP_LOG_SOFTMAX);
 }
 
 /* Elements start .. stop - 1 of one axis. */
@@ -437,12 +428,6 @@ static int emit_gather(struct ff_import *im, const Onnx__NodeProto *n)
 static const struct ff_onnx_row rows[] = {
 		{"Identity", emit_same},
 		{"Cast", emit_cast},
-		{"Relu", emit_relu},
-		{"Tanh", emit_tanh},
-		{"Sigmoid", emit_sigmoid},
-		{"Add", emit_add},
-		{"Sum", emit_add},
-		{"Mul", emit_mul},
 		{"Concat", emit_concat},
 		{"Dropout", emit_dropout},
 		{"Flatten", emit_flatten},
@@ -461,6 +446,12 @@ static const struct ff_onnx_row rows[] = {
 		{"AveragePool", ff_onnx_average_pool},
 		{"GlobalAveragePool", ff_onnx_global_average_pool},
 		{"ReduceMean", ff_onnx_reduce_mean},
+		{"ReduceSum", ff_onnx_reduce_sum},
+		{"ReduceMax", ff_onnx_reduce_max},
+		{"BatchNormalization", ff_onnx_batch_norm},
+		{"LayerNormalization", ff_onnx_layer_norm},
+		{"Softmax", ff_onnx_softmax},
+		{"LogSoftmax", ff_onnx_log_softmax},
 };
 
 const struct ff_onnx_row *ff_onnx_row(const char *op)
@@ -468,5 +459,5 @@ const struct ff_onnx_row *ff_onnx_row(const char *op)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (!strcmp(rows[i].op, op))
 			return &rows[i];
-	return NULL;
+	return ff_onnx_pointwise_row(op);
 }

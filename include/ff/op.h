@@ -27,6 +27,7 @@
 	X(FF_OP_SQRT, sqrt)                                                                        \
 	X(FF_OP_POW, pow)                                                                          \
 	X(FF_OP_NEG, neg)                                                                          \
+	X(FF_OP_SCALE, scale)                                                                      \
 	X(FF_OP_ABS, abs)                                                                          \
 	X(FF_OP_CLIP, clip)                                                                        \
 	X(FF_OP_ERF, erf)

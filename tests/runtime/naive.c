@@ -207,6 +207,8 @@ static double function(const struct ff_node *n, double x)
 		return -x;
 	case FF_OP_ABS:
 		return fabs(x);
+	case FF_OP_SCALE:
+		return a->a * x + a->b;
 	case FF_OP_CLIP:
 		return fmin(fmax(x, a->a), a->b);
 	case FF_OP_ERF:
@@ -247,6 +249,8 @@ static double slope(const struct ff_node *n, double x, double y)
 		return -1;
 	case FF_OP_ABS:
 		return x > 0 ? 1 : x < 0 ? -1 : 0;
+	case FF_OP_SCALE:
+		return a->a;
 	case FF_OP_CLIP:
 		return x >= a->a && x <= a->b;
 	case FF_OP_ERF:

@@ -14,7 +14,7 @@
 
 START_TEST(same_function)
 {
-	uint64_t seed = ff_test_seed(20);
+	uint64_t seed = ff_test_seed(28);
 	struct seen seen = {0};
 
 	for (uint32_t i = 0; i < chosen_rounds(CASES); i++) {

@@ -140,6 +140,10 @@ static void draw_unary(struct trial *t, enum ff_op op, struct ff_unary_attrs *a)
 		a->a = draw(t, 0, 2) * 0.375;
 	if (op == FF_OP_POW)
 		a->a = exponents[draw(t, 0, 7)];
+	if (op == FF_OP_SCALE) {
+		a->a = draw(t, -3, 3) * 0.75;
+		a->b = draw(t, -2, 2) * 0.5;
+	}
 	if (op == FF_OP_CLIP && coin(t))
 		a->a = draw(t, -3, 0) * 0.5;
 	if (op == FF_OP_CLIP && coin(t))

@@ -140,7 +140,8 @@ def functions():
              "silu": ("silu", {}), "hardswish": ("hardswish", {}), "neg": ("neg", {}),
              "abs": ("abs", {}), "clip": ("clip", {"min": -0.5, "max": 0.75}),
              "clip-low": ("clip", {"min": 0.1}), "clip-high": ("clip", {"max": 0.1}),
-             "erf": ("erf", {}), "square": ("pow", {"exponent": 2}),
+             "erf": ("erf", {}), "scale": ("scale", {"factor": -1.5, "offset": 0.25}),
+             "square": ("pow", {"exponent": 2}),
              "cube": ("pow", {"exponent": 3})}
     for name, (op, attrs) in cases.items():
         g.case(name, op, **attrs)

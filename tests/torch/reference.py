@@ -337,6 +337,7 @@ OPERATORS = {
     "leaky_relu": lambda net, node, x: F.leaky_relu(x, node.get("slope", 0.01)),
     "gelu": lambda net, node, x: F.gelu(x, approximate=node.get("approximate", "none")),
     "silu": lambda net, node, x: F.silu(x),
+    "scale": lambda net, node, x: node.get("factor", 1) * x + node.get("offset", 0),
     "hardswish": lambda net, node, x: F.hardswish(x),
     "exp": lambda net, node, x: torch.exp(x),
     "log": lambda net, node, x: torch.log(x),

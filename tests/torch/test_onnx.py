@@ -2,6 +2,7 @@
 # model's own, on one device and under random strategies; damaged files are refused.
 # Usage: test_onnx.py modules|networks|damage FFIMPORT FFRUN FFSEARCH.
 # SPDX-License-Identifier: Apache-2.0
+import copy
 import io
 import json
 import os
@@ -78,17 +79,26 @@ class Model:
         inputs = [torch.from_numpy(np.array(tensors["input." + n["name"]])) for n in graph["nodes"]
                   if n["op"] == "input" and n["name"] != "label"]
         labels = torch.from_numpy(np.array(tensors["input.label"])).long()
-        self.module.zero_grad()
-        logits = self.module(*(x.long() if x.dtype == torch.int32 else x for x in inputs))
+        inputs = [x.long() if x.dtype == torch.int32 else x for x in inputs]
+        want, own = self.gradients(torch.float64, inputs, labels), self.gradients(
+            torch.float32, inputs, labels)
+        ours = {name: tensors["loss" if name == "loss" else "grad." + name] for name in want}
+        # what batch norms of few samples do to rounding, they do to PyTorch's too
+        excess = {n: reference.distance(ours[n], want[n]) /
+                  max(TOLERANCE, 4 * reference.distance(own[n], want[n])) for n in want}
+        worst = max(excess, key=excess.get)
+        tap.say(excess[worst] <= 1, f"{self.name}: {what}: loss and {len(want) - 1} gradients",
+                [f"{worst} apart by {reference.distance(ours[worst], want[worst]):.2g}, PyTorch's "
+                 f"by {reference.distance(own[worst], want[worst]):.2g}"])
+
+    def gradients(self, dtype, inputs, labels):
+        """Of the module itself, which stays as it was."""
+        module = copy.deepcopy(self.module).to(dtype)
+        logits = module(*(x.to(dtype) if x.dtype.is_floating_point else x for x in inputs))
         loss = F.cross_entropy(logits.movedim(-1, 1) if self.last else logits, labels)
         loss.backward()
-        apart = {"loss": reference.distance(tensors["loss"], loss.detach())}
-        for name, weight in self.module.named_parameters():
-            if weight.grad is not None:
-                apart[name] = reference.distance(tensors["grad." + name], weight.grad)
-        worst = max(apart, key=apart.get)
-        tap.say(apart[worst] <= TOLERANCE, f"{self.name}: {what}: loss and {len(apart) - 1} "
-                "gradients", [f"{worst} apart by {apart[worst]:.2g}"])
+        return {"loss": loss.detach(), **{n: w.grad for n, w in module.named_parameters()
+                                          if w.grad is not None and w.grad.abs().max() > 1e-9}}
 
     def check(self, plans=2, devices=3):
         if not self.good:
@@ -165,19 +175,14 @@ def modules():
             "labels for each place, classes moved to axis 1", [logits, label])
     for opset in (11, 13, 16):
         Model("images", Images(), torch.randn(4, 3, 20, 24), opset).check(4 if opset == 13 else 0)
+    for opset in (13, 17):  # norms as they are computed, and as one operator
+        Model("block", Block(), torch.randint(13, (4, 6)), opset).check(4)
     Model("images for evaluation", Images().eval(), torch.randn(4, 3, 20, 24),
           training=False).check(0)
 
 
 def networks():
     import torchvision.models as zoo
-
-    def bare(model):
-        for parent in list(model.modules()):
-            for child, module in list(parent.named_children()):
-                if isinstance(module, nn.BatchNorm2d):
-                    setattr(parent, child, nn.Identity())
-        return model
 
     def scaled(model):
         """Activations that neither vanish nor explode without normalisation."""
@@ -201,9 +206,11 @@ def networks():
             model.classifier[4] = nn.Linear(64, 64)
             model.classifier[6] = nn.Linear(64, 7)
         Model(name, scaled(model), torch.randn(2, 3, image, image)).check(1, 2)
-    for name, image in (("resnet18", 32), ("resnext50_32x4d", 32)):
-        model = bare(getattr(zoo, name)(weights=None, num_classes=7))
-        Model(name, scaled(model), torch.randn(2, 3, image, image)).check(1, 2)
+    # of the last two rounding grows so far that no two orders of summing agree
+    for name, plans in (("resnet18", 1), ("mobilenet_v3_small", 1), ("shufflenet_v2_x0_5", 1),
+                        ("mnasnet0_5", 0), ("regnet_y_400mf", 0)):
+        model = getattr(zoo, name)(weights=None, num_classes=7)
+        Model(name, model, torch.randn(8, 3, 64, 64)).check(plans, 2)
 
 
 def refused(name, data, folder, why=None):
@@ -218,6 +225,28 @@ def refused(name, data, folder, why=None):
     for file in ("graph", "weights"):
         (folder / file).unlink(missing_ok=True)
     return done.returncode
+
+
+class Block(nn.Module):
+    """A transformer's block: norms, attention, functions of one element, weights that broadcast."""
+
+    def __init__(self, width=8, words=13, places=6):
+        super().__init__()
+        self.embed, self.place = nn.Embedding(words, width), nn.Parameter(torch.randn(1, places, width))
+        self.before, self.behind = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.q, self.k, self.v = (nn.Linear(width, width, bias=b) for b in (True, False, True))
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+        self.out = nn.Linear(width, words)
+
+    def forward(self, ids):
+        x = self.embed(ids) + self.place
+        y = self.before(x)
+        q, k, v = (m(y).view(*y.shape[:2], 2, -1).transpose(1, 2) for m in (self.q, self.k, self.v))
+        a = F.softmax(q @ k.transpose(2, 3) / 2.0, -1) @ v
+        x = x + a.transpose(1, 2).reshape(x.shape)
+        y = self.down(F.gelu(self.up(self.behind(x))))
+        x = (x + y * torch.sigmoid(y)).mean(1)
+        return self.out(1.5 - F.hardswish(x) + x.clamp(-0.5, 0.7) ** 2 - F.leaky_relu(-x, 0.1))
 
 
 class Unknown(nn.Module):

@@ -30,6 +30,7 @@ static const struct ff_attr_row pow_attrs[] = {{.name = "exponent",
 	}
 static const struct ff_attr_row clip_attrs[] = {
 		LIMIT("min", a, -(double)FLT_MAX), LIMIT("max", b, (double)FLT_MAX)};
+static const struct ff_attr_row scale_attrs[] = {LIMIT("factor", a, 1), LIMIT("offset", b, 0)};
 #undef LIMIT
 #undef AT
 
@@ -98,6 +99,7 @@ UNARY(log, "natural logarithm", FF_OP_BACKWARD_IN, short);
 UNARY(sqrt, "square root", FF_OP_BACKWARD_OUT, short);
 UNARY(pow, "x to a constant power", FF_OP_BACKWARD_IN, pow, WITH(pow_attrs));
 UNARY(neg, "-x", 0, short);
+UNARY(scale, "factor x + offset, both constant", 0, short, WITH(scale_attrs));
 UNARY(abs, "absolute value", FF_OP_BACKWARD_IN, short);
 UNARY(clip, "x, or the limit that it is beyond", FF_OP_BACKWARD_IN, clip, WITH(clip_attrs));
 UNARY(erf, "error function", FF_OP_BACKWARD_IN, smooth);

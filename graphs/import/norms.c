@@ -1,0 +1,79 @@
+/* ONNX normalisations.  SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+
+#include "rows.h"
+
+/* Scale and bias of a node, one number for each of `n` elements, as its parameters. */
+static int claim(
+		struct ff_import *im, const Onnx__NodeProto *n, int64_t elements, struct ff_emit *e)
+{
+	int code = FF_OK;
+
+	for (size_t i = 0; i < 2 && code == FF_OK; i++) {
+		const struct ff_constant *c;
+
+		if ((code = ff_onnx_in_constant(im, n, 1 + i, &c)) < 0)
+			return code;
+		if (c->rank != 1 || c->n != elements)
+			return ff_import_fail(im, n,
+					"%" PRId64 " numbers where %" PRId64 " are expected", c->n,
+					elements);
+		code = ff_emit_param(im, n, c, false, &e->params[i]);
+	}
+	if (code == FF_OK)
+		e->name = ff_emit_owner(im, e->params[0]);
+	return code;
+}
+
+/* In training: what an export for evaluation has as constants is what running statistics
+ * begin with.  ONNX keeps a share of them where PyTorch takes one of the new. */
+int ff_onnx_batch_norm(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	static const char *const kept[] = {"running_mean", "running_var"};
+	union ff_attrs a = ff_attrs_preset(FF_OP_BATCH_NORM);
+	struct ff_emit e = {.op = FF_OP_BATCH_NORM, .attrs = &a, .n_in = 1};
+	struct ff_onnx_value out = {.kind = FF_ONNX_NODE}, *in;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	if (code == FF_OK && in->rank < 2)
+		return ff_import_fail(im, n, "expected channels");
+	if (code == FF_OK)
+		code = claim(im, n, in->shape[1], &e);
+	if (code < 0)
+		return code;
+	a.norm.epsilon = (double)ff_onnx_real(n, "epsilon", 1e-5f);
+	a.norm.momentum = 1 - (double)ff_onnx_real(n, "momentum", 0.9f);
+	e.in[0] = *in;
+	code = ff_emit(im, n, &e, &out, 1);
+	for (size_t i = 0; i < 2 && code == FF_OK; i++) {
+		const struct ff_constant *c;
+
+		code = ff_onnx_in_constant(im, n, 3 + i, &c);
+		if (code == FF_OK && (c->n != in->shape[1] || c->rank != 1))
+			return ff_import_fail(im, n, "its statistics do not fit");
+		if (code == FF_OK)
+			code = ff_emit_kept(im, n, &out, kept[i], c);
+	}
+	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
+}
+
+int ff_onnx_layer_norm(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_LAYER_NORM);
+	struct ff_emit e = {.op = FF_OP_LAYER_NORM, .attrs = &a, .n_in = 1};
+	struct ff_onnx_value *in;
+	uint32_t axis;
+	int code;
+
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", -1), in->rank, &axis)) <
+					0)
+		return code;
+	if (axis + 1 < in->rank)
+		return ff_import_fail(im, n, "over several axes is not supported");
+	if ((code = claim(im, n, in->shape[axis], &e)) < 0)
+		return code;
+	a.norm.epsilon = (double)ff_onnx_real(n, "epsilon", 1e-5f);
+	e.in[0] = *in;
+	return ff_emit_as(im, n, &e);
+}

@@ -1,0 +1,276 @@
+/* ONNX operators of one element and of two.  SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <string.h>
+
+#include "rows.h"
+
+/* One input, one output. */
+static int emit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		enum ff_op op, const union ff_attrs *attrs)
+{
+	const struct ff_emit e = {.op = op, .attrs = attrs, .in = {*in}, .n_in = 1};
+
+	return ff_emit_as(im, n, &e);
+}
+
+/* Those whose attributes have no counterpart, or none at all. */
+static const struct {
+	const char *name;
+	enum ff_op op;
+} plain[] = {
+		{"Relu", FF_OP_RELU},
+		{"Tanh", FF_OP_TANH},
+		{"Sigmoid", FF_OP_SIGMOID},
+		{"HardSwish", FF_OP_HARDSWISH},
+		{"Exp", FF_OP_EXP},
+		{"Log", FF_OP_LOG},
+		{"Sqrt", FF_OP_SQRT},
+		{"Neg", FF_OP_NEG},
+		{"Abs", FF_OP_ABS},
+		{"Erf", FF_OP_ERF},
+};
+
+static int emit_plain(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	struct ff_onnx_value *in;
+	uint32_t k = 0;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	while (code == FF_OK && strcmp(plain[k].name, n->op_type) != 0)
+		k++;
+	return code < 0 ? code : emit(im, n, in, plain[k].op, NULL);
+}
+
+static int emit_leaky_relu(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_LEAKY_RELU);
+	struct ff_onnx_value *in;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	a.unary.a = (double)ff_onnx_real(n, "alpha", 0.01f);
+	return code < 0 ? code : emit(im, n, in, FF_OP_LEAKY_RELU, &a);
+}
+
+static int emit_gelu(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_GELU);
+	struct ff_onnx_value *in;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	a.unary.form = ff_onnx_is(n, "approximate", "tanh");
+	return code < 0 ? code : emit(im, n, in, FF_OP_GELU, &a);
+}
+
+/* factor x + offset */
+static int scale(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		double factor, double offset, struct ff_onnx_value *ret)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_SCALE);
+	const struct ff_emit e = {.op = FF_OP_SCALE, .attrs = &a, .in = {*in}, .n_in = 1};
+
+	a.unary.a = factor;
+	a.unary.b = offset;
+	return ff_emit(im, n, &e, ret, 1);
+}
+
+/* min(max(alpha x + beta, 0), 1) */
+static int emit_hard_sigmoid(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_CLIP);
+	struct ff_onnx_value line = {.kind = FF_ONNX_NODE}, *in;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	if (code == FF_OK)
+		code = scale(im, n, in, (double)ff_onnx_real(n, "alpha", 0.2f),
+				(double)ff_onnx_real(n, "beta", 0.5f), &line);
+	a.unary.a = 0;
+	a.unary.b = 1;
+	return code < 0 ? code : emit(im, n, &line, FF_OP_CLIP, &a);
+}
+
+static bool is_number(const struct ff_constant *c)
+{
+	return c->n == 1;
+}
+
+static double number_of(const struct ff_constant *c)
+{
+	return c->whole ? (double)c->i[0] : (double)c->f[0];
+}
+
+/* A limit that is left out is none. */
+static int read_limit(struct ff_import *im, const Onnx__NodeProto *n, size_t i, double *ret)
+{
+	const struct ff_constant *c;
+	int code;
+
+	if (!ff_onnx_in(im, n, i))
+		return FF_OK;
+	if ((code = ff_onnx_in_constant(im, n, i, &c)) < 0)
+		return code;
+	if (!is_number(c))
+		return ff_import_fail(im, n, "its limits are not single numbers");
+	*ret = number_of(c);
+	return FF_OK;
+}
+
+static int emit_clip(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_CLIP);
+	struct ff_onnx_value *in;
+	int code;
+
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = read_limit(im, n, 1, &a.unary.a)) < 0 ||
+			(code = read_limit(im, n, 2, &a.unary.b)) < 0)
+		return code;
+	return emit(im, n, in, FF_OP_CLIP, &a);
+}
+
+static int power(struct ff_import *im, const Onnx__NodeProto *n, double exponent)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_POW);
+	struct ff_onnx_value *in;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	a.unary.a = exponent;
+	return code < 0 ? code : emit(im, n, in, FF_OP_POW, &a);
+}
+
+static int emit_reciprocal(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return power(im, n, -1);
+}
+
+static int emit_pow(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const struct ff_constant *exponent;
+	int code = ff_onnx_in_constant(im, n, 1, &exponent);
+
+	if (code < 0)
+		return code;
+	if (!is_number(exponent))
+		return ff_import_fail(im, n, "its exponent is not a single number");
+	return power(im, n, number_of(exponent));
+}
+
+/* Functions of two: what they become, and with a number c on the right, or on the left, as
+ * factor x + offset where `scales` says that they can. */
+static const struct binary {
+	const char *name;
+	enum ff_op op;
+	bool commutes, scales;
+	double factor, by_c; /* c on the right: factor + by_c c, or by_c / c of a quotient */
+	double offset_by_c;
+} binaries[] = {
+		{"Add", FF_OP_ADD, true, true, 1, 0, 1},
+		{"Sum", FF_OP_ADD, true, true, 1, 0, 1},
+		{"Sub", FF_OP_SUB, false, true, 1, 0, -1},
+		{"Mul", FF_OP_MUL, true, true, 0, 1, 0},
+		{"Div", FF_OP_DIV, false, true, 0, 1, 0},
+		{"Min", FF_OP_MIN, true, false, 0, 0, 0},
+		{"Max", FF_OP_MAX, true, false, 0, 0, 0},
+};
+
+static const struct binary *binary_of(const Onnx__NodeProto *n)
+{
+	uint32_t k = 0;
+
+	while (strcmp(binaries[k].name, n->op_type) != 0)
+		k++;
+	return &binaries[k];
+}
+
+/* A tensor's weights on the right of a computed one: a parameter of the node. */
+static int with_parameter(struct ff_import *im, const Onnx__NodeProto *n, const struct binary *b,
+		const struct ff_onnx_value *in, const struct ff_constant *c)
+{
+	union ff_attrs a = ff_attrs_preset(b->op);
+	struct ff_emit e = {.op = b->op, .attrs = &a, .in = {*in}, .n_in = 1};
+	struct ff_constant own = *c;
+	int code;
+
+	if (!c->weight)
+		return ff_import_fail(im, n,
+				"a constant of %" PRId64 " elements that is no weight of the "
+				"model is not supported",
+				c->n);
+	while (own.rank > in->rank && own.shape[0] == 1) { /* what broadcasts anyway */
+		own.rank--;
+		memmove(own.shape, own.shape + 1, own.rank * sizeof(*own.shape));
+	}
+	if (own.rank > FF_MAX_RANK)
+		return ff_import_fail(im, n, "more than %d axes", FF_MAX_RANK);
+	a.binary.rank = (int32_t)own.rank;
+	for (uint32_t k = 0; k < own.rank; k++)
+		a.binary.shape[k] = (int32_t)own.shape[k];
+	if ((code = ff_emit_param(im, n, &own, false, &e.params[0])) < 0)
+		return code;
+	return ff_emit_as(im, n, &e);
+}
+
+/* A number on either side. */
+static int with_number(struct ff_import *im, const Onnx__NodeProto *n, const struct binary *b,
+		const struct ff_onnx_value *in, double c, bool left)
+{
+	struct ff_onnx_value out = {.kind = FF_ONNX_NODE}, turned = *in;
+	bool quotient = b->op == FF_OP_DIV;
+	union ff_attrs a = ff_attrs_preset(FF_OP_POW);
+	const struct ff_emit inverse = {.op = FF_OP_POW, .attrs = &a, .in = {*in}, .n_in = 1};
+	double factor = b->factor + b->by_c * (quotient && !left ? 1 / c : c);
+	double offset = b->offset_by_c * c;
+	int code = FF_OK;
+
+	a.unary.a = -1;
+	if (left && quotient) /* c / x */
+		code = ff_emit(im, n, &inverse, &turned, 1);
+	if (left && b->op == FF_OP_SUB) { /* c - x */
+		factor = -1;
+		offset = c;
+	}
+	if (code == FF_OK)
+		code = scale(im, n, &turned, factor, offset, &out);
+	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
+}
+
+static int emit_binary(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const struct binary *b = binary_of(n);
+	const struct ff_onnx_value *in[2] = {ff_onnx_in(im, n, 0), ff_onnx_in(im, n, 1)};
+	bool left = in[0] && in[0]->kind == FF_ONNX_CONSTANT;
+
+	if (n->n_input != 2 || !in[0] || !in[1] ||
+			(in[0]->kind == FF_ONNX_NODE && in[1]->kind == FF_ONNX_NODE))
+		return ff_onnx_many(im, n, b->op, NULL);
+	if (in[left]->kind == FF_ONNX_CONSTANT)
+		return ff_import_fail(im, n, "both operands are constants");
+	if (is_number(&in[!left]->constant) && !in[!left]->constant.weight && b->scales)
+		return with_number(im, n, b, in[left], number_of(&in[!left]->constant), left);
+	if (left && !b->commutes)
+		return ff_import_fail(im, n, "a weight on its left is not supported");
+	return with_parameter(im, n, b, in[left], &in[!left]->constant);
+}
+
+const struct ff_onnx_row *ff_onnx_pointwise_row(const char *op)
+{
+	static const struct ff_onnx_row rows[] = {
+			{"LeakyRelu", emit_leaky_relu},
+			{"Gelu", emit_gelu},
+			{"HardSigmoid", emit_hard_sigmoid},
+			{"Clip", emit_clip},
+			{"Reciprocal", emit_reciprocal},
+			{"Pow", emit_pow},
+	};
+	static const struct ff_onnx_row one = {"", emit_plain}, two = {"", emit_binary};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (!strcmp(rows[i].op, op))
+			return &rows[i];
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		if (!strcmp(plain[i].name, op))
+			return &one;
+	for (size_t i = 0; i < sizeof(binaries) / sizeof(binaries[0]); i++)
+		if (!strcmp(binaries[i].name, op))
+			return &two;
+	return NULL;
+}
