@@ -174,6 +174,8 @@ static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
 	if (v->worst_name)
 		printf("gradients within %.2g of their %s (%s); ", v->worst,
 				ff_gradient_measure(&p->graph), v->worst_name);
+	if (v->rounding > 0)
+		printf("rounding the weights alone moves them by %.2g; ", v->rounding);
 	printf("memory and %" PRId64 " bytes sent as scheduled\n",
 			p->candidate[0].schedule.network_bytes);
 }
@@ -277,6 +279,8 @@ static void write_verdict(const struct ff_verdict *v, struct ff_out *out)
 	ff_out_real(out, "loss", v->loss);
 	ff_out_real(out, "one_device_loss", v->reference);
 	ff_out_real(out, "worst_gradient", v->worst);
+	if (v->rounding > 0)
+		ff_out_real(out, "rounding", v->rounding);
 	ff_out_int(out, "sent_bytes", v->sent_bytes);
 	ff_out_close(out);
 }

@@ -98,6 +98,7 @@ static inline const char *ff_gradient_measure(const struct ff_graph *g)
 struct ff_verdict {
 	bool done;
 	double loss, reference, worst;
+	double rounding; /* by how much rounding the weights moves one device's; 0: not asked for */
 	const char *worst_name; /* of the parameter whose gradient is farthest off */
 	int64_t sent_bytes;
 };

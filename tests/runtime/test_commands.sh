@@ -79,6 +79,13 @@ if "$ffrun" half.json single --data synthetic:64 --steps 1 >/dev/null 2>&1; then
 	check 'bfloat16 dumped' status 0 "$ffrun" half.json single $data --dump half.st
 	check 'as float32' test "$(grep -c BF16 half.st)" -eq 0
 fi
+"$ffzoo" densenet121 --batch 4 --set image=32 -o deep.json
+check 'rounding that a network enlarges is measured' status 0 ranks "$ffrun" deep.json \
+	data-parallel --devices 2 $data --verify
+check 'and told' said 'rounding the weights alone moves them by'
+check 'unless a tolerance is given' status 1 ranks "$ffrun" deep.json data-parallel --devices 2 \
+	$data --verify --tolerance 1e-4
+
 check 'one device' status 0 "$ffrun" lenet.json single $data --steps 5 --verify
 check 'is verified' said 'verified on one device'
 for ranks in 2 4; do
