@@ -162,25 +162,75 @@ static int compare_gradient(struct trial *t, uint32_t node, struct ff_error *err
 	return code;
 }
 
-/* The first step, and where those behind it are captured, once more, as they are: nothing has
- * been updated, so it is the same step. */
-static int run_step(struct ff_executor *x, double *loss, struct ff_error *err)
+/* All that operators keep from step to step, out of `x` into all[] or back. */
+static int move_kept(const struct ff_graph *g, struct ff_executor *x, bool back, float *all,
+		struct ff_error *err)
 {
-	int code = ff_executor_step(x, 0, err);
-	double once;
+	int code = FF_OK;
 
-	if (code == FF_OK)
-		code = ff_executor_losses(x, loss, 1, err);
-	if (code < 0 || !ff_executor_runs_ahead(x))
+	for (uint32_t i = 0; i < g->n_values && code == FF_OK; i++) {
+		const struct ff_value *v = &g->values[i];
+		int64_t n = 1;
+
+		if (!ff_value_is_kept(g, i))
+			continue;
+		for (uint32_t k = 0; k < v->rank; k++)
+			n *= v->shape[k];
+		code = back ? ff_executor_put_kept(x, i, all, err)
+			    : ff_executor_kept(x, i, all, err);
+		all += n;
+	}
+	return code;
+}
+
+static int64_t count_kept(const struct ff_graph *g)
+{
+	int64_t all = 1; /* so that there is something to allocate */
+
+	for (uint32_t i = 0; i < g->n_values; i++) {
+		int64_t n = 1;
+
+		for (uint32_t k = 0; k < g->values[i].rank; k++)
+			n *= g->values[i].shape[k];
+		all += ff_value_is_kept(g, i) ? n : 0;
+	}
+	return all;
+}
+
+/* The first step, and where those behind it are captured, once more, as they are: nothing has
+ * been updated, and what operators keep is as it was, so it is the same step. */
+static int run_twice(const struct ff_graph *g, struct ff_executor *x, float *kept, double *loss,
+		struct ff_error *err)
+{
+	double once;
+	int code;
+
+	if ((code = move_kept(g, x, false, kept, err)) < 0 ||
+			(code = ff_executor_step(x, 0, err)) < 0 ||
+			(code = ff_executor_losses(x, loss, 1, err)) < 0 ||
+			!ff_executor_runs_ahead(x))
 		return code;
 	once = *loss;
-	code = ff_executor_step(x, 0, err);
+	code = move_kept(g, x, true, kept, err);
+	if (code == FF_OK)
+		code = ff_executor_step(x, 0, err);
 	if (code == FF_OK)
 		code = ff_executor_losses(x, loss, 1, err);
 	if (code < 0 || once == *loss || isnan(once))
 		return code;
 	return ff_fail(err, FF_E_RUN, "the loss is %.9g where the step is captured, else %.9g",
 			*loss, once);
+}
+
+static int run_step(
+		const struct trial *t, struct ff_executor *x, double *loss, struct ff_error *err)
+{
+	const struct ff_graph *g = &t->plan->graph;
+	float *kept = malloc((size_t)count_kept(g) * sizeof(*kept));
+	int code = kept ? run_twice(g, x, kept, loss, err) : ff_fail_memory(err);
+
+	free(kept);
+	return code;
 }
 
 /* ---- what rounding does to the network itself ---- */
@@ -261,7 +311,7 @@ static int measure_rounding(struct trial *t, double *ret, struct ff_error *err)
 		return ff_fail_memory(err);
 	*ret = 0;
 	if ((code = gather_gradients(t, all, NULL, err)) == FF_OK &&
-			(code = run_step(t->whole, &loss, err)) == FF_OK)
+			(code = run_step(t, t->whole, &loss, err)) == FF_OK)
 		code = gather_gradients(t, all, ret, err);
 	free(all);
 	return code;
@@ -319,7 +369,7 @@ static int compare(struct trial *t, struct ff_error *err)
 static int try_step(struct trial *t, struct ff_error *err)
 {
 	int64_t sent = t->comm->sent_bytes;
-	int code = run_step(t->split, &t->verdict.loss, err);
+	int code = run_step(t, t->split, &t->verdict.loss, err);
 
 	if (code < 0)
 		return code;
@@ -327,7 +377,7 @@ static int try_step(struct trial *t, struct ff_error *err)
 	if (ff_executor_runs_ahead(t->split)) /* there were two */
 		t->verdict.sent_bytes /= 2;
 	code = ff_agree_sum(t->comm, &t->verdict.sent_bytes, 1, err);
-	return code < 0 || !t->whole ? code : run_step(t->whole, &t->verdict.reference, err);
+	return code < 0 || !t->whole ? code : run_step(t, t->whole, &t->verdict.reference, err);
 }
 
 static int run(struct trial *t, struct ff_error *err)

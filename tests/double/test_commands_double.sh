@@ -98,6 +98,21 @@ FF_NCCL=0 "$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synth
 	--steps 2 >before
 check 'not where the host communicates' \
 	grep -q '^steps: task by task, as communication over mpi needs the host' before
+cat >norm.json <<TXT
+{"format": "ffsoap-graph", "version": 2, "name": "norm", "nodes": [
+ {"name": "data", "op": "input", "shape": [8, 3, 6, 6]},
+ {"name": "label", "op": "input", "shape": [8], "dtype": "int32", "classes": 4},
+ {"name": "conv", "op": "conv2d", "in": ["data"], "out_channels": 4, "kernel": 3, "bias": false},
+ {"name": "norm", "op": "batch_norm", "in": ["conv"]},
+ {"name": "flat", "op": "reshape", "in": ["norm"], "shape": [0, -1]},
+ {"name": "fc", "op": "linear", "in": ["flat"], "out_features": 4},
+ {"name": "loss", "op": "softmax_cross_entropy", "in": ["fc", "label"]}]}
+TXT
+for word in 0 1; do
+	FF_CUDA_GRAPH=$word "$ffrun" norm.json single --device cuda --data synthetic:64 --dump norm$word \
+		>/dev/null
+done
+check 'a step that is dumped updates running statistics once' cmp norm0 norm1
 FF_CUDA_GRAPH=1 "$ffrun" lenet.json single --device cpu --data synthetic:64 --steps 1 2>before
 check 'nor on a CPU, whoever insists' test $? = 2
 check 'a test pass' "$ffrun" lenet.json single --device cuda --data synthetic:64 --epochs 1

@@ -133,10 +133,21 @@ static void train_in(struct ff_comm *(*world)(const struct ff_machine *m), struc
 		c->destroy(c);
 }
 
+/* Whether what ranks post needs no host. */
+static bool in_stream(struct ff_comm *(*world)(const struct ff_machine *m), const struct scene *s)
+{
+	struct ff_comm *c = world ? world(&s->machine) : NULL;
+	bool yes = !c || c->in_stream;
+
+	if (c)
+		c->destroy(c);
+	return yes;
+}
+
 void launch_compare(uint32_t cases, uint64_t seed,
 		struct ff_comm *(*world)(const struct ff_machine *m), uint32_t n_ranks)
 {
-	uint32_t overlapping = 0, partial = 0, forked = 0;
+	uint32_t overlapping = 0, partial = 0, forked = 0, done = 0;
 	struct seen seen = {0};
 
 	for (uint32_t i = 0; i < cases; i++) {
@@ -146,6 +157,11 @@ void launch_compare(uint32_t cases, uint64_t seed,
 
 		scene_open(&s, i % 4 == 3 ? FF_BF16 : FF_F32, n_ranks, &r);
 		scene_optimizer(&s, (enum ff_optimizer_id)(i % FF_OPTIMIZER_COUNT));
+		if (!in_stream(world, &s)) { /* ranks of this machine share a GPU */
+			scene_close(&s);
+			continue;
+		}
+		done++;
 		printf("# case %u: %u nodes, %u devices, %u micro-batches%s, %s\n", i,
 				s.graph.n_nodes, s.machine.n_devices, s.strategy.micro_batches,
 				s.machine.overlap ? ", overlap" : "", s.optimizer->name);
@@ -166,6 +182,6 @@ void launch_compare(uint32_t cases, uint64_t seed,
 		ck_assert(launch_same(&s, &captured, &plain));
 		scene_close(&s);
 	}
-	ck_assert(cases < 12 || (overlapping && partial && seen.op[FF_OP_DROPOUT]));
-	ck_assert(cases < 12 || n_ranks == 1 || forked);
+	ck_assert(done < 12 || (overlapping && partial && seen.op[FF_OP_DROPOUT]));
+	ck_assert(done < 12 || n_ranks == 1 || forked);
 }

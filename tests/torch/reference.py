@@ -318,7 +318,9 @@ def group_norm(net, node, x):
 
 def batch_norm(net, node, x):
     """What PyTorch keeps is kept."""
-    kept = net.kept.setdefault(node["name"], (x.new_zeros(x.shape[1]), x.new_ones(x.shape[1])))
+    kind = torch.promote_types(x.dtype, torch.float32)
+    kept = net.kept.setdefault(node["name"], (x.new_zeros(x.shape[1], dtype=kind),
+                                              x.new_ones(x.shape[1], dtype=kind)))
     return F.batch_norm(x, *kept, *affine(net, node), net.training, node.get("momentum", 0.1),
                         node.get("epsilon", 1e-5))
 
