@@ -5,9 +5,9 @@
 
 #include <unistd.h>
 
-#include "comm/job.h"
 #include "ff/capture.h"
 #include "ff/clock.h"
+#include "ranks_main.h"
 
 #define ELEMENTS 12
 #define LIMIT_S 2 /* as FF_COMM_TIMEOUT */
@@ -115,19 +115,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	struct ff_error err;
-	int status;
-
-	if (ff_mpi_start(&err) < 0 || ff_comm_mpi(&comm, &err) < 0) {
-		fprintf(stderr, "%s\n", err.text);
-		return EXIT_FAILURE;
-	}
-	if (comm->rank && !freopen("/dev/null", "w", stdout))
-		return EXIT_FAILURE;
-	status = ff_check_main(suite());
-	comm->destroy(comm);
-	if (status != EXIT_SUCCESS)
-		ff_mpi_abort(status);
-	ff_mpi_finish();
-	return status;
+	return ranks_main(suite(), &comm);
 }

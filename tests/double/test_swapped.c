@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "chosen.h"
 
-#include "comm/job.h"
+#include "ranks_main.h"
 
 #define ELEMENTS 8
 
@@ -84,19 +84,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	struct ff_error err;
-	int status;
-
-	if (ff_mpi_start(&err) < 0 || ff_comm_mpi(&comm, &err) < 0) {
-		fprintf(stderr, "%s\n", err.text);
-		return EXIT_FAILURE;
-	}
-	if (comm->rank && !freopen("/dev/null", "w", stdout))
-		return EXIT_FAILURE;
-	status = ff_check_main(suite());
-	comm->destroy(comm);
-	if (status != EXIT_SUCCESS)
-		ff_mpi_abort(status);
-	ff_mpi_finish();
-	return status;
+	return ranks_main(suite(), &comm);
 }
