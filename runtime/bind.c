@@ -9,34 +9,6 @@
 #include "ff/block.h"
 #include "ff/instance.h"
 
-void *ff_bind_buffer(const struct ff_executor *x, uint32_t buffer)
-{
-	const struct ff_buffer *b;
-	uint32_t host;
-
-	if (buffer == FF_NONE)
-		return NULL;
-	b = &x->s->buffers[buffer];
-	host = x->host_of[b->device];
-	return host == FF_NONE ? NULL : x->host[host].memory + b->offset;
-}
-
-char *ff_bind_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t position)
-{
-	const struct ff_bucket *b = &x->s->buckets[bucket];
-	uint32_t host = x->host_of[b->device[position]];
-
-	return host == FF_NONE ? NULL : x->host[host].memory + b->offset[position];
-}
-
-uint16_t *ff_bind_rounded(const struct ff_executor *x, uint32_t bucket, char *at)
-{
-	enum ff_dtype type = x->s->graph->dtype;
-	int64_t offset = ff_optimizer_readers(x->s->optimizer, type, x->s->buckets[bucket].bytes);
-
-	return type == FF_BF16 ? (uint16_t *)(at + offset) : NULL;
-}
-
 static uint32_t bucket_position(const struct ff_bucket *b, uint32_t device)
 {
 	uint32_t i = 0;
@@ -60,9 +32,9 @@ static void bind_io(const struct ff_executor *x, const struct ff_task *t, const 
 		if (!ff_region_volume(&w->in[i]))
 			continue;
 		if (read)
-			io->in[i] = ff_bind_buffer(x, ff_task_in(s, t, i)[t->part]);
+			io->in[i] = ff_address_buffer(x, ff_task_in(s, t, i)[t->part]);
 		if (w->need_din[i])
-			io->din[i] = ff_bind_buffer(x, ff_task_din(s, t, i)[t->part]);
+			io->din[i] = ff_address_buffer(x, ff_task_din(s, t, i)[t->part]);
 	}
 	for (uint32_t k = 0; k < n->n_out; k++) {
 		bool saved = k + n->n_saved >= n->n_out;
@@ -70,9 +42,9 @@ static void bind_io(const struct ff_executor *x, const struct ff_task *t, const 
 		if (!ff_region_volume(&w->out[k]))
 			continue;
 		if (forward || saved || (flags & FF_OP_BACKWARD_OUT))
-			io->out[k] = ff_bind_buffer(x, ff_task_out(s, t, k)[t->part]);
+			io->out[k] = ff_address_buffer(x, ff_task_out(s, t, k)[t->part]);
 		if (!forward && !saved)
-			io->dout[k] = ff_bind_buffer(x, ff_task_dout(s, t, k)[t->part]);
+			io->dout[k] = ff_address_buffer(x, ff_task_dout(s, t, k)[t->part]);
 	}
 	if (s->workspace_bytes[t->device] > 0)
 		io->workspace = x->host[x->host_of[t->device]].memory +
@@ -146,12 +118,12 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 static void bind_update(struct ff_executor *x, const struct ff_task *t, struct ff_job *j)
 {
 	const struct ff_bucket *b = &x->s->buckets[t->bucket];
-	char *at = ff_bind_bucket(x, t->bucket, bucket_position(b, t->device));
+	char *at = ff_address_bucket(x, t->bucket, bucket_position(b, t->device));
 
 	j->update = (struct ff_update){.optimizer = x->s->optimizer,
 			.weight = (float *)at,
 			.gradient = (const float *)(at + b->bytes),
-			.rounded = ff_bind_rounded(x, t->bucket, at),
+			.rounded = ff_address_rounded(x, t->bucket, at),
 			.n = (size_t)(b->bytes / FF_F32_BYTES)};
 	for (uint32_t i = 0; i < x->s->optimizer->states; i++)
 		j->update.state[i] = (float *)(at + (2 + i) * b->bytes);

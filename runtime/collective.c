@@ -37,7 +37,7 @@ int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 	if (code < 0)
 		return code;
 	for (uint32_t i = 0; i < b->n_devices; i++) {
-		char *at = ff_bind_bucket(t->x, t->task->bucket, i);
+		char *at = ff_address_bucket(t->x, t->task->bucket, i);
 
 		count[i] = b->bytes / FF_F32_BYTES;
 		if (at)
@@ -94,7 +94,7 @@ static void add_end(struct ff_transfer *t, uint32_t i, const uint8_t *order, voi
 	const struct ff_region *own = scatter || gather ? &mv->piece[i].region : whole;
 	const struct ff_region *received = scatter ? own : whole;
 	int64_t size = ff_dtype_bytes(mv->type);
-	char *stage = ff_transfer_stage(t, i);
+	char *stage = ff_address_stage(t, i);
 
 	send[i] = source;
 	recv[i] = sink;
@@ -136,16 +136,16 @@ int ff_collective_build(struct ff_transfer *t, struct ff_error *err)
 	t->collective.type = mv->type;
 	t->collective.reduce = mv->reduce;
 	count[0] = ff_region_volume(&mv->region);
-	ff_transfer_ends(t, &e);
+	ff_address_ends(t, &e);
 	if (mv->kind != FF_MOVE_ALL_REDUCE &&
 			(code = chunk_offsets(t, e.source_map->order, count, offset, err)) < 0)
 		return code;
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
-		void *source = ff_bind_buffer(t->x, e.source[mv->source[i]]);
+		void *source = ff_address_buffer(t->x, e.source[mv->source[i]]);
 
 		if (source)
 			add_end(t, i, e.source_map->order, source,
-					ff_bind_buffer(t->x, e.sink[mv->sink[i]]), send, recv);
+					ff_address_buffer(t->x, e.sink[mv->sink[i]]), send, recv);
 	}
 	return FF_OK;
 }

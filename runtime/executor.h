@@ -116,10 +116,11 @@ struct ff_executor {
 	struct ff_span *span;
 };
 
-/* executor.c: whether the pass under way has this task; all of its tasks to the streams; what a
- * pass left behind: its hosted score, its valid labels, its time. */
+/* issue.c: whether the pass under way has this task; all of its tasks to the streams. */
 bool ff_executor_runs(const struct ff_executor *x, uint32_t task);
 int ff_executor_issue(struct ff_executor *x, struct ff_error *err);
+
+/* past.c: what a pass left behind: its hosted score, its valid labels, its time. */
 int ff_executor_keep(struct ff_executor *x, bool training, const double score[2], int64_t valid,
 		double us, struct ff_error *err);
 
@@ -138,16 +139,27 @@ int ff_replay_wait(struct ff_executor *x, struct ff_error *err);
 /* NULL, or why steps are not launched. */
 const char *ff_replay_obstacle(const struct ff_executor *x);
 
-/* bind.c: pointers, kernels and streams of compute tasks and updates. */
-int ff_bind_jobs(struct ff_executor *x, struct ff_error *err);
-/* The memory of `buffer`; NULL for FF_NONE and for devices hosted elsewhere. */
-void *ff_bind_buffer(const struct ff_executor *x, uint32_t buffer);
+/* address.c: the memory of `buffer`; NULL for FF_NONE and for devices hosted elsewhere. */
+void *ff_address_buffer(const struct ff_executor *x, uint32_t buffer);
 /* The weights of a bucket's device at `position`, NULL if hosted elsewhere;
  * gradients and the optimizer's states follow, each bucket->bytes long. */
-char *ff_bind_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t position);
+char *ff_address_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t position);
 /* In the bucket at `at`: its weights rounded to what the graph computes in, or NULL where
  * that is float32. */
-uint16_t *ff_bind_rounded(const struct ff_executor *x, uint32_t bucket, char *at);
+uint16_t *ff_address_rounded(const struct ff_executor *x, uint32_t bucket, char *at);
+/* The sending or receiving shards' side of a move. */
+struct ff_ends {
+	const uint32_t *source, *sink; /* buffers by part */
+	uint32_t source_node, sink_node;
+	const struct ff_operand *source_map, *sink_map;
+};
+void ff_address_ends(const struct ff_transfer *t, struct ff_ends *ret);
+/* The position of `device` in a move. */
+uint32_t ff_address_position(const struct ff_move *mv, uint32_t device);
+void *ff_address_stage(const struct ff_transfer *t, uint32_t position);
+
+/* bind.c: pointers, kernels and streams of compute tasks and updates. */
+int ff_bind_jobs(struct ff_executor *x, struct ff_error *err);
 
 /* fuse.c: two tasks by one kernel, where the backend has that. */
 int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err);
@@ -170,16 +182,6 @@ int ff_load_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff_err
 /* collective.c: the collectives among them. */
 int ff_collective_build(struct ff_transfer *t, struct ff_error *err);
 int ff_sync_build(struct ff_transfer *t, struct ff_error *err);
-/* The sending or receiving shards' side of a move. */
-struct ff_ends {
-	const uint32_t *source, *sink; /* buffers by part */
-	uint32_t source_node, sink_node;
-	const struct ff_operand *source_map, *sink_map;
-};
-void ff_transfer_ends(const struct ff_transfer *t, struct ff_ends *ret);
-/* The position of `device` in a move. */
-uint32_t ff_move_position(const struct ff_move *mv, uint32_t device);
-void *ff_transfer_stage(const struct ff_transfer *t, uint32_t position);
 
 /* gather.c: whole weights. */
 int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err);

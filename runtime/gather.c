@@ -101,7 +101,7 @@ static int init_bucket(struct ff_executor *x, uint32_t bucket, char *memory,
 		struct ff_stream *stream, struct ff_error *err)
 {
 	const struct ff_bucket *b = &x->s->buckets[bucket];
-	uint16_t *rounded = ff_bind_rounded(x, bucket, memory);
+	uint16_t *rounded = ff_address_rounded(x, bucket, memory);
 	float *staging = calloc(1, (size_t)b->bytes);
 	int code;
 
@@ -136,7 +136,7 @@ int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err)
 		const struct ff_bucket *b = &x->s->buckets[i];
 
 		for (uint32_t k = 0; k < b->n_devices && code == FF_OK; k++) {
-			char *memory = ff_bind_bucket(x, i, k);
+			char *memory = ff_address_bucket(x, i, k);
 
 			if (memory)
 				code = init_bucket(x, i, memory,
@@ -189,7 +189,7 @@ int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, 
 		struct ff_error *err)
 {
 	const struct ff_value *v = &x->s->graph->values[x->s->graph->nodes[node].out];
-	int code = ff_executor_wait(x, err);
+	int code = ff_replay_wait(x, err);
 	int64_t n = 1;
 
 	for (uint32_t i = 0; i < v->rank; i++)
@@ -202,7 +202,7 @@ int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, 
 
 		if (shard->node != node)
 			continue;
-		memory = ff_bind_bucket(x, shard->bucket, 0);
+		memory = ff_address_bucket(x, shard->bucket, 0);
 		if (memory)
 			code = place_shard(x, shard, memory + shard->offset + array * b->bytes,
 					x->host[x->host_of[b->device[0]]].compute, whole, err);
@@ -216,8 +216,8 @@ static int put_shard(struct ff_executor *x, const struct ff_shard *shard, uint32
 {
 	const struct ff_bucket *b = &x->s->buckets[shard->bucket];
 	struct ff_stream *stream = x->host[x->host_of[b->device[position]]].compute;
-	char *memory = ff_bind_bucket(x, shard->bucket, position);
-	uint16_t *rounded = ff_bind_rounded(x, shard->bucket, memory);
+	char *memory = ff_address_bucket(x, shard->bucket, position);
+	uint16_t *rounded = ff_address_rounded(x, shard->bucket, memory);
 	int64_t n = ff_region_volume(&shard->region);
 	float *staging = malloc((size_t)n * sizeof(*staging));
 	int code;
@@ -239,7 +239,7 @@ static int put_shard(struct ff_executor *x, const struct ff_shard *shard, uint32
 int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t array,
 		const float *whole, struct ff_error *err)
 {
-	int code = ff_executor_wait(x, err);
+	int code = ff_replay_wait(x, err);
 
 	for (uint32_t i = 0; i < x->s->n_shards && code == FF_OK; i++) {
 		const struct ff_shard *shard = &x->s->shards[i];
@@ -248,7 +248,7 @@ int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t arr
 		if (shard->node != node || !ff_region_volume(&shard->region))
 			continue;
 		for (uint32_t k = 0; k < b->n_devices && code == FF_OK; k++)
-			if (ff_bind_bucket(x, shard->bucket, k))
+			if (ff_address_bucket(x, shard->bucket, k))
 				code = put_shard(x, shard, array, k, whole, err);
 	}
 	return code;

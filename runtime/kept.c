@@ -18,7 +18,7 @@ static struct piece find_piece(const struct ff_executor *x, uint32_t value, uint
 	const struct ff_node *n = &x->s->graph->nodes[v->producer];
 	uint32_t buffer = x->s->out[(size_t)value * x->s->n_instances][part];
 	struct ff_region box, region;
-	struct piece p = {.memory = ff_bind_buffer(x, buffer)};
+	struct piece p = {.memory = ff_address_buffer(x, buffer)};
 
 	ff_config_box(n, &x->s->config[v->producer], part, &box);
 	ff_operand_region(n, &n->out_map[v->port], &box, &region);
@@ -72,7 +72,7 @@ int ff_executor_init_kept(struct ff_executor *x, struct ff_error *err)
 int ff_executor_put_kept(
 		struct ff_executor *x, uint32_t value, const float *whole, struct ff_error *err)
 {
-	int code = ff_executor_wait(x, err);
+	int code = ff_replay_wait(x, err);
 
 	return code < 0 ? code : put(x, value, whole, err);
 }
@@ -81,7 +81,7 @@ int ff_executor_put_kept(
 int ff_executor_kept(struct ff_executor *x, uint32_t value, float *whole, struct ff_error *err)
 {
 	const struct ff_value *v = &x->s->graph->values[value];
-	int code = ff_executor_wait(x, err);
+	int code = ff_replay_wait(x, err);
 
 	memset(whole, 0, (size_t)v->shape[0] * sizeof(*whole));
 	for (uint32_t p = 0; p < x->s->config[v->producer].n_parts && code == FF_OK; p++) {

@@ -20,8 +20,8 @@ int ff_load_build(struct ff_transfer *t, struct ff_error *err)
 	struct ff_ends e;
 
 	(void)err;
-	ff_transfer_ends(t, &e);
-	t->load = t->sink = ff_bind_buffer(t->x, e.sink[t->task->move->sink[0]]);
+	ff_address_ends(t, &e);
+	t->load = t->sink = ff_address_buffer(t->x, e.sink[t->task->move->sink[0]]);
 	return FF_OK;
 }
 

@@ -4,37 +4,6 @@
 
 #include "ff/instance.h"
 
-uint32_t ff_move_position(const struct ff_move *mv, uint32_t device)
-{
-	uint32_t i = 0;
-
-	while (i + 1 < mv->n_devices && mv->device[i] != device)
-		i++;
-	return i;
-}
-
-void *ff_transfer_stage(const struct ff_transfer *t, uint32_t position)
-{
-	return t->task->stage == FF_NONE ? NULL : ff_bind_buffer(t->x, t->task->stage + position);
-}
-
-void ff_transfer_ends(const struct ff_transfer *t, struct ff_ends *ret)
-{
-	const struct ff_schedule *s = t->x->s;
-	const struct ff_graph *g = s->graph;
-	const struct ff_edge *e = &g->edges[t->task->edge];
-	const struct ff_value *v = &g->values[e->value];
-	const struct ff_operand *out = &g->nodes[v->producer].out_map[v->port];
-	const struct ff_operand *in = &g->nodes[e->node].in_map[e->slot];
-	bool forward = t->task->pass == FF_FORWARD;
-
-	ret->source_node = forward ? v->producer : e->node;
-	ret->sink_node = forward ? e->node : v->producer;
-	ff_task_ends(s, t->task, &ret->source, &ret->sink);
-	ret->source_map = forward ? out : in;
-	ret->sink_map = forward ? in : out;
-}
-
 /* The region of a part's shard on its side of the edge. */
 static void shard_region(const struct ff_transfer *t, uint32_t node, const struct ff_operand *map,
 		uint32_t part, struct ff_region *ret)
@@ -84,7 +53,7 @@ static int pack(struct ff_transfer *t, const struct ff_piece *p, const struct en
 		*from = (char *)e->source + start * ff_dtype_bytes(t->task->move->type);
 		return FF_OK;
 	}
-	*from = (char *)ff_transfer_stage(t, ff_move_position(t->task->move, p->from)) +
+	*from = (char *)ff_address_stage(t, ff_address_position(t->task->move, p->from)) +
 		p->send_stage;
 	t->before[t->n_before++] = (struct ff_copy){
 			.source = e->source,
@@ -114,7 +83,8 @@ static int unpack(struct ff_transfer *t, const struct ff_piece *p, const struct 
 		*to = (char *)e->sink + start * ff_dtype_bytes(t->task->move->type);
 		return FF_OK;
 	}
-	*to = (char *)ff_transfer_stage(t, ff_move_position(t->task->move, p->to)) + p->recv_stage;
+	*to = (char *)ff_address_stage(t, ff_address_position(t->task->move, p->to)) +
+	      p->recv_stage;
 	t->after[t->n_after++] = (struct ff_copy){
 			.source = *to,
 			.sink = e->sink,
@@ -157,8 +127,8 @@ static int add_pieces(
 		const struct ff_piece *p = &mv->piece[i];
 		struct ends_of_piece x = {.order = e->source_map->order};
 
-		x.source = ff_bind_buffer(t->x, e->source[p->source]);
-		x.sink = ff_bind_buffer(t->x, e->sink[p->sink]);
+		x.source = ff_address_buffer(t->x, e->source[p->source]);
+		x.sink = ff_address_buffer(t->x, e->sink[p->sink]);
 		if (p->add != add || (!x.source && !x.sink))
 			continue;
 		shard_region(t, e->source_node, e->source_map, p->source, &x.source_region);
@@ -176,7 +146,7 @@ static void add_fills(struct ff_transfer *t, const struct ff_ends *e)
 	const struct ff_move *mv = t->task->move;
 
 	for (uint32_t i = 0; i < mv->n_sinks; i++) {
-		void *sink = ff_bind_buffer(t->x, e->sink[mv->sink[i]]);
+		void *sink = ff_address_buffer(t->x, e->sink[mv->sink[i]]);
 		struct ff_region r;
 
 		if (!mv->fill[i] || !sink)
@@ -199,7 +169,7 @@ static int build_messages(struct ff_transfer *t, struct ff_error *err)
 	t->parcel = ff_arena_array(a, mv->n_pieces, sizeof(*t->parcel));
 	if (!t->fill || !t->before || !t->after || !t->parcel)
 		return ff_fail_memory(err);
-	ff_transfer_ends(t, &e);
+	ff_address_ends(t, &e);
 	add_fills(t, &e);
 	code = add_pieces(t, &e, false, err);
 	return code < 0 ? code : add_pieces(t, &e, true, err);

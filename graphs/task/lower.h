@@ -68,7 +68,7 @@ static inline const struct ff_redistribution *ff_moves_of(
 /* tasks.c: all tasks, in order. */
 void ff_tasks_emit(struct ff_lowering *l);
 
-/* Index of `device` among the devices of a task or a bucket, ascending, or FF_NONE. */
+/* clocks.c: index of `device` among the devices of a task or a bucket, ascending, or FF_NONE. */
 uint32_t ff_device_index(const uint16_t *list, uint32_t n, uint32_t device);
 /* Whether a task is on its devices' communication lanes, beside what they compute. */
 static inline bool ff_on_comm_lane(const struct ff_lowering *l, const struct ff_task *t)
@@ -77,6 +77,8 @@ static inline bool ff_on_comm_lane(const struct ff_lowering *l, const struct ff_
 }
 /* What is known to be done on `device` before a task of its starts. */
 const struct ff_clock *ff_clock_before(const struct ff_lowering *l, uint32_t task, uint32_t device);
+/* Advances the clocks by the task at hand, whose dependencies are known. */
+void ff_clock_tick(struct ff_lowering *l);
 
 /* memory.c: a buffer of `bytes` on `device`, first used by the task at hand. */
 uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes);
@@ -87,8 +89,6 @@ uint32_t ff_buffer_pin(struct ff_lowering *l, uint32_t device, uint32_t bucket, 
 void ff_buffer_use(struct ff_lowering *l, uint32_t buffer);
 /* `buffer` lives until the step ends. */
 void ff_buffer_keep(struct ff_lowering *l, uint32_t buffer);
-/* Advances the clocks by the task at hand, whose dependencies are known. */
-void ff_clock_tick(struct ff_lowering *l);
 /* Gives every bucket and buffer its place; fills memory_bytes and live_bytes. */
 int ff_memory_place(struct ff_lowering *l, struct ff_error *err);
 

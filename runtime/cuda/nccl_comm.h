@@ -80,18 +80,20 @@ void ff_nccl_end(void *nccl);
 /* Something is being posted to the group, on the stream. */
 void ff_nccl_note(struct ff_nccl *m, struct ff_nccl_group *g, struct ff_stream *s);
 
-/* nccl_collective.c */
+/* nccl_post.c */
 bool ff_nccl_is_even(const struct ff_collective *x);
 bool ff_nccl_is_in_order(const struct ff_collective *x);
 /* What `call` calls goes to NCCL as one; errors name p->g. */
 int ff_nccl_together(struct ff_nccl_post *p, ncclResult_t (*call)(const struct ff_nccl_post *p),
 		struct ff_error *err);
 int ff_nccl_scratch(struct ff_nccl *m, size_t bytes, char **ret, struct ff_error *err);
+void ff_nccl_scratch_close(struct ff_nccl *m);
+
+/* nccl_collective.c */
 int ff_nccl_collective(struct ff_comm *c, const struct ff_channel *on,
 		const struct ff_collective *x, struct ff_error *err);
 int ff_nccl_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dtype type,
 		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err);
-void ff_nccl_scratch_close(struct ff_nccl *m);
 
 /* nccl_nodes.c */
 /* Whether the collective goes by nodes, within them and between them in turn: sets p->nodes. */

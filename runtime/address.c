@@ -1,0 +1,65 @@
+/* Addresses: where the schedule's buffers, buckets and stages lie in this process.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "executor.h"
+
+#include "ff/instance.h"
+
+void *ff_address_buffer(const struct ff_executor *x, uint32_t buffer)
+{
+	const struct ff_buffer *b;
+	uint32_t host;
+
+	if (buffer == FF_NONE)
+		return NULL;
+	b = &x->s->buffers[buffer];
+	host = x->host_of[b->device];
+	return host == FF_NONE ? NULL : x->host[host].memory + b->offset;
+}
+
+char *ff_address_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t position)
+{
+	const struct ff_bucket *b = &x->s->buckets[bucket];
+	uint32_t host = x->host_of[b->device[position]];
+
+	return host == FF_NONE ? NULL : x->host[host].memory + b->offset[position];
+}
+
+uint16_t *ff_address_rounded(const struct ff_executor *x, uint32_t bucket, char *at)
+{
+	enum ff_dtype type = x->s->graph->dtype;
+	int64_t offset = ff_optimizer_readers(x->s->optimizer, type, x->s->buckets[bucket].bytes);
+
+	return type == FF_BF16 ? (uint16_t *)(at + offset) : NULL;
+}
+
+uint32_t ff_address_position(const struct ff_move *mv, uint32_t device)
+{
+	uint32_t i = 0;
+
+	while (i + 1 < mv->n_devices && mv->device[i] != device)
+		i++;
+	return i;
+}
+
+void *ff_address_stage(const struct ff_transfer *t, uint32_t position)
+{
+	return t->task->stage == FF_NONE ? NULL
+					 : ff_address_buffer(t->x, t->task->stage + position);
+}
+
+void ff_address_ends(const struct ff_transfer *t, struct ff_ends *ret)
+{
+	const struct ff_schedule *s = t->x->s;
+	const struct ff_graph *g = s->graph;
+	const struct ff_edge *e = &g->edges[t->task->edge];
+	const struct ff_value *v = &g->values[e->value];
+	const struct ff_operand *out = &g->nodes[v->producer].out_map[v->port];
+	const struct ff_operand *in = &g->nodes[e->node].in_map[e->slot];
+	bool forward = t->task->pass == FF_FORWARD;
+
+	ret->source_node = forward ? v->producer : e->node;
+	ret->sink_node = forward ? e->node : v->producer;
+	ff_task_ends(s, t->task, &ret->source, &ret->sink);
+	ret->source_map = forward ? out : in;
+	ret->sink_map = forward ? in : out;
+}

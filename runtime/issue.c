@@ -1,0 +1,164 @@
+/* Issue: gives the tasks of a pass to their streams, in the schedule's order.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "executor.h"
+
+#include <string.h>
+
+#include "ff/clock.h"
+
+bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
+{
+	const struct ff_job *j = &x->job[task];
+
+	if (!j->here || (!x->training && !j->forward))
+		return false;
+	return !x->opt.keep_gradients || x->s->tasks[task].kind != FF_TASK_UPDATE;
+}
+
+/* Where a pass is captured its figures are read later: who takes these computes nonsense. */
+static void set_figures(const struct ff_executor *x, struct ff_kernel_io *io)
+{
+	io->step = x->capturing ? UINT64_MAX : x->step;
+	io->valid = x->capturing ? 0 : x->valid;
+	io->figures = x->capturing ? x->figures : NULL;
+}
+
+static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
+{
+	float *score = x->capturing ? &x->capturing->score[2 * j->score_index] : j->score;
+	int code;
+
+	if (!j->kernel)
+		return FF_OK;
+	set_figures(x, j->io);
+	j->io->micro = x->s->tasks[j - x->job].micro;
+	j->io->training = x->training;
+	code = x->b->run(j->stream, j->kernel, j->io, err);
+	for (uint32_t i = 0; i < j->n_additions && code == FF_OK; i++)
+		code = x->b->copy(j->stream, &j->addition[i], err);
+	if (code == FF_OK && j->score)
+		code = x->b->download(j->stream, score, j->io->out[0], 2 * sizeof(*score), err);
+	return code;
+}
+
+static int issue_update(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
+{
+	x->s->optimizer->factors(x->opt.setting, x->step, &j->update.factors);
+	j->update.figures = x->capturing ? x->figures : NULL;
+	if (x->capturing) /* as set_figures has it */
+		memset(&j->update.factors, 0xff, sizeof(j->update.factors));
+	return x->b->update(j->stream, &j->update, err);
+}
+
+static int issue(struct ff_executor *x, uint32_t task, struct ff_error *err)
+{
+	const struct ff_task *t = &x->s->tasks[task];
+	struct ff_job *j = &x->job[task];
+
+	switch (t->kind) {
+	case FF_TASK_FORWARD:
+	case FF_TASK_BACKWARD:
+		return issue_compute(x, j, err);
+	case FF_TASK_UPDATE:
+		return issue_update(x, j, err);
+	case FF_TASK_MOVE:
+	case FF_TASK_SYNC:
+		return ff_transfer_issue(j->transfer, j->stream, err);
+	}
+	return FF_OK;
+}
+
+static int note_time(void *arg, struct ff_error *err)
+{
+	(void)err;
+	*(double *)arg = ff_clock_us();
+	return FF_OK;
+}
+
+/* Without overlap a device's transfers have their place among what it computes, and the memory
+ * plan relies on that; but all of a process run on the first device's stream.  So the others'
+ * streams wait for it, or (`before`) it for them. */
+static int keep_place(
+		struct ff_executor *x, const struct ff_job *j, bool before, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	if (x->s->machine->overlap || j->stream != x->transfers)
+		return FF_OK;
+	for (uint32_t i = 0; i < j->n_hosts && code == FF_OK; i++) {
+		struct ff_host *h = &x->host[j->hosts[i]];
+		struct ff_stream *first = before ? h->compute : x->transfers;
+		struct ff_event *turn = before ? h->turn : x->host[0].turn;
+
+		if (h->compute == x->transfers)
+			continue;
+		code = x->b->record(first, turn, err);
+		if (code == FF_OK)
+			code = x->b->wait(before ? x->transfers : h->compute, turn, err);
+	}
+	return code;
+}
+
+static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error *err)
+{
+	bool transfer = x->s->tasks[task].kind == FF_TASK_MOVE ||
+			x->s->tasks[task].kind == FF_TASK_SYNC;
+	struct ff_job *j = &x->job[task];
+	int code = transfer ? keep_place(x, j, true, err) : FF_OK;
+
+	for (uint32_t i = 0; i < j->n_waits && code == FF_OK; i++)
+		if (ff_executor_runs(x, j->wait[i]))
+			code = x->b->wait(j->stream, x->job[j->wait[i]].done, err);
+	if (code == FF_OK && x->tracing)
+		code = x->b->call(j->stream, note_time, &j->start_us, err);
+	if (code == FF_OK)
+		code = issue(x, task, err);
+	if (code == FF_OK && x->tracing)
+		code = x->b->call(j->stream, note_time, &j->finish_us, err);
+	if (code == FF_OK && j->done)
+		code = x->b->record(j->stream, j->done, err);
+	if (code == FF_OK && transfer)
+		code = keep_place(x, j, false, err);
+	j->traced = x->tracing;
+	return code;
+}
+
+/* The task to come, on `next`, waits for all before it, the last of which is on `last`
+ * (NULL: there is none). */
+static int take_turn(struct ff_executor *x, struct ff_stream *last, struct ff_stream *next,
+		struct ff_error *err)
+{
+	struct ff_event *turn = x->turn;
+	int code;
+
+	if (!last || last == next)
+		return FF_OK;
+	for (uint32_t i = 0; i < x->n_hosts; i++)
+		if (x->host[i].compute == last)
+			turn = x->host[i].turn;
+	code = x->b->record(last, turn, err);
+	return code < 0 ? code : x->b->wait(next, turn, err);
+}
+
+int ff_executor_issue(struct ff_executor *x, struct ff_error *err)
+{
+	/* A buffer may be used again because a task of backward lies between; without
+	 * backward only one task at a time is safe. */
+	bool alone = !x->training && x->s->n_instances > 2;
+	struct ff_stream *last = NULL;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++) {
+		struct ff_job *j = &x->job[i];
+
+		j->traced = false;
+		if (!ff_executor_runs(x, i))
+			continue;
+		if (alone)
+			code = take_turn(x, last, j->stream, err);
+		if (code == FF_OK)
+			code = issue_in_order(x, i, err);
+		last = j->stream;
+	}
+	return code;
+}
