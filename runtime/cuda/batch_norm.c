@@ -1,4 +1,5 @@
 /* Batch norm and its prelude.  SPDX-License-Identifier: Apache-2.0 */
+#include "batch_norm.h"
 #include "kernel.h"
 
 struct batch {

@@ -1,6 +1,7 @@
 /* Batch norm: sums of each channel by blocks that have 32 channels and a share of the elements,
  * then of those; everything else by element.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "batch_norm.h"
 #include "real.cuh"
 
 #define ACROSS 32

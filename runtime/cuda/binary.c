@@ -1,5 +1,6 @@
 /* Functions of two elements (../binary.h), as their operands broadcast.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "fold.h"
 #include "kernel.h"
 
 struct binary {

@@ -1,6 +1,7 @@
 /* Functions of two elements as their operands broadcast, and the sums that are the gradients of
  * what is broadcast.  Sums have an order that the shape alone decides.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "fold.h"
 #include "real.cuh"
 
 #define MOST 64   /* shares of what an element of the sink is made of */

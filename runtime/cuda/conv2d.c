@@ -10,6 +10,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "conv2d.h"
 #include "copy.h"
 #include "dnn.h"
 #include "kernel.h"

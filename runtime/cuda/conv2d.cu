@@ -1,5 +1,6 @@
 /* Convolutions straight from the definition, for shapes of which cuDNN has none: a thread an
  * element, every sum in a fixed order.  SPDX-License-Identifier: Apache-2.0 */
+#include "conv2d.h"
 #include "real.cuh"
 
 /* Element of a filter: output channel, tap, input channel of the group. */

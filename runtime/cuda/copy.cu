@@ -1,5 +1,6 @@
 /* Copies of regions, reductions of them, fills, reshapes.  SPDX-License-Identifier: Apache-2.0 */
 #include "real.cuh"
+#include "reshape.h"
 
 #define TILE 32 /* elements; of a block that transposes */
 

@@ -2,9 +2,9 @@
 #ifndef FF_CUDA_DNN_H
 #define FF_CUDA_DNN_H
 
+#include "conv2d.h"
 #include "device.h"
 #include "epilogue.h"
-#include "rows.h"
 
 struct ff_dnn;
 struct ff_conv;

@@ -1,4 +1,5 @@
 /* Dropout; backward draws its numbers again.  SPDX-License-Identifier: Apache-2.0 */
+#include "dropout.h"
 #include "copy.h"
 #include "kernel.h"
 

@@ -1,6 +1,7 @@
 /* Dropout: element i of the whole tensor (row-major, whatever the split) is kept when its
  * Philox number is at least p (graphs/base/philox.c; bit for bit the same numbers).
  * SPDX-License-Identifier: Apache-2.0 */
+#include "dropout.h"
 #include "real.cuh"
 
 /* The word of element `index`. */

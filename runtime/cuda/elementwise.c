@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "copy.h"
+#include "elementwise.h"
 #include "kernel.h"
 
 _Static_assert(FF_SUMMANDS == FF_MAX_INPUTS, "an add may have as many inputs as a node");

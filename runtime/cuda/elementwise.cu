@@ -1,4 +1,5 @@
 /* Functions of one element, and sums of several.  SPDX-License-Identifier: Apache-2.0 */
+#include "elementwise.h"
 #include "real.cuh"
 
 /* ---- functions of one element ---- */

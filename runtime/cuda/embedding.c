@@ -1,6 +1,7 @@
 /* Embedding: rows of a table.  A part has a range of the rows and of the features;
  * of ids whose row it does not have it writes zeros and gathers no gradient.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "embedding.h"
 #include "kernel.h"
 
 struct embedding {

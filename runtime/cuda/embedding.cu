@@ -1,4 +1,5 @@
 /* Rows of a table, and their gradients.  SPDX-License-Identifier: Apache-2.0 */
+#include "embedding.h"
 #include "real.cuh"
 
 #define EACH 8 /* ids that a thread looks at between two steps of its block */

@@ -4,6 +4,7 @@
 #include "../matmul.h"
 
 #include "blas.h"
+#include "fold.h"
 #include "kernel.h"
 
 /* An operand, or (2) the output or its gradient. */

@@ -4,6 +4,7 @@
 
 #include "copy.h"
 #include "kernel.h"
+#include "reshape.h"
 
 /* ---- concat and split: one side whole, the other in pieces ---- */
 

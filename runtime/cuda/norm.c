@@ -1,4 +1,5 @@
 /* Layer, RMS and group norm.  SPDX-License-Identifier: Apache-2.0 */
+#include "norm.h"
 #include "kernel.h"
 
 struct norm {

@@ -1,5 +1,6 @@
 /* Pooling.  The largest keeps where it was for the way back.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "pool2d.h"
 #include "kernel.h"
 
 struct pool2d {

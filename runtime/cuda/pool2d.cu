@@ -1,5 +1,6 @@
 /* Pooling of images that are stored channels last.  Gradients are gathered, so that windows
  * that overlap add up in a fixed order.  SPDX-License-Identifier: Apache-2.0 */
+#include "pool2d.h"
 #include "real.cuh"
 
 /* Of the largest, where in its window it was: the first of equals. */

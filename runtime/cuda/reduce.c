@@ -1,4 +1,5 @@
 /* Sums, means and maxima along axes.  SPDX-License-Identifier: Apache-2.0 */
+#include "fold.h"
 #include "kernel.h"
 
 struct reduce {

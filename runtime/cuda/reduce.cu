@@ -1,5 +1,6 @@
 /* Gradients of maxima along axes; what else reductions do, binary.cu has.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "fold.h"
 #include "real.cuh"
 
 FF_DEVICE int64_t place_of(const struct ff_loops &l, uint32_t first, uint32_t end, int64_t i)

@@ -1,4 +1,5 @@
 /* Softmax along an axis, and its logarithm.  SPDX-License-Identifier: Apache-2.0 */
+#include "softmax.h"
 #include "kernel.h"
 
 struct softmax {

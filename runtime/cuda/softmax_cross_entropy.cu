@@ -2,6 +2,7 @@
  * runtime/cpu/softmax_cross_entropy.c has them.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "real.cuh"
+#include "softmax_cross_entropy.h"
 
 #define WIDE 256     /* classes from which a position has a block of its own */
 #define LANES 32     /* threads of a position with fewer */

@@ -1,0 +1,40 @@
+/* Batch norm: what batch_norm.c tells batch_norm.cu.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_BATCH_NORM_H
+#define FF_CUDA_BATCH_NORM_H
+
+#include <cuda_runtime_api.h>
+
+#include "ff/dtype.h"
+#include "ff/norm.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* `moments` has four numbers a channel, as FF_REDUCE_MOMENTS has them; so have
+ * its gradients: (a, b, c, d) for d dy + b + c (x - a), which takes the place of dy.  All are
+ * summed in an order that depends on shapes alone, by way of `scratch`. */
+int64_t ff_batch_scratch(const struct ff_batch *b);
+cudaError_t ff_launch_batch_moments(enum ff_dtype type, const struct ff_batch *b, const void *x,
+		float *moments, float *scratch, cudaStream_t s);
+cudaError_t ff_launch_batch_moments_gradient(enum ff_dtype type, const struct ff_batch *b,
+		const void *x, const float *dmoments, void *gradient, cudaStream_t s);
+
+/* `moments` NULL: by what is kept.  `weight`, `bias` may be NULL. */
+struct ff_batch_values {
+	const void *x, *weight, *bias, *dy;
+	const float *moments;
+	float *mean, *variance;            /* kept */
+	float *dmoments, *dweight, *dbias; /* NULL where none are wanted */
+};
+cudaError_t ff_launch_batch_norm(enum ff_dtype type, const struct ff_batch *b,
+		const struct ff_batch_values *v, void *y, cudaStream_t s);
+/* The sums over dy, and updates what is kept. */
+cudaError_t ff_launch_batch_norm_gradient(enum ff_dtype type, const struct ff_batch *b,
+		const struct ff_batch_values *v, float *scratch, cudaStream_t s);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
