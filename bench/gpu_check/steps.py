@@ -56,7 +56,7 @@ class Check:
 
     def env(self, **more):
         env = place.environment()
-        env.update(FF_CUDA_MODULE=str(self.module()), FF_TEST_BACKEND="cuda")
+        env.update(FF_CUDA_MODULE=str(self.module()), FF_TEST_BACKEND="cuda", FF_CACHE_DIR="")
         if self.double:
             env.update(FF_TEST_SHARE="8", OMP_NUM_THREADS="1")
         env.update(more)
@@ -342,6 +342,26 @@ def graphs(check):
     return "the same bits" if check.double else "the same bits; " + "; ".join(said)
 
 
+def plans(check):
+    """What libraries chose in a first run is kept, and a second one computes the same by it."""
+    cache = place.OUT / "plans"
+    shutil.rmtree(cache, ignore_errors=True)
+    full, small = BENCHMARKS["resnet50"]
+    path = graph(check, "plans", *(small if check.double else full), "--set", "dtype=bfloat16")
+    losses, seconds, files = [], [], []
+    for _ in range(2):
+        begin = time.monotonic()
+        losses.append(train(check, path, "cuda", "--data", "synthetic:64", "--steps", "3",
+                            FF_CACHE_DIR=str(cache))["loss"])
+        seconds.append(time.monotonic() - begin)
+        files.append({p: p.stat().st_mtime_ns for p in cache.rglob("*") if p.is_file()})
+    if losses[0] != losses[1]:
+        raise Failure(f"losses are {losses[1]}, and were {losses[0]}")
+    if not files[0] or files[0] != files[1]:
+        raise Failure(f"{len(files[0])} plans were kept, and then not found")
+    return f"{len(files[0])} kept; the command took {seconds[0]:.1f} s, then {seconds[1]:.1f}"
+
+
 def graphs_nccl(check):
     """Communication captured too; processes on one GPU count as hosts."""
     path = graph(check, "graphs", "mlp", "--batch", "12", "--set", "hidden=32")
@@ -423,7 +443,8 @@ def all_steps():
     steps = [Step("unpack", unpack, 60), Step("configure", configure, 90),
              Step("build", build, 300), Step("commands", commands, 90)]
     steps += [Step(n, backend_test(n), 120) for n in BACKEND_TESTS]
-    steps += [Step("CPU and GPU", cpu_and_gpu, 90), Step("CUDA graphs", graphs, 60)]
+    steps += [Step("CPU and GPU", cpu_and_gpu, 90), Step("CUDA graphs", graphs, 60),
+              Step("plans kept", plans, 60)]
     steps += [Step(f"PyTorch {p}", torch_test(p), 120) for p in TORCH_PARTS[:3]]
     steps += [Step(f"{n} ranks, staging", ranks(n), 90) for n in (2, 4)]
     steps += [Step("2 and 4 ranks, NCCL", nccl, 60), Step("CUDA graphs, NCCL", graphs_nccl, 60)]

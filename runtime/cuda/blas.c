@@ -4,10 +4,13 @@
 #include "blas.h"
 
 #include <cublasLt.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernel.h"
+#include "plans.h"
 
 #define WORKSPACE ((size_t)32 << 20) /* as NVIDIA advises for Hopper */
 #define ALIGNMENT 64                 /* of all that the memory plan places */
@@ -211,6 +214,50 @@ static int limit(cublasLtMatmulPreference_t p, const struct ff_kernel *k, struct
 	return code;
 }
 
+/* What a choice is kept for: all that cuBLASLt is told. */
+static void print_problem(const struct ff_kernel *k, const struct ff_product_shape *s,
+		char text[FF_PLANS_TEXT])
+{
+	snprintf(text, FF_PLANS_TEXT,
+			"product of %" PRId64 " x %" PRId64 " x %" PRId64 ", %" PRId64
+			" of them%s%s%s%s, epilogue %d, %s to %s%s, within %zu bytes, aligned to "
+			"%d",
+			s->rows, s->inner, s->columns, s->batch,
+			s->a_transposed ? ", A transposed" : "",
+			s->b_transposed ? ", B transposed" : "", s->has_bias ? ", bias" : "",
+			s->gives_sums ? ", sums" : "", (int)s->epilogue, ff_dtype_name(s->type),
+			ff_dtype_name(s->sink), k->dev->tf32 ? ", TF32" : "", WORKSPACE, ALIGNMENT);
+}
+
+static void keep_algo(const struct ff_kernel *k, const struct choice *c)
+{
+	char problem[FF_PLANS_TEXT], text[FF_PLANS_TEXT];
+
+	snprintf(text, sizeof(text), "workspace %zu algorithm ", c->workspace);
+	print_problem(k, &c->shape, problem);
+	if (ff_plans_print(text, &c->algo, sizeof(c->algo)))
+		ff_plans_keep(k->dev, problem, text);
+}
+
+/* As it was chosen before; cuBLASLt says whether it still can be. */
+static bool find_algo(const struct ff_kernel *k, struct ff_product *p)
+{
+	char problem[FF_PLANS_TEXT], text[FF_PLANS_TEXT];
+	cublasLtMatmulHeuristicResult_t result = {0};
+	int read = 0;
+
+	print_problem(k, &p->choice.shape, problem);
+	if (!ff_plans_find(k->dev, problem, text) ||
+			sscanf(text, "workspace %zu algorithm %n", &p->choice.workspace, &read) <
+					1 ||
+			!read ||
+			!ff_plans_scan(text + read, &p->choice.algo, sizeof(p->choice.algo)))
+		return false;
+	return cublasLtMatmulAlgoCheck(p->blas->handle, p->matmul, p->a, p->b, p->c, p->c,
+			       &p->choice.algo, &result) == CUBLAS_STATUS_SUCCESS &&
+	       result.workspaceSize <= p->choice.workspace && p->choice.workspace <= WORKSPACE;
+}
+
 /* What cuBLASLt's heuristics take to be the fastest. */
 static int ask(const struct ff_kernel *k, struct ff_product *p, struct ff_error *err)
 {
@@ -232,20 +279,26 @@ static int ask(const struct ff_kernel *k, struct ff_product *p, struct ff_error 
 		code = check(status, k, "choose a matrix product", err);
 	p->choice.algo = best.algo;
 	p->choice.workspace = best.workspaceSize;
+	if (code == FF_OK && !p->choice.none)
+		keep_algo(k, &p->choice);
 	return code < 0 ? code : keep_choice(p->blas, &p->choice, err);
 }
 
-/* Of what is known or asked for. */
+/* Of what is known here, was kept or is asked for. */
 static int choose(struct ff_kernel *k, struct ff_product *p, const struct ff_product_shape *shape,
 		struct ff_error *err)
 {
 	const struct choice *known = find_choice(p->blas, shape);
 
 	p->choice = (struct choice){.shape = *shape};
-	if (!known)
-		return ask(k, p, err);
-	p->choice = *known;
-	return FF_OK;
+	if (known) {
+		p->choice = *known;
+		return FF_OK;
+	}
+	if (find_algo(k, p))
+		return keep_choice(p->blas, &p->choice, err);
+	p->choice = (struct choice){.shape = *shape};
+	return ask(k, p, err);
 }
 
 /* Where cuBLASLt has none with a bias, that is added behind; sums are somebody else's. */

@@ -7,6 +7,7 @@
 
 #include "blas.h"
 #include "dnn.h"
+#include "plans.h"
 #include "stream.h"
 
 int ff_cuda_check(cudaError_t code, const struct ff_device *dev, const char *verb,
@@ -100,6 +101,7 @@ void ff_cuda_close(struct ff_device *dev)
 	ff_cuda_enter(dev, NULL);
 	ff_dnn_close(dev->dnn);
 	ff_blas_close(dev->blas);
+	ff_plans_close(dev->plans);
 	ff_trouble_close(dev);
 	ff_ledgers_free(dev->ledgers);
 	cudaFree(dev->figures);

@@ -7,8 +7,9 @@
 
 #include "ff/backend.h"
 
-struct ff_blas; /* blas.h */
-struct ff_dnn;  /* dnn.h */
+struct ff_blas;  /* blas.h */
+struct ff_dnn;   /* dnn.h */
+struct ff_plans; /* plans.h */
 struct ff_trouble;
 struct ff_trouble_page;
 struct ff_ledger; /* stream.c */
@@ -18,6 +19,7 @@ struct ff_device {
 	cudaStream_t own;     /* of what is waited for where it is called */
 	struct ff_blas *blas; /* NULL until a kernel asks for them */
 	struct ff_dnn *dnn;
+	struct ff_plans *plans;
 	struct ff_ledger *ledgers;        /* of all streams so far */
 	struct ff_trouble_page *page;     /* where kernels report */
 	struct ff_figures *figures;       /* NULL until somebody captures; device memory */

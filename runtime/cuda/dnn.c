@@ -4,9 +4,12 @@
 #include "dnn.h"
 
 #include <cudnn.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine.h"
 #include "kernel.h"
 
 #define WORKSPACE ((int64_t)256 << 20) /* bytes that a plan may take */
@@ -361,6 +364,39 @@ static cudnnBackendDescriptor_t plan_of(
 	return NULL;
 }
 
+/* What a plan is kept for; false: for nothing. */
+static bool print_problem(const struct ff_conv_shape *s, char text[FF_PLANS_TEXT])
+{
+	snprintf(text, FF_PLANS_TEXT, "convolution within %" PRId64 " bytes, by its bytes ",
+			WORKSPACE);
+	return ff_plans_print(text, s, sizeof(*s));
+}
+
+/* As it was chosen before. */
+static cudnnBackendDescriptor_t kept_plan(
+		const struct parts *p, cudnnBackendDescriptor_t g, int64_t *workspace)
+{
+	char problem[FF_PLANS_TEXT], choice[FF_PLANS_TEXT];
+	cudnnBackendDescriptor_t plan = NULL;
+	struct ff_engine e;
+
+	if (p->code < 0 || !print_problem(p->shape, problem) ||
+			!ff_plans_find(p->k->dev, problem, choice))
+		return NULL;
+	if (ff_engine_init(&e, g, choice) && is_welcome(p->shape, e.config))
+		plan = plan_of(p->k->dev->dnn, e.config, workspace);
+	ff_engine_finish(&e);
+	return plan;
+}
+
+static void keep_plan(const struct parts *p, cudnnBackendDescriptor_t config)
+{
+	char problem[FF_PLANS_TEXT], choice[FF_PLANS_TEXT];
+
+	if (print_problem(p->shape, problem) && ff_engine_print(config, choice))
+		ff_plans_keep(p->k->dev, problem, choice);
+}
+
 /* The first of the engines that heuristics `mode` names. */
 static cudnnBackendDescriptor_t first_plan(const struct ff_dnn *d, struct parts *p,
 		cudnnBackendDescriptor_t g, cudnnBackendHeurMode_t mode, int64_t *workspace)
@@ -379,9 +415,12 @@ static cudnnBackendDescriptor_t first_plan(const struct ff_dnn *d, struct parts 
 	if (p->code == FF_OK)
 		check(p, cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
 					 CUDNN_TYPE_BACKEND_DESCRIPTOR, MAX_ENGINES, &n, config));
-	for (int64_t i = 0; i < n && p->code == FF_OK && !plan; i++)
+	for (int64_t i = 0; i < n && p->code == FF_OK && !plan; i++) {
 		if (is_welcome(p->shape, config[i]))
 			plan = plan_of(d, config[i], workspace);
+		if (plan)
+			keep_plan(p, config[i]);
+	}
 	for (int i = 0; i < MAX_ENGINES; i++)
 		if (config[i])
 			cudnnBackendDestroyDescriptor(config[i]);
@@ -394,7 +433,9 @@ static int make_plan(const struct ff_kernel *k, struct ff_conv *c, struct ff_err
 	struct parts p = {.k = k, .shape = &c->shape, .err = &why};
 	cudnnBackendDescriptor_t g = graph(&p);
 
-	c->plan = first_plan(k->dev->dnn, &p, g, CUDNN_HEUR_MODE_A, &c->workspace);
+	c->plan = kept_plan(&p, g, &c->workspace);
+	if (!c->plan)
+		c->plan = first_plan(k->dev->dnn, &p, g, CUDNN_HEUR_MODE_A, &c->workspace);
 	if (!c->plan)
 		c->plan = first_plan(k->dev->dnn, &p, g, CUDNN_HEUR_MODE_FALLBACK, &c->workspace);
 	drop(&p);

@@ -177,6 +177,13 @@ bool sums_bias(uint32_t epilogue)
 	return epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue == CUBLASLT_EPILOGUE_BGRADB;
 }
 
+bool is_lacking(const Product &p)
+{
+	return (has_bias(p.desc.epilogue) && twin::lacks("bias")) ||
+	       (sums_bias(p.desc.epilogue) && twin::lacks("bias-sums")) ||
+	       (activates(p.desc.epilogue) && twin::lacks("activation"));
+}
+
 cublasStatus_t check_epilogue(const Product &p)
 {
 	uint32_t e = p.desc.epilogue;
@@ -559,6 +566,36 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 			"preference", attr, value, bytes);
 }
 
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+		cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+		cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,
+		cublasLtMatmulHeuristicResult_t *ret)
+{
+	auto *h = behind<Handle>(handle, "handle");
+	auto *y = behind<Desc>(desc, "product");
+	auto *la = behind<Layout>(a, "layout"), *lb = behind<Layout>(b, "layout");
+	auto *lc = behind<Layout>(c, "layout"), *ld = behind<Layout>(d, "layout");
+	auto *x = reinterpret_cast<const Algo *>(algo);
+	cublasStatus_t code;
+	Product p;
+
+	if (!h || !y || !la || !lb || !lc || !ld)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	p = product(*y, *la, *lb, *lc, *ld);
+	code = check(p);
+	if (code != CUBLAS_STATUS_SUCCESS)
+		return code;
+	if (is_lacking(p))
+		return CUBLAS_STATUS_NOT_SUPPORTED;
+	if (x->magic != ALGO || x->problem != problem(p))
+		return CUBLAS_STATUS_INVALID_VALUE;
+	*ret = {};
+	ret->workspaceSize = x->workspace;
+	ret->state = CUBLAS_STATUS_SUCCESS;
+	ret->wavesCount = 1;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
 /* Two of them: one that likes a workspace, one that needs none. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
 		cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
@@ -580,9 +617,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 	code = check(p);
 	if (code != CUBLAS_STATUS_SUCCESS)
 		return code;
-	if ((has_bias(p.desc.epilogue) && twin::lacks("bias")) ||
-			(sums_bias(p.desc.epilogue) && twin::lacks("bias-sums")) ||
-			(activates(p.desc.epilogue) && twin::lacks("activation")))
+	twin::asked();
+	if (is_lacking(p))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	for (uint32_t id = 0; id < 2 && *n < most; id++) {
 		uint64_t need = id ? 0 : 1024 + p.n % 7 * 256;

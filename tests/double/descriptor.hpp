@@ -27,6 +27,7 @@ struct Descriptor {
 	bool relu;                     /* which of them */
 	twin::Convolution convolution; /* of an operation; of a plan */
 	int64_t engine, workspace;     /* of an engine, its configuration, a plan */
+	int64_t knob;                  /* of a configuration, of a knob: how it is set; 0: not */
 };
 
 /* What a descriptor may be told; `least` values before it is finalized. */

@@ -1,4 +1,5 @@
 /* Devices, errors, what is drawn.  SPDX-License-Identifier: Apache-2.0 */
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -80,6 +81,13 @@ bool drawn()
 	return seed().seed != 0;
 }
 
+static std::atomic<uint64_t> questions;
+
+void asked()
+{
+	questions++;
+}
+
 bool lacks(const char *what)
 {
 	const char *list = getenv("FF_DOUBLE_LACKS");
@@ -142,6 +150,11 @@ void ff_double_seed(uint64_t value)
 	Lock l(mutex);
 
 	seed().seed = seed().state = value;
+}
+
+uint64_t ff_double_asked(void)
+{
+	return questions;
 }
 
 const char *ff_double_complaint(void)

@@ -24,6 +24,7 @@
  * FF_DOUBLE_LACKS: what the libraries do not have, separated by commas: bias (products that add
  * one), bias-sums, activation, conv-bias, conv-relu, conv-widen (float32 gradients of weights from
  * bfloat16), conv.
+ * FF_DOUBLE_CUDNN: the version that cuDNN says it has.
  * FF_DOUBLE_DEVICES (8): how many devices there are.
  * FF_DOUBLE_TIMEOUT (20): seconds that NCCL waits for another rank.
  * FF_DOUBLE_FOLDER (/dev/shm): where ranks of several processes leave what they say.
@@ -42,6 +43,8 @@ void ff_double_seed(uint64_t seed);
 /* The last sentence; empty when there was none since the last call.  Errors are forgotten too:
  * the device is as good as new, what was queued is dropped. */
 const char *ff_double_complaint(void);
+/* How often heuristics of cuBLASLt and cuDNN have been asked in this process. */
+uint64_t ff_double_asked(void);
 
 #ifdef __cplusplus
 }

@@ -45,6 +45,9 @@ cudaError_t noted(cudaError_t code);
 /* Whether the libraries are to have nothing of the kind: FF_DOUBLE_LACKS names it. */
 bool lacks(const char *what);
 
+/* Counts a question to heuristics. */
+void asked();
+
 /* An API call: holds the lock, closes device memory at its end.  `code` is what the call
  * returns at once unless it is cudaSuccess. */
 struct Call {
