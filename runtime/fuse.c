@@ -1,6 +1,7 @@
-/* Fusing: where a task only goes over what the task before it has just written, and nobody else
- * ever reads that, the backend may have one kernel for both.  The schedule stays as it is: the
- * first task does the work of both in its place, the second one nothing in its own.
+/* Fusing: where a task only goes over what the task before it has just written, the backend may
+ * have one kernel for both, which keeps what lies between where somebody reads that later.  The
+ * schedule stays as it is: the first task does the work of both in its place, the second one
+ * nothing in its own.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "executor.h"
 
@@ -11,6 +12,7 @@
 /* Two tasks, one behind the other. */
 struct pair {
 	uint32_t first, second;
+	bool keeps; /* what lies between is read later */
 	struct ff_work w, next;
 };
 
@@ -48,7 +50,7 @@ static bool is_ready(const struct ff_executor *x, uint32_t first, uint32_t secon
 }
 
 /* `second` is the next task of its device. */
-static bool is_pair(const struct ff_executor *x, uint32_t first, uint32_t second)
+static bool is_pair(const struct ff_executor *x, uint32_t first, uint32_t second, bool *keeps)
 {
 	const struct ff_schedule *s = x->s;
 	const struct ff_task *t = &s->tasks[first], *next = &s->tasks[second];
@@ -62,10 +64,11 @@ static bool is_pair(const struct ff_executor *x, uint32_t first, uint32_t second
 			reader->n_in != 1 || !x->job[first].kernel)
 		return false;
 	between = ff_task_in(s, next, 0)[next->part];
-	/* no later task reads it, no backward one and no other device among them */
-	return between != FF_NONE && between == ff_task_out(s, t, 0)[t->part] &&
-	       s->buffers[between].last == second && is_ready(x, first, second) &&
-	       is_free(s, t, next);
+	if (between == FF_NONE || between != ff_task_out(s, t, 0)[t->part])
+		return false;
+	/* a later task may be one of backward, or of another device */
+	*keeps = s->buffers[between].last != second;
+	return is_ready(x, first, second) && is_free(s, t, next);
 }
 
 static void fill_work(const struct ff_executor *x, const struct ff_task *t, struct ff_work *ret)
@@ -85,7 +88,7 @@ static int fuse(struct ff_executor *x, struct pair *p, struct ff_error *err)
 
 	fill_work(x, &x->s->tasks[p->first], &p->w);
 	fill_work(x, &x->s->tasks[p->second], &p->next);
-	code = x->b->fuse(x->host[x->host_of[device]].dev, &p->w, &p->next, &kernel, err);
+	code = x->b->fuse(x->host[x->host_of[device]].dev, &p->w, &p->next, p->keeps, &kernel, err);
 	if (code < 0 || !kernel)
 		return code;
 	if (x->b->workspace(kernel) > x->s->workspace_bytes[device]) {
@@ -95,6 +98,7 @@ static int fuse(struct ff_executor *x, struct pair *p, struct ff_error *err)
 	x->b->kernel_close(j->kernel);
 	x->b->kernel_close(next->kernel);
 	j->kernel = kernel;
+	j->io->out[1] = p->keeps ? j->io->out[0] : NULL;
 	j->io->out[0] = next->io->out[0];
 	next->kernel = NULL;
 	return FF_OK;
@@ -118,7 +122,7 @@ int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err)
 		p->second = i;
 		for (uint32_t k = 0; k < j->n_hosts; k++)
 			last[j->hosts[k]] = i;
-		if (p->first != FF_NONE && is_pair(x, p->first, i))
+		if (p->first != FF_NONE && is_pair(x, p->first, i, &p->keeps))
 			code = fuse(x, p, err);
 	}
 	return code;

@@ -12,6 +12,7 @@ import time
 import place
 from record import FAILED, PASSED, SKIPPED
 
+ROUNDED_APART = 2e-2  # the same in bfloat16
 FLOAT32_APART = 1e-3  # losses of several steps, CPU and GPU; one step's gradients: tests/torch
 
 
@@ -342,12 +343,46 @@ def graphs(check):
     return "the same bits" if check.double else "the same bits; " + "; ".join(said)
 
 
+def gelu_network(check):
+    """An mlp whose layers have gelus behind them: as a file of our own, since it asks for the form
+    that cuBLASLt has."""
+    batch, wide, layers = (16, 64, 2) if check.double else (8192, 4096, 4)
+    nodes = [{"name": "x", "op": "input", "shape": [batch, wide]},
+             {"name": "y", "op": "input", "shape": [batch], "dtype": "int32", "classes": 16}]
+    last = "x"
+    for i in range(layers):
+        nodes += [{"name": f"fc{i}", "op": "linear", "in": [last], "out_features": wide},
+                  {"name": f"gelu{i}", "op": "gelu", "in": [f"fc{i}"], "approximate": "tanh"}]
+        last = f"gelu{i}"
+    nodes += [{"name": "last", "op": "linear", "in": [last], "out_features": 16},
+              {"name": "loss", "op": "softmax_cross_entropy", "in": ["last", "y"]}]
+    path = place.OUT / "gelus.json"
+    path.write_text(json.dumps({"format": "ffsoap-graph", "version": 2, "name": "gelus",
+                                "dtype": "bfloat16", "nodes": nodes}))
+    return path
+
+
+def fused(check):
+    """A gelu by the kernel of the layer before it, and by one of its own."""
+    path = gelu_network(check)
+    steps = "4" if check.double else "30"
+    both = [train(check, path, "cuda", "--data", "synthetic:64" if check.double else
+                  "synthetic:8192", "--steps", steps, "--warmup", "2", FF_FUSE=word)
+            for word in ("0", "1")]
+    apart = max(abs(a - b) / abs(a) for a, b in zip(both[0]["loss"], both[1]["loss"]))
+    if not apart <= ROUNDED_APART:
+        raise Failure(f"losses apart by {apart:.2g}")
+    apart_ms, one_ms = (r["step_us"]["median"] / 1e3 for r in both)
+    said = f"losses apart by {apart:.1e}"
+    return said if check.double else f"{said}; {apart_ms:.2f} ms apart, fused {one_ms:.2f}"
+
+
 def plans(check):
     """What libraries chose in a first run is kept, and a second one computes the same by it."""
     cache = place.OUT / "plans"
     shutil.rmtree(cache, ignore_errors=True)
-    full, small = BENCHMARKS["resnet50"]
-    path = graph(check, "plans", *(small if check.double else full), "--set", "dtype=bfloat16")
+    options = BENCHMARKS["alexnet"][1] if check.double else BENCHMARKS["resnet50"][0]
+    path = graph(check, "plans", *options, "--set", "dtype=bfloat16")
     losses, seconds, files = [], [], []
     for _ in range(2):
         begin = time.monotonic()
@@ -444,7 +479,7 @@ def all_steps():
              Step("build", build, 300), Step("commands", commands, 90)]
     steps += [Step(n, backend_test(n), 120) for n in BACKEND_TESTS]
     steps += [Step("CPU and GPU", cpu_and_gpu, 90), Step("CUDA graphs", graphs, 60),
-              Step("plans kept", plans, 60)]
+              Step("plans kept", plans, 60), Step("gelu fused", fused, 60)]
     steps += [Step(f"PyTorch {p}", torch_test(p), 120) for p in TORCH_PARTS[:3]]
     steps += [Step(f"{n} ranks, staging", ranks(n), 90) for n in (2, 4)]
     steps += [Step("2 and 4 ranks, NCCL", nccl, 60), Step("CUDA graphs, NCCL", graphs_nccl, 60)]

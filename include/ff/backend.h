@@ -122,9 +122,10 @@ struct ff_backend {
 			struct ff_error *err);
 	/* Optional (may be NULL): a kernel for two forward works, `w` and then `next`, of which
 	 * the first one's output is the second one's only input: it reads as the first does, and
-	 * writes out[0] of the second alone.  *ret stays where there is none. */
+	 * writes what the second does to out[0]; if it `keeps` what lies between, that to out[1].
+	 * *ret stays where there is none. */
 	int (*fuse)(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
-			struct ff_kernel **ret, struct ff_error *err);
+			bool keeps, struct ff_kernel **ret, struct ff_error *err);
 	int64_t (*workspace)(const struct ff_kernel *k); /* bytes of scratch it needs */
 	int (*run)(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,
 			struct ff_error *err);

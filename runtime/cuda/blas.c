@@ -14,6 +14,7 @@
 
 #define WORKSPACE ((size_t)32 << 20) /* as NVIDIA advises for Hopper */
 #define ALIGNMENT 64                 /* of all that the memory plan places */
+#define KEPT_COLUMNS 8               /* what is kept beside C has multiples of them */
 
 /* How products of a shape are computed, so that it is asked for once. */
 struct choice {
@@ -90,7 +91,27 @@ static int set(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what, cons
 static const cublasLtEpilogue_t epilogues[FF_EPILOGUE_COUNT][2] = {
 		[FF_EPILOGUE_NONE] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
 		[FF_EPILOGUE_RELU] = {CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_BIAS},
+		[FF_EPILOGUE_GELU] = {CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS},
+		[FF_EPILOGUE_GELU_KEEPS] = {CUBLASLT_EPILOGUE_GELU_AUX,
+				CUBLASLT_EPILOGUE_GELU_AUX_BIAS},
 };
+
+static int set_kept(const struct ff_kernel *k, const struct ff_product *p, const void *kept,
+		struct ff_error *err)
+{
+	return set(p->matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &kept, sizeof(kept), k,
+			err);
+}
+
+/* It lies as C does; heuristics look at the pointer, for its alignment. */
+static int describe_kept(const struct ff_kernel *k, const struct ff_product_shape *s,
+		const struct ff_product *p, struct ff_error *err)
+{
+	int code = set(p->matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &s->columns,
+			sizeof(s->columns), k, err);
+
+	return code < 0 ? code : set_kept(k, p, (const void *)(uintptr_t)ALIGNMENT, err);
+}
 
 /* Its B is our A. */
 static int describe_epilogue(const struct ff_kernel *k, const struct ff_product_shape *s,
@@ -101,6 +122,8 @@ static int describe_epilogue(const struct ff_kernel *k, const struct ff_product_
 	const int32_t type = (int32_t)data_type(s->sink);
 	int code = set(p->matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &e, sizeof(e), k, err);
 
+	if (code == FF_OK && s->epilogue == FF_EPILOGUE_GELU_KEEPS)
+		code = describe_kept(k, s, p, err);
 	if (code < 0 || !s->gives_sums)
 		return code;
 	return set(p->matmul, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof(type), k, err);
@@ -330,6 +353,10 @@ int ff_product_create(struct ff_kernel *k, const struct ff_product_shape *shape,
 	p->blas = k->dev->blas;
 	p->has_bias = shape->has_bias;
 	p->gives_sums = shape->gives_sums;
+	if (shape->epilogue == FF_EPILOGUE_GELU_KEEPS && shape->columns % KEPT_COLUMNS) {
+		k->declined = true;
+		return FF_OK;
+	}
 	code = describe(k, shape, p, err);
 	if (code == FF_OK)
 		code = choose(k, p, shape, err);
@@ -358,6 +385,12 @@ void ff_product_destroy(struct ff_product *p)
 	if (p->matmul)
 		cublasLtMatmulDescDestroy(p->matmul);
 	free(p);
+}
+
+int ff_product_keep(const struct ff_kernel *k, const struct ff_product *p, void *kept,
+		struct ff_error *err)
+{
+	return set_kept(k, p, kept, err);
 }
 
 bool ff_product_gives_sums(const struct ff_product *p)

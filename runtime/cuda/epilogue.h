@@ -3,6 +3,12 @@
 #ifndef FF_CUDA_EPILOGUE_H
 #define FF_CUDA_EPILOGUE_H
 
-enum ff_epilogue { FF_EPILOGUE_NONE, FF_EPILOGUE_RELU, FF_EPILOGUE_COUNT };
+enum ff_epilogue {
+	FF_EPILOGUE_NONE,
+	FF_EPILOGUE_RELU,
+	FF_EPILOGUE_GELU,       /* by tanh */
+	FF_EPILOGUE_GELU_KEEPS, /* and writes what that is of, too */
+	FF_EPILOGUE_COUNT
+};
 
 #endif

@@ -117,21 +117,30 @@ int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_ker
 	return make(dev, w, FF_EPILOGUE_NONE, ret, err);
 }
 
-/* Whose forward kernels take which operator behind them, and as what. */
+/* Whose forward kernels take which operator behind them, of which form, and as what: where what
+ * lies between goes, and where it is kept. */
 static const struct {
 	enum ff_op op, next;
-	enum ff_epilogue epilogue;
+	int32_t form;
+	enum ff_epilogue epilogue, keeps;
 } fusions[] = {
-		{FF_OP_LINEAR, FF_OP_RELU, FF_EPILOGUE_RELU},
-		{FF_OP_CONV2D, FF_OP_RELU, FF_EPILOGUE_RELU},
+		{FF_OP_LINEAR, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE},
+		{FF_OP_CONV2D, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE},
+		/* the approximation by tanh, which is all that cuBLASLt has */
+		{FF_OP_LINEAR, FF_OP_GELU, 1, FF_EPILOGUE_GELU, FF_EPILOGUE_GELU_KEEPS},
 };
 
 int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
-		struct ff_kernel **ret, struct ff_error *err)
+		bool keeps, struct ff_kernel **ret, struct ff_error *err)
 {
-	for (size_t i = 0; i < sizeof(fusions) / sizeof(fusions[0]); i++)
-		if (fusions[i].op == w->node->op && fusions[i].next == next->node->op)
-			return make(dev, w, fusions[i].epilogue, ret, err);
+	for (size_t i = 0; i < sizeof(fusions) / sizeof(fusions[0]); i++) {
+		enum ff_epilogue e = keeps ? fusions[i].keeps : fusions[i].epilogue;
+
+		if (fusions[i].op == w->node->op && fusions[i].next == next->node->op &&
+				fusions[i].form == next->node->attrs.unary.form &&
+				e != FF_EPILOGUE_NONE)
+			return make(dev, w, e, ret, err);
+	}
 	return FF_OK;
 }
 

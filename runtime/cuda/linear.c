@@ -60,6 +60,8 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 	const void *in;
 	int code = row_major(k, &l->in_loops, io, io->in[0], l->in, queue, &in, err);
 
+	if (code == FF_OK && k->epilogue == FF_EPILOGUE_GELU_KEEPS)
+		code = ff_product_keep(k, l->forward, io->out[1], err);
 	if (code == FF_OK)
 		code = ff_product_run(k, l->forward, queue, in, io->in[1], io->in[2], out,
 				ff_kernel_scratch(k, io), err);
@@ -122,7 +124,8 @@ static int prepare_forward(struct ff_kernel *k, struct linear *l, struct ff_erro
 			.sink = l->type};
 
 	k->run = run_forward;
-	return ff_product_create(k, &p, &l->forward, err);
+	k->declined = k->epilogue == FF_EPILOGUE_GELU_KEEPS && l->reordered;
+	return k->declined ? FF_OK : ff_product_create(k, &p, &l->forward, err);
 }
 
 static int prepare_backward(struct ff_kernel *k, struct linear *l, struct ff_error *err)

@@ -29,6 +29,9 @@ struct Desc {
 	uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
 	void *bias = nullptr;
 	int64_t bias_stride = 0;
+	void *aux = nullptr;
+	int64_t aux_ld = 0;
+	int32_t aux_type = -1;
 };
 
 struct Layout {
@@ -49,7 +52,7 @@ struct Preference {
 struct Algo {
 	uint32_t magic, id;
 	uint64_t problem, workspace;
-	uint32_t align[4];
+	uint32_t align[5]; /* of A, B, C, D and what is kept */
 };
 
 static_assert(sizeof(Algo) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm fits its opaque one");
@@ -164,7 +167,15 @@ cublasStatus_t check_layout(const Layout &l, const char *name)
 bool has_bias(uint32_t epilogue)
 {
 	return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS ||
-	       epilogue == CUBLASLT_EPILOGUE_GELU_BIAS;
+	       epilogue == CUBLASLT_EPILOGUE_GELU_BIAS ||
+	       epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+}
+
+/* Writes what its activation is of, too. */
+bool keeps(uint32_t epilogue)
+{
+	return epilogue == CUBLASLT_EPILOGUE_GELU_AUX ||
+	       epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
 }
 
 bool activates(uint32_t epilogue)
@@ -181,7 +192,8 @@ bool is_lacking(const Product &p)
 {
 	return (has_bias(p.desc.epilogue) && twin::lacks("bias")) ||
 	       (sums_bias(p.desc.epilogue) && twin::lacks("bias-sums")) ||
-	       (activates(p.desc.epilogue) && twin::lacks("activation"));
+	       (activates(p.desc.epilogue) && twin::lacks("activation")) ||
+	       (keeps(p.desc.epilogue) && twin::lacks("keep"));
 }
 
 cublasStatus_t check_epilogue(const Product &p)
@@ -189,8 +201,17 @@ cublasStatus_t check_epilogue(const Product &p)
 	uint32_t e = p.desc.epilogue;
 
 	if (e != CUBLASLT_EPILOGUE_DEFAULT && e != CUBLASLT_EPILOGUE_RELU &&
-			e != CUBLASLT_EPILOGUE_GELU && !has_bias(e) && !sums_bias(e))
+			e != CUBLASLT_EPILOGUE_GELU && !has_bias(e) && !sums_bias(e) && !keeps(e))
 		return complain(CUBLAS_STATUS_NOT_SUPPORTED, "the double has no epilogue %u", e);
+	if (keeps(e) && (p.d.order != CUBLASLT_ORDER_COL || p.d.batch != 1 || p.desc.aux_ld % 8 ||
+					uint64_t(p.desc.aux_ld) < p.d.rows))
+		return complain(CUBLAS_STATUS_INVALID_VALUE,
+				"what is kept of %llu rows has leading dimension %lld",
+				static_cast<unsigned long long>(p.d.rows),
+				static_cast<long long>(p.desc.aux_ld));
+	if (keeps(e) && p.desc.aux_type != -1 && p.desc.aux_type != int32_t(p.d.type))
+		return complain(CUBLAS_STATUS_NOT_SUPPORTED, "what is kept is of type %d",
+				p.desc.aux_type);
 	if ((has_bias(e) || sums_bias(e)) && p.d.order != CUBLASLT_ORDER_COL)
 		return complain(CUBLAS_STATUS_NOT_SUPPORTED, "a bias of a row-major product");
 	if (has_bias(e) && p.desc.bias_type != -1 && p.desc.bias_type != int32_t(p.d.type))
@@ -261,7 +282,7 @@ uint64_t problem(const Product &p)
 		h = mix(mix(mix(h, uint64_t(l->type)), uint64_t(l->order)), uint64_t(l->batch));
 		h = mix(mix(mix(h, l->rows), l->cols), uint64_t(l->ld));
 	}
-	return h;
+	return keeps(p.desc.epilogue) ? mix(h, uint64_t(p.desc.aux_ld)) : h;
 }
 
 Product product(Desc &desc, Layout &a, Layout &b, Layout &c, Layout &d)
@@ -346,6 +367,9 @@ void multiply(const Product &p, int64_t batch)
 			if (has_bias(p.desc.epilogue))
 				x += twin::get(bf16, p.desc.bias,
 						batch * p.desc.bias_stride + int64_t(i));
+			if (keeps(p.desc.epilogue))
+				twin::put(bf16, p.desc.aux, int64_t(i) + int64_t(j) * p.desc.aux_ld,
+						x);
 			twin::put(bf16, p.D, at, activate(p.desc.epilogue, x));
 		}
 	}
@@ -371,6 +395,9 @@ cudaError_t run(const Product &p)
 	uint64_t a = extent(p.a) * size_of(p.a.type), b = extent(p.b) * size_of(p.b.type);
 	uint64_t d = extent(p.d) * size_of(p.d.type), c = extent(p.c) * size_of(p.c.type);
 	bool bias = has_bias(p.desc.epilogue) || sums_bias(p.desc.epilogue);
+	uint64_t kept = keeps(p.desc.epilogue) ? ((p.n - 1) * uint64_t(p.desc.aux_ld) + p.m) *
+								 size_of(p.d.type)
+					       : 0;
 
 	if (!twin::reachable("a product's A", p.A, a) ||
 			!twin::reachable("a product's B", p.B, b) ||
@@ -378,9 +405,13 @@ cudaError_t run(const Product &p)
 			(p.beta != 0 && !twin::reachable("a product's C", p.C, c)) ||
 			(bias && !twin::reachable("a product's bias", p.desc.bias,
 						 bias_length(p) * size_of(p.d.type))) ||
+			(kept && !twin::reachable("what a product keeps", p.desc.aux, kept)) ||
 			!twin::reachable("a product's workspace", p.workspace, p.workspace_bytes))
 		return cudaErrorIllegalAddress;
 	if (overlap(p.A, a, p.D, d) || overlap(p.B, b, p.D, d) ||
+			(kept && (overlap(p.A, a, p.desc.aux, kept) ||
+						 overlap(p.B, b, p.desc.aux, kept) ||
+						 overlap(p.D, d, p.desc.aux, kept))) ||
 			(p.workspace_bytes &&
 					(overlap(p.workspace, p.workspace_bytes, p.A, a) ||
 							overlap(p.workspace, p.workspace_bytes, p.B,
@@ -398,10 +429,21 @@ cudaError_t run(const Product &p)
 	return cudaSuccess;
 }
 
+/* What heuristics take a pointer to be a multiple of. */
+uint32_t alignment(const void *p)
+{
+	uint32_t ret = 256;
+
+	while (reinterpret_cast<uintptr_t>(p) % ret)
+		ret /= 2;
+	return ret;
+}
+
 /* Whether the algorithm was chosen for this, and finds what it needs. */
 cublasStatus_t check_algo(const Algo *algo, const Product &p, size_t workspace_bytes)
 {
-	const void *all[] = {p.A, p.B, p.beta != 0 ? p.C : nullptr, p.D};
+	const void *all[] = {p.A, p.B, p.beta != 0 ? p.C : nullptr, p.D,
+			keeps(p.desc.epilogue) ? p.desc.aux : nullptr};
 
 	if (algo->magic != ALGO)
 		return complain(CUBLAS_STATUS_INVALID_VALUE, "there is no such algorithm");
@@ -412,12 +454,12 @@ cublasStatus_t check_algo(const Algo *algo, const Product &p, size_t workspace_b
 		return complain(CUBLAS_STATUS_INVALID_VALUE,
 				"an algorithm needs %llu bytes of workspace, but is given %zu",
 				static_cast<unsigned long long>(algo->workspace), workspace_bytes);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		if (reinterpret_cast<uintptr_t>(all[i]) % algo->align[i])
 			return complain(CUBLAS_STATUS_INVALID_VALUE,
 					"%c is at %p, but the algorithm was promised multiples of "
 					"%u bytes",
-					"ABCD"[i], all[i], algo -> align[i]);
+					"ABCDK"[i], all[i], algo -> align[i]);
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -496,6 +538,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
 				   {CUBLASLT_MATMUL_DESC_BIAS_POINTER, &d->bias, sizeof(d->bias)},
 				   {CUBLASLT_MATMUL_DESC_BIAS_BATCH_STRIDE, &d->bias_stride,
 						   sizeof(d->bias_stride)},
+				   {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &d->aux,
+						   sizeof(d->aux)},
+				   {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &d->aux_ld,
+						   sizeof(d->aux_ld)},
+				   {CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, &d->aux_type,
+						   sizeof(d->aux_type)},
 				   {CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &d->bias_type,
 						   sizeof(d->bias_type)}},
 			"product", attr, value, bytes);
@@ -623,7 +671,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 	for (uint32_t id = 0; id < 2 && *n < most; id++) {
 		uint64_t need = id ? 0 : 1024 + p.n % 7 * 256;
 		Algo algo = {ALGO, id, problem(p), need,
-				{pref->align[0], pref->align[1], pref->align[2], pref->align[3]}};
+				{pref->align[0], pref->align[1], pref->align[2], pref->align[3],
+						alignment(p.desc.aux)}};
 
 		if (need > pref->workspace)
 			continue;
@@ -676,6 +725,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 		return code;
 	if ((has_bias(p.desc.epilogue) || sums_bias(p.desc.epilogue)) && !p.desc.bias)
 		return complain(CUBLAS_STATUS_INVALID_VALUE, "an epilogue has no bias");
+	if (keeps(p.desc.epilogue) && !p.desc.aux)
+		return complain(CUBLAS_STATUS_INVALID_VALUE, "an epilogue keeps nothing");
 	if (twin::known(stream) && stream->device != h->device)
 		return complain(CUBLAS_STATUS_INVALID_VALUE,
 				"a handle of device %d works on a stream of device %d", h->device,
