@@ -136,6 +136,21 @@ void ff_loops_reduce(const struct ff_work *w, bool backward, struct ff_loops *re
 	ff_loops_fill(&a, ret);
 }
 
+void ff_loops_expand(const struct ff_work *w, bool backward, struct ff_loops *ret)
+{
+	const struct ff_node *n = w->node;
+	struct ff_axes a = {.rank = n->out_map[0].rank};
+	int64_t *in = a.stride[FF_LOOP_X], *out = a.stride[FF_LOOP_Z];
+
+	for (uint32_t i = 0; i < a.rank; i++)
+		a.n[i] = ff_region_size(&w->out[0], i);
+	ff_loops_strides(&n->in_map[0], &w->in[0], a.rank, in);
+	ff_loops_strides(&n->out_map[0], &w->out[0], a.rank, out);
+	memcpy(a.sink, backward ? in : out, sizeof(a.sink));
+	memset(backward ? in : out, 0, sizeof(a.sink));
+	ff_loops_fill(&a, ret);
+}
+
 int64_t ff_reduce_count(const struct ff_node *n)
 {
 	int64_t count = 1;

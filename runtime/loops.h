@@ -37,6 +37,9 @@ void ff_loops_binary(const struct ff_work *w, int sink, struct ff_loops *ret);
 /* Loops of a reduce_* that `w` is a part of: from x, the input, to the output; or to the gradient
  * of the input from z, the output's, and y, the output. */
 void ff_loops_reduce(const struct ff_work *w, bool backward, struct ff_loops *ret);
+/* Loops of an expand: from x, what is expanded, to the output; or to its gradient from z, the
+ * output's. */
+void ff_loops_expand(const struct ff_work *w, bool backward, struct ff_loops *ret);
 /* How many elements of the whole input become one of the output. */
 int64_t ff_reduce_count(const struct ff_node *n);
 

@@ -5,35 +5,9 @@
 #include <string.h>
 
 #include "ff/builder.h"
+#include "random_maker.h"
 
-#define MAX_VALUES 64
 #define RANDOM_CLASSES 5
-
-/* A tensor that can be used further. */
-struct value {
-	uint32_t node;
-	uint32_t rank;
-	int32_t shape[FF_MAX_RANK];
-	bool used;
-};
-
-/* An operator with parameters, whose like may share them. */
-struct layer {
-	enum ff_op op;
-	const char *name, *param[FF_MAX_PARAMS];
-	union ff_attrs attrs;
-	struct value in;
-};
-
-struct maker {
-	struct ff_random *r;
-	struct ff_builder *b;
-	struct ff_arena *a;
-	uint32_t n, n_layers, names;
-	bool batch_norms; /* which no micro-batches go with */
-	struct value value[MAX_VALUES];
-	struct layer layer[MAX_VALUES];
-};
 
 static int32_t between(struct maker *m, int32_t lo, int32_t hi)
 {
@@ -99,6 +73,17 @@ static struct value *pick(struct maker *m, uint32_t rank)
 static int32_t window(int32_t size, int32_t kernel, int32_t stride, int32_t pad, int32_t dilation)
 {
 	return (size + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
+}
+
+struct value *random_add(struct maker *m, enum ff_op op, const union ff_attrs *attrs,
+		const struct value *const *in, uint32_t n_in, const struct value *shape)
+{
+	return add(m, op, attrs, in, n_in, shape);
+}
+
+struct value *random_pick(struct maker *m)
+{
+	return pick(m, 0);
 }
 
 static void add_conv(struct maker *m)
@@ -524,7 +509,7 @@ static void add_norm(struct maker *m)
 
 static void add_any(struct maker *m)
 {
-	switch (ff_random_below(m->r, 20)) {
+	switch (ff_random_below(m->r, 22)) {
 	case 0:
 	case 1:
 		add_conv(m);
@@ -572,6 +557,10 @@ static void add_any(struct maker *m)
 	case 16:
 	case 17:
 		add_norm(m);
+		break;
+	case 18:
+	case 19:
+		random_move(m);
 		break;
 	default:
 		add_join(m);

@@ -5,6 +5,10 @@
 
 #include "ff/builder.h"
 
+static struct ff_numbers *list_at(const struct ff_attr_row *r, union ff_attrs *attrs)
+{
+	return (struct ff_numbers *)(void *)((char *)attrs + r->offset);
+}
 static int32_t *ints_at(const struct ff_attr_row *r, union ff_attrs *attrs)
 {
 	return (int32_t *)(void *)((char *)attrs + r->offset);
@@ -94,8 +98,30 @@ static int read_choice(const struct ff_attr_row *r, const struct ff_json *v, int
 	return FF_OK;
 }
 
-static int read_value(const struct ff_attr_row *r, const struct ff_json *v, union ff_attrs *attrs,
-		struct ff_error *err)
+static int read_list(const struct ff_attr_row *r, const struct ff_json *v, struct ff_arena *a,
+		struct ff_numbers *ret, struct ff_error *err)
+{
+	double *at;
+
+	if (v->type != FF_JSON_ARRAY || !v->n)
+		return ff_json_fail(v, err, "expected an array of numbers");
+	at = ff_arena_array(a, v->n, sizeof(*at));
+	if (!at)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < v->n; i++) {
+		const struct ff_json *x = &v->child[i];
+
+		if (x->type != FF_JSON_NUMBER || !(x->number >= r->min && x->number <= r->max))
+			return ff_json_fail(
+					x, err, "expected a number from %g to %g", r->min, r->max);
+		at[i] = x->number;
+	}
+	*ret = (struct ff_numbers){v->n, at};
+	return FF_OK;
+}
+
+static int read_value(const struct ff_attr_row *r, const struct ff_json *v, struct ff_arena *a,
+		union ff_attrs *attrs, struct ff_error *err)
 {
 	switch (r->type) {
 	case FF_ATTR_INT:
@@ -106,6 +132,8 @@ static int read_value(const struct ff_attr_row *r, const struct ff_json *v, unio
 		return read_shape(r, v, ints_at(r, attrs), err);
 	case FF_ATTR_CHOICE:
 		return read_choice(r, v, ints_at(r, attrs), err);
+	case FF_ATTR_LIST:
+		return read_list(r, v, a, list_at(r, attrs), err);
 	case FF_ATTR_BOOL:
 		if (v->type != FF_JSON_BOOL)
 			return ff_json_fail(v, err, "expected true or false");
@@ -123,7 +151,7 @@ static int read_value(const struct ff_attr_row *r, const struct ff_json *v, unio
 
 static void preset(const struct ff_attr_row *r, union ff_attrs *attrs)
 {
-	if (r->type == FF_ATTR_SHAPE || r->required)
+	if (r->type == FF_ATTR_SHAPE || r->type == FF_ATTR_LIST || r->required)
 		return;
 	if (r->type == FF_ATTR_REAL) {
 		*real_at(r, attrs) = r->preset;
@@ -145,8 +173,26 @@ union ff_attrs ff_attrs_preset(enum ff_op op)
 	return attrs;
 }
 
-int ff_attrs_read(const struct ff_op_row *row, const struct ff_json *node, union ff_attrs *ret,
+int ff_attrs_keep(const struct ff_op_row *row, union ff_attrs *attrs, struct ff_arena *a,
 		struct ff_error *err)
+{
+	for (uint32_t i = 0; i < row->n_attrs; i++) {
+		struct ff_numbers *l = list_at(&row->attrs[i], attrs);
+		double *copy;
+
+		if (row->attrs[i].type != FF_ATTR_LIST)
+			continue;
+		copy = ff_arena_array(a, (size_t)l->n, sizeof(*copy));
+		if (!copy)
+			return ff_fail_memory(err);
+		memcpy(copy, l->at, (size_t)l->n * sizeof(*copy));
+		l->at = copy;
+	}
+	return FF_OK;
+}
+
+int ff_attrs_read(const struct ff_op_row *row, const struct ff_json *node, struct ff_arena *a,
+		union ff_attrs *ret, struct ff_error *err)
 {
 	union ff_attrs attrs;
 
@@ -162,7 +208,7 @@ int ff_attrs_read(const struct ff_op_row *row, const struct ff_json *node, union
 			preset(r, &attrs);
 			continue;
 		}
-		code = read_value(r, v, &attrs, err);
+		code = read_value(r, v, a, &attrs, err);
 		if (code < 0)
 			return code;
 	}
@@ -178,6 +224,14 @@ static void write_ints(struct ff_out *o, const char *key, const int32_t *v, int3
 	ff_out_close(o);
 }
 
+static void write_list(struct ff_out *o, const char *key, const struct ff_numbers *l)
+{
+	ff_out_array(o, key);
+	for (int64_t i = 0; i < l->n; i++)
+		ff_out_real(o, NULL, l->at[i]);
+	ff_out_close(o);
+}
+
 void ff_attrs_write(const struct ff_op_row *row, const union ff_attrs *attrs, struct ff_out *o)
 {
 	union ff_attrs copy = *attrs;
@@ -188,6 +242,8 @@ void ff_attrs_write(const struct ff_op_row *row, const union ff_attrs *attrs, st
 		char word[64] = "";
 		size_t len = 0;
 
+		if (r->later && v[0] == (int32_t)r->preset)
+			continue;
 		switch (r->type) {
 		case FF_ATTR_INT:
 			ff_out_int(o, r->name, v[0]);
@@ -204,6 +260,9 @@ void ff_attrs_write(const struct ff_op_row *row, const union ff_attrs *attrs, st
 			break;
 		case FF_ATTR_REAL:
 			ff_out_real(o, r->name, *real_at(r, &copy));
+			break;
+		case FF_ATTR_LIST:
+			write_list(o, r->name, list_at(r, &copy));
 			break;
 		case FF_ATTR_CHOICE: {
 			const char *at = ff_choice_word(r->choices, v[0], &len);
@@ -222,6 +281,15 @@ static bool in_range(const struct ff_attr_row *r, double v)
 	return (v >= r->min && v <= r->max) || (!r->required && v == r->preset);
 }
 
+static bool list_in_range(const struct ff_attr_row *r, const struct ff_numbers *l)
+{
+	bool fits = l->n > 0;
+
+	for (int64_t i = 0; fits && i < l->n; i++)
+		fits = in_range(r, l->at[i]);
+	return fits;
+}
+
 const struct ff_attr_row *ff_attrs_check(const struct ff_op_row *row, const union ff_attrs *attrs)
 {
 	union ff_attrs copy = *attrs;
@@ -235,6 +303,11 @@ const struct ff_attr_row *ff_attrs_check(const struct ff_op_row *row, const unio
 			n = *v++;
 			if (n < r->required || n > FF_MAX_RANK)
 				return r;
+		}
+		if (r->type == FF_ATTR_LIST) {
+			if (!list_in_range(r, list_at(r, &copy)))
+				return r;
+			continue;
 		}
 		if (r->type == FF_ATTR_REAL) {
 			if (!in_range(r, *real_at(r, &copy)))

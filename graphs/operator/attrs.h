@@ -7,8 +7,11 @@
 #include "ff/op.h"
 
 /* Reads the attributes in the node object `node`; absent ones get their
- * preset.  FF_E_INPUT names the place. */
-int ff_attrs_read(const struct ff_op_row *row, const struct ff_json *node, union ff_attrs *ret,
+ * preset, lists lie in `a`.  FF_E_INPUT names the place. */
+int ff_attrs_read(const struct ff_op_row *row, const struct ff_json *node, struct ff_arena *a,
+		union ff_attrs *ret, struct ff_error *err);
+/* Gives lists a place of their own in `a`. */
+int ff_attrs_keep(const struct ff_op_row *row, union ff_attrs *attrs, struct ff_arena *a,
 		struct ff_error *err);
 /* Writes all of them as members of the open object. */
 void ff_attrs_write(const struct ff_op_row *row, const union ff_attrs *attrs, struct ff_out *o);

@@ -146,6 +146,8 @@ static int keep_node(struct ff_builder *b, struct pending *p)
 	p->name = ff_arena_strdup(b->arena, p->name);
 	if (!p->name || ff_names_put(b->names, p->name, b->n) < 0)
 		return ff_fail_memory(&b->err);
+	if (ff_attrs_keep(ff_op_row(p->op), &p->attrs, b->arena, &b->err) < 0)
+		return b->err.code;
 	ff_op_count(p->op, &p->attrs, &p->count);
 	b->nodes[b->n++] = *p;
 	b->n_edges += p->n_in;
@@ -336,12 +338,12 @@ static void link_uses(struct ff_graph *g)
 	}
 }
 
-/* All inputs have as many samples as the first. */
+/* All inputs have as many samples as the first, and so has what reads none. */
 static int check_batch(struct ff_builder *b, struct ff_graph *g, uint32_t i)
 {
 	int32_t samples = g->values[g->nodes[i].out].shape[0];
 
-	if (!ff_node_is_source(g, i))
+	if (!ff_node_is_source(g, i) && (g->nodes[i].n_data || ff_node_is_parameter(g, i)))
 		return FF_OK;
 	if (g->batch && samples != g->batch)
 		return FAIL(b, &b->nodes[i], "\"%s\" has %d samples, the inputs before it have %d",

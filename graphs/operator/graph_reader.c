@@ -104,7 +104,7 @@ static int read_entry(struct parse *p, uint32_t i, const struct ff_json *json)
 				"there is no operator \"%.100s\"", op);
 	code = check_keys(e, p->err);
 	if (code == FF_OK)
-		code = ff_attrs_read(e->row, json, &e->attrs, p->err);
+		code = ff_attrs_read(e->row, json, p->scratch, &e->attrs, p->err);
 	if (code == FF_OK)
 		code = read_inputs(e, p->err);
 	if (code == FF_OK)

@@ -210,6 +210,9 @@ int ff_strategy_order(const struct ff_graph *g, const struct ff_strategy *s,
 			order[n++] = i;
 			issued(g, i, waits, &r);
 		}
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_is_computed(g, i) && !g->nodes[i].n_in)
+			ready_push(&r, i);
 	while (r.n) {
 		order[n] = ready_pop(&r);
 		issued(g, order[n++], waits, &r);

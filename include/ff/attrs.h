@@ -27,7 +27,28 @@ struct ff_concat_attrs {
 	int32_t axis;
 };
 struct ff_slice_attrs {
-	int32_t axis, start, stop; /* elements start .. stop - 1 */
+	int32_t axis, start, stop, step; /* of elements start .. stop - 1 every step-th */
+};
+struct ff_pad_attrs { /* by axis, samples too, of which there are none; negative: taken away */
+	int32_t rank, before[FF_MAX_RANK], rank_after, after[FF_MAX_RANK];
+	double value;
+};
+/* Of an input, or of a parameter that has the shape `own`; rank 0: none. */
+struct ff_expand_attrs {
+	int32_t rank, shape[FF_MAX_RANK], own_rank, own[FF_MAX_RANK];
+};
+/* Numbers, as many as a file has. */
+struct ff_numbers {
+	int64_t n;
+	const double *at;
+};
+struct ff_gather_attrs {
+	int32_t axis;
+	struct ff_numbers indices;
+};
+struct ff_constant_attrs {
+	int32_t rank, shape[FF_MAX_RANK];
+	struct ff_numbers runs; /* of one sample: how many elements, their value; and so on */
 };
 struct ff_split_attrs {
 	int32_t axis, parts;
@@ -41,8 +62,10 @@ struct ff_embedding_attrs {
 struct ff_reshape_attrs {
 	int32_t rank, shape[FF_MAX_RANK]; /* as asked: 0 keeps the axis, one -1 is inferred */
 };
+enum ff_dropout_per { FF_DROP_ELEMENT, FF_DROP_SAMPLE };
 struct ff_dropout_attrs {
 	double p;
+	int32_t per;
 };
 /* Of functions of one element: the numbers in them, and which of several forms of one
  * operator it is. */
@@ -76,6 +99,10 @@ union ff_attrs {
 	struct ff_concat_attrs concat;
 	struct ff_split_attrs split;
 	struct ff_slice_attrs slice;
+	struct ff_pad_attrs pad;
+	struct ff_expand_attrs expand;
+	struct ff_gather_attrs gather;
+	struct ff_constant_attrs constant;
 	struct ff_reshape_attrs reshape;
 	struct ff_transpose_attrs transpose;
 	struct ff_embedding_attrs embedding;
@@ -95,7 +122,8 @@ enum ff_attr_type {
 	FF_ATTR_SHAPE,
 	FF_ATTR_BOOL,
 	FF_ATTR_REAL,
-	FF_ATTR_CHOICE
+	FF_ATTR_CHOICE,
+	FF_ATTR_LIST /* required; not in keys */
 };
 struct ff_attr_row {
 	const char *name;
@@ -107,6 +135,8 @@ struct ff_attr_row {
 	const char *choices; /* CHOICE: "max|avg", stored as the index */
 	int of_batch;        /* SHAPE: where the first is the number of samples, it stays that */
 	int in_key; /* part of the cost key: changes the kernel beyond what the shapes say */
+	int later;  /* INT, CHOICE: came later; not written where it is the preset, so that hashes
+		     * of older graphs stay what they were */
 };
 
 #endif

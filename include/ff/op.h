@@ -54,6 +54,10 @@
 	X(FF_OP_CONCAT, concat)                                                                    \
 	X(FF_OP_SPLIT, split)                                                                      \
 	X(FF_OP_SLICE, slice)                                                                      \
+	X(FF_OP_PAD, pad)                                                                          \
+	X(FF_OP_GATHER, gather)                                                                    \
+	X(FF_OP_EXPAND, expand)                                                                    \
+	X(FF_OP_CONSTANT_OF, constant)                                                             \
 	X(FF_OP_RESHAPE, reshape)                                                                  \
 	X(FF_OP_TRANSPOSE, transpose)                                                              \
 	X(FF_OP_DROPOUT, dropout)                                                                  \

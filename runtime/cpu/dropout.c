@@ -1,4 +1,4 @@
-/* Dropout.  Element i of the whole tensor (row-major, whatever the split) is
+/* Dropout.  Element i of the whole tensor (row-major, whatever the split), or sample i, is
  * kept when its Philox number is at least p; backward draws it again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
@@ -14,13 +14,14 @@ struct dropout {
 	enum ff_dtype type;
 	uint32_t node, rank;
 	float p, scale;
+	bool per_sample;
 	int64_t volume;
 	/* The axes but the last in storage order: rows whose elements follow each
 	 * other in the tensor, `step` apart in the shard. */
 	int64_t rows, row, step;
 	int64_t n[FF_MAX_RANK], stride[FF_MAX_RANK], index[FF_MAX_RANK];
 	int64_t first; /* index of the shard's first element in the tensor */
-	int64_t whole; /* elements of the tensor of one micro-batch */
+	int64_t whole; /* numbers for the tensor of one micro-batch */
 };
 
 /* The elements of `x`, `step` apart, whose numbers are in `u`. */
@@ -43,7 +44,10 @@ static void mask_row(const struct dropout *d, const struct ff_kernel_io *io, int
 		const void *from = ff_real_in(d->type, x, i * d->step);
 		void *to = ff_real_out(d->type, y, i * d->step);
 
-		ff_philox_uniform(io->seed, stream, (uint64_t)(index + i), (size_t)n, u);
+		ff_philox_uniform(io->seed, stream, (uint64_t)(d->per_sample ? index : index + i),
+				d->per_sample ? 1 : (size_t)n, u);
+		for (int64_t j = 1; d->per_sample && j < n; j++)
+			u[j] = u[0];
 		if (d->step == 1)
 			FF_REAL_CALL(d->type, mask_run, d, u, n, 1, from, to);
 		else
@@ -108,6 +112,13 @@ int ff_cpu_dropout_prepare(struct ff_kernel *k, const struct ff_work *w, struct 
 		step *= w->node->out_map[0].shape[i];
 	}
 	d->whole = step;
+	d->per_sample = w->node->attrs.dropout.per == FF_DROP_SAMPLE && d->rank > 1;
+	if (d->per_sample) {
+		memset(index, 0, sizeof(index));
+		index[0] = 1;
+		d->first = w->out[0].lo[0];
+		d->whole = w->node->out_map[0].shape[0];
+	}
 	d->row = ff_region_size(&w->out[0], last);
 	d->rows = d->volume / d->row;
 	d->step = stride[last];

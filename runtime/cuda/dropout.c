@@ -1,11 +1,14 @@
 /* Dropout; backward draws its numbers again.  SPDX-License-Identifier: Apache-2.0 */
 #include "dropout.h"
+
+#include <string.h>
+
 #include "copy.h"
 #include "kernel.h"
 
 struct dropout {
 	enum ff_dtype type;
-	int64_t whole; /* elements of the tensor of one micro-batch */
+	int64_t whole; /* numbers for the tensor of one micro-batch */
 	struct ff_dropout mask;
 };
 
@@ -58,6 +61,12 @@ int ff_cuda_dropout_prepare(struct ff_kernel *k, const struct ff_work *w, struct
 		step *= o->shape[i];
 	}
 	d->whole = step;
+	if (w->node->attrs.dropout.per == FF_DROP_SAMPLE) {
+		memset(index, 0, sizeof(index));
+		index[0] = 1;
+		d->mask.first = out->lo[0];
+		d->whole = o->shape[0];
+	}
 	for (uint32_t i = 0; i < out->rank; i++) {
 		d->mask.n[i] = ff_region_size(out, o->order[i]);
 		d->mask.index[i] = index[o->order[i]];

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "../indices.h"
 #include "copy.h"
 #include "kernel.h"
 #include "reshape.h"
@@ -146,6 +147,7 @@ int ff_cuda_split_prepare(struct ff_kernel *k, const struct ff_work *w, struct f
 struct loops {
 	enum ff_dtype type;
 	struct ff_strided copy;
+	int64_t gaps; /* elements of a gradient that has some; or 0 */
 };
 
 static int copy_forward(const struct ff_kernel *k, struct ff_stream *s,
@@ -183,15 +185,29 @@ static struct loops *prepare_loops(
 	return l;
 }
 
-/* What a part reads is what it writes. */
+/* Of every so many elements those between have no gradient. */
+static int slice_backward(const struct ff_kernel *k, struct ff_stream *s,
+		const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct loops *l = k->state;
+	int code = FF_OK;
+
+	if (l->gaps)
+		code = ff_cuda_fill(s, io->din[0], l->type, l->gaps, 0, err);
+	return code < 0 ? code : copy_backward(k, s, io, err);
+}
+
 int ff_cuda_slice_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
 	struct loops *l = prepare_loops(k, w, err);
 
 	if (!l)
 		return FF_E_NOMEM;
-	l->copy = (struct ff_strided){
-			.rank = 1, .n = {ff_region_volume(&w->out[0])}, .source = {1}, .sink = {1}};
+	ff_strided_slice(w, &l->copy);
+	if (ff_region_volume(&w->in[0]) > ff_region_volume(&w->out[0]))
+		l->gaps = ff_region_volume(&w->in[0]);
+	if (w->pass == FF_BACKWARD && w->need_din[0])
+		k->run = slice_backward;
 	return FF_OK;
 }
 

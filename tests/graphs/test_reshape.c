@@ -152,6 +152,38 @@ START_TEST(flatten)
 }
 END_TEST
 
+/* Of axes that stay and of those that are merged or split, the outermost of each can be cut. */
+START_TEST(what_can_be_cut)
+{
+	static const struct {
+		struct shape in;
+		struct ff_reshape_attrs to;
+		const char *dims[4];
+	} cases[] = {
+			/* heads, apart and together again */
+			{{3, {2, 6, 12}}, {4, {0, 0, 3, 4}}, {"sample", "channel", "height"}},
+			{{4, {2, 6, 3, 4}}, {3, {0, 0, -1}}, {"sample", "axis1", "axis2"}},
+			/* an image as rows of pixels */
+			{{4, {2, 6, 3, 4}}, {3, {0, 6, 12}}, {"sample", "axis1", "axis2"}},
+			/* windows of an image */
+			{{4, {2, 4, 6, 5}}, {6, {0, 2, 2, 3, 2, 5}},
+					{"sample", "axis1", "axis3", "axis5"}},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		union ff_attrs a = {.reshape = cases[i].to};
+		struct probe p;
+
+		probe_open(&p, FF_OP_RESHAPE, &a, &cases[i].in, 1);
+		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
+		for (uint32_t d = 0; d < p.node->n_dims; d++)
+			ck_assert_str_eq(p.node->dim[d].name, cases[i].dims[d]);
+		ck_assert(p.node->n_dims == 4 || !cases[i].dims[p.node->n_dims]);
+		probe_close(&p);
+	}
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("reshape");
@@ -159,6 +191,7 @@ static Suite *suite(void)
 
 	tcase_add_test(c, reshape);
 	tcase_add_test(c, flatten);
+	tcase_add_test(c, what_can_be_cut);
 	suite_add_tcase(s, c);
 	return s;
 }

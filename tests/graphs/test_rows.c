@@ -16,7 +16,7 @@ static void touch_slice(const struct probe *p, const int32_t *at, struct hulls *
 	for (uint32_t i = 0; i < rank; i++)
 		to[i] = at[i];
 	touch(&h->out, rank, to);
-	to[a->axis] += a->start;
+	to[a->axis] = a->start + at[a->axis] * a->step;
 	touch(&h->in[0], rank, to);
 }
 
@@ -27,16 +27,20 @@ START_TEST(slice)
 	for (int round = 0; round < ROUNDS; round++) {
 		union ff_attrs a = ff_attrs_preset(FF_OP_SLICE);
 		struct shape in = draw_any_shape(&r, 2);
+		int32_t elements = 0;
 		struct probe p;
 
 		a.slice.axis = draw(&r, 1, in.rank - 1);
 		in.size[a.slice.axis] = draw(&r, 1, 7);
 		a.slice.start = draw(&r, 0, in.size[a.slice.axis] - 1);
 		a.slice.stop = draw(&r, a.slice.start + 1, in.size[a.slice.axis]);
+		a.slice.step = draw(&r, 1, 3);
+		for (int32_t i = a.slice.start; i < a.slice.stop; i += a.slice.step)
+			elements++;
 		probe_open(&p, FF_OP_SLICE, &a, &in, 1);
 		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
 		check_node(&p);
-		ck_assert_int_eq(out_of(&p)->shape[a.slice.axis], a.slice.stop - a.slice.start);
+		ck_assert_int_eq(out_of(&p)->shape[a.slice.axis], elements);
 		check_regions(&r, &p, touch_slice);
 		probe_close(&p);
 	}

@@ -94,6 +94,13 @@ for op, attrs, bads in [
         ("mul", {"in": ["data", "data"]}, [{"in": []}, {"in": ["data"] * 3}, {"axis": 1}]),
         ("split", {"parts": 3}, [{"parts": 0}, {"parts": 33}, {"axis": 0}, {"stop": 1}]),
         ("slice", {"stop": 3}, [{"stop": 0}, {"start": -1}, {"axis": 6}, {"parts": 1}]),
+        ("slice", {"stop": 3}, [{"step": 0}, {"step": 0.5}]),
+        ("dropout", {}, [{"per": "channel"}]),
+        ("pad", {"before": [0, 1, -1], "after": [0, 0, 2]},
+         [{"before": [1, 0, 0]}, {"after": []}, {"value": "0"}]),
+        ("gather", {"indices": [0, 3, 0]}, [{"indices": []}, {"indices": [-1]}, {"axis": 0}]),
+        ("expand", {"shape": [2, 4, 6]}, [{"shape": [0]}, {"in": ["data"] * 2}, {"keep": True},
+                                          {"weight": []}, {"params": {"bias": "w"}}]),
         ("transpose", {"perm": [0, 2, 1]},
          [{"perm": []}, {"perm": [1, 0]}, {"perm": [0, 1, 1]}, {"perm": [0, 6]}, {"perm": 0}]),
         ("embedding", {"vocabulary": 4, "features": 2},
@@ -107,6 +114,16 @@ for op, attrs, bads in [
         bad = copy.deepcopy(good)
         del bad["nodes"][1][key]
         rejects(graphs, bad, f"{op} without {key}")
+for node in [{"op": "slice", "in": ["data"], "stop": 3, "step": 2},
+             {"op": "dropout", "in": ["data"], "per": "sample"},
+             {"op": "pad", "in": ["data"], "before": [0, 1], "after": [0, -1], "value": 0.5},
+             {"op": "expand", "shape": [2, 4, 6], "weight": [6], "params": {"weight": "w"}},
+             {"op": "constant", "shape": [2, 4], "runs": [4, 0.5]}]:
+    good = copy.deepcopy(loss)
+    good["nodes"].append({"name": "x", **node})
+    accepts(graphs, good, f"{node}")
+for bad in [{"in": ["data"]}, {"runs": [4]}, {"runs": ["4", 1]}]:
+    rejects(graphs, change(good, ["nodes", 1], {**good["nodes"][1], **bad}), f"constant {bad}")
 
 strategies = validator("strategy.schema.json")
 strategy = {

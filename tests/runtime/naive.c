@@ -329,7 +329,8 @@ static void dropout(const struct naive *x)
 	EACH(at, &x->w->out[0])
 	{
 		int64_t i = naive_index(&n->out_map[0], at);
-		double u = (ff_philox_at(x->seed, stream, (uint64_t)i) >> 8) * 0x1p-24;
+		int64_t number = n->attrs.dropout.per == FF_DROP_SAMPLE ? at[0] : i;
+		double u = (ff_philox_at(x->seed, stream, (uint64_t)number) >> 8) * 0x1p-24;
 		double scale = !x->training ? 1 : u < p ? 0 : 1 / (1 - p);
 
 		x->out[i] = x->in[0][i] * scale;

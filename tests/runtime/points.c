@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "chosen.h"
 #include "trial.h"
 #include "typed.h"
 
@@ -79,6 +80,71 @@ static void draw_matrices(struct trial *t, int32_t rank, int32_t *shape, int32_t
 	other[rank - 2] = a->transpose_b ? columns : inner;
 }
 
+static void draw_pad(struct trial *t, int32_t rank, const int32_t *shape, struct ff_pad_attrs *a)
+{
+	a->rank = a->rank_after = rank;
+	a->value = 0.25 * draw(t, -3, 3);
+	for (int32_t i = 1; i < rank; i++) {
+		a->before[i] = draw(t, -(shape[i] - 1) / 2, 3);
+		a->after[i] = draw(t, -(shape[i] - 1) / 2, 3);
+	}
+}
+
+/* To `shape` from one of some of its axes, which becomes the input's, or is a parameter's. */
+static void draw_expand(struct trial *t, int32_t rank, int32_t *shape, struct ff_expand_attrs *a)
+{
+	bool own = draw(t, 0, 1);
+
+	a->rank = rank;
+	memcpy(a->shape, shape, (size_t)rank * sizeof(*shape));
+	for (int32_t i = 1; i < rank; i++)
+		shape[i] = draw(t, 0, 1) ? 1 : shape[i];
+	if (!own)
+		return;
+	a->own_rank = draw(t, 1, rank);
+	memcpy(a->own, shape + rank - a->own_rank, (size_t)a->own_rank * sizeof(*shape));
+	if (a->own_rank == rank)
+		a->own[0] = 1;
+}
+
+static double *draw_numbers(struct trial *t, int64_t n)
+{
+	double *v = ff_arena_array(&t->arena, (size_t)n, sizeof(*v));
+
+	ck_assert_ptr_nonnull(v);
+	return v;
+}
+
+static void draw_gather(struct trial *t, int32_t axis, int32_t size, struct ff_gather_attrs *a)
+{
+	int32_t n = draw(t, 1, 12);
+	double *index = draw_numbers(t, n);
+
+	for (int32_t i = 0; i < n; i++)
+		index[i] = draw(t, 0, size - 1);
+	*a = (struct ff_gather_attrs){axis, {n, index}};
+}
+
+static void draw_constant(
+		struct trial *t, int32_t rank, const int32_t *shape, struct ff_constant_attrs *a)
+{
+	double *runs;
+	int64_t left = 1;
+
+	a->rank = rank;
+	memcpy(a->shape, shape, (size_t)rank * sizeof(*shape));
+	for (int32_t i = 1; i < rank; i++)
+		left *= shape[i];
+	a->runs.at = runs = draw_numbers(t, 2 * left);
+	while (left) {
+		int64_t n = draw(t, 1, left < 20 ? (int32_t)left : 20);
+
+		runs[a->runs.n++] = (double)n;
+		runs[a->runs.n++] = 0.5 * draw(t, -9, 9);
+		left -= n;
+	}
+}
+
 /* Attributes that fit `shape`, which may be changed to fit them. */
 void points_attrs(struct trial *t, enum ff_op op, int32_t rank, int32_t *shape, int32_t *other,
 		union ff_attrs *a)
@@ -95,6 +161,7 @@ void points_attrs(struct trial *t, enum ff_op op, int32_t rank, int32_t *shape, 
 		a->slice.axis = axis;
 		a->slice.start = draw(t, 0, shape[axis] - 1);
 		a->slice.stop = draw(t, a->slice.start + 1, shape[axis]);
+		a->slice.step = draw(t, 0, 1) ? 1 : draw(t, 2, 3);
 	} else if (op == FF_OP_SPLIT) {
 		*a = (union ff_attrs){.split = {axis, draw(t, 1, MAX_OUT)}};
 		shape[axis] = a->split.parts * draw(t, 1, 3);
@@ -106,6 +173,14 @@ void points_attrs(struct trial *t, enum ff_op op, int32_t rank, int32_t *shape, 
 			a->transpose.perm[i] = a->transpose.perm[k];
 			a->transpose.perm[k] = i;
 		}
+	} else if (op == FF_OP_PAD) {
+		draw_pad(t, rank, shape, &a->pad);
+	} else if (op == FF_OP_EXPAND) {
+		draw_expand(t, rank, shape, &a->expand);
+	} else if (op == FF_OP_GATHER) {
+		draw_gather(t, axis, shape[axis], &a->gather);
+	} else if (op == FF_OP_CONSTANT_OF) {
+		draw_constant(t, rank, shape, &a->constant);
 	} else if (points_reduce(op)) {
 		draw_axes(t, rank, &a->reduce);
 	} else if (op == FF_OP_EMBEDDING) {
@@ -125,7 +200,9 @@ static uint32_t locate(const struct trial *t, const int32_t *at, int32_t *in, in
 	memcpy(in, at, rank * sizeof(*at));
 	memcpy(out, at, rank * sizeof(*at));
 	if (t->node->op == FF_OP_SLICE) {
-		in[a->slice.axis] += a->slice.start;
+		in[a->slice.axis] = a->slice.start + at[a->slice.axis] * a->slice.step;
+	} else if (t->node->op == FF_OP_GATHER) {
+		in[a->gather.axis] = (int32_t)a->gather.indices.at[at[a->gather.axis]];
 	} else if (t->node->op == FF_OP_SPLIT) {
 		int32_t size = t->node->out_map[0].shape[a->split.axis];
 
@@ -157,6 +234,47 @@ static int64_t operand_index(const struct ff_operand *o, uint32_t rank, const in
 	for (uint32_t k = 0; k < o->rank; k++)
 		i = i * o->shape[k] + (o->shape[k] == 1 ? 0 : at[rank - o->rank + k]);
 	return i;
+}
+
+/* Outside the input, its number. */
+static void define_pad(struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	int64_t k = index_of(&n->out_map[0], at), i;
+	int32_t in[FF_MAX_DIMS];
+	bool inside = true;
+
+	for (uint32_t d = 0; d < n->out_map[0].rank; d++) {
+		in[d] = at[d] - n->attrs.pad.before[d];
+		inside = inside && in[d] >= 0 && in[d] < n->in_map[0].shape[d];
+	}
+	t->out[0][k] = n->attrs.pad.value;
+	if (!inside)
+		return;
+	i = index_of(&n->in_map[0], in);
+	t->out[0][k] = t->in[0][i];
+	t->din[0][i] += t->dout[0][k];
+}
+
+static void define_expand(struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	int64_t i = operand_index(&n->in_map[0], n->out_map[0].rank, at);
+	int64_t k = index_of(&n->out_map[0], at);
+
+	t->out[0][k] = t->in[0][i];
+	t->din[0][i] += t->dout[0][k];
+}
+
+static void define_constant(struct trial *t, const int32_t *at)
+{
+	const struct ff_operand *o = &t->node->out_map[0];
+	const double *run = t->node->attrs.constant.runs.at;
+	int64_t k = index_of(o, at), sample = volume(o) / o->shape[0], left = k % sample;
+
+	for (; left >= (int64_t)run[0]; run += 2)
+		left -= (int64_t)run[0];
+	t->out[0][k] = run[1];
 }
 
 static void define_binary(struct trial *t, const int32_t *at)
@@ -325,6 +443,9 @@ typedef void (*define_fn)(struct trial *t, const int32_t *at);
 static define_fn definition(enum ff_op op)
 {
 	static const define_fn other[FF_OP_COUNT] = {[FF_OP_EMBEDDING] = define_embedding,
+			[FF_OP_PAD] = define_pad,
+			[FF_OP_EXPAND] = define_expand,
+			[FF_OP_CONSTANT_OF] = define_constant,
 			[FF_OP_REDUCE_SUM] = define_sum,
 			[FF_OP_REDUCE_MEAN] = define_sum,
 			[FF_OP_REDUCE_MAX] = define_max,

@@ -260,7 +260,7 @@ static void build_other(struct trial *t, struct ff_builder *b, enum ff_op op)
 	if (norm)
 		draw_norm(t, op, &attrs, shape, rank);
 	if (op == FF_OP_DROPOUT)
-		attrs.dropout.p = draw(t, 0, 3) * 0.25;
+		attrs.dropout = (struct ff_dropout_attrs){draw(t, 0, 3) * 0.25, draw(t, 0, 1)};
 	if (op == FF_OP_CONCAT)
 		attrs.concat.axis = draw(t, 1, (int32_t)rank - 1);
 	if (op == FF_OP_CONCAT || op == FF_OP_ADD)

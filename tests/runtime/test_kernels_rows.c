@@ -43,6 +43,9 @@ static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}}, join = {{0}};
 	static const int32_t least[FF_OP_COUNT] = {[FF_OP_SLICE] = 2,
 			[FF_OP_SPLIT] = 2,
+			[FF_OP_PAD] = 2,
+			[FF_OP_GATHER] = 2,
+			[FF_OP_EXPAND] = 2,
 			[FF_OP_REDUCE_SUM] = 2,
 			[FF_OP_REDUCE_MEAN] = 2,
 			[FF_OP_REDUCE_MAX] = 2,
@@ -54,7 +57,7 @@ static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 	uint32_t in[MAX_IN], part[MAX_OUT], node, n_out;
 	struct ff_builder *b;
 	struct ff_error err;
-	bool two;
+	bool two, none;
 
 	for (int32_t i = 0; i < rank; i++)
 		shape[i] = draw(t, 1, rank > 4 ? 4 : 9);
@@ -68,11 +71,14 @@ static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 	in[0] = add_input(b, "x", rank, shape, op == FF_OP_EMBEDDING ? a.embedding.vocabulary : 0);
 	if (two)
 		in[1] = add_input(b, "y", rank, other, 0);
-	node = ff_builder_add(b, op, "node", &a, in, two ? 2 : 1);
+	none = op == FF_OP_CONSTANT_OF || (op == FF_OP_EXPAND && a.expand.own_rank);
+	node = ff_builder_add(b, op, "node", &a, in, none ? 0 : two ? 2 : 1);
 	n_out = op == FF_OP_SPLIT ? (uint32_t)a.split.parts : 1;
 	for (uint32_t i = 0; i < n_out; i++)
 		part[i] = ff_builder_add(b, FF_OP_RESHAPE, ff_arena_printf(&t->arena, "flat%u", i),
 				&flat, (uint32_t[]){FF_PORT(node, i)}, 1);
+	if (none)
+		part[n_out++] = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, in, 1);
 	node = ff_builder_add(b, FF_OP_CONCAT, "join", &join, part, n_out);
 	node = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, &node, 1);
 	in[1] = add_input(b, "labels", 1, shape, 2);
@@ -294,7 +300,8 @@ static const enum ff_op ops[] = {
 #undef BINARY
 				FF_OP_SLICE,
 		FF_OP_SPLIT, FF_OP_TRANSPOSE, FF_OP_EMBEDDING, FF_OP_REDUCE_SUM, FF_OP_REDUCE_MEAN,
-		FF_OP_REDUCE_MAX, FF_OP_MATMUL, FF_OP_SOFTMAX, FF_OP_LOG_SOFTMAX};
+		FF_OP_REDUCE_MAX, FF_OP_MATMUL, FF_OP_SOFTMAX, FF_OP_LOG_SOFTMAX, FF_OP_PAD,
+		FF_OP_EXPAND, FF_OP_GATHER, FF_OP_CONSTANT_OF};
 
 START_TEST(kernels)
 {

@@ -225,6 +225,8 @@ def moves():
     g.head("slices", g.add("slices.op", "concat", *x))
     g.head("slice-data", g.add("slice-data.mix", "linear", g.add(
         "slice-data.op", "slice", "data", axis=2, start=3, stop=4), out_features=3))
+    g.case("slice-steps", "slice", axis=2, start=1, stop=8, step=3)
+    g.case("slice-odd", "slice", axis=3, stop=6, step=2)
     for axis, parts in ((1, 2), (2, 4), (3, 3), (1, 1)):
         case = f"split-{axis}-{parts}"
         g.add(f"{case}.op", "split", g.front(case), axis=axis, parts=parts)
@@ -244,6 +246,44 @@ def moves():
     x = g.add("transpose-5.rows", "reshape", g.front("transpose-5"), shape=[0, 2, 2, 8, 6])
     x = g.add("transpose-5.op", "transpose", x, perm=[0, 3, 1, 4, 2])
     g.head("transpose-5", g.add("transpose-5.mix", "linear", x, out_features=5))
+    return g.finish()
+
+
+def pads():
+    """Numbers around tensors, broadcasts to a shape, elements in another order, numbers that are
+    known, samples that are dropped."""
+    g = Graph("pads", [4, 3, 8, 6])
+    g.case("around", "pad", before=[0, 0, 1, 2], after=[0, 0, 3, 0])
+    g.case("channels", "pad", before=[0, 1, 0, 0], after=[0, 2, 0, 0], value=-0.5)
+    g.case("less", "pad", before=[0, -1, -2, 0], after=[0, 0, -1, -3])
+    g.case("both", "pad", before=[0, 0, -3, 2], after=[0, 1, 2, -1], value=1.25)
+    g.head("vectors", g.add("vectors.op", "pad", g.features("vectors"), before=[0, 2],
+                            after=[0, -5]))
+    for i, cut in enumerate(([1], [2, 3], [1, 2, 3])):
+        case, shape = f"expand-{i}", [4, 4, 8, 6]
+        x = y = g.front(case)
+        for axis in cut:
+            x = g.add(f"{case}.cut{axis}", "slice", x, axis=axis, start=1, stop=2)
+        x = g.add(f"{case}.op", "expand", x, shape=shape)
+        g.head(case, g.add(f"{case}.mul", "mul", x, y))
+    for i, own in enumerate(([6], [4, 1, 1], [1, 4, 8, 6], [1], [8, 1])):
+        x = g.add(f"own-{i}.op", "expand", shape=[4, 4, 8, 6], weight=own)
+        y = g.add(f"own-{i}.exp", "exp", x)  # which begins with ones
+        g.head(f"own-{i}", g.add(f"own-{i}.mul", "mul", y, g.front(f"own-{i}")))
+    rows = g.add("token.rows", "reshape", g.front("token"), shape=[0, 4, 48])
+    token = g.add("token.class", "expand", shape=[4, 1, 48], weight=[1, 48])
+    x = g.add("token.join", "concat", token, rows)
+    g.head("token", g.add("token.mix", "linear", x, out_features=5))
+    for axis, indices in ((1, [3, 0, 3]), (2, [7, 6, 5, 4, 3, 2, 1, 0]), (3, [1, 1, 1, 4])):
+        g.case(f"gather-{axis}", "gather", axis=axis, indices=indices)
+    g.head("gather-2d", g.add("gather-2d.op", "gather", g.features("gather-2d"),
+                              indices=[11, 0, 0, 5]))
+    mask = g.add("known.mask", "constant", shape=[4, 4, 8, 6], runs=[50, 1, 100, 0.5, 42, 0])
+    x = g.add("known.op", "mul", g.front("known"), mask)
+    row = g.add("known.row", "constant", shape=[4, 1, 1, 6], runs=[2, 0.25, 4, -1.5])
+    g.head("known", g.add("known.add", "add", x, row))
+    g.case("drop-4", "dropout", p=0.4, per="sample")
+    g.head("drop-2", g.add("drop-2.op", "dropout", g.features("drop-2"), p=0.3, per="sample"))
     return g.finish()
 
 

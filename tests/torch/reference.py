@@ -231,7 +231,8 @@ def reshape(net, node, x):
 
 def dropout(net, node, x):
     p = node.get("p", 0.5)
-    keep = kept(net.seed, net.number[node["name"]], net.step, x.shape, p)
+    shape = [len(x)] + [1] * (x.dim() - 1) if node.get("per") == "sample" else x.shape
+    keep = kept(net.seed, net.number[node["name"]], net.step, shape, p)
     return torch.where(keep, x * (1 / (1 - p)), torch.zeros_like(x))
 
 
@@ -241,8 +242,27 @@ def softmax_cross_entropy(net, node, x, labels):
 
 
 def slice_axis(net, node, x):
-    start = node.get("start", 0)
-    return x.narrow(node.get("axis", 1), start, node["stop"] - start)
+    where = torch.arange(node.get("start", 0), node["stop"], node.get("step", 1))
+    return x.index_select(node.get("axis", 1), where)
+
+
+def pad(net, node, x):
+    ends = [n for both in zip(node["before"], node["after"]) for n in reversed(both)]
+    return F.pad(x, ends[::-1], value=node.get("value", 0.0))
+
+
+def expand(net, node, *x):
+    return (x[0] if x else net.weight(node, "weight")).expand(node["shape"])
+
+
+def gather(net, node, x):
+    return x.index_select(node.get("axis", 1), torch.tensor(node["indices"]))
+
+
+def constant(net, node):
+    runs = node["runs"]
+    row = [x for n, x in zip(runs[::2], runs[1::2]) for _ in range(int(n))]
+    return torch.tensor(row, dtype=torch.float64).reshape(node["shape"][1:]).expand(node["shape"])
 
 
 def split(net, node, x):
@@ -351,6 +371,7 @@ OPERATORS = {
     "erf": lambda net, node, x: torch.erf(x),
     "add": lambda net, node, *x: sum(x[1:], x[0]) if len(x) > 1 else binary(torch.add)(net, node, *x),
     "concat": lambda net, node, *x: torch.cat(x, node.get("axis", 1)),
+    "pad": pad, "expand": expand, "gather": gather, "constant": constant,
     "split": split, "slice": slice_axis, "embedding": embedding,
     "transpose": lambda net, node, x: x.permute(node["perm"]),
     "layer_norm": layer_norm, "rms_norm": rms_norm, "group_norm": group_norm,
@@ -364,8 +385,8 @@ def parameter(node, name):
 
 
 def has_operand(node):
-    """Whether the second operand is a parameter."""
-    return node["op"] in ("add", "sub", "mul", "div", "min", "max") and "shape" in node
+    """Whether an operand is a parameter."""
+    return node["op"] == "expand" and "weight" in node or node["op"] in ("add", "sub", "mul", "div", "min", "max") and "shape" in node
 
 
 def parameters(node):
@@ -423,7 +444,7 @@ class Network:
                 if self.rounds and kind == torch.float64:
                     self.value[name] = rounded(self.value[name])
             else:
-                ins = [self.value[i] for i in node["in"]]
+                ins = [self.value[i] for i in node.get("in", [])]
                 if self.rounds:
                     out = compute_rounded(self, node, ins)
                 else:

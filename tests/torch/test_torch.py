@@ -122,7 +122,7 @@ def test_philox():
 def test_operators():
     test_philox()
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
-                 graphs.moves, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
+                 graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
                  graphs.norms):
         graph = make()
         case = Case(graph["name"], 2).made(graph)
@@ -376,10 +376,10 @@ def test_split():
     split_at_random("tied lm", 3, ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM,
                                    "--set", "tie=yes"], [(2, 1), (3, 2), (4, 3)])
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
-                 graphs.moves, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
+                 graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
                  graphs.norms):
         split_by_sample(make())
-    for make in (graphs.functions, graphs.broadcasts, graphs.reductions, graphs.products):
+    for make in (graphs.functions, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products):
         graph = make()
         split_at_random(graph["name"], 2, graph, [(2, 1), (3, 2), (4, 3)])
     split_at_random("norms", 2, graphs.norms(), [(2, 1), (3, 2), (4, 3), (4, 4)])
@@ -534,7 +534,7 @@ def in_bfloat16(graph):
 def test_bfloat16():
     """Beside PyTorch that rounds where ffrun stores: operators, networks, updates."""
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
-                 graphs.moves, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
+                 graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
                  graphs.norms):
         graph = make()
         case = Case(f"{graph['name']} in bfloat16", 2).made(in_bfloat16(graph))

@@ -1,0 +1,32 @@
+/* Which elements of an axis, or of a whole sample, kernels of both backends take from where.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_RUNTIME_INDICES_H
+#define FF_RUNTIME_INDICES_H
+
+#include "ff/strided.h"
+#include "ff/work.h"
+
+/* The copy of a slice that `w` is a part of: forward from input to output, or back. */
+void ff_strided_slice(const struct ff_work *w, struct ff_strided *ret);
+
+/* A gather as it lies: `outer` times rows of `inner` neighbours, `rows` of the input and `n` of
+ * the output. */
+struct ff_gather {
+	int64_t outer, inner, rows, n;
+};
+void ff_gather_fill(const struct ff_work *w, struct ff_gather *ret);
+/* How many numbers ff_gather_table() writes. */
+static inline int64_t ff_gather_numbers(const struct ff_gather *g)
+{
+	return 2 * g->n + g->rows + 1;
+}
+/* For each row of the output that of the input; then, for the gradient, by row of the input where
+ * its rows of the output begin in the list behind (rows + 1 numbers); then that list, ascending. */
+void ff_gather_table(const struct ff_work *w, const struct ff_gather *g, int32_t *ret);
+
+/* What a part of a constant has of one sample, as it lies, of the type it computes in; how many
+ * elements. */
+int64_t ff_constant_sample(const struct ff_work *w);
+void ff_constant_fill(const struct ff_work *w, void *ret);
+
+#endif
