@@ -97,14 +97,12 @@ static uint64_t hash_attributes(const struct ff_node *n)
 
 	for (uint32_t i = 0; i < row->n_attrs; i++) {
 		const struct ff_attr_row *at = &row->attrs[i];
-		int32_t v[2] = {0};
+		const int32_t *v = (const int32_t *)(const void *)((const char *)&n->attrs +
+								   at->offset);
 
-		/* as in the cost key: whole numbers, alone or in pairs */
-		if (!at->in_key)
-			continue;
-		memcpy(v, (const char *)&n->attrs + at->offset,
-				(at->type == FF_ATTR_PAIR ? 2 : 1) * sizeof(*v));
-		h = ff_hash_mix(h, (uint64_t)(uint32_t)v[0] << 32 | (uint32_t)v[1]);
+		/* as in the cost key */
+		for (uint32_t k = 0; at->in_key && k < ff_attr_ints(at); k++)
+			h = ff_hash_mix(h, (uint64_t)(uint32_t)v[k]);
 	}
 	return h;
 }

@@ -149,6 +149,19 @@ static int read_value(const struct ff_attr_row *r, const struct ff_json *v, stru
 	return ff_json_fail(v, err, "has no type");
 }
 
+uint32_t ff_attr_ints(const struct ff_attr_row *r)
+{
+	static const uint32_t ints[] = {[FF_ATTR_INT] = 1,
+			[FF_ATTR_PAIR] = 2,
+			[FF_ATTR_SHAPE] = 1 + FF_MAX_RANK,
+			[FF_ATTR_BOOL] = 1,
+			[FF_ATTR_REAL] = 2,
+			[FF_ATTR_CHOICE] = 1,
+			[FF_ATTR_LIST] = 0};
+
+	return ints[r->type];
+}
+
 static void preset(const struct ff_attr_row *r, union ff_attrs *attrs)
 {
 	if (r->type == FF_ATTR_SHAPE || r->type == FF_ATTR_LIST || r->required)

@@ -27,14 +27,14 @@ static bool operands_alike(const struct ff_operand *a, const struct ff_operand *
 	return !memcmp(a, b, n * sizeof(*a));
 }
 
-/* Of one operator: those that change its kernels, whole numbers, alone or in pairs. */
+/* Of one operator: those that change its kernels. */
 static bool attributes_alike(const struct ff_node *a, const struct ff_node *b)
 {
 	const struct ff_op_row *row = ff_op_row(a->op);
 
 	for (uint32_t i = 0; i < row->n_attrs; i++) {
 		const struct ff_attr_row *at = &row->attrs[i];
-		size_t size = (at->type == FF_ATTR_PAIR ? 2 : 1) * sizeof(int32_t);
+		size_t size = ff_attr_ints(at) * sizeof(int32_t);
 
 		if (at->in_key && memcmp((const char *)&a->attrs + at->offset,
 						  (const char *)&b->attrs + at->offset, size) != 0)

@@ -184,6 +184,9 @@ static inline const struct ff_op_row *ff_op_row(enum ff_op op)
 /* By JSON name; NULL when unknown. */
 const struct ff_op_row *ff_op_find(const char *name, enum ff_op *ret);
 
+/* How many int32 an attribute that may be in a key takes, a real number two; of a list none. */
+uint32_t ff_attr_ints(const struct ff_attr_row *r);
+
 void ff_op_count(enum ff_op op, const union ff_attrs *attrs, struct ff_op_counts *ret);
 
 /* Positions of one axis that an iteration box [lo, hi) touches (clamped). */

@@ -2,6 +2,7 @@
  * of every tensor that random iteration boxes touch, keys and errors.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/builder.h"
+#include "ff/node_class.h"
 #include "ff/work.h"
 #include "probe.h"
 
@@ -117,6 +118,41 @@ START_TEST(transpose_has_its_order_in_its_key)
 	ck_assert_ptr_nonnull(strstr(key[0], "perm=0x2x1x3"));
 	ck_assert_ptr_nonnull(strstr(key[1], "perm=0x3x2x1"));
 	ck_assert_uint_ne(hash[0], hash[1]);
+}
+END_TEST
+
+/* Operators that numbers alone make different are priced one by one. */
+START_TEST(numbers_make_classes)
+{
+	const double exponents[] = {2, 3, 2};
+	const struct shape in = {2, {3, 4}};
+	struct ff_builder *b;
+	struct ff_graph g;
+	struct ff_arena arena;
+	struct ff_error err;
+	uint32_t x[2], *class;
+	union ff_attrs a = ff_attrs_preset(FF_OP_INPUT), y = a, pow = ff_attrs_preset(FF_OP_POW);
+	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
+
+	ff_arena_init(&arena);
+	ck_assert_int_eq(ff_builder_create("numbers", &arena, &b, &err), FF_OK);
+	a.input = (struct ff_input_attrs){2, {in.size[0], in.size[1]}, FF_F32, 0};
+	y.input = (struct ff_input_attrs){1, {in.size[0]}, FF_I32, 3};
+	x[0] = ff_builder_add(b, FF_OP_INPUT, "x", &a, NULL, 0);
+	for (int i = 0; i < 3; i++) {
+		pow.unary.a = exponents[i];
+		x[0] = ff_builder_add(
+				b, FF_OP_POW, ff_arena_printf(&arena, "pow%d", i), &pow, x, 1);
+	}
+	fc.linear.out_features = 3;
+	x[0] = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, x, 1);
+	x[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, x, 2);
+	ck_assert_int_eq(ff_builder_finish(b, &g, &err), FF_OK);
+	ck_assert_int_eq(ff_classes_find(&g, &arena, &class, &err), FF_OK);
+	ck_assert_uint_ne(class[1], class[2]);
+	ck_assert_uint_eq(class[1], class[3]);
+	ff_arena_finish(&arena);
 }
 END_TEST
 
@@ -334,6 +370,7 @@ static Suite *suite(void)
 	tcase_add_test(c, slice);
 	tcase_add_test(c, transpose);
 	tcase_add_test(c, transpose_has_its_order_in_its_key);
+	tcase_add_test(c, numbers_make_classes);
 	tcase_add_test(c, split);
 	tcase_add_test(c, embedding);
 	tcase_add_test(c, errors);
