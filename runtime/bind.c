@@ -115,18 +115,47 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 	return FF_OK;
 }
 
-static void bind_update(struct ff_executor *x, const struct ff_task *t, struct ff_job *j)
+/* The elements of a bucket from `first` to `end`, all of one group. */
+static struct ff_update update_of(const struct ff_executor *x, const struct ff_task *t,
+		int64_t first, int64_t end, uint32_t group)
 {
 	const struct ff_bucket *b = &x->s->buckets[t->bucket];
 	char *at = ff_address_bucket(x, t->bucket, bucket_position(b, t->device));
+	uint16_t *rounded = ff_address_rounded(x, t->bucket, at);
+	struct ff_update u = {.optimizer = x->s->optimizer,
+			.weight = (float *)at + first,
+			.gradient = (const float *)(at + b->bytes) + first,
+			.rounded = rounded ? rounded + first : NULL,
+			.n = (size_t)(end - first),
+			.group = group};
 
-	j->update = (struct ff_update){.optimizer = x->s->optimizer,
-			.weight = (float *)at,
-			.gradient = (const float *)(at + b->bytes),
-			.rounded = ff_address_rounded(x, t->bucket, at),
-			.n = (size_t)(b->bytes / FF_F32_BYTES)};
 	for (uint32_t i = 0; i < x->s->optimizer->states; i++)
-		j->update.state[i] = (float *)(at + (2 + i) * b->bytes);
+		u.state[i] = (float *)(at + (2 + i) * b->bytes) + first;
+	return u;
+}
+
+/* Shards of one group are neighbours. */
+static int bind_update(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+		struct ff_error *err)
+{
+	const struct ff_bucket *b = &x->s->buckets[t->bucket];
+	const struct ff_shard *shard = x->s->shards + b->first_shard;
+	uint32_t first = 0;
+
+	j->update = ff_arena_array(&x->arena, FF_MAX_GROUPS, sizeof(*j->update));
+	if (!j->update)
+		return ff_fail_memory(err);
+	for (uint32_t i = 1; i <= b->n_shards; i++) {
+		bool last = i == b->n_shards;
+
+		if (!last && shard[i].group == shard[first].group)
+			continue;
+		j->update[j->n_updates++] = update_of(x, t, shard[first].offset / FF_F32_BYTES,
+				(last ? b->bytes : shard[i].offset) / FF_F32_BYTES,
+				shard[first].group);
+		first = i;
+	}
+	return FF_OK;
 }
 
 /* The hosted ones among the devices that `t` occupies. */
@@ -163,8 +192,7 @@ static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_j
 		return bind_compute(x, t, j, scratch, err);
 	case FF_TASK_UPDATE:
 		j->stream = x->host[j->hosts[0]].compute;
-		bind_update(x, t, j);
-		return FF_OK;
+		return bind_update(x, t, j, err);
 	case FF_TASK_MOVE:
 	case FF_TASK_SYNC:
 		j->stream = x->transfers;

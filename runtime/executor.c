@@ -287,9 +287,9 @@ int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct f
 	return code;
 }
 
-void ff_executor_set_rate(struct ff_executor *x, double rate)
+void ff_executor_set_rate(struct ff_executor *x, uint32_t group, double rate)
 {
-	x->opt.setting[FF_SETTING_RATE] = rate;
+	x->opt.groups.setting[group][FF_SETTING_RATE] = rate;
 }
 
 const char *ff_executor_obstacle(const struct ff_executor *x)

@@ -50,7 +50,8 @@ struct ff_job {
 	float *score; /* the loss's forward: {loss, correct} of the step */
 	uint32_t score_index;
 	struct ff_transfer *transfer;
-	struct ff_update update; /* UPDATE */
+	uint32_t n_updates; /* UPDATE: one for each group of parameters in the bucket */
+	struct ff_update *update;
 	uint32_t n_waits;
 	uint32_t *wait;        /* tasks on other streams */
 	struct ff_event *done; /* NULL: nobody waits */

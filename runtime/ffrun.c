@@ -21,6 +21,10 @@ static const char details[] =
 		"  ffrun lenet.json data-parallel --devices 4 --data synthetic --verify\n"
 		"  ffrun lm.json plan.json --data synthetic --steps 500 --optimizer adamw --rate "
 		"3e-4\n"
+		"  ffrun bert.json plan.json --data tokens --steps 9999 --optimizer adamw --rate "
+		"1e-4 \\\n"
+		"    --group norm,bias:decay=0 --group 'head.*:factor=10' --ramp 500 --schedule "
+		"cosine\n"
 		"  ffrun lm.json plan.json --data synthetic --epochs 9 --checkpoint out --resume "
 		"--save lm.safetensors\n"
 		"  mpirun --hostfile hosts -n 16 ffrun big.json plan.json --data /data --epochs 1\n"
@@ -76,9 +80,25 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 			{"--device", FF_OPTION_TEXT, &o->device, "KIND",
 					"cpu, cuda or null (checks messages, computes nothing)"},
 			{"--optimizer", FF_OPTION_TEXT, &o->optimizer, "NAME", text.all},
-			[FIRST_SETTING + FF_SETTING_COUNT] = {"--schedule", FF_OPTION_TEXT,
-					&o->schedule, "S",
-					"learning rate over the steps: constant or cosine"},
+			[FIRST_SETTING + FF_SETTING_COUNT] = {"--group", FF_OPTION_TEXTS,
+					&o->groups, "SELECT:NAME=VALUE",
+					"other settings for the parameters that SELECT names: "
+					"bias, norm (parameters of normalisations), patterns of "
+					"names; NAME is a setting or factor (of the rate); lists "
+					"by commas, later rules before earlier ones"},
+			{"--schedule", FF_OPTION_TEXT, &o->rates.schedule, "S",
+					"learning rate over the steps: constant, step or cosine"},
+			{"--step-size", FF_OPTION_COUNT, &o->rates.step_size, "N",
+					"with --schedule step: steps between two falls"},
+			{"--gamma", FF_OPTION_REAL, &o->rates.gamma, "X",
+					"with --schedule step: what the rate is multiplied by "
+					"then (0.1)"},
+			{"--floor", FF_OPTION_REAL, &o->rates.floor, "X",
+					"with --schedule cosine: the rate at the end (0)"},
+			{"--ramp", FF_OPTION_COUNT, &o->rates.ramp, "N",
+					"before the schedule, let the rate rise for N steps"},
+			{"--ramp-from", FF_OPTION_REAL, &o->rates.ramp_from, "X",
+					"with --ramp: from this share of it (1/3)"},
 			{"--seed", FF_OPTION_COUNT, &o->seed, "N",
 					"weights, dropout and order of samples (1)"},
 			{"--warmup", FF_OPTION_COUNT, &o->warmup, "N",
@@ -276,7 +296,10 @@ int main(int argc, char **argv)
 {
 	struct ff_run_options o = {
 			.against = "data-parallel",
-			.schedule = "constant",
+			.rates = {.schedule = "constant",
+					.ramp_from = NAN,
+					.gamma = NAN,
+					.floor = NAN},
 			.seed = 1,
 			.warmup = UINT64_MAX,
 			.tolerance = NAN,

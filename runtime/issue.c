@@ -43,11 +43,18 @@ static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_erro
 
 static int issue_update(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
 {
-	x->s->optimizer->factors(x->opt.setting, x->step, &j->update.factors);
-	j->update.figures = x->capturing ? x->figures : NULL;
-	if (x->capturing) /* as set_figures has it */
-		memset(&j->update.factors, 0xff, sizeof(j->update.factors));
-	return x->b->update(j->stream, &j->update, err);
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < j->n_updates && code == FF_OK; i++) {
+		struct ff_update *u = &j->update[i];
+
+		x->s->optimizer->factors(x->opt.groups.setting[u->group], x->step, &u->factors);
+		u->figures = x->capturing ? x->figures : NULL;
+		if (x->capturing) /* as set_figures has it */
+			memset(&u->factors, 0xff, sizeof(u->factors));
+		code = x->b->update(j->stream, u, err);
+	}
+	return code;
 }
 
 static int issue(struct ff_executor *x, uint32_t task, struct ff_error *err)

@@ -315,8 +315,8 @@ static void set_figures(struct ff_executor *x, struct ff_figures *f)
 {
 	f->step = x->step;
 	f->valid = x->valid;
-	if (x->training)
-		x->s->optimizer->factors(x->opt.setting, x->step, &f->factors);
+	for (uint32_t i = 0; x->training && i < x->opt.groups.n; i++)
+		x->s->optimizer->factors(x->opt.groups.setting[i], x->step, &f->factors[i]);
 }
 
 /* When it is posted its samples are there, and those of the next are fetched when the one before

@@ -286,28 +286,51 @@ static int build_tables(struct ff_lowering *l, struct ff_error *err)
 	return l->failed ? ff_fail_memory(err) : FF_OK;
 }
 
+/* That the optimizer's settings are of. */
+static uint32_t group_of(const struct ff_lowering *l, uint32_t param)
+{
+	return l->opt && l->opt->group ? l->opt->group[param] : 0;
+}
+
 /* A shard and, on every device that has it, the buffers of the elements and of
  * their gradients. */
-static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bucket_member *m)
+static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bucket_member *m,
+		int64_t offset)
 {
 	const struct ff_node_block *nb = l->node[m->param];
 	size_t value = (size_t)l->g->nodes[m->param].out * l->r.n_instances;
 	int64_t volume = ff_region_volume(&m->group->region), all = l->r.buckets[bucket].bytes;
 	enum ff_dtype type = nb->out->type;
 	int64_t place = ff_optimizer_readers(l->r.optimizer, type, all) +
-			m->offset * ff_dtype_bytes(type) / FF_F32_BYTES;
+			offset * ff_dtype_bytes(type) / FF_F32_BYTES;
 
 	l->r.shards[l->r.n_shards++] = (struct ff_shard){.node = m->param,
 			.cell = m->cell,
 			.bucket = bucket,
 			.region = m->group->region,
-			.offset = m->offset};
+			.offset = offset,
+			.group = group_of(l, m->param)};
 	for (uint32_t p = m->cell; p < nb->n_parts; p += nb->out->cells) {
 		((uint32_t *)l->r.out[value])[p] = ff_buffer_pin(
 				l, nb->device[p], bucket, volume * ff_dtype_bytes(type), place);
 		((uint32_t *)l->r.dout[value])[p] = ff_buffer_pin(
-				l, nb->device[p], bucket, volume * FF_F32_BYTES, all + m->offset);
+				l, nb->device[p], bucket, volume * FF_F32_BYTES, all + offset);
 	}
+}
+
+/* Group by group, so that there is one update for each in a bucket. */
+static void add_shards(struct ff_lowering *l, uint32_t bucket, const struct ff_bucket_build *k)
+{
+	const struct ff_bucket_member *member = l->buckets.member;
+	int64_t at = 0;
+
+	for (uint32_t group = 0; group < FF_MAX_GROUPS && at < k->bytes; group++)
+		for (uint32_t m = k->first; m != FF_NONE; m = member[m].next) {
+			if (group_of(l, member[m].param) != group)
+				continue;
+			add_shard(l, bucket, &member[m], at);
+			at += member[m].group->bytes;
+		}
 }
 
 /* Buckets and shards of the schedule from the bucketing. */
@@ -330,8 +353,7 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 				.device = k->device,
 				.first_shard = l->r.n_shards,
 				.bytes = k->bytes};
-		for (uint32_t m = k->first; m != FF_NONE; m = b->member[m].next)
-			add_shard(l, i, &b->member[m]);
+		add_shards(l, i, k);
 		l->r.buckets[i].n_shards = l->r.n_shards - l->r.buckets[i].first_shard;
 	}
 	return FF_OK;

@@ -32,7 +32,31 @@ static void momentum_factors(const double *value, uint64_t step, union ff_factor
 	ret->momentum.decay = (float)value[FF_SETTING_DECAY];
 }
 
+static void nesterov_factors(const double *value, uint64_t step, union ff_factors *ret)
+{
+	(void)step;
+	ret->nesterov.rate = (float)value[FF_SETTING_RATE];
+	ret->nesterov.momentum = (float)value[FF_SETTING_MOMENTUM];
+	ret->nesterov.decay = (float)value[FF_SETTING_DECAY];
+}
+
 /* States begin at zero, so that after n updates the means lack beta^n of their weight. */
+static void adam_factors(const double *value, uint64_t step, union ff_factors *ret)
+{
+	double beta1 = value[FF_SETTING_BETA1], beta2 = value[FF_SETTING_BETA2];
+	double n = (double)step + 1;
+
+	ret->adam.decay = (float)value[FF_SETTING_DECAY];
+	ret->adam.keep1 = (float)beta1;
+	ret->adam.take1 = (float)(1 - beta1);
+	ret->adam.keep2 = (float)beta2;
+	ret->adam.take2 = (float)(1 - beta2);
+	ret->adam.rate = (float)(value[FF_SETTING_RATE] / (1 - pow(beta1, n)));
+	ret->adam.root = (float)sqrt(1 - pow(beta2, n));
+	ret->adam.epsilon = (float)value[FF_SETTING_EPSILON];
+}
+
+/* As adam's, but what shrinks the weights. */
 static void adamw_factors(const double *value, uint64_t step, union ff_factors *ret)
 {
 	double rate = value[FF_SETTING_RATE], n = (double)step + 1;
@@ -74,6 +98,34 @@ static const struct ff_optimizer momentum = {
 				[FF_SETTING_MOMENTUM] = PRESET(0.9),
 				[FF_SETTING_DECAY] = PRESET(0)},
 		.factors = momentum_factors,
+};
+
+static const struct ff_optimizer nesterov = {
+		.id = FF_OPTIMIZER_NESTEROV,
+		.name = "nesterov",
+		.summary = "SGD with Nesterov's momentum",
+		.states = 1,
+		.rate = FF_RATE_UPDATE_NESTEROV,
+		.rounding_rate = FF_RATE_UPDATE_NESTEROV_BF16,
+		.setting = {[FF_SETTING_RATE] = PRESET(0.01),
+				[FF_SETTING_MOMENTUM] = PRESET(0.9),
+				[FF_SETTING_DECAY] = PRESET(0)},
+		.factors = nesterov_factors,
+};
+
+static const struct ff_optimizer adam = {
+		.id = FF_OPTIMIZER_ADAM,
+		.name = "adam",
+		.summary = "Adam",
+		.states = 2,
+		.rate = FF_RATE_UPDATE_ADAM,
+		.rounding_rate = FF_RATE_UPDATE_ADAM_BF16,
+		.setting = {[FF_SETTING_RATE] = PRESET(0.001),
+				[FF_SETTING_BETA1] = PRESET(0.9),
+				[FF_SETTING_BETA2] = PRESET(0.999),
+				[FF_SETTING_EPSILON] = PRESET(1e-8),
+				[FF_SETTING_DECAY] = PRESET(0)},
+		.factors = adam_factors,
 };
 
 static const struct ff_optimizer adamw = {
@@ -167,31 +219,33 @@ int ff_optimizer_find(const char *name, const struct ff_optimizer **ret, struct 
 	return ff_fail(err, FF_E_INPUT, "expected %s, not \"%.60s\"", known, name);
 }
 
-static int refuse(const struct ff_optimizer *o, enum ff_setting_id id, double told,
-		struct ff_error *err)
+int ff_optimizer_check(const struct ff_optimizer *o, enum ff_setting_id id, double told,
+		const char *prefix, struct ff_error *err)
 {
 	const struct ff_setting *s = &settings[id];
 	char below[32] = "";
 
 	if (!o->setting[id].used)
-		return ff_fail(err, FF_E_INPUT, "option --%s: optimizer %s has no such setting",
+		return ff_fail(err, FF_E_INPUT, "%s%s: optimizer %s has no such setting", prefix,
 				s->name, o->name);
+	if (told >= 0 && told < s->below)
+		return FF_OK;
 	if (isfinite(s->below))
 		snprintf(below, sizeof(below), " and below %g", s->below);
-	return ff_fail(err, FF_E_INPUT, "option --%s: expected a number from 0%s, not %g", s->name,
+	return ff_fail(err, FF_E_INPUT, "%s%s: expected a number from 0%s, not %g", prefix, s->name,
 			below, told);
 }
 
 int ff_optimizer_set(const struct ff_optimizer *o, const double *told, double *value,
 		struct ff_error *err)
 {
-	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++) {
-		bool fits = o->setting[i].used && told[i] >= 0 && told[i] < settings[i].below;
+	int code = FF_OK;
 
-		if (!isnan(told[i]) && !fits)
-			return refuse(o, (enum ff_setting_id)i, told[i], err);
-	}
-	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++)
+	for (uint32_t i = 0; i < FF_SETTING_COUNT && code == FF_OK; i++)
+		if (!isnan(told[i]))
+			code = ff_optimizer_check(
+					o, (enum ff_setting_id)i, told[i], "option --", err);
+	for (uint32_t i = 0; i < FF_SETTING_COUNT && code == FF_OK; i++)
 		value[i] = isnan(told[i]) ? o->setting[i].preset : told[i];
-	return FF_OK;
+	return code;
 }

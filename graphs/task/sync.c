@@ -129,7 +129,6 @@ static uint32_t open_bucket(struct ff_bucketing *b, const struct ff_weight_group
 static void append(struct ff_bucketing *b, struct ff_bucket_build *k, struct ff_bucket_member m)
 {
 	m.next = FF_NONE;
-	m.offset = k->bytes;
 	b->member[b->n_members] = m;
 	if (k->first == FF_NONE)
 		k->first = b->n_members;

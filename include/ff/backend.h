@@ -53,7 +53,8 @@ struct ff_update {
 	float *state[FF_MAX_STATES]; /* as many as the optimizer has */
 	uint16_t *rounded;           /* NULL, or gets the weights rounded to bfloat16 */
 	size_t n;
-	const struct ff_figures *figures; /* NULL, or where the factors are, captured */
+	uint32_t group;                   /* of parameters */
+	const struct ff_figures *figures; /* NULL, or where the group's factors are, captured */
 };
 
 /* What figures measured on a device depend on. */

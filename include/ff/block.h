@@ -94,7 +94,6 @@ struct ff_bucket_member {
 	uint32_t param, cell;                /* the parameter's node and part */
 	const struct ff_weight_group *group; /* where it lies */
 	uint32_t next;                       /* member of the bucket, or FF_NONE */
-	int64_t offset;
 };
 struct ff_bucket_build {
 	bool synced, open;

@@ -17,7 +17,7 @@ struct ff_captured;
 struct ff_figures {
 	uint64_t step;
 	int64_t valid;
-	union ff_factors factors;
+	union ff_factors factors[FF_MAX_GROUPS]; /* by group of parameters */
 };
 
 /* What a backend that captures offers; every slot is mandatory. */

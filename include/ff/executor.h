@@ -5,6 +5,7 @@
 #include "ff/backend.h"
 #include "ff/comm.h"
 #include "ff/dataset.h"
+#include "ff/groups.h"
 #include "ff/hash.h"
 #include "ff/schedule.h"
 #include "ff/trace.h"
@@ -16,9 +17,9 @@ struct ff_executor;
 enum ff_prefetching { FF_PREFETCH_PRESET, FF_PREFETCH_OFF, FF_PREFETCH_ON };
 
 struct ff_executor_options {
-	uint64_t seed;                    /* initial weights and dropout */
-	double setting[FF_SETTING_COUNT]; /* of the schedule's optimizer: ff_optimizer_set */
-	bool keep_gradients;              /* no updates: weights stay as they were */
+	uint64_t seed;           /* initial weights and dropout */
+	struct ff_groups groups; /* of parameters: settings of the schedule's optimizer */
+	bool keep_gradients;     /* no updates: weights stay as they were */
 	enum ff_prefetching prefetch;
 };
 
@@ -64,7 +65,8 @@ int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, stru
 int ff_executor_times(struct ff_executor *x, double *us, uint32_t n, struct ff_error *err);
 /* Mean loss of each of the `n` steps since the last call, the same on all ranks. */
 int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct ff_error *err);
-void ff_executor_set_rate(struct ff_executor *x, double rate);
+/* Learning rate of a group of parameters from the next step on. */
+void ff_executor_set_rate(struct ff_executor *x, uint32_t group, double rate);
 
 /* Bytes allocated for `device` if hosted here, else 0. */
 int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device);

@@ -163,6 +163,7 @@ struct ff_op_row {
 	uint32_t n_attrs;
 	const char *param[FF_MAX_PARAMS]; /* names of its parameters: "weight", "bias" */
 	const char *kept[FF_MAX_KEPT];    /* of what it keeps: "running_mean", "running_var" */
+	bool normalises;                  /* its parameters are those of a norm */
 	/* NULL, or what comes behind the node's name in that of its prelude: a node that is
 	 * made beside it, reads the same data and has the same dims and maps of them.  Its
 	 * outputs are read behind the data: results that the parts of one split exchange

@@ -14,6 +14,8 @@
 #define FF_OPTIMIZERS(X)                                                                           \
 	X(FF_OPTIMIZER_SGD, sgd)                                                                   \
 	X(FF_OPTIMIZER_MOMENTUM, momentum)                                                         \
+	X(FF_OPTIMIZER_NESTEROV, nesterov)                                                         \
+	X(FF_OPTIMIZER_ADAM, adam)                                                                 \
 	X(FF_OPTIMIZER_ADAMW, adamw)
 
 enum ff_optimizer_id {
@@ -50,6 +52,17 @@ union ff_factors {
 	struct {
 		float rate, momentum, decay;
 	} momentum;
+	/* torch.optim.SGD(nesterov=True) (Sutskever et al., "On the importance of initialization
+	 * and momentum in deep learning", ICML 2013): g += decay * w; m = momentum * m + g;
+	 * w -= rate * (g + momentum * m) */
+	struct {
+		float rate, momentum, decay;
+	} nesterov;
+	/* torch.optim.Adam (Kingma and Ba, "Adam: A Method for Stochastic Optimization", ICLR
+	 * 2015): g += decay * w; m, v and w as below, which nothing shrinks */
+	struct {
+		float decay, keep1, take1, keep2, take2, rate, root, epsilon;
+	} adam;
 	/* torch.optim.AdamW (Loshchilov and Hutter, "Decoupled Weight Decay
 	 * Regularization", ICLR 2019): w *= shrink; m = keep1 * m + take1 * g;
 	 * v = keep2 * v + take2 * g * g; w -= rate * m / (sqrt(v) / root + epsilon) */
@@ -59,6 +72,7 @@ union ff_factors {
 };
 
 #define FF_MAX_STATES 2
+#define FF_MAX_GROUPS 16 /* of parameters (ff/groups.h) */
 
 struct ff_optimizer {
 	enum ff_optimizer_id id;
@@ -88,6 +102,9 @@ void ff_optimizer_list(bool summaries, char text[FF_OPTIMIZER_TEXT]);
 /* What `id` is and what it is where nothing is said, by optimizer. */
 void ff_setting_help(enum ff_setting_id id, char text[FF_OPTIMIZER_TEXT]);
 
+/* FF_E_INPUT if `o` has no such setting, or it is out of range: "`prefix`rate: expected ...". */
+int ff_optimizer_check(const struct ff_optimizer *o, enum ff_setting_id id, double told,
+		const char *prefix, struct ff_error *err);
 /* Presets where told[id] is NAN; FF_E_INPUT for what `o` has not, and for what is out
  * of range.  Both are FF_SETTING_COUNT long. */
 int ff_optimizer_set(const struct ff_optimizer *o, const double *told, double *value,

@@ -13,7 +13,8 @@
 struct ff_shard {
 	uint32_t node, cell, bucket; /* the parameter's node and part */
 	struct ff_region region;
-	int64_t offset; /* bytes in the bucket; multiple of 64 */
+	int64_t offset; /* bytes in the bucket; multiple of 64; those of a group are neighbours */
+	uint32_t group; /* of parameters (ff/groups.h) */
 };
 
 /* Shards of parameters that live on the same devices and are updated together.
@@ -89,6 +90,7 @@ struct ff_schedule {
 struct ff_lower_options {
 	int64_t bucket_bytes;                 /* gradients all-reduced together; 0: 25 MiB */
 	const struct ff_optimizer *optimizer; /* NULL: the preset one */
+	const uint8_t *group;                 /* by node, a parameter's; NULL: all are of one */
 	/* Scratch that a kernel needs; NULL: none. */
 	int64_t (*workspace)(void *ctx, const struct ff_work *w);
 	void *ctx;

@@ -84,6 +84,44 @@ void ff_cpu_momentum_update(const struct ff_update *u)
 	}
 }
 
+void ff_cpu_nesterov_update(const struct ff_update *u)
+{
+	const float rate = u->factors.nesterov.rate, momentum = u->factors.nesterov.momentum;
+	const float decay = u->factors.nesterov.decay;
+	const int64_t n = (int64_t)u->n;
+	float *restrict w = u->weight;
+	float *restrict m = u->state[0];
+	const float *restrict g = u->gradient;
+
+	for (int64_t i = 0; i < n; i++) {
+		float d = g[i] + decay * w[i];
+
+		m[i] = momentum * m[i] + d;
+		w[i] -= rate * (d + momentum * m[i]);
+	}
+}
+
+void ff_cpu_adam_update(const struct ff_update *u)
+{
+	const float decay = u->factors.adam.decay, epsilon = u->factors.adam.epsilon;
+	const float keep1 = u->factors.adam.keep1, take1 = u->factors.adam.take1;
+	const float keep2 = u->factors.adam.keep2, take2 = u->factors.adam.take2;
+	const float rate = u->factors.adam.rate, scale = 1 / u->factors.adam.root;
+	const int64_t n = (int64_t)u->n;
+	float *restrict w = u->weight;
+	float *restrict m = u->state[0];
+	float *restrict v = u->state[1];
+	const float *restrict g = u->gradient;
+
+	for (int64_t i = 0; i < n; i++) {
+		float d = g[i] + decay * w[i];
+
+		m[i] = keep1 * m[i] + take1 * d;
+		v[i] = keep2 * v[i] + take2 * d * d;
+		w[i] -= rate * m[i] / (sqrtf(v[i]) * scale + epsilon);
+	}
+}
+
 void ff_cpu_adamw_update(const struct ff_update *u)
 {
 	const float shrink = u->factors.adamw.shrink, epsilon = u->factors.adamw.epsilon;

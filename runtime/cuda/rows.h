@@ -32,11 +32,6 @@ cudaError_t ff_launch_fill(void *memory, int64_t bytes, int64_t n, uint32_t bits
 cudaError_t ff_launch_convert(enum ff_dtype from, const void *source, enum ff_dtype to, void *sink,
 		int64_t n, cudaStream_t s);
 
-/* `f`, or, unless `figures` is NULL, what is there. */
-cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factors *f,
-		const struct ff_figures *figures, float *weight, const float *gradient,
-		float *const *state, uint16_t *rounded, int64_t n, cudaStream_t s);
-
 /* Sums of the columns of a row-major matrix, in a fixed order, by way of `scratch`. */
 int64_t ff_column_scratch(int64_t rows, int64_t columns);
 cudaError_t ff_launch_columns(enum ff_dtype type, int64_t rows, int64_t columns, const void *x,

@@ -1,16 +1,18 @@
 /* Updates.  SPDX-License-Identifier: Apache-2.0 */
 #include "update.h"
 
-#include "rows.h"
+#include "ff/capture.h"
+#include "updates.h"
 
 int ff_cuda_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
 {
 	struct ff_device *dev = ff_stream_device(s);
+	const union ff_factors *captured = u->figures ? &u->figures->factors[u->group] : NULL;
 	int code = ff_cuda_enter(dev, err);
 
 	if (code < 0 || u->n == 0)
 		return code;
-	return ff_cuda_check(ff_launch_update(u->optimizer, &u->factors, u->figures, u->weight,
+	return ff_cuda_check(ff_launch_update(u->optimizer, &u->factors, captured, u->weight,
 					     u->gradient, u->state, u->rounded, (int64_t)u->n,
 					     ff_stream_queue(s)),
 			dev, "update weights", err);

@@ -1,6 +1,7 @@
 /* Updates: an optimizer's whole step in one pass, with the weights rounded where they are read
  * in bfloat16.  SPDX-License-Identifier: Apache-2.0 */
 #include "real.cuh"
+#include "updates.h"
 
 /* What lies in the arrays of a bucket. */
 struct arrays {
@@ -32,6 +33,32 @@ struct momentum {
 	}
 };
 
+struct nesterov {
+	FF_METHOD static float step(const union ff_factors &f, const struct arrays &a, int64_t i)
+	{
+		float w = a.weight[i];
+		float d = a.gradient[i] + f.nesterov.decay * w;
+		float m = f.nesterov.momentum * a.state[0][i] + d;
+
+		a.state[0][i] = m;
+		return w - f.nesterov.rate * (d + f.nesterov.momentum * m);
+	}
+};
+
+struct adam {
+	FF_METHOD static float step(const union ff_factors &f, const struct arrays &a, int64_t i)
+	{
+		float w = a.weight[i];
+		float d = a.gradient[i] + f.adam.decay * w;
+		float m = f.adam.keep1 * a.state[0][i] + f.adam.take1 * d;
+		float v = f.adam.keep2 * a.state[1][i] + f.adam.take2 * d * d;
+
+		a.state[0][i] = m;
+		a.state[1][i] = v;
+		return w - f.adam.rate * m / (sqrtf(v) / f.adam.root + f.adam.epsilon);
+	}
+};
+
 struct adamw {
 	FF_METHOD static float step(const union ff_factors &f, const struct arrays &a, int64_t i)
 	{
@@ -47,28 +74,28 @@ struct adamw {
 };
 
 template <class O>
-FF_KERNEL void update(union ff_factors f, const struct ff_figures *figures, struct arrays a)
+FF_KERNEL void update(union ff_factors f, const union ff_factors *captured, struct arrays a)
 {
 	int64_t i = thread_index();
 	float w;
 
 	if (i >= a.n)
 		return;
-	w = O::step(figures ? figures->factors : f, a, i);
+	w = O::step(captured ? *captured : f, a, i);
 	a.weight[i] = w;
 	if (a.rounded)
 		real_put(&a.rounded[i], w);
 }
 
 template <class O>
-static cudaError_t launch(const union ff_factors *f, const struct ff_figures *figures,
+static cudaError_t launch(const union ff_factors *f, const union ff_factors *captured,
 		const struct arrays *a, cudaStream_t s)
 {
-	return ff_launch(update<O>, blocks_of(a->n), dim3(BLOCK), s, *f, figures, *a);
+	return ff_launch(update<O>, blocks_of(a->n), dim3(BLOCK), s, *f, captured, *a);
 }
 
 /* The table that fails to compile when an optimizer has no kernel. */
-typedef cudaError_t (*launcher)(const union ff_factors *, const struct ff_figures *,
+typedef cudaError_t (*launcher)(const union ff_factors *, const union ff_factors *,
 		const struct arrays *, cudaStream_t);
 static const launcher launchers[] = {
 #define FF_CUDA_UPDATE(e, row) launch<row>,
@@ -77,10 +104,10 @@ static const launcher launchers[] = {
 };
 
 cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factors *f,
-		const struct ff_figures *figures, float *weight, const float *gradient,
+		const union ff_factors *captured, float *weight, const float *gradient,
 		float *const *state, uint16_t *rounded, int64_t n, cudaStream_t s)
 {
 	struct arrays a = {weight, gradient, {state[0], state[1]}, rounded, n};
 
-	return launchers[o->id](f, figures, &a, s);
+	return launchers[o->id](f, captured, &a, s);
 }

@@ -164,6 +164,7 @@ static int choose_backend(const struct ff_run_options *opt, struct ff_plan *p, s
 static int count_steps(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
 {
 	uint64_t epoch = (uint64_t)ff_dataset_steps(p->data, true);
+	int code;
 
 	if (opt->steps && opt->epochs)
 		return ff_fail(err, FF_E_INPUT, "--steps and --epochs exclude each other");
@@ -178,6 +179,9 @@ static int count_steps(const struct ff_run_options *opt, struct ff_plan *p, stru
 				"%s has %" PRIu64 " steps behind it, and no more than %" PRIu64
 				" were asked for",
 				p->weights->path, p->first, p->steps);
+	code = ff_rate_plan_make(&opt->rates, p->steps, &p->rates, err);
+	if (code < 0)
+		return code;
 	if (p->steps)
 		p->steps -= p->first;
 	p->every = opt->every ? opt->every : epoch;
@@ -194,9 +198,6 @@ static int count_steps(const struct ff_run_options *opt, struct ff_plan *p, stru
 
 static int check_options(const struct ff_run_options *opt, struct ff_error *err)
 {
-	if (strcmp(opt->schedule, "constant") != 0 && strcmp(opt->schedule, "cosine") != 0)
-		return ff_fail(err, FF_E_INPUT, "--schedule %s: expected constant or cosine",
-				opt->schedule);
 	if (!opt->data)
 		return ff_fail(err, FF_E_INPUT,
 				"expected --data FOLDER or --data synthetic[:SAMPLES]");
@@ -228,7 +229,9 @@ static void note_optimizer(struct ff_plan *p, uint32_t i)
 static int choose_optimizer(
 		const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
 {
+	double setting[FF_SETTING_COUNT];
 	struct ff_error inner;
+	int code;
 
 	p->optimizer = p->candidate[0].info.optimizer;
 	if (!p->optimizer)
@@ -237,7 +240,10 @@ static int choose_optimizer(
 		return ff_fail(err, FF_E_INPUT, "option --optimizer: %s", inner.text);
 	for (uint32_t i = 0; i < p->n_candidates; i++)
 		note_optimizer(p, i);
-	return ff_optimizer_set(p->optimizer, opt->setting, p->setting, err);
+	code = ff_optimizer_set(p->optimizer, opt->setting, setting, err);
+	return code < 0 ? code
+			: ff_groups_make(&p->graph, p->optimizer, setting, opt->groups.text,
+					  opt->groups.n, &p->arena, &p->groups, err);
 }
 
 static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, struct ff_plan *p,
@@ -306,6 +312,7 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 {
 	struct ff_workspace_query query = {.backend = p->backend};
 	struct ff_lower_options opt = {.optimizer = p->optimizer,
+			.group = p->groups.of,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};
 	struct ff_schedule s;

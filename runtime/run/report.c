@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Figures of one candidate over the measured steps. */
 struct figures {
@@ -180,13 +181,21 @@ static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
 			p->candidate[0].schedule.network_bytes);
 }
 
-static void print_optimizer(const struct ff_plan *p)
+static void print_optimizer(const struct ff_run_options *opt, const struct ff_plan *p)
 {
+	char text[FF_RATE_TEXT];
+
 	printf("optimizer: %s", p->optimizer->name);
 	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++)
 		if (p->optimizer->setting[i].used)
-			printf(", %s %g", ff_setting((enum ff_setting_id)i)->name, p->setting[i]);
+			printf(", %s %g", ff_setting((enum ff_setting_id)i)->name,
+					p->groups.setting[0][i]);
 	printf("\n");
+	for (uint32_t i = 0; i < opt->groups.n; i++)
+		printf("  but %s\n", opt->groups.text[i]);
+	ff_rate_text(&p->rates, text);
+	if (strcmp(text, "constant") != 0)
+		printf("  rate: %s\n", text);
 }
 
 /* How steps were given to the device. */
@@ -232,7 +241,7 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	if (p->n_candidates > 1)
 		printf("; against: %s", p->candidate[1].name);
 	printf("\n");
-	print_optimizer(p);
+	print_optimizer(opt, p);
 	if (p->machine.n_devices > 1)
 		printf("communication: %s\n", p->communication);
 	if (p->backend->captures)
@@ -305,13 +314,32 @@ static int write_compare(const struct ff_plan *p, const struct ff_outcome *outco
 	return FF_OK;
 }
 
-static void write_optimizer(const struct ff_plan *p, struct ff_out *out)
+static void write_optimizer(
+		const struct ff_run_options *opt, const struct ff_plan *p, struct ff_out *out)
 {
 	ff_out_object(out, "optimizer");
 	ff_out_string(out, "name", p->optimizer->name);
 	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++)
 		if (p->optimizer->setting[i].used)
-			ff_out_real(out, ff_setting((enum ff_setting_id)i)->name, p->setting[i]);
+			ff_out_real(out, ff_setting((enum ff_setting_id)i)->name,
+					p->groups.setting[0][i]);
+	ff_out_array(out, "groups");
+	for (uint32_t i = 0; i < opt->groups.n; i++)
+		ff_out_string(out, NULL, opt->groups.text[i]);
+	ff_out_close(out);
+	ff_out_close(out);
+}
+
+static void write_rates(const struct ff_plan *p, struct ff_out *out)
+{
+	double base = p->groups.setting[0][FF_SETTING_RATE];
+	char text[FF_RATE_TEXT];
+
+	ff_rate_text(&p->rates, text);
+	ff_out_string(out, "schedule", text);
+	ff_out_array(out, "rate");
+	for (uint64_t i = 0; i < p->steps; i++)
+		ff_out_real(out, NULL, ff_rate_at(&p->rates, base, p->first + i));
 	ff_out_close(out);
 }
 
@@ -332,7 +360,8 @@ static int write_report(const struct ff_run_options *opt, const struct ff_plan *
 	ff_out_int(out, "devices", p->machine.n_devices);
 	ff_out_string(out, "communication", p->communication);
 	ff_out_int(out, "batch", p->graph.batch);
-	write_optimizer(p, out);
+	write_optimizer(opt, p, out);
+	write_rates(p, out);
 	ff_out_u64(out, "seed", opt->seed);
 	ff_out_u64(out, "first_step", p->first);
 	ff_out_u64(out, "steps", p->steps);

@@ -2,16 +2,20 @@
 #ifndef FF_RUN_H
 #define FF_RUN_H
 
+#include "ff/cli.h"
 #include "ff/executor.h"
 #include "ff/safetensors.h"
+#include "rate.h"
 
 struct ff_run_options {
 	const char *graph, *strategy; /* operands */
-	const char *against, *data, *machine, *device, *schedule, *report, *trace, *dump;
+	const char *against, *data, *machine, *device, *report, *trace, *dump;
 	const char *weights, *save, *checkpoint;
 	const char *optimizer; /* NULL: the strategy's */
 	uint64_t devices, steps, epochs, warmup, seed, every;
 	double setting[FF_SETTING_COUNT]; /* NAN: the optimizer's preset */
+	struct ff_texts groups;           /* rules: ff_groups_make */
+	struct ff_rate_options rates;
 	double tolerance;                 /* NAN: by the graph's type */
 	bool compare, verify, test, resume;
 };
@@ -37,7 +41,8 @@ struct ff_plan {
 	uint32_t n_candidates;     /* the plan; with --compare, what it is compared with */
 	struct ff_candidate candidate[2];
 	const struct ff_optimizer *optimizer;
-	double setting[FF_SETTING_COUNT];
+	struct ff_groups groups;
+	struct ff_rate_plan rates;
 	const struct ff_backend *backend;
 	const char *communication; /* the name of what ranks communicate by */
 	struct ff_dataset *data;

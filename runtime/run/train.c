@@ -74,12 +74,12 @@ static int allocate(struct training *t, struct ff_error *err)
 
 static int create(struct training *t, struct ff_error *err)
 {
-	struct ff_executor_options opt = {
+	const struct ff_executor_options opt = {
 			.seed = t->opt->seed,
+			.groups = t->plan->groups,
 	};
 	int code = allocate(t, err);
 
-	memcpy(opt.setting, t->plan->setting, sizeof(opt.setting));
 	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
 		code = ff_executor_create(&t->plan->candidate[i].schedule, t->plan->backend,
 				t->comm, t->plan->data, &opt, &t->x[i], err);
@@ -90,14 +90,21 @@ static int create(struct training *t, struct ff_error *err)
 
 static void set_rates(struct training *t, uint64_t step)
 {
-	double rate = t->plan->setting[FF_SETTING_RATE];
-	double all = (double)(t->plan->first + t->plan->steps);
+	const struct ff_groups *groups = &t->plan->groups;
 
-	/* Loshchilov and Hutter, "SGDR", ICLR 2017, without restarts */
-	if (!strcmp(t->opt->schedule, "cosine"))
-		rate *= 0.5 * (1 + cos(3.14159265358979 * (double)step / all));
 	for (uint32_t i = 0; i < t->plan->n_candidates; i++)
-		ff_executor_set_rate(t->x[i], rate);
+		for (uint32_t k = 0; k < groups->n; k++)
+			ff_executor_set_rate(t->x[i], k,
+					ff_rate_at(&t->plan->rates,
+							groups->setting[k][FF_SETTING_RATE], step));
+}
+
+/* That of parameters which no rule is about. */
+static double shown_rate(const struct training *t, uint64_t step)
+{
+	const double *setting = t->plan->groups.setting[0];
+
+	return ff_rate_at(&t->plan->rates, setting[FF_SETTING_RATE], t->plan->first + step);
 }
 
 /* One step of this run from the moment when all ranks are ready to when all are done. */
@@ -183,8 +190,10 @@ static void show(struct training *t, uint64_t step, double start_us)
 		loss += t->outcome[0].loss[k] / (double)(known - from);
 	if (known)
 		ff_progress_show(&t->progress, share, (ff_clock_us() - start_us) * 1e-6,
-				"step %" PRIu64 "/%" PRIu64 "  loss %.4f  %.2f ms a step", done,
-				all, loss, t->outcome[0].step_us[step] * 1e-3);
+				"step %" PRIu64 "/%" PRIu64
+				"  loss %.4f  rate %.3g  %.2f ms a step",
+				done, all, loss, shown_rate(t, step),
+				t->outcome[0].step_us[step] * 1e-3);
 	else
 		ff_progress_show(&t->progress, share, (ff_clock_us() - start_us) * 1e-6,
 				"step %" PRIu64 "/%" PRIu64 "  %.2f ms a step", done, all,

@@ -9,26 +9,33 @@
 
 START_TEST(rows_are_different)
 {
+	static const uint32_t states[FF_OPTIMIZER_COUNT] = {0, 1, 1, 2, 2};
+
 	for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++) {
 		const struct ff_optimizer *o = ff_optimizer((enum ff_optimizer_id)i), *found = NULL;
 		struct ff_error err;
 
 		ck_assert_uint_eq(o->id, i);
 		ck_assert_uint_le(o->states, FF_MAX_STATES);
-		ck_assert_int_eq(ff_optimizer_arrays(o), 2 + (int64_t)i); /* 0, 1, 2 states */
+		ck_assert_uint_eq(o->states, states[i]);
+		ck_assert_int_eq(ff_optimizer_arrays(o), 2 + states[i]);
 		/* 33 weights: 132 bytes and 66 rounded ones, both padded to end at a multiple of
 		 * 64 */
 		ck_assert_int_eq(ff_optimizer_align(FF_F32, 33), 192);
 		ck_assert_int_eq(ff_optimizer_align(FF_BF16, 33), 256);
-		ck_assert_int_eq(ff_optimizer_bytes(o, FF_F32, 256), (2 + i) * 256);
-		ck_assert_int_eq(ff_optimizer_bytes(o, FF_BF16, 256), (2 + i) * 256 + 128);
+		ck_assert_int_eq(ff_optimizer_bytes(o, FF_F32, 256), (2 + states[i]) * 256);
+		ck_assert_int_eq(ff_optimizer_bytes(o, FF_BF16, 256), (2 + states[i]) * 256 + 128);
 		ck_assert_int_eq(ff_optimizer_readers(o, FF_F32, 256), 0);
-		ck_assert_int_eq(ff_optimizer_readers(o, FF_BF16, 256), (2 + i) * 256);
+		ck_assert_int_eq(ff_optimizer_readers(o, FF_BF16, 256), (2 + states[i]) * 256);
 		ck_assert(o->setting[FF_SETTING_RATE].used);
 		ck_assert_int_eq(ff_optimizer_find(o->name, &found, &err), FF_OK);
 		ck_assert_ptr_eq(found, o);
-		for (uint32_t k = 0; k < i; k++)
-			ck_assert_int_ne(ff_optimizer((enum ff_optimizer_id)k)->rate, o->rate);
+		for (uint32_t k = 0; k < i; k++) {
+			const struct ff_optimizer *other = ff_optimizer((enum ff_optimizer_id)k);
+
+			ck_assert_int_ne(other->rate, o->rate);
+			ck_assert_int_ne(other->rounding_rate, o->rounding_rate);
+		}
 		ck_assert_int_ne(o->rounding_rate, o->rate);
 	}
 	ck_assert_str_eq(ff_optimizer_preset()->name, "momentum");
@@ -41,14 +48,17 @@ START_TEST(names)
 	char text[FF_OPTIMIZER_TEXT];
 	struct ff_error err;
 
-	ck_assert_int_eq(ff_optimizer_find("adam", &found, &err), FF_E_INPUT);
+	ck_assert_int_eq(ff_optimizer_find("adagrad", &found, &err), FF_E_INPUT);
 	ck_assert_ptr_null(found);
-	ck_assert_str_eq(err.text, "expected sgd, momentum or adamw, not \"adam\"");
+	ck_assert_str_eq(err.text,
+			"expected sgd, momentum, nesterov, adam or adamw, not \"adagrad\"");
 	ff_optimizer_list(true, text);
 	for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++)
 		ck_assert_ptr_nonnull(strstr(text, ff_optimizer((enum ff_optimizer_id)i)->summary));
 	ff_setting_help(FF_SETTING_RATE, text);
-	ck_assert_str_eq(text, "learning rate (sgd: 0.01, momentum: 0.01, adamw: 0.001)");
+	ck_assert_str_eq(text,
+			"learning rate (sgd: 0.01, momentum: 0.01, nesterov: 0.01, adam: 0.001, "
+			"adamw: 0.001)");
 	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++) {
 		ff_setting_help((enum ff_setting_id)i, text);
 		ck_assert_int_eq(text[strlen(text) - 1], ')'); /* not cut */
@@ -68,6 +78,8 @@ START_TEST(presets)
 	static const double expected[FF_OPTIMIZER_COUNT][FF_SETTING_COUNT] = {
 			{0.01, 0, 0, 0, 0, 0},
 			{0.01, 0.9, 0, 0, 0, 0},
+			{0.01, 0.9, 0, 0, 0, 0},
+			{0.001, 0, 0.9, 0.999, 1e-8, 0},
 			{0.001, 0, 0.9, 0.999, 1e-8, 0.01},
 	};
 	double told[FF_SETTING_COUNT], value[FF_SETTING_COUNT];

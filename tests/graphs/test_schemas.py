@@ -142,9 +142,9 @@ for value in [[], 3, [0, 0], [4096], [-1], {}, {"strides": {}}, {"start": -1}, {
 accepts(strategies, change(strategy, operator + ["replicas"], 3), "replicas")
 for value in [0, -1, 1.5, "2", 4097]:
     rejects(strategies, change(strategy, operator + ["replicas"], value), f"bad replicas {value}")
-for value in ["sgd", "momentum", "adamw"]:
+for value in ["sgd", "momentum", "nesterov", "adam", "adamw"]:
     accepts(strategies, change(strategy, ["optimizer"], value), f"optimizer {value}")
-for value in ["adam", "SGD", "", 0, None]:
+for value in ["adagrad", "SGD", "", 0, None]:
     rejects(strategies, change(strategy, ["optimizer"], value), f"bad optimizer {value!r}")
 for version in [1, 3]:
     rejects(strategies, change(strategy, ["version"], version), f"strategy version {version}")

@@ -304,8 +304,10 @@ START_TEST(bad)
 			{"2", "\"degrees\":{\"sample\":13},\"devices\":[0]", "sample"},
 			{"2", "\"degrees\":{\"height\":2},\"devices\":[0,1]",
 					"no dim called height"},
-			{"2,\"optimizer\":\"adam\"", "\"degrees\":{},\"devices\":[0]",
-					"optimizer: expected sgd, momentum or adamw, not \"adam\""},
+			{"2,\"optimizer\":\"ada\"", "\"degrees\":{},\"devices\":[0]",
+					"optimizer: expected sgd, momentum, nesterov, adam or "
+					"adamw, "
+					"not \"ada\""},
 			{"2,\"optimizer\":2", "\"degrees\":{},\"devices\":[0]", "optimizer"},
 	};
 

@@ -295,7 +295,7 @@ def test_space():
     refuse(2, "--space", "alexnet.json", *BASE, *plan, "--space", "updates;replicas")
 
 
-STATES = {"sgd": 0, "momentum": 1, "adamw": 2}
+STATES = {"sgd": 0, "momentum": 1, "nesterov": 1, "adam": 2, "adamw": 2}
 
 
 def test_optimizers():
@@ -352,10 +352,10 @@ def test_search_for_an_optimizer():
 
 
 def test_bad_optimizers():
-    refuse(2, 'option --optimizer: expected sgd, momentum or adamw, not "adam"', "lenet.json",
-           *BASE, "--optimizer", "adam", "-o", "x.json")
+    refuse(2, 'option --optimizer: expected sgd, momentum, nesterov, adam or adamw, not "ada"', "lenet.json",
+           *BASE, "--optimizer", "ada", "-o", "x.json")
     plan = json.loads(read("old.json"))
-    write("odd.json", json.dumps(dict(plan, optimizer="adam")))
+    write("odd.json", json.dumps(dict(plan, optimizer="ada")))
     refuse(2, 'odd.json: optimizer: expected sgd', "alexnet.json", *BASE, "--simulate",
            "odd.json")
     # costs from before there was a choice

@@ -39,7 +39,7 @@ static int train(struct scene *s, struct rig *r, struct launched *ret, struct ff
 	int64_t n;
 
 	for (int i = 0; i < LAUNCH_STEPS && code == FF_OK; i++) {
-		ff_executor_set_rate(r->x, 0.01 * (1 + i % 4));
+		ff_executor_set_rate(r->x, 0, 0.01 * (1 + i % 4));
 		if (i == 4 || i == 7)
 			code = ff_executor_test(
 					r->x, &ret->accuracy[i == 7], &ret->test_loss[i == 7], err);

@@ -6,9 +6,28 @@
 
 #include "agree.h"
 
+/* Parameters of three groups, mixed. */
+static void draw_groups(struct scene *s)
+{
+	struct ff_groups *groups = &s->opt.groups;
+	uint8_t *of = ff_arena_array(&s->arena, s->graph.n_nodes, sizeof(*of));
+
+	ck_assert_ptr_nonnull(of);
+	for (; groups->n < 3; groups->n++) {
+		double *setting = groups->setting[groups->n];
+
+		memcpy(setting, groups->setting[0], sizeof(groups->setting[0]));
+		setting[FF_SETTING_RATE] /= 1 << groups->n;
+		setting[FF_SETTING_DECAY] *= groups->n == 1 ? 0 : 3;
+	}
+	for (uint32_t i = 0; i < s->graph.n_nodes; i++)
+		of[i] = (uint8_t)(ff_hash_mix(s->opt.seed, i) % groups->n);
+	groups->of = of;
+}
+
 void scene_optimizer(struct scene *s, enum ff_optimizer_id id)
 {
-	double told[FF_SETTING_COUNT];
+	double told[FF_SETTING_COUNT], value[FF_SETTING_COUNT];
 	struct ff_error err;
 
 	s->optimizer = ff_optimizer(id);
@@ -18,7 +37,9 @@ void scene_optimizer(struct scene *s, enum ff_optimizer_id id)
 	/* a gradient that is nothing but rounding would else move its weight as far as any */
 	if (s->optimizer->setting[FF_SETTING_EPSILON].used)
 		told[FF_SETTING_EPSILON] = 0.1;
-	RIG_OK(ff_optimizer_set(s->optimizer, told, s->opt.setting, &err));
+	RIG_OK(ff_optimizer_set(s->optimizer, told, value, &err));
+	ff_groups_single(value, &s->opt.groups);
+	draw_groups(s);
 }
 
 void scene_open(struct scene *s, enum ff_dtype type, uint32_t max_devices, struct ff_random *r)

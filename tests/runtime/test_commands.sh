@@ -117,7 +117,7 @@ check 'says that there is more' said 'goes on from here'
 check 'profile' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o costs.json
 check 'makes a cost file' grep -q '"format": "ffsoap-costs"' costs.json
 cp costs.json before.json
-for optimizer in update update_sgd update_adamw; do
+for optimizer in update update_sgd update_nesterov update_adam update_adamw; do
 	check "with a rate of $optimizer" grep -q "\"$optimizer\": \[" costs.json
 done
 # costs from before there was a choice are completed
@@ -201,13 +201,39 @@ check 'no CUDA backend in the module' refused 'is not of this version' \
 	env FF_CUDA_MODULE=libm.so.6 "$ffrun" lenet.json single --device cuda $data --steps 1
 check 'no such data' refused 'No such file' "$ffrun" lenet.json single --data none --steps 1
 check 'too little data' refused 'fewer than' "$ffrun" lenet.json single --data synthetic:3 --steps 1
-check 'bad schedule' refused 'constant or cosine' "$ffrun" lenet.json single $data --steps 1 \
+check 'bad schedule' refused 'constant, step or cosine' "$ffrun" lenet.json single $data --steps 1 \
 	--schedule linear
+refused_rates() { # refused_rates SENTENCE OPTION...
+	sentence=$1
+	shift
+	check "rates: $*" refused "$sentence" "$ffrun" lenet.json single $data --steps 3 "$@"
+}
+refused_rates 'expected --step-size N with it' --schedule step
+refused_rates 'expected --schedule step with it' --schedule cosine --step-size 3
+refused_rates 'expected --schedule step with it' --gamma 0.5
+refused_rates 'expected --schedule cosine with it' --floor 0.001
+refused_rates 'expected --ramp N with it' --ramp-from 0.5
+refused_rates 'from 0 to 1, not 2' --ramp 2 --ramp-from 2
+refused_rates 'option --floor: expected a number from 0, not -1' --schedule cosine --floor -1
+refused_rates 'there are no more than 3 steps' --ramp 4
+refused_rates 'as in norm,bias:decay=0, with a colon' --group bias
+refused_rates 'with something to select' --group :decay=0
+refused_rates 'and = behind each name' --group bias:decay
+refused_rates 'and a number for each name' --group bias:decay=x
+refused_rates 'where NAME is factor or a setting' --group bias:size=1
+refused_rates 'and a factor from 0' --group bias:factor=-1
+refused_rates 'group bias:beta1=0.5: beta1: optimizer momentum has no such' --group bias:beta1=0.5
+refused_rates 'group conv1.\*:decay=1,rate=-1: rate: expected a number from 0' --group 'conv1.*:decay=1,rate=-1'
+refused_rates 'group norm:decay=0: it selects none' --group norm:decay=0
+check 'groups and rates' status 0 ranks "$ffrun" lenet.json data-parallel --devices 2 $data --steps 4 \
+	--group bias:decay=0 --group 'fc*:factor=2,decay=0.1' --schedule step --step-size 2 --ramp 1
+check 'names the groups' said 'but fc\*:factor=2,decay=0.1'
+check 'and what becomes of the rate' said 'rate: from 0.333333 of it in 1 steps, then step, times 0.1 every 2 steps'
 check 'bad momentum' refused '--momentum' "$ffrun" lenet.json single $data --steps 1 --momentum 1
 check 'negative rate' refused '--rate: expected a number from 0, not -1' "$ffrun" lenet.json single \
 	$data --steps 1 --rate -1
-check 'no such optimizer' refused '--optimizer: expected sgd, momentum or adamw, not "adam"' \
-	"$ffrun" lenet.json single $data --steps 1 --optimizer adam
+check 'no such optimizer' refused '--optimizer: expected sgd, momentum, nesterov, adam or adamw, not "ada"' \
+	"$ffrun" lenet.json single $data --steps 1 --optimizer ada
 check 'momentum of sgd' refused '--momentum: optimizer sgd has no such setting' "$ffrun" lenet.json \
 	single $data --steps 1 --optimizer sgd --momentum 0.9
 check 'beta of the preset' refused '--beta1: optimizer momentum has' "$ffrun" lenet.json single \
@@ -278,8 +304,8 @@ check 'is noted too' test "$(grep -c 'searched for optimizer adamw: with momentu
 plan_for cpu2 1 >plan.json
 check 'by hand' status 0 "$ffrun" tiny.json plan.json $data --steps 1 --optimizer adamw
 check 'predicts nothing, so nothing is noted' test ! -s err
-plan_for cpu2 1 | sed 's/"devices": 1,/&"optimizer": "adam",/' >plan.json
-check 'an unknown one' refused 'plan.json: optimizer: expected sgd, momentum or adamw' "$ffrun" \
+plan_for cpu2 1 | sed 's/"devices": 1,/&"optimizer": "ada",/' >plan.json
+check 'an unknown one' refused 'plan.json: optimizer: expected sgd, momentum, nesterov, adam or adamw' "$ffrun" \
 	tiny.json plan.json $data --steps 1
 for optimizer in sgd momentum adamw; do
 	check "$optimizer on two ranks" status 0 ranks "$ffrun" mlp.json data-parallel --devices 2 \

@@ -287,17 +287,27 @@ static void update_element(enum ff_optimizer_id id, const double *value, int n, 
 {
 	double rate = value[FF_SETTING_RATE], decay = value[FF_SETTING_DECAY];
 	double b1 = value[FF_SETTING_BETA1], b2 = value[FF_SETTING_BETA2], m, v;
+	double momentum = value[FF_SETTING_MOMENTUM];
 
 	switch (id) {
 	case FF_OPTIMIZER_SGD:
 		*w -= rate * (g + decay * *w);
 		return;
 	case FF_OPTIMIZER_MOMENTUM:
-		state[0] = value[FF_SETTING_MOMENTUM] * state[0] + g + decay * *w;
+		state[0] = momentum * state[0] + g + decay * *w;
 		*w -= rate * state[0];
 		return;
+	case FF_OPTIMIZER_NESTEROV:
+		g += decay * *w;
+		state[0] = momentum * state[0] + g;
+		*w -= rate * (g + momentum * state[0]);
+		return;
+	case FF_OPTIMIZER_ADAM:
 	case FF_OPTIMIZER_ADAMW:
-		*w -= rate * decay * *w;
+		if (id == FF_OPTIMIZER_ADAM)
+			g += decay * *w;
+		else
+			*w -= rate * decay * *w;
 		state[0] = b1 * state[0] + (1 - b1) * g;
 		state[1] = b2 * state[1] + (1 - b2) * g * g;
 		m = state[0] / (1 - pow(b1, n + 1));

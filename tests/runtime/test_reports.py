@@ -72,13 +72,21 @@ with tempfile.TemporaryDirectory() as folder:
     run(ffrun, graph, "data-parallel", "--devices", "2", *common, "--verify")
     accepts(reports, json.loads(report.read_text()), "only verified")
     for name, settings in (("sgd", {"rate", "decay"}), ("momentum", {"rate", "momentum", "decay"}),
+                           ("nesterov", {"rate", "momentum", "decay"}),
                            ("adamw", {"rate", "beta1", "beta2", "epsilon", "decay"})):
         run(ffrun, graph, "single", *common, "--steps", "2", "--optimizer", name, "--rate", "0.125")
         trained = json.loads(report.read_text())
         accepts(reports, trained, f"trained by {name}")
-        say(trained["optimizer"].keys() == settings | {"name"} and
+        say(trained["optimizer"].keys() == settings | {"name", "groups"} and
             trained["optimizer"]["name"] == name and trained["optimizer"]["rate"] == 0.125,
             "which it names", trained["optimizer"])
+    run(ffrun, graph, "single", *common, "--steps", "5", "--rate", "0.5", "--schedule", "step",
+        "--step-size", "2", "--gamma", "0.25", "--ramp", "2", "--ramp-from", "0.5",
+        "--group", "bias:decay=0,factor=2")
+    trained = json.loads(report.read_text())
+    accepts(reports, trained, "rates and groups")
+    say(trained["rate"] == [0.25, 0.375, 0.5, 0.5, 0.125], "a rate a step", trained["rate"])
+    say(trained["optimizer"]["groups"] == ["bias:decay=0,factor=2"], "and the rules")
     run(ffrun, graph, "data-parallel", "--devices", "2", *common, "--steps", "6", "--warmup", "2",
         "--compare", "--against", "single", "--verify", "--test", "--trace", folder / "trace.json")
     both = json.loads(report.read_text())

@@ -102,7 +102,6 @@ static void layers_open(struct scene *s, enum ff_dtype type)
 	uint32_t in[2];
 
 	*s = (struct scene){.opt = {.seed = 1}};
-	scene_optimizer(s, FF_OPTIMIZER_MOMENTUM);
 	ff_arena_init(&s->arena);
 	RIG_OK(ff_builder_create("layers", &s->arena, &b, &err));
 	ff_builder_set_dtype(b, type);
@@ -119,6 +118,7 @@ static void layers_open(struct scene *s, enum ff_dtype type)
 	RIG_OK(ff_strategy_single(&s->graph, 0, &s->arena, &s->single, &err));
 	RIG_OK(ff_strategy_single(&s->graph, 0, &s->arena, &s->strategy, &err));
 	RIG_OK(ff_dataset_open("synthetic:64", &s->graph, 1, &s->data, &err));
+	scene_optimizer(s, FF_OPTIMIZER_MOMENTUM);
 }
 
 /* Gradients of 32 micro-batches of one sample, and of all samples at once: each sample's is
@@ -153,9 +153,10 @@ static double train(enum ff_dtype type, double *first)
 	struct rig rig;
 
 	ff_arena_init(&s.arena);
-	scene_optimizer(&s, FF_OPTIMIZER_MOMENTUM);
-	s.opt.setting[FF_SETTING_RATE] = 0.02;
 	RIG_OK(ff_zoo_build("lenet", 16, &set, 1, &s.arena, &s.graph, &err));
+	scene_optimizer(&s, FF_OPTIMIZER_MOMENTUM);
+	s.opt.groups.of = NULL;
+	s.opt.groups.setting[0][FF_SETTING_RATE] = 0.02;
 	RIG_OK(random_machine(&r, 1, &s.arena, &s.one, &err));
 	RIG_OK(ff_strategy_single(&s.graph, 0, &s.arena, &s.single, &err));
 	RIG_OK(ff_dataset_open("synthetic:320", &s.graph, 1, &s.data, &err));

@@ -69,9 +69,12 @@ with tempfile.TemporaryDirectory() as folder:
     plans = {"one device": ["single"], "two": ["data-parallel", "--devices", 2]}
 
     # stopped and gone on is as if it had not stopped, to the bit
-    for optimizer in ("sgd", "momentum", "adamw"):
+    scheduled = ["--schedule", "step", "--step-size", 2, "--ramp", 3, "--group",
+                 "bias:decay=0,factor=2"]
+    for optimizer, *rates in (("sgd",), ("momentum",), ("nesterov", *scheduled), ("adam",),
+                              ("adamw", *scheduled)):
         for name, plan in plans.items():
-            at = [graph, *plan, *common, "--optimizer", optimizer]
+            at = [graph, *plan, *common, "--optimizer", optimizer, *rates]
             train(*at, "--steps", 7, "--save", folder / "straight")
             for file in kept.glob("*"):
                 file.unlink()

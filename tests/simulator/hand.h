@@ -104,9 +104,13 @@ static inline struct ff_costs *hand_costs(const char *kind)
 	ff_costs_set_rate(c, FF_RATE_UPDATE, (struct ff_rate){3, 20}, NULL);
 	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){4, 10}, NULL);
 	ff_costs_set_rate(c, FF_RATE_UPDATE_SGD, (struct ff_rate){3.5, 25}, NULL);
+	ff_costs_set_rate(c, FF_RATE_UPDATE_NESTEROV, (struct ff_rate){3.25, 18}, NULL);
+	ff_costs_set_rate(c, FF_RATE_UPDATE_ADAM, (struct ff_rate){4.5, 9}, NULL);
 	ff_costs_set_rate(c, FF_RATE_UPDATE_ADAMW, (struct ff_rate){5, 8}, NULL);
 	ff_costs_set_rate(c, FF_RATE_UPDATE_BF16, (struct ff_rate){3.5, 15}, NULL);
 	ff_costs_set_rate(c, FF_RATE_UPDATE_SGD_BF16, (struct ff_rate){4, 20}, NULL);
+	ff_costs_set_rate(c, FF_RATE_UPDATE_NESTEROV_BF16, (struct ff_rate){3.75, 14}, NULL);
+	ff_costs_set_rate(c, FF_RATE_UPDATE_ADAM_BF16, (struct ff_rate){5, 7}, NULL);
 	ff_costs_set_rate(c, FF_RATE_UPDATE_ADAMW_BF16, (struct ff_rate){5.5, 5}, NULL);
 	return c;
 }

@@ -497,7 +497,7 @@ END_TEST
 /* Weight and gradient are read and the weight written; each state both. */
 START_TEST(analytic_updates)
 {
-	static const double passes[FF_OPTIMIZER_COUNT] = {3, 5, 7};
+	static const double passes[FF_OPTIMIZER_COUNT] = {3, 5, 5, 7, 7};
 	struct world w;
 
 	setup(&w, 1, 1, NULL);

@@ -508,6 +508,17 @@ def digits():
     return g.finish()
 
 
+def rows():
+    """A small network of layers and norms."""
+    g = Graph("rows", [7, 3, 4, 4])
+    x = g.add("flat", "reshape", "data", shape=[0, -1])
+    for i, norm in ((1, "layer_norm"), (2, "rms_norm"), (3, "layer_norm")):
+        x = g.add(f"fc{i}", "linear", x, out_features=12 + i)
+        x = g.add(f"act{i}", "tanh", g.add(f"norm{i}", norm, x))
+    g.heads.append(x)
+    return g.finish()
+
+
 # ---- strategies ----
 
 def graph_hash(text):

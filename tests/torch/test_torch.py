@@ -244,9 +244,18 @@ TIED = {
 MOMENTUM = {"rate": 0.005, "momentum": 0.9, "decay": 0.01}
 
 
+def options_of(settings):
+    """As ffrun has them."""
+    options = []
+    for key, value in settings.items():
+        for each in value if key == "groups" else [value]:
+            options += ["--group" if key == "groups" else "--" + key.replace("_", "-"), str(each)]
+    return options
+
+
 def split(case, strategy, devices, **settings):
     settings = settings or MOMENTUM
-    options = [str(x) for key, value in settings.items() for x in (f"--{key}", value)]
+    options = options_of(settings)
     losses = case.run(strategy, devices, steps=4, options=options)
     if losses is not None:
         case.check()
@@ -416,14 +425,16 @@ def write_images(folder, samples):
     return ((grey - grey.mean()) / grey.std())[:, None], labels
 
 
+# What it is as if a setting were not there, unless 0.
+WITHOUT = {"epsilon": 1e-8, "momentum": 1e-12, "schedule": "constant", "ramp_from": 1.0, "step_size": 99, "gamma": 1.0,
+           "groups": ()}
+
+
 def train(name, zoo, seed, steps, **settings):
     """Training on files whose content is known, over several epochs."""
     case = Case(name, seed).zoo(*zoo)
     samples, labels = write_images(case.folder, 37)
-    options = []
-    for key, value in settings.items():
-        options += ["--schedule", "cosine"] if key == "cosine" else [f"--{key}", str(value)]
-    losses = case.run(data=case.folder, steps=steps, options=options)
+    losses = case.run(data=case.folder, steps=steps, options=options_of(settings))
     if losses is None:
         return
     batch = case.graph["nodes"][0]["shape"][0]
@@ -434,10 +445,15 @@ def train(name, zoo, seed, steps, **settings):
     most = 2.0 ** -8 if case.graph.get("dtype") == "bfloat16" else 1e-6
     tap.say(np.array_equal(first["labels"], batches[0]["labels"]) and
             reference.distance(first["data"], batches[0]["data"]) < most, f"{name}: first batch")
-    want = case.check_losses(losses, batches, **settings)
+    rates = []
+    want = case.check_losses(losses, batches, rates=rates, **settings)
+    report = json.loads((case.folder / "report").read_text())
+    if "groups" not in settings:
+        tap.say(np.allclose(report["rate"], rates, rtol=1e-12), f"{name}: rates",
+                [f"{report['rate']}, expected {rates}"])
     for key in settings:  # each must matter, or the case shows nothing of it
         if key not in ("rate", "optimizer"):
-            other = dict(settings, **{key: 1e-8 if key == "epsilon" else 0})
+            other = dict(settings, **{key: WITHOUT.get(key, 0)})
             losses = reference.trained_losses(case.graph, case.tensors, batches, seed, **other)
             apart = max(reference.distance(a, b) for a, b in zip(losses, want))
             tap.say(apart > 10 * TOLERANCE, f"{name}: {key} matters",
@@ -480,22 +496,32 @@ def test_steps():
     test_without_training()
     train("lenet", ["lenet", "--batch", "12"], 3, 8, rate=0.03, momentum=0.9, decay=0.02)
     train("lenet, cosine", ["lenet", "--batch", "12"], 4, 6, rate=0.05, momentum=0.5, decay=0.02,
-          cosine=True)
+          schedule="cosine")
     train("alexnet for 28x28", ["alexnet", "--batch", "9", "--set", "image=28"], 5, 5, rate=0.003,
           momentum=0.9, decay=0.5)
     lenet = ["lenet", "--batch", "12"]
     train("lenet, sgd", lenet, 3, 8, optimizer="sgd", rate=0.05, decay=0.02)
-    train("lenet, sgd, cosine", lenet, 4, 6, optimizer="sgd", rate=0.1, cosine=True)
+    train("lenet, sgd, cosine", lenet, 4, 6, optimizer="sgd", rate=0.1, schedule="cosine")
     train("lenet, adamw", lenet, 3, 8, optimizer="adamw")
     train("lenet, adamw with all settings", lenet, 4, 8, optimizer="adamw", rate=0.002, beta1=0.8,
-          beta2=0.95, epsilon=0.01, decay=0.5, cosine=True)
+          beta2=0.95, epsilon=0.01, decay=0.5, schedule="cosine")
+    train("lenet, nesterov", lenet, 3, 8, optimizer="nesterov", rate=0.02, momentum=0.7, decay=0.05,
+          schedule="step", step_size=3, gamma=0.3)
+    train("lenet, adam", lenet, 4, 8, optimizer="adam", rate=0.002, beta1=0.8, beta2=0.95,
+          epsilon=0.01, decay=0.1, ramp=3)
+    train("lenet, cosine behind a ramp", lenet, 5, 9, rate=0.05, momentum=0.5, schedule="cosine",
+          floor=0.01, ramp=4, ramp_from=0.125)
+    train("lenet, steps behind a ramp", lenet, 5, 9, rate=0.05, momentum=0.5, schedule="step",
+          step_size=2, gamma=0.5, ramp=2)
+    train("lenet, groups", lenet, 3, 8, optimizer="adamw", rate=0.002, decay=0.5, schedule="cosine",
+          groups=["bias:decay=0", "fc*:factor=3", "fc3.*,conv1.weight:rate=0.005,epsilon=0.001"])
     train("alexnet for 28x28, adamw", ["alexnet", "--batch", "9", "--set", "image=28"], 5, 5,
           optimizer="adamw", rate=0.0003, decay=1)
 
 
 # ---- optimizers ----
 
-def updates(case, kind, devices):
+def updates(case, kind, devices, known=None):
     """Data parallelism; updates everywhere, in parts (ZeRO) or on one device."""
     where = {"following": None, "in parts": lambda shape: (
                  {"axis0": min(devices, shape[0])}, list(range(min(devices, shape[0])))),
@@ -503,13 +529,15 @@ def updates(case, kind, devices):
              "everywhere": lambda shape: ({}, list(range(devices)), devices)}[kind]
     weights = {name: t.shape for name, t in case.tensors.items() if "grad." + name in case.tensors}
     own = {name: where(shape) for name, shape in weights.items()} if where else {}
-    return graphs.strategy(case.path.read_text(), devices, own)
+    return graphs.strategy(case.path.read_text(), devices, own, known)
 
 
 def test_optimizers():
     """Every way to update, with states of every number, beside PyTorch on one device."""
     told = {"sgd": {"rate": 0.02, "decay": 0.05},
             "momentum": {"rate": 0.01, "momentum": 0.8, "decay": 0.05},
+            "nesterov": {"rate": 0.01, "momentum": 0.8, "decay": 0.05},
+            "adam": {"rate": 0.002, "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-4, "decay": 0.1},
             "adamw": {"rate": 0.002, "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-4, "decay": 0.5}}
     for net, zoo in (("lenet", ["lenet", "--batch", "7"]),
                      ("tied lm", ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM,
@@ -523,6 +551,29 @@ def test_optimizers():
                 case.name = f"{net}, {optimizer} {kind}, {devices} devices"
                 split(case, updates(case, kind, devices), devices, optimizer=optimizer,
                       **settings)
+    test_groups()
+
+
+GROUPS = {"optimizer": "adamw", "rate": 0.002, "decay": 0.5, "schedule": "step", "step_size": 2,
+          "epsilon": 1e-4, "groups": ["norm,bias:decay=0", "fc2.*,norm2.*,fc3.weight:factor=0.25,decay=0.1"]}
+
+
+def test_groups():
+    """Groups whose parameters share buckets, wherever those are updated; norms among them."""
+    case = Case("rows", 2).made(graphs.rows())
+    if case.run() is None:
+        return
+    known = case.hash()
+    for kind, devices in (("following", 1), ("following", 3), ("in parts", 4), ("served", 3),
+                          ("everywhere", 2)):
+        case.name = f"rows by groups {kind}, {devices} devices"
+        strategy = updates(case, kind, devices, known) if devices > 1 else "single"
+        split(case, strategy, devices, **GROUPS)
+    half = Case("", 3).zoo("lenet", "--batch", "7", "--set", "dtype=bfloat16")
+    if half.run() is not None:
+        half.name = "lenet in bfloat16 by groups in parts, 4 devices"
+        split(half, updates(half, "in parts", 4), 4,
+              **dict(GROUPS, groups=["bias:decay=0", "fc*:factor=0.25"]))
 
 
 # ---- bfloat16 ----

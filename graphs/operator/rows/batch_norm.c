@@ -133,6 +133,7 @@ const struct ff_op_row ff_op_batch_norm = {
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.param = {"weight", "bias"},
+		.normalises = true,
 		.kept = {"running_mean", "running_var"},
 		.prelude_name = "moments",
 		.prelude = FF_OP_BATCH_MOMENTS,

@@ -140,6 +140,7 @@ const struct ff_op_row ff_op_layer_norm = {
 		.attrs = layer_attrs,
 		.n_attrs = sizeof(layer_attrs) / sizeof(layer_attrs[0]),
 		.param = {"weight", "bias"},
+		.normalises = true,
 		.count = count,
 		.derive = derive,
 };
@@ -153,6 +154,7 @@ const struct ff_op_row ff_op_rms_norm = {
 		.attrs = rms_attrs,
 		.n_attrs = sizeof(rms_attrs) / sizeof(rms_attrs[0]),
 		.param = {"weight"},
+		.normalises = true,
 		.count = count,
 		.derive = derive,
 };
@@ -166,6 +168,7 @@ const struct ff_op_row ff_op_group_norm = {
 		.attrs = group_attrs,
 		.n_attrs = sizeof(group_attrs) / sizeof(group_attrs[0]),
 		.param = {"weight", "bias"},
+		.normalises = true,
 		.count = count,
 		.derive = derive_group,
 };

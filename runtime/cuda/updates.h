@@ -1,0 +1,22 @@
+/* Updates, as C and their kernels share them.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_UPDATES_H
+#define FF_CUDA_UPDATES_H
+
+#include <cuda_runtime_api.h>
+
+#include "ff/optimizer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* `f`, or, unless `captured` is NULL, what is there in device memory. */
+cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factors *f,
+		const union ff_factors *captured, float *weight, const float *gradient,
+		float *const *state, uint16_t *rounded, int64_t n, cudaStream_t s);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
