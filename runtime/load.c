@@ -34,7 +34,8 @@ static struct ff_transfer *load_of(const struct ff_executor *x, uint32_t task)
 }
 
 /* The elements of its micro-batch, by their place in the batch. */
-static void fill(const struct ff_transfer *t, const struct ff_batch *pass, void *shard)
+static int fill(const struct ff_transfer *t, const struct ff_batch *pass, void *shard,
+		struct ff_error *err)
 {
 	const struct ff_executor *x = t->x;
 	int32_t before = (int32_t)t->task->micro * x->s->graph->batch;
@@ -42,8 +43,8 @@ static void fill(const struct ff_transfer *t, const struct ff_batch *pass, void 
 
 	region.lo[0] += before;
 	region.hi[0] += before;
-	ff_dataset_fill(x->data, pass->training, pass->step,
-			ff_edge_source(x->s->graph, t->task->edge), &region, shard);
+	return ff_dataset_fill(x->data, pass->training, pass->step,
+			ff_edge_source(x->s->graph, t->task->edge), &region, shard, err);
 }
 
 /* ---- host memory ---- */
@@ -92,16 +93,15 @@ static int fill_slot(void *arg, const struct ff_batch *pass, struct ff_error *er
 {
 	const struct ff_executor *x = arg;
 	struct ff_samples *samples = x->prefetched->slot + ff_batch_slot(pass->step);
+	int code = ff_dataset_valid(x->data, pass->training, pass->step, &samples->valid, err);
 
-	(void)err;
-	samples->valid = ff_dataset_valid(x->data, pass->training, pass->step);
-	for (uint32_t i = 0; i < x->s->n_tasks; i++) {
+	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++) {
 		const struct ff_transfer *t = load_of(x, i);
 
 		if (t && (pass->training || x->job[i].forward))
-			fill(t, pass, samples->memory + t->prefetched);
+			code = fill(t, pass, samples->memory + t->prefetched, err);
 	}
-	return FF_OK;
+	return code;
 }
 
 static int open_slots(struct ff_executor *x, struct ff_error *err)
@@ -167,10 +167,8 @@ int ff_load_begin(struct ff_executor *x, bool last, struct ff_error *err)
 	const struct ff_batch now = {x->step, x->training}, next = {x->step + 1, x->training};
 	int code;
 
-	if (!x->prefetched) {
-		x->valid = ff_dataset_valid(x->data, x->training, x->step);
-		return FF_OK;
-	}
+	if (!x->prefetched)
+		return ff_dataset_valid(x->data, x->training, x->step, &x->valid, err);
 	code = ff_prefetch_take(x->prefetched->prefetch, &now, last ? NULL : &next, err);
 	if (code == FF_OK)
 		x->valid = x->prefetched->slot[ff_batch_slot(x->step)].valid;
@@ -182,9 +180,7 @@ static int load(void *arg, struct ff_error *err)
 	const struct ff_transfer *t = arg;
 	const struct ff_batch pass = {t->x->step, t->x->training};
 
-	(void)err;
-	fill(t, &pass, t->load);
-	return FF_OK;
+	return fill(t, &pass, t->load, err);
 }
 
 int ff_load_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff_error *err)

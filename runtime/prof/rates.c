@@ -24,9 +24,7 @@ static int fill_values(void *arg, struct ff_error *err)
 {
 	const struct bench *b = arg;
 
-	(void)err;
-	ff_dataset_fill(b->p->data, true, 0, b->node, &b->region, b->memory[0]);
-	return FF_OK;
+	return ff_dataset_fill(b->p->data, true, 0, b->node, &b->region, b->memory[0], err);
 }
 
 /* As the runtime's preset is: by the host; or, where the device is another, from where the

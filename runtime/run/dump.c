@@ -31,8 +31,8 @@ static int put_input(const struct ff_plan *p, uint32_t node, struct ff_tensors_o
 	if (!shard || !whole)
 		code = ff_fail_memory(err);
 	else
-		ff_dataset_fill(p->data, true, 0, node, &all, shard);
-	for (int64_t k = 0; shard && whole && k < n; k++) {
+		code = ff_dataset_fill(p->data, true, 0, node, &all, shard, err);
+	for (int64_t k = 0; code == FF_OK && k < n; k++) {
 		int64_t from = ff_region_offset(t->order, &all, at);
 
 		whole[k] = t->dtype == FF_BF16 ? ff_bf16_to_f32(halves[from]) : shard[from];

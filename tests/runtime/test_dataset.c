@@ -18,6 +18,20 @@
 #define TEST 7
 #define CLASSES 5
 
+static void check_fill(int code, const struct ff_error *err)
+{
+	ck_assert_msg(code == FF_OK, "%s", err->text);
+}
+
+static int64_t valid(const struct ff_dataset *d, bool train, uint64_t step)
+{
+	struct ff_error err;
+	int64_t n;
+
+	check_fill(ff_dataset_valid(d, train, step, &n, &err), &err);
+	return n;
+}
+
 /* A graph that takes images of some shape, rank 2 to 4. */
 static void make_graph(struct ff_arena *a, int32_t batch, uint32_t rank, const int32_t *rest,
 		struct ff_graph *g)
@@ -162,11 +176,13 @@ static void check_files(bool gz, uint32_t rank, const int32_t *shape)
 	box = (struct ff_region){.rank = rank, .hi = {4}};
 	for (uint32_t i = 1; i < rank; i++)
 		box.hi[i] = shape[i - 1];
-	ff_dataset_fill(d, false, 1, ff_graph_find(&g, "label"), &rows, label);
-	ck_assert_int_eq(ff_dataset_valid(d, false, 0), 4);
-	ck_assert_int_eq(ff_dataset_valid(d, false, 1), TEST - 4);
-	ck_assert_int_eq(ff_dataset_valid(d, true, 1), 4);
-	ff_dataset_fill(d, false, 1, ff_graph_find(&g, "image"), &box, pixel);
+	check_fill(ff_dataset_fill(d, false, 1, ff_graph_find(&g, "label"), &rows, label, &err),
+			&err);
+	ck_assert_int_eq(valid(d, false, 0), 4);
+	ck_assert_int_eq(valid(d, false, 1), TEST - 4);
+	ck_assert_int_eq(valid(d, true, 1), 4);
+	check_fill(ff_dataset_fill(d, false, 1, ff_graph_find(&g, "image"), &box, pixel, &err),
+			&err);
 	for (int i = 0; i < 4; i++) {
 		ck_assert_int_eq(label[i], 4 + i < TEST ? (4 + i) % CLASSES : -1);
 		for (int k = 0; k < ROWS * COLS && 4 + i < TEST; k++)
@@ -311,7 +327,7 @@ START_TEST(refused)
 	check_refused(f.path, 4, 2, flat, "wants 11");
 	check_refused(f.path, TRAIN + 1, 4, image_shape, "fewer than the graph's batch of 11");
 	file_path(&f, TRAIN_IMAGES, file);
-	check_refused(file, 4, 4, image_shape, "is not a folder");
+	check_refused(file, 4, 4, image_shape, "is no set of data that can be recognised");
 	folder_close(&f);
 	check_refused(f.path, 4, 4, image_shape, "No such file");
 	check_refused("no-such-data-set", 4, 4, image_shape, "No such file");
@@ -355,8 +371,8 @@ START_TEST(shards_agree)
 			box.hi[k] = box.lo[k] + 1 +
 				    (int32_t)ff_random_below(&r, (uint32_t)(all.hi[k] - box.lo[k]));
 		}
-		ff_dataset_fill(d, train, step, node, &all, whole);
-		ff_dataset_fill(d, train, step, node, &box, shard);
+		check_fill(ff_dataset_fill(d, train, step, node, &all, whole, &err), &err);
+		check_fill(ff_dataset_fill(d, train, step, node, &box, shard, &err), &err);
 		for (at[0] = box.lo[0]; at[0] < box.hi[0]; at[0]++)
 			for (at[1] = box.lo[1]; at[1] < box.hi[1]; at[1]++)
 				for (at[2] = box.lo[2]; at[2] < box.hi[2]; at[2]++)
@@ -395,10 +411,11 @@ START_TEST(epochs)
 			uint64_t at = (uint64_t)epoch * (TRAIN / 2) + (uint64_t)step;
 			float one[2], other[2];
 
-			ff_dataset_fill(d, true, at, 0, &box, one);
+			check_fill(ff_dataset_fill(d, true, at, 0, &box, one, &err), &err);
 			/* backwards through the other one */
-			ff_dataset_fill(again, true, 14 - at, 0, &box, other);
-			ff_dataset_fill(again, true, at, 0, &box, other);
+			check_fill(ff_dataset_fill(again, true, 14 - at, 0, &box, other, &err),
+					&err);
+			check_fill(ff_dataset_fill(again, true, at, 0, &box, other, &err), &err);
 			ck_assert_mem_eq(one, other, sizeof(one));
 			for (int i = 0; i < 2; i++) {
 				int sample = 0;
@@ -441,8 +458,9 @@ START_TEST(synthetic_can_be_learned)
 	ff_arena_init(&a);
 	make_graph(&a, batch, 2, shape, &g);
 	ck_assert_int_eq(ff_dataset_open("synthetic", &g, 5, &d, &err), FF_OK);
-	ff_dataset_fill(d, true, 3, ff_graph_find(&g, "image"), &box, x);
-	ff_dataset_fill(d, true, 3, ff_graph_find(&g, "label"), &rows, label);
+	check_fill(ff_dataset_fill(d, true, 3, ff_graph_find(&g, "image"), &box, x, &err), &err);
+	check_fill(ff_dataset_fill(d, true, 3, ff_graph_find(&g, "label"), &rows, label, &err),
+			&err);
 	for (int i = 0; i < batch; i++) {
 		ck_assert(label[i] >= 0 && label[i] < CLASSES);
 		for (int j = 0; j < i; j++) {

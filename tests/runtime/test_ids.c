@@ -114,8 +114,8 @@ START_TEST(shards)
 			part.hi[i] = part.lo[i] + 1 +
 				     (int32_t)ff_random_below(&r, size - (uint32_t)part.lo[i]);
 		}
-		ff_dataset_fill(d, train, step, node, &whole, all);
-		ff_dataset_fill(d, train, step, node, &part, shard);
+		check(ff_dataset_fill(d, train, step, node, &whole, all, &err), &err);
+		check(ff_dataset_fill(d, train, step, node, &part, shard, &err), &err);
 		memcpy(at, part.lo, sizeof(at));
 		do {
 			int32_t id = shard[ff_region_offset(order, &part, at)];
@@ -148,18 +148,23 @@ START_TEST(learnable)
 	for (uint64_t step = 0; step < 100; step++) {
 		int32_t left[BATCH * CONTEXT], right[BATCH * CONTEXT * 2], label[BATCH];
 		struct ff_region r;
+		int64_t valid;
 
 		whole_of(&g, ff_graph_find(&g, "left"), &r);
-		ff_dataset_fill(d, true, step, ff_graph_find(&g, "left"), &r, left);
+		check(ff_dataset_fill(d, true, step, ff_graph_find(&g, "left"), &r, left, &err),
+				&err);
 		whole_of(&g, ff_graph_find(&g, "right"), &r);
-		ff_dataset_fill(d, true, step, ff_graph_find(&g, "right"), &r, right);
+		check(ff_dataset_fill(d, true, step, ff_graph_find(&g, "right"), &r, right, &err),
+				&err);
 		whole_of(&g, ff_graph_find(&g, "labels"), &r);
-		ff_dataset_fill(d, true, step, ff_graph_find(&g, "labels"), &r, label);
+		check(ff_dataset_fill(d, true, step, ff_graph_find(&g, "labels"), &r, label, &err),
+				&err);
 		for (int k = 0; k < BATCH * CONTEXT; k++) {
 			count[label[k / CONTEXT]][k % CONTEXT][left[k]]++;
 			differ += left[k] != right[2 * k];
 		}
-		ck_assert_int_eq(ff_dataset_valid(d, true, step), BATCH);
+		check(ff_dataset_valid(d, true, step, &valid, &err), &err);
+		ck_assert_int_eq(valid, BATCH);
 	}
 	for (int c = 0; c < CLASSES; c++)
 		for (int k = 0; k < CONTEXT; k++) {
@@ -186,10 +191,10 @@ START_TEST(folders_have_none)
 
 	ff_arena_init(&a);
 	make_graph(&a, _i, &g);
-	ck_assert_int_eq(ff_dataset_open("/tmp", &g, 3, &d, &err), FF_E_INPUT);
+	ck_assert_int_eq(ff_dataset_open("idx:/tmp", &g, 3, &d, &err), FF_E_INPUT);
 	ck_assert_str_eq(err.text,
-			"data /tmp: holds images and labels, but input left of graph ids "
-			"is int32 ids, which only synthetic[:SAMPLES] has");
+			"data idx:/tmp: has images and a label for each, but graph ids has an "
+			"input left of another kind");
 	ff_arena_finish(&a);
 }
 END_TEST

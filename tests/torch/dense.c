@@ -1,6 +1,6 @@
 /* A data set for graphs that no data set fits: any number of float32 inputs,
  * labels with axes of their own, one in eight of them -1.  Linked into ffrun in
- * place of runtime/dataset.c.  SPDX-License-Identifier: Apache-2.0 */
+ * place of runtime/data/dataset.c.  SPDX-License-Identifier: Apache-2.0 */
 #include "ff/dataset.h"
 
 #include <stdlib.h>
@@ -48,12 +48,14 @@ static int32_t label_of(uint32_t word, uint32_t classes)
 	return word % 8 ? (int32_t)(word / 8 % classes) : -1;
 }
 
-int64_t ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step)
+int ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step, int64_t *ret,
+		struct ff_error *err)
 {
 	int64_t n = 0;
 
 	(void)train;
 	(void)step;
+	(void)err;
 	for (uint32_t i = 0; i < d->graph->n_nodes; i++) {
 		const struct ff_node *node = &d->graph->nodes[i];
 		const struct ff_value *t = &d->graph->values[node->out];
@@ -67,12 +69,13 @@ int64_t ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step)
 			n += label_of(ff_philox_at(d->seed, stream, k),
 					     (uint32_t)node->attrs.input.classes) >= 0;
 	}
-	return n;
+	*ret = n;
+	return FF_OK;
 }
 
 /* Every step has the same batch. */
-void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,
-		const struct ff_region *region, void *shard)
+int ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,
+		const struct ff_region *region, void *shard, struct ff_error *err)
 {
 	const struct ff_node *n = &d->graph->nodes[node];
 	const struct ff_value *t = &d->graph->values[n->out];
@@ -82,6 +85,7 @@ void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint
 
 	(void)train;
 	(void)step;
+	(void)err;
 	for (uint32_t i = 0; i < region->rank; i++)
 		at[i] = region->lo[i];
 	for (; left > 0; left--) {
@@ -99,4 +103,5 @@ void ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint
 		for (uint32_t i = region->rank; i-- > 0 && ++at[i] == region->hi[i];)
 			at[i] = region->lo[i];
 	}
+	return FF_OK;
 }

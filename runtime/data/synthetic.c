@@ -1,0 +1,171 @@
+/* Synthetic samples that can be learned: every class has a random prototype,
+ * every sample adds noise to its class's.  Both are read from one pool of
+ * random numbers at random places, so that a batch costs two reads a value,
+ * whatever the number of classes.  SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "ff/philox.h"
+#include "source.h"
+
+#define PRESET_SAMPLES 4096
+#define MOST_SAMPLES 100000000
+#define POOL_VALUES (UINT64_C(1) << 20)
+#define UNLABELLED 16 /* classes where no input has labels */
+
+/* Streams of the data set's own; nodes, the other users of the seed, have
+ * small numbers. */
+enum purpose { PURPOSE_POOL = 1, PURPOSE_CLASS, PURPOSE_LABEL, PURPOSE_SAMPLE, PURPOSE_IDS };
+#define STREAM(purpose) ff_philox_stream(UINT32_MAX, purpose)
+/* Two streams an input of ids: its classes' and its samples'. */
+#define IDS_STREAM(node, which) STREAM(PURPOSE_IDS + 2 * (node) + (which))
+/* One a target of several elements, and one an input of values but the first. */
+#define TARGET_STREAM(node) ff_philox_stream(UINT32_MAX - 2, 2 * (node))
+#define VALUES_STREAM(node) ff_philox_stream(UINT32_MAX - 2, 2 * (node) + 1)
+
+struct synthetic {
+	struct ff_source base;
+	const struct ff_fields *fields;
+	uint64_t seed;
+	int32_t classes;
+	uint32_t first;          /* input of values */
+	float pool[POOL_VALUES]; /* uniform, of variance 1/2 */
+};
+
+/* Training samples come first, then those for testing. */
+static uint64_t sample_id(const struct synthetic *y, const struct ff_pick *p)
+{
+	return (uint64_t)(p->train ? p->sample : y->base.samples[1] + p->sample);
+}
+
+static int32_t class_of(const struct synthetic *y, const struct ff_pick *p)
+{
+	uint32_t word = ff_philox_at(y->seed, STREAM(PURPOSE_LABEL), sample_id(y, p));
+
+	return (int32_t)(word % (uint32_t)y->classes);
+}
+
+/* Targets are their class's alone; inputs beside the first one are elsewhere in the pool. */
+static int synthetic_reals(struct ff_source *s, const struct ff_pick *p, int64_t first, int32_t n,
+		float *out, int64_t step, struct ff_error *err)
+{
+	const struct synthetic *y = (const struct synthetic *)s;
+	const struct ff_field *f = &y->fields->field[p->field];
+	uint64_t class = (uint64_t)class_of(y, p), id = sample_id(y, p), k = (uint64_t)first;
+	uint64_t a, b;
+
+	(void)err;
+	if (f->target || p->field != y->first)
+		k += ff_philox_at(y->seed, VALUES_STREAM(f->node), 0);
+	a = ff_philox_at(y->seed, STREAM(PURPOSE_CLASS), class) + k;
+	b = ff_philox_at(y->seed, STREAM(PURPOSE_SAMPLE), id) + k;
+	for (int32_t i = 0; i < n; i++, a++, b++)
+		out[i * step] = y->pool[a % POOL_VALUES] +
+				(f->target ? 0 : y->pool[b % POOL_VALUES]);
+	return FF_OK;
+}
+
+/* A label is the class, labels of several elements are drawn for each class. */
+static int32_t label_of(const struct synthetic *y, const struct ff_pick *p,
+		const struct ff_field *f, uint64_t at)
+{
+	uint64_t class = (uint64_t)class_of(y, p), n = (uint64_t)f->elements;
+
+	if (n > 1)
+		class = ff_philox_at(y->seed, TARGET_STREAM(f->node), class * n + at);
+	return (int32_t)(class % (uint64_t)f->classes);
+}
+
+/* The class's, but for one in four. */
+static int32_t id_of(const struct synthetic *y, const struct ff_pick *p, const struct ff_field *f,
+		uint64_t at)
+{
+	uint64_t n = (uint64_t)f->elements, own = sample_id(y, p) * n + at, shared;
+	uint32_t word = ff_philox_at(y->seed, IDS_STREAM(f->node, 1), own);
+
+	if (word % 4 == 0)
+		return (int32_t)(word / 4 % (uint32_t)f->classes);
+	shared = (uint64_t)class_of(y, p) * n + at;
+	word = ff_philox_at(y->seed, IDS_STREAM(f->node, 0), shared);
+	return (int32_t)(word % (uint32_t)f->classes);
+}
+
+static int synthetic_wholes(struct ff_source *s, const struct ff_pick *p, int64_t first, int32_t n,
+		int32_t *out, int64_t step, struct ff_error *err)
+{
+	const struct synthetic *y = (const struct synthetic *)s;
+	const struct ff_field *f = &y->fields->field[p->field];
+
+	(void)err;
+	for (int32_t i = 0; i < n; i++)
+		out[i * step] = f->target ? label_of(y, p, f, (uint64_t)(first + i))
+					  : id_of(y, p, f, (uint64_t)(first + i));
+	return FF_OK;
+}
+
+static void synthetic_close(struct ff_source *s)
+{
+	free(s);
+}
+
+static int read_samples(const struct ff_spec *spec, int64_t *ret, struct ff_error *err)
+{
+	char *end;
+
+	*ret = PRESET_SAMPLES;
+	if (!spec->what)
+		return FF_OK;
+	errno = 0;
+	*ret = strtoll(spec->what, &end, 10);
+	if (spec->what[0] < '0' || spec->what[0] > '9' || *end || errno || *ret < 1 ||
+			*ret > MOST_SAMPLES)
+		return ff_fail(err, FF_E_INPUT,
+				"data %s: expected synthetic:SAMPLES with SAMPLES from 1 to %d",
+				spec->text, MOST_SAMPLES);
+	return FF_OK;
+}
+
+static void choose_fields(struct synthetic *y, const struct ff_fields *f)
+{
+	y->fields = f;
+	y->first = FF_NONE;
+	y->classes = UNLABELLED;
+	for (uint32_t i = f->n; i-- > 0;) {
+		if (!f->field[i].whole && !f->field[i].target)
+			y->first = i;
+		if (f->field[i].whole && f->field[i].target)
+			y->classes = f->field[i].classes;
+	}
+}
+
+static int synthetic_open(const struct ff_opening *o, struct ff_source **ret, struct ff_error *err)
+{
+	struct synthetic *y;
+	int64_t samples;
+	int code = read_samples(o->spec, &samples, err);
+
+	if (code < 0)
+		return code;
+	if (!(y = malloc(sizeof(*y))))
+		return ff_fail_memory(err);
+	y->base = (struct ff_source){
+			.samples = {(samples + 3) / 4, samples},
+			.reals = synthetic_reals,
+			.wholes = synthetic_wholes,
+			.close = synthetic_close,
+	};
+	y->seed = o->seed;
+	choose_fields(y, o->fields);
+	ff_philox_uniform(o->seed, STREAM(PURPOSE_POOL), 0, POOL_VALUES, y->pool);
+	for (uint64_t i = 0; i < POOL_VALUES; i++)
+		y->pool[i] = (y->pool[i] - 0.5f) * 2.449489743f; /* sqrt(6): variance 1/2 */
+	*ret = &y->base;
+	return FF_OK;
+}
+
+/* `samples` for training and a quarter as many for testing, rounded up. */
+const struct ff_format ff_format_synthetic = {
+		.name = "synthetic",
+		.what = "SAMPLES",
+		.open = synthetic_open,
+};
