@@ -29,6 +29,27 @@ static const char details[] =
 		"--save lm.safetensors\n"
 		"  mpirun --hostfile hosts -n 16 ffrun big.json plan.json --data /data --epochs 1\n"
 		"\n"
+		"Formats of data (docs/formats.md):\n"
+		"  synthetic[:SAMPLES]          random classes that can be learned (4096)\n"
+		"  idx:FOLDER                   MNIST's files, train-images-idx3-ubyte[.gz] and so "
+		"on\n"
+		"  cifar10:FOLDER               CIFAR-10's binary files, data_batch_1.bin and so "
+		"on\n"
+		"  numpy:FILE.npz|FOLDER        an array for each input, by its name; a folder "
+		"has\n"
+		"                               train.npz and test.npz, or train/NAME.npy and "
+		"test/NAME.npy\n"
+		"  tokens[,type=T][,stride=N][,test=PERCENT]:FILE|FOLDER\n"
+		"                               whole numbers (uint16; uint8, uint32), predicted "
+		"from\n"
+		"                               those before them; a folder has train.bin and "
+		"test.bin\n"
+		"\n"
+		"  ffrun cnn.json plan.json --data cifar10:cifar-10-batches-bin --epochs 10 "
+		"--test\n"
+		"  ffrun gpt.json plan.json --data tokens,type=uint8,test=5:book.txt --epochs 1 "
+		"--test\n"
+		"\n"
 		"Exit status: 0 done, 1 failed at run time, 2 bad usage or bad input, 3 a "
 		"strategy\n"
 		"does not fit in the devices' memory.\n";
@@ -67,8 +88,8 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 	struct optimizer_texts text;
 	struct ff_option options[] = {
 			{"--data", FF_OPTION_TEXT, &o->data, "D",
-					"synthetic[:SAMPLES], a folder of IDX files, or the name "
-					"of one in /usr/share/datasets"},
+					"what to train on: FORMAT:PATH, or a path or a name in "
+					"/usr/share/datasets that tells its format"},
 			{"--steps", FF_OPTION_COUNT, &o->steps, "N", "training steps"},
 			{"--epochs", FF_OPTION_COUNT, &o->epochs, "N", "passes over the data set"},
 			{"--devices", FF_OPTION_COUNT, &o->devices, "N",

@@ -172,7 +172,7 @@ static int columns_wholes(struct ff_source *s, const struct ff_pick *p, int64_t 
 
 /* ---- making them ---- */
 
-int ff_columns_create(const struct ff_opening *o, struct ff_columns **ret, struct ff_error *err)
+static int create(const struct ff_opening *o, struct ff_columns **ret, struct ff_error *err)
 {
 	struct ff_columns *c = calloc(1, sizeof(*c));
 
@@ -214,7 +214,7 @@ int ff_columns_keep(struct ff_columns *c, struct ff_store *store, struct ff_erro
 	return FF_OK;
 }
 
-void ff_columns_close(struct ff_columns *c)
+static void destroy(struct ff_columns *c)
 {
 	if (!c)
 		return;
@@ -229,12 +229,24 @@ void ff_columns_close(struct ff_columns *c)
 
 static void columns_close(struct ff_source *s)
 {
-	ff_columns_close((struct ff_columns *)s);
+	destroy((struct ff_columns *)s);
 }
 
-struct ff_source *ff_columns_source(struct ff_columns *c)
+int ff_columns_open(const struct ff_opening *o,
+		int (*add)(struct ff_columns *c, const struct ff_opening *o, struct ff_error *err),
+		struct ff_source **ret, struct ff_error *err)
 {
-	return &c->base;
+	struct ff_columns *c;
+	int code = create(o, &c, err);
+
+	if (code < 0)
+		return code;
+	code = add(c, o, err);
+	if (code < 0)
+		destroy(c);
+	else
+		*ret = &c->base;
+	return code;
 }
 
 /* ---- looking at what is there ---- */

@@ -41,17 +41,17 @@ struct ff_column {
 
 struct ff_columns;
 
-/* Without columns yet.  Closing its source closes the stores that were given to it. */
-int ff_columns_create(const struct ff_opening *o, struct ff_columns **ret, struct ff_error *err);
 /* What is behind the input `field` when training or testing. */
 struct ff_column *ff_columns_of(struct ff_columns *c, bool train, uint32_t field);
 /* The store is the columns' from here on, also where this fails. */
 int ff_columns_keep(struct ff_columns *c, struct ff_store *store, struct ff_error *err);
-/* Every input has its column for training, and as many samples as the others: FF_E_INPUT if
- * not, or where an element is no class.  Columns of more than 256 MiB are looked at only when
- * they are read. */
+/* Called last: every input has its column for training, and as many samples as the others:
+ * FF_E_INPUT if not, or where an element is no class.  Columns of more than 256 MiB are looked at
+ * only when they are read. */
 int ff_columns_check(struct ff_columns *c, struct ff_error *err);
-struct ff_source *ff_columns_source(struct ff_columns *c);
-void ff_columns_close(struct ff_columns *c);
+/* Creates them, has `add` put them in place and check them. */
+int ff_columns_open(const struct ff_opening *o,
+		int (*add)(struct ff_columns *c, const struct ff_opening *o, struct ff_error *err),
+		struct ff_source **ret, struct ff_error *err);
 
 #endif

@@ -136,17 +136,7 @@ static int add_all(struct ff_columns *c, const struct ff_opening *o, struct ff_e
 
 static int idx_open(const struct ff_opening *o, struct ff_source **ret, struct ff_error *err)
 {
-	struct ff_columns *c;
-	int code = ff_columns_create(o, &c, err);
-
-	if (code < 0)
-		return code;
-	code = add_all(c, o, err);
-	if (code < 0)
-		ff_columns_close(c);
-	else
-		*ret = ff_columns_source(c);
-	return code;
+	return ff_columns_open(o, add_all, ret, err);
 }
 
 static bool idx_is(const char *path)

@@ -73,7 +73,8 @@ struct ff_format {
 	bool (*is)(const char *path); /* whether this is one, where no format is named; or NULL */
 	int (*open)(const struct ff_opening *o, struct ff_source **ret, struct ff_error *err);
 };
-extern const struct ff_format ff_format_synthetic, ff_format_idx;
+extern const struct ff_format ff_format_synthetic, ff_format_idx, ff_format_cifar10,
+		ff_format_numpy, ff_format_tokens;
 
 /* spec.c.  Memory is the arena's.  A plain name also means a folder of Debian's dataset-*
  * packages. */
@@ -85,6 +86,7 @@ int ff_spec_number(const struct ff_spec *s, uint32_t i, int64_t least, int64_t m
 const char *ff_spec_path(struct ff_arena *a, const char *folder, const char *name);
 bool ff_is_file(const char *folder, const char *name);
 bool ff_is_folder(const char *path);
+bool ff_is_folder_in(const char *folder, const char *name);
 
 /* fields.c.  The inputs of `g`. */
 int ff_fields_of(const struct ff_graph *g, struct ff_arena *a, struct ff_fields *ret,

@@ -15,23 +15,35 @@
 static const struct ff_format *const formats[] = {
 		&ff_format_synthetic,
 		&ff_format_idx,
+		&ff_format_cifar10,
+		&ff_format_numpy,
+		&ff_format_tokens,
 };
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
 
-bool ff_is_file(const char *folder, const char *name)
+/* Of what kind FOLDER/NAME is; 0: it is not there. */
+static mode_t kind_of(const char *folder, const char *name)
 {
 	char path[PATH_MAX];
 	struct stat st;
 	int n = snprintf(path, sizeof(path), "%s/%s", folder, name);
 
-	return n > 0 && n < (int)sizeof(path) && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+	return n > 0 && n < (int)sizeof(path) && stat(path, &st) == 0 ? st.st_mode & S_IFMT : 0;
+}
+
+bool ff_is_file(const char *folder, const char *name)
+{
+	return kind_of(folder, name) == S_IFREG;
+}
+
+bool ff_is_folder_in(const char *folder, const char *name)
+{
+	return kind_of(folder, name) == S_IFDIR;
 }
 
 bool ff_is_folder(const char *path)
 {
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	return ff_is_folder_in(path, ".");
 }
 
 const char *ff_spec_path(struct ff_arena *a, const char *folder, const char *name)

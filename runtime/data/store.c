@@ -83,6 +83,8 @@ int ff_store_read(const struct ff_store *s, int64_t at, size_t n, void *to, stru
 	int64_t got;
 	int code;
 
+	if (!n)
+		return FF_OK;
 	if (s->packed) {
 		memcpy(to, s->memory + at, n);
 		return FF_OK;
@@ -216,6 +218,11 @@ int ff_store_need(struct ff_store *s, int64_t bytes, struct ff_error *err)
 	return ff_fail(err, FF_E_INPUT,
 			"%s: is truncated: ends at byte %" PRId64 ", expected %" PRId64 " more",
 			s->name, s->bytes, bytes - s->bytes);
+}
+
+int ff_store_whole(struct ff_store *s, struct ff_error *err)
+{
+	return unpack(s, INT64_MAX, err);
 }
 
 int ff_store_end(struct ff_store *s, int64_t bytes, struct ff_error *err)

@@ -34,6 +34,8 @@ const uint8_t *ff_store_memory(const struct ff_store *s);
 /* The first `bytes` are there, else FF_E_INPUT.  A packed file is unpacked so far: memory grows
  * with what is really there, as a header may claim anything. */
 int ff_store_need(struct ff_store *s, int64_t bytes, struct ff_error *err);
+/* All that there is is unpacked. */
+int ff_store_whole(struct ff_store *s, struct ff_error *err);
 /* It has so many bytes and ends well, else FF_E_INPUT. */
 int ff_store_end(struct ff_store *s, int64_t bytes, struct ff_error *err);
 /* Bytes that are needed, or known to be there. */

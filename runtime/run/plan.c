@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ff/costs.h"
@@ -200,7 +201,9 @@ static int check_options(const struct ff_run_options *opt, struct ff_error *err)
 {
 	if (!opt->data)
 		return ff_fail(err, FF_E_INPUT,
-				"expected --data FOLDER or --data synthetic[:SAMPLES]");
+				"expected --data FOLDER or --data synthetic[:SAMPLES] (ffrun "
+				"--help "
+				"lists the formats)");
 	if ((opt->resume || opt->every) && !opt->checkpoint)
 		return ff_fail(err, FF_E_INPUT, "%s: expected --checkpoint DIR with it",
 				opt->resume ? "--resume" : "--every");
@@ -246,12 +249,45 @@ static int choose_optimizer(
 					  opt->groups.n, &p->arena, &p->groups, err);
 }
 
+/* What several ranks are to read must be there for each of them. */
+static int check_file(const char *path, uint32_t devices, struct ff_error *err)
+{
+	struct stat st;
+
+	if (devices < 2 || !path || stat(path, &st) < 0 || S_ISREG(st.st_mode))
+		return FF_OK;
+	return ff_fail(err, FF_E_INPUT,
+			"%s: is no regular file, so that not each of %u ranks could read it", path,
+			devices);
+}
+
+static int check_files(const struct ff_run_options *opt, uint32_t devices, struct ff_error *err)
+{
+	const char *const path[] = {
+			opt->graph, opt->strategy, opt->against, opt->machine, opt->weights};
+	int code = FF_OK;
+
+	for (size_t i = 0; i < sizeof(path) / sizeof(path[0]) && code == FF_OK; i++)
+		code = check_file(path[i], devices, err);
+	return code;
+}
+
+static int open_data(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+{
+	int code = ff_dataset_open(opt->data, &p->graph, opt->seed, &p->data, err);
+
+	if (code == FF_OK && opt->test && !ff_dataset_samples(p->data, false))
+		return ff_fail(err, FF_E_INPUT, "--test: data %s has no samples for testing",
+				opt->data);
+	return code;
+}
+
 static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, struct ff_plan *p,
 		struct ff_error *err)
 {
 	int code;
 
-	if ((code = check_options(opt, err)) < 0 ||
+	if ((code = check_options(opt, err)) < 0 || (code = check_files(opt, ranks, err)) < 0 ||
 			(code = ff_graph_load(opt->graph, &p->arena, &p->graph, err)) < 0 ||
 			(code = load_candidate(p, opt->strategy, FF_MAX_DEVICES, err)) < 0 ||
 			(code = load_machine(opt, ranks, here, p, err)) < 0)
@@ -262,8 +298,8 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
 		code = make_rule(p, &p->candidate[i], err);
 	if (code < 0 || (code = choose_optimizer(opt, p, err)) < 0 ||
 			(code = choose_backend(opt, p, err)) < 0 ||
-			(code = ff_dataset_open(opt->data, &p->graph, opt->seed, &p->data, err)) <
-					0 ||
+			(code = check_files(opt, p->machine.n_devices, err)) < 0 ||
+			(code = open_data(opt, p, err)) < 0 ||
 			(code = ff_checkpoint_open(opt, p, err)) < 0 ||
 			(code = ff_weights_open(opt, p, err)) < 0)
 		return code;

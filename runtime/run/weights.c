@@ -306,12 +306,21 @@ int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *e
 }
 
 /* Texts of a checkpoint beside its tensors, and what they must be to go on from it. */
-enum { NOTE_FORMAT, NOTE_VERSION, NOTE_GRAPH, NOTE_OPTIMIZER, NOTE_SEED, NOTE_STEP, NOTES };
+enum {
+	NOTE_FORMAT,
+	NOTE_VERSION,
+	NOTE_GRAPH,
+	NOTE_OPTIMIZER,
+	NOTE_SEED,
+	NOTE_SAMPLES,
+	NOTE_STEP,
+	NOTES
+};
 static const char *const note_key[NOTES] = {
-		"format", "version", "graph", "optimizer", "seed", "step"};
+		"format", "version", "graph", "optimizer", "seed", "samples", "step"};
 
 struct notes {
-	char graph[32], seed[32], step[32];
+	char graph[32], seed[32], samples[32], step[32];
 	const char *text[NOTES];
 };
 
@@ -320,12 +329,14 @@ static void write_notes(const struct ff_run_options *opt, const struct ff_plan *
 {
 	snprintf(ret->graph, sizeof(ret->graph), "%016" PRIx64, p->graph.hash);
 	snprintf(ret->seed, sizeof(ret->seed), "%" PRIu64, opt->seed);
+	snprintf(ret->samples, sizeof(ret->samples), "%" PRId64, ff_dataset_samples(p->data, true));
 	snprintf(ret->step, sizeof(ret->step), "%" PRIu64, step);
 	ret->text[NOTE_FORMAT] = CHECKPOINT_FORMAT;
 	ret->text[NOTE_VERSION] = CHECKPOINT_VERSION;
 	ret->text[NOTE_GRAPH] = ret->graph;
 	ret->text[NOTE_OPTIMIZER] = p->optimizer->name;
 	ret->text[NOTE_SEED] = ret->seed;
+	ret->text[NOTE_SAMPLES] = ret->samples;
 	ret->text[NOTE_STEP] = ret->step;
 }
 
@@ -339,6 +350,8 @@ static int check_notes(const struct ff_run_options *opt, struct ff_plan *p, stru
 	for (int i = 0; i < NOTE_STEP; i++) {
 		const char *have = ff_tensors_note(p->weights, note_key[i]);
 
+		if (!have && i == NOTE_SAMPLES) /* not in all of them */
+			continue;
 		if (!have || strcmp(have, want.text[i]) != 0)
 			return ff_fail(err, FF_E_INPUT,
 					"%s: cannot go on from it: its %s is %s, expected %s",

@@ -147,6 +147,7 @@ with tempfile.TemporaryDirectory() as folder:
     for why, more in {
             "its optimizer is adamw, expected sgd": ["--optimizer", "sgd"],
             "its seed is 1, expected 2": ["--optimizer", "adamw", "--seed", 2],
+            "its samples is 64, expected 65": ["--optimizer", "adamw", "--data", "synthetic:65"],
             "has 7 steps behind it": ["--optimizer", "adamw", "--steps", 7],
             "exclude each other": ["--optimizer", "adamw", "--compare"]}.items():
         done = train(graph, "single", *common, *([] if "--steps" in more else ["--steps", 9]),
