@@ -18,6 +18,7 @@
 #define LEAP_EVERY_TIGHT 64.0
 #define LEAP_EVERY_LEAST 16.0
 #define LEAP_FORGETS 16
+#define DOUBTED_EVERY 8 /* bests that may have no layout, of which one is laid out all the same */
 
 static void mark_changed(struct ff_chain *c, uint32_t node)
 {
@@ -27,19 +28,35 @@ static void mark_changed(struct ff_chain *c, uint32_t node)
 	c->changed[c->n_changed++] = node;
 }
 
+/* Whether a layout is found for the current strategy.  Where none was, those that have no
+ * more to spare by what lives at once seldom have one either. */
+static int lays_out(struct ff_chain *c, bool *ret, struct ff_error *err)
+{
+	int64_t spare = c->at_best.spare_bytes;
+	int code = ff_evaluator_lays_out(c->evaluator, ret, err);
+
+	if (code < 0)
+		return code;
+	if (!*ret && spare > c->doubtful_bytes)
+		c->doubtful_bytes = spare;
+	if (*ret && spare <= c->doubtful_bytes)
+		c->doubtful_bytes = spare - 1;
+	return FF_OK;
+}
+
 /* Copies the current strategy into the best, as far as they differ.  Where memory
  * is scarce a layout must be found first; a best without one is none. */
 int ff_chain_save(struct ff_chain *c, struct ff_error *err)
 {
-	int64_t over = 0;
+	bool fits = true;
 	int code = FF_OK;
 
 	c->unsaved = false;
 	if (c->at_best.fits && c->at_best.tight)
-		code = ff_evaluator_layout(c->evaluator, &over, err);
+		code = lays_out(c, &fits, err);
 	if (code < 0)
 		return code;
-	if (over > 0) {
+	if (!fits) {
 		c->at_best = c->at_saved;
 		return FF_OK;
 	}
@@ -56,6 +73,18 @@ int ff_chain_save(struct ff_chain *c, struct ff_error *err)
 	c->saved = true;
 	c->at_saved = c->at_best;
 	return FF_OK;
+}
+
+/* The same on the walk, where most of what has no layout is passed over without a look. */
+static int save_on_the_way(struct ff_chain *c, struct ff_error *err)
+{
+	if (c->saved && c->at_best.tight && c->at_best.spare_bytes <= c->doubtful_bytes &&
+			++c->n_doubted % DOUBTED_EVERY != 0) {
+		c->unsaved = false;
+		c->at_best = c->at_saved;
+		return FF_OK;
+	}
+	return ff_chain_save(c, err);
 }
 
 static void note_if_best(struct ff_chain *c)
@@ -95,6 +124,7 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 	c->random.stream = ff_philox_stream(c->number, 'a');
 	c->reported = c->from;
 	c->leap_every = LEAP_EVERY;
+	c->doubtful_bytes = INT64_MIN;
 	ff_evaluator_foresee(c->evaluator, true);
 	return FF_OK;
 }
@@ -200,7 +230,7 @@ static int keep(struct ff_chain *c, struct ff_evaluation e, struct ff_error *err
 	int code = FF_OK;
 
 	if (c->unsaved && ff_how_much_worse(c->at_best, e) > 0)
-		code = ff_chain_save(c, err);
+		code = save_on_the_way(c, err);
 	ff_evaluator_keep(c->evaluator);
 	for (uint32_t i = 0; i < c->proposed.n; i++) {
 		const struct ff_change *change = &c->proposed.change[i];
@@ -251,7 +281,7 @@ static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 {
 	struct ff_evaluation e;
 	bool slower = false;
-	int code = c->unsaved ? ff_chain_save(c, err) : FF_OK;
+	int code = c->unsaved ? save_on_the_way(c, err) : FF_OK;
 
 	if (code == FF_OK)
 		code = ff_evaluator_done(c->evaluator, c->phases.done_us, err);

@@ -34,6 +34,8 @@ struct ff_chain {
 	struct ff_evaluation at, at_best;
 	bool unsaved;                  /* the best is the current strategy, not copied yet */
 	struct ff_evaluation at_saved; /* of the copy: the best but for what is unsaved */
+	int64_t doubtful_bytes; /* who has no more to spare than that is likely to have no layout */
+	uint32_t n_doubted;
 	/* Nodes that may differ between current and best. */
 	uint32_t *changed, n_changed;
 	bool *is_changed;
@@ -55,7 +57,8 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err);
 int ff_chain_go_to(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err);
 /* Back to the best; where none is saved, the current strategy stays. */
 int ff_chain_return(struct ff_chain *c, struct ff_error *err);
-/* Copies the best, if it is the current strategy and not copied yet. */
+/* Copies the best, if it is the current strategy and not copied yet.  Where it has no layout
+ * it is forgotten. */
 int ff_chain_save(struct ff_chain *c, struct ff_error *err);
 /* Walks one leg or round from beta `hot` to `cold`. */
 int ff_chain_anneal(struct ff_chain *c, double hot, double cold, struct ff_error *err);

@@ -426,21 +426,23 @@ static void sum_all(struct ff_evaluator *e)
 	sum_rows(e, row, e->n_rows - row);
 }
 
-int64_t ff_account_over(struct ff_evaluator *e, bool *tight)
+void ff_account_over(struct ff_evaluator *e, struct ff_evaluation *ret)
 {
 	uint32_t n = e->m->n_devices;
-	int64_t over = 0;
 
 	count_pinned(e);
 	memset(e->live, 0, n * sizeof(*e->live));
 	memset(e->peak, 0, n * sizeof(*e->peak));
 	sum_all(e);
-	*tight = false;
+	ret->tight = false;
+	ret->over_bytes = 0;
+	ret->spare_bytes = INT64_MAX;
 	for (uint32_t d = 0; d < n; d++) {
-		int64_t most = e->pinned[d] + e->peak[d];
+		int64_t most = e->pinned[d] + e->peak[d], spare = e->limit[d] - most;
 
-		over += most > e->limit[d] ? most - e->limit[d] : 0;
-		*tight = *tight || most > e->limit[d] / 2;
+		ret->over_bytes += spare < 0 ? -spare : 0;
+		ret->spare_bytes = spare < ret->spare_bytes ? spare : ret->spare_bytes;
+		ret->tight = ret->tight || most > e->limit[d] / 2;
 	}
-	return over;
+	ret->fits = ret->over_bytes == 0;
 }

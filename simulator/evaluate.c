@@ -82,6 +82,7 @@ int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, st
 	e->memo_limit = MEMO_BYTES;
 	ff_arena_init(&e->arena);
 	ff_arena_init(&e->scratch);
+	ff_arena_init(&e->layout);
 	ff_arena_init(&e->order_arena);
 	ff_arena_init(&e->snapshot_arena);
 	e->now = &e->gathered[0];
@@ -117,6 +118,7 @@ void ff_evaluator_destroy(struct ff_evaluator *e)
 	ff_gathered_finish(&e->gathered[1]);
 	ff_arena_finish(&e->arena);
 	ff_arena_finish(&e->scratch);
+	ff_arena_finish(&e->layout);
 	ff_arena_finish(&e->order_arena);
 	ff_arena_finish(&e->snapshot_arena);
 	free(e->changes);
@@ -128,8 +130,7 @@ void ff_evaluator_destroy(struct ff_evaluator *e)
 static void conclude(struct ff_evaluator *e, double step_us, struct ff_evaluation *ret)
 {
 	ret->step_us = e->foresight.next_us = step_us;
-	ret->over_bytes = ff_account_over(e, &ret->tight);
-	ret->fits = ret->over_bytes == 0;
+	ff_account_over(e, ret);
 }
 
 /* ---- memos ---- */
@@ -577,22 +578,42 @@ const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *e)
 	return &e->strategy;
 }
 
-int ff_evaluator_layout(struct ff_evaluator *e, int64_t *over_bytes, struct ff_error *err)
+/* What devices lack; where the layout may end early, of some. */
+static int lay_out(
+		struct ff_evaluator *e, bool ends_early, int64_t *over_bytes, struct ff_error *err)
 {
 	struct ff_lower_options opt = {.bucket_bytes = e->bucket_bytes,
 			.optimizer = ff_price_optimizer(e->p),
-			.workspace = ff_price_workspace,
-			.ctx = e->p};
-	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
+			.workspace = e->memo->has_workspace ? ff_price_workspace : NULL,
+			.ctx = e->p,
+			.sizes_only = true,
+			.limit = ends_early ? e->limit : NULL,
+			.scratch = &e->scratch};
+	struct ff_arena_mark mark = ff_arena_mark(&e->layout);
 	struct ff_schedule plan;
 	int64_t over = 0;
-	int code = ff_lower(e->whole, e->m, &e->strategy, &opt, &e->scratch, &plan, err);
+	int code = ff_lower(e->whole, e->m, &e->strategy, &opt, &e->layout, &plan, err);
 
 	for (uint32_t d = 0; d < e->m->n_devices && code == FF_OK; d++)
 		if (plan.memory_bytes[d] > e->limit[d])
 			over += plan.memory_bytes[d] - e->limit[d];
-	ff_arena_rewind(&e->scratch, mark);
+	ff_arena_rewind(&e->layout, mark);
 	if (code == FF_OK)
 		*over_bytes = over;
+	return code;
+}
+
+int ff_evaluator_layout(struct ff_evaluator *e, int64_t *over_bytes, struct ff_error *err)
+{
+	return lay_out(e, false, over_bytes, err);
+}
+
+int ff_evaluator_lays_out(struct ff_evaluator *e, bool *ret, struct ff_error *err)
+{
+	int64_t over;
+	int code = lay_out(e, true, &over, err);
+
+	if (code == FF_OK)
+		*ret = over == 0;
 	return code;
 }

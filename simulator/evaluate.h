@@ -38,7 +38,7 @@ struct ff_evaluator {
 	int64_t *limit; /* by device */
 	int64_t bucket_bytes;
 	size_t memo_limit; /* bytes of blocks before memos are emptied */
-	struct ff_arena arena, scratch;
+	struct ff_arena arena, scratch, layout;
 	struct ff_memo *memo; /* of `g` */
 	uint32_t *order, *position, *first_edge;
 	/* Uses of parameters, as backward comes to them: all that complete gradients, and all
@@ -51,7 +51,7 @@ struct ff_evaluator {
 	const struct ff_node_block **block; /* by node: its block */
 	struct ff_memo_edge **edge;         /* NULL for those of synced parameters */
 	bool *synced;                       /* by node */
-	bool has_kept; /* some operator keeps something from step to step */
+	bool has_kept;                      /* some operator keeps something from step to step */
 	bool has_scratch;                   /* some parameter has several readers */
 	struct ff_gathered gathered[2], *now, *next; /* the current strategy's, a proposal's */
 	struct ff_strategy strategy;                 /* current */
@@ -150,7 +150,7 @@ int ff_account_reset(struct ff_evaluator *e, struct ff_error *err);
 /* Adds (sign 1) or takes away (-1) all buffers of one value: its shards, their
  * gradients, what was moved of either, and stages. */
 void ff_account_value(struct ff_evaluator *e, uint32_t value, int64_t sign);
-/* What devices lack, and whether some device is more than half full. */
-int64_t ff_account_over(struct ff_evaluator *e, bool *tight);
+/* What devices lack and have left, and whether some device is more than half full. */
+void ff_account_over(struct ff_evaluator *e, struct ff_evaluation *ret);
 
 #endif

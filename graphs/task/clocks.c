@@ -13,8 +13,10 @@ static void clock_max(struct ff_clock *a, const struct ff_clock *b)
 
 uint32_t ff_device_index(const uint16_t *list, uint32_t n, uint32_t device)
 {
-	uint32_t lo = 0, hi = n;
+	uint32_t lo = 0, hi = n, at = n ? device - list[0] : 0;
 
+	if (at < n && list[at] == device)
+		return at; /* side by side, as mostly */
 	while (lo < hi) {
 		uint32_t mid = (lo + hi) / 2;
 

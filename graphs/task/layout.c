@@ -8,7 +8,7 @@
  * its last use; no two without a bin in common live at once.  Those that share a bin
  * with one are those that are in its first, and those that begin in its others.
  *
- * Devices that do the same get the same layout, found once.
+ * Devices that do the same get the same layout, found once, each from its own base on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +17,19 @@
 #include "lower.h"
 
 #define BIN_TASKS 32
-#define NEAR_SHARE 32 /* where less than so much of all is near, it is sorted for itself */
+#define NEAR_SHARE 8 /* where less than so much of all may be near, it is looked at for itself */
 
 /* A buffer of the device at hand. */
 struct item {
 	int64_t bytes;
 	uint32_t buffer;
 	uint32_t first, end; /* bins */
+};
+
+/* A buffer that has its place. */
+struct placed {
+	int64_t from, to;
+	struct ff_life life;
 };
 
 struct chain {
@@ -39,12 +45,15 @@ struct device {
 	uint32_t n_lane[2], n_tasks;
 	struct item *item;
 	uint32_t n_items;
-	/* By bin: first of a chain of placed buffers that are in it, that begin in it. */
-	uint32_t *in, *begin;
+	/* By bin: chains of placed buffers that are in it, that begin in it. */
+	struct bin {
+		uint32_t first, n;
+	} * in, *begin;
 	struct chain *chain;
 	uint32_t n_chain, cap_chain;
-	uint32_t *near;             /* placed buffers that may live with the one at hand */
-	uint32_t *placed, n_placed; /* all of them, by offset */
+	struct placed *placed; /* all of them, by offset: what is looked at lies together */
+	uint32_t n_placed;
+	struct placed *near; /* those that may live with the one at hand */
 };
 
 static bool clock_reached(const struct ff_clock *now, const struct ff_clock *what)
@@ -87,14 +96,15 @@ static int compare_items(const void *a, const void *b)
 	return x->buffer < y->buffer ? -1 : 1;
 }
 
-static int push(struct device *d, uint32_t *first, uint32_t buffer, struct ff_error *err)
+static int push(struct device *d, struct bin *bin, uint32_t buffer, struct ff_error *err)
 {
 	int code = ff_grow(&d->chain, d->n_chain, &d->cap_chain, sizeof(*d->chain), err);
 
 	if (code < 0)
 		return code;
-	d->chain[d->n_chain] = (struct chain){buffer, *first};
-	*first = d->n_chain++;
+	d->chain[d->n_chain] = (struct chain){buffer, bin->first};
+	bin->first = d->n_chain++;
+	bin->n++;
 	return FF_OK;
 }
 
@@ -107,118 +117,122 @@ static int put_in_bins(struct device *d, const struct item *x, struct ff_error *
 	return code;
 }
 
-static bool may_meet(const struct device *d, uint32_t a, uint32_t b)
+static bool may_meet(const struct ff_life *x, const struct ff_life *y)
 {
-	const struct ff_life *x = &d->l->life[a], *y = &d->l->life[b];
-
 	return !clock_reached(&x->born, &y->last) && !clock_reached(&y->born, &x->last);
 }
 
-/* Those of a chain that may live with `buffer`. */
-static uint32_t add_near(struct device *d, uint32_t first, uint32_t buffer, uint32_t n)
+static int compare_placed(const void *a, const void *b)
 {
-	/* without a chain nothing is placed yet */
-	for (uint32_t i = d->chain ? first : FF_NONE; i != FF_NONE; i = d->chain[i].next)
-		if (may_meet(d, d->chain[i].buffer, buffer))
-			d->near[n++] = d->chain[i].buffer;
-	return n;
-}
-
-/* Placed buffers that may live with `item`. */
-static uint32_t find_near(struct device *d, const struct item *item)
-{
-	uint32_t n = add_near(d, d->in[item->first], item->buffer, 0);
-
-	for (uint32_t b = item->first + 1; b < item->end; b++)
-		n = add_near(d, d->begin[b], item->buffer, n);
-	return n;
-}
-
-struct span {
-	int64_t from, to;
-};
-
-static int compare_spans(const void *a, const void *b)
-{
-	const struct span *x = a, *y = b;
+	const struct placed *x = a, *y = b;
 
 	return x->from != y->from ? (x->from < y->from ? -1 : 1)
 				  : (x->to > y->to) - (x->to < y->to);
 }
 
-/* Lowest offset from `base` on where nothing that may live with `buffer` is in the way: by a
- * look at all that is placed, which is as well where much of it is near. */
-static int64_t find_room_among_all(const struct device *d, uint32_t buffer, int64_t base)
+/* How many placed buffers share a bin with `item`. */
+static uint32_t count_near(const struct device *d, const struct item *item)
 {
-	int64_t at = base, bytes = d->l->r.buffers[buffer].bytes;
+	uint32_t n = d->in[item->first].n;
 
-	for (uint32_t i = 0; i < d->n_placed; i++) {
-		const struct ff_buffer *b = &d->l->r.buffers[d->placed[i]];
+	for (uint32_t b = item->first + 1; b < item->end; b++)
+		n += d->begin[b].n;
+	return n;
+}
 
-		if (b->offset + b->bytes <= at || !may_meet(d, d->placed[i], buffer))
-			continue;
-		if (b->offset >= at + bytes)
-			break;
-		at = b->offset + b->bytes;
+/* Those of a chain that may live with `buffer`. */
+static uint32_t add_near(struct device *d, const struct bin *bin, uint32_t buffer, uint32_t n)
+{
+	const struct ff_life *life = d->l->life;
+
+	/* without a chain nothing is placed yet */
+	for (uint32_t i = bin->n ? bin->first : FF_NONE; i != FF_NONE; i = d->chain[i].next) {
+		uint32_t other = d->chain[i].buffer;
+		const struct ff_buffer *b = &d->l->r.buffers[other];
+
+		if (may_meet(&life[other], &life[buffer]))
+			d->near[n++] = (struct placed){
+					b->offset, b->offset + b->bytes, life[other]};
 	}
+	return n;
+}
+
+/* Placed buffers that may live with `item`, by offset. */
+static uint32_t list_near(struct device *d, const struct item *item)
+{
+	uint32_t n = add_near(d, &d->in[item->first], item->buffer, 0);
+
+	for (uint32_t b = item->first + 1; b < item->end; b++)
+		n = add_near(d, &d->begin[b], item->buffer, n);
+	qsort(d->near, n, sizeof(*d->near), compare_placed);
+	return n;
+}
+
+/* Lowest offset from `base` on where none of `n` buffers, by offset, that may live with
+ * `item` is in the way. */
+static int64_t find_room(const struct device *d, const struct placed *all, uint32_t n,
+		const struct item *item, int64_t base)
+{
+	struct ff_life life = d->l->life[item->buffer];
+	int64_t at = base;
+
+	for (uint32_t i = 0; i < n && all[i].from < at + item->bytes; i++)
+		if (all[i].to > at && may_meet(&all[i].life, &life))
+			at = all[i].to;
 	return at;
 }
 
-/* The same, told that `n` are near. */
-static int64_t find_room(const struct device *d, uint32_t n, uint32_t buffer, int64_t base,
-		struct span *span)
+/* Of what is placed, where few may be near those alone are looked at. */
+static int64_t find_offset(struct device *d, const struct item *item, int64_t base)
 {
-	int64_t at = base, bytes = d->l->r.buffers[buffer].bytes;
-
-	if (n > d->n_placed / NEAR_SHARE)
-		return find_room_among_all(d, buffer, base);
-	for (uint32_t i = 0; i < n; i++) {
-		const struct ff_buffer *b = &d->l->r.buffers[d->near[i]];
-
-		span[i] = (struct span){b->offset, b->offset + b->bytes};
-	}
-	qsort(span, n, sizeof(*span), compare_spans);
-	for (uint32_t i = 0; i < n && span[i].from < at + bytes; i++)
-		at = span[i].to > at ? span[i].to : at;
-	return at;
+	if (count_near(d, item) > d->n_placed / NEAR_SHARE)
+		return find_room(d, d->placed, d->n_placed, item, base);
+	return find_room(d, d->near, list_near(d, item), item, base);
 }
 
-static void keep_sorted(struct device *d, uint32_t buffer)
+static void keep_sorted(struct device *d, const struct item *item, int64_t offset)
 {
-	const struct ff_buffer *all = d->l->r.buffers;
 	uint32_t low = 0, high = d->n_placed;
 
 	while (low < high) {
 		uint32_t mid = (low + high) / 2;
 
-		if (all[d->placed[mid]].offset > all[buffer].offset)
+		if (d->placed[mid].from > offset)
 			high = mid;
 		else
 			low = mid + 1;
 	}
 	memmove(d->placed + low + 1, d->placed + low, (d->n_placed - low) * sizeof(*d->placed));
-	d->placed[low] = buffer;
+	d->placed[low] = (struct placed){offset, offset + item->bytes, d->l->life[item->buffer]};
 	d->n_placed++;
 }
 
-static int place_items(struct device *d, uint32_t device, int64_t base, struct span *span,
-		struct ff_error *err)
+/* Whether the device needs more than it may, and no one wants to hear how much. */
+static bool is_over(const struct device *d, uint32_t device)
+{
+	const struct ff_lower_options *o = d->l->opt;
+
+	return o && o->limit && d->l->r.memory_bytes[device] > o->limit[device];
+}
+
+static int place_items(struct device *d, uint32_t device, int64_t base, struct ff_error *err)
 {
 	int64_t *memory = &d->l->r.memory_bytes[device];
+	uint32_t bins = d->n_tasks / BIN_TASKS + 1;
 	int code = FF_OK;
 
-	memset(d->in, 0xff, (d->n_tasks / BIN_TASKS + 1) * sizeof(*d->in));
-	memset(d->begin, 0xff, (d->n_tasks / BIN_TASKS + 1) * sizeof(*d->begin));
+	for (uint32_t i = 0; i < bins; i++)
+		d->in[i] = d->begin[i] = (struct bin){FF_NONE, 0};
 	d->n_chain = d->n_placed = 0;
 	qsort(d->item, d->n_items, sizeof(*d->item), compare_items);
-	for (uint32_t i = 0; i < d->n_items && code == FF_OK; i++) {
+	for (uint32_t i = 0; i < d->n_items && code == FF_OK && !is_over(d, device); i++) {
 		const struct item *x = &d->item[i];
-		struct ff_buffer *b = &d->l->r.buffers[x->buffer];
+		int64_t offset = find_offset(d, x, base);
 
-		b->offset = find_room(d, find_near(d, x), x->buffer, base, span);
-		keep_sorted(d, x->buffer);
-		if (b->offset + b->bytes > *memory)
-			*memory = b->offset + b->bytes;
+		d->l->r.buffers[x->buffer].offset = offset;
+		keep_sorted(d, x, offset);
+		if (offset + x->bytes > *memory)
+			*memory = offset + x->bytes;
 		code = put_in_bins(d, x, err);
 	}
 	return code;
@@ -232,10 +246,10 @@ struct sliced {
 };
 
 static int allocate(struct device *d, struct sliced *tasks, struct sliced *buffers,
-		struct span **span, struct ff_error *err)
+		struct ff_error *err)
 {
 	struct ff_lowering *l = d->l;
-	struct ff_arena *a = &l->scratch;
+	struct ff_arena *a = l->scratch;
 	uint32_t n = l->r.n_tasks, devices = l->m->n_devices;
 
 	d->number = ff_arena_array(a, n, sizeof(*d->number));
@@ -250,14 +264,12 @@ static int allocate(struct device *d, struct sliced *tasks, struct sliced *buffe
 	d->begin = ff_arena_array(a, n / BIN_TASKS + 1, sizeof(*d->begin));
 	d->near = ff_arena_array(a, l->r.n_buffers, sizeof(*d->near));
 	d->placed = ff_arena_array(a, l->r.n_buffers, sizeof(*d->placed));
-	*span = ff_arena_array(a, l->r.n_buffers, sizeof(**span));
 	tasks->start = ff_arena_array(a, (size_t)devices + 1, sizeof(*tasks->start));
 	tasks->id = ff_arena_array(a, l->n_clocks, sizeof(*tasks->id));
 	buffers->start = ff_arena_array(a, (size_t)devices + 1, sizeof(*buffers->start));
 	buffers->id = ff_arena_array(a, l->r.n_buffers, sizeof(*buffers->id));
-	return d->number && d->item && d->in && d->begin && d->near && d->placed && *span &&
-					       tasks->start && tasks->id && buffers->start &&
-					       buffers->id
+	return d->number && d->item && d->in && d->begin && d->near && d->placed && tasks->start &&
+					       tasks->id && buffers->start && buffers->id
 			       ? FF_OK
 			       : ff_fail_memory(err);
 }
@@ -347,21 +359,22 @@ static bool alike(const struct ff_lowering *l, const uint32_t *a, const uint32_t
 	return true;
 }
 
-/* The layout of an earlier device with buffers as those at `id`; false: none has. */
+/* The layout of an earlier device with buffers as this one's; false: none has. */
 static bool copy_layout(struct ff_lowering *l, uint32_t device, const int64_t *base,
 		const struct sliced *buffers)
 {
 	const uint32_t *start = buffers->start, *mine = buffers->id + start[device];
 	uint32_t n = start[device + 1] - start[device], i = 0;
 
-	while (i < device && (start[i + 1] - start[i] != n || base[i] != base[device] ||
+	while (i < device && (start[i + 1] - start[i] != n ||
 					     !alike(l, buffers->id + start[i], mine, n)))
 		i++;
 	if (i == device)
 		return false;
 	for (uint32_t k = 0; k < n; k++)
-		l->r.buffers[mine[k]].offset = l->r.buffers[buffers->id[start[i] + k]].offset;
-	l->r.memory_bytes[device] = l->r.memory_bytes[i];
+		l->r.buffers[mine[k]].offset = l->r.buffers[buffers->id[start[i] + k]].offset +
+					       base[device] - base[i];
+	l->r.memory_bytes[device] = l->r.memory_bytes[i] + base[device] - base[i];
 	return true;
 }
 
@@ -369,21 +382,21 @@ int ff_layout_place(struct ff_lowering *l, const int64_t *base, struct ff_error 
 {
 	struct device d = {.l = l};
 	struct sliced tasks = {0}, buffers = {0};
-	struct span *span;
-	int code = allocate(&d, &tasks, &buffers, &span, err);
+	int code = allocate(&d, &tasks, &buffers, err);
 
 	if (code < 0)
 		return code;
 	slice_tasks(l, &tasks);
 	slice_buffers(l, &buffers);
-	for (uint32_t i = 0; i < l->m->n_devices && code == FF_OK; i++) {
+	for (uint32_t i = 0; i < l->m->n_devices && code == FF_OK && (!i || !is_over(&d, i - 1));
+			i++) {
 		const uint32_t *t = tasks.start + i, *b = buffers.start + i;
 
 		if (copy_layout(l, i, base, &buffers))
 			continue;
 		number_tasks(&d, i, tasks.id + t[0], t[1] - t[0]);
 		list_items(&d, buffers.id + b[0], b[1] - b[0]);
-		code = place_items(&d, i, base[i], span, err);
+		code = place_items(&d, i, base[i], err);
 	}
 	free(d.chain);
 	return code;

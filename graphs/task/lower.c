@@ -58,12 +58,13 @@ static int synced_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *er
 	struct ff_side out = {param->out, param->device, false},
 		       in = {&reader->in[e->slot], reader->device, false};
 	struct ff_edge_block *b = &l->edge[edge];
+	bool pieces = !l->opt || !l->opt->sizes_only;
 	uint32_t *back = ff_arena_array(l->a, param->n_parts, sizeof(*back));
 	int code;
 
 	if (!back)
 		return ff_fail_memory(err);
-	code = ff_redistribute(l->m, &out, &in, true, true, l->a, &l->scratch, &b->forward, err);
+	code = ff_redistribute(l->m, &out, &in, true, pieces, l->a, l->scratch, &b->forward, err);
 	for (uint32_t p = 0; p < reader->n_parts && code == FF_OK; p++)
 		if (b->forward.alias[p] != FF_NONE)
 			back[b->forward.alias[p]] = p;
@@ -74,6 +75,7 @@ static int synced_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *er
 static int build_edges(struct ff_lowering *l, struct ff_error *err)
 {
 	const struct ff_graph *g = l->g;
+	bool pieces = !l->opt || !l->opt->sizes_only;
 	int code = FF_OK;
 
 	memset(l->first_edge, 0xff, g->n_values * sizeof(*l->first_edge));
@@ -87,7 +89,7 @@ static int build_edges(struct ff_lowering *l, struct ff_error *err)
 			code = synced_edge(l, e, err);
 		else
 			code = ff_edge_block_build(g, l->m, e, l->first_use[e], l->node[from],
-					l->node[g->edges[e].node], true, l->a, &l->scratch,
+					l->node[g->edges[e].node], pieces, l->a, l->scratch,
 					&l->edge[e], err);
 		/* what a prelude was brought is there */
 		if (g->edges[e].shared != FF_NONE)
@@ -218,10 +220,10 @@ static int reserve(struct ff_lowering *l, struct ff_error *err)
 		return ff_fail(err, FF_E_INPUT, "the strategy makes too many tasks (%zu)", tasks);
 	l->r.tasks = ff_arena_array(l->a, tasks, sizeof(*l->r.tasks));
 	l->r.buffers = ff_arena_array(l->a, buffers, sizeof(*l->r.buffers));
-	l->life = ff_arena_array(&l->scratch, buffers, sizeof(*l->life));
-	l->first_clock = ff_arena_array(&l->scratch, tasks, sizeof(*l->first_clock));
-	l->clock = ff_arena_array(&l->scratch, clocks, sizeof(*l->clock));
-	l->born = ff_arena_array(&l->scratch, clocks, sizeof(*l->born));
+	l->life = ff_arena_array(l->scratch, buffers, sizeof(*l->life));
+	l->first_clock = ff_arena_array(l->scratch, tasks, sizeof(*l->first_clock));
+	l->clock = ff_arena_array(l->scratch, clocks, sizeof(*l->clock));
+	l->born = ff_arena_array(l->scratch, clocks, sizeof(*l->born));
 	return l->r.tasks && l->r.buffers && l->life && l->first_clock && l->clock && l->born
 			       ? FF_OK
 			       : ff_fail_memory(err);
@@ -341,7 +343,7 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 	l->r.n_buckets = b->n_buckets;
 	l->r.buckets = ff_arena_array(l->a, b->n_buckets, sizeof(*l->r.buckets));
 	l->r.shards = ff_arena_array(l->a, b->n_members, sizeof(*l->r.shards));
-	l->sync_task = ff_arena_array(&l->scratch, b->n_buckets, sizeof(*l->sync_task));
+	l->sync_task = ff_arena_array(l->scratch, b->n_buckets, sizeof(*l->sync_task));
 	if (!l->r.buckets || !l->r.shards || !l->sync_task)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < b->n_buckets; i++) {
@@ -384,7 +386,7 @@ static void build_kept(struct ff_lowering *l)
 static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 {
 	uint32_t nodes = l->g->n_nodes, edges = l->g->n_edges, devices = l->m->n_devices;
-	struct ff_arena *s = &l->scratch;
+	struct ff_arena *s = l->scratch;
 
 	l->order = ff_arena_array(s, nodes, sizeof(*l->order));
 	l->position = ff_arena_array(s, nodes, sizeof(*l->position));
@@ -458,14 +460,14 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 	if ((code = find_graph(l, g, err)) < 0 ||
 			(code = ff_strategy_check(l->g, l->s, l->m->n_devices, err)) < 0 ||
 			(code = allocate(l, err)) < 0 ||
-			(code = ff_strategy_order(l->g, l->s, &l->scratch, l->order, err)) < 0)
+			(code = ff_strategy_order(l->g, l->s, l->scratch, l->order, err)) < 0)
 		return code;
 	for (uint32_t i = 0; i < l->g->n_nodes; i++)
 		l->position[l->order[i]] = i;
 	if ((code = build_blocks(l, err)) < 0 || (code = find_accumulation(l, err)) < 0 ||
 			(code = gather_buckets(l, err)) < 0 ||
 			(code = ff_program_build(
-					 l->g, l->s, l->order, &l->scratch, &l->program, err)) < 0)
+					 l->g, l->s, l->order, l->scratch, &l->program, err)) < 0)
 		return code;
 	l->r.again = ff_arena_copy(
 			l->a, l->program.again, l->g->n_nodes, sizeof(*l->program.again));
@@ -485,13 +487,18 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 {
 	struct ff_lowering l = {
 			.m = m, .s = s, .opt = opt, .a = a, .r = {.machine = m, .strategy = s}};
+	struct ff_arena_mark mark;
+	struct ff_arena own;
 	int code;
 
 	l.r.optimizer = opt && opt->optimizer ? opt->optimizer : ff_optimizer_preset();
-	ff_arena_init(&l.scratch);
+	ff_arena_init(&own);
+	l.scratch = opt && opt->scratch ? opt->scratch : &own;
+	mark = ff_arena_mark(l.scratch);
 	code = lower(&l, g, err);
 	ff_bucketing_finish(&l.buckets);
-	ff_arena_finish(&l.scratch);
+	ff_arena_rewind(l.scratch, mark);
+	ff_arena_finish(&own);
 	if (code == FF_OK)
 		*ret = l.r;
 	return code;

@@ -28,8 +28,8 @@ struct ff_lowering {
 	const struct ff_machine *m;
 	const struct ff_strategy *s;
 	const struct ff_lower_options *opt;
-	struct ff_arena *a;      /* what the schedule keeps */
-	struct ff_arena scratch; /* what it does not */
+	struct ff_arena *a;       /* what the schedule keeps */
+	struct ff_arena *scratch; /* what it does not */
 	uint32_t *order, *position;
 	struct ff_program program;
 	struct ff_config *config;          /* by node, parameters resolved */

@@ -121,9 +121,9 @@ static bool same_step(const struct ff_task *a, const struct ff_task *b)
 static int find_peaks(struct ff_lowering *l, const int64_t *base, struct ff_error *err)
 {
 	uint32_t n = l->r.n_buffers, tasks = l->r.n_tasks, live = 0, step = 0;
-	uint32_t *next = ff_arena_array(&l->scratch, n, sizeof(*next));
-	uint32_t *dying = ff_arena_array(&l->scratch, tasks, sizeof(*dying));
-	int64_t *used = ff_arena_array(&l->scratch, l->m->n_devices, sizeof(*used));
+	uint32_t *next = ff_arena_array(l->scratch, n, sizeof(*next));
+	uint32_t *dying = ff_arena_array(l->scratch, tasks, sizeof(*dying));
+	int64_t *used = ff_arena_array(l->scratch, l->m->n_devices, sizeof(*used));
 
 	if (!next || !dying || !used)
 		return ff_fail_memory(err);
@@ -158,7 +158,7 @@ static int find_peaks(struct ff_lowering *l, const int64_t *base, struct ff_erro
 
 int ff_memory_place(struct ff_lowering *l, struct ff_error *err)
 {
-	int64_t *base = ff_arena_array(&l->scratch, l->m->n_devices, sizeof(*base));
+	int64_t *base = ff_arena_array(l->scratch, l->m->n_devices, sizeof(*base));
 	int code;
 
 	if (!base)

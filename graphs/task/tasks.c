@@ -60,14 +60,14 @@ static void occupy(struct ff_lowering *l, uint32_t lane)
 
 static void occupy_transfer(struct ff_lowering *l, uint32_t n, const uint16_t *device)
 {
-	struct ff_arena_mark mark = ff_arena_mark(&l->scratch);
-	uint32_t *lane = ff_arena_array(&l->scratch, 3 * (size_t)n, sizeof(*lane));
+	struct ff_arena_mark mark = ff_arena_mark(l->scratch);
+	uint32_t *lane = ff_arena_array(l->scratch, 3 * (size_t)n, sizeof(*lane));
 	uint32_t lanes = lane ? ff_transfer_lanes(l->m, n, device, lane) : 0;
 
 	l->failed |= !lane;
 	for (uint32_t i = 0; i < lanes; i++)
 		occupy(l, lane[i]);
-	ff_arena_rewind(&l->scratch, mark);
+	ff_arena_rewind(l->scratch, mark);
 }
 
 /* The list at `i`, an edge or a value, of an instance. */
@@ -347,7 +347,7 @@ static uint32_t *invert(struct ff_lowering *l, uint32_t edge)
 	const struct ff_edge *e = &l->g->edges[edge];
 	const struct ff_redistribution *back = &l->edge[edge].backward;
 	uint32_t n = l->node[e->node]->n_parts, from = ff_edge_source(l->g, edge);
-	uint32_t *of = ff_arena_array(&l->scratch, n, sizeof(*of));
+	uint32_t *of = ff_arena_array(l->scratch, n, sizeof(*of));
 
 	l->failed |= !of;
 	if (!of || !back->alias)
@@ -408,7 +408,7 @@ static void depend_backward(struct ff_lowering *l, const struct ff_task *t)
 static void emit_backward(struct ff_lowering *l, const struct ff_step *s)
 {
 	const struct ff_node *n = &l->g->nodes[s->id];
-	struct ff_arena_mark mark = ff_arena_mark(&l->scratch);
+	struct ff_arena_mark mark = ff_arena_mark(l->scratch);
 	uint32_t *alias[FF_MAX_INPUTS] = {0};
 
 	for (uint32_t i = 0; i < n->n_in; i++)
@@ -421,7 +421,7 @@ static void emit_backward(struct ff_lowering *l, const struct ff_step *s)
 		ff_clock_tick(l);
 		use_backward(l, t, alias);
 	}
-	ff_arena_rewind(&l->scratch, mark);
+	ff_arena_rewind(l->scratch, mark);
 }
 
 /* Tasks that write the gradient of one part of a parameter last. */

@@ -13,9 +13,10 @@ struct ff_evaluator;
 
 struct ff_evaluation {
 	double step_us;
-	bool fits;          /* on every device what lives at once is within the memory limit */
-	bool tight;         /* on some device it is more than half of it: no layout may fit */
-	int64_t over_bytes; /* what devices lack for that, all together: 0 when it fits */
+	bool fits;           /* on every device what lives at once is within the memory limit */
+	bool tight;          /* on some device it is more than half of it: no layout may fit */
+	int64_t over_bytes;  /* what devices lack for that, all together: 0 when it fits */
+	int64_t spare_bytes; /* the least that a device has left then */
 };
 
 /* One operator of a proposal and its config to be (n_parts 0: a parameter that
@@ -66,5 +67,7 @@ const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *e);
 /* Lays the current strategy out in memory, as ff_lower does: what the devices
  * lack for that, all together.  What lives at once may fit where no layout does. */
 int ff_evaluator_layout(struct ff_evaluator *e, int64_t *over_bytes, struct ff_error *err);
+/* The same for who asks only whether they lack nothing: that is known sooner. */
+int ff_evaluator_lays_out(struct ff_evaluator *e, bool *ret, struct ff_error *err);
 
 #endif

@@ -113,6 +113,8 @@ static struct ff_evaluation fresh(struct walk *w, int64_t *layout)
 		int64_t limit = limit_of(w, d);
 
 		ret.tight |= plan.live_bytes[d] > limit / 2;
+		if (d == 0 || limit - plan.live_bytes[d] < ret.spare_bytes)
+			ret.spare_bytes = limit - plan.live_bytes[d];
 		if (plan.live_bytes[d] > limit)
 			ret.over_bytes += plan.live_bytes[d] - limit;
 		if (plan.memory_bytes[d] > limit)
@@ -131,6 +133,7 @@ static void same(struct walk *w, struct ff_evaluation v, int64_t *layout)
 	ck_assert_msg(v.step_us == x.step_us, "%.17g us, fresh %.17g us", v.step_us, x.step_us);
 	ck_assert_int_eq(v.over_bytes, x.over_bytes);
 	ck_assert_int_eq(v.fits, x.fits);
+	ck_assert_int_eq(v.spare_bytes, x.spare_bytes);
 	ck_assert_int_eq(v.tight, x.tight);
 	w->seen->fits += v.fits;
 	w->seen->misfits += !v.fits;
@@ -177,12 +180,15 @@ static void holds(struct walk *w, int64_t layout)
 {
 	const struct ff_strategy *s = ff_evaluator_strategy(w->e);
 	int64_t over;
+	bool fits;
 
 	ck_assert_uint_eq(s->micro_batches, w->s.micro_batches);
 	for (uint32_t i = 0; i < w->g.n_nodes; i++)
 		ck_assert(ff_config_equal(&w->g.nodes[i], &s->config[i], &w->s.config[i]));
 	ck_assert_int_eq(ff_evaluator_layout(w->e, &over, &w->err), FF_OK);
 	ck_assert_int_eq(over, layout);
+	ck_assert_int_eq(ff_evaluator_lays_out(w->e, &fits, &w->err), FF_OK);
+	ck_assert_int_eq(fits, layout == 0);
 	w->seen->layout_over += over > 0;
 	if (ff_random_below(w->r, 8) == 0)
 		check_done(w);
