@@ -276,7 +276,7 @@ static bool is_welcome(const struct ff_chain *c, struct ff_evaluation e, double 
 	return worse <= patience;
 }
 
-/* Proposes other phases.  They change the whole program, so it is set, and set back. */
+/* Proposes other phases.  They change the whole program, so it is tried as a whole. */
 static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 {
 	struct ff_evaluation e;
@@ -287,8 +287,7 @@ static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 		code = ff_evaluator_done(c->evaluator, c->phases.done_us, err);
 	if (code < 0 || !ff_phases_draw(&c->phases, &c->current, c->at, &c->leap))
 		return code;
-	code = ff_evaluator_set_within(
-			c->evaluator, &c->leap, limit_us(c, patience), &slower, &e, err);
+	code = ff_evaluator_try(c->evaluator, &c->leap, limit_us(c, patience), &slower, &e, err);
 	if (code < 0)
 		return code;
 	c->proposals++;
@@ -296,10 +295,9 @@ static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 	if (!slower)
 		show(c, &c->leap, e);
 	ff_chain_look(c);
-	if (slower)
+	if (slower || !is_welcome(c, e, patience))
 		return FF_OK;
-	if (!is_welcome(c, e, patience))
-		return ff_evaluator_set(c->evaluator, &c->current, &e, err);
+	ff_evaluator_take(c->evaluator);
 	c->accepted++;
 	return adopt(c, &c->leap, e, err);
 }

@@ -13,7 +13,7 @@
 
 #include "evaluate.h"
 
-int ff_account_create(struct ff_evaluator *e, struct ff_error *err)
+int ff_account_create(struct ff_course *e, struct ff_error *err)
 {
 	size_t devices = e->m->n_devices;
 	struct ff_arena *a = &e->arena;
@@ -39,7 +39,7 @@ static uint32_t folded_to(const struct ff_run *r)
 }
 
 /* The rows of steps, and of what is behind the last. */
-static void number_rows(struct ff_evaluator *e)
+static void number_rows(struct ff_course *e)
 {
 	const struct ff_folding *f = &e->fold;
 	uint32_t run = 0;
@@ -54,7 +54,7 @@ static void number_rows(struct ff_evaluator *e)
 }
 
 /* Micro-batches that something with a row is done for, or something just before one. */
-static void list_counted(struct ff_evaluator *e)
+static void list_counted(struct ff_course *e)
 {
 	memset(e->counted, 0, e->program.micro_batches * sizeof(*e->counted));
 	for (uint32_t i = 0; i < e->program.n; i++)
@@ -62,7 +62,7 @@ static void list_counted(struct ff_evaluator *e)
 			e->counted[e->program.step[i].micro] = true;
 }
 
-int ff_account_reset(struct ff_evaluator *e, struct ff_error *err)
+int ff_account_reset(struct ff_course *e, struct ff_error *err)
 {
 	struct ff_arena *a = &e->order_arena;
 	size_t n;
@@ -75,15 +75,12 @@ int ff_account_reset(struct ff_evaluator *e, struct ff_error *err)
 	list_counted(e);
 	n = (size_t)e->n_rows * e->m->n_devices;
 	e->change_bytes = ff_arena_array(a, n, sizeof(*e->change_bytes));
-	if (!e->change_bytes)
-		return ff_fail_memory(err);
-	memset(e->change_bytes, 0, n * sizeof(*e->change_bytes));
-	return FF_OK;
+	return e->change_bytes ? FF_OK : ff_fail_memory(err);
 }
 
 /* One instance of a value while it is counted. */
 struct counted {
-	struct ff_evaluator *e;
+	struct ff_course *e;
 	uint32_t value, micro;
 	bool again; /* made for backward; else forward */
 	int64_t sign;
@@ -92,7 +89,7 @@ struct counted {
 static void count(const struct counted *c, uint32_t device, int64_t bytes, uint32_t first,
 		uint32_t last)
 {
-	struct ff_evaluator *e = c->e;
+	struct ff_course *e = c->e;
 	uint32_t comes = e->row[first], goes = e->row[last + 1];
 
 	if (comes != FF_NONE)
@@ -127,7 +124,7 @@ static uint32_t moved_in(const struct counted *c, uint32_t edge)
  * FF_NONE.  A parameter that is there once serves all micro-batches. */
 static uint32_t last_read(const struct counted *c, uint32_t edge)
 {
-	const struct ff_evaluator *e = c->e;
+	const struct ff_course *e = c->e;
 	const struct ff_program *p = &e->program;
 	uint32_t node = e->g->edges[ff_edge_last(e->g, edge)].node;
 	uint32_t from = ff_edge_source(e->g, edge);
@@ -145,7 +142,7 @@ static uint32_t last_read(const struct counted *c, uint32_t edge)
 /* Shards that were moved to the consumer, and stages. */
 static void count_moved(const struct counted *c, uint32_t edge)
 {
-	const struct ff_evaluator *e = c->e;
+	const struct ff_course *e = c->e;
 	const struct ff_edge *x = &e->g->edges[edge];
 	const struct ff_redistribution *r = &e->edge[edge]->moved[FF_FORWARD];
 	const struct ff_memo_node *to = e->node[x->node];
@@ -166,7 +163,7 @@ static void count_moved(const struct counted *c, uint32_t edge)
 /* The last step that reads the producer's shards, by part. */
 static void last_uses(const struct counted *c, uint32_t *last)
 {
-	const struct ff_evaluator *e = c->e;
+	const struct ff_course *e = c->e;
 	const struct ff_graph *g = e->g;
 	const struct ff_program *p = &e->program;
 	const struct ff_value *v = &g->values[c->value];
@@ -206,7 +203,7 @@ static void last_uses(const struct counted *c, uint32_t *last)
 static void count_gradient(
 		const struct counted *c, uint32_t edge, uint32_t *first, uint32_t *scratch)
 {
-	const struct ff_evaluator *e = c->e;
+	const struct ff_course *e = c->e;
 	const struct ff_program *program = &e->program;
 	const struct ff_edge *x = &e->g->edges[edge];
 	const struct ff_redistribution *r = &e->edge[edge]->moved[FF_BACKWARD];
@@ -280,7 +277,7 @@ static void count_own(const struct counted *c, const uint32_t *last, const uint3
  * gradients of its micro-batch. */
 static void count_instance(const struct counted *c)
 {
-	const struct ff_evaluator *e = c->e;
+	const struct ff_course *e = c->e;
 	const struct ff_value *v = &e->g->values[c->value];
 	uint32_t last[FF_MAX_DEVICES], first[FF_MAX_DEVICES], scratch[FF_MAX_DEVICES];
 	bool computed = ff_node_is_computed(e->g, v->producer);
@@ -300,7 +297,7 @@ static void count_instance(const struct counted *c)
 		count_own(c, last, first);
 }
 
-void ff_account_value(struct ff_evaluator *e, uint32_t value, int64_t sign)
+void ff_account_value(struct ff_course *e, uint32_t value, int64_t sign)
 {
 	uint32_t from = e->g->values[value].producer;
 	struct counted c = {.e = e, .value = value, .sign = sign};
@@ -321,14 +318,14 @@ void ff_account_value(struct ff_evaluator *e, uint32_t value, int64_t sign)
 }
 
 /* Scratch of a part's backward: the kernel's, and of gradients to be added. */
-static int64_t backward_scratch(const struct ff_evaluator *e, uint32_t node, uint32_t p)
+static int64_t backward_scratch(const struct ff_course *e, uint32_t node, uint32_t p)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 	const struct ff_memo_node *mn = e->node[node];
 	int64_t bytes = mn->rest->shape->workspace[FF_BACKWARD][p];
 
 	for (uint32_t i = n->n_data; i < n->n_in; i++)
-		if (ff_evaluator_adds(e, n->in + i, e->program.micro_batches - 1))
+		if (ff_course_adds(e, n->in + i, e->program.micro_batches - 1))
 			bytes += mn->rest->shape->din_bytes[i][p];
 	return bytes;
 }
@@ -339,7 +336,7 @@ static int64_t larger(int64_t a, int64_t b)
 }
 
 /* What its parts keep from step to step. */
-static void count_kept(struct ff_evaluator *e, uint32_t node)
+static void count_kept(struct ff_course *e, uint32_t node)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 	const struct ff_memo_node *mn = e->node[node];
@@ -350,7 +347,7 @@ static void count_kept(struct ff_evaluator *e, uint32_t node)
 }
 
 /* Weights, gradients and states, what is kept, and the scratch of the largest kernel. */
-static void count_pinned(struct ff_evaluator *e)
+static void count_pinned(struct ff_course *e)
 {
 	const struct ff_bucketing *buckets = &(e->rebuckets ? e->next : e->now)->all;
 	const struct ff_optimizer *o = ff_price_optimizer(e->p);
@@ -389,7 +386,7 @@ FF_CLONES static void sum_steps(uint32_t devices, uint32_t steps, const int64_t 
 		}
 }
 
-static void sum_rows(struct ff_evaluator *e, uint32_t row, uint32_t n)
+static void sum_rows(struct ff_course *e, uint32_t row, uint32_t n)
 {
 	sum_steps(e->m->n_devices, n, e->change_bytes + (size_t)row * e->m->n_devices, e->live,
 			e->peak);
@@ -397,7 +394,7 @@ static void sum_rows(struct ff_evaluator *e, uint32_t row, uint32_t n)
 
 /* What lives grows or shrinks by the same each time: of those without rows the last has the
  * highest peak, if not the second of all. */
-static void sum_run(struct ff_evaluator *e, const struct ff_run *r)
+static void sum_run(struct ff_course *e, const struct ff_run *r)
 {
 	uint32_t second = e->row[r->first + r->period], n = e->m->n_devices;
 
@@ -410,7 +407,7 @@ static void sum_run(struct ff_evaluator *e, const struct ff_run *r)
 	sum_rows(e, second, r->period);
 }
 
-static void sum_all(struct ff_evaluator *e)
+static void sum_all(struct ff_course *e)
 {
 	const struct ff_folding *f = &e->fold;
 	uint32_t row = 0;
@@ -426,7 +423,7 @@ static void sum_all(struct ff_evaluator *e)
 	sum_rows(e, row, e->n_rows - row);
 }
 
-void ff_account_over(struct ff_evaluator *e, struct ff_evaluation *ret)
+void ff_account_over(struct ff_course *e, struct ff_evaluation *ret)
 {
 	uint32_t n = e->m->n_devices;
 

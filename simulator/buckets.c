@@ -27,8 +27,7 @@ void ff_gathered_finish(struct ff_gathered *b)
 }
 
 /* All parameters, or those that are synchronised. */
-static int fill(const struct ff_evaluator *e, struct ff_bucketing *b, bool all,
-		struct ff_error *err)
+static int fill(const struct ff_course *e, struct ff_bucketing *b, bool all, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -49,7 +48,7 @@ static int fill(const struct ff_evaluator *e, struct ff_bucketing *b, bool all,
 	return code;
 }
 
-static int gather_synced(const struct ff_evaluator *e, struct ff_gathered *b, struct ff_error *err)
+static int gather_synced(const struct ff_course *e, struct ff_gathered *b, struct ff_error *err)
 {
 	int code = fill(e, &b->synced, false, err);
 
@@ -69,7 +68,7 @@ static int gather_synced(const struct ff_evaluator *e, struct ff_gathered *b, st
 	return code;
 }
 
-static int gather_all(const struct ff_evaluator *e, struct ff_gathered *b, struct ff_error *err)
+static int gather_all(const struct ff_course *e, struct ff_gathered *b, struct ff_error *err)
 {
 	int code = fill(e, &b->all, true, err);
 
@@ -84,8 +83,7 @@ static int gather_all(const struct ff_evaluator *e, struct ff_gathered *b, struc
 	return code;
 }
 
-int ff_evaluator_gather(
-		struct ff_evaluator *e, bool all, struct ff_gathered **ret, struct ff_error *err)
+int ff_course_gather(struct ff_course *e, bool all, struct ff_gathered **ret, struct ff_error *err)
 {
 	struct ff_gathered *b = e->rebuckets ? e->next : e->now;
 	int code = FF_OK;

@@ -1,27 +1,22 @@
-/* The evaluator: step times of strategies that differ in a few operators.  Blocks
- * and their prices come from the memo; a proposal swaps those it touches (place.c),
- * makes one pass (time.c) and moves their buffers in the account of memory.
- * SPDX-License-Identifier: Apache-2.0 */
+/* A strategy, and proposals that differ in a few operators.  Blocks and their prices come from
+ * the memo; a proposal swaps those it touches (place.c), makes one pass (time.c) and moves
+ * their buffers in the account of memory.  SPDX-License-Identifier: Apache-2.0 */
 #include "evaluate.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ff/micro.h"
+#include "evaluator.h"
 
-/* Blocks held before memos are emptied, so that long searches stay small; more where the
- * current strategy alone takes as much. */
-#define MEMO_BYTES ((size_t)192 << 20)
 #define RECORD_AFTER 4 /* proposals, before snapshots are worth the pass they take */
 
-static int allocate(struct ff_evaluator *e, struct ff_error *err)
+static int allocate(struct ff_course *e, struct ff_error *err)
 {
 	size_t nodes = e->g->n_nodes, edges = e->g->n_edges, devices = e->m->n_devices;
 	struct ff_arena *a = &e->arena;
 	int code;
 
-	e->limit = ff_arena_array(a, devices, sizeof(*e->limit));
 	e->order = ff_arena_array(a, nodes, sizeof(*e->order));
 	e->position = ff_arena_array(a, nodes, sizeof(*e->position));
 	e->first_edge = ff_arena_array(a, e->g->n_values, sizeof(*e->first_edge));
@@ -54,11 +49,11 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
 	e->busy = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	e->busy_next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
-	if (!e->limit || !e->order || !e->position || !e->first_edge || !e->first_use ||
-			!e->completes || !e->node || !e->block || !e->synced || !e->edge ||
-			!e->mark || !e->touched || !e->lane || !e->idle || !e->sync_lane ||
-			!e->completing || !e->adding || !e->busy || !e->busy_next || !e->paced ||
-			!e->changed_at || !e->wish || !e->near)
+	if (!e->order || !e->position || !e->first_edge || !e->first_use || !e->completes ||
+			!e->node || !e->block || !e->synced || !e->edge || !e->mark ||
+			!e->touched || !e->lane || !e->idle || !e->sync_lane || !e->completing ||
+			!e->adding || !e->busy || !e->busy_next || !e->paced || !e->changed_at ||
+			!e->wish || !e->near)
 		return ff_fail_memory(err);
 	code = ff_foresee_create(e, err);
 	if (code == FF_OK)
@@ -66,23 +61,21 @@ static int allocate(struct ff_evaluator *e, struct ff_error *err)
 	return code < 0 ? code : ff_account_create(e, err);
 }
 
-int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, struct ff_pricer *p,
-		int64_t memory_limit, int64_t bucket_bytes, struct ff_evaluator **ret,
-		struct ff_error *err)
+int ff_course_create(struct ff_evaluator *home, struct ff_course **ret, struct ff_error *err)
 {
-	struct ff_evaluator *e = calloc(1, sizeof(*e));
+	const struct ff_graph *g = home->g;
+	struct ff_course *e = calloc(1, sizeof(*e));
 	int code;
 
 	if (!e)
 		return ff_fail_memory(err);
-	e->g = e->whole = g;
-	e->m = m;
-	e->p = p;
-	e->bucket_bytes = bucket_bytes;
-	e->memo_limit = MEMO_BYTES;
+	e->home = home;
+	e->g = g;
+	e->m = home->m;
+	e->p = home->p;
+	e->limit = home->limit;
 	ff_arena_init(&e->arena);
 	ff_arena_init(&e->scratch);
-	ff_arena_init(&e->layout);
 	ff_arena_init(&e->order_arena);
 	ff_arena_init(&e->snapshot_arena);
 	e->now = &e->gathered[0];
@@ -91,34 +84,29 @@ int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, st
 	if (code == FF_OK)
 		code = ff_strategy_create(g, &e->arena, &e->strategy, err);
 	for (int k = 0; k < 2 && code == FF_OK; k++)
-		code = ff_gathered_init(&e->gathered[k], g, bucket_bytes, &e->arena, err);
+		code = ff_gathered_init(&e->gathered[k], g, home->bucket_bytes, &e->arena, err);
 	if (code < 0) {
-		ff_evaluator_destroy(e);
+		ff_course_destroy(e);
 		return code;
 	}
 	for (uint32_t i = 0; i < g->n_values; i++)
 		e->has_scratch = e->has_scratch || (g->values[i].kind == FF_VALUE_PARAMETER &&
 								   g->values[i].n_uses > 1);
-	for (uint32_t d = 0; d < m->n_devices; d++)
-		e->limit[d] = memory_limit > 0 ? memory_limit : ff_device_kind(m, d)->memory_bytes;
 	*ret = e;
 	return FF_OK;
 }
 
-void ff_evaluator_destroy(struct ff_evaluator *e)
+void ff_course_destroy(struct ff_course *e)
 {
 	if (!e)
 		return;
-	for (struct ff_micro *i = e->micro; i; i = i->next)
-		ff_memo_finish(&i->memo);
 	for (int k = 0; k < FF_PHASE_COUNT; k++)
-		for (uint32_t i = 0; i < e->g->n_nodes && e->timed[k]; i++)
+		for (uint32_t i = 0; i < e->home->g->n_nodes && e->timed[k]; i++)
 			free(e->timed[k][i].finish);
 	ff_gathered_finish(&e->gathered[0]);
 	ff_gathered_finish(&e->gathered[1]);
 	ff_arena_finish(&e->arena);
 	ff_arena_finish(&e->scratch);
-	ff_arena_finish(&e->layout);
 	ff_arena_finish(&e->order_arena);
 	ff_arena_finish(&e->snapshot_arena);
 	free(e->changes);
@@ -127,69 +115,17 @@ void ff_evaluator_destroy(struct ff_evaluator *e)
 }
 
 /* `step_us` was the time; the account is up to date. */
-static void conclude(struct ff_evaluator *e, double step_us, struct ff_evaluation *ret)
+static void conclude(struct ff_course *e, double step_us, struct ff_evaluation *ret)
 {
 	ret->step_us = e->foresight.next_us = step_us;
 	ff_account_over(e, ret);
-}
-
-/* ---- memos ---- */
-
-static size_t memo_bytes(const struct ff_evaluator *e)
-{
-	size_t sum = 0;
-
-	for (const struct ff_micro *i = e->micro; i; i = i->next)
-		sum += ff_arena_used(&i->memo.arena);
-	return sum;
-}
-
-/* All but the one in use. */
-static void clear_others(struct ff_evaluator *e)
-{
-	for (struct ff_micro *i = e->micro; i; i = i->next)
-		if (&i->memo != e->memo)
-			ff_memo_clear(&i->memo);
-}
-
-/* Puts all blocks in place anew.  What was known of those before is lost. */
-static int place_anew(struct ff_evaluator *e, struct ff_error *err)
-{
-	size_t before, used;
-	int code;
-
-	if (memo_bytes(e) > e->memo_limit) {
-		clear_others(e);
-		ff_memo_clear(e->memo);
-	}
-	before = memo_bytes(e);
-	code = ff_place_all(e, err);
-	used = memo_bytes(e) - before;
-	if (e->memo_limit < 4 * used)
-		e->memo_limit = 4 * used;
-	ff_gathered_forget(e->now);
-	ff_gathered_forget(e->next);
-	e->rebuckets = false;
-	e->recorded = false;
-	e->since = 0;
-	ff_busy_reset(e);
-	return code;
-}
-
-/* A long search has seen many blocks that it will not see again. */
-static int trim_memos(struct ff_evaluator *e, struct ff_error *err)
-{
-	if (memo_bytes(e) <= e->memo_limit)
-		return FF_OK;
-	clear_others(e);
-	return memo_bytes(e) > e->memo_limit / 2 ? place_anew(e, err) : FF_OK;
 }
 
 /* ---- strategies ---- */
 
 /* A copy that owns its list.  Searches have views; lists are for what was written
  * by hand, so those of dropped proposals are left to the arena. */
-static int copy_config(struct ff_evaluator *e, const struct ff_config *c, struct ff_config *ret,
+static int copy_config(struct ff_course *e, const struct ff_config *c, struct ff_config *ret,
 		struct ff_error *err)
 {
 	*ret = *c;
@@ -199,7 +135,7 @@ static int copy_config(struct ff_evaluator *e, const struct ff_config *c, struct
 	return ret->list ? FF_OK : ff_fail_memory(err);
 }
 
-static void list_params(struct ff_evaluator *e, uint32_t node)
+static void list_params(struct ff_course *e, uint32_t node)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 
@@ -215,7 +151,7 @@ static void list_params(struct ff_evaluator *e, uint32_t node)
 }
 
 /* What closes buckets, and room for all that may arrive in a pass. */
-static int list_steps(struct ff_evaluator *e, struct ff_error *err)
+static int list_steps(struct ff_course *e, struct ff_error *err)
 {
 	size_t most = FF_PHASE_COUNT * (size_t)e->g->n_nodes * e->program.micro_batches;
 
@@ -229,7 +165,7 @@ static int list_steps(struct ff_evaluator *e, struct ff_error *err)
 }
 
 /* Which uses of values are the first in the order, and which the last. */
-static void find_uses(struct ff_evaluator *e)
+static void find_uses(struct ff_course *e)
 {
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
 		e->position[e->order[i]] = i;
@@ -242,7 +178,7 @@ static void find_uses(struct ff_evaluator *e)
 }
 
 /* Blocks know which use of a value is the first, and nothing else of the order. */
-static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_error *err)
+static int set_order(struct ff_course *e, const struct ff_strategy *s, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
 	size_t size = e->g->n_nodes * sizeof(*e->order);
@@ -259,66 +195,63 @@ static int set_order(struct ff_evaluator *e, const struct ff_strategy *s, struct
 	if (code < 0)
 		return code;
 	find_uses(e);
+	e->planned = false;
 	code = ff_fold_plan(e, err);
-	if (code == FF_OK)
-		code = ff_account_reset(e, err);
-	if (code == FF_OK)
-		code = ff_snapshots_plan(e, err);
 	return code < 0 ? code : list_steps(e, err);
 }
 
-static int find_micro(struct ff_evaluator *e, uint32_t micro_batches, struct ff_micro **ret,
-		struct ff_error *err)
+/* Puts all blocks in place anew.  What was known of those before is lost. */
+static int place_anew(struct ff_course *e, struct ff_error *err)
 {
-	struct ff_micro *micro = e->micro;
-	struct ff_graph *g;
+	size_t before;
 	int code;
 
-	while (micro && micro->micro_batches != micro_batches)
-		micro = micro->next;
-	*ret = micro;
-	if (micro)
-		return FF_OK;
-	micro = ff_arena_alloc(&e->arena, sizeof(*micro));
-	g = ff_arena_alloc(&e->arena, sizeof(*g));
-	if (!micro || !g)
-		return ff_fail_memory(err);
-	code = ff_graph_micro(e->whole, micro_batches, &e->arena, g, err);
-	if (code < 0)
-		return code;
-	*micro = (struct ff_micro){.micro_batches = micro_batches, .g = g, .next = e->micro};
-	code = ff_memo_init(&micro->memo, g, e->m, e->p, e->first_use, err);
-	if (code < 0) {
-		ff_memo_finish(&micro->memo);
-		return code;
-	}
-	e->micro = *ret = micro;
-	return FF_OK;
+	ff_evaluator_empty(e->home, e);
+	before = ff_evaluator_held(e->home);
+	code = ff_place_all(e, err);
+	ff_evaluator_needs(e->home, ff_evaluator_held(e->home) - before);
+	ff_gathered_forget(e->now);
+	ff_gathered_forget(e->next);
+	e->rebuckets = false;
+	e->recorded = false;
+	e->since = 0;
+	ff_busy_reset(e);
+	return code;
 }
 
-/* The graph of one of so many micro-batches becomes the one that is evaluated. */
-static int set_graph(struct ff_evaluator *e, uint32_t micro_batches, struct ff_error *err)
+static int account_all(struct ff_course *e, struct ff_error *err)
 {
-	struct ff_micro *micro;
-	int code = find_micro(e, micro_batches, &micro, err);
+	int code = ff_account_reset(e, err);
 
-	if (code < 0)
-		return code;
-	e->g = micro->g;
-	e->memo = &micro->memo;
-	return FF_OK;
+	for (uint32_t k = 0; k < e->g->n_values && code == FF_OK; k++)
+		ff_account_value(e, k, 1);
+	return code;
 }
 
-int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_evaluation *ret,
+/* The step of what is in place; *slower where it is longer than `limit_us`. */
+static int time_all(struct ff_course *e, double limit_us, bool *slower, double *step_us,
 		struct ff_error *err)
 {
-	int code = set_graph(e, s->micro_batches, err);
-	double step_us;
+	int code = FF_OK;
 
-	if (code == FF_OK)
-		code = ff_strategy_check(e->g, s, e->m->n_devices, err);
-	if (code == FF_OK)
-		code = set_order(e, s, err);
+	ff_busy_limit(e, limit_us);
+	ff_foresee_begin(e, INFINITY);
+	if (!e->too_slow)
+		code = ff_course_time(e, 0, FF_NONE, step_us, err);
+	*slower = code == FF_OK && (e->too_slow || *step_us > limit_us);
+	return code;
+}
+
+int ff_course_set(struct ff_course *e, struct ff_micro *micro, const struct ff_strategy *s,
+		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
+{
+	double step_us = 0;
+	int code;
+
+	e->g = micro->g;
+	e->memo = &micro->memo;
+	e->memo->first_use = e->first_use;
+	code = set_order(e, s, err);
 	if (code < 0)
 		return code;
 	e->n_changes = e->n_swaps = 0;
@@ -328,12 +261,11 @@ int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct
 		code = copy_config(e, &s->config[i], &e->strategy.config[i], err);
 	if (code == FF_OK)
 		code = place_anew(e, err);
-	if (code < 0)
+	if (code == FF_OK)
+		code = time_all(e, limit_us, slower, &step_us, err);
+	if (code < 0 || *slower)
 		return code;
-	for (uint32_t k = 0; k < e->g->n_values; k++)
-		ff_account_value(e, k, 1);
-	ff_foresee_begin(e, INFINITY);
-	code = ff_evaluator_time(e, 0, FF_NONE, &step_us, err);
+	code = account_all(e, err);
 	if (code < 0)
 		return code;
 	conclude(e, step_us, ret);
@@ -341,22 +273,9 @@ int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct
 	return FF_OK;
 }
 
-int ff_evaluator_set_within(struct ff_evaluator *e, const struct ff_strategy *s, double limit_us,
-		bool *slower, struct ff_evaluation *ret, struct ff_error *err)
-{
-	struct ff_micro *micro;
-	int code = find_micro(e, s->micro_batches, &micro, err);
-
-	if (code == FF_OK)
-		code = ff_strategy_check(micro->g, s, e->m->n_devices, err);
-	if (code == FF_OK)
-		code = ff_busy_check(e, micro, s, limit_us, slower, err);
-	return code < 0 || *slower ? code : ff_evaluator_set(e, s, ret, err);
-}
-
 /* ---- proposals ---- */
 
-static void touch(struct ff_evaluator *e, uint32_t value)
+static void touch(struct ff_course *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 
@@ -369,7 +288,7 @@ static void touch(struct ff_evaluator *e, uint32_t value)
 }
 
 /* Values whose buffers the proposal may change: all that its nodes read or write. */
-static void list_touched(struct ff_evaluator *e)
+static void list_touched(struct ff_course *e)
 {
 	e->stamp++;
 	e->n_touched = e->n_near = 0;
@@ -385,13 +304,13 @@ static void list_touched(struct ff_evaluator *e)
 	}
 }
 
-static void account_touched(struct ff_evaluator *e, int64_t sign)
+static void account_touched(struct ff_course *e, int64_t sign)
 {
 	for (uint32_t i = 0; i < e->n_touched; i++)
 		ff_account_value(e, e->touched[i], sign);
 }
 
-static void restore(struct ff_evaluator *e)
+static void restore(struct ff_course *e)
 {
 	account_touched(e, -1);
 	ff_place_exchange(e);
@@ -400,7 +319,7 @@ static void restore(struct ff_evaluator *e)
 	e->rebuckets = e->proposed = false;
 }
 
-static int copy_changes(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
+static int copy_changes(struct ff_course *e, const struct ff_change *change, uint32_t n,
 		struct ff_error *err)
 {
 	int code = FF_OK;
@@ -428,7 +347,7 @@ static int copy_changes(struct ff_evaluator *e, const struct ff_change *change, 
 
 /* The first and the last step of forward in which something of the proposal is done;
  * FF_NONE and 0: none is. */
-static void find_steps(const struct ff_evaluator *e, uint32_t *first, uint32_t *last)
+static void find_steps(const struct ff_course *e, uint32_t *first, uint32_t *last)
 {
 	*first = FF_NONE;
 	*last = 0;
@@ -445,14 +364,13 @@ static void find_steps(const struct ff_evaluator *e, uint32_t *first, uint32_t *
 	}
 }
 
-static int time_changes(
-		struct ff_evaluator *e, double limit_us, double *step_us, struct ff_error *err)
+static int time_changes(struct ff_course *e, double limit_us, double *step_us, struct ff_error *err)
 {
 	uint32_t first, last;
 	int code;
 
 	find_steps(e, &first, &last);
-	code = ff_evaluator_time(e, first, last, step_us, err);
+	code = ff_course_time(e, first, last, step_us, err);
 	e->too_slow = e->too_slow || *step_us > limit_us;
 	if (code == FF_OK && !ff_given_up(e))
 		code = ff_place_resolve_touched(e, err);
@@ -460,24 +378,16 @@ static int time_changes(
 }
 
 /* Before the proposal: takes snapshots where that is worth while. */
-static int prepare(struct ff_evaluator *e, struct ff_error *err)
+static int prepare(struct ff_course *e, struct ff_error *err)
 {
-	int code = trim_memos(e, err);
+	int code = ff_evaluator_trim(e->home) ? place_anew(e, err) : FF_OK;
 
 	if (code == FF_OK && !e->recorded && e->since++ >= RECORD_AFTER)
-		code = ff_evaluator_record(e, err);
+		code = ff_course_record(e, err);
 	return code;
 }
 
-int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
-		struct ff_evaluation *ret, struct ff_error *err)
-{
-	bool slower;
-
-	return ff_evaluator_propose_within(e, change, n, INFINITY, &slower, ret, err);
-}
-
-int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
+int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint32_t n,
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
 {
 	int code = prepare(e, err);
@@ -513,7 +423,7 @@ int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *
 }
 
 /* The proposal's buckets become the current strategy's. */
-static void keep_buckets(struct ff_evaluator *e)
+static void keep_buckets(struct ff_course *e)
 {
 	struct ff_gathered *was = e->now;
 
@@ -524,7 +434,7 @@ static void keep_buckets(struct ff_evaluator *e)
 	e->rebuckets = false;
 }
 
-void ff_evaluator_keep(struct ff_evaluator *e)
+void ff_course_keep(struct ff_course *e)
 {
 	for (uint32_t i = 0; i < e->n_changes && e->proposed; i++)
 		e->strategy.config[e->changes[i].node] = e->changes[i].config;
@@ -539,14 +449,14 @@ void ff_evaluator_keep(struct ff_evaluator *e)
 	e->proposed = false;
 }
 
-void ff_evaluator_drop(struct ff_evaluator *e)
+void ff_course_drop(struct ff_course *e)
 {
 	if (e->proposed)
 		restore(e);
 }
 
 /* When the last part of a node was done with the first micro-batch. */
-static double node_done(const struct ff_evaluator *e, int phase, uint32_t node)
+static double node_done(const struct ff_course *e, int phase, uint32_t node)
 {
 	const struct ff_timed_node *t = &e->timed[phase][node];
 	double at = 0;
@@ -558,7 +468,7 @@ static double node_done(const struct ff_evaluator *e, int phase, uint32_t node)
 	return at;
 }
 
-int ff_evaluator_done(struct ff_evaluator *e, double *const us[2], struct ff_error *err)
+int ff_course_done(struct ff_course *e, double *const us[2], struct ff_error *err)
 {
 	double step_us;
 	int code;
@@ -566,54 +476,9 @@ int ff_evaluator_done(struct ff_evaluator *e, double *const us[2], struct ff_err
 	e->most_us = INFINITY;
 	e->too_slow = false;
 	ff_foresee_begin(e, INFINITY);
-	code = ff_evaluator_time(e, 0, FF_NONE, &step_us, err);
+	code = ff_course_time(e, 0, FF_NONE, &step_us, err);
 	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		for (int phase = FF_PHASE_FORWARD; phase <= FF_PHASE_BACKWARD; phase++)
 			us[phase][i] = node_done(e, phase, i);
-	return code;
-}
-
-const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *e)
-{
-	return &e->strategy;
-}
-
-/* What devices lack; where the layout may end early, of some. */
-static int lay_out(
-		struct ff_evaluator *e, bool ends_early, int64_t *over_bytes, struct ff_error *err)
-{
-	struct ff_lower_options opt = {.bucket_bytes = e->bucket_bytes,
-			.optimizer = ff_price_optimizer(e->p),
-			.workspace = e->memo->has_workspace ? ff_price_workspace : NULL,
-			.ctx = e->p,
-			.sizes_only = true,
-			.limit = ends_early ? e->limit : NULL,
-			.scratch = &e->scratch};
-	struct ff_arena_mark mark = ff_arena_mark(&e->layout);
-	struct ff_schedule plan;
-	int64_t over = 0;
-	int code = ff_lower(e->whole, e->m, &e->strategy, &opt, &e->layout, &plan, err);
-
-	for (uint32_t d = 0; d < e->m->n_devices && code == FF_OK; d++)
-		if (plan.memory_bytes[d] > e->limit[d])
-			over += plan.memory_bytes[d] - e->limit[d];
-	ff_arena_rewind(&e->layout, mark);
-	if (code == FF_OK)
-		*over_bytes = over;
-	return code;
-}
-
-int ff_evaluator_layout(struct ff_evaluator *e, int64_t *over_bytes, struct ff_error *err)
-{
-	return lay_out(e, false, over_bytes, err);
-}
-
-int ff_evaluator_lays_out(struct ff_evaluator *e, bool *ret, struct ff_error *err)
-{
-	int64_t over;
-	int code = lay_out(e, true, &over, err);
-
-	if (code == FF_OK)
-		*ret = over == 0;
 	return code;
 }

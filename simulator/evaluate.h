@@ -1,4 +1,5 @@
-/* The evaluator's inside: what its files share.  SPDX-License-Identifier: Apache-2.0 */
+/* The evaluator's inside: what its files share of one strategy.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef FF_SIMULATOR_EVALUATE_H
 #define FF_SIMULATOR_EVALUATE_H
 
@@ -23,22 +24,22 @@ struct ff_param_use {
 	uint32_t node, slot, param;
 };
 
-struct ff_evaluator {
-	const struct ff_graph *g, *whole; /* of one micro-batch, of the batch */
+/* The graph of one of so many micro-batches, and what is known of its blocks. */
+struct ff_micro {
+	uint32_t micro_batches;
+	const struct ff_graph *g;
+	struct ff_memo memo;
+	struct ff_micro *next;
+};
+
+/* A strategy as it is evaluated: the current one and a proposal, or one that is tried. */
+struct ff_course {
+	struct ff_evaluator *home;
+	const struct ff_graph *g; /* of one micro-batch */
 	const struct ff_machine *m;
 	struct ff_pricer *p;
-	/* Graphs of one of so many micro-batches that were needed so far, and what is known
-	 * of their blocks. */
-	struct ff_micro {
-		uint32_t micro_batches;
-		const struct ff_graph *g;
-		struct ff_memo memo;
-		struct ff_micro *next;
-	} * micro;
-	int64_t *limit; /* by device */
-	int64_t bucket_bytes;
-	size_t memo_limit; /* bytes of blocks before memos are emptied */
-	struct ff_arena arena, scratch, layout;
+	const int64_t *limit; /* by device: of memory */
+	struct ff_arena arena, scratch;
 	struct ff_memo *memo; /* of `g` */
 	uint32_t *order, *position, *first_edge;
 	/* Uses of parameters, as backward comes to them: all that complete gradients, and all
@@ -83,7 +84,7 @@ struct ff_evaluator {
 
 	struct ff_snapshot snapshot[FF_SNAPSHOTS];
 	uint32_t n_snapshots, since; /* proposals since the strategy became current */
-	bool recorded;               /* the snapshots are the current strategy's */
+	bool planned, recorded;      /* it is known where they are taken; they are the strategy's */
 	struct ff_arena snapshot_arena;
 
 	struct ff_folding fold;
@@ -104,53 +105,67 @@ struct ff_evaluator {
 
 /* Whether backward adds to the gradient of a parameter at `edge`: another use or an
  * earlier micro-batch has written it. */
-static inline bool ff_evaluator_adds(const struct ff_evaluator *e, uint32_t edge, uint32_t micro)
+static inline bool ff_course_adds(const struct ff_course *e, uint32_t edge, uint32_t micro)
 {
 	return micro > 0 || (!e->first_use[edge] && e->synced[ff_edge_source(e->g, edge)]);
 }
 
+/* evaluate.c */
+int ff_course_create(struct ff_evaluator *home, struct ff_course **ret, struct ff_error *err);
+void ff_course_destroy(struct ff_course *e);
+/* It becomes that of strategy `s`, whose blocks are in `micro`.  Where a step takes longer
+ * than `limit_us` *slower is true, and nothing can be proposed. */
+int ff_course_set(struct ff_course *e, struct ff_micro *micro, const struct ff_strategy *s,
+		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err);
+int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint32_t n,
+		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err);
+void ff_course_keep(struct ff_course *e);
+void ff_course_drop(struct ff_course *e);
+int ff_course_done(struct ff_course *e, double *const us[2], struct ff_error *err);
+
 /* place.c: blocks in place, and what they replaced. */
 /* Those of all nodes anew; all that moves is found. */
-int ff_place_all(struct ff_evaluator *e, struct ff_error *err);
+int ff_place_all(struct ff_course *e, struct ff_error *err);
 /* Those of a proposal's nodes, of the parameters they read and of the edges between them
  * and others, unless it turns out to be too slow. */
-int ff_place_changes(struct ff_evaluator *e, struct ff_error *err);
+int ff_place_changes(struct ff_course *e, struct ff_error *err);
 /* What is moved at `edge` in `pass` was not known: finds it, and how long that keeps
  * lanes busy. */
-int ff_place_resolve(
-		struct ff_evaluator *e, uint32_t edge, enum ff_pass pass, struct ff_error *err);
+int ff_place_resolve(struct ff_course *e, uint32_t edge, enum ff_pass pass, struct ff_error *err);
 /* The same for all edges of the proposal. */
-int ff_place_resolve_touched(struct ff_evaluator *e, struct ff_error *err);
+int ff_place_resolve_touched(struct ff_course *e, struct ff_error *err);
 /* Puts back what was there; another time, what the proposal brought. */
-void ff_place_exchange(struct ff_evaluator *e);
+void ff_place_exchange(struct ff_course *e);
 
 /* busy.c: of the blocks in place; then, of a proposal, without what it touches, and
  * with what has come in its place. */
-void ff_busy_reset(struct ff_evaluator *e);
-void ff_busy_begin(struct ff_evaluator *e, double limit_us);
-void ff_busy_add_node(struct ff_evaluator *e, uint32_t node);
+void ff_busy_reset(struct ff_course *e);
+void ff_busy_begin(struct ff_course *e, double limit_us);
+void ff_busy_add_node(struct ff_course *e, uint32_t node);
 /* It will be counted soon: fetches what is moved at it. */
-void ff_busy_fetch_edge(const struct ff_evaluator *e, uint32_t edge);
-void ff_busy_add_edge(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass);
-void ff_busy_keep(struct ff_evaluator *e);
+void ff_busy_fetch_edge(const struct ff_course *e, uint32_t edge);
+void ff_busy_add_edge(struct ff_course *e, uint32_t edge, enum ff_pass pass);
+void ff_busy_keep(struct ff_course *e);
+/* From now on no lane may be busy for longer. */
+void ff_busy_limit(struct ff_course *e, double limit_us);
 /* Whether strategy `s`, of `micro`, keeps some device busy for longer than `limit_us`. */
-int ff_busy_check(struct ff_evaluator *e, struct ff_micro *micro, const struct ff_strategy *s,
+int ff_busy_check(struct ff_course *e, struct ff_micro *micro, const struct ff_strategy *s,
 		double limit_us, bool *slower, struct ff_error *err);
 
 /* Whether more need not be known of the proposal. */
-static inline bool ff_given_up(const struct ff_evaluator *e)
+static inline bool ff_given_up(const struct ff_course *e)
 {
 	return e->too_slow || (e->foresight.doubted && !e->foresight.checks);
 }
 
 /* account.c */
-int ff_account_create(struct ff_evaluator *e, struct ff_error *err);
+int ff_account_create(struct ff_course *e, struct ff_error *err);
 /* For a new program: forgets all bytes. */
-int ff_account_reset(struct ff_evaluator *e, struct ff_error *err);
+int ff_account_reset(struct ff_course *e, struct ff_error *err);
 /* Adds (sign 1) or takes away (-1) all buffers of one value: its shards, their
  * gradients, what was moved of either, and stages. */
-void ff_account_value(struct ff_evaluator *e, uint32_t value, int64_t sign);
+void ff_account_value(struct ff_course *e, uint32_t value, int64_t sign);
 /* What devices lack and have left, and whether some device is more than half full. */
-void ff_account_over(struct ff_evaluator *e, struct ff_evaluation *ret);
+void ff_account_over(struct ff_course *e, struct ff_evaluation *ret);
 
 #endif

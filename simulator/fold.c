@@ -25,7 +25,7 @@
 
 #include "evaluate.h"
 
-int ff_fold_create(struct ff_evaluator *e, struct ff_error *err)
+int ff_fold_create(struct ff_course *e, struct ff_error *err)
 {
 	size_t lanes = ff_lane_count(e->m), paced = FF_PACE * (size_t)e->m->n_devices;
 
@@ -40,11 +40,6 @@ int ff_fold_create(struct ff_evaluator *e, struct ff_error *err)
 			return ff_fail_memory(err);
 	}
 	return FF_OK;
-}
-
-void ff_evaluator_fold(struct ff_evaluator *e, bool on)
-{
-	e->fold.off = !on;
 }
 
 /* ---- runs ---- */
@@ -74,7 +69,7 @@ static uint32_t count_repeated(const struct ff_program *p, uint32_t i, uint32_t 
 	return n;
 }
 
-static void find_runs(struct ff_evaluator *e)
+static void find_runs(struct ff_course *e)
 {
 	const struct ff_program *p = &e->program;
 	struct ff_folding *f = &e->fold;
@@ -100,7 +95,7 @@ static void find_runs(struct ff_evaluator *e)
 
 /* One run while its live times are listed. */
 struct listing {
-	struct ff_evaluator *e;
+	struct ff_course *e;
 	struct ff_run *run;
 	uint32_t low, high; /* micro-batches of its first time */
 	uint32_t cap;
@@ -143,7 +138,7 @@ static void list(struct listing *l, struct ff_timed_node *t, bool ready, const u
 static void list_moved(struct listing *l, enum ff_phase phase, uint32_t edge, uint32_t from,
 		uint32_t to, enum ff_phase reader)
 {
-	const struct ff_evaluator *e = l->e;
+	const struct ff_course *e = l->e;
 	const struct ff_program *p = &e->program;
 	const uint32_t *moves = p->moves[phase] + edge;
 
@@ -157,7 +152,7 @@ static void list_moved(struct listing *l, enum ff_phase phase, uint32_t edge, ui
 
 static void list_edge(struct listing *l, uint32_t edge)
 {
-	const struct ff_evaluator *e = l->e;
+	const struct ff_course *e = l->e;
 	const struct ff_program *p = &e->program;
 	uint32_t from = ff_edge_source(e->g, edge), to = e->g->edges[edge].node;
 	uint32_t first = e->g->edges[e->first_edge[e->g->edges[edge].value]].node, reader;
@@ -199,7 +194,7 @@ static int by_node(const void *a, const void *b)
 	return (x->micro < y->micro) - (x->micro > y->micro);
 }
 
-static int list_live(struct ff_evaluator *e, struct ff_run *r, struct ff_error *err)
+static int list_live(struct ff_course *e, struct ff_run *r, struct ff_error *err)
 {
 	struct listing l = {.e = e, .run = r};
 	size_t room = (FF_FOLD_BACK + 1) * (size_t)e->m->n_devices;
@@ -224,7 +219,7 @@ static int list_live(struct ff_evaluator *e, struct ff_run *r, struct ff_error *
 	return times ? FF_OK : ff_fail_memory(err);
 }
 
-int ff_fold_plan(struct ff_evaluator *e, struct ff_error *err)
+int ff_fold_plan(struct ff_course *e, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -243,7 +238,7 @@ static double *times_of(const struct ff_saved *v, uint32_t times)
 }
 
 /* What they were in the state number `slot` that is remembered. */
-static double *times_then(const struct ff_evaluator *e, const struct ff_saved *v, uint32_t slot)
+static double *times_then(const struct ff_course *e, const struct ff_saved *v, uint32_t slot)
 {
 	return v->times + slot * (size_t)e->m->n_devices;
 }
@@ -255,7 +250,7 @@ static uint32_t slot_of(uint32_t times)
 }
 
 /* What stands there when the run begins for the time number `times`. */
-static void keep(struct ff_evaluator *e, const struct ff_run *r, uint32_t times, uint32_t slot)
+static void keep(struct ff_course *e, const struct ff_run *r, uint32_t times, uint32_t slot)
 {
 	const struct ff_folding_base *b = &e->fold.base[slot];
 	size_t size = ff_lane_count(e->m) * sizeof(*b->lane);
@@ -270,15 +265,15 @@ static void keep(struct ff_evaluator *e, const struct ff_run *r, uint32_t times,
 }
 
 /* Whether the paced computes of a device are not the run's, and no move waits for them. */
-static bool paced_rests(const struct ff_evaluator *e, const struct ff_folding_base *b,
-		uint32_t device, double earliest)
+static bool paced_rests(const struct ff_course *e, const struct ff_folding_base *b, uint32_t device,
+		double earliest)
 {
 	const double *now = &e->paced[(size_t)FF_PACE * device];
 
 	return now[0] == b->paced[(size_t)FF_PACE * device] && now[0] <= earliest;
 }
 
-static bool paced_moved_on(const struct ff_evaluator *e, const struct ff_folding_base *b, double by,
+static bool paced_moved_on(const struct ff_course *e, const struct ff_folding_base *b, double by,
 		double earliest)
 {
 	bool alike = true;
@@ -289,7 +284,7 @@ static bool paced_moved_on(const struct ff_evaluator *e, const struct ff_folding
 	return alike;
 }
 
-static bool live_moved_on(const struct ff_evaluator *e, const struct ff_run *r, uint32_t times,
+static bool live_moved_on(const struct ff_course *e, const struct ff_run *r, uint32_t times,
 		uint32_t slot, double by)
 {
 	bool alike = true;
@@ -306,7 +301,7 @@ static bool live_moved_on(const struct ff_evaluator *e, const struct ff_run *r, 
 
 /* Whether all is later than in state `slot` by the same amount. */
 static bool moved_on(
-		const struct ff_evaluator *e, const struct ff_run *r, uint32_t times, uint32_t slot)
+		const struct ff_course *e, const struct ff_run *r, uint32_t times, uint32_t slot)
 {
 	const struct ff_folding_base *b = &e->fold.base[slot];
 	uint32_t lanes = ff_lane_count(e->m);
@@ -343,7 +338,7 @@ static bool goes_on(uint32_t n, const double *now, const double *was, const doub
 }
 
 /* Whether each time is later than in state `was` by as much as it was in `a` than in `b`. */
-static bool all_go_on(const struct ff_evaluator *e, const struct ff_run *r, uint32_t times,
+static bool all_go_on(const struct ff_course *e, const struct ff_run *r, uint32_t times,
 		uint32_t was, uint32_t a, uint32_t b)
 {
 	const struct ff_folding_base *s = e->fold.base;
@@ -361,8 +356,8 @@ static bool all_go_on(const struct ff_evaluator *e, const struct ff_run *r, uint
 	return alike;
 }
 
-static void skip_live(struct ff_evaluator *e, const struct ff_saved *v, uint32_t times,
-		uint32_t slot, uint32_t left_out, uint32_t n)
+static void skip_live(struct ff_course *e, const struct ff_saved *v, uint32_t times, uint32_t slot,
+		uint32_t left_out, uint32_t n)
 {
 	double *was = times_of(v, times), *now = times_of(v, times + left_out);
 	const double *then = times_then(e, v, slot);
@@ -380,7 +375,7 @@ static void skip_live(struct ff_evaluator *e, const struct ff_saved *v, uint32_t
 
 /* Goes through the run's times from `times` on at once, `n` times as it did the last `every`,
  * which began in state `slot`. */
-static void skip(struct ff_evaluator *e, const struct ff_run *r, uint32_t times, uint32_t slot,
+static void skip(struct ff_course *e, const struct ff_run *r, uint32_t times, uint32_t slot,
 		uint32_t every, uint32_t n)
 {
 	const struct ff_folding_base *b = &e->fold.base[slot];
@@ -417,14 +412,14 @@ static void await(struct ff_folding *f, uint32_t run)
 	f->at = run < f->n_runs ? f->run[run].first : FF_NONE;
 }
 
-void ff_fold_begin(struct ff_evaluator *e)
+void ff_fold_begin(struct ff_course *e)
 {
 	await(&e->fold, 0);
 	e->fold.n_timed += e->fold.at != FF_NONE;
 }
 
 /* The time number `times` is timed. */
-static uint32_t go_through(struct ff_evaluator *e, uint32_t times, uint32_t i)
+static uint32_t go_through(struct ff_course *e, uint32_t times, uint32_t i)
 {
 	struct ff_folding *f = &e->fold;
 	const struct ff_run *r = &f->run[f->next];
@@ -441,7 +436,7 @@ static uint32_t go_through(struct ff_evaluator *e, uint32_t times, uint32_t i)
 /* ---- trials ---- */
 
 /* All go on as they did since state `slot`, `every` times ago, `n` times. */
-static uint32_t try(struct ff_evaluator *e, uint32_t times, uint32_t every, uint32_t n)
+static uint32_t try(struct ff_course *e, uint32_t times, uint32_t every, uint32_t n)
 {
 	struct ff_folding *f = &e->fold;
 	const struct ff_run *r = &f->run[f->next];
@@ -455,7 +450,7 @@ static uint32_t try(struct ff_evaluator *e, uint32_t times, uint32_t every, uint
 }
 
 /* Back to where the trial began. */
-static void restore(struct ff_evaluator *e, const struct ff_run *r)
+static void restore(struct ff_course *e, const struct ff_run *r)
 {
 	const struct ff_trial *t = &e->fold.trial;
 	uint32_t slot = slot_of(t->from);
@@ -484,7 +479,7 @@ static void restore(struct ff_evaluator *e, const struct ff_run *r)
 }
 
 /* The trial has been timed for as long as it takes to come back. */
-static uint32_t judge(struct ff_evaluator *e, uint32_t i)
+static uint32_t judge(struct ff_course *e, uint32_t i)
 {
 	struct ff_folding *f = &e->fold;
 	const struct ff_run *r = &f->run[f->next];
@@ -506,7 +501,7 @@ static uint32_t judge(struct ff_evaluator *e, uint32_t i)
 	return go_through(e, t.from, r->first + t.from * r->period);
 }
 
-uint32_t ff_fold_reach(struct ff_evaluator *e, uint32_t i)
+uint32_t ff_fold_reach(struct ff_course *e, uint32_t i)
 {
 	struct ff_folding *f = &e->fold;
 	const struct ff_run *r = &f->run[f->next];

@@ -39,12 +39,12 @@ struct ff_folding {
 	uint64_t n_trials, n_in_vain;
 };
 
-int ff_fold_create(struct ff_evaluator *e, struct ff_error *err);
+int ff_fold_create(struct ff_course *e, struct ff_error *err);
 /* For a new program. */
-int ff_fold_plan(struct ff_evaluator *e, struct ff_error *err);
+int ff_fold_plan(struct ff_course *e, struct ff_error *err);
 /* A pass begins, before all runs; it has come to step fold.at, or to `i`, the first active
  * one behind: from where to go on. */
-void ff_fold_begin(struct ff_evaluator *e);
-uint32_t ff_fold_reach(struct ff_evaluator *e, uint32_t i);
+void ff_fold_begin(struct ff_course *e);
+uint32_t ff_fold_reach(struct ff_course *e, uint32_t i);
 
 #endif

@@ -13,7 +13,7 @@
 #define TRUST 64       /* doubts are heeded while fewer than one in so many is wrong */
 #define REMEMBER 1024u /* checks, before they count half */
 
-static double busiest(const struct ff_evaluator *e, const double *busy)
+static double busiest(const struct ff_course *e, const double *busy)
 {
 	double most = 0;
 
@@ -22,7 +22,7 @@ static double busiest(const struct ff_evaluator *e, const double *busy)
 	return most;
 }
 
-int ff_foresee_create(struct ff_evaluator *e, struct ff_error *err)
+int ff_foresee_create(struct ff_course *e, struct ff_error *err)
 {
 	struct ff_foresight *f = &e->foresight;
 
@@ -32,13 +32,7 @@ int ff_foresee_create(struct ff_evaluator *e, struct ff_error *err)
 	return f->closed && f->closed_next && f->lane ? FF_OK : ff_fail_memory(err);
 }
 
-void ff_evaluator_foresee(struct ff_evaluator *e, bool on)
-{
-	e->foresight.on = on;
-	e->foresight.n = e->foresight.checked = e->foresight.wrong = 0;
-}
-
-void ff_foresee_keep(struct ff_evaluator *e)
+void ff_foresee_keep(struct ff_course *e)
 {
 	struct ff_foresight *f = &e->foresight;
 	double *was = f->closed;
@@ -49,7 +43,7 @@ void ff_foresee_keep(struct ff_evaluator *e)
 	f->busiest_us = busiest(e, e->busy);
 }
 
-void ff_foresee_begin(struct ff_evaluator *e, double limit_us)
+void ff_foresee_begin(struct ff_course *e, double limit_us)
 {
 	struct ff_foresight *f = &e->foresight;
 
@@ -61,7 +55,7 @@ void ff_foresee_begin(struct ff_evaluator *e, double limit_us)
 
 /* When the last bucket is up to date if they are synchronised back to back from when the
  * operators that close them are done, each `earlier` than now. */
-static double synchronised(struct ff_evaluator *e, const struct ff_gathered *g, double earlier)
+static double synchronised(struct ff_course *e, const struct ff_gathered *g, double earlier)
 {
 	struct ff_foresight *f = &e->foresight;
 	double last = 0;
@@ -86,7 +80,7 @@ static double synchronised(struct ff_evaluator *e, const struct ff_gathered *g, 
 	return last;
 }
 
-int ff_foresee_sync(struct ff_evaluator *e, struct ff_error *err)
+int ff_foresee_sync(struct ff_course *e, struct ff_error *err)
 {
 	struct ff_foresight *f = &e->foresight;
 	struct ff_gathered *g;
@@ -96,7 +90,7 @@ int ff_foresee_sync(struct ff_evaluator *e, struct ff_error *err)
 	/* where nothing overlaps, operators close buckets the later the more is synchronised */
 	if (!f->on || !e->rebuckets || !e->m->overlap)
 		return FF_OK;
-	code = ff_evaluator_gather(e, false, &g, err);
+	code = ff_course_gather(e, false, &g, err);
 	if (code < 0)
 		return code;
 	earlier = f->busiest_us - busiest(e, e->busy_next);
@@ -105,7 +99,7 @@ int ff_foresee_sync(struct ff_evaluator *e, struct ff_error *err)
 	return FF_OK;
 }
 
-void ff_foresee_rest(struct ff_evaluator *e, const struct ff_snapshot *s)
+void ff_foresee_rest(struct ff_course *e, const struct ff_snapshot *s)
 {
 	struct ff_foresight *f = &e->foresight;
 	double now = 0, next = 0;
@@ -122,7 +116,7 @@ void ff_foresee_rest(struct ff_evaluator *e, const struct ff_snapshot *s)
 		f->doubted = true;
 }
 
-void ff_foresee_end(struct ff_evaluator *e, bool slower)
+void ff_foresee_end(struct ff_course *e, bool slower)
 {
 	struct ff_foresight *f = &e->foresight;
 

@@ -21,11 +21,11 @@ struct ff_foresight {
 /* Before a proposal, once its blocks are in place, in the pass before the
  * snapshot `s` behind all of forward that it changes, and when it is known whether it is
  * slower; after the current strategy became another. */
-int ff_foresee_create(struct ff_evaluator *e, struct ff_error *err);
-void ff_foresee_begin(struct ff_evaluator *e, double limit_us);
-int ff_foresee_sync(struct ff_evaluator *e, struct ff_error *err);
-void ff_foresee_rest(struct ff_evaluator *e, const struct ff_snapshot *s);
-void ff_foresee_end(struct ff_evaluator *e, bool slower);
-void ff_foresee_keep(struct ff_evaluator *e);
+int ff_foresee_create(struct ff_course *e, struct ff_error *err);
+void ff_foresee_begin(struct ff_course *e, double limit_us);
+int ff_foresee_sync(struct ff_course *e, struct ff_error *err);
+void ff_foresee_rest(struct ff_course *e, const struct ff_snapshot *s);
+void ff_foresee_end(struct ff_course *e, bool slower);
+void ff_foresee_keep(struct ff_course *e);
 
 #endif

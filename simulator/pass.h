@@ -7,7 +7,7 @@
 #include "ff/clones.h"
 #include "ff/program.h"
 
-struct ff_evaluator;
+struct ff_course;
 
 /* What the pass reads of one operator, for one phase. */
 struct ff_timed_node {
@@ -63,17 +63,17 @@ struct ff_arrival {
  * true, as soon as some lane has been idle and will be busy for longer than `most_us`
  * together, or where a proposal is given up for another reason.  `first`, `last`: of the
  * steps of forward that differ from the current strategy's. */
-int ff_evaluator_time(struct ff_evaluator *e, uint32_t first, uint32_t last, double *step_us,
+int ff_course_time(struct ff_course *e, uint32_t first, uint32_t last, double *step_us,
 		struct ff_error *err);
 /* As far as snapshots are taken, for the current strategy, taking them. */
-int ff_evaluator_record(struct ff_evaluator *e, struct ff_error *err);
+int ff_course_record(struct ff_course *e, struct ff_error *err);
 /* `ready` of a node's parts, to which something is about to be moved. */
-double *ff_time_expect(struct ff_evaluator *e, struct ff_timed_node *t, uint32_t micro);
+double *ff_time_expect(struct ff_course *e, struct ff_timed_node *t, uint32_t micro);
 /* It is taken out. */
 void ff_time_forget(struct ff_timed_node *t, uint32_t micro);
 /* Who reads first what is moved again over `edge`, and in which phase. */
-uint32_t ff_time_reader(const struct ff_evaluator *e, uint32_t edge);
-enum ff_phase ff_time_reads_again(const struct ff_evaluator *e, uint32_t node);
+uint32_t ff_time_reader(const struct ff_course *e, uint32_t edge);
+enum ff_phase ff_time_reads_again(const struct ff_course *e, uint32_t node);
 
 /* buckets.c */
 int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,
@@ -81,17 +81,16 @@ int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bu
 void ff_gathered_finish(struct ff_gathered *b);
 /* The buckets of the blocks in place, the proposal's if it changes them: those that are
  * synchronised, or `all`. */
-int ff_evaluator_gather(
-		struct ff_evaluator *e, bool all, struct ff_gathered **ret, struct ff_error *err);
+int ff_course_gather(struct ff_course *e, bool all, struct ff_gathered **ret, struct ff_error *err);
 void ff_gathered_forget(struct ff_gathered *b);
 
 /* snapshot.c */
 /* For a new program: where snapshots are to be taken. */
-int ff_snapshots_plan(struct ff_evaluator *e, struct ff_error *err);
-int ff_snapshot_take(struct ff_evaluator *e, struct ff_snapshot *s, struct ff_error *err);
+int ff_snapshots_plan(struct ff_course *e, struct ff_error *err);
+int ff_snapshot_take(struct ff_course *e, struct ff_snapshot *s, struct ff_error *err);
 /* The first behind step `last`; NULL: none. */
-const struct ff_snapshot *ff_snapshot_behind(const struct ff_evaluator *e, uint32_t last);
+const struct ff_snapshot *ff_snapshot_behind(const struct ff_course *e, uint32_t last);
 /* Restores the latest that is not behind step `first`; the step to go on from. */
-uint32_t ff_snapshots_resume(struct ff_evaluator *e, uint32_t first);
+uint32_t ff_snapshots_resume(struct ff_course *e, uint32_t first);
 
 #endif

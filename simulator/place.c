@@ -11,7 +11,7 @@
 /* Moves are counted so many values behind where they are fetched from the host's memory. */
 #define COUNT_BEHIND 4
 
-static int note_swap(struct ff_evaluator *e, struct ff_swap s, struct ff_error *err)
+static int note_swap(struct ff_course *e, struct ff_swap s, struct ff_error *err)
 {
 	int code = ff_grow(&e->swap, e->n_swaps, &e->cap_swaps, sizeof(*e->swap), err);
 
@@ -40,8 +40,7 @@ static int reserve_times(struct ff_timed_node *t, uint32_t n, struct ff_error *e
 	return FF_OK;
 }
 
-static int reserve_node(
-		struct ff_evaluator *e, uint32_t node, uint32_t n_parts, struct ff_error *err)
+static int reserve_node(struct ff_course *e, uint32_t node, uint32_t n_parts, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -53,7 +52,7 @@ static int reserve_node(
 }
 
 /* There is room for it. */
-static void put_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node *new)
+static void put_node(struct ff_course *e, uint32_t node, struct ff_memo_node *new)
 {
 	e->node[node] = new;
 	e->block[node] = new ? new->block : NULL;
@@ -74,8 +73,8 @@ static void put_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node 
 	}
 }
 
-static int swap_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node *new,
-		struct ff_error *err)
+static int swap_node(
+		struct ff_course *e, uint32_t node, struct ff_memo_node *new, struct ff_error *err)
 {
 	struct ff_swap s = {.id = node, .was.node = e->node[node]};
 	int code = FF_OK;
@@ -92,7 +91,7 @@ static int swap_node(struct ff_evaluator *e, uint32_t node, struct ff_memo_node 
 }
 
 /* The number of the change of `node`, or FF_NONE. */
-static uint32_t change_of(const struct ff_evaluator *e, uint32_t node)
+static uint32_t change_of(const struct ff_course *e, uint32_t node)
 {
 	uint32_t k = e->changed_at[node];
 
@@ -101,7 +100,7 @@ static uint32_t change_of(const struct ff_evaluator *e, uint32_t node)
 }
 
 /* The config of node `i` under the proposal; a prelude has its leader's. */
-static const struct ff_config *config_of(const struct ff_evaluator *e, uint32_t i)
+static const struct ff_config *config_of(const struct ff_course *e, uint32_t i)
 {
 	uint32_t k;
 
@@ -110,7 +109,7 @@ static const struct ff_config *config_of(const struct ff_evaluator *e, uint32_t 
 	return k != FF_NONE ? &e->changes[k].config : &e->strategy.config[i];
 }
 
-static int place_node(struct ff_evaluator *e, uint32_t node, const struct ff_memo_wish *w,
+static int place_node(struct ff_course *e, uint32_t node, const struct ff_memo_wish *w,
 		struct ff_error *err)
 {
 	struct ff_memo_node *new;
@@ -121,7 +120,7 @@ static int place_node(struct ff_evaluator *e, uint32_t node, const struct ff_mem
 
 /* Wishes for the blocks of all that a proposal changes: by number of the change that of the
  * node, unless it is a parameter that lies where it is read, and behind it of its prelude. */
-static void wish_changes(struct ff_evaluator *e)
+static void wish_changes(struct ff_course *e)
 {
 	struct ff_memo_wish *w = e->wish;
 
@@ -147,7 +146,7 @@ static void wish_changes(struct ff_evaluator *e)
 
 /* ---- edges ---- */
 
-static enum ff_edge_state state_of(const struct ff_evaluator *e, uint32_t edge, int pass)
+static enum ff_edge_state state_of(const struct ff_course *e, uint32_t edge, int pass)
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 
@@ -158,7 +157,7 @@ static enum ff_edge_state state_of(const struct ff_evaluator *e, uint32_t edge, 
 	return me->n_moves[pass] > 0 ? FF_EDGE_MOVES : FF_EDGE_STILL;
 }
 
-static void activate(struct ff_evaluator *e, enum ff_phase phase, uint32_t edge, bool on)
+static void activate(struct ff_course *e, enum ff_phase phase, uint32_t edge, bool on)
 {
 	for (uint32_t micro = 0; micro < e->program.micro_batches; micro++) {
 		uint32_t step = ff_program_moves(&e->program, phase, micro, edge);
@@ -170,7 +169,7 @@ static void activate(struct ff_evaluator *e, enum ff_phase phase, uint32_t edge,
 	}
 }
 
-static void set_state(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass)
+static void set_state(struct ff_course *e, uint32_t edge, enum ff_pass pass)
 {
 	uint8_t was = e->state[pass][edge], is = (uint8_t)state_of(e, edge, pass);
 
@@ -183,7 +182,7 @@ static void set_state(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass)
 		activate(e, FF_PHASE_RECOMPUTE, edge, is != FF_EDGE_STILL);
 }
 
-static void put_edge(struct ff_evaluator *e, uint32_t edge, struct ff_memo_edge *new)
+static void put_edge(struct ff_course *e, uint32_t edge, struct ff_memo_edge *new)
 {
 	e->edge[edge] = new;
 	set_state(e, edge, FF_FORWARD);
@@ -191,14 +190,14 @@ static void put_edge(struct ff_evaluator *e, uint32_t edge, struct ff_memo_edge 
 }
 
 /* Whether the block of `edge` is for these ends already. */
-static bool has_ends(const struct ff_evaluator *e, uint32_t edge, uint64_t ends)
+static bool has_ends(const struct ff_course *e, uint32_t edge, uint64_t ends)
 {
 	return e->edge[edge] && e->edge[edge]->ends == ends;
 }
 
 /* Wishes for the blocks of all edges that a proposal touches, but those of parameters, which
  * follow their readers. */
-static void wish_edges(struct ff_evaluator *e)
+static void wish_edges(struct ff_course *e)
 {
 	for (int turn = 0; turn < 2; turn++)
 		for (uint32_t i = 0; i < e->n_near; i++) {
@@ -217,7 +216,7 @@ static void wish_edges(struct ff_evaluator *e)
 		}
 }
 
-static int swap_edge(struct ff_evaluator *e, uint32_t edge, struct ff_error *err)
+static int swap_edge(struct ff_course *e, uint32_t edge, struct ff_error *err)
 {
 	struct ff_swap s = {.is_edge = true, .id = edge, .was.edge = e->edge[edge]};
 	uint32_t from = ff_edge_source(e->g, edge), to = e->g->edges[edge].node;
@@ -235,7 +234,7 @@ static int swap_edge(struct ff_evaluator *e, uint32_t edge, struct ff_error *err
 	return code;
 }
 
-int ff_place_resolve(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass, struct ff_error *err)
+int ff_place_resolve(struct ff_course *e, uint32_t edge, enum ff_pass pass, struct ff_error *err)
 {
 	int code;
 
@@ -253,7 +252,7 @@ int ff_place_resolve(struct ff_evaluator *e, uint32_t edge, enum ff_pass pass, s
 /* ---- parameters ---- */
 
 /* The block of one that is not synchronised, under `c`. */
-static int find_param(struct ff_evaluator *e, uint32_t param, const struct ff_config *c,
+static int find_param(struct ff_course *e, uint32_t param, const struct ff_config *c,
 		struct ff_memo_node **ret, struct ff_error *err)
 {
 	uint32_t change = change_of(e, param);
@@ -268,7 +267,7 @@ static int find_param(struct ff_evaluator *e, uint32_t param, const struct ff_co
 }
 
 /* Once its readers are in place. */
-static int place_param(struct ff_evaluator *e, uint32_t param, struct ff_error *err)
+static int place_param(struct ff_course *e, uint32_t param, struct ff_error *err)
 {
 	const struct ff_value *v = &e->g->values[e->g->nodes[param].out];
 	const struct ff_config *c = config_of(e, param);
@@ -300,7 +299,7 @@ static int place_param(struct ff_evaluator *e, uint32_t param, struct ff_error *
 /* ---- all, and those of a proposal ---- */
 
 /* Nothing moves anywhere. */
-static void reset_states(struct ff_evaluator *e)
+static void reset_states(struct ff_course *e)
 {
 	memset(e->active, 0, (e->program.n / 64 + 1) * sizeof(*e->active));
 	for (uint32_t i = 0; i < e->program.n; i++)
@@ -310,7 +309,7 @@ static void reset_states(struct ff_evaluator *e)
 		memset(e->state[pass], FF_EDGE_STILL, e->g->n_edges * sizeof(**e->state));
 }
 
-int ff_place_all(struct ff_evaluator *e, struct ff_error *err)
+int ff_place_all(struct ff_course *e, struct ff_error *err)
 {
 	const struct ff_graph *g = e->g;
 	int code = FF_OK;
@@ -339,7 +338,7 @@ int ff_place_all(struct ff_evaluator *e, struct ff_error *err)
 }
 
 /* The edges of a value.  What is known to be moved there is fetched to be counted. */
-static int place_uses(struct ff_evaluator *e, uint32_t value, struct ff_error *err)
+static int place_uses(struct ff_course *e, uint32_t value, struct ff_error *err)
 {
 	const struct ff_value *v = &e->g->values[value];
 	bool param = v->kind == FF_VALUE_PARAMETER;
@@ -355,7 +354,7 @@ static int place_uses(struct ff_evaluator *e, uint32_t value, struct ff_error *e
 	return code;
 }
 
-static void count_uses(struct ff_evaluator *e, uint32_t value)
+static void count_uses(struct ff_course *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 
@@ -365,7 +364,7 @@ static void count_uses(struct ff_evaluator *e, uint32_t value)
 }
 
 /* Of all values that the proposal touches. */
-static int place_edges(struct ff_evaluator *e, struct ff_error *err)
+static int place_edges(struct ff_course *e, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -380,7 +379,7 @@ static int place_edges(struct ff_evaluator *e, struct ff_error *err)
 	return code;
 }
 
-int ff_place_changes(struct ff_evaluator *e, struct ff_error *err)
+int ff_place_changes(struct ff_course *e, struct ff_error *err)
 {
 	const struct ff_graph *g = e->g;
 	const struct ff_memo_wish *w = e->wish;
@@ -400,7 +399,7 @@ int ff_place_changes(struct ff_evaluator *e, struct ff_error *err)
 	return code == FF_OK && !ff_given_up(e) ? place_edges(e, err) : code;
 }
 
-int ff_place_resolve_touched(struct ff_evaluator *e, struct ff_error *err)
+int ff_place_resolve_touched(struct ff_course *e, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -410,7 +409,7 @@ int ff_place_resolve_touched(struct ff_evaluator *e, struct ff_error *err)
 	return code;
 }
 
-void ff_place_exchange(struct ff_evaluator *e)
+void ff_place_exchange(struct ff_course *e)
 {
 	for (uint32_t i = 0; i < e->n_swaps; i++) {
 		struct ff_swap *s = &e->swap[i], was = *s;

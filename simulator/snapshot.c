@@ -8,13 +8,13 @@
 
 #include "evaluate.h"
 
-static bool brings(const struct ff_evaluator *e, const struct ff_step *s)
+static bool brings(const struct ff_course *e, const struct ff_step *s)
 {
 	return s->kind == FF_STEP_MOVES && !ff_node_is_computed(e->g, ff_edge_source(e->g, s->id));
 }
 
 /* Whether an operator's turn begins with step `i`. */
-static bool begins(const struct ff_evaluator *e, uint32_t i)
+static bool begins(const struct ff_course *e, uint32_t i)
 {
 	const struct ff_step *s = &e->program.step[i];
 
@@ -23,7 +23,7 @@ static bool begins(const struct ff_evaluator *e, uint32_t i)
 }
 
 /* Steps from the start on that are forward, of the first micro-batch. */
-static uint32_t prefix(const struct ff_evaluator *e)
+static uint32_t prefix(const struct ff_course *e)
 {
 	uint32_t i = 0;
 
@@ -42,7 +42,7 @@ static void add(struct ff_snapshot *s, struct ff_timed_node *t, uint32_t micro, 
 
 /* What the pass may read behind snapshot `s` of the edges' ends.  Without `s->read` it
  * is only counted. */
-static void list_read(struct ff_evaluator *e, struct ff_snapshot *s)
+static void list_read(struct ff_course *e, struct ff_snapshot *s)
 {
 	const struct ff_program *p = &e->program;
 
@@ -64,12 +64,12 @@ static void list_read(struct ff_evaluator *e, struct ff_snapshot *s)
 	}
 }
 
-int ff_snapshots_plan(struct ff_evaluator *e, struct ff_error *err)
+int ff_snapshots_plan(struct ff_course *e, struct ff_error *err)
 {
 	uint32_t end = prefix(e), turns = 0, every;
 
 	e->n_snapshots = 0;
-	e->recorded = false;
+	e->planned = true;
 	for (uint32_t i = 1; i < end; i++)
 		turns += begins(e, i);
 	every = turns / FF_SNAPSHOTS + 1;
@@ -106,7 +106,7 @@ static bool is_empty(const struct ff_saved *s)
 	return s->ready && (!s->node->n || !s->node->arrived[s->micro]);
 }
 
-int ff_snapshot_take(struct ff_evaluator *e, struct ff_snapshot *s, struct ff_error *err)
+int ff_snapshot_take(struct ff_course *e, struct ff_snapshot *s, struct ff_error *err)
 {
 	size_t size = ff_lane_count(e->m) * sizeof(*s->lane);
 
@@ -130,7 +130,7 @@ int ff_snapshot_take(struct ff_evaluator *e, struct ff_snapshot *s, struct ff_er
 	return FF_OK;
 }
 
-static void restore(struct ff_evaluator *e, const struct ff_snapshot *s)
+static void restore(struct ff_course *e, const struct ff_snapshot *s)
 {
 	size_t size = ff_lane_count(e->m) * sizeof(*s->lane);
 
@@ -146,7 +146,7 @@ static void restore(struct ff_evaluator *e, const struct ff_snapshot *s)
 	}
 }
 
-const struct ff_snapshot *ff_snapshot_behind(const struct ff_evaluator *e, uint32_t last)
+const struct ff_snapshot *ff_snapshot_behind(const struct ff_course *e, uint32_t last)
 {
 	uint32_t n = e->recorded ? e->n_snapshots : 0, k = 0;
 
@@ -155,7 +155,7 @@ const struct ff_snapshot *ff_snapshot_behind(const struct ff_evaluator *e, uint3
 	return k < n ? &e->snapshot[k] : NULL;
 }
 
-uint32_t ff_snapshots_resume(struct ff_evaluator *e, uint32_t first)
+uint32_t ff_snapshots_resume(struct ff_course *e, uint32_t first)
 {
 	uint32_t k = e->recorded ? e->n_snapshots : 0;
 

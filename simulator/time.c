@@ -21,14 +21,14 @@ static double later(double a, double b)
 /* ---- moves ---- */
 
 /* The phase in which what is made again arrives at `node`: the first that reads it. */
-enum ff_phase ff_time_reads_again(const struct ff_evaluator *e, uint32_t node)
+enum ff_phase ff_time_reads_again(const struct ff_course *e, uint32_t node)
 {
 	return e->program.again[node] ? FF_PHASE_RECOMPUTE : FF_PHASE_BACKWARD;
 }
 
 /* Who reads first what is moved again over `edge`: of a prelude that is not computed
  * again the node behind it. */
-uint32_t ff_time_reader(const struct ff_evaluator *e, uint32_t edge)
+uint32_t ff_time_reader(const struct ff_course *e, uint32_t edge)
 {
 	uint32_t node = e->g->edges[edge].node;
 
@@ -65,7 +65,7 @@ static double latest(uint32_t n, const double *x, double at)
 }
 
 /* Where nothing overlaps, a lane that computes waits for moves, too. */
-static void occupy(struct ff_evaluator *e, const struct ff_lanes *l, double from, double at)
+static void occupy(struct ff_course *e, const struct ff_lanes *l, double from, double at)
 {
 	double *lane = e->lane + l->first, *idle = e->idle + l->first;
 
@@ -77,7 +77,7 @@ static void occupy(struct ff_evaluator *e, const struct ff_lanes *l, double from
 }
 
 /* One move: it starts when its lanes are free and its sources done. */
-static double time_move(struct ff_evaluator *e, const struct ff_memo_move *tm, const double *finish,
+static double time_move(struct ff_course *e, const struct ff_memo_move *tm, const double *finish,
 		double from)
 {
 	uint32_t near = tm->n_lanes < 2 ? tm->n_lanes : 2;
@@ -111,7 +111,7 @@ static double *ready_of(const struct ff_timed_node *t, uint32_t micro)
 }
 
 /* What is in `ready` of a node is taken out when the node is computed, or at last. */
-double *ff_time_expect(struct ff_evaluator *e, struct ff_timed_node *t, uint32_t micro)
+double *ff_time_expect(struct ff_course *e, struct ff_timed_node *t, uint32_t micro)
 {
 	if (!t->arrived[micro]) {
 		t->arrived[micro] = true;
@@ -126,7 +126,7 @@ void ff_time_forget(struct ff_timed_node *t, uint32_t micro)
 	t->arrived[micro] = false;
 }
 
-static void forget_all(struct ff_evaluator *e)
+static void forget_all(struct ff_course *e)
 {
 	for (uint32_t i = 0; i < e->n_arrivals; i++)
 		if (e->arrival[i].node->arrived[e->arrival[i].micro])
@@ -162,7 +162,7 @@ static void arrive(const struct ff_memo_move *tm, double at, double *ready)
 }
 
 /* A parameter is not updated before it was brought to who reads it. */
-static void leave(struct ff_evaluator *e, uint32_t param, const struct ff_memo_move *tm, double at)
+static void leave(struct ff_course *e, uint32_t param, const struct ff_memo_move *tm, double at)
 {
 	double *ready = ff_time_expect(
 			e, &e->timed[FF_PHASE_BACKWARD][param], e->program.micro_batches - 1);
@@ -174,8 +174,8 @@ static void leave(struct ff_evaluator *e, uint32_t param, const struct ff_memo_m
 }
 
 /* When a paced move may begin: lowering's hold_back. */
-static double held_until(const struct ff_evaluator *e, const struct ff_step *s,
-		const struct ff_memo_move *tm)
+static double held_until(
+		const struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm)
 {
 	const uint16_t *device;
 	double at = 0;
@@ -189,7 +189,7 @@ static double held_until(const struct ff_evaluator *e, const struct ff_step *s,
 }
 
 /* What is paced has been computed: lowering's keep_pace. */
-static void keep_pace(struct ff_evaluator *e, const struct ff_timed_node *t)
+static void keep_pace(struct ff_course *e, const struct ff_timed_node *t)
 {
 	for (uint32_t p = 0; p < t->n; p++) {
 		double *paced = &e->paced[(size_t)FF_PACE * t->device[p]];
@@ -199,7 +199,7 @@ static void keep_pace(struct ff_evaluator *e, const struct ff_timed_node *t)
 	}
 }
 
-static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
+static void forward_moves(struct ff_course *e, const struct ff_step *s)
 {
 	const struct ff_memo_edge *me = e->edge[s->id];
 	uint32_t from = ff_edge_source(e->g, s->id), to = e->g->edges[s->id].node;
@@ -226,7 +226,7 @@ static void forward_moves(struct ff_evaluator *e, const struct ff_step *s)
 
 /* When what a move adds to was written: a first use that is aliased was written
  * by compute; one that moved stands on the same lane. */
-static double first_written(const struct ff_evaluator *e, uint32_t value, uint32_t micro,
+static double first_written(const struct ff_course *e, uint32_t value, uint32_t micro,
 		const struct ff_memo_move *tm)
 {
 	uint32_t first = e->first_edge[value];
@@ -248,7 +248,7 @@ static double first_written(const struct ff_evaluator *e, uint32_t value, uint32
 	return at;
 }
 
-static void backward_moves(struct ff_evaluator *e, const struct ff_step *s)
+static void backward_moves(struct ff_course *e, const struct ff_step *s)
 {
 	const struct ff_memo_edge *me = e->edge[s->id];
 	const struct ff_edge *x = &e->g->edges[s->id];
@@ -264,7 +264,7 @@ static void backward_moves(struct ff_evaluator *e, const struct ff_step *s)
 	}
 }
 
-static int time_moves(struct ff_evaluator *e, const struct ff_step *s, struct ff_error *err)
+static int time_moves(struct ff_course *e, const struct ff_step *s, struct ff_error *err)
 {
 	enum ff_pass pass = ff_phase_pass(s->phase);
 	int code = ff_place_resolve(e, s->id, pass, err);
@@ -314,7 +314,7 @@ FF_CLONES static int64_t run_moved(uint32_t n, const double *us, const double *r
 }
 
 /* Parts anywhere. */
-static int64_t run_anywhere(struct ff_evaluator *e, const struct ff_timed_node *t, const double *us,
+static int64_t run_anywhere(struct ff_course *e, const struct ff_timed_node *t, const double *us,
 		const double *ready, double *finish)
 {
 	int64_t late = 0;
@@ -331,7 +331,7 @@ static int64_t run_anywhere(struct ff_evaluator *e, const struct ff_timed_node *
 }
 
 static void time_compute(
-		struct ff_evaluator *e, struct ff_timed_node *t, uint32_t micro, const double *us)
+		struct ff_course *e, struct ff_timed_node *t, uint32_t micro, const double *us)
 {
 	double *lane = e->lane + t->first; /* compute lanes are numbered as devices are */
 	double *finish = finish_of(t, micro), *ready = ready_of(t, micro);
@@ -353,31 +353,31 @@ static void time_compute(
 }
 
 /* What a part of `node` adds to gradients that are there already, in bytes. */
-static int64_t added_bytes(const struct ff_evaluator *e, uint32_t node, uint32_t micro, uint32_t p)
+static int64_t added_bytes(const struct ff_course *e, uint32_t node, uint32_t micro, uint32_t p)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 	int64_t bytes = 0;
 
 	for (uint32_t i = n->n_data; i < n->n_in; i++) {
-		if (ff_evaluator_adds(e, n->in + i, micro))
+		if (ff_course_adds(e, n->in + i, micro))
 			bytes += ff_placement_gradient_bytes(&e->node[node]->block->in[i], p);
 	}
 	return bytes;
 }
 
-static bool adds_all(const struct ff_evaluator *e, uint32_t node, uint32_t micro)
+static bool adds_all(const struct ff_course *e, uint32_t node, uint32_t micro)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 	bool all = true;
 
 	for (uint32_t i = n->n_data; i < n->n_in && micro == 0; i++)
-		all = all && ff_evaluator_adds(e, n->in + i, micro);
+		all = all && ff_course_adds(e, n->in + i, micro);
 	return all;
 }
 
 /* Backward that adds to some gradients of its parameters, but not to all. */
 static int time_adding_some(
-		struct ff_evaluator *e, uint32_t node, uint32_t micro, struct ff_error *err)
+		struct ff_course *e, uint32_t node, uint32_t micro, struct ff_error *err)
 {
 	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
@@ -394,7 +394,7 @@ static int time_adding_some(
 }
 
 /* Backward of a part that adds to gradients takes longer by the adding. */
-static int time_backward(struct ff_evaluator *e, const struct ff_gathered *b, uint32_t node,
+static int time_backward(struct ff_course *e, const struct ff_gathered *b, uint32_t node,
 		uint32_t micro, struct ff_error *err)
 {
 	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
@@ -415,7 +415,7 @@ static int time_backward(struct ff_evaluator *e, const struct ff_gathered *b, ui
 /* ---- parameters ---- */
 
 /* Gradients of a bucket are complete when the node that closes it is done. */
-static void time_sync(struct ff_evaluator *e, const struct ff_gathered *g, uint32_t bucket)
+static void time_sync(struct ff_course *e, const struct ff_gathered *g, uint32_t bucket)
 {
 	const struct ff_bucket_build *b = &g->synced.bucket[bucket];
 	const struct ff_weight_group *last = g->synced.member[b->last].group;
@@ -439,7 +439,7 @@ static void time_sync(struct ff_evaluator *e, const struct ff_gathered *g, uint3
 	t->done_us = at;
 }
 
-static void time_syncs(struct ff_evaluator *e, const struct ff_gathered *g, uint32_t node)
+static void time_syncs(struct ff_course *e, const struct ff_gathered *g, uint32_t node)
 {
 	const struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
 
@@ -451,7 +451,7 @@ static void time_syncs(struct ff_evaluator *e, const struct ff_gathered *g, uint
 
 /* When the gradients of a bucket's members were brought to its device number `d`, and
  * they themselves to who reads them. */
-static double brought_us(const struct ff_evaluator *e, const struct ff_gathered *g,
+static double brought_us(const struct ff_course *e, const struct ff_gathered *g,
 		const struct ff_bucket_build *b, uint32_t d)
 {
 	double at = 0;
@@ -466,7 +466,7 @@ static double brought_us(const struct ff_evaluator *e, const struct ff_gathered 
 	return at;
 }
 
-static void time_updates(struct ff_evaluator *e, const struct ff_gathered *g)
+static void time_updates(struct ff_course *e, const struct ff_gathered *g)
 {
 	const struct ff_timed_bucket *synced = g->timed;
 
@@ -489,10 +489,10 @@ static void time_updates(struct ff_evaluator *e, const struct ff_gathered *g)
 /* ---- the pass ---- */
 
 /* What depends on buckets: all of backward. */
-static int time_back(struct ff_evaluator *e, const struct ff_step *s, struct ff_error *err)
+static int time_back(struct ff_course *e, const struct ff_step *s, struct ff_error *err)
 {
 	struct ff_gathered *b;
-	int code = ff_evaluator_gather(
+	int code = ff_course_gather(
 			e, s->kind != FF_STEP_COMPUTE && s->kind != FF_STEP_SYNC, &b, err);
 
 	if (code < 0)
@@ -506,7 +506,7 @@ static int time_back(struct ff_evaluator *e, const struct ff_step *s, struct ff_
 	return FF_OK;
 }
 
-static int time_step(struct ff_evaluator *e, const struct ff_step *s, struct ff_error *err)
+static int time_step(struct ff_course *e, const struct ff_step *s, struct ff_error *err)
 {
 	struct ff_timed_node *t;
 	int code = FF_OK;
@@ -524,7 +524,7 @@ static int time_step(struct ff_evaluator *e, const struct ff_step *s, struct ff_
 	return code;
 }
 
-static void start(struct ff_evaluator *e)
+static void start(struct ff_course *e)
 {
 	memset(e->lane, 0, ff_lane_count(e->m) * sizeof(*e->lane));
 	memset(e->idle, 0, ff_lane_count(e->m) * sizeof(*e->idle));
@@ -532,7 +532,7 @@ static void start(struct ff_evaluator *e)
 }
 
 /* The first active step that is not before `i`, or one behind the last. */
-static uint32_t active_from(const struct ff_evaluator *e, uint32_t i)
+static uint32_t active_from(const struct ff_course *e, uint32_t i)
 {
 	uint32_t word = i / 64, end = e->program.n / 64;
 	uint64_t bits = e->active[word] & ~(uint64_t)0 << i % 64;
@@ -542,7 +542,7 @@ static uint32_t active_from(const struct ff_evaluator *e, uint32_t i)
 	return bits ? 64 * word + (uint32_t)__builtin_ctzll(bits) : e->program.n;
 }
 
-int ff_evaluator_time(struct ff_evaluator *e, uint32_t first, uint32_t last, double *step_us,
+int ff_course_time(struct ff_course *e, uint32_t first, uint32_t last, double *step_us,
 		struct ff_error *err)
 {
 	const struct ff_snapshot *s = ff_snapshot_behind(e, last);
@@ -568,11 +568,13 @@ int ff_evaluator_time(struct ff_evaluator *e, uint32_t first, uint32_t last, dou
 	return code;
 }
 
-int ff_evaluator_record(struct ff_evaluator *e, struct ff_error *err)
+int ff_course_record(struct ff_course *e, struct ff_error *err)
 {
 	uint32_t next = 0;
-	int code = FF_OK;
+	int code = e->planned ? FF_OK : ff_snapshots_plan(e, err);
 
+	if (code < 0)
+		return code;
 	e->most_us = INFINITY;
 	start(e);
 	for (uint32_t i = active_from(e, 0); code == FF_OK; i = active_from(e, i + 1)) {

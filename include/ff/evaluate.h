@@ -35,10 +35,12 @@ void ff_evaluator_destroy(struct ff_evaluator *e);
 /* Makes a copy of `s` the current strategy and evaluates it. */
 int ff_evaluator_set(struct ff_evaluator *e, const struct ff_strategy *s, struct ff_evaluation *ret,
 		struct ff_error *err);
-/* The same unless some device is busy for longer than `limit_us` under `s`: then *slower is
- * true, and everything else stays as it is.  A step may take longer in spite of it. */
-int ff_evaluator_set_within(struct ff_evaluator *e, const struct ff_strategy *s, double limit_us,
+/* Evaluates a copy of `s` beside the current strategy, which stays as it is.  Where a step takes
+ * longer than `limit_us` *slower is true, and `ret` is left alone. */
+int ff_evaluator_try(struct ff_evaluator *e, const struct ff_strategy *s, double limit_us,
 		bool *slower, struct ff_evaluation *ret, struct ff_error *err);
+/* Makes what was tried, and is not slower, current; nothing else was asked for in between. */
+void ff_evaluator_take(struct ff_evaluator *e);
 /* Evaluates the current strategy with `n` operators changed, all different.  It
  * stays proposed until ff_evaluator_keep makes it current or ff_evaluator_drop
  * forgets it; one of them must follow. */

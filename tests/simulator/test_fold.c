@@ -3,7 +3,7 @@
  * parameters brought again; step time to the bit and memory to the byte are those of an
  * evaluator that does not fold and of a fresh lowering and simulation.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../../simulator/evaluate.h"
+#include "../../simulator/evaluator.h"
 #include "check_main.h"
 #include "ff/simulate.h"
 #include "simulator/drawn.h"
@@ -108,9 +108,9 @@ static void same(struct ff_evaluation a, struct ff_evaluation b)
 static void same_lanes(const struct pair *w)
 {
 	for (uint32_t i = 0; i < ff_lane_count(&w->h.m); i++)
-		ck_assert_double_eq(w->folds->lane[i], w->plain->lane[i]);
+		ck_assert_double_eq(w->folds->now->lane[i], w->plain->now->lane[i]);
 	for (uint32_t i = 0; i < w->h.m.n_devices; i++)
-		ck_assert_double_eq(w->folds->idle[i], w->plain->idle[i]);
+		ck_assert_double_eq(w->folds->now->idle[i], w->plain->now->idle[i]);
 }
 
 /* What a fresh lowering of w->s says. */
@@ -176,7 +176,7 @@ static void set(struct pair *w)
 
 static void look(const struct pair *w, struct seen *seen)
 {
-	const struct ff_folding *f = &w->folds->fold;
+	const struct ff_folding *f = &w->folds->now->fold;
 
 	seen->deep += w->s.micro_batches >= 8;
 	seen->folded += w->s.micro_batches >= 8 && f->n_folded > 0;
@@ -191,7 +191,7 @@ static void look(const struct pair *w, struct seen *seen)
 	}
 	seen->tried += f->n_trials > f->n_in_vain;
 	seen->in_vain += f->n_in_vain > 0;
-	ck_assert_uint_eq(w->plain->fold.n_folded, 0);
+	ck_assert_uint_eq(w->plain->now->fold.n_folded, 0);
 }
 
 /* One operator or parameter elsewhere, now and then with a limit. */

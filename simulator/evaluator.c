@@ -1,0 +1,273 @@
+/* The evaluator: step times of strategies that differ in a few operators.  It has a course
+ * (evaluate.c) for the current strategy, and one beside it for what is tried as a whole, so
+ * that the current one stays as it is; both look up blocks in the same memos.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "evaluator.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ff/micro.h"
+
+/* Blocks held before memos are emptied, so that long searches stay small; more where the
+ * current strategy alone takes as much. */
+#define MEMO_BYTES ((size_t)192 << 20)
+
+int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, struct ff_pricer *p,
+		int64_t memory_limit, int64_t bucket_bytes, struct ff_evaluator **ret,
+		struct ff_error *err)
+{
+	struct ff_evaluator *h = calloc(1, sizeof(*h));
+	int code = FF_OK;
+
+	if (!h)
+		return ff_fail_memory(err);
+	h->g = g;
+	h->m = m;
+	h->p = p;
+	h->bucket_bytes = bucket_bytes;
+	h->memo_limit = MEMO_BYTES;
+	ff_arena_init(&h->arena);
+	ff_arena_init(&h->layout);
+	ff_arena_init(&h->scratch);
+	h->limit = ff_arena_array(&h->arena, m->n_devices, sizeof(*h->limit));
+	code = h->limit ? ff_course_create(h, &h->now, err) : ff_fail_memory(err);
+	if (code < 0) {
+		ff_evaluator_destroy(h);
+		return code;
+	}
+	for (uint32_t d = 0; d < m->n_devices; d++)
+		h->limit[d] = memory_limit > 0 ? memory_limit : ff_device_kind(m, d)->memory_bytes;
+	*ret = h;
+	return FF_OK;
+}
+
+void ff_evaluator_destroy(struct ff_evaluator *h)
+{
+	if (!h)
+		return;
+	ff_course_destroy(h->now);
+	ff_course_destroy(h->other);
+	for (struct ff_micro *i = h->micro; i; i = i->next)
+		ff_memo_finish(&i->memo);
+	ff_arena_finish(&h->arena);
+	ff_arena_finish(&h->layout);
+	ff_arena_finish(&h->scratch);
+	free(h);
+}
+
+void ff_evaluator_fold(struct ff_evaluator *h, bool on)
+{
+	h->now->fold.off = !on;
+}
+
+void ff_evaluator_foresee(struct ff_evaluator *h, bool on)
+{
+	struct ff_foresight *f = &h->now->foresight;
+
+	f->on = on;
+	f->n = f->checked = f->wrong = 0;
+}
+
+/* ---- memos ---- */
+
+size_t ff_evaluator_held(const struct ff_evaluator *h)
+{
+	size_t sum = 0;
+
+	for (const struct ff_micro *i = h->micro; i; i = i->next)
+		sum += ff_arena_used(&i->memo.arena);
+	return sum;
+}
+
+/* All but `memo`. */
+static void clear_others(struct ff_evaluator *h, const struct ff_memo *memo)
+{
+	for (struct ff_micro *i = h->micro; i; i = i->next)
+		if (&i->memo != memo)
+			ff_memo_clear(&i->memo);
+}
+
+void ff_evaluator_empty(struct ff_evaluator *h, const struct ff_course *asks)
+{
+	if (ff_evaluator_held(h) > h->memo_limit)
+		clear_others(h, asks == h->now ? NULL : h->now->memo);
+}
+
+void ff_evaluator_needs(struct ff_evaluator *h, size_t needed_bytes)
+{
+	if (h->memo_limit < 4 * needed_bytes)
+		h->memo_limit = 4 * needed_bytes;
+}
+
+bool ff_evaluator_trim(struct ff_evaluator *h)
+{
+	if (ff_evaluator_held(h) <= h->memo_limit)
+		return false;
+	clear_others(h, h->now->memo);
+	return ff_evaluator_held(h) > h->memo_limit / 2;
+}
+
+/* ---- strategies ---- */
+
+static int find_micro(struct ff_evaluator *h, uint32_t micro_batches, struct ff_micro **ret,
+		struct ff_error *err)
+{
+	struct ff_micro *micro = h->micro;
+	struct ff_graph *g;
+	int code;
+
+	while (micro && micro->micro_batches != micro_batches)
+		micro = micro->next;
+	*ret = micro;
+	if (micro)
+		return FF_OK;
+	micro = ff_arena_alloc(&h->arena, sizeof(*micro));
+	g = ff_arena_alloc(&h->arena, sizeof(*g));
+	if (!micro || !g)
+		return ff_fail_memory(err);
+	code = ff_graph_micro(h->g, micro_batches, &h->arena, g, err);
+	if (code < 0)
+		return code;
+	*micro = (struct ff_micro){.micro_batches = micro_batches, .g = g, .next = h->micro};
+	code = ff_memo_init(&micro->memo, g, h->m, h->p, h->now->first_use, err);
+	if (code < 0) {
+		ff_memo_finish(&micro->memo);
+		return code;
+	}
+	h->micro = *ret = micro;
+	return FF_OK;
+}
+
+/* The memo that strategy `s` needs, if it is one for it. */
+static int prepare(struct ff_evaluator *h, const struct ff_strategy *s, struct ff_micro **ret,
+		struct ff_error *err)
+{
+	int code = find_micro(h, s->micro_batches, ret, err);
+
+	return code < 0 ? code : ff_strategy_check((*ret)->g, s, h->m->n_devices, err);
+}
+
+int ff_evaluator_set(struct ff_evaluator *h, const struct ff_strategy *s, struct ff_evaluation *ret,
+		struct ff_error *err)
+{
+	struct ff_micro *micro;
+	bool slower;
+	int code = prepare(h, s, &micro, err);
+
+	return code < 0 ? code : ff_course_set(h->now, micro, s, INFINITY, &slower, ret, err);
+}
+
+int ff_evaluator_try(struct ff_evaluator *h, const struct ff_strategy *s, double limit_us,
+		bool *slower, struct ff_evaluation *ret, struct ff_error *err)
+{
+	struct ff_micro *micro;
+	int code = prepare(h, s, &micro, err);
+
+	if (code == FF_OK)
+		code = ff_busy_check(h->now, micro, s, limit_us, slower, err);
+	if (code < 0 || *slower)
+		return code;
+	if (!h->other)
+		code = ff_course_create(h, &h->other, err);
+	if (code < 0)
+		return code;
+	h->other->fold.off = h->now->fold.off;
+	code = ff_course_set(h->other, micro, s, limit_us, slower, ret, err);
+	h->now->memo->first_use = h->now->first_use;
+	return code;
+}
+
+void ff_evaluator_take(struct ff_evaluator *h)
+{
+	struct ff_course *was = h->now;
+	struct ff_foresight *f = &h->other->foresight, *learnt = &was->foresight;
+
+	h->now = h->other;
+	h->other = was;
+	h->now->memo->first_use = h->now->first_use;
+	f->on = learnt->on;
+	f->n = learnt->n;
+	f->checked = learnt->checked;
+	f->wrong = learnt->wrong;
+	learnt->on = false;
+}
+
+const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *h)
+{
+	return &h->now->strategy;
+}
+
+int ff_evaluator_done(struct ff_evaluator *h, double *const us[2], struct ff_error *err)
+{
+	return ff_course_done(h->now, us, err);
+}
+
+/* ---- proposals ---- */
+
+int ff_evaluator_propose(struct ff_evaluator *h, const struct ff_change *change, uint32_t n,
+		struct ff_evaluation *ret, struct ff_error *err)
+{
+	bool slower;
+
+	return ff_course_propose(h->now, change, n, INFINITY, &slower, ret, err);
+}
+
+int ff_evaluator_propose_within(struct ff_evaluator *h, const struct ff_change *change, uint32_t n,
+		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
+{
+	return ff_course_propose(h->now, change, n, limit_us, slower, ret, err);
+}
+
+void ff_evaluator_keep(struct ff_evaluator *h)
+{
+	ff_course_keep(h->now);
+}
+
+void ff_evaluator_drop(struct ff_evaluator *h)
+{
+	ff_course_drop(h->now);
+}
+
+/* ---- layouts ---- */
+
+/* What devices lack; where the layout may end early, of some. */
+static int lay_out(
+		struct ff_evaluator *h, bool ends_early, int64_t *over_bytes, struct ff_error *err)
+{
+	struct ff_lower_options opt = {.bucket_bytes = h->bucket_bytes,
+			.optimizer = ff_price_optimizer(h->p),
+			.workspace = h->now->memo->has_workspace ? ff_price_workspace : NULL,
+			.ctx = h->p,
+			.sizes_only = true,
+			.limit = ends_early ? h->limit : NULL,
+			.scratch = &h->scratch};
+	struct ff_arena_mark mark = ff_arena_mark(&h->layout);
+	struct ff_schedule plan;
+	int64_t over = 0;
+	int code = ff_lower(h->g, h->m, &h->now->strategy, &opt, &h->layout, &plan, err);
+
+	for (uint32_t d = 0; d < h->m->n_devices && code == FF_OK; d++)
+		if (plan.memory_bytes[d] > h->limit[d])
+			over += plan.memory_bytes[d] - h->limit[d];
+	ff_arena_rewind(&h->layout, mark);
+	if (code == FF_OK)
+		*over_bytes = over;
+	return code;
+}
+
+int ff_evaluator_layout(struct ff_evaluator *h, int64_t *over_bytes, struct ff_error *err)
+{
+	return lay_out(h, false, over_bytes, err);
+}
+
+int ff_evaluator_lays_out(struct ff_evaluator *h, bool *ret, struct ff_error *err)
+{
+	int64_t over;
+	int code = lay_out(h, true, &over, err);
+
+	if (code == FF_OK)
+		*ret = over == 0;
+	return code;
+}
