@@ -91,6 +91,10 @@ struct ff_norm_attrs {
 	int32_t axes, groups, affine, bias;
 	double epsilon, momentum;
 };
+/* Of recurrences: whether the last step comes first, and whether the last cell is written. */
+struct ff_recurrent_attrs {
+	int32_t bias, reverse, cell;
+};
 union ff_attrs {
 	struct ff_input_attrs input;
 	struct ff_conv2d_attrs conv2d;
@@ -113,6 +117,7 @@ union ff_attrs {
 	struct ff_unary_attrs unary;
 	struct ff_binary_attrs binary;
 	struct ff_norm_attrs norm;
+	struct ff_recurrent_attrs recurrent;
 };
 
 /* How one attribute is read, written and checked. */

@@ -73,6 +73,9 @@
 	X(FF_OP_GROUP_NORM, group_norm)                                                            \
 	X(FF_OP_BATCH_MOMENTS, batch_moments)                                                      \
 	X(FF_OP_BATCH_NORM, batch_norm)                                                            \
+	X(FF_OP_RNN, rnn)                                                                          \
+	X(FF_OP_LSTM, lstm)                                                                        \
+	X(FF_OP_GRU, gru)                                                                          \
 	X(FF_OP_SOFTMAX_STATISTICS, softmax_statistics)                                            \
 	X(FF_OP_SOFTMAX_CROSS_ENTROPY, softmax_cross_entropy)
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "copy.h"
-#include "dnnl.h"
+#include "product.h"
 #include "real.h"
 
 struct linear {
@@ -26,58 +26,9 @@ struct linear {
 	int64_t in, out;            /* workspace */
 };
 
-/* C = A B: `rows` x `inner`, `inner` x `columns`; C is row-major, and so are the others
- * unless they are transposed. */
-struct product {
-	int64_t rows, inner, columns;
-	bool a_transposed, b_transposed, has_bias; /* one a column */
-	enum ff_dtype type, sink;                  /* of A, B and bias; of C */
-};
-
-static int describe_matrix(const struct ff_kernel *k, enum ff_dtype type, int64_t rows,
-		int64_t columns, bool transposed, dnnl_memory_desc_t *ret, struct ff_error *err)
-{
-	dnnl_dims_t extent = {rows, columns}, stride = {columns, 1};
-
-	if (transposed) {
-		stride[0] = 1;
-		stride[1] = rows;
-	}
-	return ff_dnnl_strided(k, type, 2, extent, stride, ret, err);
-}
-
-static int prepare_product(struct ff_kernel *k, const struct product *p, struct ff_call **ret,
-		struct ff_error *err)
-{
-	dnnl_memory_desc_t a, b, c, bias;
-	const struct ff_call_arg arg[] = {{DNNL_ARG_SRC, &a}, {DNNL_ARG_WEIGHTS, &b},
-			{DNNL_ARG_DST, &c}, {DNNL_ARG_BIAS, &bias}};
-	dnnl_primitive_desc_t pd = NULL;
-	dnnl_matmul_desc_t d;
-	int code = describe_matrix(k, p->type, p->rows, p->inner, p->a_transposed, &a, err);
-
-	if (code == FF_OK)
-		code = describe_matrix(k, p->type, p->inner, p->columns, p->b_transposed, &b, err);
-	if (code == FF_OK)
-		code = describe_matrix(k, p->sink, p->rows, p->columns, false, &c, err);
-	if (code == FF_OK)
-		code = describe_matrix(k, p->type, 1, p->columns, false, &bias, err);
-	if (code == FF_OK)
-		code = ff_dnnl_check(
-				dnnl_matmul_desc_init(&d, &a, &b, p->has_bias ? &bias : NULL, &c),
-				k, "describe a matrix product", err);
-	if (code == FF_OK)
-		code = ff_dnnl_describe(k, &d, NULL, &pd, err);
-	if (code < 0)
-		return code;
-	code = ff_call_create(k, pd, arg, p->has_bias ? 4 : 3, ret, err);
-	dnnl_primitive_desc_destroy(pd);
-	return code;
-}
-
 static int prepare_forward(struct ff_kernel *k, struct linear *l, struct ff_error *err)
 {
-	const struct product p = {.rows = l->rows,
+	const struct ff_product p = {.rows = l->rows,
 			.inner = l->in_features,
 			.columns = l->out_features,
 			.b_transposed = true,
@@ -85,18 +36,18 @@ static int prepare_forward(struct ff_kernel *k, struct linear *l, struct ff_erro
 			.type = l->type,
 			.sink = l->type};
 
-	return prepare_product(k, &p, &l->forward, err);
+	return ff_product_prepare(k, &p, &l->forward, err);
 }
 
 static int prepare_backward(struct ff_kernel *k, struct linear *l, struct ff_error *err)
 {
-	const struct product weight = {.rows = l->out_features,
+	const struct ff_product weight = {.rows = l->out_features,
 			.inner = l->rows,
 			.columns = l->in_features,
 			.a_transposed = true,
 			.type = l->type,
 			.sink = FF_F32};
-	const struct product data = {.rows = l->rows,
+	const struct ff_product data = {.rows = l->rows,
 			.inner = l->out_features,
 			.columns = l->in_features,
 			.type = l->type,
@@ -105,8 +56,9 @@ static int prepare_backward(struct ff_kernel *k, struct linear *l, struct ff_err
 
 	if (l->type == FF_F32)
 		return FF_OK;
-	code = prepare_product(k, &weight, &l->backward_weight, err);
-	return code < 0 || !l->need_din ? code : prepare_product(k, &data, &l->backward_data, err);
+	code = ff_product_prepare(k, &weight, &l->backward_weight, err);
+	return code < 0 || !l->need_din ? code
+					: ff_product_prepare(k, &data, &l->backward_data, err);
 }
 
 /* Between a shard in storage order and its row-major form. */
@@ -152,15 +104,6 @@ static int run_forward(
 	return code;
 }
 
-FF_REAL_LOOP void sum_rows(enum ff_dtype type, int64_t rows, int64_t columns,
-		const void *restrict x, float *restrict sum)
-{
-	memset(sum, 0, (size_t)columns * sizeof(*sum));
-	for (int64_t i = 0; i < rows; i++)
-		for (int64_t j = 0; j < columns; j++)
-			sum[j] += ff_real_get(type, x, i * columns + j);
-}
-
 /* The weights' gradient: dout^T x. */
 static int multiply_weight(const struct ff_kernel *k, const struct ff_kernel_io *io,
 		const void *dout, const void *x, struct ff_error *err)
@@ -201,7 +144,7 @@ static int run_backward(
 	int code = multiply_weight(k, io, dout, x, err);
 
 	if (code == FF_OK && l->has_bias)
-		FF_REAL_CALL(l->type, sum_rows, l->rows, l->out_features, dout, io->din[2]);
+		ff_column_sums(l->type, l->rows, l->out_features, dout, io->din[2]);
 	if (code < 0 || !l->need_din)
 		return code;
 	code = multiply_data(k, io, dout, din, err);

@@ -1,27 +1,9 @@
 /* Functions of one element, and sums of several.  SPDX-License-Identifier: Apache-2.0 */
 #include "elementwise.h"
+#include "functions.cuh"
 #include "real.cuh"
 
 /* ---- functions of one element ---- */
-
-#define FF_FUNCTION FF_DEVICE
-FF_FUNCTION float ff_exp(float x)
-{
-	return expf(x);
-}
-FF_FUNCTION float ff_log(float x)
-{
-	return logf(x);
-}
-FF_FUNCTION float ff_tanh(float x)
-{
-	return tanhf(x);
-}
-FF_FUNCTION float ff_erf(float x)
-{
-	return erff(x);
-}
-#include "../functions.h"
 
 #define UNARY(name, y, slope)                                                                      \
 	struct name##_of {                                                                         \

@@ -1,0 +1,36 @@
+/* The shapes of recurrences.  SPDX-License-Identifier: Apache-2.0 */
+#include "recurrence.h"
+
+#include "ff/work.h"
+
+void ff_recurrence_fill(const struct ff_work *w, struct ff_recurrence *ret)
+{
+	const struct ff_node *n = w->node;
+	const struct ff_recurrent_attrs *a = &n->attrs.recurrent;
+	uint32_t saved = n->n_out - n->n_saved;
+	struct ff_recurrence r = {.samples = ff_region_size(&w->out[0], 0),
+			.steps = ff_region_size(&w->out[0], 1),
+			.hidden = ff_region_size(&w->out[0], 2),
+			.has_cell = n->op == FF_OP_LSTM,
+			.has_bias = a->bias,
+			.has_states = n->n_data > 1,
+			.writes_cell = saved > 1,
+			.reverse = a->reverse,
+			.states = saved,
+			.keeps = saved + 1,
+			.cells = saved + 2,
+			.weight = n->n_data,
+			.bias = n->n_data + 1};
+	int64_t stride[FF_MAX_RANK];
+
+	r.gates = n->in_map[0].shape[2] / r.hidden;
+	if (n->n_saved > 1)
+		r.kept = ff_region_size(&w->out[r.keeps], 2) / r.hidden;
+	ff_region_strides(n->in_map[0].order, &w->in[0], stride);
+	r.x_sample = stride[0];
+	r.x_step = stride[1];
+	ff_region_strides(n->out_map[0].order, &w->out[0], stride);
+	r.y_sample = stride[0];
+	r.y_step = stride[1];
+	*ret = r;
+}

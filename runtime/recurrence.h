@@ -1,0 +1,31 @@
+/* What a part of a recurrence has to do, for the kernels of both backends.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_RUNTIME_RECURRENCE_H
+#define FF_RUNTIME_RECURRENCE_H
+
+#include <stdint.h>
+
+struct ff_work;
+
+/* What is saved lies step by step: [steps, samples, features]. */
+struct ff_recurrence {
+	int64_t samples, steps, hidden, gates;  /* gates: so many times `hidden` features of x */
+	int64_t kept;                           /* numbers saved a feature of each step */
+	int64_t x_sample, x_step;               /* of the input, and its gradient, in elements */
+	int64_t y_sample, y_step;               /* of the output */
+	int32_t has_cell, has_bias, has_states; /* states: the first step finds some */
+	int32_t writes_cell, reverse;
+	/* numbers of the values: saved states, what is kept, saved cells; parameters */
+	uint32_t states, keeps, cells, weight, bias;
+};
+
+/* Of row rnn, lstm or gru. */
+void ff_recurrence_fill(const struct ff_work *w, struct ff_recurrence *ret);
+
+/* The `i`th step in the order of time: its place in the sequence. */
+static inline int64_t ff_recurrence_step(const struct ff_recurrence *r, int64_t i)
+{
+	return r->reverse ? r->steps - 1 - i : i;
+}
+
+#endif
