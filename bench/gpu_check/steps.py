@@ -124,7 +124,7 @@ def last_line(output):
 
 TARGETS = ["graphs/ffzoo", "runtime/ffrun", "runtime/ffprof", "tests/torch/ffrun_dense",
            "tests/runtime/test_mpi"]
-BACKEND_TESTS = ["kernels", "kernels_rows", "copy", "stream", "loss", "executor", "rounded",
+BACKEND_TESTS = ["kernels", "kernels_rows", "recurrent", "copy", "stream", "loss", "executor", "rounded",
                  "captured", "prefetch", "fuse"]
 
 

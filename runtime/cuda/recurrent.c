@@ -12,9 +12,9 @@ struct recurrent {
 	enum ff_dtype type; /* gradients of parameters are float32 */
 	struct ff_product *state, *weight;
 	bool need_states, sum_columns; /* the bias's gradient by a kernel of ours */
-	/* workspace: what a step's product gives; gradients past it; cells or their gradients; of
-	 * all steps what the product takes backward; scratch of sums */
-	int64_t product, through, dcell, du, sums;
+	/* workspace: what a step's product gives and takes; gradients past it; cells or their
+	 * gradients; of all steps what the product takes backward; scratch of sums */
+	int64_t product, operand, through, dcell, du, sums;
 };
 
 static void finish(struct ff_kernel *k)
@@ -58,6 +58,7 @@ static struct ff_cell_step describe_step(
 			.next = last ? NULL
 				     : of_step(c, c->type, io->out[r->states],
 						       ff_recurrence_step(r, i + 1), h),
+			.operand = ff_kernel_at(io, c->operand),
 			.last_cell = last && r->writes_cell ? io->out[1] : NULL,
 			.kept = r->kept ? of_step(c, FF_F32, io->out[r->keeps], now, r->kept * h)
 					: NULL,
@@ -77,8 +78,8 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 		struct ff_cell_step p = describe_step(c, io, i);
 
 		if (p.u)
-			code = ff_product_run(k, c->state, queue, p.before, io->in[c->r.weight],
-					NULL, ff_kernel_at(io, c->product),
+			code = ff_product_run(k, c->state, queue, i ? p.operand : p.before,
+					io->in[c->r.weight], NULL, ff_kernel_at(io, c->product),
 					ff_kernel_scratch(k, io), err);
 		if (code == FF_OK)
 			code = ff_kernel_launched(
@@ -111,6 +112,7 @@ static struct ff_cell_slope describe_slope(
 			.dcell = ff_kernel_at(io, c->dcell),
 			.dx = need_dx ? ff_to(c->type, io->din[0], now * r->x_step) : NULL,
 			.du = of_step(c, c->type, ff_kernel_at(io, c->du), now, r->gates * h),
+			.operand = ff_kernel_at(io, c->operand),
 			.last = i + 1 == r->steps};
 }
 
@@ -147,9 +149,9 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 		code = ff_kernel_launched(
 				ff_launch_cell_slope(c->cell, c->type, &p, queue), k, err);
 		if (code == FF_OK && (i || c->need_states))
-			code = ff_product_run(k, c->state, queue, p.du, io->in[r->weight], NULL,
-					ff_kernel_at(io, c->product), ff_kernel_scratch(k, io),
-					err);
+			code = ff_product_run(k, c->state, queue, p.operand, io->in[r->weight],
+					NULL, ff_kernel_at(io, c->product),
+					ff_kernel_scratch(k, io), err);
 	}
 	if (code == FF_OK && c->need_states)
 		code = ff_kernel_launched(ff_launch_cell_states(c->type, r->samples * r->hidden,
@@ -211,6 +213,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, enum ff_cell ce
 	state.inner = forward ? r->hidden : r->gates * r->hidden;
 	state.columns = forward ? r->gates * r->hidden : r->hidden;
 	c->product = ff_kernel_reserve(k, r->samples * state.columns * single);
+	c->operand = ff_kernel_reserve(k, r->samples * state.inner * ff_dtype_bytes(c->type));
 	c->dcell = ff_kernel_reserve(k, each * single);
 	if (!forward) {
 		c->through = ff_kernel_reserve(k, each * single);

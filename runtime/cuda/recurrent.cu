@@ -62,6 +62,7 @@ template <class T, class C> FF_KERNEL void cell_step(struct ff_cell_step p)
 	}
 	put_if_any<T>(p.y, i * p.y_sample + j, out.state);
 	put_if_any<T>(p.next, at, out.state);
+	put_if_any<T>(p.operand, at, out.state);
 }
 
 template <class T, class C> FF_KERNEL void cell_slope(struct ff_cell_slope p)
@@ -88,6 +89,7 @@ template <class T, class C> FF_KERNEL void cell_slope(struct ff_cell_slope p)
 	for (int g = 0; g < C::gates; g++) {
 		put_if_any<T>(p.dx, i * p.x_sample + g * p.hidden + j, out.dx[g]);
 		put_if_any<T>(p.du, (i * C::gates + g) * p.hidden + j, out.du[g]);
+		put_if_any<T>(p.operand, (i * C::gates + g) * p.hidden + j, out.du[g]);
 	}
 	p.through[at] = out.dstate;
 	if (C::has_cell)

@@ -9,12 +9,13 @@
 enum ff_cell { FF_CELL_rnn, FF_CELL_lstm, FF_CELL_gru, FF_CELL_COUNT };
 
 /* The cells of one step; all that has samples is dense but x and y.  NULL stands for zeros where
- * it is read, and for nothing where it is written. */
+ * it is read, and for nothing where it is written.  `operand` is what the next product reads: the
+ * steps of what lies step by step need not begin where cuBLASLt would have them. */
 struct ff_cell_step {
 	int64_t samples, hidden, x_sample, y_sample;
 	const void *x, *bias, *before, *first_cell; /* first_cell: read where `first` */
 	const float *u;
-	void *y, *next, *before_kept, *last_cell;
+	void *y, *next, *operand, *before_kept, *last_cell;
 	float *kept, *cell, *cells;
 	int32_t first, unused;
 };
@@ -25,7 +26,7 @@ struct ff_cell_slope {
 	const void *dy, *y, *before, *dlast_cell;
 	const float *kept, *cells, *carry;
 	float *through, *dcell;
-	void *dx, *du;
+	void *dx, *du, *operand;
 	int32_t last, unused;
 };
 

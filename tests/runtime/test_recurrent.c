@@ -1,0 +1,452 @@
+/* Property test: kernels of recurrences, forward and backward, of some of the samples, against
+ * PyTorch's formulas in double precision, gradients by going back through time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chosen.h"
+#include "ff/builder.h"
+#include "ff/philox.h"
+#include "ff/work.h"
+#include "typed.h"
+
+#define ROUNDS 60
+#define MOST_VALUES 6 /* inputs, data and parameters, or outputs, saved ones included */
+
+static const struct ff_backend *backend;
+
+struct array {
+	double *v;
+	int64_t n;
+};
+
+/* A node, some of its samples, and whole arrays: row-major. */
+struct trial {
+	struct ff_random r;
+	struct ff_arena arena;
+	struct ff_graph graph;
+	const struct ff_node *node;
+	struct ff_work work;
+	enum ff_dtype type;
+	int32_t samples, steps, hidden, gates;
+	bool bias, states, cell;
+	struct array in[MOST_VALUES], din[MOST_VALUES], out[2], dout[2];
+	struct ff_device *dev;
+	struct ff_stream *stream;
+};
+
+static int32_t draw(struct trial *t, int32_t lo, int32_t hi)
+{
+	return lo + (int32_t)ff_random_below(&t->r, (uint32_t)(hi - lo + 1));
+}
+
+static void check(int code, const struct ff_error *err)
+{
+	ck_assert_msg(code == FF_OK, "%s", err->text);
+}
+
+/* ---- the graph ---- */
+
+static uint32_t add_input(struct ff_builder *b, const char *name, int32_t rank,
+		const int32_t *shape, int32_t classes)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_INPUT);
+
+	a.input.rank = rank;
+	memcpy(a.input.shape, shape, (size_t)rank * sizeof(*shape));
+	a.input.dtype = classes ? FF_I32 : FF_F32;
+	a.input.classes = classes;
+	return ff_builder_add(b, FF_OP_INPUT, name, &a, NULL, 0);
+}
+
+/* What it writes, joined, and a linear layer. */
+static void end(struct trial *t, struct ff_builder *b, uint32_t node)
+{
+	union ff_attrs join = ff_attrs_preset(FF_OP_CONCAT), flat = {.reshape = {2, {0, -1}}};
+	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
+	uint32_t x[2] = {node, FF_PORT(node, 1)};
+
+	join.concat.axis = 1;
+	if (t->cell)
+		x[0] = ff_builder_add(b, FF_OP_CONCAT, "join", &join, x, 2);
+	x[0] = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, x, 1);
+	fc.linear.out_features = 2;
+	x[0] = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, x, 1);
+	x[1] = add_input(b, "labels", 1, &t->samples, 2);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, x, 2);
+}
+
+static void build(struct trial *t, enum ff_op op)
+{
+	union ff_attrs a = ff_attrs_preset(op);
+	int32_t shape[3] = {t->samples, t->steps, t->gates * t->hidden};
+	int32_t state[3] = {t->samples, 1, t->hidden};
+	struct ff_builder *b;
+	struct ff_error err;
+	uint32_t in[3];
+
+	a.recurrent.bias = t->bias;
+	a.recurrent.reverse = draw(t, 0, 1);
+	a.recurrent.cell = t->cell;
+	check(ff_builder_create("sequence", &t->arena, &b, &err), &err);
+	ff_builder_set_dtype(b, t->type);
+	in[0] = add_input(b, "x", 3, shape, 0);
+	if (t->states) {
+		in[1] = add_input(b, "state", 3, state, 0);
+		in[2] = op == FF_OP_LSTM ? add_input(b, "memory", 3, state, 0) : FF_NONE;
+	}
+	end(t, b, ff_builder_add(b, op, "node", &a, in, !t->states ? 1 : op == FF_OP_LSTM ? 3 : 2));
+	check(ff_builder_finish(b, &t->graph, &err), &err);
+	t->node = &t->graph.nodes[ff_graph_find(&t->graph, "node")];
+}
+
+static struct array whole(struct trial *t, const struct ff_operand *o, bool random)
+{
+	struct array a = {.n = 1};
+
+	for (uint32_t i = 0; i < o->rank; i++)
+		a.n *= o->shape[i];
+	a.v = ff_arena_array(&t->arena, (size_t)a.n, sizeof(*a.v));
+	ck_assert_ptr_nonnull(a.v);
+	for (int64_t i = 0; i < a.n && random; i++)
+		a.v[i] = typed_round(o->dtype, (float)ff_random_unit(&t->r) * 2 - 1);
+	return a;
+}
+
+/* ---- the definition ---- */
+
+static double sigmoid(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+/* One sample: what happens at each step, for going back. */
+struct moment {
+	double u[4], gate[4]; /* of one feature: what the gates got of the state; the gates */
+	double state, cell, out, cell_out;
+};
+
+/* One feature of one step from x and u of its gates. */
+static void forward_one(const struct trial *t, const double *x, struct moment *m)
+{
+	switch (t->node->op) {
+	case FF_OP_RNN:
+		m->out = tanh(x[0] + m->u[0]);
+		break;
+	case FF_OP_GRU:
+		m->gate[0] = sigmoid(x[0] + m->u[0]);
+		m->gate[1] = sigmoid(x[1] + m->u[1]);
+		m->gate[2] = tanh(x[2] + m->gate[0] * m->u[2]);
+		m->out = (1 - m->gate[1]) * m->gate[2] + m->gate[1] * m->state;
+		break;
+	default:
+		for (int g = 0; g < 4; g++)
+			m->gate[g] = g == 2 ? tanh(x[g] + m->u[g]) : sigmoid(x[g] + m->u[g]);
+		m->cell_out = m->gate[1] * m->cell + m->gate[0] * m->gate[2];
+		m->out = m->gate[3] * tanh(m->cell_out);
+		break;
+	}
+	m->out = typed_round(t->type, m->out);
+}
+
+/* Gradients of x, of u, of the state past u and (in place) of the cell. */
+static void backward_one(const struct trial *t, const struct moment *m, double d, double *dcell,
+		double *dx, double *du, double *dstate)
+{
+	const double *g = m->gate;
+
+	*dstate = 0;
+	switch (t->node->op) {
+	case FF_OP_RNN:
+		dx[0] = d * (1 - m->out * m->out);
+		break;
+	case FF_OP_GRU:
+		dx[2] = d * (1 - g[1]) * (1 - g[2] * g[2]);
+		dx[1] = d * (m->state - g[2]) * g[1] * (1 - g[1]);
+		dx[0] = dx[2] * m->u[2] * g[0] * (1 - g[0]);
+		*dstate = d * g[1];
+		break;
+	default:
+		*dcell += d * g[3] * (1 - tanh(m->cell_out) * tanh(m->cell_out));
+		dx[0] = *dcell * g[2] * g[0] * (1 - g[0]);
+		dx[1] = *dcell * m->cell * g[1] * (1 - g[1]);
+		dx[2] = *dcell * g[0] * (1 - g[2] * g[2]);
+		dx[3] = d * tanh(m->cell_out) * g[3] * (1 - g[3]);
+		*dcell *= g[1];
+		break;
+	}
+	for (int32_t i = 0; i < t->gates; i++)
+		du[i] = typed_round(
+				t->type, t->node->op == FF_OP_GRU && i == 2 ? dx[2] * g[0] : dx[i]);
+}
+
+static void forward_sample(struct trial *t, int32_t n, struct moment *m)
+{
+	int32_t h = t->hidden, w = t->gates * h;
+	const double *weight = t->in[t->node->n_data].v;
+	const double *bias = t->bias ? t->in[t->node->n_data + 1].v : NULL;
+
+	for (int32_t k = 0; k < t->steps; k++) {
+		int32_t at = t->node->attrs.recurrent.reverse ? t->steps - 1 - k : k;
+		struct moment *now = &m[k * h], *past = now - h;
+
+		for (int32_t j = 0; j < h; j++) {
+			double x[4] = {0};
+
+			now[j].state = k ? past[j].out : t->states ? t->in[1].v[n * h + j] : 0;
+			now[j].cell = k ? past[j].cell_out : 0;
+			if (!k && t->states && t->node->op == FF_OP_LSTM)
+				now[j].cell = t->in[2].v[n * h + j];
+			for (int32_t g = 0; g < t->gates; g++) {
+				x[g] = t->in[0].v[(n * t->steps + at) * w + g * h + j];
+				now[j].u[g] = bias ? bias[g * h + j] : 0;
+				for (int32_t i = 0; i < h; i++)
+					now[j].u[g] += weight[(g * h + j) * h + i] *
+						       (k                          ? past[i].out
+								       : t->states ? t->in[1].v[n * h +
+												     i]
+										   : 0);
+			}
+			forward_one(t, x, &now[j]);
+			t->out[0].v[(n * t->steps + at) * h + j] = now[j].out;
+			if (t->cell && k + 1 == t->steps)
+				t->out[1].v[n * h + j] = now[j].cell_out;
+		}
+	}
+}
+
+static void backward_sample(struct trial *t, int32_t n, const struct moment *m)
+{
+	int32_t h = t->hidden, w = t->gates * h;
+	uint32_t p = t->node->n_data;
+	double *dstate = calloc((size_t)h, sizeof(*dstate));
+	double *dcell = calloc((size_t)h, sizeof(*dcell));
+	double *du = calloc((size_t)w, sizeof(*du)), dx[4];
+
+	for (int32_t j = 0; t->cell && j < h; j++)
+		dcell[j] = t->dout[1].v[n * h + j];
+	for (int32_t k = t->steps; k-- > 0;) {
+		int32_t at = t->node->attrs.recurrent.reverse ? t->steps - 1 - k : k;
+		const struct moment *now = &m[k * h];
+
+		for (int32_t j = 0; j < h; j++) {
+			double one[4], d = dstate[j] + t->dout[0].v[(n * t->steps + at) * h + j];
+
+			backward_one(t, &now[j], d, &dcell[j], dx, one, &dstate[j]);
+			for (int32_t g = 0; g < t->gates; g++) {
+				du[g * h + j] = one[g];
+				t->din[0].v[(n * t->steps + at) * w + g * h + j] = dx[g];
+				if (t->bias)
+					t->din[p + 1].v[g * h + j] += one[g];
+			}
+		}
+		for (int32_t r = 0; r < w; r++)
+			for (int32_t i = 0; i < h; i++) {
+				t->din[p].v[r * h + i] += du[r] * now[i].state;
+				dstate[i] += du[r] * t->in[p].v[r * h + i];
+			}
+	}
+	for (int32_t j = 0; t->states && j < h; j++) {
+		t->din[1].v[n * h + j] = dstate[j];
+		if (t->node->op == FF_OP_LSTM)
+			t->din[2].v[n * h + j] = dcell[j];
+	}
+	free(du);
+	free(dcell);
+	free(dstate);
+}
+
+static void define(struct trial *t)
+{
+	struct moment *m = calloc((size_t)(t->steps * t->hidden), sizeof(*m));
+
+	ck_assert_ptr_nonnull(m);
+	for (int32_t n = t->work.box.lo[0]; n < t->work.box.hi[0]; n++) {
+		forward_sample(t, n, m);
+		backward_sample(t, n, m);
+	}
+	free(m);
+}
+
+/* ---- kernels ---- */
+
+/* Of `region`, in the order of its axes, as all lies that is compared. */
+static void *put(struct trial *t, enum ff_dtype type, const struct ff_region *region,
+		const struct array *from)
+{
+	int64_t n = ff_region_volume(region), rest = n / ff_region_size(region, 0);
+	void *host = malloc((size_t)(n * ff_dtype_bytes(type))), *device;
+
+	ck_assert_ptr_nonnull(host);
+	memset(host, 0xff, (size_t)(n * ff_dtype_bytes(type)));
+	for (int64_t i = 0; i < n && from; i++)
+		typed_put(type, host, i, from->v[region->lo[0] * rest + i]);
+	device = chosen_put(t->dev, t->stream, host, (size_t)(n * ff_dtype_bytes(type)));
+	free(host);
+	return device;
+}
+
+static void compare(struct trial *t, const char *what, enum ff_dtype type,
+		const struct ff_region *region, const void *device, const struct array *want)
+{
+	int64_t n = ff_region_volume(region), rest = n / ff_region_size(region, 0);
+	void *host = malloc((size_t)(n * ff_dtype_bytes(type)));
+	double largest = 0.1, bound;
+	char key[FF_KEY_BYTES];
+
+	ck_assert_ptr_nonnull(host);
+	chosen_get(t->stream, host, device, (size_t)(n * ff_dtype_bytes(type)));
+	for (int64_t i = 0; i < want->n; i++)
+		largest = fmax(largest, fabs(want->v[i]));
+	/* a state that is rounded the other way is a unit in the last place */
+	bound = (t->type == FF_BF16 ? 0.02 : 2e-5) * largest;
+	for (int64_t i = 0; i < n; i++) {
+		double have = typed_get(type, host, i),
+		       expected = want->v[region->lo[0] * rest + i];
+
+		if (fabs(have - expected) <= bound)
+			continue;
+		ff_work_key(&t->work, key);
+		ck_abort_msg("%s %lld of %lld is %g, expected %g: %s", what, (long long)i,
+				(long long)n, have, expected, key);
+	}
+	free(host);
+}
+
+static void run(struct trial *t, const struct ff_kernel_io *io)
+{
+	struct ff_kernel_io ready = *io;
+	struct ff_kernel *k;
+	struct ff_error err;
+
+	check(backend->kernel(t->dev, &t->work, &k, &err), &err);
+	ready.workspace = chosen_put(t->dev, t->stream, NULL, (size_t)backend->workspace(k));
+	check(backend->run(t->stream, k, &ready, &err), &err);
+	check(backend->drain(t->stream, &err), &err);
+	backend->kernel_close(k);
+	backend->free(t->dev, ready.workspace);
+}
+
+static void run_forward(struct trial *t, struct ff_kernel_io *io)
+{
+	const struct ff_node *n = t->node;
+	uint32_t seen = n->n_out - n->n_saved;
+
+	for (uint32_t i = 0; i < n->n_in; i++)
+		io->in[i] = put(t, t->type, &t->work.in[i], &t->in[i]);
+	for (uint32_t k = 0; k < n->n_out; k++)
+		io->out[k] = put(t, n->out_map[k].dtype, &t->work.out[k], NULL);
+	run(t, io);
+	for (uint32_t k = 0; k < seen; k++)
+		compare(t, "output", t->type, &t->work.out[k], io->out[k], &t->out[k]);
+}
+
+/* Only what the row says is read is there. */
+static void run_backward(struct trial *t, struct ff_kernel_io *io)
+{
+	const struct ff_node *n = t->node;
+	uint32_t seen = n->n_out - n->n_saved;
+	struct ff_kernel_io back = *io;
+
+	t->work.pass = FF_BACKWARD;
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		t->work.need_din[i] = i >= n->n_data || draw(t, 0, 2);
+		back.in[i] = i < n->n_data ? NULL : io->in[i];
+		if (t->work.need_din[i])
+			back.din[i] = put(t, (enum ff_dtype)n->in_map[i].gradient, &t->work.in[i],
+					NULL);
+	}
+	for (uint32_t k = 0; k < seen; k++) {
+		back.dout[k] = put(t, t->type, &t->work.out[k], &t->dout[k]);
+		if (!(ff_op_row(n->op)->flags & FF_OP_BACKWARD_OUT))
+			back.out[k] = NULL;
+	}
+	run(t, &back);
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		if (t->work.need_din[i])
+			compare(t, "gradient", (enum ff_dtype)n->in_map[i].gradient, &t->work.in[i],
+					back.din[i], &t->din[i]);
+		backend->free(t->dev, back.din[i]);
+	}
+	for (uint32_t k = 0; k < seen; k++)
+		backend->free(t->dev, (void *)(uintptr_t)back.dout[k]);
+}
+
+static void give_back(struct trial *t, struct ff_kernel_io *io)
+{
+	for (uint32_t i = 0; i < t->node->n_in; i++)
+		backend->free(t->dev, (void *)(uintptr_t)io->in[i]);
+	for (uint32_t k = 0; k < t->node->n_out; k++)
+		backend->free(t->dev, io->out[k]);
+}
+
+static void draw_trial(struct trial *t, enum ff_op op)
+{
+	struct ff_region box = {.rank = 1};
+	const struct ff_node *n;
+
+	t->samples = draw(t, 1, 5);
+	t->steps = draw(t, 1, 5);
+	t->hidden = draw(t, 0, 3) ? draw(t, 1, 9) : 16 * draw(t, 1, 3);
+	t->gates = op == FF_OP_LSTM ? 4 : op == FF_OP_GRU ? 3 : 1;
+	t->bias = draw(t, 0, 1);
+	t->states = draw(t, 0, 1);
+	t->cell = op == FF_OP_LSTM && draw(t, 0, 1);
+	build(t, op);
+	n = t->node;
+	box.lo[0] = draw(t, 0, t->samples - 1);
+	box.hi[0] = draw(t, box.lo[0] + 1, t->samples);
+	ff_work_fill(&t->graph, (uint32_t)(n - t->graph.nodes), &box, FF_FORWARD, &t->work);
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		t->in[i] = whole(t, &n->in_map[i], true);
+		t->din[i] = whole(t, &n->in_map[i], false);
+	}
+	for (uint32_t k = 0; k < n->n_out - n->n_saved; k++) {
+		t->out[k] = whole(t, &n->out_map[k], false);
+		t->dout[k] = whole(t, &n->out_map[k], true);
+	}
+	define(t);
+}
+
+START_TEST(cells)
+{
+	static const enum ff_op ops[] = {FF_OP_RNN, FF_OP_LSTM, FF_OP_GRU};
+	uint64_t seed = ff_test_seed(40);
+
+	for (uint32_t i = 0; i < chosen_rounds(ROUNDS); i++) {
+		struct trial t = {.r = {seed + (uint64_t)_i, i, 0},
+				.type = i % 3 == 2 ? FF_BF16 : FF_F32};
+		struct ff_kernel_io io = {.seed = 0};
+		struct ff_error err;
+
+		ff_arena_init(&t.arena);
+		check(backend->open(0, &t.dev, &err), &err);
+		check(backend->stream(t.dev, false, &t.stream, &err), &err);
+		draw_trial(&t, ops[_i]);
+		run_forward(&t, &io);
+		run_backward(&t, &io);
+		give_back(&t, &io);
+		backend->stream_close(t.stream);
+		backend->close(t.dev);
+		ff_arena_finish(&t.arena);
+	}
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("recurrent");
+	TCase *c = tcase_create("cells");
+
+	backend = chosen_backend();
+	tcase_set_timeout(c, 300);
+	tcase_add_loop_test(c, cells, 0, 3);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return chosen_main(suite);
+}
