@@ -1,5 +1,6 @@
 /* Broadcasts to a shape, and sums over where each element went.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "fold.h"
 #include "kernel.h"
 
 struct expand {
