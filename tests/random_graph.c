@@ -509,7 +509,7 @@ static void add_norm(struct maker *m)
 
 static void add_any(struct maker *m)
 {
-	switch (ff_random_below(m->r, 22)) {
+	switch (ff_random_below(m->r, 23)) {
 	case 0:
 	case 1:
 		add_conv(m);
@@ -561,6 +561,9 @@ static void add_any(struct maker *m)
 	case 18:
 	case 19:
 		random_move(m);
+		break;
+	case 20:
+		random_sequence(m);
 		break;
 	default:
 		add_join(m);

@@ -223,11 +223,11 @@ refused_rates 'and a number for each name' --group bias:decay=x
 refused_rates 'where NAME is factor or a setting' --group bias:size=1
 refused_rates 'and a factor from 0' --group bias:factor=-1
 refused_rates 'group bias:beta1=0.5: beta1: optimizer momentum has no such' --group bias:beta1=0.5
-refused_rates 'group conv1.\*:decay=1,rate=-1: rate: expected a number from 0' --group 'conv1.*:decay=1,rate=-1'
+refused_rates 'group conv1.*:decay=1,rate=-1: rate: expected a number from 0' --group 'conv1.*:decay=1,rate=-1'
 refused_rates 'group norm:decay=0: it selects none' --group norm:decay=0
 check 'groups and rates' status 0 ranks "$ffrun" lenet.json data-parallel --devices 2 $data --steps 4 \
 	--group bias:decay=0 --group 'fc*:factor=2,decay=0.1' --schedule step --step-size 2 --ramp 1
-check 'names the groups' said 'but fc\*:factor=2,decay=0.1'
+check 'names the groups' said 'but fc*:factor=2,decay=0.1'
 check 'and what becomes of the rate' said 'rate: from 0.333333 of it in 1 steps, then step, times 0.1 every 2 steps'
 check 'bad momentum' refused '--momentum' "$ffrun" lenet.json single $data --steps 1 --momentum 1
 check 'negative rate' refused '--rate: expected a number from 0, not -1' "$ffrun" lenet.json single \

@@ -1,0 +1,73 @@
+/* Random recurrences.  SPDX-License-Identifier: Apache-2.0 */
+#include "random_maker.h"
+
+static int32_t between(struct maker *m, int32_t lo, int32_t hi)
+{
+	return lo + (int32_t)ff_random_below(m->r, (uint32_t)(hi - lo + 1));
+}
+
+/* Something as a sequence: its second axis are the steps. */
+static const struct value *add_sequence(struct maker *m)
+{
+	const struct value *in = random_pick(m);
+	union ff_attrs a = {.reshape = {.rank = 3, .shape = {0, -1, 1}}};
+	struct value out = {.rank = 3, .shape = {in->shape[0], 1, 1}};
+
+	if (in->rank == 3)
+		return in;
+	out.shape[1] = in->rank > 2 ? in->shape[1] : 1;
+	for (uint32_t i = in->rank > 2 ? 2 : 1; i < in->rank; i++)
+		out.shape[2] *= in->shape[i];
+	a.reshape.shape[1] = out.shape[1];
+	a.reshape.shape[2] = out.shape[2];
+	return random_add(m, FF_OP_RESHAPE, &a, &in, 1, &out);
+}
+
+static const struct value *add_features(struct maker *m, const struct value *in, int32_t features)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_LINEAR);
+	struct value out = *in;
+
+	a.linear.out_features = features;
+	out.shape[2] = features;
+	return random_add(m, FF_OP_LINEAR, &a, &in, 1, &out);
+}
+
+/* One step's state, out of one of `in`. */
+static const struct value *add_state(struct maker *m, const struct value *in, int32_t hidden)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_SLICE);
+	struct value out = *in;
+
+	a.slice.axis = 1;
+	a.slice.start = between(m, 0, in->shape[1] - 1);
+	a.slice.stop = a.slice.start + 1;
+	out.shape[1] = 1;
+	return add_features(m, random_add(m, FF_OP_SLICE, &a, &in, 1, &out), hidden);
+}
+
+void random_sequence(struct maker *m)
+{
+	static const enum ff_op ops[] = {FF_OP_RNN, FF_OP_LSTM, FF_OP_GRU};
+	static const int32_t gates[] = {1, 4, 3};
+	uint32_t kind = ff_random_below(m->r, 3), n = 1;
+	union ff_attrs a = ff_attrs_preset(ops[kind]);
+	int32_t hidden = between(m, 1, 5);
+	const struct value *sequence = add_sequence(m), *in[3];
+	struct value out = *sequence, *first;
+
+	in[0] = add_features(m, sequence, gates[kind] * hidden);
+	out.shape[2] = hidden;
+	if (between(m, 0, 1))
+		for (; n < (ops[kind] == FF_OP_LSTM ? 3 : 2); n++)
+			in[n] = add_state(m, sequence, hidden);
+	a.recurrent.bias = between(m, 0, 1);
+	a.recurrent.reverse = between(m, 0, 1);
+	a.recurrent.cell = ops[kind] == FF_OP_LSTM && between(m, 0, 1);
+	first = random_add(m, ops[kind], &a, in, n, &out);
+	if (!a.recurrent.cell)
+		return;
+	m->value[m->n] = *first;
+	m->value[m->n].shape[1] = 1;
+	m->value[m->n++].node = FF_PORT(first->node, 1);
+}
