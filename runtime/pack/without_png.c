@@ -1,0 +1,11 @@
+/* A build without libpng.  SPDX-License-Identifier: Apache-2.0 */
+#include "image.h"
+
+int ff_png_decode(const char *path, const uint8_t *bytes, size_t n, struct ff_image *ret,
+		struct ff_error *err)
+{
+	(void)bytes;
+	(void)n;
+	(void)ret;
+	return ff_fail(err, FF_E_INPUT, "%s: this build reads no PNG (libpng was not there)", path);
+}
