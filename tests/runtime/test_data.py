@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import resource
 import struct
 import subprocess
 import sys
@@ -270,6 +271,19 @@ with tempfile.TemporaryDirectory() as folder:
             "nothing is named": "tokens"}.items():
         refused(f"refused: {why}", why, sequence if spec else images, "single", "--data",
                 spec or corpus, "--steps", 1)
+
+    # files that nobody reads as a whole
+    large = folder / "large.bin"
+    with open(large, "wb") as file:
+        file.truncate(2 << 30)
+    done = run(sequence, "single", "--data", f"tokens,stride=5000:{large}", "--steps", 3)
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+    say(done.returncode == 0 and most < 1000, "2 GiB of tokens", f"{done.stderr} {most} MiB")
+    large.write_bytes(np.full(17_000_000, 60, "<u2").tobytes())
+    done = run(sequence, "single", "--data", f"tokens,stride=1:{large}", "--steps", 1)
+    say(done.returncode == 2 and "id 60, but the graph has 50 classes" in done.stderr and
+        done.stderr.count("\n") == 1, "what is wrong is found when it is read", done.stderr)
+    large.unlink()
 
     # a run that goes on goes on in the middle of its epoch
     at = [images, "single", "--data", folder / "pixels.npz", "--rate", "1e-3"]
