@@ -35,11 +35,6 @@ static int check_samples(const struct ff_dataset *d, struct ff_error *err)
 				"data %s: has %" PRId64
 				" training samples, fewer than the graph's batch of %" PRId64,
 				d->spec.text, n, d->batch);
-	if (n > UINT32_MAX)
-		return ff_fail(err, FF_E_INPUT,
-				"data %s: has %" PRId64 " training samples, at most %" PRIu32
-				" are possible",
-				d->spec.text, n, UINT32_MAX);
 	return FF_OK;
 }
 

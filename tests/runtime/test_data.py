@@ -122,9 +122,12 @@ with tempfile.TemporaryDirectory() as folder:
     (cifar / "data_batch_2.bin").write_bytes(records[7:].tobytes())
     refused("a wrong label", "data_batch_2.bin: byte 6146: label 10, but the graph has 10 classes",
             images, "single", "--data", cifar, "--steps", 1)
-    (cifar / "test_batch.bin").unlink()
+    (cifar / "test_batch.bin").rename(folder / "away.bin")
     refused("no file for testing", "test_batch.bin: No such file", images, "single", "--data",
             f"cifar10:{cifar}", "--steps", 1)
+    (folder / "away.bin").rename(cifar / "test_batch.bin")
+    records[9, 0] = 1
+    (cifar / "data_batch_2.bin").write_bytes(records[7:].tobytes())
 
     # NumPy: several inputs, labels with an axis, every type
     several = graph(
@@ -284,6 +287,19 @@ with tempfile.TemporaryDirectory() as folder:
     say(done.returncode == 2 and "id 60, but the graph has 50 classes" in done.stderr and
         done.stderr.count("\n") == 1, "what is wrong is found when it is read", done.stderr)
     large.unlink()
+
+    # fetched ahead or not, the same samples
+    for name, net, spec in (("archive", several, folder / "one.npz"), ("CIFAR-10", images, cifar),
+                            ("tokens", sequence, f"tokens,type=uint8:{folder / 'uint8.bin'}")):
+        saved = []
+        for fetch in "01":
+            os.environ["FF_PREFETCH"] = fetch
+            run(net, "data-parallel", "--devices", 2, "--data", spec, "--steps", 8, "--save",
+                folder / "saved")
+            saved.append((folder / "saved").read_bytes())
+            (folder / "saved").unlink()
+        say(saved[0] == saved[1], f"{name} is fetched ahead")
+    del os.environ["FF_PREFETCH"]
 
     # a run that goes on goes on in the middle of its epoch
     at = [images, "single", "--data", folder / "pixels.npz", "--rate", "1e-3"]
