@@ -156,11 +156,14 @@ static void list_edge(struct listing *l, uint32_t edge)
 	const struct ff_program *p = &e->program;
 	uint32_t from = ff_edge_source(e->g, edge), to = e->g->edges[edge].node;
 	uint32_t first = e->g->edges[e->first_edge[e->g->edges[edge].value]].node, reader;
+	uint32_t prelude = ff_edge_replaced_by(e->g, edge);
 
 	list_moved(l, FF_PHASE_FORWARD, edge, from, to, FF_PHASE_FORWARD);
 	reader = ff_time_reader(e, edge);
 	list_moved(l, FF_PHASE_RECOMPUTE, edge, from, reader, ff_time_reads_again(e, reader));
 	list_moved(l, FF_PHASE_BACKWARD, edge, to, from, FF_PHASE_BACKWARD);
+	if (prelude != FF_NONE)
+		list_moved(l, FF_PHASE_BACKWARD, edge, to, prelude, FF_PHASE_BACKWARD);
 	if (first != to) /* what the first use has written is added to */
 		list(l, &e->timed[FF_PHASE_BACKWARD][first], false,
 				p->compute[FF_PHASE_BACKWARD] + first, p->n_nodes,

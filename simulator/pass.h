@@ -8,6 +8,7 @@
 #include "ff/program.h"
 
 struct ff_course;
+struct ff_memo_move;
 
 /* What the pass reads of one operator, for one phase. */
 struct ff_timed_node {
@@ -74,6 +75,10 @@ void ff_time_forget(struct ff_timed_node *t, uint32_t micro);
 /* Who reads first what is moved again over `edge`, and in which phase. */
 uint32_t ff_time_reader(const struct ff_course *e, uint32_t edge);
 enum ff_phase ff_time_reads_again(const struct ff_course *e, uint32_t node);
+/* spare.c: a gradient that a prelude replaces is not replaced before `tm`, which step `s` makes
+ * of it and is done `at`, has taken it: lowering's depend_on_replaced. */
+void ff_time_spare(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
+		double at);
 
 /* buckets.c */
 int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,

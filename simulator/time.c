@@ -27,12 +27,13 @@ enum ff_phase ff_time_reads_again(const struct ff_course *e, uint32_t node)
 }
 
 /* Who reads first what is moved again over `edge`: of a prelude that is not computed
- * again the node behind it. */
+ * again the node behind it, if its backward does. */
 uint32_t ff_time_reader(const struct ff_course *e, uint32_t edge)
 {
-	uint32_t node = e->g->edges[edge].node;
+	uint32_t node = e->g->edges[edge].node, leader = ff_node_leader(e->g, node);
+	bool own = e->program.again[node] || !(ff_op_flags_of(e->g, leader) & FF_OP_BACKWARD_IN);
 
-	return e->program.again[node] ? node : ff_node_leader(e->g, node);
+	return own ? node : leader;
 }
 
 /* Times are never negative, so their bits compare as they do; and whole numbers
@@ -260,7 +261,9 @@ static void backward_moves(struct ff_course *e, const struct ff_step *s)
 		const struct ff_memo_move *tm = &me->move[FF_BACKWARD][i];
 		double at = tm->accumulate ? first_written(e, x->value, s->micro, tm) : 0;
 
-		arrive(tm, time_move(e, tm, finish, at), ready);
+		at = time_move(e, tm, finish, at);
+		arrive(tm, at, ready);
+		ff_time_spare(e, s, tm, at);
 	}
 }
 

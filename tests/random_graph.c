@@ -507,67 +507,16 @@ static void add_norm(struct maker *m)
 	add(m, op, &a, &in, 1, in);
 }
 
+/* Those that are there twice are drawn twice as often. */
 static void add_any(struct maker *m)
 {
-	switch (ff_random_below(m->r, 23)) {
-	case 0:
-	case 1:
-		add_conv(m);
-		break;
-	case 2:
-		add_pool(m);
-		break;
-	case 3:
-	case 4:
-		add_elementwise(m);
-		break;
-	case 5:
-		add_linear(m);
-		break;
-	case 6:
-		add_reshape(m);
-		break;
-	case 7:
-		add_tied(m);
-		break;
-	case 8:
-		add_binary(m);
-		break;
-	case 9:
-		add_slice(m);
-		break;
-	case 10:
-		add_split(m);
-		break;
-	case 11:
-		add_transpose(m);
-		break;
-	case 12:
-		add_unary(m);
-		break;
-	case 13:
-		add_reduce(m);
-		break;
-	case 14:
-		add_matmul(m);
-		break;
-	case 15:
-		add_softmax(m);
-		break;
-	case 16:
-	case 17:
-		add_norm(m);
-		break;
-	case 18:
-	case 19:
-		random_move(m);
-		break;
-	case 20:
-		random_sequence(m);
-		break;
-	default:
-		add_join(m);
-	}
+	static void (*const makers[])(struct maker * m) = {add_conv, add_conv, add_pool,
+			add_elementwise, add_elementwise, add_linear, add_reshape, add_tied,
+			add_binary, add_slice, add_split, add_transpose, add_unary, add_reduce,
+			add_matmul, add_softmax, add_norm, add_norm, random_move, random_move,
+			random_sequence, random_attention, random_sequence, add_join, add_join};
+
+	makers[ff_random_below(m->r, sizeof(makers) / sizeof(makers[0]))](m);
 }
 
 /* Vectors of all that nobody reads, joined; classes of those. */

@@ -42,6 +42,8 @@ struct value *random_pick(struct maker *m);
 
 /* random_moves.c: operators that pad, broadcast and pick elements. */
 void random_move(struct maker *m);
+/* random_attention.c: attention over rows, if some are picked. */
+void random_attention(struct maker *m);
 
 /* random_sequences.c: recurrences. */
 void random_sequence(struct maker *m);

@@ -89,7 +89,7 @@ int32_t ff_derive_dim(struct ff_derive *d, enum ff_label label, const char *name
 {
 	uint32_t i = d->node->n_dims++;
 
-	d->node->dim[i] = (struct ff_dim){label, name, extent};
+	d->node->dim[i] = (struct ff_dim){label, name, extent, 0};
 	return (int32_t)i;
 }
 
@@ -163,7 +163,7 @@ static void make_param(struct ff_graph *g, struct ff_value *v, uint32_t rank, co
 	v->fan_in = fan_in;
 	operand_init(n->out_map, v);
 	for (uint32_t i = 0; i < rank; i++) {
-		n->dim[n->n_dims++] = (struct ff_dim){FF_DIM_PARAMETER, names[i], shape[i]};
+		n->dim[n->n_dims++] = (struct ff_dim){FF_DIM_PARAMETER, names[i], shape[i], 0};
 		ff_axis_plain(n->out_map, i, (int32_t)i);
 	}
 }

@@ -1,7 +1,8 @@
 /* Which intervals of a dim are alike.  Two are, whatever their degrees, if they
  * have the same size, divide alike, and every window over them is whole, or both
  * are cut at a border in the same way: then the keys of their parts' costs are
- * the same.  SPDX-License-Identifier: Apache-2.0 */
+ * the same.  Of a dim that is placed each is like itself alone.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "ff/intervals.h"
 
 #include <stdlib.h>
@@ -83,7 +84,9 @@ static bool look_at(const struct ff_node *n, uint32_t dim, int32_t lo, int32_t h
 			*hash = ff_hash_mix(*hash, here);
 		}
 	}
-	return whole && !(is_reduction && !lo);
+	if (n->dim[dim].placed)
+		*hash = ff_hash_mix(*hash, (uint64_t)lo);
+	return whole && !(is_reduction && !lo) && !n->dim[dim].placed;
 }
 
 static bool look_at_part(

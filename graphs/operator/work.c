@@ -151,6 +151,18 @@ enum ff_dtype ff_work_type(const struct ff_work *w)
 	return n->n_out ? n->out_map[0].dtype : FF_F32;
 }
 
+/* Of parts of one size whose place makes their work different. */
+static void key_flops(struct key *k, int64_t flops)
+{
+	char text[40];
+
+	key_number(k, (uint64_t)flops);
+	if (!k->text)
+		return;
+	snprintf(text, sizeof(text), " flops=%lld", (long long)flops);
+	key_text(k, text);
+}
+
 static void key_walk(const struct ff_work *w, struct key *k)
 {
 	const struct ff_node *n = w->node;
@@ -180,6 +192,8 @@ static void key_walk(const struct ff_work *w, struct key *k)
 			snprintf(name, sizeof(name), i ? "out%u" : "out", i);
 		key_region(k, name, TAG_OUT + i, &w->out[i]);
 	}
+	if (row->flops)
+		key_flops(k, row->flops(w));
 	if (k->text) {
 		key_text(k, " ");
 		key_text(k, ff_dtype_name(type));
@@ -214,6 +228,8 @@ int64_t ff_work_flops(const struct ff_work *w)
 	double share = 1,
 	       all = (double)(w->pass == FF_FORWARD ? n->flops_forward : n->flops_backward);
 
+	if (ff_op_row(n->op)->flops)
+		return ff_op_row(n->op)->flops(w);
 	for (uint32_t d = 0; d < n->n_dims; d++)
 		share *= (double)ff_region_size(&w->box, d) / n->dim[d].extent;
 	return (int64_t)(all * share + 0.5);

@@ -380,6 +380,32 @@ static void use_backward(struct ff_lowering *l, const struct ff_task *t, uint32_
 	}
 }
 
+static bool takes_from(const struct ff_move *mv, uint32_t part)
+{
+	for (uint32_t i = 0; i < mv->n_sources; i++)
+		if (mv->source[i] == part)
+			return true;
+	return false;
+}
+
+/* What a prelude replaces has been sent on to other parts of the node behind it. */
+static void depend_on_replaced(struct ff_lowering *l, const struct ff_task *t)
+{
+	const struct ff_value *v = &l->g->values[l->g->nodes[ff_node_leader(l->g, t->node)].out];
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t edge = l->g->uses[v->first_use + u];
+		const struct ff_redistribution *back = &l->edge[edge].backward;
+		const uint32_t *moved = l->moved[FF_BACKWARD]
+						[(size_t)edge * l->r.n_instances + 2 * t->micro];
+
+		for (uint32_t i = 0; i < back->n_moves; i++)
+			if (back->alias[t->part] != FF_NONE &&
+					takes_from(&back->move[i], back->alias[t->part]))
+				depend(l, moved[back->move[i].sink[0]]);
+	}
+}
+
 /* What backward of a part waits for: its own forward, what was made again for it, the
  * gradients of what it made. */
 static void depend_backward(struct ff_lowering *l, const struct ff_task *t)
@@ -403,6 +429,8 @@ static void depend_backward(struct ff_lowering *l, const struct ff_task *t)
 				depend(l, gradient_from(l, edge, t->micro, t->part));
 		}
 	}
+	if (ff_node_is_prelude(l->g, t->node))
+		depend_on_replaced(l, t);
 }
 
 static void emit_backward(struct ff_lowering *l, const struct ff_step *s)
@@ -432,14 +460,6 @@ static void depend_on_gradient(struct ff_lowering *l, uint32_t param, uint32_t p
 	for (uint32_t u = 0; u < v->n_uses; u++)
 		depend(l, gradient_from(l, l->g->uses[v->first_use + u], l->s->micro_batches - 1,
 					  part));
-}
-
-static bool takes_from(const struct ff_move *mv, uint32_t part)
-{
-	for (uint32_t i = 0; i < mv->n_sources; i++)
-		if (mv->source[i] == part)
-			return true;
-	return false;
 }
 
 /* Moves that bring one part of a parameter to its readers: it must not change before. */

@@ -83,6 +83,10 @@ struct ff_reduce_attrs {
 struct ff_matmul_attrs {
 	int32_t transpose_a, transpose_b; /* the last two axes */
 };
+struct ff_attention_attrs {
+	int32_t head_dim, causal;
+	double scale; /* 0: 1 / sqrt(head_dim) */
+};
 struct ff_softmax_attrs {
 	int32_t axis;
 };
@@ -113,6 +117,7 @@ union ff_attrs {
 	struct ff_dropout_attrs dropout;
 	struct ff_reduce_attrs reduce;
 	struct ff_matmul_attrs matmul;
+	struct ff_attention_attrs attention;
 	struct ff_softmax_attrs softmax;
 	struct ff_unary_attrs unary;
 	struct ff_binary_attrs binary;

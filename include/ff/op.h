@@ -66,6 +66,8 @@
 	X(FF_OP_REDUCE_MEAN, reduce_mean)                                                          \
 	X(FF_OP_REDUCE_MAX, reduce_max)                                                            \
 	X(FF_OP_MATMUL, matmul)                                                                    \
+	X(FF_OP_ATTENTION_STATISTICS, attention_statistics)                                        \
+	X(FF_OP_ATTENTION, attention)                                                              \
 	X(FF_OP_SOFTMAX, softmax)                                                                  \
 	X(FF_OP_LOG_SOFTMAX, log_softmax)                                                          \
 	X(FF_OP_LAYER_NORM, layer_norm)                                                            \
@@ -99,6 +101,7 @@ struct ff_dim {
 	enum ff_label label;
 	const char *name; /* unique in the node; the key of a strategy's "degrees" */
 	int32_t extent;
+	uint8_t placed; /* where a part lies along it changes its work: row->flops says how */
 };
 
 /* Which elements along one tensor axis the iteration box [lo, hi) touches:
@@ -132,6 +135,7 @@ struct ff_operand {
 struct ff_graph;
 struct ff_node;
 struct ff_derive; /* graphs/derive.h */
+struct ff_work;   /* ff/work.h */
 
 enum ff_op_flags {
 	FF_OP_SOURCE = 1, /* reads the data set; has no config */
@@ -178,6 +182,9 @@ struct ff_op_row {
 	/* Fills the node's values, dims, operands and FLOPs from its attributes
 	 * and input shapes. */
 	int (*derive)(struct ff_derive *d, struct ff_error *err);
+	/* NULL: a part's FLOPs are its share of the iteration space.  Else those of a part,
+	 * which are in its cost key. */
+	int64_t (*flops)(const struct ff_work *w);
 };
 
 extern const struct ff_op_row *const ff_op_rows[FF_OP_COUNT];

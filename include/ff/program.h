@@ -80,6 +80,15 @@ static inline uint32_t ff_edge_last(const struct ff_graph *g, uint32_t edge)
 			       ? edge
 			       : g->nodes[leader].in + g->edges[edge].slot;
 }
+/* The prelude that replaces the gradient which comes back over `edge` by another one, once
+ * whoever it is sent on to has it; FF_NONE. */
+static inline uint32_t ff_edge_replaced_by(const struct ff_graph *g, uint32_t edge)
+{
+	const struct ff_value *v = &g->values[g->edges[edge].value];
+	uint32_t prelude = ff_node_prelude(g, v->producer);
+
+	return !v->port && prelude != FF_NONE && ff_node_needs_grad(g, prelude) ? prelude : FF_NONE;
+}
 /* Whether the value at `edge` is read backward. */
 static inline bool ff_edge_read_backward(const struct ff_graph *g, uint32_t edge)
 {

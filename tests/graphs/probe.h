@@ -11,7 +11,7 @@
 
 #define ROUNDS 300
 #define BOXES 6
-#define MAX_IN 4
+#define MAX_IN 5
 
 /* ---- a graph around one operator ---- */
 

@@ -387,6 +387,36 @@ def products():
     return g.finish()
 
 
+def attention():
+    """Rows that look at each other, or at others."""
+    g = Graph("attention", [4, 1, 12, 12])
+
+    def case(name, size=4, heads=2, shared=1, rows=12, mask=(), own=True, **attrs):
+        def project(what, n, features):
+            x = g.front(f"{name}.{what}", 2, bias=False)
+            x = g.add(f"{name}.{what}.rows", "reshape", x, shape=[0, n, -1])
+            # what is added to all keys changes nothing
+            return g.add(f"{name}.{what}", "linear", x, out_features=features,
+                         bias=what != "k" or not own)
+        q, k = project("q", rows, heads * shared * size), project("k", 12, heads * size)
+        v = project("v", 12, heads * size) if own else k
+        g.head(name, g.add(f"{name}.op", "attention", q, k, v, *mask, head_dim=size, **attrs))
+    case("plain")
+    case("causal", causal=True)
+    case("one-head", size=5, heads=1)
+    case("heads-of-one", size=1, heads=3, scale=0.7)
+    case("grouped", heads=2, shared=3, causal=True)
+    case("multi-query", size=3, heads=1, shared=4)
+    case("few-queries", rows=4)
+    case("many-queries-causal", rows=24, causal=True)
+    case("keys-are-values", own=False)
+    case("mask", mask=["data"])
+    case("mask-causal", mask=["data"], causal=True, shared=2)
+    g.add("mask-of-keys.data", "slice", "data", axis=2, stop=1)
+    case("mask-of-keys", mask=["mask-of-keys.data"])
+    return g.finish()
+
+
 def words():
     """Tables of vectors, read once, twice, and by the layer that tells words."""
     g = Graph("words", [6, 1, 4, 4])
@@ -569,6 +599,9 @@ def dims(node, shape, depth):
     if op == "embedding":
         middle = [f"axis{i}" for i in range(1, rank - 1)]
         return list(zip(["sample", *middle, "feature", "vocabulary"], [*shape, depth]))
+    if op == "attention":
+        return [("sample", shape[0]), ("head", shape[2] // node["head_dim"]), ("query", shape[1]),
+                ("key", depth)]
     if op == "matmul":
         middle = [f"axis{i}" for i in range(1, rank - 2)]
         return list(zip(["sample", *middle, "row", "column", "inner"], [*shape, depth]))

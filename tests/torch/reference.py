@@ -286,6 +286,38 @@ def matmul(net, node, a, b):
     return a @ (b.mT if node.get("transpose_b") else b)
 
 
+class Weighed(torch.autograd.Function):
+    """softmax(scores) value, whose backward reads what was stored of it."""
+    @staticmethod
+    def forward(ctx, scores, value):
+        weights = torch.softmax(scores, -1)
+        out = rounded(weights @ value)
+        ctx.save_for_backward(weights, value, out)
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient):
+        weights, value, out = ctx.saved_tensors
+        slope = gradient @ value.mT - (gradient * out).sum(-1, True)
+        return weights * slope, weights.mT @ gradient
+
+
+def attention(net, node, query, key, value, mask=None):
+    """PyTorch has it from 2.0 on."""
+    size = node["head_dim"]
+    query, key, value = (x.reshape(*x.shape[:2], -1, size).transpose(1, 2)
+                         for x in (query, key, value))
+    key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
+    scores = query @ key.mT * (node.get("scale", 0) or size ** -0.5)
+    if mask is not None:
+        scores = scores + mask
+    if node.get("causal"):
+        ahead = torch.ones(scores.shape[2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(ahead, -np.inf)
+    out = Weighed.apply(scores, value) if net.rounds else torch.softmax(scores, -1) @ value
+    return out.transpose(1, 2).flatten(2)
+
+
 class Softmax(torch.autograd.Function):
     """Whose backward reads what was stored."""
     @staticmethod
@@ -347,7 +379,7 @@ def batch_norm(net, node, x):
 
 
 OPERATORS = {
-    "matmul": matmul, "softmax": softmax, "log_softmax": softmax,
+    "matmul": matmul, "attention": attention, "softmax": softmax, "log_softmax": softmax,
     "reduce_sum": reduction(torch.sum), "reduce_mean": reduction(torch.mean),
     "reduce_max": reduction(torch.amax),
     "sub": binary(torch.sub), "mul": binary(torch.mul), "div": binary(torch.div),
@@ -380,6 +412,10 @@ OPERATORS = {
 }
 
 
+# Of those that are counted as nodes beside their own.
+PRELUDES = {"batch_norm": ".moments", "attention": ".statistics"}
+
+
 def parameter(node, name):
     """The name of a node's parameter, which others may share."""
     return node.get("params", {}).get(name, f"{node['name']}.{name}")
@@ -408,8 +444,8 @@ def numbers(graph):
     for node in graph["nodes"]:
         for name in parameters(node):
             number.setdefault(parameter(node, name), len(number))
-        if node["op"] == "batch_norm":  # its prelude
-            number[node["name"] + ".moments"] = len(number)
+        if node["op"] in PRELUDES:
+            number[node["name"] + PRELUDES[node["op"]]] = len(number)
         number[node["name"]] = len(number)
     return number
 

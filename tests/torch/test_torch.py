@@ -123,7 +123,7 @@ def test_operators():
     test_philox()
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
-                 graphs.norms):
+                 graphs.attention, graphs.norms):
         graph = make()
         case = Case(graph["name"], 2).made(graph)
         # several steps: biases that are no longer zero, masks of later steps
@@ -277,6 +277,8 @@ def split_at_random(name, weights_seed, zoo, splits):
               for node in case.graph["nodes"] if node["op"] in ("conv2d", "linear", "embedding")}
     depths.update({node["name"]: shapes[node["in"][0]][-2 if node.get("transpose_a") else -1]
                    for node in case.graph["nodes"] if node["op"] == "matmul"})
+    depths.update({node["name"]: shapes[node["in"][1]][1]
+                   for node in case.graph["nodes"] if node["op"] == "attention"})
     for devices, seed in splits:
         strategy = graphs.random_strategy(case.path.read_text(), devices, shapes, depths,
                                           random.Random(seed), known)
@@ -386,9 +388,10 @@ def test_split():
                                    "--set", "tie=yes"], [(2, 1), (3, 2), (4, 3)])
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
-                 graphs.norms):
+                 graphs.attention, graphs.norms):
         split_by_sample(make())
-    for make in (graphs.functions, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products):
+    for make in (graphs.functions, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products,
+                 graphs.attention):
         graph = make()
         split_at_random(graph["name"], 2, graph, [(2, 1), (3, 2), (4, 3)])
     split_at_random("norms", 2, graphs.norms(), [(2, 1), (3, 2), (4, 3), (4, 4)])
@@ -586,7 +589,7 @@ def test_bfloat16():
     """Beside PyTorch that rounds where ffrun stores: operators, networks, updates."""
     for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
-                 graphs.norms):
+                 graphs.attention, graphs.norms):
         graph = make()
         case = Case(f"{graph['name']} in bfloat16", 2).made(in_bfloat16(graph))
         losses = case.run(steps=3, options=("--rate", "0.01", "--momentum", "0.5"))

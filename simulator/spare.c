@@ -1,0 +1,31 @@
+/* What the evaluator's pass makes preludes wait for that replace gradients.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "evaluate.h"
+
+static bool takes_from(const struct ff_memo_move *tm, uint32_t part)
+{
+	uint32_t k = 0;
+
+	if (tm->source_range)
+		return part - tm->first_source < tm->n_sources;
+	while (k < tm->n_sources && tm->move->source[k] != part)
+		k++;
+	return k < tm->n_sources;
+}
+
+void ff_time_spare(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
+		double at)
+{
+	const struct ff_memo_edge *me = e->edge[s->id];
+	uint32_t prelude = ff_edge_replaced_by(e->g, s->id);
+	struct ff_timed_node *t;
+	double *ready;
+
+	if (prelude == FF_NONE || me->none_alike)
+		return;
+	t = &e->timed[FF_PHASE_BACKWARD][prelude];
+	ready = ff_time_expect(e, t, s->micro);
+	for (uint32_t k = 0; k < t->n; k++)
+		if (me->alias[k] != FF_NONE && takes_from(tm, me->alias[k]) && ready[k] < at)
+			ready[k] = at;
+}
