@@ -14,6 +14,11 @@ static int32_t between(struct maker *m, int32_t lo, int32_t hi)
 	return lo + (int32_t)ff_random_below(m->r, (uint32_t)(hi - lo + 1));
 }
 
+static bool is_conv(enum ff_op op)
+{
+	return op >= FF_OP_CONV1D && op <= FF_OP_CONV3D;
+}
+
 /* `like`: whose parameters to share, or NULL. */
 static struct value *add_like(struct maker *m, enum ff_op op, const union ff_attrs *attrs,
 		const struct value *const *in, uint32_t n_in, const struct value *shape,
@@ -35,7 +40,7 @@ static struct value *add_like(struct maker *m, enum ff_op op, const union ff_att
 		if (ff_random_below(m->r, 4))
 			own[i] = like->param[i];
 	v->node = ff_builder_add_tied(m->b, op, name, attrs, nodes, n_in, own);
-	if ((op == FF_OP_LINEAR || op == FF_OP_CONV2D) && !like) {
+	if ((op == FF_OP_LINEAR || is_conv(op)) && !like) {
 		struct layer *l = &m->layer[m->n_layers++];
 
 		*l = (struct layer){.op = op, .name = name, .attrs = *attrs, .in = *in[0]};
@@ -72,7 +77,38 @@ static struct value *pick(struct maker *m, uint32_t rank)
 
 static int32_t window(int32_t size, int32_t kernel, int32_t stride, int32_t pad, int32_t dilation)
 {
-	return (size + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
+	return (size + pad - dilation * (kernel - 1) - 1) / stride + 1;
+}
+
+/* An image as a line or as a volume. */
+static struct value *add_spatial(struct maker *m, const struct value *in, uint32_t rank)
+{
+	union ff_attrs a = {.reshape = {.rank = (int32_t)rank, .shape = {0, 0, -1}}};
+	struct value out = *in;
+
+	out.rank = rank;
+	out.shape[2] = in->shape[2] * in->shape[3];
+	if (rank == 5) {
+		a.reshape.shape[2] = 0;
+		a.reshape.shape[3] = out.shape[3] = 1;
+		a.reshape.shape[4] = -1;
+		out.shape[2] = in->shape[2];
+		out.shape[4] = in->shape[3];
+	}
+	return add(m, FF_OP_RESHAPE, &a, &in, 1, &out);
+}
+
+/* Something with one to three axes behind the channels, mostly two. */
+static struct value *pick_spatial(struct maker *m)
+{
+	static const uint32_t ranks[] = {3, 5, 4, 4, 4, 4};
+	uint32_t rank = ranks[ff_random_below(m->r, 6)];
+	struct value *v = pick(m, rank);
+
+	if (v || rank == 4)
+		return v;
+	v = pick(m, 4);
+	return v ? add_spatial(m, v, rank) : NULL;
 }
 
 struct value *random_add(struct maker *m, enum ff_op op, const union ff_attrs *attrs,
@@ -88,56 +124,68 @@ struct value *random_pick(struct maker *m)
 
 static void add_conv(struct maker *m)
 {
-	const struct value *in = pick(m, 4);
-	union ff_attrs a = ff_attrs_preset(FF_OP_CONV2D);
+	const struct value *in = m->n == 1 ? &m->value[0] : pick_spatial(m);
+	union ff_attrs a = {{0}};
 	struct value out;
 	int32_t groups = 1;
+	enum ff_op op;
 
 	if (!in)
 		return;
+	op = (enum ff_op)(FF_OP_CONV1D + in->rank - 3);
+	a = ff_attrs_preset(op);
 	out = *in;
-	for (int i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i + 2 < in->rank; i++) {
 		int32_t k = between(m, 1, 3), d = between(m, 1, 2), s = between(m, 1, 2);
-		int32_t pad = between(m, 0, k - 1);
+		int32_t pad = between(m, 0, k - 1), behind = between(m, 0, k - 1);
 
-		if (in->shape[2 + i] + 2 * pad < d * (k - 1) + 1)
-			k = d = s = 1, pad = 0;
-		a.conv2d.kernel[i] = k;
-		a.conv2d.dilation[i] = d;
-		a.conv2d.stride[i] = s;
-		a.conv2d.pad[i] = pad;
-		out.shape[2 + i] = window(in->shape[2 + i], k, s, pad, d);
+		if (in->shape[2 + i] + pad + behind < d * (k - 1) + 1)
+			k = d = s = 1, pad = behind = 0;
+		a.conv.kernel[i] = k;
+		a.conv.dilation[i] = d;
+		a.conv.stride[i] = s;
+		a.conv.pad[0][i] = pad;
+		a.conv.pad[1][i] = behind;
+		out.shape[2 + i] = window(in->shape[2 + i], k, s, pad + behind, d);
 	}
 	if (between(m, 0, 1))
 		for (int32_t g = between(m, 2, 3); g > 1 && groups == 1; g--)
 			groups = in->shape[1] % g == 0 ? g : 1;
-	a.conv2d.groups = groups;
-	a.conv2d.out_channels = groups * between(m, 1, groups > 1 ? 2 : 6);
-	a.conv2d.bias = between(m, 0, 3) > 0;
-	out.shape[1] = a.conv2d.out_channels;
-	add(m, FF_OP_CONV2D, &a, &in, 1, &out);
+	a.conv.groups = groups;
+	a.conv.out_channels = groups * between(m, 1, groups > 1 ? 2 : 6);
+	a.conv.bias = between(m, 0, 3) > 0;
+	out.shape[1] = a.conv.out_channels;
+	add(m, op, &a, &in, 1, &out);
 }
 
 static void add_pool(struct maker *m)
 {
-	const struct value *in = pick(m, 4);
-	union ff_attrs a = ff_attrs_preset(FF_OP_POOL2D);
+	const struct value *in = pick_spatial(m);
+	union ff_attrs a = {{0}};
 	struct value out;
+	enum ff_op op;
 
 	if (!in)
 		return;
+	op = (enum ff_op)(FF_OP_POOL1D + in->rank - 3);
+	a = ff_attrs_preset(op);
 	out = *in;
-	a.pool2d.mode = between(m, 0, 1);
-	for (int i = 0; i < 2; i++) {
+	a.pool.mode = between(m, 0, 1);
+	a.pool.ceil = between(m, 0, 1);
+	a.pool.count_pad = between(m, 0, 1);
+	for (uint32_t i = 0; i + 2 < in->rank; i++) {
 		int32_t size = in->shape[2 + i], k = between(m, 1, size < 3 ? size : 3);
 		int32_t s = between(m, 1, 3), pad = between(m, 0, k / 2);
+		int32_t behind = between(m, 0, k / 2), *n = &out.shape[2 + i];
 
-		a.pool2d.kernel[i] = k;
-		a.pool2d.stride[i] = s;
-		a.pool2d.pad[i] = pad;
-		out.shape[2 + i] = window(size, k, s, pad, 1);
+		a.pool.kernel[i] = k;
+		a.pool.stride[i] = s;
+		a.pool.pad[0][i] = pad;
+		a.pool.pad[1][i] = behind;
+		*n = window(size, k, s, pad + behind, 1);
+		*n += a.pool.ceil && (size + pad + behind - k) % s && *n * s < size + pad;
 	}
-	add(m, FF_OP_POOL2D, &a, &in, 1, &out);
+	add(m, op, &a, &in, 1, &out);
 }
 
 /* A function of one element.  Of what is not bounded or not positive some would make numbers
@@ -207,11 +255,11 @@ static bool fits(const struct layer *l, const struct value *v)
 		return v->rank == 2 || v->rank == 3
 				       ? v->shape[v->rank - 1] == l->in.shape[l->in.rank - 1]
 				       : false;
-	if (v->rank != 4 || v->shape[1] != l->in.shape[1])
+	if (v->rank != l->in.rank || v->shape[1] != l->in.shape[1])
 		return false;
-	for (int i = 0; i < 2; i++)
-		if (v->shape[2 + i] + 2 * l->attrs.conv2d.pad[i] <
-				l->attrs.conv2d.dilation[i] * (l->attrs.conv2d.kernel[i] - 1) + 1)
+	for (uint32_t i = 0; i + 2 < v->rank; i++)
+		if (v->shape[2 + i] + l->attrs.conv.pad[0][i] + l->attrs.conv.pad[1][i] <
+				l->attrs.conv.dilation[i] * (l->attrs.conv.kernel[i] - 1) + 1)
 			return false;
 	return true;
 }
@@ -220,7 +268,7 @@ static bool fits(const struct layer *l, const struct value *v)
 static void add_tied(struct maker *m)
 {
 	const struct layer *l = &m->layer[ff_random_below(m->r, m->n_layers)];
-	const struct ff_conv2d_attrs *c = &l->attrs.conv2d;
+	const struct ff_conv_attrs *c = &l->attrs.conv;
 	const struct value *in = NULL;
 	uint32_t seen = 0;
 	struct value out;
@@ -233,9 +281,9 @@ static void add_tied(struct maker *m)
 		out.shape[out.rank - 1] = l->attrs.linear.out_features;
 	} else {
 		out.shape[1] = c->out_channels;
-		for (int i = 0; i < 2; i++)
+		for (uint32_t i = 0; i + 2 < in->rank; i++)
 			out.shape[2 + i] = window(in->shape[2 + i], c->kernel[i], c->stride[i],
-					c->pad[i], c->dilation[i]);
+					c->pad[0][i] + c->pad[1][i], c->dilation[i]);
 	}
 	add_like(m, l->op, &l->attrs, &in, 1, &out, l);
 }
@@ -514,7 +562,7 @@ static void add_any(struct maker *m)
 			add_elementwise, add_elementwise, add_linear, add_reshape, add_tied,
 			add_binary, add_slice, add_split, add_transpose, add_unary, add_reduce,
 			add_matmul, add_softmax, add_norm, add_norm, random_move, random_move,
-			random_sequence, random_attention, random_sequence, add_join, add_join};
+			random_sequence, random_attention, random_attention, add_join, add_join};
 
 	makers[ff_random_below(m->r, sizeof(makers) / sizeof(makers[0]))](m);
 }

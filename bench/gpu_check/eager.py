@@ -45,12 +45,12 @@ class Network(torch.nn.Module):
     def shape(self, node, name):
         if node["op"] == "batch_norm":
             return (self.reading.shape[1],)
-        wide = node["out_channels"] if node["op"] == "conv2d" else node["out_features"]
+        wide = node["out_channels"] if node["op"].startswith("conv") else node["out_features"]
         if name == "bias":
             return (wide,)
-        if node["op"] == "conv2d":
+        if node["op"].startswith("conv"):
             deep = self.reading.shape[1] // node.get("groups", 1)
-            return (wide, deep, *reference.pair(node["kernel"]))
+            return (wide, deep, *reference.numbers_of(node, "kernel", self.reading, 1))
         return (wide, self.reading.shape[-1])
 
     def forward(self, inputs):

@@ -4,17 +4,17 @@
 
 #include "rows.h"
 
-/* A pair of an attribute's integers, or `preset` twice. */
-static int read_pair(struct ff_import *im, const Onnx__NodeProto *n, const char *name,
-		int32_t preset, int32_t ret[2])
+/* An attribute's integers, one an axis, or `preset` for all. */
+static int read_axes(struct ff_import *im, const Onnx__NodeProto *n, const char *name,
+		uint32_t axes, int32_t preset, int32_t *ret)
 {
 	const Onnx__AttributeProto *a = ff_onnx_attr(n, name);
 
-	ret[0] = ret[1] = preset;
-	if (a && a->n_ints != 2)
-		return ff_import_fail(im, n, "%s of %zu axes, expected height and width", name,
-				a->n_ints);
-	for (int k = 0; a && k < 2; k++) {
+	for (uint32_t k = 0; k < axes; k++)
+		ret[k] = preset;
+	if (a && a->n_ints != axes)
+		return ff_import_fail(im, n, "%s of %zu axes, expected %u", name, a->n_ints, axes);
+	for (uint32_t k = 0; a && k < axes; k++) {
 		if (a->ints[k] < 0 || a->ints[k] > INT32_MAX)
 			return ff_import_fail(im, n, "%s of %" PRId64, name, a->ints[k]);
 		ret[k] = (int32_t)a->ints[k];
@@ -22,29 +22,40 @@ static int read_pair(struct ff_import *im, const Onnx__NodeProto *n, const char 
 	return FF_OK;
 }
 
-/* Padding, which must be alike on both sides; with what a node before left to this one. */
+/* Padding before and behind; with what a node before left to this one. */
 static int read_pads(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
-		int32_t ret[2])
+		uint32_t axes, int32_t ret[2][FF_MAX_SPATIAL])
 {
 	const Onnx__AttributeProto *a = ff_onnx_attr(n, "pads");
 
-	memcpy(ret, in->pad, sizeof(in->pad));
+	for (int k = 0; k < 2; k++)
+		ret[0][k] = ret[1][k] = in->pad[k];
 	if (ff_onnx_attr(n, "auto_pad") && !ff_onnx_is(n, "auto_pad", "NOTSET") &&
 			!ff_onnx_is(n, "auto_pad", "VALID"))
 		return ff_import_fail(im, n, "auto_pad is not supported");
 	if (!a)
 		return FF_OK;
-	if (a->n_ints != 4)
-		return ff_import_fail(im, n, "pads of %zu numbers, expected four", a->n_ints);
-	for (int k = 0; k < 2; k++) {
-		if (a->ints[k] != a->ints[k + 2] || a->ints[k] < 0 || a->ints[k] > INT32_MAX)
-			return ff_import_fail(im, n,
-					"padding of %" PRId64 " before and %" PRId64
-					" behind, expected as much on both sides",
-					a->ints[k], a->ints[k + 2]);
-		if (__builtin_add_overflow(ret[k], (int32_t)a->ints[k], &ret[k]))
+	if (a->n_ints != 2 * axes)
+		return ff_import_fail(
+				im, n, "pads of %zu numbers, expected %u", a->n_ints, 2 * axes);
+	for (uint32_t k = 0; k < 2 * axes; k++) {
+		int32_t *to = &ret[k / axes][k % axes];
+
+		if (a->ints[k] < 0 || a->ints[k] > INT32_MAX ||
+				__builtin_add_overflow(*to, (int32_t)a->ints[k], to))
 			return ff_import_fail(im, n, "padding of %" PRId64, a->ints[k]);
 	}
+	return FF_OK;
+}
+
+/* What goes along `in`'s spatial axes with a window: the first of three operators. */
+static int windowed(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		enum ff_op first, enum ff_op *ret)
+{
+	if (in->rank < 3 || in->rank > 5)
+		return ff_import_fail(im, n, "over %u axes, expected one to three",
+				in->rank > 2 ? in->rank - 2 : 0);
+	*ret = (enum ff_op)(first + in->rank - 3);
 	return FF_OK;
 }
 
@@ -108,29 +119,33 @@ static int claim(struct ff_import *im, const Onnx__NodeProto *n, const struct ff
 
 int ff_onnx_conv(struct ff_import *im, const Onnx__NodeProto *n)
 {
-	union ff_attrs a = ff_attrs_preset(FF_OP_CONV2D);
-	struct ff_emit e = {.op = FF_OP_CONV2D, .attrs = &a, .n_in = 1};
+	union ff_attrs a = ff_attrs_preset(FF_OP_CONV1D);
+	struct ff_emit e = {.attrs = &a, .n_in = 1};
 	const struct ff_constant *weight, *bias = NULL;
 	struct ff_onnx_value *in;
+	uint32_t axes;
 	int code;
 
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
 			(code = ff_onnx_in_constant(im, n, 1, &weight)) < 0 ||
-			(ff_onnx_in(im, n, 2) && (code = ff_onnx_in_constant(im, n, 2, &bias)) < 0))
+			(ff_onnx_in(im, n, 2) &&
+					(code = ff_onnx_in_constant(im, n, 2, &bias)) < 0) ||
+			(code = windowed(im, n, in, FF_OP_CONV1D, &e.op)) < 0)
 		return code;
-	if (weight->rank != 4 || in->rank != 4)
-		return ff_import_fail(im, n, "over %u axes, expected height and width",
-				weight->rank > 2 ? weight->rank - 2 : 0);
-	if ((code = read_pair(im, n, "strides", 1, a.conv2d.stride)) < 0 ||
-			(code = read_pair(im, n, "dilations", 1, a.conv2d.dilation)) < 0 ||
-			(code = read_pads(im, n, in, a.conv2d.pad)) < 0 ||
+	axes = in->rank - 2;
+	if (weight->rank != in->rank)
+		return ff_import_fail(
+				im, n, "a weight of %u axes, expected %u", weight->rank, in->rank);
+	if ((code = read_axes(im, n, "strides", axes, 1, a.conv.stride)) < 0 ||
+			(code = read_axes(im, n, "dilations", axes, 1, a.conv.dilation)) < 0 ||
+			(code = read_pads(im, n, in, axes, a.conv.pad)) < 0 ||
 			(code = claim(im, n, weight, false, bias, &e)) < 0)
 		return code;
-	a.conv2d.out_channels = (int32_t)weight->shape[0];
-	a.conv2d.kernel[0] = (int32_t)weight->shape[2];
-	a.conv2d.kernel[1] = (int32_t)weight->shape[3];
-	a.conv2d.groups = (int32_t)ff_onnx_int(n, "group", 1);
-	a.conv2d.bias = bias != NULL;
+	a.conv.out_channels = (int32_t)weight->shape[0];
+	for (uint32_t k = 0; k < axes; k++)
+		a.conv.kernel[k] = (int32_t)weight->shape[2 + k];
+	a.conv.groups = (int32_t)ff_onnx_int(n, "group", 1);
+	a.conv.bias = bias != NULL;
 	e.in[0] = *in;
 	return ff_emit_as(im, n, &e);
 }
@@ -216,37 +231,49 @@ int ff_onnx_matmul(struct ff_import *im, const Onnx__NodeProto *n)
 	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
 }
 
+/* Zeros that a node before left to this one count in any case. */
+static int count_pad(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		uint32_t axes, struct ff_pool_attrs *a)
+{
+	bool own = false, left = in->pad[0] || in->pad[1];
+
+	for (uint32_t k = 0; k < 2 * axes; k++) {
+		uint32_t axis = k % axes;
+
+		own = own || a->pad[k / axes][axis] > (axis < 2 ? in->pad[axis] : 0);
+	}
+	a->count_pad = !own || ff_onnx_int(n, "count_include_pad", 0);
+	if (!a->count_pad && left)
+		return ff_import_fail(
+				im, n, "averages that count some of the padding are not supported");
+	return FF_OK;
+}
+
 static int pool(struct ff_import *im, const Onnx__NodeProto *n, enum ff_pool_mode mode)
 {
-	union ff_attrs a = ff_attrs_preset(FF_OP_POOL2D);
-	struct ff_emit e = {.op = FF_OP_POOL2D, .attrs = &a, .n_in = 1};
-	int32_t dilation[2];
+	union ff_attrs a = ff_attrs_preset(FF_OP_POOL1D);
+	struct ff_emit e = {.attrs = &a, .n_in = 1};
+	int32_t dilation[FF_MAX_SPATIAL];
 	struct ff_onnx_value *in;
+	uint32_t axes;
 	int code;
 
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
-			(code = read_pair(im, n, "kernel_shape", 0, a.pool2d.kernel)) < 0 ||
-			(code = read_pair(im, n, "strides", 1, a.pool2d.stride)) < 0 ||
-			(code = read_pair(im, n, "dilations", 1, dilation)) < 0 ||
-			(code = read_pads(im, n, in, a.pool2d.pad)) < 0)
+			(code = windowed(im, n, in, FF_OP_POOL1D, &e.op)) < 0)
 		return code;
-	if (dilation[0] != 1 || dilation[1] != 1)
-		return ff_import_fail(im, n, "dilation is not supported");
-	if (mode == FF_POOL_AVG && !ff_onnx_int(n, "count_include_pad", 0) &&
-			(a.pool2d.pad[0] > in->pad[0] || a.pool2d.pad[1] > in->pad[1]))
-		return ff_import_fail(
-				im, n, "averages that leave out the padding are not supported");
-	a.pool2d.mode = mode;
+	axes = in->rank - 2;
+	if ((code = read_axes(im, n, "kernel_shape", axes, 0, a.pool.kernel)) < 0 ||
+			(code = read_axes(im, n, "strides", axes, 1, a.pool.stride)) < 0 ||
+			(code = read_axes(im, n, "dilations", axes, 1, dilation)) < 0 ||
+			(code = read_pads(im, n, in, axes, a.pool.pad)) < 0 ||
+			(mode == FF_POOL_AVG && (code = count_pad(im, n, in, axes, &a.pool)) < 0))
+		return code;
+	for (uint32_t k = 0; k < axes; k++)
+		if (dilation[k] != 1)
+			return ff_import_fail(im, n, "dilation is not supported");
+	a.pool.mode = mode;
+	a.pool.ceil = ff_onnx_int(n, "ceil_mode", 0) != 0;
 	e.in[0] = *in;
-	if (ff_onnx_int(n, "ceil_mode", 0) && in->rank == 4)
-		for (int k = 0; k < 2; k++) {
-			int64_t rest = in->shape[2 + k] + 2 * (int64_t)a.pool2d.pad[k] -
-				       a.pool2d.kernel[k];
-
-			if (a.pool2d.stride[k] && rest % a.pool2d.stride[k])
-				return ff_import_fail(
-						im, n, "rounding up (ceil_mode) is not supported");
-		}
 	return ff_emit_as(im, n, &e);
 }
 
@@ -264,16 +291,14 @@ int ff_onnx_average_pool(struct ff_import *im, const Onnx__NodeProto *n)
 static int pool_all(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
 		struct ff_onnx_value *ret)
 {
-	union ff_attrs a = ff_attrs_preset(FF_OP_POOL2D);
-	const struct ff_emit e = {.op = FF_OP_POOL2D, .attrs = &a, .in = {*in}, .n_in = 1};
+	union ff_attrs a = ff_attrs_preset(FF_OP_POOL1D);
+	struct ff_emit e = {.attrs = &a, .in = {*in}, .n_in = 1};
+	int code = windowed(im, n, in, FF_OP_POOL1D, &e.op);
 
-	if (in->rank != 4)
-		return ff_import_fail(im, n, "over %u axes, expected height and width",
-				in->rank > 2 ? in->rank - 2 : 0);
-	a.pool2d.mode = FF_POOL_AVG;
-	for (int k = 0; k < 2; k++)
-		a.pool2d.kernel[k] = a.pool2d.stride[k] = in->shape[2 + k];
-	return ff_emit(im, n, &e, ret, 1);
+	a.pool.mode = FF_POOL_AVG;
+	for (uint32_t k = 0; code == FF_OK && k < in->rank - 2; k++)
+		a.pool.kernel[k] = a.pool.stride[k] = in->shape[2 + k];
+	return code < 0 ? code : ff_emit(im, n, &e, ret, 1);
 }
 
 int ff_onnx_global_average_pool(struct ff_import *im, const Onnx__NodeProto *n)

@@ -54,21 +54,40 @@ static int read_int(const struct ff_attr_row *r, const struct ff_json *v, int32_
 	return code;
 }
 
-static int read_pair(const struct ff_attr_row *r, const struct ff_json *v, int32_t ret[2],
-		struct ff_error *err)
+/* One number for all axes, or one for each. */
+static int read_axes(const struct ff_op_row *row, const struct ff_attr_row *r,
+		const struct ff_json *v, int32_t *ret, struct ff_error *err)
 {
-	int code;
+	static const char *const forms[FF_MAX_SPATIAL] = {
+			"[length]", "[height, width]", "[depth, height, width]"};
+	bool single = v->type == FF_JSON_NUMBER;
 
-	if (v->type == FF_JSON_NUMBER) {
-		code = read_int(r, v, ret, err);
-		if (code == FF_OK)
-			ret[1] = ret[0];
-		return code;
+	if (!single && (v->type != FF_JSON_ARRAY || v->n != row->axes))
+		return ff_json_fail(v, err, "expected a whole number or %s", forms[row->axes - 1]);
+	for (uint32_t i = 0; i < row->axes; i++) {
+		int code = read_int(r, single ? v : &v->child[i], &ret[i], err);
+
+		if (code < 0)
+			return code;
 	}
-	if (v->type != FF_JSON_ARRAY || v->n != 2)
-		return ff_json_fail(v, err, "expected a whole number or [height, width]");
-	code = read_int(r, &v->child[0], &ret[0], err);
-	return code < 0 ? code : read_int(r, &v->child[1], &ret[1], err);
+	return FF_OK;
+}
+
+/* As read_axes(), both sides alike; or those before all axes, then those behind. */
+static int read_pads(const struct ff_op_row *row, const struct ff_attr_row *r,
+		const struct ff_json *v, int32_t *ret, struct ff_error *err)
+{
+	bool both = v->type == FF_JSON_ARRAY && v->n == 2 * row->axes;
+	int code = both ? FF_OK : read_axes(row, r, v, ret, err);
+
+	for (uint32_t i = 0; i < row->axes && code == FF_OK; i++) {
+		if (both)
+			code = read_int(r, &v->child[i], &ret[i], err);
+		ret[FF_MAX_SPATIAL + i] = ret[i];
+		if (both && code == FF_OK)
+			code = read_int(r, &v->child[row->axes + i], &ret[FF_MAX_SPATIAL + i], err);
+	}
+	return code;
 }
 
 static int read_shape(const struct ff_attr_row *r, const struct ff_json *v, int32_t *ret,
@@ -120,14 +139,17 @@ static int read_list(const struct ff_attr_row *r, const struct ff_json *v, struc
 	return FF_OK;
 }
 
-static int read_value(const struct ff_attr_row *r, const struct ff_json *v, struct ff_arena *a,
-		union ff_attrs *attrs, struct ff_error *err)
+static int read_value(const struct ff_op_row *row, const struct ff_attr_row *r,
+		const struct ff_json *v, struct ff_arena *a, union ff_attrs *attrs,
+		struct ff_error *err)
 {
 	switch (r->type) {
 	case FF_ATTR_INT:
 		return read_int(r, v, ints_at(r, attrs), err);
-	case FF_ATTR_PAIR:
-		return read_pair(r, v, ints_at(r, attrs), err);
+	case FF_ATTR_AXES:
+		return read_axes(row, r, v, ints_at(r, attrs), err);
+	case FF_ATTR_PADS:
+		return read_pads(row, r, v, ints_at(r, attrs), err);
 	case FF_ATTR_SHAPE:
 		return read_shape(r, v, ints_at(r, attrs), err);
 	case FF_ATTR_CHOICE:
@@ -152,7 +174,8 @@ static int read_value(const struct ff_attr_row *r, const struct ff_json *v, stru
 uint32_t ff_attr_ints(const struct ff_attr_row *r)
 {
 	static const uint32_t ints[] = {[FF_ATTR_INT] = 1,
-			[FF_ATTR_PAIR] = 2,
+			[FF_ATTR_AXES] = FF_MAX_SPATIAL,
+			[FF_ATTR_PADS] = 2 * FF_MAX_SPATIAL,
 			[FF_ATTR_SHAPE] = 1 + FF_MAX_RANK,
 			[FF_ATTR_BOOL] = 1,
 			[FF_ATTR_REAL] = 2,
@@ -162,17 +185,21 @@ uint32_t ff_attr_ints(const struct ff_attr_row *r)
 	return ints[r->type];
 }
 
-static void preset(const struct ff_attr_row *r, union ff_attrs *attrs)
+/* The numbers of axes that the row does not have stay zero. */
+static void preset(const struct ff_op_row *row, const struct ff_attr_row *r, union ff_attrs *attrs)
 {
+	uint32_t n = r->type == FF_ATTR_AXES || r->type == FF_ATTR_PADS ? row->axes : 1;
+
 	if (r->type == FF_ATTR_SHAPE || r->type == FF_ATTR_LIST || r->required)
 		return;
 	if (r->type == FF_ATTR_REAL) {
 		*real_at(r, attrs) = r->preset;
 		return;
 	}
-	ints_at(r, attrs)[0] = (int32_t)r->preset;
-	if (r->type == FF_ATTR_PAIR)
-		ints_at(r, attrs)[1] = (int32_t)r->preset;
+	for (uint32_t i = 0; i < n; i++)
+		ints_at(r, attrs)[i] = (int32_t)r->preset;
+	for (uint32_t i = 0; r->type == FF_ATTR_PADS && i < n; i++)
+		ints_at(r, attrs)[FF_MAX_SPATIAL + i] = (int32_t)r->preset;
 }
 
 union ff_attrs ff_attrs_preset(enum ff_op op)
@@ -182,7 +209,7 @@ union ff_attrs ff_attrs_preset(enum ff_op op)
 
 	memset(&attrs, 0, sizeof(attrs));
 	for (uint32_t i = 0; i < row->n_attrs; i++)
-		preset(&row->attrs[i], &attrs);
+		preset(row, &row->attrs[i], &attrs);
 	return attrs;
 }
 
@@ -218,10 +245,10 @@ int ff_attrs_read(const struct ff_op_row *row, const struct ff_json *node, struc
 		if (!v && r->required)
 			return ff_json_fail(node, err, "%s needs \"%s\"", row->name, r->name);
 		if (!v) {
-			preset(r, &attrs);
+			preset(row, r, &attrs);
 			continue;
 		}
-		code = read_value(r, v, a, &attrs, err);
+		code = read_value(row, r, v, a, &attrs, err);
 		if (code < 0)
 			return code;
 	}
@@ -245,6 +272,20 @@ static void write_list(struct ff_out *o, const char *key, const struct ff_number
 	ff_out_close(o);
 }
 
+/* Those behind only where they differ from those before. */
+static void write_pads(struct ff_out *o, const char *key, const int32_t *v, int32_t n)
+{
+	const int32_t *behind = v + FF_MAX_SPATIAL;
+	bool both = memcmp(v, behind, (size_t)n * sizeof(*v)) != 0;
+
+	ff_out_array(o, key);
+	for (int32_t i = 0; i < n; i++)
+		ff_out_int(o, NULL, v[i]);
+	for (int32_t i = 0; i < n && both; i++)
+		ff_out_int(o, NULL, behind[i]);
+	ff_out_close(o);
+}
+
 void ff_attrs_write(const struct ff_op_row *row, const union ff_attrs *attrs, struct ff_out *o)
 {
 	union ff_attrs copy = *attrs;
@@ -261,8 +302,11 @@ void ff_attrs_write(const struct ff_op_row *row, const union ff_attrs *attrs, st
 		case FF_ATTR_INT:
 			ff_out_int(o, r->name, v[0]);
 			break;
-		case FF_ATTR_PAIR:
-			write_ints(o, r->name, v, 2);
+		case FF_ATTR_AXES:
+			write_ints(o, r->name, v, (int32_t)row->axes);
+			break;
+		case FF_ATTR_PADS:
+			write_pads(o, r->name, v, (int32_t)row->axes);
 			break;
 		case FF_ATTR_SHAPE: /* one of no axes is one that is not there */
 			if (v[0] || r->required)
@@ -310,7 +354,8 @@ const struct ff_attr_row *ff_attrs_check(const struct ff_op_row *row, const unio
 	for (uint32_t i = 0; i < row->n_attrs; i++) {
 		const struct ff_attr_row *r = &row->attrs[i];
 		const int32_t *v = ints_at(r, &copy);
-		int32_t n = r->type == FF_ATTR_PAIR ? 2 : 1;
+		int32_t n = r->type == FF_ATTR_AXES || r->type == FF_ATTR_PADS ? (int32_t)row->axes
+									       : 1;
 
 		if (r->type == FF_ATTR_SHAPE) {
 			n = *v++;
@@ -328,7 +373,9 @@ const struct ff_attr_row *ff_attrs_check(const struct ff_op_row *row, const unio
 			continue;
 		}
 		for (int32_t j = 0; j < n; j++)
-			if (!in_range(r, v[j]))
+			if (!in_range(r, v[j]) ||
+					(r->type == FF_ATTR_PADS &&
+							!in_range(r, v[FF_MAX_SPATIAL + j])))
 				return r;
 	}
 	return NULL;

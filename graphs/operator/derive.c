@@ -71,17 +71,20 @@ int ff_derive_window(const struct ff_derive *d, const struct ff_window *w, int32
 		struct ff_error *err)
 {
 	int64_t extent = (int64_t)w->dilation * (w->kernel - 1) + 1;
-	int64_t padded = (int64_t)w->in + 2 * (int64_t)w->pad;
+	int64_t padded = (int64_t)w->in + w->pad[0] + w->pad[1], rest;
 
 	if (padded > INT32_MAX)
-		return ff_derive_fail(d, err, "%s %d with padding %d exceeds 32 bits", w->name,
-				w->in, w->pad);
+		return ff_derive_fail(d, err, "%s %d with padding %d and %d exceeds 32 bits",
+				w->name, w->in, w->pad[0], w->pad[1]);
 	if (extent > padded)
 		return ff_derive_fail(d, err,
 				"the kernel spans %lld elements of the %s, but the padded input "
 				"has %lld",
 				(long long)extent, w->name, (long long)padded);
+	rest = (padded - extent) % w->stride;
 	*out = (int32_t)((padded - extent) / w->stride + 1);
+	if (w->ceil && rest && (int64_t)*out * w->stride < (int64_t)w->in + w->pad[0])
+		++*out;
 	return FF_OK;
 }
 
@@ -104,6 +107,13 @@ const char *ff_axis_name(uint32_t rank, uint32_t axis)
 	if (rank == 2 && axis == 1)
 		return "feature";
 	return rank == 4 ? image[axis] : numbered[axis];
+}
+
+const char *ff_spatial_name(uint32_t axes, uint32_t axis)
+{
+	static const char *const names[] = {"depth", "height", "width"};
+
+	return axes == 1 ? "length" : names[3 - axes + axis];
 }
 
 void ff_derive_axes(struct ff_derive *d, uint32_t rank, const int32_t *shape)
@@ -269,7 +279,7 @@ void ff_axis_window(struct ff_operand *o, uint32_t axis, int32_t dim, const stru
 {
 	struct ff_axis_map *m = ff_axis_term(o, axis, (struct ff_term){dim, 1, w->stride});
 
-	m->offset = -w->pad;
+	m->offset = -w->pad[0];
 	m->window = w->dilation * (w->kernel - 1) + 1;
 }
 

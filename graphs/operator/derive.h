@@ -39,11 +39,13 @@ struct ff_shape_text {
 };
 struct ff_shape_text ff_shape_text(uint32_t rank, const int32_t *shape);
 
-/* Output extent of a sliding window along one axis, as PyTorch rounds (down):
- * (in + 2 pad - dilation (kernel - 1) - 1) / stride + 1. */
+/* Output extent of a sliding window along one axis, as PyTorch rounds:
+ * (in + pad before and behind - dilation (kernel - 1) - 1) / stride + 1, down, or up, but then
+ * without a window that would begin in the padding behind. */
 struct ff_window {
 	const char *name; /* "height" */
-	int32_t in, kernel, stride, pad, dilation;
+	int32_t in, kernel, stride, dilation, pad[2];
+	bool ceil;
 };
 int ff_derive_window(const struct ff_derive *d, const struct ff_window *w, int32_t *out,
 		struct ff_error *err);
@@ -52,14 +54,21 @@ int ff_derive_window(const struct ff_derive *d, const struct ff_window *w, int32
 int32_t ff_derive_dim(struct ff_derive *d, enum ff_label label, const char *name, int32_t extent);
 /* What axis `axis` of a rank-`rank` tensor is called: "sample", "channel", ... */
 const char *ff_axis_name(uint32_t rank, uint32_t axis);
+/* Of `axes` spatial axes number `axis`: "length"; "height", "width"; "depth" before those. */
+const char *ff_spatial_name(uint32_t axes, uint32_t axis);
 /* Appends one dim for each axis of `shape`: S for the first, A for the rest. */
 void ff_derive_axes(struct ff_derive *d, uint32_t rank, const int32_t *shape);
 
-/* How a tensor lies that takes after none: of rank 4 as images do, so that tensors of
- * one shape lie alike. */
+/* How a tensor lies that takes after none: of rank 4 as images do, of rank 5 as volumes, so that
+ * tensors of one shape lie alike. */
 static inline const uint8_t *ff_derive_order(uint32_t rank)
 {
-	return rank == 4 ? ff_order_image : ff_order_plain;
+	return rank == 4 ? ff_order_image : rank == 5 ? ff_order_volume : ff_order_plain;
+}
+/* How filters along `axes` axes lie: channels innermost. */
+static inline const uint8_t *ff_derive_filter_order(uint32_t axes)
+{
+	return axes == 1 ? ff_order_line : ff_derive_order(2 + axes);
 }
 /* Sets output `port`, stored in `order`; its axes are whole until mapped. */
 int ff_derive_out(struct ff_derive *d, uint32_t port, enum ff_dtype dtype, uint32_t rank,

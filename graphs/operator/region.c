@@ -5,6 +5,8 @@
 _Static_assert(FF_MAX_RANK == 6, "orders of as many axes as a tensor may have");
 const uint8_t ff_order_plain[FF_MAX_RANK] = {0, 1, 2, 3, 4, 5};
 const uint8_t ff_order_image[FF_MAX_RANK] = {0, 2, 3, 1, 4, 5};
+const uint8_t ff_order_volume[FF_MAX_RANK] = {0, 2, 3, 4, 1, 5};
+const uint8_t ff_order_line[FF_MAX_RANK] = {0, 2, 1, 3, 4, 5};
 
 bool ff_region_is_run(const uint8_t *order, const struct ff_region *whole,
 		const struct ff_region *part, int64_t *start)

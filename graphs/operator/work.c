@@ -138,7 +138,8 @@ static void key_attributes(struct key *k, const struct ff_node *n)
 		else if (at->in_key && at->type == FF_ATTR_SHAPE)
 			key_field(k, at->name, TAG_ATTR + i, v + 1, (uint32_t)*v);
 		else if (at->in_key)
-			key_field(k, at->name, TAG_ATTR + i, v, at->type == FF_ATTR_PAIR ? 2 : 1);
+			key_field(k, at->name, TAG_ATTR + i, v,
+					at->type == FF_ATTR_AXES ? row->axes : 1);
 	}
 }
 

@@ -67,12 +67,28 @@ uint32_t ff_layer_conv(const struct ff_zoo_net *n, const char *name, uint32_t in
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_CONV2D);
 
-	a.conv2d.out_channels = channels;
-	a.conv2d.bias = !n->batch_norm;
+	a.conv.out_channels = channels;
+	a.conv.bias = !n->batch_norm;
 	for (uint32_t i = 0; i < 2; i++) {
-		a.conv2d.kernel[i] = kernel;
-		a.conv2d.stride[i] = stride;
-		a.conv2d.pad[i] = pad;
+		a.conv.kernel[i] = kernel;
+		a.conv.stride[i] = stride;
+		a.conv.pad[0][i] = a.conv.pad[1][i] = pad;
+	}
+	return add(n, FF_OP_CONV2D, name, &a, in);
+}
+
+uint32_t ff_layer_conv_grouped(const struct ff_zoo_net *n, const char *name, uint32_t in,
+		int32_t channels, int32_t kernel, int32_t stride, int32_t groups)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_CONV2D);
+
+	a.conv.out_channels = channels;
+	a.conv.bias = !n->batch_norm;
+	a.conv.groups = groups;
+	for (uint32_t i = 0; i < 2; i++) {
+		a.conv.kernel[i] = kernel;
+		a.conv.stride[i] = stride;
+		a.conv.pad[0][i] = a.conv.pad[1][i] = kernel / 2;
 	}
 	return add(n, FF_OP_CONV2D, name, &a, in);
 }
@@ -82,12 +98,12 @@ uint32_t ff_layer_conv_same(const struct ff_zoo_net *n, const char *name, uint32
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_CONV2D);
 
-	a.conv2d.out_channels = channels;
-	a.conv2d.bias = !n->batch_norm;
-	a.conv2d.kernel[0] = height;
-	a.conv2d.kernel[1] = width;
-	a.conv2d.pad[0] = height / 2;
-	a.conv2d.pad[1] = width / 2;
+	a.conv.out_channels = channels;
+	a.conv.bias = !n->batch_norm;
+	a.conv.kernel[0] = height;
+	a.conv.kernel[1] = width;
+	a.conv.pad[0][0] = a.conv.pad[1][0] = height / 2;
+	a.conv.pad[0][1] = a.conv.pad[1][1] = width / 2;
 	return add(n, FF_OP_CONV2D, name, &a, in);
 }
 
@@ -96,11 +112,25 @@ uint32_t ff_layer_pool(const struct ff_zoo_net *n, const char *name, uint32_t in
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_POOL2D);
 
-	a.pool2d.mode = (int32_t)mode;
+	a.pool.mode = (int32_t)mode;
 	for (uint32_t i = 0; i < 2; i++) {
-		a.pool2d.kernel[i] = kernel;
-		a.pool2d.stride[i] = stride;
-		a.pool2d.pad[i] = pad;
+		a.pool.kernel[i] = kernel;
+		a.pool.stride[i] = stride;
+		a.pool.pad[0][i] = a.pool.pad[1][i] = pad;
+	}
+	return add(n, FF_OP_POOL2D, name, &a, in);
+}
+
+uint32_t ff_layer_pool_up(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t kernel,
+		int32_t stride, int32_t pad)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_POOL2D);
+
+	a.pool.ceil = 1;
+	for (uint32_t i = 0; i < 2; i++) {
+		a.pool.kernel[i] = kernel;
+		a.pool.stride[i] = stride;
+		a.pool.pad[0][i] = a.pool.pad[1][i] = pad;
 	}
 	return add(n, FF_OP_POOL2D, name, &a, in);
 }
@@ -138,6 +168,15 @@ uint32_t ff_layer_activation(
 	static const enum ff_op ops[] = {FF_OP_RELU, FF_OP_TANH, FF_OP_SIGMOID};
 
 	return add(n, ops[choice], name, NULL, in);
+}
+
+uint32_t ff_layer_relu6(const struct ff_zoo_net *n, const char *name, uint32_t in)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_CLIP);
+
+	a.unary.a = 0;
+	a.unary.b = 6;
+	return add(n, FF_OP_CLIP, name, &a, in);
 }
 
 uint32_t ff_layer_relu(const struct ff_zoo_net *n, const char *name, uint32_t in)

@@ -17,6 +17,10 @@
 	X(vgg16)                                                                                   \
 	X(resnet50)                                                                                \
 	X(resnet101)                                                                               \
+	X(resnet152)                                                                               \
+	X(resnext50_32x4d)                                                                         \
+	X(mobilenet_v2)                                                                            \
+	X(googlenet)                                                                               \
 	X(inception_v3)                                                                            \
 	X(densenet121)                                                                             \
 	X(rnn)                                                                                     \
@@ -58,11 +62,17 @@ struct ff_zoo_net ff_layer_normed(const struct ff_zoo_net *n, int32_t choice, do
 uint32_t ff_layer_norm(const struct ff_zoo_net *n, const char *name, uint32_t in);
 uint32_t ff_layer_conv(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t channels,
 		int32_t kernel, int32_t stride, int32_t pad);
+/* Every one of `groups` groups of channels by itself; padded so that a stride of 1 keeps the size. */
+uint32_t ff_layer_conv_grouped(const struct ff_zoo_net *n, const char *name, uint32_t in,
+		int32_t channels, int32_t kernel, int32_t stride, int32_t groups);
 /* Stride 1, an odd kernel of `height` x `width`, padded so that the size stays. */
 uint32_t ff_layer_conv_same(const struct ff_zoo_net *n, const char *name, uint32_t in,
 		int32_t channels, int32_t height, int32_t width);
 uint32_t ff_layer_pool(const struct ff_zoo_net *n, const char *name, uint32_t in,
 		enum ff_pool_mode mode, int32_t kernel, int32_t stride, int32_t pad);
+/* The largest of windows; the size is rounded up. */
+uint32_t ff_layer_pool_up(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t kernel,
+		int32_t stride, int32_t pad);
 uint32_t ff_layer_linear(
 		const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t features);
 /* The node "flatten". */
@@ -73,6 +83,8 @@ uint32_t ff_layer_dropout(
 /* `choice` is an index of FF_ZOO_ACTIVATIONS. */
 uint32_t ff_layer_activation(
 		const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t choice);
+/* Between 0 and 6. */
+uint32_t ff_layer_relu6(const struct ff_zoo_net *n, const char *name, uint32_t in);
 uint32_t ff_layer_relu(const struct ff_zoo_net *n, const char *name, uint32_t in);
 uint32_t ff_layer_add(const struct ff_zoo_net *n, const char *name, uint32_t a, uint32_t b);
 uint32_t ff_layer_mul(const struct ff_zoo_net *n, const char *name, uint32_t a, uint32_t b);

@@ -1,7 +1,8 @@
-/* resnet50, resnet101: He, Zhang, Ren, Sun, "Deep Residual Learning for Image
+/* resnet50, resnet101, resnet152: He, Zhang, Ren, Sun, "Deep Residual Learning for Image
  * Recognition", 2016, with the stride in a bottleneck's 3x3 convolution as
- * torchvision and most others have it.  Nodes are called as torchvision calls its
- * modules.  SPDX-License-Identifier: Apache-2.0 */
+ * torchvision and most others have it; resnext50_32x4d: Xie, Girshick, Dollar, Tu, He, "Aggregated
+ * Residual Transformations for Deep Neural Networks", 2017.  Nodes are called as torchvision calls
+ * its modules.  SPDX-License-Identifier: Apache-2.0 */
 #include "layers.h"
 
 enum { IMAGE, CHANNELS, CLASSES, NORM };
@@ -12,17 +13,25 @@ static const struct ff_zoo_param params[] = {
 		FF_ZOO_NORM,
 };
 
-/* 1x1 to `width` channels, 3x3, 1x1 to four times as many, beside a short cut,
- * which is a convolution where the shape changes. */
-static uint32_t bottleneck(const struct ff_zoo_net *n, const char *p, uint32_t in, int32_t width,
-		int32_t stride, bool changes)
+/* How many of them, and of their 3x3 convolutions how many groups and channels, these as
+ * multiples of a quarter of what the block has. */
+struct blocks {
+	int32_t n[4], groups, wide;
+};
+
+/* 1x1, 3x3, 1x1 to four times `width` channels, beside a short cut, which is a convolution where
+ * the shape changes. */
+static uint32_t bottleneck(const struct ff_zoo_net *n, const struct blocks *b, const char *p,
+		uint32_t in, int32_t width, int32_t stride, bool changes)
 {
+	int32_t inner = b->wide * width;
 	uint32_t x, side = in;
 
-	x = ff_layer_conv(n, ff_layer_name("%s.conv1", p).text, in, width, 1, 1, 0);
+	x = ff_layer_conv(n, ff_layer_name("%s.conv1", p).text, in, inner, 1, 1, 0);
 	x = ff_layer_norm(n, ff_layer_name("%s.bn1", p).text, x);
 	x = ff_layer_relu(n, ff_layer_name("%s.relu1", p).text, x);
-	x = ff_layer_conv(n, ff_layer_name("%s.conv2", p).text, x, width, 3, stride, 1);
+	x = ff_layer_conv_grouped(
+			n, ff_layer_name("%s.conv2", p).text, x, inner, 3, stride, b->groups);
 	x = ff_layer_norm(n, ff_layer_name("%s.bn2", p).text, x);
 	x = ff_layer_relu(n, ff_layer_name("%s.relu2", p).text, x);
 	x = ff_layer_conv(n, ff_layer_name("%s.conv3", p).text, x, 4 * width, 1, 1, 0);
@@ -36,7 +45,7 @@ static uint32_t bottleneck(const struct ff_zoo_net *n, const char *p, uint32_t i
 	return ff_layer_relu(n, ff_layer_name("%s.relu3", p).text, x);
 }
 
-static void build(const struct ff_zoo_net *net, const int32_t blocks[4])
+static void build(const struct ff_zoo_net *net, const struct blocks *b)
 {
 	const int32_t *v = net->value;
 	struct ff_zoo_net normed = ff_layer_normed(net, v[NORM], 1e-5), *n = &normed;
@@ -48,10 +57,10 @@ static void build(const struct ff_zoo_net *net, const int32_t blocks[4])
 	x = ff_layer_pool(n, "maxpool", x, FF_POOL_MAX, 3, 2, 1);
 	size = ff_layer_size(size, 3, 2, 1);
 	for (int32_t i = 0; i < 4; i++) {
-		for (int32_t k = 0; k < blocks[i]; k++) {
+		for (int32_t k = 0; k < b->n[i]; k++) {
 			struct ff_layer_name p = ff_layer_name("layer%d.%d", i + 1, k);
 
-			x = bottleneck(n, p.text, x, 64 << i, i > 0 && k == 0 ? 2 : 1, k == 0);
+			x = bottleneck(n, b, p.text, x, 64 << i, i > 0 && k == 0 ? 2 : 1, k == 0);
 		}
 		if (i > 0)
 			size = ff_layer_size(size, 3, 2, 1);
@@ -62,15 +71,30 @@ static void build(const struct ff_zoo_net *net, const int32_t blocks[4])
 
 static void build_50(const struct ff_zoo_net *n)
 {
-	build(n, (const int32_t[4]){3, 4, 6, 3});
+	build(n, &(const struct blocks){{3, 4, 6, 3}, 1, 1});
 }
 
 static void build_101(const struct ff_zoo_net *n)
 {
-	build(n, (const int32_t[4]){3, 4, 23, 3});
+	build(n, &(const struct blocks){{3, 4, 23, 3}, 1, 1});
+}
+
+static void build_152(const struct ff_zoo_net *n)
+{
+	build(n, &(const struct blocks){{3, 8, 36, 3}, 1, 1});
+}
+
+static void build_next(const struct ff_zoo_net *n)
+{
+	build(n, &(const struct blocks){{3, 4, 6, 3}, 32, 2});
 }
 
 const struct ff_zoo_row ff_zoo_resnet50 = {
 		"resnet50", "ResNet, 16 bottlenecks", 64, params, FF_ZOO_COUNT(params), build_50};
 const struct ff_zoo_row ff_zoo_resnet101 = {
 		"resnet101", "ResNet, 33 bottlenecks", 64, params, FF_ZOO_COUNT(params), build_101};
+const struct ff_zoo_row ff_zoo_resnet152 = {
+		"resnet152", "ResNet, 50 bottlenecks", 64, params, FF_ZOO_COUNT(params), build_152};
+const struct ff_zoo_row ff_zoo_resnext50_32x4d = {"resnext50_32x4d",
+		"ResNeXt, 16 bottlenecks of 32 groups", 64, params, FF_ZOO_COUNT(params),
+		build_next};

@@ -8,20 +8,26 @@
 
 #include "ff/region.h"
 
-/* Typed attributes, pairs are {height, width}. */
+#define FF_MAX_SPATIAL                                                                             \
+	3 /* axes that windows go along: depth, height, width, or the last of those */
+
+/* Typed attributes; of those with a number for each spatial axis, as many count as there are. */
 struct ff_input_attrs {
 	int32_t rank, shape[FF_MAX_RANK];
 	int32_t dtype, classes;
 };
-struct ff_conv2d_attrs {
-	int32_t out_channels, kernel[2], stride[2], pad[2], dilation[2], groups, bias;
+/* pad: before the first element, behind the last one. */
+struct ff_conv_attrs {
+	int32_t out_channels, kernel[FF_MAX_SPATIAL], stride[FF_MAX_SPATIAL];
+	int32_t pad[2][FF_MAX_SPATIAL], dilation[FF_MAX_SPATIAL], groups, bias;
 };
 struct ff_linear_attrs {
 	int32_t out_features, bias;
 };
-enum ff_pool_mode { FF_POOL_MAX, FF_POOL_AVG }; /* avg counts the padding, as PyTorch's default */
-struct ff_pool2d_attrs {
-	int32_t mode, kernel[2], stride[2], pad[2];
+enum ff_pool_mode { FF_POOL_MAX, FF_POOL_AVG };
+struct ff_pool_attrs {
+	int32_t mode, kernel[FF_MAX_SPATIAL], stride[FF_MAX_SPATIAL], pad[2][FF_MAX_SPATIAL];
+	int32_t ceil, count_pad; /* round the output's size up; the mean counts the padding */
 };
 struct ff_concat_attrs {
 	int32_t axis;
@@ -101,9 +107,9 @@ struct ff_recurrent_attrs {
 };
 union ff_attrs {
 	struct ff_input_attrs input;
-	struct ff_conv2d_attrs conv2d;
+	struct ff_conv_attrs conv;
 	struct ff_linear_attrs linear;
-	struct ff_pool2d_attrs pool2d;
+	struct ff_pool_attrs pool;
 	struct ff_concat_attrs concat;
 	struct ff_split_attrs split;
 	struct ff_slice_attrs slice;
@@ -128,7 +134,8 @@ union ff_attrs {
 /* How one attribute is read, written and checked. */
 enum ff_attr_type {
 	FF_ATTR_INT,
-	FF_ATTR_PAIR,
+	FF_ATTR_AXES, /* one number for each of the row's spatial axes */
+	FF_ATTR_PADS, /* two: all those before, then, FF_MAX_SPATIAL behind, those after */
 	FF_ATTR_SHAPE,
 	FF_ATTR_BOOL,
 	FF_ATTR_REAL,
@@ -145,7 +152,7 @@ struct ff_attr_row {
 	const char *choices; /* CHOICE: "max|avg", stored as the index */
 	int of_batch;        /* SHAPE: where the first is the number of samples, it stays that */
 	int in_key; /* part of the cost key: changes the kernel beyond what the shapes say */
-	int later;  /* INT, CHOICE: came later; not written where it is the preset, so that hashes
+	int later;  /* INT, BOOL, CHOICE: came later; not written where it is the preset, so that hashes
 		     * of older graphs stay what they were */
 };
 

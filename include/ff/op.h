@@ -41,14 +41,24 @@
 	X(FF_OP_MIN, min)                                                                          \
 	X(FF_OP_MAX, max)
 
+/* What goes along one, two or three spatial axes with a window (rows/conv.c, rows/pool.c). */
+#define FF_CONV_OPS(X)                                                                             \
+	X(FF_OP_CONV1D, conv1d)                                                                    \
+	X(FF_OP_CONV2D, conv2d)                                                                    \
+	X(FF_OP_CONV3D, conv3d)
+#define FF_POOL_OPS(X)                                                                             \
+	X(FF_OP_POOL1D, pool1d)                                                                    \
+	X(FF_OP_POOL2D, pool2d)                                                                    \
+	X(FF_OP_POOL3D, pool3d)
+
 /* X(enumerator, row): `row` names `ff_op_<row>` in graphs/op/<row>.c and the
  * kernels `ff_<backend>_<row>_*` of every backend. */
 #define FF_OPS(X)                                                                                  \
 	X(FF_OP_INPUT, input)                                                                      \
 	X(FF_OP_PARAMETER, parameter)                                                              \
-	X(FF_OP_CONV2D, conv2d)                                                                    \
+	FF_CONV_OPS(X)                                                                             \
 	X(FF_OP_LINEAR, linear)                                                                    \
-	X(FF_OP_POOL2D, pool2d)                                                                    \
+	FF_POOL_OPS(X)                                                                             \
 	FF_UNARY_OPS(X)                                                                            \
 	FF_BINARY_OPS(X)                                                                           \
 	X(FF_OP_CONCAT, concat)                                                                    \
@@ -166,6 +176,7 @@ struct ff_op_row {
 	const char *summary; /* one line for help and docs */
 	uint32_t min_in, max_in;
 	uint32_t flags;
+	uint32_t axes; /* numbers of an FF_ATTR_AXES: along how many axes its windows go */
 	const struct ff_attr_row *attrs;
 	uint32_t n_attrs;
 	const char *param[FF_MAX_PARAMS]; /* names of its parameters: "weight", "bias" */

@@ -72,8 +72,10 @@ static inline int32_t ff_part_start(int32_t extent, uint32_t n, uint32_t i)
 
 /* How a shard lies in memory: dense, its axes in this order, outermost first.
  * A value says its own; files and shapes keep the axes as PyTorch has them. */
-extern const uint8_t ff_order_plain[FF_MAX_RANK]; /* as they stand */
-extern const uint8_t ff_order_image[FF_MAX_RANK]; /* N H W C: as oneDNN and cuDNN run fastest */
+extern const uint8_t ff_order_plain[FF_MAX_RANK];  /* as they stand */
+extern const uint8_t ff_order_image[FF_MAX_RANK];  /* N H W C: as oneDNN and cuDNN run fastest */
+extern const uint8_t ff_order_volume[FF_MAX_RANK]; /* N D H W C */
+extern const uint8_t ff_order_line[FF_MAX_RANK];   /* N W C */
 
 /* True when the elements of `part`, a sub-box of `whole`, are one contiguous run
  * of the dense storage of `whole`; then the run's first element is in `*start`

@@ -114,11 +114,11 @@ int ff_dnnl_vector(const struct ff_kernel *k, enum ff_dtype type, int64_t extent
 	return ff_dnnl_strided(k, type, 1, extents, stride, ret, err);
 }
 
-int ff_dnnl_image(const struct ff_kernel *k, enum ff_dtype type, const dnnl_dims_t extent,
+int ff_dnnl_image(const struct ff_kernel *k, enum ff_dtype type, int n, const dnnl_dims_t extent,
 		dnnl_memory_desc_t *ret, struct ff_error *err)
 {
-	return ff_dnnl_check(
-			dnnl_memory_desc_init_by_tag(ret, 4, extent, library_type(type), dnnl_nhwc),
+	return ff_dnnl_check(dnnl_memory_desc_init_by_tag(ret, n, extent, library_type(type),
+					     n == 5 ? dnnl_ndhwc : dnnl_nhwc),
 			k, "describe an image", err);
 }
 

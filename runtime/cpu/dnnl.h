@@ -24,8 +24,8 @@ int ff_dnnl_strided(const struct ff_kernel *k, enum ff_dtype type, int n, const 
 /* A dense vector. */
 int ff_dnnl_vector(const struct ff_kernel *k, enum ff_dtype type, int64_t extent,
 		dnnl_memory_desc_t *ret, struct ff_error *err);
-/* {N, C, H, W}, stored channels last. */
-int ff_dnnl_image(const struct ff_kernel *k, enum ff_dtype type, const dnnl_dims_t extent,
+/* {N, C, H, W} or {N, C, D, H, W}, stored channels last. */
+int ff_dnnl_image(const struct ff_kernel *k, enum ff_dtype type, int n, const dnnl_dims_t extent,
 		dnnl_memory_desc_t *ret, struct ff_error *err);
 /* In whatever layout the library likes best. */
 int ff_dnnl_any(const struct ff_kernel *k, enum ff_dtype type, int n, const dnnl_dims_t extent,

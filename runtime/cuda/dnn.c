@@ -148,18 +148,31 @@ static cudnnDataType_t data_type(enum ff_dtype t)
 	return t == FF_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
 }
 
-/* Four extents as cuDNN counts them (N C H W), stored channels last. */
+/* Axes that cuDNN is told of: two or three spatial ones. */
+static uint32_t axes_of(const struct parts *p)
+{
+	return FF_MAX_SPATIAL - p->shape->filter.windows.first;
+}
+
+/* N, C and three spatial extents, as cuDNN counts them, stored channels last; of the spatial ones
+ * those that it is told of. */
 static cudnnBackendDescriptor_t tensor(struct parts *p, int64_t id, enum ff_dtype type,
 		const int64_t *extent, int64_t alignment, bool is_virtual)
 {
 	cudnnBackendDescriptor_t d = make(p, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-	const int64_t stride[4] = {
-			extent[1] * extent[2] * extent[3], 1, extent[1] * extent[3], extent[1]};
+	uint32_t axes = axes_of(p), first = FF_MAX_SPATIAL - axes;
+	int64_t n[2 + FF_MAX_SPATIAL] = {extent[0], extent[1]};
+	int64_t stride[2 + FF_MAX_SPATIAL] = {0, 1}, step = extent[1];
 	const cudnnDataType_t t = data_type(type);
 
+	for (uint32_t i = 2 + axes; i-- > 2; step *= n[i]) {
+		n[i] = extent[first + i];
+		stride[i] = step;
+	}
+	stride[0] = step;
 	set(p, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &t);
-	set(p, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, extent);
-	set(p, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, stride);
+	set(p, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 2 + axes, n);
+	set(p, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 2 + axes, stride);
 	set(p, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
 	set(p, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
 	if (is_virtual)
@@ -170,21 +183,24 @@ static cudnnBackendDescriptor_t tensor(struct parts *p, int64_t id, enum ff_dtyp
 
 static cudnnBackendDescriptor_t convolution(struct parts *p)
 {
-	const struct ff_filter *f = &p->shape->filter;
+	const struct ff_windows *w = &p->shape->filter.windows;
 	cudnnBackendDescriptor_t d = make(p, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-	const int64_t dilation[2] = {f->dilation[0], f->dilation[1]};
-	const int64_t stride[2] = {f->stride[0], f->stride[1]};
-	const int64_t lo[2] = {f->pad[0], f->pad[1]}, dims = 2;
+	int64_t dilation[FF_MAX_SPATIAL] = {0}, stride[FF_MAX_SPATIAL] = {0}, dims = axes_of(p);
+	const int64_t *lo = w->pad[0] + w->first, *hi = w->pad[1] + w->first;
 	const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
 	const cudnnDataType_t type = CUDNN_DATA_FLOAT;
 
+	for (uint32_t i = w->first; i < FF_MAX_SPATIAL; i++) {
+		dilation[i - w->first] = w->dilation[i];
+		stride[i - w->first] = w->stride[i];
+	}
 	set(p, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &dims);
 	set(p, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type);
 	set(p, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-	set(p, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, lo);
-	set(p, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, p->shape->pad_hi);
-	set(p, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, dilation);
-	set(p, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, stride);
+	set(p, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, dims, lo);
+	set(p, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, dims, hi);
+	set(p, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, dims, dilation);
+	set(p, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, dims, stride);
 	finish(p, d);
 	return d;
 }
@@ -240,7 +256,7 @@ static cudnnBackendDescriptor_t pointwise(struct parts *p, cudnnPointwiseMode_t 
 
 static cudnnBackendDescriptor_t bias_of(struct parts *p)
 {
-	const int64_t extent[4] = {1, p->shape->filter.groups * p->shape->filter.k, 1, 1};
+	const int64_t extent[] = {1, p->shape->filter.groups * p->shape->filter.k, 1, 1, 1};
 
 	return tensor(p, BIAS, p->shape->type, extent, p->shape->bias_align, false);
 }
@@ -275,9 +291,10 @@ static cudnnBackendDescriptor_t graph(struct parts *p)
 {
 	const struct ff_conv_shape *s = p->shape;
 	const struct ff_filter *f = &s->filter;
-	const int64_t image[4] = {f->n, f->groups * f->c, f->in[0], f->in[1]};
-	const int64_t weight[4] = {f->groups * f->k, f->c, f->taps[0], f->taps[1]};
-	const int64_t out[4] = {f->n, f->groups * f->k, f->out[0], f->out[1]};
+	const struct ff_windows *v = &f->windows;
+	const int64_t image[] = {f->n, f->groups * f->c, v->in[0], v->in[1], v->in[2]};
+	const int64_t weight[] = {f->groups * f->k, f->c, v->kernel[0], v->kernel[1], v->kernel[2]};
+	const int64_t out[] = {f->n, f->groups * f->k, v->out[0], v->out[1], v->out[2]};
 	const enum ff_dtype types[] = {
 			s->pass == FF_CONV_DATA ? s->sink : s->type,
 			s->pass == FF_CONV_WEIGHT ? s->sink : s->type,

@@ -2,7 +2,7 @@
 #ifndef FF_CUDA_DNN_H
 #define FF_CUDA_DNN_H
 
-#include "conv2d.h"
+#include "conv.h"
 #include "device.h"
 #include "epilogue.h"
 
@@ -19,8 +19,7 @@ enum ff_conv_pass { FF_CONV_FORWARD, FF_CONV_DATA, FF_CONV_WEIGHT };
  * sums are float32. */
 struct ff_conv_shape {
 	enum ff_conv_pass pass;
-	struct ff_filter filter; /* its pads: before the first position */
-	int64_t pad_hi[2];
+	struct ff_filter filter;
 	enum ff_dtype type, sink;
 	bool has_bias;                    /* forward: added before rounding */
 	enum ff_epilogue epilogue;        /* forward: behind that */

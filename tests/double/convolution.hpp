@@ -7,18 +7,20 @@
 namespace twin
 {
 
-/* Four axes with any strides: N C H W of images, K C/groups R S of weights. */
+/* Five axes with any strides: N C D H W of images, K C/groups Q R S of weights; of images of two
+ * axes D is 1. */
 struct Tensor {
 	int64_t id, align;
 	bool bf16, is_virtual;
-	int64_t n[4], stride[4];
+	int64_t n[5], stride[5];
+	int axes;               /* spatial ones that it was told of */
 	int64_t extent() const; /* elements from the first to behind the last */
 };
 
 struct Convolution {
 	enum Kind { FORWARD, DATA, FILTER } kind;
 	Tensor image, weight, result; /* x or dx, w or dw, y or dy */
-	int64_t pad[2], stride[2], dilation[2];
+	int64_t pad[3], stride[3], dilation[3];
 	double alpha, beta;
 	bool tf32; /* rounds what it multiplies */
 	bool has_bias;

@@ -85,31 +85,47 @@ cudnnStatus_t finalize_tensor(Descriptor *d)
 		return complain(CUDNN_STATUS_BAD_PARAM, "a tensor is aligned to %lld bytes",
 				static_cast<long long>(t.align));
 	t.is_virtual = one<uint8_t>(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0);
-	for (int i = 0; i < 4; i++) {
-		t.n[i] = n[size_t(i)];
-		t.stride[i] = stride[size_t(i)];
-		if (t.n[i] < 1 || t.stride[i] < 1)
+	if (n.size() != stride.size())
+		return complain(CUDNN_STATUS_BAD_PARAM, "a tensor of %zu sizes and %zu strides",
+				n.size(), stride.size());
+	t.n[2] = t.stride[2] = 1;
+	for (size_t i = 0; i < n.size(); i++) {
+		size_t to = i < 2 ? i : i + 5 - n.size();
+
+		t.n[to] = n[i];
+		t.stride[to] = stride[i];
+		if (n[i] < 1 || stride[i] < 1)
 			return complain(CUDNN_STATUS_BAD_PARAM,
-					"axis %d of a tensor has size %lld, stride %lld", i,
-					static_cast<long long>(t.n[i]),
-					static_cast<long long>(t.stride[i]));
+					"axis %zu of a tensor has size %lld, stride %lld", i,
+					static_cast<long long>(n[i]),
+					static_cast<long long>(stride[i]));
 	}
+	t.axes = int(n.size()) - 2;
 	return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t finalize_convolution(const Descriptor *d)
 {
-	if (one<int64_t>(d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 0) != 2 ||
+	int64_t axes = one<int64_t>(d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 0);
+	auto stride = all<int64_t>(d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+	auto dilation = all<int64_t>(d, CUDNN_ATTR_CONVOLUTION_DILATIONS);
+
+	if (axes < 2 || axes > 3 ||
 			one(d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_HALF) !=
 					CUDNN_DATA_FLOAT ||
 			one(d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CONVOLUTION) !=
 					CUDNN_CROSS_CORRELATION)
 		return complain(CUDNN_STATUS_NOT_SUPPORTED,
-				"a convolution that is no cross-correlation of 2 axes in float32");
-	for (int i = 0; i < 2; i++)
-		if (all<int64_t>(d, CUDNN_ATTR_CONVOLUTION_DILATIONS)[size_t(i)] < 1 ||
-				all<int64_t>(d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES)[size_t(i)] <
-						1)
+				"a convolution that is no cross-correlation of 2 or 3 axes in "
+				"float32");
+	if (int64_t(stride.size()) != axes || int64_t(dilation.size()) != axes ||
+			int64_t(all<int64_t>(d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS).size()) !=
+					axes ||
+			int64_t(all<int64_t>(d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS).size()) !=
+					axes)
+		return complain(CUDNN_STATUS_BAD_PARAM, "numbers that are not one an axis");
+	for (size_t i = 0; i < size_t(axes); i++)
+		if (dilation[i] < 1 || stride[i] < 1)
 			return complain(CUDNN_STATUS_BAD_PARAM, "a stride or dilation below 1");
 	return CUDNN_STATUS_SUCCESS;
 }
@@ -124,7 +140,7 @@ cudnnStatus_t check_shapes(const twin::Convolution &c, const int64_t *post)
 				"channels: image %lld, weights %lld x %lld, result %lld",
 				static_cast<long long>(x.n[1]), static_cast<long long>(w.n[0]),
 				static_cast<long long>(w.n[1]), static_cast<long long>(y.n[1]));
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		int64_t reach = c.dilation[i] * (w.n[2 + i] - 1) + 1;
 		int64_t room = x.n[2 + i] + c.pad[i] + post[i] - reach;
 
@@ -150,6 +166,7 @@ cudnnStatus_t finalize_operation(Descriptor *d, const Pass &p)
 	const Descriptor *y = part(d, p.result);
 	twin::Convolution &c = d->convolution;
 	std::vector<int64_t> pad[2], stride, dilation;
+	int64_t post[3] = {0, 0, 0};
 
 	if (!conv || !x || !w || !y || conv->type != CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR ||
 			x->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR ||
@@ -161,10 +178,20 @@ cudnnStatus_t finalize_operation(Descriptor *d, const Pass &p)
 	pad[1] = all<int64_t>(conv, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
 	stride = all<int64_t>(conv, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
 	dilation = all<int64_t>(conv, CUDNN_ATTR_CONVOLUTION_DILATIONS);
-	c = {p.kind, x->tensor, w->tensor, y->tensor, {pad[0][0], pad[0][1]},
-			{stride[0], stride[1]}, {dilation[0], dilation[1]}, scalar(d, p.alpha, 1),
-			scalar(d, p.beta, 0), false};
-	return check_shapes(c, pad[1].data());
+	if (x->tensor.axes != int(stride.size()) || w->tensor.axes != x->tensor.axes ||
+			y->tensor.axes != x->tensor.axes)
+		return complain(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
+				"tensors of %d, %d and %d spatial axes in a convolution of %zu",
+				x->tensor.axes, w->tensor.axes, y->tensor.axes, stride.size());
+	c = {p.kind, x->tensor, w->tensor, y->tensor, {0, 0, 0}, {1, 1, 1}, {1, 1, 1},
+			scalar(d, p.alpha, 1), scalar(d, p.beta, 0), false};
+	for (size_t i = 0, at = 3 - stride.size(); i < stride.size(); i++, at++) {
+		c.pad[at] = pad[0][i];
+		c.stride[at] = stride[i];
+		c.dilation[at] = dilation[i];
+		post[at] = pad[1][i];
+	}
+	return check_shapes(c, post);
 }
 
 bool same(const twin::Tensor &a, const twin::Tensor &b)
@@ -204,7 +231,7 @@ cudnnStatus_t finalize_pointwise(Descriptor *d)
 							  "a relu from one shape to another");
 	d->b = b->tensor;
 	if (!same(d->x, d->y) || d->b.n[0] != 1 || d->b.n[1] != d->x.n[1] || d->b.n[2] != 1 ||
-			d->b.n[3] != 1)
+			d->b.n[3] != 1 || d->b.n[4] != 1)
 		return complain(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
 				"an addition that is not of one number a channel");
 	return CUDNN_STATUS_SUCCESS;

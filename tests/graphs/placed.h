@@ -24,9 +24,10 @@ static inline void draw_tied_graph(struct ff_random *r, struct ff_arena *a, stru
 	uint32_t at, in[2];
 
 	ck_assert_int_eq(ff_builder_create("tied", a, &b, &err), FF_OK);
-	conv.conv2d.out_channels = width;
-	conv.conv2d.kernel[0] = conv.conv2d.kernel[1] = 3;
-	conv.conv2d.pad[0] = conv.conv2d.pad[1] = 1;
+	conv.conv.out_channels = width;
+	conv.conv.kernel[0] = conv.conv.kernel[1] = 3;
+	for (int i = 0; i < 2; i++)
+		conv.conv.pad[0][i] = conv.conv.pad[1][i] = 1;
 	fc.linear.out_features = 9 * width;
 	at = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
 	for (uint32_t step = 0, n = 4 + ff_random_below(r, 4); step < n; step++) {

@@ -67,7 +67,7 @@ START_TEST(no_such_output)
 		ff_arena_init(&a);
 		ck_assert_int_eq(ff_builder_create("g", &a, &b, &err), FF_OK);
 		x.input = (struct ff_input_attrs){.rank = 4, .shape = {2, 2, 4, 4}};
-		pool.pool2d.kernel[0] = pool.pool2d.kernel[1] = 2;
+		pool.pool.kernel[0] = pool.pool.kernel[1] = 2;
 		in = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
 		in = saved ? ff_builder_add(b, FF_OP_POOL2D, "s", &pool, &in, 1)
 			   : ff_builder_add(b, FF_OP_RELU, "s", NULL, &in, 1);

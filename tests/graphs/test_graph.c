@@ -105,7 +105,7 @@ START_TEST(reads)
 	struct ff_arena a;
 	struct ff_graph g;
 	const struct ff_node *c;
-	const struct ff_conv2d_attrs *v;
+	const struct ff_conv_attrs *v;
 	static const int32_t pooled[] = {4, 8, 4, 3}; /* 5x9 by 2x3 twice along the height */
 
 	ff_arena_init(&a);
@@ -117,13 +117,13 @@ START_TEST(reads)
 	ck_assert_uint_eq(g.loss, 16);
 	ck_assert_uint_eq(ff_graph_find(&g, "c.bias"), FF_NONE);
 	c = &g.nodes[ff_graph_find(&g, "c")];
-	v = &c->attrs.conv2d;
+	v = &c->attrs.conv;
 	ck_assert_int_eq(v->kernel[1], 3);
 	ck_assert_int_eq(v->stride[0], 2);
 	ck_assert_int_eq(v->stride[1], 1);
 	ck_assert_int_eq(v->dilation[1], 1);
 	ck_assert_int_eq(v->bias, 0);
-	ck_assert_int_eq(g.nodes[ff_graph_find(&g, "p")].attrs.pool2d.stride[1], 3);
+	ck_assert_int_eq(g.nodes[ff_graph_find(&g, "p")].attrs.pool.stride[1], 3);
 	ck_assert_double_eq(g.nodes[ff_graph_find(&g, "d")].attrs.dropout.p, 0.25);
 	ck_assert_mem_eq(value_of(&g, "k")->shape, pooled, sizeof(pooled));
 	ck_assert(!value_of(&g, "x")->needs_grad);

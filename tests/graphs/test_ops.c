@@ -3,52 +3,77 @@
 #include "ff/work.h"
 #include "probe.h"
 
-/* Places where a window of `extent` elements fits, by trying them. */
-static int32_t count_windows(int32_t in, int32_t pad, int32_t stride, int32_t extent)
+/* Places where a window of `extent` elements fits, by trying them; rounded up, one more that
+ * begins before the padding behind, if that leaves something. */
+static int32_t count_windows(
+		int32_t in, const int32_t pad[2], int32_t stride, int32_t extent, bool up)
 {
-	int32_t n = 0;
+	int32_t n = 0, at = -pad[0];
 
-	for (int32_t at = -pad; at + extent <= in + pad; at += stride)
+	for (; at + extent <= in + pad[1]; at += stride)
 		n++;
-	return n;
+	return n + (up && at - stride + extent < in + pad[1] && at < in);
 }
 
-/* ---- conv2d ---- */
-
-static void touch_conv2d(const struct probe *p, const int32_t *at, struct hulls *h)
+/* The hull of what a window at `to` touches along spatial axis `i` of the input. */
+static void touch_window(struct hull *h, const int64_t *at, uint32_t rank, const int32_t *start,
+		const int32_t *reach)
 {
-	const struct ff_conv2d_attrs *a = &p->node->attrs.conv2d;
-	int32_t channels = in_of(p, 0)->shape[1];
-	int32_t group = at[1] / (a->out_channels / a->groups);
-	int32_t channel = group * (channels / a->groups) + at[4];
+	int64_t low[FF_MAX_RANK] = {at[0], at[1]}, high[FF_MAX_RANK] = {at[0], at[1]};
 
-	TOUCH(&h->out, at[0], at[1], at[2], at[3]);
-	if (at[4] == 0) /* the first of the reduction adds the bias */
-		TOUCH(&h->weight[1], at[1]);
-	for (int32_t i = 0; i < a->kernel[0]; i++)
-		for (int32_t j = 0; j < a->kernel[1]; j++) {
-			TOUCH(&h->weight[0], at[1], at[4], i, j);
-			TOUCH(&h->in[0], at[0], channel,
-					at[2] * a->stride[0] - a->pad[0] + i * a->dilation[0],
-					at[3] * a->stride[1] - a->pad[1] + j * a->dilation[1]);
-		}
+	for (uint32_t i = 2; i < rank; i++) {
+		low[i] = start[i - 2];
+		high[i] = start[i - 2] + reach[i - 2];
+	}
+	touch(h, rank, low);
+	touch(h, rank, high);
 }
 
-static void check_conv2d(const struct probe *p)
+/* ---- conv1d, conv2d, conv3d ---- */
+
+static void touch_conv(const struct probe *p, const int32_t *at, struct hulls *h)
+{
+	const struct ff_conv_attrs *a = &p->node->attrs.conv;
+	int32_t channels = in_of(p, 0)->shape[1], start[FF_MAX_SPATIAL], reach[FF_MAX_SPATIAL];
+	uint32_t rank = in_of(p, 0)->rank, axes = rank - 2;
+	int32_t group = at[1] / (a->out_channels / a->groups);
+	int64_t out[FF_MAX_RANK], in[2] = {at[0], group * (channels / a->groups) + at[rank]};
+	int64_t first[FF_MAX_RANK] = {at[1], at[rank]}, last[FF_MAX_RANK] = {at[1], at[rank]};
+
+	for (uint32_t i = 0; i < rank; i++)
+		out[i] = at[i];
+	for (uint32_t i = 0; i < axes; i++) {
+		start[i] = at[2 + i] * a->stride[i] - a->pad[0][i];
+		reach[i] = (a->kernel[i] - 1) * a->dilation[i];
+		last[2 + i] = a->kernel[i] - 1;
+	}
+	touch(&h->out, rank, out);
+	if (at[rank] == 0) /* the first of the reduction adds the bias */
+		TOUCH(&h->weight[1], at[1]);
+	touch(&h->weight[0], rank, first);
+	touch(&h->weight[0], rank, last);
+	touch_window(&h->in[0], in, rank, start, reach);
+}
+
+static void check_conv(const struct probe *p)
 {
 	const struct ff_node *n = p->node;
-	const struct ff_conv2d_attrs *a = &n->attrs.conv2d;
+	const struct ff_conv_attrs *a = &n->attrs.conv;
 	const struct ff_value *in = in_of(p, 0), *out = out_of(p);
-	int64_t taps = (int64_t)in->shape[1] / a->groups * a->kernel[0] * a->kernel[1];
-	int64_t size;
+	int64_t taps = (int64_t)in->shape[1] / a->groups, size;
 
 	ck_assert_int_eq(out->shape[0], in->shape[0]);
 	ck_assert_int_eq(out->shape[1], a->out_channels);
-	for (int i = 0; i < 2; i++)
+	size = (int64_t)out->shape[0] * out->shape[1];
+	for (uint32_t i = 0; i + 2 < in->rank; i++) {
+		const int32_t pad[2] = {a->pad[0][i], a->pad[1][i]};
+
 		ck_assert_int_eq(out->shape[2 + i],
-				count_windows(in->shape[2 + i], a->pad[i], a->stride[i],
-						a->dilation[i] * (a->kernel[i] - 1) + 1));
-	size = (int64_t)out->shape[0] * out->shape[1] * out->shape[2] * out->shape[3];
+				count_windows(in->shape[2 + i], pad, a->stride[i],
+						a->dilation[i] * (a->kernel[i] - 1) + 1, false));
+		taps *= a->kernel[i];
+		size *= out->shape[2 + i];
+	}
 	ck_assert_int_eq(n->flops_forward, 2 * size * taps + (a->bias ? size : 0));
 	/* the data set needs no gradient */
 	ck_assert_int_eq(n->flops_backward, n->flops_forward);
@@ -61,92 +86,111 @@ static void check_conv2d(const struct probe *p)
 	}
 }
 
-START_TEST(conv2d)
+/* Along _i + 1 axes. */
+START_TEST(conv)
 {
-	struct ff_random r = {.seed = ff_test_seed(1), .stream = 1};
+	struct ff_random r = {.seed = ff_test_seed(1), .stream = (uint64_t)_i};
+	enum ff_op op = (enum ff_op)((int)FF_OP_CONV1D + _i);
 	int built = 0;
 
 	for (int round = 0; round < ROUNDS; round++) {
-		union ff_attrs a = ff_attrs_preset(FF_OP_CONV2D);
-		struct ff_conv2d_attrs *c = &a.conv2d;
+		union ff_attrs a = ff_attrs_preset(op);
+		struct ff_conv_attrs *c = &a.conv;
 		struct shape in;
 		struct probe p;
 
 		c->groups = draw(&r, 1, 3);
 		c->out_channels = c->groups * draw(&r, 1, 3);
 		c->bias = draw(&r, 0, 1);
-		in = (struct shape){4, {draw(&r, 1, 3), c->groups * draw(&r, 1, 3)}};
-		for (int i = 0; i < 2; i++) {
+		in = (struct shape){3 + _i, {draw(&r, 1, 3), c->groups * draw(&r, 1, 3)}};
+		for (int i = 0; i <= _i; i++) {
 			c->kernel[i] = draw(&r, 1, 4);
 			c->stride[i] = draw(&r, 1, 3);
 			c->dilation[i] = draw(&r, 1, 3);
-			c->pad[i] = draw(&r, 0, c->dilation[i] * (c->kernel[i] - 1));
-			in.size[2 + i] = draw(&r, 1, 9);
+			for (int k = 0; k < 2; k++)
+				c->pad[k][i] = draw(&r, 0, c->dilation[i] * (c->kernel[i] - 1));
+			in.size[2 + i] = draw(&r, 1, _i < 2 ? 9 : 6);
 		}
-		probe_open(&p, FF_OP_CONV2D, &a, &in, 1);
+		probe_open(&p, op, &a, &in, 1);
 		if (p.code == FF_OK) {
 			built++;
 			check_node(&p);
-			check_conv2d(&p);
-			check_regions(&r, &p, touch_conv2d);
+			check_conv(&p);
+			check_regions(&r, &p, touch_conv);
 		} else {
 			ck_assert_msg(strstr(p.err.text, "the kernel spans"), "%s", p.err.text);
 		}
 		probe_close(&p);
 	}
-	ck_assert_int_gt(built, ROUNDS / 2);
+	ck_assert_int_gt(built, ROUNDS / 3);
 }
 END_TEST
 
-/* ---- pool2d ---- */
+/* ---- pool1d, pool2d, pool3d ---- */
 
-static void touch_pool2d(const struct probe *p, const int32_t *at, struct hulls *h)
+static void touch_pool(const struct probe *p, const int32_t *at, struct hulls *h)
 {
-	const struct ff_pool2d_attrs *a = &p->node->attrs.pool2d;
+	const struct ff_pool_attrs *a = &p->node->attrs.pool;
+	int32_t start[FF_MAX_SPATIAL], reach[FF_MAX_SPATIAL];
+	uint32_t rank = in_of(p, 0)->rank;
+	int64_t out[FF_MAX_RANK];
 
-	TOUCH(&h->out, at[0], at[1], at[2], at[3]);
-	TOUCH(&h->saved, at[0], at[1], at[2], at[3]);
-	for (int32_t i = 0; i < a->kernel[0]; i++)
-		for (int32_t j = 0; j < a->kernel[1]; j++)
-			TOUCH(&h->in[0], at[0], at[1], at[2] * a->stride[0] - a->pad[0] + i,
-					at[3] * a->stride[1] - a->pad[1] + j);
+	for (uint32_t i = 0; i < rank; i++)
+		out[i] = at[i];
+	for (uint32_t i = 0; i + 2 < rank; i++) {
+		start[i] = at[2 + i] * a->stride[i] - a->pad[0][i];
+		reach[i] = a->kernel[i] - 1;
+	}
+	touch(&h->out, rank, out);
+	touch(&h->saved, rank, out);
+	touch_window(&h->in[0], out, rank, start, reach);
 }
 
-START_TEST(pool2d)
+/* Along _i + 1 axes. */
+START_TEST(pool)
 {
-	struct ff_random r = {.seed = ff_test_seed(2), .stream = 1};
+	struct ff_random r = {.seed = ff_test_seed(2), .stream = (uint64_t)_i};
+	enum ff_op op = (enum ff_op)((int)FF_OP_POOL1D + _i);
+	int more = 0;
 
 	for (int round = 0; round < ROUNDS; round++) {
-		union ff_attrs a = ff_attrs_preset(FF_OP_POOL2D);
-		struct shape in = {4, {draw(&r, 1, 3), draw(&r, 1, 3)}};
+		union ff_attrs a = ff_attrs_preset(op);
+		struct shape in = {3 + _i, {draw(&r, 1, 3), draw(&r, 1, 3)}};
 		struct probe p;
 
-		a.pool2d.mode = draw(&r, 0, 1);
-		for (int i = 0; i < 2; i++) {
-			a.pool2d.kernel[i] = draw(&r, 1, 4);
-			a.pool2d.stride[i] = draw(&r, 0, 4); /* 0: as the kernel */
-			a.pool2d.pad[i] = draw(&r, 0, a.pool2d.kernel[i] / 2);
-			in.size[2 + i] = draw(&r, a.pool2d.kernel[i], 9);
+		a.pool.mode = draw(&r, 0, 1);
+		a.pool.ceil = draw(&r, 0, 1);
+		a.pool.count_pad = draw(&r, 0, 1);
+		for (int i = 0; i <= _i; i++) {
+			a.pool.kernel[i] = draw(&r, 1, 4);
+			a.pool.stride[i] = draw(&r, 0, 4); /* 0: as the kernel */
+			for (int k = 0; k < 2; k++)
+				a.pool.pad[k][i] = draw(&r, 0, a.pool.kernel[i] / 2);
+			in.size[2 + i] = draw(&r, a.pool.kernel[i], _i < 2 ? 9 : 6);
 		}
-		probe_open(&p, FF_OP_POOL2D, &a, &in, 1);
+		probe_open(&p, op, &a, &in, 1);
 		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
 		check_node(&p);
-		for (int i = 0; i < 2; i++) {
-			int32_t stride = a.pool2d.stride[i] ? a.pool2d.stride[i]
-							    : a.pool2d.kernel[i];
+		for (int i = 0; i <= _i; i++) {
+			const int32_t pad[2] = {a.pool.pad[0][i], a.pool.pad[1][i]};
+			int32_t stride = a.pool.stride[i] ? a.pool.stride[i] : a.pool.kernel[i];
+			int32_t down = count_windows(
+					in.size[2 + i], pad, stride, a.pool.kernel[i], false);
+			int32_t n = count_windows(
+					in.size[2 + i], pad, stride, a.pool.kernel[i], a.pool.ceil);
 
-			ck_assert_int_eq(p.node->attrs.pool2d.stride[i], stride);
-			ck_assert_int_eq(out_of(&p)->shape[2 + i],
-					count_windows(in.size[2 + i], a.pool2d.pad[i], stride,
-							a.pool2d.kernel[i]));
+			ck_assert_int_eq(p.node->attrs.pool.stride[i], stride);
+			ck_assert_int_eq(out_of(&p)->shape[2 + i], n);
+			more += n > down;
 		}
 		/* the largest keeps where in its window it was, in a byte where that fits */
-		ck_assert_uint_eq(p.node->n_saved, a.pool2d.mode == FF_POOL_MAX);
-		if (p.node->n_saved)
+		ck_assert_uint_eq(p.node->n_saved, a.pool.mode == FF_POOL_MAX);
+		if (p.node->n_saved && _i < 2)
 			ck_assert_int_eq(out_of(&p)[1].dtype, FF_U8);
-		check_regions(&r, &p, touch_pool2d);
+		check_regions(&r, &p, touch_pool);
 		probe_close(&p);
 	}
+	ck_assert_int_gt(more, ROUNDS / 20);
 }
 END_TEST
 
@@ -159,8 +203,8 @@ START_TEST(wide_pool2d)
 	for (int32_t k = 15; k <= 16; k++) {
 		struct probe p;
 
-		a.pool2d.kernel[0] = 16;
-		a.pool2d.kernel[1] = k;
+		a.pool.kernel[0] = 16;
+		a.pool.kernel[1] = k;
 		probe_open(&p, FF_OP_POOL2D, &a, &in, 1);
 		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
 		check_node(&p);
@@ -517,8 +561,8 @@ static Suite *suite(void)
 	TCase *c = tcase_create("ops");
 
 	tcase_add_test(c, table);
-	tcase_add_test(c, conv2d);
-	tcase_add_test(c, pool2d);
+	tcase_add_loop_test(c, conv, 0, FF_MAX_SPATIAL);
+	tcase_add_loop_test(c, pool, 0, FF_MAX_SPATIAL);
 	tcase_add_test(c, wide_pool2d);
 	tcase_add_test(c, linear);
 	tcase_add_test(c, elementwise);

@@ -62,6 +62,14 @@ START_TEST(parameters)
 					25557032 - 2 * 64 * 49 - 997 * 2049, 2},
 			{"resnet101", 0, {NULL}, 44549160, 64},
 			{"resnet101", 0, {"norm=none"}, 44496488, 64},
+			{"resnet152", 0, {NULL}, 60192808, 64},
+			{"resnext50_32x4d", 0, {NULL}, 25028904, 64},
+			{"resnext50_32x4d", 2, {"image=1"}, 25028904, 2},
+			{"mobilenet_v2", 0, {NULL}, 3504872, 64},
+			{"mobilenet_v2", 2, {"image=1", "dropout=0"}, 3504872, 2},
+			/* without the auxiliary classifiers */
+			{"googlenet", 0, {NULL}, 6624904, 64},
+			{"googlenet", 2, {"image=31", "dropout=0"}, 6624904, 2},
 			/* without the auxiliary classifier */
 			{"inception_v3", 0, {NULL}, 23834568, 64},
 			{"inception_v3", 0, {"norm=none"}, 23817352, 64},
@@ -129,6 +137,10 @@ START_TEST(flops)
 	ck_assert_int_eq((multiply_adds("vgg16") + 500000) / 1000000, 15470);
 	ck_assert_int_eq((multiply_adds("resnet50") + 500000) / 1000000, 4089);
 	ck_assert_int_eq((multiply_adds("resnet101") + 500000) / 1000000, 7801);
+	ck_assert_int_eq((multiply_adds("resnet152") + 500000) / 1000000, 11514);
+	ck_assert_int_eq((multiply_adds("resnext50_32x4d") + 500000) / 1000000, 4230);
+	ck_assert_int_eq((multiply_adds("mobilenet_v2") + 500000) / 1000000, 301);
+	ck_assert_int_eq((multiply_adds("googlenet") + 500000) / 1000000, 1498);
 	ck_assert_int_eq((multiply_adds("inception_v3") + 500000) / 1000000, 5713);
 	ck_assert_int_eq((multiply_adds("densenet121") + 500000) / 1000000, 2834);
 }
@@ -178,6 +190,7 @@ START_TEST(bad)
 			{{"resnet50", 0, {"dropout=5"}, 0, 0},
 					"only image, channels, classes, norm"},
 			{{"inception_v3", 0, {"image=74"}, 0, 0}, "from 75 to 4096"},
+			{{"googlenet", 0, {"image=30"}, 0, 0}, "from 31 to 4096"},
 			{{"densenet121", 0, {"image=28"}, 0, 0}, "from 29 to 4096"},
 			{{"mlp", 1 << 25, {NULL}, 0, 0}, "--batch: expected 1 to 16777216"},
 			{{"alexnet", 1 << 24, {NULL}, 0, 0}, "2^44"},

@@ -77,8 +77,8 @@ static inline uint32_t fixture_conv(struct ff_builder *b, const char *name, uint
 {
 	union ff_attrs attrs = ff_attrs_preset(FF_OP_CONV2D);
 
-	attrs.conv2d.out_channels = channels;
-	attrs.conv2d.kernel[0] = attrs.conv2d.kernel[1] = kernel;
+	attrs.conv.out_channels = channels;
+	attrs.conv.kernel[0] = attrs.conv.kernel[1] = kernel;
 	return ff_builder_add(b, FF_OP_CONV2D, name, &attrs, &in, 1);
 }
 

@@ -35,55 +35,10 @@ bool naive_next(const struct ff_region *r, int32_t *at)
 	return false;
 }
 
-/* Goes to the first position of `r`, if there is one. */
-static bool naive_first(const struct ff_region *r, int32_t at[FF_MAX_DIMS])
+bool naive_first(const struct ff_region *r, int32_t at[FF_MAX_DIMS])
 {
 	memcpy(at, r->lo, sizeof(r->lo));
 	return ff_region_volume(r) > 0;
-}
-
-/* Iterates over a region: `at` is an array of FF_MAX_DIMS. */
-#define EACH(at, region)                                                                           \
-	for (int32_t at[FF_MAX_DIMS], more_##at = naive_first(region, at); more_##at;              \
-			more_##at = naive_next(region, at))
-
-/* y[n, o, i, j] = sum over r, a, b of x[n, c, i s - p + a d, ...] w[o, r, a, b],
- * where c = group(o) * depth + r. */
-static void conv2d(const struct naive *x)
-{
-	const struct ff_node *n = x->w->node;
-	const struct ff_conv2d_attrs *a = &n->attrs.conv2d;
-	const struct ff_operand *in = &n->in_map[0], *weight = &n->in_map[1];
-	int32_t depth = in->shape[1] / a->groups, per_group = a->out_channels / a->groups;
-	struct ff_region taps = {.rank = 2, .hi = {a->kernel[0], a->kernel[1]}};
-
-	/* the box's axes: sample, out channel, height, width, in channel */
-	EACH(at, &x->w->box)
-	{
-		int64_t out = naive_index(&n->out_map[0], at);
-
-		if (at[4] == 0 && a->bias) {
-			x->out[out] += x->in[2][at[1]];
-			x->din[2][at[1]] += x->dout[out];
-		}
-		EACH(tap, &taps)
-		{
-			int32_t from[4] = {at[0], at[1] / per_group * depth + at[4],
-					at[2] * a->stride[0] - a->pad[0] + tap[0] * a->dilation[0],
-					at[3] * a->stride[1] - a->pad[1] + tap[1] * a->dilation[1]};
-			int32_t with[4] = {at[1], at[4], tap[0], tap[1]};
-			int64_t i, w;
-
-			if (from[2] < 0 || from[2] >= in->shape[2] || from[3] < 0 ||
-					from[3] >= in->shape[3])
-				continue;
-			i = naive_index(in, from);
-			w = naive_index(weight, with);
-			x->out[out] += x->in[0][i] * x->in[1][w];
-			x->din[0][i] += x->dout[out] * x->in[1][w];
-			x->din[1][w] += x->dout[out] * x->in[0][i];
-		}
-	}
 }
 
 /* The box's axes: the input's but the last, out feature, in feature. */
@@ -92,7 +47,7 @@ static void linear(const struct naive *x)
 	const struct ff_node *n = x->w->node;
 	uint32_t last = n->out_map[0].rank - 1;
 
-	EACH(at, &x->w->box)
+	NAIVE_EACH(at, &x->w->box)
 	{
 		int32_t from[FF_MAX_RANK], with[2] = {at[last], at[last + 1]};
 		int64_t out = naive_index(&n->out_map[0], at);
@@ -109,42 +64,6 @@ static void linear(const struct naive *x)
 		x->out[out] += x->in[0][i] * x->in[1][w];
 		x->din[0][i] += x->dout[out] * x->in[1][w];
 		x->din[1][w] += x->dout[out] * x->in[0][i];
-	}
-}
-
-static void pool2d(const struct naive *x)
-{
-	const struct ff_node *n = x->w->node;
-	const struct ff_pool2d_attrs *a = &n->attrs.pool2d;
-	const struct ff_operand *in = &n->in_map[0];
-	struct ff_region taps = {.rank = 2, .hi = {a->kernel[0], a->kernel[1]}};
-	double share = 1.0 / (a->kernel[0] * a->kernel[1]);
-
-	EACH(at, &x->w->out[0])
-	{
-		int64_t out = naive_index(&n->out_map[0], at), best = -1;
-
-		EACH(tap, &taps)
-		{
-			int32_t from[4] = {at[0], at[1], at[2] * a->stride[0] - a->pad[0] + tap[0],
-					at[3] * a->stride[1] - a->pad[1] + tap[1]};
-			int64_t i;
-
-			if (from[2] < 0 || from[2] >= in->shape[2] || from[3] < 0 ||
-					from[3] >= in->shape[3])
-				continue;
-			i = naive_index(in, from);
-			if (best < 0 || x->in[0][i] > x->in[0][best])
-				best = i;
-			if (a->mode == FF_POOL_AVG) {
-				x->out[out] += x->in[0][i] * share;
-				x->din[0][i] += x->dout[out] * share;
-			}
-		}
-		if (a->mode == FF_POOL_MAX) {
-			x->out[out] = x->in[0][best];
-			x->din[0][best] += x->dout[out];
-		}
 	}
 }
 
@@ -264,7 +183,7 @@ static void elementwise(const struct naive *x)
 {
 	const struct ff_node *n = x->w->node;
 
-	EACH(at, &x->w->out[0])
+	NAIVE_EACH(at, &x->w->out[0])
 	{
 		int64_t i = naive_index(&n->out_map[0], at);
 
@@ -277,7 +196,7 @@ static void add(const struct naive *x)
 {
 	const struct ff_node *n = x->w->node;
 
-	EACH(at, &x->w->out[0])
+	NAIVE_EACH(at, &x->w->out[0])
 	{
 		int64_t i = naive_index(&n->out_map[0], at);
 
@@ -293,7 +212,7 @@ static void concat(const struct naive *x)
 	const struct ff_node *n = x->w->node;
 	int32_t axis = n->attrs.concat.axis;
 
-	EACH(at, &x->w->out[0])
+	NAIVE_EACH(at, &x->w->out[0])
 	{
 		int64_t out = naive_index(&n->out_map[0], at);
 		int32_t from[FF_MAX_RANK];
@@ -311,7 +230,7 @@ static void concat(const struct naive *x)
 
 static void reshape(const struct naive *x)
 {
-	EACH(at, &x->w->out[0])
+	NAIVE_EACH(at, &x->w->out[0])
 	{
 		int64_t i = naive_index(&x->w->node->out_map[0], at);
 
@@ -326,7 +245,7 @@ static void dropout(const struct naive *x)
 	uint64_t stream = ff_philox_stream((uint32_t)(n - x->w->graph->nodes), (uint32_t)x->step);
 	double p = (float)n->attrs.dropout.p;
 
-	EACH(at, &x->w->out[0])
+	NAIVE_EACH(at, &x->w->out[0])
 	{
 		int64_t i = naive_index(&n->out_map[0], at);
 		int64_t number = n->attrs.dropout.per == FF_DROP_SAMPLE ? at[0] : i;
@@ -345,7 +264,7 @@ static void softmax_cross_entropy(const struct naive *x)
 	const struct ff_operand *logits = &n->in_map[0], *labels = &n->in_map[1];
 	double count = (double)x->valid;
 
-	EACH(at, &x->w->in[1])
+	NAIVE_EACH(at, &x->w->in[1])
 	{
 		int32_t from[FF_MAX_RANK] = {at[0]}, best = 0;
 		int32_t label = (int32_t)x->in[1][naive_index(labels, at)];
@@ -417,19 +336,19 @@ static void norm(const struct naive *x)
 	const struct ff_operand *o = &n->out_map[0];
 	bool scaled = n->n_in > 1, moved = n->n_in > 2;
 
-	EACH(at, &x->w->out[0])
+	NAIVE_EACH(at, &x->w->out[0])
 	{
 		struct ff_region row = row_of(n, at);
 		double count = (double)ff_region_volume(&row), mean = 0, square = 0, g = 0, gx = 0;
 		int64_t i = naive_index(o, at), p = scaled ? weight_of(n, at) : 0;
 		double rate, v;
 
-		EACH(k, &row) mean += x->in[0][naive_index(o, k)] / count;
+		NAIVE_EACH(k, &row) mean += x->in[0][naive_index(o, k)] / count;
 		if (n->op == FF_OP_RMS_NORM)
 			mean = 0;
-		EACH(k, &row) square += pow(x->in[0][naive_index(o, k)] - mean, 2) / count;
+		NAIVE_EACH(k, &row) square += pow(x->in[0][naive_index(o, k)] - mean, 2) / count;
 		rate = 1 / sqrt(square + n->attrs.norm.epsilon);
-		EACH(k, &row)
+		NAIVE_EACH(k, &row)
 		{
 			int64_t e = naive_index(o, k);
 			double d = x->dout[e] * (scaled ? x->in[1][weight_of(n, k)] : 1);
@@ -454,14 +373,14 @@ static void batch_moments(const struct naive *x)
 {
 	const struct ff_operand *o = &x->w->node->in_map[0];
 
-	EACH(at, &x->w->in[0])
+	NAIVE_EACH(at, &x->w->in[0])
 	{
 		x->out[4 * at[1]]++;
 		x->out[4 * at[1] + 1] += x->in[0][naive_index(o, at)];
 	}
 	for (int32_t c = x->w->in[0].lo[1]; c < x->w->in[0].hi[1]; c++)
 		x->out[4 * c + 1] /= x->out[4 * c];
-	EACH(at, &x->w->in[0])
+	NAIVE_EACH(at, &x->w->in[0])
 	{
 		int64_t i = naive_index(o, at);
 		const double *g = x->dout + 4 * at[1];
@@ -476,7 +395,7 @@ static void batch_norm(const struct naive *x)
 {
 	const struct ff_node *n = x->w->node;
 
-	EACH(at, &x->w->out[0])
+	NAIVE_EACH(at, &x->w->out[0])
 	{
 		int64_t i = naive_index(&n->out_map[0], at);
 		const double *m = x->in[1] + 4 * at[1];
@@ -505,9 +424,13 @@ static void batch_norm(const struct naive *x)
 void naive_run(const struct naive *x)
 {
 	static void (*const run[FF_OP_COUNT])(const struct naive *x) = {
-			[FF_OP_CONV2D] = conv2d,
-			[FF_OP_LINEAR] = linear,
-			[FF_OP_POOL2D] = pool2d,
+#define CONV(e, row) [e] = naive_conv,
+			FF_CONV_OPS(CONV)
+#undef CONV
+#define POOL(e, row) [e] = naive_pool,
+					FF_POOL_OPS(POOL)
+#undef POOL
+							[FF_OP_LINEAR] = linear,
 #define UNARY(e, row) [e] = elementwise,
 			FF_UNARY_OPS(UNARY)
 #undef UNARY

@@ -28,8 +28,18 @@ int64_t naive_volume(uint32_t rank, const int32_t *shape);
 int64_t naive_index(const struct ff_operand *o, const int32_t *at);
 /* Moves `at` to the next position of `r`, last axis fastest; false at the end. */
 bool naive_next(const struct ff_region *r, int32_t *at);
+/* Goes to the first position of `r`, if there is one. */
+bool naive_first(const struct ff_region *r, int32_t at[FF_MAX_DIMS]);
+/* Iterates over a region: `at` is an array of FF_MAX_DIMS. */
+#define NAIVE_EACH(at, region)                                                                     \
+	for (int32_t at[FF_MAX_DIMS], more_##at = naive_first(region, at); more_##at;              \
+			more_##at = naive_next(region, at))
 
 /* Forward and backward in one go: out and din are all written. */
 void naive_run(const struct naive *x);
+
+/* Of what goes along axes with windows (naive_windows.c). */
+void naive_conv(const struct naive *x);
+void naive_pool(const struct naive *x);
 
 #endif

@@ -86,10 +86,11 @@ static uint32_t draw_layer(struct ff_random *r, bool image, enum follower f, str
 		fc.linear.bias = (int32_t)ff_random_below(r, 2);
 		return ff_builder_add(b, FF_OP_LINEAR, name, &fc, &in, 1);
 	}
-	conv.conv2d.out_channels = 1 + (int32_t)ff_random_below(r, 17);
-	conv.conv2d.kernel[0] = conv.conv2d.kernel[1] = 1 + 2 * (int32_t)ff_random_below(r, 2);
-	conv.conv2d.pad[0] = conv.conv2d.pad[1] = conv.conv2d.kernel[0] / 2;
-	conv.conv2d.bias = (int32_t)ff_random_below(r, 2);
+	conv.conv.out_channels = 1 + (int32_t)ff_random_below(r, 17);
+	conv.conv.kernel[0] = conv.conv.kernel[1] = 1 + 2 * (int32_t)ff_random_below(r, 2);
+	for (int i = 0; i < 2; i++)
+		conv.conv.pad[0][i] = conv.conv.pad[1][i] = conv.conv.kernel[0] / 2;
+	conv.conv.bias = (int32_t)ff_random_below(r, 2);
 	return ff_builder_add(b, FF_OP_CONV2D, name, &conv, &in, 1);
 }
 

@@ -95,6 +95,42 @@ def pools():
         case("row", kernel=[1, 5], stride=[1, 2], pad=[0, 2])
         case("whole", kernel=[13, 11])
         case("one", kernel=1)
+        case("ceil", kernel=3, stride=2, ceil=True)
+        case("ceil-pad", kernel=4, stride=3, pad=[2, 1], ceil=True)
+        case("ceil-gaps", kernel=2, stride=4, pad=1, ceil=True)
+        case("sides", kernel=4, stride=3, pad=[0, 1, 2, 1])
+    g.case("avg-bare", "pool2d", mode="avg", kernel=3, stride=1, pad=1, count_pad=False)
+    g.case("avg-bare-ceil", "pool2d", mode="avg", kernel=4, stride=3, pad=2, count_pad=False,
+           ceil=True)
+    g.case("avg-bare-sides", "pool2d", mode="avg", kernel=3, stride=2, pad=[1, 0, 0, 1],
+           count_pad=False)
+    return g.finish()
+
+
+def spatial():
+    """Windows along one axis and along three."""
+    g = Graph("spatial", [4, 3, 8, 6])
+
+    def shaped(case, rank, channels):
+        shape = [0, 0, -1] if rank == 3 else [0, 0, 4, 2, 6]
+        return g.add(f"{case}.shape", "reshape", g.front(case, channels), shape=shape)
+
+    def both(name, op, channels=4, line=None, volume=None, **attrs):
+        for rank, own in ((3, line), (5, volume)):
+            case = f"{name}-{rank - 2}"
+            g.head(case, g.add(f"{case}.op", f"{op}{rank - 2}d", shaped(case, rank, channels),
+                               **attrs, **(own or {})))
+    both("plain", "conv", out_channels=5, kernel=2)
+    both("all", "conv", 6, {"kernel": 5, "pad": [3, 4], "dilation": 3},
+         {"kernel": [3, 1, 2], "pad": [1, 0, 1, 2, 0, 0], "dilation": [1, 2, 1]}, out_channels=4,
+         stride=2, groups=2, bias=False)
+    both("depthwise", "conv", 6, out_channels=6, kernel=2, groups=6)
+    for mode in ("max", "avg"):
+        both(f"{mode}-plain", "pool", mode=mode, kernel=2)
+        both(f"{mode}-ceil", "pool", mode=mode, kernel=2, stride=3, pad=1, ceil=True)
+    both("avg-bare", "pool", mode="avg", kernel=2, stride=1, pad=1, count_pad=False)
+    both("avg-sides", "pool", line={"pad": [0, 1]}, volume={"pad": [1, 0, 0, 0, 1, 1]},
+         mode="avg", kernel=2)
     return g.finish()
 
 
@@ -586,9 +622,11 @@ def dims(node, shape, depth):
         return ["sample", "feature"] if rank == 2 else ["sample"] + [
             f"axis{i}" for i in range(1, rank)]
     op, rank = node["op"], len(shape)
-    if op == "conv2d":
-        return list(zip(["sample", "out_channel", "height", "width", "in_channel"],
-                        [*shape, depth]))
+    spatial = ["length"] if rank == 3 else ["depth", "height", "width"][5 - rank:]
+    if op.startswith("conv"):
+        return list(zip(["sample", "out_channel", *spatial, "in_channel"], [*shape, depth]))
+    if op.startswith("pool"):
+        return list(zip(["sample", "channel", *spatial], shape))
     if op == "linear":
         middle = [f"axis{i}" for i in range(1, rank - 1)]
         return list(zip(["sample", *middle, "out_feature", "in_feature"], [*shape, depth]))

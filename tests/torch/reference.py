@@ -202,15 +202,29 @@ def compute_rounded(net, node, ins):
 
 # ---- operators ----
 
-def pair(v):
-    return (v, v) if isinstance(v, int) else tuple(v)
+def numbers_of(node, name, x, preset):
+    """One for each spatial axis of x."""
+    v, axes = node.get(name, preset), x.dim() - 2
+    return (v,) * axes if isinstance(v, int) else tuple(v)
 
 
-def conv2d(net, node, x):
-    return F.conv2d(x, net.weight(node, "weight"),
+def pads(node, x):
+    """Before and behind, by spatial axis."""
+    v, axes = numbers_of(node, "pad", x, 0), x.dim() - 2
+    return v[:axes], v[-axes:]
+
+
+def padded(x, pad, value=0.0):
+    before, behind = pad
+    return F.pad(x, [n for pair in zip(before[::-1], behind[::-1]) for n in pair], value=value)
+
+
+def conv(net, node, x):
+    function = (F.conv1d, F.conv2d, F.conv3d)[x.dim() - 3]
+    return function(padded(x, pads(node, x)), net.weight(node, "weight"),
                     net.weight(node, "bias") if node.get("bias", True) else None,
-                    pair(node.get("stride", 1)), pair(node.get("pad", 0)),
-                    pair(node.get("dilation", 1)), node.get("groups", 1))
+                    numbers_of(node, "stride", x, 1), 0, numbers_of(node, "dilation", x, 1),
+                    node.get("groups", 1))
 
 
 def linear(net, node, x):
@@ -218,12 +232,21 @@ def linear(net, node, x):
                     net.weight(node, "bias") if node.get("bias", True) else None)
 
 
-def pool2d(net, node, x):
-    kernel, pad = pair(node["kernel"]), pair(node.get("pad", 0))
-    stride = pair(node.get("stride", kernel))
+def pool(net, node, x):
+    """With as much padding on both sides PyTorch does it all; else what it is done to is padded."""
+    largest = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[x.dim() - 3]
+    mean = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[x.dim() - 3]
+    kernel = numbers_of(node, "kernel", x, 1)
+    stride, pad = numbers_of(node, "stride", x, kernel), pads(node, x)
+    counts, up = node.get("count_pad", True), node.get("ceil", False)
     if node.get("mode", "max") == "max":
-        return F.max_pool2d(x, kernel, stride, pad)
-    return F.avg_pool2d(x, kernel, stride, pad, count_include_pad=True)
+        if pad[0] == pad[1]:
+            return largest(x, kernel, stride, pad[0], ceil_mode=up)
+        return largest(padded(x, pad, -np.inf), kernel, stride)
+    if pad[0] == pad[1]:
+        return mean(x, kernel, stride, pad[0], ceil_mode=up, count_include_pad=counts)
+    y = mean(padded(x, pad), kernel, stride)
+    return y if counts else y / mean(padded(torch.ones_like(x), pad), kernel, stride)
 
 
 def reshape(net, node, x):
@@ -384,7 +407,8 @@ OPERATORS = {
     "reduce_max": reduction(torch.amax),
     "sub": binary(torch.sub), "mul": binary(torch.mul), "div": binary(torch.div),
     "min": binary(torch.minimum), "max": binary(torch.maximum),
-    "conv2d": conv2d, "linear": linear, "pool2d": pool2d, "reshape": reshape,
+    "conv1d": conv, "conv2d": conv, "conv3d": conv, "linear": linear, "reshape": reshape,
+    "pool1d": pool, "pool2d": pool, "pool3d": pool,
     "dropout": dropout, "softmax_cross_entropy": softmax_cross_entropy,
     "relu": lambda net, node, x: F.relu(x),
     "tanh": lambda net, node, x: torch.tanh(x),
@@ -429,7 +453,7 @@ def has_operand(node):
 def parameters(node):
     """Names of what a node has."""
     bias = ["bias"] * node.get("bias", True)
-    if node["op"] in ("conv2d", "linear"):
+    if node["op"].startswith("conv") or node["op"] == "linear":
         return ["weight"] + bias
     if node["op"] in ("layer_norm", "group_norm", "batch_norm") and node.get("affine", True):
         return ["weight"] + bias
@@ -500,14 +524,15 @@ class Network:
             if node["op"] == "relu":
                 x = self.value[node["in"][0]].detach()
                 gap = x[x != 0].abs()
-            elif node["op"] == "pool2d" and node.get("mode", "max") == "max":
+            elif node["op"].startswith("pool") and node.get("mode", "max") == "max":
                 x = self.value[node["in"][0]].detach()
-                kernel, pad = pair(node["kernel"]), pair(node.get("pad", 0))
-                x = F.pad(x, (pad[1], pad[1], pad[0], pad[0]), value=-1e30)
-                x = x.flatten(0, 1).unsqueeze(1)
-                x = F.unfold(x, kernel, stride=pair(node.get("stride", kernel)))
-                best = x.topk(min(2, x.shape[1]), 1).values
-                gap = best[:, 0] - best[:, -1]
+                kernel = numbers_of(node, "kernel", x, 1)
+                windows = padded(x, pads(node, x), -1e30)
+                for i, step in enumerate(numbers_of(node, "stride", x, kernel)):
+                    windows = windows.unfold(2 + i, kernel[i], step)
+                windows = windows.flatten(x.dim())
+                best = windows.topk(min(2, windows.shape[-1]), -1).values
+                gap = best[..., 0] - best[..., -1]
                 gap = gap[gap > 0]
                 x = x[x > -1e30]
             else:

@@ -164,6 +164,27 @@ class Images(nn.Module):
         return self.out(F.avg_pool2d(y, 3, 1, 1))
 
 
+class Windows(nn.Module):
+    """Windows along one axis and along three, sizes rounded up, padding that does not count."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Conv2d(3, 6, 3, padding=1)
+        self.line = nn.Conv1d(6, 5, 4, stride=2, padding=3, dilation=2)
+        self.volume = nn.Conv3d(6, 4, (1, 2, 3), padding=(0, 1, 2), groups=2)
+        self.out = nn.Linear(self.parts(torch.zeros(1, 3, 10, 9)).shape[1], 5)
+
+    def parts(self, x):
+        x = torch.tanh(self.a(x))
+        y = F.max_pool2d(F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), 3, 2, ceil_mode=True)
+        line = F.max_pool1d(self.line(x.flatten(2)), 3, 2, ceil_mode=True)
+        volume = F.max_pool3d(self.volume(x.reshape(-1, 6, 2, 5, 9)), (1, 2, 3), 2, ceil_mode=True)
+        return torch.cat([y.flatten(1), line.flatten(1), volume.flatten(1)], 1)
+
+    def forward(self, x):
+        return self.out(self.parts(x))
+
+
 def modules():
     ids = torch.randint(11, (4, 5))
     Model("cell", Cell(), ids).check(4)
@@ -175,6 +196,7 @@ def modules():
             "labels for each place, classes moved to axis 1", [logits, label])
     for opset in (11, 13, 16):
         Model("images", Images(), torch.randn(4, 3, 20, 24), opset).check(4 if opset == 13 else 0)
+    Model("windows", Windows(), torch.randn(4, 3, 10, 9)).check(4)
     for opset in (13, 17):  # norms as they are computed, and as one operator
         Model("block", Block(), torch.randint(13, (4, 6)), opset).check(4)
     Model("images for evaluation", Images().eval(), torch.randn(4, 3, 20, 24),

@@ -121,7 +121,7 @@ def test_philox():
 
 def test_operators():
     test_philox()
-    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
+    for make in (graphs.convolutions, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
                  graphs.attention, graphs.norms):
         graph = make()
@@ -274,7 +274,8 @@ def split_at_random(name, weights_seed, zoo, splits):
     loss = case.graph["nodes"][-1]
     shapes[loss["name"]] = shapes[loss["in"][0]]
     depths = {node["name"]: net.weight(node, "weight").shape[node["op"] != "embedding"]
-              for node in case.graph["nodes"] if node["op"] in ("conv2d", "linear", "embedding")}
+              for node in case.graph["nodes"]
+              if node["op"].startswith("conv") or node["op"] in ("linear", "embedding")}
     depths.update({node["name"]: shapes[node["in"][0]][-2 if node.get("transpose_a") else -1]
                    for node in case.graph["nodes"] if node["op"] == "matmul"})
     depths.update({node["name"]: shapes[node["in"][1]][1]
@@ -386,12 +387,12 @@ def test_split():
                     [(2, 1), (4, 2), (4, 3)])
     split_at_random("tied lm", 3, ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM,
                                    "--set", "tie=yes"], [(2, 1), (3, 2), (4, 3)])
-    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
+    for make in (graphs.convolutions, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
                  graphs.attention, graphs.norms):
         split_by_sample(make())
-    for make in (graphs.functions, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products,
-                 graphs.attention):
+    for make in (graphs.pools, graphs.spatial, graphs.functions, graphs.pads, graphs.broadcasts,
+                 graphs.reductions, graphs.products, graphs.attention):
         graph = make()
         split_at_random(graph["name"], 2, graph, [(2, 1), (3, 2), (4, 3)])
     split_at_random("norms", 2, graphs.norms(), [(2, 1), (3, 2), (4, 3), (4, 4)])
@@ -587,7 +588,7 @@ def in_bfloat16(graph):
 
 def test_bfloat16():
     """Beside PyTorch that rounds where ffrun stores: operators, networks, updates."""
-    for make in (graphs.convolutions, graphs.pools, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
+    for make in (graphs.convolutions, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
                  graphs.attention, graphs.norms):
         graph = make()

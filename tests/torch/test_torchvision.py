@@ -27,6 +27,10 @@ IMAGE, NORMED, PLAIN, CHEAP, SEED = {
     "vgg16": (224, None, (32, 2), ["fc=48", "dropout=0"], 1),
     "resnet50": (224, (64, 4), (32, 2), [], 1),
     "resnet101": (224, (64, 4), (32, 2), [], 1),
+    "resnet152": (224, (64, 3), (32, 2), [], 1),
+    "resnext50_32x4d": (224, (64, 4), (32, 2), [], 1),
+    "mobilenet_v2": (224, (64, 4), (32, 2), ["dropout=0"], 1),
+    "googlenet": (224, (64, 4), (32, 2), ["dropout=0"], 1),
     "inception_v3": (299, (107, 4), (75, 2), ["dropout=0"], 1),
     "densenet121": (224, (64, 4), (32, 2), [], 1),
 }[name]
@@ -38,6 +42,7 @@ TIMES = 4
 def torchvision_model(classes, normed):
     """The network as torchvision has it; if not `normed`, without batch normalisation."""
     options = {"inception_v3": {"aux_logits": False, "init_weights": False},
+               "googlenet": {"aux_logits": False, "init_weights": False},
                "vgg16": {"init_weights": False}}.get(name, {})
     model = getattr(torchvision.models, name)(weights=None, num_classes=classes, **options)
     for parent in list(model.modules()):
@@ -61,7 +66,7 @@ class Shapes(reference.Network):
         features = self.value[node["in"][0]].shape[-1 if node["op"] == "linear" else 1]
         if node["op"] == "conv2d":
             shape = (node["out_channels"], features // node.get("groups", 1),
-                     *reference.pair(node["kernel"]))
+                     *reference.numbers_of(node, "kernel", self.value[node["in"][0]], 1))
         elif node["op"] == "batch_norm":
             shape = (features,)
         else:

@@ -1,16 +1,16 @@
-/* Convolutions: what conv2d.c tells conv2d.cu, and cuDNN.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_CUDA_CONV2D_H
-#define FF_CUDA_CONV2D_H
+/* Convolutions: what conv.c tells conv.cu, and cuDNN.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_CONV_H
+#define FF_CUDA_CONV_H
 
 #include <cuda_runtime_api.h>
 
+#include "../windows.h"
 #include "ff/dtype.h"
 
-/* Images of N H W C; `pad` lies before the first position. */
+/* Images of N D H W C, dense in that order; filters of K D H W C. */
 struct ff_filter {
-	int64_t n, in[2], out[2];
-	int64_t groups, c, k; /* input and output channels of each group */
-	int32_t taps[2], stride[2], dilation[2], pad[2];
+	int64_t n, groups, c, k; /* input and output channels of each group */
+	struct ff_windows windows;
 };
 
 #ifdef __cplusplus

@@ -1,16 +1,16 @@
-/* Convolution.  Images and filters are channels last.
+/* Convolution along one to three axes.  Filters are stored channels last.
  *
  * A part's output channels may begin or end inside a group, and its reduction slice may be a
  * part of each group's input channels, so a part is up to three bands: a partial group, whole
- * groups, a partial group.  A band that is not the whole shard is packed into the workspace
- * and unpacked from it.
+ * groups, a partial group.  A band that is not the whole shard, or of a shard that is not
+ * stored channels last, is packed into the workspace and unpacked from it.
  *
  * In bfloat16 the weights' gradient stays float32.  Where cuDNN writes no float32 from
  * bfloat16, images are widened first; what is multiplied then is exact in TF32.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "conv2d.h"
+#include "conv.h"
 #include "copy.h"
 #include "dnn.h"
 #include "kernel.h"
@@ -19,7 +19,6 @@
 
 struct band {
 	struct ff_filter filter;
-	int64_t pad_hi[2];
 	int64_t first_in, first_out, first_weight; /* channels in the shards; element of weights */
 	bool pack_in, pack_out;
 	/* NULL: kernels of our own */
@@ -28,13 +27,12 @@ struct band {
 	bool widen;    /* `weight` takes float32 images */
 };
 
-struct conv2d {
+struct conv {
 	enum ff_dtype type; /* gradients of parameters are float32 */
 	uint32_t n_bands;
 	struct band band[MAX_BANDS];
-	int64_t in_pixels, out_pixels;     /* N H W */
-	int64_t in_channels, out_channels; /* of the shards */
-	int64_t group_step;                /* channels from one group's input to the next's */
+	struct ff_image in_image, out_image;
+	int64_t group_step; /* channels from one group's input to the next's */
 	bool has_bias, need_din, fill_din;
 	/* Workspace for one band at a time: sizes, then offsets (negative: none). */
 	int64_t in_bytes, out_bytes, wide_bytes;
@@ -51,34 +49,12 @@ static int64_t band_out_channels(const struct band *b)
 	return b->filter.groups * b->filter.k;
 }
 
-static void fill_filter(const struct ff_work *w, struct band *b)
+static void split_bands(const struct ff_work *w, struct conv *c)
 {
-	const struct ff_conv2d_attrs *a = &w->node->attrs.conv2d;
-	const struct ff_region *in = &w->in[0], *out = &w->out[0];
-	struct ff_filter *f = &b->filter;
-
-	f->n = ff_region_size(in, 0);
-	for (uint32_t i = 0; i < 2; i++) {
-		int64_t lo = (int64_t)out->lo[2 + i] * a->stride[i] - a->pad[i];
-		int64_t hi = (int64_t)(out->hi[2 + i] - 1) * a->stride[i] - a->pad[i] +
-			     (int64_t)a->dilation[i] * (a->kernel[i] - 1) + 1;
-
-		f->in[i] = ff_region_size(in, 2 + i);
-		f->out[i] = ff_region_size(out, 2 + i);
-		f->taps[i] = a->kernel[i];
-		f->stride[i] = a->stride[i];
-		f->dilation[i] = a->dilation[i];
-		f->pad[i] = (int32_t)(in->lo[2 + i] - lo);
-		b->pad_hi[i] = hi - in->hi[2 + i];
-	}
-}
-
-static void split_bands(const struct ff_work *w, struct conv2d *c)
-{
-	const struct ff_conv2d_attrs *a = &w->node->attrs.conv2d;
+	const struct ff_conv_attrs *a = &w->node->attrs.conv;
 	const struct ff_region *weight = &w->in[1];
-	int64_t depth = ff_region_size(weight, 1), taps = (int64_t)a->kernel[0] * a->kernel[1];
-	int64_t per_group = a->out_channels / a->groups, covered = 0;
+	int64_t depth = ff_region_size(weight, 1), covered = 0;
+	int64_t per_group = a->out_channels / a->groups;
 	int64_t first = w->out[0].lo[1], end = w->out[0].hi[1];
 
 	c->group_step = w->node->in_map[0].shape[1] / a->groups;
@@ -87,7 +63,8 @@ static void split_bands(const struct ff_work *w, struct conv2d *c)
 		int64_t group = at / per_group, group_end = (group + 1) * per_group;
 		int64_t stop = group_end < end ? group_end : end;
 
-		fill_filter(w, b);
+		b->filter.n = c->in_image.n[0];
+		ff_windows_fill(w, &b->filter.windows);
 		b->filter.groups = 1;
 		if (at % per_group == 0 && stop == group_end) {
 			b->filter.groups = (end - at) / per_group;
@@ -97,13 +74,14 @@ static void split_bands(const struct ff_work *w, struct conv2d *c)
 		b->filter.k = (stop - at) / b->filter.groups;
 		b->first_in = group * c->group_step + weight->lo[1] - w->in[0].lo[1];
 		b->first_out = at - first;
-		b->first_weight = b->first_out * depth * taps;
-		b->pack_in = band_in_channels(b) != c->in_channels;
-		b->pack_out = band_out_channels(b) != c->out_channels;
+		b->first_weight = b->first_out * depth * ff_windows_taps(&b->filter.windows);
+		b->pack_in = band_in_channels(b) != c->in_image.channels || !c->in_image.is_last;
+		b->pack_out = band_out_channels(b) != c->out_image.channels ||
+			      !c->out_image.is_last;
 		covered += band_in_channels(b);
 		at = stop;
 	}
-	c->fill_din = covered != c->in_channels;
+	c->fill_din = covered != c->in_image.channels;
 }
 
 /* ---- which kernels ---- */
@@ -118,7 +96,7 @@ static int64_t alignment_of(int64_t bytes)
 	return a;
 }
 
-static void fill_shape(const struct ff_kernel *k, const struct conv2d *c, const struct band *b,
+static void fill_shape(const struct ff_kernel *k, const struct conv *c, const struct band *b,
 		enum ff_conv_pass pass, struct ff_conv_shape *s)
 {
 	int64_t size = ff_dtype_bytes(c->type);
@@ -126,7 +104,6 @@ static void fill_shape(const struct ff_kernel *k, const struct conv2d *c, const 
 	memset(s, 0, sizeof(*s)); /* shapes are compared byte by byte */
 	s->pass = pass;
 	memcpy(&s->filter, &b->filter, sizeof(s->filter));
-	memcpy(s->pad_hi, b->pad_hi, sizeof(s->pad_hi));
 	s->type = s->sink = c->type;
 	s->tf32 = k->dev->tf32;
 	s->weight_align = alignment_of(b->first_weight * size);
@@ -135,7 +112,7 @@ static void fill_shape(const struct ff_kernel *k, const struct conv2d *c, const 
 
 /* With what is fused: all of it in one, or not at all. */
 static int find_fused(
-		struct ff_kernel *k, const struct conv2d *c, struct band *b, struct ff_error *err)
+		struct ff_kernel *k, const struct conv *c, struct band *b, struct ff_error *err)
 {
 	struct ff_conv_shape s;
 	int code;
@@ -150,7 +127,7 @@ static int find_fused(
 
 /* A float32 bias may as well be added behind; a bfloat16 result would be rounded twice. */
 static int find_forward(
-		struct ff_kernel *k, const struct conv2d *c, struct band *b, struct ff_error *err)
+		struct ff_kernel *k, const struct conv *c, struct band *b, struct ff_error *err)
 {
 	struct ff_conv_shape s;
 	int code = FF_OK;
@@ -169,7 +146,7 @@ static int find_forward(
 }
 
 static int find_backward(
-		struct ff_kernel *k, const struct conv2d *c, struct band *b, struct ff_error *err)
+		struct ff_kernel *k, const struct conv *c, struct band *b, struct ff_error *err)
 {
 	struct ff_conv_shape s;
 	int code = FF_OK;
@@ -195,16 +172,18 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-static int prepare_band(struct ff_kernel *k, struct conv2d *c, struct band *b, bool backward,
+static int prepare_band(struct ff_kernel *k, struct conv *c, struct band *b, bool backward,
 		struct ff_error *err)
 {
 	int64_t size = ff_dtype_bytes(c->type);
 	int code = backward ? find_backward(k, c, b, err) : find_forward(k, c, b, err);
 
 	if (b->pack_in)
-		c->in_bytes = larger(c->in_bytes, c->in_pixels * band_in_channels(b) * size);
+		c->in_bytes = larger(c->in_bytes,
+				ff_image_pixels(&c->in_image) * band_in_channels(b) * size);
 	if (b->pack_out)
-		c->out_bytes = larger(c->out_bytes, c->out_pixels * band_out_channels(b) * size);
+		c->out_bytes = larger(c->out_bytes,
+				ff_image_pixels(&c->out_image) * band_out_channels(b) * size);
 	if (b->widen && b->weight)
 		c->wide_bytes = FF_F32_BYTES;
 	return code;
@@ -212,31 +191,26 @@ static int prepare_band(struct ff_kernel *k, struct conv2d *c, struct band *b, b
 
 /* ---- running them ---- */
 
-/* Moves a band's channels between a shard (`step` channels from one group to the next) and its
- * dense form. */
-static int pack(const struct ff_kernel *k, int64_t pixels, int64_t groups, int64_t per_group,
-		int64_t channels, const void *shard, void *packed, cudaStream_t queue,
+/* A band's channels from a shard, where they begin at `shard`, to its dense form. */
+static int pack(const struct ff_kernel *k, const struct ff_image *image, int64_t groups,
+		int64_t per_group, const void *shard, void *packed, cudaStream_t queue,
 		struct ff_error *err)
 {
-	const struct conv2d *c = k->state;
-	struct ff_strided s = {.rank = 3,
-			.n = {pixels, groups, per_group},
-			.source = {channels, c->group_step, 1},
-			.sink = {groups * per_group, per_group, 1}};
+	const struct conv *c = k->state;
+	struct ff_strided s;
 
+	ff_image_loops(image, groups, per_group, c->group_step, false, &s);
 	return ff_kernel_launched(ff_cuda_strided(&s, c->type, shard, packed, queue), k, err);
 }
 
-static int unpack(const struct ff_kernel *k, int64_t pixels, int64_t groups, int64_t per_group,
-		int64_t channels, const void *packed, void *shard, cudaStream_t queue,
+static int unpack(const struct ff_kernel *k, const struct ff_image *image, int64_t groups,
+		int64_t per_group, const void *packed, void *shard, cudaStream_t queue,
 		struct ff_error *err)
 {
-	const struct conv2d *c = k->state;
-	struct ff_strided s = {.rank = 3,
-			.n = {pixels, groups, per_group},
-			.source = {groups * per_group, per_group, 1},
-			.sink = {channels, c->group_step, 1}};
+	const struct conv *c = k->state;
+	struct ff_strided s;
 
+	ff_image_loops(image, groups, per_group, c->group_step, true, &s);
 	return ff_kernel_launched(ff_cuda_strided(&s, c->type, packed, shard, queue), k, err);
 }
 
@@ -244,33 +218,35 @@ static int unpack(const struct ff_kernel *k, int64_t pixels, int64_t groups, int
 static int band_in(const struct ff_kernel *k, const struct band *b, const struct ff_kernel_io *io,
 		cudaStream_t queue, const void **ret, struct ff_error *err)
 {
-	const struct conv2d *c = k->state;
+	const struct conv *c = k->state;
 	void *packed = ff_kernel_at(io, c->in);
 
 	*ret = b->pack_in ? packed : io->in[0];
-	return b->pack_in ? pack(k, c->in_pixels, b->filter.groups, b->filter.c, c->in_channels,
-					    ff_at(c->type, io->in[0], b->first_in), packed, queue,
-					    err)
+	return b->pack_in ? pack(k, &c->in_image, b->filter.groups, b->filter.c,
+					    ff_at(c->type, io->in[0],
+							    b->first_in * c->in_image.channel_stride),
+					    packed, queue, err)
 			  : FF_OK;
 }
 
 static int band_dout(const struct ff_kernel *k, const struct band *b, const struct ff_kernel_io *io,
 		cudaStream_t queue, const void **ret, struct ff_error *err)
 {
-	const struct conv2d *c = k->state;
+	const struct conv *c = k->state;
 	void *packed = ff_kernel_at(io, c->out);
 
 	*ret = b->pack_out ? packed : io->dout[0];
-	return b->pack_out ? pack(k, c->out_pixels, 1, band_out_channels(b), c->out_channels,
-					     ff_at(c->type, io->dout[0], b->first_out), packed,
-					     queue, err)
+	return b->pack_out ? pack(k, &c->out_image, 1, band_out_channels(b),
+					     ff_at(c->type, io->dout[0],
+							     b->first_out * c->out_image.channel_stride),
+					     packed, queue, err)
 			   : FF_OK;
 }
 
 static int convolve(const struct ff_kernel *k, const struct band *b, const struct ff_kernel_io *io,
 		const void *in, void *out, cudaStream_t queue, struct ff_error *err)
 {
-	const struct conv2d *c = k->state;
+	const struct conv *c = k->state;
 	const void *weight = ff_at(c->type, io->in[1], b->first_weight);
 	const void *bias = c->has_bias ? ff_at(c->type, io->in[2], b->first_out) : NULL;
 	int code;
@@ -283,15 +259,15 @@ static int convolve(const struct ff_kernel *k, const struct band *b, const struc
 			k, b->forward, queue, in, weight, bias, out, ff_kernel_scratch(k, io), err);
 	if (code < 0 || !b->add_bias)
 		return code;
-	return ff_kernel_launched(ff_launch_bias(c->type, c->out_pixels, band_out_channels(b), bias,
-						  out, queue),
+	return ff_kernel_launched(ff_launch_bias(c->type, ff_image_pixels(&c->out_image),
+						  band_out_channels(b), bias, out, queue),
 			k, err);
 }
 
 static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 		const struct ff_kernel_io *io, struct ff_error *err)
 {
-	const struct conv2d *c = k->state;
+	const struct conv *c = k->state;
 	cudaStream_t queue = ff_stream_queue(s);
 	int code = FF_OK;
 
@@ -304,8 +280,10 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 		if (code == FF_OK)
 			code = convolve(k, b, io, in, out, queue, err);
 		if (code == FF_OK && b->pack_out)
-			code = unpack(k, c->out_pixels, 1, band_out_channels(b), c->out_channels,
-					out, ff_to(c->type, io->out[0], b->first_out), queue, err);
+			code = unpack(k, &c->out_image, 1, band_out_channels(b), out,
+					ff_to(c->type, io->out[0],
+							b->first_out * c->out_image.channel_stride),
+					queue, err);
 	}
 	return code;
 }
@@ -314,17 +292,19 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 static int widen(const struct ff_kernel *k, const struct band *b, const struct ff_kernel_io *io,
 		const void **in, const void **dout, cudaStream_t queue, struct ff_error *err)
 {
-	const struct conv2d *c = k->state;
+	const struct conv *c = k->state;
 	void *wide_in = ff_kernel_at(io, c->wide_in), *wide_out = ff_kernel_at(io, c->wide_out);
-	int code = ff_kernel_launched(ff_launch_convert(c->type, *in, FF_F32, wide_in,
-						      c->in_pixels * band_in_channels(b), queue),
+	int code = ff_kernel_launched(
+			ff_launch_convert(c->type, *in, FF_F32, wide_in,
+					ff_image_pixels(&c->in_image) * band_in_channels(b), queue),
 			k, err);
 
 	*in = wide_in;
 	if (code == FF_OK)
-		code = ff_kernel_launched(
-				ff_launch_convert(c->type, *dout, FF_F32, wide_out,
-						c->out_pixels * band_out_channels(b), queue),
+		code = ff_kernel_launched(ff_launch_convert(c->type, *dout, FF_F32, wide_out,
+							  ff_image_pixels(&c->out_image) *
+									  band_out_channels(b),
+							  queue),
 				k, err);
 	*dout = wide_out;
 	return code;
@@ -334,7 +314,7 @@ static int run_weight(const struct ff_kernel *k, const struct band *b,
 		const struct ff_kernel_io *io, const void *dout, cudaStream_t queue,
 		struct ff_error *err)
 {
-	const struct conv2d *c = k->state;
+	const struct conv *c = k->state;
 	float *dweight = (float *)io->din[1] + b->first_weight;
 	const void *in;
 	int code = band_in(k, b, io, queue, &in, err);
@@ -353,7 +333,7 @@ static int run_weight(const struct ff_kernel *k, const struct band *b,
 static int run_data(const struct ff_kernel *k, const struct band *b, const struct ff_kernel_io *io,
 		const void *dout, cudaStream_t queue, struct ff_error *err)
 {
-	const struct conv2d *c = k->state;
+	const struct conv *c = k->state;
 	const void *weight = ff_at(c->type, io->in[1], b->first_weight);
 	void *din = b->pack_in ? ff_kernel_at(io, c->in) : io->din[0];
 	int code = b->data ? ff_conv_run(k, b->data, queue, din, weight, NULL, dout,
@@ -364,32 +344,46 @@ static int run_data(const struct ff_kernel *k, const struct band *b, const struc
 
 	if (code < 0 || !b->pack_in)
 		return code;
-	return unpack(k, c->in_pixels, b->filter.groups, b->filter.c, c->in_channels, din,
-			ff_to(c->type, io->din[0], b->first_in), queue, err);
+	return unpack(k, &c->in_image, b->filter.groups, b->filter.c, din,
+			ff_to(c->type, io->din[0], b->first_in * c->in_image.channel_stride), queue,
+			err);
+}
+
+/* The sums of `channels` of a dense image. */
+static int run_bias(const struct ff_kernel *k, const struct ff_kernel_io *io, int64_t channels,
+		int64_t first, const void *dout, cudaStream_t queue, struct ff_error *err)
+{
+	const struct conv *c = k->state;
+
+	return ff_kernel_launched(ff_launch_columns(c->type, ff_image_pixels(&c->out_image),
+						  channels, dout, (float *)io->din[2] + first,
+						  ff_kernel_at(io, c->sums), queue),
+			k, err);
 }
 
 /* The input's room in the workspace serves both gradients: they run one after the other. */
 static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 		const struct ff_kernel_io *io, struct ff_error *err)
 {
-	const struct conv2d *c = k->state;
+	const struct conv *c = k->state;
 	cudaStream_t queue = ff_stream_queue(s);
-	int64_t in_bytes = c->in_pixels * c->in_channels * ff_dtype_bytes(c->type);
+	int64_t in_elements = ff_image_pixels(&c->in_image) * c->in_image.channels;
+	size_t in_bytes = (size_t)(in_elements * ff_dtype_bytes(c->type));
+	bool by_band = c->has_bias && !c->out_image.is_last;
 	int code = FF_OK;
 
 	if (c->need_din && c->fill_din)
-		code = ff_kernel_launched(
-				cudaMemsetAsync(io->din[0], 0, (size_t)in_bytes, queue), k, err);
-	if (code == FF_OK && c->has_bias)
-		code = ff_kernel_launched(ff_launch_columns(c->type, c->out_pixels, c->out_channels,
-							  io->dout[0], io->din[2],
-							  ff_kernel_at(io, c->sums), queue),
-				k, err);
+		code = ff_kernel_launched(cudaMemsetAsync(io->din[0], 0, in_bytes, queue), k, err);
+	if (code == FF_OK && c->has_bias && !by_band)
+		code = run_bias(k, io, c->out_image.channels, 0, io->dout[0], queue, err);
 	for (uint32_t i = 0; i < c->n_bands && code == FF_OK; i++) {
 		const struct band *b = &c->band[i];
 		const void *dout;
 
 		code = band_dout(k, b, io, queue, &dout, err);
+		if (code == FF_OK && by_band)
+			code = run_bias(k, io, band_out_channels(b), b->first_out, dout, queue,
+					err);
 		if (code == FF_OK)
 			code = run_weight(k, b, io, dout, queue, err);
 		if (code == FF_OK && c->need_din)
@@ -398,30 +392,33 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	return code;
 }
 
-static void reserve(struct ff_kernel *k, struct conv2d *c, bool backward)
+static void reserve(struct ff_kernel *k, struct conv *c, bool backward)
 {
+	int64_t in_pixels = ff_image_pixels(&c->in_image);
+	int64_t out_pixels = ff_image_pixels(&c->out_image);
+
 	c->in = c->in_bytes ? ff_kernel_reserve(k, c->in_bytes) : -1;
 	c->out = c->out_bytes ? ff_kernel_reserve(k, c->out_bytes) : -1;
 	if (c->wide_bytes) {
-		c->wide_in = ff_kernel_reserve(k, c->in_pixels * c->in_channels * c->wide_bytes);
-		c->wide_out = ff_kernel_reserve(k, c->out_pixels * c->out_channels * c->wide_bytes);
+		c->wide_in = ff_kernel_reserve(k, in_pixels * c->in_image.channels * c->wide_bytes);
+		c->wide_out = ff_kernel_reserve(
+				k, out_pixels * c->out_image.channels * c->wide_bytes);
 	}
 	if (backward && c->has_bias)
-		c->sums = ff_kernel_reserve(k, ff_column_scratch(c->out_pixels, c->out_channels));
+		c->sums = ff_kernel_reserve(
+				k, ff_column_scratch(out_pixels, c->out_image.channels));
 }
 
-int ff_cuda_conv2d_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
-	struct conv2d *c = ff_kernel_state(k, sizeof(*c), err);
+	struct conv *c = ff_kernel_state(k, sizeof(*c), err);
 	bool backward = w->pass == FF_BACKWARD;
 
 	if (!c)
 		return FF_E_NOMEM;
 	c->type = ff_work_type(w);
-	c->in_channels = ff_region_size(&w->in[0], 1);
-	c->out_channels = ff_region_size(&w->out[0], 1);
-	c->in_pixels = ff_region_volume(&w->in[0]) / c->in_channels;
-	c->out_pixels = ff_region_volume(&w->out[0]) / c->out_channels;
+	ff_image_fill(&w->node->in_map[0], &w->in[0], &c->in_image);
+	ff_image_fill(&w->node->out_map[0], &w->out[0], &c->out_image);
 	c->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
 	c->need_din = backward && w->need_din[0];
 	split_bands(w, c);
@@ -435,3 +432,12 @@ int ff_cuda_conv2d_prepare(struct ff_kernel *k, const struct ff_work *w, struct 
 	k->run = backward ? run_backward : run_forward;
 	return FF_OK;
 }
+
+#define PREPARE(e, row)                                                                            \
+	int ff_cuda_##row##_prepare(                                                               \
+			struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)        \
+	{                                                                                          \
+		return prepare(k, w, err);                                                         \
+	}
+FF_CONV_OPS(PREPARE)
+#undef PREPARE

@@ -1,0 +1,156 @@
+/* Convolution (cross-correlation, as PyTorch's Conv1d, Conv2d and Conv3d) along one, two or three
+ * axes: one row, but for its name and the number of axes.  SPDX-License-Identifier: Apache-2.0 */
+#include "operator/derive.h"
+
+#define AT(field) offsetof(union ff_attrs, conv.field)
+static const struct ff_attr_row attrs[] = {
+		{.name = "out_channels",
+				.type = FF_ATTR_INT,
+				.offset = AT(out_channels),
+				.min = 1,
+				.max = INT32_MAX,
+				.required = 1},
+		{.name = "kernel",
+				.type = FF_ATTR_AXES,
+				.offset = AT(kernel),
+				.min = 1,
+				.max = INT32_MAX,
+				.required = 1,
+				.in_key = 1},
+		{.name = "stride",
+				.type = FF_ATTR_AXES,
+				.offset = AT(stride),
+				.min = 1,
+				.max = INT32_MAX,
+				.preset = 1,
+				.in_key = 1},
+		{.name = "pad", .type = FF_ATTR_PADS, .offset = AT(pad), .max = INT32_MAX},
+		{.name = "dilation",
+				.type = FF_ATTR_AXES,
+				.offset = AT(dilation),
+				.min = 1,
+				.max = INT32_MAX,
+				.preset = 1,
+				.in_key = 1},
+		{.name = "groups",
+				.type = FF_ATTR_INT,
+				.offset = AT(groups),
+				.min = 1,
+				.max = INT32_MAX,
+				.preset = 1,
+				.in_key = 1},
+		{.name = "bias", .type = FF_ATTR_BOOL, .offset = AT(bias), .max = 1, .preset = 1},
+};
+#undef AT
+
+/* Dims: these, the spatial axes, and the input channels of a group. */
+enum { SAMPLE, OUT_CHANNEL, SPATIAL };
+
+/* Checks the attributes against the input: windows of the spatial axes, shape of the output. */
+static int check(const struct ff_derive *d, const struct ff_value *in, uint32_t axes,
+		struct ff_window *window, int32_t *shape, struct ff_error *err)
+{
+	const struct ff_conv_attrs *a = &d->node->attrs.conv;
+
+	if (in->shape[1] % a->groups || a->out_channels % a->groups)
+		return ff_derive_fail(d, err,
+				"%d groups must divide the %d input channels and the %d output "
+				"channels",
+				a->groups, in->shape[1], a->out_channels);
+	shape[0] = in->shape[0];
+	shape[1] = a->out_channels;
+	for (uint32_t i = 0; i < axes; i++) {
+		const char *name = ff_spatial_name(axes, i);
+		int64_t reach = (int64_t)a->dilation[i] * (a->kernel[i] - 1);
+		int32_t most = a->pad[0][i] > a->pad[1][i] ? a->pad[0][i] : a->pad[1][i];
+		int code;
+
+		window[i] = (struct ff_window){name, in->shape[2 + i], a->kernel[i], a->stride[i],
+				a->dilation[i], {a->pad[0][i], a->pad[1][i]}, false};
+		if (most > reach)
+			return ff_derive_fail(d, err,
+					"padding %d of the %s exceeds dilation * (kernel - 1) = "
+					"%lld",
+					most, name, (long long)reach);
+		code = ff_derive_window(d, &window[i], &shape[2 + i], err);
+		if (code < 0)
+			return code;
+	}
+	return FF_OK;
+}
+
+static void map_input(struct ff_derive *d, int32_t channels, uint32_t axes,
+		const struct ff_window *window)
+{
+	const struct ff_conv_attrs *a = &d->node->attrs.conv;
+	struct ff_operand *o = ff_derive_map(d, 0);
+
+	ff_axis_plain(o, 0, SAMPLE);
+	if (a->groups > 1)
+		ff_axis_term(o, 1,
+				(struct ff_term){OUT_CHANNEL, a->out_channels / a->groups,
+						channels / a->groups});
+	ff_axis_plain(o, 1, SPATIAL + (int32_t)axes);
+	for (uint32_t i = 0; i < axes; i++)
+		ff_axis_window(o, 2 + i, SPATIAL + (int32_t)i, &window[i]);
+}
+
+static void count(const union ff_attrs *a, struct ff_op_counts *ret)
+{
+	ret->params = a->conv.bias ? 2 : 1;
+}
+
+static int derive(struct ff_derive *d, struct ff_error *err)
+{
+	const struct ff_conv_attrs *a = &d->node->attrs.conv;
+	uint32_t axes = ff_op_row(d->node->op)->axes, rank = 2 + axes;
+	int32_t shape[FF_MAX_RANK] = {0}, filter[FF_MAX_RANK] = {a->out_channels};
+	struct ff_window window[FF_MAX_SPATIAL] = {0};
+	const struct ff_value *in;
+	int64_t fan_in;
+	int code = ff_derive_input(d, 0, d->graph->dtype, rank, rank, &in, err);
+
+	if (code == FF_OK)
+		code = check(d, in, axes, window, shape, err);
+	if (code == FF_OK)
+		code = ff_derive_out(
+				d, 0, d->graph->dtype, rank, shape, ff_derive_order(rank), err);
+	if (code < 0)
+		return code;
+	fan_in = filter[1] = in->shape[1] / a->groups;
+	ff_derive_dim(d, FF_DIM_SAMPLE, "sample", shape[0]);
+	ff_derive_dim(d, FF_DIM_PARAMETER, "out_channel", shape[1]);
+	for (uint32_t i = 0; i < axes; i++) {
+		ff_derive_dim(d, FF_DIM_ATTRIBUTE, window[i].name, shape[2 + i]);
+		filter[2 + i] = a->kernel[i];
+		fan_in = ff_sat_mul(fan_in, a->kernel[i]);
+	}
+	ff_derive_dim(d, FF_DIM_REDUCTION, "in_channel", filter[1]);
+	ff_operand_plain(d->node->out_map);
+	map_input(d, in->shape[1], axes, window);
+	code = ff_derive_weights(d, rank, filter, ff_derive_filter_order(axes), fan_in, OUT_CHANNEL,
+			SPATIAL + (int32_t)axes, a->bias, err);
+	if (code < 0)
+		return code;
+	ff_derive_products(d, fan_in, a->bias);
+	return FF_OK;
+}
+
+#define ROW(number, over)                                                                          \
+	const struct ff_op_row ff_op_conv##number##d = {                                           \
+			.name = "conv" #number "d",                                                \
+			.summary = "convolution over " over                                        \
+				   " with stride, padding, dilation and groups",                   \
+			.min_in = 1,                                                               \
+			.max_in = 1,                                                               \
+			.flags = FF_OP_BACKWARD_IN,                                                \
+			.axes = number,                                                            \
+			.attrs = attrs,                                                            \
+			.n_attrs = sizeof(attrs) / sizeof(attrs[0]),                               \
+			.param = {"weight", "bias"},                                               \
+			.count = count,                                                            \
+			.derive = derive,                                                          \
+	};
+ROW(1, "length")
+ROW(2, "height and width")
+ROW(3, "depth, height and width")

@@ -1,0 +1,244 @@
+/* Convolution along one to three axes.
+ *
+ * A part's output channels may begin or end inside a group, and its reduction
+ * slice may be a part of each group's input channels, so a part is up to three
+ * bands: a partial group, whole groups, a partial group.  A band that is not
+ * the whole shard, or of a shard that is not stored channels last, is packed into the
+ * workspace and unpacked from it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "copy.h"
+#include "filter.h"
+#include "real.h"
+
+#define MAX_BANDS 3
+
+struct band {
+	struct ff_filter filter;
+	struct ff_filter_calls calls;
+	int64_t first_in, first_out, first_weight; /* channels in the shards; element of weights */
+	bool pack_in, pack_out;
+};
+
+struct conv {
+	enum ff_dtype type; /* gradients of parameters are float32 */
+	uint32_t n_bands;
+	struct band band[MAX_BANDS];
+	struct ff_image in_image, out_image;
+	int64_t group_step; /* channels from one group's input to the next's */
+	bool has_bias, need_din, fill_din;
+	/* Workspace for one band at a time: sizes, then offsets (negative: none). */
+	int64_t in_bytes, out_bytes, weight_bytes, wide_bytes;
+	int64_t in, out, weight, wide;
+};
+
+static int64_t band_in_channels(const struct band *b)
+{
+	return b->filter.groups * b->filter.c;
+}
+
+static int64_t band_out_channels(const struct band *b)
+{
+	return b->filter.groups * b->filter.k;
+}
+
+static void split_bands(const struct ff_work *w, struct conv *c)
+{
+	const struct ff_conv_attrs *a = &w->node->attrs.conv;
+	const struct ff_region *weight = &w->in[1];
+	int64_t depth = ff_region_size(weight, 1), covered = 0;
+	int64_t per_group = a->out_channels / a->groups;
+	int64_t first = w->out[0].lo[1], end = w->out[0].hi[1];
+
+	c->group_step = w->node->in_map[0].shape[1] / a->groups;
+	for (int64_t at = first; at < end; c->n_bands++) {
+		struct band *b = &c->band[c->n_bands];
+		int64_t group = at / per_group, group_end = (group + 1) * per_group;
+		int64_t stop = group_end < end ? group_end : end;
+
+		b->filter = (struct ff_filter){.type = c->type,
+				.image_type = c->type,
+				.n = c->in_image.n[0],
+				.groups = 1,
+				.c = depth,
+				.bias = c->has_bias};
+		ff_windows_fill(w, &b->filter.windows);
+		if (at % per_group == 0 && stop == group_end) {
+			b->filter.groups = (end - at) / per_group;
+			stop = at + b->filter.groups * per_group;
+		}
+		b->filter.k = (stop - at) / b->filter.groups;
+		b->first_in = group * c->group_step + weight->lo[1] - w->in[0].lo[1];
+		b->first_out = at - first;
+		b->first_weight = b->first_out * depth * ff_windows_taps(&b->filter.windows);
+		b->pack_in = band_in_channels(b) != c->in_image.channels || !c->in_image.is_last;
+		b->pack_out = band_out_channels(b) != c->out_image.channels ||
+			      !c->out_image.is_last;
+		covered += band_in_channels(b);
+		at = stop;
+	}
+	c->fill_din = covered != c->in_image.channels;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int prepare_band(struct ff_kernel *k, const struct ff_work *w, struct conv *c,
+		struct band *b, struct ff_error *err)
+{
+	int passes = FF_FILTER_WEIGHT | (c->need_din ? FF_FILTER_DATA : 0);
+	int64_t size = ff_dtype_bytes(c->type);
+	int code = ff_filter_prepare(k, &b->filter,
+			w->pass == FF_FORWARD ? FF_FILTER_FORWARD : passes, &b->calls, err);
+
+	if (b->pack_in)
+		c->in_bytes = larger(c->in_bytes,
+				ff_image_pixels(&c->in_image) * band_in_channels(b) * size);
+	if (b->pack_out)
+		c->out_bytes = larger(c->out_bytes,
+				ff_image_pixels(&c->out_image) * band_out_channels(b) * size);
+	c->weight_bytes = larger(c->weight_bytes, b->calls.order_bytes);
+	c->wide_bytes = larger(c->wide_bytes, b->calls.image_bytes + b->calls.result_bytes);
+	return code;
+}
+
+/* The band's input, output gradient: in place or packed. */
+static const void *band_in(
+		const struct conv *c, const struct band *b, const struct ff_kernel_io *io)
+{
+	int64_t first = b->first_in * c->in_image.channel_stride;
+	void *packed = ff_kernel_at(io, c->in);
+	struct ff_strided s;
+
+	if (!b->pack_in)
+		return io->in[0];
+	ff_image_loops(&c->in_image, b->filter.groups, b->filter.c, c->group_step, false, &s);
+	ff_strided_copy(&s, c->type, ff_real_in(c->type, io->in[0], first), packed);
+	return packed;
+}
+
+static const void *band_dout(
+		const struct conv *c, const struct band *b, const struct ff_kernel_io *io)
+{
+	int64_t first = b->first_out * c->out_image.channel_stride;
+	void *packed = ff_kernel_at(io, c->out);
+	struct ff_strided s;
+
+	if (!b->pack_out)
+		return io->dout[0];
+	ff_image_loops(&c->out_image, 1, band_out_channels(b), 0, false, &s);
+	ff_strided_copy(&s, c->type, ff_real_in(c->type, io->dout[0], first), packed);
+	return packed;
+}
+
+static int run_forward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct conv *c = k->state;
+
+	for (uint32_t i = 0; i < c->n_bands; i++) {
+		const struct band *b = &c->band[i];
+		int64_t first = b->first_out * c->out_image.channel_stride;
+		void *out = b->pack_out ? ff_kernel_at(io, c->out) : io->out[0];
+		const void *bias =
+				c->has_bias ? ff_real_in(c->type, io->in[2], b->first_out) : NULL;
+		struct ff_strided s;
+		int code = ff_filter_forward(k, &b->calls, io, band_in(c, b, io),
+				ff_real_in(c->type, io->in[1], b->first_weight), bias, out,
+				ff_kernel_at(io, c->weight), err);
+
+		if (code < 0)
+			return code;
+		if (!b->pack_out)
+			continue;
+		ff_image_loops(&c->out_image, 1, band_out_channels(b), 0, true, &s);
+		ff_strided_copy(&s, c->type, out, ff_real_out(c->type, io->out[0], first));
+	}
+	return FF_OK;
+}
+
+static int run_data(const struct ff_kernel *k, const struct band *b, const struct ff_kernel_io *io,
+		const void *dout, struct ff_error *err)
+{
+	const struct conv *c = k->state;
+	int64_t first = b->first_in * c->in_image.channel_stride;
+	void *din = b->pack_in ? ff_kernel_at(io, c->in) : io->din[0];
+	struct ff_strided s;
+	int code = ff_filter_data(k, &b->calls, io, dout,
+			ff_real_in(c->type, io->in[1], b->first_weight), din,
+			ff_kernel_at(io, c->weight), err);
+
+	if (code < 0 || !b->pack_in)
+		return code;
+	ff_image_loops(&c->in_image, b->filter.groups, b->filter.c, c->group_step, true, &s);
+	ff_strided_copy(&s, c->type, din, ff_real_out(c->type, io->din[0], first));
+	return FF_OK;
+}
+
+/* The input's room in the workspace, then the weights', serves both gradients:
+ * they run one after the other. */
+static int run_backward(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct conv *c = k->state;
+
+	if (c->need_din && c->fill_din)
+		memset(io->din[0], 0,
+				(size_t)(ff_image_pixels(&c->in_image) * c->in_image.channels *
+						ff_dtype_bytes(c->type)));
+	for (uint32_t i = 0; i < c->n_bands; i++) {
+		const struct band *b = &c->band[i];
+		const void *dout = band_dout(c, b, io);
+		const struct ff_filter_gradient g = {.image = band_in(c, b, io),
+				.dresult = dout,
+				.dweight = (float *)io->din[1] + b->first_weight,
+				.dbias = c->has_bias ? (float *)io->din[2] + b->first_out : NULL,
+				.order = ff_kernel_at(io, c->weight),
+				.wide = ff_kernel_at(io, c->wide)};
+		int code = ff_filter_weight(k, &b->calls, io, &g, err);
+
+		if (code == FF_OK && c->need_din)
+			code = run_data(k, b, io, dout, err);
+		if (code < 0)
+			return code;
+	}
+	return FF_OK;
+}
+
+static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	struct conv *c = ff_kernel_state(k, sizeof(*c), err);
+
+	if (!c)
+		return FF_E_NOMEM;
+	c->type = ff_work_type(w);
+	ff_image_fill(&w->node->in_map[0], &w->in[0], &c->in_image);
+	ff_image_fill(&w->node->out_map[0], &w->out[0], &c->out_image);
+	c->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
+	c->need_din = w->pass == FF_BACKWARD && w->need_din[0];
+	split_bands(w, c);
+	for (uint32_t i = 0; i < c->n_bands; i++) {
+		int code = prepare_band(k, w, c, &c->band[i], err);
+
+		if (code < 0)
+			return code;
+	}
+	c->in = c->in_bytes ? ff_kernel_reserve(k, c->in_bytes) : -1;
+	c->out = c->out_bytes ? ff_kernel_reserve(k, c->out_bytes) : -1;
+	c->weight = c->weight_bytes ? ff_kernel_reserve(k, c->weight_bytes) : -1;
+	c->wide = c->wide_bytes ? ff_kernel_reserve(k, c->wide_bytes) : -1;
+	k->run = w->pass == FF_FORWARD ? run_forward : run_backward;
+	return FF_OK;
+}
+
+#define PREPARE(e, row)                                                                            \
+	int ff_cpu_##row##_prepare(                                                                \
+			struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)        \
+	{                                                                                          \
+		return prepare(k, w, err);                                                         \
+	}
+FF_CONV_OPS(PREPARE)
+#undef PREPARE

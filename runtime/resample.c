@@ -1,0 +1,51 @@
+/* Which linear map of images an operator is.  SPDX-License-Identifier: Apache-2.0 */
+#include "windows.h"
+
+#define FF_RESAMPLE_FN static inline
+#include "resample.h"
+
+/* Images and the part of each axis; axes that there are not are of one element. */
+static void fill_part(const struct ff_work *w, struct ff_resample *ret)
+{
+	const struct ff_operand *in = &w->node->in_map[0], *out = &w->node->out_map[0];
+
+	*ret = (struct ff_resample){.n = 0};
+	ff_image_planes(in, &w->in[0], &ret->n, &ret->c);
+	for (uint32_t i = 0; i < FF_MAX_SPATIAL; i++) {
+		uint32_t axis = i + in->rank - FF_MAX_SPATIAL;
+
+		ret->axis[i] = (struct ff_resample_axis){.in = 1,
+				.out = 1,
+				.in_n = 1,
+				.out_n = 1,
+				.count_hi = 1,
+				.kernel = 1,
+				.stride = 1};
+		if (i + in->rank < FF_MAX_SPATIAL + 2)
+			continue;
+		ret->axis[i].in = in->shape[axis];
+		ret->axis[i].out = out->shape[axis];
+		ret->axis[i].in_lo = w->in[0].lo[axis];
+		ret->axis[i].in_n = ff_region_size(&w->in[0], axis);
+		ret->axis[i].out_lo = w->out[0].lo[axis];
+		ret->axis[i].out_n = ff_region_size(&w->out[0], axis);
+	}
+}
+
+void ff_resample_pool(const struct ff_work *w, struct ff_resample *ret)
+{
+	const struct ff_pool_attrs *a = &w->node->attrs.pool;
+	uint32_t axes = ff_op_row(w->node->op)->axes;
+
+	fill_part(w, ret);
+	for (uint32_t i = 0; i < axes; i++) {
+		struct ff_resample_axis *x = &ret->axis[FF_MAX_SPATIAL - axes + i];
+
+		x->kind = FF_RESAMPLE_WINDOW;
+		x->kernel = a->kernel[i];
+		x->stride = a->stride[i];
+		x->pad = a->pad[0][i];
+		x->count_lo = a->count_pad ? -a->pad[0][i] : 0;
+		x->count_hi = x->in + (a->count_pad ? a->pad[1][i] : 0);
+	}
+}

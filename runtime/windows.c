@@ -1,0 +1,98 @@
+/* Windows of parts.  SPDX-License-Identifier: Apache-2.0 */
+#include "windows.h"
+
+#include "ff/strided.h"
+
+/* Along one axis, number `i` of three. */
+static void fill_axis(struct ff_windows *w, uint32_t i, int32_t kernel, int32_t stride,
+		int32_t dilation, int32_t pad)
+{
+	w->kernel[i] = kernel;
+	w->stride[i] = stride;
+	w->dilation[i] = dilation;
+	w->pad[0][i] = pad;
+}
+
+void ff_windows_fill(const struct ff_work *w, struct ff_windows *ret)
+{
+	const struct ff_pool_attrs *pool = &w->node->attrs.pool;
+	const struct ff_conv_attrs *conv = &w->node->attrs.conv;
+	uint32_t axes = ff_op_row(w->node->op)->axes;
+	bool is_conv = w->node->n_in > w->node->n_data;
+
+	*ret = (struct ff_windows){.first = axes < FF_MAX_SPATIAL};
+	for (uint32_t i = 0; i < FF_MAX_SPATIAL; i++) {
+		uint32_t from = i + axes - FF_MAX_SPATIAL, axis = 2 + from;
+		int64_t lo, hi;
+
+		fill_axis(ret, i, 1, 1, 1, 0);
+		ret->in[i] = ret->out[i] = 1;
+		if (i + axes < FF_MAX_SPATIAL)
+			continue;
+		if (is_conv)
+			fill_axis(ret, i, conv->kernel[from], conv->stride[from],
+					conv->dilation[from], conv->pad[0][from]);
+		else
+			fill_axis(ret, i, pool->kernel[from], pool->stride[from], 1,
+					pool->pad[0][from]);
+		lo = (int64_t)w->out[0].lo[axis] * ret->stride[i] - ret->pad[0][i];
+		hi = (int64_t)(w->out[0].hi[axis] - 1) * ret->stride[i] - ret->pad[0][i] +
+		     (int64_t)ret->dilation[i] * (ret->kernel[i] - 1) + 1;
+		ret->in[i] = ff_region_size(&w->in[0], axis);
+		ret->out[i] = ff_region_size(&w->out[0], axis);
+		ret->pad[0][i] = w->in[0].lo[axis] - lo;
+		ret->pad[1][i] = hi - w->in[0].hi[axis];
+	}
+}
+
+void ff_image_fill(const struct ff_operand *o, const struct ff_region *r, struct ff_image *ret)
+{
+	int64_t stride[FF_MAX_RANK], dense = 1;
+
+	ff_region_strides(o->order, r, stride);
+	*ret = (struct ff_image){.n = {ff_region_size(r, 0), 1, 1, 1},
+			.stride = {stride[0]},
+			.channels = ff_region_size(r, 1),
+			.channel_stride = stride[1]};
+	for (uint32_t i = 2; i < r->rank; i++) {
+		ret->n[4 - r->rank + i] = ff_region_size(r, i);
+		ret->stride[4 - r->rank + i] = stride[i];
+	}
+	ret->is_last = true;
+	dense = ret->channels;
+	for (uint32_t i = 4; i-- > 0;) {
+		ret->is_last = ret->is_last && (ret->n[i] == 1 || ret->stride[i] == dense);
+		dense *= ret->n[i];
+	}
+	ret->is_last = ret->is_last && (ret->channels == 1 || ret->channel_stride == 1);
+}
+
+void ff_image_planes(const struct ff_operand *o, const struct ff_region *r, int64_t *n, int64_t *c)
+{
+	bool last = o->order[o->rank - 1] == 1;
+
+	*n = (int64_t)ff_region_size(r, 0) * (last ? 1 : ff_region_size(r, 1));
+	*c = last ? ff_region_size(r, 1) : 1;
+}
+
+void ff_image_loops(const struct ff_image *i, int64_t groups, int64_t per_group, int64_t group_step,
+		bool back, struct ff_strided *ret)
+{
+	int64_t *shard = back ? ret->sink : ret->source, *dense = back ? ret->source : ret->sink;
+	int64_t step = groups * per_group;
+
+	ret->rank = 6;
+	ret->unused = 0;
+	for (uint32_t a = 4; a-- > 0;) {
+		ret->n[a] = i->n[a];
+		shard[a] = i->stride[a];
+		dense[a] = step;
+		step *= i->n[a];
+	}
+	ret->n[4] = groups;
+	shard[4] = group_step * i->channel_stride;
+	dense[4] = per_group;
+	ret->n[5] = per_group;
+	shard[5] = i->channel_stride;
+	dense[5] = 1;
+}

@@ -1,0 +1,73 @@
+/* Attributes of operators with windows, drawn.  SPDX-License-Identifier: Apache-2.0 */
+#include "draw_windows.h"
+
+static int32_t draw(struct ff_random *r, int32_t lo, int32_t hi)
+{
+	return lo + (int32_t)ff_random_below(r, (uint32_t)(hi - lo + 1));
+}
+
+/* Mostly few, sometimes as many as a vector unit likes. */
+static int32_t draw_channels(struct ff_random *r)
+{
+	return draw(r, 0, 3) ? draw(r, 1, 7) : 16 * draw(r, 1, 2);
+}
+
+static void draw_conv(
+		struct ff_random *r, uint32_t axes, struct ff_conv_attrs *a, int32_t *shape)
+{
+	a->groups = draw(r, 0, 2) ? 1 : draw(r, 2, 5);
+	shape[0] = draw(r, 1, 3);
+	shape[1] = a->groups * draw_channels(r);
+	a->out_channels = a->groups * draw_channels(r);
+	a->bias = draw(r, 0, 1);
+	for (uint32_t i = 0; i < axes; i++) {
+		bool alike = draw(r, 0, 1);
+		int32_t reach;
+
+		a->kernel[i] = draw(r, 1, axes < 3 ? 4 : 3);
+		a->stride[i] = draw(r, 1, 3);
+		a->dilation[i] = draw(r, 0, 1) ? 1 : draw(r, 1, 3);
+		reach = a->dilation[i] * (a->kernel[i] - 1);
+		a->pad[0][i] = draw(r, 0, 1) ? 0 : draw(r, 0, reach);
+		a->pad[1][i] = alike ? a->pad[0][i] : draw(r, 0, reach);
+		shape[2 + i] = draw(r, 1, axes < 3 ? 9 : 5);
+		if (shape[2 + i] + a->pad[0][i] + a->pad[1][i] <= reach)
+			shape[2 + i] = reach + 1;
+	}
+}
+
+/* Now and then a window with more positions than a byte can tell. */
+static void draw_pool(
+		struct ff_random *r, uint32_t axes, struct ff_pool_attrs *a, int32_t *shape)
+{
+	bool large = draw(r, 0, 19) == 0;
+	int32_t most = axes == 3 ? 7 : 18, least = axes == 3 ? 6 : 16;
+
+	a->mode = draw(r, 0, 1);
+	a->ceil = draw(r, 0, 1);
+	a->count_pad = draw(r, 0, 1);
+	shape[0] = draw(r, 1, 3);
+	shape[1] = draw_channels(r);
+	for (uint32_t i = 0; i < axes; i++) {
+		a->kernel[i] = large ? draw(r, least, most) : draw(r, 1, 4);
+		a->stride[i] = draw(r, 1, 4);
+		a->pad[0][i] = draw(r, 0, a->kernel[i] / 2);
+		a->pad[1][i] = draw(r, 0, 1) ? a->pad[0][i] : draw(r, 0, a->kernel[i] / 2);
+		shape[2 + i] = draw(r, a->kernel[i], a->kernel[i] + (axes < 3 ? 5 : 2));
+	}
+}
+
+bool draw_windows(struct ff_random *r, enum ff_op op, union ff_attrs *attrs, int32_t *shape,
+		uint32_t *rank)
+{
+	uint32_t axes = ff_op_row(op)->axes;
+
+	if (op >= FF_OP_CONV1D && op <= FF_OP_CONV3D)
+		draw_conv(r, axes, &attrs->conv, shape);
+	else if (op >= FF_OP_POOL1D && op <= FF_OP_POOL3D)
+		draw_pool(r, axes, &attrs->pool, shape);
+	else
+		return false;
+	*rank = 2 + axes;
+	return true;
+}
