@@ -1,10 +1,6 @@
 /* cuDNN's backend API, as far as convolutions and their gradients go: graphs of one
  * convolution, and of a forward one with a bias added and a relu behind it.
- * SPDX-License-Identifier: Apache-2.0
- *
- * Of the engines that heuristics propose, in this order, one rounds float32 to TF32 (and says so
- * by its numerical note) and wants a workspace, one has no plan, one does without a workspace and
- * has a knob, which is set by the shape and has no plan otherwise. */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -20,15 +16,10 @@ struct cudnnContext {
 	int device;
 };
 
-using namespace dnn;
-
-namespace
+namespace dnn
 {
 
-cudnnStatus_t complain(cudnnStatus_t code, const char *format, ...)
-		__attribute__((format(printf, 2, 3)));
-
-char last_message[300];
+static char last_message[300];
 
 cudnnStatus_t complain(cudnnStatus_t code, const char *format, ...)
 {
@@ -41,7 +32,7 @@ cudnnStatus_t complain(cudnnStatus_t code, const char *format, ...)
 	return code;
 }
 
-std::set<Descriptor *> alive;
+static std::set<Descriptor *> alive;
 
 Descriptor *behind(cudnnBackendDescriptor_t opaque)
 {
@@ -55,6 +46,13 @@ Descriptor *part(const Descriptor *d, int name)
 {
 	return behind(one<cudnnBackendDescriptor_t>(d, name, nullptr));
 }
+
+} // namespace dnn
+
+using namespace dnn;
+
+namespace
+{
 
 /* alpha or beta, which is float or double */
 double scalar(const Descriptor *d, int name, double preset)
@@ -277,74 +275,6 @@ cudnnStatus_t finalize_graph(Descriptor *d)
 	return CUDNN_STATUS_SUCCESS;
 }
 
-bool is_lacking(const twin::Convolution &c)
-{
-	bool widens = c.kind == twin::Convolution::FILTER && c.image.bf16 && !c.weight.bf16;
-
-	return twin::lacks("conv") || (c.has_bias && twin::lacks("conv-bias")) ||
-	       (c.relu && twin::lacks("conv-relu")) || (widens && twin::lacks("conv-widen"));
-}
-
-/* How the knob of an engine has to be set; 0: it has none. */
-int64_t knob_of(const twin::Convolution &c, int64_t engine)
-{
-	return engine == 2 ? 1 + c.weight.n[0] % 4 : 0;
-}
-
-cudnnStatus_t finalize_engine(Descriptor *d)
-{
-	const Descriptor *g = part(d, CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
-
-	d->engine = one<int64_t>(d, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
-	if (!g || g->type != CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
-		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "an engine of no graph");
-	d->convolution = g->convolution;
-	return d->engine < 0 || d->engine > 2 || is_lacking(d->convolution)
-			       ? CUDNN_STATUS_NOT_SUPPORTED
-			       : CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t finalize_config(Descriptor *d)
-{
-	auto knobs = all<cudnnBackendDescriptor_t>(d, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES);
-	const Descriptor *engine = part(d, CUDNN_ATTR_ENGINECFG_ENGINE);
-
-	if (!engine || engine->type != CUDNN_BACKEND_ENGINE_DESCRIPTOR)
-		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
-				"a configuration of no engine");
-	d->engine = engine->engine;
-	d->convolution = engine->convolution;
-	for (cudnnBackendDescriptor_t k : knobs) {
-		const Descriptor *knob = behind(k);
-
-		if (!knob || knob->type != CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)
-			return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
-					"a knob that is none");
-		if (one(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_KNOB_TYPE_COUNTS) !=
-				CUDNN_KNOB_TYPE_TILE_SIZE)
-			return CUDNN_STATUS_NOT_SUPPORTED;
-		d->knob = one<int64_t>(knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, 0);
-	}
-	return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t finalize_plan(Descriptor *d)
-{
-	const Descriptor *config = part(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-
-	if (!config || config->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
-		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
-				"a plan of no configuration");
-	if (config->engine == 1 || /* heuristics propose what cannot be had */
-			config->knob != knob_of(config->convolution, config->engine))
-		return CUDNN_STATUS_NOT_SUPPORTED;
-	d->engine = config->engine;
-	d->convolution = config->convolution;
-	d->convolution.tf32 = config->engine == 0;
-	d->workspace = config->engine == 0 ? 4096 + 64 * d->convolution.weight.n[0] : 0;
-	return CUDNN_STATUS_SUCCESS;
-}
-
 /* Takes the operation over from what it was made of. */
 cudnnStatus_t inherit(Descriptor *d, int name, cudnnBackendDescriptorType_t type)
 {
@@ -384,86 +314,6 @@ cudnnStatus_t finalize(Descriptor *d)
 		return finalize_plan(d);
 	}
 	return CUDNN_STATUS_SUCCESS;
-}
-
-/* ---- what is read back ---- */
-
-cudnnStatus_t give(
-		int64_t most, int64_t *n, void *to, const void *values, int64_t have, size_t each)
-{
-	if (n)
-		*n = have;
-	if (to)
-		memcpy(to, values, size_t(have < most ? have : most) * each);
-	return CUDNN_STATUS_SUCCESS;
-}
-
-/* The caller has made the descriptors; they are filled in. */
-cudnnStatus_t propose(const Descriptor *heuristics, int64_t most, int64_t *n, void *to)
-{
-	auto *ret = static_cast<cudnnBackendDescriptor_t *>(to);
-	int64_t have = is_lacking(heuristics->convolution) ? 0 : 3;
-
-	if (n)
-		*n = have;
-	for (int64_t i = 0; ret && i < most && i < have; i++) {
-		Descriptor *d = behind(ret[i]);
-
-		if (!d || d->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
-			return complain(CUDNN_STATUS_BAD_PARAM,
-					"results of heuristics have no room");
-		d->finalized = true;
-		d->engine = i;
-		d->convolution = heuristics->convolution;
-		d->knob = knob_of(d->convolution, i);
-	}
-	return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t notes(const Descriptor *d, int64_t most, int64_t *n, void *to)
-{
-	cudnnBackendNumericalNote_t note = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
-
-	return give(most, n, to, &note, d->engine == 0, sizeof(note));
-}
-
-cudnnStatus_t engine_of(const Descriptor *d, int64_t most, int64_t *n, void *to)
-{
-	Descriptor *e = to && most > 0 ? behind(*static_cast<cudnnBackendDescriptor_t *>(to))
-				       : nullptr;
-
-	if (n)
-		*n = 1;
-	if (!e || e->type != CUDNN_BACKEND_ENGINE_DESCRIPTOR)
-		return complain(CUDNN_STATUS_BAD_PARAM, "an engine has no room");
-	e->finalized = true;
-	e->engine = d->engine;
-	e->convolution = d->convolution;
-	return CUDNN_STATUS_SUCCESS;
-}
-
-/* What knobs of a configuration are set to; the caller has made room. */
-cudnnStatus_t knobs_of(const Descriptor *d, int64_t most, int64_t *n, void *to)
-{
-	auto *ret = static_cast<cudnnBackendDescriptor_t *>(to);
-
-	if (n)
-		*n = d->knob ? 1 : 0;
-	if (!d->knob || !ret || most < 1)
-		return CUDNN_STATUS_SUCCESS;
-	Descriptor *k = behind(ret[0]);
-	if (!k || k->type != CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR)
-		return complain(CUDNN_STATUS_BAD_PARAM, "a knob has no room");
-	k->finalized = true;
-	k->knob = d->knob;
-	return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t knob_type(int64_t most, int64_t *n, void *to)
-{
-	cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_TILE_SIZE;
-
-	return give(most, n, to, &type, 1, sizeof(type));
 }
 
 /* ---- execution ---- */
@@ -639,26 +489,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const opaque,
 	if (!d || !d->finalized)
 		return complain(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
 				"attribute %d is read of what is not finalized", name);
-	if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS && type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
-		return propose(d, most, n, to);
-	if (name == CUDNN_ATTR_ENGINECFG_ENGINE && type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
-		return engine_of(d, most, n, to);
-	if (name == CUDNN_ATTR_ENGINECFG_KNOB_CHOICES && type == CUDNN_TYPE_BACKEND_DESCRIPTOR)
-		return knobs_of(d, most, n, to);
-	if (name == CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE && type == CUDNN_TYPE_KNOB_TYPE)
-		return knob_type(most, n, to);
-	if (name == CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE && type == CUDNN_TYPE_INT64)
-		return give(most, n, to, &d->knob, 1, sizeof(d->knob));
-	if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && type == CUDNN_TYPE_NUMERICAL_NOTE)
-		return notes(d, most, n, to);
-	if (name == CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE && type == CUDNN_TYPE_BEHAVIOR_NOTE)
-		return give(most, n, to, nullptr, 0, 0);
-	if (name == CUDNN_ATTR_ENGINE_GLOBAL_INDEX && type == CUDNN_TYPE_INT64)
-		return give(most, n, to, &d->engine, 1, sizeof(d->engine));
-	if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == CUDNN_TYPE_INT64 &&
-			d->type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
-		return give(most, n, to, &d->workspace, 1, sizeof(d->workspace));
-	return complain(CUDNN_STATUS_NOT_SUPPORTED, "the double cannot tell attribute %d", name);
+	return tell(d, name, type, most, n, to);
 }
 
 cudnnStatus_t cudnnBackendExecute(

@@ -45,6 +45,20 @@ struct Pass {
 	int conv, image, weight, result, alpha, beta;
 };
 
+/* Says what is wrong; returns `code`. */
+cudnnStatus_t complain(cudnnStatus_t code, const char *format, ...)
+		__attribute__((format(printf, 2, 3)));
+/* NULL for what is no descriptor, or was destroyed since; of what an attribute names. */
+Descriptor *behind(cudnnBackendDescriptor_t opaque);
+Descriptor *part(const Descriptor *d, int name);
+
+/* engines.cpp: engines, their configurations and plans; what is read of any descriptor. */
+cudnnStatus_t finalize_engine(Descriptor *d);
+cudnnStatus_t finalize_config(Descriptor *d);
+cudnnStatus_t finalize_plan(Descriptor *d);
+cudnnStatus_t tell(const Descriptor *d, cudnnBackendAttributeName_t name,
+		cudnnBackendAttributeType_t type, int64_t most, int64_t *n, void *to);
+
 /* NULL: none of that name; no convolution. */
 const Attribute *attribute(cudnnBackendDescriptorType_t of, int name);
 const Pass *pass_of(cudnnBackendDescriptorType_t type);

@@ -10,8 +10,9 @@
  *   events allow, and with it, in an order drawn from a seed, more or less of what else could.
  * - launch.cpp: blocks in a drawn order, one after another; threads that wait for each other are
  *   fibers, threads that do not are a loop.
- * - cublaslt.cpp; cudnn.cpp, descriptor.cpp, convolution.cpp: plain loops in float32, behind
- *   checks of every descriptor, of promised alignments, of workspaces (which are scribbled on).
+ * - cublaslt.cpp, product.cpp; cudnn.cpp, engines.cpp, descriptor.cpp, convolution.cpp: plain loops
+ * in float32, behind checks of every descriptor, of promised alignments, of workspaces (which are
+ * scribbled on).
  * - nccl.cpp, bundle.cpp, board.cpp: ranks of one process and of several on one host.  A call is
  *   an operation of its stream; ranks that are called for different things, at different times or
  *   never are told which, and fail.
@@ -22,13 +23,11 @@
  *
  * FF_DOUBLE_SEED (1): what orders are drawn from; 0: nothing is drawn, all is as late as can be.
  * FF_DOUBLE_LACKS: what the libraries do not have, separated by commas: bias (products that add
- * one), bias-sums, activation, keep (an activation and what it is of), conv-bias, conv-relu, conv-widen (float32 gradients of weights from
- * bfloat16), conv.
- * FF_DOUBLE_CUDNN: the version that cuDNN says it has.
- * FF_DOUBLE_DEVICES (8): how many devices there are.
- * FF_DOUBLE_TIMEOUT (20): seconds that NCCL waits for another rank.
- * FF_DOUBLE_FOLDER (/dev/shm): where ranks of several processes leave what they say.
- * SPDX-License-Identifier: Apache-2.0 */
+ * one), bias-sums, activation, keep (an activation and what it is of), conv-bias, conv-relu,
+ * conv-widen (float32 gradients of weights from bfloat16), conv. FF_DOUBLE_CUDNN: the version that
+ * cuDNN says it has. FF_DOUBLE_DEVICES (8): how many devices there are. FF_DOUBLE_TIMEOUT (20):
+ * seconds that NCCL waits for another rank. FF_DOUBLE_FOLDER (/dev/shm): where ranks of several
+ * processes leave what they say. SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_DOUBLE_H
 #define FF_DOUBLE_H
 
