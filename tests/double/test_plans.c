@@ -36,8 +36,8 @@ static void make_graph(struct ff_arena *a, struct ff_graph *ret)
 
 	RIG_OK(ff_builder_create("plans", a, &b, &err));
 	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
-	conv.conv2d.out_channels = 6;
-	conv.conv2d.kernel[0] = conv.conv2d.kernel[1] = 3;
+	conv.conv.out_channels = 6;
+	conv.conv.kernel[0] = conv.conv.kernel[1] = 3;
 	in[0] = ff_builder_add(b, FF_OP_CONV2D, "conv", &conv, in, 1);
 	in[0] = ff_builder_add(b, FF_OP_RELU, "relu", NULL, in, 1);
 	in[0] = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, in, 1);

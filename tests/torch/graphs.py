@@ -423,6 +423,33 @@ def products():
     return g.finish()
 
 
+def recurrences():
+    """Cells of every kind, on their own and one behind another that shares its weights."""
+    g = Graph("recurrences", [4, 3, 5, 4])
+
+    def sequence(name, features):
+        x = g.add(f"{name}.steps", "reshape", g.front(f"{name}.x", 5), shape=[0, 5, -1])
+        return g.add(f"{name}.in", "linear", x, out_features=features)
+
+    def state(name, hidden):
+        x = g.add(f"{name}.reshape", "reshape", g.features(name, hidden), shape=[0, 1, -1])
+        return g.add(f"{name}.bound", "tanh", x)
+    for op, gates, states in (("rnn", 1, 1), ("lstm", 4, 2), ("gru", 3, 1)):
+        for case, hidden, attrs in (("plain", 3, {}), ("no-bias", 1, {"bias": False}),
+                                    ("reverse", 4, {"reverse": True})):
+            x = sequence(f"{op}-{case}", gates * hidden)
+            g.head(f"{op}-{case}", g.add(f"{op}-{case}.op", op, x, **attrs))
+        name, share = f"{op}-states", {"params": {"weight": f"{op}.w", "bias": f"{op}.b"}}
+        memory = {"cell": True} if op == "lstm" else {}
+        first = [state(f"{name}.state{i}", 3) for i in range(states)]
+        g.add(f"{name}.a", op, sequence(f"{name}.a", 3 * gates), *first, **share, **memory)
+        g.add(f"{name}.last", "slice", f"{name}.a", axis=1, start=4, stop=5)
+        last = [f"{name}.last"] + [f"{name}.a#1"] * bool(memory)
+        g.add(f"{name}.b", op, sequence(f"{name}.b", 3 * gates), *last, **share)
+        g.head(name, g.add(f"{name}.both", "concat", f"{name}.a", f"{name}.b"))
+    return g.finish()
+
+
 def attention():
     """Rows that look at each other, or at others."""
     g = Graph("attention", [4, 1, 12, 12])
@@ -643,6 +670,8 @@ def dims(node, shape, depth):
     if op == "matmul":
         middle = [f"axis{i}" for i in range(1, rank - 2)]
         return list(zip(["sample", *middle, "row", "column", "inner"], [*shape, depth]))
+    if op in ("rnn", "lstm", "gru"):
+        return [("sample", shape[0])]
     if op in ("softmax", "log_softmax"):
         return [d for i, d in enumerate(zip(named(rank), shape)) if i != node.get("axis", 1)]
     if op.startswith("reduce_"):  # whose samples and, where they stay, other axes keep their names

@@ -369,6 +369,24 @@ def reduction(function):
     return lambda net, node, x: function(x, node["axes"], node.get("keep", False))
 
 
+def recurrence(net, node, x, *states):
+    """PyTorch's layers, whose input is what the gates get of it: its weights are the identity."""
+    weight = net.weight(node, "weight")
+    hidden, gates = weight.shape[1], weight.shape[0]
+    bias = net.weight(node, "bias") if node.get("bias", True) else x.new_zeros(gates)
+    weights = [torch.eye(gates, dtype=x.dtype), weight, x.new_zeros(gates), bias]
+    states = [s.transpose(0, 1) for s in states]
+    states = states or [x.new_zeros(1, x.shape[0], hidden)] * (2 if node["op"] == "lstm" else 1)
+    x = x.flip(1) if node.get("reverse") else x
+    how = (weights, True, 1, 0.0, net.training, False, True)
+    if node["op"] == "lstm":
+        y, _, cell = torch.lstm(x, states, *how)
+    else:
+        y, _ = (torch.gru if node["op"] == "gru" else torch.rnn_tanh)(x, states[0], *how)
+    y = y.flip(1) if node.get("reverse") else y
+    return (y, cell.transpose(0, 1)) if node.get("cell") else y
+
+
 def affine(net, node):
     """Weight and bias of a norm, those that it has."""
     has = node.get("affine", True)
@@ -433,6 +451,7 @@ OPERATORS = {
     "transpose": lambda net, node, x: x.permute(node["perm"]),
     "layer_norm": layer_norm, "rms_norm": rms_norm, "group_norm": group_norm,
     "batch_norm": batch_norm,
+    "rnn": recurrence, "lstm": recurrence, "gru": recurrence,
 }
 
 
@@ -453,7 +472,7 @@ def has_operand(node):
 def parameters(node):
     """Names of what a node has."""
     bias = ["bias"] * node.get("bias", True)
-    if node["op"].startswith("conv") or node["op"] == "linear":
+    if node["op"].startswith("conv") or node["op"] in ("linear", "rnn", "lstm", "gru"):
         return ["weight"] + bias
     if node["op"] in ("layer_norm", "group_norm", "batch_norm") and node.get("affine", True):
         return ["weight"] + bias
