@@ -127,6 +127,8 @@ static uint32_t last_read(const struct counted *c, uint32_t edge)
 	const struct ff_course *e = c->e;
 	const struct ff_program *p = &e->program;
 	uint32_t node = e->g->edges[ff_edge_last(e->g, edge)].node;
+	/* what a prelude was brought, the node behind it reads in each pass forward */
+	uint32_t behind = ff_node_leader(e->g, e->g->edges[edge].node);
 	uint32_t from = ff_edge_source(e->g, edge);
 	uint32_t final = p->micro_batches - 1;
 	uint32_t micro = ff_program_instance(e->g, p, from, final) == final ? c->micro : final;
@@ -134,9 +136,9 @@ static uint32_t last_read(const struct counted *c, uint32_t edge)
 
 	if (last && ff_edge_read_backward(e->g, edge))
 		return ff_program_compute(p, FF_PHASE_BACKWARD, micro, node);
-	if (last && p->again[node])
-		return ff_program_compute(p, FF_PHASE_RECOMPUTE, micro, node);
-	return c->again ? FF_NONE : ff_program_compute(p, FF_PHASE_FORWARD, micro, node);
+	if (last && p->again[behind])
+		return ff_program_compute(p, FF_PHASE_RECOMPUTE, micro, behind);
+	return c->again ? FF_NONE : ff_program_compute(p, FF_PHASE_FORWARD, micro, behind);
 }
 
 /* Shards that were moved to the consumer, and stages. */
