@@ -7,6 +7,15 @@ static int32_t between(struct maker *m, int32_t lo, int32_t hi)
 	return lo + (int32_t)ff_random_below(m->r, (uint32_t)(hi - lo + 1));
 }
 
+static const struct value *turn(struct maker *m, const struct value *x, int32_t size)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_ROPE);
+
+	a.rope.head_dim = size;
+	a.rope.base = between(m, 2, 9);
+	return random_add(m, FF_OP_ROPE, &a, &x, 1, x);
+}
+
 static const struct value *project(struct maker *m, const struct value *x, int32_t features)
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_LINEAR);
@@ -31,7 +40,7 @@ static const struct value *rows_of(struct maker *m, const struct value *x)
 /* Bounded, so that no row looks at one key alone. */
 void random_attention(struct maker *m)
 {
-	int32_t size = between(m, 1, 3), key_heads = between(m, 1, 2), shared = between(m, 1, 2);
+	int32_t size = between(m, 1, 4), key_heads = between(m, 1, 2), shared = between(m, 1, 2);
 	const struct value *x = random_pick(m), *in[3];
 	union ff_attrs a = ff_attrs_preset(FF_OP_ATTENTION);
 
@@ -46,5 +55,7 @@ void random_attention(struct maker *m)
 	in[1] = in[2] = project(m, x, key_heads * size);
 	if (between(m, 0, 3))
 		in[2] = project(m, x, key_heads * size);
+	for (int i = 0; size % 2 == 0 && i < 2; i++)
+		in[i] = turn(m, in[i], size);
 	random_add(m, FF_OP_ATTENTION, &a, in, 3, in[0]);
 }

@@ -93,6 +93,10 @@ struct ff_attention_attrs {
 	int32_t head_dim, causal;
 	double scale; /* 0: 1 / sqrt(head_dim) */
 };
+struct ff_rope_attrs {
+	int32_t head_dim;
+	double base;
+};
 struct ff_softmax_attrs {
 	int32_t axis;
 };
@@ -124,6 +128,7 @@ union ff_attrs {
 	struct ff_reduce_attrs reduce;
 	struct ff_matmul_attrs matmul;
 	struct ff_attention_attrs attention;
+	struct ff_rope_attrs rope;
 	struct ff_softmax_attrs softmax;
 	struct ff_unary_attrs unary;
 	struct ff_binary_attrs binary;

@@ -78,6 +78,7 @@
 	X(FF_OP_MATMUL, matmul)                                                                    \
 	X(FF_OP_ATTENTION_STATISTICS, attention_statistics)                                        \
 	X(FF_OP_ATTENTION, attention)                                                              \
+	X(FF_OP_ROPE, rope)                                                                        \
 	X(FF_OP_SOFTMAX, softmax)                                                                  \
 	X(FF_OP_LOG_SOFTMAX, log_softmax)                                                          \
 	X(FF_OP_LAYER_NORM, layer_norm)                                                            \

@@ -477,6 +477,9 @@ def attention():
     case("mask-causal", mask=["data"], causal=True, shared=2)
     g.add("mask-of-keys.data", "slice", "data", axis=2, stop=1)
     case("mask-of-keys", mask=["mask-of-keys.data"])
+    for name, size, attrs in (("rope", 8, {}), ("rope-base", 4, {"base": 3})):
+        x = g.add(f"{name}.rows", "reshape", g.front(name, 2), shape=[0, 12, -1])
+        g.head(name, g.add(f"{name}.op", "rope", x, head_dim=size, **attrs))
     return g.finish()
 
 
@@ -667,6 +670,8 @@ def dims(node, shape, depth):
     if op == "attention":
         return [("sample", shape[0]), ("head", shape[2] // node["head_dim"]), ("query", shape[1]),
                 ("key", depth)]
+    if op == "rope":
+        return [("sample", shape[0]), ("head", shape[2] // node["head_dim"]), ("position", shape[1])]
     if op == "matmul":
         middle = [f"axis{i}" for i in range(1, rank - 2)]
         return list(zip(["sample", *middle, "row", "column", "inner"], [*shape, depth]))

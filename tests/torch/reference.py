@@ -341,6 +341,17 @@ def attention(net, node, query, key, value, mask=None):
     return out.transpose(1, 2).flatten(2)
 
 
+def rope(net, node, x):
+    """Of LLaMA in Hugging Face's form."""
+    size = node["head_dim"]
+    angle = node.get("base", 10000) ** (-torch.arange(0, size, 2, dtype=x.dtype) / size)
+    angle = torch.arange(x.shape[1], dtype=x.dtype)[:, None] * angle
+    angle = torch.cat([angle, angle], -1)[:, None]
+    heads = x.unflatten(2, (-1, size))
+    a, b = heads.chunk(2, -1)
+    return (heads * angle.cos() + torch.cat([-b, a], -1) * angle.sin()).flatten(2)
+
+
 class Softmax(torch.autograd.Function):
     """Whose backward reads what was stored."""
     @staticmethod
@@ -420,7 +431,7 @@ def batch_norm(net, node, x):
 
 
 OPERATORS = {
-    "matmul": matmul, "attention": attention, "softmax": softmax, "log_softmax": softmax,
+    "matmul": matmul, "attention": attention, "rope": rope, "softmax": softmax, "log_softmax": softmax,
     "reduce_sum": reduction(torch.sum), "reduce_mean": reduction(torch.mean),
     "reduce_max": reduction(torch.amax),
     "sub": binary(torch.sub), "mul": binary(torch.mul), "div": binary(torch.div),
