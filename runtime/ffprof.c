@@ -315,23 +315,19 @@ static int end(int code, const struct ff_error *err)
 static int main_rank(struct ff_prof *p)
 {
 	struct ff_error err = {0};
-	bool agreed = false;
 	int status, code = ff_mpi_start(&err);
 
 	if (code < 0)
 		return end(code, &err);
 	code = ff_comm_mpi(&p->comm, &err);
-	if (code == FF_OK) {
+	if (code == FF_OK)
 		code = ff_agree_code(p->comm, load(p, &err), &err);
-		agreed = code < 0;
-	}
 	if (code == FF_OK)
 		code = ff_comm_prefer(p->backend, &p->machine, &p->comm, &err);
 	if (code == FF_OK)
 		code = run(p, &err);
 	status = end(code, &err);
-	if (code < 0 && err.text[0] && !agreed)
-		ff_mpi_abort(status);
+	ff_mpi_meet(status, err.text[0]);
 	if (p->comm)
 		p->comm->destroy(p->comm);
 	ff_mpi_finish();

@@ -247,15 +247,13 @@ static void tell(const struct ff_plan *p)
 			fprintf(stderr, "%s: %s\n", names.name, p->note[i].text);
 }
 
-/* One rank of several.  The one that tells what failed takes the others along, unless they
- * know: mpirun may crash when one rank aborts while another ends in good order. */
+/* One rank of several.  The one that tells what failed takes the others along. */
 static int main_rank(const struct ff_run_options *o)
 {
 	struct ff_error err = {0};
 	struct ff_comm *comm = NULL;
 	struct ff_plan plan = {0};
 	uint32_t here, own;
-	bool agreed = false;
 	int status, code = ff_mpi_start(&err);
 
 	if (code < 0)
@@ -263,10 +261,8 @@ static int main_rank(const struct ff_run_options *o)
 	code = ff_comm_mpi(&comm, &err);
 	if (code == FF_OK)
 		code = ff_mpi_neighbours(&here, &own, &err);
-	if (code == FF_OK) {
+	if (code == FF_OK)
 		code = ff_agree_code(comm, ff_plan_load(o, comm->n_ranks, here, &plan, &err), &err);
-		agreed = code < 0;
-	}
 	if (code == FF_OK)
 		code = ff_comm_prefer(plan.backend, &plan.machine, &comm, &err);
 	if (code == FF_OK)
@@ -276,8 +272,7 @@ static int main_rank(const struct ff_run_options *o)
 	if (code == FF_OK)
 		code = run(o, &plan, comm, &err);
 	status = end(code, &err);
-	if (code < 0 && err.text[0] && !agreed)
-		ff_mpi_abort(status);
+	ff_mpi_meet(status, err.text[0]);
 	ff_plan_finish(&plan);
 	if (comm)
 		comm->destroy(comm);

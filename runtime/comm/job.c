@@ -4,8 +4,13 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "ff/clock.h"
 #include "mpi_check.h"
+
+#define PATIENCE_US 1e6
+#define PAUSE_US 200
 
 int ff_mpi_check(int code, const char *what, struct ff_error *err)
 {
@@ -71,4 +76,21 @@ void ff_mpi_abort(int status)
 void ff_mpi_finish(void)
 {
 	MPI_Finalize();
+}
+
+/* Nothing else is called on MPI_COMM_WORLD (ff_comm_mpi has its own), so ranks meet there whatever
+ * they were in the middle of. */
+void ff_mpi_meet(int status, bool told)
+{
+	const double end = ff_clock_us() + PATIENCE_US;
+	MPI_Request all = MPI_REQUEST_NULL;
+	int here = 0, code = MPI_Ibarrier(MPI_COMM_WORLD, &all);
+
+	while (code == MPI_SUCCESS && !here && (!status || !told || ff_clock_us() < end)) {
+		code = MPI_Test(&all, &here, MPI_STATUS_IGNORE);
+		if (!here)
+			usleep(PAUSE_US);
+	}
+	if (!here)
+		MPI_Abort(MPI_COMM_WORLD, status);
 }
