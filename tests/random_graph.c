@@ -577,6 +577,7 @@ static void add_end(struct maker *m, int32_t batch)
 						 .dtype = FF_I32,
 						 .classes = RANDOM_CLASSES}};
 	uint32_t open[MAX_VALUES], n_open = 0, last[2];
+	union ff_attrs loss = {.loss = {.smoothing = ff_random_below(m->r, 3) ? 0 : 0.25}};
 	struct value shape = {.rank = 2, .shape = {batch}};
 
 	for (uint32_t i = 0, n = m->n; i < n; i++) {
@@ -592,7 +593,7 @@ static void add_end(struct maker *m, int32_t batch)
 	linear.linear.out_features = RANDOM_CLASSES;
 	last[0] = ff_builder_add(m->b, FF_OP_LINEAR, "logits", &linear, last, 1);
 	last[1] = ff_builder_add(m->b, FF_OP_INPUT, "labels", &labels, NULL, 0);
-	ff_builder_add(m->b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, last, 2);
+	ff_builder_add(m->b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", &loss, last, 2);
 }
 
 int random_graph(struct ff_random *r, enum ff_dtype type, uint32_t max_ops, struct ff_arena *a,

@@ -286,6 +286,13 @@ static void write_pads(struct ff_out *o, const char *key, const int32_t *v, int3
 	ff_out_close(o);
 }
 
+static bool is_preset(const struct ff_attr_row *r, union ff_attrs *attrs)
+{
+	if (r->type == FF_ATTR_REAL)
+		return *real_at(r, attrs) == r->preset;
+	return ints_at(r, attrs)[0] == (int32_t)r->preset;
+}
+
 void ff_attrs_write(const struct ff_op_row *row, const union ff_attrs *attrs, struct ff_out *o)
 {
 	union ff_attrs copy = *attrs;
@@ -296,7 +303,7 @@ void ff_attrs_write(const struct ff_op_row *row, const union ff_attrs *attrs, st
 		char word[64] = "";
 		size_t len = 0;
 
-		if (r->later && v[0] == (int32_t)r->preset)
+		if (r->later && is_preset(r, &copy))
 			continue;
 		switch (r->type) {
 		case FF_ATTR_INT:

@@ -109,15 +109,17 @@ static void key_placement(struct key *k, const struct ff_operand *o, uint32_t sl
 }
 
 /* A number with all its digits. */
-static void key_real(struct key *k, const char *name, uint32_t tag, const void *at)
+static void key_real(struct key *k, const struct ff_attr_row *attr, uint32_t tag, const void *at)
 {
 	char text[40];
 	uint64_t bits;
 	double v;
 
 	memcpy(&v, at, sizeof(v));
+	if (attr->later && v == attr->preset)
+		return; /* keys of older costs stay what they were */
 	memcpy(&bits, at, sizeof(bits));
-	key_field(k, name, tag, NULL, 0);
+	key_field(k, attr->name, tag, NULL, 0);
 	key_number(k, bits);
 	if (!k->text)
 		return;
@@ -134,7 +136,7 @@ static void key_attributes(struct key *k, const struct ff_node *n)
 		const int32_t *v = (const int32_t *)((const char *)&n->attrs + at->offset);
 
 		if (at->in_key && at->type == FF_ATTR_REAL)
-			key_real(k, at->name, TAG_ATTR + i, v);
+			key_real(k, at, TAG_ATTR + i, v);
 		else if (at->in_key && at->type == FF_ATTR_SHAPE)
 			key_field(k, at->name, TAG_ATTR + i, v + 1, (uint32_t)*v);
 		else if (at->in_key)

@@ -109,6 +109,9 @@ struct ff_norm_attrs {
 struct ff_recurrent_attrs {
 	int32_t bias, reverse, cell;
 };
+struct ff_loss_attrs {
+	double smoothing;
+};
 union ff_attrs {
 	struct ff_input_attrs input;
 	struct ff_conv_attrs conv;
@@ -134,6 +137,7 @@ union ff_attrs {
 	struct ff_binary_attrs binary;
 	struct ff_norm_attrs norm;
 	struct ff_recurrent_attrs recurrent;
+	struct ff_loss_attrs loss;
 };
 
 /* How one attribute is read, written and checked. */
@@ -157,8 +161,8 @@ struct ff_attr_row {
 	const char *choices; /* CHOICE: "max|avg", stored as the index */
 	int of_batch;        /* SHAPE: where the first is the number of samples, it stays that */
 	int in_key; /* part of the cost key: changes the kernel beyond what the shapes say */
-	int later;  /* INT, BOOL, CHOICE: came later; not written where it is the preset, so that hashes
-		     * of older graphs stay what they were */
+	int later;  /* INT, BOOL, CHOICE, REAL: came later; not written where it is the preset, so
+		     * that hashes of older graphs stay what they were */
 };
 
 #endif

@@ -17,6 +17,7 @@ struct loss {
 	enum ff_dtype type; /* of logits and their gradient; all else is float32 */
 	int64_t positions, step;
 	int32_t first, classes, all_classes;
+	double smooth, each; /* of the target what all classes share, and one's share */
 	/* axes of the labels, outermost first */
 	uint32_t rank;
 	int64_t n[FF_MAX_RANK], logit_stride[FF_MAX_RANK], label_stride[FF_MAX_RANK];
@@ -142,6 +143,16 @@ struct share {
 	int64_t valid, correct;
 };
 
+/* Of the classes that the part has, how much less than the largest they are, added up. */
+FF_REAL_LOOP double less(enum ff_dtype type, const struct loss *l, const void *x, float most)
+{
+	double sum = 0;
+
+	for (int32_t i = 0; i < l->classes; i++)
+		sum += (double)most - (double)ff_real_get(type, x, i * l->step);
+	return sum;
+}
+
 static struct share add_up(
 		const struct loss *l, const struct ff_kernel_io *io, int64_t first, int64_t end)
 {
@@ -154,7 +165,14 @@ static struct share add_up(
 
 		if (!p.valid)
 			continue;
-		s.sum += log1p((double)all[1]) + ((double)all[0] - (double)label[0]);
+		if (l->smooth > 0)
+			s.sum += l->each * FF_REAL_CALL(l->type, less, l,
+							   ff_real_in(l->type, io->in[0], p.logit),
+							   all[0]);
+		if (l->first)
+			continue;
+		s.sum += log1p((double)all[1]) +
+			 (1 - l->smooth) * ((double)all[0] - (double)label[0]);
 		/* of equally large ones, the first class is the prediction */
 		s.correct += label[0] >= all[0] && label[1] < label[0];
 		s.valid++;
@@ -164,12 +182,14 @@ static struct share add_up(
 
 /* Positions are added up in shares that do not depend on the number of threads, and the
  * shares in their order, so that the sum does not either.  Of parts that have classes of
- * the same labels, the first counts them. */
+ * the same labels, the first counts them, and each adds what its classes have of a smoothed
+ * target. */
 static int run_forward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct loss *l = k->state;
-	int64_t positions = l->first ? 0 : l->positions, each = (positions + SHARES - 1) / SHARES;
+	int64_t positions = l->first && l->smooth == 0 ? 0 : l->positions;
+	int64_t each = (positions + SHARES - 1) / SHARES;
 	struct share share[SHARES], all = {0};
 	float *out = io->out[0];
 
@@ -188,12 +208,12 @@ static int run_forward(
 		return ff_fail(err, FF_E_RUN,
 				"%s: has %lld labels that count, but the whole batch %lld", k->name,
 				(long long)all.valid, (long long)io->valid);
-	out[0] = all.valid ? (float)(all.sum / (double)io->valid) : 0;
+	out[0] = io->valid ? (float)(all.sum / (double)io->valid) : 0;
 	out[1] = (float)all.correct;
 	return FF_OK;
 }
 
-/* (softmax - one-hot) / valid; nothing for labels that are ignored. */
+/* (softmax - target) / valid; nothing for labels that are ignored. */
 FF_REAL_LOOP void gradient(
 		enum ff_dtype type, const struct loss *l, const struct ff_kernel_io *io, int64_t i)
 {
@@ -201,7 +221,7 @@ FF_REAL_LOOP void gradient(
 	const void *x = ff_real_in(type, io->in[0], p.logit);
 	const float *all = (const float *)io->in[2] + p.pair;
 	void *dx = ff_real_out(type, io->din[0], p.logit);
-	float most = all[0], scale;
+	float most = all[0], scale, share, more;
 	int64_t at = (p.label - l->first) * l->step;
 
 	if (!p.valid) {
@@ -210,13 +230,16 @@ FF_REAL_LOOP void gradient(
 		return;
 	}
 	scale = (float)(1 / ((1 + (double)all[1]) * (double)io->valid));
+	share = (float)((1 + (double)all[1]) * l->each);
+	more = (float)((1 + (double)all[1]) * (l->smooth - l->each));
 	for (int32_t k = 0; k < l->classes; k++)
 		ff_real_put(type, dx, k * l->step,
-				expf(ff_real_get(type, x, k * l->step) - most) * scale);
+				(expf(ff_real_get(type, x, k * l->step) - most) - share) * scale);
 	/* softmax - 1 without the rounding of what is nearly 1 */
 	if (has(l, p.label))
 		ff_real_put(type, dx, at,
-				(expf(ff_real_get(type, x, at) - most) - 1 - all[1]) * scale);
+				(expf(ff_real_get(type, x, at) - most) - 1 - all[1] + more) *
+						scale);
 }
 
 static int run_backward(
@@ -249,6 +272,8 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, const struct ff
 	l->classes = ff_region_size(&w->in[0], 1);
 	l->all_classes = w->node->in_map[0].shape[1];
 	l->step = logit_stride[1];
+	l->smooth = w->node->op == FF_OP_SOFTMAX_CROSS_ENTROPY ? w->node->attrs.loss.smoothing : 0;
+	l->each = l->smooth / l->all_classes;
 	l->rank = w->in[1].rank;
 	for (uint32_t i = 0; i < l->rank; i++) {
 		l->n[i] = ff_region_size(&w->in[1], i);

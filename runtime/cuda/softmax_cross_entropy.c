@@ -6,6 +6,7 @@
 struct loss {
 	enum ff_dtype type; /* of logits and their gradient; all else is float32 */
 	struct ff_loss shape;
+	int64_t less; /* where that is in the workspace; -1: nothing is smoothed */
 };
 
 static int explain_label(const struct ff_kernel *k, struct ff_error *err)
@@ -37,13 +38,19 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 		const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct loss *l = k->state;
+	float *less = ff_kernel_at(io, l->less);
 	struct ff_loss shape = l->shape;
+	cudaError_t code = cudaSuccess;
 
 	shape.valid = io->valid;
 	shape.figures = io->figures;
-	return ff_kernel_launched(ff_launch_loss(&shape, io->in[1], io->in[2], io->in[3],
-						  io->out[0], k->trouble, ff_stream_queue(s)),
-			k, err);
+	if (less)
+		code = ff_launch_less(l->type, &shape, io->in[0], io->in[1], io->in[2], less,
+				ff_stream_queue(s));
+	if (code == cudaSuccess)
+		code = ff_launch_loss(&shape, io->in[1], io->in[2], io->in[3], less, io->out[0],
+				k->trouble, ff_stream_queue(s));
+	return ff_kernel_launched(code, k, err);
 }
 
 static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
@@ -79,6 +86,11 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, const struct ff
 	p->classes = ff_region_size(&w->in[0], 1);
 	p->all_classes = w->node->in_map[0].shape[1];
 	p->step = logit_stride[1];
+	l->less = -1;
+	if (w->node->op == FF_OP_SOFTMAX_CROSS_ENTROPY) {
+		p->smooth = w->node->attrs.loss.smoothing;
+		p->each = p->smooth / p->all_classes;
+	}
 	p->rank = w->in[1].rank;
 	for (uint32_t i = 0; i < p->rank; i++) {
 		p->n[i] = ff_region_size(&w->in[1], i);
@@ -100,11 +112,15 @@ int ff_cuda_softmax_cross_entropy_prepare(
 		struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
 	int code = prepare(k, w, &w->node->in_map[2], &w->in[2], err);
+	struct loss *l;
 
 	if (w->pass == FF_BACKWARD) {
 		k->run = w->need_din[0] ? run_backward : ff_kernel_run_nothing;
 		return code;
 	}
+	l = k->state;
+	if (code == FF_OK && l->shape.smooth > 0)
+		l->less = ff_kernel_reserve(k, l->shape.positions * (int64_t)sizeof(float));
 	k->run = run_forward;
 	return code < 0 ? code : ff_kernel_reports(k, explain_count, err);
 }

@@ -108,26 +108,55 @@ FF_KERNEL void statistics(struct ff_loss l, const T *logits, const int32_t *labe
 	own[p.pair + 1] = p.valid ? before[base] : 0;
 }
 
+template <class T>
+FF_KERNEL void less_than_largest(struct ff_loss l, const T *logits, const int32_t *labels,
+		const float *all, float *less)
+{
+	FF_SHARED float sums[WIDE];
+	int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+	uint32_t lane = threadIdx.x, base = threadIdx.y * blockDim.x;
+	bool here = i < l.positions;
+	struct position p = find(l, labels, here ? i : 0);
+	float most = all[p.pair], sum = 0;
+
+	for (int32_t c = (int32_t)lane; here && c < l.classes; c += (int32_t)blockDim.x)
+		sum += most - real_get(logits[p.logit + c * l.step]);
+	sums[base + lane] = sum;
+	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2) {
+		__syncthreads();
+		if (lane < step)
+			sums[base + lane] += sums[base + lane + step];
+	}
+	if (here && lane == 0)
+		less[i] = sums[base];
+}
+
 struct share {
 	double sum;
 	int64_t valid, correct;
 };
 
-/* One block.  Of parts that have classes of the same labels, the first counts them. */
+/* One block.  Of parts that have classes of the same labels, the first counts them, and each adds
+ * what its classes have of a smoothed target. */
 FF_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *all, const float *own,
-		float *out, struct ff_trouble *trouble)
+		const float *less, float *out, struct ff_trouble *trouble)
 {
 	FF_SHARED struct share shares[THREADS];
 	struct share s = {0, 0, 0};
 	int64_t valid;
 
-	for (int64_t i = threadIdx.x; l.first == 0 && i < l.positions; i += blockDim.x) {
+	for (int64_t i = threadIdx.x; (l.first == 0 || less) && i < l.positions; i += blockDim.x) {
 		struct position p = find(l, labels, i);
 		float most = all[p.pair], label = own[p.pair];
 
 		if (!p.valid)
 			continue;
-		s.sum += log1p((double)all[p.pair + 1]) + ((double)most - (double)label);
+		if (less)
+			s.sum += l.each * (double)less[i];
+		if (l.first)
+			continue;
+		s.sum += log1p((double)all[p.pair + 1]) +
+			 (1 - l.smooth) * ((double)most - (double)label);
 		/* of equally large ones, the first class is the prediction */
 		s.correct += label >= most && own[p.pair + 1] < label;
 		s.valid++;
@@ -149,18 +178,18 @@ FF_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *all, c
 		trouble->count = s.valid;
 		trouble->found = 1;
 	}
-	out[0] = s.valid ? (float)(s.sum / (double)valid) : 0;
+	out[0] = valid ? (float)(s.sum / (double)valid) : 0;
 	out[1] = (float)s.correct;
 }
 
-/* (softmax - one-hot) / valid; nothing for labels that are ignored. */
+/* (softmax - target) / valid; nothing for labels that are ignored. */
 template <class T>
 FF_KERNEL void gradient(
 		struct ff_loss l, const T *logits, const int32_t *labels, const float *all, T *din)
 {
 	int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
 	struct position p;
-	float most, rest, scale;
+	float most, rest, scale, share, more;
 
 	if (i >= l.positions)
 		return;
@@ -168,13 +197,17 @@ FF_KERNEL void gradient(
 	most = all[p.pair];
 	rest = all[p.pair + 1];
 	scale = (float)(1 / ((1 + (double)rest) * (double)valid_of(l)));
+	share = (float)((1 + (double)rest) * l.each);
+	more = (float)((1 + (double)rest) * (l.smooth - l.each));
 	for (int32_t c = (int32_t)threadIdx.x; c < l.classes; c += (int32_t)blockDim.x) {
 		int64_t at = p.logit + c * l.step;
 		float e = p.valid ? expf(real_get(logits[at]) - most) : 0;
 
 		/* softmax - 1 without the rounding of what is nearly 1 */
 		if (c == p.label - l.first)
-			e = e - 1 - rest;
+			e = e - 1 - rest + more;
+		else
+			e -= share;
 		real_put(&din[at], p.valid ? e * scale : 0);
 	}
 }
@@ -203,11 +236,22 @@ cudaError_t ff_launch_statistics(enum ff_dtype type, const struct ff_loss *l, co
 			labels, all, own, trouble);
 }
 
+cudaError_t ff_launch_less(enum ff_dtype type, const struct ff_loss *l, const void *logits,
+		const int32_t *labels, const float *all, float *less, cudaStream_t s)
+{
+	if (type == FF_BF16)
+		return ff_launch(less_than_largest<uint16_t>, grid_of(l), block_of(l), s, *l,
+				(const uint16_t *)logits, labels, all, less);
+	return ff_launch(less_than_largest<float>, grid_of(l), block_of(l), s, *l,
+			(const float *)logits, labels, all, less);
+}
+
 cudaError_t ff_launch_loss(const struct ff_loss *l, const int32_t *labels, const float *all,
-		const float *own, float *out, struct ff_trouble *trouble, cudaStream_t s)
+		const float *own, const float *less, float *out, struct ff_trouble *trouble,
+		cudaStream_t s)
 {
 	return ff_launch(loss, dim3(1), dim3(l->positions > WIDE ? THREADS : LANES), s, *l, labels,
-			all, own, out, trouble);
+			all, own, less, out, trouble);
 }
 
 cudaError_t ff_launch_loss_gradient(enum ff_dtype type, const struct ff_loss *l, const void *logits,

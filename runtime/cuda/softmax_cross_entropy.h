@@ -12,6 +12,7 @@
 struct ff_loss {
 	int64_t positions, step, valid;
 	const struct ff_figures *figures; /* NULL, or where `valid` is */
+	double smooth, each;
 	int32_t first, classes, all_classes;
 	uint32_t rank;
 	int64_t n[6], logit_stride[6], label_stride[6], pair_stride[6];
@@ -24,8 +25,13 @@ extern "C" {
 cudaError_t ff_launch_statistics(enum ff_dtype type, const struct ff_loss *l, const void *logits,
 		const int32_t *labels, float *all, float *own, struct ff_trouble *trouble,
 		cudaStream_t s);
+/* By position, how much less than the largest of all the logits here are, added up. */
+cudaError_t ff_launch_less(enum ff_dtype type, const struct ff_loss *l, const void *logits,
+		const int32_t *labels, const float *all, float *less, cudaStream_t s);
+/* `less` is NULL where nothing is smoothed. */
 cudaError_t ff_launch_loss(const struct ff_loss *l, const int32_t *labels, const float *all,
-		const float *own, float *out, struct ff_trouble *trouble, cudaStream_t s);
+		const float *own, const float *less, float *out, struct ff_trouble *trouble,
+		cudaStream_t s);
 cudaError_t ff_launch_loss_gradient(enum ff_dtype type, const struct ff_loss *l, const void *logits,
 		const int32_t *labels, const float *all, void *gradient, cudaStream_t s);
 

@@ -105,7 +105,18 @@ static void print_bytes(int64_t bytes)
 		printf("%10.2f KiB", (double)bytes / (1 << 10));
 }
 
-enum row { ROW_PREDICTED, ROW_MEDIAN, ROW_P10, ROW_P90, ROW_SAMPLES, ROW_LOSS, ROW_ACCURACY, ROWS };
+enum row {
+	ROW_PREDICTED,
+	ROW_MEDIAN,
+	ROW_P10,
+	ROW_P90,
+	ROW_SAMPLES,
+	ROW_LOSS,
+	ROW_ACCURACY,
+	ROW_TEST_LOSS,
+	ROW_PERPLEXITY,
+	ROWS
+};
 
 static double row_value(enum row row, const struct ff_candidate *c, const struct ff_outcome *o,
 		const struct figures *f)
@@ -124,8 +135,12 @@ static double row_value(enum row row, const struct ff_candidate *c, const struct
 	case ROW_LOSS:
 		return f->loss;
 	case ROW_ACCURACY:
-	default:
 		return o->accuracy >= 0 ? 100 * o->accuracy : NAN;
+	case ROW_TEST_LOSS:
+		return o->accuracy >= 0 ? o->test_loss : NAN;
+	case ROW_PERPLEXITY:
+	default:
+		return o->perplexity;
 	}
 }
 
@@ -143,12 +158,17 @@ static void print_steps(
 			{"samples per second", "    ", 0},
 			{"loss, last steps", "    ", 4},
 			{"test accuracy", " %  ", 2},
+			{"test loss", "    ", 4},
+			{"test perplexity", "    ", 3},
 	};
 	uint32_t n = p->n_candidates;
 
 	if (n > 1)
 		printf("  %-28s%14s%14s\n", "", "plan", "against");
 	for (int row = 0; row < ROWS; row++) {
+		/* what only a test knows has no place where there was none */
+		if (row > ROW_ACCURACY && isnan(row_value((enum row)row, &p->candidate[0], o, f)))
+			continue;
 		printf("  %-28s", rows[row].what);
 		for (uint32_t i = 0; i < n; i++) {
 			double v = row_value((enum row)row, &p->candidate[i], &o[i], &f[i]);
@@ -272,6 +292,7 @@ static void write_outcome(const struct ff_plan *p, const struct ff_candidate *c,
 	ff_out_close(out);
 	ff_out_real(out, "accuracy", o->accuracy >= 0 ? o->accuracy : NAN);
 	ff_out_real(out, "test_loss", o->accuracy >= 0 ? o->test_loss : NAN);
+	ff_out_real(out, "perplexity", o->perplexity);
 	ff_out_array(out, "memory_bytes");
 	for (uint32_t d = 0; d < p->machine.n_devices; d++)
 		ff_out_int(out, NULL, o->memory_bytes[d]);

@@ -16,7 +16,7 @@ struct ff_run_options {
 	double setting[FF_SETTING_COUNT]; /* NAN: the optimizer's preset */
 	struct ff_texts groups;           /* rules: ff_groups_make */
 	struct ff_rate_options rates;
-	double tolerance;                 /* NAN: by the graph's type */
+	double tolerance; /* NAN: by the graph's type */
 	bool compare, verify, test, resume;
 };
 
@@ -74,6 +74,7 @@ struct ff_outcome {
 	double *step_us; /* plan.steps, the slowest rank's; the first plan.warmup warm up */
 	double *loss;    /* plan.steps */
 	double accuracy, test_loss; /* accuracy < 0: not tested */
+	double perplexity;          /* NAN: not tested, or the loss tells none */
 	int64_t sent_bytes;         /* over all steps and ranks */
 	int64_t *memory_bytes;      /* by device */
 	bool captured;              /* steps but the first were launched as a whole */

@@ -68,6 +68,7 @@ static int allocate(struct training *t, struct ff_error *err)
 		if (!o->step_us || !o->loss || !o->memory_bytes)
 			return ff_fail_memory(err);
 		o->accuracy = -1;
+		o->perplexity = NAN;
 	}
 	return FF_OK;
 }
@@ -262,6 +263,12 @@ static int gather_spans(struct training *t, uint32_t i, struct ff_error *err)
 	return code;
 }
 
+/* To the e of the mean cross-entropy of the labels; of a smoothed target that says nothing. */
+static double perplexity_of(const struct ff_graph *g, double loss)
+{
+	return g->nodes[g->loss].attrs.loss.smoothing > 0 ? NAN : exp(loss);
+}
+
 static int collect(struct training *t, uint32_t i, struct ff_error *err)
 {
 	struct ff_outcome *o = &t->outcome[i];
@@ -282,6 +289,8 @@ static int collect(struct training *t, uint32_t i, struct ff_error *err)
 		return code;
 	if (t->opt->test)
 		code = ff_executor_test(t->x[i], &o->accuracy, &o->test_loss, err);
+	if (code == FF_OK && t->opt->test)
+		o->perplexity = perplexity_of(&t->plan->graph, o->test_loss);
 	return code;
 }
 

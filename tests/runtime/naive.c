@@ -262,7 +262,8 @@ static void softmax_cross_entropy(const struct naive *x)
 {
 	const struct ff_node *n = x->w->node;
 	const struct ff_operand *logits = &n->in_map[0], *labels = &n->in_map[1];
-	double count = (double)x->valid;
+	double count = (double)x->valid, smooth = n->attrs.loss.smoothing;
+	double each = smooth / logits->shape[1];
 
 	NAIVE_EACH(at, &x->w->in[1])
 	{
@@ -283,11 +284,18 @@ static void softmax_cross_entropy(const struct naive *x)
 			continue;
 		/* of parts with classes of the same labels, the first counts them */
 		if (x->w->in[0].lo[1] == 0) {
-			x->out[0] += (log(sum) - x->in[0][i[label]]) / count;
+			x->out[0] += (log(sum) - smooth * x->in[0][i[best]] -
+						     (1 - smooth) * x->in[0][i[label]]) /
+				     count;
 			x->out[1] += best == label;
 		}
+		/* of the mean over all classes, each part adds its own */
+		for (int32_t c = x->w->in[0].lo[1]; c < x->w->in[0].hi[1]; c++)
+			x->out[0] += each * (x->in[0][i[best]] - x->in[0][i[c]]) / count;
 		for (int32_t c = 0; c < logits->shape[1]; c++)
-			x->din[0][i[c]] = (exp(x->in[0][i[c]]) / sum - (c == label)) / count;
+			x->din[0][i[c]] = (exp(x->in[0][i[c]]) / sum - each -
+							  (c == label) * (1 - smooth)) /
+					  count;
 	}
 }
 

@@ -34,13 +34,15 @@ struct loss {
 	float *logit; /* as the value lies in memory */
 	int32_t *label;
 	int64_t valid;
+	double smooth;
 	void *put[64]; /* device memory */
 	uint32_t n_put;
 };
 
 /* Logits of `shape`, of which axis 1 are the classes; all zero, labels too. */
-static void loss_open(struct loss *l, uint32_t rank, const int32_t *shape)
+static void loss_open(struct loss *l, uint32_t rank, const int32_t *shape, double smooth)
 {
+	union ff_attrs loss = {.loss = {.smoothing = smooth}};
 	union ff_attrs x = {.input = {.rank = (int32_t)rank}}, y = x;
 	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
 	struct ff_builder *b;
@@ -48,6 +50,7 @@ static void loss_open(struct loss *l, uint32_t rank, const int32_t *shape)
 	uint32_t in[2];
 
 	memset(l, 0, sizeof(*l));
+	l->smooth = smooth;
 	ff_arena_init(&l->arena);
 	memcpy(x.input.shape, shape, rank * sizeof(*shape));
 	y.input = (struct ff_input_attrs){
@@ -60,7 +63,7 @@ static void loss_open(struct loss *l, uint32_t rank, const int32_t *shape)
 	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
 	in[0] = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, in, 1);
 	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
-	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", &loss, in, 2);
 	OK(ff_builder_finish(b, &l->g, &err));
 	l->node = l->g.loss;
 	l->prelude = ff_node_prelude(&l->g, l->node);
@@ -124,16 +127,29 @@ static struct ff_region box_of(const struct loss *l, const struct cut *cut, uint
 	return box;
 }
 
+/* `n` words of device memory, until the parts are through. */
+static void *put(struct loss *l, const void *host, int64_t n)
+{
+	void *v = chosen_put(l->dev, l->stream, host, (size_t)n * sizeof(float));
+
+	ck_assert_uint_lt(l->n_put, sizeof(l->put) / sizeof(l->put[0]));
+	l->put[l->n_put++] = v;
+	return v;
+}
+
 static int run(struct loss *l, uint32_t node, const struct ff_region *box, enum ff_pass pass,
 		const struct ff_kernel_io *io, struct ff_error *err)
 {
+	struct ff_kernel_io with = *io;
 	struct ff_kernel *k;
 	struct ff_work w;
 	int code;
 
 	ff_work_fill(&l->g, node, box, pass, &w);
 	ck_assert_int_eq(backend->kernel(l->dev, &w, &k, err), FF_OK);
-	code = backend->run(l->stream, k, io, err);
+	if (backend->workspace(k))
+		with.workspace = put(l, NULL, backend->workspace(k) / (int64_t)sizeof(float));
+	code = backend->run(l->stream, k, &with, err);
 	if (code == FF_OK)
 		code = backend->drain(l->stream, err);
 	backend->kernel_close(k);
@@ -162,16 +178,6 @@ static void *array(struct loss *l, int64_t n)
 
 	for (int64_t i = 0; i < n; i++)
 		v[i] = NAN; /* what is not written shows */
-	return v;
-}
-
-/* `n` words of device memory, until the parts are through. */
-static void *put(struct loss *l, const void *host, int64_t n)
-{
-	void *v = chosen_put(l->dev, l->stream, host, (size_t)n * sizeof(float));
-
-	ck_assert_uint_lt(l->n_put, sizeof(l->put) / sizeof(l->put[0]));
-	l->put[l->n_put++] = v;
 	return v;
 }
 
@@ -235,7 +241,9 @@ static int run_cut(struct loss *l, const struct cut *cut, struct ff_random *r, d
 		io.in[1] = label;
 		for (int k = 0; k < 2; k++)
 			io.in[2 + k] = put(l, all[k], 2 * l->positions);
-		io.out[0] = put(l, NULL, 2); /* forward has no need of the logits */
+		if (l->smooth > 0) /* else forward has no need of the logits */
+			io.in[0] = shard[p];
+		io.out[0] = put(l, NULL, 2);
 		code = run(l, l->node, &box, FF_FORWARD, &io, err);
 		get(l, out, io.out[0], 2);
 		score[0] += (double)out[0];
@@ -259,6 +267,8 @@ static int run_cut(struct loss *l, const struct cut *cut, struct ff_random *r, d
 /* The same from the definition; the gradient of position `i` and class `c`. */
 static void define(const struct loss *l, double score[2], double *grad)
 {
+	double each = l->smooth / (double)l->classes;
+
 	score[0] = score[1] = 0;
 	for (int64_t i = 0; i < l->positions; i++) {
 		double most = -INFINITY, sum = 0;
@@ -273,16 +283,21 @@ static void define(const struct loss *l, double score[2], double *grad)
 			sum += c == best ? 0 : exp((double)l->logit[logit_at(l, i, c)] - most);
 		for (int64_t c = 0; c < l->classes; c++) {
 			double *g = &grad[i * l->classes + c];
-			double e = exp((double)l->logit[logit_at(l, i, c)] - most);
+			double x = (double)l->logit[logit_at(l, i, c)], e = exp(x - most);
 
 			*g = 0;
-			if (l->label[i] >= 0)
-				*g = (c == l->label[i] ? e - 1 - sum : e) / (1 + sum) /
-				     (double)l->valid;
+			if (l->label[i] < 0)
+				continue;
+			*g = ((c == l->label[i] ? e - 1 - sum : e) / (1 + sum) +
+					     (c == l->label[i]) * l->smooth - each) /
+			     (double)l->valid;
+			score[0] += each > 0 ? each * (most - x) : 0;
 		}
 		if (l->label[i] < 0)
 			continue;
-		score[0] += log1p(sum) + (most - (double)l->logit[logit_at(l, i, l->label[i])]);
+		score[0] += log1p(sum) +
+			    (1 - l->smooth) *
+					    (most - (double)l->logit[logit_at(l, i, l->label[i])]);
 		score[1] += best == l->label[i];
 	}
 	score[0] /= l->valid ? (double)l->valid : 1;
@@ -371,7 +386,9 @@ START_TEST(any_cut_gives_the_same)
 		for (int32_t i = 0; i < rank; i++)
 			shape[i] = 1 + (int32_t)ff_random_below(&r, 4);
 		shape[1] = 1 + (int32_t)ff_random_below(&r, round % 7 ? 12 : 3000);
-		loss_open(&l, (uint32_t)rank, shape);
+		/* what is masked is infinitely far from a target that has all classes */
+		loss_open(&l, (uint32_t)rank, shape,
+				round % KINDS == MASKED || round % 2 ? 0 : 0.3);
 		draw_labels(&l, &r);
 		draw_logits(&l, &r, (enum kind)(round % KINDS));
 		/* relative to the loss and the largest gradient, even if those are 1e-5 */
@@ -393,7 +410,7 @@ static int run_labels(int32_t n, const int32_t *labels, int64_t valid, uint32_t 
 	struct loss l;
 	int code;
 
-	loss_open(&l, 2, (const int32_t[]){n, 3});
+	loss_open(&l, 2, (const int32_t[]){n, 3}, 0);
 	memcpy(l.label, labels, (size_t)n * sizeof(*labels));
 	for (int32_t i = 0; i < n * 3; i++)
 		l.logit[i] = (float)(ff_random_unit(&r) * 8 - 4);

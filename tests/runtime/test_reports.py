@@ -2,6 +2,7 @@
 # Usage: test_reports.py FFZOO FFRUN FFPROF SOURCE_ROOT.  SPDX-License-Identifier: Apache-2.0
 import copy
 import json
+import math
 import os
 import pathlib
 import struct
@@ -100,6 +101,8 @@ with tempfile.TemporaryDirectory() as folder:
     say(both["compare"]["sent_bytes"] == 0, "one device sends nothing")
     say(both["compare"]["memory_bytes"][1] == 0, "and leaves the other's memory alone")
     say(both["accuracy"] is not None and both["test_loss"] > 0, "tested")
+    say(abs(both["perplexity"] / math.exp(both["test_loss"]) - 1) < 1e-9 and
+        alone["perplexity"] is None, "perplexity", both["perplexity"])
     bad = copy.deepcopy(both)
     bad["surplus"] = 1
     say(not reports.is_valid(bad), "the schema knows every member")

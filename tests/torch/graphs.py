@@ -552,6 +552,8 @@ def dense(rank):
         nodes.append({"name": "line", "op": "reshape", "in": ["conv2"], "shape": [0, 0, -1]})
         logits = "line"
     nodes.append({"name": "loss", "op": "softmax_cross_entropy", "in": [logits, "labels"]})
+    if rank == 3:
+        nodes[-1]["label_smoothing"] = 0.2
     return dict(g, nodes=nodes)
 
 

@@ -262,7 +262,8 @@ def dropout(net, node, x):
 
 def softmax_cross_entropy(net, node, x, labels):
     """The mean over the labels of the batch that are not -1."""
-    return F.cross_entropy(x, labels, ignore_index=-1)
+    return F.cross_entropy(x, labels, ignore_index=-1,
+                           label_smoothing=node.get("label_smoothing", 0.0))
 
 
 def slice_axis(net, node, x):

@@ -494,6 +494,8 @@ def test_without_training():
         apart = reference.distance(report["test_loss"], want[-1])
         tap.say(apart <= TOLERANCE, f"{case.name}: loss without training",
                 [f"{report['test_loss']:.4f}, apart by {apart:.2g}"])
+        apart = reference.distance(report["perplexity"], np.exp(want[-1]))
+        tap.say(apart <= 10 * TOLERANCE, f"{case.name}: perplexity", [f"apart by {apart:.2g}"])
 
 
 def test_steps():

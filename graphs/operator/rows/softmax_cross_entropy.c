@@ -7,6 +7,17 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "operator/derive.h"
 
+#include <stddef.h>
+
+static const struct ff_attr_row loss_attrs[] = {
+		{.name = "label_smoothing",
+				.type = FF_ATTR_REAL,
+				.offset = offsetof(union ff_attrs, loss.smoothing),
+				.max = 1,
+				.later = 1,
+				.in_key = 1},
+};
+
 static int check(const struct ff_derive *d, const struct ff_value *logits,
 		const struct ff_value *labels, struct ff_error *err)
 {
@@ -108,10 +119,14 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 		code = map_axes(d, FF_DIM_PARAMETER, pairs, 2, err);
 	if (code < 0)
 		return code;
-	d->node->in_map[0].backward_only = 1;
+	/* each part adds what it has of the mean over all classes */
+	d->node->in_map[0].backward_only = d->node->attrs.loss.smoothing == 0;
 	/* log, subtract, add, count a label; then subtract, exp, scale, minus target a
 	 * logit */
 	d->node->flops_forward = ff_sat_mul(4, ff_shape_volume(labels->rank, labels->shape));
+	if (d->node->attrs.loss.smoothing > 0)
+		d->node->flops_forward = ff_sat_add(d->node->flops_forward,
+				ff_sat_mul(2, ff_shape_volume(logits->rank, logits->shape)));
 	if (logits->needs_grad)
 		d->node->flops_backward =
 				ff_sat_mul(4, ff_shape_volume(logits->rank, logits->shape));
@@ -136,6 +151,8 @@ const struct ff_op_row ff_op_softmax_cross_entropy = {
 		.min_in = 2,
 		.max_in = 2,
 		.flags = FF_OP_LOSS | FF_OP_BACKWARD_IN,
+		.attrs = loss_attrs,
+		.n_attrs = sizeof(loss_attrs) / sizeof(loss_attrs[0]),
 		.prelude_name = "statistics",
 		.prelude = FF_OP_SOFTMAX_STATISTICS,
 		.derive = derive,
