@@ -134,7 +134,10 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 					"largest relative difference that --verify accepts (1e-4; "
 					"in "
 					"bfloat16 what rounding explains)"},
-			{"--test", FF_OPTION_FLAG, &o->test, NULL, "test accuracy at the end"},
+			{"--test", FF_OPTION_FLAG, &o->test, NULL,
+					"accuracy, loss and perplexity of the test set at the end"},
+			{"--test-every", FF_OPTION_COUNT, &o->test_every, "N",
+					"and after every N steps"},
 			{"--weights", FF_OPTION_TEXT, &o->weights, "FILE",
 					"begin with these weights (safetensors, by parameter), "
 					"not with drawn ones"},

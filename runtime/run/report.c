@@ -135,12 +135,12 @@ static double row_value(enum row row, const struct ff_candidate *c, const struct
 	case ROW_LOSS:
 		return f->loss;
 	case ROW_ACCURACY:
-		return o->accuracy >= 0 ? 100 * o->accuracy : NAN;
+		return 100 * o->at_end.accuracy;
 	case ROW_TEST_LOSS:
-		return o->accuracy >= 0 ? o->test_loss : NAN;
+		return o->at_end.loss;
 	case ROW_PERPLEXITY:
 	default:
-		return o->perplexity;
+		return o->at_end.perplexity;
 	}
 }
 
@@ -187,6 +187,20 @@ static void print_steps(
 	for (uint32_t i = 0; i < n; i++)
 		print_bytes(f[i].most_memory);
 	printf("\n");
+}
+
+/* Those on the way. */
+static void print_tests(const struct ff_outcome *o)
+{
+	for (uint32_t i = 0; i < o->n_tests; i++) {
+		const struct ff_test *t = &o->test[i];
+
+		printf("  after %" PRIu64 " steps: test accuracy %.2f %%, loss %.4f", t->step,
+				100 * t->accuracy, t->loss);
+		if (!isnan(t->perplexity))
+			printf(", perplexity %.3f", t->perplexity);
+		printf("\n");
+	}
 }
 
 static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
@@ -267,6 +281,7 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	if (p->backend->captures)
 		print_launches(opt, p, outcome);
 	print_steps(p, outcome, f);
+	print_tests(&outcome[0]);
 	if (p->n_candidates > 1)
 		print_comparison(p, outcome, speedup);
 	if (opt->report)
@@ -274,6 +289,13 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	if (opt->trace)
 		printf("trace: %s\n", opt->trace);
 	return FF_OK;
+}
+
+static void write_test(const struct ff_test *t, struct ff_out *out)
+{
+	ff_out_real(out, "accuracy", t->accuracy);
+	ff_out_real(out, "test_loss", t->loss);
+	ff_out_real(out, "perplexity", t->perplexity);
 }
 
 static void write_outcome(const struct ff_plan *p, const struct ff_candidate *c,
@@ -290,9 +312,15 @@ static void write_outcome(const struct ff_plan *p, const struct ff_candidate *c,
 	for (uint64_t i = 0; i < p->steps; i++)
 		ff_out_real(out, NULL, o->loss[i]);
 	ff_out_close(out);
-	ff_out_real(out, "accuracy", o->accuracy >= 0 ? o->accuracy : NAN);
-	ff_out_real(out, "test_loss", o->accuracy >= 0 ? o->test_loss : NAN);
-	ff_out_real(out, "perplexity", o->perplexity);
+	write_test(&o->at_end, out);
+	ff_out_array(out, "tests");
+	for (uint32_t i = 0; i < o->n_tests; i++) {
+		ff_out_object(out, NULL);
+		ff_out_u64(out, "step", o->test[i].step);
+		write_test(&o->test[i], out);
+		ff_out_close(out);
+	}
+	ff_out_close(out);
 	ff_out_array(out, "memory_bytes");
 	for (uint32_t d = 0; d < p->machine.n_devices; d++)
 		ff_out_int(out, NULL, o->memory_bytes[d]);

@@ -12,7 +12,7 @@ struct ff_run_options {
 	const char *against, *data, *machine, *device, *report, *trace, *dump;
 	const char *weights, *save, *checkpoint;
 	const char *optimizer; /* NULL: the strategy's */
-	uint64_t devices, steps, epochs, warmup, seed, every;
+	uint64_t devices, steps, epochs, warmup, seed, every, test_every;
 	double setting[FF_SETTING_COUNT]; /* NAN: the optimizer's preset */
 	struct ff_texts groups;           /* rules: ff_groups_make */
 	struct ff_rate_options rates;
@@ -69,17 +69,25 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 int ff_plan_fits(const char *name, const struct ff_schedule *s, const struct ff_schedule *beside,
 		struct ff_error *err);
 
+/* What a pass over the test set found. */
+struct ff_test {
+	uint64_t step; /* so many were behind it */
+	double accuracy, loss;
+	double perplexity; /* NAN: the loss tells none */
+};
+
 /* What one candidate did. */
 struct ff_outcome {
-	double *step_us; /* plan.steps, the slowest rank's; the first plan.warmup warm up */
-	double *loss;    /* plan.steps */
-	double accuracy, test_loss; /* accuracy < 0: not tested */
-	double perplexity;          /* NAN: not tested, or the loss tells none */
-	int64_t sent_bytes;         /* over all steps and ranks */
-	int64_t *memory_bytes;      /* by device */
-	bool captured;              /* steps but the first were launched as a whole */
-	char obstacle[256];         /* or why not */
-	struct ff_span *spans;      /* of the last step, all devices */
+	double *step_us;      /* plan.steps, the slowest rank's; the first plan.warmup warm up */
+	double *loss;         /* plan.steps */
+	struct ff_test *test; /* those on the way, */
+	uint32_t n_tests;
+	struct ff_test at_end; /* and with --test the last; all NAN: there was none */
+	int64_t sent_bytes;    /* over all steps and ranks */
+	int64_t *memory_bytes; /* by device */
+	bool captured;         /* steps but the first were launched as a whole */
+	char obstacle[256];    /* or why not */
+	struct ff_span *spans; /* of the last step, all devices */
 	uint32_t n_spans;
 };
 struct ff_spread {

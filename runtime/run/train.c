@@ -60,15 +60,18 @@ static int allocate(struct training *t, struct ff_error *err)
 	for (uint32_t i = 0; i < t->plan->n_candidates; i++) {
 		struct ff_outcome *o = &t->outcome[i];
 		struct ff_arena *a = &t->plan->arena;
+		size_t tests = 1;
 
 		o->step_us = ff_arena_array(a, t->plan->steps, sizeof(*o->step_us));
 		o->loss = ff_arena_array(a, t->plan->steps, sizeof(*o->loss));
 		o->memory_bytes = ff_arena_array(
 				a, t->plan->machine.n_devices, sizeof(*o->memory_bytes));
-		if (!o->step_us || !o->loss || !o->memory_bytes)
+		if (t->opt->test_every)
+			tests += t->plan->steps / t->opt->test_every;
+		o->test = ff_arena_array(a, tests, sizeof(*o->test));
+		if (!o->step_us || !o->loss || !o->memory_bytes || !o->test)
 			return ff_fail_memory(err);
-		o->accuracy = -1;
-		o->perplexity = NAN;
+		o->at_end = (struct ff_test){0, NAN, NAN, NAN};
 	}
 	return FF_OK;
 }
@@ -184,21 +187,21 @@ static void show(struct training *t, uint64_t step, double start_us)
 	uint64_t known = t->gathered, from = known > 20 ? known - 20 : 0;
 	double share = (double)(step + 1) / (double)t->plan->steps;
 	double loss = 0;
+	char text[128] = "";
+	int at;
 
 	if (t->comm->rank != 0)
 		return;
 	for (uint64_t k = from; k < known; k++)
 		loss += t->outcome[0].loss[k] / (double)(known - from);
-	if (known)
-		ff_progress_show(&t->progress, share, (ff_clock_us() - start_us) * 1e-6,
-				"step %" PRIu64 "/%" PRIu64
-				"  loss %.4f  rate %.3g  %.2f ms a step",
-				done, all, loss, shown_rate(t, step),
-				t->outcome[0].step_us[step] * 1e-3);
-	else
-		ff_progress_show(&t->progress, share, (ff_clock_us() - start_us) * 1e-6,
-				"step %" PRIu64 "/%" PRIu64 "  %.2f ms a step", done, all,
-				t->outcome[0].step_us[step] * 1e-3);
+	at = known ? snprintf(text, sizeof(text), "  loss %.4f", loss) : 0;
+	at += snprintf(text + at, sizeof(text) - (size_t)at, "  rate %.3g", shown_rate(t, step));
+	if (t->outcome[0].n_tests)
+		snprintf(text + at, sizeof(text) - (size_t)at, "  accuracy %.2f %%",
+				100 * t->outcome[0].test[t->outcome[0].n_tests - 1].accuracy);
+	ff_progress_show(&t->progress, share, (ff_clock_us() - start_us) * 1e-6,
+			"step %" PRIu64 "/%" PRIu64 "%s  %.2f ms a step", done, all, text,
+			t->outcome[0].step_us[step] * 1e-3);
 }
 
 /* A checkpoint, if it is time for one when `done` steps are. */
@@ -207,6 +210,42 @@ static int keep(struct training *t, uint64_t done, bool last, struct ff_error *e
 	if (!t->plan->checkpoint || !(last || done % t->plan->every == 0))
 		return FF_OK;
 	return ff_checkpoint_save(t->opt, t->plan, t->comm, t->x[0], done, err);
+}
+
+/* To the e of the mean cross-entropy of the labels; of a smoothed target that says nothing. */
+static double perplexity_of(const struct ff_graph *g, double loss)
+{
+	return g->nodes[g->loss].attrs.loss.smoothing > 0 ? NAN : exp(loss);
+}
+
+/* When so many steps of this run are done. */
+static int run_test(struct training *t, uint32_t i, uint64_t done, struct ff_test *ret,
+		struct ff_error *err)
+{
+	struct ff_test test = {.step = t->plan->first + done};
+	int code = ff_executor_test(t->x[i], &test.accuracy, &test.loss, err);
+
+	if (code < 0)
+		return code;
+	test.perplexity = perplexity_of(&t->plan->graph, test.loss);
+	*ret = test;
+	return FF_OK;
+}
+
+/* If it is time for one on the way. */
+static int test(struct training *t, uint64_t done, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	if (!t->opt->test_every || (t->plan->first + done) % t->opt->test_every != 0)
+		return FF_OK;
+	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++) {
+		struct ff_outcome *o = &t->outcome[i];
+
+		code = run_test(t, i, done, &o->test[o->n_tests], err);
+		o->n_tests += code == FF_OK;
+	}
+	return code;
 }
 
 static int train_all(struct training *t, struct ff_error *err)
@@ -227,6 +266,8 @@ static int train_all(struct training *t, struct ff_error *err)
 			code = gather_losses(t, step + 1, err);
 		if (code == FF_OK)
 			code = keep(t, t->plan->first + step + 1, last, err);
+		if (code == FF_OK)
+			code = test(t, step + 1, err);
 		if (code == FF_OK)
 			show(t, step, start);
 	}
@@ -263,12 +304,6 @@ static int gather_spans(struct training *t, uint32_t i, struct ff_error *err)
 	return code;
 }
 
-/* To the e of the mean cross-entropy of the labels; of a smoothed target that says nothing. */
-static double perplexity_of(const struct ff_graph *g, double loss)
-{
-	return g->nodes[g->loss].attrs.loss.smoothing > 0 ? NAN : exp(loss);
-}
-
 static int collect(struct training *t, uint32_t i, struct ff_error *err)
 {
 	struct ff_outcome *o = &t->outcome[i];
@@ -288,9 +323,7 @@ static int collect(struct training *t, uint32_t i, struct ff_error *err)
 	if (t->opt->trace && (code = gather_spans(t, i, err)) < 0)
 		return code;
 	if (t->opt->test)
-		code = ff_executor_test(t->x[i], &o->accuracy, &o->test_loss, err);
-	if (code == FF_OK && t->opt->test)
-		o->perplexity = perplexity_of(&t->plan->graph, o->test_loss);
+		code = run_test(t, i, t->plan->steps, &o->at_end, err);
 	return code;
 }
 

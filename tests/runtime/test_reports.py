@@ -88,6 +88,18 @@ with tempfile.TemporaryDirectory() as folder:
     accepts(reports, trained, "rates and groups")
     say(trained["rate"] == [0.25, 0.375, 0.5, 0.5, 0.125], "a rate a step", trained["rate"])
     say(trained["optimizer"]["groups"] == ["bias:decay=0,factor=2"], "and the rules")
+    run(ffrun, graph, "data-parallel", "--devices", "2", *common, "--steps", "6", "--test",
+        "--test-every", "3", "--save", folder / "tested")
+    tested = json.loads(report.read_text())
+    accepts(reports, tested, "tested on the way")
+    say([t["step"] for t in tested["tests"]] == [3, 6], "when that was asked for")
+    say(all(tested["tests"][1][k] == tested[k] for k in ("accuracy", "test_loss", "perplexity")),
+        "the last as at the end")
+    say(tested["tests"][0]["test_loss"] != tested["test_loss"], "the first not")
+    run(ffrun, graph, "data-parallel", "--devices", "2", *common, "--steps", "6", "--save",
+        folder / "untested")
+    say((folder / "tested").read_bytes() == (folder / "untested").read_bytes() and
+        json.loads(report.read_text())["loss"] == tested["loss"], "and trains as without")
     run(ffrun, graph, "data-parallel", "--devices", "2", *common, "--steps", "6", "--warmup", "2",
         "--compare", "--against", "single", "--verify", "--test", "--trace", folder / "trace.json")
     both = json.loads(report.read_text())
