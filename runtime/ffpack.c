@@ -177,11 +177,12 @@ static int find_images(struct pack *p, struct ff_error *err)
 /* The head of a .npy file (numpy.lib.format, version 1), padded to 128 bytes. */
 static int write_head(struct ff_file *f, const char *type, const char *shape, struct ff_error *err)
 {
+	static const uint8_t start[10] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, 0x76, 0};
 	char head[128];
 	int n;
 
 	memset(head, ' ', sizeof(head));
-	memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
+	memcpy(head, start, sizeof(start));
 	n = snprintf(head + 10, sizeof(head) - 10,
 			"{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", type, shape);
 	head[10 + n] = ' ';

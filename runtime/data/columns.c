@@ -332,7 +332,7 @@ static int learn_pixels(struct ff_columns *c, uint32_t field, struct ff_error *e
 	if ((code = count_pixels(r, count, err)) < 0)
 		return code;
 	for (uint32_t i = 0; i < r->column.channels; i++)
-		normalise(count + i * 256, value + i * 256);
+		normalise(count + (size_t)i * 256, value + (size_t)i * 256);
 	c->reader[0][field].value = r->value = value;
 	return FF_OK;
 }

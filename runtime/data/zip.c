@@ -27,7 +27,7 @@ static uint64_t number(const uint8_t *at, uint32_t bytes)
 	return n;
 }
 
-static bool is_record(const uint8_t *at, char third, char fourth)
+static bool is_record(const uint8_t *at, uint8_t third, uint8_t fourth)
 {
 	return at[0] == 'P' && at[1] == 'K' && at[2] == third && at[3] == fourth;
 }

@@ -60,9 +60,9 @@ int ff_pnm_decode(const char *path, const uint8_t *bytes, size_t n, struct ff_im
 				(long long)(need - (t.end - t.at)));
 	}
 	for (int64_t i = 0; i < 3 * width * height; i++) {
-		uint32_t level = t.at[channels == 3 ? i : i / 3];
+		int64_t level = t.at[channels == 3 ? i : i / 3];
 
-		ret->rgb[i] = (uint8_t)(level >= most ? 255 : (level * 255 + most / 2) / most);
+		ret->rgb[i] = (uint8_t)(level >= most ? 255 : (255 * level + most / 2) / most);
 	}
 	return FF_OK;
 }
