@@ -107,6 +107,13 @@ int ff_emit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_emit
 		out[k].kind = FF_ONNX_NODE;
 		out[k].node = name;
 		out[k].port = FF_PORT(node, k);
+		for (uint32_t i = 0; i < e->n_in; i++)
+			if (e->in[i].arranged && e->in[i].rank == out[k].rank) {
+				out[k].arranged = true;
+				out[k].onnx_rank = e->in[i].onnx_rank;
+				out[k].batch_at = e->in[i].batch_at;
+				memcpy(out[k].group, e->in[i].group, sizeof(out[k].group));
+			}
 	}
 	return FF_OK; /* what the builder refuses sticks in it */
 }

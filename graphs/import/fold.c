@@ -262,6 +262,15 @@ static int concat(struct ff_import *im, const Onnx__NodeProto *n,
 	return FF_OK;
 }
 
+static bool takes_all(const struct ff_constant *indices, int64_t size)
+{
+	bool all = indices->rank == 1 && indices->n == size;
+
+	for (int64_t k = 0; k < size && all; k++)
+		all = indices->i[k] == k;
+	return all;
+}
+
 static int gather(struct ff_import *im, const Onnx__NodeProto *n,
 		const struct ff_constant *const *in, struct ff_constant *ret)
 {
@@ -275,7 +284,13 @@ static int gather(struct ff_import *im, const Onnx__NodeProto *n,
 		return ff_import_fail(im, n, "its indices are not supported");
 	around(in[0], axis, &before, &behind);
 	size = in[0]->shape[axis];
-	*ret = (struct ff_constant){.whole = in[0]->whole, .n = before * in[1]->n * behind};
+	*ret = (struct ff_constant){.whole = in[0]->whole,
+			.trained = in[0]->trained,
+			.n = before * in[1]->n * behind};
+	if (takes_all(in[1], size) && axis == 0) { /* the same rows in their order */
+		*ret = *in[0];
+		return FF_OK;
+	}
 	for (uint32_t k = 0; k < axis; k++)
 		push_axis(ret, in[0]->shape[k]);
 	for (uint32_t k = 0; k < in[1]->rank; k++)
@@ -414,8 +429,55 @@ static int binary(struct ff_import *im, const Onnx__NodeProto *n,
 BINARY(add, a + b)
 BINARY(sub, a - b)
 BINARY(mul, a *b)
-BINARY(equal, a == b)
 BINARY(quotient, b == 0 ? 0 : b == UINT64_MAX ? (int64_t)-a : (int64_t)a / (int64_t)b)
+
+static double element(const struct ff_constant *c, int64_t i)
+{
+	i = c->n == 1 ? 0 : i;
+	return c->whole ? (double)c->i[i] : (double)c->f[i];
+}
+
+/* Numbers of any kind, element by element. */
+static int compare(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	const struct ff_constant *large = in[0]->n >= in[1]->n ? in[0] : in[1];
+	char kind = n->op_type[0];
+	int code;
+
+	if (in[0]->n != in[1]->n && in[0]->n != 1 && in[1]->n != 1)
+		return ff_import_fail(im, n, "constants of these shapes are not folded");
+	*ret = *large;
+	ret->whole = true;
+	ret->trained = false;
+	ret->weight = NULL;
+	ret->i = NULL;
+	ret->f = NULL;
+	if ((code = ff_constant_alloc(im, ret)) < 0)
+		return code;
+	for (int64_t k = 0; k < ret->n; k++) {
+		double a = element(in[0], k), b = element(in[1], k);
+
+		ret->i[k] = kind == 'E' ? a == b : kind == 'G' ? a > b : a < b;
+	}
+	return FF_OK;
+}
+
+static int not(struct ff_import * im, const Onnx__NodeProto *n, const struct ff_constant *const *in,
+		struct ff_constant *ret)
+{
+	int code;
+
+	if (!in[0]->whole)
+		return ff_import_fail(im, n, "constants of this kind are not folded");
+	*ret = *in[0];
+	ret->i = NULL;
+	if ((code = ff_constant_alloc(im, ret)) < 0)
+		return code;
+	for (int64_t k = 0; k < ret->n; k++)
+		ret->i[k] = !in[0]->i[k];
+	return FF_OK;
+}
 
 static int where(struct ff_import *im, const Onnx__NodeProto *n,
 		const struct ff_constant *const *in, struct ff_constant *ret)
@@ -426,16 +488,63 @@ static int where(struct ff_import *im, const Onnx__NodeProto *n,
 	for (int k = 1; k < 3; k++)
 		large = in[k]->n > large->n ? in[k] : large;
 	for (int k = 0; k < 3; k++)
-		if (!in[k]->whole || (in[k]->n != 1 && in[k]->n != large->n))
+		if (in[k]->whole != (k ? in[1]->whole : true) ||
+				(in[k]->n != 1 && in[k]->n != large->n))
 			return ff_import_fail(im, n, "constants of this kind are not folded");
 	*ret = *large;
+	ret->whole = in[1]->whole;
+	ret->weight = NULL;
 	ret->i = NULL;
+	ret->f = NULL;
 	if ((code = ff_constant_alloc(im, ret)) < 0)
 		return code;
 	for (int64_t k = 0; k < ret->n; k++) {
 		const struct ff_constant *c = in[in[0]->i[in[0]->n == 1 ? 0 : k] ? 1 : 2];
 
-		ret->i[k] = c->i[c->n == 1 ? 0 : k];
+		if (ret->whole)
+			ret->i[k] = c->i[c->n == 1 ? 0 : k];
+		else
+			ret->f[k] = c->f[c->n == 1 ? 0 : k];
+	}
+	return FF_OK;
+}
+
+/* What is trained is expanded by a node of its own, so that it stays one parameter. */
+static int expand(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	uint32_t rank = in[0]->rank > in[1]->n ? in[0]->rank : (uint32_t)in[1]->n;
+	int64_t stride[FF_IMPORT_RANK] = {0}, pitch = 1, volume = 1;
+	int code;
+
+	if (!in[1]->whole || rank > FF_IMPORT_RANK)
+		return ff_import_fail(im, n, "expected a shape");
+	*ret = (struct ff_constant){.whole = in[0]->whole};
+	for (uint32_t k = 0; k < rank; k++) {
+		uint32_t own = k + in[0]->rank, to = k + (uint32_t)in[1]->n;
+		int64_t a = own < rank ? 1 : in[0]->shape[own - rank];
+		int64_t b = to < rank ? 1 : in[1]->i[to - rank];
+
+		if ((a != b && a != 1 && b != 1) || b < 1 || b > MOST || volume > MOST)
+			return ff_import_fail(im, n, "its shape does not fit, or is too large");
+		push_axis(ret, a > b ? a : b);
+		volume *= a > b ? a : b;
+	}
+	for (uint32_t k = rank; k-- > rank - in[0]->rank;
+			pitch *= in[0]->shape[k + in[0]->rank - rank])
+		stride[k] = in[0]->shape[k + in[0]->rank - rank] == 1 ? 0 : pitch;
+	ret->n = volume;
+	if (volume > MOST || (code = ff_constant_alloc(im, ret)) < 0)
+		return volume > MOST ? ff_import_fail(im, n, "its shape is too large") : code;
+	for (int64_t i = 0; i < volume; i++) {
+		int64_t rest = i, from = 0;
+
+		for (uint32_t k = rank; k-- > 0; rest /= ret->shape[k])
+			from += rest % ret->shape[k] * stride[k];
+		if (ret->whole)
+			ret->i[i] = in[0]->i[from];
+		else
+			ret->f[i] = in[0]->f[from];
 	}
 	return FF_OK;
 }
@@ -480,8 +589,12 @@ static const struct {
 		{"Sub", 2, false, sub},
 		{"Mul", 2, false, mul},
 		{"Div", 2, false, quotient},
-		{"Equal", 2, false, equal},
-		{"Where", 3, false, where},
+		{"Equal", 2, true, compare},
+		{"Greater", 2, true, compare},
+		{"Less", 2, true, compare},
+		{"Not", 1, true, not },
+		{"Where", 3, true, where},
+		{"Expand", 2, true, expand},
 		{"ReduceProd", 1, false, reduce_prod},
 };
 
@@ -490,15 +603,18 @@ static int shape_of(struct ff_import *im, const Onnx__NodeProto *n, bool *done)
 {
 	const struct ff_onnx_value *v = ff_onnx_in(im, n, 0);
 	struct ff_constant c = {.whole = true, .rank = 1};
+	int64_t shape[FF_IMPORT_RANK];
+	uint32_t rank;
 	int code;
 
 	if (!v)
 		return ff_import_fail(im, n, "input 0 is missing");
-	c.n = c.shape[0] = v->kind == FF_ONNX_NODE ? v->rank : v->constant.rank;
+	rank = v->kind == FF_ONNX_NODE ? ff_onnx_shape(v, shape) : v->constant.rank;
+	c.n = c.shape[0] = rank;
 	if ((code = ff_constant_alloc(im, &c)) < 0)
 		return code;
 	for (int64_t k = 0; k < c.n; k++)
-		c.i[k] = v->kind == FF_ONNX_NODE ? v->shape[k] : v->constant.shape[k];
+		c.i[k] = v->kind == FF_ONNX_NODE ? shape[k] : v->constant.shape[k];
 	*done = true;
 	return ff_onnx_set_constant(im, n, 0, &c);
 }
@@ -541,6 +657,8 @@ int ff_fold(struct ff_import *im, const Onnx__NodeProto *n, bool *done)
 			return ff_import_fail(im, n, "input %zu is missing", i);
 		in[i] = v ? &v->constant : NULL;
 		if (v && !folds[k].moves && !v->constant.whole)
+			return FF_OK;
+		if (v && v->constant.trained && (folds[k].fold == expand || folds[k].fold == where))
 			return FF_OK;
 	}
 	if ((code = folds[k].fold(im, n, in, &c)) < 0)

@@ -123,6 +123,7 @@ static int read_initializers(struct ff_import *im)
 			return code;
 		v->kind = FF_ONNX_CONSTANT;
 		v->constant.weight = t->name;
+		v->constant.trained = !v->constant.whole;
 	}
 	return FF_OK;
 }
@@ -337,7 +338,8 @@ static int add_loss(struct ff_import *im, const struct ff_onnx_value *output)
 	union ff_attrs t = ff_attrs_preset(FF_OP_TRANSPOSE), a = ff_attrs_preset(FF_OP_INPUT);
 	int code;
 
-	if (output->kind != FF_ONNX_NODE || output->rank < 2 || output->dtype != FF_F32)
+	if (output->kind != FF_ONNX_NODE || output->arranged || output->rank < 2 ||
+			output->dtype != FF_F32)
 		return ff_fail(im->err, FF_E_INPUT,
 				"%s: %s: expected numbers for each class of each sample",
 				im->opt->model, output->name);

@@ -22,6 +22,7 @@ struct ff_constant {
 	const char *weight; /* the initializer that these are the elements of, in its own order or
 			     * with its two axes swapped; or NULL */
 	bool swapped;
+	bool trained; /* they come from initializers, wherever they were moved */
 };
 
 enum ff_onnx_kind { FF_ONNX_NOTHING, FF_ONNX_CONSTANT, FF_ONNX_NODE };
@@ -34,6 +35,12 @@ struct ff_onnx_value {
 	enum ff_dtype dtype;
 	uint32_t rank;
 	int32_t shape[FF_MAX_RANK];
+	/* NODE whose samples are not axis 0 of the ONNX value, or share that axis with others: the
+	 * node has them first, and behind them the rest as it stands (arrange.c). */
+	bool arranged;
+	uint8_t onnx_rank;
+	uint8_t group[FF_MAX_RANK];    /* by axis of the node: of which ONNX axis it is a part */
+	uint8_t batch_at;              /* so many axes of their group stand before the samples */
 	int32_t pad[2];                /* zeros around the image that its only reader takes along */
 	uint32_t uses;                 /* by nodes that are imported, and as an output */
 	const Onnx__NodeProto *maker;  /* NULL: an input or an initializer */
@@ -102,6 +109,24 @@ int ff_onnx_set_same(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
 		const struct ff_onnx_value *same);
 /* Room for the elements of a constant. */
 int ff_constant_alloc(struct ff_import *im, struct ff_constant *c);
+
+/* arrange.c: values whose samples are somewhere else than at first.  The shape that the model
+ * knows; its axes. */
+uint32_t ff_onnx_shape(const struct ff_onnx_value *v, int64_t shape[FF_IMPORT_RANK]);
+/* Whether operators of this kind take such values. */
+bool ff_onnx_takes_arranged(const char *op);
+bool ff_onnx_same_arrangement(const struct ff_onnx_value *a, const struct ff_onnx_value *b);
+/* The node's axis that is ONNX axis `axis` of `v`. */
+int ff_onnx_axis_of(struct ff_import *im, const Onnx__NodeProto *n, int64_t axis,
+		const struct ff_onnx_value *v, uint32_t *ret);
+/* Axis i of the output is axis perm[i] of `v`; the same elements under another shape. */
+int ff_onnx_turn(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *v,
+		const uint32_t *perm, struct ff_onnx_value *ret);
+int ff_onnx_regroup(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *v,
+		uint32_t rank, const int64_t *shape, struct ff_onnx_value *ret);
+/* The shape of a constant that broadcasts to `v`, by the node's axes, that of the samples 1. */
+int ff_onnx_fit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
+		const struct ff_onnx_value *v, struct ff_constant *ret);
 
 /* emit.c: nodes of the graph that is built. */
 struct ff_emit {

@@ -66,6 +66,7 @@ int ff_onnx_pad(struct ff_import *im, const Onnx__NodeProto *n)
 	const struct ff_onnx_value *out = ff_onnx_value(im, n->output[0]);
 	const struct ff_constant *pads, *value = NULL;
 	struct ff_onnx_value *in, padded;
+	double number;
 	bool taken = out->uses == 1 && out->reader &&
 		     (!strcmp(out->reader->op_type, "AveragePool") ||
 				     !strcmp(out->reader->op_type, "Conv"));
@@ -76,21 +77,22 @@ int ff_onnx_pad(struct ff_import *im, const Onnx__NodeProto *n)
 			(ff_onnx_in(im, n, 2) &&
 					(code = ff_onnx_in_constant(im, n, 2, &value)) < 0))
 		return code;
-	if (!taken || in->rank != 4 || !pads->whole || pads->n != 8 ||
-			(value && (value->whole || value->n != 1 || value->f[0] != 0)) ||
-			(ff_onnx_attr(n, "mode") && !ff_onnx_is(n, "mode", "constant")))
-		return ff_import_fail(im, n,
-				"only zeros around images before an average or a "
-				"convolution are supported");
+	if (ff_onnx_attr(n, "mode") && !ff_onnx_is(n, "mode", "constant"))
+		return ff_import_fail(im, n, "only padding with one number is supported");
+	if (!pads->whole || pads->n != 2 * (int64_t)in->rank || (value && value->n != 1))
+		return ff_import_fail(im, n, "its padding does not fit %u axes", in->rank);
+	number = !value ? 0 : value->whole ? (double)value->i[0] : (double)value->f[0];
+	taken = taken && in->rank == 4 && number == 0;
+	for (int k = 0; k < 4 && taken; k++)
+		taken = pads->i[k] == pads->i[k + 4] && pads->i[k] >= 0 && (k > 1 || !pads->i[k]);
+	if (!taken)
+		return ff_emit_pad(im, n, in, pads, number);
 	padded = *in;
 	for (int k = 0; k < 4; k++) {
 		int64_t size = pads->i[k];
 
-		if (size != pads->i[k + 4] || size < 0 || size > INT32_MAX || (k < 2 && size))
-			return ff_import_fail(im, n,
-					"padding of %" PRId64 " and %" PRId64
-					" along axis %d is not supported",
-					size, pads->i[k + 4], k);
+		if (size > INT32_MAX)
+			return ff_import_fail(im, n, "padding of %" PRId64, size);
 		if (k >= 2)
 			padded.pad[k - 2] = (int32_t)size;
 	}

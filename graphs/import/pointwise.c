@@ -187,26 +187,30 @@ static int with_parameter(struct ff_import *im, const Onnx__NodeProto *n, const 
 {
 	union ff_attrs a = ff_attrs_preset(b->op);
 	struct ff_emit e = {.op = b->op, .attrs = &a, .in = {*in}, .n_in = 1};
-	struct ff_constant own = *c;
-	int code;
+	struct ff_constant own;
+	int code = ff_onnx_fit(im, n, c, in, &own);
 
-	if (!c->weight)
-		return ff_import_fail(im, n,
-				"a constant of %" PRId64 " elements that is no weight of the "
-				"model is not supported",
-				c->n);
-	while (own.rank > in->rank && own.shape[0] == 1) { /* what broadcasts anyway */
-		own.rank--;
-		memmove(own.shape, own.shape + 1, own.rank * sizeof(*own.shape));
-	}
-	if (own.rank > FF_MAX_RANK)
-		return ff_import_fail(im, n, "more than %d axes", FF_MAX_RANK);
+	if (code < 0)
+		return code;
 	a.binary.rank = (int32_t)own.rank;
 	for (uint32_t k = 0; k < own.rank; k++)
 		a.binary.shape[k] = (int32_t)own.shape[k];
 	if ((code = ff_emit_param(im, n, &own, false, &e.params[0])) < 0)
 		return code;
 	return ff_emit_as(im, n, &e);
+}
+
+/* Numbers that are not trained, on either side of a computed tensor. */
+static int with_constant(struct ff_import *im, const Onnx__NodeProto *n, const struct binary *b,
+		const struct ff_onnx_value *in, const struct ff_constant *c, bool left)
+{
+	struct ff_onnx_value known = {.kind = FF_ONNX_NODE};
+	struct ff_emit e = {.op = b->op, .n_in = 2};
+	int code = ff_emit_constant(im, n, c, in, &known);
+
+	e.in[left] = *in;
+	e.in[!left] = known;
+	return code < 0 ? code : ff_emit_as(im, n, &e);
 }
 
 /* A number on either side. */
@@ -242,10 +246,14 @@ static int emit_binary(struct ff_import *im, const Onnx__NodeProto *n)
 	if (n->n_input != 2 || !in[0] || !in[1] ||
 			(in[0]->kind == FF_ONNX_NODE && in[1]->kind == FF_ONNX_NODE))
 		return ff_onnx_many(im, n, b->op, NULL);
+	if (in[left]->arranged && !ff_onnx_takes_arranged(n->op_type))
+		return ff_import_fail(im, n, "its samples are not axis 0");
 	if (in[left]->kind == FF_ONNX_CONSTANT)
 		return ff_import_fail(im, n, "both operands are constants");
 	if (is_number(&in[!left]->constant) && !in[!left]->constant.weight && b->scales)
 		return with_number(im, n, b, in[left], number_of(&in[!left]->constant), left);
+	if (!in[!left]->constant.trained)
+		return with_constant(im, n, b, in[left], &in[!left]->constant, left);
 	if (left && !b->commutes)
 		return ff_import_fail(im, n, "a weight on its left is not supported");
 	return with_parameter(im, n, b, in[left], &in[!left]->constant);

@@ -47,6 +47,8 @@ int ff_onnx_many(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op,
 		if (code < 0)
 			return code;
 		e.in[i] = *in;
+		if (!ff_onnx_same_arrangement(&e.in[0], in))
+			return ff_import_fail(im, n, "its inputs have their samples elsewhere");
 	}
 	return ff_emit_as(im, n, &e);
 }
@@ -102,7 +104,15 @@ static int emit_shape(struct ff_import *im, const Onnx__NodeProto *n,
 		const struct ff_onnx_value *in, uint32_t rank, const int32_t *shape)
 {
 	struct ff_onnx_value out = {.kind = FF_ONNX_NODE};
-	int code = ff_emit_reshape(im, n, in, rank, shape, &out);
+	int64_t wide[FF_MAX_RANK + 1];
+	int code;
+
+	for (uint32_t k = 0; k < rank; k++)
+		wide[k] = shape[k];
+	if (in->arranged || (rank && shape[0] != in->shape[0]))
+		code = ff_onnx_regroup(im, n, in, rank, wide, &out);
+	else
+		code = ff_emit_reshape(im, n, in, rank, shape, &out);
 
 	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
 }
@@ -127,8 +137,9 @@ static int emit_reshape(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	const struct ff_constant *want;
 	struct ff_onnx_value *in;
+	int64_t all = 1, known = 1, have[FF_IMPORT_RANK];
 	int32_t shape[FF_MAX_RANK];
-	int64_t all = 1, known = 1;
+	uint32_t rank;
 	int code;
 
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
@@ -137,10 +148,11 @@ static int emit_reshape(struct ff_import *im, const Onnx__NodeProto *n)
 	if (!want->whole || want->n > FF_MAX_RANK)
 		return ff_import_fail(im, n, "a shape of %" PRId64 " axes, expected at most %d",
 				want->n, FF_MAX_RANK);
-	for (uint32_t k = 0; k < in->rank; k++)
-		all *= in->shape[k];
+	rank = ff_onnx_shape(in, have);
+	for (uint32_t k = 0; k < rank; k++)
+		all *= have[k];
 	for (int64_t k = 0; k < want->n; k++) {
-		int64_t size = want->i[k] == 0 && k < in->rank ? in->shape[k] : want->i[k];
+		int64_t size = want->i[k] == 0 && k < rank ? have[k] : want->i[k];
 
 		if (size < -1 || size > INT32_MAX)
 			return ff_import_fail(im, n, "axis %" PRId64 " would be %" PRId64, k, size);
@@ -179,16 +191,20 @@ static int emit_squeeze(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	bool marked[FF_MAX_RANK + 1] = {0}, any;
 	struct ff_onnx_value *in;
+	int64_t have[FF_IMPORT_RANK];
 	int32_t shape[FF_MAX_RANK];
-	uint32_t rank = 0;
-	int code;
+	uint32_t rank = 0, all = 0;
+	int code = ff_onnx_in_node(im, n, 0, &in);
 
-	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
-			(code = ff_onnx_axes(im, n, in->rank, marked, &any)) < 0)
+	if (code == FF_OK) {
+		all = ff_onnx_shape(in, have);
+		code = ff_onnx_axes(im, n, all, marked, &any);
+	}
+	if (code < 0)
 		return code;
-	for (uint32_t k = 0; k < in->rank; k++)
-		if (any ? !marked[k] : in->shape[k] != 1)
-			shape[rank++] = in->shape[k];
+	for (uint32_t k = 0; k < all; k++)
+		if (any ? !marked[k] : have[k] != 1)
+			shape[rank++] = (int32_t)have[k];
 	return emit_shape(im, n, in, rank, shape);
 }
 
@@ -196,8 +212,9 @@ static int emit_unsqueeze(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	bool marked[FF_MAX_RANK + 1] = {0}, any;
 	struct ff_onnx_value *in;
+	int64_t have[FF_IMPORT_RANK];
 	int32_t shape[FF_MAX_RANK];
-	uint32_t rank = 0, added = 0;
+	uint32_t rank = 0, added = 0, all;
 	const Onnx__AttributeProto *a = ff_onnx_attr(n, "axes");
 	const struct ff_constant *given = NULL;
 	int code = ff_onnx_in_node(im, n, 0, &in);
@@ -207,43 +224,38 @@ static int emit_unsqueeze(struct ff_import *im, const Onnx__NodeProto *n)
 	if (code < 0)
 		return code;
 	added = a ? (uint32_t)a->n_ints : (uint32_t)given->n;
-	if (added > FF_MAX_RANK || in->rank + added > FF_MAX_RANK)
+	all = ff_onnx_shape(in, have);
+	if (added > FF_MAX_RANK || all + added > FF_MAX_RANK)
 		return ff_import_fail(im, n, "more than %d axes", FF_MAX_RANK);
-	if ((code = ff_onnx_axes(im, n, in->rank + added, marked, &any)) < 0)
+	if ((code = ff_onnx_axes(im, n, all + added, marked, &any)) < 0)
 		return code;
-	for (uint32_t k = 0, at = 0; k < in->rank + added; k++)
-		shape[rank++] = marked[k] || at == in->rank ? 1 : in->shape[at++];
+	for (uint32_t k = 0, at = 0; k < all + added; k++)
+		shape[rank++] = marked[k] || at == all ? 1 : (int32_t)have[at++];
 	return emit_shape(im, n, in, rank, shape);
 }
 
 static int emit_transpose(struct ff_import *im, const Onnx__NodeProto *n)
 {
-	const Onnx__AttributeProto *perm = ff_onnx_attr(n, "perm");
-	union ff_attrs a = ff_attrs_preset(FF_OP_TRANSPOSE);
-	struct ff_emit e = {.op = FF_OP_TRANSPOSE, .attrs = &a, .n_in = 1};
-	struct ff_onnx_value *in;
-	bool moved = false;
+	const Onnx__AttributeProto *given = ff_onnx_attr(n, "perm");
+	struct ff_onnx_value out = {.kind = FF_ONNX_NODE}, *in;
+	uint32_t perm[FF_IMPORT_RANK], rank, seen = 0;
+	int64_t shape[FF_IMPORT_RANK];
 	int code = ff_onnx_in_node(im, n, 0, &in);
 
 	if (code < 0)
 		return code;
-	if (perm && perm->n_ints != in->rank)
-		return ff_import_fail(im, n, "its perm does not fit %u axes", in->rank);
-	a.transpose.rank = (int32_t)in->rank;
-	for (uint32_t k = 0; k < in->rank; k++) {
-		uint32_t from;
-
-		code = ff_onnx_axis(
-				im, n, perm ? perm->ints[k] : in->rank - 1 - k, in->rank, &from);
-		if (code < 0)
-			return code;
-		a.transpose.perm[k] = (int32_t)from;
-		moved = moved || from != k;
+	rank = ff_onnx_shape(in, shape);
+	if (given && given->n_ints != rank)
+		return ff_import_fail(im, n, "its perm does not fit %u axes", rank);
+	for (uint32_t k = 0; k < rank && code == FF_OK; k++) {
+		code = ff_onnx_axis(im, n, given ? given->ints[k] : rank - 1 - k, rank, &perm[k]);
+		seen |= code == FF_OK ? 1u << perm[k] : 0;
 	}
-	if (!moved)
-		return ff_onnx_set_same(im, n, 0, in);
-	e.in[0] = *in;
-	return ff_emit_as(im, n, &e);
+	if (code == FF_OK && seen != (1u << rank) - 1)
+		return ff_import_fail(im, n, "its perm is no order of %u axes", rank);
+	if (code == FF_OK)
+		code = ff_onnx_turn(im, n, in, perm, &out);
+	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
 }
 
 /* Before opset 13 all axes from `axis` on together, which is the same for the last. */
@@ -255,8 +267,8 @@ static int softmax(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op
 	int code = ff_onnx_in_node(im, n, 0, &in);
 
 	if (code == FF_OK)
-		code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", im->opset < 13 ? 1 : -1),
-				in->rank, &axis);
+		code = ff_onnx_axis_of(
+				im, n, ff_onnx_int(n, "axis", im->opset < 13 ? 1 : -1), in, &axis);
 	if (code < 0)
 		return code;
 	if (im->opset < 13 && axis + 1 < in->rank)
@@ -277,20 +289,23 @@ int ff_onnx_log_softmax(struct ff_import *im, const Onnx__NodeProto *n)
 	return softmax(im, n, FF_OP_LOG_SOFTMAX);
 }
 
-/* Elements start .. stop - 1 of one axis. */
+/* Every `step`-th of the elements start .. stop - 1 of one axis. */
 static int cut(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
-		uint32_t axis, int64_t start, int64_t stop, struct ff_onnx_value *ret)
+		uint32_t axis, int64_t start, int64_t stop, int64_t step, struct ff_onnx_value *ret)
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_SLICE);
 	const struct ff_emit e = {.op = FF_OP_SLICE, .attrs = &a, .in = {*in}, .n_in = 1};
 
-	if (start == 0 && stop == in->shape[axis]) {
+	if (start == 0 && stop == in->shape[axis] && step == 1) {
 		*ret = *in;
 		return FF_OK;
 	}
+	if (!axis)
+		return ff_import_fail(im, n, "samples are not cut");
 	a.slice.axis = (int32_t)axis;
 	a.slice.start = (int32_t)start;
 	a.slice.stop = (int32_t)stop;
+	a.slice.step = (int32_t)step;
 	return ff_emit(im, n, &e, ret, 1);
 }
 
@@ -319,18 +334,18 @@ static int emit_slice(struct ff_import *im, const Onnx__NodeProto *n)
 		return ff_import_fail(im, n, "its starts, ends, axes and steps do not match");
 	at = *in;
 	for (int64_t i = 0; i < start->n; i++) {
+		int64_t from, to, step = steps ? steps->i[i] : 1;
 		uint32_t axis;
-		int64_t from, to;
 
-		if ((code = ff_onnx_axis(im, n, axes ? axes->i[i] : i, in->rank, &axis)) < 0)
+		if ((code = ff_onnx_axis_of(im, n, axes ? axes->i[i] : i, in, &axis)) < 0)
 			return code;
-		if (steps && steps->i[i] != 1)
-			return ff_import_fail(im, n, "steps of %" PRId64 " are not supported",
-					steps->i[i]);
+		if (step < 1 || step > INT32_MAX)
+			return ff_import_fail(
+					im, n, "steps of %" PRId64 " are not supported", step);
 		from = clamp(start->i[i], at.shape[axis]);
 		to = clamp(stop->i[i], at.shape[axis]);
 		next = (struct ff_onnx_value){.kind = FF_ONNX_NODE};
-		if ((code = cut(im, n, &at, axis, from, to, &next)) < 0)
+		if ((code = cut(im, n, &at, axis, from, to, step, &next)) < 0)
 			return code;
 		at = next;
 	}
@@ -348,8 +363,7 @@ static int emit_split(struct ff_import *im, const Onnx__NodeProto *n)
 	int code;
 
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
-			(code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 0), in->rank, &axis)) <
-					0)
+			(code = ff_onnx_axis_of(im, n, ff_onnx_int(n, "axis", 0), in, &axis)) < 0)
 		return code;
 	if (!sizes && ff_onnx_in(im, n, 1) && (code = ff_onnx_in_constant(im, n, 1, &given)) < 0)
 		return code;
@@ -364,7 +378,7 @@ static int emit_split(struct ff_import *im, const Onnx__NodeProto *n)
 		if (size < 1 || size > in->shape[axis] - at)
 			return ff_import_fail(im, n, "its parts do not fit %d", in->shape[axis]);
 		if (n->output[k][0] && ff_onnx_value(im, n->output[k])->uses) {
-			if ((code = cut(im, n, in, axis, at, at + size, &out)) < 0 ||
+			if ((code = cut(im, n, in, axis, at, at + size, 1, &out)) < 0 ||
 					(code = ff_onnx_set_same(im, n, k, &out)) < 0)
 				return code;
 		}
@@ -392,37 +406,56 @@ static int embed(struct ff_import *im, const Onnx__NodeProto *n, const struct ff
 	return ff_emit_as(im, n, &e);
 }
 
-/* An embedding, or one element of an axis. */
+/* Several elements of an axis, in an order that is known. */
+static int pick(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		uint32_t axis, const struct ff_constant *index)
+{
+	double *at = ff_arena_array(im->arena, (size_t)index->n + 1, sizeof(*at));
+	union ff_attrs a = {.gather = {(int32_t)axis, {index->n, at}}};
+	const struct ff_emit e = {.op = FF_OP_GATHER, .attrs = &a, .in = {*in}, .n_in = 1};
+
+	if (!at)
+		return ff_fail_memory(im->err);
+	if (!axis || index->rank != 1)
+		return ff_import_fail(im, n, "samples are not gathered, and indices have one axis");
+	for (int64_t i = 0; i < index->n; i++)
+		at[i] = (double)(index->i[i] < 0 ? index->i[i] + in->shape[axis] : index->i[i]);
+	return ff_emit_as(im, n, &e);
+}
+
+/* An embedding, one element of an axis, or several. */
 static int emit_gather(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	struct ff_onnx_value *in = ff_onnx_in(im, n, 0), *ids = ff_onnx_in(im, n, 1);
 	struct ff_onnx_value row = {.kind = FF_ONNX_NODE};
 	const struct ff_constant *index;
+	int64_t at, have[FF_IMPORT_RANK];
 	int32_t shape[FF_MAX_RANK];
-	uint32_t axis, rank = 0;
-	int64_t at;
+	uint32_t axis, onnx, rank = 0, all;
 	int code;
 
 	if (in && ids && in->kind == FF_ONNX_CONSTANT && ids->kind == FF_ONNX_NODE)
 		return embed(im, n, &in->constant, ids);
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
 			(code = ff_onnx_in_constant(im, n, 1, &index)) < 0 ||
-			(code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 0), in->rank, &axis)) <
-					0)
+			(code = ff_onnx_axis_of(im, n, ff_onnx_int(n, "axis", 0), in, &axis)) < 0)
 		return code;
-	if (!index->whole || index->n != 1)
-		return ff_import_fail(
-				im, n, "of what is computed only one element of an axis is taken");
+	if (!index->whole)
+		return ff_import_fail(im, n, "its indices are no whole numbers");
+	if (index->n != 1)
+		return pick(im, n, in, axis, index);
 	at = index->i[0] < 0 ? index->i[0] + in->shape[axis] : index->i[0];
 	if (at < 0 || at >= in->shape[axis])
 		return ff_import_fail(
 				im, n, "index %" PRId64 " of %d", index->i[0], in->shape[axis]);
-	if ((code = cut(im, n, in, axis, at, at + 1, &row)) < 0)
+	if ((code = cut(im, n, in, axis, at, at + 1, 1, &row)) < 0)
 		return code;
-	for (uint32_t k = 0; k < in->rank; k++)
-		if (k != axis || index->rank)
-			shape[rank++] = row.shape[k];
-	return emit_shape(im, n, &row, rank, shape);
+	all = ff_onnx_shape(&row, have);
+	code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", 0), all, &onnx);
+	for (uint32_t k = 0; k < all && code == FF_OK; k++)
+		if (k != onnx || index->rank)
+			shape[rank++] = (int32_t)have[k];
+	return code < 0 ? code : emit_shape(im, n, &row, rank, shape);
 }
 
 static const struct ff_onnx_row rows[] = {
@@ -438,6 +471,9 @@ static const struct ff_onnx_row rows[] = {
 		{"Slice", emit_slice},
 		{"Split", emit_split},
 		{"Gather", emit_gather},
+		{"Expand", ff_onnx_expand},
+		{"Where", ff_onnx_where},
+		{"LSTM", ff_onnx_lstm},
 		{"Conv", ff_onnx_conv},
 		{"Pad", ff_onnx_pad},
 		{"Gemm", ff_onnx_gemm},

@@ -21,6 +21,18 @@ int ff_onnx_reduce_max(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_batch_norm(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_layer_norm(struct ff_import *im, const Onnx__NodeProto *n);
 
+/* constants.c: those that go with constants or to a shape. */
+int ff_onnx_expand(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_where(struct ff_import *im, const Onnx__NodeProto *n);
+/* Numbers that are not trained, which broadcast to `v`, as a value beside it. */
+int ff_emit_constant(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
+		const struct ff_onnx_value *v, struct ff_onnx_value *ret);
+/* Numbers around a tensor, or less of it. */
+int ff_emit_pad(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		const struct ff_constant *pads, double value);
+/* lstm.c */
+int ff_onnx_lstm(struct ff_import *im, const Onnx__NodeProto *n);
+
 /* pointwise.c: functions of one element and of two; NULL when unknown. */
 const struct ff_onnx_row *ff_onnx_pointwise_row(const char *op);
 

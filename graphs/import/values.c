@@ -52,6 +52,11 @@ int ff_onnx_in_node(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
 				"input %zu, %s, is a constant, expected something that is "
 				"computed",
 				i, v->name);
+	if (v->arranged && !ff_onnx_takes_arranged(n->op_type))
+		return ff_import_fail(im, n,
+				"the samples of input %zu, %s, are not its axis 0, which this "
+				"operator is not supported for",
+				i, v->name);
 	*ret = v;
 	return FF_OK;
 }

@@ -1,0 +1,243 @@
+/* ONNX operators that go with constants, or to a shape.  SPDX-License-Identifier: Apache-2.0 */
+#include <float.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "rows.h"
+
+/* Elements as runs; what is infinite is the largest number there is. */
+static int list_runs(struct ff_import *im, const struct ff_constant *c, struct ff_numbers *ret)
+{
+	double *at = ff_arena_array(im->arena, 2 * (size_t)c->n + 2, sizeof(*at));
+
+	if (!at)
+		return ff_fail_memory(im->err);
+	ret->n = 0;
+	ret->at = at;
+	for (int64_t i = 0; i < c->n; i++) {
+		double x = c->whole ? (double)c->i[i] : (double)c->f[i];
+
+		x = x < -(double)FLT_MAX  ? -(double)FLT_MAX
+		    : x > (double)FLT_MAX ? (double)FLT_MAX
+					  : x;
+		if (ret->n && at[ret->n - 1] == x) {
+			at[ret->n - 2]++;
+			continue;
+		}
+		at[ret->n++] = 1;
+		at[ret->n++] = x;
+	}
+	return FF_OK;
+}
+
+/* One for all samples, where each has its own and all are the same. */
+static int take_sample(struct ff_import *im, const Onnx__NodeProto *n, struct ff_constant *c,
+		const struct ff_onnx_value *v)
+{
+	int64_t each = c->n / v->shape[0];
+
+	if (v->arranged || c->rank != v->rank || c->shape[0] == 1)
+		return FF_OK;
+	for (int64_t i = each; i < c->n; i++)
+		if (c->whole ? c->i[i] != c->i[i % each] : !(c->f[i] == c->f[i % each]))
+			return ff_import_fail(
+					im, n, "a constant that differs from sample to sample");
+	c->shape[0] = 1;
+	c->n = each;
+	return FF_OK;
+}
+
+int ff_emit_constant(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *c,
+		const struct ff_onnx_value *v, struct ff_onnx_value *ret)
+{
+	const char *own = n->name && n->name[0] ? n->name : n->output[0];
+	union ff_attrs a = ff_attrs_preset(FF_OP_CONSTANT_OF);
+	struct ff_emit e = {.op = FF_OP_CONSTANT_OF, .attrs = &a};
+	struct ff_constant fit;
+	int code = ff_onnx_fit(im, n, c, v, &fit);
+
+	if (code == FF_OK)
+		code = take_sample(im, n, &fit, v);
+	if (code == FF_OK)
+		code = list_runs(im, &fit, &a.constant.runs);
+	if (code < 0)
+		return code;
+	e.name = ff_arena_printf(im->arena, "%s.constant", own);
+	a.constant.rank = (int32_t)v->rank;
+	for (uint32_t k = 0; k < v->rank; k++)
+		a.constant.shape[k] = k + fit.rank < v->rank
+						      ? 1
+						      : (int32_t)fit.shape[k + fit.rank - v->rank];
+	a.constant.shape[0] = v->shape[0];
+	code = ff_emit(im, n, &e, ret, 1);
+	ret->arranged = v->arranged;
+	ret->onnx_rank = v->onnx_rank;
+	ret->batch_at = v->batch_at;
+	memcpy(ret->group, v->group, sizeof(ret->group));
+	return code;
+}
+
+int ff_emit_pad(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
+		const struct ff_constant *pads, double value)
+{
+	union ff_attrs a = {.pad = {.rank = (int32_t)in->rank, .rank_after = (int32_t)in->rank}};
+	const struct ff_emit e = {.op = FF_OP_PAD, .attrs = &a, .in = {*in}, .n_in = 1};
+	bool any = false;
+
+	for (uint32_t k = 0; k < in->rank; k++) {
+		int64_t before = pads->i[k], after = pads->i[k + in->rank];
+
+		if (before < -INT32_MAX || before > INT32_MAX || after < -INT32_MAX ||
+				after > INT32_MAX)
+			return ff_import_fail(im, n, "padding of %" PRId64 " and %" PRId64, before,
+					after);
+		a.pad.before[k] = (int32_t)before;
+		a.pad.after[k] = (int32_t)after;
+		any = any || before || after;
+	}
+	a.pad.value = value;
+	return any ? ff_emit_as(im, n, &e) : ff_onnx_set_same(im, n, 0, in);
+}
+
+/* A shape to which `in` broadcasts, and what comes out. */
+static int read_shape(struct ff_import *im, const Onnx__NodeProto *n, uint32_t rank,
+		const int64_t *in, struct ff_expand_attrs *a)
+{
+	const struct ff_constant *want;
+	int code = ff_onnx_in_constant(im, n, 1, &want);
+
+	if (code < 0)
+		return code;
+	if (!want->whole || want->n > FF_MAX_RANK || rank > FF_MAX_RANK)
+		return ff_import_fail(im, n, "expected a shape of at most %d axes", FF_MAX_RANK);
+	a->rank = want->n > rank ? (int32_t)want->n : (int32_t)rank;
+	for (uint32_t k = 0; k < (uint32_t)a->rank; k++) {
+		uint32_t own = k + rank, to = k + (uint32_t)want->n;
+		int64_t x = own < (uint32_t)a->rank ? 1 : in[own - (uint32_t)a->rank];
+		int64_t y = to < (uint32_t)a->rank ? 1 : want->i[to - (uint32_t)a->rank];
+
+		if ((x != y && x != 1 && y != 1) || y < 1 || y > INT32_MAX)
+			return ff_import_fail(im, n,
+					"axis %u of %" PRId64 " cannot become %" PRId64, k, x, y);
+		a->shape[k] = (int32_t)(x > y ? x : y);
+	}
+	return FF_OK;
+}
+
+/* A parameter, whose first axis is the samples then. */
+static int expand_weight(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *c, union ff_attrs *a)
+{
+	struct ff_emit e = {.op = FF_OP_EXPAND, .attrs = a};
+	struct ff_constant own = *c;
+	int code;
+
+	while (own.rank > 1 && own.shape[0] == 1) {
+		own.rank--;
+		memmove(own.shape, own.shape + 1, own.rank * sizeof(*own.shape));
+	}
+	a->expand.own_rank = (int32_t)own.rank;
+	for (uint32_t k = 0; k < own.rank; k++)
+		a->expand.own[k] = (int32_t)own.shape[k];
+	if ((code = ff_emit_param(im, n, &own, false, &e.params[0])) < 0)
+		return code;
+	return ff_emit_as(im, n, &e);
+}
+
+int ff_onnx_expand(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_EXPAND);
+	struct ff_emit e = {.op = FF_OP_EXPAND, .attrs = &a, .n_in = 1};
+	struct ff_onnx_value *in = ff_onnx_in(im, n, 0);
+	int64_t shape[FF_IMPORT_RANK];
+	bool same;
+	int code;
+
+	if (in && in->kind == FF_ONNX_CONSTANT) {
+		code = read_shape(im, n, in->constant.rank, in->constant.shape, &a.expand);
+		return code < 0 ? code : expand_weight(im, n, &in->constant, &a);
+	}
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = read_shape(im, n, ff_onnx_shape(in, shape), shape, &a.expand)) < 0)
+		return code;
+	same = a.expand.rank == (int32_t)in->rank &&
+	       !memcmp(a.expand.shape, in->shape, in->rank * sizeof(*in->shape));
+	if (same)
+		return ff_onnx_set_same(im, n, 0, in);
+	e.in[0] = *in;
+	return ff_emit_as(im, n, &e);
+}
+
+/* Where `c` is `where`, 1; elsewhere 0, or what `other` says. */
+static int select(struct ff_import *im, const struct ff_constant *c, bool where,
+		const struct ff_constant *other, struct ff_constant *ret)
+{
+	const struct ff_constant *large = other && other->n > c->n ? other : c;
+
+	*ret = *large;
+	ret->whole = ret->trained = false;
+	ret->i = NULL;
+	ret->f = NULL;
+	if (ff_constant_alloc(im, ret) < 0)
+		return im->err->code;
+	for (int64_t i = 0; i < ret->n; i++) {
+		bool here = (c->i[c->n == 1 ? 0 : i] != 0) == where;
+		int64_t k = other && other->n > 1 ? i : 0;
+
+		ret->f[i] = !other         ? here
+			    : !here        ? 0
+			    : other->whole ? (float)other->i[k]
+					   : other->f[k];
+	}
+	return FF_OK;
+}
+
+/* `v` where the condition is `where`, else 0. */
+static int keep(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *v,
+		const struct ff_constant *c, bool where, struct ff_onnx_value *ret)
+{
+	struct ff_emit e = {.op = FF_OP_MUL, .in = {*v}, .n_in = 2};
+	struct ff_constant mask;
+	int code = select(im, c, where, NULL, &mask);
+
+	e.in[1].kind = FF_ONNX_NODE;
+	if (code == FF_OK)
+		code = ff_emit_constant(im, n, &mask, v, &e.in[1]);
+	return code < 0 ? code : ff_emit(im, n, &e, ret, 1);
+}
+
+/* By a condition that is known: what is kept of one, and what is put in the place of the rest. */
+int ff_onnx_where(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const struct ff_onnx_value *in[3];
+	struct ff_emit e = {.op = FF_OP_ADD, .n_in = 2};
+	const struct ff_constant *c;
+	struct ff_constant other;
+	bool first;
+	int code = ff_onnx_in_constant(im, n, 0, &c);
+
+	for (size_t i = 0; i < 3; i++)
+		in[i] = ff_onnx_in(im, n, i);
+	if (code < 0 || !in[1] || !in[2] || !c->whole)
+		return code < 0 ? code : ff_import_fail(im, n, "expected three inputs");
+	if (in[1]->arranged || in[2]->arranged)
+		return ff_import_fail(im, n, "its samples are not axis 0");
+	first = in[1]->kind == FF_ONNX_NODE;
+	e.in[0].kind = e.in[1].kind = FF_ONNX_NODE;
+	if (in[first ? 1 : 2]->kind != FF_ONNX_NODE)
+		return ff_import_fail(im, n, "of weights nothing is chosen");
+	if ((code = keep(im, n, in[first ? 1 : 2], c, first, &e.in[0])) < 0)
+		return code;
+	if (first && in[2]->kind == FF_ONNX_NODE) {
+		code = keep(im, n, in[2], c, false, &e.in[1]);
+		return code < 0 ? code : ff_emit_as(im, n, &e);
+	}
+	if (in[first ? 2 : 1]->constant.trained && in[first ? 2 : 1]->constant.n > 1)
+		return ff_import_fail(im, n, "of weights nothing is chosen");
+	if (in[first ? 2 : 1]->constant.n > 1 && c->n > 1 && in[first ? 2 : 1]->constant.n != c->n)
+		return ff_import_fail(im, n, "its condition and its constant have other shapes");
+	code = select(im, c, !first, &in[first ? 2 : 1]->constant, &other);
+	if (code == FF_OK)
+		code = ff_emit_constant(im, n, &other, &e.in[0], &e.in[1]);
+	return code < 0 ? code : ff_emit_as(im, n, &e);
+}
