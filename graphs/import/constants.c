@@ -132,7 +132,7 @@ static int expand_weight(struct ff_import *im, const Onnx__NodeProto *n,
 	struct ff_constant own = *c;
 	int code;
 
-	while (own.rank > 1 && own.shape[0] == 1) {
+	while (own.rank > (uint32_t)a->expand.rank) { /* what broadcasts anyway */
 		own.rank--;
 		memmove(own.shape, own.shape + 1, own.rank * sizeof(*own.shape));
 	}

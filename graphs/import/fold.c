@@ -5,12 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "import.h"
+#include "fold.h"
 
 #define MOST 65536 /* elements of what is computed, not moved */
-
-typedef int (*ff_fold_function)(struct ff_import *im, const Onnx__NodeProto *n,
-		const struct ff_constant *const *in, struct ff_constant *ret);
 
 static int constant_of(struct ff_import *im, const Onnx__NodeProto *n,
 		const struct ff_constant *const *in, struct ff_constant *ret)
@@ -76,12 +73,6 @@ static void view(const struct ff_constant *in, struct ff_constant *ret)
 	ret->rank = 0;
 }
 
-static void push_axis(struct ff_constant *c, int64_t size)
-{
-	if (c->rank < FF_IMPORT_RANK)
-		c->shape[c->rank++] = size;
-}
-
 static bool has_axis(const int64_t *axes, size_t n, int64_t axis, int64_t rank)
 {
 	for (size_t i = 0; i < n; i++)
@@ -116,7 +107,7 @@ static int unsqueeze(struct ff_import *im, const Onnx__NodeProto *n,
 	for (int64_t k = 0; k < rank; k++) {
 		bool added = has_axis(axes, count, k, rank) || at == in[0]->rank;
 
-		push_axis(ret, added ? 1 : in[0]->shape[at]);
+		ff_fold_axis(ret, added ? 1 : in[0]->shape[at]);
 		at += !added;
 	}
 	return FF_OK;
@@ -133,7 +124,7 @@ static int squeeze(struct ff_import *im, const Onnx__NodeProto *n,
 	view(in[0], ret);
 	for (uint32_t k = 0; k < in[0]->rank; k++)
 		if (in[0]->shape[k] != 1 || (count && !has_axis(axes, count, k, in[0]->rank)))
-			push_axis(ret, in[0]->shape[k]);
+			ff_fold_axis(ret, in[0]->shape[k]);
 	return FF_OK;
 }
 
@@ -154,7 +145,7 @@ static int reshape(struct ff_import *im, const Onnx__NodeProto *n,
 			return ff_import_fail(im, n, "expected a shape");
 		if (size > 0 && __builtin_mul_overflow(known, size, &known))
 			return ff_import_fail(im, n, "expected a shape");
-		push_axis(ret, size);
+		ff_fold_axis(ret, size);
 	}
 	for (uint32_t k = 0; k < ret->rank; k++)
 		if (ret->shape[k] == -1) {
@@ -292,11 +283,11 @@ static int gather(struct ff_import *im, const Onnx__NodeProto *n,
 		return FF_OK;
 	}
 	for (uint32_t k = 0; k < axis; k++)
-		push_axis(ret, in[0]->shape[k]);
+		ff_fold_axis(ret, in[0]->shape[k]);
 	for (uint32_t k = 0; k < in[1]->rank; k++)
-		push_axis(ret, in[1]->shape[k]);
+		ff_fold_axis(ret, in[1]->shape[k]);
 	for (uint32_t k = axis + 1; k < in[0]->rank; k++)
-		push_axis(ret, in[0]->shape[k]);
+		ff_fold_axis(ret, in[0]->shape[k]);
 	if ((code = ff_constant_alloc(im, ret)) < 0)
 		return code;
 	for (int64_t k = 0; k < in[1]->n; k++) {
@@ -395,120 +386,6 @@ static int transpose(struct ff_import *im, const Onnx__NodeProto *n,
 	return FF_OK;
 }
 
-/* Whole numbers, element by element; a single one goes with every element. */
-static int binary(struct ff_import *im, const Onnx__NodeProto *n,
-		const struct ff_constant *const *in, int64_t (*combine)(uint64_t a, uint64_t b),
-		struct ff_constant *ret)
-{
-	const struct ff_constant *large = in[0]->n >= in[1]->n ? in[0] : in[1];
-	int code;
-
-	if (in[0]->n != in[1]->n && in[0]->n != 1 && in[1]->n != 1)
-		return ff_import_fail(im, n, "constants of these shapes are not folded");
-	*ret = *large;
-	ret->i = NULL;
-	if ((code = ff_constant_alloc(im, ret)) < 0)
-		return code;
-	for (int64_t k = 0; k < ret->n; k++)
-		ret->i[k] = combine((uint64_t)in[0]->i[in[0]->n == 1 ? 0 : k],
-				(uint64_t)in[1]->i[in[1]->n == 1 ? 0 : k]);
-	return FF_OK;
-}
-
-/* unsigned: what a file has may overflow */
-#define BINARY(name, expression)                                                                   \
-	static int64_t combine_##name(uint64_t a, uint64_t b)                                      \
-	{                                                                                          \
-		return (int64_t)(expression);                                                      \
-	}                                                                                          \
-	static int name(struct ff_import *im, const Onnx__NodeProto *n,                            \
-			const struct ff_constant *const *in, struct ff_constant *ret)              \
-	{                                                                                          \
-		return binary(im, n, in, combine_##name, ret);                                     \
-	}
-BINARY(add, a + b)
-BINARY(sub, a - b)
-BINARY(mul, a *b)
-BINARY(quotient, b == 0 ? 0 : b == UINT64_MAX ? (int64_t)-a : (int64_t)a / (int64_t)b)
-
-static double element(const struct ff_constant *c, int64_t i)
-{
-	i = c->n == 1 ? 0 : i;
-	return c->whole ? (double)c->i[i] : (double)c->f[i];
-}
-
-/* Numbers of any kind, element by element. */
-static int compare(struct ff_import *im, const Onnx__NodeProto *n,
-		const struct ff_constant *const *in, struct ff_constant *ret)
-{
-	const struct ff_constant *large = in[0]->n >= in[1]->n ? in[0] : in[1];
-	char kind = n->op_type[0];
-	int code;
-
-	if (in[0]->n != in[1]->n && in[0]->n != 1 && in[1]->n != 1)
-		return ff_import_fail(im, n, "constants of these shapes are not folded");
-	*ret = *large;
-	ret->whole = true;
-	ret->trained = false;
-	ret->weight = NULL;
-	ret->i = NULL;
-	ret->f = NULL;
-	if ((code = ff_constant_alloc(im, ret)) < 0)
-		return code;
-	for (int64_t k = 0; k < ret->n; k++) {
-		double a = element(in[0], k), b = element(in[1], k);
-
-		ret->i[k] = kind == 'E' ? a == b : kind == 'G' ? a > b : a < b;
-	}
-	return FF_OK;
-}
-
-static int not(struct ff_import * im, const Onnx__NodeProto *n, const struct ff_constant *const *in,
-		struct ff_constant *ret)
-{
-	int code;
-
-	if (!in[0]->whole)
-		return ff_import_fail(im, n, "constants of this kind are not folded");
-	*ret = *in[0];
-	ret->i = NULL;
-	if ((code = ff_constant_alloc(im, ret)) < 0)
-		return code;
-	for (int64_t k = 0; k < ret->n; k++)
-		ret->i[k] = !in[0]->i[k];
-	return FF_OK;
-}
-
-static int where(struct ff_import *im, const Onnx__NodeProto *n,
-		const struct ff_constant *const *in, struct ff_constant *ret)
-{
-	const struct ff_constant *large = in[0];
-	int code;
-
-	for (int k = 1; k < 3; k++)
-		large = in[k]->n > large->n ? in[k] : large;
-	for (int k = 0; k < 3; k++)
-		if (in[k]->whole != (k ? in[1]->whole : true) ||
-				(in[k]->n != 1 && in[k]->n != large->n))
-			return ff_import_fail(im, n, "constants of this kind are not folded");
-	*ret = *large;
-	ret->whole = in[1]->whole;
-	ret->weight = NULL;
-	ret->i = NULL;
-	ret->f = NULL;
-	if ((code = ff_constant_alloc(im, ret)) < 0)
-		return code;
-	for (int64_t k = 0; k < ret->n; k++) {
-		const struct ff_constant *c = in[in[0]->i[in[0]->n == 1 ? 0 : k] ? 1 : 2];
-
-		if (ret->whole)
-			ret->i[k] = c->i[c->n == 1 ? 0 : k];
-		else
-			ret->f[k] = c->f[c->n == 1 ? 0 : k];
-	}
-	return FF_OK;
-}
-
 /* What is trained is expanded by a node of its own, so that it stays one parameter. */
 static int expand(struct ff_import *im, const Onnx__NodeProto *n,
 		const struct ff_constant *const *in, struct ff_constant *ret)
@@ -527,7 +404,7 @@ static int expand(struct ff_import *im, const Onnx__NodeProto *n,
 
 		if ((a != b && a != 1 && b != 1) || b < 1 || b > MOST || volume > MOST)
 			return ff_import_fail(im, n, "its shape does not fit, or is too large");
-		push_axis(ret, a > b ? a : b);
+		ff_fold_axis(ret, a > b ? a : b);
 		volume *= a > b ? a : b;
 	}
 	for (uint32_t k = rank; k-- > rank - in[0]->rank;
@@ -549,25 +426,6 @@ static int expand(struct ff_import *im, const Onnx__NodeProto *n,
 	return FF_OK;
 }
 
-static int reduce_prod(struct ff_import *im, const Onnx__NodeProto *n,
-		const struct ff_constant *const *in, struct ff_constant *ret)
-{
-	uint64_t product = 1;
-	int code;
-
-	if (!in[0]->whole || in[0]->rank > 1)
-		return ff_import_fail(im, n, "constants of this kind are not folded");
-	for (int64_t k = 0; k < in[0]->n; k++)
-		product *= (uint64_t)in[0]->i[k];
-	*ret = (struct ff_constant){.whole = true, .n = 1};
-	if (ff_onnx_int(n, "keepdims", 1))
-		push_axis(ret, 1);
-	if ((code = ff_constant_alloc(im, ret)) < 0)
-		return code;
-	ret->i[0] = (int64_t)product;
-	return FF_OK;
-}
-
 static const struct {
 	const char *op;
 	size_t inputs; /* at least */
@@ -585,17 +443,17 @@ static const struct {
 		{"Concat", 1, true, concat},
 		{"Gather", 2, true, gather},
 		{"Slice", 3, true, slice},
-		{"Add", 2, false, add},
-		{"Sub", 2, false, sub},
-		{"Mul", 2, false, mul},
-		{"Div", 2, false, quotient},
-		{"Equal", 2, true, compare},
-		{"Greater", 2, true, compare},
-		{"Less", 2, true, compare},
-		{"Not", 1, true, not },
-		{"Where", 3, true, where},
+		{"Add", 2, false, ff_fold_add},
+		{"Sub", 2, false, ff_fold_sub},
+		{"Mul", 2, false, ff_fold_mul},
+		{"Div", 2, false, ff_fold_quotient},
+		{"Equal", 2, true, ff_fold_compare},
+		{"Greater", 2, true, ff_fold_compare},
+		{"Less", 2, true, ff_fold_compare},
+		{"Not", 1, true, ff_fold_not},
+		{"Where", 3, true, ff_fold_where},
 		{"Expand", 2, true, expand},
-		{"ReduceProd", 1, false, reduce_prod},
+		{"ReduceProd", 1, false, ff_fold_reduce_prod},
 };
 
 /* The shape of what is computed is known too. */
@@ -658,7 +516,8 @@ int ff_fold(struct ff_import *im, const Onnx__NodeProto *n, bool *done)
 		in[i] = v ? &v->constant : NULL;
 		if (v && !folds[k].moves && !v->constant.whole)
 			return FF_OK;
-		if (v && v->constant.trained && (folds[k].fold == expand || folds[k].fold == where))
+		if (v && v->constant.trained &&
+				(folds[k].fold == expand || folds[k].fold == ff_fold_where))
 			return FF_OK;
 	}
 	if ((code = folds[k].fold(im, n, in, &c)) < 0)

@@ -40,13 +40,17 @@ static int range(struct ff_import *im, const Onnx__NodeProto *n, const struct ff
 	return ff_emit(im, n, &e, ret, 1);
 }
 
-/* The part of a constant that belongs to `from` .. of its elements, under another shape. */
-static struct ff_constant part_of(const struct ff_constant *c, int64_t from, uint32_t rank,
-		int64_t rows, int64_t columns)
+/* Elements of a constant from `from` on under another shape, and a name that they have in this
+ * node: their order is the gates', which is not PyTorch's. */
+static struct ff_constant part_of(struct ff_import *im, const Onnx__NodeProto *n, const char *name,
+		const struct ff_constant *c, int64_t from, uint32_t rank, int64_t rows,
+		int64_t columns)
 {
 	struct ff_constant r = *c;
 
-	r.weight = rank == 2 && c->n == rows * columns ? c->weight : NULL;
+	r.weight = ff_arena_printf(
+			im->arena, "%s.%s", n->name && n->name[0] ? n->name : n->output[0], name);
+	r.swapped = false;
 	r.rank = rank;
 	r.shape[0] = rows;
 	r.shape[1] = columns;
@@ -208,14 +212,14 @@ int ff_onnx_lstm(struct ff_import *im, const Onnx__NodeProto *n)
 	if (w->whole || r->whole || !gates || w->n != gates * x->shape[2] ||
 			r->n != gates * l.hidden || (b && (b->whole || b->n != 2 * gates)))
 		return ff_import_fail(im, n, "its weights do not fit");
-	of_x = part_of(w, 0, 2, gates, x->shape[2]);
-	of_h = part_of(r, 0, 2, gates, l.hidden);
+	of_x = part_of(im, n, "W", w, 0, 2, gates, x->shape[2]);
+	of_h = part_of(im, n, "R", r, 0, 2, gates, l.hidden);
 	if ((code = ff_emit_param(im, n, &of_x, false, &e.params[0])) < 0 ||
 			(code = ff_emit_param(im, n, &of_h, false, &l.weight)) < 0)
 		return code;
 	if (b) {
-		x_bias = part_of(b, 0, 1, gates, 1);
-		h_bias = part_of(b, gates, 1, gates, 1);
+		x_bias = part_of(im, n, "Wb", b, 0, 1, gates, 1);
+		h_bias = part_of(im, n, "Rb", b, gates, 1, gates, 1);
 		if ((code = ff_emit_param(im, n, &x_bias, false, &e.params[1])) < 0 ||
 				(code = ff_emit_param(im, n, &h_bias, false, &l.bias)) < 0)
 			return code;

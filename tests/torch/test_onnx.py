@@ -1,6 +1,6 @@
 # Models that PyTorch exports as ONNX, imported: loss and gradients of a training step equal the
 # model's own, on one device and under random strategies; damaged files are refused.
-# Usage: test_onnx.py modules|networks|damage FFIMPORT FFRUN FFSEARCH.
+# Usage: test_onnx.py modules|sequences|networks|families|damage FFIMPORT FFRUN FFSEARCH.
 # SPDX-License-Identifier: Apache-2.0
 import copy
 import io
@@ -41,9 +41,11 @@ def run(*command):
 class Model:
     """A module, its graph and its weights as imported."""
 
-    def __init__(self, name, module, inputs, opset=13, classes_last=False, training=True):
+    def __init__(self, name, module, inputs, opset=13, classes_last=False, training=True,
+                 ours=lambda gradients: gradients):
+        """`ours`: gradients as they are called and lie in the graph."""
         torch.manual_seed(1)
-        self.name, self.module, self.last = name, module, classes_last
+        self.name, self.module, self.last, self.ours = name, module, classes_last, ours
         for m in module.modules():
             if isinstance(m, nn.Dropout):
                 m.p = 0.0
@@ -97,8 +99,9 @@ class Model:
         logits = module(*(x.to(dtype) if x.dtype.is_floating_point else x for x in inputs))
         loss = F.cross_entropy(logits.movedim(-1, 1) if self.last else logits, labels)
         loss.backward()
-        return {"loss": loss.detach(), **{n: w.grad for n, w in module.named_parameters()
-                                          if w.grad is not None and w.grad.abs().max() > 1e-9}}
+        return {"loss": loss.detach(), **self.ours({
+            n: w.grad for n, w in module.named_parameters()
+            if w.grad is not None and w.grad.abs().max() > 1e-9})}
 
     def check(self, plans=2, devices=3):
         if not self.good:
@@ -185,6 +188,93 @@ class Windows(nn.Module):
         return self.out(self.parts(x))
 
 
+class Picks(nn.Module):
+    """Numbers around tensors, elements in other orders, tensors and parameters that are expanded,
+    conditions, masks and tables that are known."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 8), nn.Linear(8, 5)
+        self.token = nn.Parameter(torch.randn(1, 1, 8))
+        self.register_buffer("table", torch.randn(3, 8))
+        self.register_buffer("order", torch.tensor([3, 0, 3, 1]))
+
+    def forward(self, x):  # n, 4, 6
+        y = self.a(x)
+        y = torch.cat([self.token.expand(len(y), -1, -1), y], 1)  # 5 rows
+        z = F.pad(y[:, ::2], (1, 2), value=0.5)[:, :, 1:9] + F.pad(y, (0, 0, -1, -1))
+        z = torch.where(torch.ones(3, 8).tril(2) > 0, z, y[:, 1:4])
+        z = z.masked_fill(torch.ones(8).cumsum(0) % 4 == 0, -0.25)
+        w = y[:, :1].expand(-1, 3, -1) * y.index_select(1, self.order)[:, :3]
+        return self.b(z * 2.0 + w).flatten(1)[:, 1::2]
+
+
+class Decoder(nn.Module):
+    """Words, places, masked attention of several heads, the next word."""
+
+    def __init__(self, words=11, width=8, places=5):
+        super().__init__()
+        self.words, self.places = nn.Embedding(words, width), nn.Embedding(places, width)
+        self.qkv, self.mix = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.out = nn.Linear(width, words)
+        self.register_buffer("mask", torch.ones(places, places).tril().view(1, 1, places, places))
+
+    def forward(self, ids):
+        n, t = ids.shape
+        x = self.words(ids) + self.places(torch.arange(t))
+        q, k, v = (y.view(n, t, 2, -1).transpose(1, 2) for y in self.qkv(x).chunk(3, 2))
+        a = (q @ k.transpose(-2, -1)) / 2.0
+        a = a.masked_fill(self.mask[:, :, :t, :t] == 0, float("-inf")).softmax(-1)
+        return self.out(x + self.mix((a @ v).transpose(1, 2).reshape(n, t, -1)))[:, -1]
+
+
+class Attention(nn.Module):
+    """PyTorch's own attention and encoder: sequences before samples, heads and samples as one."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.front = nn.Linear(6, width)
+        self.layer = nn.TransformerEncoderLayer(width, 2, 12, dropout=0.0)
+        self.out = nn.Linear(width, 5)
+
+    def forward(self, x):
+        y = self.layer(self.front(x).transpose(0, 1))
+        return self.out(y.mean(0))
+
+
+class Words(nn.Module):
+    """Two layers of LSTM cells, the next word."""
+
+    def __init__(self, words=11, width=8, hidden=6):
+        super().__init__()
+        self.embed, self.out = nn.Embedding(words, width), nn.Linear(hidden, words)
+        self.cells = nn.LSTM(width, hidden, 2, batch_first=True)
+
+    def forward(self, ids):
+        return self.out(self.cells(self.embed(ids))[0])[:, -1]
+
+
+def gates(gradients):
+    """PyTorch's gates are input, forget, cell, output, ONNX' input, output, forget, cell."""
+    names = {"weight_ih": "W", "weight_hh": "R", "bias_ih": "Wb", "bias_hh": "Rb"}
+    done = {}
+    for name, x in gradients.items():
+        if name.startswith("cells."):
+            kind, layer = name[6:].rsplit("_l", 1)
+            i, f, c, o = x.chunk(4)
+            name = "cells/LSTM" + f"_{layer}" * (layer != "0") + "." + names[kind]
+            x = torch.cat([i, o, f, c])
+        done[name] = x
+    return done
+
+
+def sequences():
+    Model("picks", Picks(), torch.randn(6, 4, 6)).check(4)
+    Model("decoder", Decoder(), torch.randint(11, (4, 5))).check(3)
+    Model("attention", Attention(), torch.randn(4, 5, 6)).check(3)
+    Model("LSTM", Words(), torch.randint(11, (4, 4)), ours=gates).check(3)
+
+
 def modules():
     ids = torch.randint(11, (4, 5))
     Model("cell", Cell(), ids).check(4)
@@ -233,6 +323,24 @@ def networks():
                         ("mnasnet0_5", 0), ("regnet_y_400mf", 0)):
         model = getattr(zoo, name)(weights=None, num_classes=7)
         Model(name, model, torch.randn(8, 3, 64, 64)).check(plans, 2)
+
+
+def families():
+    """Small members of families that want more than convolutions."""
+    import torchvision.models as zoo
+
+    torch.manual_seed(1)
+    vit = zoo.VisionTransformer(image_size=32, patch_size=16, num_layers=2, num_heads=2,
+                                hidden_dim=8, mlp_dim=16, num_classes=7)
+    for p in vit.parameters():
+        nn.init.normal_(p, 0, 0.3)
+    Model("vit", vit, torch.randn(4, 3, 32, 32)).check(2)
+    from torchvision.models.convnext import CNBlockConfig
+    convnext = zoo.ConvNeXt([CNBlockConfig(8, 16, 1), CNBlockConfig(16, None, 1)],
+                            layer_scale=0.5, num_classes=7)
+    Model("convnext", convnext, torch.randn(4, 3, 32, 32)).check(2)
+    efficientnet = zoo.efficientnet_b0(weights=None, num_classes=7, stochastic_depth_prob=0.0)
+    Model("efficientnet", efficientnet, torch.randn(8, 3, 64, 64)).check(0)
 
 
 def refused(name, data, folder, why=None):
@@ -305,5 +413,6 @@ def damage():
                 f"150 damaged files are read or refused: {ended}")
 
 
-{"modules": modules, "networks": networks, "damage": damage}[part]()
+{"modules": modules, "sequences": sequences, "networks": networks, "families": families,
+ "damage": damage}[part]()
 tap.end()

@@ -1,0 +1,28 @@
+/* Constant folding, its inside.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_IMPORT_FOLD_H
+#define FF_IMPORT_FOLD_H
+
+#include "import.h"
+
+/* What `n` makes of constants. */
+typedef int (*ff_fold_function)(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret);
+
+/* One axis more. */
+void ff_fold_axis(struct ff_constant *c, int64_t size);
+
+/* fold_numbers.c */
+#define FF_FOLD(name)                                                                              \
+	int ff_fold_##name(struct ff_import *im, const Onnx__NodeProto *n,                         \
+			const struct ff_constant *const *in, struct ff_constant *ret)
+FF_FOLD(add);
+FF_FOLD(sub);
+FF_FOLD(mul);
+FF_FOLD(quotient);
+FF_FOLD(compare);
+FF_FOLD(not );
+FF_FOLD(where);
+FF_FOLD(reduce_prod);
+#undef FF_FOLD
+
+#endif
