@@ -68,7 +68,8 @@ bool ff_onnx_takes_arranged(const char *op)
 {
 	static const char *const ops[] = {"Transpose", "Reshape", "Squeeze", "Unsqueeze",
 			"Identity", "Cast", "Dropout", "MatMul", "Gemm", "Softmax", "LogSoftmax",
-			"Slice", "Split", "Gather", "LSTM", "Pow"};
+			"Slice", "Split", "Gather", "LSTM", "ReduceMean", "ReduceSum", "ReduceMax",
+			"LayerNormalization"};
 
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
 		if (!strcmp(ops[i], op))
@@ -253,6 +254,10 @@ int ff_onnx_fit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_
 		fits = fits &&
 		       (size == 1 || (size == shape[v->group[a]] && v->group[a] != v->group[0]));
 		ret->shape[a] = size == 1 ? 1 : v->shape[a];
+	}
+	while (ret->rank > own.rank && ret->shape[0] == 1) { /* a vector stays one */
+		ret->rank--;
+		memmove(ret->shape, ret->shape + 1, ret->rank * sizeof(*ret->shape));
 	}
 	return fits ? FF_OK
 		    : ff_import_fail(im, n, "a constant that differs from sample to sample");

@@ -302,43 +302,66 @@ static int gather(struct ff_import *im, const Onnx__NodeProto *n,
 	return FF_OK;
 }
 
-/* One axis, as exporters cut shapes. */
-static int slice(struct ff_import *im, const Onnx__NodeProto *n,
-		const struct ff_constant *const *in, struct ff_constant *ret)
+/* Elements from `from` to before `to`, `step` apart, of axis `at`. */
+static int cut(struct ff_import *im, const struct ff_constant *in, uint32_t at, int64_t from,
+		int64_t to, int64_t step, struct ff_constant *ret)
 {
-	int64_t axis = 0, step = 1, from, to, size, before, behind;
-	uint32_t at;
+	int64_t size = step > 0 ? (to - from + step - 1) / step : (from - to - step - 1) / -step;
+	int64_t before, behind;
 	int code;
 
-	for (size_t k = 1; k < n->n_input; k++)
-		if (in[k] && (!in[k]->whole || in[k]->n != 1))
-			return ff_import_fail(im, n, "of a constant only one axis can be cut");
-	if (n->n_input > 3 && in[3])
-		axis = in[3]->i[0];
-	if (n->n_input > 4 && in[4])
-		step = in[4]->i[0];
-	if ((code = ff_onnx_axis(im, n, axis, in[0]->rank, &at)) < 0)
-		return code;
-	if (step != 1)
-		return ff_import_fail(im, n,
-				"of a constant every element is taken, not one in %" PRId64, step);
-	size = in[0]->shape[at];
-	from = in[1]->i[0] < 0 ? in[1]->i[0] + size : in[1]->i[0];
-	to = in[2]->i[0] < 0 ? in[2]->i[0] + size : in[2]->i[0];
-	from = from < 0 ? 0 : from > size ? size : from;
-	to = to < from ? from : to > size ? size : to;
-	around(in[0], at, &before, &behind);
-	*ret = *in[0];
+	size = size < 0 ? 0 : size;
+	around(in, at, &before, &behind);
+	*ret = *in;
 	ret->weight = NULL;
 	ret->i = NULL;
 	ret->f = NULL;
-	ret->shape[at] = to - from;
-	ret->n = before * (to - from) * behind;
+	ret->shape[at] = size;
+	ret->n = before * size * behind;
 	if ((code = ff_constant_alloc(im, ret)) < 0)
 		return code;
-	move(in[0], from * behind, size * behind, (to - from) * behind, before, ret, 0,
-			(to - from) * behind);
+	for (int64_t k = 0; k < size; k++)
+		move(in, (from + k * step) * behind, in->shape[at] * behind, behind, before, ret,
+				k * behind, size * behind);
 	return FF_OK;
+}
+
+/* Where a range begins or ends, from the end where negative; of one that goes back it may end
+ * before the first. */
+static int64_t end_of(int64_t at, int64_t size, bool back)
+{
+	at = at < 0 ? at + size : at;
+	if (back)
+		return at < -1 ? -1 : at > size - 1 ? size - 1 : at;
+	return at < 0 ? 0 : at > size ? size : at;
+}
+
+static int slice(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *const *in, struct ff_constant *ret)
+{
+	struct ff_constant at = *in[0];
+	int code = FF_OK;
+
+	for (size_t k = 1; k < n->n_input; k++)
+		if (in[k] && (!in[k]->whole || in[k]->n != in[1]->n))
+			return ff_import_fail(
+					im, n, "its starts, ends, axes and steps do not match");
+	for (int64_t k = 0; k < in[1]->n && code == FF_OK; k++) {
+		int64_t axis = n->n_input > 3 && in[3] ? in[3]->i[k] : k;
+		int64_t step = n->n_input > 4 && in[4] ? in[4]->i[k] : 1, size;
+		uint32_t along;
+
+		if ((code = ff_onnx_axis(im, n, axis, at.rank, &along)) < 0)
+			return code;
+		if (step == 0 || step < -INT32_MAX || step > INT32_MAX)
+			return ff_import_fail(im, n, "a step of %" PRId64, step);
+		size = at.shape[along];
+		code = cut(im, &at, along, end_of(in[1]->i[k], size, step < 0),
+				end_of(in[2]->i[k], size, step < 0), step, ret);
+		at = *ret;
+	}
+	*ret = at;
+	return code;
 }
 
 static int transpose(struct ff_import *im, const Onnx__NodeProto *n,

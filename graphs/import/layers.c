@@ -318,19 +318,34 @@ static int reduce(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op)
 {
 	union ff_attrs a = ff_attrs_preset(op);
 	struct ff_emit e = {.op = op, .attrs = &a, .n_in = 1};
-	bool marked[FF_MAX_RANK + 1] = {0}, any;
-	struct ff_onnx_value *in;
-	int code;
+	bool marked[FF_MAX_RANK + 1] = {0}, any, keep = ff_onnx_int(n, "keepdims", 1) != 0;
+	struct ff_onnx_value out = {.kind = FF_ONNX_NODE}, small = out, *in;
+	int64_t shape[FF_IMPORT_RANK];
+	uint32_t rank, left = 0;
+	int code = ff_onnx_in_node(im, n, 0, &in);
 
-	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
-			(code = ff_onnx_axes(im, n, in->rank, marked, &any)) < 0)
+	if (code < 0)
 		return code;
-	for (uint32_t k = 0; k < in->rank; k++)
-		if (marked[k] || !any)
-			a.reduce.axis[a.reduce.n_axes++] = (int32_t)k;
-	a.reduce.keep = ff_onnx_int(n, "keepdims", 1) != 0;
+	rank = ff_onnx_shape(in, shape);
+	code = ff_onnx_axes(im, n, rank, marked, &any);
+	for (uint32_t k = 0; k < rank && code == FF_OK; k++) {
+		uint32_t axis;
+
+		if (any && !marked[k]) {
+			shape[left++] = shape[k];
+			continue;
+		}
+		code = ff_onnx_axis_of(im, n, k, in, &axis);
+		a.reduce.axis[a.reduce.n_axes++] = (int32_t)axis;
+	}
+	if (code < 0)
+		return code;
+	a.reduce.keep = keep || in->arranged;
 	e.in[0] = *in;
-	return ff_emit_as(im, n, &e);
+	code = ff_emit(im, n, &e, &out, 1);
+	if (code == FF_OK && in->arranged && !keep)
+		code = ff_onnx_regroup(im, n, &out, left, shape, &small);
+	return code < 0 ? code : ff_onnx_set_same(im, n, 0, in->arranged && !keep ? &small : &out);
 }
 
 int ff_onnx_reduce_sum(struct ff_import *im, const Onnx__NodeProto *n)
@@ -348,10 +363,13 @@ int ff_onnx_reduce_mean(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	struct ff_onnx_value out = {.kind = FF_ONNX_NODE}, flat = out, *in;
 	bool marked[FF_MAX_RANK + 1] = {0}, any;
-	int code;
+	int code = ff_onnx_in_node(im, n, 0, &in);
 
-	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
-			(code = ff_onnx_axes(im, n, in->rank, marked, &any)) < 0)
+	if (code == FF_OK && in->arranged)
+		return reduce(im, n, FF_OP_REDUCE_MEAN);
+	if (code == FF_OK)
+		code = ff_onnx_axes(im, n, in->rank, marked, &any);
+	if (code < 0)
 		return code;
 	if (in->rank != 4 || !marked[2] || !marked[3] || marked[1] || marked[0])
 		return reduce(im, n, FF_OP_REDUCE_MEAN);

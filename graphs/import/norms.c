@@ -66,8 +66,7 @@ int ff_onnx_layer_norm(struct ff_import *im, const Onnx__NodeProto *n)
 	int code;
 
 	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
-			(code = ff_onnx_axis(im, n, ff_onnx_int(n, "axis", -1), in->rank, &axis)) <
-					0)
+			(code = ff_onnx_axis_of(im, n, ff_onnx_int(n, "axis", -1), in, &axis)) < 0)
 		return code;
 	if (axis + 1 < in->rank)
 		return ff_import_fail(im, n, "over several axes is not supported");
