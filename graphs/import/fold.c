@@ -7,8 +7,6 @@
 
 #include "fold.h"
 
-#define MOST 65536 /* elements of what is computed, not moved */
-
 static int constant_of(struct ff_import *im, const Onnx__NodeProto *n,
 		const struct ff_constant *const *in, struct ff_constant *ret)
 {
@@ -52,7 +50,8 @@ static int constant_of_shape(struct ff_import *im, const Onnx__NodeProto *n,
 		return ff_import_fail(im, n, "expected a shape");
 	for (uint32_t k = 0; k < ret->rank; k++) {
 		ret->shape[k] = in[0]->i[k];
-		if (ret->shape[k] < 0 || ret->shape[k] > MOST || (ret->n *= ret->shape[k]) > MOST)
+		if (ret->shape[k] < 0 || ret->shape[k] > FF_FOLD_MOST ||
+				(ret->n *= ret->shape[k]) > FF_FOLD_MOST)
 			return ff_import_fail(
 					im, n, "its shape is none, or too large to be folded");
 	}
@@ -425,7 +424,8 @@ static int expand(struct ff_import *im, const Onnx__NodeProto *n,
 		int64_t a = own < rank ? 1 : in[0]->shape[own - rank];
 		int64_t b = to < rank ? 1 : in[1]->i[to - rank];
 
-		if ((a != b && a != 1 && b != 1) || b < 1 || b > MOST || volume > MOST)
+		if ((a != b && a != 1 && b != 1) || b < 1 || b > FF_FOLD_MOST ||
+				volume > FF_FOLD_MOST)
 			return ff_import_fail(im, n, "its shape does not fit, or is too large");
 		ff_fold_axis(ret, a > b ? a : b);
 		volume *= a > b ? a : b;
@@ -434,8 +434,9 @@ static int expand(struct ff_import *im, const Onnx__NodeProto *n,
 			pitch *= in[0]->shape[k + in[0]->rank - rank])
 		stride[k] = in[0]->shape[k + in[0]->rank - rank] == 1 ? 0 : pitch;
 	ret->n = volume;
-	if (volume > MOST || (code = ff_constant_alloc(im, ret)) < 0)
-		return volume > MOST ? ff_import_fail(im, n, "its shape is too large") : code;
+	if (volume > FF_FOLD_MOST || (code = ff_constant_alloc(im, ret)) < 0)
+		return volume > FF_FOLD_MOST ? ff_import_fail(im, n, "its shape is too large")
+					     : code;
 	for (int64_t i = 0; i < volume; i++) {
 		int64_t rest = i, from = 0;
 
@@ -473,6 +474,10 @@ static const struct {
 		{"Equal", 2, true, ff_fold_compare},
 		{"Greater", 2, true, ff_fold_compare},
 		{"Less", 2, true, ff_fold_compare},
+		{"Pow", 2, false, ff_fold_real},
+		{"Mod", 2, false, ff_fold_modulo},
+		{"Range", 3, true, ff_fold_range},
+		{"ScatterND", 3, true, ff_fold_scatter},
 		{"Not", 1, true, ff_fold_not},
 		{"Where", 3, true, ff_fold_where},
 		{"Expand", 2, true, expand},
@@ -517,6 +522,7 @@ bool ff_fold_has(const char *op)
 int ff_fold(struct ff_import *im, const Onnx__NodeProto *n, bool *done)
 {
 	const struct ff_constant **in;
+	bool real = false;
 	struct ff_constant c;
 	size_t k = find_fold(n->op_type);
 	int code;
@@ -537,13 +543,16 @@ int ff_fold(struct ff_import *im, const Onnx__NodeProto *n, bool *done)
 		if (!v && i < folds[k].inputs)
 			return ff_import_fail(im, n, "input %zu is missing", i);
 		in[i] = v ? &v->constant : NULL;
-		if (v && !folds[k].moves && !v->constant.whole)
+		if (v && !folds[k].moves && v->constant.trained)
 			return FF_OK;
+		real = real || (v && !folds[k].moves && !v->constant.whole);
 		if (v && v->constant.trained &&
 				(folds[k].fold == expand || folds[k].fold == ff_fold_where))
 			return FF_OK;
 	}
-	if ((code = folds[k].fold(im, n, in, &c)) < 0)
+	if (real && n->n_input != 2)
+		return FF_OK;
+	if ((code = (real ? ff_fold_real : folds[k].fold)(im, n, in, &c)) < 0)
 		return code;
 	*done = true;
 	return ff_onnx_set_constant(im, n, 0, &c);

@@ -339,6 +339,10 @@ def families():
     convnext = zoo.ConvNeXt([CNBlockConfig(8, 16, 1), CNBlockConfig(16, None, 1)],
                             layer_scale=0.5, num_classes=7)
     Model("convnext", convnext, torch.randn(4, 3, 32, 32)).check(2)
+    swin = zoo.SwinTransformer([4, 4], 8, [2], [2], [4, 4], stochastic_depth_prob=0.0,
+                               num_classes=7)
+    Model("swin", swin, torch.randn(4, 3, 32, 32),
+          ours=lambda g: {n: x for n, x in g.items() if "bias_table" not in n}).check(2)
     efficientnet = zoo.efficientnet_b0(weights=None, num_classes=7, stochastic_depth_prob=0.0)
     Model("efficientnet", efficientnet, torch.randn(8, 3, 64, 64)).check(0)
 
