@@ -24,7 +24,15 @@
 	X(inception_v3)                                                                            \
 	X(densenet121)                                                                             \
 	X(rnn)                                                                                     \
-	X(lm)
+	X(lm)                                                                                      \
+	X(gpt2)                                                                                    \
+	X(gpt2_medium)                                                                             \
+	X(gpt2_large)                                                                              \
+	X(gpt2_xl)                                                                                 \
+	X(bert)                                                                                    \
+	X(bert_large)                                                                              \
+	X(llama)                                                                                   \
+	X(vit_b16)
 
 #define FF_ZOO_ROW(name) extern const struct ff_zoo_row ff_zoo_##name;
 FF_ZOO_NETS(FF_ZOO_ROW)
@@ -62,7 +70,8 @@ struct ff_zoo_net ff_layer_normed(const struct ff_zoo_net *n, int32_t choice, do
 uint32_t ff_layer_norm(const struct ff_zoo_net *n, const char *name, uint32_t in);
 uint32_t ff_layer_conv(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t channels,
 		int32_t kernel, int32_t stride, int32_t pad);
-/* Every one of `groups` groups of channels by itself; padded so that a stride of 1 keeps the size. */
+/* Every one of `groups` groups of channels by itself; padded so that a stride of 1 keeps the size.
+ */
 uint32_t ff_layer_conv_grouped(const struct ff_zoo_net *n, const char *name, uint32_t in,
 		int32_t channels, int32_t kernel, int32_t stride, int32_t groups);
 /* Stride 1, an odd kernel of `height` x `width`, padded so that the size stays. */

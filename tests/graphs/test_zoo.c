@@ -84,6 +84,22 @@ START_TEST(parameters)
 					12 * (5 + 3 + 1) + 12 * (3 + 3 + 1) + 10 * 4, 2},
 			{"rnn", 2, {"cell=lstm", "steps=1", "hidden=3", "features=5"},
 					12 * 6 + 10 * 4, 2},
+			/* with the words' vectors as weights of the last layer */
+			{"gpt2", 0, {NULL}, 124439808, 8},
+			{"gpt2_medium", 0, {NULL}, 354823168, 8},
+			{"gpt2_large", 0, {NULL}, 774030080, 8},
+			{"gpt2_xl", 0, {NULL}, 1557611200, 8},
+			/* the encoder with its pooler, and two classes */
+			{"bert", 0, {NULL}, 109482240 + 2 * 769, 16},
+			{"bert_large", 0, {NULL}, 335141888 + 2 * 1025, 16},
+			/* without the pooler, with the layer before the words, and their biases */
+			{"bert", 0, {"task=words"}, 109482240 + 2 * 768 + 30522, 16},
+			{"llama", 0, {NULL}, 6738415616, 1},
+			{"llama", 2,
+					{"layers=1", "width=8", "heads=4", "key_heads=2",
+							"hidden=6", "vocabulary=10"},
+					2 * 10 * 8 + 8 * (8 + 4 + 4 + 8) + 3 * 8 * 6 + 3 * 8, 2},
+			{"vit_b16", 0, {NULL}, 86567656, 32},
 			{"lm", 0, {NULL}, 2560000 + 512 * 2049 + 10000 * 513, 64},
 			{"lm", 2, {"tie=yes"}, 2560000 + 512 * 2049 + 256 * 513 + 10000, 2},
 	};

@@ -1,5 +1,5 @@
 # ffrun's losses and gradients against PyTorch's.
-# Usage: test_torch.py operators|networks|split|steps|optimizers|bfloat16 FFRUN FFZOO FFRUN_DENSE
+# Usage: test_torch.py operators|networks|split|steps|optimizers|bfloat16|transformers FFRUN FFZOO FFRUN_DENSE
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
@@ -14,6 +14,7 @@ import tempfile
 import reference
 from reference import TOLERANCE, np  # says SKIP and ends without PyTorch
 import graphs
+import transformers
 
 tap = reference.Tap()
 ffrun, ffzoo, ffrun_dense = sys.argv[2:5]
@@ -262,14 +263,8 @@ def split(case, strategy, devices, **settings):
         case.check_losses(losses, case.same_samples(4), **settings)
 
 
-def split_at_random(name, weights_seed, zoo, splits):
-    """`zoo`: arguments of ffzoo, or a graph; `splits`: numbers of devices and seeds of
-    strategies."""
-    case = Case(name, weights_seed)
-    case.made(zoo) if isinstance(zoo, dict) else case.zoo(*zoo)
-    if case.run() is None:
-        return
-    net, known = case.check(), case.hash()
+def extents(case, net):
+    """Shapes of what every node writes, the loss' being its logits'; what each product sums over."""
     shapes = {node: tuple(value.shape) for node, value in net.value.items()}
     loss = case.graph["nodes"][-1]
     shapes[loss["name"]] = shapes[loss["in"][0]]
@@ -280,6 +275,18 @@ def split_at_random(name, weights_seed, zoo, splits):
                    for node in case.graph["nodes"] if node["op"] == "matmul"})
     depths.update({node["name"]: shapes[node["in"][1]][1]
                    for node in case.graph["nodes"] if node["op"] == "attention"})
+    return shapes, depths
+
+
+def split_at_random(name, weights_seed, zoo, splits):
+    """`zoo`: arguments of ffzoo, or a graph; `splits`: numbers of devices and seeds of
+    strategies."""
+    case = Case(name, weights_seed)
+    case.made(zoo) if isinstance(zoo, dict) else case.zoo(*zoo)
+    if case.run() is None:
+        return
+    net, known = case.check(), case.hash()
+    shapes, depths = extents(case, net)
     for devices, seed in splits:
         strategy = graphs.random_strategy(case.path.read_text(), devices, shapes, depths,
                                           random.Random(seed), known)
@@ -405,6 +412,39 @@ def test_split():
     split_by_sample(dict(graphs.dense(4), name="dense"), ffrun_dense)
     split_by_class()
     split_in_phases()
+
+
+# ---- transformers ----
+
+def check_module(case, net):
+    """Loss and gradients of the first step, beside a module of PyTorch's."""
+    weights = {name[5:]: case.tensors[name[5:]] for name in case.tensors if name.startswith("grad.")}
+    loss, gradients = transformers.step(net, weights, reference.inputs_of(case.tensors))
+    apart = {name: reference.distance(case.tensors["grad." + name], gradient)
+             for name, gradient in gradients.items()}
+    # what is added to all keys changes nothing: there is no such gradient
+    apart = {name: d for name, d in apart.items() if not name.endswith(".key.bias")}
+    apart["loss"] = reference.distance(case.tensors["loss"], loss)
+    worst = max(apart, key=apart.get)
+    tap.say(apart[worst] <= TOLERANCE, f"{case.name}: as PyTorch's module",
+            [f"{worst} apart by {apart[worst]:.2g}"])
+
+
+def test_transformers():
+    """On one device and under random strategies."""
+    for net, sizes in transformers.SIZES.items():
+        case = Case(net, 3).zoo(net, *sizes)
+        if case.run() is None:
+            continue
+        check_module(case, net)
+        _, module = reference.compare(case.graph, case.tensors, case.seed)
+        known, (shapes, depths) = case.hash(), extents(case, module)
+        for devices, seed in ((2, 1), (3, 2), (4, 3), (4, 4)):
+            plan = graphs.random_strategy(case.path.read_text(), devices, shapes, depths,
+                                          random.Random(seed), known)
+            case.name = f"{net} on {devices} devices, random strategy {seed}"
+            if case.run(plan, devices) is not None:
+                check_module(case, net)
 
 
 # ---- training ----
@@ -610,6 +650,6 @@ def test_bfloat16():
 
 
 {"operators": test_operators, "bfloat16": test_bfloat16, "networks": test_networks, "split": test_split,
- "steps": test_steps, "optimizers": test_optimizers}[sys.argv[1]]()
+ "steps": test_steps, "optimizers": test_optimizers, "transformers": test_transformers}[sys.argv[1]]()
 tap.end()
 sys.exit(tap.failed > 0)
