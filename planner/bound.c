@@ -80,7 +80,8 @@ static uint64_t hash_operand(const struct ff_operand *o)
 
 		h = ff_hash_mix(h, (uint64_t)o->shape[a]);
 		h = ff_hash_mix(h, (uint64_t)(uint32_t)m->offset << 32 | (uint32_t)m->window);
-		h = ff_hash_mix(h, m->n_terms);
+		h = ff_hash_mix(h, (uint64_t)(uint32_t)m->from << 32 | (uint32_t)m->to);
+		h = ff_hash_mix(h, (uint64_t)(uint32_t)m->over << 32 | m->n_terms);
 		for (uint32_t t = 0; t < m->n_terms; t++) {
 			h = ff_hash_mix(h, (uint64_t)m->term[t].dim);
 			h = ff_hash_mix(h, (uint64_t)m->term[t].div);

@@ -49,3 +49,17 @@ void ff_resample_pool(const struct ff_work *w, struct ff_resample *ret)
 		x->count_hi = x->in + (a->count_pad ? a->pad[1][i] : 0);
 	}
 }
+
+void ff_resample_resize(const struct ff_work *w, struct ff_resample *ret)
+{
+	const struct ff_resize_attrs *a = &w->node->attrs.resize;
+	int32_t kind = w->node->op == FF_OP_ADAPTIVE_POOL ? FF_RESAMPLE_SHARE
+		       : a->mode == FF_RESIZE_NEAREST     ? FF_RESAMPLE_NEAREST
+		       : a->corners                       ? FF_RESAMPLE_CORNERS
+							  : FF_RESAMPLE_LINEAR;
+
+	fill_part(w, ret);
+	for (uint32_t i = 0; i < FF_MAX_SPATIAL; i++)
+		ret->axis[i].kind =
+				i + (uint32_t)a->axes < FF_MAX_SPATIAL ? FF_RESAMPLE_WINDOW : kind;
+}

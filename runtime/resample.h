@@ -36,6 +36,8 @@ extern "C" {
 struct ff_work;
 /* Of a part of a pool that takes means. */
 void ff_resample_pool(const struct ff_work *w, struct ff_resample *ret);
+/* Of a part of what changes the size of images. */
+void ff_resample_resize(const struct ff_work *w, struct ff_resample *ret);
 #ifdef __cplusplus
 }
 #endif
@@ -74,6 +76,8 @@ FF_RESAMPLE_FN int64_t ff_resample_end(const struct ff_resample_axis *a, int64_t
 		return ((o + 1) * a->in + a->out - 1) / a->out;
 	if (a->kind == FF_RESAMPLE_NEAREST)
 		return o * a->in / a->out + 1;
+	if (a->kind == FF_RESAMPLE_LINEAR && (2 * o + 1) * a->in < a->out)
+		return 1;
 	end = a->kind == FF_RESAMPLE_WINDOW ? o * a->stride - a->pad + a->kernel
 					    : ff_resample_begin(a, o) + 2;
 	return end < a->in ? end : a->in;

@@ -188,6 +188,26 @@ static void add_pool(struct maker *m)
 	add(m, op, &a, &in, 1, &out);
 }
 
+/* Another size of the axes behind the channels. */
+static void add_resize(struct maker *m)
+{
+	enum ff_op op = between(m, 0, 1) ? FF_OP_UPSAMPLE : FF_OP_ADAPTIVE_POOL;
+	union ff_attrs a = ff_attrs_preset(op);
+	const struct value *in = pick_spatial(m);
+	struct value out;
+
+	if (!in)
+		return;
+	out = *in;
+	a.resize.axes = (int32_t)in->rank - 2;
+	if (op == FF_OP_UPSAMPLE)
+		a.resize.mode = between(m, 0, 1);
+	a.resize.corners = a.resize.mode && between(m, 0, 1);
+	for (uint32_t i = 0; i + 2 < in->rank; i++)
+		out.shape[2 + i] = a.resize.size[i] = between(m, 1, in->rank == 5 ? 5 : 9);
+	add(m, op, &a, &in, 1, &out);
+}
+
 /* A function of one element.  Of what is not bounded or not positive some would make numbers
  * that no strategy's sums agree on: before those goes a tanh or a sigmoid. */
 static void add_unary(struct maker *m)
@@ -558,7 +578,7 @@ static void add_norm(struct maker *m)
 /* Those that are there twice are drawn twice as often. */
 static void add_any(struct maker *m)
 {
-	static void (*const makers[])(struct maker * m) = {add_conv, add_conv, add_pool,
+	static void (*const makers[])(struct maker * m) = {add_conv, add_conv, add_pool, add_resize,
 			add_elementwise, add_elementwise, add_linear, add_reshape, add_tied,
 			add_binary, add_slice, add_split, add_transpose, add_unary, add_reduce,
 			add_matmul, add_softmax, add_norm, add_norm, random_move, random_move,

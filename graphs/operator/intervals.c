@@ -23,6 +23,11 @@ static void reach(const struct ff_node *n, const struct ff_axis_map *m, uint32_t
 {
 	const struct ff_term *term = &m->term[t];
 
+	if (m->over) { /* never alike: see look_along() */
+		*least = -1;
+		*most = 0;
+		return;
+	}
 	*least = m->offset + (int64_t)(lo / term->div) * term->step;
 	*most = (int64_t)m->offset + m->window + (int64_t)((hi - 1) / term->div) * term->step;
 	for (uint32_t k = 0; k < m->n_terms; k++) {
@@ -47,14 +52,15 @@ static bool look_along(const struct ff_node *n, const struct ff_axis_map *m, int
 
 		if ((uint32_t)term->dim != dim)
 			continue;
-		whole = whole && term->div == 1;
+		whole = whole && term->div == 1 && !m->over;
 		*hash = ff_hash_mix(*hash, (uint64_t)(lo % term->div));
 		reach(n, m, t, lo, hi, &least, &most);
 		if (least >= 0 && most <= shape)
 			continue;
 		whole = false;
 		/* a plain axis costs by its size; else the place may matter */
-		if (m->n_terms == 1 && m->window == 1 && term->div == 1 && term->step == 1) {
+		if (m->n_terms == 1 && m->window == 1 && term->div == 1 && term->step == 1 &&
+				!m->over) {
 			least = least < 0 ? 0 : least;
 			most = most > shape ? shape : most;
 			*hash = ff_hash_mix(*hash, most > least ? (uint64_t)(most - least) : 0);

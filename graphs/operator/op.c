@@ -49,16 +49,23 @@ static int64_t term_at(const struct ff_term *t, int32_t at)
 void ff_axis_interval(const struct ff_axis_map *m, int32_t extent, const int32_t *lo,
 		const int32_t *hi, int32_t *first, int32_t *end)
 {
-	int64_t a = m->offset, b = (int64_t)m->offset + m->window;
+	int64_t a = m->over ? m->from : m->offset;
+	int64_t b = m->over ? m->to : (int64_t)m->offset + m->window;
+	bool empty = false;
 
 	for (uint32_t t = 0; t < m->n_terms; t++) {
 		const struct ff_term *term = &m->term[t];
 
 		a += term_at(term, lo[term->dim]);
 		b += term_at(term, hi[term->dim] - 1);
-		if (hi[term->dim] <= lo[term->dim]) /* an empty box touches nothing */
-			b = INT32_MIN;
+		empty = empty || hi[term->dim] <= lo[term->dim];
 	}
+	if (m->over) {
+		a = ff_axis_over(m, a);
+		b = ff_axis_over(m, b) + m->window;
+	}
+	if (empty) /* an empty box touches nothing */
+		b = INT32_MIN;
 	*first = clamp(a, extent);
 	*end = clamp(b, extent);
 	if (*end < *first)

@@ -82,6 +82,16 @@ static void key_region(struct key *k, const char *name, uint32_t tag, const stru
 	key_field(k, name, tag, size, r->rank);
 }
 
+/* How elements lie between others, and where between them the first one does. */
+static void key_ratio(struct key *k, uint32_t slot, uint32_t axis, const struct ff_axis_map *m,
+		int64_t first)
+{
+	int32_t v[4] = {(int32_t)axis, m->term[0].step, m->over,
+			(int32_t)((first % m->over + m->over) % m->over)};
+
+	key_field(k, "ratio", TAG_SKEW + slot, v, 4);
+}
+
 /* What clamping took from the windows at the borders (the padding this part
  * really has), and where in a divided axis it starts. */
 static void key_placement(struct key *k, const struct ff_operand *o, uint32_t slot,
@@ -89,18 +99,26 @@ static void key_placement(struct key *k, const struct ff_operand *o, uint32_t sl
 {
 	for (uint32_t i = 0; i < o->rank; i++) {
 		const struct ff_axis_map *m = &o->axis[i];
-		int32_t lo = m->offset, hi = m->offset + m->window, v[3];
+		int64_t first = m->over ? m->from : m->offset, last = m->over ? m->to : m->offset;
+		int32_t lo, hi, v[3];
 
 		for (uint32_t t = 0; t < m->n_terms; t++) {
 			const struct ff_term *term = &m->term[t];
 
-			lo += box->lo[term->dim] / term->div * term->step;
-			hi += (box->hi[term->dim] - 1) / term->div * term->step;
+			first += (int64_t)(box->lo[term->dim] / term->div) * term->step;
+			last += (int64_t)((box->hi[term->dim] - 1) / term->div) * term->step;
 			v[0] = (int32_t)i;
 			v[1] = box->lo[term->dim] % term->div;
 			if (term->div > 1 && v[1])
 				key_field(k, "skew", TAG_SKEW + slot, v, 2);
 		}
+		if (m->over) {
+			key_ratio(k, slot, i, m, first);
+			first = ff_axis_over(m, first);
+			last = ff_axis_over(m, last);
+		}
+		lo = (int32_t)first;
+		hi = (int32_t)(last + m->window);
 		v[1] = r->lo[i] - lo;
 		v[2] = hi - r->hi[i];
 		if (m->n_terms && m->window > 1 && (v[1] || v[2]))

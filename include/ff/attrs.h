@@ -29,6 +29,11 @@ struct ff_pool_attrs {
 	int32_t mode, kernel[FF_MAX_SPATIAL], stride[FF_MAX_SPATIAL], pad[2][FF_MAX_SPATIAL];
 	int32_t ceil, count_pad; /* round the output's size up; the mean counts the padding */
 };
+/* The spatial axes of the output; of an enlargement how. */
+enum ff_resize_mode { FF_RESIZE_NEAREST, FF_RESIZE_LINEAR };
+struct ff_resize_attrs {
+	int32_t axes, size[FF_MAX_RANK], mode, corners; /* corners: they stay where they are */
+};
 struct ff_concat_attrs {
 	int32_t axis;
 };
@@ -117,6 +122,7 @@ union ff_attrs {
 	struct ff_conv_attrs conv;
 	struct ff_linear_attrs linear;
 	struct ff_pool_attrs pool;
+	struct ff_resize_attrs resize;
 	struct ff_concat_attrs concat;
 	struct ff_split_attrs split;
 	struct ff_slice_attrs slice;

@@ -51,6 +51,11 @@
 	X(FF_OP_POOL2D, pool2d)                                                                    \
 	X(FF_OP_POOL3D, pool3d)
 
+/* What is linear along every spatial axis (rows/resize.c). */
+#define FF_RESIZE_OPS(X)                                                                           \
+	X(FF_OP_ADAPTIVE_POOL, adaptive_pool)                                                      \
+	X(FF_OP_UPSAMPLE, upsample)
+
 /* X(enumerator, row): `row` names `ff_op_<row>` in graphs/op/<row>.c and the
  * kernels `ff_<backend>_<row>_*` of every backend. */
 #define FF_OPS(X)                                                                                  \
@@ -59,6 +64,7 @@
 	FF_CONV_OPS(X)                                                                             \
 	X(FF_OP_LINEAR, linear)                                                                    \
 	FF_POOL_OPS(X)                                                                             \
+	FF_RESIZE_OPS(X)                                                                           \
 	FF_UNARY_OPS(X)                                                                            \
 	FF_BINARY_OPS(X)                                                                           \
 	X(FF_OP_CONCAT, concat)                                                                    \
@@ -118,8 +124,10 @@ struct ff_dim {
 /* Which elements along one tensor axis the iteration box [lo, hi) touches:
  *   first = offset + sum_t floor(lo[dim_t] / div_t) * step_t
  *   end   = offset + sum_t floor((hi[dim_t] - 1) / div_t) * step_t + window
- * clamped to the axis.  A plain axis has one term with div = step = window = 1;
- * an axis that is always whole has no term, offset 0 and window = its size. */
+ * clamped to the axis.  Where `over` is not 0 those sums, and `from` for the first, `to` for the
+ * last, are divided by it, rounded down: elements that lie between others.  A plain axis has one
+ * term with div = step = window = 1; an axis that is always whole has no term, offset 0 and window
+ * = its size. */
 struct ff_term {
 	int32_t dim, div, step;
 };
@@ -127,6 +135,7 @@ struct ff_axis_map {
 	uint32_t n_terms;
 	struct ff_term term[2];
 	int32_t offset, window;
+	int32_t from, to, over;
 };
 
 /* One tensor as one node sees it. */
@@ -212,6 +221,11 @@ uint32_t ff_attr_ints(const struct ff_attr_row *r);
 
 void ff_op_count(enum ff_op op, const union ff_attrs *attrs, struct ff_op_counts *ret);
 
+/* A sum of the terms of a map that has `over`: the element that it stands for. */
+static inline int64_t ff_axis_over(const struct ff_axis_map *m, int64_t sum)
+{
+	return m->offset + (sum >= 0 ? sum / m->over : -((m->over - 1 - sum) / m->over));
+}
 /* Positions of one axis that an iteration box [lo, hi) touches (clamped). */
 void ff_axis_interval(const struct ff_axis_map *m, int32_t extent, const int32_t *lo,
 		const int32_t *hi, int32_t *first, int32_t *end);

@@ -1,5 +1,7 @@
 /* The operator table against brute force: shapes, and the region of every
  * tensor that random iteration boxes touch.  SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
 #include "ff/work.h"
 #include "probe.h"
 
@@ -191,6 +193,63 @@ START_TEST(pool)
 		probe_close(&p);
 	}
 	ck_assert_int_gt(more, ROUNDS / 20);
+}
+END_TEST
+
+/* ---- adaptive_pool, upsample ---- */
+
+static void touch_resize(const struct probe *p, const int32_t *at, struct hulls *h)
+{
+	const struct ff_resize_attrs *a = &p->node->attrs.resize;
+	const struct ff_value *in = in_of(p, 0), *to = out_of(p);
+	int64_t out[FF_MAX_RANK], low[FF_MAX_RANK], high[FF_MAX_RANK];
+
+	for (uint32_t i = 0; i < in->rank; i++) {
+		int64_t n = in->shape[i], m = to->shape[i], o = at[i];
+
+		out[i] = low[i] = high[i] = o;
+		if (i < 2)
+			continue;
+		low[i] = high[i] = o * n / m; /* nearest */
+		if (p->node->op == FF_OP_ADAPTIVE_POOL)
+			high[i] = ((o + 1) * n - 1) / m;
+		else if (a->mode == FF_RESIZE_LINEAR && a->corners)
+			low[i] = m > 1 ? o * (n - 1) / (m - 1) : 0;
+		else if (a->mode == FF_RESIZE_LINEAR)
+			low[i] = (int64_t)floor((double)((2 * o + 1) * n - m) / (double)(2 * m));
+		if (a->mode == FF_RESIZE_LINEAR && p->node->op == FF_OP_UPSAMPLE)
+			high[i] = low[i] + 1;
+	}
+	touch(&h->out, in->rank, out);
+	touch(&h->in[0], in->rank, low);
+	touch(&h->in[0], in->rank, high);
+}
+
+START_TEST(resize)
+{
+	struct ff_random r = {.seed = ff_test_seed(2), .stream = 9};
+	enum ff_op op = _i ? FF_OP_UPSAMPLE : FF_OP_ADAPTIVE_POOL;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		union ff_attrs a = ff_attrs_preset(op);
+		struct shape in = {draw(&r, 3, 5), {draw(&r, 1, 3), draw(&r, 1, 3)}};
+		struct probe p;
+
+		a.resize.axes = in.rank - 2;
+		a.resize.mode = _i ? draw(&r, 0, 1) : 0;
+		a.resize.corners = a.resize.mode && draw(&r, 0, 1);
+		for (int i = 0; i < a.resize.axes; i++) {
+			in.size[2 + i] = draw(&r, 1, in.rank < 5 ? 9 : 5);
+			a.resize.size[i] = draw(&r, 1, in.rank < 5 ? 12 : 6);
+		}
+		probe_open(&p, op, &a, &in, 1);
+		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
+		check_node(&p);
+		for (int i = 0; i < a.resize.axes; i++)
+			ck_assert_int_eq(out_of(&p)->shape[2 + i], a.resize.size[i]);
+		check_regions(&r, &p, touch_resize);
+		probe_close(&p);
+	}
 }
 END_TEST
 
@@ -563,6 +622,7 @@ static Suite *suite(void)
 	tcase_add_test(c, table);
 	tcase_add_loop_test(c, conv, 0, FF_MAX_SPATIAL);
 	tcase_add_loop_test(c, pool, 0, FF_MAX_SPATIAL);
+	tcase_add_loop_test(c, resize, 0, 2);
 	tcase_add_test(c, wide_pool2d);
 	tcase_add_test(c, linear);
 	tcase_add_test(c, elementwise);

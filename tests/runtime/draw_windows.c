@@ -12,8 +12,7 @@ static int32_t draw_channels(struct ff_random *r)
 	return draw(r, 0, 3) ? draw(r, 1, 7) : 16 * draw(r, 1, 2);
 }
 
-static void draw_conv(
-		struct ff_random *r, uint32_t axes, struct ff_conv_attrs *a, int32_t *shape)
+static void draw_conv(struct ff_random *r, uint32_t axes, struct ff_conv_attrs *a, int32_t *shape)
 {
 	a->groups = draw(r, 0, 2) ? 1 : draw(r, 2, 5);
 	shape[0] = draw(r, 1, 3);
@@ -37,8 +36,7 @@ static void draw_conv(
 }
 
 /* Now and then a window with more positions than a byte can tell. */
-static void draw_pool(
-		struct ff_random *r, uint32_t axes, struct ff_pool_attrs *a, int32_t *shape)
+static void draw_pool(struct ff_random *r, uint32_t axes, struct ff_pool_attrs *a, int32_t *shape)
 {
 	bool large = draw(r, 0, 19) == 0;
 	int32_t most = axes == 3 ? 7 : 18, least = axes == 3 ? 6 : 16;
@@ -57,15 +55,37 @@ static void draw_pool(
 	}
 }
 
+/* Smaller, larger or as large. */
+static void draw_resize(struct ff_random *r, enum ff_op op, uint32_t axes,
+		struct ff_resize_attrs *a, int32_t *shape)
+{
+	a->axes = (int32_t)axes;
+	if (op == FF_OP_UPSAMPLE) {
+		a->mode = draw(r, 0, 1);
+		a->corners = a->mode == FF_RESIZE_LINEAR && draw(r, 0, 1);
+	}
+	shape[0] = draw(r, 1, 3);
+	shape[1] = draw_channels(r);
+	for (uint32_t i = 0; i < axes; i++) {
+		shape[2 + i] = draw(r, 1, axes < 3 ? 9 : 5);
+		a->size[i] = draw(r, 1, axes < 3 ? 12 : 6);
+	}
+}
+
 bool draw_windows(struct ff_random *r, enum ff_op op, union ff_attrs *attrs, int32_t *shape,
 		uint32_t *rank)
 {
 	uint32_t axes = ff_op_row(op)->axes;
+	bool resize = op == FF_OP_ADAPTIVE_POOL || op == FF_OP_UPSAMPLE;
 
+	if (resize)
+		axes = (uint32_t)draw(r, 1, FF_MAX_SPATIAL);
 	if (op >= FF_OP_CONV1D && op <= FF_OP_CONV3D)
 		draw_conv(r, axes, &attrs->conv, shape);
 	else if (op >= FF_OP_POOL1D && op <= FF_OP_POOL3D)
 		draw_pool(r, axes, &attrs->pool, shape);
+	else if (resize)
+		draw_resize(r, op, axes, &attrs->resize, shape);
 	else
 		return false;
 	*rank = 2 + axes;

@@ -123,3 +123,48 @@ void naive_pool(const struct naive *x)
 		}
 	}
 }
+
+/* How much of input `i` of `n` goes into output `o` of `out`, as PyTorch's documentation has it. */
+static double share_of(const struct ff_node *node, int32_t o, int32_t out, int32_t i, int32_t n)
+{
+	const struct ff_resize_attrs *a = &node->attrs.resize;
+	int32_t first = (int32_t)((int64_t)o * n / out);
+	int32_t end = (int32_t)(((int64_t)(o + 1) * n + out - 1) / out);
+	double at = fmax((o + 0.5) * n / out - 0.5, 0);
+
+	if (node->op == FF_OP_ADAPTIVE_POOL)
+		return i >= first && i < end ? 1.0 / (end - first) : 0;
+	if (a->mode == FF_RESIZE_NEAREST)
+		return i == first;
+	if (a->corners)
+		at = out > 1 ? (double)o * (n - 1) / (out - 1) : 0;
+	at = fmin(at, n - 1); /* what would lie behind the last is the last */
+	return fmax(0, 1 - fabs(at - i));
+}
+
+void naive_resize(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+	const struct ff_operand *in = &n->in_map[0], *to = &n->out_map[0];
+	struct ff_region taps = taps_of(in->rank - 2, in->shape + 2);
+
+	NAIVE_EACH(at, &x->w->out[0])
+	{
+		int64_t out = naive_index(to, at);
+
+		NAIVE_EACH(tap, &taps)
+		{
+			int32_t from[FF_MAX_RANK] = {at[0], at[1]};
+			double share = 1;
+			int64_t i;
+
+			for (uint32_t k = 2; k < in->rank; k++) {
+				from[k] = tap[k - 2];
+				share *= share_of(n, at[k], to->shape[k], from[k], in->shape[k]);
+			}
+			i = naive_index(in, from);
+			x->out[out] += x->in[0][i] * share;
+			x->din[0][i] += x->dout[out] * share;
+		}
+	}
+}

@@ -601,6 +601,8 @@ static const uint16_t trials[FF_OP_COUNT] = {
 		[FF_OP_POOL1D] = 100,
 		[FF_OP_POOL2D] = 150,
 		[FF_OP_POOL3D] = 100,
+		[FF_OP_ADAPTIVE_POOL] = 100,
+		[FF_OP_UPSAMPLE] = 150,
 #define UNARY(e, row) [e] = 30,
 		FF_UNARY_OPS(UNARY)
 #undef UNARY

@@ -99,6 +99,12 @@ def pools():
         case("ceil-pad", kernel=4, stride=3, pad=[2, 1], ceil=True)
         case("ceil-gaps", kernel=2, stride=4, pad=1, ceil=True)
         case("sides", kernel=4, stride=3, pad=[0, 1, 2, 1])
+    for size in ([5, 7], [13, 1], [3, 11], [16, 12]):
+        g.case("adaptive-{}-{}".format(*size), "adaptive_pool", size=size)
+    for size in ([26, 22], [5, 17], [1, 30]):
+        for how, attrs in (("nearest", {}), ("linear", {"mode": "linear"}),
+                           ("corners", {"mode": "linear", "align_corners": True})):
+            g.case("{}-{}-{}".format(how, *size), "upsample", size=size, **attrs)
     g.case("avg-bare", "pool2d", mode="avg", kernel=3, stride=1, pad=1, count_pad=False)
     g.case("avg-bare-ceil", "pool2d", mode="avg", kernel=4, stride=3, pad=2, count_pad=False,
            ceil=True)
@@ -128,6 +134,12 @@ def spatial():
     for mode in ("max", "avg"):
         both(f"{mode}-plain", "pool", mode=mode, kernel=2)
         both(f"{mode}-ceil", "pool", mode=mode, kernel=2, stride=3, pad=1, ceil=True)
+    for rank, size in ((3, [7]), (5, [3, 3, 4])):
+        for how, op, attrs in (("share", "adaptive_pool", {}), ("nearest", "upsample", {}),
+                               ("linear", "upsample", {"mode": "linear"}),
+                               ("corners", "upsample", {"mode": "linear", "align_corners": True})):
+            case = f"{how}-{rank - 2}"
+            g.head(case, g.add(f"{case}.op", op, shaped(case, rank, 4), size=size, **attrs))
     both("avg-bare", "pool", mode="avg", kernel=2, stride=1, pad=1, count_pad=False)
     both("avg-sides", "pool", line={"pad": [0, 1]}, volume={"pad": [1, 0, 0, 0, 1, 1]},
          mode="avg", kernel=2)
@@ -657,7 +669,7 @@ def dims(node, shape, depth):
     spatial = ["length"] if rank == 3 else ["depth", "height", "width"][5 - rank:]
     if op.startswith("conv"):
         return list(zip(["sample", "out_channel", *spatial, "in_channel"], [*shape, depth]))
-    if op.startswith("pool"):
+    if op.startswith("pool") or op in ("adaptive_pool", "upsample"):
         return list(zip(["sample", "channel", *spatial], shape))
     if op == "linear":
         middle = [f"axis{i}" for i in range(1, rank - 1)]

@@ -249,6 +249,19 @@ def pool(net, node, x):
     return y if counts else y / mean(padded(torch.ones_like(x), pad), kernel, stride)
 
 
+def adaptive_pool(net, node, x):
+    mean = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)[x.dim() - 3]
+    return mean(x, tuple(node["size"]))
+
+
+def upsample(net, node, x):
+    if node.get("mode", "nearest") == "nearest":
+        return F.interpolate(x, tuple(node["size"]), mode="nearest")
+    mode = ("linear", "bilinear", "trilinear")[x.dim() - 3]
+    return F.interpolate(x, tuple(node["size"]), mode=mode,
+                         align_corners=node.get("align_corners", False))
+
+
 def reshape(net, node, x):
     return x.reshape([n or x.shape[i] for i, n in enumerate(node["shape"])])
 
@@ -438,7 +451,7 @@ OPERATORS = {
     "sub": binary(torch.sub), "mul": binary(torch.mul), "div": binary(torch.div),
     "min": binary(torch.minimum), "max": binary(torch.maximum),
     "conv1d": conv, "conv2d": conv, "conv3d": conv, "linear": linear, "reshape": reshape,
-    "pool1d": pool, "pool2d": pool, "pool3d": pool,
+    "adaptive_pool": adaptive_pool, "upsample": upsample, "pool1d": pool, "pool2d": pool, "pool3d": pool,
     "dropout": dropout, "softmax_cross_entropy": softmax_cross_entropy,
     "relu": lambda net, node, x: F.relu(x),
     "tanh": lambda net, node, x: torch.tanh(x),

@@ -29,7 +29,7 @@ IMAGE, NORMED, PLAIN, CHEAP, SEED = {
     "resnet101": (224, (64, 4), (32, 2), [], 1),
     "resnet152": (224, (64, 3), (32, 2), [], 1),
     "resnext50_32x4d": (224, (64, 4), (32, 2), [], 1),
-    "mobilenet_v2": (224, (64, 4), (32, 2), ["dropout=0"], 1),
+    "mobilenet_v2": (224, (64, 4), None, ["dropout=0"], 1),  # without norms nothing gets through
     "googlenet": (224, (64, 4), (32, 2), ["dropout=0"], 1),
     "inception_v3": (299, (107, 4), (75, 2), ["dropout=0"], 1),
     "densenet121": (224, (64, 4), (32, 2), [], 1),
@@ -177,6 +177,7 @@ def test_small(folder, normed):
 with tempfile.TemporaryDirectory(prefix="fftorchvision") as keep:
     for normed in (True, False) if NORMED else (False,):
         test_shapes(pathlib.Path(keep), normed)
-        test_small(pathlib.Path(keep), normed)
+        if normed or PLAIN:
+            test_small(pathlib.Path(keep), normed)
 tap.end()
 sys.exit(tap.failed > 0)
