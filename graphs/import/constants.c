@@ -38,6 +38,9 @@ static int take_sample(struct ff_import *im, const Onnx__NodeProto *n, struct ff
 
 	if (v->arranged || c->rank != v->rank || c->shape[0] == 1)
 		return FF_OK;
+	if (c->shape[0] != v->shape[0] || !c->n)
+		return ff_import_fail(im, n, "a constant of %" PRId64 " samples beside %d",
+				c->shape[0], v->shape[0]);
 	for (int64_t i = each; i < c->n; i++)
 		if (c->whole ? c->i[i] != c->i[i % each] : !(c->f[i] == c->f[i % each]))
 			return ff_import_fail(

@@ -402,11 +402,13 @@ def damage():
         good = exported(Cell(), torch.randint(11, (4, 3)), 13)
         refused("an old opset", good.replace(b"\x42\x02\x10\x0d", b"\x42\x02\x10\x09"), folder,
                 "opset 9")
+        goods = [good, exported(Picks(), torch.randn(2, 4, 6), 13),
+                 exported(Words(), torch.randint(11, (2, 2)), 13)]
         seed = int(os.environ.get("FF_SEED", "1"))
         print(f"# seed {seed} (set FF_SEED to repeat or vary)")
         dice, ended = random.Random(seed), {0: 0, 2: 0}
         for i in range(150):
-            data = bytearray(good)
+            data = bytearray(goods[i % 3])
             for _ in range(dice.choice((1, 1, 2, 8))):
                 data[dice.randrange(len(data))] = dice.randrange(256)
             if i % 10 == 0:
