@@ -329,8 +329,9 @@ static int emit_slice(struct ff_import *im, const Onnx__NodeProto *n)
 			(ff_onnx_in(im, n, 4) &&
 					(code = ff_onnx_in_constant(im, n, 4, &steps)) < 0))
 		return code;
-	if (!start->whole || !stop->whole || start->n != stop->n || (axes && axes->n != start->n) ||
-			(steps && steps->n != start->n))
+	if (!start->whole || !stop->whole || start->n != stop->n ||
+			(axes && (!axes->whole || axes->n != start->n)) ||
+			(steps && (!steps->whole || steps->n != start->n)))
 		return ff_import_fail(im, n, "its starts, ends, axes and steps do not match");
 	at = *in;
 	for (int64_t i = 0; i < start->n; i++) {
