@@ -17,13 +17,6 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	struct ff_arena *a = &e->arena;
 	int code;
 
-	e->order = ff_arena_array(a, nodes, sizeof(*e->order));
-	e->position = ff_arena_array(a, nodes, sizeof(*e->position));
-	e->first_edge = ff_arena_array(a, e->g->n_values, sizeof(*e->first_edge));
-	e->first_use = ff_arena_array(a, edges, sizeof(*e->first_use));
-	e->completes = ff_arena_array(a, edges, sizeof(*e->completes));
-	e->completing = ff_arena_array(a, edges, sizeof(*e->completing));
-	e->adding = ff_arena_array(a, edges, sizeof(*e->adding));
 	e->node = ff_arena_array(a, nodes, sizeof(*e->node));
 	e->synced = ff_arena_array(a, nodes, sizeof(*e->synced));
 	e->edge = ff_arena_array(a, edges, sizeof(*e->edge));
@@ -49,13 +42,13 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
 	e->busy = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	e->busy_next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
-	if (!e->order || !e->position || !e->first_edge || !e->first_use || !e->completes ||
-			!e->node || !e->block || !e->synced || !e->edge || !e->mark ||
-			!e->touched || !e->lane || !e->idle || !e->sync_lane || !e->completing ||
-			!e->adding || !e->busy || !e->busy_next || !e->paced || !e->changed_at ||
-			!e->wish || !e->near)
+	if (!e->node || !e->block || !e->synced || !e->edge || !e->mark || !e->touched ||
+			!e->lane || !e->idle || !e->sync_lane || !e->busy || !e->busy_next ||
+			!e->paced || !e->changed_at || !e->wish || !e->near)
 		return ff_fail_memory(err);
-	code = ff_foresee_create(e, err);
+	code = ff_reorder_create(e, err);
+	if (code == FF_OK)
+		code = ff_foresee_create(e, err);
 	if (code == FF_OK)
 		code = ff_fold_create(e, err);
 	return code < 0 ? code : ff_account_create(e, err);
@@ -76,7 +69,6 @@ int ff_course_create(struct ff_evaluator *home, struct ff_course **ret, struct f
 	e->limit = home->limit;
 	ff_arena_init(&e->arena);
 	ff_arena_init(&e->scratch);
-	ff_arena_init(&e->order_arena);
 	ff_arena_init(&e->snapshot_arena);
 	e->now = &e->gathered[0];
 	e->next = &e->gathered[1];
@@ -103,11 +95,11 @@ void ff_course_destroy(struct ff_course *e)
 	for (int k = 0; k < FF_PHASE_COUNT; k++)
 		for (uint32_t i = 0; i < e->home->g->n_nodes && e->timed[k]; i++)
 			free(e->timed[k][i].finish);
+	ff_reorder_finish(e);
 	ff_gathered_finish(&e->gathered[0]);
 	ff_gathered_finish(&e->gathered[1]);
 	ff_arena_finish(&e->arena);
 	ff_arena_finish(&e->scratch);
-	ff_arena_finish(&e->order_arena);
 	ff_arena_finish(&e->snapshot_arena);
 	free(e->changes);
 	free(e->swap);
@@ -115,7 +107,7 @@ void ff_course_destroy(struct ff_course *e)
 }
 
 /* `step_us` was the time; the account is up to date. */
-static void conclude(struct ff_course *e, double step_us, struct ff_evaluation *ret)
+void ff_course_conclude(struct ff_course *e, double step_us, struct ff_evaluation *ret)
 {
 	ret->step_us = e->foresight.next_us = step_us;
 	ff_account_over(e, ret);
@@ -133,71 +125,6 @@ static int copy_config(struct ff_course *e, const struct ff_config *c, struct ff
 		return FF_OK;
 	ret->list = ff_arena_copy(&e->arena, c->list, c->n_parts, sizeof(*c->list));
 	return ret->list ? FF_OK : ff_fail_memory(err);
-}
-
-static void list_params(struct ff_course *e, uint32_t node)
-{
-	const struct ff_node *n = &e->g->nodes[node];
-
-	for (uint32_t i = n->n_data; i < n->n_in; i++) {
-		uint32_t edge = n->in + i;
-		struct ff_param_use use = {node, i, ff_edge_source(e->g, edge)};
-
-		if (e->completes[edge])
-			e->completing[e->n_completing++] = use;
-		if (!e->first_use[edge])
-			e->adding[e->n_adding++] = use;
-	}
-}
-
-/* What closes buckets, and room for all that may arrive in a pass. */
-static int list_steps(struct ff_course *e, struct ff_error *err)
-{
-	size_t most = FF_PHASE_COUNT * (size_t)e->g->n_nodes * e->program.micro_batches;
-
-	e->arrival = ff_arena_array(&e->order_arena, most, sizeof(*e->arrival));
-	e->active = ff_arena_array(&e->order_arena, e->program.n / 64 + 1, sizeof(*e->active));
-	e->n_arrivals = e->n_completing = e->n_adding = 0;
-	for (uint32_t i = 0; i < e->program.n; i++)
-		if (e->program.step[i].kind == FF_STEP_SYNC)
-			list_params(e, e->program.step[i].id);
-	return e->arrival && e->active ? FF_OK : ff_fail_memory(err);
-}
-
-/* Which uses of values are the first in the order, and which the last. */
-static void find_uses(struct ff_course *e)
-{
-	for (uint32_t i = 0; i < e->g->n_nodes; i++)
-		e->position[e->order[i]] = i;
-	for (uint32_t i = 0; i < e->g->n_edges; i++) {
-		e->first_use[i] = ff_edge_is_first_use(e->g, e->position, i);
-		e->completes[i] = ff_edge_completes(e->g, e->position, i);
-		if (e->first_use[i])
-			e->first_edge[e->g->edges[i].value] = i;
-	}
-}
-
-/* Blocks know which use of a value is the first, and nothing else of the order. */
-static int set_order(struct ff_course *e, const struct ff_strategy *s, struct ff_error *err)
-{
-	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
-	size_t size = e->g->n_nodes * sizeof(*e->order);
-	uint32_t *order = ff_arena_alloc(&e->scratch, size);
-	int code = order ? ff_strategy_order(e->g, s, &e->scratch, order, err)
-			 : ff_fail_memory(err);
-
-	if (code == FF_OK)
-		memcpy(e->order, order, size);
-	ff_arena_rewind(&e->scratch, mark);
-	ff_arena_rewind(&e->order_arena, (struct ff_arena_mark){0});
-	if (code == FF_OK)
-		code = ff_program_build(e->g, s, e->order, &e->order_arena, &e->program, err);
-	if (code < 0)
-		return code;
-	find_uses(e);
-	e->planned = false;
-	code = ff_fold_plan(e, err);
-	return code < 0 ? code : list_steps(e, err);
 }
 
 /* Puts all blocks in place anew.  What was known of those before is lost. */
@@ -219,7 +146,7 @@ static int place_anew(struct ff_course *e, struct ff_error *err)
 	return code;
 }
 
-static int account_all(struct ff_course *e, struct ff_error *err)
+int ff_course_account(struct ff_course *e, struct ff_error *err)
 {
 	int code = ff_account_reset(e, err);
 
@@ -251,11 +178,11 @@ int ff_course_set(struct ff_course *e, struct ff_micro *micro, const struct ff_s
 	e->g = micro->g;
 	e->memo = &micro->memo;
 	e->memo->first_use = e->first_use;
-	code = set_order(e, s, err);
+	code = ff_reorder_plan(e, s, err);
 	if (code < 0)
 		return code;
 	e->n_changes = e->n_swaps = 0;
-	e->proposed = false;
+	e->proposed = e->reordered = false;
 	ff_strategy_copy(&e->strategy, s);
 	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		code = copy_config(e, &s->config[i], &e->strategy.config[i], err);
@@ -265,17 +192,17 @@ int ff_course_set(struct ff_course *e, struct ff_micro *micro, const struct ff_s
 		code = time_all(e, limit_us, slower, &step_us, err);
 	if (code < 0 || *slower)
 		return code;
-	code = account_all(e, err);
+	code = ff_course_account(e, err);
 	if (code < 0)
 		return code;
-	conclude(e, step_us, ret);
+	ff_course_conclude(e, step_us, ret);
 	ff_foresee_keep(e);
 	return FF_OK;
 }
 
 /* ---- proposals ---- */
 
-static void touch(struct ff_course *e, uint32_t value)
+void ff_course_touch(struct ff_course *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 
@@ -287,20 +214,25 @@ static void touch(struct ff_course *e, uint32_t value)
 		e->near[e->n_near++] = e->g->uses[v->first_use + u];
 }
 
+void ff_course_begin(struct ff_course *e)
+{
+	e->stamp++;
+	e->n_touched = e->n_near = e->n_swaps = 0;
+	e->rebuckets = false;
+	ff_gathered_forget(e->next);
+}
+
 /* Values whose buffers the proposal may change: all that its nodes read or write. */
 static void list_touched(struct ff_course *e)
 {
-	e->stamp++;
-	e->n_touched = e->n_near = 0;
-	e->rebuckets = false;
-	ff_gathered_forget(e->next);
+	ff_course_begin(e);
 	for (uint32_t i = 0; i < e->n_changes; i++) {
 		const struct ff_node *n = &e->g->nodes[e->changes[i].node];
 
 		for (uint32_t k = n->in; k < n->in + n->n_in; k++)
-			touch(e, e->g->edges[k].value);
+			ff_course_touch(e, e->g->edges[k].value);
 		for (uint32_t k = n->out; k < n->out + n->n_out; k++)
-			touch(e, k);
+			ff_course_touch(e, k);
 	}
 }
 
@@ -397,7 +329,6 @@ int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint3
 		code = copy_changes(e, change, n, err);
 	if (code < 0)
 		return code;
-	e->n_swaps = 0;
 	list_touched(e);
 	ff_busy_begin(e, limit_us);
 	ff_foresee_begin(e, limit_us);
@@ -418,7 +349,7 @@ int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint3
 	ff_place_exchange(e);
 	account_touched(e, 1);
 	e->proposed = true;
-	conclude(e, step_us, ret);
+	ff_course_conclude(e, step_us, ret);
 	return FF_OK;
 }
 
@@ -445,13 +376,17 @@ void ff_course_keep(struct ff_course *e)
 		e->recorded = false;
 		e->since = 0;
 	}
+	if (e->reordered)
+		ff_reorder_keep(e);
 	e->n_changes = 0;
-	e->proposed = false;
+	e->proposed = e->reordered = false;
 }
 
 void ff_course_drop(struct ff_course *e)
 {
-	if (e->proposed)
+	if (e->reordered)
+		ff_reorder_drop(e);
+	else if (e->proposed)
 		restore(e);
 }
 

@@ -47,6 +47,8 @@ struct ff_course {
 	struct ff_param_use *completing, *adding;
 	uint32_t n_completing, n_adding;
 	bool *first_use, *completes; /* by edge */
+	struct ff_ordered *other;    /* another order: the next one, or that before the proposal */
+	bool reordered;              /* it is proposed */
 
 	struct ff_memo_node **node;         /* by node; NULL for inputs and synced parameters */
 	const struct ff_node_block **block; /* by node: its block */
@@ -123,9 +125,30 @@ void ff_course_keep(struct ff_course *e);
 void ff_course_drop(struct ff_course *e);
 int ff_course_done(struct ff_course *e, double *const us[2], struct ff_error *err);
 
+/* A proposal begins; touches what is read at all edges of `value`; was timed, and the account is
+ * up to date.  The account anew, of all that is in place. */
+void ff_course_begin(struct ff_course *e);
+void ff_course_touch(struct ff_course *e, uint32_t value);
+void ff_course_conclude(struct ff_course *e, double step_us, struct ff_evaluation *ret);
+int ff_course_account(struct ff_course *e, struct ff_error *err);
+
+/* reorder.c */
+int ff_reorder_create(struct ff_course *e, struct ff_error *err);
+void ff_reorder_finish(struct ff_course *e);
+/* The order of `s`, its program, and what depends on them alone. */
+int ff_reorder_plan(struct ff_course *e, const struct ff_strategy *s, struct ff_error *err);
+/* The current strategy with other priorities, as ff_course_propose. */
+int ff_course_reorder(struct ff_course *e, const int32_t *priority, double limit_us, bool *slower,
+		struct ff_evaluation *ret, struct ff_error *err);
+/* Of an order that is proposed. */
+void ff_reorder_keep(struct ff_course *e);
+void ff_reorder_drop(struct ff_course *e);
+
 /* place.c: blocks in place, and what they replaced. */
 /* Those of all nodes anew; all that moves is found. */
 int ff_place_all(struct ff_course *e, struct ff_error *err);
+/* For another program: which of its steps move something. */
+void ff_place_activate(struct ff_course *e);
 /* Those of a proposal's nodes, of the parameters they read and of the edges between them
  * and others, unless it turns out to be too slow. */
 int ff_place_changes(struct ff_course *e, struct ff_error *err);

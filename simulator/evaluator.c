@@ -220,6 +220,12 @@ int ff_evaluator_propose_within(struct ff_evaluator *h, const struct ff_change *
 	return ff_course_propose(h->now, change, n, limit_us, slower, ret, err);
 }
 
+int ff_evaluator_reorder(struct ff_evaluator *h, const int32_t *priority, double limit_us,
+		bool *slower, struct ff_evaluation *ret, struct ff_error *err)
+{
+	return ff_course_reorder(h->now, priority, limit_us, slower, ret, err);
+}
+
 void ff_evaluator_keep(struct ff_evaluator *h)
 {
 	ff_course_keep(h->now);

@@ -189,10 +189,12 @@ static void put_edge(struct ff_course *e, uint32_t edge, struct ff_memo_edge *ne
 	set_state(e, edge, FF_BACKWARD);
 }
 
-/* Whether the block of `edge` is for these ends already. */
+/* Whether the block of `edge` is for these ends already, and for its turn among the uses. */
 static bool has_ends(const struct ff_course *e, uint32_t edge, uint64_t ends)
 {
-	return e->edge[edge] && e->edge[edge]->ends == ends;
+	const struct ff_memo_edge *me = e->edge[edge];
+
+	return me && me->ends == ends && me->first_use == e->first_use[edge];
 }
 
 /* Wishes for the blocks of all edges that a proposal touches, but those of parameters, which
@@ -298,15 +300,24 @@ static int place_param(struct ff_course *e, uint32_t param, struct ff_error *err
 
 /* ---- all, and those of a proposal ---- */
 
+void ff_place_activate(struct ff_course *e)
+{
+	memset(e->active, 0, (e->program.n / 64 + 1) * sizeof(*e->active));
+	for (uint32_t i = 0; i < e->program.n; i++) {
+		const struct ff_step *s = &e->program.step[i];
+		int pass = s->phase == FF_PHASE_BACKWARD ? FF_BACKWARD : FF_FORWARD;
+
+		if (s->kind != FF_STEP_MOVES || e->state[pass][s->id] != FF_EDGE_STILL)
+			e->active[i / 64] |= (uint64_t)1 << i % 64;
+	}
+}
+
 /* Nothing moves anywhere. */
 static void reset_states(struct ff_course *e)
 {
-	memset(e->active, 0, (e->program.n / 64 + 1) * sizeof(*e->active));
-	for (uint32_t i = 0; i < e->program.n; i++)
-		if (e->program.step[i].kind != FF_STEP_MOVES)
-			e->active[i / 64] |= (uint64_t)1 << i % 64;
 	for (int pass = 0; pass < 2; pass++)
 		memset(e->state[pass], FF_EDGE_STILL, e->g->n_edges * sizeof(**e->state));
+	ff_place_activate(e);
 }
 
 int ff_place_all(struct ff_course *e, struct ff_error *err)

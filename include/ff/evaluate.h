@@ -51,6 +51,9 @@ int ff_evaluator_propose(struct ff_evaluator *e, const struct ff_change *change,
  * looked at. */
 int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *change, uint32_t n,
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err);
+/* The same of the current strategy with other priorities, by node. */
+int ff_evaluator_reorder(struct ff_evaluator *e, const int32_t *priority, double limit_us,
+		bool *slower, struct ff_evaluation *ret, struct ff_error *err);
 /* From now on such a proposal may be forgotten as well where it only seems to be slower by
  * what is known of the current strategy's step, and *slower is true (foresee.c).  At first
  * that is off: proposals are forgotten where they are slower for certain.  What it has

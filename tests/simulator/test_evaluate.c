@@ -22,6 +22,7 @@ struct seen {
 	uint32_t micro_batches, stages, again, brought_again, held_back;
 	uint32_t optimizer[FF_OPTIMIZER_COUNT];
 	uint32_t given_up, in_vain; /* on a doubt; of them, wrongly */
+	uint32_t reorders_kept, reorders_dropped, reorders_slower, reorders_recorded;
 	uint32_t done;
 };
 
@@ -184,7 +185,8 @@ static void holds(struct walk *w, int64_t layout)
 
 	ck_assert_uint_eq(s->micro_batches, w->s.micro_batches);
 	for (uint32_t i = 0; i < w->g.n_nodes; i++)
-		ck_assert(ff_config_equal(&w->g.nodes[i], &s->config[i], &w->s.config[i]));
+		ck_assert(ff_config_equal(&w->g.nodes[i], &s->config[i], &w->s.config[i]) &&
+				s->priority[i] == w->s.priority[i]);
 	ck_assert_int_eq(ff_evaluator_layout(w->e, &over, &w->err), FF_OK);
 	ck_assert_int_eq(over, layout);
 	ck_assert_int_eq(ff_evaluator_lays_out(w->e, &fits, &w->err), FF_OK);
@@ -359,6 +361,43 @@ static void propose(struct walk *w)
 	w->seen->dropped++;
 }
 
+/* Operators of the current strategy are issued in another order, perhaps the same. */
+static void reorder(struct walk *w)
+{
+	static const double share[] = {0.5, 0.99, 1, 1.1, INFINITY};
+	int32_t *was = w->s.priority;
+	struct ff_evaluation v, x;
+	int64_t layout;
+	double limit;
+	bool slower;
+
+	w->s.priority = ff_arena_array(&w->a, w->g.n_nodes, sizeof(*w->s.priority));
+	for (uint32_t i = 0; i < w->g.n_nodes; i++)
+		w->s.priority[i] = (int32_t)ff_random_below(w->r, 4);
+	x = fresh(w, &layout);
+	limit = x.step_us * share[ff_random_below(w->r, 5)];
+	ck_assert_msg(ff_evaluator_reorder(w->e, w->s.priority, limit, &slower, &v, &w->err) ==
+					FF_OK,
+			"%s", w->err.text);
+	ck_assert(slower == (x.step_us > limit));
+	if (!slower)
+		same(w, v, &layout);
+	w->seen->reorders_slower += slower;
+	w->seen->reorders_recorded += slower && w->e->now->recorded;
+	if (!slower && ff_random_below(w->r, 2)) {
+		ff_evaluator_keep(w->e);
+		holds(w, layout);
+		w->seen->reorders_kept++;
+		return;
+	}
+	w->s.priority = was;
+	if (!slower)
+		ff_evaluator_drop(w->e);
+	w->seen->reorders_dropped += !slower;
+	fresh(w, &layout);
+	holds(w, layout);
+}
+
 /* ---- walks ---- */
 
 /* One or two nodes, perhaps of two kinds; or measured costs, for one kind. */
@@ -432,8 +471,11 @@ START_TEST(proposals_equal_fresh_simulations)
 		open_walk(&w);
 		printf("# walk %u: %u nodes, %u devices\n", i, w.g.n_nodes, w.h.m.n_devices);
 		set(&w);
-		for (int k = 0; k < PROPOSALS; k++)
+		for (int k = 0; k < PROPOSALS; k++) {
 			propose(&w);
+			if (ff_random_below(&r, 4) == 0)
+				reorder(&w);
+		}
 		if (ff_random_below(&r, 4) == 0) {
 			set(&w);
 			propose(&w);
