@@ -102,6 +102,8 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 			c->number, a, err);
 
 	if (code == FF_OK)
+		code = ff_orders_init(&c->orders, c->graph, c->opt->seed, c->number, a, err);
+	if (code == FF_OK)
 		code = ff_phases_frame(&c->phases, 1, &c->frame, err);
 	if (code == FF_OK)
 		code = ff_transaction_init(c->graph, a, &c->proposed, err);
@@ -264,8 +266,8 @@ static void learn_leap(struct ff_chain *c, bool helped)
 		c->leap_every = fmin(c->leap_every * (1 + 1.0 / LEAP_FORGETS), LEAP_EVERY);
 }
 
-/* Other priorities must pay at once: few proposals lead from one order to the next, and a
- * plan has some only where they help. */
+/* Orders that differ in everything must pay at once; those that differ a little are walked
+ * (order.c). */
 static bool is_welcome(const struct ff_chain *c, struct ff_evaluation e, double patience)
 {
 	size_t size = c->graph->n_nodes * sizeof(*c->leap.priority);
@@ -302,6 +304,67 @@ static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 	return adopt(c, &c->leap, e, err);
 }
 
+/* The current strategy and what was drawn exchange their priorities. */
+static void swap_priorities(struct ff_chain *c)
+{
+	int32_t *was = c->current.priority;
+
+	c->current.priority = c->leap.priority;
+	c->leap.priority = was;
+}
+
+/* Shows the current strategy in the order proposed. */
+static void visit_order(struct ff_chain *c, struct ff_evaluation e)
+{
+	swap_priorities(c);
+	show(c, &c->current, e);
+	swap_priorities(c);
+}
+
+/* Makes the order proposed last the current one. */
+static int keep_order(struct ff_chain *c, struct ff_evaluation e, struct ff_error *err)
+{
+	int code;
+
+	ff_transaction_clear(&c->proposed);
+	code = keep(c, e, err);
+	swap_priorities(c);
+	c->rephased = true;
+	return code;
+}
+
+/* Proposes that some operators are issued earlier or later. */
+static int reorder(struct ff_chain *c, double patience, struct ff_error *err)
+{
+	struct ff_evaluation e;
+	bool slower = false, changed;
+	int code = ff_orders_draw(&c->orders, &c->current, c->leap.priority, &changed, err);
+
+	if (code < 0)
+		return code;
+	if (!changed) {
+		ff_proposer_learn(&c->frame->proposer, false);
+		return FF_OK;
+	}
+	code = ff_evaluator_reorder(
+			c->evaluator, c->leap.priority, limit_us(c, patience), &slower, &e, err);
+	if (code < 0)
+		return code;
+	c->proposals++;
+	if (c->opt->visit)
+		visit_order(c, e);
+	ff_chain_look(c);
+	ff_proposer_learn(&c->frame->proposer, !slower && ff_how_much_worse(c->at, e) < 0);
+	if (slower)
+		return FF_OK;
+	if (ff_how_much_worse(c->at, e) > patience) {
+		ff_evaluator_drop(c->evaluator);
+		return FF_OK;
+	}
+	c->accepted++;
+	return keep_order(c, e, err);
+}
+
 static int step(struct ff_chain *c, struct ff_error *err)
 {
 	double patience = draw_patience(c);
@@ -312,7 +375,10 @@ static int step(struct ff_chain *c, struct ff_error *err)
 	if (ff_phases_matter(&c->phases, &c->current, c->at) &&
 			ff_random_below(&c->random, leap_every(c)) == 0)
 		return leap(c, patience, err);
+	c->frame->proposer.orders = c->reorders && c->frame->may_reorder;
 	ff_proposer_next(&c->frame->proposer, &c->current, &c->proposed);
+	if (c->proposed.n == 0)
+		return reorder(c, patience, err);
 	code = ff_evaluator_propose_within(c->evaluator, c->proposed.change, c->proposed.n,
 			limit_us(c, patience), &slower, &e, err);
 	if (code < 0)

@@ -4,6 +4,7 @@
 #define FF_PLANNER_CHAIN_H
 
 #include "crew.h"
+#include "order.h"
 #include "phases.h"
 
 #define FF_BETA_RANGE 8.0    /* annealing goes from beta / range to beta * range */
@@ -25,6 +26,7 @@ struct ff_chain {
 	const struct ff_graph *graph;
 	const struct ff_search_options *opt;
 	struct ff_phases phases;
+	struct ff_orders orders;
 	struct ff_frame *frame; /* of the current strategy */
 	struct ff_random random;
 	struct ff_strategy current, best, adopted, leap;
@@ -48,6 +50,7 @@ struct ff_chain {
 	double next_exchange;              /* share of the budget */
 	double share_from, share;          /* of the budget: the current leg's */
 	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
+	bool reorders;                     /* orders are walked, too */
 	bool stop;
 };
 

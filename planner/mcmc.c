@@ -6,7 +6,9 @@
  * all begin at the best strategy found, reheat, and anneal again; every second
  * round is mild, every fourth four times as hot, and so on, so that a search
  * stuck in a far corner of a small space gets out while one in a large space
- * mostly refines.  SPDX-License-Identifier: Apache-2.0 */
+ * mostly refines.  Rounds walk the order in which operators are issued as well: in legs that
+ * would suit the first layout found, and keep others from being tried.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <math.h>
 
 #include "chain.h"
@@ -34,6 +36,7 @@ static int walk_rounds(struct ff_chain *c, struct ff_error *err)
 	uint64_t length = (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_nodes;
 
 	c->phase_length = length > FF_ROUND_LEAST ? length : FF_ROUND_LEAST;
+	c->reorders = true;
 	for (uint64_t round = 1; !ff_chain_out_of_budget(c); round++) {
 		uint32_t heat = (uint32_t)__builtin_ctzll(round);
 		int code = FF_OK;
@@ -177,6 +180,7 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 			code = collect(chain, n, a, ret, err);
 		for (uint32_t i = 0; i < n; i++) {
 			ff_phases_finish(&chain[i].phases);
+			ff_orders_finish(&chain[i].orders);
 			ff_arena_finish(chain[i].arena);
 		}
 		ff_crew_finish(&crew);

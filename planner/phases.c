@@ -73,15 +73,18 @@ int ff_phases_frame(struct ff_phases *p, uint32_t micro_batches, struct ff_frame
 	f = ff_arena_alloc(p->arena, sizeof(*f));
 	if (!f)
 		return ff_fail_memory(err);
-	*f = (struct ff_frame){micro_batches, p->graph, p->space, {0}};
+	*f = (struct ff_frame){micro_batches, p->graph, p->space, {0}, false};
 	if (micro_batches > 1)
 		code = make_space(p, i, f, err);
 	if (code == FF_OK)
 		code = ff_proposer_init(f->space, f->graph, p->seed + micro_batches - 1, p->chain,
 				p->arena, &f->proposer, err);
-	if (code == FF_OK)
-		*ret = p->frame[i] = f;
-	return code;
+	if (code < 0)
+		return code;
+	/* the program of several is long, and is built anew for every order */
+	f->may_reorder = p->space->what & FF_SPACE_MICRO && micro_batches == 1;
+	*ret = p->frame[i] = f;
+	return FF_OK;
 }
 
 /* ---- changes ---- */

@@ -12,6 +12,7 @@ struct ff_frame {
 	const struct ff_graph *graph;
 	const struct ff_space *space;
 	struct ff_proposer proposer;
+	bool may_reorder; /* other orders are in the space, and soon timed */
 };
 
 struct ff_phases {

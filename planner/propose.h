@@ -21,7 +21,8 @@ void ff_transaction_set(struct ff_transaction *t, uint32_t node, const struct ff
 struct ff_kind_record {
 	double made, helped; /* those long ago count less */
 };
-#define FF_PROPOSAL_KINDS 13
+#define FF_PROPOSAL_KINDS 14
+#define FF_PROPOSAL_ORDER 13 /* the kind that changes nobody's config but when all are issued */
 
 struct ff_proposer {
 	const struct ff_space *space;
@@ -38,6 +39,7 @@ struct ff_proposer {
 	const struct ff_strategy *base; /* what it changes */
 	struct ff_kind_record record[FF_PROPOSAL_KINDS];
 	uint32_t kind; /* of the last proposal */
+	bool orders;   /* another order may be proposed; at first it may not */
 	struct ff_random random;
 };
 

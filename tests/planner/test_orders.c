@@ -7,6 +7,7 @@
 #include "../check_main.h"
 
 #include "../../planner/candidates.h"
+#include "../../planner/order.h"
 #include "../../planner/phases.h"
 #include "ff/node_class.h"
 #include "ff/zoo.h"
@@ -130,6 +131,88 @@ START_TEST(test_orders_by_time)
 	ck_assert_double_lt(at.step_us, 0.9 * first.step_us);
 	ck_assert_uint_gt(reset, 0);
 	ff_phases_finish(&p);
+	ff_evaluator_destroy(e);
+	ff_space_destroy(space);
+	ff_pricer_destroy(pricer);
+}
+END_TEST
+
+/* How many operators are issued before another one that they were issued behind. */
+static uint32_t count_turned(const struct ff_graph *g, const uint32_t *was, const uint32_t *is)
+{
+	uint32_t turned = 0;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		uint32_t at = 0;
+		bool behind = false;
+
+		while (was[at] != is[i])
+			at++;
+		for (uint32_t k = 0; k < at; k++)
+			for (uint32_t j = i + 1; j < g->n_nodes; j++)
+				behind = behind || is[j] == was[k];
+		turned += behind;
+	}
+	return turned;
+}
+
+/* Orders are drawn in small steps, all of them others, and those that are not slower lead to a
+ * faster step than orders by time do. */
+START_TEST(test_orders_in_small_steps)
+{
+	static const char *const layers = "layers=2";
+	uint32_t *order[2], drawn = 0, few = 0;
+	struct ff_evaluation first, at, v;
+	struct ff_evaluator *e;
+	struct ff_error err = {0};
+	struct ff_pricer *pricer;
+	struct ff_strategy s, other;
+	struct ff_space *space;
+	struct ff_orders o;
+	struct ff_machine m;
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build("rnn", 256, &layers, 1, &arena, &g, &err));
+	CHECK_OK(ff_machine_load("p100x16", &arena, &m, &err));
+	CHECK_OK(ff_pricer_create(&g, &m, NULL, NULL, "rnn", &pricer, &err));
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	CHECK_OK(ff_evaluator_create(&g, &m, pricer, 0, 0, &e, &err));
+	CHECK_OK(ff_init_strategy("single", space, &g, &m, 0, &arena, &s, &err));
+	CHECK_OK(ff_strategy_create(&g, &arena, &other, &err));
+	CHECK_OK(ff_orders_init(&o, &g, ff_test_seed(10), 0, &arena, &err));
+	for (int k = 0; k < 2; k++)
+		order[k] = ff_arena_array(&arena, g.n_nodes, sizeof(**order));
+	place_layers(&g, &s);
+	CHECK_OK(ff_evaluator_set(e, &s, &first, &err));
+	at = first;
+	ff_strategy_copy(&other, &s);
+	for (uint32_t i = 0; i < 4000; i++) {
+		bool changed, slower;
+
+		CHECK_OK(ff_orders_draw(&o, &s, other.priority, &changed, &err));
+		CHECK_OK(ff_strategy_order(&g, &s, &arena, order[0], &err));
+		CHECK_OK(ff_strategy_order(&g, &other, &arena, order[1], &err));
+		ck_assert(changed ==
+				(memcmp(order[0], order[1], g.n_nodes * sizeof(**order)) != 0));
+		if (!changed)
+			continue;
+		drawn++;
+		few += i < 200 && count_turned(&g, order[0], order[1]) <= g.n_nodes / 4;
+		CHECK_OK(ff_evaluator_reorder(e, other.priority, at.step_us, &slower, &v, &err));
+		if (slower)
+			continue;
+		ck_assert_double_le(v.step_us, at.step_us);
+		ff_evaluator_keep(e);
+		ff_strategy_copy(&s, &other);
+		at = v;
+	}
+	ck_assert_uint_gt(drawn, 1000);
+	ck_assert_uint_gt(few, 20);
+	CHECK_OK(ff_evaluator_set(e, &s, &v, &err));
+	ck_assert(v.step_us == at.step_us);
+	printf("# %.3f us, in small steps %.3f us\n", first.step_us, at.step_us);
+	ck_assert_double_lt(at.step_us, 0.8 * first.step_us);
+	ff_orders_finish(&o);
 	ff_evaluator_destroy(e);
 	ff_space_destroy(space);
 	ff_pricer_destroy(pricer);
@@ -273,6 +356,7 @@ static Suite *suite(void)
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_orders_are_drawn);
 	tcase_add_test(c, test_orders_by_time);
+	tcase_add_test(c, test_orders_in_small_steps);
 	tcase_add_test(c, test_estimates_know_nodes);
 	tcase_add_test(c, test_layers_move_with_what_feeds_them);
 	tcase_add_test(c, test_recurrent_network);

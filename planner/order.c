@@ -1,0 +1,100 @@
+/* Orders: proposals of when operators are issued.  Lanes run their tasks in that order, so
+ * which devices are good for an operator depends on it, and it on the devices: they are
+ * walked together, in small steps.  SPDX-License-Identifier: Apache-2.0 */
+#include "order.h"
+
+#include <string.h>
+
+#include "ff/node_class.h"
+
+#define MOST_TOGETHER 8 /* operators that change their place together */
+
+int ff_orders_init(struct ff_orders *o, const struct ff_graph *g, uint64_t seed, uint32_t chain,
+		struct ff_arena *arena, struct ff_error *err)
+{
+	*o = (struct ff_orders){.graph = g};
+	o->random.seed = seed;
+	o->random.stream = ff_philox_stream(chain, 'o');
+	ff_arena_init(&o->scratch);
+	o->order = ff_arena_array(arena, g->n_nodes, sizeof(*o->order));
+	o->drawn = ff_arena_array(arena, g->n_nodes, sizeof(*o->drawn));
+	o->row = ff_arena_array(arena, g->n_nodes, sizeof(*o->row));
+	return o->order && o->drawn && o->row ? FF_OK : ff_fail_memory(err);
+}
+
+void ff_orders_finish(struct ff_orders *o)
+{
+	ff_arena_finish(&o->scratch);
+}
+
+static int find_order(struct ff_orders *o, const struct ff_strategy *s, uint32_t *ret,
+		struct ff_error *err)
+{
+	ff_arena_rewind(&o->scratch, (struct ff_arena_mark){0});
+	return ff_strategy_order(o->graph, s, &o->scratch, ret, err);
+}
+
+static uint32_t draw(struct ff_orders *o, uint32_t n)
+{
+	return ff_random_below(&o->random, n);
+}
+
+/* How far to go: near places as often as far ones. */
+static uint32_t draw_distance(struct ff_orders *o)
+{
+	uint32_t bits = 32 - (uint32_t)__builtin_clz(o->n_row);
+
+	return 1 + draw(o, 1u << draw(o, bits));
+}
+
+/* The `n` places from `from` on change places with the `m` behind them. */
+static void exchange(struct ff_orders *o, uint32_t from, uint32_t n, uint32_t m)
+{
+	uint32_t *row = o->row + from, *held = o->drawn;
+
+	memcpy(held, row, n * sizeof(*row));
+	memmove(row, row + n, m * sizeof(*row));
+	memcpy(row + m, held, n * sizeof(*row));
+}
+
+static void draw_places(struct ff_orders *o)
+{
+	uint32_t n = draw(o, 2) ? 1 : 1 + draw(o, MOST_TOGETHER), from, far = draw_distance(o);
+
+	if (n >= o->n_row)
+		n = 1;
+	from = draw(o, o->n_row - n + 1);
+	if (draw(o, 2)) {
+		far = far < o->n_row - n - from ? far : o->n_row - n - from;
+		exchange(o, from, n, far);
+	} else {
+		far = far < from ? far : from;
+		exchange(o, from - far, far, n);
+	}
+}
+
+int ff_orders_draw(struct ff_orders *o, const struct ff_strategy *s, int32_t *priority,
+		bool *changed, struct ff_error *err)
+{
+	struct ff_strategy other = *s;
+	int code = find_order(o, s, o->order, err);
+
+	if (code < 0)
+		return code;
+	o->n_row = 0;
+	for (uint32_t i = 0; i < o->graph->n_nodes; i++)
+		if (ff_node_needs_config(o->graph, o->order[i]))
+			o->row[o->n_row++] = o->order[i];
+	*changed = false;
+	if (o->n_row < 2)
+		return FF_OK;
+	draw_places(o);
+	memset(priority, 0, o->graph->n_nodes * sizeof(*priority));
+	for (uint32_t i = 0; i < o->n_row; i++)
+		priority[o->row[i]] = -(int32_t)i - 1;
+	other.priority = priority;
+	code = find_order(o, &other, o->drawn, err);
+	if (code == FF_OK)
+		*changed = memcmp(o->drawn, o->order, o->graph->n_nodes * sizeof(*o->drawn)) != 0;
+	return code;
+}

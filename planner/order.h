@@ -1,0 +1,26 @@
+/* Orders: proposals of when operators are issued.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_ORDER_H
+#define FF_PLANNER_ORDER_H
+
+#include "ff/philox.h"
+#include "ff/strategy.h"
+
+struct ff_orders {
+	const struct ff_graph *graph;
+	struct ff_arena scratch;
+	uint32_t *order, *drawn; /* all nodes, in the current order; in the one drawn */
+	uint32_t *row, n_row;    /* those with a config, in the current order */
+	struct ff_random random;
+};
+
+/* All but what is scratch from `arena`.  To be finished whatever is returned. */
+int ff_orders_init(struct ff_orders *o, const struct ff_graph *g, uint64_t seed, uint32_t chain,
+		struct ff_arena *arena, struct ff_error *err);
+void ff_orders_finish(struct ff_orders *o);
+
+/* Draws an order: that of `s`, in which one operator or some in a row are issued earlier or
+ * later.  Writes its priorities; *changed is false where that comes to the order of `s`. */
+int ff_orders_draw(struct ff_orders *o, const struct ff_strategy *s, int32_t *priority,
+		bool *changed, struct ff_error *err);
+
+#endif
