@@ -12,7 +12,7 @@
 
 #define MAX_BATCH (1 << 24)
 #define MAX_PARAMS 16
-#define LIST_BYTES 256
+#define LIST_BYTES 512
 
 const struct ff_zoo_param ff_zoo_dtype = {
 		"dtype", "what it computes in", 0, 1, 0, "float32|bfloat16"};

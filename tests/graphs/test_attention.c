@@ -1,6 +1,6 @@
-/* Attention and its prelude against brute force: shapes, the region of every tensor that random
- * iteration boxes touch, FLOPs and keys of parts, errors.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Attention, its prelude and rope against brute force: shapes, the region of every tensor that
+ * random iteration boxes touch, FLOPs and keys of parts, errors. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "ff/intervals.h"
 #include "ff/work.h"
 #include "probe.h"
@@ -230,6 +230,44 @@ START_TEST(queries_have_a_gradient)
 }
 END_TEST
 
+/* ---- rope ---- */
+
+/* A head's row. */
+static void touch_turned(const struct probe *p, const int32_t *at, struct hulls *h)
+{
+	int64_t size = p->node->attrs.rope.head_dim;
+
+	for (int64_t d = 0; d < size; d += size - 1) {
+		TOUCH(&h->in[0], at[0], at[2], at[1] * size + d);
+		TOUCH(&h->out, at[0], at[2], at[1] * size + d);
+	}
+}
+
+START_TEST(turns)
+{
+	struct ff_random r = {.seed = ff_test_seed(52), .stream = 1};
+	struct shape in = {3, {2, 3, 6}};
+	union ff_attrs a = ff_attrs_preset(FF_OP_ROPE);
+	struct probe p;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		int32_t size = 2 * draw(&r, 1, 3);
+
+		a.rope.head_dim = size;
+		in = (struct shape){3, {draw(&r, 1, 3), draw(&r, 1, 5), size * draw(&r, 1, 3)}};
+		probe_open(&p, FF_OP_ROPE, &a, &in, 1);
+		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
+		check_node(&p);
+		check_regions(&r, &p, touch_turned);
+		probe_close(&p);
+	}
+	in.size[2] = 9;
+	a.rope.head_dim = 3;
+	probe_open(&p, FF_OP_ROPE, &a, &in, 1);
+	refused(&p, "rows of 9 elements are no heads of 3, an even number");
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("attention");
@@ -239,6 +277,7 @@ static Suite *suite(void)
 	tcase_add_test(c, places_are_in_the_key);
 	tcase_add_test(c, errors);
 	tcase_add_test(c, queries_have_a_gradient);
+	tcase_add_test(c, turns);
 	suite_add_tcase(s, c);
 	return s;
 }

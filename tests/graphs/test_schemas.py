@@ -43,7 +43,8 @@ graphs = validator("graph.schema.json")
 zoo = [["mlp", "--set", "activation=sigmoid"], ["lenet"], ["alexnet"],
        ["alexnet", "--set", "image=28"], ["branchnet"],
        ["vgg16"], ["resnet50"], ["resnet101"], ["inception_v3"], ["densenet121"],
-       ["rnn"], ["rnn", "--set", "cell=lstm"], ["lm"], ["lm", "--set", "tie=yes"]]
+       ["rnn"], ["rnn", "--set", "cell=lstm"], ["lm"], ["lm", "--set", "tie=yes"], ["gpt2"], ["bert"],
+       ["bert", "--set", "task=words"], ["llama"], ["vit_b16"]]
 for args in zoo:
     text = subprocess.run([ffzoo, *args], check=True, capture_output=True).stdout
     accepts(graphs, json.loads(text), "ffzoo " + " ".join(args))

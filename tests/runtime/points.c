@@ -181,6 +181,10 @@ void points_attrs(struct trial *t, enum ff_op op, int32_t rank, int32_t *shape, 
 		draw_gather(t, axis, shape[axis], &a->gather);
 	} else if (op == FF_OP_CONSTANT_OF) {
 		draw_constant(t, rank, shape, &a->constant);
+	} else if (op == FF_OP_ROPE) {
+		a->rope = (struct ff_rope_attrs){2 * draw(t, 1, 20), draw(t, 1, 20)};
+		shape[1] = draw(t, 0, 2) ? shape[1] : draw(t, 100, 200);
+		shape[2] = a->rope.head_dim * draw(t, 1, 3);
 	} else if (points_reduce(op)) {
 		draw_axes(t, rank, &a->reduce);
 	} else if (op == FF_OP_EMBEDDING) {
@@ -438,6 +442,24 @@ static void define_softmax(struct trial *t, const int32_t *at)
 	}
 }
 
+/* `at`: sample, head, position.  Pairs, half a head apart, are turned. */
+static void define_rope(struct trial *t, const int32_t *at)
+{
+	const struct ff_rope_attrs *a = &t->node->attrs.rope;
+	const int32_t first[] = {at[0], at[2], at[1] * a->head_dim};
+	int64_t i = index_of(t->node->out_map, first), half = a->head_dim / 2;
+
+	for (int64_t end = i + half; i < end; i++) {
+		double share = (double)(i + half - end) / (double)half;
+		double angle = at[2] * pow(a->base, -share), c = cos(angle), s = sin(angle);
+
+		t->out[0][i] = c * t->in[0][i] - s * t->in[0][i + half];
+		t->out[0][i + half] = c * t->in[0][i + half] + s * t->in[0][i];
+		t->din[0][i] = c * t->dout[0][i] + s * t->dout[0][i + half];
+		t->din[0][i + half] = c * t->dout[0][i + half] - s * t->dout[0][i];
+	}
+}
+
 typedef void (*define_fn)(struct trial *t, const int32_t *at);
 
 static define_fn definition(enum ff_op op)
@@ -446,6 +468,7 @@ static define_fn definition(enum ff_op op)
 			[FF_OP_PAD] = define_pad,
 			[FF_OP_EXPAND] = define_expand,
 			[FF_OP_CONSTANT_OF] = define_constant,
+			[FF_OP_ROPE] = define_rope,
 			[FF_OP_REDUCE_SUM] = define_sum,
 			[FF_OP_REDUCE_MEAN] = define_sum,
 			[FF_OP_REDUCE_MAX] = define_max,

@@ -1,5 +1,5 @@
-/* Attention and its prelude, forward and backward, on random boxes of random nodes, against their
- * definitions.  SPDX-License-Identifier: Apache-2.0 */
+/* Attention and its prelude, forward and backward, on random boxes of random nodes, against
+ * their definitions.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
