@@ -276,9 +276,9 @@ static int open_data(const struct ff_run_options *opt, struct ff_plan *p, struct
 {
 	int code = ff_dataset_open(opt->data, &p->graph, opt->seed, &p->data, err);
 
-	if (code == FF_OK && opt->test && !ff_dataset_samples(p->data, false))
-		return ff_fail(err, FF_E_INPUT, "--test: data %s has no samples for testing",
-				opt->data);
+	if (code == FF_OK && (opt->test || opt->test_every) && !ff_dataset_samples(p->data, false))
+		return ff_fail(err, FF_E_INPUT, "%s: data %s has no samples for testing",
+				opt->test ? "--test" : "--test-every", opt->data);
 	return code;
 }
 

@@ -161,6 +161,8 @@ with tempfile.TemporaryDirectory() as folder:
     holds("an archive alone", several, folder / "one.npz", whole)
     refused("without samples for testing", "has no samples for testing", several, "single",
             "--data", folder / "one.npz", "--steps", 1, "--test")
+    refused("nor on the way", "--test-every: data", several, "single", "--data",
+            folder / "one.npz", "--steps", 1, "--test-every", 1)
     done = run(several, "data-parallel", "--devices", 2, "--data", folder / "one.npz", "--epochs",
                2, "--verify")
     say(done.returncode == 0 and "verified" in done.stdout, "trained on two devices", done.stderr)
