@@ -208,6 +208,16 @@ static void add_resize(struct maker *m)
 	add(m, op, &a, &in, 1, &out);
 }
 
+static void add_response(struct maker *m)
+{
+	const struct value *in = pick(m, 0);
+	union ff_attrs a = ff_attrs_preset(FF_OP_LOCAL_RESPONSE_NORM);
+
+	a.response.size = between(m, 1, 5);
+	a.response.alpha = 0.5;
+	add(m, FF_OP_LOCAL_RESPONSE_NORM, &a, &in, 1, in);
+}
+
 /* A function of one element.  Of what is not bounded or not positive some would make numbers
  * that no strategy's sums agree on: before those goes a tanh or a sigmoid. */
 static void add_unary(struct maker *m)
@@ -579,10 +589,11 @@ static void add_norm(struct maker *m)
 static void add_any(struct maker *m)
 {
 	static void (*const makers[])(struct maker * m) = {add_conv, add_conv, add_pool, add_resize,
-			add_elementwise, add_elementwise, add_linear, add_reshape, add_tied,
-			add_binary, add_slice, add_split, add_transpose, add_unary, add_reduce,
-			add_matmul, add_softmax, add_norm, add_norm, random_move, random_move,
-			random_sequence, random_attention, random_attention, add_join, add_join};
+			add_response, add_elementwise, add_elementwise, add_linear, add_reshape,
+			add_tied, add_binary, add_slice, add_split, add_transpose, add_unary,
+			add_reduce, add_matmul, add_softmax, add_norm, add_norm, random_move,
+			random_move, random_sequence, random_attention, random_attention, add_join,
+			add_join};
 
 	makers[ff_random_below(m->r, sizeof(makers) / sizeof(makers[0]))](m);
 }

@@ -34,6 +34,10 @@ enum ff_resize_mode { FF_RESIZE_NEAREST, FF_RESIZE_LINEAR };
 struct ff_resize_attrs {
 	int32_t axes, size[FF_MAX_RANK], mode, corners; /* corners: they stay where they are */
 };
+struct ff_response_attrs {
+	double alpha, beta, k;
+	int32_t size; /* channels */
+};
 struct ff_concat_attrs {
 	int32_t axis;
 };
@@ -123,6 +127,7 @@ union ff_attrs {
 	struct ff_linear_attrs linear;
 	struct ff_pool_attrs pool;
 	struct ff_resize_attrs resize;
+	struct ff_response_attrs response;
 	struct ff_concat_attrs concat;
 	struct ff_split_attrs split;
 	struct ff_slice_attrs slice;

@@ -90,6 +90,7 @@
 	X(FF_OP_LAYER_NORM, layer_norm)                                                            \
 	X(FF_OP_RMS_NORM, rms_norm)                                                                \
 	X(FF_OP_GROUP_NORM, group_norm)                                                            \
+	X(FF_OP_LOCAL_RESPONSE_NORM, local_response_norm)                                          \
 	X(FF_OP_BATCH_MOMENTS, batch_moments)                                                      \
 	X(FF_OP_BATCH_NORM, batch_norm)                                                            \
 	X(FF_OP_RNN, rnn)                                                                          \

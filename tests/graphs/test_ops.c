@@ -253,6 +253,44 @@ START_TEST(resize)
 }
 END_TEST
 
+/* ---- local_response_norm ---- */
+
+static void touch_response(const struct probe *p, const int32_t *at, struct hulls *h)
+{
+	int32_t size = p->node->attrs.response.size;
+	int64_t out[FF_MAX_RANK], low[FF_MAX_RANK], high[FF_MAX_RANK];
+	uint32_t rank = in_of(p, 0)->rank;
+
+	for (uint32_t i = 0; i < rank; i++)
+		out[i] = low[i] = high[i] = at[i];
+	low[1] -= size / 2;
+	high[1] = low[1] + size - 1;
+	touch(&h->out, rank, out);
+	touch(&h->in[0], rank, low);
+	touch(&h->in[0], rank, high);
+}
+
+START_TEST(response)
+{
+	struct ff_random r = {.seed = ff_test_seed(2), .stream = 10};
+
+	for (int round = 0; round < ROUNDS; round++) {
+		union ff_attrs a = ff_attrs_preset(FF_OP_LOCAL_RESPONSE_NORM);
+		struct shape in = draw_any_shape(&r, 2);
+		struct probe p;
+
+		in.size[1] = draw(&r, 1, 9);
+		a.response.size = draw(&r, 1, 7);
+		probe_open(&p, FF_OP_LOCAL_RESPONSE_NORM, &a, &in, 1);
+		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
+		check_node(&p);
+		ck_assert_int_eq(p.node->dim[1].label, FF_DIM_PARAMETER);
+		check_regions(&r, &p, touch_response);
+		probe_close(&p);
+	}
+}
+END_TEST
+
 /* A window of more places than a byte counts. */
 START_TEST(wide_pool2d)
 {
@@ -623,6 +661,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(c, conv, 0, FF_MAX_SPATIAL);
 	tcase_add_loop_test(c, pool, 0, FF_MAX_SPATIAL);
 	tcase_add_loop_test(c, resize, 0, 2);
+	tcase_add_test(c, response);
 	tcase_add_test(c, wide_pool2d);
 	tcase_add_test(c, linear);
 	tcase_add_test(c, elementwise);

@@ -72,6 +72,20 @@ static void draw_resize(struct ff_random *r, enum ff_op op, uint32_t axes,
 	}
 }
 
+/* Strong enough to be seen. */
+static bool draw_response(
+		struct ff_random *r, struct ff_response_attrs *a, int32_t *shape, uint32_t *rank)
+{
+	*rank = (uint32_t)draw(r, 2, FF_MAX_RANK);
+	a->size = draw(r, 1, 7);
+	a->alpha = 0.25 * draw(r, 0, 6);
+	a->beta = 0.25 * draw(r, 1, 5);
+	a->k = 0.5 * draw(r, 1, 4);
+	for (uint32_t i = 0; i < *rank; i++)
+		shape[i] = i == 1 ? draw_channels(r) : draw(r, 1, *rank > 4 ? 3 : 6);
+	return true;
+}
+
 bool draw_windows(struct ff_random *r, enum ff_op op, union ff_attrs *attrs, int32_t *shape,
 		uint32_t *rank)
 {
@@ -84,6 +98,8 @@ bool draw_windows(struct ff_random *r, enum ff_op op, union ff_attrs *attrs, int
 		draw_conv(r, axes, &attrs->conv, shape);
 	else if (op >= FF_OP_POOL1D && op <= FF_OP_POOL3D)
 		draw_pool(r, axes, &attrs->pool, shape);
+	else if (op == FF_OP_LOCAL_RESPONSE_NORM)
+		return draw_response(r, &attrs->response, shape, rank);
 	else if (resize)
 		draw_resize(r, op, axes, &attrs->resize, shape);
 	else

@@ -446,6 +446,7 @@ void naive_run(const struct naive *x)
 			FF_UNARY_OPS(UNARY)
 #undef UNARY
 					[FF_OP_ADD] = add,
+			[FF_OP_LOCAL_RESPONSE_NORM] = naive_response,
 			[FF_OP_CONCAT] = concat,
 			[FF_OP_RESHAPE] = reshape,
 			[FF_OP_DROPOUT] = dropout,

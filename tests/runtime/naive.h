@@ -42,5 +42,6 @@ void naive_run(const struct naive *x);
 void naive_conv(const struct naive *x);
 void naive_pool(const struct naive *x);
 void naive_resize(const struct naive *x);
+void naive_response(const struct naive *x);
 
 #endif

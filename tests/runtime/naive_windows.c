@@ -168,3 +168,37 @@ void naive_resize(const struct naive *x)
 		}
 	}
 }
+
+/* y = x (k + alpha / size * sum of the squares of `size` channels around)^-beta */
+void naive_response(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+	const struct ff_response_attrs *a = &n->attrs.response;
+	const struct ff_operand *in = &n->in_map[0];
+
+	NAIVE_EACH(at, &x->w->out[0])
+	{
+		int64_t out = naive_index(in, at), i;
+		int32_t next[FF_MAX_RANK];
+		double base = a->k, slope;
+
+		memcpy(next, at, sizeof(next));
+		for (int32_t pass = 0; pass < 2; pass++) {
+			slope = -2 * a->alpha / a->size * a->beta * pow(base, -a->beta - 1);
+			for (int32_t c = at[1] - a->size / 2; c < at[1] - a->size / 2 + a->size;
+					c++) {
+				next[1] = c;
+				if (c < 0 || c >= in->shape[1])
+					continue;
+				i = naive_index(in, next);
+				if (pass)
+					x->din[0][i] += x->dout[out] * x->in[0][out] * slope *
+							x->in[0][i];
+				else
+					base += a->alpha / a->size * x->in[0][i] * x->in[0][i];
+			}
+		}
+		x->out[out] = x->in[0][out] * pow(base, -a->beta);
+		x->din[0][out] += x->dout[out] * pow(base, -a->beta);
+	}
+}

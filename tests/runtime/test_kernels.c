@@ -603,6 +603,7 @@ static const uint16_t trials[FF_OP_COUNT] = {
 		[FF_OP_POOL3D] = 100,
 		[FF_OP_ADAPTIVE_POOL] = 100,
 		[FF_OP_UPSAMPLE] = 150,
+		[FF_OP_LOCAL_RESPONSE_NORM] = 100,
 #define UNARY(e, row) [e] = 30,
 		FF_UNARY_OPS(UNARY)
 #undef UNARY

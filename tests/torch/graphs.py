@@ -588,6 +588,9 @@ def norms():
     both("layer-no-bias", "layer_norm", bias=False)
     image("layer-image", "layer_norm", axes=3)
     image("layer-plane", "layer_norm", axes=2)
+    both("response", "local_response_norm")
+    both("response-strong", "local_response_norm", size=3, alpha=1, beta=0.5, k=0.5)
+    image("response-even", "local_response_norm", size=4, alpha=2)
     both("rms", "rms_norm")
     both("rms-bare", "rms_norm", affine=False, epsilon=0.01)
     image("rms-image", "rms_norm", axes=3)
@@ -700,7 +703,7 @@ def dims(node, shape, depth):
     if op in ("layer_norm", "rms_norm"):
         lead = rank - node.get("axes", 1)
         return list(zip(named(rank)[:lead], shape))
-    if op == "batch_norm":
+    if op in ("batch_norm", "local_response_norm"):
         return list(zip(named(max(rank, 4) if rank == 2 else rank)[:rank], shape))
     if op == "group_norm":
         return [("sample", shape[0]), ("group", node["groups"])]

@@ -262,6 +262,14 @@ def upsample(net, node, x):
                          align_corners=node.get("align_corners", False))
 
 
+def local_response_norm(net, node, x):
+    """PyTorch has it of three axes and more."""
+    shape = x.shape
+    x = x.unsqueeze(-1) if x.dim() < 3 else x
+    return F.local_response_norm(x, node.get("size", 5), node.get("alpha", 1e-4),
+                                 node.get("beta", 0.75), node.get("k", 1.0)).reshape(shape)
+
+
 def reshape(net, node, x):
     return x.reshape([n or x.shape[i] for i, n in enumerate(node["shape"])])
 
@@ -451,7 +459,7 @@ OPERATORS = {
     "sub": binary(torch.sub), "mul": binary(torch.mul), "div": binary(torch.div),
     "min": binary(torch.minimum), "max": binary(torch.maximum),
     "conv1d": conv, "conv2d": conv, "conv3d": conv, "linear": linear, "reshape": reshape,
-    "adaptive_pool": adaptive_pool, "upsample": upsample, "pool1d": pool, "pool2d": pool, "pool3d": pool,
+    "local_response_norm": local_response_norm, "adaptive_pool": adaptive_pool, "upsample": upsample, "pool1d": pool, "pool2d": pool, "pool3d": pool,
     "dropout": dropout, "softmax_cross_entropy": softmax_cross_entropy,
     "relu": lambda net, node, x: F.relu(x),
     "tanh": lambda net, node, x: torch.tanh(x),
