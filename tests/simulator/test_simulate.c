@@ -101,8 +101,12 @@ static void simulate(struct plan *w)
 /* Updates take what the pricer's optimizer takes; another one's schedule is refused. */
 START_TEST(updates_by_optimizer)
 {
-	/* of 140 bytes: 3.5 us + 25 bytes/us, 3 + 20, 5 + 8 */
-	static const double us[FF_OPTIMIZER_COUNT] = {3.5 + 5.6, 3 + 7, 5 + 17.5};
+	/* of 140 bytes: as hand.h has their rates */
+	static const double us[FF_OPTIMIZER_COUNT] = {[FF_OPTIMIZER_SGD] = 3.5 + 140.0 / 25,
+			[FF_OPTIMIZER_MOMENTUM] = 3 + 140.0 / 20,
+			[FF_OPTIMIZER_NESTEROV] = 3.25 + 140.0 / 18,
+			[FF_OPTIMIZER_ADAM] = 4.5 + 140.0 / 9,
+			[FF_OPTIMIZER_ADAMW] = 5 + 140.0 / 8};
 	struct ff_error err;
 	struct plan w;
 
