@@ -67,6 +67,8 @@ const struct ff_config *ff_proposer_config(const struct ff_proposer *p, uint32_t
  * asymmetry is not corrected for: this chain looks for a minimum and does not
  * sample a distribution. */
 void ff_proposer_one(struct ff_proposer *p, uint32_t node, struct ff_config *ret);
+/* One that `node` shares a value with, at random; false when there is none. */
+bool ff_proposer_neighbour(struct ff_proposer *p, uint32_t node, uint32_t *ret);
 /* A neighbour of `from` and the config that aligns it with `from`; false when
  * chance picked one that has none.  It may be the neighbour's own already. */
 bool ff_proposer_spread(

@@ -1,7 +1,7 @@
 /* A strategy, and proposals that differ in a few operators.  Blocks and their prices come from
  * the memo; a proposal swaps those it touches (place.c), makes one pass (time.c) and moves
  * their buffers in the account of memory.  SPDX-License-Identifier: Apache-2.0 */
-#include "evaluate.h"
+#include "ordered.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -132,18 +132,6 @@ void ff_course_touch(struct ff_course *e, uint32_t value);
 void ff_course_conclude(struct ff_course *e, double step_us, struct ff_evaluation *ret);
 int ff_course_account(struct ff_course *e, struct ff_error *err);
 
-/* reorder.c */
-int ff_reorder_create(struct ff_course *e, struct ff_error *err);
-void ff_reorder_finish(struct ff_course *e);
-/* The order of `s`, its program, and what depends on them alone. */
-int ff_reorder_plan(struct ff_course *e, const struct ff_strategy *s, struct ff_error *err);
-/* The current strategy with other priorities, as ff_course_propose. */
-int ff_course_reorder(struct ff_course *e, const int32_t *priority, double limit_us, bool *slower,
-		struct ff_evaluation *ret, struct ff_error *err);
-/* Of an order that is proposed. */
-void ff_reorder_keep(struct ff_course *e);
-void ff_reorder_drop(struct ff_course *e);
-
 /* place.c: blocks in place, and what they replaced. */
 /* Those of all nodes anew; all that moves is found. */
 int ff_place_all(struct ff_course *e, struct ff_error *err);
@@ -190,5 +178,10 @@ int ff_account_reset(struct ff_course *e, struct ff_error *err);
 void ff_account_value(struct ff_course *e, uint32_t value, int64_t sign);
 /* What devices lack and have left, and whether some device is more than half full. */
 void ff_account_over(struct ff_course *e, struct ff_evaluation *ret);
+
+/* reorder.c */
+/* The current strategy with other priorities, as ff_course_propose. */
+int ff_course_reorder(struct ff_course *e, const int32_t *priority, double limit_us, bool *slower,
+		struct ff_evaluation *ret, struct ff_error *err);
 
 #endif

@@ -24,6 +24,11 @@ struct ff_timed_node {
 	bool in_line, uniform; /* part p on device first + p; all take equally long */
 };
 
+static inline double *ff_timed_ready(const struct ff_timed_node *t, uint32_t micro)
+{
+	return t->ready + (size_t)micro * t->n;
+}
+
 /* What is known of the moves at an edge, for one pass. */
 enum ff_edge_state { FF_EDGE_STILL, FF_EDGE_MOVES, FF_EDGE_UNKNOWN };
 
@@ -68,7 +73,7 @@ int ff_course_time(struct ff_course *e, uint32_t first, uint32_t last, double *s
 		struct ff_error *err);
 /* As far as snapshots are taken, for the current strategy, taking them. */
 int ff_course_record(struct ff_course *e, struct ff_error *err);
-/* `ready` of a node's parts, to which something is about to be moved. */
+/* arrivals.c: `ready` of a node's parts, to which something is about to be moved. */
 double *ff_time_expect(struct ff_course *e, struct ff_timed_node *t, uint32_t micro);
 /* It is taken out. */
 void ff_time_forget(struct ff_timed_node *t, uint32_t micro);

@@ -20,22 +20,6 @@ static double later(double a, double b)
 
 /* ---- moves ---- */
 
-/* The phase in which what is made again arrives at `node`: the first that reads it. */
-enum ff_phase ff_time_reads_again(const struct ff_course *e, uint32_t node)
-{
-	return e->program.again[node] ? FF_PHASE_RECOMPUTE : FF_PHASE_BACKWARD;
-}
-
-/* Who reads first what is moved again over `edge`: of a prelude that is not computed
- * again the node behind it, if its backward does. */
-uint32_t ff_time_reader(const struct ff_course *e, uint32_t edge)
-{
-	uint32_t node = e->g->edges[edge].node, leader = ff_node_leader(e->g, node);
-	bool own = e->program.again[node] || !(ff_op_flags_of(e->g, leader) & FF_OP_BACKWARD_IN);
-
-	return own ? node : leader;
-}
-
 /* Times are never negative, so their bits compare as they do; and whole numbers
  * are what compilers find the largest of side by side. */
 typedef int64_t __attribute__((may_alias)) time_bits;
@@ -104,27 +88,6 @@ static double time_move(struct ff_course *e, const struct ff_memo_move *tm, cons
 static double *finish_of(const struct ff_timed_node *t, uint32_t micro)
 {
 	return t->finish + (size_t)micro * t->n;
-}
-
-static double *ready_of(const struct ff_timed_node *t, uint32_t micro)
-{
-	return t->ready + (size_t)micro * t->n;
-}
-
-/* What is in `ready` of a node is taken out when the node is computed, or at last. */
-double *ff_time_expect(struct ff_course *e, struct ff_timed_node *t, uint32_t micro)
-{
-	if (!t->arrived[micro]) {
-		t->arrived[micro] = true;
-		e->arrival[e->n_arrivals++] = (struct ff_arrival){t, micro};
-	}
-	return ready_of(t, micro);
-}
-
-void ff_time_forget(struct ff_timed_node *t, uint32_t micro)
-{
-	memset(ready_of(t, micro), 0, t->n * sizeof(*t->ready));
-	t->arrived[micro] = false;
 }
 
 static void forget_all(struct ff_course *e)
@@ -337,7 +300,7 @@ static void time_compute(
 		struct ff_course *e, struct ff_timed_node *t, uint32_t micro, const double *us)
 {
 	double *lane = e->lane + t->first; /* compute lanes are numbered as devices are */
-	double *finish = finish_of(t, micro), *ready = ready_of(t, micro);
+	double *finish = finish_of(t, micro), *ready = ff_timed_ready(t, micro);
 	bool moved = t->arrived[micro];
 	int64_t late = 0;
 
@@ -461,7 +424,7 @@ static double brought_us(const struct ff_course *e, const struct ff_gathered *g,
 
 	for (uint32_t i = b->first; i != FF_NONE; i = g->all.member[i].next) {
 		const struct ff_bucket_member *m = &g->all.member[i];
-		const double *ready = ready_of(&e->timed[FF_PHASE_BACKWARD][m->param],
+		const double *ready = ff_timed_ready(&e->timed[FF_PHASE_BACKWARD][m->param],
 				e->program.micro_batches - 1);
 
 		at = later(at, ready[m->group->part[d]]);

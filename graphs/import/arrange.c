@@ -64,19 +64,6 @@ uint32_t ff_onnx_shape(const struct ff_onnx_value *v, int64_t shape[FF_IMPORT_RA
 	return rank;
 }
 
-bool ff_onnx_takes_arranged(const char *op)
-{
-	static const char *const ops[] = {"Transpose", "Reshape", "Squeeze", "Unsqueeze",
-			"Identity", "Cast", "Dropout", "MatMul", "Gemm", "Softmax", "LogSoftmax",
-			"Slice", "Split", "Gather", "LSTM", "ReduceMean", "ReduceSum", "ReduceMax",
-			"LayerNormalization"};
-
-	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
-		if (!strcmp(ops[i], op))
-			return true;
-	return ff_onnx_pointwise_row(op) != NULL;
-}
-
 bool ff_onnx_same_arrangement(const struct ff_onnx_value *a, const struct ff_onnx_value *b)
 {
 	if (a->arranged != b->arranged)
@@ -261,4 +248,24 @@ int ff_onnx_fit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_
 	}
 	return fits ? FF_OK
 		    : ff_import_fail(im, n, "a constant that differs from sample to sample");
+}
+
+int ff_onnx_many(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op,
+		const union ff_attrs *attrs)
+{
+	struct ff_emit e = {.op = op, .attrs = attrs, .n_in = (uint32_t)n->n_input};
+	struct ff_onnx_value *in;
+
+	if (n->n_input > FF_MAX_INPUTS - FF_MAX_PARAMS)
+		return ff_import_fail(im, n, "more than %d inputs", FF_MAX_INPUTS - FF_MAX_PARAMS);
+	for (uint32_t i = 0; i < e.n_in; i++) {
+		int code = ff_onnx_in_node(im, n, i, &in);
+
+		if (code < 0)
+			return code;
+		e.in[i] = *in;
+		if (!ff_onnx_same_arrangement(&e.in[0], in))
+			return ff_import_fail(im, n, "its inputs have their samples elsewhere");
+	}
+	return ff_emit_as(im, n, &e);
 }

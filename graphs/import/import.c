@@ -310,6 +310,7 @@ static int walk_node(struct ff_import *im, const Onnx__NodeProto *n, struct miss
 		return FF_OK;
 	if (!row && (ready || !ff_fold_has(n->op_type)))
 		return note_missing(im, missing, n);
+	im->row = row;
 	return row && ready ? row->emit(im, n) : FF_OK;
 }
 

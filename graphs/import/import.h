@@ -67,7 +67,8 @@ struct ff_import {
 	uint32_t n_claims, cap_claims;
 	struct ff_claim *claim;
 	struct ff_names *claims;
-	bool *wanted; /* by node: something that is asked for depends on it */
+	const struct ff_onnx_row *row; /* of the node at hand */
+	bool *wanted;                  /* by node: something that is asked for depends on it */
 	struct ff_error *err;
 };
 
@@ -113,8 +114,6 @@ int ff_constant_alloc(struct ff_import *im, struct ff_constant *c);
 /* arrange.c: values whose samples are somewhere else than at first.  The shape that the model
  * knows; its axes. */
 uint32_t ff_onnx_shape(const struct ff_onnx_value *v, int64_t shape[FF_IMPORT_RANK]);
-/* Whether operators of this kind take such values. */
-bool ff_onnx_takes_arranged(const char *op);
 bool ff_onnx_same_arrangement(const struct ff_onnx_value *a, const struct ff_onnx_value *b);
 /* The node's axis that is ONNX axis `axis` of `v`. */
 int ff_onnx_axis_of(struct ff_import *im, const Onnx__NodeProto *n, int64_t axis,
@@ -162,10 +161,19 @@ int ff_fold(struct ff_import *im, const Onnx__NodeProto *n, bool *done);
 /* Whether it could be, if they were. */
 bool ff_fold_has(const char *op);
 
+/* arrange.c: all inputs in one node. */
+int ff_onnx_many(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op,
+		const union ff_attrs *attrs);
+/* values.c: axes are an attribute at first and an input since opset 13 (of some 18); none:
+ * *any is false. */
+int ff_onnx_axes(struct ff_import *im, const Onnx__NodeProto *n, uint32_t rank,
+		bool marked[FF_MAX_RANK + 1], bool *any);
+
 /* rows.c: what each ONNX operator becomes. */
 struct ff_onnx_row {
 	const char *op;
 	int (*emit)(struct ff_import *im, const Onnx__NodeProto *n);
+	bool arranged; /* takes values whose samples are somewhere else than at first */
 };
 const struct ff_onnx_row *ff_onnx_row(const char *op);
 

@@ -246,8 +246,6 @@ static int emit_binary(struct ff_import *im, const Onnx__NodeProto *n)
 	if (n->n_input != 2 || !in[0] || !in[1] ||
 			(in[0]->kind == FF_ONNX_NODE && in[1]->kind == FF_ONNX_NODE))
 		return ff_onnx_many(im, n, b->op, NULL);
-	if (in[left]->arranged && !ff_onnx_takes_arranged(n->op_type))
-		return ff_import_fail(im, n, "its samples are not axis 0");
 	if (in[left]->kind == FF_ONNX_CONSTANT)
 		return ff_import_fail(im, n, "both operands are constants");
 	if (is_number(&in[!left]->constant) && !in[!left]->constant.weight && b->scales)
@@ -262,14 +260,14 @@ static int emit_binary(struct ff_import *im, const Onnx__NodeProto *n)
 const struct ff_onnx_row *ff_onnx_pointwise_row(const char *op)
 {
 	static const struct ff_onnx_row rows[] = {
-			{"LeakyRelu", emit_leaky_relu},
-			{"Gelu", emit_gelu},
-			{"HardSigmoid", emit_hard_sigmoid},
-			{"Clip", emit_clip},
-			{"Reciprocal", emit_reciprocal},
-			{"Pow", emit_pow},
+			{"LeakyRelu", emit_leaky_relu, true},
+			{"Gelu", emit_gelu, true},
+			{"HardSigmoid", emit_hard_sigmoid, true},
+			{"Clip", emit_clip, true},
+			{"Reciprocal", emit_reciprocal, true},
+			{"Pow", emit_pow, true},
 	};
-	static const struct ff_onnx_row one = {"", emit_plain}, two = {"", emit_binary};
+	static const struct ff_onnx_row one = {"", emit_plain, true}, two = {"", emit_binary, true};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (!strcmp(rows[i].op, op))

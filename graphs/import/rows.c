@@ -33,26 +33,6 @@ static int emit_cast(struct ff_import *im, const Onnx__NodeProto *n)
 	return ff_onnx_set_same(im, n, 0, in);
 }
 
-int ff_onnx_many(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op,
-		const union ff_attrs *attrs)
-{
-	struct ff_emit e = {.op = op, .attrs = attrs, .n_in = (uint32_t)n->n_input};
-	struct ff_onnx_value *in;
-
-	if (n->n_input > FF_MAX_INPUTS - FF_MAX_PARAMS)
-		return ff_import_fail(im, n, "more than %d inputs", FF_MAX_INPUTS - FF_MAX_PARAMS);
-	for (uint32_t i = 0; i < e.n_in; i++) {
-		int code = ff_onnx_in_node(im, n, i, &in);
-
-		if (code < 0)
-			return code;
-		e.in[i] = *in;
-		if (!ff_onnx_same_arrangement(&e.in[0], in))
-			return ff_import_fail(im, n, "its inputs have their samples elsewhere");
-	}
-	return ff_emit_as(im, n, &e);
-}
-
 static int emit_concat(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_CONCAT);
@@ -163,28 +143,6 @@ static int emit_reshape(struct ff_import *im, const Onnx__NodeProto *n)
 		if (shape[k] == -1)
 			shape[k] = (int32_t)(all / known);
 	return emit_shape(im, n, in, (uint32_t)want->n, shape);
-}
-
-int ff_onnx_axes(struct ff_import *im, const Onnx__NodeProto *n, uint32_t rank,
-		bool marked[FF_MAX_RANK + 1], bool *any)
-{
-	const Onnx__AttributeProto *a = ff_onnx_attr(n, "axes");
-	const struct ff_constant *given = NULL;
-	int code = FF_OK;
-	size_t count;
-
-	if (!a && ff_onnx_in(im, n, 1))
-		code = ff_onnx_in_constant(im, n, 1, &given);
-	count = a ? a->n_ints : given && given->whole ? (size_t)given->n : 0;
-	*any = count > 0;
-	for (size_t i = 0; i < count && code == FF_OK; i++) {
-		uint32_t axis;
-
-		code = ff_onnx_axis(im, n, a ? a->ints[i] : given->i[i], rank, &axis);
-		if (code == FF_OK)
-			marked[axis] = true;
-	}
-	return code;
 }
 
 static int emit_squeeze(struct ff_import *im, const Onnx__NodeProto *n)
@@ -460,35 +418,35 @@ static int emit_gather(struct ff_import *im, const Onnx__NodeProto *n)
 }
 
 static const struct ff_onnx_row rows[] = {
-		{"Identity", emit_same},
-		{"Cast", emit_cast},
+		{"Identity", emit_same, true},
+		{"Cast", emit_cast, true},
 		{"Concat", emit_concat},
-		{"Dropout", emit_dropout},
+		{"Dropout", emit_dropout, true},
 		{"Flatten", emit_flatten},
-		{"Reshape", emit_reshape},
-		{"Squeeze", emit_squeeze},
-		{"Unsqueeze", emit_unsqueeze},
-		{"Transpose", emit_transpose},
-		{"Slice", emit_slice},
-		{"Split", emit_split},
-		{"Gather", emit_gather},
+		{"Reshape", emit_reshape, true},
+		{"Squeeze", emit_squeeze, true},
+		{"Unsqueeze", emit_unsqueeze, true},
+		{"Transpose", emit_transpose, true},
+		{"Slice", emit_slice, true},
+		{"Split", emit_split, true},
+		{"Gather", emit_gather, true},
 		{"Expand", ff_onnx_expand},
 		{"Where", ff_onnx_where},
-		{"LSTM", ff_onnx_lstm},
+		{"LSTM", ff_onnx_lstm, true},
 		{"Conv", ff_onnx_conv},
 		{"Pad", ff_onnx_pad},
-		{"Gemm", ff_onnx_gemm},
-		{"MatMul", ff_onnx_matmul},
+		{"Gemm", ff_onnx_gemm, true},
+		{"MatMul", ff_onnx_matmul, true},
 		{"MaxPool", ff_onnx_max_pool},
 		{"AveragePool", ff_onnx_average_pool},
 		{"GlobalAveragePool", ff_onnx_global_average_pool},
-		{"ReduceMean", ff_onnx_reduce_mean},
-		{"ReduceSum", ff_onnx_reduce_sum},
-		{"ReduceMax", ff_onnx_reduce_max},
+		{"ReduceMean", ff_onnx_reduce_mean, true},
+		{"ReduceSum", ff_onnx_reduce_sum, true},
+		{"ReduceMax", ff_onnx_reduce_max, true},
 		{"BatchNormalization", ff_onnx_batch_norm},
-		{"LayerNormalization", ff_onnx_layer_norm},
-		{"Softmax", ff_onnx_softmax},
-		{"LogSoftmax", ff_onnx_log_softmax},
+		{"LayerNormalization", ff_onnx_layer_norm, true},
+		{"Softmax", ff_onnx_softmax, true},
+		{"LogSoftmax", ff_onnx_log_softmax, true},
 };
 
 const struct ff_onnx_row *ff_onnx_row(const char *op)

@@ -36,11 +36,4 @@ int ff_onnx_lstm(struct ff_import *im, const Onnx__NodeProto *n);
 /* pointwise.c: functions of one element and of two; NULL when unknown. */
 const struct ff_onnx_row *ff_onnx_pointwise_row(const char *op);
 
-/* rows.c, for the others.  All inputs in one node: */
-int ff_onnx_many(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op op,
-		const union ff_attrs *attrs);
-/* Axes are an attribute at first and an input since opset 13 (of some 18); none: *any is false. */
-int ff_onnx_axes(struct ff_import *im, const Onnx__NodeProto *n, uint32_t rank,
-		bool marked[FF_MAX_RANK + 1], bool *any);
-
 #endif

@@ -52,7 +52,7 @@ int ff_onnx_in_node(struct ff_import *im, const Onnx__NodeProto *n, size_t i,
 				"input %zu, %s, is a constant, expected something that is "
 				"computed",
 				i, v->name);
-	if (v->arranged && !ff_onnx_takes_arranged(n->op_type))
+	if (v->arranged && !im->row->arranged)
 		return ff_import_fail(im, n,
 				"the samples of input %zu, %s, are not its axis 0, which this "
 				"operator is not supported for",
@@ -158,4 +158,26 @@ int ff_constant_alloc(struct ff_import *im, struct ff_constant *c)
 	else
 		c->f = ff_arena_array(im->arena, n, sizeof(*c->f));
 	return c->i || c->f ? FF_OK : ff_fail_memory(im->err);
+}
+
+int ff_onnx_axes(struct ff_import *im, const Onnx__NodeProto *n, uint32_t rank,
+		bool marked[FF_MAX_RANK + 1], bool *any)
+{
+	const Onnx__AttributeProto *a = ff_onnx_attr(n, "axes");
+	const struct ff_constant *given = NULL;
+	int code = FF_OK;
+	size_t count;
+
+	if (!a && ff_onnx_in(im, n, 1))
+		code = ff_onnx_in_constant(im, n, 1, &given);
+	count = a ? a->n_ints : given && given->whole ? (size_t)given->n : 0;
+	*any = count > 0;
+	for (size_t i = 0; i < count && code == FF_OK; i++) {
+		uint32_t axis;
+
+		code = ff_onnx_axis(im, n, a ? a->ints[i] : given->i[i], rank, &axis);
+		if (code == FF_OK)
+			marked[axis] = true;
+	}
+	return code;
 }

@@ -71,11 +71,6 @@ void ff_blas_close(struct ff_blas *b)
 	free(b);
 }
 
-size_t ff_blas_version(void)
-{
-	return cublasLtGetVersion();
-}
-
 static cudaDataType_t data_type(enum ff_dtype t)
 {
 	return t == FF_BF16 ? CUDA_R_16BF : CUDA_R_32F;

@@ -10,7 +10,6 @@ struct ff_product;
 struct ff_kernel;
 
 void ff_blas_close(struct ff_blas *b);
-size_t ff_blas_version(void);
 
 /* C = A B + bias: `rows` x `inner`, `inner` x `columns`, all row-major unless transposed;
  * bias is one number a column.  Sums are float32. */

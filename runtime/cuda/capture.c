@@ -6,14 +6,6 @@
 
 #include "kernel.h"
 
-struct ff_captured {
-	struct ff_device *dev;
-	cudaGraphExec_t graph;
-	struct ff_kernel **suspect;
-	uint32_t n_suspects, cap_suspects;
-	const struct ff_watcher *watcher; /* or NULL */
-};
-
 static int captured_figures(struct ff_device *dev, struct ff_figures **ret, struct ff_error *err)
 {
 	int code = ff_cuda_enter(dev, err);
@@ -35,29 +27,6 @@ static void captured_close(struct ff_captured *c)
 		cudaGraphExecDestroy(c->graph);
 	free(c->suspect);
 	free(c);
-}
-
-int ff_captured_suspect(struct ff_captured *c, struct ff_kernel *k, struct ff_error *err)
-{
-	for (uint32_t i = 0; i < c->n_suspects; i++)
-		if (c->suspect[i] == k)
-			return FF_OK;
-	if (c->n_suspects == c->cap_suspects) {
-		uint32_t cap = c->cap_suspects ? 2 * c->cap_suspects : 16;
-		struct ff_kernel **grown = realloc(c->suspect, cap * sizeof(*grown));
-
-		if (!grown)
-			return ff_fail_memory(err);
-		c->suspect = grown;
-		c->cap_suspects = cap;
-	}
-	c->suspect[c->n_suspects++] = k;
-	return FF_OK;
-}
-
-void ff_captured_watch(struct ff_captured *c, const struct ff_watcher *w)
-{
-	c->watcher = w;
 }
 
 /* Other threads may allocate meanwhile: what is illegal is so for this one alone. */

@@ -41,11 +41,6 @@ struct parts {
 	struct ff_error *err;
 };
 
-size_t ff_dnn_version(void)
-{
-	return cudnnGetVersion();
-}
-
 static int fail(const struct ff_kernel *k, cudnnStatus_t status, const char *verb,
 		struct ff_error *err)
 {

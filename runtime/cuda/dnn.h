@@ -11,7 +11,6 @@ struct ff_conv;
 struct ff_kernel;
 
 void ff_dnn_close(struct ff_dnn *d);
-size_t ff_dnn_version(void);
 
 enum ff_conv_pass { FF_CONV_FORWARD, FF_CONV_DATA, FF_CONV_WEIGHT };
 

@@ -1,32 +1,8 @@
-/* Kernels by operator: the table that fails to link when one is missing, and
- * what all of them share.  SPDX-License-Identifier: Apache-2.0 */
+/* What kernels of all operators share.  SPDX-License-Identifier: Apache-2.0 */
 #include "kernel.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef int (*ff_prepare)(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err);
-
-static const ff_prepare prepare[FF_OP_COUNT] = {
-#define FF_CUDA_ROW(e, row) [e] = ff_cuda_##row##_prepare,
-		FF_OPS(FF_CUDA_ROW)
-#undef FF_CUDA_ROW
-};
-
-/* Inputs are loaded by their consumers; no part ever computes one. */
-int ff_cuda_input_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
-{
-	(void)w;
-	return ff_fail(err, FF_E_RUN, "%s: inputs are loaded, not computed", k->name);
-}
-
-/* Parameters are updated bucket by bucket, not by a kernel. */
-int ff_cuda_parameter_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
-{
-	(void)w;
-	return ff_fail(err, FF_E_RUN, "%s: parameters are updated, not computed", k->name);
-}
 
 void *ff_kernel_state(struct ff_kernel *k, size_t size, struct ff_error *err)
 {
@@ -86,86 +62,4 @@ int ff_kernel_trouble(struct ff_kernel *k, struct ff_error *err)
 	code = k->explain(k, err);
 	memset(k->trouble, 0, sizeof(*k->trouble));
 	return code;
-}
-
-static int make(struct ff_device *dev, const struct ff_work *w, enum ff_epilogue epilogue,
-		struct ff_kernel **ret, struct ff_error *err)
-{
-	struct ff_kernel *k = calloc(1, sizeof(*k));
-	int code;
-
-	if (!k)
-		return ff_fail_memory(err);
-	k->dev = dev;
-	k->epilogue = epilogue;
-	snprintf(k->name, sizeof(k->name), "%s \"%.60s\" %s", ff_op_row(w->node->op)->name,
-			w->node->name, w->pass == FF_FORWARD ? "forward" : "backward");
-	code = ff_cuda_enter(dev, err);
-	if (code == FF_OK)
-		code = prepare[w->node->op](k, w, err);
-	if (code < 0 || k->declined) {
-		ff_cuda_kernel_close(k);
-		return code;
-	}
-	*ret = k;
-	return FF_OK;
-}
-
-int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
-		struct ff_error *err)
-{
-	return make(dev, w, FF_EPILOGUE_NONE, ret, err);
-}
-
-/* Whose forward kernels take which operator behind them, of which form, and as what: where what
- * lies between goes, and where it is kept. */
-static const struct {
-	enum ff_op op, next;
-	int32_t form;
-	enum ff_epilogue epilogue, keeps;
-} fusions[] = {
-		{FF_OP_LINEAR, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE},
-		{FF_OP_CONV2D, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE},
-		/* the approximation by tanh, which is all that cuBLASLt has */
-		{FF_OP_LINEAR, FF_OP_GELU, 1, FF_EPILOGUE_GELU, FF_EPILOGUE_GELU_KEEPS},
-};
-
-int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
-		bool keeps, struct ff_kernel **ret, struct ff_error *err)
-{
-	for (size_t i = 0; i < sizeof(fusions) / sizeof(fusions[0]); i++) {
-		enum ff_epilogue e = keeps ? fusions[i].keeps : fusions[i].epilogue;
-
-		if (fusions[i].op == w->node->op && fusions[i].next == next->node->op &&
-				fusions[i].form == next->node->attrs.unary.form &&
-				e != FF_EPILOGUE_NONE)
-			return make(dev, w, e, ret, err);
-	}
-	return FF_OK;
-}
-
-void ff_cuda_kernel_close(struct ff_kernel *k)
-{
-	if (!k)
-		return;
-	if (k->finish)
-		k->finish(k);
-	ff_trouble_give(k->dev, k->trouble);
-	free(k->state);
-	free(k);
-}
-
-int64_t ff_cuda_workspace(const struct ff_kernel *k)
-{
-	return k->reserved_bytes + (k->scratch_bytes + 63) / 64 * 64;
-}
-
-int ff_cuda_run(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err)
-{
-	int code = ff_cuda_enter(k->dev, err);
-
-	if (code == FF_OK && k->trouble)
-		code = ff_stream_suspect(s, k, err);
-	return code < 0 ? code : k->run(k, s, io, err);
 }

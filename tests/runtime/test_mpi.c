@@ -189,7 +189,7 @@ START_TEST(captured)
 
 	c->destroy(c);
 	if (captures)
-		launch_compare(chosen_rounds(CAPTURED), ff_test_seed(32), chosen_world, n);
+		launch_compare(chosen_rounds(CAPTURED), ff_test_seed(33), chosen_world, n);
 }
 END_TEST
 

@@ -1,0 +1,38 @@
+/* What depends on the order in which operators are issued.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_SIMULATOR_ORDERED_H
+#define FF_SIMULATOR_ORDERED_H
+
+#include "evaluate.h"
+
+/* What depends on the order of one strategy: see struct ff_course. */
+struct ff_ordered {
+	uint32_t *order, *position, *first_edge;
+	struct ff_param_use *completing, *adding;
+	uint32_t n_completing, n_adding;
+	bool *first_use, *completes;
+	struct ff_program program;
+	struct ff_arena arena;
+	struct ff_arrival *arrival;
+	uint64_t *active;
+	struct ff_snapshot snapshot[FF_SNAPSHOTS];
+	uint32_t n_snapshots;
+	bool planned, recorded;
+	struct ff_run run[FF_RUNS];
+	uint32_t n_runs;
+	int64_t *change_bytes;
+	uint32_t *row, n_rows;
+	bool *counted;
+	int32_t *priority; /* of what is proposed */
+};
+
+int ff_reorder_create(struct ff_course *e, struct ff_error *err);
+void ff_reorder_finish(struct ff_course *e);
+/* The order of `s`, its program, and what depends on them alone. */
+int ff_reorder_plan(struct ff_course *e, const struct ff_strategy *s, struct ff_error *err);
+/* Of an order that is proposed. */
+void ff_reorder_keep(struct ff_course *e);
+void ff_reorder_drop(struct ff_course *e);
+/* The two change places. */
+void ff_reorder_exchange(struct ff_course *e);
+
+#endif
