@@ -10,6 +10,7 @@
 #define FIRST_MADE 64.0   /* what a kind begins with, so that none is written off early */
 #define FIRST_HELPED 1.0
 #define MOST_ORDERS 0.35 /* for each proposal of another kind */
+#define ORDERED 160.0    /* nodes above which there are fewer */
 
 /* Links nodes that are alike, in order. */
 static void link_classes(struct ff_proposer *p)
@@ -133,6 +134,15 @@ static bool is_possible(const struct ff_proposer *p, uint32_t kind)
 	return !kinds[kind].forks || p->n_forks > 0;
 }
 
+/* For each proposal of another kind.  An order has the whole step built and timed anew, which
+ * takes the longer the more nodes there are, and one of many nodes matters less. */
+static double most_orders(const struct ff_proposer *p)
+{
+	double share = ORDERED / p->graph->n_nodes;
+
+	return share < 1 ? MOST_ORDERS * share * share : MOST_ORDERS;
+}
+
 /* Half of the draws are by preset weight, so that no kind is ever given up; the others
  * by how often one of its kind helped lately (as large neighbourhood search chooses
  * among its neighbourhoods: Ropke and Pisinger, Transportation Science 2006). */
@@ -151,8 +161,8 @@ static uint32_t draw_kind(struct ff_proposer *p)
 		sum += i == FF_PROPOSAL_ORDER ? 0 : weight[i];
 	}
 	/* orders make many steps a little faster: there would be nothing else */
-	if (weight[FF_PROPOSAL_ORDER] > MOST_ORDERS * sum)
-		weight[FF_PROPOSAL_ORDER] = MOST_ORDERS * sum;
+	if (weight[FF_PROPOSAL_ORDER] > most_orders(p) * sum)
+		weight[FF_PROPOSAL_ORDER] = most_orders(p) * sum;
 	sum += weight[FF_PROPOSAL_ORDER];
 	at = ff_random_unit(&p->random) * sum;
 	for (uint32_t i = 0; i < FF_PROPOSAL_KINDS && at >= 0; at -= weight[i++])
