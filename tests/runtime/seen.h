@@ -13,7 +13,7 @@ struct seen {
 	uint32_t sharded, served, replicated;      /* parameters with a config of their own */
 	uint32_t added, tied_synced, tied_brought; /* gradients of several uses, by way */
 	uint32_t optimizer[FF_OPTIMIZER_COUNT];
-	uint32_t reduced[3];                   /* partial results, by what makes one of them */
+	uint32_t reduced[FF_REDUCE_COUNT];     /* partial results, by what makes one of them */
 	uint32_t classes, classes_and_samples; /* losses split by the one, by both */
 };
 

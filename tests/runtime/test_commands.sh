@@ -67,7 +67,7 @@ check 'bfloat16 without AVX-512' refused 'does not compute in bfloat16 on this p
 check 'nor is it profiled' refused 'does not compute in bfloat16 on this processor' \
 	env ONEDNN_MAX_CPU_ISA=AVX2 "$ffprof" half.json --machine cpu1 -o none.json
 check 'prefetch is on or off' refused 'FF_PREFETCH=yes: expected 0 or 1' \
-	env FF_PREFETCH=yes "$ffrun" lenet.json data-parallel --devices 2 $data --steps 1
+	ranks env FF_PREFETCH=yes "$ffrun" lenet.json data-parallel --devices 2 $data --steps 1
 if "$ffrun" half.json single --data synthetic:64 --steps 1 >/dev/null 2>&1; then
 	check 'bfloat16 on 3 ranks' status 0 ranks "$ffrun" half.json data-parallel --devices 3 \
 		$data --steps 4 --verify --compare --against single --report half-report.json

@@ -62,7 +62,6 @@ START_TEST(all_reduce)
 		struct ff_error err;
 		uint32_t in[2];
 
-		scene_optimizer(&s, (enum ff_optimizer_id)(n % FF_OPTIMIZER_COUNT));
 		ff_arena_init(&s.arena);
 		RIG_OK(ff_builder_create("all-reduce", &s.arena, &b, &err));
 		in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
@@ -74,6 +73,7 @@ START_TEST(all_reduce)
 		in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
 		ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
 		RIG_OK(ff_builder_finish(b, &s.graph, &err));
+		scene_optimizer(&s, (enum ff_optimizer_id)(n % FF_OPTIMIZER_COUNT));
 		RIG_OK(random_machine(&r, n, &s.arena, &s.machine, &err));
 		RIG_OK(random_machine(&r, 1, &s.arena, &s.one, &err));
 		RIG_OK(ff_strategy_single(&s.graph, 0, &s.arena, &s.single, &err));
