@@ -339,11 +339,13 @@ static void compare_logs(struct trial *t, const struct ff_operand *o,
 	do {
 		const float *pair = pairs + ff_region_offset(o->order, region, at);
 		double expected = want[index_of(o, at) / 2];
-		double have = (double)pair[0] + log1p((double)pair[1]);
 
-		if (at[3] == 0 && expected > -INFINITY)
-			ck_assert_double_eq_tol(have, expected, 1e-4);
-		else if (at[3] == 0)
+		if (at[3] == 1)
+			continue;
+		if (expected > -INFINITY)
+			ck_assert_double_eq_tol(
+					(double)pair[0] + log1p((double)pair[1]), expected, 1e-4);
+		else
 			ck_assert_float_eq(pair[0], -INFINITY);
 	} while (next(region, at));
 	free(pairs);
