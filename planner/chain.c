@@ -333,6 +333,33 @@ static int keep_order(struct ff_chain *c, struct ff_evaluation e, struct ff_erro
 	return code;
 }
 
+/* How a proposal of a kind is shown and kept. */
+struct manner {
+	void (*visit)(struct ff_chain *c, struct ff_evaluation e);
+	int (*keep)(struct ff_chain *c, struct ff_evaluation e, struct ff_error *err);
+};
+static const struct manner as_splits = {visit, keep}, as_order = {visit_order, keep_order};
+
+/* What is proposed costs `e`, unless it is `slower` than was looked at, and gone: kept or dropped.
+ */
+static int decide(struct ff_chain *c, const struct manner *as, double patience, bool slower,
+		struct ff_evaluation e, struct ff_error *err)
+{
+	c->proposals++;
+	if (c->opt->visit)
+		as->visit(c, e);
+	ff_chain_look(c);
+	ff_proposer_learn(&c->frame->proposer, !slower && ff_how_much_worse(c->at, e) < 0);
+	if (slower)
+		return FF_OK;
+	if (ff_how_much_worse(c->at, e) > patience) {
+		ff_evaluator_drop(c->evaluator);
+		return FF_OK;
+	}
+	c->accepted++;
+	return as->keep(c, e, err);
+}
+
 /* Proposes that some operators are issued earlier or later. */
 static int reorder(struct ff_chain *c, double patience, struct ff_error *err)
 {
@@ -350,19 +377,7 @@ static int reorder(struct ff_chain *c, double patience, struct ff_error *err)
 			c->evaluator, c->leap.priority, limit_us(c, patience), &slower, &e, err);
 	if (code < 0)
 		return code;
-	c->proposals++;
-	if (c->opt->visit)
-		visit_order(c, e);
-	ff_chain_look(c);
-	ff_proposer_learn(&c->frame->proposer, !slower && ff_how_much_worse(c->at, e) < 0);
-	if (slower)
-		return FF_OK;
-	if (ff_how_much_worse(c->at, e) > patience) {
-		ff_evaluator_drop(c->evaluator);
-		return FF_OK;
-	}
-	c->accepted++;
-	return keep_order(c, e, err);
+	return decide(c, &as_order, patience, slower, e, err);
 }
 
 static int step(struct ff_chain *c, struct ff_error *err)
@@ -383,19 +398,7 @@ static int step(struct ff_chain *c, struct ff_error *err)
 			limit_us(c, patience), &slower, &e, err);
 	if (code < 0)
 		return code;
-	c->proposals++;
-	if (c->opt->visit)
-		visit(c, e);
-	ff_chain_look(c);
-	ff_proposer_learn(&c->frame->proposer, !slower && ff_how_much_worse(c->at, e) < 0);
-	if (slower)
-		return FF_OK;
-	if (ff_how_much_worse(c->at, e) > patience) {
-		ff_evaluator_drop(c->evaluator);
-		return FF_OK;
-	}
-	c->accepted++;
-	return keep(c, e, err);
+	return decide(c, &as_splits, patience, slower, e, err);
 }
 
 bool ff_chain_out_of_budget(const struct ff_chain *c)
