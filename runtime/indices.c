@@ -1,4 +1,4 @@
-/* What slices, gathers and constants take from where.  SPDX-License-Identifier: Apache-2.0 */
+/* What slices, gathers, pads and constants take from where.  SPDX-License-Identifier: Apache-2.0 */
 #include "indices.h"
 
 #include <string.h>
@@ -101,4 +101,32 @@ void ff_constant_fill(const struct ff_work *w, void *ret)
 		else
 			((float *)ret)[place] = (float)run[1];
 	} while (next(&r, at));
+}
+
+void ff_padding_fill(const struct ff_work *w, struct ff_padding *ret)
+{
+	const struct ff_pad_attrs *a = &w->node->attrs.pad;
+	int64_t out = ff_region_volume(&w->out[0]);
+
+	*ret = (struct ff_padding){
+			.type = ff_work_type(w), .pass = w->pass, .in = w->in[0], .out = w->out[0]};
+	memcpy(ret->order, w->node->out_map[0].order, sizeof(ret->order));
+	for (uint32_t i = 0; i < ret->in.rank; i++) {
+		ret->in.lo[i] += a->before[i];
+		ret->in.hi[i] += a->before[i];
+	}
+	ret->fill = ff_region_volume(&ret->in) < out ? out : 0;
+}
+
+struct ff_copy ff_padding_copy(const struct ff_padding *p, const struct ff_kernel_io *io)
+{
+	bool forward = p->pass == FF_FORWARD;
+
+	return (struct ff_copy){.source = forward ? io->in[0] : io->dout[0],
+			.sink = forward ? io->out[0] : io->din[0],
+			.order = p->order,
+			.source_region = forward ? p->in : p->out,
+			.sink_region = forward ? p->out : p->in,
+			.region = p->in,
+			.type = p->type};
 }

@@ -3,8 +3,8 @@
 #ifndef FF_RUNTIME_INDICES_H
 #define FF_RUNTIME_INDICES_H
 
+#include "ff/backend.h"
 #include "ff/strided.h"
-#include "ff/work.h"
 
 /* The copy of a slice that `w` is a part of: forward from input to output, or back. */
 void ff_strided_slice(const struct ff_work *w, struct ff_strided *ret);
@@ -23,6 +23,18 @@ static inline int64_t ff_gather_numbers(const struct ff_gather *g)
 /* For each row of the output that of the input; then, for the gradient, by row of the input where
  * its rows of the output begin in the list behind (rows + 1 numbers); then that list, ascending. */
 void ff_gather_table(const struct ff_work *w, const struct ff_gather *g, int32_t *ret);
+
+/* A pad as it lies: a copy between what is there on both sides, forward or back. */
+struct ff_padding {
+	enum ff_dtype type;
+	enum ff_pass pass;
+	int64_t fill; /* forward: elements of the output, where some are outside the input; or 0 */
+	uint8_t order[FF_MAX_RANK];
+	struct ff_region in, out; /* in the output's coordinates */
+};
+void ff_padding_fill(const struct ff_work *w, struct ff_padding *ret);
+/* `p` must outlive it. */
+struct ff_copy ff_padding_copy(const struct ff_padding *p, const struct ff_kernel_io *io);
 
 /* What a part of a constant has of one sample, as it lies, of the type it computes in; how many
  * elements. */

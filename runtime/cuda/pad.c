@@ -1,48 +1,28 @@
 /* A number around a tensor, or less of it: a fill and a copy.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "../indices.h"
+
 #include <string.h>
 
 #include "copy.h"
 #include "kernel.h"
 
 struct pad {
-	enum ff_dtype type;
+	struct ff_padding p;
 	uint32_t bits; /* of the number */
-	int64_t fill;  /* elements, where some are outside the input; or 0 */
-	uint8_t order[FF_MAX_RANK];
-	struct ff_region in, out; /* in the output's coordinates */
 };
 
-static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
-		const struct ff_kernel_io *io, struct ff_error *err)
+static int run(const struct ff_kernel *k, struct ff_stream *s, const struct ff_kernel_io *io,
+		struct ff_error *err)
 {
-	const struct pad *p = k->state;
-	const struct ff_copy copy = {.source = io->in[0],
-			.sink = io->out[0],
-			.order = p->order,
-			.source_region = p->in,
-			.sink_region = p->out,
-			.region = p->in,
-			.type = p->type};
-	int code = ff_cuda_fill(s, io->out[0], p->type, p->fill, p->bits, err);
+	const struct pad *t = k->state;
+	const struct ff_copy copy = ff_padding_copy(&t->p, io);
+	int code = FF_OK;
 
+	if (t->p.pass == FF_FORWARD)
+		code = ff_cuda_fill(s, io->out[0], t->p.type, t->p.fill, t->bits, err);
 	return code < 0 ? code
 			: ff_kernel_launched(ff_cuda_region(&copy, ff_stream_queue(s)), k, err);
-}
-
-static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
-		const struct ff_kernel_io *io, struct ff_error *err)
-{
-	const struct pad *p = k->state;
-	const struct ff_copy copy = {.source = io->dout[0],
-			.sink = io->din[0],
-			.order = p->order,
-			.source_region = p->out,
-			.sink_region = p->in,
-			.region = p->in,
-			.type = p->type};
-
-	return ff_kernel_launched(ff_cuda_region(&copy, ff_stream_queue(s)), k, err);
 }
 
 static uint32_t bits_of(enum ff_dtype type, float value)
@@ -57,25 +37,12 @@ static uint32_t bits_of(enum ff_dtype type, float value)
 
 int ff_cuda_pad_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
-	const struct ff_pad_attrs *a = &w->node->attrs.pad;
-	struct pad *p = ff_kernel_state(k, sizeof(*p), err);
-	int64_t out = ff_region_volume(&w->out[0]);
+	struct pad *t = ff_kernel_state(k, sizeof(*t), err);
 
-	if (!p)
+	if (!t)
 		return FF_E_NOMEM;
-	p->type = ff_work_type(w);
-	p->bits = bits_of(p->type, (float)a->value);
-	memcpy(p->order, w->node->out_map[0].order, sizeof(p->order));
-	p->in = w->in[0];
-	p->out = w->out[0];
-	for (uint32_t i = 0; i < p->in.rank; i++) {
-		p->in.lo[i] += a->before[i];
-		p->in.hi[i] += a->before[i];
-	}
-	p->fill = ff_region_volume(&p->in) < out ? out : 0;
-	if (w->pass == FF_BACKWARD)
-		k->run = w->need_din[0] ? run_backward : ff_kernel_run_nothing;
-	else
-		k->run = run_forward;
+	ff_padding_fill(w, &t->p);
+	t->bits = bits_of(t->p.type, (float)w->node->attrs.pad.value);
+	k->run = w->pass == FF_FORWARD || w->need_din[0] ? run : ff_kernel_run_nothing;
 	return FF_OK;
 }
