@@ -96,3 +96,36 @@ void ff_image_loops(const struct ff_image *i, int64_t groups, int64_t per_group,
 	shard[5] = i->channel_stride;
 	dense[5] = 1;
 }
+
+void ff_bands_fill(const struct ff_work *w, const struct ff_image *in, const struct ff_image *out,
+		struct ff_bands *ret)
+{
+	const struct ff_conv_attrs *a = &w->node->attrs.conv;
+	const struct ff_region *weight = &w->in[1];
+	int64_t depth = ff_region_size(weight, 1), covered = 0;
+	int64_t per_group = a->out_channels / a->groups;
+	int64_t first = w->out[0].lo[1], end = w->out[0].hi[1];
+	struct ff_windows windows;
+
+	ff_windows_fill(w, &windows);
+	*ret = (struct ff_bands){.group_step = w->node->in_map[0].shape[1] / a->groups};
+	for (int64_t at = first; at < end; ret->n++) {
+		struct ff_band *b = &ret->band[ret->n];
+		int64_t group = at / per_group, group_end = (group + 1) * per_group;
+		int64_t stop = group_end < end ? group_end : end;
+
+		*b = (struct ff_band){.groups = 1, .c = depth, .first_out = at - first};
+		if (at % per_group == 0 && stop == group_end) {
+			b->groups = (end - at) / per_group;
+			stop = at + b->groups * per_group;
+		}
+		b->k = (stop - at) / b->groups;
+		b->first_in = group * ret->group_step + weight->lo[1] - w->in[0].lo[1];
+		b->first_weight = b->first_out * depth * ff_windows_taps(&windows);
+		b->pack_in = ff_band_in(b) != in->channels || !in->is_last;
+		b->pack_out = ff_band_out(b) != out->channels || !out->is_last;
+		covered += ff_band_in(b);
+		at = stop;
+	}
+	ret->cover = covered == in->channels;
+}

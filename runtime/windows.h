@@ -43,6 +43,32 @@ struct ff_strided;
 void ff_image_loops(const struct ff_image *i, int64_t groups, int64_t per_group, int64_t group_step,
 		bool back, struct ff_strided *ret);
 
+/* Whole groups of a convolution, or a piece of one: what is convolved at once.  A part has the
+ * rest of a group, whole groups and the beginning of one, at most. */
+struct ff_band {
+	int64_t groups, c, k;                      /* channels of each group's input and output */
+	int64_t first_in, first_out, first_weight; /* channels in the shards; element of weights */
+	bool pack_in, pack_out; /* the shard is not a dense image of these channels alone */
+};
+#define FF_MAX_BANDS 3
+struct ff_bands {
+	uint32_t n;
+	int64_t group_step; /* channels from one group's input to the next's */
+	bool cover;         /* together all channels of the input's shard */
+	struct ff_band band[FF_MAX_BANDS];
+};
+struct ff_work;
+void ff_bands_fill(const struct ff_work *w, const struct ff_image *in, const struct ff_image *out,
+		struct ff_bands *ret);
+static inline int64_t ff_band_in(const struct ff_band *b)
+{
+	return b->groups * b->c;
+}
+static inline int64_t ff_band_out(const struct ff_band *b)
+{
+	return b->groups * b->k;
+}
+
 /* Images, and channels of each, as what takes every channel by itself may count them: where
  * channels are not innermost (lines) every channel is an image. */
 void ff_image_planes(const struct ff_operand *o, const struct ff_region *r, int64_t *n, int64_t *c);

@@ -12,19 +12,16 @@
 #include "filter.h"
 #include "real.h"
 
-#define MAX_BANDS 3
-
 struct band {
 	struct ff_filter filter;
 	struct ff_filter_calls calls;
-	int64_t first_in, first_out, first_weight; /* channels in the shards; element of weights */
-	bool pack_in, pack_out;
+	struct ff_band at;
 };
 
 struct conv {
 	enum ff_dtype type; /* gradients of parameters are float32 */
 	uint32_t n_bands;
-	struct band band[MAX_BANDS];
+	struct band band[FF_MAX_BANDS];
 	struct ff_image in_image, out_image;
 	int64_t group_step; /* channels from one group's input to the next's */
 	bool has_bias, need_din, fill_din;
@@ -33,52 +30,27 @@ struct conv {
 	int64_t in, out, weight, wide;
 };
 
-static int64_t band_in_channels(const struct band *b)
-{
-	return b->filter.groups * b->filter.c;
-}
-
-static int64_t band_out_channels(const struct band *b)
-{
-	return b->filter.groups * b->filter.k;
-}
-
 static void split_bands(const struct ff_work *w, struct conv *c)
 {
-	const struct ff_conv_attrs *a = &w->node->attrs.conv;
-	const struct ff_region *weight = &w->in[1];
-	int64_t depth = ff_region_size(weight, 1), covered = 0;
-	int64_t per_group = a->out_channels / a->groups;
-	int64_t first = w->out[0].lo[1], end = w->out[0].hi[1];
+	struct ff_bands bands;
 
-	c->group_step = w->node->in_map[0].shape[1] / a->groups;
-	for (int64_t at = first; at < end; c->n_bands++) {
-		struct band *b = &c->band[c->n_bands];
-		int64_t group = at / per_group, group_end = (group + 1) * per_group;
-		int64_t stop = group_end < end ? group_end : end;
+	ff_bands_fill(w, &c->in_image, &c->out_image, &bands);
+	c->n_bands = bands.n;
+	c->group_step = bands.group_step;
+	c->fill_din = !bands.cover;
+	for (uint32_t i = 0; i < bands.n; i++) {
+		struct band *b = &c->band[i];
 
+		b->at = bands.band[i];
 		b->filter = (struct ff_filter){.type = c->type,
 				.image_type = c->type,
 				.n = c->in_image.n[0],
-				.groups = 1,
-				.c = depth,
+				.groups = b->at.groups,
+				.c = b->at.c,
+				.k = b->at.k,
 				.bias = c->has_bias};
 		ff_windows_fill(w, &b->filter.windows);
-		if (at % per_group == 0 && stop == group_end) {
-			b->filter.groups = (end - at) / per_group;
-			stop = at + b->filter.groups * per_group;
-		}
-		b->filter.k = (stop - at) / b->filter.groups;
-		b->first_in = group * c->group_step + weight->lo[1] - w->in[0].lo[1];
-		b->first_out = at - first;
-		b->first_weight = b->first_out * depth * ff_windows_taps(&b->filter.windows);
-		b->pack_in = band_in_channels(b) != c->in_image.channels || !c->in_image.is_last;
-		b->pack_out = band_out_channels(b) != c->out_image.channels ||
-			      !c->out_image.is_last;
-		covered += band_in_channels(b);
-		at = stop;
 	}
-	c->fill_din = covered != c->in_image.channels;
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -94,12 +66,12 @@ static int prepare_band(struct ff_kernel *k, const struct ff_work *w, struct con
 	int code = ff_filter_prepare(k, &b->filter,
 			w->pass == FF_FORWARD ? FF_FILTER_FORWARD : passes, &b->calls, err);
 
-	if (b->pack_in)
+	if (b->at.pack_in)
 		c->in_bytes = larger(c->in_bytes,
-				ff_image_pixels(&c->in_image) * band_in_channels(b) * size);
-	if (b->pack_out)
+				ff_image_pixels(&c->in_image) * ff_band_in(&b->at) * size);
+	if (b->at.pack_out)
 		c->out_bytes = larger(c->out_bytes,
-				ff_image_pixels(&c->out_image) * band_out_channels(b) * size);
+				ff_image_pixels(&c->out_image) * ff_band_out(&b->at) * size);
 	c->weight_bytes = larger(c->weight_bytes, b->calls.order_bytes);
 	c->wide_bytes = larger(c->wide_bytes, b->calls.image_bytes + b->calls.result_bytes);
 	return code;
@@ -109,11 +81,11 @@ static int prepare_band(struct ff_kernel *k, const struct ff_work *w, struct con
 static const void *band_in(
 		const struct conv *c, const struct band *b, const struct ff_kernel_io *io)
 {
-	int64_t first = b->first_in * c->in_image.channel_stride;
+	int64_t first = b->at.first_in * c->in_image.channel_stride;
 	void *packed = ff_kernel_at(io, c->in);
 	struct ff_strided s;
 
-	if (!b->pack_in)
+	if (!b->at.pack_in)
 		return io->in[0];
 	ff_image_loops(&c->in_image, b->filter.groups, b->filter.c, c->group_step, false, &s);
 	ff_strided_copy(&s, c->type, ff_real_in(c->type, io->in[0], first), packed);
@@ -123,13 +95,13 @@ static const void *band_in(
 static const void *band_dout(
 		const struct conv *c, const struct band *b, const struct ff_kernel_io *io)
 {
-	int64_t first = b->first_out * c->out_image.channel_stride;
+	int64_t first = b->at.first_out * c->out_image.channel_stride;
 	void *packed = ff_kernel_at(io, c->out);
 	struct ff_strided s;
 
-	if (!b->pack_out)
+	if (!b->at.pack_out)
 		return io->dout[0];
-	ff_image_loops(&c->out_image, 1, band_out_channels(b), 0, false, &s);
+	ff_image_loops(&c->out_image, 1, ff_band_out(&b->at), 0, false, &s);
 	ff_strided_copy(&s, c->type, ff_real_in(c->type, io->dout[0], first), packed);
 	return packed;
 }
@@ -141,20 +113,20 @@ static int run_forward(
 
 	for (uint32_t i = 0; i < c->n_bands; i++) {
 		const struct band *b = &c->band[i];
-		int64_t first = b->first_out * c->out_image.channel_stride;
-		void *out = b->pack_out ? ff_kernel_at(io, c->out) : io->out[0];
-		const void *bias =
-				c->has_bias ? ff_real_in(c->type, io->in[2], b->first_out) : NULL;
+		int64_t first = b->at.first_out * c->out_image.channel_stride;
+		void *out = b->at.pack_out ? ff_kernel_at(io, c->out) : io->out[0];
+		const void *bias = c->has_bias ? ff_real_in(c->type, io->in[2], b->at.first_out)
+					       : NULL;
 		struct ff_strided s;
 		int code = ff_filter_forward(k, &b->calls, io, band_in(c, b, io),
-				ff_real_in(c->type, io->in[1], b->first_weight), bias, out,
+				ff_real_in(c->type, io->in[1], b->at.first_weight), bias, out,
 				ff_kernel_at(io, c->weight), err);
 
 		if (code < 0)
 			return code;
-		if (!b->pack_out)
+		if (!b->at.pack_out)
 			continue;
-		ff_image_loops(&c->out_image, 1, band_out_channels(b), 0, true, &s);
+		ff_image_loops(&c->out_image, 1, ff_band_out(&b->at), 0, true, &s);
 		ff_strided_copy(&s, c->type, out, ff_real_out(c->type, io->out[0], first));
 	}
 	return FF_OK;
@@ -164,14 +136,14 @@ static int run_data(const struct ff_kernel *k, const struct band *b, const struc
 		const void *dout, struct ff_error *err)
 {
 	const struct conv *c = k->state;
-	int64_t first = b->first_in * c->in_image.channel_stride;
-	void *din = b->pack_in ? ff_kernel_at(io, c->in) : io->din[0];
+	int64_t first = b->at.first_in * c->in_image.channel_stride;
+	void *din = b->at.pack_in ? ff_kernel_at(io, c->in) : io->din[0];
 	struct ff_strided s;
 	int code = ff_filter_data(k, &b->calls, io, dout,
-			ff_real_in(c->type, io->in[1], b->first_weight), din,
+			ff_real_in(c->type, io->in[1], b->at.first_weight), din,
 			ff_kernel_at(io, c->weight), err);
 
-	if (code < 0 || !b->pack_in)
+	if (code < 0 || !b->at.pack_in)
 		return code;
 	ff_image_loops(&c->in_image, b->filter.groups, b->filter.c, c->group_step, true, &s);
 	ff_strided_copy(&s, c->type, din, ff_real_out(c->type, io->din[0], first));
@@ -194,8 +166,8 @@ static int run_backward(
 		const void *dout = band_dout(c, b, io);
 		const struct ff_filter_gradient g = {.image = band_in(c, b, io),
 				.dresult = dout,
-				.dweight = (float *)io->din[1] + b->first_weight,
-				.dbias = c->has_bias ? (float *)io->din[2] + b->first_out : NULL,
+				.dweight = (float *)io->din[1] + b->at.first_weight,
+				.dbias = c->has_bias ? (float *)io->din[2] + b->at.first_out : NULL,
 				.order = ff_kernel_at(io, c->weight),
 				.wide = ff_kernel_at(io, c->wide)};
 		int code = ff_filter_weight(k, &b->calls, io, &g, err);

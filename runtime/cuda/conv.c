@@ -15,12 +15,9 @@
 #include "dnn.h"
 #include "kernel.h"
 
-#define MAX_BANDS 3
-
 struct band {
 	struct ff_filter filter;
-	int64_t first_in, first_out, first_weight; /* channels in the shards; element of weights */
-	bool pack_in, pack_out;
+	struct ff_band at;
 	/* NULL: kernels of our own */
 	const struct ff_conv *forward, *data, *weight;
 	bool add_bias; /* behind the convolution, which has not */
@@ -30,7 +27,7 @@ struct band {
 struct conv {
 	enum ff_dtype type; /* gradients of parameters are float32 */
 	uint32_t n_bands;
-	struct band band[MAX_BANDS];
+	struct band band[FF_MAX_BANDS];
 	struct ff_image in_image, out_image;
 	int64_t group_step; /* channels from one group's input to the next's */
 	bool has_bias, need_din, fill_din;
@@ -39,49 +36,24 @@ struct conv {
 	int64_t in, out, wide_in, wide_out, sums;
 };
 
-static int64_t band_in_channels(const struct band *b)
-{
-	return b->filter.groups * b->filter.c;
-}
-
-static int64_t band_out_channels(const struct band *b)
-{
-	return b->filter.groups * b->filter.k;
-}
-
 static void split_bands(const struct ff_work *w, struct conv *c)
 {
-	const struct ff_conv_attrs *a = &w->node->attrs.conv;
-	const struct ff_region *weight = &w->in[1];
-	int64_t depth = ff_region_size(weight, 1), covered = 0;
-	int64_t per_group = a->out_channels / a->groups;
-	int64_t first = w->out[0].lo[1], end = w->out[0].hi[1];
+	struct ff_bands bands;
 
-	c->group_step = w->node->in_map[0].shape[1] / a->groups;
-	for (int64_t at = first; at < end; c->n_bands++) {
-		struct band *b = &c->band[c->n_bands];
-		int64_t group = at / per_group, group_end = (group + 1) * per_group;
-		int64_t stop = group_end < end ? group_end : end;
+	ff_bands_fill(w, &c->in_image, &c->out_image, &bands);
+	c->n_bands = bands.n;
+	c->group_step = bands.group_step;
+	c->fill_din = !bands.cover;
+	for (uint32_t i = 0; i < bands.n; i++) {
+		struct band *b = &c->band[i];
 
+		b->at = bands.band[i];
 		b->filter.n = c->in_image.n[0];
+		b->filter.groups = b->at.groups;
+		b->filter.c = b->at.c;
+		b->filter.k = b->at.k;
 		ff_windows_fill(w, &b->filter.windows);
-		b->filter.groups = 1;
-		if (at % per_group == 0 && stop == group_end) {
-			b->filter.groups = (end - at) / per_group;
-			stop = at + b->filter.groups * per_group;
-		}
-		b->filter.c = depth;
-		b->filter.k = (stop - at) / b->filter.groups;
-		b->first_in = group * c->group_step + weight->lo[1] - w->in[0].lo[1];
-		b->first_out = at - first;
-		b->first_weight = b->first_out * depth * ff_windows_taps(&b->filter.windows);
-		b->pack_in = band_in_channels(b) != c->in_image.channels || !c->in_image.is_last;
-		b->pack_out = band_out_channels(b) != c->out_image.channels ||
-			      !c->out_image.is_last;
-		covered += band_in_channels(b);
-		at = stop;
 	}
-	c->fill_din = covered != c->in_image.channels;
 }
 
 /* ---- which kernels ---- */
@@ -106,8 +78,8 @@ static void fill_shape(const struct ff_kernel *k, const struct conv *c, const st
 	memcpy(&s->filter, &b->filter, sizeof(s->filter));
 	s->type = s->sink = c->type;
 	s->tf32 = k->dev->tf32;
-	s->weight_align = alignment_of(b->first_weight * size);
-	s->bias_align = alignment_of(b->first_out * size);
+	s->weight_align = alignment_of(b->at.first_weight * size);
+	s->bias_align = alignment_of(b->at.first_out * size);
 }
 
 /* With what is fused: all of it in one, or not at all. */
@@ -157,7 +129,7 @@ static int find_backward(
 	}
 	fill_shape(k, c, b, FF_CONV_WEIGHT, &s);
 	s.sink = FF_F32;
-	s.weight_align = alignment_of(b->first_weight * FF_F32_BYTES);
+	s.weight_align = alignment_of(b->at.first_weight * FF_F32_BYTES);
 	if (code == FF_OK)
 		code = ff_conv_find(k, &s, &b->weight, err);
 	if (code < 0 || b->weight || c->type == FF_F32)
@@ -178,12 +150,12 @@ static int prepare_band(struct ff_kernel *k, struct conv *c, struct band *b, boo
 	int64_t size = ff_dtype_bytes(c->type);
 	int code = backward ? find_backward(k, c, b, err) : find_forward(k, c, b, err);
 
-	if (b->pack_in)
+	if (b->at.pack_in)
 		c->in_bytes = larger(c->in_bytes,
-				ff_image_pixels(&c->in_image) * band_in_channels(b) * size);
-	if (b->pack_out)
+				ff_image_pixels(&c->in_image) * ff_band_in(&b->at) * size);
+	if (b->at.pack_out)
 		c->out_bytes = larger(c->out_bytes,
-				ff_image_pixels(&c->out_image) * band_out_channels(b) * size);
+				ff_image_pixels(&c->out_image) * ff_band_out(&b->at) * size);
 	if (b->widen && b->weight)
 		c->wide_bytes = FF_F32_BYTES;
 	return code;
@@ -221,12 +193,13 @@ static int band_in(const struct ff_kernel *k, const struct band *b, const struct
 	const struct conv *c = k->state;
 	void *packed = ff_kernel_at(io, c->in);
 
-	*ret = b->pack_in ? packed : io->in[0];
-	return b->pack_in ? pack(k, &c->in_image, b->filter.groups, b->filter.c,
-					    ff_at(c->type, io->in[0],
-							    b->first_in * c->in_image.channel_stride),
-					    packed, queue, err)
-			  : FF_OK;
+	*ret = b->at.pack_in ? packed : io->in[0];
+	return b->at.pack_in ? pack(k, &c->in_image, b->filter.groups, b->filter.c,
+					       ff_at(c->type, io->in[0],
+							       b->at.first_in *
+									       c->in_image.channel_stride),
+					       packed, queue, err)
+			     : FF_OK;
 }
 
 static int band_dout(const struct ff_kernel *k, const struct band *b, const struct ff_kernel_io *io,
@@ -235,20 +208,21 @@ static int band_dout(const struct ff_kernel *k, const struct band *b, const stru
 	const struct conv *c = k->state;
 	void *packed = ff_kernel_at(io, c->out);
 
-	*ret = b->pack_out ? packed : io->dout[0];
-	return b->pack_out ? pack(k, &c->out_image, 1, band_out_channels(b),
-					     ff_at(c->type, io->dout[0],
-							     b->first_out * c->out_image.channel_stride),
-					     packed, queue, err)
-			   : FF_OK;
+	*ret = b->at.pack_out ? packed : io->dout[0];
+	return b->at.pack_out ? pack(k, &c->out_image, 1, ff_band_out(&b->at),
+						ff_at(c->type, io->dout[0],
+								b->at.first_out *
+										c->out_image.channel_stride),
+						packed, queue, err)
+			      : FF_OK;
 }
 
 static int convolve(const struct ff_kernel *k, const struct band *b, const struct ff_kernel_io *io,
 		const void *in, void *out, cudaStream_t queue, struct ff_error *err)
 {
 	const struct conv *c = k->state;
-	const void *weight = ff_at(c->type, io->in[1], b->first_weight);
-	const void *bias = c->has_bias ? ff_at(c->type, io->in[2], b->first_out) : NULL;
+	const void *weight = ff_at(c->type, io->in[1], b->at.first_weight);
+	const void *bias = c->has_bias ? ff_at(c->type, io->in[2], b->at.first_out) : NULL;
 	int code;
 
 	if (!b->forward)
@@ -260,7 +234,7 @@ static int convolve(const struct ff_kernel *k, const struct band *b, const struc
 	if (code < 0 || !b->add_bias)
 		return code;
 	return ff_kernel_launched(ff_launch_bias(c->type, ff_image_pixels(&c->out_image),
-						  band_out_channels(b), bias, out, queue),
+						  ff_band_out(&b->at), bias, out, queue),
 			k, err);
 }
 
@@ -273,16 +247,17 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 
 	for (uint32_t i = 0; i < c->n_bands && code == FF_OK; i++) {
 		const struct band *b = &c->band[i];
-		void *out = b->pack_out ? ff_kernel_at(io, c->out) : io->out[0];
+		void *out = b->at.pack_out ? ff_kernel_at(io, c->out) : io->out[0];
 		const void *in;
 
 		code = band_in(k, b, io, queue, &in, err);
 		if (code == FF_OK)
 			code = convolve(k, b, io, in, out, queue, err);
-		if (code == FF_OK && b->pack_out)
-			code = unpack(k, &c->out_image, 1, band_out_channels(b), out,
+		if (code == FF_OK && b->at.pack_out)
+			code = unpack(k, &c->out_image, 1, ff_band_out(&b->at), out,
 					ff_to(c->type, io->out[0],
-							b->first_out * c->out_image.channel_stride),
+							b->at.first_out *
+									c->out_image.channel_stride),
 					queue, err);
 	}
 	return code;
@@ -296,14 +271,14 @@ static int widen(const struct ff_kernel *k, const struct band *b, const struct f
 	void *wide_in = ff_kernel_at(io, c->wide_in), *wide_out = ff_kernel_at(io, c->wide_out);
 	int code = ff_kernel_launched(
 			ff_launch_convert(c->type, *in, FF_F32, wide_in,
-					ff_image_pixels(&c->in_image) * band_in_channels(b), queue),
+					ff_image_pixels(&c->in_image) * ff_band_in(&b->at), queue),
 			k, err);
 
 	*in = wide_in;
 	if (code == FF_OK)
 		code = ff_kernel_launched(ff_launch_convert(c->type, *dout, FF_F32, wide_out,
 							  ff_image_pixels(&c->out_image) *
-									  band_out_channels(b),
+									  ff_band_out(&b->at),
 							  queue),
 				k, err);
 	*dout = wide_out;
@@ -315,7 +290,7 @@ static int run_weight(const struct ff_kernel *k, const struct band *b,
 		struct ff_error *err)
 {
 	const struct conv *c = k->state;
-	float *dweight = (float *)io->din[1] + b->first_weight;
+	float *dweight = (float *)io->din[1] + b->at.first_weight;
 	const void *in;
 	int code = band_in(k, b, io, queue, &in, err);
 
@@ -334,19 +309,19 @@ static int run_data(const struct ff_kernel *k, const struct band *b, const struc
 		const void *dout, cudaStream_t queue, struct ff_error *err)
 {
 	const struct conv *c = k->state;
-	const void *weight = ff_at(c->type, io->in[1], b->first_weight);
-	void *din = b->pack_in ? ff_kernel_at(io, c->in) : io->din[0];
+	const void *weight = ff_at(c->type, io->in[1], b->at.first_weight);
+	void *din = b->at.pack_in ? ff_kernel_at(io, c->in) : io->din[0];
 	int code = b->data ? ff_conv_run(k, b->data, queue, din, weight, NULL, dout,
 					     ff_kernel_scratch(k, io), err)
 			   : ff_kernel_launched(ff_launch_filter_data(c->type, &b->filter, dout,
 								weight, din, queue),
 					     k, err);
 
-	if (code < 0 || !b->pack_in)
+	if (code < 0 || !b->at.pack_in)
 		return code;
 	return unpack(k, &c->in_image, b->filter.groups, b->filter.c, din,
-			ff_to(c->type, io->din[0], b->first_in * c->in_image.channel_stride), queue,
-			err);
+			ff_to(c->type, io->din[0], b->at.first_in * c->in_image.channel_stride),
+			queue, err);
 }
 
 /* The sums of `channels` of a dense image. */
@@ -382,7 +357,7 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 
 		code = band_dout(k, b, io, queue, &dout, err);
 		if (code == FF_OK && by_band)
-			code = run_bias(k, io, band_out_channels(b), b->first_out, dout, queue,
+			code = run_bias(k, io, ff_band_out(&b->at), b->at.first_out, dout, queue,
 					err);
 		if (code == FF_OK)
 			code = run_weight(k, b, io, dout, queue, err);
