@@ -6,7 +6,10 @@
 #include <time.h>
 
 #include "ff/graph_file.h"
+#include "ff/paths.h"
 #include "job.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #define BOUND_SHARE 0.1 /* of the budget, at most for the lower bound */
 #define LAST_SHARE 0.05 /* and for what comes after the search */
@@ -69,6 +72,11 @@ static int load(struct ff_job *j, struct ff_error *err)
 	return code;
 }
 
+static int64_t memory_limit(const struct ff_job *j, uint32_t device)
+{
+	return j->memory ? j->memory : ff_device_kind(&j->machine, device)->memory_bytes;
+}
+
 /* Lowers and times `s` afresh. */
 static int predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan *ret,
 		struct ff_error *err)
@@ -87,8 +95,7 @@ static int predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan
 		return code;
 	ret->short_device = FF_NONE;
 	for (uint32_t i = j->machine.n_devices; i-- > 0;) {
-		int64_t limit = j->memory ? j->memory
-					  : ff_device_kind(&j->machine, i)->memory_bytes;
+		int64_t limit = memory_limit(j, i);
 
 		if (ret->schedule.memory_bytes[i] > limit) {
 			ret->short_device = i;
@@ -103,25 +110,31 @@ static double now_s(void)
 	return ff_clock_us() / 1e6;
 }
 
-/* While a plan is sought SIGINT is blocked and waits to be asked for. */
-static void hold_interrupts(sigset_t *old)
+/* What asks for an end: Ctrl-C, and what batch systems send before they kill. */
+static sigset_t interrupts(void)
 {
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	return set;
+}
+
+/* While a plan is sought they are blocked and wait to be asked for. */
+static void hold_interrupts(sigset_t *old)
+{
+	const sigset_t set = interrupts();
+
 	sigprocmask(SIG_BLOCK, &set, old);
 }
 
-/* Whether Ctrl-C was pressed. */
 static bool interrupted(struct ff_job *j)
 {
 	const struct timespec now = {0};
-	sigset_t set;
+	const sigset_t set = interrupts();
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	if (sigtimedwait(&set, NULL, &now) == SIGINT)
+	if (sigtimedwait(&set, NULL, &now) > 0)
 		j->summary.interrupted = true;
 	return j->summary.interrupted;
 }
@@ -129,11 +142,9 @@ static bool interrupted(struct ff_job *j)
 static void release_interrupts(const sigset_t *old)
 {
 	const struct timespec now = {0};
-	sigset_t set;
+	const sigset_t set = interrupts();
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	while (sigtimedwait(&set, NULL, &now) == SIGINT)
+	while (sigtimedwait(&set, NULL, &now) > 0)
 		; /* a second Ctrl-C must not lose what was found */
 	sigprocmask(SIG_SETMASK, old, NULL);
 }
@@ -249,6 +260,44 @@ static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_
 	return code;
 }
 
+/* What the device lacks that lacks most, and how many lack something. */
+static int fail_unfit(const struct ff_job *j, const struct ff_plan *p, const char *what,
+		struct ff_error *err)
+{
+	int64_t most = 0;
+	uint32_t device = 0, n = 0;
+
+	for (uint32_t i = 0; i < j->machine.n_devices; i++) {
+		int64_t over = p->schedule.memory_bytes[i] - memory_limit(j, i);
+
+		n += over > 0;
+		if (over > most) {
+			most = over;
+			device = i;
+		}
+	}
+	return ff_fail(err, FF_E_NOFIT,
+			"%s: %u of %u devices lack memory, the most device %u, which needs %.1f "
+			"MiB and has %.1f MiB",
+			what, n, j->machine.n_devices, device,
+			(double)p->schedule.memory_bytes[device] / (1 << 20),
+			(double)memory_limit(j, device) / (1 << 20));
+}
+
+/* Nothing fits: how far is what comes closest? */
+static int tell_closest(
+		struct ff_job *j, const struct ff_search_result *found, struct ff_error *err)
+{
+	char what[160];
+	int code = predict(j, &found->best, &j->summary.plan, err);
+
+	snprintf(what, sizeof(what),
+			"none of the strategies that %llu proposals led to fits in memory; of the "
+			"closest",
+			(unsigned long long)found->proposals);
+	return code < 0 ? code : fail_unfit(j, &j->summary.plan, what, err);
+}
+
 static int search(struct ff_job *j, struct ff_error *err)
 {
 	const struct ff_plan *d = &j->summary.data_parallel;
@@ -267,6 +316,8 @@ static int search(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = run_search(j, &found, err);
 	release_interrupts(&old);
+	if (code == FF_E_NOFIT)
+		return tell_closest(j, &found, err);
 	if (code == FF_OK)
 		code = predict(j, &found.best, &s->plan, err);
 	if (code < 0)
@@ -320,6 +371,14 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 	j->summary.title = j->simulate;
 	j->summary.is_data_parallel = !strcmp(j->simulate, "data-parallel");
 	return code;
+}
+
+static int fail_simulated(const struct ff_job *j, struct ff_error *err)
+{
+	char what[160];
+
+	snprintf(what, sizeof(what), "strategy %.100s does not fit", j->summary.title);
+	return fail_unfit(j, &j->summary.plan, what, err);
 }
 
 /* That the costs were measured with; "": none, or unknown. */
@@ -424,9 +483,14 @@ static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
 	struct ff_strategy data_parallel;
-	bool piped = false;
+	const struct ff_path out[] = {{"-o", j->strategy_path}, {"--report", j->report_path},
+			{"--trace", j->trace_path}};
+	const struct ff_path in[] = {{"GRAPH", j->graph_path}, {"--machine", j->machine_name},
+			{"--costs", j->costs_path}};
 	int code = ff_job_check(j, err);
 
+	if (code == FF_OK)
+		code = ff_paths_check(out, COUNT(out), in, COUNT(in), err);
 	if (code == FF_OK)
 		code = load(j, err);
 	if (code == FF_OK)
@@ -450,20 +514,11 @@ static int run(struct ff_job *j, struct ff_error *err)
 	code = j->simulate ? simulate(j, err) : search(j, err);
 	if (code < 0)
 		return code;
-	for (uint32_t i = 0; i < 3; i++) {
-		const char *path[] = {j->strategy_path, j->report_path, j->trace_path};
-
-		piped = piped || (path[i] && !strcmp(path[i], "-"));
-	}
-	ff_summary_print(s, piped ? stderr : stdout);
+	ff_summary_print(s, ff_paths_piped(out, COUNT(out)) ? stderr : stdout);
 	warn_if_unsteady(j);
 	warn_of_communication(j);
 	if (!ff_plan_fits(&s->plan))
-		return ff_fail(err, FF_E_NOFIT,
-				"strategy %s does not fit: device %u needs %lld bytes and has %lld",
-				s->title, s->plan.short_device,
-				(long long)s->plan.schedule.memory_bytes[s->plan.short_device],
-				(long long)s->plan.short_limit);
+		return fail_simulated(j, err);
 	return save(j, err);
 }
 

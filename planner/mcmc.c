@@ -119,19 +119,17 @@ static int collect(const struct ff_chain *chain, uint32_t n, struct ff_arena *a,
 	}
 	if (code < 0)
 		return code;
-	if (!best->at_best.fits)
-		return ff_fail(err, FF_E_NOFIT,
-				"graph %s on machine %s: no strategy that fits in memory was found "
-				"in %llu proposals; the closest lacks %lld bytes on all devices "
-				"together",
-				chain->graph->name, chain->machine->name,
-				(unsigned long long)r.proposals,
-				(long long)best->at_best.over_bytes);
 	ff_strategy_copy(&r.best, &best->best);
 	r.evaluation = best->at_best;
 	r.seconds = ff_clock_us() / 1e6 - chain->from;
 	*ret = r;
-	return FF_OK;
+	if (r.evaluation.fits)
+		return FF_OK;
+	return ff_fail(err, FF_E_NOFIT,
+			"graph %s on machine %s: no strategy that fits in memory was found in %llu "
+			"proposals; the closest lacks %lld bytes on all devices together",
+			chain->graph->name, chain->machine->name, (unsigned long long)r.proposals,
+			(long long)r.evaluation.over_bytes);
 }
 
 int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,

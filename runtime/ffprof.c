@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,8 +9,11 @@
 #include "agree.h"
 #include "comm/job.h"
 #include "ff/graph_file.h"
+#include "ff/lock.h"
+#include "ff/paths.h"
 #include "launch.h"
 #include "prof/prof.h"
+#include "stop.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -30,20 +32,6 @@ static const char details[] =
 		"Exit status: 0 done, 1 failed at run time, 2 bad usage or bad input.\n";
 
 static const struct ff_command names = {.name = "ffprof"};
-
-/* Set by Ctrl-C and by mpirun when it passes that on. */
-static volatile sig_atomic_t stop_asked;
-
-static void ask_stop(int number)
-{
-	(void)number;
-	stop_asked = 1;
-}
-
-static bool stopped(void)
-{
-	return stop_asked;
-}
 
 static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, struct ff_error *err)
 {
@@ -120,6 +108,7 @@ static int load_machine(struct ff_prof *p, struct ff_error *err)
 
 static int load_backend(struct ff_prof *p, struct ff_error *err)
 {
+	const struct ff_device_kind *kind = ff_device_kind(&p->machine, 0);
 	const char *name = p->opt->device;
 	struct ff_device_info info = {0};
 	struct ff_device *dev;
@@ -128,6 +117,12 @@ static int load_backend(struct ff_prof *p, struct ff_error *err)
 	p->backend = name ? ff_backend_find(name) : ff_backend_preset();
 	if (!p->backend || p->backend == &ff_backend_null)
 		return ff_fail(err, FF_E_INPUT, "--device %s: expected cpu or cuda", name);
+	if (kind->backend && strcmp(kind->backend, p->backend->name) != 0)
+		return ff_fail(err, FF_E_INPUT,
+				"machine %s has %s devices, which compute with %s, not with %s: "
+				"what "
+				"is measured here says nothing of them",
+				p->machine.name, p->kind, kind->backend, p->backend->name);
 	if ((code = p->backend->open(0, &dev, err)) < 0)
 		return code;
 	if (p->backend->describe)
@@ -140,8 +135,13 @@ static int load_backend(struct ff_prof *p, struct ff_error *err)
 
 static int load_costs(struct ff_prof *p, struct ff_error *err)
 {
-	int code;
+	const struct ff_path out = {"-o", p->opt->out}, in = {"GRAPH", p->opt->graph};
+	int code = ff_paths_check(&out, 1, &in, 1, err);
 
+	if (code == FF_OK && (!p->comm || !p->comm->rank))
+		code = ff_lock_take(p->opt->out, &p->lock, err);
+	if (code < 0)
+		return code;
 	if (access(p->opt->out, F_OK))
 		return ff_costs_create(p->kind, &p->costs, err);
 	if ((code = ff_costs_load(p->opt->out, &p->costs, err)) < 0)
@@ -171,6 +171,7 @@ static int load(struct ff_prof *p, struct ff_error *err)
 static void finish(struct ff_prof *p)
 {
 	ff_dataset_close(p->data);
+	ff_lock_drop(&p->lock);
 	ff_costs_destroy(p->costs);
 	ff_arena_finish(&p->arena);
 }
@@ -312,8 +313,9 @@ static int end(int code, const struct ff_error *err)
 	return ff_cli_end(&names, code, err);
 }
 
-static int main_rank(struct ff_prof *p)
+static int main_rank(void *ctx)
 {
+	struct ff_prof *p = ctx;
 	struct ff_error err = {0};
 	int status, code = ff_mpi_start(&err);
 
@@ -331,7 +333,29 @@ static int main_rank(struct ff_prof *p)
 	if (p->comm)
 		p->comm->destroy(p->comm);
 	ff_mpi_finish();
+	finish(p);
 	return status;
+}
+
+static int start(struct ff_prof *p, uint32_t ranks, char **argv)
+{
+	const struct ff_path in[] = {{"GRAPH", p->opt->graph}, {"--machine", p->opt->machine},
+			{"-o", p->opt->out}};
+	struct ff_error err = {0};
+	int status = 0, code = ff_paths_check_shared(in, COUNT(in), ranks, &err);
+
+	ff_lock_drop(&p->lock); /* the first rank takes it */
+	if (code == FF_OK)
+		code = ff_launch(ranks, argv, &status, &err);
+	return code < 0 ? end(code, &err) : status;
+}
+
+static int watch_rank(struct ff_prof *p)
+{
+	struct ff_error err = {0};
+	int status = 0, code = ff_launch_watch(main_rank, p, &status, &err);
+
+	return code < 0 ? end(code, &err) : status;
 }
 
 /* Finds what is wrong with the input, then starts the ranks or is the only one. */
@@ -345,7 +369,7 @@ static int main_alone(struct ff_prof *p, char **argv)
 		return end(code, &err);
 	ranks = p->machine.nodes[0].count;
 	if (ranks > 1)
-		return end(ff_launch(ranks, argv, &err), &err);
+		return start(p, ranks, argv);
 	if ((code = ff_comm_local(1, &p->comm, &err)) == FF_OK) {
 		code = run(p, &err);
 		p->comm->destroy(p->comm);
@@ -356,8 +380,7 @@ static int main_alone(struct ff_prof *p, char **argv)
 int main(int argc, char **argv)
 {
 	struct ff_prof_options o = {0};
-	struct ff_prof p = {.opt = &o, .stopped = stopped};
-	struct sigaction action = {.sa_handler = ask_stop};
+	struct ff_prof p = {.opt = &o, .stopped = ff_stop_asked, .lock = {.fd = -1}};
 	struct ff_error err = {0};
 	bool done = false;
 	int code = parse(argc, argv, &o, &done, &err), status;
@@ -365,9 +388,8 @@ int main(int argc, char **argv)
 	if (code < 0 || done)
 		return end(code, &err);
 	ff_arena_init(&p.arena);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	status = ff_launch_is_rank() ? main_rank(&p) : main_alone(&p, argv);
+	ff_stop_listen();
+	status = ff_launch_is_rank() ? watch_rank(&p) : main_alone(&p, argv);
 	finish(&p);
 	return status;
 }

@@ -2,12 +2,14 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "agree.h"
 #include "comm/job.h"
 #include "ff/cli.h"
 #include "launch.h"
 #include "run/run.h"
+#include "stop.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -203,6 +205,14 @@ static int lower(struct ff_plan *p, struct ff_comm *comm, struct ff_error *err)
 	return code;
 }
 
+/* Where a file goes to standard output, what people read goes beside it. */
+static void part_outputs(const struct ff_run_options *o)
+{
+	fflush(stdout);
+	if (ff_run_piped(o))
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+}
+
 static int report(const struct ff_run_options *o, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err)
@@ -211,6 +221,7 @@ static int report(const struct ff_run_options *o, const struct ff_plan *p,
 
 	if (code == FF_OK)
 		code = ff_report_trace(o, p, outcome, err);
+	part_outputs(o);
 	return code < 0 ? code : ff_report_print(o, p, outcome, verdict, err);
 }
 
@@ -251,8 +262,9 @@ static void tell(const struct ff_plan *p)
 }
 
 /* One rank of several.  The one that tells what failed takes the others along. */
-static int main_rank(const struct ff_run_options *o)
+static int main_rank(void *ctx)
 {
+	const struct ff_run_options *o = ctx;
 	struct ff_error err = {0};
 	struct ff_comm *comm = NULL;
 	struct ff_plan plan = {0};
@@ -283,6 +295,14 @@ static int main_rank(const struct ff_run_options *o)
 	return status;
 }
 
+static int watch_rank(struct ff_run_options *o)
+{
+	struct ff_error err = {0};
+	int status = 0, code = ff_launch_watch(main_rank, o, &status, &err);
+
+	return code < 0 ? end(code, &err) : status;
+}
+
 /* Finds what is wrong with the input, then starts the ranks or is the only one. */
 static int main_alone(const struct ff_run_options *o, char **argv)
 {
@@ -290,14 +310,15 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 	struct ff_comm *comm = NULL;
 	struct ff_plan plan;
 	uint32_t devices;
-	int code = ff_plan_load(o, 0, 0, &plan, &err);
+	int status, code = ff_plan_load(o, 0, 0, &plan, &err);
 
 	if (code < 0)
 		return end(code, &err);
 	devices = plan.machine.n_devices;
 	if (devices > 1) {
 		ff_plan_finish(&plan);
-		return end(ff_launch(devices, argv, &err), &err);
+		code = ff_launch(devices, argv, &status, &err);
+		return code < 0 ? end(code, &err) : status;
 	}
 	tell(&plan);
 	code = ff_comm_local(1, &comm, &err);
@@ -314,7 +335,6 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 int main(int argc, char **argv)
 {
 	struct ff_run_options o = {
-			.against = "data-parallel",
 			.rates = {.schedule = "constant",
 					.ramp_from = NAN,
 					.gamma = NAN,
@@ -332,5 +352,6 @@ int main(int argc, char **argv)
 	code = parse(argc, argv, &o, &done, &err);
 	if (code < 0 || done)
 		return end(code, &err);
-	return ff_launch_is_rank() ? main_rank(&o) : main_alone(&o, argv);
+	ff_stop_listen();
+	return ff_launch_is_rank() ? watch_rank(&o) : main_alone(&o, argv);
 }

@@ -3,12 +3,16 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define WORDS 32 /* most that mpirun's own part of the command line takes */
+#include "child.h"
+
+#define WORDS 32       /* most that mpirun's own part of the command line takes */
+#define MOST_A_CORE 32 /* ranks that are started on one of this computer's cores */
 
 bool ff_launch_is_rank(void)
 {
@@ -58,51 +62,134 @@ static uint32_t share_threads(uint32_t ranks, uint32_t cores)
 	return ranks > 0 && cores > ranks ? cores / ranks : 1;
 }
 
-int ff_launch(uint32_t n, char **argv, struct ff_error *err)
-{
-	uint32_t cores = ff_launch_cores(), threads = share_threads(n, cores), words = 0;
-	bool fits = (uint64_t)n * threads <= cores;
-	char ranks[16], mapping[32], count[16], self[4096];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	uint32_t n_args = 0;
-	const char **list;
+/* mpirun, and how it is called. */
+struct mpirun {
+	const char **words;
+	uint32_t n_words;
+	char ranks[16], mapping[32], self[4096];
+};
 
+static void add(struct mpirun *m, const char *word)
+{
+	m->words[m->n_words++] = word;
+}
+
+static void list_words(struct mpirun *m, uint32_t cores, uint32_t n, uint32_t threads)
+{
+	bool fits = (uint64_t)n * threads <= cores;
+
+	setenv("OMP_PROC_BIND", fits ? "true" : "false", 0);
+	add(m, "mpirun");
+	add(m, "-q"); /* the ranks say what went wrong */
+	add(m, "-n");
+	add(m, m->ranks);
+	if (geteuid() == 0)
+		add(m, "--allow-run-as-root");
+	if (n > cores)
+		add(m, "--oversubscribe");
+	if (fits && threads > 1) {
+		add(m, "--map-by");
+		add(m, m->mapping);
+	}
+	add(m, "--bind-to");
+	add(m, fits ? "core" : "none");
+	add(m, "-x");
+	add(m, "OMP_NUM_THREADS");
+	add(m, "-x");
+	add(m, "OMP_PROC_BIND");
+	/* Ranks that were asked for an end may have something to write down first. */
+	add(m, "--mca");
+	add(m, "odls_base_sigkill_timeout");
+	add(m, "20");
+	add(m, m->self);
+}
+
+static int run_mpirun(void *ctx)
+{
+	struct mpirun *m = ctx;
+	struct ff_error err;
+
+	execvp("mpirun", (char *const *)m->words);
+	ff_fail(&err, FF_E_RUN, "mpirun, which starts the %s ranks, cannot be run: %s", m->ranks,
+			strerror(errno));
+	fprintf(stderr, "%s\n", err.text);
+	return 1;
+}
+
+/* Nobody has more use for ranks than this; what is meant for a cluster would take all of this
+ * computer's memory in processes alone. */
+static int check_number(uint32_t n, uint32_t cores, struct ff_error *err)
+{
+	if (n <= MOST_A_CORE * cores)
+		return FF_OK;
+	return ff_fail(err, FF_E_INPUT,
+			"%u ranks would run on the %u cores of this computer: expected at most %u, "
+			"or "
+			"mpirun or srun to start them on others",
+			n, cores, MOST_A_CORE * cores);
+}
+
+int ff_launch(uint32_t n, char **argv, int *status, struct ff_error *err)
+{
+	uint32_t cores = ff_launch_cores(), threads = share_threads(n, cores), n_args = 0;
+	struct mpirun m = {.n_words = 0};
+	const struct ff_child child = {.main = run_mpirun, .ctx = &m, .starter = true};
+	ssize_t len = readlink("/proc/self/exe", m.self, sizeof(m.self) - 1);
+	struct ff_child_end end;
+	char count[16];
+	int code = check_number(n, cores, err);
+
+	if (code < 0)
+		return code;
 	if (len < 0)
 		return ff_fail(err, FF_E_RUN, "/proc/self/exe: %s", strerror(errno));
-	self[len] = '\0';
 	while (argv[n_args])
 		n_args++;
-	list = calloc(WORDS + n_args, sizeof(*list));
-	if (!list)
+	m.words = calloc(WORDS + n_args, sizeof(*m.words));
+	if (!m.words)
 		return ff_fail_memory(err);
-	snprintf(ranks, sizeof(ranks), "%u", n);
+	snprintf(m.ranks, sizeof(m.ranks), "%u", n);
+	snprintf(m.mapping, sizeof(m.mapping), "slot:PE=%u", threads);
 	snprintf(count, sizeof(count), "%u", threads);
-	snprintf(mapping, sizeof(mapping), "slot:PE=%u", threads);
 	setenv("OMP_NUM_THREADS", count, 0);
-	setenv("OMP_PROC_BIND", fits ? "true" : "false", 0);
-	list[words++] = "mpirun";
-	list[words++] = "-q"; /* the ranks say what went wrong */
-	list[words++] = "-n";
-	list[words++] = ranks;
-	if (geteuid() == 0)
-		list[words++] = "--allow-run-as-root";
-	if (n > cores)
-		list[words++] = "--oversubscribe";
-	if (fits && threads > 1) {
-		list[words++] = "--map-by";
-		list[words++] = mapping;
-	}
-	list[words++] = "--bind-to";
-	list[words++] = fits ? "core" : "none";
-	list[words++] = "-x";
-	list[words++] = "OMP_NUM_THREADS";
-	list[words++] = "-x";
-	list[words++] = "OMP_PROC_BIND";
-	list[words++] = self;
+	list_words(&m, cores, n, threads);
 	for (uint32_t i = 1; i < n_args; i++)
-		list[words++] = argv[i];
-	execvp("mpirun", (char *const *)list);
-	free(list);
-	return ff_fail(err, FF_E_RUN, "mpirun, which starts the %u ranks, cannot be run: %s", n,
-			strerror(errno));
+		add(&m, argv[i]);
+	code = ff_child_run(&child, &end, err);
+	free(m.words);
+	if (code == FF_OK)
+		*status = end.status;
+	return code;
+}
+
+/* "rank 3 on node7" */
+static void name_rank(char *text, size_t size)
+{
+	static const char *const rank[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+	char host[256] = "";
+	const char *number = NULL;
+
+	for (size_t i = 0; i < sizeof(rank) / sizeof(*rank) && !number; i++)
+		number = getenv(rank[i]);
+	gethostname(host, sizeof(host) - 1);
+	snprintf(text, size, "rank %.20s on %.200s", number ? number : "?", host);
+}
+
+int ff_launch_watch(int (*main)(void *ctx), void *ctx, int *status, struct ff_error *err)
+{
+	const struct ff_child child = {.main = main, .ctx = ctx};
+	struct ff_child_end end;
+	char rank[256];
+	int code = ff_child_run(&child, &end, err);
+
+	if (code < 0)
+		return code;
+	*status = end.status;
+	if (!end.signal)
+		return FF_OK;
+	name_rank(rank, sizeof(rank));
+	return ff_fail(err, FF_E_RUN, "%s was ended by signal %d (%s)%s", rank, end.signal,
+			strsignal(end.signal),
+			end.signal == SIGKILL ? ", which the kernel sends where memory runs out"
+					      : "");
 }

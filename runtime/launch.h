@@ -10,9 +10,14 @@
 /* Whether mpirun, srun or another starter made this process a rank. */
 bool ff_launch_is_rank(void);
 
-/* Replaces this process by an mpirun of `n` ranks with the same arguments, the
- * machine's cores shared out among them.  Returns only if that fails. */
-int ff_launch(uint32_t n, char **argv, struct ff_error *err);
+/* Has mpirun start `n` ranks with the same arguments, the machine's cores shared out among
+ * them, and waits for their end: *status is the exit status.  They get SIGUSR1 where this
+ * process is asked for an end (stop.h).  FF_E_INPUT: so many are not meant for one computer. */
+int ff_launch(uint32_t n, char **argv, int *status, struct ff_error *err);
+/* A rank is two processes: `main` works in one, and the other tells if that is killed, say
+ * where memory runs out, which nobody else may live to do.  FF_E_RUN then names the rank, its
+ * host and the signal; else *status is what `main` returned. */
+int ff_launch_watch(int (*main)(void *ctx), void *ctx, int *status, struct ff_error *err);
 
 /* Cores that this process may use, not counting hardware threads apart. */
 uint32_t ff_launch_cores(void);

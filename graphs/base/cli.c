@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ff/nearest.h"
+
 #define HELP_WIDTH 80
 #define HELP_COLUMN 30 /* option texts begin here at the latest */
 
@@ -198,6 +200,19 @@ static int read_value(const struct parse *p, const struct ff_option *o, int at, 
 	return FF_OK;
 }
 
+static int unknown_option(const struct parse *p, const char *word, size_t n)
+{
+	struct ff_nearest near;
+	char typed[FF_NEAREST_LENGTH];
+
+	snprintf(typed, sizeof(typed), "%.*s", (int)n, word);
+	ff_nearest_init(&near, typed);
+	for (uint32_t i = 0; i < p->c->n_options; i++)
+		ff_nearest_try(&near, p->c->options[i].name);
+	return ff_fail(p->err, FF_E_INPUT, "unknown option \"%s\"%s %s --help lists them", typed,
+			near.name[0] ? ff_nearest_hint(&near) : ";", p->c->name);
+}
+
 /* The option at argv[*i], and its value; *i moves to the last word used. */
 static int read_option(const struct parse *p, int *i)
 {
@@ -208,8 +223,7 @@ static int read_option(const struct parse *p, int *i)
 	const char *value = equals ? equals + 1 : NULL;
 
 	if (!o)
-		return ff_fail(p->err, FF_E_INPUT, "unknown option \"%.*s\"; %s --help lists them",
-				(int)(n > 64 ? 64 : n), word, p->c->name);
+		return unknown_option(p, word, n);
 	if (o->type == FF_OPTION_FLAG && value)
 		return ff_fail(p->err, FF_E_INPUT, "option %s takes no value", o->name);
 	if (o->type != FF_OPTION_FLAG && !value) {
@@ -223,6 +237,11 @@ static int read_option(const struct parse *p, int *i)
 
 enum ending { ENDING_NONE, ENDING_HELP, ENDING_VERSION };
 
+static bool is_help(const char *word)
+{
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 /* Walks all words: checks or stores the options, collects the operands. */
 static int walk(const struct parse *p, const char **args, uint32_t *n_args, enum ending *ending)
 {
@@ -235,7 +254,7 @@ static int walk(const struct parse *p, const char **args, uint32_t *n_args, enum
 
 		if (options && strcmp(word, "--") == 0) {
 			options = false;
-		} else if (options && strcmp(word, "--help") == 0) {
+		} else if (options && is_help(word)) {
 			*ending = ENDING_HELP;
 			return FF_OK;
 		} else if (options && strcmp(word, "--version") == 0) {
@@ -319,7 +338,7 @@ static void print_usage(const struct ff_command *c)
 static int print_help(const struct ff_command *c)
 {
 	static const struct ff_option own[] = {
-			{.name = "--help", .help = "Show this text."},
+			{.name = "-h, --help", .help = "Show this text."},
 			{.name = "--version", .help = "Show the version."},
 	};
 	int left = 0;
@@ -346,6 +365,16 @@ static int print_help(const struct ff_command *c)
 	return FF_OK;
 }
 
+/* What was printed is not done before it has arrived. */
+static int flush_stdout(struct ff_error *err)
+{
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return FF_OK;
+	return ff_fail(err, FF_E_IO, "standard output: cannot be written: %s",
+			errno ? strerror(errno) : "an earlier part of it failed");
+}
+
 int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char **args,
 		uint32_t *n_args, bool *done, struct ff_error *err)
 {
@@ -361,11 +390,10 @@ int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char *
 			print_help(c);
 		else
 			printf("%s %s\n", c->name, FF_VERSION);
-		if (fflush(stdout) != 0)
-			return ff_fail(err, FF_E_IO, "standard output: cannot be written: %s",
-					strerror(errno));
-		*done = true;
-		return FF_OK;
+		code = flush_stdout(err);
+		if (code == FF_OK)
+			*done = true;
+		return code;
 	}
 	code = check_args(c, n, err);
 	if (code < 0)
@@ -379,6 +407,12 @@ int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char *
 
 int ff_cli_end(const struct ff_command *c, int code, const struct ff_error *err)
 {
+	struct ff_error lost;
+
+	if (code >= 0 && flush_stdout(&lost) < 0) {
+		code = lost.code;
+		err = &lost;
+	}
 	if (code < 0)
 		fprintf(stderr, "%s: %s\n", c->name, err && *err->text ? err->text : "failed");
 	return ff_exit_status(code);

@@ -46,7 +46,14 @@ static int open_beside(const char *path, char temp[PATH_MAX])
 	return -1;
 }
 
-static int open_new(struct ff_file *f, struct ff_error *err)
+/* What replaces a file is as private as that was. */
+static int keep_mode(int fd, const struct stat *old)
+{
+	return old ? fchmod(fd, old->st_mode & 07777) : 0;
+}
+
+/* `old` is what is there already; NULL: nothing. */
+static int open_new(struct ff_file *f, const struct stat *old, struct ff_error *err)
 {
 	char temp[PATH_MAX];
 
@@ -59,10 +66,50 @@ static int open_new(struct ff_file *f, struct ff_error *err)
 	if (f->fd < 0)
 		return failed(f->path, errno, err);
 	f->temp = strdup(temp);
-	if (f->temp)
+	if (!f->temp) {
+		unlink(temp);
+		return ff_fail_memory(err);
+	}
+	return keep_mode(f->fd, old) < 0 ? failed(f->path, errno, err) : FF_OK;
+}
+
+static bool is_stdout(const char *path)
+{
+	return strcmp(path, "-") == 0;
+}
+
+/* What can be said without opening it; `st` NULL: it is not there yet. */
+static int check(const char *path, const struct stat *st, struct ff_error *err)
+{
+	if (st && S_ISDIR(st->st_mode))
+		return failed(path, EISDIR, err);
+	if (st && access(path, W_OK) < 0)
+		return failed(path, errno, err);
+	return FF_OK;
+}
+
+int ff_file_check(const char *path, struct ff_error *err)
+{
+	struct ff_file f;
+	struct stat st;
+	bool there = stat(path, &st) == 0;
+	int code;
+
+	if (is_stdout(path))
 		return FF_OK;
-	unlink(temp);
-	return ff_fail_memory(err);
+	if (there && !S_ISREG(st.st_mode)) /* a pipe that is opened waits for its reader */
+		return check(path, &st, err);
+	code = ff_file_open(path, &f, err);
+	if (code == FF_OK)
+		ff_file_drop(&f);
+	return code;
+}
+
+/* What was printed until now goes before it. */
+static int open_stdout(struct ff_file *f)
+{
+	f->path = "standard output";
+	return fflush(stdout) == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : -1;
 }
 
 int ff_file_open(const char *path, struct ff_file *ret, struct ff_error *err)
@@ -70,15 +117,15 @@ int ff_file_open(const char *path, struct ff_file *ret, struct ff_error *err)
 	struct ff_file f = {.fd = -1, .path = path};
 	struct stat st;
 	bool there = stat(path, &st) == 0;
-	int code;
+	int code = is_stdout(path) ? FF_OK : check(path, there ? &st : NULL, err);
 
-	if (there && S_ISDIR(st.st_mode))
-		return failed(path, EISDIR, err);
-	if (there && !S_ISREG(st.st_mode)) {
-		f.fd = open(path, O_WRONLY | O_CLOEXEC);
-		code = f.fd < 0 ? failed(path, errno, err) : FF_OK;
+	if (code < 0)
+		return code;
+	if (is_stdout(path) || (there && !S_ISREG(st.st_mode))) {
+		f.fd = is_stdout(path) ? open_stdout(&f) : open(path, O_WRONLY | O_CLOEXEC);
+		code = f.fd < 0 ? failed(f.path, errno, err) : FF_OK;
 	} else {
-		code = open_new(&f, err);
+		code = open_new(&f, there ? &st : NULL, err);
 	}
 	if (code < 0)
 		ff_file_drop(&f);

@@ -220,7 +220,8 @@ static int read_all(int fd, const char *path, size_t guess, char **text, size_t 
 static int read_file(const char *path, char **text, size_t *len, struct ff_error *err)
 {
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool piped = strcmp(path, "-") == 0;
+	int fd = piped ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_RDONLY | O_CLOEXEC);
 	int code;
 
 	if (fd < 0)

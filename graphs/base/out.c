@@ -1,6 +1,5 @@
 /* JSON out: growing text, and where it goes.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -227,16 +226,6 @@ void ff_out_bool(struct ff_out *o, const char *key, bool v)
 	put(o, v ? "true" : "false", v ? 4 : 5);
 }
 
-static int save_on_stdout(const struct ff_out *o, struct ff_error *err)
-{
-	bool good = fwrite(o->text ? o->text : "", 1, o->len, stdout) == o->len;
-
-	if (fflush(stdout) != 0 || !good)
-		return ff_fail(err, FF_E_IO, "standard output: cannot be written: %s",
-				strerror(errno));
-	return FF_OK;
-}
-
 int ff_out_save(const struct ff_out *o, const char *path, struct ff_error *err)
 {
 	struct ff_file f;
@@ -244,8 +233,6 @@ int ff_out_save(const struct ff_out *o, const char *path, struct ff_error *err)
 
 	if (o->failed)
 		return ff_fail_memory(err);
-	if (strcmp(path, "-") == 0)
-		return save_on_stdout(o, err);
 	if ((code = ff_file_open(path, &f, err)) < 0)
 		return code;
 	code = ff_file_write(&f, o->text, o->len, err);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ff/nearest.h"
+
 #define MAX_KINDS 64
 #define MAX_RATE 1e21 /* FLOP/s, B/s: beyond any machine, far from overflow */
 #define MAX_MEMORY ((int64_t)1 << 50)
@@ -42,10 +44,24 @@ static int read_name(struct parse *p, const struct ff_json *object, const char *
 	return FF_OK;
 }
 
+static int read_backend(struct parse *p, const struct ff_json *v, const char **ret)
+{
+	const char *name = NULL;
+	int code = ff_json_string(v, "backend", &name, p->err);
+
+	if (code < 0)
+		return code;
+	if (strcmp(name, "cpu") != 0 && strcmp(name, "cuda") != 0)
+		return ff_json_fail(ff_json_get(v, "backend"), p->err,
+				"expected \"cpu\" or \"cuda\", not \"%.64s\"", name);
+	*ret = ff_arena_strdup(p->arena, name);
+	return *ret ? FF_OK : ff_fail_memory(p->err);
+}
+
 static int read_kind(struct parse *p, const struct ff_json *v, struct ff_device_kind *ret)
 {
 	static const char *const keys[] = {"name", "flops_per_s", "bfloat16_flops_per_s",
-			"memory_bytes_per_s", "memory_bytes", NULL};
+			"memory_bytes_per_s", "memory_bytes", "backend", NULL};
 	int code = need_object(v, p->err);
 
 	if (code == FF_OK)
@@ -62,6 +78,8 @@ static int read_kind(struct parse *p, const struct ff_json *v, struct ff_device_
 				p->err);
 	if (code == FF_OK)
 		code = ff_json_int(v, "memory_bytes", 1, MAX_MEMORY, &ret->memory_bytes, p->err);
+	if (code == FF_OK && ff_json_get(v, "backend"))
+		code = read_backend(p, v, &ret->backend);
 	return code;
 }
 
@@ -253,27 +271,50 @@ int ff_machine_parse(const char *file, const char *text, size_t len, struct ff_a
 	return code;
 }
 
+#define FOLDERS 3
+
+/* Where machines lie that are known by name; NULL: nobody said so. */
+static const char *folder(uint32_t i)
+{
+	const char *all[FOLDERS] = {getenv("FF_MACHINES"), FF_SOURCE_MACHINES, FF_DATA_MACHINES};
+
+	return all[i];
+}
+
 /* The path of the machine called `name`; NULL when the host is out of memory. */
 static const char *find_file(const char *name, struct ff_arena *a, bool *found)
 {
-	const char *folders[] = {getenv("FF_MACHINES"), FF_SOURCE_MACHINES, FF_DATA_MACHINES};
 	size_t len = strlen(name);
 	const char *suffix = len > 5 && !strcmp(name + len - 5, ".json") ? "" : ".json";
 
 	*found = true;
 	if (!access(name, F_OK) || strchr(name, '/'))
 		return name;
-	for (uint32_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+	for (uint32_t i = 0; i < FOLDERS; i++) {
 		const char *path;
 
-		if (!folders[i])
+		if (!folder(i))
 			continue;
-		path = ff_arena_printf(a, "%s/%s%s", folders[i], name, suffix);
+		path = ff_arena_printf(a, "%s/%s%s", folder(i), name, suffix);
 		if (!path || !access(path, F_OK))
 			return path;
 	}
 	*found = false;
 	return name;
+}
+
+static int unknown_machine(const char *name, struct ff_error *err)
+{
+	struct ff_nearest near;
+
+	ff_nearest_init(&near, name);
+	for (uint32_t i = 0; i < FOLDERS; i++)
+		if (folder(i))
+			ff_nearest_try_folder(&near, folder(i), ".json");
+	return ff_fail(err, FF_E_INPUT,
+			"there is no machine \"%.200s\": neither a file nor one of "
+			"graphs/machines/ or $FF_MACHINES%s",
+			name, ff_nearest_hint(&near));
 }
 
 bool ff_machine_known(const char *name)
@@ -302,10 +343,7 @@ int ff_machine_load(
 	path = find_file(name, &scratch, &found);
 	code = path ? FF_OK : ff_fail_memory(err);
 	if (code == FF_OK && !found)
-		code = ff_fail(err, FF_E_INPUT,
-				"there is no machine \"%.200s\": neither a file nor one of "
-				"graphs/machines/ or $FF_MACHINES",
-				name);
+		code = unknown_machine(name, err);
 	if (code == FF_OK)
 		code = ff_json_load(path, &scratch, &root, err);
 	if (code == FF_OK)
@@ -359,6 +397,8 @@ void ff_machine_write(const struct ff_machine *m, struct ff_out *o)
 
 		ff_out_object(o, NULL);
 		ff_out_string(o, "name", k->name);
+		if (k->backend)
+			ff_out_string(o, "backend", k->backend);
 		ff_out_real(o, "flops_per_s", k->flops_per_s);
 		if (k->bfloat16_flops_per_s > 0)
 			ff_out_real(o, "bfloat16_flops_per_s", k->bfloat16_flops_per_s);

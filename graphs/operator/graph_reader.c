@@ -8,6 +8,7 @@
 #include "builder.h"
 #include "derive.h"
 #include "ff/graph_file.h"
+#include "ff/nearest.h"
 
 #define MAX_ATTRS 16
 #define MAX_OUTPUT 4095 /* FF_PORT */
@@ -83,6 +84,18 @@ static int read_inputs(struct entry *e, struct ff_error *err)
 	return FF_OK;
 }
 
+static int unknown_operator(const struct ff_json *place, const char *op, struct ff_error *err)
+{
+	struct ff_nearest near;
+
+	ff_nearest_init(&near, op);
+	for (uint32_t i = 0; i < FF_OP_COUNT; i++)
+		if (!(ff_op_rows[i]->flags & (FF_OP_UPDATE | FF_OP_PRELUDE)))
+			ff_nearest_try(&near, ff_op_rows[i]->name);
+	return ff_json_fail(place, err, "there is no operator \"%.100s\"%s", op,
+			ff_nearest_hint(&near));
+}
+
 static int read_entry(struct parse *p, uint32_t i, const struct ff_json *json)
 {
 	struct entry *e = &p->entry[i];
@@ -100,8 +113,7 @@ static int read_entry(struct parse *p, uint32_t i, const struct ff_json *json)
 		return code;
 	e->row = ff_op_find(op, &e->op);
 	if (!e->row)
-		return ff_json_fail(ff_json_get(json, "op"), p->err,
-				"there is no operator \"%.100s\"", op);
+		return unknown_operator(ff_json_get(json, "op"), op, p->err);
 	code = check_keys(e, p->err);
 	if (code == FF_OK)
 		code = ff_attrs_read(e->row, json, p->scratch, &e->attrs, p->err);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/nearest.h"
 #include "layers.h"
 #include "operator/attrs.h"
 
@@ -40,13 +41,20 @@ static void list_add(char list[LIST_BYTES], const char *word)
 static const struct ff_zoo_row *find_row(const char *name, struct ff_error *err)
 {
 	char list[LIST_BYTES] = "";
+	struct ff_nearest near;
 
+	ff_nearest_init(&near, name);
 	for (uint32_t i = 0; i < N_ROWS; i++) {
 		if (!strcmp(rows[i]->name, name))
 			return rows[i];
 		list_add(list, rows[i]->name);
+		ff_nearest_try(&near, rows[i]->name);
 	}
-	ff_fail(err, FF_E_INPUT, "there is no network \"%.60s\", only %s", name, list);
+	if (near.name[0])
+		ff_fail(err, FF_E_INPUT, "there is no network \"%.60s\"%s", name,
+				ff_nearest_hint(&near));
+	else
+		ff_fail(err, FF_E_INPUT, "there is no network \"%.60s\", only %s", name, list);
 	return NULL;
 }
 

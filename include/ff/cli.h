@@ -38,12 +38,13 @@ struct ff_command {
 	uint32_t min_args, max_args;
 };
 
-/* Parses argv.  --help and --version print and give *done = true.  Options may
+/* Parses argv.  --help, -h and --version print and give *done = true.  Options may
  * stand anywhere; "--name=value" works; "--" ends them.  Operands go to
  * `args` (room for max_args).  A bad option is FF_E_INPUT in one sentence. */
 int ff_cli_parse(const struct ff_command *c, int argc, char **argv, const char **args,
 		uint32_t *n_args, bool *done, struct ff_error *err);
-/* Prints "name: sentence" on stderr when `code` < 0; returns the exit status. */
+/* Prints "name: sentence" on stderr when `code` < 0; returns the exit status.  Where all
+ * went well but standard output did not take what was printed, that is a failure, too. */
 int ff_cli_end(const struct ff_command *c, int code, const struct ff_error *err);
 
 /* The environment's word on something that is on or off: 0 or 1; without one *value stays. */

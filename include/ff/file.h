@@ -7,7 +7,8 @@
 
 #include "ff/error.h"
 
-/* A file on its way.  What is no plain file (a pipe, /dev/null) is written through. */
+/* A file on its way.  What is no plain file (a pipe, /dev/null) is written through, and so is
+ * standard output, "-". */
 struct ff_file {
 	int fd;           /* -1: not open */
 	const char *path; /* as the user named it, for errors; the caller's */
@@ -16,9 +17,11 @@ struct ff_file {
 };
 
 /* Opens a new file beside `path`, which must stay until the file is closed.  A link
- * stays, what it names will be replaced.  FF_E_IO names the path and the reason, as in
- * the calls below. */
+ * stays, what it names will be replaced by a file of the same mode.  FF_E_IO names the path and the
+ * reason, as in the calls below. */
 int ff_file_open(const char *path, struct ff_file *ret, struct ff_error *err);
+/* Whether that can be done, so that a long run need not end to find out. */
+int ff_file_check(const char *path, struct ff_error *err);
 int ff_file_write(struct ff_file *f, const void *data, size_t bytes, struct ff_error *err);
 /* Brings the bytes to the disk and then the name to them, so that not even a machine that
  * stops leaves half a file.  On failure nothing is left beside `path`, and what was there

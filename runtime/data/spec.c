@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "ff/nearest.h"
 #include "source.h"
 
 #define DATA_FOLDER "/usr/share/datasets" /* Debian's dataset-* packages */
@@ -129,6 +130,7 @@ static const struct ff_format *recognise(const char *path)
 static int find_path(struct ff_spec *s, struct ff_arena *a, struct ff_error *err)
 {
 	const char *package = NULL;
+	struct ff_nearest near;
 	struct stat st;
 
 	if (s->what && stat(s->what, &st) == 0)
@@ -139,8 +141,13 @@ static int find_path(struct ff_spec *s, struct ff_arena *a, struct ff_error *err
 		s->what = package;
 		return FF_OK;
 	}
-	return ff_fail(err, FF_E_INPUT, "data %s: %s; expected %s", s->text,
-			s->what ? "No such file or directory" : "nothing is named", known(a));
+	ff_nearest_init(&near, s->what ? s->what : "");
+	for (size_t i = 0; i < FORMATS; i++)
+		ff_nearest_try(&near, formats[i]->name);
+	ff_nearest_try_folder(&near, DATA_FOLDER, "");
+	return ff_fail(err, FF_E_INPUT, "data %s: %s; expected %s%s", s->text,
+			s->what ? "No such file or directory" : "nothing is named", known(a),
+			ff_nearest_hint(&near));
 }
 
 int ff_spec_parse(const char *text, struct ff_arena *a, struct ff_spec *ret, struct ff_error *err)

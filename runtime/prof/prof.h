@@ -7,6 +7,7 @@
 #include "ff/comm.h"
 #include "ff/costs.h"
 #include "ff/dataset.h"
+#include "ff/lock.h"
 #include "ff/micro.h"
 #include "ff/schedule.h"
 #include "steady.h"
@@ -77,6 +78,7 @@ struct ff_prof {
 	uint32_t n_measured;   /* kernels */
 	uint64_t taken, met;   /* samples, and disturbed ones among them */
 	bool (*stopped)(void); /* the user wants an end */
+	struct ff_lock lock;   /* of the cost file, on the first rank */
 	bool end;              /* all ranks know of it */
 	double start_us, saved_us;
 	struct ff_progress progress;

@@ -45,8 +45,8 @@ static bool is_rule(const char *strategy)
 /* How many devices run, in this order: as asked, as started, as the strategy
  * says, as the machine has, as there are cores. */
 static int choose_devices(const struct ff_run_options *opt, uint32_t ranks,
-		const struct ff_machine *machine, const struct ff_candidate *c, uint32_t *ret,
-		struct ff_error *err)
+		const struct ff_machine *machine, const struct ff_candidate *c, int32_t batch,
+		uint32_t *ret, struct ff_error *err)
 {
 	uint32_t devices = (uint32_t)opt->devices;
 
@@ -65,6 +65,12 @@ static int choose_devices(const struct ff_run_options *opt, uint32_t ranks,
 	if (machine && devices > machine->n_devices)
 		return ff_fail(err, FF_E_INPUT, "machine %s has %u devices, %u were asked for",
 				machine->name, machine->n_devices, devices);
+	if (!strcmp(c->name, "data-parallel") && devices > (uint32_t)batch)
+		return ff_fail(err, FF_E_INPUT,
+				"data-parallel on %u devices: expected no more than the %d samples "
+				"of "
+				"the batch",
+				devices, batch);
 	if (c->info.devices > devices)
 		return ff_fail(err, FF_E_INPUT,
 				"%s: the strategy is for %u devices, but %u are to run", c->name,
@@ -113,7 +119,7 @@ static int load_machine(const struct ff_run_options *opt, uint32_t ranks, uint32
 	if (opt->machine)
 		code = ff_machine_load(opt->machine, &p->arena, &found, err);
 	if (code < 0 || (code = choose_devices(opt, ranks, opt->machine ? &found : NULL, c,
-					 &devices, err)) < 0)
+					 p->graph.batch, &devices, err)) < 0)
 		return code;
 	if (opt->machine)
 		return ff_machine_subset(&found, devices, &p->arena, &p->machine, err);
@@ -197,21 +203,6 @@ static int count_steps(const struct ff_run_options *opt, struct ff_plan *p, stru
 	return FF_OK;
 }
 
-static int check_options(const struct ff_run_options *opt, struct ff_error *err)
-{
-	if (!opt->data)
-		return ff_fail(err, FF_E_INPUT,
-				"expected --data FOLDER or --data synthetic[:SAMPLES] (ffrun "
-				"--help "
-				"lists the formats)");
-	if ((opt->resume || opt->every) && !opt->checkpoint)
-		return ff_fail(err, FF_E_INPUT, "%s: expected --checkpoint DIR with it",
-				opt->resume ? "--resume" : "--every");
-	if (opt->compare && opt->checkpoint)
-		return ff_fail(err, FF_E_INPUT, "--checkpoint and --compare exclude each other");
-	return FF_OK;
-}
-
 /* What a plan predicts is of one optimizer; with another one it is not known. */
 static void note_optimizer(struct ff_plan *p, uint32_t i)
 {
@@ -249,29 +240,6 @@ static int choose_optimizer(
 					  opt->groups.n, &p->arena, &p->groups, err);
 }
 
-/* What several ranks are to read must be there for each of them. */
-static int check_file(const char *path, uint32_t devices, struct ff_error *err)
-{
-	struct stat st;
-
-	if (devices < 2 || !path || stat(path, &st) < 0 || S_ISREG(st.st_mode))
-		return FF_OK;
-	return ff_fail(err, FF_E_INPUT,
-			"%s: is no regular file, so that not each of %u ranks could read it", path,
-			devices);
-}
-
-static int check_files(const struct ff_run_options *opt, uint32_t devices, struct ff_error *err)
-{
-	const char *const path[] = {
-			opt->graph, opt->strategy, opt->against, opt->machine, opt->weights};
-	int code = FF_OK;
-
-	for (size_t i = 0; i < sizeof(path) / sizeof(path[0]) && code == FF_OK; i++)
-		code = check_file(path[i], devices, err);
-	return code;
-}
-
 static int open_data(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
 {
 	int code = ff_dataset_open(opt->data, &p->graph, opt->seed, &p->data, err);
@@ -287,18 +255,20 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
 {
 	int code;
 
-	if ((code = check_options(opt, err)) < 0 || (code = check_files(opt, ranks, err)) < 0 ||
+	if ((code = ff_run_check(opt, err)) < 0 ||
+			(code = ff_run_check_shared(opt, ranks, err)) < 0 ||
 			(code = ff_graph_load(opt->graph, &p->arena, &p->graph, err)) < 0 ||
 			(code = load_candidate(p, opt->strategy, FF_MAX_DEVICES, err)) < 0 ||
 			(code = load_machine(opt, ranks, here, p, err)) < 0)
 		return code;
-	if (opt->compare && (code = load_candidate(p, opt->against, p->machine.n_devices, err)) < 0)
+	if (opt->compare && (code = load_candidate(p, opt->against ? opt->against : "data-parallel",
+					     p->machine.n_devices, err)) < 0)
 		return code;
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = make_rule(p, &p->candidate[i], err);
 	if (code < 0 || (code = choose_optimizer(opt, p, err)) < 0 ||
 			(code = choose_backend(opt, p, err)) < 0 ||
-			(code = check_files(opt, p->machine.n_devices, err)) < 0 ||
+			(code = ff_run_check_shared(opt, p->machine.n_devices, err)) < 0 ||
 			(code = open_data(opt, p, err)) < 0 ||
 			(code = ff_checkpoint_open(opt, p, err)) < 0 ||
 			(code = ff_weights_open(opt, p, err)) < 0)

@@ -271,6 +271,10 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 			p->steps, p->warmup);
 	if (p->first)
 		printf("went on from %s after %" PRIu64 " steps\n", p->weights->path, p->first);
+	if (p->stopped_from)
+		printf("stopped, as asked, before the last %" PRIu64 " steps%s\n",
+				p->stopped_from - p->first - p->steps,
+				p->checkpoint ? "; --resume goes on from here" : "");
 	printf("plan: %s", p->candidate[0].name);
 	if (p->n_candidates > 1)
 		printf("; against: %s", p->candidate[1].name);
@@ -414,6 +418,7 @@ static int write_report(const struct ff_run_options *opt, const struct ff_plan *
 	ff_out_u64(out, "seed", opt->seed);
 	ff_out_u64(out, "first_step", p->first);
 	ff_out_u64(out, "steps", p->steps);
+	ff_out_bool(out, "stopped", p->stopped_from > 0);
 	ff_out_u64(out, "warmup", p->warmup);
 	for (uint32_t i = 0; p->steps && i < p->n_candidates && code == FF_OK; i++)
 		code = figures_of(p, &outcome[i], &f[i], err);

@@ -49,10 +49,19 @@ struct ff_plan {
 	const char *checkpoint;     /* where checkpoints go; NULL: nowhere */
 	struct ff_tensors *weights; /* to begin with; NULL: drawn */
 	uint64_t first; /* steps that the checkpoint has behind it; 0: none is gone on from */
+	uint64_t stopped_from; /* steps there would be in all, had nobody asked for an end; else 0
+				*/
 	uint64_t steps, warmup, every; /* steps of this run; a checkpoint after every so many */
 	struct ff_error note[FF_PLAN_NOTES]; /* sentences that the user should read, where there are
 						any */
 };
+
+/* options.c: what goes together, and whether outputs can be written.  FF_E_INPUT, FF_E_IO. */
+int ff_run_check(const struct ff_run_options *o, struct ff_error *err);
+/* Whether each of several ranks can read what there is to read. */
+int ff_run_check_shared(const struct ff_run_options *o, uint32_t ranks, struct ff_error *err);
+/* Whether some output goes to standard output. */
+bool ff_run_piped(const struct ff_run_options *o);
 
 /* plan.c: `ranks`, `here` of them on this host, are 0 where nothing was started yet.
  * All that can be wrong with the input is found here. */

@@ -10,6 +10,7 @@
 
 #include "agree.h"
 #include "ff/cli.h"
+#include "stop.h"
 
 #define LOSS_EVERY 100 /* steps between two gatherings of losses */
 
@@ -170,6 +171,28 @@ static int gather_times(struct training *t, uint64_t end, struct ff_error *err)
 	return code;
 }
 
+/* All ranks have the same losses; the first tells. */
+static int check_losses(struct training *t, uint32_t i, uint64_t end, struct ff_error *err)
+{
+	const double *loss = t->outcome[i].loss;
+	uint64_t step = t->gathered;
+
+	while (step < end && isfinite(loss[step]))
+		step++;
+	if (step == end)
+		return FF_OK;
+	ff_fail(err, FF_E_RUN,
+			"%s: the loss is %s at step %" PRIu64
+			" (the step before: %g): it diverges; a "
+			"lower --rate than %g may help",
+			t->plan->candidate[i].name, isnan(loss[step]) ? "no number" : "infinite",
+			t->plan->first + step + 1, step ? loss[step - 1] : NAN,
+			shown_rate(t, step));
+	if (t->comm->rank != 0)
+		err->text[0] = '\0';
+	return FF_E_RUN;
+}
+
 static int gather_losses(struct training *t, uint64_t end, struct ff_error *err)
 {
 	int code = t->posted ? gather_times(t, end, err) : FF_OK;
@@ -177,6 +200,8 @@ static int gather_losses(struct training *t, uint64_t end, struct ff_error *err)
 	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
 		code = ff_executor_losses(t->x[i], t->outcome[i].loss + t->gathered,
 				(uint32_t)(end - t->gathered), err);
+	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
+		code = check_losses(t, i, end, err);
 	t->gathered = end;
 	return code;
 }
@@ -204,10 +229,15 @@ static void show(struct training *t, uint64_t step, double start_us)
 			t->outcome[0].step_us[step] * 1e-3);
 }
 
-/* A checkpoint, if it is time for one when `done` steps are. */
+/* Whether it is time for a checkpoint when `done` steps are. */
+static bool is_due(const struct training *t, uint64_t done, bool last)
+{
+	return t->plan->checkpoint && (last || done % t->plan->every == 0);
+}
+
 static int keep(struct training *t, uint64_t done, bool last, struct ff_error *err)
 {
-	if (!t->plan->checkpoint || !(last || done % t->plan->every == 0))
+	if (!is_due(t, done, last))
 		return FF_OK;
 	return ff_checkpoint_save(t->opt, t->plan, t->comm, t->x[0], done, err);
 }
@@ -248,21 +278,41 @@ static int test(struct training *t, uint64_t done, struct ff_error *err)
 	return code;
 }
 
+/* Where some rank was asked for an end, this step is the last on all. */
+static int stop_after(struct training *t, uint64_t step, struct ff_error *err)
+{
+	double asked = ff_stop_asked();
+	int code = ff_agree_max(t->comm, &asked, 1, err);
+
+	if (code < 0 || !asked || step + 1 == t->plan->steps)
+		return code;
+	t->plan->stopped_from = t->plan->first + t->plan->steps;
+	t->plan->steps = step + 1;
+	if (t->plan->warmup > step)
+		t->plan->warmup = step;
+	return FF_OK;
+}
+
 static int train_all(struct training *t, struct ff_error *err)
 {
 	double start = ff_clock_us();
 	int code = FF_OK;
 
 	for (uint64_t step = 0; step < t->plan->steps && code == FF_OK; step++) {
-		bool last = step + 1 == t->plan->steps;
+		bool last;
 
+		if ((code = stop_after(t, step, err)) < 0)
+			break;
+		last = step + 1 == t->plan->steps;
 		set_rates(t, t->plan->first + step);
 		for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++) {
 			ff_executor_trace(t->x[i], last && t->opt->trace);
 			code = one_step(t, i, step, err);
 			ff_executor_trace(t->x[i], false);
 		}
-		if (code == FF_OK && (last || (step + 1) % LOSS_EVERY == 0))
+		/* What is not a number any more shall not replace the last checkpoint. */
+		if (code == FF_OK && (last || (step + 1) % LOSS_EVERY == 0 ||
+						     is_due(t, t->plan->first + step + 1, last)))
 			code = gather_losses(t, step + 1, err);
 		if (code == FF_OK)
 			code = keep(t, t->plan->first + step + 1, last, err);

@@ -221,9 +221,14 @@ END_TEST
 
 START_TEST(bad_options)
 {
-	refuses("g --bugdet 3", "unknown option \"--bugdet\"; fftest --help lists them");
-	refuses("g --bugdet=3", "unknown option \"--bugdet\"; fftest --help lists them");
-	refuses("g --memor 3", "unknown option \"--memor\"; fftest --help lists them");
+	refuses("g --bugdet 3", "unknown option \"--bugdet\"; did you mean --budget? fftest --help "
+				"lists them");
+	refuses("g --bugdet=3", "unknown option \"--bugdet\"; did you mean --budget? fftest --help "
+				"lists them");
+	refuses("g --memor 3", "unknown option \"--memor\"; did you mean --memory? fftest --help "
+			       "lists them");
+	refuses("g --nothing-like-it", "unknown option \"--nothing-like-it\"; fftest --help lists "
+				       "them");
 	refuses("g -ofile", "unknown option \"-ofile\"; fftest --help lists them");
 	refuses("--compare=yes g", "option --compare takes no value");
 	refuses("--compare g -o", "option -o: expected FILE behind it");
@@ -294,7 +299,7 @@ START_TEST(help_is_laid_out)
 			"  --memory BYTES    Memory of a device.\n"
 			"  --an-option-far-too-long-for-its-column FILE\n"
 			"                    Long.\n"
-			"  --help            Show this text.\n"
+			"  -h, --help        Show this text.\n"
 			"  --version         Show the version.\n"
 			"\n"
 			"Example:\n"

@@ -1,0 +1,28 @@
+/* Paths on a command line, looked at before it works for hours.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PATHS_H
+#define FF_PATHS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ff/error.h"
+
+/* A file as the user named it. */
+struct ff_path {
+	const char *name; /* the option or the operand: "--report", "GRAPH" */
+	const char *path; /* NULL: not given; "-": standard output, or input */
+};
+
+/* That each of `out` can be written, that no two of them are one file (or both standard output)
+ * and that none would replace one of `in`.  FF_E_INPUT, or FF_E_IO of what cannot be written. */
+int ff_paths_check(const struct ff_path *out, uint32_t n_out, const struct ff_path *in,
+		uint32_t n_in, struct ff_error *err);
+/* That each of `in` can be read by all of several ranks: a pipe gives what it has but once.
+ * FF_E_INPUT. */
+int ff_paths_check_shared(
+		const struct ff_path *in, uint32_t n_in, uint32_t ranks, struct ff_error *err);
+/* Whether one of `out` is standard output, where nothing else should be then. */
+bool ff_paths_piped(const struct ff_path *out, uint32_t n_out);
+
+#endif

@@ -1,0 +1,97 @@
+/* Child processes.  SPDX-License-Identifier: Apache-2.0 */
+#include "child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+/* What the parent waits for: those, and that the child has ended. */
+static sigset_t awaited(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < sizeof(passed_on) / sizeof(*passed_on); i++)
+		sigaddset(&set, passed_on[i]);
+	return set;
+}
+
+/* In the child, which no longer knows whether its parent still lives. */
+static void settle(const struct ff_child *c, pid_t parent, const sigset_t *mask)
+{
+	int null;
+
+	prctl(PR_SET_PDEATHSIG, c->starter ? SIGTERM : SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	if (c->starter) {
+		setpgid(0, 0);
+		null = open("/dev/null", O_RDONLY);
+		if (null >= 0) {
+			dup2(null, STDIN_FILENO);
+			close(null);
+		}
+	}
+	sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+/* What `number`, one of those passed on, is for the child; so many asked for an end before. */
+static int translate(const struct ff_child *c, int number, unsigned before)
+{
+	if (!c->starter || number == SIGUSR1 || number == SIGUSR2)
+		return number;
+	return before ? SIGTERM : SIGUSR1;
+}
+
+static int wait_for(const struct ff_child *c, pid_t child, struct ff_child_end *ret)
+{
+	const sigset_t set = awaited();
+	unsigned sent = 0;
+	int status;
+
+	for (;;) {
+		int number = sigwaitinfo(&set, NULL);
+		pid_t ended = number == SIGCHLD ? waitpid(child, &status, WNOHANG) : 0;
+
+		if (ended < 0 && errno != EINTR)
+			return errno;
+		if (ended == child)
+			break;
+		if (number > 0 && number != SIGCHLD)
+			kill(child, translate(c, number, sent++));
+	}
+	ret->signal = WIFSIGNALED(status) && !sent ? WTERMSIG(status) : 0;
+	ret->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	return 0;
+}
+
+int ff_child_run(const struct ff_child *c, struct ff_child_end *ret, struct ff_error *err)
+{
+	const sigset_t set = awaited();
+	pid_t parent = getpid(), child;
+	sigset_t old;
+	int reason;
+
+	fflush(NULL); /* else both would write what is in the buffers */
+	sigprocmask(SIG_BLOCK, &set, &old);
+	child = fork();
+	if (child == 0) {
+		settle(c, parent, &old);
+		exit(c->main(c->ctx));
+	}
+	reason = child < 0 ? errno : wait_for(c, child, ret);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	if (reason)
+		return ff_fail(err, FF_E_RUN, "a process cannot be started: %s", strerror(reason));
+	return FF_OK;
+}

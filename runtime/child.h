@@ -1,0 +1,29 @@
+/* A process that works for this one.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CHILD_H
+#define FF_CHILD_H
+
+#include <stdbool.h>
+
+#include "ff/error.h"
+
+struct ff_child {
+	/* Does the work, in the child; what it returns is the exit status. */
+	int (*main)(void *ctx);
+	void *ctx;
+	/* Of a command that passes signals on to others: in a process group of its own, so that
+	 * Ctrl-C reaches this process alone, and without standard input; the first signal that asks
+	 * for an end goes there as SIGUSR1 (which mpirun passes on to the ranks), the next as
+	 * SIGTERM. */
+	bool starter;
+};
+/* Its end. */
+struct ff_child_end {
+	int status; /* exit status; 128 + the signal that ended it */
+	int signal; /* that it was ended by, though this process had sent none; 0: none */
+};
+
+/* Starts it and waits for its end.  It gets the signals that this process gets, and does not
+ * outlive it.  FF_E_RUN where it cannot be started. */
+int ff_child_run(const struct ff_child *c, struct ff_child_end *ret, struct ff_error *err);
+
+#endif

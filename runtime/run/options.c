@@ -1,0 +1,64 @@
+/* What ffrun is asked for, as far as it can be judged before anything is read.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "run.h"
+
+#include "ff/paths.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define MOST_READ 6
+
+/* Files that a run reads; the words for strategies are no files. */
+static uint32_t list_read(const struct ff_run_options *o, struct ff_path ret[MOST_READ])
+{
+	const struct ff_path all[] = {{"GRAPH", o->graph}, {"STRATEGY", o->strategy},
+			{"--against", o->against}, {"--machine", o->machine},
+			{"--weights", o->weights}};
+
+	_Static_assert(COUNT(all) <= MOST_READ, "room for all that is read");
+	for (uint32_t i = 0; i < COUNT(all); i++)
+		ret[i] = all[i];
+	return COUNT(all);
+}
+
+static int check_written(const struct ff_run_options *o, struct ff_error *err)
+{
+	const struct ff_path out[] = {{"--report", o->report}, {"--trace", o->trace},
+			{"--dump", o->dump}, {"--save", o->save}};
+	struct ff_path in[MOST_READ];
+	uint32_t n = list_read(o, in) - 1; /* weights may be replaced by what became of them */
+
+	return ff_paths_check(out, COUNT(out), in, n, err);
+}
+
+int ff_run_check(const struct ff_run_options *o, struct ff_error *err)
+{
+	if (!o->data)
+		return ff_fail(err, FF_E_INPUT,
+				"expected --data FOLDER or --data synthetic[:SAMPLES] (ffrun "
+				"--help "
+				"lists the formats)");
+	if ((o->resume || o->every) && !o->checkpoint)
+		return ff_fail(err, FF_E_INPUT, "%s: expected --checkpoint DIR with it",
+				o->resume ? "--resume" : "--every");
+	if (o->compare && o->checkpoint)
+		return ff_fail(err, FF_E_INPUT, "--checkpoint and --compare exclude each other");
+	if (o->against && !o->compare)
+		return ff_fail(err, FF_E_INPUT, "--against: expected --compare with it");
+	return check_written(o, err);
+}
+
+int ff_run_check_shared(const struct ff_run_options *o, uint32_t ranks, struct ff_error *err)
+{
+	struct ff_path in[MOST_READ];
+	uint32_t n = list_read(o, in);
+
+	return ff_paths_check_shared(in, n, ranks, err);
+}
+
+bool ff_run_piped(const struct ff_run_options *o)
+{
+	const struct ff_path out[] = {{"--report", o->report}, {"--trace", o->trace},
+			{"--dump", o->dump}, {"--save", o->save}};
+
+	return ff_paths_piped(out, COUNT(out));
+}
