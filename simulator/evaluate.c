@@ -25,6 +25,7 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	e->changed_at = ff_arena_array(a, nodes, sizeof(*e->changed_at));
 	e->wish = ff_arena_array(a, 2 * nodes, sizeof(*e->wish));
 	e->near = ff_arena_array(a, edges, sizeof(*e->near));
+	e->ends = ff_arena_array(a, edges, sizeof(*e->ends));
 	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		e->timed[k] = ff_arena_array(a, nodes, sizeof(**e->timed));
@@ -44,7 +45,7 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	e->busy_next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	if (!e->node || !e->block || !e->synced || !e->edge || !e->mark || !e->touched ||
 			!e->lane || !e->idle || !e->sync_lane || !e->busy || !e->busy_next ||
-			!e->paced || !e->changed_at || !e->wish || !e->near)
+			!e->paced || !e->changed_at || !e->wish || !e->near || !e->ends)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)
@@ -52,6 +53,20 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_fold_create(e, err);
 	return code < 0 ? code : ff_account_create(e, err);
+}
+
+static void find_ends(struct ff_course *e)
+{
+	for (uint32_t k = 0; k < e->g->n_edges; k++) {
+		uint32_t from = ff_edge_source(e->g, k);
+
+		e->ends[k] = (struct ff_ends){.from = from,
+				.to = e->g->edges[k].node,
+				.value = e->g->edges[k].value,
+				.prelude = ff_edge_replaced_by(e->g, k),
+				.computed = ff_node_is_computed(e->g, from),
+				.parameter = ff_node_is_parameter(e->g, from)};
+	}
 }
 
 int ff_course_create(struct ff_evaluator *home, struct ff_course **ret, struct ff_error *err)
@@ -81,6 +96,7 @@ int ff_course_create(struct ff_evaluator *home, struct ff_course **ret, struct f
 		ff_course_destroy(e);
 		return code;
 	}
+	find_ends(e);
 	for (uint32_t i = 0; i < g->n_values; i++)
 		e->has_scratch = e->has_scratch || (g->values[i].kind == FF_VALUE_PARAMETER &&
 								   g->values[i].n_uses > 1);
@@ -140,7 +156,7 @@ static int place_anew(struct ff_course *e, struct ff_error *err)
 	ff_gathered_forget(e->now);
 	ff_gathered_forget(e->next);
 	e->rebuckets = false;
-	e->recorded = false;
+	ff_snapshots_keep(e, 0);
 	e->since = 0;
 	ff_busy_reset(e);
 	return code;
@@ -298,11 +314,11 @@ static void find_steps(const struct ff_course *e, uint32_t *first, uint32_t *las
 
 static int time_changes(struct ff_course *e, double limit_us, double *step_us, struct ff_error *err)
 {
-	uint32_t first, last;
+	uint32_t last;
 	int code;
 
-	find_steps(e, &first, &last);
-	code = ff_course_time(e, first, last, step_us, err);
+	find_steps(e, &e->first_changed, &last);
+	code = ff_course_time(e, e->first_changed, last, step_us, err);
 	e->too_slow = e->too_slow || *step_us > limit_us;
 	if (code == FF_OK && !ff_given_up(e))
 		code = ff_place_resolve_touched(e, err);
@@ -373,7 +389,7 @@ void ff_course_keep(struct ff_course *e)
 		ff_busy_keep(e);
 		ff_foresee_keep(e);
 		keep_buckets(e);
-		e->recorded = false;
+		ff_snapshots_keep(e, e->reordered ? 0 : e->first_changed);
 		e->since = 0;
 	}
 	if (e->reordered)

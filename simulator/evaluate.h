@@ -47,6 +47,7 @@ struct ff_course {
 	struct ff_param_use *completing, *adding;
 	uint32_t n_completing, n_adding;
 	bool *first_use, *completes; /* by edge */
+	struct ff_ends *ends;        /* by edge */
 	struct ff_ordered *other;    /* another order: the next one, or that before the proposal */
 	bool reordered;              /* it is proposed */
 
@@ -86,7 +87,9 @@ struct ff_course {
 
 	struct ff_snapshot snapshot[FF_SNAPSHOTS];
 	uint32_t n_snapshots, since; /* proposals since the strategy became current */
-	bool planned, recorded;      /* it is known where they are taken; they are the strategy's */
+	uint32_t n_taken;       /* so many are the strategy's: what is before them is as it was */
+	uint32_t first_changed; /* the first step of forward that the proposal changes */
+	bool planned, recorded; /* it is known where they are taken; all are the strategy's */
 	struct ff_arena snapshot_arena;
 
 	struct ff_folding fold;

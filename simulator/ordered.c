@@ -54,6 +54,7 @@ void ff_reorder_exchange(struct ff_course *e)
 	swap(&e->active, &o->active, sizeof(o->active));
 	swap(e->snapshot, o->snapshot, sizeof(o->snapshot));
 	swap(&e->n_snapshots, &o->n_snapshots, sizeof(o->n_snapshots));
+	swap(&e->n_taken, &o->n_taken, sizeof(o->n_taken));
 	swap(&e->planned, &o->planned, sizeof(o->planned));
 	swap(&e->recorded, &o->recorded, sizeof(o->recorded));
 	swap(e->fold.run, o->run, sizeof(o->run));
@@ -164,7 +165,8 @@ int ff_reorder_plan(struct ff_course *e, const struct ff_strategy *s, struct ff_
 	if (code < 0)
 		return code;
 	find_uses(e);
-	e->planned = false;
+	e->planned = e->recorded = false;
+	e->n_snapshots = e->n_taken = 0;
 	code = ff_fold_plan(e, err);
 	return code < 0 ? code : list_steps(e, err);
 }

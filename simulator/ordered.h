@@ -15,7 +15,7 @@ struct ff_ordered {
 	struct ff_arrival *arrival;
 	uint64_t *active;
 	struct ff_snapshot snapshot[FF_SNAPSHOTS];
-	uint32_t n_snapshots;
+	uint32_t n_snapshots, n_taken;
 	bool planned, recorded;
 	struct ff_run run[FF_RUNS];
 	uint32_t n_runs;

@@ -32,6 +32,14 @@ static inline double *ff_timed_ready(const struct ff_timed_node *t, uint32_t mic
 /* What is known of the moves at an edge, for one pass. */
 enum ff_edge_state { FF_EDGE_STILL, FF_EDGE_MOVES, FF_EDGE_UNKNOWN };
 
+/* What the pass asks of the graph at an edge, by one look: nodes and values lie far apart. */
+struct ff_ends {
+	uint32_t from, to; /* nodes */
+	uint32_t value;
+	uint32_t prelude;         /* ff_edge_replaced_by */
+	bool computed, parameter; /* what `from` is */
+};
+
 /* The buckets of the parameters, with their times.  Backward needs those that are
  * synchronised, and they are few; all are needed when it is over. */
 struct ff_gathered {
@@ -49,6 +57,7 @@ struct ff_gathered {
 struct ff_snapshot {
 	uint32_t step;
 	double *lane, *idle, *paced;
+	struct ff_arena_mark end; /* of the snapshot's own memory */
 	uint32_t n_read, n_saved;
 	struct ff_saved {
 		struct ff_timed_node *node;
@@ -80,8 +89,9 @@ void ff_time_forget(struct ff_timed_node *t, uint32_t micro);
 /* Who reads first what is moved again over `edge`, and in which phase. */
 uint32_t ff_time_reader(const struct ff_course *e, uint32_t edge);
 enum ff_phase ff_time_reads_again(const struct ff_course *e, uint32_t node);
-/* spare.c: a gradient that a prelude replaces is not replaced before `tm`, which step `s` makes
- * of it and is done `at`, has taken it: lowering's depend_on_replaced. */
+/* spare.c: a gradient that a prelude replaces, some of it in place, is not replaced before
+ * `tm`, which step `s` makes of it and is done `at`, has taken it: lowering's
+ * depend_on_replaced. */
 void ff_time_spare(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
 		double at);
 
@@ -98,6 +108,8 @@ void ff_gathered_forget(struct ff_gathered *b);
 /* For a new program: where snapshots are to be taken. */
 int ff_snapshots_plan(struct ff_course *e, struct ff_error *err);
 int ff_snapshot_take(struct ff_course *e, struct ff_snapshot *s, struct ff_error *err);
+/* The strategy becomes one that differs from step `first` on: what was taken before holds. */
+void ff_snapshots_keep(struct ff_course *e, uint32_t first);
 /* The first behind step `last`; NULL: none. */
 const struct ff_snapshot *ff_snapshot_behind(const struct ff_course *e, uint32_t last);
 /* Restores the latest that is not behind step `first`; the step to go on from. */

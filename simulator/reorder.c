@@ -20,7 +20,6 @@ static int time_order(struct ff_course *e, double limit_us, double *step_us, str
 	int code;
 
 	ff_place_activate(e);
-	e->recorded = false;
 	e->n_changes = 0;
 	ff_course_begin(e);
 	touch_uses(e);

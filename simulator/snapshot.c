@@ -68,7 +68,7 @@ int ff_snapshots_plan(struct ff_course *e, struct ff_error *err)
 {
 	uint32_t end = prefix(e), turns = 0, every;
 
-	e->n_snapshots = 0;
+	e->n_snapshots = e->n_taken = 0;
 	e->planned = true;
 	for (uint32_t i = 1; i < end; i++)
 		turns += begins(e, i);
@@ -110,8 +110,8 @@ int ff_snapshot_take(struct ff_course *e, struct ff_snapshot *s, struct ff_error
 {
 	size_t size = ff_lane_count(e->m) * sizeof(*s->lane);
 
-	if (s == e->snapshot)
-		ff_arena_rewind(&e->snapshot_arena, (struct ff_arena_mark){0});
+	ff_arena_rewind(&e->snapshot_arena,
+			s == e->snapshot ? (struct ff_arena_mark){0} : s[-1].end);
 	memcpy(s->lane, e->lane, size);
 	memcpy(s->idle, e->idle, size);
 	memcpy(s->paced, e->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*s->paced));
@@ -127,6 +127,8 @@ int ff_snapshot_take(struct ff_course *e, struct ff_snapshot *s, struct ff_error
 			return ff_fail_memory(err);
 		s->saved[s->n_saved++] = v;
 	}
+	s->end = ff_arena_mark(&e->snapshot_arena);
+	e->n_taken = (uint32_t)(s - e->snapshot) + 1;
 	return FF_OK;
 }
 
@@ -157,7 +159,7 @@ const struct ff_snapshot *ff_snapshot_behind(const struct ff_course *e, uint32_t
 
 uint32_t ff_snapshots_resume(struct ff_course *e, uint32_t first)
 {
-	uint32_t k = e->recorded ? e->n_snapshots : 0;
+	uint32_t k = e->n_taken;
 
 	while (k > 0 && e->snapshot[k - 1].step > first)
 		k--;
@@ -165,4 +167,11 @@ uint32_t ff_snapshots_resume(struct ff_course *e, uint32_t first)
 		return 0;
 	restore(e, &e->snapshot[k - 1]);
 	return e->snapshot[k - 1].step;
+}
+
+void ff_snapshots_keep(struct ff_course *e, uint32_t first)
+{
+	e->recorded = false;
+	while (e->n_taken > 0 && e->snapshot[e->n_taken - 1].step > first)
+		e->n_taken--;
 }

@@ -17,14 +17,9 @@ void ff_time_spare(struct ff_course *e, const struct ff_step *s, const struct ff
 		double at)
 {
 	const struct ff_memo_edge *me = e->edge[s->id];
-	uint32_t prelude = ff_edge_replaced_by(e->g, s->id);
-	struct ff_timed_node *t;
-	double *ready;
+	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][e->ends[s->id].prelude];
+	double *ready = ff_time_expect(e, t, s->micro);
 
-	if (prelude == FF_NONE || me->none_alike)
-		return;
-	t = &e->timed[FF_PHASE_BACKWARD][prelude];
-	ready = ff_time_expect(e, t, s->micro);
 	for (uint32_t k = 0; k < t->n; k++)
 		if (me->alias[k] != FF_NONE && takes_from(tm, me->alias[k]) && ready[k] < at)
 			ready[k] = at;

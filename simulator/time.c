@@ -146,7 +146,7 @@ static double held_until(
 
 	if (!s->paced || !e->m->overlap)
 		return 0;
-	device = e->node[e->g->edges[s->id].node]->device;
+	device = e->node[e->ends[s->id].to]->device;
 	for (uint32_t k = 0; k < tm->n_sinks; k++)
 		at = later(at, e->paced[(size_t)FF_PACE * device[tm->move->sink[k]] + FF_PACE - 1]);
 	return at;
@@ -166,7 +166,8 @@ static void keep_pace(struct ff_course *e, const struct ff_timed_node *t)
 static void forward_moves(struct ff_course *e, const struct ff_step *s)
 {
 	const struct ff_memo_edge *me = e->edge[s->id];
-	uint32_t from = ff_edge_source(e->g, s->id), to = e->g->edges[s->id].node;
+	const struct ff_ends *ends = &e->ends[s->id];
+	uint32_t to = ends->to;
 	enum ff_phase reader = s->phase;
 	const double *finish = NULL;
 	double *ready;
@@ -176,15 +177,15 @@ static void forward_moves(struct ff_course *e, const struct ff_step *s)
 		reader = ff_time_reads_again(e, to);
 	}
 	ready = ff_time_expect(e, &e->timed[reader][to], s->micro);
-	if (ff_node_is_computed(e->g, from))
-		finish = finish_of(&e->timed[s->phase][from], s->micro);
+	if (ends->computed)
+		finish = finish_of(&e->timed[s->phase][ends->from], s->micro);
 	for (uint32_t i = 0; i < me->n_moves[FF_FORWARD]; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_FORWARD][i];
 		double at = time_move(e, tm, finish, held_until(e, s, tm));
 
 		arrive(tm, at, ready);
-		if (ff_node_is_parameter(e->g, from))
-			leave(e, from, tm, at);
+		if (ends->parameter)
+			leave(e, ends->from, tm, at);
 	}
 }
 
@@ -195,8 +196,7 @@ static double first_written(const struct ff_course *e, uint32_t value, uint32_t 
 {
 	uint32_t first = e->first_edge[value];
 	const struct ff_memo_edge *me = e->edge[first];
-	const double *finish =
-			finish_of(&e->timed[FF_PHASE_BACKWARD][e->g->edges[first].node], micro);
+	const double *finish = finish_of(&e->timed[FF_PHASE_BACKWARD][e->ends[first].to], micro);
 	double at = 0;
 
 	if (me->none_alike)
@@ -215,26 +215,28 @@ static double first_written(const struct ff_course *e, uint32_t value, uint32_t 
 static void backward_moves(struct ff_course *e, const struct ff_step *s)
 {
 	const struct ff_memo_edge *me = e->edge[s->id];
-	const struct ff_edge *x = &e->g->edges[s->id];
-	uint32_t to = ff_edge_source(e->g, s->id);
-	const double *finish = finish_of(&e->timed[FF_PHASE_BACKWARD][x->node], s->micro);
-	double *ready = ff_time_expect(e, &e->timed[FF_PHASE_BACKWARD][to], s->micro);
+	const struct ff_ends *ends = &e->ends[s->id];
+	const double *finish = finish_of(&e->timed[FF_PHASE_BACKWARD][ends->to], s->micro);
+	double *ready = ff_time_expect(e, &e->timed[FF_PHASE_BACKWARD][ends->from], s->micro);
 
 	for (uint32_t i = 0; i < me->n_moves[FF_BACKWARD]; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_BACKWARD][i];
-		double at = tm->accumulate ? first_written(e, x->value, s->micro, tm) : 0;
+		double at = tm->accumulate ? first_written(e, ends->value, s->micro, tm) : 0;
 
 		at = time_move(e, tm, finish, at);
 		arrive(tm, at, ready);
-		ff_time_spare(e, s, tm, at);
+		if (ends->prelude != FF_NONE && !me->none_alike)
+			ff_time_spare(e, s, tm, at);
 	}
 }
 
 static int time_moves(struct ff_course *e, const struct ff_step *s, struct ff_error *err)
 {
 	enum ff_pass pass = ff_phase_pass(s->phase);
-	int code = ff_place_resolve(e, s->id, pass, err);
+	int code = FF_OK;
 
+	if (e->state[pass][s->id] == FF_EDGE_UNKNOWN)
+		code = ff_place_resolve(e, s->id, pass, err);
 	if (code < 0 || e->state[pass][s->id] != FF_EDGE_MOVES)
 		return code;
 	if (pass == FF_BACKWARD)
@@ -536,17 +538,20 @@ int ff_course_time(struct ff_course *e, uint32_t first, uint32_t last, double *s
 
 int ff_course_record(struct ff_course *e, struct ff_error *err)
 {
-	uint32_t next = 0;
 	int code = e->planned ? FF_OK : ff_snapshots_plan(e, err);
+	uint32_t i;
 
 	if (code < 0)
 		return code;
 	e->most_us = INFINITY;
-	start(e);
-	for (uint32_t i = active_from(e, 0); code == FF_OK; i = active_from(e, i + 1)) {
-		while (next < e->n_snapshots && i >= e->snapshot[next].step && code == FF_OK)
-			code = ff_snapshot_take(e, &e->snapshot[next++], err);
-		if (next == e->n_snapshots || code < 0)
+	i = ff_snapshots_resume(e, FF_NONE);
+	if (i == 0)
+		start(e);
+	for (i = active_from(e, i); code == FF_OK; i = active_from(e, i + 1)) {
+		while (e->n_taken < e->n_snapshots && i >= e->snapshot[e->n_taken].step &&
+				code == FF_OK)
+			code = ff_snapshot_take(e, &e->snapshot[e->n_taken], err);
+		if (e->n_taken == e->n_snapshots || code < 0)
 			break;
 		code = time_step(e, &e->program.step[i], err);
 	}
