@@ -351,9 +351,6 @@ static void count_kept(struct ff_course *e, uint32_t node)
 /* Weights, gradients and states, what is kept, and the scratch of the largest kernel. */
 static void count_pinned(struct ff_course *e)
 {
-	const struct ff_bucketing *buckets = &(e->rebuckets ? e->next : e->now)->all;
-	const struct ff_optimizer *o = ff_price_optimizer(e->p);
-
 	memset(e->pinned, 0, e->m->n_devices * sizeof(*e->pinned));
 	for (uint32_t i = 0; i < e->g->n_nodes && (e->has_scratch || e->program.micro_batches > 1 ||
 								  e->memo->has_workspace);
@@ -369,12 +366,7 @@ static void count_pinned(struct ff_course *e)
 	}
 	for (uint32_t i = 0; i < e->g->n_nodes && e->has_kept; i++)
 		count_kept(e, i);
-	for (uint32_t i = 0; i < buckets->n_buckets; i++) {
-		const struct ff_bucket_build *b = &buckets->bucket[i];
-
-		for (uint32_t d = 0; d < b->n_devices; d++)
-			e->pinned[b->device[d]] += ff_optimizer_bytes(o, e->g->dtype, b->bytes);
-	}
+	ff_updates_count(e, e->pinned);
 }
 
 /* Running sums and their largest, all devices side by side. */

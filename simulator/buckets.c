@@ -15,34 +15,31 @@ int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bu
 	if (!b->adds)
 		return ff_fail_memory(err);
 	code = ff_bucketing_init(&b->synced, g->n_nodes, bucket_bytes, err);
-	return code < 0 ? code : ff_bucketing_init(&b->all, g->n_nodes, bucket_bytes, err);
+	return code < 0 ? code : ff_bucketing_init(&b->brought, g->n_nodes, bucket_bytes, err);
 }
 
 void ff_gathered_finish(struct ff_gathered *b)
 {
 	ff_bucketing_finish(&b->synced);
-	ff_bucketing_finish(&b->all);
+	ff_bucketing_finish(&b->brought);
 	free(b->timed);
-	free(b->update_us);
 }
 
-/* All parameters, or those that are synchronised. */
-static int fill(const struct ff_course *e, struct ff_bucketing *b, bool all, struct ff_error *err)
+/* Parameters that are synchronised. */
+static int fill_synced(const struct ff_course *e, struct ff_bucketing *b, struct ff_error *err)
 {
 	int code = FF_OK;
 
 	ff_bucketing_begin(b);
 	for (uint32_t i = 0; i < e->n_completing && code == FF_OK; i++) {
 		const struct ff_param_use *use = &e->completing[i];
-		bool synced = e->synced[use->param];
 		const struct ff_weight_group *group;
 		uint32_t n;
 
-		if (!(all || synced))
+		if (!e->synced[use->param])
 			continue;
-		group = ff_node_block_groups(e->block[synced ? use->node : use->param],
-				synced ? use->slot : FF_NONE, &n);
-		code = ff_bucketing_add(b, use->node, use->param, group, n, synced, err);
+		group = ff_node_block_groups(e->block[use->node], use->slot, &n);
+		code = ff_bucketing_add(b, use->node, use->param, group, n, true, err);
 	}
 	ff_bucketing_end(b);
 	return code;
@@ -50,7 +47,7 @@ static int fill(const struct ff_course *e, struct ff_bucketing *b, bool all, str
 
 static int gather_synced(const struct ff_course *e, struct ff_gathered *b, struct ff_error *err)
 {
-	int code = fill(e, &b->synced, false, err);
+	int code = fill_synced(e, &b->synced, err);
 
 	if (code == FF_OK)
 		code = ff_grow(&b->timed, b->synced.n_buckets, &b->cap_timed, sizeof(*b->timed),
@@ -68,18 +65,26 @@ static int gather_synced(const struct ff_course *e, struct ff_gathered *b, struc
 	return code;
 }
 
-static int gather_all(const struct ff_course *e, struct ff_gathered *b, struct ff_error *err)
+/* Shards of the others that lie on several devices each. */
+static int gather_brought(const struct ff_course *e, struct ff_bucketing *b, struct ff_error *err)
 {
-	int code = fill(e, &b->all, true, err);
+	int code = FF_OK;
 
-	if (code == FF_OK)
-		code = ff_grow(&b->update_us, b->all.n_buckets, &b->cap_update,
-				sizeof(*b->update_us), err);
-	for (uint32_t i = 0; i < b->all.n_buckets && code == FF_OK; i++) {
-		const struct ff_bucket_build *k = &b->all.bucket[i];
+	ff_bucketing_begin(b);
+	for (uint32_t i = 0; i < e->n_completing && code == FF_OK; i++) {
+		const struct ff_param_use *use = &e->completing[i];
+		const struct ff_weight_group *group;
+		uint32_t n;
 
-		b->update_us[i] = ff_price_update(e->p, k->device[0], k->bytes);
+		if (e->synced[use->param] || !e->node[use->param]->rest->shares)
+			continue;
+		group = ff_node_block_groups(e->block[use->param], FF_NONE, &n);
+		for (; n-- > 0 && code == FF_OK; group++)
+			if (group->n_devices > 1)
+				code = ff_bucketing_add(
+						b, use->node, use->param, group, 1, false, err);
 	}
+	ff_bucketing_end(b);
 	return code;
 }
 
@@ -92,7 +97,7 @@ int ff_course_gather(struct ff_course *e, bool all, struct ff_gathered **ret, st
 		code = gather_synced(e, b, err);
 	b->holds_synced = code == FF_OK;
 	if (all && code == FF_OK && !b->holds_all) {
-		code = gather_all(e, b, err);
+		code = gather_brought(e, &b->brought, err);
 		b->holds_all = code == FF_OK;
 	}
 	*ret = b;

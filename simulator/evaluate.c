@@ -49,6 +49,8 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)
+		code = ff_updates_create(e, err);
+	if (code == FF_OK)
 		code = ff_foresee_create(e, err);
 	if (code == FF_OK)
 		code = ff_fold_create(e, err);
@@ -117,6 +119,7 @@ void ff_course_destroy(struct ff_course *e)
 	ff_arena_finish(&e->arena);
 	ff_arena_finish(&e->scratch);
 	ff_arena_finish(&e->snapshot_arena);
+	free(e->updates.single);
 	free(e->changes);
 	free(e->swap);
 	free(e);

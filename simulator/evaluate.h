@@ -46,6 +46,7 @@ struct ff_course {
 	 * that add to them. */
 	struct ff_param_use *completing, *adding;
 	uint32_t n_completing, n_adding;
+	uint32_t *completes_at;      /* by parameter: where in `completing` it stands */
 	bool *first_use, *completes; /* by edge */
 	struct ff_ends *ends;        /* by edge */
 	struct ff_ordered *other;    /* another order: the next one, or that before the proposal */
@@ -58,7 +59,8 @@ struct ff_course {
 	bool has_kept;                      /* some operator keeps something from step to step */
 	bool has_scratch;                   /* some parameter has several readers */
 	struct ff_gathered gathered[2], *now, *next; /* the current strategy's, a proposal's */
-	struct ff_strategy strategy;                 /* current */
+	struct ff_updates updates;
+	struct ff_strategy strategy; /* current */
 
 	const struct ff_change *change; /* the proposal: a copy */
 	struct ff_change *changes;

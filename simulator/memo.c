@@ -288,6 +288,24 @@ static bool is_uniform(const double *us, uint32_t n)
 	return true;
 }
 
+static int list_cells(struct ff_memo *t, struct ff_memo_rest *r, struct ff_error *err)
+{
+	uint32_t n = r->block.n_groups;
+
+	r->cell = ff_arena_array(&t->arena, n, sizeof(*r->cell));
+	if (!r->cell)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ff_weight_group *g = &r->block.group[i];
+
+		if (g->n_devices == 1)
+			r->cell[r->n_cells++] =
+					(struct ff_memo_cell){g->bytes, g->first, g->part[0]};
+	}
+	r->shares = r->n_cells < n;
+	return FF_OK;
+}
+
 static int build_rest(struct ff_memo *t, uint32_t node, const struct ff_config *c,
 		struct ff_memo_rest **ret, struct ff_error *err)
 {
@@ -303,8 +321,11 @@ static int build_rest(struct ff_memo *t, uint32_t node, const struct ff_config *
 		if (!r->config.list)
 			return ff_fail_memory(err);
 	}
-	return ff_node_block_place(
+	code = ff_node_block_place(
 			&t->g->nodes[node], &r->config, r->shape->place, &t->arena, &r->block, err);
+	if (code == FF_OK && ff_node_is_parameter(t->g, node))
+		code = list_cells(t, r, err);
+	return code;
 }
 
 static int build_node(struct ff_memo *t, uint32_t node, const struct ff_config *c,

@@ -54,6 +54,13 @@ struct ff_memo_rest {
 	/* backward, adding the gradients of all parameters to those that are there; NULL
 	 * until someone asks */
 	const double *adding_us;
+	/* of a parameter: shards that lie on one device each */
+	struct ff_memo_cell {
+		int64_t bytes;
+		uint16_t device, part;
+	} * cell;
+	uint32_t n_cells;
+	bool shares; /* and there are others */
 };
 
 /* One redistribution task, ready to be timed: what a pass reads of it lies in one

@@ -19,8 +19,9 @@ static int allocate(struct ff_course *e, struct ff_ordered *o, struct ff_error *
 	o->completes = ff_arena_array(a, edges, sizeof(*o->completes));
 	o->completing = ff_arena_array(a, edges, sizeof(*o->completing));
 	o->adding = ff_arena_array(a, edges, sizeof(*o->adding));
+	o->completes_at = ff_arena_array(a, nodes, sizeof(*o->completes_at));
 	if (!o->order || !o->position || !o->first_edge || !o->first_use || !o->completes ||
-			!o->completing || !o->adding)
+			!o->completing || !o->adding || !o->completes_at)
 		return ff_fail_memory(err);
 	return FF_OK;
 }
@@ -46,6 +47,7 @@ void ff_reorder_exchange(struct ff_course *e)
 	swap(&e->completes, &o->completes, sizeof(o->completes));
 	swap(&e->completing, &o->completing, sizeof(o->completing));
 	swap(&e->adding, &o->adding, sizeof(o->adding));
+	swap(&e->completes_at, &o->completes_at, sizeof(o->completes_at));
 	swap(&e->n_completing, &o->n_completing, sizeof(o->n_completing));
 	swap(&e->n_adding, &o->n_adding, sizeof(o->n_adding));
 	swap(&e->program, &o->program, sizeof(o->program));
@@ -107,8 +109,10 @@ static void list_params(struct ff_course *e, uint32_t node)
 		uint32_t edge = n->in + i;
 		struct ff_param_use use = {node, i, ff_edge_source(e->g, edge)};
 
-		if (e->completes[edge])
+		if (e->completes[edge]) {
+			e->completes_at[use.param] = e->n_completing;
 			e->completing[e->n_completing++] = use;
+		}
 		if (!e->first_use[edge])
 			e->adding[e->n_adding++] = use;
 	}

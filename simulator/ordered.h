@@ -8,7 +8,7 @@
 struct ff_ordered {
 	uint32_t *order, *position, *first_edge;
 	struct ff_param_use *completing, *adding;
-	uint32_t n_completing, n_adding;
+	uint32_t n_completing, n_adding, *completes_at;
 	bool *first_use, *completes;
 	struct ff_program program;
 	struct ff_arena arena;

@@ -41,16 +41,33 @@ struct ff_ends {
 };
 
 /* The buckets of the parameters, with their times.  Backward needs those that are
- * synchronised, and they are few; all are needed when it is over. */
+ * synchronised, and they are few; when it is over those whose gradients are brought are needed,
+ * too.  Of these only the ones of several devices are here: updates.c finds the others. */
 struct ff_gathered {
-	struct ff_bucketing synced, all;
+	struct ff_bucketing synced, brought;
 	struct ff_timed_bucket {
 		double sync_us, update_us, done_us;
-	} * timed;         /* by bucket that is synchronised */
-	double *update_us; /* by bucket */
-	uint32_t cap_timed, cap_update;
+	} * timed; /* by bucket that is synchronised */
+	uint32_t cap_timed;
 	bool *adds; /* by node: backward of a first micro-batch adds to gradients */
 	bool holds_synced, holds_all; /* of the blocks in place when they were gathered */
+};
+
+/* Buckets of one device, in the order in which they were filled; by device the one that is
+ * being filled (opened: FF_NONE if none is), and those that are. */
+struct ff_updates {
+	struct ff_single_bucket {
+		uint32_t device, opened; /* by which parameter, as backward completes them */
+		uint32_t next;           /* of the device; or FF_NONE */
+		int64_t bytes;
+		double at; /* all is there */
+	} * single;
+	uint32_t n, cap;
+	struct ff_open_bucket {
+		uint32_t opened, first, last;
+		int64_t bytes;
+		double at;
+	} * open;
 };
 
 /* The pass over the current strategy, as it stood before one of its steps. */
@@ -95,12 +112,18 @@ enum ff_phase ff_time_reads_again(const struct ff_course *e, uint32_t node);
 void ff_time_spare(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
 		double at);
 
+/* updates.c: all buckets, once backward is over; of those the pass ended with, what weights,
+ * gradients and states take, added up by device. */
+int ff_updates_create(struct ff_course *e, struct ff_error *err);
+int ff_updates_time(struct ff_course *e, const struct ff_gathered *g, struct ff_error *err);
+void ff_updates_count(const struct ff_course *e, int64_t *bytes);
+
 /* buckets.c */
 int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,
 		struct ff_arena *a, struct ff_error *err);
 void ff_gathered_finish(struct ff_gathered *b);
 /* The buckets of the blocks in place, the proposal's if it changes them: those that are
- * synchronised, or `all`. */
+ * synchronised, or `all` that are gathered. */
 int ff_course_gather(struct ff_course *e, bool all, struct ff_gathered **ret, struct ff_error *err);
 void ff_gathered_forget(struct ff_gathered *b);
 

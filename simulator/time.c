@@ -417,43 +417,6 @@ static void time_syncs(struct ff_course *e, const struct ff_gathered *g, uint32_
 		time_sync(e, g, b);
 }
 
-/* When the gradients of a bucket's members were brought to its device number `d`, and
- * they themselves to who reads them. */
-static double brought_us(const struct ff_course *e, const struct ff_gathered *g,
-		const struct ff_bucket_build *b, uint32_t d)
-{
-	double at = 0;
-
-	for (uint32_t i = b->first; i != FF_NONE; i = g->all.member[i].next) {
-		const struct ff_bucket_member *m = &g->all.member[i];
-		const double *ready = ff_timed_ready(&e->timed[FF_PHASE_BACKWARD][m->param],
-				e->program.micro_batches - 1);
-
-		at = later(at, ready[m->group->part[d]]);
-	}
-	return at;
-}
-
-static void time_updates(struct ff_course *e, const struct ff_gathered *g)
-{
-	const struct ff_timed_bucket *synced = g->timed;
-
-	for (uint32_t i = 0; i < g->all.n_buckets; i++) {
-		const struct ff_bucket_build *b = &g->all.bucket[i];
-		double done_us = b->synced ? synced++->done_us : 0;
-
-		for (uint32_t d = 0; d < b->n_devices; d++) {
-			double *lane = &e->lane[b->device[d]];
-			double at = b->synced ? done_us : brought_us(e, g, b, d);
-
-			*lane = later(*lane, at) +
-				(e->m->n_kinds == 1 ? g->update_us[i]
-						    : ff_price_update(e->p, b->device[d],
-								      b->bytes));
-		}
-	}
-}
-
 /* ---- the pass ---- */
 
 /* What depends on buckets: all of backward. */
@@ -467,10 +430,9 @@ static int time_back(struct ff_course *e, const struct ff_step *s, struct ff_err
 		return code;
 	if (s->kind == FF_STEP_COMPUTE)
 		return time_backward(e, b, s->id, s->micro, err);
-	if (s->kind == FF_STEP_SYNC)
-		time_syncs(e, b, s->id);
-	else
-		time_updates(e, b);
+	if (s->kind == FF_STEP_UPDATE)
+		return ff_updates_time(e, b, err);
+	time_syncs(e, b, s->id);
 	return FF_OK;
 }
 

@@ -1,0 +1,192 @@
+/* When parameters are updated: bucket by bucket, on each device in the order in which they were
+ * opened (docs/schedule.md).  Those whose gradients are brought to one device each are many, and
+ * no device knows another's; so they are not listed with their members, as others are, but
+ * filled as the parameters come by.  SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "evaluate.h"
+#include "ff/grow.h"
+
+int ff_updates_create(struct ff_course *e, struct ff_error *err)
+{
+	struct ff_updates *u = &e->updates;
+
+	u->open = ff_arena_array(&e->arena, e->m->n_devices, sizeof(*u->open));
+	return u->open ? FF_OK : ff_fail_memory(err);
+}
+
+static double later(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* The bucket of `device` that is being filled is full, or the last. */
+static int close_single(struct ff_updates *u, uint32_t device, struct ff_error *err)
+{
+	struct ff_open_bucket *o = &u->open[device];
+	int code = ff_grow(&u->single, u->n, &u->cap, sizeof(*u->single), err);
+
+	if (code < 0)
+		return code;
+	u->single[u->n] = (struct ff_single_bucket){.device = device,
+			.opened = o->opened,
+			.next = FF_NONE,
+			.bytes = o->bytes,
+			.at = o->at};
+	if (o->first == FF_NONE)
+		o->first = u->n;
+	else
+		u->single[o->last].next = u->n;
+	o->last = u->n++;
+	o->opened = FF_NONE;
+	return FF_OK;
+}
+
+/* One parameter's shards: `ready` is when their gradients were brought, by part, and they
+ * themselves to who reads them. */
+static int fill_singles(struct ff_updates *u, const struct ff_memo_rest *r, uint32_t number,
+		int64_t bucket_bytes, const double *ready, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t k = 0; k < r->n_cells && code == FF_OK; k++) {
+		const struct ff_memo_cell *c = &r->cell[k];
+		struct ff_open_bucket *o = &u->open[c->device];
+
+		if (o->opened == FF_NONE) {
+			o->opened = number;
+			o->bytes = 0;
+			o->at = 0;
+		}
+		o->at = later(o->at, ready[c->part]);
+		o->bytes += c->bytes;
+		if (o->bytes >= bucket_bytes)
+			code = close_single(u, c->device, err);
+	}
+	return code;
+}
+
+static int find_singles(struct ff_course *e, int64_t bucket_bytes, struct ff_error *err)
+{
+	struct ff_updates *u = &e->updates;
+	uint32_t micro = e->program.micro_batches - 1;
+	int code = FF_OK;
+
+	u->n = 0;
+	for (uint32_t d = 0; d < e->m->n_devices; d++)
+		u->open[d].opened = u->open[d].first = FF_NONE;
+	for (uint32_t i = 0; i < e->n_completing && code == FF_OK; i++) {
+		uint32_t param = e->completing[i].param;
+
+		if (!e->synced[param])
+			code = fill_singles(u, e->node[param]->rest, i, bucket_bytes,
+					ff_timed_ready(&e->timed[FF_PHASE_BACKWARD][param], micro),
+					err);
+	}
+	for (uint32_t d = 0; d < e->m->n_devices && code == FF_OK; d++)
+		if (u->open[d].opened != FF_NONE)
+			code = close_single(u, d, err);
+	return code;
+}
+
+static void update(struct ff_course *e, uint32_t device, double at, double us)
+{
+	e->lane[device] = later(e->lane[device], at) + us; /* numbered as devices are */
+}
+
+/* Those of one device alone that were opened before parameter number `until`. */
+static void update_singles(struct ff_course *e, uint32_t device, uint32_t until)
+{
+	struct ff_updates *u = &e->updates;
+	uint32_t *first = &u->open[device].first;
+
+	for (; *first != FF_NONE && u->single[*first].opened < until;
+			*first = u->single[*first].next) {
+		const struct ff_single_bucket *s = &u->single[*first];
+
+		update(e, device, s->at, ff_price_update(e->p, device, s->bytes));
+	}
+}
+
+/* When the gradients of a bucket's members were brought to its device number `d`, and
+ * they themselves to who reads them. */
+static double brought_us(const struct ff_course *e, const struct ff_bucketing *all,
+		const struct ff_bucket_build *b, uint32_t d)
+{
+	double at = 0;
+
+	for (uint32_t i = b->first; i != FF_NONE; i = all->member[i].next) {
+		const struct ff_bucket_member *m = &all->member[i];
+		const double *ready = ff_timed_ready(&e->timed[FF_PHASE_BACKWARD][m->param],
+				e->program.micro_batches - 1);
+
+		at = later(at, ready[m->group->part[d]]);
+	}
+	return at;
+}
+
+/* The number of the parameter that opened bucket `i`, or FF_NONE behind the last. */
+static uint32_t opened_by(const struct ff_course *e, const struct ff_bucketing *b, uint32_t i)
+{
+	return i < b->n_buckets ? e->completes_at[b->member[b->bucket[i].first].param] : FF_NONE;
+}
+
+static void update_bucket(struct ff_course *e, const struct ff_gathered *g,
+		const struct ff_bucketing *all, uint32_t i)
+{
+	const struct ff_bucket_build *b = &all->bucket[i];
+	uint32_t opened = opened_by(e, all, i);
+	double us = ff_price_update(e->p, b->device[0], b->bytes);
+
+	for (uint32_t d = 0; d < b->n_devices; d++) {
+		uint32_t device = b->device[d];
+
+		if (e->m->n_kinds > 1)
+			us = ff_price_update(e->p, device, b->bytes);
+		update_singles(e, device, opened);
+		update(e, device, b->synced ? g->timed[i].done_us : brought_us(e, all, b, d), us);
+	}
+}
+
+int ff_updates_time(struct ff_course *e, const struct ff_gathered *g, struct ff_error *err)
+{
+	uint32_t i = 0, k = 0;
+	int code = find_singles(e, g->brought.bucket_bytes, err);
+
+	if (code < 0)
+		return code;
+	while (i < g->synced.n_buckets || k < g->brought.n_buckets) {
+		if (opened_by(e, &g->synced, i) < opened_by(e, &g->brought, k))
+			update_bucket(e, g, &g->synced, i++);
+		else
+			update_bucket(e, g, &g->brought, k++);
+	}
+	for (uint32_t d = 0; d < e->m->n_devices; d++)
+		update_singles(e, d, FF_NONE);
+	return FF_OK;
+}
+
+/* Weights, gradients and states of some buckets. */
+static void count_buckets(const struct ff_course *e, const struct ff_bucketing *b, int64_t *bytes)
+{
+	const struct ff_optimizer *o = ff_price_optimizer(e->p);
+
+	for (uint32_t i = 0; i < b->n_buckets; i++) {
+		const struct ff_bucket_build *k = &b->bucket[i];
+
+		for (uint32_t d = 0; d < k->n_devices; d++)
+			bytes[k->device[d]] += ff_optimizer_bytes(o, e->g->dtype, k->bytes);
+	}
+}
+
+void ff_updates_count(const struct ff_course *e, int64_t *bytes)
+{
+	const struct ff_gathered *g = e->rebuckets ? e->next : e->now;
+	const struct ff_optimizer *o = ff_price_optimizer(e->p);
+
+	count_buckets(e, &g->synced, bytes);
+	count_buckets(e, &g->brought, bytes);
+	for (uint32_t i = 0; i < e->updates.n; i++)
+		bytes[e->updates.single[i].device] +=
+				ff_optimizer_bytes(o, e->g->dtype, e->updates.single[i].bytes);
+}
