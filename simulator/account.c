@@ -44,38 +44,41 @@ static void number_rows(struct ff_course *e)
 	const struct ff_folding *f = &e->fold;
 	uint32_t run = 0;
 
-	e->n_rows = 0;
+	e->account.n_rows = 0;
 	for (uint32_t i = 0; i <= e->program.n; i++) {
 		while (run < f->n_runs && i >= folded_to(&f->run[run]))
 			run++;
-		e->row[i] = run < f->n_runs && i >= folded_from(&f->run[run]) ? FF_NONE
-									      : e->n_rows++;
+		e->account.row[i] = run < f->n_runs && i >= folded_from(&f->run[run])
+						    ? FF_NONE
+						    : e->account.n_rows++;
 	}
 }
 
 /* Micro-batches that something with a row is done for, or something just before one. */
 static void list_counted(struct ff_course *e)
 {
-	memset(e->counted, 0, e->program.micro_batches * sizeof(*e->counted));
+	memset(e->account.counted, 0, e->program.micro_batches * sizeof(*e->account.counted));
 	for (uint32_t i = 0; i < e->program.n; i++)
-		if (e->row[i] != FF_NONE || e->row[i + 1] != FF_NONE)
-			e->counted[e->program.step[i].micro] = true;
+		if (e->account.row[i] != FF_NONE || e->account.row[i + 1] != FF_NONE)
+			e->account.counted[e->program.step[i].micro] = true;
 }
 
 int ff_account_reset(struct ff_course *e, struct ff_error *err)
 {
-	struct ff_arena *a = &e->order_arena;
+	struct ff_arena *a = &e->account.arena;
 	size_t n;
 
-	e->row = ff_arena_array(a, (size_t)e->program.n + 1, sizeof(*e->row));
-	e->counted = ff_arena_array(a, e->program.micro_batches, sizeof(*e->counted));
-	if (!e->row || !e->counted)
+	ff_arena_rewind(a, (struct ff_arena_mark){0});
+	e->account.row = ff_arena_array(a, (size_t)e->program.n + 1, sizeof(*e->account.row));
+	e->account.counted =
+			ff_arena_array(a, e->program.micro_batches, sizeof(*e->account.counted));
+	if (!e->account.row || !e->account.counted)
 		return ff_fail_memory(err);
 	number_rows(e);
 	list_counted(e);
-	n = (size_t)e->n_rows * e->m->n_devices;
-	e->change_bytes = ff_arena_array(a, n, sizeof(*e->change_bytes));
-	return e->change_bytes ? FF_OK : ff_fail_memory(err);
+	n = (size_t)e->account.n_rows * e->m->n_devices;
+	e->account.change_bytes = ff_arena_array(a, n, sizeof(*e->account.change_bytes));
+	return e->account.change_bytes ? FF_OK : ff_fail_memory(err);
 }
 
 /* One instance of a value while it is counted. */
@@ -90,12 +93,13 @@ static void count(const struct counted *c, uint32_t device, int64_t bytes, uint3
 		uint32_t last)
 {
 	struct ff_course *e = c->e;
-	uint32_t comes = e->row[first], goes = e->row[last + 1];
+	uint32_t comes = e->account.row[first], goes = e->account.row[last + 1];
 
 	if (comes != FF_NONE)
-		e->change_bytes[(size_t)comes * e->m->n_devices + device] += c->sign * bytes;
+		e->account.change_bytes[(size_t)comes * e->m->n_devices + device] +=
+				c->sign * bytes;
 	if (goes != FF_NONE)
-		e->change_bytes[(size_t)goes * e->m->n_devices + device] -= c->sign * bytes;
+		e->account.change_bytes[(size_t)goes * e->m->n_devices + device] -= c->sign * bytes;
 }
 
 static void count_stages(const struct counted *c, const struct ff_redistribution *r, uint32_t step)
@@ -309,7 +313,7 @@ void ff_account_value(struct ff_course *e, uint32_t value, int64_t sign)
 	for (c.micro = 0; c.micro < e->program.micro_batches; c.micro++) {
 		if (ff_program_instance(e->g, &e->program, from, c.micro) != c.micro)
 			break;
-		if (!e->counted[c.micro])
+		if (!e->account.counted[c.micro])
 			continue;
 		c.again = false;
 		count_instance(&c);
@@ -382,15 +386,15 @@ FF_CLONES static void sum_steps(uint32_t devices, uint32_t steps, const int64_t 
 
 static void sum_rows(struct ff_course *e, uint32_t row, uint32_t n)
 {
-	sum_steps(e->m->n_devices, n, e->change_bytes + (size_t)row * e->m->n_devices, e->live,
-			e->peak);
+	sum_steps(e->m->n_devices, n, e->account.change_bytes + (size_t)row * e->m->n_devices,
+			e->live, e->peak);
 }
 
 /* What lives grows or shrinks by the same each time: of those without rows the last has the
  * highest peak, if not the second of all. */
 static void sum_run(struct ff_course *e, const struct ff_run *r)
 {
-	uint32_t second = e->row[r->first + r->period], n = e->m->n_devices;
+	uint32_t second = e->account.row[r->first + r->period], n = e->m->n_devices;
 
 	memcpy(e->before, e->live, n * sizeof(*e->live));
 	sum_rows(e, second, r->period);
@@ -408,13 +412,13 @@ static void sum_all(struct ff_course *e)
 
 	for (uint32_t i = 0; i < f->n_runs; i++) {
 		const struct ff_run *r = &f->run[i];
-		uint32_t second = e->row[r->first + r->period];
+		uint32_t second = e->account.row[r->first + r->period];
 
 		sum_rows(e, row, second - row);
 		sum_run(e, r);
 		row = second + r->period;
 	}
-	sum_rows(e, row, e->n_rows - row);
+	sum_rows(e, row, e->account.n_rows - row);
 }
 
 void ff_account_over(struct ff_course *e, struct ff_evaluation *ret)

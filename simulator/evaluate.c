@@ -26,6 +26,8 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	e->wish = ff_arena_array(a, 2 * nodes, sizeof(*e->wish));
 	e->near = ff_arena_array(a, edges, sizeof(*e->near));
 	e->ends = ff_arena_array(a, edges, sizeof(*e->ends));
+	e->stirred = ff_arena_array(a, e->g->n_values, sizeof(*e->stirred));
+	e->stirs = ff_arena_array(a, nodes, sizeof(*e->stirs));
 	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		e->timed[k] = ff_arena_array(a, nodes, sizeof(**e->timed));
@@ -45,7 +47,8 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	e->busy_next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	if (!e->node || !e->block || !e->synced || !e->edge || !e->mark || !e->touched ||
 			!e->lane || !e->idle || !e->sync_lane || !e->busy || !e->busy_next ||
-			!e->paced || !e->changed_at || !e->wish || !e->near || !e->ends)
+			!e->paced || !e->changed_at || !e->wish || !e->near || !e->ends ||
+			!e->stirred || !e->stirs)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)
@@ -86,6 +89,7 @@ int ff_course_create(struct ff_evaluator *home, struct ff_course **ret, struct f
 	e->limit = home->limit;
 	ff_arena_init(&e->arena);
 	ff_arena_init(&e->scratch);
+	ff_arena_init(&e->plan_arena);
 	ff_arena_init(&e->snapshot_arena);
 	e->now = &e->gathered[0];
 	e->next = &e->gathered[1];
@@ -118,6 +122,7 @@ void ff_course_destroy(struct ff_course *e)
 	ff_gathered_finish(&e->gathered[1]);
 	ff_arena_finish(&e->arena);
 	ff_arena_finish(&e->scratch);
+	ff_arena_finish(&e->plan_arena);
 	ff_arena_finish(&e->snapshot_arena);
 	free(e->updates.single);
 	free(e->changes);
@@ -201,7 +206,8 @@ int ff_course_set(struct ff_course *e, struct ff_micro *micro, const struct ff_s
 	if (code < 0)
 		return code;
 	e->n_changes = e->n_swaps = 0;
-	e->proposed = e->reordered = false;
+	e->n_snapshots = e->n_taken = 0;
+	e->planned = e->proposed = e->reordered = false;
 	ff_strategy_copy(&e->strategy, s);
 	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		code = copy_config(e, &s->config[i], &e->strategy.config[i], err);
@@ -392,7 +398,7 @@ void ff_course_keep(struct ff_course *e)
 		ff_busy_keep(e);
 		ff_foresee_keep(e);
 		keep_buckets(e);
-		ff_snapshots_keep(e, e->reordered ? 0 : e->first_changed);
+		ff_snapshots_keep(e, e->first_changed);
 		e->since = 0;
 	}
 	if (e->reordered)

@@ -50,7 +50,10 @@ struct ff_course {
 	bool *first_use, *completes; /* by edge */
 	struct ff_ends *ends;        /* by edge */
 	struct ff_ordered *other;    /* another order: the next one, or that before the proposal */
-	bool reordered;              /* it is proposed */
+	bool reordered;              /* it is proposed, */
+	bool recounted;              /* and of the account only what comes at other steps is new: */
+	uint32_t *stirred, n_stirred; /* these values */
+	bool *stirs;                  /* by node: it is computed in another step */
 
 	struct ff_memo_node **node;         /* by node; NULL for inputs and synced parameters */
 	const struct ff_node_block **block; /* by node: its block */
@@ -92,7 +95,7 @@ struct ff_course {
 	uint32_t n_taken;       /* so many are the strategy's: what is before them is as it was */
 	uint32_t first_changed; /* the first step of forward that the proposal changes */
 	bool planned, recorded; /* it is known where they are taken; all are the strategy's */
-	struct ff_arena snapshot_arena;
+	struct ff_arena plan_arena, snapshot_arena; /* what they are, what there was */
 
 	struct ff_folding fold;
 	struct ff_foresight foresight;
@@ -103,9 +106,12 @@ struct ff_course {
 
 	/* account.c: bytes that come (and, behind their last step, go), by step and
 	 * device; what they come to. */
-	int64_t *change_bytes;         /* [rows][devices] */
-	uint32_t *row, n_rows;         /* by step, and behind the last; FF_NONE: as a time before */
-	bool *counted;                 /* by micro-batch: it has such steps */
+	struct ff_account {
+		struct ff_arena arena;
+		int64_t *change_bytes; /* [rows][devices] */
+		uint32_t *row, n_rows; /* by step, and behind the last; FF_NONE: as a time before */
+		bool *counted;         /* by micro-batch: it has such steps */
+	} account;
 	int64_t *pinned, *live, *peak; /* by device */
 	int64_t *before;               /* a time before */
 };
@@ -188,5 +194,8 @@ void ff_account_over(struct ff_course *e, struct ff_evaluation *ret);
 /* The current strategy with other priorities, as ff_course_propose. */
 int ff_course_reorder(struct ff_course *e, const int32_t *priority, double limit_us, bool *slower,
 		struct ff_evaluation *ret, struct ff_error *err);
+/* What is proposed is another order. */
+void ff_reorder_keep(struct ff_course *e);
+void ff_reorder_drop(struct ff_course *e);
 
 #endif

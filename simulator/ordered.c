@@ -28,14 +28,18 @@ static int allocate(struct ff_course *e, struct ff_ordered *o, struct ff_error *
 
 static void swap(void *a, void *b, size_t size)
 {
-	char held[sizeof(struct ff_snapshot) * FF_SNAPSHOTS];
+	char held[sizeof(struct ff_run) * FF_RUNS];
 
 	memcpy(held, a, size);
 	memcpy(a, b, size);
 	memcpy(b, held, size);
 }
 
-/* The current order and the other one change places. */
+void ff_reorder_exchange_accounts(struct ff_course *e)
+{
+	swap(&e->account, &e->other->account, sizeof(e->account));
+}
+
 void ff_reorder_exchange(struct ff_course *e)
 {
 	struct ff_ordered *o = e->other;
@@ -54,17 +58,9 @@ void ff_reorder_exchange(struct ff_course *e)
 	swap(&e->order_arena, &o->arena, sizeof(o->arena));
 	swap(&e->arrival, &o->arrival, sizeof(o->arrival));
 	swap(&e->active, &o->active, sizeof(o->active));
-	swap(e->snapshot, o->snapshot, sizeof(o->snapshot));
-	swap(&e->n_snapshots, &o->n_snapshots, sizeof(o->n_snapshots));
-	swap(&e->n_taken, &o->n_taken, sizeof(o->n_taken));
-	swap(&e->planned, &o->planned, sizeof(o->planned));
-	swap(&e->recorded, &o->recorded, sizeof(o->recorded));
 	swap(e->fold.run, o->run, sizeof(o->run));
 	swap(&e->fold.n_runs, &o->n_runs, sizeof(o->n_runs));
-	swap(&e->change_bytes, &o->change_bytes, sizeof(o->change_bytes));
-	swap(&e->row, &o->row, sizeof(o->row));
-	swap(&e->n_rows, &o->n_rows, sizeof(o->n_rows));
-	swap(&e->counted, &o->counted, sizeof(o->counted));
+	ff_reorder_exchange_accounts(e);
 	if (e->memo)
 		e->memo->first_use = e->first_use;
 }
@@ -82,6 +78,8 @@ int ff_reorder_create(struct ff_course *e, struct ff_error *err)
 		return ff_fail_memory(err);
 	ff_arena_init(&e->order_arena);
 	ff_arena_init(&e->other->arena);
+	ff_arena_init(&e->account.arena);
+	ff_arena_init(&e->other->account.arena);
 	for (int i = 0; i < 2; i++) {
 		code = allocate(e, e->other, err);
 		if (code < 0)
@@ -97,6 +95,8 @@ void ff_reorder_finish(struct ff_course *e)
 		return;
 	ff_arena_finish(&e->order_arena);
 	ff_arena_finish(&e->other->arena);
+	ff_arena_finish(&e->account.arena);
+	ff_arena_finish(&e->other->account.arena);
 }
 
 /* ---- programs ---- */
@@ -169,22 +169,6 @@ int ff_reorder_plan(struct ff_course *e, const struct ff_strategy *s, struct ff_
 	if (code < 0)
 		return code;
 	find_uses(e);
-	e->planned = e->recorded = false;
-	e->n_snapshots = e->n_taken = 0;
 	code = ff_fold_plan(e, err);
 	return code < 0 ? code : list_steps(e, err);
-}
-
-void ff_reorder_keep(struct ff_course *e)
-{
-	memcpy(e->strategy.priority, e->other->priority,
-			e->g->n_nodes * sizeof(*e->strategy.priority));
-}
-
-void ff_reorder_drop(struct ff_course *e)
-{
-	ff_place_exchange(e);
-	ff_reorder_exchange(e);
-	e->n_swaps = 0;
-	e->rebuckets = e->proposed = e->reordered = false;
 }

@@ -14,14 +14,9 @@ struct ff_ordered {
 	struct ff_arena arena;
 	struct ff_arrival *arrival;
 	uint64_t *active;
-	struct ff_snapshot snapshot[FF_SNAPSHOTS];
-	uint32_t n_snapshots, n_taken;
-	bool planned, recorded;
 	struct ff_run run[FF_RUNS];
 	uint32_t n_runs;
-	int64_t *change_bytes;
-	uint32_t *row, n_rows;
-	bool *counted;
+	struct ff_account account;
 	int32_t *priority; /* of what is proposed */
 };
 
@@ -29,10 +24,8 @@ int ff_reorder_create(struct ff_course *e, struct ff_error *err);
 void ff_reorder_finish(struct ff_course *e);
 /* The order of `s`, its program, and what depends on them alone. */
 int ff_reorder_plan(struct ff_course *e, const struct ff_strategy *s, struct ff_error *err);
-/* Of an order that is proposed. */
-void ff_reorder_keep(struct ff_course *e);
-void ff_reorder_drop(struct ff_course *e);
-/* The two change places. */
+/* The two change places; their accounts alone. */
 void ff_reorder_exchange(struct ff_course *e);
+void ff_reorder_exchange_accounts(struct ff_course *e);
 
 #endif

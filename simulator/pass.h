@@ -74,7 +74,7 @@ struct ff_updates {
 struct ff_snapshot {
 	uint32_t step;
 	double *lane, *idle, *paced;
-	struct ff_arena_mark end; /* of the snapshot's own memory */
+	struct ff_arena_mark planned, end; /* of the memory of all up to this one */
 	uint32_t n_read, n_saved;
 	struct ff_saved {
 		struct ff_timed_node *node;

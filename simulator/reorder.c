@@ -13,13 +13,28 @@ static void touch_uses(struct ff_course *e)
 			ff_course_touch(e, e->g->edges[i].value);
 }
 
-/* Blocks in place and times, as of any proposal but for what is foreseen: all of the current
- * step comes at other times. */
+/* The first step that is another one, or how many there are. */
+static uint32_t first_other(const struct ff_course *e)
+{
+	const struct ff_program *p = &e->program, *q = &e->other->program;
+	uint32_t i = 0;
+
+	while (i < p->n && i < q->n && p->step[i].kind == q->step[i].kind &&
+			p->step[i].phase == q->step[i].phase &&
+			p->step[i].micro == q->step[i].micro && p->step[i].id == q->step[i].id)
+		i++;
+	return i;
+}
+
+/* Blocks in place and times, as of any proposal but for what is foreseen: all behind the first
+ * step that differs comes at other times. */
 static int time_order(struct ff_course *e, double limit_us, double *step_us, struct ff_error *err)
 {
+	uint32_t first = first_other(e);
 	int code;
 
 	ff_place_activate(e);
+	e->first_changed = first ? first - 1 : 0; /* the last step before which all is equal */
 	e->n_changes = 0;
 	ff_course_begin(e);
 	touch_uses(e);
@@ -28,12 +43,85 @@ static int time_order(struct ff_course *e, double limit_us, double *step_us, str
 	ff_foresee_begin(e, INFINITY);
 	code = ff_place_changes(e, err);
 	if (code == FF_OK && !ff_given_up(e))
-		code = ff_course_time(e, 0, FF_NONE, step_us, err);
+		code = ff_course_time(e, e->first_changed, FF_NONE, step_us, err);
 	e->too_slow = e->too_slow || *step_us > limit_us;
 	if (code == FF_OK && !ff_given_up(e))
 		code = ff_place_resolve_touched(e, err);
 	return code;
 }
+
+/* ---- the account ---- */
+
+static void find_stirs(struct ff_course *e)
+{
+	const struct ff_program *p = &e->program, *q = &e->other->program;
+
+	memset(e->stirs, 0, e->g->n_nodes * sizeof(*e->stirs));
+	for (int k = 0; k < FF_PHASE_COUNT; k++)
+		for (uint32_t i = 0; i < e->g->n_nodes; i++)
+			e->stirs[i] |= p->compute[k][i] != q->compute[k][i];
+}
+
+static bool use_is_stirred(const struct ff_course *e, uint32_t edge)
+{
+	const struct ff_program *p = &e->program, *q = &e->other->program;
+	uint32_t to = e->ends[edge].to;
+	bool stirred = e->stirs[to] || e->stirs[ff_node_leader(e->g, to)] ||
+		       e->stirs[e->ends[ff_edge_last(e->g, edge)].to];
+
+	for (int k = 0; k < FF_PHASE_COUNT; k++)
+		stirred = stirred || p->moves[k][edge] != q->moves[k][edge];
+	return stirred;
+}
+
+/* Whether a buffer of `value` comes or goes in another step. */
+static bool is_stirred(const struct ff_course *e, uint32_t value)
+{
+	const struct ff_value *v = &e->g->values[value];
+	uint32_t prelude = ff_node_prelude(e->g, v->producer);
+	bool stirred = e->stirs[v->producer] || (prelude != FF_NONE && e->stirs[prelude]);
+
+	for (uint32_t u = 0; u < v->n_uses && !stirred; u++)
+		stirred = use_is_stirred(e, e->g->uses[v->first_use + u]);
+	return stirred;
+}
+
+static void recount(struct ff_course *e, int64_t sign)
+{
+	for (uint32_t i = 0; i < e->n_stirred; i++)
+		ff_account_value(e, e->stirred[i], sign);
+}
+
+/* The current strategy's account becomes the proposal's: what comes or goes in another step is
+ * taken out where it was and put in where it is.  Steps are as many, and each has its row. */
+static void move_account(struct ff_course *e)
+{
+	find_stirs(e);
+	e->n_stirred = 0;
+	for (uint32_t i = 0; i < e->g->n_values; i++)
+		if (is_stirred(e, i))
+			e->stirred[e->n_stirred++] = i;
+	ff_place_exchange(e);
+	ff_reorder_exchange(e);
+	recount(e, -1);
+	ff_reorder_exchange(e);
+	ff_place_exchange(e);
+	ff_reorder_exchange_accounts(e);
+	recount(e, 1);
+	e->recounted = true;
+}
+
+static int account(struct ff_course *e, struct ff_error *err)
+{
+	const struct ff_program *p = &e->program, *q = &e->other->program;
+
+	if (p->micro_batches > 1 || p->n != q->n)
+		return ff_course_account(e, err);
+	move_account(e);
+	return FF_OK;
+}
+
+/* ---- proposals ---- */
 
 int ff_course_reorder(struct ff_course *e, const int32_t *priority, double limit_us, bool *slower,
 		struct ff_evaluation *ret, struct ff_error *err)
@@ -52,9 +140,10 @@ int ff_course_reorder(struct ff_course *e, const int32_t *priority, double limit
 	}
 	code = time_order(e, limit_us, &step_us, err);
 	*slower = code == FF_OK && ff_given_up(e);
-	if (code == FF_OK && !*slower)
-		code = ff_course_account(e, err);
 	e->reordered = true;
+	e->recounted = false;
+	if (code == FF_OK && !*slower)
+		code = account(e, err);
 	if (code < 0 || *slower) {
 		ff_reorder_drop(e);
 		return code;
@@ -62,4 +151,25 @@ int ff_course_reorder(struct ff_course *e, const int32_t *priority, double limit
 	e->proposed = true;
 	ff_course_conclude(e, step_us, ret);
 	return FF_OK;
+}
+
+void ff_reorder_keep(struct ff_course *e)
+{
+	memcpy(e->strategy.priority, e->other->priority,
+			e->g->n_nodes * sizeof(*e->strategy.priority));
+	e->planned = false;
+}
+
+void ff_reorder_drop(struct ff_course *e)
+{
+	if (e->recounted)
+		recount(e, -1);
+	ff_place_exchange(e);
+	ff_reorder_exchange(e);
+	if (e->recounted) {
+		ff_reorder_exchange_accounts(e);
+		recount(e, 1);
+	}
+	e->n_swaps = 0;
+	e->rebuckets = e->proposed = e->reordered = e->recounted = false;
 }

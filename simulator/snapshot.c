@@ -64,35 +64,51 @@ static void list_read(struct ff_course *e, struct ff_snapshot *s)
 	}
 }
 
+static int plan(struct ff_course *e, struct ff_snapshot *s, uint32_t step, struct ff_error *err)
+{
+	struct ff_arena *a = &e->plan_arena;
+
+	ff_arena_rewind(a, s == e->snapshot ? (struct ff_arena_mark){0} : s[-1].planned);
+	*s = (struct ff_snapshot){.step = step};
+	list_read(e, s);
+	s->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*s->lane));
+	s->idle = ff_arena_array(a, ff_lane_count(e->m), sizeof(*s->idle));
+	s->paced = ff_arena_array(a, FF_PACE * (size_t)e->m->n_devices, sizeof(*s->paced));
+	s->read = ff_arena_array(a, s->n_read, sizeof(*s->read));
+	s->saved = ff_arena_array(a, s->n_read, sizeof(*s->saved));
+	if (!s->lane || !s->idle || !s->paced || !s->read || !s->saved)
+		return ff_fail_memory(err);
+	list_read(e, s);
+	s->planned = ff_arena_mark(a);
+	return FF_OK;
+}
+
+/* Those that are taken already hold, where they are at the same steps: all before these is as
+ * it was. */
 int ff_snapshots_plan(struct ff_course *e, struct ff_error *err)
 {
-	uint32_t end = prefix(e), turns = 0, every;
+	uint32_t end = prefix(e), turns = 0, every, n = 0;
+	int code = FF_OK;
 
-	e->n_snapshots = e->n_taken = 0;
-	e->planned = true;
 	for (uint32_t i = 1; i < end; i++)
 		turns += begins(e, i);
 	every = turns / FF_SNAPSHOTS + 1;
 	turns = 0;
-	for (uint32_t i = 1; i < end; i++) {
-		struct ff_snapshot *s = &e->snapshot[e->n_snapshots];
+	for (uint32_t i = 1; i < end && code == FF_OK; i++) {
+		struct ff_snapshot *s = &e->snapshot[n];
 
 		if (!begins(e, i) || turns++ % every != 0)
 			continue;
-		*s = (struct ff_snapshot){.step = i};
-		list_read(e, s);
-		s->lane = ff_arena_array(&e->order_arena, ff_lane_count(e->m), sizeof(*s->lane));
-		s->idle = ff_arena_array(&e->order_arena, ff_lane_count(e->m), sizeof(*s->idle));
-		s->paced = ff_arena_array(&e->order_arena, FF_PACE * (size_t)e->m->n_devices,
-				sizeof(*s->paced));
-		s->read = ff_arena_array(&e->order_arena, s->n_read, sizeof(*s->read));
-		s->saved = ff_arena_array(&e->order_arena, s->n_read, sizeof(*s->saved));
-		if (!s->lane || !s->idle || !s->paced || !s->read || !s->saved)
-			return ff_fail_memory(err);
-		list_read(e, s);
-		e->n_snapshots++;
+		if (n >= e->n_taken || s->step != i) {
+			e->n_taken = n < e->n_taken ? n : e->n_taken;
+			code = plan(e, s, i, err);
+		}
+		n++;
 	}
-	return FF_OK;
+	e->n_taken = n < e->n_taken ? n : e->n_taken;
+	e->n_snapshots = code == FF_OK ? n : 0;
+	e->planned = code == FF_OK;
+	return code;
 }
 
 static double *times_of(const struct ff_saved *s)

@@ -23,6 +23,7 @@ struct seen {
 	uint32_t optimizer[FF_OPTIMIZER_COUNT];
 	uint32_t given_up, in_vain; /* on a doubt; of them, wrongly */
 	uint32_t reorders_kept, reorders_dropped, reorders_slower, reorders_recorded;
+	uint32_t reorders_resumed, reorders_recounted, snapshots_left;
 	uint32_t done;
 };
 
@@ -361,6 +362,40 @@ static void propose(struct walk *w)
 	w->seen->dropped++;
 }
 
+/* Any priorities, or those of the order of the moment with two neighbours exchanged. */
+static void draw_priorities(struct walk *w, int32_t *priority)
+{
+	const uint32_t *order = w->e->now->order;
+	uint32_t n = w->g.n_nodes;
+
+	if (ff_random_below(w->r, 3) == 0) {
+		for (uint32_t i = 0; i < n; i++)
+			priority[i] = (int32_t)ff_random_below(w->r, 4);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		priority[order[i]] = (int32_t)(n - i);
+	if (n > 1) {
+		uint32_t at = ff_random_below(w->r, n - 1);
+		int32_t was = priority[order[at]];
+
+		priority[order[at]] = priority[order[at + 1]];
+		priority[order[at + 1]] = was;
+	}
+}
+
+/* Which of its means the evaluator has used for the order proposed last. */
+static void look_at_order(struct walk *w, bool slower)
+{
+	const struct ff_course *e = w->e->now;
+
+	w->seen->reorders_slower += slower;
+	w->seen->reorders_recorded += slower && e->recorded;
+	w->seen->reorders_resumed +=
+			!slower && e->n_taken > 0 && e->snapshot[0].step <= e->first_changed;
+	w->seen->reorders_recounted += !slower && e->recounted && e->n_stirred > 0;
+}
+
 /* Operators of the current strategy are issued in another order, perhaps the same. */
 static void reorder(struct walk *w)
 {
@@ -372,8 +407,7 @@ static void reorder(struct walk *w)
 	bool slower;
 
 	w->s.priority = ff_arena_array(&w->a, w->g.n_nodes, sizeof(*w->s.priority));
-	for (uint32_t i = 0; i < w->g.n_nodes; i++)
-		w->s.priority[i] = (int32_t)ff_random_below(w->r, 4);
+	draw_priorities(w, w->s.priority);
 	x = fresh(w, &layout);
 	limit = x.step_us * share[ff_random_below(w->r, 5)];
 	ck_assert_msg(ff_evaluator_reorder(w->e, w->s.priority, limit, &slower, &v, &w->err) ==
@@ -382,11 +416,11 @@ static void reorder(struct walk *w)
 	ck_assert(slower == (x.step_us > limit));
 	if (!slower)
 		same(w, v, &layout);
-	w->seen->reorders_slower += slower;
-	w->seen->reorders_recorded += slower && w->e->now->recorded;
+	look_at_order(w, slower);
 	if (!slower && ff_random_below(w->r, 2)) {
 		ff_evaluator_keep(w->e);
 		holds(w, layout);
+		w->seen->snapshots_left += w->e->now->n_taken > 0;
 		w->seen->reorders_kept++;
 		return;
 	}
