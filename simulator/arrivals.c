@@ -20,16 +20,6 @@ uint32_t ff_time_reader(const struct ff_course *e, uint32_t edge)
 	return own ? node : leader;
 }
 
-/* What is in `ready` of a node is taken out when the node is computed, or at last. */
-double *ff_time_expect(struct ff_course *e, struct ff_timed_node *t, uint32_t micro)
-{
-	if (!t->arrived[micro]) {
-		t->arrived[micro] = true;
-		e->arrival[e->n_arrivals++] = (struct ff_arrival){t, micro};
-	}
-	return ff_timed_ready(t, micro);
-}
-
 void ff_time_forget(struct ff_timed_node *t, uint32_t micro)
 {
 	memset(ff_timed_ready(t, micro), 0, t->n * sizeof(*t->ready));

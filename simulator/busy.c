@@ -62,13 +62,12 @@ static void count_edge(
 		struct ff_course *e, double *busy, uint32_t edge, enum ff_pass pass, double sign)
 {
 	const struct ff_memo_edge *me = e->edge[edge];
-	uint32_t from;
+	const struct ff_ends *ends = &e->ends[edge];
 	double times;
 
 	if (e->state[pass][edge] != FF_EDGE_MOVES)
 		return;
-	from = ff_edge_source(e->g, edge);
-	times = ff_node_is_parameter(e->g, from) && (pass == FF_BACKWARD || !e->program.again[from])
+	times = ends->parameter && (pass == FF_BACKWARD || !e->program.again[ends->from])
 				? sign
 				: sign * e->program.micro_batches;
 	for (uint32_t i = 0; i < me->n_moves[pass]; i++) {

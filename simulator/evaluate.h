@@ -123,6 +123,17 @@ static inline bool ff_course_adds(const struct ff_course *e, uint32_t edge, uint
 	return micro > 0 || (!e->first_use[edge] && e->synced[ff_edge_source(e->g, edge)]);
 }
 
+/* `ready` of a node's parts, to which something is about to be moved: it is taken out when the
+ * node is computed, or at last. */
+static inline double *ff_time_expect(struct ff_course *e, struct ff_timed_node *t, uint32_t micro)
+{
+	if (!t->arrived[micro]) {
+		t->arrived[micro] = true;
+		e->arrival[e->n_arrivals++] = (struct ff_arrival){t, micro};
+	}
+	return ff_timed_ready(t, micro);
+}
+
 /* evaluate.c */
 int ff_course_create(struct ff_evaluator *home, struct ff_course **ret, struct ff_error *err);
 void ff_course_destroy(struct ff_course *e);

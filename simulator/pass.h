@@ -99,9 +99,7 @@ int ff_course_time(struct ff_course *e, uint32_t first, uint32_t last, double *s
 		struct ff_error *err);
 /* As far as snapshots are taken, for the current strategy, taking them. */
 int ff_course_record(struct ff_course *e, struct ff_error *err);
-/* arrivals.c: `ready` of a node's parts, to which something is about to be moved. */
-double *ff_time_expect(struct ff_course *e, struct ff_timed_node *t, uint32_t micro);
-/* It is taken out. */
+/* arrivals.c: what has arrived is taken out. */
 void ff_time_forget(struct ff_timed_node *t, uint32_t micro);
 /* Who reads first what is moved again over `edge`, and in which phase. */
 uint32_t ff_time_reader(const struct ff_course *e, uint32_t edge);

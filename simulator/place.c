@@ -203,12 +203,13 @@ static void wish_edges(struct ff_course *e)
 {
 	for (int turn = 0; turn < 2; turn++)
 		for (uint32_t i = 0; i < e->n_near; i++) {
-			uint32_t edge = e->near[i], from = ff_edge_source(e->g, edge);
+			uint32_t edge = e->near[i];
+			const struct ff_ends *at = &e->ends[edge];
 			uint64_t ends;
 
-			if (ff_node_is_parameter(e->g, from))
+			if (at->parameter)
 				continue;
-			ends = ff_memo_ends(e->node[from], e->node[e->g->edges[edge].node]);
+			ends = ff_memo_ends(e->node[at->from], e->node[at->to]);
 			if (has_ends(e, edge, ends))
 				continue;
 			if (turn == 0)
@@ -221,7 +222,7 @@ static void wish_edges(struct ff_course *e)
 static int swap_edge(struct ff_course *e, uint32_t edge, struct ff_error *err)
 {
 	struct ff_swap s = {.is_edge = true, .id = edge, .was.edge = e->edge[edge]};
-	uint32_t from = ff_edge_source(e->g, edge), to = e->g->edges[edge].node;
+	uint32_t from = e->ends[edge].from, to = e->ends[edge].to;
 	struct ff_memo_edge *new = NULL;
 	int code = FF_OK;
 
@@ -242,8 +243,8 @@ int ff_place_resolve(struct ff_course *e, uint32_t edge, enum ff_pass pass, stru
 
 	if (e->state[pass][edge] != FF_EDGE_UNKNOWN)
 		return FF_OK;
-	code = ff_memo_build(e->memo, edge, pass, e->node[ff_edge_source(e->g, edge)],
-			e->node[e->g->edges[edge].node], e->edge[edge], err);
+	code = ff_memo_build(e->memo, edge, pass, e->node[e->ends[edge].from],
+			e->node[e->ends[edge].to], e->edge[edge], err);
 	if (code < 0)
 		return code;
 	set_state(e, edge, pass);
@@ -339,7 +340,7 @@ int ff_place_all(struct ff_course *e, struct ff_error *err)
 		if (ff_node_is_parameter(g, i))
 			code = place_param(e, i, err);
 	for (uint32_t k = 0; k < g->n_edges && code == FF_OK; k++) {
-		if (!ff_node_is_parameter(g, ff_edge_source(g, k)))
+		if (!e->ends[k].parameter)
 			code = swap_edge(e, k, err);
 		for (int pass = 0; pass < 2 && code == FF_OK; pass++)
 			code = ff_place_resolve(e, k, (enum ff_pass)pass, err);

@@ -10,7 +10,7 @@
 
 static bool brings(const struct ff_course *e, const struct ff_step *s)
 {
-	return s->kind == FF_STEP_MOVES && !ff_node_is_computed(e->g, ff_edge_source(e->g, s->id));
+	return s->kind == FF_STEP_MOVES && !e->ends[s->id].computed;
 }
 
 /* Whether an operator's turn begins with step `i`. */
@@ -48,19 +48,20 @@ static void list_read(struct ff_course *e, struct ff_snapshot *s)
 
 	s->n_read = 0;
 	for (uint32_t k = 0; k < e->g->n_edges; k++) {
-		uint32_t from = ff_edge_source(e->g, k), to = e->g->edges[k].node;
+		const struct ff_ends *ends = &e->ends[k];
 		uint32_t moved = ff_program_moves(p, FF_PHASE_FORWARD, 0, k);
-		uint32_t read = ff_program_compute(p, FF_PHASE_FORWARD, 0, to);
+		uint32_t read = ff_program_compute(p, FF_PHASE_FORWARD, 0, ends->to);
 
 		if (moved == FF_NONE)
 			continue;
 		if (moved < s->step && read >= s->step)
-			add(s, &e->timed[FF_PHASE_FORWARD][to], 0, true);
-		if (moved < s->step && ff_node_is_parameter(e->g, from))
-			add(s, &e->timed[FF_PHASE_BACKWARD][from], p->micro_batches - 1, true);
-		if (moved >= s->step && ff_node_is_computed(e->g, from) &&
-				ff_program_compute(p, FF_PHASE_FORWARD, 0, from) < s->step)
-			add(s, &e->timed[FF_PHASE_FORWARD][from], 0, false);
+			add(s, &e->timed[FF_PHASE_FORWARD][ends->to], 0, true);
+		if (moved < s->step && ends->parameter)
+			add(s, &e->timed[FF_PHASE_BACKWARD][ends->from], p->micro_batches - 1,
+					true);
+		if (moved >= s->step && ends->computed &&
+				ff_program_compute(p, FF_PHASE_FORWARD, 0, ends->from) < s->step)
+			add(s, &e->timed[FF_PHASE_FORWARD][ends->from], 0, false);
 	}
 }
 
