@@ -173,13 +173,19 @@ static void show(struct ff_chain *c, const struct ff_strategy *s, struct ff_eval
 static int adopt(struct ff_chain *c, const struct ff_strategy *s, struct ff_evaluation e,
 		struct ff_error *err)
 {
+	struct ff_frame *was = c->frame;
+	int code;
+
 	c->at = e;
 	c->rephased = true;
 	ff_strategy_copy(&c->current, s);
 	for (uint32_t i = 0; i < c->graph->n_nodes; i++)
 		mark_changed(c, i);
 	note_if_best(c);
-	return ff_phases_frame(&c->phases, s->micro_batches, &c->frame, err);
+	code = ff_phases_frame(&c->phases, s->micro_batches, &c->frame, err);
+	if (code == FF_OK && c->frame != was)
+		ff_proposer_focus(&c->frame->proposer, 0, c->frame->proposer.n_all);
+	return code;
 }
 
 /* Makes `s` the current strategy. */
@@ -363,10 +369,14 @@ static int decide(struct ff_chain *c, const struct manner *as, double patience, 
 /* Proposes that some operators are issued earlier or later. */
 static int reorder(struct ff_chain *c, double patience, struct ff_error *err)
 {
+	const struct ff_proposer *p = &c->frame->proposer;
+	bool slower = false, changed, is_all = p->n_nodes == p->n_all;
 	struct ff_evaluation e;
-	bool slower = false, changed;
-	int code = ff_orders_draw(&c->orders, &c->current, c->leap.priority, &changed, err);
+	int code;
 
+	ff_orders_focus(&c->orders, is_all ? 0 : p->node[0],
+			is_all ? UINT32_MAX : p->node[p->n_nodes - 1]);
+	code = ff_orders_draw(&c->orders, &c->current, c->leap.priority, &changed, err);
 	if (code < 0)
 		return code;
 	if (!changed) {
@@ -487,5 +497,5 @@ int ff_chain_return(struct ff_chain *c, struct ff_error *err)
 
 double ff_chain_beta(const struct ff_chain *c)
 {
-	return c->opt->beta > 0 ? c->opt->beta : BETA_PER_NODE * c->frame->proposer.n_nodes;
+	return c->opt->beta > 0 ? c->opt->beta : BETA_PER_NODE * c->frame->proposer.n_all;
 }

@@ -8,7 +8,7 @@
 #include "phases.h"
 
 #define FF_BETA_RANGE 8.0    /* annealing goes from beta / range to beta * range */
-#define FF_LEGS_SHARE 0.5    /* of the budget, for the starts */
+#define FF_LEGS_SHARE 0.25   /* of the budget, for the starts */
 #define FF_ROUND_PER_NODE 32 /* proposals of a round for each operator, */
 #define FF_ROUND_LEAST 128   /* and at least so many */
 

@@ -6,8 +6,7 @@
 #define FINE_SLACK 64  /* or so */
 #define TRADE_TRIES 64 /* at finding who takes part */
 
-/* Devices of a config on a view. */
-static struct ff_progression devices_of(const struct ff_node *n, const struct ff_config *c)
+struct ff_progression ff_config_progression(const struct ff_node *n, const struct ff_config *c)
 {
 	struct ff_progression d = {.start = c->list ? c->list[0] : c->start, .n = c->n_parts};
 
@@ -52,7 +51,8 @@ static void set_update(struct ff_proposer *p, uint32_t param, enum update how, u
 	const struct ff_graph *g = p->graph;
 	const struct ff_value *v = &g->values[g->nodes[param].out];
 	uint32_t reader = g->edges[g->uses[v->first_use]].node;
-	struct ff_progression on = devices_of(&g->nodes[reader], ff_proposer_config(p, reader));
+	struct ff_progression on =
+			ff_config_progression(&g->nodes[reader], ff_proposer_config(p, reader));
 	struct ff_config c;
 
 	if (on.start + (on.n - 1) * on.step >= p->space->n_devices)
@@ -145,7 +145,7 @@ void ff_propose_replicas(struct ff_proposer *p)
 		return;
 	}
 	/* behind the cells, which stand `step` apart: so no two meet */
-	on = devices_of(&p->graph->nodes[node], &c);
+	on = ff_config_progression(&p->graph->nodes[node], &c);
 	c.replicas = (uint16_t)(ff_random_below(&p->random, 2) ? most : 2);
 	c.n_parts = cells * c.replicas;
 	last = (c.n_parts - 1) * on.step;

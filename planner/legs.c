@@ -102,7 +102,7 @@ int ff_chain_walk_legs(struct ff_chain *c, struct ff_error *err)
 		legs += is_mine(c, starts, i, n);
 	if (c->limit == 0 && c->opt->seconds <= 0)
 		c->phase_length = FF_ROUND_LEAST +
-				  (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_nodes;
+				  (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_all;
 	c->share = legs ? FF_LEGS_SHARE / legs : FF_LEGS_SHARE;
 	for (uint32_t i = 0; i < n && (leg == 0 || !ff_chain_in_hurry(c)); i++) {
 		if (!is_mine(c, starts, i, n))
@@ -110,7 +110,7 @@ int ff_chain_walk_legs(struct ff_chain *c, struct ff_error *err)
 		code = start_from(c, starts[i], c->machine, c->arena, &found, err);
 		any = any || found;
 		c->share_from = leg++ * c->share;
-		if (code == FF_OK && found && c->frame->proposer.n_nodes > 0)
+		if (code == FF_OK && found && c->frame->proposer.n_all > 0)
 			code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
 		if (code < 0)
 			return code;

@@ -1,20 +1,23 @@
 /* Markov chain Monte Carlo search (Metropolis et al. 1953; for this problem
  * Jia, Zaharia, Aiken, MLSys 2019), annealed and reheated.
  *
- * The first half of the budget is cut into equal legs, one for each start:
- * each is annealed once, from mild to cold.  The second half are rounds that
+ * The first quarter of the budget is cut into equal legs, one for each start:
+ * each is annealed once, from mild to cold.  The rest are rounds that
  * all begin at the best strategy found, reheat, and anneal again; every second
  * round is mild, every fourth four times as hot, and so on, so that a search
  * stuck in a far corner of a small space gets out while one in a large space
- * mostly refines.  Rounds walk the order in which operators are issued as well: in legs that
- * would suit the first layout found, and keep others from being tried.  SPDX-License-Identifier:
- * Apache-2.0 */
+ * mostly refines.  Half of the proposals of rounds are about a few operators in a row, drawn
+ * for the round, while all others stay as they are: parts of a network that have little to do
+ * with each other would otherwise have to come right at once.  Rounds walk the order in which
+ * operators are issued as well: in legs that would suit the first layout found, and keep others
+ * from being tried.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "chain.h"
 #include "ff/cli.h"
 
 #define HEATS 5               /* kinds of rounds, each 4 times as hot as the one before */
+#define FOCUS_LEAST 4         /* operators in a row that a round is about */
 #define EXCHANGE_SHARE 0.0625 /* of the budget: how often chains look at each other */
 
 /* Takes over the best of all chains, if it is another's. */
@@ -30,15 +33,49 @@ static int exchange(struct ff_chain *c, struct ff_error *err)
 	return code;
 }
 
+/* Rounds about all operators, or about a few in a row. */
+struct rounds {
+	uint64_t n, proposals;
+};
+
+/* Draws which operators the next round is about: few as often as many. */
+static void draw_focus(struct ff_chain *c, uint32_t *first, uint32_t *n)
+{
+	uint32_t all = c->frame->proposer.n_all;
+	double most = (double)all / FOCUS_LEAST;
+
+	*n = (uint32_t)(FOCUS_LEAST * pow(most, ff_random_unit(&c->random)));
+	*first = ff_random_below(&c->random, all - *n + 1);
+}
+
+static int walk_round(struct ff_chain *c, struct rounds *r, bool focused, struct ff_error *err)
+{
+	uint32_t heat = (uint32_t)__builtin_ctzll(++r->n), first = 0, n;
+	double beta = ff_chain_beta(c);
+	uint64_t from = c->proposals;
+	int code;
+
+	n = c->frame->proposer.n_all;
+	if (focused && n > FOCUS_LEAST)
+		draw_focus(c, &first, &n);
+	ff_proposer_focus(&c->frame->proposer, first, n);
+	c->phase_length = (uint64_t)FF_ROUND_PER_NODE * n;
+	if (c->phase_length < FF_ROUND_LEAST)
+		c->phase_length = FF_ROUND_LEAST;
+	heat = heat < HEATS ? heat : HEATS - 1;
+	code = ff_chain_anneal(c, beta / FF_BETA_RANGE / pow(4, heat), beta * FF_BETA_RANGE, err);
+	ff_proposer_focus(&c->frame->proposer, 0, c->frame->proposer.n_all);
+	r->proposals += c->proposals - from;
+	return code;
+}
+
 static int walk_rounds(struct ff_chain *c, struct ff_error *err)
 {
-	double beta = ff_chain_beta(c);
-	uint64_t length = (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_nodes;
+	struct rounds whole = {0}, part = {0};
 
-	c->phase_length = length > FF_ROUND_LEAST ? length : FF_ROUND_LEAST;
 	c->reorders = true;
-	for (uint64_t round = 1; !ff_chain_out_of_budget(c); round++) {
-		uint32_t heat = (uint32_t)__builtin_ctzll(round);
+	while (!ff_chain_out_of_budget(c)) {
+		bool focused = part.proposals < whole.proposals;
 		int code = FF_OK;
 
 		while (code == FF_OK && c->next_exchange <= ff_chain_budget_done(c) &&
@@ -46,12 +83,8 @@ static int walk_rounds(struct ff_chain *c, struct ff_error *err)
 			code = exchange(c, err);
 		if (code == FF_OK)
 			code = ff_chain_return(c, err);
-
 		if (code == FF_OK)
-			code = ff_chain_anneal(c,
-					beta / FF_BETA_RANGE /
-							pow(4, heat < HEATS ? heat : HEATS - 1),
-					beta * FF_BETA_RANGE, err);
+			code = walk_round(c, focused ? &part : &whole, focused, err);
 		if (code < 0)
 			return code;
 	}
@@ -67,7 +100,7 @@ static void *walk(void *chain)
 	c->next_exchange = FF_LEGS_SHARE;
 	if (code == FF_OK)
 		code = ff_chain_walk_legs(c, err);
-	if (code == FF_OK && c->frame->proposer.n_nodes > 0)
+	if (code == FF_OK && c->frame->proposer.n_all > 0)
 		code = walk_rounds(c, err);
 	if (code == FF_OK && c->unsaved)
 		code = ff_chain_save(c, err);

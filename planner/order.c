@@ -12,19 +12,26 @@
 int ff_orders_init(struct ff_orders *o, const struct ff_graph *g, uint64_t seed, uint32_t chain,
 		struct ff_arena *arena, struct ff_error *err)
 {
-	*o = (struct ff_orders){.graph = g};
+	*o = (struct ff_orders){.graph = g, .last = UINT32_MAX};
 	o->random.seed = seed;
 	o->random.stream = ff_philox_stream(chain, 'o');
 	ff_arena_init(&o->scratch);
 	o->order = ff_arena_array(arena, g->n_nodes, sizeof(*o->order));
 	o->drawn = ff_arena_array(arena, g->n_nodes, sizeof(*o->drawn));
 	o->row = ff_arena_array(arena, g->n_nodes, sizeof(*o->row));
-	return o->order && o->drawn && o->row ? FF_OK : ff_fail_memory(err);
+	o->mine = ff_arena_array(arena, g->n_nodes, sizeof(*o->mine));
+	return o->order && o->drawn && o->row && o->mine ? FF_OK : ff_fail_memory(err);
 }
 
 void ff_orders_finish(struct ff_orders *o)
 {
 	ff_arena_finish(&o->scratch);
+}
+
+void ff_orders_focus(struct ff_orders *o, uint32_t first, uint32_t last)
+{
+	o->first = first;
+	o->last = last;
 }
 
 static int find_order(struct ff_orders *o, const struct ff_strategy *s, uint32_t *ret,
@@ -63,13 +70,29 @@ static void draw_places(struct ff_orders *o)
 
 	if (n >= o->n_row)
 		n = 1;
-	from = draw(o, o->n_row - n + 1);
+	from = o->mine[draw(o, o->n_mine)];
+	from = from < o->n_row - n ? from : o->n_row - n;
 	if (draw(o, 2)) {
 		far = far < o->n_row - n - from ? far : o->n_row - n - from;
 		exchange(o, from, n, far);
 	} else {
 		far = far < from ? far : from;
 		exchange(o, from - far, far, n);
+	}
+}
+
+/* The operators in their order, and which places are drawn from. */
+static void list_places(struct ff_orders *o)
+{
+	o->n_row = o->n_mine = 0;
+	for (uint32_t i = 0; i < o->graph->n_nodes; i++) {
+		uint32_t node = o->order[i];
+
+		if (!ff_node_needs_config(o->graph, node))
+			continue;
+		if (node >= o->first && node <= o->last)
+			o->mine[o->n_mine++] = o->n_row;
+		o->row[o->n_row++] = node;
 	}
 }
 
@@ -81,12 +104,9 @@ int ff_orders_draw(struct ff_orders *o, const struct ff_strategy *s, int32_t *pr
 
 	if (code < 0)
 		return code;
-	o->n_row = 0;
-	for (uint32_t i = 0; i < o->graph->n_nodes; i++)
-		if (ff_node_needs_config(o->graph, o->order[i]))
-			o->row[o->n_row++] = o->order[i];
+	list_places(o);
 	*changed = false;
-	if (o->n_row < 2)
+	if (o->n_row < 2 || o->n_mine == 0)
 		return FF_OK;
 	draw_places(o);
 	memset(priority, 0, o->graph->n_nodes * sizeof(*priority));

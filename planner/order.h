@@ -10,6 +10,8 @@ struct ff_orders {
 	struct ff_arena scratch;
 	uint32_t *order, *drawn; /* all nodes, in the current order; in the one drawn */
 	uint32_t *row, n_row;    /* those with a config, in the current order */
+	uint32_t *mine, n_mine;  /* places in the row of those in the focus */
+	uint32_t first, last;
 	struct ff_random random;
 };
 
@@ -18,6 +20,8 @@ int ff_orders_init(struct ff_orders *o, const struct ff_graph *g, uint64_t seed,
 		struct ff_arena *arena, struct ff_error *err);
 void ff_orders_finish(struct ff_orders *o);
 
+/* Nodes `first` to `last` go to other places, among all. */
+void ff_orders_focus(struct ff_orders *o, uint32_t first, uint32_t last);
 /* Draws an order: that of `s`, in which one operator or some in a row are issued earlier or
  * later.  Writes its priorities; *changed is false where that comes to the order of `s`. */
 int ff_orders_draw(struct ff_orders *o, const struct ff_strategy *s, int32_t *priority,

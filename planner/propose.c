@@ -37,16 +37,17 @@ int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_
 		return code;
 	p.random.seed = seed;
 	p.random.stream = ff_philox_stream(stream, 'p');
-	p.node = ff_arena_array(a, g->n_nodes, sizeof(*p.node));
+	p.all = ff_arena_array(a, g->n_nodes, sizeof(*p.all));
 	p.fork = ff_arena_array(a, g->n_nodes, sizeof(*p.fork));
 	p.join = ff_arena_array(a, g->n_nodes, sizeof(*p.join));
 	p.next_like = ff_arena_array(a, g->n_nodes, sizeof(*p.next_like));
 	p.stack = ff_arena_array(a, g->n_nodes, sizeof(*p.stack));
-	if (!p.node || !p.fork || !p.join || !p.next_like || !p.stack)
+	if (!p.all || !p.fork || !p.join || !p.next_like || !p.stack)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_space_count(s, i) > 1)
-			p.node[p.n_nodes++] = i;
+			p.all[p.n_all++] = i;
+	ff_proposer_focus(&p, 0, p.n_all);
 	link_classes(&p);
 	ff_proposer_find_forks(&p);
 	code = ff_proposer_find_readers(&p, a, err);
@@ -55,7 +56,25 @@ int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_
 	return code;
 }
 
-/* Takes out what would change nothing. */
+void ff_proposer_focus(struct ff_proposer *p, uint32_t first, uint32_t n)
+{
+	p->node = p->all + first;
+	p->n_nodes = n;
+}
+
+/* Parameters are where they are first read. */
+static bool is_in_focus(const struct ff_proposer *p, uint32_t node)
+{
+	const struct ff_graph *g = p->graph;
+
+	if (p->n_nodes == p->n_all)
+		return true;
+	if (ff_node_is_parameter(g, node))
+		node = g->edges[g->uses[g->values[g->nodes[node].out].first_use]].node;
+	return node >= p->node[0] && node <= p->node[p->n_nodes - 1];
+}
+
+/* Takes out what would change nothing, and what is to be left as it is. */
 static void drop_equal(struct ff_proposer *p)
 {
 	struct ff_transaction *t = p->t;
@@ -65,8 +84,9 @@ static void drop_equal(struct ff_proposer *p)
 		uint32_t node = t->change[i].node;
 
 		t->at[node] = 0;
-		if (ff_config_equal(&p->graph->nodes[node], &t->change[i].config,
-				    &p->base->config[node]))
+		if (!is_in_focus(p, node) ||
+				ff_config_equal(&p->graph->nodes[node], &t->change[i].config,
+						&p->base->config[node]))
 			continue;
 		t->change[n++] = t->change[i];
 		t->at[node] = n;

@@ -27,7 +27,8 @@ struct ff_kind_record {
 struct ff_proposer {
 	const struct ff_space *space;
 	const struct ff_graph *graph;
-	uint32_t *node, n_nodes;        /* those with a choice */
+	uint32_t *all, n_all;           /* those with a choice */
+	uint32_t *node, n_nodes;        /* some of them in a row: who else is left as it is */
 	uint32_t *fork, n_forks;        /* whose outputs several nodes read, until `join` */
 	uint32_t *join;                 /* by node: where all ways from it meet; FF_NONE: nowhere */
 	uint32_t *class;                /* by node: the first one equal to it */
@@ -45,6 +46,9 @@ struct ff_proposer {
 
 int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_t seed,
 		uint32_t stream, struct ff_arena *a, struct ff_proposer *ret, struct ff_error *err);
+/* From now on only operators number `first` to `first` + `n` - 1 of all are changed, and
+ * parameters that they read. */
+void ff_proposer_focus(struct ff_proposer *p, uint32_t first, uint32_t n);
 /* Draws a transaction that changes at least one node of `current`: one operator, a
  * block of them, or what is beyond their split.  Needs n_nodes > 0. */
 void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
@@ -59,11 +63,12 @@ void ff_proposer_learn(struct ff_proposer *p, bool helped);
 const struct ff_config *ff_proposer_config(const struct ff_proposer *p, uint32_t node);
 /* One operator: a config of the space for `node`, other than it has.
  *
- * Half of them are drawn from the space, whatever the current strategy.  A quarter
+ * Three of eight are drawn from the space, whatever the current strategy.  A quarter
  * aligns the node with a neighbour: the axes of the tensor between them are split
  * alike and on the same devices, so that nothing has to move.  A quarter varies the
  * node's own config: the same degrees on another view, or a factor of two moved
- * between dims on the same devices.  The last two are not symmetric and their
+ * between dims on the same devices.  An eighth takes its degrees to where another operator with as
+ * many parts is.  The last three are not symmetric and their
  * asymmetry is not corrected for: this chain looks for a minimum and does not
  * sample a distribution. */
 void ff_proposer_one(struct ff_proposer *p, uint32_t node, struct ff_config *ret);
@@ -90,10 +95,14 @@ void ff_propose_view(struct ff_proposer *p);
 void ff_propose_updates(struct ff_proposer *p);
 void ff_propose_trade(struct ff_proposer *p);
 void ff_propose_replicas(struct ff_proposer *p);
+
 /* `n` devices, `step` apart. */
 struct ff_progression {
 	uint32_t start, step, n;
 };
+
+/* Devices of a config on a view; of a list, its first and so many behind it. */
+struct ff_progression ff_config_progression(const struct ff_node *n, const struct ff_config *c);
 
 /* Cuts the parameter `node` along its longest axis over the devices `on`, or as many of
  * them as the axis is long: each updates a part of it and the readers gather what they

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define JOIN_TRIES 8 /* at finding one that is elsewhere */
+
 int ff_transaction_init(const struct ff_graph *g, struct ff_arena *a, struct ff_transaction *ret,
 		struct ff_error *err)
 {
@@ -179,6 +181,35 @@ bool ff_proposer_spread(
 	return align(p, l.other, l.other_map, from, l.own_map, config);
 }
 
+/* The same degrees where another operator with as many parts is. */
+static bool join_other(struct ff_proposer *p, const struct ff_node *node,
+		const struct ff_config *own, struct ff_config *ret)
+{
+	struct ff_progression from = ff_config_progression(node, own), on;
+	struct ff_view view = {0};
+
+	if (own->list || own->replicas > 1)
+		return false;
+	for (uint32_t tries = 0; tries < JOIN_TRIES; tries++) {
+		uint32_t other = p->all[ff_random_below(&p->random, p->n_all)];
+		const struct ff_config *c = ff_proposer_config(p, other);
+
+		on = ff_config_progression(&p->graph->nodes[other], c);
+		if (c->list || c->n_parts != own->n_parts ||
+				(on.start == from.start && (on.n == 1 || on.step == from.step)))
+			continue;
+		view.start = on.start;
+		for (uint32_t d = 0; d < node->n_dims; d++)
+			view.stride[d] = own->degree[d] > 1 ? own->stride[d] / from.step * on.step
+							    : 0;
+		if (!ff_view_check(node->n_dims, own->degree, &view, p->space->n_devices))
+			continue;
+		ff_view_config(node->n_dims, own->degree, &view, ret);
+		return true;
+	}
+	return false;
+}
+
 /* The same degrees elsewhere. */
 static void move(struct ff_proposer *p, const struct ff_config *own, uint32_t n_dims,
 		struct ff_config *ret)
@@ -240,6 +271,9 @@ void ff_proposer_one(struct ff_proposer *p, uint32_t node, struct ff_config *ret
 		break;
 	case 3:
 		made = shift(p, n, own, ret);
+		break;
+	case 4:
+		made = join_other(p, n, own, ret);
 		break;
 	default:
 		break;

@@ -317,6 +317,52 @@ START_TEST(test_layers_move_with_what_feeds_them)
 }
 END_TEST
 
+/* Nodes are in the focus if they stand in that row, parameters if who reads them first does. */
+static bool is_within(const struct ff_graph *g, const struct ff_proposer *p, uint32_t node)
+{
+	if (ff_node_is_parameter(g, node))
+		node = g->edges[g->uses[g->values[g->nodes[node].out].first_use]].node;
+	return node >= p->node[0] && node <= p->node[p->n_nodes - 1];
+}
+
+/* While a few operators are walked all others stay as they are, whatever kind is drawn. */
+START_TEST(test_focus)
+{
+	struct ff_random r = {.seed = ff_test_seed(11)};
+	struct ff_machine m = fixture_devices(8, &arena);
+	uint32_t parameters = 0, many = 0;
+	struct ff_error err = {0};
+	struct ff_transaction t;
+	struct ff_space *space;
+	struct ff_strategy s;
+	struct ff_proposer p;
+	struct ff_graph g;
+
+	CHECK_OK(ff_zoo_build("branchnet", 16, NULL, 0, &arena, &g, &err));
+	CHECK_OK(ff_space_create(&g, &m, &space, &err));
+	ff_space_allow(space, FF_SPACE_UPDATES | FF_SPACE_REPLICAS);
+	CHECK_OK(ff_init_strategy("random", space, &g, &m, 0, &arena, &s, &err));
+	CHECK_OK(ff_proposer_init(space, &g, r.seed, 0, &arena, &p, &err));
+	CHECK_OK(ff_transaction_init(&g, &arena, &t, &err));
+	for (uint32_t i = 0; i < 5000; i++) {
+		uint32_t n = 1 + ff_random_below(&r, p.n_all);
+
+		ff_proposer_focus(&p, ff_random_below(&r, p.n_all - n + 1), n);
+		ff_proposer_next(&p, &s, &t);
+		ff_proposer_learn(&p, false);
+		ck_assert_uint_gt(t.n, 0);
+		many += t.n > 1;
+		for (uint32_t k = 0; k < t.n; k++) {
+			ck_assert(n == p.n_all || is_within(&g, &p, t.change[k].node));
+			parameters += ff_node_is_parameter(&g, t.change[k].node);
+		}
+	}
+	ck_assert_uint_gt(parameters, 100);
+	ck_assert_uint_gt(many, 1000);
+	ff_space_destroy(space);
+}
+END_TEST
+
 /* Input layers go to one device and the chain of states to another, and all seeds see it: with
  * inputs brought just before they are read, or layers moved alone, it took 455 us. */
 START_TEST(test_recurrent_network)
@@ -359,6 +405,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_orders_in_small_steps);
 	tcase_add_test(c, test_estimates_know_nodes);
 	tcase_add_test(c, test_layers_move_with_what_feeds_them);
+	tcase_add_test(c, test_focus);
 	tcase_add_test(c, test_recurrent_network);
 	suite_add_tcase(s, c);
 	return s;
