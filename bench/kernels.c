@@ -72,7 +72,7 @@ static int fill_io(struct bench *b, const struct ff_work *w, int64_t workspace,
 		const struct ff_value *t = &b->graph.values[b->graph.edges[n->in + i].value];
 
 		code = fill(b, volume, t->dtype, &io->in[i], err);
-		if (t->dtype == FF_I32)
+		if (i == 1 && (ff_op_row(n->op)->flags & FF_OP_LOSS))
 			io->valid = volume;
 		if (code == FF_OK && w->need_din[i])
 			code = fill(b, volume, FF_F32, &io->din[i], err);

@@ -307,7 +307,7 @@ void ff_phases_checkpoint(const struct ff_graph *g, uint32_t segment, struct ff_
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (ff_node_needs_config(g, i))
-			s->recompute[i] = i != g->loss && ++at % segment != 0;
+			s->recompute[i] = !ff_node_is_loss(g, i) && ++at % segment != 0;
 }
 
 /* One operator, all equal to it, all of its kind, some in a row, or all in segments. */
@@ -330,7 +330,7 @@ static bool draw_recompute(struct ff_phases *p, struct ff_strategy *s)
 			     : reach == 3 ? i >= at && i < end
 					  : i >= at && i < end && i != at + (end - at) / 2;
 
-		if (!meant || other == g->loss || s->recompute[other] == drop)
+		if (!meant || ff_node_is_loss(g, other) || s->recompute[other] == drop)
 			continue;
 		s->recompute[other] = drop;
 		changed = true;

@@ -107,11 +107,15 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 	/* of replicas, one is counted */
 	if (t->kind == FF_TASK_FORWARD && !t->again && (ff_op_row(n->op)->flags & FF_OP_LOSS) &&
 			t->part < ff_config_cells(&x->s->config[t->node])) {
-		j->score = ff_arena_array(&x->arena, 2, sizeof(*j->score));
+		j->score = ff_arena_array(&x->arena, FF_SCORES, sizeof(*j->score));
 		if (!j->score)
 			return ff_fail_memory(err);
-		j->score_index = x->n_scores++;
+		j->score_index = x->n_scores;
+		x->scored[x->n_scores++] = (uint32_t)(t - x->s->tasks);
 	}
+	while (j->loss + 1 < x->s->graph->n_losses && x->s->graph->loss[j->loss] != t->node)
+		j->loss++;
+	j->io->loss = j->loss;
 	return FF_OK;
 }
 
@@ -245,7 +249,8 @@ int ff_bind_jobs(struct ff_executor *x, struct ff_error *err)
 	int code = FF_OK;
 
 	x->job = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->job));
-	if (!scratch || !x->job)
+	x->scored = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->scored));
+	if (!scratch || !x->job || !x->scored)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < s->n_tasks && code == FF_OK; i++) {
 		code = bind_task(x, &s->tasks[i], &x->job[i], scratch, err);

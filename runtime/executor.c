@@ -158,7 +158,7 @@ static void collect_spans(struct ff_executor *x)
 static int walk(struct ff_executor *x, bool last, struct ff_error *err)
 {
 	int code = x->tracing ? x->comm->barrier(x->comm, err) : FF_OK;
-	double score[2] = {0, 0}, us;
+	double us;
 
 	if (code == FF_OK)
 		code = ff_load_begin(x, last, err);
@@ -169,15 +169,9 @@ static int walk(struct ff_executor *x, bool last, struct ff_error *err)
 	if (code < 0)
 		return code;
 	us = ff_clock_us() - x->origin_us;
-	for (uint32_t i = 0; i < x->s->n_tasks; i++) {
-		const struct ff_job *j = &x->job[i];
-
-		for (int k = 0; j->score && k < 2; k++)
-			score[k] += (double)j->score[k];
-	}
 	if (x->tracing)
 		collect_spans(x);
-	code = ff_executor_keep(x, x->training, score, x->valid, us, err);
+	code = ff_executor_keep(x, x->training, NULL, x->valid, us, err);
 	return code < 0 ? code : ff_replay_warm(x, err);
 }
 
@@ -220,13 +214,35 @@ bool ff_executor_runs_ahead(const struct ff_executor *x)
 	return ff_replay_serves(x, true);
 }
 
-int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, struct ff_error *err)
+/* Of all ranks together. */
+static int gather_tested(struct ff_executor *x, struct ff_tested *ret, struct ff_error *err)
+{
+	const struct ff_graph *g = x->s->graph;
+	float sum[2 * FF_MAX_LOSSES] = {0};
+	int code;
+
+	for (uint32_t i = 0; i < g->n_losses; i++) {
+		sum[2 * i] = (float)x->tested[i].loss;
+		sum[2 * i + 1] = (float)x->tested[i].correct;
+	}
+	if ((code = x->comm->sum(x->comm, sum, 2 * g->n_losses, err)) < 0)
+		return code;
+	*ret = (struct ff_tested){0};
+	for (uint32_t i = 0; i < g->n_losses; i++) {
+		double valid = x->tested[i].valid;
+
+		ret->of[i].loss = valid > 0 ? (double)sum[2 * i] / valid : 0;
+		ret->of[i].accuracy = valid > 0 ? (double)sum[2 * i + 1] / valid : 0;
+		ret->loss += g->nodes[g->loss[i]].attrs.loss.weight * ret->of[i].loss;
+	}
+	return FF_OK;
+}
+
+int ff_executor_test(struct ff_executor *x, struct ff_tested *ret, struct ff_error *err)
 {
 	int64_t steps = ff_dataset_steps(x->data, false);
 	int code = ff_replay_wait(x, err);
 	bool tracing = x->tracing;
-	double valid;
-	float sum[2];
 
 	x->tracing = false;
 	memset(x->tested, 0, sizeof(x->tested));
@@ -237,14 +253,7 @@ int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, stru
 	x->tracing = tracing;
 	if (code < 0)
 		return code;
-	sum[0] = (float)x->tested[0];
-	sum[1] = (float)x->tested[1];
-	if ((code = x->comm->sum(x->comm, sum, 2, err)) < 0)
-		return code;
-	valid = x->tested[2];
-	*loss = valid > 0 ? (double)sum[0] / valid : 0;
-	*accuracy = valid > 0 ? (double)sum[1] / valid : 0;
-	return FF_OK;
+	return gather_tested(x, ret, err);
 }
 
 /* What they left is there. */
@@ -266,7 +275,18 @@ int ff_executor_times(struct ff_executor *x, double *us, uint32_t n, struct ff_e
 	return code;
 }
 
-int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct ff_error *err)
+static float total_of(const struct ff_graph *g, const struct ff_past *past)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < g->n_losses; i++)
+		sum += g->nodes[g->loss[i]].attrs.loss.weight * (double)past->loss[i];
+	return (float)sum;
+}
+
+/* Of loss number `which`, or of all together. */
+static int gather_losses(struct ff_executor *x, uint32_t which, double *loss, uint32_t n,
+		struct ff_error *err)
 {
 	int code = wait_for_past(x, n, err);
 	float *own;
@@ -277,11 +297,25 @@ int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct f
 	if (!own)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < n; i++)
-		own[i] = x->past[i].loss;
+		own[i] = which == FF_NONE ? total_of(x->s->graph, &x->past[i])
+					  : x->past[i].loss[which];
 	code = x->comm->sum(x->comm, own, n, err);
 	for (uint32_t i = 0; i < n && code == FF_OK; i++)
 		loss[i] = (double)own[i];
 	free(own);
+	return code;
+}
+
+int ff_executor_loss(struct ff_executor *x, uint32_t which, double *loss, uint32_t n,
+		struct ff_error *err)
+{
+	return gather_losses(x, which, loss, n, err);
+}
+
+int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct ff_error *err)
+{
+	int code = gather_losses(x, FF_NONE, loss, n, err);
+
 	if (code == FF_OK)
 		x->n_past = 0;
 	return code;

@@ -5,6 +5,8 @@
 #include "ff/executor.h"
 #include "prefetch.h"
 
+#define FF_SCORES 2 /* numbers that a part of a loss writes, at most */
+
 /* A device that this process hosts. */
 struct ff_host {
 	uint32_t device;
@@ -47,8 +49,8 @@ struct ff_job {
 	struct ff_kernel_io *io;
 	uint32_t n_additions; /* backward: gradients that are added to others */
 	struct ff_copy *addition;
-	float *score; /* the loss's forward: {loss, correct} of the step */
-	uint32_t score_index;
+	float *score;               /* a loss's forward: what it wrote in the step */
+	uint32_t score_index, loss; /* its number */
 	struct ff_transfer *transfer;
 	uint32_t n_updates; /* UPDATE: one for each group of parameters in the bucket */
 	struct ff_update *update;
@@ -61,7 +63,7 @@ struct ff_job {
 /* What a pass over the schedule loads: pinned memory where the backend has that. */
 struct ff_samples {
 	char *memory;
-	int64_t valid; /* labels that count in its global batch */
+	int64_t valid[FF_MAX_LOSSES]; /* by loss: what counts of its global batch */
 };
 
 /* Load tasks of step k copy from slot ff_batch_slot(k), always the same bytes of it, and that is
@@ -74,14 +76,19 @@ struct ff_prefetched {
 
 /* What a step left behind. */
 struct ff_past {
-	float loss; /* the hosted share */
-	double us;  /* what it took */
+	float loss[FF_MAX_LOSSES]; /* the hosted shares */
+	double us;                 /* what it took */
 };
 
 /* Pinned memory of the passes of one parity that are captured. */
 struct ff_pinned {
 	struct ff_figures *figures;
-	float *score; /* {loss, correct} by score_index */
+	float *score; /* FF_SCORES each, by score_index */
+};
+
+/* Sums of a pass, or of a test, by loss. */
+struct ff_tally {
+	double loss, correct, valid;
 };
 
 struct ff_replay; /* replay.c */
@@ -103,11 +110,11 @@ struct ff_executor {
 	void *load_stage;                 /* host memory that those share, where they need it */
 	bool training;                    /* of the step under way */
 	uint64_t step;
-	int64_t valid;     /* labels that count in its global batch */
-	uint32_t n_scores; /* jobs that have one */
+	int64_t valid[FF_MAX_LOSSES]; /* by loss: what counts of its global batch */
+	uint32_t n_scores, *scored;   /* tasks that have one */
 	uint32_t n_past, cap_past;
-	struct ff_past *past;              /* steps since losses were last asked for */
-	double tested[3];                  /* sums of a test: loss, correct, valid labels */
+	struct ff_past *past; /* steps since losses were last asked for */
+	struct ff_tally tested[FF_MAX_LOSSES];
 	struct ff_replay *replay;          /* NULL: it is not open yet */
 	struct ff_figures *figures;        /* device memory; NULL until something is captured */
 	const struct ff_pinned *capturing; /* NULL: streams run what they are given */
@@ -121,9 +128,10 @@ struct ff_executor {
 bool ff_executor_runs(const struct ff_executor *x, uint32_t task);
 int ff_executor_issue(struct ff_executor *x, struct ff_error *err);
 
-/* past.c: what a pass left behind: its hosted score, its valid labels, its time. */
-int ff_executor_keep(struct ff_executor *x, bool training, const double score[2], int64_t valid,
-		double us, struct ff_error *err);
+/* past.c: what a pass left behind: its scores, in pinned memory or (NULL) as jobs have them, what
+ * counted in it by loss, its time. */
+int ff_executor_keep(struct ff_executor *x, bool training, const float *pinned,
+		const int64_t *valid, double us, struct ff_error *err);
 
 /* replay.c: passes that are captured once for each parity of the step and launched from then
  * on.  Opened when jobs are bound. */

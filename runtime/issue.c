@@ -19,13 +19,13 @@ bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
 static void set_figures(const struct ff_executor *x, struct ff_kernel_io *io)
 {
 	io->step = x->capturing ? UINT64_MAX : x->step;
-	io->valid = x->capturing ? 0 : x->valid;
+	io->valid = x->capturing ? 0 : x->valid[io->loss];
 	io->figures = x->capturing ? x->figures : NULL;
 }
 
 static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
 {
-	float *score = x->capturing ? &x->capturing->score[2 * j->score_index] : j->score;
+	float *score = x->capturing ? &x->capturing->score[FF_SCORES * j->score_index] : j->score;
 	int code;
 
 	if (!j->kernel)
@@ -37,7 +37,8 @@ static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_erro
 	for (uint32_t i = 0; i < j->n_additions && code == FF_OK; i++)
 		code = x->b->copy(j->stream, &j->addition[i], err);
 	if (code == FF_OK && j->score)
-		code = x->b->download(j->stream, score, j->io->out[0], 2 * sizeof(*score), err);
+		code = x->b->download(
+				j->stream, score, j->io->out[0], FF_SCORES * sizeof(*score), err);
 	return code;
 }
 

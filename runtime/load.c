@@ -4,6 +4,7 @@
 #include "executor.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ff/cli.h"
 #include "prefetch.h"
@@ -93,7 +94,7 @@ static int fill_slot(void *arg, const struct ff_batch *pass, struct ff_error *er
 {
 	const struct ff_executor *x = arg;
 	struct ff_samples *samples = x->prefetched->slot + ff_batch_slot(pass->step);
-	int code = ff_dataset_valid(x->data, pass->training, pass->step, &samples->valid, err);
+	int code = ff_dataset_valid(x->data, pass->training, pass->step, samples->valid, err);
 
 	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++) {
 		const struct ff_transfer *t = load_of(x, i);
@@ -168,10 +169,11 @@ int ff_load_begin(struct ff_executor *x, bool last, struct ff_error *err)
 	int code;
 
 	if (!x->prefetched)
-		return ff_dataset_valid(x->data, x->training, x->step, &x->valid, err);
+		return ff_dataset_valid(x->data, x->training, x->step, x->valid, err);
 	code = ff_prefetch_take(x->prefetched->prefetch, &now, last ? NULL : &next, err);
 	if (code == FF_OK)
-		x->valid = x->prefetched->slot[ff_batch_slot(x->step)].valid;
+		memcpy(x->valid, x->prefetched->slot[ff_batch_slot(x->step)].valid,
+				sizeof(x->valid));
 	return code;
 }
 

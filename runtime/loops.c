@@ -101,6 +101,19 @@ void ff_loops_binary(const struct ff_work *w, int sink, struct ff_loops *ret)
 	ff_loops_fill(&a, ret);
 }
 
+void ff_loops_alike(const struct ff_work *w, struct ff_loops *ret)
+{
+	const struct ff_operand *in = w->node->in_map;
+	struct ff_axes a = {.rank = in[0].rank};
+
+	for (uint32_t i = 0; i < a.rank; i++)
+		a.n[i] = ff_region_size(&w->in[0], i);
+	for (uint32_t k = 0; k < 2; k++)
+		ff_region_strides(in[k].order, &w->in[k], a.stride[k]);
+	memcpy(a.sink, a.stride[FF_LOOP_X], sizeof(a.sink));
+	ff_loops_fill(&a, ret);
+}
+
 static bool is_reduced(const struct ff_reduce_attrs *a, uint32_t axis)
 {
 	for (int32_t i = 0; i < a->n_axes; i++)

@@ -34,6 +34,9 @@ void ff_loops_strides(const struct ff_operand *o, const struct ff_region *region
  * from x and y, or the gradient of an operand from x, y and z, the output's. */
 void ff_loops_binary(const struct ff_work *w, int sink, struct ff_loops *ret);
 
+/* Loops over the elements of a part of a node's two inputs of one shape, as the first, x, lies. */
+void ff_loops_alike(const struct ff_work *w, struct ff_loops *ret);
+
 /* Loops of a reduce_* that `w` is a part of: from x, the input, to the output; or to the gradient
  * of the input from z, the output's, and y, the output. */
 void ff_loops_reduce(const struct ff_work *w, bool backward, struct ff_loops *ret);

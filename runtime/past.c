@@ -4,8 +4,11 @@
 
 #include <stdlib.h>
 
-static int keep_past(struct ff_executor *x, double loss, double us, struct ff_error *err)
+static int keep_past(struct ff_executor *x, const struct ff_tally *tally, double us,
+		struct ff_error *err)
 {
+	struct ff_past *past;
+
 	if (x->n_past == x->cap_past) {
 		uint32_t cap = x->cap_past ? 2 * x->cap_past : 256;
 		struct ff_past *grown = realloc(x->past, cap * sizeof(*grown));
@@ -15,18 +18,39 @@ static int keep_past(struct ff_executor *x, double loss, double us, struct ff_er
 		x->past = grown;
 		x->cap_past = cap;
 	}
-	x->past[x->n_past++] = (struct ff_past){(float)loss, us};
+	past = &x->past[x->n_past++];
+	past->us = us;
+	for (uint32_t i = 0; i < x->s->graph->n_losses; i++)
+		past->loss[i] = (float)tally[i].loss;
 	return FF_OK;
 }
 
-/* A batch's loss is a mean over its labels; a test's last batch may have fewer. */
-int ff_executor_keep(struct ff_executor *x, bool training, const double score[2], int64_t valid,
-		double us, struct ff_error *err)
+/* A batch's loss is a mean over what counts in it; a test's last batch may have less. */
+static void keep_tested(struct ff_executor *x, const struct ff_tally *tally)
 {
+	for (uint32_t i = 0; i < x->s->graph->n_losses; i++) {
+		x->tested[i].loss += tally[i].loss * tally[i].valid;
+		x->tested[i].correct += tally[i].correct;
+		x->tested[i].valid += tally[i].valid;
+	}
+}
+
+int ff_executor_keep(struct ff_executor *x, bool training, const float *pinned,
+		const int64_t *valid, double us, struct ff_error *err)
+{
+	struct ff_tally tally[FF_MAX_LOSSES] = {{0}};
+
+	for (uint32_t i = 0; i < x->n_scores; i++) {
+		const struct ff_job *j = &x->job[x->scored[i]];
+		const float *score = pinned ? pinned + FF_SCORES * i : j->score;
+
+		tally[j->loss].loss += (double)score[0];
+		tally[j->loss].correct += (double)score[1];
+	}
+	for (uint32_t i = 0; i < x->s->graph->n_losses; i++)
+		tally[i].valid = (double)valid[i];
 	if (training)
-		return keep_past(x, score[0], us, err);
-	x->tested[0] += score[0] * (double)valid;
-	x->tested[1] += score[1];
-	x->tested[2] += (double)valid;
+		return keep_past(x, tally, us, err);
+	keep_tested(x, tally);
 	return FF_OK;
 }

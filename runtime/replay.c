@@ -17,7 +17,7 @@ struct parity {
 	int64_t sent_bytes[2];       /* that each posts */
 	/* the one that was posted last, unless what it left has been kept */
 	bool pending, training;
-	int64_t valid;
+	int64_t valid[FF_MAX_LOSSES];
 	struct ff_event *since, *ended; /* its time */
 };
 
@@ -66,7 +66,7 @@ static void look_for_obstacles(struct ff_executor *x, bool refused)
 static int open_parity(struct ff_executor *x, struct parity *p, struct ff_error *err)
 {
 	size_t figures = (sizeof(*p->pinned.figures) + 63) / 64 * 64;
-	size_t bytes = figures + x->n_scores * 2 * sizeof(*p->pinned.score);
+	size_t bytes = figures + x->n_scores * FF_SCORES * sizeof(*p->pinned.score);
 	struct ff_device *dev = x->host[0].dev;
 	void *memory = NULL;
 	int code = x->b->pin(dev, bytes, &memory, err);
@@ -172,7 +172,7 @@ const char *ff_replay_obstacle(const struct ff_executor *x)
 static int collect(struct ff_executor *x, struct parity *p, struct ff_error *err)
 {
 	struct ff_replay *r = x->replay;
-	double score[2] = {0, 0}, us = NAN;
+	double us = NAN;
 	int code = r->c->await(x->host[0].compute, p->ended, err);
 
 	p->pending = false;
@@ -180,10 +180,7 @@ static int collect(struct ff_executor *x, struct parity *p, struct ff_error *err
 		code = x->b->elapsed(p->since, p->ended, &us, err);
 	if (code < 0)
 		return code;
-	for (uint32_t i = 0; i < x->n_scores; i++)
-		for (int k = 0; k < 2; k++)
-			score[k] += (double)p->pinned.score[2 * i + (uint32_t)k];
-	return ff_executor_keep(x, p->training, score, p->valid, us, err);
+	return ff_executor_keep(x, p->training, p->pinned.score, p->valid, us, err);
 }
 
 /* In the order in which they were posted, until this parity's has been. */
@@ -305,7 +302,7 @@ static int launch(struct ff_executor *x, struct parity *p, struct ff_error *err)
 	x->comm->sent_bytes += p->sent_bytes[x->training];
 	p->pending = true;
 	p->training = x->training;
-	p->valid = x->valid;
+	memcpy(p->valid, x->valid, sizeof(p->valid));
 	r->last = (uint32_t)(p - r->parity);
 	return FF_OK;
 }
@@ -314,7 +311,7 @@ static int launch(struct ff_executor *x, struct parity *p, struct ff_error *err)
 static void set_figures(struct ff_executor *x, struct ff_figures *f)
 {
 	f->step = x->step;
-	f->valid = x->valid;
+	memcpy(f->valid, x->valid, sizeof(f->valid));
 	for (uint32_t i = 0; x->training && i < x->opt.groups.n; i++)
 		x->s->optimizer->factors(x->opt.groups.setting[i], x->step, &f->factors[i]);
 }

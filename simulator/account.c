@@ -182,7 +182,7 @@ static void last_uses(const struct counted *c, uint32_t *last)
 					    : made_in(c);
 
 	for (uint32_t k = 0; k < mn->block->n_parts; k++)
-		last[k] = v->producer == g->loss
+		last[k] = ff_node_is_loss(g, v->producer)
 					  ? p->n - 1
 					  : ff_program_compute(p, own, c->micro, v->producer);
 	for (uint32_t u = 0; u < v->n_uses; u++) {

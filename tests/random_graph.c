@@ -608,7 +608,7 @@ static void add_end(struct maker *m, int32_t batch)
 						 .dtype = FF_I32,
 						 .classes = RANDOM_CLASSES}};
 	uint32_t open[MAX_VALUES], n_open = 0, last[2];
-	union ff_attrs loss = {.loss = {.smoothing = ff_random_below(m->r, 3) ? 0 : 0.25}};
+	union ff_attrs loss = ff_attrs_preset(FF_OP_SOFTMAX_CROSS_ENTROPY);
 	struct value shape = {.rank = 2, .shape = {batch}};
 
 	for (uint32_t i = 0, n = m->n; i < n; i++) {
@@ -624,7 +624,31 @@ static void add_end(struct maker *m, int32_t batch)
 	linear.linear.out_features = RANDOM_CLASSES;
 	last[0] = ff_builder_add(m->b, FF_OP_LINEAR, "logits", &linear, last, 1);
 	last[1] = ff_builder_add(m->b, FF_OP_INPUT, "labels", &labels, NULL, 0);
+	loss.loss.smoothing = ff_random_below(m->r, 3) ? 0 : 0.25;
+	if (ff_random_below(m->r, 3) == 0) {
+		loss.loss.weight = 0.5;
+		loss.loss.ignore = between(m, 0, RANDOM_CLASSES - 1);
+	}
 	ff_builder_add(m->b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", &loss, last, 2);
+}
+
+/* Another loss, of something that others may read too, bounded; its targets may be the data. */
+static void add_other_loss(struct maker *m)
+{
+	enum ff_op op = between(m, 0, 1) ? FF_OP_MSE : FF_OP_BCE_WITH_LOGITS;
+	const struct value *x = pick(m, 0);
+	union ff_attrs loss = ff_attrs_preset(op), a = ff_attrs_preset(FF_OP_INPUT);
+	uint32_t in[2];
+
+	x = add(m, FF_OP_TANH, NULL, &x, 1, x);
+	loss.loss.weight = 0.25 * between(m, 1, 8);
+	a.input.rank = (int32_t)x->rank;
+	memcpy(a.input.shape, x->shape, sizeof(x->shape));
+	in[0] = x->node;
+	in[1] = agree(x, &m->value[0], FF_NONE) && between(m, 0, 1)
+				? m->value[0].node
+				: ff_builder_add(m->b, FF_OP_INPUT, "targets", &a, NULL, 0);
+	ff_builder_add(m->b, op, "other_loss", &loss, in, 2);
 }
 
 int random_graph(struct ff_random *r, enum ff_dtype type, uint32_t max_ops, struct ff_arena *a,
@@ -652,6 +676,8 @@ int random_graph(struct ff_random *r, enum ff_dtype type, uint32_t max_ops, stru
 	ops = 1 + ff_random_below(r, max_ops);
 	for (uint32_t i = 0; i < ops && m.n < MAX_VALUES / 4; i++)
 		add_any(&m);
+	if (between(&m, 0, 3) == 0)
+		add_other_loss(&m);
 	add_end(&m, image.shape[0]);
 	return ff_builder_finish(m.b, ret, err);
 }

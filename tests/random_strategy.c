@@ -162,7 +162,7 @@ int random_phases(struct ff_random *r, const struct ff_graph *g, struct ff_arena
 	if (ff_random_below(r, 2))
 		random_stages(r, g, s);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		s->recompute[i] = i != g->loss && !ff_node_is_source(g, i) &&
+		s->recompute[i] = !ff_node_is_loss(g, i) && !ff_node_is_source(g, i) &&
 				  ff_random_below(r, 4) < 2 * again - (again == 2);
 	/* some operators need all samples at once */
 	if (ff_graph_micro(g, s->micro_batches, a, micro, err) == FF_OK)

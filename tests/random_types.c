@@ -48,7 +48,7 @@ void random_types(struct ff_random *r, struct ff_graph *g)
 		bool plain = op == FF_REDUCE_SUM && !v->needs_grad &&
 			     !is_sum(&g->nodes[v->producer]);
 
-		if (v->kind != FF_VALUE_ACTIVATION || v->producer == g->loss ||
+		if (v->kind != FF_VALUE_ACTIVATION || ff_node_is_loss(g, v->producer) ||
 				ff_reduce_width((enum ff_reduce)op) > 1 || shares_place(g, v))
 			continue;
 		set_type(g, v, types[ff_random_below(r, plain ? 4 : 3)]);

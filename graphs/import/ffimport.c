@@ -40,6 +40,9 @@ int main(int argc, char **argv)
 			{"--output", FF_OPTION_TEXT, &o.output, "NAME",
 					"the value that goes to the loss (preset: the first "
 					"output)"},
+			{"--loss", FF_OPTION_TEXT, &o.loss, "NAME",
+					"softmax_cross_entropy (preset), mse or "
+					"bce_with_logits"},
 			{"--classes-last", FF_OPTION_FLAG, &o.classes_last, NULL,
 					"the classes are its last axis, not axis 1 (sequences)"},
 			{"--name", FF_OPTION_TEXT, &o.name, "NAME",
@@ -49,9 +52,10 @@ int main(int argc, char **argv)
 			.name = "ffimport",
 			.usage = "MODEL.onnx [-o GRAPH] [--weights FILE] [options]",
 			.summary = "Writes the operator graph and the weights of an ONNX model.",
-			.details = "A softmax cross entropy with labels is put behind the model's "
-				   "output. Operators\n"
-				   "that are not supported are told all at once.\n"
+			.details = "A loss is put behind the model's output, with an input of "
+				   "labels or "
+				   "targets.\n"
+				   "Operators that are not supported are told all at once.\n"
 				   "\n"
 				   "  torch.onnx.export(model, x, \"model.onnx\", "
 				   "do_constant_folding=False,\n"

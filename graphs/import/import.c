@@ -331,8 +331,34 @@ static int walk(struct ff_import *im)
 	return missing.n ? fail_missing(im, &missing) : FF_OK;
 }
 
+static int refuse_output(
+		struct ff_import *im, const struct ff_onnx_value *output, const char *expected)
+{
+	return ff_fail(im->err, FF_E_INPUT, "%s: %s: expected %s", im->opt->model, output->name,
+			expected);
+}
+
+/* Targets, one for every element that the output has, and the loss. */
+static int add_point_loss(struct ff_import *im, const struct ff_onnx_value *output, enum ff_op op)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_INPUT);
+	uint32_t in[2] = {output->port};
+	int code;
+
+	if (output->kind != FF_ONNX_NODE || output->arranged || !output->rank ||
+			output->dtype != FF_F32)
+		return refuse_output(im, output, "numbers of each sample");
+	a.input.rank = (int32_t)output->rank;
+	for (uint32_t k = 0; k < output->rank; k++)
+		a.input.shape[k] = output->shape[k];
+	if ((code = ff_emit_input(im, "target", &a, &in[1])) < 0)
+		return code;
+	ff_builder_add(im->builder, op, "loss", NULL, in, 2);
+	return FF_OK;
+}
+
 /* Labels, one for every element that the output has beside its classes, and the loss. */
-static int add_loss(struct ff_import *im, const struct ff_onnx_value *output)
+static int add_class_loss(struct ff_import *im, const struct ff_onnx_value *output)
 {
 	uint32_t last = output->rank - 1, logits = output->port, label, in[2];
 	bool move = im->opt->classes_last && output->rank > 2;
@@ -341,9 +367,7 @@ static int add_loss(struct ff_import *im, const struct ff_onnx_value *output)
 
 	if (output->kind != FF_ONNX_NODE || output->arranged || output->rank < 2 ||
 			output->dtype != FF_F32)
-		return ff_fail(im->err, FF_E_INPUT,
-				"%s: %s: expected numbers for each class of each sample",
-				im->opt->model, output->name);
+		return refuse_output(im, output, "numbers for each class of each sample");
 	a.input.dtype = FF_I32;
 	a.input.classes = output->shape[move ? last : 1];
 	a.input.rank = (int32_t)last;
@@ -362,6 +386,21 @@ static int add_loss(struct ff_import *im, const struct ff_onnx_value *output)
 	in[1] = label;
 	ff_builder_add(im->builder, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
 	return FF_OK;
+}
+
+static int add_loss(struct ff_import *im, const struct ff_onnx_value *output)
+{
+	const char *name = im->opt->loss;
+	enum ff_op op = FF_OP_SOFTMAX_CROSS_ENTROPY;
+	const struct ff_op_row *row = name ? ff_op_find(name, &op) : ff_op_row(op);
+
+	if (!row || !(row->flags & FF_OP_LOSS))
+		return ff_fail(im->err, FF_E_INPUT,
+				"--loss %.100s: expected softmax_cross_entropy, mse or "
+				"bce_with_logits",
+				name);
+	return row->predicts == FF_PREDICTS_CLASSES ? add_class_loss(im, output)
+						    : add_point_loss(im, output, op);
 }
 
 static int write_weights(struct ff_import *im)

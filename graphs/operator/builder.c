@@ -399,7 +399,7 @@ static int check_uses(struct ff_builder *b, struct ff_graph *g)
 		const struct ff_value *v = &g->values[k];
 		const struct ff_node *n = &g->nodes[v->producer];
 
-		if (v->n_uses || v->producer == g->loss || v->kind == FF_VALUE_SAVED)
+		if (v->n_uses || ff_node_is_loss(g, v->producer) || v->kind == FF_VALUE_SAVED)
 			continue;
 		if (n->n_out - n->n_saved == 1)
 			return FAIL(b, &b->nodes[v->producer], "the output of \"%s\" is not used",
@@ -410,22 +410,23 @@ static int check_uses(struct ff_builder *b, struct ff_graph *g)
 	return FF_OK;
 }
 
-/* One loss, everything else is used, and there is something to train. */
+/* Losses, everything else is used, and there is something to train. */
 static int check_ends(struct ff_builder *b, struct ff_graph *g)
 {
 	const struct pending *whole = &(struct pending){.place = b->root};
 
-	g->loss = FF_NONE;
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		if (!(ff_op_flags_of(g, i) & FF_OP_LOSS))
+		if (!ff_node_is_loss(g, i))
 			continue;
-		if (g->loss != FF_NONE)
-			return FAIL(b, &b->nodes[i], "\"%s\" is a second loss beside \"%s\"",
-					g->nodes[i].name, g->nodes[g->loss].name);
-		g->loss = i;
+		if (g->n_losses == FF_MAX_LOSSES)
+			return FAIL(b, &b->nodes[i], "\"%s\" is one loss more than %d",
+					g->nodes[i].name, FF_MAX_LOSSES);
+		g->loss[g->n_losses++] = i;
 	}
-	if (g->loss == FF_NONE)
-		return FAIL(b, whole, "there is no loss, expected one softmax_cross_entropy");
+	if (!g->n_losses)
+		return FAIL(b, whole,
+				"there is no loss, expected a softmax_cross_entropy, mse or "
+				"bce_with_logits");
 	if (check_uses(b, g) < 0)
 		return b->err.code;
 	if (!ff_graph_parameters(g))

@@ -4,12 +4,22 @@
 #ifndef FF_GRAPHS_DERIVE_H
 #define FF_GRAPHS_DERIVE_H
 
+#include <float.h>
+
 #include "ff/graph.h"
 #include "ff/work.h"
 
 #define FF_OP_EXTERN(e, row) extern const struct ff_op_row ff_op_##row;
 FF_OPS(FF_OP_EXTERN)
 #undef FF_OP_EXTERN
+
+/* What every loss has: how much it counts among those of its graph. */
+#define FF_LOSS_WEIGHT                                                                             \
+	{                                                                                          \
+		.name = "weight", .type = FF_ATTR_REAL,                                            \
+		.offset = offsetof(union ff_attrs, loss.weight), .max = FLT_MAX, .preset = 1,      \
+		.later = 1                                                                         \
+	}
 
 /* One node under construction; the nodes before it are complete. */
 struct ff_derive {

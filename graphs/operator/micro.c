@@ -17,13 +17,14 @@ static bool is_by_sample(const struct ff_node *n, const struct ff_operand *o)
 
 /* Samples must not meet in a node, or a part of the batch would not compute what
  * the whole computes.  Parameters have none; a loss is a sum over its samples. */
-static bool keeps_samples_apart(const struct ff_graph *g, const struct ff_node *n)
+static bool keeps_samples_apart(const struct ff_node *n)
 {
 	bool apart = true;
 
 	for (uint32_t i = 0; i < n->n_data; i++)
 		apart = apart && is_by_sample(n, &n->in_map[i]);
-	for (uint32_t k = 0; k < n->n_out - n->n_saved && n != &g->nodes[g->loss]; k++)
+	for (uint32_t k = 0; k < n->n_out - n->n_saved && !(ff_op_row(n->op)->flags & FF_OP_LOSS);
+			k++)
 		apart = apart && is_by_sample(n, &n->out_map[k]);
 	return apart;
 }
@@ -36,7 +37,7 @@ static int check(const struct ff_graph *g, uint32_t micro_batches, struct ff_err
 				"one size",
 				g->name, g->batch, micro_batches);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_computed(g, i) && !keeps_samples_apart(g, &g->nodes[i]))
+		if (ff_node_is_computed(g, i) && !keeps_samples_apart(&g->nodes[i]))
 			return ff_fail(err, FF_E_INPUT,
 					"graph %s cannot be trained in micro-batches: operator %s "
 					"does not keep samples apart",

@@ -107,7 +107,7 @@ static int check_recompute(
 		const struct ff_graph *g, const struct ff_strategy *s, struct ff_error *err)
 {
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (s->recompute[i] && (i == g->loss || ff_node_is_source(g, i)))
+		if (s->recompute[i] && (ff_node_is_loss(g, i) || ff_node_is_source(g, i)))
 			return ff_fail(err, FF_E_INPUT, "%s cannot be computed again",
 					g->nodes[i].name);
 	return FF_OK;

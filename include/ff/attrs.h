@@ -118,8 +118,10 @@ struct ff_norm_attrs {
 struct ff_recurrent_attrs {
 	int32_t bias, reverse, cell;
 };
+/* Of losses those that they have; `weight` every one. */
 struct ff_loss_attrs {
-	double smoothing;
+	double weight, smoothing;
+	int32_t ignore;
 };
 union ff_attrs {
 	struct ff_input_attrs input;

@@ -27,8 +27,10 @@ struct ff_kernel_io {
 	uint64_t seed, step; /* dropout: Philox(seed), stream of (node, step) */
 	uint32_t micro;      /* micro-batch: how many batches of the graph's size lie before */
 	bool training;       /* false: dropout passes its input */
-	int64_t valid;       /* labels of the global batch that are not ignored (not -1): a loss is
-			      * the mean over them, whatever part of them it sees */
+	uint32_t loss;       /* a loss: its number among the graph's */
+	int64_t valid;       /* a loss: labels of the global batch that are not ignored, or targets
+			      * that are numbers: it is the mean over them, whatever part of them
+			      * it sees */
 	const struct ff_figures *figures; /* NULL, or where step and valid are, captured */
 };
 

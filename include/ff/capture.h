@@ -5,6 +5,7 @@
 #ifndef FF_CAPTURE_H
 #define FF_CAPTURE_H
 
+#include "ff/graph.h"
 #include "ff/optimizer.h"
 
 struct ff_device; /* each backend has its own */
@@ -16,7 +17,7 @@ struct ff_captured;
  * namesakes in struct ff_kernel_io and struct ff_update. */
 struct ff_figures {
 	uint64_t step;
-	int64_t valid;
+	int64_t valid[FF_MAX_LOSSES];            /* by number of the loss */
 	union ff_factors factors[FF_MAX_GROUPS]; /* by group of parameters */
 };
 

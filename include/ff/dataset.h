@@ -19,13 +19,13 @@ int64_t ff_dataset_samples(const struct ff_dataset *d, bool train);
  * rounded up in testing. */
 int64_t ff_dataset_steps(const struct ff_dataset *d, bool train);
 /* Fills a dense shard of `region` of input `node` for global batch `step` (training: shuffled
- * anew each epoch; testing: in order; samples behind the last have labels and ids of -1, float
- * targets that are no numbers, other values 0).  FF_E_IO where a file cannot be read (any more),
- * FF_E_INPUT where it holds what is no class. */
+ * anew each epoch; testing: in order; samples behind the last have labels that count for
+ * nothing, ids of -1, float targets that are no numbers, other values 0).  FF_E_IO where a file
+ * cannot be read (any more), FF_E_INPUT where it holds what is no class. */
 int ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,
 		const struct ff_region *region, void *shard, struct ff_error *err);
-/* Labels of global batch `step` that count, which are all but those of -1; of float targets all
- * numbers.  Errors as above. */
+/* By loss of the graph, so many of `ret`: targets of global batch `step` that count, which are
+ * labels but for those that it ignores; of float targets all numbers.  Errors as above. */
 int ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step, int64_t *ret,
 		struct ff_error *err);
 

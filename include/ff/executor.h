@@ -58,12 +58,24 @@ bool ff_executor_runs_ahead(const struct ff_executor *x);
  * is, nor one that is traced.  FF_CUDA_GRAPH=0 in the environment refuses it, FF_CUDA_GRAPH=1
  * insists: what is in the way is an error of ff_executor_create then. */
 const char *ff_executor_obstacle(const struct ff_executor *x);
-/* Forward passes over the whole test set. */
-int ff_executor_test(struct ff_executor *x, double *accuracy, double *loss, struct ff_error *err);
+/* What forward passes over the whole test set found: of each of the graph's losses by number, and
+ * what they add up to, each by its weight.  The share that is predicted right is of losses that
+ * have such (ff_op_row.predicts), else 0. */
+struct ff_tested {
+	double loss;
+	struct {
+		double loss, accuracy;
+	} of[FF_MAX_LOSSES];
+};
+int ff_executor_test(struct ff_executor *x, struct ff_tested *ret, struct ff_error *err);
 /* What each of the `n` steps since losses were last asked for took here: from its beginning, or
  * from the end of the one that was under way then. */
 int ff_executor_times(struct ff_executor *x, double *us, uint32_t n, struct ff_error *err);
-/* Mean loss of each of the `n` steps since the last call, the same on all ranks. */
+/* Mean of loss number `which` in each of the `n` steps since the last call of ff_executor_losses,
+ * the same on all ranks. */
+int ff_executor_loss(struct ff_executor *x, uint32_t which, double *loss, uint32_t n,
+		struct ff_error *err);
+/* The same of all losses together, by weight, after which those steps are forgotten. */
 int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct ff_error *err);
 /* Learning rate of a group of parameters from the next step on. */
 void ff_executor_set_rate(struct ff_executor *x, uint32_t group, double rate);

@@ -13,6 +13,7 @@
 
 #define FF_MAX_INPUTS 130    /* of a node, its parameters among them */
 #define FF_MAX_OUTPUTS 32    /* what it saves among them */
+#define FF_MAX_LOSSES 8      /* of a graph */
 #define FF_MAX_NODES 1000000 /* below 2^20: FF_PORT */
 
 enum ff_value_kind {
@@ -80,7 +81,9 @@ struct ff_graph {
 	struct ff_value *values;
 	struct ff_edge *edges;
 	uint32_t *uses;
-	uint32_t loss;                /* the one node with FF_OP_LOSS, last in its chain */
+	/* The nodes with FF_OP_LOSS, at least one, ascending.  Each is the last of its chain; what
+	 * is trained is the sum of all, each by its weight. */
+	uint32_t n_losses, loss[FF_MAX_LOSSES];
 	int32_t batch;                /* extent of axis 0 of every input */
 	uint64_t hash;                /* FNV-1a of the canonical JSON; strategies carry it */
 	const struct ff_names *names; /* for ff_graph_find */
@@ -104,6 +107,10 @@ static inline bool ff_node_is_source(const struct ff_graph *g, uint32_t node)
 static inline bool ff_node_is_parameter(const struct ff_graph *g, uint32_t node)
 {
 	return ff_op_flags_of(g, node) & FF_OP_UPDATE;
+}
+static inline bool ff_node_is_loss(const struct ff_graph *g, uint32_t node)
+{
+	return ff_op_flags_of(g, node) & FF_OP_LOSS;
 }
 /* Neither an input nor a parameter: it has forward and backward kernels. */
 static inline bool ff_node_is_computed(const struct ff_graph *g, uint32_t node)

@@ -9,12 +9,13 @@ struct ff_import_options {
 	const char *model;   /* path */
 	const char *name;    /* of the graph; NULL: of the file */
 	const char *output;  /* which output goes to the loss; NULL: the first */
+	const char *loss;    /* name of its operator; NULL: softmax_cross_entropy */
 	uint64_t batch;      /* where the model leaves it open; 0: it must not */
 	bool classes_last;   /* the output's last axis has the classes, not axis 1 */
 	const char *weights; /* safetensors file to write; NULL: none */
 };
 
-/* Reads the model, builds its graph with a softmax cross entropy behind the output, and
+/* Reads the model, builds its graph with a loss behind the output, and
  * writes the weights.  FF_E_INPUT names all operators that are not supported at once. */
 int ff_import_onnx(const struct ff_import_options *opt, struct ff_arena *a, struct ff_graph *ret,
 		struct ff_error *err);

@@ -74,8 +74,9 @@ struct ff_derive; /* graphs/derive.h */
 struct ff_work;   /* ff/work.h */
 
 enum ff_op_flags {
-	FF_OP_SOURCE = 1, /* reads the data set; has no config */
-	FF_OP_LOSS = 2,   /* ends the graph; its output is each part's share of the mean loss */
+	FF_OP_SOURCE = 1,       /* reads the data set; has no config */
+	FF_OP_LOSS = 2,         /* ends a chain; its output is each part's share of the mean, and of
+				 * those who are right */
 	FF_OP_BACKWARD_IN = 4,  /* backward reads the inputs */
 	FF_OP_BACKWARD_OUT = 8, /* backward reads the first output */
 	/* A parameter: forward it is there, backward it is updated; made by those that
@@ -87,6 +88,13 @@ enum ff_op_flags {
 	 * are that node's, on the same devices, and have no config of their own. */
 	FF_OP_PRELUDE = 64,
 	FF_OP_CONSTANT = 128, /* backward takes its outputs as given: no gradient goes through */
+};
+
+/* What a loss compares with targets, and so what can be right or wrong. */
+enum ff_predicts {
+	FF_PREDICTS_NUMBERS, /* nothing is */
+	FF_PREDICTS_BITS,    /* 0 or 1 */
+	FF_PREDICTS_CLASSES, /* one of several */
 };
 
 /* What a node has beside the inputs it names. */
@@ -108,6 +116,7 @@ struct ff_op_row {
 	const char *param[FF_MAX_PARAMS]; /* names of its parameters: "weight", "bias" */
 	const char *kept[FF_MAX_KEPT];    /* of what it keeps: "running_mean", "running_var" */
 	bool normalises;                  /* its parameters are those of a norm */
+	uint8_t predicts;                 /* a loss: enum ff_predicts */
 	/* NULL, or what comes behind the node's name in that of its prelude: a node that is
 	 * made beside it, reads the same data and has the same dims and maps of them.  Its
 	 * outputs are read behind the data: results that the parts of one split exchange

@@ -45,6 +45,11 @@
 	X(FF_OP_ADAPTIVE_POOL, adaptive_pool)                                                      \
 	X(FF_OP_UPSAMPLE, upsample)
 
+/* Losses that compare each element with a target's (rows/point_loss.c, runtime/point_loss.h). */
+#define FF_POINT_LOSS_OPS(X)                                                                       \
+	X(FF_OP_MSE, mse)                                                                          \
+	X(FF_OP_BCE_WITH_LOGITS, bce_with_logits)
+
 /* X(enumerator, row): `row` names `ff_op_<row>` in graphs/operator/rows/ and the
  * kernels `ff_<backend>_<row>_*` of every backend. */
 #define FF_OPS(X)                                                                                  \
@@ -86,6 +91,7 @@
 	X(FF_OP_LSTM, lstm)                                                                        \
 	X(FF_OP_GRU, gru)                                                                          \
 	X(FF_OP_SOFTMAX_STATISTICS, softmax_statistics)                                            \
-	X(FF_OP_SOFTMAX_CROSS_ENTROPY, softmax_cross_entropy)
+	X(FF_OP_SOFTMAX_CROSS_ENTROPY, softmax_cross_entropy)                                      \
+	FF_POINT_LOSS_OPS(X)
 
 #endif

@@ -8,16 +8,15 @@
 #include "kernel.h"
 #include "real.h"
 
-#define IGNORED (-1) /* as PyTorch's ignore_index=-1 */
-#define SHARES 256   /* more than threads, few enough for the stack */
+#define SHARES 256 /* more than threads, few enough for the stack */
 
 /* Positions are labels; each has a column of `classes` logits, `step` apart, of which
  * the first is class `first`. */
 struct loss {
 	enum ff_dtype type; /* of logits and their gradient; all else is float32 */
 	int64_t positions, step;
-	int32_t first, classes, all_classes;
-	double smooth, each; /* of the target what all classes share, and one's share */
+	int32_t first, classes, all_classes, ignore; /* as PyTorch's ignore_index */
+	double weight, smooth, each; /* of the target what all classes share, and one's share */
 	/* axes of the labels, outermost first */
 	uint32_t rank;
 	int64_t n[FF_MAX_RANK], logit_stride[FF_MAX_RANK], label_stride[FF_MAX_RANK];
@@ -47,7 +46,7 @@ static struct position find(const struct loss *l, const struct ff_kernel_io *io,
 		i /= l->n[axis];
 	}
 	p.label = labels[label];
-	p.valid = p.label >= 0 && p.label < l->all_classes;
+	p.valid = p.label != l->ignore && p.label >= 0 && p.label < l->all_classes;
 	return p;
 }
 
@@ -115,9 +114,9 @@ static int check_labels(const struct ff_kernel *k, const struct ff_kernel_io *io
 	const int32_t *labels = io->in[1];
 
 	for (int64_t i = 0; i < n; i++)
-		if (labels[i] != IGNORED && (labels[i] < 0 || labels[i] >= l->all_classes))
-			return ff_fail(err, FF_E_INPUT, "%s: label %d is not in -1..%d", k->name,
-					labels[i], l->all_classes - 1);
+		if (labels[i] != l->ignore && (labels[i] < 0 || labels[i] >= l->all_classes))
+			return ff_fail(err, FF_E_INPUT, "%s: label %d is neither %d nor in 0..%d",
+					k->name, labels[i], l->ignore, l->all_classes - 1);
 	return FF_OK;
 }
 
@@ -213,7 +212,7 @@ static int run_forward(
 	return FF_OK;
 }
 
-/* (softmax - target) / valid; nothing for labels that are ignored. */
+/* weight (softmax - target) / valid; nothing for labels that are ignored. */
 FF_REAL_LOOP void gradient(
 		enum ff_dtype type, const struct loss *l, const struct ff_kernel_io *io, int64_t i)
 {
@@ -229,7 +228,7 @@ FF_REAL_LOOP void gradient(
 			ff_real_put(type, dx, k * l->step, 0);
 		return;
 	}
-	scale = (float)(1 / ((1 + (double)all[1]) * (double)io->valid));
+	scale = (float)(l->weight / ((1 + (double)all[1]) * (double)io->valid));
 	share = (float)((1 + (double)all[1]) * l->each);
 	more = (float)((1 + (double)all[1]) * (l->smooth - l->each));
 	for (int32_t k = 0; k < l->classes; k++)
@@ -272,6 +271,8 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, const struct ff
 	l->classes = ff_region_size(&w->in[0], 1);
 	l->all_classes = w->node->in_map[0].shape[1];
 	l->step = logit_stride[1];
+	l->ignore = w->node->attrs.loss.ignore;
+	l->weight = w->node->attrs.loss.weight;
 	l->smooth = w->node->op == FF_OP_SOFTMAX_CROSS_ENTROPY ? w->node->attrs.loss.smoothing : 0;
 	l->each = l->smooth / l->all_classes;
 	l->rank = w->in[1].rank;

@@ -13,8 +13,8 @@ static int explain_label(const struct ff_kernel *k, struct ff_error *err)
 {
 	const struct loss *l = k->state;
 
-	return ff_fail(err, FF_E_INPUT, "%s: label %d is not in -1..%d", k->name, k->trouble->value,
-			l->shape.all_classes - 1);
+	return ff_fail(err, FF_E_INPUT, "%s: label %d is neither %d nor in 0..%d", k->name,
+			k->trouble->value, l->shape.ignore, l->shape.all_classes - 1);
 }
 
 static int explain_count(const struct ff_kernel *k, struct ff_error *err)
@@ -44,6 +44,7 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 
 	shape.valid = io->valid;
 	shape.figures = io->figures;
+	shape.loss = io->loss;
 	if (less)
 		code = ff_launch_less(l->type, &shape, io->in[0], io->in[1], io->in[2], less,
 				ff_stream_queue(s));
@@ -61,6 +62,7 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 
 	shape.valid = io->valid;
 	shape.figures = io->figures;
+	shape.loss = io->loss;
 	return ff_kernel_launched(ff_launch_loss_gradient(l->type, &shape, io->in[0], io->in[1],
 						  io->in[2], io->din[0], ff_stream_queue(s)),
 			k, err);
@@ -86,6 +88,8 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, const struct ff
 	p->classes = ff_region_size(&w->in[0], 1);
 	p->all_classes = w->node->in_map[0].shape[1];
 	p->step = logit_stride[1];
+	p->ignore = w->node->attrs.loss.ignore;
+	p->weight = w->node->attrs.loss.weight;
 	l->less = -1;
 	if (w->node->op == FF_OP_SOFTMAX_CROSS_ENTROPY) {
 		p->smooth = w->node->attrs.loss.smoothing;

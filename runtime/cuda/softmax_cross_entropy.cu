@@ -28,14 +28,14 @@ FF_DEVICE struct position find(const struct ff_loss &l, const int32_t *labels, i
 		i /= l.n[axis];
 	}
 	p.label = labels[label];
-	p.valid = p.label >= 0 && p.label < l.all_classes;
+	p.valid = p.label != l.ignore && p.label >= 0 && p.label < l.all_classes;
 	return p;
 }
 
 /* Of the whole batch. */
 FF_DEVICE int64_t valid_of(const struct ff_loss &l)
 {
-	return l.figures ? l.figures->valid : l.valid;
+	return l.figures ? l.figures->valid[l.loss] : l.valid;
 }
 
 struct top {
@@ -96,7 +96,7 @@ FF_KERNEL void statistics(struct ff_loss l, const T *logits, const int32_t *labe
 	}
 	if (!here || lane > 0)
 		return;
-	if (p.label < -1 || p.label >= l.all_classes) {
+	if (p.label != l.ignore && !p.valid) {
 		trouble->value = p.label;
 		trouble->found = 1;
 	}
@@ -182,7 +182,7 @@ FF_KERNEL void loss(struct ff_loss l, const int32_t *labels, const float *all, c
 	out[1] = (float)s.correct;
 }
 
-/* (softmax - target) / valid; nothing for labels that are ignored. */
+/* weight (softmax - target) / valid; nothing for labels that are ignored. */
 template <class T>
 FF_KERNEL void gradient(
 		struct ff_loss l, const T *logits, const int32_t *labels, const float *all, T *din)
@@ -196,7 +196,7 @@ FF_KERNEL void gradient(
 	p = find(l, labels, i);
 	most = all[p.pair];
 	rest = all[p.pair + 1];
-	scale = (float)(1 / ((1 + (double)rest) * (double)valid_of(l)));
+	scale = (float)(l.weight / ((1 + (double)rest) * (double)valid_of(l)));
 	share = (float)((1 + (double)rest) * l.each);
 	more = (float)((1 + (double)rest) * (l.smooth - l.each));
 	for (int32_t c = (int32_t)threadIdx.x; c < l.classes; c += (int32_t)blockDim.x) {

@@ -12,8 +12,9 @@
 struct ff_loss {
 	int64_t positions, step, valid;
 	const struct ff_figures *figures; /* NULL, or where `valid` is */
-	double smooth, each;
-	int32_t first, classes, all_classes;
+	double weight, smooth, each;
+	int32_t first, classes, all_classes, ignore;
+	uint32_t loss; /* its number */
 	uint32_t rank;
 	int64_t n[6], logit_stride[6], label_stride[6], pair_stride[6];
 };

@@ -148,7 +148,7 @@ static int read_wholes(const struct ff_columns *c, struct reader *r, int64_t sam
 		return code;
 	ff_element_rows[r->column.element].wholes(piece.in, n, value);
 	for (int32_t i = 0; i < n; i++) {
-		if (value[i] < -1 || value[i] >= r->field->classes)
+		if (value[i] != r->field->none && (value[i] < 0 || value[i] >= r->field->classes))
 			return refuse(c, r, &piece, i, value[i], err);
 		if (out)
 			out[i * step] = (int32_t)value[i];
@@ -368,6 +368,8 @@ static int check_column(struct ff_columns *c, int train, uint32_t field, struct 
 			c->base.ignores = true;
 		return check_wholes(c, r, err);
 	}
+	if (r->field->compared && !ff_element_is_whole(r->column.element))
+		c->base.ignores = true;
 	return r->column.pixels && train ? learn_pixels(c, field, err) : FF_OK;
 }
 

@@ -20,11 +20,20 @@ struct ff_dataset {
 	struct ff_source *source;
 	struct ff_order *order;
 	const struct ff_graph *graph;
-	uint32_t labels; /* of the fields, what the loss counts; FF_NONE: there are none */
+	uint32_t targets[FF_MAX_LOSSES]; /* by loss: of the fields, what it counts */
 	int64_t batch;
 	pthread_mutex_t *
 			lock; /* who reads the source and asks for the order; NULL: not there yet */
 };
+
+static const struct ff_field *field_of(const struct ff_dataset *d, uint32_t node)
+{
+	const struct ff_field *f = d->fields.field;
+
+	while (f->node != node)
+		f++;
+	return f;
+}
 
 static int check_samples(const struct ff_dataset *d, struct ff_error *err)
 {
@@ -63,11 +72,12 @@ static int open_all(struct ff_dataset *d, const char *spec, uint64_t seed, struc
 	d->lock = lock;
 	if ((code = open_source(d, spec, seed, err)) < 0 || (code = check_samples(d, err)) < 0)
 		return code;
-	d->labels = FF_NONE;
-	for (uint32_t i = 0; i < d->fields.n; i++)
-		if (d->fields.field[i].node ==
-				ff_edge_source(d->graph, d->graph->nodes[d->graph->loss].in + 1))
-			d->labels = i;
+	for (uint32_t i = 0; i < d->graph->n_losses; i++) {
+		uint32_t edge = d->graph->nodes[d->graph->loss[i]].in + 1;
+
+		d->targets[i] = (uint32_t)(field_of(d, ff_edge_source(d->graph, edge)) -
+					   d->fields.field);
+	}
 	return ff_order_create(d->source->samples[1], seed, &d->order, err);
 }
 
@@ -128,48 +138,67 @@ static int64_t sample_at(const struct ff_dataset *d, bool train, uint64_t step, 
 	return ff_order_at(d->order, step / steps, (int64_t)(step % steps) * d->batch + row);
 }
 
-/* ---- labels that count ---- */
+/* ---- targets that count ---- */
 
 /* Of one sample.  The lock is held. */
-static int count_labels(
+static int count_sample(
 		const struct ff_dataset *d, struct ff_pick *p, int64_t *n, struct ff_error *err)
 {
 	const struct ff_field *f = &d->fields.field[p->field];
+	struct ff_source *s = d->source;
 	int32_t label[LINE];
+	float value[LINE];
 
 	for (int64_t k = 0; k < f->elements; k += LINE) {
 		int32_t some = f->elements - k < LINE ? (int32_t)(f->elements - k) : LINE;
-		int code = d->source->wholes(d->source, p, k, some, label, 1, err);
+		int code = f->whole ? s->wholes(s, p, k, some, label, 1, err)
+				    : s->reals(s, p, k, some, value, 1, err);
 
 		if (code < 0)
 			return code;
 		for (int32_t i = 0; i < some; i++)
-			*n += label[i] != -1;
+			*n += f->whole ? label[i] != f->none : !isnan(value[i]);
 	}
 	return FF_OK;
 }
 
-int ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step, int64_t *ret,
-		struct ff_error *err)
+/* Whether some may not. */
+static bool must_count(const struct ff_dataset *d, const struct ff_field *f)
 {
-	struct ff_pick p = {.field = d->labels, .train = train};
+	return d->source->ignores || (f->whole && f->none >= 0 && f->none < f->classes);
+}
+
+static int count_targets(const struct ff_dataset *d, bool train, uint64_t step, uint32_t field,
+		int64_t *ret, struct ff_error *err)
+{
+	struct ff_pick p = {.field = field, .train = train};
 	int64_t n = 0, rows;
 	int code = FF_OK;
 
 	rows = train ? d->batch : d->source->samples[0] - (int64_t)step * d->batch;
 	rows = rows < d->batch ? rows : d->batch;
-	if (d->labels == FF_NONE || !d->fields.field[d->labels].whole || !d->source->ignores) {
-		*ret = rows * (d->labels == FF_NONE ? 1 : d->fields.field[d->labels].elements);
+	if (!must_count(d, &d->fields.field[field])) {
+		*ret = rows * d->fields.field[field].elements;
 		return FF_OK;
 	}
 	pthread_mutex_lock(d->lock);
 	for (int32_t row = 0; row < (int32_t)rows && code == FF_OK; row++) {
 		p.sample = sample_at(d, train, step, row);
-		code = count_labels(d, &p, &n, err);
+		code = count_sample(d, &p, &n, err);
 	}
 	pthread_mutex_unlock(d->lock);
 	if (code == FF_OK)
 		*ret = n;
+	return code;
+}
+
+int ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step, int64_t *ret,
+		struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < d->graph->n_losses && code == FF_OK; i++)
+		code = count_targets(d, train, step, d->targets[i], &ret[i], err);
 	return code;
 }
 
@@ -189,14 +218,15 @@ struct filling {
 	struct ff_error *err;
 };
 
-/* Behind the last sample there are labels and ids of -1, targets that are no number, zeros. */
+/* Behind the last sample there are labels that count for nothing, ids of -1, targets that are no
+ * number, zeros. */
 static void pad_line(const struct filling *f, int32_t n, int64_t offset)
 {
-	float value = f->field->target ? NAN : 0;
+	float value = f->field->compared ? NAN : 0;
 
 	for (int32_t i = 0; i < n; i++, offset += f->step)
 		if (f->type == FF_I32)
-			((int32_t *)f->shard)[offset] = -1;
+			((int32_t *)f->shard)[offset] = f->field->none;
 		else if (f->type == FF_F32)
 			((float *)f->shard)[offset] = value;
 		else
@@ -265,15 +295,6 @@ static int fill_sample(const struct filling *f, int64_t base)
 		}
 	} while (i >= 1 && i < last);
 	return FF_OK;
-}
-
-static const struct ff_field *field_of(const struct ff_dataset *d, uint32_t node)
-{
-	const struct ff_field *f = d->fields.field;
-
-	while (f->node != node)
-		f++;
-	return f;
 }
 
 int ff_dataset_fill(const struct ff_dataset *d, bool train, uint64_t step, uint32_t node,

@@ -5,28 +5,48 @@
 
 #include "source.h"
 
-/* A loss compares its first input with its second. */
-static bool is_target(const struct ff_graph *g, uint32_t node)
+/* A loss compares its first input with its second, and has its prelude read both. */
+static const struct ff_node *compares(const struct ff_graph *g, uint32_t edge)
 {
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		const struct ff_node *n = &g->nodes[i];
+	uint32_t node = ff_node_leader(g, g->edges[edge].node);
 
-		if ((ff_op_flags_of(g, i) & FF_OP_LOSS) && n->n_data > 1 &&
-				ff_edge_source(g, n->in + 1) == node)
-			return true;
-	}
-	return false;
+	return ff_node_is_loss(g, node) && g->edges[edge].slot == 1 ? &g->nodes[node] : NULL;
 }
 
-static void describe(const struct ff_graph *g, uint32_t node, struct ff_field *ret)
+/* What losses want of it; *agree: the same. */
+static void describe_target(
+		const struct ff_graph *g, uint32_t node, struct ff_field *f, bool *agree)
+{
+	const struct ff_value *v = &g->values[g->nodes[node].out];
+
+	f->target = v->n_uses > 0;
+	f->none = -1;
+	*agree = true;
+	for (uint32_t i = 0; i < v->n_uses; i++) {
+		const struct ff_node *loss = compares(g, g->uses[v->first_use + i]);
+
+		f->target = f->target && loss;
+		if (!loss)
+			continue;
+		if (f->whole && f->compared && f->none != loss->attrs.loss.ignore)
+			*agree = false;
+		if (f->whole)
+			f->none = loss->attrs.loss.ignore;
+		f->binary = ff_op_row(loss->op)->predicts == FF_PREDICTS_BITS;
+		f->compared = true;
+	}
+}
+
+static int describe(
+		const struct ff_graph *g, uint32_t node, struct ff_field *ret, struct ff_error *err)
 {
 	const struct ff_node *n = &g->nodes[node];
 	const struct ff_value *v = &g->values[n->out];
+	bool agree;
 
 	*ret = (struct ff_field){.node = node,
 			.name = n->name,
 			.whole = v->dtype == FF_I32,
-			.target = is_target(g, node),
 			.classes = n->attrs.input.classes,
 			.rank = v->rank - 1,
 			.elements = 1};
@@ -34,12 +54,19 @@ static void describe(const struct ff_graph *g, uint32_t node, struct ff_field *r
 		ret->shape[i - 1] = v->shape[i];
 		ret->elements *= v->shape[i];
 	}
+	describe_target(g, node, ret, &agree);
+	return agree ? FF_OK
+		     : ff_fail(err, FF_E_INPUT,
+				       "graph %s: losses that read labels %s have another "
+				       "\"ignore_index\" each",
+				       g->name, n->name);
 }
 
 int ff_fields_of(const struct ff_graph *g, struct ff_arena *a, struct ff_fields *ret,
 		struct ff_error *err)
 {
 	uint32_t n = 0, features = 0;
+	int code;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		n += ff_node_is_source(g, i);
@@ -51,7 +78,8 @@ int ff_fields_of(const struct ff_graph *g, struct ff_arena *a, struct ff_fields 
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		if (!ff_node_is_source(g, i))
 			continue;
-		describe(g, i, &ret->field[ret->n]);
+		if ((code = describe(g, i, &ret->field[ret->n], err)) < 0)
+			return code;
 		features += !ret->field[ret->n++].target;
 	}
 	return features ? FF_OK

@@ -14,9 +14,12 @@
 struct ff_field {
 	uint32_t node;
 	const char *name; /* the node's */
-	bool whole;       /* int32: ids or labels from 0 to classes - 1, or -1; else real numbers */
-	bool target;      /* what the loss compares with: labels, or numbers */
+	bool whole;  /* int32: ids or labels from 0 to classes - 1, or `none`; else real numbers */
+	bool target; /* read by losses alone, to compare with: labels, or numbers */
+	bool compared; /* read by a loss to compare with, and perhaps by others */
+	bool binary;   /* real numbers that a loss takes for 0 or 1 */
 	int32_t classes;
+	int32_t none;  /* a label that counts for nothing */
 	uint32_t rank; /* all axes but the first */
 	int32_t shape[FF_MAX_RANK];
 	int64_t elements; /* of one sample */
@@ -40,7 +43,7 @@ struct ff_pick {
  * no class of the input with FF_E_INPUT. */
 struct ff_source {
 	int64_t samples[2]; /* for testing (there may be none), for training */
-	bool ignores;       /* labels may be -1 */
+	bool ignores;       /* labels may be `none`, targets no number */
 	int (*reals)(struct ff_source *s, const struct ff_pick *p, int64_t first, int32_t n,
 			float *out, int64_t step, struct ff_error *err);
 	int (*wholes)(struct ff_source *s, const struct ff_pick *p, int64_t first, int32_t n,

@@ -59,7 +59,9 @@ static int synthetic_reals(struct ff_source *s, const struct ff_pick *p, int64_t
 		k += ff_philox_at(y->seed, VALUES_STREAM(f->node), 0);
 	a = ff_philox_at(y->seed, STREAM(PURPOSE_CLASS), class) + k;
 	b = ff_philox_at(y->seed, STREAM(PURPOSE_SAMPLE), id) + k;
-	for (int32_t i = 0; i < n; i++, a++, b++)
+	for (int32_t i = 0; i < n && f->binary && f->target; i++, a++)
+		out[i * step] = y->pool[a % POOL_VALUES] > 0;
+	for (int32_t i = 0; i < n && !(f->binary && f->target); i++, a++, b++)
 		out[i * step] = y->pool[a % POOL_VALUES] +
 				(f->target ? 0 : y->pool[b % POOL_VALUES]);
 	return FF_OK;

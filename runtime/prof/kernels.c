@@ -123,6 +123,8 @@ static int fill_labels(struct bench *b, struct ff_error *err)
 	const struct ff_node *n = b->work.node;
 	int code = FF_OK;
 
+	if (ff_op_row(n->op)->flags & FF_OP_LOSS)
+		b->io.valid = ff_region_volume(&b->work.in[1]);
 	for (uint32_t i = 0; i < n->n_data && code == FF_OK; i++) {
 		const struct ff_value *t = &g->values[g->edges[n->in + i].value];
 		size_t count = (size_t)ff_region_volume(&b->work.in[i]);
@@ -130,7 +132,6 @@ static int fill_labels(struct bench *b, struct ff_error *err)
 
 		if (t->dtype != FF_I32 || !count)
 			continue;
-		b->io.valid = (int64_t)count;
 		label = malloc(count * sizeof(*label));
 		if (!label)
 			return ff_fail_memory(err);

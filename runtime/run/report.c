@@ -135,12 +135,12 @@ static double row_value(enum row row, const struct ff_candidate *c, const struct
 	case ROW_LOSS:
 		return f->loss;
 	case ROW_ACCURACY:
-		return 100 * o->at_end.accuracy;
+		return 100 * o->at_end.all.accuracy;
 	case ROW_TEST_LOSS:
-		return o->at_end.loss;
+		return o->at_end.all.loss;
 	case ROW_PERPLEXITY:
 	default:
-		return o->at_end.perplexity;
+		return o->at_end.all.perplexity;
 	}
 }
 
@@ -189,16 +189,38 @@ static void print_steps(
 	printf("\n");
 }
 
+/* Of several losses each. */
+static void print_losses(const struct ff_plan *p, const struct ff_outcome *o)
+{
+	uint64_t tail = p->steps < 10 ? p->steps : 10;
+
+	for (uint32_t i = 0; i < p->graph.n_losses && p->graph.n_losses > 1; i++) {
+		const struct ff_node *n = &p->graph.nodes[p->graph.loss[i]];
+		const struct ff_found *f = &o->at_end.of[i];
+		double loss = 0;
+
+		for (uint64_t k = p->steps - tail; k < p->steps; k++)
+			loss += o->loss_of[i][k] / (double)tail;
+		printf("  %s, weight %g: %.4f", n->name, n->attrs.loss.weight, loss);
+		if (!isnan(o->at_end.all.loss))
+			printf("; tested %.4f", f->loss);
+		if (!isnan(o->at_end.all.loss) && !isnan(f->accuracy))
+			printf(", accuracy %.2f %%", 100 * f->accuracy);
+		printf("\n");
+	}
+}
+
 /* Those on the way. */
 static void print_tests(const struct ff_outcome *o)
 {
 	for (uint32_t i = 0; i < o->n_tests; i++) {
 		const struct ff_test *t = &o->test[i];
 
-		printf("  after %" PRIu64 " steps: test accuracy %.2f %%, loss %.4f", t->step,
-				100 * t->accuracy, t->loss);
-		if (!isnan(t->perplexity))
-			printf(", perplexity %.3f", t->perplexity);
+		printf("  after %" PRIu64 " steps: test loss %.4f", t->step, t->all.loss);
+		if (!isnan(t->all.accuracy))
+			printf(", accuracy %.2f %%", 100 * t->all.accuracy);
+		if (!isnan(t->all.perplexity))
+			printf(", perplexity %.3f", t->all.perplexity);
 		printf("\n");
 	}
 }
@@ -285,6 +307,7 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	if (p->backend->captures)
 		print_launches(opt, p, outcome);
 	print_steps(p, outcome, f);
+	print_losses(p, &outcome[0]);
 	print_tests(&outcome[0]);
 	if (p->n_candidates > 1)
 		print_comparison(p, outcome, speedup);
@@ -295,11 +318,43 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	return FF_OK;
 }
 
-static void write_test(const struct ff_test *t, struct ff_out *out)
+static void write_found(const struct ff_found *f, struct ff_out *out)
 {
-	ff_out_real(out, "accuracy", t->accuracy);
-	ff_out_real(out, "test_loss", t->loss);
-	ff_out_real(out, "perplexity", t->perplexity);
+	ff_out_real(out, "accuracy", f->accuracy);
+	ff_out_real(out, "test_loss", f->loss);
+	ff_out_real(out, "perplexity", f->perplexity);
+}
+
+/* Of several losses each; `o` NULL: what a test found alone. */
+static void write_losses(const struct ff_plan *p, const struct ff_outcome *o,
+		const struct ff_test *t, struct ff_out *out)
+{
+	if (p->graph.n_losses < 2)
+		return;
+	ff_out_array(out, "losses");
+	for (uint32_t i = 0; i < p->graph.n_losses; i++) {
+		const struct ff_node *n = &p->graph.nodes[p->graph.loss[i]];
+
+		ff_out_object(out, NULL);
+		ff_out_string(out, "name", n->name);
+		ff_out_real(out, "weight", n->attrs.loss.weight);
+		if (o)
+			ff_out_array(out, "loss");
+		for (uint64_t k = 0; o && k < p->steps; k++)
+			ff_out_real(out, NULL, o->loss_of[i][k]);
+		if (o)
+			ff_out_close(out);
+		write_found(isnan(t->all.loss) ? &t->all : &t->of[i], out);
+		ff_out_close(out);
+	}
+	ff_out_close(out);
+}
+
+static void write_test(const struct ff_plan *p, const struct ff_outcome *o, const struct ff_test *t,
+		struct ff_out *out)
+{
+	write_found(&t->all, out);
+	write_losses(p, o, t, out);
 }
 
 static void write_outcome(const struct ff_plan *p, const struct ff_candidate *c,
@@ -316,12 +371,12 @@ static void write_outcome(const struct ff_plan *p, const struct ff_candidate *c,
 	for (uint64_t i = 0; i < p->steps; i++)
 		ff_out_real(out, NULL, o->loss[i]);
 	ff_out_close(out);
-	write_test(&o->at_end, out);
+	write_test(p, o, &o->at_end, out);
 	ff_out_array(out, "tests");
 	for (uint32_t i = 0; i < o->n_tests; i++) {
 		ff_out_object(out, NULL);
 		ff_out_u64(out, "step", o->test[i].step);
-		write_test(&o->test[i], out);
+		write_test(p, NULL, &o->test[i], out);
 		ff_out_close(out);
 	}
 	ff_out_close(out);

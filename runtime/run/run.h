@@ -78,18 +78,23 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 int ff_plan_fits(const char *name, const struct ff_schedule *s, const struct ff_schedule *beside,
 		struct ff_error *err);
 
-/* What a pass over the test set found. */
+/* What a pass over the test set found: of one loss. */
+struct ff_found {
+	double loss, accuracy, perplexity; /* NAN: the loss tells none */
+};
 struct ff_test {
-	uint64_t step; /* so many were behind it */
-	double accuracy, loss;
-	double perplexity; /* NAN: the loss tells none */
+	uint64_t step;       /* so many were behind it */
+	struct ff_found all; /* all losses together; accuracy and perplexity of the first that tells
+				any */
+	struct ff_found of[FF_MAX_LOSSES];
 };
 
 /* What one candidate did. */
 struct ff_outcome {
-	double *step_us;      /* plan.steps, the slowest rank's; the first plan.warmup warm up */
-	double *loss;         /* plan.steps */
-	struct ff_test *test; /* those on the way, */
+	double *step_us; /* plan.steps, the slowest rank's; the first plan.warmup warm up */
+	double *loss;    /* plan.steps */
+	double *loss_of[FF_MAX_LOSSES]; /* where there are several: plan.steps */
+	struct ff_test *test;           /* those on the way, */
 	uint32_t n_tests;
 	struct ff_test at_end; /* and with --test the last; all NAN: there was none */
 	int64_t sent_bytes;    /* over all steps and ranks */

@@ -67,12 +67,18 @@ static int allocate(struct training *t, struct ff_error *err)
 		o->loss = ff_arena_array(a, t->plan->steps, sizeof(*o->loss));
 		o->memory_bytes = ff_arena_array(
 				a, t->plan->machine.n_devices, sizeof(*o->memory_bytes));
+		for (uint32_t k = 0; k < t->plan->graph.n_losses && t->plan->graph.n_losses > 1;
+				k++) {
+			o->loss_of[k] = ff_arena_array(a, t->plan->steps, sizeof(*o->loss));
+			if (!o->loss_of[k])
+				return ff_fail_memory(err);
+		}
 		if (t->opt->test_every)
 			tests += t->plan->steps / t->opt->test_every;
 		o->test = ff_arena_array(a, tests, sizeof(*o->test));
 		if (!o->step_us || !o->loss || !o->memory_bytes || !o->test)
 			return ff_fail_memory(err);
-		o->at_end = (struct ff_test){0, NAN, NAN, NAN};
+		o->at_end.all = (struct ff_found){NAN, NAN, NAN};
 	}
 	return FF_OK;
 }
@@ -198,6 +204,12 @@ static int gather_losses(struct training *t, uint64_t end, struct ff_error *err)
 	int code = t->posted ? gather_times(t, end, err) : FF_OK;
 
 	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
+		for (uint32_t k = 0; k < FF_MAX_LOSSES && code == FF_OK; k++)
+			if (t->outcome[i].loss_of[k])
+				code = ff_executor_loss(t->x[i], k,
+						t->outcome[i].loss_of[k] + t->gathered,
+						(uint32_t)(end - t->gathered), err);
+	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
 		code = ff_executor_losses(t->x[i], t->outcome[i].loss + t->gathered,
 				(uint32_t)(end - t->gathered), err);
 	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
@@ -223,7 +235,7 @@ static void show(struct training *t, uint64_t step, double start_us)
 	at += snprintf(text + at, sizeof(text) - (size_t)at, "  rate %.3g", shown_rate(t, step));
 	if (t->outcome[0].n_tests)
 		snprintf(text + at, sizeof(text) - (size_t)at, "  accuracy %.2f %%",
-				100 * t->outcome[0].test[t->outcome[0].n_tests - 1].accuracy);
+				100 * t->outcome[0].test[t->outcome[0].n_tests - 1].all.accuracy);
 	ff_progress_show(&t->progress, share, (ff_clock_us() - start_us) * 1e-6,
 			"step %" PRIu64 "/%" PRIu64 "%s  %.2f ms a step", done, all, text,
 			t->outcome[0].step_us[step] * 1e-3);
@@ -242,10 +254,15 @@ static int keep(struct training *t, uint64_t done, bool last, struct ff_error *e
 	return ff_checkpoint_save(t->opt, t->plan, t->comm, t->x[0], done, err);
 }
 
-/* To the e of the mean cross-entropy of the labels; of a smoothed target that says nothing. */
-static double perplexity_of(const struct ff_graph *g, double loss)
+/* Perplexity is e to the mean cross-entropy of the labels; of a smoothed target that says nothing.
+ */
+static struct ff_found found_of(const struct ff_node *loss, double value, double accuracy)
 {
-	return g->nodes[g->loss].attrs.loss.smoothing > 0 ? NAN : exp(loss);
+	enum ff_predicts predicts = (enum ff_predicts)ff_op_row(loss->op)->predicts;
+	bool classes = predicts == FF_PREDICTS_CLASSES && loss->attrs.loss.smoothing == 0;
+
+	return (struct ff_found){value, predicts == FF_PREDICTS_NUMBERS ? NAN : accuracy,
+			classes ? exp(value) : NAN};
 }
 
 /* When so many steps of this run are done. */
@@ -253,11 +270,20 @@ static int run_test(struct training *t, uint32_t i, uint64_t done, struct ff_tes
 		struct ff_error *err)
 {
 	struct ff_test test = {.step = t->plan->first + done};
-	int code = ff_executor_test(t->x[i], &test.accuracy, &test.loss, err);
+	const struct ff_graph *g = &t->plan->graph;
+	struct ff_tested tested;
+	int code = ff_executor_test(t->x[i], &tested, err);
 
 	if (code < 0)
 		return code;
-	test.perplexity = perplexity_of(&t->plan->graph, test.loss);
+	test.all = (struct ff_found){tested.loss, NAN, NAN};
+	for (uint32_t k = g->n_losses; k-- > 0;) {
+		struct ff_found *f = &test.of[k];
+
+		*f = found_of(&g->nodes[g->loss[k]], tested.of[k].loss, tested.of[k].accuracy);
+		test.all.accuracy = isnan(f->accuracy) ? test.all.accuracy : f->accuracy;
+		test.all.perplexity = isnan(f->perplexity) ? test.all.perplexity : f->perplexity;
+	}
 	*ret = test;
 	return FF_OK;
 }

@@ -163,7 +163,7 @@ START_TEST(logits_move_once)
 		for (uint32_t i = 0; i < plan.n_tasks; i++)
 			labels += plan.tasks[i].move && plan.tasks[i].move->kind == FF_MOVE_LOAD &&
 				  g.edges[plan.tasks[i].edge].value ==
-						  g.edges[g.nodes[g.loss].in + 1].value;
+						  g.edges[g.nodes[g.loss[0]].in + 1].value;
 		ck_assert_uint_eq(labels, p);
 		ff_arena_finish(&a);
 	}

@@ -224,7 +224,7 @@ static void run_backward(struct flow *f, uint32_t task)
 	uint32_t flags = ff_op_row(n->op)->flags;
 
 	for (uint32_t k = 0; k + n->n_saved < n->n_out; k++) {
-		if (t->node != f->s.graph->loss)
+		if (!ff_node_is_loss(f->s.graph, t->node))
 			check_gradient(f, task, n->out + k, t->part, ff_task_dout(&f->s, t, k));
 		if (flags & FF_OP_BACKWARD_OUT)
 			touch_output(f, task, n->out + k, t->part, ff_task_out(&f->s, t, k), false);

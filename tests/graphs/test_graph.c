@@ -114,7 +114,7 @@ START_TEST(reads)
 	ck_assert_str_eq(g.name, "every");
 	ck_assert_uint_eq(g.n_nodes, 17); /* with c.weight, l.weight, l.bias, z.statistics */
 	ck_assert_int_eq(g.batch, 4);
-	ck_assert_uint_eq(g.loss, 16);
+	ck_assert_uint_eq(g.loss[0], 16);
 	ck_assert_uint_eq(ff_graph_find(&g, "c.bias"), FF_NONE);
 	c = &g.nodes[ff_graph_find(&g, "c")];
 	v = &c->attrs.conv;
@@ -364,7 +364,7 @@ START_TEST(computes_in_bfloat16)
 			const struct ff_operand *o = &of->nodes[i].out_map[0];
 			bool param = ff_node_is_parameter(of, i);
 			bool whole = of->values[of->nodes[i].out].dtype == FF_I32;
-			bool sums = i == of->loss || ff_node_is_prelude(of, i);
+			bool sums = ff_node_is_loss(of, i) || ff_node_is_prelude(of, i);
 
 			ck_assert_int_eq(o->dtype, whole ? FF_I32 : sums ? FF_F32 : FF_BF16);
 			ck_assert_int_eq(o->gradient, param ? FF_F32 : o->dtype);

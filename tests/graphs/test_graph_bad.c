@@ -59,11 +59,14 @@ static const struct bad documents[] = {
 		{GRAPH("7"), "nodes[0]", "expected an object"},
 };
 
+#define MORE(name) NODE(name, "softmax_cross_entropy", "\"l\",\"y\"", "")
+
 static const struct bad nodes[] = {
 		{GRAPH("{\"op\":\"relu\"}"), "nodes[0]", "\"name\""},
 		{GRAPH("{\"name\":\"r\"}"), "nodes[0]", "\"op\""},
 		{GRAPH("{\"name\":3,\"op\":\"relu\"}"), "nodes[0].name", "string"},
-		{GRAPH(NODE("r", "frobnicate", "\"x\"", "")), "nodes[0].op", "no operator \"frobnicate\""},
+		{GRAPH(NODE("r", "frobnicate", "\"x\"", "")), "nodes[0].op",
+				"no operator \"frobnicate\""},
 		{GRAPH(X "," NODE("r", "relu", "\"x\"", ",\"alpha\":1")), "nodes[1]", "alpha"},
 		{GRAPH(X ",{\"name\":\"r\",\"op\":\"relu\"}"), "nodes[1]", "needs \"in\""},
 		{GRAPH(X ",{\"name\":\"r\",\"op\":\"relu\",\"in\":\"x\"}"), "nodes[1].in", "array"},
@@ -91,9 +94,14 @@ static const struct bad nodes[] = {
 		{GRAPH(X "," Y "," FLAT "," FC("f")), "bad.json: ", "there is no loss"},
 		{GRAPH(X "," Y "," FLAT TAIL("f") "," NODE("r", "relu", "\"x\"", "")), "nodes[5]",
 				"\"r\" is not used"},
+		{GRAPH(X "," Y "," FLAT TAIL("f") "," MORE("1") "," MORE("2") "," MORE("3") "," MORE(
+				 "4") "," MORE("5") "," MORE("6") "," MORE("7") "," MORE("8")),
+				"nodes[12]", "\"8\" is one loss more than 8"},
+		{GRAPH(X "," Y "," FLAT TAIL("f") "," NODE("w", "mse", "\"l\",\"y\"", "")),
+				"nodes[5]", "is int32, expected float32"},
 		{GRAPH(X "," Y "," FLAT TAIL("f") "," NODE(
-				 "w", "softmax_cross_entropy", "\"l\",\"y\"", "")),
-				"nodes[5]", "\"w\" is a second loss beside \"z\""},
+				 "w", "softmax_cross_entropy", "\"l\",\"y\"", ",\"weight\":-1")),
+				"nodes[5].weight", "expected a number from 0"},
 		{GRAPH(X "," Y "," FLAT TAIL("f") "," NODE("r", "relu", "\"z\"", "")), "nodes[5]",
 				"ends the graph"},
 		{GRAPH(X "," Y "," FLAT "," NODE("z", "softmax_cross_entropy", "\"f\",\"y\"", "")),

@@ -220,7 +220,7 @@ static void load_text(const char *version, const char *fc, uint32_t n_devices,
 					g->nodes[i].op == FF_OP_LINEAR
 							? fc
 							: "\"degrees\":{},\"devices\":[0]",
-					i == g->loss ? "" : ",");
+					i == g->loss[0] ? "" : ",");
 	ff_out_printf(&o, "]}");
 	ck_assert_int_eq(ff_out_save(&o, path, err), FF_OK);
 	ff_out_finish(&o);

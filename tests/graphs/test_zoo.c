@@ -117,7 +117,7 @@ START_TEST(parameters)
 		/* the names that data sets and tests rely on */
 		ck_assert_uint_ne(ff_graph_find(&g, "data"), FF_NONE);
 		ck_assert_uint_ne(ff_graph_find(&g, "labels"), FF_NONE);
-		ck_assert_uint_eq(ff_graph_find(&g, "loss"), g.loss);
+		ck_assert_uint_eq(ff_graph_find(&g, "loss"), g.loss[0]);
 		ff_arena_finish(&a);
 	}
 }

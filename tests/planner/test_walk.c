@@ -380,13 +380,13 @@ START_TEST(test_classes_are_found)
 		l.opt.starts = starts[i % 2];
 		l.opt.proposals = 1500;
 		ck_assert_int_eq(search(&l, &found), FF_OK);
-		loss = &found.best.config[l.g.loss];
+		loss = &found.best.config[l.g.loss[0]];
 		logits = &found.best.config[ff_graph_find(&l.g, "logits")];
 		/* dims are sample, class; sample, out_feature, in_feature */
 		ck_assert_msg(loss->degree[1] > 1 && logits->degree[1] > 1,
 				"seed %u: %u parts by class, %u by word", i, loss->degree[1],
 				logits->degree[1]);
-		ck_assert_uint_eq(found.best.config[ff_node_prelude(&l.g, l.g.loss)].n_parts, 0);
+		ck_assert_uint_eq(found.best.config[ff_node_prelude(&l.g, l.g.loss[0])].n_parts, 0);
 		lab_close(&l);
 	}
 }

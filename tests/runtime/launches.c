@@ -36,13 +36,17 @@ static int train(struct scene *s, struct rig *r, struct launched *ret, struct ff
 {
 	static const uint64_t steps[LAUNCH_STEPS] = {0, 1, 2, 3, 41, 42, 44, 45, 46};
 	int code = FF_OK;
+	struct ff_tested tested;
 	int64_t n;
 
 	for (int i = 0; i < LAUNCH_STEPS && code == FF_OK; i++) {
 		ff_executor_set_rate(r->x, 0, 0.01 * (1 + i % 4));
 		if (i == 4 || i == 7)
-			code = ff_executor_test(
-					r->x, &ret->accuracy[i == 7], &ret->test_loss[i == 7], err);
+			code = ff_executor_test(r->x, &tested, err);
+		if ((i == 4 || i == 7) && code == FF_OK) {
+			ret->accuracy[i == 7] = tested.of[0].accuracy;
+			ret->test_loss[i == 7] = tested.loss;
+		}
 		if (i == 6 && code == FF_OK)
 			code = ff_executor_wait(r->x, err);
 		if (i == 6 && code == FF_OK)

@@ -280,7 +280,7 @@ static void softmax_cross_entropy(const struct naive *x)
 			if (x->in[0][i[from[1]]] > x->in[0][i[best]])
 				best = from[1];
 		}
-		if (label < 0)
+		if (label == n->attrs.loss.ignore)
 			continue;
 		/* of parts with classes of the same labels, the first counts them */
 		if (x->w->in[0].lo[1] == 0) {
@@ -294,8 +294,32 @@ static void softmax_cross_entropy(const struct naive *x)
 			x->out[0] += each * (x->in[0][i[best]] - x->in[0][i[c]]) / count;
 		for (int32_t c = 0; c < logits->shape[1]; c++)
 			x->din[0][i[c]] = (exp(x->in[0][i[c]]) / sum - each -
-							  (c == label) * (1 - smooth)) /
-					  count;
+							  (c == label) * (1 - smooth)) *
+					  n->attrs.loss.weight / count;
+	}
+}
+
+/* Elements of a target that is no number count for nothing. */
+static void point_loss(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+	double count = (double)x->valid, weight = n->attrs.loss.weight;
+
+	NAIVE_EACH(at, &x->w->in[0])
+	{
+		int64_t i = naive_index(&n->in_map[0], at);
+		double p = x->in[0][i], t = x->in[1][i];
+
+		if (isnan(t))
+			continue;
+		if (n->op == FF_OP_MSE) {
+			x->out[0] += (p - t) * (p - t) / count;
+			x->din[0][i] = weight * 2 * (p - t) / count;
+			continue;
+		}
+		x->out[0] += (log(1 + exp(p)) - p * t) / count;
+		x->out[1] += (p > 0) == (t > 0.5);
+		x->din[0][i] = weight * (1 / (1 + exp(-p)) - t) / count;
 	}
 }
 
@@ -456,6 +480,8 @@ void naive_run(const struct naive *x)
 			[FF_OP_BATCH_MOMENTS] = batch_moments,
 			[FF_OP_BATCH_NORM] = batch_norm,
 			[FF_OP_SOFTMAX_CROSS_ENTROPY] = softmax_cross_entropy,
+			[FF_OP_MSE] = point_loss,
+			[FF_OP_BCE_WITH_LOGITS] = point_loss,
 	};
 
 	run[x->w->node->op](x);

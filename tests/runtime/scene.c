@@ -94,6 +94,7 @@ void scene_run(struct scene *s, const struct ff_machine *m, const struct ff_stra
 		const struct ff_backend *b, struct ff_comm *comm, int64_t bucket_bytes,
 		struct result *ret)
 {
+	struct ff_tested tested;
 	struct ff_error err;
 	struct rig r;
 	int64_t n;
@@ -110,7 +111,9 @@ void scene_run(struct scene *s, const struct ff_machine *m, const struct ff_stra
 	}
 	RIG_OK(ff_executor_losses(r.x, ret->loss, SCENE_STEPS, &err));
 	ret->weights = rig_weights(&r, false, &s->arena, &n);
-	RIG_OK(ff_executor_test(r.x, &ret->accuracy, &ret->test_loss, &err));
+	RIG_OK(ff_executor_test(r.x, &tested, &err));
+	ret->accuracy = tested.of[0].accuracy;
+	ret->test_loss = tested.loss;
 	rig_close(&r);
 }
 

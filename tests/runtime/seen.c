@@ -3,9 +3,10 @@
 
 static void look_at_loss(struct seen *seen, const struct ff_schedule *lowered)
 {
-	const struct ff_node *loss = &lowered->graph->nodes[lowered->graph->loss];
-	const struct ff_config *c = &lowered->config[lowered->graph->loss];
-	uint32_t prelude = ff_node_prelude(lowered->graph, lowered->graph->loss);
+	uint32_t last = lowered->graph->loss[lowered->graph->n_losses - 1];
+	const struct ff_node *loss = &lowered->graph->nodes[last];
+	const struct ff_config *c = &lowered->config[last];
+	uint32_t prelude = ff_node_prelude(lowered->graph, last);
 
 	seen->classes += c->degree[loss->n_dims - 1] > 1;
 	seen->classes_and_samples += c->degree[loss->n_dims - 1] > 1 && c->degree[0] > 1;

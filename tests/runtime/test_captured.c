@@ -204,8 +204,8 @@ START_TEST(wrong_labels)
 		/* the first is not launched, step countdown + 1 is spoiled */
 		ck_assert_int_eq(code, FF_E_INPUT);
 		ck_assert_int_le(n, i + 2 + 2);
-		ck_assert_msg(strstr(err.text, i % 2 ? ": label 1000 is not in -1.."
-						     : ": label -7 is not in -1.."),
+		ck_assert_msg(strstr(err.text, i % 2 ? ": label 1000 is neither "
+						     : ": label -7 is neither "),
 				"%s", err.text);
 		rig_close(&rig);
 		scene_close(&s);

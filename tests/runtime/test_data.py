@@ -208,6 +208,77 @@ with tempfile.TemporaryDirectory() as folder:
             crashes.append((done.returncode, done.stderr))
     say(not crashes, "150 spoilt archives", crashes)
 
+    # targets with gaps, labels of which some class is ignored; the last test batch is not full
+    def targets(labels, ignored):
+        inputs = [("data", {"shape": [4, 6]}), ("numbers", {"shape": [4, 3]}),
+                  ("bits", {"shape": [4, 3]}),
+                  ("labels", {"shape": [4], "dtype": "int32", "classes": 3})]
+        path = folder / "targets.json"
+        path.write_text(json.dumps({"format": "ffsoap-graph", "version": 2, "name": "targets", "nodes": [
+            *({"name": k, "op": "input", **v} for k, v in inputs),
+            {"name": "fc", "op": "linear", "in": ["data"], "out_features": 3},
+            {"name": "far", "op": "mse", "in": ["fc", "numbers"], "weight": 0.5},
+            {"name": "set", "op": "bce_with_logits", "in": ["fc", "bits"], "weight": 2},
+            {"name": "kind", "op": "softmax_cross_entropy", "in": ["fc", "labels"],
+             "ignore_index": ignored},
+            {"name": "again", "op": "linear", "in": ["fc"], "out_features": 6},
+            {"name": "self", "op": "mse", "in": ["again", "data"]}]}))
+        whole = {"data": draw.normal(size=(10, 6)).astype(np.float32),
+                 "numbers": draw.normal(size=(10, 3)), "labels": labels,
+                 "bits": draw.integers(0, 2, (10, 3)).astype(np.float32)}
+        whole["numbers"][draw.random((10, 3)) < 0.3] = np.nan
+        whole["bits"][[2, 5], [0, 1]] = np.nan
+        (folder / "targets").mkdir(exist_ok=True)
+        for part in ("train", "test"):
+            np.savez(folder / "targets" / f"{part}.npz", **whole)
+        return path, whole
+
+    def tensors_of(path):
+        raw = path.read_bytes()
+        size, = struct.unpack("<Q", raw[:8])
+        return {k: np.frombuffer(raw[slice(8 + size + v["data_offsets"][0],
+                                           8 + size + v["data_offsets"][1])],
+                                 {"F32": "<f4", "I32": "<i4"}[v["dtype"]]).reshape(v["shape"])
+                for k, v in json.loads(raw[8:8 + size]).items() if k != "__metadata__"}
+
+    def defined(w, whole, ignored):
+        """Losses and accuracies by NumPy, in the order of the graph."""
+        x = whole["data"] @ w["fc.weight"].T + w["fc.bias"]
+        t, b, labels = whole["numbers"], whole["bits"], whole["labels"]
+        counts = labels != ignored
+        logs = x - np.log(np.exp(x).sum(1, keepdims=True))
+        own = logs[np.arange(len(labels)), np.where(counts, labels, 0)]
+        back = x @ w["again.weight"].T + w["again.bias"]
+        return [(np.nanmean((x - t) ** 2), None),
+                (np.nanmean(np.log1p(np.exp(x)) - x * b),
+                 ((x > 0) == (b > 0.5))[~np.isnan(b)].mean()),
+                (-own[counts].mean(), (x.argmax(1) == labels)[counts].mean()),
+                (np.mean((back - whole["data"]) ** 2), None)]
+
+    for ignored, labels in ((-100, np.where(draw.random(10) < 0.3, -100, draw.integers(0, 3, 10))),
+                            (1, draw.integers(0, 3, 10).astype(np.uint8)),
+                            (255, np.array([0, 255, 1, 2, 255, 1, 0, 2, 2, 1], np.int64))):
+        path, whole = targets(labels, ignored)
+        for plan in (["single"], ["data-parallel", "--devices", "3"]):
+            # a rate of zero: what was trained is what is tested
+            done = run(path, *plan, "--data", folder / "targets", "--steps", 2, "--rate", 0,
+                       "--test", "--report", folder / "report", "--save", folder / "weights")
+            if done.returncode:
+                say(False, f"targets, {ignored} ignored", done.stderr)
+                continue
+            told = json.loads((folder / "report").read_text())
+            want = defined(tensors_of(folder / "weights"), whole, ignored)
+            near = [abs(l["test_loss"] / w[0] - 1) < 1e-5 and
+                    (l["accuracy"] is None if w[1] is None else abs(l["accuracy"] - w[1]) < 1e-6)
+                    for l, w in zip(told["losses"], want)]
+            say(len(near) == 4 and all(near), f"targets with gaps, {ignored} ignored, {plan[0]}",
+                [near, want, told["losses"]] if not all(near) else "")
+            both = sum(l["weight"] * np.array(l["loss"]) for l in told["losses"])
+            say(np.allclose(both, told["loss"], rtol=1e-6), "their sum is trained")
+    path, whole = targets(np.full(10, -1), 255)
+    refused("a label that is not ignored", "label -1, but the graph has 3 classes in input labels",
+            path, "single", "--data", folder / "targets", "--steps", 1)
+
     # pixels of NumPy are normalised by channel
     np.savez(folder / "pixels.npz", data=pixels, labels=label)
     holds("pixels", images, folder / "pixels.npz",

@@ -174,7 +174,7 @@ START_TEST(null_backend)
 		struct ff_error err;
 		struct scene s;
 		struct rig rig;
-		double loss[2];
+		double loss[2], all = 0;
 
 		scene_open(&s, i % 4 < 2 ? FF_F32 : FF_BF16, 16, &r);
 		printf("# case %u: %u nodes, %u devices\n", i, s.graph.n_nodes,
@@ -190,9 +190,14 @@ START_TEST(null_backend)
 			RIG_OK(ff_executor_step(rig.x, step, &err));
 			ck_assert_int_eq(rig.comm->sent_bytes - sent, rig.schedule.network_bytes);
 		}
+		for (uint32_t k = 0; k < s.graph.n_losses; k++) {
+			RIG_OK(ff_executor_loss(rig.x, k, loss, 2, &err));
+			ck_assert_double_eq(loss[1], 1);
+			all += s.graph.nodes[s.graph.loss[k]].attrs.loss.weight;
+		}
 		RIG_OK(ff_executor_losses(rig.x, loss, 2, &err));
-		ck_assert_double_eq(loss[0], 1);
-		ck_assert_double_eq(loss[1], 1);
+		ck_assert_double_eq(loss[0], all);
+		ck_assert_double_eq(loss[1], all);
 		for (uint32_t k = 0; k < s.graph.n_nodes; k++)
 			if (ff_node_is_parameter(&s.graph, k))
 				check_null_gradients(&rig, &s, k);

@@ -321,7 +321,8 @@ static void open_layers(struct scene *s, struct ff_random *r, enum follower f, u
 	RIG_OK(ff_strategy_data_parallel(&s->micro, devices, &s->arena, &s->strategy, &err));
 	s->strategy.micro_batches = micro_batches;
 	for (uint32_t i = 0; i < s->graph.n_nodes && again; i++)
-		s->strategy.recompute[i] = i != s->graph.loss && !ff_node_is_source(&s->graph, i) &&
+		s->strategy.recompute[i] = !ff_node_is_loss(&s->graph, i) &&
+					   !ff_node_is_source(&s->graph, i) &&
 					   !ff_node_is_parameter(&s->graph, i) &&
 					   ff_random_below(r, 2);
 	RIG_OK(ff_dataset_open("synthetic:18", &s->graph, ff_random_u32(r), &s->data, &err));

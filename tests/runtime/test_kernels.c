@@ -173,6 +173,7 @@ static void add_loss(struct ff_builder *b, uint32_t x, int32_t batch)
 static void build_loss(struct trial *t, struct ff_builder *b)
 {
 	int32_t rank = draw(t, 2, 5), shape[FF_MAX_RANK], labels[FF_MAX_RANK];
+	union ff_attrs a = ff_attrs_preset(FF_OP_SOFTMAX_CROSS_ENTROPY);
 	uint32_t in[2];
 
 	draw_shape(t, (uint32_t)rank, shape);
@@ -182,7 +183,24 @@ static void build_loss(struct trial *t, struct ff_builder *b)
 		labels[i - 1] = shape[i];
 	in[0] = add_linear(b, add_input(b, "x", (uint32_t)rank, shape, 0), shape[rank - 1]);
 	in[1] = add_input(b, "labels", (uint32_t)rank - 1, labels, shape[1]);
-	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "node", NULL, in, 2);
+	a.loss.weight = coin(t) ? 1 : 0.5;
+	a.loss.ignore = coin(t) ? -1 : draw(t, 0, shape[1] - 1);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "node", &a, in, 2);
+}
+
+static void build_point_loss(struct trial *t, struct ff_builder *b, enum ff_op op)
+{
+	int32_t rank = draw(t, 2, 5), shape[FF_MAX_RANK];
+	union ff_attrs a = ff_attrs_preset(op);
+	uint32_t in[2];
+
+	draw_shape(t, (uint32_t)rank, shape);
+	if (draw(t, 0, 9) == 0)
+		shape[rank - 1] = draw(t, 2000, 9000);
+	in[0] = add_linear(b, add_input(b, "x", (uint32_t)rank, shape, 0), shape[rank - 1]);
+	in[1] = add_input(b, "targets", (uint32_t)rank, shape, 0);
+	a.loss.weight = coin(t) ? 1 : 0.5;
+	ff_builder_add(b, op, "node", &a, in, 2);
 }
 
 static void build_other(struct trial *t, struct ff_builder *b, enum ff_op op)
@@ -259,7 +277,7 @@ static void draw_work(struct trial *t, enum ff_pass pass)
 	ff_work_fill(&t->graph, node, &box, pass, w);
 	for (uint32_t i = 0; i < t->node->n_data; i++)
 		w->need_din[i] = pass == FF_BACKWARD && coin(t) &&
-				 !(t->node->op == FF_OP_SOFTMAX_CROSS_ENTROPY && i > 0) &&
+				 !((ff_op_row(t->node->op)->flags & FF_OP_LOSS) && i > 0) &&
 				 !(t->node->op == FF_OP_BATCH_NORM && i == 0);
 }
 
@@ -297,7 +315,9 @@ static void fill_loss(struct trial *t, double *labels, double *all, double *own)
 
 		memcpy(from + 2, at + 1, (o->rank - 1) * sizeof(*at));
 		labels[i] = label;
-		t->naive.valid += label >= 0;
+		if (label < 0)
+			labels[i] = label = t->node->attrs.loss.ignore;
+		t->naive.valid += label != t->node->attrs.loss.ignore;
 		all[2 * i] = own[2 * i] = own[2 * i + 1] = -INFINITY;
 		all[2 * i + 1] = -1;
 		for (from[1] = 0; from[1] < logits->shape[1]; from[1]++) {
@@ -313,6 +333,19 @@ static void fill_loss(struct trial *t, double *labels, double *all, double *own)
 			all[2 * i + 1] +=
 					exp(t->naive.in[0][naive_index(logits, from)] - all[2 * i]);
 	} while (naive_next(&positions, at));
+}
+
+/* Some targets are no number. */
+static void fill_targets(struct trial *t, double *target)
+{
+	const struct ff_operand *o = &t->node->in_map[1];
+	int64_t n = naive_volume(o->rank, o->shape);
+
+	for (int64_t i = 0; i < n; i++) {
+		if (draw(t, 0, 7) == 0)
+			target[i] = NAN;
+		t->naive.valid += !isnan(target[i]);
+	}
 }
 
 /* Data whose mean is now and then far from zero; what the prelude finds of all of it. */
@@ -356,6 +389,8 @@ static void fill_naive(struct trial *t)
 	}
 	if (n->op == FF_OP_SOFTMAX_CROSS_ENTROPY)
 		fill_loss(t, (double *)x->in[1], (double *)x->in[2], (double *)x->in[3]);
+	if (n->op == FF_OP_MSE || n->op == FF_OP_BCE_WITH_LOGITS)
+		fill_targets(t, (double *)x->in[1]);
 	if (n->op == FF_OP_BATCH_NORM || n->op == FF_OP_BATCH_MOMENTS)
 		fill_batch(t, (double *)x->in[0], n->n_in > 1 ? (double *)x->in[1] : NULL);
 	x->dout = random_whole(t, &n->out_map[0]);
@@ -582,6 +617,8 @@ static void run_trial(enum ff_op op, enum ff_dtype type, uint32_t number, struct
 	ff_builder_set_dtype(b, type);
 	if (op == FF_OP_SOFTMAX_CROSS_ENTROPY)
 		build_loss(&t, b);
+	else if (ff_op_row(op)->flags & FF_OP_LOSS)
+		build_point_loss(&t, b, op);
 	else
 		build_other(&t, b, op == FF_OP_BATCH_MOMENTS ? FF_OP_BATCH_NORM : op);
 	check(ff_builder_finish(b, &t.graph, &err), &err);
@@ -617,6 +654,8 @@ static const uint16_t trials[FF_OP_COUNT] = {
 		[FF_OP_BATCH_MOMENTS] = 80,
 		[FF_OP_BATCH_NORM] = 80,
 		[FF_OP_SOFTMAX_CROSS_ENTROPY] = 60,
+		[FF_OP_MSE] = 60,
+		[FF_OP_BCE_WITH_LOGITS] = 60,
 };
 
 /* In float32 and, where the processor has it, in bfloat16. */

@@ -42,7 +42,7 @@ struct loss {
 /* Logits of `shape`, of which axis 1 are the classes; all zero, labels too. */
 static void loss_open(struct loss *l, uint32_t rank, const int32_t *shape, double smooth)
 {
-	union ff_attrs loss = {.loss = {.smoothing = smooth}};
+	union ff_attrs loss = ff_attrs_preset(FF_OP_SOFTMAX_CROSS_ENTROPY);
 	union ff_attrs x = {.input = {.rank = (int32_t)rank}}, y = x;
 	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
 	struct ff_builder *b;
@@ -50,7 +50,7 @@ static void loss_open(struct loss *l, uint32_t rank, const int32_t *shape, doubl
 	uint32_t in[2];
 
 	memset(l, 0, sizeof(*l));
-	l->smooth = smooth;
+	l->smooth = loss.loss.smoothing = smooth;
 	ff_arena_init(&l->arena);
 	memcpy(x.input.shape, shape, rank * sizeof(*shape));
 	y.input = (struct ff_input_attrs){
@@ -65,7 +65,7 @@ static void loss_open(struct loss *l, uint32_t rank, const int32_t *shape, doubl
 	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
 	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", &loss, in, 2);
 	OK(ff_builder_finish(b, &l->g, &err));
-	l->node = l->g.loss;
+	l->node = l->g.loss[0];
 	l->prelude = ff_node_prelude(&l->g, l->node);
 	l->logits = &l->g.values[l->g.edges[l->g.nodes[l->node].in].value];
 	l->labels = &l->g.values[l->g.edges[l->g.nodes[l->node].in + 1].value];
@@ -439,9 +439,9 @@ START_TEST(labels_that_do_not_count)
 		OK(run_labels(4, none, 0, parts, out, &err));
 		ck_assert_double_eq(out[0], 0);
 		ck_assert_int_eq(run_labels(4, large, 4, parts, out, &err), FF_E_INPUT);
-		ck_assert_ptr_nonnull(strstr(err.text, "label 3 is not in -1..2"));
+		ck_assert_ptr_nonnull(strstr(err.text, "label 3 is neither -1 nor in 0..2"));
 		ck_assert_int_eq(run_labels(4, small, 4, parts, out, &err), FF_E_INPUT);
-		ck_assert_ptr_nonnull(strstr(err.text, "label -2 is not in -1..2"));
+		ck_assert_ptr_nonnull(strstr(err.text, "label -2 is neither -1 nor in 0..2"));
 		/* valid is not the batch's */
 		ck_assert_int_eq(run_labels(4, good, 2, parts, out, &err), FF_E_RUN);
 	}

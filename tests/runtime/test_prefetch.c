@@ -183,6 +183,7 @@ static void train(struct scene *s, enum ff_prefetching prefetch, bool bounce, st
 	static const uint64_t steps[TRAINED] = {0, 1, 2, 3, 40, 41, 42};
 	struct ff_executor_options opt = s->opt;
 	struct ff_error err;
+	struct ff_tested tested[2];
 	struct rig r;
 	int64_t n;
 
@@ -192,11 +193,15 @@ static void train(struct scene *s, enum ff_prefetching prefetch, bool bounce, st
 			s->optimizer, &opt, 0, &s->arena);
 	for (int i = 0; i < TRAINED; i++) {
 		if (i == 3)
-			RIG_OK(ff_executor_test(r.x, &ret->accuracy[0], &ret->test_loss[0], &err));
+			RIG_OK(ff_executor_test(r.x, &tested[0], &err));
 		RIG_OK(ff_executor_step(r.x, steps[i], &err));
 	}
 	RIG_OK(ff_executor_losses(r.x, ret->loss, TRAINED, &err));
-	RIG_OK(ff_executor_test(r.x, &ret->accuracy[1], &ret->test_loss[1], &err));
+	RIG_OK(ff_executor_test(r.x, &tested[1], &err));
+	for (int i = 0; i < 2; i++) {
+		ret->accuracy[i] = tested[i].of[0].accuracy;
+		ret->test_loss[i] = tested[i].loss;
+	}
 	ret->weights = rig_weights(&r, false, &s->arena, &n);
 	rig_close(&r);
 }

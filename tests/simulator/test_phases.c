@@ -118,8 +118,8 @@ static double pipeline(struct chain *c, uint32_t stages, uint32_t micro_batches,
 		c->s.stage[layer(c, i)] = (uint16_t)i;
 		c->s.config[layer(c, i)].start = (uint16_t)i;
 	}
-	c->s.stage[c->g.loss] = (uint16_t)(stages - 1);
-	c->s.config[c->g.loss].start = (uint16_t)(stages - 1);
+	c->s.stage[c->g.loss[0]] = (uint16_t)(stages - 1);
+	c->s.config[c->g.loss[0]].start = (uint16_t)(stages - 1);
 	return simulate(c, ret);
 }
 
@@ -256,7 +256,7 @@ START_TEST(illegal_phases)
 	ck_assert_str_eq(c.err.text, "operator fc0 is in stage 1, but fc1, which reads what it "
 				     "makes, in stage 0");
 	c.s.stage[layer(&c, 0)] = 0;
-	c.s.recompute[c.g.loss] = true;
+	c.s.recompute[c.g.loss[0]] = true;
 	ck_assert_int_eq(ff_strategy_check(&c.g, &c.s, 2, &c.err), FF_E_INPUT);
 	ck_assert_str_eq(c.err.text, "loss cannot be computed again");
 	ck_assert_int_eq(ff_graph_micro(&c.g, 5, &c.a, &micro, &c.err), FF_E_INPUT);

@@ -69,7 +69,7 @@ int ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step, int6
 			n += label_of(ff_philox_at(d->seed, stream, k),
 					     (uint32_t)node->attrs.input.classes) >= 0;
 	}
-	*ret = n;
+	*ret = n; /* of one loss */
 	return FF_OK;
 }
 

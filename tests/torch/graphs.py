@@ -48,6 +48,28 @@ class Graph:
         return {"format": "ffsoap-graph", "version": 2, "name": self.name, "nodes": self.nodes}
 
 
+def losses():
+    """Several losses, by weight: of what others read too, of vectors, rows and images."""
+    g = Graph("losses", [6, 3, 5, 4])
+
+    def aim(name, op, x, shape, **attrs):
+        g.nodes.append({"name": f"{name}.target", "op": "input", "shape": [6, *shape]})
+        g.add(f"{name}.loss", op, x, f"{name}.target", **attrs)
+    aim("vector", "mse", g.features("vector"), [12])
+    aim("image", "mse", g.front("image"), [4, 5, 4], weight=0.5)
+    x = g.features("bits")
+    aim("bits", "bce_with_logits", x, [12], weight=2)
+    g.head("bits", x)
+    aim("plane", "bce_with_logits", g.front("plane", 1), [1, 5, 4], weight=0.25)
+    g.nodes.append({"name": "rows.labels", "op": "input", "shape": [6, 20], "dtype": "int32",
+                    "classes": 4})
+    x = g.add("rows.shape", "reshape", g.front("rows"), shape=[0, 4, -1])
+    g.add("rows.loss", "softmax_cross_entropy", x, "rows.labels", ignore_index=2, weight=1.5)
+    # nothing but its own data
+    g.add("same.loss", "mse", g.front("same", 3), "data", weight=3)
+    return g.finish()
+
+
 def convolutions():
     g = Graph("convolutions", [4, 3, 13, 11])
     g.case("plain", "conv2d", out_channels=5, kernel=3)

@@ -193,7 +193,7 @@ def compute_rounded(net, node, ins):
     if node["op"] in SMOOTH:
         return Smooth.apply(ins[0], *SMOOTH[node["op"]])
     out = OPERATORS[node["op"]](net, node, *ins)
-    if node["op"] == "softmax_cross_entropy":
+    if node["op"] in LOSSES:
         return out
     if isinstance(out, tuple):
         return tuple(Activation.apply(x) for x in out)
@@ -282,8 +282,8 @@ def dropout(net, node, x):
 
 
 def softmax_cross_entropy(net, node, x, labels):
-    """The mean over the labels of the batch that are not -1."""
-    return F.cross_entropy(x, labels, ignore_index=-1,
+    """The mean over the labels of the batch that are not ignored."""
+    return F.cross_entropy(x, labels, ignore_index=node.get("ignore_index", -1),
                            label_smoothing=node.get("label_smoothing", 0.0))
 
 
@@ -452,6 +452,12 @@ def batch_norm(net, node, x):
                         node.get("epsilon", 1e-5))
 
 
+LOSSES = {
+    "softmax_cross_entropy": softmax_cross_entropy,
+    "mse": lambda net, node, x, target: F.mse_loss(x, target),
+    "bce_with_logits": lambda net, node, x, target:
+        F.binary_cross_entropy_with_logits(x, target),
+}
 OPERATORS = {
     "matmul": matmul, "attention": attention, "rope": rope, "softmax": softmax, "log_softmax": softmax,
     "reduce_sum": reduction(torch.sum), "reduce_mean": reduction(torch.mean),
@@ -460,7 +466,7 @@ OPERATORS = {
     "min": binary(torch.minimum), "max": binary(torch.maximum),
     "conv1d": conv, "conv2d": conv, "conv3d": conv, "linear": linear, "reshape": reshape,
     "local_response_norm": local_response_norm, "adaptive_pool": adaptive_pool, "upsample": upsample, "pool1d": pool, "pool2d": pool, "pool3d": pool,
-    "dropout": dropout, "softmax_cross_entropy": softmax_cross_entropy,
+    "dropout": dropout, **LOSSES,
     "relu": lambda net, node, x: F.relu(x),
     "tanh": lambda net, node, x: torch.tanh(x),
     "sigmoid": lambda net, node, x: torch.sigmoid(x),
@@ -566,7 +572,8 @@ class Network:
                     self.value.update((f"{name}#{i}", x) for i, x in enumerate(out))
                     out = out[0]
                 self.value[name] = out
-        return self.value[self.graph["nodes"][-1]["name"]]
+        return sum(node.get("weight", 1.0) * self.value[node["name"]]
+                   for node in self.graph["nodes"] if node["op"] in LOSSES)
 
     def margin(self):
         """How near the last forward pass came to a choice that rounding could

@@ -42,10 +42,11 @@ class Model:
     """A module, its graph and its weights as imported."""
 
     def __init__(self, name, module, inputs, opset=13, classes_last=False, training=True,
-                 ours=lambda gradients: gradients):
+                 ours=lambda gradients: gradients, loss=None):
         """`ours`: gradients as they are called and lie in the graph."""
         torch.manual_seed(1)
         self.name, self.module, self.last, self.ours = name, module, classes_last, ours
+        self.loss = loss
         for m in module.modules():
             if isinstance(m, nn.Dropout):
                 m.p = 0.0
@@ -54,7 +55,8 @@ class Model:
         self.graph = self.folder / "graph.json"
         (self.folder / "model.onnx").write_bytes(exported(module, inputs, opset, training))
         done = run(ffimport, self.folder / "model.onnx", "-o", self.graph, "--weights",
-                   self.folder / "weights", *(["--classes-last"] if classes_last else []))
+                   self.folder / "weights", *(["--classes-last"] if classes_last else []),
+                   *(["--loss", loss] if loss else []))
         self.good = done.returncode == 0
         tap.say(self.good, f"{name}: imported, opset {opset}", done.stderr.splitlines())
 
@@ -79,8 +81,9 @@ class Model:
     def compare(self, tensors, what):
         graph = json.loads(self.graph.read_text())
         inputs = [torch.from_numpy(np.array(tensors["input." + n["name"]])) for n in graph["nodes"]
-                  if n["op"] == "input" and n["name"] != "label"]
-        labels = torch.from_numpy(np.array(tensors["input.label"])).long()
+                  if n["op"] == "input" and n["name"] not in ("label", "target")]
+        labels = torch.from_numpy(np.array(tensors["input.target" if self.loss else "input.label"]))
+        labels = labels if self.loss else labels.long()
         inputs = [x.long() if x.dtype == torch.int32 else x for x in inputs]
         want, own = self.gradients(torch.float64, inputs, labels), self.gradients(
             torch.float32, inputs, labels)
@@ -97,7 +100,11 @@ class Model:
         """Of the module itself, which stays as it was."""
         module = copy.deepcopy(self.module).to(dtype)
         logits = module(*(x.to(dtype) if x.dtype.is_floating_point else x for x in inputs))
-        loss = F.cross_entropy(logits.movedim(-1, 1) if self.last else logits, labels)
+        if self.loss:
+            loss = {"mse": F.mse_loss, "bce_with_logits": F.binary_cross_entropy_with_logits}[
+                self.loss](logits, labels.to(dtype))
+        else:
+            loss = F.cross_entropy(logits.movedim(-1, 1) if self.last else logits, labels)
         loss.backward()
         return {"loss": loss.detach(), **self.ours({
             n: w.grad for n, w in module.named_parameters()
@@ -289,6 +296,8 @@ def modules():
     Model("windows", Windows(), torch.randn(4, 3, 10, 9)).check(4)
     for opset in (13, 17):  # norms as they are computed, and as one operator
         Model("block", Block(), torch.randint(13, (4, 6)), opset).check(4)
+    Model("images to numbers", Images(), torch.randn(4, 3, 20, 24), loss="mse").check(2)
+    Model("rows to bits", Shapes(), torch.randn(6, 4, 6), loss="bce_with_logits").check(2)
     Model("images for evaluation", Images().eval(), torch.randn(4, 3, 20, 24),
           training=False).check(0)
 

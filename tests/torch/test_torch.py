@@ -124,7 +124,7 @@ def test_operators():
     test_philox()
     for make in (graphs.convolutions, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
-                 graphs.attention, graphs.recurrences, graphs.norms):
+                 graphs.attention, graphs.recurrences, graphs.norms, graphs.losses):
         graph = make()
         case = Case(graph["name"], 2).made(graph)
         # several steps: biases that are no longer zero, masks of later steps
@@ -632,7 +632,7 @@ def test_bfloat16():
     """Beside PyTorch that rounds where ffrun stores: operators, networks, updates."""
     for make in (graphs.convolutions, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
-                 graphs.attention, graphs.norms):
+                 graphs.attention, graphs.norms, graphs.losses):
         graph = make()
         case = Case(f"{graph['name']} in bfloat16", 2).made(in_bfloat16(graph))
         losses = case.run(steps=3, options=("--rate", "0.01", "--momentum", "0.5"))

@@ -16,6 +16,14 @@ static const struct ff_attr_row loss_attrs[] = {
 				.max = 1,
 				.later = 1,
 				.in_key = 1},
+		{.name = "ignore_index",
+				.type = FF_ATTR_INT,
+				.offset = offsetof(union ff_attrs, loss.ignore),
+				.min = INT32_MIN,
+				.max = INT32_MAX,
+				.preset = -1,
+				.later = 1},
+		FF_LOSS_WEIGHT,
 };
 
 static int check(const struct ff_derive *d, const struct ff_value *logits,
@@ -147,12 +155,13 @@ const struct ff_op_row ff_op_softmax_statistics = {
 
 const struct ff_op_row ff_op_softmax_cross_entropy = {
 		.name = "softmax_cross_entropy",
-		.summary = "mean cross-entropy of softmax(logits) and labels; ends the graph",
+		.summary = "mean cross-entropy of softmax(logits) and labels",
 		.min_in = 2,
 		.max_in = 2,
 		.flags = FF_OP_LOSS | FF_OP_BACKWARD_IN,
 		.attrs = loss_attrs,
 		.n_attrs = sizeof(loss_attrs) / sizeof(loss_attrs[0]),
+		.predicts = FF_PREDICTS_CLASSES,
 		.prelude_name = "statistics",
 		.prelude = FF_OP_SOFTMAX_STATISTICS,
 		.derive = derive,

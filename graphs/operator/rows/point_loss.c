@@ -1,0 +1,78 @@
+/* Losses that compare each element of an input with a target's: mean squared error, binary
+ * cross-entropy.  What they compute, runtime/point_loss.h says.  Writes two float32, this part's
+ * share of the mean over all elements whose target is a number, and how many of those it predicts.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "operator/derive.h"
+
+static const struct ff_attr_row attrs[] = {FF_LOSS_WEIGHT};
+
+static int check(const struct ff_derive *d, const struct ff_value *x, const struct ff_value *target,
+		struct ff_error *err)
+{
+	const struct ff_node *source = &d->graph->nodes[target->producer];
+
+	if (x->rank != target->rank ||
+			memcmp(x->shape, target->shape, x->rank * sizeof(*x->shape)) != 0)
+		return ff_derive_fail(d, err, "targets %s do not fit what is predicted, %s",
+				ff_shape_text(target->rank, target->shape).text,
+				ff_shape_text(x->rank, x->shape).text);
+	/* of the rows behind the last sample only what is loaded says that they are none */
+	if (source->op != FF_OP_INPUT)
+		return ff_derive_fail(d, err,
+				"\"%s\" is computed: expected targets of the data set",
+				source->name);
+	return FF_OK;
+}
+
+static int derive(struct ff_derive *d, int64_t forward, int64_t backward, struct ff_error *err)
+{
+	const struct ff_value *x, *target;
+	const int32_t shape[1] = {2};
+	int64_t n;
+	int code = ff_derive_input(d, 0, d->graph->dtype, 1, FF_MAX_RANK, &x, err);
+
+	if (code == FF_OK)
+		code = ff_derive_input(d, 1, d->graph->dtype, 1, FF_MAX_RANK, &target, err);
+	if (code == FF_OK)
+		code = check(d, x, target, err);
+	if (code == FF_OK)
+		code = ff_derive_out(d, 0, FF_F32, 1, shape, ff_order_plain, err);
+	if (code < 0)
+		return code;
+	ff_derive_axes(d, x->rank, x->shape);
+	ff_operand_plain(ff_derive_map(d, 0));
+	ff_operand_plain(ff_derive_map(d, 1));
+	n = ff_shape_volume(x->rank, x->shape);
+	d->node->flops_forward = ff_sat_mul(forward, n);
+	d->node->flops_backward = x->needs_grad ? ff_sat_mul(backward, n) : 0;
+	return FF_OK;
+}
+
+/* subtract, square, add; subtract, scale */
+static int derive_mse(struct ff_derive *d, struct ff_error *err)
+{
+	return derive(d, 3, 2, err);
+}
+
+/* exp, log, the largest, multiply, subtract, add, add; exp, add, divide, subtract, scale */
+static int derive_bce(struct ff_derive *d, struct ff_error *err)
+{
+	return derive(d, 7, 5, err);
+}
+
+#define POINT_LOSS(row, text, how, ...)                                                            \
+	const struct ff_op_row ff_op_##row = {.name = #row,                                        \
+			.summary = text,                                                           \
+			.min_in = 2,                                                               \
+			.max_in = 2,                                                               \
+			.flags = FF_OP_LOSS | FF_OP_BACKWARD_IN,                                   \
+			.attrs = attrs,                                                            \
+			.n_attrs = sizeof(attrs) / sizeof(attrs[0]),                               \
+			.derive = derive_##how,                                                    \
+			__VA_ARGS__}
+
+POINT_LOSS(mse, "mean squared error of predictions and targets", mse);
+POINT_LOSS(bce_with_logits, "mean binary cross-entropy of sigmoid(logits) and targets", bce,
+		.predicts = FF_PREDICTS_BITS);
