@@ -158,6 +158,41 @@ static void add_conv(struct maker *m)
 	add(m, op, &a, &in, 1, &out);
 }
 
+/* Of about as many elements along each axis, or of about twice as many where those are few. */
+static void add_conv_transpose(struct maker *m)
+{
+	const struct value *in = pick_spatial(m);
+	union ff_attrs a = {{0}};
+	struct value out;
+	enum ff_op op;
+
+	if (!in)
+		return;
+	op = (enum ff_op)(FF_OP_CONV_TRANSPOSE1D + in->rank - 3);
+	a = ff_attrs_preset(op);
+	out = *in;
+	for (uint32_t i = 0; i + 2 < in->rank; i++) {
+		int32_t k = between(m, 1, 3), d = between(m, 1, 2);
+		int32_t s = in->shape[2 + i] < 6 ? between(m, 1, 3) : 1;
+		int32_t more = between(m, 0, (s > d ? s : d) - 1), *n = &out.shape[2 + i];
+
+		*n = (in->shape[2 + i] - 1) * s + d * (k - 1) + more + 1;
+		a.conv.kernel[i] = k;
+		a.conv.dilation[i] = d;
+		a.conv.stride[i] = s;
+		a.conv.output_pad[i] = more;
+		a.conv.pad[0][i] = between(m, 0, *n > 2 ? 2 : 0);
+		*n -= a.conv.pad[0][i];
+		a.conv.pad[1][i] = between(m, 0, *n > 2 ? 2 : 0);
+		*n -= a.conv.pad[1][i];
+	}
+	a.conv.groups = in->shape[1] % 2 || between(m, 0, 2) ? 1 : 2;
+	a.conv.out_channels = a.conv.groups * between(m, 1, 3);
+	a.conv.bias = between(m, 0, 3) > 0;
+	out.shape[1] = a.conv.out_channels;
+	add(m, op, &a, &in, 1, &out);
+}
+
 static void add_pool(struct maker *m)
 {
 	const struct value *in = pick_spatial(m);
@@ -588,12 +623,12 @@ static void add_norm(struct maker *m)
 /* Those that are there twice are drawn twice as often. */
 static void add_any(struct maker *m)
 {
-	static void (*const makers[])(struct maker * m) = {add_conv, add_conv, add_pool, add_resize,
-			add_response, add_elementwise, add_elementwise, add_linear, add_reshape,
-			add_tied, add_binary, add_slice, add_split, add_transpose, add_unary,
-			add_reduce, add_matmul, add_softmax, add_norm, add_norm, random_move,
-			random_move, random_sequence, random_attention, random_attention, add_join,
-			add_join};
+	static void (*const makers[])(struct maker * m) = {add_conv, add_conv, add_conv_transpose,
+			add_pool, add_resize, add_response, add_elementwise, add_elementwise,
+			add_linear, add_reshape, add_tied, add_binary, add_slice, add_split,
+			add_transpose, add_unary, add_reduce, add_matmul, add_softmax, add_norm,
+			add_norm, random_move, random_move, random_sequence, random_attention,
+			random_attention, add_join, add_join};
 
 	makers[ff_random_below(m->r, sizeof(makers) / sizeof(makers[0]))](m);
 }

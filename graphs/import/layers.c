@@ -99,12 +99,11 @@ int ff_onnx_pad(struct ff_import *im, const Onnx__NodeProto *n)
 	return ff_onnx_set_same(im, n, 0, &padded);
 }
 
-/* A weight and, where input `bias` is there, a vector of as many elements as the weight has
- * outputs: names in e->params, and of the node after the weight. */
+/* A weight and, where input `bias` is there, a vector of `outputs` elements: names in e->params,
+ * and of the node after the weight. */
 static int claim(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_constant *weight,
-		bool swap, const struct ff_constant *bias, struct ff_emit *e)
+		bool swap, int64_t outputs, const struct ff_constant *bias, struct ff_emit *e)
 {
-	int64_t outputs = weight->shape[swap];
 	int code = ff_emit_param(im, n, weight, swap, &e->params[0]);
 
 	if (code == FF_OK && bias) {
@@ -119,9 +118,27 @@ static int claim(struct ff_import *im, const Onnx__NodeProto *n, const struct ff
 	return code;
 }
 
-int ff_onnx_conv(struct ff_import *im, const Onnx__NodeProto *n)
+/* Of a transposed one the weight has the input's channels first and those of a group's output
+ * behind. */
+static int read_channels(struct ff_import *im, const Onnx__NodeProto *n,
+		const struct ff_constant *weight, bool transposed, struct ff_conv_attrs *a)
 {
-	union ff_attrs a = ff_attrs_preset(FF_OP_CONV1D);
+	int64_t groups = ff_onnx_int(n, "group", 1);
+	int64_t channels = weight->shape[transposed];
+
+	if (groups < 1 || groups > INT32_MAX || (transposed && channels > INT32_MAX / groups))
+		return ff_import_fail(im, n, "%" PRId64 " groups", groups);
+	if (ff_onnx_attr(n, "output_shape"))
+		return ff_import_fail(im, n, "output_shape is not supported, pads are");
+	a->groups = (int32_t)groups;
+	a->out_channels = (int32_t)(transposed ? channels * groups : channels);
+	return FF_OK;
+}
+
+static int convolution(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op first)
+{
+	union ff_attrs a = ff_attrs_preset(first);
+	bool transposed = first == FF_OP_CONV_TRANSPOSE1D;
 	struct ff_emit e = {.attrs = &a, .n_in = 1};
 	const struct ff_constant *weight, *bias = NULL;
 	struct ff_onnx_value *in;
@@ -132,7 +149,7 @@ int ff_onnx_conv(struct ff_import *im, const Onnx__NodeProto *n)
 			(code = ff_onnx_in_constant(im, n, 1, &weight)) < 0 ||
 			(ff_onnx_in(im, n, 2) &&
 					(code = ff_onnx_in_constant(im, n, 2, &bias)) < 0) ||
-			(code = windowed(im, n, in, FF_OP_CONV1D, &e.op)) < 0)
+			(code = windowed(im, n, in, first, &e.op)) < 0)
 		return code;
 	axes = in->rank - 2;
 	if (weight->rank != in->rank)
@@ -140,16 +157,27 @@ int ff_onnx_conv(struct ff_import *im, const Onnx__NodeProto *n)
 				im, n, "a weight of %u axes, expected %u", weight->rank, in->rank);
 	if ((code = read_axes(im, n, "strides", axes, 1, a.conv.stride)) < 0 ||
 			(code = read_axes(im, n, "dilations", axes, 1, a.conv.dilation)) < 0 ||
+			(code = read_axes(im, n, "output_padding", axes, 0, a.conv.output_pad)) <
+					0 ||
 			(code = read_pads(im, n, in, axes, a.conv.pad)) < 0 ||
-			(code = claim(im, n, weight, false, bias, &e)) < 0)
+			(code = read_channels(im, n, weight, transposed, &a.conv)) < 0 ||
+			(code = claim(im, n, weight, false, a.conv.out_channels, bias, &e)) < 0)
 		return code;
-	a.conv.out_channels = (int32_t)weight->shape[0];
 	for (uint32_t k = 0; k < axes; k++)
 		a.conv.kernel[k] = (int32_t)weight->shape[2 + k];
-	a.conv.groups = (int32_t)ff_onnx_int(n, "group", 1);
 	a.conv.bias = bias != NULL;
 	e.in[0] = *in;
 	return ff_emit_as(im, n, &e);
+}
+
+int ff_onnx_conv(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return convolution(im, n, FF_OP_CONV1D);
+}
+
+int ff_onnx_conv_transpose(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return convolution(im, n, FF_OP_CONV_TRANSPOSE1D);
 }
 
 /* x times a constant matrix, by rows of outputs unless `swap`. */
@@ -164,7 +192,7 @@ static int linear(struct ff_import *im, const Onnx__NodeProto *n, const struct f
 	if (weight->rank != 2 || weight->shape[!swap] != in->shape[in->rank - 1])
 		return ff_import_fail(im, n, "its weight does not fit %d features",
 				in->shape[in->rank - 1]);
-	if ((code = claim(im, n, weight, swap, bias, &e)) < 0)
+	if ((code = claim(im, n, weight, swap, weight->shape[swap], bias, &e)) < 0)
 		return code;
 	a.linear.out_features = (int32_t)weight->shape[swap];
 	a.linear.bias = bias != NULL;
@@ -291,26 +319,36 @@ int ff_onnx_average_pool(struct ff_import *im, const Onnx__NodeProto *n)
 
 /* One window as large as the image. */
 static int pool_all(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
-		struct ff_onnx_value *ret)
+		enum ff_pool_mode mode, struct ff_onnx_value *ret)
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_POOL1D);
 	struct ff_emit e = {.attrs = &a, .in = {*in}, .n_in = 1};
 	int code = windowed(im, n, in, FF_OP_POOL1D, &e.op);
 
-	a.pool.mode = FF_POOL_AVG;
+	a.pool.mode = (int32_t)mode;
 	for (uint32_t k = 0; code == FF_OK && k < in->rank - 2; k++)
 		a.pool.kernel[k] = a.pool.stride[k] = in->shape[2 + k];
 	return code < 0 ? code : ff_emit(im, n, &e, ret, 1);
 }
 
-int ff_onnx_global_average_pool(struct ff_import *im, const Onnx__NodeProto *n)
+static int global_pool(struct ff_import *im, const Onnx__NodeProto *n, enum ff_pool_mode mode)
 {
 	struct ff_onnx_value out = {.kind = FF_ONNX_NODE}, *in;
 	int code = ff_onnx_in_node(im, n, 0, &in);
 
 	if (code == FF_OK)
-		code = pool_all(im, n, in, &out);
+		code = pool_all(im, n, in, mode, &out);
 	return code < 0 ? code : ff_onnx_set_same(im, n, 0, &out);
+}
+
+int ff_onnx_global_average_pool(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return global_pool(im, n, FF_POOL_AVG);
+}
+
+int ff_onnx_global_max_pool(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	return global_pool(im, n, FF_POOL_MAX);
 }
 
 /* Over some axes; all, where none are named. */
@@ -373,7 +411,7 @@ int ff_onnx_reduce_mean(struct ff_import *im, const Onnx__NodeProto *n)
 		return code;
 	if (in->rank != 4 || !marked[2] || !marked[3] || marked[1] || marked[0])
 		return reduce(im, n, FF_OP_REDUCE_MEAN);
-	if ((code = pool_all(im, n, in, &out)) < 0)
+	if ((code = pool_all(im, n, in, FF_POOL_AVG, &out)) < 0)
 		return code;
 	code = ff_emit_reshape(
 			im, n, &out, ff_onnx_int(n, "keepdims", 1) ? 4 : 2, out.shape, &flat);

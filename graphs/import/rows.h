@@ -6,12 +6,14 @@
 
 /* layers.c: those with weights or windows. */
 int ff_onnx_conv(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_conv_transpose(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_gemm(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_matmul(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_pad(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_max_pool(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_average_pool(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_global_average_pool(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_global_max_pool(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_reduce_mean(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_softmax(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_log_softmax(struct ff_import *im, const Onnx__NodeProto *n);

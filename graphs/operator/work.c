@@ -121,7 +121,7 @@ static void key_placement(struct key *k, const struct ff_operand *o, uint32_t sl
 		hi = (int32_t)(last + m->window);
 		v[1] = r->lo[i] - lo;
 		v[2] = hi - r->hi[i];
-		if (m->n_terms && m->window > 1 && (v[1] || v[2]))
+		if (m->n_terms && (m->window > 1 || m->over) && (v[1] || v[2]))
 			key_field(k, "border", TAG_BORDER + slot, v, 3);
 	}
 }

@@ -32,17 +32,34 @@ uint32_t ff_layer_images(const struct ff_zoo_net *n, int32_t channels, int32_t s
 	return ff_builder_add(n->builder, FF_OP_INPUT, "data", &a, NULL, 0);
 }
 
-void ff_layer_classify(const struct ff_zoo_net *n, uint32_t logits, int32_t classes)
+/* `labels`: their shape beside the batch. */
+static void classify(const struct ff_zoo_net *n, uint32_t logits, int32_t classes,
+		const int32_t *labels, uint32_t rank)
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_INPUT);
 	uint32_t in[2] = {logits};
 
-	a.input.rank = 1;
+	a.input.rank = 1 + (int32_t)rank;
 	a.input.shape[0] = n->batch;
+	for (uint32_t i = 0; i < rank; i++)
+		a.input.shape[1 + i] = labels[i];
 	a.input.dtype = FF_I32;
 	a.input.classes = classes;
 	in[1] = ff_builder_add(n->builder, FF_OP_INPUT, "labels", &a, NULL, 0);
 	ff_builder_add(n->builder, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
+}
+
+void ff_layer_classify(const struct ff_zoo_net *n, uint32_t logits, int32_t classes)
+{
+	classify(n, logits, classes, NULL, 0);
+}
+
+void ff_layer_classify_pixels(const struct ff_zoo_net *n, uint32_t logits, int32_t classes,
+		int32_t height, int32_t width)
+{
+	const int32_t shape[] = {height, width};
+
+	classify(n, logits, classes, shape, 2);
 }
 
 struct ff_zoo_net ff_layer_normed(const struct ff_zoo_net *n, int32_t choice, double epsilon)
@@ -91,6 +108,43 @@ uint32_t ff_layer_conv_grouped(const struct ff_zoo_net *n, const char *name, uin
 		a.conv.pad[0][i] = a.conv.pad[1][i] = kernel / 2;
 	}
 	return add(n, FF_OP_CONV2D, name, &a, in);
+}
+
+uint32_t ff_layer_conv_transpose(const struct ff_zoo_net *n, const char *name, uint32_t in,
+		int32_t channels, int32_t kernel, int32_t stride)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_CONV_TRANSPOSE2D);
+
+	a.conv.out_channels = channels;
+	for (uint32_t i = 0; i < 2; i++) {
+		a.conv.kernel[i] = kernel;
+		a.conv.stride[i] = stride;
+	}
+	return add(n, FF_OP_CONV_TRANSPOSE2D, name, &a, in);
+}
+
+uint32_t ff_layer_upsample(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t size)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_UPSAMPLE);
+
+	a.resize.axes = 2;
+	a.resize.size[0] = a.resize.size[1] = size;
+	a.resize.mode = FF_RESIZE_LINEAR;
+	a.resize.corners = 1;
+	return add(n, FF_OP_UPSAMPLE, name, &a, in);
+}
+
+uint32_t ff_layer_pad(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t before,
+		int32_t after)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_PAD);
+
+	a.pad.rank = a.pad.rank_after = 4;
+	for (uint32_t i = 2; i < 4; i++) {
+		a.pad.before[i] = before;
+		a.pad.after[i] = after;
+	}
+	return add(n, FF_OP_PAD, name, &a, in);
 }
 
 uint32_t ff_layer_conv_same(const struct ff_zoo_net *n, const char *name, uint32_t in,

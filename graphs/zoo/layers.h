@@ -23,6 +23,7 @@
 	X(googlenet)                                                                               \
 	X(inception_v3)                                                                            \
 	X(densenet121)                                                                             \
+	X(unet)                                                                                    \
 	X(rnn)                                                                                     \
 	X(lm)                                                                                      \
 	X(gpt2)                                                                                    \
@@ -52,6 +53,9 @@ struct ff_layer_name ff_layer_name(const char *fmt, ...) __attribute__((format(p
 uint32_t ff_layer_images(const struct ff_zoo_net *n, int32_t channels, int32_t size);
 /* Labels and the loss. */
 void ff_layer_classify(const struct ff_zoo_net *n, uint32_t logits, int32_t classes);
+/* A label for every pixel. */
+void ff_layer_classify_pixels(const struct ff_zoo_net *n, uint32_t logits, int32_t classes,
+		int32_t height, int32_t width);
 
 /* Rows and columns that are left of `size` by a window of `kernel`. */
 static inline int32_t ff_layer_size(int32_t size, int32_t kernel, int32_t stride, int32_t pad)
@@ -74,6 +78,15 @@ uint32_t ff_layer_conv(const struct ff_zoo_net *n, const char *name, uint32_t in
  */
 uint32_t ff_layer_conv_grouped(const struct ff_zoo_net *n, const char *name, uint32_t in,
 		int32_t channels, int32_t kernel, int32_t stride, int32_t groups);
+/* Without padding, with a bias. */
+uint32_t ff_layer_conv_transpose(const struct ff_zoo_net *n, const char *name, uint32_t in,
+		int32_t channels, int32_t kernel, int32_t stride);
+/* Images of `size`, corners where they were. */
+uint32_t ff_layer_upsample(
+		const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t size);
+/* Zeros around images; where negative, less of them. */
+uint32_t ff_layer_pad(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t before,
+		int32_t after);
 /* Stride 1, an odd kernel of `height` x `width`, padded so that the size stays. */
 uint32_t ff_layer_conv_same(const struct ff_zoo_net *n, const char *name, uint32_t in,
 		int32_t channels, int32_t height, int32_t width);

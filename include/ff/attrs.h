@@ -16,10 +16,12 @@ struct ff_input_attrs {
 	int32_t rank, shape[FF_MAX_RANK];
 	int32_t dtype, classes;
 };
-/* pad: before the first element, behind the last one. */
+/* pad: before the first element, behind the last one; of a transposed one, taken away there, and
+ * output_pad: added behind. */
 struct ff_conv_attrs {
 	int32_t out_channels, kernel[FF_MAX_SPATIAL], stride[FF_MAX_SPATIAL];
 	int32_t pad[2][FF_MAX_SPATIAL], dilation[FF_MAX_SPATIAL], groups, bias;
+	int32_t output_pad[FF_MAX_SPATIAL];
 };
 struct ff_linear_attrs {
 	int32_t out_features, bias;

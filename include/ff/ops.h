@@ -30,11 +30,16 @@
 	X(FF_OP_MIN, min)                                                                          \
 	X(FF_OP_MAX, max)
 
-/* What goes along one, two or three spatial axes with a window (rows/conv.c, rows/pool.c). */
+/* What goes along one, two or three spatial axes with a window (rows/conv.c,
+ * rows/conv_transpose.c, rows/pool.c). */
 #define FF_CONV_OPS(X)                                                                             \
 	X(FF_OP_CONV1D, conv1d)                                                                    \
 	X(FF_OP_CONV2D, conv2d)                                                                    \
 	X(FF_OP_CONV3D, conv3d)
+#define FF_CONV_TRANSPOSE_OPS(X)                                                                   \
+	X(FF_OP_CONV_TRANSPOSE1D, conv_transpose1d)                                                \
+	X(FF_OP_CONV_TRANSPOSE2D, conv_transpose2d)                                                \
+	X(FF_OP_CONV_TRANSPOSE3D, conv_transpose3d)
 #define FF_POOL_OPS(X)                                                                             \
 	X(FF_OP_POOL1D, pool1d)                                                                    \
 	X(FF_OP_POOL2D, pool2d)                                                                    \
@@ -56,6 +61,7 @@
 	X(FF_OP_INPUT, input)                                                                      \
 	X(FF_OP_PARAMETER, parameter)                                                              \
 	FF_CONV_OPS(X)                                                                             \
+	FF_CONV_TRANSPOSE_OPS(X)                                                                   \
 	X(FF_OP_LINEAR, linear)                                                                    \
 	FF_POOL_OPS(X)                                                                             \
 	FF_RESIZE_OPS(X)                                                                           \

@@ -58,16 +58,6 @@ static void split_bands(const struct ff_work *w, struct conv *c)
 
 /* ---- which kernels ---- */
 
-/* The largest power of two, up to 64, that divides `bytes`. */
-static int64_t alignment_of(int64_t bytes)
-{
-	int64_t a = 64;
-
-	while (bytes % a)
-		a /= 2;
-	return a;
-}
-
 static void fill_shape(const struct ff_kernel *k, const struct conv *c, const struct band *b,
 		enum ff_conv_pass pass, struct ff_conv_shape *s)
 {
@@ -78,8 +68,8 @@ static void fill_shape(const struct ff_kernel *k, const struct conv *c, const st
 	memcpy(&s->filter, &b->filter, sizeof(s->filter));
 	s->type = s->sink = c->type;
 	s->tf32 = k->dev->tf32;
-	s->weight_align = alignment_of(b->at.first_weight * size);
-	s->bias_align = alignment_of(b->at.first_out * size);
+	s->weight_align = ff_conv_alignment(b->at.first_weight * size);
+	s->bias_align = ff_conv_alignment(b->at.first_out * size);
 }
 
 /* With what is fused: all of it in one, or not at all. */
@@ -129,7 +119,7 @@ static int find_backward(
 	}
 	fill_shape(k, c, b, FF_CONV_WEIGHT, &s);
 	s.sink = FF_F32;
-	s.weight_align = alignment_of(b->at.first_weight * FF_F32_BYTES);
+	s.weight_align = ff_conv_alignment(b->at.first_weight * FF_F32_BYTES);
 	if (code == FF_OK)
 		code = ff_conv_find(k, &s, &b->weight, err);
 	if (code < 0 || b->weight || c->type == FF_F32)
@@ -313,8 +303,8 @@ static int run_data(const struct ff_kernel *k, const struct band *b, const struc
 	void *din = b->at.pack_in ? ff_kernel_at(io, c->in) : io->din[0];
 	int code = b->data ? ff_conv_run(k, b->data, queue, din, weight, NULL, dout,
 					     ff_kernel_scratch(k, io), err)
-			   : ff_kernel_launched(ff_launch_filter_data(c->type, &b->filter, dout,
-								weight, din, queue),
+			   : ff_kernel_launched(ff_launch_filter_data(c->type, c->type, &b->filter,
+								dout, weight, din, queue),
 					     k, err);
 
 	if (code < 0 || !b->at.pack_in)

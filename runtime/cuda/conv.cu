@@ -88,8 +88,8 @@ FF_KERNEL void filter(struct ff_filter f, const T *in, const T *weight, const T 
 	real_put(&out[i], sum);
 }
 
-template <class T>
-FF_KERNEL void filter_data(struct ff_filter f, const T *dout, const T *weight, T *din)
+template <class T, class R>
+FF_KERNEL void filter_data(struct ff_filter f, const T *dout, const T *weight, R *din)
 {
 	const struct ff_windows &w = f.windows;
 	int64_t i = thread_index(), taps = taps_of(w), c, n, to[3], from[3], group;
@@ -154,17 +154,24 @@ cudaError_t ff_launch_filter(enum ff_dtype type, const struct ff_filter *f, cons
 			(const float *)weight, (const float *)bias, (float *)out);
 }
 
-cudaError_t ff_launch_filter_data(enum ff_dtype type, const struct ff_filter *f, const void *dout,
-		const void *weight, void *din, cudaStream_t s)
+template <class T, class R>
+static cudaError_t launch_data(const struct ff_filter *f, const void *dout, const void *weight,
+		void *din, cudaStream_t s)
 {
 	const int64_t *n = f->windows.in;
 	dim3 grid = blocks_of(f->n * n[0] * n[1] * n[2] * f->groups * f->c);
 
-	if (type == FF_BF16)
-		return ff_launch(filter_data<uint16_t>, grid, dim3(BLOCK), s, *f,
-				(const uint16_t *)dout, (const uint16_t *)weight, (uint16_t *)din);
-	return ff_launch(filter_data<float>, grid, dim3(BLOCK), s, *f, (const float *)dout,
-			(const float *)weight, (float *)din);
+	return ff_launch(filter_data<T, R>, grid, dim3(BLOCK), s, *f, (const T *)dout,
+			(const T *)weight, (R *)din);
+}
+
+cudaError_t ff_launch_filter_data(enum ff_dtype type, enum ff_dtype sink, const struct ff_filter *f,
+		const void *dout, const void *weight, void *din, cudaStream_t s)
+{
+	if (type == FF_F32)
+		return launch_data<float, float>(f, dout, weight, din, s);
+	return sink == FF_F32 ? launch_data<uint16_t, float>(f, dout, weight, din, s)
+			      : launch_data<uint16_t, uint16_t>(f, dout, weight, din, s);
 }
 
 cudaError_t ff_launch_filter_weight(enum ff_dtype type, const struct ff_filter *f, const void *in,

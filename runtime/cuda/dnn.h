@@ -26,6 +26,16 @@ struct ff_conv_shape {
 	int64_t weight_align, bias_align; /* bytes; images begin at multiples of 64 */
 };
 
+/* The largest power of two, up to 64, that divides `bytes`. */
+static inline int64_t ff_conv_alignment(int64_t bytes)
+{
+	int64_t a = 64;
+
+	while (bytes % a)
+		a /= 2;
+	return a;
+}
+
 /* Chooses how, once a shape; the kernel's scratchpad is as large as that needs.  NULL where
  * cuDNN has none of that shape.  The device keeps it. */
 int ff_conv_find(struct ff_kernel *k, const struct ff_conv_shape *shape, const struct ff_conv **ret,

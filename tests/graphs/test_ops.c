@@ -128,6 +128,150 @@ START_TEST(conv)
 }
 END_TEST
 
+/* ---- conv_transpose1d, conv_transpose2d, conv_transpose3d ---- */
+
+/* The hull of the elements of the input whose windows span the output's element at `at`. */
+static void touch_spanning(
+		const struct probe *p, const int32_t *at, const int64_t *in, struct hull *h)
+{
+	const struct ff_conv_attrs *a = &p->node->attrs.conv;
+	uint32_t rank = in_of(p, 0)->rank;
+	int64_t low[FF_MAX_RANK] = {in[0], in[1]}, high[FF_MAX_RANK] = {in[0], in[1]};
+
+	for (uint32_t k = 0; k + 2 < rank; k++) {
+		int32_t size = in_of(p, 0)->shape[2 + k];
+
+		low[2 + k] = size;
+		for (int32_t i = 0; i < size; i++) {
+			int32_t first = i * a->stride[k] - a->pad[0][k], to = at[2 + k];
+
+			if (to < first || to > first + (a->kernel[k] - 1) * a->dilation[k])
+				continue;
+			low[2 + k] = low[2 + k] < i ? low[2 + k] : i;
+			high[2 + k] = i;
+		}
+		if (low[2 + k] == size)
+			return;
+	}
+	touch(h, rank, low);
+	touch(h, rank, high);
+}
+
+/* The dim of channels is of groups where there are several. */
+static void touch_conv_transpose(const struct probe *p, const int32_t *at, struct hulls *h)
+{
+	const struct ff_conv_attrs *a = &p->node->attrs.conv;
+	int32_t depth = in_of(p, 0)->shape[1] / a->groups, width = a->out_channels / a->groups;
+	uint32_t rank = in_of(p, 0)->rank;
+	bool grouped = a->groups > 1;
+	int64_t out[FF_MAX_RANK], last[FF_MAX_RANK];
+
+	for (uint32_t i = 2; i < rank; i++) {
+		out[i] = at[i];
+		last[i] = a->kernel[i - 2] - 1;
+	}
+	out[0] = at[0];
+	if (grouped) { /* all of the weight */
+		touch(&h->weight[0], rank, (int64_t[FF_MAX_RANK]){0});
+		TOUCH(&h->weight[1], 0);
+		TOUCH(&h->weight[1], a->out_channels - 1);
+		last[0] = in_of(p, 0)->shape[1] - 1;
+		last[1] = width - 1;
+		touch(&h->weight[0], rank, last);
+	}
+	for (int32_t c = 0; c < (grouped ? depth : 1); c++)
+		for (int32_t o = 0; o < (grouped ? width : 1); o++) {
+			int32_t from = grouped ? at[1] * depth + c : at[rank];
+			int32_t to = grouped ? at[1] * width + o : at[1];
+			int64_t first[FF_MAX_RANK] = {from, grouped ? o : to};
+
+			last[0] = from;
+			last[1] = out[1] = first[1];
+			touch(&h->weight[0], rank, first);
+			touch(&h->weight[0], rank, last);
+			out[1] = to;
+			touch(&h->out, rank, out);
+			if (grouped || at[rank] == 0)
+				TOUCH(&h->weight[1], to);
+			touch_spanning(p, at, (int64_t[]){at[0], from}, &h->in[0]);
+		}
+}
+
+static void check_conv_transpose(const struct probe *p)
+{
+	const struct ff_node *n = p->node;
+	const struct ff_conv_attrs *a = &n->attrs.conv;
+	const struct ff_value *in = in_of(p, 0), *out = out_of(p);
+	int64_t taps = a->out_channels / a->groups, met = (int64_t)in->shape[0] * in->shape[1];
+	int64_t size = (int64_t)out->shape[0] * out->shape[1];
+
+	ck_assert_int_eq(out->shape[0], in->shape[0]);
+	ck_assert_int_eq(out->shape[1], a->out_channels);
+	ck_assert_int_eq(param_of(p, 0)->shape[0], in->shape[1]);
+	ck_assert_int_eq(param_of(p, 0)->shape[1], a->out_channels / a->groups);
+	for (uint32_t i = 0; i + 2 < in->rank; i++) {
+		/* as PyTorch's documentation has it */
+		ck_assert_int_eq(out->shape[2 + i],
+				(in->shape[2 + i] - 1) * a->stride[i] - a->pad[0][i] -
+						a->pad[1][i] + a->dilation[i] * (a->kernel[i] - 1) +
+						a->output_pad[i] + 1);
+		taps *= a->kernel[i];
+		met *= in->shape[2 + i];
+		size *= out->shape[2 + i];
+	}
+	ck_assert_int_eq(n->flops_forward, 2 * met * taps + (a->bias ? size : 0));
+	ck_assert_int_eq(n->flops_backward, n->flops_forward);
+	ck_assert_int_eq(param_of(p, 0)->fan_in, taps);
+}
+
+/* Along _i + 1 axes. */
+START_TEST(conv_transpose)
+{
+	struct ff_random r = {.seed = ff_test_seed(1), .stream = 10 + (uint64_t)_i};
+	enum ff_op op = (enum ff_op)((int)FF_OP_CONV_TRANSPOSE1D + _i);
+	int built = 0;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		union ff_attrs a = ff_attrs_preset(op);
+		struct ff_conv_attrs *c = &a.conv;
+		bool fits = true;
+		struct shape in;
+		struct probe p;
+
+		c->groups = draw(&r, 0, 1) ? 1 : draw(&r, 2, 3);
+		c->out_channels = c->groups * draw(&r, 1, 3);
+		c->bias = draw(&r, 0, 1);
+		in = (struct shape){3 + _i, {draw(&r, 1, 3), c->groups * draw(&r, 1, 3)}};
+		for (int i = 0; i <= _i; i++) {
+			c->kernel[i] = draw(&r, 1, 4);
+			c->stride[i] = draw(&r, 1, 3);
+			c->dilation[i] = draw(&r, 1, 2);
+			c->output_pad[i] = draw(&r, 0, 2);
+			for (int k = 0; k < 2; k++)
+				c->pad[k][i] = draw(&r, 0, 3);
+			in.size[2 + i] = draw(&r, 1, _i < 2 ? 6 : 4);
+			fits = fits && (c->output_pad[i] < c->stride[i] ||
+						       c->output_pad[i] < c->dilation[i]);
+			fits = fits &&
+			       (in.size[2 + i] - 1) * c->stride[i] +
+							       c->dilation[i] * (c->kernel[i] - 1) +
+							       c->output_pad[i] >=
+					       c->pad[0][i] + c->pad[1][i];
+		}
+		probe_open(&p, op, &a, &in, 1);
+		ck_assert_msg((p.code == FF_OK) == fits, "%s", p.err.text);
+		if (fits) {
+			built++;
+			check_node(&p);
+			check_conv_transpose(&p);
+			check_regions(&r, &p, touch_conv_transpose);
+		}
+		probe_close(&p);
+	}
+	ck_assert_int_gt(built, ROUNDS / 8);
+}
+END_TEST
+
 /* ---- pool1d, pool2d, pool3d ---- */
 
 static void touch_pool(const struct probe *p, const int32_t *at, struct hulls *h)
@@ -719,6 +863,7 @@ static Suite *suite(void)
 
 	tcase_add_test(c, table);
 	tcase_add_loop_test(c, conv, 0, FF_MAX_SPATIAL);
+	tcase_add_loop_test(c, conv_transpose, 0, FF_MAX_SPATIAL);
 	tcase_add_loop_test(c, pool, 0, FF_MAX_SPATIAL);
 	tcase_add_loop_test(c, resize, 0, 2);
 	tcase_add_test(c, response);

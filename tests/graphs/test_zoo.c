@@ -77,6 +77,19 @@ START_TEST(parameters)
 			{"densenet121", 0, {NULL}, 7978856, 64},
 			{"densenet121", 0, {"norm=none"}, 7905448, 64},
 			{"densenet121", 2, {"image=29"}, 7978856, 2},
+			/* milesial's Pytorch-UNet, by its decoder; as published */
+			{"unet", 0, {NULL}, 31037698, 8},
+			{"unet", 0, {"decoder=upsample"}, 17263042, 8},
+			{"unet", 1, {"padding=valid", "norm=none", "image=572", "channels=1"},
+					31030658, 1},
+			{"unet", 2,
+					{"image=9", "depth=2", "width=4", "norm=none", "channels=1",
+							"classes=3"},
+					7407, 2},
+			{"unet", 2,
+					{"image=9", "depth=2", "width=4", "decoder=upsample",
+							"channels=2", "classes=3"},
+					4239, 2},
 			/* one bias a cell, the same weights at all steps */
 			{"rnn", 0, {NULL}, 128 * (28 + 128 + 1) + 10 * 129, 64},
 			{"rnn", 2, {"steps=1", "hidden=3"}, 3 * 29 + 10 * 4, 2},
@@ -133,7 +146,8 @@ static int64_t multiply_adds(const char *net)
 	ff_arena_init(&a);
 	build(&(struct zoo_case){net, 1, {NULL}, 0, 1}, &a, &g);
 	for (uint32_t i = 0; i < g.n_nodes; i++)
-		if (g.nodes[i].op == FF_OP_CONV2D || g.nodes[i].op == FF_OP_LINEAR) {
+		if (g.nodes[i].op == FF_OP_CONV2D || g.nodes[i].op == FF_OP_CONV_TRANSPOSE2D ||
+				g.nodes[i].op == FF_OP_LINEAR) {
 			const struct ff_value *t = &g.values[g.nodes[i].out];
 			int64_t bias = g.nodes[i].n_in > g.nodes[i].n_data + 1;
 
@@ -159,6 +173,8 @@ START_TEST(flops)
 	ck_assert_int_eq((multiply_adds("googlenet") + 500000) / 1000000, 1498);
 	ck_assert_int_eq((multiply_adds("inception_v3") + 500000) / 1000000, 5713);
 	ck_assert_int_eq((multiply_adds("densenet121") + 500000) / 1000000, 2834);
+	/* of nobody's publishing: from the widths and sizes of its levels */
+	ck_assert_int_eq(multiply_adds("unet"), 48171581440);
 }
 END_TEST
 
@@ -181,6 +197,35 @@ START_TEST(branches)
 	ck_assert_uint_eq(adds, 5);
 	ck_assert_uint_eq(shared, 5);
 	ff_arena_finish(&a);
+}
+END_TEST
+
+/* The published U-Net makes maps of 388x388 of images of 572x572. */
+START_TEST(sizes)
+{
+	static const struct {
+		struct zoo_case z;
+		int32_t size;
+	} cases[] = {
+			{{"unet", 1, {"padding=valid", "image=572"}, 0, 1}, 388},
+			{{"unet", 1, {NULL}, 0, 1}, 256},
+			{{"unet", 1, {"image=191"}, 0, 1}, 191},
+			{{"unet", 1, {"image=45", "decoder=upsample"}, 0, 1}, 45},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ff_arena a;
+		const struct ff_value *labels;
+		struct ff_graph g;
+
+		ff_arena_init(&a);
+		build(&cases[i].z, &a, &g);
+		labels = &g.values[g.nodes[ff_graph_find(&g, "labels")].out];
+		ck_assert_uint_eq(labels->rank, 3);
+		ck_assert_int_eq(labels->shape[1], cases[i].size);
+		ck_assert_int_eq(labels->shape[2], cases[i].size);
+		ff_arena_finish(&a);
+	}
 }
 END_TEST
 
@@ -237,6 +282,7 @@ static Suite *suite(void)
 	tcase_add_test(c, parameters);
 	tcase_add_test(c, flops);
 	tcase_add_test(c, branches);
+	tcase_add_test(c, sizes);
 	tcase_add_test(c, bad);
 	suite_add_tcase(s, c);
 	return s;

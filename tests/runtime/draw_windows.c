@@ -35,6 +35,25 @@ static void draw_conv(struct ff_random *r, uint32_t axes, struct ff_conv_attrs *
 	}
 }
 
+/* As PyTorch has them: padding beyond the window's reach, too. */
+static void draw_conv_transpose(
+		struct ff_random *r, uint32_t axes, struct ff_conv_attrs *a, int32_t *shape)
+{
+	draw_conv(r, axes, a, shape);
+	for (uint32_t i = 0; i < axes; i++) {
+		int32_t most = a->stride[i] > a->dilation[i] ? a->stride[i] : a->dilation[i];
+		int32_t size;
+
+		shape[2 + i] = draw(r, 1, axes < 3 ? 6 : 3);
+		a->output_pad[i] = draw(r, 0, 1) ? 0 : draw(r, 0, most - 1);
+		size = (shape[2 + i] - 1) * a->stride[i] + a->dilation[i] * (a->kernel[i] - 1) + 1 +
+		       a->output_pad[i];
+		a->pad[0][i] += draw(r, 0, 7) == 0;
+		if (a->pad[0][i] + a->pad[1][i] >= size)
+			a->pad[0][i] = a->pad[1][i] = 0;
+	}
+}
+
 /* Now and then a window with more positions than a byte can tell. */
 static void draw_pool(struct ff_random *r, uint32_t axes, struct ff_pool_attrs *a, int32_t *shape)
 {
@@ -96,6 +115,8 @@ bool draw_windows(struct ff_random *r, enum ff_op op, union ff_attrs *attrs, int
 		axes = (uint32_t)draw(r, 1, FF_MAX_SPATIAL);
 	if (op >= FF_OP_CONV1D && op <= FF_OP_CONV3D)
 		draw_conv(r, axes, &attrs->conv, shape);
+	else if (op >= FF_OP_CONV_TRANSPOSE1D && op <= FF_OP_CONV_TRANSPOSE3D)
+		draw_conv_transpose(r, axes, &attrs->conv, shape);
 	else if (op >= FF_OP_POOL1D && op <= FF_OP_POOL3D)
 		draw_pool(r, axes, &attrs->pool, shape);
 	else if (op == FF_OP_LOCAL_RESPONSE_NORM)

@@ -459,13 +459,17 @@ void naive_run(const struct naive *x)
 #define CONV(e, row) [e] = naive_conv,
 			FF_CONV_OPS(CONV)
 #undef CONV
+#define CONV_TRANSPOSE(e, row) [e] = naive_conv_transpose,
+					FF_CONV_TRANSPOSE_OPS(CONV_TRANSPOSE)
+#undef CONV_TRANSPOSE
 #define RESIZE(e, row) [e] = naive_resize,
-					FF_RESIZE_OPS(RESIZE)
+							FF_RESIZE_OPS(RESIZE)
 #undef RESIZE
 #define POOL(e, row) [e] = naive_pool,
-							FF_POOL_OPS(POOL)
+									FF_POOL_OPS(POOL)
 #undef POOL
-									[FF_OP_LINEAR] = linear,
+											[FF_OP_LINEAR] =
+													linear,
 #define UNARY(e, row) [e] = elementwise,
 			FF_UNARY_OPS(UNARY)
 #undef UNARY

@@ -40,6 +40,7 @@ void naive_run(const struct naive *x);
 
 /* Of what goes along axes with windows (naive_windows.c). */
 void naive_conv(const struct naive *x);
+void naive_conv_transpose(const struct naive *x);
 void naive_pool(const struct naive *x);
 void naive_resize(const struct naive *x);
 void naive_response(const struct naive *x);

@@ -64,6 +64,56 @@ void naive_conv(const struct naive *x)
 	}
 }
 
+/* y[n, o, s i - p + d t, ...] += x[n, c, i, ...] w[c, o, t, ...] for those input channels c of o's
+ * group that the box sums over: with groups all of them. */
+void naive_conv_transpose(const struct naive *x)
+{
+	const struct ff_node *n = x->w->node;
+	const struct ff_conv_attrs *a = &n->attrs.conv;
+	const struct ff_operand *in = &n->in_map[0], *weight = &n->in_map[1];
+	uint32_t axes = in->rank - 2;
+	int32_t depth = in->shape[1] / a->groups, per_group = a->out_channels / a->groups;
+	struct ff_region taps = taps_of(axes, a->kernel), to = x->w->out[0];
+	int32_t first = a->groups > 1 ? 0 : x->w->box.lo[in->rank];
+	int32_t end = a->groups > 1 ? depth : x->w->box.hi[in->rank];
+
+	NAIVE_EACH(at, &to)
+	{
+		int64_t out = naive_index(&n->out_map[0], at);
+
+		if (first == 0 && a->bias) {
+			x->out[out] += x->in[2][at[1]];
+			x->din[2][at[1]] += x->dout[out];
+		}
+		NAIVE_EACH(tap, &taps)
+		{
+			int32_t from[FF_MAX_RANK] = {at[0]}, with[FF_MAX_RANK] = {0};
+			bool meets = true;
+
+			with[1] = at[1] % per_group;
+			for (uint32_t k = 0; k < axes; k++) {
+				int32_t sum = at[2 + k] + a->pad[0][k] - tap[k] * a->dilation[k];
+
+				meets = meets && sum >= 0 && sum % a->stride[k] == 0;
+				from[2 + k] = sum / a->stride[k];
+				with[2 + k] = tap[k];
+			}
+			for (int32_t c = first; c < end && meets; c++) {
+				int64_t i, w;
+
+				from[1] = with[0] = at[1] / per_group * depth + c;
+				if (!is_inside(in, from))
+					continue;
+				i = naive_index(in, from);
+				w = naive_index(weight, with);
+				x->out[out] += x->in[0][i] * x->in[1][w];
+				x->din[0][i] += x->dout[out] * x->in[1][w];
+				x->din[1][w] += x->dout[out] * x->in[0][i];
+			}
+		}
+	}
+}
+
 /* How many places of the window that begins at start[] a mean counts: those in the image or, with
  * the padding, those in that. */
 static int64_t counted(const struct ff_node *n, const int32_t *start)

@@ -9,7 +9,7 @@
 #include "scene.h"
 #include "seen.h"
 
-#define CASES 400
+#define CASES 450
 #define NULL_CASES 400
 
 START_TEST(same_function)

@@ -102,6 +102,38 @@ def convolutions():
     return g.finish()
 
 
+def transposed():
+    """Transposed convolutions along one, two and three axes."""
+    g = Graph("transposed", [4, 3, 8, 6])
+    op = "conv_transpose2d"
+    g.case("plain", op, out_channels=5, kernel=3)
+    g.case("no-bias", op, out_channels=5, kernel=3, bias=False)
+    g.case("twice", op, out_channels=5, kernel=2, stride=2)
+    g.case("pad", op, out_channels=5, kernel=3, pad=1)
+    g.case("half-more", op, out_channels=5, kernel=3, stride=2, pad=1, output_pad=1)
+    g.case("pad-beyond", op, out_channels=3, kernel=2, pad=2)
+    g.case("sides", op, out_channels=3, kernel=3, stride=2, pad=[0, 1, 2, 1])
+    g.case("gaps", op, out_channels=3, kernel=1, stride=3, output_pad=[2, 1])
+    g.case("dilation", op, out_channels=5, kernel=3, dilation=2, output_pad=1)
+    g.case("groups", op, 6, out_channels=9, kernel=3, groups=3, stride=2)
+    g.case("depthwise", op, 6, out_channels=6, kernel=4, groups=6, stride=2, pad=1, bias=False)
+    g.case("rectangular-all", op, 6, out_channels=4, kernel=[5, 2], stride=[1, 2], pad=[3, 1],
+           dilation=[2, 3], output_pad=[0, 1], groups=2)
+    g.case("many-channels", op, 33, out_channels=17, kernel=2, stride=2)
+    for rank, shape, size in ((3, [0, 0, -1], 1), (5, [0, 0, 4, 2, 6], 3)):
+        for name, attrs in (("plain", {"out_channels": 5, "kernel": 2}),
+                            ("all", {"out_channels": 4, "kernel": 3, "stride": 2, "pad": 1,
+                                     "output_pad": 1, "dilation": 1, "bias": False}),
+                            ("groups", {"out_channels": 4, "kernel": 2, "stride": 3, "groups": 2})):
+            case = f"{name}-{size}"
+            x = g.add(f"{case}.shape", "reshape", g.front(case), shape=shape)
+            g.head(case, g.add(f"{case}.op", f"conv_transpose{size}d", x, **attrs))
+    x = g.add("chain.a", "conv2d", "data", out_channels=6, kernel=3, stride=2, pad=1)
+    x = g.add("chain.b", op, x, out_channels=4, kernel=2, stride=2)
+    g.head("chain", g.add("chain.c", "conv2d", x, out_channels=4, kernel=3, pad=1))
+    return g.finish()
+
+
 def pools():
     g = Graph("pools", [4, 3, 13, 11])
     for mode in ("max", "avg"):
@@ -692,6 +724,8 @@ def dims(node, shape, depth):
             f"axis{i}" for i in range(1, rank)]
     op, rank = node["op"], len(shape)
     spatial = ["length"] if rank == 3 else ["depth", "height", "width"][5 - rank:]
+    if op.startswith("conv_transpose") and node.get("groups", 1) > 1:
+        return list(zip(["sample", "group", *spatial], [shape[0], node["groups"], *shape[2:]]))
     if op.startswith("conv"):
         return list(zip(["sample", "out_channel", *spatial, "in_channel"], [*shape, depth]))
     if op.startswith("pool") or op in ("adaptive_pool", "upsample"):

@@ -227,6 +227,20 @@ def conv(net, node, x):
                     node.get("groups", 1))
 
 
+def conv_transpose(net, node, x):
+    """PyTorch takes as much from both sides: what is asked for here is taken of all of it."""
+    function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[x.dim() - 3]
+    before, behind = pads(node, x)
+    more = numbers_of(node, "output_pad", x, 0)
+    weight, groups = net.weight(node, "weight"), node.get("groups", 1)
+    y = function(x, weight, None, numbers_of(node, "stride", x, 1), 0, more, groups,
+                 numbers_of(node, "dilation", x, 1))
+    y = F.pad(y, [-n for pair in zip(before[::-1], behind[::-1]) for n in pair])
+    if node.get("bias", True):
+        y = y + net.weight(node, "bias").reshape([-1] + [1] * (x.dim() - 2))
+    return y
+
+
 def linear(net, node, x):
     return F.linear(x, net.weight(node, "weight"),
                     net.weight(node, "bias") if node.get("bias", True) else None)
@@ -465,6 +479,8 @@ OPERATORS = {
     "sub": binary(torch.sub), "mul": binary(torch.mul), "div": binary(torch.div),
     "min": binary(torch.minimum), "max": binary(torch.maximum),
     "conv1d": conv, "conv2d": conv, "conv3d": conv, "linear": linear, "reshape": reshape,
+    "conv_transpose1d": conv_transpose, "conv_transpose2d": conv_transpose,
+    "conv_transpose3d": conv_transpose,
     "local_response_norm": local_response_norm, "adaptive_pool": adaptive_pool, "upsample": upsample, "pool1d": pool, "pool2d": pool, "pool3d": pool,
     "dropout": dropout, **LOSSES,
     "relu": lambda net, node, x: F.relu(x),

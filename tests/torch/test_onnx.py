@@ -195,6 +195,54 @@ class Windows(nn.Module):
         return self.out(self.parts(x))
 
 
+class Transposed(nn.Module):
+    """Transposed convolutions along one to three axes, the largest of whole images."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.ConvTranspose2d(3, 6, 3, stride=2, padding=1, output_padding=1)
+        self.b = nn.ConvTranspose2d(6, 4, (2, 3), dilation=(1, 2), groups=2, bias=False)
+        self.line = nn.ConvTranspose1d(6, 5, 4, stride=3, padding=2)
+        self.volume = nn.ConvTranspose3d(6, 4, (1, 2, 3), stride=(2, 1, 2), groups=2)
+        self.out = nn.Linear(13, 5)
+
+    def forward(self, x):
+        x = torch.tanh(self.a(x))
+        volume = self.volume(x.reshape(-1, 6, 2, x.shape[2] // 2, x.shape[3]))
+        parts = [F.adaptive_max_pool2d(self.b(x), 1), F.adaptive_max_pool1d(
+            self.line(x.flatten(2)), 1), F.adaptive_avg_pool3d(volume, 1)]
+        return self.out(torch.cat([p.flatten(1) for p in parts], 1))
+
+
+class UNet(nn.Module):
+    """U-Net of three levels: classes for every pixel."""
+
+    def __init__(self, width=4, norm=False, classes=3):
+        super().__init__()
+        sizes = [width, 2 * width, 4 * width]
+
+        def twice(a, b):
+            return nn.Sequential(*(layer for i in (a, b) for layer in (
+                nn.Conv2d(i, b, 3, padding=1, bias=not norm),
+                *([nn.BatchNorm2d(b)] if norm else []), nn.ReLU())))
+        self.down = nn.ModuleList(twice(a, b) for a, b in zip([2] + sizes, sizes))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(2 * a, a, 2, 2) for a in sizes[-2::-1])
+        self.join = nn.ModuleList(twice(2 * a, a) for a in sizes[-2::-1])
+        self.out = nn.Conv2d(width, classes, 1)
+
+    def forward(self, x):
+        kept = []
+        for layer in self.down:
+            x = layer(F.max_pool2d(x, 2) if kept else x)
+            kept.append(x)
+        for up, join, skip in zip(self.up, self.join, kept[-2::-1]):
+            x = up(x)
+            high, wide = (b - a for a, b in zip(x.shape[2:], skip.shape[2:]))
+            x = F.pad(x, (wide // 2, wide - wide // 2, high // 2, high - high // 2))
+            x = join(torch.cat([skip, x], 1))
+        return self.out(x)
+
+
 class Picks(nn.Module):
     """Numbers around tensors, elements in other orders, tensors and parameters that are expanded,
     conditions, masks and tables that are known."""
@@ -294,6 +342,9 @@ def modules():
     for opset in (11, 13, 16):
         Model("images", Images(), torch.randn(4, 3, 20, 24), opset).check(4 if opset == 13 else 0)
     Model("windows", Windows(), torch.randn(4, 3, 10, 9)).check(4)
+    Model("transposed", Transposed(), torch.randn(4, 3, 4, 5)).check(4)
+    Model("unet", UNet(), torch.randn(4, 2, 16, 12)).check(4)
+    Model("unet, normed, of odd sizes", UNet(norm=True), torch.randn(4, 2, 15, 13)).check(2)
     for opset in (13, 17):  # norms as they are computed, and as one operator
         Model("block", Block(), torch.randint(13, (4, 6)), opset).check(4)
     Model("images to numbers", Images(), torch.randn(4, 3, 20, 24), loss="mse").check(2)

@@ -122,7 +122,7 @@ def test_philox():
 
 def test_operators():
     test_philox()
-    for make in (graphs.convolutions, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
+    for make in (graphs.convolutions, graphs.transposed, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
                  graphs.attention, graphs.recurrences, graphs.norms, graphs.losses):
         graph = make()
@@ -148,6 +148,8 @@ def test_operators():
 
 # ---- networks ----
 
+SMALL_UNET = ["--set", "image=16", "--set", "width=4", "--set", "depth=2", "--set", "classes=3"]
+
 # Seeds for which no relu and no maximum is so near to turning (see "nearest
 # choice" in reference.py) that float32 could decide otherwise than float64.
 NETWORKS = {
@@ -166,6 +168,11 @@ NETWORKS = {
                                "--set", "hidden=40"]),
     "lm": (1, ["lm", "--batch", "8", "--set", "vocabulary=1000"]),
     "tied lm": (1, ["lm", "--batch", "8", "--set", "vocabulary=1000", "--set", "tie=yes"]),
+    "unet": (1, ["unet", "--batch", "3", *SMALL_UNET]),
+    "unet, enlarging, of odd size": (1, ["unet", "--batch", "3", *SMALL_UNET, "--set",
+                                         "decoder=upsample", "--set", "image=21"]),
+    "unet as published": (1, ["unet", "--batch", "2", *SMALL_UNET, "--set", "norm=none",
+                              "--set", "padding=valid", "--set", "image=44"]),
     "alexnet for 224x224": (1, ["alexnet", "--batch", "2", "--set", "dropout=0"]),
 }
 
@@ -268,7 +275,8 @@ def extents(case, net):
     shapes = {node: tuple(value.shape) for node, value in net.value.items()}
     loss = case.graph["nodes"][-1]
     shapes[loss["name"]] = shapes[loss["in"][0]]
-    depths = {node["name"]: net.weight(node, "weight").shape[node["op"] != "embedding"]
+    depths = {node["name"]: net.weight(node, "weight").shape[not node["op"].startswith(
+                  ("embedding", "conv_transpose"))]
               for node in case.graph["nodes"]
               if node["op"].startswith("conv") or node["op"] in ("linear", "embedding")}
     depths.update({node["name"]: shapes[node["in"][0]][-2 if node.get("transpose_a") else -1]
@@ -386,6 +394,7 @@ def test_split():
     split_at_random("alexnet for 16x16", 3, ["alexnet", "--batch", "5", "--set", "image=16",
                                              "--set", "fc1=45", "--set", "fc2=31"],
                     [(3, 4), (4, 5)])
+    split_at_random("unet", 3, ["unet", "--batch", "4", *SMALL_UNET], [(2, 1), (3, 2), (4, 3)])
     split_at_random("rnn", 3, ["rnn", "--batch", "5", "--set", "steps=4", "--set", "hidden=9",
                                "--set", "features=5", "--set", "layers=2"], [(2, 1), (4, 2)])
     split_at_random("lstm", 3, ["rnn", "--batch", "5", "--set", "steps=3", "--set", "hidden=6",
@@ -394,11 +403,11 @@ def test_split():
                     [(2, 1), (4, 2), (4, 3)])
     split_at_random("tied lm", 3, ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM,
                                    "--set", "tie=yes"], [(2, 1), (3, 2), (4, 3)])
-    for make in (graphs.convolutions, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
+    for make in (graphs.convolutions, graphs.transposed, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
                  graphs.attention, graphs.recurrences, graphs.norms):
         split_by_sample(make())
-    for make in (graphs.pools, graphs.spatial, graphs.functions, graphs.pads, graphs.broadcasts,
+    for make in (graphs.transposed, graphs.pools, graphs.spatial, graphs.functions, graphs.pads, graphs.broadcasts,
                  graphs.reductions, graphs.products, graphs.attention, graphs.recurrences):
         graph = make()
         split_at_random(graph["name"], 2, graph, [(2, 1), (3, 2), (4, 3)])
@@ -630,7 +639,7 @@ def in_bfloat16(graph):
 
 def test_bfloat16():
     """Beside PyTorch that rounds where ffrun stores: operators, networks, updates."""
-    for make in (graphs.convolutions, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
+    for make in (graphs.convolutions, graphs.transposed, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
                  graphs.attention, graphs.norms, graphs.losses):
         graph = make()
