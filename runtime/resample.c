@@ -63,3 +63,17 @@ void ff_resample_resize(const struct ff_work *w, struct ff_resample *ret)
 		ret->axis[i].kind =
 				i + (uint32_t)a->axes < FF_MAX_SPATIAL ? FF_RESAMPLE_WINDOW : kind;
 }
+
+void ff_resample_pad(const struct ff_work *w, struct ff_resample *ret)
+{
+	const struct ff_pad_attrs *a = &w->node->attrs.pad;
+	uint32_t axes = (uint32_t)a->rank - 2;
+
+	fill_part(w, ret);
+	for (uint32_t i = 0; i < axes; i++) {
+		struct ff_resample_axis *x = &ret->axis[FF_MAX_SPATIAL - axes + i];
+
+		x->kind = a->mode == FF_PAD_EDGE ? FF_RESAMPLE_EDGE : FF_RESAMPLE_REFLECT;
+		x->pad = a->before[2 + i];
+	}
+}

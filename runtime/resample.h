@@ -13,6 +13,8 @@ enum ff_resample_kind {
 	FF_RESAMPLE_NEAREST, /* the one whose share it is in */
 	FF_RESAMPLE_LINEAR,  /* between the two next to it; elements are areas */
 	FF_RESAMPLE_CORNERS, /* likewise; the first and the last element stay where they are */
+	FF_RESAMPLE_REFLECT, /* the one `pad` before; outside, mirrored at the outermost */
+	FF_RESAMPLE_EDGE,    /* likewise; outside, the outermost */
 };
 
 /* Without padding, as kernels of devices take it as it is. */
@@ -38,6 +40,8 @@ struct ff_work;
 void ff_resample_pool(const struct ff_work *w, struct ff_resample *ret);
 /* Of a part of what changes the size of images. */
 void ff_resample_resize(const struct ff_work *w, struct ff_resample *ret);
+/* Of a part of what puts elements of images around them. */
+void ff_resample_pad(const struct ff_work *w, struct ff_resample *ret);
 #ifdef __cplusplus
 }
 #endif
@@ -55,6 +59,16 @@ FF_RESAMPLE_FN int64_t ff_resample_place(
 	return at / *over;
 }
 
+/* Which input output `o` is, of what has its own elements around it. */
+FF_RESAMPLE_FN int64_t ff_resample_inner(const struct ff_resample_axis *a, int64_t o)
+{
+	int64_t at = o - a->pad, last = a->in - 1;
+
+	if (a->kind == FF_RESAMPLE_EDGE)
+		return at < 0 ? 0 : at > last ? last : at;
+	return at < 0 ? -at : at > last ? 2 * last - at : at;
+}
+
 /* Output `o` is made of inputs from the one to before the other. */
 FF_RESAMPLE_FN int64_t ff_resample_begin(const struct ff_resample_axis *a, int64_t o)
 {
@@ -66,6 +80,8 @@ FF_RESAMPLE_FN int64_t ff_resample_begin(const struct ff_resample_axis *a, int64
 	}
 	if (a->kind == FF_RESAMPLE_SHARE || a->kind == FF_RESAMPLE_NEAREST)
 		return o * a->in / a->out;
+	if (a->kind >= FF_RESAMPLE_REFLECT)
+		return ff_resample_inner(a, o);
 	return ff_resample_place(a, o, &rest, &over);
 }
 FF_RESAMPLE_FN int64_t ff_resample_end(const struct ff_resample_axis *a, int64_t o)
@@ -76,6 +92,8 @@ FF_RESAMPLE_FN int64_t ff_resample_end(const struct ff_resample_axis *a, int64_t
 		return ((o + 1) * a->in + a->out - 1) / a->out;
 	if (a->kind == FF_RESAMPLE_NEAREST)
 		return o * a->in / a->out + 1;
+	if (a->kind >= FF_RESAMPLE_REFLECT)
+		return ff_resample_inner(a, o) + 1;
 	if (a->kind == FF_RESAMPLE_LINEAR && (2 * o + 1) * a->in < a->out)
 		return 1;
 	end = a->kind == FF_RESAMPLE_WINDOW ? o * a->stride - a->pad + a->kernel
@@ -95,7 +113,7 @@ FF_RESAMPLE_FN float ff_resample_weight(const struct ff_resample_axis *a, int64_
 	}
 	if (a->kind == FF_RESAMPLE_SHARE)
 		return 1.0f / (float)(ff_resample_end(a, o) - ff_resample_begin(a, o));
-	if (a->kind == FF_RESAMPLE_NEAREST)
+	if (a->kind == FF_RESAMPLE_NEAREST || a->kind >= FF_RESAMPLE_REFLECT)
 		return 1;
 	lo = ff_resample_place(a, o, &rest, &over);
 	if (i > lo)
@@ -106,8 +124,12 @@ FF_RESAMPLE_FN float ff_resample_weight(const struct ff_resample_axis *a, int64_
 /* No output before the one and none from the other on is made of input `i`. */
 FF_RESAMPLE_FN int64_t ff_resample_reader(const struct ff_resample_axis *a, int64_t i)
 {
-	int64_t o;
+	int64_t o = i + a->pad;
 
+	if (a->kind == FF_RESAMPLE_EDGE)
+		return i ? o : 0;
+	if (a->kind == FF_RESAMPLE_REFLECT)
+		return i && i <= a->pad ? a->pad - i : o;
 	if (a->kind == FF_RESAMPLE_WINDOW)
 		o = (i + a->pad - a->kernel) / a->stride;
 	else
@@ -118,7 +140,14 @@ FF_RESAMPLE_FN int64_t ff_resample_last(const struct ff_resample_axis *a, int64_
 {
 	int64_t o = a->kind == FF_RESAMPLE_WINDOW ? (i + a->pad) / a->stride + 1
 						  : (i + 2) * a->out / a->in + 2;
+	int64_t mirrored = 2 * (a->in - 1) - i + a->pad;
 
+	if (a->kind >= FF_RESAMPLE_REFLECT)
+		o = i + a->pad + 1;
+	if (a->kind == FF_RESAMPLE_EDGE && i == a->in - 1)
+		o = a->out;
+	if (a->kind == FF_RESAMPLE_REFLECT && mirrored < a->out)
+		o = mirrored + 1;
 	return o < a->out ? o : a->out;
 }
 

@@ -21,6 +21,14 @@ static void add_pad(struct maker *m)
 		a.pad.after[i] = between(m, least, 2);
 		out.shape[i] += a.pad.before[i] + a.pad.after[i];
 	}
+	a.pad.mode = in->rank >= 3 && in->rank <= 5 ? between(m, 0, FF_PAD_EDGE) : 0;
+	for (uint32_t i = 1; i < in->rank && a.pad.mode; i++) {
+		int32_t most = i == 1 ? 0 : in->shape[i] < 4 ? in->shape[i] - 1 : 3;
+
+		a.pad.before[i] = between(m, 0, most);
+		a.pad.after[i] = between(m, 0, most < 2 ? most : 2);
+		out.shape[i] = in->shape[i] + a.pad.before[i] + a.pad.after[i];
+	}
 	random_add(m, FF_OP_PAD, &a, &in, 1, &out);
 }
 

@@ -81,7 +81,7 @@ int ff_emit_constant(struct ff_import *im, const Onnx__NodeProto *n, const struc
 }
 
 int ff_emit_pad(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
-		const struct ff_constant *pads, double value)
+		const struct ff_constant *pads, int32_t mode, double value)
 {
 	union ff_attrs a = {.pad = {.rank = (int32_t)in->rank, .rank_after = (int32_t)in->rank}};
 	const struct ff_emit e = {.op = FF_OP_PAD, .attrs = &a, .in = {*in}, .n_in = 1};
@@ -98,6 +98,7 @@ int ff_emit_pad(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_
 		a.pad.after[k] = (int32_t)after;
 		any = any || before || after;
 	}
+	a.pad.mode = mode;
 	a.pad.value = value;
 	return any ? ff_emit_as(im, n, &e) : ff_onnx_set_same(im, n, 0, in);
 }

@@ -67,6 +67,7 @@ int ff_onnx_pad(struct ff_import *im, const Onnx__NodeProto *n)
 	const struct ff_constant *pads, *value = NULL;
 	struct ff_onnx_value *in, padded;
 	double number;
+	int32_t mode;
 	bool taken = out->uses == 1 && out->reader &&
 		     (!strcmp(out->reader->op_type, "AveragePool") ||
 				     !strcmp(out->reader->op_type, "Conv"));
@@ -77,16 +78,19 @@ int ff_onnx_pad(struct ff_import *im, const Onnx__NodeProto *n)
 			(ff_onnx_in(im, n, 2) &&
 					(code = ff_onnx_in_constant(im, n, 2, &value)) < 0))
 		return code;
-	if (ff_onnx_attr(n, "mode") && !ff_onnx_is(n, "mode", "constant"))
-		return ff_import_fail(im, n, "only padding with one number is supported");
+	mode = ff_onnx_is(n, "mode", "reflect") ? FF_PAD_REFLECT
+	       : ff_onnx_is(n, "mode", "edge")  ? FF_PAD_EDGE
+						: FF_PAD_CONSTANT;
+	if (ff_onnx_attr(n, "mode") && !mode && !ff_onnx_is(n, "mode", "constant"))
+		return ff_import_fail(im, n, "expected mode constant, reflect or edge");
 	if (!pads->whole || pads->n != 2 * (int64_t)in->rank || (value && value->n != 1))
 		return ff_import_fail(im, n, "its padding does not fit %u axes", in->rank);
 	number = !value ? 0 : value->whole ? (double)value->i[0] : (double)value->f[0];
-	taken = taken && in->rank == 4 && number == 0;
+	taken = taken && in->rank == 4 && number == 0 && !mode;
 	for (int k = 0; k < 4 && taken; k++)
 		taken = pads->i[k] == pads->i[k + 4] && pads->i[k] >= 0 && (k > 1 || !pads->i[k]);
 	if (!taken)
-		return ff_emit_pad(im, n, in, pads, number);
+		return ff_emit_pad(im, n, in, pads, mode, number);
 	padded = *in;
 	for (int k = 0; k < 4; k++) {
 		int64_t size = pads->i[k];

@@ -82,8 +82,7 @@ uint32_t ff_layer_conv_grouped(const struct ff_zoo_net *n, const char *name, uin
 uint32_t ff_layer_conv_transpose(const struct ff_zoo_net *n, const char *name, uint32_t in,
 		int32_t channels, int32_t kernel, int32_t stride);
 /* Images of `size`, corners where they were. */
-uint32_t ff_layer_upsample(
-		const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t size);
+uint32_t ff_layer_upsample(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t size);
 /* Zeros around images; where negative, less of them. */
 uint32_t ff_layer_pad(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t before,
 		int32_t after);

@@ -46,9 +46,12 @@ struct ff_concat_attrs {
 struct ff_slice_attrs {
 	int32_t axis, start, stop, step; /* of elements start .. stop - 1 every step-th */
 };
+/* What is around: a number; the elements next to the border, mirrored at its outermost; or that. */
+enum ff_pad_mode { FF_PAD_CONSTANT, FF_PAD_REFLECT, FF_PAD_EDGE };
 struct ff_pad_attrs { /* by axis, samples too, of which there are none; negative: taken away */
 	int32_t rank, before[FF_MAX_RANK], rank_after, after[FF_MAX_RANK];
 	double value;
+	int32_t mode;
 };
 /* Of an input, or of a parameter that has the shape `own`; rank 0: none. */
 struct ff_expand_attrs {

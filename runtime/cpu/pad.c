@@ -5,6 +5,7 @@
 #include "copy.h"
 #include "kernel.h"
 #include "real.h"
+#include "resample.h"
 
 struct pad {
 	struct ff_padding p;
@@ -30,10 +31,25 @@ static int run(const struct ff_kernel *k, const struct ff_kernel_io *io, struct 
 	return FF_OK;
 }
 
+/* Of its own elements: what is linear along every axis. */
+static int prepare_own(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	struct ff_resample r;
+
+	k->run = ff_kernel_run_nothing;
+	if (w->pass == FF_BACKWARD && !w->need_din[0])
+		return FF_OK;
+	ff_resample_pad(w, &r);
+	return ff_cpu_resample(k, w, &r, err);
+}
+
 int ff_cpu_pad_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
-	struct pad *s = ff_kernel_state(k, sizeof(*s), err);
+	struct pad *s;
 
+	if (w->node->attrs.pad.mode != FF_PAD_CONSTANT)
+		return prepare_own(k, w, err);
+	s = ff_kernel_state(k, sizeof(*s), err);
 	if (!s)
 		return FF_E_NOMEM;
 	ff_padding_fill(w, &s->p);

@@ -6,6 +6,10 @@
 
 #include "copy.h"
 #include "kernel.h"
+#include "resample.h"
+
+#define FF_RESAMPLE_FN static inline
+#include "../resample.h"
 
 struct pad {
 	struct ff_padding p;
@@ -37,8 +41,14 @@ static uint32_t bits_of(enum ff_dtype type, float value)
 
 int ff_cuda_pad_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
-	struct pad *t = ff_kernel_state(k, sizeof(*t), err);
+	struct ff_resample r;
+	struct pad *t;
 
+	if (w->node->attrs.pad.mode != FF_PAD_CONSTANT) {
+		ff_resample_pad(w, &r);
+		return ff_cuda_resample(k, w, &r, err);
+	}
+	t = ff_kernel_state(k, sizeof(*t), err);
 	if (!t)
 		return FF_E_NOMEM;
 	ff_padding_fill(w, &t->p);

@@ -10,12 +10,21 @@ static void touch_pad(const struct probe *p, const int32_t *at, struct hulls *h)
 {
 	const struct ff_pad_attrs *a = &p->node->attrs.pad;
 	const struct ff_value *in = in_of(p, 0);
-	int64_t to[FF_MAX_RANK] = {0};
+	int64_t to[FF_MAX_RANK] = {0}, low[FF_MAX_RANK] = {0}, high[FF_MAX_RANK] = {0};
+	int32_t times = a->mode == FF_PAD_CONSTANT ? 0 : a->mode == FF_PAD_EDGE ? 1 : 2;
 	bool inside = true;
 
-	for (uint32_t i = 0; i < in->rank; i++)
+	for (uint32_t i = 0; i < in->rank; i++) {
 		to[i] = at[i];
+		low[i] = to[i] - a->before[i] - times * a->after[i];
+		high[i] = to[i] - a->before[i] + times * a->before[i];
+	}
 	touch(&h->out, in->rank, to);
+	if (times) { /* an element may come from as far away */
+		touch(&h->in[0], in->rank, low);
+		touch(&h->in[0], in->rank, high);
+		return;
+	}
 	for (uint32_t i = 0; i < in->rank; i++) {
 		to[i] -= a->before[i];
 		inside = inside && to[i] >= 0 && to[i] < in->shape[i];
@@ -36,6 +45,13 @@ START_TEST(pad)
 		for (int i = 1; i < in.rank; i++) {
 			a.pad.before[i] = draw(&r, -(in.size[i] - 1) / 2, 3);
 			a.pad.after[i] = draw(&r, -(in.size[i] - 1) / 2, 3);
+		}
+		a.pad.mode = in.rank >= 3 && in.rank <= 5 ? draw(&r, 0, 2) : 0;
+		for (int i = 1; i < in.rank && a.pad.mode; i++) {
+			int32_t most = i == 1 ? 0 : in.size[i] < 4 ? in.size[i] - 1 : 3;
+
+			a.pad.before[i] = draw(&r, 0, most);
+			a.pad.after[i] = draw(&r, 0, most);
 		}
 		probe_open(&p, FF_OP_PAD, &a, &in, 1);
 		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
@@ -247,6 +263,17 @@ START_TEST(errors)
 	less.pad.after[1] = -2;
 	probe_open(&p, FF_OP_PAD, &less, &in, 1);
 	refused(&p, "axis 1 would have 0 elements");
+	less.pad = (struct ff_pad_attrs){.rank = 3, .rank_after = 3, .after = {0, 0, 4}};
+	less.pad.mode = FF_PAD_REFLECT;
+	probe_open(&p, FF_OP_PAD, &less, &in, 1);
+	refused(&p, "padding 4 of axis 2 is more than can be mirrored of 4");
+	less.pad.after[2] = -1;
+	less.pad.mode = FF_PAD_EDGE;
+	probe_open(&p, FF_OP_PAD, &less, &in, 1);
+	refused(&p, "mode edge takes nothing away");
+	less.pad.after[1] = 1;
+	probe_open(&p, FF_OP_PAD, &less, &in, 1);
+	refused(&p, "mode edge is for the one to three axes behind the channels");
 	probe_open(&p, FF_OP_EXPAND, &to, &in, 1);
 	refused(&p, "[2, 6, 4] does not broadcast to \"shape\" [2, 6, 8]");
 	to.expand.own_rank = 1;

@@ -88,6 +88,13 @@ static void draw_pad(struct trial *t, int32_t rank, const int32_t *shape, struct
 		a->before[i] = draw(t, -(shape[i] - 1) / 2, 3);
 		a->after[i] = draw(t, -(shape[i] - 1) / 2, 3);
 	}
+	a->mode = rank >= 3 && rank <= 5 ? draw(t, 0, FF_PAD_EDGE) : FF_PAD_CONSTANT;
+	for (int32_t i = 1; i < rank && a->mode; i++) {
+		int32_t most = i == 1 ? 0 : shape[i] < 5 ? shape[i] - 1 : 4;
+
+		a->before[i] = draw(t, 0, most);
+		a->after[i] = draw(t, 0, most);
+	}
 }
 
 /* To `shape` from one of some of its axes, which becomes the input's, or is a parameter's. */
@@ -240,7 +247,17 @@ static int64_t operand_index(const struct ff_operand *o, uint32_t rank, const in
 	return i;
 }
 
-/* Outside the input, its number. */
+/* The element that is `at` places from the first one of `n`, some of which are around them. */
+static int32_t mirror(int32_t mode, int32_t at, int32_t n)
+{
+	if (mode == FF_PAD_EDGE)
+		return at < 0 ? 0 : at >= n ? n - 1 : at;
+	for (; mode == FF_PAD_REFLECT && (at < 0 || at >= n);)
+		at = at < 0 ? -at : 2 * (n - 1) - at;
+	return at;
+}
+
+/* Outside the input, its number, or elements of its own. */
 static void define_pad(struct trial *t, const int32_t *at)
 {
 	const struct ff_node *n = t->node;
@@ -249,7 +266,8 @@ static void define_pad(struct trial *t, const int32_t *at)
 	bool inside = true;
 
 	for (uint32_t d = 0; d < n->out_map[0].rank; d++) {
-		in[d] = at[d] - n->attrs.pad.before[d];
+		in[d] = mirror(n->attrs.pad.mode, at[d] - n->attrs.pad.before[d],
+				n->in_map[0].shape[d]);
 		inside = inside && in[d] >= 0 && in[d] < n->in_map[0].shape[d];
 	}
 	t->out[0][k] = n->attrs.pad.value;

@@ -359,6 +359,14 @@ def pads():
     g.case("channels", "pad", before=[0, 1, 0, 0], after=[0, 2, 0, 0], value=-0.5)
     g.case("less", "pad", before=[0, -1, -2, 0], after=[0, 0, -1, -3])
     g.case("both", "pad", before=[0, 0, -3, 2], after=[0, 1, 2, -1], value=1.25)
+    for mode in ("reflect", "edge"):
+        g.case(mode, "pad", before=[0, 0, 1, 2], after=[0, 0, 3, 0], mode=mode)
+        g.case(f"{mode}-most", "pad", before=[0, 0, 7, 5], after=[0, 0, 7, 5], mode=mode)
+        for rank, shape in ((3, [0, 0, -1]), (5, [0, 0, 4, 2, 6])):
+            x = g.add(f"{mode}-{rank}.shape", "reshape", g.front(f"{mode}-{rank}"), shape=shape)
+            g.head(f"{mode}-{rank}", g.add(
+                f"{mode}-{rank}.op", "pad", x, before=[0, 0, 2, 1, 3][:rank],
+                after=[0, 0, 1, 0, 5][:rank], mode=mode))
     g.head("vectors", g.add("vectors.op", "pad", g.features("vectors"), before=[0, 2],
                             after=[0, -5]))
     for i, cut in enumerate(([1], [2, 3], [1, 2, 3])):

@@ -308,7 +308,10 @@ def slice_axis(net, node, x):
 
 def pad(net, node, x):
     ends = [n for both in zip(node["before"], node["after"]) for n in reversed(both)]
-    return F.pad(x, ends[::-1], value=node.get("value", 0.0))
+    mode = node.get("mode", "constant")
+    if mode == "constant":
+        return F.pad(x, ends[::-1], value=node.get("value", 0.0))
+    return F.pad(x, ends[:3:-1], "replicate" if mode == "edge" else mode)
 
 
 def expand(net, node, *x):

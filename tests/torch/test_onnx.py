@@ -207,7 +207,8 @@ class Transposed(nn.Module):
         self.out = nn.Linear(13, 5)
 
     def forward(self, x):
-        x = torch.tanh(self.a(x))
+        x = torch.tanh(self.a(F.pad(x, (1, 2, 0, 1), "reflect")))
+        x = F.pad(x, (0, 1, 2, 0), "replicate")
         volume = self.volume(x.reshape(-1, 6, 2, x.shape[2] // 2, x.shape[3]))
         parts = [F.adaptive_max_pool2d(self.b(x), 1), F.adaptive_max_pool1d(
             self.line(x.flatten(2)), 1), F.adaptive_avg_pool3d(volume, 1)]

@@ -1,5 +1,7 @@
 /* A number around a tensor, or less of it: what is outside the input is the number, and what of the
- * input is outside the output has no gradient.  SPDX-License-Identifier: Apache-2.0 */
+ * input is outside the output has no gradient.  Around images also their own elements (as PyTorch's
+ * ReflectionPad and ReplicationPad), which then have a share in several gradients.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <float.h>
 
 #include "operator/derive.h"
@@ -23,6 +25,13 @@ static const struct ff_attr_row attrs[] = {
 				.offset = AT(value),
 				.min = -FLT_MAX,
 				.max = FLT_MAX},
+		{.name = "mode",
+				.type = FF_ATTR_CHOICE,
+				.offset = AT(mode),
+				.max = FF_PAD_EDGE,
+				.choices = "constant|reflect|edge",
+				.later = 1,
+				.in_key = 1},
 };
 #undef AT
 
@@ -49,6 +58,41 @@ static int find_shape(struct ff_derive *d, const struct ff_value *in, int32_t *s
 	return FF_OK;
 }
 
+/* Elements of the input that are around it must be there. */
+static int check_mode(struct ff_derive *d, const struct ff_value *in, struct ff_error *err)
+{
+	const struct ff_pad_attrs *a = &d->node->attrs.pad;
+	const char *mode = a->mode == FF_PAD_EDGE ? "edge" : "reflect";
+
+	if (a->mode == FF_PAD_CONSTANT)
+		return FF_OK;
+	if (in->rank < 3 || in->rank > 5 || a->before[1] || a->after[1])
+		return ff_derive_fail(d, err,
+				"mode %s is for the one to three axes behind the channels", mode);
+	for (uint32_t i = 2; i < in->rank; i++) {
+		int32_t most = a->before[i] > a->after[i] ? a->before[i] : a->after[i];
+
+		if (a->before[i] < 0 || a->after[i] < 0)
+			return ff_derive_fail(d, err, "mode %s takes nothing away", mode);
+		if (most > INT32_MAX / 8 || (a->mode == FF_PAD_REFLECT && most >= in->shape[i]))
+			return ff_derive_fail(d, err,
+					"padding %d of axis %u is more than can be mirrored of %d",
+					most, i, in->shape[i]);
+	}
+	return FF_OK;
+}
+
+/* Of an axis that has its own elements around it a part reads, beside those in its place, as many
+ * on either side as its place may be away from them. */
+static void map_axis(const struct ff_pad_attrs *a, struct ff_operand *o, uint32_t axis)
+{
+	int32_t times = a->mode == FF_PAD_CONSTANT ? 0 : a->mode == FF_PAD_EDGE ? 1 : 2;
+	struct ff_axis_map *m = &o->axis[axis];
+
+	m->offset = -a->before[axis] - times * a->after[axis];
+	m->window = 1 + times * (a->before[axis] + a->after[axis]);
+}
+
 static int derive(struct ff_derive *d, struct ff_error *err)
 {
 	const struct ff_pad_attrs *a = &d->node->attrs.pad;
@@ -60,6 +104,8 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	if (code == FF_OK)
 		code = find_shape(d, in, shape, err);
 	if (code == FF_OK)
+		code = check_mode(d, in, err);
+	if (code == FF_OK)
 		code = ff_derive_out(d, 0, d->graph->dtype, in->rank, shape, in->order, err);
 	if (code < 0)
 		return code;
@@ -69,13 +115,14 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	o = ff_derive_map(d, 0);
 	ff_operand_plain(o);
 	for (uint32_t i = 0; i < in->rank; i++)
-		o->axis[i].offset = -a->before[i];
+		map_axis(a, o, i);
 	return FF_OK;
 }
 
 const struct ff_op_row ff_op_pad = {
 		.name = "pad",
-		.summary = "a number around a tensor; where negative, less of it",
+		.summary = "a number, or its own elements, around a tensor; where negative, less "
+			   "of it",
 		.min_in = 1,
 		.max_in = 1,
 		.attrs = attrs,
