@@ -85,7 +85,9 @@
 	X(FF_OP_ATTENTION_STATISTICS, attention_statistics)                                        \
 	X(FF_OP_ATTENTION, attention)                                                              \
 	X(FF_OP_ROPE, rope)                                                                        \
+	X(FF_OP_SOFT_STATISTICS, soft_statistics)                                                  \
 	X(FF_OP_SOFTMAX, softmax)                                                                  \
+	X(FF_OP_LOG_SOFT_STATISTICS, log_soft_statistics)                                          \
 	X(FF_OP_LOG_SOFTMAX, log_softmax)                                                          \
 	X(FF_OP_LAYER_NORM, layer_norm)                                                            \
 	X(FF_OP_RMS_NORM, rms_norm)                                                                \

@@ -1,59 +1,141 @@
-/* Softmax along an axis, and its logarithm.  SPDX-License-Identifier: Apache-2.0 */
+/* Softmax along an axis, its logarithm, and their preludes.  Where a part has all of the axis
+ * forward is the node's and backward the prelude's; what is exchanged elsewhere is zero.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "softmax.h"
 #include "kernel.h"
 
 struct softmax {
-	enum ff_dtype type;
+	enum ff_dtype type; /* of x and y; statistics and their gradient are float32 */
+	bool all;           /* of the axis */
 	struct ff_soft rows;
 };
+
+static int clear(const struct ff_kernel *k, float *pairs, cudaStream_t queue, struct ff_error *err)
+{
+	const struct softmax *f = k->state;
+	size_t bytes = (size_t)(2 * f->rows.rows) * sizeof(*pairs);
+
+	return ff_kernel_launched(cudaMemsetAsync(pairs, 0, bytes, queue), k, err);
+}
 
 static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 		const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct softmax *f = k->state;
 
-	return ff_kernel_launched(ff_launch_softmax(f->type, &f->rows, io->in[0], io->out[0],
+	return ff_kernel_launched(
+			ff_launch_softmax(f->type, &f->rows, io->in[0], f->all ? NULL : io->in[1],
+					io->out[0], ff_stream_queue(s)),
+			k, err);
+}
+
+static int run_statistics(const struct ff_kernel *k, struct ff_stream *s,
+		const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct softmax *f = k->state;
+	cudaStream_t queue = ff_stream_queue(s);
+
+	if (f->all)
+		return clear(k, io->out[0], queue, err);
+	return ff_kernel_launched(
+			ff_launch_soft_statistics(f->type, &f->rows, io->in[0], io->out[0], queue),
+			k, err);
+}
+
+static int run_share(const struct ff_kernel *k, struct ff_stream *s, const struct ff_kernel_io *io,
+		struct ff_error *err)
+{
+	const struct softmax *f = k->state;
+	cudaStream_t queue = ff_stream_queue(s);
+
+	if (f->all)
+		return clear(k, io->din[1], queue, err);
+	return ff_kernel_launched(ff_launch_soft_share(f->type, &f->rows, io->in[0], io->in[1],
+						  io->dout[0], io->din[1], queue),
+			k, err);
+}
+
+static int run_slope(const struct ff_kernel *k, struct ff_stream *s, const struct ff_kernel_io *io,
+		struct ff_error *err)
+{
+	const struct softmax *f = k->state;
+
+	return ff_kernel_launched(ff_launch_soft_slope(f->type, &f->rows, io->in[0],
+						  f->all ? NULL : io->dout[0], io->din[0],
 						  ff_stream_queue(s)),
 			k, err);
 }
 
-static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
-		const struct ff_kernel_io *io, struct ff_error *err)
+/* `pairs`: the operand that has them, and its region. */
+static void find_rows(const struct ff_work *w, const struct ff_operand *pairs,
+		const struct ff_region *region, struct ff_soft *f)
 {
-	const struct softmax *f = k->state;
+	uint32_t axis = (uint32_t)w->node->attrs.softmax.axis;
+	const struct ff_operand *x = &w->node->in_map[0];
+	int64_t stride[FF_MAX_RANK];
 
-	return ff_kernel_launched(ff_launch_softmax_gradient(f->type, &f->rows, io->out[0],
-						  io->dout[0], io->din[0], ff_stream_queue(s)),
-			k, err);
+	ff_region_strides(pairs->order, region, stride);
+	for (uint32_t i = 0; i < x->rank; i++) {
+		uint32_t a = x->order[i];
+
+		if (a == axis)
+			continue;
+		f->n[f->axes] = ff_region_size(&w->in[0], a);
+		f->step[f->axes++] = stride[a - (a > axis)];
+	}
 }
 
-static int prepare(struct ff_kernel *k, const struct ff_work *w, bool log, struct ff_error *err)
+static struct softmax *prepare(struct ff_kernel *k, const struct ff_work *w, bool log,
+		const struct ff_operand *pairs, const struct ff_region *region,
+		struct ff_error *err)
 {
 	uint32_t axis = (uint32_t)w->node->attrs.softmax.axis;
 	struct softmax *f = ff_kernel_state(k, sizeof(*f), err);
 	int64_t stride[FF_MAX_RANK];
 
 	if (!f)
-		return FF_E_NOMEM;
-	ff_region_strides(w->node->out_map[0].order, &w->out[0], stride);
-	f->type = ff_work_type(w);
-	f->rows = (struct ff_soft){.length = ff_region_size(&w->out[0], axis),
+		return NULL;
+	ff_region_strides(w->node->in_map[0].order, &w->in[0], stride);
+	f->type = w->node->in_map[0].dtype;
+	f->all = ff_region_size(&w->box, axis) == w->node->dim[axis].extent;
+	f->rows = (struct ff_soft){.length = ff_region_size(&w->in[0], axis),
 			.inner = stride[axis],
-			.log = log};
-	f->rows.rows = ff_region_volume(&w->out[0]) / f->rows.length;
-	if (w->pass == FF_FORWARD)
-		k->run = run_forward;
-	else
-		k->run = w->need_din[0] ? run_backward : ff_kernel_run_nothing;
-	return FF_OK;
+			.log = log,
+			.leads = w->box.lo[axis] == 0};
+	f->rows.rows = ff_region_volume(&w->in[0]) / f->rows.length;
+	find_rows(w, pairs, region, &f->rows);
+	return f;
 }
 
-int ff_cuda_softmax_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+static int prepare_node(
+		struct ff_kernel *k, const struct ff_work *w, bool log, struct ff_error *err)
 {
-	return prepare(k, w, false, err);
+	k->run = w->pass == FF_FORWARD ? run_forward
+		 : w->need_din[1]      ? run_share
+				       : ff_kernel_run_nothing;
+	return prepare(k, w, log, &w->node->in_map[1], &w->in[1], err) ? FF_OK : FF_E_NOMEM;
 }
 
-int ff_cuda_log_softmax_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+static int prepare_prelude(
+		struct ff_kernel *k, const struct ff_work *w, bool log, struct ff_error *err)
 {
-	return prepare(k, w, true, err);
+	k->run = w->pass == FF_FORWARD ? run_statistics
+		 : w->need_din[0]      ? run_slope
+				       : ff_kernel_run_nothing;
+	return prepare(k, w, log, &w->node->out_map[0], &w->out[0], err) ? FF_OK : FF_E_NOMEM;
 }
+
+#define PREPARE(row, prelude, log)                                                                 \
+	int ff_cuda_##row##_prepare(                                                               \
+			struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)        \
+	{                                                                                          \
+		return prepare_node(k, w, log, err);                                               \
+	}                                                                                          \
+	int ff_cuda_##prelude##_prepare(                                                           \
+			struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)        \
+	{                                                                                          \
+		return prepare_prelude(k, w, log, err);                                            \
+	}
+PREPARE(softmax, soft_statistics, false)
+PREPARE(log_softmax, log_soft_statistics, true)
+#undef PREPARE

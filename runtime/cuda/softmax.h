@@ -6,20 +6,34 @@
 
 #include "ff/dtype.h"
 
-/* Rows of a softmax: `length` elements, `inner` apart. */
+#define FF_SOFT_AXES 5 /* all but one */
+
+/* Rows of a softmax: `length` elements, `inner` apart; as they lie n[] of them along each axis, and
+ * from one to the next of those so many numbers of pairs. */
 struct ff_soft {
 	int64_t rows, length, inner;
-	int32_t log, unused;
+	int64_t n[FF_SOFT_AXES], step[FF_SOFT_AXES];
+	uint32_t axes;
+	int32_t log, leads, unused;
 };
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+/* With pairs of all of the axis (FF_REDUCE_LOG_SUM_EXP), or, where they are NULL, of the part that
+ * is all of it. */
 cudaError_t ff_launch_softmax(enum ff_dtype type, const struct ff_soft *f, const void *in,
-		void *out, cudaStream_t s);
-cudaError_t ff_launch_softmax_gradient(enum ff_dtype type, const struct ff_soft *f, const void *out,
-		const void *dout, void *din, cudaStream_t s);
+		const float *pairs, void *out, cudaStream_t s);
+/* Pairs of the part. */
+cudaError_t ff_launch_soft_statistics(enum ff_dtype type, const struct ff_soft *f, const void *in,
+		float *pairs, cudaStream_t s);
+/* What the part adds to the gradient of `pairs`. */
+cudaError_t ff_launch_soft_share(enum ff_dtype type, const struct ff_soft *f, const void *in,
+		const float *pairs, const void *dout, float *dpairs, cudaStream_t s);
+/* In place of the output's gradient, with that of pairs, or NULL. */
+cudaError_t ff_launch_soft_slope(enum ff_dtype type, const struct ff_soft *f, const void *in,
+		const float *dpairs, void *gradient, cudaStream_t s);
 
 #ifdef __cplusplus
 }

@@ -204,18 +204,59 @@ END_TEST
 
 /* ---- softmax ---- */
 
-/* Dims: the axes but its own. */
 static void touch_softmax(const struct probe *p, const int32_t *at, struct hulls *h)
 {
-	uint32_t rank = out_of(p)->rank, axis = (uint32_t)p->node->attrs.softmax.axis;
-	int64_t to[FF_MAX_RANK] = {0};
+	uint32_t rank = in_of(p, 0)->rank, axis = (uint32_t)p->node->attrs.softmax.axis;
+	bool prelude = p->node->n_data == 1;
+	struct hull *pairs = prelude ? &h->out : &h->in[1];
+	int64_t to[FF_MAX_RANK] = {0}, pair[FF_MAX_RANK] = {0};
 
-	for (uint32_t i = 0, dim = 0; i < rank; i++)
-		to[i] = i == axis ? 0 : at[dim++];
-	for (; to[axis] < out_of(p)->shape[axis]; to[axis]++) {
-		touch(&h->in[0], rank, to);
-		touch(&h->out, rank, to);
+	for (uint32_t i = 0, k = 0; i < rank; i++) {
+		to[i] = at[i];
+		if (i != axis)
+			pair[k++] = at[i];
 	}
+	touch(&h->in[0], rank, to);
+	if (!prelude)
+		touch(&h->out, rank, to);
+	touch(pairs, rank, pair);
+	pair[rank - 1] = 1;
+	touch(pairs, rank, pair);
+}
+
+/* Where a part has all of the axis one of the two does nothing. */
+static void check_soft_flops(struct ff_random *r, const struct probe *p)
+{
+	uint32_t node = (uint32_t)(p->node - p->graph.nodes);
+	uint32_t axis = (uint32_t)p->node->attrs.softmax.axis;
+	bool prelude = p->node->n_data == 1;
+	struct ff_region box = {0};
+	struct ff_work w;
+	int64_t n;
+	bool all;
+
+	draw_box(r, p->node, &box);
+	n = ff_region_volume(&box);
+	all = ff_region_size(&box, axis) == p->node->dim[axis].extent;
+	ff_work_fill(&p->graph, node, &box, FF_FORWARD, &w);
+	ck_assert_int_eq(ff_work_flops(&w), n * (prelude ? (all ? 0 : 4) : all ? 5 : 3));
+	ff_work_fill(&p->graph, node, &box, FF_BACKWARD, &w);
+	ck_assert_int_eq(ff_work_flops(&w), n * (prelude ? (all ? 9 : 4) : all ? 0 : 5));
+}
+
+static void check_soft_prelude(struct ff_random *r, struct probe *p)
+{
+	const struct ff_graph *g = &p->graph;
+	const struct ff_node *node = p->node;
+	uint32_t axis = (uint32_t)node->attrs.softmax.axis;
+
+	p->node = &g->nodes[ff_node_prelude(g, (uint32_t)(node - g->nodes))];
+	ck_assert_str_eq(p->node->name, "probe.statistics");
+	ck_assert_int_eq(p->node->out_map[0].reduce, FF_REDUCE_LOG_SUM_EXP);
+	ck_assert_int_eq(p->node->dim[axis].label, FF_DIM_REDUCTION);
+	ck_assert_uint_eq(g->edges[node->in].shared, p->node->in);
+	check_regions(r, p, touch_softmax);
+	check_soft_flops(r, p);
 }
 
 START_TEST(softmax)
@@ -231,8 +272,10 @@ START_TEST(softmax)
 		probe_open(&p, round % 2 ? FF_OP_SOFTMAX : FF_OP_LOG_SOFTMAX, &a, &in, 1);
 		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
 		check_node(&p);
-		ck_assert_uint_eq(p.node->n_dims, (uint32_t)in.rank - 1);
+		ck_assert_uint_eq(p.node->n_dims, (uint32_t)in.rank);
 		check_regions(&r, &p, touch_softmax);
+		check_soft_flops(&r, &p);
+		check_soft_prelude(&r, &p);
 		probe_close(&p);
 	}
 }

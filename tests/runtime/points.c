@@ -162,8 +162,6 @@ void points_attrs(struct trial *t, enum ff_op op, int32_t rank, int32_t *shape, 
 		draw_operands(t, rank, shape, other, &a->binary);
 	if (op == FF_OP_MATMUL)
 		draw_matrices(t, rank, shape, other, &a->matmul);
-	if (op == FF_OP_SOFTMAX || op == FF_OP_LOG_SOFTMAX)
-		a->softmax.axis = axis;
 	if (op == FF_OP_SLICE) {
 		a->slice.axis = axis;
 		a->slice.start = draw(t, 0, shape[axis] - 1);
@@ -432,34 +430,6 @@ static void define_product(struct trial *t, const int32_t *at)
 	t->din[1][j] += t->dout[0][k] * t->in[0][i];
 }
 
-/* `at`: of the axes but the softmax' own.  Backward reads what forward wrote. */
-static void define_softmax(struct trial *t, const int32_t *at)
-{
-	const struct ff_operand *o = &t->node->out_map[0];
-	uint32_t axis = (uint32_t)t->node->attrs.softmax.axis;
-	bool log_of = t->node->op == FF_OP_LOG_SOFTMAX;
-	int32_t x[FF_MAX_DIMS];
-	double sum = 0, dot = 0;
-
-	for (uint32_t i = 0, dim = 0; i < o->rank; i++)
-		x[i] = i == axis ? 0 : at[dim++];
-	for (x[axis] = 0; x[axis] < o->shape[axis]; x[axis]++)
-		sum += exp(t->in[0][index_of(o, x)]);
-	for (x[axis] = 0; x[axis] < o->shape[axis]; x[axis]++) {
-		int64_t i = index_of(o, x);
-		double y = log_of ? t->in[0][i] - log(sum) : exp(t->in[0][i]) / sum;
-
-		t->out[0][i] = typed_round(o->dtype, y);
-		dot += t->dout[0][i] * (log_of ? 1 : t->out[0][i]);
-	}
-	for (x[axis] = 0; x[axis] < o->shape[axis]; x[axis]++) {
-		int64_t i = index_of(o, x);
-		double y = t->out[0][i], dy = t->dout[0][i];
-
-		t->din[0][i] = log_of ? dy - exp(y) * dot : y * (dy - dot);
-	}
-}
-
 /* `at`: sample, head, position.  Pairs, half a head apart, are turned. */
 static void define_rope(struct trial *t, const int32_t *at)
 {
@@ -490,9 +460,7 @@ static define_fn definition(enum ff_op op)
 			[FF_OP_REDUCE_SUM] = define_sum,
 			[FF_OP_REDUCE_MEAN] = define_sum,
 			[FF_OP_REDUCE_MAX] = define_max,
-			[FF_OP_MATMUL] = define_product,
-			[FF_OP_SOFTMAX] = define_softmax,
-			[FF_OP_LOG_SOFTMAX] = define_softmax};
+			[FF_OP_MATMUL] = define_product};
 
 	if (points_binary(op))
 		return define_binary;

@@ -50,9 +50,7 @@ static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 			[FF_OP_REDUCE_MEAN] = 2,
 			[FF_OP_REDUCE_MAX] = 2,
 			[FF_OP_MATMUL] = 3,
-			[FF_OP_ROPE] = 3,
-			[FF_OP_SOFTMAX] = 2,
-			[FF_OP_LOG_SOFTMAX] = 2};
+			[FF_OP_ROPE] = 3};
 	int32_t shape[FF_MAX_RANK] = {0}, other[FF_MAX_RANK];
 	int32_t rank = draw(t, least[op] ? least[op] : 1,
 			op == FF_OP_ROPE        ? 3
@@ -304,8 +302,8 @@ static const enum ff_op ops[] = {
 #undef BINARY
 				FF_OP_SLICE,
 		FF_OP_SPLIT, FF_OP_TRANSPOSE, FF_OP_EMBEDDING, FF_OP_REDUCE_SUM, FF_OP_REDUCE_MEAN,
-		FF_OP_REDUCE_MAX, FF_OP_MATMUL, FF_OP_SOFTMAX, FF_OP_LOG_SOFTMAX, FF_OP_PAD,
-		FF_OP_EXPAND, FF_OP_GATHER, FF_OP_CONSTANT_OF, FF_OP_ROPE};
+		FF_OP_REDUCE_MAX, FF_OP_MATMUL, FF_OP_PAD, FF_OP_EXPAND, FF_OP_GATHER,
+		FF_OP_CONSTANT_OF, FF_OP_ROPE};
 
 START_TEST(kernels)
 {

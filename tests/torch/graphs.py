@@ -758,8 +758,6 @@ def dims(node, shape, depth):
         return list(zip(["sample", *middle, "row", "column", "inner"], [*shape, depth]))
     if op in ("rnn", "lstm", "gru"):
         return [("sample", shape[0])]
-    if op in ("softmax", "log_softmax"):
-        return [d for i, d in enumerate(zip(named(rank), shape)) if i != node.get("axis", 1)]
     if op.startswith("reduce_"):  # whose samples and, where they stay, other axes keep their names
         return [("sample", shape[0])] + [
             d for i, d in enumerate(zip(named(rank), shape))
