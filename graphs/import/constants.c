@@ -148,6 +148,14 @@ static int expand_weight(struct ff_import *im, const Onnx__NodeProto *n,
 	return ff_emit_as(im, n, &e);
 }
 
+/* Whether its output is only what a recurrence begins with. */
+static bool is_state(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	const struct ff_onnx_value *out = ff_onnx_value(im, n->output[0]);
+
+	return out && out->uses == 1 && out->reader && ff_onnx_is_recurrent(out->reader);
+}
+
 int ff_onnx_expand(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_EXPAND);
@@ -157,6 +165,8 @@ int ff_onnx_expand(struct ff_import *im, const Onnx__NodeProto *n)
 	bool same;
 	int code;
 
+	if (in && in->kind == FF_ONNX_CONSTANT && is_state(im, n)) /* made for the samples there */
+		return ff_onnx_set_constant(im, n, 0, &in->constant);
 	if (in && in->kind == FF_ONNX_CONSTANT) {
 		code = read_shape(im, n, in->constant.rank, in->constant.shape, &a.expand);
 		return code < 0 ? code : expand_weight(im, n, &in->constant, &a);

@@ -21,8 +21,8 @@ static int list_values(struct ff_import *im)
 		return ff_fail(im->err, FF_E_INPUT, "%s: it is too large", im->opt->model);
 	im->cap_values = (uint32_t)most;
 	im->value = ff_arena_array(im->arena, most, sizeof(*im->value));
-	im->cap_claims = (uint32_t)most;
-	im->claim = ff_arena_array(im->arena, most, sizeof(*im->claim));
+	im->cap_claims = 2 * (uint32_t)most; /* a recurrence has twice as many as inputs */
+	im->claim = ff_arena_array(im->arena, 2 * most, sizeof(*im->claim));
 	im->wanted = ff_arena_array(im->arena, g->n_node + 1, sizeof(*im->wanted));
 	im->names = ff_arena_alloc(im->arena, sizeof(*im->names));
 	im->taken = ff_arena_alloc(im->arena, sizeof(*im->taken));

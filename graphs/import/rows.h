@@ -32,8 +32,9 @@ int ff_emit_constant(struct ff_import *im, const Onnx__NodeProto *n, const struc
 /* Numbers around a tensor or, by an enum ff_pad_mode, elements of its own; or less of it. */
 int ff_emit_pad(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,
 		const struct ff_constant *pads, int32_t mode, double value);
-/* lstm.c */
-int ff_onnx_lstm(struct ff_import *im, const Onnx__NodeProto *n);
+/* recurrent.c */
+int ff_onnx_recurrent(struct ff_import *im, const Onnx__NodeProto *n);
+bool ff_onnx_is_recurrent(const Onnx__NodeProto *n);
 
 /* pointwise.c: functions of one element and of two; NULL when unknown. */
 const struct ff_onnx_row *ff_onnx_pointwise_row(const char *op);

@@ -1,6 +1,6 @@
 # Models that PyTorch exports as ONNX, imported: loss and gradients of a training step equal the
 # model's own, on one device and under random strategies; damaged files are refused.
-# Usage: test_onnx.py modules|sequences|networks|families|damage FFIMPORT FFRUN FFSEARCH.
+# Usage: test_onnx.py modules|sequences|recurrences|networks|families|damage FFIMPORT FFRUN FFSEARCH.
 # SPDX-License-Identifier: Apache-2.0
 import copy
 import io
@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -310,25 +311,107 @@ class Words(nn.Module):
         return self.out(self.cells(self.embed(ids))[0])[:, -1]
 
 
-def gates(gradients):
-    """PyTorch's gates are input, forget, cell, output, ONNX' input, output, forget, cell."""
-    names = {"weight_ih": "W", "weight_hh": "R", "bias_ih": "Wb", "bias_hh": "Rb"}
+class Recurrent(nn.Module):
+    """A recurrence of PyTorch's, all that it gives: every step's state and what it ends with."""
+
+    def __init__(self, kind, begin, **how):
+        """`begin`: from zeros, or a state (and cell) that is trained or computed."""
+        super().__init__()
+        self.cells = getattr(nn, kind)(5, 6, **how)
+        two = 2 if how.get("bidirectional") else 1
+        self.both, self.begin, self.states = two, begin, 2 if kind == "LSTM" else 1
+        if begin == "trained":
+            self.start = nn.ParameterList(nn.Parameter(torch.randn(two, 1, 6))
+                                          for _ in range(self.states))
+        if begin == "computed":
+            self.start = nn.ModuleList(nn.Linear(5, 6 * two) for _ in range(self.states))
+        self.out = nn.Linear(6 * two, 7)
+
+    def first(self, x):
+        if self.begin == "trained":
+            return [s.expand(-1, len(x), -1) for s in self.start]
+        return [s(x[:, 0]).view(len(x), self.both, 6).transpose(0, 1) for s in self.start]
+
+    def forward(self, x):
+        states = self.first(x) if self.begin else None
+        states = states[0] if states and self.states == 1 else states
+        if not self.cells.batch_first:
+            y, last = self.cells(x.transpose(0, 1), states)
+            y = y.mean(0)
+        else:
+            y, last = self.cells(x, states)
+            y = y.mean(1)
+        last = sum(last) if self.states == 2 else last
+        return self.out(y + last.transpose(0, 1).flatten(1))
+
+
+class Translator(nn.Module):
+    """An encoder's last states begin a decoder, which attends to all of the encoder's."""
+
+    def __init__(self, words=11, width=6):
+        super().__init__()
+        self.embed = nn.Embedding(words, width)
+        self.encoder, self.cells = (nn.LSTM(width, width, batch_first=True) for _ in range(2))
+        self.out = nn.Linear(2 * width, words)
+
+    def forward(self, ids):
+        x = self.embed(ids)
+        keys, state = self.encoder(x[:, :4])
+        y = self.cells(x[:, 4:], state)[0]
+        read = (y @ keys.transpose(1, 2)).softmax(-1) @ keys
+        return self.out(torch.cat([y, read], 2))
+
+
+def recurrent_names(gradients):
+    """Parameters of PyTorch's recurrences are called after the nodes, which count layers."""
     done = {}
     for name, x in gradients.items():
-        if name.startswith("cells."):
-            kind, layer = name[6:].rsplit("_l", 1)
-            i, f, c, o = x.chunk(4)
-            name = "cells/LSTM" + f"_{layer}" * (layer != "0") + "." + names[kind]
-            x = torch.cat([i, o, f, c])
+        layer = re.fullmatch(r"(cells|encoder)\.(\w+)_l(\d)(_reverse)?", name)
+        if layer:
+            node = RECURRENT[layer[1]] + f"_{layer[3]}" * (layer[3] != "0")
+            name = f"{node}.{layer[2]}{layer[4] or ''}"
         done[name] = x
     return done
+
+
+RECURRENT = {}
+
+
+def recurrence(name, module, inputs, kind="LSTM", plans=2, **how):
+    RECURRENT.update(cells=f"cells/{kind}", encoder=f"encoder/{kind}")
+    got = Model(name, module, inputs, ours=recurrent_names, **how)
+    got.check(plans)
+    return [n["op"] for n in json.loads(got.graph.read_text())["nodes"]] if got.good else []
+
+
+def recurrences():
+    recurrence("LSTM of two layers", Words(), torch.randint(11, (4, 4)), plans=3)
+    for kind in ("RNN", "GRU", "LSTM"):
+        for begin, how in ((None, {}), ("computed", {"batch_first": True}),
+                           ("computed", {"bidirectional": True}), ("trained", {"bias": False})):
+            text = ", ".join([kind, "states " + begin if begin else "zeros", *how])
+            ops = recurrence(text, Recurrent(kind, begin, **how), torch.randn(5, 4, 5), kind, 1)
+            tap.say(ops.count(kind.lower()) == 1 + ("bidirectional" in how),
+                    f"{text}: an operator a direction", [" ".join(ops)])
+    recurrence("GRU, for evaluation", Recurrent("GRU", None), torch.randn(5, 4, 5), "GRU", 0,
+               training=False)
+    recurrence("translator", Translator(), torch.randint(11, (4, 7)), plans=1, classes_last=True)
+    with tempfile.TemporaryDirectory(prefix="ffonnx") as keep:
+        class Last(Recurrent):
+            def forward(self, x):
+                return self.out(self.cells(x)[0][:, -1])
+
+        for text, how, why in (
+                ("relu", {"kind": "RNN", "nonlinearity": "relu", "batch_first": True}, "sigmoid and tanh"),
+                ("samples behind steps", {"kind": "LSTM"}, "sequences, samples")):
+            module = Last(begin=None, **how)
+            refused(text, exported(module, torch.randn(4, 3, 5), 13), pathlib.Path(keep), why)
 
 
 def sequences():
     Model("picks", Picks(), torch.randn(6, 4, 6)).check(4)
     Model("decoder", Decoder(), torch.randint(11, (4, 5))).check(3)
     Model("attention", Attention(), torch.randn(4, 5, 6)).check(3)
-    Model("LSTM", Words(), torch.randint(11, (4, 4)), ours=gates).check(3)
 
 
 def modules():
@@ -480,6 +563,6 @@ def damage():
                 f"150 damaged files are read or refused: {ended}")
 
 
-{"modules": modules, "sequences": sequences, "networks": networks, "families": families,
- "damage": damage}[part]()
+{"modules": modules, "sequences": sequences, "recurrences": recurrences,
+ "networks": networks, "families": families, "damage": damage}[part]()
 tap.end()
