@@ -62,6 +62,25 @@ void ff_layer_classify_pixels(const struct ff_zoo_net *n, uint32_t logits, int32
 	classify(n, logits, classes, shape, 2);
 }
 
+uint32_t ff_layer_ids(const struct ff_zoo_net *n, const char *name, int32_t length, int32_t classes)
+{
+	union ff_attrs a = {.input = {.rank = 2,
+					    .shape = {n->batch, length},
+					    .dtype = FF_I32,
+					    .classes = classes}};
+
+	return ff_builder_add(n->builder, FF_OP_INPUT, name, &a, NULL, 0);
+}
+
+void ff_layer_classify_places(
+		const struct ff_zoo_net *n, uint32_t logits, int32_t length, int32_t classes)
+{
+	union ff_attrs a = {.transpose = {3, {0, 2, 1}}};
+	uint32_t by_class = ff_builder_add(n->builder, FF_OP_TRANSPOSE, "classes", &a, &logits, 1);
+
+	classify(n, by_class, classes, &length, 1);
+}
+
 struct ff_zoo_net ff_layer_normed(const struct ff_zoo_net *n, int32_t choice, double epsilon)
 {
 	struct ff_zoo_net r = *n;

@@ -25,6 +25,9 @@
 	X(densenet121)                                                                             \
 	X(unet)                                                                                    \
 	X(rnn)                                                                                     \
+	X(rnnlm)                                                                                   \
+	X(rnntc)                                                                                   \
+	X(nmt)                                                                                     \
 	X(lm)                                                                                      \
 	X(gpt2)                                                                                    \
 	X(gpt2_medium)                                                                             \
@@ -51,11 +54,17 @@ struct ff_layer_name ff_layer_name(const char *fmt, ...) __attribute__((format(p
 
 /* The input "data": square images. */
 uint32_t ff_layer_images(const struct ff_zoo_net *n, int32_t channels, int32_t size);
+/* An input of `length` ids below `classes` a sample. */
+uint32_t ff_layer_ids(
+		const struct ff_zoo_net *n, const char *name, int32_t length, int32_t classes);
 /* Labels and the loss. */
 void ff_layer_classify(const struct ff_zoo_net *n, uint32_t logits, int32_t classes);
 /* A label for every pixel. */
 void ff_layer_classify_pixels(const struct ff_zoo_net *n, uint32_t logits, int32_t classes,
 		int32_t height, int32_t width);
+/* The same over every place of a sequence; `logits` are [batch, length, classes]. */
+void ff_layer_classify_places(
+		const struct ff_zoo_net *n, uint32_t logits, int32_t length, int32_t classes);
 
 /* Rows and columns that are left of `size` by a window of `kernel`. */
 static inline int32_t ff_layer_size(int32_t size, int32_t kernel, int32_t stride, int32_t pad)

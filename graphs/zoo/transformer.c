@@ -48,16 +48,6 @@ static uint32_t turn(const struct blocks *b, const char *name, uint32_t in)
 	return b->rotary ? add_one(b, FF_OP_ROPE, name, &a, in) : in;
 }
 
-static uint32_t ids(const struct ff_zoo_net *n, const char *name, int32_t length, int32_t classes)
-{
-	union ff_attrs a = {.input = {.rank = 2,
-					    .shape = {n->batch, length},
-					    .dtype = FF_I32,
-					    .classes = classes}};
-
-	return ff_builder_add(n->builder, FF_OP_INPUT, name, &a, NULL, 0);
-}
-
 static uint32_t embed(const struct blocks *b, const char *name, uint32_t in, int32_t vocabulary)
 {
 	union ff_attrs a = {.embedding = {vocabulary, b->width}};
@@ -84,18 +74,6 @@ static uint32_t words(const struct blocks *b, const char *name, uint32_t in, int
 	a.linear.bias = bias;
 	return ff_builder_add_tied(
 			b->n->builder, FF_OP_LINEAR, name, &a, &in, 1, table ? tied : NULL);
-}
-
-/* The loss over every place of a sequence. */
-static void classify_places(
-		const struct ff_zoo_net *n, uint32_t logits, int32_t length, int32_t classes)
-{
-	union ff_attrs a = {.transpose = {3, {0, 2, 1}}};
-	uint32_t in[2];
-
-	in[0] = ff_builder_add(n->builder, FF_OP_TRANSPOSE, "classes", &a, &logits, 1);
-	in[1] = ids(n, "labels", length, classes);
-	ff_builder_add(n->builder, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
 }
 
 /* What the first place of a sequence has become. */
@@ -192,13 +170,14 @@ static void build_gpt2(const struct ff_zoo_net *n)
 			.bias = true,
 			.gelu = 1,
 			.epsilon = 1e-5};
-	uint32_t x = embed(&b, "embed", ids(n, "data", v[SEQUENCE], v[VOCABULARY]), v[VOCABULARY]);
+	uint32_t x = embed(&b, "embed", ff_layer_ids(n, "data", v[SEQUENCE], v[VOCABULARY]),
+			v[VOCABULARY]);
 
 	x = place(&b, "position", x, v[SEQUENCE]);
 	for (int32_t i = 0; i < v[LAYERS]; i++)
 		x = block_before(&b, i, x);
 	x = words(&b, "logits", norm(&b, "norm", x), v[VOCABULARY], "embed.weight", false);
-	classify_places(n, x, v[SEQUENCE], v[VOCABULARY]);
+	ff_layer_classify_places(n, x, v[SEQUENCE], v[VOCABULARY]);
 }
 
 #define GPT2(row, text, layers, width, heads)                                                      \
@@ -221,7 +200,7 @@ static void tell_words(const struct blocks *b, uint32_t x)
 	x = add_one(b, FF_OP_GELU, "transform.gelu", &a, linear(b, "transform", x, b->width));
 	x = norm(b, "transform.norm", x);
 	x = words(b, "logits", x, v[VOCABULARY], "embed.weight", true);
-	classify_places(b->n, x, v[SEQUENCE], v[VOCABULARY]);
+	ff_layer_classify_places(b->n, x, v[SEQUENCE], v[VOCABULARY]);
 }
 
 static void build_bert(const struct ff_zoo_net *n)
@@ -234,8 +213,9 @@ static void build_bert(const struct ff_zoo_net *n)
 			.hidden = 4 * v[WIDTH],
 			.bias = true,
 			.epsilon = 1e-12};
-	uint32_t x = embed(&b, "embed", ids(n, "data", v[SEQUENCE], v[VOCABULARY]), v[VOCABULARY]);
-	uint32_t type = embed(&b, "type", ids(n, "types", v[SEQUENCE], 2), 2);
+	uint32_t x = embed(&b, "embed", ff_layer_ids(n, "data", v[SEQUENCE], v[VOCABULARY]),
+			v[VOCABULARY]);
+	uint32_t type = embed(&b, "type", ff_layer_ids(n, "types", v[SEQUENCE], 2), 2);
 
 	x = place(&b, "position", ff_layer_add(n, "add", x, type), v[SEQUENCE]);
 	x = norm(&b, "norm", x);
@@ -279,12 +259,13 @@ static void build_llama(const struct ff_zoo_net *n)
 			.rms = true,
 			.rotary = true,
 			.epsilon = 1e-5};
-	uint32_t x = embed(&b, "embed", ids(n, "data", v[SEQUENCE], v[VOCABULARY]), v[VOCABULARY]);
+	uint32_t x = embed(&b, "embed", ff_layer_ids(n, "data", v[SEQUENCE], v[VOCABULARY]),
+			v[VOCABULARY]);
 
 	for (int32_t i = 0; i < v[LAYERS]; i++)
 		x = block_before(&b, i, x);
 	x = words(&b, "logits", norm(&b, "norm", x), v[VOCABULARY], NULL, false);
-	classify_places(n, x, v[SEQUENCE], v[VOCABULARY]);
+	ff_layer_classify_places(n, x, v[SEQUENCE], v[VOCABULARY]);
 }
 
 const struct ff_zoo_row ff_zoo_llama = {"llama", "LLaMA 2, 7B: rotary, gated, RMS norms", 1,

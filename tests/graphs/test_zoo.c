@@ -97,6 +97,25 @@ START_TEST(parameters)
 					12 * (5 + 3 + 1) + 12 * (3 + 3 + 1) + 10 * 4, 2},
 			{"rnn", 2, {"cell=lstm", "steps=1", "hidden=3", "features=5"},
 					12 * 6 + 10 * 4, 2},
+			/* words, of each layer 4 gates of its input and state, one bias, classes */
+			{"rnnlm", 0, {NULL},
+					10000 * 2048 + 2 * 8192 * (2 * 2048 + 1) + 10000 * 2049,
+					64},
+			{"rnnlm", 3, {"form=cells"},
+					10000 * 2048 + 2 * 8192 * (2 * 2048 + 1) + 10000 * 2049, 3},
+			{"rnntc", 0, {NULL}, 10000 * 1024 + 4 * 4096 * (2 * 1024 + 1) + 2 * 1025,
+					64},
+			{"rnntc", 3, {"form=cells", "steps=1", "classes=5"},
+					10000 * 1024 + 4 * 4096 * (1024 + 1) + 5 * 1025, 3},
+			{"rnntc", 3, {"pieces=1000", "steps=7"},
+					10000 * 1024 + 4 * 4096 * (2 * 1024 + 1) + 2 * 1025, 3},
+			/* two vocabularies, both halves, what joins states and what was read */
+			{"nmt", 0, {NULL},
+					2 * 32000 * 1024 + 4 * 4096 * (2 * 1024 + 1) + 1024 * 2049 +
+							32000 * 1025,
+					64},
+			{"nmt", 2, {"form=cells", "steps=230", "hidden=8", "layers=1"},
+					2 * 32000 * 8 + 2 * 32 * 17 + 8 * 17 + 32000 * 9, 2},
 			/* with the words' vectors as weights of the last layer */
 			{"gpt2", 0, {NULL}, 124439808, 8},
 			{"gpt2_medium", 0, {NULL}, 354823168, 8},
@@ -175,6 +194,42 @@ START_TEST(flops)
 	ck_assert_int_eq((multiply_adds("densenet121") + 500000) / 1000000, 2834);
 	/* of nobody's publishing: from the widths and sizes of its levels */
 	ck_assert_int_eq(multiply_adds("unet"), 48171581440);
+}
+END_TEST
+
+/* Of all steps of a sample: what linear layers and recurrences do forward. */
+static int64_t flops_of(const char *net, const char *form)
+{
+	struct ff_arena a;
+	struct ff_graph g;
+	int64_t sum = 0;
+
+	ff_arena_init(&a);
+	build(&(struct zoo_case){net, 1, {form}, 0, 1}, &a, &g);
+	for (uint32_t i = 0; i < g.n_nodes; i++)
+		if (g.nodes[i].op == FF_OP_LINEAR || g.nodes[i].op == FF_OP_LSTM)
+			sum += g.nodes[i].flops_forward;
+	ff_arena_finish(&a);
+	return sum;
+}
+
+/* A product 2 a weight, a bias 1, and what a cell does to a number of a gate 6. */
+START_TEST(recurrences)
+{
+	int64_t h = 2048, in = 4 * h * (2 * h + 1), state = 4 * h * (2 * h + 6);
+
+	ck_assert_int_eq(flops_of("rnnlm", "form=sequence"),
+			40 * (2 * (in + state) + 10000 * (2 * h + 1)));
+	ck_assert_int_eq(flops_of("rnnlm", "pieces=7"), flops_of("rnnlm", "form=sequence"));
+	/* nothing is made of a state of zeros; cells are nodes of their own */
+	ck_assert_int_eq(flops_of("rnnlm", "form=cells"),
+			40 * (2 * in + 10000 * (2 * h + 1)) + 39 * 2 * 4 * h * 2 * h);
+	h = 1024;
+	in = 4 * h * (2 * h + 1);
+	state = 4 * h * (2 * h + 6);
+	ck_assert_int_eq(flops_of("rnntc", "pieces=3"), 40 * 4 * (in + state) + 2 * (2 * h + 1));
+	ck_assert_int_eq(flops_of("nmt", "pieces=3"),
+			40 * (4 * (in + state) + h * (4 * h + 1) + 32000 * (2 * h + 1)));
 }
 END_TEST
 
@@ -281,6 +336,7 @@ static Suite *suite(void)
 
 	tcase_add_test(c, parameters);
 	tcase_add_test(c, flops);
+	tcase_add_test(c, recurrences);
 	tcase_add_test(c, branches);
 	tcase_add_test(c, sizes);
 	tcase_add_test(c, bad);

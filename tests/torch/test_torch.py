@@ -1,5 +1,5 @@
 # ffrun's losses and gradients against PyTorch's.
-# Usage: test_torch.py operators|networks|split|steps|optimizers|bfloat16|transformers FFRUN FFZOO FFRUN_DENSE
+# Usage: test_torch.py operators|networks|split|steps|optimizers|bfloat16|transformers|modules FFRUN FFZOO FFRUN_DENSE
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
@@ -14,6 +14,7 @@ import tempfile
 import reference
 from reference import TOLERANCE, np  # says SKIP and ends without PyTorch
 import graphs
+import networks
 import transformers
 
 tap = reference.Tap()
@@ -425,10 +426,10 @@ def test_split():
 
 # ---- transformers ----
 
-def check_module(case, net):
+def check_module(case, module):
     """Loss and gradients of the first step, beside a module of PyTorch's."""
     weights = {name[5:]: case.tensors[name[5:]] for name in case.tensors if name.startswith("grad.")}
-    loss, gradients = transformers.step(net, weights, reference.inputs_of(case.tensors))
+    loss, gradients = transformers.step(module, weights, reference.inputs_of(case.tensors))
     apart = {name: reference.distance(case.tensors["grad." + name], gradient)
              for name, gradient in gradients.items()}
     # what is added to all keys changes nothing: there is no such gradient
@@ -439,21 +440,30 @@ def check_module(case, net):
             [f"{worst} apart by {apart[worst]:.2g}"])
 
 
-def test_transformers():
-    """On one device and under random strategies."""
-    for net, sizes in transformers.SIZES.items():
-        case = Case(net, 3).zoo(net, *sizes)
+def beside_modules(nets, plans):
+    """On one device and under random strategies; `plans`: numbers of devices and seeds."""
+    for net, module, sizes in nets:
+        text = " ".join([net, *(x for x in sizes if "=" in x)])
+        case = Case(text, 3).zoo(net, *sizes)
         if case.run() is None:
             continue
-        check_module(case, net)
-        _, module = reference.compare(case.graph, case.tensors, case.seed)
-        known, (shapes, depths) = case.hash(), extents(case, module)
-        for devices, seed in ((2, 1), (3, 2), (4, 3), (4, 4)):
+        check_module(case, module)
+        _, own = reference.compare(case.graph, case.tensors, case.seed)
+        known, (shapes, depths) = case.hash(), extents(case, own)
+        for devices, seed in plans:
             plan = graphs.random_strategy(case.path.read_text(), devices, shapes, depths,
                                           random.Random(seed), known)
-            case.name = f"{net} on {devices} devices, random strategy {seed}"
+            case.name = f"{text} on {devices} devices, random strategy {seed}"
             if case.run(plan, devices) is not None:
-                check_module(case, net)
+                check_module(case, module)
+
+
+def test_transformers():
+    beside_modules(transformers.NETS, [(2, 1), (3, 2), (4, 3), (4, 4)])
+
+
+def test_modules():
+    beside_modules(networks.NETS, [(3, 1), (4, 2)])
 
 
 # ---- training ----
@@ -659,6 +669,7 @@ def test_bfloat16():
 
 
 {"operators": test_operators, "bfloat16": test_bfloat16, "networks": test_networks, "split": test_split,
- "steps": test_steps, "optimizers": test_optimizers, "transformers": test_transformers}[sys.argv[1]]()
+ "steps": test_steps, "optimizers": test_optimizers, "transformers": test_transformers,
+ "modules": test_modules}[sys.argv[1]]()
 tap.end()
 sys.exit(tap.failed > 0)

@@ -102,12 +102,16 @@ def vit_b16(w, data, labels):
     return F.cross_entropy(linear(w, "head", norm(w, "norm", x, 1e-6)[:, 0]), labels)
 
 
-def step(name, weights, inputs):
+def step(module, weights, inputs):
     """Loss and gradients of arrays by name."""
     w = {key: torch.from_numpy(value.astype("f8")).requires_grad_()
          for key, value in weights.items()}
     data = {key: torch.from_numpy(value.astype("i8" if value.dtype.kind == "i" else "f8"))
             for key, value in inputs.items()}
-    loss = globals()[name](w, **data)
+    loss = module(w, **data)
     loss.backward()
     return loss.detach(), {key: value.grad for key, value in w.items()}
+
+
+# By network of the zoo: as a module, and toy sizes.
+NETS = [(net, globals()[net], sizes) for net, sizes in SIZES.items()]
