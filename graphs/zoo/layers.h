@@ -29,6 +29,8 @@
 	X(rnntc)                                                                                   \
 	X(nmt)                                                                                     \
 	X(lm)                                                                                      \
+	X(dlrm)                                                                                    \
+	X(dlrm_terabyte)                                                                           \
 	X(gpt2)                                                                                    \
 	X(gpt2_medium)                                                                             \
 	X(gpt2_large)                                                                              \

@@ -1,4 +1,4 @@
-# The zoo's recurrent networks as PyTorch's own modules have them: of inputs and weights by the
+# The zoo's networks of words and of ids as PyTorch's own modules have them: of inputs and weights by the
 # graph's names the loss.  SPDX-License-Identifier: Apache-2.0
 import torch
 import torch.nn.functional as F
@@ -41,6 +41,20 @@ def nmt(w, data, target, labels):
     return F.cross_entropy(linear(w, "logits", x).flatten(0, 1), labels.flatten())
 
 
+def dlrm(w, data, labels, **ids):
+    def layers(stack, x):
+        for i in range(sum(name.startswith(stack) and name.endswith("weight") for name in w)):
+            x = torch.relu(linear(w, f"{stack}{i}", x))
+        return x
+
+    x = layers("bottom", data)
+    rows = [x] + [F.embedding(ids[f"ids{i}"][:, 0], w[f"table{i}.weight"]) for i in range(len(ids))]
+    rows = torch.stack(rows, 1)
+    i, j = torch.tril_indices(len(ids) + 1, len(ids) + 1, -1)
+    pairs = (rows @ rows.transpose(1, 2))[:, i, j]
+    return F.cross_entropy(linear(w, "click", layers("top", torch.cat([x, pairs], 1))), labels)
+
+
 # By network of the zoo: as a module, and toy sizes.
 NETS = [
     ("rnnlm", rnnlm, [*WORDS, "--set", "layers=2"]),
@@ -50,4 +64,5 @@ NETS = [
     ("rnntc", rnntc, [*WORDS, "--set", "layers=2", "--set", "classes=4", "--set", "form=cells"]),
     ("nmt", nmt, [*WORDS, "--set", "layers=2", "--set", "pieces=2"]),
     ("nmt", nmt, [*WORDS, "--set", "layers=1", "--set", "form=cells"]),
+    ("dlrm", dlrm, ["--batch", "6", "--set", "tables=4", "--set", "rows=9", "--set", "features=5"]),
 ]
