@@ -8,6 +8,7 @@
 
 #include "ff/graph.h"
 #include "ff/work.h"
+#include "operator/example.h"
 
 #define FF_OP_EXTERN(e, row) extern const struct ff_op_row ff_op_##row;
 FF_OPS(FF_OP_EXTERN)

@@ -5,9 +5,10 @@
 #include "ff/graph_file.h"
 #include "ff/zoo.h"
 #include "operator/attrs.h"
+#include "operators.h"
 
 struct options {
-	bool list;
+	bool list, operators, json;
 	uint64_t batch;
 	struct ff_texts sets;
 	const char *output;
@@ -38,6 +39,19 @@ static void list_networks(void)
 	}
 }
 
+static int save_operators(const struct options *o, struct ff_error *err)
+{
+	struct ff_out out;
+	int code;
+
+	ff_out_init(&out);
+	code = ff_operators_write(o->json, &out, err);
+	if (code == FF_OK)
+		code = ff_out_save(&out, o->output, err);
+	ff_out_finish(&out);
+	return code;
+}
+
 static int run(const struct options *o, const char *const *args, uint32_t n_args,
 		struct ff_error *err)
 {
@@ -46,6 +60,10 @@ static int run(const struct options *o, const char *const *args, uint32_t n_args
 	struct ff_out out;
 	int code;
 
+	if (o->json && !o->operators)
+		return ff_fail(err, FF_E_INPUT, "option --json: only with --operators");
+	if (o->operators)
+		return save_operators(o, err);
 	if (o->list) {
 		list_networks();
 		return FF_OK;
@@ -74,6 +92,9 @@ int main(int argc, char **argv)
 	const struct ff_option options[] = {
 			{"--list", FF_OPTION_FLAG, &o.list, NULL,
 					"show the networks and their parameters with presets"},
+			{"--operators", FF_OPTION_FLAG, &o.operators, NULL,
+					"write what every operator can be cut along"},
+			{"--json", FF_OPTION_FLAG, &o.json, NULL, "that as JSON"},
 			{"--batch", FF_OPTION_COUNT, &o.batch, "N",
 					"samples of the global batch (preset: the network's)"},
 			{"--set", FF_OPTION_TEXTS, &o.sets, "KEY=VALUE",
@@ -83,7 +104,8 @@ int main(int argc, char **argv)
 	};
 	const struct ff_command command = {
 			.name = "ffzoo",
-			.usage = "--list\nNAME [--batch N] [--set KEY=VALUE]... [-o GRAPH]",
+			.usage = "--list\n--operators [--json]\nNAME [--batch N] [--set "
+				 "KEY=VALUE]... [-o GRAPH]",
 			.summary = "Writes the operator graph of a known network.",
 			.details = "Example: ffzoo alexnet --set image=28 --batch 128 -o "
 				   "alexnet.json\n"

@@ -131,6 +131,7 @@ struct ff_op_row {
 	/* NULL: a part's FLOPs are its share of the iteration space.  Else those of a part,
 	 * which are in its cost key. */
 	int64_t (*flops)(const struct ff_work *w);
+	const char *example; /* operator/example.h; NULL: as many of [4, 8, 6, 6] as it needs */
 };
 
 extern const struct ff_op_row *const ff_op_rows[FF_OP_COUNT];

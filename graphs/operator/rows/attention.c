@@ -284,5 +284,7 @@ const struct ff_op_row ff_op_attention = {
 		.prelude = FF_OP_ATTENTION_STATISTICS,
 		.count = count,
 		.derive = derive,
+		.example = FF_EXAMPLE(
+				{"in" : [ [ 4, 6, 8 ], [ 4, 6, 8 ], [ 4, 6, 8 ] ], "head_dim" : 2}),
 		.flops = flops,
 };

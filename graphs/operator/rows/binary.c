@@ -164,7 +164,8 @@ static int derive_choice(struct ff_derive *d, struct ff_error *err)
 			.n_attrs = sizeof(attrs) / sizeof(attrs[0]),                               \
 			.param = {"weight"},                                                       \
 			.count = count,                                                            \
-			.derive = derive_##how}
+			.derive = derive_##how,                                                    \
+			.example = FF_EXAMPLE({"in" : [ [ 4, 8, 6, 6 ], [ 4, 8, 6, 6 ] ]})}
 
 BINARY(add, "sum of two tensors, or of more of one shape", 128, 0, add);
 BINARY(sub, "difference of two tensors", 2, 0, sub);

@@ -53,4 +53,5 @@ const struct ff_op_row ff_op_constant = {
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive,
+		.example = FF_EXAMPLE({"shape" : [ 4, 8, 6, 6 ], "runs" : [ 288, 0 ]}),
 };

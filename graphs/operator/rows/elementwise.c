@@ -97,7 +97,8 @@ UNARY(hardswish, "x min(max(x + 3, 0), 6) / 6", FF_OP_BACKWARD_IN, gate);
 UNARY(exp, "exponential function", FF_OP_BACKWARD_OUT, short);
 UNARY(log, "natural logarithm", FF_OP_BACKWARD_IN, short);
 UNARY(sqrt, "square root", FF_OP_BACKWARD_OUT, short);
-UNARY(pow, "x to a constant power", FF_OP_BACKWARD_IN, pow, WITH(pow_attrs));
+UNARY(pow, "x to a constant power", FF_OP_BACKWARD_IN, pow, WITH(pow_attrs),
+		.example = FF_EXAMPLE({"in" : [[ 4, 8, 6, 6 ]], "exponent" : 2}));
 UNARY(neg, "-x", 0, short);
 UNARY(scale, "factor x + offset, both constant", 0, short, WITH(scale_attrs));
 UNARY(abs, "absolute value", FF_OP_BACKWARD_IN, short);

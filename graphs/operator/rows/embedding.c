@@ -86,4 +86,5 @@ const struct ff_op_row ff_op_embedding = {
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.param = {"weight"},
 		.derive = derive,
+		.example = FF_EXAMPLE({"labels" : [[ 4, 6 ]], "vocabulary" : 8, "features" : 8}),
 };

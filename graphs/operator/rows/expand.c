@@ -101,4 +101,5 @@ const struct ff_op_row ff_op_expand = {
 		.param = {"weight"},
 		.count = count,
 		.derive = derive,
+		.example = FF_EXAMPLE({"in" : [[ 4, 1, 6, 6 ]], "shape" : [ 4, 8, 6, 6 ]}),
 };

@@ -65,4 +65,5 @@ const struct ff_op_row ff_op_gather = {
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive,
+		.example = FF_EXAMPLE({"in" : [[ 4, 8, 6, 6 ]], "indices" : [ 3, 1, 0, 2 ]}),
 };

@@ -76,4 +76,5 @@ const struct ff_op_row ff_op_linear = {
 		.param = {"weight", "bias"},
 		.count = count,
 		.derive = derive,
+		.example = FF_EXAMPLE({"in" : [[ 4, 6, 8 ]], "out_features" : 8}),
 };

@@ -117,4 +117,5 @@ const struct ff_op_row ff_op_matmul = {
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive,
+		.example = FF_EXAMPLE({"in" : [ [ 4, 2, 6, 8 ], [ 4, 2, 8, 6 ] ]}),
 };

@@ -143,6 +143,7 @@ const struct ff_op_row ff_op_layer_norm = {
 		.normalises = true,
 		.count = count,
 		.derive = derive,
+		.example = FF_EXAMPLE({"in" : [[ 4, 6, 8 ]]}),
 };
 
 const struct ff_op_row ff_op_rms_norm = {
@@ -157,6 +158,7 @@ const struct ff_op_row ff_op_rms_norm = {
 		.normalises = true,
 		.count = count,
 		.derive = derive,
+		.example = FF_EXAMPLE({"in" : [[ 4, 6, 8 ]]}),
 };
 
 const struct ff_op_row ff_op_group_norm = {
@@ -171,4 +173,5 @@ const struct ff_op_row ff_op_group_norm = {
 		.normalises = true,
 		.count = count,
 		.derive = derive_group,
+		.example = FF_EXAMPLE({"in" : [[ 4, 8, 6, 6 ]], "groups" : 4}),
 };

@@ -128,4 +128,9 @@ const struct ff_op_row ff_op_pad = {
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive,
+		.example = FF_EXAMPLE({
+			"in" : [[ 4, 8, 6, 6 ]],
+			"before" : [ 0, 0, 1, 1 ],
+			"after" : [ 0, 0, 1, 1 ]
+		}),
 };

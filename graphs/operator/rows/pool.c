@@ -113,7 +113,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	return FF_OK;
 }
 
-#define ROW(number, over)                                                                          \
+#define ROW(number, over, ...)                                                                     \
 	const struct ff_op_row ff_op_pool##number##d = {                                           \
 			.name = "pool" #number "d",                                                \
 			.summary = "the largest or the mean of each window over " over,            \
@@ -124,7 +124,13 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 			.n_attrs = sizeof(attrs) / sizeof(attrs[0]),                               \
 			.count = count,                                                            \
 			.derive = derive,                                                          \
+			.example = FF_EXAMPLE({                                                    \
+				"in" : [[__VA_ARGS__]],                                            \
+				"kernel" : 3,                                                      \
+				"stride" : 1,                                                      \
+				"pad" : 1                                                          \
+			}),                                                                        \
 	};
-ROW(1, "length")
-ROW(2, "height and width")
-ROW(3, "depth, height and width")
+ROW(1, "length", 4, 8, 6)
+ROW(2, "height and width", 4, 8, 6, 6)
+ROW(3, "depth, height and width", 4, 8, 6, 6, 6)

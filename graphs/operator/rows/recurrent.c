@@ -149,7 +149,8 @@ static int derive_lstm(struct ff_derive *d, struct ff_error *err)
 			.n_attrs = sizeof(rows) / sizeof(rows[0]),                                 \
 			.param = {"weight", "bias"},                                               \
 			.count = count_##row,                                                      \
-			.derive = derive_##row}
+			.derive = derive_##row,                                                    \
+			.example = FF_EXAMPLE({"in" : [[ 4, 6, 24 ]]})}
 
 ROW(rnn, "tanh recurrence over the steps of a sequence", 2, attrs, FF_OP_BACKWARD_OUT);
 ROW(gru, "gated recurrent units over the steps of a sequence", 2, attrs, 0);

@@ -101,7 +101,8 @@ static int derive_max(struct ff_derive *d, struct ff_error *err)
 			.flags = what,                                                             \
 			.attrs = attrs,                                                            \
 			.n_attrs = sizeof(attrs) / sizeof(attrs[0]),                               \
-			.derive = derive_##how}
+			.derive = derive_##how,                                                    \
+			.example = FF_EXAMPLE({"in" : [[ 4, 8, 6, 6 ]], "axes" : [1]})}
 
 REDUCE(sum, "sum along axes", 0, sum);
 REDUCE(mean, "mean along axes", 0, mean);

@@ -142,4 +142,5 @@ const struct ff_op_row ff_op_reshape = {
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive,
+		.example = FF_EXAMPLE({"in" : [[ 4, 8, 6, 6 ]], "shape" : [ 0, -1 ]}),
 };

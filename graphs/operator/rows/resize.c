@@ -114,6 +114,7 @@ const struct ff_op_row ff_op_adaptive_pool = {
 		.attrs = share_attrs,
 		.n_attrs = sizeof(share_attrs) / sizeof(share_attrs[0]),
 		.derive = derive,
+		.example = FF_EXAMPLE({"in" : [[ 4, 8, 9, 9 ]], "size" : [ 4, 4 ]}),
 };
 
 const struct ff_op_row ff_op_upsample = {
@@ -124,4 +125,6 @@ const struct ff_op_row ff_op_upsample = {
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive,
+		.example = FF_EXAMPLE(
+				{"in" : [[ 4, 8, 6, 6 ]], "size" : [ 12, 12 ], "mode" : "linear"}),
 };

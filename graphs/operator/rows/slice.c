@@ -67,4 +67,5 @@ const struct ff_op_row ff_op_slice = {
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive,
+		.example = FF_EXAMPLE({"in" : [[ 4, 8, 6, 6 ]], "stop" : 6}),
 };

@@ -165,4 +165,5 @@ const struct ff_op_row ff_op_softmax_cross_entropy = {
 		.prelude_name = "statistics",
 		.prelude = FF_OP_SOFTMAX_STATISTICS,
 		.derive = derive,
+		.example = FF_EXAMPLE({"in" : [[ 4, 8, 6 ]], "labels" : [[ 4, 6 ]]}),
 };

@@ -63,4 +63,5 @@ const struct ff_op_row ff_op_split = {
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.count = count,
 		.derive = derive,
+		.example = FF_EXAMPLE({"in" : [[ 4, 8, 6, 6 ]], "parts" : 2}),
 };
