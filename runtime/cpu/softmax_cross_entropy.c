@@ -5,10 +5,15 @@
 #include <math.h>
 
 #include "copy.h"
+#include "ff/clones.h"
+#include "functions.h"
 #include "kernel.h"
+#include "loops.h"
 #include "real.h"
 
-#define SHARES 256 /* more than threads, few enough for the stack */
+#define SHARES 256   /* more than threads, few enough for the stack */
+#define RUN 256      /* neighbours at a time */
+#define FEW 16       /* exponentials added in float32 */
 
 /* Positions are labels; each has a column of `classes` logits, `step` apart, of which
  * the first is class `first`. */
@@ -21,6 +26,7 @@ struct loss {
 	uint32_t rank;
 	int64_t n[FF_MAX_RANK], logit_stride[FF_MAX_RANK], label_stride[FF_MAX_RANK];
 	int64_t pair_stride[FF_MAX_RANK];
+	bool beside; /* positions of the innermost axis are neighbours */
 };
 
 /* What both kernels know of a position. */
@@ -60,51 +66,199 @@ static bool has(const struct loss *l, int32_t class)
 	return class >= l->first && class < l->first + l->classes;
 }
 
+/* ---- neighbours: positions side by side, class by class; or classes of one position ---- */
+
+/* Positions of one row of the innermost axis, which go together: rows of `n` neighbours. */
+struct group {
+	int64_t positions, first;       /* the first of them */
+	int64_t n, steps, stride, last; /* `steps` rows, the last perhaps shorter */
+	struct position at[RUN];
+};
+
+static int64_t count(const struct group *g, int64_t step)
+{
+	return step + 1 < g->steps ? g->n : g->last;
+}
+
+/* How many groups a row of the innermost axis is, where positions lie side by side. */
+static int64_t pieces(const struct loss *l)
+{
+	int64_t length = l->rank ? l->n[l->rank - 1] : 1;
+
+	return l->beside ? (length + RUN - 1) / RUN : length;
+}
+
+static int64_t groups(const struct loss *l)
+{
+	int64_t length = l->rank ? l->n[l->rank - 1] : 1;
+
+	return l->positions && l->classes ? l->positions / length * pieces(l) : 0;
+}
+
+static void find_group(
+		const struct loss *l, const struct ff_kernel_io *io, int64_t i, struct group *g)
+{
+	int64_t length = l->rank ? l->n[l->rank - 1] : 1, all = pieces(l);
+	int64_t skip = i % all * (l->beside ? RUN : 1);
+
+	g->first = i / all * length + skip;
+	g->positions = !l->beside ? 1 : length - skip < RUN ? length - skip : RUN;
+	for (int64_t k = 0; k < g->positions; k++)
+		g->at[k] = find(l, io, g->first + k);
+	if (l->beside) {
+		g->n = g->last = g->positions;
+		g->steps = l->classes;
+		g->stride = l->step;
+		return;
+	}
+	g->n = l->classes < RUN ? l->classes : RUN;
+	g->steps = (l->classes + g->n - 1) / g->n;
+	g->stride = g->n * l->step;
+	g->last = l->classes - (g->steps - 1) * g->n;
+}
+
+/* Logits of a row: as they are, or in `buffer`. */
+static const float *take(const struct loss *l, const struct group *g, const void *x, int64_t step,
+		float *buffer)
+{
+	return ff_cpu_take(l->type, x, g->at[0].logit + step * g->stride, l->beside ? 1 : l->step,
+			buffer, count(g, step));
+}
+
+FF_CLONES static void run_max(const float *restrict x, float *restrict most, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		most[i] = x[i] > most[i] ? x[i] : most[i];
+}
+
+/* The largest of what is before each one's own class. */
+FF_CLONES static void run_before(const float *restrict x, const int32_t *restrict own,
+		int32_t class, float *restrict most, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		float larger = x[i] > most[i] ? x[i] : most[i];
+
+		most[i] = class < own[i] ? larger : most[i];
+	}
+}
+
+/* What is the largest is counted by itself: added to it, little would be lost. */
+FF_CLONES static void run_sum(const float *restrict x, const float *restrict most,
+		float *restrict sum, float *restrict equal, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		bool is = x[i] == most[i];
+
+		sum[i] += is ? 0 : ff_exp(x[i] - most[i]);
+		equal[i] += is ? 1 : 0;
+	}
+}
+
+FF_CLONES static void run_gradient(const float *restrict x, const float *restrict most,
+		const float *restrict share, const float *restrict scale, float *restrict dx,
+		int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		dx[i] = (ff_exp(x[i] - most[i]) - share[i]) * scale[i];
+}
+
+static void fill(float *x, int64_t n, float value)
+{
+	for (int64_t i = 0; i < n; i++)
+		x[i] = value;
+}
+
 /* ---- statistics ---- */
 
-/* The largest of `n` logits, or -infinity. */
-FF_REAL_LOOP float largest(enum ff_dtype type, const struct loss *l, const void *x, int32_t n)
+struct statistics {
+	float most[RUN], before[RUN];
+	double sum[RUN];
+	int32_t own[RUN]; /* the label's class, counted from the part's first */
+};
+
+static float largest(const float *x, int64_t n)
 {
-	float most = n > 0 ? ff_real_get(type, x, 0) : -INFINITY;
+	float most = -INFINITY;
 
-	for (int32_t i = 1; i < n; i++) {
-		float logit = ff_real_get(type, x, i * l->step);
-
-		most = logit > most ? logit : most;
-	}
+	for (int64_t i = 0; i < n; i++)
+		most = x[i] > most ? x[i] : most;
 	return most;
 }
 
-/* The largest and, relative to it, the exponentials of all others. */
-FF_REAL_LOOP void log_sum_exp(enum ff_dtype type, const struct loss *l, const void *x, float *pair)
+/* The largest of all classes, and of those before the label. */
+static void find_largest(
+		const struct loss *l, const struct group *g, const void *x, struct statistics *s)
 {
-	float most = largest(type, l, x, l->classes);
-	double sum = 0;
+	float buffer[RUN];
 
-	pair[0] = most;
-	pair[1] = 0;
-	if (most == -INFINITY)
+	fill(s->most, g->n, -INFINITY);
+	fill(s->before, g->n, -INFINITY);
+	for (int64_t i = 0; i < g->positions; i++)
+		s->own[i] = g->at[i].label - l->first;
+	for (int64_t i = 0; i < g->steps; i++) {
+		const float *from = take(l, g, x, i, buffer);
+		int64_t n = count(g, i), before = s->own[0] - i * g->n;
+
+		run_max(from, s->most, n);
+		if (l->beside)
+			run_before(from, s->own, (int32_t)i, s->before, n);
+		else
+			run_max(from, s->before, before < 0 ? 0 : before < n ? before : n);
+	}
+	if (l->beside)
 		return;
-	for (int32_t i = 0; i < l->classes; i++)
-		sum += expf(ff_real_get(type, x, i * l->step) - most);
-	pair[1] = (float)(sum - 1);
+	fill(s->most, g->n, largest(s->most, g->n));
+	s->before[0] = largest(s->before, g->n);
 }
 
-FF_REAL_LOOP void find_statistics(
-		enum ff_dtype type, const struct loss *l, const struct ff_kernel_io *io, int64_t i)
+/* Of all but one of the largest the exponentials relative to it; a few are added in float32. */
+static void find_sums(
+		const struct loss *l, const struct group *g, const void *x, struct statistics *s)
 {
-	const struct position p = find(l, io, i);
-	const void *x = ff_real_in(type, io->in[0], p.logit);
-	float *all = (float *)io->out[0] + p.pair, *label = (float *)io->out[1] + p.pair;
-	int32_t before = p.label - l->first;
+	float sum[RUN], equal[RUN], buffer[RUN];
 
-	if (!p.valid) {
+	for (int64_t i = 0; i < g->n; i++)
+		s->sum[i] = l->beside || i == 0 ? -1 : 0;
+	for (int64_t i = 0; i < g->steps; i += FEW) {
+		fill(sum, g->n, 0);
+		fill(equal, g->n, 0);
+		for (int64_t k = i; k < i + FEW && k < g->steps; k++)
+			run_sum(take(l, g, x, k, buffer), s->most, sum, equal, count(g, k));
+		for (int64_t k = 0; k < g->n; k++)
+			s->sum[k] += (double)equal[k] + (double)sum[k];
+	}
+	for (int64_t i = 1; i < g->n && !l->beside; i++)
+		s->sum[0] += s->sum[i];
+}
+
+/* The largest and, relative to it, the exponentials of all others; the label's, and the largest
+ * before it. */
+static void put_statistics(const struct loss *l, const struct ff_kernel_io *io,
+		const struct position *p, const struct statistics *s, int64_t i)
+{
+	const void *x = ff_real_in(l->type, io->in[0], p->logit);
+	float *all = (float *)io->out[0] + p->pair, *label = (float *)io->out[1] + p->pair;
+
+	if (!p->valid) {
 		all[0] = all[1] = label[0] = label[1] = 0;
 		return;
 	}
-	log_sum_exp(type, l, x, all);
-	label[0] = has(l, p.label) ? ff_real_get(type, x, before * l->step) : -INFINITY;
-	label[1] = largest(type, l, x, before < l->classes ? before : l->classes);
+	all[0] = s->most[i];
+	all[1] = s->most[i] == -INFINITY ? 0 : (float)s->sum[i];
+	label[0] = has(l, p->label) ? ff_real_get(l->type, x, s->own[i] * l->step) : -INFINITY;
+	label[1] = s->before[i];
+}
+
+static void find_statistics(const struct loss *l, const struct ff_kernel_io *io, int64_t i)
+{
+	struct statistics s;
+	struct group g;
+
+	find_group(l, io, i, &g);
+	find_largest(l, &g, io->in[0], &s);
+	find_sums(l, &g, io->in[0], &s);
+	for (int64_t k = 0; k < g.positions; k++)
+		put_statistics(l, io, &g.at[k], &s, k);
 }
 
 static int check_labels(const struct ff_kernel *k, const struct ff_kernel_io *io, int64_t n,
@@ -129,8 +283,8 @@ static int run_statistics(
 	if (code < 0)
 		return code;
 #pragma omp parallel for if (is_parallel(l))
-	for (int64_t i = 0; i < l->positions; i++)
-		FF_REAL_CALL(l->type, find_statistics, l, io, i);
+	for (int64_t i = 0; i < groups(l); i++)
+		find_statistics(l, io, i);
 	return FF_OK;
 }
 
@@ -212,33 +366,68 @@ static int run_forward(
 	return FF_OK;
 }
 
-/* weight (softmax - target) / valid; nothing for labels that are ignored. */
-FF_REAL_LOOP void gradient(
-		enum ff_dtype type, const struct loss *l, const struct ff_kernel_io *io, int64_t i)
-{
-	const struct position p = find(l, io, i);
-	const void *x = ff_real_in(type, io->in[0], p.logit);
-	const float *all = (const float *)io->in[2] + p.pair;
-	void *dx = ff_real_out(type, io->din[0], p.logit);
-	float most = all[0], scale, share, more;
-	int64_t at = (p.label - l->first) * l->step;
+/* What a row's gradient is made of, for each neighbour. */
+struct slopes {
+	float most[RUN], share[RUN], scale[RUN];
+};
 
-	if (!p.valid) {
-		for (int32_t k = 0; k < l->classes; k++)
-			ff_real_put(type, dx, k * l->step, 0);
+/* weight (softmax - target) / valid; nothing for labels that are ignored. */
+static void find_slope(const struct loss *l, const struct ff_kernel_io *io,
+		const struct position *p, struct slopes *s, int64_t i)
+{
+	const float *all = (const float *)io->in[2] + p->pair;
+
+	if (!p->valid) {
+		s->most[i] = INFINITY;
+		s->share[i] = s->scale[i] = 0;
 		return;
 	}
-	scale = (float)(l->weight / ((1 + (double)all[1]) * (double)io->valid));
-	share = (float)((1 + (double)all[1]) * l->each);
-	more = (float)((1 + (double)all[1]) * (l->smooth - l->each));
-	for (int32_t k = 0; k < l->classes; k++)
-		ff_real_put(type, dx, k * l->step,
-				(expf(ff_real_get(type, x, k * l->step) - most) - share) * scale);
-	/* softmax - 1 without the rounding of what is nearly 1 */
-	if (has(l, p.label))
-		ff_real_put(type, dx, at,
-				(expf(ff_real_get(type, x, at) - most) - 1 - all[1] + more) *
+	s->most[i] = all[0];
+	s->scale[i] = (float)(l->weight / ((1 + (double)all[1]) * (double)io->valid));
+	s->share[i] = (float)((1 + (double)all[1]) * l->each);
+}
+
+/* softmax - 1 without the rounding of what is nearly 1 */
+static void put_target(const struct loss *l, const struct ff_kernel_io *io,
+		const struct position *p, float scale)
+{
+	const void *x = ff_real_in(l->type, io->in[0], p->logit);
+	const float *all = (const float *)io->in[2] + p->pair;
+	float more = (float)((1 + (double)all[1]) * (l->smooth - l->each));
+	int64_t at = (p->label - l->first) * l->step;
+
+	if (p->valid && has(l, p->label))
+		ff_real_put(l->type, ff_real_out(l->type, io->din[0], p->logit), at,
+				(expf(ff_real_get(l->type, x, at) - all[0]) - 1 - all[1] + more) *
 						scale);
+}
+
+static void find_gradient(const struct loss *l, const struct ff_kernel_io *io, int64_t i)
+{
+	float x[RUN], dx[RUN];
+	struct slopes s;
+	struct group g;
+
+	find_group(l, io, i, &g);
+	for (int64_t k = 0; k < g.positions; k++)
+		find_slope(l, io, &g.at[k], &s, k);
+	for (int64_t k = 1; k < g.n && !l->beside; k++) {
+		s.most[k] = s.most[0];
+		s.share[k] = s.share[0];
+		s.scale[k] = s.scale[0];
+	}
+	for (int64_t k = 0; k < g.steps; k++) {
+		int64_t at = g.at[0].logit + k * g.stride, n = count(&g, k);
+		bool close = l->beside || l->step == 1;
+
+		run_gradient(take(l, &g, io->in[0], k, x), s.most, s.share, s.scale, dx, n);
+		if (close)
+			ff_cpu_put(l->type, io->din[0], at, dx, n);
+		for (int64_t j = 0; j < n && !close; j++)
+			ff_real_put(l->type, io->din[0], at + j * l->step, dx[j]);
+	}
+	for (int64_t k = 0; k < g.positions; k++)
+		put_target(l, io, &g.at[k], s.scale[k]);
 }
 
 static int run_backward(
@@ -248,8 +437,8 @@ static int run_backward(
 
 	(void)err; /* the statistics have looked at the labels */
 #pragma omp parallel for if (is_parallel(l))
-	for (int64_t i = 0; i < l->positions; i++)
-		FF_REAL_CALL(l->type, gradient, l, io, i);
+	for (int64_t i = 0; i < groups(l); i++)
+		find_gradient(l, io, i);
 	return FF_OK;
 }
 
@@ -280,6 +469,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, const struct ff
 		l->n[i] = ff_region_size(&w->in[1], i);
 		l->logit_stride[i] = logit_stride[i ? i + 1 : 0];
 	}
+	l->beside = l->step != 1 && l->rank && l->logit_stride[l->rank - 1] == 1;
 	return FF_OK;
 }
 
