@@ -227,6 +227,8 @@ static int concat(struct ff_import *im, const Onnx__NodeProto *n,
 	if (code < 0)
 		return code;
 	for (size_t k = 0; k < n->n_input; k++) {
+		if (!in[k])
+			return ff_import_fail(im, n, "input %zu is missing", k);
 		if (in[k]->whole != in[0]->whole || in[k]->rank != in[0]->rank)
 			return ff_import_fail(im, n, "its inputs do not match");
 		for (uint32_t j = 0; j < in[0]->rank; j++)
