@@ -25,10 +25,42 @@ struct conv {
 	struct ff_image in_image, out_image;
 	int64_t group_step; /* channels from one group's input to the next's */
 	bool has_bias, need_din, fill_din;
+	bool thin; /* in_image is what is read of the shard */
+	int64_t shard_bytes;
 	/* Workspace for one band at a time: sizes, then offsets (negative: none). */
 	int64_t in_bytes, out_bytes, weight_bytes, wide_bytes;
 	int64_t in, out, weight, wide;
 };
+
+/* Windows of one element that leave some out: oneDNN is slow at what is then not a whole number of
+ * strides, so what is read is packed, and no stride is left. */
+static void thin_out(const struct ff_windows *w, struct conv *c)
+{
+	bool strides = false, fits = ff_windows_taps(w) == 1;
+
+	for (uint32_t i = 0; i < FF_MAX_SPATIAL; i++) {
+		strides = strides || (w->stride[i] > 1 && w->out[i] > 1);
+		fits = fits && !w->pad[0][i] && !w->pad[1][i] &&
+		       w->in[i] == (w->out[i] - 1) * w->stride[i] + 1;
+	}
+	c->thin = strides && fits;
+	if (!c->thin)
+		return;
+	for (uint32_t i = 0; i < FF_MAX_SPATIAL; i++) {
+		c->in_image.n[1 + i] = w->out[i];
+		c->in_image.stride[1 + i] *= w->stride[i];
+	}
+	c->in_image.is_last = false;
+}
+
+static void fill_windows(const struct ff_work *w, const struct conv *c, struct ff_windows *ret)
+{
+	ff_windows_fill(w, ret);
+	for (uint32_t i = 0; i < FF_MAX_SPATIAL && c->thin; i++) {
+		ret->in[i] = ret->out[i];
+		ret->stride[i] = 1;
+	}
+}
 
 static void split_bands(const struct ff_work *w, struct conv *c)
 {
@@ -37,7 +69,7 @@ static void split_bands(const struct ff_work *w, struct conv *c)
 	ff_bands_fill(w, &c->in_image, &c->out_image, &bands);
 	c->n_bands = bands.n;
 	c->group_step = bands.group_step;
-	c->fill_din = !bands.cover;
+	c->fill_din = c->thin || !bands.cover;
 	for (uint32_t i = 0; i < bands.n; i++) {
 		struct band *b = &c->band[i];
 
@@ -49,7 +81,7 @@ static void split_bands(const struct ff_work *w, struct conv *c)
 				.c = b->at.c,
 				.k = b->at.k,
 				.bias = c->has_bias};
-		ff_windows_fill(w, &b->filter.windows);
+		fill_windows(w, c, &b->filter.windows);
 	}
 }
 
@@ -158,9 +190,7 @@ static int run_backward(
 	const struct conv *c = k->state;
 
 	if (c->need_din && c->fill_din)
-		memset(io->din[0], 0,
-				(size_t)(ff_image_pixels(&c->in_image) * c->in_image.channels *
-						ff_dtype_bytes(c->type)));
+		memset(io->din[0], 0, (size_t)c->shard_bytes);
 	for (uint32_t i = 0; i < c->n_bands; i++) {
 		const struct band *b = &c->band[i];
 		const void *dout = band_dout(c, b, io);
@@ -183,14 +213,18 @@ static int run_backward(
 static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
 	struct conv *c = ff_kernel_state(k, sizeof(*c), err);
+	struct ff_windows windows;
 
 	if (!c)
 		return FF_E_NOMEM;
 	c->type = ff_work_type(w);
+	c->shard_bytes = ff_region_volume(&w->in[0]) * ff_dtype_bytes(c->type);
 	ff_image_fill(&w->node->in_map[0], &w->in[0], &c->in_image);
 	ff_image_fill(&w->node->out_map[0], &w->out[0], &c->out_image);
 	c->has_bias = w->node->n_in > 2 && ff_region_volume(&w->in[2]) > 0;
 	c->need_din = w->pass == FF_BACKWARD && w->need_din[0];
+	ff_windows_fill(w, &windows);
+	thin_out(&windows, c);
 	split_bands(w, c);
 	for (uint32_t i = 0; i < c->n_bands; i++) {
 		int code = prepare_band(k, w, c, &c->band[i], err);
