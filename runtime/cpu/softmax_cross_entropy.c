@@ -11,9 +11,9 @@
 #include "loops.h"
 #include "real.h"
 
-#define SHARES 256   /* more than threads, few enough for the stack */
-#define RUN 256      /* neighbours at a time */
-#define FEW 16       /* exponentials added in float32 */
+#define SHARES 256 /* more than threads, few enough for the stack */
+#define RUN 256    /* neighbours at a time */
+#define FEW 16     /* exponentials added in float32 */
 
 /* Positions are labels; each has a column of `classes` logits, `step` apart, of which
  * the first is class `first`. */
