@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "ff/clones.h"
+
 #define TILE 16
 #define SHORT_RUN 16    /* elements; a call of memcpy costs more than this loop */
 #define CHUNK (1 << 15) /* elements worth a thread */
@@ -60,6 +62,58 @@ COPY_BITS(8)
 COPY_BITS(16)
 COPY_BITS(32)
 
+#define SIDE 8
+typedef uint32_t square_row __attribute__((vector_size(SIDE * sizeof(uint32_t))));
+
+/* Each pair of rows, half by half of 128 bits: their first, their second elements. */
+#define PICK(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#define BY_ONE(a, b) PICK(a, b, 0, 8, 1, 9, 4, 12, 5, 13), PICK(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#define BY_TWO(a, b) PICK(a, b, 0, 1, 8, 9, 4, 5, 12, 13), PICK(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
+#define LOW(a, b) PICK(a, b, 0, 1, 2, 3, 8, 9, 10, 11)
+#define HIGH(a, b) PICK(a, b, 4, 5, 6, 7, 12, 13, 14, 15)
+
+/* Squares of elements of 32 bits, `rows` by `runs` of them, in registers: rows are neighbours in
+ * the source, runs in the sink. */
+FF_CLONES static void transpose_squares(const struct inner *p, const uint32_t *source,
+		uint32_t *sink, int64_t rows, int64_t runs)
+{
+	for (int64_t i = 0; i < rows * SIDE; i += SIDE)
+		for (int64_t j = 0; j < runs * SIDE; j += SIDE) {
+			square_row r[SIDE];
+
+			for (int k = 0; k < SIDE; k++)
+				memcpy(&r[k], source + i + (j + k) * p->run_source, sizeof(r[k]));
+			const square_row a[] = {BY_ONE(r[0], r[1]), BY_ONE(r[2], r[3]),
+					BY_ONE(r[4], r[5]), BY_ONE(r[6], r[7])};
+			const square_row b[] = {BY_TWO(a[0], a[2]), BY_TWO(a[1], a[3]),
+					BY_TWO(a[4], a[6]), BY_TWO(a[5], a[7])};
+			const square_row c[] = {LOW(b[0], b[4]), LOW(b[1], b[5]), LOW(b[2], b[6]),
+					LOW(b[3], b[7]), HIGH(b[0], b[4]), HIGH(b[1], b[5]),
+					HIGH(b[2], b[6]), HIGH(b[3], b[7])};
+			for (int k = 0; k < SIDE; k++)
+				memcpy(sink + (i + k) * p->row_sink + j, &c[k], sizeof(c[k]));
+		}
+}
+
+static void transpose_float(const struct inner *p, const void *from, void *to)
+{
+	const uint32_t *source = from;
+	uint32_t *sink = to;
+	struct inner rest = *p;
+	int64_t rows = p->n_row / SIDE, runs = p->n_run / SIDE;
+
+	if (p->row_source != 1 || p->run_sink != 1) {
+		transpose_32(p, from, to);
+		return;
+	}
+	transpose_squares(p, source, sink, rows, runs);
+	rest.n_run -= runs * SIDE; /* what is left of runs, then of rows */
+	transpose_32(&rest, source + runs * SIDE * p->run_source, sink + runs * SIDE);
+	rest.n_run = runs * SIDE;
+	rest.n_row -= rows * SIDE;
+	transpose_32(&rest, source + rows * SIDE, sink + rows * SIDE * p->row_sink);
+}
+
 typedef void (*bits_fn)(const struct inner *p, const void *from, void *to);
 
 static void copy_run(const struct inner *p, const void *source, void *sink)
@@ -93,7 +147,7 @@ static void add_run(const struct inner *p, const char *source, char *sink)
 
 static void copy_inner(const struct inner *p, const char *source, char *sink)
 {
-	static const bits_fn fn[] = {[1] = transpose_8, [2] = transpose_16, [4] = transpose_32};
+	static const bits_fn fn[] = {[1] = transpose_8, [2] = transpose_16, [4] = transpose_float};
 	int64_t size = ff_dtype_bytes(p->type);
 	struct inner row = *p;
 

@@ -3,6 +3,8 @@
  * AMX: of those images are widened first.  SPDX-License-Identifier: Apache-2.0 */
 #include "filter.h"
 
+#include "copy.h"
+
 /* What the library needs to know. */
 struct geometry {
 	int rank, weight_rank;
@@ -121,7 +123,46 @@ static int describe_data(const struct ff_kernel *k, struct geometry *g, struct f
 	return code < 0 ? code : ff_dnnl_describe(k, &d, g->forward, &g->data, err);
 }
 
-/* Weights in the layout that `pd` wants: a reorder, and room for the result. */
+/* The loops from a plain layout, of which `stride` are the strides, to one of blocks without
+ * padding: those inside the blocks, innermost first, then those over them.  oneDNN 2.6 takes
+ * several times as long for filters whose channels are innermost. */
+static bool find_loops(const dnnl_memory_desc_t *blocked, const dnnl_dims_t stride, bool back,
+		struct ff_strided *ret)
+{
+	const dnnl_blocking_desc_t *b = &blocked->format_desc.blocking;
+	int64_t inside = 1, block[DNNL_MAX_NDIMS], source, sink;
+	uint32_t rank = (uint32_t)(blocked->ndims + b->inner_nblks);
+
+	if (blocked->format_kind != dnnl_blocked || rank > FF_COPY_RANK || blocked->offset0)
+		return false;
+	*ret = (struct ff_strided){.rank = rank};
+	for (int i = 0; i < blocked->ndims; i++) {
+		block[i] = 1;
+		if (blocked->dims[i] != blocked->padded_dims[i])
+			return false;
+	}
+	for (int i = b->inner_nblks; i-- > 0 && rank > 0;) {
+		int64_t dim = b->inner_idxs[i];
+
+		source = block[dim] * stride[dim];
+		ret->n[--rank] = b->inner_blks[i];
+		ret->source[rank] = back ? inside : source;
+		ret->sink[rank] = back ? source : inside;
+		inside *= b->inner_blks[i];
+		block[dim] *= b->inner_blks[i];
+	}
+	for (int i = blocked->ndims; i-- > 0 && rank > 0;) {
+		source = block[i] * stride[i];
+		sink = b->strides[i];
+		ret->n[--rank] = blocked->dims[i] / block[i];
+		ret->source[rank] = back ? sink : source;
+		ret->sink[rank] = back ? source : sink;
+	}
+	return true;
+}
+
+/* Weights in the layout that is wanted, or gradients back: loops or a reorder, and room for the
+ * result. */
 static int order_weight(struct ff_kernel *k, struct ff_filter_calls *f, const struct geometry *g,
 		const dnnl_memory_desc_t *wanted, bool gradient, struct ff_call **ret,
 		struct ff_error *err)
@@ -132,8 +173,12 @@ static int order_weight(struct ff_kernel *k, struct ff_filter_calls *f, const st
 		return FF_OK;
 	if (ff_dnnl_bytes(wanted) > f->order_bytes)
 		f->order_bytes = ff_dnnl_bytes(wanted);
-	return gradient ? ff_call_reorder(k, wanted, plain, ret, err)
-			: ff_call_reorder(k, plain, wanted, ret, err);
+	if (gradient) {
+		f->plain_loops = find_loops(wanted, g->weight_stride, true, &f->plaining);
+		return f->plain_loops ? FF_OK : ff_call_reorder(k, wanted, plain, ret, err);
+	}
+	f->order_loops = find_loops(wanted, g->weight_stride, false, &f->ordering);
+	return f->order_loops ? FF_OK : ff_call_reorder(k, plain, wanted, ret, err);
 }
 
 static int prepare_forward(struct ff_kernel *k, struct ff_filter_calls *f, struct geometry *g,
@@ -260,7 +305,9 @@ static int ordered(const struct ff_kernel *k, const struct ff_filter_calls *f,
 {
 	const void *memory[] = {plain, order};
 
-	*ret = f->order_weight ? order : plain;
+	*ret = f->order_weight || f->order_loops ? order : plain;
+	if (f->order_loops)
+		ff_strided_copy(&f->ordering, f->type, plain, order);
 	return f->order_weight ? ff_call_run(k, f->order_weight, io, memory, err) : FF_OK;
 }
 
@@ -288,7 +335,7 @@ int ff_filter_weight(const struct ff_kernel *k, const struct ff_filter_calls *f,
 		const struct ff_kernel_io *io, const struct ff_filter_gradient *g,
 		struct ff_error *err)
 {
-	float *dweight = f->plain_weight ? g->order : g->dweight;
+	float *dweight = f->plain_weight || f->plain_loops ? g->order : g->dweight;
 	const void *memory[] = {g->image, g->dresult, dweight, g->dbias};
 	const void *both[] = {g->order, g->dweight};
 	int code = FF_OK;
@@ -305,6 +352,8 @@ int ff_filter_weight(const struct ff_kernel *k, const struct ff_filter_calls *f,
 	}
 	if (code == FF_OK)
 		code = ff_call_run(k, f->weight, io, memory, err);
+	if (code == FF_OK && f->plain_loops)
+		ff_strided_copy(&f->plaining, FF_F32, dweight, g->dweight);
 	if (code < 0 || !f->plain_weight)
 		return code;
 	return ff_call_run(k, f->plain_weight, io, both, err);

@@ -6,6 +6,7 @@
 
 #include "../windows.h"
 #include "dnnl.h"
+#include "ff/strided.h"
 
 /* Channels of each group: `c` of the image, `k` of the result. */
 struct ff_filter {
@@ -19,7 +20,9 @@ enum { FF_FILTER_FORWARD = 1, FF_FILTER_DATA = 2, FF_FILTER_WEIGHT = 4 };
 
 struct ff_filter_calls {
 	enum ff_dtype type;
-	struct ff_call *order_weight; /* NULL: the plain layout serves */
+	bool order_loops, plain_loops; /* what `ordering` and `plaining` are for */
+	struct ff_strided ordering, plaining;
+	struct ff_call *order_weight; /* with neither: the plain layout serves */
 	struct ff_call *forward, *data, *weight;
 	struct ff_call *plain_weight;               /* gradient back to the plain layout, or NULL */
 	struct ff_call *widen_image, *widen_result; /* for `weight`, or NULL */
