@@ -18,6 +18,10 @@ static void draw_conv(struct ff_random *r, uint32_t axes, struct ff_conv_attrs *
 	shape[0] = draw(r, 1, 3);
 	shape[1] = a->groups * draw_channels(r);
 	a->out_channels = a->groups * draw_channels(r);
+	if (!draw(r, 0, 5)) { /* filters of which libraries make blocks */
+		shape[1] = a->groups * 16 * draw(r, 1, 3);
+		a->out_channels = a->groups * 16 * draw(r, 1, 3);
+	}
 	a->bias = draw(r, 0, 1);
 	for (uint32_t i = 0; i < axes; i++) {
 		bool alike = draw(r, 0, 1);
