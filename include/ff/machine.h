@@ -12,12 +12,12 @@
 #define FF_MAX_DEVICES 4096
 
 struct ff_device_kind {
-	const char *name;    /* "cpu", "P100": the key of cost entries */
-	const char *backend; /* that alone can compute on it; NULL: the machine file does not say */
-	double flops_per_s;  /* peak, float32 */
+	const char *name;   /* "cpu", "P100": the key of cost entries */
+	double flops_per_s; /* peak, float32 */
 	double memory_bytes_per_s;
 	int64_t memory_bytes;        /* capacity for one training process */
 	double bfloat16_flops_per_s; /* products of bfloat16, summed in float32; 0: the same */
+	const char *backend;         /* that alone can compute on it; NULL: the file does not say */
 };
 
 /* One direction; a message of n bytes takes latency + n / bandwidth. */
