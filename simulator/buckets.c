@@ -33,12 +33,13 @@ static int fill_synced(const struct ff_course *e, struct ff_bucketing *b, struct
 	ff_bucketing_begin(b);
 	for (uint32_t i = 0; i < e->n_completing && code == FF_OK; i++) {
 		const struct ff_param_use *use = &e->completing[i];
-		const struct ff_weight_group *group;
-		uint32_t n;
+		const struct ff_weight_group *group = e->shards[use->param].group;
+		uint32_t n = e->shards[use->param].n;
 
 		if (!e->synced[use->param])
 			continue;
-		group = ff_node_block_groups(e->block[use->node], use->slot, &n);
+		if (!n)
+			group = ff_node_block_groups(e->block[use->node], use->slot, &n);
 		code = ff_bucketing_add(b, use->node, use->param, group, n, true, err);
 	}
 	ff_bucketing_end(b);

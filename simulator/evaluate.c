@@ -19,6 +19,7 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 
 	e->node = ff_arena_array(a, nodes, sizeof(*e->node));
 	e->synced = ff_arena_array(a, nodes, sizeof(*e->synced));
+	e->shards = ff_arena_array(a, nodes, sizeof(*e->shards));
 	e->edge = ff_arena_array(a, edges, sizeof(*e->edge));
 	e->mark = ff_arena_array(a, e->g->n_values, sizeof(*e->mark));
 	e->touched = ff_arena_array(a, e->g->n_values, sizeof(*e->touched));
@@ -45,10 +46,10 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
 	e->busy = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	e->busy_next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
-	if (!e->node || !e->block || !e->synced || !e->edge || !e->mark || !e->touched ||
-			!e->lane || !e->idle || !e->sync_lane || !e->busy || !e->busy_next ||
-			!e->paced || !e->changed_at || !e->wish || !e->near || !e->ends ||
-			!e->stirred || !e->stirs)
+	if (!e->node || !e->block || !e->synced || !e->shards || !e->edge || !e->mark ||
+			!e->touched || !e->lane || !e->idle || !e->sync_lane || !e->busy ||
+			!e->busy_next || !e->paced || !e->changed_at || !e->wish || !e->near ||
+			!e->ends || !e->stirred || !e->stirs)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)

@@ -59,6 +59,7 @@ struct ff_course {
 	const struct ff_node_block **block; /* by node: its block */
 	struct ff_memo_edge **edge;         /* NULL for those of synced parameters */
 	bool *synced;                       /* by node */
+	struct ff_shards *shards;           /* likewise */
 	bool has_kept;                      /* some operator keeps something from step to step */
 	bool has_scratch;                   /* some parameter has several readers */
 	struct ff_gathered gathered[2], *now, *next; /* the current strategy's, a proposal's */

@@ -32,6 +32,12 @@ static inline double *ff_timed_ready(const struct ff_timed_node *t, uint32_t mic
 /* What is known of the moves at an edge, for one pass. */
 enum ff_edge_state { FF_EDGE_STILL, FF_EDGE_MOVES, FF_EDGE_UNKNOWN };
 
+/* Where a parameter lies that is synchronised and has one reader; n: 0 for others. */
+struct ff_shards {
+	const struct ff_weight_group *group;
+	uint32_t n;
+};
+
 /* What the pass asks of the graph at an edge, by one look: nodes and values lie far apart. */
 struct ff_ends {
 	uint32_t from, to; /* nodes */

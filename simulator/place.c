@@ -254,6 +254,20 @@ int ff_place_resolve(struct ff_course *e, uint32_t edge, enum ff_pass pass, stru
 
 /* ---- parameters ---- */
 
+/* Buckets are gathered of all parameters, and their readers' blocks lie far apart: what is asked of
+ * those is noted.  Which of several readers it is depends on the order. */
+static void note_shards(struct ff_course *e, uint32_t param)
+{
+	const struct ff_value *v = &e->g->values[e->g->nodes[param].out];
+	uint32_t edge = e->g->uses[v->first_use];
+	struct ff_shards *s = &e->shards[param];
+
+	s->n = 0;
+	if (e->synced[param] && v->n_uses == 1)
+		s->group = ff_node_block_groups(
+				e->block[e->ends[edge].to], e->g->edges[edge].slot, &s->n);
+}
+
 /* The block of one that is not synchronised, under `c`. */
 static int find_param(struct ff_course *e, uint32_t param, const struct ff_config *c,
 		struct ff_memo_node **ret, struct ff_error *err)
@@ -282,6 +296,7 @@ static int place_param(struct ff_course *e, uint32_t param, struct ff_error *err
 	/* one that is synchronised lies where its readers put it, and they change */
 	e->rebuckets = e->rebuckets || e->synced[param];
 	e->synced[param] = ff_param_is_synced(e->g, param, c, e->block);
+	note_shards(e, param);
 	if (!e->synced[param] && !c->n_parts) {
 		uint32_t edge = e->g->uses[v->first_use];
 
@@ -437,7 +452,9 @@ void ff_place_exchange(struct ff_course *e)
 	for (uint32_t i = 0; i < e->n_touched; i++) {
 		const struct ff_value *v = &e->g->values[e->touched[i]];
 
-		if (v->kind == FF_VALUE_PARAMETER)
-			e->synced[v->producer] = !e->node[v->producer];
+		if (v->kind != FF_VALUE_PARAMETER)
+			continue;
+		e->synced[v->producer] = !e->node[v->producer];
+		note_shards(e, v->producer);
 	}
 }
