@@ -259,13 +259,14 @@ int ff_place_resolve(struct ff_course *e, uint32_t edge, enum ff_pass pass, stru
 static void note_shards(struct ff_course *e, uint32_t param)
 {
 	const struct ff_value *v = &e->g->values[e->g->nodes[param].out];
-	uint32_t edge = e->g->uses[v->first_use];
 	struct ff_shards *s = &e->shards[param];
+	uint32_t edge;
 
 	s->n = 0;
-	if (e->synced[param] && v->n_uses == 1)
-		s->group = ff_node_block_groups(
-				e->block[e->ends[edge].to], e->g->edges[edge].slot, &s->n);
+	if (!e->synced[param] || v->n_uses != 1)
+		return;
+	edge = e->g->uses[v->first_use];
+	s->group = ff_node_block_groups(e->block[e->ends[edge].to], e->g->edges[edge].slot, &s->n);
 }
 
 /* The block of one that is not synchronised, under `c`. */
