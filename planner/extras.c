@@ -6,19 +6,6 @@
 #define FINE_SLACK 64  /* or so */
 #define TRADE_TRIES 64 /* at finding who takes part */
 
-struct ff_progression ff_config_progression(const struct ff_node *n, const struct ff_config *c)
-{
-	struct ff_progression d = {.start = c->list ? c->list[0] : c->start, .n = c->n_parts};
-
-	for (uint32_t i = 0; i < n->n_dims && !c->list; i++)
-		if (c->degree[i] > 1 && (!d.step || c->stride[i] < d.step))
-			d.step = c->stride[i];
-	if (!c->list && c->replicas > 1 && (!d.step || c->replica_stride < d.step))
-		d.step = c->replica_stride;
-	d.step = d.step ? d.step : 1;
-	return d;
-}
-
 void ff_param_follow(struct ff_config *ret)
 {
 	*ret = (struct ff_config){.replicas = 1};

@@ -181,6 +181,19 @@ bool ff_proposer_spread(
 	return align(p, l.other, l.other_map, from, l.own_map, config);
 }
 
+struct ff_progression ff_config_progression(const struct ff_node *n, const struct ff_config *c)
+{
+	struct ff_progression d = {.start = c->list ? c->list[0] : c->start, .n = c->n_parts};
+
+	for (uint32_t i = 0; i < n->n_dims && !c->list; i++)
+		if (c->degree[i] > 1 && (!d.step || c->stride[i] < d.step))
+			d.step = c->stride[i];
+	if (!c->list && c->replicas > 1 && (!d.step || c->replica_stride < d.step))
+		d.step = c->replica_stride;
+	d.step = d.step ? d.step : 1;
+	return d;
+}
+
 /* The same degrees where another operator with as many parts is. */
 static bool join_other(struct ff_proposer *p, const struct ff_node *node,
 		const struct ff_config *own, struct ff_config *ret)
