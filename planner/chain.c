@@ -18,6 +18,7 @@
 #define LEAP_EVERY_TIGHT 64.0
 #define LEAP_EVERY_LEAST 16.0
 #define LEAP_FORGETS 16
+#define LIFE_PER_NODE 5000 /* proposals of a life for each operator */
 #define DOUBTED_EVERY 8 /* bests that may have no layout, of which one is laid out all the same */
 
 static void mark_changed(struct ff_chain *c, uint32_t node)
@@ -104,6 +105,8 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_orders_init(&c->orders, c->graph, c->opt->seed, c->number, a, err);
 	if (code == FF_OK)
+		code = ff_elite_init(&c->elite, c->graph, a, err);
+	if (code == FF_OK)
 		code = ff_phases_frame(&c->phases, 1, &c->frame, err);
 	if (code == FF_OK)
 		code = ff_transaction_init(c->graph, a, &c->proposed, err);
@@ -131,6 +134,14 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Of this life and those before it. */
+static double least_us(const struct ff_chain *c)
+{
+	double us = c->at_best.fits ? c->at_best.step_us : INFINITY;
+
+	return c->elite.n && c->elite.at[0].fits ? fmin(us, c->elite.at[0].step_us) : us;
+}
+
 /* After every evaluation: on a large graph one may take a tenth of a second. */
 void ff_chain_look(struct ff_chain *c)
 {
@@ -146,8 +157,7 @@ void ff_chain_look(struct ff_chain *c)
 	c->counted = c->proposals;
 	if (c->number > 0 || !c->opt->progress || c->stop)
 		return;
-	c->stop = c->opt->progress(c->opt->ctx, c->crew->proposals, c->seconds,
-			c->at_best.fits ? c->at_best.step_us : INFINITY);
+	c->stop = c->opt->progress(c->opt->ctx, c->crew->proposals, c->seconds, least_us(c));
 	if (c->stop)
 		c->crew->stop = true;
 }
@@ -428,12 +438,17 @@ double ff_chain_budget_done(const struct ff_chain *c)
 	return done;
 }
 
-/* How far the current leg or round is; legs without a budget are rounds. */
+/* How far the current leg or round is: as many proposals, or as large a share of the budget, as
+ * it may take. */
 static double phase_done(const struct ff_chain *c)
 {
+	double done = 0;
+
 	if (c->phase_length > 0)
-		return (double)(c->proposals - c->phase_from) / (double)c->phase_length;
-	return (ff_chain_budget_done(c) - c->share_from) / c->share;
+		done = (double)(c->proposals - c->phase_from) / (double)c->phase_length;
+	if (c->share > 0)
+		done = fmax(done, (ff_chain_budget_done(c) - c->share_from) / c->share);
+	return done;
 }
 
 /* Walks one leg or round from beta `hot` to `cold`. */
@@ -493,6 +508,39 @@ int ff_chain_return(struct ff_chain *c, struct ff_error *err)
 	c->at = e;
 	ff_chain_look(c);
 	return FF_OK;
+}
+
+uint64_t ff_chain_life(const struct ff_chain *c)
+{
+	return (uint64_t)LIFE_PER_NODE * c->frame->proposer.n_all;
+}
+
+int ff_chain_retire(struct ff_chain *c, struct ff_error *err)
+{
+	const struct ff_evaluation nothing = {.step_us = INFINITY, .over_bytes = INT64_MAX};
+	int code = c->unsaved ? ff_chain_save(c, err) : FF_OK;
+
+	if (code == FF_OK && c->saved)
+		ff_elite_add(&c->elite, &c->best, c->at_saved);
+	c->saved = false;
+	c->at_best = c->at_saved = nothing;
+	return code;
+}
+
+int ff_chain_graft(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err)
+{
+	const struct ff_proposer *p = &c->frame->proposer;
+	int code;
+
+	if (s->micro_batches > 1 || c->current.micro_batches > 1)
+		return FF_OK;
+	ff_strategy_copy(&c->leap, &c->current);
+	for (uint32_t i = 0; i < c->graph->n_nodes; i++)
+		if (ff_proposer_is_in_focus(p, i))
+			c->leap.config[i] = s->config[i];
+	ff_orders_focus(&c->orders, p->node[0], p->node[p->n_nodes - 1]);
+	code = ff_orders_graft(&c->orders, &c->current, s, c->leap.priority, err);
+	return code == FF_OK ? ff_chain_go_to(c, &c->leap, err) : code;
 }
 
 double ff_chain_beta(const struct ff_chain *c)

@@ -4,11 +4,12 @@
 #define FF_PLANNER_CHAIN_H
 
 #include "crew.h"
+#include "elite.h"
 #include "order.h"
 #include "phases.h"
 
 #define FF_BETA_RANGE 8.0    /* annealing goes from beta / range to beta * range */
-#define FF_LEGS_SHARE 0.25   /* of the budget, for the starts */
+#define FF_LEGS_SHARE 0.25   /* of the budget or of a life, for the starts */
 #define FF_ROUND_PER_NODE 32 /* proposals of a round for each operator, */
 #define FF_ROUND_LEAST 128   /* and at least so many */
 
@@ -34,6 +35,7 @@ struct ff_chain {
 	bool rephased; /* current and best may differ in their phases */
 	struct ff_transaction proposed;
 	struct ff_evaluation at, at_best;
+	struct ff_elite elite;         /* of lives before this one */
 	bool unsaved;                  /* the best is the current strategy, not copied yet */
 	struct ff_evaluation at_saved; /* of the copy: the best but for what is unsaved */
 	int64_t doubtful_bytes; /* who has no more to spare than that is likely to have no layout */
@@ -47,6 +49,9 @@ struct ff_chain {
 	double leap_every;                  /* proposals, from one of other phases to the next */
 	double seconds, elimination_from;
 	uint64_t elimination_calls;
+	uint32_t lives;                    /* begun */
+	bool recalled;                     /* all are over, and the best of them goes on */
+	uint64_t life_from;                /* proposals before this one */
 	double next_exchange;              /* share of the budget */
 	double share_from, share;          /* of the budget: the current leg's */
 	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
@@ -63,6 +68,11 @@ int ff_chain_return(struct ff_chain *c, struct ff_error *err);
 /* Copies the best, if it is the current strategy and not copied yet.  Where it has no layout
  * it is forgotten. */
 int ff_chain_save(struct ff_chain *c, struct ff_error *err);
+/* Ends a life: its best is kept among the elite, and the next begins with nothing. */
+int ff_chain_retire(struct ff_chain *c, struct ff_error *err);
+/* Operators in the focus, and their places in the order, become those of `s`; nothing
+ * where one of the two is cut into micro-batches. */
+int ff_chain_graft(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err);
 /* Walks one leg or round from beta `hot` to `cold`. */
 int ff_chain_anneal(struct ff_chain *c, double hot, double cold, struct ff_error *err);
 double ff_chain_beta(const struct ff_chain *c);
@@ -73,6 +83,9 @@ bool ff_chain_in_hurry(const struct ff_chain *c);
 bool ff_chain_out_of_budget(const struct ff_chain *c);
 /* Used share of the whole budget. */
 double ff_chain_budget_done(const struct ff_chain *c);
+
+/* What a life takes in all, if there may be more than one. */
+uint64_t ff_chain_life(const struct ff_chain *c);
 
 /* legs.c: this chain's starts, each annealed once. */
 int ff_chain_walk_legs(struct ff_chain *c, struct ff_error *err);

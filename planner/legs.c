@@ -65,7 +65,8 @@ static int start_from(struct ff_chain *c, const char *name, const struct ff_mach
 	if (!*found)
 		return FF_OK; /* nobody needs to save memory */
 	if (strcmp(name, "elimination") != 0) {
-		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed, a, &start, err);
+		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed + c->lives - 1, a,
+				&start, err);
 		return code == FF_OK ? ff_chain_go_to(c, &start, err) : code;
 	}
 	*found = false;
@@ -88,10 +89,29 @@ static bool is_mine(const struct ff_chain *c, const char *const *starts, uint32_
 	return c->number < n ? i % c->n_chains == c->number : i == c->number % n;
 }
 
-int ff_chain_walk_legs(struct ff_chain *c, struct ff_error *err)
+/* Whether start number `i` of `n` is walked in this life: elimination would come to the same
+ * once more. */
+static bool is_due(const struct ff_chain *c, const char *const *starts, uint32_t i, uint32_t n)
+{
+	if (c->lives > 1 && n > 1 && !strcmp(starts[i], "elimination"))
+		return false;
+	return is_mine(c, starts, i, n);
+}
+
+/* What each of `legs` may take: of the budget, and in proposals. */
+static void share_out(struct ff_chain *c, uint32_t legs)
+{
+	c->share = FF_LEGS_SHARE / (legs ? legs : 1);
+	c->phase_length = (uint64_t)(c->share * (double)ff_chain_life(c));
+	if (c->limit == 0 && c->opt->seconds <= 0)
+		c->phase_length = FF_ROUND_LEAST +
+				  (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_all;
+}
+
+static int walk_legs(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 {
 	const char *const *starts = c->opt->starts ? c->opt->starts : ff_starts;
-	double beta = ff_chain_beta(c);
+	double beta = ff_chain_beta(c), from = ff_chain_budget_done(c);
 	uint32_t n = 0, legs = 0, leg = 0;
 	bool any = false, found;
 	int code = FF_OK;
@@ -99,22 +119,30 @@ int ff_chain_walk_legs(struct ff_chain *c, struct ff_error *err)
 	while (starts[n])
 		n++;
 	for (uint32_t i = 0; i < n; i++)
-		legs += is_mine(c, starts, i, n);
-	if (c->limit == 0 && c->opt->seconds <= 0)
-		c->phase_length = FF_ROUND_LEAST +
-				  (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_all;
-	c->share = legs ? FF_LEGS_SHARE / legs : FF_LEGS_SHARE;
+		legs += is_due(c, starts, i, n);
+	share_out(c, legs);
 	for (uint32_t i = 0; i < n && (leg == 0 || !ff_chain_in_hurry(c)); i++) {
-		if (!is_mine(c, starts, i, n))
+		if (!is_due(c, starts, i, n))
 			continue;
-		code = start_from(c, starts[i], c->machine, c->arena, &found, err);
+		code = start_from(c, starts[i], c->machine, a, &found, err);
 		any = any || found;
-		c->share_from = leg++ * c->share;
+		c->share_from = from + leg++ * c->share;
 		if (code == FF_OK && found && c->frame->proposer.n_all > 0)
 			code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
 		if (code < 0)
 			return code;
 	}
 	/* where elimination was to be the only one and came to nothing */
-	return any ? FF_OK : start_from(c, ff_starts[0], c->machine, c->arena, &found, err);
+	return any ? FF_OK : start_from(c, ff_starts[0], c->machine, a, &found, err);
+}
+
+int ff_chain_walk_legs(struct ff_chain *c, struct ff_error *err)
+{
+	struct ff_arena starts;
+	int code;
+
+	ff_arena_init(&starts);
+	code = walk_legs(c, &starts, err);
+	ff_arena_finish(&starts);
+	return code;
 }

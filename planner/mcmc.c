@@ -1,14 +1,16 @@
 /* Markov chain Monte Carlo search (Metropolis et al. 1953; for this problem
  * Jia, Zaharia, Aiken, MLSys 2019), annealed and reheated.
  *
- * The first quarter of the budget is cut into equal legs, one for each start:
+ * A life begins with legs, equal shares of a quarter of it, one for each start:
  * each is annealed once, from mild to cold.  The rest are rounds that
  * all begin at the best strategy found, reheat, and anneal again; every second
  * round is mild, every fourth four times as hot, and so on, so that a search
  * stuck in a far corner of a small space gets out while one in a large space
- * mostly refines.  Half of the proposals of rounds are about a few operators in a row, drawn
- * for the round, while all others stay as they are: parts of a network that have little to do
- * with each other would otherwise have to come right at once.  Rounds walk the order in which
+ * mostly refines.  After the first rounds half of the proposals are about a few operators in a
+ * row, drawn for the round, while all others stay as they are: parts of a network that have
+ * little to do with each other would otherwise have to come right at once.  Where the budget
+ * allows there are several lives that know nothing of each other, and at last rounds from the
+ * best, into which parts of others are grafted.  Rounds walk the order in which
  * operators are issued as well: in legs that would suit the first layout found, and keep others
  * from being tried.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -18,6 +20,9 @@
 
 #define HEATS 5               /* kinds of rounds, each 4 times as hot as the one before */
 #define FOCUS_LEAST 4         /* operators in a row that a round is about */
+#define FIRST_ROUNDS 4        /* that are about all operators, before any are about few */
+#define LIVES_SHARE 0.75      /* of the budget, for all lives */
+#define EXCHANGE_FROM 0.5     /* of the budget */
 #define EXCHANGE_SHARE 0.0625 /* of the budget: how often chains look at each other */
 
 /* Takes over the best of all chains, if it is another's. */
@@ -33,9 +38,10 @@ static int exchange(struct ff_chain *c, struct ff_error *err)
 	return code;
 }
 
-/* Rounds about all operators, or about a few in a row. */
+/* Rounds that are about all operators, and those that are about a few in a row. */
 struct rounds {
-	uint64_t n, proposals;
+	uint64_t n[2];
+	uint64_t owed; /* proposals that may be about a few */
 };
 
 /* Draws which operators the next round is about: few as often as many. */
@@ -48,34 +54,76 @@ static void draw_focus(struct ff_chain *c, uint32_t *first, uint32_t *n)
 	*first = ff_random_below(&c->random, all - *n + 1);
 }
 
-static int walk_round(struct ff_chain *c, struct rounds *r, bool focused, struct ff_error *err)
+/* Draws a focus, and now and then what another life made of those operators. */
+static int focus(struct ff_chain *c, bool *grafted, struct ff_error *err)
 {
-	uint32_t heat = (uint32_t)__builtin_ctzll(++r->n), first = 0, n;
+	uint32_t first, n, other;
+
+	draw_focus(c, &first, &n);
+	ff_proposer_focus(&c->frame->proposer, first, n);
+	*grafted = c->recalled && c->elite.n > 1 && ff_random_below(&c->random, 2);
+	if (!*grafted)
+		return FF_OK;
+	other = 1 + ff_random_below(&c->random, c->elite.n - 1);
+	return ff_chain_graft(c, &c->elite.best[other], err);
+}
+
+/* After the first rounds about all, half of the proposals are about a few. */
+static void count(struct rounds *r, bool focused, uint64_t proposals)
+{
+	if (focused)
+		r->owed -= proposals < r->owed ? proposals : r->owed;
+	else if (r->n[0] >= FIRST_ROUNDS)
+		r->owed += proposals;
+}
+
+static int walk_round(struct ff_chain *c, struct rounds *r, struct ff_error *err)
+{
+	bool focused = r->owed > 0;
+	uint32_t heat = (uint32_t)__builtin_ctzll(++r->n[focused]);
 	double beta = ff_chain_beta(c);
 	uint64_t from = c->proposals;
-	int code;
+	bool grafted = false;
+	int code = FF_OK;
 
-	n = c->frame->proposer.n_all;
-	if (focused && n > FOCUS_LEAST)
-		draw_focus(c, &first, &n);
-	ff_proposer_focus(&c->frame->proposer, first, n);
-	c->phase_length = (uint64_t)FF_ROUND_PER_NODE * n;
+	if (focused && c->frame->proposer.n_all > FOCUS_LEAST)
+		code = focus(c, &grafted, err);
+	if (code < 0)
+		return code;
+	c->share = 0;
+	c->phase_length = (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_nodes;
 	if (c->phase_length < FF_ROUND_LEAST)
 		c->phase_length = FF_ROUND_LEAST;
-	heat = heat < HEATS ? heat : HEATS - 1;
+	heat = grafted ? 0 : heat < HEATS ? heat : HEATS - 1;
 	code = ff_chain_anneal(c, beta / FF_BETA_RANGE / pow(4, heat), beta * FF_BETA_RANGE, err);
 	ff_proposer_focus(&c->frame->proposer, 0, c->frame->proposer.n_all);
-	r->proposals += c->proposals - from;
+	count(r, focused, c->proposals - from);
 	return code;
+}
+
+/* Whether another life of the same length ends early enough. */
+static bool may_live_again(const struct ff_chain *c)
+{
+	double done = ff_chain_budget_done(c);
+
+	if (c->n_chains > 1 || c->frame->proposer.n_all == 0)
+		return false;
+	return done > 0 && done + done / c->lives <= LIVES_SHARE;
+}
+
+/* This life had its time, and is not the only one. */
+static bool is_over(const struct ff_chain *c)
+{
+	return !c->recalled && c->proposals - c->life_from >= ff_chain_life(c) &&
+	       (c->lives > 1 || may_live_again(c));
 }
 
 static int walk_rounds(struct ff_chain *c, struct ff_error *err)
 {
-	struct rounds whole = {0}, part = {0};
+	struct rounds rounds = {0};
 
 	c->reorders = true;
-	while (!ff_chain_out_of_budget(c)) {
-		bool focused = part.proposals < whole.proposals;
+	while (!ff_chain_out_of_budget(c) && !is_over(c)) {
 		int code = FF_OK;
 
 		while (code == FF_OK && c->next_exchange <= ff_chain_budget_done(c) &&
@@ -84,11 +132,51 @@ static int walk_rounds(struct ff_chain *c, struct ff_error *err)
 		if (code == FF_OK)
 			code = ff_chain_return(c, err);
 		if (code == FF_OK)
-			code = walk_round(c, focused ? &part : &whole, focused, err);
+			code = walk_round(c, &rounds, err);
 		if (code < 0)
 			return code;
 	}
+	c->reorders = false;
 	return FF_OK;
+}
+
+static int live(struct ff_chain *c, struct ff_error *err)
+{
+	int code;
+
+	c->lives++;
+	c->life_from = c->proposals;
+	code = ff_chain_walk_legs(c, err);
+	if (code == FF_OK && c->frame->proposer.n_all > 0)
+		code = walk_rounds(c, err);
+	return code;
+}
+
+/* The best of all lives becomes the current strategy. */
+static int recall(struct ff_chain *c, struct ff_error *err)
+{
+	int code = ff_chain_retire(c, err);
+
+	c->recalled = true;
+	return code == FF_OK && c->elite.n ? ff_chain_go_to(c, &c->elite.best[0], err) : code;
+}
+
+static int walk_lives(struct ff_chain *c, struct ff_error *err)
+{
+	int code = live(c, err);
+
+	while (code == FF_OK && !ff_chain_out_of_budget(c) && may_live_again(c)) {
+		code = ff_chain_retire(c, err);
+		if (code == FF_OK)
+			code = live(c, err);
+	}
+	if (code == FF_OK && c->lives > 1)
+		code = recall(c, err);
+	if (code == FF_OK && c->lives > 1)
+		code = walk_rounds(c, err);
+	if (code == FF_OK && c->unsaved)
+		code = ff_chain_save(c, err);
+	return code;
 }
 
 static void *walk(void *chain)
@@ -97,13 +185,9 @@ static void *walk(void *chain)
 	struct ff_error *err = &c->error;
 	int code = ff_chain_init(c, c->arena, err);
 
-	c->next_exchange = FF_LEGS_SHARE;
+	c->next_exchange = EXCHANGE_FROM;
 	if (code == FF_OK)
-		code = ff_chain_walk_legs(c, err);
-	if (code == FF_OK && c->frame->proposer.n_all > 0)
-		code = walk_rounds(c, err);
-	if (code == FF_OK && c->unsaved)
-		code = ff_chain_save(c, err);
+		code = walk_lives(c, err);
 	c->code = code;
 	if (code < 0)
 		c->crew->stop = true;

@@ -81,6 +81,11 @@ static void draw_places(struct ff_orders *o)
 	}
 }
 
+static bool is_mine(const struct ff_orders *o, uint32_t node)
+{
+	return ff_node_needs_config(o->graph, node) && node >= o->first && node <= o->last;
+}
+
 /* The operators in their order, and which places are drawn from. */
 static void list_places(struct ff_orders *o)
 {
@@ -90,10 +95,36 @@ static void list_places(struct ff_orders *o)
 
 		if (!ff_node_needs_config(o->graph, node))
 			continue;
-		if (node >= o->first && node <= o->last)
+		if (is_mine(o, node))
 			o->mine[o->n_mine++] = o->n_row;
 		o->row[o->n_row++] = node;
 	}
+}
+
+/* Who stands first in the row goes first. */
+static void rank_row(const struct ff_orders *o, int32_t *priority)
+{
+	memset(priority, 0, o->graph->n_nodes * sizeof(*priority));
+	for (uint32_t i = 0; i < o->n_row; i++)
+		priority[o->row[i]] = -(int32_t)i - 1;
+}
+
+int ff_orders_graft(struct ff_orders *o, const struct ff_strategy *s,
+		const struct ff_strategy *other, int32_t *priority, struct ff_error *err)
+{
+	int code = find_order(o, s, o->order, err);
+	uint32_t k = 0;
+
+	if (code == FF_OK)
+		code = find_order(o, other, o->drawn, err);
+	if (code < 0)
+		return code;
+	list_places(o);
+	for (uint32_t i = 0; i < o->graph->n_nodes && k < o->n_mine; i++)
+		if (is_mine(o, o->drawn[i]))
+			o->row[o->mine[k++]] = o->drawn[i];
+	rank_row(o, priority);
+	return FF_OK;
 }
 
 int ff_orders_draw(struct ff_orders *o, const struct ff_strategy *s, int32_t *priority,
@@ -109,9 +140,7 @@ int ff_orders_draw(struct ff_orders *o, const struct ff_strategy *s, int32_t *pr
 	if (o->n_row < 2 || o->n_mine == 0)
 		return FF_OK;
 	draw_places(o);
-	memset(priority, 0, o->graph->n_nodes * sizeof(*priority));
-	for (uint32_t i = 0; i < o->n_row; i++)
-		priority[o->row[i]] = -(int32_t)i - 1;
+	rank_row(o, priority);
 	other.priority = priority;
 	code = find_order(o, &other, o->drawn, err);
 	if (code == FF_OK)

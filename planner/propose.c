@@ -63,7 +63,7 @@ void ff_proposer_focus(struct ff_proposer *p, uint32_t first, uint32_t n)
 }
 
 /* Parameters are where they are first read. */
-static bool is_in_focus(const struct ff_proposer *p, uint32_t node)
+bool ff_proposer_is_in_focus(const struct ff_proposer *p, uint32_t node)
 {
 	const struct ff_graph *g = p->graph;
 
@@ -84,7 +84,7 @@ static void drop_equal(struct ff_proposer *p)
 		uint32_t node = t->change[i].node;
 
 		t->at[node] = 0;
-		if (!is_in_focus(p, node) ||
+		if (!ff_proposer_is_in_focus(p, node) ||
 				ff_config_equal(&p->graph->nodes[node], &t->change[i].config,
 						&p->base->config[node]))
 			continue;

@@ -1,0 +1,223 @@
+/* Several lives of one walk: the elite, grafts, and what comes of a search that has them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "../check_main.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../../planner/elite.h"
+#include "../../planner/order.h"
+#include "ff/node_class.h"
+#include "ff/simulate.h"
+#include "ff/zoo.h"
+#include "fixture.h"
+
+static struct ff_arena arena;
+
+static void setup(void)
+{
+	ff_arena_init(&arena);
+}
+
+static void teardown(void)
+{
+	ff_arena_finish(&arena);
+}
+
+/* Whatever comes in whatever order, the least are there, ascending, each with its strategy. */
+START_TEST(test_elite)
+{
+	struct ff_graph g = fixture_mlp(16, 8, 8, 8, &arena);
+	struct ff_random r = {.seed = ff_test_seed(21)};
+	struct ff_error err = {0};
+	struct ff_strategy s;
+
+	CHECK_OK(ff_strategy_create(&g, &arena, &s, &err));
+	for (uint32_t k = 0; k < 200; k++) {
+		uint32_t n = 1 + ff_random_below(&r, 3 * FF_ELITE), us[3 * FF_ELITE];
+		struct ff_elite elite;
+
+		CHECK_OK(ff_elite_init(&elite, &g, &arena, &err));
+		for (uint32_t i = 0; i < n; i++) {
+			us[i] = 1 + ff_random_below(&r, 30);
+			s.priority[0] = (int32_t)us[i];
+			ff_elite_add(&elite, &s, (struct ff_evaluation){us[i], .fits = true});
+		}
+		ck_assert_uint_eq(elite.n, n < FF_ELITE ? n : FF_ELITE);
+		for (uint32_t i = 0; i < elite.n; i++) {
+			uint32_t before = 0, equal = 0;
+
+			for (uint32_t j = 0; j < n; j++) {
+				before += us[j] < elite.at[i].step_us;
+				equal += us[j] == elite.at[i].step_us;
+			}
+			ck_assert(before <= i && i < before + equal);
+			ck_assert_int_eq(elite.best[i].priority[0], (int32_t)elite.at[i].step_us);
+		}
+	}
+}
+END_TEST
+
+/* Places in an order of those with a config. */
+static void list_row(const struct ff_graph *g, const uint32_t *order, uint32_t *row, uint32_t *n)
+{
+	*n = 0;
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_needs_config(g, order[i]))
+			row[(*n)++] = order[i];
+}
+
+static void draw_order(const struct ff_graph *g, struct ff_random *r, struct ff_strategy *s,
+		uint32_t *row, uint32_t *n)
+{
+	uint32_t *order = ff_arena_array(&arena, g->n_nodes, sizeof(*order));
+	struct ff_error err = {0};
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		s->priority[i] = (int32_t)ff_random_below(r, 1000);
+	CHECK_OK(ff_strategy_order(g, s, &arena, order, &err));
+	list_row(g, order, row, n);
+}
+
+/* Who is not in the focus keeps its place; the others follow each other as in the other life. */
+START_TEST(test_graft)
+{
+	struct ff_random r = {.seed = ff_test_seed(22)};
+	uint32_t *row, *other_row, n, n_other, moved = 0;
+	struct ff_strategy s, other;
+	struct ff_error err = {0};
+	struct ff_orders o;
+	struct ff_graph g;
+	int32_t *priority;
+
+	CHECK_OK(ff_zoo_build("branchnet", 16, NULL, 0, &arena, &g, &err));
+	CHECK_OK(ff_strategy_create(&g, &arena, &s, &err));
+	CHECK_OK(ff_strategy_create(&g, &arena, &other, &err));
+	CHECK_OK(ff_orders_init(&o, &g, 1, 0, &arena, &err));
+	row = ff_arena_array(&arena, g.n_nodes, sizeof(*row));
+	other_row = ff_arena_array(&arena, g.n_nodes, sizeof(*other_row));
+	priority = ff_arena_array(&arena, g.n_nodes, sizeof(*priority));
+	for (uint32_t k = 0; k < 200; k++) {
+		uint32_t first = ff_random_below(&r, g.n_nodes);
+		uint32_t last = first + ff_random_below(&r, g.n_nodes - first), at = 0;
+
+		draw_order(&g, &r, &s, row, &n);
+		draw_order(&g, &r, &other, other_row, &n_other);
+		ck_assert_uint_eq(n, n_other);
+		ff_orders_focus(&o, first, last);
+		CHECK_OK(ff_orders_graft(&o, &s, &other, priority, &err));
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t node = row[i];
+
+			if (node >= first && node <= last) {
+				while (other_row[at] < first || other_row[at] > last)
+					at++;
+				node = other_row[at++];
+			}
+			moved += node != row[i];
+			ck_assert_int_eq(priority[node], -(int32_t)i - 1);
+		}
+	}
+	ck_assert_uint_gt(moved, 100);
+	ff_orders_finish(&o);
+}
+END_TEST
+
+struct watch {
+	double least_us;
+	uint32_t calls;
+};
+
+/* What a search says that it has found never gets worse. */
+static bool watch(void *ctx, uint64_t proposals, double seconds, double best_us)
+{
+	struct watch *w = ctx;
+
+	(void)proposals;
+	(void)seconds;
+	ck_assert_double_le(best_us, w->least_us);
+	w->least_us = best_us;
+	w->calls++;
+	return false;
+}
+
+static struct ff_search_result search(const struct ff_graph *g, const struct ff_machine *m,
+		int64_t limit, uint64_t proposals)
+{
+	struct watch w = {INFINITY, 0};
+	struct ff_search_options opt = {.seed = ff_test_seed(23),
+			.proposals = proposals,
+			.progress = watch,
+			.ctx = &w};
+	struct ff_search_result found;
+	struct ff_simulation sim;
+	struct ff_schedule lowered;
+	struct ff_evaluator *e;
+	struct ff_error err = {0};
+	struct ff_pricer *pricer;
+	struct ff_space *space;
+
+	CHECK_OK(ff_pricer_create(g, m, NULL, NULL, "graph", &pricer, &err));
+	CHECK_OK(ff_space_create(g, m, &space, &err));
+	ff_space_allow(space,
+			FF_SPACE_UPDATES | FF_SPACE_REPLICAS | FF_SPACE_MICRO | FF_SPACE_RECOMPUTE);
+	CHECK_OK(ff_evaluator_create(g, m, pricer, limit, 0, &e, &err));
+	CHECK_OK(ff_search_mcmc(space, e, g, m, &opt, &arena, &found, &err));
+	CHECK_OK(ff_lower(g, m, &found.best,
+			&(struct ff_lower_options){.workspace = ff_price_workspace, .ctx = pricer},
+			&arena, &lowered, &err));
+	CHECK_OK(ff_simulate(&lowered, pricer, &arena, &sim, &err));
+	ck_assert(sim.step_us == found.evaluation.step_us);
+	ck_assert_double_le(found.evaluation.step_us, w.least_us);
+	ck_assert_uint_ge(found.proposals, proposals);
+	ck_assert_uint_gt(w.calls, 2);
+	for (uint32_t i = 0; i < m->n_devices && limit; i++)
+		ck_assert_int_le(lowered.memory_bytes[i], limit);
+	ff_evaluator_destroy(e);
+	ff_space_destroy(space);
+	ff_pricer_destroy(pricer);
+	return found;
+}
+
+/* A budget for several lives: the best of them comes out, costs what it costs afresh, and comes
+ * out again with the same seed, with memory to spare and without. */
+START_TEST(test_lives)
+{
+	struct ff_graph g = fixture_mlp(64, 256, 512, 64, &arena);
+	struct ff_machine m = fixture_devices(4, &arena);
+	const int64_t limits[] = {0, 1000000};
+
+	for (int k = 0; k < 2; k++) {
+		struct ff_search_result a = search(&g, &m, limits[k], 90000);
+		struct ff_search_result b = search(&g, &m, limits[k], 90000);
+
+		ck_assert(a.evaluation.step_us == b.evaluation.step_us);
+		ck_assert_uint_eq(a.proposals, b.proposals);
+		ck_assert_uint_eq(a.accepted, b.accepted);
+		for (uint32_t i = 0; i < g.n_nodes; i++)
+			ck_assert(ff_config_equal(&g.nodes[i], &a.best.config[i],
+						  &b.best.config[i]) &&
+					a.best.priority[i] == b.best.priority[i]);
+		printf("# %.3f us\n", a.evaluation.step_us);
+	}
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("lives");
+	TCase *c = tcase_create("lives");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_set_timeout(c, 0);
+	tcase_add_test(c, test_elite);
+	tcase_add_test(c, test_graft);
+	tcase_add_test(c, test_lives);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
