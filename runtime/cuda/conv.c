@@ -19,7 +19,7 @@ struct band {
 	struct ff_filter filter;
 	struct ff_band at;
 	/* NULL: kernels of our own */
-	const struct ff_conv *forward, *data, *weight;
+	const struct ff_plan *forward, *data, *weight;
 	bool add_bias; /* behind the convolution, which has not */
 	bool widen;    /* `weight` takes float32 images */
 };
@@ -219,8 +219,8 @@ static int convolve(const struct ff_kernel *k, const struct band *b, const struc
 		return ff_kernel_launched(
 				ff_launch_filter(c->type, &b->filter, in, weight, bias, out, queue),
 				k, err);
-	code = ff_conv_run(
-			k, b->forward, queue, in, weight, bias, out, ff_kernel_scratch(k, io), err);
+	code = ff_conv_run(k, b->forward, queue, in, weight, b->add_bias ? NULL : bias, out,
+			ff_kernel_scratch(k, io), err);
 	if (code < 0 || !b->add_bias)
 		return code;
 	return ff_kernel_launched(ff_launch_bias(c->type, ff_image_pixels(&c->out_image),

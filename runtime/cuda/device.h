@@ -8,7 +8,7 @@
 #include "ff/backend.h"
 
 struct ff_blas;  /* blas.h */
-struct ff_dnn;   /* dnn.h */
+struct ff_dnn;   /* plan.h */
 struct ff_plans; /* plans.h */
 struct ff_trouble;
 struct ff_trouble_page;
@@ -28,6 +28,7 @@ struct ff_device {
 	bool lost;                        /* it never came to an end, and nobody waits for it */
 	bool bf16;                        /* tensor cores know it */
 	bool tf32; /* FF_CUDA_TF32=1: float32 products may be of inputs rounded to TF32 */
+	bool sdpa; /* unless FF_CUDA_SDPA=0: attention by cuDNN where it can */
 };
 
 /* FF_E_RUN with "CUDA device 0 failed to <verb>: <reason>" unless `code` is success. */

@@ -1,4 +1,4 @@
-/* cuDNN behind a few verbs; only dnn.c calls it.  SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions by cuDNN behind two verbs.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CUDA_DNN_H
 #define FF_CUDA_DNN_H
 
@@ -6,11 +6,8 @@
 #include "device.h"
 #include "epilogue.h"
 
-struct ff_dnn;
-struct ff_conv;
+struct ff_plan;
 struct ff_kernel;
-
-void ff_dnn_close(struct ff_dnn *d);
 
 enum ff_conv_pass { FF_CONV_FORWARD, FF_CONV_DATA, FF_CONV_WEIGHT };
 
@@ -38,10 +35,10 @@ static inline int64_t ff_conv_alignment(int64_t bytes)
 
 /* Chooses how, once a shape; the kernel's scratchpad is as large as that needs.  NULL where
  * cuDNN has none of that shape.  The device keeps it. */
-int ff_conv_find(struct ff_kernel *k, const struct ff_conv_shape *shape, const struct ff_conv **ret,
+int ff_conv_find(struct ff_kernel *k, const struct ff_conv_shape *shape, const struct ff_plan **ret,
 		struct ff_error *err);
-/* The pass says which of them is written. */
-int ff_conv_run(const struct ff_kernel *k, const struct ff_conv *c, cudaStream_t queue,
+/* The pass says which of them is written; `bias` is NULL where the shape has none. */
+int ff_conv_run(const struct ff_kernel *k, const struct ff_plan *plan, cudaStream_t queue,
 		const void *image, const void *weight, const void *bias, const void *out,
 		void *scratch, struct ff_error *err);
 

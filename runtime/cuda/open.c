@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "blas.h"
-#include "dnn.h"
+#include "plan.h"
 #include "plans.h"
 #include "stream.h"
 
@@ -31,7 +31,7 @@ static int enable_peers(struct ff_device *dev, int n, struct ff_error *err)
 
 static int open_device(struct ff_device *dev, int n, struct ff_error *err)
 {
-	const char *tf32 = getenv("FF_CUDA_TF32");
+	const char *tf32 = getenv("FF_CUDA_TF32"), *sdpa = getenv("FF_CUDA_SDPA");
 	int major = 0, code = ff_cuda_enter(dev, err);
 
 	if (code == FF_OK)
@@ -46,6 +46,7 @@ static int open_device(struct ff_device *dev, int n, struct ff_error *err)
 				dev, "make a stream", err);
 	dev->bf16 = major >= 8;
 	dev->tf32 = tf32 && !strcmp(tf32, "1");
+	dev->sdpa = !sdpa || strcmp(sdpa, "0") != 0;
 	return code;
 }
 

@@ -12,6 +12,8 @@ namespace twin
 struct Tensor {
 	int64_t id, align;
 	bool bf16, is_virtual;
+	int type;      /* cudnnDataType_t */
+	bool by_value; /* a number that the host has */
 	int64_t n[5], stride[5];
 	int axes;               /* spatial ones that it was told of */
 	int64_t extent() const; /* elements from the first to behind the last */

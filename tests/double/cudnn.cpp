@@ -1,10 +1,12 @@
-/* cuDNN's backend API, as far as convolutions and their gradients go: graphs of one
- * convolution, and of a forward one with a bias added and a relu behind it.
- * SPDX-License-Identifier: Apache-2.0 */
+/* cuDNN's backend API: graphs of one convolution or its gradient, of a forward one with a bias
+ * added and a relu behind it, and of attention. SPDX-License-Identifier: Apache-2.0 */
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <set>
+#include <string>
 
 #include <cudnn.h>
 
@@ -77,12 +79,18 @@ cudnnStatus_t finalize_tensor(Descriptor *d)
 	t.id = one<int64_t>(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, 0);
 	t.align = one<int64_t>(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 0);
 	t.bf16 = type == CUDNN_DATA_BFLOAT16;
-	if (type != CUDNN_DATA_FLOAT && !t.bf16)
+	t.type = type;
+	t.by_value = one<uint8_t>(d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, 0);
+	t.is_virtual = one<uint8_t>(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0);
+	if (type != CUDNN_DATA_FLOAT && !t.bf16 &&
+			!((type == CUDNN_DATA_INT32 || type == CUDNN_DATA_BOOLEAN) &&
+					(t.is_virtual || t.by_value)))
 		return complain(CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE, "a tensor of type %d", type);
 	if (t.align < (t.bf16 ? 2 : 4) || t.align & (t.align - 1))
 		return complain(CUDNN_STATUS_BAD_PARAM, "a tensor is aligned to %lld bytes",
 				static_cast<long long>(t.align));
-	t.is_virtual = one<uint8_t>(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, 0);
+	if (t.is_virtual && t.by_value)
+		return complain(CUDNN_STATUS_BAD_PARAM, "a tensor that is virtual and a number");
 	if (n.size() != stride.size())
 		return complain(CUDNN_STATUS_BAD_PARAM, "a tensor of %zu sizes and %zu strides",
 				n.size(), stride.size());
@@ -189,70 +197,59 @@ cudnnStatus_t finalize_operation(Descriptor *d, const Pass &p)
 		c.dilation[at] = dilation[i];
 		post[at] = pad[1][i];
 	}
+	for (const Descriptor *t : {x, w, y})
+		if (t->tensor.by_value || (t->tensor.type != CUDNN_DATA_FLOAT && !t->tensor.bf16))
+			return complain(CUDNN_STATUS_NOT_SUPPORTED,
+					"a convolution of what is neither float32 nor bfloat16");
 	return check_shapes(c, post);
 }
 
-bool same(const twin::Tensor &a, const twin::Tensor &b)
-{
-	return !memcmp(a.n, b.n, sizeof(a.n));
-}
-
-/* A bias added, or a relu. */
-cudnnStatus_t finalize_pointwise(Descriptor *d)
-{
-	const Descriptor *mode = part(d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
-	const Descriptor *x = part(d, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
-	const Descriptor *b = part(d, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
-	const Descriptor *y = part(d, CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
-
-	if (!mode || !x || !y || mode->type != CUDNN_BACKEND_POINTWISE_DESCRIPTOR ||
-			x->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR ||
-			(b && b->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR) ||
-			y->type != CUDNN_BACKEND_TENSOR_DESCRIPTOR)
-		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
-				"an operation's parts are not what they are called");
-	d->x = x->tensor;
-	d->y = y->tensor;
-	d->relu = one(mode, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_MUL) ==
-		  CUDNN_POINTWISE_RELU_FWD;
-	if ((!d->relu && one(mode, CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_MUL) !=
-					    CUDNN_POINTWISE_ADD) ||
-			one(mode, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_HALF) !=
-					CUDNN_DATA_FLOAT)
-		return complain(CUDNN_STATUS_NOT_SUPPORTED,
-				"what is neither an addition nor a relu in float32");
-	if (d->relu == bool(b))
-		return complain(CUDNN_STATUS_BAD_PARAM, "a relu of two, or an addition of one");
-	if (d->relu)
-		return same(d->x, d->y) ? CUDNN_STATUS_SUCCESS
-					: complain(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-							  "a relu from one shape to another");
-	d->b = b->tensor;
-	if (!same(d->x, d->y) || d->b.n[0] != 1 || d->b.n[1] != d->x.n[1] || d->b.n[2] != 1 ||
-			d->b.n[3] != 1 || d->b.n[4] != 1)
-		return complain(CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH,
-				"an addition that is not of one number a channel");
-	return CUDNN_STATUS_SUCCESS;
-}
-
-/* What is done to a result, which then has no memory of its own: one addition, one relu. */
+/* What is done to a result, which then has no memory of its own: one addition of a number a
+ * channel, one relu. */
 cudnnStatus_t follow(twin::Convolution &c, const Descriptor *op)
 {
-	if (!op || op->type != CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR || c.relu ||
-			(c.has_bias && !op->relu))
+	const twin::Step *s = op ? &op->step : nullptr;
+	bool relu = s && s->mode == CUDNN_POINTWISE_RELU_FWD;
+
+	if (!s || s->kind != twin::Step::FUNCTION || (!relu && s->mode != CUDNN_POINTWISE_ADD) ||
+			c.relu || (c.has_bias && !relu))
 		return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
 				"a graph of something else than a convolution, a sum and a relu");
-	if (c.kind != twin::Convolution::FORWARD || op->x.id != c.result.id ||
-			!c.result.is_virtual || !op->x.is_virtual || c.result.bf16)
+	if (!relu && (s->b.n[0] != 1 || s->b.n[1] != s->x.n[1] || s->b.n[2] != 1 ||
+				     s->b.n[3] != 1 || s->b.n[4] != 1))
+		return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
+				"an addition that is not of one number a channel");
+	if (c.kind != twin::Convolution::FORWARD || s->x.id != c.result.id ||
+			!c.result.is_virtual || !s->x.is_virtual || c.result.bf16)
 		return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
 				"what is followed on is not the virtual float32 result of a "
 				"convolution");
-	c.relu = op->relu;
-	c.has_bias = c.has_bias || !op->relu;
-	if (!op->relu)
-		c.bias = op->b;
-	c.result = op->y;
+	c.relu = relu;
+	c.has_bias = c.has_bias || !relu;
+	if (!relu)
+		c.bias = s->b;
+	c.result = s->y;
 	return CUDNN_STATUS_SUCCESS;
+}
+
+/* A graph without convolutions. */
+cudnnStatus_t finalize_attention(Descriptor *d, const std::vector<cudnnBackendDescriptor_t> &ops)
+{
+	std::vector<twin::Step> steps;
+	std::string why;
+
+	for (cudnnBackendDescriptor_t op : ops) {
+		const Descriptor *o = behind(op);
+
+		if (!o || o->step.kind == twin::Step::NONE)
+			return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
+					"a graph that begins with no convolution, or has one "
+					"later");
+		steps.push_back(o->step);
+	}
+	why = twin::attention_of(steps, &d->attention);
+	return why.empty() ? CUDNN_STATUS_SUCCESS
+			   : complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "%s", why.c_str());
 }
 
 cudnnStatus_t finalize_graph(Descriptor *d)
@@ -263,8 +260,7 @@ cudnnStatus_t finalize_graph(Descriptor *d)
 	cudnnStatus_t code = CUDNN_STATUS_SUCCESS;
 
 	if (!conv || !pass_of(conv->type))
-		return complain(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN,
-				"a graph that begins with no convolution");
+		return finalize_attention(d, ops);
 	c = conv->convolution;
 	for (size_t i = 1; i < ops.size() && code == CUDNN_STATUS_SUCCESS; i++)
 		code = follow(c, behind(ops[i]));
@@ -284,6 +280,7 @@ cudnnStatus_t inherit(Descriptor *d, int name, cudnnBackendDescriptorType_t type
 		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
 				"a descriptor of type %d stands on none of type %d", d->type, type);
 	d->convolution = from->convolution;
+	d->attention = from->attention;
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -300,6 +297,12 @@ cudnnStatus_t finalize(Descriptor *d)
 		return finalize_convolution(d);
 	case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
 		return finalize_pointwise(d);
+	case CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR:
+		return finalize_product(d);
+	case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
+		return finalize_reduction(d);
+	case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:
+		return finalize_turn(d);
 	case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
 		return finalize_graph(d);
 	case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
@@ -320,19 +323,84 @@ cudnnStatus_t finalize(Descriptor *d)
 
 bool reachable(const twin::Tensor &t, const void *p)
 {
-	return twin::reachable("a convolution's tensor", p, size_t(t.extent()) * (t.bf16 ? 2 : 4));
+	return twin::reachable("cuDNN's tensor", p, size_t(t.extent()) * (t.bf16 ? 2 : 4));
 }
 
-cudaError_t run(const twin::Convolution &c, void *const *p, void *workspace, size_t bytes)
+/* What a plan is run on: by id, what it is and where. */
+struct Pack {
+	std::map<int64_t, twin::Tensor> tensors;
+	std::map<int64_t, void *> at;
+	std::map<int64_t, uint32_t> numbers; /* of the host's, as they were */
+};
+
+/* What a convolution reads and writes, in the order of convolve(). */
+std::vector<const twin::Tensor *> tensors_of(const twin::Convolution &c)
 {
-	if ((c.has_bias && !reachable(c.bias, p[3])) || !reachable(c.image, p[0]) ||
-			!reachable(c.weight, p[1]) || !reachable(c.result, p[2]) ||
-			!twin::reachable("a convolution's workspace", workspace, bytes))
+	std::vector<const twin::Tensor *> all = {&c.image, &c.weight, &c.result};
+
+	if (c.has_bias)
+		all.push_back(&c.bias);
+	return all;
+}
+
+cudaError_t run(const Descriptor &plan, const Pack &pack, void *workspace)
+{
+	const twin::Convolution &c = plan.convolution;
+	size_t bytes = size_t(plan.workspace);
+	std::map<int64_t, void *> at = pack.at;
+	std::map<int64_t, uint32_t> numbers = pack.numbers;
+
+	for (const auto &t : pack.tensors)
+		if (!t.second.by_value && !reachable(t.second, at[t.first]))
+			return cudaErrorIllegalAddress;
+	if (!twin::reachable("cuDNN's workspace", workspace, bytes))
 		return cudaErrorIllegalAddress;
 	if (bytes)
 		memset(workspace, 0xff, bytes);
-	twin::convolve(c, p[0], p[1], p[2], p[3]);
+	for (auto &number : numbers)
+		at[number.first] = &number.second;
+	if (plan.attention.steps.empty())
+		twin::convolve(c, at[c.image.id], at[c.weight.id], at[c.result.id],
+				c.has_bias ? at[c.bias.id] : nullptr);
+	else
+		twin::attend(plan.attention, at);
 	return cudaSuccess;
+}
+
+/* Every tensor of the plan has a pointer, and no pointer has none. */
+cudnnStatus_t unpack(const Descriptor *plan, const Descriptor *v, Pack *ret)
+{
+	auto ids = all<int64_t>(v, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+	auto data = all<void *>(v, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+
+	ret->tensors = plan->attention.given;
+	if (plan->attention.steps.empty())
+		for (const twin::Tensor *t : tensors_of(plan->convolution))
+			ret->tensors[t->id] = *t;
+	if (ids.size() != ret->tensors.size() || data.size() != ids.size())
+		return complain(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
+				"%zu ids and %zu pointers for %zu tensors", ids.size(), data.size(),
+				ret->tensors.size());
+	for (size_t i = 0; i < ids.size(); i++)
+		ret->at[ids[i]] = data[i];
+	for (const auto &t : ret->tensors) {
+		void *p = ret->at.count(t.first) ? ret->at[t.first] : nullptr;
+
+		if (!p || reinterpret_cast<uintptr_t>(p) %
+						(t.second.by_value ? 4 : uint64_t(t.second.align)))
+			return complain(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
+					"tensor %lld is at %p, expected a multiple of %lld",
+					static_cast<long long>(t.first), p,
+					static_cast<long long>(t.second.align));
+		if (!t.second.by_value)
+			continue;
+		if (twin::side_of(p) == twin::DEVICE)
+			return complain(CUDNN_STATUS_BAD_PARAM,
+					"number %lld is in the device's memory",
+					static_cast<long long>(t.first));
+		memcpy(&ret->numbers[t.first], p, 4);
+	}
+	return CUDNN_STATUS_SUCCESS;
 }
 
 } // namespace
@@ -497,11 +565,9 @@ cudnnStatus_t cudnnBackendExecute(
 {
 	twin::Call call("cudnnBackendExecute");
 	const Descriptor *d = behind(plan), *v = behind(pack);
-	const twin::Tensor *tensor[4];
-	std::vector<int64_t> ids;
-	std::vector<void *> data;
-	void *workspace, *p[4] = {};
-	size_t n;
+	void *workspace;
+	cudnnStatus_t code;
+	Pack all;
 
 	if (call.code != cudaSuccess)
 		return CUDNN_STATUS_EXECUTION_FAILED;
@@ -510,39 +576,18 @@ cudnnStatus_t cudnnBackendExecute(
 			v->type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR)
 		return complain(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
 				"a plan or its pointers are not finalized");
-	ids = all<int64_t>(v, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
-	data = all<void *>(v, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+	code = unpack(d, v, &all);
+	if (code != CUDNN_STATUS_SUCCESS)
+		return code;
 	workspace = one<void *>(v, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr);
-	tensor[0] = &d->convolution.image;
-	tensor[1] = &d->convolution.weight;
-	tensor[2] = &d->convolution.result;
-	tensor[3] = &d->convolution.bias;
-	n = d->convolution.has_bias ? 4 : 3;
-	if (ids.size() != n || data.size() != n)
-		return complain(CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT,
-				"%zu ids and %zu pointers for %zu tensors", ids.size(), data.size(),
-				n);
-	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; k < n; k++)
-			if (ids[k] == tensor[i]->id)
-				p[i] = data[k];
-		if (!p[i] || reinterpret_cast<uintptr_t>(p[i]) % uint64_t(tensor[i]->align))
-			return complain(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
-					"tensor %lld is at %p, expected a multiple of %lld",
-					static_cast<long long>(tensor[i]->id), p[i],
-					static_cast<long long>(tensor[i]->align));
-	}
 	if (d->workspace && !workspace)
 		return complain(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
 				"a plan that needs %lld bytes of workspace has none",
 				static_cast<long long>(d->workspace));
-	return twin::enqueue(h->stream, "a convolution",
-			       [c = d->convolution, p0 = p[0], p1 = p[1], p2 = p[2], p3 = p[3],
-					       workspace, bytes = size_t(d->workspace)] {
-				       void *all[] = {p0, p1, p2, p3};
-
-				       return run(c, all, workspace, bytes);
-			       }) == cudaSuccess
+	return twin::enqueue(h->stream,
+			       d->attention.steps.empty() ? "a convolution" : "an attention",
+			       [plan = *d, all, workspace] { return run(plan, all, workspace); }) ==
+					       cudaSuccess
 			       ? CUDNN_STATUS_SUCCESS
 			       : CUDNN_STATUS_EXECUTION_FAILED;
 }

@@ -8,6 +8,7 @@
 
 #include <cudnn.h>
 
+#include "attention.hpp"
 #include "convolution.hpp"
 
 namespace dnn
@@ -23,9 +24,9 @@ struct Descriptor {
 	bool finalized;
 	std::map<int, Value> values;
 	twin::Tensor tensor;           /* of a tensor */
-	twin::Tensor x, b, y;          /* of an addition, a relu */
-	bool relu;                     /* which of them */
+	twin::Step step;               /* of an operation that is no convolution */
 	twin::Convolution convolution; /* of an operation; of a plan */
+	twin::Attention attention;     /* of a plan; without steps where that is a convolution */
 	int64_t engine, workspace;     /* of an engine, its configuration, a plan */
 	int64_t knob;                  /* of a configuration, of a knob: how it is set; 0: not */
 };
@@ -51,6 +52,12 @@ cudnnStatus_t complain(cudnnStatus_t code, const char *format, ...)
 /* NULL for what is no descriptor, or was destroyed since; of what an attribute names. */
 Descriptor *behind(cudnnBackendDescriptor_t opaque);
 Descriptor *part(const Descriptor *d, int name);
+
+/* operations.cpp: what is done to tensors beside convolutions. */
+cudnnStatus_t finalize_pointwise(Descriptor *d);
+cudnnStatus_t finalize_product(Descriptor *d);
+cudnnStatus_t finalize_reduction(Descriptor *d);
+cudnnStatus_t finalize_turn(Descriptor *d);
 
 /* engines.cpp: engines, their configurations and plans; what is read of any descriptor. */
 cudnnStatus_t finalize_engine(Descriptor *d);

@@ -14,18 +14,39 @@
 namespace dnn
 {
 
-static bool is_lacking(const twin::Convolution &c)
+static bool is_lacking(const Descriptor *d)
 {
+	const twin::Convolution &c = d->convolution;
 	bool widens = c.kind == twin::Convolution::FILTER && c.image.bf16 && !c.weight.bf16;
 
+	if (!d->attention.steps.empty())
+		return twin::lacks("attention") ||
+		       (d->attention.backward && twin::lacks("attention-backward"));
 	return twin::lacks("conv") || (c.has_bias && twin::lacks("conv-bias")) ||
 	       (c.relu && twin::lacks("conv-relu")) || (widens && twin::lacks("conv-widen"));
 }
 
 /* How the knob of an engine has to be set; 0: it has none. */
-static int64_t knob_of(const twin::Convolution &c, int64_t engine)
+static int64_t knob_of(const Descriptor *d, int64_t engine)
 {
-	return engine == 2 ? 1 + c.weight.n[0] % 4 : 0;
+	int64_t of = d->attention.steps.empty() ? d->convolution.weight.n[0]
+						: d->attention.scores();
+
+	return engine == 2 ? 1 + of % 4 : 0;
+}
+
+/* Attention has the slopes of its scores in memory backward. */
+static int64_t workspace_of(const Descriptor *d, int64_t engine)
+{
+	if (d->attention.steps.empty())
+		return engine == 0 ? 4096 + 64 * d->convolution.weight.n[0] : 0;
+	return (engine == 0 ? 256 : 0) + (d->attention.backward ? 2 * d->attention.scores() : 0);
+}
+
+static void inherit(Descriptor *d, const Descriptor *from)
+{
+	d->convolution = from->convolution;
+	d->attention = from->attention;
 }
 
 cudnnStatus_t finalize_engine(Descriptor *d)
@@ -35,10 +56,9 @@ cudnnStatus_t finalize_engine(Descriptor *d)
 	d->engine = one<int64_t>(d, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 0);
 	if (!g || g->type != CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
 		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "an engine of no graph");
-	d->convolution = g->convolution;
-	return d->engine < 0 || d->engine > 2 || is_lacking(d->convolution)
-			       ? CUDNN_STATUS_NOT_SUPPORTED
-			       : CUDNN_STATUS_SUCCESS;
+	inherit(d, g);
+	return d->engine < 0 || d->engine > 2 || is_lacking(d) ? CUDNN_STATUS_NOT_SUPPORTED
+							       : CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t finalize_config(Descriptor *d)
@@ -50,7 +70,7 @@ cudnnStatus_t finalize_config(Descriptor *d)
 		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
 				"a configuration of no engine");
 	d->engine = engine->engine;
-	d->convolution = engine->convolution;
+	inherit(d, engine);
 	for (cudnnBackendDescriptor_t k : knobs) {
 		const Descriptor *knob = behind(k);
 
@@ -73,12 +93,12 @@ cudnnStatus_t finalize_plan(Descriptor *d)
 		return complain(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
 				"a plan of no configuration");
 	if (config->engine == 1 || /* heuristics propose what cannot be had */
-			config->knob != knob_of(config->convolution, config->engine))
+			config->knob != knob_of(config, config->engine))
 		return CUDNN_STATUS_NOT_SUPPORTED;
 	d->engine = config->engine;
-	d->convolution = config->convolution;
+	inherit(d, config);
 	d->convolution.tf32 = config->engine == 0;
-	d->workspace = config->engine == 0 ? 4096 + 64 * d->convolution.weight.n[0] : 0;
+	d->workspace = workspace_of(d, d->engine);
 	return CUDNN_STATUS_SUCCESS;
 }
 
@@ -98,7 +118,7 @@ static cudnnStatus_t give(
 static cudnnStatus_t propose(const Descriptor *heuristics, int64_t most, int64_t *n, void *to)
 {
 	auto *ret = static_cast<cudnnBackendDescriptor_t *>(to);
-	int64_t have = is_lacking(heuristics->convolution) ? 0 : 3;
+	int64_t have = is_lacking(heuristics) ? 0 : 3;
 
 	if (n)
 		*n = have;
@@ -110,8 +130,8 @@ static cudnnStatus_t propose(const Descriptor *heuristics, int64_t most, int64_t
 					"results of heuristics have no room");
 		d->finalized = true;
 		d->engine = i;
-		d->convolution = heuristics->convolution;
-		d->knob = knob_of(d->convolution, i);
+		inherit(d, heuristics);
+		d->knob = knob_of(d, i);
 	}
 	return CUDNN_STATUS_SUCCESS;
 }
@@ -134,7 +154,7 @@ static cudnnStatus_t engine_of(const Descriptor *d, int64_t most, int64_t *n, vo
 		return complain(CUDNN_STATUS_BAD_PARAM, "an engine has no room");
 	e->finalized = true;
 	e->engine = d->engine;
-	e->convolution = d->convolution;
+	inherit(e, d);
 	return CUDNN_STATUS_SUCCESS;
 }
 

@@ -24,6 +24,34 @@ static char folder[] = "/tmp/ff-plans-XXXXXX";
 
 /* ---- one process ---- */
 
+/* Rows of heads, each its own query, key and value. */
+static void make_attention(struct ff_arena *a, struct ff_graph *ret)
+{
+	union ff_attrs x = {.input = {.rank = 3, .shape = {4, 5, 3}}};
+	union ff_attrs y = {.input = {.rank = 1, .shape = {4}, .dtype = FF_I32, .classes = 3}};
+	union ff_attrs heads = ff_attrs_preset(FF_OP_ATTENTION);
+	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
+	union ff_attrs flat = {.reshape = {.rank = 2, .shape = {0, -1}}};
+	struct ff_builder *b;
+	struct ff_error err;
+	uint32_t in[3];
+
+	RIG_OK(ff_builder_create("plans", a, &b, &err));
+	ff_builder_set_dtype(b, FF_BF16);
+	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
+	fc.linear.out_features = 16;
+	in[0] = in[1] = in[2] = ff_builder_add(b, FF_OP_LINEAR, "fc", &fc, in, 1);
+	heads.attention.head_dim = 8;
+	heads.attention.causal = true;
+	in[0] = ff_builder_add(b, FF_OP_ATTENTION, "heads", &heads, in, 3);
+	in[0] = ff_builder_add(b, FF_OP_RESHAPE, "flat", &flat, in, 1);
+	fc.linear.out_features = 3;
+	in[0] = ff_builder_add(b, FF_OP_LINEAR, "last", &fc, in, 1);
+	in[1] = ff_builder_add(b, FF_OP_INPUT, "y", &y, NULL, 0);
+	ff_builder_add(b, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
+	RIG_OK(ff_builder_finish(b, ret, &err));
+}
+
 static void make_graph(struct ff_arena *a, struct ff_graph *ret)
 {
 	union ff_attrs x = {.input = {.rank = 4, .shape = {6, 3, 5, 5}}};
@@ -62,6 +90,9 @@ static uint64_t count_asked(void)
 	return asked();
 }
 
+/* Of what is trained; another for one test. */
+static void (*make)(struct ff_arena *a, struct ff_graph *ret) = make_graph;
+
 static void train(struct said *ret)
 {
 	struct ff_random r = {5, 0, 0};
@@ -72,7 +103,7 @@ static void train(struct said *ret)
 	int64_t n;
 
 	ff_arena_init(&s.arena);
-	make_graph(&s.arena, &s.graph);
+	make(&s.arena, &s.graph);
 	RIG_OK(random_machine(&r, 1, &s.arena, &s.one, &err));
 	RIG_OK(ff_strategy_single(&s.graph, 0, &s.arena, &s.single, &err));
 	RIG_OK(ff_dataset_open("synthetic:12", &s.graph, 1, &s.data, &err));
@@ -172,6 +203,7 @@ static int remove_folder(void)
 
 static void setup(void)
 {
+	make = make_graph;
 	ck_assert_int_eq(remove_folder(), 0);
 	ck_assert_int_eq(mkdir(folder, 0700), 0);
 	ck_assert_int_eq(setenv("FF_CACHE_DIR", folder, 1), 0);
@@ -251,6 +283,30 @@ START_TEST(kept)
 	ck_assert_uint_eq(walk(folder, NULL), first.asked);
 	ck_assert_uint_eq(second.asked, 0);
 	ck_assert_uint_eq(second.bits, first.bits);
+}
+END_TEST
+
+/* Attention's are kept as well, and choices that are damaged or gone are made anew. */
+START_TEST(attention_kept)
+{
+	struct said first, second, without;
+
+	make = make_attention;
+	first = run();
+	second = run();
+	ck_assert_uint_eq(walk(folder, NULL), first.asked);
+	ck_assert_uint_eq(second.asked, 0);
+	ck_assert_uint_eq(second.bits, first.bits);
+	walk(folder, spoil_all);
+	ck_assert_uint_eq(run().bits, first.bits);
+	ck_assert_int_eq(setenv("FF_CUDA_SDPA", "0", 1), 0);
+	ck_assert_int_eq(remove_folder(), 0);
+	without = run();
+	/* forward and backward; and of versions that are too old */
+	ck_assert_uint_eq(without.asked + 2, first.asked);
+	ck_assert_uint_eq(finish(start("91500")).asked, without.asked);
+	ck_assert_uint_ne(without.bits, first.bits);
+	ck_assert_int_eq(unsetenv("FF_CUDA_SDPA"), 0);
 }
 END_TEST
 
@@ -366,6 +422,7 @@ static Suite *suite(void)
 	tcase_set_timeout(t, 0);
 	tcase_add_checked_fixture(t, setup, NULL);
 	tcase_add_test(t, kept);
+	tcase_add_test(t, attention_kept);
 	tcase_add_test(t, turned_off);
 	tcase_add_test(t, preset_folder);
 	tcase_add_loop_test(t, damaged, 0, sizeof(damages) / sizeof(damages[0]));
