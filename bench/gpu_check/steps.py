@@ -123,7 +123,7 @@ def last_line(output):
 # ---- building ----
 
 TARGETS = ["graphs/ffzoo", "runtime/ffrun", "runtime/ffprof", "tests/torch/ffrun_dense",
-           "tests/runtime/test_mpi"]
+           "tests/runtime/test_mpi", "bench/bench-kernels"]
 BACKEND_TESTS = ["kernels", "kernels_rows", "recurrent", "copy", "stream", "loss", "executor", "rounded",
                  "captured", "prefetch", "fuse"]
 
@@ -377,6 +377,42 @@ def fused(check):
     return said if check.double else f"{said}; {apart_ms:.2f} ms apart, fused {one_ms:.2f}"
 
 
+def attention_times(check, network, word):
+    """By bench-kernels: what attention takes forward and backward, in ms; its scratch in MiB."""
+    output = check.must(place.BUILD / "bench/bench-kernels", *network, "--device", "cuda",
+                        FF_CUDA_SDPA=word)
+    times, scratch = {"forward": 0.0, "backward": 0.0}, 0.0
+    for line in output.splitlines():
+        found = re.match(r"\S+ +attention\S* +(forward|backward) +(\S+) .* (\S+)$", line)
+        if found:
+            times[found.group(1)] += float(found.group(2)) / 1e3
+            scratch = max(scratch, float(found.group(3)))
+    if not min(times.values()):
+        raise Failure("bench-kernels did not time attention")
+    return times, scratch
+
+
+def attention(check):
+    """In bfloat16 by cuDNN, and by kernels of ours: losses of some steps, times of one layer."""
+    small = ["gpt2", "--batch", "2", "--set", "layers=1", "--set", "sequence=8", "--set",
+             "vocabulary=50", "--set", "width=32", "--set", "heads=4", "--set", "dtype=bfloat16"]
+    large = ["gpt2", "--batch", "8", "--set", "layers=1", "--set", "sequence=2048", "--set",
+             "vocabulary=512", "--set", "width=1024", "--set", "heads=16", "--set",
+             "dtype=bfloat16"]
+    network = small if check.double else large
+    path = graph(check, "attention", *small)
+    both = [train(check, path, "cuda", "--data", "synthetic:16", "--steps", "6", "--rate", "0.01",
+                  FF_CUDA_SDPA=word)["loss"] for word in ("0", "1")]
+    apart = max(abs(a - b) / abs(a) for a, b in zip(*both))
+    if not apart <= ROUNDED_APART:
+        raise Failure(f"losses apart by {apart:.2g}")
+    (ours, _), (theirs, scratch) = (attention_times(check, network, word) for word in ("0", "1"))
+    said = f"losses apart by {apart:.1e}"
+    return said if check.double else said + "; 8 x 16 heads, 2048 x 2048: " + ", ".join(
+        f"{p} {ours[p]:.2f} ms by ours, {theirs[p]:.2f} by cuDNN" for p in ours) + (
+            f" with {scratch:.0f} MiB of scratch")
+
+
 def plans(check):
     """What libraries chose in a first run is kept, and a second one computes the same by it."""
     cache = place.OUT / "plans"
@@ -479,7 +515,8 @@ def all_steps():
              Step("build", build, 300), Step("commands", commands, 90)]
     steps += [Step(n, backend_test(n), 120) for n in BACKEND_TESTS]
     steps += [Step("CPU and GPU", cpu_and_gpu, 90), Step("CUDA graphs", graphs, 60),
-              Step("plans kept", plans, 60), Step("gelu fused", fused, 60)]
+              Step("plans kept", plans, 60), Step("gelu fused", fused, 60),
+              Step("attention by cuDNN", attention, 90)]
     steps += [Step(f"PyTorch {p}", torch_test(p), 120) for p in TORCH_PARTS[:3]]
     steps += [Step(f"{n} ranks, staging", ranks(n), 90) for n in (2, 4)]
     steps += [Step("2 and 4 ranks, NCCL", nccl, 60), Step("CUDA graphs, NCCL", graphs_nccl, 60)]
