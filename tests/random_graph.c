@@ -577,7 +577,7 @@ static void add_transpose(struct maker *m)
 	add(m, FF_OP_TRANSPOSE, &a, &in, 1, &out);
 }
 
-/* Ids and their vectors, whose table a linear layer may share. */
+/* Ids, themselves and as numbers, and their vectors, whose table a linear layer may share. */
 static void add_words(struct maker *m, int32_t batch)
 {
 	const char *tied[FF_MAX_PARAMS] = {"embedding.weight"};
@@ -590,6 +590,14 @@ static void add_words(struct maker *m, int32_t batch)
 
 	*v = (struct value){.rank = 3, .shape = {batch, n, features}};
 	v->node = ff_builder_add(m->b, FF_OP_EMBEDDING, "embedding", &table, &node, 1);
+	if (between(m, 0, 1)) { /* and as numbers, about as large as others */
+		union ff_attrs small = {.unary = {.a = 0.25}};
+		uint32_t cast = ff_builder_add(m->b, FF_OP_CAST, "numbers", NULL, &node, 1);
+
+		m->value[m->n] = (struct value){.rank = 2, .shape = {batch, n}};
+		m->value[m->n++].node =
+				ff_builder_add(m->b, FF_OP_SCALE, "small", &small, &cast, 1);
+	}
 	if (between(m, 0, 1))
 		return;
 	linear.linear.out_features = words;

@@ -14,9 +14,11 @@ static int emit_same(struct ff_import *im, const Onnx__NodeProto *n)
 	return code < 0 ? code : ff_onnx_set_same(im, n, 0, in);
 }
 
-/* Between real types: the graph computes in one. */
+/* Whole numbers of the data set as what the graph computes in; between real types nothing, as the
+ * graph computes in one. */
 static int emit_cast(struct ff_import *im, const Onnx__NodeProto *n)
 {
+	struct ff_emit e = {.op = FF_OP_CAST, .n_in = 1};
 	struct ff_onnx_value *in;
 	int64_t to = ff_onnx_int(n, "to", 0);
 	bool real = to == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT ||
@@ -27,9 +29,11 @@ static int emit_cast(struct ff_import *im, const Onnx__NodeProto *n)
 
 	if (code < 0)
 		return code;
-	if (real == ff_dtype_is_whole(in->dtype))
-		return ff_import_fail(
-				im, n, "casts between whole and real numbers are not supported");
+	if (!real && !ff_dtype_is_whole(in->dtype))
+		return ff_import_fail(im, n, "casts of real to whole numbers are not supported");
+	e.in[0] = *in;
+	if (real && ff_dtype_is_whole(in->dtype))
+		return ff_emit_as(im, n, &e);
 	return ff_onnx_set_same(im, n, 0, in);
 }
 

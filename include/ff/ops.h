@@ -67,6 +67,7 @@
 	FF_RESIZE_OPS(X)                                                                           \
 	FF_UNARY_OPS(X)                                                                            \
 	FF_BINARY_OPS(X)                                                                           \
+	X(FF_OP_CAST, cast)                                                                        \
 	X(FF_OP_CONCAT, concat)                                                                    \
 	X(FF_OP_SPLIT, split)                                                                      \
 	X(FF_OP_SLICE, slice)                                                                      \

@@ -245,6 +245,13 @@ static int64_t operand_index(const struct ff_operand *o, uint32_t rank, const in
 	return i;
 }
 
+static void define_cast(struct trial *t, const int32_t *at)
+{
+	int64_t i = index_of(&t->node->in_map[0], at);
+
+	t->out[0][i] = t->in[0][i];
+}
+
 /* The element that is `at` places from the first one of `n`, some of which are around them. */
 static int32_t mirror(int32_t mode, int32_t at, int32_t n)
 {
@@ -454,6 +461,7 @@ static define_fn definition(enum ff_op op)
 {
 	static const define_fn other[FF_OP_COUNT] = {[FF_OP_EMBEDDING] = define_embedding,
 			[FF_OP_PAD] = define_pad,
+			[FF_OP_CAST] = define_cast,
 			[FF_OP_EXPAND] = define_expand,
 			[FF_OP_CONSTANT_OF] = define_constant,
 			[FF_OP_ROPE] = define_rope,

@@ -70,7 +70,10 @@ static void build(struct trial *t, enum ff_op op, enum ff_dtype type)
 	join.concat.axis = 1;
 	check(ff_builder_create("rows", &t->arena, &b, &err), &err);
 	ff_builder_set_dtype(b, type);
-	in[0] = add_input(b, "x", rank, shape, op == FF_OP_EMBEDDING ? a.embedding.vocabulary : 0);
+	in[0] = add_input(b, "x", rank, shape,
+			op == FF_OP_EMBEDDING ? a.embedding.vocabulary
+			: op == FF_OP_CAST    ? 1 << 20
+					      : 0);
 	if (two)
 		in[1] = add_input(b, "y", rank, other, 0);
 	none = op == FF_OP_CONSTANT_OF || (op == FF_OP_EXPAND && a.expand.own_rank);
@@ -137,6 +140,8 @@ static void define(struct trial *t, enum ff_pass pass)
 		t->in[0][i] = draw(t, 0, 1) ? floor(t->in[0][i]) : t->in[0][i];
 	for (int64_t i = 0; n->op == FF_OP_EMBEDDING && i < volume(&n->in_map[0]); i++)
 		t->in[0][i] = draw(t, -1, n->attrs.embedding.vocabulary - 1);
+	for (int64_t i = 0; n->op == FF_OP_CAST && i < volume(&n->in_map[0]); i++)
+		t->in[0][i] = draw(t, -(1 << 20), 1 << 20);
 	memcpy(at, box.lo, sizeof(at));
 	do
 		points_define(t, at);
@@ -302,7 +307,7 @@ static const enum ff_op ops[] = {
 #undef BINARY
 				FF_OP_SLICE,
 		FF_OP_SPLIT, FF_OP_TRANSPOSE, FF_OP_EMBEDDING, FF_OP_REDUCE_SUM, FF_OP_REDUCE_MEAN,
-		FF_OP_REDUCE_MAX, FF_OP_MATMUL, FF_OP_PAD, FF_OP_EXPAND, FF_OP_GATHER,
+		FF_OP_REDUCE_MAX, FF_OP_MATMUL, FF_OP_PAD, FF_OP_EXPAND, FF_OP_GATHER, FF_OP_CAST,
 		FF_OP_CONSTANT_OF, FF_OP_ROPE};
 
 START_TEST(kernels)

@@ -567,6 +567,8 @@ def words():
                         "classes": 11})
         x = g.add(f"{name}.embed", "embedding", name, vocabulary=11, features=7)
         g.head(name, x if len(shape) > 1 else g.add(f"{name}.row", "reshape", x, shape=[0, 7, 1]))
+    x = g.add("numbers.op", "cast", "two")
+    g.head("numbers", g.add("numbers.mix", "linear", x, out_features=5))
     share = {"params": {"weight": "table"}}
     x = g.add("shared.a", "embedding", "one", vocabulary=13, features=8, **share)
     y = g.add("shared.b", "embedding", "two", vocabulary=13, features=8, **share)

@@ -314,6 +314,10 @@ def pad(net, node, x):
     return F.pad(x, ends[:3:-1], "replicate" if mode == "edge" else mode)
 
 
+def cast(net, node, x):
+    return rounded(x.to(torch.float64)) if net.rounds else x.to(torch.float64)
+
+
 def expand(net, node, *x):
     return (x[0] if x else net.weight(node, "weight")).expand(node["shape"])
 
@@ -504,7 +508,7 @@ OPERATORS = {
     "erf": lambda net, node, x: torch.erf(x),
     "add": lambda net, node, *x: sum(x[1:], x[0]) if len(x) > 1 else binary(torch.add)(net, node, *x),
     "concat": lambda net, node, *x: torch.cat(x, node.get("axis", 1)),
-    "pad": pad, "expand": expand, "gather": gather, "constant": constant,
+    "pad": pad, "cast": cast, "expand": expand, "gather": gather, "constant": constant,
     "split": split, "slice": slice_axis, "embedding": embedding,
     "transpose": lambda net, node, x: x.permute(node["perm"]),
     "layer_norm": layer_norm, "rms_norm": rms_norm, "group_norm": group_norm,
