@@ -24,6 +24,7 @@
 	X(inception_v3)                                                                            \
 	X(densenet121)                                                                             \
 	X(unet)                                                                                    \
+	X(cosmoflow)                                                                               \
 	X(rnn)                                                                                     \
 	X(rnnlm)                                                                                   \
 	X(rnntc)                                                                                   \

@@ -90,6 +90,14 @@ START_TEST(parameters)
 					{"image=9", "depth=2", "width=4", "decoder=upsample",
 							"channels=2", "classes=3"},
 					4239, 2},
+			/* 2x2x2 kernels of 4, 32 ... 512 channels; 4 x 4 x 4 places are left */
+			{"cosmoflow", 0, {NULL},
+					8 * (4 * 32 + 32 * 64 + 64 * 128 + 128 * 256 + 256 * 512) +
+							32 * 31 + 32768 * 128 + 128 + 128 * 64 +
+							64 + 64 * 4 + 4,
+					4},
+			{"cosmoflow", 2, {"image=5", "layers=2", "width=3", "channels=1", "fc1=4"},
+					8 * (3 + 18) + 9 + 4 * 7 + 64 * 5 + 4 * 65, 2},
 			/* one bias a cell, the same weights at all steps */
 			{"rnn", 0, {NULL}, 128 * (28 + 128 + 1) + 10 * 129, 64},
 			{"rnn", 2, {"steps=1", "hidden=3"}, 3 * 29 + 10 * 4, 2},
@@ -183,7 +191,7 @@ static int64_t multiply_adds(const char *net)
 	build(&(struct zoo_case){net, 1, {NULL}, 0, 1}, &a, &g);
 	for (uint32_t i = 0; i < g.n_nodes; i++)
 		if (g.nodes[i].op == FF_OP_CONV2D || g.nodes[i].op == FF_OP_CONV_TRANSPOSE2D ||
-				g.nodes[i].op == FF_OP_LINEAR) {
+				g.nodes[i].op == FF_OP_CONV3D || g.nodes[i].op == FF_OP_LINEAR) {
 			const struct ff_value *t = &g.values[g.nodes[i].out];
 			int64_t bias = g.nodes[i].n_in > g.nodes[i].n_data + 1;
 
@@ -214,6 +222,7 @@ START_TEST(flops)
 	ck_assert_int_eq((multiply_adds("densenet121") + 500000) / 1000000, 2834);
 	/* of nobody's publishing: from the widths and sizes of its levels */
 	ck_assert_int_eq(multiply_adds("unet"), 48171581440);
+	ck_assert_int_eq(multiply_adds("cosmoflow"), 10204750080);
 }
 END_TEST
 

@@ -151,6 +151,9 @@ def test_operators():
 
 SMALL_UNET = ["--set", "image=16", "--set", "width=4", "--set", "depth=2", "--set", "classes=3"]
 
+SMALL_COSMOFLOW = ["--set", "image=13", "--set", "width=3", "--set", "layers=3", "--set", "fc1=9",
+                   "--set", "fc2=7"]
+
 # Seeds for which no relu and no maximum is so near to turning (see "nearest
 # choice" in reference.py) that float32 could decide otherwise than float64.
 NETWORKS = {
@@ -174,6 +177,7 @@ NETWORKS = {
                                          "decoder=upsample", "--set", "image=21"]),
     "unet as published": (1, ["unet", "--batch", "2", *SMALL_UNET, "--set", "norm=none",
                               "--set", "padding=valid", "--set", "image=44"]),
+    "cosmoflow": (1, ["cosmoflow", "--batch", "3", *SMALL_COSMOFLOW]),
     "alexnet for 224x224": (1, ["alexnet", "--batch", "2", "--set", "dropout=0"]),
 }
 
@@ -396,6 +400,8 @@ def test_split():
                                              "--set", "fc1=45", "--set", "fc2=31"],
                     [(3, 4), (4, 5)])
     split_at_random("unet", 3, ["unet", "--batch", "4", *SMALL_UNET], [(2, 1), (3, 2), (4, 3)])
+    split_at_random("cosmoflow", 3, ["cosmoflow", "--batch", "4", *SMALL_COSMOFLOW],
+                    [(2, 1), (3, 2), (4, 3)])
     split_at_random("rnn", 3, ["rnn", "--batch", "5", "--set", "steps=4", "--set", "hidden=9",
                                "--set", "features=5", "--set", "layers=2"], [(2, 1), (4, 2)])
     split_at_random("lstm", 3, ["rnn", "--batch", "5", "--set", "steps=3", "--set", "hidden=6",
