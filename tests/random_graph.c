@@ -635,8 +635,8 @@ static void add_any(struct maker *m)
 			add_pool, add_resize, add_response, add_elementwise, add_elementwise,
 			add_linear, add_reshape, add_tied, add_binary, add_slice, add_split,
 			add_transpose, add_unary, add_reduce, add_matmul, add_softmax, add_norm,
-			add_norm, random_move, random_move, random_sequence, random_attention,
-			random_attention, add_join, add_join};
+			add_norm, random_move, random_move, random_sequence, random_route,
+			random_attention, random_attention, add_join, add_join};
 
 	makers[ff_random_below(m->r, sizeof(makers) / sizeof(makers[0]))](m);
 }

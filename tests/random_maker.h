@@ -47,5 +47,7 @@ void random_attention(struct maker *m);
 
 /* random_sequences.c: recurrences. */
 void random_sequence(struct maker *m);
+/* What experts get of scores. */
+void random_route(struct maker *m);
 
 #endif

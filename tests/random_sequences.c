@@ -1,4 +1,5 @@
-/* Random recurrences.  SPDX-License-Identifier: Apache-2.0 */
+/* Random recurrences, and sequences whose steps go to experts.  SPDX-License-Identifier: Apache-2.0
+ */
 #include "random_maker.h"
 
 static int32_t between(struct maker *m, int32_t lo, int32_t hi)
@@ -70,4 +71,26 @@ void random_sequence(struct maker *m)
 	m->value[m->n] = *first;
 	m->value[m->n].shape[1] = 1;
 	m->value[m->n++].node = FF_PORT(first->node, 1);
+}
+
+/* Scores as experts get them.  Nothing but this reads which they are: that has no gradient. */
+void random_route(struct maker *m)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_ROUTE), product = ff_attrs_preset(FF_OP_MATMUL);
+	int32_t experts = between(m, 1, 4);
+	const struct value *scores = add_features(m, add_sequence(m), experts), *in[2];
+	struct value out = *scores, mask;
+
+	scores = random_add(m, FF_OP_SIGMOID, NULL, &scores, 1, scores);
+	a.route.choices = between(m, 1, experts < 2 ? experts : 2);
+	a.route.capacity = between(m, 1, 3);
+	out.shape[2] = experts * a.route.capacity;
+	mask = *random_add(m, FF_OP_ROUTE, &a, &scores, 1, &out);
+	m->n--;
+	in[0] = &mask;
+	in[1] = scores;
+	out.shape[1] = out.shape[2];
+	out.shape[2] = experts;
+	product.matmul.transpose_a = 1;
+	random_add(m, FF_OP_MATMUL, &product, in, 2, &out);
 }

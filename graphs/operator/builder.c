@@ -410,6 +410,23 @@ static int check_uses(struct ff_builder *b, struct ff_graph *g)
 	return FF_OK;
 }
 
+/* Where one is wanted, somebody brings it. */
+static int check_gradients(struct ff_builder *b, struct ff_graph *g)
+{
+	for (uint32_t k = 0; k < g->n_values; k++) {
+		const struct ff_value *v = &g->values[k];
+		bool comes = !v->needs_grad || !v->n_uses;
+
+		for (uint32_t i = 0; i < v->n_uses; i++)
+			comes = comes || ff_edge_needs_grad(g, g->uses[v->first_use + i]);
+		if (!comes)
+			return FAIL(b, &b->nodes[v->producer],
+					"nothing that reads \"%s\" gives it a gradient",
+					g->nodes[v->producer].name);
+	}
+	return FF_OK;
+}
+
 /* Losses, everything else is used, and there is something to train. */
 static int check_ends(struct ff_builder *b, struct ff_graph *g)
 {
@@ -427,7 +444,7 @@ static int check_ends(struct ff_builder *b, struct ff_graph *g)
 		return FAIL(b, whole,
 				"there is no loss, expected a softmax_cross_entropy, mse or "
 				"bce_with_logits");
-	if (check_uses(b, g) < 0)
+	if (check_uses(b, g) < 0 || check_gradients(b, g) < 0)
 		return b->err.code;
 	if (!ff_graph_parameters(g))
 		return FAIL(b, whole, "there is nothing to train, expected a node with weights");

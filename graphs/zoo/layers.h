@@ -39,6 +39,7 @@
 	X(bert)                                                                                    \
 	X(bert_large)                                                                              \
 	X(llama)                                                                                   \
+	X(moe)                                                                                     \
 	X(vit_b16)
 
 #define FF_ZOO_ROW(name) extern const struct ff_zoo_row ff_zoo_##name;

@@ -1,9 +1,13 @@
 /* Transformers (Vaswani et al., "Attention Is All You Need", 2017): gpt2 and its larger sizes
  * (Radford et al., 2019), bert (Devlin et al., 2019), llama (Touvron et al., 2023), vit_b16
- * (Dosovitskiy et al., 2021).  Queries, keys and values have a layer each, so that those and
- * attention are cut along the heads alike; none has dropout.  SPDX-License-Identifier: Apache-2.0
+ * (Dosovitskiy et al., 2021), moe, Mixtral's sizes (Jiang et al., "Mixtral of Experts", 2024) with
+ * slots as GShard has them (Lepikhin et al., 2021).  Queries, keys and values have a layer each, so
+ * that those and attention are cut along the heads alike; none has dropout.
+ * SPDX-License-Identifier: Apache-2.0
  */
 #include "layers.h"
+
+#define MAX_EXPERTS 256
 
 /* What the blocks of a network have in common. */
 struct blocks {
@@ -11,7 +15,9 @@ struct blocks {
 	int32_t width, heads, key_heads, hidden;
 	bool causal, bias, rms, rotary; /* rotary: gated by silu, too */
 	int32_t gelu;                   /* its form: 0 by the error function, 1 by tanh */
-	double epsilon;
+	double epsilon, base;           /* of rotary positions; 0: as the operator has it */
+	int32_t experts, choices,
+			capacity; /* of layers behind attention; no experts: one for all */
 };
 
 /* ---- layers ---- */
@@ -45,6 +51,8 @@ static uint32_t turn(const struct blocks *b, const char *name, uint32_t in)
 	union ff_attrs a = ff_attrs_preset(FF_OP_ROPE);
 
 	a.rope.head_dim = b->width / b->heads;
+	if (b->base > 0)
+		a.rope.base = b->base;
 	return b->rotary ? add_one(b, FF_OP_ROPE, name, &a, in) : in;
 }
 
@@ -118,6 +126,99 @@ static uint32_t feed(const struct blocks *b, const char *p, uint32_t in)
 	return linear(b, ff_layer_name("%s.down", p).text, x, b->width);
 }
 
+/* ---- experts ---- */
+
+static uint32_t product(const struct blocks *b, const char *name, uint32_t left, uint32_t right,
+		bool transposed)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_MATMUL);
+	uint32_t in[2] = {left, right};
+
+	a.matmul.transpose_a = transposed;
+	return ff_builder_add(b->n->builder, FF_OP_MATMUL, name, &a, in, 2);
+}
+
+/* Every expert's layer over its slots: a group of channels each. */
+static uint32_t each(const struct blocks *b, const char *name, uint32_t in, int32_t features)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_CONV1D);
+
+	a.conv.out_channels = b->experts * features;
+	a.conv.kernel[0] = 1;
+	a.conv.groups = b->experts;
+	a.conv.bias = 0;
+	return add_one(b, FF_OP_CONV1D, name, &a, in);
+}
+
+/* Of slots [batch, capacity experts, width] what the experts make, in their place. */
+static uint32_t add_experts(const struct blocks *b, const char *p, uint32_t x)
+{
+	union ff_attrs wide = {.reshape = {3, {0, b->capacity, -1}}};
+	union ff_attrs slots = {.reshape = {3, {0, b->capacity * b->experts, b->width}}};
+	union ff_attrs turned = {.transpose = {3, {0, 2, 1}}};
+	uint32_t gate;
+
+	x = add_one(b, FF_OP_RESHAPE, ff_layer_name("%s.slots", p).text, &wide, x);
+	x = add_one(b, FF_OP_TRANSPOSE, ff_layer_name("%s.lanes", p).text, &turned, x);
+	gate = each(b, ff_layer_name("%s.gate", p).text, x, b->hidden);
+	gate = add_one(b, FF_OP_SILU, ff_layer_name("%s.silu", p).text, NULL, gate);
+	x = each(b, ff_layer_name("%s.up", p).text, x, b->hidden);
+	x = ff_layer_mul(b->n, ff_layer_name("%s.gated", p).text, gate, x);
+	x = each(b, ff_layer_name("%s.down", p).text, x, b->width);
+	x = add_one(b, FF_OP_TRANSPOSE, ff_layer_name("%s.back", p).text, &turned, x);
+	return add_one(b, FF_OP_RESHAPE, ff_layer_name("%s.results", p).text, &slots, x);
+}
+
+/* Of every slot the score that its place gives its expert: [batch, capacity experts, 1]. */
+static uint32_t add_shares(const struct blocks *b, const char *p, uint32_t mask, uint32_t scores)
+{
+	int32_t n = b->experts, capacity = b->capacity;
+	union ff_attrs square = {.reshape = {4, {0, capacity, n, n}}};
+	union ff_attrs line = {.reshape = {3, {0, capacity * n, 1}}};
+	union ff_attrs own = {.constant = {.rank = 4, .shape = {b->n->batch, 1, n, n}}};
+	union ff_attrs sum = ff_attrs_preset(FF_OP_REDUCE_SUM);
+	double runs[4 * MAX_EXPERTS] = {1, 1}; /* of a matrix: ones along the diagonal */
+	uint32_t x = product(b, ff_layer_name("%s.scored", p).text, mask, scores, true);
+
+	own.constant.runs = (struct ff_numbers){4 * n - 2, runs};
+	for (int32_t i = 1; i < n; i++) {
+		runs[4 * i - 2] = n;
+		runs[4 * i] = runs[4 * i + 1] = 1;
+	}
+	sum.reduce.n_axes = 1;
+	sum.reduce.axis[0] = 3;
+	x = add_one(b, FF_OP_RESHAPE, ff_layer_name("%s.scored.by", p).text, &square, x);
+	x = ff_layer_mul(b->n, ff_layer_name("%s.scored.own", p).text, x,
+			ff_builder_add(b->n->builder, FF_OP_CONSTANT_OF,
+					ff_layer_name("%s.own", p).text, &own, NULL, 0));
+	x = add_one(b, FF_OP_REDUCE_SUM, ff_layer_name("%s.share", p).text, &sum, x);
+	return add_one(b, FF_OP_RESHAPE, ff_layer_name("%s.shares", p).text, &line, x);
+}
+
+/* Places go to their experts' slots and results come back, weighed by the scores of those that
+ * took the place; a place that no expert took gets nothing. */
+static uint32_t feed_experts(const struct blocks *b, const char *p, uint32_t in)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_LINEAR), least = ff_attrs_preset(FF_OP_CLIP);
+	union ff_attrs last = {.softmax = {2}}, route = {.route = {b->choices, b->capacity}};
+	uint32_t mask, scores, shares, x, both[2];
+
+	a.linear.out_features = b->experts;
+	a.linear.bias = 0;
+	least.unary.a = 1e-9;
+	x = add_one(b, FF_OP_LINEAR, ff_layer_name("%s.router", p).text, &a, in);
+	scores = add_one(b, FF_OP_SOFTMAX, ff_layer_name("%s.scores", p).text, &last, x);
+	mask = add_one(b, FF_OP_ROUTE, ff_layer_name("%s.route", p).text, &route, scores);
+	shares = add_shares(b, p, mask, scores);
+	x = add_experts(b, p, product(b, ff_layer_name("%s.taken", p).text, mask, in, true));
+	x = ff_layer_mul(b->n, ff_layer_name("%s.weighed", p).text, x, shares);
+	both[0] = product(b, ff_layer_name("%s.joined", p).text, mask, x, false);
+	x = product(b, ff_layer_name("%s.sum", p).text, mask, shares, false);
+	both[1] = add_one(b, FF_OP_CLIP, ff_layer_name("%s.some", p).text, &least, x);
+	return ff_builder_add(
+			b->n->builder, FF_OP_DIV, ff_layer_name("%s.mean", p).text, NULL, both, 2);
+}
+
 /* Norms before attention and layers. */
 static uint32_t block_before(const struct blocks *b, int32_t i, uint32_t in)
 {
@@ -127,7 +228,7 @@ static uint32_t block_before(const struct blocks *b, int32_t i, uint32_t in)
 	x = attend(b, ff_layer_name("%s.attention", p.text).text, x);
 	in = ff_layer_add(b->n, ff_layer_name("%s.add1", p.text).text, in, x);
 	x = norm(b, ff_layer_name("%s.norm2", p.text).text, in);
-	x = feed(b, ff_layer_name("%s.mlp", p.text).text, x);
+	x = (b->experts ? feed_experts : feed)(b, ff_layer_name("%s.mlp", p.text).text, x);
 	return ff_layer_add(b->n, ff_layer_name("%s.add2", p.text).text, in, x);
 }
 
@@ -247,6 +348,19 @@ static const struct ff_zoo_param llama_params[] = {SIZES(32, 4096, 32, 4096, 320
 		SIZE("key_heads", "heads of keys and values", 32),
 		SIZE("hidden", "features of the gated layer", 11008)};
 
+/* From words to the next ones at every place. */
+static void add_words(const struct blocks *b)
+{
+	const int32_t *v = b->n->value;
+	uint32_t x = embed(b, "embed", ff_layer_ids(b->n, "data", v[SEQUENCE], v[VOCABULARY]),
+			v[VOCABULARY]);
+
+	for (int32_t i = 0; i < v[LAYERS]; i++)
+		x = block_before(b, i, x);
+	x = words(b, "logits", norm(b, "norm", x), v[VOCABULARY], NULL, false);
+	ff_layer_classify_places(b->n, x, v[SEQUENCE], v[VOCABULARY]);
+}
+
 static void build_llama(const struct ff_zoo_net *n)
 {
 	const int32_t *v = n->value;
@@ -259,17 +373,48 @@ static void build_llama(const struct ff_zoo_net *n)
 			.rms = true,
 			.rotary = true,
 			.epsilon = 1e-5};
-	uint32_t x = embed(&b, "embed", ff_layer_ids(n, "data", v[SEQUENCE], v[VOCABULARY]),
-			v[VOCABULARY]);
 
-	for (int32_t i = 0; i < v[LAYERS]; i++)
-		x = block_before(&b, i, x);
-	x = words(&b, "logits", norm(&b, "norm", x), v[VOCABULARY], NULL, false);
-	ff_layer_classify_places(n, x, v[SEQUENCE], v[VOCABULARY]);
+	add_words(&b);
 }
 
 const struct ff_zoo_row ff_zoo_llama = {"llama", "LLaMA 2, 7B: rotary, gated, RMS norms", 1,
 		llama_params, FF_ZOO_COUNT(llama_params), build_llama};
+
+enum { EXPERTS = HIDDEN + 1, CHOICES, CAPACITY };
+static const struct ff_zoo_param moe_params[] = {SIZES(32, 4096, 32, 4096, 32000),
+		SIZE("key_heads", "heads of keys and values", 8),
+		SIZE("hidden", "features of an expert's gated layer", 14336),
+		{"experts", "experts of a block", 1, MAX_EXPERTS, 8, NULL},
+		{"choices", "experts that a place goes to", 1, MAX_EXPERTS, 2, NULL},
+		{"capacity",
+				"slots, in hundredths of those that all would need if each had its "
+				"share",
+				1, 100 * MAX_EXPERTS, 125, NULL}};
+
+static void build_moe(const struct ff_zoo_net *n)
+{
+	const int32_t *v = n->value;
+	int64_t all = 100 * (int64_t)v[EXPERTS];
+	int64_t slots = ((int64_t)v[SEQUENCE] * v[CHOICES] * v[CAPACITY] + all - 1) / all;
+	const struct blocks b = {.n = n,
+			.width = v[WIDTH],
+			.heads = v[HEADS],
+			.key_heads = v[KEY_HEADS],
+			.hidden = v[HIDDEN],
+			.causal = true,
+			.rms = true,
+			.rotary = true,
+			.epsilon = 1e-5,
+			.base = 1e6,
+			.experts = v[EXPERTS],
+			.choices = v[CHOICES],
+			.capacity = (int32_t)(slots < v[SEQUENCE] ? slots : v[SEQUENCE])};
+
+	add_words(&b);
+}
+
+const struct ff_zoo_row ff_zoo_moe = {"moe", "mixture of experts, Mixtral 8x7B's sizes", 8,
+		moe_params, FF_ZOO_COUNT(moe_params), build_moe};
 
 enum { VIT_LAYERS, VIT_WIDTH, VIT_HEADS, VIT_IMAGE, VIT_PATCH, VIT_CHANNELS, VIT_CLASSES };
 static const struct ff_zoo_param vit_params[] = {

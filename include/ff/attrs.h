@@ -123,6 +123,9 @@ struct ff_norm_attrs {
 struct ff_recurrent_attrs {
 	int32_t bias, reverse, cell;
 };
+struct ff_route_attrs {
+	int32_t choices, capacity; /* of a place; of an expert: places of a sample */
+};
 /* Of losses those that they have; `weight` every one. */
 struct ff_loss_attrs {
 	double weight, smoothing;
@@ -155,6 +158,7 @@ union ff_attrs {
 	struct ff_binary_attrs binary;
 	struct ff_norm_attrs norm;
 	struct ff_recurrent_attrs recurrent;
+	struct ff_route_attrs route;
 	struct ff_loss_attrs loss;
 };
 

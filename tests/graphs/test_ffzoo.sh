@@ -32,7 +32,7 @@ one_sentence() { # one line on standard error that has TEXT, nothing on standard
 check 'lenet' status 0 lenet
 check 'lenet is the golden file' cmp "$dir/out" "$golden/lenet.json"
 for net in mlp lenet alexnet branchnet vgg16 resnet50 resnet101 resnet152 resnext50_32x4d \
-	mobilenet_v2 googlenet inception_v3 densenet121 rnn rnnlm rnntc nmt lm dlrm gpt2 bert llama vit_b16; do
+	mobilenet_v2 googlenet inception_v3 densenet121 rnn rnnlm rnntc nmt lm dlrm gpt2 bert llama moe vit_b16; do
 	check "$net to a file" status 0 "$net" --batch 16 -o "$dir/1.json"
 	check "$net again" status 0 "$net" --batch 16 -o "$dir/2.json"
 	check "$net gives the same bytes" cmp "$dir/1.json" "$dir/2.json"
@@ -42,7 +42,7 @@ done
 check '--list' status 0 --list
 check '--list names alexnet' grep -q '^alexnet: ' "$dir/out"
 check '--list names densenet121' grep -q '^densenet121: ' "$dir/out"
-check '--list has no other networks' test "$(grep -c '^[^ ]' "$dir/out")" -eq 28
+check '--list has no other networks' test "$(grep -c '^[^ ]' "$dir/out")" -eq 29
 check 'in bfloat16' status 0 lenet --set dtype=bfloat16
 check 'says so' grep -q '^  "dtype": "bfloat16",' "$dir/out"
 check 'float32 is not said' status 0 lenet --set dtype=float32

@@ -99,6 +99,12 @@ static const struct bad nodes[] = {
 				"nodes[12]", "\"8\" is one loss more than 8"},
 		{GRAPH(X "," Y "," FLAT TAIL("f") "," NODE("w", "mse", "\"l\",\"y\"", "")),
 				"nodes[5]", "is int32, expected float32"},
+		{GRAPH(X "," Y "," FLAT "," FC("f") "," NODE(
+				 "q", "reshape", "\"l\"", ", \"shape\": [0, 1, -1]") "," NODE("o",
+				 "route", "\"q\"", ", \"capacity\": 1") "," NODE("v", "reshape",
+				 "\"o\"", ", \"shape\": [0, -1]") "," NODE("z",
+				 "softmax_cross_entropy", "\"v\",\"y\"", "")),
+				"nodes[4]", "nothing that reads \"q\" gives it a gradient"},
 		{GRAPH(X "," Y "," FLAT TAIL("f") "," NODE(
 				 "w", "softmax_cross_entropy", "\"l\",\"y\"", ",\"weight\":-1")),
 				"nodes[5].weight", "expected a number from 0"},

@@ -435,6 +435,46 @@ START_TEST(response)
 }
 END_TEST
 
+/* ---- route ---- */
+
+static void touch_sample(const struct probe *p, const int32_t *at, struct hulls *h)
+{
+	const struct ff_value *v[2] = {in_of(p, 0), out_of(p)};
+
+	for (int i = 0; i < 2; i++) {
+		int64_t last[3] = {at[0], v[i]->shape[1] - 1, v[i]->shape[2] - 1};
+
+		touch(i ? &h->out : &h->in[0], 3, (int64_t[]){at[0], 0, 0});
+		touch(i ? &h->out : &h->in[0], 3, last);
+	}
+}
+
+START_TEST(route)
+{
+	struct ff_random r = {.seed = ff_test_seed(2), .stream = 11};
+
+	for (int round = 0; round < ROUNDS; round++) {
+		union ff_attrs a = ff_attrs_preset(FF_OP_ROUTE);
+		struct shape in = {3, {draw(&r, 1, 5), draw(&r, 1, 9), draw(&r, 1, 6)}};
+		struct probe p;
+
+		a.route.choices = draw(&r, 1, in.size[2] + 1);
+		a.route.capacity = draw(&r, 1, 4);
+		probe_open(&p, FF_OP_ROUTE, &a, &in, 1);
+		if (a.route.choices > in.size[2]) {
+			ck_assert_ptr_nonnull(strstr(p.err.text, "choices of"));
+		} else {
+			ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
+			check_node(&p);
+			ck_assert_int_eq(out_of(&p)->shape[2], a.route.capacity * in.size[2]);
+			ck_assert(!out_of(&p)->needs_grad);
+			check_regions(&r, &p, touch_sample);
+		}
+		probe_close(&p);
+	}
+}
+END_TEST
+
 /* A window of more places than a byte counts. */
 START_TEST(wide_pool2d)
 {
@@ -867,6 +907,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(c, pool, 0, FF_MAX_SPATIAL);
 	tcase_add_loop_test(c, resize, 0, 2);
 	tcase_add_test(c, response);
+	tcase_add_test(c, route);
 	tcase_add_test(c, wide_pool2d);
 	tcase_add_test(c, linear);
 	tcase_add_test(c, elementwise);

@@ -156,6 +156,14 @@ START_TEST(parameters)
 					{"layers=1", "width=8", "heads=4", "key_heads=2",
 							"hidden=6", "vocabulary=10"},
 					2 * 10 * 8 + 8 * (8 + 4 + 4 + 8) + 3 * 8 * 6 + 3 * 8, 2},
+			/* as published */
+			{"moe", 0, {NULL}, 46702792704, 8},
+			{"moe", 2,
+					{"layers=1", "width=8", "heads=4", "key_heads=2",
+							"hidden=6", "vocabulary=10"},
+					2 * 10 * 8 + 8 * (8 + 4 + 4 + 8) + 8 * 8 + 8 * 3 * 8 * 6 +
+							3 * 8,
+					2},
 			{"vit_b16", 0, {NULL}, 86567656, 32},
 			{"lm", 0, {NULL}, 2560000 + 512 * 2049 + 10000 * 513, 64},
 			{"lm", 2, {"tie=yes"}, 2560000 + 512 * 2049 + 256 * 513 + 10000, 2},
@@ -241,6 +249,23 @@ static int64_t flops_of(const char *net, const char *form)
 	ff_arena_finish(&a);
 	return sum;
 }
+
+/* What experts do to their slots: 5120 places, 2 choices, 125 %. */
+START_TEST(experts)
+{
+	struct ff_arena a;
+	struct ff_graph g;
+	int64_t sum = 0;
+
+	ff_arena_init(&a);
+	build(&(struct zoo_case){"moe", 1, {"layers=1", "sequence=5120"}, 0, 1}, &a, &g);
+	for (uint32_t i = 0; i < g.n_nodes; i++)
+		if (g.nodes[i].op == FF_OP_CONV1D)
+			sum += g.nodes[i].flops_forward;
+	ck_assert_int_eq(sum, 2 * 3 * (int64_t)4096 * 14336 * 5120 * 2 * 5 / 4);
+	ff_arena_finish(&a);
+}
+END_TEST
 
 /* A product 2 a weight, a bias 1, and what a cell does to a number of a gate 6. */
 START_TEST(recurrences)
@@ -366,6 +391,7 @@ static Suite *suite(void)
 	tcase_add_test(c, parameters);
 	tcase_add_test(c, flops);
 	tcase_add_test(c, recurrences);
+	tcase_add_test(c, experts);
 	tcase_add_test(c, branches);
 	tcase_add_test(c, sizes);
 	tcase_add_test(c, bad);

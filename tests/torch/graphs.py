@@ -524,6 +524,21 @@ def recurrences():
     return g.finish()
 
 
+def routes():
+    """Places to experts, with slots for all and for some; results, and scores, as slots have them."""
+    g = Graph("routes", [5, 3, 5, 4])
+    for name, experts, attrs in (("first", 3, {"capacity": 6}), ("second", 4, {"choices": 2, "capacity": 4}),
+                                 ("few", 3, {"choices": 2, "capacity": 1})):
+        x = g.add(f"{name}.places", "reshape", g.front(f"{name}.x", 6), shape=[0, 6, -1])
+        scores = g.add(f"{name}.in", "linear", x, out_features=experts)
+        scores = g.add(f"{name}.scores", "softmax", scores, axis=2)
+        mask = g.add(f"{name}.op", "route", scores, **attrs)
+        taken = [g.add(f"{name}.{what}", "matmul", mask, of, transpose_a=True)
+                 for what, of in (("taken", x), ("shares", scores))]
+        g.head(name, g.add(f"{name}.both", "concat", *taken, axis=2))
+    return g.finish()
+
+
 def attention():
     """Rows that look at each other, or at others."""
     g = Graph("attention", [4, 1, 12, 12])
@@ -758,7 +773,7 @@ def dims(node, shape, depth):
     if op == "matmul":
         middle = [f"axis{i}" for i in range(1, rank - 2)]
         return list(zip(["sample", *middle, "row", "column", "inner"], [*shape, depth]))
-    if op in ("rnn", "lstm", "gru"):
+    if op in ("rnn", "lstm", "gru", "route"):
         return [("sample", shape[0])]
     if op.startswith("reduce_"):  # whose samples and, where they stay, other axes keep their names
         return [("sample", shape[0])] + [

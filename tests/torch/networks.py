@@ -3,6 +3,9 @@
 import torch
 import torch.nn.functional as F
 
+from reference import route
+from transformers import ahead, rms, turned
+
 WORDS = ["--batch", "5", "--set", "steps=5", "--set", "hidden=6", "--set", "vocabulary=19"]
 
 
@@ -55,6 +58,37 @@ def dlrm(w, data, labels, **ids):
     return F.cross_entropy(linear(w, "click", layers("top", torch.cat([x, pairs], 1))), labels)
 
 
+def experts(w, p, x):
+    """Of the experts that took a place the mean, by its scores; every expert sees every place."""
+    scores = torch.softmax(linear(w, f"{p}.router", x), 2)
+    n = scores.shape[2]
+    took = route(None, {"choices": 2, "capacity": 4}, scores).unflatten(2, (-1, n)).sum(2)
+    made = []
+    for e in range(n):
+        gate, up, down = (w[f"{p}.{name}.weight"].unflatten(0, (n, -1))[e, :, :, 0]
+                          for name in ("gate", "up", "down"))
+        made.append(F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down))
+    share = took * scores
+    share = share / share.sum(2, keepdim=True).clamp(min=1e-9)
+    return (torch.stack(made, 2) * share[..., None]).sum(2)
+
+
+def moe(w, data, labels):
+    x = F.embedding(data, w["embed.weight"])
+    for i in range(2):
+        p = f"block{i}"
+        y = rms(w, f"{p}.norm1", x)
+        q, k, v = (linear(w, f"{p}.attention.{name}", y).unflatten(2, (-1, 6)).transpose(1, 2)
+                   for name in ("query", "key", "value"))
+        k, v = (y.repeat_interleave(2, 1) for y in (turned(k, 1e6), v))
+        scores = turned(q, 1e6) @ k.mT / 6 ** 0.5 + ahead(7)
+        y = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+        x = x + linear(w, f"{p}.attention.out", y)
+        x = x + experts(w, f"{p}.mlp", rms(w, f"{p}.norm2", x))
+    x = linear(w, "logits", rms(w, "norm", x))
+    return F.cross_entropy(x.flatten(0, 1), labels.flatten())
+
+
 # By network of the zoo: as a module, and toy sizes.
 NETS = [
     ("rnnlm", rnnlm, [*WORDS, "--set", "layers=2"]),
@@ -64,5 +98,9 @@ NETS = [
     ("rnntc", rnntc, [*WORDS, "--set", "layers=2", "--set", "classes=4", "--set", "form=cells"]),
     ("nmt", nmt, [*WORDS, "--set", "layers=2", "--set", "pieces=2"]),
     ("nmt", nmt, [*WORDS, "--set", "layers=1", "--set", "form=cells"]),
+    # 4 slots for each of 3 experts: some places get one expert, some none
+    ("moe", moe, ["--batch", "4", "--set", "layers=2", "--set", "width=24", "--set", "heads=4",
+                  "--set", "key_heads=2", "--set", "hidden=10", "--set", "sequence=7",
+                  "--set", "vocabulary=23", "--set", "experts=3", "--set", "capacity=80"]),
     ("dlrm", dlrm, ["--batch", "6", "--set", "tables=4", "--set", "rows=9", "--set", "features=5"]),
 ]

@@ -441,6 +441,21 @@ def recurrence(net, node, x, *states):
     return (y, cell.transpose(0, 1)) if node.get("cell") else y
 
 
+def route(net, node, x):
+    """Of each place a row with a one for each slot that it got."""
+    capacity, experts = node["capacity"], x.shape[2]
+    y = x.new_zeros(*x.shape[:2], capacity * experts)
+    order = (-x.detach()).argsort(dim=2, stable=True)
+    for sample in range(len(x)):
+        taken = [0] * experts
+        for choice in range(node.get("choices", 1)):
+            for place, e in enumerate(order[sample, :, choice].tolist()):
+                if taken[e] < capacity:
+                    y[sample, place, taken[e] * experts + e] = 1
+                    taken[e] += 1
+    return y
+
+
 def affine(net, node):
     """Weight and bias of a norm, those that it has."""
     has = node.get("affine", True)
@@ -513,7 +528,7 @@ OPERATORS = {
     "transpose": lambda net, node, x: x.permute(node["perm"]),
     "layer_norm": layer_norm, "rms_norm": rms_norm, "group_norm": group_norm,
     "batch_norm": batch_norm,
-    "rnn": recurrence, "lstm": recurrence, "gru": recurrence,
+    "route": route, "rnn": recurrence, "lstm": recurrence, "gru": recurrence,
 }
 
 

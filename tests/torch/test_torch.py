@@ -125,7 +125,7 @@ def test_operators():
     test_philox()
     for make in (graphs.convolutions, graphs.transposed, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
-                 graphs.attention, graphs.recurrences, graphs.norms, graphs.losses):
+                 graphs.attention, graphs.recurrences, graphs.routes, graphs.norms, graphs.losses):
         graph = make()
         case = Case(graph["name"], 2).made(graph)
         # several steps: biases that are no longer zero, masks of later steps
@@ -412,10 +412,11 @@ def test_split():
                                    "--set", "tie=yes"], [(2, 1), (3, 2), (4, 3)])
     for make in (graphs.convolutions, graphs.transposed, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
-                 graphs.attention, graphs.recurrences, graphs.norms):
+                 graphs.attention, graphs.recurrences, graphs.routes, graphs.norms):
         split_by_sample(make())
     for make in (graphs.transposed, graphs.pools, graphs.spatial, graphs.functions, graphs.pads, graphs.broadcasts,
-                 graphs.reductions, graphs.products, graphs.attention, graphs.recurrences):
+                 graphs.reductions, graphs.products, graphs.attention, graphs.recurrences,
+                 graphs.routes):
         graph = make()
         split_at_random(graph["name"], 2, graph, [(2, 1), (3, 2), (4, 3)])
     split_at_random("norms", 2, graphs.norms(), [(2, 1), (3, 2), (4, 3), (4, 4)])

@@ -67,11 +67,11 @@ def rms(w, name, x):
     return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * w[f"{name}.weight"]
 
 
-def turned(x):
+def turned(x, base=10000):
     """Pairs half a head apart are complex numbers."""
     half = x.shape[-1] // 2
     angle = torch.outer(torch.arange(x.shape[2]).double(),
-                        1 / 10000 ** (torch.arange(half).double() / half))
+                        1 / base ** (torch.arange(half).double() / half))
     z = torch.complex(x[..., :half], x[..., half:]) * torch.polar(torch.ones_like(angle), angle)
     return torch.cat([z.real, z.imag], -1)
 

@@ -1,0 +1,25 @@
+/* Routing of a part: what kernels of both backends go by.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_RUNTIME_ROUTE_H
+#define FF_RUNTIME_ROUTE_H
+
+#include "ff/work.h"
+
+/* Places are a sample's.  Elements of the input are so far apart; the output lies sample, place,
+ * slot, expert. */
+struct ff_route {
+	int64_t samples, places, experts, choices, capacity;
+	int64_t sample, place, expert;
+};
+
+/* Whether expert i, which gets a, comes before expert j, which gets b. */
+#define FF_ROUTE_BEFORE(a, i, b, j) ((a) > (b) || ((a) == (b) && (i) < (j)))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+void ff_route_fill(const struct ff_work *w, struct ff_route *ret);
+#ifdef __cplusplus
+}
+#endif
+
+#endif
