@@ -119,6 +119,41 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 	return FF_OK;
 }
 
+/* Where the squares of all gradients are added up on a device; NULL where nothing is clipped. */
+static float *squares_at(const struct ff_executor *x, uint32_t device)
+{
+	const struct ff_bucket *b;
+
+	if (x->s->clip == FF_NONE)
+		return NULL;
+	b = &x->s->buckets[x->s->clip];
+	return (float *)(ff_address_bucket(x, x->s->clip, bucket_position(b, device)) + b->bytes);
+}
+
+static int bind_norm(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+		struct ff_error *err)
+{
+	const struct ff_bucket *b = &x->s->buckets[t->bucket];
+	uint32_t position = bucket_position(b, t->device);
+	struct ff_host *h = &x->host[x->host_of[t->device]];
+	int64_t first, end;
+
+	j->norm = ff_arena_alloc(&x->arena, sizeof(*j->norm));
+	if (!j->norm)
+		return ff_fail_memory(err);
+	ff_norm_share(b, position, &first, &end);
+	*j->norm = (struct ff_squares){
+			.gradient = (const float *)(ff_address_bucket(x, t->bucket, position) +
+						    b->bytes) +
+				    first,
+			.n = (size_t)(end - first),
+			.sum = squares_at(x, t->device),
+			.scratch = h->memory + x->s->workspace_offset[t->device],
+			.first = !h->normed};
+	h->normed = true;
+	return FF_OK;
+}
+
 /* The elements of a bucket from `first` to `end`, all of one group. */
 static struct ff_update update_of(const struct ff_executor *x, const struct ff_task *t,
 		int64_t first, int64_t end, uint32_t group)
@@ -131,7 +166,9 @@ static struct ff_update update_of(const struct ff_executor *x, const struct ff_t
 			.gradient = (const float *)(at + b->bytes) + first,
 			.rounded = rounded ? rounded + first : NULL,
 			.n = (size_t)(end - first),
-			.group = group};
+			.group = group,
+			.squares = squares_at(x, t->device),
+			.clip = (float)x->opt.clip};
 
 	for (uint32_t i = 0; i < x->s->optimizer->states; i++)
 		u.state[i] = (float *)(at + (2 + i) * b->bytes) + first;
@@ -197,6 +234,9 @@ static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_j
 	case FF_TASK_UPDATE:
 		j->stream = x->host[j->hosts[0]].compute;
 		return bind_update(x, t, j, err);
+	case FF_TASK_NORM:
+		j->stream = x->host[j->hosts[0]].compute;
+		return bind_norm(x, t, j, err);
 	case FF_TASK_MOVE:
 	case FF_TASK_SYNC:
 		j->stream = x->transfers;

@@ -15,6 +15,7 @@ struct ff_host {
 	int64_t bytes;
 	struct ff_stream *compute;
 	struct ff_event *turn; /* on it: a task is done that the next one waits for */
+	bool normed;           /* a task that adds up squares of gradients is bound */
 };
 
 struct ff_fill {
@@ -54,6 +55,7 @@ struct ff_job {
 	struct ff_transfer *transfer;
 	uint32_t n_updates; /* UPDATE: one for each group of parameters in the bucket */
 	struct ff_update *update;
+	struct ff_squares *norm; /* NORM */
 	uint32_t n_waits;
 	uint32_t *wait;        /* tasks on other streams */
 	struct ff_event *done; /* NULL: nobody waits */

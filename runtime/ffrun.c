@@ -109,6 +109,9 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 					"bias, norm (parameters of normalisations), patterns of "
 					"names; NAME is a setting or factor (of the rate); lists "
 					"by commas, later rules before earlier ones"},
+			{"--clip", FF_OPTION_REAL, &o->clip, "NORM",
+					"scale all gradients down where their global norm is "
+					"larger"},
 			{"--schedule", FF_OPTION_TEXT, &o->rates.schedule, "S",
 					"learning rate over the steps: constant, step or cosine"},
 			{"--step-size", FF_OPTION_COUNT, &o->rates.step_size, "N",
@@ -342,6 +345,7 @@ int main(int argc, char **argv)
 			.seed = 1,
 			.warmup = UINT64_MAX,
 			.tolerance = NAN,
+			.clip = NAN,
 	};
 	struct ff_error err = {0};
 	bool done = false;

@@ -69,6 +69,8 @@ static int issue(struct ff_executor *x, uint32_t task, struct ff_error *err)
 		return issue_compute(x, j, err);
 	case FF_TASK_UPDATE:
 		return issue_update(x, j, err);
+	case FF_TASK_NORM:
+		return x->b->squares(j->stream, j->norm, err);
 	case FF_TASK_MOVE:
 	case FF_TASK_SYNC:
 		return ff_transfer_issue(j->transfer, j->stream, err);

@@ -358,6 +358,11 @@ double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes
 			update_passes(o, type), (double)bytes));
 }
 
+double ff_price_norm(const struct ff_pricer *p, uint32_t device, int64_t bytes)
+{
+	return on_grid(line_us(p, p->graph, device, FF_RATE_COPY, 1, (double)bytes));
+}
+
 /* What the slowest device of `mv` takes for `bytes` at rate `k`. */
 static double local_us(const struct ff_pricer *p, const struct ff_graph *g,
 		const struct ff_move *mv, enum ff_rate_kind k, int64_t bytes)

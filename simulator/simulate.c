@@ -49,6 +49,10 @@ static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer 
 	case FF_TASK_UPDATE:
 		*us = ff_price_update(p, t->device, s->buckets[t->bucket].bytes);
 		return FF_OK;
+	case FF_TASK_NORM:
+		b = &s->buckets[t->bucket];
+		*us = ff_price_norm(p, t->device, b->bytes / b->n_devices);
+		return FF_OK;
 	default:
 		return work_us(s, t, p, us, err);
 	}

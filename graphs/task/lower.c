@@ -202,6 +202,11 @@ static void count_step(const struct ff_lowering *l, const struct ff_step *s, siz
 	}
 }
 
+static bool clips(const struct ff_lowering *l)
+{
+	return l->opt && l->opt->clip;
+}
+
 /* Room for every task and its clocks, counted from the program. */
 static int reserve(struct ff_lowering *l, struct ff_error *err)
 {
@@ -212,6 +217,10 @@ static int reserve(struct ff_lowering *l, struct ff_error *err)
 	for (uint32_t i = 0; i < l->g->n_nodes; i++)
 		if (ff_node_is_parameter(l->g, i)) /* in their buckets, and their gradients */
 			buffers += 2 * (size_t)l->node[i]->n_parts;
+	for (uint32_t i = 0; i < l->buckets.n_buckets && clips(l); i++) {
+		tasks += 1 + l->buckets.bucket[i].n_devices;
+		clocks += l->m->n_devices + (size_t)l->buckets.bucket[i].n_devices;
+	}
 	for (uint32_t i = 0; i < l->buckets.n_buckets; i++) {
 		tasks += 1 + l->buckets.bucket[i].n_devices;
 		clocks += 2 * (size_t)l->buckets.bucket[i].n_devices;
@@ -335,15 +344,39 @@ static void add_shards(struct ff_lowering *l, uint32_t bucket, const struct ff_b
 		}
 }
 
+/* The bucket of the gradients' norm, behind all others. */
+static int build_clip(struct ff_lowering *l, struct ff_error *err)
+{
+	struct ff_bucket *b = &l->r.buckets[l->r.n_buckets];
+	uint16_t *device = ff_arena_array(l->a, l->m->n_devices, sizeof(*device));
+	bool *updates = ff_arena_array(l->scratch, l->m->n_devices, sizeof(*updates));
+
+	if (!device || !updates)
+		return ff_fail_memory(err);
+	*b = (struct ff_bucket){.synced = true,
+			.device = device,
+			.first_shard = l->r.n_shards,
+			.bytes = ff_optimizer_align(l->g->dtype, 1)};
+	for (uint32_t i = 0; i < l->r.n_buckets; i++)
+		for (uint32_t d = 0; d < l->r.buckets[i].n_devices; d++)
+			updates[l->r.buckets[i].device[d]] = true;
+	for (uint32_t d = 0; d < l->m->n_devices; d++)
+		if (updates[d])
+			device[b->n_devices++] = (uint16_t)d;
+	l->r.clip = l->r.n_buckets++;
+	l->sync_task[l->r.clip] = FF_NONE;
+	return FF_OK;
+}
+
 /* Buckets and shards of the schedule from the bucketing. */
 static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 {
 	const struct ff_bucketing *b = &l->buckets;
 
 	l->r.n_buckets = b->n_buckets;
-	l->r.buckets = ff_arena_array(l->a, b->n_buckets, sizeof(*l->r.buckets));
+	l->r.buckets = ff_arena_array(l->a, b->n_buckets + 1, sizeof(*l->r.buckets));
 	l->r.shards = ff_arena_array(l->a, b->n_members, sizeof(*l->r.shards));
-	l->sync_task = ff_arena_array(l->scratch, b->n_buckets, sizeof(*l->sync_task));
+	l->sync_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->sync_task));
 	if (!l->r.buckets || !l->r.shards || !l->sync_task)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < b->n_buckets; i++) {
@@ -358,7 +391,7 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 		add_shards(l, i, k);
 		l->r.buckets[i].n_shards = l->r.n_shards - l->r.buckets[i].first_shard;
 	}
-	return FF_OK;
+	return clips(l) ? build_clip(l, err) : FF_OK;
 }
 
 /* What operators keep has a buffer for good, the same in every micro-batch. */
@@ -485,8 +518,11 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 		const struct ff_lower_options *opt, struct ff_arena *a, struct ff_schedule *ret,
 		struct ff_error *err)
 {
-	struct ff_lowering l = {
-			.m = m, .s = s, .opt = opt, .a = a, .r = {.machine = m, .strategy = s}};
+	struct ff_lowering l = {.m = m,
+			.s = s,
+			.opt = opt,
+			.a = a,
+			.r = {.machine = m, .strategy = s, .clip = FF_NONE}};
 	struct ff_arena_mark mark;
 	struct ff_arena own;
 	int code;

@@ -70,6 +70,8 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 
 	mix(&h, s->graph->hash);
 	mix(&h, (uint64_t)s->optimizer->id << 32 | s->optimizer->states);
+	if (s->clip != FF_NONE)
+		mix(&h, s->clip);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 

@@ -510,8 +510,45 @@ static void emit_sync(struct ff_lowering *l, const struct ff_step *s, uint32_t b
 	l->r.network_bytes += 2 * (int64_t)(b->n_devices - 1) * b->bytes;
 }
 
+/* Of the one bucket that holds it, the norm of all gradients: shares of it, then their sum. */
+static void emit_norm(struct ff_lowering *l, const struct ff_step *s)
+{
+	const struct ff_bucket *all = &l->r.buckets[l->r.clip];
+	uint32_t first = l->r.n_tasks, end;
+
+	for (uint32_t i = 0; i < l->buckets.n_buckets; i++)
+		for (uint32_t d = 0; d < l->buckets.bucket[i].n_devices; d++) {
+			struct ff_task *t = task_begin(l, FF_TASK_NORM, s);
+
+			t->bucket = i;
+			t->device = l->buckets.bucket[i].device[d];
+			if (l->r.workspace_bytes[t->device] < FF_NORM_SCRATCH)
+				l->r.workspace_bytes[t->device] = FF_NORM_SCRATCH;
+			occupy(l, ff_lane(l->m, FF_LANE_COMPUTE, t->device));
+			if (l->sync_task[i] != FF_NONE)
+				depend(l, l->sync_task[i]);
+			else
+				depend_on_members(l, i, t->device);
+			ff_clock_tick(l);
+		}
+	end = l->r.n_tasks;
+	l->sync_task[l->r.clip] = end - 1;
+	if (all->n_devices < 2)
+		return;
+	l->sync_task[l->r.clip] = end;
+	task_begin(l, FF_TASK_SYNC, s)->bucket = l->r.clip;
+	occupy_transfer(l, all->n_devices, all->device);
+	for (uint32_t i = first; i < end; i++)
+		depend(l, i);
+	ff_clock_tick(l);
+	l->r.network_bytes += 2 * (int64_t)(all->n_devices - 1) * all->bytes;
+}
+
 static void emit_updates(struct ff_lowering *l, const struct ff_step *s)
 {
+	if (l->r.clip != FF_NONE && l->buckets.n_buckets)
+		emit_norm(l, s);
+
 	for (uint32_t i = 0; i < l->buckets.n_buckets; i++)
 		for (uint32_t d = 0; d < l->buckets.bucket[i].n_devices; d++) {
 			struct ff_task *t = task_begin(l, FF_TASK_UPDATE, s);
@@ -523,6 +560,8 @@ static void emit_updates(struct ff_lowering *l, const struct ff_step *s)
 				depend(l, l->sync_task[i]);
 			else
 				depend_on_members(l, i, t->device);
+			if (l->r.clip != FF_NONE)
+				depend(l, l->sync_task[l->r.clip]);
 			ff_clock_tick(l);
 		}
 }

@@ -38,6 +38,9 @@ void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t
 	case FF_TASK_UPDATE:
 		snprintf(buf, size, "update bucket %u", t->bucket);
 		break;
+	case FF_TASK_NORM:
+		snprintf(buf, size, "norm bucket %u", t->bucket);
+		break;
 	default:
 		snprintf(buf, size, "%s %s%s", s->graph->nodes[t->node].name, phase_name(t), micro);
 	}
@@ -54,6 +57,8 @@ static const char *kind_name(const struct ff_task *t)
 		return "sync";
 	case FF_TASK_UPDATE:
 		return "update";
+	case FF_TASK_NORM:
+		return "norm";
 	default:
 		return ff_move_name(t->move->kind);
 	}
@@ -91,7 +96,7 @@ static void write_args(const struct ff_schedule *s, uint32_t task, struct ff_out
 	ff_out_object(o, "args");
 	ff_out_int(o, "task", task);
 	ff_out_string(o, "kind", kind_name(t));
-	if (t->kind == FF_TASK_SYNC || t->kind == FF_TASK_UPDATE) {
+	if (t->kind == FF_TASK_SYNC || t->kind == FF_TASK_UPDATE || t->kind == FF_TASK_NORM) {
 		ff_out_int(o, "bucket", t->bucket);
 		ff_out_int(o, "bytes", s->buckets[t->bucket].bytes);
 	} else {

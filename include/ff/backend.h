@@ -57,6 +57,19 @@ struct ff_update {
 	size_t n;
 	uint32_t group;                   /* of parameters */
 	const struct ff_figures *figures; /* NULL, or where the group's factors are, captured */
+	/* NULL, or where the sum of the squares of all gradients is, which are multiplied by what
+	 * makes its root `clip`, if it is larger. */
+	const float *squares;
+	float clip;
+};
+
+/* Adds the squares of `n` gradients to *sum, or, as the `first`, begins it with them. */
+struct ff_squares {
+	const float *gradient;
+	size_t n;
+	float *sum;
+	void *scratch; /* FF_NORM_SCRATCH bytes, multiple of 64 */
+	bool first;
 };
 
 /* What figures measured on a device depend on. */
@@ -120,6 +133,7 @@ struct ff_backend {
 			struct ff_error *err);
 	/* `u` is copied. */
 	int (*update)(struct ff_stream *s, const struct ff_update *u, struct ff_error *err);
+	int (*squares)(struct ff_stream *s, const struct ff_squares *n, struct ff_error *err);
 	/* Prepares a kernel for `w` (copied as needed). */
 	int (*kernel)(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
 			struct ff_error *err);

@@ -20,6 +20,7 @@ struct ff_executor_options {
 	uint64_t seed;           /* initial weights and dropout */
 	struct ff_groups groups; /* of parameters: settings of the schedule's optimizer */
 	bool keep_gradients;     /* no updates: weights stay as they were */
+	double clip; /* where the schedule clips gradients: what their norm is at most */
 	enum ff_prefetching prefetch;
 };
 

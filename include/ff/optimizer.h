@@ -72,7 +72,11 @@ union ff_factors {
 };
 
 #define FF_MAX_STATES 2
-#define FF_MAX_GROUPS 16 /* of parameters (ff/groups.h) */
+/* What gradients of that norm are multiplied by, as torch.nn.utils.clip_grad_norm_ has it; NaN
+ * stays NaN. */
+#define FF_CLIP_SCALE(clip, norm) ((clip) / ((norm) + 1e-6f) > 1 ? 1 : (clip) / ((norm) + 1e-6f))
+#define FF_NORM_SCRATCH 8192 /* bytes that the kernel of a gradients' norm needs */
+#define FF_MAX_GROUPS 16     /* of parameters (ff/groups.h) */
 
 struct ff_optimizer {
 	enum ff_optimizer_id id;

@@ -30,7 +30,16 @@ struct ff_bucket {
 	const int64_t *offset; /* n_devices: of its arrays, one behind the other */
 };
 
-enum ff_task_kind { FF_TASK_FORWARD, FF_TASK_BACKWARD, FF_TASK_MOVE, FF_TASK_SYNC, FF_TASK_UPDATE };
+enum ff_task_kind {
+	FF_TASK_FORWARD,
+	FF_TASK_BACKWARD,
+	FF_TASK_MOVE,
+	FF_TASK_SYNC,
+	FF_TASK_UPDATE,
+	/* The squares of the gradients in a bucket, added up: of each of its devices, which have
+	 * the same elements, a share that no other takes (ff_norm_share). */
+	FF_TASK_NORM,
+};
 
 struct ff_task {
 	enum ff_task_kind kind;
@@ -39,9 +48,9 @@ struct ff_task {
 	uint32_t micro;  /* micro-batch: compute and MOVE */
 	uint32_t node;   /* compute; MOVE: the consumer */
 	uint32_t part;   /* compute */
-	uint32_t device; /* compute and UPDATE */
+	uint32_t device; /* compute, UPDATE and NORM */
 	uint32_t edge;   /* MOVE */
-	uint32_t bucket; /* SYNC, UPDATE */
+	uint32_t bucket; /* SYNC, UPDATE, NORM */
 	const struct ff_move *move;
 	uint32_t stage; /* MOVE: first of n_devices buffers (FF_NONE where no stage) */
 	uint32_t first_lane, n_lanes; /* ff_schedule.lanes */
@@ -71,6 +80,11 @@ struct ff_schedule {
 	uint32_t *lanes, *deps;
 	struct ff_buffer *buffers;
 	struct ff_bucket *buckets;
+	/* Where gradients are clipped by their global norm: the last bucket, of all devices that
+	 * update something.  It has no shards; what its devices add up is the first of its
+	 * gradients, which its SYNC makes one and every UPDATE waits for.  FF_NONE: they are not.
+	 */
+	uint32_t clip;
 	struct ff_shard *shards;
 	const struct ff_config *config; /* by node: the strategy's, parameters resolved */
 	const bool *again;    /* by node: for backward its values are made, a parameter's brought,
@@ -91,6 +105,7 @@ struct ff_lower_options {
 	int64_t bucket_bytes;                 /* gradients all-reduced together; 0: 25 MiB */
 	const struct ff_optimizer *optimizer; /* NULL: the preset one */
 	const uint8_t *group;                 /* by node, a parameter's; NULL: all are of one */
+	bool clip;                            /* gradients by their global norm */
 	/* Scratch that a kernel needs; NULL: none. */
 	int64_t (*workspace)(void *ctx, const struct ff_work *w);
 	void *ctx;
@@ -106,6 +121,16 @@ struct ff_lower_options {
 int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct ff_strategy *s,
 		const struct ff_lower_options *opt, struct ff_arena *a, struct ff_schedule *ret,
 		struct ff_error *err);
+
+/* Of a bucket's elements those whose squares its device number `position` adds up. */
+static inline void ff_norm_share(
+		const struct ff_bucket *b, uint32_t position, int64_t *first, int64_t *end)
+{
+	int64_t n = b->bytes / FF_F32_BYTES;
+
+	*first = n * position / b->n_devices;
+	*end = n * (position + 1) / b->n_devices;
+}
 
 /* The devices that take part in a task, ascending; `one` has room for the one of a task
  * that is on one. */

@@ -229,6 +229,20 @@ static int cpu_update(struct ff_stream *s, const struct ff_update *u, struct ff_
 	return ff_stream_push(s, run_update, &own, sizeof(own), err);
 }
 
+static int run_norm(void *payload, struct ff_error *err)
+{
+	(void)err;
+	ff_cpu_squares(payload);
+	return FF_OK;
+}
+
+static int cpu_norm(struct ff_stream *s, const struct ff_squares *n, struct ff_error *err)
+{
+	struct ff_squares own = *n;
+
+	return ff_stream_push(s, run_norm, &own, sizeof(own), err);
+}
+
 struct kernel_job {
 	const struct ff_kernel *kernel;
 	struct ff_kernel_io io;
@@ -273,6 +287,7 @@ const struct ff_backend ff_backend_cpu = {
 		.copy = cpu_copy,
 		.fill = cpu_fill,
 		.update = cpu_update,
+		.squares = cpu_norm,
 		.kernel = ff_cpu_kernel,
 		.workspace = ff_cpu_workspace,
 		.run = cpu_run,

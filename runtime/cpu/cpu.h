@@ -27,5 +27,6 @@ int64_t ff_cpu_workspace(const struct ff_kernel *k);
 
 /* update.c: the kernel of the update's optimizer. */
 void ff_cpu_update(const struct ff_update *u);
+void ff_cpu_squares(const struct ff_squares *u);
 
 #endif

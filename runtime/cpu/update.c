@@ -6,12 +6,13 @@
 #include "kernel.h"
 #include "real.h"
 
-#define FF_CPU_UPDATE(e, row) void ff_cpu_##row##_update(const struct ff_update *u);
+/* `scale`: of the gradients. */
+#define FF_CPU_UPDATE(e, row) void ff_cpu_##row##_update(const struct ff_update *u, float scale);
 FF_OPTIMIZERS(FF_CPU_UPDATE)
 #undef FF_CPU_UPDATE
 
 /* Each for elements that one thread takes. */
-typedef void (*ff_update_kernel)(const struct ff_update *u);
+typedef void (*ff_update_kernel)(const struct ff_update *u, float scale);
 
 static const ff_update_kernel kernels[FF_OPTIMIZER_COUNT] = {
 #define FF_CPU_ROW(e, row) [e] = ff_cpu_##row##_update,
@@ -45,6 +46,7 @@ static void round_weights(const struct ff_update *u)
 /* Block by block, so that weights to be rounded are still at hand. */
 void ff_cpu_update(const struct ff_update *u)
 {
+	float scale = u->squares ? FF_CLIP_SCALE(u->clip, sqrtf(*u->squares)) : 1;
 	int64_t all = (int64_t)u->n;
 
 #pragma omp parallel for if (all >= FF_CPU_PARALLEL)
@@ -52,13 +54,13 @@ void ff_cpu_update(const struct ff_update *u)
 		int64_t n = all - at < FF_REAL_BLOCK ? all - at : FF_REAL_BLOCK;
 		struct ff_update part = part_of(u, (size_t)at, (size_t)n);
 
-		kernels[u->optimizer->id](&part);
+		kernels[u->optimizer->id](&part, scale);
 		if (u->rounded)
 			round_weights(&part);
 	}
 }
 
-void ff_cpu_sgd_update(const struct ff_update *u)
+void ff_cpu_sgd_update(const struct ff_update *u, float scale)
 {
 	const float rate = u->factors.sgd.rate, decay = u->factors.sgd.decay;
 	const int64_t n = (int64_t)u->n;
@@ -66,10 +68,10 @@ void ff_cpu_sgd_update(const struct ff_update *u)
 	const float *restrict g = u->gradient;
 
 	for (int64_t i = 0; i < n; i++)
-		w[i] -= rate * (g[i] + decay * w[i]);
+		w[i] -= rate * (scale * g[i] + decay * w[i]);
 }
 
-void ff_cpu_momentum_update(const struct ff_update *u)
+void ff_cpu_momentum_update(const struct ff_update *u, float scale)
 {
 	const float rate = u->factors.momentum.rate, momentum = u->factors.momentum.momentum;
 	const float decay = u->factors.momentum.decay;
@@ -79,12 +81,12 @@ void ff_cpu_momentum_update(const struct ff_update *u)
 	const float *restrict g = u->gradient;
 
 	for (int64_t i = 0; i < n; i++) {
-		m[i] = momentum * m[i] + (g[i] + decay * w[i]);
+		m[i] = momentum * m[i] + (scale * g[i] + decay * w[i]);
 		w[i] -= rate * m[i];
 	}
 }
 
-void ff_cpu_nesterov_update(const struct ff_update *u)
+void ff_cpu_nesterov_update(const struct ff_update *u, float scale)
 {
 	const float rate = u->factors.nesterov.rate, momentum = u->factors.nesterov.momentum;
 	const float decay = u->factors.nesterov.decay;
@@ -94,19 +96,19 @@ void ff_cpu_nesterov_update(const struct ff_update *u)
 	const float *restrict g = u->gradient;
 
 	for (int64_t i = 0; i < n; i++) {
-		float d = g[i] + decay * w[i];
+		float d = scale * g[i] + decay * w[i];
 
 		m[i] = momentum * m[i] + d;
 		w[i] -= rate * (d + momentum * m[i]);
 	}
 }
 
-void ff_cpu_adam_update(const struct ff_update *u)
+void ff_cpu_adam_update(const struct ff_update *u, float scale)
 {
 	const float decay = u->factors.adam.decay, epsilon = u->factors.adam.epsilon;
 	const float keep1 = u->factors.adam.keep1, take1 = u->factors.adam.take1;
 	const float keep2 = u->factors.adam.keep2, take2 = u->factors.adam.take2;
-	const float rate = u->factors.adam.rate, scale = 1 / u->factors.adam.root;
+	const float rate = u->factors.adam.rate, root = 1 / u->factors.adam.root;
 	const int64_t n = (int64_t)u->n;
 	float *restrict w = u->weight;
 	float *restrict m = u->state[0];
@@ -114,20 +116,20 @@ void ff_cpu_adam_update(const struct ff_update *u)
 	const float *restrict g = u->gradient;
 
 	for (int64_t i = 0; i < n; i++) {
-		float d = g[i] + decay * w[i];
+		float d = scale * g[i] + decay * w[i];
 
 		m[i] = keep1 * m[i] + take1 * d;
 		v[i] = keep2 * v[i] + take2 * d * d;
-		w[i] -= rate * m[i] / (sqrtf(v[i]) * scale + epsilon);
+		w[i] -= rate * m[i] / (sqrtf(v[i]) * root + epsilon);
 	}
 }
 
-void ff_cpu_adamw_update(const struct ff_update *u)
+void ff_cpu_adamw_update(const struct ff_update *u, float scale)
 {
 	const float shrink = u->factors.adamw.shrink, epsilon = u->factors.adamw.epsilon;
 	const float keep1 = u->factors.adamw.keep1, take1 = u->factors.adamw.take1;
 	const float keep2 = u->factors.adamw.keep2, take2 = u->factors.adamw.take2;
-	const float rate = u->factors.adamw.rate, scale = 1 / u->factors.adamw.root;
+	const float rate = u->factors.adamw.rate, root = 1 / u->factors.adamw.root;
 	const int64_t n = (int64_t)u->n;
 	float *restrict w = u->weight;
 	float *restrict m = u->state[0];
@@ -135,8 +137,48 @@ void ff_cpu_adamw_update(const struct ff_update *u)
 	const float *restrict g = u->gradient;
 
 	for (int64_t i = 0; i < n; i++) {
-		m[i] = keep1 * m[i] + take1 * g[i];
-		v[i] = keep2 * v[i] + take2 * g[i] * g[i];
-		w[i] = shrink * w[i] - rate * m[i] / (sqrtf(v[i]) * scale + epsilon);
+		float d = scale * g[i];
+
+		m[i] = keep1 * m[i] + take1 * d;
+		v[i] = keep2 * v[i] + take2 * d * d;
+		w[i] = shrink * w[i] - rate * m[i] / (sqrtf(v[i]) * root + epsilon);
 	}
+}
+
+/* ---- the norm of gradients ---- */
+
+#define SHARES (FF_NORM_SCRATCH / (int64_t)sizeof(double))
+#define LANES 8
+
+static double squares_of(const float *g, int64_t n)
+{
+	double lane[LANES] = {0}, sum = 0;
+	int64_t i = 0;
+
+	for (; i + LANES <= n; i += LANES)
+		for (int k = 0; k < LANES; k++)
+			lane[k] += (double)g[i + k] * (double)g[i + k];
+	for (; i < n; i++)
+		sum += (double)g[i] * (double)g[i];
+	for (int k = 0; k < LANES; k++)
+		sum += lane[k];
+	return sum;
+}
+
+/* Shares that do not depend on the number of threads, in order. */
+void ff_cpu_squares(const struct ff_squares *u)
+{
+	int64_t all = (int64_t)u->n, each = (all + SHARES - 1) / SHARES;
+	double *share = u->scratch, sum = u->first ? 0 : (double)*u->sum;
+
+#pragma omp parallel for if (all >= FF_CPU_PARALLEL)
+	for (int64_t i = 0; i < SHARES; i++) {
+		int64_t first = i * each, left = all - first;
+
+		share[i] = left > 0 ? squares_of(u->gradient + first, left < each ? left : each)
+				    : 0;
+	}
+	for (int64_t i = 0; i < SHARES; i++)
+		sum += share[i];
+	*u->sum = (float)sum;
 }

@@ -37,6 +37,7 @@ static const struct ff_backend backend = {
 		.copy = ff_cuda_copy,
 		.fill = ff_cuda_fill,
 		.update = ff_cuda_update,
+		.squares = ff_cuda_squares,
 		.kernel = ff_cuda_kernel,
 		.fuse = ff_cuda_fuse,
 		.workspace = ff_cuda_workspace,

@@ -4,7 +4,8 @@
 
 #include "stream.h"
 
-/* A slot of struct ff_backend. */
+/* Slots of struct ff_backend. */
 int ff_cuda_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err);
+int ff_cuda_squares(struct ff_stream *s, const struct ff_squares *n, struct ff_error *err);
 
 #endif

@@ -135,6 +135,12 @@ static int null_update(struct ff_stream *s, const struct ff_update *u, struct ff
 	return FF_OK;
 }
 
+static int null_norm(struct ff_stream *s, const struct ff_squares *n, struct ff_error *err)
+{
+	(void)s, (void)n, (void)err;
+	return FF_OK;
+}
+
 static void null_kernel_close(struct ff_kernel *k)
 {
 	if (!k)
@@ -203,6 +209,7 @@ const struct ff_backend ff_backend_null = {
 		.copy = null_copy,
 		.fill = null_fill,
 		.update = null_update,
+		.squares = null_norm,
 		.kernel = null_kernel,
 		.workspace = null_workspace,
 		.run = null_run,

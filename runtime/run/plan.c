@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -234,6 +235,9 @@ static int choose_optimizer(
 		return ff_fail(err, FF_E_INPUT, "option --optimizer: %s", inner.text);
 	for (uint32_t i = 0; i < p->n_candidates; i++)
 		note_optimizer(p, i);
+	if (!isnan(opt->clip) && !(opt->clip > 0 && isfinite(opt->clip)))
+		return ff_fail(err, FF_E_INPUT, "option --clip: expected a number above 0");
+	p->clip = isnan(opt->clip) ? 0 : opt->clip;
 	code = ff_optimizer_set(p->optimizer, opt->setting, setting, err);
 	return code < 0 ? code
 			: ff_groups_make(&p->graph, p->optimizer, setting, opt->groups.text,
@@ -318,6 +322,7 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 {
 	struct ff_workspace_query query = {.backend = p->backend};
 	struct ff_lower_options opt = {.optimizer = p->optimizer,
+			.clip = p->clip > 0,
 			.group = p->groups.of,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};

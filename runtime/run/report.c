@@ -246,6 +246,8 @@ static void print_optimizer(const struct ff_run_options *opt, const struct ff_pl
 		if (p->optimizer->setting[i].used)
 			printf(", %s %g", ff_setting((enum ff_setting_id)i)->name,
 					p->groups.setting[0][i]);
+	if (p->clip > 0)
+		printf(", gradients clipped to a norm of %g", p->clip);
 	printf("\n");
 	for (uint32_t i = 0; i < opt->groups.n; i++)
 		printf("  but %s\n", opt->groups.text[i]);
@@ -431,6 +433,8 @@ static void write_optimizer(
 		if (p->optimizer->setting[i].used)
 			ff_out_real(out, ff_setting((enum ff_setting_id)i)->name,
 					p->groups.setting[0][i]);
+	if (p->clip > 0)
+		ff_out_real(out, "clip", p->clip);
 	ff_out_array(out, "groups");
 	for (uint32_t i = 0; i < opt->groups.n; i++)
 		ff_out_string(out, NULL, opt->groups.text[i]);

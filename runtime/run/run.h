@@ -15,6 +15,7 @@ struct ff_run_options {
 	uint64_t devices, steps, epochs, warmup, seed, every, test_every;
 	double setting[FF_SETTING_COUNT]; /* NAN: the optimizer's preset */
 	struct ff_texts groups;           /* rules: ff_groups_make */
+	double clip; /* norm of all gradients, at most; NAN: they are as they are */
 	struct ff_rate_options rates;
 	double tolerance; /* NAN: by the graph's type */
 	bool compare, verify, test, resume;
@@ -42,6 +43,7 @@ struct ff_plan {
 	struct ff_candidate candidate[2];
 	const struct ff_optimizer *optimizer;
 	struct ff_groups groups;
+	double clip; /* 0: gradients are not clipped */
 	struct ff_rate_plan rates;
 	const struct ff_backend *backend;
 	const char *communication; /* the name of what ranks communicate by */

@@ -88,6 +88,7 @@ static int create(struct training *t, struct ff_error *err)
 	const struct ff_executor_options opt = {
 			.seed = t->opt->seed,
 			.groups = t->plan->groups,
+			.clip = t->plan->clip,
 	};
 	int code = allocate(t, err);
 

@@ -41,6 +41,7 @@ void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *
 	struct ff_lower_options lower = {.bucket_bytes = bucket_bytes,
 			.optimizer = optimizer,
 			.group = opt->groups.of,
+			.clip = opt->clip > 0,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};
 	struct ff_error err;

@@ -57,6 +57,7 @@ void scene_open(struct scene *s, enum ff_dtype type, uint32_t max_devices, struc
 	RIG_OK(ff_strategy_single(&s->graph, 0, &s->arena, &s->single, &err));
 	RIG_OK(ff_dataset_open("synthetic:18", &s->graph, ff_random_u32(r), &s->data, &err));
 	s->opt.seed = ff_random_u32(r);
+	s->opt.clip = s->opt.seed / 8 % 3 ? 0 : 0.1;
 	scene_optimizer(s, (enum ff_optimizer_id)(s->opt.seed % FF_OPTIMIZER_COUNT));
 }
 

@@ -753,7 +753,7 @@ SCHEDULED = ("schedule", "ramp", "ramp_from", "step_size", "gamma", "floor")
 
 
 def trained_losses(graph, tensors, batches, seed=1, optimizer="momentum", test=None, groups=(),
-                   rates=None, **settings):
+                   rates=None, clip=None, **settings):
     """The loss of each step of PyTorch's optimizer on `batches`, one after the other; then the
     one of `test`, if there is such a batch, without training.  `rates` gets the first
     parameter's rates."""
@@ -772,6 +772,8 @@ def trained_losses(graph, tensors, batches, seed=1, optimizer="momentum", test=N
         optimizer.zero_grad()
         loss = net.forward(inputs, step)
         loss.backward()
+        if clip:
+            torch.nn.utils.clip_grad_norm_(net.weights.values(), clip)
         optimizer.step()
         schedule.step()
         losses.append(float(loss))

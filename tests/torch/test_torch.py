@@ -624,6 +624,7 @@ def test_optimizers():
                 split(case, updates(case, kind, devices), devices, optimizer=optimizer,
                       **settings)
     test_groups()
+    test_clip()
 
 
 GROUPS = {"optimizer": "adamw", "rate": 0.002, "decay": 0.5, "schedule": "step", "step_size": 2,
@@ -646,6 +647,27 @@ def test_groups():
         half.name = "lenet in bfloat16 by groups in parts, 4 devices"
         split(half, updates(half, "in parts", 4), 4,
               **dict(GROUPS, groups=["bias:decay=0", "fc*:factor=0.25"]))
+
+
+def test_clip():
+    """By the norm of all gradients, wherever parameters are updated; tied ones, micro-batches."""
+    nets = (("lenet", ["lenet", "--batch", "6"], 0.8, {"optimizer": "nesterov", "rate": 0.3}),
+            ("tied lm", ["lm", "--batch", "6", "--set", "vocabulary=41", *SMALL_LM,
+                         "--set", "tie=yes"], 0.3, {"optimizer": "sgd", "rate": 1}),
+            ("lenet in bfloat16", ["lenet", "--batch", "6", "--set", "dtype=bfloat16"], 0.8,
+             {"optimizer": "sgd", "rate": 0.3}))
+    for net, zoo, clip, settings in nets:
+        case = Case(net, 3).zoo(*zoo)
+        if case.run() is None:
+            continue
+        for kind, devices in (("following", 1), ("following", 3), ("in parts", 2),
+                              ("in parts", 4), ("served", 3), ("everywhere", 2)):
+            strategy = updates(case, kind, devices) if devices > 1 else "single"
+            for micro in (1, 2) if devices in (1, 2) and devices > 1 else (1,):
+                if micro > 1:
+                    strategy = dict(strategy, micro_batches=micro, order="1f1b")
+                case.name = f"{net} clipped, {kind}, {devices} devices, {micro} micro-batches"
+                split(case, strategy, devices, clip=clip, **settings)
 
 
 # ---- bfloat16 ----
