@@ -15,7 +15,7 @@ struct transposed {
 	enum ff_dtype type, result_type; /* of what the library makes forward */
 	struct ff_transposed t;
 	struct ff_filter filter;
-	const struct ff_conv *out, *data, *weight; /* NULL: kernels of our own */
+	const struct ff_plan *out, *data, *weight; /* NULL: kernels of our own */
 	int64_t weight_bytes, bias_bytes;          /* of the gradients */
 	bool has_bias, need_din;
 	bool is_apart; /* the library writes to the workspace, not to the output's shard */
@@ -27,7 +27,7 @@ struct transposed {
 /* ---- which kernels ---- */
 
 static int find(struct ff_kernel *k, const struct transposed *s, enum ff_conv_pass pass,
-		enum ff_dtype type, enum ff_dtype sink, const struct ff_conv **ret,
+		enum ff_dtype type, enum ff_dtype sink, const struct ff_plan **ret,
 		struct ff_error *err)
 {
 	struct ff_conv_shape shape;
