@@ -24,4 +24,5 @@ const struct ff_op_row ff_op_cast = {
 		.min_in = 1,
 		.max_in = 1,
 		.derive = derive,
+		.example = FF_EXAMPLE({"labels" : [[ 4, 8, 6, 6 ]]}),
 };

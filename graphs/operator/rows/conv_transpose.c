@@ -222,7 +222,7 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	return FF_OK;
 }
 
-#define ROW(number, over)                                                                          \
+#define ROW(number, over, ...)                                                                     \
 	const struct ff_op_row ff_op_conv_transpose##number##d = {                                 \
 			.name = "conv_transpose" #number "d",                                      \
 			.summary = "transposed convolution over " over                             \
@@ -236,7 +236,13 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 			.param = {"weight", "bias"},                                               \
 			.count = count,                                                            \
 			.derive = derive,                                                          \
+			.example = FF_EXAMPLE({                                                    \
+				"in" : [[__VA_ARGS__]],                                            \
+				"out_channels" : 8,                                                \
+				"kernel" : 3,                                                      \
+				"pad" : 1                                                          \
+			}),                                                                        \
 	};
-ROW(1, "length")
-ROW(2, "height and width")
-ROW(3, "depth, height and width")
+ROW(1, "length", 4, 8, 6)
+ROW(2, "height and width", 4, 8, 6, 6)
+ROW(3, "depth, height and width", 4, 8, 6, 6, 6)

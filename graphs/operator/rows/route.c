@@ -56,4 +56,5 @@ const struct ff_op_row ff_op_route = {
 		.attrs = attrs,
 		.n_attrs = sizeof(attrs) / sizeof(attrs[0]),
 		.derive = derive,
+		.example = FF_EXAMPLE({"in" : [[ 4, 6, 8 ]], "capacity" : 2}),
 };
