@@ -45,6 +45,14 @@ void ff_nearest_init(struct ff_nearest *n, const char *word)
 	n->apart = (uint32_t)strlen(n->word) / 3 + 1;
 }
 
+/* What was typed may be all that somebody remembers. */
+static bool begins(const char *name, const char *word)
+{
+	size_t n = strlen(word);
+
+	return n > 2 && !strncmp(name, word, n);
+}
+
 void ff_nearest_try(struct ff_nearest *n, const char *name)
 {
 	char cut[FF_NEAREST_LENGTH];
@@ -52,6 +60,8 @@ void ff_nearest_try(struct ff_nearest *n, const char *name)
 
 	snprintf(cut, sizeof(cut), "%s", name);
 	apart = distance(n->word, cut);
+	if (apart > 1 && begins(cut, n->word))
+		apart = 1;
 	if (apart >= n->apart)
 		return;
 	n->apart = apart;

@@ -69,7 +69,9 @@ static void build(const struct ff_zoo_net *n)
 	x = add(n, FF_OP_TANH, "tanh", NULL, ff_layer_linear(n, "fc3", x, v[TARGETS]));
 	scale.unary.a = 1.2;
 	in[0] = add(n, FF_OP_SCALE, "scale", &scale, x);
+	a = ff_attrs_preset(FF_OP_INPUT); /* no shape of data behind that of targets */
 	a.input.rank = 2;
+	a.input.shape[0] = n->batch;
 	a.input.shape[1] = v[TARGETS];
 	in[1] = ff_builder_add(n->builder, FF_OP_INPUT, "labels", &a, NULL, 0);
 	ff_builder_add(n->builder, FF_OP_MSE, "loss", NULL, in, 2);

@@ -133,6 +133,7 @@ START_TEST(nearest_names)
 	ck_assert_str_eq(meant("alxenet"), "alexnet"); /* two changed places */
 	ck_assert_str_eq(meant("inceptionv3"), "inception_v3");
 	ck_assert_str_eq(meant("resnet"), "resnet50");
+	ck_assert_str_eq(meant("inception"), "inception_v3"); /* its beginning */
 	ck_assert_str_eq(meant("mpl"), "mlp");
 	ck_assert_str_eq(meant("mlpp"), "mlp");
 	ck_assert_str_eq(meant("rm"), ""); /* nearly all of it would be wrong */

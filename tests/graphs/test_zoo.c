@@ -344,7 +344,8 @@ START_TEST(bad)
 		struct zoo_case z;
 		const char *sentence;
 	} cases[] = {
-			{{"resnet", 0, {NULL}, 0, 0}, "only mlp, lenet, alexnet, branchnet"},
+			{{"resnet", 0, {NULL}, 0, 0}, "; did you mean resnet50?"},
+			{{"something", 0, {NULL}, 0, 0}, "only mlp, lenet, alexnet, branchnet"},
 			{{"mlp", 0, {"width=3"}, 0, 0},
 					"there is no \"width\", only image, channels"},
 			{{"mlp", 0, {"hidden"}, 0, 0}, "expected key=value"},
