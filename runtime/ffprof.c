@@ -388,7 +388,7 @@ int main(int argc, char **argv)
 	if (code < 0 || done)
 		return end(code, &err);
 	ff_arena_init(&p.arena);
-	ff_stop_listen();
+	ff_stop_listen(ff_launch_is_started());
 	status = ff_launch_is_rank() ? watch_rank(&p) : main_alone(&p, argv);
 	finish(&p);
 	return status;

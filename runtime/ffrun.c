@@ -356,6 +356,6 @@ int main(int argc, char **argv)
 	code = parse(argc, argv, &o, &done, &err);
 	if (code < 0 || done)
 		return end(code, &err);
-	ff_stop_listen();
+	ff_stop_listen(ff_launch_is_started());
 	return ff_launch_is_rank() ? watch_rank(&o) : main_alone(&o, argv);
 }

@@ -11,12 +11,18 @@
 
 #include "child.h"
 
-#define WORDS 32       /* most that mpirun's own part of the command line takes */
-#define MOST_A_CORE 32 /* ranks that are started on one of this computer's cores */
+#define WORDS 32             /* most that mpirun's own part of the command line takes */
+#define STARTED "FF_STARTED" /* in the environment of ranks that ff_launch has started */
+#define MOST_A_CORE 32       /* ranks that are started on one of this computer's cores */
 
 bool ff_launch_is_rank(void)
 {
 	return getenv("OMPI_COMM_WORLD_RANK") || getenv("PMIX_RANK") || getenv("PMI_RANK");
+}
+
+bool ff_launch_is_started(void)
+{
+	return getenv(STARTED);
 }
 
 /* The first hardware thread of a core stands for it. */
@@ -79,6 +85,7 @@ static void list_words(struct mpirun *m, uint32_t cores, uint32_t n, uint32_t th
 	bool fits = (uint64_t)n * threads <= cores;
 
 	setenv("OMP_PROC_BIND", fits ? "true" : "false", 0);
+	setenv(STARTED, "1", 1);
 	add(m, "mpirun");
 	add(m, "-q"); /* the ranks say what went wrong */
 	add(m, "-n");
@@ -97,10 +104,8 @@ static void list_words(struct mpirun *m, uint32_t cores, uint32_t n, uint32_t th
 	add(m, "OMP_NUM_THREADS");
 	add(m, "-x");
 	add(m, "OMP_PROC_BIND");
-	/* Ranks that were asked for an end may have something to write down first. */
-	add(m, "--mca");
-	add(m, "odls_base_sigkill_timeout");
-	add(m, "20");
+	add(m, "-x");
+	add(m, STARTED);
 	add(m, m->self);
 }
 

@@ -9,6 +9,8 @@
 
 /* Whether mpirun, srun or another starter made this process a rank. */
 bool ff_launch_is_rank(void);
+/* Whether ff_launch did. */
+bool ff_launch_is_started(void);
 
 /* Has mpirun start `n` ranks with the same arguments, the machine's cores shared out among
  * them, and waits for their end: *status is the exit status.  They get SIGUSR1 where this

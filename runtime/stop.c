@@ -12,13 +12,15 @@ static void ask(int number)
 	asked = 1;
 }
 
-void ff_stop_listen(void)
+void ff_stop_listen(bool has_starter)
 {
 	const struct sigaction action = {.sa_handler = ask, .sa_flags = SA_RESTART};
 
+	sigaction(SIGUSR1, &action, NULL);
+	if (has_starter)
+		return;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGUSR1, &action, NULL);
 }
 
 bool ff_stop_asked(void)
