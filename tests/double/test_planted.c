@@ -304,7 +304,7 @@ END_TEST
 START_TEST(overwritten_slots)
 {
 	ck_assert_uint_eq(caught(plant_late_drain), 0);
-	ck_assert_uint_gt(caught(plant_one_slot), CASES * 3 / 4);
+	ck_assert_uint_gt(caught(plant_one_slot), CASES * 2 / 3);
 }
 END_TEST
 

@@ -20,6 +20,13 @@ bool chosen_is_cpu(void)
 	return chosen_backend() == &ff_backend_cpu;
 }
 
+enum ff_dtype chosen_rounded(void)
+{
+	struct ff_error err;
+
+	return ff_backend_computes(chosen_backend(), FF_BF16, &err) == FF_OK ? FF_BF16 : FF_F32;
+}
+
 uint32_t chosen_rounds(uint32_t of)
 {
 	const char *share = getenv("FF_TEST_SHARE");

@@ -9,6 +9,9 @@
 
 const struct ff_backend *chosen_backend(void);
 bool chosen_is_cpu(void);
+/* bfloat16, or float32 where the backend computes only in that: oneDNN of processors without
+ * AVX-512. */
+enum ff_dtype chosen_rounded(void);
 /* `of` rounds; fewer where FF_TEST_SHARE says how large a part of them are enough. */
 uint32_t chosen_rounds(uint32_t of);
 

@@ -412,11 +412,12 @@ static void draw_trial(struct trial *t, enum ff_op op)
 START_TEST(cells)
 {
 	static const enum ff_op ops[] = {FF_OP_RNN, FF_OP_LSTM, FF_OP_GRU};
+	enum ff_dtype rounded = chosen_rounded();
 	uint64_t seed = ff_test_seed(40);
 
 	for (uint32_t i = 0; i < chosen_rounds(ROUNDS); i++) {
 		struct trial t = {.r = {seed + (uint64_t)_i, i, 0},
-				.type = i % 3 == 2 ? FF_BF16 : FF_F32};
+				.type = i % 3 == 2 ? rounded : FF_F32};
 		struct ff_kernel_io io = {.seed = 0};
 		struct ff_error err;
 
