@@ -30,11 +30,12 @@ check() { # check NAME COMMAND...: does the command succeed?
 		failed=1
 	fi
 }
-rank() { # rank R: its process, of this test's job
+rank() { # rank R: its process that works, of this test's job; another waits for that
 	for p in $(grep -l -s -z -x -F "FF_DOUBLE_FOLDER=$dir" /proc/[0-9]*/environ); do
-		if grep -q -s -z -x -F "OMPI_COMM_WORLD_RANK=$1" "$p"; then
-			p=${p#/proc/}
-			echo "${p%/environ}"
+		p=${p%/environ}
+		if grep -q -s -z -x -F "OMPI_COMM_WORLD_RANK=$1" "$p/environ" &&
+			test -z "$(cat "$p"/task/*/children 2>/dev/null)"; then
+			echo "${p#/proc/}"
 			return
 		fi
 	done
