@@ -172,3 +172,30 @@ int ff_reorder_plan(struct ff_course *e, const struct ff_strategy *s, struct ff_
 	code = ff_fold_plan(e, err);
 	return code < 0 ? code : list_steps(e, err);
 }
+
+void ff_reorder_recount(struct ff_course *e, int64_t sign)
+{
+	for (uint32_t i = 0; i < e->n_stirred; i++)
+		ff_account_value(e, e->stirred[i], sign);
+}
+
+void ff_reorder_keep(struct ff_course *e)
+{
+	memcpy(e->strategy.priority, e->other->priority,
+			e->g->n_nodes * sizeof(*e->strategy.priority));
+	e->planned = false;
+}
+
+void ff_reorder_drop(struct ff_course *e)
+{
+	if (e->recounted)
+		ff_reorder_recount(e, -1);
+	ff_place_exchange(e);
+	ff_reorder_exchange(e);
+	if (e->recounted) {
+		ff_reorder_exchange_accounts(e);
+		ff_reorder_recount(e, 1);
+	}
+	e->n_swaps = 0;
+	e->rebuckets = e->proposed = e->reordered = e->recounted = false;
+}

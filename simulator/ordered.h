@@ -27,5 +27,7 @@ int ff_reorder_plan(struct ff_course *e, const struct ff_strategy *s, struct ff_
 /* The two change places; their accounts alone. */
 void ff_reorder_exchange(struct ff_course *e);
 void ff_reorder_exchange_accounts(struct ff_course *e);
+/* Puts what lies otherwise in the two orders into the account (1) or takes it out (-1). */
+void ff_reorder_recount(struct ff_course *e, int64_t sign);
 
 #endif

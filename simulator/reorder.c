@@ -86,12 +86,6 @@ static bool is_stirred(const struct ff_course *e, uint32_t value)
 	return stirred;
 }
 
-static void recount(struct ff_course *e, int64_t sign)
-{
-	for (uint32_t i = 0; i < e->n_stirred; i++)
-		ff_account_value(e, e->stirred[i], sign);
-}
-
 /* The current strategy's account becomes the proposal's: what comes or goes in another step is
  * taken out where it was and put in where it is.  Steps are as many, and each has its row. */
 static void move_account(struct ff_course *e)
@@ -103,11 +97,11 @@ static void move_account(struct ff_course *e)
 			e->stirred[e->n_stirred++] = i;
 	ff_place_exchange(e);
 	ff_reorder_exchange(e);
-	recount(e, -1);
+	ff_reorder_recount(e, -1);
 	ff_reorder_exchange(e);
 	ff_place_exchange(e);
 	ff_reorder_exchange_accounts(e);
-	recount(e, 1);
+	ff_reorder_recount(e, 1);
 	e->recounted = true;
 }
 
@@ -151,25 +145,4 @@ int ff_course_reorder(struct ff_course *e, const int32_t *priority, double limit
 	e->proposed = true;
 	ff_course_conclude(e, step_us, ret);
 	return FF_OK;
-}
-
-void ff_reorder_keep(struct ff_course *e)
-{
-	memcpy(e->strategy.priority, e->other->priority,
-			e->g->n_nodes * sizeof(*e->strategy.priority));
-	e->planned = false;
-}
-
-void ff_reorder_drop(struct ff_course *e)
-{
-	if (e->recounted)
-		recount(e, -1);
-	ff_place_exchange(e);
-	ff_reorder_exchange(e);
-	if (e->recounted) {
-		ff_reorder_exchange_accounts(e);
-		recount(e, 1);
-	}
-	e->n_swaps = 0;
-	e->rebuckets = e->proposed = e->reordered = e->recounted = false;
 }

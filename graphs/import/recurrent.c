@@ -345,8 +345,3 @@ int ff_onnx_recurrent(struct ff_import *im, const Onnx__NodeProto *n)
 			code = set_output(im, n, &l, i, made);
 	return code;
 }
-
-bool ff_onnx_is_recurrent(const Onnx__NodeProto *n)
-{
-	return find_cell(n) != NULL;
-}

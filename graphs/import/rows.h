@@ -2,6 +2,8 @@
 #ifndef FF_IMPORT_ROWS_H
 #define FF_IMPORT_ROWS_H
 
+#include <string.h>
+
 #include "import.h"
 
 /* layers.c: those with weights or windows. */
@@ -34,7 +36,11 @@ int ff_emit_pad(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_
 		const struct ff_constant *pads, int32_t mode, double value);
 /* recurrent.c */
 int ff_onnx_recurrent(struct ff_import *im, const Onnx__NodeProto *n);
-bool ff_onnx_is_recurrent(const Onnx__NodeProto *n);
+static inline bool ff_onnx_is_recurrent(const Onnx__NodeProto *n)
+{
+	return !strcmp(n->op_type, "RNN") || !strcmp(n->op_type, "GRU") ||
+	       !strcmp(n->op_type, "LSTM");
+}
 
 /* pointwise.c: functions of one element and of two; NULL when unknown. */
 const struct ff_onnx_row *ff_onnx_pointwise_row(const char *op);

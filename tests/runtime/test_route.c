@@ -9,7 +9,7 @@
 #include "ff/work.h"
 #include "typed.h"
 
-#define ROUNDS 150
+#define ROUNDS 50
 #define MOST 700 /* places: more than threads of a block */
 
 static const struct ff_backend *backend;
