@@ -462,9 +462,10 @@ def networks():
             model.classifier[4] = nn.Linear(64, 64)
             model.classifier[6] = nn.Linear(64, 7)
         Model(name, scaled(model), torch.randn(2, 3, image, image)).check(1, 2)
-    # of the last two rounding grows so far that no two orders of summing agree
+    # of the last rounding grows so far that no two orders of summing agree (of regnet_y_400mf, which
+    # is not here, one processor's kind of rounding or another turns a relu: bench/onnx.py has it)
     for name, plans in (("resnet18", 1), ("mobilenet_v3_small", 1), ("shufflenet_v2_x0_5", 1),
-                        ("mnasnet0_5", 0), ("regnet_y_400mf", 0)):
+                        ("mnasnet0_5", 0)):
         model = getattr(zoo, name)(weights=None, num_classes=7)
         Model(name, model, torch.randn(8, 3, 64, 64)).check(plans, 2)
 
