@@ -53,7 +53,7 @@ static void leave_slot(struct ff_device *dev, void *memory)
 /* The stream gets to its loads when the next step's samples have been fetched. */
 static int late_drain(struct ff_stream *s, struct ff_error *err)
 {
-	usleep(1000);
+	usleep(5000);
 	return honest_drain(s, err);
 }
 
@@ -142,7 +142,7 @@ static void plant_one_slot(struct ff_backend *b)
 /* Of scenes with captured steps, those that come out otherwise than task by task, or fail. */
 static uint32_t caught_captured(void (*plant)(struct ff_backend *b, struct ff_captures *c))
 {
-	uint64_t seed = ff_test_seed(151);
+	uint64_t seed = ff_test_seed(51);
 	uint32_t found = 0;
 
 	for (uint32_t i = 0, n = 0; n < CASES; i++) {
@@ -304,7 +304,7 @@ END_TEST
 START_TEST(overwritten_slots)
 {
 	ck_assert_uint_eq(caught(plant_late_drain), 0);
-	ck_assert_uint_gt(caught(plant_one_slot), CASES / 2);
+	ck_assert_uint_gt(caught(plant_one_slot), CASES * 3 / 4);
 }
 END_TEST
 

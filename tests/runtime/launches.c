@@ -58,6 +58,9 @@ static int train(struct scene *s, struct rig *r, struct launched *ret, struct ff
 		code = ff_executor_times(r->x, ret->us, LAUNCH_STEPS, err);
 	if (code == FF_OK)
 		code = ff_executor_losses(r->x, ret->loss, LAUNCH_STEPS, err);
+	if (code == FF_OK) /* a kernel that failed late is told here, and not while weights are read
+			    */
+		code = ff_executor_wait(r->x, err);
 	if (code == FF_OK)
 		ret->weights[1] = rig_weights(r, false, &s->arena, &n);
 	return code;
