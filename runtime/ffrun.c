@@ -153,9 +153,17 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 			{"--every", FF_OPTION_COUNT, &o->every, "N",
 					"steps between two checkpoints (an epoch); the last step "
 					"makes one, too"},
+			{"--interval", FF_OPTION_SECONDS, &o->interval, "TIME",
+					"time between two checkpoints, at most: 90s, 30m, 2h"},
+			{"--keep", FF_OPTION_COUNT, &o->keep, "N",
+					"checkpoints that stay, the newest among them (1)"},
 			{"--resume", FF_OPTION_FLAG, &o->resume, NULL,
-					"go on from the checkpoint, if there is one"},
+					"go on from the newest checkpoint that is whole, if there "
+					"is one"},
 			{"--report", FF_OPTION_TEXT, &o->report, "FILE", "write a JSON report"},
+			{"--metrics", FF_OPTION_TEXT, &o->metrics, "FILE",
+					"write loss, rate and time of every step while it runs, "
+					"a line of JSON each"},
 			{"--trace", FF_OPTION_TEXT, &o->trace, "FILE",
 					"write a timeline of the last step (Chrome, Perfetto)"},
 			{"--dump", FF_OPTION_TEXT, &o->dump, "FILE",

@@ -117,7 +117,7 @@ static void begin(struct ff_out *o, const char *key, bool plain)
 {
 	if (o->depth) {
 		uint64_t level = UINT64_C(1) << (o->depth - 1);
-		bool line = !plain || o->objects & level;
+		bool line = !o->flat && (!plain || o->objects & level);
 
 		if (!o->first)
 			put(o, line ? "," : ", ", line ? 1 : 2);

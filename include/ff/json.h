@@ -77,6 +77,7 @@ struct ff_out {
 	size_t len, cap;
 	uint32_t depth;
 	bool failed;
+	bool flat;                /* all of it on one line: the caller's, before the first call */
 	bool first;               /* nothing stands in the innermost one yet */
 	uint64_t objects, broken; /* a bit a level: it is an object; it takes several lines */
 };

@@ -1,5 +1,5 @@
 /* A step as a safetensors file.  SPDX-License-Identifier: Apache-2.0 */
-#include "run.h"
+#include "weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>

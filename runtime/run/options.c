@@ -6,6 +6,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define MOST_READ 6
+#define MOST_KEPT 1000000
 
 /* Files that a run reads; the words for strategies are no files. */
 static uint32_t list_read(const struct ff_run_options *o, struct ff_path ret[MOST_READ])
@@ -23,11 +24,21 @@ static uint32_t list_read(const struct ff_run_options *o, struct ff_path ret[MOS
 static int check_written(const struct ff_run_options *o, struct ff_error *err)
 {
 	const struct ff_path out[] = {{"--report", o->report}, {"--trace", o->trace},
-			{"--dump", o->dump}, {"--save", o->save}};
+			{"--dump", o->dump}, {"--save", o->save}, {"--metrics", o->metrics}};
 	struct ff_path in[MOST_READ];
 	uint32_t n = list_read(o, in) - 1; /* weights may be replaced by what became of them */
 
 	return ff_paths_check(out, COUNT(out), in, n, err);
+}
+
+/* The first option that says something of checkpoints; NULL: none does. */
+static const char *needs_checkpoint(const struct ff_run_options *o)
+{
+	return o->resume         ? "--resume"
+	       : o->every        ? "--every"
+	       : o->interval > 0 ? "--interval"
+	       : o->keep         ? "--keep"
+				 : NULL;
 }
 
 int ff_run_check(const struct ff_run_options *o, struct ff_error *err)
@@ -37,9 +48,11 @@ int ff_run_check(const struct ff_run_options *o, struct ff_error *err)
 				"expected --data FOLDER or --data synthetic[:SAMPLES] (ffrun "
 				"--help "
 				"lists the formats)");
-	if ((o->resume || o->every) && !o->checkpoint)
+	if (!o->checkpoint && needs_checkpoint(o))
 		return ff_fail(err, FF_E_INPUT, "%s: expected --checkpoint DIR with it",
-				o->resume ? "--resume" : "--every");
+				needs_checkpoint(o));
+	if (o->keep > MOST_KEPT)
+		return ff_fail(err, FF_E_INPUT, "--keep: expected at most %d", MOST_KEPT);
 	if (o->compare && o->checkpoint)
 		return ff_fail(err, FF_E_INPUT, "--checkpoint and --compare exclude each other");
 	if (o->against && !o->compare)
@@ -58,7 +71,7 @@ int ff_run_check_shared(const struct ff_run_options *o, uint32_t ranks, struct f
 bool ff_run_piped(const struct ff_run_options *o)
 {
 	const struct ff_path out[] = {{"--report", o->report}, {"--trace", o->trace},
-			{"--dump", o->dump}, {"--save", o->save}};
+			{"--dump", o->dump}, {"--save", o->save}, {"--metrics", o->metrics}};
 
 	return ff_paths_piped(out, COUNT(out));
 }

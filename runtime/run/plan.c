@@ -1,6 +1,6 @@
 /* What ffrun is asked to run: graph, strategies, machine, backend and data.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "run.h"
+#include "weights.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -192,7 +192,7 @@ static int count_steps(const struct ff_run_options *opt, struct ff_plan *p, stru
 		return code;
 	if (p->steps)
 		p->steps -= p->first;
-	p->every = opt->every ? opt->every : epoch;
+	p->checkpoint.every = opt->every ? opt->every : opt->interval > 0 ? UINT64_MAX : epoch;
 	p->warmup = opt->warmup;
 	if (p->warmup == UINT64_MAX)
 		p->warmup = p->steps > 3 ? 3 : p->steps ? p->steps - 1 : 0;

@@ -1,6 +1,6 @@
 /* What ffrun tells: a table for people, JSON for programs, a timeline.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "run.h"
+#include "weights.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -298,7 +298,7 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	if (p->stopped_from)
 		printf("stopped, as asked, before the last %" PRIu64 " steps%s\n",
 				p->stopped_from - p->first - p->steps,
-				p->checkpoint ? "; --resume goes on from here" : "");
+				p->checkpoint.folder ? "; --resume goes on from here" : "");
 	printf("plan: %s", p->candidate[0].name);
 	if (p->n_candidates > 1)
 		printf("; against: %s", p->candidate[1].name);

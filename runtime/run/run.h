@@ -4,15 +4,17 @@
 
 #include "ff/cli.h"
 #include "ff/executor.h"
-#include "ff/safetensors.h"
 #include "rate.h"
+
+struct ff_tensors;
 
 struct ff_run_options {
 	const char *graph, *strategy; /* operands */
 	const char *against, *data, *machine, *device, *report, *trace, *dump;
-	const char *weights, *save, *checkpoint;
+	const char *weights, *save, *checkpoint, *metrics;
 	const char *optimizer; /* NULL: the strategy's */
-	uint64_t devices, steps, epochs, warmup, seed, every, test_every;
+	uint64_t devices, steps, epochs, warmup, seed, every, keep, test_every;
+	double interval;                  /* seconds between two checkpoints, at most; 0: any */
 	double setting[FF_SETTING_COUNT]; /* NAN: the optimizer's preset */
 	struct ff_texts groups;           /* rules: ff_groups_make */
 	double clip; /* norm of all gradients, at most; NAN: they are as they are */
@@ -30,9 +32,10 @@ struct ff_candidate {
 };
 
 /* Of a machine, of disturbed samples, of another optimizer and of another communication by
- * candidate, of weights. */
+ * candidate, of weights, of a checkpoint. */
 #define FF_NOTE_WEIGHTS 6
-#define FF_PLAN_NOTES 7
+#define FF_NOTE_CHECKPOINT 7
+#define FF_PLAN_NOTES 8
 
 /* All that is read before anything runs; the same on every rank. */
 struct ff_plan {
@@ -48,12 +51,19 @@ struct ff_plan {
 	const struct ff_backend *backend;
 	const char *communication; /* the name of what ranks communicate by */
 	struct ff_dataset *data;
-	const char *checkpoint;     /* where checkpoints go; NULL: nowhere */
+	struct ff_checkpoint {
+		const char *folder; /* where checkpoints go; NULL: nowhere */
+		const char *path;   /* the newest of them, */
+		uint64_t newest;    /* after so many steps of this training; 0: not known */
+		uint32_t keep;      /* so many stay */
+		uint64_t every;     /* steps between two */
+		double interval_us; /* and the longest time; 0: any */
+	} checkpoint;
 	struct ff_tensors *weights; /* to begin with; NULL: drawn */
 	uint64_t first; /* steps that the checkpoint has behind it; 0: none is gone on from */
-	uint64_t stopped_from; /* steps there would be in all, had nobody asked for an end; else 0
-				*/
-	uint64_t steps, warmup, every; /* steps of this run; a checkpoint after every so many */
+	uint64_t stopped_from;  /* steps there would be in all, had nobody asked for an end; else 0
+				 */
+	uint64_t steps, warmup; /* of this run */
 	struct ff_error note[FF_PLAN_NOTES]; /* sentences that the user should read, where there are
 						any */
 };
@@ -134,23 +144,6 @@ struct ff_verdict {
 };
 int ff_verify(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
 		struct ff_verdict *ret, struct ff_error *err);
-
-/* weights.c: parameters in safetensors files.  Opened once the graph, the optimizer and
- * the options are known: all that can be wrong with a file is found then. */
-#define FF_TENSOR_NAME 512
-int ff_weights_open(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err);
-int ff_checkpoint_open(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err);
-/* What the plan has to begin with, if it has anything, into a new executor. */
-int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *err);
-/* Of all parameters one array: its tensors' heads, and, on all ranks together, their
- * elements, which go to `out` where it is not NULL. */
-void ff_weights_declare(const struct ff_graph *g, uint32_t array, struct ff_tensors_out *out);
-int ff_weights_write(struct ff_executor *x, const struct ff_graph *g, uint32_t array,
-		struct ff_tensors_out *out, struct ff_error *err);
-int ff_weights_save(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
-		struct ff_executor *x, struct ff_error *err);
-int ff_checkpoint_save(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
-		struct ff_executor *x, uint64_t step, struct ff_error *err);
 
 /* dump.c: a safetensors file of one step, whole tensors in PyTorch's order. */
 int ff_dump(const struct ff_run_options *opt, struct ff_plan *p, struct ff_executor *x, bool lead,

@@ -1,7 +1,5 @@
 /* Training: the candidates take turns step by step, so that whatever else goes
  * on in the machine meets them alike.  SPDX-License-Identifier: Apache-2.0 */
-#include "run.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,9 +8,13 @@
 
 #include "agree.h"
 #include "ff/cli.h"
+#include "metrics.h"
 #include "stop.h"
+#include "weights.h"
 
-#define LOSS_EVERY 100 /* steps between two gatherings of losses */
+/* Losses are gathered after so many steps, and where so much time has gone by. */
+#define LOSS_EVERY 100
+#define LOSS_EVERY_US 1e6
 
 struct training {
 	const struct ff_run_options *opt;
@@ -21,7 +23,9 @@ struct training {
 	struct ff_outcome *outcome;
 	struct ff_executor *x[2];
 	struct ff_progress progress;
+	struct ff_metrics metrics;
 	uint64_t gathered;             /* steps whose losses are known */
+	double gathered_us, kept_us;   /* when they were gathered, and a checkpoint was kept */
 	uint64_t first_posted, posted; /* those since then that nobody has waited for */
 };
 
@@ -215,7 +219,11 @@ static int gather_losses(struct training *t, uint64_t end, struct ff_error *err)
 				(uint32_t)(end - t->gathered), err);
 	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
 		code = check_losses(t, i, end, err);
+	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
+		code = ff_metrics_steps(
+				&t->metrics, t->plan, i, &t->outcome[i], t->gathered, end, err);
 	t->gathered = end;
+	t->gathered_us = ff_clock_us();
 	return code;
 }
 
@@ -240,19 +248,6 @@ static void show(struct training *t, uint64_t step, double start_us)
 	ff_progress_show(&t->progress, share, (ff_clock_us() - start_us) * 1e-6,
 			"step %" PRIu64 "/%" PRIu64 "%s  %.2f ms a step", done, all, text,
 			t->outcome[0].step_us[step] * 1e-3);
-}
-
-/* Whether it is time for a checkpoint when `done` steps are. */
-static bool is_due(const struct training *t, uint64_t done, bool last)
-{
-	return t->plan->checkpoint && (last || done % t->plan->every == 0);
-}
-
-static int keep(struct training *t, uint64_t done, bool last, struct ff_error *err)
-{
-	if (!is_due(t, done, last))
-		return FF_OK;
-	return ff_checkpoint_save(t->opt, t->plan, t->comm, t->x[0], done, err);
 }
 
 /* Perplexity is e to the mean cross-entropy of the labels; of a smoothed target that says nothing.
@@ -300,24 +295,64 @@ static int test(struct training *t, uint64_t done, struct ff_error *err)
 		struct ff_outcome *o = &t->outcome[i];
 
 		code = run_test(t, i, done, &o->test[o->n_tests], err);
+		if (code == FF_OK)
+			code = ff_metrics_test(&t->metrics, t->plan, i, &o->test[o->n_tests], err);
 		o->n_tests += code == FF_OK;
 	}
 	return code;
 }
 
-/* Where some rank was asked for an end, this step is the last on all. */
-static int stop_after(struct training *t, uint64_t step, struct ff_error *err)
-{
-	double asked = ff_stop_asked();
-	int code = ff_agree_max(t->comm, &asked, 1, err);
+/* What the ranks agree on before a step. */
+enum { ASK_END, ASK_KEEP, ASK_GATHER, ASKS };
 
-	if (code < 0 || !asked || step + 1 == t->plan->steps)
-		return code;
+static bool has_passed(double since_us, double time_us)
+{
+	return time_us > 0 && ff_clock_us() - since_us >= time_us;
+}
+
+/* Where some rank was asked for an end, this step is the last on all. */
+static void stop_after(struct training *t, uint64_t step)
+{
 	t->plan->stopped_from = t->plan->first + t->plan->steps;
 	t->plan->steps = step + 1;
 	if (t->plan->warmup > step)
 		t->plan->warmup = step;
-	return FF_OK;
+}
+
+/* Any rank may have been asked for an end; of time the first one's clock decides. */
+static int agree(struct training *t, uint64_t step, double ask[ASKS], struct ff_error *err)
+{
+	bool lead = t->comm->rank == 0;
+	int code;
+
+	ask[ASK_END] = ff_stop_asked();
+	ask[ASK_KEEP] = lead && has_passed(t->kept_us, t->plan->checkpoint.interval_us);
+	ask[ASK_GATHER] = lead && has_passed(t->gathered_us, LOSS_EVERY_US);
+	code = ff_agree_max(t->comm, ask, ASKS, err);
+	if (code == FF_OK && ask[ASK_END] && step + 1 < t->plan->steps)
+		stop_after(t, step);
+	return code;
+}
+
+static int run_step(struct training *t, uint64_t step, bool last, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	set_rates(t, t->plan->first + step);
+	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++) {
+		ff_executor_trace(t->x[i], last && t->opt->trace);
+		code = one_step(t, i, step, err);
+		ff_executor_trace(t->x[i], false);
+	}
+	return code;
+}
+
+static int keep(struct training *t, uint64_t done, struct ff_error *err)
+{
+	int code = ff_checkpoint_save(t->opt, t->plan, t->comm, t->x[0], done, err);
+
+	t->kept_us = ff_clock_us();
+	return code == FF_OK ? ff_metrics_checkpoint(&t->metrics, t->plan, done, err) : code;
 }
 
 static int train_all(struct training *t, struct ff_error *err)
@@ -325,24 +360,24 @@ static int train_all(struct training *t, struct ff_error *err)
 	double start = ff_clock_us();
 	int code = FF_OK;
 
+	t->gathered_us = t->kept_us = start;
 	for (uint64_t step = 0; step < t->plan->steps && code == FF_OK; step++) {
-		bool last;
+		uint64_t done = t->plan->first + step + 1;
+		double ask[ASKS];
+		bool last, keeps;
 
-		if ((code = stop_after(t, step, err)) < 0)
+		if ((code = agree(t, step, ask, err)) < 0)
 			break;
 		last = step + 1 == t->plan->steps;
-		set_rates(t, t->plan->first + step);
-		for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++) {
-			ff_executor_trace(t->x[i], last && t->opt->trace);
-			code = one_step(t, i, step, err);
-			ff_executor_trace(t->x[i], false);
-		}
+		keeps = t->plan->checkpoint.folder &&
+			(last || ask[ASK_KEEP] || done % t->plan->checkpoint.every == 0);
+		code = run_step(t, step, last, err);
 		/* What is not a number any more shall not replace the last checkpoint. */
-		if (code == FF_OK && (last || (step + 1) % LOSS_EVERY == 0 ||
-						     is_due(t, t->plan->first + step + 1, last)))
+		if (code == FF_OK &&
+				(last || keeps || ask[ASK_GATHER] || (step + 1) % LOSS_EVERY == 0))
 			code = gather_losses(t, step + 1, err);
-		if (code == FF_OK)
-			code = keep(t, t->plan->first + step + 1, last, err);
+		if (code == FF_OK && keeps)
+			code = keep(t, done, err);
 		if (code == FF_OK)
 			code = test(t, step + 1, err);
 		if (code == FF_OK)
@@ -381,6 +416,20 @@ static int gather_spans(struct training *t, uint32_t i, struct ff_error *err)
 	return code;
 }
 
+/* Unless that was done just now. */
+static int test_at_end(struct training *t, uint32_t i, struct ff_error *err)
+{
+	struct ff_outcome *o = &t->outcome[i];
+	int code;
+
+	if (o->n_tests && o->test[o->n_tests - 1].step == t->plan->first + t->plan->steps) {
+		o->at_end = o->test[o->n_tests - 1];
+		return FF_OK;
+	}
+	code = run_test(t, i, t->plan->steps, &o->at_end, err);
+	return code < 0 ? code : ff_metrics_test(&t->metrics, t->plan, i, &o->at_end, err);
+}
+
 static int collect(struct training *t, uint32_t i, struct ff_error *err)
 {
 	struct ff_outcome *o = &t->outcome[i];
@@ -399,25 +448,29 @@ static int collect(struct training *t, uint32_t i, struct ff_error *err)
 		return code;
 	if (t->opt->trace && (code = gather_spans(t, i, err)) < 0)
 		return code;
-	if (t->opt->test)
-		code = run_test(t, i, t->plan->steps, &o->at_end, err);
-	return code;
+	return t->opt->test ? test_at_end(t, i, err) : FF_OK;
 }
 
 int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
 		struct ff_outcome *outcome, struct ff_error *err)
 {
 	struct training t = {.opt = opt, .plan = p, .comm = comm, .outcome = outcome};
+	const struct ff_saving weights = {.path = opt->save};
 	int code = create(&t, err);
 
+	if (code == FF_OK)
+		code = ff_agree_code(comm,
+				comm->rank == 0 ? ff_metrics_open(opt, p, &t.metrics, err) : FF_OK,
+				err);
 	ff_progress_start(&t.progress);
 	if (code == FF_OK)
 		code = train_all(&t, err);
 	ff_progress_end(&t.progress);
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = collect(&t, i, err);
-	if (code == FF_OK)
-		code = ff_weights_save(opt, p, comm, t.x[0], err);
+	ff_metrics_close(&t.metrics);
+	if (code == FF_OK && opt->save)
+		code = ff_weights_save(p, comm, t.x[0], &weights, err);
 	for (uint32_t i = 0; i < p->n_candidates; i++)
 		ff_executor_destroy(t.x[i]);
 	return code;

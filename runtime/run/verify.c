@@ -1,6 +1,6 @@
 /* One step of the plan without updates: compared with the same step on one
  * device, or written down.  SPDX-License-Identifier: Apache-2.0 */
-#include "run.h"
+#include "weights.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,20 +1,13 @@
 /* Weights in and out: whole tensors by the names of the graph's parameters, whatever the
- * strategy; and checkpoints, which have the optimizer's states and the step besides.
- * SPDX-License-Identifier: Apache-2.0 */
-#include "run.h"
+ * strategy.  SPDX-License-Identifier: Apache-2.0 */
+#include "weights.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "agree.h"
-
-#define CHECKPOINT_FORMAT "ffsoap checkpoint"
-#define CHECKPOINT_VERSION "1"
 
 static int64_t volume(const struct ff_value *v)
 {
@@ -207,7 +200,7 @@ static int check(const struct ff_tensors *f, const struct ff_graph *g, uint32_t 
 	return code;
 }
 
-static int open_tensors(struct ff_plan *p, const char *path, struct ff_error *err)
+int ff_weights_open_file(struct ff_plan *p, const char *path, struct ff_error *err)
 {
 	struct ff_tensors *f = ff_arena_alloc(&p->arena, sizeof(*f));
 	int code;
@@ -218,6 +211,13 @@ static int open_tensors(struct ff_plan *p, const char *path, struct ff_error *er
 	if (code == FF_OK)
 		p->weights = f;
 	return code;
+}
+
+int ff_weights_check(const struct ff_plan *p, struct ff_error *err)
+{
+	int code = check(p->weights, &p->graph, p->optimizer->states, err);
+
+	return code < 0 ? code : check_kept(p->weights, &p->graph, true, err);
 }
 
 /* What is there beside the parameters is said, not refused: a model's counters, or more
@@ -243,7 +243,7 @@ int ff_weights_open(const struct ff_run_options *opt, struct ff_plan *p, struct 
 
 	if (!opt->weights || p->weights)
 		return FF_OK;
-	if ((code = open_tensors(p, opt->weights, err)) < 0 ||
+	if ((code = ff_weights_open_file(p, opt->weights, err)) < 0 ||
 			(code = check(p->weights, &p->graph, 0, err)) < 0 ||
 			(code = check_kept(p->weights, &p->graph, false, err)) < 0)
 		return code;
@@ -305,120 +305,27 @@ int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *e
 	return code == FF_OK && p->weights ? load_kept(p, x, err) : code;
 }
 
-/* Texts of a checkpoint beside its tensors, and what they must be to go on from it. */
-enum {
-	NOTE_FORMAT,
-	NOTE_VERSION,
-	NOTE_GRAPH,
-	NOTE_OPTIMIZER,
-	NOTE_SEED,
-	NOTE_SAMPLES,
-	NOTE_STEP,
-	NOTES
-};
-static const char *const note_key[NOTES] = {
-		"format", "version", "graph", "optimizer", "seed", "samples", "step"};
-
-struct notes {
-	char graph[32], seed[32], samples[32], step[32];
-	const char *text[NOTES];
-};
-
-static void write_notes(const struct ff_run_options *opt, const struct ff_plan *p, uint64_t step,
-		struct notes *ret)
-{
-	snprintf(ret->graph, sizeof(ret->graph), "%016" PRIx64, p->graph.hash);
-	snprintf(ret->seed, sizeof(ret->seed), "%" PRIu64, opt->seed);
-	snprintf(ret->samples, sizeof(ret->samples), "%" PRId64, ff_dataset_samples(p->data, true));
-	snprintf(ret->step, sizeof(ret->step), "%" PRIu64, step);
-	ret->text[NOTE_FORMAT] = CHECKPOINT_FORMAT;
-	ret->text[NOTE_VERSION] = CHECKPOINT_VERSION;
-	ret->text[NOTE_GRAPH] = ret->graph;
-	ret->text[NOTE_OPTIMIZER] = p->optimizer->name;
-	ret->text[NOTE_SEED] = ret->seed;
-	ret->text[NOTE_SAMPLES] = ret->samples;
-	ret->text[NOTE_STEP] = ret->step;
-}
-
-static int check_notes(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
-{
-	const char *step = ff_tensors_note(p->weights, "step");
-	struct notes want;
-	char *end;
-
-	write_notes(opt, p, 0, &want);
-	for (int i = 0; i < NOTE_STEP; i++) {
-		const char *have = ff_tensors_note(p->weights, note_key[i]);
-
-		if (!have && i == NOTE_SAMPLES) /* not in all of them */
-			continue;
-		if (!have || strcmp(have, want.text[i]) != 0)
-			return ff_fail(err, FF_E_INPUT,
-					"%s: cannot go on from it: its %s is %s, expected %s",
-					p->weights->path, note_key[i], have ? have : "not said",
-					want.text[i]);
-	}
-	errno = 0;
-	p->first = step ? strtoull(step, &end, 10) : 0;
-	if (!p->first || *end || errno || p->first > UINT32_MAX)
-		return ff_fail(err, FF_E_INPUT, "%s: cannot go on from it: its step is %s",
-				p->weights->path, step ? step : "not said");
-	return FF_OK;
-}
-
-int ff_checkpoint_open(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
-{
-	int code;
-
-	if (!opt->checkpoint)
-		return FF_OK;
-	if (mkdir(opt->checkpoint, 0777) < 0 && errno != EEXIST)
-		return ff_fail(err, FF_E_INPUT, "--checkpoint %s: %s", opt->checkpoint,
-				strerror(errno));
-	p->checkpoint = ff_arena_printf(&p->arena, "%s/checkpoint.safetensors", opt->checkpoint);
-	if (!p->checkpoint)
-		return ff_fail_memory(err);
-	if (!opt->resume || access(p->checkpoint, F_OK) != 0)
-		return FF_OK;
-	if ((code = open_tensors(p, p->checkpoint, err)) < 0 ||
-			(code = check_notes(opt, p, err)) < 0)
-		return code;
-	code = check(p->weights, &p->graph, p->optimizer->states, err);
-	return code < 0 ? code : check_kept(p->weights, &p->graph, true, err);
-}
-
-/* What is written: weights alone, or a checkpoint after `step` steps. */
-struct saving {
-	const char *path;
-	bool checkpoint;
-	uint64_t step;
-	uint32_t states; /* of the optimizer, that go with the weights */
-};
-
 /* On the first rank: the file up to its first tensor. */
-static int begin(const struct ff_run_options *opt, const struct ff_plan *p, const struct saving *s,
-		struct ff_tensors_out *ret, struct ff_error *err)
+static int begin(const struct ff_plan *p, const struct ff_saving *s, struct ff_tensors_out *ret,
+		struct ff_error *err)
 {
-	struct notes notes;
 	int code = ff_tensors_create(s->path, ret, err);
 
 	if (code < 0)
 		return code;
-	if (s->checkpoint) {
-		write_notes(opt, p, s->step, &notes);
-		ff_tensors_describe(ret, note_key, notes.text, NOTES);
-	}
+	if (s->n_notes)
+		ff_tensors_describe(ret, s->note_key, s->note, s->n_notes);
 	ff_weights_declare(&p->graph, FF_ARRAY_WEIGHTS, ret);
 	for (uint32_t k = 0; k < s->states; k++)
 		ff_weights_declare(&p->graph, FF_ARRAY_STATES + k, ret);
 	return FF_OK;
 }
 
-static int save(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
-		struct ff_executor *x, const struct saving *s, struct ff_error *err)
+int ff_weights_save(struct ff_plan *p, struct ff_comm *comm, struct ff_executor *x,
+		const struct ff_saving *s, struct ff_error *err)
 {
 	struct ff_tensors_out out = {.file = {.fd = -1}}, *to = comm->rank == 0 ? &out : NULL;
-	int code = ff_agree_code(comm, to ? begin(opt, p, s, to, err) : FF_OK, err);
+	int code = ff_agree_code(comm, to ? begin(p, s, to, err) : FF_OK, err);
 
 	if (code == FF_OK)
 		code = ff_weights_write(x, &p->graph, FF_ARRAY_WEIGHTS, to, err);
@@ -428,20 +335,4 @@ static int save(const struct ff_run_options *opt, struct ff_plan *p, struct ff_c
 		code = ff_tensors_commit(to, err);
 	ff_tensors_drop(&out);
 	return code;
-}
-
-int ff_weights_save(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
-		struct ff_executor *x, struct ff_error *err)
-{
-	const struct saving s = {.path = opt->save};
-
-	return s.path ? save(opt, p, comm, x, &s, err) : FF_OK;
-}
-
-int ff_checkpoint_save(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
-		struct ff_executor *x, uint64_t step, struct ff_error *err)
-{
-	const struct saving s = {p->checkpoint, true, step, p->optimizer->states};
-
-	return save(opt, p, comm, x, &s, err);
 }

@@ -119,6 +119,30 @@ with tempfile.TemporaryDirectory() as folder:
     bad["surplus"] = 1
     say(not reports.is_valid(bad), "the schema knows every member")
 
+    # a line an event, while it runs; what is gone on from stays
+    metrics, kept = folder / "metrics.jsonl", folder / "kept"
+    at = [ffrun, graph, "data-parallel", "--devices", "2", "--data", "synthetic:64", "--checkpoint",
+          kept, "--metrics", metrics, "--test"]
+    run(*at, "--steps", "9", "--every", "3", "--test-every", "3")
+    with open(metrics, "a") as f:
+        f.write('{"event": "step", "st')  # as a run that was killed leaves it
+    run(*at, "--steps", "11", "--resume", "--every", "100", "--report", report)
+    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+    for line in lines:
+        accepts(validator("metrics.schema.json"), line, f"{line['event']} {line.get('step', '')}")
+    steps = [line for line in lines if line["event"] == "step"]
+    say([line["step"] for line in steps] == list(range(1, 12)), "every step once")
+    say([line["loss"] for line in steps[9:]] == json.loads(report.read_text())["loss"],
+        "the report's losses")
+    say([(line["event"], line.get("step")) for line in lines if line["event"] != "step"] ==
+        [("run", None), ("checkpoint", 3), ("test", 3), ("checkpoint", 6), ("test", 6),
+         ("checkpoint", 9), ("test", 9), ("run", None), ("checkpoint", 11), ("test", 11)],
+        "tests and checkpoints where they were")
+    said = subprocess.run([*at[:-3], "--metrics", "/dev/full", "--steps", "3"], text=True,
+                          capture_output=True)
+    say(said.returncode == 1 and said.stderr.count("\n") == 1 and "/dev/full" in said.stderr,
+        "a full disk is a sentence", said.stderr)
+
     trace = json.loads((folder / "trace.json").read_text())
     spans = [e for e in trace["traceEvents"] if e["ph"] == "X"]
     say({e["pid"] for e in spans} == {0, 1}, "spans of both devices")

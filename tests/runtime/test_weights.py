@@ -105,11 +105,39 @@ with tempfile.TemporaryDirectory() as folder:
         (folder / "straight").read_bytes() == (folder / "resumed").read_bytes(),
         "killed and gone on", f"after {step} steps")
 
+    # as many stay as are asked for, and the newest that is whole is gone on from
+    for file in kept.glob("*"):
+        file.unlink()
+    keeping = [*at, "--checkpoint", kept, "--every", 5, "--keep", 3]
+    train(*keeping, "--steps", 23)
+    steps = {p.name: tensors(p)[1]["step"] for p in kept.glob("*")}
+    say(steps == {"checkpoint.safetensors": "23", "checkpoint-0000000020.safetensors": "20",
+                  "checkpoint-0000000015.safetensors": "15"}, "three are kept", steps)
+    train(*at, "--steps", 26, "--save", folder / "straight")
+    for damaged, behind in (("checkpoint.safetensors", 20),
+                            ("checkpoint-0000000020.safetensors", 15)):
+        os.truncate(kept / damaged, os.path.getsize(kept / damaged) // 2)
+        went = train(*at, "--steps", 26, "--checkpoint", kept,
+                     "--every", 100, "--resume", "--keep", 9, "--save", folder / "resumed")
+        say((folder / "straight").read_bytes() == (folder / "resumed").read_bytes() and
+            f"which has {behind} steps behind it" in went.stderr and "kept/checkpoint.safetensors: " in went.stderr,
+            f"{damaged} is damaged", went.stderr)
+        os.truncate(kept / "checkpoint.safetensors", 100)
+    for file in kept.glob("checkpoint-*"):
+        file.unlink()
+    done = train(*at, "--steps", 26, "--checkpoint", kept, "--resume", status=2)
+    say("checkpoint.safetensors" in done.stderr and done.stderr.count("\n") == 1,
+        "none is whole", done.stderr)
+    (kept / "checkpoint.safetensors").unlink()
+    train(*at, "--steps", 400, "--checkpoint", kept, "--interval", "0.05s", "--keep", 1000)
+    say(len(list(kept.glob("*"))) > 2, "checkpoints by time", len(list(kept.glob("*"))))
+    for file in kept.glob("*"):
+        file.unlink()
+
     # a checkpoint of one strategy serves another
     train(graph, "single", *common, "--steps", 7, "--optimizer", "adamw", "--save",
           folder / "straight")
     straight = tensors(folder / "straight")[0]
-    (kept / "checkpoint.safetensors").unlink()
     train(graph, "single", *common, "--steps", 4, "--optimizer", "adamw", "--checkpoint", kept)
     train(graph, "data-parallel", "--devices", 3, *common, "--steps", 7, "--optimizer", "adamw",
           "--checkpoint", kept, "--resume", "--save", folder / "other")

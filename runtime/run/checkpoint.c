@@ -1,0 +1,296 @@
+/* Checkpoints: checkpoint.safetensors in a folder is always the newest, and replaced whole; those
+ * before it, as many as are to stay, have their step in their name.  SPDX-License-Identifier:
+ * Apache-2.0 */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agree.h"
+#include "weights.h"
+
+#define CHECKPOINT_FORMAT "ffsoap checkpoint"
+#define CHECKPOINT_VERSION "1"
+#define NEWEST "checkpoint.safetensors"
+#define EARLIER "checkpoint-%010" PRIu64 ".safetensors"
+#define EARLIER_BYTES sizeof("checkpoint-0123456789.safetensors")
+
+/* Texts of a checkpoint beside its tensors, and what they must be to go on from it. */
+enum {
+	NOTE_FORMAT,
+	NOTE_VERSION,
+	NOTE_GRAPH,
+	NOTE_OPTIMIZER,
+	NOTE_SEED,
+	NOTE_SAMPLES,
+	NOTE_STEP,
+	NOTES
+};
+static const char *const note_key[NOTES] = {
+		"format", "version", "graph", "optimizer", "seed", "samples", "step"};
+
+struct notes {
+	char graph[32], seed[32], samples[32], step[32];
+	const char *text[NOTES];
+};
+
+static void write_notes(const struct ff_run_options *opt, const struct ff_plan *p, uint64_t step,
+		struct notes *ret)
+{
+	snprintf(ret->graph, sizeof(ret->graph), "%016" PRIx64, p->graph.hash);
+	snprintf(ret->seed, sizeof(ret->seed), "%" PRIu64, opt->seed);
+	snprintf(ret->samples, sizeof(ret->samples), "%" PRId64, ff_dataset_samples(p->data, true));
+	snprintf(ret->step, sizeof(ret->step), "%" PRIu64, step);
+	ret->text[NOTE_FORMAT] = CHECKPOINT_FORMAT;
+	ret->text[NOTE_VERSION] = CHECKPOINT_VERSION;
+	ret->text[NOTE_GRAPH] = ret->graph;
+	ret->text[NOTE_OPTIMIZER] = p->optimizer->name;
+	ret->text[NOTE_SEED] = ret->seed;
+	ret->text[NOTE_SAMPLES] = ret->samples;
+	ret->text[NOTE_STEP] = ret->step;
+}
+
+static int check_notes(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+{
+	const char *step = ff_tensors_note(p->weights, "step");
+	struct notes want;
+	char *end;
+
+	write_notes(opt, p, 0, &want);
+	for (int i = 0; i < NOTE_STEP; i++) {
+		const char *have = ff_tensors_note(p->weights, note_key[i]);
+
+		if (!have && i == NOTE_SAMPLES) /* not in all of them */
+			continue;
+		if (!have || strcmp(have, want.text[i]) != 0)
+			return ff_fail(err, FF_E_INPUT,
+					"%s: cannot go on from it: its %s is %s, expected %s",
+					p->weights->path, note_key[i], have ? have : "not said",
+					want.text[i]);
+	}
+	errno = 0;
+	p->first = step ? strtoull(step, &end, 10) : 0;
+	if (!p->first || *end || errno || p->first > UINT32_MAX)
+		return ff_fail(err, FF_E_INPUT, "%s: cannot go on from it: its step is %s",
+				p->weights->path, step ? step : "not said");
+	return FF_OK;
+}
+
+/* ---- the folder ---- */
+
+/* An earlier checkpoint. */
+struct earlier {
+	char name[EARLIER_BYTES];
+	struct timespec written;
+};
+
+struct folder {
+	struct earlier *file; /* the last written first */
+	uint32_t n;
+};
+
+static int by_age(const void *a, const void *b)
+{
+	const struct earlier *x = a, *y = b;
+
+	if (x->written.tv_sec != y->written.tv_sec)
+		return x->written.tv_sec < y->written.tv_sec ? 1 : -1;
+	if (x->written.tv_nsec != y->written.tv_nsec)
+		return x->written.tv_nsec < y->written.tv_nsec ? 1 : -1;
+	return strcmp(y->name, x->name);
+}
+
+/* Whether `name` is that of an earlier checkpoint. */
+static bool is_earlier(const char *name)
+{
+	char again[EARLIER_BYTES];
+	uint64_t step;
+
+	return strlen(name) < EARLIER_BYTES && sscanf(name, "checkpoint-%10" SCNu64, &step) == 1 &&
+	       snprintf(again, sizeof(again), EARLIER, step) > 0 && !strcmp(again, name);
+}
+
+static int add(struct folder *f, DIR *dir, const char *name, struct ff_error *err)
+{
+	struct earlier *grown;
+	struct stat st;
+
+	if (!is_earlier(name) || fstatat(dirfd(dir), name, &st, 0) < 0)
+		return FF_OK;
+	grown = realloc(f->file, (f->n + 1) * sizeof(*grown));
+	if (!grown)
+		return ff_fail_memory(err);
+	f->file = grown;
+	snprintf(f->file[f->n].name, EARLIER_BYTES, "%s", name);
+	f->file[f->n++].written = st.st_mtim;
+	return FF_OK;
+}
+
+/* The earlier checkpoints in it; ret->file is the caller's, also where it fails. */
+static int list_folder(const char *path, struct folder *ret, struct ff_error *err)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	int code = FF_OK;
+
+	if (!dir)
+		return ff_fail(err, FF_E_IO, "%s: %s", path, strerror(errno));
+	while (code == FF_OK && (entry = readdir(dir)))
+		code = add(ret, dir, entry->d_name, err);
+	closedir(dir);
+	if (ret->n)
+		qsort(ret->file, ret->n, sizeof(*ret->file), by_age);
+	return code;
+}
+
+/* Path of a file in the folder. */
+static int join(const struct ff_plan *p, const char *name, char ret[PATH_MAX], struct ff_error *err)
+{
+	if (snprintf(ret, PATH_MAX, "%s/%s", p->checkpoint.folder, name) < PATH_MAX)
+		return FF_OK;
+	return ff_fail(err, FF_E_IO, "%s/%s: %s", p->checkpoint.folder, name,
+			strerror(ENAMETOOLONG));
+}
+
+/* ---- to go on from ---- */
+
+static int open_whole(const struct ff_run_options *opt, struct ff_plan *p, const char *path,
+		bool *damaged, struct ff_error *err)
+{
+	int code = ff_weights_open_file(p, path, err);
+
+	*damaged = code < 0;
+	if (code == FF_OK)
+		code = check_notes(opt, p, err);
+	return code < 0 ? code : ff_weights_check(p, err);
+}
+
+/* The last of those that `f` has that is whole.  `err` comes with what is wrong with the newest. */
+static int open_earlier(const struct ff_run_options *opt, struct ff_plan *p, const struct folder *f,
+		struct ff_error *err)
+{
+	for (uint32_t i = 0; i < f->n; i++) {
+		char path[PATH_MAX];
+		const char *stays;
+		struct ff_error inner;
+		bool damaged;
+		int code = join(p, f->file[i].name, path, &inner);
+
+		stays = code == FF_OK ? ff_arena_printf(&p->arena, "%s", path) : NULL;
+		if (!stays)
+			return ff_fail_memory(err);
+		code = open_whole(opt, p, stays, &damaged, &inner);
+		if (code < 0 && damaged)
+			continue;
+		if (code < 0) {
+			*err = inner;
+			return code;
+		}
+		ff_error_write(&p->note[FF_NOTE_CHECKPOINT], FF_OK,
+				"%.500s; goes on from %.300s, which has %" PRIu64
+				" steps behind it",
+				err->text, stays, p->first);
+		return FF_OK;
+	}
+	return err->code;
+}
+
+static int resume(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+{
+	struct folder f = {0};
+	bool damaged = true;
+	int code;
+
+	if (access(p->checkpoint.path, F_OK) == 0)
+		code = open_whole(opt, p, p->checkpoint.path, &damaged, err);
+	else
+		code = ff_fail(err, FF_E_INPUT, "%s: %s", p->checkpoint.path, strerror(errno));
+	if (code == FF_OK)
+		p->checkpoint.newest = p->first;
+	if (code == FF_OK || !damaged)
+		return code;
+	code = list_folder(p->checkpoint.folder, &f, err);
+	if (code == FF_OK && (f.n || access(p->checkpoint.path, F_OK) == 0))
+		code = open_earlier(opt, p, &f, err);
+	free(f.file);
+	return code;
+}
+
+int ff_checkpoint_open(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+{
+	struct ff_checkpoint *c = &p->checkpoint;
+
+	if (!opt->checkpoint)
+		return FF_OK;
+	if (mkdir(opt->checkpoint, 0777) < 0 && errno != EEXIST)
+		return ff_fail(err, FF_E_INPUT, "--checkpoint %s: %s", opt->checkpoint,
+				strerror(errno));
+	c->folder = opt->checkpoint;
+	c->path = ff_arena_printf(&p->arena, "%s/" NEWEST, opt->checkpoint);
+	c->keep = opt->keep ? (uint32_t)opt->keep : 1;
+	c->interval_us = opt->interval * 1e6;
+	if (!c->path)
+		return ff_fail_memory(err);
+	return opt->resume ? resume(opt, p, err) : FF_OK;
+}
+
+/* ---- to keep ---- */
+
+/* The newest gets a name of its own before another takes its place.  Where a file cannot have
+ * two names, it has but the new one for a moment, and would be found by that. */
+static int set_aside(const struct ff_plan *p, struct ff_error *err)
+{
+	char name[EARLIER_BYTES], path[PATH_MAX];
+	int code;
+
+	snprintf(name, sizeof(name), EARLIER, p->checkpoint.newest);
+	if ((code = join(p, name, path, err)) < 0)
+		return code;
+	if (link(p->checkpoint.path, path) == 0 || errno == EEXIST)
+		return FF_OK;
+	if (errno != ENOENT && rename(p->checkpoint.path, path) == 0)
+		return FF_OK;
+	return errno == ENOENT ? FF_OK /* somebody took it away */
+			       : ff_fail(err, FF_E_IO, "%s: %s", path, strerror(errno));
+}
+
+/* All but the last written. */
+static int clear_old(const struct ff_plan *p, struct ff_error *err)
+{
+	struct folder f = {0};
+	int code = list_folder(p->checkpoint.folder, &f, err);
+
+	for (uint32_t i = p->checkpoint.keep - 1; i < f.n && code == FF_OK; i++) {
+		char path[PATH_MAX];
+
+		code = join(p, f.file[i].name, path, err);
+		if (code == FF_OK && unlink(path) < 0 && errno != ENOENT)
+			code = ff_fail(err, FF_E_IO, "%s: %s", path, strerror(errno));
+	}
+	free(f.file);
+	return code;
+}
+
+int ff_checkpoint_save(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
+		struct ff_executor *x, uint64_t step, struct ff_error *err)
+{
+	struct ff_checkpoint *c = &p->checkpoint;
+	bool many = c->keep > 1 && comm->rank == 0;
+	struct notes notes;
+	const struct ff_saving s = {c->path, p->optimizer->states, NOTES, note_key, notes.text};
+	int code = many && c->newest && c->newest != step ? set_aside(p, err) : FF_OK;
+
+	write_notes(opt, p, step, &notes);
+	code = ff_agree_code(comm, code, err);
+	if (code == FF_OK)
+		code = ff_weights_save(p, comm, x, &s, err);
+	if (code < 0)
+		return code;
+	c->newest = step;
+	return ff_agree_code(comm, many ? clear_old(p, err) : FF_OK, err);
+}
