@@ -10,7 +10,10 @@
 #include <sys/prctl.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define LOOK_EVERY_NS 200000000
 
 static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
@@ -53,6 +56,13 @@ static int translate(const struct ff_child *c, int number, unsigned before)
 	return before ? SIGTERM : SIGUSR1;
 }
 
+static int await(const struct ff_child *c, const sigset_t *set)
+{
+	const struct timespec pause = {.tv_nsec = LOOK_EVERY_NS};
+
+	return c->look ? sigtimedwait(set, NULL, &pause) : sigwaitinfo(set, NULL);
+}
+
 static int wait_for(const struct ff_child *c, pid_t child, struct ff_child_end *ret)
 {
 	const sigset_t set = awaited();
@@ -60,18 +70,26 @@ static int wait_for(const struct ff_child *c, pid_t child, struct ff_child_end *
 	int status;
 
 	for (;;) {
-		int number = sigwaitinfo(&set, NULL);
+		int number = await(c, &set);
 		pid_t ended = number == SIGCHLD ? waitpid(child, &status, WNOHANG) : 0;
 
 		if (ended < 0 && errno != EINTR)
 			return errno;
 		if (ended == child)
 			break;
+		if (number < 0 && c->look && c->look(c->look_ctx, child)) {
+			kill(child, SIGKILL); /* it may be where not even that ends it */
+			*ret = (struct ff_child_end){.status = 1, .given_up = true};
+			return 0;
+		}
 		if (number > 0 && number != SIGCHLD)
 			kill(child, translate(c, number, sent++));
 	}
-	ret->signal = WIFSIGNALED(status) && !sent ? WTERMSIG(status) : 0;
-	ret->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	*ret = (struct ff_child_end){
+			.signal = WIFSIGNALED(status) && !sent ? WTERMSIG(status) : 0,
+			.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+						      : WEXITSTATUS(status),
+	};
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #define FF_CHILD_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "ff/error.h"
 
@@ -15,11 +16,16 @@ struct ff_child {
 	 * for an end goes there as SIGUSR1 (which mpirun passes on to the ranks), the next as
 	 * SIGTERM. */
 	bool starter;
+	/* Looks after it every so often, in the parent; true: it is beyond hope, and killed.  NULL:
+	 * nobody does. */
+	bool (*look)(void *ctx, pid_t child);
+	void *look_ctx;
 };
 /* Its end. */
 struct ff_child_end {
-	int status; /* exit status; 128 + the signal that ended it */
-	int signal; /* that it was ended by, though this process had sent none; 0: none */
+	int status;    /* exit status; 128 + the signal that ended it */
+	int signal;    /* that it was ended by, though this process had sent none; 0: none */
+	bool given_up; /* by `look` */
 };
 
 /* Starts it and waits for its end.  It gets the signals that this process gets, and does not

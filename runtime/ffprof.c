@@ -353,7 +353,7 @@ static int start(struct ff_prof *p, uint32_t ranks, char **argv)
 static int watch_rank(struct ff_prof *p)
 {
 	struct ff_error err = {0};
-	int status = 0, code = ff_launch_watch(main_rank, p, &status, &err);
+	int status = 0, code = ff_launch_watch(main_rank, p, NULL, &status, &err);
 
 	return code < 0 ? end(code, &err) : status;
 }

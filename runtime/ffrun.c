@@ -2,12 +2,15 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "agree.h"
 #include "comm/job.h"
+#include "comm/limit.h"
 #include "ff/cli.h"
 #include "launch.h"
+#include "pulse.h"
 #include "run/run.h"
 #include "stop.h"
 
@@ -160,6 +163,9 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 			{"--resume", FF_OPTION_FLAG, &o->resume, NULL,
 					"go on from the newest checkpoint that is whole, if there "
 					"is one"},
+			{"--timeout", FF_OPTION_SECONDS, &o->timeout, "TIME",
+					"end where a rank comes no further for so long (10m; 0: "
+					"never)"},
 			{"--report", FF_OPTION_TEXT, &o->report, "FILE", "write a JSON report"},
 			{"--metrics", FF_OPTION_TEXT, &o->metrics, "FILE",
 					"write loss, rate and time of every step while it runs, "
@@ -286,18 +292,23 @@ static int main_rank(void *ctx)
 		return end(code, &err);
 	code = ff_comm_mpi(&comm, &err);
 	if (code == FF_OK)
+		comm->pulse = o->pulse;
+	if (code == FF_OK)
 		code = ff_mpi_neighbours(&here, &own, &err);
 	if (code == FF_OK)
 		code = ff_agree_code(comm, ff_plan_load(o, comm->n_ranks, here, &plan, &err), &err);
 	if (code == FF_OK)
 		code = ff_comm_prefer(plan.backend, &plan.machine, &comm, &err);
-	if (code == FF_OK)
+	if (code == FF_OK) {
+		comm->pulse = o->pulse; /* it may be another one */
 		ff_plan_communicate(&plan, comm->name);
+	}
 	if (code == FF_OK && comm->rank == 0)
 		tell(&plan);
 	if (code == FF_OK)
 		code = run(o, &plan, comm, &err);
 	status = end(code, &err);
+	ff_pulse_wait(o->pulse);
 	ff_mpi_meet(status, err.text[0]);
 	ff_plan_finish(&plan);
 	if (comm)
@@ -306,11 +317,29 @@ static int main_rank(void *ctx)
 	return status;
 }
 
+/* A rank that others wait for is named by who watches it, before they give up. */
+static int let_wait_longer(double limit_s, struct ff_error *err)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.0f", limit_s > 0 ? 2 * limit_s + 60 : 0);
+	return setenv("FF_COMM_TIMEOUT", text, 1) ? ff_fail_memory(err) : FF_OK;
+}
+
 static int watch_rank(struct ff_run_options *o)
 {
 	struct ff_error err = {0};
-	int status = 0, code = ff_launch_watch(main_rank, o, &status, &err);
+	double limit_s = o->timeout;
+	int status = 0,
+	    code = isnan(limit_s) ? ff_comm_limit(&limit_s, &err) : let_wait_longer(limit_s, &err);
 
+	if (code < 0)
+		return end(code, &err);
+	o->pulse = ff_pulse_create(limit_s, &err);
+	if (!o->pulse)
+		return end(FF_E_NOMEM, &err);
+	code = ff_launch_watch(main_rank, o, o->pulse, &status, &err);
+	ff_pulse_destroy(o->pulse);
 	return code < 0 ? end(code, &err) : status;
 }
 
@@ -353,6 +382,7 @@ int main(int argc, char **argv)
 			.seed = 1,
 			.warmup = UINT64_MAX,
 			.tolerance = NAN,
+			.timeout = NAN,
 			.clip = NAN,
 	};
 	struct ff_error err = {0};

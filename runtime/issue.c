@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ff/clock.h"
+#include "pulse.h"
 
 bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
 {
@@ -130,6 +131,7 @@ static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error 
 	if (code == FF_OK && transfer)
 		code = keep_place(x, j, false, err);
 	j->traced = x->tracing;
+	ff_pulse_beat(x->comm->pulse);
 	return code;
 }
 

@@ -10,10 +10,16 @@
 #include <unistd.h>
 
 #include "child.h"
+#include "ff/clock.h"
 
 #define WORDS 32             /* most that mpirun's own part of the command line takes */
 #define STARTED "FF_STARTED" /* in the environment of ranks that ff_launch has started */
 #define MOST_A_CORE 32       /* ranks that are started on one of this computer's cores */
+/* How much longer than it should take ranks that wait for others are left to do so; each of them
+ * a little longer than the one before, so that one tells. */
+#define WAIT_MORE_S 5.0
+#define WAIT_EACH_S 2.0
+#define WAIT_MOST 10
 
 bool ff_launch_is_rank(void)
 {
@@ -167,22 +173,98 @@ int ff_launch(uint32_t n, char **argv, int *status, struct ff_error *err)
 	return code;
 }
 
-/* "rank 3 on node7" */
-static void name_rank(char *text, size_t size)
+/* NULL: nobody says. */
+static const char *rank_number(void)
 {
 	static const char *const rank[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
-	char host[256] = "";
 	const char *number = NULL;
 
 	for (size_t i = 0; i < sizeof(rank) / sizeof(*rank) && !number; i++)
 		number = getenv(rank[i]);
+	return number;
+}
+
+/* "rank 3 on node7" */
+static void name_rank(char *text, size_t size)
+{
+	const char *number = rank_number();
+	char host[256] = "";
+
 	gethostname(host, sizeof(host) - 1);
 	snprintf(text, size, "rank %.20s on %.200s", number ? number : "?", host);
 }
 
-int ff_launch_watch(int (*main)(void *ctx), void *ctx, int *status, struct ff_error *err)
+/* Who watches a rank's pulse, and what was seen of it. */
+struct watch {
+	const struct ff_pulse *pulse;
+	uint64_t beats;
+	double since_us; /* there has been no other */
+	bool stopped;    /* the process was, by a signal, when it was given up */
+};
+
+static bool is_stopped(pid_t child)
 {
-	const struct ff_child child = {.main = main, .ctx = ctx};
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)child);
+	f = fopen(path, "r");
+	if (!f)
+		return false;
+	if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	fclose(f);
+	return state == 'T';
+}
+
+/* Where one rank comes no further all the others wait for it.  They give it time to be told of,
+ * and then each a little more than the one before. */
+static double patience_s(const struct ff_pulse *p, bool stopped)
+{
+	const char *number = rank_number();
+	double n = number ? strtod(number, NULL) : 0;
+	bool innocent = !stopped && (atomic_load(&p->waiting) > 0 || !atomic_load(&p->step));
+
+	return innocent ? p->limit_s + WAIT_MORE_S + WAIT_EACH_S * (n < WAIT_MOST ? n : WAIT_MOST)
+			: p->limit_s;
+}
+
+static bool look(void *ctx, pid_t child)
+{
+	struct watch *w = ctx;
+	uint64_t beats = atomic_load(&w->pulse->beats);
+
+	if (beats != w->beats) {
+		w->beats = beats;
+		w->since_us = ff_clock_us();
+		return false;
+	}
+	if (!(w->pulse->limit_s > 0) || (ff_clock_us() - w->since_us) * 1e-6 < w->pulse->limit_s)
+		return false;
+	w->stopped = is_stopped(child);
+	return (ff_clock_us() - w->since_us) * 1e-6 >= patience_s(w->pulse, w->stopped);
+}
+
+static int fail_stuck(const struct watch *w, const char *rank, struct ff_error *err)
+{
+	unsigned long long step = atomic_load(&w->pulse->step);
+	bool waits = atomic_load(&w->pulse->waiting) > 0;
+	double s = (ff_clock_us() - w->since_us) * 1e-6;
+	char where[64] = "before the first step";
+
+	if (step)
+		snprintf(where, sizeof(where), "in step %llu", step);
+	return ff_fail(err, FF_E_RUN, "%s %s for %.0f s %s%s (--timeout says how long is too long)",
+			rank, waits ? "has waited for other ranks" : "has come no further", s,
+			where, w->stopped ? ": a signal has stopped it" : "");
+}
+
+int ff_launch_watch(int (*main)(void *ctx), void *ctx, const struct ff_pulse *pulse, int *status,
+		struct ff_error *err)
+{
+	struct watch w = {.pulse = pulse, .since_us = ff_clock_us()};
+	const struct ff_child child = {
+			.main = main, .ctx = ctx, .look = pulse ? look : NULL, .look_ctx = &w};
 	struct ff_child_end end;
 	char rank[256];
 	int code = ff_child_run(&child, &end, err);
@@ -190,9 +272,11 @@ int ff_launch_watch(int (*main)(void *ctx), void *ctx, int *status, struct ff_er
 	if (code < 0)
 		return code;
 	*status = end.status;
-	if (!end.signal)
+	if (!end.signal && !end.given_up)
 		return FF_OK;
 	name_rank(rank, sizeof(rank));
+	if (end.given_up)
+		return fail_stuck(&w, rank, err);
 	return ff_fail(err, FF_E_RUN, "%s was ended by signal %d (%s)%s", rank, end.signal,
 			strsignal(end.signal),
 			end.signal == SIGKILL ? ", which the kernel sends where memory runs out"

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "ff/error.h"
+#include "pulse.h"
 
 /* Whether mpirun, srun or another starter made this process a rank. */
 bool ff_launch_is_rank(void);
@@ -18,8 +19,11 @@ bool ff_launch_is_started(void);
 int ff_launch(uint32_t n, char **argv, int *status, struct ff_error *err);
 /* A rank is two processes: `main` works in one, and the other tells if that is killed, say
  * where memory runs out, which nobody else may live to do.  FF_E_RUN then names the rank, its
- * host and the signal; else *status is what `main` returned. */
-int ff_launch_watch(int (*main)(void *ctx), void *ctx, int *status, struct ff_error *err);
+ * host and the signal; else *status is what `main` returned.  With a `pulse` it also ends a rank
+ * that gives no sign of life for as long as that says: the one that others wait for first, the
+ * others, lest nobody is left to tell, a while later. */
+int ff_launch_watch(int (*main)(void *ctx), void *ctx, const struct ff_pulse *pulse, int *status,
+		struct ff_error *err);
 
 /* Cores that this process may use, not counting hardware threads apart. */
 uint32_t ff_launch_cores(void);

@@ -19,6 +19,7 @@
 
 struct ff_backend;
 struct ff_machine;
+struct ff_pulse;
 struct ff_stream;
 
 /* Where to post. */
@@ -76,6 +77,7 @@ struct ff_comm {
 	void (*destroy)(struct ff_comm *c);
 	int64_t sent_bytes; /* posted by hosted devices so far; rings as in ff_move.network_bytes */
 	uint32_t rank, n_ranks; /* of processes */
+	struct ff_pulse *pulse; /* where it gives signs of life; NULL: nobody looks */
 };
 
 /* All devices in this process. */

@@ -13,6 +13,7 @@
 #include "limit.h"
 #include "mpi_check.h"
 #include "post.h"
+#include "pulse.h"
 
 struct group {
 	struct group *next;
@@ -422,8 +423,7 @@ static int mpi_exchange(struct ff_comm *c, enum ff_dtype type, const struct ff_p
 					  "MPI_Waitall", err);
 }
 
-/* A call of the host's own has an end even where another rank never makes it. */
-static int finish(
+static int wait_until_done(
 		struct ff_comm_mpi *m, MPI_Request *request, const char *what, struct ff_error *err)
 {
 	double start = ff_clock_us();
@@ -440,6 +440,18 @@ static int finish(
 					"something else (FF_COMM_TIMEOUT says how long to wait)",
 					m->host.base.rank, m->limit_s, what);
 	}
+	return code;
+}
+
+/* A call of the host's own has an end even where another rank never makes it. */
+static int finish(
+		struct ff_comm_mpi *m, MPI_Request *request, const char *what, struct ff_error *err)
+{
+	int code;
+
+	ff_pulse_wait(m->host.base.pulse);
+	code = wait_until_done(m, request, what, err);
+	ff_pulse_met(m->host.base.pulse);
 	return code;
 }
 

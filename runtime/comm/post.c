@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ff/backend.h"
+#include "pulse.h"
 
 /* Host memory on the way between devices.  Streams run in order, so all that is posted
  * may pass through the same. */
@@ -88,10 +89,12 @@ static int run(void *arg, struct ff_error *err)
 {
 	struct ff_posted *p = arg;
 	struct ff_host_comm *h = p->comm;
-	int code = p->x.n_devices ? h->run_collective(&h->base, &p->x, err)
-				  : h->run_exchange(&h->base, p->type, p->parcel, p->n_parcels,
-						    err);
+	int code;
 
+	ff_pulse_wait(h->base.pulse);
+	code = p->x.n_devices ? h->run_collective(&h->base, &p->x, err)
+			      : h->run_exchange(&h->base, p->type, p->parcel, p->n_parcels, err);
+	ff_pulse_met(h->base.pulse);
 	give_back(p);
 	return code;
 }

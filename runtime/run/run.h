@@ -14,6 +14,8 @@ struct ff_run_options {
 	const char *weights, *save, *checkpoint, *metrics;
 	const char *optimizer; /* NULL: the strategy's */
 	uint64_t devices, steps, epochs, warmup, seed, every, keep, test_every;
+	double timeout; /* seconds without a sign of life; NAN: as long as communication waits */
+	struct ff_pulse *pulse;           /* this rank's; NULL: nobody watches it */
 	double interval;                  /* seconds between two checkpoints, at most; 0: any */
 	double setting[FF_SETTING_COUNT]; /* NAN: the optimizer's preset */
 	struct ff_texts groups;           /* rules: ff_groups_make */

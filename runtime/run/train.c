@@ -9,6 +9,7 @@
 #include "agree.h"
 #include "ff/cli.h"
 #include "metrics.h"
+#include "pulse.h"
 #include "stop.h"
 #include "weights.h"
 
@@ -368,6 +369,7 @@ static int train_all(struct training *t, struct ff_error *err)
 
 		if ((code = agree(t, step, ask, err)) < 0)
 			break;
+		ff_pulse_step(t->opt->pulse, done);
 		last = step + 1 == t->plan->steps;
 		keeps = t->plan->checkpoint.folder &&
 			(last || ask[ASK_KEEP] || done % t->plan->checkpoint.every == 0);

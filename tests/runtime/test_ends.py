@@ -88,6 +88,33 @@ def a_killed_rank_is_named():
     assert not out, out
 
 
+def a_rank_that_comes_no_further_is_named():
+    for stuck in 0, 1:
+        p = start(FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER, "--checkpoint", "stuck", "--every", "3",
+                  "--timeout", "3s")
+        wait_for("a checkpoint", lambda: os.path.exists("stuck/checkpoint.safetensors"), p)
+        os.kill(ranks_below(p.pid)[stuck], signal.SIGSTOP)
+        out, err = end(p, 1)
+        assert re.fullmatch(r"ffrun: rank %d on \S+ has (come no further|waited for other ranks) for \d+ s in step \d+: a "
+                            r"signal has stopped it [^\n]*\n" % stuck, err), err
+        os.unlink("stuck/checkpoint.safetensors")
+
+
+def a_rank_that_nobody_can_name_is_missed():
+    p = start(FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER, "--checkpoint", "gone", "--every", "3",
+              "--timeout", "2s")
+    wait_for("a checkpoint", lambda: os.path.exists("gone/checkpoint.safetensors"), p)
+    ranks = ranks_below(p.pid)
+    gone = parent_of(ranks[1]), ranks[1]
+    for pid in gone:
+        os.kill(pid, signal.SIGSTOP)
+    wait_for("a word", lambda: 0 not in ranks_below(p.pid), p)
+    for pid in gone:  # mpirun waits for them, as it would not for a host that is gone
+        os.kill(pid, signal.SIGCONT)
+    out, err = end(p, 1)
+    assert re.match(r"ffrun: rank 0 on \S+ has waited for other ranks for \d+ s in step \d+ ", err), err
+
+
 def stop_and_go_on(devices, number):
     """Stopped by a signal and gone on from there it is, to the bit, as if nobody had stopped it."""
     train = [FFRUN, *TRAIN, "--devices", str(devices)]
@@ -172,7 +199,8 @@ def two_profiles_of_one_file():
     assert not os.path.exists("costs.json.lock")
 
 
-TESTS = [a_killed_rank_is_named, one_process_stops, ranks_stop, ranks_stop_at_ctrl_c,
+TESTS = [a_killed_rank_is_named, a_rank_that_comes_no_further_is_named, a_rank_that_nobody_can_name_is_missed,
+         one_process_stops, ranks_stop, ranks_stop_at_ctrl_c,
          a_loss_that_is_no_number_is_told_and_not_kept, outputs_are_looked_at_first, too_many_ranks_are_not_started,
          a_report_may_go_to_standard_output, a_profile_is_of_its_machine, two_profiles_of_one_file]
 
