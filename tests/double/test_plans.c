@@ -99,7 +99,7 @@ static void train(struct said *ret)
 	struct scene s = {.data = NULL};
 	struct ff_error err;
 	struct rig rig;
-	float *weights;
+	const float *weights;
 	int64_t n;
 
 	ff_arena_init(&s.arena);

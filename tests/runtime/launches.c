@@ -35,9 +35,8 @@ static void set_word(const char *word)
 static int train(struct scene *s, struct rig *r, struct launched *ret, struct ff_error *err)
 {
 	static const uint64_t steps[LAUNCH_STEPS] = {0, 1, 2, 3, 41, 42, 44, 45, 46};
-	int code = FF_OK;
 	struct ff_tested tested;
-	int64_t n;
+	int code = FF_OK;
 
 	for (int i = 0; i < LAUNCH_STEPS && code == FF_OK; i++) {
 		ff_executor_set_rate(r->x, 0, 0.01 * (1 + i % 4));
@@ -50,7 +49,7 @@ static int train(struct scene *s, struct rig *r, struct launched *ret, struct ff
 		if (i == 6 && code == FF_OK)
 			code = ff_executor_wait(r->x, err);
 		if (i == 6 && code == FF_OK)
-			ret->weights[0] = rig_weights(r, false, &s->arena, &n);
+			code = rig_read(r, false, &s->arena, &ret->weights[0], err);
 		if (code == FF_OK)
 			code = ff_executor_post(r->x, steps[i], err);
 	}
@@ -58,11 +57,8 @@ static int train(struct scene *s, struct rig *r, struct launched *ret, struct ff
 		code = ff_executor_times(r->x, ret->us, LAUNCH_STEPS, err);
 	if (code == FF_OK)
 		code = ff_executor_losses(r->x, ret->loss, LAUNCH_STEPS, err);
-	if (code == FF_OK) /* a kernel that failed late is told here, and not while weights are read
-			    */
-		code = ff_executor_wait(r->x, err);
 	if (code == FF_OK)
-		ret->weights[1] = rig_weights(r, false, &s->arena, &n);
+		code = rig_read(r, false, &s->arena, &ret->weights[1], err);
 	return code;
 }
 

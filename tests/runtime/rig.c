@@ -74,24 +74,35 @@ int64_t rig_volume(const struct ff_value *v)
 	return n;
 }
 
-float *rig_weights(struct rig *r, bool gradients, struct ff_arena *a, int64_t *n)
+int rig_read(struct rig *r, bool gradients, struct ff_arena *a, const float **ret,
+		struct ff_error *err)
 {
 	const struct ff_graph *g = r->schedule.graph;
-	struct ff_error err;
-	int64_t at = 0;
-	float *all;
+	float *all = ff_arena_array(a, (size_t)ff_graph_parameters(g), sizeof(*all)), *at = all;
+	int code = FF_OK;
 
-	*n = ff_graph_parameters(g);
-	all = ff_arena_array(a, (size_t)*n, sizeof(*all));
 	ck_assert_ptr_nonnull(all);
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
 		if (!ff_node_is_parameter(g, i))
 			continue;
-		RIG_OK(ff_executor_parameter(r->x, i,
-				gradients ? FF_ARRAY_GRADIENTS : FF_ARRAY_WEIGHTS, all + at, &err));
+		code = ff_executor_parameter(r->x, i,
+				gradients ? FF_ARRAY_GRADIENTS : FF_ARRAY_WEIGHTS, at, err);
 		at += rig_volume(&g->values[g->nodes[i].out]);
 	}
-	ck_assert_int_eq(at, *n);
+	if (code < 0)
+		return code;
+	ck_assert_int_eq(at - all, ff_graph_parameters(g));
+	*ret = all;
+	return FF_OK;
+}
+
+const float *rig_weights(struct rig *r, bool gradients, struct ff_arena *a, int64_t *n)
+{
+	struct ff_error err;
+	const float *all;
+
+	*n = ff_graph_parameters(r->schedule.graph);
+	RIG_OK(rig_read(r, gradients, a, &all, &err));
 	return all;
 }
 

@@ -29,8 +29,11 @@ void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *
 		const struct ff_executor_options *opt, int64_t bucket_bytes, struct ff_arena *a);
 void rig_close(struct rig *r);
 
-/* All parameters, or their gradients, one after another; their number in *n. */
-float *rig_weights(struct rig *r, bool gradients, struct ff_arena *a, int64_t *n);
+/* All parameters, or their gradients, one after another; the code of the first call that failed. */
+int rig_read(struct rig *r, bool gradients, struct ff_arena *a, const float **ret,
+		struct ff_error *err);
+/* The same where none fails; their number in *n. */
+const float *rig_weights(struct rig *r, bool gradients, struct ff_arena *a, int64_t *n);
 /* For each parameter max |a - b| / max |b|: the worst, its node in *name.
  * One whose gradient nearly cancels (its largest element is less than a
  * tenth of the largest of all) is measured by that tenth: what is left
