@@ -1,8 +1,9 @@
 /* Addresses: where the schedule's buffers, buckets and stages lie in this process.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "executor.h"
+#include "address.h"
 
 #include "ff/instance.h"
+#include "transfer.h"
 
 void *ff_address_buffer(const struct ff_executor *x, uint32_t buffer)
 {

@@ -6,8 +6,11 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "address.h"
 #include "ff/block.h"
 #include "ff/instance.h"
+#include "load.h"
+#include "transfer.h"
 
 static uint32_t bucket_position(const struct ff_bucket *b, uint32_t device)
 {

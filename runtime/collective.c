@@ -1,6 +1,7 @@
 /* Transfers that are collectives.  SPDX-License-Identifier: Apache-2.0 */
-#include "executor.h"
+#include "transfer.h"
 
+#include "address.h"
 #include "ff/block.h"
 
 static int alloc_arrays(struct ff_transfer *t, uint32_t n, const uint16_t *device, void ***send,

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "ff/cli.h"
+#include "load.h"
+#include "replay.h"
 
 static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *err)
 {

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "address.h"
 #include "ff/philox.h"
+#include "replay.h"
 
 /* Walks the elements of a shard in row-major order; `offset` is where the
  * element lies in the shard, `index` its number in the whole tensor. */

@@ -6,6 +6,8 @@
 
 #include "ff/clock.h"
 #include "pulse.h"
+#include "replay.h"
+#include "transfer.h"
 
 bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
 {

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "address.h"
+#include "replay.h"
+
 /* One part of a value that is kept: where it lies in the whole, and on its device. */
 struct piece {
 	float *memory; /* NULL: elsewhere */

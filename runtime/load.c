@@ -1,13 +1,14 @@
 /* Loads: sinks that are filled from the data set.  Either a thread of its own fills one of two
  * slots of host memory while the step before runs, and a load is an upload from there; or the
  * host fills them in the stream's order.  SPDX-License-Identifier: Apache-2.0 */
-#include "executor.h"
+#include "load.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "address.h"
 #include "ff/cli.h"
-#include "prefetch.h"
+#include "transfer.h"
 
 static size_t load_bytes(const struct ff_transfer *t)
 {

@@ -1,7 +1,7 @@
 /* Steps that are captured once and launched from then on, without the host in between.  A pass
  * reads and writes pinned memory of its step's parity, so that the next one can be posted while
  * it runs.  SPDX-License-Identifier: Apache-2.0 */
-#include "executor.h"
+#include "replay.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agree.h"
+#include "load.h"
 
 /* The steps of one parity. */
 struct parity {

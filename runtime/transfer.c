@@ -1,8 +1,10 @@
 /* Transfers: communication tasks as copies, messages and collectives of the
  * devices hosted here.  SPDX-License-Identifier: Apache-2.0 */
-#include "executor.h"
+#include "transfer.h"
 
+#include "address.h"
 #include "ff/instance.h"
+#include "load.h"
 
 /* The region of a part's shard on its side of the edge. */
 static void shard_region(const struct ff_transfer *t, uint32_t node, const struct ff_operand *map,

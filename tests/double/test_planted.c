@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "executor.h"
 #include "launches.h"
-#include "prefetch.h"
+#include "load.h"
 
 #define CASES 24
 

@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-#include "executor.h"
 #include "launches.h"
+#include "load.h"
+#include "transfer.h"
 
 #define SCENES 48
 #define SOME 4
