@@ -9,9 +9,9 @@
  * such steps alone are not counted.  What is left behind each time is multiplied.  (Not the
  * second time as well: the first begins with what goes away of the steps before it.)
  * SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
+#include "account.h"
 
-#include "evaluate.h"
+#include <string.h>
 
 int ff_account_create(struct ff_course *e, struct ff_error *err)
 {

@@ -1,8 +1,8 @@
 /* What has arrived at a node: who waits for it, until when, and when that is forgotten.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
+#include "course.h"
 
-#include "evaluate.h"
+#include <string.h>
 
 /* The phase in which what is made again arrives at `node`: the first that reads it. */
 enum ff_phase ff_time_reads_again(const struct ff_course *e, uint32_t node)

@@ -1,9 +1,10 @@
 /* The evaluator's buckets: parameters gathered as ff_lower gathers them, for the current
  * strategy and, where it touches some, for a proposal.  SPDX-License-Identifier: Apache-2.0 */
+#include "course.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "evaluate.h"
 #include "ff/grow.h"
 
 int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,

@@ -3,10 +3,10 @@
  * before a proposal is timed, most of it before its redistributions are built: a search that has
  * drawn what it would accept need not hear how much worse the rest is.  SPDX-License-Identifier:
  * Apache-2.0 */
+#include "busy.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "evaluate.h"
 
 /* Sums come about in other orders than times do. */
 #define SLACK 1e-9

@@ -1,13 +1,17 @@
 /* A strategy, and proposals that differ in a few operators.  Blocks and their prices come from
  * the memo; a proposal swaps those it touches (place.c), makes one pass (time.c) and moves
  * their buffers in the account of memory.  SPDX-License-Identifier: Apache-2.0 */
-#include "ordered.h"
+#include "evaluate.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "account.h"
+#include "busy.h"
 #include "evaluator.h"
+#include "ordered.h"
+#include "place.h"
 
 #define RECORD_AFTER 4 /* proposals, before snapshots are worth the pass they take */
 

@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "busy.h"
+#include "evaluate.h"
 #include "ff/micro.h"
+#include "reorder.h"
 
 /* Blocks held before memos are emptied, so that long searches stay small; more where the
  * current strategy alone takes as much. */

@@ -3,7 +3,7 @@
 #ifndef FF_SIMULATOR_EVALUATOR_H
 #define FF_SIMULATOR_EVALUATOR_H
 
-#include "evaluate.h"
+#include "course.h"
 
 struct ff_evaluator {
 	const struct ff_graph *g; /* of the batch */

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "evaluate.h"
+#include "course.h"
 
 int ff_fold_create(struct ff_course *e, struct ff_error *err)
 {

@@ -5,9 +5,9 @@
  * been idle for longer.  What is made of the rest changes that seldom, but it may: so one
  * proposal of some that are doubted is timed all the same, and where too many of those turn
  * out to be good nothing is given up on a doubt.  SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
+#include "course.h"
 
-#include "evaluate.h"
+#include <string.h>
 
 #define CHECK_EVERY 8  /* proposals, of which one is timed whatever is thought of it */
 #define TRUST 64       /* doubts are heeded while fewer than one in so many is wrong */

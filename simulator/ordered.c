@@ -2,10 +2,13 @@
  * know which use of a value is the first, and nothing else of it; so another order leaves nearly
  * all of them in place.  What depends on it is there twice, and changes places with the
  * current strategy's while a proposal is looked at.  SPDX-License-Identifier: Apache-2.0 */
+#include "ordered.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "ordered.h"
+#include "account.h"
+#include "place.h"
 
 static int allocate(struct ff_course *e, struct ff_ordered *o, struct ff_error *err)
 {

@@ -2,7 +2,7 @@
 #ifndef FF_SIMULATOR_ORDERED_H
 #define FF_SIMULATOR_ORDERED_H
 
-#include "evaluate.h"
+#include "course.h"
 
 /* What depends on the order of one strategy: see struct ff_course. */
 struct ff_ordered {
@@ -29,5 +29,8 @@ void ff_reorder_exchange(struct ff_course *e);
 void ff_reorder_exchange_accounts(struct ff_course *e);
 /* Puts what lies otherwise in the two orders into the account (1) or takes it out (-1). */
 void ff_reorder_recount(struct ff_course *e, int64_t sign);
+/* What is proposed is another order. */
+void ff_reorder_keep(struct ff_course *e);
+void ff_reorder_drop(struct ff_course *e);
 
 #endif

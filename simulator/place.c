@@ -2,10 +2,12 @@
  * are put back when it is dropped.  What is moved at an edge that was never seen is
  * left unknown until the pass comes there: most proposals are given up before.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "place.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "evaluate.h"
+#include "busy.h"
 #include "ff/grow.h"
 
 /* Moves are counted so many values behind where they are fetched from the host's memory. */

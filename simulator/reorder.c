@@ -1,9 +1,14 @@
 /* Another order as a proposal (ordered.c has what depends on it).
  * SPDX-License-Identifier: Apache-2.0 */
+#include "reorder.h"
+
 #include <math.h>
 #include <string.h>
 
+#include "busy.h"
+#include "evaluate.h"
 #include "ordered.h"
+#include "place.h"
 
 /* Gradients of values are added up in another order: blocks of such edges are others. */
 static void touch_uses(struct ff_course *e)

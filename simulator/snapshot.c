@@ -4,9 +4,9 @@
  * still reads of the steps before are the lanes, what paces moves, what was moved to
  * operators not yet computed, and, where stages move things late, when operators were
  * done.  SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
+#include "course.h"
 
-#include "evaluate.h"
+#include <string.h>
 
 static bool brings(const struct ff_course *e, const struct ff_step *s)
 {

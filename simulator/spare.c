@@ -1,6 +1,6 @@
 /* What the evaluator's pass makes preludes wait for that replace gradients.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "evaluate.h"
+#include "course.h"
 
 static bool takes_from(const struct ff_memo_move *tm, uint32_t part)
 {

@@ -8,10 +8,12 @@
  * vectors.  It begins where the proposal differs from the current strategy
  * (snapshot.c), ends where it is known to be too slow, and goes through equal micro-batches
  * once (fold.c).  SPDX-License-Identifier: Apache-2.0 */
+#include "course.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "evaluate.h"
+#include "place.h"
 
 static double later(double a, double b)
 {

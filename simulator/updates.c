@@ -2,9 +2,10 @@
  * opened (docs/schedule.md).  Those whose gradients are brought to one device each are many, and
  * no device knows another's; so they are not listed with their members, as others are, but
  * filled as the parameters come by.  SPDX-License-Identifier: Apache-2.0 */
+#include "course.h"
+
 #include <string.h>
 
-#include "evaluate.h"
 #include "ff/grow.h"
 
 int ff_updates_create(struct ff_course *e, struct ff_error *err)
