@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/types.h>
@@ -30,13 +29,14 @@ static sigset_t awaited(void)
 }
 
 /* In the child, which no longer knows whether its parent still lives. */
-static void settle(const struct ff_child *c, pid_t parent, const sigset_t *mask)
+static int settle(
+		const struct ff_child *c, pid_t parent, const sigset_t *mask, struct ff_error *err)
 {
 	int null;
 
 	prctl(PR_SET_PDEATHSIG, c->starter ? SIGTERM : SIGKILL);
 	if (getppid() != parent)
-		_exit(1);
+		return ff_fail(err, FF_E_RUN, "the process that started this one has ended");
 	if (c->starter) {
 		setpgid(0, 0);
 		null = open("/dev/null", O_RDONLY);
@@ -46,6 +46,7 @@ static void settle(const struct ff_child *c, pid_t parent, const sigset_t *mask)
 		}
 	}
 	sigprocmask(SIG_SETMASK, mask, NULL);
+	return FF_OK;
 }
 
 /* What `number`, one of those passed on, is for the child; so many asked for an end before. */
@@ -63,7 +64,7 @@ static int await(const struct ff_child *c, const sigset_t *set)
 	return c->look ? sigtimedwait(set, NULL, &pause) : sigwaitinfo(set, NULL);
 }
 
-static int wait_for(const struct ff_child *c, pid_t child, struct ff_child_end *ret)
+static int wait_for(struct ff_child *c, pid_t child)
 {
 	const sigset_t set = awaited();
 	unsigned sent = 0;
@@ -79,21 +80,19 @@ static int wait_for(const struct ff_child *c, pid_t child, struct ff_child_end *
 			break;
 		if (number < 0 && c->look && c->look(c->look_ctx, child)) {
 			kill(child, SIGKILL); /* it may be where not even that ends it */
-			*ret = (struct ff_child_end){.status = 1, .given_up = true};
+			c->status = 1;
+			c->given_up = true;
 			return 0;
 		}
 		if (number > 0 && number != SIGCHLD)
 			kill(child, translate(c, number, sent++));
 	}
-	*ret = (struct ff_child_end){
-			.signal = WIFSIGNALED(status) && !sent ? WTERMSIG(status) : 0,
-			.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-						      : WEXITSTATUS(status),
-	};
+	c->signal = WIFSIGNALED(status) && !sent ? WTERMSIG(status) : 0;
+	c->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	return 0;
 }
 
-int ff_child_run(const struct ff_child *c, struct ff_child_end *ret, struct ff_error *err)
+int ff_child_run(struct ff_child *c, struct ff_error *err)
 {
 	const sigset_t set = awaited();
 	pid_t parent = getpid(), child;
@@ -103,11 +102,10 @@ int ff_child_run(const struct ff_child *c, struct ff_child_end *ret, struct ff_e
 	fflush(NULL); /* else both would write what is in the buffers */
 	sigprocmask(SIG_BLOCK, &set, &old);
 	child = fork();
-	if (child == 0) {
-		settle(c, parent, &old);
-		exit(c->main(c->ctx));
-	}
-	reason = child < 0 ? errno : wait_for(c, child, ret);
+	c->here = child == 0;
+	if (c->here)
+		return settle(c, parent, &old, err);
+	reason = child < 0 ? errno : wait_for(c, child);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	if (reason)
 		return ff_fail(err, FF_E_RUN, "a process cannot be started: %s", strerror(reason));

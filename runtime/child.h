@@ -8,9 +8,6 @@
 #include "ff/error.h"
 
 struct ff_child {
-	/* Does the work, in the child; what it returns is the exit status. */
-	int (*main)(void *ctx);
-	void *ctx;
 	/* Of a command that passes signals on to others: in a process group of its own, so that
 	 * Ctrl-C reaches this process alone, and without standard input; the first signal that asks
 	 * for an end goes there as SIGUSR1 (which mpirun passes on to the ranks), the next as
@@ -20,16 +17,17 @@ struct ff_child {
 	 * nobody does. */
 	bool (*look)(void *ctx, pid_t child);
 	void *look_ctx;
-};
-/* Its end. */
-struct ff_child_end {
+	bool here; /* this is the child */
+	/* Else its end. */
 	int status;    /* exit status; 128 + the signal that ended it */
 	int signal;    /* that it was ended by, though this process had sent none; 0: none */
 	bool given_up; /* by `look` */
 };
 
-/* Starts it and waits for its end.  It gets the signals that this process gets, and does not
- * outlive it.  FF_E_RUN where it cannot be started. */
-int ff_child_run(const struct ff_child *c, struct ff_child_end *ret, struct ff_error *err);
+/* Starts it and waits for its end.  In the child it returns at once: there the caller does the
+ * work and has main return the exit status.  It gets the signals that this process gets, and does
+ * not outlive it.  FF_E_RUN where it cannot be started, and in a child that nobody waits for any
+ * more. */
+int ff_child_run(struct ff_child *c, struct ff_error *err);
 
 #endif

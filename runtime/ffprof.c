@@ -333,7 +333,6 @@ static int main_rank(void *ctx)
 	if (p->comm)
 		p->comm->destroy(p->comm);
 	ff_mpi_finish();
-	finish(p);
 	return status;
 }
 

@@ -115,16 +115,12 @@ static void list_words(struct mpirun *m, uint32_t cores, uint32_t n, uint32_t th
 	add(m, m->self);
 }
 
-static int run_mpirun(void *ctx)
+/* In the place of this process; returns only where that fails. */
+static int become_mpirun(const struct mpirun *m, struct ff_error *err)
 {
-	struct mpirun *m = ctx;
-	struct ff_error err;
-
 	execvp("mpirun", (char *const *)m->words);
-	ff_fail(&err, FF_E_RUN, "mpirun, which starts the %s ranks, cannot be run: %s", m->ranks,
-			strerror(errno));
-	fprintf(stderr, "%s\n", err.text);
-	return 1;
+	return ff_fail(err, FF_E_RUN, "mpirun, which starts the %s ranks, cannot be run: %s",
+			m->ranks, strerror(errno));
 }
 
 /* Nobody has more use for ranks than this; what is meant for a cluster would take all of this
@@ -144,9 +140,8 @@ int ff_launch(uint32_t n, char **argv, int *status, struct ff_error *err)
 {
 	uint32_t cores = ff_launch_cores(), threads = share_threads(n, cores), n_args = 0;
 	struct mpirun m = {.n_words = 0};
-	const struct ff_child child = {.main = run_mpirun, .ctx = &m, .starter = true};
+	struct ff_child child = {.starter = true};
 	ssize_t len = readlink("/proc/self/exe", m.self, sizeof(m.self) - 1);
-	struct ff_child_end end;
 	char count[16];
 	int code = check_number(n, cores, err);
 
@@ -166,10 +161,12 @@ int ff_launch(uint32_t n, char **argv, int *status, struct ff_error *err)
 	list_words(&m, cores, n, threads);
 	for (uint32_t i = 1; i < n_args; i++)
 		add(&m, argv[i]);
-	code = ff_child_run(&child, &end, err);
+	code = ff_child_run(&child, err);
+	if (code == FF_OK && child.here)
+		code = become_mpirun(&m, err);
 	free(m.words);
 	if (code == FF_OK)
-		*status = end.status;
+		*status = child.status;
 	return code;
 }
 
@@ -263,22 +260,20 @@ int ff_launch_watch(int (*main)(void *ctx), void *ctx, const struct ff_pulse *pu
 		struct ff_error *err)
 {
 	struct watch w = {.pulse = pulse, .since_us = ff_clock_us()};
-	const struct ff_child child = {
-			.main = main, .ctx = ctx, .look = pulse ? look : NULL, .look_ctx = &w};
-	struct ff_child_end end;
+	struct ff_child child = {.look = pulse ? look : NULL, .look_ctx = &w};
 	char rank[256];
-	int code = ff_child_run(&child, &end, err);
+	int code = ff_child_run(&child, err);
 
 	if (code < 0)
 		return code;
-	*status = end.status;
-	if (!end.signal && !end.given_up)
+	*status = child.here ? main(ctx) : child.status;
+	if (child.here || (!child.signal && !child.given_up))
 		return FF_OK;
 	name_rank(rank, sizeof(rank));
-	if (end.given_up)
+	if (child.given_up)
 		return fail_stuck(&w, rank, err);
-	return ff_fail(err, FF_E_RUN, "%s was ended by signal %d (%s)%s", rank, end.signal,
-			strsignal(end.signal),
-			end.signal == SIGKILL ? ", which the kernel sends where memory runs out"
-					      : "");
+	return ff_fail(err, FF_E_RUN, "%s was ended by signal %d (%s)%s", rank, child.signal,
+			strsignal(child.signal),
+			child.signal == SIGKILL ? ", which the kernel sends where memory runs out"
+						: "");
 }

@@ -15,13 +15,16 @@ bool ff_launch_is_started(void);
 
 /* Has mpirun start `n` ranks with the same arguments, the machine's cores shared out among
  * them, and waits for their end: *status is the exit status.  They get SIGUSR1 where this
- * process is asked for an end (stop.h).  FF_E_INPUT: so many are not meant for one computer. */
+ * process is asked for an end (stop.h).  FF_E_INPUT: so many are not meant for one computer.
+ * FF_E_RUN where mpirun cannot be run, too, in a process of its own, whose exit status this one
+ * gets: whoever it returns to is to end. */
 int ff_launch(uint32_t n, char **argv, int *status, struct ff_error *err);
 /* A rank is two processes: `main` works in one, and the other tells if that is killed, say
  * where memory runs out, which nobody else may live to do.  FF_E_RUN then names the rank, its
  * host and the signal; else *status is what `main` returned.  With a `pulse` it also ends a rank
  * that gives no sign of life for as long as that says: the one that others wait for first, the
- * others, lest nobody is left to tell, a while later. */
+ * others, lest nobody is left to tell, a while later.  It returns in both, and both are to end
+ * with that. */
 int ff_launch_watch(int (*main)(void *ctx), void *ctx, const struct ff_pulse *pulse, int *status,
 		struct ff_error *err);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# The house rules that a linker knows: nothing reaches up a floor, and no two files call each
-# other.  usage: test_floors.py NM BUILD.  SPDX-License-Identifier: Apache-2.0
+# The house rules that a linker knows: nothing reaches up a floor, no two files call each other,
+# and only commands end the process.  usage: test_floors.py NM BUILD.  SPDX-License-Identifier: Apache-2.0
 import pathlib
 import subprocess
 import sys
@@ -20,18 +20,26 @@ BELOW["planner"] = GRAPHS | {"simulator"}
 BELOW["runtime"] = GRAPHS
 
 
+ENDS = {"exit", "_exit", "_Exit", "quick_exit", "abort"}
+
+
 def symbols(nm, objects):
-    """By object: what it defines, what it takes from others."""
+    """By object: what it defines, what it takes from others; which libraries end the process."""
     text = subprocess.run([nm, "-A", "-g", *map(str, objects)], check=True, text=True,
                           stdout=subprocess.PIPE).stdout
-    defined, wanted = {}, {}
+    defined, wanted, ends, commands = {}, {}, {}, set()
     for line in text.splitlines():
         path, rest = line.split(":", 1)
         kind, name = rest.split()[-2:]
+        name = name.partition("@")[0]
         if name.startswith("ff_") and kind in "UT":  # tables are no calls
             into = wanted if kind == "U" else defined
             into.setdefault(path, set()).add(name)
-    return defined, wanted
+        if name in ENDS and kind == "U":
+            ends.setdefault(path, set()).add(name)
+        if name == "main" and kind == "T":
+            commands.add(path)
+    return defined, wanted, {path: ends[path] for path in sorted(set(ends) - commands)}
 
 
 def floor_of(path, build):
@@ -89,7 +97,7 @@ def main():
     objects = [o for folder in ("graphs", "simulator", "planner", "runtime")
                for o in (build / folder).rglob("*.o")
                if "libonnxproto" not in str(o)]
-    defined, wanted = symbols(nm, objects)
+    defined, wanted, ends = symbols(nm, objects)
     calls = arrows(defined, wanted)
 
     short = {path: str(pathlib.Path(path).relative_to(build)) for path in calls}
@@ -99,10 +107,13 @@ def main():
           if above != below and above in BELOW and below not in BELOW[above]]
     round_ = [" ".join(short[path] for path in c) for c in circles(calls)]
 
-    print("1..3")
+    print("1..4")
     report(1, "there are files", [] if len(calls) > 100 else [f"only {len(calls)} objects call"])
     report(2, "nothing reaches up a floor", up)
     report(3, "no two files call each other", round_)
+    report(4, "no library ends the process", [f"{pathlib.Path(path).relative_to(build)}: "
+                                              f"{', '.join(names)}"
+                                              for path, names in ends.items()])
 
 
 main()

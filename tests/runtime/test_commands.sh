@@ -109,6 +109,8 @@ check 'has all their steps' grep -q '"steps": 10' e.json
 check 'dumps a step' status 0 ranks "$ffrun" lenet.json data-parallel --devices 2 $data --dump dump.st
 check 'as safetensors' grep -q '"grad.conv1.weight"' dump.st
 check 'help' status 0 "$ffrun" --help
+check 'no mpirun' status 1 env PATH=/nowhere "$ffrun" mlp.json data-parallel --devices 2 $data --steps 1
+check 'is said once' one_sentence 'mpirun, which starts the 2 ranks, cannot be run'
 check 'a network under mpirun' status 0 ranks mpirun -q --allow-run-as-root --oversubscribe \
 	--bind-to none -n 2 "$ffrun" lenet.json data-parallel $data --steps 2
 check 'profile for a moment' status 0 ranks "$ffprof" tiny.json --machine cpu2 --budget 0.1s \
