@@ -86,6 +86,19 @@ static void add(struct mpirun *m, const char *word)
 	m->words[m->n_words++] = word;
 }
 
+/* Which cores ranks get is the user's word where Open MPI was told already. */
+static void add_binding(struct mpirun *m, bool fits, uint32_t threads)
+{
+	if (getenv("OMPI_MCA_hwloc_base_binding_policy"))
+		return;
+	if (fits && threads > 1) {
+		add(m, "--map-by");
+		add(m, m->mapping);
+	}
+	add(m, "--bind-to");
+	add(m, fits ? "core" : "none");
+}
+
 static void list_words(struct mpirun *m, uint32_t cores, uint32_t n, uint32_t threads)
 {
 	bool fits = (uint64_t)n * threads <= cores;
@@ -100,12 +113,7 @@ static void list_words(struct mpirun *m, uint32_t cores, uint32_t n, uint32_t th
 		add(m, "--allow-run-as-root");
 	if (n > cores)
 		add(m, "--oversubscribe");
-	if (fits && threads > 1) {
-		add(m, "--map-by");
-		add(m, m->mapping);
-	}
-	add(m, "--bind-to");
-	add(m, fits ? "core" : "none");
+	add_binding(m, fits, threads);
 	add(m, "-x");
 	add(m, "OMP_NUM_THREADS");
 	add(m, "-x");
