@@ -47,6 +47,8 @@ static int open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error
 	int code = ff_pricer_create(&j->graph, &j->machine, j->costs,
 			j->costs ? j->costs_path : NULL, j->graph_path, ret, err);
 
+	if (code == FF_OK && j->by_nodes)
+		ff_pricer_set_by_nodes(*ret, true);
 	return code == FF_OK ? ff_pricer_set_optimizer(*ret, j->optimizer, err) : code;
 }
 

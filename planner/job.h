@@ -18,6 +18,7 @@ struct ff_job {
 	struct ff_texts init;
 	uint64_t devices, proposals, seed, jobs;
 	double seconds, beta;
+	bool by_nodes;
 	int64_t memory;
 	const char *space_text;
 	uint32_t what; /* FF_SPACE_* */

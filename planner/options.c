@@ -118,6 +118,10 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 				"option --costs is missing: expected a file that ffprof wrote, or "
 				"the "
 				"word analytic");
+	if (j->by_nodes && strcmp(j->costs_path, "analytic") != 0)
+		return ff_fail(err, FF_E_INPUT,
+				"option --by-nodes: expected --costs analytic beside it, as a file "
+				"of costs says how it was measured");
 	if (j->devices == 0 || (j->devices > FF_MAX_DEVICES && j->devices != FF_NOT_GIVEN))
 		return ff_fail(err, FF_E_INPUT, "option --devices: expected 1 to %d",
 				FF_MAX_DEVICES);
@@ -147,6 +151,10 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 					"file, or name of one in graphs/machines/"},
 			{"--costs", FF_OPTION_TEXT, &j->costs_path, "COSTS",
 					"file that ffprof wrote, or: analytic"},
+			{"--by-nodes", FF_OPTION_FLAG, &j->by_nodes, NULL,
+					"analytic prices of collectives in stages, as "
+					"FF_NCCL_NODES=1 "
+					"has them"},
 			{"--devices", FF_OPTION_COUNT, &j->devices, "N",
 					"use only the machine's first N devices"},
 			{"--optimizer", FF_OPTION_TEXT, &j->optimizer_name, "NAME", optimizers},

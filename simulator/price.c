@@ -1,5 +1,5 @@
-/* Prices: memoised costs of work, rates for local copies and updates, and the
- * link model for messages and rings.  docs/simulator.md derives the formulas.
+/* Prices: memoised costs of work, rates for local copies and updates.  docs/simulator.md
+ * derives the formulas.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/price.h"
 
@@ -11,6 +11,7 @@
 #include "ff/hash.h"
 #include "ff/micro.h"
 #include "ff/passed.h"
+#include "links.h"
 
 _Static_assert(FF_KEY_BYTES <= FF_COST_KEY_BYTES, "every work's key must fit a cost's");
 
@@ -48,22 +49,16 @@ struct state {
 };
 #define MOST_STATES (2 * 64) /* as ff_passed_bytes rounds: two for each power of two */
 
-/* Bytes of one move, by node; zero between moves. */
-struct node_tally {
-	double inside_bytes, out_bytes, in_bytes;
-};
-
 struct ff_pricer {
 	const struct ff_graph *graph;
 	const struct ff_machine *machine;
 	const struct ff_costs *costs; /* NULL: analytic */
 	const char *costs_path, *graph_path;
 	const struct ff_optimizer *optimizer;
-	struct ff_link *inside; /* by node: the machine's, or as calibrated */
-	struct ff_table table;  /* ff_work_hash to memo */
+	struct ff_links links;
+	struct ff_table table; /* ff_work_hash to memo */
 	struct memo *memo;
 	uint32_t memo_cap;
-	struct node_tally *node; /* scratch of ff_price_move */
 	uint32_t n_states;
 	struct state state[MOST_STATES];
 	uint8_t state_of[FF_MAX_MICRO_BATCHES + 1];
@@ -132,21 +127,6 @@ static const struct state *find_state(const struct ff_pricer *p, const struct ff
 	return &p->state[p->state_of[m > 0 && m <= FF_MAX_MICRO_BATCHES ? m : 1]];
 }
 
-static void fill_links(struct ff_pricer *p)
-{
-	struct ff_rate link = {0};
-
-	if (p->costs)
-		link = ff_costs_link(p->costs);
-	for (uint32_t i = 0; i < p->machine->n_nodes; i++) {
-		p->inside[i] = p->machine->nodes[i].inside;
-		if (link.bytes_per_us > 0) {
-			p->inside[i].latency_us = link.latency_us;
-			p->inside[i].bytes_per_us = link.bytes_per_us;
-		}
-	}
-}
-
 int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 		const struct ff_costs *costs, const char *costs_path, const char *graph_path,
 		struct ff_pricer **ret, struct ff_error *err)
@@ -162,9 +142,7 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 	p->costs_path = costs_path ? costs_path : "COSTS";
 	p->graph_path = graph_path ? graph_path : "GRAPH";
 	p->optimizer = ff_optimizer_preset();
-	p->inside = calloc(m->n_nodes, sizeof(*p->inside));
-	p->node = calloc(m->n_nodes, sizeof(*p->node));
-	code = p->inside && p->node ? FF_OK : ff_fail_memory(err);
+	code = ff_links_init(&p->links, m, costs, err);
 	if (code == FF_OK && costs)
 		code = check_costs(p, err);
 	if (code < 0) {
@@ -173,7 +151,6 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 	}
 	if (costs)
 		fill_states(p);
-	fill_links(p);
 	*ret = p;
 	return FF_OK;
 }
@@ -184,8 +161,7 @@ void ff_pricer_destroy(struct ff_pricer *p)
 		return;
 	ff_table_finish(&p->table);
 	free(p->memo);
-	free(p->inside);
-	free(p->node);
+	ff_links_finish(&p->links);
 	free(p);
 }
 
@@ -196,6 +172,11 @@ int ff_pricer_set_optimizer(struct ff_pricer *p, const struct ff_optimizer *o, s
 	if (code == FF_OK)
 		p->optimizer = o;
 	return code;
+}
+
+void ff_pricer_set_by_nodes(struct ff_pricer *p, bool by_nodes)
+{
+	p->links.by_nodes = by_nodes;
 }
 
 const struct ff_optimizer *ff_price_optimizer(const struct ff_pricer *p)
@@ -374,178 +355,30 @@ static double local_us(const struct ff_pricer *p, const struct ff_graph *g,
 	return worst;
 }
 
-/* Links. */
-
-/* `device` is ascending and a node's devices follow each other. */
-static bool one_node(const struct ff_machine *m, uint32_t n, const uint16_t *device)
-{
-	return !n || m->node_of[device[0]] == m->node_of[device[n - 1]];
-}
-
-/* Piecewise linear; below the first size its time, beyond the last the last
- * slope (or proportional, where noise made that slope useless). */
-static double table_us(const struct ff_comm_cost *t, double bytes)
-{
-	uint32_t i = 1;
-	double last, size;
-	double slope = 0;
-
-	if (bytes <= t->bytes[0])
-		return t->us[0];
-	while (i < t->n && t->bytes[i] < bytes)
-		i++;
-	if (i < t->n) {
-		double share = (bytes - t->bytes[i - 1]) / (t->bytes[i] - t->bytes[i - 1]);
-
-		return t->us[i - 1] + share * (t->us[i] - t->us[i - 1]);
-	}
-	last = t->us[t->n - 1];
-	size = t->bytes[t->n - 1];
-	if (t->n > 1)
-		slope = (last - t->us[t->n - 2]) / (size - t->bytes[t->n - 2]);
-	if (!(slope > 0))
-		slope = size > 0 ? last / size : 0;
-	return last + slope * (bytes - size);
-}
-
-/* The measured table that applies, or NULL. */
-static const struct ff_comm_cost *find_table(const struct ff_pricer *p, enum ff_move_kind kind,
-		uint32_t n, const uint16_t *device)
-{
-	if (!p->costs || !one_node(p->machine, n, device))
-		return NULL;
-	return ff_costs_comm(p->costs, kind, n);
-}
-
-/* One step of a ring in which every device sends `bytes` to its successor: the
- * slowest of the links used.  A shared link carries all hops of its node. */
-static double ring_step_us(
-		const struct ff_pricer *p, uint32_t n, const uint16_t *device, double bytes)
-{
-	const struct ff_machine *m = p->machine;
-	double worst = 0;
-
-	for (uint32_t i = 0, k; i < n; i += k) {
-		uint32_t node = m->node_of[device[i]];
-		const struct ff_link *in, *net;
-		uint32_t hops;
-
-		for (k = 1; i + k < n && m->node_of[device[i + k]] == node;)
-			k++;
-		in = &p->inside[node];
-		net = &m->nodes[node].network;
-		hops = k == n ? n : k - 1;
-		if (hops)
-			worst = fmax(worst, in->latency_us + bytes * (in->shared ? hops : 1) /
-									     in->bytes_per_us);
-		if (k < n)
-			worst = fmax(worst, net->latency_us + bytes / net->bytes_per_us);
-	}
-	return worst;
-}
-
-/* Rings of Thakur, Rabenseifner, Gropp 2005: all-reduce is a reduce-scatter
- * and an all-gather, each p - 1 steps of the largest chunk. */
-static double collective_us(const struct ff_pricer *p, enum ff_move_kind kind, uint32_t n,
-		const uint16_t *device, double bytes, double chunk_bytes)
-{
-	const struct ff_comm_cost *table = find_table(p, kind, n, device);
-	double steps = kind == FF_MOVE_ALL_REDUCE ? 2.0 * (n - 1) : n - 1.0;
-
-	if (table)
-		return table_us(table, bytes);
-	return steps * ring_step_us(p, n, device, chunk_bytes);
-}
-
-static double reduce_chunk_bytes(int64_t elements, uint32_t n)
-{
-	int64_t chunk = (elements + n - 1) / n;
-
-	return (double)(chunk * FF_F32_BYTES);
-}
-
 double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes)
 {
-	if (n < 2)
-		return 0;
-	return on_grid(collective_us(p, FF_MOVE_ALL_REDUCE, n, device, (double)bytes,
-			reduce_chunk_bytes(bytes / FF_F32_BYTES, n)));
+	const struct ff_shared x = {.kind = FF_MOVE_ALL_REDUCE,
+			.reduce = FF_REDUCE_SUM,
+			.n = n,
+			.device = device,
+			.size = FF_F32_BYTES,
+			.elements = bytes / FF_F32_BYTES};
+
+	return n < 2 ? 0 : on_grid(ff_links_shared_us(&p->links, &x));
 }
 
-static double move_collective_us(const struct ff_pricer *p, const struct ff_move *mv)
+static double collective_us(const struct ff_pricer *p, const struct ff_move *mv)
 {
-	int64_t bytes = ff_region_volume(&mv->region) * ff_dtype_bytes(mv->type);
+	const struct ff_shared x = {.kind = mv->kind,
+			.reduce = mv->reduce,
+			.n = mv->n_devices,
+			.device = mv->device,
+			.size = ff_dtype_bytes(mv->type),
+			.elements = ff_region_volume(&mv->region),
+			.chunk_bytes = mv->chunk_bytes,
+			.regular = mv->regular};
 
-	if (mv->n_devices < 2)
-		return 0;
-	return collective_us(p, mv->kind, mv->n_devices, mv->device, (double)bytes,
-			(double)mv->chunk_bytes);
-}
-
-/* Widens `us` and `latency_us` to a link that carries `bytes`, if any. */
-static void use_link(const struct ff_link *link, double bytes, double *us, double *latency_us)
-{
-	if (!(bytes > 0))
-		return;
-	*us = fmax(*us, bytes / link->bytes_per_us);
-	*latency_us = fmax(*latency_us, link->latency_us);
-}
-
-/* Where the busiest device has messages with all others that was measured as such; else the
- * first of its rounds was, where every device sends to one. */
-static bool by_table(const struct ff_pricer *p, const struct ff_move *mv, uint32_t rounds,
-		double latency_us, double *us)
-{
-	bool all = rounds + 1 == mv->n_devices;
-	const struct ff_comm_cost *table =
-			all ? find_table(p, FF_MOVE_ALL_TO_ALL, mv->n_devices, mv->device) : NULL;
-
-	if (table) {
-		*us = table_us(table, (double)mv->busiest_bytes);
-		return true;
-	}
-	table = find_table(p, FF_MOVE_POINT_TO_POINT, mv->n_devices, mv->device);
-	if (!rounds || !table)
-		return false;
-	*us = table_us(table, (double)mv->busiest_bytes) + (rounds - 1) * latency_us;
-	return true;
-}
-
-/* The busiest link's time, and a latency for each message of the busiest device. */
-static double messages_us(const struct ff_pricer *p, const struct ff_move *mv)
-{
-	const uint32_t *node_of = p->machine->node_of;
-	double us = 0, latency_us = 0, measured_us;
-	uint32_t rounds = 0;
-
-	for (uint32_t i = 0; i < mv->n_devices; i++) {
-		const struct ff_traffic *t = &mv->traffic[i];
-		struct node_tally *node = &p->node[node_of[mv->device[i]]];
-
-		node->inside_bytes += (double)t->sent_inside;
-		node->out_bytes += (double)t->sent_outside;
-		node->in_bytes += (double)t->received_outside;
-		rounds = t->n_sent > rounds ? t->n_sent : rounds;
-		rounds = t->n_received > rounds ? t->n_received : rounds;
-	}
-	for (uint32_t i = 0; i < mv->n_devices; i++) {
-		uint32_t node = node_of[mv->device[i]];
-		const struct ff_link *in = &p->inside[node];
-		const struct ff_traffic *t = &mv->traffic[i];
-		const struct node_tally *all = &p->node[node];
-
-		use_link(in,
-				in->shared ? all->inside_bytes
-					   : fmax((double)t->sent_inside,
-							     (double)t->received_inside),
-				&us, &latency_us);
-		use_link(&p->machine->nodes[node].network, fmax(all->out_bytes, all->in_bytes), &us,
-				&latency_us);
-	}
-	for (uint32_t i = 0; i < mv->n_devices; i++)
-		p->node[node_of[mv->device[i]]] = (struct node_tally){0};
-	return by_table(p, mv, rounds, latency_us, &measured_us) ? measured_us
-								 : us + rounds * latency_us;
+	return mv->n_devices < 2 ? 0 : ff_links_shared_us(&p->links, &x);
 }
 
 double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv)
@@ -557,7 +390,8 @@ double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const 
 				ff_region_volume(&mv->region) * ff_dtype_bytes(mv->type)));
 	us = local_us(p, g, mv, FF_RATE_COPY, mv->copied_bytes) +
 	     local_us(p, g, mv, FF_RATE_ADD, mv->added_bytes);
-	us += ff_move_is_messages(mv->kind) ? messages_us(p, mv) : move_collective_us(p, mv);
+	us += ff_move_is_messages(mv->kind) ? ff_links_messages_us(&p->links, mv)
+					    : collective_us(p, mv);
 	return on_grid(us);
 }
 

@@ -253,18 +253,19 @@ void ff_costs_set_link(struct ff_costs *c, struct ff_rate r)
 }
 
 static struct ff_comm_cost *find_comm(
-		const struct ff_costs *c, enum ff_move_kind kind, uint32_t ranks)
+		const struct ff_costs *c, enum ff_move_kind kind, uint32_t ranks, uint32_t nodes)
 {
 	for (uint32_t i = 0; i < c->n_comm; i++)
-		if (c->comm[i]->kind == kind && c->comm[i]->ranks == ranks)
+		if (c->comm[i]->kind == kind && c->comm[i]->ranks == ranks &&
+				c->comm[i]->nodes == nodes)
 			return c->comm[i];
 	return NULL;
 }
 
 const struct ff_comm_cost *ff_costs_comm(
-		const struct ff_costs *c, enum ff_move_kind kind, uint32_t ranks)
+		const struct ff_costs *c, enum ff_move_kind kind, uint32_t ranks, uint32_t nodes)
 {
-	return find_comm(c, kind, ranks);
+	return find_comm(c, kind, ranks, nodes);
 }
 
 static int check_comm(const struct ff_comm_cost *cc, struct ff_error *err)
@@ -275,6 +276,10 @@ static int check_comm(const struct ff_comm_cost *cc, struct ff_error *err)
 	if (cc->ranks < 2 || cc->ranks > FF_MAX_DEVICES)
 		return ff_fail(err, FF_E_INPUT, "ranks must be 2 to %d, not %u", FF_MAX_DEVICES,
 				cc->ranks);
+	if (cc->nodes > 1 && cc->ranks % cc->nodes)
+		return ff_fail(err, FF_E_INPUT,
+				"as many of %u ranks on each of %u nodes is not possible",
+				cc->ranks, cc->nodes);
 	if (!cc->n)
 		return ff_fail(err, FF_E_INPUT, "at least one size must be measured");
 	for (uint32_t i = 0; i < cc->n; i++) {
@@ -312,12 +317,14 @@ static int add_comm(struct ff_costs *c, struct ff_comm_cost *comm, struct ff_err
 
 int ff_costs_put_comm(struct ff_costs *c, const struct ff_comm_cost *cc, struct ff_error *err)
 {
-	struct ff_comm_cost copy = *cc, *to = find_comm(c, cc->kind, cc->ranks);
+	uint32_t nodes = cc->nodes ? cc->nodes : 1;
+	struct ff_comm_cost copy = *cc, *to = find_comm(c, cc->kind, cc->ranks, nodes);
 	int code = check_comm(cc, err);
 	bool fresh = !to;
 
 	if (code < 0)
 		return code;
+	copy.nodes = nodes;
 	copy.bytes = ff_arena_copy(&c->arena, cc->bytes, cc->n, sizeof(*cc->bytes));
 	copy.us = ff_arena_copy(&c->arena, cc->us, cc->n, sizeof(*cc->us));
 	if (fresh)

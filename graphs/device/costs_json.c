@@ -200,26 +200,31 @@ static int read_table(const struct ff_json *at, struct ff_arena *scratch, struct
 static int read_comm(struct ff_costs *c, const struct ff_json *at, struct ff_arena *scratch,
 		struct ff_error *err)
 {
-	static const char *const keys[] = {"kind", "ranks", "bytes", "us", "disturbed", NULL};
+	static const char *const keys[] = {
+			"kind", "ranks", "nodes", "bytes", "us", "disturbed", NULL};
 	struct ff_comm_cost cc = {0};
 	struct ff_error why = {0};
-	int64_t ranks = 0;
+	int64_t ranks = 0, nodes = 1;
 	int code = ff_json_only(at, keys, err);
 
 	if (code == FF_OK)
 		code = read_move_kind(at, &cc.kind, err);
 	if (code == FF_OK)
 		code = ff_json_int(at, "ranks", 2, FF_MAX_DEVICES, &ranks, err);
+	if (code == FF_OK && ff_json_get(at, "nodes"))
+		code = ff_json_int(at, "nodes", 2, FF_MAX_DEVICES, &nodes, err);
 	cc.ranks = (uint32_t)ranks;
+	cc.nodes = (uint32_t)nodes;
 	if (code == FF_OK)
 		code = read_disturbed(at, &cc.disturbed, err);
 	if (code == FF_OK)
 		code = read_table(at, scratch, &cc, err);
 	if (code != FF_OK)
 		return code;
-	if (ff_costs_comm(c, cc.kind, cc.ranks))
+	if (ff_costs_comm(c, cc.kind, cc.ranks, cc.nodes))
 		return ff_json_fail(at, err,
-				"expected one table of %s among %u ranks, but here is another",
+				"expected one table of %s among %u ranks on as many nodes, but "
+				"here is another",
 				ff_move_name(cc.kind), cc.ranks);
 	code = ff_costs_put_comm(c, &cc, &why);
 	return code != FF_OK ? place(at, &why, err) : FF_OK;
@@ -483,6 +488,8 @@ static void write_comm(struct ff_out *o, const struct ff_comm_cost *cc)
 	ff_out_object(o, NULL);
 	ff_out_string(o, "kind", ff_move_name(cc->kind));
 	ff_out_int(o, "ranks", cc->ranks);
+	if (cc->nodes > 1)
+		ff_out_int(o, "nodes", cc->nodes);
 	ff_out_array(o, "bytes");
 	for (uint32_t i = 0; i < cc->n; i++)
 		ff_out_real(o, NULL, cc->bytes[i]);
@@ -520,14 +527,16 @@ static int by_key(const void *a, const void *b)
 		     : (x->passed_bytes > y->passed_bytes) - (x->passed_bytes < y->passed_bytes);
 }
 
-static int by_kind_and_ranks(const void *a, const void *b)
+static int by_group(const void *a, const void *b)
 {
 	const struct ff_comm_cost *x = *(const struct ff_comm_cost *const *)a;
 	const struct ff_comm_cost *y = *(const struct ff_comm_cost *const *)b;
 
 	if (x->kind != y->kind)
 		return x->kind < y->kind ? -1 : 1;
-	return x->ranks < y->ranks ? -1 : x->ranks > y->ranks;
+	if (x->ranks != y->ranks)
+		return x->ranks < y->ranks ? -1 : 1;
+	return x->nodes < y->nodes ? -1 : x->nodes > y->nodes;
 }
 
 /* Writes entries and tables in a fixed order through sorted copies of the
@@ -544,7 +553,7 @@ static void write_sorted(const struct ff_costs *c, struct ff_out *o)
 		for (uint32_t i = 0; i < c->n_comm; i++)
 			comm[i] = c->comm[i];
 		qsort(entry, c->n_entries, sizeof(*entry), by_key);
-		qsort(comm, c->n_comm, sizeof(*comm), by_kind_and_ranks);
+		qsort(comm, c->n_comm, sizeof(*comm), by_group);
 		ff_out_array(o, "comm");
 		for (uint32_t i = 0; i < c->n_comm; i++)
 			write_comm(o, comm[i]);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ff/costs.h"
+#include "ff/nodes.h"
 
 /* One line of the comparison, as text. */
 struct trait {
@@ -49,6 +50,14 @@ int ff_origin_check(const char *file, const struct ff_origin *was, const struct 
 					"another file, or --replace to measure it anew",
 					file, t[i].what, t[i].was, t[i].is);
 	return FF_OK;
+}
+
+bool ff_origin_is_by_nodes(const struct ff_origin *origin)
+{
+	const char *name = origin->communication ? origin->communication : "";
+	size_t n = strlen(name), end = strlen(FF_BY_NODES);
+
+	return n >= end && !strcmp(name + n - end, FF_BY_NODES);
 }
 
 void ff_origin_write(const struct ff_origin *origin, const char *key, struct ff_out *o)

@@ -163,6 +163,7 @@ static int list_chunks(struct ff_scene *s, struct ff_move *mv, struct ff_error *
 	struct ff_piece *piece = ff_arena_array(
 			s->pieces ? s->arena : s->scratch, mv->n_devices, sizeof(*piece));
 	int64_t next = 0, start;
+	bool in_order = true, even = true;
 
 	if (!piece)
 		return ff_fail_memory(err);
@@ -181,12 +182,15 @@ static int list_chunks(struct ff_scene *s, struct ff_move *mv, struct ff_error *
 				s->side[scatter].place, scatter ? p->sink : p->source, &p->region);
 		mv->chunk_bytes = larger(mv->chunk_bytes, ff_region_volume(&p->region) * s->size);
 		run = ff_region_is_run(order, &mv->region, &p->region, &start);
+		in_order = in_order && run && start == next;
+		even = even && (!i || next == i * ff_region_volume(&p->region));
 		if (scatter)
 			mv->send_staged = mv->send_staged || !run || start != next;
 		else
 			mv->recv_staged = mv->recv_staged || !run;
 		next += ff_region_volume(&p->region);
 	}
+	mv->regular = even && (scatter || mv->recv_staged || in_order);
 	mv->n_pieces = mv->n_devices;
 	mv->piece = piece;
 	return FF_OK;

@@ -26,8 +26,8 @@ struct ff_rate {
 	int64_t passed_bytes; /* as above; of a link nothing */
 };
 
-/* A collective or exchange measured among `ranks` devices of one node at
- * several sizes; between sizes the time is interpolated, beyond the last it
+/* A collective or exchange measured among `ranks` devices, as many on each of `nodes`
+ * nodes, at several sizes; between sizes the time is interpolated, beyond the last it
  * grows at the last slope. */
 struct ff_comm_cost {
 	enum ff_move_kind kind; /* POINT_TO_POINT: every device sends to its successor, ALL_TO_ALL:
@@ -36,6 +36,7 @@ struct ff_comm_cost {
 	uint32_t ranks, n;
 	double *bytes, *us; /* n, ascending */
 	uint32_t disturbed; /* sizes whose times rest on such samples */
+	uint32_t nodes;     /* divides `ranks`; 0 is taken for 1 */
 };
 
 /* What costs were measured on: figures of another one are figures of something else. */
@@ -54,6 +55,8 @@ struct ff_origin {
  * communication that is not told may be any. */
 int ff_origin_check(const char *file, const struct ff_origin *was, const struct ff_origin *is,
 		struct ff_error *err);
+/* Whether the communication sent collectives in stages (ff/nodes.h). */
+bool ff_origin_is_by_nodes(const struct ff_origin *origin);
 void ff_origin_write(const struct ff_origin *origin, const char *key, struct ff_out *o);
 
 /* How quiet the machine was, over all that was ever timed for a file. */
@@ -130,9 +133,9 @@ const struct ff_rate *ff_costs_rate(
 int ff_costs_set_rate(
 		struct ff_costs *c, enum ff_rate_kind k, struct ff_rate r, struct ff_error *err);
 
-/* NULL when that kind was not measured among exactly `ranks` devices. */
+/* NULL when that kind was not measured among exactly `ranks` devices on `nodes` nodes. */
 const struct ff_comm_cost *ff_costs_comm(
-		const struct ff_costs *c, enum ff_move_kind kind, uint32_t ranks);
+		const struct ff_costs *c, enum ff_move_kind kind, uint32_t ranks, uint32_t nodes);
 int ff_costs_put_comm(struct ff_costs *c, const struct ff_comm_cost *cc, struct ff_error *err);
 /* Calibrated link inside a node (the latency and bandwidth of messages);
  * bytes_per_us is 0 when not measured. */

@@ -25,6 +25,9 @@ void ff_pricer_destroy(struct ff_pricer *p);
  * these prices.  FF_E_INPUT when its updates were never measured. */
 int ff_pricer_set_optimizer(
 		struct ff_pricer *p, const struct ff_optimizer *o, struct ff_error *err);
+/* Whether collectives go in stages where they can (ff/nodes.h); without it, as the costs were
+ * measured, and not where there are none. */
+void ff_pricer_set_by_nodes(struct ff_pricer *p, bool by_nodes);
 const struct ff_optimizer *ff_price_optimizer(const struct ff_pricer *p);
 
 /* Microseconds, >= 0: as measured with caches most like those that the work's micro-batch

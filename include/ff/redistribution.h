@@ -53,6 +53,7 @@ struct ff_move {
 	 * send_staged, and behind it (64-byte aligned) what is received, if
 	 * recv_staged: piece after piece in device order, each dense. */
 	bool send_staged, recv_staged;
+	bool regular; /* gather, scatter: chunks of equal size, in the order of their devices */
 	const int64_t *stage_bytes; /* n_devices */
 	/* Over the network, all devices together.  Collectives as a ring sends them: an
 	 * all-reduce 2(p-1)n, reduce-scatter and all-gather (p-1)n, n bytes of `region`. */

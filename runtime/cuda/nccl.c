@@ -146,7 +146,7 @@ static int open_comm(struct ff_nccl *m, const struct ff_machine *machine, bool i
 		return code;
 	ncclGetVersion(&version);
 	snprintf(m->base.name, sizeof(m->base.name), "nccl %d.%d.%d%s", version / 10000,
-			version / 100 % 100, version % 100, m->node_of ? " by nodes" : "");
+			version / 100 % 100, version % 100, m->node_of ? FF_BY_NODES : "");
 	return ff_nccl_group_all(m, &all, err);
 }
 

@@ -5,6 +5,7 @@
 #include <nccl.h>
 
 #include "comm.h"
+#include "ff/nodes.h"
 #include "stream.h"
 
 /* Devices that have a communicator of their own. */

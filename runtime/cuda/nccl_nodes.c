@@ -9,41 +9,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool reduces(const struct ff_collective *x)
-{
-	return x->kind != FF_MOVE_ALL_GATHER;
-}
-
-/* Devices ascend, and so those of a node follow each other. */
-static bool lies_evenly(struct ff_nccl_post *p)
-{
-	const struct ff_collective *x = p->x;
-	const uint32_t *node_of = p->m->node_of;
-	uint32_t each = 1;
-
-	while (each < x->n_devices && node_of[x->device[each]] == node_of[x->device[0]])
-		each++;
-	if (each < 2 || each == x->n_devices || x->n_devices % each)
-		return false;
-	for (uint32_t i = 1; i < x->n_devices; i++)
-		if ((node_of[x->device[i]] == node_of[x->device[i - 1]]) != (i % each != 0))
-			return false;
-	p->nodes = (struct ff_nccl_nodes){.nodes = x->n_devices / each,
-			.each = each,
-			.node = p->g->own / each,
-			.local = p->g->own % each};
-	return true;
-}
-
 bool ff_nccl_by_nodes(struct ff_nccl_post *p)
 {
 	const struct ff_collective *x = p->x;
+	bool regular = ff_nccl_is_even(x) &&
+		       (x->kind != FF_MOVE_ALL_GATHER || ff_nccl_is_in_order(x));
+	struct ff_spread s;
 
-	if (!p->m->node_of || (reduces(x) && ff_reduce_width(x->reduce) > 1) || !lies_evenly(p))
+	if (!p->m->node_of || !ff_spread_find(p->m->node_of, x->n_devices, x->device, &s) ||
+			!ff_spread_has_stages(s, x->kind, x->reduce, x->count[0], regular))
 		return false;
-	if (x->kind == FF_MOVE_ALL_REDUCE)
-		return x->count[0] >= p->nodes.each;
-	return ff_nccl_is_even(x) && (reduces(x) || ff_nccl_is_in_order(x));
+	p->nodes = (struct ff_nccl_nodes){.nodes = s.nodes,
+			.each = s.each,
+			.node = p->g->own / s.each,
+			.local = p->g->own % s.each};
+	return true;
 }
 
 /* ---- stages ---- */

@@ -1,22 +1,24 @@
-/* Messages and collectives among the devices of one node.
+/* Messages and collectives among the devices of one node, and of several.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "prof.h"
 
 #include <stdlib.h>
 
 #include "../agree.h"
+#include "ff/nodes.h"
 
 #define KINDS 5
 #define SIZES 9 /* 1 KiB to 64 MiB, each four times the one before */
 #define SMALLEST 1024
 #define TOO_LONG_US 300000 /* the next size would take too long */
 
-/* One operation among the first `ranks` devices. */
+/* One operation among the first `spread.each` devices of the first nodes that have as many. */
 struct bench {
 	struct ff_prof *p;
 	enum ff_move_kind kind;
 	bool ping; /* there and back between two devices */
-	uint32_t ranks;
+	struct ff_spread spread;
+	uint32_t ranks, own; /* how many; this rank's position, or FF_NONE */
 	int64_t bytes;
 	void *memory[2];
 	uint16_t *device;
@@ -49,7 +51,7 @@ static int run(void *arg, struct ff_error *err)
 	struct ff_comm *c = b->p->comm;
 	int code;
 
-	if (c->rank >= b->ranks)
+	if (b->own == FF_NONE)
 		return FF_OK;
 	if (!ff_move_is_messages(b->kind))
 		return run_collective(b, err);
@@ -69,7 +71,7 @@ static int meet(void *arg, struct ff_error *err)
 
 	small.kind = FF_MOVE_ALL_REDUCE;
 	small.count = &count;
-	return b->p->comm->rank < b->ranks ? run_collective(&small, err) : FF_OK;
+	return b->own != FF_NONE ? run_collective(&small, err) : FF_OK;
 }
 
 static int allocate(struct bench *b, int64_t most, struct ff_error *err)
@@ -92,6 +94,33 @@ static int allocate(struct bench *b, int64_t most, struct ff_error *err)
 	return b->device && b->send && b->recv && b->count && b->offset && b->parcel
 			       ? FF_OK
 			       : ff_fail_memory(err);
+}
+
+/* Devices of ours on a node. */
+static uint32_t count_on(const struct ff_prof *p, uint32_t node)
+{
+	const struct ff_machine_node *n = &p->machine.nodes[node];
+	uint32_t ranks = p->comm->n_ranks;
+
+	if (n->first >= ranks)
+		return 0;
+	return n->first + n->count < ranks ? n->count : ranks - n->first;
+}
+
+static void choose(struct bench *b)
+{
+	const struct ff_machine *m = &b->p->machine;
+	uint32_t n = 0;
+
+	b->own = FF_NONE;
+	for (uint32_t i = 0; i < m->n_nodes && n < b->ranks; i++)
+		for (uint32_t k = 0; count_on(b->p, i) >= b->spread.each && k < b->spread.each;
+				k++) {
+			b->device[n] = (uint16_t)(m->nodes[i].first + k);
+			if (b->device[n] == b->p->comm->rank)
+				b->own = n;
+			n++;
+		}
 }
 
 static void release(struct bench *b)
@@ -117,8 +146,8 @@ static void set_parcels(struct bench *b, int64_t elements)
 	b->n_parcels = 0;
 	for (uint32_t i = 0; i < b->ranks; i++)
 		for (uint32_t k = 0; k < most; k++)
-			b->parcel[b->n_parcels++] = (struct ff_parcel){(uint16_t)i,
-					(uint16_t)((i + k + 1) % b->ranks),
+			b->parcel[b->n_parcels++] = (struct ff_parcel){b->device[i],
+					b->device[(i + k + 1) % b->ranks],
 					(const float *)b->memory[0] + (int64_t)k * part,
 					(float *)b->memory[1] + (int64_t)k * part, part};
 }
@@ -126,11 +155,9 @@ static void set_parcels(struct bench *b, int64_t elements)
 static void set_size(struct bench *b, int64_t bytes)
 {
 	int64_t elements = bytes / (int64_t)sizeof(float), at = 0;
-	uint32_t me = b->p->comm->rank;
 
 	b->bytes = bytes;
 	for (uint32_t i = 0; i < b->ranks; i++) {
-		b->device[i] = (uint16_t)i;
 		b->count[i] = elements / b->ranks + (i < elements % b->ranks);
 		b->offset[i] = at;
 		at += b->count[i];
@@ -138,17 +165,21 @@ static void set_size(struct bench *b, int64_t bytes)
 	set_parcels(b, elements);
 	if (b->kind == FF_MOVE_ALL_REDUCE)
 		b->count[0] = elements;
-	if (me < b->ranks) {
-		b->send[me] = b->memory[0];
+	if (b->own != FF_NONE) {
+		b->send[b->own] = b->memory[0];
 		/* gradients are summed in place, activations are not */
-		b->recv[me] = b->memory[b->kind != FF_MOVE_ALL_REDUCE];
+		b->recv[b->own] = b->memory[b->kind != FF_MOVE_ALL_REDUCE];
 	}
 }
 
-static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bool ping,
+static int measure(struct ff_prof *p, enum ff_move_kind kind, struct ff_spread spread, bool ping,
 		struct ff_point *point, uint32_t *n, struct ff_error *err)
 {
-	struct bench b = {.p = p, .kind = kind, .ranks = ranks, .ping = ping};
+	struct bench b = {.p = p,
+			.kind = kind,
+			.spread = spread,
+			.ranks = spread.nodes * spread.each,
+			.ping = ping};
 	struct ff_timed what = {.run = run, .arg = &b, .slowest = true};
 	what.before = p->comm->in_stream ? meet : NULL;
 	int64_t size = SMALLEST;
@@ -156,6 +187,8 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, bo
 			p->comm, allocate(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err), err);
 
 	*n = 0;
+	if (code == FF_OK)
+		choose(&b);
 	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++, size *= 4) {
 		struct ff_timing t;
 
@@ -176,20 +209,25 @@ static int measure_link(struct ff_prof *p, struct ff_error *err)
 {
 	struct ff_point point[SIZES];
 	uint32_t n;
-	int code = measure(p, FF_MOVE_POINT_TO_POINT, 2, true, point, &n, err);
+	int code = measure(
+			p, FF_MOVE_POINT_TO_POINT, (struct ff_spread){1, 2}, true, point, &n, err);
 
 	if (code == FF_OK && !p->end)
 		ff_costs_set_link(p->costs, ff_prof_fit(point, n));
 	return code;
 }
 
-static int measure_kind(
-		struct ff_prof *p, enum ff_move_kind kind, uint32_t ranks, struct ff_error *err)
+static int measure_kind(struct ff_prof *p, enum ff_move_kind kind, struct ff_spread spread,
+		struct ff_error *err)
 {
 	double bytes[SIZES], us[SIZES];
-	struct ff_comm_cost cost = {.kind = kind, .ranks = ranks, .bytes = bytes, .us = us};
+	struct ff_comm_cost cost = {.kind = kind,
+			.ranks = spread.nodes * spread.each,
+			.nodes = spread.nodes,
+			.bytes = bytes,
+			.us = us};
 	struct ff_point point[SIZES];
-	int code = measure(p, kind, ranks, false, point, &cost.n, err);
+	int code = measure(p, kind, spread, false, point, &cost.n, err);
 
 	if (code < 0 || p->end)
 		return code;
@@ -208,31 +246,62 @@ static bool wanted(const struct ff_prof *p, bool known, uint32_t disturbed)
 	return !known || (p->opt->again && disturbed);
 }
 
-int ff_prof_network(struct ff_prof *p, struct ff_error *err)
+/* Among several devices of several nodes it matters who sends to whom, and among two devices
+ * all are the only other one. */
+static bool means_something(enum ff_move_kind kind, struct ff_spread s)
+{
+	if (kind == FF_MOVE_POINT_TO_POINT)
+		return s.nodes == 1 || s.each == 1;
+	return kind != FF_MOVE_ALL_TO_ALL || s.nodes * s.each > 2;
+}
+
+static int measure_spread(struct ff_prof *p, struct ff_spread s, struct ff_error *err)
 {
 	static const enum ff_move_kind kinds[KINDS] = {FF_MOVE_POINT_TO_POINT, FF_MOVE_ALL_REDUCE,
 			FF_MOVE_ALL_GATHER, FF_MOVE_REDUCE_SCATTER, FF_MOVE_ALL_TO_ALL};
+	uint32_t ranks = s.nodes * s.each;
+	int code = FF_OK;
+
+	for (int k = 0; k < KINDS && code == FF_OK && !p->end; k++) {
+		const struct ff_comm_cost *known =
+				ff_costs_comm(p->costs, kinds[k], ranks, s.nodes);
+
+		if (!means_something(kinds[k], s) ||
+				!wanted(p, known, known ? known->disturbed : 0))
+			continue;
+		if (p->comm->rank == 0)
+			ff_progress_show(&p->progress, 0, (ff_clock_us() - p->start_us) * 1e-6,
+					"%s of %u devices%s", ff_move_name(kinds[k]), ranks,
+					s.nodes > 1 ? " of several nodes" : "");
+		code = measure_kind(p, kinds[k], s, err);
+		if (code == FF_OK)
+			code = ff_prof_save(p, false, err);
+	}
+	return code;
+}
+
+/* Nodes that have so many devices of ours at least. */
+static uint32_t nodes_with(const struct ff_prof *p, uint32_t each)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->machine.n_nodes; i++)
+		n += count_on(p, i) >= each;
+	return n;
+}
+
+/* Groups of all sizes within a node, then of equally many devices on several. */
+int ff_prof_network(struct ff_prof *p, struct ff_error *err)
+{
 	struct ff_rate link = ff_costs_link(p->costs);
 	int code = FF_OK;
 
-	if (p->comm->n_ranks < 2)
-		return FF_OK;
-	if (wanted(p, link.bytes_per_us > 0, link.disturbed))
+	if (nodes_with(p, 2) && wanted(p, link.bytes_per_us > 0, link.disturbed))
 		code = measure_link(p, err);
-	for (uint32_t ranks = 2; ranks <= p->comm->n_ranks; ranks++)
-		for (int k = 0; k < (ranks > 2 ? KINDS : KINDS - 1) && code == FF_OK && !p->end;
-				k++) {
-			const struct ff_comm_cost *known = ff_costs_comm(p->costs, kinds[k], ranks);
-
-			if (!wanted(p, known, known ? known->disturbed : 0))
-				continue;
-			if (p->comm->rank == 0)
-				ff_progress_show(&p->progress, 0,
-						(ff_clock_us() - p->start_us) * 1e-6,
-						"%s of %u devices", ff_move_name(kinds[k]), ranks);
-			code = measure_kind(p, kinds[k], ranks, err);
-			if (code == FF_OK)
-				code = ff_prof_save(p, false, err);
-		}
+	for (uint32_t nodes = 1; nodes_with(p, 1) >= nodes; nodes++)
+		for (uint32_t each = 1; nodes_with(p, each) >= nodes && code == FF_OK && !p->end;
+				each++)
+			if (nodes * each > 1)
+				code = measure_spread(p, (struct ff_spread){nodes, each}, err);
 	return code;
 }

@@ -370,6 +370,7 @@ static void check_same_move(const struct ff_move *x, const struct ff_move *y)
 	ck_assert_int_eq(x->recv_staged, y->recv_staged);
 	ck_assert_int_eq(x->network_bytes, y->network_bytes);
 	ck_assert_int_eq(x->chunk_bytes, y->chunk_bytes);
+	ck_assert_int_eq(x->regular, y->regular);
 	ck_assert_int_eq(x->busiest_bytes, y->busiest_bytes);
 	ck_assert_int_eq(x->copied_bytes, y->copied_bytes);
 	ck_assert_int_eq(x->added_bytes, y->added_bytes);

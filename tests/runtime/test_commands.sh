@@ -144,6 +144,31 @@ check 'profile that' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o marked
 check 'is nothing to do either' said '0 of 0 missing kernels'
 check 'unless asked to' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o marked.json --again
 check 'do it again' said '38 of 38 missing kernels'
+cat >least.json <<TXT
+{"format": "ffsoap-graph", "version": 2, "name": "least", "nodes": [
+ {"name": "x", "op": "input", "shape": [1, 4]},
+ {"name": "y", "op": "input", "shape": [1], "dtype": "int32", "classes": 2},
+ {"name": "fc", "op": "linear", "in": ["x"], "out_features": 2},
+ {"name": "loss", "op": "softmax_cross_entropy", "in": ["fc", "y"]}]}
+TXT
+cat >apart.json <<TXT
+{"format": "ffsoap-machine", "version": 1, "name": "apart", "overlap": false,
+ "kinds": [{"name": "cpu", "flops_per_s": 1e10, "memory_bytes_per_s": 1e10, "memory_bytes": 1e9}],
+ "nodes": [{"devices": 2, "kind": "cpu", "inside": {"latency_us": 1, "bytes_per_s": 1e10},
+            "network": {"latency_us": 20, "bytes_per_s": 1e9}},
+           {"devices": 1, "kind": "cpu", "inside": {"latency_us": 1, "bytes_per_s": 1e10},
+            "network": {"latency_us": 20, "bytes_per_s": 1e9}}]}
+TXT
+check 'profile two nodes' status 0 ranks mpirun -q --allow-run-as-root --oversubscribe \
+	--bind-to none -n 3 "$ffprof" least.json --machine ./apart.json --largest 1K -o apart-costs.json
+check 'tables within and between them' python3 - <<TXT
+import json
+with open("apart-costs.json") as file:
+    comm = json.load(file)["comm"]
+assert all(t["ranks"] == 2 for t in comm), comm
+assert sorted((t["kind"], t.get("nodes", 1)) for t in comm) == [(k, n) for k in (
+    "all-gather", "all-reduce", "point-to-point", "reduce-scatter") for n in (1, 2)], comm
+TXT
 check 'on fewer devices' status 2 "$ffprof" tiny.json --machine cpu2 --devices 1 -o costs.json
 check 'refuses costs of more' one_sentence 'costs.json: was measured elsewhere ('
 check 'and keeps them' cmp costs.json before.json

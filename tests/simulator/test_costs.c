@@ -21,12 +21,14 @@ static struct ff_costs *full(void)
 	const char *const keys[] = {"relu.forward b", "conv2d.forward a", "linear.backward c"};
 	struct ff_comm_cost reduce = {FF_MOVE_ALL_REDUCE, 2, 3, bytes, us, 1};
 	struct ff_comm_cost send = {FF_MOVE_POINT_TO_POINT, 2, 2, bytes, us};
+	struct ff_comm_cost apart = {FF_MOVE_ALL_REDUCE, 2, 1, bytes, us, 0, 2};
 
 	for (int i = 0; i < 3; i++) {
 		struct ff_cost x = cost(keys[i], 1.0 / 3 + i);
 
 		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
 	}
+	ck_assert_int_eq(ff_costs_put_comm(c, &apart, NULL), FF_OK);
 	ck_assert_int_eq(ff_costs_put_comm(c, &reduce, NULL), FF_OK);
 	ck_assert_int_eq(ff_costs_put_comm(c, &send, NULL), FF_OK);
 	ff_costs_set_link(c, (struct ff_rate){0.7, 12345.678901, 5});
@@ -85,7 +87,7 @@ START_TEST(refuses_nonsense)
 	ck_assert_uint_eq(ff_costs_count(c), 0);
 	ck_assert_int_eq(ff_costs_put_comm(c, &flat, &err), FF_E_INPUT);
 	ck_assert_int_eq(ff_costs_put_comm(c, &load, &err), FF_E_INPUT);
-	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2));
+	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2, 1));
 	ff_costs_destroy(c);
 }
 END_TEST
@@ -111,7 +113,7 @@ static void check_same(const struct ff_costs *c, uint32_t n)
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE_SGD, 0)->bytes_per_us, 25);
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE_ADAMW, 0)->latency_us, 5);
 	ck_assert_double_eq_tol(ff_costs_link(c).bytes_per_us, 12345.678901, 1e-6);
-	t = ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2);
+	t = ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2, 1);
 	ck_assert_ptr_nonnull(t);
 	ck_assert_uint_eq(t->n, 3);
 	ck_assert_uint_eq(t->disturbed, 1);
@@ -120,8 +122,9 @@ static void check_same(const struct ff_costs *c, uint32_t n)
 	ck_assert_double_eq(ff_costs_steadiness(c)->reference_spread, 1.25);
 	ck_assert_double_eq(t->bytes[2], 65536);
 	ck_assert_double_eq(t->us[2], 40.1);
-	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 3));
-	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_GATHER, 2));
+	ck_assert_uint_eq(ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2, 2)->n, 1);
+	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 3, 1));
+	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_GATHER, 2, 1));
 }
 
 /* Figures measured after as much had gone by as nearly as there are: in ratio, and of two as
@@ -270,6 +273,10 @@ static const struct {
 		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[1],\"us\":[1]},"
 		      "{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[1],\"us\":[1]}"),
 				"comm[1]", "one table of halo among 2 ranks"},
+		{COMM("{\"kind\":\"halo\",\"ranks\":3,\"nodes\":2,\"bytes\":[1],\"us\":[1]}"),
+				"comm[0]", "as many of 3 ranks on each of 2 nodes"},
+		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"nodes\":1,\"bytes\":[1],\"us\":[1]}"),
+				"comm[0].nodes", "1"},
 		{ENTRIES("7"), "entries[0]", "expected an object"},
 		{ENTRIES("{\"key\":\"a\"}"), "entries[0]", "passed_bytes"},
 		{ENTRIES("{\"key\":\"a\",\"passed_bytes\":-1}"), "entries[0].passed_bytes", "-1"},

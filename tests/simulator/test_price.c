@@ -304,6 +304,95 @@ START_TEST(measured_all_to_all)
 }
 END_TEST
 
+static double sync_us(const struct world *w, uint32_t n, const uint16_t *device, int64_t bytes)
+{
+	return ff_price_sync(w->p, n, device, bytes);
+}
+
+/* Two nodes of four: reduced and gathered at 2 + n / 1000 us a step within them, between them
+ * at 10 + n / 100, where a node's card carries four rings at once. */
+START_TEST(stages_by_nodes)
+{
+	const uint16_t uneven[] = {0, 1, 4}, lone[] = {0, 4}, pairs[] = {1, 3, 4, 7};
+	struct ff_move mv = {.kind = FF_MOVE_ALL_GATHER,
+			.n_devices = 8,
+			.device = devices,
+			.region = box(0, 1000),
+			.chunk_bytes = 500,
+			.regular = true};
+	struct world w;
+
+	setup(&w, 2, 4, NULL);
+	ff_pricer_set_by_nodes(w.p, true);
+	/* 250 elements a device of a node, 125 a ring's step: 3 * 3 + 2 * 30 + 3 * 3 */
+	ck_assert_double_eq_tol(sync_us(&w, 8, devices, 4000), 78, FF_PRICE_STEP_US);
+	/* one element more, which a ring of all reduces */
+	ck_assert_double_eq_tol(sync_us(&w, 8, devices, 4004), 78 + 14 * 10.04, FF_PRICE_STEP_US);
+	/* two of each: 500 elements each, 2 rings of 250: 4 + 2 * 30 + 4 */
+	ck_assert_double_eq_tol(sync_us(&w, 4, pairs, 4000), 68, FF_PRICE_STEP_US);
+	/* rings as ever: one node, one device a node, not as many, too little */
+	ck_assert_double_eq_tol(sync_us(&w, 4, devices, 4000), 6 * 3, FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(sync_us(&w, 2, lone, 4000), 2 * 30, FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(sync_us(&w, 3, uneven, 4000), 4 * (10 + 13.36), FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(sync_us(&w, 8, devices, 12), 14 * 10.04, FF_PRICE_STEP_US);
+	/* chunks of 500 bytes: 10 + 4 * 5 between nodes, 3 (2 + 2 * 0.5) within */
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 39, FF_PRICE_STEP_US);
+	mv.kind = FF_MOVE_REDUCE_SCATTER;
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 39, FF_PRICE_STEP_US);
+	mv.reduce = FF_REDUCE_LOG_SUM_EXP;
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 7 * 15, FF_PRICE_STEP_US);
+	mv.kind = FF_MOVE_ALL_GATHER;
+	mv.regular = false;
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 7 * 15, FF_PRICE_STEP_US);
+	teardown(&w);
+}
+END_TEST
+
+/* Costs that were measured in stages are priced so; a table of all is taken for all, and one of a
+ * node for what happens within it. */
+START_TEST(measured_by_nodes)
+{
+	double bytes[] = {4, 4000}, us[] = {100, 100}, fast[] = {1, 1};
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_origin origin = *ff_costs_origin(c);
+	struct ff_comm_cost inside = {FF_MOVE_REDUCE_SCATTER, 4, 2, bytes, fast};
+	struct ff_comm_cost four = {FF_MOVE_ALL_REDUCE, 4, 2, bytes, fast};
+	struct ff_comm_cost whole = {FF_MOVE_ALL_REDUCE, 8, 2, bytes, us, 0, 2};
+	struct ff_comm_cost odd = {FF_MOVE_ALL_REDUCE, 8, 2, bytes, us, 0, 3};
+	const uint16_t pairs[] = {0, 1, 4, 5};
+	struct ff_piece p[] = {piece(0, 2, 50), piece(1, 3, 50)};
+	struct ff_move mv = {.kind = FF_MOVE_POINT_TO_POINT,
+			.n_devices = 4,
+			.device = pairs,
+			.n_pieces = 2,
+			.piece = p,
+			.busiest_bytes = 200};
+	struct ff_comm_cost send = {FF_MOVE_POINT_TO_POINT, 4, 2, bytes, us, 0, 2};
+	struct ff_traffic traffic[4];
+	struct world w;
+
+	p[0].from = 0, p[0].to = 4, p[1].from = 1, p[1].to = 5;
+	origin.communication = "nccl 2.28.9 by nodes";
+	ck_assert_int_eq(ff_costs_set_origin(c, &origin, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_put_comm(c, &inside, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_put_comm(c, &four, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_put_comm(c, &send, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_put_comm(c, &odd, NULL), FF_E_INPUT);
+	setup(&w, 2, 4, c);
+	hand_traffic(&w.h.m, &mv, traffic);
+	ck_assert_double_eq_tol(sync_us(&w, 8, devices, 4000), 1 + 60 + 9, FF_PRICE_STEP_US);
+	/* four of one node, not of two */
+	ck_assert_double_eq_tol(sync_us(&w, 4, devices, 4000), 1, FF_PRICE_STEP_US);
+	ck_assert_double_eq_tol(sync_us(&w, 4, pairs, 4000), 68, FF_PRICE_STEP_US);
+	/* of messages between several of several nodes no table can tell */
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 10 + 4.0, FF_PRICE_STEP_US);
+	ck_assert_int_eq(ff_costs_put_comm(c, &whole, NULL), FF_OK);
+	ck_assert_double_eq_tol(sync_us(&w, 8, devices, 4000), 100, FF_PRICE_STEP_US);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
 START_TEST(measured_work)
 {
 	struct world w;
@@ -640,6 +729,8 @@ static Suite *suite(void)
 	tcase_add_test(t, measured_rates);
 	tcase_add_test(t, measured_tables);
 	tcase_add_test(t, measured_all_to_all);
+	tcase_add_test(t, stages_by_nodes);
+	tcase_add_test(t, measured_by_nodes);
 	tcase_add_test(t, measured_work);
 	tcase_add_test(t, micro_batches_have_caches_of_their_own);
 	tcase_add_test(t, long_names_leave_room_for_the_command);

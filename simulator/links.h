@@ -1,0 +1,40 @@
+/* What takes the time of links: messages and collectives, by tables that were measured or by the
+ * links' latencies and bandwidths.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_SIMULATOR_LINKS_H
+#define FF_SIMULATOR_LINKS_H
+
+#include "ff/costs.h"
+#include "ff/schedule.h"
+
+/* Bytes of one move, by node; zero between moves. */
+struct ff_node_tally {
+	double inside_bytes, out_bytes, in_bytes;
+};
+
+struct ff_links {
+	const struct ff_machine *machine;
+	const struct ff_costs *costs; /* NULL: analytic */
+	struct ff_link *inside;       /* by node: the machine's, or as calibrated */
+	struct ff_node_tally *node;   /* scratch */
+	bool by_nodes;                /* collectives go in stages where they can (ff/nodes.h) */
+};
+
+/* A collective among at least two devices. */
+struct ff_shared {
+	enum ff_move_kind kind;
+	enum ff_reduce reduce;
+	uint32_t n;
+	const uint16_t *device; /* ascending */
+	int64_t size, elements; /* bytes of an element; of the whole array */
+	int64_t chunk_bytes;    /* gather, scatter: the largest chunk of one device */
+	bool regular;           /* gather, scatter: as ff_move has it */
+};
+
+int ff_links_init(struct ff_links *l, const struct ff_machine *m, const struct ff_costs *costs,
+		struct ff_error *err);
+void ff_links_finish(struct ff_links *l);
+/* Microseconds, without what devices pack and add. */
+double ff_links_shared_us(const struct ff_links *l, const struct ff_shared *x);
+double ff_links_messages_us(const struct ff_links *l, const struct ff_move *mv);
+
+#endif
