@@ -7,6 +7,8 @@
 #include "ff/backend.h"
 #include "pulse.h"
 
+#define MOST_BYTES ((int64_t)64 << 20)
+
 /* Host memory on the way between devices.  Streams run in order, so all that is posted
  * may pass through the same. */
 struct ff_bounce {
@@ -20,7 +22,9 @@ struct span {
 	const void *down; /* or NULL */
 	void *up;         /* or NULL */
 	size_t bytes;
-	void **host, **also; /* the pointers that are to point there; `also` may be NULL */
+	void **host, **also; /* the pointers that are to point there, or NULL */
+	bool joined;         /* right behind the span before */
+	char *at;            /* host memory */
 };
 
 /* What was posted, until the stream has passed it.  One that a failed stream skips stays
@@ -105,8 +109,10 @@ static int bounce_open(struct ff_host_comm *h, size_t bytes, char **ret, struct 
 	struct ff_bounce *b = h->bounce;
 
 	if (!b || b->bytes < bytes) {
-		size_t room = b && 2 * b->bytes > bytes ? 2 * b->bytes : bytes;
+		size_t most = (size_t)h->most_bytes, room = b ? 2 * b->bytes : 0;
 
+		room = room < most ? room : most;
+		room = room > bytes ? room : bytes;
 		b = malloc(sizeof(*b) + room);
 		if (!b)
 			return ff_fail_memory(err);
@@ -122,17 +128,23 @@ static int bounce_open(struct ff_host_comm *h, size_t bytes, char **ret, struct 
 static int bounce(struct ff_posted *p, struct ff_error *err)
 {
 	size_t bytes = 0;
-	char *at;
+	char *memory;
 	int code;
 
 	for (uint32_t i = 0; i < p->n_spans; i++)
-		bytes += align(p->span[i].bytes);
-	code = bounce_open(p->comm, bytes, &at, err);
+		bytes = (p->span[i].joined ? bytes : align(bytes)) + p->span[i].bytes;
+	code = bounce_open(p->comm, bytes, &memory, err);
+	bytes = 0;
 	for (uint32_t i = 0; i < p->n_spans && code == FF_OK; i++) {
-		*p->span[i].host = at;
-		if (p->span[i].also)
-			*p->span[i].also = at;
-		at += align(p->span[i].bytes);
+		struct span *s = &p->span[i];
+
+		bytes = s->joined ? bytes : align(bytes);
+		s->at = memory + bytes;
+		if (s->host)
+			*s->host = s->at;
+		if (s->also)
+			*s->also = s->at;
+		bytes += s->bytes;
 	}
 	return code;
 }
@@ -148,8 +160,8 @@ static int post(struct ff_posted *p, const struct ff_channel *on, struct ff_erro
 	for (uint32_t i = 0; i < p->n_spans && code == FF_OK; i++) {
 		const struct span *s = &p->span[i];
 
-		if (s->down)
-			code = b->download(on->stream, *s->host, s->down, s->bytes, err);
+		if (s->down && s->bytes)
+			code = b->download(on->stream, s->at, s->down, s->bytes, err);
 	}
 	if (code < 0) {
 		give_back(p);
@@ -160,8 +172,8 @@ static int post(struct ff_posted *p, const struct ff_channel *on, struct ff_erro
 	for (uint32_t i = 0; i < p->n_spans && code == FF_OK; i++) {
 		const struct span *s = &p->span[i];
 
-		if (s->up)
-			code = b->upload(on->stream, s->up, *s->host, s->bytes, err);
+		if (s->up && s->bytes)
+			code = b->upload(on->stream, s->up, s->at, s->bytes, err);
 	}
 	return code;
 }
@@ -181,21 +193,21 @@ static void lengths(const struct ff_collective *x, uint32_t i, size_t *send, siz
 	*recv = (size_t)(size * (x->kind == FF_MOVE_REDUCE_SCATTER ? x->count[i] : whole));
 }
 
-/* A copy of `x` and of its arrays. */
-static struct ff_posted *copy_collective(
-		struct ff_host_comm *h, const struct ff_collective *x, struct ff_error *err)
+/* A copy of `x` and of its arrays, with room for so many spans. */
+static struct ff_posted *copy_collective(struct ff_host_comm *h, const struct ff_collective *x,
+		size_t spans, struct ff_error *err)
 {
 	size_t n = x->n_devices, counts = x->kind == FF_MOVE_ALL_REDUCE ? 1 : n;
-	size_t each = 2 * sizeof(struct span) + 2 * sizeof(void *) + 2 * sizeof(int64_t) +
-		      sizeof(uint16_t);
-	struct ff_posted *p = take(h, n * each, err);
+	size_t each = 2 * sizeof(void *) + 2 * sizeof(int64_t) + sizeof(uint16_t);
+	struct ff_posted *p = take(h, n * each + spans * sizeof(struct span), err);
 	int64_t *count, *offset;
 	uint16_t *device;
 
 	if (!p)
 		return NULL;
+	p->n_spans = 0;
 	p->span = p->memory;
-	p->send = (void **)(p->span + 2 * n);
+	p->send = (void **)(p->span + spans);
 	p->recv = p->send + n;
 	count = (int64_t *)(p->recv + n);
 	offset = count + n;
@@ -211,42 +223,169 @@ static struct ff_posted *copy_collective(
 	return p;
 }
 
-static int post_collective(struct ff_comm *c, const struct ff_channel *on,
+static int post_whole(struct ff_host_comm *h, const struct ff_channel *on,
 		const struct ff_collective *x, struct ff_error *err)
 {
-	struct ff_posted *p;
+	struct ff_posted *p = copy_collective(h, x, 2 * (size_t)x->n_devices, err);
 
-	if (x->kind != FF_MOVE_ALL_GATHER && !ff_reduce_takes(x->reduce, x->type))
-		return ff_fail(err, FF_E_RUN, "elements of type %s are not reduced by %s",
-				ff_dtype_name(x->type), ff_reduce_name(x->reduce));
-	p = copy_collective((struct ff_host_comm *)c, x, err);
 	if (!p)
 		return FF_E_NOMEM;
-	p->n_spans = 0;
 	for (uint32_t i = 0; i < x->n_devices; i++) {
-		bool here = c->hosts(c, x->device[i]), in_place = x->send[i] == x->recv[i];
+		bool in_place = x->send[i] == x->recv[i];
 		size_t send, recv;
 
-		if (!here)
+		if (!h->base.hosts(&h->base, x->device[i]))
 			continue;
-		c->sent_bytes += ff_ring_bytes(x, i);
 		lengths(x, i, &send, &recv);
 		if (!in_place)
-			p->span[p->n_spans++] =
-					(struct span){x->send[i], NULL, send, &p->send[i], NULL};
-		p->span[p->n_spans++] = (struct span){in_place ? x->send[i] : NULL, x->recv[i],
-				recv, &p->recv[i], in_place ? &p->send[i] : NULL};
+			p->span[p->n_spans++] = (struct span){
+					.down = x->send[i], .bytes = send, .host = &p->send[i]};
+		p->span[p->n_spans++] = (struct span){.down = in_place ? x->send[i] : NULL,
+				.up = x->recv[i],
+				.bytes = recv,
+				.host = &p->recv[i],
+				.also = in_place ? &p->send[i] : NULL};
 	}
 	return post(p, on, err);
 }
 
+/* ---- in rounds ---- */
+
+/* Elements of each device's array, or chunk, that go at once: the same on all ranks. */
+static int64_t elements_at_once(const struct ff_host_comm *h, const struct ff_collective *x)
+{
+	int64_t arrays = x->kind == FF_MOVE_ALL_REDUCE ? 2 : (int64_t)x->n_devices + 1;
+	int64_t width = x->kind == FF_MOVE_ALL_GATHER ? 1 : ff_reduce_width(x->reduce), here = 0, n;
+
+	for (uint32_t i = 0; i < x->n_devices; i++)
+		here += h->base.hosts(&h->base, x->device[i]);
+	n = h->most_bytes / (arrays * here * ff_dtype_bytes(x->type)) / width * width;
+	return n > width ? n : width;
+}
+
+static int64_t longest(const struct ff_collective *x)
+{
+	int64_t n = x->count[0];
+
+	for (uint32_t i = 1; i < x->n_devices && x->kind != FF_MOVE_ALL_REDUCE; i++)
+		n = x->count[i] > n ? x->count[i] : n;
+	return n;
+}
+
+static int64_t clamp(int64_t count, int64_t from, int64_t most)
+{
+	int64_t left = count > from ? count - from : 0;
+
+	return left < most ? left : most;
+}
+
+/* One device's: every other end is one array, as it is of one's own chunk; this one lies in the
+ * backend's memory chunk by chunk, and in the host's without gaps. */
+static void add_chunks(struct ff_posted *p, const struct ff_collective *x, uint32_t i, int64_t from)
+{
+	bool gather = x->kind == FF_MOVE_ALL_GATHER;
+	int64_t size = ff_dtype_bytes(x->type), at = 0;
+	const char *send = x->send[i];
+	char *recv = x->recv[i];
+	size_t own = (size_t)(p->x.count[i] * size);
+
+	p->span[p->n_spans++] = gather ? (struct span){.down = send + from * size,
+							 .bytes = own,
+							 .host = &p->send[i]}
+				       : (struct span){.up = recv + from * size,
+							 .bytes = own,
+							 .host = &p->recv[i]};
+	for (uint32_t k = 0; k < x->n_devices; at += x->count[k++]) {
+		int64_t there = ((gather ? x->offset[k] : at) + from) * size;
+
+		p->span[p->n_spans++] = (struct span){.down = gather ? NULL : send + there,
+				.up = gather ? recv + there : NULL,
+				.bytes = (size_t)(p->x.count[k] * size),
+				.host = k        ? NULL
+					: gather ? &p->recv[i]
+						 : &p->send[i],
+				.joined = k > 0};
+	}
+}
+
+static void add_arrays(struct ff_posted *p, const struct ff_collective *x, uint32_t i, int64_t from)
+{
+	int64_t size = ff_dtype_bytes(x->type);
+	bool in_place = x->send[i] == x->recv[i];
+	const char *send = (const char *)x->send[i] + from * size;
+	char *recv = (char *)x->recv[i] + from * size;
+	size_t bytes = (size_t)(p->x.count[0] * size);
+
+	if (!in_place)
+		p->span[p->n_spans++] =
+				(struct span){.down = send, .bytes = bytes, .host = &p->send[i]};
+	p->span[p->n_spans++] = (struct span){.down = in_place ? send : NULL,
+			.up = recv,
+			.bytes = bytes,
+			.host = &p->recv[i],
+			.also = in_place ? &p->send[i] : NULL};
+}
+
+/* Of every array, or chunk, `most` elements behind the first `from`. */
+static int post_round(struct ff_host_comm *h, const struct ff_channel *on,
+		const struct ff_collective *x, int64_t from, int64_t most, struct ff_error *err)
+{
+	bool reduce = x->kind == FF_MOVE_ALL_REDUCE;
+	size_t n = x->n_devices;
+	struct ff_posted *p = copy_collective(h, x, n * (n + 1), err);
+	int64_t *count, *offset, at = 0;
+
+	if (!p)
+		return FF_E_NOMEM;
+	count = (int64_t *)p->x.count;
+	offset = (int64_t *)p->x.offset;
+	for (uint32_t i = 0; i < (reduce ? 1 : n); i++) {
+		count[i] = clamp(x->count[i], from, most);
+		offset[i] = at;
+		at += count[i];
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		if (!h->base.hosts(&h->base, x->device[i]))
+			continue;
+		if (reduce)
+			add_arrays(p, x, i, from);
+		else
+			add_chunks(p, x, i, from);
+	}
+	return post(p, on, err);
+}
+
+static int post_collective(struct ff_comm *c, const struct ff_channel *on,
+		const struct ff_collective *x, struct ff_error *err)
+{
+	struct ff_host_comm *h = (struct ff_host_comm *)c;
+	int64_t most, n;
+	int code = FF_OK;
+
+	if (x->kind != FF_MOVE_ALL_GATHER && !ff_reduce_takes(x->reduce, x->type))
+		return ff_fail(err, FF_E_RUN, "elements of type %s are not reduced by %s",
+				ff_dtype_name(x->type), ff_reduce_name(x->reduce));
+	for (uint32_t i = 0; i < x->n_devices; i++)
+		if (c->hosts(c, x->device[i]))
+			c->sent_bytes += ff_ring_bytes(x, i);
+	n = longest(x);
+	most = elements_at_once(h, x);
+	if (on->backend->host_memory || n <= most)
+		return post_whole(h, on, x, err);
+	for (int64_t from = 0; from < n && code == FF_OK; from += most)
+		code = post_round(h, on, x, from, most, err);
+	return code;
+}
+
 /* ---- exchanges ---- */
 
-static int post_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dtype type,
-		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
+/* Of every parcel `most` elements behind the first `from`. */
+static int post_parcels(struct ff_host_comm *h, const struct ff_channel *on, enum ff_dtype type,
+		const struct ff_parcel *parcel, uint32_t n, int64_t from, int64_t most,
+		struct ff_error *err)
 {
-	struct ff_posted *p = take((struct ff_host_comm *)c,
-			n * (sizeof(*parcel) + 2 * sizeof(struct span)), err);
+	struct ff_posted *p = take(h, n * (sizeof(*parcel) + 2 * sizeof(struct span)), err);
+	int64_t size = ff_dtype_bytes(type);
 
 	if (!p)
 		return FF_E_NOMEM;
@@ -258,18 +397,46 @@ static int post_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff
 	p->parcel = (struct ff_parcel *)(p->span + 2 * (size_t)n);
 	for (uint32_t i = 0; i < n; i++) {
 		struct ff_parcel *q = &p->parcel[i];
-		size_t bytes = (size_t)(parcel[i].count * ff_dtype_bytes(type));
+		size_t bytes;
 
 		*q = parcel[i];
-		if (c->hosts(c, q->from)) {
-			c->sent_bytes += (int64_t)bytes;
+		q->count = clamp(parcel[i].count, from, most);
+		bytes = (size_t)(q->count * size);
+		if (h->base.hosts(&h->base, q->from)) {
+			q->send = (const char *)q->send + from * size;
 			p->span[p->n_spans++] = (struct span){
-					q->send, NULL, bytes, (void **)&q->send, NULL};
+					.down = q->send, .bytes = bytes, .host = (void **)&q->send};
 		}
-		if (c->hosts(c, q->to))
-			p->span[p->n_spans++] = (struct span){NULL, q->recv, bytes, &q->recv, NULL};
+		if (h->base.hosts(&h->base, q->to)) {
+			q->recv = (char *)q->recv + from * size;
+			p->span[p->n_spans++] = (struct span){
+					.up = q->recv, .bytes = bytes, .host = &q->recv};
+		}
 	}
 	return post(p, on, err);
+}
+
+/* All ranks have all parcels in their lists, and so the same rounds. */
+static int post_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dtype type,
+		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
+{
+	struct ff_host_comm *h = (struct ff_host_comm *)c;
+	int64_t size = ff_dtype_bytes(type), longest = 0, most = INT64_MAX, from = 0;
+	int code;
+
+	for (uint32_t i = 0; i < n; i++) {
+		longest = parcel[i].count > longest ? parcel[i].count : longest;
+		if (c->hosts(c, parcel[i].from))
+			c->sent_bytes += parcel[i].count * size;
+	}
+	if (!on->backend->host_memory && n)
+		most = h->most_bytes / (2 * (int64_t)n * size);
+	most = most > 1 ? most : 1;
+	do {
+		code = post_parcels(h, on, type, parcel, n, from, most, err);
+		from += most < longest ? most : longest;
+	} while (code == FF_OK && from < longest);
+	return code;
 }
 
 /* ---- the comm ---- */
@@ -277,6 +444,7 @@ static int post_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff
 void ff_host_comm_init(struct ff_host_comm *h)
 {
 	pthread_mutex_init(&h->lock, NULL);
+	h->most_bytes = MOST_BYTES;
 	h->base.collective = post_collective;
 	h->base.exchange = post_exchange;
 }
@@ -297,4 +465,16 @@ void ff_host_comm_finish(struct ff_host_comm *h)
 		free(b);
 	}
 	pthread_mutex_destroy(&h->lock);
+}
+
+void ff_host_comm_limit(struct ff_comm *c, int64_t most_bytes)
+{
+	((struct ff_host_comm *)c)->most_bytes = most_bytes;
+}
+
+size_t ff_host_comm_bounced(const struct ff_comm *c)
+{
+	const struct ff_bounce *b = ((const struct ff_host_comm *)c)->bounce;
+
+	return b ? b->bytes : 0;
 }

@@ -22,11 +22,16 @@ struct ff_host_comm {
 	pthread_mutex_t lock;
 	struct ff_posted *all, *spare; /* what was posted; what of it may be used again */
 	struct ff_bounce *bounce;      /* the newest serves, the others may be under way */
+	int64_t most_bytes;            /* in it at once: what is longer goes in rounds */
 };
 
 /* Fills base.collective and base.exchange, and all below run_exchange. */
 void ff_host_comm_init(struct ff_host_comm *h);
 void ff_host_comm_finish(struct ff_host_comm *h);
+/* Less than the preset, for tests; and what came of it.  An element of each array goes at once in
+ * any case, and begins on 64 bytes. */
+void ff_host_comm_limit(struct ff_comm *c, int64_t most_bytes);
+size_t ff_host_comm_bounced(const struct ff_comm *c);
 
 /* Bytes that the device at `position` sends in a ring, which moves its array as
  * n_devices chunks, each a device's own.  Gathering, a device passes on every chunk but

@@ -1,6 +1,7 @@
 /* Communication among devices of one process.  SPDX-License-Identifier: Apache-2.0 */
 #include "check_main.h"
 
+#include "comm/post.h"
 #include "comm_cases.h"
 #include "ff/backend.h"
 
@@ -9,7 +10,12 @@
 struct cases {
 	struct ff_random r;
 	comm_case test;
+	int64_t most; /* bytes on the way at once; 0: as preset */
+	uint32_t bounced;
 };
+
+/* What the arrays' first elements need, each on 64 bytes. */
+#define LEAST (64 * 2 * 8 * 8)
 
 static void one(void *ctx, const struct ff_channel *on)
 {
@@ -18,20 +24,44 @@ static void one(void *ctx, const struct ff_channel *on)
 	struct ff_comm *c;
 
 	ck_assert_int_eq(ff_comm_local(2 + ff_random_below(&k->r, 7), &c, &err), FF_OK);
+	if (k->most)
+		ff_host_comm_limit(c, k->most);
 	for (uint32_t n = 1 + ff_random_below(&k->r, 3); n-- > 0;)
 		k->test(c, on, &k->r);
+	k->bounced += ff_host_comm_bounced(c) > 0;
+	if (k->most)
+		ck_assert_uint_le(ff_host_comm_bounced(c), (size_t)k->most + LEAST);
 	ck_assert_int_eq(c->barrier(c, &err), FF_OK);
 	c->destroy(c);
 }
 
 static void each(comm_case test, uint64_t seed)
 {
-	struct cases k = {{ff_test_seed(seed), 0, 0}, test};
+	struct cases k = {{ff_test_seed(seed), 0, 0}, test, 0, 0};
 	struct ff_random r = k.r;
 
 	r.stream = 1;
 	comm_each(&r, CASES, one, &k);
 }
+
+/* Whatever is posted goes by way of little host memory, in rounds, and comes out the same. */
+START_TEST(rounds)
+{
+	const comm_case tests[] = {comm_all_reduce, comm_all_gather, comm_reduce_scatter,
+			comm_exchange, comm_posted};
+	const int64_t most[] = {1, 100, 700, 4000};
+
+	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++)
+		for (size_t m = 0; m < sizeof(most) / sizeof(*most); m++) {
+			struct cases k = {{ff_test_seed(6), i, 0}, tests[i], most[m]};
+			struct ff_random r = k.r;
+
+			r.stream = 1;
+			comm_each(&r, CASES / 3, one, &k);
+			ck_assert_uint_gt(k.bounced, 0);
+		}
+}
+END_TEST
 
 START_TEST(all_reduce)
 {
@@ -120,6 +150,7 @@ static Suite *suite(void)
 	TCase *t = tcase_create("local");
 
 	tcase_set_timeout(t, 0);
+	tcase_add_test(t, rounds);
 	tcase_add_test(t, all_reduce);
 	tcase_add_test(t, all_gather);
 	tcase_add_test(t, reduce_scatter);

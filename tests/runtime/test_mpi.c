@@ -5,6 +5,7 @@
 
 #include "agree.h"
 #include "comm/job.h"
+#include "comm/post.h"
 #include "comm_cases.h"
 #include "launches.h"
 #include "scene.h"
@@ -65,7 +66,8 @@ static void one(void *ctx, const struct ff_channel *on)
 	k->test(k->c, on, &k->r);
 }
 
-static void each(comm_case test, int64_t limit, uint64_t seed)
+/* `limit` elements in one call of MPI's, `most` bytes on the way at once; 0: as preset. */
+static void each(comm_case test, int64_t limit, int64_t most, uint64_t seed)
 {
 	struct cases k = {world(), {ff_test_seed(seed), 0, 0}, test};
 	struct ff_random r = k.r;
@@ -73,6 +75,8 @@ static void each(comm_case test, int64_t limit, uint64_t seed)
 
 	if (limit)
 		ff_comm_mpi_limit(k.c, limit);
+	if (most)
+		ff_host_comm_limit(k.c, most);
 	r.stream = 1;
 	comm_each(&r, COMM_CASES, one, &k);
 	ck_assert_int_eq(k.c->barrier(k.c, &err), FF_OK);
@@ -81,11 +85,22 @@ static void each(comm_case test, int64_t limit, uint64_t seed)
 
 START_TEST(collectives)
 {
-	each(comm_all_reduce, 0, 1);
-	each(comm_all_gather, 0, 2);
-	each(comm_reduce_scatter, 0, 3);
-	each(comm_exchange, 0, 4);
-	each(comm_posted, 0, 9);
+	each(comm_all_reduce, 0, 0, 1);
+	each(comm_all_gather, 0, 0, 2);
+	each(comm_reduce_scatter, 0, 0, 3);
+	each(comm_exchange, 0, 0, 4);
+	each(comm_posted, 0, 0, 9);
+}
+END_TEST
+
+/* By way of host memory that is shorter than what is posted. */
+START_TEST(rounds)
+{
+	each(comm_all_reduce, 0, 300, 41);
+	each(comm_all_gather, 0, 300, 42);
+	each(comm_reduce_scatter, 0, 300, 43);
+	each(comm_exchange, 0, 300, 44);
+	each(comm_posted, 0, 300, 45);
 }
 END_TEST
 
@@ -137,10 +152,10 @@ END_TEST
 /* Arrays longer than MPI's ints are cut; here at 7 elements. */
 START_TEST(long_arrays)
 {
-	each(comm_all_reduce, 7, 5);
-	each(comm_all_gather, 7, 6);
-	each(comm_reduce_scatter, 7, 7);
-	each(comm_exchange, 7, 8);
+	each(comm_all_reduce, 7, 0, 5);
+	each(comm_all_gather, 7, 0, 6);
+	each(comm_reduce_scatter, 7, 0, 7);
+	each(comm_exchange, 7, 0, 8);
 }
 END_TEST
 
@@ -232,6 +247,7 @@ static Suite *suite(void)
 
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, collectives);
+	tcase_add_test(t, rounds);
 	tcase_add_test(t, far_collectives);
 	tcase_add_test(t, named);
 	tcase_add_test(t, long_arrays);
