@@ -3,11 +3,13 @@
 #include "executor.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ff/cli.h"
 #include "load.h"
+#include "ranks.h"
 #include "replay.h"
 
 static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *err)
@@ -106,6 +108,7 @@ void ff_executor_destroy(struct ff_executor *x)
 			x->b->event_close(x->job[i].done);
 	}
 	ff_load_close(x);
+	ff_ranks_close(x);
 	for (uint32_t i = 0; i < x->n_hosts; i++) {
 		struct ff_host *h = &x->host[i];
 
@@ -173,7 +176,7 @@ static int walk(struct ff_executor *x, bool last, struct ff_error *err)
 	us = ff_clock_us() - x->origin_us;
 	if (x->tracing)
 		collect_spans(x);
-	code = ff_executor_keep(x, x->training, NULL, x->valid, us, err);
+	code = ff_executor_keep(x, x->training, (uint32_t)(x->step & 1), NULL, x->valid, us, err);
 	return code < 0 ? code : ff_replay_warm(x, err);
 }
 
@@ -220,21 +223,25 @@ bool ff_executor_runs_ahead(const struct ff_executor *x)
 static int gather_tested(struct ff_executor *x, struct ff_tested *ret, struct ff_error *err)
 {
 	const struct ff_graph *g = x->s->graph;
-	float sum[2 * FF_MAX_LOSSES] = {0};
+	float sum[3 * FF_MAX_LOSSES] = {0};
 	int code;
 
 	for (uint32_t i = 0; i < g->n_losses; i++) {
-		sum[2 * i] = (float)x->tested[i].loss;
-		sum[2 * i + 1] = (float)x->tested[i].correct;
+		sum[3 * i] = (float)x->tested[i].loss;
+		sum[3 * i + 1] = (float)x->tested[i].correct;
+		sum[3 * i + 2] = (float)x->tested[i].top;
 	}
-	if ((code = x->comm->sum(x->comm, sum, 2 * g->n_losses, err)) < 0)
+	if ((code = x->comm->sum(x->comm, sum, 3 * g->n_losses, err)) < 0)
 		return code;
 	*ret = (struct ff_tested){0};
 	for (uint32_t i = 0; i < g->n_losses; i++) {
 		double valid = x->tested[i].valid;
 
-		ret->of[i].loss = valid > 0 ? (double)sum[2 * i] / valid : 0;
-		ret->of[i].accuracy = valid > 0 ? (double)sum[2 * i + 1] / valid : 0;
+		ret->of[i].loss = valid > 0 ? (double)sum[3 * i] / valid : 0;
+		ret->of[i].accuracy = valid > 0 ? (double)sum[3 * i + 1] / valid : 0;
+		ret->of[i].top = !ff_ranks_has(x, i) ? NAN
+				 : valid > 0         ? (double)sum[3 * i + 2] / valid
+						     : 0;
 		ret->loss += g->nodes[g->loss[i]].attrs.loss.weight * ret->of[i].loss;
 	}
 	return FF_OK;
@@ -243,9 +250,11 @@ static int gather_tested(struct ff_executor *x, struct ff_tested *ret, struct ff
 int ff_executor_test(struct ff_executor *x, struct ff_tested *ret, struct ff_error *err)
 {
 	int64_t steps = ff_dataset_steps(x->data, false);
-	int code = ff_replay_wait(x, err);
+	int code = ff_ranks_open(x, err);
 	bool tracing = x->tracing;
 
+	if (code == FF_OK)
+		code = ff_replay_wait(x, err);
 	x->tracing = false;
 	memset(x->tested, 0, sizeof(x->tested));
 	for (int64_t i = 0; i < steps && code == FF_OK; i++)

@@ -36,6 +36,8 @@ struct ff_job {
 	struct ff_copy *addition;
 	float *score;               /* a loss's forward: what it wrote in the step */
 	uint32_t score_index, loss; /* its number */
+	float *rank;                /* ranks.c: NULL, or device memory for its labels', */
+	int64_t rank_at;            /* and where they go in a slot */
 	struct ff_transfer *transfer;
 	uint32_t n_updates; /* UPDATE: one for each group of parameters in the bucket */
 	struct ff_update *update;
@@ -54,7 +56,7 @@ struct ff_past {
 
 /* Sums of a pass, or of a test, by loss. */
 struct ff_tally {
-	double loss, correct, valid;
+	double loss, correct, top, valid;
 };
 
 struct ff_executor {
@@ -79,6 +81,7 @@ struct ff_executor {
 	uint32_t n_past, cap_past;
 	struct ff_past *past; /* steps since losses were last asked for */
 	struct ff_tally tested[FF_MAX_LOSSES];
+	struct ff_ranks *ranks;            /* NULL: nobody has asked for them */
 	struct ff_replay *replay;          /* NULL: it is not open yet */
 	struct ff_figures *figures;        /* device memory; NULL until something is captured */
 	const struct ff_pinned *capturing; /* NULL: streams run what they are given */
@@ -92,9 +95,9 @@ struct ff_executor {
 bool ff_executor_runs(const struct ff_executor *x, uint32_t task);
 int ff_executor_issue(struct ff_executor *x, struct ff_error *err);
 
-/* past.c: what a pass left behind: its scores, in pinned memory or (NULL) as jobs have them, what
- * counted in it by loss, its time. */
-int ff_executor_keep(struct ff_executor *x, bool training, const float *pinned,
+/* past.c: what a pass of a step of this parity left behind: its scores, in pinned memory or (NULL)
+ * as jobs have them, what counted in it by loss, its time. */
+int ff_executor_keep(struct ff_executor *x, bool training, uint32_t parity, const float *pinned,
 		const int64_t *valid, double us, struct ff_error *err);
 
 /* bind.c: pointers, kernels and streams of compute tasks and updates. */

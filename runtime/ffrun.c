@@ -143,9 +143,13 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 					"in "
 					"bfloat16 what rounding explains)"},
 			{"--test", FF_OPTION_FLAG, &o->test, NULL,
-					"accuracy, loss and perplexity of the test set at the end"},
+					"accuracy, top-5 accuracy, loss and perplexity of the test "
+					"set at the end"},
 			{"--test-every", FF_OPTION_COUNT, &o->test_every, "N",
 					"and after every N steps"},
+			{"--top", FF_OPTION_COUNT, &o->top, "K",
+					"tests count labels among the K classes of largest logits "
+					"(5; 0: they do not)"},
 			{"--weights", FF_OPTION_TEXT, &o->weights, "FILE",
 					"begin with these weights (safetensors, by parameter), "
 					"not with drawn ones"},
@@ -380,6 +384,7 @@ int main(int argc, char **argv)
 					.gamma = NAN,
 					.floor = NAN},
 			.seed = 1,
+			.top = 5,
 			.warmup = UINT64_MAX,
 			.tolerance = NAN,
 			.timeout = NAN,

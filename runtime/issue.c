@@ -6,6 +6,7 @@
 
 #include "ff/clock.h"
 #include "pulse.h"
+#include "ranks.h"
 #include "replay.h"
 #include "transfer.h"
 
@@ -36,12 +37,15 @@ static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_erro
 	set_figures(x, j->io);
 	j->io->micro = x->s->tasks[j - x->job].micro;
 	j->io->training = x->training;
+	j->io->rank = x->training ? NULL : j->rank;
 	code = x->b->run(j->stream, j->kernel, j->io, err);
 	for (uint32_t i = 0; i < j->n_additions && code == FF_OK; i++)
 		code = x->b->copy(j->stream, &j->addition[i], err);
 	if (code == FF_OK && j->score)
 		code = x->b->download(
 				j->stream, score, j->io->out[0], FF_SCORES * sizeof(*score), err);
+	if (code == FF_OK && j->io->rank)
+		code = ff_ranks_download(x, j, err);
 	return code;
 }
 

@@ -1,6 +1,7 @@
 /* What passes leave behind: losses and times of steps, sums of a test.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "executor.h"
+#include "ranks.h"
 
 #include <stdlib.h>
 
@@ -35,7 +36,7 @@ static void keep_tested(struct ff_executor *x, const struct ff_tally *tally)
 	}
 }
 
-int ff_executor_keep(struct ff_executor *x, bool training, const float *pinned,
+int ff_executor_keep(struct ff_executor *x, bool training, uint32_t parity, const float *pinned,
 		const int64_t *valid, double us, struct ff_error *err)
 {
 	struct ff_tally tally[FF_MAX_LOSSES] = {{0}};
@@ -52,5 +53,5 @@ int ff_executor_keep(struct ff_executor *x, bool training, const float *pinned,
 	if (training)
 		return keep_past(x, tally, us, err);
 	keep_tested(x, tally);
-	return FF_OK;
+	return x->ranks ? ff_ranks_keep(x, parity, err) : FF_OK;
 }

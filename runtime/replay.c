@@ -181,7 +181,8 @@ static int collect(struct ff_executor *x, struct parity *p, struct ff_error *err
 		code = x->b->elapsed(p->since, p->ended, &us, err);
 	if (code < 0)
 		return code;
-	return ff_executor_keep(x, p->training, p->pinned.score, p->valid, us, err);
+	return ff_executor_keep(x, p->training, (uint32_t)(p - r->parity), p->pinned.score,
+			p->valid, us, err);
 }
 
 /* In the order in which they were posted, until this parity's has been. */

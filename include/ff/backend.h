@@ -32,6 +32,9 @@ struct ff_kernel_io {
 			      * that are numbers: it is the mean over them, whatever part of them
 			      * it sees */
 	const struct ff_figures *figures; /* NULL, or where step and valid are, captured */
+	float *rank; /* a loss of classes: NULL, or gets, by label of its part in their order, how
+		      * many of its classes have a larger logit than the label; of one that is
+		      * ignored, that of all classes */
 };
 
 /* `region` from a dense shard of `source_region` to one of `sink_region`

@@ -22,6 +22,7 @@ struct ff_executor_options {
 	bool keep_gradients;     /* no updates: weights stay as they were */
 	double clip; /* where the schedule clips gradients: what their norm is at most */
 	enum ff_prefetching prefetch;
+	uint32_t top; /* tests tell whether labels are among so many; 0: they do not */
 };
 
 /* Scratch figures for ff_lower on this backend: set `backend` and `device`, an open
@@ -61,11 +62,12 @@ bool ff_executor_runs_ahead(const struct ff_executor *x);
 const char *ff_executor_obstacle(const struct ff_executor *x);
 /* What forward passes over the whole test set found: of each of the graph's losses by number, and
  * what they add up to, each by its weight.  The share that is predicted right is of losses that
- * have such (ff_op_row.predicts), else 0. */
+ * have such (ff_op_row.predicts), else 0; of labels that have less than opt.top classes with a
+ * larger logit, of losses of more classes than that, else NAN. */
 struct ff_tested {
 	double loss;
 	struct {
-		double loss, accuracy;
+		double loss, accuracy, top;
 	} of[FF_MAX_LOSSES];
 };
 int ff_executor_test(struct ff_executor *x, struct ff_tested *ret, struct ff_error *err);

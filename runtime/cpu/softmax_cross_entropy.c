@@ -154,6 +154,13 @@ FF_CLONES static void run_sum(const float *restrict x, const float *restrict mos
 	}
 }
 
+FF_CLONES static void run_larger(const float *restrict x, const float *restrict own,
+		float *restrict n_larger, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		n_larger[i] += x[i] <= own[i] ? 0 : 1;
+}
+
 FF_CLONES static void run_gradient(const float *restrict x, const float *restrict most,
 		const float *restrict share, const float *restrict scale, float *restrict dx,
 		int64_t n)
@@ -290,6 +297,27 @@ static int run_statistics(
 
 /* ---- the loss ---- */
 
+/* How many of the part's classes are before each label: what is no number is, and before what is
+ * none all are. */
+static void find_rank(const struct loss *l, const struct ff_kernel_io *io, int64_t i)
+{
+	float own[RUN], larger[RUN], buffer[RUN];
+	struct group g;
+
+	find_group(l, io, i, &g);
+	fill(larger, g.n, 0);
+	for (int64_t k = 0; k < g.positions; k++)
+		own[k] = ((const float *)io->in[3])[g.at[k].pair];
+	if (!l->beside)
+		fill(own, g.n, own[0]);
+	for (int64_t k = 0; k < g.steps; k++)
+		run_larger(take(l, &g, io->in[0], k, buffer), own, larger, count(&g, k));
+	for (int64_t k = 1; k < g.n && !l->beside; k++)
+		larger[0] += larger[k];
+	for (int64_t k = 0; k < g.positions; k++)
+		io->rank[g.first + k] = g.at[k].valid ? larger[k] : (float)l->all_classes;
+}
+
 /* What some consecutive positions give. */
 struct share {
 	double sum;
@@ -363,6 +391,11 @@ static int run_forward(
 				(long long)all.valid, (long long)io->valid);
 	out[0] = io->valid ? (float)(all.sum / (double)io->valid) : 0;
 	out[1] = (float)all.correct;
+	if (!io->rank)
+		return FF_OK;
+#pragma omp parallel for if (is_parallel(l))
+	for (int64_t i = 0; i < groups(l); i++)
+		find_rank(l, io, i);
 	return FF_OK;
 }
 

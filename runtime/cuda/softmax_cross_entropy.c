@@ -51,6 +51,9 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 	if (code == cudaSuccess)
 		code = ff_launch_loss(&shape, io->in[1], io->in[2], io->in[3], less, io->out[0],
 				k->trouble, ff_stream_queue(s));
+	if (code == cudaSuccess && io->rank)
+		code = ff_launch_rank(l->type, &shape, io->in[0], io->in[1], io->in[3], io->rank,
+				ff_stream_queue(s));
 	return ff_kernel_launched(code, k, err);
 }
 

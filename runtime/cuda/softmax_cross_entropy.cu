@@ -131,6 +131,30 @@ FF_KERNEL void less_than_largest(struct ff_loss l, const T *logits, const int32_
 		less[i] = sums[base];
 }
 
+/* By position, how many of the classes here have a larger logit than the label. */
+template <class T>
+FF_KERNEL void larger_than_label(struct ff_loss l, const T *logits, const int32_t *labels,
+		const float *own, float *rank)
+{
+	FF_SHARED float sums[WIDE];
+	int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
+	uint32_t lane = threadIdx.x, base = threadIdx.y * blockDim.x;
+	bool here = i < l.positions;
+	struct position p = find(l, labels, here ? i : 0);
+	float label = own[p.pair], sum = 0;
+
+	for (int32_t c = (int32_t)lane; here && c < l.classes; c += (int32_t)blockDim.x)
+		sum += real_get(logits[p.logit + c * l.step]) <= label ? 0 : 1;
+	sums[base + lane] = sum;
+	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2) {
+		__syncthreads();
+		if (lane < step)
+			sums[base + lane] += sums[base + lane + step];
+	}
+	if (here && lane == 0)
+		rank[i] = p.valid ? sums[base] : (float)l.all_classes;
+}
+
 struct share {
 	double sum;
 	int64_t valid, correct;
@@ -244,6 +268,16 @@ cudaError_t ff_launch_less(enum ff_dtype type, const struct ff_loss *l, const vo
 				(const uint16_t *)logits, labels, all, less);
 	return ff_launch(less_than_largest<float>, grid_of(l), block_of(l), s, *l,
 			(const float *)logits, labels, all, less);
+}
+
+cudaError_t ff_launch_rank(enum ff_dtype type, const struct ff_loss *l, const void *logits,
+		const int32_t *labels, const float *own, float *rank, cudaStream_t s)
+{
+	if (type == FF_BF16)
+		return ff_launch(larger_than_label<uint16_t>, grid_of(l), block_of(l), s, *l,
+				(const uint16_t *)logits, labels, own, rank);
+	return ff_launch(larger_than_label<float>, grid_of(l), block_of(l), s, *l,
+			(const float *)logits, labels, own, rank);
 }
 
 cudaError_t ff_launch_loss(const struct ff_loss *l, const int32_t *labels, const float *all,

@@ -29,6 +29,9 @@ cudaError_t ff_launch_statistics(enum ff_dtype type, const struct ff_loss *l, co
 /* By position, how much less than the largest of all the logits here are, added up. */
 cudaError_t ff_launch_less(enum ff_dtype type, const struct ff_loss *l, const void *logits,
 		const int32_t *labels, const float *all, float *less, cudaStream_t s);
+/* By position, how many of the classes here have a larger logit than the label. */
+cudaError_t ff_launch_rank(enum ff_dtype type, const struct ff_loss *l, const void *logits,
+		const int32_t *labels, const float *own, float *rank, cudaStream_t s);
 /* `less` is NULL where nothing is smoothed. */
 cudaError_t ff_launch_loss(const struct ff_loss *l, const int32_t *labels, const float *all,
 		const float *own, const float *less, float *out, struct ff_trouble *trouble,

@@ -238,6 +238,7 @@ static int choose_optimizer(
 	if (!isnan(opt->clip) && !(opt->clip > 0 && isfinite(opt->clip)))
 		return ff_fail(err, FF_E_INPUT, "option --clip: expected a number above 0");
 	p->clip = isnan(opt->clip) ? 0 : opt->clip;
+	p->top = opt->test || opt->test_every ? (uint32_t)opt->top : 0;
 	code = ff_optimizer_set(p->optimizer, opt->setting, setting, err);
 	return code < 0 ? code
 			: ff_groups_make(&p->graph, p->optimizer, setting, opt->groups.text,

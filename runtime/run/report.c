@@ -113,6 +113,7 @@ enum row {
 	ROW_SAMPLES,
 	ROW_LOSS,
 	ROW_ACCURACY,
+	ROW_TOP,
 	ROW_TEST_LOSS,
 	ROW_PERPLEXITY,
 	ROWS
@@ -136,6 +137,8 @@ static double row_value(enum row row, const struct ff_candidate *c, const struct
 		return f->loss;
 	case ROW_ACCURACY:
 		return 100 * o->at_end.all.accuracy;
+	case ROW_TOP:
+		return 100 * o->at_end.all.top;
 	case ROW_TEST_LOSS:
 		return o->at_end.all.loss;
 	case ROW_PERPLEXITY:
@@ -147,7 +150,8 @@ static double row_value(enum row row, const struct ff_candidate *c, const struct
 static void print_steps(
 		const struct ff_plan *p, const struct ff_outcome *o, const struct figures *f)
 {
-	static const struct {
+	char top[40];
+	const struct {
 		const char *what, *unit;
 		int decimals;
 	} rows[ROWS] = {
@@ -158,11 +162,13 @@ static void print_steps(
 			{"samples per second", "    ", 0},
 			{"loss, last steps", "    ", 4},
 			{"test accuracy", " %  ", 2},
+			{top, " %  ", 2},
 			{"test loss", "    ", 4},
 			{"test perplexity", "    ", 3},
 	};
 	uint32_t n = p->n_candidates;
 
+	snprintf(top, sizeof(top), "  among the first %u", p->top);
 	if (n > 1)
 		printf("  %-28s%14s%14s\n", "", "plan", "against");
 	for (int row = 0; row < ROWS; row++) {
@@ -206,12 +212,14 @@ static void print_losses(const struct ff_plan *p, const struct ff_outcome *o)
 			printf("; tested %.4f", f->loss);
 		if (!isnan(o->at_end.all.loss) && !isnan(f->accuracy))
 			printf(", accuracy %.2f %%", 100 * f->accuracy);
+		if (!isnan(o->at_end.all.loss) && !isnan(f->top))
+			printf(", top-%u %.2f %%", p->top, 100 * f->top);
 		printf("\n");
 	}
 }
 
 /* Those on the way. */
-static void print_tests(const struct ff_outcome *o)
+static void print_tests(const struct ff_plan *p, const struct ff_outcome *o)
 {
 	for (uint32_t i = 0; i < o->n_tests; i++) {
 		const struct ff_test *t = &o->test[i];
@@ -219,6 +227,8 @@ static void print_tests(const struct ff_outcome *o)
 		printf("  after %" PRIu64 " steps: test loss %.4f", t->step, t->all.loss);
 		if (!isnan(t->all.accuracy))
 			printf(", accuracy %.2f %%", 100 * t->all.accuracy);
+		if (!isnan(t->all.top))
+			printf(", top-%u %.2f %%", p->top, 100 * t->all.top);
 		if (!isnan(t->all.perplexity))
 			printf(", perplexity %.3f", t->all.perplexity);
 		printf("\n");
@@ -310,7 +320,7 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 		print_launches(opt, p, outcome);
 	print_steps(p, outcome, f);
 	print_losses(p, &outcome[0]);
-	print_tests(&outcome[0]);
+	print_tests(p, &outcome[0]);
 	if (p->n_candidates > 1)
 		print_comparison(p, outcome, speedup);
 	if (opt->report)
@@ -323,6 +333,7 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 static void write_found(const struct ff_found *f, struct ff_out *out)
 {
 	ff_out_real(out, "accuracy", f->accuracy);
+	ff_out_real(out, "top_accuracy", f->top);
 	ff_out_real(out, "test_loss", f->loss);
 	ff_out_real(out, "perplexity", f->perplexity);
 }
@@ -479,6 +490,8 @@ static int write_report(const struct ff_run_options *opt, const struct ff_plan *
 	ff_out_u64(out, "steps", p->steps);
 	ff_out_bool(out, "stopped", p->stopped_from > 0);
 	ff_out_u64(out, "warmup", p->warmup);
+	if (opt->test || opt->test_every)
+		ff_out_u64(out, "top", p->top);
 	for (uint32_t i = 0; p->steps && i < p->n_candidates && code == FF_OK; i++)
 		code = figures_of(p, &outcome[i], &f[i], err);
 	if (code == FF_OK && p->steps)

@@ -13,7 +13,7 @@ struct ff_run_options {
 	const char *against, *data, *machine, *device, *report, *trace, *dump;
 	const char *weights, *save, *checkpoint, *metrics;
 	const char *optimizer; /* NULL: the strategy's */
-	uint64_t devices, steps, epochs, warmup, seed, every, keep, test_every;
+	uint64_t devices, steps, epochs, warmup, seed, every, keep, test_every, top;
 	double timeout; /* seconds without a sign of life; NAN: as long as communication waits */
 	struct ff_pulse *pulse;           /* this rank's; NULL: nobody watches it */
 	double interval;                  /* seconds between two checkpoints, at most; 0: any */
@@ -48,7 +48,8 @@ struct ff_plan {
 	struct ff_candidate candidate[2];
 	const struct ff_optimizer *optimizer;
 	struct ff_groups groups;
-	double clip; /* 0: gradients are not clipped */
+	double clip;  /* 0: gradients are not clipped */
+	uint32_t top; /* tests count labels among so many; 0: none */
 	struct ff_rate_plan rates;
 	const struct ff_backend *backend;
 	const char *communication; /* the name of what ranks communicate by */
@@ -94,12 +95,11 @@ int ff_plan_fits(const char *name, const struct ff_schedule *s, const struct ff_
 
 /* What a pass over the test set found: of one loss. */
 struct ff_found {
-	double loss, accuracy, perplexity; /* NAN: the loss tells none */
+	double loss, accuracy, top, perplexity; /* NAN: the loss tells none */
 };
 struct ff_test {
 	uint64_t step;       /* so many were behind it */
-	struct ff_found all; /* all losses together; accuracy and perplexity of the first that tells
-				any */
+	struct ff_found all; /* all losses together; the others of the first that tells any */
 	struct ff_found of[FF_MAX_LOSSES];
 };
 

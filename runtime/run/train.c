@@ -83,7 +83,7 @@ static int allocate(struct training *t, struct ff_error *err)
 		o->test = ff_arena_array(a, tests, sizeof(*o->test));
 		if (!o->step_us || !o->loss || !o->memory_bytes || !o->test)
 			return ff_fail_memory(err);
-		o->at_end.all = (struct ff_found){NAN, NAN, NAN};
+		o->at_end.all = (struct ff_found){NAN, NAN, NAN, NAN};
 	}
 	return FF_OK;
 }
@@ -94,6 +94,7 @@ static int create(struct training *t, struct ff_error *err)
 			.seed = t->opt->seed,
 			.groups = t->plan->groups,
 			.clip = t->plan->clip,
+			.top = t->plan->top,
 	};
 	int code = allocate(t, err);
 
@@ -253,12 +254,13 @@ static void show(struct training *t, uint64_t step, double start_us)
 
 /* Perplexity is e to the mean cross-entropy of the labels; of a smoothed target that says nothing.
  */
-static struct ff_found found_of(const struct ff_node *loss, double value, double accuracy)
+static struct ff_found found_of(
+		const struct ff_node *loss, double value, double accuracy, double top)
 {
 	enum ff_predicts predicts = (enum ff_predicts)ff_op_row(loss->op)->predicts;
 	bool classes = predicts == FF_PREDICTS_CLASSES && loss->attrs.loss.smoothing == 0;
 
-	return (struct ff_found){value, predicts == FF_PREDICTS_NUMBERS ? NAN : accuracy,
+	return (struct ff_found){value, predicts == FF_PREDICTS_NUMBERS ? NAN : accuracy, top,
 			classes ? exp(value) : NAN};
 }
 
@@ -273,12 +275,14 @@ static int run_test(struct training *t, uint32_t i, uint64_t done, struct ff_tes
 
 	if (code < 0)
 		return code;
-	test.all = (struct ff_found){tested.loss, NAN, NAN};
+	test.all = (struct ff_found){tested.loss, NAN, NAN, NAN};
 	for (uint32_t k = g->n_losses; k-- > 0;) {
 		struct ff_found *f = &test.of[k];
 
-		*f = found_of(&g->nodes[g->loss[k]], tested.of[k].loss, tested.of[k].accuracy);
+		*f = found_of(&g->nodes[g->loss[k]], tested.of[k].loss, tested.of[k].accuracy,
+				tested.of[k].top);
 		test.all.accuracy = isnan(f->accuracy) ? test.all.accuracy : f->accuracy;
+		test.all.top = isnan(f->top) ? test.all.top : f->top;
 		test.all.perplexity = isnan(f->perplexity) ? test.all.perplexity : f->perplexity;
 	}
 	*ret = test;

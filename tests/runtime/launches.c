@@ -44,6 +44,7 @@ static int train(struct scene *s, struct rig *r, struct launched *ret, struct ff
 			code = ff_executor_test(r->x, &tested, err);
 		if ((i == 4 || i == 7) && code == FF_OK) {
 			ret->accuracy[i == 7] = tested.of[0].accuracy;
+			ret->top[i == 7] = isnan(tested.of[0].top) ? -1 : tested.of[0].top;
 			ret->test_loss[i == 7] = tested.loss;
 		}
 		if (i == 6 && code == FF_OK)
@@ -109,6 +110,7 @@ bool launch_same(const struct scene *s, const struct launched *a, const struct l
 	size_t bytes = (size_t)ff_graph_parameters(&s->graph) * sizeof(float);
 	bool same = !memcmp(a->loss, b->loss, sizeof(a->loss)) &&
 		    !memcmp(a->accuracy, b->accuracy, sizeof(a->accuracy)) &&
+		    !memcmp(a->top, b->top, sizeof(a->top)) &&
 		    !memcmp(a->test_loss, b->test_loss, sizeof(a->test_loss));
 
 	for (int i = 0; i < 2; i++)

@@ -10,7 +10,7 @@
 /* What a run leaves behind. */
 struct launched {
 	const float *weights[2]; /* after some steps, at the end */
-	double loss[LAUNCH_STEPS], us[LAUNCH_STEPS], accuracy[2], test_loss[2];
+	double loss[LAUNCH_STEPS], us[LAUNCH_STEPS], accuracy[2], top[2], test_loss[2];
 	bool captured;
 	uint32_t captures, launches; /* on this rank */
 };

@@ -23,7 +23,7 @@ struct scene {
 struct result {
 	const float *initial, *weights;
 	const float *gradients[SCENE_STEPS];
-	double loss[SCENE_STEPS], accuracy, test_loss;
+	double loss[SCENE_STEPS], accuracy, top, test_loss;
 };
 
 /* Its settings go to s->opt: such that each of them shows, and rounding does not. */

@@ -16,6 +16,7 @@
 #include "ff/philox.h"
 
 #define MOST_PARTS 5
+#define TOP 3       /* a label is among the first */
 #define LEAST 1e-12 /* what is smaller may be zero */
 #define OK(call) ck_assert_msg((call) == FF_OK, "%s", err.text)
 
@@ -223,40 +224,53 @@ static int run_preludes(struct loss *l, const struct cut *cut, uint32_t turn, co
 	return code;
 }
 
-/* Loss, correct predictions and (`grad` not NULL) gradients of all logits. */
-static int run_cut(struct loss *l, const struct cut *cut, struct ff_random *r, double score[2],
+/* Loss, correct predictions, labels that are among the first (or NAN) and (`grad` not NULL)
+ * gradients of all logits. */
+static int run_cut(struct loss *l, const struct cut *cut, struct ff_random *r, double score[3],
 		float *grad, struct ff_error *err)
 {
 	const int32_t *label = put(l, l->label, l->positions);
 	float *all[2] = {NULL};
+	double *before = ff_arena_array(&l->arena, (size_t)l->positions, sizeof(*before));
+	bool ranked = ff_random_below(r, 4) > 0;
 	void *shard[MOST_PARTS];
 	int code = run_preludes(l, cut, ff_random_below(r, cut->n), label, shard, all, err);
 
-	score[0] = score[1] = 0;
+	score[0] = score[1] = score[2] = 0;
 	for (uint32_t p = 0; p < cut->n && code == FF_OK; p++) {
 		struct ff_region box = box_of(l, cut, p);
 		float *part = array(l, volume_of(l, cut, p)), out[2];
+		float *rank = array(l, l->positions);
 		struct ff_kernel_io io = {.valid = l->valid};
 
 		io.in[1] = label;
 		for (int k = 0; k < 2; k++)
 			io.in[2 + k] = put(l, all[k], 2 * l->positions);
-		if (l->smooth > 0) /* else forward has no need of the logits */
+		if (l->smooth > 0 || ranked) /* else forward has no need of the logits */
 			io.in[0] = shard[p];
+		io.rank = ranked ? put(l, NULL, l->positions) : NULL;
 		io.out[0] = put(l, NULL, 2);
 		code = run(l, l->node, &box, FF_FORWARD, &io, err);
 		get(l, out, io.out[0], 2);
 		score[0] += (double)out[0];
 		score[1] += (double)out[1];
+		if (ranked && code == FF_OK)
+			get(l, rank, io.rank, l->positions);
+		for (int64_t i = 0; i < l->positions && ranked; i++)
+			before[i] += (double)rank[i];
 		if (!grad || code < 0)
 			continue;
 		io.in[0] = shard[p];
 		io.out[0] = NULL;
+		io.rank = NULL;
 		io.din[0] = put(l, NULL, volume_of(l, cut, p));
 		code = run(l, l->node, &box, FF_BACKWARD, &io, err);
 		get(l, part, io.din[0], volume_of(l, cut, p));
 		copy_logits(l, cut, p, part, grad, true);
 	}
+	for (int64_t i = 0; i < l->positions; i++)
+		score[2] += before[i] < TOP && (l->classes > TOP || l->label[i] >= 0);
+	score[2] = ranked ? score[2] : NAN;
 	while (l->n_put)
 		backend->free(l->dev, l->put[--l->n_put]);
 	return code;
@@ -265,14 +279,14 @@ static int run_cut(struct loss *l, const struct cut *cut, struct ff_random *r, d
 /* ---- against the definition ---- */
 
 /* The same from the definition; the gradient of position `i` and class `c`. */
-static void define(const struct loss *l, double score[2], double *grad)
+static void define(const struct loss *l, double score[3], double *grad)
 {
 	double each = l->smooth / (double)l->classes;
 
-	score[0] = score[1] = 0;
+	score[0] = score[1] = score[2] = 0;
 	for (int64_t i = 0; i < l->positions; i++) {
 		double most = -INFINITY, sum = 0;
-		int64_t best = 0;
+		int64_t best = 0, larger = 0;
 
 		for (int64_t c = 0; c < l->classes; c++)
 			if ((double)l->logit[logit_at(l, i, c)] > most) {
@@ -299,6 +313,10 @@ static void define(const struct loss *l, double score[2], double *grad)
 			    (1 - l->smooth) *
 					    (most - (double)l->logit[logit_at(l, i, l->label[i])]);
 		score[1] += best == l->label[i];
+		for (int64_t c = 0; c < l->classes; c++)
+			larger += l->logit[logit_at(l, i, c)] >
+				  l->logit[logit_at(l, i, l->label[i])];
+		score[2] += larger < TOP;
 	}
 	score[0] /= l->valid ? (double)l->valid : 1;
 }
@@ -315,7 +333,7 @@ static struct cut draw_cut(struct ff_random *r, const struct loss *l)
 
 static void compare(struct loss *l, struct ff_random *r, double tolerance)
 {
-	double want[2], have[2], largest = 0;
+	double want[3], have[3], largest = 0;
 	double *define_grad = ff_arena_array(
 			&l->arena, (size_t)(l->positions * l->classes), sizeof(double));
 	float *grad = array(l, l->positions * l->classes);
@@ -327,6 +345,7 @@ static void compare(struct loss *l, struct ff_random *r, double tolerance)
 	ck_assert_msg(fabs(want[0] - have[0]) <= tolerance * fabs(want[0]) + LEAST,
 			"%u parts: the loss is %g, expected %g", cut.n, have[0], want[0]);
 	ck_assert_double_eq(have[1], want[1]);
+	ck_assert(isnan(have[2]) || have[2] == want[2]);
 	for (int64_t i = 0; i < l->positions * l->classes; i++)
 		largest = fmax(largest, fabs(define_grad[i]));
 	for (int64_t i = 0; i < l->positions; i++)
@@ -403,7 +422,7 @@ END_TEST
 /* A loss over `labels`, a class or -1 for each of `n` samples of 3 classes, cut into
  * `parts`. */
 static int run_labels(int32_t n, const int32_t *labels, int64_t valid, uint32_t parts,
-		double score[2], struct ff_error *err)
+		double score[3], struct ff_error *err)
 {
 	struct ff_random r = {.seed = seed, .stream = 77};
 	struct cut cut = {.n = parts};
@@ -430,7 +449,7 @@ START_TEST(labels_that_do_not_count)
 	struct ff_error err;
 
 	for (uint32_t parts = 1; parts <= 3; parts++) {
-		double out[2], half[2];
+		double out[3], half[3];
 
 		OK(run_labels(4, good, 3, parts, out, &err));
 		/* of a batch with more labels elsewhere */
@@ -455,7 +474,7 @@ START_TEST(threads_do_not_show)
 	static int32_t labels[N];
 	struct ff_random r = {.seed = seed, .stream = 78};
 	int before = omp_get_max_threads();
-	double one[2], many[2];
+	double one[3], many[3];
 	struct ff_error err;
 	int64_t valid = 0;
 

@@ -93,7 +93,7 @@ with tempfile.TemporaryDirectory() as folder:
     tested = json.loads(report.read_text())
     accepts(reports, tested, "tested on the way")
     say([t["step"] for t in tested["tests"]] == [3, 6], "when that was asked for")
-    say(all(tested["tests"][1][k] == tested[k] for k in ("accuracy", "test_loss", "perplexity")),
+    say(all(tested["tests"][1][k] == tested[k] for k in ("accuracy", "top_accuracy", "test_loss", "perplexity")),
         "the last as at the end")
     say(tested["tests"][0]["test_loss"] != tested["test_loss"], "the first not")
     run(ffrun, graph, "data-parallel", "--devices", "2", *common, "--steps", "6", "--save",
@@ -113,6 +113,8 @@ with tempfile.TemporaryDirectory() as folder:
     say(both["compare"]["sent_bytes"] == 0, "one device sends nothing")
     say(both["compare"]["memory_bytes"][1] == 0, "and leaves the other's memory alone")
     say(both["accuracy"] is not None and both["test_loss"] > 0, "tested")
+    say(both["top"] == 5 and both["accuracy"] <= both["top_accuracy"] <= 1 and
+        alone["top_accuracy"] is None and "top" not in alone, "among the first five", both["top_accuracy"])
     say(abs(both["perplexity"] / math.exp(both["test_loss"]) - 1) < 1e-9 and
         alone["perplexity"] is None, "perplexity", both["perplexity"])
     bad = copy.deepcopy(both)

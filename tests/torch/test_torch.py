@@ -1,6 +1,7 @@
 # ffrun's losses and gradients against PyTorch's.
 # Usage: test_torch.py operators|networks|split|steps|optimizers|bfloat16|transformers|modules FFRUN FFZOO FFRUN_DENSE
 # SPDX-License-Identifier: Apache-2.0
+import itertools
 import json
 import os
 import pathlib
@@ -12,7 +13,7 @@ import sys
 import tempfile
 
 import reference
-from reference import TOLERANCE, np  # says SKIP and ends without PyTorch
+from reference import TOLERANCE, np, torch  # says SKIP and ends without PyTorch
 import graphs
 import networks
 import transformers
@@ -573,8 +574,64 @@ def test_without_training():
         tap.say(apart <= 10 * TOLERANCE, f"{case.name}: perplexity", [f"apart by {apart:.2g}"])
 
 
+def top_graph():
+    """Words of 11 classes, labels that do not count among them."""
+    return {"format": "ffsoap-graph", "version": 2, "name": "top", "nodes": [
+        {"name": "data", "op": "input", "shape": [12, 5, 6]},
+        {"name": "label", "op": "input", "shape": [12, 5], "dtype": "int32", "classes": 11},
+        {"name": "fc", "op": "linear", "in": ["data"], "out_features": 11},
+        {"name": "turn", "op": "transpose", "in": ["fc"], "perm": [0, 2, 1]},
+        {"name": "loss", "op": "softmax_cross_entropy", "in": ["turn", "label"]}]}
+
+
+def test_top():
+    """Labels among the K largest logits as torch.topk has them, however the loss is cut."""
+    rng = np.random.default_rng(5)
+    cuts = [("single", 1, None), ("by sample", 3, ({"sample": 3}, [2, 0, 1])),
+            ("by class", 3, ({"class": 3}, [0, 2, 1])),
+            ("by class and place", 4, ({"class": 2, "axis2": 2}, [3, 1, 2, 0])),
+            ("by class and sample, replicas", 4, ({"class": 2}, [0, 1, 2, 3], 2)),
+            ("by class in micro-batches", 2, ({"class": 2}, [1, 0]))]
+    for graph in [top_graph()] + [in_bfloat16(top_graph())] * computes_bfloat16():
+        case = Case("top", 3).made(graph)
+        arrays = {}
+        for kind, samples in (("train", 12), ("test", 29)):
+            arrays[kind] = {"data": rng.standard_normal((samples, 5, 6)).astype(np.float32),
+                            "label": rng.integers(-1, 11, (samples, 5)).astype(np.int32)}
+            np.savez(case.folder / f"{kind}.npz", **arrays[kind])
+        known = case.hash()
+        for k, (name, devices, cut) in itertools.product((1, 5, 10, 11), cuts):
+            strategy = "single"
+            if cut:
+                strategy = graphs.strategy(case.path.read_text(), devices, {"loss": cut}, known)
+            if "micro" in name:
+                strategy = dict(strategy, micro_batches=2, order="gpipe")
+            case.name = f"top {k} of {graph.get('dtype', 'float32')}, {name}"
+            if case.run(strategy, devices, case.folder, 1,
+                        options=["--rate", "0", "--decay", "0", "--test", "--top", str(k)]) is None:
+                continue
+            report = json.loads((case.folder / "report").read_text())
+            net = reference.Network(case.graph, case.tensors, 3)
+            hits = valid = 0
+            for i in range(0, 29, 12):  # the last batch of the test set is not full
+                part = {key: value[i:i + 12] for key, value in arrays["test"].items()}
+                net.forward(part)
+                logits, label = net.value["turn"], torch.from_numpy(part["label"]).long()
+                best = torch.topk(logits, k, 1).indices
+                hits += int(((best == label[:, None]).any(1)).sum())
+                valid += int((label >= 0).sum())
+            if k == 11:
+                tap.say(report["top_accuracy"] is None, f"{case.name}: all are among so many")
+                continue
+            tap.say(abs(report["top_accuracy"] - hits / valid) < 1e-6, case.name,
+                    [f"{report['top_accuracy']:.4f}, expected {hits / valid:.4f}"])
+            tap.say(k > 1 or abs(report["top_accuracy"] - report["accuracy"]) < 1e-6,
+                    f"{case.name}: that of one is the accuracy")
+
+
 def test_steps():
     test_without_training()
+    test_top()
     train("lenet", ["lenet", "--batch", "12"], 3, 8, rate=0.03, momentum=0.9, decay=0.02)
     train("lenet, cosine", ["lenet", "--batch", "12"], 4, 6, rate=0.05, momentum=0.5, decay=0.02,
           schedule="cosine")
