@@ -39,6 +39,7 @@ static int load_planned(struct ff_job *j, struct ff_error *err)
 			&j->planned, &j->planned_info, err);
 	if (code == FF_OK && !j->optimizer)
 		j->optimizer = j->planned_info.optimizer;
+	j->clip = j->clip || (code == FF_OK && j->planned_info.clip);
 	return code;
 }
 
@@ -47,9 +48,12 @@ static int open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error
 	int code = ff_pricer_create(&j->graph, &j->machine, j->costs,
 			j->costs ? j->costs_path : NULL, j->graph_path, ret, err);
 
-	if (code == FF_OK && j->by_nodes)
+	if (code < 0)
+		return code;
+	ff_pricer_set_clip(*ret, j->clip);
+	if (j->by_nodes)
 		ff_pricer_set_by_nodes(*ret, true);
-	return code == FF_OK ? ff_pricer_set_optimizer(*ret, j->optimizer, err) : code;
+	return ff_pricer_set_optimizer(*ret, j->optimizer, err);
 }
 
 static int load(struct ff_job *j, struct ff_error *err)
@@ -84,6 +88,7 @@ static int predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan
 		struct ff_error *err)
 {
 	struct ff_lower_options opt = {.optimizer = j->optimizer,
+			.clip = j->clip,
 			.workspace = ff_price_workspace,
 			.ctx = j->pricer};
 	int code;
@@ -398,6 +403,7 @@ static int save_strategy(struct ff_job *j, struct ff_error *err)
 			.machine = j->machine.name,
 			.devices = j->machine.n_devices,
 			.optimizer = j->optimizer,
+			.clip = j->clip,
 			.predicted_us = p->simulation.step_us,
 			.disturbed_share = j->costs ? 1 - ff_costs_steady_share(j->costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,

@@ -20,6 +20,7 @@ struct ff_job {
 	double seconds, beta;
 	bool by_nodes;
 	int64_t memory;
+	bool clip;
 	const char *space_text;
 	uint32_t what; /* FF_SPACE_* */
 	/* clock in seconds: start of the command, end of the lower bound's time */

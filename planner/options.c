@@ -158,6 +158,9 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 			{"--devices", FF_OPTION_COUNT, &j->devices, "N",
 					"use only the machine's first N devices"},
 			{"--optimizer", FF_OPTION_TEXT, &j->optimizer_name, "NAME", optimizers},
+			{"--clip", FF_OPTION_FLAG, &j->clip, NULL,
+					"gradients are clipped by their global norm (as ffrun "
+					"--clip does), which takes time"},
 			{"--budget", FF_OPTION_SECONDS, &j->seconds, "SECONDS",
 					"be done in that time (preset 30s)"},
 			{"--proposals", FF_OPTION_COUNT, &j->proposals, "N",

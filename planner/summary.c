@@ -259,10 +259,11 @@ void ff_summary_print(const struct ff_summary *s, FILE *to)
 	fprintf(to,
 			"graph %s (batch %d, %u operators, %lld parameters) on machine %s (%u "
 			"device%s), "
-			"costs %s, optimizer %s\n\n",
+			"costs %s, optimizer %s%s\n\n",
 			s->graph->name, s->graph->batch, count_operators(s->graph),
 			(long long)ff_graph_parameters(s->graph), m->name, m->n_devices,
-			m->n_devices == 1 ? "" : "s", s->costs, s->plan.schedule.optimizer->name);
+			m->n_devices == 1 ? "" : "s", s->costs, s->plan.schedule.optimizer->name,
+			s->plan.schedule.clip == FF_NONE ? "" : ", gradients clipped");
 	print_operators(s, to);
 	print_phases(&s->plan.strategy, to);
 	fprintf(to, "\n");
@@ -313,6 +314,7 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 		ff_out_real(o, "steadiness", ff_costs_steady_share(s->measured));
 	ff_out_string(o, "strategy", s->title);
 	ff_out_string(o, "optimizer", p->schedule.optimizer->name);
+	ff_out_bool(o, "clip", p->schedule.clip != FF_NONE);
 	write_search(s, o);
 	ff_out_real(o, "predicted_us", us);
 	ff_out_int(o, "micro_batches", p->strategy.micro_batches);

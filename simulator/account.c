@@ -368,6 +368,7 @@ static void count_pinned(struct ff_course *e)
 			*most = larger(*most, backward_scratch(e, i, p));
 		}
 	}
+	ff_updates_scratch(e, e->pinned);
 	for (uint32_t i = 0; i < e->g->n_nodes && e->has_kept; i++)
 		count_kept(e, i);
 	ff_updates_count(e, e->pinned);

@@ -71,9 +71,11 @@ struct ff_updates {
 	uint32_t n, cap;
 	struct ff_open_bucket {
 		uint32_t opened, first, last;
+		uint32_t next; /* of those, to be timed */
 		int64_t bytes;
 		double at;
 	} * open;
+	uint16_t *device; /* those that update something */
 };
 
 /* The pass over the current strategy, as it stood before one of its steps. */
@@ -121,6 +123,8 @@ void ff_time_spare(struct ff_course *e, const struct ff_step *s, const struct ff
 int ff_updates_create(struct ff_course *e, struct ff_error *err);
 int ff_updates_time(struct ff_course *e, const struct ff_gathered *g, struct ff_error *err);
 void ff_updates_count(const struct ff_course *e, int64_t *bytes);
+/* The scratch of kernels, by device, becomes at least that of the gradients' norm. */
+void ff_updates_scratch(const struct ff_course *e, int64_t *bytes);
 
 /* buckets.c */
 int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,

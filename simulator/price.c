@@ -55,6 +55,7 @@ struct ff_pricer {
 	const struct ff_costs *costs; /* NULL: analytic */
 	const char *costs_path, *graph_path;
 	const struct ff_optimizer *optimizer;
+	bool clip;
 	struct ff_links links;
 	struct ff_table table; /* ff_work_hash to memo */
 	struct memo *memo;
@@ -182,6 +183,16 @@ void ff_pricer_set_by_nodes(struct ff_pricer *p, bool by_nodes)
 const struct ff_optimizer *ff_price_optimizer(const struct ff_pricer *p)
 {
 	return p->optimizer;
+}
+
+void ff_pricer_set_clip(struct ff_pricer *p, bool clip)
+{
+	p->clip = clip;
+}
+
+bool ff_price_clips(const struct ff_pricer *p)
+{
+	return p->clip;
 }
 
 /* Work. */

@@ -13,7 +13,8 @@ int ff_updates_create(struct ff_course *e, struct ff_error *err)
 	struct ff_updates *u = &e->updates;
 
 	u->open = ff_arena_array(&e->arena, e->m->n_devices, sizeof(*u->open));
-	return u->open ? FF_OK : ff_fail_memory(err);
+	u->device = ff_arena_array(&e->arena, e->m->n_devices, sizeof(*u->device));
+	return u->open && u->device ? FF_OK : ff_fail_memory(err);
 }
 
 static double later(double a, double b)
@@ -90,22 +91,39 @@ static int find_singles(struct ff_course *e, int64_t bucket_bytes, struct ff_err
 	return code;
 }
 
-static void update(struct ff_course *e, uint32_t device, double at, double us)
+/* One of two walks over all buckets: for the norm of all gradients, or the updates, which begin
+ * `from` then on. */
+struct walk {
+	bool norm;
+	double from;
+};
+
+/* A bucket of `bytes` that `n` devices have, on one of them. */
+static double price(const struct ff_course *e, const struct walk *w, uint32_t device, int64_t bytes,
+		uint32_t n)
 {
-	e->lane[device] = later(e->lane[device], at) + us; /* numbered as devices are */
+	return w->norm ? ff_price_norm(e->p, device, bytes / n)
+		       : ff_price_update(e->p, device, bytes);
+}
+
+static void time_bucket(
+		struct ff_course *e, const struct walk *w, uint32_t device, double at, double us)
+{
+	/* lanes are numbered as devices are */
+	e->lane[device] = later(e->lane[device], later(at, w->from)) + us;
 }
 
 /* Those of one device alone that were opened before parameter number `until`. */
-static void update_singles(struct ff_course *e, uint32_t device, uint32_t until)
+static void update_singles(
+		struct ff_course *e, const struct walk *w, uint32_t device, uint32_t until)
 {
 	struct ff_updates *u = &e->updates;
-	uint32_t *first = &u->open[device].first;
+	uint32_t *next = &u->open[device].next;
 
-	for (; *first != FF_NONE && u->single[*first].opened < until;
-			*first = u->single[*first].next) {
-		const struct ff_single_bucket *s = &u->single[*first];
+	for (; *next != FF_NONE && u->single[*next].opened < until; *next = u->single[*next].next) {
+		const struct ff_single_bucket *s = &u->single[*next];
 
-		update(e, device, s->at, ff_price_update(e->p, device, s->bytes));
+		time_bucket(e, w, device, s->at, price(e, w, device, s->bytes, 1));
 	}
 }
 
@@ -132,39 +150,86 @@ static uint32_t opened_by(const struct ff_course *e, const struct ff_bucketing *
 	return i < b->n_buckets ? e->completes_at[b->member[b->bucket[i].first].param] : FF_NONE;
 }
 
-static void update_bucket(struct ff_course *e, const struct ff_gathered *g,
+static void update_bucket(struct ff_course *e, const struct walk *w, const struct ff_gathered *g,
 		const struct ff_bucketing *all, uint32_t i)
 {
 	const struct ff_bucket_build *b = &all->bucket[i];
 	uint32_t opened = opened_by(e, all, i);
-	double us = ff_price_update(e->p, b->device[0], b->bytes);
+	double us = price(e, w, b->device[0], b->bytes, b->n_devices);
 
 	for (uint32_t d = 0; d < b->n_devices; d++) {
 		uint32_t device = b->device[d];
 
 		if (e->m->n_kinds > 1)
-			us = ff_price_update(e->p, device, b->bytes);
-		update_singles(e, device, opened);
-		update(e, device, b->synced ? g->timed[i].done_us : brought_us(e, all, b, d), us);
+			us = price(e, w, device, b->bytes, b->n_devices);
+		update_singles(e, w, device, opened);
+		time_bucket(e, w, device,
+				b->synced ? g->timed[i].done_us : brought_us(e, all, b, d), us);
 	}
+}
+
+static void time_walk(struct ff_course *e, const struct walk *w, const struct ff_gathered *g)
+{
+	uint32_t i = 0, k = 0;
+
+	for (uint32_t d = 0; d < e->m->n_devices; d++)
+		e->updates.open[d].next = e->updates.open[d].first;
+	while (i < g->synced.n_buckets || k < g->brought.n_buckets) {
+		if (opened_by(e, &g->synced, i) < opened_by(e, &g->brought, k))
+			update_bucket(e, w, g, &g->synced, i++);
+		else
+			update_bucket(e, w, g, &g->brought, k++);
+	}
+	for (uint32_t d = 0; d < e->m->n_devices; d++)
+		update_singles(e, w, d, FF_NONE);
+}
+
+/* Devices that update something, ascending. */
+static uint32_t find_devices(
+		const struct ff_course *e, const struct ff_gathered *g, uint16_t *device)
+{
+	const struct ff_bucketing *all[] = {&g->synced, &g->brought};
+	bool updates[FF_MAX_DEVICES] = {false};
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < 2; k++)
+		for (uint32_t i = 0; i < all[k]->n_buckets; i++)
+			for (uint32_t d = 0; d < all[k]->bucket[i].n_devices; d++)
+				updates[all[k]->bucket[i].device[d]] = true;
+	for (uint32_t d = 0; d < e->m->n_devices; d++)
+		if (updates[d] || e->updates.open[d].first != FF_NONE)
+			device[n++] = (uint16_t)d;
+	return n;
+}
+
+/* What devices have added up becomes the sum of all: when it is there. */
+static double time_norm(struct ff_course *e, const struct ff_gathered *g)
+{
+	const uint16_t *device = e->updates.device;
+	uint32_t n = find_devices(e, g, e->updates.device), lanes;
+	double at = 0;
+
+	time_walk(e, &(struct walk){.norm = true}, g);
+	if (n < 2)
+		return 0; /* the same lane as the updates */
+	lanes = ff_transfer_lanes(e->m, n, device, e->sync_lane);
+	for (uint32_t k = 0; k < lanes; k++)
+		at = later(at, e->lane[e->sync_lane[k]]);
+	for (uint32_t k = 0; k < n; k++)
+		at = later(at, e->lane[device[k]]);
+	at += ff_price_sync(e->p, n, device, ff_optimizer_align(e->g->dtype, 1));
+	for (uint32_t k = 0; k < lanes; k++)
+		e->lane[e->sync_lane[k]] = at;
+	return at;
 }
 
 int ff_updates_time(struct ff_course *e, const struct ff_gathered *g, struct ff_error *err)
 {
-	uint32_t i = 0, k = 0;
 	int code = find_singles(e, g->brought.bucket_bytes, err);
 
-	if (code < 0)
-		return code;
-	while (i < g->synced.n_buckets || k < g->brought.n_buckets) {
-		if (opened_by(e, &g->synced, i) < opened_by(e, &g->brought, k))
-			update_bucket(e, g, &g->synced, i++);
-		else
-			update_bucket(e, g, &g->brought, k++);
-	}
-	for (uint32_t d = 0; d < e->m->n_devices; d++)
-		update_singles(e, d, FF_NONE);
-	return FF_OK;
+	if (code == FF_OK)
+		time_walk(e, &(struct walk){.from = ff_price_clips(e->p) ? time_norm(e, g) : 0}, g);
+	return code;
 }
 
 /* Weights, gradients and states of some buckets. */
@@ -190,4 +255,19 @@ void ff_updates_count(const struct ff_course *e, int64_t *bytes)
 	for (uint32_t i = 0; i < e->updates.n; i++)
 		bytes[e->updates.single[i].device] +=
 				ff_optimizer_bytes(o, e->g->dtype, e->updates.single[i].bytes);
+	if (!ff_price_clips(e->p))
+		return;
+	for (uint32_t n = find_devices(e, g, e->updates.device); n-- > 0;)
+		bytes[e->updates.device[n]] += ff_optimizer_bytes(
+				o, e->g->dtype, ff_optimizer_align(e->g->dtype, 1));
+}
+
+void ff_updates_scratch(const struct ff_course *e, int64_t *bytes)
+{
+	const struct ff_gathered *g = e->rebuckets ? e->next : e->now;
+	uint32_t n = ff_price_clips(e->p) ? find_devices(e, g, e->updates.device) : 0;
+
+	while (n-- > 0)
+		if (bytes[e->updates.device[n]] < FF_NORM_SCRATCH)
+			bytes[e->updates.device[n]] = FF_NORM_SCRATCH;
 }

@@ -259,6 +259,9 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 				n_devices);
 	if ((code = read_optimizer(root, info, err)) < 0)
 		return code;
+	info->clip = false;
+	if (ff_json_get(root, "clip") && (code = ff_json_bool(root, "clip", &info->clip, err)) < 0)
+		return code;
 	if (ff_json_get(root, "predicted_us") &&
 			(code = ff_json_real(root, "predicted_us", 0, 1e300, &info->predicted_us,
 					 err)) < 0)
@@ -287,8 +290,9 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 static int check_header(const struct ff_json *root, const struct ff_graph *g, struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
-			"devices", "optimizer", "predicted_us", "steadiness", "communication",
-			"memory_bytes", "micro_batches", "order", "operators", NULL};
+			"devices", "optimizer", "clip", "predicted_us", "steadiness",
+			"communication", "memory_bytes", "micro_batches", "order", "operators",
+			NULL};
 	const char *name, *hash;
 	char own[20];
 	int code;
@@ -422,6 +426,8 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 	ff_out_int(o, "devices", info->devices);
 	if (info->optimizer)
 		ff_out_string(o, "optimizer", info->optimizer->name);
+	if (info->clip)
+		ff_out_bool(o, "clip", true);
 	if (info->predicted_us > 0)
 		ff_out_real(o, "predicted_us", info->predicted_us);
 	if (info->disturbed_share > 0)

@@ -29,6 +29,10 @@ int ff_pricer_set_optimizer(
  * measured, and not where there are none. */
 void ff_pricer_set_by_nodes(struct ff_pricer *p, bool by_nodes);
 const struct ff_optimizer *ff_price_optimizer(const struct ff_pricer *p);
+/* Whether whatever evaluates with these prices clips gradients by their global norm; it does not
+ * unless told. */
+void ff_pricer_set_clip(struct ff_pricer *p, bool clip);
+bool ff_price_clips(const struct ff_pricer *p);
 
 /* Microseconds, >= 0: as measured with caches most like those that the work's micro-batch
  * leaves.  A cost that was never measured is FF_E_INPUT: the sentence names the key and the

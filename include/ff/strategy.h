@@ -68,6 +68,7 @@ struct ff_strategy_info {
 	double disturbed_share; /* of the costs behind it; 0: none, or unknown */
 	/* that time and memory are of; NULL: the preset one (a loaded one is never NULL) */
 	const struct ff_optimizer *optimizer;
+	bool clip;                   /* and of gradients that are clipped by their global norm */
 	const int64_t *memory_bytes; /* `devices` figures, or NULL */
 	const char *communication;   /* that its costs were measured with; NULL: unknown */
 };

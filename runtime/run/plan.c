@@ -220,6 +220,22 @@ static void note_optimizer(struct ff_plan *p, uint32_t i)
 	c->info.predicted_us = 0;
 }
 
+/* Nor where gradients are clipped and the plan is of such that are not, or the other way round. */
+static void note_clip(struct ff_plan *p, uint32_t i)
+{
+	struct ff_candidate *c = &p->candidate[i];
+	bool clips = p->clip > 0;
+
+	if (c->info.clip == clips || !(c->info.predicted_us > 0))
+		return;
+	ff_error_write(&p->note[2 + i], FF_OK,
+			"%.200s was searched for gradients that are %sclipped: its predicted time "
+			"and "
+			"memory do not hold (ffsearch %s --clip searches for it)",
+			c->name, clips ? "not " : "", clips ? "with" : "without");
+	c->info.predicted_us = 0;
+}
+
 /* The optimizer asked for, or the one the plan was searched for, or the preset. */
 static int choose_optimizer(
 		const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
@@ -238,6 +254,8 @@ static int choose_optimizer(
 	if (!isnan(opt->clip) && !(opt->clip > 0 && isfinite(opt->clip)))
 		return ff_fail(err, FF_E_INPUT, "option --clip: expected a number above 0");
 	p->clip = isnan(opt->clip) ? 0 : opt->clip;
+	for (uint32_t i = 0; i < p->n_candidates; i++)
+		note_clip(p, i);
 	p->top = opt->test || opt->test_every ? (uint32_t)opt->top : 0;
 	code = ff_optimizer_set(p->optimizer, opt->setting, setting, err);
 	return code < 0 ? code

@@ -13,11 +13,11 @@ enum kind {
 };
 
 /* Data parallelism over `p` devices with an update of the given kind. */
-static void lower_updates(enum kind kind, enum ff_dtype type, uint32_t p,
-		const struct ff_optimizer *o, struct ff_arena *a, struct ff_graph *g,
+static void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
+		const struct ff_optimizer *o, bool clip, struct ff_arena *a, struct ff_graph *g,
 		struct ff_schedule *ret)
 {
-	const struct ff_lower_options opt = {.optimizer = o};
+	const struct ff_lower_options opt = {.optimizer = o, .clip = clip};
 	const char *const sets[] = {"layers=1", "hidden=64", "image=8", "classes=16",
 			type == FF_BF16 ? "dtype=bfloat16" : "dtype=float32"};
 	static struct ff_machine m;
@@ -39,6 +39,13 @@ static void lower_updates(enum kind kind, enum ff_dtype type, uint32_t p,
 	}
 	ck_assert_msg(ff_lower(g, &m, &s, &opt, a, ret, &err) == FF_OK, "%s", err.text);
 	ck_assert_ptr_eq(ret->optimizer, o ? o : ff_optimizer_preset());
+}
+
+static void lower_updates(enum kind kind, enum ff_dtype type, uint32_t p,
+		const struct ff_optimizer *o, struct ff_arena *a, struct ff_graph *g,
+		struct ff_schedule *ret)
+{
+	lower_clipped(kind, type, p, o, false, a, g, ret);
 }
 
 /* The one move of a pass at an edge, or NULL. */
@@ -225,6 +232,97 @@ START_TEST(states_alone_differ)
 }
 END_TEST
 
+/* Whether task `i` begins after `before`, by way of others or not. */
+static bool waits_for(const struct ff_schedule *s, uint32_t i, uint32_t before)
+{
+	const struct ff_task *t = &s->tasks[i];
+
+	for (uint32_t k = 0; k < t->n_deps; k++)
+		if (s->deps[t->first_dep + k] == before)
+			return true;
+	return false;
+}
+
+/* Shares of every bucket, one a device that has it, that are all of it; what they wait for has
+ * completed the gradients, and all of them go before the one sum, that before every update. */
+static uint32_t check_norms(const struct ff_schedule *s)
+{
+	const struct ff_bucket *all = &s->buckets[s->clip];
+	uint32_t n = 0, sum = FF_NONE, last = FF_NONE;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		if (s->tasks[i].kind == FF_TASK_SYNC && s->tasks[i].bucket == s->clip)
+			sum = i;
+	ck_assert(all->n_devices < 2 || sum != FF_NONE);
+	for (uint32_t b = 0; b < s->clip; b++) {
+		int64_t at = 0, first, end;
+		uint32_t found = 0;
+
+		for (uint32_t d = 0; d < s->buckets[b].n_devices; d++) {
+			ff_norm_share(&s->buckets[b], d, &first, &end);
+			ck_assert_int_eq(first, at);
+			ck_assert_int_ge(end, first);
+			at = end;
+		}
+		ck_assert_int_eq(at, s->buckets[b].bytes / FF_F32_BYTES);
+		for (uint32_t i = 0; i < s->n_tasks; i++) {
+			const struct ff_task *t = &s->tasks[i];
+
+			if (t->kind != FF_TASK_NORM || t->bucket != b)
+				continue;
+			ck_assert_uint_eq(t->device, s->buckets[b].device[found++]);
+			ck_assert_uint_gt(t->n_deps, 0);
+			ck_assert(sum == FF_NONE || waits_for(s, sum, i));
+			last = i;
+		}
+		ck_assert_uint_eq(found, s->buckets[b].n_devices);
+		n += found;
+	}
+	for (uint32_t i = 0; i < s->n_tasks; i++)
+		ck_assert(s->tasks[i].kind != FF_TASK_UPDATE ||
+				waits_for(s, i, sum == FF_NONE ? last : sum));
+	return n;
+}
+
+/* Clipping adds the norm's tasks, its scratch, one bucket of an element and that one's sum, and
+ * changes nothing else. */
+START_TEST(norm_of_all_gradients)
+{
+	static const uint32_t devices[] = {1, 2, 3, 8};
+
+	for (int i = 0; i < 4 * 4 * 2; i++) {
+		enum kind kind = (enum kind)(i % 4);
+		enum ff_dtype type = i / 16 ? FF_BF16 : FF_F32;
+		const struct ff_optimizer *o = ff_optimizer(FF_OPTIMIZER_ADAM);
+		uint32_t p = devices[i / 4 % 4], updating;
+		struct ff_schedule with, plain;
+		struct ff_graph g[2];
+		struct ff_arena a;
+
+		ff_arena_init(&a);
+		lower_clipped(kind, type, p, o, false, &a, &g[0], &plain);
+		lower_clipped(kind, type, p, o, true, &a, &g[1], &with);
+		updating = with.buckets[with.clip].n_devices;
+		ck_assert_uint_eq(plain.clip, FF_NONE);
+		ck_assert_uint_eq(updating, kind == SERVER ? 1 : p);
+		ck_assert_uint_eq(
+				with.n_tasks, plain.n_tasks + check_norms(&with) + (updating > 1));
+		ck_assert_int_eq(with.network_bytes - plain.network_bytes,
+				2 * (int64_t)(updating - 1) * ff_optimizer_align(type, 1));
+		for (uint32_t d = 0; d < p; d++)
+			ck_assert_int_eq(with.memory_bytes[d] - plain.memory_bytes[d],
+					d >= updating ? 0
+						      : FF_NORM_SCRATCH +
+									ff_optimizer_bytes(o, type,
+											ff_optimizer_align(
+													type,
+													1)));
+		ck_assert_uint_ne(ff_schedule_hash(&with), ff_schedule_hash(&plain));
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
 static uint32_t count_moves(const struct ff_schedule *s, uint32_t edge, enum ff_pass pass)
 {
 	uint32_t n = 0;
@@ -351,6 +449,7 @@ static Suite *suite(void)
 	tcase_add_test(c, brought_again);
 	tcase_add_test(c, brought_no_further_ahead);
 	tcase_add_test(c, states_alone_differ);
+	tcase_add_test(c, norm_of_all_gradients);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -329,6 +329,32 @@ def test_optimizers():
         assert report["memory_bytes"][0] == memory[name], path
 
 
+def test_clipping():
+    """The norm of all gradients takes a pass over them, a little memory and a message; files say
+    what they are of, and a search with it finds what it predicts."""
+    common = ["alexnet.json", *BASE, "--devices", "2"]
+    found = {}
+    for name, told in (("plain", []), ("clipped", ["--clip"])):
+        run(*common, "--simulate", "data-parallel", *told, "-o", name + ".json", "--report", "r.json")
+        found[name] = conforms("r.json", "search-report")
+        assert conforms(name + ".json", "strategy").get("clip", False) == bool(told)
+        assert found[name]["clip"] == bool(told)
+    assert found["clipped"]["predicted_us"] > found["plain"]["predicted_us"], found
+    assert found["clipped"]["comm_bytes"] == found["plain"]["comm_bytes"] + 2 * 64, found
+    more = found["clipped"]["memory_bytes"][0] - found["plain"]["memory_bytes"][0]
+    assert 0 < more <= 8192 + 3 * 64, more
+    run(*common, "--simulate", "clipped.json", "--report", "again.json")
+    again = conforms("again.json", "search-report")
+    assert (again["predicted_us"], again["clip"]) == (found["clipped"]["predicted_us"], True)
+    run(*common, "--clip", "--proposals", "300", "-o", "best.json", "--report", "r.json")
+    assert conforms("best.json", "strategy")["clip"] is True
+    run(*common, "--simulate", "best.json", "--report", "again.json")
+    assert conforms("again.json", "search-report")["predicted_us"] == conforms(
+        "r.json", "search-report")["predicted_us"]
+    write("odd.json", json.dumps(dict(json.loads(read("plain.json")), clip=1)))
+    refuse(2, "odd.json: clip", *common, "--simulate", "odd.json")
+
+
 def test_search_for_an_optimizer():
     """What fits with fewer states need not fit with more."""
     search = ["alexnet.json", *BASE, "--devices", "4", "--proposals", "500", "--space", "none"]

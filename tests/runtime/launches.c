@@ -152,7 +152,7 @@ static bool in_stream(struct ff_comm *(*world)(const struct ff_machine *m), cons
 void launch_compare(uint32_t cases, uint64_t seed,
 		struct ff_comm *(*world)(const struct ff_machine *m), uint32_t n_ranks)
 {
-	uint32_t overlapping = 0, partial = 0, forked = 0, done = 0;
+	uint32_t overlapping = 0, partial = 0, forked = 0, done = 0, clipped[2] = {0};
 	struct seen seen = {0};
 
 	for (uint32_t i = 0; i < cases; i++) {
@@ -173,6 +173,7 @@ void launch_compare(uint32_t cases, uint64_t seed,
 		seen_look(&seen, &s);
 		overlapping += s.machine.overlap;
 		forked += s.machine.n_devices > 1;
+		clipped[s.graph.dtype == FF_BF16] += s.opt.clip > 0;
 		partial += ff_dataset_samples(s.data, false) % s.graph.batch != 0;
 		train_in(world, &s, "1", &captured);
 		train_in(world, &s, "0", &plain);
@@ -189,4 +190,5 @@ void launch_compare(uint32_t cases, uint64_t seed,
 	}
 	ck_assert(done < 12 || (overlapping && partial && seen.op[FF_OP_DROPOUT]));
 	ck_assert(done < 12 || n_ranks == 1 || forked);
+	ck_assert(done < 12 || (clipped[0] && clipped[1]));
 }

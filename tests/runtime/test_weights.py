@@ -71,8 +71,8 @@ with tempfile.TemporaryDirectory() as folder:
     # stopped and gone on is as if it had not stopped, to the bit
     scheduled = ["--schedule", "step", "--step-size", 2, "--ramp", 3, "--group",
                  "bias:decay=0,factor=2"]
-    for optimizer, *rates in (("sgd",), ("momentum",), ("nesterov", *scheduled), ("adam",),
-                              ("adamw", *scheduled)):
+    for optimizer, *rates in (("sgd", "--clip", 0.05), ("momentum",), ("nesterov", *scheduled), ("adam",),
+                              ("adamw", *scheduled, "--clip", 0.05)):
         for name, plan in plans.items():
             at = [graph, *plan, *common, "--optimizer", optimizer, *rates]
             train(*at, "--steps", 7, "--save", folder / "straight")
@@ -82,7 +82,11 @@ with tempfile.TemporaryDirectory() as folder:
             went = train(*at, "--steps", 7, "--checkpoint", kept, "--resume", "--save",
                          folder / "resumed", "--report", folder / "report")
             say((folder / "straight").read_bytes() == (folder / "resumed").read_bytes(),
-                f"{optimizer}, {name}: seven steps, or four and three")
+                f"{optimizer}{' clipped' * ('--clip' in rates)}, {name}: seven steps, or four and three")
+            if "--clip" in rates:
+                train(*at[:-2], "--steps", 7, "--save", folder / "unclipped")
+                say((folder / "straight").read_bytes() != (folder / "unclipped").read_bytes(),
+                    "which clipping changes")
             report = json.loads((folder / "report").read_text())
             say(tensors(kept / "checkpoint.safetensors")[1]["step"] == "7",
                 "the last step makes a checkpoint")

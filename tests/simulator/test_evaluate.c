@@ -20,7 +20,7 @@ struct seen {
 	uint32_t forgotten, slower, not_slower, resumed, sieved, left, leapt;
 	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
 	uint32_t micro_batches, stages, again, brought_again, held_back;
-	uint32_t optimizer[FF_OPTIMIZER_COUNT];
+	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped;
 	uint32_t given_up, in_vain; /* on a doubt; of them, wrongly */
 	uint32_t reorders_kept, reorders_dropped, reorders_slower, reorders_recorded;
 	uint32_t reorders_resumed, reorders_recounted, snapshots_left;
@@ -95,6 +95,7 @@ static struct ff_evaluation fresh(struct walk *w, int64_t *layout)
 {
 	struct ff_lower_options opt = {.bucket_bytes = w->bucket,
 			.optimizer = w->optimizer,
+			.clip = ff_price_clips(w->p),
 			.workspace = ff_price_workspace,
 			.ctx = w->p};
 	struct ff_arena_mark mark = ff_arena_mark(&w->scratch);
@@ -147,6 +148,7 @@ static void check_done(struct walk *w)
 {
 	struct ff_lower_options opt = {.bucket_bytes = w->bucket,
 			.optimizer = w->optimizer,
+			.clip = ff_price_clips(w->p),
 			.workspace = ff_price_workspace,
 			.ctx = w->p};
 	struct ff_arena_mark mark = ff_arena_mark(&w->scratch);
@@ -470,6 +472,8 @@ static void open_walk(struct walk *w)
 	w->optimizer = ff_optimizer((enum ff_optimizer_id)ff_random_below(r, FF_OPTIMIZER_COUNT));
 	ck_assert_int_eq(ff_pricer_set_optimizer(w->p, w->optimizer, &w->err), FF_OK);
 	w->seen->optimizer[w->optimizer->id]++;
+	ff_pricer_set_clip(w->p, w->bucket % 3 == 0);
+	w->seen->clipped += ff_price_clips(w->p);
 	ck_assert_msg(ff_evaluator_create(&w->g, &w->h.m, w->p, w->limit, w->bucket, &w->e,
 				      &w->err) == FF_OK,
 			"%s", w->err.text);
