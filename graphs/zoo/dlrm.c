@@ -1,8 +1,8 @@
 /* dlrm: Naumov et al., "Deep Learning Recommendation Model for Personalization and Recommendation
  * Systems", 2019: layers of the numbers of a sample, a table for each of its ids, the products of
  * every two of these vectors, layers of all that.  Sizes are those the authors publish for
- * Criteo's Kaggle data, and MLPerf's for its terabyte (at most 40 million rows a table).  The last
- * layer tells two classes apart, where they have one number and a logistic loss.
+ * Criteo's Kaggle data, and MLPerf's for its terabyte (at most 40 million rows a table), with their
+ * logistic loss of one number, whether somebody clicked.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "layers.h"
 
@@ -103,7 +103,10 @@ static void build(const struct ff_zoo_net *n, const struct sizes *s)
 	both[1] = add_products(n, add_vectors(n, s->rows, both[0]));
 	layer = 0;
 	x = add_layers(n, "top", ff_layer_concat(n, "both", both, 2), s->top, &layer);
-	ff_layer_classify(n, ff_layer_linear(n, "click", x, 2), 2);
+	both[0] = ff_layer_linear(n, "click", x, 1);
+	a.input.shape[1] = 1;
+	both[1] = ff_builder_add(n->builder, FF_OP_INPUT, "labels", &a, NULL, 0);
+	ff_builder_add(n->builder, FF_OP_BCE_WITH_LOGITS, "loss", NULL, both, 2);
 }
 
 static void build_dlrm(const struct ff_zoo_net *n)

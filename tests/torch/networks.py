@@ -55,7 +55,8 @@ def dlrm(w, data, labels, **ids):
     rows = torch.stack(rows, 1)
     i, j = torch.tril_indices(len(ids) + 1, len(ids) + 1, -1)
     pairs = (rows @ rows.transpose(1, 2))[:, i, j]
-    return F.cross_entropy(linear(w, "click", layers("top", torch.cat([x, pairs], 1))), labels)
+    x = linear(w, "click", layers("top", torch.cat([x, pairs], 1)))
+    return F.binary_cross_entropy_with_logits(x, labels)
 
 
 def experts(w, p, x):
