@@ -76,3 +76,59 @@ int ff_onnx_layer_norm(struct ff_import *im, const Onnx__NodeProto *n)
 	e.in[0] = *in;
 	return ff_emit_as(im, n, &e);
 }
+
+/* PyTorch has half of an even number of channels before, ONNX less than half. */
+int ff_onnx_local_response_norm(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_LOCAL_RESPONSE_NORM);
+	struct ff_emit e = {.op = FF_OP_LOCAL_RESPONSE_NORM, .attrs = &a, .n_in = 1};
+	int64_t size = ff_onnx_int(n, "size", 0);
+	struct ff_onnx_value *in;
+	int code = ff_onnx_in_node(im, n, 0, &in);
+
+	if (code < 0)
+		return code;
+	if (size < 1 || size > INT32_MAX || size % 2 == 0)
+		return ff_import_fail(im, n, "a size of %" PRId64 ", expected an odd one", size);
+	a.response.size = (int32_t)size;
+	a.response.alpha = (double)ff_onnx_real(n, "alpha", 1e-4f);
+	a.response.beta = (double)ff_onnx_real(n, "beta", 0.75f);
+	a.response.k = (double)ff_onnx_real(n, "bias", 1);
+	e.in[0] = *in;
+	return ff_emit_as(im, n, &e);
+}
+
+/* All of `c` are `v`, and nobody trains them. */
+static bool is_all(const struct ff_constant *c, float v)
+{
+	for (int64_t i = 0; i < c->n; i++)
+		if (c->whole || c->f[i] != v)
+			return false;
+	return true;
+}
+
+/* Each channel of a sample by itself; so exporters write norms of groups, too, as channels that
+ * are neither scaled nor moved. */
+int ff_onnx_instance_norm(struct ff_import *im, const Onnx__NodeProto *n)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_GROUP_NORM);
+	struct ff_emit e = {.op = FF_OP_GROUP_NORM, .attrs = &a, .n_in = 1};
+	const struct ff_constant *scale, *bias;
+	struct ff_onnx_value *in;
+	int code;
+
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
+			(code = ff_onnx_in_constant(im, n, 1, &scale)) < 0 ||
+			(code = ff_onnx_in_constant(im, n, 2, &bias)) < 0)
+		return code;
+	if (in->rank < 3)
+		return ff_import_fail(im, n, "expected channels and something behind them");
+	a.norm.groups = in->shape[1];
+	a.norm.epsilon = (double)ff_onnx_real(n, "epsilon", 1e-5f);
+	a.norm.affine = scale->weight || bias->weight || !is_all(scale, 1) || !is_all(bias, 0);
+	if (a.norm.affine && (code = claim(im, n, in->shape[1], &e)) < 0)
+		return code;
+	a.norm.bias = a.norm.affine;
+	e.in[0] = *in;
+	return ff_emit_as(im, n, &e);
+}

@@ -30,6 +30,7 @@ struct layer {
 	struct ff_onnx_value x; /* [N, L, features] */
 	int32_t hidden, directions;
 	bool backwards;                      /* the first direction */
+	bool samples_first;                  /* as ONNX has its values (layout) */
 	const struct ff_constant *w, *r, *b; /* b may be NULL */
 	bool wants[1 + MAX_STATES];          /* which outputs */
 };
@@ -66,13 +67,20 @@ static bool has_own_functions(const struct layer *l, const Onnx__NodeProto *n)
 	return own;
 }
 
+/* Whether the node of a value of three axes has the samples first: as the model has it, or where
+ * it has them second. */
+static bool lies(const struct layer *l, const struct ff_onnx_value *v)
+{
+	if (l->samples_first)
+		return !v->arranged && v->rank == 3;
+	return v->arranged && v->onnx_rank == 3 && v->rank == 3 && v->group[0] == 1 &&
+	       v->group[1] == 0;
+}
+
 static int check(struct ff_import *im, const Onnx__NodeProto *n, const struct layer *l)
 {
-	static const char *const flags[] = {"input_forget", "layout"};
-
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-		if (ff_onnx_int(n, flags[i], 0))
-			return ff_import_fail(im, n, "its %s is not supported", flags[i]);
+	if (ff_onnx_int(n, "input_forget", 0))
+		return ff_import_fail(im, n, "its input_forget is not supported");
 	if (ff_onnx_attr(n, "clip"))
 		return ff_import_fail(im, n, "its clip is not supported");
 	if (has_own_functions(l, n))
@@ -83,9 +91,9 @@ static int check(struct ff_import *im, const Onnx__NodeProto *n, const struct la
 		return ff_import_fail(im, n, "only linear_before_reset=1 is supported");
 	if (ff_onnx_in(im, n, 4) || ff_onnx_in(im, n, 7))
 		return ff_import_fail(im, n, "lengths by sample and peepholes are not supported");
-	if (!l->x.arranged || l->x.onnx_rank != 3 || l->x.rank != 3 || l->x.group[0] != 1 ||
-			l->x.group[1] != 0 || l->x.dtype != FF_F32)
-		return ff_import_fail(im, n, "expected sequences, samples and features");
+	if (!lies(l, &l->x) || l->x.dtype != FF_F32)
+		return ff_import_fail(im, n, "expected %s and features",
+				l->samples_first ? "samples, sequences" : "sequences, samples");
 	return FF_OK;
 }
 
@@ -204,8 +212,8 @@ static int add_known_state(struct ff_import *im, const Onnx__NodeProto *n, const
 	struct ff_constant own = {.rank = 3, .shape = {1, 1, l->hidden}, .n = l->hidden};
 	int code;
 
-	if (c && (c->whole || c->rank != 3 || c->shape[0] != l->directions || c->shape[1] != 1 ||
-				 c->shape[2] != l->hidden))
+	if (c && (c->whole || c->rank != 3 || c->shape[l->samples_first] != l->directions ||
+				 c->shape[!l->samples_first] != 1 || c->shape[2] != l->hidden))
 		return ff_import_fail(im, n,
 				"states that it begins with differ from sample to "
 				"sample, and are constants");
@@ -236,9 +244,7 @@ static int add_state(struct ff_import *im, const Onnx__NodeProto *n, const struc
 	if (!v || v->kind == FF_ONNX_CONSTANT)
 		return add_known_state(im, n, l, v ? &v->constant : NULL,
 				own_name(im, n, l, names[state], direction), direction, ret);
-	if (!v->arranged || v->onnx_rank != 3 || v->rank != 3 || v->group[0] != 1 ||
-			v->group[1] != 0 || v->shape[1] != l->directions ||
-			v->shape[2] != l->hidden)
+	if (!lies(l, v) || v->shape[1] != l->directions || v->shape[2] != l->hidden)
 		return ff_import_fail(im, n, "expected states of directions, samples and features");
 	plain = *v;
 	plain.arranged = false;
@@ -300,7 +306,7 @@ static int add_direction(struct ff_import *im, const Onnx__NodeProto *n, const s
 /* ---- outputs ---- */
 
 /* Output 0, [L, directions, N, H] of the model, is [N, L, directions, H] here; the others,
- * [directions, N, H], are [N, directions, H]. */
+ * [directions, N, H], are [N, directions, H]; as with layout 1 they are in the model. */
 static int set_output(struct ff_import *im, const Onnx__NodeProto *n, const struct layer *l,
 		size_t i, const struct made made[2])
 {
@@ -315,10 +321,12 @@ static int set_output(struct ff_import *im, const Onnx__NodeProto *n, const stru
 	out = joined;
 	if (code == FF_OK && !i)
 		code = ff_emit_reshape(im, n, &joined, 4, shape, &out);
-	out.arranged = true;
+	out.arranged = !l->samples_first;
 	out.onnx_rank = i ? 3 : 4;
 	out.batch_at = 0;
-	memcpy(out.group, i ? (const uint8_t[]){1, 0, 2, 0} : (const uint8_t[]){2, 0, 1, 3}, 4);
+	if (out.arranged)
+		memcpy(out.group, i ? (const uint8_t[]){1, 0, 2, 0} : (const uint8_t[]){2, 0, 1, 3},
+				4);
 	return code < 0 ? code : ff_onnx_set_same(im, n, i, &out);
 }
 
@@ -332,6 +340,7 @@ int ff_onnx_recurrent(struct ff_import *im, const Onnx__NodeProto *n)
 	if ((code = ff_onnx_in_node(im, n, 0, &x)) < 0)
 		return code;
 	l.x = *x;
+	l.samples_first = ff_onnx_int(n, "layout", 0) == 1;
 	if ((code = check(im, n, &l)) < 0 || (code = read_direction(im, n, &l)) < 0 ||
 			(code = read_weights(im, n, &l)) < 0)
 		return code;

@@ -453,6 +453,9 @@ static const struct ff_onnx_row rows[] = {
 		{"ReduceMax", ff_onnx_reduce_max, true},
 		{"BatchNormalization", ff_onnx_batch_norm},
 		{"LayerNormalization", ff_onnx_layer_norm, true},
+		{"LRN", ff_onnx_local_response_norm},
+		{"InstanceNormalization", ff_onnx_instance_norm},
+		{"Resize", ff_onnx_resize},
 		{"Softmax", ff_onnx_softmax, true},
 		{"LogSoftmax", ff_onnx_log_softmax, true},
 };

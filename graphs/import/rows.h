@@ -24,6 +24,11 @@ int ff_onnx_reduce_sum(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_reduce_max(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_batch_norm(struct ff_import *im, const Onnx__NodeProto *n);
 int ff_onnx_layer_norm(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_local_response_norm(struct ff_import *im, const Onnx__NodeProto *n);
+int ff_onnx_instance_norm(struct ff_import *im, const Onnx__NodeProto *n);
+
+/* resize.c */
+int ff_onnx_resize(struct ff_import *im, const Onnx__NodeProto *n);
 
 /* constants.c: those that go with constants or to a shape. */
 int ff_onnx_expand(struct ff_import *im, const Onnx__NodeProto *n);

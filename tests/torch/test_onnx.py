@@ -229,6 +229,44 @@ class Transposed(nn.Module):
         return self.out(torch.cat([p.flatten(1) for p in parts], 1))
 
 
+class Neighbours(torch.autograd.Function):
+    """PyTorch writes its response norm as what it is made of, others as one operator."""
+
+    @staticmethod
+    def symbolic(g, x):
+        return g.op("LRN", x, size_i=3, alpha_f=0.3, beta_f=0.6, bias_f=1.5)
+
+    @staticmethod
+    def forward(ctx, x):
+        return F.local_response_norm(x, 3, 0.3, 0.6, 1.5)
+
+
+class Resized(nn.Module):
+    """Other sizes, by factors and as they are told, of one to three axes; norms of few channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Conv2d(3, 8, 3, padding=1)
+        self.norm, self.plain = nn.InstanceNorm2d(8, affine=True), nn.InstanceNorm2d(8)
+        self.groups = nn.GroupNorm(4, 8)
+        nn.init.normal_(self.norm.weight), nn.init.normal_(self.groups.bias)
+        self.out = nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = torch.tanh(self.groups(self.a(x)))
+        small = F.avg_pool2d(x, 2)
+        parts = [F.interpolate(small, scale_factor=2), F.interpolate(small, size=x.shape[2:]),
+                 F.interpolate(x, size=(7, 5)), F.interpolate(x, size=(13, 11)),
+                 F.interpolate(small, scale_factor=2, mode="bilinear"),
+                 F.interpolate(x, size=(5, 13), mode="bilinear"),
+                 F.interpolate(x, size=(11, 3), mode="bilinear", align_corners=True),
+                 F.interpolate(x.flatten(2), size=29, mode="linear"),
+                 F.interpolate(x.reshape(-1, 8, 2, 4, 10), size=(3, 5, 7), mode="trilinear")]
+        norms = [F.local_response_norm(x, 3, 0.3, 0.6, 1.5) if not torch.onnx.is_in_onnx_export()
+                 else Neighbours.apply(x), self.norm(x), self.plain(small)]
+        return self.out(sum((i + 1) * (y * y).flatten(2).mean(2) for i, y in enumerate(parts + norms)))
+
+
 class UNet(nn.Module):
     """U-Net of three levels: classes for every pixel."""
 
@@ -358,6 +396,47 @@ class Recurrent(nn.Module):
         return self.out(y + last.transpose(0, 1).flatten(1))
 
 
+class Cells(torch.autograd.Function):
+    """A GRU with the samples first, which PyTorch does not export."""
+
+    @staticmethod
+    def symbolic(g, x, w, r, b, first, both):
+        lengths = g.op("prim::Constant")
+        lengths.setType(torch._C.OptionalType.ofTensor())
+        return g.op("GRU", x, w, r, b, lengths, first, hidden_size_i=6, linear_before_reset_i=1,
+                    layout_i=1, direction_s="bidirectional" if both else "forward", outputs=2)
+
+    @staticmethod
+    def forward(ctx, x, w, r, b, first, both):
+        n = 2 if both else 1
+        return x.new_zeros(len(x), x.shape[1], n, 6), x.new_zeros(len(x), n, 6)
+
+
+class SamplesFirst(nn.Module):
+    def __init__(self, both):
+        super().__init__()
+        self.both = both
+        self.cells = nn.GRU(5, 6, batch_first=True, bidirectional=both)
+        self.start, self.out = nn.Linear(5, 12 if both else 6), nn.Linear(12 if both else 6, 7)
+
+    def weights(self, what):
+        """Of both directions, gates in ONNX' order."""
+        return torch.stack([torch.cat([getattr(self.cells, f"{what}_l0{way}")[6 * k:6 * k + 6] for k in (1, 0, 2)])
+                            for way in ("", "_reverse")[:1 + self.both]])
+
+    def forward(self, x):
+        first = self.start(x[:, 0]).view(len(x), 1 + self.both, 6)
+        if torch.onnx.is_in_onnx_export():
+            bias = torch.cat([self.weights("bias_ih"), self.weights("bias_hh")], 1)
+            y, last = Cells.apply(x, self.weights("weight_ih"), self.weights("weight_hh"), bias,
+                                  first, self.both)
+            y = y.flatten(2)
+        else:
+            y, last = self.cells(x, first.transpose(0, 1).contiguous())
+            last = last.transpose(0, 1)
+        return self.out(y.mean(1) + last.flatten(1))
+
+
 class Translator(nn.Module):
     """An encoder's last states begin a decoder, which attends to all of the encoder's."""
 
@@ -408,6 +487,12 @@ def recurrences():
                     f"{text}: an operator a direction", [" ".join(ops)])
     recurrence("GRU, for evaluation", Recurrent("GRU", None), torch.randn(5, 4, 5), "GRU", 0,
                training=False)
+    for both in (False, True):
+        got = Model(f"samples first{', both ways' * both}", SamplesFirst(both), torch.randn(5, 4, 5), 14)
+        nodes = json.loads(got.graph.read_text())["nodes"] if got.good else []
+        base = next((n["params"]["weight"].split(".")[0] for n in nodes if n["op"] == "gru"), "")
+        got.ours = lambda g: {re.sub(r"^cells\.(\w+)_l0", base + r".\1", n): x for n, x in g.items()}
+        got.check(2)
     recurrence("translator", Translator(), torch.randint(11, (4, 7)), plans=1, classes_last=True)
     with tempfile.TemporaryDirectory(prefix="ffonnx") as keep:
         class Last(Recurrent):
@@ -440,6 +525,19 @@ def modules():
         Model("images", Images(), torch.randn(4, 3, 20, 24), opset).check(4 if opset == 13 else 0)
     Model("windows", Windows(), torch.randn(4, 3, 10, 9)).check(4)
     Model("transposed", Transposed(), torch.randn(4, 3, 4, 5)).check(4)
+    for opset in (11, 13, 17):
+        # a norm of groups is exported as one of channels, and a weight that broadcasts
+        Model("resized", Resized(), torch.randn(4, 3, 8, 10), opset, ours=lambda g: {
+            n: x.view(-1, 1, 1) if n.startswith("groups") else x for n, x in g.items()}).check(
+                4 if opset == 13 else 0)
+    class Cubic(nn.Module):
+        def forward(self, x):
+            return F.interpolate(x, size=(8, 9), mode="bicubic").mean((2, 3))
+
+    with tempfile.TemporaryDirectory(prefix="ffonnx") as keep:
+        status = refused("cubic", exported(Cubic(), torch.randn(2, 3, 4, 5), 13),
+                         pathlib.Path(keep), "only modes nearest and linear")
+        tap.say(status == 2, "cubic: refused")
     Model("unet", UNet(), torch.randn(4, 2, 16, 12)).check(4)
     Model("unet, normed, of odd sizes", UNet(norm=True), torch.randn(4, 2, 15, 13)).check(2)
     for opset in (13, 17):  # norms as they are computed, and as one operator
