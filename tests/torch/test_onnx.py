@@ -1,6 +1,6 @@
 # Models that PyTorch exports as ONNX, imported: loss and gradients of a training step equal the
 # model's own, on one device and under random strategies; damaged files are refused.
-# Usage: test_onnx.py modules|sequences|recurrences|networks|families|damage FFIMPORT FFRUN FFSEARCH.
+# Usage: test_onnx.py modules|sequences|recurrences|networks|families|evaluation|damage FFIMPORT FFRUN FFSEARCH.
 # SPDX-License-Identifier: Apache-2.0
 import copy
 import io
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import warnings
 
+import evaluate
 import reference
 from reference import F, TOLERANCE, np, torch  # says SKIP and ends without PyTorch
 
@@ -603,6 +604,33 @@ def families():
     Model("efficientnet", efficientnet, torch.randn(8, 3, 64, 64)).check(0)
 
 
+def evaluation():
+    """Exports for evaluation, whose norms are folded or have their statistics, of several opsets:
+    what they make of known samples without training."""
+    import torchvision.models as zoo
+
+    for name, opsets in (("resnet18", (11, 13, 17)), ("mobilenet_v3_small", (11, 17)),
+                         ("shufflenet_v2_x0_5", (13,)), ("squeezenet1_1", (17,))):
+        torch.manual_seed(1)
+        model = getattr(zoo, name)(weights=None, num_classes=7)
+        for m in model.modules():
+            if isinstance(m, nn.BatchNorm2d):  # statistics that are not what they begin with
+                nn.init.uniform_(m.running_mean, -0.5, 0.5)
+                nn.init.uniform_(m.running_var, 0.5, 2)
+        images, labels = torch.randn(4, 3, 64, 64), torch.tensor([1, 6, 0, 3])
+        for opset in opsets:
+            got = Model(f"{name} for evaluation", model.eval(), images, opset, training=False)
+            if not got.good:
+                continue
+            loss, why = evaluate.test_loss(ffrun, got.graph, got.folder / "weights", got.folder,
+                                           images.numpy(), labels.numpy().astype(np.int32))
+            with torch.no_grad():
+                want = F.cross_entropy(copy.deepcopy(model).double()(images.double()), labels).item()
+            tap.say(loss is not None and abs(loss - want) <= 1e-4 * want,
+                    f"{name}, opset {opset}: as PyTorch evaluates it",
+                    [why or f"{loss:.6f}, expected {want:.6f}"])
+
+
 def refused(name, data, folder, why=None):
     path = folder / "damaged.onnx"
     path.write_bytes(data)
@@ -676,5 +704,5 @@ def damage():
 
 
 {"modules": modules, "sequences": sequences, "recurrences": recurrences,
- "networks": networks, "families": families, "damage": damage}[part]()
+ "networks": networks, "families": families, "evaluation": evaluation, "damage": damage}[part]()
 tap.end()
