@@ -210,6 +210,10 @@ int ff_metrics_test(const struct ff_metrics *m, const struct ff_plan *p, uint32_
 	ff_out_real(&o, "loss", test->all.loss);
 	if (!isnan(test->all.accuracy))
 		ff_out_real(&o, "accuracy", test->all.accuracy);
+	if (!isnan(test->all.top)) {
+		ff_out_real(&o, "top_accuracy", test->all.top);
+		ff_out_u64(&o, "top", p->top);
+	}
 	if (!isnan(test->all.perplexity))
 		ff_out_real(&o, "perplexity", test->all.perplexity);
 	return end(m, &o, err);
