@@ -124,8 +124,10 @@ def last_line(output):
 
 TARGETS = ["graphs/ffzoo", "runtime/ffrun", "runtime/ffprof", "tests/torch/ffrun_dense",
            "tests/runtime/test_mpi", "bench/bench-kernels"]
-BACKEND_TESTS = ["kernels", "kernels_rows", "recurrent", "copy", "stream", "loss", "executor", "rounded",
-                 "captured", "prefetch", "fuse"]
+BACKEND_TESTS = ["kernels", "kernels_rows", "kernels_attention", "kernels_soft", "recurrent", "route",
+                 "copy", "stream", "loss", "executor", "rounded", "captured", "prefetch", "fuse",
+                 "watch"]
+HOST_TESTS = ["comm", "dataset", "fields", "ids"]  # of what no backend has a part in
 
 
 def unpack(check):
@@ -506,7 +508,8 @@ def bench(name, dtype):
     return run
 
 
-TORCH_PARTS = ["operators", "networks", "optimizers", "steps", "bfloat16", "split"]
+TORCH_PARTS = ["operators", "networks", "optimizers", "steps", "bfloat16", "transformers", "modules",
+               "split"]
 TORCHVISION = ["resnet50", "vgg16", "inception_v3", "densenet121"]
 
 

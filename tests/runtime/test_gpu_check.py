@@ -5,11 +5,13 @@ import importlib.util
 import io
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import time
 
 root = pathlib.Path(sys.argv[1])
+backend_tests = sys.argv[2:]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(root / "bench" / "gpu_check"))
 spec = importlib.util.spec_from_file_location("gpu_check", root / "bench/gpu_check/__main__.py")
@@ -144,7 +146,15 @@ def wheels(folder):
           not place.link_library("nccl", "nccl.h", [folder / "nvidia" / "cudnn"]))
 
 
-for part in (continuation, preparation, hashes, limits, taps, wheels):
+def completeness(folder):
+    """All that tests/ runs on a backend is run on a GPU."""
+    check("every backend test is a step", sorted(backend_tests) ==
+          sorted(plan.BACKEND_TESTS + plan.HOST_TESTS), backend_tests)
+    parts = re.findall(r'"(\w+)": test_\w+', (root / "tests/torch/test_torch.py").read_text())
+    check("every part of PyTorch's tests is a step", sorted(parts) == sorted(plan.TORCH_PARTS), parts)
+
+
+for part in (completeness, continuation, preparation, hashes, limits, taps, wheels):
     with tempfile.TemporaryDirectory(prefix="ffcheck") as name:
         part(pathlib.Path(name))
 print(f"1..{count}")
