@@ -120,7 +120,9 @@ static double ring_us(const struct ff_links *l, enum ff_move_kind kind, uint32_t
 
 static double reduce_chunk_bytes(int64_t elements, uint32_t n, int64_t size)
 {
-	return (double)((elements + n - 1) / n * size);
+	int64_t chunk = (elements + n - 1) / n;
+
+	return (double)(chunk * size);
 }
 
 /* All nodes at once: gather or scatter among the devices of each. */
@@ -130,7 +132,7 @@ static double inside_us(const struct ff_links *l, const struct ff_shared *x, str
 	double worst = 0;
 
 	for (uint32_t i = 0; i < s.nodes; i++)
-		worst = fmax(worst, ring_us(l, kind, s.each, x->device + i * s.each,
+		worst = fmax(worst, ring_us(l, kind, s.each, x->device + (size_t)i * s.each,
 						    s.each * chunk_bytes, chunk_bytes));
 	return worst;
 }
@@ -144,7 +146,8 @@ static double across_step_us(const struct ff_links *l, const struct ff_shared *x
 	double worst = 0;
 
 	for (uint32_t i = 0; i < s.nodes; i++) {
-		const struct ff_link *net = &m->nodes[m->node_of[x->device[i * s.each]]].network;
+		const struct ff_link *net =
+				&m->nodes[m->node_of[x->device[(size_t)i * s.each]]].network;
 
 		worst = fmax(worst, net->latency_us + s.each * bytes / net->bytes_per_us);
 	}

@@ -529,7 +529,7 @@ def all_steps():
               for d in ("float32", "bfloat16") for n in BENCHMARKS]
     steps += [Step(f"sanitizer {n}", sanitized(n, s), 90)
               for n, s in (("copy", 16), ("loss", 16), ("kernels", 64), ("kernels_rows", 64))]
-    steps += [Step(f"PyTorch {p}", torch_test(p), 180) for p in TORCH_PARTS[3:]]
+    steps += [Step(f"PyTorch {p}", torch_test(p), 200) for p in TORCH_PARTS[3:]]
     steps += [Step(f"torchvision {n}", torchvision_test(n), 90) for n in TORCHVISION]
     return steps
 

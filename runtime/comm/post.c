@@ -259,6 +259,7 @@ static int64_t elements_at_once(const struct ff_host_comm *h, const struct ff_co
 
 	for (uint32_t i = 0; i < x->n_devices; i++)
 		here += h->base.hosts(&h->base, x->device[i]);
+	here = here ? here : 1;
 	n = h->most_bytes / (arrays * here * ff_dtype_bytes(x->type)) / width * width;
 	return n > width ? n : width;
 }

@@ -140,7 +140,7 @@ static void release(struct bench *b)
  * one behind the other. */
 static void set_parcels(struct bench *b, int64_t elements)
 {
-	uint32_t most = b->kind == FF_MOVE_ALL_TO_ALL ? b->ranks - 1 : 1;
+	uint32_t most = b->kind == FF_MOVE_ALL_TO_ALL && b->ranks > 2 ? b->ranks - 1 : 1;
 	int64_t part = elements > most ? elements / most : 1;
 
 	b->n_parcels = 0;
