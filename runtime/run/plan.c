@@ -256,6 +256,8 @@ static int choose_optimizer(
 	p->clip = isnan(opt->clip) ? 0 : opt->clip;
 	for (uint32_t i = 0; i < p->n_candidates; i++)
 		note_clip(p, i);
+	if (opt->top > INT32_MAX)
+		return ff_fail(err, FF_E_INPUT, "option --top: expected at most %d", INT32_MAX);
 	p->top = opt->test || opt->test_every ? (uint32_t)opt->top : 0;
 	code = ff_optimizer_set(p->optimizer, opt->setting, setting, err);
 	return code < 0 ? code
