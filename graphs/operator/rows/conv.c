@@ -1,47 +1,8 @@
 /* Convolution (cross-correlation, as PyTorch's Conv1d, Conv2d and Conv3d) along one, two or three
  * axes: one row, but for its name and the number of axes.  SPDX-License-Identifier: Apache-2.0 */
-#include "operator/derive.h"
+#include "conv.h"
 
-#define AT(field) offsetof(union ff_attrs, conv.field)
-static const struct ff_attr_row attrs[] = {
-		{.name = "out_channels",
-				.type = FF_ATTR_INT,
-				.offset = AT(out_channels),
-				.min = 1,
-				.max = INT32_MAX,
-				.required = 1},
-		{.name = "kernel",
-				.type = FF_ATTR_AXES,
-				.offset = AT(kernel),
-				.min = 1,
-				.max = INT32_MAX,
-				.required = 1,
-				.in_key = 1},
-		{.name = "stride",
-				.type = FF_ATTR_AXES,
-				.offset = AT(stride),
-				.min = 1,
-				.max = INT32_MAX,
-				.preset = 1,
-				.in_key = 1},
-		{.name = "pad", .type = FF_ATTR_PADS, .offset = AT(pad), .max = INT32_MAX},
-		{.name = "dilation",
-				.type = FF_ATTR_AXES,
-				.offset = AT(dilation),
-				.min = 1,
-				.max = INT32_MAX,
-				.preset = 1,
-				.in_key = 1},
-		{.name = "groups",
-				.type = FF_ATTR_INT,
-				.offset = AT(groups),
-				.min = 1,
-				.max = INT32_MAX,
-				.preset = 1,
-				.in_key = 1},
-		{.name = "bias", .type = FF_ATTR_BOOL, .offset = AT(bias), .max = 1, .preset = 1},
-};
-#undef AT
+static const struct ff_attr_row attrs[] = {FF_CONV_ATTRS_BEFORE, FF_CONV_ATTRS_BEHIND};
 
 /* Dims: these, the spatial axes, and the input channels of a group. */
 enum { SAMPLE, OUT_CHANNEL, SPATIAL };
@@ -95,11 +56,6 @@ static void map_input(struct ff_derive *d, int32_t channels, uint32_t axes,
 		ff_axis_window(o, 2 + i, SPATIAL + (int32_t)i, &window[i]);
 }
 
-static void count(const union ff_attrs *a, struct ff_op_counts *ret)
-{
-	ret->params = a->conv.bias ? 2 : 1;
-}
-
 static int derive(struct ff_derive *d, struct ff_error *err)
 {
 	const struct ff_conv_attrs *a = &d->node->attrs.conv;
@@ -136,27 +92,4 @@ static int derive(struct ff_derive *d, struct ff_error *err)
 	return FF_OK;
 }
 
-#define ROW(number, over, ...)                                                                     \
-	const struct ff_op_row ff_op_conv##number##d = {                                           \
-			.name = "conv" #number "d",                                                \
-			.summary = "convolution over " over                                        \
-				   " with stride, padding, dilation and groups",                   \
-			.min_in = 1,                                                               \
-			.max_in = 1,                                                               \
-			.flags = FF_OP_BACKWARD_IN,                                                \
-			.axes = number,                                                            \
-			.attrs = attrs,                                                            \
-			.n_attrs = sizeof(attrs) / sizeof(attrs[0]),                               \
-			.param = {"weight", "bias"},                                               \
-			.count = count,                                                            \
-			.derive = derive,                                                          \
-			.example = FF_EXAMPLE({                                                    \
-				"in" : [[__VA_ARGS__]],                                            \
-				"out_channels" : 8,                                                \
-				"kernel" : 3,                                                      \
-				"pad" : 1                                                          \
-			}),                                                                        \
-	};
-ROW(1, "length", 4, 8, 6)
-ROW(2, "height and width", 4, 8, 6, 6)
-ROW(3, "depth, height and width", 4, 8, 6, 6, 6)
+FF_CONV_ROWS(conv, "convolution")
