@@ -122,6 +122,17 @@ struct value *random_pick(struct maker *m)
 	return pick(m, 0);
 }
 
+/* A convolution of some kind whose windows are known: `groups` of at most `most` channels each. */
+static void add_filter(struct maker *m, enum ff_op op, union ff_attrs *a, const struct value *in,
+		struct value *out, int32_t groups, int32_t most)
+{
+	a->conv.groups = groups;
+	a->conv.out_channels = groups * between(m, 1, most);
+	a->conv.bias = between(m, 0, 3) > 0;
+	out->shape[1] = a->conv.out_channels;
+	add(m, op, a, &in, 1, out);
+}
+
 static void add_conv(struct maker *m)
 {
 	const struct value *in = m->n == 1 ? &m->value[0] : pick_spatial(m);
@@ -151,11 +162,7 @@ static void add_conv(struct maker *m)
 	if (between(m, 0, 1))
 		for (int32_t g = between(m, 2, 3); g > 1 && groups == 1; g--)
 			groups = in->shape[1] % g == 0 ? g : 1;
-	a.conv.groups = groups;
-	a.conv.out_channels = groups * between(m, 1, groups > 1 ? 2 : 6);
-	a.conv.bias = between(m, 0, 3) > 0;
-	out.shape[1] = a.conv.out_channels;
-	add(m, op, &a, &in, 1, &out);
+	add_filter(m, op, &a, in, &out, groups, groups > 1 ? 2 : 6);
 }
 
 /* Of about as many elements along each axis, or of about twice as many where those are few. */
@@ -186,11 +193,7 @@ static void add_conv_transpose(struct maker *m)
 		a.conv.pad[1][i] = between(m, 0, *n > 2 ? 2 : 0);
 		*n -= a.conv.pad[1][i];
 	}
-	a.conv.groups = in->shape[1] % 2 || between(m, 0, 2) ? 1 : 2;
-	a.conv.out_channels = a.conv.groups * between(m, 1, 3);
-	a.conv.bias = between(m, 0, 3) > 0;
-	out.shape[1] = a.conv.out_channels;
-	add(m, op, &a, &in, 1, &out);
+	add_filter(m, op, &a, in, &out, in->shape[1] % 2 || between(m, 0, 2) ? 1 : 2, 3);
 }
 
 static void add_pool(struct maker *m)
