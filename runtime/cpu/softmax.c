@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../softmax.h"
 #include "ff/clones.h"
 #include "functions.h"
 #include "kernel.h"
@@ -15,13 +16,9 @@
 
 struct softmax {
 	enum ff_dtype type; /* of x and y; statistics and their gradient are float32 */
-	bool log, innermost;
-	bool all;                     /* of the axis: nothing is exchanged */
-	bool leads;                   /* its part is the first along the axis */
-	int64_t outer, length, inner; /* as they lie: rows of `length`, `inner` apart */
-	/* Rows as they lie, and from one to the next along each axis numbers of pairs. */
-	uint32_t axes;
-	int64_t n[FF_MAX_RANK], step[FF_MAX_RANK];
+	bool innermost;
+	int64_t outer; /* so many times `inner` rows side by side */
+	struct ff_soft f;
 };
 
 /* What goes together: `steps` times `n` neighbours, the last time perhaps fewer. */
@@ -112,8 +109,8 @@ static int64_t pair_at(const struct softmax *s, int64_t k)
 {
 	int64_t at = 0;
 
-	for (uint32_t a = s->axes; a-- > 0; k /= s->n[a])
-		at += k % s->n[a] * s->step[a];
+	for (uint32_t a = s->f.axes; a-- > 0; k /= s->f.n[a])
+		at += k % s->f.n[a] * s->f.step[a];
 	return at;
 }
 
@@ -167,7 +164,7 @@ static void find(const struct softmax *s, const struct group *g, const void *in,
 static void find_all(const struct softmax *s, const struct group *g, const struct ff_kernel_io *io,
 		float *most, float *sum)
 {
-	if (s->all) {
+	if (s->f.all) {
 		find(s, g, io->in[0], most, sum);
 		return;
 	}
@@ -182,12 +179,12 @@ static void forward(const struct softmax *s, const struct group *g, const struct
 
 	find_all(s, g, io, most, sum);
 	for (int64_t i = 0; i < g->n; i++)
-		sum[i] = s->log ? most[i] + logf(sum[i]) : 1 / sum[i];
+		sum[i] = s->f.log ? most[i] + logf(sum[i]) : 1 / sum[i];
 	for (int64_t i = 0; i < g->steps; i++) {
 		int64_t at = g->first + i * g->stride;
 		const float *from = ff_cpu_take(s->type, io->in[0], at, 1, x, count(g, i));
 
-		if (s->log)
+		if (s->f.log)
 			run_log(from, sum, y, count(g, i));
 		else
 			run_soft(from, most, sum, y, count(g, i));
@@ -218,7 +215,7 @@ static void add_shares(const struct softmax *s, const struct group *g, const voi
 	for (int64_t i = 0; i < g->steps; i++) {
 		int64_t at = g->first + i * g->stride, n = count(g, i);
 
-		if (!s->log)
+		if (!s->f.log)
 			run_soft(ff_cpu_take(s->type, in, at, 1, x, n), most, scale, y, n);
 		run_dot(y, ff_cpu_take(s->type, dout, at, 1, dy, n), share, n);
 	}
@@ -236,7 +233,7 @@ static void share(const struct softmax *s, const struct group *g, const struct f
 		sum[i] = 1 / sum[i];
 	add_shares(s, g, io->in[0], io->dout[0], most, sum, own);
 	for (int64_t i = 0; i < g->n; i++)
-		most[i] = s->leads ? most[i] - logf(sum[i]) : 0;
+		most[i] = s->f.leads ? most[i] - logf(sum[i]) : 0;
 	store(s, g, own, most, io->din[1]);
 }
 
@@ -245,7 +242,7 @@ static void slope(const struct softmax *s, const struct group *g, const struct f
 {
 	float most[RUN], scale[RUN], all[RUN], x[RUN], y[RUN], dy[RUN], dx[RUN];
 
-	if (s->all) {
+	if (s->f.all) {
 		find(s, g, io->in[0], most, scale);
 		for (int64_t i = 0; i < g->n; i++)
 			scale[i] = 1 / scale[i];
@@ -259,7 +256,7 @@ static void slope(const struct softmax *s, const struct group *g, const struct f
 		const float *of_dy = ff_cpu_take(s->type, io->din[0], at, 1, dy, n);
 
 		run_soft(ff_cpu_take(s->type, io->in[0], at, 1, x, n), most, scale, y, n);
-		if (s->log)
+		if (s->f.log)
 			run_log_slope(y, of_dy, all, dx, n);
 		else
 			run_slope(y, of_dy, all, dx, n);
@@ -269,20 +266,21 @@ static void slope(const struct softmax *s, const struct group *g, const struct f
 
 static struct group group_of(const struct softmax *s, int64_t number)
 {
-	int64_t runs = s->innermost ? 1 : (s->inner + RUN - 1) / RUN, row = number / runs;
-	int64_t skip = number % runs * RUN, left = s->inner - skip;
-	struct group g = {.first = row * s->length * s->inner + skip, .row = row * s->inner + skip};
+	int64_t runs = s->innermost ? 1 : (s->f.inner + RUN - 1) / RUN, row = number / runs;
+	int64_t skip = number % runs * RUN, left = s->f.inner - skip;
+	struct group g = {.first = row * s->f.length * s->f.inner + skip,
+			.row = row * s->f.inner + skip};
 
 	if (s->innermost) {
-		g.n = s->length < RUN ? s->length : RUN;
-		g.steps = (s->length + RUN - 1) / RUN;
+		g.n = s->f.length < RUN ? s->f.length : RUN;
+		g.steps = (s->f.length + RUN - 1) / RUN;
 		g.stride = RUN;
-		g.last = s->length - (g.steps - 1) * RUN;
+		g.last = s->f.length - (g.steps - 1) * RUN;
 		return g;
 	}
 	g.n = g.last = left < RUN ? left : RUN;
-	g.steps = s->length;
-	g.stride = s->inner;
+	g.steps = s->f.length;
+	g.stride = s->f.inner;
 	return g;
 }
 
@@ -291,9 +289,9 @@ static void run(const struct ff_kernel *k, const struct ff_kernel_io *io,
 				const struct ff_kernel_io *io))
 {
 	const struct softmax *s = k->state;
-	int64_t groups = s->outer * (s->innermost ? 1 : (s->inner + RUN - 1) / RUN);
+	int64_t groups = s->outer * (s->innermost ? 1 : (s->f.inner + RUN - 1) / RUN);
 
-#pragma omp parallel for if (s->outer * s->length * s->inner >= FF_CPU_PARALLEL / 8)
+#pragma omp parallel for if (s->outer * s->f.length * s->f.inner >= FF_CPU_PARALLEL / 8)
 	for (int64_t i = 0; i < groups; i++) {
 		struct group g = group_of(s, i);
 
@@ -318,7 +316,7 @@ RUNNER(run_slope_all, slope)
 /* Where nothing is exchanged: what is exchanged elsewhere. */
 static void clear(const struct softmax *s, float *pairs)
 {
-	memset(pairs, 0, (size_t)(2 * s->outer * s->inner) * sizeof(*pairs));
+	memset(pairs, 0, (size_t)(2 * s->outer * s->f.inner) * sizeof(*pairs));
 }
 
 static int clear_statistics(
@@ -337,45 +335,18 @@ static int clear_share(
 	return FF_OK;
 }
 
-/* `pairs`: the operand that has them, and its region. */
-static void find_rows(const struct ff_work *w, const struct ff_operand *pairs,
-		const struct ff_region *region, struct softmax *s)
-{
-	uint32_t axis = (uint32_t)w->node->attrs.softmax.axis;
-	const struct ff_operand *x = &w->node->in_map[0];
-	int64_t stride[FF_MAX_RANK];
-
-	ff_region_strides(pairs->order, region, stride);
-	for (uint32_t i = 0; i < x->rank; i++) {
-		uint32_t a = x->order[i];
-
-		if (a == axis)
-			continue;
-		s->n[s->axes] = ff_region_size(&w->in[0], a);
-		s->step[s->axes++] = stride[a - (a > axis)];
-	}
-}
-
 static struct softmax *prepare(struct ff_kernel *k, const struct ff_work *w, bool log,
 		const struct ff_operand *pairs, const struct ff_region *region,
 		struct ff_error *err)
 {
-	uint32_t axis = (uint32_t)w->node->attrs.softmax.axis;
 	struct softmax *s = ff_kernel_state(k, sizeof(*s), err);
-	int64_t stride[FF_MAX_RANK];
 
 	if (!s)
 		return NULL;
-	ff_region_strides(w->node->in_map[0].order, &w->in[0], stride);
 	s->type = w->node->in_map[0].dtype;
-	s->log = log;
-	s->all = ff_region_size(&w->box, axis) == w->node->dim[axis].extent;
-	s->leads = w->box.lo[axis] == 0;
-	s->length = ff_region_size(&w->in[0], axis);
-	s->inner = stride[axis];
-	s->outer = ff_region_volume(&w->in[0]) / (s->length * s->inner);
-	s->innermost = s->inner == 1;
-	find_rows(w, pairs, region, s);
+	ff_soft_fill(w, log, pairs, region, &s->f);
+	s->outer = s->f.rows / s->f.inner;
+	s->innermost = s->f.inner == 1;
 	return s;
 }
 
@@ -388,7 +359,7 @@ static int prepare_node(
 		return FF_E_NOMEM;
 	k->run = w->pass == FF_FORWARD ? run_forward
 		 : !w->need_din[1]     ? ff_kernel_run_nothing
-		 : s->all              ? clear_share
+		 : s->f.all            ? clear_share
 				       : run_share;
 	return FF_OK;
 }
@@ -401,7 +372,7 @@ static int prepare_prelude(
 	if (!s)
 		return FF_E_NOMEM;
 	if (w->pass == FF_FORWARD)
-		k->run = s->all ? clear_statistics : run_statistics;
+		k->run = s->f.all ? clear_statistics : run_statistics;
 	else
 		k->run = w->need_din[0] ? run_slope_all : ff_kernel_run_nothing;
 	return FF_OK;

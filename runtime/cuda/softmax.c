@@ -6,7 +6,6 @@
 
 struct softmax {
 	enum ff_dtype type; /* of x and y; statistics and their gradient are float32 */
-	bool all;           /* of the axis */
 	struct ff_soft rows;
 };
 
@@ -23,9 +22,9 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 {
 	const struct softmax *f = k->state;
 
-	return ff_kernel_launched(
-			ff_launch_softmax(f->type, &f->rows, io->in[0], f->all ? NULL : io->in[1],
-					io->out[0], ff_stream_queue(s)),
+	return ff_kernel_launched(ff_launch_softmax(f->type, &f->rows, io->in[0],
+						  f->rows.all ? NULL : io->in[1], io->out[0],
+						  ff_stream_queue(s)),
 			k, err);
 }
 
@@ -35,7 +34,7 @@ static int run_statistics(const struct ff_kernel *k, struct ff_stream *s,
 	const struct softmax *f = k->state;
 	cudaStream_t queue = ff_stream_queue(s);
 
-	if (f->all)
+	if (f->rows.all)
 		return clear(k, io->out[0], queue, err);
 	return ff_kernel_launched(
 			ff_launch_soft_statistics(f->type, &f->rows, io->in[0], io->out[0], queue),
@@ -48,7 +47,7 @@ static int run_share(const struct ff_kernel *k, struct ff_stream *s, const struc
 	const struct softmax *f = k->state;
 	cudaStream_t queue = ff_stream_queue(s);
 
-	if (f->all)
+	if (f->rows.all)
 		return clear(k, io->din[1], queue, err);
 	return ff_kernel_launched(ff_launch_soft_share(f->type, &f->rows, io->in[0], io->in[1],
 						  io->dout[0], io->din[1], queue),
@@ -61,49 +60,21 @@ static int run_slope(const struct ff_kernel *k, struct ff_stream *s, const struc
 	const struct softmax *f = k->state;
 
 	return ff_kernel_launched(ff_launch_soft_slope(f->type, &f->rows, io->in[0],
-						  f->all ? NULL : io->dout[0], io->din[0],
+						  f->rows.all ? NULL : io->dout[0], io->din[0],
 						  ff_stream_queue(s)),
 			k, err);
-}
-
-/* `pairs`: the operand that has them, and its region. */
-static void find_rows(const struct ff_work *w, const struct ff_operand *pairs,
-		const struct ff_region *region, struct ff_soft *f)
-{
-	uint32_t axis = (uint32_t)w->node->attrs.softmax.axis;
-	const struct ff_operand *x = &w->node->in_map[0];
-	int64_t stride[FF_MAX_RANK];
-
-	ff_region_strides(pairs->order, region, stride);
-	for (uint32_t i = 0; i < x->rank; i++) {
-		uint32_t a = x->order[i];
-
-		if (a == axis)
-			continue;
-		f->n[f->axes] = ff_region_size(&w->in[0], a);
-		f->step[f->axes++] = stride[a - (a > axis)];
-	}
 }
 
 static struct softmax *prepare(struct ff_kernel *k, const struct ff_work *w, bool log,
 		const struct ff_operand *pairs, const struct ff_region *region,
 		struct ff_error *err)
 {
-	uint32_t axis = (uint32_t)w->node->attrs.softmax.axis;
 	struct softmax *f = ff_kernel_state(k, sizeof(*f), err);
-	int64_t stride[FF_MAX_RANK];
 
 	if (!f)
 		return NULL;
-	ff_region_strides(w->node->in_map[0].order, &w->in[0], stride);
 	f->type = w->node->in_map[0].dtype;
-	f->all = ff_region_size(&w->box, axis) == w->node->dim[axis].extent;
-	f->rows = (struct ff_soft){.length = ff_region_size(&w->in[0], axis),
-			.inner = stride[axis],
-			.log = log,
-			.leads = w->box.lo[axis] == 0};
-	f->rows.rows = ff_region_volume(&w->in[0]) / f->rows.length;
-	find_rows(w, pairs, region, &f->rows);
+	ff_soft_fill(w, log, pairs, region, &f->rows);
 	return f;
 }
 

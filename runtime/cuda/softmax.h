@@ -4,18 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "ff/dtype.h"
-
-#define FF_SOFT_AXES 5 /* all but one */
-
-/* Rows of a softmax: `length` elements, `inner` apart; as they lie n[] of them along each axis, and
- * from one to the next of those so many numbers of pairs. */
-struct ff_soft {
-	int64_t rows, length, inner;
-	int64_t n[FF_SOFT_AXES], step[FF_SOFT_AXES];
-	uint32_t axes;
-	int32_t log, leads, unused;
-};
+#include "../softmax.h"
 
 #ifdef __cplusplus
 extern "C" {
