@@ -19,7 +19,8 @@
 
 static const char details[] =
 		"Measures every kernel that a strategy for GRAPH on M's devices may run, and the\n"
-		"communication among the devices of one node, all ranks at once.  What COSTS has\n"
+		"communication among the devices of one node, all ranks at once.  Under mpirun or\n"
+		"srun on several hosts, that between them too, one rank a device.  What COSTS has\n"
 		"already is not measured again; what was measured is kept when ffprof is stopped.\n"
 		"COSTS is for one machine, and so many ranks and threads on it.  Samples that "
 		"other\n"
@@ -38,6 +39,10 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 	const struct ff_option options[] = {
 			{"--machine", FF_OPTION_TEXT, &o->machine, "M", "machine file or name"},
 			{"-o", FF_OPTION_TEXT, &o->out, "COSTS", "cost file, made or completed"},
+			{"--write-machine", FF_OPTION_TEXT, &o->write_machine, "FILE",
+					"write the machine that the ranks are: nodes as they lie "
+					"on "
+					"hosts, links as measured, devices as M's first"},
 			{"--device", FF_OPTION_TEXT, &o->device, "KIND", "cpu or cuda"},
 			{"--devices", FF_OPTION_COUNT, &o->devices, "N",
 					"splits for up to N of the machine's devices"},
@@ -88,6 +93,20 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 	return FF_OK;
 }
 
+/* The machine that the ranks are, or one that must be so. */
+static int lay_out(struct ff_prof *p, struct ff_error *err)
+{
+	const char *path = p->opt->write_machine;
+	const char *backend = ff_device_kind(&p->machine, 0)->backend;
+
+	if (!path)
+		return ff_layout_settle(&p->layout, &p->machine, err);
+	if (p->opt->device)
+		backend = p->opt->device;
+	return ff_layout_machine(&p->layout, path, !backend || !strcmp(backend, "cpu"), &p->arena,
+			&p->machine, err);
+}
+
 static int load_machine(struct ff_prof *p, struct ff_error *err)
 {
 	const struct ff_prof_options *o = p->opt;
@@ -101,6 +120,8 @@ static int load_machine(struct ff_prof *p, struct ff_error *err)
 				o->devices, all.name, all.n_devices);
 	code = ff_machine_subset(&all, o->devices ? (uint32_t)o->devices : all.n_devices, &p->arena,
 			&p->machine, err);
+	if (code == FF_OK && p->comm)
+		code = lay_out(p, err);
 	if (code == FF_OK)
 		p->kind = ff_device_kind(&p->machine, 0)->name;
 	return code;
@@ -135,8 +156,10 @@ static int load_backend(struct ff_prof *p, struct ff_error *err)
 
 static int load_costs(struct ff_prof *p, struct ff_error *err)
 {
-	const struct ff_path out = {"-o", p->opt->out}, in = {"GRAPH", p->opt->graph};
-	int code = ff_paths_check(&out, 1, &in, 1, err);
+	const struct ff_path out[] = {
+			{"-o", p->opt->out}, {"--write-machine", p->opt->write_machine}};
+	const struct ff_path in[] = {{"GRAPH", p->opt->graph}};
+	int code = ff_paths_check(out, COUNT(out), in, COUNT(in), err);
 
 	if (code == FF_OK && (!p->comm || !p->comm->rank))
 		code = ff_lock_take(p->opt->out, &p->lock, err);
@@ -233,6 +256,23 @@ static int measure_all(struct ff_prof *p, struct ff_error *err)
 	return code == FF_OK ? note_steadiness(p, err) : code;
 }
 
+/* Once links were measured, in this run or before. */
+static int write_machine(struct ff_prof *p, struct ff_error *err)
+{
+	struct ff_rate inside = ff_costs_link(p->costs), network = ff_prof_network_line(p);
+	struct ff_out o;
+	int code;
+
+	if (!p->opt->write_machine || p->end)
+		return FF_OK;
+	ff_layout_links(&p->machine, &inside, &network);
+	ff_out_init(&o);
+	ff_machine_write(&p->machine, &o);
+	code = ff_out_save(&o, p->opt->write_machine, err);
+	ff_out_finish(&o);
+	return code;
+}
+
 static int measure(struct ff_prof *p, struct ff_error *err)
 {
 	int code;
@@ -243,7 +283,7 @@ static int measure(struct ff_prof *p, struct ff_error *err)
 	ff_progress_end(&p->progress);
 	if (code < 0 || p->comm->rank)
 		return code;
-	if ((code = ff_prof_save(p, true, err)) < 0)
+	if ((code = ff_prof_save(p, true, err)) < 0 || (code = write_machine(p, err)) < 0)
 		return code;
 	printf("%s: %u of %u missing kernels measured in %.1f s, %u known\n", p->opt->out,
 			p->n_measured, p->n_items, (ff_clock_us() - p->start_us) * 1e-6,
@@ -323,6 +363,9 @@ static int main_rank(void *ctx)
 		return end(code, &err);
 	code = ff_comm_mpi(&p->comm, &err);
 	if (code == FF_OK)
+		code = ff_agree_code(p->comm, ff_layout_find(&p->layout, p->comm, &p->arena, &err),
+				&err);
+	if (code == FF_OK)
 		code = ff_agree_code(p->comm, load(p, &err), &err);
 	if (code == FF_OK)
 		code = ff_comm_prefer(p->backend, &p->machine, &p->comm, &err);
@@ -370,7 +413,11 @@ static int main_alone(struct ff_prof *p, char **argv)
 	if (ranks > 1)
 		return start(p, ranks, argv);
 	if ((code = ff_comm_local(1, &p->comm, &err)) == FF_OK) {
-		code = run(p, &err);
+		code = ff_layout_find(&p->layout, p->comm, &p->arena, &err);
+		if (code == FF_OK)
+			code = lay_out(p, &err);
+		if (code == FF_OK)
+			code = run(p, &err);
 		p->comm->destroy(p->comm);
 	}
 	return end(code, &err);

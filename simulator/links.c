@@ -20,6 +20,8 @@ int ff_links_init(struct ff_links *l, const struct ff_machine *m, const struct f
 	if (costs) {
 		link = ff_costs_link(costs);
 		l->by_nodes = ff_origin_is_by_nodes(ff_costs_origin(costs));
+		ff_tables_pair(costs, 1, &l->beside);
+		ff_tables_pair(costs, 2, &l->pair);
 	}
 	for (uint32_t i = 0; i < m->n_nodes; i++) {
 		l->inside[i] = m->nodes[i].inside;
@@ -37,46 +39,15 @@ void ff_links_finish(struct ff_links *l)
 	free(l->node);
 }
 
-/* ---- tables ---- */
-
-/* Piecewise linear; below the first size its time, beyond the last the last
- * slope (or proportional, where noise made that slope useless). */
-static double table_us(const struct ff_comm_cost *t, double bytes)
-{
-	uint32_t i = 1;
-	double last, size;
-	double slope = 0;
-
-	if (bytes <= t->bytes[0])
-		return t->us[0];
-	while (i < t->n && t->bytes[i] < bytes)
-		i++;
-	if (i < t->n) {
-		double share = (bytes - t->bytes[i - 1]) / (t->bytes[i] - t->bytes[i - 1]);
-
-		return t->us[i - 1] + share * (t->us[i] - t->us[i - 1]);
-	}
-	last = t->us[t->n - 1];
-	size = t->bytes[t->n - 1];
-	if (t->n > 1)
-		slope = (last - t->us[t->n - 2]) / (size - t->bytes[t->n - 2]);
-	if (!(slope > 0))
-		slope = size > 0 ? last / size : 0;
-	return last + slope * (bytes - size);
-}
-
-/* The measured table that applies, or NULL: among as many devices that lie on as many nodes. */
-static const struct ff_comm_cost *find_table(const struct ff_links *l, enum ff_move_kind kind,
-		uint32_t n, const uint16_t *device)
-{
-	struct ff_spread s;
-
-	if (!l->costs || !ff_spread_find(l->machine->node_of, n, device, &s))
-		return NULL;
-	return ff_costs_comm(l->costs, kind, n, s.nodes);
-}
-
 /* ---- collectives ---- */
+
+/* From one node to another, whose card is sent to and from at once: as measured of two, or by
+ * the machine file. */
+static double network_us(const struct ff_links *l, const struct ff_link *card, double bytes)
+{
+	return l->pair.both_ways ? ff_table_us(l->pair.both_ways, bytes)
+				 : card->latency_us + bytes / card->bytes_per_us;
+}
 
 /* One step of a ring in which every device sends `bytes` to its successor: the
  * slowest of the links used.  A shared link carries all hops of its node. */
@@ -100,7 +71,7 @@ static double ring_step_us(
 			worst = fmax(worst, in->latency_us + bytes * (in->shared ? hops : 1) /
 									     in->bytes_per_us);
 		if (k < n)
-			worst = fmax(worst, net->latency_us + bytes / net->bytes_per_us);
+			worst = fmax(worst, network_us(l, net, bytes));
 	}
 	return worst;
 }
@@ -110,11 +81,11 @@ static double ring_step_us(
 static double ring_us(const struct ff_links *l, enum ff_move_kind kind, uint32_t n,
 		const uint16_t *device, double bytes, double chunk_bytes)
 {
-	const struct ff_comm_cost *table = find_table(l, kind, n, device);
+	const struct ff_comm_cost *table = ff_tables_find(l->costs, l->machine, kind, n, device);
 	double steps = kind == FF_MOVE_ALL_REDUCE ? 2.0 * (n - 1) : n - 1.0;
 
 	if (table)
-		return table_us(table, bytes);
+		return ff_table_us(table, bytes);
 	return steps * ring_step_us(l, n, device, chunk_bytes);
 }
 
@@ -138,18 +109,23 @@ static double inside_us(const struct ff_links *l, const struct ff_shared *x, str
 }
 
 /* One step of the rings between nodes, of devices with equal places in them: all at once, so that
- * a node's card carries as many as it has devices.  Tables of one such ring do not say that. */
+ * a node's card carries as many as it has devices.  Messages of all with their peers are measured
+ * so; without them, two nodes that exchange the bytes of all are. */
 static double across_step_us(const struct ff_links *l, const struct ff_shared *x,
 		struct ff_spread s, double bytes)
 {
+	const struct ff_comm_cost *peers = ff_tables_find(
+			l->costs, l->machine, FF_MOVE_POINT_TO_POINT, x->n, x->device);
 	const struct ff_machine *m = l->machine;
 	double worst = 0;
 
+	if (peers)
+		return ff_table_us(peers, bytes);
 	for (uint32_t i = 0; i < s.nodes; i++) {
 		const struct ff_link *net =
 				&m->nodes[m->node_of[x->device[(size_t)i * s.each]]].network;
 
-		worst = fmax(worst, net->latency_us + s.each * bytes / net->bytes_per_us);
+		worst = fmax(worst, network_us(l, net, s.each * bytes));
 	}
 	return worst;
 }
@@ -179,7 +155,7 @@ double ff_links_shared_us(const struct ff_links *l, const struct ff_shared *x)
 	bool reduce = x->kind == FF_MOVE_ALL_REDUCE;
 	struct ff_spread s;
 
-	if (l->by_nodes && !find_table(l, x->kind, x->n, x->device) &&
+	if (l->by_nodes && !ff_tables_find(l->costs, l->machine, x->kind, x->n, x->device) &&
 			ff_spread_find(l->machine->node_of, x->n, x->device, &s) &&
 			ff_spread_has_stages(s, x->kind, x->reduce, x->elements, x->regular))
 		return stages_us(l, x, s);
@@ -190,6 +166,14 @@ double ff_links_shared_us(const struct ff_links *l, const struct ff_shared *x)
 
 /* ---- messages ---- */
 
+/* What links take for the bytes of a move. */
+struct load {
+	double inside_us, network_us, latency_us; /* the latter of the slowest that is used */
+	double card_bytes;                        /* most of a node that go in, or out */
+	bool both_ways;                           /* some node's go in and out */
+	uint32_t rounds;                          /* messages of the busiest device */
+};
+
 /* Widens `us` and `latency_us` to a link that carries `bytes`, if any. */
 static void use_link(const struct ff_link *link, double bytes, double *us, double *latency_us)
 {
@@ -199,60 +183,94 @@ static void use_link(const struct ff_link *link, double bytes, double *us, doubl
 	*latency_us = fmax(*latency_us, link->latency_us);
 }
 
-/* Where the busiest device has messages with all others that was measured as such; else the
- * first of its rounds was, where every device sends to one. */
-static bool by_table(const struct ff_links *l, const struct ff_move *mv, uint32_t rounds,
-		double latency_us, double *us)
+static void tally(const struct ff_links *l, const struct ff_move *mv, struct load *x)
 {
-	bool all = rounds + 1 == mv->n_devices;
-	const struct ff_comm_cost *table =
-			all ? find_table(l, FF_MOVE_ALL_TO_ALL, mv->n_devices, mv->device) : NULL;
-
-	if (table) {
-		*us = table_us(table, (double)mv->busiest_bytes);
-		return true;
-	}
-	table = find_table(l, FF_MOVE_POINT_TO_POINT, mv->n_devices, mv->device);
-	/* among several devices of several nodes it matters who sends to whom */
-	if (!rounds || !table || (table->nodes > 1 && table->nodes < table->ranks))
-		return false;
-	*us = table_us(table, (double)mv->busiest_bytes) + (rounds - 1) * latency_us;
-	return true;
-}
-
-/* The busiest link's time, and a latency for each message of the busiest device. */
-double ff_links_messages_us(const struct ff_links *l, const struct ff_move *mv)
-{
-	const uint32_t *node_of = l->machine->node_of;
-	double us = 0, latency_us = 0, measured_us;
-	uint32_t rounds = 0;
-
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
 		const struct ff_traffic *t = &mv->traffic[i];
-		struct ff_node_tally *node = &l->node[node_of[mv->device[i]]];
+		struct ff_node_tally *node = &l->node[l->machine->node_of[mv->device[i]]];
 
 		node->inside_bytes += (double)t->sent_inside;
 		node->out_bytes += (double)t->sent_outside;
 		node->in_bytes += (double)t->received_outside;
-		rounds = t->n_sent > rounds ? t->n_sent : rounds;
-		rounds = t->n_received > rounds ? t->n_received : rounds;
+		x->rounds = t->n_sent > x->rounds ? t->n_sent : x->rounds;
+		x->rounds = t->n_received > x->rounds ? t->n_received : x->rounds;
 	}
+}
+
+static void add_up(const struct ff_links *l, const struct ff_move *mv, struct load *x)
+{
+	const uint32_t *node_of = l->machine->node_of;
+
+	tally(l, mv, x);
 	for (uint32_t i = 0; i < mv->n_devices; i++) {
 		uint32_t node = node_of[mv->device[i]];
 		const struct ff_link *in = &l->inside[node];
 		const struct ff_traffic *t = &mv->traffic[i];
 		const struct ff_node_tally *all = &l->node[node];
+		double card = fmax(all->out_bytes, all->in_bytes);
 
 		use_link(in,
 				in->shared ? all->inside_bytes
 					   : fmax((double)t->sent_inside,
 							     (double)t->received_inside),
-				&us, &latency_us);
-		use_link(&l->machine->nodes[node].network, fmax(all->out_bytes, all->in_bytes), &us,
-				&latency_us);
+				&x->inside_us, &x->latency_us);
+		use_link(&l->machine->nodes[node].network, card, &x->network_us, &x->latency_us);
+		x->card_bytes = fmax(x->card_bytes, card);
+		x->both_ways |= all->out_bytes > 0 && all->in_bytes > 0;
 	}
 	for (uint32_t i = 0; i < mv->n_devices; i++)
 		l->node[node_of[mv->device[i]]] = (struct ff_node_tally){0};
-	return by_table(l, mv, rounds, latency_us, &measured_us) ? measured_us
-								 : us + rounds * latency_us;
+}
+
+/* What the cards take, as measured of as many devices or of two, and the first round's latency
+ * with it; less than 0: neither was. */
+static double cards_us(
+		const struct ff_links *l, const struct ff_comm_cost *same, const struct load *x)
+{
+	const struct ff_comm_cost *pair =
+			x->both_ways || !l->pair.one_way ? l->pair.both_ways : l->pair.one_way;
+
+	if (same && (x->both_ways || !pair)) /* each of a node's devices sends to another node */
+		return ff_table_us(same, x->card_bytes * same->shape.nodes / same->shape.ranks);
+	return pair ? ff_table_us(pair, x->card_bytes) : -1;
+}
+
+/* The first round and all bytes, by tables; less than 0: nothing like it was measured.  Where the
+ * busiest device has messages with all others that was measured as such, with all rounds. */
+static double measured_us(const struct ff_links *l, const struct ff_move *mv, struct load *x)
+{
+	const struct ff_comm_cost *table = NULL;
+	double us;
+
+	if (x->rounds + 1 == mv->n_devices)
+		table = ff_tables_find(l->costs, l->machine, FF_MOVE_ALL_TO_ALL, mv->n_devices,
+				mv->device);
+	if (table) {
+		x->rounds = 1;
+		return ff_table_us(table, (double)mv->busiest_bytes);
+	}
+	table = ff_tables_find(
+			l->costs, l->machine, FF_MOVE_POINT_TO_POINT, mv->n_devices, mv->device);
+	if (!(x->card_bytes > 0)) {
+		if (mv->n_devices == 2 && !(mv->traffic[0].n_sent && mv->traffic[1].n_sent) &&
+				l->beside.one_way)
+			table = l->beside.one_way;
+		return table && table->shape.nodes == 1
+				       ? ff_table_us(table, (double)mv->busiest_bytes)
+				       : -1;
+	}
+	us = cards_us(l, table, x);
+	return us < 0 ? us : fmax(us, x->inside_us);
+}
+
+/* The busiest link's time, and a latency for each message of the busiest device. */
+double ff_links_messages_us(const struct ff_links *l, const struct ff_move *mv)
+{
+	struct load x = {.rounds = 0};
+	double us;
+
+	add_up(l, mv, &x);
+	us = x.rounds ? measured_us(l, mv, &x) : -1;
+	return us < 0 ? fmax(x.inside_us, x.network_us) + x.rounds * x.latency_us
+		      : us + (x.rounds - 1) * x.latency_us;
 }

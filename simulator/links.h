@@ -5,6 +5,7 @@
 
 #include "ff/costs.h"
 #include "ff/schedule.h"
+#include "tables.h"
 
 /* Bytes of one move, by node; zero between moves. */
 struct ff_node_tally {
@@ -13,10 +14,11 @@ struct ff_node_tally {
 
 struct ff_links {
 	const struct ff_machine *machine;
-	const struct ff_costs *costs; /* NULL: analytic */
-	struct ff_link *inside;       /* by node: the machine's, or as calibrated */
-	struct ff_node_tally *node;   /* scratch */
-	bool by_nodes;                /* collectives go in stages where they can (ff/nodes.h) */
+	const struct ff_costs *costs;       /* NULL: analytic */
+	struct ff_link *inside;             /* by node: the machine's, or as calibrated */
+	struct ff_node_tally *node;         /* scratch */
+	struct ff_pair_tables beside, pair; /* of two devices of a node, of two nodes */
+	bool by_nodes; /* collectives go in stages where they can (ff/nodes.h) */
 };
 
 /* A collective among at least two devices. */

@@ -252,34 +252,46 @@ void ff_costs_set_link(struct ff_costs *c, struct ff_rate r)
 	c->link = r;
 }
 
-static struct ff_comm_cost *find_comm(
-		const struct ff_costs *c, enum ff_move_kind kind, uint32_t ranks, uint32_t nodes)
+static struct ff_comm_cost *find_comm(const struct ff_costs *c, struct ff_comm_shape s)
 {
-	for (uint32_t i = 0; i < c->n_comm; i++)
-		if (c->comm[i]->kind == kind && c->comm[i]->ranks == ranks &&
-				c->comm[i]->nodes == nodes)
+	for (uint32_t i = 0; i < c->n_comm; i++) {
+		const struct ff_comm_shape *t = &c->comm[i]->shape;
+
+		if (t->kind == s.kind && t->ranks == s.ranks && t->nodes == s.nodes &&
+				t->one_way == s.one_way)
 			return c->comm[i];
+	}
 	return NULL;
 }
 
-const struct ff_comm_cost *ff_costs_comm(
-		const struct ff_costs *c, enum ff_move_kind kind, uint32_t ranks, uint32_t nodes)
+const struct ff_comm_cost *ff_costs_comm(const struct ff_costs *c, struct ff_comm_shape shape)
 {
-	return find_comm(c, kind, ranks, nodes);
+	return find_comm(c, shape);
+}
+
+static int check_shape(const struct ff_comm_shape *s, struct ff_error *err)
+{
+	if (s->kind < FF_MOVE_POINT_TO_POINT || s->kind > FF_MOVE_ALL_REDUCE)
+		return ff_fail(err, FF_E_INPUT, "\"%s\" is no communication between devices",
+				ff_move_name(s->kind));
+	if (s->ranks < 2 || s->ranks > FF_MAX_DEVICES)
+		return ff_fail(err, FF_E_INPUT, "ranks must be 2 to %d, not %u", FF_MAX_DEVICES,
+				s->ranks);
+	if (!s->nodes || s->ranks % s->nodes)
+		return ff_fail(err, FF_E_INPUT,
+				"%u ranks on %u nodes: every node must have as many", s->ranks,
+				s->nodes);
+	if (s->one_way && (s->kind != FF_MOVE_POINT_TO_POINT || s->ranks != 2))
+		return ff_fail(err, FF_E_INPUT, "only point-to-point of 2 ranks goes one way");
+	return FF_OK;
 }
 
 static int check_comm(const struct ff_comm_cost *cc, struct ff_error *err)
 {
-	if (cc->kind < FF_MOVE_POINT_TO_POINT || cc->kind > FF_MOVE_ALL_REDUCE)
-		return ff_fail(err, FF_E_INPUT, "\"%s\" is no communication between devices",
-				ff_move_name(cc->kind));
-	if (cc->ranks < 2 || cc->ranks > FF_MAX_DEVICES)
-		return ff_fail(err, FF_E_INPUT, "ranks must be 2 to %d, not %u", FF_MAX_DEVICES,
-				cc->ranks);
-	if (cc->nodes > 1 && cc->ranks % cc->nodes)
-		return ff_fail(err, FF_E_INPUT,
-				"as many of %u ranks on each of %u nodes is not possible",
-				cc->ranks, cc->nodes);
+	int code = check_shape(&cc->shape, err);
+
+	if (code < 0)
+		return code;
 	if (!cc->n)
 		return ff_fail(err, FF_E_INPUT, "at least one size must be measured");
 	for (uint32_t i = 0; i < cc->n; i++) {
@@ -317,14 +329,12 @@ static int add_comm(struct ff_costs *c, struct ff_comm_cost *comm, struct ff_err
 
 int ff_costs_put_comm(struct ff_costs *c, const struct ff_comm_cost *cc, struct ff_error *err)
 {
-	uint32_t nodes = cc->nodes ? cc->nodes : 1;
-	struct ff_comm_cost copy = *cc, *to = find_comm(c, cc->kind, cc->ranks, nodes);
+	struct ff_comm_cost copy = *cc, *to = find_comm(c, cc->shape);
 	int code = check_comm(cc, err);
 	bool fresh = !to;
 
 	if (code < 0)
 		return code;
-	copy.nodes = nodes;
 	copy.bytes = ff_arena_copy(&c->arena, cc->bytes, cc->n, sizeof(*cc->bytes));
 	copy.us = ff_arena_copy(&c->arena, cc->us, cc->n, sizeof(*cc->us));
 	if (fresh)

@@ -197,35 +197,46 @@ static int read_table(const struct ff_json *at, struct ff_arena *scratch, struct
 	return code != FF_OK ? code : read_numbers(us, ret->n, ret->us, err);
 }
 
-static int read_comm(struct ff_costs *c, const struct ff_json *at, struct ff_arena *scratch,
-		struct ff_error *err)
+/* "nodes" and "one_way" have only tables of what one node, and both ways, would not say. */
+static int read_shape(const struct ff_json *at, struct ff_comm_shape *ret, struct ff_error *err)
 {
-	static const char *const keys[] = {
-			"kind", "ranks", "nodes", "bytes", "us", "disturbed", NULL};
-	struct ff_comm_cost cc = {0};
-	struct ff_error why = {0};
 	int64_t ranks = 0, nodes = 1;
-	int code = ff_json_only(at, keys, err);
+	int code = read_move_kind(at, &ret->kind, err);
 
-	if (code == FF_OK)
-		code = read_move_kind(at, &cc.kind, err);
 	if (code == FF_OK)
 		code = ff_json_int(at, "ranks", 2, FF_MAX_DEVICES, &ranks, err);
 	if (code == FF_OK && ff_json_get(at, "nodes"))
 		code = ff_json_int(at, "nodes", 2, FF_MAX_DEVICES, &nodes, err);
-	cc.ranks = (uint32_t)ranks;
-	cc.nodes = (uint32_t)nodes;
+	if (code == FF_OK && ff_json_get(at, "one_way"))
+		code = ff_json_bool(at, "one_way", &ret->one_way, err);
+	ret->ranks = (uint32_t)ranks;
+	ret->nodes = (uint32_t)nodes;
+	return code;
+}
+
+static int read_comm(struct ff_costs *c, const struct ff_json *at, struct ff_arena *scratch,
+		struct ff_error *err)
+{
+	static const char *const keys[] = {
+			"kind", "ranks", "nodes", "one_way", "bytes", "us", "disturbed", NULL};
+	struct ff_comm_cost cc = {.n = 0};
+	struct ff_error why = {0};
+	int code = ff_json_only(at, keys, err);
+
+	if (code == FF_OK)
+		code = read_shape(at, &cc.shape, err);
 	if (code == FF_OK)
 		code = read_disturbed(at, &cc.disturbed, err);
 	if (code == FF_OK)
 		code = read_table(at, scratch, &cc, err);
 	if (code != FF_OK)
 		return code;
-	if (ff_costs_comm(c, cc.kind, cc.ranks, cc.nodes))
+	if (ff_costs_comm(c, cc.shape))
 		return ff_json_fail(at, err,
-				"expected one table of %s among %u ranks on as many nodes, but "
+				"expected one table of %s among %u ranks on as many nodes%s, but "
 				"here is another",
-				ff_move_name(cc.kind), cc.ranks);
+				ff_move_name(cc.shape.kind), cc.shape.ranks,
+				cc.shape.one_way ? ", one way" : "");
 	code = ff_costs_put_comm(c, &cc, &why);
 	return code != FF_OK ? place(at, &why, err) : FF_OK;
 }
@@ -486,10 +497,12 @@ static void write_link(struct ff_out *o, struct ff_rate link)
 static void write_comm(struct ff_out *o, const struct ff_comm_cost *cc)
 {
 	ff_out_object(o, NULL);
-	ff_out_string(o, "kind", ff_move_name(cc->kind));
-	ff_out_int(o, "ranks", cc->ranks);
-	if (cc->nodes > 1)
-		ff_out_int(o, "nodes", cc->nodes);
+	ff_out_string(o, "kind", ff_move_name(cc->shape.kind));
+	ff_out_int(o, "ranks", cc->shape.ranks);
+	if (cc->shape.nodes > 1)
+		ff_out_int(o, "nodes", cc->shape.nodes);
+	if (cc->shape.one_way)
+		ff_out_bool(o, "one_way", true);
 	ff_out_array(o, "bytes");
 	for (uint32_t i = 0; i < cc->n; i++)
 		ff_out_real(o, NULL, cc->bytes[i]);
@@ -527,16 +540,16 @@ static int by_key(const void *a, const void *b)
 		     : (x->passed_bytes > y->passed_bytes) - (x->passed_bytes < y->passed_bytes);
 }
 
-static int by_group(const void *a, const void *b)
+static int by_shape(const void *a, const void *b)
 {
-	const struct ff_comm_cost *x = *(const struct ff_comm_cost *const *)a;
-	const struct ff_comm_cost *y = *(const struct ff_comm_cost *const *)b;
+	const struct ff_comm_shape *x = &(*(const struct ff_comm_cost *const *)a)->shape;
+	const struct ff_comm_shape *y = &(*(const struct ff_comm_cost *const *)b)->shape;
 
 	if (x->kind != y->kind)
 		return x->kind < y->kind ? -1 : 1;
-	if (x->ranks != y->ranks)
-		return x->ranks < y->ranks ? -1 : 1;
-	return x->nodes < y->nodes ? -1 : x->nodes > y->nodes;
+	if (x->nodes != y->nodes)
+		return x->nodes < y->nodes ? -1 : 1;
+	return x->ranks != y->ranks ? (int)x->ranks - (int)y->ranks : x->one_way - y->one_way;
 }
 
 /* Writes entries and tables in a fixed order through sorted copies of the
@@ -553,7 +566,7 @@ static void write_sorted(const struct ff_costs *c, struct ff_out *o)
 		for (uint32_t i = 0; i < c->n_comm; i++)
 			comm[i] = c->comm[i];
 		qsort(entry, c->n_entries, sizeof(*entry), by_key);
-		qsort(comm, c->n_comm, sizeof(*comm), by_group);
+		qsort(comm, c->n_comm, sizeof(*comm), by_shape);
 		ff_out_array(o, "comm");
 		for (uint32_t i = 0; i < c->n_comm; i++)
 			write_comm(o, comm[i]);

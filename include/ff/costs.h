@@ -26,17 +26,22 @@ struct ff_rate {
 	int64_t passed_bytes; /* as above; of a link nothing */
 };
 
-/* A collective or exchange measured among `ranks` devices, as many on each of `nodes`
- * nodes, at several sizes; between sizes the time is interpolated, beyond the last it
- * grows at the last slope. */
+/* Who communicates: `ranks` devices of one node, or as many of each of several `nodes`. */
+struct ff_comm_shape {
+	enum ff_move_kind kind;
+	uint32_t ranks, nodes;
+	bool one_way; /* POINT_TO_POINT of two: one sends, the other does not */
+};
+
+/* Measured at several sizes; between sizes the time is interpolated, beyond the last it grows
+ * at the last slope.  Bytes are, of collectives, those of the whole region; of POINT_TO_POINT,
+ * where every device sends to its successor in one node, or to its peer in the next of several
+ * nodes, all at once, and of ALL_TO_ALL, to all others: of what one device sends. */
 struct ff_comm_cost {
-	enum ff_move_kind kind; /* POINT_TO_POINT: every device sends to its successor, ALL_TO_ALL:
-				 * to all others; bytes: per device. Collectives: bytes of the whole
-				 * region. */
-	uint32_t ranks, n;
+	struct ff_comm_shape shape;
+	uint32_t n;
 	double *bytes, *us; /* n, ascending */
 	uint32_t disturbed; /* sizes whose times rest on such samples */
-	uint32_t nodes;     /* divides `ranks`; 0 is taken for 1 */
 };
 
 /* What costs were measured on: figures of another one are figures of something else. */
@@ -133,9 +138,8 @@ const struct ff_rate *ff_costs_rate(
 int ff_costs_set_rate(
 		struct ff_costs *c, enum ff_rate_kind k, struct ff_rate r, struct ff_error *err);
 
-/* NULL when that kind was not measured among exactly `ranks` devices on `nodes` nodes. */
-const struct ff_comm_cost *ff_costs_comm(
-		const struct ff_costs *c, enum ff_move_kind kind, uint32_t ranks, uint32_t nodes);
+/* NULL when exactly that was not measured. */
+const struct ff_comm_cost *ff_costs_comm(const struct ff_costs *c, struct ff_comm_shape shape);
 int ff_costs_put_comm(struct ff_costs *c, const struct ff_comm_cost *cc, struct ff_error *err);
 /* Calibrated link inside a node (the latency and bandwidth of messages);
  * bytes_per_us is 0 when not measured. */

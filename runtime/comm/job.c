@@ -68,6 +68,25 @@ int ff_mpi_neighbours(uint32_t *n, uint32_t *own, struct ff_error *err)
 	return code;
 }
 
+int ff_mpi_host(uint32_t *first, struct ff_error *err)
+{
+	MPI_Comm host = MPI_COMM_NULL;
+	int rank = 0, least = 0;
+	int code;
+
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	code = ff_mpi_check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0,
+					    MPI_INFO_NULL, &host),
+			"MPI_Comm_split_type", err);
+	if (code < 0)
+		return code;
+	code = ff_mpi_check(MPI_Allreduce(&rank, &least, 1, MPI_INT, MPI_MIN, host),
+			"MPI_Allreduce", err);
+	MPI_Comm_free(&host);
+	*first = (uint32_t)least;
+	return code;
+}
+
 void ff_mpi_abort(int status)
 {
 	MPI_Abort(MPI_COMM_WORLD, status);

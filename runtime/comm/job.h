@@ -11,6 +11,8 @@ int ff_mpi_start(struct ff_error *err);
 /* Ranks on this rank's host, and its number among them; call on all ranks, after
  * ff_mpi_start. */
 int ff_mpi_neighbours(uint32_t *n, uint32_t *own, struct ff_error *err);
+/* The first of the ranks on this rank's host; likewise. */
+int ff_mpi_host(uint32_t *first, struct ff_error *err);
 /* "Open MPI v4.1.4" */
 void ff_mpi_version(char *text, size_t size);
 /* Ends the whole job with `status`; call after the sentence was printed. */

@@ -5,21 +5,18 @@
 #include <stdlib.h>
 
 #include "../agree.h"
-#include "ff/nodes.h"
 
 #define KINDS 5
 #define SIZES 9 /* 1 KiB to 64 MiB, each four times the one before */
 #define SMALLEST 1024
 #define TOO_LONG_US 300000 /* the next size would take too long */
 
-/* One operation among the first `spread.each` devices of the first nodes that have as many. */
+/* One operation among as many of the first devices of each of the first nodes that have so many.
+ * What goes one way is timed there and back. */
 struct bench {
 	struct ff_prof *p;
-	enum ff_move_kind kind;
-	bool ping; /* there and back between two devices */
-	struct ff_spread spread;
-	uint32_t ranks, own; /* how many; this rank's position, or FF_NONE */
-	int64_t bytes;
+	struct ff_comm_shape shape;
+	uint32_t me; /* this rank's place among them; FF_NONE: it has none */
 	void *memory[2];
 	uint16_t *device;
 	void **send, **recv;
@@ -32,9 +29,9 @@ static int run_collective(struct bench *b, struct ff_error *err)
 {
 	struct ff_comm *c = b->p->comm;
 	const struct ff_channel on = {b->p->backend, b->p->stream};
-	const struct ff_collective x = {.kind = b->kind,
+	const struct ff_collective x = {.kind = b->shape.kind,
 			.type = FF_F32,
-			.n_devices = b->ranks,
+			.n_devices = b->shape.ranks,
 			.device = b->device,
 			.send = (const void *const *)b->send,
 			.recv = b->recv,
@@ -51,11 +48,11 @@ static int run(void *arg, struct ff_error *err)
 	struct ff_comm *c = b->p->comm;
 	int code;
 
-	if (b->own == FF_NONE)
+	if (b->me == FF_NONE)
 		return FF_OK;
-	if (!ff_move_is_messages(b->kind))
+	if (!ff_move_is_messages(b->shape.kind))
 		return run_collective(b, err);
-	if (!b->ping)
+	if (!b->shape.one_way)
 		return c->exchange(c, &on, FF_F32, b->parcel, b->n_parcels, err);
 	code = c->exchange(c, &on, FF_F32, &b->parcel[0], 1, err);
 	return code == FF_OK ? c->exchange(c, &on, FF_F32, &b->parcel[1], 1, err) : code;
@@ -69,14 +66,15 @@ static int meet(void *arg, struct ff_error *err)
 	struct bench small = *b;
 	int64_t count = 1;
 
-	small.kind = FF_MOVE_ALL_REDUCE;
+	small.shape.kind = FF_MOVE_ALL_REDUCE;
 	small.count = &count;
-	return b->own != FF_NONE ? run_collective(&small, err) : FF_OK;
+	return b->me == FF_NONE ? FF_OK : run_collective(&small, err);
 }
 
 static int allocate(struct bench *b, int64_t most, struct ff_error *err)
 {
-	size_t n = b->ranks, parcels = b->kind == FF_MOVE_ALL_TO_ALL ? n * (n - 1) : n;
+	size_t n = b->shape.ranks;
+	size_t parcels = b->shape.kind == FF_MOVE_ALL_TO_ALL ? n * (n - 1) : n;
 
 	b->device = calloc(n, sizeof(*b->device));
 	b->send = calloc(n, sizeof(*b->send));
@@ -96,33 +94,6 @@ static int allocate(struct bench *b, int64_t most, struct ff_error *err)
 			       : ff_fail_memory(err);
 }
 
-/* Devices of ours on a node. */
-static uint32_t count_on(const struct ff_prof *p, uint32_t node)
-{
-	const struct ff_machine_node *n = &p->machine.nodes[node];
-	uint32_t ranks = p->comm->n_ranks;
-
-	if (n->first >= ranks)
-		return 0;
-	return n->first + n->count < ranks ? n->count : ranks - n->first;
-}
-
-static void choose(struct bench *b)
-{
-	const struct ff_machine *m = &b->p->machine;
-	uint32_t n = 0;
-
-	b->own = FF_NONE;
-	for (uint32_t i = 0; i < m->n_nodes && n < b->ranks; i++)
-		for (uint32_t k = 0; count_on(b->p, i) >= b->spread.each && k < b->spread.each;
-				k++) {
-			b->device[n] = (uint16_t)(m->nodes[i].first + k);
-			if (b->device[n] == b->p->comm->rank)
-				b->own = n;
-			n++;
-		}
-}
-
 static void release(struct bench *b)
 {
 	free(b->device);
@@ -136,18 +107,43 @@ static void release(struct bench *b)
 			b->p->backend->free(b->p->dev, b->memory[i]);
 }
 
-/* Each sends so much to its successor, or in all to as many successors as there are; messages lie
- * one behind the other. */
+/* Ranks of one node. */
+static uint32_t count_on(const struct ff_layout *l, uint32_t node)
+{
+	return l->first[node + 1] - l->first[node];
+}
+
+/* Which devices take part: `device`, node by node. */
+static void set_devices(struct bench *b)
+{
+	const struct ff_layout *l = &b->p->layout;
+	uint32_t each = b->shape.ranks / b->shape.nodes, n = 0;
+
+	b->me = FF_NONE;
+	for (uint32_t i = 0; i < l->n_nodes && n < b->shape.ranks; i++)
+		for (uint32_t k = 0; count_on(l, i) >= each && k < each; k++) {
+			b->device[n] = (uint16_t)(l->first[i] + k);
+			if (b->device[n] == b->p->comm->rank)
+				b->me = n;
+			n++;
+		}
+}
+
+/* Each sends so much to its successor, which of several nodes is the same device of the next, or
+ * in all to as many successors as there are; messages lie one behind the other. */
 static void set_parcels(struct bench *b, int64_t elements)
 {
-	uint32_t most = b->kind == FF_MOVE_ALL_TO_ALL && b->ranks > 2 ? b->ranks - 1 : 1;
+	uint32_t ranks = b->shape.ranks, nodes = b->shape.nodes;
+	bool to_all = b->shape.kind == FF_MOVE_ALL_TO_ALL && ranks > 2;
+	uint32_t most = to_all ? ranks - 1 : 1;
+	uint32_t step = to_all || nodes == 1 ? 1 : ranks / nodes;
 	int64_t part = elements > most ? elements / most : 1;
 
 	b->n_parcels = 0;
-	for (uint32_t i = 0; i < b->ranks; i++)
+	for (uint32_t i = 0; i < ranks; i++)
 		for (uint32_t k = 0; k < most; k++)
 			b->parcel[b->n_parcels++] = (struct ff_parcel){b->device[i],
-					b->device[(i + k + 1) % b->ranks],
+					b->device[(i + step + k) % ranks],
 					(const float *)b->memory[0] + (int64_t)k * part,
 					(float *)b->memory[1] + (int64_t)k * part, part};
 }
@@ -155,40 +151,37 @@ static void set_parcels(struct bench *b, int64_t elements)
 static void set_size(struct bench *b, int64_t bytes)
 {
 	int64_t elements = bytes / (int64_t)sizeof(float), at = 0;
+	uint32_t ranks = b->shape.ranks;
+	bool reduces = b->shape.kind == FF_MOVE_ALL_REDUCE;
 
-	b->bytes = bytes;
-	for (uint32_t i = 0; i < b->ranks; i++) {
-		b->count[i] = elements / b->ranks + (i < elements % b->ranks);
+	for (uint32_t i = 0; i < ranks; i++) {
+		b->count[i] = elements / ranks + (i < elements % ranks);
 		b->offset[i] = at;
 		at += b->count[i];
 	}
 	set_parcels(b, elements);
-	if (b->kind == FF_MOVE_ALL_REDUCE)
+	if (reduces)
 		b->count[0] = elements;
-	if (b->own != FF_NONE) {
-		b->send[b->own] = b->memory[0];
+	if (b->me != FF_NONE) {
+		b->send[b->me] = b->memory[0];
 		/* gradients are summed in place, activations are not */
-		b->recv[b->own] = b->memory[b->kind != FF_MOVE_ALL_REDUCE];
+		b->recv[b->me] = b->memory[!reduces];
 	}
 }
 
-static int measure(struct ff_prof *p, enum ff_move_kind kind, struct ff_spread spread, bool ping,
-		struct ff_point *point, uint32_t *n, struct ff_error *err)
+static int measure(struct ff_prof *p, struct ff_comm_shape shape, struct ff_point *point,
+		uint32_t *n, struct ff_error *err)
 {
-	struct bench b = {.p = p,
-			.kind = kind,
-			.spread = spread,
-			.ranks = spread.nodes * spread.each,
-			.ping = ping};
+	struct bench b = {.p = p, .shape = shape};
 	struct ff_timed what = {.run = run, .arg = &b, .slowest = true};
-	what.before = p->comm->in_stream ? meet : NULL;
 	int64_t size = SMALLEST;
 	int code = ff_agree_code(
 			p->comm, allocate(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err), err);
 
+	what.before = p->comm->in_stream ? meet : NULL;
 	*n = 0;
 	if (code == FF_OK)
-		choose(&b);
+		set_devices(&b);
 	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++, size *= 4) {
 		struct ff_timing t;
 
@@ -198,45 +191,11 @@ static int measure(struct ff_prof *p, enum ff_move_kind kind, struct ff_spread s
 		code = ff_prof_time(p, &what, &t, err);
 		if (code < 0)
 			break;
-		point[(*n)++] = (struct ff_point){
-				(double)size, ping ? t.median_us / 2 : t.median_us, t.disturbed};
+		point[(*n)++] = (struct ff_point){(double)size,
+				shape.one_way ? t.median_us / 2 : t.median_us, t.disturbed};
 	}
 	release(&b);
 	return code;
-}
-
-static int measure_link(struct ff_prof *p, struct ff_error *err)
-{
-	struct ff_point point[SIZES];
-	uint32_t n;
-	int code = measure(
-			p, FF_MOVE_POINT_TO_POINT, (struct ff_spread){1, 2}, true, point, &n, err);
-
-	if (code == FF_OK && !p->end)
-		ff_costs_set_link(p->costs, ff_prof_fit(point, n));
-	return code;
-}
-
-static int measure_kind(struct ff_prof *p, enum ff_move_kind kind, struct ff_spread spread,
-		struct ff_error *err)
-{
-	double bytes[SIZES], us[SIZES];
-	struct ff_comm_cost cost = {.kind = kind,
-			.ranks = spread.nodes * spread.each,
-			.nodes = spread.nodes,
-			.bytes = bytes,
-			.us = us};
-	struct ff_point point[SIZES];
-	int code = measure(p, kind, spread, false, point, &cost.n, err);
-
-	if (code < 0 || p->end)
-		return code;
-	for (uint32_t i = 0; i < cost.n; i++) {
-		bytes[i] = point[i].bytes;
-		us[i] = point[i].us;
-		cost.disturbed += point[i].disturbed > 0;
-	}
-	return ff_costs_put_comm(p->costs, &cost, err);
 }
 
 /* Whether a figure is to be measured: it is not there, or was disturbed and is to be
@@ -246,62 +205,106 @@ static bool wanted(const struct ff_prof *p, bool known, uint32_t disturbed)
 	return !known || (p->opt->again && disturbed);
 }
 
-/* Among several devices of several nodes it matters who sends to whom, and among two devices
- * all are the only other one. */
-static bool means_something(enum ff_move_kind kind, struct ff_spread s)
+static void tell(struct ff_prof *p, const struct ff_comm_shape *s)
 {
-	if (kind == FF_MOVE_POINT_TO_POINT)
-		return s.nodes == 1 || s.each == 1;
-	return kind != FF_MOVE_ALL_TO_ALL || s.nodes * s.each > 2;
+	if (p->comm->rank == 0)
+		ff_progress_show(&p->progress, 0, (ff_clock_us() - p->start_us) * 1e-6,
+				"%s of %u devices of %u nodes", ff_move_name(s->kind), s->ranks,
+				s->nodes);
 }
 
-static int measure_spread(struct ff_prof *p, struct ff_spread s, struct ff_error *err)
+/* A table, if it is wanted; what goes one way inside a node is the link as well. */
+static int measure_shape(struct ff_prof *p, struct ff_comm_shape shape, struct ff_error *err)
+{
+	const struct ff_comm_cost *known = ff_costs_comm(p->costs, shape);
+	double bytes[SIZES], us[SIZES];
+	struct ff_comm_cost cost = {.shape = shape, .bytes = bytes, .us = us};
+	struct ff_point point[SIZES];
+	bool link = shape.one_way && shape.nodes == 1;
+	int code;
+
+	if (!wanted(p, known, known ? known->disturbed : 0))
+		return FF_OK;
+	tell(p, &shape);
+	code = measure(p, shape, point, &cost.n, err);
+	if (code < 0 || p->end)
+		return code;
+	for (uint32_t i = 0; i < cost.n; i++) {
+		bytes[i] = point[i].bytes;
+		us[i] = point[i].us;
+		cost.disturbed += point[i].disturbed > 0;
+	}
+	if (link)
+		ff_costs_set_link(p->costs, ff_prof_fit(point, cost.n));
+	code = ff_costs_put_comm(p->costs, &cost, err);
+	return code == FF_OK ? ff_prof_save(p, false, err) : code;
+}
+
+static int measure_group(struct ff_prof *p, uint32_t ranks, uint32_t nodes, struct ff_error *err)
 {
 	static const enum ff_move_kind kinds[KINDS] = {FF_MOVE_POINT_TO_POINT, FF_MOVE_ALL_REDUCE,
 			FF_MOVE_ALL_GATHER, FF_MOVE_REDUCE_SCATTER, FF_MOVE_ALL_TO_ALL};
-	uint32_t ranks = s.nodes * s.each;
+	const struct ff_comm_shape pair = {FF_MOVE_POINT_TO_POINT, ranks, nodes, true};
+	int code = ranks == 2 ? measure_shape(p, pair, err) : FF_OK;
+
+	/* among two, all to all is what messages are */
+	for (int k = 0; k < (ranks > 2 ? KINDS : KINDS - 1) && code == FF_OK && !p->end; k++)
+		code = measure_shape(p, (struct ff_comm_shape){kinds[k], ranks, nodes, false}, err);
+	return code;
+}
+
+/* Doubles, with the most as the last one. */
+static uint32_t next_of(uint32_t i, uint32_t most)
+{
+	return i < most && 2 * i > most ? most : 2 * i;
+}
+
+/* The most devices that each of so many nodes has. */
+static uint32_t most_of_each(const struct ff_layout *l, uint32_t nodes)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < l->n_nodes; i++) {
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < l->n_nodes; k++)
+			n += count_on(l, k) >= count_on(l, i);
+		if (n >= nodes && count_on(l, i) > most)
+			most = count_on(l, i);
+	}
+	return most;
+}
+
+/* All groups inside the largest node, and over nodes as many devices of each as powers of two, and
+ * as so many nodes have. */
+int ff_prof_network(struct ff_prof *p, struct ff_error *err)
+{
+	const struct ff_layout *l = &p->layout;
+	uint32_t most = most_of_each(l, 1);
 	int code = FF_OK;
 
-	for (int k = 0; k < KINDS && code == FF_OK && !p->end; k++) {
-		const struct ff_comm_cost *known =
-				ff_costs_comm(p->costs, kinds[k], ranks, s.nodes);
-
-		if (!means_something(kinds[k], s) ||
-				!wanted(p, known, known ? known->disturbed : 0))
-			continue;
-		if (p->comm->rank == 0)
-			ff_progress_show(&p->progress, 0, (ff_clock_us() - p->start_us) * 1e-6,
-					"%s of %u devices%s", ff_move_name(kinds[k]), ranks,
-					s.nodes > 1 ? " of several nodes" : "");
-		code = measure_kind(p, kinds[k], s, err);
-		if (code == FF_OK)
-			code = ff_prof_save(p, false, err);
+	for (uint32_t ranks = 2; ranks <= most && code == FF_OK && !p->end; ranks++)
+		code = measure_group(p, ranks, 1, err);
+	for (uint32_t nodes = 2; nodes <= l->n_nodes; nodes = next_of(nodes, l->n_nodes)) {
+		most = most_of_each(l, nodes);
+		for (uint32_t each = 1; each <= most && code == FF_OK && !p->end;
+				each = next_of(each, most))
+			code = measure_group(p, nodes * each, nodes, err);
 	}
 	return code;
 }
 
-/* Nodes that have so many devices of ours at least. */
-static uint32_t nodes_with(const struct ff_prof *p, uint32_t each)
+struct ff_rate ff_prof_network_line(const struct ff_prof *p)
 {
-	uint32_t n = 0;
+	const struct ff_comm_cost *t = ff_costs_comm(
+			p->costs, (struct ff_comm_shape){FF_MOVE_POINT_TO_POINT, 2, 2, true});
+	struct ff_rate line = {.bytes_per_us = 0};
+	double us;
 
-	for (uint32_t i = 0; i < p->machine.n_nodes; i++)
-		n += count_on(p, i) >= each;
-	return n;
-}
-
-/* Groups of all sizes within a node, then of equally many devices on several. */
-int ff_prof_network(struct ff_prof *p, struct ff_error *err)
-{
-	struct ff_rate link = ff_costs_link(p->costs);
-	int code = FF_OK;
-
-	if (nodes_with(p, 2) && wanted(p, link.bytes_per_us > 0, link.disturbed))
-		code = measure_link(p, err);
-	for (uint32_t nodes = 1; nodes_with(p, 1) >= nodes; nodes++)
-		for (uint32_t each = 1; nodes_with(p, each) >= nodes && code == FF_OK && !p->end;
-				each++)
-			if (nodes * each > 1)
-				code = measure_spread(p, (struct ff_spread){nodes, each}, err);
-	return code;
+	if (!t)
+		return line;
+	line.latency_us = t->us[0];
+	us = t->us[t->n - 1] - t->us[0];
+	line.bytes_per_us = t->bytes[t->n - 1] / (us > 0 ? us : t->us[0]);
+	return line;
 }

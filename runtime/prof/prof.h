@@ -10,11 +10,13 @@
 #include "ff/lock.h"
 #include "ff/micro.h"
 #include "ff/schedule.h"
+#include "layout.h"
 #include "steady.h"
 #include "watch.h"
 
 struct ff_prof_options {
 	const char *graph, *machine, *device, *data, *out;
+	const char *write_machine; /* NULL: not asked for */
 	struct ff_texts strategies;
 	uint64_t devices, micro_batches; /* the most of both */
 	double budget_s;                 /* 0: none */
@@ -58,7 +60,8 @@ struct ff_prof {
 	struct ff_arena arena;
 	struct ff_graph graph;
 	struct ff_machine machine;
-	const char *kind; /* of device, as cost files name it */
+	struct ff_layout layout; /* while measuring: of the ranks */
+	const char *kind;        /* of device, as cost files name it */
 	const struct ff_backend *backend;
 	int64_t cache_bytes; /* of the device; 0: not told */
 	struct ff_dataset *data;
@@ -94,6 +97,9 @@ int ff_prof_kernels(struct ff_prof *p, struct ff_error *err);
 int ff_prof_rates(struct ff_prof *p, struct ff_error *err);
 /* network.c */
 int ff_prof_network(struct ff_prof *p, struct ff_error *err);
+/* One way between two nodes, as measured: the shortest message's time, and what the longest one
+ * takes beyond it.  bytes_per_us is 0 when that was not. */
+struct ff_rate ff_prof_network_line(const struct ff_prof *p);
 
 /* sweep.c: beyond as many bytes more make nothing colder, so that what was measured at one such
  * figure holds at another. */

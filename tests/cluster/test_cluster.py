@@ -1,6 +1,6 @@
 """Two emulated hosts (./run cluster): ffrun trains there as on one, a rank that is killed is told
 of by its host's name, and nothing is left of the hosts, however they end.
-usage: test_cluster.py CLUSTER TOOLS FFZOO FFSEARCH FFRUN  SPDX-License-Identifier: Apache-2.0"""
+usage: test_cluster.py CLUSTER TOOLS FFZOO FFSEARCH FFRUN FFPROF  SPDX-License-Identifier: Apache-2.0"""
 import contextlib
 import json
 import os
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-CLUSTER, TOOLS, FFZOO, FFSEARCH, FFRUN = (os.path.realpath(a) for a in sys.argv[1:6])
+CLUSTER, TOOLS, FFZOO, FFSEARCH, FFRUN, FFPROF = (os.path.realpath(a) for a in sys.argv[1:7])
 TWO_NODES = {
     "format": "ffsoap-machine", "version": 1, "name": "two", "overlap": False,
     "kinds": [{"name": "cpu", "flops_per_s": 1e11, "memory_bytes_per_s": 2e10,
@@ -102,7 +102,8 @@ def test_training():
         for name in "1.json", "2.json":
             with open(name) as f:
                 losses.append(json.load(f)["loss"])
-        check(f"{strategy}: has the same losses to the bit", losses[0] == losses[1] and len(losses[0]) == 20, losses)
+        check(f"{strategy}: has the same losses to the bit", len(losses[0]) == 20 and
+              losses[0] == losses[1], losses)
 
 
 def test_hosts():
@@ -119,6 +120,50 @@ def test_hosts():
     for bad in (["5", "1gbit", "0"], ["2", "fast", "0"], ["2", "1gbit", "-1"], ["2", "1gbit"]):
         r = run(CLUSTER, TOOLS, *bad, "--", "true")
         check(f"{' '.join(bad)}: refused", r.returncode == 2 and r.stderr.count("\n") == 1, r.stderr)
+
+
+def test_links():
+    """ffprof on two hosts with two ranks each, whose cards give 12.5 bytes a microsecond."""
+    run(FFZOO, "mlp", "--batch", "8", "--set", "hidden=16", "--set", "layers=1", "-o", "s.json")
+    profile = [FFPROF, "s.json", "--machine", "cpu4", "--largest", "64K"]
+    ranks = ["mpirun", "-q", "--oversubscribe", "--map-by", "ppr:2:node", "-n", "4"]
+    r = run(*cluster(*ranks, *profile, "-o", "no.json", bandwidth="100mbit"))
+    check("ranks that lie otherwise than the machine's devices are refused",
+          r.returncode == 2 and "ranks 1 and 2 are on two hosts, devices 1 and 2" in r.stderr, r.stderr)
+    r = run(*cluster(*ranks, *profile, "-o", "c.json", "--write-machine", "four.json",
+                     bandwidth="100mbit"))
+    check("ffprof measures links between hosts", r.returncode == 0, r.stdout + r.stderr)
+    if r.returncode:
+        return
+    with open("c.json") as f:
+        tables = {(t["kind"], t["ranks"], t.get("nodes", 1), t.get("one_way", False)):
+                  dict(zip(t["bytes"], t["us"])) for t in json.load(f)["comm"]}
+    kinds = ["point-to-point", "all-gather", "reduce-scatter", "all-reduce"]
+    shapes = {(k, n, m, False) for k in kinds for n, m in ((2, 1), (2, 2), (4, 2))}
+    shapes |= {("point-to-point", 2, m, True) for m in (1, 2)} | {("all-to-all", 4, 2, False)}
+    check("by kind, group and way", set(tables) == shapes, sorted(set(tables) ^ shapes))
+    one = tables["point-to-point", 2, 2, True][65536]
+    pairs = tables["point-to-point", 4, 2, False][65536]
+    burst = 18100
+    check("one pair has the card for itself", (65536 - burst) / 12.5 < one < 50 * 65536 / 12.5, one)
+    check("two pairs share it", pairs > (2 * 65536 - burst) / 12.5, pairs)
+    check("which inside a node is another matter", tables["point-to-point", 2, 1, False][65536] < one,
+          tables)
+    with open("four.json") as f:
+        machine = json.load(f)
+    nodes = [(n.get("count", 1), n["devices"]) for n in machine["nodes"]]
+    check("the machine is as ranks lie", nodes == [(2, 2)] and machine["name"] == "four", machine)
+    network = machine["nodes"][0]["network"]["bytes_per_s"]
+    check("with the card's bandwidth, or less", 5e5 < network < 1.4 * 12.5e6, network)
+    r = run(FFSEARCH, "s.json", "--machine", "./four.json", "--costs", "c.json", "--simulate",
+            "data-parallel", "--report", "r.json")
+    check("a search takes both", r.returncode == 0, r.stderr)
+    if r.returncode:
+        return
+    with open("r.json") as f:
+        predicted = json.load(f)["predicted_us"]
+    least = tables["all-reduce", 4, 2, False][16384]  # gradients are 50 KB
+    check("whose gradients take what was measured", predicted > least, (predicted, least))
 
 
 def test_rank_killed():
@@ -183,6 +228,7 @@ def main():
         make_files()
         test_hosts()
         test_training()
+        test_links()
         test_rank_killed()
         test_ends()
     print(f"1..{number}")

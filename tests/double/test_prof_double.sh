@@ -103,9 +103,10 @@ check 'over NCCL it was' grep -q '^communication: nccl 2' before
 check 'its tables' python3 - <<TXT
 import json
 c = json.load(open("nccl-costs.json"))
-tables = {t["kind"]: t for t in c["comm"]}
+tables = {(t["kind"], t.get("one_way", False)): t for t in c["comm"]}
 assert c["machine"]["communication"].startswith("nccl 2."), c["machine"]
-assert {"point-to-point", "all-gather", "reduce-scatter", "all-reduce"} <= set(tables), c["comm"]
+assert set(tables) == {(k, False) for k in ("point-to-point", "all-gather", "reduce-scatter",
+                                        "all-reduce")} | {("point-to-point", True)}, c["comm"]
 assert all(t["ranks"] == 2 and t["bytes"] == [1024, 4096] for t in tables.values()), tables
 assert all(u > 0 for t in tables.values() for u in t["us"]) and c["link"]["bytes_per_s"] > 0, c
 TXT

@@ -166,8 +166,9 @@ import json
 with open("apart-costs.json") as file:
     comm = json.load(file)["comm"]
 assert all(t["ranks"] == 2 for t in comm), comm
-assert sorted((t["kind"], t.get("nodes", 1)) for t in comm) == [(k, n) for k in (
-    "all-gather", "all-reduce", "point-to-point", "reduce-scatter") for n in (1, 2)], comm
+kinds = ["all-gather", "all-reduce", "point-to-point", "reduce-scatter"]
+shapes = [(k, n, False) for k in kinds for n in (1, 2)] + [("point-to-point", n, True) for n in (1, 2)]
+assert sorted((t["kind"], t.get("nodes", 1), t.get("one_way", False)) for t in comm) == sorted(shapes), comm
 TXT
 check 'on fewer devices' status 2 "$ffprof" tiny.json --machine cpu2 --devices 1 -o costs.json
 check 'refuses costs of more' one_sentence 'costs.json: was measured elsewhere ('

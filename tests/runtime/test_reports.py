@@ -156,14 +156,21 @@ with tempfile.TemporaryDirectory() as folder:
     costs = folder / "costs.json"
     run(ffzoo, "mlp", "--batch", "8", "--set", "hidden=16", "--set", "layers=1",
         "-o", folder / "mlp.json")
-    run(ffprof, folder / "mlp.json", "--machine", "cpu2", "-o", costs)
+    run(ffprof, folder / "mlp.json", "--machine", "cpu2", "-o", costs, "--write-machine",
+        folder / "here.json")
     found = json.loads(costs.read_text())
     accepts(validator("costs.schema.json"), found, "costs")
     say(found["machine"]["ranks"] == 2 and found["machine"]["threads"] == 1 and
         found["machine"]["kernels"].startswith("oneDNN"), "that say where", found["machine"])
     say(found["steadiness"]["samples"] >= sum(e["samples"] for e in found["entries"]),
         "and how quiet it was", found["steadiness"])
-    say(len(found["comm"]) == 4, "costs of four kinds of communication")
+    say(len(found["comm"]) == 5 and sum("one_way" in t for t in found["comm"]) == 1,
+        "costs of four kinds of communication, of messages one way too")
+    made = json.loads((folder / "here.json").read_text())
+    accepts(validator("machine.schema.json"), made, "the machine")
+    say([n["devices"] for n in made["nodes"]] == [2] and made["name"] == "here" and
+        abs(made["nodes"][0]["inside"]["bytes_per_s"] / found["link"]["bytes_per_s"] - 1) < 1e-9,
+        "of one node, with the link that was measured", made)
     say(all(e["p10_us"] <= e["median_us"] <= e["p90_us"] for e in found["entries"]), "in order")
     say(all(e["samples"] >= 5 for e in found["entries"]), "from five samples or more")
 

@@ -19,17 +19,19 @@ static struct ff_costs *full(void)
 	double bytes[] = {0, 1024, 65536}, us[] = {1.25, 3, 40.1};
 	struct ff_costs *c = hand_costs("cpu");
 	const char *const keys[] = {"relu.forward b", "conv2d.forward a", "linear.backward c"};
-	struct ff_comm_cost reduce = {FF_MOVE_ALL_REDUCE, 2, 3, bytes, us, 1};
-	struct ff_comm_cost send = {FF_MOVE_POINT_TO_POINT, 2, 2, bytes, us};
-	struct ff_comm_cost apart = {FF_MOVE_ALL_REDUCE, 2, 1, bytes, us, 0, 2};
+	struct ff_comm_cost reduce = {{FF_MOVE_ALL_REDUCE, 2, 1, false}, 3, bytes, us, 1};
+	struct ff_comm_cost send = {{FF_MOVE_POINT_TO_POINT, 2, 1, false}, 2, bytes, us};
+	struct ff_comm_cost across = {{FF_MOVE_ALL_REDUCE, 2, 2, false}, 2, bytes, us};
+	struct ff_comm_cost one_way = {{FF_MOVE_POINT_TO_POINT, 2, 2, true}, 1, bytes, us};
 
 	for (int i = 0; i < 3; i++) {
 		struct ff_cost x = cost(keys[i], 1.0 / 3 + i);
 
 		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
 	}
-	ck_assert_int_eq(ff_costs_put_comm(c, &apart, NULL), FF_OK);
 	ck_assert_int_eq(ff_costs_put_comm(c, &reduce, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_put_comm(c, &one_way, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_put_comm(c, &across, NULL), FF_OK);
 	ck_assert_int_eq(ff_costs_put_comm(c, &send, NULL), FF_OK);
 	ff_costs_set_link(c, (struct ff_rate){0.7, 12345.678901, 5});
 	ff_costs_set_steadiness(c, &(struct ff_steadiness){100, 10, 1.25});
@@ -74,8 +76,11 @@ START_TEST(refuses_nonsense)
 			cost("k", INFINITY), cost("k", 1), cost("k", 1), cost("k", 1), cost("k", 1),
 			cost("k", 1)};
 	double bytes[] = {4, 4}, us[] = {1, 2};
-	struct ff_comm_cost flat = {FF_MOVE_ALL_REDUCE, 2, 2, bytes, us};
-	struct ff_comm_cost load = {FF_MOVE_LOAD, 2, 1, bytes, us};
+	struct ff_comm_cost flat = {{FF_MOVE_ALL_REDUCE, 2, 1, false}, 2, bytes, us};
+	struct ff_comm_cost load = {{FF_MOVE_LOAD, 2, 1, false}, 1, bytes, us};
+	struct ff_comm_cost uneven = {{FF_MOVE_ALL_REDUCE, 3, 2, false}, 1, bytes, us};
+	struct ff_comm_cost nowhere = {{FF_MOVE_ALL_REDUCE, 2, 0, false}, 1, bytes, us};
+	struct ff_comm_cost turned = {{FF_MOVE_ALL_REDUCE, 2, 1, true}, 1, bytes, us};
 
 	bad[5].p10_us = 2;
 	bad[6].p90_us = 0.5;
@@ -87,7 +92,11 @@ START_TEST(refuses_nonsense)
 	ck_assert_uint_eq(ff_costs_count(c), 0);
 	ck_assert_int_eq(ff_costs_put_comm(c, &flat, &err), FF_E_INPUT);
 	ck_assert_int_eq(ff_costs_put_comm(c, &load, &err), FF_E_INPUT);
-	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2, 1));
+	ck_assert_int_eq(ff_costs_put_comm(c, &uneven, &err), FF_E_INPUT);
+	ck_assert_int_eq(ff_costs_put_comm(c, &nowhere, &err), FF_E_INPUT);
+	ck_assert_int_eq(ff_costs_put_comm(c, &turned, &err), FF_E_INPUT);
+	ck_assert_ptr_null(
+			ff_costs_comm(c, (struct ff_comm_shape){FF_MOVE_ALL_REDUCE, 2, 1, false}));
 	ff_costs_destroy(c);
 }
 END_TEST
@@ -113,7 +122,7 @@ static void check_same(const struct ff_costs *c, uint32_t n)
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE_SGD, 0)->bytes_per_us, 25);
 	ck_assert_double_eq(ff_costs_rate(c, FF_RATE_UPDATE_ADAMW, 0)->latency_us, 5);
 	ck_assert_double_eq_tol(ff_costs_link(c).bytes_per_us, 12345.678901, 1e-6);
-	t = ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2, 1);
+	t = ff_costs_comm(c, (struct ff_comm_shape){FF_MOVE_ALL_REDUCE, 2, 1, false});
 	ck_assert_ptr_nonnull(t);
 	ck_assert_uint_eq(t->n, 3);
 	ck_assert_uint_eq(t->disturbed, 1);
@@ -122,9 +131,17 @@ static void check_same(const struct ff_costs *c, uint32_t n)
 	ck_assert_double_eq(ff_costs_steadiness(c)->reference_spread, 1.25);
 	ck_assert_double_eq(t->bytes[2], 65536);
 	ck_assert_double_eq(t->us[2], 40.1);
-	ck_assert_uint_eq(ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 2, 2)->n, 1);
-	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_REDUCE, 3, 1));
-	ck_assert_ptr_null(ff_costs_comm(c, FF_MOVE_ALL_GATHER, 2, 1));
+	ck_assert_uint_eq(ff_costs_comm(c, (struct ff_comm_shape){FF_MOVE_ALL_REDUCE, 2, 2, false})
+					  ->n,
+			2);
+	ck_assert_uint_eq(
+			ff_costs_comm(c, (struct ff_comm_shape){FF_MOVE_POINT_TO_POINT, 2, 2, true})
+					->n,
+			1);
+	ck_assert_ptr_null(
+			ff_costs_comm(c, (struct ff_comm_shape){FF_MOVE_ALL_REDUCE, 3, 1, false}));
+	ck_assert_ptr_null(
+			ff_costs_comm(c, (struct ff_comm_shape){FF_MOVE_ALL_GATHER, 2, 1, false}));
 }
 
 /* Figures measured after as much had gone by as nearly as there are: in ratio, and of two as
@@ -256,6 +273,8 @@ static const struct {
 				"shout"},
 		{COMM("{\"kind\":\"load\",\"ranks\":2,\"bytes\":[1],\"us\":[1]}"), "comm[0].kind",
 				"load"},
+		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"one_way\":true,\"bytes\":[1],\"us\":[1]}"),
+				"comm[0]", "only point-to-point of 2 ranks goes one way"},
 		{COMM("{\"kind\":\"halo\",\"ranks\":1,\"bytes\":[1],\"us\":[1]}"), "comm[0].ranks",
 				"1"},
 		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[],\"us\":[]}"), "comm[0]",
@@ -273,8 +292,12 @@ static const struct {
 		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[1],\"us\":[1]},"
 		      "{\"kind\":\"halo\",\"ranks\":2,\"bytes\":[1],\"us\":[1]}"),
 				"comm[1]", "one table of halo among 2 ranks"},
+		{COMM("{\"kind\":\"point-to-point\",\"ranks\":2,\"one_way\":true,\"bytes\":[1],"
+		      "\"us\":[1]},{\"kind\":\"point-to-point\",\"ranks\":2,\"one_way\":true,"
+		      "\"bytes\":[1],\"us\":[1]}"),
+				"comm[1]", "as many nodes, one way, but"},
 		{COMM("{\"kind\":\"halo\",\"ranks\":3,\"nodes\":2,\"bytes\":[1],\"us\":[1]}"),
-				"comm[0]", "as many of 3 ranks on each of 2 nodes"},
+				"comm[0]", "3 ranks on 2 nodes: every node must have as many"},
 		{COMM("{\"kind\":\"halo\",\"ranks\":2,\"nodes\":1,\"bytes\":[1],\"us\":[1]}"),
 				"comm[0].nodes", "1"},
 		{ENTRIES("7"), "entries[0]", "expected an object"},
@@ -376,7 +399,7 @@ END_TEST
 START_TEST(steady_share_counts_what_matters)
 {
 	double bytes[] = {1, 2}, us[] = {1, 2};
-	struct ff_comm_cost reduce = {FF_MOVE_ALL_REDUCE, 2, 2, bytes, us, 0};
+	struct ff_comm_cost reduce = {{FF_MOVE_ALL_REDUCE, 2, 1, false}, 2, bytes, us, 0};
 	struct ff_cost large = cost("large", 90), small = cost("small", 10);
 	struct ff_costs *c = hand_costs("cpu");
 	const double rates = FF_RATE_COUNT - 2; /* but those of uploads and downloads */

@@ -230,9 +230,9 @@ START_TEST(measured_tables)
 	struct world w;
 	double bytes[] = {100, 200, 400}, us[] = {10, 20, 80};
 	struct ff_costs *c = hand_costs("fast");
-	struct ff_comm_cost reduce = {FF_MOVE_ALL_REDUCE, 2, 3, bytes, us};
-	struct ff_comm_cost send = {FF_MOVE_POINT_TO_POINT, 2, 2, bytes, us};
-	struct ff_comm_cost lone = {FF_MOVE_ALL_REDUCE, 3, 1, bytes, us};
+	struct ff_comm_cost reduce = {{FF_MOVE_ALL_REDUCE, 2, 1, false}, 3, bytes, us};
+	struct ff_comm_cost send = {{FF_MOVE_POINT_TO_POINT, 2, 1, false}, 2, bytes, us};
+	struct ff_comm_cost lone = {{FF_MOVE_ALL_REDUCE, 3, 1, false}, 1, bytes, us};
 	const struct {
 		int64_t bytes;
 		double us;
@@ -275,8 +275,8 @@ START_TEST(measured_all_to_all)
 	struct world w;
 	double bytes[] = {100, 200}, us[] = {10, 30}, all_us[] = {17, 37};
 	struct ff_costs *c = hand_costs("fast");
-	struct ff_comm_cost send = {FF_MOVE_POINT_TO_POINT, 3, 2, bytes, us};
-	struct ff_comm_cost all = {FF_MOVE_ALL_TO_ALL, 3, 2, bytes, all_us};
+	struct ff_comm_cost send = {{FF_MOVE_POINT_TO_POINT, 3, 1, false}, 2, bytes, us};
+	struct ff_comm_cost all = {{FF_MOVE_ALL_TO_ALL, 3, 1, false}, 2, bytes, all_us};
 	struct ff_piece p[] = {piece(0, 1, 25), piece(0, 2, 25), piece(1, 0, 25), piece(1, 2, 25),
 			piece(2, 0, 25), piece(2, 1, 25)};
 	struct ff_piece ring[] = {piece(0, 1, 50), piece(1, 2, 50), piece(2, 0, 50)};
@@ -348,17 +348,18 @@ START_TEST(stages_by_nodes)
 }
 END_TEST
 
-/* Costs that were measured in stages are priced so; a table of all is taken for all, and one of a
- * node for what happens within it. */
+/* Costs that were measured in stages are priced so; a table of all is taken for all, one of a
+ * node for what happens within it, and between nodes one of peers that send at once, or of two. */
 START_TEST(measured_by_nodes)
 {
 	double bytes[] = {4, 4000}, us[] = {100, 100}, fast[] = {1, 1};
+	double pair_us[] = {4, 4000}, peers_us[] = {17, 17};
 	struct ff_costs *c = hand_costs("fast");
 	struct ff_origin origin = *ff_costs_origin(c);
-	struct ff_comm_cost inside = {FF_MOVE_REDUCE_SCATTER, 4, 2, bytes, fast};
-	struct ff_comm_cost four = {FF_MOVE_ALL_REDUCE, 4, 2, bytes, fast};
-	struct ff_comm_cost whole = {FF_MOVE_ALL_REDUCE, 8, 2, bytes, us, 0, 2};
-	struct ff_comm_cost odd = {FF_MOVE_ALL_REDUCE, 8, 2, bytes, us, 0, 3};
+	struct ff_comm_cost inside = {{FF_MOVE_REDUCE_SCATTER, 4, 1, false}, 2, bytes, fast};
+	struct ff_comm_cost four = {{FF_MOVE_ALL_REDUCE, 4, 1, false}, 2, bytes, fast};
+	struct ff_comm_cost whole = {{FF_MOVE_ALL_REDUCE, 8, 2, false}, 2, bytes, us};
+	struct ff_comm_cost odd = {{FF_MOVE_ALL_REDUCE, 8, 3, false}, 2, bytes, us};
 	const uint16_t pairs[] = {0, 1, 4, 5};
 	struct ff_piece p[] = {piece(0, 2, 50), piece(1, 3, 50)};
 	struct ff_move mv = {.kind = FF_MOVE_POINT_TO_POINT,
@@ -367,7 +368,8 @@ START_TEST(measured_by_nodes)
 			.n_pieces = 2,
 			.piece = p,
 			.busiest_bytes = 200};
-	struct ff_comm_cost send = {FF_MOVE_POINT_TO_POINT, 4, 2, bytes, us, 0, 2};
+	struct ff_comm_cost pair = {{FF_MOVE_POINT_TO_POINT, 2, 2, false}, 2, bytes, pair_us};
+	struct ff_comm_cost peers = {{FF_MOVE_POINT_TO_POINT, 4, 2, false}, 2, bytes, peers_us};
 	struct ff_traffic traffic[4];
 	struct world w;
 
@@ -376,7 +378,6 @@ START_TEST(measured_by_nodes)
 	ck_assert_int_eq(ff_costs_set_origin(c, &origin, NULL), FF_OK);
 	ck_assert_int_eq(ff_costs_put_comm(c, &inside, NULL), FF_OK);
 	ck_assert_int_eq(ff_costs_put_comm(c, &four, NULL), FF_OK);
-	ck_assert_int_eq(ff_costs_put_comm(c, &send, NULL), FF_OK);
 	ck_assert_int_eq(ff_costs_put_comm(c, &odd, NULL), FF_E_INPUT);
 	setup(&w, 2, 4, c);
 	hand_traffic(&w.h.m, &mv, traffic);
@@ -384,10 +385,111 @@ START_TEST(measured_by_nodes)
 	/* four of one node, not of two */
 	ck_assert_double_eq_tol(sync_us(&w, 4, devices, 4000), 1, FF_PRICE_STEP_US);
 	ck_assert_double_eq_tol(sync_us(&w, 4, pairs, 4000), 68, FF_PRICE_STEP_US);
-	/* of messages between several of several nodes no table can tell */
 	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 10 + 4.0, FF_PRICE_STEP_US);
+	teardown(&w);
+	/* the bytes of two rings between two nodes: 4 + 2 * (2 * 1000) + 4 */
+	ck_assert_int_eq(ff_costs_put_comm(c, &pair, NULL), FF_OK);
+	setup(&w, 2, 4, c);
+	ck_assert_double_eq_tol(sync_us(&w, 4, pairs, 4000), 4008, FF_PRICE_STEP_US);
+	teardown(&w);
+	ck_assert_int_eq(ff_costs_put_comm(c, &peers, NULL), FF_OK);
+	setup(&w, 2, 4, c);
+	ck_assert_double_eq_tol(sync_us(&w, 4, pairs, 4000), 4 + 2 * 17 + 4, FF_PRICE_STEP_US);
 	ck_assert_int_eq(ff_costs_put_comm(c, &whole, NULL), FF_OK);
 	ck_assert_double_eq_tol(sync_us(&w, 8, devices, 4000), 100, FF_PRICE_STEP_US);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
+/* Two nodes of two devices; 0 and 1, 4 and 5 of nodes of four.  Hand-written tables, 10 us and more
+ * slopes, so that each figure says which table it is from. */
+START_TEST(measured_across_nodes)
+{
+	struct world w;
+	double bytes[] = {100, 1000};
+	double pair_us[] = {100, 1000}, one_us[] = {50, 410}, four_us[] = {200, 2000};
+	double ring_us[] = {300, 3000}, all_us[] = {400, 4000};
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_comm_cost tables[] = {
+			{{FF_MOVE_POINT_TO_POINT, 2, 2, false}, 2, bytes, pair_us},
+			{{FF_MOVE_POINT_TO_POINT, 2, 2, true}, 2, bytes, one_us},
+			{{FF_MOVE_POINT_TO_POINT, 4, 2, false}, 2, bytes, four_us},
+			{{FF_MOVE_ALL_REDUCE, 4, 2, false}, 2, bytes, ring_us},
+			{{FF_MOVE_ALL_TO_ALL, 4, 2, false}, 2, bytes, all_us},
+	};
+	const uint16_t four[] = {0, 1, 4, 5}, two[] = {0, 4}, three[] = {0, 1, 4};
+	struct ff_piece both[] = {piece(0, 4, 100), piece(4, 0, 50)}, one[] = {piece(4, 0, 100)};
+	struct ff_piece pairs[] = {piece(0, 4, 100), piece(1, 5, 25), piece(5, 1, 75)};
+	struct ff_piece uneven[] = {piece(0, 4, 50), piece(1, 4, 50), piece(4, 1, 10)};
+	struct ff_move mv = {.kind = FF_MOVE_POINT_TO_POINT,
+			.n_devices = 2,
+			.device = two,
+			.n_pieces = 2,
+			.piece = both,
+			.busiest_bytes = 400};
+	struct ff_traffic traffic[4];
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+		ck_assert_int_eq(ff_costs_put_comm(c, &tables[i], NULL), FF_OK);
+	ff_costs_set_link(c, (struct ff_rate){1, 500});
+	setup(&w, 2, 4, c);
+	hand_traffic(&w.h.m, &mv, traffic);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 400, 1e-9);
+	mv.n_pieces = 1;
+	mv.piece = one;
+	hand_traffic(&w.h.m, &mv, traffic);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 50 + 300 * 0.4, 1e-9);
+	/* two pairs share the cards: 500 bytes leave node 0, as many of each device */
+	mv.n_devices = 4;
+	mv.device = four;
+	mv.n_pieces = 3;
+	mv.piece = pairs;
+	hand_traffic(&w.h.m, &mv, traffic);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 500, 1e-9);
+	/* three were not measured: two have the cards' 400 bytes, and another latency */
+	mv.n_devices = 3;
+	mv.device = three;
+	mv.piece = uneven;
+	hand_traffic(&w.h.m, &mv, traffic);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 400 + 10, 1e-9);
+	/* collectives: as measured; a ring whose slowest step is from node to node */
+	ck_assert_double_eq_tol(ff_price_sync(w.p, 4, four, 500), 1500, 1e-9);
+	ck_assert_double_eq_tol(ff_price_sync(w.p, 3, three, 1200), 4 * 400.0, 1e-9);
+	ck_assert_double_eq_tol(ff_price_sync(w.p, 2, two, 1200), 2 * 600.0, 1e-9);
+	/* inside a node nothing of this holds */
+	ck_assert_double_eq_tol(
+			ff_price_sync(w.p, 2, devices, 1000), 2 * (1 + 1.0), FF_PRICE_STEP_US);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
+/* One that sends and one that does not, in one node. */
+START_TEST(measured_one_way)
+{
+	struct world w;
+	double bytes[] = {100, 200}, us[] = {10, 30}, one_us[] = {7, 17};
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_comm_cost both = {{FF_MOVE_POINT_TO_POINT, 2, 1, false}, 2, bytes, us};
+	struct ff_comm_cost one = {{FF_MOVE_POINT_TO_POINT, 2, 1, true}, 2, bytes, one_us};
+	struct ff_piece p[] = {piece(1, 0, 50), piece(0, 1, 50)};
+	struct ff_move mv = {.kind = FF_MOVE_POINT_TO_POINT,
+			.n_devices = 2,
+			.device = devices,
+			.n_pieces = 1,
+			.piece = p,
+			.busiest_bytes = 200};
+	struct ff_traffic traffic[2];
+
+	ck_assert_int_eq(ff_costs_put_comm(c, &both, NULL), FF_OK);
+	ck_assert_int_eq(ff_costs_put_comm(c, &one, NULL), FF_OK);
+	setup(&w, 1, 2, c);
+	hand_traffic(&w.h.m, &mv, traffic);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 17, 1e-9);
+	mv.n_pieces = 2;
+	hand_traffic(&w.h.m, &mv, traffic);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv), 30, 1e-9);
 	teardown(&w);
 	ff_costs_destroy(c);
 }
@@ -731,6 +833,8 @@ static Suite *suite(void)
 	tcase_add_test(t, measured_all_to_all);
 	tcase_add_test(t, stages_by_nodes);
 	tcase_add_test(t, measured_by_nodes);
+	tcase_add_test(t, measured_across_nodes);
+	tcase_add_test(t, measured_one_way);
 	tcase_add_test(t, measured_work);
 	tcase_add_test(t, micro_batches_have_caches_of_their_own);
 	tcase_add_test(t, long_names_leave_room_for_the_command);

@@ -27,7 +27,7 @@ static const uint16_t devices[] = {0, 1, 2, 3};
 static void setup(struct plan *w, bool overlap)
 {
 	double bytes[] = {0, 1e6}, us[] = {40, 40};
-	struct ff_comm_cost sync = {FF_MOVE_ALL_REDUCE, 2, 2, bytes, us};
+	struct ff_comm_cost sync = {{FF_MOVE_ALL_REDUCE, 2, 1, false}, 2, bytes, us};
 
 	memset(w, 0, sizeof(*w));
 	hand_machine_init(&w->h, 2, 2, overlap);
