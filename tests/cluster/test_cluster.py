@@ -36,7 +36,7 @@ def cluster(*command, bandwidth="1gbit", latency="0", hosts=2):
 
 
 def run(*command):
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
 def start(*command, mark):
