@@ -225,6 +225,7 @@ def main():
         return 0
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        os.environ["TMPDIR"] = folder  # clusters that crash leave a folder
         make_files()
         test_hosts()
         test_training()
