@@ -353,6 +353,13 @@ static int end(int code, const struct ff_error *err)
 	return ff_cli_end(&names, code, err);
 }
 
+static void tell_failure(void *ctx)
+{
+	const struct ff_error *err = ctx;
+
+	end(err->code, err);
+}
+
 static int main_rank(void *ctx)
 {
 	struct ff_prof *p = ctx;
@@ -371,8 +378,8 @@ static int main_rank(void *ctx)
 		code = ff_comm_prefer(p->backend, &p->machine, &p->comm, &err);
 	if (code == FF_OK)
 		code = run(p, &err);
-	status = end(code, &err);
-	ff_mpi_meet(status, err.text[0]);
+	status = code < 0 ? ff_exit_status(code) : end(code, &err);
+	ff_mpi_meet(status, err.text[0] ? tell_failure : NULL, &err);
 	if (p->comm)
 		p->comm->destroy(p->comm);
 	ff_mpi_finish();

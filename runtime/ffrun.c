@@ -274,6 +274,13 @@ static int end(int code, const struct ff_error *err)
 	return ff_cli_end(&names, code, err);
 }
 
+static void tell_failure(void *ctx)
+{
+	const struct ff_error *err = ctx;
+
+	end(err->code, err);
+}
+
 /* What the user should know before it runs; said once in a job. */
 static void tell(const struct ff_plan *p)
 {
@@ -311,9 +318,9 @@ static int main_rank(void *ctx)
 		tell(&plan);
 	if (code == FF_OK)
 		code = run(o, &plan, comm, &err);
-	status = end(code, &err);
+	status = code < 0 ? ff_exit_status(code) : end(code, &err);
 	ff_pulse_wait(o->pulse);
-	ff_mpi_meet(status, err.text[0]);
+	ff_mpi_meet(status, err.text[0] ? tell_failure : NULL, &err);
 	ff_plan_finish(&plan);
 	if (comm)
 		comm->destroy(comm);

@@ -1,6 +1,7 @@
 /* The MPI job.  SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 
+#include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "mpi_check.h"
 
 #define PATIENCE_US 1e6
+#define TELL_US 3e5
 #define PAUSE_US 200
 
 int ff_mpi_check(int code, const char *what, struct ff_error *err)
@@ -99,17 +101,30 @@ void ff_mpi_finish(void)
 
 /* Nothing else is called on MPI_COMM_WORLD (ff_comm_mpi has its own), so ranks meet there whatever
  * they were in the middle of. */
-void ff_mpi_meet(int status, bool told)
+void ff_mpi_meet(int status, void (*tell)(void *ctx), void *ctx)
 {
-	const double end = ff_clock_us() + PATIENCE_US;
+	const double start = ff_clock_us();
 	MPI_Request all = MPI_REQUEST_NULL;
-	int here = 0, code = MPI_Ibarrier(MPI_COMM_WORLD, &all);
+	int rank, mine, first, here = 0, code;
+	bool told = false, patient = true;
 
-	while (code == MPI_SUCCESS && !here && (!status || !told || ff_clock_us() < end)) {
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	mine = tell ? rank : INT_MAX;
+	code = MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &all);
+	while (code == MPI_SUCCESS && !here && patient) {
+		double waited_us = ff_clock_us() - start;
+
+		if (tell && !told && waited_us > TELL_US) {
+			tell(ctx);
+			told = true;
+		}
+		patient = !status || !tell || waited_us < PATIENCE_US;
 		code = MPI_Test(&all, &here, MPI_STATUS_IGNORE);
 		if (!here)
 			usleep(PAUSE_US);
 	}
+	if (tell && !told && (!here || first == rank))
+		tell(ctx);
 	if (!here)
 		MPI_Abort(MPI_COMM_WORLD, status);
 }

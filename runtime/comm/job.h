@@ -17,11 +17,12 @@ int ff_mpi_host(uint32_t *first, struct ff_error *err);
 void ff_mpi_version(char *text, size_t size);
 /* Ends the whole job with `status`; call after the sentence was printed. */
 void ff_mpi_abort(int status);
-/* What each rank calls before it ends, well or not: `status` is 0 where all is well, `told` says
- * that the sentence is this rank's.  That one aborts the job unless all come here within a second;
- * so where all know, all end in good order.  (mpirun of Open MPI 4.1 now and then crashes or hangs
+/* What each rank calls before it ends, well or not: `status` is 0 where all is well; `tell` is of a
+ * rank that knows what failed, and prints it: where all come here at once, of the first such rank
+ * alone.  Who knows aborts the job unless all come here within a second; so where all know, all end
+ * in good order.  (mpirun of Open MPI 4.1 now and then crashes or hangs
  * when a rank aborts while others end.) */
-void ff_mpi_meet(int status, bool told);
+void ff_mpi_meet(int status, void (*tell)(void *ctx), void *ctx);
 /* Ends MPI in good order. */
 void ff_mpi_finish(void);
 

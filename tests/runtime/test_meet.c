@@ -9,6 +9,13 @@
 #include "ff/clock.h"
 
 static int aborts; /* the status, once */
+static int told;   /* so often */
+
+static void tell(void *ctx)
+{
+	(void)ctx;
+	told++;
+}
 
 /* In place of MPI's. */
 int MPI_Abort(MPI_Comm comm, int status)
@@ -29,20 +36,22 @@ static int rank(void)
 START_TEST(all_well)
 {
 	aborts = 0;
-	ff_mpi_meet(0, false);
+	ff_mpi_meet(0, NULL, NULL);
 	ck_assert_int_eq(aborts, 0);
 }
 END_TEST
 
-/* One has the sentence, or all have one; those that are late are waited for. */
+/* One has the sentence, or all have one, which the first tells; those that are late are waited
+ * for. */
 START_TEST(all_know)
 {
-	aborts = 0;
+	aborts = told = 0;
 	if (rank() == 1)
 		for (double start = ff_clock_us(); ff_clock_us() - start < 2e5;)
 			;
-	ff_mpi_meet(2, _i || rank() == 0);
+	ff_mpi_meet(2, _i || rank() == 0 ? tell : NULL, NULL);
 	ck_assert_int_eq(aborts, 0);
+	ck_assert_int_eq(told, rank() == 0);
 }
 END_TEST
 
@@ -52,15 +61,16 @@ START_TEST(one_knows)
 	double start = ff_clock_us();
 	char word = 0;
 
-	aborts = 0;
+	aborts = told = 0;
 	if (rank() == 0) {
-		ff_mpi_meet(3, true);
+		ff_mpi_meet(3, tell, NULL);
 		ck_assert_int_eq(aborts, 3);
+		ck_assert_int_eq(told, 1);
 		ck_assert_double_gt(ff_clock_us() - start, 5e5);
 		MPI_Send(&word, 1, MPI_CHAR, 1, 0, MPI_COMM_WORLD);
 	} else {
 		MPI_Recv(&word, 1, MPI_CHAR, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		ff_mpi_meet(0, false); /* for the barrier that is under way */
+		ff_mpi_meet(0, NULL, NULL); /* for the meeting that is under way */
 		ck_assert_int_eq(aborts, 0);
 	}
 }
