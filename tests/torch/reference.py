@@ -21,6 +21,8 @@ TOLERANCE = 1e-4
 # Lengths in bfloat16, of which a number is known to 2^-8: rounded alike, but sums in float32
 # fall to the other side of a half now and then.
 ROUNDED_TOLERANCE = 2.0 ** -7
+# Of some draw: what is rounded in another place is half a unit, 2^-9, apart in each of them.
+ROUNDED_ALIKE = 2.0 ** -10
 
 
 # What batch norm keeps from step to step.
@@ -166,6 +168,17 @@ class Parameter(torch.autograd.Function):
         return gradient
 
 
+class Read(torch.autograd.Function):
+    """What one operator reads, and what those behind it do: their gradients are added last first."""
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone(), x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient, behind):
+        return rounded(gradient + behind)
+
+
 class Smooth(torch.autograd.Function):
     """Functions whose backward reads what was stored."""
     @staticmethod
@@ -274,6 +287,11 @@ def upsample(net, node, x):
     mode = ("linear", "bilinear", "trilinear")[x.dim() - 3]
     return F.interpolate(x, tuple(node["size"]), mode=mode,
                          align_corners=node.get("align_corners", False))
+
+
+def hardswish(net, node, x):
+    """At 3, which bfloat16 meets, PyTorch's slope is 1 or 1.5, as an element's place has it."""
+    return x * torch.clamp(x + 3, 0, 6) / 6 if net.rounds else F.hardswish(x)
 
 
 def local_response_norm(net, node, x):
@@ -395,28 +413,10 @@ def rope(net, node, x):
     return (heads * angle.cos() + torch.cat([-b, a], -1) * angle.sin()).flatten(2)
 
 
-class Softmax(torch.autograd.Function):
-    """Whose backward reads what was stored."""
-    @staticmethod
-    def forward(ctx, x, axis, log):
-        y = rounded(torch.log_softmax(x, axis) if log else torch.softmax(x, axis))
-        ctx.save_for_backward(y)
-        ctx.axis, ctx.log = axis, log
-        return y
-
-    @staticmethod
-    def backward(ctx, gradient):
-        y, = ctx.saved_tensors
-        if ctx.log:
-            return gradient - torch.exp(y) * gradient.sum(ctx.axis, True), None, None
-        return y * (gradient - (y * gradient).sum(ctx.axis, True)), None, None
-
-
 def softmax(net, node, x):
-    axis, log = node.get("axis", 1), node["op"] == "log_softmax"
-    if net.rounds:
-        return Softmax.apply(x, axis, log)
-    return torch.log_softmax(x, axis) if log else torch.softmax(x, axis)
+    """Backward goes by what is read, from which ffrun computes anew what was not rounded."""
+    function = torch.log_softmax if node["op"] == "log_softmax" else torch.softmax
+    return function(x, node.get("axis", 1))
 
 
 def reduction(function):
@@ -512,7 +512,7 @@ OPERATORS = {
     "gelu": lambda net, node, x: F.gelu(x, approximate=node.get("approximate", "none")),
     "silu": lambda net, node, x: F.silu(x),
     "scale": lambda net, node, x: node.get("factor", 1) * x + node.get("offset", 0),
-    "hardswish": lambda net, node, x: F.hardswish(x),
+    "hardswish": hardswish,
     "exp": lambda net, node, x: torch.exp(x),
     "log": lambda net, node, x: torch.log(x),
     "sqrt": lambda net, node, x: torch.sqrt(x),
@@ -589,6 +589,12 @@ class Network:
         weight = self.weights[parameter(node, name)]
         return Parameter.apply(weight) if self.rounds else weight
 
+    def read(self, name):
+        if not self.rounds or not self.value[name].is_floating_point():
+            return self.value[name]
+        use, self.value[name] = Read.apply(self.value[name])
+        return use
+
     def forward(self, inputs, step=0):
         """`inputs`: arrays by input node.  The loss, and every value in self.value."""
         self.step, self.value = step, {}
@@ -601,7 +607,7 @@ class Network:
                 if self.rounds and kind == torch.float64:
                     self.value[name] = rounded(self.value[name])
             else:
-                ins = [self.value[i] for i in node.get("in", [])]
+                ins = [self.read(i) for i in node.get("in", [])]
                 if self.rounds:
                     out = compute_rounded(self, node, ins)
                 else:
