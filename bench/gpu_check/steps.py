@@ -180,7 +180,7 @@ def backend_test(name):
 
 def ranks(n):
     def run(check):
-        more = {"FF_TEST_SHARE": "4"} if check.double else {}
+        more = {"FF_TEST_SHARE": "2"} if check.double else {}
         return check.tap("mpirun", "-q", "--allow-run-as-root", "--oversubscribe", "--bind-to",
                          "none", "-n", str(n), place.BUILD / "tests/runtime/test_mpi",
                          OMP_NUM_THREADS="1", **more)
