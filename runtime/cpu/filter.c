@@ -23,7 +23,8 @@ static void fill_spatial(const struct ff_windows *w, struct geometry *g)
 
 		g->in[2 + to] = w->in[i];
 		g->out[2 + to] = w->out[i];
-		g->stride[to] = w->stride[i];
+		/* one window goes nowhere, but oneDNN 2.6 looks where it would, in bfloat16 */
+		g->stride[to] = w->out[i] > 1 ? w->stride[i] : 1;
 		/* 0 is dense in oneDNN 2; one tap has nothing to dilate */
 		g->dilate[to] = w->kernel[i] > 1 ? w->dilation[i] - 1 : 0;
 		g->pad_lo[to] = w->pad[0][i];
