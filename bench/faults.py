@@ -121,9 +121,19 @@ def cut_off(bed):
 
 
 def fill_disk(bed):
-    size = os.statvfs(bed.kept)
+    """Until it ends: a checkpoint that is removed makes room."""
     with open(bed.kept / "full", "wb") as f:
-        f.write(bytes(size.f_bavail * size.f_frsize))
+        def fill():
+            size = os.statvfs(bed.kept)
+            try:
+                f.write(bytes(size.f_bavail * size.f_frsize))
+                f.flush()
+            except OSError:
+                pass  # somebody else was faster
+        def is_over():
+            fill()
+            return False
+        bed.wait_for(is_over)
 
 
 def cut_data(bed):
