@@ -12,8 +12,9 @@
 bool ff_nccl_by_nodes(struct ff_nccl_post *p)
 {
 	const struct ff_collective *x = p->x;
-	bool regular = ff_nccl_is_even(x) &&
-		       (x->kind != FF_MOVE_ALL_GATHER || ff_nccl_is_in_order(x));
+	bool chunks = x->kind != FF_MOVE_ALL_REDUCE; /* which has one count, for all */
+	bool regular = !chunks || (ff_nccl_is_even(x) && (x->kind != FF_MOVE_ALL_GATHER ||
+									 ff_nccl_is_in_order(x)));
 	struct ff_spread s;
 
 	if (!p->m->node_of || !ff_spread_find(p->m->node_of, x->n_devices, x->device, &s) ||
