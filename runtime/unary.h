@@ -23,7 +23,7 @@
 	X(cube, (x * x) * x, 3 * v * v)                                                            \
 	X(reciprocal, 1 / x, -1 / (v * v))                                                         \
 	X(neg, -x, -1)                                                                             \
-	X(scale, a * x + b, a)                                                                     \
+	X(scale, a *x + b, a)                                                                      \
 	X(abs, fabsf(x), v > 0 ? 1 : v < 0 ? -1 : 0)                                               \
 	X(clip, ff_between(x, a, b), v >= a && v <= b ? 1 : 0)                                     \
 	X(erf, ff_erf(x), 2 * ff_bell(v * FF_SQRT2) * FF_SQRT2)

@@ -40,9 +40,10 @@ struct recurrent {
 };
 
 #define STEP(row, gates, n_kept, has_cell)                                                         \
-	FF_REAL_LOOP void step_typed_##row(enum ff_dtype t, int64_t hidden, const struct step *all) \
+	FF_REAL_LOOP void step_typed_##row(                                                        \
+			enum ff_dtype t, int64_t hidden, const struct step *all)                   \
 	{                                                                                          \
-		const struct step p = *all;                                                         \
+		const struct step p = *all;                                                        \
                                                                                                    \
 		_Pragma("omp simd") for (int64_t j = 0; j < hidden; j++)                           \
 		{                                                                                  \
@@ -67,9 +68,9 @@ struct recurrent {
 		}                                                                                  \
 	}                                                                                          \
 	FF_REAL_LOOP void slope_typed_##row(                                                       \
-			enum ff_dtype t, int64_t hidden, const struct slope *all)              \
+			enum ff_dtype t, int64_t hidden, const struct slope *all)                  \
 	{                                                                                          \
-		const struct slope p = *all;                                                   \
+		const struct slope p = *all;                                                       \
                                                                                                    \
 		_Pragma("omp simd") for (int64_t j = 0; j < hidden; j++)                           \
 		{                                                                                  \
@@ -95,11 +96,11 @@ struct recurrent {
 				p.dcell[j] = out.dcell;                                            \
 		}                                                                                  \
 	}                                                                                          \
-	static void step_##row(enum ff_dtype t, int64_t hidden, const struct step *p)               \
+	static void step_##row(enum ff_dtype t, int64_t hidden, const struct step *p)              \
 	{                                                                                          \
 		FF_REAL_CALL(t, step_typed_##row, hidden, p);                                      \
 	}                                                                                          \
-	static void slope_##row(enum ff_dtype t, int64_t hidden, const struct slope *p)        \
+	static void slope_##row(enum ff_dtype t, int64_t hidden, const struct slope *p)            \
 	{                                                                                          \
 		FF_REAL_CALL(t, slope_typed_##row, hidden, p);                                     \
 	}
@@ -360,8 +361,7 @@ static void reserve(struct ff_kernel *k, struct recurrent *c, bool forward)
 
 static int prepare(struct ff_kernel *k, const struct ff_work *w,
 		void (*step)(enum ff_dtype, int64_t, const struct step *),
-		void (*slope)(enum ff_dtype, int64_t, const struct slope *),
-		struct ff_error *err)
+		void (*slope)(enum ff_dtype, int64_t, const struct slope *), struct ff_error *err)
 {
 	struct recurrent *c = ff_kernel_state(k, sizeof(*c), err);
 	bool forward = w->pass == FF_FORWARD;
