@@ -18,9 +18,8 @@ struct ff_job {
 	struct ff_texts init;
 	uint64_t devices, proposals, seed, jobs;
 	double seconds, beta;
-	bool by_nodes;
 	int64_t memory;
-	bool clip;
+	bool clip, by_nodes;
 	const char *space_text;
 	uint32_t what; /* FF_SPACE_* */
 	/* clock in seconds: start of the command, end of the lower bound's time */

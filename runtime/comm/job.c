@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -105,12 +106,16 @@ void ff_mpi_meet(int status, void (*tell)(void *ctx), void *ctx)
 {
 	const double start = ff_clock_us();
 	MPI_Request all = MPI_REQUEST_NULL;
-	int rank, mine, first, here = 0, code;
+	int *first = malloc(sizeof(*first)); /* stays while the meeting is under way */
+	int rank, here = 0, code = MPI_ERR_NO_MEM;
 	bool told = false, patient = true;
 
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	mine = tell ? rank : INT_MAX;
-	code = MPI_Iallreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &all);
+	if (first) {
+		*first = tell ? rank : INT_MAX;
+		code = MPI_Iallreduce(
+				MPI_IN_PLACE, first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD, &all);
+	}
 	while (code == MPI_SUCCESS && !here && patient) {
 		double waited_us = ff_clock_us() - start;
 
@@ -123,8 +128,10 @@ void ff_mpi_meet(int status, void (*tell)(void *ctx), void *ctx)
 		if (!here)
 			usleep(PAUSE_US);
 	}
-	if (tell && !told && (!here || first == rank))
+	if (tell && !told && (!here || *first == rank))
 		tell(ctx);
-	if (!here)
+	if (here)
+		free(first);
+	else
 		MPI_Abort(MPI_COMM_WORLD, status);
 }

@@ -48,6 +48,21 @@ FF_DEVICE struct top top_of(struct top a, struct top b)
 	return b.most > a.most || (b.most == a.most && b.at < a.at) ? b : a;
 }
 
+/* What the threads of a row have, added up: of its first thread; the others get parts of it.
+ * `sums` is the block's. */
+FF_DEVICE float sum_row(float *sums, float own)
+{
+	uint32_t lane = threadIdx.x, at = threadIdx.y * blockDim.x + lane;
+
+	sums[at] = own;
+	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2) {
+		__syncthreads();
+		if (lane < step)
+			sums[at] += sums[at + step];
+	}
+	return sums[at];
+}
+
 /* The threads of one threadIdx.y have a position; all pass every step. */
 template <class T>
 FF_KERNEL void statistics(struct ff_loss l, const T *logits, const int32_t *labels, float *all,
@@ -88,12 +103,7 @@ FF_KERNEL void statistics(struct ff_loss l, const T *logits, const int32_t *labe
 	for (int32_t c = (int32_t)lane; here && c < l.classes; c += (int32_t)blockDim.x)
 		if (c != top.at)
 			sum += expf(real_get(logits[p.logit + c * l.step]) - top.most);
-	sums[base + lane] = sum;
-	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2) {
-		__syncthreads();
-		if (lane < step)
-			sums[base + lane] += sums[base + lane + step];
-	}
+	sum = sum_row(sums, sum);
 	if (!here || lane > 0)
 		return;
 	if (p.label != l.ignore && !p.valid) {
@@ -101,7 +111,7 @@ FF_KERNEL void statistics(struct ff_loss l, const T *logits, const int32_t *labe
 		trouble->found = 1;
 	}
 	all[p.pair] = p.valid ? top.most : 0;
-	all[p.pair + 1] = p.valid && top.most != -INFINITY ? sums[base] : 0;
+	all[p.pair + 1] = p.valid && top.most != -INFINITY ? sum : 0;
 	own[p.pair] = !p.valid                          ? 0
 		      : label >= 0 && label < l.classes ? real_get(logits[p.logit + label * l.step])
 							: -INFINITY;
@@ -114,21 +124,16 @@ FF_KERNEL void less_than_largest(struct ff_loss l, const T *logits, const int32_
 {
 	FF_SHARED float sums[WIDE];
 	int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
-	uint32_t lane = threadIdx.x, base = threadIdx.y * blockDim.x;
+	uint32_t lane = threadIdx.x;
 	bool here = i < l.positions;
 	struct position p = find(l, labels, here ? i : 0);
 	float most = all[p.pair], sum = 0;
 
 	for (int32_t c = (int32_t)lane; here && c < l.classes; c += (int32_t)blockDim.x)
 		sum += most - real_get(logits[p.logit + c * l.step]);
-	sums[base + lane] = sum;
-	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2) {
-		__syncthreads();
-		if (lane < step)
-			sums[base + lane] += sums[base + lane + step];
-	}
+	sum = sum_row(sums, sum);
 	if (here && lane == 0)
-		less[i] = sums[base];
+		less[i] = sum;
 }
 
 /* By position, how many of the classes here have a larger logit than the label. */
@@ -138,21 +143,16 @@ FF_KERNEL void larger_than_label(struct ff_loss l, const T *logits, const int32_
 {
 	FF_SHARED float sums[WIDE];
 	int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
-	uint32_t lane = threadIdx.x, base = threadIdx.y * blockDim.x;
+	uint32_t lane = threadIdx.x;
 	bool here = i < l.positions;
 	struct position p = find(l, labels, here ? i : 0);
 	float label = own[p.pair], sum = 0;
 
 	for (int32_t c = (int32_t)lane; here && c < l.classes; c += (int32_t)blockDim.x)
 		sum += real_get(logits[p.logit + c * l.step]) <= label ? 0 : 1;
-	sums[base + lane] = sum;
-	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2) {
-		__syncthreads();
-		if (lane < step)
-			sums[base + lane] += sums[base + lane + step];
-	}
+	sum = sum_row(sums, sum);
 	if (here && lane == 0)
-		rank[i] = p.valid ? sums[base] : (float)l.all_classes;
+		rank[i] = p.valid ? sum : (float)l.all_classes;
 }
 
 struct share {
