@@ -410,8 +410,11 @@ static int save_strategy(struct ff_job *j, struct ff_error *err)
 			.communication = communication(j),
 	};
 	struct ff_out o;
-	int code;
+	int code = ff_simulation_classes(&p->schedule, &p->simulation, &j->arena, &info.classes,
+			&info.n_classes, err);
 
+	if (code < 0)
+		return code;
 	ff_out_init(&o);
 	ff_strategy_write(&j->graph, &p->strategy, &info, &o);
 	code = ff_out_save(&o, j->strategy_path, err);

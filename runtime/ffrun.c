@@ -176,6 +176,10 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 					"a line of JSON each"},
 			{"--trace", FF_OPTION_TEXT, &o->trace, "FILE",
 					"write a timeline of the last step (Chrome, Perfetto)"},
+			{"--profile", FF_OPTION_COUNT, &o->profile, "N",
+					"time the tasks of the last N steps and set them, by "
+					"class, "
+					"beside what was predicted"},
 			{"--dump", FF_OPTION_TEXT, &o->dump, "FILE",
 					"write weights, gradients and inputs of the first step "
 					"(safetensors)"},

@@ -3,6 +3,7 @@
 #include "ff/simulate.h"
 
 #include "ff/instance.h"
+#include "ff/task_class.h"
 
 /* A backward pass that adds to gradients writes them aside and adds them. */
 static int64_t added_bytes(
@@ -146,5 +147,30 @@ int ff_simulation_spans(const struct ff_schedule *s, const struct ff_simulation 
 	}
 	*spans = all;
 	*n = total;
+	return FF_OK;
+}
+
+int ff_simulation_classes(const struct ff_schedule *s, const struct ff_simulation *sim,
+		struct ff_arena *a, const struct ff_class_time **classes, uint32_t *n,
+		struct ff_error *err)
+{
+	struct ff_class_time *times;
+	struct ff_task_classes c;
+	struct ff_span *spans;
+	uint32_t n_spans;
+	double *us;
+	int code = ff_simulation_spans(s, sim, a, &spans, &n_spans, err);
+
+	if (code < 0 || (code = ff_task_classes_of(s, a, &c, err)) < 0)
+		return code;
+	us = ff_arena_array(a, c.n, sizeof(*us));
+	times = ff_arena_array(a, c.n, sizeof(*times));
+	if (!us || !times)
+		return ff_fail_memory(err);
+	ff_task_classes_add(&c, spans, n_spans, us);
+	for (uint32_t i = 0; i < c.n; i++)
+		times[i] = (struct ff_class_time){c.name[i], us[i]};
+	*classes = times;
+	*n = c.n;
 	return FF_OK;
 }

@@ -237,6 +237,35 @@ static int read_communication(const struct ff_json *root, struct ff_arena *a,
 	return info->communication ? FF_OK : ff_fail_memory(err);
 }
 
+/* {"class": microseconds, ...} */
+static int read_classes(const struct ff_json *root, struct ff_arena *a,
+		struct ff_strategy_info *info, struct ff_error *err)
+{
+	const struct ff_json *list;
+	struct ff_class_time *classes;
+	int code;
+
+	if (!ff_json_get(root, "predicted_tasks"))
+		return FF_OK;
+	if ((code = ff_json_need(root, "predicted_tasks", FF_JSON_OBJECT, &list, err)) < 0)
+		return code;
+	classes = ff_arena_array(a, list->n, sizeof(*classes));
+	if (!classes)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < list->n; i++) {
+		const char *name = list->child[i].key;
+
+		if ((code = ff_json_real(list, name, 0, 1e300, &classes[i].us, err)) < 0)
+			return code;
+		classes[i].name = ff_arena_strdup(a, name);
+		if (!classes[i].name)
+			return ff_fail_memory(err);
+	}
+	info->classes = classes;
+	info->n_classes = list->n;
+	return FF_OK;
+}
+
 static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_devices,
 		struct ff_strategy_info *info, struct ff_error *err)
 {
@@ -270,7 +299,8 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 			(code = ff_json_real(root, "steadiness", 0, 1, &steadiness, err)) < 0)
 		return code;
 	info->disturbed_share = 1 - steadiness;
-	if ((code = read_communication(root, a, info, err)) < 0)
+	if ((code = read_classes(root, a, info, err)) < 0 ||
+			(code = read_communication(root, a, info, err)) < 0)
 		return code;
 	if (!memory)
 		return FF_OK;
@@ -290,9 +320,9 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 static int check_header(const struct ff_json *root, const struct ff_graph *g, struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
-			"devices", "optimizer", "clip", "predicted_us", "steadiness",
-			"communication", "memory_bytes", "micro_batches", "order", "operators",
-			NULL};
+			"devices", "optimizer", "clip", "predicted_us", "predicted_tasks",
+			"steadiness", "communication", "memory_bytes", "micro_batches", "order",
+			"operators", NULL};
 	const char *name, *hash;
 	char own[20];
 	int code;
@@ -430,6 +460,12 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_bool(o, "clip", true);
 	if (info->predicted_us > 0)
 		ff_out_real(o, "predicted_us", info->predicted_us);
+	if (info->n_classes) {
+		ff_out_object(o, "predicted_tasks");
+		for (uint32_t i = 0; i < info->n_classes; i++)
+			ff_out_real(o, info->classes[i].name, info->classes[i].us);
+		ff_out_close(o);
+	}
 	if (info->disturbed_share > 0)
 		ff_out_real(o, "steadiness", 1 - info->disturbed_share);
 	if (info->communication && *info->communication)

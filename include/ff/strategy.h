@@ -60,11 +60,19 @@ static inline bool ff_strategy_recomputes(
 	return s->recompute[ff_node_leader(g, node)];
 }
 
+/* What the tasks of a class (ff/task_class.h) take in a step, all devices together. */
+struct ff_class_time {
+	const char *name;
+	double us;
+};
+
 /* What a strategy file says beside the strategy. */
 struct ff_strategy_info {
 	const char *machine;
 	uint32_t devices;
-	double predicted_us;    /* 0: unknown */
+	double predicted_us;                 /* 0: unknown */
+	const struct ff_class_time *classes; /* n_classes, what that is made of; 0: unknown */
+	uint32_t n_classes;
 	double disturbed_share; /* of the costs behind it; 0: none, or unknown */
 	/* that time and memory are of; NULL: the preset one (a loaded one is never NULL) */
 	const struct ff_optimizer *optimizer;

@@ -279,7 +279,7 @@ static void print_launches(const struct ff_run_options *opt, const struct ff_pla
 		printf("steps: task by task, as %s\n", without->obstacle);
 	else
 		printf("steps: each as %s, but for the first%s\n", p->backend->captures->name,
-				opt->trace ? " and, traced, the last" : "");
+				opt->trace || opt->profile ? " and, timed by task, the last" : "");
 }
 
 int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
@@ -323,6 +323,8 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	print_tests(p, &outcome[0]);
 	if (p->n_candidates > 1)
 		print_comparison(p, outcome, speedup);
+	ff_profile_print(&outcome[0].profile, &p->candidate[0].info, f[0].step_us.median,
+			p->machine.n_devices);
 	if (opt->report)
 		printf("report: %s\n", opt->report);
 	if (opt->trace)
@@ -401,6 +403,7 @@ static void write_outcome(const struct ff_plan *p, const struct ff_candidate *c,
 	ff_out_bool(out, "captured", o->captured);
 	if (!o->captured)
 		ff_out_string(out, "not_captured", o->obstacle);
+	ff_profile_write(&o->profile, &c->info, out);
 }
 
 static void write_verdict(const struct ff_verdict *v, struct ff_out *out)

@@ -4,6 +4,7 @@
 
 #include "ff/cli.h"
 #include "ff/executor.h"
+#include "profile.h"
 #include "rate.h"
 
 struct ff_tensors;
@@ -14,7 +15,8 @@ struct ff_run_options {
 	const char *weights, *save, *checkpoint, *metrics;
 	const char *optimizer; /* NULL: the strategy's */
 	uint64_t devices, steps, epochs, warmup, seed, every, keep, test_every, top;
-	double timeout; /* seconds without a sign of life; NAN: as long as communication waits */
+	uint64_t profile; /* steps at the end whose tasks are timed */
+	double timeout;   /* seconds without a sign of life; NAN: as long as communication waits */
 	struct ff_pulse *pulse;           /* this rank's; NULL: nobody watches it */
 	double interval;                  /* seconds between two checkpoints, at most; 0: any */
 	double setting[FF_SETTING_COUNT]; /* NAN: the optimizer's preset */
@@ -117,6 +119,7 @@ struct ff_outcome {
 	char obstacle[256];    /* or why not */
 	struct ff_span *spans; /* of the last step, all devices */
 	uint32_t n_spans;
+	struct ff_profile profile;
 };
 struct ff_spread {
 	double median, p10, p90;

@@ -61,8 +61,18 @@ int ff_spread_of(const double *v, uint64_t n, struct ff_spread *ret, struct ff_e
 	return FF_OK;
 }
 
+/* Steps whose tasks are timed: the last, and none that warms up. */
+static uint64_t profiled(const struct training *t)
+{
+	uint64_t most = t->plan->steps - t->plan->warmup;
+
+	return t->opt->profile < most ? t->opt->profile : most;
+}
+
 static int allocate(struct training *t, struct ff_error *err)
 {
+	int code;
+
 	for (uint32_t i = 0; i < t->plan->n_candidates; i++) {
 		struct ff_outcome *o = &t->outcome[i];
 		struct ff_arena *a = &t->plan->arena;
@@ -84,6 +94,10 @@ static int allocate(struct training *t, struct ff_error *err)
 		if (!o->step_us || !o->loss || !o->memory_bytes || !o->test)
 			return ff_fail_memory(err);
 		o->at_end.all = (struct ff_found){NAN, NAN, NAN, NAN};
+		code = ff_profile_create(
+				&t->plan->candidate[i].schedule, profiled(t), a, &o->profile, err);
+		if (code < 0)
+			return code;
 	}
 	return FF_OK;
 }
@@ -341,12 +355,15 @@ static int agree(struct training *t, uint64_t step, double ask[ASKS], struct ff_
 
 static int run_step(struct training *t, uint64_t step, bool last, struct ff_error *err)
 {
+	bool profiles = step + profiled(t) >= t->plan->steps;
 	int code = FF_OK;
 
 	set_rates(t, t->plan->first + step);
 	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++) {
-		ff_executor_trace(t->x[i], last && t->opt->trace);
+		ff_executor_trace(t->x[i], profiles || (last && t->opt->trace));
 		code = one_step(t, i, step, err);
+		if (code == FF_OK && profiles)
+			ff_profile_add(&t->outcome[i].profile, t->x[i]);
 		ff_executor_trace(t->x[i], false);
 	}
 	return code;
@@ -453,6 +470,8 @@ static int collect(struct training *t, uint32_t i, struct ff_error *err)
 					0)
 		return code;
 	if (t->opt->trace && (code = gather_spans(t, i, err)) < 0)
+		return code;
+	if ((code = ff_profile_gather(&o->profile, t->comm, &t->plan->arena, err)) < 0)
 		return code;
 	return t->opt->test ? test_at_end(t, i, err) : FF_OK;
 }

@@ -149,7 +149,13 @@ static void draw_config(struct ff_random *r, const struct ff_node *n, struct ff_
 /* All kinds of configs, parameters' among them, come back as they were. */
 START_TEST(round_trip)
 {
-	struct ff_strategy_info info = {.machine = "64", .devices = 64, .predicted_us = 2.5}, seen;
+	static const struct ff_class_time classes[] = {{"conv2d forward", 1.25}, {"update", 0}};
+	struct ff_strategy_info info = {.machine = "64",
+						.devices = 64,
+						.predicted_us = 2.5,
+						.classes = classes,
+						.n_classes = 2},
+				seen;
 	struct ff_random r = {.seed = ff_test_seed(41)};
 	uint32_t views = 0, replicas = 0, params = 0;
 
@@ -181,6 +187,11 @@ START_TEST(round_trip)
 		ck_assert_ptr_eq(seen.optimizer,
 				info.optimizer ? info.optimizer : ff_optimizer_preset());
 		ck_assert_double_eq(seen.predicted_us, 2.5);
+		ck_assert_uint_eq(seen.n_classes, 2);
+		for (uint32_t i = 0; i < 2; i++) {
+			ck_assert_str_eq(seen.classes[i].name, classes[i].name);
+			ck_assert_double_eq(seen.classes[i].us, classes[i].us);
+		}
 		ck_assert_ptr_null(seen.memory_bytes);
 		for (uint32_t i = 0; i < g.n_nodes; i++) {
 			ck_assert(ff_config_equal(&g.nodes[i], &s.config[i], &read.config[i]));
@@ -308,6 +319,10 @@ START_TEST(bad)
 					"optimizer: expected sgd, momentum, nesterov, adam or "
 					"adamw, "
 					"not \"ada\""},
+			{"2,\"predicted_tasks\":3", "\"degrees\":{},\"devices\":[0]",
+					"predicted_tasks: expected an object"},
+			{"2,\"predicted_tasks\":{\"update\":-1}", "\"degrees\":{},\"devices\":[0]",
+					"predicted_tasks.update"},
 			{"2,\"optimizer\":2", "\"degrees\":{},\"devices\":[0]", "optimizer"},
 	};
 

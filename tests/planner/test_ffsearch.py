@@ -97,6 +97,25 @@ BASE = ["--machine", "p100x16", "--costs", "analytic"]
 LARGE = ["--machine", "k80x64", "--costs", "analytic"]
 
 
+def assert_classes_are_those_of(trace, classes):
+    """What a plan says that its step is made of, against the step's timeline."""
+    op = {n["name"]: n["op"] for n in json.loads(read("alexnet.json"))["nodes"]}
+    us = {}
+    for span in json.loads(read(trace))["traceEvents"]:
+        if span["ph"] != "X":
+            continue
+        kind = span["args"]["kind"]
+        name = {"sync": "gradient all-reduce", "update": "update", "norm": "gradient norm"}.get(kind)
+        if kind in ("forward", "backward"):
+            # of nodes that the file does not have, a loss has one in front
+            name = op.get(span["args"]["node"], "softmax_statistics") + " " + span["args"]["pass"]
+        name = name or kind + " " + span["args"]["pass"]
+        us[name] = us.get(name, 0) + span["dur"]
+    assert us.keys() == classes.keys(), us.keys() ^ classes.keys()
+    for name in us:
+        assert abs(us[name] - classes[name]) <= 1e-9 * us[name], (name, us[name], classes[name])
+
+
 def test_search_writes_everything():
     p = run("alexnet.json", *BASE, "--devices", "4", "--proposals", "2000", "-o", "plan.json",
             "--report", "report.json", "--trace", "trace.json")
@@ -112,6 +131,7 @@ def test_search_writes_everything():
     assert "traceEvents" in json.loads(read("trace.json"))
     assert "conv1" in p.stdout and "speedup" in p.stdout
     assert p.stderr == "", p.stderr
+    assert_classes_are_those_of("trace.json", plan["predicted_tasks"])
 
 
 def test_same_seed_same_bytes():

@@ -313,6 +313,40 @@ check 'a machine file that is broken' refused 'torn' "$ffrun" tiny.json plan.jso
 plan_for ./garbage.json 1 >plan.json
 check 'or none at all' refused 'garbage.json' "$ffrun" tiny.json plan.json $data --steps 1
 
+# --- tasks by class, beside what was predicted of them
+plan_for cpu2 2 | sed 's/"devices": 2,/&"predicted_us": 9, "predicted_tasks": {"linear forward": 1e6, "update": 2},/' >plan.json
+check 'profiled' status 0 ranks "$ffrun" tiny.json plan.json $data --steps 8 --profile 3 --report r.json
+check 'says of how many steps' said 'median of 3 steps; furthest from what was predicted first'
+check 'the furthest first' awk '/^tasks by class/ { getline; getline; exit !/^  linear forward/ }' out
+check 'reports all of them' python3 - <<TXT
+import json
+report, graph = (json.load(open(f)) for f in ("r.json", "tiny.json"))
+tasks = {t["class"]: t for t in report["tasks"]}
+assert report["profiled_steps"] == 3
+assert {k: t["predicted_us"] for k, t in tasks.items() if t["predicted_us"] is not None} == {
+    "linear forward": 1e6, "update": 2}
+linears = sum(n["op"] == "linear" for n in graph["nodes"])
+assert tasks["linear forward"]["runs"] == tasks["linear backward"]["runs"] == linears == 2, tasks
+assert "gradient all-reduce" not in tasks
+assert all(0 < t["measured_us"] < 60e6 for t in tasks.values()), tasks
+TXT
+check 'on two devices' status 0 ranks "$ffrun" tiny.json data-parallel --devices 2 $data --steps 8 \
+	--profile 3 --report r.json
+check 'all of both' python3 - <<TXT
+import json
+tasks = {t["class"]: t for t in json.load(open("r.json"))["tasks"]}
+assert tasks["linear forward"]["runs"] == tasks["linear backward"]["runs"] == 4, tasks
+assert tasks["gradient all-reduce"]["runs"] == tasks["update"]["runs"] == 2, tasks
+assert all(t["predicted_us"] is None and t["measured_us"] > 0 for t in tasks.values()), tasks
+TXT
+check 'more steps than are measured' status 0 "$ffrun" tiny.json single $data --steps 8 --warmup 6 \
+	--profile 100 --report r.json
+check 'are as many as there are' grep -q '"profiled_steps": 2' r.json
+check 'and nothing predicted' said 'nothing was predicted of them'
+check 'for another optimizer' status 0 ranks "$ffrun" tiny.json plan.json $data --steps 4 --profile 3 \
+	--optimizer sgd
+check 'neither' said 'nothing was predicted of them'
+
 # --- the optimizer that a strategy was made for
 plan_for cpu2 1 | sed 's/"devices": 1,/&"optimizer": "adamw", "predicted_us": 9,/' >plan.json
 check 'as the plan says' status 0 "$ffrun" tiny.json plan.json $data --steps 1

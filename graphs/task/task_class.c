@@ -1,0 +1,95 @@
+/* Classes of tasks: an operator or a kind of move, and the pass it belongs to.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/task_class.h"
+
+#include <stdio.h>
+
+enum { PASS_FORWARD, PASS_BACKWARD, PASS_AGAIN, PASSES };
+
+/* What a task does, one number each: operators, kinds of moves, and what buckets have. */
+enum {
+	FIRST_MOVE = FF_OP_COUNT,
+	WHAT_SYNC = FIRST_MOVE + FF_MOVE_ALL_REDUCE + 1,
+	WHAT_UPDATE,
+	WHAT_NORM,
+	WHATS
+};
+
+static uint32_t what_of(const struct ff_schedule *s, const struct ff_task *t)
+{
+	switch (t->kind) {
+	case FF_TASK_MOVE:
+		return FIRST_MOVE + (uint32_t)t->move->kind;
+	case FF_TASK_SYNC:
+		return WHAT_SYNC;
+	case FF_TASK_UPDATE:
+		return WHAT_UPDATE;
+	case FF_TASK_NORM:
+		return WHAT_NORM;
+	default:
+		return (uint32_t)s->graph->nodes[t->node].op;
+	}
+}
+
+static uint32_t pass_of(const struct ff_task *t)
+{
+	if (t->kind == FF_TASK_SYNC || t->kind == FF_TASK_UPDATE || t->kind == FF_TASK_NORM)
+		return PASS_FORWARD; /* of none */
+	return t->again ? PASS_AGAIN : t->pass == FF_BACKWARD ? PASS_BACKWARD : PASS_FORWARD;
+}
+
+static const char *name_of(uint32_t what, uint32_t pass, struct ff_arena *a)
+{
+	static const char *const passes[PASSES] = {"forward", "backward", "recompute"};
+	static const char *const others[] = {"gradient all-reduce", "update", "gradient norm"};
+	char text[96];
+
+	if (what >= WHAT_SYNC)
+		return others[what - WHAT_SYNC];
+	snprintf(text, sizeof(text), "%s %s",
+			what < FIRST_MOVE ? ff_op_row((enum ff_op)what)->name
+					  : ff_move_name((enum ff_move_kind)(what - FIRST_MOVE)),
+			passes[pass]);
+	return ff_arena_strdup(a, text);
+}
+
+int ff_task_classes_of(const struct ff_schedule *s, struct ff_arena *a, struct ff_task_classes *ret,
+		struct ff_error *err)
+{
+	uint32_t class_of[WHATS][PASSES];
+	struct ff_task_classes c = {
+			.name = ff_arena_array(a, WHATS * PASSES, sizeof(*c.name)),
+			.runs = ff_arena_array(a, WHATS * PASSES, sizeof(*c.runs)),
+			.of = ff_arena_array(a, s->n_tasks, sizeof(*c.of)),
+	};
+
+	if (!c.name || !c.runs || !c.of)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < WHATS * PASSES; i++)
+		class_of[i / PASSES][i % PASSES] = FF_NONE;
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct ff_task *t = &s->tasks[i];
+		uint32_t what = what_of(s, t), pass = pass_of(t);
+		uint32_t *class = &class_of[what][pass];
+		const uint16_t *device;
+		uint16_t own;
+
+		if (*class == FF_NONE) {
+			*class = c.n++;
+			c.name[*class] = name_of(what, pass, a);
+			if (!c.name[*class])
+				return ff_fail_memory(err);
+		}
+		c.of[i] = *class;
+		c.runs[*class] += ff_task_devices(s, t, &device, &own);
+	}
+	*ret = c;
+	return FF_OK;
+}
+
+void ff_task_classes_add(const struct ff_task_classes *c, const struct ff_span *spans, uint32_t n,
+		double *us)
+{
+	for (uint32_t i = 0; i < n; i++)
+		us[c->of[spans[i].task]] += spans[i].finish_us - spans[i].start_us;
+}
