@@ -17,6 +17,9 @@ except ImportError as missing:
 torch.set_num_threads(1)
 # what ffrun trains on: the backend that tests/runtime take too
 DEVICE = os.environ.get("FF_TEST_BACKEND", "cpu")
+# Of cases that are alike, one of so many: where programs are slow, with sanitizers or on the
+# double, each kind is to be run, and PyTorch has been asked about all of them elsewhere.
+SHARE = int(os.environ.get("FF_TEST_SHARE", "1"))
 TOLERANCE = 1e-4
 # Lengths in bfloat16, of which a number is known to 2^-8: rounded alike, but sums in float32
 # fall to the other side of a half now and then.
@@ -27,6 +30,12 @@ ROUNDED_ALIKE = 2.0 ** -10
 
 # What batch norm keeps from step to step.
 KEPT = (".running_mean", ".running_var")
+
+
+def shared(cases, first=0):
+    """Those to run; `first`: another one, so that lists of the same cases take turns."""
+    cases = list(cases)
+    return cases[first % max(1, min(SHARE, len(cases)))::SHARE]
 
 
 # ---- TAP ----

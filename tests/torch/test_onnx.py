@@ -131,7 +131,7 @@ class Model:
             seeds, lambda seed: self.step("single", 1, seed), self.agrees)
         if tensors:
             self.compare(tensors, "one device")
-        for seed in range(1, plans + 1):
+        for seed in reference.shared(range(1, plans + 1)):
             plan = self.plan(seed, devices)
             tensors = self.step(plan, devices) if plan else None
             if tensors:

@@ -306,20 +306,16 @@ def extents(case, net):
     return shapes, depths
 
 
-# Of random strategies, one of so many: ./run gpu-check on the double has no time for all.
-SHARE = int(os.environ.get("FF_TEST_SHARE", "1"))
-
-
-def split_at_random(name, weights_seed, zoo, splits):
+def split_at_random(name, weights_seed, zoo, splits, first=0):
     """`zoo`: arguments of ffzoo, or a graph; `splits`: numbers of devices and seeds of
-    strategies."""
+    strategies; `first`: of reference.shared."""
     case = Case(name, weights_seed)
     case.made(zoo) if isinstance(zoo, dict) else case.zoo(*zoo)
     if case.run() is None:
         return
     net, known = case.check(), case.hash()
     shapes, depths = extents(case, net)
-    for devices, seed in splits[::SHARE]:
+    for devices, seed in reference.shared(splits, first):
         strategy = graphs.random_strategy(case.path.read_text(), devices, shapes, depths,
                                           random.Random(seed), known)
         case.name = f"{name} on {devices} devices, random strategy {seed}"
@@ -359,12 +355,13 @@ PHASES = [(1, 4, "1f1b", 1, ()), (2, 2, "gpipe", 2, ()), (2, 4, "1f1b", 2, (1, 2
 
 def split_in_phases():
     """Micro-batches in either order, stages, values made again."""
-    for name, zoo in (("lenet", ["lenet", "--batch", "8"]),
-                      ("alexnet for 16x16", ["alexnet", "--batch", "8", "--set", "image=16",
-                                             "--set", "fc1=45", "--set", "fc2=31"])):
+    nets = (("lenet", ["lenet", "--batch", "8"]),
+            ("alexnet for 16x16", ["alexnet", "--batch", "8", "--set", "image=16",
+                                   "--set", "fc1=45", "--set", "fc2=31"]))
+    for i, (name, zoo) in enumerate(nets):
         case = Case(name, 5).zoo(*zoo)
         text = case.path.read_text()
-        for phases in PHASES:
+        for phases in reference.shared(PHASES, i):
             case.name = "{}, {} devices, {} micro-batches, {}, {} stages".format(name, *phases)
             split(case, in_phases(text, *phases), phases[0])
 
@@ -374,7 +371,7 @@ def split_by_class():
     position."""
     lm = Case("lm", 3).zoo("lm", "--batch", "6", "--set", "vocabulary=41", *SMALL_LM)
     text = lm.path.read_text()
-    for name, (devices, loss) in BY_CLASS.items():
+    for name, (devices, loss) in reference.shared(BY_CLASS.items()):
         lm.name = f"lm, loss by class {name}"
         logits = ({"out_feature": devices}, list(range(devices)))
         split(lm, graphs.strategy(text, devices, {"logits": logits, "loss": loss}), devices)
@@ -383,7 +380,7 @@ def split_by_class():
         text, known = case.path.read_text(), case.hash()
         axis = "height" if rank == 4 else "axis2"
         splits = dict(BY_CLASS, **{f"and by {axis}": (4, ({axis: 2, "class": 2}, [2, 0, 1, 3]))})
-        for name, (devices, loss) in splits.items():
+        for name, (devices, loss) in reference.shared(splits.items(), 5 - rank):
             case.name = f"dense labels of rank {rank - 1}, loss by class {name}"
             # the batch is 3
             operators = {node["name"]: ({"sample": 3}, [0, 1, 2]) if devices > 2 else ({}, [1])
@@ -429,15 +426,17 @@ def test_split():
                     [(2, 1), (4, 2), (4, 3)])
     split_at_random("tied lm", 3, ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM,
                                    "--set", "tie=yes"], [(2, 1), (3, 2), (4, 3)])
+    at_random = (graphs.transposed, graphs.pools, graphs.spatial, graphs.functions, graphs.pads, graphs.broadcasts,
+                 graphs.reductions, graphs.products, graphs.attention, graphs.recurrences,
+                 graphs.routes)
     for make in (graphs.convolutions, graphs.transposed, graphs.pools, graphs.spatial, graphs.pointwise, graphs.functions, graphs.joints, graphs.tied,
                  graphs.moves, graphs.pads, graphs.broadcasts, graphs.reductions, graphs.products, graphs.words,
                  graphs.attention, graphs.recurrences, graphs.routes, graphs.norms):
-        split_by_sample(make())
-    for make in (graphs.transposed, graphs.pools, graphs.spatial, graphs.functions, graphs.pads, graphs.broadcasts,
-                 graphs.reductions, graphs.products, graphs.attention, graphs.recurrences,
-                 graphs.routes):
+        if reference.SHARE == 1 or make not in at_random:
+            split_by_sample(make())
+    for i, make in enumerate(at_random):
         graph = make()
-        split_at_random(graph["name"], 2, graph, [(2, 1), (3, 2), (4, 3)])
+        split_at_random(graph["name"], 2, graph, [(2, 1), (3, 2), (4, 3)], i)
     split_at_random("norms", 2, graphs.norms(), [(2, 1), (3, 2), (4, 3), (4, 4)])
     tied = Case("tied", 2).made(graphs.tied())
     known = tied.hash()
@@ -468,7 +467,7 @@ def check_module(case, module):
 
 def beside_modules(nets, plans):
     """On one device and under random strategies; `plans`: numbers of devices and seeds."""
-    for net, module, sizes in nets:
+    for i, (net, module, sizes) in enumerate(nets):
         text = " ".join([net, *(x for x in sizes if "=" in x)])
         case = Case(text, 3).zoo(net, *sizes)
         if case.run() is None:
@@ -476,7 +475,7 @@ def beside_modules(nets, plans):
         check_module(case, module)
         _, own = reference.compare(case.graph, case.tensors, case.seed)
         known, (shapes, depths) = case.hash(), extents(case, own)
-        for devices, seed in plans:
+        for devices, seed in reference.shared(plans, i):
             plan = graphs.random_strategy(case.path.read_text(), devices, shapes, depths,
                                           random.Random(seed), known)
             case.name = f"{text} on {devices} devices, random strategy {seed}"
@@ -540,7 +539,8 @@ def train(name, zoo, seed, steps, **settings):
     if "groups" not in settings:
         tap.say(np.allclose(report["rate"], rates, rtol=1e-12), f"{name}: rates",
                 [f"{report['rate']}, expected {rates}"])
-    for key in settings:  # each must matter, or the case shows nothing of it
+    # each must matter, or the case shows nothing of it: PyTorch's own, whatever ffrun was built with
+    for key in settings if reference.SHARE == 1 else ():
         if key not in ("rate", "optimizer"):
             other = dict(settings, **{key: WITHOUT.get(key, 0)})
             losses = reference.trained_losses(case.graph, case.tensors, batches, seed, **other)
@@ -609,7 +609,7 @@ def test_top():
                             "label": rng.integers(-1, 11, (samples, 5)).astype(np.int32)}
             np.savez(case.folder / f"{kind}.npz", **arrays[kind])
         known = case.hash()
-        for k, (name, devices, cut) in itertools.product((1, 5, 10, 11), cuts):
+        for k, (name, devices, cut) in reference.shared(itertools.product((1, 5, 10, 11), cuts)):
             strategy = "single"
             if cut:
                 strategy = graphs.strategy(case.path.read_text(), devices, {"loss": cut}, known)
@@ -686,18 +686,18 @@ def test_optimizers():
             "nesterov": {"rate": 0.01, "momentum": 0.8, "decay": 0.05},
             "adam": {"rate": 0.002, "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-4, "decay": 0.1},
             "adamw": {"rate": 0.002, "beta1": 0.8, "beta2": 0.95, "epsilon": 1e-4, "decay": 0.5}}
-    for net, zoo in (("lenet", ["lenet", "--batch", "7"]),
-                     ("tied lm", ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM,
-                                  "--set", "tie=yes"])):
+    ways = (("following", 3), ("in parts", 2), ("in parts", 4), ("served", 3), ("everywhere", 2))
+    nets = (("lenet", ["lenet", "--batch", "7"]),
+            ("tied lm", ["lm", "--batch", "5", "--set", "vocabulary=41", *SMALL_LM, "--set",
+                         "tie=yes"]))
+    for i, (net, zoo) in enumerate(nets):
         case = Case(net, 3).zoo(*zoo)
         if case.run() is None:
             continue
-        for optimizer, settings in told.items():
-            for kind, devices in (("following", 3), ("in parts", 2), ("in parts", 4),
-                                  ("served", 3), ("everywhere", 2)):
-                case.name = f"{net}, {optimizer} {kind}, {devices} devices"
-                split(case, updates(case, kind, devices), devices, optimizer=optimizer,
-                      **settings)
+        for optimizer, (kind, devices) in reference.shared(itertools.product(told, ways), i):
+            case.name = f"{net}, {optimizer} {kind}, {devices} devices"
+            split(case, updates(case, kind, devices), devices, optimizer=optimizer,
+                  **told[optimizer])
     test_groups()
     test_clip()
 
@@ -731,12 +731,13 @@ def test_clip():
                          "--set", "tie=yes"], 0.3, {"optimizer": "sgd", "rate": 1}),
             ("lenet in bfloat16", ["lenet", "--batch", "6", "--set", "dtype=bfloat16"], 0.8,
              {"optimizer": "sgd", "rate": 0.3}))
-    for net, zoo, clip, settings in nets:
+    for i, (net, zoo, clip, settings) in enumerate(nets):
         case = Case(net, 3).zoo(*zoo)
         if ("dtype=bfloat16" in zoo and not computes_bfloat16()) or case.run() is None:
             continue
-        for kind, devices in (("following", 1), ("following", 3), ("in parts", 2),
-                              ("in parts", 4), ("served", 3), ("everywhere", 2)):
+        ways = (("following", 1), ("following", 3), ("in parts", 2), ("in parts", 4),
+                ("served", 3), ("everywhere", 2))
+        for kind, devices in reference.shared(ways, i):
             strategy = updates(case, kind, devices) if devices > 1 else "single"
             for micro in (1, 2) if devices in (1, 2) and devices > 1 else (1,):
                 if micro > 1:
