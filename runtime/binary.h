@@ -12,7 +12,8 @@
 	X(div, x / y, 1 / y, -x / (y * y))                                                         \
 	X(min, x < y ? x : y, x < y ? 1 : x > y ? 0 : 0.5f, y < x ? 1 : y > x ? 0 : 0.5f)          \
 	X(max, x > y ? x : y, x > y ? 1 : x < y ? 0 : 0.5f, y > x ? 1 : y < x ? 0 : 0.5f)          \
-	X(first, x, 1, 0)
+	X(first, x, 1, 0)                                                                          \
+	X(equal, x == y ? 1.0f : 0.0f, 0, 0)
 
 enum ff_binary {
 #define FF_BINARY_ENUM(name, z, dx, dy) FF_BINARY_##name,

@@ -149,6 +149,59 @@ void ff_loops_reduce(const struct ff_work *w, bool backward, struct ff_loops *re
 	ff_loops_fill(&a, ret);
 }
 
+/* Steps of what has the axes that stay, by those of the input: of `region` of `o`, 0 along the
+ * others. */
+static void strides_of_rest(const struct ff_node *n, const struct ff_operand *o,
+		const struct ff_region *region, bool keep, int64_t ret[FF_MAX_RANK])
+{
+	int64_t dense[FF_MAX_RANK];
+	uint32_t at = 0;
+
+	ff_region_strides(o->order, region, dense);
+	for (uint32_t i = 0; i < n->in_map[0].rank; i++) {
+		bool reduced = is_reduced(&n->attrs.reduce, i);
+
+		ret[i] = reduced ? 0 : dense[at];
+		at += !reduced || keep;
+	}
+}
+
+void ff_loops_statistics(const struct ff_work *w, struct ff_loops *ret)
+{
+	const struct ff_operand *in = &w->node->in_map[0];
+	struct ff_axes a = {.rank = in->rank};
+
+	ff_region_strides(in->order, &w->in[0], a.stride[FF_LOOP_X]);
+	strides_of_rest(w->node, w->node->out_map, &w->out[0], false, a.sink);
+	for (uint32_t i = 0; i < a.rank; i++) {
+		a.n[i] = ff_region_size(&w->in[0], i);
+		a.stride[FF_LOOP_Y][i] = a.sink[i] /= 2;
+	}
+	ff_loops_fill(&a, ret);
+}
+
+void ff_loops_largest(const struct ff_work *w, bool backward, struct ff_loops *ret)
+{
+	const struct ff_node *n = w->node;
+	struct ff_axes a = {.rank = n->in_map[0].rank};
+	int64_t pairs[FF_MAX_RANK], out[FF_MAX_RANK];
+
+	strides_of_rest(n, &n->in_map[1], &w->in[1], false, pairs);
+	strides_of_rest(n, n->out_map, &w->out[0], n->attrs.reduce.keep, out);
+	for (uint32_t i = 0; i < a.rank; i++) {
+		bool gone = !backward && is_reduced(&n->attrs.reduce, i);
+
+		a.n[i] = gone ? 1 : ff_region_size(&w->in[0], i);
+	}
+	if (backward)
+		ff_region_strides(n->in_map[0].order, &w->in[0], a.stride[FF_LOOP_X]);
+	memcpy(a.sink, backward ? a.stride[FF_LOOP_X] : out, sizeof(a.sink));
+	memcpy(a.stride[backward ? FF_LOOP_Y : FF_LOOP_X], pairs, sizeof(pairs));
+	if (backward)
+		memcpy(a.stride[FF_LOOP_Z], out, sizeof(out));
+	ff_loops_fill(&a, ret);
+}
+
 void ff_loops_expand(const struct ff_work *w, bool backward, struct ff_loops *ret)
 {
 	const struct ff_node *n = w->node;

@@ -40,6 +40,12 @@ void ff_loops_alike(const struct ff_work *w, struct ff_loops *ret);
 /* Loops of a reduce_* that `w` is a part of: from x, the input, to the output; or to the gradient
  * of the input from z, the output's, and y, the output. */
 void ff_loops_reduce(const struct ff_work *w, bool backward, struct ff_loops *ret);
+/* Of a reduce_max, whose prelude writes neighbours (the largest, and how many): to one element for
+ * each two of them from x, the input, which share it as those of y do; from x, the prelude's, to
+ * the output; and to the gradient of the input from x, it, y, the prelude's, and z, the output's.
+ */
+void ff_loops_statistics(const struct ff_work *w, struct ff_loops *ret);
+void ff_loops_largest(const struct ff_work *w, bool backward, struct ff_loops *ret);
 /* Loops of an expand: from x, what is expanded, to the output; or to its gradient from z, the
  * output's. */
 void ff_loops_expand(const struct ff_work *w, bool backward, struct ff_loops *ret);

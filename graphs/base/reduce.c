@@ -5,7 +5,7 @@
 
 const char *ff_reduce_name(enum ff_reduce op)
 {
-	static const char *const names[] = {"sum", "max", "log-sum-exp", "moments"};
+	static const char *const names[] = {"sum", "max", "log-sum-exp", "moments", "ties"};
 
 	return names[op];
 }
@@ -72,6 +72,22 @@ static void reduce_moments(int64_t n, const float *restrict source, float *restr
 	}
 }
 
+/* Of nothing both are -infinity. */
+static void reduce_ties(int64_t n, const float *restrict source, float *restrict sink)
+{
+	for (int64_t i = 0; i < n; i += 2) {
+		const float *x = source + i;
+		float *y = sink + i;
+
+		if (x[0] > y[0] || y[1] == -INFINITY) {
+			y[0] = x[0];
+			y[1] = x[1];
+		} else if (x[0] == y[0] && x[1] > -INFINITY) {
+			y[1] += x[1];
+		}
+	}
+}
+
 static void reduce_i32(enum ff_reduce op, int64_t n, const int32_t *restrict source,
 		int32_t *restrict sink)
 {
@@ -107,6 +123,9 @@ static void reduce_f32(
 		break;
 	case FF_REDUCE_MOMENTS:
 		reduce_moments(n, source, sink);
+		break;
+	case FF_REDUCE_TIES:
+		reduce_ties(n, source, sink);
 		break;
 	}
 }

@@ -81,6 +81,7 @@
 	X(FF_OP_EMBEDDING, embedding)                                                              \
 	X(FF_OP_REDUCE_SUM, reduce_sum)                                                            \
 	X(FF_OP_REDUCE_MEAN, reduce_mean)                                                          \
+	X(FF_OP_MAX_STATISTICS, max_statistics)                                                    \
 	X(FF_OP_REDUCE_MAX, reduce_max)                                                            \
 	X(FF_OP_MATMUL, matmul)                                                                    \
 	X(FF_OP_ATTENTION_STATISTICS, attention_statistics)                                        \

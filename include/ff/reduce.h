@@ -21,14 +21,19 @@ enum ff_reduce {
 	 * mean (Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for
 	 * Computing Sample Variances", 1979). */
 	FF_REDUCE_MOMENTS,
+	/* The largest of what each part has seen, and how many are as large, as two neighbouring
+	 * float32. */
+	FF_REDUCE_TIES,
 };
-#define FF_REDUCE_COUNT 4
-const char *ff_reduce_name(enum ff_reduce op); /* "sum", "max", "log-sum-exp", "moments" */
+#define FF_REDUCE_COUNT 5
+const char *ff_reduce_name(enum ff_reduce op); /* "sum", "max", "log-sum-exp", "moments", "ties" */
 
 /* Neighbouring elements that only have a meaning together: no region parts them. */
 static inline uint32_t ff_reduce_width(enum ff_reduce op)
 {
-	return op == FF_REDUCE_LOG_SUM_EXP ? 2 : op == FF_REDUCE_MOMENTS ? 4 : 1;
+	return op == FF_REDUCE_LOG_SUM_EXP || op == FF_REDUCE_TIES ? 2
+	       : op == FF_REDUCE_MOMENTS                           ? 4
+								   : 1;
 }
 /* Whether elements of type `t` are reduced by `op`: float32 by all, int32 (whose sums
  * wrap around) and bfloat16 by sum and max, uint8 by none. */

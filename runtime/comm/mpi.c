@@ -65,6 +65,12 @@ static void moments(void *source, void *sink, int *n, MPI_Datatype *type)
 	ff_reduce(FF_REDUCE_MOMENTS, FF_F32, 4 * (int64_t)*n, source, sink);
 }
 
+static void ties(void *source, void *sink, int *n, MPI_Datatype *type)
+{
+	(void)type;
+	ff_reduce(FF_REDUCE_TIES, FF_F32, 2 * (int64_t)*n, source, sink);
+}
+
 static void bf16_sum(void *source, void *sink, int *n, MPI_Datatype *type)
 {
 	(void)type;
@@ -85,13 +91,14 @@ static const struct own_operation {
 } own_operations[] = {
 		{FF_REDUCE_LOG_SUM_EXP, FF_F32, log_sum_exp},
 		{FF_REDUCE_MOMENTS, FF_F32, moments},
+		{FF_REDUCE_TIES, FF_F32, ties},
 		{FF_REDUCE_SUM, FF_BF16, bf16_sum},
 		{FF_REDUCE_MAX, FF_BF16, bf16_max},
 };
 #define OWN_OPERATIONS (sizeof(own_operations) / sizeof(*own_operations))
 
 /* Those of elements that belong together, which are one of MPI's types. */
-static const enum ff_reduce wide[] = {FF_REDUCE_LOG_SUM_EXP, FF_REDUCE_MOMENTS};
+static const enum ff_reduce wide[] = {FF_REDUCE_LOG_SUM_EXP, FF_REDUCE_MOMENTS, FF_REDUCE_TIES};
 #define WIDE (sizeof(wide) / sizeof(*wide))
 
 /* So that closing knows what was opened. */

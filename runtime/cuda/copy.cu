@@ -168,6 +168,21 @@ struct moments {
 	}
 };
 
+struct tied {
+	float most, equal;
+};
+
+/* As graphs/base/reduce.c has it. */
+struct ties {
+	FF_METHOD static void reduce(const struct tied *x, struct tied *y)
+	{
+		if (x->most > y->most || y->equal == -INFINITY)
+			*y = *x;
+		else if (x->most == y->most && x->equal > -INFINITY)
+			y->equal += x->equal;
+	}
+};
+
 template <class T, class Op>
 FF_KERNEL void reduce_units(struct ff_strided l, const T *source, T *sink, int64_t n)
 {
@@ -198,6 +213,8 @@ cudaError_t ff_launch_reduce(const struct ff_strided *l, enum ff_dtype type, enu
 		return launch_reduce<pair, log_sum_exp>(l, source, sink, s);
 	if (op == FF_REDUCE_MOMENTS)
 		return launch_reduce<moments_of, moments>(l, source, sink, s);
+	if (op == FF_REDUCE_TIES)
+		return launch_reduce<tied, ties>(l, source, sink, s);
 	if (type == FF_I32)
 		return max ? launch_reduce<int32_t, largest>(l, source, sink, s)
 			   : launch_reduce<int32_t, sum>(l, source, sink, s);

@@ -27,10 +27,13 @@ int64_t ff_fold_scratch(const struct ff_folding *f);
 cudaError_t ff_launch_fold(const struct ff_folding *f, enum ff_dtype type, enum ff_dtype sink_type,
 		const void *const *read, void *sink, void *scratch, cudaStream_t s);
 
-/* The gradients of maxima: `loops` as ff_loops_reduce() has them forward, of the whole axes; of
- * equal ones each gets as much. */
+/* Maxima and how many elements are as large, as a prelude's neighbours. */
+cudaError_t ff_launch_pair(enum ff_dtype type, const void *most, const float *count, float *pairs,
+		int64_t n, cudaStream_t s);
+/* The gradients of maxima: `loops` as ff_loops_largest() has them backward, `pairs` as the prelude
+ * wrote them; of equal ones each gets as much. */
 cudaError_t ff_launch_spread(enum ff_dtype type, const struct ff_loops *loops, const void *in,
-		const void *out, const void *dout, void *din, cudaStream_t s);
+		const float *pairs, const void *dout, void *din, cudaStream_t s);
 
 #ifdef __cplusplus
 }

@@ -1,56 +1,61 @@
-/* Gradients of maxima along axes; what else reductions do, binary.cu has.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Maxima along axes: what their preludes write, and their gradients; what else reductions do,
+ * binary.cu has.  SPDX-License-Identifier: Apache-2.0 */
 #include "fold.h"
 #include "real.cuh"
 
-FF_DEVICE int64_t place_of(const struct ff_loops &l, uint32_t first, uint32_t end, int64_t i)
-{
-	int64_t at = 0;
-
-	for (uint32_t axis = end; axis-- > first;) {
-		int64_t rest = i / l.n[axis];
-
-		at += (i - rest * l.n[axis]) * l.stride[FF_LOOP_X][axis];
-		i = rest;
-	}
-	return at;
-}
-
-/* A thread has one maximum. */
 template <class T>
-FF_KERNEL void spread(struct ff_loops l, const T *in, const T *out, const T *dout, T *din,
-		int64_t kept, int64_t steps)
+FF_KERNEL void pair_up(const T *most, const float *count, float *pairs, int64_t n)
 {
-	int64_t i = thread_index(), first, equal = 0;
-	float y;
+	int64_t i = thread_index();
 
-	if (i >= kept)
+	if (i >= n)
 		return;
-	first = place_of(l, 0, l.kept, i);
-	y = real_get(out[i]);
-	for (int64_t k = 0; k < steps; k++)
-		equal += real_get(in[first + place_of(l, l.kept, l.rank, k)]) == y;
-	for (int64_t k = 0; k < steps; k++) {
-		int64_t at = first + place_of(l, l.kept, l.rank, k);
+	pairs[2 * i] = real_get(most[i]);
+	pairs[2 * i + 1] = count[i];
+}
 
-		real_put(&din[at], real_get(in[at]) == y ? real_get(dout[i]) / (float)equal : 0);
+cudaError_t ff_launch_pair(enum ff_dtype type, const void *most, const float *count, float *pairs,
+		int64_t n, cudaStream_t s)
+{
+	if (type == FF_BF16)
+		return ff_launch(pair_up<uint16_t>, blocks_of(n), dim3(BLOCK), s,
+				(const uint16_t *)most, count, pairs, n);
+	return ff_launch(pair_up<float>, blocks_of(n), dim3(BLOCK), s, (const float *)most, count,
+			pairs, n);
+}
+
+/* A thread has one element of the gradient. */
+template <class T>
+FF_KERNEL void spread(struct ff_loops l, const T *in, const float *pairs, const T *dout, T *din,
+		int64_t n)
+{
+	int64_t i = thread_index(), left = i, y = 0, z = 0;
+
+	if (i >= n)
+		return;
+	for (uint32_t axis = l.rank; axis-- > 0;) {
+		int64_t rest = left / l.n[axis], step = left - rest * l.n[axis];
+
+		y += step * l.stride[FF_LOOP_Y][axis];
+		z += step * l.stride[FF_LOOP_Z][axis];
+		left = rest;
 	}
+	real_put(&din[i], real_get(in[i]) == pairs[y] ? real_get(dout[z]) / pairs[y + 1] : 0);
 }
 
 template <class T>
-static cudaError_t launch(const struct ff_loops *l, const void *in, const void *out,
+static cudaError_t launch(const struct ff_loops *l, const void *in, const float *pairs,
 		const void *dout, void *din, cudaStream_t s)
 {
-	int64_t kept = ff_loops_volume(l, 0, l->kept);
+	int64_t n = ff_loops_volume(l, 0, l->rank);
 
-	return ff_launch(spread<T>, blocks_of(kept), dim3(BLOCK), s, *l, (const T *)in,
-			(const T *)out, (const T *)dout, (T *)din, kept,
-			ff_loops_volume(l, l->kept, l->rank));
+	return ff_launch(spread<T>, blocks_of(n), dim3(BLOCK), s, *l, (const T *)in, pairs,
+			(const T *)dout, (T *)din, n);
 }
 
 cudaError_t ff_launch_spread(enum ff_dtype type, const struct ff_loops *loops, const void *in,
-		const void *out, const void *dout, void *din, cudaStream_t s)
+		const float *pairs, const void *dout, void *din, cudaStream_t s)
 {
-	return type == FF_BF16 ? launch<uint16_t>(loops, in, out, dout, din, s)
-			       : launch<float>(loops, in, out, dout, din, s);
+	return type == FF_BF16 ? launch<uint16_t>(loops, in, pairs, dout, din, s)
+			       : launch<float>(loops, in, pairs, dout, din, s);
 }

@@ -212,6 +212,10 @@ static float share_at(
 		return p->lead ? value - (float)others : 0;
 	case FF_REDUCE_MOMENTS:
 		return p->lead ? value : 0; /* of no elements */
+	case FF_REDUCE_TIES:                /* equally large everywhere */
+		if (c->at[v->rank - 1] == 0)
+			return value;
+		return p->lead ? value - (float)others : 1;
 	}
 	return value;
 }

@@ -111,7 +111,7 @@ static inline double partial_element(
 		return rest - (p.index == (uint32_t)(rest + at[0]) % p.n ? 0 : 1 + p.index);
 	if (op == FF_REDUCE_MOMENTS)
 		return p.index ? 0 : rest; /* the others have seen no elements */
-	if (op == FF_REDUCE_LOG_SUM_EXP && at[rank - 1] == 0)
+	if ((op == FF_REDUCE_LOG_SUM_EXP || op == FF_REDUCE_TIES) && at[rank - 1] == 0)
 		return rest; /* equally large, so that each largest but one is among the others */
 	if (op == FF_REDUCE_LOG_SUM_EXP && p.index == 0)
 		rest -= p.n - 1;

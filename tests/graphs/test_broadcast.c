@@ -88,28 +88,58 @@ static bool is_reduced(const struct ff_reduce_attrs *a, uint32_t axis)
 	return false;
 }
 
-/* Of the largest, dims are the axes that stay; of a sum, all. */
+/* A largest reads, and its prelude writes, two neighbours for each element of the output. */
 static void touch_reduce(const struct probe *p, const int32_t *at, struct hulls *h)
 {
 	const struct ff_reduce_attrs *a = &p->node->attrs.reduce;
 	const struct ff_value *in = in_of(p, 0);
-	int64_t low[FF_MAX_RANK] = {0}, high[FF_MAX_RANK] = {0}, out[FF_MAX_RANK] = {0};
-	uint32_t dim = 0, rank = 0;
+	int64_t to[FF_MAX_RANK] = {0}, out[FF_MAX_RANK] = {0}, pair[FF_MAX_RANK] = {0};
+	bool prelude = p->node->op == FF_OP_MAX_STATISTICS;
+	struct hull *pairs = prelude ? &h->out : &h->in[1];
+	uint32_t rank = 0, n = 0;
 
 	for (uint32_t i = 0; i < in->rank; i++) {
 		bool reduced = is_reduced(a, i);
 
-		if (reduced && p->node->op == FF_OP_REDUCE_MAX)
-			high[i] = in->shape[i] - 1;
-		else
-			low[i] = high[i] = at[dim++];
+		to[i] = at[i];
 		if (!reduced)
-			out[rank] = low[i];
+			out[rank] = pair[n++] = at[i];
 		rank += !reduced || a->keep;
 	}
-	touch(&h->in[0], in->rank, low);
-	touch(&h->in[0], in->rank, high);
-	touch(&h->out, rank, out);
+	touch(&h->in[0], in->rank, to);
+	if (!prelude)
+		touch(&h->out, rank, out);
+	if (p->node->op != FF_OP_REDUCE_MAX && !prelude)
+		return;
+	touch(pairs, n + 1, pair);
+	pair[n] = 1;
+	touch(pairs, n + 1, pair);
+}
+
+/* What is reduced may be cut; a largest's parts exchange what its prelude finds. */
+static void check_reduce(struct ff_random *r, struct probe *p)
+{
+	const struct ff_graph *g = &p->graph;
+	const struct ff_node *node = p->node;
+	bool largest = node->op == FF_OP_REDUCE_MAX;
+	uint32_t prelude = ff_node_prelude(g, (uint32_t)(node - g->nodes));
+
+	ck_assert_uint_eq(node->n_dims, in_of(p, 0)->rank);
+	for (uint32_t i = 0; i < node->n_dims; i++)
+		ck_assert((node->dim[i].label == FF_DIM_REDUCTION) ==
+				is_reduced(&node->attrs.reduce, i));
+	ck_assert_int_eq(node->out_map[0].reduce, largest ? FF_REDUCE_MAX : FF_REDUCE_SUM);
+	ck_assert(largest == (prelude != FF_NONE));
+	if (!largest)
+		return;
+	p->node = &g->nodes[prelude];
+	ck_assert_str_eq(p->node->name, "probe.statistics");
+	ck_assert_int_eq(p->node->out_map[0].reduce, FF_REDUCE_TIES);
+	ck_assert_uint_eq(g->edges[node->in].shared, p->node->in);
+	for (uint32_t i = 0; i < node->n_dims; i++)
+		ck_assert_int_eq(p->node->dim[i].label, node->dim[i].label);
+	check_node(p);
+	check_regions(r, p, touch_reduce);
 }
 
 static void draw_axes(struct ff_random *r, int32_t rank, struct ff_reduce_attrs *a)
@@ -141,6 +171,7 @@ START_TEST(reduce)
 		check_node(&p);
 		ck_assert_uint_eq(out_of(&p)->rank, rank);
 		check_regions(&r, &p, touch_reduce);
+		check_reduce(&r, &p);
 		probe_close(&p);
 	}
 }

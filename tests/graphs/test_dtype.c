@@ -145,6 +145,41 @@ START_TEST(moments)
 }
 END_TEST
 
+/* Of numbers in any groups, in any order: the largest, and how many are. */
+START_TEST(ties)
+{
+	struct ff_random r = {.seed = ff_test_seed(44)};
+
+	for (int round = 0; round < 1000; round++) {
+		uint32_t n = 1 + ff_random_below(&r, 40);
+		float x[40], most = -INFINITY, equal = 0, all[2] = {-INFINITY, -INFINITY};
+
+		for (uint32_t i = 0; i < n; i++) {
+			x[i] = ff_random_below(&r, 4) ? (float)ff_random_below(&r, 5) : -INFINITY;
+			most = fmaxf(most, x[i]);
+		}
+		for (uint32_t i = 0; i < n; i++)
+			equal += x[i] == most;
+		for (uint32_t at = 0; at < n;) {
+			uint32_t end = at + 1 + ff_random_below(&r, n - at);
+			float group[2] = {-INFINITY, -INFINITY}, one[2] = {0, 1}, back[2];
+
+			for (; at < end; at++) {
+				one[0] = x[at];
+				ff_reduce(FF_REDUCE_TIES, FF_F32, 2, one, group);
+			}
+			memcpy(back, group, sizeof(back));
+			ff_reduce(FF_REDUCE_TIES, FF_F32, 2, all, back);
+			ff_reduce(FF_REDUCE_TIES, FF_F32, 2, group, all);
+			ck_assert_mem_eq(all, back, sizeof(all));
+		}
+		ck_assert(all[0] == most && all[1] == equal);
+	}
+	ck_assert_uint_eq(ff_reduce_identity(FF_REDUCE_TIES, FF_F32), 0xff800000);
+	ck_assert(!ff_reduce_takes(FF_REDUCE_TIES, FF_BF16));
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("dtype");
@@ -157,6 +192,7 @@ static Suite *suite(void)
 	tcase_add_test(c, sums_and_maxima);
 	tcase_add_test(c, nothing_changes_nothing);
 	tcase_add_test(c, moments);
+	tcase_add_test(c, ties);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -262,7 +262,7 @@ static void reduce(enum ff_reduce op, const double *before, const double *from, 
 		*to = *from;
 	} else if (second) {
 		ck_assert_double_eq(*before, *first);
-		*to += 1 + *from;
+		*to += op == FF_REDUCE_TIES ? *from : 1 + *from;
 	}
 }
 

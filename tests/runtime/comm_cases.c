@@ -25,10 +25,12 @@ static double value(enum ff_dtype type, uint32_t device, int64_t i)
 	return type == FF_BF16 ? (double)ff_bf16_to_f32(ff_bf16_from_f32((float)(x / 7))) : x;
 }
 
-/* What a device sends to be reduced: of log-sum-exp the largest is alike on all. */
+/* What a device sends to be reduced: of pairs the largest is alike on all. */
 static double partial(const struct ff_collective *x, uint32_t device, int64_t i)
 {
-	return value(x->type, x->reduce == FF_REDUCE_LOG_SUM_EXP && i % 2 == 0 ? 0 : device, i);
+	bool alike = ff_reduce_width(x->reduce) == 2 && i % 2 == 0;
+
+	return value(x->type, alike ? 0 : device, i);
 }
 
 /* Arrays of all devices; of those hosted here, with contents. */
@@ -130,7 +132,7 @@ static double reduced(const struct arrays *a, int64_t k)
 		else if (a->x.reduce == FF_REDUCE_MAX)
 			all = x > all ? x : all;
 		else
-			all += k % 2 ? 1 + x : 0;
+			all += k % 2 ? (a->x.reduce == FF_REDUCE_TIES ? x : 1 + x) : 0;
 	}
 	return all;
 }

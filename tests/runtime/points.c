@@ -363,7 +363,7 @@ static void define_sum(struct trial *t, const int32_t *at)
 	t->din[0][i] = t->dout[0][k] * share;
 }
 
-/* `at`: of the axes that stay.  Of equal ones each has its share of the gradient. */
+/* Of equal ones each has its share of the gradient.  The second input is what its prelude finds. */
 static void define_max(struct trial *t, const int32_t *at)
 {
 	const struct ff_node *n = t->node;
@@ -371,15 +371,19 @@ static void define_max(struct trial *t, const int32_t *at)
 	struct ff_region r = {.rank = in->rank};
 	int32_t x[FF_MAX_DIMS];
 	double most = -INFINITY, equal = 0;
-	uint32_t dim = 0;
+	int32_t pair[FF_MAX_DIMS] = {0};
+	uint32_t axes = 0;
+	int64_t k;
 
 	for (uint32_t i = 0; i < in->rank; i++) {
 		bool reduced = has_axis(&n->attrs.reduce, i);
 
-		r.lo[i] = reduced ? 0 : at[dim];
-		r.hi[i] = reduced ? in->shape[i] : at[dim] + 1;
-		dim += !reduced;
+		r.lo[i] = reduced ? 0 : at[i];
+		r.hi[i] = reduced ? in->shape[i] : at[i] + 1;
+		if (!reduced)
+			pair[axes++] = at[i];
 	}
+	k = index_of(&n->in_map[1], pair);
 	for (int pass = 0; pass < 3; pass++) {
 		memcpy(x, r.lo, sizeof(x));
 		do {
@@ -394,6 +398,8 @@ static void define_max(struct trial *t, const int32_t *at)
 			t->out[0][reduced_index(n, x)] = most;
 		} while (next(&r, x));
 	}
+	t->in[1][k] = most;
+	t->in[1][k + 1] = equal;
 }
 
 /* The point's row of the table is the id's, or it adds nothing. */

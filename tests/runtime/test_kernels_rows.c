@@ -122,7 +122,7 @@ static void define(struct trial *t, enum ff_pass pass)
 		t->in[i] = whole(t, &n->in_map[i], true);
 		t->din[i] = whole(t, &n->in_map[i], false);
 		t->work.need_din[i] = pass == FF_BACKWARD && n->in_map[i].dtype != FF_I32 &&
-				      draw(t, 0, 3);
+				      !(i && n->n_prelude) && draw(t, 0, 3);
 	}
 	for (uint32_t k = 0; k < n->n_out; k++) {
 		t->out[k] = whole(t, &n->out_map[k], false);
@@ -262,6 +262,73 @@ static int run_kernel(struct trial *t, const struct ff_kernel_io *io, struct ff_
 	return code;
 }
 
+/* What the prelude of a largest writes of one part of the axes, with what the others wrote. */
+static void add_statistics(struct trial *t, const struct ff_work *w, float *all)
+{
+	struct trial part = *t;
+	struct ff_kernel_io io = {0};
+	struct ff_error err;
+	size_t bytes = (size_t)ff_region_volume(&w->out[0]) * sizeof(float);
+	float *own = malloc(bytes);
+
+	part.work = *w;
+	io.in[0] = shard_of(t, t->node->in_map, t->node->in_map[0].dtype, &w->in[0], t->in[0]);
+	io.out[0] = chosen_put(t->dev, t->stream, NULL, bytes);
+	check(run_kernel(&part, &io, &err), &err);
+	chosen_get(t->stream, own, io.out[0], bytes);
+	ff_reduce(FF_REDUCE_TIES, FF_F32, (int64_t)(bytes / sizeof(float)), own, all);
+	free(own);
+	give_back(t, &io);
+}
+
+/* Pairs of nothing. */
+static float *nothing_of(int64_t n)
+{
+	float *all = malloc((size_t)n * sizeof(*all));
+
+	ck_assert_ptr_nonnull(all);
+	for (int64_t i = 0; i < n; i++)
+		all[i] = -INFINITY;
+	return all;
+}
+
+/* Preludes of parts of all that is reduced find together what the definition does, exactly. */
+static void run_statistics(struct trial *t)
+{
+	uint32_t prelude = ff_node_prelude(&t->graph, (uint32_t)(t->node - t->graph.nodes));
+	const struct ff_operand *pairs = &t->node->in_map[1];
+	struct ff_region box = t->work.box, grid = {.rank = box.rank};
+	int32_t part[FF_MAX_DIMS] = {0}, at[FF_MAX_DIMS];
+	struct ff_work w;
+	float *all = NULL;
+
+	for (uint32_t d = 0; d < box.rank; d++) {
+		int32_t extent = t->node->dim[d].extent;
+		bool whole = t->node->dim[d].label != FF_DIM_REDUCTION;
+
+		grid.hi[d] = whole ? 1 : draw(t, 1, extent < 3 ? extent : 3);
+	}
+	do {
+		for (uint32_t d = 0; d < box.rank; d++) {
+			int32_t extent = t->node->dim[d].extent;
+			uint32_t n = (uint32_t)grid.hi[d], i = (uint32_t)part[d];
+
+			if (t->node->dim[d].label != FF_DIM_REDUCTION)
+				continue;
+			box.lo[d] = ff_part_start(extent, n, i);
+			box.hi[d] = ff_part_start(extent, n, i + 1);
+		}
+		ff_work_fill(&t->graph, prelude, &box, FF_FORWARD, &w);
+		if (!all)
+			all = nothing_of(ff_region_volume(&w.out[0]));
+		add_statistics(t, &w, all);
+	} while (next(&grid, part));
+	memcpy(at, w.out[0].lo, sizeof(at));
+	for (int64_t i = 0; i < ff_region_volume(&w.out[0]); i++, next(&w.out[0], at))
+		ck_assert((double)all[i] == t->in[1][index_of(pairs, at)]);
+	free(all);
+}
+
 static void run_pass(struct trial *t, enum ff_pass pass)
 {
 	const struct ff_node *n = t->node;
@@ -269,6 +336,8 @@ static void run_pass(struct trial *t, enum ff_pass pass)
 	struct ff_error err;
 
 	define(t, pass);
+	if (n->op == FF_OP_REDUCE_MAX && pass == FF_FORWARD)
+		run_statistics(t);
 	fill_io(t, &io);
 	check(run_kernel(t, &io, &err), &err);
 	for (uint32_t k = 0; k < n->n_out && pass == FF_FORWARD; k++)

@@ -741,7 +741,8 @@ def strategy(text, devices, operators, known_hash=None):
 
 def dims(node, shape, depth):
     """Names and extents of the dims of a node that writes `shape` (of the loss: reads
-    it); `depth` is what a product sums over.  Of a reshape, the samples alone."""
+    it); `depth` is what a product sums over, of reductions the shape of what they read.  Of a
+    reshape, the samples alone."""
     def named(rank):
         if rank == 4:
             return ["sample", "channel", "height", "width"]
@@ -775,10 +776,8 @@ def dims(node, shape, depth):
         return list(zip(["sample", *middle, "row", "column", "inner"], [*shape, depth]))
     if op in ("rnn", "lstm", "gru", "route"):
         return [("sample", shape[0])]
-    if op.startswith("reduce_"):  # whose samples and, where they stay, other axes keep their names
-        return [("sample", shape[0])] + [
-            d for i, d in enumerate(zip(named(rank), shape))
-            if i and node.get("keep") and i not in node["axes"]]
+    if op.startswith("reduce_"):  # the axes of what it reads
+        return list(zip(named(len(depth)), depth))
     if op in ("layer_norm", "rms_norm"):
         lead = rank - node.get("axes", 1)
         return list(zip(named(rank)[:lead], shape))

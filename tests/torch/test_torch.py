@@ -303,6 +303,8 @@ def extents(case, net):
                    for node in case.graph["nodes"] if node["op"] == "matmul"})
     depths.update({node["name"]: shapes[node["in"][1]][1]
                    for node in case.graph["nodes"] if node["op"] == "attention"})
+    depths.update({node["name"]: shapes[node["in"][0]]
+                   for node in case.graph["nodes"] if node["op"].startswith("reduce_")})
     return shapes, depths
 
 
@@ -397,6 +399,20 @@ def split_by_class():
                 case.check_losses(losses, [inputs] * 3, rate=0.1)
 
 
+def split_maxima():
+    """Along the axes that they reduce, equal ones in several parts among them."""
+    graph = graphs.reductions()
+    case = Case("reductions, maxima in parts", 2).made(graph)
+    operators, order = {}, list(range(4))
+    for node in graph["nodes"]:
+        if node["op"] == "reduce_max":
+            names = [["", "channel", "height", "width"][i] for i in node["axes"]]
+            cut = {name: 4 if len(names) == 1 else 2 for name in names[:2]}
+            operators[node["name"]] = ({"feature": 4} if "features" in node["name"] else cut, order)
+            order = order[1:] + order[:1]
+    split(case, graphs.strategy(case.path.read_text(), 4, operators, case.hash()), 4)
+
+
 def split_by_sample(graph, program=ffrun):
     """Every operator, the batch in uneven parts."""
     case = Case(f"{graph['name']} on 3 devices by sample", 2).made(graph)
@@ -446,6 +462,7 @@ def test_split():
         split(tied, strategy, devices)
     split_by_sample(dict(graphs.dense(4), name="dense"), ffrun_dense)
     split_by_class()
+    split_maxima()
     split_in_phases()
 
 
