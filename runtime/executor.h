@@ -32,7 +32,8 @@ struct ff_job {
 	uint32_t *hosts;
 	struct ff_kernel *kernel; /* compute; NULL: the task before does this one's work, too */
 	struct ff_kernel_io *io;
-	uint32_t n_additions; /* backward: gradients that are added to others */
+	struct ff_copy *ahead; /* NULL, or backward: the gradient that it reads, put elsewhere */
+	uint32_t n_additions;  /* backward: gradients that are added to others */
 	struct ff_copy *addition;
 	float *score;               /* a loss's forward: what it wrote in the step */
 	uint32_t score_index, loss; /* its number */

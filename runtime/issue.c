@@ -30,7 +30,7 @@ static void set_figures(const struct ff_executor *x, struct ff_kernel_io *io)
 static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
 {
 	float *score = x->capturing ? &x->capturing->score[FF_SCORES * j->score_index] : j->score;
-	int code;
+	int code = FF_OK;
 
 	if (!j->kernel)
 		return FF_OK;
@@ -38,7 +38,10 @@ static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_erro
 	j->io->micro = x->s->tasks[j - x->job].micro;
 	j->io->training = x->training;
 	j->io->rank = x->training ? NULL : j->rank;
-	code = x->b->run(j->stream, j->kernel, j->io, err);
+	if (j->ahead)
+		code = x->b->copy(j->stream, j->ahead, err);
+	if (code == FF_OK)
+		code = x->b->run(j->stream, j->kernel, j->io, err);
 	for (uint32_t i = 0; i < j->n_additions && code == FF_OK; i++)
 		code = x->b->copy(j->stream, &j->addition[i], err);
 	if (code == FF_OK && j->score)

@@ -140,10 +140,13 @@ struct ff_backend {
 	/* Prepares a kernel for `w` (copied as needed). */
 	int (*kernel)(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
 			struct ff_error *err);
-	/* Optional (may be NULL): a kernel for two forward works, `w` and then `next`, of which
-	 * the first one's output is the second one's only input: it reads as the first does, and
-	 * writes what the second does to out[0]; if it `keeps` what lies between, that to out[1].
-	 * *ret stays where there is none. */
+	/* Optional (may be NULL): a kernel for two works, `w` and then `next`.  Forward the first
+	 * one's output is the second one's only input: it reads as the first does, and writes what
+	 * the second does to out[0]; if it `keeps` what lies between, that to out[1].  Backward
+	 * the gradient of the first one's first input is that of the second one's only output: it
+	 * reads as the first does, behind the first one's inputs the second one's, and writes what
+	 * the first does but for din[0], which is the second one's; that may lie where data are
+	 * that the first reads.  *ret stays where there is none. */
 	int (*fuse)(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
 			bool keeps, struct ff_kernel **ret, struct ff_error *err);
 	int64_t (*workspace)(const struct ff_kernel *k); /* bytes of scratch it needs */

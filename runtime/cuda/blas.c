@@ -89,7 +89,15 @@ static const cublasLtEpilogue_t epilogues[FF_EPILOGUE_COUNT][2] = {
 		[FF_EPILOGUE_GELU] = {CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS},
 		[FF_EPILOGUE_GELU_KEEPS] = {CUBLASLT_EPILOGUE_GELU_AUX,
 				CUBLASLT_EPILOGUE_GELU_AUX_BIAS},
+		/* of a gradient, which has no bias */
+		[FF_EPILOGUE_GELU_SLOPE] = {CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_DGELU},
 };
+
+/* Whether there is something beside C that is kept, or was. */
+static bool has_kept(const struct ff_product_shape *s)
+{
+	return s->epilogue == FF_EPILOGUE_GELU_KEEPS || s->epilogue == FF_EPILOGUE_GELU_SLOPE;
+}
 
 static int set_kept(const struct ff_kernel *k, const struct ff_product *p, const void *kept,
 		struct ff_error *err)
@@ -117,7 +125,7 @@ static int describe_epilogue(const struct ff_kernel *k, const struct ff_product_
 	const int32_t type = (int32_t)data_type(s->sink);
 	int code = set(p->matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &e, sizeof(e), k, err);
 
-	if (code == FF_OK && s->epilogue == FF_EPILOGUE_GELU_KEEPS)
+	if (code == FF_OK && has_kept(s))
 		code = describe_kept(k, s, p, err);
 	if (code < 0 || !s->gives_sums)
 		return code;
@@ -348,7 +356,7 @@ int ff_product_create(struct ff_kernel *k, const struct ff_product_shape *shape,
 	p->blas = k->dev->blas;
 	p->has_bias = shape->has_bias;
 	p->gives_sums = shape->gives_sums;
-	if (shape->epilogue == FF_EPILOGUE_GELU_KEEPS && shape->columns % KEPT_COLUMNS) {
+	if (has_kept(shape) && shape->columns % KEPT_COLUMNS) {
 		k->declined = true;
 		return FF_OK;
 	}
@@ -382,7 +390,7 @@ void ff_product_destroy(struct ff_product *p)
 	free(p);
 }
 
-int ff_product_keep(const struct ff_kernel *k, const struct ff_product *p, void *kept,
+int ff_product_keep(const struct ff_kernel *k, const struct ff_product *p, const void *kept,
 		struct ff_error *err)
 {
 	return set_kept(k, p, kept, err);

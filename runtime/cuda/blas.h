@@ -29,8 +29,9 @@ int ff_product_create(struct ff_kernel *k, const struct ff_product_shape *shape,
 void ff_product_destroy(struct ff_product *p);
 /* Whether it does give the sums that it was asked for. */
 bool ff_product_gives_sums(const struct ff_product *p);
-/* Where the next run of one with FF_EPILOGUE_GELU_KEEPS writes what its epilogue is of. */
-int ff_product_keep(const struct ff_kernel *k, const struct ff_product *p, void *kept,
+/* Where the next run of one with FF_EPILOGUE_GELU_KEEPS writes what its epilogue is of; where that
+ * of one with FF_EPILOGUE_GELU_SLOPE reads it. */
+int ff_product_keep(const struct ff_kernel *k, const struct ff_product *p, const void *kept,
 		struct ff_error *err);
 /* `bias` is written where that is the place of the sums. */
 int ff_product_run(const struct ff_kernel *k, const struct ff_product *p, cudaStream_t queue,

@@ -8,6 +8,7 @@ enum ff_epilogue {
 	FF_EPILOGUE_RELU,
 	FF_EPILOGUE_GELU,       /* by tanh */
 	FF_EPILOGUE_GELU_KEEPS, /* and writes what that is of, too */
+	FF_EPILOGUE_GELU_SLOPE, /* times its derivative, at what was kept of it */
 	FF_EPILOGUE_COUNT
 };
 

@@ -15,8 +15,10 @@
 struct ff_kernel {
 	char name[96]; /* for errors: conv2d "conv1" forward */
 	struct ff_device *dev;
-	enum ff_epilogue epilogue; /* forward: of the operator behind it, which it is fused with */
-	bool declined;             /* prepared, but there is nothing with that epilogue */
+	/* Of the operator that it is fused with: forward the one behind it, backward the one
+	 * before. */
+	enum ff_epilogue epilogue;
+	bool declined; /* prepared, but there is nothing with that epilogue */
 	int64_t reserved_bytes, scratch_bytes;
 	void *state;                         /* the operator's; freed with the kernel */
 	void (*finish)(struct ff_kernel *k); /* NULL, or frees what the state has */

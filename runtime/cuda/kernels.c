@@ -56,24 +56,27 @@ int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_ker
 	return make(dev, w, FF_EPILOGUE_NONE, ret, err);
 }
 
-/* Whose forward kernels take which operator behind them, of which form, and as what: where what
- * lies between goes, and where it is kept. */
+/* Whose kernels take which operator with them, of which form, and as what: forward the one behind
+ * them, where what lies between goes and where it is kept, and backward the one before them. */
 static const struct {
 	enum ff_op op, next;
 	int32_t form;
-	enum ff_epilogue epilogue, keeps;
+	enum ff_epilogue epilogue, keeps, slope;
 } fusions[] = {
-		{FF_OP_LINEAR, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE},
-		{FF_OP_CONV2D, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE},
+		{FF_OP_LINEAR, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE, FF_EPILOGUE_NONE},
+		{FF_OP_CONV2D, FF_OP_RELU, 0, FF_EPILOGUE_RELU, FF_EPILOGUE_NONE, FF_EPILOGUE_NONE},
 		/* the approximation by tanh, which is all that cuBLASLt has */
-		{FF_OP_LINEAR, FF_OP_GELU, 1, FF_EPILOGUE_GELU, FF_EPILOGUE_GELU_KEEPS},
+		{FF_OP_LINEAR, FF_OP_GELU, 1, FF_EPILOGUE_GELU, FF_EPILOGUE_GELU_KEEPS,
+				FF_EPILOGUE_GELU_SLOPE},
 };
 
 int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
 		bool keeps, struct ff_kernel **ret, struct ff_error *err)
 {
 	for (size_t i = 0; i < sizeof(fusions) / sizeof(fusions[0]); i++) {
-		enum ff_epilogue e = keeps ? fusions[i].keeps : fusions[i].epilogue;
+		enum ff_epilogue e = w->pass == FF_BACKWARD ? fusions[i].slope
+				     : keeps                ? fusions[i].keeps
+							    : fusions[i].epilogue;
 
 		if (fusions[i].op == w->node->op && fusions[i].next == next->node->op &&
 				fusions[i].form == next->node->attrs.unary.form &&

@@ -9,6 +9,7 @@
 struct linear {
 	enum ff_dtype type;                      /* gradients of parameters are float32 */
 	int64_t rows, in_features, out_features; /* of the part */
+	uint32_t n_in;                           /* behind them: what an operator before it read */
 	bool has_bias, need_din, sum_columns;    /* the bias's gradient by a kernel of ours */
 	struct ff_product *forward, *data, *weight;
 	/* Images are stored channels last, so their features are not innermost: such
@@ -70,7 +71,8 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 	return ff_kernel_launched(restore(l, &l->out_loops, out, io->out[0], queue), k, err);
 }
 
-/* The weights' gradient: dout^T x; the bias's; the input's: dout W. */
+/* The weights' gradient: dout^T x; the bias's; the input's: dout W, which may be written where x
+ * is. */
 static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 		const struct ff_kernel_io *io, struct ff_error *err)
 {
@@ -92,6 +94,9 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 						io->din[2], ff_kernel_at(io, l->sums), queue),
 				k, err);
 	if (code < 0 || !l->need_din)
+		return code;
+	if (k->epilogue == FF_EPILOGUE_GELU_SLOPE &&
+			(code = ff_product_keep(k, l->data, io->in[l->n_in], err)) < 0)
 		return code;
 	code = ff_product_run(k, l->data, queue, dout, io->in[1], NULL, din, scratch, err);
 	if (code < 0 || !l->reordered)
@@ -140,11 +145,16 @@ static int prepare_backward(struct ff_kernel *k, struct linear *l, struct ff_err
 	const struct ff_product_shape data = {.rows = l->rows,
 			.inner = l->out_features,
 			.columns = l->in_features,
+			.epilogue = k->epilogue,
 			.type = l->type,
 			.sink = l->type};
-	int code = ff_product_create(k, &weight, &l->weight, err);
+	int code;
 
 	k->run = run_backward;
+	k->declined = k->epilogue != FF_EPILOGUE_NONE && (l->reordered || !l->need_din);
+	if (k->declined)
+		return FF_OK;
+	code = ff_product_create(k, &weight, &l->weight, err);
 	if (code < 0)
 		return code;
 	l->sum_columns = l->has_bias && !ff_product_gives_sums(l->weight);
@@ -163,6 +173,7 @@ int ff_cuda_linear_prepare(struct ff_kernel *k, const struct ff_work *w, struct 
 		return FF_E_NOMEM;
 	k->finish = finish;
 	l->type = ff_work_type(w);
+	l->n_in = w->node->n_in;
 	l->in_features = ff_region_size(&w->in[0], last);
 	l->out_features = ff_region_size(&w->out[0], last);
 	l->rows = ff_region_volume(&w->out[0]) / l->out_features;

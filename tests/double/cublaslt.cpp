@@ -28,7 +28,7 @@ struct Preference {
 struct Algo {
 	uint32_t magic, id;
 	uint64_t problem, workspace;
-	uint32_t align[5]; /* of A, B, C, D and what is kept */
+	uint32_t align[5]; /* of A, B, C, D and what is kept beside */
 };
 
 static_assert(sizeof(Algo) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm fits its opaque one");
@@ -115,7 +115,8 @@ bool is_lacking(const Product &p)
 	return (has_bias(p.desc.epilogue) && twin::lacks("bias")) ||
 	       (sums_bias(p.desc.epilogue) && twin::lacks("bias-sums")) ||
 	       (activates(p.desc.epilogue) && twin::lacks("activation")) ||
-	       (keeps(p.desc.epilogue) && twin::lacks("keep"));
+	       (keeps(p.desc.epilogue) && twin::lacks("keep")) ||
+	       (derives(p.desc.epilogue) && twin::lacks("slope"));
 }
 
 cublasStatus_t check_epilogue(const Product &p)
@@ -123,15 +124,15 @@ cublasStatus_t check_epilogue(const Product &p)
 	uint32_t e = p.desc.epilogue;
 
 	if (e != CUBLASLT_EPILOGUE_DEFAULT && e != CUBLASLT_EPILOGUE_RELU &&
-			e != CUBLASLT_EPILOGUE_GELU && !has_bias(e) && !sums_bias(e) && !keeps(e))
+			e != CUBLASLT_EPILOGUE_GELU && !has_bias(e) && !sums_bias(e) && !has_aux(e))
 		return complain(CUBLAS_STATUS_NOT_SUPPORTED, "the double has no epilogue %u", e);
-	if (keeps(e) && (p.d.order != CUBLASLT_ORDER_COL || p.d.batch != 1 || p.desc.aux_ld % 8 ||
-					uint64_t(p.desc.aux_ld) < p.d.rows))
+	if (has_aux(e) && (p.d.order != CUBLASLT_ORDER_COL || p.d.batch != 1 || p.desc.aux_ld % 8 ||
+					  uint64_t(p.desc.aux_ld) < p.d.rows))
 		return complain(CUBLAS_STATUS_INVALID_VALUE,
 				"what is kept of %llu rows has leading dimension %lld",
 				static_cast<unsigned long long>(p.d.rows),
 				static_cast<long long>(p.desc.aux_ld));
-	if (keeps(e) && p.desc.aux_type != -1 && p.desc.aux_type != int32_t(p.d.type))
+	if (has_aux(e) && p.desc.aux_type != -1 && p.desc.aux_type != int32_t(p.d.type))
 		return complain(CUBLAS_STATUS_NOT_SUPPORTED, "what is kept is of type %d",
 				p.desc.aux_type);
 	if ((has_bias(e) || sums_bias(e)) && p.d.order != CUBLASLT_ORDER_COL)
@@ -204,7 +205,7 @@ uint64_t problem(const Product &p)
 		h = mix(mix(mix(h, uint64_t(l->type)), uint64_t(l->order)), uint64_t(l->batch));
 		h = mix(mix(mix(h, l->rows), l->cols), uint64_t(l->ld));
 	}
-	return keeps(p.desc.epilogue) ? mix(h, uint64_t(p.desc.aux_ld)) : h;
+	return has_aux(p.desc.epilogue) ? mix(h, uint64_t(p.desc.aux_ld)) : h;
 }
 
 Product product(Desc &desc, Layout &a, Layout &b, Layout &c, Layout &d)
@@ -233,7 +234,7 @@ uint32_t alignment(const void *p)
 cublasStatus_t check_algo(const Algo *algo, const Product &p, size_t workspace_bytes)
 {
 	const void *all[] = {p.A, p.B, p.beta != 0 ? p.C : nullptr, p.D,
-			keeps(p.desc.epilogue) ? p.desc.aux : nullptr};
+			has_aux(p.desc.epilogue) ? p.desc.aux : nullptr};
 
 	if (algo->magic != ALGO)
 		return complain(CUBLAS_STATUS_INVALID_VALUE, "there is no such algorithm");
@@ -515,7 +516,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 		return code;
 	if ((has_bias(p.desc.epilogue) || sums_bias(p.desc.epilogue)) && !p.desc.bias)
 		return complain(CUBLAS_STATUS_INVALID_VALUE, "an epilogue has no bias");
-	if (keeps(p.desc.epilogue) && !p.desc.aux)
+	if (has_aux(p.desc.epilogue) && !p.desc.aux)
 		return complain(CUBLAS_STATUS_INVALID_VALUE, "an epilogue keeps nothing");
 	if (twin::known(stream) && stream->device != h->device)
 		return complain(CUBLAS_STATUS_INVALID_VALUE,

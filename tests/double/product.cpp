@@ -29,6 +29,16 @@ bool keeps(uint32_t epilogue)
 	       epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
 }
 
+bool derives(uint32_t epilogue)
+{
+	return epilogue == CUBLASLT_EPILOGUE_DGELU;
+}
+
+bool has_aux(uint32_t epilogue)
+{
+	return keeps(epilogue) || derives(epilogue);
+}
+
 bool activates(uint32_t epilogue)
 {
 	return epilogue & (CUBLASLT_EPILOGUE_RELU | CUBLASLT_EPILOGUE_GELU);
@@ -83,6 +93,15 @@ float activate(uint32_t epilogue, float x)
 	return x;
 }
 
+/* What gelu's derivative is at x, by the chain rule: gelu is x (1 + tanh(u)) / 2. */
+float slope(float x)
+{
+	float t = tanhf(0.7978845608f * (x + 0.044715f * x * x * x));
+
+	return 0.5f * (1 + t) +
+	       0.5f * x * (1 - t * t) * 0.7978845608f * (1 + 3 * 0.044715f * x * x);
+}
+
 /* Sums of the rows of op(A), or of the columns of op(B). */
 void sum_bias(const Product &p, const std::vector<float> &a, const std::vector<float> &b,
 		int64_t batch)
@@ -129,6 +148,9 @@ void multiply(const Product &p, int64_t batch)
 			if (keeps(p.desc.epilogue))
 				twin::put(bf16, p.desc.aux, int64_t(i) + int64_t(j) * p.desc.aux_ld,
 						x);
+			if (derives(p.desc.epilogue))
+				x *= slope(twin::get(bf16, p.desc.aux,
+						int64_t(i) + int64_t(j) * p.desc.aux_ld));
 			twin::put(bf16, p.D, at, activate(p.desc.epilogue, x));
 		}
 	}
@@ -156,9 +178,9 @@ cudaError_t run(const Product &p)
 	uint64_t a = extent(p.a) * size_of(p.a.type), b = extent(p.b) * size_of(p.b.type);
 	uint64_t d = extent(p.d) * size_of(p.d.type), c = extent(p.c) * size_of(p.c.type);
 	bool bias = has_bias(p.desc.epilogue) || sums_bias(p.desc.epilogue);
-	uint64_t kept = keeps(p.desc.epilogue) ? ((p.n - 1) * uint64_t(p.desc.aux_ld) + p.m) *
-								 size_of(p.d.type)
-					       : 0;
+	uint64_t kept = has_aux(p.desc.epilogue) ? ((p.n - 1) * uint64_t(p.desc.aux_ld) + p.m) *
+								   size_of(p.d.type)
+						 : 0;
 
 	if (!twin::reachable("a product's A", p.A, a) ||
 			!twin::reachable("a product's B", p.B, b) ||

@@ -45,11 +45,14 @@ struct Product {
 	size_t workspace_bytes;
 };
 
-/* What an epilogue adds, sums, does last, and writes beside. */
+/* What an epilogue adds, sums, does last, writes beside, and multiplies by: gelu's derivative. */
 bool has_bias(uint32_t epilogue);
 bool sums_bias(uint32_t epilogue);
 bool activates(uint32_t epilogue);
 bool keeps(uint32_t epilogue);
+bool derives(uint32_t epilogue);
+/* Whether there is something beside D, written or read. */
+bool has_aux(uint32_t epilogue);
 
 size_t size_of(cudaDataType_t type); /* 0: none that is known */
 /* Computes it, if its memory is there. */

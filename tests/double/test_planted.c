@@ -1,6 +1,6 @@
 /* Faults planted between the executor and the CUDA backend on its double: what is trained comes
  * out otherwise than without, if only in its last bit, or training fails.  (Planted below the
- * backend: test_double.cpp and test_libraries.cpp.)
+ * backend: test_double.cpp, test_products.cpp and test_libraries.cpp.)
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <string.h>
