@@ -11,6 +11,7 @@
 struct ff_step_in {
 	float x[FF_MOST_GATES], u[FF_MOST_GATES];
 	float state, cell; /* before */
+	float kept[4];     /* of a second half: what the first one kept */
 };
 struct ff_step_out {
 	float state, cell;
@@ -90,10 +91,58 @@ FF_FUNCTION void ff_slope_gru(const struct ff_slope_in *i, struct ff_slope_out *
 	o->dcell = 0;
 }
 
-/* X(row, gates, numbers kept for backward, whether it has a cell) */
+/* The same with the state reset before its product, first half: what the second multiplies. */
+FF_FUNCTION void ff_step_gru_reset(const struct ff_step_in *i, struct ff_step_out *o)
+{
+	o->kept[0] = ff_sigmoid(i->x[0] + i->u[0]);
+	o->kept[1] = ff_sigmoid(i->x[1] + i->u[1]);
+	o->kept[2] = 0;
+	o->state = o->kept[0] * i->state;
+	o->cell = 0;
+}
+
+FF_FUNCTION void ff_step_gru_fresh(const struct ff_step_in *i, struct ff_step_out *o)
+{
+	o->kept[0] = i->kept[0];
+	o->kept[1] = i->kept[1];
+	o->kept[2] = ff_tanh(i->x[2] + i->u[2]);
+	o->state = o->kept[2] + o->kept[1] * (i->state - o->kept[2]);
+	o->cell = 0;
+}
+
+/* Of the second half: what goes by way of the product; the state's gradient itself is handed to the
+ * first half as that of a cell. */
+FF_FUNCTION void ff_slope_gru_fresh(const struct ff_slope_in *i, struct ff_slope_out *o)
+{
+	float update = i->kept[1], fresh = i->kept[2];
+
+	o->dx[0] = o->du[0] = 0;
+	o->dx[1] = o->du[1] = 0;
+	o->dx[2] = o->du[2] = i->dstate * (1 - update) * (1 - fresh) * (1 + fresh);
+	o->dstate = 0;
+	o->dcell = i->dstate;
+}
+
+/* Of the first half, where the state's gradient is that of the one which was reset. */
+FF_FUNCTION void ff_slope_gru_reset(const struct ff_slope_in *i, struct ff_slope_out *o)
+{
+	float reset = i->kept[0], update = i->kept[1], fresh = i->kept[2];
+
+	o->dx[0] = o->du[0] = i->dstate * i->state * reset * (1 - reset);
+	o->dx[1] = o->du[1] = i->dcell * (i->state - fresh) * update * (1 - update);
+	o->dx[2] = i->dcell * (1 - update) * (1 - fresh) * (1 + fresh);
+	o->du[2] = 0;
+	o->dstate = i->dcell * update + i->dstate * reset;
+	o->dcell = 0;
+}
+
+/* X(row, gates, numbers kept for backward, whether it has a cell, which half of a step it is or 0)
+ */
 #define FF_CELLS(X)                                                                                \
-	X(rnn, 1, 0, 0)                                                                            \
-	X(lstm, 4, 4, 1)                                                                           \
-	X(gru, 3, 4, 0)
+	X(rnn, 1, 0, 0, 0)                                                                         \
+	X(lstm, 4, 4, 1, 0)                                                                        \
+	X(gru, 3, 4, 0, 0)                                                                         \
+	X(gru_reset, 3, 3, 0, 1)                                                                   \
+	X(gru_fresh, 3, 3, 0, 2)
 
 #endif

@@ -11,6 +11,7 @@ void ff_recurrence_fill(const struct ff_work *w, struct ff_recurrence *ret)
 	struct ff_recurrence r = {.samples = ff_region_size(&w->out[0], 0),
 			.steps = ff_region_size(&w->out[0], 1),
 			.hidden = ff_region_size(&w->out[0], 2),
+			.halves = a->reset_first ? 2 : 1,
 			.has_cell = n->op == FF_OP_LSTM,
 			.has_bias = a->bias,
 			.has_states = n->n_data > 1,

@@ -7,9 +7,10 @@
 
 struct ff_work;
 
-/* What is saved lies step by step: [steps, samples, features]. */
+/* What is saved lies step by step: [steps, samples, features], states half by half. */
 struct ff_recurrence {
 	int64_t samples, steps, hidden, gates;  /* gates: so many times `hidden` features of x */
+	int64_t halves;                         /* products of a step, 1 or 2 */
 	int64_t kept;                           /* numbers saved a feature of each step */
 	int64_t x_sample, x_step;               /* of the input, and its gradient, in elements */
 	int64_t y_sample, y_step;               /* of the output */
@@ -26,6 +27,11 @@ void ff_recurrence_fill(const struct ff_work *w, struct ff_recurrence *ret);
 static inline int64_t ff_recurrence_step(const struct ff_recurrence *r, int64_t i)
 {
 	return r->reverse ? r->steps - 1 - i : i;
+}
+/* The `i`th half in the order of time: its place among what is saved of halves. */
+static inline int64_t ff_recurrence_half(const struct ff_recurrence *r, int64_t i)
+{
+	return ff_recurrence_step(r, i / r->halves) * r->halves + i % r->halves;
 }
 
 #endif

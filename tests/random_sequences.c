@@ -65,6 +65,7 @@ void random_sequence(struct maker *m)
 	a.recurrent.bias = between(m, 0, 1);
 	a.recurrent.reverse = between(m, 0, 1);
 	a.recurrent.cell = ops[kind] == FF_OP_LSTM && between(m, 0, 1);
+	a.recurrent.reset_first = ops[kind] == FF_OP_GRU && between(m, 0, 1);
 	first = random_add(m, ops[kind], &a, in, n, &out);
 	if (!a.recurrent.cell)
 		return;

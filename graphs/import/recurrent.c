@@ -87,8 +87,6 @@ static int check(struct ff_import *im, const Onnx__NodeProto *n, const struct la
 		return ff_import_fail(im, n,
 				"only sigmoid and tanh in their usual places are "
 				"supported");
-	if (l->cell->op == FF_OP_GRU && !ff_onnx_int(n, "linear_before_reset", 0))
-		return ff_import_fail(im, n, "only linear_before_reset=1 is supported");
 	if (ff_onnx_in(im, n, 4) || ff_onnx_in(im, n, 7))
 		return ff_import_fail(im, n, "lengths by sample and peepholes are not supported");
 	if (!lies(l, &l->x) || l->x.dtype != FF_F32)
@@ -295,6 +293,8 @@ static int add_direction(struct ff_import *im, const Onnx__NodeProto *n, const s
 	a.recurrent.bias = l->b != NULL;
 	a.recurrent.reverse = is_reverse(l, direction);
 	a.recurrent.cell = l->wants[2];
+	a.recurrent.reset_first =
+			l->cell->op == FF_OP_GRU && !ff_onnx_int(n, "linear_before_reset", 0);
 	code = ff_emit(im, n, &e, out, l->wants[2] ? 2 : 1);
 	ret->out[0] = out[0];
 	ret->out[2] = out[1];

@@ -121,7 +121,7 @@ struct ff_norm_attrs {
 };
 /* Of recurrences: whether the last step comes first, and whether the last cell is written. */
 struct ff_recurrent_attrs {
-	int32_t bias, reverse, cell;
+	int32_t bias, reverse, cell, reset_first;
 };
 struct ff_route_attrs {
 	int32_t choices, capacity; /* of a place; of an expert: places of a sample */

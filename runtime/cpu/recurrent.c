@@ -1,7 +1,8 @@
 /* Recurrences: a step is a product of all samples' states with the weights, which are brought
  * into the layout that suits that once a pass, then the cells, in float32.  States, and backward
  * the gradients of what the gates got of them, lie step by step, so that the weights' gradient
- * is one product over all steps.  SPDX-License-Identifier: Apache-2.0 */
+ * is one product over all steps.  Where a step is two halves, each has a product with all of the
+ * weights, of which it needs some.  SPDX-License-Identifier: Apache-2.0 */
 #include "../recurrence.h"
 
 #include <string.h>
@@ -26,11 +27,15 @@ struct slope {
 	void *dx, *du;
 };
 
-struct recurrent {
-	struct ff_recurrence r;
-	enum ff_dtype type; /* gradients of parameters are float32 */
+struct cell {
 	void (*step)(enum ff_dtype t, int64_t hidden, const struct step *p);
 	void (*slope)(enum ff_dtype t, int64_t hidden, const struct slope *p);
+};
+
+struct recurrent {
+	struct ff_recurrence r;
+	enum ff_dtype type;           /* gradients of parameters are float32 */
+	const struct cell *cell_of;   /* by half */
 	struct ff_call *pack, *state; /* U; h U^T, backward du U */
 	struct ff_call *weight;       /* backward: du^T h */
 	bool need_dx, need_states;
@@ -39,7 +44,7 @@ struct recurrent {
 	int64_t packed, product, zeros, through, cell, du, spare;
 };
 
-#define STEP(row, gates, n_kept, has_cell)                                                         \
+#define STEP(row, gates, n_kept, has_cell, half)                                                   \
 	FF_REAL_LOOP void step_typed_##row(                                                        \
 			enum ff_dtype t, int64_t hidden, const struct step *all)                   \
 	{                                                                                          \
@@ -58,6 +63,8 @@ struct recurrent {
 			in.state = ff_real_get(t, p.before, j);                                    \
 			if (has_cell)                                                              \
 				in.cell = p.cells[j] = p.cell[j];                                  \
+			for (int i = 0; half == 2 && i < n_kept; i++)                              \
+				in.kept[i] = p.kept[i * hidden + j];                               \
 			ff_step_##row(&in, &out);                                                  \
 			for (int i = 0; i < n_kept; i++)                                           \
 				p.kept[i * hidden + j] = out.kept[i];                              \
@@ -82,17 +89,17 @@ struct recurrent {
 			in.state = ff_real_get(t, p.before, j);                                    \
 			for (int i = 0; i < n_kept; i++)                                           \
 				in.kept[i] = p.kept[i * hidden + j];                               \
-			if (has_cell) {                                                            \
+			if (has_cell)                                                              \
 				in.cell = p.cells[j];                                              \
+			if (has_cell || half)                                                      \
 				in.dcell = p.dcell[j];                                             \
-			}                                                                          \
 			ff_slope_##row(&in, &out);                                                 \
 			for (int g = 0; g < gates; g++) {                                          \
 				ff_real_put(t, p.dx, g *hidden + j, out.dx[g]);                    \
 				ff_real_put(t, p.du, g *hidden + j, out.du[g]);                    \
 			}                                                                          \
 			p.through[j] = out.dstate;                                                 \
-			if (has_cell)                                                              \
+			if (has_cell || half)                                                      \
 				p.dcell[j] = out.dcell;                                            \
 		}                                                                                  \
 	}                                                                                          \
@@ -115,7 +122,7 @@ static void begin(const struct recurrent *c, const struct ff_kernel_io *io)
 	const struct ff_recurrence *r = &c->r;
 	size_t each = (size_t)(r->samples * r->hidden);
 	void *state = ff_real_out(c->type, io->out[r->states],
-			ff_recurrence_step(r, 0) * r->samples * r->hidden);
+			ff_recurrence_half(r, 0) * r->samples * r->hidden);
 
 	memset(ff_kernel_at(io, c->zeros), 0, (size_t)(r->gates * r->hidden) * sizeof(float));
 	if (r->has_states)
@@ -130,11 +137,14 @@ static void begin(const struct recurrent *c, const struct ff_kernel_io *io)
 	}
 }
 
-/* All samples of the step at `now`; `next` is the one behind it, or -1. */
-static void run_cells(
-		const struct recurrent *c, const struct ff_kernel_io *io, int64_t now, int64_t next)
+/* All samples of the `number`th half. */
+static void run_cells(const struct recurrent *c, const struct ff_kernel_io *io, int64_t number)
 {
 	const struct ff_recurrence *r = &c->r;
+	int64_t now = ff_recurrence_step(r, number / r->halves), half = number % r->halves;
+	bool ends = number + 1 == r->steps * r->halves, writes = half + 1 == r->halves;
+	int64_t before = ff_recurrence_half(r, number - half);
+	int64_t next = ends ? -1 : ff_recurrence_half(r, number + 1);
 	const void *bias = r->has_bias ? io->in[r->bias] : ff_kernel_at(io, c->zeros);
 	int64_t h = r->hidden, gates = r->gates * h, first = now * r->samples;
 
@@ -145,10 +155,13 @@ static void run_cells(
 				.x = ff_real_in(c->type, io->in[0],
 						i * r->x_sample + now * r->x_step),
 				.bias = bias,
-				.before = ff_real_in(c->type, io->out[r->states], at * h),
+				.before = ff_real_in(c->type, io->out[r->states],
+						(before * r->samples + i) * h),
 				.u = (float *)ff_kernel_at(io, c->product) + i * gates,
-				.y = ff_real_out(c->type, io->out[0],
-						i * r->y_sample + now * r->y_step),
+				.y = writes ? ff_real_out(c->type, io->out[0],
+							      i * r->y_sample + now * r->y_step)
+					    : ff_real_out(c->type, ff_kernel_at(io, c->spare),
+							      i * h),
 				.next = next < 0 ? ff_real_out(c->type, ff_kernel_at(io, c->spare),
 								   i * h)
 						 : ff_real_out(c->type, io->out[r->states],
@@ -159,7 +172,7 @@ static void run_cells(
 				.cells = r->has_cell ? (float *)io->out[r->cells] + at * h : NULL,
 		};
 
-		c->step(c->type, h, &p);
+		c->cell_of[half].step(c->type, h, &p);
 	}
 }
 
@@ -191,9 +204,8 @@ static int run_forward(
 	int code = pack(k, io, &weight, err);
 
 	begin(c, io);
-	for (int64_t i = 0; i < r->steps && code == FF_OK; i++) {
-		int64_t now = ff_recurrence_step(r, i);
-		int64_t next = i + 1 < r->steps ? ff_recurrence_step(r, i + 1) : -1;
+	for (int64_t i = 0; i < r->steps * r->halves && code == FF_OK; i++) {
+		int64_t now = ff_recurrence_half(r, i);
 		const void *memory[] = {ff_real_in(c->type, io->out[r->states],
 							now * r->samples * r->hidden),
 				weight, product};
@@ -205,7 +217,7 @@ static int run_forward(
 					(size_t)(r->samples * r->gates * r->hidden) *
 							sizeof(float));
 		if (code == FF_OK)
-			run_cells(c, io, now, next);
+			run_cells(c, io, i);
 	}
 	if (code == FF_OK && r->writes_cell)
 		write_cell(c, io);
@@ -223,26 +235,35 @@ static void begin_backward(const struct recurrent *c, const struct ff_kernel_io 
 
 	memset(ff_kernel_at(io, c->product), 0, (size_t)each * sizeof(float));
 	memset(ff_kernel_at(io, c->through), 0, (size_t)each * sizeof(float));
+	memset(ff_kernel_at(io, c->zeros), 0, (size_t)r->hidden * sizeof(float));
 	for (int64_t i = 0; r->has_cell && i < each; i++)
 		dcell[i] = r->writes_cell ? FF_REAL_CALL(c->type, ff_real_get, io->dout[1], i) : 0;
 }
 
-static void run_slopes(const struct recurrent *c, const struct ff_kernel_io *io, int64_t now)
+/* A step's first half of two makes the gradient of all of its x, its second has that of y. */
+static void run_slopes(const struct recurrent *c, const struct ff_kernel_io *io, int64_t number)
 {
 	const struct ff_recurrence *r = &c->r;
+	int64_t now = ff_recurrence_step(r, number / r->halves), half = number % r->halves;
+	int64_t place = ff_recurrence_half(r, number),
+		before = ff_recurrence_half(r, number - half);
+	bool writes = c->need_dx && !half, reads = half + 1 == r->halves;
 	int64_t h = r->hidden, gates = r->gates * h, first = now * r->samples;
 
 #pragma omp parallel for if (r->samples * gates >= FF_CPU_PARALLEL)
 	for (int64_t i = 0; i < r->samples; i++) {
 		int64_t at = first + i, y = i * r->y_sample + now * r->y_step;
-		void *du = ff_real_out(c->type, ff_kernel_at(io, c->du), at * gates);
-		void *dx = c->need_dx ? ff_real_out(c->type, io->din[0],
-							i * r->x_sample + now * r->x_step)
-				      : ff_real_out(c->type, ff_kernel_at(io, c->spare), i * gates);
+		void *du = ff_real_out(
+				c->type, ff_kernel_at(io, c->du), (place * r->samples + i) * gates);
+		void *dx = writes ? ff_real_out(c->type, io->din[0],
+						    i * r->x_sample + now * r->x_step)
+				  : ff_real_out(c->type, ff_kernel_at(io, c->spare), i * gates);
 		const struct slope p = {
-				.dy = ff_real_in(c->type, io->dout[0], y),
+				.dy = reads ? ff_real_in(c->type, io->dout[0], y)
+					    : ff_kernel_at(io, c->zeros),
 				.y = io->out[0] ? ff_real_in(c->type, io->out[0], y) : du,
-				.before = ff_real_in(c->type, io->out[r->states], at * h),
+				.before = ff_real_in(c->type, io->out[r->states],
+						(before * r->samples + i) * h),
 				.kept = r->kept ? (float *)io->out[r->keeps] + at * r->kept * h
 						: NULL,
 				.cells = r->has_cell ? (float *)io->out[r->cells] + at * h : NULL,
@@ -253,7 +274,7 @@ static void run_slopes(const struct recurrent *c, const struct ff_kernel_io *io,
 				.du = du,
 		};
 
-		c->slope(c->type, h, &p);
+		c->cell_of[half].slope(c->type, h, &p);
 	}
 }
 
@@ -278,7 +299,7 @@ static int run_weights(
 	const struct ff_recurrence *r = &c->r;
 	const void *du = ff_kernel_at(io, c->du);
 	const void *memory[] = {du, io->out[r->states], io->din[r->weight]};
-	int64_t rows = r->steps * r->samples, gates = r->gates * r->hidden;
+	int64_t rows = r->steps * r->halves * r->samples, gates = r->gates * r->hidden;
 
 	if (r->has_bias && io->din[r->bias])
 		ff_column_sums(c->type, rows, gates, du, io->din[r->bias]);
@@ -301,13 +322,13 @@ static int run_backward(
 	int code = pack(k, io, &weight, err);
 
 	begin_backward(c, io);
-	for (int64_t i = r->steps; i-- > 0 && code == FF_OK;) {
-		int64_t now = ff_recurrence_step(r, i);
+	for (int64_t i = r->steps * r->halves; i-- > 0 && code == FF_OK;) {
+		int64_t now = ff_recurrence_half(r, i);
 		const void *memory[] = {ff_real_in(c->type, ff_kernel_at(io, c->du),
 							now * r->samples * r->gates * r->hidden),
 				weight, ff_kernel_at(io, c->product)};
 
-		run_slopes(c, io, now);
+		run_slopes(c, io, i);
 		if (i || c->need_states)
 			code = ff_call_run(k, c->state, io, memory, err);
 	}
@@ -332,7 +353,7 @@ static int prepare_products(
 			.type = c->type,
 			.sink = FF_F32};
 	const struct ff_product weight = {.rows = gates,
-			.inner = r->steps * r->samples,
+			.inner = r->steps * r->halves * r->samples,
 			.columns = r->hidden,
 			.a_transposed = true,
 			.type = c->type,
@@ -352,16 +373,15 @@ static void reserve(struct ff_kernel *k, struct recurrent *c, bool forward)
 	int64_t single = (int64_t)sizeof(float);
 
 	c->product = ff_kernel_reserve(k, each * (forward ? r->gates : 1) * single);
-	c->zeros = ff_kernel_reserve(k, forward ? r->gates * r->hidden * single : 0);
+	c->zeros = ff_kernel_reserve(k, (forward ? r->gates : 1) * r->hidden * single);
 	c->cell = ff_kernel_reserve(k, each * single);
 	c->through = ff_kernel_reserve(k, forward ? 0 : each * single);
-	c->du = ff_kernel_reserve(k, forward ? 0 : r->steps * each * r->gates * size);
+	c->du = ff_kernel_reserve(k, forward ? 0 : r->steps * r->halves * each * r->gates * size);
 	c->spare = ff_kernel_reserve(k, each * (forward ? 1 : r->gates) * size);
 }
 
-static int prepare(struct ff_kernel *k, const struct ff_work *w,
-		void (*step)(enum ff_dtype, int64_t, const struct step *),
-		void (*slope)(enum ff_dtype, int64_t, const struct slope *), struct ff_error *err)
+static int prepare(struct ff_kernel *k, const struct ff_work *w, const struct cell *cells,
+		struct ff_error *err)
 {
 	struct recurrent *c = ff_kernel_state(k, sizeof(*c), err);
 	bool forward = w->pass == FF_FORWARD;
@@ -370,8 +390,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w,
 		return FF_E_NOMEM;
 	ff_recurrence_fill(w, &c->r);
 	c->type = ff_work_type(w);
-	c->step = step;
-	c->slope = slope;
+	c->cell_of = cells;
 	c->need_dx = !forward && w->need_din[0];
 	c->need_states = !forward && c->r.has_states &&
 			 (w->need_din[1] || (c->r.has_cell && w->need_din[2]));
@@ -380,11 +399,27 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w,
 	return prepare_products(k, c, forward, err);
 }
 
-#define CELL(row, gates, n_kept, has_cell)                                                         \
-	int ff_cpu_##row##_prepare(                                                                \
-			struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)        \
-	{                                                                                          \
-		return prepare(k, w, step_##row, slope_##row, err);                                \
-	}
-FF_CELLS(CELL)
+#define CELL(row, gates, n_kept, has_cell, half) {step_##row, slope_##row},
+static const struct cell cells[] = {FF_CELLS(CELL)};
 #undef CELL
+#define CELL(row, gates, n_kept, has_cell, half) CELL_##row,
+enum { FF_CELLS(CELL) };
+#undef CELL
+
+int ff_cpu_rnn_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	return prepare(k, w, &cells[CELL_rnn], err);
+}
+
+int ff_cpu_lstm_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	return prepare(k, w, &cells[CELL_lstm], err);
+}
+
+/* The halves stand behind each other. */
+int ff_cpu_gru_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	bool halves = w->node->attrs.recurrent.reset_first;
+
+	return prepare(k, w, &cells[halves ? CELL_gru_reset : CELL_gru], err);
+}

@@ -1,6 +1,7 @@
 /* Recurrences: a step is a product of all samples' states with the weights and a kernel of ours.
  * States, and backward the gradients of what the gates got of them, lie step by step, so that
- * the weights' gradient is one product over all steps.  SPDX-License-Identifier: Apache-2.0 */
+ * the weights' gradient is one product over all steps.  Where a step is two halves, each has a
+ * product with all of the weights, of which it needs some.  SPDX-License-Identifier: Apache-2.0 */
 #include "recurrent.h"
 #include "../recurrence.h"
 #include "blas.h"
@@ -8,7 +9,7 @@
 
 struct recurrent {
 	struct ff_recurrence r;
-	enum ff_cell cell;
+	enum ff_cell cell;  /* of the first half; that of the second is the next */
 	enum ff_dtype type; /* gradients of parameters are float32 */
 	struct ff_product *state, *weight;
 	bool need_states, sum_columns; /* the bias's gradient by a kernel of ours */
@@ -38,9 +39,9 @@ static struct ff_cell_step describe_step(
 		const struct recurrent *c, const struct ff_kernel_io *io, int64_t i)
 {
 	const struct ff_recurrence *r = &c->r;
-	int64_t now = ff_recurrence_step(r, i), h = r->hidden;
-	bool first = i == 0, last = i + 1 == r->steps;
-	void *state = of_step(c, c->type, io->out[r->states], now, h);
+	int64_t now = ff_recurrence_step(r, i / r->halves), half = i % r->halves, h = r->hidden;
+	bool first = i == 0, last = i + 1 == r->steps * r->halves, writes = half + 1 == r->halves;
+	void *state = of_step(c, c->type, io->out[r->states], ff_recurrence_half(r, i - half), h);
 
 	return (struct ff_cell_step){.samples = r->samples,
 			.hidden = h,
@@ -54,10 +55,10 @@ static struct ff_cell_step describe_step(
 			.before_kept = first ? state : NULL,
 			.first_cell = r->has_cell && r->has_states ? io->in[2] : NULL,
 			.u = first && !r->has_states ? NULL : ff_kernel_at(io, c->product),
-			.y = ff_to(c->type, io->out[0], now * r->y_step),
+			.y = writes ? ff_to(c->type, io->out[0], now * r->y_step) : NULL,
 			.next = last ? NULL
 				     : of_step(c, c->type, io->out[r->states],
-						       ff_recurrence_step(r, i + 1), h),
+						       ff_recurrence_half(r, i + 1), h),
 			.operand = ff_kernel_at(io, c->operand),
 			.last_cell = last && r->writes_cell ? io->out[1] : NULL,
 			.kept = r->kept ? of_step(c, FF_F32, io->out[r->keeps], now, r->kept * h)
@@ -74,8 +75,9 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 	cudaStream_t queue = ff_stream_queue(s);
 	int code = FF_OK;
 
-	for (int64_t i = 0; i < c->r.steps && code == FF_OK; i++) {
+	for (int64_t i = 0; i < c->r.steps * c->r.halves && code == FF_OK; i++) {
 		struct ff_cell_step p = describe_step(c, io, i);
+		enum ff_cell cell = (enum ff_cell)(c->cell + i % c->r.halves);
 
 		if (p.u)
 			code = ff_product_run(k, c->state, queue, i ? p.operand : p.before,
@@ -83,26 +85,29 @@ static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
 					ff_kernel_scratch(k, io), err);
 		if (code == FF_OK)
 			code = ff_kernel_launched(
-					ff_launch_cell_step(c->cell, c->type, &p, queue), k, err);
+					ff_launch_cell_step(cell, c->type, &p, queue), k, err);
 	}
 	return code;
 }
 
 /* ---- backward ---- */
 
+/* A step's first half of two makes the gradient of all of its x, its second has that of y. */
 static struct ff_cell_slope describe_slope(
-		const struct recurrent *c, const struct ff_kernel_io *io, int64_t i, bool need_dx)
+		const struct recurrent *c, const struct ff_kernel_io *io, int64_t i)
 {
 	const struct ff_recurrence *r = &c->r;
-	int64_t now = ff_recurrence_step(r, i), h = r->hidden;
+	int64_t now = ff_recurrence_step(r, i / r->halves), half = i % r->halves, h = r->hidden;
+	bool writes = io->din[0] && !half, reads = half + 1 == r->halves;
 
 	return (struct ff_cell_slope){.samples = r->samples,
 			.hidden = h,
 			.x_sample = r->x_sample,
 			.y_sample = r->y_sample,
-			.dy = ff_at(c->type, io->dout[0], now * r->y_step),
+			.dy = reads ? ff_at(c->type, io->dout[0], now * r->y_step) : NULL,
 			.y = io->out[0] ? ff_at(c->type, io->out[0], now * r->y_step) : NULL,
-			.before = of_step(c, c->type, io->out[r->states], now, h),
+			.before = of_step(c, c->type, io->out[r->states],
+					ff_recurrence_half(r, i - half), h),
 			.dlast_cell = r->writes_cell ? io->dout[1] : NULL,
 			.kept = r->kept ? of_step(c, FF_F32, io->out[r->keeps], now, r->kept * h)
 					: NULL,
@@ -110,10 +115,11 @@ static struct ff_cell_slope describe_slope(
 			.carry = ff_kernel_at(io, c->product),
 			.through = ff_kernel_at(io, c->through),
 			.dcell = ff_kernel_at(io, c->dcell),
-			.dx = need_dx ? ff_to(c->type, io->din[0], now * r->x_step) : NULL,
-			.du = of_step(c, c->type, ff_kernel_at(io, c->du), now, r->gates * h),
+			.dx = writes ? ff_to(c->type, io->din[0], now * r->x_step) : NULL,
+			.du = of_step(c, c->type, ff_kernel_at(io, c->du), ff_recurrence_half(r, i),
+					r->gates * h),
 			.operand = ff_kernel_at(io, c->operand),
-			.last = i + 1 == r->steps};
+			.last = i + 1 == r->steps * r->halves};
 }
 
 static int run_weights(const struct ff_kernel *k, const struct ff_kernel_io *io, cudaStream_t queue,
@@ -129,9 +135,9 @@ static int run_weights(const struct ff_kernel *k, const struct ff_kernel_io *io,
 				io->din[r->weight], ff_kernel_scratch(k, io), err);
 	if (code < 0 || !c->sum_columns)
 		return code;
-	return ff_kernel_launched(
-			ff_launch_columns(c->type, r->steps * r->samples, r->gates * r->hidden, du,
-					dbias, ff_kernel_at(io, c->sums), queue),
+	return ff_kernel_launched(ff_launch_columns(c->type, r->steps * r->halves * r->samples,
+						  r->gates * r->hidden, du, dbias,
+						  ff_kernel_at(io, c->sums), queue),
 			k, err);
 }
 
@@ -143,11 +149,11 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	cudaStream_t queue = ff_stream_queue(s);
 	int code = FF_OK;
 
-	for (int64_t i = r->steps; i-- > 0 && code == FF_OK;) {
-		struct ff_cell_slope p = describe_slope(c, io, i, io->din[0] != NULL);
+	for (int64_t i = r->steps * r->halves; i-- > 0 && code == FF_OK;) {
+		struct ff_cell_slope p = describe_slope(c, io, i);
+		enum ff_cell cell = (enum ff_cell)(c->cell + i % r->halves);
 
-		code = ff_kernel_launched(
-				ff_launch_cell_slope(c->cell, c->type, &p, queue), k, err);
+		code = ff_kernel_launched(ff_launch_cell_slope(cell, c->type, &p, queue), k, err);
 		if (code == FF_OK && (i || c->need_states))
 			code = ff_product_run(k, c->state, queue, p.operand, io->in[r->weight],
 					NULL, ff_kernel_at(io, c->product),
@@ -171,7 +177,7 @@ static int prepare_weights(struct ff_kernel *k, struct recurrent *c, const struc
 	const struct ff_recurrence *r = &c->r;
 	bool bias = r->has_bias && w->need_din[r->bias];
 	const struct ff_product_shape weight = {.rows = r->gates * r->hidden,
-			.inner = r->steps * r->samples,
+			.inner = r->steps * r->halves * r->samples,
 			.columns = r->hidden,
 			.a_transposed = true,
 			.gives_sums = bias,
@@ -185,8 +191,8 @@ static int prepare_weights(struct ff_kernel *k, struct recurrent *c, const struc
 		return code;
 	c->sum_columns = bias && !(c->weight && ff_product_gives_sums(c->weight));
 	if (c->sum_columns)
-		c->sums = ff_kernel_reserve(
-				k, ff_column_scratch(r->steps * r->samples, r->gates * r->hidden));
+		c->sums = ff_kernel_reserve(k, ff_column_scratch(r->steps * r->halves * r->samples,
+							       r->gates * r->hidden));
 	return FF_OK;
 }
 
@@ -217,7 +223,8 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, enum ff_cell ce
 	c->dcell = ff_kernel_reserve(k, each * single);
 	if (!forward) {
 		c->through = ff_kernel_reserve(k, each * single);
-		c->du = ff_kernel_reserve(k, r->steps * each * r->gates * ff_dtype_bytes(c->type));
+		c->du = ff_kernel_reserve(k,
+				r->steps * r->halves * each * r->gates * ff_dtype_bytes(c->type));
 	}
 	k->run = forward ? run_forward : run_backward;
 	if (ff_product_create(k, &state, &c->state, err) < 0)
@@ -237,5 +244,7 @@ int ff_cuda_lstm_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff
 
 int ff_cuda_gru_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
 {
-	return prepare(k, w, FF_CELL_gru, err);
+	bool halves = w->node->attrs.recurrent.reset_first;
+
+	return prepare(k, w, halves ? FF_CELL_gru_reset : FF_CELL_gru, err);
 }

@@ -5,9 +5,10 @@
 
 #include "../cells.h"
 
-#define CELL(row, n_gates, n_kept, with_cell)                                                      \
+#define CELL(row, n_gates, n_kept, with_cell, n_half)                                              \
 	struct row##_of {                                                                          \
 		static const int gates = n_gates, kept = n_kept, has_cell = with_cell;             \
+		static const int half = n_half;                                                    \
 		FF_METHOD static void step(const ff_step_in *in, ff_step_out *out)                 \
 		{                                                                                  \
 			ff_step_##row(in, out);                                                    \
@@ -53,6 +54,8 @@ template <class T, class C> FF_KERNEL void cell_step(struct ff_cell_step p)
 		in.cell = p.first ? get_or_zero<T>(p.first_cell, at) : p.cell[at];
 		p.cells[at] = in.cell;
 	}
+	for (int k = 0; C::half == 2 && k < C::kept; k++)
+		in.kept[k] = p.kept[(i * C::kept + k) * p.hidden + j];
 	C::step(&in, &out);
 	for (int k = 0; k < C::kept; k++)
 		p.kept[(i * C::kept + k) * p.hidden + j] = out.kept[k];
@@ -85,6 +88,8 @@ template <class T, class C> FF_KERNEL void cell_slope(struct ff_cell_slope p)
 		in.cell = p.cells[at];
 		in.dcell = p.last ? get_or_zero<T>(p.dlast_cell, at) : p.dcell[at];
 	}
+	if (C::half == 1)
+		in.dcell = p.dcell[at];
 	C::slope(&in, &out);
 	for (int g = 0; g < C::gates; g++) {
 		put_if_any<T>(p.dx, i * p.x_sample + g * p.hidden + j, out.dx[g]);
@@ -92,7 +97,7 @@ template <class T, class C> FF_KERNEL void cell_slope(struct ff_cell_slope p)
 		put_if_any<T>(p.operand, (i * C::gates + g) * p.hidden + j, out.du[g]);
 	}
 	p.through[at] = out.dstate;
-	if (C::has_cell)
+	if (C::has_cell || C::half)
 		p.dcell[at] = out.dcell;
 }
 
@@ -109,9 +114,9 @@ FF_KERNEL void cell_states(int64_t n, const float *through, const float *carry, 
 		put_if_any<T>(dfirst_cell, at, dcell[at]);
 }
 
-#define STEP_ROW(row, gates, kept, has_cell)                                                       \
+#define STEP_ROW(row, gates, kept, has_cell, half)                                                 \
 	{cell_step<float, row##_of>, cell_step<uint16_t, row##_of>},
-#define SLOPE_ROW(row, gates, kept, has_cell)                                                      \
+#define SLOPE_ROW(row, gates, kept, has_cell, half)                                                \
 	{cell_slope<float, row##_of>, cell_slope<uint16_t, row##_of>},
 
 cudaError_t ff_launch_cell_step(

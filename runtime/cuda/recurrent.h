@@ -6,7 +6,15 @@
 
 #include "ff/dtype.h"
 
-enum ff_cell { FF_CELL_rnn, FF_CELL_lstm, FF_CELL_gru, FF_CELL_COUNT };
+/* In the order of FF_CELLS (../cells.h). */
+enum ff_cell {
+	FF_CELL_rnn,
+	FF_CELL_lstm,
+	FF_CELL_gru,
+	FF_CELL_gru_reset,
+	FF_CELL_gru_fresh,
+	FF_CELL_COUNT
+};
 
 /* The cells of one step; all that has samples is dense but x and y.  NULL stands for zeros where
  * it is read, and for nothing where it is written.  `operand` is what the next product reads: the

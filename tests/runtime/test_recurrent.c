@@ -30,7 +30,7 @@ struct trial {
 	struct ff_work work;
 	enum ff_dtype type;
 	int32_t samples, steps, hidden, gates;
-	bool bias, states, cell;
+	bool bias, states, cell, reset_first;
 	struct array in[MOST_VALUES], din[MOST_VALUES], out[2], dout[2];
 	struct ff_device *dev;
 	struct ff_stream *stream;
@@ -89,6 +89,7 @@ static void build(struct trial *t, enum ff_op op)
 	a.recurrent.bias = t->bias;
 	a.recurrent.reverse = draw(t, 0, 1);
 	a.recurrent.cell = t->cell;
+	a.recurrent.reset_first = t->reset_first;
 	check(ff_builder_create("sequence", &t->arena, &b, &err), &err);
 	ff_builder_set_dtype(b, t->type);
 	in[0] = add_input(b, "x", 3, shape, 0);
@@ -257,12 +258,118 @@ static void backward_sample(struct trial *t, int32_t n, const struct moment *m)
 	free(dstate);
 }
 
+/* ---- the definition of a GRU that resets the state before its product ---- */
+
+/* Of one sample's step: gates r, z, n, the state before it, that as it is reset. */
+struct reset {
+	double *gate, *state, *product;
+};
+
+static double row_times(const struct trial *t, int32_t row, const double *x)
+{
+	double sum = t->bias ? t->in[t->node->n_data + 1].v[row] : 0;
+
+	for (int32_t i = 0; i < t->hidden; i++)
+		sum += t->in[t->node->n_data].v[row * t->hidden + i] * x[i];
+	return sum;
+}
+
+static void forward_reset(struct trial *t, const double *x, const struct reset *m, double *y)
+{
+	int32_t h = t->hidden;
+
+	for (int32_t j = 0; j < 2 * h; j++)
+		m->gate[j] = sigmoid(x[j] + row_times(t, j, m->state));
+	for (int32_t j = 0; j < h; j++)
+		m->product[j] = typed_round(t->type, m->gate[j] * m->state[j]);
+	for (int32_t j = 0; j < h; j++) {
+		double n, z = m->gate[h + j];
+
+		n = m->gate[2 * h + j] = tanh(x[2 * h + j] + row_times(t, 2 * h + j, m->product));
+		y[j] = typed_round(t->type, (1 - z) * n + z * m->state[j]);
+	}
+}
+
+/* Adds what gate `row` has of its gradient to the weights', the bias's and what it multiplied. */
+static void spread_row(struct trial *t, int32_t row, double du, const double *x, double *dx)
+{
+	uint32_t p = t->node->n_data;
+
+	du = typed_round(t->type, du);
+	for (int32_t i = 0; i < t->hidden; i++) {
+		t->din[p].v[row * t->hidden + i] += du * x[i];
+		dx[i] += du * t->in[p].v[row * t->hidden + i];
+	}
+	if (t->bias)
+		t->din[p + 1].v[row] += du;
+}
+
+/* In place: of the state behind a step that of the one before. */
+static void backward_reset(struct trial *t, const struct reset *m, double *dstate, double *dx)
+{
+	int32_t h = t->hidden;
+	const double *r = m->gate, *z = r + h, *n = z + h;
+	double *past = calloc((size_t)h, sizeof(*past)),
+	       *dproduct = calloc((size_t)h, sizeof(*past));
+
+	for (int32_t j = 0; j < h; j++) {
+		dx[2 * h + j] = dstate[j] * (1 - z[j]) * (1 - n[j] * n[j]);
+		spread_row(t, 2 * h + j, dx[2 * h + j], m->product, dproduct);
+	}
+	for (int32_t j = 0; j < h; j++) {
+		dx[j] = dproduct[j] * m->state[j] * r[j] * (1 - r[j]);
+		dx[h + j] = dstate[j] * (m->state[j] - n[j]) * z[j] * (1 - z[j]);
+		past[j] += dstate[j] * z[j] + dproduct[j] * r[j];
+	}
+	for (int32_t j = 0; j < 2 * h; j++)
+		spread_row(t, j, dx[j], m->state, past);
+	memcpy(dstate, past, (size_t)h * sizeof(*past));
+	free(dproduct);
+	free(past);
+}
+
+static void define_reset(struct trial *t, int32_t n)
+{
+	int32_t h = t->hidden, w = 3 * h, last = t->steps - 1;
+	bool reverse = t->node->attrs.recurrent.reverse;
+	double *all = calloc((size_t)(5 * h * t->steps + 2 * h), sizeof(*all));
+	double *dstate = all + 5 * h * t->steps, *y = dstate + h;
+
+	for (int32_t i = 0; i < h && t->states; i++)
+		y[i] = t->in[1].v[n * h + i];
+	for (int32_t k = 0; k < t->steps; k++) {
+		int32_t at = n * t->steps + (reverse ? last - k : k);
+		double *own = all + 5 * h * k;
+		const struct reset m = {own, own + 3 * h, own + 4 * h};
+
+		memcpy(m.state, y, (size_t)h * sizeof(*y));
+		forward_reset(t, t->in[0].v + at * w, &m, y);
+		memcpy(t->out[0].v + at * h, y, (size_t)h * sizeof(*y));
+	}
+	for (int32_t k = t->steps; k-- > 0;) {
+		int32_t at = n * t->steps + (reverse ? last - k : k);
+		double *own = all + 5 * h * k;
+		const struct reset m = {own, own + 3 * h, own + 4 * h};
+
+		for (int32_t i = 0; i < h; i++)
+			dstate[i] += t->dout[0].v[at * h + i];
+		backward_reset(t, &m, dstate, t->din[0].v + at * w);
+	}
+	for (int32_t i = 0; i < h && t->states; i++)
+		t->din[1].v[n * h + i] = dstate[i];
+	free(all);
+}
+
 static void define(struct trial *t)
 {
 	struct moment *m = calloc((size_t)(t->steps * t->hidden), sizeof(*m));
 
 	ck_assert_ptr_nonnull(m);
 	for (int32_t n = t->work.box.lo[0]; n < t->work.box.hi[0]; n++) {
+		if (t->reset_first) {
+			define_reset(t, n);
+			continue;
+		}
 		forward_sample(t, n, m);
 		backward_sample(t, n, m);
 	}
@@ -411,13 +518,14 @@ static void draw_trial(struct trial *t, enum ff_op op)
 
 START_TEST(cells)
 {
-	static const enum ff_op ops[] = {FF_OP_RNN, FF_OP_LSTM, FF_OP_GRU};
+	static const enum ff_op ops[] = {FF_OP_RNN, FF_OP_LSTM, FF_OP_GRU, FF_OP_GRU};
 	enum ff_dtype rounded = chosen_rounded();
 	uint64_t seed = ff_test_seed(40);
 
 	for (uint32_t i = 0; i < chosen_rounds(ROUNDS); i++) {
 		struct trial t = {.r = {seed + (uint64_t)_i, i, 0},
-				.type = i % 3 == 2 ? rounded : FF_F32};
+				.type = i % 3 == 2 ? rounded : FF_F32,
+				.reset_first = _i == 3};
 		struct ff_kernel_io io = {.seed = 0};
 		struct ff_error err;
 
@@ -442,7 +550,7 @@ static Suite *suite(void)
 
 	backend = chosen_backend();
 	tcase_set_timeout(c, 300);
-	tcase_add_loop_test(c, cells, 0, 3);
+	tcase_add_loop_test(c, cells, 0, 4);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -508,12 +508,16 @@ def recurrences():
     def state(name, hidden):
         x = g.add(f"{name}.reshape", "reshape", g.features(name, hidden), shape=[0, 1, -1])
         return g.add(f"{name}.bound", "tanh", x)
-    for op, gates, states in (("rnn", 1, 1), ("lstm", 4, 2), ("gru", 3, 1)):
+    for op, gates, states, kind in (("rnn", 1, 1, {}), ("lstm", 4, 2, {}), ("gru", 3, 1, {}),
+                                    ("gru", 3, 1, {"reset_first": True})):
+        called = op + "-reset-first" * bool(kind)
         for case, hidden, attrs in (("plain", 3, {}), ("no-bias", 1, {"bias": False}),
                                     ("reverse", 4, {"reverse": True})):
-            x = sequence(f"{op}-{case}", gates * hidden)
-            g.head(f"{op}-{case}", g.add(f"{op}-{case}.op", op, x, **attrs))
-        name, share = f"{op}-states", {"params": {"weight": f"{op}.w", "bias": f"{op}.b"}}
+            case = f"{called}-{case}"
+            x = sequence(case, gates * hidden)
+            g.head(case, g.add(f"{case}.op", op, x, **attrs, **kind))
+        name = f"{called}-states"
+        share = {"params": {"weight": f"{called}.w", "bias": f"{called}.b"}, **kind}
         memory = {"cell": True} if op == "lstm" else {}
         first = [state(f"{name}.state{i}", 3) for i in range(states)]
         g.add(f"{name}.a", op, sequence(f"{name}.a", 3 * gates), *first, **share, **memory)

@@ -432,6 +432,17 @@ def reduction(function):
     return lambda net, node, x: function(x, node["axes"], node.get("keep", False))
 
 
+def reset_first(weight, bias, x, h):
+    """ONNX' GRU with linear_before_reset 0, step by step; gates in PyTorch's order."""
+    n, steps = weight.shape[1], []
+    for step in x.unbind(1):
+        reset, update = (step[:, :2 * n] + F.linear(h, weight[:2 * n], bias[:2 * n])).sigmoid().chunk(2, 1)
+        fresh = (step[:, 2 * n:] + F.linear(reset * h, weight[2 * n:], bias[2 * n:])).tanh()
+        h = (1 - update) * fresh + update * h
+        steps.append(h)
+    return torch.stack(steps, 1)
+
+
 def recurrence(net, node, x, *states):
     """PyTorch's layers, whose input is what the gates get of it: its weights are the identity."""
     weight = net.weight(node, "weight")
@@ -444,6 +455,8 @@ def recurrence(net, node, x, *states):
     how = (weights, True, 1, 0.0, net.training, False, True)
     if node["op"] == "lstm":
         y, _, cell = torch.lstm(x, states, *how)
+    elif node.get("reset_first"):
+        y = reset_first(weight, bias, x, states[0][0])
     else:
         y, _ = (torch.gru if node["op"] == "gru" else torch.rnn_tanh)(x, states[0], *how)
     y = y.flip(1) if node.get("reverse") else y

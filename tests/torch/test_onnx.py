@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import copy
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -398,25 +399,29 @@ class Recurrent(nn.Module):
 
 
 class Cells(torch.autograd.Function):
-    """A GRU with the samples first, which PyTorch does not export."""
+    """A GRU with the samples first, or whose reset gate is for the state, which PyTorch does not
+    export."""
 
     @staticmethod
-    def symbolic(g, x, w, r, b, first, both):
+    def symbolic(g, x, w, r, b, first, both, before):
         lengths = g.op("prim::Constant")
         lengths.setType(torch._C.OptionalType.ofTensor())
-        return g.op("GRU", x, w, r, b, lengths, first, hidden_size_i=6, linear_before_reset_i=1,
-                    layout_i=1, direction_s="bidirectional" if both else "forward", outputs=2)
+        how = {} if before is None else {"linear_before_reset_i": before}
+        return g.op("GRU", x, w, r, b, lengths, first, hidden_size_i=6, layout_i=1, **how,
+                    direction_s="bidirectional" if both else "forward", outputs=2)
 
     @staticmethod
-    def forward(ctx, x, w, r, b, first, both):
+    def forward(ctx, x, w, r, b, first, both, before):
         n = 2 if both else 1
         return x.new_zeros(len(x), x.shape[1], n, 6), x.new_zeros(len(x), n, 6)
 
 
 class SamplesFirst(nn.Module):
-    def __init__(self, both):
+    """`before`: ONNX' linear_before_reset, where it is written."""
+
+    def __init__(self, both, before=1):
         super().__init__()
-        self.both = both
+        self.both, self.before = both, before
         self.cells = nn.GRU(5, 6, batch_first=True, bidirectional=both)
         self.start, self.out = nn.Linear(5, 12 if both else 6), nn.Linear(12 if both else 6, 7)
 
@@ -430,12 +435,31 @@ class SamplesFirst(nn.Module):
         if torch.onnx.is_in_onnx_export():
             bias = torch.cat([self.weights("bias_ih"), self.weights("bias_hh")], 1)
             y, last = Cells.apply(x, self.weights("weight_ih"), self.weights("weight_hh"), bias,
-                                  first, self.both)
+                                  first, self.both, self.before)
             y = y.flatten(2)
+        elif not self.before:
+            y, last = self.reset_first(x, first)
         else:
             y, last = self.cells(x, first.transpose(0, 1).contiguous())
             last = last.transpose(0, 1)
         return self.out(y.mean(1) + last.flatten(1))
+
+
+    def reset_first(self, x, first):
+        """As ONNX writes it, step by step."""
+        y, last = [], []
+        for i, way in enumerate(("", "_reverse")[:1 + self.both]):
+            w, r, b, c = (getattr(self.cells, f"{what}_l0{way}").split(6)
+                          for what in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+            h, steps = first[:, i], []
+            for step in (x.flip(1) if way else x).unbind(1):
+                reset, update = (torch.sigmoid(step @ w[k].T + h @ r[k].T + b[k] + c[k]) for k in (0, 1))
+                fresh = torch.tanh(step @ w[2].T + (reset * h) @ r[2].T + c[2] + b[2])
+                h = (1 - update) * fresh + update * h
+                steps.append(h)
+            last.append(h)
+            y.append(torch.stack(steps[::-1] if way else steps, 1))
+        return torch.cat(y, 2), torch.stack(last, 1)
 
 
 class Translator(nn.Module):
@@ -488,8 +512,10 @@ def recurrences():
                     f"{text}: an operator a direction", [" ".join(ops)])
     recurrence("GRU, for evaluation", Recurrent("GRU", None), torch.randn(5, 4, 5), "GRU", 0,
                training=False)
-    for both in (False, True):
-        got = Model(f"samples first{', both ways' * both}", SamplesFirst(both), torch.randn(5, 4, 5), 14)
+    for both, before in itertools.product((False, True), (1, 0, None)):
+        name = f"samples first{', both ways' * both}{'' if before else ', reset first'}"
+        name += ", unsaid" * (before is None)
+        got = Model(name, SamplesFirst(both, before), torch.randn(5, 4, 5), 14)
         nodes = json.loads(got.graph.read_text())["nodes"] if got.good else []
         base = next((n["params"]["weight"].split(".")[0] for n in nodes if n["op"] == "gru"), "")
         got.ours = lambda g: {re.sub(r"^cells\.(\w+)_l0", base + r".\1", n): x for n, x in g.items()}

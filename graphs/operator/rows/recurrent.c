@@ -2,7 +2,8 @@
  * layer has made, of all steps at once, what each step's gates get of its input.  So that much
  * is cut as linear layers are, and here samples alone: every step needs the whole state of the
  * one before.  Time is cut by nodes behind each other, each with some of the steps.  Cells are
- * PyTorch's RNN (tanh), LSTM and GRU.  SPDX-License-Identifier: Apache-2.0 */
+ * PyTorch's RNN (tanh), LSTM and GRU, and a GRU that resets the state before its product: a step is
+ * two halves then, each with a product of its own.  SPDX-License-Identifier: Apache-2.0 */
 #include "operator/derive.h"
 
 #define RECURRENT(member) .offset = offsetof(union ff_attrs, recurrent.member)
@@ -16,6 +17,13 @@
 	}
 
 static const struct ff_attr_row attrs[] = {BIAS, REVERSE};
+static const struct ff_attr_row gru_attrs[] = {BIAS, REVERSE,
+		{.name = "reset_first",
+				.type = FF_ATTR_BOOL,
+				RECURRENT(reset_first),
+				.max = 1,
+				.later = 1,
+				.in_key = 1}};
 static const struct ff_attr_row lstm_attrs[] = {
 		BIAS, REVERSE, {.name = "cell", .type = FF_ATTR_BOOL, RECURRENT(cell), .max = 1}};
 
@@ -84,6 +92,12 @@ static int add_params(struct ff_derive *d, int32_t gates, int32_t hidden, struct
 	return code;
 }
 
+/* Products of a step. */
+static int32_t halves_of(const struct ff_derive *d)
+{
+	return d->node->attrs.recurrent.reset_first ? 2 : 1;
+}
+
 /* A cell of so many `gates`, which has `kept` numbers a feature and step for backward, and
  * needs so many `states` besides the output: one dim, sample. */
 static int derive_cell(struct ff_derive *d, int32_t gates, int32_t kept, uint32_t states,
@@ -92,7 +106,7 @@ static int derive_cell(struct ff_derive *d, int32_t gates, int32_t kept, uint32_
 	const struct ff_value *in;
 	int code = ff_derive_input(d, 0, d->graph->dtype, 3, 3, &in, err);
 	uint32_t saved = d->node->n_out - d->node->n_saved;
-	int32_t steps, hidden;
+	int32_t steps, hidden, products;
 
 	if (code < 0)
 		return code;
@@ -112,7 +126,8 @@ static int derive_cell(struct ff_derive *d, int32_t gates, int32_t kept, uint32_
 	if (code == FF_OK && saved > 1)
 		code = add_value(d, 1, d->graph->dtype, 1, hidden, ff_order_plain, err);
 	if (code == FF_OK)
-		code = add_value(d, saved, d->graph->dtype, steps, hidden, by_step, err);
+		code = add_value(d, saved, d->graph->dtype, steps * halves_of(d), hidden, by_step,
+				err);
 	if (code == FF_OK && kept)
 		code = add_value(d, saved + 1, FF_F32, steps, kept * hidden, by_step, err);
 	if (code == FF_OK && states > 1)
@@ -120,7 +135,9 @@ static int derive_cell(struct ff_derive *d, int32_t gates, int32_t kept, uint32_
 	if (code < 0)
 		return code;
 	/* the product with the state, and its two backward; what a gate does */
-	ff_derive_flops(d, gates * (2 * (int64_t)hidden + 6), gates * (4 * (int64_t)hidden + 8));
+	products = gates * halves_of(d);
+	ff_derive_flops(d, products * (2 * (int64_t)hidden + 6),
+			products * (4 * (int64_t)hidden + 8));
 	return add_params(d, gates * hidden, hidden, err);
 }
 
@@ -131,7 +148,7 @@ static int derive_rnn(struct ff_derive *d, struct ff_error *err)
 
 static int derive_gru(struct ff_derive *d, struct ff_error *err)
 {
-	return derive_cell(d, 3, 4, 1, err);
+	return derive_cell(d, 3, d->node->attrs.recurrent.reset_first ? 3 : 4, 1, err);
 }
 
 static int derive_lstm(struct ff_derive *d, struct ff_error *err)
@@ -153,5 +170,5 @@ static int derive_lstm(struct ff_derive *d, struct ff_error *err)
 			.example = FF_EXAMPLE({"in" : [[ 4, 6, 24 ]]})}
 
 ROW(rnn, "tanh recurrence over the steps of a sequence", 2, attrs, FF_OP_BACKWARD_OUT);
-ROW(gru, "gated recurrent units over the steps of a sequence", 2, attrs, 0);
+ROW(gru, "gated recurrent units over the steps of a sequence", 2, gru_attrs, 0);
 ROW(lstm, "long short-term memory over the steps of a sequence", 3, lstm_attrs, 0);
