@@ -7,6 +7,7 @@
 #include "ff/builder.h"
 #include "ff/instance.h"
 #include "ff/micro.h"
+#include "launches.h"
 #include "pairs.h"
 
 #define SHAPES 60
@@ -180,10 +181,15 @@ static const struct ff_task *task_before(const struct ff_schedule *s, const stru
 	return NULL;
 }
 
-/* Backward tasks of gelus behind one of a layer, and (`room`) those among them whose gradient the
- * memory plan has not put where the layer reads its own, or where that is at most half of what the
- * layer makes.  (Parameters lie in buckets, in no one's way.) */
-static uint32_t count_pairs(struct scene *s, const struct ff_backend *b, bool room)
+/* Which backward tasks of gelus behind one of a layer. */
+enum which {
+	EVERY,
+	APART, /* whose gradient the memory plan has not put where the layer reads its own */
+	ROOM,  /* or where that is at most half of what the layer makes */
+};
+
+/* (Parameters lie in buckets, in no one's way.) */
+static uint32_t count_pairs(struct scene *s, const struct ff_backend *b, enum which which)
 {
 	uint32_t n = 0;
 	struct rig r;
@@ -200,7 +206,7 @@ static uint32_t count_pairs(struct scene *s, const struct ff_backend *b, bool ro
 			continue;
 		dout = &plan->buffers[ff_task_dout(plan, before, 0)[t->part]];
 		between = &plan->buffers[ff_task_din(plan, before, 0)[t->part]];
-		n += !room || 2 * dout->bytes <= between->bytes ||
+		n += which == EVERY || (which == ROOM && 2 * dout->bytes <= between->bytes) ||
 		     !overlap(dout, &plan->buffers[ff_task_din(plan, t, 0)[t->part]]);
 	}
 	rig_close(&r);
@@ -222,8 +228,8 @@ START_TEST(drawn_layers)
 
 		pairs_scene(&s, &r, PAIRS_GELU, layers, devices, micro_batches, again);
 		pairs_compare_steps(&s);
-		pairs = count_pairs(&s, &b, false);
-		free = count_pairs(&s, &b, true);
+		pairs = count_pairs(&s, &b, EVERY);
+		free = count_pairs(&s, &b, ROOM);
 		printf("# case %u: %u devices, %u micro-batches%s%s: %u of %u with room, %u in "
 		       "all\n",
 				i, devices, micro_batches, again ? ", again" : "",
@@ -240,6 +246,31 @@ START_TEST(drawn_layers)
 	printf("# %u of %u are fused\n", all, most);
 	if (has_slope() == ALL)
 		ck_assert_uint_gt(all, 0);
+}
+END_TEST
+
+/* Steps that are launched have what is copied ahead of kernels in them, and what these read. */
+START_TEST(launched)
+{
+	struct ff_backend b = pairs_backend(true), without = pairs_backend(false);
+	uint32_t copied = 0;
+
+	for (uint32_t i = 0; i < chosen_rounds(16); i++) {
+		struct ff_random r = {ff_test_seed(78), i, 0};
+		struct launched captured, apart;
+		struct scene s;
+
+		pairs_scene(&s, &r, PAIRS_GELU, 3, 1, 1 + i % 2, false);
+		memset(pairs_fused, 0, sizeof(pairs_fused));
+		launch_train(&s, &s.machine, &s.strategy, &b, NULL, NULL, &captured);
+		ck_assert(captured.captured);
+		copied += pairs_fused[FF_BACKWARD] > count_pairs(&s, &without, APART);
+		launch_train(&s, &s.machine, &s.strategy, &b, NULL, "0", &apart);
+		ck_assert(launch_same(&s, &captured, &apart));
+		scene_close(&s);
+	}
+	if (has_slope() == ALL)
+		ck_assert_uint_gt(copied, 0);
 }
 END_TEST
 
@@ -449,6 +480,7 @@ static Suite *suite(void)
 	tcase_set_timeout(t, 0);
 	tcase_add_loop_test(t, kernels, 0, sizeof(followers) / sizeof(followers[0]));
 	tcase_add_test(t, drawn_layers);
+	tcase_add_test(t, launched);
 	tcase_add_loop_test(t, obstacles, 0, OBSTACLES);
 	tcase_add_test(t, more_scratch);
 	suite_add_tcase(s, t);
