@@ -390,6 +390,37 @@ START_TEST(obstacles)
 }
 END_TEST
 
+/* An all-reduce of what the layer behind has made stands in between, and is none. */
+START_TEST(small_buckets)
+{
+	struct ff_backend with = pairs_backend(true), without = pairs_backend(false);
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct ff_random r = {ff_test_seed(79), i, 0};
+		struct result one, two;
+		struct scene s;
+		struct rig rig;
+		uint32_t at = 0;
+
+		open_case(&s, NOTHING, &r);
+		rig_open(&rig, &s.graph, &s.machine, &s.strategy, &without, NULL, s.data,
+				s.optimizer, &s.opt, 64, &s.arena);
+		while (rig.schedule.tasks[at].kind != FF_TASK_BACKWARD ||
+				rig.schedule.tasks[at].node != ff_graph_find(&s.graph, "gelu"))
+			at++;
+		ck_assert_int_eq(rig.schedule.tasks[at - 1].kind, FF_TASK_SYNC);
+		rig_close(&rig);
+		pairs_fused[FF_BACKWARD] = 0;
+		scene_run(&s, &s.machine, &s.strategy, &with, NULL, 64, &one);
+		if (has_slope() == ALL)
+			ck_assert_uint_eq(pairs_fused[FF_BACKWARD], 2);
+		scene_run(&s, &s.machine, &s.strategy, &without, NULL, 64, &two);
+		scene_compare(&s, &one, &two);
+		scene_close(&s);
+	}
+}
+END_TEST
+
 /* ---- scratch ---- */
 
 #define MORE 1024 /* bytes that kernels for two are said to need, and write */
@@ -482,6 +513,7 @@ static Suite *suite(void)
 	tcase_add_test(t, drawn_layers);
 	tcase_add_test(t, launched);
 	tcase_add_loop_test(t, obstacles, 0, OBSTACLES);
+	tcase_add_test(t, small_buckets);
 	tcase_add_test(t, more_scratch);
 	suite_add_tcase(s, t);
 	return s;
