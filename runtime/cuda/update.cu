@@ -12,6 +12,7 @@ struct arrays {
 	int64_t n;
 	const float *squares; /* NULL: gradients are not clipped */
 	float clip;
+	uint32_t unused; /* what is passed has no holes, in which anything could stand */
 };
 
 /* Of the gradients. */
@@ -119,7 +120,7 @@ cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factor
 		float *const *state, uint16_t *rounded, int64_t n, const float *squares, float clip,
 		cudaStream_t s)
 {
-	struct arrays a = {weight, gradient, {state[0], state[1]}, rounded, n, squares, clip};
+	struct arrays a = {weight, gradient, {state[0], state[1]}, rounded, n, squares, clip, 0};
 
 	return launchers[o->id](f, captured, &a, s);
 }
