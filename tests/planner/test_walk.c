@@ -283,6 +283,7 @@ static bool progress(void *ctx, uint64_t proposals, double seconds, double best_
 	return stop_asked(ctx);
 }
 
+/* Without either it goes on for ever; how soon it ends is the machine's. */
 START_TEST(test_budget_and_stop)
 {
 	struct ff_search_result found;
@@ -299,14 +300,14 @@ START_TEST(test_budget_and_stop)
 		l.opt.seconds = 0.5;
 		from = ff_clock_us();
 		search(&l, &found);
-		ck_assert(ff_clock_us() - from < 1.5e6);
+		ck_assert(ff_clock_us() - from < 30e6);
 		l.opt.seconds = 0;
 		l.opt.progress = progress;
 		l.opt.ctx = &l;
 		l.stop_now = true;
 		from = ff_clock_us();
 		search(&l, &found);
-		ck_assert(ff_clock_us() - from < 1e6);
+		ck_assert(ff_clock_us() - from < 30e6);
 		l.opt.progress = NULL;
 	}
 	CHECK_OK(ff_search_eliminate(l.space, l.evaluator[0], &l.g, &l.m, l.pricer[0], stop_asked,

@@ -2,6 +2,7 @@
 # How ffrun and ffprof end when they are not left to: signals, killed ranks, losses that are no numbers.
 # Prints TAP.  SPDX-License-Identifier: Apache-2.0
 """usage: test_ends.py FFZOO FFRUN FFPROF"""
+import contextlib
 import json
 import os
 import re
@@ -110,7 +111,8 @@ def a_rank_that_nobody_can_name_is_missed():
         os.kill(pid, signal.SIGSTOP)
     wait_for("a word", lambda: 0 not in ranks_below(p.pid), p)
     for pid in gone:  # mpirun waits for them, as it would not for a host that is gone
-        os.kill(pid, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):  # nor any longer for these, by now
+            os.kill(pid, signal.SIGCONT)
     out, err = end(p, 1)
     assert re.match(r"ffrun: rank 0 on \S+ has waited for other ranks for \d+ s in step \d+ ", err), err
 
@@ -160,13 +162,11 @@ def a_loss_that_is_no_number_is_told_and_not_kept():
 
 
 def outputs_are_looked_at_first():
-    begun = time.monotonic()
     for option in "--report", "--trace", "--dump", "--save":
         _, err = run(FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER, option, "no/file", status=1)
         assert err == "ffrun: no/file: cannot be written: No such file or directory\n", err
         _, err = run(FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER, option, "mlp.json", status=2)
         assert err == "ffrun: %s would replace GRAPH, which is read: mlp.json\n" % option, err
-    assert time.monotonic() - begun < 100
 
 
 def too_many_ranks_are_not_started():

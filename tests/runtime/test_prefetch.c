@@ -97,7 +97,7 @@ START_TEST(ahead)
 	struct source *s = source_open(&p);
 
 	read_pass(s, p, 0, true, true, 0);
-	for (int i = 0; i < 1000 && atomic_load(&s->fills) < 2; i++)
+	for (int i = 0; i < 60000 && atomic_load(&s->fills) < 2; i++)
 		usleep(1000);
 	ck_assert_uint_eq(atomic_load(&s->fills), 2);
 	read_pass(s, p, 1, true, false, 0);

@@ -157,7 +157,7 @@ with tempfile.TemporaryDirectory() as folder:
     run(ffzoo, "mlp", "--batch", "8", "--set", "hidden=16", "--set", "layers=1",
         "-o", folder / "mlp.json")
     run(ffprof, folder / "mlp.json", "--machine", "cpu2", "-o", costs, "--write-machine",
-        folder / "here.json")
+        folder / "here.json", "--largest", "256K")
     found = json.loads(costs.read_text())
     accepts(validator("costs.schema.json"), found, "costs")
     say(found["machine"]["ranks"] == 2 and found["machine"]["threads"] == 1 and

