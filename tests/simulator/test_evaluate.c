@@ -9,7 +9,9 @@
 #include "ff/simulate.h"
 #include "simulator/drawn.h"
 
+#ifndef WALKS /* fewer, of every kind yet, where sanitizers make them slow */
 #define WALKS 600
+#endif
 #define PROPOSALS 20
 #define MAX_CHANGES 6
 
