@@ -32,6 +32,11 @@ struct placed {
 	struct ff_life life;
 };
 
+/* Bytes that are taken. */
+struct span {
+	int64_t from, to;
+};
+
 struct chain {
 	uint32_t buffer, next;
 };
@@ -53,7 +58,7 @@ struct device {
 	uint32_t n_chain, cap_chain;
 	struct placed *placed; /* all of them, by offset: what is looked at lies together */
 	uint32_t n_placed;
-	struct placed *near; /* those that may live with the one at hand */
+	struct span *near; /* those that may live with the one at hand */
 };
 
 static bool clock_reached(const struct ff_clock *now, const struct ff_clock *what)
@@ -122,14 +127,6 @@ static bool may_meet(const struct ff_life *x, const struct ff_life *y)
 	return !clock_reached(&x->born, &y->last) && !clock_reached(&y->born, &x->last);
 }
 
-static int compare_placed(const void *a, const void *b)
-{
-	const struct placed *x = a, *y = b;
-
-	return x->from != y->from ? (x->from < y->from ? -1 : 1)
-				  : (x->to > y->to) - (x->to < y->to);
-}
-
 /* How many placed buffers share a bin with `item`. */
 static uint32_t count_near(const struct device *d, const struct item *item)
 {
@@ -151,32 +148,58 @@ static uint32_t add_near(struct device *d, const struct bin *bin, uint32_t buffe
 		const struct ff_buffer *b = &d->l->r.buffers[other];
 
 		if (may_meet(&life[other], &life[buffer]))
-			d->near[n++] = (struct placed){
-					b->offset, b->offset + b->bytes, life[other]};
+			d->near[n++] = (struct span){b->offset, b->offset + b->bytes};
 	}
 	return n;
 }
 
-/* Placed buffers that may live with `item`, by offset. */
+/* Placed buffers that may live with `item`. */
 static uint32_t list_near(struct device *d, const struct item *item)
 {
 	uint32_t n = add_near(d, &d->in[item->first], item->buffer, 0);
 
 	for (uint32_t b = item->first + 1; b < item->end; b++)
 		n = add_near(d, &d->begin[b], item->buffer, n);
-	qsort(d->near, n, sizeof(*d->near), compare_placed);
 	return n;
 }
 
-/* Lowest offset from `base` on where none of `n` buffers, by offset, that may live with
- * `item` is in the way. */
-static int64_t find_room(const struct device *d, const struct placed *all, uint32_t n,
-		const struct item *item, int64_t base)
+/* Lets span `x` sink from place `i` of a heap of `n`, lowest first. */
+static void sink(struct span *heap, uint32_t n, uint32_t i, struct span x)
 {
-	struct ff_life life = d->l->life[item->buffer];
+	for (uint32_t k = 2 * i + 1; k < n; k = 2 * i + 1) {
+		k += k + 1 < n && heap[k + 1].from < heap[k].from;
+		if (heap[k].from >= x.from)
+			break;
+		heap[i] = heap[k];
+		i = k;
+	}
+	heap[i] = x;
+}
+
+/* Lowest offset from `base` on where `bytes` are free, `n` being taken.  Spans come out of a heap
+ * as they are asked for: those that lie behind the room found are never sorted. */
+static int64_t find_gap(struct span *taken, uint32_t n, int64_t bytes, int64_t base)
+{
 	int64_t at = base;
 
-	for (uint32_t i = 0; i < n && all[i].from < at + item->bytes; i++)
+	for (uint32_t i = n / 2; i-- > 0;)
+		sink(taken, n, i, taken[i]);
+	while (n && taken[0].from < at + bytes) {
+		at = taken[0].to > at ? taken[0].to : at;
+		n--;
+		sink(taken, n, 0, taken[n]);
+	}
+	return at;
+}
+
+/* The same of all that is placed, which is by offset, of what may live with `item`. */
+static int64_t find_room(const struct device *d, const struct item *item, int64_t base)
+{
+	struct ff_life life = d->l->life[item->buffer];
+	const struct placed *all = d->placed;
+	int64_t at = base;
+
+	for (uint32_t i = 0; i < d->n_placed && all[i].from < at + item->bytes; i++)
 		if (all[i].to > at && may_meet(&all[i].life, &life))
 			at = all[i].to;
 	return at;
@@ -186,8 +209,8 @@ static int64_t find_room(const struct device *d, const struct placed *all, uint3
 static int64_t find_offset(struct device *d, const struct item *item, int64_t base)
 {
 	if (count_near(d, item) > d->n_placed / NEAR_SHARE)
-		return find_room(d, d->placed, d->n_placed, item, base);
-	return find_room(d, d->near, list_near(d, item), item, base);
+		return find_room(d, item, base);
+	return find_gap(d->near, list_near(d, item), item->bytes, base);
 }
 
 static void keep_sorted(struct device *d, const struct item *item, int64_t offset)
