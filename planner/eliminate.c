@@ -207,14 +207,17 @@ static void find_least(const struct solver *s, uint32_t n, const uint32_t *scope
 
 	do {
 		uint32_t best = 0;
+		double lowest;
 
 		memset(row, 0, choices * sizeof(*row));
 		for (uint32_t k = 0; k < n_terms; k++)
 			add_row(choices, term[k].cost + term[k].at, row);
-		for (uint32_t x = 1; x < choices; x++)
-			if (row[x] < row[best])
-				best = x;
-		*least++ = row[best];
+		lowest = row[0];
+		for (uint32_t x = 1; x < choices; x++) {
+			best = row[x] < lowest ? x : best;
+			lowest = row[x] < lowest ? row[x] : lowest;
+		}
+		*least++ = lowest;
 		*which++ = (uint8_t)best;
 		for (i = n; i-- > 0;) {
 			bool more = ++digit[i] < s->in->n[scope[i]];
