@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+#define MOST_NOTED 16384 /* changes of a proposal that are noted: more are counted again */
+
 int ff_account_create(struct ff_course *e, struct ff_error *err)
 {
 	size_t devices = e->m->n_devices;
@@ -24,7 +26,9 @@ int ff_account_create(struct ff_course *e, struct ff_error *err)
 	e->live = ff_arena_array(a, devices, sizeof(*e->live));
 	e->peak = ff_arena_array(a, devices, sizeof(*e->peak));
 	e->before = ff_arena_array(a, devices, sizeof(*e->before));
-	return e->pinned && e->live && e->peak && e->before ? FF_OK : ff_fail_memory(err);
+	e->noted = ff_arena_array(a, MOST_NOTED, sizeof(*e->noted));
+	return e->pinned && e->live && e->peak && e->before && e->noted ? FF_OK
+									: ff_fail_memory(err);
 }
 
 /* The first step of run `r` that has no row: when it has been gone through twice. */
@@ -89,6 +93,15 @@ struct counted {
 	int64_t sign;
 };
 
+static void add(struct ff_course *e, uint32_t row, uint32_t device, int64_t bytes)
+{
+	size_t at = (size_t)row * e->m->n_devices + device;
+
+	e->account.change_bytes[at] += bytes;
+	if (e->notes && e->n_noted++ < MOST_NOTED)
+		e->noted[e->n_noted - 1] = (struct ff_noted){at, bytes};
+}
+
 static void count(const struct counted *c, uint32_t device, int64_t bytes, uint32_t first,
 		uint32_t last)
 {
@@ -96,10 +109,25 @@ static void count(const struct counted *c, uint32_t device, int64_t bytes, uint3
 	uint32_t comes = e->account.row[first], goes = e->account.row[last + 1];
 
 	if (comes != FF_NONE)
-		e->account.change_bytes[(size_t)comes * e->m->n_devices + device] +=
-				c->sign * bytes;
+		add(e, comes, device, c->sign * bytes);
 	if (goes != FF_NONE)
-		e->account.change_bytes[(size_t)goes * e->m->n_devices + device] -= c->sign * bytes;
+		add(e, goes, device, -c->sign * bytes);
+}
+
+void ff_account_note(struct ff_course *e, bool on)
+{
+	e->notes = on;
+	if (on)
+		e->n_noted = 0;
+}
+
+bool ff_account_undo(struct ff_course *e)
+{
+	if (e->n_noted > MOST_NOTED)
+		return false;
+	for (uint32_t i = 0; i < e->n_noted; i++)
+		e->account.change_bytes[e->noted[i].at] -= e->noted[i].bytes;
+	return true;
 }
 
 static void count_stages(const struct counted *c, const struct ff_redistribution *r, uint32_t step)
@@ -352,6 +380,14 @@ static void count_kept(struct ff_course *e, uint32_t node)
 			e->pinned[mn->block->device[p]] += mn->rest->shape->out_bytes[k][p];
 }
 
+/* Most operators have no parameters, and most kernels need no scratch. */
+static bool may_have_scratch(const struct ff_course *e, uint32_t node)
+{
+	const struct ff_node *n = &e->g->nodes[node];
+
+	return e->memo->has_workspace || n->n_in > n->n_data;
+}
+
 /* Weights, gradients and states, what is kept, and the scratch of the largest kernel. */
 static void count_pinned(struct ff_course *e)
 {
@@ -359,7 +395,7 @@ static void count_pinned(struct ff_course *e)
 	for (uint32_t i = 0; i < e->g->n_nodes && (e->has_scratch || e->program.micro_batches > 1 ||
 								  e->memo->has_workspace);
 			i++) {
-		const struct ff_memo_node *mn = e->node[i];
+		const struct ff_memo_node *mn = may_have_scratch(e, i) ? e->node[i] : NULL;
 
 		for (uint32_t p = 0; mn && p < mn->block->n_parts; p++) {
 			int64_t *most = &e->pinned[mn->block->device[p]];

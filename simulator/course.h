@@ -113,8 +113,13 @@ struct ff_course {
 		uint32_t *row, n_rows; /* by step, and behind the last; FF_NONE: as a time before */
 		bool *counted;         /* by micro-batch: it has such steps */
 	} account;
-	int64_t *pinned, *live, *peak; /* by device */
-	int64_t *before;               /* a time before */
+	struct ff_noted { /* what a proposal has added, to be taken back if it is dropped */
+		size_t at;
+		int64_t bytes;
+	} * noted;
+	uint32_t n_noted;
+	bool notes;
+	int64_t *pinned, *live, *peak, *before; /* by device; `before`: a time before */
 };
 
 /* Whether backward adds to the gradient of a parameter at `edge`: another use or an

@@ -274,10 +274,14 @@ static void account_touched(struct ff_course *e, int64_t sign)
 
 static void restore(struct ff_course *e)
 {
-	account_touched(e, -1);
+	bool undone = ff_account_undo(e);
+
+	if (!undone)
+		account_touched(e, -1);
 	ff_place_exchange(e);
 	e->n_changes = e->n_swaps = 0;
-	account_touched(e, 1);
+	if (!undone)
+		account_touched(e, 1);
 	e->rebuckets = e->proposed = false;
 }
 
@@ -375,9 +379,11 @@ int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint3
 		e->rebuckets = false;
 		return code;
 	}
+	ff_account_note(e, true);
 	account_touched(e, -1);
 	ff_place_exchange(e);
 	account_touched(e, 1);
+	ff_account_note(e, false);
 	e->proposed = true;
 	ff_course_conclude(e, step_us, ret);
 	return FF_OK;

@@ -358,6 +358,8 @@ static void propose(struct walk *w)
 		w->seen->kept++;
 		return;
 	}
+	if (ff_random_below(w->r, 2))
+		w->e->now->n_noted = UINT32_MAX; /* as if it were too much to be noted */
 	ff_evaluator_drop(w->e);
 	for (uint32_t i = 0; i < n; i++)
 		w->s.config[change[i].node] = was[i];
