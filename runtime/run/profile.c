@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../agree.h"
-#include "run.h"
+#include "quantiles.h"
 
 #define MOST_SHOWN 10
 
@@ -45,7 +45,7 @@ static int take_medians(struct ff_profile *p, const double *all, uint32_t n_rank
 		struct ff_error *err)
 {
 	uint32_t classes = p->classes.n;
-	struct ff_spread spread;
+	struct ff_quantiles spread;
 	int code = FF_OK;
 
 	for (uint32_t c = 0; c < classes && code == FF_OK; c++) {
@@ -54,7 +54,7 @@ static int take_medians(struct ff_profile *p, const double *all, uint32_t n_rank
 			for (uint32_t r = 0; r < n_ranks; r++)
 				us[k] += all[(r * p->n + k) * classes + c];
 		}
-		code = ff_spread_of(us, p->n, &spread, err);
+		code = ff_quantiles_of(us, p->n, &spread, err);
 		p->measured_us[c] = spread.median;
 	}
 	return code;

@@ -10,7 +10,7 @@
 
 /* Figures of one candidate over the measured steps. */
 struct figures {
-	struct ff_spread step_us;
+	struct ff_quantiles step_us;
 	double samples_per_s;
 	int64_t step_bytes, most_memory;
 	double loss; /* mean of the last ten steps */
@@ -20,7 +20,7 @@ static int figures_of(const struct ff_plan *p, const struct ff_outcome *o, struc
 		struct ff_error *err)
 {
 	uint64_t n = p->steps - p->warmup, tail = p->steps < 10 ? p->steps : 10;
-	int code = ff_spread_of(o->step_us + p->warmup, n, &ret->step_us, err);
+	int code = ff_quantiles_of(o->step_us + p->warmup, n, &ret->step_us, err);
 
 	if (code < 0)
 		return code;
@@ -42,14 +42,14 @@ static int speedup_of(const struct ff_plan *p, const struct ff_outcome *o, doubl
 {
 	uint64_t n = p->steps - p->warmup;
 	double *ratio = malloc(n * sizeof(*ratio));
-	struct ff_spread spread;
+	struct ff_quantiles spread;
 	int code;
 
 	if (!ratio)
 		return ff_fail_memory(err);
 	for (uint64_t i = 0; i < n; i++)
 		ratio[i] = o[1].step_us[p->warmup + i] / o[0].step_us[p->warmup + i];
-	code = ff_spread_of(ratio, n, &spread, err);
+	code = ff_quantiles_of(ratio, n, &spread, err);
 	free(ratio);
 	if (code == FF_OK)
 		*ret = spread.median;

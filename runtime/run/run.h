@@ -5,6 +5,7 @@
 #include "ff/cli.h"
 #include "ff/executor.h"
 #include "profile.h"
+#include "quantiles.h"
 #include "rate.h"
 
 struct ff_tensors;
@@ -121,12 +122,6 @@ struct ff_outcome {
 	uint32_t n_spans;
 	struct ff_profile profile;
 };
-struct ff_spread {
-	double median, p10, p90;
-};
-/* Order statistics of `n` > 0 values. */
-int ff_spread_of(const double *v, uint64_t n, struct ff_spread *ret, struct ff_error *err);
-
 /* train.c: trains all candidates, step by step in turns. */
 int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
 		struct ff_outcome *outcome, struct ff_error *err);
