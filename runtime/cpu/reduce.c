@@ -175,8 +175,10 @@ int ff_cpu_reduce_max_prepare(struct ff_kernel *k, const struct ff_work *w, stru
 	r->l.run = ff_cpu_binary(FF_BINARY_first, FF_BINARY_Z);
 	r->l.scale = 1;
 	ff_loops_largest(w, backward, &r->l.loops);
-	if (!r->l.loops.rank) /* a single element */
-		r->l.loops.rank = r->l.loops.kept = 1, r->l.loops.n[0] = 1;
+	if (!r->l.loops.rank) { /* a single element */
+		r->l.loops.rank = r->l.loops.kept = 1;
+		r->l.loops.n[0] = 1;
+	}
 	k->run = !backward ? run_largest : w->need_din[0] ? run_spread : ff_kernel_run_nothing;
 	return FF_OK;
 }

@@ -22,11 +22,12 @@ void ff_profile_add(struct ff_profile *p, const struct ff_executor *x);
 int ff_profile_gather(struct ff_profile *p, struct ff_comm *comm, struct ff_arena *a,
 		struct ff_error *err);
 
-/* A table of the terms that are furthest off, or, without a prediction, largest; and all of them
- * in a report.  `info` is the strategy's, `step_us` the measured step on `devices` devices. */
-void ff_profile_print(const struct ff_profile *p, const struct ff_strategy_info *info,
-		double step_us, uint32_t devices);
-void ff_profile_write(
+/* report_tasks.c: a table of the terms that are furthest off, or, without a prediction, largest;
+ * and all of them in a report.  `info` is the strategy's, `step_us` the measured step on `devices`
+ * devices. */
+int ff_report_tasks(const struct ff_profile *p, const struct ff_strategy_info *info, double step_us,
+		uint32_t devices, struct ff_error *err);
+void ff_report_write_tasks(
 		const struct ff_profile *p, const struct ff_strategy_info *info, struct ff_out *o);
 
 #endif

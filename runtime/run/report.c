@@ -323,13 +323,13 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	print_tests(p, &outcome[0]);
 	if (p->n_candidates > 1)
 		print_comparison(p, outcome, speedup);
-	ff_profile_print(&outcome[0].profile, &p->candidate[0].info, f[0].step_us.median,
-			p->machine.n_devices);
+	code = ff_report_tasks(&outcome[0].profile, &p->candidate[0].info, f[0].step_us.median,
+			p->machine.n_devices, err);
 	if (opt->report)
 		printf("report: %s\n", opt->report);
 	if (opt->trace)
 		printf("trace: %s\n", opt->trace);
-	return FF_OK;
+	return code;
 }
 
 static void write_found(const struct ff_found *f, struct ff_out *out)
@@ -403,7 +403,7 @@ static void write_outcome(const struct ff_plan *p, const struct ff_candidate *c,
 	ff_out_bool(out, "captured", o->captured);
 	if (!o->captured)
 		ff_out_string(out, "not_captured", o->obstacle);
-	ff_profile_write(&o->profile, &c->info, out);
+	ff_report_write_tasks(&o->profile, &c->info, out);
 }
 
 static void write_verdict(const struct ff_verdict *v, struct ff_out *out)
