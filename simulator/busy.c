@@ -15,7 +15,7 @@ static void judge(struct ff_course *e, uint32_t lane, double us)
 {
 	e->too_slow = e->too_slow || us > e->most_us;
 	if (lane < e->m->n_devices && us > e->foresight.most_busy_us)
-		e->foresight.doubted = true;
+		ff_foresee_doubt(&e->foresight, FF_DOUBT_BUSY);
 }
 
 /* Lanes in a row, all for as long.  Returns how long the one that is busiest now is. */

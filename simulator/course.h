@@ -143,7 +143,7 @@ static inline double *ff_time_expect(struct ff_course *e, struct ff_timed_node *
 /* Whether more need not be known of the proposal. */
 static inline bool ff_given_up(const struct ff_course *e)
 {
-	return e->too_slow || (e->foresight.doubted && !e->foresight.checks);
+	return e->too_slow || e->foresight.dismissed;
 }
 
 #endif

@@ -371,10 +371,10 @@ int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint3
 		code = ff_foresee_sync(e, err);
 	if (code == FF_OK && !ff_given_up(e))
 		code = time_changes(e, limit_us, &step_us, err);
-	ff_foresee_end(e, e->too_slow);
 	*slower = code == FF_OK && ff_given_up(e);
 	ff_place_exchange(e);
 	if (code < 0 || *slower) {
+		ff_foresee_end(e, false);
 		e->n_changes = 0;
 		e->rebuckets = false;
 		return code;
@@ -386,6 +386,7 @@ int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint3
 	ff_account_note(e, false);
 	e->proposed = true;
 	ff_course_conclude(e, step_us, ret);
+	ff_foresee_end(e, ret->fits);
 	return FF_OK;
 }
 

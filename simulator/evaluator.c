@@ -70,7 +70,8 @@ void ff_evaluator_foresee(struct ff_evaluator *h, bool on)
 	struct ff_foresight *f = &h->now->foresight;
 
 	f->on = on;
-	f->n = f->checked = f->wrong = 0;
+	f->n = 0;
+	memset(f->so_far, 0, sizeof(f->so_far));
 }
 
 /* ---- strategies ---- */
@@ -153,8 +154,7 @@ void ff_evaluator_take(struct ff_evaluator *h)
 	h->now->memo->first_use = h->now->first_use;
 	f->on = learnt->on;
 	f->n = learnt->n;
-	f->checked = learnt->checked;
-	f->wrong = learnt->wrong;
+	memcpy(f->so_far, learnt->so_far, sizeof(f->so_far));
 	learnt->on = false;
 }
 

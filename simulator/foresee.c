@@ -3,8 +3,8 @@
  * timed: devices are busy for longer; buckets are synchronised for longer behind the
  * operators that close them; or, once all that it changes in forward is timed, devices have
  * been idle for longer.  What is made of the rest changes that seldom, but it may: so one
- * proposal of some that are doubted is timed all the same, and where too many of those turn
- * out to be good nothing is given up on a doubt.  SPDX-License-Identifier: Apache-2.0 */
+ * proposal of some is timed whatever is thought of it, and where too many that were doubted for
+ * one reason turn out to be good none is given up for that.  SPDX-License-Identifier: Apache-2.0 */
 #include "course.h"
 
 #include <string.h>
@@ -12,6 +12,16 @@
 #define CHECK_EVERY 8  /* proposals, of which one is timed whatever is thought of it */
 #define TRUST 64       /* doubts are heeded while fewer than one in so many is wrong */
 #define REMEMBER 1024u /* checks, before they count half */
+
+static int create_marks(struct ff_course *e, struct ff_marks *m, struct ff_error *err)
+{
+	for (uint32_t k = 0; k < FF_MARKS; k++) {
+		m->idle[k] = ff_arena_array(&e->arena, e->m->n_devices, sizeof(**m->idle));
+		if (!m->idle[k])
+			return ff_fail_memory(err);
+	}
+	return FF_OK;
+}
 
 static double busiest(const struct ff_course *e, const double *busy)
 {
@@ -25,7 +35,12 @@ static double busiest(const struct ff_course *e, const double *busy)
 int ff_foresee_create(struct ff_course *e, struct ff_error *err)
 {
 	struct ff_foresight *f = &e->foresight;
+	int code = create_marks(e, &f->marks, err);
 
+	if (code == FF_OK)
+		code = create_marks(e, &f->marks_next, err);
+	if (code < 0)
+		return code;
 	f->closed = ff_arena_array(&e->arena, e->g->n_nodes, sizeof(*f->closed));
 	f->closed_next = ff_arena_array(&e->arena, e->g->n_nodes, sizeof(*f->closed));
 	f->lane = ff_arena_array(&e->arena, ff_lane_count(e->m), sizeof(*f->lane));
@@ -35,10 +50,13 @@ int ff_foresee_create(struct ff_course *e, struct ff_error *err)
 void ff_foresee_keep(struct ff_course *e)
 {
 	struct ff_foresight *f = &e->foresight;
+	struct ff_marks marks = f->marks;
 	double *was = f->closed;
 
 	f->closed = f->closed_next;
 	f->closed_next = was;
+	f->marks = f->marks_next;
+	f->marks_next = marks;
 	f->now_us = f->next_us;
 	f->busiest_us = busiest(e, e->busy);
 }
@@ -47,10 +65,16 @@ void ff_foresee_begin(struct ff_course *e, double limit_us)
 {
 	struct ff_foresight *f = &e->foresight;
 
-	f->doubted = false;
 	f->spare_us = limit_us - f->now_us;
 	f->most_busy_us = f->busiest_us + f->spare_us;
-	f->checks = !f->on || f->n++ % CHECK_EVERY == 0 || f->wrong * TRUST > f->checked + TRUST;
+	f->checks = !f->on || f->n++ % CHECK_EVERY == 0;
+	f->dismissed = false;
+	for (int k = 0; k < FF_DOUBTS; k++) {
+		const struct ff_doubted *d = &f->so_far[k];
+
+		f->doubts[k] = false;
+		f->heeds[k] = !f->checks && d->wrong * TRUST <= d->checked + TRUST;
+	}
 }
 
 /* When the last bucket is up to date if they are synchronised back to back from when the
@@ -95,37 +119,72 @@ int ff_foresee_sync(struct ff_course *e, struct ff_error *err)
 		return code;
 	earlier = f->busiest_us - busiest(e, e->busy_next);
 	if (synchronised(e, g, earlier > 0 ? earlier : 0) > f->now_us + f->spare_us)
-		f->doubted = true;
+		ff_foresee_doubt(f, FF_DOUBT_SYNCED);
 	return FF_OK;
+}
+
+/* Whether devices that have been idle for so long, where now it is `was`, seem to be too late. */
+static bool is_late(const struct ff_course *e, const double *was)
+{
+	double now = 0, next = 0;
+
+	for (uint32_t d = 0; d < e->m->n_devices; d++) {
+		double before = was[d] + e->busy[d], is = e->idle[d] + e->busy_next[d];
+
+		now = before > now ? before : now;
+		next = is > next ? is : next;
+	}
+	return next - now > e->foresight.spare_us;
 }
 
 void ff_foresee_rest(struct ff_course *e, const struct ff_snapshot *s)
 {
-	struct ff_foresight *f = &e->foresight;
-	double now = 0, next = 0;
-
-	if (!f->on)
-		return;
-	for (uint32_t d = 0; d < e->m->n_devices; d++) {
-		double was = s->idle[d] + e->busy[d], is = e->idle[d] + e->busy_next[d];
-
-		now = was > now ? was : now;
-		next = is > next ? is : next;
-	}
-	if (next - now > f->spare_us)
-		f->doubted = true;
+	if (e->foresight.on && is_late(e, s->idle))
+		ff_foresee_doubt(&e->foresight, FF_DOUBT_IDLE);
 }
 
-void ff_foresee_end(struct ff_course *e, bool slower)
+/* Marks lie evenly in what there is of the program. */
+static uint32_t mark_step(const struct ff_course *e, uint32_t k)
+{
+	const struct ff_program *p = &e->program;
+	uint32_t end = e->fold.n_runs ? e->fold.run[0].first : p->n;
+
+	if (k == FF_MARKS || end <= p->n_ahead)
+		return FF_NONE;
+	return p->n_ahead + (end - p->n_ahead) * (k + 1) / (FF_MARKS + 1);
+}
+
+void ff_foresee_pass(struct ff_course *e)
+{
+	e->foresight.marks_next.n = 0;
+	e->foresight.mark_at = mark_step(e, 0);
+}
+
+void ff_foresee_mark(struct ff_course *e, uint32_t step)
+{
+	struct ff_foresight *f = &e->foresight;
+	struct ff_marks *m = &f->marks_next;
+
+	while (step >= f->mark_at) {
+		memcpy(m->idle[m->n++], e->idle, e->m->n_devices * sizeof(*e->idle));
+		f->mark_at = mark_step(e, m->n);
+	}
+	if (f->on && m->n <= f->marks.n && is_late(e, f->marks.idle[m->n - 1]))
+		ff_foresee_doubt(f, FF_DOUBT_BEHIND);
+}
+
+void ff_foresee_end(struct ff_course *e, bool good)
 {
 	struct ff_foresight *f = &e->foresight;
 
-	if (!f->on || !f->checks || !f->doubted)
-		return;
-	f->checked++;
-	f->wrong += !slower;
-	if (f->checked >= REMEMBER) {
-		f->checked /= 2;
-		f->wrong /= 2;
+	for (int k = 0; k < FF_DOUBTS && f->on && !f->dismissed; k++) {
+		struct ff_doubted *d = &f->so_far[k];
+
+		d->checked += f->doubts[k];
+		d->wrong += f->doubts[k] && good;
+		if (d->checked >= REMEMBER) {
+			d->checked /= 2;
+			d->wrong /= 2;
+		}
 	}
 }

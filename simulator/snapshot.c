@@ -22,17 +22,6 @@ static bool begins(const struct ff_course *e, uint32_t i)
 	       (i == 0 || !brings(e, &e->program.step[i - 1]));
 }
 
-/* Steps from the start on that are forward, of the first micro-batch. */
-static uint32_t prefix(const struct ff_course *e)
-{
-	uint32_t i = 0;
-
-	while (i < e->program.n && e->program.step[i].phase == FF_PHASE_FORWARD &&
-			e->program.step[i].micro == 0)
-		i++;
-	return i;
-}
-
 static void add(struct ff_snapshot *s, struct ff_timed_node *t, uint32_t micro, bool ready)
 {
 	if (s->read)
@@ -88,7 +77,7 @@ static int plan(struct ff_course *e, struct ff_snapshot *s, uint32_t step, struc
  * it was. */
 int ff_snapshots_plan(struct ff_course *e, struct ff_error *err)
 {
-	uint32_t end = prefix(e), turns = 0, every, n = 0;
+	uint32_t end = e->program.n_ahead, turns = 0, every, n = 0;
 	int code = FF_OK;
 
 	for (uint32_t i = 1; i < end; i++)

@@ -484,12 +484,15 @@ int ff_course_time(struct ff_course *e, uint32_t first, uint32_t last, double *s
 	if (i == 0)
 		start(e);
 	ff_fold_begin(e);
+	ff_foresee_pass(e);
 	i = active_from(e, i);
 	for (; i < e->program.n && code == FF_OK && !ff_given_up(e); i = active_from(e, i + 1)) {
 		if (s && i >= s->step) {
 			ff_foresee_rest(e, s);
 			s = NULL;
 		}
+		if (i >= e->foresight.mark_at)
+			ff_foresee_mark(e, i);
 		while (i >= e->fold.at)
 			i = active_from(e, ff_fold_reach(e, i));
 		code = time_step(e, &e->program.step[i], err);

@@ -352,6 +352,8 @@ int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, cons
 	find_stages(&w);
 	run_stages(&w);
 	put(&w, (struct ff_step){FF_STEP_UPDATE, FF_PHASE_BACKWARD, s->micro_batches - 1, FF_NONE});
+	while (w.p.step[w.p.n_ahead].phase == FF_PHASE_FORWARD && w.p.step[w.p.n_ahead].micro == 0)
+		w.p.n_ahead++;
 	*ret = w.p;
 	return FF_OK;
 }

@@ -47,6 +47,7 @@ struct ff_step {
  * there once for all micro-batches. */
 struct ff_program {
 	uint32_t n, micro_batches, n_nodes, n_edges;
+	uint32_t n_ahead; /* steps from the first on that are forward, of the first micro-batch */
 	const struct ff_step *step;
 	const bool *again; /* by node: for backward its values are made once more */
 	/* By phase; the step, or FF_NONE: ff_program_compute, ff_program_moves. */

@@ -301,16 +301,18 @@ static bool is_slower(
 	struct ff_evaluation x = fresh(w, &layout);
 	double limit = x.step_us * share[ff_random_below(w->r, 5)];
 	bool slower, mistrust = ff_random_below(w->r, 4) == 0;
+	struct ff_foresight *f = &w->e->now->foresight;
 
-	w->e->now->foresight.wrong = mistrust ? w->e->now->foresight.checked + 2 : 0;
+	for (int k = 0; k < FF_DOUBTS; k++)
+		f->so_far[k].wrong = mistrust ? f->so_far[k].checked + 2 : 0;
 	ck_assert_msg(ff_evaluator_propose_within(w->e, change, n, limit, &slower, v, &w->err) ==
 					FF_OK,
 			"%s", w->err.text);
 	ck_assert(slower || x.step_us <= limit);
-	ck_assert(!mistrust || w->e->now->foresight.checks);
-	if (w->e->now->foresight.checks)
+	ck_assert(!f->dismissed || !(mistrust || f->checks));
+	if (!f->dismissed)
 		ck_assert(slower == (x.step_us > limit));
-	w->seen->given_up += slower && !w->e->now->foresight.checks && !w->e->now->too_slow;
+	w->seen->given_up += f->dismissed && !w->e->now->too_slow;
 	w->seen->in_vain += slower && x.step_us <= limit;
 	w->seen->slower += slower;
 	w->seen->not_slower += !slower;
