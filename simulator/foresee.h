@@ -41,7 +41,7 @@ struct ff_foresight {
 	double *lane;
 	struct ff_marks marks, marks_next;
 	uint32_t mark_at; /* the step at which the pass comes to the next one; FF_NONE */
-	uint32_t n; /* proposals */
+	uint32_t n;       /* proposals */
 	struct ff_doubted so_far[FF_DOUBTS];
 };
 
