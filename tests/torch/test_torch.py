@@ -566,6 +566,87 @@ def train(name, zoo, seed, steps, **settings):
                     [f"without it losses are apart by {apart:.2g}"])
 
 
+# Each beside what it leaves to presets; ramps that end where the run does, falls that never come,
+# floors above the rate.
+SCHEDULES = [
+    {}, {"ramp": 7}, {"ramp": 30, "ramp_from": 0.125}, {"ramp": 1, "ramp_from": 1},
+    {"schedule": "constant", "ramp": 12, "ramp_from": 0.01},
+    {"schedule": "step", "step_size": 1, "gamma": 0.9}, {"schedule": "step", "step_size": 7},
+    {"schedule": "step", "step_size": 29, "gamma": 0.5}, {"schedule": "step", "step_size": 99},
+    {"schedule": "step", "step_size": 4, "gamma": 2, "ramp": 3},
+    {"schedule": "step", "step_size": 6, "gamma": 0, "ramp": 10, "ramp_from": 0.5},
+    {"schedule": "cosine"}, {"schedule": "cosine", "floor": 0.004},
+    {"schedule": "cosine", "floor": 0.3}, {"schedule": "cosine", "ramp": 29},
+    {"schedule": "cosine", "floor": 0.001, "ramp": 5, "ramp_from": 0.1},
+    {"schedule": "cosine", "ramp": 13, "ramp_from": 1}]
+
+
+def test_rates():
+    """The rate of every step."""
+    steps, rate = 30, 0.0625
+    case = Case("rates", 1).zoo("mlp", "--batch", "2", "--set", "image=4", "--set", "hidden=2")
+    for told in reference.shared(SCHEDULES):
+        case.name = "rates, " + (", ".join(f"{key} {value}" for key, value in told.items()) or "no schedule")
+        if case.run(steps=steps, options=options_of(dict(told, rate=rate))) is None:
+            continue
+        optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], rate)
+        schedule, want = reference.scheduler(optimizer, steps, **told), []
+        for _ in range(steps):
+            want.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            schedule.step()
+        rates = json.loads((case.folder / "report").read_text())["rate"]
+        tap.say(len(rates) == steps and np.allclose(rates, want, rtol=1e-12, atol=1e-15), case.name,
+                [f"{want[0]:g} to {want[-1]:g}, apart by {np.abs(np.subtract(rates, want)).max():.2g}"])
+
+
+def check_resumed(name, zoo, steps, at, devices=1, kind="following", **settings):
+    """Gone on with after `at` of the steps: losses and rates of the others are those of PyTorch,
+    which did not stop."""
+    case = Case(f"{name}, gone on with after {at} steps", 3).zoo(*zoo)
+    samples, labels = write_images(case.folder, 37)
+    kept = case.folder / "kept"
+    if case.run() is None:
+        return
+    strategy = updates(case, kind, devices) if devices > 1 else "single"
+    options = [*options_of(settings), "--checkpoint", kept, "--resume", "--every", str(at), "--keep", "99"]
+    if case.run(strategy, devices, case.folder, steps, options=options) is None:
+        return
+    shuffle, batch = reference.Shuffle(37, 3), case.graph["nodes"][0]["shape"][0]
+    order = [shuffle.batch(step, batch) for step in range(steps)]
+    rates = []
+    want = reference.trained_losses(case.graph, case.tensors, [
+        {"data": samples[o], "labels": labels[o]} for o in order], 3, rates=rates, **settings)
+    (kept / f"checkpoint-{at:010}.safetensors").replace(kept / "checkpoint.safetensors")
+    losses = case.run(strategy, devices, case.folder, steps, options=options)
+    if losses is None:
+        return
+    report = json.loads((case.folder / "report").read_text())
+    tap.say(report["first_step"] == at and len(losses) == steps - at, f"{case.name}: the others only")
+    apart = max(reference.distance(a, b) for a, b in zip(losses, want[at:]))
+    tap.say(apart <= TOLERANCE, f"{case.name}: losses", [f"apart by {apart:.2g}"])
+    if not any("rate" in rule or "factor" in rule for rule in settings.get("groups", ())):
+        tap.say(np.allclose(report["rate"], rates[at:], rtol=1e-12), f"{case.name}: rates",
+                [f"{report['rate']}, expected {rates[at:]}"])
+
+
+def test_resumed_schedules():
+    """In the ramp, at its end, behind it; groups with rates of their own; states in parts."""
+    lenet = ["lenet", "--batch", "12"]
+    ramp = {"ramp": 4, "ramp_from": 0.125}
+    cosine = {"rate": 0.05, "momentum": 0.5, "schedule": "cosine", "floor": 0.01}
+    groups = {"groups": ["bias:decay=0", "fc*:factor=3", "conv1.*:rate=0.02"]}
+    cases = [("lenet, cosine behind a ramp", 2, 1, "following", dict(cosine, **ramp)),
+             ("lenet, cosine behind a ramp", 4, 1, "following", dict(cosine, **ramp)),
+             ("lenet, cosine behind a ramp", 7, 2, "following", dict(cosine, **ramp)),
+             ("lenet, cosine by groups", 5, 1, "following", dict(cosine, **ramp, **groups)),
+             ("lenet, steps by groups in parts", 5, 3, "in parts", dict(
+                 ramp, optimizer="adamw", rate=0.002, decay=0.5, schedule="step", step_size=2,
+                 gamma=0.3, groups=["bias:decay=0", "fc*:factor=3"]))]
+    for name, at, devices, kind, settings in reference.shared(cases):
+        check_resumed(name, lenet, 9, at, devices, kind, **settings)
+
+
 def test_without_training():
     """Behind some steps, batch norms normalise by what they have kept, on one device and when
     parts of the batch and of the channels keep it."""
@@ -658,6 +739,8 @@ def test_top():
 def test_steps():
     test_without_training()
     test_top()
+    test_rates()
+    test_resumed_schedules()
     train("lenet", ["lenet", "--batch", "12"], 3, 8, rate=0.03, momentum=0.9, decay=0.02)
     train("lenet, cosine", ["lenet", "--batch", "12"], 4, 6, rate=0.05, momentum=0.5, decay=0.02,
           schedule="cosine")
@@ -679,6 +762,10 @@ def test_steps():
           step_size=2, gamma=0.5, ramp=2)
     train("lenet, groups", lenet, 3, 8, optimizer="adamw", rate=0.002, decay=0.5, schedule="cosine",
           groups=["bias:decay=0", "fc*:factor=3", "fc3.*,conv1.weight:rate=0.005,epsilon=0.001"])
+    train("lenet, groups, cosine to a floor behind a ramp", lenet, 3, 12, rate=0.02, momentum=0.5,
+          schedule="cosine", floor=0.01, ramp=3, ramp_from=0.25, groups=["fc*:factor=0.25", "conv1.*:rate=0.1"])
+    train("lenet, groups, steps behind a ramp", lenet, 3, 9, rate=0.02, momentum=0.5,
+          schedule="step", step_size=2, gamma=0.5, ramp=3, groups=["fc*:factor=4", "conv1.*:rate=0.1"])
     train("alexnet for 28x28, adamw", ["alexnet", "--batch", "9", "--set", "image=28"], 5, 5,
           optimizer="adamw", rate=0.0003, decay=1)
 
