@@ -3,24 +3,35 @@
 
 #include "rows.h"
 
-/* Scale and bias of a node, one number for each of `n` elements, as its parameters. */
-static int claim(
-		struct ff_import *im, const Onnx__NodeProto *n, int64_t elements, struct ff_emit *e)
+/* All of `c` are `v`, and nobody trains them. */
+static bool is_all(const struct ff_constant *c, float v)
 {
+	for (int64_t i = 0; i < c->n; i++)
+		if (c->whole || c->f[i] != v)
+			return false;
+	return !c->trained;
+}
+
+/* Scale and bias of a node, one number for each of `elements`, as its parameters; neither where
+ * they change nothing, as exporters write norms that have none. */
+static int claim(struct ff_import *im, const Onnx__NodeProto *n, int64_t elements,
+		union ff_attrs *a, struct ff_emit *e)
+{
+	const struct ff_constant *c[2];
 	int code = FF_OK;
 
-	for (size_t i = 0; i < 2 && code == FF_OK; i++) {
-		const struct ff_constant *c;
-
-		if ((code = ff_onnx_in_constant(im, n, 1 + i, &c)) < 0)
+	for (size_t i = 0; i < 2; i++) {
+		if ((code = ff_onnx_in_constant(im, n, 1 + i, &c[i])) < 0)
 			return code;
-		if (c->rank != 1 || c->n != elements)
+		if (c[i]->rank != 1 || c[i]->n != elements)
 			return ff_import_fail(im, n,
-					"%" PRId64 " numbers where %" PRId64 " are expected", c->n,
-					elements);
-		code = ff_emit_param(im, n, c, false, &e->params[i]);
+					"%" PRId64 " numbers where %" PRId64 " are expected",
+					c[i]->n, elements);
 	}
-	if (code == FF_OK)
+	a->norm.affine = a->norm.bias = !is_all(c[0], 1) || !is_all(c[1], 0);
+	for (size_t i = 0; i < 2 && a->norm.affine && code == FF_OK; i++)
+		code = ff_emit_param(im, n, c[i], false, &e->params[i]);
+	if (code == FF_OK && a->norm.affine)
 		e->name = ff_emit_owner(im, e->params[0]);
 	return code;
 }
@@ -38,7 +49,7 @@ int ff_onnx_batch_norm(struct ff_import *im, const Onnx__NodeProto *n)
 	if (code == FF_OK && in->rank < 2)
 		return ff_import_fail(im, n, "expected channels");
 	if (code == FF_OK)
-		code = claim(im, n, in->shape[1], &e);
+		code = claim(im, n, in->shape[1], &a, &e);
 	if (code < 0)
 		return code;
 	a.norm.epsilon = (double)ff_onnx_real(n, "epsilon", 1e-5f);
@@ -70,7 +81,7 @@ int ff_onnx_layer_norm(struct ff_import *im, const Onnx__NodeProto *n)
 		return code;
 	if (axis + 1 < in->rank)
 		return ff_import_fail(im, n, "over several axes is not supported");
-	if ((code = claim(im, n, in->shape[axis], &e)) < 0)
+	if ((code = claim(im, n, in->shape[axis], &a, &e)) < 0)
 		return code;
 	a.norm.epsilon = (double)ff_onnx_real(n, "epsilon", 1e-5f);
 	e.in[0] = *in;
@@ -98,37 +109,23 @@ int ff_onnx_local_response_norm(struct ff_import *im, const Onnx__NodeProto *n)
 	return ff_emit_as(im, n, &e);
 }
 
-/* All of `c` are `v`, and nobody trains them. */
-static bool is_all(const struct ff_constant *c, float v)
-{
-	for (int64_t i = 0; i < c->n; i++)
-		if (c->whole || c->f[i] != v)
-			return false;
-	return true;
-}
-
 /* Each channel of a sample by itself; so exporters write norms of groups, too, as channels that
  * are neither scaled nor moved. */
 int ff_onnx_instance_norm(struct ff_import *im, const Onnx__NodeProto *n)
 {
 	union ff_attrs a = ff_attrs_preset(FF_OP_GROUP_NORM);
 	struct ff_emit e = {.op = FF_OP_GROUP_NORM, .attrs = &a, .n_in = 1};
-	const struct ff_constant *scale, *bias;
 	struct ff_onnx_value *in;
 	int code;
 
-	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0 ||
-			(code = ff_onnx_in_constant(im, n, 1, &scale)) < 0 ||
-			(code = ff_onnx_in_constant(im, n, 2, &bias)) < 0)
+	if ((code = ff_onnx_in_node(im, n, 0, &in)) < 0)
 		return code;
 	if (in->rank < 3)
 		return ff_import_fail(im, n, "expected channels and something behind them");
 	a.norm.groups = in->shape[1];
 	a.norm.epsilon = (double)ff_onnx_real(n, "epsilon", 1e-5f);
-	a.norm.affine = scale->weight || bias->weight || !is_all(scale, 1) || !is_all(bias, 0);
-	if (a.norm.affine && (code = claim(im, n, in->shape[1], &e)) < 0)
+	if ((code = claim(im, n, in->shape[1], &a, &e)) < 0)
 		return code;
-	a.norm.bias = a.norm.affine;
 	e.in[0] = *in;
 	return ff_emit_as(im, n, &e);
 }

@@ -555,7 +555,8 @@ OPERATORS = {
 
 
 # Of those that are counted as nodes beside their own.
-PRELUDES = {"batch_norm": ".moments", "attention": ".statistics"}
+PRELUDES = {"batch_norm": ".moments", "attention": ".statistics", "softmax": ".statistics",
+            "log_softmax": ".statistics", "reduce_max": ".statistics"}
 
 
 def parameter(node, name):

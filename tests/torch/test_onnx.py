@@ -1,6 +1,6 @@
 # Models that PyTorch exports as ONNX, imported: loss and gradients of a training step equal the
 # model's own, on one device and under random strategies; damaged files are refused.
-# Usage: test_onnx.py modules|sequences|recurrences|networks|families|evaluation|damage FFIMPORT FFRUN FFSEARCH.
+# Usage: test_onnx.py modules|training|sequences|recurrences|networks|families|evaluation|damage FFIMPORT FFRUN FFSEARCH.
 # SPDX-License-Identifier: Apache-2.0
 import copy
 import io
@@ -51,13 +51,14 @@ class Model:
     """A module, its graph and its weights as imported."""
 
     def __init__(self, name, module, inputs, opset=13, classes_last=False, training=True,
-                 ours=lambda gradients: gradients, loss=None):
-        """`ours`: gradients as they are called and lie in the graph."""
+                 ours=lambda gradients: gradients, loss=None, drops=False):
+        """`ours`: gradients as they are called and lie in the graph; `drops`: dropouts, which
+        are called in the order that the module has them in, keep what ffrun keeps."""
         torch.manual_seed(1)
         self.name, self.module, self.last, self.ours = name, module, classes_last, ours
-        self.loss = loss
+        self.loss, self.drops, self.seed = loss, drops, 1
         for m in module.modules():
-            if isinstance(m, nn.Dropout):
+            if isinstance(m, nn.Dropout) and not drops:
                 m.p = 0.0
         self.keep = tempfile.TemporaryDirectory(prefix="ffonnx")
         self.folder = pathlib.Path(self.keep.name)
@@ -79,6 +80,7 @@ class Model:
 
     def step(self, strategy, devices, seed=1):
         batch = json.loads(self.graph.read_text())["nodes"][0]["shape"][0]
+        self.seed = seed
         done = run(ffrun, self.graph, strategy, "--devices", devices, "--data",
                    f"synthetic:{batch}", "--seed", seed, "--weights", self.folder / "weights", "--dump",
                    self.folder / "dump")
@@ -97,8 +99,9 @@ class Model:
         inputs = [x.long() if x.dtype == torch.int32 else x for x in inputs]
         want, own = self.gradients(torch.float64, inputs, labels), self.gradients(
             torch.float32, inputs, labels)
-        return {name: (reference.distance(tensors["loss" if name == "loss" else "grad." + name], x),
-                       reference.distance(own[name], x)) for name, x in want.items()}
+        return {name: (reference.distance(
+            tensors[name if name == "loss" or name.endswith(reference.KEPT) else "grad." + name], x),
+            reference.distance(own[name], x)) for name, x in want.items()}
 
     def agrees(self, tensors):
         return max(map(excess, self.distances(tensors).values())) <= 1
@@ -113,6 +116,8 @@ class Model:
     def gradients(self, dtype, inputs, labels):
         """Of the module itself, which stays as it was."""
         module = copy.deepcopy(self.module).to(dtype)
+        if self.drops:
+            self.keep_as_ffrun(module)
         logits = module(*(x.to(dtype) if x.dtype.is_floating_point else x for x in inputs))
         if self.loss:
             loss = {"mse": F.mse_loss, "bce_with_logits": F.binary_cross_entropy_with_logits}[
@@ -120,9 +125,22 @@ class Model:
         else:
             loss = F.cross_entropy(logits.movedim(-1, 1) if self.last else logits, labels)
         loss.backward()
-        return {"loss": loss.detach(), **self.ours({
+        kept = {n: x for n, x in module.named_buffers() if n.endswith(reference.KEPT)}
+        return {"loss": loss.detach(), **self.ours({**{
             n: w.grad for n, w in module.named_parameters()
-            if w.grad is not None and w.grad.abs().max() > 1e-9})}
+            if w.grad is not None and w.grad.abs().max() > 1e-9}, **(kept if self.drops else {})})}
+
+    def keep_as_ffrun(self, module):
+        graph = reference.read_graph(self.graph)
+        number = reference.numbers(graph)
+        nodes = [n for n in graph["nodes"] if n["op"] == "dropout"]
+        names = [n for n, m in module.named_modules() if isinstance(m, nn.Dropout)]
+        assert len(names) == len(nodes)
+        for name, node in zip(names, nodes):
+            p = module.get_submodule(name).p
+            assert abs(node["p"] - p) < 1e-6
+            owner, _, own = name.rpartition(".")
+            setattr(module.get_submodule(owner), own, Keeping(number[node["name"]], self.seed, p))
 
     def check(self, plans=2, devices=3, seeds=(1,)):
         """`seeds`: of the inputs, for one device (reference.SOME)."""
@@ -137,6 +155,40 @@ class Model:
             tensors = self.step(plan, devices) if plan else None
             if tensors:
                 self.compare(tensors, f"random strategy {seed}")
+
+
+class Keeping(nn.Module):
+    """Dropout of what ffrun drops in its first step."""
+
+    def __init__(self, number, seed, p):
+        super().__init__()
+        self.number, self.seed, self.p = number, seed, p
+
+    def forward(self, x):
+        return x * reference.kept(self.seed, self.number, 0, x.shape, self.p) / (1 - self.p)
+
+
+class Trained(nn.Module):
+    """What is written otherwise while training, and from opset to opset: dropout, also of
+    attention's weights, and norms by what the batch has, with numbers of their own and without."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.norm, self.plain = nn.BatchNorm2d(6, 1e-3, 0.3), nn.BatchNorm1d(5, affine=False)
+        nn.init.normal_(self.norm.weight)
+        self.conv, self.rows = nn.Conv2d(2, 6, 3, bias=False), nn.Linear(10, width)
+        self.qkv, self.mix = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.first, self.weights, self.last = (nn.Dropout(p) for p in (0.2, 0.4, 0.3))
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.out = nn.Linear(6 * width, 5)
+
+    def forward(self, x):  # n, 2, 7, 12
+        x = self.first(torch.tanh(self.norm(self.conv(x))))
+        x = self.norm1(self.rows(x.mean(2)))
+        q, k, v = (y.view(len(x), 6, 2, -1).transpose(1, 2) for y in self.qkv(x).chunk(3, 2))
+        a = self.weights((q @ k.transpose(2, 3) / 2.0).softmax(-1)) @ v
+        x = x + self.last(self.mix(a.transpose(1, 2).reshape(x.shape)))
+        return self.plain(self.out(self.norm2(x).flatten(1)))
 
 
 class Cell(nn.Module):
@@ -575,6 +627,22 @@ def modules():
           training=False).check(0)
 
 
+def trained_forms():
+    """Exports for training by every opset that writes something in another way."""
+    for opset in (11, 12, 13, 14, 15, 17):
+        got = Model("forms while training", Trained(), torch.randn(6, 2, 7, 12), opset, drops=True,
+                    ours=lambda g: {n.replace("plain.", "plain/BatchNormalization."): x
+                                    for n, x in g.items()})
+        if not got.good:
+            continue
+        got.check(2 if opset in (11, 17) else 0)
+        trained = {n for n, _ in got.module.named_parameters()}
+        have = {n for n in reference.read_safetensors(got.folder / "weights")
+                if not n.endswith(reference.KEPT)}
+        tap.say(have == trained, f"opset {opset}: the module's parameters and no others",
+                sorted(have ^ trained))
+
+
 def networks():
     import torchvision.models as zoo
 
@@ -729,6 +797,6 @@ def damage():
                 f"150 damaged files are read or refused: {ended}")
 
 
-{"modules": modules, "sequences": sequences, "recurrences": recurrences,
+{"modules": modules, "training": trained_forms, "sequences": sequences, "recurrences": recurrences,
  "networks": networks, "families": families, "evaluation": evaluation, "damage": damage}[part]()
 tap.end()
