@@ -19,6 +19,24 @@ static void fill_mask(const struct ff_work *w, struct ff_attention *ret)
 			ret->mask_stride[i] = 0;
 }
 
+/* As ff_op_dropout has them of a tensor of all scores, the rows' last axis that of the keys. */
+static void fill_numbers(const struct ff_work *w, struct ff_attention *ret)
+{
+	uint32_t node = (uint32_t)(w->node - w->graph->nodes);
+	double p = w->node->attrs.attention.dropout;
+
+	ret->node = ff_node_leader(w->graph, node);
+	ret->dropped = (float)p;
+	ret->kept = (float)(1 / (1 - p));
+	ret->numbers = 1;
+	for (uint32_t i = KEY + 1; i-- > 0;) {
+		if (i < KEY)
+			ret->number_stride[i] = ret->numbers;
+		ret->first_number += w->box.lo[i] * ret->numbers;
+		ret->numbers *= w->node->dim[i].extent;
+	}
+}
+
 void ff_attention_fill(const struct ff_work *w, struct ff_attention *ret)
 {
 	const struct ff_attention_attrs *a = &w->node->attrs.attention;
@@ -42,4 +60,6 @@ void ff_attention_fill(const struct ff_work *w, struct ff_attention *ret)
 	ret->scale = (float)(a->scale > 0 ? a->scale : 1 / sqrt((double)a->head_dim));
 	if (ret->masked)
 		fill_mask(w, ret);
+	if (a->dropout > 0)
+		fill_numbers(w, ret);
 }

@@ -17,9 +17,14 @@ struct ff_attention {
 	int64_t first_head, first_key_head, first_query, first_key;
 	int64_t shared; /* heads that have one key head */
 	int64_t mask_stride[4];
+	/* weights that are dropped: among all of a micro-batch the number of the part's first, and
+	 * from one sample, head and row to the next (keys follow each other); of how many */
+	int64_t first_number, number_stride[3], numbers;
 	int32_t causal, masked;
 	int32_t all_keys; /* nothing is exchanged */
 	float scale;
+	float dropped, kept;   /* which share (0: none are drawn), and what the others are times */
+	uint32_t node, unused; /* whose they are: not its prelude's */
 };
 
 /* Of the node or of its prelude. */

@@ -52,6 +52,7 @@ void random_attention(struct maker *m)
 	a.attention.head_dim = size;
 	a.attention.causal = between(m, 0, 1);
 	a.attention.scale = 0.5 * between(m, 0, 1);
+	a.attention.dropout = size == 2 ? 0.25 : size == 4 ? 0.5 : 0;
 	x = random_add(m, FF_OP_TANH, NULL, &x, 1, x);
 	in[0] = project(m, x, key_heads * shared * size);
 	in[1] = in[2] = project(m, x, key_heads * size);

@@ -105,7 +105,8 @@ struct ff_matmul_attrs {
 };
 struct ff_attention_attrs {
 	int32_t head_dim, causal;
-	double scale; /* 0: 1 / sqrt(head_dim) */
+	double scale;   /* 0: 1 / sqrt(head_dim) */
+	double dropout; /* share of the weights that is zeroed while training */
 };
 struct ff_rope_attrs {
 	int32_t head_dim;

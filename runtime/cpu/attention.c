@@ -9,12 +9,14 @@
 
 #include "dnnl.h"
 #include "ff/clones.h"
+#include "ff/philox.h"
 #include "functions.h"
 #include "real.h"
 
 #define SCORES 65536 /* of a block: they stay in a cache */
 #define LEAST 16     /* queries of a block */
 #define MOST 128
+#define RUN 256 /* numbers drawn at a time */
 
 struct attention {
 	struct ff_attention a;
@@ -73,6 +75,12 @@ FF_CLONES static void slopes(
 {
 	for (int64_t i = 0; i < n; i++)
 		dp[i] = p[i] * (dp[i] - sum) * scale;
+}
+
+FF_CLONES static void drop(const float *restrict factor, float *restrict x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		x[i] *= factor[i];
 }
 
 FF_REAL_LOOP void add_mask(enum ff_dtype t, const void *mask, int64_t step, float *x, int64_t n)
@@ -202,6 +210,26 @@ static dnnl_status_t make_scores(const struct attention *k, const struct ff_kern
 	return s;
 }
 
+static bool drops(const struct attention *k, const struct ff_kernel_io *io)
+{
+	return io->training && k->a.dropped > 0;
+}
+
+/* What a row's weights are times, from the part's key `key` on: 0, or what keeps their mean. */
+static void draw(const struct attention *k, const struct ff_kernel_io *io, const struct block *b,
+		int64_t row, int64_t key, int64_t n, float *factor)
+{
+	const struct ff_attention *a = &k->a;
+	int64_t number = io->micro * a->numbers + a->first_number +
+			 b->sample * a->number_stride[0] + b->head * a->number_stride[1] +
+			 (b->first + row) * a->number_stride[2] + key;
+
+	ff_philox_uniform(io->seed, ff_philox_stream(a->node, (uint32_t)io->step), (uint64_t)number,
+			(size_t)n, factor);
+	for (int64_t i = 0; i < n; i++)
+		factor[i] = factor[i] < a->dropped ? 0 : a->kept;
+}
+
 /* Writes a row's pair (FF_REDUCE_LOG_SUM_EXP), and the exponentials by it. */
 static void reduce_row(float *x, int64_t n, float *pair)
 {
@@ -230,6 +258,19 @@ static dnnl_status_t find_statistics(const struct attention *k, const struct ff_
 	return s;
 }
 
+static void drop_row(const struct attention *k, const struct ff_kernel_io *io,
+		const struct block *b, int64_t i, float *x, int64_t n)
+{
+	float factor[RUN];
+
+	for (int64_t at = 0; at < n; at += RUN) {
+		int64_t some = n - at < RUN ? n - at : RUN;
+
+		draw(k, io, b, i, at, some, factor);
+		drop(factor, x + at, some);
+	}
+}
+
 /* Makes a row's scores those by which values are added up, but for the factor that is returned. */
 static float weigh_row(const struct attention *k, const struct ff_kernel_io *io,
 		const struct block *b, int64_t i, float *x)
@@ -246,6 +287,8 @@ static float weigh_row(const struct attention *k, const struct ff_kernel_io *io,
 	}
 	if (pair[0] == -INFINITY)
 		n = 0;
+	if (drops(k, io))
+		drop_row(k, io, b, i, x, n);
 	clear(x + n, b->keys - n);
 	return 1 / (1 + pair[1]);
 }
@@ -319,21 +362,37 @@ struct gradients {
 	bool key_too, value_too;
 };
 
+/* The slopes of a row whose weights are p, and p as values are added up by it. */
+static void drop_slopes(const struct attention *k, const struct ff_kernel_io *io,
+		const struct block *b, int64_t i, float sum, float *p, float *dp, int64_t n)
+{
+	float factor[RUN];
+
+	for (int64_t at = 0; at < n; at += RUN) {
+		int64_t some = n - at < RUN ? n - at : RUN;
+
+		draw(k, io, b, i, at, some, factor);
+		drop(factor, dp + at, some);
+		slopes(p + at, sum, k->a.scale, dp + at, some);
+		drop(factor, p + at, some);
+	}
+}
+
 /* The weights of a block from the logarithms that the node gave, and the slopes of its scores. */
-static void make_slopes(const struct attention *k, const float *pairs, const struct block *b,
-		const struct scratch *own, bool weights)
+static void make_slopes(const struct attention *k, const struct ff_kernel_io *io,
+		const struct block *b, const struct scratch *own)
 {
 	for (int64_t i = 0; i < b->rows; i++) {
-		const float *pair = pairs + pair_at(&k->a, b, i);
+		const float *pair = (const float *)io->dout[0] + pair_at(&k->a, b, i);
 		float *p = own->scores + i * b->keys, *dp = own->gradients + i * b->keys;
 		int64_t n = pair[1] > -INFINITY ? keys_of(&k->a, b->first + i) : 0;
 
-		if (weights) {
-			exponentials(p, pair[1], n);
-			clear(p + n, b->keys - n);
-			continue;
-		}
-		slopes(p, pair[0], k->a.scale, dp, n);
+		exponentials(p, pair[1], n);
+		if (drops(k, io))
+			drop_slopes(k, io, b, i, pair[0], p, dp, n);
+		else
+			slopes(p, pair[0], k->a.scale, dp, n);
+		clear(p + n, b->keys - n);
 		clear(dp + n, b->keys - n);
 	}
 }
@@ -350,13 +409,12 @@ static dnnl_status_t go_back(const struct attention *k, const struct ff_kernel_i
 	dnnl_status_t s = make_scores(k, io, b, query, g->key, own->scores);
 	float *dquery;
 
-	make_slopes(k, io->dout[0], b, own, true);
-	if (s == dnnl_success && keys && g->value_too)
-		s = multiply(by_key, "TN", weights, dout, own->dvalue, size);
 	if (s == dnnl_success && keys)
 		s = multiply((struct product){rows, keys, size, 1, 0}, "NT", dout, g->value,
 				own->gradients, keys);
-	make_slopes(k, io->dout[0], b, own, false);
+	make_slopes(k, io, b, own);
+	if (s == dnnl_success && keys && g->value_too)
+		s = multiply(by_key, "TN", weights, dout, own->dvalue, size);
 	dquery = sink(k, io->din[0], b, own->out, &step);
 	if (s == dnnl_success && keys)
 		s = multiply((struct product){rows, size, keys, 1, 0}, "NN", slope, g->key, dquery,

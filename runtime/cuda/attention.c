@@ -1,7 +1,8 @@
 /* Attention and its prelude: by cuDNN, slice by slice, where it has a plan; else by kernels of our
  * own.  It has none for float32.  Forward it is asked for parts that have all keys, backward for
- * any whose keys and queries lie so to each other that it knows the mask. SPDX-License-Identifier:
- * Apache-2.0 */
+ * any whose keys and queries lie so to each other that it knows the mask; and never where weights
+ * are dropped, by numbers that are not its own.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "attention.h"
 
 #include "kernel.h"
@@ -84,8 +85,8 @@ static int find_plan(
 			.all_key_heads = a->key_heads,
 			.all_keys = a->keys,
 			.backward = backward};
-	if (!kernel->dev->sdpa || k->type != FF_BF16 || a->size % 8 || !is_even(a) ||
-			!tell_mask(a, s))
+	if (!kernel->dev->sdpa || k->type != FF_BF16 || a->size % 8 || a->dropped > 0 ||
+			!is_even(a) || !tell_mask(a, s))
 		return FF_OK;
 	if (backward)
 		cut(a, s);
@@ -249,7 +250,21 @@ static struct ff_attention_values values_of(
 	return (struct ff_attention_values){.query = io->in[0],
 			.key = io->in[1],
 			.value = io->in[2],
-			.mask = k->a.masked ? io->in[3] : NULL};
+			.mask = k->a.masked ? io->in[3] : NULL,
+			.seed = io->seed,
+			.step = io->step,
+			.figures = io->figures};
+}
+
+/* Of this micro-batch; without training nothing is dropped. */
+static struct ff_attention at_hand(const struct attention *k, const struct ff_kernel_io *io)
+{
+	struct ff_attention a = k->a;
+
+	a.first_number += io->micro * a.numbers;
+	if (!io->training)
+		a.dropped = 0;
+	return a;
 }
 
 static int run_statistics(const struct ff_kernel *kernel, struct ff_stream *s,
@@ -279,18 +294,19 @@ static int run_statistics_backward(const struct ff_kernel *kernel, struct ff_str
 {
 	const struct attention *k = kernel->state;
 	struct ff_attention_values v = values_of(k, io);
+	struct ff_attention a = at_hand(k, io);
 	int code = FF_OK;
 
 	v.pair_slopes = io->dout[0];
 	if (io->din[1] || io->din[2])
 		code = ff_kernel_launched(
-				ff_launch_attention_keys(k->type, &k->a, &v, io->din[0], io->din[1],
+				ff_launch_attention_keys(k->type, &a, &v, io->din[0], io->din[1],
 						io->din[2], ff_stream_queue(s)),
 				kernel, err);
 	return code < 0 ? code
 			: ff_kernel_launched(
-					  ff_launch_attention_queries(k->type, &k->a, &v,
-							  io->din[0], ff_kernel_scratch(kernel, io),
+					  ff_launch_attention_queries(k->type, &a, &v, io->din[0],
+							  ff_kernel_scratch(kernel, io),
 							  ff_stream_queue(s)),
 					  kernel, err);
 }
@@ -300,11 +316,12 @@ static int run_forward(const struct ff_kernel *kernel, struct ff_stream *s,
 {
 	const struct attention *k = kernel->state;
 	struct ff_attention_values v = values_of(k, io);
+	struct ff_attention a = at_hand(k, io);
 
 	v.given = k->a.all_keys ? NULL : io->in[k->pairs];
 	v.pairs = io->out[1];
 	return ff_kernel_launched(
-			ff_launch_attention(k->type, &k->a, &v, io->out[0], ff_stream_queue(s)),
+			ff_launch_attention(k->type, &a, &v, io->out[0], ff_stream_queue(s)),
 			kernel, err);
 }
 

@@ -3,6 +3,7 @@
  * written by several blocks, each of which makes the scores anew.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "attention.h"
+#include "philox.cuh"
 #include "real.cuh"
 
 #define TILE 32
@@ -117,6 +118,42 @@ FF_DEVICE void make_scores(const struct ff_attention &a, const struct rows_of<T>
 		}
 }
 
+/* Where weights are dropped: the numbers of one head of one sample. */
+struct numbers {
+	uint64_t seed, stream;
+	int64_t first;
+};
+
+FF_DEVICE struct numbers numbers_of(const struct ff_attention &a,
+		const struct ff_attention_values &v, int64_t sample, int64_t head)
+{
+	return {v.seed, a.dropped > 0 ? philox_stream(a.node, v.step, v.figures) : 0,
+			a.first_number + sample * a.number_stride[0] + head * a.number_stride[1]};
+}
+
+/* What a weight is times. */
+FF_DEVICE float factor_of(
+		const struct ff_attention &a, const struct numbers &n, int64_t query, int64_t key)
+{
+	int64_t number = n.first + query * a.number_stride[2] + key;
+
+	if (a.dropped == 0)
+		return 1;
+	return philox_uniform(n.seed, n.stream, (uint64_t)number) < a.dropped ? 0 : a.kept;
+}
+
+/* The weights of a tile, in shared memory. */
+FF_DEVICE void drop(const struct ff_attention &a, const struct numbers &n, int64_t q0, int64_t k0,
+		scores_of *weights)
+{
+	for (uint32_t i = 0; i < 2; i++)
+		for (uint32_t j = 0; j < 2; j++) {
+			uint32_t y = threadIdx.y + i * SIDE, x = threadIdx.x + j * SIDE;
+
+			weights[y][x] *= factor_of(a, n, q0 + y, k0 + x);
+		}
+}
+
 /* Adds rows of `b` by the weights of a row, or of a column, to two rows of a thread's. */
 FF_DEVICE void add_rows(const scores_of *weight, bool column, const elements_of *b, int64_t n,
 		float sum[2][EACH])
@@ -166,8 +203,7 @@ FF_DEVICE void weigh(float *score, struct running *r, bool given)
 }
 
 template <class T>
-FF_KERNEL void forward(struct ff_attention a, const T *query, const T *key, const T *value,
-		const T *mask, const float *given, float *pairs, T *out)
+FF_KERNEL void forward(struct ff_attention a, struct ff_attention_values values, T *out)
 {
 	FF_SHARED elements_of of_q[TILE], of_k[TILE];
 	FF_SHARED scores_of scores[TILE];
@@ -177,9 +213,12 @@ FF_KERNEL void forward(struct ff_attention a, const T *query, const T *key, cons
 	int64_t q0 = blockIdx.x % tiles * TILE, end = keys_before(a, q0);
 	int64_t n = least(a.size - from, WIDTH);
 	uint32_t own = threadIdx.y * SIDE + threadIdx.x;
-	struct rows_of<T> q = queries_at(a, query, sample, head);
-	struct rows_of<T> k = keys_at(a, key, sample, key_head(a, head));
-	struct rows_of<T> v = keys_at(a, value, sample, key_head(a, head));
+	struct rows_of<T> q = queries_at(a, (const T *)values.query, sample, head);
+	struct rows_of<T> k = keys_at(a, (const T *)values.key, sample, key_head(a, head));
+	struct rows_of<T> v = keys_at(a, (const T *)values.value, sample, key_head(a, head));
+	const T *mask = mask_at(a, (const T *)values.mask, sample, head);
+	const float *given = values.given;
+	struct numbers numbers = numbers_of(a, values, sample, head);
 	int64_t pair = 2 * (item * a.queries + q0 + own);
 	float sum[2][EACH] = {};
 
@@ -190,7 +229,6 @@ FF_KERNEL void forward(struct ff_attention a, const T *query, const T *key, cons
 		rows[own].sum = has ? 1 + given[pair + 1] : 0;
 		rows[own].fix = 1;
 	}
-	mask = mask_at(a, mask, sample, head);
 	for (int64_t k0 = 0; k0 < end; k0 += TILE) {
 		make_scores(a, q, q0, k, k0, mask, of_q, of_k, scores);
 		__syncthreads();
@@ -199,6 +237,10 @@ FF_KERNEL void forward(struct ff_attention a, const T *query, const T *key, cons
 		if (out)
 			load(v, k0, from, n, of_k);
 		__syncthreads();
+		if (out && a.dropped > 0) {
+			drop(a, numbers, q0, k0, scores);
+			__syncthreads();
+		}
 		for (uint32_t i = 0; i < 2; i++)
 			for (uint32_t j = 0; j < EACH; j++)
 				sum[i][j] *= rows[threadIdx.y + i * SIDE].fix;
@@ -217,8 +259,8 @@ FF_KERNEL void forward(struct ff_attention a, const T *query, const T *key, cons
 	}
 	if (own >= TILE || q0 + own >= a.queries || blockIdx.y > 0)
 		return;
-	pairs[pair] = rows[own].most;
-	pairs[pair + 1] = rows[own].most > -INFINITY ? rows[own].sum - 1 : 0;
+	values.pairs[pair] = rows[own].most;
+	values.pairs[pair + 1] = rows[own].most > -INFINITY ? rows[own].sum - 1 : 0;
 }
 
 /* ---- backward ---- */
@@ -257,6 +299,7 @@ template <class T> struct head_of {
 	struct rows_of<T> query, key, value, dout;
 	const T *mask;
 	const float *pair_slopes; /* of its rows */
+	struct numbers numbers;
 };
 
 template <class T>
@@ -269,10 +312,11 @@ FF_DEVICE struct head_of<T> head_at(const struct ff_attention &a,
 			keys_at(a, (const T *)v.value, sample, from),
 			queries_at(a, dout, sample, head),
 			mask_at(a, (const T *)v.mask, sample, head),
-			v.pair_slopes + 2 * (sample * a.heads + head) * a.queries};
+			v.pair_slopes + 2 * (sample * a.heads + head) * a.queries,
+			numbers_of(a, v, sample, head)};
 }
 
-/* Weights of a tile, and the slopes of its scores. */
+/* Weights of a tile as values are added up by them, and the slopes of its scores. */
 template <class T>
 FF_DEVICE void make_slopes(const struct ff_attention &a, const struct head_of<T> &h, int64_t q0,
 		int64_t k0, elements_of *one, elements_of *other, scores_of *weights,
@@ -285,13 +329,15 @@ FF_DEVICE void make_slopes(const struct ff_attention &a, const struct head_of<T>
 	for (uint32_t i = 0; i < 2; i++)
 		for (uint32_t j = 0; j < 2; j++) {
 			uint32_t y = threadIdx.y + i * SIDE, x = threadIdx.x + j * SIDE;
-			float s = weights[y][x], w = 0, slope = 0;
+			float s = weights[y][x], w = 0, slope = 0, factor = 1;
 
 			if (s > -INFINITY && h.pair_slopes[2 * (q0 + y) + 1] > -INFINITY) {
+				factor = factor_of(a, h.numbers, q0 + y, k0 + x);
 				w = expf(s - h.pair_slopes[2 * (q0 + y) + 1]);
-				slope = w * (sum[i][j] - h.pair_slopes[2 * (q0 + y)]) * a.scale;
+				slope = w * (factor * sum[i][j] - h.pair_slopes[2 * (q0 + y)]) *
+					a.scale;
 			}
-			weights[y][x] = w;
+			weights[y][x] = factor * w;
 			slopes[y][x] = slope;
 		}
 }
@@ -392,9 +438,7 @@ static cudaError_t launch_forward(const struct ff_attention *a, const struct ff_
 	dim3 grid((unsigned)(a->samples * a->heads) * tiles_of(a->queries),
 			out ? columns_of(a) : 1);
 
-	return ff_launch(forward<T>, grid, dim3(SIDE, SIDE), s, *a, (const T *)v->query,
-			(const T *)v->key, (const T *)v->value, (const T *)v->mask, v->given,
-			v->pairs, (T *)out);
+	return ff_launch(forward<T>, grid, dim3(SIDE, SIDE), s, *a, *v, (T *)out);
 }
 
 cudaError_t ff_launch_attention(enum ff_dtype type, const struct ff_attention *a,

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include "../attention.h"
+#include "ff/capture.h"
 #include "ff/dtype.h"
 
 /* `mask` may be NULL.  `given`: pairs by row of scores of all keys, or NULL where the part has
@@ -14,13 +15,16 @@ struct ff_attention_values {
 	const void *query, *key, *value, *mask;
 	const float *given, *pair_slopes;
 	float *pairs;
+	uint64_t seed, step;              /* of dropped weights, as struct ff_dropout has them */
+	const struct ff_figures *figures; /* NULL, or where the step is */
 };
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* `out` NULL: only the pairs. */
+/* `out` NULL: only the pairs.  Of all `dropped` is 0 where it is not trained, and `first_number`
+ * counts micro-batches, too. */
 cudaError_t ff_launch_attention(enum ff_dtype type, const struct ff_attention *a,
 		const struct ff_attention_values *v, void *out, cudaStream_t s);
 /* By row, of gradient times output the sum and, of the part with the first key, the logarithm. */

@@ -32,8 +32,11 @@ struct trial {
 	double scale;
 	double *in[4], *out, *dout;
 	double *log_sum, *sum; /* by row: of all keys; of gradient times output */
-	bool rounds;           /* weights, and slopes, may be rounded before they are multiplied */
-	double *terms[4];      /* what the box adds to each, as magnitudes: output, gradients */
+	uint64_t seed, step;
+	uint32_t micro;
+	bool training;
+	bool rounds;      /* weights, and slopes, may be rounded before they are multiplied */
+	double *terms[4]; /* what the box adds to each, as magnitudes: output, gradients */
 };
 
 static void check(int code, const struct ff_error *err)
@@ -103,6 +106,7 @@ static void draw_node(struct trial *t, union ff_attrs *a, int32_t shape[4][4])
 	a->attention.head_dim = t->size;
 	a->attention.causal = draw(t, 0, 1);
 	a->attention.scale = draw(t, 0, 1) * 0.375;
+	a->attention.dropout = draw(t, 0, 1) * 0.25 * draw(t, 1, 3);
 	t->scale = a->attention.scale > 0 ? (double)(float)a->attention.scale : 1 / sqrt(t->size);
 	memcpy(shape[QUERY], (int32_t[]){samples, queries, key_heads * t->shared * t->size},
 			3 * sizeof(int32_t));
@@ -226,6 +230,22 @@ static double weight(const struct trial *t, const int32_t *at)
 	return exp(score(t, at) - t->log_sum[pair_of(t, at)]);
 }
 
+/* What a weight is times: the element of a tensor of all scores, by a dropout's rule. */
+static double factor(const struct trial *t, const int32_t *at)
+{
+	const struct ff_node *n = t->node;
+	double p = n->attrs.attention.dropout, u;
+	uint64_t i = t->micro, stream;
+
+	if (p == 0 || !t->training)
+		return 1;
+	for (uint32_t d = 0; d < 4; d++)
+		i = i * (uint64_t)n->dim[d].extent + (uint64_t)at[d];
+	stream = ff_philox_stream((uint32_t)(n - t->graph.nodes), (uint32_t)t->step);
+	u = (ff_philox_at(t->seed, stream, i) >> 8) * 0x1p-24;
+	return u < (double)(float)p ? 0 : 1 / (1 - p);
+}
+
 /* Of all keys: the logarithm, and the sum of weights times gradient of output times value. */
 static void define_rows(struct trial *t)
 {
@@ -246,7 +266,7 @@ static void define_rows(struct trial *t)
 	memset(at, 0, sizeof(at));
 	do
 		t->sum[pair_of(t, at)] +=
-				weight(t, at) *
+				weight(t, at) * factor(t, at) *
 				dot(t, t->dout, query_of(t, at), t->in[VALUE], key_of(t, at));
 	while (next(&all, at));
 }
@@ -259,9 +279,9 @@ static void define(struct trial *t, double *out, double *din[3])
 	memcpy(at, t->box.lo, sizeof(at));
 	do {
 		int64_t q = query_of(t, at), k = key_of(t, at);
-		double w = weight(t, at);
-		double slope = w * t->scale *
-			       (dot(t, t->dout, q, t->in[VALUE], k) - t->sum[pair_of(t, at)]);
+		double f = factor(t, at), w = f * weight(t, at);
+		double slope = weight(t, at) * t->scale *
+			       (f * dot(t, t->dout, q, t->in[VALUE], k) - t->sum[pair_of(t, at)]);
 
 		for (int32_t d = 0; d < t->size; d++) {
 			t->terms[0][q + d] += fabs(w * t->in[VALUE][k + d]);
@@ -377,6 +397,10 @@ static void run(struct trial *t, const struct ff_work *w, const struct ff_kernel
 	struct ff_kernel *k;
 	struct ff_error err;
 
+	ready.seed = t->seed;
+	ready.step = t->step;
+	ready.micro = t->micro;
+	ready.training = t->training;
 	check(backend->kernel(t->dev, w, &k, &err), &err);
 	if (backend->workspace(k))
 		ready.workspace =
@@ -537,6 +561,10 @@ static void run_trial(struct trial *t, enum ff_dtype type)
 	t->rounds = type == FF_BF16 && !strcmp(backend->name, "cuda");
 	build(t, type);
 	draw_box(t);
+	t->seed = ff_random_u32(&t->r);
+	t->step = (uint64_t)draw(t, 0, 9);
+	t->micro = (uint32_t)draw(t, 0, 2);
+	t->training = draw(t, 0, 4);
 	for (uint32_t i = 0; i < 3u + t->masked; i++)
 		t->in[i] = random_array(t, &t->node->in_map[i]);
 	hide_some(t);

@@ -570,6 +570,9 @@ def attention():
     case("mask-causal", mask=["data"], causal=True, shared=2)
     g.add("mask-of-keys.data", "slice", "data", axis=2, stop=1)
     case("mask-of-keys", mask=["mask-of-keys.data"])
+    case("dropout", dropout=0.4)
+    case("dropout-causal", shared=2, causal=True, dropout=0.25)
+    case("dropout-mask", own=False, mask=["data"], dropout=0.5)
     for name, size, attrs in (("rope", 8, {}), ("rope-base", 4, {"base": 3})):
         x = g.add(f"{name}.rows", "reshape", g.front(name, 2), shape=[0, 12, -1])
         g.head(name, g.add(f"{name}.op", "rope", x, head_dim=size, **attrs))

@@ -380,19 +380,19 @@ def matmul(net, node, a, b):
 
 
 class Weighed(torch.autograd.Function):
-    """softmax(scores) value, whose backward reads what was stored of it."""
+    """softmax(scores) value, whose backward reads what was stored of it; weights times `factor`."""
     @staticmethod
-    def forward(ctx, scores, value):
+    def forward(ctx, scores, value, factor):
         weights = torch.softmax(scores, -1)
-        out = rounded(weights @ value)
-        ctx.save_for_backward(weights, value, out)
+        out = rounded((weights * factor) @ value)
+        ctx.save_for_backward(weights, value, out, factor)
         return out
 
     @staticmethod
     def backward(ctx, gradient):
-        weights, value, out = ctx.saved_tensors
-        slope = gradient @ value.mT - (gradient * out).sum(-1, True)
-        return weights * slope, weights.mT @ gradient
+        weights, value, out, factor = ctx.saved_tensors
+        slope = gradient @ value.mT * factor - (gradient * out).sum(-1, True)
+        return weights * slope, (weights * factor).mT @ gradient, None
 
 
 def attention(net, node, query, key, value, mask=None):
@@ -407,7 +407,13 @@ def attention(net, node, query, key, value, mask=None):
     if node.get("causal"):
         ahead = torch.ones(scores.shape[2:], dtype=torch.bool).triu(1)
         scores = scores.masked_fill(ahead, -np.inf)
-    out = Weighed.apply(scores, value) if net.rounds else torch.softmax(scores, -1) @ value
+    p, factor = node.get("dropout", 0), torch.ones(())
+    if p and net.training:
+        factor = kept(net.seed, net.number[node["name"]], net.step, scores.shape, p).double() / (1 - p)
+    if net.rounds:
+        out = Weighed.apply(scores, value, factor)
+    else:
+        out = (torch.softmax(scores, -1) * factor) @ value
     return out.transpose(1, 2).flatten(2)
 
 

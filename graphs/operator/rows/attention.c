@@ -31,6 +31,13 @@ static const struct ff_attr_row attrs[] = {
 				.in_key = 1},
 		/* 0: 1 / sqrt(head_dim) */
 		{.name = "scale", .type = FF_ATTR_REAL, .offset = AT(scale), .min = 0, .max = 1e6},
+		{.name = "dropout",
+				.type = FF_ATTR_REAL,
+				.offset = AT(dropout),
+				.min = 0,
+				.max = 1,
+				.in_key = 1,
+				.later = 1},
 };
 #undef AT
 
@@ -81,6 +88,8 @@ static int look(struct ff_derive *d, struct heads *h, struct ff_error *err)
 	const struct ff_value *q, *k, *v;
 	int code = ff_derive_input(d, QUERY, d->graph->dtype, 3, 3, &q, err);
 
+	if (code == FF_OK && d->node->attrs.attention.dropout >= 1)
+		return ff_derive_fail(d, err, "\"dropout\" must be below 1, or nothing is left");
 	if (code == FF_OK)
 		code = ff_derive_input(d, KEY, d->graph->dtype, 3, 3, &k, err);
 	if (code == FF_OK)
@@ -171,6 +180,12 @@ static int64_t scores(const struct ff_work *w)
 	return ff_sat_mul(rows, of_row);
 }
 
+/* For each score, to draw a number (of Philox' ten rounds make four), compare and scale. */
+static int64_t drawing(const struct ff_work *w)
+{
+	return w->node->attrs.attention.dropout > 0 ? 22 : 0;
+}
+
 /* Products, and scale, compare, subtract, exp, sum. */
 static int64_t flops_statistics(const struct ff_work *w)
 {
@@ -178,7 +193,7 @@ static int64_t flops_statistics(const struct ff_work *w)
 	bool all = ff_region_size(&w->box, KEY_AT) == w->node->dim[KEY_AT].extent;
 
 	if (w->pass == FF_BACKWARD)
-		return ff_sat_mul(scores(w), 10 * size + 6);
+		return ff_sat_mul(scores(w), 10 * size + 6 + drawing(w));
 	return all ? 0 : ff_sat_mul(scores(w), 2 * size + 5);
 }
 
@@ -188,7 +203,7 @@ static int64_t flops(const struct ff_work *w)
 	int64_t size = w->node->attrs.attention.head_dim;
 
 	return w->pass == FF_BACKWARD ? ff_sat_mul(2, ff_region_volume(&w->out[0]))
-				      : ff_sat_mul(scores(w), 4 * size + 6);
+				      : ff_sat_mul(scores(w), 4 * size + 6 + drawing(w));
 }
 
 /* Of the whole node. */
