@@ -2,7 +2,8 @@
  * (Radford et al., 2019), bert (Devlin et al., 2019), llama (Touvron et al., 2023), vit_b16
  * (Dosovitskiy et al., 2021), moe, Mixtral's sizes (Jiang et al., "Mixtral of Experts", 2024) with
  * slots as GShard has them (Lepikhin et al., 2021).  Queries, keys and values have a layer each, so
- * that those and attention are cut along the heads alike; none has dropout.
+ * that those and attention are cut along the heads alike.  gpt2 and bert drop what they are told
+ * to: of attention's weights, of what is added to the sums, and of the first of these.
  * SPDX-License-Identifier: Apache-2.0
  */
 #include "layers.h"
@@ -16,6 +17,7 @@ struct blocks {
 	bool causal, bias, rms, rotary; /* rotary: gated by silu, too */
 	int32_t gelu;                   /* its form: 0 by the error function, 1 by tanh */
 	double epsilon, base;           /* of rotary positions; 0: as the operator has it */
+	int32_t dropout;                /* percent */
 	int32_t experts, choices,
 			capacity; /* of layers behind attention; no experts: one for all */
 };
@@ -100,6 +102,7 @@ static uint32_t attend(const struct blocks *b, const char *p, uint32_t in)
 
 	a.attention.head_dim = size;
 	a.attention.causal = b->causal;
+	a.attention.dropout = b->dropout / 100.0;
 	x[0] = linear(b, ff_layer_name("%s.query", p).text, in, b->width);
 	x[1] = linear(b, ff_layer_name("%s.key", p).text, in, keys);
 	x[2] = linear(b, ff_layer_name("%s.value", p).text, in, keys);
@@ -107,7 +110,8 @@ static uint32_t attend(const struct blocks *b, const char *p, uint32_t in)
 	x[1] = turn(b, ff_layer_name("%s.key.rope", p).text, x[1]);
 	x[0] = ff_builder_add(b->n->builder, FF_OP_ATTENTION, ff_layer_name("%s.heads", p).text, &a,
 			x, 3);
-	return linear(b, ff_layer_name("%s.out", p).text, x[0], b->width);
+	x[0] = linear(b, ff_layer_name("%s.out", p).text, x[0], b->width);
+	return ff_layer_dropout(b->n, ff_layer_name("%s.drop", p).text, x[0], b->dropout);
 }
 
 static uint32_t feed(const struct blocks *b, const char *p, uint32_t in)
@@ -123,7 +127,8 @@ static uint32_t feed(const struct blocks *b, const char *p, uint32_t in)
 	} else {
 		x = add_one(b, FF_OP_GELU, ff_layer_name("%s.gelu", p).text, &a, x);
 	}
-	return linear(b, ff_layer_name("%s.down", p).text, x, b->width);
+	x = linear(b, ff_layer_name("%s.down", p).text, x, b->width);
+	return ff_layer_dropout(b->n, ff_layer_name("%s.drop", p).text, x, b->dropout);
 }
 
 /* ---- experts ---- */
@@ -258,6 +263,12 @@ enum { LAYERS, WIDTH, HEADS, SEQUENCE, VOCABULARY, TASK, KEY_HEADS = TASK, HIDDE
 			SIZE("heads", "heads of attention", heads),                                \
 			SIZE("sequence", "places of a sequence", sequence),                        \
 			SIZE("vocabulary", "different words", vocabulary)
+#define DROPOUT                                                                                    \
+	{                                                                                          \
+		"dropout", "percent dropped, of attention's weights, too (0: no dropout)", 0, 99,  \
+				0, NULL                                                            \
+	}
+enum { GPT2_DROPOUT = VOCABULARY + 1, BERT_DROPOUT = TASK + 1 };
 
 static void build_gpt2(const struct ff_zoo_net *n)
 {
@@ -270,11 +281,13 @@ static void build_gpt2(const struct ff_zoo_net *n)
 			.causal = true,
 			.bias = true,
 			.gelu = 1,
-			.epsilon = 1e-5};
+			.epsilon = 1e-5,
+			.dropout = v[GPT2_DROPOUT]};
 	uint32_t x = embed(&b, "embed", ff_layer_ids(n, "data", v[SEQUENCE], v[VOCABULARY]),
 			v[VOCABULARY]);
 
 	x = place(&b, "position", x, v[SEQUENCE]);
+	x = ff_layer_dropout(n, "drop", x, b.dropout);
 	for (int32_t i = 0; i < v[LAYERS]; i++)
 		x = block_before(&b, i, x);
 	x = words(&b, "logits", norm(&b, "norm", x), v[VOCABULARY], "embed.weight", false);
@@ -283,7 +296,7 @@ static void build_gpt2(const struct ff_zoo_net *n)
 
 #define GPT2(row, text, layers, width, heads)                                                      \
 	static const struct ff_zoo_param row##_params[] = {                                        \
-			SIZES(layers, width, heads, 1024, 50257)};                                 \
+			SIZES(layers, width, heads, 1024, 50257), DROPOUT};                        \
 	const struct ff_zoo_row ff_zoo_##row = {                                                   \
 			#row, text, 8, row##_params, FF_ZOO_COUNT(row##_params), build_gpt2}
 
@@ -313,13 +326,15 @@ static void build_bert(const struct ff_zoo_net *n)
 			.key_heads = v[HEADS],
 			.hidden = 4 * v[WIDTH],
 			.bias = true,
-			.epsilon = 1e-12};
+			.epsilon = 1e-12,
+			.dropout = v[BERT_DROPOUT]};
 	uint32_t x = embed(&b, "embed", ff_layer_ids(n, "data", v[SEQUENCE], v[VOCABULARY]),
 			v[VOCABULARY]);
 	uint32_t type = embed(&b, "type", ff_layer_ids(n, "types", v[SEQUENCE], 2), 2);
 
 	x = place(&b, "position", ff_layer_add(n, "add", x, type), v[SEQUENCE]);
 	x = norm(&b, "norm", x);
+	x = ff_layer_dropout(n, "drop", x, b.dropout);
 	for (int32_t i = 0; i < v[LAYERS]; i++)
 		x = block_behind(&b, i, x);
 	if (v[TASK]) {
@@ -336,8 +351,9 @@ static void build_bert(const struct ff_zoo_net *n)
 		"task", "two classes of sequences, or the word at every place", 0, 1, 0,           \
 				"classify|words"                                                   \
 	}
-static const struct ff_zoo_param bert_params[] = {SIZES(12, 768, 12, 512, 30522), TASKS};
-static const struct ff_zoo_param bert_large_params[] = {SIZES(24, 1024, 16, 512, 30522), TASKS};
+static const struct ff_zoo_param bert_params[] = {SIZES(12, 768, 12, 512, 30522), TASKS, DROPOUT};
+static const struct ff_zoo_param bert_large_params[] = {
+		SIZES(24, 1024, 16, 512, 30522), TASKS, DROPOUT};
 
 const struct ff_zoo_row ff_zoo_bert = {"bert", "BERT, base: sequences of words", 16, bert_params,
 		FF_ZOO_COUNT(bert_params), build_bert};

@@ -722,14 +722,20 @@ def tolerance(graph):
 
 
 def compare(graph, tensors, seed=1):
-    """Distances of the loss and of every gradient by name, and the network."""
+    """Distances of the loss and of every gradient by name, and the network.  A gradient that is
+    zero but for rounding (biases of keys, which attention does not see) is measured by the
+    network's largest."""
     net = Network(graph, tensors, seed)
     loss = net.forward(inputs_of(tensors))
     loss.backward()
     apart = {"loss": distance(tensors["loss"], loss.detach())}
+    largest = max(float(weight.grad.abs().max()) for weight in net.weights.values())
     for name, weight in net.weights.items():
         measure = length_apart if net.rounds else distance
-        apart[name] = measure(tensors["grad." + name], weight.grad)
+        if float(weight.grad.abs().max()) < 1e-12 * largest:
+            apart[name] = np.abs(tensors["grad." + name]).max() / largest
+        else:
+            apart[name] = measure(tensors["grad." + name], weight.grad)
     apart.update(distances_of_kept(net, tensors))
     return apart, net
 

@@ -188,6 +188,9 @@ NETWORKS = {
     "unet as published": (1, ["unet", "--batch", "2", *SMALL_UNET, "--set", "norm=none",
                               "--set", "padding=valid", "--set", "image=44"]),
     "cosmoflow": (1, ["cosmoflow", "--batch", "3", *SMALL_COSMOFLOW]),
+    "gpt2 with dropout": (1, ["gpt2", *transformers.SIZES["gpt2"], "--set", "dropout=30"]),
+    "bert with dropout": (1, ["bert", *transformers.SIZES["bert"], "--set", "dropout=10",
+                              "--set", "task=words"]),
     "alexnet for 224x224": (reference.SOME, ["alexnet", "--batch", "2", "--set", "dropout=0"]),
 }
 
@@ -432,6 +435,8 @@ def test_split():
                                              "--set", "fc1=45", "--set", "fc2=31"],
                     [(3, 4), (4, 5)])
     split_at_random("unet", 3, ["unet", "--batch", "4", *SMALL_UNET], [(2, 1), (3, 2), (4, 3)])
+    split_at_random("gpt2 with dropout", 3, ["gpt2", *transformers.SIZES["gpt2"], "--set",
+                                             "dropout=30"], [(2, 1), (3, 2), (4, 3)])
     split_at_random("cosmoflow", 3, ["cosmoflow", "--batch", "4", *SMALL_COSMOFLOW],
                     [(2, 1), (3, 2), (4, 3)])
     split_at_random("rnn", 3, ["rnn", "--batch", "5", "--set", "steps=4", "--set", "hidden=9",
