@@ -187,6 +187,9 @@ START_TEST(errors)
 	probe_open(&p, FF_OP_ATTENTION, &a, in, 3);
 	refused(&p, "attention \"probe\": queries [2, 6, 8], keys [2, 5, 4] and values [2, 4, 4] "
 		    "do not fit");
+	a.attention.dropout = 1;
+	probe_open(&p, FF_OP_ATTENTION, &a, in, 3);
+	refused(&p, "attention \"probe\": \"dropout\" must be below 1, or nothing is left");
 }
 END_TEST
 
