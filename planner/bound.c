@@ -148,7 +148,7 @@ static int fastest_us(struct bound *b, double *us, struct ff_error *err)
 
 	for (uint32_t k = 0; k < b->n_device_kinds; k++) {
 		double here;
-		int code = ff_price_work(b->pricer, &b->work, b->device[k], &here, err);
+		int code = ff_price_least(b->pricer, &b->work, b->device[k], &here, err);
 
 		if (code < 0)
 			return code;

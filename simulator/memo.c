@@ -13,6 +13,28 @@ enum { SHAPES, NODES, EDGES };
 
 /* ---- the memo ---- */
 
+/* Nodes that are equal but for what may run beside them cost otherwise: by class, the first node
+ * that has something beside it and the first that has not. */
+static int part_alone(struct ff_memo *t, struct ff_error *err)
+{
+	struct ff_arena_mark mark = ff_arena_mark(&t->scratch);
+	uint32_t n = t->g->n_nodes;
+	uint32_t *first = ff_arena_array(&t->scratch, 2 * (size_t)n, sizeof(*first));
+
+	if (!first)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < 2 * n; i++)
+		first[i] = FF_NONE;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t *at = &first[2 * t->class[i] + ff_price_is_alone(t->p, i)];
+
+		*at = *at == FF_NONE ? i : *at;
+		t->class[i] = *at;
+	}
+	ff_arena_rewind(&t->scratch, mark);
+	return FF_OK;
+}
+
 int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_machine *m,
 		struct ff_pricer *p, const bool *first_use, struct ff_error *err)
 {
@@ -22,6 +44,8 @@ int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_ma
 	ff_arena_init(&t->arena);
 	ff_arena_init(&t->scratch);
 	code = ff_classes_find(g, &t->arena, &t->class, err);
+	if (code == FF_OK)
+		code = part_alone(t, err);
 	t->empty = ff_arena_mark(&t->arena);
 	return code;
 }
@@ -138,7 +162,7 @@ static int price_part(struct ff_memo *t, uint32_t node, const struct ff_config *
 
 		ff_config_box(&t->g->nodes[node], c, p, &box);
 		ff_work_fill(t->g, node, &box, (enum ff_pass)pass, &w);
-		code = ff_price_work(t->p, &w, device, &us[pass][p], err);
+		code = ff_price_part(t->p, &w, node, c->n_parts, device, &us[pass][p], err);
 		if (code < 0)
 			break;
 		workspace[pass][p] = ff_align64(ff_price_workspace(t->p, &w));

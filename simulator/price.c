@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/alone.h"
 #include "ff/hash.h"
 #include "ff/micro.h"
 #include "ff/passed.h"
@@ -37,7 +38,7 @@ static double update_passes(const struct ff_optimizer *o, enum ff_dtype type)
 }
 
 struct memo {
-	double us;
+	double us, alone_us;
 	int64_t workspace_bytes;
 };
 
@@ -60,6 +61,8 @@ struct ff_pricer {
 	struct ff_table table; /* ff_work_hash to memo */
 	struct memo *memo;
 	uint32_t memo_cap;
+	struct ff_arena arena;
+	bool *alone; /* by node */
 	uint32_t n_states;
 	struct state state[MOST_STATES];
 	uint8_t state_of[FF_MAX_MICRO_BATCHES + 1];
@@ -143,7 +146,10 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 	p->costs_path = costs_path ? costs_path : "COSTS";
 	p->graph_path = graph_path ? graph_path : "GRAPH";
 	p->optimizer = ff_optimizer_preset();
+	ff_arena_init(&p->arena);
 	code = ff_links_init(&p->links, m, costs, err);
+	if (code == FF_OK)
+		code = ff_alone_find(g, &p->arena, &p->alone, err);
 	if (code == FF_OK && costs)
 		code = check_costs(p, err);
 	if (code < 0) {
@@ -163,6 +169,7 @@ void ff_pricer_destroy(struct ff_pricer *p)
 	ff_table_finish(&p->table);
 	free(p->memo);
 	ff_links_finish(&p->links);
+	ff_arena_finish(&p->arena);
 	free(p);
 }
 
@@ -276,8 +283,9 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, 
 	int code;
 
 	if (!p->costs) { /* less work than to look it up */
-		*ret = (struct memo){
-				.us = on_grid(roofline_us(ff_device_kind(p->machine, device), w))};
+		new.us = on_grid(roofline_us(ff_device_kind(p->machine, device), w));
+		new.alone_us = new.us;
+		*ret = new;
 		return FF_OK;
 	}
 	state = find_state(p, w->graph);
@@ -292,6 +300,7 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, 
 	if (!cost)
 		return missing_cost(p, key, err);
 	new.us = on_grid(cost->median_us);
+	new.alone_us = cost->alone_us > 0 ? on_grid(cost->alone_us) : new.us;
 	new.workspace_bytes = cost->workspace_bytes;
 	code = memo_add(p, hash, new, err);
 	if (code == FF_OK)
@@ -307,6 +316,35 @@ int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 
 	if (code == FF_OK)
 		*us = memo.us;
+	return code;
+}
+
+bool ff_price_is_alone(const struct ff_pricer *p, uint32_t node)
+{
+	return p->costs && p->alone[node];
+}
+
+int ff_price_part(struct ff_pricer *p, const struct ff_work *w, uint32_t node, uint32_t n_parts,
+		uint32_t device, double *us, struct ff_error *err)
+{
+	/* of several micro-batches others may be under way */
+	bool alone = n_parts == 1 && p->alone[node] && w->graph->batch == p->graph->batch;
+	struct memo memo;
+	int code = price(p, w, device, &memo, err);
+
+	if (code == FF_OK)
+		*us = alone ? memo.alone_us : memo.us;
+	return code;
+}
+
+int ff_price_least(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
+		struct ff_error *err)
+{
+	struct memo memo;
+	int code = price(p, w, device, &memo, err);
+
+	if (code == FF_OK)
+		*us = fmin(memo.us, memo.alone_us);
 	return code;
 }
 

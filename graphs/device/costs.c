@@ -142,6 +142,9 @@ static int check_cost(const struct ff_cost *cost, struct ff_error *err)
 				"\"%.200s\" must have 0 <= p10_us <= median_us <= p90_us, not %g, "
 				"%g, %g",
 				cost->key, cost->p10_us, cost->median_us, cost->p90_us);
+	if (!(cost->alone_us >= 0 && cost->alone_us <= FF_COST_MAX_US))
+		return ff_fail(err, FF_E_INPUT, "alone_us of \"%.200s\" must be 0 to %g, not %g",
+				cost->key, FF_COST_MAX_US, cost->alone_us);
 	if (!cost->samples)
 		return ff_fail(err, FF_E_INPUT, "\"%.200s\" must have at least 1 sample",
 				cost->key);

@@ -7,7 +7,7 @@
 #include "costs.h"
 
 #define COSTS_FORMAT "ffsoap-costs"
-#define COSTS_VERSION 3
+#define COSTS_VERSION 4
 #define MAX_BYTES_PER_S 1e18
 
 /* "disturbed", which only figures have that something disturbed. */
@@ -109,10 +109,10 @@ static int place(const struct ff_json *at, const struct ff_error *why, struct ff
 static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_error *err)
 {
 	static const char *const keys[] = {"key", "passed_bytes", "median_us", "p10_us", "p90_us",
-			"samples", "disturbed", "workspace_bytes", NULL};
+			"alone_us", "samples", "disturbed", "workspace_bytes", NULL};
 	const struct ff_cost *known;
 	struct ff_error why = {0};
-	struct ff_cost cost;
+	struct ff_cost cost = {.alone_us = 0};
 	int64_t samples;
 	int code = ff_json_only(at, keys, err);
 
@@ -126,6 +126,8 @@ static int read_entry(struct ff_costs *c, const struct ff_json *at, struct ff_er
 		code = ff_json_real(at, "p10_us", 0, FF_COST_MAX_US, &cost.p10_us, err);
 	if (code == FF_OK)
 		code = ff_json_real(at, "p90_us", 0, FF_COST_MAX_US, &cost.p90_us, err);
+	if (code == FF_OK && ff_json_get(at, "alone_us"))
+		code = ff_json_real(at, "alone_us", 0, FF_COST_MAX_US, &cost.alone_us, err);
 	if (code == FF_OK)
 		code = ff_json_int(at, "samples", 1, UINT32_MAX, &samples, err);
 	if (code == FF_OK)
@@ -373,8 +375,8 @@ static int read_members(struct ff_costs *c, const struct ff_json *root, struct f
 /* What the versions before did not say, so that nothing can be added to them. */
 static int check_version(const struct ff_json *root, struct ff_error *err)
 {
-	static const char *const unsaid[COSTS_VERSION] = {
-			NULL, "what they were measured on", "what caches held"};
+	static const char *const unsaid[COSTS_VERSION] = {NULL, "what they were measured on",
+			"what caches held", "what a device takes while its node's others wait"};
 	const struct ff_json *format, *version;
 
 	if (root->type != FF_JSON_OBJECT)
@@ -523,6 +525,8 @@ static void write_entry(struct ff_out *o, const struct ff_cost *cost)
 	ff_out_real(o, "median_us", cost->median_us);
 	ff_out_real(o, "p10_us", cost->p10_us);
 	ff_out_real(o, "p90_us", cost->p90_us);
+	if (cost->alone_us > 0)
+		ff_out_real(o, "alone_us", cost->alone_us);
 	ff_out_int(o, "samples", cost->samples);
 	write_disturbed(o, cost->disturbed);
 	ff_out_int(o, "workspace_bytes", cost->workspace_bytes);

@@ -11,12 +11,13 @@
 #define FF_COST_KEY_BYTES 1024 /* longest key, with its NUL */
 
 struct ff_cost {
-	const char *key; /* what was measured, as ff_work_key says it */
-	double median_us, p10_us, p90_us;
+	const char *key;                  /* what was measured, as ff_work_key says it */
+	double median_us, p10_us, p90_us; /* on all devices of a node at once */
 	uint32_t samples;
 	int64_t workspace_bytes; /* scratch of the kernel */
 	uint32_t disturbed;      /* of them: something else ran, and nothing better was had */
 	int64_t passed_bytes;    /* that went by before each sample (ff/passed.h) */
+	double alone_us; /* the median while the node's other devices wait; 0: not measured */
 };
 
 /* Time as a line: latency_us + bytes / bytes_per_us. */

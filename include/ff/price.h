@@ -39,6 +39,15 @@ bool ff_price_clips(const struct ff_pricer *p);
  * ffprof command that measures it.  Measured ones are memoised by ff_work_hash. */
 int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
 		struct ff_error *err);
+/* Of the only part of `n_parts` == 1, or of one of several, of operator `node`: a part that
+ * nothing runs beside (ff/alone.h) takes what was measured alone, where that was. */
+int ff_price_part(struct ff_pricer *p, const struct ff_work *w, uint32_t node, uint32_t n_parts,
+		uint32_t device, double *us, struct ff_error *err);
+/* The least that ff_price_part may say of it. */
+int ff_price_least(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
+		struct ff_error *err);
+/* Whether the only part of `node` has a price of its own. */
+bool ff_price_is_alone(const struct ff_pricer *p, uint32_t node);
 /* Time that `mv` holds its lanes.  `g` is the graph of one micro-batch, as a work's is: what
  * caches hold depends on it. */
 double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv);

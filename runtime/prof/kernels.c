@@ -210,17 +210,25 @@ static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_e
 {
 	struct ff_timed what = {.run = run_kernel, .arg = b, .passed_bytes = item->passed_bytes};
 	struct ff_cost cost = {.key = item->key, .passed_bytes = item->passed_bytes};
-	struct ff_timing t;
+	const struct ff_cost *known;
+	struct ff_timing t, alone = {.median_us = 0};
 	int code = ff_agree_code(b->p->comm, prepare(b, item, err), err);
 
 	if (code == FF_OK) {
 		find_hot(b, &what);
 		code = ff_prof_time(b->p, &what, &t, err);
 	}
+	what.alone = item->alone;
+	if (code == FF_OK && item->alone && !b->p->end)
+		code = ff_prof_time(b->p, &what, &alone, err);
+	known = ff_costs_find(b->p->costs, item->key, item->passed_bytes);
+	if (code == FF_OK && !item->alone && known && known->passed_bytes == item->passed_bytes)
+		alone.median_us = known->alone_us;
 	if (code == FF_OK && improves(b->p, item, &t)) {
 		cost.median_us = t.median_us;
 		cost.p10_us = t.p10_us;
 		cost.p90_us = t.p90_us;
+		cost.alone_us = alone.median_us;
 		cost.samples = t.samples;
 		cost.disturbed = t.disturbed;
 		cost.workspace_bytes = b->p->backend->workspace(b->kernel);

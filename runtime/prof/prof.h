@@ -45,6 +45,7 @@ struct ff_prof_item {
 	struct ff_config config; /* degrees only */
 	const char *key;
 	int64_t passed_bytes; /* as costs have it */
+	bool alone;           /* also while other devices wait */
 };
 
 /* What goes by between two uses of a parameter, in a step or in one of so many
@@ -139,6 +140,7 @@ struct ff_timed {
 	const void *hot;      /* what the task before has just written */
 	int64_t hot_bytes;
 	bool slowest; /* the slowest rank's time, not the ranks' mean */
+	bool alone;   /* the first rank's, while the others wait for it */
 };
 struct ff_timing {
 	double median_us, p10_us, p90_us;

@@ -17,14 +17,15 @@ struct bench {
 	struct ff_copy copy;
 	struct ff_update update;
 	uint32_t node; /* LOAD: the input of values */
+	uint64_t step; /* of which samples are loaded: training finds none in a cache */
 	struct ff_region region;
 };
 
 static int fill_values(void *arg, struct ff_error *err)
 {
-	const struct bench *b = arg;
+	struct bench *b = arg;
 
-	return ff_dataset_fill(b->p->data, true, 0, b->node, &b->region, b->memory[0], err);
+	return ff_dataset_fill(b->p->data, true, b->step++, b->node, &b->region, b->memory[0], err);
 }
 
 /* As the runtime's preset is: by the host; or, where the device is another, from where the

@@ -30,11 +30,15 @@ static int run_once(struct take *t, struct ff_signs *ret, struct ff_error *err)
 			     &ret->memory_us, err)) < 0 ||
 			(code = p->comm->barrier(p->comm, err)) < 0)
 		return code;
-	ff_prof_wait_start(p);
-	code = ff_watch_time_behind(
-			&p->watch, t->what->before, t->what->run, t->what->arg, &ret->us, err);
-	ret->wait_us = ff_prof_wait_us(p);
-	return code;
+	ret->us = ret->wait_us = 0;
+	if (!t->what->alone || !p->comm->rank) {
+		ff_prof_wait_start(p);
+		code = ff_watch_time_behind(&p->watch, t->what->before, t->what->run, t->what->arg,
+				&ret->us, err);
+		ret->wait_us = ff_prof_wait_us(p);
+	}
+	/* the others wait as for a message: nothing that they do next may run beside it */
+	return code == FF_OK && t->what->alone ? p->comm->barrier(p->comm, err) : code;
 }
 
 /* All ranks take the same number of samples, by the slowest of them. */
@@ -83,7 +87,7 @@ static void combine(struct take *t, uint32_t n, struct ff_sample *ret)
 			worst.disturbance = s->disturbance > worst.disturbance ? s->disturbance
 									       : worst.disturbance;
 		}
-		ret[i].us = t->what->slowest ? worst.us : sum / ranks;
+		ret[i].us = t->what->slowest || t->what->alone ? worst.us : sum / ranks;
 		ret[i].disturbance = worst.disturbance;
 	}
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/alone.h"
 #include "ff/grow.h"
 #include "ff/hash.h"
 #include "ff/passed.h"
@@ -15,6 +16,7 @@ struct list {
 	struct ff_prof *p;
 	const struct ff_graph *graph; /* of the micro-batch that is gone through */
 	int64_t passed_bytes;         /* in it */
+	bool *alone;                  /* by node */
 	struct ff_work *work;         /* scratch */
 	struct ff_table seen;
 	uint32_t cap;
@@ -22,9 +24,9 @@ struct list {
 };
 
 /* Whether the work's key is new in this state; it is not the next time. */
-static int is_new(struct list *l, bool *ret)
+static int is_new(struct list *l, bool alone, bool *ret)
 {
-	uint64_t hash = ff_hash_mix(ff_work_hash(l->work), (uint64_t)l->passed_bytes);
+	uint64_t hash = ff_hash_mix(ff_work_hash(l->work), (uint64_t)l->passed_bytes ^ alone);
 	uint32_t at;
 
 	*ret = ff_table_first(&l->seen, hash, &at) == FF_NONE;
@@ -49,7 +51,10 @@ static int add_item(struct list *l, const struct ff_prof_item *item)
 static int add_work(struct list *l, uint32_t node, const struct ff_config *c, uint32_t part,
 		enum ff_pass pass)
 {
-	struct ff_prof_item item = {l->graph, node, part, pass, *c, NULL, l->passed_bytes};
+	/* only whole batches are waited for; docs/simulator.md, "Alone" */
+	bool alone = c->n_parts == 1 && l->alone[node] && l->graph->batch == l->p->graph.batch &&
+		     l->p->machine.n_devices > 1;
+	struct ff_prof_item item = {l->graph, node, part, pass, *c, NULL, l->passed_bytes, alone};
 	const struct ff_cost *known;
 	char key[FF_KEY_BYTES];
 	struct ff_region box;
@@ -58,12 +63,12 @@ static int add_work(struct list *l, uint32_t node, const struct ff_config *c, ui
 
 	ff_config_box(&l->graph->nodes[node], c, part, &box);
 	ff_work_fill(l->graph, node, &box, pass, l->work);
-	if ((code = is_new(l, &fresh)) < 0 || !fresh)
+	if ((code = is_new(l, alone, &fresh)) < 0 || !fresh)
 		return code;
 	ff_work_key(l->work, key);
 	known = ff_costs_find(l->p->costs, key, l->passed_bytes);
 	if (known && ff_prof_is_same(l->p, known->passed_bytes, l->passed_bytes) &&
-			!(known->disturbed && l->p->opt->again))
+			!(known->disturbed && l->p->opt->again) && (!alone || known->alone_us > 0))
 		return FF_OK;
 	item.config.list = NULL;
 	item.key = ff_arena_strdup(&l->p->arena, key);
@@ -168,6 +173,7 @@ int ff_prof_list(struct ff_prof *p, struct ff_error *err)
 		return ff_fail_memory(err);
 	p->states.n = 0;
 	add_state(p, 1);
+	code = ff_alone_find(&p->graph, &p->arena, &l.alone, err);
 	for (uint32_t i = 0; i < p->opt->strategies.n && code == FF_OK; i++)
 		code = add_strategy(&l, p->opt->strategies.text[i]);
 	if (!p->opt->strategies.n)

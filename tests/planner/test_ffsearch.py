@@ -168,7 +168,7 @@ MACHINE = {"processor": "abacus", "kernels": "beads 1", "mpi": "drums 2", "cores
 def write_costs(path, graph, machine, **members):
     """A cost file in which every kernel that a search may need takes 100 us."""
     rate = [{"passed_bytes": 1024, "latency_us": 1, "bytes_per_s": 1e9}]
-    costs = {"format": "ffsoap-costs", "version": 3, "device_kind": "P100", "machine": MACHINE,
+    costs = {"format": "ffsoap-costs", "version": 4, "device_kind": "P100", "machine": MACHINE,
              "rates": dict.fromkeys(("copy", "add", "accumulate", "update", "load"), rate), "entries": [],
              **members}
     for _ in range(200):  # it names what is missing, one at a time

@@ -27,6 +27,7 @@ static struct ff_costs *full(void)
 	for (int i = 0; i < 3; i++) {
 		struct ff_cost x = cost(keys[i], 1.0 / 3 + i);
 
+		x.alone_us = i * 0.7;
 		ck_assert_int_eq(ff_costs_put(c, &x, NULL), FF_OK);
 	}
 	ck_assert_int_eq(ff_costs_put_comm(c, &reduce, NULL), FF_OK);
@@ -114,6 +115,7 @@ static void check_same(const struct ff_costs *c, uint32_t n)
 	ck_assert_ptr_nonnull(x);
 	ck_assert_double_eq(x->median_us, 1.0 / 3 + 1);
 	ck_assert_double_eq(x->p90_us, 2 * (1.0 / 3 + 1));
+	ck_assert_double_eq(x->alone_us, 0.7);
 	ck_assert_uint_eq(x->samples, 7);
 	ck_assert_uint_eq(x->disturbed, 2);
 	ck_assert_int_eq(x->workspace_bytes, 64);
@@ -215,7 +217,7 @@ END_TEST
 
 #define NAMES "\"processor\":\"p\",\"kernels\":\"k\",\"mpi\":\"m\""
 #define COUNTS "\"cores\":1,\"threads\":1,\"ranks\":2,\"hosts\":1"
-#define KIND "{\"format\":\"ffsoap-costs\",\"version\":3,\"device_kind\":\"cpu\","
+#define KIND "{\"format\":\"ffsoap-costs\",\"version\":4,\"device_kind\":\"cpu\","
 #define HEAD KIND "\"machine\":{" NAMES "," COUNTS "},"
 #define ENTRY(key, median, p10, p90, samples, space)                                               \
 	"{\"key\":" key ",\"passed_bytes\":0,\"median_us\":" median ",\"p10_us\":" p10             \
@@ -230,13 +232,15 @@ static const struct {
 } bad_files[] = {
 		{"[]", "", "expected an object"},
 		{"{\"format\":\"ffsoap-graph\",\"version\":1}", "format", "ffsoap-costs"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":4}", "version", "3"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":5}", "version", "4"},
 		{"{\"format\":\"ffsoap-costs\",\"version\":1}", "version",
 				"what they were measured on"},
 		{"{\"format\":\"ffsoap-costs\",\"version\":2}", "version",
 				"do not say what caches held: remove the file and measure again"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":3,\"entries\":[]}", "", "device_kind"},
-		{"{\"format\":\"ffsoap-costs\",\"version\":3,\"device_kind\":\"\",\"entries\":[]}",
+		{"{\"format\":\"ffsoap-costs\",\"version\":3}", "version",
+				"what a device takes while its node's others wait"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":4,\"entries\":[]}", "", "device_kind"},
+		{"{\"format\":\"ffsoap-costs\",\"version\":4,\"device_kind\":\"\",\"entries\":[]}",
 				"device_kind", "name of a device kind"},
 		{KIND "\"entries\":[]}", "", "machine"},
 		{KIND "\"machine\":{" NAMES "},\"entries\":[]}", "machine", "cores"},

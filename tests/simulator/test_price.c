@@ -533,6 +533,47 @@ START_TEST(measured_work)
 }
 END_TEST
 
+/* The only part of an operator that nothing runs beside has the time that it takes while others
+ * wait, unless other micro-batches are under way; the memo keeps both. */
+START_TEST(what_runs_alone_has_a_time_of_its_own)
+{
+	struct ff_costs *c = hand_costs("fast");
+	char key[FF_KEY_BYTES];
+	struct ff_cost cost = {key, 9, 9, 9, 1, .alone_us = 4};
+	struct ff_work work;
+	struct ff_graph micro;
+	struct world w;
+	double us;
+
+	setup(&w, 1, 2, c);
+	for (int turn = 0; turn < 2; turn++) {
+		uint32_t fc = ff_graph_find(&w.g, "fc");
+
+		work = part_of(&w.g, "fc", 1, 0, FF_FORWARD);
+		ff_work_key(&work, key);
+		ck_assert_int_eq(ff_costs_put(c, &cost, NULL), FF_OK);
+		ck_assert(ff_price_is_alone(w.p, fc));
+		ck_assert_int_eq(ff_price_part(w.p, &work, fc, 1, 0, &us, NULL), FF_OK);
+		ck_assert_double_eq(us, 4);
+		ck_assert_int_eq(ff_price_part(w.p, &work, fc, 2, 0, &us, NULL), FF_OK);
+		ck_assert_double_eq(us, 9);
+		ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
+		ck_assert_double_eq(us, 9);
+		ck_assert_int_eq(ff_price_least(w.p, &work, 0, &us, NULL), FF_OK);
+		ck_assert_double_eq(us, 4);
+	}
+	ck_assert_int_eq(ff_graph_micro(&w.g, 2, &w.arena, &micro, NULL), FF_OK);
+	work = part_of(&micro, "fc", 1, 0, FF_FORWARD);
+	ff_work_key(&work, key);
+	ck_assert_int_eq(ff_costs_put(c, &cost, NULL), FF_OK);
+	ck_assert_int_eq(ff_price_part(w.p, &work, ff_graph_find(&w.g, "fc"), 1, 0, &us, NULL),
+			FF_OK);
+	ck_assert_double_eq(us, 9);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
 /* A micro-batch is priced with the caches that it leaves, or the most alike that were
  * measured; so are copies and additions. */
 START_TEST(micro_batches_have_caches_of_their_own)
@@ -836,6 +877,7 @@ static Suite *suite(void)
 	tcase_add_test(t, measured_across_nodes);
 	tcase_add_test(t, measured_one_way);
 	tcase_add_test(t, measured_work);
+	tcase_add_test(t, what_runs_alone_has_a_time_of_its_own);
 	tcase_add_test(t, micro_batches_have_caches_of_their_own);
 	tcase_add_test(t, long_names_leave_room_for_the_command);
 	tcase_add_test(t, costs_must_fit_the_machine);
