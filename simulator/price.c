@@ -19,6 +19,8 @@ _Static_assert(FF_KEY_BYTES <= FF_COST_KEY_BYTES, "every work's key must fit a c
 /* Analytic: starting a pass of an operator, a copy or an update costs this
  * much beside the roofline; what one CUDA kernel launch takes. */
 #define LAUNCH_US 5.0
+/* Long runs save no more than this share of the time that was measured. */
+#define MOST_OF_RUNS 0.5
 /* Analytic: how often a byte crosses the memory bus when it is copied (read,
  * write) or added (two reads, a write). */
 static const double memory_passes[FF_RATE_COUNT] = {
@@ -393,6 +395,20 @@ double ff_price_norm(const struct ff_pricer *p, uint32_t device, int64_t bytes)
 	return on_grid(line_us(p, p->graph, device, FF_RATE_COPY, 1, (double)bytes));
 }
 
+/* What runs of `run_bytes` make of it beside those that rates were measured with.  Each run takes
+ * some time of its own: two lengths of runs tell how much of the time is theirs. */
+static double runs_us(const struct ff_rate *r, double bytes, double run_bytes)
+{
+	const double longer = 1.0 / FF_LONG_RUN_BYTES, shorter = 1.0 / FF_SHORT_RUN_BYTES;
+	double each_us, apart;
+
+	if (!(r->short_bytes_per_us > 0) || !(run_bytes > 0))
+		return 0;
+	each_us = (1 / r->short_bytes_per_us - 1 / r->bytes_per_us) / (shorter - longer);
+	apart = fmax(each_us, 0) * (1 / run_bytes - longer);
+	return bytes * fmax(apart, -MOST_OF_RUNS / r->bytes_per_us);
+}
+
 /* What the slowest device of `mv` takes for `bytes` at rate `k`. */
 static double local_us(const struct ff_pricer *p, const struct ff_graph *g,
 		const struct ff_move *mv, enum ff_rate_kind k, int64_t bytes)
@@ -401,6 +417,8 @@ static double local_us(const struct ff_pricer *p, const struct ff_graph *g,
 
 	for (uint32_t i = 0; i < mv->n_devices && bytes; i++)
 		worst = fmax(worst, rate_us(p, g, mv->device[i], k, (double)bytes));
+	if (p->costs && bytes)
+		worst += runs_us(find_state(p, g)->rate[k], (double)bytes, (double)mv->run_bytes);
 	return worst;
 }
 

@@ -40,7 +40,7 @@ static int read_line(const struct ff_json *object, struct ff_rate *ret, struct f
 	if (code == FF_OK)
 		code = read_disturbed(object, &disturbed, err);
 	if (code == FF_OK)
-		*ret = (struct ff_rate){latency_us, bytes_per_s / 1e6, disturbed, 0};
+		*ret = (struct ff_rate){latency_us, bytes_per_s / 1e6, disturbed, 0, 0};
 	return code;
 }
 
@@ -55,10 +55,11 @@ static int read_link(const struct ff_json *object, struct ff_rate *ret, struct f
 static int read_rate(struct ff_costs *c, enum ff_rate_kind k, const struct ff_json *at,
 		struct ff_error *err)
 {
-	static const char *const keys[] = {
-			"passed_bytes", "latency_us", "bytes_per_s", "disturbed", NULL};
+	static const char *const keys[] = {"passed_bytes", "latency_us", "bytes_per_s",
+			"short_bytes_per_s", "disturbed", NULL};
 	const struct ff_rate *known;
 	struct ff_rate rate;
+	double short_bytes_per_s = 0;
 	int64_t passed_bytes = 0;
 	int code = ff_json_only(at, keys, err);
 
@@ -66,6 +67,9 @@ static int read_rate(struct ff_costs *c, enum ff_rate_kind k, const struct ff_js
 		code = read_line(at, &rate, err);
 	if (code == FF_OK)
 		code = read_passed(at, &passed_bytes, err);
+	if (code == FF_OK && ff_json_get(at, "short_bytes_per_s"))
+		code = ff_json_real(at, "short_bytes_per_s", 1, MAX_BYTES_PER_S, &short_bytes_per_s,
+				err);
 	if (code != FF_OK)
 		return code;
 	known = ff_costs_rate(c, k, passed_bytes);
@@ -75,6 +79,7 @@ static int read_rate(struct ff_costs *c, enum ff_rate_kind k, const struct ff_js
 				" stands here again",
 				passed_bytes);
 	rate.passed_bytes = passed_bytes;
+	rate.short_bytes_per_us = short_bytes_per_s / 1e6;
 	return ff_costs_set_rate(c, k, rate, err);
 }
 
@@ -482,6 +487,9 @@ static void write_rates(struct ff_out *o, const char *key, const struct ff_rates
 		ff_out_object(o, NULL);
 		ff_out_int(o, "passed_bytes", r->rate[i].passed_bytes);
 		write_line(o, r->rate[i]);
+		if (r->rate[i].short_bytes_per_us > 0)
+			ff_out_real(o, "short_bytes_per_s",
+					fmax(round(r->rate[i].short_bytes_per_us * 1e6), 1));
 		ff_out_close(o);
 	}
 	ff_out_close(o);

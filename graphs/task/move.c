@@ -113,6 +113,28 @@ static int sum_up(struct ff_scene *s, struct ff_move *mv, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Along the axes from the innermost on, as long as both have all that the other has. */
+static int64_t count_run(const struct ff_scene *s, const struct ff_move *mv)
+{
+	const struct ff_placement *place = s->side[0].place;
+	struct ff_region from, to;
+	int64_t run = s->size;
+
+	if (!mv->n_sources || !mv->n_sinks)
+		return 0;
+	ff_placement_region(place, mv->source[0], &from);
+	ff_placement_region(s->side[1].place, mv->sink[0], &to);
+	for (uint32_t i = place->rank; i-- > 0;) {
+		int32_t a = ff_region_size(&from, place->order[i]);
+		int32_t b = ff_region_size(&to, place->order[i]);
+
+		run *= a < b ? a : b;
+		if (a != b)
+			break;
+	}
+	return run;
+}
+
 /* Zeroes what the sinks need; counts as copying. */
 static int list_fills(struct ff_scene *s, struct ff_move *mv, struct ff_error *err)
 {
@@ -142,6 +164,7 @@ int ff_move_messages(struct ff_scene *s, uint32_t n, struct ff_pair *pair, struc
 		return ff_fail_memory(err);
 	if (list_all(s, ret, err) < 0 || list_fills(s, ret, err) < 0)
 		return FF_E_NOMEM;
+	ret->run_bytes = count_run(s, ret);
 	if (piece && n)
 		qsort(pair, n, sizeof(*pair), compare_pairs);
 	for (uint32_t i = 0; piece && i < n; i++)
@@ -208,6 +231,7 @@ int ff_move_collective(struct ff_scene *s, enum ff_move_kind kind, const struct 
 		return ff_fail_memory(err);
 	ret->kind = kind;
 	ret->region = *whole;
+	ret->run_bytes = count_run(s, ret);
 	ret->network_bytes = rounds * bytes * (reduce ? 2 : 1);
 	ret->recv_staged = ret->accumulate;
 	ret->fill = fill;

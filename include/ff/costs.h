@@ -25,7 +25,12 @@ struct ff_rate {
 	double latency_us, bytes_per_us;
 	uint32_t disturbed;   /* samples behind it, as above */
 	int64_t passed_bytes; /* as above; of a link nothing */
+	/* COPY, ADD: the same in runs of FF_SHORT_RUN_BYTES; 0: not measured */
+	double short_bytes_per_us;
 };
+/* Runs of what is copied or added where rates are measured. */
+#define FF_LONG_RUN_BYTES 128
+#define FF_SHORT_RUN_BYTES 16
 
 /* Who communicates: `ranks` devices of one node, or as many of each of several `nodes`. */
 struct ff_comm_shape {

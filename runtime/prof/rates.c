@@ -12,6 +12,7 @@ struct bench {
 	struct ff_prof *p;
 	enum ff_rate_kind kind;
 	int64_t bytes;
+	int32_t run; /* COPY, ADD: elements that lie behind each other */
 	float *memory[ARRAYS];
 	void *host; /* beside a device that is not the host: pinned */
 	struct ff_copy copy;
@@ -75,13 +76,15 @@ static void set_accumulation(struct bench *b)
 			.add = true};
 }
 
-/* Half the channels of images 16 pixels wide and high: runs of 32 elements, as
+/* Half the channels of images 16 pixels wide and high: runs of as many elements, as
  * packing a shard for the network has them. */
 static void set_copy(struct bench *b)
 {
-	int32_t images = (int32_t)(b->bytes / ((int64_t)32 * 16 * 16 * FF_F32_BYTES));
+	int32_t images = (int32_t)(b->bytes / ((int64_t)b->run * 16 * 16 * FF_F32_BYTES));
 	bool small = images == 0;
-	struct ff_region whole = {.rank = 4, .hi = {small ? 1 : images, 64, small ? 2 : 16, 16}};
+	int32_t height = (int32_t)(b->bytes / ((int64_t)b->run * 16 * FF_F32_BYTES));
+	struct ff_region whole = {
+			.rank = 4, .hi = {small ? 1 : images, 2 * b->run, small ? height : 16, 16}};
 
 	b->copy = (struct ff_copy){.source = b->memory[0],
 			.sink = b->memory[1],
@@ -89,7 +92,7 @@ static void set_copy(struct bench *b)
 			.source_region = whole,
 			.region = whole,
 			.add = b->kind == FF_RATE_ADD};
-	b->copy.region.hi[1] = 32;
+	b->copy.region.hi[1] = b->run;
 	b->copy.sink_region = b->copy.region;
 	b->bytes = ff_region_volume(&b->copy.region) * FF_F32_BYTES;
 }
@@ -194,16 +197,16 @@ static int prepare(struct bench *b, struct ff_timed *what, struct ff_error *err)
 	return FF_OK;
 }
 
-static int measure(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes,
-		struct ff_error *err)
+/* In runs of so many elements where it is copied or added. */
+static int measure_line(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes,
+		int32_t run_elements, struct ff_rate *ret, struct ff_error *err)
 {
 	struct ff_point point[SIZES];
-	struct ff_rate rate;
 	uint32_t n = 0;
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++) {
-		struct bench b = {.p = p, .kind = kind, .bytes = sizes[i]};
+		struct bench b = {.p = p, .kind = kind, .bytes = sizes[i], .run = run_elements};
 		struct ff_timed what = {.run = run, .arg = &b, .passed_bytes = passed_bytes};
 		struct ff_timing t;
 
@@ -220,10 +223,27 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_byt
 		if (code == FF_OK)
 			point[n++] = (struct ff_point){(double)b.bytes, t.median_us, t.disturbed};
 	}
+	if (code == FF_OK && !p->end)
+		*ret = ff_prof_fit(point, n);
+	return code;
+}
+
+static int measure(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes,
+		struct ff_error *err)
+{
+	bool in_runs = kind == FF_RATE_COPY || kind == FF_RATE_ADD;
+	struct ff_rate rate = {0}, in_short = {0};
+	int code = measure_line(
+			p, kind, passed_bytes, FF_LONG_RUN_BYTES / FF_F32_BYTES, &rate, err);
+
+	if (code == FF_OK && in_runs && !p->end)
+		code = measure_line(p, kind, passed_bytes, FF_SHORT_RUN_BYTES / FF_F32_BYTES,
+				&in_short, err);
 	if (code < 0 || p->end)
 		return code;
-	rate = ff_prof_fit(point, n);
 	rate.passed_bytes = passed_bytes;
+	rate.short_bytes_per_us = in_short.bytes_per_us;
+	rate.disturbed += in_short.disturbed;
 	return ff_costs_set_rate(p->costs, kind, rate, err);
 }
 

@@ -273,6 +273,43 @@ static void check_stage_overlaps(const struct world *w, const struct ff_move *mv
 	}
 }
 
+/* Element by element of the box that two shards share when both begin at its corner: how many lie
+ * behind each other in both. */
+static void check_run(const struct world *w, const struct ff_move *mv)
+{
+	struct ff_region side[2], box;
+	int64_t run = 0, volume;
+
+	if (!mv->n_sources || !mv->n_sinks) {
+		ck_assert_int_eq(mv->run_bytes, 0);
+		return;
+	}
+	side[0] = w->source.region[mv->source[0]];
+	side[1] = w->sink.region[mv->sink[0]];
+	box = side[0];
+	for (uint32_t i = 0; i < box.rank; i++) {
+		for (int k = 0; k < 2; k++) {
+			side[k].hi[i] -= side[k].lo[i];
+			side[k].lo[i] = 0;
+		}
+		box.lo[i] = 0;
+		box.hi[i] = side[0].hi[i] < side[1].hi[i] ? side[0].hi[i] : side[1].hi[i];
+	}
+	for (volume = ff_region_volume(&box); run < volume; run++) {
+		int32_t at[FF_MAX_RANK] = {0};
+		int64_t rest = run;
+
+		for (uint32_t i = box.rank; i-- > 0;) {
+			at[w->order[i]] = (int32_t)(rest % box.hi[w->order[i]]);
+			rest /= box.hi[w->order[i]];
+		}
+		if (ff_region_offset(w->order, &side[0], at) != run ||
+				ff_region_offset(w->order, &side[1], at) != run)
+			break;
+	}
+	ck_assert_int_eq(mv->run_bytes, run * ff_dtype_bytes(mv->type));
+}
+
 static void check_messages(const struct world *w, const struct ff_move *mv)
 {
 	struct tally tally[DEVICES] = {0};
@@ -310,6 +347,7 @@ static void check_messages(const struct world *w, const struct ff_move *mv)
 	ck_assert_int_eq(mv->busiest_bytes, busiest);
 	ck_assert_int_eq(mv->copied_bytes, copied);
 	ck_assert_int_eq(mv->added_bytes, added);
+	check_run(w, mv);
 }
 
 static void check_collective(const struct world *w, const struct ff_move *mv)
@@ -318,6 +356,7 @@ static void check_collective(const struct world *w, const struct ff_move *mv)
 	int64_t whole = bytes_of(w, &mv->region), others = mv->n_devices - 1, chunk = 0, at = 0,
 		start;
 
+	check_run(w, mv);
 	ck_assert_uint_gt(mv->n_devices, 1);
 	ck_assert_int_eq(mv->network_bytes, others * whole * (gather || scatter ? 1 : 2));
 	ck_assert_uint_eq(mv->n_pieces, gather || scatter ? mv->n_devices : 0);
@@ -374,6 +413,7 @@ static void check_same_move(const struct ff_move *x, const struct ff_move *y)
 	ck_assert_int_eq(x->busiest_bytes, y->busiest_bytes);
 	ck_assert_int_eq(x->copied_bytes, y->copied_bytes);
 	ck_assert_int_eq(x->added_bytes, y->added_bytes);
+	ck_assert_int_eq(x->run_bytes, y->run_bytes);
 	if (messages)
 		ck_assert_mem_eq(x->traffic, y->traffic, x->n_devices * sizeof(*x->traffic));
 	else

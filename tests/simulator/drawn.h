@@ -60,7 +60,8 @@ static inline void set_odd_rates(struct ff_costs *costs, uint64_t seed)
 
 	for (int64_t i = 0, passed = 4096; i < ODD_STATES; i++, passed *= 4)
 		for (int k = 0; k < 3; k++) {
-			struct ff_rate r = {1, 1 + ff_random_below(&state, 100), 0, passed};
+			struct ff_rate r = {1, 1 + ff_random_below(&state, 100), 0, passed,
+					1 + ff_random_below(&state, 100)};
 
 			ck_assert_int_eq(ff_costs_set_rate(costs, kinds[k], r, NULL), FF_OK);
 		}

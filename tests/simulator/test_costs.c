@@ -191,7 +191,7 @@ START_TEST(round_trip_is_exact_and_sorted)
 
 	after.passed_bytes = 4096;
 	ck_assert_int_eq(ff_costs_put(c, &after, NULL), FF_OK);
-	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){1, 60, 0, 4096}, NULL);
+	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){1, 60, 0, 4096, 7}, NULL);
 	ff_out_init(&once);
 	ff_out_init(&twice);
 	ff_costs_write(c, &once);
@@ -204,6 +204,7 @@ START_TEST(round_trip_is_exact_and_sorted)
 	check_same(d, 4);
 	ck_assert_double_eq(ff_costs_find(d, "linear.backward c", 4096)->median_us, 5);
 	ck_assert_double_eq(ff_costs_rate(d, FF_RATE_ADD, 4096)->bytes_per_us, 60);
+	ck_assert_double_eq(ff_costs_rate(d, FF_RATE_ADD, 4096)->short_bytes_per_us, 7);
 	ff_costs_write(d, &twice);
 	ck_assert_uint_eq(once.len, twice.len);
 	ck_assert_mem_eq(once.text, twice.text, once.len);

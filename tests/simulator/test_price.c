@@ -533,6 +533,39 @@ START_TEST(measured_work)
 }
 END_TEST
 
+/* 128 bytes a run take 1/100 us a byte, 16 bytes 1/30: so each run takes 0.427 us of its own, and
+ * of 128 bytes' time a third is that. */
+START_TEST(short_runs_take_longer)
+{
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_rate rate = {1, 100, .short_bytes_per_us = 30};
+	struct ff_traffic none = {0};
+	struct ff_move copy = {.kind = FF_MOVE_COPY,
+			.n_devices = 1,
+			.device = devices,
+			.traffic = &none,
+			.copied_bytes = 1280};
+	double each_us = (1 / 30.0 - 1 / 100.0) / (1 / 16.0 - 1 / 128.0), start;
+	const int64_t runs[] = {4, 16, 128, 512};
+	struct world w;
+
+	setup(&w, 1, 1, c);
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_COPY, rate, NULL), FF_OK);
+	ff_pricer_destroy(w.p);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c", "g", &w.p, NULL), FF_OK);
+	start = 1 + 1280 * (1 / 100.0 - each_us / 128);
+	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+		copy.run_bytes = runs[i];
+		ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &copy),
+				start + each_us * 1280 / (double)runs[i], FF_PRICE_STEP_US);
+	}
+	copy.run_bytes = 0; /* nothing is known of it */
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &copy), 1 + 12.8, FF_PRICE_STEP_US);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
 /* The only part of an operator that nothing runs beside has the time that it takes while others
  * wait, unless other micro-batches are under way; the memo keeps both. */
 START_TEST(what_runs_alone_has_a_time_of_its_own)
@@ -877,6 +910,7 @@ static Suite *suite(void)
 	tcase_add_test(t, measured_across_nodes);
 	tcase_add_test(t, measured_one_way);
 	tcase_add_test(t, measured_work);
+	tcase_add_test(t, short_runs_take_longer);
 	tcase_add_test(t, what_runs_alone_has_a_time_of_its_own);
 	tcase_add_test(t, micro_batches_have_caches_of_their_own);
 	tcase_add_test(t, long_names_leave_room_for_the_command);
