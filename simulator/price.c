@@ -448,12 +448,21 @@ static double collective_us(const struct ff_pricer *p, const struct ff_move *mv)
 	return mv->n_devices < 2 ? 0 : ff_links_shared_us(&p->links, &x);
 }
 
+/* Whole numbers come from elsewhere than others. */
+static enum ff_rate_kind load_rate(
+		const struct ff_pricer *p, const struct ff_graph *g, enum ff_dtype type)
+{
+	bool own = type == FF_I32 && p->costs && find_state(p, g)->rate[FF_RATE_LOAD_IDS];
+
+	return own ? FF_RATE_LOAD_IDS : FF_RATE_LOAD;
+}
+
 double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv)
 {
 	double us;
 
 	if (mv->kind == FF_MOVE_LOAD)
-		return on_grid(local_us(p, g, mv, FF_RATE_LOAD,
+		return on_grid(local_us(p, g, mv, load_rate(p, g, mv->type),
 				ff_region_volume(&mv->region) * ff_dtype_bytes(mv->type)));
 	us = local_us(p, g, mv, FF_RATE_COPY, mv->copied_bytes) +
 	     local_us(p, g, mv, FF_RATE_ADD, mv->added_bytes);

@@ -208,6 +208,7 @@ const char *ff_rate_name(enum ff_rate_kind k)
 			[FF_RATE_ACCUMULATE] = "accumulate",
 			[FF_RATE_UPLOAD] = "upload",
 			[FF_RATE_DOWNLOAD] = "download",
+			[FF_RATE_LOAD_IDS] = "load_ids",
 	};
 
 	return name[k];

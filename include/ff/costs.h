@@ -113,7 +113,7 @@ void ff_costs_set_launch(struct ff_costs *c, const struct ff_launches *l);
 double ff_costs_steady_share(const struct ff_costs *c);
 
 /* Rates of work that is not an operator: "copy" (pack, unpack), "add" (partial sums),
- * "accumulate" (whole gradients), "load" (data set), and an "update" for each optimizer (bytes of
+ * "accumulate" (whole gradients), "load" (data set; "load_ids" whole numbers of it), and an "update" for each optimizer (bytes of
  * float32 weights; the one without a name is SGD with momentum, which was there first), of
  * weights that are read as float32 and of such as are rounded to bfloat16 too; "upload" and
  * "download" between a device's memory and pinned memory of a host that is not it. */
@@ -134,6 +134,7 @@ enum ff_rate_kind {
 	FF_RATE_ACCUMULATE,
 	FF_RATE_UPLOAD,
 	FF_RATE_DOWNLOAD,
+	FF_RATE_LOAD_IDS,
 	FF_RATE_COUNT
 };
 const char *ff_rate_name(enum ff_rate_kind k);

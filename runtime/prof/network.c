@@ -9,6 +9,7 @@
 #define KINDS 5
 #define SIZES 9 /* 1 KiB to 64 MiB, each four times the one before */
 #define SMALLEST 1024
+#define AROUND 16          /* bytes that operators touch for one of a message, to the next */
 #define TOO_LONG_US 300000 /* the next size would take too long */
 
 /* One operation among as many of the first devices of each of the first nodes that have so many.
@@ -188,6 +189,13 @@ static int measure(struct ff_prof *p, struct ff_comm_shape shape, struct ff_poin
 		if (ff_prof_is_beyond(p, size, *n) || (*n && point[*n - 1].us > TOO_LONG_US))
 			break;
 		set_size(&b, size);
+		/* Between two messages passes what makes the second, at most a step; what is sent
+		 * has just been written. */
+		what.passed_bytes = AROUND * size < p->states.passed_bytes[0]
+						    ? AROUND * size
+						    : p->states.passed_bytes[0];
+		what.hot = b.memory[0];
+		what.hot_bytes = size;
 		code = ff_prof_time(p, &what, &t, err);
 		if (code < 0)
 			break;

@@ -50,6 +50,7 @@ static int run(void *arg, struct ff_error *err)
 	case FF_RATE_ACCUMULATE:
 		return b->p->backend->copy(b->p->stream, &b->copy, err);
 	case FF_RATE_LOAD:
+	case FF_RATE_LOAD_IDS:
 		return load(b, err);
 	case FF_RATE_UPLOAD:
 		return b->p->backend->upload(
@@ -122,17 +123,28 @@ static void set_update(struct bench *b)
 	}
 }
 
+/* An input of whole numbers or of others. */
+static bool find_input(const struct ff_graph *g, bool ids, uint32_t *node)
+{
+	bool found = false;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_is_source(g, i) &&
+				ids == (g->values[g->nodes[i].out].dtype == FF_I32)) {
+			*node = i;
+			found = true;
+		}
+	return found;
+}
+
 static void set_load(struct bench *b)
 {
 	const struct ff_graph *g = &b->p->graph;
 	const struct ff_value *t = &g->values[0]; /* one of them is: the data set was opened */
 	int64_t sample, rows;
 
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_source(g, i) && g->values[g->nodes[i].out].dtype != FF_I32) {
-			t = &g->values[g->nodes[i].out];
-			b->node = i;
-		}
+	if (find_input(g, b->kind == FF_RATE_LOAD_IDS, &b->node))
+		t = &g->values[g->nodes[b->node].out];
 	sample = ff_dtype_bytes(t->dtype);
 	b->region = (struct ff_region){.rank = t->rank};
 	for (uint32_t i = 1; i < t->rank; i++) {
@@ -210,7 +222,7 @@ static int measure_line(struct ff_prof *p, enum ff_rate_kind kind, int64_t passe
 		struct ff_timed what = {.run = run, .arg = &b, .passed_bytes = passed_bytes};
 		struct ff_timing t;
 
-		if (kind == FF_RATE_LOAD)
+		if (kind == FF_RATE_LOAD || kind == FF_RATE_LOAD_IDS)
 			set_load(&b);
 		if (ff_prof_is_beyond(p, b.bytes, n))
 			break;
@@ -251,7 +263,10 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_byt
 static bool is_needed(const struct ff_prof *p, enum ff_rate_kind kind)
 {
 	bool plain = false, rounding = false;
+	uint32_t node;
 
+	if (kind == FF_RATE_LOAD_IDS)
+		return find_input(&p->graph, true, &node);
 	if (kind == FF_RATE_UPLOAD || kind == FF_RATE_DOWNLOAD)
 		return p->backend->pin;
 

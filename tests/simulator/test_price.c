@@ -533,6 +533,31 @@ START_TEST(measured_work)
 }
 END_TEST
 
+/* Labels and other whole numbers have a rate of their own where it was measured. */
+START_TEST(ids_are_loaded_at_their_own_rate)
+{
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_move load = {.kind = FF_MOVE_LOAD,
+			.type = FF_I32,
+			.n_devices = 1,
+			.device = devices,
+			.region = {.rank = 1, .hi = {25}}};
+	const struct ff_rate ids = {7, 2};
+	struct world w;
+
+	setup(&w, 1, 1, c);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 4 + 100 / 10.0, FF_PRICE_STEP_US);
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_LOAD_IDS, ids, NULL), FF_OK);
+	ff_pricer_destroy(w.p);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c", "g", &w.p, NULL), FF_OK);
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 7 + 100 / 2.0, FF_PRICE_STEP_US);
+	load.type = FF_F32;
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 4 + 100 / 10.0, FF_PRICE_STEP_US);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
 /* 128 bytes a run take 1/100 us a byte, 16 bytes 1/30: so each run takes 0.427 us of its own, and
  * of 128 bytes' time a third is that. */
 START_TEST(short_runs_take_longer)
@@ -910,6 +935,7 @@ static Suite *suite(void)
 	tcase_add_test(t, measured_across_nodes);
 	tcase_add_test(t, measured_one_way);
 	tcase_add_test(t, measured_work);
+	tcase_add_test(t, ids_are_loaded_at_their_own_rate);
 	tcase_add_test(t, short_runs_take_longer);
 	tcase_add_test(t, what_runs_alone_has_a_time_of_its_own);
 	tcase_add_test(t, micro_batches_have_caches_of_their_own);
