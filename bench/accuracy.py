@@ -2,17 +2,27 @@
 """Predicted against measured step time of many strategies, on this machine.
 
 usage: bench/accuracy.py [--build build] [--out out] [--data fashion-mnist]
-                         [--machine cpu2] [--random 8] [--steps 30] [--kind KIND]...
-                         [--network NAME]...
+                         [--machine cpu2] [--random 4] [--rounds 1] [--seconds S]
+                         [--network NAME]... [--kind KIND]... [--stage STAGE]...
 
-For the demo's networks, or those named (lenet is one more): data parallelism, one
-device, the expert's strategy, the searched plan, plans of very short searches and
-random strategies; data parallelism with parameters cut (zero), brought again (zero-3)
-or served from one device, in micro-batches, with values computed again, and pipelines;
-and (kind replicas) strategies some of whose operators both devices compute alike: drawn
-ones, and what searches find that may use them.  Each is predicted by `ffsearch
---simulate` and measured by `ffrun`; prints the table, the mean absolute percentage
-error and Kendall's tau (tau-a), by network and over all.
+For each network of NETWORKS, or those named, strategies of these kinds are made:
+
+  splits     data parallelism, one device, the expert's, the searched plan, plans of very
+             short searches, random ones
+  phases     data parallelism with parameters cut (zero), brought again (zero-3) or served
+             from one device, in micro-batches, with values computed again; random splits
+             with parameters cut
+  pipelines  the halves that ffsearch cuts, and stages cut anywhere; of networks that have no
+             micro-batches the same places without them: devices take turns
+  replicas   drawn ones, some of whose operators both devices compute alike, and what a
+             search finds that may use them
+
+Stages, all unless named: `profile` fills OUT/accuracy.costs.json; `make` writes strategies to
+OUT/accuracy/; `measure` trains by each, all networks in turns so that what passes disturbs all
+alike, --rounds times, of which the fastest median counts: what disturbs only delays; `table`
+predicts them anew and prints networks, the classes of tasks that are furthest off, and
+OUT/accuracy.svg.  What was done is in OUT/accuracy.results.json: a run that was interrupted, or
+that --seconds ended, is continued by the next.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -20,14 +30,34 @@ import argparse
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
+import time
 
+import compared
+
+# name: (ffzoo's arguments, data is the data set named or synthetic, trained in micro-batches)
 NETWORKS = {
-    "alexnet28": ["alexnet", "--set", "image=28", "--batch", "128"],
-    "lenet": ["lenet", "--batch", "128"],
-    "mlp": ["mlp", "--set", "hidden=4096", "--set", "layers=2", "--batch", "128"],
+    "alexnet28": (["alexnet", "--set", "image=28", "--batch", "128"], True, True),
+    "gpt2": (["gpt2", "--batch", "8", "--set", "layers=2", "--set", "width=128", "--set", "heads=4",
+              "--set", "sequence=64", "--set", "vocabulary=2000"], False, True),
+    "lenet": (["lenet", "--batch", "128"], True, True),
+    "mlp": (["mlp", "--set", "hidden=4096", "--set", "layers=2", "--batch", "128"], True, True),
+    "mobilenet": (["mobilenet_v2", "--batch", "16", "--set", "image=28", "--set", "channels=1",
+                   "--set", "classes=10"], True, False),
+    "rnnlm": (["rnnlm", "--batch", "32", "--set", "steps=16", "--set", "hidden=256",
+               "--set", "layers=2", "--set", "vocabulary=2000"], False, True),
+    "unet": (["unet", "--batch", "8", "--set", "image=32", "--set", "width=16",
+              "--set", "depth=2"], False, False),
 }
+KINDS = ("splits", "phases", "pipelines", "replicas")
+STAGES = ("profile", "make", "measure", "table")
+MICRO_BATCHES = 4
+PROFILED = 5  # steps whose tasks are timed
+WARMUP = 5
+MEASURED_US = 1.2e6  # a run is so long, within these steps
+FEWEST, MOST = 12, 60
 
 
 def run(*command):
@@ -42,129 +72,242 @@ def load(path):
         return json.load(f)
 
 
-def kendall(pairs):
-    """Kendall's tau-a of (predicted, measured) pairs."""
-    score = total = 0
-    for i, (p, m) in enumerate(pairs):
-        for q, n in pairs[:i]:
-            total += 1
-            score += ((p > q) - (p < q)) * ((m > n) - (m < n))
-    return score / total if total else float("nan")
+def save(path, what):
+    with open(path + ".part", "w", encoding="utf-8") as f:
+        json.dump(what, f)
+    os.replace(path + ".part", path)
 
 
-MICRO_BATCHES = 4
+class Bench:
+    """Paths, and what was done so far."""
+
+    def __init__(self, options):
+        self.options = options
+        self.costs = f"{options.out}/accuracy.costs.json"
+        self.folder = f"{options.out}/accuracy"
+        self.results = f"{options.out}/accuracy.results.json"
+        self.scratch = f"{self.folder}/scratch"
+        os.makedirs(self.scratch, exist_ok=True)
+        self.nodes = {}
+        self.done = {"calibration_s": {}, "strategies": []}
+        if os.path.exists(self.results):
+            self.done = load(self.results)
+        for network in options.network:
+            run(f"{options.build}/graphs/ffzoo", *NETWORKS[network][0], "-o", self.graph(network))
+
+    def graph(self, network):
+        return f"{self.folder}/{network}.json"
+
+    def data(self, network):
+        return self.options.data if NETWORKS[network][1] else "synthetic"
+
+    def keep(self):
+        save(self.results, self.done)
+
+    def search(self, network, costs, *arguments, report=None):
+        """The strategy that ffsearch writes for the network."""
+        made = f"{self.scratch}/made.json"
+        more = ["--report", report] if report else []
+        run(f"{self.options.build}/planner/ffsearch", self.graph(network), "--machine",
+            self.options.machine, "--costs", costs, *arguments, "-o", made, *more)
+        return load(made)
+
+    def named(self, network, *name):
+        return self.search(network, "analytic", "--simulate", *name)
+
+    def is_parameter(self, network, entry):
+        """Whether a strategy's entry is about a parameter: what is no node of the file."""
+        if network not in self.nodes:
+            self.nodes[network] = {n["name"] for n in load(self.graph(network))["nodes"]}
+        return entry["name"] not in self.nodes[network]
+
+    def mine(self):
+        """Strategies of the networks and kinds that were asked for."""
+        return [s for s in self.done["strategies"]
+                if s["network"] in self.options.network and s["kind"] in self.options.kind]
 
 
-def save(path, strategy):
-    with open(path, "w", encoding="utf-8") as f:
-        json.dump(strategy, f)
+# ---- strategies ----
+
+def splits(bench, network):
+    for name in ("data-parallel", "single", "expert"):
+        yield name, bench.named(network, name)
+    yield "plan", bench.search(network, bench.costs, "--proposals", "3000", "--seed", "1")
+    for seed in range(2):
+        yield f"search-{seed}", bench.search(network, bench.costs, "--proposals", "8", "--init",
+                                             "random", "--seed", str(seed))
+    for seed in range(bench.options.random):
+        yield f"random-{seed}", bench.named(network, "random", "--seed", str(seed))
 
 
-def phased(options, graph, common):
-    """(name, strategy): data parallelism and pipelines with what else a strategy may say."""
-    base = f"{options.out}/accuracy.base.json"
-
-    def start(name):
-        run(f"{options.build}/planner/ffsearch", graph, *common, "--costs", "analytic",
-            "--simulate", name, "-o", base)
-        return load(base)
-
-    frugal = start("frugal")
+def phases(bench, network):
+    frugal = bench.named(network, "frugal")
     entries = frugal["operators"]
-    plain = [dict(e, recompute=False) for e in entries
-             if not any(dim.startswith("axis") for dim in e["degrees"])]
-    cut = [dict(e, recompute=False) for e in entries
-           if any(dim.startswith("axis") for dim in e["degrees"])]
-    again = [e for e in entries if e["name"] in {p["name"] for p in plain}]
+    cut = [dict(e, recompute=False) for e in entries if bench.is_parameter(network, e)]
+    again = [e for e in entries if not bench.is_parameter(network, e)]
+    plain = [dict(e, recompute=False) for e in again]
     served = [dict(e, degrees={}, devices=[i % 2]) for i, e in enumerate(cut)]
     brought = [dict(e, recompute=True) for e in cut]
-    for name, micro_batches, operators in (
-            ("zero", 1, plain + cut), ("zero-3", 1, plain + brought), ("server", 1, plain + served),
-            ("recompute", 1, again), ("micro-batches", MICRO_BATCHES, plain),
-            ("frugal", MICRO_BATCHES, entries)):
+    made = [("zero", 1, plain + cut), ("zero-3", 1, plain + brought), ("server", 1, plain + served),
+            ("recompute", 1, again)]
+    if NETWORKS[network][2]:
+        made += [("micro-batches", MICRO_BATCHES, plain), ("frugal", MICRO_BATCHES, entries)]
+    for name, micro_batches, operators in made:
         yield name, dict(frugal, micro_batches=micro_batches, operators=operators)
-    for order in ("1f1b", "gpipe"):
-        yield f"pipeline-{order}", dict(start("pipeline-2"), micro_batches=MICRO_BATCHES,
-                                        order=order)
+    for seed in range(bench.options.random // 2):
+        drawn = bench.named(network, "random", "--seed", str(1000 + seed))
+        drawn["operators"] = [e for e in drawn["operators"] if not bench.is_parameter(network, e)] + cut
+        yield f"zero-random-{seed}", drawn
 
 
-def replicated(options, graph, common):
-    """(name, strategy): data parallelism and random splits, some of whose operators both
-    devices compute alike."""
-    base = f"{options.out}/accuracy.base.json"
-    for seed in range(2 * options.random):
-        draw = random.Random(seed)
+def staged(start, first, names, micro_batches):
+    """Operators up to name `first` on one device, all others on the other."""
+    at = names.index(first)
+    operators = []
+    for i, name in enumerate(names):
+        stage = int(i >= at)
+        operators.append({"name": name, "degrees": {}, "devices": [stage]})
+        if stage and micro_batches > 1:
+            operators[-1]["stage"] = stage
+    return dict(start, micro_batches=micro_batches, operators=operators)
+
+
+def pipelines(bench, network):
+    start = bench.named(network, "single")
+    names = [e["name"] for e in start["operators"] if not bench.is_parameter(network, e)]
+    draw = random.Random(len(names))
+    cuts = draw.sample(names[1:-1], min(bench.options.random // 2 + 1, len(names) - 2))
+    if NETWORKS[network][2]:
+        for order in ("1f1b", "gpipe"):
+            yield f"pipeline-{order}", dict(bench.named(network, "pipeline-2"),
+                                            micro_batches=MICRO_BATCHES, order=order)
+        for i, first in enumerate(cuts):
+            order = ("1f1b", "gpipe")[i % 2]
+            yield f"stages-{first}", dict(staged(start, first, names, MICRO_BATCHES), order=order)
+    yield f"turns-{cuts[0]}", staged(start, cuts[0], names, 1)
+    for i in range(0 if NETWORKS[network][2] else bench.options.random // 2):
+        yield f"turns-{cuts[i + 1]}", staged(start, cuts[i + 1], names, 1)
+
+
+def replicas(bench, network):
+    for seed in range(bench.options.random // 2):
         start = ["data-parallel"] if seed % 2 == 0 else ["random", "--seed", str(seed)]
-        run(f"{options.build}/planner/ffsearch", graph, *common, "--costs", "analytic",
-            "--simulate", *start, "-o", base)
-        made = load(base)
+        made = bench.named(network, *start)
+        draw = random.Random(seed)
         entries = made["operators"]
-        alike = draw.sample(range(len(entries)), draw.randint(1, max(1, len(entries) // 2)))
-        for i in alike:
+        alike = [i for i, e in enumerate(entries) if not bench.is_parameter(network, e)]
+        for i in draw.sample(alike, draw.randint(1, max(1, len(alike) // 2))):
             entries[i].update(degrees={}, replicas=2, devices=[0, 1])
         yield f"replicas-{seed}", made
+    yield "search-r", bench.search(network, bench.costs, "--space", "replicas", "--proposals",
+                                   "2000", "--seed", "0")
 
 
-def strategies(options, network, common):
-    """(kind, name, ffsearch arguments that write it)."""
-    graph = f"{options.out}/{network}.json"
-    for name, arguments in splits(options):
-        yield "splits", name, arguments
-    made = []
-    if "phases" in options.kind:
-        made += [("phases", *m) for m in phased(options, graph, common)]
-    if "replicas" in options.kind:
-        made += [("replicas", *m) for m in replicated(options, graph, common)]
-        for seed in range(3):
-            yield "replicas", f"search-r{seed}", ["--space", "replicas", "--budget", "3s",
-                                                  "--seed", str(seed)]
-    for kind, name, strategy in made:
-        path = f"{options.out}/accuracy.{network}.{name}.made.json"
-        save(path, strategy)
-        yield kind, name, ["--simulate", path]
+def make(bench):
+    """Writes the strategies that are not there yet; one that says what another does counts once."""
+    makers = {"splits": splits, "phases": phases, "pipelines": pipelines, "replicas": replicas}
+    for network in bench.options.network:
+        known = [s for s in bench.done["strategies"] if s["network"] == network]
+        seen = [load(s["path"]) for s in known]
+        for kind in bench.options.kind:
+            if any(s["kind"] == kind for s in known):
+                continue
+            for name, made in makers[kind](bench, network):
+                path = f"{bench.folder}/{network}.{name}.json"
+                save(path, made)
+                made = bench.search(network, "analytic", "--simulate", path)
+                what = [[s.get(key) for key in ("operators", "micro_batches", "order")]
+                        for s in seen + [made]]
+                if what[-1] in what[:-1]:
+                    continue
+                seen.append(made)
+                save(path, made)
+                bench.done["strategies"].append({"network": network, "kind": kind, "name": name,
+                                                 "path": path, "runs": []})
+        bench.keep()
 
 
-def splits(options):
-    """(name, ffsearch arguments)."""
-    yield "data-parallel", ["--simulate", "data-parallel"]
-    yield "single", ["--simulate", "single"]
-    yield "expert", ["--simulate", "expert"]
-    yield "plan", ["--budget", "5s", "--seed", "1"]
-    for seed in range(4):
-        yield f"search-{seed}", ["--proposals", "8", "--init", "random", "--seed", str(seed)]
-    for seed in range(options.random):
-        yield f"random-{seed}", ["--simulate", "random", "--seed", str(seed)]
+# ---- figures ----
+
+def profile(bench):
+    options = bench.options
+    for network in options.network:
+        start = time.monotonic()
+        micro_batches = MICRO_BATCHES if NETWORKS[network][2] else 1
+        try:
+            run(f"{options.build}/runtime/ffprof", bench.graph(network), "--machine",
+                options.machine, "--data", bench.data(network), "-o", bench.costs, "--replace",
+                "--micro-batches", str(micro_batches))
+        finally:
+            spent = bench.done["calibration_s"]
+            spent[network] = spent.get(network, 0) + time.monotonic() - start
+            bench.keep()
+        print(f"{network}: profiled in {spent[network]:.0f} s", flush=True)
 
 
-def measure(options, network, costs):
-    out, build = options.out, options.build
-    graph = f"{out}/{network}.json"
-    common = ["--machine", options.machine]
-    seen = []
-    for kind, name, arguments in strategies(options, network, common):
-        if kind not in options.kind:
+def measure(bench):
+    options = bench.options
+    start = time.monotonic()
+    order = bench.mine()
+    at = {network: 0 for network in options.network}
+    for s in order:  # in turns: the first of each network, the second of each, ...
+        s["turn"] = at[s["network"]]
+        at[s["network"]] += 1
+    order.sort(key=lambda s: s["turn"])
+    for s in order:
+        del s["turn"]
+    for k in range(options.rounds):
+        for s in order:
+            if len(s["runs"]) > k:
+                continue
+            if options.seconds and time.monotonic() - start > options.seconds:
+                left = sum(max(0, options.rounds - len(s["runs"])) for s in order)
+                print(f"{left} runs are left: run again to continue")
+                return
+            s["runs"].append(measured(bench, s))
+            bench.keep()
+
+
+def measured(bench, s):
+    """One run's median step, and what its tasks took by class; microseconds."""
+    options = bench.options
+    report = f"{bench.scratch}/run.json"
+    guess = s["runs"][0]["step_us"] if s["runs"] else load(s["path"])["predicted_us"]
+    steps = int(min(MOST, max(FEWEST, MEASURED_US / guess)))
+    run(f"{options.build}/runtime/ffrun", bench.graph(s["network"]), s["path"], "--machine",
+        options.machine, "--data", bench.data(s["network"]), "--steps",
+        str(WARMUP + steps + PROFILED), "--warmup", str(WARMUP), "--profile", str(PROFILED),
+        "--report", report)
+    r = load(report)
+    return {"step_us": r["step_us"]["median"], "p10_us": r["step_us"]["p10"],
+            "p90_us": r["step_us"]["p90"],
+            "tasks": {t["class"]: t["measured_us"] for t in r["tasks"]}}
+
+
+def predicted(bench, s):
+    """The step's time by the costs as they are, and its tasks' by class; microseconds."""
+    report = f"{bench.scratch}/search.json"
+    made = bench.search(s["network"], bench.costs, "--simulate", s["path"], report=report)
+    return load(report)["predicted_us"], made["predicted_tasks"]
+
+
+def table(bench):
+    points = []
+    for s in bench.mine():
+        if not s["runs"]:
             continue
-        base = f"{out}/accuracy.{network}.{name}"
-        run(f"{build}/planner/ffsearch", graph, *common, "--costs", costs, *arguments,
-            "-o", f"{base}.json", "--report", f"{base}.search.json")
-        made = load(f"{base}.json")
-        operators = [made.get(key) for key in ("operators", "micro_batches", "order")]
-        if operators in seen:  # a strategy counts once
-            continue
-        seen.append(operators)
-        run(f"{build}/runtime/ffrun", graph, f"{base}.json", *common, "--data", options.data,
-            "--steps", str(options.steps), "--warmup", "5", "--report", f"{base}.run.json")
-        predicted = load(f"{base}.search.json")["predicted_us"]
-        measured = load(f"{base}.run.json")["step_us"]["median"]
-        print(f"{network:10} {name:14} {predicted / 1e3:12.3f} {measured / 1e3:12.3f} "
-              f"{100 * (predicted - measured) / measured:+9.1f} %", flush=True)
-        yield predicted, measured
-
-
-def summary(title, pairs):
-    error = sum(abs(p - m) / m for p, m in pairs) / len(pairs)
-    print(f"{title}: {len(pairs)} strategies, mean absolute percentage error {100 * error:.1f} %, "
-          f"Kendall tau {kendall(pairs):.3f}")
+        us, tasks = predicted(bench, s)
+        points.append(compared.Point(
+            s["network"], s["kind"], s["name"], us,
+            min(r["step_us"] for r in s["runs"]), tasks,
+            {c: statistics.median(r["tasks"].get(c, 0) for r in s["runs"])
+             for c in s["runs"][0]["tasks"]}))
+    if not points:
+        sys.exit("nothing was measured yet: run the stages make and measure")
+    compared.show(points, bench.options.verbose)
+    for network, seconds in bench.done["calibration_s"].items():
+        print(f"{network}: profiled in {seconds:.0f} s")
+    compared.plot(points, f"{bench.options.out}/accuracy.svg")
 
 
 def main():
@@ -173,30 +316,21 @@ def main():
     parser.add_argument("--out", default="out")
     parser.add_argument("--data", default="fashion-mnist")
     parser.add_argument("--machine", default="cpu2")
-    parser.add_argument("--random", type=int, default=8)
-    parser.add_argument("--steps", type=int, default=30)
-    parser.add_argument("--kind", action="append", choices=("splits", "phases", "replicas"))
+    parser.add_argument("--random", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--seconds", type=int, default=0)
+    parser.add_argument("--verbose", action="store_true", help="classes of every strategy")
+    parser.add_argument("--kind", action="append", choices=KINDS)
+    parser.add_argument("--stage", action="append", choices=STAGES)
     parser.add_argument("--network", action="append", choices=sorted(NETWORKS))
     options = parser.parse_args()
-    options.kind = options.kind or ["splits", "phases"]
-    networks = options.network or ["alexnet28", "mlp"]
-    os.makedirs(options.out, exist_ok=True)
-    costs = f"{options.out}/costs.json"
-    everything = []
-    by_network = {}
-    for network in networks:
-        arguments = NETWORKS[network]
-        run(f"{options.build}/graphs/ffzoo", *arguments, "-o", f"{options.out}/{network}.json")
-        run(f"{options.build}/runtime/ffprof", f"{options.out}/{network}.json", "--machine",
-            options.machine, "--data", options.data, "-o", costs, "--replace",
-            "--micro-batches", str(MICRO_BATCHES if "phases" in options.kind else 1))
-    print(f"{'network':10} {'strategy':14} {'predicted ms':>12} {'measured ms':>12} {'error':>11}")
-    for network in networks:
-        by_network[network] = list(measure(options, network, costs))
-        everything += by_network[network]
-    for network, pairs in by_network.items():
-        summary(network, pairs)
-    summary("all", everything)
+    options.kind = options.kind or KINDS
+    options.stage = options.stage or STAGES
+    options.network = options.network or sorted(NETWORKS)
+    bench = Bench(options)
+    for stage in STAGES:
+        if stage in options.stage:
+            {"profile": profile, "make": make, "measure": measure, "table": table}[stage](bench)
 
 
 if __name__ == "__main__":
