@@ -113,10 +113,11 @@ void ff_costs_set_launch(struct ff_costs *c, const struct ff_launches *l);
 double ff_costs_steady_share(const struct ff_costs *c);
 
 /* Rates of work that is not an operator: "copy" (pack, unpack), "add" (partial sums),
- * "accumulate" (whole gradients), "load" (data set; "load_ids" whole numbers of it), and an "update" for each optimizer (bytes of
- * float32 weights; the one without a name is SGD with momentum, which was there first), of
- * weights that are read as float32 and of such as are rounded to bfloat16 too; "upload" and
- * "download" between a device's memory and pinned memory of a host that is not it. */
+ * "accumulate" (whole gradients), "load" (data set; "load_ids" whole numbers of it), and an
+ * "update" for each optimizer (bytes of float32 weights; the one without a name is SGD with
+ * momentum, which was there first), of weights that are read as float32 and of such as are rounded
+ * to bfloat16 too; "upload" and "download" between a device's memory and pinned memory of a host
+ * that is not it. */
 enum ff_rate_kind {
 	FF_RATE_COPY,
 	FF_RATE_ADD,
