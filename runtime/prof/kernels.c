@@ -206,12 +206,22 @@ static bool improves(
 	       t->disturbed * known->samples <= known->disturbed * t->samples;
 }
 
+static void set_cost(const struct bench *b, const struct ff_timing *t, struct ff_cost *ret)
+{
+	ret->median_us = t->median_us;
+	ret->p10_us = t->p10_us;
+	ret->p90_us = t->p90_us;
+	ret->samples = t->samples;
+	ret->disturbed = t->disturbed;
+	ret->workspace_bytes = b->kernel ? b->p->backend->workspace(b->kernel) : 0;
+}
+
 static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_error *err)
 {
 	struct ff_timed what = {.run = run_kernel, .arg = b, .passed_bytes = item->passed_bytes};
 	struct ff_cost cost = {.key = item->key, .passed_bytes = item->passed_bytes};
 	const struct ff_cost *known;
-	struct ff_timing t, alone = {.median_us = 0};
+	struct ff_timing t = {.median_us = 0}, alone = t;
 	int code = ff_agree_code(b->p->comm, prepare(b, item, err), err);
 
 	if (code == FF_OK) {
@@ -222,18 +232,17 @@ static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_e
 	if (code == FF_OK && item->alone && !b->p->end)
 		code = ff_prof_time(b->p, &what, &alone, err);
 	known = ff_costs_find(b->p->costs, item->key, item->passed_bytes);
-	if (code == FF_OK && !item->alone && known && known->passed_bytes == item->passed_bytes)
+	if (known && known->passed_bytes != item->passed_bytes)
+		known = NULL;
+	if (known && !(alone.median_us > 0))
 		alone.median_us = known->alone_us;
-	if (code == FF_OK && improves(b->p, item, &t)) {
-		cost.median_us = t.median_us;
-		cost.p10_us = t.p10_us;
-		cost.p90_us = t.p90_us;
-		cost.alone_us = alone.median_us;
-		cost.samples = t.samples;
-		cost.disturbed = t.disturbed;
-		cost.workspace_bytes = b->p->backend->workspace(b->kernel);
+	if (code == FF_OK && known && !improves(b->p, item, &t))
+		cost = *known;
+	else
+		set_cost(b, &t, &cost);
+	cost.alone_us = alone.median_us;
+	if (code == FF_OK)
 		code = ff_costs_put(b->p->costs, &cost, err);
-	}
 	if (b->kernel)
 		b->p->backend->kernel_close(b->kernel);
 	b->kernel = NULL;
