@@ -29,5 +29,8 @@ void ff_mpi_finish(void);
 /* Elements in one MPI call, INT_MAX unless a test wants to see longer
  * arrays cut without holding them. */
 void ff_comm_mpi_limit(struct ff_comm *c, int64_t limit);
+/* For tests: as if every `each` ranks were on a host, with messages of so many bytes between
+ * hosts. */
+void ff_comm_mpi_part(struct ff_comm *c, uint32_t each, int64_t segment_bytes);
 
 #endif

@@ -4,43 +4,23 @@
 #include "job.h"
 
 #include <limits.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../agree.h"
 #include "ff/clock.h"
 #include "limit.h"
+#include "mpi.h"
 #include "mpi_check.h"
-#include "post.h"
 #include "pulse.h"
 
-struct group {
-	struct group *next;
+struct ff_mpi_group {
+	struct ff_mpi_group *next;
 	MPI_Comm comm;
 	int *count, *offset; /* n each, scratch of the calls with vectors */
 	uint32_t n;
 	uint16_t device[];
-};
-
-/* A reduction as MPI has it.  What only has a meaning together is one element, so that
- * no chunk of MPI's or of ours parts it. */
-struct operation {
-	MPI_Op op;
-	MPI_Datatype type;
-	int64_t width; /* elements of ours in one of MPI's */
-};
-
-struct ff_comm_mpi {
-	struct ff_host_comm host; /* its base is the comm */
-	MPI_Comm world;
-	MPI_Datatype type[FF_DTYPE_COUNT];
-	struct operation operation[FF_REDUCE_COUNT][FF_DTYPE_COUNT]; /* that are reduced so */
-	int64_t limit;                                               /* elements in one call */
-	double limit_s; /* that other ranks are waited for in a call of the host; 0: for ever */
-	struct group *groups;
-	MPI_Request *request;
-	int n_requests, cap_requests;
 };
 
 static struct ff_comm_mpi *self(struct ff_comm *c)
@@ -120,8 +100,8 @@ static int operations_open(struct ff_comm_mpi *m, struct ff_error *err)
 
 	memcpy(m->type, types, sizeof(types));
 	for (int t = 0; t < FF_DTYPE_COUNT; t++) {
-		m->operation[FF_REDUCE_SUM][t] = (struct operation){MPI_SUM, types[t], 1};
-		m->operation[FF_REDUCE_MAX][t] = (struct operation){MPI_MAX, types[t], 1};
+		m->operation[FF_REDUCE_SUM][t] = (struct ff_mpi_operation){MPI_SUM, types[t], 1};
+		m->operation[FF_REDUCE_MAX][t] = (struct ff_mpi_operation){MPI_MAX, types[t], 1};
 	}
 	operations_init(m);
 	for (size_t i = 0; i < OWN_OPERATIONS && code == FF_OK; i++) {
@@ -131,7 +111,7 @@ static int operations_open(struct ff_comm_mpi *m, struct ff_error *err)
 				"MPI_Op_create", err);
 	}
 	for (size_t i = 0; i < WIDE && code == FF_OK; i++) {
-		struct operation *o = &m->operation[wide[i]][FF_F32];
+		struct ff_mpi_operation *o = &m->operation[wide[i]][FF_F32];
 
 		o->width = ff_reduce_width(wide[i]);
 		code = ff_mpi_check(MPI_Type_contiguous((int)o->width, MPI_FLOAT, &o->type),
@@ -188,7 +168,7 @@ static int group_open(struct ff_comm_mpi *m, uint32_t n, const uint16_t *device,
 	return code;
 }
 
-static void group_close(struct ff_comm_mpi *m, struct group *g)
+static void group_close(struct ff_comm_mpi *m, struct ff_mpi_group *g)
 {
 	if (g->comm != MPI_COMM_NULL && g->comm != m->world)
 		MPI_Comm_free(&g->comm);
@@ -197,11 +177,11 @@ static void group_close(struct ff_comm_mpi *m, struct group *g)
 	free(g);
 }
 
-static int group_find(struct ff_comm_mpi *m, const struct ff_collective *x, struct group **ret,
-		struct ff_error *err)
+static int group_find(struct ff_comm_mpi *m, const struct ff_collective *x,
+		struct ff_mpi_group **ret, struct ff_error *err)
 {
 	size_t bytes = x->n_devices * sizeof(*x->device);
-	struct group *g;
+	struct ff_mpi_group *g;
 	int code = FF_OK;
 
 	for (g = m->groups; g; g = g->next) {
@@ -251,11 +231,11 @@ static int chunk(const struct ff_comm_mpi *m, int64_t left)
 static int all_reduce(struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_error *err)
 {
 	uint32_t me = position(m, x);
-	const struct operation *o = &m->operation[x->reduce][x->type];
+	const struct ff_mpi_operation *o = &m->operation[x->reduce][x->type];
 	int64_t size = ff_dtype_bytes(x->type);
 	const char *send = x->send[me];
 	char *recv = x->recv[me];
-	struct group *g = NULL;
+	struct ff_mpi_group *g = NULL;
 	int code = group_find(m, x, &g, err);
 
 	for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[0]; at += n * o->width) {
@@ -269,8 +249,8 @@ static int all_reduce(struct ff_comm_mpi *m, const struct ff_collective *x, stru
 }
 
 /* Arrays too long for MPI's ints: every chunk is broadcast by its owner. */
-static int gather_long(struct ff_comm_mpi *m, const struct group *g, const struct ff_collective *x,
-		uint32_t me, struct ff_error *err)
+static int gather_long(struct ff_comm_mpi *m, const struct ff_mpi_group *g,
+		const struct ff_collective *x, uint32_t me, struct ff_error *err)
 {
 	int64_t size = ff_dtype_bytes(x->type);
 	int code = FF_OK;
@@ -294,7 +274,7 @@ static int all_gather(struct ff_comm_mpi *m, const struct ff_collective *x, stru
 {
 	uint32_t me = position(m, x);
 	int64_t end = 0;
-	struct group *g = NULL;
+	struct ff_mpi_group *g = NULL;
 	int code = group_find(m, x, &g, err);
 
 	if (code < 0 || !g)
@@ -315,10 +295,10 @@ static int all_gather(struct ff_comm_mpi *m, const struct ff_collective *x, stru
 	return code;
 }
 
-static int scatter_long(struct ff_comm_mpi *m, const struct group *g, const struct ff_collective *x,
-		uint32_t me, struct ff_error *err)
+static int scatter_long(struct ff_comm_mpi *m, const struct ff_mpi_group *g,
+		const struct ff_collective *x, uint32_t me, struct ff_error *err)
 {
-	const struct operation *o = &m->operation[x->reduce][x->type];
+	const struct ff_mpi_operation *o = &m->operation[x->reduce][x->type];
 	int64_t size = ff_dtype_bytes(x->type);
 	const char *send = x->send[me];
 	int code = FF_OK;
@@ -339,10 +319,10 @@ static int scatter_long(struct ff_comm_mpi *m, const struct group *g, const stru
 static int reduce_scatter(
 		struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_error *err)
 {
-	const struct operation *o = &m->operation[x->reduce][x->type];
+	const struct ff_mpi_operation *o = &m->operation[x->reduce][x->type];
 	uint32_t me = position(m, x);
 	int64_t whole = 0;
-	struct group *g = NULL;
+	struct ff_mpi_group *g = NULL;
 	int code = group_find(m, x, &g, err);
 
 	if (code < 0 || !g)
@@ -364,70 +344,17 @@ static int mpi_collective(struct ff_comm *c, const struct ff_collective *x, stru
 {
 	struct ff_comm_mpi *m = self(c);
 
+	if (ff_mpi_is_ring(m, x))
+		return ff_mpi_ring(m, x, position(m, x), err);
 	if (x->kind == FF_MOVE_ALL_REDUCE)
 		return all_reduce(m, x, err);
 	return x->kind == FF_MOVE_ALL_GATHER ? all_gather(m, x, err) : reduce_scatter(m, x, err);
 }
 
-static int next_request(struct ff_comm_mpi *m, MPI_Request **ret, struct ff_error *err)
-{
-	if (m->n_requests == m->cap_requests) {
-		int cap = m->cap_requests ? 2 * m->cap_requests : 16;
-		MPI_Request *grown = realloc(m->request, (size_t)cap * sizeof(MPI_Request));
-
-		if (!grown)
-			return ff_fail_memory(err);
-		m->request = grown;
-		m->cap_requests = cap;
-	}
-	*ret = &m->request[m->n_requests];
-	return FF_OK;
-}
-
-/* Starts one direction of one parcel, in as many messages as it takes. */
-static int start(struct ff_comm_mpi *m, enum ff_dtype type, const struct ff_parcel *p, bool sending,
-		struct ff_error *err)
-{
-	int64_t size = ff_dtype_bytes(type);
-	MPI_Request *request = NULL;
-	int code = FF_OK;
-
-	for (int64_t at = 0, n = 0; code == FF_OK && at < p->count; at += n) {
-		n = chunk(m, p->count - at);
-		if ((code = next_request(m, &request, err)) < 0)
-			break;
-		if (sending)
-			code = ff_mpi_check(
-					MPI_Isend((const char *)p->send + at * size, (int)n,
-							m->type[type], p->to, 0, m->world, request),
-					"MPI_Isend", err);
-		else
-			code = ff_mpi_check(MPI_Irecv((char *)p->recv + at * size, (int)n,
-							    m->type[type], p->from, 0, m->world,
-							    request),
-					"MPI_Irecv", err);
-		m->n_requests += code == FF_OK;
-	}
-	return code;
-}
-
 static int mpi_exchange(struct ff_comm *c, enum ff_dtype type, const struct ff_parcel *parcel,
 		uint32_t n, struct ff_error *err)
 {
-	struct ff_comm_mpi *m = self(c);
-	int code = FF_OK;
-
-	m->n_requests = 0;
-	for (uint32_t i = 0; i < n && code == FF_OK; i++)
-		if (parcel[i].to == c->rank)
-			code = start(m, type, &parcel[i], false, err);
-	for (uint32_t i = 0; i < n && code == FF_OK; i++)
-		if (parcel[i].from == c->rank)
-			code = start(m, type, &parcel[i], true, err);
-	/* after a failure the job is lost, and what is under way with it */
-	return code < 0 ? code
-			: ff_mpi_check(MPI_Waitall(m->n_requests, m->request, MPI_STATUSES_IGNORE),
-					  "MPI_Waitall", err);
+	return ff_mpi_messages(self(c), type, parcel, n, err);
 }
 
 static int wait_until_done(
@@ -530,9 +457,9 @@ static int mpi_share(struct ff_comm *c, uint32_t n, const uint16_t *device, void
 static void mpi_destroy(struct ff_comm *c)
 {
 	struct ff_comm_mpi *m = self(c);
-	struct group *next;
+	struct ff_mpi_group *next;
 
-	for (struct group *g = m->groups; g; g = next) {
+	for (struct ff_mpi_group *g = m->groups; g; g = next) {
 		next = g->next;
 		group_close(m, g);
 	}
@@ -541,13 +468,68 @@ static void mpi_destroy(struct ff_comm *c)
 	operations_close(m);
 	ff_host_comm_finish(&m->host);
 	free(m->request);
+	free(m->host_of);
+	free(m->room);
 	free(m);
+}
+
+static int open_world(struct ff_comm_mpi *m, struct ff_error *err)
+{
+	int rank, n, code;
+
+	if ((code = ff_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &m->world), "MPI_Comm_dup", err)) <
+					0 ||
+			(code = ff_mpi_check(MPI_Comm_set_errhandler(m->world, MPI_ERRORS_RETURN),
+					 "MPI_Comm_set_errhandler", err)) < 0 ||
+			(code = ff_mpi_check(MPI_Comm_rank(m->world, &rank), "MPI_Comm_rank",
+					 err)) < 0 ||
+			(code = ff_mpi_check(MPI_Comm_size(m->world, &n), "MPI_Comm_size", err)) <
+					0)
+		return code;
+	m->host.base.rank = (uint32_t)rank;
+	m->host.base.n_ranks = m->host.base.n_devices = (uint32_t)n;
+	return FF_OK;
+}
+
+/* Between hosts collectives are rings of ours unless that is refused: what the first rank is told
+ * holds for all. */
+static int choose_own(struct ff_comm_mpi *m, struct ff_error *err)
+{
+	const char *word = getenv("FF_MPI_OWN");
+	struct place {
+		uint32_t host;
+		int word; /* -1: neither 0 nor 1 */
+	} own = {0, !word || !strcmp(word, "1") ? 1 : strcmp(word, "0") ? -1 : 0}, *all;
+	uint32_t n = m->host.base.n_ranks;
+	bool apart = false;
+	int code = ff_mpi_host(&own.host, err);
+
+	all = malloc(n * sizeof(*all));
+	m->host_of = malloc(n * sizeof(*m->host_of));
+	if (code == FF_OK && (!all || !m->host_of))
+		code = ff_fail_memory(err);
+	code = ff_agree_code(&m->host.base, code, err);
+	if (code == FF_OK)
+		code = m->host.base.gather(&m->host.base, &own, sizeof(own), all, err);
+	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
+		m->host_of[i] = all[i].host;
+		apart |= all[i].host != all[0].host;
+	}
+	if (code == FF_OK && all[0].word < 0)
+		code = ff_fail(err, FF_E_INPUT, "FF_MPI_OWN=%.100s: expected 0 or 1",
+				m->host.base.rank ? "?" : word);
+	if (code == FF_OK && all[0].word > 0)
+		m->segment_bytes = FF_MPI_SEGMENT_BYTES;
+	if (code == FF_OK && all[0].word > 0 && apart)
+		snprintf(m->host.base.name, sizeof(m->host.base.name), "mpi rings");
+	free(all);
+	return code;
 }
 
 int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err)
 {
 	struct ff_comm_mpi *m = calloc(1, sizeof(*m));
-	int rank, n, code;
+	int code;
 
 	if (!m)
 		return ff_fail_memory(err);
@@ -566,21 +548,11 @@ int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err)
 	m->world = MPI_COMM_NULL;
 	m->limit = INT_MAX;
 	operations_init(m);
-	if ((code = ff_comm_limit(&m->limit_s, err)) < 0 ||
-			(code = ff_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &m->world),
-					 "MPI_Comm_dup", err)) < 0 ||
-			(code = ff_mpi_check(MPI_Comm_set_errhandler(m->world, MPI_ERRORS_RETURN),
-					 "MPI_Comm_set_errhandler", err)) < 0 ||
-			(code = ff_mpi_check(MPI_Comm_rank(m->world, &rank), "MPI_Comm_rank",
-					 err)) < 0 ||
-			(code = ff_mpi_check(MPI_Comm_size(m->world, &n), "MPI_Comm_size", err)) <
-					0 ||
-			(code = operations_open(m, err)) < 0) {
+	if ((code = ff_comm_limit(&m->limit_s, err)) < 0 || (code = open_world(m, err)) < 0 ||
+			(code = operations_open(m, err)) < 0 || (code = choose_own(m, err)) < 0) {
 		mpi_destroy(&m->host.base);
 		return code;
 	}
-	m->host.base.rank = (uint32_t)rank;
-	m->host.base.n_ranks = m->host.base.n_devices = (uint32_t)n;
 	*ret = &m->host.base;
 	return FF_OK;
 }
@@ -588,4 +560,13 @@ int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err)
 void ff_comm_mpi_limit(struct ff_comm *c, int64_t limit)
 {
 	self(c)->limit = limit;
+}
+
+void ff_comm_mpi_part(struct ff_comm *c, uint32_t each, int64_t segment_bytes)
+{
+	struct ff_comm_mpi *m = self(c);
+
+	for (uint32_t i = 0; i < c->n_ranks; i++)
+		m->host_of[i] = i / each * each;
+	m->segment_bytes = segment_bytes;
 }

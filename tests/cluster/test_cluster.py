@@ -98,12 +98,29 @@ def test_training():
         check(f"{strategy}: runs on one host and on two", (one.returncode, two.returncode) == (0, 0),
               one.stderr + two.stderr)
         check(f"{strategy}: is verified there", "verified on one device" in two.stdout, two.stdout)
-        losses = []
+        losses, names = [], []
         for name in "1.json", "2.json":
             with open(name) as f:
-                losses.append(json.load(f)["loss"])
+                report = json.load(f)
+            losses.append(report["loss"])
+            names.append(report["communication"])
+        check(f"{strategy}: rings between hosts", names == ["mpi", "mpi rings"], names)
         check(f"{strategy}: has the same losses to the bit", len(losses[0]) == 20 and
               losses[0] == losses[1], losses)
+
+
+def test_rings_refused():
+    os.environ["FF_MPI_OWN"] = "0"
+    r = train("data-parallel", "r.json", True)
+    with open("r.json") as f:
+        report = json.load(f)
+    check("without rings it is MPI alone", (r.returncode, report["communication"]) == (0, "mpi"),
+          r.stderr)
+    os.environ["FF_MPI_OWN"] = "yes"
+    r = train("data-parallel", "r.json", True)
+    check("which is 0 or 1", r.returncode == 2 and "FF_MPI_OWN=yes: expected 0 or 1" in r.stderr,
+          r.stderr)
+    del os.environ["FF_MPI_OWN"]
 
 
 def test_hosts():
@@ -231,6 +248,7 @@ def main():
         make_files()
         test_hosts()
         test_training()
+        test_rings_refused()
         test_links()
         test_rank_killed()
         test_ends()

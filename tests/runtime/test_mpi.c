@@ -93,6 +93,100 @@ START_TEST(collectives)
 }
 END_TEST
 
+/* As if ranks were on hosts of so many each, by rings of segments so long that arrays have many,
+ * a few or less than one; far arrays in rounds, too. */
+static void each_apart(comm_case test, uint64_t seed)
+{
+	static const struct {
+		uint32_t each;
+		int64_t segment_bytes, most;
+	} parted[] = {{1, 8, 0}, {1, 60, 0}, {1, 40, 300}, {2, 100, 0}, {3, 24, 0}};
+
+	for (size_t i = 0; i < sizeof(parted) / sizeof(*parted); i++) {
+		struct cases k = {world(), {ff_test_seed(seed + i), 0, 0}, test};
+		struct ff_random r = k.r;
+		struct ff_error err;
+
+		ff_comm_mpi_part(k.c, parted[i].each, parted[i].segment_bytes);
+		if (parted[i].most)
+			ff_host_comm_limit(k.c, parted[i].most);
+		r.stream = 1;
+		comm_each(&r, COMM_CASES / 3, one, &k);
+		ck_assert_int_eq(k.c->barrier(k.c, &err), FF_OK);
+		k.c->destroy(k.c);
+	}
+}
+
+START_TEST(apart)
+{
+	each_apart(comm_all_reduce, 51);
+	each_apart(comm_all_gather, 56);
+	each_apart(comm_reduce_scatter, 61);
+	each_apart(comm_exchange, 66);
+	each_apart(comm_posted, 71);
+}
+END_TEST
+
+/* A long array of each rank, whose parts wait in slots for those that are late. */
+#define LONG 300000
+
+static float term(uint32_t rank, uint32_t i)
+{
+	return 1 / (1 + (float)(i % 1013) + (float)rank);
+}
+
+static void check_long(uint32_t n, const uint16_t *device, const float *got)
+{
+	for (uint32_t i = 0; i < LONG; i++) {
+		uint32_t owner = 0, begin = 0;
+		float want;
+
+		while (i - begin >= LONG / n + (owner < LONG % n))
+			begin += LONG / n + (owner++ < LONG % n);
+		want = term(device[(owner + 1) % n], i);
+		for (uint32_t k = 2; k <= n; k++)
+			want += term(device[(owner + k) % n], i);
+		ck_assert_msg(got[i] == want, "element %u of %u ranks: %.9g, expected %.9g", i, n,
+				(double)got[i], (double)want);
+	}
+}
+
+/* The order of sums is the ring's, to the bit, wherever ranks lie. */
+START_TEST(long_rings)
+{
+	float *array = malloc(LONG * sizeof(*array));
+	struct ff_channel on = {&ff_backend_cpu, NULL};
+	struct ff_device *dev;
+	struct ff_error err;
+	struct ff_comm *c = world();
+	uint16_t device[64];
+	const void *send[64] = {NULL};
+	void *recv[64] = {NULL};
+	int64_t count = LONG;
+	struct ff_collective x = {FF_MOVE_ALL_REDUCE, FF_F32, FF_REDUCE_SUM, c->n_ranks, device,
+			send, recv, &count, NULL};
+
+	ck_assert_ptr_nonnull(array);
+	ck_assert_int_eq(ff_backend_cpu.open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(ff_backend_cpu.stream(dev, false, &on.stream, &err), FF_OK);
+	send[c->rank] = recv[c->rank] = array;
+	for (uint32_t i = 0; i < c->n_ranks; i++)
+		device[i] = (uint16_t)i;
+	for (uint32_t each = 1; each < c->n_ranks; each++) {
+		ff_comm_mpi_part(c, each, 1000);
+		for (uint32_t i = 0; i < LONG; i++)
+			array[i] = term(c->rank, i);
+		ck_assert_int_eq(c->collective(c, &on, &x, &err), FF_OK);
+		ck_assert_int_eq(ff_backend_cpu.drain(on.stream, &err), FF_OK);
+		check_long(c->n_ranks, device, array);
+	}
+	ff_backend_cpu.stream_close(on.stream);
+	ff_backend_cpu.close(dev);
+	c->destroy(c);
+	free(array);
+}
+END_TEST
+
 /* By way of host memory that is shorter than what is posted. */
 START_TEST(rounds)
 {
@@ -182,6 +276,8 @@ START_TEST(same_function)
 
 		scene_open(&s, FF_F32, all->n_devices, &r);
 		c = chosen_world(&s.machine);
+		if (!strcmp(c->name, "mpi") && i % 2) /* rings, as if between hosts */
+			ff_comm_mpi_part(c, 1, 64);
 		printf("# case %u: %u nodes, %u devices%s\n", i, s.graph.n_nodes,
 				s.machine.n_devices, s.machine.overlap ? ", overlap" : "");
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(ff_random_below(&r, 4) == 0), c,
@@ -247,6 +343,8 @@ static Suite *suite(void)
 
 	tcase_set_timeout(t, 0);
 	tcase_add_test(t, collectives);
+	tcase_add_test(t, apart);
+	tcase_add_test(t, long_rings);
 	tcase_add_test(t, rounds);
 	tcase_add_test(t, far_collectives);
 	tcase_add_test(t, named);

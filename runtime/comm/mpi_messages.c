@@ -1,0 +1,76 @@
+/* Messages over MPI.  SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "mpi.h"
+#include "mpi_check.h"
+
+static int next_request(struct ff_comm_mpi *m, MPI_Request **ret, struct ff_error *err)
+{
+	if (m->n_requests == m->cap_requests) {
+		int cap = m->cap_requests ? 2 * m->cap_requests : 16;
+		MPI_Request *grown = realloc(m->request, (size_t)cap * sizeof(MPI_Request));
+
+		if (!grown)
+			return ff_fail_memory(err);
+		m->request = grown;
+		m->cap_requests = cap;
+	}
+	*ret = &m->request[m->n_requests];
+	return FF_OK;
+}
+
+/* Elements of a message, of those that are left. */
+static int64_t most_of(const struct ff_comm_mpi *m, enum ff_dtype type, const struct ff_parcel *p)
+{
+	int64_t segment = m->segment_bytes / ff_dtype_bytes(type);
+
+	if (!ff_mpi_is_apart(m, p->from, p->to) || segment > m->limit)
+		return m->limit;
+	return segment ? segment : 1;
+}
+
+/* Starts one direction of one parcel, in as many messages as it takes. */
+static int start(struct ff_comm_mpi *m, enum ff_dtype type, const struct ff_parcel *p, bool sending,
+		struct ff_error *err)
+{
+	int64_t size = ff_dtype_bytes(type), most = most_of(m, type, p);
+	MPI_Request *request = NULL;
+	int code = FF_OK;
+
+	for (int64_t at = 0, n = 0; code == FF_OK && at < p->count; at += n) {
+		n = p->count - at < most ? p->count - at : most;
+		if ((code = next_request(m, &request, err)) < 0)
+			break;
+		if (sending)
+			code = ff_mpi_check(
+					MPI_Isend((const char *)p->send + at * size, (int)n,
+							m->type[type], p->to, 0, m->world, request),
+					"MPI_Isend", err);
+		else
+			code = ff_mpi_check(MPI_Irecv((char *)p->recv + at * size, (int)n,
+							    m->type[type], p->from, 0, m->world,
+							    request),
+					"MPI_Irecv", err);
+		m->n_requests += code == FF_OK;
+	}
+	return code;
+}
+
+int ff_mpi_messages(struct ff_comm_mpi *m, enum ff_dtype type, const struct ff_parcel *parcel,
+		uint32_t n, struct ff_error *err)
+{
+	uint32_t rank = m->host.base.rank;
+	int code = FF_OK;
+
+	m->n_requests = 0;
+	for (uint32_t i = 0; i < n && code == FF_OK; i++)
+		if (parcel[i].to == rank)
+			code = start(m, type, &parcel[i], false, err);
+	for (uint32_t i = 0; i < n && code == FF_OK; i++)
+		if (parcel[i].from == rank)
+			code = start(m, type, &parcel[i], true, err);
+	/* after a failure the job is lost, and what is under way with it */
+	return code < 0 ? code
+			: ff_mpi_check(MPI_Waitall(m->n_requests, m->request, MPI_STATUSES_IGNORE),
+					  "MPI_Waitall", err);
+}
