@@ -53,7 +53,7 @@ struct ff_parcel {
 };
 
 struct ff_comm {
-	char name[32];      /* "local", "mpi", "mpi rings", "nccl 2.28.3" */
+	char name[32];      /* "local", "mpi", "mpi shared", "nccl 2.28.3" */
 	uint32_t n_devices; /* in the job */
 	bool in_stream;     /* what is posted needs no host, and can be captured */
 	bool (*hosts)(const struct ff_comm *c, uint32_t device);

@@ -30,7 +30,7 @@ void ff_mpi_finish(void);
  * arrays cut without holding them. */
 void ff_comm_mpi_limit(struct ff_comm *c, int64_t limit);
 /* For tests: as if every `each` ranks were on a host, with messages of so many bytes between
- * hosts. */
-void ff_comm_mpi_part(struct ff_comm *c, uint32_t each, int64_t segment_bytes);
+ * hosts (0: all is MPI's own), and collectives in stages or not. */
+void ff_comm_mpi_part(struct ff_comm *c, uint32_t each, bool by_nodes, int64_t segment_bytes);
 
 #endif

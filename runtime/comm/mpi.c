@@ -1,6 +1,5 @@
-/* Communication over MPI, one device a rank.  Groups of devices get their own
- * communicator at first use; as all ranks walk the same schedule in the same
- * order, its members come to that together.  SPDX-License-Identifier: Apache-2.0 */
+/* Communication over MPI, one device a rank: what is posted goes as MPI has it or by collectives of
+ * our own.  SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 
 #include <limits.h>
@@ -14,14 +13,6 @@
 #include "mpi.h"
 #include "mpi_check.h"
 #include "pulse.h"
-
-struct ff_mpi_group {
-	struct ff_mpi_group *next;
-	MPI_Comm comm;
-	int *count, *offset; /* n each, scratch of the calls with vectors */
-	uint32_t n;
-	uint16_t device[];
-};
 
 static struct ff_comm_mpi *self(struct ff_comm *c)
 {
@@ -135,85 +126,6 @@ static void operations_close(struct ff_comm_mpi *m)
 			MPI_Type_free(&m->operation[wide[i]][FF_F32].type);
 }
 
-static int group_open(struct ff_comm_mpi *m, uint32_t n, const uint16_t *device, MPI_Comm *ret,
-		struct ff_error *err)
-{
-	MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
-	MPI_Comm comm = MPI_COMM_NULL;
-	int *ranks = malloc(n * sizeof(*ranks)), code;
-	/* equal on all members, and different for groups that may be opened at
-	 * the same time by others */
-	int tag = (int)(device[0] + 31 * n) & 0x7fff;
-
-	if (!ranks)
-		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < n; i++)
-		ranks[i] = device[i];
-	if ((code = ff_mpi_check(MPI_Comm_group(m->world, &all), "MPI_Comm_group", err)) == FF_OK &&
-			(code = ff_mpi_check(MPI_Group_incl(all, (int)n, ranks, &some),
-					 "MPI_Group_incl", err)) == FF_OK &&
-			(code = ff_mpi_check(MPI_Comm_create_group(m->world, some, tag, &comm),
-					 "MPI_Comm_create_group", err)) == FF_OK)
-		code = ff_mpi_check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN),
-				"MPI_Comm_set_errhandler", err);
-	if (some != MPI_GROUP_NULL)
-		MPI_Group_free(&some);
-	if (all != MPI_GROUP_NULL)
-		MPI_Group_free(&all);
-	free(ranks);
-	if (code == FF_OK)
-		*ret = comm;
-	else if (comm != MPI_COMM_NULL)
-		MPI_Comm_free(&comm);
-	return code;
-}
-
-static void group_close(struct ff_comm_mpi *m, struct ff_mpi_group *g)
-{
-	if (g->comm != MPI_COMM_NULL && g->comm != m->world)
-		MPI_Comm_free(&g->comm);
-	free(g->count);
-	free(g->offset);
-	free(g);
-}
-
-static int group_find(struct ff_comm_mpi *m, const struct ff_collective *x,
-		struct ff_mpi_group **ret, struct ff_error *err)
-{
-	size_t bytes = x->n_devices * sizeof(*x->device);
-	struct ff_mpi_group *g;
-	int code = FF_OK;
-
-	for (g = m->groups; g; g = g->next) {
-		if (g->n == x->n_devices && !memcmp(g->device, x->device, bytes)) {
-			*ret = g;
-			return FF_OK;
-		}
-	}
-	g = calloc(1, sizeof(*g) + bytes);
-	if (!g)
-		return ff_fail_memory(err);
-	g->n = x->n_devices;
-	memcpy(g->device, x->device, bytes);
-	g->comm = MPI_COMM_NULL;
-	g->count = calloc(g->n, sizeof(int));
-	g->offset = calloc(g->n, sizeof(int));
-	if (!g->count || !g->offset)
-		code = ff_fail_memory(err);
-	else if (g->n == m->host.base.n_devices)
-		g->comm = m->world;
-	else
-		code = group_open(m, g->n, g->device, &g->comm, err);
-	if (code < 0) {
-		group_close(m, g);
-		return code;
-	}
-	g->next = m->groups;
-	m->groups = g;
-	*ret = g;
-	return FF_OK;
-}
-
 static uint32_t position(const struct ff_comm_mpi *m, const struct ff_collective *x)
 {
 	uint32_t i = 0;
@@ -236,7 +148,7 @@ static int all_reduce(struct ff_comm_mpi *m, const struct ff_collective *x, stru
 	const char *send = x->send[me];
 	char *recv = x->recv[me];
 	struct ff_mpi_group *g = NULL;
-	int code = group_find(m, x, &g, err);
+	int code = ff_mpi_group_find(m, x, &g, err);
 
 	for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[0]; at += n * o->width) {
 		n = chunk(m, (x->count[0] - at) / o->width);
@@ -275,7 +187,7 @@ static int all_gather(struct ff_comm_mpi *m, const struct ff_collective *x, stru
 	uint32_t me = position(m, x);
 	int64_t end = 0;
 	struct ff_mpi_group *g = NULL;
-	int code = group_find(m, x, &g, err);
+	int code = ff_mpi_group_find(m, x, &g, err);
 
 	if (code < 0 || !g)
 		return code;
@@ -323,7 +235,7 @@ static int reduce_scatter(
 	uint32_t me = position(m, x);
 	int64_t whole = 0;
 	struct ff_mpi_group *g = NULL;
-	int code = group_find(m, x, &g, err);
+	int code = ff_mpi_group_find(m, x, &g, err);
 
 	if (code < 0 || !g)
 		return code;
@@ -340,15 +252,47 @@ static int reduce_scatter(
 	return code;
 }
 
-static int mpi_collective(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
-{
-	struct ff_comm_mpi *m = self(c);
+/* How a collective goes. */
+enum way { BY_MPI, BY_RING, BY_MEMORY };
 
-	if (ff_mpi_is_ring(m, x))
+static enum way way_of(const struct ff_comm_mpi *m, const struct ff_collective *x)
+{
+	int64_t all = 0;
+
+	for (uint32_t i = 0; i < x->n_devices && x->kind != FF_MOVE_ALL_REDUCE; i++)
+		all += x->count[i];
+	if (x->kind == FF_MOVE_ALL_REDUCE)
+		all = x->count[0];
+	if (!m->segment_bytes || x->n_devices < 2)
+		return BY_MPI;
+	for (uint32_t i = 1; i < x->n_devices; i++)
+		if (ff_mpi_is_apart(m, x->device[0], x->device[i]))
+			return all * ff_dtype_bytes(x->type) > m->segment_bytes ? BY_RING : BY_MPI;
+	return BY_MEMORY;
+}
+
+static int whole_collective(
+		struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_error *err)
+{
+	enum way way = way_of(m, x);
+
+	if (way == BY_RING)
 		return ff_mpi_ring(m, x, position(m, x), err);
+	if (way == BY_MEMORY)
+		return ff_mpi_shared_run(m, x, position(m, x), err);
 	if (x->kind == FF_MOVE_ALL_REDUCE)
 		return all_reduce(m, x, err);
 	return x->kind == FF_MOVE_ALL_GATHER ? all_gather(m, x, err) : reduce_scatter(m, x, err);
+}
+
+static int mpi_collective(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
+{
+	struct ff_comm_mpi *m = self(c);
+	struct ff_spread spread;
+
+	if (!ff_mpi_has_stages(m, x, &spread))
+		return whole_collective(m, x, err);
+	return ff_mpi_stages(m, x, position(m, x), spread, whole_collective, err);
 }
 
 static int mpi_exchange(struct ff_comm *c, enum ff_dtype type, const struct ff_parcel *parcel,
@@ -457,12 +401,9 @@ static int mpi_share(struct ff_comm *c, uint32_t n, const uint16_t *device, void
 static void mpi_destroy(struct ff_comm *c)
 {
 	struct ff_comm_mpi *m = self(c);
-	struct ff_mpi_group *next;
 
-	for (struct ff_mpi_group *g = m->groups; g; g = next) {
-		next = g->next;
-		group_close(m, g);
-	}
+	ff_mpi_shared_close(m);
+	ff_mpi_groups_close(m);
 	if (m->world != MPI_COMM_NULL)
 		MPI_Comm_free(&m->world);
 	operations_close(m);
@@ -491,8 +432,23 @@ static int open_world(struct ff_comm_mpi *m, struct ff_error *err)
 	return FF_OK;
 }
 
-/* Between hosts collectives are rings of ours unless that is refused: what the first rank is told
- * holds for all. */
+/* The name says what measured figures are of; how hosts lie is known. */
+static void set_name(struct ff_comm_mpi *m)
+{
+	uint32_t n = m->host.base.n_ranks;
+	bool apart = false, beside = false;
+
+	for (uint32_t i = 1; i < n; i++) {
+		apart |= m->host_of[i] != m->host_of[0];
+		beside |= m->host_of[i] != i; /* not the first there */
+	}
+	m->by_nodes = m->segment_bytes && apart && beside;
+	if (m->segment_bytes && (apart || beside))
+		snprintf(m->host.base.name, sizeof(m->host.base.name), "mpi %s%s",
+				apart ? "rings" : "shared", m->by_nodes ? FF_BY_NODES : "");
+}
+
+/* Collectives are ours unless that is refused: what the first rank is told holds for all. */
 static int choose_own(struct ff_comm_mpi *m, struct ff_error *err)
 {
 	const char *word = getenv("FF_MPI_OWN");
@@ -501,7 +457,6 @@ static int choose_own(struct ff_comm_mpi *m, struct ff_error *err)
 		int word; /* -1: neither 0 nor 1 */
 	} own = {0, !word || !strcmp(word, "1") ? 1 : strcmp(word, "0") ? -1 : 0}, *all;
 	uint32_t n = m->host.base.n_ranks;
-	bool apart = false;
 	int code = ff_mpi_host(&own.host, err);
 
 	all = malloc(n * sizeof(*all));
@@ -511,17 +466,15 @@ static int choose_own(struct ff_comm_mpi *m, struct ff_error *err)
 	code = ff_agree_code(&m->host.base, code, err);
 	if (code == FF_OK)
 		code = m->host.base.gather(&m->host.base, &own, sizeof(own), all, err);
-	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
+	for (uint32_t i = 0; i < n && code == FF_OK; i++)
 		m->host_of[i] = all[i].host;
-		apart |= all[i].host != all[0].host;
-	}
 	if (code == FF_OK && all[0].word < 0)
 		code = ff_fail(err, FF_E_INPUT, "FF_MPI_OWN=%.100s: expected 0 or 1",
 				m->host.base.rank ? "?" : word);
 	if (code == FF_OK && all[0].word > 0)
 		m->segment_bytes = FF_MPI_SEGMENT_BYTES;
-	if (code == FF_OK && all[0].word > 0 && apart)
-		snprintf(m->host.base.name, sizeof(m->host.base.name), "mpi rings");
+	if (code == FF_OK)
+		set_name(m);
 	free(all);
 	return code;
 }
@@ -562,11 +515,12 @@ void ff_comm_mpi_limit(struct ff_comm *c, int64_t limit)
 	self(c)->limit = limit;
 }
 
-void ff_comm_mpi_part(struct ff_comm *c, uint32_t each, int64_t segment_bytes)
+void ff_comm_mpi_part(struct ff_comm *c, uint32_t each, bool by_nodes, int64_t segment_bytes)
 {
 	struct ff_comm_mpi *m = self(c);
 
 	for (uint32_t i = 0; i < c->n_ranks; i++)
 		m->host_of[i] = i / each * each;
 	m->segment_bytes = segment_bytes;
+	m->by_nodes = by_nodes;
 }

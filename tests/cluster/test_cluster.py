@@ -104,7 +104,7 @@ def test_training():
                 report = json.load(f)
             losses.append(report["loss"])
             names.append(report["communication"])
-        check(f"{strategy}: rings between hosts", names == ["mpi", "mpi rings"], names)
+        check(f"{strategy}: in memory on one host, by rings between two", names == ["mpi shared", "mpi rings"], names)
         check(f"{strategy}: has the same losses to the bit", len(losses[0]) == 20 and
               losses[0] == losses[1], losses)
 

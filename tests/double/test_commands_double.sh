@@ -97,7 +97,7 @@ check 'in turns too' grep -q '^steps: each as a CUDA graph' before
 FF_NCCL=0 "$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 \
 	--steps 2 >before
 check 'not where the host communicates' \
-	grep -q '^steps: task by task, as communication over mpi needs the host' before
+	grep -q '^steps: task by task, as communication over mpi shared needs the host' before
 cat >norm.json <<TXT
 {"format": "ffsoap-graph", "version": 2, "name": "norm", "nodes": [
  {"name": "data", "op": "input", "shape": [8, 3, 6, 6]},

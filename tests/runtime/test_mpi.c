@@ -94,20 +94,22 @@ START_TEST(collectives)
 END_TEST
 
 /* As if ranks were on hosts of so many each, by rings of segments so long that arrays have many,
- * a few or less than one; far arrays in rounds, too. */
+ * a few or less than one, in stages or not; far arrays in rounds, too; and by MPI's own. */
 static void each_apart(comm_case test, uint64_t seed)
 {
 	static const struct {
 		uint32_t each;
+		bool by_nodes;
 		int64_t segment_bytes, most;
-	} parted[] = {{1, 8, 0}, {1, 60, 0}, {1, 40, 300}, {2, 100, 0}, {3, 24, 0}};
+	} parted[] = {{1, false, 8, 0}, {1, false, 60, 0}, {1, true, 40, 300}, {2, true, 100, 0},
+			{2, true, 8, 300}, {2, false, 24, 0}, {3, true, 24, 0}, {4, true, 0, 0}};
 
 	for (size_t i = 0; i < sizeof(parted) / sizeof(*parted); i++) {
 		struct cases k = {world(), {ff_test_seed(seed + i), 0, 0}, test};
 		struct ff_random r = k.r;
 		struct ff_error err;
 
-		ff_comm_mpi_part(k.c, parted[i].each, parted[i].segment_bytes);
+		ff_comm_mpi_part(k.c, parted[i].each, parted[i].by_nodes, parted[i].segment_bytes);
 		if (parted[i].most)
 			ff_host_comm_limit(k.c, parted[i].most);
 		r.stream = 1;
@@ -151,7 +153,7 @@ static void check_long(uint32_t n, const uint16_t *device, const float *got)
 	}
 }
 
-/* The order of sums is the ring's, to the bit, wherever ranks lie. */
+/* The order of sums is the ring's, to the bit, wherever ranks lie, on one host too. */
 START_TEST(long_rings)
 {
 	float *array = malloc(LONG * sizeof(*array));
@@ -172,8 +174,8 @@ START_TEST(long_rings)
 	send[c->rank] = recv[c->rank] = array;
 	for (uint32_t i = 0; i < c->n_ranks; i++)
 		device[i] = (uint16_t)i;
-	for (uint32_t each = 1; each < c->n_ranks; each++) {
-		ff_comm_mpi_part(c, each, 1000);
+	for (uint32_t each = 1; each <= c->n_ranks; each++) {
+		ff_comm_mpi_part(c, each, false, 1000);
 		for (uint32_t i = 0; i < LONG; i++)
 			array[i] = term(c->rank, i);
 		ck_assert_int_eq(c->collective(c, &on, &x, &err), FF_OK);
@@ -236,7 +238,7 @@ START_TEST(named)
 	if (word)
 		ck_assert_int_eq(!strncmp(c->name, "nccl 2.", 7), !strcmp(word, "1"));
 	else if (chosen_is_cpu())
-		ck_assert_str_eq(c->name, "mpi");
+		ck_assert_str_eq(c->name, "mpi shared");
 	if (getenv("FF_NCCL_NODES"))
 		ck_assert_ptr_nonnull(strstr(c->name, " by nodes"));
 	c->destroy(c);
@@ -276,8 +278,8 @@ START_TEST(same_function)
 
 		scene_open(&s, FF_F32, all->n_devices, &r);
 		c = chosen_world(&s.machine);
-		if (!strcmp(c->name, "mpi") && i % 2) /* rings, as if between hosts */
-			ff_comm_mpi_part(c, 1, 64);
+		if (!strcmp(c->name, "mpi shared") && i % 2) /* as if on several hosts */
+			ff_comm_mpi_part(c, 1 + i / 2 % 2, true, 64);
 		printf("# case %u: %u nodes, %u devices%s\n", i, s.graph.n_nodes,
 				s.machine.n_devices, s.machine.overlap ? ", overlap" : "");
 		scene_run(&s, &s.machine, &s.strategy, rig_backend(ff_random_below(&r, 4) == 0), c,

@@ -1,0 +1,283 @@
+/* Collectives among ranks of one host, in memory that they share.  Each device owns a chunk, as in
+ * a ring; chunks go in slices.  A device lays down its slices for the others, reduces what the
+ * others laid down for it, in the order of the ring, where the first of them lies, and all copy
+ * what came of it from there.  Every element is written to memory and read from there once each
+ * way, by many at once.  SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "chunks.h"
+#include "mpi.h"
+#include "mpi_check.h"
+
+#define LINE 64                /* bytes that processors share at least */
+#define DEVICE_BYTES (1 << 17) /* of slices that a device lays down at once */
+#define PATIENT 2000           /* looks before others may have the core */
+
+/* How far a device has come, in slices since the memory was made. */
+struct progress {
+	_Atomic uint64_t laid; /* it has laid down its slices, and is done with those before */
+	_Atomic uint64_t done; /* and reduced its own */
+	char apart[LINE - 2 * sizeof(uint64_t)];
+};
+
+struct ff_mpi_shared {
+	struct ff_mpi_shared *next;
+	struct progress *progress; /* of n devices; slots behind it */
+	char *slot;
+	size_t bytes, slot_bytes;
+	uint64_t laid; /* slices by now: even and odd ones have slots of their own */
+	uint32_t n;
+	uint16_t device[];
+};
+
+/* ---- memory ---- */
+
+static size_t slot_bytes_of(uint32_t n)
+{
+	size_t bytes = DEVICE_BYTES / n / LINE * LINE;
+
+	return bytes ? bytes : LINE;
+}
+
+/* Makes the memory under a name that is told to the others and then forgotten. */
+static int create(char *name, size_t size, size_t bytes, void **ret, struct ff_error *err)
+{
+	static _Atomic unsigned int number;
+	int file;
+
+	snprintf(name, size, "/ffsoap-%ld-%u", (long)getpid(), atomic_fetch_add(&number, 1));
+	file = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+	/* what is missing is found now, not when it is written */
+	if (file >= 0 && !posix_fallocate(file, 0, (off_t)bytes))
+		*ret = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (file >= 0)
+		close(file);
+	if (*ret == MAP_FAILED)
+		return ff_fail(err, FF_E_RUN,
+				"cannot make %zu bytes of memory that ranks share, in /dev/shm "
+				"(FF_MPI_OWN=0 goes without)",
+				bytes);
+	return FF_OK;
+}
+
+static int attach(const char *name, size_t bytes, void **ret, struct ff_error *err)
+{
+	int file = shm_open(name, O_RDWR, 0600);
+
+	if (file >= 0) {
+		*ret = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+		close(file);
+	}
+	if (*ret == MAP_FAILED)
+		return ff_fail(err, FF_E_RUN,
+				"cannot reach the memory that ranks share on this host "
+				"(FF_MPI_OWN=0 goes without)");
+	return FF_OK;
+}
+
+/* All have it, or none. */
+static int map(struct ff_mpi_shared *s, MPI_Comm comm, uint32_t me, struct ff_error *err)
+{
+	char name[64] = "";
+	void *memory = MAP_FAILED;
+	int code = FF_OK, worst, said;
+
+	if (me == 0)
+		code = create(name, sizeof(name), s->bytes, &memory, err);
+	said = ff_mpi_check(MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, comm), "MPI_Bcast", err);
+	if (said == FF_OK && me > 0)
+		code = attach(name, s->bytes, &memory, err);
+	worst = code;
+	if (said == FF_OK)
+		said = ff_mpi_check(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MIN, comm),
+				"MPI_Allreduce", err);
+	if (me == 0 && *name)
+		shm_unlink(name);
+	if (said == FF_OK && code == FF_OK && worst < 0)
+		said = ff_fail(err, FF_E_RUN, "another rank of this host has no shared memory");
+	code = code < 0 ? code : said;
+	if (code < 0 && memory != MAP_FAILED)
+		munmap(memory, s->bytes);
+	if (code == FF_OK)
+		s->progress = memory;
+	return code;
+}
+
+static int find(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t me,
+		struct ff_mpi_shared **ret, struct ff_error *err)
+{
+	size_t n = x->n_devices, bytes = n * sizeof(*x->device);
+	struct ff_mpi_shared *s;
+	struct ff_mpi_group *g;
+	int code;
+
+	for (s = m->shared; s; s = s->next) {
+		if (s->n == n && !memcmp(s->device, x->device, bytes)) {
+			*ret = s;
+			return FF_OK;
+		}
+	}
+	if ((code = ff_mpi_group_find(m, x, &g, err)) < 0)
+		return code;
+	s = calloc(1, sizeof(*s) + bytes);
+	if (!s)
+		return ff_fail_memory(err);
+	s->n = x->n_devices;
+	memcpy(s->device, x->device, bytes);
+	s->slot_bytes = slot_bytes_of(s->n);
+	s->bytes = n * sizeof(*s->progress) + 2 * n * n * s->slot_bytes;
+	if ((code = map(s, g->comm, me, err)) < 0) {
+		free(s);
+		return code;
+	}
+	s->slot = (char *)(s->progress + n);
+	s->next = m->shared;
+	m->shared = s;
+	*ret = s;
+	return FF_OK;
+}
+
+void ff_mpi_shared_close(struct ff_comm_mpi *m)
+{
+	while (m->shared) {
+		struct ff_mpi_shared *s = m->shared;
+
+		m->shared = s->next;
+		munmap(s->progress, s->bytes);
+		free(s);
+	}
+}
+
+/* ---- slices ---- */
+
+struct sharing {
+	struct ff_comm_mpi *m;
+	struct ff_mpi_shared *s;
+	const struct ff_collective *x;
+	uint32_t me, n;
+	struct ff_chunks chunks;
+	int64_t slice; /* elements */
+};
+
+/* What `from` lays down for `to`. */
+static char *slot(const struct sharing *h, uint32_t from, uint32_t to)
+{
+	size_t at = ((h->s->laid % 2) * h->n + from) * h->n + to;
+
+	return h->s->slot + at * h->s->slot_bytes;
+}
+
+/* Where what comes of a device's slice lies: of sums, where the first term did. */
+static char *outcome(const struct sharing *h, uint32_t owner)
+{
+	return slot(h, h->x->kind == FF_MOVE_ALL_GATHER ? owner : (owner + 1) % h->n, owner);
+}
+
+static uint32_t behind(const struct sharing *h, uint32_t i)
+{
+	return (h->me + i) % h->n;
+}
+
+/* Messages to other hosts may still be on their way, by MPI's doing. */
+static int wait_for(struct sharing *h, _Atomic uint64_t *counter, struct ff_error *err)
+{
+	int looks = 0, any, code = FF_OK;
+
+	while (code == FF_OK && atomic_load_explicit(counter, memory_order_acquire) < h->s->laid) {
+		if (++looks < PATIENT)
+			continue;
+		looks = 0;
+		code = ff_mpi_check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, h->m->world, &any,
+						    MPI_STATUS_IGNORE),
+				"MPI_Iprobe", err);
+		sched_yield();
+	}
+	return code;
+}
+
+static int64_t bytes_of(const struct sharing *h, uint32_t chunk, int64_t at)
+{
+	return ff_chunks_part(&h->chunks, chunk, at, h->slice) * h->chunks.size;
+}
+
+static void lay_down(struct sharing *h, int64_t at)
+{
+	bool gathers = h->x->kind == FF_MOVE_ALL_GATHER;
+
+	for (uint32_t i = gathers ? h->n : 1; i <= h->n - !gathers; i++) {
+		uint32_t to = behind(h, i);
+
+		memcpy(slot(h, h->me, to), ff_chunks_own(&h->chunks, to, at),
+				(size_t)bytes_of(h, to, at));
+	}
+	atomic_store_explicit(&h->s->progress[h->me].laid, h->s->laid, memory_order_release);
+}
+
+static int reduce(struct sharing *h, int64_t at, struct ff_error *err)
+{
+	int64_t n = ff_chunks_part(&h->chunks, h->me, at, h->slice);
+	char *sum = outcome(h, h->me);
+	int code = FF_OK;
+
+	for (uint32_t i = 1; i < h->n && code == FF_OK; i++) {
+		code = wait_for(h, &h->s->progress[behind(h, i)].laid, err);
+		if (code == FF_OK && i > 1)
+			ff_reduce(h->x->reduce, h->x->type, n, slot(h, behind(h, i), h->me), sum);
+	}
+	if (code < 0)
+		return code;
+	ff_reduce(h->x->reduce, h->x->type, n, ff_chunks_own(&h->chunks, h->me, at), sum);
+	memcpy(ff_chunks_result(&h->chunks, h->me, at), sum, (size_t)(n * h->chunks.size));
+	atomic_store_explicit(&h->s->progress[h->me].done, h->s->laid, memory_order_release);
+	return FF_OK;
+}
+
+static int bring(struct sharing *h, int64_t at, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 1; i < h->n && code == FF_OK; i++) {
+		uint32_t from = behind(h, i);
+		struct progress *p = &h->s->progress[from];
+
+		code = wait_for(h, h->x->kind == FF_MOVE_ALL_GATHER ? &p->laid : &p->done, err);
+		if (code == FF_OK)
+			memcpy(ff_chunks_result(&h->chunks, from, at), outcome(h, from),
+					(size_t)bytes_of(h, from, at));
+	}
+	return code;
+}
+
+int ff_mpi_shared_run(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t me,
+		struct ff_error *err)
+{
+	bool gathers = x->kind == FF_MOVE_ALL_GATHER;
+	struct sharing h = {.m = m, .x = x, .me = me, .n = x->n_devices};
+	int code = ff_chunks_init(&h.chunks, x, me, err);
+
+	if (code == FF_OK)
+		code = find(m, x, me, &h.s, err);
+	if (code == FF_OK) {
+		h.slice = (int64_t)h.s->slot_bytes / h.chunks.size / h.chunks.width *
+			  h.chunks.width;
+		if (gathers)
+			ff_chunks_keep_own(&h.chunks);
+	}
+	for (int64_t at = 0; code == FF_OK && at < h.chunks.longest; at += h.slice) {
+		h.s->laid++;
+		lay_down(&h, at);
+		if (!gathers)
+			code = reduce(&h, at, err);
+		if (code == FF_OK && x->kind != FF_MOVE_REDUCE_SCATTER)
+			code = bring(&h, at, err);
+	}
+	ff_chunks_finish(&h.chunks);
+	return code;
+}
