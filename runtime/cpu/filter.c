@@ -4,6 +4,7 @@
 #include "filter.h"
 
 #include "copy.h"
+#include "real.h"
 
 /* What the library needs to know. */
 struct geometry {
@@ -277,13 +278,84 @@ static int prepare_data(struct ff_kernel *k, struct ff_filter_calls *calls, stru
 	return code < 0 ? code : ff_call_create(k, g->data, arg, 3, &calls->data, err);
 }
 
-int ff_filter_prepare(struct ff_kernel *k, const struct ff_filter *f, int passes,
+/* Whether the image's gradient may be a convolution of the result's, with filters turned about:
+ * oneDNN's forward is faster than its backward but where images are so small that the latter gains
+ * by leaving padding out. */
+static bool is_turned(const struct ff_filter *f)
+{
+	const struct ff_windows *w = &f->windows;
+	bool ret = f->type == FF_F32 && f->image_type == FF_F32 && f->groups == 1 &&
+		   ff_windows_taps(w) > 1;
+
+	for (uint32_t i = 0; i < FF_MAX_SPATIAL; i++)
+		ret = ret && w->stride[i] == 1 && w->dilation[i] == 1 &&
+		      w->pad[0][i] < w->kernel[i] && w->pad[1][i] < w->kernel[i] &&
+		      (w->kernel[i] == 1 || w->in[i] >= 2 * w->kernel[i]);
+	return ret;
+}
+
+static int describe_turned(const struct ff_kernel *k, const struct ff_filter *f, struct geometry *g,
+		struct ff_error *err)
+{
+	dnnl_convolution_desc_t d;
+	dnnl_status_t s;
+	int code;
+
+	g->weight[0] = f->c;
+	g->weight[1] = f->k;
+	for (int i = 0; i < g->rank - 2; i++) {
+		g->pad_lo[i] = g->weight[2 + i] - 1 - g->pad_lo[i];
+		g->pad_hi[i] = g->weight[2 + i] - 1 - g->pad_hi[i];
+	}
+	code = ff_dnnl_any(k, FF_F32, g->weight_rank, g->weight, &g->weight_desc, err);
+	if (code < 0)
+		return code;
+	s = dnnl_dilated_convolution_forward_desc_init(&d, dnnl_forward_training,
+			dnnl_convolution_direct, &g->out_desc, &g->weight_desc, NULL, &g->din_desc,
+			g->stride, g->dilate, g->pad_lo, g->pad_hi);
+	code = ff_dnnl_check(s, k, "describe a convolution", err);
+	return code < 0 ? code : ff_dnnl_describe(k, &d, NULL, &g->data, err);
+}
+
+/* Filters are turned on their way to the library's layout; calls->data stays NULL where that is not
+ * one of whole blocks. */
+static int prepare_turned(struct ff_kernel *k, const struct ff_filter *f,
+		struct ff_filter_calls *calls, struct ff_error *err)
+{
+	struct geometry g = {0};
+	const dnnl_memory_desc_t *wanted;
+	int code;
+
+	fill_geometry(f, &g);
+	code = describe_memory(k, f, &g, err);
+	if (code == FF_OK)
+		code = describe_turned(k, f, &g, err);
+	if (code < 0)
+		return code;
+	wanted = dnnl_primitive_desc_query_md(g.data, dnnl_query_weights_md, 0);
+	g.weight_stride[1] = g.weight_stride[0];
+	g.weight_stride[0] = 1;
+	for (int i = 2; i < g.weight_rank; i++)
+		g.weight_stride[i] = -g.weight_stride[i];
+	if (find_loops(wanted, g.weight_stride, false, &calls->ordering)) {
+		const struct ff_call_arg arg[] = {{DNNL_ARG_SRC, &g.out_desc},
+				{DNNL_ARG_WEIGHTS, wanted}, {DNNL_ARG_DST, &g.din_desc}};
+
+		calls->order_loops = true;
+		calls->order_from = (ff_windows_taps(&f->windows) - 1) * f->c;
+		calls->order_bytes = ff_dnnl_bytes(wanted);
+		code = ff_call_create(k, g.data, arg, 3, &calls->data, err);
+	}
+	dnnl_primitive_desc_destroy(g.data);
+	return code;
+}
+
+static int prepare_convolutions(struct ff_kernel *k, const struct ff_filter *f, int passes,
 		struct ff_filter_calls *ret, struct ff_error *err)
 {
 	struct geometry g = {0};
 	int code;
 
-	ret->type = f->type;
 	fill_geometry(f, &g);
 	code = describe_memory(k, f, &g, err);
 	if (code == FF_OK)
@@ -300,6 +372,27 @@ int ff_filter_prepare(struct ff_kernel *k, const struct ff_filter *f, int passes
 	return code;
 }
 
+int ff_filter_prepare(struct ff_kernel *k, const struct ff_filter *f, int passes,
+		struct ff_filter_calls *ret, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	ret->type = f->type;
+	ret->products = ff_filter_product_passes(f, passes);
+	if (ret->products)
+		code = ff_filter_product_prepare(k, f, ret->products, &ret->product, err);
+	passes &= ~ret->products;
+	if (code == FF_OK && passes & FF_FILTER_DATA && is_turned(f))
+		code = prepare_turned(k, f, ret, err);
+	if (ret->data)
+		passes &= ~FF_FILTER_DATA;
+	if (code == FF_OK && passes)
+		code = prepare_convolutions(k, f, passes, ret, err);
+	if (ret->product.columns_bytes > ret->order_bytes)
+		ret->order_bytes = ret->product.columns_bytes;
+	return code;
+}
+
 static int ordered(const struct ff_kernel *k, const struct ff_filter_calls *f,
 		const struct ff_kernel_io *io, const void *plain, void *order, const void **ret,
 		struct ff_error *err)
@@ -308,7 +401,8 @@ static int ordered(const struct ff_kernel *k, const struct ff_filter_calls *f,
 
 	*ret = f->order_weight || f->order_loops ? order : plain;
 	if (f->order_loops)
-		ff_strided_copy(&f->ordering, f->type, plain, order);
+		ff_strided_copy(&f->ordering, f->type, ff_real_in(f->type, plain, f->order_from),
+				order);
 	return f->order_weight ? ff_call_run(k, f->order_weight, io, memory, err) : FF_OK;
 }
 
@@ -317,8 +411,12 @@ int ff_filter_forward(const struct ff_kernel *k, const struct ff_filter_calls *f
 		const void *bias, void *result, void *order, struct ff_error *err)
 {
 	const void *memory[] = {image, NULL, result, bias};
-	int code = ordered(k, f, io, weight, order, &memory[1], err);
+	int code;
 
+	if (f->products & FF_FILTER_FORWARD)
+		return ff_filter_product_forward(
+				k, &f->product, io, image, weight, bias, result, order, err);
+	code = ordered(k, f, io, weight, order, &memory[1], err);
 	return code < 0 ? code : ff_call_run(k, f->forward, io, memory, err);
 }
 
@@ -327,8 +425,12 @@ int ff_filter_data(const struct ff_kernel *k, const struct ff_filter_calls *f,
 		void *dimage, void *order, struct ff_error *err)
 {
 	const void *memory[] = {dresult, NULL, dimage};
-	int code = ordered(k, f, io, weight, order, &memory[1], err);
+	int code;
 
+	if (f->products & FF_FILTER_DATA)
+		return ff_filter_product_data(
+				k, &f->product, io, dresult, weight, dimage, order, err);
+	code = ordered(k, f, io, weight, order, &memory[1], err);
 	return code < 0 ? code : ff_call_run(k, f->data, io, memory, err);
 }
 
@@ -341,6 +443,9 @@ int ff_filter_weight(const struct ff_kernel *k, const struct ff_filter_calls *f,
 	const void *both[] = {g->order, g->dweight};
 	int code = FF_OK;
 
+	if (f->products & FF_FILTER_WEIGHT)
+		return ff_filter_product_weight(k, &f->product, io, g->image, g->dresult,
+				g->dweight, g->dbias, g->order, err);
 	if (f->widen_image) {
 		const void *image[] = {g->image, g->wide};
 		const void *result[] = {g->dresult, (char *)g->wide + f->image_bytes};

@@ -1,33 +1,26 @@
-/* A convolution of dense images, channels innermost, and its gradients, by oneDNN.  Filters are
- * brought into the library's layout each pass, which costs far less than it saves.
+/* A convolution of dense images, channels innermost, and its gradients, by oneDNN: its
+ * convolutions, for which filters are brought into the library's layout each pass, or products of
+ * matrices where that costs more than it saves.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CPU_FILTER_H
 #define FF_CPU_FILTER_H
 
-#include "../windows.h"
-#include "dnnl.h"
 #include "ff/strided.h"
-
-/* Channels of each group: `c` of the image, `k` of the result. */
-struct ff_filter {
-	enum ff_dtype type, image_type; /* image_type: of the image's gradient */
-	struct ff_windows windows;
-	int64_t n, groups, c, k;
-	bool bias;
-};
-
-enum { FF_FILTER_FORWARD = 1, FF_FILTER_DATA = 2, FF_FILTER_WEIGHT = 4 };
+#include "filter_product.h"
 
 struct ff_filter_calls {
 	enum ff_dtype type;
+	int products; /* passes that are products */
+	struct ff_filter_product product;
 	bool order_loops, plain_loops; /* what `ordering` and `plaining` are for */
 	struct ff_strided ordering, plaining;
+	int64_t order_from;           /* element of the filter where `ordering` begins */
 	struct ff_call *order_weight; /* with neither: the plain layout serves */
 	struct ff_call *forward, *data, *weight;
 	struct ff_call *plain_weight;               /* gradient back to the plain layout, or NULL */
 	struct ff_call *widen_image, *widen_result; /* for `weight`, or NULL */
-	int64_t order_bytes;                        /* room for a filter in the library's layout */
-	int64_t image_bytes, result_bytes;          /* room for wide ones, or 0 */
+	int64_t order_bytes; /* room for a filter in the library's layout, or windows */
+	int64_t image_bytes, result_bytes; /* room for wide ones, or 0 */
 };
 
 /* `passes`: FF_FILTER_*, not both FORWARD and DATA. */
