@@ -8,6 +8,7 @@
 
 #include "ff/backend.h"
 #include "ff/cli.h"
+#include "ff/graph_file.h"
 #include "ff/philox.h"
 #include "ff/zoo.h"
 #include "prof/watch.h"
@@ -126,18 +127,24 @@ static int measure(struct bench *b, struct ff_kernel *k, const struct ff_kernel_
 	return FF_OK;
 }
 
-static int bench_pass(struct bench *b, uint32_t node, enum ff_pass pass, struct ff_error *err)
+static void fill_work(const struct bench *b, uint32_t node, enum ff_pass pass, struct ff_work *ret)
 {
 	struct ff_region whole = {.rank = b->graph.nodes[node].n_dims};
+
+	for (uint32_t d = 0; d < whole.rank; d++)
+		whole.hi[d] = b->graph.nodes[node].dim[d].extent;
+	ff_work_fill(&b->graph, node, &whole, pass, ret);
+}
+
+static int bench_pass(struct bench *b, uint32_t node, enum ff_pass pass, struct ff_error *err)
+{
 	struct ff_kernel_io io;
 	struct ff_kernel *k;
 	struct ff_work w;
 	double us;
 	int code;
 
-	for (uint32_t d = 0; d < whole.rank; d++)
-		whole.hi[d] = b->graph.nodes[node].dim[d].extent;
-	ff_work_fill(&b->graph, node, &whole, pass, &w);
+	fill_work(b, node, pass, &w);
 	code = b->on->kernel(b->dev, &w, &k, err);
 	if (code < 0)
 		return code;
@@ -171,6 +178,22 @@ static int open_all(struct bench *b, struct ff_error *err)
 	return code < 0 || b->on->host_memory ? code : ff_watch_launches(&b->watch, &launches, err);
 }
 
+/* Of all kernels of a step; updates are none. */
+static double step_flops(const struct bench *b)
+{
+	double flops = 0;
+
+	for (uint32_t i = 0; i < b->graph.n_nodes; i++)
+		for (int pass = FF_FORWARD; pass <= FF_BACKWARD; pass++)
+			if (ff_node_is_computed(&b->graph, i)) {
+				struct ff_work w;
+
+				fill_work(b, i, (enum ff_pass)pass, &w);
+				flops += (double)ff_work_flops(&w);
+			}
+	return flops;
+}
+
 static int bench_all(struct bench *b, struct ff_error *err)
 {
 	int code = open_all(b, err);
@@ -192,19 +215,33 @@ static int bench_all(struct bench *b, struct ff_error *err)
 	return code;
 }
 
+/* What the command line calls a network: a name or a graph's file. */
+static int build(struct bench *b, const char *name, uint64_t batch, const struct ff_texts *sets,
+		struct ff_arena *arena, struct ff_error *err)
+{
+	return strchr(name, '.') ? ff_graph_load(name, arena, &b->graph, err)
+				 : ff_zoo_build(name, batch, sets->text, sets->n, arena, &b->graph,
+						   err);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t batch = 64;
+	bool flops = false;
 	struct ff_texts sets = {0};
 	const char *device = "cpu";
 	const struct ff_option options[] = {{"--batch", FF_OPTION_COUNT, &batch, "N", "batch size"},
 			{"--device", FF_OPTION_TEXT, &device, "KIND", "cpu or cuda"},
 			{"--set", FF_OPTION_TEXTS, &sets, "KEY=VALUE",
-					"change a parameter of the network; may be repeated"}};
+					"change a parameter of the network; may be repeated"},
+			{"--flops", FF_OPTION_FLAG, &flops, NULL,
+					"time nothing, tell how many FLOPs a step has"}};
 	const struct ff_command command = {.name = "bench-kernels",
-			.usage = "[NETWORK] [--batch N] [--device KIND] [--set KEY=VALUE]...",
+			.usage = "[NETWORK] [--batch N] [--device KIND] [--set KEY=VALUE]... "
+				 "[--flops]",
 			.summary = "times a backend's kernels",
-			.details = "NETWORK is one that ffzoo --list names; alexnet when absent.",
+			.details = "NETWORK is one that ffzoo --list names, or a graph's file; "
+				   "alexnet when absent.",
 			.options = options,
 			.n_options = sizeof(options) / sizeof(options[0]),
 			.max_args = 1};
@@ -218,11 +255,13 @@ int main(int argc, char **argv)
 
 	ff_arena_init(&arena);
 	if (code == FF_OK && !done)
-		code = ff_zoo_build(name[0], batch, sets.text, sets.n, &arena, &b.graph, &err);
+		code = build(&b, name[0], batch, &sets, &arena, &err);
 	b.on = ff_backend_find(device);
 	if (code == FF_OK && !done && (!b.on || b.on == &ff_backend_null))
 		code = ff_fail(&err, FF_E_INPUT, "--device %s: expected cpu or cuda", device);
-	if (code == FF_OK && !done)
+	if (code == FF_OK && !done && flops)
+		printf("%.0f\n", step_flops(&b));
+	else if (code == FF_OK && !done)
 		code = bench_all(&b, &err);
 	ff_arena_finish(&arena);
 	return ff_cli_end(&command, code, &err);

@@ -5,8 +5,10 @@ usage: bench/torch_steps.py [--build build] [--rounds 3] [--steps 4] [NETWORK...
 
 Momentum SGD on made-up data.  PyTorch flushes denormal numbers and takes the fastest of what it
 offers, found beforehand: as it stands or traced, images as they stand or channels last.  Prints a
-table in Markdown: the median step of each, and how often ours fits into PyTorch's.  Which BLAS
-PyTorch calls is the system's choice; LD_LIBRARY_PATH may name OpenBLAS's.
+table in Markdown: the median step of each, how often ours fits into PyTorch's, and the arithmetic
+of our step a second, also as a share of the fastest product of two large matrices, ours or
+PyTorch's, between the rounds.  Which BLAS it calls is the system's choice; LD_LIBRARY_PATH may name
+OpenBLAS's.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -34,6 +36,7 @@ SIZES = {"alexnet": (16, 224), "vgg16": (8, 64), "resnet50": (16, 64), "inceptio
          "lstm": (16, 32)}
 WORDS, WIDTH = 10000, 256  # of the LSTM language model
 LAYERS = 2                 # of blocks and cells
+ROWS = 2048                # of the matrices whose product tells the processor's rate
 
 
 class Block(nn.Module):
@@ -200,21 +203,51 @@ def ours(build, graph, steps, report):
     return json.loads(report.read_text())["step_us"]["median"] / 1e3
 
 
+def flops(build, graph):
+    """Of a step's kernels, updates left out."""
+    run = subprocess.run([f"{build}/bench/bench-kernels", graph, "--flops"], check=True,
+                         capture_output=True, text=True)
+    return float(run.stdout)
+
+
+def product(build, folder):
+    """GFLOP/s of the faster of our and PyTorch's product of two square matrices."""
+    graph = folder / "product.json"
+    nodes = [{"name": "data", "op": "input", "shape": [ROWS, ROWS]},
+             {"name": "labels", "op": "input", "shape": [ROWS], "dtype": "int32", "classes": ROWS},
+             {"name": "product", "op": "linear", "in": ["data"], "out_features": ROWS},
+             {"name": "loss", "op": "softmax_cross_entropy", "in": ["product", "labels"]}]
+    graph.write_text(json.dumps({"format": "ffsoap-graph", "version": 2, "name": "product",
+                                 "nodes": nodes}))
+    run = subprocess.run([f"{build}/bench/bench-kernels", graph], check=True, capture_output=True,
+                         text=True)
+    best = float(next(line.split()[4] for line in run.stdout.split("\n")
+                      if line.split()[:3] == ["product", "linear", "forward"]))
+    a, b = torch.randn(ROWS, ROWS), torch.randn(ROWS, ROWS)
+    for _ in range(3):
+        begin = time.perf_counter()
+        torch.mm(a, b)
+        best = max(best, 2e-9 * ROWS ** 3 / (time.perf_counter() - begin))
+    return best
+
+
 def measure(o, name, folder):
     """A row of the table."""
     batch, size = SIZES[name]
     graph, report = folder / "graph.json", folder / "report.json"
     write_graph(o.build, name, batch, size, graph)
     theirs, words = fastest(name, batch, size)
-    a, b = [], []
+    a, b, rates = [], [], []
     theirs.step()
     for _ in range(o.rounds):
+        rates.append(product(o.build, folder))
         a.append(ours(o.build, graph, o.steps, report))
         theirs.step()
         b += [theirs.step() for _ in range(o.steps)]
     a, b = statistics.median(a), statistics.median(b)
-    print(f"| {name} | {batch} of {size} | {a:.1f} | {b:.1f} ({words}) | {b / a:.2f} |",
-          flush=True)
+    rate = flops(o.build, graph) / a * 1e-6
+    print(f"| {name} | {batch} of {size} | {a:.1f} | {b:.1f} ({words}) | {b / a:.2f} | "
+          f"{rate:.0f} | {max(rates):.0f} | {100 * rate / max(rates):.0f} % |", flush=True)
 
 
 def blas():
@@ -236,7 +269,8 @@ def main():
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     print(f"PyTorch {torch.__version__}, BLAS: {blas()}\n")
-    print("| network | batch | ours, ms | PyTorch, ms | times |\n|---|---|---|---|---|", flush=True)
+    print("| network | batch | ours, ms | PyTorch, ms | times | GFLOP/s | products' | share |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for name in o.networks or SIZES:
             measure(o, name, pathlib.Path(folder))
