@@ -354,8 +354,10 @@ void ff_executor_trace(struct ff_executor *x, bool on)
 	x->tracing = on;
 }
 
-void ff_executor_spans(const struct ff_executor *x, const struct ff_span **spans, uint32_t *n)
+void ff_executor_spans(const struct ff_executor *x, const struct ff_span **spans, uint32_t *n,
+		double *origin_us)
 {
 	*spans = x->span;
 	*n = x->n_spans;
+	*origin_us = x->origin_us;
 }

@@ -176,10 +176,13 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 					"a line of JSON each"},
 			{"--trace", FF_OPTION_TEXT, &o->trace, "FILE",
 					"write a timeline of the last step (Chrome, Perfetto)"},
+			{"--beside", FF_OPTION_TEXT, &o->beside, "FILE",
+					"with --trace: put this timeline of the plan beside it, as "
+					"ffsearch --trace predicted it"},
 			{"--profile", FF_OPTION_COUNT, &o->profile, "N",
 					"time the tasks of the last N steps and set them, by "
-					"class, "
-					"beside what was predicted"},
+					"class, beside what was predicted; what devices wait for "
+					"each other apart from what they do"},
 			{"--dump", FF_OPTION_TEXT, &o->dump, "FILE",
 					"write weights, gradients and inputs of the first step "
 					"(safetensors)"},
@@ -210,7 +213,8 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 }
 
 /* Schedules of all candidates, the same on all ranks. */
-static int lower(struct ff_plan *p, struct ff_comm *comm, struct ff_error *err)
+static int lower(const struct ff_run_options *o, struct ff_plan *p, struct ff_comm *comm,
+		struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -224,6 +228,8 @@ static int lower(struct ff_plan *p, struct ff_comm *comm, struct ff_error *err)
 	if (code == FF_OK && p->n_candidates > 1) /* they take turns: both stay in memory */
 		code = ff_plan_fits(p->candidate[1].name, &p->candidate[1].schedule,
 				&p->candidate[0].schedule, err);
+	if (code == FF_OK && comm->rank == 0)
+		code = ff_report_beside(o, p, err);
 	code = ff_agree_code(comm, code, err);
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = ff_agree_hash(comm, ff_schedule_hash(&p->candidate[i].schedule), err);
@@ -257,7 +263,7 @@ static int run(const struct ff_run_options *o, struct ff_plan *p, struct ff_comm
 {
 	struct ff_outcome outcome[2] = {0};
 	struct ff_verdict verdict = {0};
-	int code = lower(p, comm, err);
+	int code = lower(o, p, comm, err);
 
 	if (code == FF_OK && (o->verify || o->dump))
 		code = ff_verify(o, p, comm, &verdict, err);

@@ -150,6 +150,60 @@ int ff_simulation_spans(const struct ff_schedule *s, const struct ff_simulation 
 	return FF_OK;
 }
 
+/* When a device is ready for a task: all of what the task needs that this device did, and what
+ * went before on the device's own lane, is done. */
+struct readiness {
+	double *free_us;  /* by lane */
+	double *ready_us; /* by device; of the task at hand */
+};
+
+/* How long the devices of a task of several wait until it starts, together. */
+static double waited_us(const struct ff_schedule *s, const struct ff_simulation *sim, uint32_t task,
+		struct readiness *r)
+{
+	const struct ff_task *t = &s->tasks[task];
+	const uint16_t *device, *of_dep;
+	uint16_t own, own_of_dep;
+	uint32_t n = ff_task_devices(s, t, &device, &own);
+	double us = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		r->ready_us[device[i]] = r->free_us[ff_lane(s->machine, FF_LANE_COMM, device[i])];
+	for (uint32_t i = 0; i < t->n_deps; i++) {
+		uint32_t dep = s->deps[t->first_dep + i];
+		uint32_t k = ff_task_devices(s, &s->tasks[dep], &of_dep, &own_of_dep);
+
+		for (uint32_t j = 0; j < k; j++)
+			if (sim->finish[dep] > r->ready_us[of_dep[j]])
+				r->ready_us[of_dep[j]] = sim->finish[dep];
+	}
+	for (uint32_t i = 0; i < n; i++)
+		us += sim->start[task] - r->ready_us[device[i]];
+	return us;
+}
+
+static int add_waits(const struct ff_schedule *s, const struct ff_simulation *sim,
+		const struct ff_task_classes *c, struct ff_arena *a, struct ff_class_time *times,
+		struct ff_error *err)
+{
+	struct readiness r = {
+			.free_us = ff_arena_array(a, ff_lane_count(s->machine), sizeof(double)),
+			.ready_us = ff_arena_array(a, s->machine->n_devices, sizeof(double)),
+	};
+
+	if (!r.free_us || !r.ready_us)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct ff_task *t = &s->tasks[i];
+
+		if (t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC)
+			times[c->of[i]].waited_us += waited_us(s, sim, i, &r);
+		for (uint32_t l = 0; l < t->n_lanes; l++)
+			r.free_us[s->lanes[t->first_lane + l]] = sim->finish[i];
+	}
+	return FF_OK;
+}
+
 int ff_simulation_classes(const struct ff_schedule *s, const struct ff_simulation *sim,
 		struct ff_arena *a, const struct ff_class_time **classes, uint32_t *n,
 		struct ff_error *err)
@@ -169,7 +223,9 @@ int ff_simulation_classes(const struct ff_schedule *s, const struct ff_simulatio
 		return ff_fail_memory(err);
 	ff_task_classes_add(&c, spans, n_spans, us);
 	for (uint32_t i = 0; i < c.n; i++)
-		times[i] = (struct ff_class_time){c.name[i], us[i]};
+		times[i] = (struct ff_class_time){c.name[i], us[i], 0};
+	if ((code = add_waits(s, sim, &c, a, times, err)) < 0)
+		return code;
 	*classes = times;
 	*n = c.n;
 	return FF_OK;

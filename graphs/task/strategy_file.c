@@ -1,5 +1,6 @@
 /* Strategies in JSON.  SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -237,6 +238,37 @@ static int read_communication(const struct ff_json *root, struct ff_arena *a,
 	return info->communication ? FF_OK : ff_fail_memory(err);
 }
 
+/* {"class": microseconds, ...}, of classes that are known; where there is none, waits are unknown.
+ */
+static int read_waits(const struct ff_json *root, struct ff_class_time *classes, uint32_t n,
+		struct ff_error *err)
+{
+	const struct ff_json *list;
+	int code;
+
+	for (uint32_t i = 0; i < n; i++)
+		classes[i].waited_us = NAN;
+	if (!ff_json_get(root, "predicted_waits"))
+		return FF_OK;
+	if ((code = ff_json_need(root, "predicted_waits", FF_JSON_OBJECT, &list, err)) < 0)
+		return code;
+	for (uint32_t i = 0; i < n; i++)
+		classes[i].waited_us = 0;
+	for (uint32_t k = 0; k < list->n; k++) {
+		const char *name = list->child[k].key;
+		uint32_t i = 0;
+
+		while (i < n && strcmp(classes[i].name, name))
+			i++;
+		if (i == n)
+			return ff_json_fail(&list->child[k], err,
+					"expected a class of \"predicted_tasks\"");
+		if ((code = ff_json_real(list, name, 0, 1e300, &classes[i].waited_us, err)) < 0)
+			return code;
+	}
+	return FF_OK;
+}
+
 /* {"class": microseconds, ...} */
 static int read_classes(const struct ff_json *root, struct ff_arena *a,
 		struct ff_strategy_info *info, struct ff_error *err)
@@ -246,7 +278,7 @@ static int read_classes(const struct ff_json *root, struct ff_arena *a,
 	int code;
 
 	if (!ff_json_get(root, "predicted_tasks"))
-		return FF_OK;
+		return read_waits(root, NULL, 0, err);
 	if ((code = ff_json_need(root, "predicted_tasks", FF_JSON_OBJECT, &list, err)) < 0)
 		return code;
 	classes = ff_arena_array(a, list->n, sizeof(*classes));
@@ -261,6 +293,8 @@ static int read_classes(const struct ff_json *root, struct ff_arena *a,
 		if (!classes[i].name)
 			return ff_fail_memory(err);
 	}
+	if ((code = read_waits(root, classes, list->n, err)) < 0)
+		return code;
 	info->classes = classes;
 	info->n_classes = list->n;
 	return FF_OK;
@@ -321,8 +355,8 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
 			"devices", "optimizer", "clip", "predicted_us", "predicted_tasks",
-			"steadiness", "communication", "memory_bytes", "micro_batches", "order",
-			"operators", NULL};
+			"predicted_waits", "steadiness", "communication", "memory_bytes",
+			"micro_batches", "order", "operators", NULL};
 	const char *name, *hash;
 	char own[20];
 	int code;
@@ -441,6 +475,22 @@ static void write_operator(const struct ff_graph *g, const struct ff_strategy *s
 	ff_out_close(o);
 }
 
+/* Waits of those that have any; none at all says so. */
+static void write_classes(const struct ff_strategy_info *info, struct ff_out *o)
+{
+	ff_out_object(o, "predicted_tasks");
+	for (uint32_t i = 0; i < info->n_classes; i++)
+		ff_out_real(o, info->classes[i].name, info->classes[i].us);
+	ff_out_close(o);
+	if (isnan(info->classes[0].waited_us))
+		return;
+	ff_out_object(o, "predicted_waits");
+	for (uint32_t i = 0; i < info->n_classes; i++)
+		if (info->classes[i].waited_us > 0)
+			ff_out_real(o, info->classes[i].name, info->classes[i].waited_us);
+	ff_out_close(o);
+}
+
 void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		const struct ff_strategy_info *info, struct ff_out *o)
 {
@@ -460,12 +510,8 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_bool(o, "clip", true);
 	if (info->predicted_us > 0)
 		ff_out_real(o, "predicted_us", info->predicted_us);
-	if (info->n_classes) {
-		ff_out_object(o, "predicted_tasks");
-		for (uint32_t i = 0; i < info->n_classes; i++)
-			ff_out_real(o, info->classes[i].name, info->classes[i].us);
-		ff_out_close(o);
-	}
+	if (info->n_classes)
+		write_classes(info, o);
 	if (info->disturbed_share > 0)
 		ff_out_real(o, "steadiness", 1 - info->disturbed_share);
 	if (info->communication && *info->communication)

@@ -3,6 +3,7 @@
 #include "ff/task_class.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { PASS_FORWARD, PASS_BACKWARD, PASS_AGAIN, PASSES };
 
@@ -92,4 +93,52 @@ void ff_task_classes_add(const struct ff_task_classes *c, const struct ff_span *
 {
 	for (uint32_t i = 0; i < n; i++)
 		us[c->of[spans[i].task]] += spans[i].finish_us - spans[i].start_us;
+}
+
+static int by_task_and_start(const void *a, const void *b)
+{
+	const struct ff_span *x = a, *y = b;
+
+	if (x->task != y->task)
+		return x->task < y->task ? -1 : 1;
+	return (x->start_us > y->start_us) - (x->start_us < y->start_us);
+}
+
+/* Of the spans of a task by their start, all waits together. */
+static double waited_us(const struct ff_span *spans, uint32_t n)
+{
+	double us = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t last = i, end = n; /* the last that starts in time is in [last, end) */
+
+		while (end - last > 1) {
+			uint32_t middle = last + (end - last) / 2;
+
+			if (spans[middle].start_us <= spans[i].finish_us)
+				last = middle;
+			else
+				end = middle;
+		}
+		us += spans[last].start_us - spans[i].start_us;
+	}
+	return us;
+}
+
+int ff_task_classes_wait(const struct ff_task_classes *c, const struct ff_span *spans, uint32_t n,
+		struct ff_arena *scratch, double *us, struct ff_error *err)
+{
+	struct ff_arena_mark mark = ff_arena_mark(scratch);
+	struct ff_span *sorted = ff_arena_copy(scratch, spans, n, sizeof(*spans));
+
+	if (!sorted)
+		return ff_fail_memory(err);
+	qsort(sorted, n, sizeof(*sorted), by_task_and_start);
+	for (uint32_t i = 0, k = 0; i < n; i += k) {
+		for (k = 1; i + k < n && sorted[i + k].task == sorted[i].task;)
+			k++;
+		us[c->of[sorted[i].task]] += waited_us(sorted + i, k);
+	}
+	ff_arena_rewind(scratch, mark);
+	return FF_OK;
 }

@@ -64,13 +64,13 @@ static const char *kind_name(const struct ff_task *t)
 	}
 }
 
-static void write_name(struct ff_out *o, const char *what, uint32_t device, uint32_t lane,
+static void write_name(struct ff_out *o, const char *what, uint32_t process, uint32_t lane,
 		const char *name)
 {
 	ff_out_object(o, NULL);
 	ff_out_string(o, "name", what);
 	ff_out_string(o, "ph", "M");
-	ff_out_int(o, "pid", device);
+	ff_out_int(o, "pid", process);
 	ff_out_int(o, "tid", lane);
 	ff_out_object(o, "args");
 	ff_out_string(o, "name", name);
@@ -78,15 +78,33 @@ static void write_name(struct ff_out *o, const char *what, uint32_t device, uint
 	ff_out_close(o);
 }
 
-static void write_names(const struct ff_schedule *s, struct ff_out *o)
+static void write_place(struct ff_out *o, uint32_t process, uint32_t place)
+{
+	ff_out_object(o, NULL);
+	ff_out_string(o, "name", "process_sort_index");
+	ff_out_string(o, "ph", "M");
+	ff_out_int(o, "pid", process);
+	ff_out_object(o, "args");
+	ff_out_int(o, "sort_index", place);
+	ff_out_close(o);
+	ff_out_close(o);
+}
+
+static void write_names(
+		const struct ff_schedule *s, const struct ff_trace *t, uint32_t k, struct ff_out *o)
 {
 	for (uint32_t d = 0; d < s->machine->n_devices; d++) {
-		char name[128];
-		snprintf(name, sizeof(name), "device %u (%s)", d,
+		uint32_t process = k * s->machine->n_devices + d;
+		const char *of = t->timeline[k].name;
+		char name[160];
+
+		snprintf(name, sizeof(name), "%s%sdevice %u (%s)", of ? of : "", of ? ": " : "", d,
 				ff_device_kind(s->machine, d)->name);
-		write_name(o, "process_name", d, TRACE_COMPUTE, name);
-		write_name(o, "thread_name", d, TRACE_COMPUTE, "compute");
-		write_name(o, "thread_name", d, TRACE_COMM, "communication");
+		write_name(o, "process_name", process, TRACE_COMPUTE, name);
+		write_name(o, "thread_name", process, TRACE_COMPUTE, "compute");
+		write_name(o, "thread_name", process, TRACE_COMM, "communication");
+		if (t->n_timelines > 1)
+			write_place(o, process, d * t->n_timelines + k);
 	}
 }
 
@@ -114,7 +132,8 @@ static void write_args(const struct ff_schedule *s, uint32_t task, struct ff_out
 	ff_out_close(o);
 }
 
-static void write_span(const struct ff_schedule *s, const struct ff_span *span, struct ff_out *o)
+static void write_span(const struct ff_schedule *s, const struct ff_span *span, uint32_t first,
+		struct ff_out *o)
 {
 	const struct ff_task *t = &s->tasks[span->task];
 	char label[256];
@@ -125,26 +144,52 @@ static void write_span(const struct ff_schedule *s, const struct ff_span *span, 
 	ff_out_string(o, "ph", "X");
 	ff_out_real(o, "ts", span->start_us);
 	ff_out_real(o, "dur", span->finish_us - span->start_us);
-	ff_out_int(o, "pid", span->device);
+	ff_out_int(o, "pid", first + span->device);
 	ff_out_int(o, "tid", is_comm(t) ? TRACE_COMM : TRACE_COMPUTE);
 	write_args(s, span->task, o);
+	ff_out_close(o);
+}
+
+static void write_clocks(const struct ff_trace *t, struct ff_out *o)
+{
+	ff_out_array(o, "clocks");
+	for (uint32_t r = 0; r < t->n_clocks; r++) {
+		ff_out_object(o, NULL);
+		ff_out_int(o, "rank", r);
+		ff_out_real(o, "offset_us", t->clock[r].offset_us);
+		ff_out_real(o, "drift_ppm", t->clock[r].drift * 1e6);
+		ff_out_real(o, "bound_us", t->clock[r].bound_us);
+		ff_out_close(o);
+	}
+	ff_out_close(o);
+}
+
+void ff_trace_write_beside(const struct ff_schedule *s, const struct ff_trace *t, struct ff_out *o)
+{
+	ff_out_object(o, NULL);
+	ff_out_array(o, "traceEvents");
+	for (uint32_t k = 0; k < t->n_timelines; k++)
+		write_names(s, t, k, o);
+	for (uint32_t k = 0; k < t->n_timelines; k++)
+		for (uint32_t i = 0; i < t->timeline[k].n; i++)
+			write_span(s, &t->timeline[k].spans[i], k * s->machine->n_devices, o);
+	ff_out_close(o);
+	ff_out_string(o, "displayTimeUnit", "ms");
+	ff_out_object(o, "otherData");
+	ff_out_string(o, "title", t->title);
+	ff_out_string(o, "graph", s->graph->name);
+	ff_out_string(o, "machine", s->machine->name);
+	if (t->n_clocks)
+		write_clocks(t, o);
+	ff_out_close(o);
 	ff_out_close(o);
 }
 
 void ff_trace_write(const struct ff_schedule *s, const char *title, const struct ff_span *spans,
 		uint32_t n, struct ff_out *o)
 {
-	ff_out_object(o, NULL);
-	ff_out_array(o, "traceEvents");
-	write_names(s, o);
-	for (uint32_t i = 0; i < n; i++)
-		write_span(s, &spans[i], o);
-	ff_out_close(o);
-	ff_out_string(o, "displayTimeUnit", "ms");
-	ff_out_object(o, "otherData");
-	ff_out_string(o, "title", title);
-	ff_out_string(o, "graph", s->graph->name);
-	ff_out_string(o, "machine", s->machine->name);
-	ff_out_close(o);
-	ff_out_close(o);
+	const struct ff_timeline one = {.spans = spans, .n = n};
+	const struct ff_trace t = {.title = title, .timeline = &one, .n_timelines = 1};
+
+	ff_trace_write_beside(s, &t, o);
 }

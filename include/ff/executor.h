@@ -103,8 +103,9 @@ int ff_executor_put_kept(
 		struct ff_executor *x, uint32_t value, const float *whole, struct ff_error *err);
 
 /* Spans of the next step are kept; `spans` of hosted devices after it, valid
- * until the executor goes. */
+ * until the executor goes, from when ff_clock_us() showed `origin_us`. */
 void ff_executor_trace(struct ff_executor *x, bool on);
-void ff_executor_spans(const struct ff_executor *x, const struct ff_span **spans, uint32_t *n);
+void ff_executor_spans(const struct ff_executor *x, const struct ff_span **spans, uint32_t *n,
+		double *origin_us);
 
 #endif

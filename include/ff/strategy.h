@@ -60,10 +60,11 @@ static inline bool ff_strategy_recomputes(
 	return s->recompute[ff_node_leader(g, node)];
 }
 
-/* What the tasks of a class (ff/task_class.h) take in a step, all devices together. */
+/* What the tasks of a class (ff/task_class.h) take in a step, all devices together; and how long
+ * devices that were ready for them waited: for other devices, or for a link that others held. */
 struct ff_class_time {
 	const char *name;
-	double us;
+	double us, waited_us; /* of waits, NAN: unknown */
 };
 
 /* What a strategy file says beside the strategy. */

@@ -19,5 +19,11 @@ int ff_task_classes_of(const struct ff_schedule *s, struct ff_arena *a, struct f
 /* Adds what `n` spans took to us[class], microseconds. */
 void ff_task_classes_add(const struct ff_task_classes *c, const struct ff_span *spans, uint32_t n,
 		double *us);
+/* Adds to us[class] how long devices waited for each other in tasks of several: `n` spans of all
+ * devices in one step, on one clock.  Each waits from its own start to that of the last other one
+ * that started before it was done; what is left of its span it spends moving.  `scratch` gets back
+ * what it gave. */
+int ff_task_classes_wait(const struct ff_task_classes *c, const struct ff_span *spans, uint32_t n,
+		struct ff_arena *scratch, double *us, struct ff_error *err);
 
 #endif

@@ -18,4 +18,32 @@ void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t
 void ff_trace_write(const struct ff_schedule *s, const char *title, const struct ff_span *spans,
 		uint32_t n, struct ff_out *o);
 
+/* One of several timelines of the same schedule. */
+struct ff_timeline {
+	const char *name; /* of its devices: "predicted" */
+	const struct ff_span *spans;
+	uint32_t n;
+};
+/* How the times of a rank came onto the clock of the first (runtime/clocks.h). */
+struct ff_trace_clock {
+	double offset_us, drift, bound_us; /* bound: of the error */
+};
+/* Timelines side by side, and the clocks that the first is by: in "otherData" offset, drift (parts
+ * in a million) and bound of each rank, where there are several. */
+struct ff_trace {
+	const char *title;
+	const struct ff_timeline *timeline;
+	uint32_t n_timelines;
+	const struct ff_trace_clock *clock; /* by rank */
+	uint32_t n_clocks;
+};
+/* Process number k * devices + d is device d of timeline k; those of a device stand together. */
+void ff_trace_write_beside(const struct ff_schedule *s, const struct ff_trace *t, struct ff_out *o);
+
+/* trace_file.c: the spans of a trace with one timeline of `s`, by ff_trace_write, in the file's
+ * order.  FF_E_INPUT names the place where it is none, or one of another schedule.  All memory
+ * from `a`. */
+int ff_trace_load(const char *path, const struct ff_schedule *s, struct ff_arena *a,
+		const struct ff_span **spans, uint32_t *n, struct ff_error *err);
+
 #endif

@@ -13,7 +13,7 @@ static uint32_t list_read(const struct ff_run_options *o, struct ff_path ret[MOS
 {
 	const struct ff_path all[] = {{"GRAPH", o->graph}, {"STRATEGY", o->strategy},
 			{"--against", o->against}, {"--machine", o->machine},
-			{"--weights", o->weights}};
+			{"--beside", o->beside}, {"--weights", o->weights}};
 
 	_Static_assert(COUNT(all) <= MOST_READ, "room for all that is read");
 	for (uint32_t i = 0; i < COUNT(all); i++)
@@ -55,6 +55,8 @@ int ff_run_check(const struct ff_run_options *o, struct ff_error *err)
 		return ff_fail(err, FF_E_INPUT, "--keep: expected at most %d", MOST_KEPT);
 	if (o->compare && o->checkpoint)
 		return ff_fail(err, FF_E_INPUT, "--checkpoint and --compare exclude each other");
+	if (o->beside && !o->trace)
+		return ff_fail(err, FF_E_INPUT, "--beside: expected --trace FILE with it");
 	if (o->against && !o->compare)
 		return ff_fail(err, FF_E_INPUT, "--against: expected --compare with it");
 	return check_written(o, err);

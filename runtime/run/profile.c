@@ -1,8 +1,6 @@
-/* Times of tasks by class, over ranks and steps.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Tasks of the last steps, by class.  SPDX-License-Identifier: Apache-2.0 */
 #include "profile.h"
 
-#include "../agree.h"
 #include "quantiles.h"
 
 int ff_profile_create(const struct ff_schedule *s, uint64_t steps, struct ff_arena *a,
@@ -15,56 +13,102 @@ int ff_profile_create(const struct ff_schedule *s, uint64_t steps, struct ff_are
 		return FF_OK;
 	if ((code = ff_task_classes_of(s, a, &p.classes, err)) < 0)
 		return code;
-	p.us = ff_arena_array(a, steps * p.classes.n, sizeof(*p.us));
+	p.step = ff_arena_array(a, steps, sizeof(*p.step));
 	p.measured_us = ff_arena_array(a, p.classes.n, sizeof(*p.measured_us));
-	if (!p.us || !p.measured_us)
+	p.worked_us = ff_arena_array(a, p.classes.n, sizeof(*p.worked_us));
+	p.waited_us = ff_arena_array(a, p.classes.n, sizeof(*p.waited_us));
+	if (!p.step || !p.measured_us || !p.worked_us || !p.waited_us)
 		return ff_fail_memory(err);
 	*ret = p;
 	return FF_OK;
 }
 
-void ff_profile_add(struct ff_profile *p, const struct ff_executor *x)
-{
-	const struct ff_span *spans;
-	uint32_t n;
-
-	ff_executor_spans(x, &spans, &n);
-	ff_task_classes_add(&p->classes, spans, n, p->us + p->n++ * p->classes.n);
-}
-
-/* all[rank][step][class] */
-static int take_medians(struct ff_profile *p, const double *all, uint32_t n_ranks, double *us,
+int ff_profile_add(struct ff_profile *p, const struct ff_executor *x, struct ff_arena *a,
 		struct ff_error *err)
 {
-	uint32_t classes = p->classes.n;
-	struct ff_quantiles spread;
-	int code = FF_OK;
+	struct ff_profiled_step *step = &p->step[p->n];
+	const struct ff_span *spans;
 
-	for (uint32_t c = 0; c < classes && code == FF_OK; c++) {
-		for (uint64_t k = 0; k < p->n; k++) {
-			us[k] = 0;
-			for (uint32_t r = 0; r < n_ranks; r++)
-				us[k] += all[(r * p->n + k) * classes + c];
-		}
-		code = ff_quantiles_of(us, p->n, &spread, err);
-		p->measured_us[c] = spread.median;
+	ff_executor_spans(x, &spans, &step->n, &step->origin_us);
+	step->spans = ff_arena_copy(a, spans, step->n, sizeof(*spans));
+	if (!step->spans)
+		return ff_fail_memory(err);
+	p->n++;
+	return FF_OK;
+}
+
+/* Of one step, all devices: what each class took, and what of it they worked and waited. */
+static int add_step(const struct ff_profile *p, uint64_t k, const struct ff_timing *timing,
+		struct ff_comm *comm, double *us, double *worked, double *waited,
+		struct ff_error *err)
+{
+	const struct ff_profiled_step *step = &p->step[k];
+	struct ff_arena scratch;
+	struct ff_span *all;
+	uint32_t n;
+	int code;
+
+	ff_arena_init(&scratch);
+	code = ff_timing_gather(timing, comm, step->spans, step->n, step->origin_us, &scratch, &all,
+			&n, err);
+	if (code == FF_OK) {
+		ff_task_classes_add(&p->classes, all, n, us);
+		code = ff_task_classes_wait(&p->classes, all, n, &scratch, waited, err);
+	}
+	for (uint32_t c = 0; c < p->classes.n; c++)
+		worked[c] = us[c] - waited[c];
+	ff_arena_finish(&scratch);
+	return code;
+}
+
+/* Of v[step][class] over the steps, by class. */
+static int take_medians(const struct ff_profile *p, const double *v, struct ff_arena *a,
+		double *ret, struct ff_error *err)
+{
+	double *column = ff_arena_array(a, p->n, sizeof(*column));
+	struct ff_quantiles spread;
+	int code = column ? FF_OK : ff_fail_memory(err);
+
+	for (uint32_t c = 0; c < p->classes.n && code == FF_OK; c++) {
+		for (uint64_t k = 0; k < p->n; k++)
+			column[k] = v[k * p->classes.n + c];
+		code = ff_quantiles_of(column, p->n, &spread, err);
+		ret[c] = spread.median;
 	}
 	return code;
 }
 
-int ff_profile_gather(struct ff_profile *p, struct ff_comm *comm, struct ff_arena *a,
+static int gather(struct ff_profile *p, const struct ff_timing *timing, struct ff_comm *comm,
+		struct ff_arena *a, struct ff_error *err)
+{
+	uint32_t classes = p->classes.n;
+	double *us = ff_arena_array(a, p->n * classes, sizeof(*us));
+	double *worked = ff_arena_array(a, p->n * classes, sizeof(*worked));
+	double *waited = ff_arena_array(a, p->n * classes, sizeof(*waited));
+	int code = FF_OK;
+
+	if (!us || !worked || !waited)
+		return ff_fail_memory(err);
+	for (uint64_t k = 0; k < p->n && code == FF_OK; k++)
+		code = add_step(p, k, timing, comm, us + k * classes, worked + k * classes,
+				waited + k * classes, err);
+	if (code < 0 || (code = take_medians(p, us, a, p->measured_us, err)) < 0 ||
+			(code = take_medians(p, worked, a, p->worked_us, err)) < 0)
+		return code;
+	return take_medians(p, waited, a, p->waited_us, err);
+}
+
+int ff_profile_gather(struct ff_profile *p, const struct ff_timing *timing, struct ff_comm *comm,
 		struct ff_error *err)
 {
-	size_t n = p->n * p->classes.n;
-	double *all, *us;
+	struct ff_arena scratch;
 	int code;
 
 	if (!p->n)
 		return FF_OK;
-	all = ff_arena_array(a, n * comm->n_ranks, sizeof(*all));
-	us = ff_arena_array(a, p->n, sizeof(*us));
-	if (!all || !us)
-		return ff_fail_memory(err);
-	code = ff_agree_gather(comm, p->us, n * sizeof(*p->us), all, err);
-	return code < 0 ? code : take_medians(p, all, comm->n_ranks, us, err);
+	ff_arena_init(&scratch);
+	code = gather(p, timing, comm, &scratch, err);
+	p->bound_us = ff_timing_bound(timing);
+	ff_arena_finish(&scratch);
+	return code;
 }

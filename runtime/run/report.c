@@ -1,4 +1,4 @@
-/* What ffrun tells: a table for people, JSON for programs, a timeline.
+/* What ffrun tells: a table for people, JSON for programs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "weights.h"
 
@@ -282,6 +282,21 @@ static void print_launches(const struct ff_run_options *opt, const struct ff_pla
 				opt->trace || opt->profile ? " and, timed by task, the last" : "");
 }
 
+/* Of the steps whose tasks were timed: the last. */
+static int print_tasks(const struct ff_plan *p, const struct ff_outcome *o, struct ff_error *err)
+{
+	uint64_t n = o->profile.n;
+	struct ff_quantiles step_us;
+	int code;
+
+	if (!n)
+		return FF_OK;
+	code = ff_quantiles_of(o->step_us + p->steps - n, n, &step_us, err);
+	return code < 0 ? code
+			: ff_report_tasks(&o->profile, &p->candidate[0].info, step_us.median,
+					  &p->machine, err);
+}
+
 int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err)
@@ -323,8 +338,7 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	print_tests(p, &outcome[0]);
 	if (p->n_candidates > 1)
 		print_comparison(p, outcome, speedup);
-	code = ff_report_tasks(&outcome[0].profile, &p->candidate[0].info, f[0].step_us.median,
-			p->machine.n_devices, err);
+	code = print_tasks(p, &outcome[0], err);
 	if (opt->report)
 		printf("report: %s\n", opt->report);
 	if (opt->trace)
@@ -521,24 +535,6 @@ int ff_report_save(const struct ff_run_options *opt, const struct ff_plan *p,
 	code = write_report(opt, p, outcome, verdict, &out, err);
 	if (code == FF_OK)
 		code = ff_out_save(&out, opt->report, err);
-	ff_out_finish(&out);
-	return code;
-}
-
-int ff_report_trace(const struct ff_run_options *opt, const struct ff_plan *p,
-		const struct ff_outcome *outcome, struct ff_error *err)
-{
-	char title[512];
-	struct ff_out out;
-	int code;
-
-	if (!opt->trace || !p->steps)
-		return FF_OK;
-	snprintf(title, sizeof(title), "%s: %s, executed", p->graph.name, p->candidate[0].name);
-	ff_out_init(&out);
-	ff_trace_write(&p->candidate[0].schedule, title, outcome[0].spans, outcome[0].n_spans,
-			&out);
-	code = ff_out_save(&out, opt->trace, err);
 	ff_out_finish(&out);
 	return code;
 }

@@ -12,7 +12,7 @@ struct ff_tensors;
 
 struct ff_run_options {
 	const char *graph, *strategy; /* operands */
-	const char *against, *data, *machine, *device, *report, *trace, *dump;
+	const char *against, *data, *machine, *device, *report, *trace, *beside, *dump;
 	const char *weights, *save, *checkpoint, *metrics;
 	const char *optimizer; /* NULL: the strategy's */
 	uint64_t devices, steps, epochs, warmup, seed, every, keep, test_every, top;
@@ -70,6 +70,8 @@ struct ff_plan {
 	uint64_t stopped_from;  /* steps there would be in all, had nobody asked for an end; else 0
 				 */
 	uint64_t steps, warmup; /* of this run */
+	const struct ff_span *beside; /* rank 0's: what stands beside the first candidate's trace */
+	uint32_t n_beside;
 	struct ff_error note[FF_PLAN_NOTES]; /* sentences that the user should read, where there are
 						any */
 };
@@ -118,8 +120,9 @@ struct ff_outcome {
 	int64_t *memory_bytes; /* by device */
 	bool captured;         /* steps but the first were launched as a whole */
 	char obstacle[256];    /* or why not */
-	struct ff_span *spans; /* of the last step, all devices */
+	struct ff_span *spans; /* of the last step, all devices, on one clock */
 	uint32_t n_spans;
+	struct ff_timing timing; /* how they came onto it */
 	struct ff_profile profile;
 };
 /* train.c: trains all candidates, step by step in turns. */
@@ -156,6 +159,10 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 int ff_report_save(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err);
+
+/* report_trace.c: the timeline that is to stand beside the executed one, of the same schedule;
+ * both, in one file. */
+int ff_report_beside(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err);
 int ff_report_trace(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, struct ff_error *err);
 

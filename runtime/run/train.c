@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "agree.h"
 #include "ff/cli.h"
@@ -28,6 +27,7 @@ struct training {
 	uint64_t gathered;             /* steps whose losses are known */
 	double gathered_us, kept_us;   /* when they were gathered, and a checkpoint was kept */
 	uint64_t first_posted, posted; /* those since then that nobody has waited for */
+	struct ff_timing timing;       /* of steps whose tasks are timed */
 };
 
 /* Steps whose tasks are timed: the last, and none that warms up. */
@@ -322,17 +322,29 @@ static int agree(struct training *t, uint64_t step, double ask[ASKS], struct ff_
 	return code;
 }
 
+/* Nothing else may be under way. */
+static int begin_timing(struct training *t, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
+		code = ff_executor_wait(t->x[i], err);
+	return code < 0 ? code : ff_timing_begin(&t->timing, t->comm, err);
+}
+
 static int run_step(struct training *t, uint64_t step, bool last, struct ff_error *err)
 {
 	bool profiles = step + profiled(t) >= t->plan->steps;
-	int code = FF_OK;
+	bool traces = profiles || (last && t->opt->trace);
+	int code = traces ? begin_timing(t, err) : FF_OK;
 
 	set_rates(t, t->plan->first + step);
 	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++) {
-		ff_executor_trace(t->x[i], profiles || (last && t->opt->trace));
+		ff_executor_trace(t->x[i], traces);
 		code = one_step(t, i, step, err);
 		if (code == FF_OK && profiles)
-			ff_profile_add(&t->outcome[i].profile, t->x[i]);
+			code = ff_profile_add(
+					&t->outcome[i].profile, t->x[i], &t->plan->arena, err);
 		ff_executor_trace(t->x[i], false);
 	}
 	return code;
@@ -378,34 +390,18 @@ static int train_all(struct training *t, struct ff_error *err)
 	return code;
 }
 
-/* Spans of all ranks, padded to the same number on each. */
+/* Of the last step. */
 static int gather_spans(struct training *t, uint32_t i, struct ff_error *err)
 {
 	struct ff_outcome *o = &t->outcome[i];
 	const struct ff_span *own;
-	struct ff_span *mine, *all;
-	double most;
-	uint32_t n, cap;
-	int code;
+	double origin_us;
+	uint32_t n;
 
-	ff_executor_spans(t->x[i], &own, &n);
-	most = n;
-	if ((code = ff_agree_max(t->comm, &most, 1, err)) < 0)
-		return code;
-	cap = (uint32_t)most;
-	mine = ff_arena_array(&t->plan->arena, cap, sizeof(*mine));
-	all = ff_arena_array(&t->plan->arena, (size_t)cap * t->comm->n_ranks, sizeof(*all));
-	if (!mine || !all)
-		return ff_fail_memory(err);
-	for (uint32_t k = 0; k < cap; k++)
-		mine[k].task = FF_NONE;
-	memcpy(mine, own, n * sizeof(*mine));
-	code = ff_agree_gather(t->comm, mine, cap * sizeof(*mine), all, err);
-	for (uint32_t k = 0; k < cap * t->comm->n_ranks && code == FF_OK; k++)
-		if (all[k].task != FF_NONE)
-			all[o->n_spans++] = all[k];
-	o->spans = all;
-	return code;
+	ff_executor_spans(t->x[i], &own, &n, &origin_us);
+	o->timing = t->timing;
+	return ff_timing_gather(&t->timing, t->comm, own, n, origin_us, &t->plan->arena, &o->spans,
+			&o->n_spans, err);
 }
 
 /* Unless that was done just now. */
@@ -440,7 +436,7 @@ static int collect(struct training *t, uint32_t i, struct ff_error *err)
 		return code;
 	if (t->opt->trace && (code = gather_spans(t, i, err)) < 0)
 		return code;
-	if ((code = ff_profile_gather(&o->profile, t->comm, &t->plan->arena, err)) < 0)
+	if ((code = ff_profile_gather(&o->profile, &t->timing, t->comm, err)) < 0)
 		return code;
 	return t->opt->test ? test_at_end(t, i, err) : FF_OK;
 }
@@ -460,6 +456,8 @@ int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm
 	if (code == FF_OK)
 		code = train_all(&t, err);
 	ff_progress_end(&t.progress);
+	if (code == FF_OK)
+		code = ff_timing_end(&t.timing, comm, &p->arena, err);
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = collect(&t, i, err);
 	ff_metrics_close(&t.metrics);

@@ -1,5 +1,6 @@
 /* Strategy files: what is read is what was written, and no more than that stays.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -149,12 +150,13 @@ static void draw_config(struct ff_random *r, const struct ff_node *n, struct ff_
 /* All kinds of configs, parameters' among them, come back as they were. */
 START_TEST(round_trip)
 {
-	static const struct ff_class_time classes[] = {{"conv2d forward", 1.25}, {"update", 0}};
+	struct ff_class_time classes[] = {
+			{"conv2d forward", 1.25, 0}, {"update", 0, 0}, {"halo forward", 2, 3.5}};
 	struct ff_strategy_info info = {.machine = "64",
 						.devices = 64,
 						.predicted_us = 2.5,
 						.classes = classes,
-						.n_classes = 2},
+						.n_classes = 3},
 				seen;
 	struct ff_random r = {.seed = ff_test_seed(41)};
 	uint32_t views = 0, replicas = 0, params = 0;
@@ -181,16 +183,22 @@ START_TEST(round_trip)
 			params += ff_node_is_parameter(&g, i);
 		}
 		ck_assert_msg(ff_strategy_check(&g, &s, 64, &err) == FF_OK, "%s", err.text);
+		for (uint32_t i = 0; i < 3; i++) /* files from before there were waits have none */
+			classes[i].waited_us = round % 2 ? NAN : 1.75 * i;
 		info.optimizer = round % 4 ? ff_optimizer((enum ff_optimizer_id)(round % 4 - 1))
 					   : NULL;
 		through_file(&g, &s, &info, &a, &read, &seen);
 		ck_assert_ptr_eq(seen.optimizer,
 				info.optimizer ? info.optimizer : ff_optimizer_preset());
 		ck_assert_double_eq(seen.predicted_us, 2.5);
-		ck_assert_uint_eq(seen.n_classes, 2);
-		for (uint32_t i = 0; i < 2; i++) {
+		ck_assert_uint_eq(seen.n_classes, 3);
+		for (uint32_t i = 0; i < 3; i++) {
 			ck_assert_str_eq(seen.classes[i].name, classes[i].name);
 			ck_assert_double_eq(seen.classes[i].us, classes[i].us);
+			ck_assert(isnan(classes[i].waited_us)
+							? isnan(seen.classes[i].waited_us)
+							: seen.classes[i].waited_us ==
+									  classes[i].waited_us);
 		}
 		ck_assert_ptr_null(seen.memory_bytes);
 		for (uint32_t i = 0; i < g.n_nodes; i++) {
@@ -323,6 +331,13 @@ START_TEST(bad)
 					"predicted_tasks: expected an object"},
 			{"2,\"predicted_tasks\":{\"update\":-1}", "\"degrees\":{},\"devices\":[0]",
 					"predicted_tasks.update"},
+			{"2,\"predicted_tasks\":{\"update\":1},\"predicted_waits\":{\"update\":-1}",
+					"\"degrees\":{},\"devices\":[0]", "predicted_waits.update"},
+			{"2,\"predicted_tasks\":{\"update\":1},\"predicted_waits\":{\"date\":1}",
+					"\"degrees\":{},\"devices\":[0]",
+					"expected a class of \"predicted_tasks\""},
+			{"2,\"predicted_waits\":[]", "\"degrees\":{},\"devices\":[0]",
+					"predicted_waits: expected an object"},
 			{"2,\"optimizer\":2", "\"degrees\":{},\"devices\":[0]", "optimizer"},
 	};
 

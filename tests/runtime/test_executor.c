@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ff/builder.h"
+#include "ff/clock.h"
 #include "scene.h"
 #include "seen.h"
 
@@ -323,6 +324,7 @@ START_TEST(spans)
 	for (uint32_t i = 0; i < 10; i++) {
 		const struct ff_span *span;
 		uint32_t n, expected = 0;
+		double before, after, origin;
 		struct ff_error err;
 		struct scene s;
 		struct rig rig;
@@ -331,9 +333,12 @@ START_TEST(spans)
 		rig_open(&rig, &s.graph, &s.machine, &s.strategy, chosen_backend(), NULL, s.data,
 				s.optimizer, &s.opt, 0, &s.arena);
 		ff_executor_trace(rig.x, true);
+		before = ff_clock_us();
 		RIG_OK(ff_executor_step(rig.x, 0, &err));
+		after = ff_clock_us();
 		ff_executor_trace(rig.x, false);
-		ff_executor_spans(rig.x, &span, &n);
+		ff_executor_spans(rig.x, &span, &n, &origin);
+		ck_assert_double_ge(origin, before);
 		for (uint32_t t = 0; t < rig.schedule.n_tasks; t++) {
 			const struct ff_task *task = &rig.schedule.tasks[t];
 
@@ -346,6 +351,7 @@ START_TEST(spans)
 		for (uint32_t k = 0; k < n; k++) {
 			ck_assert_double_ge(span[k].start_us, 0);
 			ck_assert_double_ge(span[k].finish_us, span[k].start_us);
+			ck_assert_double_le(origin + span[k].finish_us, after + 1e-3);
 		}
 		rig_close(&rig);
 		scene_close(&s);

@@ -1,5 +1,5 @@
 # What ffrun and ffprof write against the JSON Schemas and against each other.
-# Usage: test_reports.py FFZOO FFRUN FFPROF SOURCE_ROOT.  SPDX-License-Identifier: Apache-2.0
+# Usage: test_reports.py FFZOO FFRUN FFPROF FFSEARCH SOURCE_ROOT.  SPDX-License-Identifier: Apache-2.0
 import copy
 import json
 import math
@@ -16,8 +16,8 @@ except ImportError:
     print("1..0 # SKIP python3-jsonschema is not installed")
     sys.exit(0)
 
-ffzoo, ffrun, ffprof = (os.path.abspath(p) for p in sys.argv[1:4])
-root = pathlib.Path(sys.argv[4])
+ffzoo, ffrun, ffprof, ffsearch = (os.path.abspath(p) for p in sys.argv[1:5])
+root = pathlib.Path(sys.argv[5])
 # leaks of Open MPI's modules are not ours
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -152,6 +152,72 @@ with tempfile.TemporaryDirectory() as folder:
     for pid in (0, 1):
         lane = sorted((e["ts"], e["ts"] + e["dur"]) for e in spans if e["pid"] == pid)
         say(all(a[1] <= b[0] + 1e-3 for a, b in zip(lane, lane[1:])), "one task at a time")
+
+    # all ranks on one clock: nobody is done before all of those it needs have begun
+    def tasks_of(path):
+        document = json.loads(path.read_text())
+        return [e for e in document["traceEvents"] if e["ph"] == "X"], document["otherData"]
+
+    for devices in "2", "4":
+        machine, plan = f"cpu{devices}", folder / "plan.json"
+        run(ffsearch, graph, "--machine", machine, "--costs", "analytic", "--simulate", "data-parallel",
+            "-o", plan, "--trace", folder / "predicted.json")
+        run(ffrun, graph, plan, "--machine", machine, *common, "--steps", "6", "--profile", "1", "--trace",
+            folder / "trace.json", "--beside", folder / "predicted.json")
+        spans, other = tasks_of(folder / "trace.json")
+        n = int(devices)
+        executed = [e for e in spans if e["pid"] < n]
+        ahead, _ = tasks_of(folder / "predicted.json")
+        say([(e["pid"] - n, e["ts"], e["dur"], e["name"]) for e in spans if e["pid"] >= n] ==
+            [(e["pid"], e["ts"], e["dur"], e["name"]) for e in ahead], "the prediction stands beside it")
+        say(sorted((e["pid"], e["args"]["task"]) for e in executed) ==
+            sorted((e["pid"], e["args"]["task"]) for e in ahead), "task by task")
+        bounds = [c["bound_us"] for c in other["clocks"]]
+        say([c["rank"] for c in other["clocks"]] == list(range(n)) and bounds[0] == 0 and
+            all(0 < b < 1e5 for b in bounds[1:]), "clocks have bounds", bounds)
+        for pid in range(n):
+            lane = sorted((e["ts"], e["ts"] + e["dur"]) for e in executed if e["pid"] == pid)
+            say(lane[0][0] >= 0 and all(a[1] <= b[0] + 1e-3 for a, b in zip(lane, lane[1:])),
+                f"device {pid} does one thing at a time")
+        groups = {}
+        for e in executed:
+            groups.setdefault(e["args"]["task"], []).append(e)
+        syncs = [g for g in groups.values() if g[0]["args"]["kind"] == "sync"]
+        say(len(syncs) > 0 and all(len(g) == n for g in syncs), "gradients are all-reduced by all")
+        say(all(e["ts"] + e["dur"] + bounds[e["pid"]] + bounds[o["pid"]] + 1e-3 >= o["ts"]
+                for g in syncs for e in g for o in g), "and by nobody before all have come")
+        # the last step is the one that was profiled
+        profiled = json.loads(report.read_text())
+        accepts(reports, profiled, "a profile")
+        waited = measured = 0
+        for g in syncs:
+            for e in g:
+                end = e["ts"] + e["dur"]
+                waited += max(o["ts"] for o in g if o["ts"] <= end) - e["ts"]
+                measured += e["dur"]
+        row, = [t for t in profiled["tasks"] if t["class"] == "gradient all-reduce"]
+        say(math.isclose(row["waited_us"], waited, abs_tol=1e-2) and waited > 0 and
+            math.isclose(row["measured_us"], measured, abs_tol=1e-2), "waits are those of the timeline",
+            (row, waited, measured))
+        say(profiled["clock_bound_us"] == sum(sorted(bounds)[-2:]), "within the clocks' bounds")
+        say(all(t["waited_us"] == 0 for t in profiled["tasks"] if t["runs"] and "all-" not in t["class"] and
+                t["class"].split()[0] not in ("reduce-scatter", "halo", "point-to-point")),
+            "of computing nothing is waited")
+        say(row["predicted_wait_us"] is not None and row["predicted_us"] > 0, "waits are predicted", row)
+    said = subprocess.run([ffrun, graph, "single", "--devices", "2", *common, "--steps", "2", "--trace",
+                           folder / "trace.json", "--beside", folder / "predicted.json"], text=True,
+                          capture_output=True)
+    say(said.returncode == 2 and said.stderr.count("\n") == 1 and "predicted.json" in said.stderr,
+        "another schedule's timeline is refused", said.stderr)
+    said = subprocess.run([ffrun, graph, "single", *common, "--steps", "2", "--beside",
+                           folder / "predicted.json"], text=True, capture_output=True)
+    say(said.returncode == 2 and "--beside: expected --trace FILE with it" in said.stderr,
+        "beside nothing there is none", said.stderr)
+    said = subprocess.run([ffrun, graph, folder / "plan.json", "--machine", "cpu4", *common, "--steps", "9",
+                           "--profile", "3"], text=True, capture_output=True)
+    line = [x for x in said.stdout.splitlines() if x.startswith("the step is ")]
+    say(len(line) == 1 and ("as long as predicted" in line[0] or " than predicted; most of it: " in line[0]),
+        "what a step owes most to is said", line)
 
     costs = folder / "costs.json"
     run(ffzoo, "mlp", "--batch", "8", "--set", "hidden=16", "--set", "layers=1",

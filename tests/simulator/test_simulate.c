@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/simulate.h"
 
+#include "ff/task_class.h"
+
 #include "hand.h"
 #include "simulator/drawn.h"
 
@@ -293,6 +295,81 @@ START_TEST(spans_cover_every_device)
 }
 END_TEST
 
+static const struct ff_class_time *class_of(
+		const struct ff_class_time *classes, uint32_t n, const char *name)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!strcmp(classes[i].name, name))
+			return &classes[i];
+	ck_abort_msg("no class %s", name);
+	return NULL;
+}
+
+/* A device that is ready waits for the other one, and for what holds the other's lane. */
+START_TEST(waits_are_from_ready_to_start)
+{
+	const struct ff_class_time *classes, *sync;
+	uint32_t slow, quick, n;
+	struct plan w;
+
+	for (int overlap = 0; overlap < 2; overlap++) {
+		setup(&w, overlap);
+		slow = update(&w, 1, 0); /* until 25 */
+		quick = update(&w, 0, 1);
+		/* devices 0 and 1 from 25 to 65: the second was ready at 10 */
+		add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 0});
+		on(&w, FF_LANE_COMM, 0);
+		on(&w, FF_LANE_COMM, 1);
+		after(&w, slow);
+		after(&w, quick);
+		/* devices 1 and 2 from 65 on: the third has done nothing yet */
+		add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 1});
+		on(&w, FF_LANE_COMM, 1);
+		on(&w, FF_LANE_COMM, 2);
+		simulate(&w);
+		ck_assert_double_eq(w.sim.start[3], 65);
+		ck_assert_int_eq(ff_simulation_classes(&w.s, &w.sim, &w.arena, &classes, &n, NULL),
+				FF_OK);
+		ck_assert_uint_eq(n, 2);
+		sync = class_of(classes, n, "gradient all-reduce");
+		ck_assert_double_eq(sync->us, 2 * 40 + 2 * (w.sim.step_us - 65));
+		ck_assert_double_eq(sync->waited_us, 15 + 65);
+		ck_assert_double_eq(class_of(classes, n, "update")->waited_us, 0);
+		teardown(&w);
+	}
+}
+END_TEST
+
+/* What was executed: devices come to a task at different times. */
+START_TEST(measured_waits_end_with_the_last_start)
+{
+	/* of task 1 both wait for each other, of task 2 the first is done before the second
+	 * begins, of task 3 devices 0 and 1 before the third */
+	static const struct ff_span spans[] = {{1, 1, 10, 32}, {0, 0, 0, 7}, {1, 0, 0, 30},
+			{2, 0, 40, 45}, {2, 1, 50, 60}, {3, 2, 100, 141}, {3, 1, 90, 120},
+			{3, 0, 80, 92}};
+	struct ff_task_classes c;
+	double us[2] = {0}, waited[2] = {0};
+	uint32_t sync;
+	struct plan w;
+
+	setup(&w, true);
+	update(&w, 0, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 0});
+	ck_assert_int_eq(ff_task_classes_of(&w.s, &w.arena, &c, NULL), FF_OK);
+	ck_assert_uint_eq(c.n, 2);
+	sync = c.of[1];
+	ck_assert_uint_ne(sync, c.of[0]);
+	ff_task_classes_add(&c, spans, 8, us);
+	ck_assert_int_eq(ff_task_classes_wait(&c, spans, 8, &w.arena, waited, NULL), FF_OK);
+	ck_assert_double_eq(us[sync], 22 + 30 + 5 + 10 + 41 + 30 + 12);
+	ck_assert_double_eq(waited[sync], 10 + 0 + 10 + 10);
+	ck_assert_double_eq(waited[c.of[0]], 0);
+	teardown(&w);
+}
+END_TEST
+
 /* What holds of any simulation: nothing starts before what it needs, lanes do
  * one thing at a time, and no task could have started earlier. */
 static void check_tight(const struct ff_schedule *s, const struct ff_simulation *sim, double *idle)
@@ -412,6 +489,8 @@ static Suite *suite(void)
 	tcase_add_test(t, shared_lanes_queue);
 	tcase_add_test(t, work_is_priced_by_its_key);
 	tcase_add_test(t, spans_cover_every_device);
+	tcase_add_test(t, waits_are_from_ready_to_start);
+	tcase_add_test(t, measured_waits_end_with_the_last_start);
 	tcase_add_test(t, lowered_schedules);
 	suite_add_tcase(s, t);
 	return s;

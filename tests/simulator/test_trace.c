@@ -171,6 +171,158 @@ START_TEST(lowered_schedules)
 }
 END_TEST
 
+/* A schedule of two devices: an update of each and a sync. */
+struct pair {
+	struct hand_machine h;
+	struct ff_arena a;
+	struct ff_graph g;
+	struct ff_bucket bucket;
+	struct ff_task task[3];
+	struct ff_schedule s;
+};
+
+static const uint16_t both[] = {0, 1};
+
+static void pair_init(struct pair *p)
+{
+	memset(p, 0, sizeof(*p));
+	hand_machine_init(&p->h, 1, 2, true);
+	ff_arena_init(&p->a);
+	hand_graph(&p->a, 8, 16, 12, &p->g);
+	p->bucket = (struct ff_bucket){.n_devices = 2, .device = both, .bytes = 832};
+	p->task[0] = (struct ff_task){.kind = FF_TASK_SYNC, .node = FF_NONE};
+	p->task[1] = (struct ff_task){.kind = FF_TASK_UPDATE, .node = FF_NONE};
+	p->task[2] = (struct ff_task){.kind = FF_TASK_UPDATE, .node = FF_NONE, .device = 1};
+	p->s = (struct ff_schedule){.graph = &p->g,
+			.machine = &p->h.m,
+			.tasks = p->task,
+			.n_tasks = 3,
+			.buckets = &p->bucket,
+			.n_buckets = 1};
+}
+
+static const struct ff_span pair_spans[] = {
+		{0, 0, 0.125, 4}, {0, 1, 1, 4.5}, {1, 0, 4, 5}, {2, 1, 4.5, 7.75}};
+
+/* What a file says is read back, and put beside something else on processes of its own. */
+START_TEST(two_timelines)
+{
+	const struct ff_timeline timeline[] = {
+			{"executed", pair_spans, 4}, {"predicted", pair_spans, 2}};
+	const struct ff_trace_clock clock[] = {{0, 0, 0}, {-12.5, 2e-6, 3.25}};
+	const struct ff_trace t = {"both", timeline, 2, clock, 2};
+	const struct ff_json *root, *events, *clocks;
+	uint32_t seen[4] = {0}, places = 0;
+	struct ff_error err;
+	struct pair p;
+	struct ff_out o;
+
+	pair_init(&p);
+	ff_out_init(&o);
+	ff_trace_write_beside(&p.s, &t, &o);
+	ck_assert_int_eq(ff_json_parse("both", o.text, o.len, &p.a, &root, &err), FF_OK);
+	events = ff_json_get(root, "traceEvents");
+	for (uint32_t i = 0; i < events->n; i++) {
+		const char *name = ff_json_get(&events->child[i], "name")->text;
+		int64_t pid;
+
+		ck_assert_int_eq(ff_json_int(&events->child[i], "pid", 0, 3, &pid, &err), FF_OK);
+		seen[pid] += !strcmp(ff_json_get(&events->child[i], "ph")->text, "X");
+		if (strcmp(name, "process_sort_index") != 0)
+			continue;
+		/* device 0 twice, then device 1 */
+		ck_assert_double_eq(
+				ff_json_get(ff_json_get(&events->child[i], "args"), "sort_index")
+						->number,
+				(double)(pid % 2 * 2 + pid / 2));
+		places++;
+	}
+	ck_assert_uint_eq(places, 4);
+	for (uint32_t k = 0; k < 4; k++)
+		ck_assert_uint_eq(seen[k], k < 2 ? 2 : 1);
+	clocks = ff_json_get(ff_json_get(root, "otherData"), "clocks");
+	ck_assert_uint_eq(clocks->n, 2);
+	ck_assert_double_eq(ff_json_get(&clocks->child[1], "offset_us")->number, -12.5);
+	ck_assert_double_eq(ff_json_get(&clocks->child[1], "drift_ppm")->number, 2);
+	ck_assert_double_eq(ff_json_get(&clocks->child[1], "bound_us")->number, 3.25);
+	ff_out_finish(&o);
+	ff_arena_finish(&p.a);
+}
+END_TEST
+
+START_TEST(a_file_is_read_back)
+{
+	const struct ff_span *span;
+	struct ff_error err;
+	struct pair p;
+	struct ff_out o;
+	char path[64];
+	uint32_t n;
+
+	pair_init(&p);
+	ff_out_init(&o);
+	ff_trace_write(&p.s, "predicted", pair_spans, 4, &o);
+	hand_file(o.text, o.len, path);
+	ck_assert_msg(ff_trace_load(path, &p.s, &p.a, &span, &n, &err) == FF_OK, "%s", err.text);
+	ck_assert_uint_eq(n, 4);
+	for (uint32_t i = 0; i < n; i++) {
+		ck_assert_uint_eq(span[i].task, pair_spans[i].task);
+		ck_assert_uint_eq(span[i].device, pair_spans[i].device);
+		ck_assert_double_eq(span[i].start_us, pair_spans[i].start_us);
+		ck_assert_double_eq(span[i].finish_us, pair_spans[i].finish_us);
+	}
+	/* the same file is not of a schedule whose tasks are others, or elsewhere */
+	p.task[2].kind = FF_TASK_NORM;
+	ck_assert_int_eq(ff_trace_load(path, &p.s, &p.a, &span, &n, &err), FF_E_INPUT);
+	ck_assert_msg(strstr(err.text, "is of another schedule: \"update bucket 0\" on device 1 is "
+				       "task 2, which is \"norm bucket 0\" here"),
+			"%s", err.text);
+	p.task[2].kind = FF_TASK_UPDATE;
+	p.task[2].device = 0;
+	ck_assert_int_eq(ff_trace_load(path, &p.s, &p.a, &span, &n, &err), FF_E_INPUT);
+	ck_assert_msg(strstr(err.text, "and not on that device"), "%s", err.text);
+	p.s.n_tasks = 2;
+	ck_assert_int_eq(ff_trace_load(path, &p.s, &p.a, &span, &n, &err), FF_E_INPUT);
+	ck_assert_msg(strstr(err.text, "args.task"), "%s", err.text);
+	unlink(path);
+	ff_out_finish(&o);
+	ff_arena_finish(&p.a);
+}
+END_TEST
+
+START_TEST(files_that_are_none)
+{
+	static const struct {
+		const char *text, *sentence;
+	} cases[] = {
+			{"[]", "expected an object"},
+			{"{}", "traceEvents"},
+			{"{\"traceEvents\": []}", "expected the tasks of a step"},
+			{"{\"traceEvents\": [1]}", "expected an object"},
+			{"{\"traceEvents\": [{\"ph\": \"X\", \"pid\": 2}]}", "traceEvents[0].pid"},
+			{"{\"traceEvents\": [{\"ph\": \"X\", \"pid\": 1, \"ts\": 1, \"dur\": -1}]}",
+					"traceEvents[0].dur"},
+			{"{\"traceEvents\": [{\"ph\": \"X\", \"pid\": 1, \"ts\": 1, \"dur\": 1}]}",
+					"args"},
+	};
+	const struct ff_span *span;
+	struct ff_error err;
+	struct pair p;
+	char path[64];
+	uint32_t n;
+
+	pair_init(&p);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		hand_file(cases[i].text, strlen(cases[i].text), path);
+		ck_assert_int_eq(ff_trace_load(path, &p.s, &p.a, &span, &n, &err), FF_E_INPUT);
+		ck_assert_msg(strstr(err.text, cases[i].sentence), "got \"%s\", expected \"%s\"",
+				err.text, cases[i].sentence);
+		unlink(path);
+	}
+	ff_arena_finish(&p.a);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("trace");
@@ -179,6 +331,9 @@ static Suite *suite(void)
 	tcase_add_test(t, tiny_schedule_is_golden);
 	tcase_add_test(t, labels);
 	tcase_add_test(t, lowered_schedules);
+	tcase_add_test(t, two_timelines);
+	tcase_add_test(t, a_file_is_read_back);
+	tcase_add_test(t, files_that_are_none);
 	suite_add_tcase(s, t);
 	return s;
 }

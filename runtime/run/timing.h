@@ -1,0 +1,30 @@
+/* When ranks' tasks ran, all on the clock of rank 0.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_RUN_TIMING_H
+#define FF_RUN_TIMING_H
+
+#include "clocks.h"
+#include "ff/trace.h"
+
+struct ff_timing {
+	bool begun, ended;
+	struct ff_clock_line own;
+	struct ff_clock_line *line; /* by rank */
+	uint32_t n_ranks;
+};
+
+/* All ranks call together: before the first step whose tasks are timed, again does nothing; and
+ * after the last, where it was begun. */
+int ff_timing_begin(struct ff_timing *t, struct ff_comm *comm, struct ff_error *err);
+int ff_timing_end(struct ff_timing *t, struct ff_comm *comm, struct ff_arena *a,
+		struct ff_error *err);
+/* Two tasks of different ranks are not farther off than this; 0: there is one rank. */
+double ff_timing_bound(const struct ff_timing *t);
+
+/* Likewise, when it has ended: the spans of all ranks in one step, of which this one has `n` since
+ * `origin_us` of its clock.  Their times begin with the first rank's that began the step.  Memory
+ * from `a`. */
+int ff_timing_gather(const struct ff_timing *t, struct ff_comm *comm, const struct ff_span *own,
+		uint32_t n, double origin_us, struct ff_arena *a, struct ff_span **all,
+		uint32_t *n_all, struct ff_error *err);
+
+#endif
