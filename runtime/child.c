@@ -12,7 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ff/clock.h"
+
 #define LOOK_EVERY_NS 200000000
+/* How long mpirun may take to end the ranks once one was given up: it waits for its own processes
+ * on other hosts, for ever where these cannot be reached. */
+#define END_S 15
 
 static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
@@ -23,6 +28,7 @@ static sigset_t awaited(void)
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, FF_CHILD_GIVEN_UP);
 	for (size_t i = 0; i < sizeof(passed_on) / sizeof(*passed_on); i++)
 		sigaddset(&set, passed_on[i]);
 	return set;
@@ -57,34 +63,46 @@ static int translate(const struct ff_child *c, int number, unsigned before)
 	return before ? SIGTERM : SIGUSR1;
 }
 
-static int await(const struct ff_child *c, const sigset_t *set)
+static int await(const struct ff_child *c, bool ending, const sigset_t *set)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_EVERY_NS};
 
-	return c->look ? sigtimedwait(set, NULL, &pause) : sigwaitinfo(set, NULL);
+	return c->look || ending ? sigtimedwait(set, NULL, &pause) : sigwaitinfo(set, NULL);
+}
+
+/* Whether the child is to be waited for no more. */
+static bool is_over(const struct ff_child *c, pid_t child, double end_us)
+{
+	if (c->look && c->look(c->look_ctx, child))
+		return true;
+	return end_us > 0 && ff_clock_us() > end_us;
 }
 
 static int wait_for(struct ff_child *c, pid_t child)
 {
 	const sigset_t set = awaited();
 	unsigned sent = 0;
+	double end_us = 0; /* of our patience; 0: nothing is wrong */
 	int status;
 
 	for (;;) {
-		int number = await(c, &set);
+		int number = await(c, end_us > 0, &set);
 		pid_t ended = number == SIGCHLD ? waitpid(child, &status, WNOHANG) : 0;
 
 		if (ended < 0 && errno != EINTR)
 			return errno;
 		if (ended == child)
 			break;
-		if (number < 0 && c->look && c->look(c->look_ctx, child)) {
-			kill(child, SIGKILL); /* it may be where not even that ends it */
+		if (number < 0 && is_over(c, child, end_us)) {
+			/* it may be where not even that ends it */
+			kill(c->starter ? -child : child, SIGKILL);
 			c->status = 1;
 			c->given_up = true;
 			return 0;
 		}
-		if (number > 0 && number != SIGCHLD)
+		if (number == FF_CHILD_GIVEN_UP && c->starter && !(end_us > 0))
+			end_us = ff_clock_us() + END_S * 1e6;
+		else if (number > 0 && number != SIGCHLD && number != FF_CHILD_GIVEN_UP)
 			kill(child, translate(c, number, sent++));
 	}
 	c->signal = WIFSIGNALED(status) && !sent ? WTERMSIG(status) : 0;

@@ -2,10 +2,15 @@
 #ifndef FF_CHILD_H
 #define FF_CHILD_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 #include "ff/error.h"
+
+/* Tells a starter that a rank was given up or killed: its child should end soon, and is killed,
+ * with status 1, where it does not.  Who else gets it by mistake ignores it. */
+#define FF_CHILD_GIVEN_UP SIGURG
 
 struct ff_child {
 	/* Of a command that passes signals on to others: in a process group of its own, so that
@@ -21,7 +26,7 @@ struct ff_child {
 	/* Else its end. */
 	int status;    /* exit status; 128 + the signal that ended it */
 	int signal;    /* that it was ended by, though this process had sent none; 0: none */
-	bool given_up; /* by `look` */
+	bool given_up; /* by `look`, or it did not end when it should have */
 };
 
 /* Starts it and waits for its end.  In the child it returns at once: there the caller does the

@@ -264,6 +264,40 @@ static int fail_stuck(const struct watch *w, const char *rank, struct ff_error *
 			where, w->stopped ? ": a signal has stopped it" : "");
 }
 
+/* The parent of a process; 0: nobody knows. */
+static pid_t parent_of(pid_t pid)
+{
+	char path[64];
+	int parent = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "r");
+	if (!f)
+		return 0;
+	if (fscanf(f, "%*d (%*[^)]) %*c %d", &parent) != 1)
+		parent = 0;
+	fclose(f);
+	return parent;
+}
+
+/* mpirun, which is to end all ranks now, waits for those on hosts that it cannot reach any more.
+ * Who started it, if that is this program on this host, waits for it only so long. */
+static void tell_starter(void)
+{
+	pid_t starter = parent_of(getppid());
+	char path[64], theirs[4096], own[4096];
+	ssize_t n, m;
+
+	if (starter < 2)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)starter);
+	n = readlink(path, theirs, sizeof(theirs));
+	m = readlink("/proc/self/exe", own, sizeof(own));
+	if (n > 0 && n == m && !memcmp(theirs, own, (size_t)n))
+		kill(starter, FF_CHILD_GIVEN_UP);
+}
+
 int ff_launch_watch(int (*main)(void *ctx), void *ctx, const struct ff_pulse *pulse, int *status,
 		struct ff_error *err)
 {
@@ -277,6 +311,7 @@ int ff_launch_watch(int (*main)(void *ctx), void *ctx, const struct ff_pulse *pu
 	*status = child.here ? main(ctx) : child.status;
 	if (child.here || (!child.signal && !child.given_up))
 		return FF_OK;
+	tell_starter();
 	name_rank(rank, sizeof(rank));
 	if (child.given_up)
 		return fail_stuck(&w, rank, err);

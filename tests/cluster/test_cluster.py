@@ -206,6 +206,62 @@ def test_rank_killed():
           and p.returncode == 1, f"{p.returncode} {said}")
 
 
+def hub_of(mark):
+    """The process that owns the network between the hosts of a cluster."""
+    for pid in marked(mark):
+        words = read(f"/proc/{pid}/cmdline").split(b"\0")
+        if b"hub" in words[:5]:
+            return pid
+    return None
+
+
+def link(mark, there):
+    """Takes node1's card off the network between the hosts, or puts it back: nobody is told."""
+    subprocess.run(["nsenter", "--target", str(hub_of(mark)), "--net", "ip", "link", "set", "port1",
+                    *(("master", "bridge") if there else ("nomaster",))], check=True)
+
+
+def test_link_drops():
+    """For three seconds, which the training outlasts; and for good, which one rank tells."""
+    train = [FFRUN, "m.json", "data-parallel", "--devices", "2", "--data", "synthetic:256",
+             "--checkpoint", "kept", "--every", "50"]
+    kept = os.path.join("kept", "checkpoint.safetensors")
+    p = start(*cluster(*train, "--steps", "100000000", "--timeout", "60s"), mark="drops")
+    check("a training over a link", until(lambda: os.path.exists(kept), 60))
+    link("drops", False)
+    before = os.stat(kept).st_mtime_ns
+    time.sleep(3)
+    stood = os.stat(kept).st_mtime_ns
+    time.sleep(0.2)
+    check("stands while the link is gone", os.stat(kept).st_mtime_ns == stood, (before, stood))
+    link("drops", True)
+    check("goes on when it is back", until(lambda: os.stat(kept).st_mtime_ns != stood, 40))
+    link("drops", False)
+    p.send_signal(signal.SIGKILL)
+    p.communicate()
+    p = start(*cluster(*train, "--steps", "100000000", "--timeout", "3s", "--resume"), mark="gone")
+    stood = os.stat(kept).st_mtime_ns
+    check("went on from there", until(lambda: os.stat(kept).st_mtime_ns != stood, 60))
+    link("gone", False)
+    try:
+        _, said = p.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        said = "it hangs"
+    lines = [x for x in said.splitlines() if x.startswith("ffrun: ")]
+    check("gone for good, one rank says so with its host, and that ends it", p.returncode == 1 and
+          len(lines) == 1 and " on node" in lines[0] and "has waited for other ranks for" in lines[0],
+          f"{p.returncode} {said}")
+    with open(kept, "rb") as f:
+        text = f.read(100000)
+    at = text.index(b'"step"') + len(b'"step"')
+    steps = str(int(text[at:at + 30].split(b'"')[1]) + 5)
+    on = run(*train, "--steps", steps, "--resume", "--save", "on")
+    straight = run(*train[:-4], "--steps", steps, "--save", "straight")
+    check("what it kept is gone on from to the bit", (on.returncode, straight.returncode) == (0, 0) and
+          read("on") == read("straight"), on.stderr + straight.stderr)
+
+
 def test_ends():
     """Two clusters at once, which end by a signal: nobody is left in their namespaces."""
     for name, how in ("by Ctrl-C", signal.SIGINT), ("by SIGTERM", signal.SIGTERM), \
@@ -251,6 +307,7 @@ def main():
         test_rings_refused()
         test_links()
         test_rank_killed()
+        test_link_drops()
         test_ends()
     print(f"1..{number}")
     return failed
