@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Faults at random moments of a training: does it end well, and is anything lost?
 
-usage: bench/faults.py [--build build] [--faults 49] [--seed N]
+usage: bench/faults.py [--build build] [--faults 54] [--seed N] [--only WORDS]
 
 A small network is trained on two ranks with a checkpoint every few steps, three of them kept.
 At a random moment something happens: a rank is killed, or stopped; whoever started ffrun asks
 for an end; the newest checkpoint is cut off, after a kill; the disk with the checkpoints is full
-(as root: a file system of its own); the data is cut off; the loss diverges.  Each time ffrun must
+(as root: a file system of its own); the data is cut off; the loss diverges; ranks are on two emulated
+hosts (as root: tests/cluster/cluster.sh), and the link between them drops for three seconds, which the
+training outlasts until it is asked for an end, or for good.  Each time ffrun must
 end within a minute, with one sentence and exit status 1 (0 where it was asked for an end), and what is left
 must be gone on from, to weights that equal to the bit those of a training that nothing happened to.
 (Lines in brackets are Open MPI's, which now and then has a word of its own on a rank that is gone.)
@@ -26,6 +28,7 @@ import time
 
 import numpy
 
+CLUSTER = pathlib.Path(__file__).resolve().parent.parent / "tests/cluster/cluster.sh"
 STEPS, EVERY, PATIENCE_S = 4000, 7, 60
 SAMPLES, BATCH, SIDE = 256, 16, 8
 
@@ -62,15 +65,16 @@ class Bed:
         self.tools, self.folder, self.dice = tools, folder, dice
         self.kept, self.data = folder / "kept", folder / "data"
         self.newest = self.kept / "checkpoint.safetensors"
-        self.more = []
+        self.more, self.hosts, self.timeout = [], [], "2s"
 
     def command(self, *more):
         return [self.tools / "runtime/ffrun", self.folder / "net.json", "data-parallel", "--devices",
                 "2", "--data", f"numpy:{self.data}", "--checkpoint", self.kept, "--every", EVERY,
-                "--keep", 3, "--timeout", "2s", *self.more, *more]
+                "--keep", 3, "--timeout", self.timeout, *self.more, *more]
 
     def start(self):
-        self.ffrun = subprocess.Popen([str(c) for c in self.command("--steps", 10 ** 8)], text=True,
+        command = self.hosts + self.command("--steps", 10 ** 8)
+        self.ffrun = subprocess.Popen([str(c) for c in command], text=True,
                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.wait_for(self.newest.exists)
         time.sleep(self.dice.uniform(0, 0.7))
@@ -145,6 +149,44 @@ def nothing(bed):
     pass
 
 
+def two_hosts(bed):
+    bed.hosts = [CLUSTER, bed.tools / "tests/cluster", "2", "1gbit", "0", "--"]
+
+
+def two_patient_hosts(bed):
+    two_hosts(bed)
+    bed.timeout = "60s"
+
+
+def set_link(bed, *how):
+    """What the hub between the hosts does with the card of the second."""
+    up = parents()
+
+    def is_hub(pid):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                words = f.read().split(b"\0")
+        except OSError:
+            return False
+        return up[pid] == bed.ffrun.pid and b"hub" in words
+
+    hub, = filter(is_hub, up)
+    subprocess.run(["nsenter", "--target", str(hub), "--net", "ip", "link", "set", "port1", *how], check=True)
+
+
+def lose_link(bed):
+    set_link(bed, "nomaster")
+
+
+def interrupt_link(bed):
+    lose_link(bed)
+    time.sleep(3)
+    newest = os.stat(bed.newest).st_mtime_ns
+    set_link(bed, "master", "bridge")
+    bed.wait_for(lambda: bed.newest.exists() and os.stat(bed.newest).st_mtime_ns != newest)
+    bed.ffrun.send_signal(signal.SIGTERM)
+
+
 def small_disk(bed):
     bed.kept.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", bed.kept], check=True)
@@ -170,6 +212,8 @@ FAULTS = {
     "the disk is full": (small_disk, fill_disk, 1, lambda bed: os.unlink(bed.kept / "full")),
     "data is cut off": (nothing, cut_data, 1, restore_data),
     "the loss diverges": (diverge, nothing, 1, None),
+    "the link drops for 3 s": (two_patient_hosts, interrupt_link, 0, nothing),
+    "the link is gone": (two_hosts, lose_link, 1, nothing),
 }
 
 
@@ -211,7 +255,7 @@ def try_fault(tools, folder, name, dice):
             bed.ffrun = subprocess.Popen([str(c) for c in bed.command("--steps", STEPS)], text=True,
                                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         got, said = bed.end()
-        lines = [x for x in said.split("\n") if x and not x.startswith("[")]  # Open MPI's own
+        lines = [x for x in said.split("\n") if x and not x.startswith(("[", "cluster:"))]  # Open MPI's own
         if got != status:
             return f"exit status {got}: {said.strip()}"
         if status and (len(lines) != 1 or not lines[0].startswith("ffrun: ")):
@@ -227,12 +271,14 @@ def try_fault(tools, folder, name, dice):
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     p.add_argument("--build", default="build", type=pathlib.Path, help="build folder (build)")
-    p.add_argument("--faults", default=49, type=int, help="how many (49)")
+    p.add_argument("--faults", default=54, type=int, help="how many (54)")
+    p.add_argument("--only", default="", help="faults whose names have these words")
     p.add_argument("--seed", default=1, type=int, help="of what happens, and when (1)")
     o = p.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     dice, wrong = random.Random(o.seed), 0
-    names = [n for n in FAULTS if os.geteuid() == 0 or n != "the disk is full"]
+    names = [n for n in FAULTS if o.only in n and
+             (os.geteuid() == 0 or not (n == "the disk is full" or "link" in n))]
     count = {n: [0, 0, 0.0] for n in names}
     for i in range(o.faults):
         name = names[i % len(names)]
