@@ -193,7 +193,8 @@ def main():
           f"{sum(one[:o.steps // 10]) / (o.steps // 10):.4f} and {sum(one[-(o.steps // 10):]) / (o.steps // 10):.4f}")
     print(f"largest difference of a step: {apart(whole, one):.2g} of the loss; stopped after "
           f"{', '.join(map(str, stops))} steps: {apart(pieces, one):.2g}")
-    print(f"{'rank':>4} {'VmRSS KiB, step ' + str(o.steps // 10):>24} {'at the end':>12} {'VmHWM KiB':>12} {'at the end':>12}")
+    early = f"VmRSS KiB, step {o.steps // 10}"
+    print(f"{'rank':>4} {early:>24} {'at the end':>12} {'VmHWM KiB':>12} {'at the end':>12}")
     grown = 0
     for rank in sorted(first):
         (rss, most), (rss_end, most_end) = first[rank], last[rank]
