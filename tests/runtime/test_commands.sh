@@ -316,9 +316,13 @@ check 'is not' test ! -s err
 plan_for cpu2 2 | sed 's/"devices": 2,/&"communication": "nccl 2.28.9",/' >plan.json
 check 'planned for NCCL' status 0 ranks "$ffrun" tiny.json plan.json $data --steps 1
 check 'is noted once' test "$(grep -c 'plan.json was planned for ranks that communicate over nccl 2.28.9, but these do over mpi' err)" -eq 1
-plan_for cpu2 2 | sed 's/"devices": 2,/&"communication": "mpi",/' >plan.json
-check 'planned for MPI' status 0 ranks "$ffrun" tiny.json plan.json $data --steps 1
-check 'it is MPI' test ! -s err
+plan_for cpu2 2 | sed 's/"devices": 2,/&"communication": "mpi shared",/' >plan.json
+check 'planned for MPI and shared memory' status 0 ranks "$ffrun" tiny.json plan.json $data --steps 1
+check 'those it is' test ! -s err
+export FF_MPI_OWN=0
+check 'and left to MPI' status 0 ranks "$ffrun" tiny.json plan.json $data --steps 1
+unset FF_MPI_OWN
+check 'is noted' grep -q 'communicate over mpi shared, but these do over mpi, so' err
 printf '{"format": "ffsoap-machine", "version": 1' >torn
 plan_for torn 1 >plan.json
 check 'a machine file that is broken' refused 'torn' "$ffrun" tiny.json plan.json $data --steps 1
