@@ -6,7 +6,18 @@
 #include "space.h"
 #include "stages.h"
 
-enum start { DATA_PARALLEL, EXPERT, SINGLE, RANDOM, ELIMINATION, PIPELINE, FRUGAL, STARTS };
+enum start {
+	DATA_PARALLEL,
+	EXPERT,
+	SINGLE,
+	RANDOM,
+	ELIMINATION,
+	PIPELINE,
+	ZERO_1,
+	ZERO_3,
+	FRUGAL,
+	STARTS
+};
 
 const char *const ff_starts[] = {
 		[DATA_PARALLEL] = "data-parallel",
@@ -15,6 +26,8 @@ const char *const ff_starts[] = {
 		[RANDOM] = "random",
 		[ELIMINATION] = "elimination",
 		[PIPELINE] = "pipeline",
+		[ZERO_1] = "zero-1",
+		[ZERO_3] = "zero-3",
 		[FRUGAL] = "frugal",
 		[STARTS] = NULL,
 };
@@ -162,6 +175,9 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 		return ff_strategy_data_parallel(g, m->n_devices, a, ret, err);
 	case SINGLE:
 		return ff_strategy_single(g, 0, a, ret, err);
+	case ZERO_1:
+	case ZERO_3:
+		return ff_start_zero(s, g, m, which == ZERO_3, a, ret, err);
 	case FRUGAL:
 		return ff_start_frugal(s, g, m, a, ret, err);
 	case EXPERT:
@@ -170,7 +186,7 @@ int ff_init_strategy(const char *name, const struct ff_space *s, const struct ff
 	default:
 		return ff_fail(err, FF_E_INPUT,
 				"unknown starting strategy '%s': expected data-parallel, single, "
-				"expert, random, frugal or pipeline-N",
+				"expert, random, zero-1, zero-3, frugal or pipeline-N",
 				name);
 	}
 	code = ff_strategy_create(g, a, &made, err);

@@ -52,6 +52,11 @@ static int start_pipeline(struct ff_chain *c, struct ff_arena *a, bool *found, s
 	return *found ? ff_chain_go_to(c, &kept, err) : code;
 }
 
+static bool saves_memory(const char *name)
+{
+	return !strcmp(name, "frugal") || !strncmp(name, "zero-", 5);
+}
+
 /* Makes the start called `name` current; not *found: there is none. */
 static int start_from(struct ff_chain *c, const char *name, const struct ff_machine *m,
 		struct ff_arena *a, bool *found, struct ff_error *err)
@@ -61,9 +66,9 @@ static int start_from(struct ff_chain *c, const char *name, const struct ff_mach
 
 	if (!strcmp(name, "pipeline"))
 		return start_pipeline(c, a, found, err);
-	*found = strcmp(name, "frugal") || !c->at_best.fits || c->at_best.tight;
+	*found = !saves_memory(name) || !c->at_best.fits || c->at_best.tight;
 	if (!*found)
-		return FF_OK; /* nobody needs to save memory */
+		return FF_OK; /* nobody needs to */
 	if (strcmp(name, "elimination") != 0) {
 		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed + c->lives - 1, a,
 				&start, err);
@@ -98,7 +103,8 @@ static bool is_due(const struct ff_chain *c, const char *const *starts, uint32_t
 	return is_mine(c, starts, i, n);
 }
 
-/* What each of `legs` may take: of the budget, and in proposals. */
+/* What each of `legs` may take: of the budget, and in proposals.  Starts that save memory,
+ * where it is needed, take as much besides. */
 static void share_out(struct ff_chain *c, uint32_t legs)
 {
 	c->share = FF_LEGS_SHARE / (legs ? legs : 1);
@@ -119,14 +125,15 @@ static int walk_legs(struct ff_chain *c, struct ff_arena *a, struct ff_error *er
 	while (starts[n])
 		n++;
 	for (uint32_t i = 0; i < n; i++)
-		legs += is_due(c, starts, i, n);
+		legs += is_due(c, starts, i, n) && !saves_memory(starts[i]);
 	share_out(c, legs);
 	for (uint32_t i = 0; i < n && (leg == 0 || !ff_chain_in_hurry(c)); i++) {
 		if (!is_due(c, starts, i, n))
 			continue;
 		code = start_from(c, starts[i], c->machine, a, &found, err);
 		any = any || found;
-		c->share_from = from + leg++ * c->share;
+		c->share_from = from + leg * c->share;
+		leg += found;
 		if (code == FF_OK && found && c->frame->proposer.n_all > 0)
 			code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
 		if (code < 0)

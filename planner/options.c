@@ -85,8 +85,8 @@ static int check_search(struct ff_job *j, struct ff_error *err)
 		if (!ff_job_is_start(j->init.text[i]))
 			return ff_fail(err, FF_E_INPUT,
 					"option --init: expected data-parallel, single, expert, "
-					"random, elimination, pipeline, pipeline-N or frugal, not "
-					"\"%s\"",
+					"random, elimination, pipeline, pipeline-N, zero-1, "
+					"zero-3 or frugal, not \"%s\"",
 					j->init.text[i]);
 	for (uint32_t i = 0; i < n; i++)
 		j->starts[i] = j->init.text[i];
@@ -177,9 +177,9 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 					"limit for each device (preset: what the machine says)"},
 			{"--init", FF_OPTION_TEXTS, &j->init, "NAME",
 					"start from data-parallel, expert, single, random, "
-					"elimination, pipeline, pipeline-N (N stages) or frugal "
-					"(of memory); may be repeated (preset: all but "
-					"pipeline-N)"},
+					"elimination, pipeline, pipeline-N (N stages), zero-1, "
+					"zero-3 or frugal (what saves memory); may be repeated "
+					"(preset: all but pipeline-N)"},
 			{"--jobs", FF_OPTION_COUNT, &j->jobs, "N",
 					"walk in so many threads, which share the best (preset 1)"},
 			{"--beta", FF_OPTION_REAL, &j->beta, "B",

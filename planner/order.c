@@ -18,9 +18,10 @@ int ff_orders_init(struct ff_orders *o, const struct ff_graph *g, uint64_t seed,
 	ff_arena_init(&o->scratch);
 	o->order = ff_arena_array(arena, g->n_nodes, sizeof(*o->order));
 	o->drawn = ff_arena_array(arena, g->n_nodes, sizeof(*o->drawn));
+	o->known = ff_arena_array(arena, g->n_nodes, sizeof(*o->known));
 	o->row = ff_arena_array(arena, g->n_nodes, sizeof(*o->row));
 	o->mine = ff_arena_array(arena, g->n_nodes, sizeof(*o->mine));
-	return o->order && o->drawn && o->row && o->mine ? FF_OK : ff_fail_memory(err);
+	return o->order && o->drawn && o->known && o->row && o->mine ? FF_OK : ff_fail_memory(err);
 }
 
 void ff_orders_finish(struct ff_orders *o)
@@ -39,6 +40,20 @@ static int find_order(struct ff_orders *o, const struct ff_strategy *s, uint32_t
 {
 	ff_arena_rewind(&o->scratch, (struct ff_arena_mark){0});
 	return ff_strategy_order(o->graph, s, &o->scratch, ret, err);
+}
+
+/* Most of what is drawn is dropped, and the order of `s` asked for again. */
+static int find_current(struct ff_orders *o, const struct ff_strategy *s, struct ff_error *err)
+{
+	size_t size = o->graph->n_nodes * sizeof(*o->known);
+	int code;
+
+	if (o->is_known && memcmp(o->known, s->priority, size) == 0)
+		return FF_OK;
+	code = find_order(o, s, o->order, err);
+	o->is_known = code == FF_OK;
+	memcpy(o->known, s->priority, size);
+	return code;
 }
 
 static uint32_t draw(struct ff_orders *o, uint32_t n)
@@ -112,7 +127,7 @@ static void rank_row(const struct ff_orders *o, int32_t *priority)
 int ff_orders_graft(struct ff_orders *o, const struct ff_strategy *s,
 		const struct ff_strategy *other, int32_t *priority, struct ff_error *err)
 {
-	int code = find_order(o, s, o->order, err);
+	int code = find_current(o, s, err);
 	uint32_t k = 0;
 
 	if (code == FF_OK)
@@ -131,7 +146,7 @@ int ff_orders_draw(struct ff_orders *o, const struct ff_strategy *s, int32_t *pr
 		bool *changed, struct ff_error *err)
 {
 	struct ff_strategy other = *s;
-	int code = find_order(o, s, o->order, err);
+	int code = find_current(o, s, err);
 
 	if (code < 0)
 		return code;

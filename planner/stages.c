@@ -1,4 +1,4 @@
-/* Starting points in several micro-batches: pipelines, and what takes least memory.
+/* Starting points that say more than splits: pipelines, and what takes less memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "stages.h"
 
@@ -137,6 +137,26 @@ static void cut_among(const struct ff_graph *g, uint32_t node, const struct ff_p
 	ff_param_cut(g, node, on, ret);
 	if (ret->n_parts < on->n)
 		ff_param_follow(ret);
+}
+
+int ff_start_zero(const struct ff_space *space, const struct ff_graph *g,
+		const struct ff_machine *m, bool again, struct ff_arena *a, struct ff_strategy *ret,
+		struct ff_error *err)
+{
+	const struct ff_progression all = {0, 1, m->n_devices};
+	struct ff_strategy s;
+	int code = ff_strategy_data_parallel(g, m->n_devices, a, &s, err);
+
+	if (code < 0)
+		return code;
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		if (!ff_node_is_parameter(g, i) || !(space->what & FF_SPACE_UPDATES))
+			continue;
+		cut_among(g, i, &all, &s.config[i]);
+		s.recompute[i] = again && s.config[i].n_parts && space->what & FF_SPACE_RECOMPUTE;
+	}
+	*ret = s;
+	return FF_OK;
 }
 
 /* Data parallelism in as many micro-batches as there are, with parameters updated in

@@ -1,4 +1,4 @@
-/* Starting points in several micro-batches (ff_init_strategy tells what they are).
+/* Starting points that say more than splits (ff_init_strategy tells what they are).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_PLANNER_STAGES_H
 #define FF_PLANNER_STAGES_H
@@ -9,6 +9,11 @@
 int ff_start_pipeline(const struct ff_space *space, const struct ff_graph *g,
 		const struct ff_machine *m, uint32_t stages, struct ff_arena *a,
 		struct ff_strategy *ret, struct ff_error *err);
+/* Data parallelism with parameters updated in parts (ZeRO-1: Rajbhandari et al., SC 2020); and
+ * brought for each use if `again` (ZeRO-3).  As far as the space allows. */
+int ff_start_zero(const struct ff_space *space, const struct ff_graph *g,
+		const struct ff_machine *m, bool again, struct ff_arena *a, struct ff_strategy *ret,
+		struct ff_error *err);
 int ff_start_frugal(const struct ff_space *space, const struct ff_graph *g,
 		const struct ff_machine *m, struct ff_arena *a, struct ff_strategy *ret,
 		struct ff_error *err);

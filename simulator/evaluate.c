@@ -191,7 +191,7 @@ static int time_all(struct ff_course *e, double limit_us, bool *slower, double *
 	int code = FF_OK;
 
 	ff_busy_limit(e, limit_us);
-	ff_foresee_begin(e, INFINITY);
+	ff_foresee_begin(e, INFINITY, FF_DOUBT_BEHIND);
 	if (!e->too_slow)
 		code = ff_course_time(e, 0, FF_NONE, step_us, err);
 	*slower = code == FF_OK && (e->too_slow || *step_us > limit_us);
@@ -365,7 +365,7 @@ int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint3
 		return code;
 	list_touched(e);
 	ff_busy_begin(e, limit_us);
-	ff_foresee_begin(e, limit_us);
+	ff_foresee_begin(e, limit_us, FF_DOUBT_BEHIND);
 	code = ff_place_changes(e, err);
 	if (code == FF_OK && !ff_given_up(e))
 		code = ff_foresee_sync(e, err);
@@ -447,7 +447,7 @@ int ff_course_done(struct ff_course *e, double *const us[2], struct ff_error *er
 
 	e->most_us = INFINITY;
 	e->too_slow = false;
-	ff_foresee_begin(e, INFINITY);
+	ff_foresee_begin(e, INFINITY, FF_DOUBT_BEHIND);
 	code = ff_course_time(e, 0, FF_NONE, &step_us, err);
 	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		for (int phase = FF_PHASE_FORWARD; phase <= FF_PHASE_BACKWARD; phase++)

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define CHECK_EVERY 8  /* proposals, of which one is timed whatever is thought of it */
+#define CHECK_EVERY 16 /* proposals, of which one is timed whatever is thought of it */
 #define TRUST 64       /* doubts are heeded while fewer than one in so many is wrong */
 #define REMEMBER 1024u /* checks, before they count half */
 
@@ -61,10 +61,11 @@ void ff_foresee_keep(struct ff_course *e)
 	f->busiest_us = busiest(e, e->busy);
 }
 
-void ff_foresee_begin(struct ff_course *e, double limit_us)
+void ff_foresee_begin(struct ff_course *e, double limit_us, enum ff_doubt at_marks)
 {
 	struct ff_foresight *f = &e->foresight;
 
+	f->at_marks = at_marks;
 	f->spare_us = limit_us - f->now_us;
 	f->most_busy_us = f->busiest_us + f->spare_us;
 	f->checks = !f->on || f->n++ % CHECK_EVERY == 0;
@@ -170,7 +171,7 @@ void ff_foresee_mark(struct ff_course *e, uint32_t step)
 		f->mark_at = mark_step(e, m->n);
 	}
 	if (f->on && m->n <= f->marks.n && is_late(e, f->marks.idle[m->n - 1]))
-		ff_foresee_doubt(f, FF_DOUBT_BEHIND);
+		ff_foresee_doubt(f, f->at_marks);
 }
 
 void ff_foresee_end(struct ff_course *e, bool good)

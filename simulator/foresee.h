@@ -10,6 +10,7 @@ enum ff_doubt {
 	FF_DOUBT_SYNCED, /* buckets are synchronised too late */
 	FF_DOUBT_IDLE,   /* behind what it changes in forward, devices have been idle for longer */
 	FF_DOUBT_BEHIND, /* the same at a mark behind all of forward */
+	FF_DOUBT_ORDER,  /* the same of another order */
 	FF_DOUBTS
 };
 
@@ -32,6 +33,7 @@ struct ff_foresight {
 	bool doubts[FF_DOUBTS]; /* what is thought of it, */
 	bool heeds[FF_DOUBTS];  /* what of that counts, */
 	bool dismissed;         /* and whether something did */
+	enum ff_doubt at_marks; /* FF_DOUBT_BEHIND or FF_DOUBT_ORDER */
 	double now_us, next_us; /* steps of the current strategy, of the proposal */
 	double busiest_us;      /* of the devices, with the current strategy */
 	double spare_us;        /* what the proposal may take more than it */
@@ -56,7 +58,7 @@ static inline void ff_foresee_doubt(struct ff_foresight *f, enum ff_doubt why)
  * `mark_at`, and when it is known whether the proposal is good: fits, and within its limit;
  * after the current strategy became another. */
 int ff_foresee_create(struct ff_course *e, struct ff_error *err);
-void ff_foresee_begin(struct ff_course *e, double limit_us);
+void ff_foresee_begin(struct ff_course *e, double limit_us, enum ff_doubt at_marks);
 int ff_foresee_sync(struct ff_course *e, struct ff_error *err);
 void ff_foresee_rest(struct ff_course *e, const struct ff_snapshot *s);
 void ff_foresee_pass(struct ff_course *e);

@@ -31,8 +31,8 @@ static uint32_t first_other(const struct ff_course *e)
 	return i;
 }
 
-/* Blocks in place and times, as of any proposal but for what is foreseen: all behind the first
- * step that differs comes at other times. */
+/* Blocks in place and times, as of any proposal: all behind the first step that differs comes at
+ * other times. */
 static int time_order(struct ff_course *e, double limit_us, double *step_us, struct ff_error *err)
 {
 	uint32_t first = first_other(e);
@@ -45,7 +45,7 @@ static int time_order(struct ff_course *e, double limit_us, double *step_us, str
 	touch_uses(e);
 	e->rebuckets = true;
 	ff_busy_begin(e, limit_us);
-	ff_foresee_begin(e, INFINITY);
+	ff_foresee_begin(e, limit_us, FF_DOUBT_ORDER);
 	code = ff_place_changes(e, err);
 	if (code == FF_OK && !ff_given_up(e))
 		code = ff_course_time(e, e->first_changed, FF_NONE, step_us, err);
@@ -144,10 +144,12 @@ int ff_course_reorder(struct ff_course *e, const int32_t *priority, double limit
 	if (code == FF_OK && !*slower)
 		code = account(e, err);
 	if (code < 0 || *slower) {
+		ff_foresee_end(e, false);
 		ff_reorder_drop(e);
 		return code;
 	}
 	e->proposed = true;
 	ff_course_conclude(e, step_us, ret);
+	ff_foresee_end(e, ret->fits);
 	return FF_OK;
 }

@@ -207,6 +207,13 @@ def test_phases_are_searched():
     """Memory that data parallelism does not fit in: micro-batches, values made again."""
     run("alexnet.json", *BASE, "--simulate", "data-parallel", "--report", "r.json")
     limit = max(conforms("r.json", "search-report")["memory_bytes"]) * 9 // 10
+    for name, again in (("zero-1", False), ("zero-3", True)):
+        run("alexnet.json", *BASE, "--simulate", name, "-o", "z.json", "--report", "r.json")
+        saved = max(conforms("r.json", "search-report")["memory_bytes"])
+        assert saved < limit
+        cut = {op["name"]: op for op in conforms("z.json", "strategy")["operators"]}
+        assert len(cut["conv1.weight"]["devices"]) > 1
+        assert cut["conv1.weight"].get("recompute", False) == again
     run("alexnet.json", *BASE, "--simulate", "pipeline-4", "-o", "p.json")
     made = conforms("p.json", "strategy")
     assert made["micro_batches"] > 1 and made["order"] == "1f1b"

@@ -25,6 +25,7 @@ struct seen {
 	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped;
 	uint32_t given_up, in_vain; /* on a doubt; of them, wrongly */
 	uint32_t reorders_kept, reorders_dropped, reorders_slower, reorders_recorded;
+	uint32_t reorders_doubted;
 	uint32_t reorders_resumed, reorders_recounted, snapshots_left;
 	uint32_t done;
 };
@@ -291,8 +292,31 @@ static uint32_t draw_changes(struct walk *w, struct ff_change *change)
 	return n;
 }
 
-/* Says that the proposal w->s takes too long where it does, and then forgets it; where it does
- * not, only on a doubt, and on none while doubts are not trusted. */
+/* Doubts are trusted, or, one time in four, none is. */
+static bool draw_mistrust(struct walk *w)
+{
+	bool mistrust = ff_random_below(w->r, 4) == 0;
+	struct ff_foresight *f = &w->e->now->foresight;
+
+	for (int k = 0; k < FF_DOUBTS; k++)
+		f->so_far[k].wrong = mistrust ? f->so_far[k].checked + 2 : 0;
+	return mistrust;
+}
+
+/* What takes too long is given up; what does not, only on a doubt, and on none while doubts are
+ * not trusted. */
+static void check_given_up(const struct walk *w, bool slower, bool too_slow, bool mistrust)
+{
+	const struct ff_foresight *f = &w->e->now->foresight;
+
+	ck_assert(slower || !too_slow);
+	ck_assert(!f->dismissed || !(mistrust || f->checks));
+	if (!f->dismissed)
+		ck_assert(slower == too_slow);
+	w->seen->in_vain += slower && !too_slow;
+}
+
+/* Says that the proposal w->s takes too long where it does, and then forgets it. */
 static bool is_slower(
 		struct walk *w, const struct ff_change *change, uint32_t n, struct ff_evaluation *v)
 {
@@ -300,20 +324,13 @@ static bool is_slower(
 	int64_t layout;
 	struct ff_evaluation x = fresh(w, &layout);
 	double limit = x.step_us * share[ff_random_below(w->r, 5)];
-	bool slower, mistrust = ff_random_below(w->r, 4) == 0;
-	struct ff_foresight *f = &w->e->now->foresight;
+	bool slower, mistrust = draw_mistrust(w);
 
-	for (int k = 0; k < FF_DOUBTS; k++)
-		f->so_far[k].wrong = mistrust ? f->so_far[k].checked + 2 : 0;
 	ck_assert_msg(ff_evaluator_propose_within(w->e, change, n, limit, &slower, v, &w->err) ==
 					FF_OK,
 			"%s", w->err.text);
-	ck_assert(slower || x.step_us <= limit);
-	ck_assert(!f->dismissed || !(mistrust || f->checks));
-	if (!f->dismissed)
-		ck_assert(slower == (x.step_us > limit));
-	w->seen->given_up += f->dismissed && !w->e->now->too_slow;
-	w->seen->in_vain += slower && x.step_us <= limit;
+	check_given_up(w, slower, x.step_us > limit, mistrust);
+	w->seen->given_up += w->e->now->foresight.dismissed && !w->e->now->too_slow;
 	w->seen->slower += slower;
 	w->seen->not_slower += !slower;
 	return slower;
@@ -398,6 +415,7 @@ static void look_at_order(struct walk *w, bool slower)
 	const struct ff_course *e = w->e->now;
 
 	w->seen->reorders_slower += slower;
+	w->seen->reorders_doubted += e->foresight.dismissed && !e->too_slow;
 	w->seen->reorders_recorded += slower && e->recorded;
 	w->seen->reorders_resumed +=
 			!slower && e->n_taken > 0 && e->snapshot[0].step <= e->first_changed;
@@ -411,8 +429,8 @@ static void reorder(struct walk *w)
 	int32_t *was = w->s.priority;
 	struct ff_evaluation v, x;
 	int64_t layout;
+	bool slower, mistrust = draw_mistrust(w);
 	double limit;
-	bool slower;
 
 	w->s.priority = ff_arena_array(&w->a, w->g.n_nodes, sizeof(*w->s.priority));
 	draw_priorities(w, w->s.priority);
@@ -421,7 +439,7 @@ static void reorder(struct walk *w)
 	ck_assert_msg(ff_evaluator_reorder(w->e, w->s.priority, limit, &slower, &v, &w->err) ==
 					FF_OK,
 			"%s", w->err.text);
-	ck_assert(slower == (x.step_us > limit));
+	check_given_up(w, slower, x.step_us > limit, mistrust);
 	if (!slower)
 		same(w, v, &layout);
 	look_at_order(w, slower);
