@@ -189,7 +189,7 @@ static int find_uses(struct ff_additive *a, struct ff_error *err)
 	for (uint32_t k = 0; k < g->n_edges && code == FF_OK && !wants_stop(a); k++) {
 		uint32_t from = ff_edge_source(g, k), to = g->edges[k].node;
 
-		if (!a->kind[from] || !a->kind[to])
+		if (!a->kind[from] || !a->kind[to] || ff_edge_is_carried(g, k))
 			continue;
 		a->use[a->n_uses].a = a->variable[from];
 		a->use[a->n_uses].b = a->variable[to];

@@ -58,7 +58,7 @@ static void add_followers(struct ff_proposer *p)
 	for (uint32_t i = 0; i < p->t->n; i++) {
 		const struct ff_node *n = &g->nodes[p->t->change[i].node];
 
-		for (uint32_t k = n->out; k < n->out + n->n_out - n->n_saved; k++)
+		for (uint32_t k = n->out; k < n->out + ff_node_outputs(n); k++)
 			for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
 				uint32_t edge = g->uses[g->values[k].first_use + u];
 				uint32_t to = g->edges[edge].node;
@@ -260,7 +260,7 @@ void ff_proposer_find_forks(struct ff_proposer *p)
 		uint32_t first = FF_NONE, readers = 0;
 
 		p->join[i] = FF_NONE;
-		for (uint32_t k = n->out; k < n->out + n->n_out; k++)
+		for (uint32_t k = n->out; k < n->out + ff_node_outputs(n); k++)
 			for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
 				uint32_t to = g->edges[g->uses[g->values[k].first_use + u]].node;
 
@@ -286,7 +286,7 @@ static uint32_t collect(struct ff_proposer *p, uint32_t node, uint32_t end, uint
 	for (uint32_t i = from; i < n; i++) {
 		const struct ff_node *at = &g->nodes[p->stack[i]];
 
-		for (uint32_t k = at->out; k < at->out + at->n_out; k++)
+		for (uint32_t k = at->out; k < at->out + ff_node_outputs(at); k++)
 			for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
 				uint32_t to = g->edges[g->uses[g->values[k].first_use + u]].node;
 				bool known = to >= end;
@@ -356,7 +356,7 @@ static void place_branches(
 	uint32_t end = p->join[fork], branch = turn, count = 0;
 	bool by_sample = draw(p, 2);
 
-	for (uint32_t k = at->out; k < at->out + at->n_out && end != FF_NONE; k++)
+	for (uint32_t k = at->out; k < at->out + ff_node_outputs(at) && end != FF_NONE; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
 			uint32_t to = g->edges[g->uses[g->values[k].first_use + u]].node,
 				 from = count;

@@ -81,7 +81,8 @@ static uint64_t hash_operand(const struct ff_operand *o)
 		h = ff_hash_mix(h, (uint64_t)o->shape[a]);
 		h = ff_hash_mix(h, (uint64_t)(uint32_t)m->offset << 32 | (uint32_t)m->window);
 		h = ff_hash_mix(h, (uint64_t)(uint32_t)m->from << 32 | (uint32_t)m->to);
-		h = ff_hash_mix(h, (uint64_t)(uint32_t)m->over << 32 | m->n_terms);
+		h = ff_hash_mix(h, (uint64_t)(uint32_t)m->over << 32 | m->n_terms << 2 |
+						   (uint32_t)m->only);
 		for (uint32_t t = 0; t < m->n_terms; t++) {
 			h = ff_hash_mix(h, (uint64_t)m->term[t].dim);
 			h = ff_hash_mix(h, (uint64_t)m->term[t].div);
@@ -165,7 +166,7 @@ static int find_reads(struct bound *b, const struct kind *kind, uint32_t *ret, s
 	uint32_t i;
 	int code;
 
-	for (i = 0; i < b->work.node->n_data; i++)
+	for (i = 0; i < b->work.node->n_data - b->work.node->n_carried; i++)
 		if (ff_region_volume(&b->work.in[i]))
 			r.input[i / 64] |= UINT64_C(1) << i % 64;
 	for (i = kind->reads; i < b->n_reads; i++)
@@ -360,12 +361,12 @@ static int kind_of(struct bound *b, uint32_t node, struct kind *ret, struct ff_e
 /* ---- the chain ---- */
 
 /* When the inputs of a part can be there: it waits for some part of every
- * producer whose output it reads. */
+ * producer whose output it reads.  What is carried it may have none of. */
 static double before_us(const struct bound *b, const struct ff_node *n, const struct reads *r)
 {
 	double at = 0;
 
-	for (uint32_t i = 0; i < n->n_data; i++)
+	for (uint32_t i = 0; i < n->n_data - n->n_carried; i++)
 		if (r->input[i / 64] >> i % 64 & 1)
 			at = fmax(at, b->chain_us[ff_edge_source(b->graph, n->in + i)]);
 	return at;

@@ -98,6 +98,9 @@ static int price_parts(struct ff_additive *a, uint32_t node, const struct ff_con
 		}
 		*most_us = fmax(*most_us, sum);
 	}
+	/* they may run beside others, which a sum does not see */
+	if (n->n_carried)
+		*most_us *= config->degree[n->carried_dim];
 	return code;
 }
 
@@ -217,6 +220,29 @@ static int price_prelude(struct ff_additive *a, uint32_t node, struct ff_candida
 	return code;
 }
 
+/* What goes from turn to turn: all wait for a message each time. */
+static int price_carried(struct ff_additive *a, uint32_t node, struct ff_candidate *c,
+		struct ff_arena *to, struct ff_error *err)
+{
+	const struct ff_node *n = &a->g->nodes[node];
+	struct ff_arena_mark mark = ff_arena_mark(to);
+	int code = FF_OK;
+
+	for (uint32_t i = n->n_data - n->n_carried; i < n->n_data && code == FF_OK; i++)
+		for (int pass = 0; pass < 2 && code == FF_OK; pass++) {
+			struct ff_redistribution r;
+
+			code = ff_edge_block_build_pass(a->g, a->m, n->in + i, true,
+					(enum ff_pass)pass, &c->block, &c->block, false, to,
+					&a->inner, &r, err);
+			if (code == FF_OK && r.n_moves)
+				c->compute_us += (c->block.turns.n - 1) *
+						 ff_price_move(a->p, a->g, &r.move[0]);
+		}
+	ff_arena_rewind(to, mark);
+	return code;
+}
+
 /* Beside what its parts compute; `to` is for its block. */
 static int price_candidate(struct ff_additive *a, uint32_t node, struct ff_candidate *c,
 		struct ff_arena *to, struct ff_error *err)
@@ -242,6 +268,8 @@ static int price_candidate(struct ff_additive *a, uint32_t node, struct ff_candi
 		c->compute_us += us;
 		c->bytes += bytes;
 	}
+	if (code == FF_OK)
+		code = price_carried(a, node, c, to, err);
 	return code == FF_OK ? price_prelude(a, node, c, to, err) : code;
 }
 

@@ -163,7 +163,7 @@ static bool draw_stages(struct ff_phases *p, struct ff_strategy *s)
 			uint32_t from = ff_edge_source(g, k);
 			uint32_t least;
 
-			if (!ff_node_needs_config(g, from))
+			if (!ff_node_needs_config(g, from) || from == p->order[i])
 				continue;
 			least = s->stage[from] + !share_devices(p, s, from, p->order[i]);
 			stage = stage < least ? (uint16_t)least : stage;
@@ -189,7 +189,7 @@ static void find_stages(const struct ff_phases *p, const struct ff_strategy *s, 
 		if (ff_node_needs_config(g, from) && from != node && s->stage[from] > *first)
 			*first = s->stage[from];
 	}
-	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
+	for (uint32_t k = n->out; k < n->out + ff_node_outputs(n); k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
 			uint32_t edge = g->uses[g->values[k].first_use + u];
 			uint32_t to = ff_node_leader(g, g->edges[edge].node);
@@ -241,7 +241,7 @@ static double earliest_reader(const struct ff_graph *g, uint32_t node, const dou
 	const struct ff_node *n = &g->nodes[node];
 	double at = INFINITY;
 
-	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
+	for (uint32_t k = n->out; k < n->out + ff_node_outputs(n); k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++)
 			at = fmin(at, us[g->edges[g->uses[g->values[k].first_use + u]].node]);
 	return at;

@@ -60,7 +60,7 @@ static uint32_t count_uses(const struct ff_graph *g, const struct ff_node *n)
 {
 	uint32_t uses = 0;
 
-	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
+	for (uint32_t k = n->out; k < n->out + ff_node_outputs(n); k++)
 		uses += g->values[k].n_uses;
 	return uses;
 }
@@ -70,7 +70,7 @@ static bool pick_link(struct ff_proposer *p, uint32_t node, struct link *ret)
 {
 	const struct ff_graph *g = p->graph;
 	const struct ff_node *n = &g->nodes[node];
-	uint32_t uses = count_uses(g, n), inputs = n->n_data - n->n_prelude, pick;
+	uint32_t uses = count_uses(g, n), inputs = ff_node_inputs(n), pick;
 
 	if (inputs + uses == 0)
 		return false;
@@ -84,7 +84,7 @@ static bool pick_link(struct ff_proposer *p, uint32_t node, struct link *ret)
 		return true;
 	}
 	pick -= inputs;
-	for (uint32_t k = n->out; k < n->out + n->n_out; k++) {
+	for (uint32_t k = n->out; k < n->out + ff_node_outputs(n); k++) {
 		const struct ff_value *v = &g->values[k];
 		const struct ff_edge *edge;
 

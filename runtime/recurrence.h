@@ -16,8 +16,11 @@ struct ff_recurrence {
 	int64_t y_sample, y_step;               /* of the output */
 	int32_t has_cell, has_bias, has_states; /* states: the first step finds some */
 	int32_t writes_cell, reverse;
-	/* numbers of the values: saved states, what is kept, saved cells; parameters */
-	uint32_t states, keeps, cells, weight, bias;
+	int32_t was_carried, carries; /* those are of the part before; the last are for the next */
+	/* numbers of the values: saved states, what is kept, saved cells; parameters; the state
+	 * that the first step finds, the first that is carried on, each with the cell's behind it
+	 */
+	uint32_t states, keeps, cells, weight, bias, first, left;
 };
 
 /* Of row rnn, lstm or gru. */

@@ -165,7 +165,8 @@ static void activate(struct ff_course *e, enum ff_phase phase, uint32_t edge, bo
 		uint32_t step = ff_program_moves(&e->program, phase, micro, edge);
 		uint64_t bit = (uint64_t)1 << step % 64;
 
-		if (step != FF_NONE)
+		/* what is carried moves while its operator is computed */
+		if (step != FF_NONE && e->program.step[step].kind == FF_STEP_MOVES)
 			e->active[step / 64] = on ? e->active[step / 64] | bit
 						  : e->active[step / 64] & ~bit;
 	}

@@ -283,31 +283,86 @@ FF_CLONES static int64_t run_moved(uint32_t n, const double *us, const double *r
 	return late;
 }
 
-/* Parts anywhere. */
+/* A part anywhere; whether its lane will be too late. */
+static bool run_part(struct ff_course *e, const struct ff_timed_node *t, uint32_t p, double us,
+		const double *ready, double *finish)
+{
+	uint32_t d = t->device[p];
+	double from = later(ready[p], e->lane[d]);
+
+	e->idle[d] += from - e->lane[d];
+	finish[p] = e->lane[d] = from + us;
+	return e->idle[d] + e->busy_next[d] > e->most_us;
+}
+
 static int64_t run_anywhere(struct ff_course *e, const struct ff_timed_node *t, const double *us,
 		const double *ready, double *finish)
 {
 	int64_t late = 0;
 
-	for (uint32_t p = 0; p < t->n; p++) {
-		uint32_t d = t->device[p];
-		double from = later(ready[p], e->lane[d]);
-
-		e->idle[d] += from - e->lane[d];
-		finish[p] = e->lane[d] = from + us[p];
-		late += e->idle[d] + e->busy_next[d] > e->most_us;
-	}
+	for (uint32_t p = 0; p < t->n; p++)
+		late += run_part(e, t, p, us[p], ready, finish);
 	return late;
 }
 
-static void time_compute(
-		struct ff_course *e, struct ff_timed_node *t, uint32_t micro, const double *us)
+/* What is carried to the parts of `turn`; `moved` of each has been: lowering's emit_carried. */
+static void carry(struct ff_course *e, const struct ff_step *s, const double *finish, uint32_t turn,
+		uint32_t *moved, double *ready)
 {
+	const struct ff_node *n = &e->g->nodes[s->id];
+	enum ff_pass pass = ff_phase_pass(s->phase);
+
+	for (uint32_t k = 0; k < n->n_carried; k++) {
+		const struct ff_memo_edge *me = e->edge[n->in + n->n_data - n->n_carried + k];
+
+		for (; moved[k] < me->n_moves[pass]; moved[k]++) {
+			const struct ff_memo_move *tm = &me->move[pass][moved[k]];
+
+			if (ff_turn_of(e->block[s->id], pass, tm->move->sink[0]) > turn)
+				break;
+			arrive(tm, time_move(e, tm, finish, 0), ready);
+		}
+	}
+}
+
+/* Parts in turn, which carry something from one to the next. */
+static int time_turns(struct ff_course *e, const struct ff_step *s, const double *us,
+		struct ff_error *err)
+{
+	const struct ff_node *n = &e->g->nodes[s->id];
+	const struct ff_node_block *b = e->block[s->id];
+	struct ff_timed_node *t = &e->timed[s->phase][s->id];
+	enum ff_pass pass = ff_phase_pass(s->phase);
+	double *finish = finish_of(t, s->micro), *ready = ff_time_expect(e, t, s->micro);
+	uint32_t moved[FF_MAX_CARRIED] = {0};
+	int code = FF_OK;
+
+	for (uint32_t k = n->n_data - n->n_carried; k < n->n_data && code == FF_OK; k++)
+		code = ff_place_resolve(e, n->in + k, pass, err);
+	for (uint32_t i = 0; i < t->n && code == FF_OK; i++) {
+		uint32_t p = ff_turn_part(b, pass, i);
+
+		carry(e, s, finish, ff_turn_of(b, pass, p), moved, ready);
+		if (run_part(e, t, p, us[p], ready, finish))
+			e->too_slow = true;
+	}
+	ff_time_forget(t, s->micro);
+	return code;
+}
+
+/* All parts of step `s`, which take so long. */
+static int time_compute(struct ff_course *e, const struct ff_step *s, const double *us,
+		struct ff_error *err)
+{
+	struct ff_timed_node *t = &e->timed[s->phase][s->id];
+	uint32_t micro = s->micro;
 	double *lane = e->lane + t->first; /* compute lanes are numbered as devices are */
 	double *finish = finish_of(t, micro), *ready = ff_timed_ready(t, micro);
 	bool moved = t->arrived[micro];
 	int64_t late = 0;
 
+	if (e->block[s->id]->turns.n > 1)
+		return time_turns(e, s, us, err);
 	if (!t->in_line)
 		late = run_anywhere(e, t, us, ready, finish);
 	else if (moved)
@@ -320,6 +375,7 @@ static void time_compute(
 	if (moved)
 		ff_time_forget(t, micro);
 	e->too_slow = e->too_slow || late > 0;
+	return FF_OK;
 }
 
 /* What a part of `node` adds to gradients that are there already, in bytes. */
@@ -346,40 +402,38 @@ static bool adds_all(const struct ff_course *e, uint32_t node, uint32_t micro)
 }
 
 /* Backward that adds to some gradients of its parameters, but not to all. */
-static int time_adding_some(
-		struct ff_course *e, uint32_t node, uint32_t micro, struct ff_error *err)
+static int time_adding_some(struct ff_course *e, const struct ff_step *s, struct ff_error *err)
 {
-	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
+	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][s->id];
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
 	double *us = ff_arena_array(&e->scratch, t->n, sizeof(*us));
+	int code;
 
 	if (!us)
 		return ff_fail_memory(err);
 	for (uint32_t p = 0; p < t->n; p++)
 		us[p] = t->us[p] +
-			ff_price_add(e->p, e->g, t->device[p], added_bytes(e, node, micro, p));
-	time_compute(e, t, micro, us);
+			ff_price_add(e->p, e->g, t->device[p], added_bytes(e, s->id, s->micro, p));
+	code = time_compute(e, s, us, err);
 	ff_arena_rewind(&e->scratch, mark);
-	return FF_OK;
+	return code;
 }
 
 /* Backward of a part that adds to gradients takes longer by the adding. */
-static int time_backward(struct ff_course *e, const struct ff_gathered *b, uint32_t node,
-		uint32_t micro, struct ff_error *err)
+static int time_backward(struct ff_course *e, const struct ff_gathered *b, const struct ff_step *s,
+		struct ff_error *err)
 {
-	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
-	const struct ff_node *n = &e->g->nodes[node];
-	const double *us = t->us;
+	const struct ff_node *n = &e->g->nodes[s->id];
+	const double *us = e->timed[FF_PHASE_BACKWARD][s->id].us;
 
-	if (b->adds[node] || (micro > 0 && n->n_in > n->n_data)) {
-		if (!adds_all(e, node, micro))
-			return time_adding_some(e, node, micro, err);
-		us = ff_memo_adding(e->memo, node, e->node[node]);
+	if (b->adds[s->id] || (s->micro > 0 && n->n_in > n->n_data)) {
+		if (!adds_all(e, s->id, s->micro))
+			return time_adding_some(e, s, err);
+		us = ff_memo_adding(e->memo, s->id, e->node[s->id]);
 		if (!us)
 			return ff_fail_memory(err);
 	}
-	time_compute(e, t, micro, us);
-	return FF_OK;
+	return time_compute(e, s, us, err);
 }
 
 /* ---- parameters ---- */
@@ -431,7 +485,7 @@ static int time_back(struct ff_course *e, const struct ff_step *s, struct ff_err
 	if (code < 0)
 		return code;
 	if (s->kind == FF_STEP_COMPUTE)
-		return time_backward(e, b, s->id, s->micro, err);
+		return time_backward(e, b, s, err);
 	if (s->kind == FF_STEP_UPDATE)
 		return ff_updates_time(e, b, err);
 	time_syncs(e, b, s->id);
@@ -440,17 +494,14 @@ static int time_back(struct ff_course *e, const struct ff_step *s, struct ff_err
 
 static int time_step(struct ff_course *e, const struct ff_step *s, struct ff_error *err)
 {
-	struct ff_timed_node *t;
-	int code = FF_OK;
+	int code;
 
 	if (s->kind == FF_STEP_MOVES)
 		return time_moves(e, s, err);
-	if (s->phase == FF_PHASE_BACKWARD) {
+	if (s->phase == FF_PHASE_BACKWARD)
 		code = time_back(e, s, err);
-	} else {
-		t = &e->timed[s->phase][s->id];
-		time_compute(e, t, s->micro, t->us);
-	}
+	else
+		code = time_compute(e, s, e->timed[s->phase][s->id].us, err);
 	if (s->paced)
 		keep_pace(e, &e->timed[s->phase][s->id]);
 	return code;

@@ -19,7 +19,8 @@ static uint32_t first_reader(const struct ff_graph *g, uint32_t node)
 		for (uint32_t i = 0; i < v->n_uses; i++) {
 			uint32_t reader = g->edges[g->uses[v->first_use + i]].node;
 
-			first = reader < first ? reader : first;
+			if (reader != node)
+				first = reader < first ? reader : first;
 		}
 	}
 	return first;
@@ -34,7 +35,7 @@ static uint32_t behind_last_read(const struct ff_graph *g, uint32_t node)
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		uint32_t source = ff_edge_source(g, n->in + i);
 
-		if (ff_node_is_computed(g, source) && source + 1 > last)
+		if (ff_node_is_computed(g, source) && source != node && source + 1 > last)
 			last = source + 1;
 	}
 	return last;

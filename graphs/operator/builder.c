@@ -151,7 +151,7 @@ static int keep_node(struct ff_builder *b, struct pending *p)
 	ff_op_count(p->op, &p->attrs, &p->count);
 	b->nodes[b->n++] = *p;
 	b->n_edges += p->n_in;
-	b->n_values += p->count.out + p->count.saved;
+	b->n_values += p->count.out + p->count.carried + p->count.saved;
 	return FF_OK;
 }
 
@@ -204,7 +204,7 @@ static int keep_param(
 	return FF_OK;
 }
 
-/* Adds what `p` reads beside its data: its parameters. */
+/* Adds what `p` reads beside its data: what it carries from part to part, and its parameters. */
 static int keep_params(struct ff_builder *b, struct pending *p, const char *const *params)
 {
 	const struct ff_op_row *row = ff_op_row(p->op);
@@ -212,12 +212,12 @@ static int keep_params(struct ff_builder *b, struct pending *p, const char *cons
 	uint32_t *in;
 
 	ff_op_count(p->op, &p->attrs, &count);
-	in = ff_arena_array(b->arena, p->n_in + count.params, sizeof(*in));
+	in = ff_arena_array(b->arena, p->n_in + count.carried + count.params, sizeof(*in));
 	if (!in)
 		return ff_fail_memory(&b->err);
 	if (p->n_in)
 		memcpy(in, p->in, p->n_in * sizeof(*in));
-	p->n_data = p->n_in;
+	p->n_data = p->n_in += count.carried;
 	for (uint32_t i = 0; i < count.params; i++) {
 		const char *name = params && params[i] ? params[i]
 						       : ff_arena_printf(b->arena, "%s.%s", p->name,
@@ -227,6 +227,9 @@ static int keep_params(struct ff_builder *b, struct pending *p, const char *cons
 		if (code < 0)
 			return code;
 	}
+	/* it is the next node */
+	for (uint32_t i = 0; i < count.carried; i++)
+		in[p->n_data - count.carried + i] = FF_PORT(b->n, count.out + i);
 	p->in = in;
 	return FF_OK;
 }
@@ -266,7 +269,7 @@ static void link_node(struct ff_builder *b, struct ff_graph *g, uint32_t i)
 {
 	const struct pending *p = &b->nodes[i];
 	struct ff_node *n = &g->nodes[i];
-	uint32_t flags = ff_op_row(p->op)->flags;
+	uint32_t flags = ff_op_row(p->op)->flags, moved = p->count.out + p->count.carried;
 
 	*n = (struct ff_node){.op = p->op,
 			.name = p->name,
@@ -276,15 +279,16 @@ static void link_node(struct ff_builder *b, struct ff_graph *g, uint32_t i)
 			.n_data = p->n_data,
 			.n_prelude = p->n_prelude,
 			.out = g->n_values,
-			.n_out = p->count.out + p->count.saved,
+			.n_out = moved + p->count.saved,
 			.n_saved = p->count.saved,
+			.n_carried = p->count.carried,
 			.n_kept = p->count.kept,
 			.in_map = n->in_map + g->n_edges,
 			.out_map = n->out_map + g->n_values};
 	for (uint32_t k = 0; k < n->n_out; k++)
 		g->values[g->n_values++] = (struct ff_value){.producer = i,
 				.port = k,
-				.kind = k >= p->count.out      ? FF_VALUE_SAVED
+				.kind = k >= moved             ? FF_VALUE_SAVED
 					: flags & FF_OP_SOURCE ? FF_VALUE_INPUT
 					: flags & FF_OP_UPDATE ? FF_VALUE_PARAMETER
 							       : FF_VALUE_ACTIVATION};
@@ -401,7 +405,7 @@ static int check_uses(struct ff_builder *b, struct ff_graph *g)
 
 		if (v->n_uses || ff_node_is_loss(g, v->producer) || v->kind == FF_VALUE_SAVED)
 			continue;
-		if (n->n_out - n->n_saved == 1)
+		if (ff_node_outputs(n) == 1)
 			return FAIL(b, &b->nodes[v->producer], "the output of \"%s\" is not used",
 					n->name);
 		return FAIL(b, &b->nodes[v->producer], "output %u of \"%s\" is not used", v->port,

@@ -40,6 +40,7 @@ void ff_cuts_find(const struct ff_graph *g, uint32_t node, struct ff_cuts *ret)
 		c->name = n->dim[d].name;
 		for (uint32_t i = 0; i < n->n_data; i++)
 			c->halo = c->halo || has_halo(n, &n->in_map[i], d);
+		c->carries = n->n_carried && n->carried_dim == d;
 		c->exchange = prelude != FF_NONE && !is_mapped(g->nodes[prelude].out_map, d);
 	}
 	for (uint32_t i = 0; n->n_data && i < n->in_map[0].rank; i++)

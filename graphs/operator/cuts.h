@@ -9,6 +9,7 @@ struct ff_cut {
 	enum ff_label label;
 	const char *name;
 	bool halo;     /* two parts read some of the same elements, and others of their own */
+	bool carries;  /* a part begins with what the one before it leaves: they run in turn */
 	bool exchange; /* parts exchange results before they can go on: the prelude's */
 };
 

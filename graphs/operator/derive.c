@@ -228,6 +228,43 @@ struct ff_operand *ff_derive_map(struct ff_derive *d, uint32_t slot)
 	return &d->node->in_map[slot];
 }
 
+/* Element k lies between steps k and k + 1. */
+static void carry_axis(
+		struct ff_operand *o, uint32_t axis, int32_t dim, enum ff_only only, int32_t offset)
+{
+	struct ff_axis_map *m;
+
+	ff_axis_plain(o, axis, dim);
+	m = &o->axis[axis];
+	m->only = only;
+	m->offset = offset;
+}
+
+int ff_derive_carry(struct ff_derive *d, uint32_t i, enum ff_dtype dtype, uint32_t rank,
+		const int32_t *shape, uint32_t axis, int32_t dim, bool down, struct ff_carry *ret,
+		struct ff_error *err)
+{
+	struct ff_node *n = d->node;
+	uint32_t port = ff_node_outputs(n) + i;
+	int32_t between[FF_MAX_RANK], behind;
+	int code;
+
+	memcpy(between, shape, rank * sizeof(*shape));
+	/* of one step nothing is carried, but an axis has some element */
+	between[axis] = shape[axis] > 1 ? shape[axis] - 1 : 1;
+	behind = shape[axis] > 1 ? 0 : -1;
+	code = ff_derive_out(d, port, dtype, rank, between, ff_order_plain, err);
+	if (code < 0)
+		return code;
+	ret->left = &n->out_map[port];
+	ret->found = ff_derive_map(d, n->n_data - n->n_carried + i);
+	carry_axis(down ? ret->found : ret->left, axis, dim, FF_ONLY_LAST, behind);
+	carry_axis(down ? ret->left : ret->found, axis, dim, FF_ONLY_FIRST, -1);
+	n->carried_dim = (uint32_t)dim;
+	n->carried_down = down;
+	return FF_OK;
+}
+
 int ff_derive_alike(struct ff_derive *d, int64_t forward, int64_t backward, struct ff_error *err)
 {
 	const struct ff_value *first = ff_derive_in(d, 0), *in;

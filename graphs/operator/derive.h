@@ -96,6 +96,15 @@ int ff_derive_weights(struct ff_derive *d, uint32_t rank, const int32_t *shape,
 		struct ff_error *err);
 /* Shape of input `slot`; its axes are whole until mapped. */
 struct ff_operand *ff_derive_map(struct ff_derive *d, uint32_t slot);
+/* Value number `i` that is carried along dim `dim`, of `steps`, which axis `axis` of `shape`
+ * follows; towards the start if `down`: an element of it lies between two steps.  Its other axes
+ * are whole until mapped, at both ends. */
+struct ff_carry {
+	struct ff_operand *left, *found;
+};
+int ff_derive_carry(struct ff_derive *d, uint32_t i, enum ff_dtype dtype, uint32_t rank,
+		const int32_t *shape, uint32_t axis, int32_t dim, bool down, struct ff_carry *ret,
+		struct ff_error *err);
 /* The whole row of an operator whose inputs and one output all have one shape, dims
  * and layout, all axes plain. */
 int ff_derive_alike(struct ff_derive *d, int64_t forward, int64_t backward, struct ff_error *err);

@@ -25,7 +25,7 @@ int64_t ff_graph_parameters(const struct ff_graph *g)
 static void write_inputs(const struct ff_graph *g, const struct ff_node *n, struct ff_out *o)
 {
 	ff_out_array(o, "in");
-	for (uint32_t k = 0; k + n->n_prelude < n->n_data; k++) {
+	for (uint32_t k = 0; k < ff_node_inputs(n); k++) {
 		const struct ff_value *v = &g->values[g->edges[n->in + k].value];
 		const char *name = g->nodes[v->producer].name;
 		char port[256];

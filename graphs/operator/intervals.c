@@ -28,6 +28,8 @@ static void reach(const struct ff_node *n, const struct ff_axis_map *m, uint32_t
 		*most = 0;
 		return;
 	}
+	lo = m->only == FF_ONLY_LAST ? hi - 1 : lo;
+	hi = m->only == FF_ONLY_FIRST ? lo + 1 : hi;
 	*least = m->offset + (int64_t)(lo / term->div) * term->step;
 	*most = (int64_t)m->offset + m->window + (int64_t)((hi - 1) / term->div) * term->step;
 	for (uint32_t k = 0; k < m->n_terms; k++) {

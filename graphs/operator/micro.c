@@ -84,6 +84,7 @@ static int copy_links(const struct ff_graph *g, int32_t samples, struct ff_arena
 				.out = n->out,
 				.n_out = n->n_out,
 				.n_saved = n->n_saved,
+				.n_carried = n->n_carried,
 				.n_kept = n->n_kept,
 				.in_map = in + n->in,
 				.out_map = out + n->out};

@@ -55,9 +55,10 @@ void ff_axis_interval(const struct ff_axis_map *m, int32_t extent, const int32_t
 
 	for (uint32_t t = 0; t < m->n_terms; t++) {
 		const struct ff_term *term = &m->term[t];
+		int32_t from = lo[term->dim], to = hi[term->dim] - 1;
 
-		a += term_at(term, lo[term->dim]);
-		b += term_at(term, hi[term->dim] - 1);
+		a += term_at(term, m->only == FF_ONLY_LAST ? to : from);
+		b += term_at(term, m->only == FF_ONLY_FIRST ? from : to);
 		empty = empty || hi[term->dim] <= lo[term->dim];
 	}
 	if (m->over) {

@@ -73,6 +73,12 @@ enum key_tag {
 	TAG_DIN = 1024
 };
 
+/* Parts that nothing is carried to, or from, have the keys that there were before. */
+static bool is_in_key(const struct ff_node *n, uint32_t at, uint32_t end, const struct ff_region *r)
+{
+	return at + n->n_carried < end || ff_region_volume(r) > 0;
+}
+
 static void key_region(struct key *k, const char *name, uint32_t tag, const struct ff_region *r)
 {
 	int32_t size[FF_MAX_RANK];
@@ -198,6 +204,8 @@ static void key_walk(const struct ff_work *w, struct key *k)
 	}
 	key_attributes(k, n);
 	for (uint32_t i = 0; i < n->n_data; i++) {
+		if (!is_in_key(n, i, n->n_data, &w->in[i]))
+			continue;
 		if (k->text)
 			snprintf(name, sizeof(name), "in%u", i);
 		key_region(k, name, TAG_IN + i, &w->in[i]);
@@ -209,6 +217,8 @@ static void key_walk(const struct ff_work *w, struct key *k)
 		if (ff_region_volume(&w->in[i]))
 			key_region(k, row->param[i - n->n_data], TAG_IN + i, &w->in[i]);
 	for (uint32_t i = 0; i + n->n_saved < n->n_out; i++) {
+		if (!is_in_key(n, i, n->n_out - n->n_saved, &w->out[i]))
+			continue;
 		if (k->text)
 			snprintf(name, sizeof(name), i ? "out%u" : "out", i);
 		key_region(k, name, TAG_OUT + i, &w->out[i]);

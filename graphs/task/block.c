@@ -94,6 +94,34 @@ static int group_weights(const struct ff_node *n, struct ff_arena *a, struct ff_
 	return code;
 }
 
+/* By the coordinate along the dim that something is carried along. */
+static int find_turns(const struct ff_node *n, const struct ff_config *c, struct ff_arena *a,
+		struct ff_turns *ret, struct ff_error *err)
+{
+	uint32_t degree = n->n_carried ? c->degree[n->carried_dim] : 1, at = 0;
+	uint16_t *of, *part;
+
+	*ret = (struct ff_turns){.n = degree};
+	if (degree == 1)
+		return FF_OK;
+	ret->of = of = ff_arena_array(a, c->n_parts, sizeof(*of));
+	ret->part = part = ff_arena_array(a, c->n_parts, sizeof(*part));
+	if (!of || !part)
+		return ff_fail_memory(err);
+	for (uint32_t p = 0; p < c->n_parts; p++) {
+		uint32_t coord[FF_MAX_DIMS];
+
+		ff_config_coords(n, c, p, coord);
+		of[p] = (uint16_t)(n->carried_down ? degree - 1 - coord[n->carried_dim]
+						   : coord[n->carried_dim]);
+	}
+	for (uint32_t turn = 0; turn < degree; turn++)
+		for (uint32_t p = 0; p < c->n_parts; p++)
+			if (of[p] == turn)
+				part[at++] = (uint16_t)p;
+	return FF_OK;
+}
+
 int ff_node_block_place(const struct ff_node *n, const struct ff_config *c,
 		const struct ff_placement *place, struct ff_arena *a, struct ff_node_block *ret,
 		struct ff_error *err)
@@ -112,6 +140,8 @@ int ff_node_block_place(const struct ff_node *n, const struct ff_config *c,
 	b.device = device;
 	b.key = key;
 	code = group_weights(n, a, &b, err);
+	if (code == FF_OK)
+		code = find_turns(n, c, a, &b.turns, err);
 	if (code == FF_OK)
 		*ret = b;
 	return code;
@@ -167,6 +197,26 @@ static int build_loads(const struct ff_side *sink, struct ff_arena *a,
 	return FF_OK;
 }
 
+/* Moves of what is carried, in the order of the turns that they go to.  It comes from other parts;
+ * what a part neither leaves nor finds is not its own. */
+static int put_in_turn(const struct ff_node_block *b, enum ff_pass pass, struct ff_arena *a,
+		struct ff_redistribution *r, struct ff_error *err)
+{
+	struct ff_move *move = ff_arena_array(a, r->n_moves, sizeof(*move));
+	uint32_t *alias = ff_arena_array(a, b->n_parts, sizeof(*alias)), n = 0;
+
+	if (!move || !alias)
+		return ff_fail_memory(err);
+	memset(alias, 0xff, b->n_parts * sizeof(*alias));
+	r->alias = alias;
+	for (uint32_t turn = 0; turn < b->turns.n; turn++)
+		for (uint32_t i = 0; i < r->n_moves; i++)
+			if (ff_turn_of(b, pass, r->move[i].sink[0]) == turn)
+				move[n++] = r->move[i];
+	r->move = move;
+	return FF_OK;
+}
+
 int ff_edge_block_build_pass(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
 		bool first_use, enum ff_pass pass, const struct ff_node_block *producer,
 		const struct ff_node_block *consumer, bool pieces, struct ff_arena *a,
@@ -175,6 +225,7 @@ int ff_edge_block_build_pass(const struct ff_graph *g, const struct ff_machine *
 	const struct ff_edge *e = &g->edges[edge];
 	bool back = pass == FF_BACKWARD;
 	struct ff_side in = {&consumer->in[e->slot], consumer->device, back}, out;
+	int code;
 
 	*ret = (struct ff_redistribution){0};
 	if (back && (!producer || !ff_edge_needs_grad(g, edge)))
@@ -183,8 +234,12 @@ int ff_edge_block_build_pass(const struct ff_graph *g, const struct ff_machine *
 		return build_loads(&in, a, ret, err);
 	out = (struct ff_side){&producer->out[g->values[e->value].port], producer->device, back};
 	if (!back)
-		return ff_redistribute(m, &out, &in, true, pieces, a, scratch, ret, err);
-	return ff_redistribute(m, &in, &out, first_use, pieces, a, scratch, ret, err);
+		code = ff_redistribute(m, &out, &in, true, pieces, a, scratch, ret, err);
+	else
+		code = ff_redistribute(m, &in, &out, first_use, pieces, a, scratch, ret, err);
+	if (code < 0 || !ff_edge_is_carried(g, edge))
+		return code;
+	return put_in_turn(consumer, pass, a, ret, err);
 }
 
 int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,

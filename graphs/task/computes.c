@@ -6,14 +6,16 @@
 
 #include "ff/instance.h"
 
-/* The tasks of a paced compute, which begin with `first`, are the last. */
-static void keep_pace(struct ff_lowering *l, const struct ff_node_block *nb, uint32_t first)
+/* The tasks of a paced compute are the last. */
+static void keep_pace(struct ff_lowering *l, const struct ff_step *s)
 {
+	const struct ff_node_block *nb = l->node[s->id];
+
 	for (uint32_t p = 0; p < nb->n_parts; p++) {
 		uint32_t *paced = &l->paced[(size_t)FF_PACE * nb->device[p]];
 
 		memmove(paced + 1, paced, (FF_PACE - 1) * sizeof(*paced));
-		paced[0] = first + p;
+		paced[0] = ff_emit_task(l, s->phase, s->micro, s->id, p);
 	}
 }
 
@@ -78,30 +80,26 @@ static void depend_on_value(struct ff_lowering *l, const struct ff_task *t, uint
 	ff_emit_depend(l, ff_emit_value_from(l, edge, i, t->part));
 }
 
-static void emit_forward(struct ff_lowering *l, const struct ff_step *s)
+static void emit_forward(struct ff_lowering *l, const struct ff_step *s, uint32_t p)
 {
 	const struct ff_node *n = &l->g->nodes[s->id];
 	const struct ff_node_block *nb = l->node[s->id];
+	const struct ff_task *t = compute_begin(l, s, p);
 
-	*ff_emit_computed(l, s->phase, s->micro, s->id) = l->r.n_tasks;
-	for (uint32_t p = 0; p < nb->n_parts; p++) {
-		const struct ff_task *t = compute_begin(l, s, p);
+	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
+		depend_on_value(l, t, e);
+	ff_clock_tick(l);
+	for (uint32_t i = 0; i < n->n_in; i++)
+		use_input(l, t, i);
+	for (uint32_t k = 0; k < n->n_out; k++) {
+		int64_t bytes = ff_placement_bytes(&nb->out[k], p);
+		uint32_t *out = (uint32_t *)ff_task_out(&l->r, t, k);
 
-		for (uint32_t e = n->in; e < n->in + n->n_in; e++)
-			depend_on_value(l, t, e);
-		ff_clock_tick(l);
-		for (uint32_t i = 0; i < n->n_in; i++)
-			use_input(l, t, i);
-		for (uint32_t k = 0; k < n->n_out; k++) {
-			int64_t bytes = ff_placement_bytes(&nb->out[k], p);
-			uint32_t *out = (uint32_t *)ff_task_out(&l->r, t, k);
-
-			if (k + n->n_kept < n->n_out)
-				out[p] = ff_emit_shard(l, nb->device[p], bytes);
-			ff_buffer_use(l, out[p]);
-			if (ff_op_row(n->op)->flags & FF_OP_LOSS)
-				ff_buffer_keep(l, out[p]);
-		}
+		if (k + n->n_kept < n->n_out)
+			out[p] = ff_emit_shard(l, nb->device[p], bytes);
+		ff_buffer_use(l, out[p]);
+		if (ff_op_row(n->op)->flags & FF_OP_LOSS)
+			ff_buffer_keep(l, out[p]);
 	}
 }
 
@@ -198,11 +196,9 @@ static void depend_on_replaced(struct ff_lowering *l, const struct ff_task *t)
 static void depend_backward(struct ff_lowering *l, const struct ff_task *t)
 {
 	const struct ff_node *n = &l->g->nodes[t->node];
-	uint32_t again = *ff_emit_computed(l, FF_PHASE_RECOMPUTE, t->micro, t->node);
 
-	ff_emit_depend(l, *ff_emit_computed(l, FF_PHASE_FORWARD, t->micro, t->node) + t->part);
-	if (again != FF_NONE)
-		ff_emit_depend(l, again + t->part);
+	ff_emit_depend(l, ff_emit_task(l, FF_PHASE_FORWARD, t->micro, t->node, t->part));
+	ff_emit_depend(l, ff_emit_task(l, FF_PHASE_RECOMPUTE, t->micro, t->node, t->part));
 	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
 		if (l->r.again[ff_edge_source(l->g, e)] && ff_edge_read_backward(l->g, e))
 			depend_on_value(l, t, e);
@@ -221,33 +217,61 @@ static void depend_backward(struct ff_lowering *l, const struct ff_task *t)
 		depend_on_replaced(l, t);
 }
 
-static void emit_backward(struct ff_lowering *l, const struct ff_step *s)
+static void emit_backward(
+		struct ff_lowering *l, const struct ff_step *s, uint32_t p, uint32_t *const *alias)
+{
+	const struct ff_task *t = compute_begin(l, s, p);
+
+	depend_backward(l, t);
+	ff_clock_tick(l);
+	use_backward(l, t, alias);
+}
+
+/* What is carried to the parts of `turn`; `moved` of each has been. */
+static void emit_carried(
+		struct ff_lowering *l, const struct ff_step *s, uint32_t turn, uint32_t *moved)
 {
 	const struct ff_node *n = &l->g->nodes[s->id];
-	struct ff_arena_mark mark = ff_arena_mark(l->scratch);
-	uint32_t *alias[FF_MAX_INPUTS] = {0};
 
-	for (uint32_t i = 0; i < n->n_in; i++)
-		alias[i] = invert(l, n->in + i);
-	*ff_emit_computed(l, s->phase, s->micro, s->id) = l->r.n_tasks;
-	for (uint32_t p = 0; p < l->node[s->id]->n_parts; p++) {
-		const struct ff_task *t = compute_begin(l, s, p);
+	for (uint32_t k = 0; k < n->n_carried; k++) {
+		struct ff_step move = {FF_STEP_MOVES, s->phase, s->micro,
+				n->in + n->n_data - n->n_carried + k, false};
+		const struct ff_redistribution *r = ff_moves_at(l, s->phase, move.id);
 
-		depend_backward(l, t);
-		ff_clock_tick(l);
-		use_backward(l, t, alias);
+		for (; moved[k] < r->n_moves; moved[k]++) {
+			const struct ff_move *mv = &r->move[moved[k]];
+
+			if (ff_turn_of(l->node[s->id], ff_phase_pass(s->phase), mv->sink[0]) > turn)
+				break;
+			ff_moves_emit(l, &move, mv);
+		}
 	}
-	ff_arena_rewind(l->scratch, mark);
 }
 
 void ff_computes_emit(struct ff_lowering *l, const struct ff_step *s)
 {
-	uint32_t first = l->r.n_tasks;
+	const struct ff_node *n = &l->g->nodes[s->id];
+	const struct ff_node_block *nb = l->node[s->id];
+	struct ff_arena_mark mark = ff_arena_mark(l->scratch);
+	enum ff_pass pass = ff_phase_pass(s->phase);
+	uint32_t *alias[FF_MAX_INPUTS] = {0}, *place = l->place[pass][s->id];
+	uint32_t first = l->r.n_tasks, moved[FF_MAX_CARRIED] = {0};
 
-	if (s->phase == FF_PHASE_BACKWARD)
-		emit_backward(l, s);
-	else
-		emit_forward(l, s);
+	for (uint32_t i = 0; i < n->n_in && pass == FF_BACKWARD; i++)
+		alias[i] = invert(l, n->in + i);
+	*ff_emit_computed(l, s->phase, s->micro, s->id) = first;
+	for (uint32_t i = 0; i < nb->n_parts; i++) {
+		uint32_t p = ff_turn_part(nb, pass, i);
+
+		emit_carried(l, s, ff_turn_of(nb, pass, p), moved);
+		if (place)
+			place[p] = l->r.n_tasks - first;
+		if (pass == FF_BACKWARD)
+			emit_backward(l, s, p, alias);
+		else
+			emit_forward(l, s, p);
+	}
+	ff_arena_rewind(l->scratch, mark);
 	if (s->paced)
-		keep_pace(l, l->node[s->id], first);
+		keep_pace(l, s);
 }

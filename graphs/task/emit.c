@@ -79,6 +79,15 @@ uint32_t *ff_emit_computed(
 	return &l->compute[phase][(size_t)micro * l->g->n_nodes + node];
 }
 
+uint32_t ff_emit_task(const struct ff_lowering *l, enum ff_phase phase, uint32_t micro,
+		uint32_t node, uint32_t part)
+{
+	uint32_t first = *ff_emit_computed(l, phase, micro, node);
+	const uint32_t *place = l->place[ff_phase_pass(phase)][node];
+
+	return first == FF_NONE ? FF_NONE : first + (place ? place[part] : part);
+}
+
 uint32_t ff_emit_value_from(const struct ff_lowering *l, uint32_t edge, uint32_t i, uint32_t part)
 {
 	uint32_t alias = l->edge[edge].forward.alias[part], from = ff_edge_source(l->g, edge);
@@ -88,8 +97,7 @@ uint32_t ff_emit_value_from(const struct ff_lowering *l, uint32_t edge, uint32_t
 	/* what a parameter has was written in the step before */
 	if (ff_node_is_parameter(l->g, from))
 		return FF_NONE;
-	return *ff_emit_computed(l, i % 2 ? FF_PHASE_RECOMPUTE : FF_PHASE_FORWARD, i / 2, from) +
-	       alias;
+	return ff_emit_task(l, i % 2 ? FF_PHASE_RECOMPUTE : FF_PHASE_FORWARD, i / 2, from, alias);
 }
 
 bool ff_emit_from_parameter(const struct ff_lowering *l, uint32_t edge)
@@ -110,7 +118,7 @@ uint32_t ff_emit_gradient_from(
 
 	if (alias == FF_NONE)
 		return l->moved[FF_BACKWARD][at][part];
-	return *ff_emit_computed(l, FF_PHASE_BACKWARD, micro, l->g->edges[edge].node) + alias;
+	return ff_emit_task(l, FF_PHASE_BACKWARD, micro, l->g->edges[edge].node, alias);
 }
 
 uint32_t ff_emit_shard(struct ff_lowering *l, uint32_t device, int64_t bytes)

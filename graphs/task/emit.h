@@ -18,9 +18,12 @@ uint32_t ff_emit_shard(struct ff_lowering *l, uint32_t device, int64_t bytes);
 /* The list at `i`, an edge or a value, of an instance. */
 uint32_t *ff_emit_list(const struct ff_lowering *l, const uint32_t *const *table, size_t i,
 		uint32_t instance);
-/* Task of part 0 of what a phase computes of `node`. */
+/* The first task of what a phase computes of `node`. */
 uint32_t *ff_emit_computed(
 		const struct ff_lowering *l, enum ff_phase phase, uint32_t micro, uint32_t node);
+/* That of `part`; FF_NONE: the phase computes nothing of `node`. */
+uint32_t ff_emit_task(const struct ff_lowering *l, enum ff_phase phase, uint32_t micro,
+		uint32_t node, uint32_t part);
 /* Where instance `i` of the value at `edge` comes from, for the consumer's part. */
 uint32_t ff_emit_value_from(const struct ff_lowering *l, uint32_t edge, uint32_t i, uint32_t part);
 bool ff_emit_from_parameter(const struct ff_lowering *l, uint32_t edge);
@@ -30,6 +33,9 @@ uint32_t ff_emit_gradient_of(const struct ff_lowering *l, uint32_t edge, uint32_
 uint32_t ff_emit_gradient_from(
 		const struct ff_lowering *l, uint32_t edge, uint32_t micro, uint32_t part);
 bool ff_emit_takes_from(const struct ff_move *mv, uint32_t part);
+
+/* moves.c: one move of what is at the edge of step `s`. */
+void ff_moves_emit(struct ff_lowering *l, const struct ff_step *s, const struct ff_move *mv);
 
 /* computes.c: a step that computes, for all parts. */
 void ff_computes_emit(struct ff_lowering *l, const struct ff_step *s);

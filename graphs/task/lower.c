@@ -174,11 +174,20 @@ static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 	return code;
 }
 
+static void count_moves(
+		const struct ff_redistribution *r, size_t *tasks, size_t *clocks, size_t *buffers)
+{
+	*tasks += r->n_moves;
+	for (uint32_t i = 0; i < r->n_moves; i++) {
+		*clocks += r->move[i].n_devices;
+		*buffers += r->move[i].n_devices + r->move[i].n_sinks;
+	}
+}
+
 /* What a step makes at most. */
 static void count_step(const struct ff_lowering *l, const struct ff_step *s, size_t *tasks,
 		size_t *clocks, size_t *buffers)
 {
-	const struct ff_redistribution *r;
 	const struct ff_node *n;
 
 	switch (s->kind) {
@@ -188,14 +197,11 @@ static void count_step(const struct ff_lowering *l, const struct ff_step *s, siz
 		*clocks += l->node[s->id]->n_parts;
 		*buffers += (size_t)l->node[s->id]->n_parts *
 			    (s->phase == FF_PHASE_BACKWARD ? n->n_in : n->n_out);
+		for (uint32_t k = n->n_data - n->n_carried; k < n->n_data; k++)
+			count_moves(ff_moves_at(l, s->phase, n->in + k), tasks, clocks, buffers);
 		break;
 	case FF_STEP_MOVES:
-		r = ff_moves_of(l, s);
-		*tasks += r->n_moves;
-		for (uint32_t i = 0; i < r->n_moves; i++) {
-			*clocks += r->move[i].n_devices;
-			*buffers += r->move[i].n_devices + r->move[i].n_sinks;
-		}
+		count_moves(ff_moves_at(l, s->phase, s->id), tasks, clocks, buffers);
 		break;
 	default: /* of buckets */
 		break;
@@ -254,6 +260,21 @@ static bool has_instance(const struct ff_lowering *l, uint32_t node, uint32_t i)
 	if (i % 2)
 		return l->r.again[node];
 	return !i || !ff_node_is_parameter(l->g, node) || l->r.again[node];
+}
+
+/* Parts that run in turn have tasks that move between theirs. */
+static int build_places(struct ff_lowering *l, struct ff_error *err)
+{
+	for (uint32_t i = 0; i < l->g->n_nodes; i++)
+		for (int pass = 0; pass < 2 && l->node[i] && l->node[i]->turns.n > 1; pass++) {
+			uint32_t *place = ff_arena_array(
+					l->scratch, l->node[i]->n_parts, sizeof(*place));
+
+			if (!place)
+				return ff_fail_memory(err);
+			l->place[pass][i] = place;
+		}
+	return FF_OK;
 }
 
 /* The tables that say which buffer each part has. */
@@ -438,7 +459,8 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 		l->moved[i] = ff_arena_array(
 				s, (size_t)edges * l->r.n_instances, sizeof(**l->moved));
 		l->lane_clock[i] = ff_arena_array(s, devices, sizeof(**l->lane_clock));
-		if (!l->moved[i] || !l->lane_clock[i])
+		l->place[i] = ff_arena_array(s, nodes, sizeof(**l->place));
+		if (!l->moved[i] || !l->lane_clock[i] || !l->place[i])
 			return ff_fail_memory(err);
 	}
 	l->paced = ff_arena_array(s, FF_PACE * (size_t)devices, sizeof(*l->paced));
@@ -506,8 +528,8 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 			l->a, l->program.again, l->g->n_nodes, sizeof(*l->program.again));
 	if (!l->r.again)
 		return ff_fail_memory(err);
-	if ((code = reserve(l, err)) < 0 || (code = build_tables(l, err)) < 0 ||
-			(code = build_buckets(l, err)) < 0)
+	if ((code = reserve(l, err)) < 0 || (code = build_places(l, err)) < 0 ||
+			(code = build_tables(l, err)) < 0 || (code = build_buckets(l, err)) < 0)
 		return code;
 	build_kept(l);
 	ff_tasks_emit(l);

@@ -42,8 +42,11 @@ struct ff_lowering {
 
 	struct ff_schedule r;
 	struct ff_list lanes, deps;
-	/* By phase, micro-batch and node: task of part 0, or FF_NONE. */
+	/* By phase, micro-batch and node: the first task, or FF_NONE. */
 	uint32_t *compute[FF_PHASE_COUNT];
+	/* By pass and node, of nodes whose parts run in turn: how many tasks behind that one part
+	 * p is.  NULL: p. */
+	uint32_t **place[2];
 	/* By pass, edge and instance, sink part: task that fills it, or FF_NONE. */
 	uint32_t **moved[2];
 	uint32_t *sync_task; /* by bucket: SYNC task, or FF_NONE */
@@ -58,11 +61,11 @@ struct ff_lowering {
 	bool failed;                    /* out of memory somewhere */
 };
 
-/* What is moved in a step of moves. */
-static inline const struct ff_redistribution *ff_moves_of(
-		const struct ff_lowering *l, const struct ff_step *s)
+/* What is moved at an edge in a phase. */
+static inline const struct ff_redistribution *ff_moves_at(
+		const struct ff_lowering *l, enum ff_phase phase, uint32_t edge)
 {
-	return s->phase == FF_PHASE_BACKWARD ? &l->edge[s->id].backward : &l->edge[s->id].forward;
+	return phase == FF_PHASE_BACKWARD ? &l->edge[edge].backward : &l->edge[edge].forward;
 }
 
 /* tasks.c: all tasks, in order. */

@@ -110,11 +110,22 @@ static void move_pinned(struct ff_lowering *l)
 	}
 }
 
-/* Tasks of one operator's pass, or of one redistribution, count as one step. */
-static bool same_step(const struct ff_task *a, const struct ff_task *b)
+/* What an operator's parts carry moves while it is computed. */
+static bool is_of_node(const struct ff_lowering *l, const struct ff_task *t)
 {
-	return a->kind == b->kind && a->pass == b->pass && a->node == b->node &&
-	       a->edge == b->edge && a->micro == b->micro && a->again == b->again;
+	return t->kind == FF_TASK_FORWARD || t->kind == FF_TASK_BACKWARD ||
+	       (t->kind == FF_TASK_MOVE && ff_edge_is_carried(l->g, t->edge));
+}
+
+/* Tasks of one operator's pass, or of one redistribution, count as one step. */
+static bool same_step(const struct ff_lowering *l, const struct ff_task *a, const struct ff_task *b)
+{
+	bool same = a->pass == b->pass && a->node == b->node && a->micro == b->micro &&
+		    a->again == b->again;
+
+	if (is_of_node(l, a) && is_of_node(l, b))
+		return same;
+	return same && a->kind == b->kind && a->edge == b->edge;
 }
 
 /* The most that is in use on each device in any step. */
@@ -147,7 +158,7 @@ static int find_peaks(struct ff_lowering *l, const int64_t *base, struct ff_erro
 			next[live] = dying[b->last];
 			dying[b->last] = live;
 		}
-		if (t + 1 < tasks && same_step(&l->r.tasks[t], &l->r.tasks[t + 1]))
+		if (t + 1 < tasks && same_step(l, &l->r.tasks[t], &l->r.tasks[t + 1]))
 			continue;
 		for (; step <= t; step++)
 			for (uint32_t i = dying[step]; i != FF_NONE; i = next[i])

@@ -36,6 +36,18 @@ static void put(struct writer *w, struct ff_step step)
 		w->p.moves[step.phase][(size_t)step.micro * w->g->n_edges + step.id] = at;
 }
 
+/* All parts, and what they carry. */
+static void put_compute(
+		struct writer *w, enum ff_phase phase, uint32_t micro, uint32_t node, bool paced)
+{
+	const struct ff_node *n = &w->g->nodes[node];
+	uint32_t *moves = w->p.moves[phase] + (size_t)micro * w->g->n_edges;
+
+	for (uint32_t k = n->n_data - n->n_carried; k < n->n_data; k++)
+		moves[n->in + k] = w->p.n;
+	put(w, (struct ff_step){FF_STEP_COMPUTE, phase, micro, node, paced});
+}
+
 /* Whether what is at `edge` is brought several times: an input for every micro-batch, a
  * parameter for backward once more. */
 static bool is_paced(const struct writer *w, uint32_t edge)
@@ -47,12 +59,15 @@ static bool is_paced(const struct writer *w, uint32_t edge)
 	return ff_node_is_source(w->g, from) ? w->s->micro_batches > 1 : w->p.again[from];
 }
 
+/* What is carried moves while it is computed. */
 static void put_moves(struct writer *w, enum ff_phase phase, uint32_t micro, uint32_t edge)
 {
 	uint32_t from = ff_edge_source(w->g, edge), to = w->g->edges[edge].node;
 	struct ff_step step = {FF_STEP_MOVES, phase, micro, edge,
 			phase != FF_PHASE_BACKWARD && is_paced(w, edge)};
 
+	if (from == to)
+		return;
 	if (phase != FF_PHASE_RECOMPUTE && ff_node_is_computed(w->g, from) &&
 			ff_strategy_stage(w->g, w->s, from) != ff_strategy_stage(w->g, w->s, to))
 		w->late[w->n_late++] = step;
@@ -113,7 +128,7 @@ static void put_forward(struct writer *w, uint32_t node, uint32_t micro)
 				ff_program_instance(g, &w->p, ff_edge_source(g, k), micro) == micro)
 			put_moves(w, FF_PHASE_FORWARD, micro, k);
 	}
-	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_FORWARD, micro, node, paced});
+	put_compute(w, FF_PHASE_FORWARD, micro, node, paced);
 	w->n_ahead -= loads_any(w, node);
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++)
@@ -170,7 +185,7 @@ static void put_again(struct writer *w, uint32_t node, uint32_t micro)
 	const struct ff_node *n = &g->nodes[node];
 	bool paced = bring_again(w, node, micro);
 
-	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_RECOMPUTE, micro, node, paced});
+	put_compute(w, FF_PHASE_RECOMPUTE, micro, node, paced);
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
 			uint32_t edge = g->uses[g->values[k].first_use + u];
@@ -194,7 +209,9 @@ static void recompute(struct writer *w, uint32_t node, uint32_t micro)
 		const struct ff_node *n = &g->nodes[w->stack[depth - 1]];
 		uint32_t k = n->in;
 
-		while (k < n->in + n->n_in && is_there(w, ff_edge_source(g, k), micro))
+		while (k < n->in + n->n_in &&
+				(ff_edge_is_carried(g, k) ||
+						is_there(w, ff_edge_source(g, k), micro)))
 			k++;
 		if (k < n->in + n->n_in)
 			w->stack[depth++] = ff_edge_source(g, k);
@@ -215,7 +232,7 @@ static void put_backward(struct writer *w, uint32_t node, uint32_t micro)
 	if (ff_node_reads_own(g, node))
 		recompute(w, node, micro);
 	paced = bring_again(w, node, micro);
-	put(w, (struct ff_step){FF_STEP_COMPUTE, FF_PHASE_BACKWARD, micro, node, paced});
+	put_compute(w, FF_PHASE_BACKWARD, micro, node, paced);
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
 		if (ff_edge_needs_grad(g, k) && (k < n->in + n->n_data || last))
 			put_moves(w, FF_PHASE_BACKWARD, micro, k);

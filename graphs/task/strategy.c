@@ -187,7 +187,7 @@ static void issued(const struct ff_graph *g, uint32_t node, uint32_t *waits, str
 		for (uint32_t u = 0; u < v->n_uses; u++) {
 			uint32_t next = g->edges[g->uses[v->first_use + u]].node;
 
-			if (!--waits[next])
+			if (next != node && !--waits[next])
 				ready_push(r, next);
 		}
 	}
@@ -203,7 +203,7 @@ int ff_strategy_order(const struct ff_graph *g, const struct ff_strategy *s,
 	if (!waits || !r.node)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		waits[i] = g->nodes[i].n_in;
+		waits[i] = g->nodes[i].n_in - g->nodes[i].n_carried;
 	/* nobody waits for what is there from the start */
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (!ff_node_is_computed(g, i)) {

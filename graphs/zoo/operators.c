@@ -20,8 +20,9 @@ static void write_cell(const struct ff_cuts *c, char label, struct ff_out *o)
 
 		if (cut->label != (enum ff_label)label)
 			continue;
-		ff_out_printf(o, "%s%s%s%s", before, cut->name, cut->halo ? " (halo)" : "",
-				cut->exchange ? " (exchange)" : "");
+		ff_out_printf(o, "%s%s%s%s%s", before, cut->name, cut->halo ? " (halo)" : "",
+				cut->exchange ? " (exchange)" : "",
+				cut->carries ? " (in turn)" : "");
 		before = ", ";
 	}
 }
@@ -59,6 +60,7 @@ static void write_object(const struct ff_op_row *row, const struct ff_cuts *c, s
 		ff_out_string(o, "label", label);
 		ff_out_bool(o, "halo", c->cut[d].halo);
 		ff_out_bool(o, "exchange", c->cut[d].exchange);
+		ff_out_bool(o, "carries", c->cut[d].carries);
 		ff_out_close(o);
 	}
 	ff_out_close(o);

@@ -21,9 +21,18 @@ struct ff_weight_group {
 	struct ff_region region;
 };
 
+/* Parts between which something is carried run in turn, forward in this order and backward in the
+ * other. */
+struct ff_turns {
+	uint32_t n;           /* 1: all at once */
+	const uint16_t *of;   /* by part: its turn; NULL where all run at once */
+	const uint16_t *part; /* those of a turn stand together */
+};
+
 /* One operator under one config. */
 struct ff_node_block {
 	uint32_t n_parts;
+	struct ff_turns turns;
 	const uint16_t *device;              /* by part */
 	const struct ff_placement *in, *out; /* by slot, by output */
 	const uint64_t *key; /* by slot: equal keys, equal elements in equal parts on equal devices
@@ -58,7 +67,21 @@ struct ff_edge_block {
 					    * output gradients; n_moves 0 and alias NULL
 					    * where no gradient is needed */
 };
-/* `first_use`: this edge is the first of its value that backward reaches.
+/* The turn of `part`, and the part number `i` in turn. */
+static inline uint32_t ff_turn_of(const struct ff_node_block *b, enum ff_pass pass, uint32_t part)
+{
+	uint32_t turn = b->turns.of ? b->turns.of[part] : 0;
+
+	return pass == FF_FORWARD ? turn : b->turns.n - 1 - turn;
+}
+static inline uint32_t ff_turn_part(const struct ff_node_block *b, enum ff_pass pass, uint32_t i)
+{
+	if (!b->turns.part)
+		return i;
+	return b->turns.part[pass == FF_FORWARD ? i : b->n_parts - 1 - i];
+}
+/* `first_use`: this edge is the first of its value that backward reaches.  Moves of what is carried
+ * stand in the order of the turns that they go to.
  * `producer` is NULL for data-set inputs, whose sinks are loaded. */
 int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
 		bool first_use, const struct ff_node_block *producer,

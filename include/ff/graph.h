@@ -47,6 +47,10 @@ struct ff_node {
 	uint32_t n_prelude;  /* the last of the data are what its prelude writes */
 	uint32_t out, n_out; /* values written, consecutive */
 	uint32_t n_saved;    /* the last of them, which it keeps to itself */
+	/* Values before those, which a part leaves to the one behind it along a dim: the last of
+	 * the data are they, read from the part before (docs/schedule.md).  No node has a prelude,
+	 * too. */
+	uint32_t n_carried;
 	/* The last of those, float32, are there from step to step: backward changes them, and
 	 * passes without training read them.  Parts that have the same elements change them
 	 * alike. */
@@ -57,6 +61,8 @@ struct ff_node {
 	struct ff_dim dim[FF_MAX_DIMS];
 	struct ff_operand *in_map;  /* n_in */
 	struct ff_operand *out_map; /* n_out; R dims do not occur in it */
+	uint32_t carried_dim;       /* along which something is carried, towards its end */
+	bool carried_down;          /* or (true) towards its start */
 	int64_t flops_forward;      /* whole operator: multiply and add count as two */
 	int64_t flops_backward;     /* all gradients */
 };
@@ -95,6 +101,20 @@ uint32_t ff_graph_find(const struct ff_graph *g, const char *name);
 static inline uint32_t ff_edge_source(const struct ff_graph *g, uint32_t edge)
 {
 	return g->values[g->edges[edge].value].producer;
+}
+/* Whether a node reads there what it has written itself, in another part. */
+static inline bool ff_edge_is_carried(const struct ff_graph *g, uint32_t edge)
+{
+	return ff_edge_source(g, edge) == g->edges[edge].node;
+}
+/* Outputs of `n` that others read; inputs that a file names. */
+static inline uint32_t ff_node_outputs(const struct ff_node *n)
+{
+	return n->n_out - n->n_saved - n->n_carried;
+}
+static inline uint32_t ff_node_inputs(const struct ff_node *n)
+{
+	return n->n_data - n->n_prelude - n->n_carried;
 }
 static inline uint32_t ff_op_flags_of(const struct ff_graph *g, uint32_t node)
 {

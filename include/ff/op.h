@@ -43,15 +43,17 @@ struct ff_dim {
  * clamped to the axis.  Where `over` is not 0 those sums, and `from` for the first, `to` for the
  * last, are divided by it, rounded down: elements that lie between others.  A plain axis has one
  * term with div = step = window = 1; an axis that is always whole has no term, offset 0 and window
- * = its size. */
+ * = its size.  `only`: of the box's own elements the first or the last stands for all. */
 struct ff_term {
 	int32_t dim, div, step;
 };
+enum ff_only { FF_ONLY_NONE, FF_ONLY_FIRST, FF_ONLY_LAST };
 struct ff_axis_map {
 	uint32_t n_terms;
 	struct ff_term term[2];
 	int32_t offset, window;
 	int32_t from, to, over;
+	int32_t only; /* enum ff_only */
 };
 
 /* One tensor as one node sees it. */
@@ -100,9 +102,11 @@ enum ff_predicts {
 /* What a node has beside the inputs it names. */
 struct ff_op_counts {
 	uint32_t out, saved, params;
-	uint32_t kept; /* the last of what is saved: there from step to step */
+	uint32_t kept;    /* the last of what is saved: there from step to step */
+	uint32_t carried; /* from part to part (ff_node.n_carried) */
 };
 #define FF_MAX_KEPT 2
+#define FF_MAX_CARRIED 2
 #define FF_MAX_PARAMS 2
 
 struct ff_op_row {

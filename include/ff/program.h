@@ -23,7 +23,7 @@ static inline enum ff_pass ff_phase_pass(enum ff_phase phase)
 
 enum ff_step_kind {
 	FF_STEP_MOVES,   /* redistribution at edge `id`: values forward, gradients backward */
-	FF_STEP_COMPUTE, /* all parts of node `id` */
+	FF_STEP_COMPUTE, /* all parts of node `id`, and what is carried from part to part */
 	FF_STEP_SYNC,    /* buckets whose gradients node `id` completes */
 	FF_STEP_UPDATE,  /* all buckets */
 };
@@ -59,7 +59,8 @@ struct ff_program {
 int ff_program_build(const struct ff_graph *g, const struct ff_strategy *s, const uint32_t *order,
 		struct ff_arena *a, struct ff_program *ret, struct ff_error *err);
 
-/* The step that computes `node`, or that moves what is at `edge`; FF_NONE: none does. */
+/* The step that computes `node`, or that moves what is at `edge` (what is carried, the one that
+ * computes the node); FF_NONE: none does. */
 static inline uint32_t ff_program_compute(
 		const struct ff_program *p, enum ff_phase phase, uint32_t micro, uint32_t node)
 {

@@ -116,6 +116,13 @@ FF_CELLS(STEP)
 
 /* ---- forward ---- */
 
+/* A cell that was carried is as it was computed. */
+static float first_cell(const struct recurrent *c, const void *cell, int64_t i)
+{
+	return c->r.was_carried ? ((const float *)cell)[i]
+				: FF_REAL_CALL(c->type, ff_real_get, cell, i);
+}
+
 /* The state before the first step, the cell, and what stands for a state that there is not. */
 static void begin(const struct recurrent *c, const struct ff_kernel_io *io)
 {
@@ -126,14 +133,13 @@ static void begin(const struct recurrent *c, const struct ff_kernel_io *io)
 
 	memset(ff_kernel_at(io, c->zeros), 0, (size_t)(r->gates * r->hidden) * sizeof(float));
 	if (r->has_states)
-		memcpy(state, io->in[1], each * (size_t)ff_dtype_bytes(c->type));
+		memcpy(state, io->in[r->first], each * (size_t)ff_dtype_bytes(c->type));
 	else
 		memset(state, 0, each * (size_t)ff_dtype_bytes(c->type));
 	for (size_t i = 0; r->has_cell && i < each; i++) {
 		float *cell = ff_kernel_at(io, c->cell);
 
-		cell[i] = r->has_states ? FF_REAL_CALL(c->type, ff_real_get, io->in[2], (int64_t)i)
-					: 0;
+		cell[i] = r->has_states ? first_cell(c, io->in[r->first + 1], (int64_t)i) : 0;
 	}
 }
 
@@ -147,6 +153,7 @@ static void run_cells(const struct recurrent *c, const struct ff_kernel_io *io, 
 	int64_t next = ends ? -1 : ff_recurrence_half(r, number + 1);
 	const void *bias = r->has_bias ? io->in[r->bias] : ff_kernel_at(io, c->zeros);
 	int64_t h = r->hidden, gates = r->gates * h, first = now * r->samples;
+	void *left = r->carries ? io->out[r->left] : ff_kernel_at(io, c->spare);
 
 #pragma omp parallel for if (r->samples * gates >= FF_CPU_PARALLEL)
 	for (int64_t i = 0; i < r->samples; i++) {
@@ -162,8 +169,7 @@ static void run_cells(const struct recurrent *c, const struct ff_kernel_io *io, 
 							      i * r->y_sample + now * r->y_step)
 					    : ff_real_out(c->type, ff_kernel_at(io, c->spare),
 							      i * h),
-				.next = next < 0 ? ff_real_out(c->type, ff_kernel_at(io, c->spare),
-								   i * h)
+				.next = next < 0 ? ff_real_out(c->type, left, i * h)
 						 : ff_real_out(c->type, io->out[r->states],
 								   behind * h),
 				.kept = r->kept ? (float *)io->out[r->keeps] + at * r->kept * h
@@ -179,9 +185,12 @@ static void run_cells(const struct recurrent *c, const struct ff_kernel_io *io, 
 static void write_cell(const struct recurrent *c, const struct ff_kernel_io *io)
 {
 	const float *cell = ff_kernel_at(io, c->cell);
+	int64_t n = c->r.samples * c->r.hidden;
 
-	for (int64_t i = 0; i < c->r.samples * c->r.hidden; i++)
+	for (int64_t i = 0; i < n && c->r.writes_cell; i++)
 		FF_REAL_CALL(c->type, ff_real_put, io->out[1], i, cell[i]);
+	if (c->r.carries && c->r.has_cell)
+		memcpy(io->out[c->r.left + 1], cell, (size_t)n * sizeof(*cell));
 }
 
 static int pack(const struct ff_kernel *k, const struct ff_kernel_io *io, const void **weight,
@@ -219,25 +228,30 @@ static int run_forward(
 		if (code == FF_OK)
 			run_cells(c, io, i);
 	}
-	if (code == FF_OK && r->writes_cell)
+	if (code == FF_OK)
 		write_cell(c, io);
 	return code;
 }
 
 /* ---- backward ---- */
 
-/* Behind the last step no gradient comes but the cell's, where that is an output. */
+/* Behind the last step no gradient comes but the cell's, where that is an output, and where the
+ * state is carried on both. */
 static void begin_backward(const struct recurrent *c, const struct ff_kernel_io *io)
 {
 	const struct ff_recurrence *r = &c->r;
 	int64_t each = r->samples * r->hidden;
-	float *dcell = ff_kernel_at(io, c->cell);
+	float *dcell = ff_kernel_at(io, c->cell), *dstate = ff_kernel_at(io, c->through);
 
 	memset(ff_kernel_at(io, c->product), 0, (size_t)each * sizeof(float));
-	memset(ff_kernel_at(io, c->through), 0, (size_t)each * sizeof(float));
 	memset(ff_kernel_at(io, c->zeros), 0, (size_t)r->hidden * sizeof(float));
+	for (int64_t i = 0; i < each; i++)
+		dstate[i] = r->carries ? FF_REAL_CALL(c->type, ff_real_get, io->dout[r->left], i)
+				       : 0;
 	for (int64_t i = 0; r->has_cell && i < each; i++)
 		dcell[i] = r->writes_cell ? FF_REAL_CALL(c->type, ff_real_get, io->dout[1], i) : 0;
+	if (r->has_cell && r->carries)
+		memcpy(dcell, io->dout[r->left + 1], (size_t)each * sizeof(*dcell));
 }
 
 /* A step's first half of two makes the gradient of all of its x, its second has that of y. */
@@ -283,13 +297,15 @@ static void write_states(const struct recurrent *c, const struct ff_kernel_io *i
 {
 	const float *past = ff_kernel_at(io, c->through), *by_way = ff_kernel_at(io, c->product);
 	const float *dcell = ff_kernel_at(io, c->cell);
+	void *state = io->din[c->r.first], *cell = c->r.has_cell ? io->din[c->r.first + 1] : NULL;
+	int64_t n = c->r.samples * c->r.hidden;
 
-	for (int64_t i = 0; i < c->r.samples * c->r.hidden; i++) {
-		if (io->din[1])
-			FF_REAL_CALL(c->type, ff_real_put, io->din[1], i, past[i] + by_way[i]);
-		if (c->r.has_cell && io->din[2])
-			FF_REAL_CALL(c->type, ff_real_put, io->din[2], i, dcell[i]);
-	}
+	for (int64_t i = 0; i < n && state; i++)
+		FF_REAL_CALL(c->type, ff_real_put, state, i, past[i] + by_way[i]);
+	if (cell && c->r.was_carried)
+		memcpy(cell, dcell, (size_t)n * sizeof(*dcell));
+	for (int64_t i = 0; i < n && cell && !c->r.was_carried; i++)
+		FF_REAL_CALL(c->type, ff_real_put, cell, i, dcell[i]);
 }
 
 static int run_weights(
@@ -392,8 +408,9 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, const struct ce
 	c->type = ff_work_type(w);
 	c->cell_of = cells;
 	c->need_dx = !forward && w->need_din[0];
-	c->need_states = !forward && c->r.has_states &&
-			 (w->need_din[1] || (c->r.has_cell && w->need_din[2]));
+	c->need_states =
+			!forward && c->r.has_states &&
+			(w->need_din[c->r.first] || (c->r.has_cell && w->need_din[c->r.first + 1]));
 	k->run = forward ? run_forward : run_backward;
 	reserve(k, c, forward);
 	return prepare_products(k, c, forward, err);

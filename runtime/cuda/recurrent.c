@@ -42,6 +42,7 @@ static struct ff_cell_step describe_step(
 	int64_t now = ff_recurrence_step(r, i / r->halves), half = i % r->halves, h = r->hidden;
 	bool first = i == 0, last = i + 1 == r->steps * r->halves, writes = half + 1 == r->halves;
 	void *state = of_step(c, c->type, io->out[r->states], ff_recurrence_half(r, i - half), h);
+	const void *cell = first && r->has_cell && r->has_states ? io->in[r->first + 1] : NULL;
 
 	return (struct ff_cell_step){.samples = r->samples,
 			.hidden = h,
@@ -50,17 +51,20 @@ static struct ff_cell_step describe_step(
 			.x = ff_at(c->type, io->in[0], now * r->x_step),
 			.bias = r->has_bias ? io->in[r->bias] : NULL,
 			.before = !first          ? state
-				  : r->has_states ? io->in[1]
+				  : r->has_states ? io->in[r->first]
 						  : NULL,
 			.before_kept = first ? state : NULL,
-			.first_cell = r->has_cell && r->has_states ? io->in[2] : NULL,
+			.first_cell = r->was_carried ? NULL : cell,
+			.carried_cell = r->was_carried ? cell : NULL,
 			.u = first && !r->has_states ? NULL : ff_kernel_at(io, c->product),
 			.y = writes ? ff_to(c->type, io->out[0], now * r->y_step) : NULL,
-			.next = last ? NULL
+			.next = last ? (r->carries ? io->out[r->left] : NULL)
 				     : of_step(c, c->type, io->out[r->states],
 						       ff_recurrence_half(r, i + 1), h),
 			.operand = ff_kernel_at(io, c->operand),
 			.last_cell = last && r->writes_cell ? io->out[1] : NULL,
+			.left_cell = last && r->carries && r->has_cell ? io->out[r->left + 1]
+								       : NULL,
 			.kept = r->kept ? of_step(c, FF_F32, io->out[r->keeps], now, r->kept * h)
 					: NULL,
 			.cell = ff_kernel_at(io, c->dcell),
@@ -109,6 +113,8 @@ static struct ff_cell_slope describe_slope(
 			.before = of_step(c, c->type, io->out[r->states],
 					ff_recurrence_half(r, i - half), h),
 			.dlast_cell = r->writes_cell ? io->dout[1] : NULL,
+			.dleft = r->carries ? io->dout[r->left] : NULL,
+			.dleft_cell = r->carries && r->has_cell ? io->dout[r->left + 1] : NULL,
 			.kept = r->kept ? of_step(c, FF_F32, io->out[r->keeps], now, r->kept * h)
 					: NULL,
 			.cells = r->has_cell ? of_step(c, FF_F32, io->out[r->cells], now, h) : NULL,
@@ -147,6 +153,7 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 	const struct recurrent *c = k->state;
 	const struct ff_recurrence *r = &c->r;
 	cudaStream_t queue = ff_stream_queue(s);
+	void *dcell = r->has_cell && r->has_states ? io->din[r->first + 1] : NULL;
 	int code = FF_OK;
 
 	for (int64_t i = r->steps * r->halves; i-- > 0 && code == FF_OK;) {
@@ -160,11 +167,13 @@ static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
 					ff_kernel_scratch(k, io), err);
 	}
 	if (code == FF_OK && c->need_states)
-		code = ff_kernel_launched(ff_launch_cell_states(c->type, r->samples * r->hidden,
-							  ff_kernel_at(io, c->through),
-							  ff_kernel_at(io, c->product),
-							  ff_kernel_at(io, c->dcell), io->din[1],
-							  r->has_cell ? io->din[2] : NULL, queue),
+		code = ff_kernel_launched(
+				ff_launch_cell_states(c->type, r->samples * r->hidden,
+						ff_kernel_at(io, c->through),
+						ff_kernel_at(io, c->product),
+						ff_kernel_at(io, c->dcell), io->din[r->first],
+						r->was_carried ? NULL : dcell,
+						r->was_carried ? dcell : NULL, queue),
 				k, err);
 	return code < 0 ? code : run_weights(k, io, queue, err);
 }
@@ -213,7 +222,7 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, enum ff_cell ce
 	c->cell = cell;
 	c->type = state.type = ff_work_type(w);
 	c->need_states = !forward && r->has_states &&
-			 (w->need_din[1] || (r->has_cell && w->need_din[2]));
+			 (w->need_din[r->first] || (r->has_cell && w->need_din[r->first + 1]));
 	each = r->samples * r->hidden;
 	state.rows = r->samples;
 	state.inner = forward ? r->hidden : r->gates * r->hidden;

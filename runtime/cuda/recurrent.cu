@@ -51,7 +51,9 @@ template <class T, class C> FF_KERNEL void cell_step(struct ff_cell_step p)
 	in.state = get_or_zero<T>(p.before, at);
 	put_if_any<T>(p.before_kept, at, in.state);
 	if (C::has_cell) {
-		in.cell = p.first ? get_or_zero<T>(p.first_cell, at) : p.cell[at];
+		in.cell = !p.first         ? p.cell[at]
+			  : p.carried_cell ? p.carried_cell[at]
+					   : get_or_zero<T>(p.first_cell, at);
 		p.cells[at] = in.cell;
 	}
 	for (int k = 0; C::half == 2 && k < C::kept; k++)
@@ -62,6 +64,7 @@ template <class T, class C> FF_KERNEL void cell_step(struct ff_cell_step p)
 	if (C::has_cell) {
 		p.cell[at] = out.cell;
 		put_if_any<T>(p.last_cell, at, out.cell);
+		put_if_any<float>(p.left_cell, at, out.cell);
 	}
 	put_if_any<T>(p.y, i * p.y_sample + j, out.state);
 	put_if_any<T>(p.next, at, out.state);
@@ -80,13 +83,17 @@ template <class T, class C> FF_KERNEL void cell_slope(struct ff_cell_slope p)
 	in.dstate = get_or_zero<T>(p.dy, i * p.y_sample + j);
 	if (!p.last)
 		in.dstate = in.dstate + p.through[at] + p.carry[at];
+	else
+		in.dstate = in.dstate + get_or_zero<T>(p.dleft, at);
 	in.out = get_or_zero<T>(p.y, i * p.y_sample + j);
 	in.state = get_or_zero<T>(p.before, at);
 	for (int k = 0; k < C::kept; k++)
 		in.kept[k] = p.kept[(i * C::kept + k) * p.hidden + j];
 	if (C::has_cell) {
 		in.cell = p.cells[at];
-		in.dcell = p.last ? get_or_zero<T>(p.dlast_cell, at) : p.dcell[at];
+		in.dcell = !p.last        ? p.dcell[at]
+			   : p.dleft_cell ? p.dleft_cell[at]
+					  : get_or_zero<T>(p.dlast_cell, at);
 	}
 	if (C::half == 1)
 		in.dcell = p.dcell[at];
@@ -103,7 +110,7 @@ template <class T, class C> FF_KERNEL void cell_slope(struct ff_cell_slope p)
 
 template <class T>
 FF_KERNEL void cell_states(int64_t n, const float *through, const float *carry, const float *dcell,
-		void *dstate, void *dfirst_cell)
+		void *dstate, void *dfirst_cell, float *dcarried_cell)
 {
 	int64_t at = thread_index();
 
@@ -112,6 +119,8 @@ FF_KERNEL void cell_states(int64_t n, const float *through, const float *carry, 
 	put_if_any<T>(dstate, at, through[at] + carry[at]);
 	if (dfirst_cell)
 		put_if_any<T>(dfirst_cell, at, dcell[at]);
+	if (dcarried_cell)
+		dcarried_cell[at] = dcell[at];
 }
 
 #define STEP_ROW(row, gates, kept, has_cell, half)                                                 \
@@ -139,11 +148,11 @@ cudaError_t ff_launch_cell_slope(enum ff_cell cell, enum ff_dtype type,
 
 cudaError_t ff_launch_cell_states(enum ff_dtype type, int64_t n, const float *through,
 		const float *carry, const float *dcell, void *dstate, void *dfirst_cell,
-		cudaStream_t s)
+		float *dcarried_cell, cudaStream_t s)
 {
 	if (type == FF_BF16)
 		return ff_launch(cell_states<uint16_t>, blocks_of(n), dim3(BLOCK), s, n, through,
-				carry, dcell, dstate, dfirst_cell);
+				carry, dcell, dstate, dfirst_cell, dcarried_cell);
 	return ff_launch(cell_states<float>, blocks_of(n), dim3(BLOCK), s, n, through, carry, dcell,
-			dstate, dfirst_cell);
+			dstate, dfirst_cell, dcarried_cell);
 }

@@ -22,17 +22,18 @@ enum ff_cell {
 struct ff_cell_step {
 	int64_t samples, hidden, x_sample, y_sample;
 	const void *x, *bias, *before, *first_cell; /* first_cell: read where `first` */
-	const float *u;
+	const float *u, *carried_cell;              /* carried_cell: in the place of first_cell */
 	void *y, *next, *operand, *before_kept, *last_cell;
-	float *kept, *cell, *cells;
+	float *kept, *cell, *cells, *left_cell;
 	int32_t first, unused;
 };
 
-/* Their gradients; where it is the `last` step none come from behind but dlast_cell. */
+/* Their gradients; where it is the `last` step none come from behind but dlast_cell, or dleft and
+ * dleft_cell. */
 struct ff_cell_slope {
 	int64_t samples, hidden, x_sample, y_sample;
-	const void *dy, *y, *before, *dlast_cell;
-	const float *kept, *cells, *carry;
+	const void *dy, *y, *before, *dlast_cell, *dleft;
+	const float *kept, *cells, *carry, *dleft_cell;
 	float *through, *dcell;
 	void *dx, *du, *operand;
 	int32_t last, unused;
@@ -46,10 +47,10 @@ cudaError_t ff_launch_cell_step(enum ff_cell cell, enum ff_dtype type, const str
 		cudaStream_t s);
 cudaError_t ff_launch_cell_slope(enum ff_cell cell, enum ff_dtype type,
 		const struct ff_cell_slope *p, cudaStream_t s);
-/* Gradients of the first step's state and cell; either may be NULL. */
+/* Gradients of the first step's state and cell, or of one that was carried; any may be NULL. */
 cudaError_t ff_launch_cell_states(enum ff_dtype type, int64_t n, const float *through,
 		const float *carry, const float *dcell, void *dstate, void *dfirst_cell,
-		cudaStream_t s);
+		float *dcarried_cell, cudaStream_t s);
 
 #ifdef __cplusplus
 }

@@ -60,7 +60,12 @@ static void check_links(const struct ff_graph *g)
 		for (uint32_t k = 0; k < n->n_in; k++, edges++) {
 			ck_assert_uint_eq(g->edges[edges].node, i);
 			ck_assert_uint_eq(g->edges[edges].slot, k);
-			ck_assert_uint_lt(ff_edge_source(g, edges), i);
+			if (k + n->n_carried < n->n_data || k >= n->n_data)
+				ck_assert_uint_lt(ff_edge_source(g, edges), i);
+			else /* what it carries from part to part */
+				ck_assert_uint_eq(g->edges[edges].value,
+						n->out + ff_node_outputs(n) + k + n->n_carried -
+								n->n_data);
 			/* data first, then parameters */
 			ck_assert_int_eq(
 					g->values[g->edges[edges].value].kind == FF_VALUE_PARAMETER,

@@ -12,7 +12,7 @@
 #include "typed.h"
 
 #define ROUNDS 60
-#define MOST_VALUES 6 /* inputs, data and parameters, or outputs, saved ones included */
+#define MOST_VALUES 7 /* inputs, data and parameters, or outputs, saved ones included */
 
 static const struct ff_backend *backend;
 
@@ -31,7 +31,8 @@ struct trial {
 	enum ff_dtype type;
 	int32_t samples, steps, hidden, gates;
 	bool bias, states, cell, reset_first;
-	struct array in[MOST_VALUES], din[MOST_VALUES], out[2], dout[2];
+	struct array in[MOST_VALUES], din[MOST_VALUES], out[4], dout[4];
+	bool counts; /* the step at hand is the part's: weights have its gradient */
 	struct ff_device *dev;
 	struct ff_stream *stream;
 };
@@ -116,6 +117,26 @@ static struct array whole(struct trial *t, const struct ff_operand *o, bool rand
 }
 
 /* ---- the definition ---- */
+
+/* Number `i` that is carried, between the step at `at` and the next one in the order of time, of
+ * feature `j` of sample `n`: what is left there is found there, and so are gradients. */
+static void carry(
+		struct trial *t, uint32_t i, int32_t n, int32_t at, int32_t j, double x, bool back)
+{
+	int32_t between = t->node->attrs.recurrent.reverse ? at - 1 : at;
+	uint32_t left = ff_node_outputs(t->node) + i, found = t->node->n_data - t->node->n_carried;
+	struct array *a = back ? &t->dout[left] : &t->out[left];
+	struct array *b = back ? &t->din[found + i] : &t->in[found + i];
+
+	if (between >= 0 && between < t->steps - 1)
+		a->v[(n * (t->steps - 1) + between) * t->hidden + j] =
+				b->v[(n * (t->steps - 1) + between) * t->hidden + j] = x;
+}
+
+static bool counts(const struct trial *t, int32_t at)
+{
+	return at >= t->work.box.lo[1] && at < t->work.box.hi[1];
+}
 
 static double sigmoid(double x)
 {
@@ -211,6 +232,9 @@ static void forward_sample(struct trial *t, int32_t n, struct moment *m)
 			}
 			forward_one(t, x, &now[j]);
 			t->out[0].v[(n * t->steps + at) * h + j] = now[j].out;
+			carry(t, 0, n, at, j, now[j].out, false);
+			if (t->node->op == FF_OP_LSTM)
+				carry(t, 1, n, at, j, now[j].cell_out, false);
 			if (t->cell && k + 1 == t->steps)
 				t->out[1].v[n * h + j] = now[j].cell_out;
 		}
@@ -234,17 +258,21 @@ static void backward_sample(struct trial *t, int32_t n, const struct moment *m)
 		for (int32_t j = 0; j < h; j++) {
 			double one[4], d = dstate[j] + t->dout[0].v[(n * t->steps + at) * h + j];
 
+			carry(t, 0, n, at, j, dstate[j], true);
+			if (t->node->op == FF_OP_LSTM)
+				carry(t, 1, n, at, j, dcell[j], true);
 			backward_one(t, &now[j], d, &dcell[j], dx, one, &dstate[j]);
 			for (int32_t g = 0; g < t->gates; g++) {
 				du[g * h + j] = one[g];
 				t->din[0].v[(n * t->steps + at) * w + g * h + j] = dx[g];
-				if (t->bias)
+				if (t->bias && counts(t, at))
 					t->din[p + 1].v[g * h + j] += one[g];
 			}
 		}
 		for (int32_t r = 0; r < w; r++)
 			for (int32_t i = 0; i < h; i++) {
-				t->din[p].v[r * h + i] += du[r] * now[i].state;
+				if (counts(t, at))
+					t->din[p].v[r * h + i] += du[r] * now[i].state;
 				dstate[i] += du[r] * t->in[p].v[r * h + i];
 			}
 	}
@@ -297,10 +325,11 @@ static void spread_row(struct trial *t, int32_t row, double du, const double *x,
 
 	du = typed_round(t->type, du);
 	for (int32_t i = 0; i < t->hidden; i++) {
-		t->din[p].v[row * t->hidden + i] += du * x[i];
+		if (t->counts)
+			t->din[p].v[row * t->hidden + i] += du * x[i];
 		dx[i] += du * t->in[p].v[row * t->hidden + i];
 	}
-	if (t->bias)
+	if (t->bias && t->counts)
 		t->din[p + 1].v[row] += du;
 }
 
@@ -338,21 +367,26 @@ static void define_reset(struct trial *t, int32_t n)
 	for (int32_t i = 0; i < h && t->states; i++)
 		y[i] = t->in[1].v[n * h + i];
 	for (int32_t k = 0; k < t->steps; k++) {
-		int32_t at = n * t->steps + (reverse ? last - k : k);
+		int32_t step = reverse ? last - k : k, at = n * t->steps + step;
 		double *own = all + 5 * h * k;
 		const struct reset m = {own, own + 3 * h, own + 4 * h};
 
 		memcpy(m.state, y, (size_t)h * sizeof(*y));
 		forward_reset(t, t->in[0].v + at * w, &m, y);
 		memcpy(t->out[0].v + at * h, y, (size_t)h * sizeof(*y));
+		for (int32_t j = 0; j < h; j++)
+			carry(t, 0, n, step, j, y[j], false);
 	}
 	for (int32_t k = t->steps; k-- > 0;) {
-		int32_t at = n * t->steps + (reverse ? last - k : k);
+		int32_t step = reverse ? last - k : k, at = n * t->steps + step;
 		double *own = all + 5 * h * k;
 		const struct reset m = {own, own + 3 * h, own + 4 * h};
 
-		for (int32_t i = 0; i < h; i++)
+		t->counts = counts(t, step);
+		for (int32_t i = 0; i < h; i++) {
+			carry(t, 0, n, step, i, dstate[i], true);
 			dstate[i] += t->dout[0].v[at * h + i];
+		}
 		backward_reset(t, &m, dstate, t->din[0].v + at * w);
 	}
 	for (int32_t i = 0; i < h && t->states; i++)
@@ -378,39 +412,53 @@ static void define(struct trial *t)
 
 /* ---- kernels ---- */
 
-/* Of `region`, in the order of its axes, as all lies that is compared. */
-static void *put(struct trial *t, enum ff_dtype type, const struct ff_region *region,
-		const struct array *from)
+/* Element `i` of `region`, in the order of its axes, as all lies that is compared: among all. */
+static int64_t among_all(const struct ff_operand *o, const struct ff_region *region, int64_t i)
 {
-	int64_t n = ff_region_volume(region), rest = n / ff_region_size(region, 0);
-	void *host = malloc((size_t)(n * ff_dtype_bytes(type))), *device;
+	int64_t at = 0, step = 1;
+
+	for (uint32_t a = o->rank; a-- > 0; step *= o->shape[a]) {
+		at += (region->lo[a] + i % ff_region_size(region, a)) * step;
+		i /= ff_region_size(region, a);
+	}
+	return at;
+}
+
+/* NULL where there is nothing. */
+static void *put(struct trial *t, enum ff_dtype type, const struct ff_operand *o,
+		const struct ff_region *region, const struct array *from)
+{
+	int64_t n = ff_region_volume(region);
+	void *host = malloc((size_t)(n * ff_dtype_bytes(type)) + 1), *device = NULL;
 
 	ck_assert_ptr_nonnull(host);
 	memset(host, 0xff, (size_t)(n * ff_dtype_bytes(type)));
 	for (int64_t i = 0; i < n && from; i++)
-		typed_put(type, host, i, from->v[region->lo[0] * rest + i]);
-	device = chosen_put(t->dev, t->stream, host, (size_t)(n * ff_dtype_bytes(type)));
+		typed_put(type, host, i, from->v[among_all(o, region, i)]);
+	if (n)
+		device = chosen_put(t->dev, t->stream, host, (size_t)(n * ff_dtype_bytes(type)));
 	free(host);
 	return device;
 }
 
-static void compare(struct trial *t, const char *what, enum ff_dtype type,
+static void compare(struct trial *t, const char *what, const struct ff_operand *o,
 		const struct ff_region *region, const void *device, const struct array *want)
 {
-	int64_t n = ff_region_volume(region), rest = n / ff_region_size(region, 0);
-	void *host = malloc((size_t)(n * ff_dtype_bytes(type)));
+	enum ff_dtype type = (enum ff_dtype)o->gradient;
+	int64_t n = ff_region_volume(region);
+	void *host = malloc((size_t)(n * ff_dtype_bytes(type)) + 1);
 	double largest = 0.1, bound;
 	char key[FF_KEY_BYTES];
 
 	ck_assert_ptr_nonnull(host);
-	chosen_get(t->stream, host, device, (size_t)(n * ff_dtype_bytes(type)));
+	if (n)
+		chosen_get(t->stream, host, device, (size_t)(n * ff_dtype_bytes(type)));
 	for (int64_t i = 0; i < want->n; i++)
 		largest = fmax(largest, fabs(want->v[i]));
 	/* a state that is rounded the other way is a unit in the last place */
 	bound = (t->type == FF_BF16 ? 0.02 : 2e-5) * largest;
 	for (int64_t i = 0; i < n; i++) {
-		double have = typed_get(type, host, i),
-		       expected = want->v[region->lo[0] * rest + i];
+		double have = typed_get(type, host, i), expected = want->v[among_all(o, region, i)];
 
 		if (fabs(have - expected) <= bound)
 			continue;
@@ -441,12 +489,12 @@ static void run_forward(struct trial *t, struct ff_kernel_io *io)
 	uint32_t seen = n->n_out - n->n_saved;
 
 	for (uint32_t i = 0; i < n->n_in; i++)
-		io->in[i] = put(t, t->type, &t->work.in[i], &t->in[i]);
+		io->in[i] = put(t, n->in_map[i].dtype, &n->in_map[i], &t->work.in[i], &t->in[i]);
 	for (uint32_t k = 0; k < n->n_out; k++)
-		io->out[k] = put(t, n->out_map[k].dtype, &t->work.out[k], NULL);
+		io->out[k] = put(t, n->out_map[k].dtype, &n->out_map[k], &t->work.out[k], NULL);
 	run(t, io);
 	for (uint32_t k = 0; k < seen; k++)
-		compare(t, "output", t->type, &t->work.out[k], io->out[k], &t->out[k]);
+		compare(t, "output", &n->out_map[k], &t->work.out[k], io->out[k], &t->out[k]);
 }
 
 /* Only what the row says is read is there. */
@@ -461,19 +509,20 @@ static void run_backward(struct trial *t, struct ff_kernel_io *io)
 		t->work.need_din[i] = i >= n->n_data || draw(t, 0, 2);
 		back.in[i] = i < n->n_data ? NULL : io->in[i];
 		if (t->work.need_din[i])
-			back.din[i] = put(t, (enum ff_dtype)n->in_map[i].gradient, &t->work.in[i],
-					NULL);
+			back.din[i] = put(t, (enum ff_dtype)n->in_map[i].gradient, &n->in_map[i],
+					&t->work.in[i], NULL);
 	}
 	for (uint32_t k = 0; k < seen; k++) {
-		back.dout[k] = put(t, t->type, &t->work.out[k], &t->dout[k]);
+		back.dout[k] = put(t, n->out_map[k].dtype, &n->out_map[k], &t->work.out[k],
+				&t->dout[k]);
 		if (!(ff_op_row(n->op)->flags & FF_OP_BACKWARD_OUT))
 			back.out[k] = NULL;
 	}
 	run(t, &back);
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		if (t->work.need_din[i])
-			compare(t, "gradient", (enum ff_dtype)n->in_map[i].gradient, &t->work.in[i],
-					back.din[i], &t->din[i]);
+			compare(t, "gradient", &n->in_map[i], &t->work.in[i], back.din[i],
+					&t->din[i]);
 		backend->free(t->dev, back.din[i]);
 	}
 	for (uint32_t k = 0; k < seen; k++)
@@ -490,7 +539,7 @@ static void give_back(struct trial *t, struct ff_kernel_io *io)
 
 static void draw_trial(struct trial *t, enum ff_op op)
 {
-	struct ff_region box = {.rank = 1};
+	struct ff_region box = {.rank = 2};
 	const struct ff_node *n;
 
 	t->samples = draw(t, 1, 5);
@@ -504,6 +553,8 @@ static void draw_trial(struct trial *t, enum ff_op op)
 	n = t->node;
 	box.lo[0] = draw(t, 0, t->samples - 1);
 	box.hi[0] = draw(t, box.lo[0] + 1, t->samples);
+	box.lo[1] = draw(t, 0, 2) ? draw(t, 0, t->steps - 1) : 0;
+	box.hi[1] = draw(t, 0, 2) ? draw(t, box.lo[1] + 1, t->steps) : t->steps;
 	ff_work_fill(&t->graph, (uint32_t)(n - t->graph.nodes), &box, FF_FORWARD, &t->work);
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		t->in[i] = whole(t, &n->in_map[i], true);

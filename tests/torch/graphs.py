@@ -781,7 +781,9 @@ def dims(node, shape, depth):
     if op == "matmul":
         middle = [f"axis{i}" for i in range(1, rank - 2)]
         return list(zip(["sample", *middle, "row", "column", "inner"], [*shape, depth]))
-    if op in ("rnn", "lstm", "gru", "route"):
+    if op in ("rnn", "lstm", "gru"):
+        return [("sample", shape[0]), ("step", shape[1])]
+    if op == "route":
         return [("sample", shape[0])]
     if op.startswith("reduce_"):  # the axes of what it reads
         return list(zip(named(len(depth)), depth))

@@ -416,6 +416,19 @@ def split_maxima():
     split(case, graphs.strategy(case.path.read_text(), 4, operators, case.hash()), 4)
 
 
+def split_by_step():
+    """Every recurrence by steps, some by samples too, the next one on other devices."""
+    graph = graphs.recurrences()
+    case = Case("recurrences on 4 devices by step", 2).made(graph)
+    cuts = [{"step": 4}, {"sample": 2, "step": 2}, {"step": 3}]
+    operators, order = {}, list(range(4))
+    for i, node in enumerate(n for n in graph["nodes"] if n["op"] in ("rnn", "lstm", "gru")):
+        cut = cuts[i % len(cuts)]
+        operators[node["name"]] = (cut, order[:3] if cut == {"step": 3} else order)
+        order = order[1:] + order[:1]
+    split(case, graphs.strategy(case.path.read_text(), 4, operators, case.hash()), 4)
+
+
 def split_by_sample(graph, program=ffrun):
     """Every operator, the batch in uneven parts."""
     case = Case(f"{graph['name']} on 3 devices by sample", 2).made(graph)
@@ -468,6 +481,7 @@ def test_split():
     split_by_sample(dict(graphs.dense(4), name="dense"), ffrun_dense)
     split_by_class()
     split_maxima()
+    split_by_step()
     split_in_phases()
 
 

@@ -1,7 +1,7 @@
 /* Recurrences over the steps of a sequence: what is left of a recurrent layer once a linear
  * layer has made, of all steps at once, what each step's gates get of its input.  So that much
- * is cut as linear layers are, and here samples alone: every step needs the whole state of the
- * one before.  Time is cut by nodes behind each other, each with some of the steps.  Cells are
+ * is cut as linear layers are, and here samples and steps: every step needs the whole state of the
+ * one before, which a part with some of the steps carries on to the next one.  Cells are
  * PyTorch's RNN (tanh), LSTM and GRU, and a GRU that resets the state before its product: a step is
  * two halves then, each with a product of its own.  SPDX-License-Identifier: Apache-2.0 */
 #include "operator/derive.h"
@@ -31,12 +31,14 @@ static const struct ff_attr_row lstm_attrs[] = {
 static void count_rnn(const union ff_attrs *a, struct ff_op_counts *ret)
 {
 	ret->saved = 1;
+	ret->carried = 1;
 	ret->params = a->recurrent.bias ? 2 : 1;
 }
 
 static void count_gru(const union ff_attrs *a, struct ff_op_counts *ret)
 {
 	ret->saved = 2;
+	ret->carried = 1;
 	ret->params = a->recurrent.bias ? 2 : 1;
 }
 
@@ -44,21 +46,63 @@ static void count_lstm(const union ff_attrs *a, struct ff_op_counts *ret)
 {
 	ret->out = a->recurrent.cell ? 2 : 1;
 	ret->saved = 3;
+	ret->carried = 2;
 	ret->params = a->recurrent.bias ? 2 : 1;
 }
 
 /* What is saved lies step by step, so that what is multiplied with all of a step's samples does. */
 static const uint8_t by_step[FF_MAX_RANK] = {1, 0, 2, 3, 4, 5};
 
-/* Axes sample, step, `features`; the first is the node's only dim. */
-static int add_value(struct ff_derive *d, uint32_t port, enum ff_dtype type, int32_t steps,
+/* Axes sample, step, `features`, the dims but the last; there are `each` of a step. */
+static int add_value(struct ff_derive *d, uint32_t port, enum ff_dtype type, int32_t each,
 		int32_t features, const uint8_t *order, struct ff_error *err)
 {
-	int32_t shape[3] = {ff_derive_in(d, 0)->shape[0], steps, features};
+	const int32_t *in = ff_derive_in(d, 0)->shape;
+	int32_t shape[3] = {in[0], each * in[1], features};
 	int code = ff_derive_out(d, port, type, 3, shape, order, err);
+	struct ff_operand *o = &d->node->out_map[port];
+
+	if (code < 0)
+		return code;
+	ff_axis_plain(o, 0, 0);
+	ff_axis_term(o, 1, (struct ff_term){1, 1, each})->window = each;
+	return FF_OK;
+}
+
+/* A state of one end of the sequence, of which the part with that end has all. */
+static void map_end(const struct ff_derive *d, struct ff_operand *o, bool last)
+{
+	ff_axis_plain(o, 0, 0);
+	ff_axis_plain(o, 1, 1);
+	o->axis[1].offset = last ? 1 - ff_derive_in(d, 0)->shape[1] : 0;
+}
+
+/* The cell behind the last step. */
+static int add_cell(struct ff_derive *d, int32_t hidden, struct ff_error *err)
+{
+	int32_t shape[3] = {ff_derive_in(d, 0)->shape[0], 1, hidden};
+	int code = ff_derive_out(d, 1, d->graph->dtype, 3, shape, ff_order_plain, err);
 
 	if (code == FF_OK)
-		ff_axis_plain(&d->node->out_map[port], 0, 0);
+		map_end(d, &d->node->out_map[1], !d->node->attrs.recurrent.reverse);
+	return code;
+}
+
+/* The state goes on as it is read, the cell as it is computed. */
+static int add_carried(struct ff_derive *d, int32_t hidden, struct ff_error *err)
+{
+	const int32_t *in = ff_derive_in(d, 0)->shape, shape[3] = {in[0], in[1], hidden};
+	struct ff_carry c;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < d->node->n_carried && code == FF_OK; i++) {
+		code = ff_derive_carry(d, i, i ? FF_F32 : d->graph->dtype, 3, shape, 1, 1,
+				d->node->attrs.recurrent.reverse, &c, err);
+		if (code < 0)
+			break;
+		ff_axis_plain(c.left, 0, 0);
+		ff_axis_plain(c.found, 0, 0);
+	}
 	return code;
 }
 
@@ -68,7 +112,7 @@ static int map_states(struct ff_derive *d, int32_t hidden, struct ff_error *err)
 	const struct ff_value *first = ff_derive_in(d, 0), *state;
 	int code = FF_OK;
 
-	for (uint32_t slot = 1; slot < d->node->n_data && code == FF_OK; slot++) {
+	for (uint32_t slot = 1; slot < ff_node_inputs(d->node) && code == FF_OK; slot++) {
 		code = ff_derive_input(d, slot, d->graph->dtype, 3, 3, &state, err);
 		if (code == FF_OK && (state->shape[0] != first->shape[0] || state->shape[1] != 1 ||
 						     state->shape[2] != hidden))
@@ -76,7 +120,7 @@ static int map_states(struct ff_derive *d, int32_t hidden, struct ff_error *err)
 					ff_shape_text(3, state->shape).text, first->shape[0],
 					hidden);
 		if (code == FF_OK)
-			ff_axis_plain(ff_derive_map(d, slot), 0, 0);
+			map_end(d, ff_derive_map(d, slot), d->node->attrs.recurrent.reverse);
 	}
 	return code;
 }
@@ -99,39 +143,41 @@ static int32_t halves_of(const struct ff_derive *d)
 }
 
 /* A cell of so many `gates`, which has `kept` numbers a feature and step for backward, and
- * needs so many `states` besides the output: one dim, sample. */
+ * needs so many `states` besides the output. */
 static int derive_cell(struct ff_derive *d, int32_t gates, int32_t kept, uint32_t states,
 		struct ff_error *err)
 {
 	const struct ff_value *in;
 	int code = ff_derive_input(d, 0, d->graph->dtype, 3, 3, &in, err);
-	uint32_t saved = d->node->n_out - d->node->n_saved;
-	int32_t steps, hidden, products;
+	uint32_t saved = d->node->n_out - d->node->n_saved, inputs = ff_node_inputs(d->node);
+	int32_t hidden, products;
 
 	if (code < 0)
 		return code;
-	steps = in->shape[1];
 	hidden = in->shape[2] / gates;
 	if (in->shape[2] % gates)
 		return ff_derive_fail(d, err, "the %d features of its input are not %d gates",
 				in->shape[2], gates);
-	if (d->node->n_data != 1 && d->node->n_data != 1 + states)
-		return ff_derive_fail(d, err, "expected 1 or %u inputs, not %u", 1 + states,
-				d->node->n_data);
+	if (inputs != 1 && inputs != 1 + states)
+		return ff_derive_fail(
+				d, err, "expected 1 or %u inputs, not %u", 1 + states, inputs);
 	ff_derive_dim(d, FF_DIM_SAMPLE, "sample", in->shape[0]);
+	ff_derive_dim(d, FF_DIM_ATTRIBUTE, "step", in->shape[1]);
 	ff_axis_plain(ff_derive_map(d, 0), 0, 0);
+	ff_axis_plain(d->node->in_map, 1, 1);
 	code = map_states(d, hidden, err);
 	if (code == FF_OK)
-		code = add_value(d, 0, d->graph->dtype, steps, hidden, ff_order_plain, err);
-	if (code == FF_OK && saved > 1)
-		code = add_value(d, 1, d->graph->dtype, 1, hidden, ff_order_plain, err);
+		code = add_value(d, 0, d->graph->dtype, 1, hidden, ff_order_plain, err);
+	if (code == FF_OK && ff_node_outputs(d->node) > 1)
+		code = add_cell(d, hidden, err);
 	if (code == FF_OK)
-		code = add_value(d, saved, d->graph->dtype, steps * halves_of(d), hidden, by_step,
-				err);
+		code = add_carried(d, hidden, err);
+	if (code == FF_OK)
+		code = add_value(d, saved, d->graph->dtype, halves_of(d), hidden, by_step, err);
 	if (code == FF_OK && kept)
-		code = add_value(d, saved + 1, FF_F32, steps, kept * hidden, by_step, err);
+		code = add_value(d, saved + 1, FF_F32, 1, kept * hidden, by_step, err);
 	if (code == FF_OK && states > 1)
-		code = add_value(d, saved + 2, FF_F32, steps, hidden, by_step, err);
+		code = add_value(d, saved + 2, FF_F32, 1, hidden, by_step, err);
 	if (code < 0)
 		return code;
 	/* the product with the state, and its two backward; what a gate does */
