@@ -529,6 +529,17 @@ def test_output_folder_missing():
     assert "no/where.json" in p.stderr
 
 
+def test_cuts_steps():
+    """Of one long sequence there are no samples to cut: recurrences run in turn, as a wave."""
+    zoo("rnntc", "--batch", "1", "--set", "steps=1000", "-o", "long.json")
+    run("long.json", *BASE, "--devices", "4", "--proposals", "5000", "-o", "long.plan", "--report", "long.report")
+    plan, report = json.loads(read("long.plan")), json.loads(read("long.report"))
+    assert any(o["degrees"].get("step", 1) > 1 for o in plan["operators"]), "no steps are cut"
+    assert report["predicted_us"] < 0.75 * report["data_parallel_us"], report["predicted_us"]
+    p = run("long.json", *BASE, "--devices", "4", "--simulate", "long.plan", "--report", "again.report")
+    assert json.loads(read("again.report"))["predicted_us"] == report["predicted_us"], p.stdout
+
+
 def test_help():
     assert "--budget" in run("--help").stdout
 
