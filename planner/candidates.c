@@ -135,7 +135,7 @@ static void price_weights(struct ff_additive *a, uint32_t node, struct ff_candid
 		const struct ff_value *v = &a->g->values[a->g->edges[n->in + w->slot].value];
 		int64_t whole = w->bytes > a->bucket_bytes ? w->bytes : a->bucket_bytes;
 		double share = (double)w->bytes / (double)whole / v->n_uses;
-		double us = ff_price_sync(a->p, w->n_devices, w->device, whole);
+		double us = ff_price_bucket(a->p, w->n_devices, w->device, whole);
 
 		sync_us = fmax(sync_us, hold_lanes(a, w->n_devices, w->device, share * us));
 		/* one device has at most one shard of each slot */

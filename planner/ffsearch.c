@@ -40,6 +40,8 @@ static int load_planned(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK && !j->optimizer)
 		j->optimizer = j->planned_info.optimizer;
 	j->clip = j->clip || (code == FF_OK && j->planned_info.clip);
+	if (code == FF_OK && !j->codec_name)
+		j->codec = j->planned_info.codec;
 	return code;
 }
 
@@ -51,6 +53,7 @@ static int open_pricer(struct ff_job *j, struct ff_pricer **ret, struct ff_error
 	if (code < 0)
 		return code;
 	ff_pricer_set_clip(*ret, j->clip);
+	ff_pricer_set_codec(*ret, j->codec);
 	if (j->by_nodes)
 		ff_pricer_set_by_nodes(*ret, true);
 	return ff_pricer_set_optimizer(*ret, j->optimizer, err);
@@ -89,6 +92,7 @@ static int predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan
 {
 	struct ff_lower_options opt = {.optimizer = j->optimizer,
 			.clip = j->clip,
+			.codec = j->codec,
 			.workspace = ff_price_workspace,
 			.ctx = j->pricer};
 	int code;
@@ -404,6 +408,7 @@ static int save_strategy(struct ff_job *j, struct ff_error *err)
 			.devices = j->machine.n_devices,
 			.optimizer = j->optimizer,
 			.clip = j->clip,
+			.codec = j->codec,
 			.predicted_us = p->simulation.step_us,
 			.disturbed_share = j->costs ? 1 - ff_costs_steady_share(j->costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,
@@ -515,6 +520,7 @@ static int run(struct ff_job *j, struct ff_error *err)
 	if (code < 0)
 		return code;
 	s->graph = &j->graph;
+	s->codec = j->codec;
 	s->machine = &j->machine;
 	s->costs = j->costs_path;
 	s->measured = j->costs;

@@ -4,6 +4,7 @@
 #define FF_PLANNER_JOB_H
 
 #include "ff/cli.h"
+#include "ff/codec.h"
 #include "summary.h"
 
 #define FF_PRESET_SECONDS 30.0
@@ -13,7 +14,7 @@
 
 struct ff_job {
 	/* what the command line said */
-	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name;
+	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name, *codec_name;
 	const char *strategy_path, *report_path, *trace_path;
 	struct ff_texts init;
 	uint64_t devices, proposals, seed, jobs;
@@ -32,6 +33,7 @@ struct ff_job {
 	struct ff_strategy planned; /* --simulate: the file's */
 	struct ff_strategy_info planned_info;
 	const struct ff_optimizer *optimizer;
+	const struct ff_codec *codec; /* NULL: gradients are sent as they are */
 	struct ff_costs *costs;
 	struct ff_pricer *pricer;
 	struct ff_space *space;

@@ -133,6 +133,8 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 		return err->code;
 	if (j->optimizer_name && ff_optimizer_find(j->optimizer_name, &j->optimizer, &inner) < 0)
 		return ff_fail(err, FF_E_INPUT, "option --optimizer: %s", inner.text);
+	if (j->codec_name && ff_codec_find(j->codec_name, &j->codec, &inner) < 0)
+		return ff_fail(err, FF_E_INPUT, "option --compress: %s", inner.text);
 	if (!j->simulate)
 		return check_search(j, err);
 	if (j->proposals != FF_NOT_GIVEN || j->seconds >= 0 || j->init.n > 0 || !isnan(j->beta))
@@ -146,6 +148,7 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_error *err)
 {
 	char names[FF_OPTIMIZER_TEXT], optimizers[FF_OPTIMIZER_TEXT + 96];
+	char codecs[FF_CODEC_TEXT], compress[FF_CODEC_TEXT + 160];
 	const struct ff_option options[] = {
 			{"--machine", FF_OPTION_TEXT, &j->machine_name, "MACHINE",
 					"file, or name of one in graphs/machines/"},
@@ -161,6 +164,7 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 			{"--clip", FF_OPTION_FLAG, &j->clip, NULL,
 					"gradients are clipped by their global norm (as ffrun "
 					"--clip does), which takes time"},
+			{"--compress", FF_OPTION_TEXT, &j->codec_name, "CODEC", compress},
 			{"--budget", FF_OPTION_SECONDS, &j->seconds, "SECONDS",
 					"be done in that time (preset 30s)"},
 			{"--proposals", FF_OPTION_COUNT, &j->proposals, "N",
@@ -202,6 +206,11 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 			"what updates the parameters: %s; else what --simulate's file says, else "
 			"%s",
 			names, ff_optimizer_preset()->name);
+	ff_codec_list(codecs);
+	snprintf(compress, sizeof(compress),
+			"send gradients that are all-reduced as %s, which changes what is "
+			"computed; else what --simulate's file says",
+			codecs);
 	c.options = options;
 	c.n_options = sizeof(options) / sizeof(*options);
 	return ff_cli_parse(&c, argc, argv, &j->graph_path, &n_args, done, err);

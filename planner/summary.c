@@ -264,6 +264,12 @@ void ff_summary_print(const struct ff_summary *s, FILE *to)
 			(long long)ff_graph_parameters(s->graph), m->name, m->n_devices,
 			m->n_devices == 1 ? "" : "s", s->costs, s->plan.schedule.optimizer->name,
 			s->plan.schedule.clip == FF_NONE ? "" : ", gradients clipped");
+	if (s->codec)
+		fprintf(to,
+				"gradients that are all-reduced are sent as %s, which changes what "
+				"is "
+				"computed\n\n",
+				s->codec->name);
 	print_operators(s, to);
 	print_phases(&s->plan.strategy, to);
 	fprintf(to, "\n");
@@ -315,6 +321,8 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_string(o, "strategy", s->title);
 	ff_out_string(o, "optimizer", p->schedule.optimizer->name);
 	ff_out_bool(o, "clip", p->schedule.clip != FF_NONE);
+	if (s->codec)
+		ff_out_string(o, "compress", s->codec->name);
 	write_search(s, o);
 	ff_out_real(o, "predicted_us", us);
 	ff_out_int(o, "micro_batches", p->strategy.micro_batches);

@@ -26,6 +26,7 @@ struct ff_summary {
 	const struct ff_costs *measured; /* NULL: analytic */
 	const char *title;               /* of the plan: "plan", or what --simulate was given */
 	const char *const *starts;       /* NULL-terminated; NULL: nothing was searched */
+	const struct ff_codec *codec;    /* that compresses gradients; NULL: nothing does */
 	struct ff_plan plan, data_parallel;
 	bool is_data_parallel; /* the plan is data parallelism */
 	bool interrupted;

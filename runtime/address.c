@@ -33,6 +33,12 @@ uint16_t *ff_address_rounded(const struct ff_executor *x, uint32_t bucket, char 
 	return type == FF_BF16 ? (uint16_t *)(at + offset) : NULL;
 }
 
+float *ff_address_residual(const struct ff_executor *x, uint32_t bucket, char *at)
+{
+	return (float *)(at + ff_optimizer_bytes(x->s->optimizer, x->s->graph->dtype,
+					      x->s->buckets[bucket].bytes));
+}
+
 uint32_t ff_address_position(const struct ff_move *mv, uint32_t device)
 {
 	uint32_t i = 0;

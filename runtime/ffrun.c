@@ -67,17 +67,23 @@ static const struct ff_command names = {.name = "ffrun"};
 /* What help says of optimizers, for as long as the command line is read. */
 struct optimizer_texts {
 	char all[FF_OPTIMIZER_TEXT + 96], name[FF_SETTING_COUNT][32];
+	char compress[FF_CODEC_TEXT + 160];
 	char help[FF_SETTING_COUNT][FF_OPTIMIZER_TEXT];
 };
 
 static void list_settings(
 		struct ff_run_options *o, struct optimizer_texts *text, struct ff_option *ret)
 {
-	char known[FF_OPTIMIZER_TEXT];
+	char known[FF_OPTIMIZER_TEXT], codecs[FF_CODEC_TEXT];
 
 	ff_optimizer_list(true, known);
 	snprintf(text->all, sizeof(text->all), "%s; else the strategy's, else %s", known,
 			ff_optimizer_preset()->name);
+	ff_codec_list(codecs);
+	snprintf(text->compress, sizeof(text->compress),
+			"send gradients that are all-reduced as %s, and what that loses later, "
+			"which changes what is computed; else the strategy's; or none",
+			codecs);
 	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++) {
 		enum ff_setting_id id = (enum ff_setting_id)i;
 
@@ -115,6 +121,7 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 			{"--clip", FF_OPTION_REAL, &o->clip, "NORM",
 					"scale all gradients down where their global norm is "
 					"larger"},
+			{"--compress", FF_OPTION_TEXT, &o->compress, "CODEC", text.compress},
 			{"--schedule", FF_OPTION_TEXT, &o->rates.schedule, "S",
 					"learning rate over the steps: constant, step or cosine"},
 			{"--step-size", FF_OPTION_COUNT, &o->rates.step_size, "N",

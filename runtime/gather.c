@@ -150,7 +150,7 @@ int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err)
 
 /* A shard to where it lies in the whole, or from there, line by line of the last axis. */
 static void copy_shard(const struct ff_executor *x, const struct ff_shard *shard, bool into_whole,
-		const float *from, float *to)
+		bool add, const float *from, float *to)
 {
 	uint32_t last = shard->region.rank - 1;
 	struct walk w;
@@ -160,14 +160,16 @@ static void copy_shard(const struct ff_executor *x, const struct ff_shard *shard
 		for (int32_t i = 0; i < ff_region_size(&shard->region, last); i++) {
 			int64_t at = w.offset + i * w.stride[last], index = w.index + i;
 
-			to[into_whole ? index : at] = from[into_whole ? at : index];
+			float *sink = &to[into_whole ? index : at];
+
+			*sink = (add ? *sink : 0) + from[into_whole ? at : index];
 		}
 	} while (walk_next_line(&w));
 }
 
-/* One owner of each shard writes it into the whole; the others add zeros. */
-static int place_shard(struct ff_executor *x, const struct ff_shard *shard, const char *memory,
-		struct ff_stream *stream, float *whole, struct ff_error *err)
+/* Into the whole, or (`add`) added to what is there. */
+static int place_shard(struct ff_executor *x, const struct ff_shard *shard, const void *memory,
+		struct ff_stream *stream, bool add, float *whole, struct ff_error *err)
 {
 	size_t bytes = (size_t)ff_region_volume(&shard->region) * FF_F32_BYTES;
 	float *staging;
@@ -182,8 +184,41 @@ static int place_shard(struct ff_executor *x, const struct ff_shard *shard, cons
 	if (code == FF_OK)
 		code = x->b->drain(stream, err);
 	if (code == FF_OK)
-		copy_shard(x, shard, true, staging, whole);
+		copy_shard(x, shard, true, add, staging, whole);
 	free(staging);
+	return code;
+}
+
+/* One owner of each shard writes it into the whole; the others add zeros. */
+static int place_owned(struct ff_executor *x, const struct ff_shard *shard, uint32_t array,
+		float *whole, struct ff_error *err)
+{
+	const struct ff_bucket *b = &x->s->buckets[shard->bucket];
+	char *memory = ff_address_bucket(x, shard->bucket, 0);
+
+	if (!memory)
+		return FF_OK;
+	return place_shard(x, shard, memory + shard->offset + array * b->bytes,
+			x->host[x->host_of[b->device[0]]].compute, false, whole, err);
+}
+
+/* What each device has not sent. */
+static int add_residuals(struct ff_executor *x, const struct ff_shard *shard, float *whole,
+		struct ff_error *err)
+{
+	const struct ff_bucket *b = &x->s->buckets[shard->bucket];
+	int code = FF_OK;
+
+	for (uint32_t k = 0; k < b->n_devices && b->codec && code == FF_OK; k++) {
+		char *memory = ff_address_bucket(x, shard->bucket, k);
+
+		if (memory)
+			code = place_shard(x, shard,
+					ff_address_residual(x, shard->bucket, memory) +
+							shard->offset / FF_F32_BYTES,
+					x->host[x->host_of[b->device[k]]].compute, true, whole,
+					err);
+	}
 	return code;
 }
 
@@ -199,17 +234,23 @@ int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, 
 	memset(whole, 0, (size_t)n * sizeof(*whole));
 	for (uint32_t i = 0; i < x->s->n_shards && code == FF_OK; i++) {
 		const struct ff_shard *shard = &x->s->shards[i];
-		const struct ff_bucket *b = &x->s->buckets[shard->bucket];
-		char *memory;
 
 		if (shard->node != node)
 			continue;
-		memory = ff_address_bucket(x, shard->bucket, 0);
-		if (memory)
-			code = place_shard(x, shard, memory + shard->offset + array * b->bytes,
-					x->host[x->host_of[b->device[0]]].compute, whole, err);
+		code = array == FF_ARRAY_RESIDUALS ? add_residuals(x, shard, whole, err)
+						   : place_owned(x, shard, array, whole, err);
 	}
 	return code < 0 ? code : x->comm->sum(x->comm, whole, n, err);
+}
+
+/* Elements for a device's shard of a bucket, at `to`. */
+static int upload_shard(struct ff_executor *x, const struct ff_bucket *b, uint32_t position,
+		const float *from, int64_t n, void *to, struct ff_error *err)
+{
+	struct ff_stream *stream = x->host[x->host_of[b->device[position]]].compute;
+	int code = x->b->upload(stream, to, from, (size_t)n * sizeof(*from), err);
+
+	return code < 0 ? code : x->b->drain(stream, err);
 }
 
 /* One device's shard out of the whole, and what readers get of it. */
@@ -217,23 +258,23 @@ static int put_shard(struct ff_executor *x, const struct ff_shard *shard, uint32
 		uint32_t position, const float *whole, struct ff_error *err)
 {
 	const struct ff_bucket *b = &x->s->buckets[shard->bucket];
-	struct ff_stream *stream = x->host[x->host_of[b->device[position]]].compute;
 	char *memory = ff_address_bucket(x, shard->bucket, position);
 	uint16_t *rounded = ff_address_rounded(x, shard->bucket, memory);
-	int64_t n = ff_region_volume(&shard->region);
-	float *staging = malloc((size_t)n * sizeof(*staging));
+	int64_t n = ff_region_volume(&shard->region), first = shard->offset / FF_F32_BYTES;
+	bool rest = array == FF_ARRAY_RESIDUALS;
+	float *to = rest ? ff_address_residual(x, shard->bucket, memory)
+			 : (float *)(memory + array * b->bytes);
+	float *staging = calloc((size_t)n, sizeof(*staging));
 	int code;
 
 	if (!staging)
 		return ff_fail_memory(err);
-	copy_shard(x, shard, false, whole, staging);
-	code = x->b->upload(stream, memory + shard->offset + array * b->bytes, staging,
-			(size_t)n * sizeof(*staging), err);
-	if (code == FF_OK)
-		code = x->b->drain(stream, err);
+	if (!rest || position == 0)
+		copy_shard(x, shard, false, false, whole, staging);
+	code = upload_shard(x, b, position, staging, n, to + first, err);
 	if (code == FF_OK && rounded && array == FF_ARRAY_WEIGHTS)
-		code = upload_rounded(
-				x, staging, n, rounded + shard->offset / FF_F32_BYTES, stream, err);
+		code = upload_rounded(x, staging, n, rounded + first,
+				x->host[x->host_of[b->device[position]]].compute, err);
 	free(staging);
 	return code;
 }
@@ -247,7 +288,8 @@ int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t arr
 		const struct ff_shard *shard = &x->s->shards[i];
 		const struct ff_bucket *b = &x->s->buckets[shard->bucket];
 
-		if (shard->node != node || !ff_region_volume(&shard->region))
+		if (shard->node != node || !ff_region_volume(&shard->region) ||
+				(array == FF_ARRAY_RESIDUALS && !b->codec))
 			continue;
 		for (uint32_t k = 0; k < b->n_devices && code == FF_OK; k++)
 			if (ff_address_bucket(x, shard->bucket, k))

@@ -189,7 +189,8 @@ int ff_transfer_build(struct ff_executor *x, const struct ff_task *task, struct 
 	t->kind = task->kind == FF_TASK_SYNC ? FF_MOVE_ALL_REDUCE : task->move->kind;
 	*ret = t;
 	if (task->kind == FF_TASK_SYNC)
-		return ff_sync_build(t, err);
+		return x->s->buckets[task->bucket].codec ? ff_packing_build(t, err)
+							 : ff_sync_build(t, err);
 	if (t->kind == FF_MOVE_LOAD)
 		return ff_load_build(t, err);
 	return ff_move_is_messages(t->kind) ? build_messages(t, err) : ff_collective_build(t, err);
@@ -216,6 +217,8 @@ int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff
 
 	if (t->kind == FF_MOVE_LOAD)
 		return ff_load_issue(t, stream, err);
+	if (t->packing)
+		return ff_packing_issue(t, stream, err);
 	for (uint32_t i = 0; i < t->n_fills && code == FF_OK; i++)
 		code = b->fill(stream, t->fill[i].memory, mv->type, t->fill[i].n,
 				ff_reduce_identity(mv->reduce, mv->type), err);

@@ -57,7 +57,7 @@ static int gather_synced(const struct ff_course *e, struct ff_gathered *b, struc
 	for (uint32_t i = 0; i < b->synced.n_buckets && code == FF_OK; i++) {
 		const struct ff_bucket_build *k = &b->synced.bucket[i];
 
-		b->timed[i].sync_us = ff_price_sync(e->p, k->n_devices, k->device, k->bytes);
+		b->timed[i].sync_us = ff_price_bucket(e->p, k->n_devices, k->device, k->bytes);
 		b->timed[i].update_us = ff_price_update(e->p, k->device[0], k->bytes);
 	}
 	memset(b->adds, 0, e->g->n_nodes * sizeof(*b->adds));

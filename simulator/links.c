@@ -15,7 +15,8 @@ int ff_links_init(struct ff_links *l, const struct ff_machine *m, const struct f
 	*l = (struct ff_links){.machine = m, .costs = costs};
 	l->inside = calloc(m->n_nodes, sizeof(*l->inside));
 	l->node = calloc(m->n_nodes, sizeof(*l->node));
-	if (!l->inside || !l->node)
+	l->traffic = calloc(m->n_devices, sizeof(*l->traffic));
+	if (!l->inside || !l->node || !l->traffic)
 		return ff_fail_memory(err);
 	if (costs) {
 		link = ff_costs_link(costs);
@@ -37,6 +38,7 @@ void ff_links_finish(struct ff_links *l)
 {
 	free(l->inside);
 	free(l->node);
+	free(l->traffic);
 }
 
 /* ---- collectives ---- */
@@ -273,4 +275,28 @@ double ff_links_messages_us(const struct ff_links *l, const struct ff_move *mv)
 	us = x.rounds ? measured_us(l, mv, &x) : -1;
 	return us < 0 ? fmax(x.inside_us, x.network_us) + x.rounds * x.latency_us
 		      : us + (x.rounds - 1) * x.latency_us;
+}
+
+double ff_links_all_to_all_us(
+		const struct ff_links *l, uint32_t n, const uint16_t *device, int64_t bytes)
+{
+	const uint32_t *node_of = l->machine->node_of;
+	const struct ff_move mv = {.kind = FF_MOVE_ALL_TO_ALL,
+			.n_devices = n,
+			.device = device,
+			.traffic = l->traffic,
+			.busiest_bytes = (n - 1) * bytes};
+
+	for (uint32_t i = 0, k; i < n; i += k) {
+		int64_t inside, outside;
+
+		for (k = 1; i + k < n && node_of[device[i + k]] == node_of[device[i]];)
+			k++;
+		inside = (k - 1) * bytes;
+		outside = (n - k) * bytes;
+		for (uint32_t d = i; d < i + k; d++)
+			l->traffic[d] = (struct ff_traffic){
+					inside, inside, outside, outside, n - 1, n - 1};
+	}
+	return ff_links_messages_us(l, &mv);
 }

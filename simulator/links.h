@@ -17,6 +17,7 @@ struct ff_links {
 	const struct ff_costs *costs;       /* NULL: analytic */
 	struct ff_link *inside;             /* by node: the machine's, or as calibrated */
 	struct ff_node_tally *node;         /* scratch */
+	struct ff_traffic *traffic;         /* by device; scratch */
 	struct ff_pair_tables beside, pair; /* of two devices of a node, of two nodes */
 	bool by_nodes; /* collectives go in stages where they can (ff/nodes.h) */
 };
@@ -38,5 +39,8 @@ void ff_links_finish(struct ff_links *l);
 /* Microseconds, without what devices pack and add. */
 double ff_links_shared_us(const struct ff_links *l, const struct ff_shared *x);
 double ff_links_messages_us(const struct ff_links *l, const struct ff_move *mv);
+/* The same of `bytes` from each of the devices to each other, all at once. */
+double ff_links_all_to_all_us(
+		const struct ff_links *l, uint32_t n, const uint16_t *device, int64_t bytes);
 
 #endif

@@ -69,6 +69,7 @@ struct ff_updates {
 		double at; /* all is there */
 	} * single;
 	uint32_t n, cap;
+	int64_t *packed; /* by device; scratch */
 	struct ff_open_bucket {
 		uint32_t opened, first, last;
 		uint32_t next; /* of those, to be timed */

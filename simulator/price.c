@@ -59,6 +59,7 @@ struct ff_pricer {
 	const char *costs_path, *graph_path;
 	const struct ff_optimizer *optimizer;
 	bool clip;
+	const struct ff_codec *codec;
 	struct ff_links links;
 	struct ff_table table; /* ff_work_hash to memo */
 	struct memo *memo;
@@ -202,6 +203,16 @@ void ff_pricer_set_clip(struct ff_pricer *p, bool clip)
 bool ff_price_clips(const struct ff_pricer *p)
 {
 	return p->clip;
+}
+
+void ff_pricer_set_codec(struct ff_pricer *p, const struct ff_codec *codec)
+{
+	p->codec = codec;
+}
+
+const struct ff_codec *ff_price_codec(const struct ff_pricer *p)
+{
+	return p->codec;
 }
 
 /* Work. */
@@ -432,6 +443,39 @@ double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *devi
 			.elements = bytes / FF_F32_BYTES};
 
 	return n < 2 ? 0 : on_grid(ff_links_shared_us(&p->links, &x));
+}
+
+/* What the slowest device takes to encode all and its chunk, and to decode as many, as often as
+ * they cost what adding gradients to others does. */
+static double coding_us(
+		const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t elements)
+{
+	const struct ff_codec *c = p->codec;
+	double all = (double)(elements * FF_F32_BYTES), worst = 0;
+	double most = (double)(ff_codec_most(c, elements, n) * FF_F32_BYTES);
+	double coded = c->encode_cost * (all + most) + c->decode_cost * (all + n * most);
+
+	for (uint32_t i = 0; i < n; i++)
+		worst = fmax(worst, rate_us(p, p->graph, device[i], FF_RATE_ACCUMULATE, coded));
+	return worst;
+}
+
+/* As runtime/packing.c has it: everybody's chunk from everybody, then all chunks to all. */
+double ff_price_bucket(const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes)
+{
+	const struct ff_codec *c = p->codec;
+	int64_t elements = bytes / FF_F32_BYTES, chunk;
+	struct ff_shared gather = {.kind = FF_MOVE_ALL_GATHER, .n = n, .device = device, .size = 1};
+
+	if (!c || n < 2)
+		return ff_price_sync(p, n, device, bytes);
+	chunk = ff_codec_bytes(c, ff_codec_most(c, elements, n));
+	gather.elements = ff_codec_bytes(c, elements);
+	gather.chunk_bytes = chunk;
+	gather.regular = ff_codec_most(c, elements, n) * n == elements;
+	return on_grid(coding_us(p, n, device, elements) +
+			ff_links_all_to_all_us(&p->links, n, device, chunk) +
+			ff_links_shared_us(&p->links, &gather));
 }
 
 static double collective_us(const struct ff_pricer *p, const struct ff_move *mv)

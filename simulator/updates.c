@@ -14,7 +14,8 @@ int ff_updates_create(struct ff_course *e, struct ff_error *err)
 
 	u->open = ff_arena_array(&e->arena, e->m->n_devices, sizeof(*u->open));
 	u->device = ff_arena_array(&e->arena, e->m->n_devices, sizeof(*u->device));
-	return u->open && u->device ? FF_OK : ff_fail_memory(err);
+	u->packed = ff_arena_array(&e->arena, e->m->n_devices, sizeof(*u->packed));
+	return u->open && u->device && u->packed ? FF_OK : ff_fail_memory(err);
 }
 
 static double later(double a, double b)
@@ -245,6 +246,32 @@ static void count_buckets(const struct ff_course *e, const struct ff_bucketing *
 	}
 }
 
+/* What compressing gradients takes: of every bucket what was not sent, of the largest what is. */
+static void count_packed(const struct ff_course *e, const struct ff_bucketing *b, int64_t *bytes)
+{
+	const struct ff_codec *c = ff_price_codec(e->p);
+	int64_t *packed = e->updates.packed;
+
+	if (!c)
+		return;
+	memset(packed, 0, e->m->n_devices * sizeof(*packed));
+	for (uint32_t i = 0; i < b->n_buckets; i++) {
+		const struct ff_bucket_build *k = &b->bucket[i];
+		int64_t need;
+
+		if (k->n_devices < 2)
+			continue;
+		need = ff_codec_stage_bytes(c, k->bytes / FF_F32_BYTES, k->n_devices);
+		for (uint32_t d = 0; d < k->n_devices; d++) {
+			bytes[k->device[d]] += k->bytes;
+			if (packed[k->device[d]] < need)
+				packed[k->device[d]] = need;
+		}
+	}
+	for (uint32_t d = 0; d < e->m->n_devices; d++)
+		bytes[d] += packed[d];
+}
+
 void ff_updates_count(const struct ff_course *e, int64_t *bytes)
 {
 	const struct ff_gathered *g = e->rebuckets ? e->next : e->now;
@@ -252,6 +279,7 @@ void ff_updates_count(const struct ff_course *e, int64_t *bytes)
 
 	count_buckets(e, &g->synced, bytes);
 	count_buckets(e, &g->brought, bytes);
+	count_packed(e, &g->synced, bytes);
 	for (uint32_t i = 0; i < e->updates.n; i++)
 		bytes[e->updates.single[i].device] +=
 				ff_optimizer_bytes(o, e->g->dtype, e->updates.single[i].bytes);

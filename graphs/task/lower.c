@@ -389,6 +389,19 @@ static int build_clip(struct ff_lowering *l, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Room for what is compressed of a bucket, on each of its devices. */
+static void reserve_packed(struct ff_lowering *l, const struct ff_bucket *b)
+{
+	int64_t n = b->bytes / FF_F32_BYTES;
+
+	for (uint32_t d = 0; d < b->n_devices && b->codec; d++) {
+		int64_t *most = &l->r.packed_bytes[b->device[d]];
+		int64_t need = ff_codec_stage_bytes(b->codec, n, b->n_devices);
+
+		*most = need > *most ? need : *most;
+	}
+}
+
 /* Buckets and shards of the schedule from the bucketing. */
 static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 {
@@ -405,10 +418,13 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 
 		l->sync_task[i] = FF_NONE;
 		l->r.buckets[i] = (struct ff_bucket){.synced = k->synced,
+				.codec = l->opt && k->synced && k->n_devices > 1 ? l->opt->codec
+										 : NULL,
 				.n_devices = k->n_devices,
 				.device = k->device,
 				.first_shard = l->r.n_shards,
 				.bytes = k->bytes};
+		reserve_packed(l, &l->r.buckets[i]);
 		add_shards(l, i, k);
 		l->r.buckets[i].n_shards = l->r.n_shards - l->r.buckets[i].first_shard;
 	}
@@ -490,8 +506,11 @@ static int allocate(struct ff_lowering *l, struct ff_error *err)
 	r->live_bytes = ff_arena_array(l->a, devices, sizeof(*r->live_bytes));
 	r->workspace_offset = ff_arena_array(l->a, devices, sizeof(*r->workspace_offset));
 	r->workspace_bytes = ff_arena_array(l->a, devices, sizeof(*r->workspace_bytes));
+	r->packed_offset = ff_arena_array(l->a, devices, sizeof(*r->packed_offset));
+	r->packed_bytes = ff_arena_array(l->a, devices, sizeof(*r->packed_bytes));
 	if (!l->config || !r->out || !r->dout || !r->in || !r->din || !r->memory_bytes ||
-			!r->live_bytes || !r->workspace_offset || !r->workspace_bytes)
+			!r->live_bytes || !r->workspace_offset || !r->workspace_bytes ||
+			!r->packed_offset || !r->packed_bytes)
 		return ff_fail_memory(err);
 	return allocate_scratch(l, err);
 }

@@ -57,7 +57,8 @@ void ff_buffer_keep(struct ff_lowering *l, uint32_t buffer)
 	l->r.buffers[buffer].last = FF_NONE;
 }
 
-/* Behind its buckets a device has what operators keep, then the workspace. */
+/* Behind its buckets a device has what operators keep, then the workspace, then what is compressed.
+ */
 static void place_kept(struct ff_lowering *l, int64_t *used)
 {
 	for (uint32_t i = 0; i < l->r.n_buffers; i++) {
@@ -72,6 +73,8 @@ static void place_kept(struct ff_lowering *l, int64_t *used)
 	for (uint32_t d = 0; d < l->m->n_devices; d++) {
 		l->r.workspace_offset[d] = used[d];
 		used[d] += l->r.workspace_bytes[d];
+		l->r.packed_offset[d] = used[d];
+		used[d] += l->r.packed_bytes[d];
 	}
 }
 
@@ -86,8 +89,7 @@ static int place_buckets(struct ff_lowering *l, int64_t *used, struct ff_error *
 			return ff_fail_memory(err);
 		for (uint32_t d = 0; d < b->n_devices; d++) {
 			offset[d] = used[b->device[d]];
-			used[b->device[d]] +=
-					ff_optimizer_bytes(l->r.optimizer, l->g->dtype, b->bytes);
+			used[b->device[d]] += ff_bucket_memory(b, l->r.optimizer, l->g->dtype);
 		}
 		b->offset = offset;
 	}

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ff/codec.h"
 #include "ff/micro.h"
 #include "ff/optimizer.h"
 #include "ff/strategy.h"
@@ -300,6 +301,22 @@ static int read_classes(const struct ff_json *root, struct ff_arena *a,
 	return FF_OK;
 }
 
+static int read_codec(
+		const struct ff_json *root, struct ff_strategy_info *info, struct ff_error *err)
+{
+	struct ff_error inner;
+	const char *name;
+	int code;
+
+	info->codec = NULL;
+	if (!ff_json_get(root, "compress"))
+		return FF_OK;
+	code = ff_json_string(root, "compress", &name, err);
+	if (code == FF_OK && ff_codec_find(name, &info->codec, &inner) < 0)
+		return ff_json_fail(ff_json_get(root, "compress"), err, "%s", inner.text);
+	return code;
+}
+
 static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_devices,
 		struct ff_strategy_info *info, struct ff_error *err)
 {
@@ -324,6 +341,8 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 		return code;
 	info->clip = false;
 	if (ff_json_get(root, "clip") && (code = ff_json_bool(root, "clip", &info->clip, err)) < 0)
+		return code;
+	if ((code = read_codec(root, info, err)) < 0)
 		return code;
 	if (ff_json_get(root, "predicted_us") &&
 			(code = ff_json_real(root, "predicted_us", 0, 1e300, &info->predicted_us,
@@ -354,9 +373,9 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 static int check_header(const struct ff_json *root, const struct ff_graph *g, struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
-			"devices", "optimizer", "clip", "predicted_us", "predicted_tasks",
-			"predicted_waits", "steadiness", "communication", "memory_bytes",
-			"micro_batches", "order", "operators", NULL};
+			"devices", "optimizer", "clip", "compress", "predicted_us",
+			"predicted_tasks", "predicted_waits", "steadiness", "communication",
+			"memory_bytes", "micro_batches", "order", "operators", NULL};
 	const char *name, *hash;
 	char own[20];
 	int code;
@@ -508,6 +527,8 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_string(o, "optimizer", info->optimizer->name);
 	if (info->clip)
 		ff_out_bool(o, "clip", true);
+	if (info->codec)
+		ff_out_string(o, "compress", info->codec->name);
 	if (info->predicted_us > 0)
 		ff_out_real(o, "predicted_us", info->predicted_us);
 	if (info->n_classes)

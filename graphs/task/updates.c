@@ -57,7 +57,7 @@ static void emit_sync(struct ff_lowering *l, const struct ff_step *s, uint32_t b
 	ff_emit_occupy_transfer(l, b->n_devices, b->device);
 	depend_on_members(l, bucket, FF_NONE);
 	ff_clock_tick(l);
-	l->r.network_bytes += 2 * (int64_t)(b->n_devices - 1) * b->bytes;
+	l->r.network_bytes += ff_bucket_sent_bytes(&l->r.buckets[bucket]);
 }
 
 /* Of the one bucket that holds it, the norm of all gradients: shares of it, then their sum. */
@@ -91,7 +91,7 @@ static void emit_norm(struct ff_lowering *l, const struct ff_step *s)
 	for (uint32_t i = first; i < end; i++)
 		ff_emit_depend(l, i);
 	ff_clock_tick(l);
-	l->r.network_bytes += 2 * (int64_t)(all->n_devices - 1) * all->bytes;
+	l->r.network_bytes += ff_bucket_sent_bytes(all);
 }
 
 void ff_updates_emit(struct ff_lowering *l, const struct ff_step *s)

@@ -75,6 +75,17 @@ struct ff_squares {
 	bool first;
 };
 
+/* Of `n` elements, a multiple of FF_CODEC_STEP.  Encoding: `message` gets what `values` and
+ * `residual` together are closest to, `residual` the rest.  Decoding: `values` become what
+ * `message` says, or (`add`) it is added to them. */
+struct ff_coding {
+	const struct ff_codec *codec;
+	float *values, *residual;
+	void *message; /* multiple of 4 */
+	int64_t n;
+	bool add;
+};
+
 /* What figures measured on a device depend on. */
 struct ff_device_info {
 	char processor[96], kernels[64];      /* model; the kernels' library and version */
@@ -137,6 +148,9 @@ struct ff_backend {
 	/* `u` is copied. */
 	int (*update)(struct ff_stream *s, const struct ff_update *u, struct ff_error *err);
 	int (*squares)(struct ff_stream *s, const struct ff_squares *n, struct ff_error *err);
+	/* `c` is copied. */
+	int (*encode)(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err);
+	int (*decode)(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err);
 	/* Prepares a kernel for `w` (copied as needed). */
 	int (*kernel)(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
 			struct ff_error *err);

@@ -87,13 +87,20 @@ void ff_executor_set_rate(struct ff_executor *x, uint32_t group, double rate);
 int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device);
 
 /* What is kept of every parameter: its weights, their gradients, then the optimizer's
- * states, FF_ARRAY_STATES + 0 and so on. */
-enum { FF_ARRAY_WEIGHTS, FF_ARRAY_GRADIENTS, FF_ARRAY_STATES };
+ * states, FF_ARRAY_STATES + 0 and so on; and, where gradients are compressed, what of them was not
+ * sent yet, all devices together (zero where they are not). */
+enum {
+	FF_ARRAY_WEIGHTS,
+	FF_ARRAY_GRADIENTS,
+	FF_ARRAY_STATES,
+	FF_ARRAY_RESIDUALS = FF_ARRAY_STATES + FF_MAX_STATES
+};
 /* Gathers one of these of the parameter of `node`, whole, on every rank: row-major
  * float32. */
 int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, float *whole,
 		struct ff_error *err);
-/* The other way round: hosted devices take their shards of it. */
+/* The other way round: hosted devices take their shards of it; of what was not sent yet the first
+ * one that has a shard, and the others none. */
 int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t array,
 		const float *whole, struct ff_error *err);
 

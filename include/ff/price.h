@@ -33,6 +33,9 @@ const struct ff_optimizer *ff_price_optimizer(const struct ff_pricer *p);
  * unless told. */
 void ff_pricer_set_clip(struct ff_pricer *p, bool clip);
 bool ff_price_clips(const struct ff_pricer *p);
+/* By what gradients that are all-reduced are compressed; NULL, as at first: not at all. */
+void ff_pricer_set_codec(struct ff_pricer *p, const struct ff_codec *codec);
+const struct ff_codec *ff_price_codec(const struct ff_pricer *p);
 
 /* Microseconds, >= 0: as measured with caches most like those that the work's micro-batch
  * leaves.  A cost that was never measured is FF_E_INPUT: the sentence names the key and the
@@ -53,6 +56,9 @@ bool ff_price_is_alone(const struct ff_pricer *p, uint32_t node);
 double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv);
 /* All-reduce of `bytes` among `device` (ascending); 0 for one device. */
 double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes);
+/* The same of a bucket of gradients, compressed where they are. */
+double ff_price_bucket(
+		const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes);
 /* Adding so many bytes of gradients to others in memory; 0 for none.  `g` as above. */
 double ff_price_add(const struct ff_pricer *p, const struct ff_graph *g, uint32_t device,
 		int64_t bytes);

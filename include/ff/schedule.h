@@ -4,6 +4,7 @@
 #ifndef FF_SCHEDULE_H
 #define FF_SCHEDULE_H
 
+#include "ff/codec.h"
 #include "ff/optimizer.h"
 #include "ff/redistribution.h"
 #include "ff/strategy.h"
@@ -20,9 +21,11 @@ struct ff_shard {
 /* Shards of parameters that live on the same devices and are updated together.
  * Where their gradients are synchronised together too (`synced`), an all-reduce
  * sums them in place; the others are brought by moves of their own.  Each device
- * holds arrays of `bytes`: weights, gradients, the optimizer's states. */
+ * holds arrays of `bytes`: weights, gradients, the optimizer's states, and, where what is summed
+ * is compressed, behind all of them what was not sent yet (float32). */
 struct ff_bucket {
 	bool synced;
+	const struct ff_codec *codec; /* of several devices, synced; NULL: as they are */
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	uint32_t first_shard, n_shards;
@@ -98,6 +101,9 @@ struct ff_schedule {
 	int64_t *memory_bytes;        /* by device: all there is to allocate */
 	int64_t *workspace_offset;    /* by device: scratch of the running kernel */
 	int64_t *workspace_bytes;
+	int64_t *packed_offset; /* by device: what of gradients is compressed, of one bucket at a
+				   time */
+	int64_t *packed_bytes;
 	int64_t network_bytes; /* a step, all devices together */
 };
 
@@ -106,6 +112,7 @@ struct ff_lower_options {
 	const struct ff_optimizer *optimizer; /* NULL: the preset one */
 	const uint8_t *group;                 /* by node, a parameter's; NULL: all are of one */
 	bool clip;                            /* gradients by their global norm */
+	const struct ff_codec *codec; /* compresses gradients that are all-reduced; NULL: nothing */
 	/* Scratch that a kernel needs; NULL: none. */
 	int64_t (*workspace)(void *ctx, const struct ff_work *w);
 	void *ctx;
@@ -130,6 +137,20 @@ static inline void ff_norm_share(
 
 	*first = n * position / b->n_devices;
 	*end = n * (position + 1) / b->n_devices;
+}
+
+/* All of a bucket on one of its devices, whose readers get it as `type`. */
+static inline int64_t ff_bucket_memory(
+		const struct ff_bucket *b, const struct ff_optimizer *o, enum ff_dtype type)
+{
+	return ff_optimizer_bytes(o, type, b->bytes) + (b->codec ? b->bytes : 0);
+}
+/* What its all-reduce sends, all devices together. */
+static inline int64_t ff_bucket_sent_bytes(const struct ff_bucket *b)
+{
+	int64_t bytes = b->codec ? ff_codec_bytes(b->codec, b->bytes / FF_F32_BYTES) : b->bytes;
+
+	return 2 * (int64_t)(b->n_devices - 1) * bytes;
 }
 
 /* The devices that take part in a task, ascending; `one` has room for the one of a task

@@ -35,6 +35,7 @@ enum ff_order_rule {
 const char *ff_order_name(enum ff_order_rule rule); /* "gpipe", "1f1b" */
 
 /* With several micro-batches configs cut the graph of one of them (ff_graph_micro). */
+struct ff_codec;
 struct ff_optimizer;
 
 struct ff_strategy {
@@ -77,9 +78,10 @@ struct ff_strategy_info {
 	double disturbed_share; /* of the costs behind it; 0: none, or unknown */
 	/* that time and memory are of; NULL: the preset one (a loaded one is never NULL) */
 	const struct ff_optimizer *optimizer;
-	bool clip;                   /* and of gradients that are clipped by their global norm */
-	const int64_t *memory_bytes; /* `devices` figures, or NULL */
-	const char *communication;   /* that its costs were measured with; NULL: unknown */
+	bool clip;                    /* and of gradients that are clipped by their global norm */
+	const struct ff_codec *codec; /* and compressed so; NULL: they are not */
+	const int64_t *memory_bytes;  /* `devices` figures, or NULL */
+	const char *communication;    /* that its costs were measured with; NULL: unknown */
 };
 
 static inline uint32_t ff_config_cells(const struct ff_config *c)

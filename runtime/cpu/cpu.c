@@ -243,6 +243,34 @@ static int cpu_norm(struct ff_stream *s, const struct ff_squares *n, struct ff_e
 	return ff_stream_push(s, run_norm, &own, sizeof(own), err);
 }
 
+static int run_encode(void *payload, struct ff_error *err)
+{
+	(void)err;
+	ff_cpu_encode(payload);
+	return FF_OK;
+}
+
+static int cpu_encode(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err)
+{
+	struct ff_coding own = *c;
+
+	return ff_stream_push(s, run_encode, &own, sizeof(own), err);
+}
+
+static int run_decode(void *payload, struct ff_error *err)
+{
+	(void)err;
+	ff_cpu_decode(payload);
+	return FF_OK;
+}
+
+static int cpu_decode(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err)
+{
+	struct ff_coding own = *c;
+
+	return ff_stream_push(s, run_decode, &own, sizeof(own), err);
+}
+
 struct kernel_job {
 	const struct ff_kernel *kernel;
 	struct ff_kernel_io io;
@@ -288,6 +316,8 @@ const struct ff_backend ff_backend_cpu = {
 		.fill = cpu_fill,
 		.update = cpu_update,
 		.squares = cpu_norm,
+		.encode = cpu_encode,
+		.decode = cpu_decode,
 		.kernel = ff_cpu_kernel,
 		.workspace = ff_cpu_workspace,
 		.run = cpu_run,

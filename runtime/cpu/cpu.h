@@ -29,4 +29,8 @@ int64_t ff_cpu_workspace(const struct ff_kernel *k);
 void ff_cpu_update(const struct ff_update *u);
 void ff_cpu_squares(const struct ff_squares *u);
 
+/* codec.c: the kernels of the codec. */
+void ff_cpu_encode(const struct ff_coding *c);
+void ff_cpu_decode(const struct ff_coding *c);
+
 #endif

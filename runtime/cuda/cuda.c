@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "capture.h"
+#include "codec.h"
 #include "comm.h"
 #include "copy.h"
 #include "kernel.h"
@@ -38,6 +39,8 @@ static const struct ff_backend backend = {
 		.fill = ff_cuda_fill,
 		.update = ff_cuda_update,
 		.squares = ff_cuda_squares,
+		.encode = ff_cuda_encode,
+		.decode = ff_cuda_decode,
 		.kernel = ff_cuda_kernel,
 		.fuse = ff_cuda_fuse,
 		.workspace = ff_cuda_workspace,

@@ -135,6 +135,16 @@ static int null_update(struct ff_stream *s, const struct ff_update *u, struct ff
 	return FF_OK;
 }
 
+static int null_encode(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err)
+{
+	return host->encode(s, c, err);
+}
+
+static int null_decode(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err)
+{
+	return host->decode(s, c, err);
+}
+
 static int null_norm(struct ff_stream *s, const struct ff_squares *n, struct ff_error *err)
 {
 	(void)s, (void)n, (void)err;
@@ -210,6 +220,8 @@ const struct ff_backend ff_backend_null = {
 		.fill = null_fill,
 		.update = null_update,
 		.squares = null_norm,
+		.encode = null_encode,
+		.decode = null_decode,
 		.kernel = null_kernel,
 		.workspace = null_workspace,
 		.run = null_run,

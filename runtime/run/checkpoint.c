@@ -282,7 +282,12 @@ int ff_checkpoint_save(const struct ff_run_options *opt, struct ff_plan *p, stru
 	struct ff_checkpoint *c = &p->checkpoint;
 	bool many = c->keep > 1 && comm->rank == 0;
 	struct notes notes;
-	const struct ff_saving s = {c->path, p->optimizer->states, NOTES, note_key, notes.text};
+	const struct ff_saving s = {.path = c->path,
+			.states = p->optimizer->states,
+			.residuals = p->codec != NULL,
+			.n_notes = NOTES,
+			.note_key = note_key,
+			.note = notes.text};
 	int code = many && c->newest && c->newest != step ? set_aside(p, err) : FF_OK;
 
 	write_notes(opt, p, step, &notes);

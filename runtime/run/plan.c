@@ -236,6 +236,35 @@ static void note_clip(struct ff_plan *p, uint32_t i)
 	c->info.predicted_us = 0;
 }
 
+/* Nor where gradients are compressed otherwise. */
+static void note_codec(struct ff_plan *p, uint32_t i)
+{
+	struct ff_candidate *c = &p->candidate[i];
+
+	if (c->info.codec == p->codec || !(c->info.predicted_us > 0))
+		return;
+	ff_error_write(&p->note[2 + i], FF_OK,
+			"%.200s was searched for gradients that are %s%s: its predicted time and "
+			"memory do not hold (ffsearch --compress %s searches for it)",
+			c->name, c->info.codec ? "sent as " : "not compressed",
+			c->info.codec ? c->info.codec->name : "",
+			p->codec ? p->codec->name : "none");
+	c->info.predicted_us = 0;
+}
+
+/* Only what is asked for, here or by who searched: it changes what is computed. */
+static int choose_codec(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+{
+	struct ff_error inner;
+
+	p->codec = p->candidate[0].info.codec;
+	if (opt->compress && ff_codec_find(opt->compress, &p->codec, &inner) < 0)
+		return ff_fail(err, FF_E_INPUT, "option --compress: %s", inner.text);
+	for (uint32_t i = 0; i < p->n_candidates; i++)
+		note_codec(p, i);
+	return FF_OK;
+}
+
 /* The optimizer asked for, or the one the plan was searched for, or the preset. */
 static int choose_optimizer(
 		const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
@@ -292,6 +321,7 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = make_rule(p, &p->candidate[i], err);
 	if (code < 0 || (code = choose_optimizer(opt, p, err)) < 0 ||
+			(code = choose_codec(opt, p, err)) < 0 ||
 			(code = choose_backend(opt, p, err)) < 0 ||
 			(code = ff_run_check_shared(opt, p->machine.n_devices, err)) < 0 ||
 			(code = open_data(opt, p, err)) < 0 ||
@@ -344,6 +374,7 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 	struct ff_workspace_query query = {.backend = p->backend};
 	struct ff_lower_options opt = {.optimizer = p->optimizer,
 			.clip = p->clip > 0,
+			.codec = p->codec,
 			.group = p->groups.of,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};

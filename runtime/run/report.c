@@ -239,7 +239,8 @@ static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
 {
 	printf("verified on one device: loss %.7g, there %.7g; ", v->loss, v->reference);
 	if (v->worst_name)
-		printf("gradients within %.2g of their %s (%s); ", v->worst,
+		printf("gradients%s within %.2g of their %s (%s); ",
+				p->codec ? ", with what was not sent of them yet," : "", v->worst,
 				ff_gradient_measure(&p->graph), v->worst_name);
 	if (v->rounding > 0)
 		printf("rounding the weights alone moves them by %.2g; ", v->rounding);
@@ -259,6 +260,10 @@ static void print_optimizer(const struct ff_run_options *opt, const struct ff_pl
 	if (p->clip > 0)
 		printf(", gradients clipped to a norm of %g", p->clip);
 	printf("\n");
+	if (p->codec)
+		printf("  gradients that are all-reduced are sent as %s, which changes what is "
+		       "computed\n",
+				p->codec->name);
 	for (uint32_t i = 0; i < opt->groups.n; i++)
 		printf("  but %s\n", opt->groups.text[i]);
 	ff_rate_text(&p->rates, text);
@@ -463,6 +468,8 @@ static void write_optimizer(
 					p->groups.setting[0][i]);
 	if (p->clip > 0)
 		ff_out_real(out, "clip", p->clip);
+	if (p->codec)
+		ff_out_string(out, "compress", p->codec->name);
 	ff_out_array(out, "groups");
 	for (uint32_t i = 0; i < opt->groups.n; i++)
 		ff_out_string(out, NULL, opt->groups.text[i]);

@@ -15,6 +15,7 @@ struct ff_run_options {
 	const char *against, *data, *machine, *device, *report, *trace, *beside, *dump;
 	const char *weights, *save, *checkpoint, *metrics;
 	const char *optimizer; /* NULL: the strategy's */
+	const char *compress;  /* likewise; "none" */
 	uint64_t devices, steps, epochs, warmup, seed, every, keep, test_every, top;
 	uint64_t profile; /* steps at the end whose tasks are timed */
 	double timeout;   /* seconds without a sign of life; NAN: as long as communication waits */
@@ -51,8 +52,9 @@ struct ff_plan {
 	struct ff_candidate candidate[2];
 	const struct ff_optimizer *optimizer;
 	struct ff_groups groups;
-	double clip;  /* 0: gradients are not clipped */
-	uint32_t top; /* tests count labels among so many; 0: none */
+	double clip;                  /* 0: gradients are not clipped */
+	const struct ff_codec *codec; /* that compresses gradients; NULL: nothing does */
+	uint32_t top;                 /* tests count labels among so many; 0: none */
 	struct ff_rate_plan rates;
 	const struct ff_backend *backend;
 	const char *communication; /* the name of what ranks communicate by */

@@ -96,6 +96,16 @@ double ff_loss_tolerance(const struct ff_graph *g)
 	return g->dtype == FF_BF16 ? 4.0 / 256 : 1e-4;
 }
 
+static int64_t count_elements(const struct ff_graph *g, uint32_t node)
+{
+	const struct ff_value *v = &g->values[g->nodes[node].out];
+	int64_t n = 1;
+
+	for (uint32_t i = 0; i < v->rank; i++)
+		n *= v->shape[i];
+	return n;
+}
+
 /* max |a - b| / max |b|; 0 when both are zero. */
 static double largest_apart(const float *a, const float *b, int64_t n)
 {
@@ -131,22 +141,38 @@ static double distance(const struct ff_graph *g, const float *a, const float *b,
 	return g->dtype == FF_BF16 ? length_apart(a, b, n) : largest_apart(a, b, n);
 }
 
+/* What was sent of a gradient, and, where it was compressed, what is still to be sent. */
+static int gather_gradient(
+		struct trial *t, uint32_t node, int64_t n, float *whole, struct ff_error *err)
+{
+	int code = ff_executor_parameter(t->split, node, FF_ARRAY_GRADIENTS, whole, err);
+	float *rest;
+
+	if (code < 0 || !t->plan->codec)
+		return code;
+	rest = malloc((size_t)n * sizeof(*rest));
+	if (!rest)
+		return ff_fail_memory(err);
+	code = ff_executor_parameter(t->split, node, FF_ARRAY_RESIDUALS, rest, err);
+	for (int64_t i = 0; i < n && code == FF_OK; i++)
+		whole[i] += rest[i];
+	free(rest);
+	return code;
+}
+
 static int compare_gradient(struct trial *t, uint32_t node, struct ff_error *err)
 {
 	const struct ff_node *n = &t->plan->graph.nodes[node];
-	const struct ff_value *v = &t->plan->graph.values[n->out];
-	int64_t size = 1;
+	int64_t size = count_elements(&t->plan->graph, node);
 	float *split, *whole;
 	int code;
 
-	for (uint32_t i = 0; i < v->rank; i++)
-		size *= v->shape[i];
 	split = malloc((size_t)size * sizeof(*split));
 	whole = malloc((size_t)size * sizeof(*whole));
 	if (!split || !whole)
 		code = ff_fail_memory(err);
 	else
-		code = ff_executor_parameter(t->split, node, FF_ARRAY_GRADIENTS, split, err);
+		code = gather_gradient(t, node, size, split, err);
 	if (code == FF_OK && t->whole)
 		code = ff_executor_parameter(t->whole, node, FF_ARRAY_GRADIENTS, whole, err);
 	if (code == FF_OK && t->whole) {
@@ -197,6 +223,26 @@ static int64_t count_kept(const struct ff_graph *g)
 	return all;
 }
 
+/* As if all of every gradient had been sent. */
+static int forget_residuals(const struct ff_graph *g, struct ff_executor *x, struct ff_error *err)
+{
+	int64_t most = 0;
+	float *zeros;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_is_parameter(g, i) && count_elements(g, i) > most)
+			most = count_elements(g, i);
+	zeros = calloc((size_t)most + 1, sizeof(*zeros));
+	if (!zeros)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		if (ff_node_is_parameter(g, i))
+			code = ff_executor_put_parameter(x, i, FF_ARRAY_RESIDUALS, zeros, err);
+	free(zeros);
+	return code;
+}
+
 /* The first step, and where those behind it are captured, once more, as they are: nothing has
  * been updated, and what operators keep is as it was, so it is the same step, up to `most` of the
  * loss where ranks may add up in another order each time. */
@@ -213,6 +259,8 @@ static int run_twice(const struct ff_graph *g, struct ff_executor *x, double mos
 		return code;
 	once = *loss;
 	code = move_kept(g, x, true, kept, err);
+	if (code == FF_OK)
+		code = forget_residuals(g, x, err);
 	if (code == FF_OK)
 		code = ff_executor_step(x, 0, err);
 	if (code == FF_OK)
@@ -257,17 +305,6 @@ static int round_weights(
 	return ff_executor_put_parameter(t->whole, node, FF_ARRAY_WEIGHTS, whole, err);
 }
 
-static int64_t elements(const struct trial *t, uint32_t node)
-{
-	const struct ff_graph *g = &t->plan->graph;
-	const struct ff_value *v = &g->values[g->nodes[node].out];
-	int64_t n = 1;
-
-	for (uint32_t i = 0; i < v->rank; i++)
-		n *= v->shape[i];
-	return n;
-}
-
 /* Of one device, its gradients first, all of them; then beside those after rounding. */
 static int gather_gradients(struct trial *t, float *all, double *apart, struct ff_error *err)
 {
@@ -276,7 +313,7 @@ static int gather_gradients(struct trial *t, float *all, double *apart, struct f
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
-		int64_t n = elements(t, i);
+		int64_t n = count_elements(g, i);
 
 		if (!ff_node_is_parameter(g, i))
 			continue;
@@ -306,8 +343,8 @@ static int measure_rounding(struct trial *t, double *ret, struct ff_error *err)
 	int code;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_parameter(g, i) && elements(t, i) > most)
-			most = elements(t, i);
+		if (ff_node_is_parameter(g, i) && count_elements(g, i) > most)
+			most = count_elements(g, i);
 	all = malloc((size_t)(total + most) * sizeof(*all));
 	if (!all)
 		return ff_fail_memory(err);

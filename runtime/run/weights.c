@@ -18,13 +18,16 @@ static int64_t volume(const struct ff_value *v)
 	return n;
 }
 
-/* The optimizer's states are called state0.NAME and so on. */
+/* The optimizer's states are called state0.NAME and so on, what of gradients was not sent yet
+ * unsent.NAME. */
 static void array_name(uint32_t array, const char *parameter, char ret[FF_TENSOR_NAME])
 {
 	if (array == FF_ARRAY_WEIGHTS)
 		snprintf(ret, FF_TENSOR_NAME, "%s", parameter);
 	else if (array == FF_ARRAY_GRADIENTS)
 		snprintf(ret, FF_TENSOR_NAME, "grad.%s", parameter);
+	else if (array == FF_ARRAY_RESIDUALS)
+		snprintf(ret, FF_TENSOR_NAME, "unsent.%s", parameter);
 	else
 		snprintf(ret, FF_TENSOR_NAME, "state%u.%s", array - FF_ARRAY_STATES, parameter);
 }
@@ -196,6 +199,9 @@ static int check(const struct ff_tensors *f, const struct ff_graph *g, uint32_t 
 			array_name(FF_ARRAY_STATES + k, g->nodes[i].name, name);
 			code = check_tensor(f, name, v, err);
 		}
+		array_name(FF_ARRAY_RESIDUALS, g->nodes[i].name, name);
+		if (code == FF_OK && ff_tensors_find(f, name))
+			code = check_tensor(f, name, v, err);
 	}
 	return code;
 }
@@ -290,6 +296,15 @@ static int load_kept(struct ff_plan *p, struct ff_executor *x, struct ff_error *
 	return code;
 }
 
+/* Without it nothing is left to be sent: gradients were not compressed when it was written. */
+static bool has_unsent(const struct ff_plan *p, uint32_t node)
+{
+	char name[FF_TENSOR_NAME];
+
+	array_name(FF_ARRAY_RESIDUALS, p->graph.nodes[node].name, name);
+	return p->first && ff_tensors_find(p->weights, name);
+}
+
 int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *err)
 {
 	uint32_t states = p->first ? p->optimizer->states : 0;
@@ -301,6 +316,8 @@ int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *e
 		code = load_array(p, x, i, FF_ARRAY_WEIGHTS, err);
 		for (uint32_t k = 0; k < states && code == FF_OK; k++)
 			code = load_array(p, x, i, FF_ARRAY_STATES + k, err);
+		if (code == FF_OK && p->codec && has_unsent(p, i))
+			code = load_array(p, x, i, FF_ARRAY_RESIDUALS, err);
 	}
 	return code == FF_OK && p->weights ? load_kept(p, x, err) : code;
 }
@@ -318,6 +335,8 @@ static int begin(const struct ff_plan *p, const struct ff_saving *s, struct ff_t
 	ff_weights_declare(&p->graph, FF_ARRAY_WEIGHTS, ret);
 	for (uint32_t k = 0; k < s->states; k++)
 		ff_weights_declare(&p->graph, FF_ARRAY_STATES + k, ret);
+	if (s->residuals)
+		ff_weights_declare(&p->graph, FF_ARRAY_RESIDUALS, ret);
 	return FF_OK;
 }
 
@@ -331,6 +350,8 @@ int ff_weights_save(struct ff_plan *p, struct ff_comm *comm, struct ff_executor 
 		code = ff_weights_write(x, &p->graph, FF_ARRAY_WEIGHTS, to, err);
 	for (uint32_t k = 0; k < s->states && code == FF_OK; k++)
 		code = ff_weights_write(x, &p->graph, FF_ARRAY_STATES + k, to, err);
+	if (code == FF_OK && s->residuals)
+		code = ff_weights_write(x, &p->graph, FF_ARRAY_RESIDUALS, to, err);
 	if (code == FF_OK && to)
 		code = ff_tensors_commit(to, err);
 	ff_tensors_drop(&out);

@@ -9,11 +9,12 @@
 
 #define FF_TENSOR_NAME 512
 
-/* What is written: weights, so many states of the optimizer with them, and texts that say what
- * the file is. */
+/* What is written: weights, so many states of the optimizer with them, what of gradients was not
+ * sent yet, and texts that say what the file is. */
 struct ff_saving {
 	const char *path;
 	uint32_t states, n_notes;
+	bool residuals;
 	const char *const *note_key, *const *note;
 };
 

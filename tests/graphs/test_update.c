@@ -12,12 +12,15 @@ enum kind {
 	SERVER,
 };
 
+/* What gradients are compressed by meanwhile. */
+static const struct ff_codec *codec;
+
 /* Data parallelism over `p` devices with an update of the given kind. */
 static void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
 		const struct ff_optimizer *o, bool clip, struct ff_arena *a, struct ff_graph *g,
 		struct ff_schedule *ret)
 {
-	const struct ff_lower_options opt = {.optimizer = o, .clip = clip};
+	const struct ff_lower_options opt = {.optimizer = o, .clip = clip, .codec = codec};
 	const char *const sets[] = {"layers=1", "hidden=64", "image=8", "classes=16",
 			type == FF_BF16 ? "dtype=bfloat16" : "dtype=float32"};
 	static struct ff_machine m;
@@ -323,6 +326,47 @@ START_TEST(norm_of_all_gradients)
 }
 END_TEST
 
+/* Compression of gradients that are all-reduced adds what is not sent yet, and room for messages,
+ * and leaves other updates alone. */
+START_TEST(compressed_gradients)
+{
+	for (uint32_t i = 0; i < 4 * 3 * FF_CODEC_COUNT; i++) {
+		const struct ff_codec *c = ff_codec((enum ff_codec_id)(i / 12));
+		enum kind kind = (enum kind)(i % 4);
+		uint32_t p = 1 + i / 4 % 3;
+		struct ff_schedule with, plain;
+		const struct ff_bucket *b;
+		struct ff_graph g[2];
+		struct ff_arena a;
+		int64_t n;
+
+		ff_arena_init(&a);
+		lower_updates(kind, FF_F32, p, NULL, &a, &g[0], &plain);
+		codec = c;
+		lower_updates(kind, FF_F32, p, NULL, &a, &g[1], &with);
+		codec = NULL;
+		ck_assert_uint_eq(with.n_tasks, plain.n_tasks);
+		b = &with.buckets[0];
+		n = b->bytes / FF_F32_BYTES;
+		ck_assert_ptr_eq(b->codec, kind == FOLLOWING && p > 1 ? c : NULL);
+		for (uint32_t d = 0; d < p; d++)
+			ck_assert_int_eq(with.memory_bytes[d] - plain.memory_bytes[d],
+					b->codec ? b->bytes + ff_codec_stage_bytes(c, n, p) : 0);
+		if (b->codec) {
+			ck_assert_uint_eq(with.n_buckets, 1);
+			ck_assert_int_eq(with.network_bytes,
+					2 * (p - 1) *
+							(c->id == FF_CODEC_BF16 ? 2 * n
+										: n / 4 + (n + 511) / 512 * 4));
+		} else {
+			ck_assert_int_eq(with.network_bytes, plain.network_bytes);
+		}
+		ck_assert((ff_schedule_hash(&with) == ff_schedule_hash(&plain)) == !b->codec);
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
 static uint32_t count_moves(const struct ff_schedule *s, uint32_t edge, enum ff_pass pass)
 {
 	uint32_t n = 0;
@@ -450,6 +494,7 @@ static Suite *suite(void)
 	tcase_add_test(c, brought_no_further_ahead);
 	tcase_add_test(c, states_alone_differ);
 	tcase_add_test(c, norm_of_all_gradients);
+	tcase_add_test(c, compressed_gradients);
 	suite_add_tcase(s, c);
 	return s;
 }

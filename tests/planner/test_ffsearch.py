@@ -382,6 +382,34 @@ def test_clipping():
     refuse(2, "odd.json: clip", *common, "--simulate", "odd.json")
 
 
+def test_compression():
+    """Compressed gradients take fewer bytes, which a machine whose links are slow shows; files say what
+    they are of, and nothing is compressed unasked."""
+    common = ["alexnet.json", *BASE, "--devices", "2"]
+    found = {}
+    for name in ("none", "bfloat16", "ternary"):
+        said = run(*common, "--simulate", "data-parallel", "--compress", name, "-o", name + ".json",
+                   "--report", "r.json")
+        found[name] = conforms("r.json", "search-report")
+        assert ("changes what is computed" in said.stdout + said.stderr) == (name != "none"), said
+        assert conforms(name + ".json", "strategy").get("compress", "none") == name
+        assert found[name].get("compress", "none") == name
+    assert found["bfloat16"]["comm_bytes"] * 2 == found["none"]["comm_bytes"], found
+    assert found["ternary"]["comm_bytes"] * 15 < found["none"]["comm_bytes"], found
+    assert found["bfloat16"]["memory_bytes"][0] > found["none"]["memory_bytes"][0], found
+    run(*common, "--simulate", "ternary.json", "--report", "again.json")
+    again = conforms("again.json", "search-report")
+    assert (again["predicted_us"], again["compress"]) == (found["ternary"]["predicted_us"], "ternary")
+    run(*common, "--compress", "bfloat16", "--proposals", "300", "-o", "best.json", "--report", "r.json")
+    assert conforms("best.json", "strategy")["compress"] == "bfloat16"
+    run(*common, "--simulate", "best.json", "--report", "again.json")
+    assert conforms("again.json", "search-report")["predicted_us"] == conforms(
+        "r.json", "search-report")["predicted_us"]
+    write("odd.json", json.dumps(dict(json.loads(read("none.json")), compress="zip")))
+    refuse(2, "odd.json: compress", *common, "--simulate", "odd.json")
+    refuse(2, "--compress", *common, "--simulate", "data-parallel", "--compress", "zip")
+
+
 def test_search_for_an_optimizer():
     """What fits with fewer states need not fit with more."""
     search = ["alexnet.json", *BASE, "--devices", "4", "--proposals", "500", "--space", "none"]

@@ -22,7 +22,7 @@ struct seen {
 	uint32_t forgotten, slower, not_slower, resumed, sieved, left, leapt;
 	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
 	uint32_t micro_batches, stages, again, brought_again, held_back;
-	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped;
+	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped, compressed;
 	uint32_t given_up, in_vain; /* on a doubt; of them, wrongly */
 	uint32_t reorders_kept, reorders_dropped, reorders_slower, reorders_recorded;
 	uint32_t reorders_doubted;
@@ -99,6 +99,7 @@ static struct ff_evaluation fresh(struct walk *w, int64_t *layout)
 	struct ff_lower_options opt = {.bucket_bytes = w->bucket,
 			.optimizer = w->optimizer,
 			.clip = ff_price_clips(w->p),
+			.codec = ff_price_codec(w->p),
 			.workspace = ff_price_workspace,
 			.ctx = w->p};
 	struct ff_arena_mark mark = ff_arena_mark(&w->scratch);
@@ -152,6 +153,7 @@ static void check_done(struct walk *w)
 	struct ff_lower_options opt = {.bucket_bytes = w->bucket,
 			.optimizer = w->optimizer,
 			.clip = ff_price_clips(w->p),
+			.codec = ff_price_codec(w->p),
 			.workspace = ff_price_workspace,
 			.ctx = w->p};
 	struct ff_arena_mark mark = ff_arena_mark(&w->scratch);
@@ -497,6 +499,9 @@ static void open_walk(struct walk *w)
 	ck_assert_int_eq(ff_pricer_set_optimizer(w->p, w->optimizer, &w->err), FF_OK);
 	w->seen->optimizer[w->optimizer->id]++;
 	ff_pricer_set_clip(w->p, w->bucket % 3 == 0);
+	if (w->bucket % 5 < FF_CODEC_COUNT)
+		ff_pricer_set_codec(w->p, ff_codec((enum ff_codec_id)(w->bucket % 5)));
+	w->seen->compressed += ff_price_codec(w->p) != NULL;
 	w->seen->clipped += ff_price_clips(w->p);
 	ck_assert_msg(ff_evaluator_create(&w->g, &w->h.m, w->p, w->limit, w->bucket, &w->e,
 				      &w->err) == FF_OK,

@@ -1,0 +1,425 @@
+/* Gradients that are compressed: the kernels against what they are to say, synchronisations against
+ * their definition, and steps in which nothing may get lost.  SPDX-License-Identifier: Apache-2.0
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "address.h"
+#include "agree.h"
+#include "chosen.h"
+#include "scene.h"
+#include "transfer.h"
+
+#define SCENES 40
+#define STEPS 4
+
+/* A device of the backend, for kernels alone. */
+struct bench {
+	const struct ff_backend *b;
+	struct ff_device *dev;
+	struct ff_stream *stream;
+};
+
+static void bench_open(struct bench *t)
+{
+	struct ff_error err;
+
+	t->b = chosen_backend();
+	RIG_OK(t->b->open(0, &t->dev, &err));
+	RIG_OK(t->b->stream(t->dev, false, &t->stream, &err));
+}
+
+static void bench_close(struct bench *t)
+{
+	t->b->stream_close(t->stream);
+	t->b->close(t->dev);
+}
+
+/* ---- kernels ---- */
+
+/* Encodes v + rest; `rest` becomes what is left, `said` what the message says. */
+static void code(struct bench *t, const struct ff_codec *c, int64_t n, const float *v, float *rest,
+		float *said)
+{
+	size_t bytes = (size_t)n * sizeof(float);
+	struct ff_coding x = {.codec = c, .n = n};
+	struct ff_error err;
+	float *twice;
+
+	x.values = chosen_put(t->dev, t->stream, v, bytes);
+	x.residual = chosen_put(t->dev, t->stream, rest, bytes);
+	x.message = chosen_put(t->dev, t->stream, NULL, (size_t)ff_codec_bytes(c, n));
+	RIG_OK(t->b->encode(t->stream, &x, &err));
+	chosen_get(t->stream, rest, x.residual, bytes);
+	RIG_OK(t->b->decode(t->stream, &x, &err));
+	chosen_get(t->stream, said, x.values, bytes);
+	/* once more on top of it */
+	x.add = true;
+	RIG_OK(t->b->decode(t->stream, &x, &err));
+	twice = malloc(bytes);
+	chosen_get(t->stream, twice, x.values, bytes);
+	for (int64_t i = 0; i < n; i++)
+		ck_assert(twice[i] == 2 * said[i] || isnan(said[i]));
+	free(twice);
+	t->b->free(t->dev, x.values);
+	t->b->free(t->dev, x.residual);
+	t->b->free(t->dev, x.message);
+}
+
+static float draw(struct ff_random *r, float size)
+{
+	return size * (float)(ff_random_unit(r) + ff_random_unit(r) + ff_random_unit(r) - 1.5);
+}
+
+/* Numbers of very different sizes, some of them none at all. */
+static float *draw_numbers(struct ff_random *r, int64_t n)
+{
+	float *v = malloc((size_t)n * sizeof(*v)), size = 1;
+
+	for (int64_t i = 0; i < n; i++) {
+		if (i % 256 == 0)
+			size = ff_random_below(r, 6) ? exp2f((float)ff_random_below(r, 30) - 15)
+						     : 0;
+		v[i] = draw(r, size);
+	}
+	return v;
+}
+
+static void check_rounded(const float *sum, const float *said, const float *rest, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		float expected = ff_bf16_to_f32(ff_bf16_from_f32(sum[i]));
+
+		ck_assert_float_eq(said[i], expected);
+		ck_assert_float_eq(rest[i], sum[i] - expected);
+	}
+}
+
+/* A block's: three numbers are said, which lie as far from zero as those above the threshold do in
+ * the mean. */
+static void check_block(const float *sum, const float *said, const float *rest, int64_t n)
+{
+	double mean = 0, scale = 0, above = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		mean += fabs((double)sum[i]) / (double)n;
+	for (int64_t i = 0; i < n; i++)
+		if (fabs((double)sum[i]) > 0.7 * mean) {
+			scale += fabs((double)sum[i]);
+			above++;
+		}
+	scale = above > 0 ? scale / above : 0;
+	for (int64_t i = 0; i < n; i++) {
+		double size = fabs((double)sum[i]), least = 0.7 * mean * 0.9999;
+		double expected = size > 0.7 * mean ? copysign(scale, (double)sum[i]) : 0;
+
+		if (size < least || size > 0.7 * mean * 1.0001)
+			ck_assert_double_le(fabs((double)said[i] - expected), 0.002 * scale);
+		ck_assert_double_le(fabs((double)sum[i] - (double)said[i] - (double)rest[i]),
+				1e-6 * (size + scale));
+	}
+}
+
+static void check_ternary(const float *sum, const float *said, const float *rest, int64_t n)
+{
+	for (int64_t at = 0; at < n; at += 512)
+		check_block(sum + at, said + at, rest + at, n - at < 512 ? n - at : 512);
+}
+
+typedef void (*check_fn)(const float *sum, const float *said, const float *rest, int64_t n);
+static const check_fn checks[FF_CODEC_COUNT] = {check_rounded, check_ternary};
+
+START_TEST(kernels_say_what_they_are_to)
+{
+	static const int64_t sizes[] = {16, 48, 512, 528, 1024, 8192, 8208, 40016};
+	struct ff_random r = {ff_test_seed(61), 0, 0};
+	struct bench t;
+
+	bench_open(&t);
+	for (uint32_t i = 0; i < FF_CODEC_COUNT * 8; i++) {
+		const struct ff_codec *c = ff_codec((enum ff_codec_id)(i % FF_CODEC_COUNT));
+		int64_t n = sizes[i / FF_CODEC_COUNT];
+		float *v = draw_numbers(&r, n), *rest = draw_numbers(&r, n);
+		float *sum = malloc((size_t)n * sizeof(*sum)), *said = malloc((size_t)n * 4);
+
+		for (int64_t k = 0; k < n; k++)
+			sum[k] = v[k] + rest[k];
+		code(&t, c, n, v, rest, said);
+		checks[c->id](sum, said, rest, n);
+		v[n / 2] = i % 4 < 2 ? NAN : INFINITY;
+		code(&t, c, n, v, rest, said);
+		ck_assert(!isfinite(said[n / 2]));
+		free(v);
+		free(rest);
+		free(sum);
+		free(said);
+	}
+	bench_close(&t);
+}
+END_TEST
+
+START_TEST(messages_in_closed_form)
+{
+	const struct ff_codec *half = ff_codec(FF_CODEC_BF16), *few = ff_codec(FF_CODEC_TERNARY);
+
+	ck_assert_int_eq(ff_codec_bytes(half, 4096), 8192);
+	ck_assert_int_eq(ff_codec_bytes(few, 4096), 4096 / 4 + 8 * 4);
+	ck_assert_int_eq(ff_codec_bytes(few, 528), 132 + 8);
+	for (uint32_t n = 2; n < 9; n++)
+		for (int64_t all = 16; all < 5000; all += 16) {
+			int64_t at = 0, bytes = 0;
+
+			for (uint32_t i = 0; i < n; i++) {
+				int64_t end = ff_codec_chunk(few, all, n, i + 1);
+
+				ck_assert_int_eq(ff_codec_chunk(few, all, n, i), at);
+				ck_assert_int_ge(end, at);
+				ck_assert_int_le(end - at, ff_codec_most(few, all, n));
+				bytes += ff_codec_bytes(few, end - at);
+				at = end;
+			}
+			ck_assert_int_eq(at, all);
+			ck_assert_int_eq(bytes, ff_codec_bytes(few, all));
+		}
+}
+END_TEST
+
+/* ---- synchronisations ---- */
+
+/* The schedule of `s` on its machine, or on that of all its devices, and its executor. */
+static void open_compressed(struct rig *r, struct scene *s, const struct ff_codec *codec,
+		int64_t bucket_bytes, const struct ff_executor_options *opt)
+{
+	const struct ff_backend *b = rig_backend(opt->seed % 3 == 0);
+	struct ff_workspace_query query = {.backend = b};
+	struct ff_lower_options lower = {.bucket_bytes = bucket_bytes,
+			.optimizer = s->optimizer,
+			.group = opt->groups.of,
+			.clip = opt->clip > 0,
+			.codec = codec,
+			.workspace = ff_backend_workspace,
+			.ctx = &query};
+	struct ff_error err;
+
+	RIG_OK(b->open(0, &query.device, &err));
+	RIG_OK(ff_lower(&s->graph, &s->machine, &s->strategy, &lower, &s->arena, &r->schedule,
+			&err));
+	b->close(query.device);
+	ff_workspace_finish(&query);
+	r->own_comm = true;
+	RIG_OK(ff_comm_local(s->machine.n_devices, &r->comm, &err));
+	RIG_OK(ff_executor_create(&r->schedule, b, r->comm, s->data, opt, &r->x, &err));
+}
+
+/* What `n` devices with these gradients and what they had not sent get, and keep. */
+static void define(struct bench *t, const struct ff_codec *c, uint32_t n, int64_t all, float **v,
+		float **rest, float *sum)
+{
+	float *said = malloc((size_t)all * sizeof(*said));
+
+	for (uint32_t i = 0; i < n; i++) {
+		code(t, c, all, v[i], rest[i], said);
+		for (int64_t k = 0; k < all; k++)
+			sum[k] = i ? sum[k] + said[k] : said[k];
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		int64_t first = ff_codec_chunk(c, all, n, i);
+		int64_t count = ff_codec_chunk(c, all, n, i + 1) - first;
+
+		if (count)
+			code(t, c, count, sum + first, rest[i] + first, said + first);
+	}
+	memcpy(sum, said, (size_t)all * sizeof(*sum));
+	free(said);
+}
+
+static void check_sync(struct bench *t, struct ff_random *r, struct rig *rig, uint32_t task)
+{
+	const struct ff_job *j = &rig->x->job[task];
+	uint32_t bucket = rig->schedule.tasks[task].bucket;
+	const struct ff_bucket *b = &rig->schedule.buckets[bucket];
+	int64_t all = b->bytes / FF_F32_BYTES;
+	size_t bytes = (size_t)b->bytes;
+	float *v[8], *rest[8], *sum = malloc(bytes), *got = malloc(bytes);
+	struct ff_error err;
+
+	ck_assert_uint_le(b->n_devices, 8);
+	for (uint32_t i = 0; i < b->n_devices; i++) {
+		char *at = ff_address_bucket(rig->x, bucket, i);
+
+		v[i] = draw_numbers(r, all);
+		rest[i] = draw_numbers(r, all);
+		chosen_set(rig->x->transfers, at + b->bytes, v[i], bytes);
+		chosen_set(rig->x->transfers, ff_address_residual(rig->x, bucket, at), rest[i],
+				bytes);
+	}
+	define(t, b->codec, b->n_devices, all, v, rest, sum);
+	RIG_OK(ff_transfer_issue(j->transfer, rig->x->transfers, &err));
+	RIG_OK(rig->x->b->drain(rig->x->transfers, &err));
+	for (uint32_t i = 0; i < b->n_devices; i++) {
+		char *at = ff_address_bucket(rig->x, bucket, i);
+
+		chosen_get(rig->x->transfers, got, at + b->bytes, bytes);
+		ck_assert_mem_eq(got, sum, bytes);
+		chosen_get(rig->x->transfers, got, ff_address_residual(rig->x, bucket, at), bytes);
+		ck_assert_mem_eq(got, rest[i], bytes);
+		free(v[i]);
+		free(rest[i]);
+	}
+	free(sum);
+	free(got);
+}
+
+static const struct ff_codec *codec_of(uint32_t i)
+{
+	return ff_codec((enum ff_codec_id)(i % FF_CODEC_COUNT));
+}
+
+START_TEST(synchronisations_are_as_defined)
+{
+	struct ff_random r = {ff_test_seed(62), 0, 0};
+	uint32_t found = 0;
+	struct bench t;
+
+	bench_open(&t);
+	for (uint32_t i = 0; i < chosen_rounds(SCENES); i++) {
+		struct scene s;
+		struct rig rig;
+
+		scene_open(&s, FF_F32, 8, &r);
+		open_compressed(&rig, &s, codec_of(i), 64 * (1 + (int64_t)ff_random_below(&r, 400)),
+				&s.opt);
+		for (uint32_t k = 0; k < rig.schedule.n_tasks; k++)
+			if (rig.schedule.tasks[k].kind == FF_TASK_SYNC &&
+					rig.schedule.tasks[k].bucket != rig.schedule.clip) {
+				check_sync(&t, &r, &rig, k);
+				found++;
+			}
+		rig_close(&rig);
+		scene_close(&s);
+	}
+	ck_assert_uint_gt(found, chosen_rounds(SCENES) / 4);
+	bench_close(&t);
+}
+END_TEST
+
+/* ---- steps ---- */
+
+/* One of the arrays of all parameters. */
+static void read_array(struct rig *r, const struct ff_graph *g, uint32_t array, float *at)
+{
+	struct ff_error err;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_is_parameter(g, i)) {
+			RIG_OK(ff_executor_parameter(r->x, i, array, at, &err));
+			at += rig_volume(&g->values[g->nodes[i].out]);
+		}
+}
+
+/* What is gone on with from a checkpoint is what was written. */
+static void put_residuals(struct rig *r, const struct ff_graph *g, const float *at)
+{
+	struct ff_error err;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (ff_node_is_parameter(g, i)) {
+			RIG_OK(ff_executor_put_parameter(r->x, i, FF_ARRAY_RESIDUALS, at, &err));
+			at += rig_volume(&g->values[g->nodes[i].out]);
+		}
+}
+
+/* The gradient of every step, of a run that has no other purpose, and what was not sent before is
+ * what was sent and what was not sent behind it. */
+static void check_steps(struct scene *s, struct rig *packed, struct rig *plain)
+{
+	const struct ff_graph *g = &s->graph;
+	int64_t n = ff_graph_parameters(g);
+	float *weights = malloc((size_t)n * 4), *gradient = malloc((size_t)n * 4);
+	float *sent = malloc((size_t)n * 4), *before = calloc((size_t)n, 4);
+	float *behind = malloc((size_t)n * 4);
+	const char *name = "";
+	struct ff_error err;
+
+	for (uint64_t step = 0; step < STEPS; step++) {
+		int64_t bytes = packed->comm->sent_bytes;
+		float *at = weights;
+		double apart;
+
+		read_array(packed, g, FF_ARRAY_WEIGHTS, weights);
+		for (uint32_t i = 0; i < g->n_nodes; i++)
+			if (ff_node_is_parameter(g, i)) {
+				RIG_OK(ff_executor_put_parameter(
+						plain->x, i, FF_ARRAY_WEIGHTS, at, &err));
+				at += rig_volume(&g->values[g->nodes[i].out]);
+			}
+		RIG_OK(ff_executor_step(plain->x, step, &err));
+		RIG_OK(ff_executor_step(packed->x, step, &err));
+		ck_assert_int_eq(packed->comm->sent_bytes - bytes, packed->schedule.network_bytes);
+		read_array(plain, g, FF_ARRAY_GRADIENTS, gradient);
+		read_array(packed, g, FF_ARRAY_GRADIENTS, sent);
+		read_array(packed, g, FF_ARRAY_RESIDUALS, behind);
+		for (int64_t k = 0; k < n; k++) {
+			gradient[k] += before[k];
+			sent[k] += behind[k];
+		}
+		apart = rig_distance(g, sent, gradient, &name);
+		ck_assert_msg(apart <= 1e-4, "step %d: %s is %g apart", (int)step, name, apart);
+		memcpy(before, behind, (size_t)n * sizeof(*before));
+		put_residuals(packed, g, behind);
+		read_array(packed, g, FF_ARRAY_RESIDUALS, behind);
+		ck_assert_mem_eq(before, behind, (size_t)n * sizeof(*before));
+	}
+	free(weights);
+	free(gradient);
+	free(sent);
+	free(before);
+	free(behind);
+}
+
+START_TEST(nothing_is_lost)
+{
+	struct ff_random r = {ff_test_seed(63), 0, 0};
+
+	for (uint32_t i = 0; i < chosen_rounds(SCENES); i++) {
+		struct ff_executor_options still;
+		struct scene s;
+		struct rig packed, plain;
+		int64_t planned = 0, bucket = 64 * (1 + (int64_t)ff_random_below(&r, 400));
+
+		scene_open(&s, FF_F32, 4, &r);
+		still = s.opt;
+		still.keep_gradients = true;
+		rig_allocated = 0;
+		open_compressed(&packed, &s, codec_of(i), bucket, &s.opt);
+		for (uint32_t d = 0; d < s.machine.n_devices; d++)
+			planned += packed.schedule.memory_bytes[d];
+		ck_assert_int_eq(rig_allocated, planned);
+		open_compressed(&plain, &s, NULL, bucket, &still);
+		check_steps(&s, &packed, &plain);
+		rig_close(&packed);
+		rig_close(&plain);
+		scene_close(&s);
+	}
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("codec");
+	TCase *t = tcase_create("codec");
+
+	tcase_add_test(t, messages_in_closed_form);
+	tcase_add_test(t, kernels_say_what_they_are_to);
+	tcase_add_test(t, synchronisations_are_as_defined);
+	tcase_add_test(t, nothing_is_lost);
+	tcase_set_timeout(t, 600);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	return chosen_main(suite);
+}
