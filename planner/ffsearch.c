@@ -42,6 +42,8 @@ static int load_planned(struct ff_job *j, struct ff_error *err)
 	j->clip = j->clip || (code == FF_OK && j->planned_info.clip);
 	if (code == FF_OK && !j->codec_name)
 		j->codec = j->planned_info.codec;
+	if (code == FF_OK && !j->average_every)
+		j->average_every = j->planned_info.average_every;
 	return code;
 }
 
@@ -93,6 +95,7 @@ static int predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan
 	struct ff_lower_options opt = {.optimizer = j->optimizer,
 			.clip = j->clip,
 			.codec = j->codec,
+			.average_every = (uint32_t)j->average_every,
 			.workspace = ff_price_workspace,
 			.ctx = j->pricer};
 	int code;
@@ -409,6 +412,7 @@ static int save_strategy(struct ff_job *j, struct ff_error *err)
 			.optimizer = j->optimizer,
 			.clip = j->clip,
 			.codec = j->codec,
+			.average_every = (uint32_t)j->average_every,
 			.predicted_us = p->simulation.step_us,
 			.disturbed_share = j->costs ? 1 - ff_costs_steady_share(j->costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,

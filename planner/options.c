@@ -135,6 +135,16 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 		return ff_fail(err, FF_E_INPUT, "option --optimizer: %s", inner.text);
 	if (j->codec_name && ff_codec_find(j->codec_name, &j->codec, &inner) < 0)
 		return ff_fail(err, FF_E_INPUT, "option --compress: %s", inner.text);
+	if (j->average_every > FF_MOST_AVERAGED)
+		return ff_fail(err, FF_E_INPUT, "option --average-every: expected at most %d",
+				FF_MOST_AVERAGED);
+	if (j->average_every && !j->simulate)
+		return ff_fail(err, FF_E_INPUT,
+				"option --average-every: expected --simulate data-parallel beside "
+				"it, as "
+				"there is nothing to search: devices have nothing but parameters "
+				"in "
+				"common then");
 	if (!j->simulate)
 		return check_search(j, err);
 	if (j->proposals != FF_NOT_GIVEN || j->seconds >= 0 || j->init.n > 0 || !isnan(j->beta))
@@ -165,6 +175,10 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 					"gradients are clipped by their global norm (as ffrun "
 					"--clip does), which takes time"},
 			{"--compress", FF_OPTION_TEXT, &j->codec_name, "CODEC", compress},
+			{"--average-every", FF_OPTION_COUNT, &j->average_every, "K",
+					"with --simulate: no gradients are summed, but parameters "
+					"averaged every K steps, which changes what is computed; "
+					"else what the file says"},
 			{"--budget", FF_OPTION_SECONDS, &j->seconds, "SECONDS",
 					"be done in that time (preset 30s)"},
 			{"--proposals", FF_OPTION_COUNT, &j->proposals, "N",

@@ -198,8 +198,8 @@ static void print_comparison(const struct ff_summary *s, FILE *to)
 	memory_text(p, s->machine->n_devices, a);
 	memory_text(d, s->machine->n_devices, b);
 	row(s, to, "memory per device", a, b);
-	bytes_text(p->schedule.network_bytes, a);
-	bytes_text(d->schedule.network_bytes, b);
+	bytes_text(ff_schedule_sent_bytes(&p->schedule), a);
+	bytes_text(ff_schedule_sent_bytes(&d->schedule), b);
 	row(s, to, "moved per step", a, b);
 }
 
@@ -264,6 +264,12 @@ void ff_summary_print(const struct ff_summary *s, FILE *to)
 			(long long)ff_graph_parameters(s->graph), m->name, m->n_devices,
 			m->n_devices == 1 ? "" : "s", s->costs, s->plan.schedule.optimizer->name,
 			s->plan.schedule.clip == FF_NONE ? "" : ", gradients clipped");
+	if (s->plan.schedule.average_every)
+		fprintf(to,
+				"parameters are averaged every %u steps instead of gradients in "
+				"each, which "
+				"changes what is computed\n\n",
+				s->plan.schedule.average_every);
 	if (s->codec)
 		fprintf(to,
 				"gradients that are all-reduced are sent as %s, which changes what "
@@ -321,6 +327,8 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_string(o, "strategy", s->title);
 	ff_out_string(o, "optimizer", p->schedule.optimizer->name);
 	ff_out_bool(o, "clip", p->schedule.clip != FF_NONE);
+	if (p->schedule.average_every)
+		ff_out_int(o, "average_every", p->schedule.average_every);
 	if (s->codec)
 		ff_out_string(o, "compress", s->codec->name);
 	write_search(s, o);
@@ -337,7 +345,7 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_bool(o, "data_parallel_fits", ff_plan_fits(d));
 	write_bytes(o, "memory_bytes", p, s->machine->n_devices);
 	write_bytes(o, "data_parallel_memory_bytes", d, s->machine->n_devices);
-	ff_out_int(o, "comm_bytes", p->schedule.network_bytes);
-	ff_out_int(o, "data_parallel_comm_bytes", d->schedule.network_bytes);
+	ff_out_int(o, "comm_bytes", ff_schedule_sent_bytes(&p->schedule));
+	ff_out_int(o, "data_parallel_comm_bytes", ff_schedule_sent_bytes(&d->schedule));
 	ff_out_close(o);
 }

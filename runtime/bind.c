@@ -170,6 +170,7 @@ static struct ff_update update_of(const struct ff_executor *x, const struct ff_t
 			.rounded = rounded ? rounded + first : NULL,
 			.n = (size_t)(end - first),
 			.group = group,
+			.times = b->averaged ? b->n_devices : 0,
 			.squares = squares_at(x, t->device),
 			.clip = (float)x->opt.clip};
 

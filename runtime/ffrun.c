@@ -122,6 +122,10 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 					"scale all gradients down where their global norm is "
 					"larger"},
 			{"--compress", FF_OPTION_TEXT, &o->compress, "CODEC", text.compress},
+			{"--average-every", FF_OPTION_COUNT, &o->average_every, "K",
+					"sum no gradients, but average parameters every K steps, "
+					"which changes what is computed; only data parallelism; "
+					"else what the strategy says"},
 			{"--schedule", FF_OPTION_TEXT, &o->rates.schedule, "S",
 					"learning rate over the steps: constant, step or cosine"},
 			{"--step-size", FF_OPTION_COUNT, &o->rates.step_size, "N",

@@ -148,9 +148,10 @@ int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err)
 	return code;
 }
 
-/* A shard to where it lies in the whole, or from there, line by line of the last axis. */
+/* A share of a shard is added to the whole, where it lies in it; or it comes from there.  Line by
+ * line of the last axis. */
 static void copy_shard(const struct ff_executor *x, const struct ff_shard *shard, bool into_whole,
-		bool add, const float *from, float *to)
+		float share, const float *from, float *to)
 {
 	uint32_t last = shard->region.rank - 1;
 	struct walk w;
@@ -162,14 +163,14 @@ static void copy_shard(const struct ff_executor *x, const struct ff_shard *shard
 
 			float *sink = &to[into_whole ? index : at];
 
-			*sink = (add ? *sink : 0) + from[into_whole ? at : index];
+			*sink = (into_whole ? *sink : 0) + share * from[into_whole ? at : index];
 		}
 	} while (walk_next_line(&w));
 }
 
-/* Into the whole, or (`add`) added to what is there. */
+/* A share of it, added to the whole. */
 static int place_shard(struct ff_executor *x, const struct ff_shard *shard, const void *memory,
-		struct ff_stream *stream, bool add, float *whole, struct ff_error *err)
+		struct ff_stream *stream, float share, float *whole, struct ff_error *err)
 {
 	size_t bytes = (size_t)ff_region_volume(&shard->region) * FF_F32_BYTES;
 	float *staging;
@@ -184,22 +185,30 @@ static int place_shard(struct ff_executor *x, const struct ff_shard *shard, cons
 	if (code == FF_OK)
 		code = x->b->drain(stream, err);
 	if (code == FF_OK)
-		copy_shard(x, shard, true, add, staging, whole);
+		copy_shard(x, shard, true, share, staging, whole);
 	free(staging);
 	return code;
 }
 
-/* One owner of each shard writes it into the whole; the others add zeros. */
+/* One owner of each shard writes it into the whole; the others add zeros.  Where each has its own
+ * gradients they are added; where each has its own weights, their mean is what there is. */
 static int place_owned(struct ff_executor *x, const struct ff_shard *shard, uint32_t array,
 		float *whole, struct ff_error *err)
 {
 	const struct ff_bucket *b = &x->s->buckets[shard->bucket];
-	char *memory = ff_address_bucket(x, shard->bucket, 0);
+	uint32_t owners = b->averaged ? b->n_devices : 1;
+	float share = array == FF_ARRAY_GRADIENTS ? 1 : 1 / (float)owners;
+	int code = FF_OK;
 
-	if (!memory)
-		return FF_OK;
-	return place_shard(x, shard, memory + shard->offset + array * b->bytes,
-			x->host[x->host_of[b->device[0]]].compute, false, whole, err);
+	for (uint32_t k = 0; k < owners && code == FF_OK; k++) {
+		char *memory = ff_address_bucket(x, shard->bucket, k);
+
+		if (memory)
+			code = place_shard(x, shard, memory + shard->offset + array * b->bytes,
+					x->host[x->host_of[b->device[k]]].compute, share, whole,
+					err);
+	}
+	return code;
 }
 
 /* What each device has not sent. */
@@ -216,8 +225,7 @@ static int add_residuals(struct ff_executor *x, const struct ff_shard *shard, fl
 			code = place_shard(x, shard,
 					ff_address_residual(x, shard->bucket, memory) +
 							shard->offset / FF_F32_BYTES,
-					x->host[x->host_of[b->device[k]]].compute, true, whole,
-					err);
+					x->host[x->host_of[b->device[k]]].compute, 1, whole, err);
 	}
 	return code;
 }
@@ -270,7 +278,7 @@ static int put_shard(struct ff_executor *x, const struct ff_shard *shard, uint32
 	if (!staging)
 		return ff_fail_memory(err);
 	if (!rest || position == 0)
-		copy_shard(x, shard, false, false, whole, staging);
+		copy_shard(x, shard, false, 1, whole, staging);
 	code = upload_shard(x, b, position, staging, n, to + first, err);
 	if (code == FF_OK && rounded && array == FF_ARRAY_WEIGHTS)
 		code = upload_rounded(x, staging, n, rounded + first,

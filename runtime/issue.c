@@ -14,9 +14,14 @@ bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
 {
 	const struct ff_job *j = &x->job[task];
 
+	const struct ff_task *t = &x->s->tasks[task];
+	bool averages = t->kind == FF_TASK_SYNC && x->s->buckets[t->bucket].averaged;
+
 	if (!j->here || (!x->training && !j->forward))
 		return false;
-	return !x->opt.keep_gradients || x->s->tasks[task].kind != FF_TASK_UPDATE;
+	if (averages && !ff_schedule_averages(x->s, x->step, x->opt.last))
+		return false;
+	return !x->opt.keep_gradients || (t->kind != FF_TASK_UPDATE && !averages);
 }
 
 /* Where a pass is captured its figures are read later: who takes these computes nonsense. */

@@ -58,6 +58,8 @@ static void look_for_obstacles(struct ff_executor *x, bool refused)
 	} else if (x->s->machine->n_devices > 1 && !x->comm->in_stream) {
 		snprintf(why, sizeof(why), "communication over %s needs the host", x->comm->name);
 		obstruct(x->replay, why);
+	} else if (x->s->average_every) {
+		obstruct(x->replay, "parameters are averaged in some steps alone");
 	} else if (x->n_hosts && !x->prefetched) {
 		obstruct(x->replay, "FF_PREFETCH=0: samples are made up in between");
 	}

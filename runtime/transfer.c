@@ -188,9 +188,13 @@ int ff_transfer_build(struct ff_executor *x, const struct ff_task *task, struct 
 	t->task = task;
 	t->kind = task->kind == FF_TASK_SYNC ? FF_MOVE_ALL_REDUCE : task->move->kind;
 	*ret = t;
-	if (task->kind == FF_TASK_SYNC)
-		return x->s->buckets[task->bucket].codec ? ff_packing_build(t, err)
-							 : ff_sync_build(t, err);
+	if (task->kind == FF_TASK_SYNC) {
+		const struct ff_bucket *b = &x->s->buckets[task->bucket];
+
+		return b->averaged ? ff_averaging_build(t, err)
+		       : b->codec  ? ff_packing_build(t, err)
+				   : ff_sync_build(t, err);
+	}
 	if (t->kind == FF_MOVE_LOAD)
 		return ff_load_build(t, err);
 	return ff_move_is_messages(t->kind) ? build_messages(t, err) : ff_collective_build(t, err);
@@ -217,6 +221,8 @@ int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff
 
 	if (t->kind == FF_MOVE_LOAD)
 		return ff_load_issue(t, stream, err);
+	if (t->averaging)
+		return ff_averaging_issue(t, stream, err);
 	if (t->packing)
 		return ff_packing_issue(t, stream, err);
 	for (uint32_t i = 0; i < t->n_fills && code == FF_OK; i++)

@@ -4,7 +4,8 @@
 
 #include "executor.h"
 
-struct ff_packing; /* packing.c */
+struct ff_averaging; /* averaging.c */
+struct ff_packing;   /* packing.c */
 
 struct ff_fill {
 	void *memory;
@@ -23,6 +24,7 @@ struct ff_transfer {
 	struct ff_parcel *parcel;
 	struct ff_collective collective; /* n_devices 0: none */
 	struct ff_packing *packing;      /* SYNC: NULL, or it goes compressed */
+	struct ff_averaging *averaging;  /* SYNC: NULL, or it is of weights and states */
 	void *sink, *load;               /* LOAD: where to, and the host memory on the way there */
 	size_t prefetched;               /* LOAD: or else the place in a slot */
 };
@@ -46,6 +48,10 @@ int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff
 /* collective.c: the collectives among them. */
 int ff_collective_build(struct ff_transfer *t, struct ff_error *err);
 int ff_sync_build(struct ff_transfer *t, struct ff_error *err);
+
+/* averaging.c: one of weights and states. */
+int ff_averaging_build(struct ff_transfer *t, struct ff_error *err);
+int ff_averaging_issue(const struct ff_transfer *t, struct ff_stream *stream, struct ff_error *err);
 
 /* packing.c: a synchronisation whose messages are compressed. */
 int ff_packing_build(struct ff_transfer *t, struct ff_error *err);

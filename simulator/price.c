@@ -478,6 +478,20 @@ double ff_price_bucket(const struct ff_pricer *p, uint32_t n, const uint16_t *de
 			ff_links_shared_us(&p->links, &gather));
 }
 
+double ff_price_average(const struct ff_pricer *p, uint32_t n, const uint16_t *device,
+		int64_t bytes, uint32_t every)
+{
+	int64_t states = (int64_t)p->optimizer->states * bytes;
+	double us = ff_price_sync(p, n, device, bytes), worst = 0;
+
+	if (states)
+		us += ff_price_sync(p, n, device, states);
+	for (uint32_t i = 0; i < n; i++)
+		worst = fmax(worst, rate_us(p, p->graph, device[i], FF_RATE_COPY,
+						    (double)(bytes + states)));
+	return on_grid((us + worst) / every);
+}
+
 static double collective_us(const struct ff_pricer *p, const struct ff_move *mv)
 {
 	const struct ff_shared x = {.kind = mv->kind,

@@ -45,8 +45,13 @@ static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer 
 		return FF_OK;
 	case FF_TASK_SYNC:
 		b = &s->buckets[t->bucket];
-		*us = t->bucket == s->clip ? ff_price_sync(p, b->n_devices, b->device, b->bytes)
-					   : ff_price_bucket(p, b->n_devices, b->device, b->bytes);
+		if (b->averaged)
+			*us = ff_price_average(
+					p, b->n_devices, b->device, b->bytes, s->average_every);
+		else if (t->bucket == s->clip)
+			*us = ff_price_sync(p, b->n_devices, b->device, b->bytes);
+		else
+			*us = ff_price_bucket(p, b->n_devices, b->device, b->bytes);
 		return FF_OK;
 	case FF_TASK_UPDATE:
 		*us = ff_price_update(p, t->device, s->buckets[t->bucket].bytes);

@@ -120,6 +120,39 @@ static int build_blocks(struct ff_lowering *l, struct ff_error *err)
 	return code == FF_OK ? build_edges(l, err) : code;
 }
 
+static bool is_moved(const struct ff_redistribution *r)
+{
+	for (uint32_t i = 0; i < r->n_moves; i++)
+		if (r->move[i].network_bytes > 0)
+			return true;
+	return false;
+}
+
+/* Where parameters are averaged each device has a network of its own meanwhile. */
+static int check_averages(const struct ff_lowering *l, struct ff_error *err)
+{
+	const struct ff_lower_options *o = l->opt;
+
+	if (!l->r.average_every)
+		return FF_OK;
+	if (o->clip || o->codec || l->g->dtype != FF_F32)
+		return ff_fail(err, FF_E_INPUT, "parameters are averaged only where %s",
+				o->clip    ? "gradients are not clipped: no device has all of them"
+				: o->codec ? "gradients are not compressed: none are sent"
+					   : "the graph computes in float32");
+	for (uint32_t e = 0; e < l->g->n_edges; e++)
+		if (is_moved(&l->edge[e].forward) || is_moved(&l->edge[e].backward))
+			return ff_fail(err, FF_E_INPUT,
+					"parameters are averaged only where devices have nothing "
+					"but "
+					"these in common, as in data parallelism, but what %s "
+					"makes is "
+					"moved to %s",
+					l->g->nodes[ff_edge_source(l->g, e)].name,
+					l->g->nodes[l->g->edges[e].node].name);
+	return FF_OK;
+}
+
 /* Backward adds to a gradient that an earlier use of the same shard has written. */
 static int find_accumulation(struct ff_lowering *l, struct ff_error *err)
 {
@@ -424,6 +457,7 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 				.device = k->device,
 				.first_shard = l->r.n_shards,
 				.bytes = k->bytes};
+		l->r.buckets[i].averaged = l->r.average_every && k->synced && k->n_devices > 1;
 		reserve_packed(l, &l->r.buckets[i]);
 		add_shards(l, i, k);
 		l->r.buckets[i].n_shards = l->r.n_shards - l->r.buckets[i].first_shard;
@@ -538,7 +572,8 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 		return code;
 	for (uint32_t i = 0; i < l->g->n_nodes; i++)
 		l->position[l->order[i]] = i;
-	if ((code = build_blocks(l, err)) < 0 || (code = find_accumulation(l, err)) < 0 ||
+	if ((code = build_blocks(l, err)) < 0 || (code = check_averages(l, err)) < 0 ||
+			(code = find_accumulation(l, err)) < 0 ||
 			(code = gather_buckets(l, err)) < 0 ||
 			(code = ff_program_build(
 					 l->g, l->s, l->order, l->scratch, &l->program, err)) < 0)
@@ -568,6 +603,7 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 	struct ff_arena own;
 	int code;
 
+	l.r.average_every = opt ? opt->average_every : 0;
 	l.r.optimizer = opt && opt->optimizer ? opt->optimizer : ff_optimizer_preset();
 	ff_arena_init(&own);
 	l.scratch = opt && opt->scratch ? opt->scratch : &own;

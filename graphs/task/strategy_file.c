@@ -317,6 +317,18 @@ static int read_codec(
 	return code;
 }
 
+static int read_average(
+		const struct ff_json *root, struct ff_strategy_info *info, struct ff_error *err)
+{
+	int64_t every = 0;
+	int code = FF_OK;
+
+	if (ff_json_get(root, "average_every"))
+		code = ff_json_int(root, "average_every", 1, FF_MOST_AVERAGED, &every, err);
+	info->average_every = (uint32_t)every;
+	return code;
+}
+
 static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_devices,
 		struct ff_strategy_info *info, struct ff_error *err)
 {
@@ -342,7 +354,7 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 	info->clip = false;
 	if (ff_json_get(root, "clip") && (code = ff_json_bool(root, "clip", &info->clip, err)) < 0)
 		return code;
-	if ((code = read_codec(root, info, err)) < 0)
+	if ((code = read_codec(root, info, err)) < 0 || (code = read_average(root, info, err)) < 0)
 		return code;
 	if (ff_json_get(root, "predicted_us") &&
 			(code = ff_json_real(root, "predicted_us", 0, 1e300, &info->predicted_us,
@@ -373,7 +385,7 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 static int check_header(const struct ff_json *root, const struct ff_graph *g, struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
-			"devices", "optimizer", "clip", "compress", "predicted_us",
+			"devices", "optimizer", "clip", "compress", "average_every", "predicted_us",
 			"predicted_tasks", "predicted_waits", "steadiness", "communication",
 			"memory_bytes", "micro_batches", "order", "operators", NULL};
 	const char *name, *hash;
@@ -529,6 +541,8 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_bool(o, "clip", true);
 	if (info->codec)
 		ff_out_string(o, "compress", info->codec->name);
+	if (info->average_every)
+		ff_out_int(o, "average_every", info->average_every);
 	if (info->predicted_us > 0)
 		ff_out_real(o, "predicted_us", info->predicted_us);
 	if (info->n_classes)

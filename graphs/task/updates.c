@@ -50,7 +50,7 @@ static void emit_sync(struct ff_lowering *l, const struct ff_step *s, uint32_t b
 {
 	const struct ff_bucket_build *b = &l->buckets.bucket[bucket];
 
-	if (b->n_devices < 2 || !b->synced)
+	if (b->n_devices < 2 || !b->synced || l->r.buckets[bucket].averaged)
 		return;
 	l->sync_task[bucket] = l->r.n_tasks;
 	ff_emit_begin(l, FF_TASK_SYNC, s)->bucket = bucket;
@@ -94,11 +94,34 @@ static void emit_norm(struct ff_lowering *l, const struct ff_step *s)
 	l->r.network_bytes += ff_bucket_sent_bytes(all);
 }
 
+/* Behind all updates, which begin with task `first`. */
+static void emit_averages(struct ff_lowering *l, const struct ff_step *s, uint32_t first)
+{
+	uint32_t end = l->r.n_tasks;
+
+	for (uint32_t i = 0; i < l->r.n_buckets; i++) {
+		const struct ff_bucket *b = &l->r.buckets[i];
+
+		if (!b->averaged)
+			continue;
+		ff_emit_begin(l, FF_TASK_SYNC, s)->bucket = i;
+		ff_emit_occupy_transfer(l, b->n_devices, b->device);
+		for (uint32_t k = first; k < end; k++)
+			if (l->r.tasks[k].bucket == i)
+				ff_emit_depend(l, k);
+		ff_clock_tick(l);
+		l->r.averaged_bytes +=
+				(1 + (int64_t)l->r.optimizer->states) * ff_bucket_sent_bytes(b);
+	}
+}
+
 void ff_updates_emit(struct ff_lowering *l, const struct ff_step *s)
 {
+	uint32_t first;
+
 	if (l->r.clip != FF_NONE && l->buckets.n_buckets)
 		emit_norm(l, s);
-
+	first = l->r.n_tasks;
 	for (uint32_t i = 0; i < l->buckets.n_buckets; i++)
 		for (uint32_t d = 0; d < l->buckets.bucket[i].n_devices; d++) {
 			struct ff_task *t = ff_emit_begin(l, FF_TASK_UPDATE, s);
@@ -114,6 +137,8 @@ void ff_updates_emit(struct ff_lowering *l, const struct ff_step *s)
 				ff_emit_depend(l, l->sync_task[l->r.clip]);
 			ff_clock_tick(l);
 		}
+	if (l->r.average_every)
+		emit_averages(l, s, first);
 }
 
 void ff_updates_sync(struct ff_lowering *l, const struct ff_step *s)

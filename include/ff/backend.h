@@ -59,6 +59,7 @@ struct ff_update {
 	uint16_t *rounded;           /* NULL, or gets the weights rounded to bfloat16 */
 	size_t n;
 	uint32_t group;                   /* of parameters */
+	uint32_t times;                   /* what gradients are multiplied by; 0: nothing */
 	const struct ff_figures *figures; /* NULL, or where the group's factors are, captured */
 	/* NULL, or where the sum of the squares of all gradients is, which are multiplied by what
 	 * makes its root `clip`, if it is larger. */
@@ -148,6 +149,9 @@ struct ff_backend {
 	/* `u` is copied. */
 	int (*update)(struct ff_stream *s, const struct ff_update *u, struct ff_error *err);
 	int (*squares)(struct ff_stream *s, const struct ff_squares *n, struct ff_error *err);
+	/* values *= factor */
+	int (*scale)(struct ff_stream *s, float *values, int64_t n, float factor,
+			struct ff_error *err);
 	/* `c` is copied. */
 	int (*encode)(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err);
 	int (*decode)(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err);

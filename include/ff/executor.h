@@ -20,7 +20,9 @@ struct ff_executor_options {
 	uint64_t seed;           /* initial weights and dropout */
 	struct ff_groups groups; /* of parameters: settings of the schedule's optimizer */
 	bool keep_gradients;     /* no updates: weights stay as they were */
-	double clip; /* where the schedule clips gradients: what their norm is at most */
+	uint64_t last; /* where parameters are averaged: a step that does so too, the run's last one
+			*/
+	double clip;   /* where the schedule clips gradients: what their norm is at most */
 	enum ff_prefetching prefetch;
 	uint32_t top; /* tests tell whether labels are among so many; 0: they do not */
 };

@@ -59,6 +59,10 @@ double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *devi
 /* The same of a bucket of gradients, compressed where they are. */
 double ff_price_bucket(
 		const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes);
+/* A bucket's weights and states become the mean of all: what that takes in each of `every` steps.
+ */
+double ff_price_average(const struct ff_pricer *p, uint32_t n, const uint16_t *device,
+		int64_t bytes, uint32_t every);
 /* Adding so many bytes of gradients to others in memory; 0 for none.  `g` as above. */
 double ff_price_add(const struct ff_pricer *p, const struct ff_graph *g, uint32_t device,
 		int64_t bytes);

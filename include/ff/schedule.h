@@ -26,6 +26,9 @@ struct ff_shard {
 struct ff_bucket {
 	bool synced;
 	const struct ff_codec *codec; /* of several devices, synced; NULL: as they are */
+	/* Instead: each device goes its own way with its own gradients, and in every so many
+	 * steps its SYNC, behind the updates, makes weights and states the mean of all. */
+	bool averaged;
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	uint32_t first_shard, n_shards;
@@ -104,7 +107,9 @@ struct ff_schedule {
 	int64_t *packed_offset; /* by device: what of gradients is compressed, of one bucket at a
 				   time */
 	int64_t *packed_bytes;
-	int64_t network_bytes; /* a step, all devices together */
+	int64_t network_bytes;  /* a step, all devices together */
+	uint32_t average_every; /* steps; 0: nothing is averaged */
+	int64_t averaged_bytes; /* what a step that does so sends besides */
 };
 
 struct ff_lower_options {
@@ -113,6 +118,7 @@ struct ff_lower_options {
 	const uint8_t *group;                 /* by node, a parameter's; NULL: all are of one */
 	bool clip;                            /* gradients by their global norm */
 	const struct ff_codec *codec; /* compresses gradients that are all-reduced; NULL: nothing */
+	uint32_t average_every;       /* parameters, instead of gradients; 0: not */
 	/* Scratch that a kernel needs; NULL: none. */
 	int64_t (*workspace)(void *ctx, const struct ff_work *w);
 	void *ctx;
@@ -144,6 +150,16 @@ static inline int64_t ff_bucket_memory(
 		const struct ff_bucket *b, const struct ff_optimizer *o, enum ff_dtype type)
 {
 	return ff_optimizer_bytes(o, type, b->bytes) + (b->codec ? b->bytes : 0);
+}
+/* Whether step `step` averages, of a run whose last one is number `last`. */
+static inline bool ff_schedule_averages(const struct ff_schedule *s, uint64_t step, uint64_t last)
+{
+	return s->average_every && ((step + 1) % s->average_every == 0 || step == last);
+}
+/* What a step sends in the mean. */
+static inline int64_t ff_schedule_sent_bytes(const struct ff_schedule *s)
+{
+	return s->network_bytes + (s->average_every ? s->averaged_bytes / s->average_every : 0);
 }
 /* What its all-reduce sends, all devices together. */
 static inline int64_t ff_bucket_sent_bytes(const struct ff_bucket *b)

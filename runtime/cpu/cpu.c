@@ -243,6 +243,29 @@ static int cpu_norm(struct ff_stream *s, const struct ff_squares *n, struct ff_e
 	return ff_stream_push(s, run_norm, &own, sizeof(own), err);
 }
 
+struct scale_job {
+	float *values;
+	int64_t n;
+	float factor;
+};
+
+static int run_scale(void *payload, struct ff_error *err)
+{
+	const struct scale_job *j = payload;
+
+	(void)err;
+	ff_cpu_scale(j->values, j->n, j->factor);
+	return FF_OK;
+}
+
+static int cpu_scale(
+		struct ff_stream *s, float *values, int64_t n, float factor, struct ff_error *err)
+{
+	struct scale_job j = {values, n, factor};
+
+	return ff_stream_push(s, run_scale, &j, sizeof(j), err);
+}
+
 static int run_encode(void *payload, struct ff_error *err)
 {
 	(void)err;
@@ -316,6 +339,7 @@ const struct ff_backend ff_backend_cpu = {
 		.fill = cpu_fill,
 		.update = cpu_update,
 		.squares = cpu_norm,
+		.scale = cpu_scale,
 		.encode = cpu_encode,
 		.decode = cpu_decode,
 		.kernel = ff_cpu_kernel,

@@ -28,6 +28,7 @@ int64_t ff_cpu_workspace(const struct ff_kernel *k);
 /* update.c: the kernel of the update's optimizer. */
 void ff_cpu_update(const struct ff_update *u);
 void ff_cpu_squares(const struct ff_squares *u);
+void ff_cpu_scale(float *values, int64_t n, float factor);
 
 /* codec.c: the kernels of the codec. */
 void ff_cpu_encode(const struct ff_coding *c);

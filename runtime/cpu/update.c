@@ -46,7 +46,8 @@ static void round_weights(const struct ff_update *u)
 /* Block by block, so that weights to be rounded are still at hand. */
 void ff_cpu_update(const struct ff_update *u)
 {
-	float scale = u->squares ? FF_CLIP_SCALE(u->clip, sqrtf(*u->squares)) : 1;
+	float clip = u->squares ? FF_CLIP_SCALE(u->clip, sqrtf(*u->squares)) : 1;
+	float scale = u->times ? (float)u->times * clip : clip;
 	int64_t all = (int64_t)u->n;
 
 #pragma omp parallel for if (all >= FF_CPU_PARALLEL)
@@ -143,6 +144,13 @@ void ff_cpu_adamw_update(const struct ff_update *u, float scale)
 		v[i] = keep2 * v[i] + take2 * d * d;
 		w[i] = shrink * w[i] - rate * m[i] / (sqrtf(v[i]) * root + epsilon);
 	}
+}
+
+void ff_cpu_scale(float *values, int64_t n, float factor)
+{
+#pragma omp parallel for if (n >= FF_CPU_PARALLEL)
+	for (int64_t i = 0; i < n; i++)
+		values[i] *= factor;
 }
 
 /* ---- the norm of gradients ---- */

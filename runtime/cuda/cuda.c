@@ -39,6 +39,7 @@ static const struct ff_backend backend = {
 		.fill = ff_cuda_fill,
 		.update = ff_cuda_update,
 		.squares = ff_cuda_squares,
+		.scale = ff_cuda_scale,
 		.encode = ff_cuda_encode,
 		.decode = ff_cuda_decode,
 		.kernel = ff_cuda_kernel,

@@ -3,7 +3,8 @@
 #include "real.cuh"
 #include "updates.h"
 
-/* What lies in the arrays of a bucket. */
+/* What lies in the arrays of a bucket.  What is passed has no holes, in which anything could
+ * stand. */
 struct arrays {
 	float *weight;
 	const float *gradient;
@@ -12,13 +13,15 @@ struct arrays {
 	int64_t n;
 	const float *squares; /* NULL: gradients are not clipped */
 	float clip;
-	uint32_t unused; /* what is passed has no holes, in which anything could stand */
+	uint32_t times; /* 0: gradients are as they are */
 };
 
 /* Of the gradients. */
 FF_DEVICE float scale_of(const struct arrays &a)
 {
-	return a.squares ? FF_CLIP_SCALE(a.clip, sqrtf(*a.squares)) : 1;
+	float clip = a.squares ? FF_CLIP_SCALE(a.clip, sqrtf(*a.squares)) : 1;
+
+	return a.times ? (float)a.times * clip : clip;
 }
 
 struct sgd {
@@ -118,11 +121,25 @@ static const launcher launchers[] = {
 cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factors *f,
 		const union ff_factors *captured, float *weight, const float *gradient,
 		float *const *state, uint16_t *rounded, int64_t n, const float *squares, float clip,
-		cudaStream_t s)
+		uint32_t times, cudaStream_t s)
 {
-	struct arrays a = {weight, gradient, {state[0], state[1]}, rounded, n, squares, clip, 0};
+	struct arrays a = {
+			weight, gradient, {state[0], state[1]}, rounded, n, squares, clip, times};
 
 	return launchers[o->id](f, captured, &a, s);
+}
+
+FF_KERNEL void scale(float *values, int64_t n, float factor)
+{
+	int64_t i = thread_index();
+
+	if (i < n)
+		values[i] *= factor;
+}
+
+cudaError_t ff_launch_scale(float *values, int64_t n, float factor, cudaStream_t s)
+{
+	return ff_launch(scale, blocks_of(n), dim3(BLOCK), s, values, n, factor);
 }
 
 /* ---- the norm of gradients ---- */

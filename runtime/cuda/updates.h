@@ -14,7 +14,9 @@ extern "C" {
 cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factors *f,
 		const union ff_factors *captured, float *weight, const float *gradient,
 		float *const *state, uint16_t *rounded, int64_t n, const float *squares, float clip,
-		cudaStream_t s);
+		uint32_t times, cudaStream_t s);
+/* Of at least one number. */
+cudaError_t ff_launch_scale(float *values, int64_t n, float factor, cudaStream_t s);
 /* As struct ff_squares has it. */
 cudaError_t ff_launch_squares(const float *gradient, int64_t n, float *sum, double *scratch,
 		bool first, cudaStream_t s);

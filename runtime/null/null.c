@@ -135,6 +135,12 @@ static int null_update(struct ff_stream *s, const struct ff_update *u, struct ff
 	return FF_OK;
 }
 
+static int null_scale(
+		struct ff_stream *s, float *values, int64_t n, float factor, struct ff_error *err)
+{
+	return host->scale(s, values, n, factor, err);
+}
+
 static int null_encode(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err)
 {
 	return host->encode(s, c, err);
@@ -220,6 +226,7 @@ const struct ff_backend ff_backend_null = {
 		.fill = null_fill,
 		.update = null_update,
 		.squares = null_norm,
+		.scale = null_scale,
 		.encode = null_encode,
 		.decode = null_decode,
 		.kernel = null_kernel,

@@ -262,6 +262,21 @@ static int choose_codec(const struct ff_run_options *opt, struct ff_plan *p, str
 		return ff_fail(err, FF_E_INPUT, "option --compress: %s", inner.text);
 	for (uint32_t i = 0; i < p->n_candidates; i++)
 		note_codec(p, i);
+	p->average_every = p->candidate[0].info.average_every;
+	if (opt->average_every > FF_MOST_AVERAGED)
+		return ff_fail(err, FF_E_INPUT, "option --average-every: expected at most %d",
+				FF_MOST_AVERAGED);
+	if (opt->average_every)
+		p->average_every = (uint32_t)opt->average_every;
+	for (uint32_t i = 0; i < p->n_candidates; i++)
+		if (p->candidate[i].info.average_every != p->average_every)
+			p->candidate[i].info.predicted_us = 0;
+	if (p->average_every && opt->test_every % p->average_every)
+		return ff_fail(err, FF_E_INPUT,
+				"option --test-every: expected a multiple of the %u steps between "
+				"two "
+				"averages, as between them each device has weights of its own",
+				p->average_every);
 	return FF_OK;
 }
 
@@ -375,6 +390,7 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 	struct ff_lower_options opt = {.optimizer = p->optimizer,
 			.clip = p->clip > 0,
 			.codec = p->codec,
+			.average_every = p->average_every,
 			.group = p->groups.of,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};

@@ -240,8 +240,10 @@ static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
 	printf("verified on one device: loss %.7g, there %.7g; ", v->loss, v->reference);
 	if (v->worst_name)
 		printf("gradients%s within %.2g of their %s (%s); ",
-				p->codec ? ", with what was not sent of them yet," : "", v->worst,
-				ff_gradient_measure(&p->graph), v->worst_name);
+				p->codec           ? ", with what was not sent of them yet,"
+				: p->average_every ? ", all devices' together,"
+						   : "",
+				v->worst, ff_gradient_measure(&p->graph), v->worst_name);
 	if (v->rounding > 0)
 		printf("rounding the weights alone moves them by %.2g; ", v->rounding);
 	printf("memory and %" PRId64 " bytes sent as scheduled\n",
@@ -260,6 +262,11 @@ static void print_optimizer(const struct ff_run_options *opt, const struct ff_pl
 	if (p->clip > 0)
 		printf(", gradients clipped to a norm of %g", p->clip);
 	printf("\n");
+	if (p->average_every)
+		printf("  parameters are averaged every %u steps instead of gradients in each, "
+		       "which changes "
+		       "what is computed\n",
+				p->average_every);
 	if (p->codec)
 		printf("  gradients that are all-reduced are sent as %s, which changes what is "
 		       "computed\n",
@@ -468,6 +475,8 @@ static void write_optimizer(
 					p->groups.setting[0][i]);
 	if (p->clip > 0)
 		ff_out_real(out, "clip", p->clip);
+	if (p->average_every)
+		ff_out_int(out, "average_every", p->average_every);
 	if (p->codec)
 		ff_out_string(out, "compress", p->codec->name);
 	ff_out_array(out, "groups");

@@ -17,6 +17,7 @@ struct ff_run_options {
 	const char *optimizer; /* NULL: the strategy's */
 	const char *compress;  /* likewise; "none" */
 	uint64_t devices, steps, epochs, warmup, seed, every, keep, test_every, top;
+	uint64_t average_every;
 	uint64_t profile; /* steps at the end whose tasks are timed */
 	double timeout;   /* seconds without a sign of life; NAN: as long as communication waits */
 	struct ff_pulse *pulse;           /* this rank's; NULL: nobody watches it */
@@ -54,6 +55,7 @@ struct ff_plan {
 	struct ff_groups groups;
 	double clip;                  /* 0: gradients are not clipped */
 	const struct ff_codec *codec; /* that compresses gradients; NULL: nothing does */
+	uint32_t average_every;       /* 0: gradients are summed in every step */
 	uint32_t top;                 /* tests count labels among so many; 0: none */
 	struct ff_rate_plan rates;
 	const struct ff_backend *backend;

@@ -77,6 +77,7 @@ static int create(struct training *t, struct ff_error *err)
 			.seed = t->opt->seed,
 			.groups = t->plan->groups,
 			.clip = t->plan->clip,
+			.last = t->plan->first + t->plan->steps - 1,
 			.top = t->plan->top,
 	};
 	int code = allocate(t, err);

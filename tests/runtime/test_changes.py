@@ -83,5 +83,44 @@ with tempfile.TemporaryDirectory() as folder:
     done, _ = train("small.json", *two, "--steps", 1, "--compress", "zip", status=2)
     say("expected bfloat16" in done.stderr, "others are refused", done.stderr)
 
+    # ---- averaged parameters ----
+    for optimizer in ("sgd", "nesterov"):
+        for devices in (2, 3):
+            at = ["small.json", "data-parallel", "--devices", devices, "--optimizer", optimizer, "--steps", 8]
+            _, plain = train(*at)
+            done, every = train(*at, "--average-every", 1, "--verify")
+            say(LABEL in done.stdout and all(abs(a - b) < 1e-5 * b for a, b in zip(every["loss"], plain["loss"])),
+                f"{optimizer} on {devices} devices, averaged in every step: as if gradients were summed")
+            _, some = train(*at, "--average-every", 4)
+            say(some["sent_bytes"] * 4 == every["sent_bytes"] and some["loss"] != plain["loss"],
+                "every fourth: a quarter of the bytes, and other losses")
+    _, plain = train("net.json", *two, "--steps", 120, "--rate", 0.02)
+    end = sum(plain["loss"][-10:]) / 10
+    _, some = train("net.json", *two, "--steps", 120, "--rate", 0.02, "--average-every", 8)
+    loss = sum(some["loss"][-10:]) / 10
+    say(abs(loss - end) < 0.2 * end, "averaged every eight steps it trains as well", f"{loss} for {end}")
+    kept = folder / "averaged"
+    at = ["small.json", *two, "--average-every", 3]
+    train(*at, "--steps", 9)
+    straight = json.loads(pathlib.Path("report.json").read_text())["loss"]
+    train(*at, "--steps", 6, "--checkpoint", kept)
+    _, report = train(*at, "--steps", 9, "--checkpoint", kept, "--resume")
+    say(all(abs(a - b) < 1e-5 * b for a, b in zip(report["loss"], straight[6:])), "six steps and three",
+        f"{report['loss']} for {straight[6:]}")
+    for options, why in ((["--clip", 1], "clipped"), (["--compress", "ternary"], "compressed"),
+                         (["--test-every", 2], "multiple")):
+        done, _ = train("small.json", *two, "--steps", 9, "--average-every", 3, *options, status=2)
+        say(why in done.stderr, f"not with {options[0]}", done.stderr)
+    run(ffsearch, "small.json", "--machine", "cpu2", "--costs", "analytic", "--simulate", "data-parallel",
+        "--average-every", 4, "-o", "plan.json")
+    _, report = train("small.json", "plan.json", "--steps", 4)
+    say(report["optimizer"].get("average_every") == 4, "a plan may ask for it")
+    done = run(ffsearch, "small.json", "--machine", "cpu2", "--costs", "analytic", "--average-every", 4, "-o",
+               "none.json", status=2)
+    say("nothing to search" in done.stderr, "none is searched", done.stderr)
+    done = run(ffsearch, "small.json", "--machine", "cpu2", "--costs", "analytic", "--simulate", "expert",
+               "--average-every", 4, status=2)
+    say("as in data parallelism" in done.stderr, "and others are refused", done.stderr)
+
 print(f"1..{count}")
 sys.exit(failed > 0)

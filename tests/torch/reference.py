@@ -837,6 +837,42 @@ def trained_losses(graph, tensors, batches, seed=1, optimizer="momentum", test=N
     return losses
 
 
+def averaged_losses(graph, tensors, batches, seed, every, ranks, optimizer="momentum", **settings):
+    """The same of `ranks` networks, each with its share of the samples and their mean loss by how
+    many they are of an even share; after `every` steps, and the last, all that they have becomes
+    its mean."""
+    nets = [Network(graph, tensors, seed) for _ in range(ranks)]
+    optimizers = [OPTIMIZERS[optimizer](net.weights.values(), **settings) for net in nets]
+    losses = []
+    for step, inputs in enumerate(batches):
+        samples = len(next(iter(inputs.values())))
+        total = first = 0
+        for i, (net, own) in enumerate(zip(nets, optimizers)):
+            end = first + samples // ranks + (i < samples % ranks)
+            own.zero_grad()
+            loss = net.forward({name: x[first:end] for name, x in inputs.items()}, step)
+            loss = loss * ((end - first) / samples)
+            (loss * ranks).backward()
+            own.step()
+            total += float(loss)
+            first = end
+        losses.append(total)
+        if (step + 1) % every and step + 1 < len(batches):
+            continue
+        with torch.no_grad():
+            for same in zip(*(net.weights.values() for net in nets)):
+                mean = sum(w.clone() for w in same) / ranks
+                states = [own.state[w] for own, w in zip(optimizers, same)]
+                for w in same:
+                    w.copy_(mean)
+                for key in states[0]:
+                    if torch.is_tensor(states[0][key]) and states[0][key].shape == mean.shape:
+                        between = sum(s[key].clone() for s in states) / ranks
+                        for s in states:
+                            s[key].copy_(between)
+    return losses
+
+
 def main(args):
     if len(args) not in (2, 3):
         print(__doc__ or "Usage: reference.py GRAPH DUMP [SEED]", file=sys.stderr)

@@ -823,6 +823,7 @@ def test_optimizers():
                   **told[optimizer])
     test_groups()
     test_clip()
+    test_average()
 
 
 GROUPS = {"optimizer": "adamw", "rate": 0.002, "decay": 0.5, "schedule": "step", "step_size": 2,
@@ -845,6 +846,24 @@ def test_groups():
         half.name = "lenet in bfloat16 by groups in parts, 4 devices"
         split(half, updates(half, "in parts", 4), 4,
               **dict(GROUPS, groups=["bias:decay=0", "fc*:factor=0.25"]))
+
+
+def test_average():
+    """Parameters and states instead of gradients, every other step and after the last."""
+    case = Case("lenet", 3).zoo("lenet", "--batch", "7")
+    for devices, every, settings in ((2, 3, {"optimizer": "momentum", "rate": 0.05}),
+                                     (3, 2, {"optimizer": "adam", "rate": 0.002, "epsilon": 1e-4})):
+        case.name = f"lenet, {settings['optimizer']}, averaged every {every} steps, {devices} devices"
+        losses = case.run("data-parallel", devices, steps=6,
+                          options=options_of(dict(settings, average_every=every)))
+        if losses is None:
+            continue
+        case.check()
+        want = reference.averaged_losses(case.graph, case.tensors, case.same_samples(6), case.seed,
+                                         every, devices, **settings)
+        worst = max(reference.distance(a, b) for a, b in zip(losses, want))
+        tap.say(worst <= reference.tolerance(case.graph), f"{case.name}: losses",
+                [f"{losses} for {want}"])
 
 
 def test_clip():
