@@ -271,6 +271,17 @@ static void check_sync(struct bench *t, struct ff_random *r, struct rig *rig, ui
 	free(got);
 }
 
+/* Every other one by sample alone, as random strategies seldom all-reduce. */
+static void open_scene(struct scene *s, uint32_t i, uint32_t max_devices, struct ff_random *r)
+{
+	struct ff_error err;
+
+	scene_open(s, FF_F32, max_devices, r);
+	if (i / FF_CODEC_COUNT % 2 == 0)
+		RIG_OK(ff_strategy_data_parallel(
+				&s->graph, s->machine.n_devices, &s->arena, &s->strategy, &err));
+}
+
 static const struct ff_codec *codec_of(uint32_t i)
 {
 	return ff_codec((enum ff_codec_id)(i % FF_CODEC_COUNT));
@@ -287,7 +298,7 @@ START_TEST(synchronisations_are_as_defined)
 		struct scene s;
 		struct rig rig;
 
-		scene_open(&s, FF_F32, 8, &r);
+		open_scene(&s, i, 8, &r);
 		open_compressed(&rig, &s, codec_of(i), 64 * (1 + (int64_t)ff_random_below(&r, 400)),
 				&s.opt);
 		for (uint32_t k = 0; k < rig.schedule.n_tasks; k++)
@@ -299,8 +310,8 @@ START_TEST(synchronisations_are_as_defined)
 		rig_close(&rig);
 		scene_close(&s);
 	}
-	ck_assert_uint_gt(found, chosen_rounds(SCENES) / 4);
 	bench_close(&t);
+	ck_assert_uint_ge(found, chosen_rounds(SCENES) / 4);
 }
 END_TEST
 
@@ -388,7 +399,7 @@ START_TEST(nothing_is_lost)
 		struct rig packed, plain;
 		int64_t planned = 0, bucket = 64 * (1 + (int64_t)ff_random_below(&r, 400));
 
-		scene_open(&s, FF_F32, 4, &r);
+		open_scene(&s, i, 4, &r);
 		still = s.opt;
 		still.keep_gradients = true;
 		rig_allocated = 0;
