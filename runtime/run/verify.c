@@ -69,7 +69,7 @@ static int check_figures(struct trial *t, struct ff_error *err)
 /* Operators on the longest way from the data to the loss. */
 static double depth(const struct ff_graph *g)
 {
-	int32_t *behind = calloc(g->n_nodes, sizeof(*behind)), most = 1;
+	int32_t *behind = calloc((size_t)g->n_nodes + 1, sizeof(*behind)), most = 1;
 
 	for (uint32_t i = 0; behind && i < g->n_nodes; i++) {
 		const struct ff_node *n = &g->nodes[i];

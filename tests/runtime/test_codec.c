@@ -347,9 +347,9 @@ static void check_steps(struct scene *s, struct rig *packed, struct rig *plain)
 {
 	const struct ff_graph *g = &s->graph;
 	int64_t n = ff_graph_parameters(g);
-	float *weights = malloc((size_t)n * 4), *gradient = malloc((size_t)n * 4);
-	float *sent = malloc((size_t)n * 4), *before = calloc((size_t)n, 4);
-	float *behind = malloc((size_t)n * 4);
+	float *weights = calloc((size_t)n, 4), *gradient = calloc((size_t)n, 4);
+	float *sent = calloc((size_t)n, 4), *before = calloc((size_t)n, 4);
+	float *behind = calloc((size_t)n, 4);
 	const char *name = "";
 	struct ff_error err;
 
