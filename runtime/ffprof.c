@@ -29,6 +29,7 @@ static const char details[] =
 		"\n"
 		"  ffprof lenet.json --machine cpu2 -o costs.json\n"
 		"  ffprof lenet.json --machine cpu2 -o costs.json --strategy plan.json\n"
+		"  mpirun --hostfile hosts -n 16 ffprof --topology\n"
 		"\n"
 		"Exit status: 0 done, 1 failed at run time, 2 bad usage or bad input.\n";
 
@@ -62,18 +63,20 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 			{"--again", FF_OPTION_FLAG, &o->again, NULL,
 					"also measure what something else disturbed when it was "
 					"measured"},
+			{"--topology", FF_OPTION_FLAG, &o->topology, NULL,
+					"only print what the hosts are made of, where ranks lie on "
+					"them, and what is doubtful about that; without GRAPH"},
 			{"--replace", FF_OPTION_FLAG, &o->replace, NULL,
 					"if COSTS was measured on another machine, or with other "
 					"ranks, threads or libraries: measure it anew"},
 	};
 	const struct ff_command c = {
 			.name = names.name,
-			.usage = "GRAPH --machine M -o COSTS [options]",
+			.usage = "GRAPH --machine M -o COSTS [options]\n--topology [--machine M]",
 			.summary = "Measures kernels and communication for ffsearch.",
 			.details = details,
 			.options = options,
 			.n_options = COUNT(options),
-			.min_args = 1,
 			.max_args = 1,
 	};
 	const char *args[1];
@@ -82,6 +85,12 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 
 	if (code < 0 || *done)
 		return code;
+	if (n == o->topology)
+		return ff_fail(err, FF_E_INPUT,
+				n ? "--topology measures nothing: expected no GRAPH"
+				  : "expected GRAPH, or --topology; see ffprof --help");
+	if (o->topology)
+		return FF_OK;
 	o->graph = args[0];
 	if (!o->machine)
 		return ff_fail(err, FF_E_INPUT, "expected --machine FILE or NAME");
@@ -97,14 +106,10 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 static int lay_out(struct ff_prof *p, struct ff_error *err)
 {
 	const char *path = p->opt->write_machine;
-	const char *backend = ff_device_kind(&p->machine, 0)->backend;
 
 	if (!path)
 		return ff_layout_settle(&p->layout, &p->machine, err);
-	if (p->opt->device)
-		backend = p->opt->device;
-	return ff_layout_machine(&p->layout, path, !backend || !strcmp(backend, "cpu"), &p->arena,
-			&p->machine, err);
+	return ff_layout_machine(&p->layout, path, &p->arena, &p->machine, err);
 }
 
 static int load_machine(struct ff_prof *p, struct ff_error *err)
@@ -266,6 +271,8 @@ static int write_machine(struct ff_prof *p, struct ff_error *err)
 	if (!p->opt->write_machine || p->end)
 		return FF_OK;
 	ff_layout_links(&p->machine, &inside, &network);
+	if (p->backend->host_memory)
+		ff_layout_memory(&p->machine, &p->topology);
 	ff_out_init(&o);
 	ff_machine_write(&p->machine, &o);
 	code = ff_out_save(&o, p->opt->write_machine, err);
@@ -277,6 +284,8 @@ static int measure(struct ff_prof *p, struct ff_error *err)
 {
 	int code;
 
+	if (!p->comm->rank)
+		ff_prof_seats_warn(p);
 	p->start_us = p->saved_us = ff_clock_us();
 	ff_progress_start(&p->progress);
 	code = measure_all(p, err);
@@ -333,6 +342,8 @@ static int run(struct ff_prof *p, struct ff_error *err)
 		code = ff_prof_reference_open(p, err);
 	code = ff_agree_code(p->comm, code, err);
 	if (code == FF_OK)
+		code = ff_prof_seats(p, err);
+	if (code == FF_OK)
 		code = ff_agree_code(p->comm, settle(p, err), err);
 	if (code == FF_OK)
 		code = measure(p, err);
@@ -360,6 +371,18 @@ static void tell_failure(void *ctx)
 	end(err->code, err);
 }
 
+static int measure_rank(struct ff_prof *p, struct ff_error *err)
+{
+	int code = ff_layout_find(&p->layout, p->comm, &p->arena, err);
+
+	code = ff_agree_code(p->comm, code, err);
+	if (code == FF_OK)
+		code = ff_agree_code(p->comm, load(p, err), err);
+	if (code == FF_OK)
+		code = ff_comm_prefer(p->backend, &p->machine, &p->comm, err);
+	return code == FF_OK ? run(p, err) : code;
+}
+
 static int main_rank(void *ctx)
 {
 	struct ff_prof *p = ctx;
@@ -370,14 +393,7 @@ static int main_rank(void *ctx)
 		return end(code, &err);
 	code = ff_comm_mpi(&p->comm, &err);
 	if (code == FF_OK)
-		code = ff_agree_code(p->comm, ff_layout_find(&p->layout, p->comm, &p->arena, &err),
-				&err);
-	if (code == FF_OK)
-		code = ff_agree_code(p->comm, load(p, &err), &err);
-	if (code == FF_OK)
-		code = ff_comm_prefer(p->backend, &p->machine, &p->comm, &err);
-	if (code == FF_OK)
-		code = run(p, &err);
+		code = p->opt->topology ? ff_prof_show(p, &err) : measure_rank(p, &err);
 	status = code < 0 ? ff_exit_status(code) : end(code, &err);
 	ff_mpi_meet(status, err.text[0] ? tell_failure : NULL, &err);
 	if (p->comm)
@@ -407,24 +423,31 @@ static int watch_rank(struct ff_prof *p)
 	return code < 0 ? end(code, &err) : status;
 }
 
+static int measure_alone(struct ff_prof *p, struct ff_error *err)
+{
+	int code = ff_layout_find(&p->layout, p->comm, &p->arena, err);
+
+	if (code == FF_OK)
+		code = lay_out(p, err);
+	return code == FF_OK ? run(p, err) : code;
+}
+
 /* Finds what is wrong with the input, then starts the ranks or is the only one. */
 static int main_alone(struct ff_prof *p, char **argv)
 {
 	struct ff_error err = {0};
-	uint32_t ranks;
-	int code = load(p, &err);
+	int code;
 
+	if (!p->opt->topology)
+		code = load(p, &err);
+	else
+		code = p->opt->machine ? load_machine(p, &err) : FF_OK;
 	if (code < 0)
 		return end(code, &err);
-	ranks = p->machine.nodes[0].count;
-	if (ranks > 1)
-		return start(p, ranks, argv);
+	if (p->machine.n_nodes && p->machine.nodes[0].count > 1)
+		return start(p, p->machine.nodes[0].count, argv);
 	if ((code = ff_comm_local(1, &p->comm, &err)) == FF_OK) {
-		code = ff_layout_find(&p->layout, p->comm, &p->arena, &err);
-		if (code == FF_OK)
-			code = lay_out(p, &err);
-		if (code == FF_OK)
-			code = run(p, &err);
+		code = p->opt->topology ? ff_prof_show(p, &err) : measure_alone(p, &err);
 		p->comm->destroy(p->comm);
 	}
 	return end(code, &err);

@@ -60,7 +60,9 @@ int ff_costs_set_origin(struct ff_costs *c, const struct ff_origin *o, struct ff
 	own.mpi = ff_arena_strdup(&c->arena, o->mpi);
 	own.driver = ff_arena_strdup(&c->arena, o->driver ? o->driver : "");
 	own.communication = ff_arena_strdup(&c->arena, o->communication ? o->communication : "");
-	if (!own.processor || !own.kernels || !own.mpi || !own.driver || !own.communication)
+	own.topology = ff_arena_strdup(&c->arena, o->topology ? o->topology : "");
+	if (!own.processor || !own.kernels || !own.mpi || !own.driver || !own.communication ||
+			!own.topology)
 		return ff_fail_memory(err);
 	c->origin = own;
 	return FF_OK;

@@ -280,6 +280,8 @@ static int read_device(const struct ff_json *at, struct ff_origin *o, struct ff_
 		code = read_count(at, "memory_clock_mhz", &o->memory_clock_mhz, err);
 	if (code == FF_OK && ff_json_get(at, "communication"))
 		code = ff_json_string(at, "communication", &o->communication, err);
+	if (code == FF_OK && ff_json_get(at, "topology"))
+		code = ff_json_string(at, "topology", &o->topology, err);
 	return code;
 }
 
@@ -287,7 +289,7 @@ static int read_origin(struct ff_costs *c, const struct ff_json *root, struct ff
 {
 	static const char *const keys[] = {"processor", "kernels", "mpi", "cores", "threads",
 			"ranks", "hosts", "driver", "clock_mhz", "memory_clock_mhz",
-			"communication", NULL};
+			"communication", "topology", NULL};
 	const struct ff_json *at;
 	struct ff_origin o = {.driver = ""};
 	int code;

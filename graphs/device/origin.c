@@ -28,7 +28,7 @@ static void of_count(struct trait *t, const char *what, uint32_t was, uint32_t i
 int ff_origin_check(const char *file, const struct ff_origin *was, const struct ff_origin *is,
 		struct ff_error *err)
 {
-	struct trait t[11];
+	struct trait t[12];
 	int n = 10;
 
 	of_text(&t[0], "processor", was->processor, is->processor);
@@ -43,6 +43,8 @@ int ff_origin_check(const char *file, const struct ff_origin *was, const struct 
 	of_count(&t[9], "memory clock in MHz", was->memory_clock_mhz, is->memory_clock_mhz);
 	if (was->communication && *was->communication)
 		of_text(&t[n++], "communication", was->communication, is->communication);
+	if (was->topology && *was->topology && is->topology && *is->topology)
+		of_text(&t[n++], "topology", was->topology, is->topology);
 	for (int i = 0; i < n; i++)
 		if (strcmp(t[i].was, t[i].is) != 0)
 			return ff_fail(err, FF_E_INPUT,
@@ -78,5 +80,7 @@ void ff_origin_write(const struct ff_origin *origin, const char *key, struct ff_
 		ff_out_int(o, "memory_clock_mhz", origin->memory_clock_mhz);
 	if (origin->communication && *origin->communication)
 		ff_out_string(o, "communication", origin->communication);
+	if (origin->topology && *origin->topology)
+		ff_out_string(o, "topology", origin->topology);
 	ff_out_close(o);
 }

@@ -60,10 +60,11 @@ struct ff_origin {
 	const char *driver;                   /* its versions; NULL or "": there is none */
 	uint32_t clock_mhz, memory_clock_mhz; /* of the device, at most; 0: not told */
 	const char *communication; /* what ranks talk over, as ff_comm.name; NULL or "": not told */
+	const char *topology;      /* fingerprint of hosts and where ranks lie; likewise */
 };
 
 /* FF_E_INPUT unless both are the same; the sentence names `file` and what differs.  A
- * communication that is not told may be any. */
+ * communication or topology that is not told may be any. */
 int ff_origin_check(const char *file, const struct ff_origin *was, const struct ff_origin *is,
 		struct ff_error *err);
 /* Whether the communication sent collectives in stages (ff/nodes.h). */

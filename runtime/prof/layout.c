@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../agree.h"
 #include "../comm/job.h"
@@ -77,14 +76,6 @@ int ff_layout_settle(struct ff_layout *l, const struct ff_machine *m, struct ff_
 	return FF_OK;
 }
 
-/* A share of the host's memory for each of its ranks, whole MiB of it. */
-static int64_t memory_bytes(uint32_t ranks)
-{
-	int64_t bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / ranks;
-
-	return bytes >> 20 << 20;
-}
-
 /* What a path is called without its folder and ".json". */
 static const char *name_of(const char *path, struct ff_arena *a)
 {
@@ -97,8 +88,8 @@ static const char *name_of(const char *path, struct ff_arena *a)
 	return name;
 }
 
-int ff_layout_machine(const struct ff_layout *l, const char *path, bool host_memory,
-		struct ff_arena *a, struct ff_machine *m, struct ff_error *err)
+int ff_layout_machine(const struct ff_layout *l, const char *path, struct ff_arena *a,
+		struct ff_machine *m, struct ff_error *err)
 {
 	uint32_t n = l->first[l->n_nodes];
 	struct ff_machine made = {.n_devices = n, .n_nodes = l->n_nodes, .n_kinds = 1};
@@ -117,12 +108,6 @@ int ff_layout_machine(const struct ff_layout *l, const char *path, bool host_mem
 		made.nodes[i].kind = 0;
 		for (uint32_t r = l->first[i]; r < l->first[i + 1]; r++)
 			made.node_of[r] = i;
-		if (host_memory) {
-			int64_t bytes = memory_bytes(made.nodes[i].count);
-			struct ff_device_kind *k = made.kinds;
-
-			k->memory_bytes = !i || bytes < k->memory_bytes ? bytes : k->memory_bytes;
-		}
 	}
 	*m = made;
 	return FF_OK;
@@ -141,5 +126,17 @@ void ff_layout_links(
 		if (network->bytes_per_us > 0)
 			n->network = (struct ff_link){
 					network->latency_us, network->bytes_per_us, true};
+	}
+}
+
+void ff_layout_memory(struct ff_machine *m, const struct ff_topology *t)
+{
+	struct ff_device_kind *k = m->kinds;
+
+	for (uint32_t i = 0; i < t->n_nodes; i++) {
+		uint32_t ranks = t->first[i + 1] - t->first[i];
+		int64_t bytes = ff_host_room(&t->seat[t->first[i]].host) / ranks >> 20 << 20;
+
+		k->memory_bytes = !i || bytes < k->memory_bytes ? bytes : k->memory_bytes;
 	}
 }

@@ -5,6 +5,7 @@
 #include "ff/comm.h"
 #include "ff/costs.h"
 #include "ff/machine.h"
+#include "topology/topology.h"
 
 struct ff_layout {
 	uint32_t n_nodes;
@@ -18,11 +19,13 @@ int ff_layout_find(
  * host nodes are what `m` says, as they are where the runtime is tried on it. */
 int ff_layout_settle(struct ff_layout *l, const struct ff_machine *m, struct ff_error *err);
 /* Makes of `m`, whose first device says what all are, the machine whose nodes are these, by the
- * name of the file; `host_memory`: devices share the memory of the host. */
-int ff_layout_machine(const struct ff_layout *l, const char *path, bool host_memory,
-		struct ff_arena *a, struct ff_machine *m, struct ff_error *err);
+ * name of the file. */
+int ff_layout_machine(const struct ff_layout *l, const char *path, struct ff_arena *a,
+		struct ff_machine *m, struct ff_error *err);
 /* Sets what was measured of them. */
 void ff_layout_links(
 		struct ff_machine *m, const struct ff_rate *inside, const struct ff_rate *network);
+/* Devices share the memory of their hosts: of its smallest share, whole MiB. */
+void ff_layout_memory(struct ff_machine *m, const struct ff_topology *t);
 
 #endif

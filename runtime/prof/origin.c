@@ -49,8 +49,8 @@ static int check_equal(struct ff_prof *p, const struct ff_origin *o, struct ff_e
 int ff_prof_origin(struct ff_prof *p, struct ff_origin *ret, struct ff_error *err)
 {
 	struct ff_device_info info = {.threads = 1};
+	char mpi[64] = "none", topology[FF_FINGERPRINT];
 	struct ff_origin o = {.cores = ff_launch_cores(), .ranks = p->comm->n_ranks};
-	char mpi[64] = "none";
 	int code;
 
 	if (p->backend->describe)
@@ -61,11 +61,13 @@ int ff_prof_origin(struct ff_prof *p, struct ff_origin *ret, struct ff_error *er
 	o.kernels = ff_arena_strdup(&p->arena, info.kernels);
 	o.mpi = ff_arena_strdup(&p->arena, mpi);
 	o.driver = ff_arena_strdup(&p->arena, info.driver);
+	ff_topology_fingerprint(&p->topology, topology);
+	o.topology = ff_arena_strdup(&p->arena, topology);
 	o.threads = info.threads;
 	o.clock_mhz = info.clock_mhz;
 	o.memory_clock_mhz = info.memory_clock_mhz;
 	o.communication = o.ranks > 1 ? p->comm->name : "";
-	if (!o.processor || !o.kernels || !o.mpi || !o.driver)
+	if (!o.processor || !o.kernels || !o.mpi || !o.driver || !o.topology)
 		return ff_fail_memory(err);
 	if ((code = count_hosts(p, &o.hosts, err)) < 0 || (code = check_equal(p, &o, err)) < 0)
 		return code;

@@ -12,6 +12,7 @@
 #include "ff/schedule.h"
 #include "layout.h"
 #include "steady.h"
+#include "topology/topology.h"
 #include "watch.h"
 
 struct ff_prof_options {
@@ -21,7 +22,7 @@ struct ff_prof_options {
 	uint64_t devices, micro_batches; /* the most of both */
 	double budget_s;                 /* 0: none */
 	int64_t largest;                 /* message, copy or update, bytes; 0: as presets have it */
-	bool replace, again;
+	bool replace, again, topology;
 };
 
 /* What shows that something else ran while something was timed. */
@@ -62,7 +63,8 @@ struct ff_prof {
 	struct ff_graph graph;
 	struct ff_machine machine;
 	struct ff_layout layout; /* while measuring: of the ranks */
-	const char *kind;        /* of device, as cost files name it */
+	struct ff_topology topology;
+	const char *kind; /* of device, as cost files name it */
 	const struct ff_backend *backend;
 	int64_t cache_bytes; /* of the device; 0: not told */
 	struct ff_dataset *data;
@@ -90,6 +92,12 @@ struct ff_prof {
 
 /* origin.c */
 int ff_prof_origin(struct ff_prof *p, struct ff_origin *ret, struct ff_error *err);
+/* seats.c: p->topology, of all ranks, once the device is open. */
+int ff_prof_seats(struct ff_prof *p, struct ff_error *err);
+/* What is doubtful about it, on standard error. */
+void ff_prof_seats_warn(const struct ff_prof *p);
+/* Instead of measuring: the topology as a tree, by the first rank. */
+int ff_prof_show(struct ff_prof *p, struct ff_error *err);
 /* works.c: everything that is missing in prof->costs, and the states to measure in. */
 int ff_prof_list(struct ff_prof *p, struct ff_error *err);
 /* kernels.c */

@@ -153,6 +153,8 @@ def test_links():
     check("ffprof measures links between hosts", r.returncode == 0, r.stdout + r.stderr)
     if r.returncode:
         return
+    check("and tells that ranks share cores", os.cpu_count() > 2 or
+          "ffprof: warning: ranks 0 and 1 on node0 " in r.stderr, r.stderr)
     with open("c.json") as f:
         tables = {(t["kind"], t["ranks"], t.get("nodes", 1), t.get("one_way", False)):
                   dict(zip(t["bytes"], t["us"])) for t in json.load(f)["comm"]}
@@ -171,6 +173,11 @@ def test_links():
         machine = json.load(f)
     nodes = [(n.get("count", 1), n["devices"]) for n in machine["nodes"]]
     check("the machine is as ranks lie", nodes == [(2, 2)] and machine["name"] == "four", machine)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    check("which share the memory of their hosts", 0 < machine["kinds"][0]["memory_bytes"] <= memory / 2, machine)
+    r = run(*cluster(*ranks, FFPROF, "--topology"))
+    check("what hosts are made of is told of each", r.returncode == 0 and "node0: ranks 0 and 1, " in r.stdout and
+          "node1: ranks 2 and 3, " in r.stdout and "fingerprint 2h" in r.stdout, r.stdout + r.stderr)
     network = machine["nodes"][0]["network"]["bytes_per_s"]
     # a fit of noisy times, but nowhere near what memory gives, which is gigabytes
     check("with a bandwidth of the card's kind", 12.5e6 / 100 < network < 12.5e6 * 20, network)

@@ -514,6 +514,11 @@ START_TEST(another_communication_is_another)
 	ck_assert_ptr_nonnull(strstr(err.text, "communication: \"nccl 2.28.9\", here \"mpi\""));
 	is.communication = "nccl 2.28.9";
 	ck_assert_int_eq(ff_origin_check("c.json", &was, &is, &err), FF_OK);
+	was.topology = "1h1p1n2c2t-00000000";
+	ck_assert_int_eq(ff_origin_check("c.json", &was, &is, &err), FF_OK);
+	is.topology = "1h1p1n2c2t-00000001";
+	ck_assert_int_eq(ff_origin_check("c.json", &was, &is, &err), FF_E_INPUT);
+	ck_assert_ptr_nonnull(strstr(err.text, "topology: \"1h1p1n2c2t-00000000\", here \"1h1"));
 }
 END_TEST
 
