@@ -8,7 +8,8 @@ At a random moment something happens: a rank is killed, or stopped; whoever star
 for an end; the newest checkpoint is cut off, after a kill; the disk with the checkpoints is full
 (as root: a file system of its own); the data is cut off; the loss diverges; ranks are on two emulated
 hosts (as root: tests/cluster/cluster.sh), and the link between them drops for three seconds, which the
-training outlasts until it is asked for an end, or for good.  Each time ffrun must
+training outlasts until it is asked for an end, or for good; or there is a third host, on which ffrun was
+called and no rank is, and that one's link is gone for good.  Each time ffrun must
 end within a minute, with one sentence and exit status 1 (0 where it was asked for an end), and what is left
 must be gone on from, to weights that equal to the bit those of a training that nothing happened to.
 (Lines in brackets are Open MPI's, which now and then has a word of its own on a rank that is gone.)
@@ -158,8 +159,16 @@ def two_patient_hosts(bed):
     bed.timeout = "60s"
 
 
-def set_link(bed, *how):
-    """What the hub between the hosts does with the card of the second."""
+def a_host_apart(bed):
+    two_hosts(bed)
+    ranks = bed.folder / "hosts"
+    ranks.write_text("node1 slots=1\nnode2 slots=1\n", encoding="ascii")
+    bed.hosts[2] = "3"
+    bed.hosts += ["env", f"OMPI_MCA_orte_default_hostfile={ranks}"]
+
+
+def set_link(bed, *how, host=1):
+    """What the hub between the hosts does with the card of one."""
     up = parents()
 
     def is_hub(pid):
@@ -171,11 +180,15 @@ def set_link(bed, *how):
         return up[pid] == bed.ffrun.pid and b"hub" in words
 
     hub, = filter(is_hub, up)
-    subprocess.run(["nsenter", "--target", str(hub), "--net", "ip", "link", "set", "port1", *how], check=True)
+    subprocess.run(["nsenter", "--target", str(hub), "--net", "ip", "link", "set", f"port{host}", *how], check=True)
 
 
 def lose_link(bed):
     set_link(bed, "nomaster")
+
+
+def lose_own_link(bed):
+    set_link(bed, "nomaster", host=0)
 
 
 def interrupt_link(bed):
@@ -214,6 +227,7 @@ FAULTS = {
     "the loss diverges": (diverge, nothing, 1, None),
     "the link drops for 3 s": (two_patient_hosts, interrupt_link, 0, nothing),
     "the link is gone": (two_hosts, lose_link, 1, nothing),
+    "the link of ffrun's own host is gone": (a_host_apart, lose_own_link, 1, nothing),
 }
 
 
@@ -294,9 +308,9 @@ def main():
         if why:
             wrong += 1
             print(f"{name}: {why}", file=sys.stderr)
-    print(f"{'fault':34} {'times':>6} {'ended well':>11} {'longest s':>10}")
+    print(f"{'fault':36} {'times':>6} {'ended well':>11} {'longest s':>10}")
     for name, (n, good, longest) in count.items():
-        print(f"{name:34} {n:6} {good:11} {longest:10.1f}")
+        print(f"{name:36} {n:6} {good:11} {longest:10.1f}")
     print(f"{o.faults - wrong} of {o.faults} ended well, seed {o.seed}")
     sys.exit(wrong > 0)
 

@@ -100,10 +100,12 @@ static int wait_for(struct ff_child *c, pid_t child)
 			c->given_up = true;
 			return 0;
 		}
-		if (number == FF_CHILD_GIVEN_UP && c->starter && !(end_us > 0))
+		if (number == FF_CHILD_GIVEN_UP && c->starter && !c->told) {
+			c->told = true;
 			end_us = ff_clock_us() + END_S * 1e6;
-		else if (number > 0 && number != SIGCHLD && number != FF_CHILD_GIVEN_UP)
+		} else if (number > 0 && number != SIGCHLD && number != FF_CHILD_GIVEN_UP) {
 			kill(child, translate(c, number, sent++));
+		}
 	}
 	c->signal = WIFSIGNALED(status) && !sent ? WTERMSIG(status) : 0;
 	c->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

@@ -27,6 +27,7 @@ struct ff_child {
 	int status;    /* exit status; 128 + the signal that ended it */
 	int signal;    /* that it was ended by, though this process had sent none; 0: none */
 	bool given_up; /* by `look`, or it did not end when it should have */
+	bool told;     /* of a starter: FF_CHILD_GIVEN_UP came, so why it ends was said */
 };
 
 /* Starts it and waits for its end.  In the child it returns at once: there the caller does the

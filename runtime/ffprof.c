@@ -8,6 +8,7 @@
 
 #include "agree.h"
 #include "comm/job.h"
+#include "comm/limit.h"
 #include "ff/graph_file.h"
 #include "ff/lock.h"
 #include "ff/paths.h"
@@ -407,11 +408,14 @@ static int start(struct ff_prof *p, uint32_t ranks, char **argv)
 	const struct ff_path in[] = {{"GRAPH", p->opt->graph}, {"--machine", p->opt->machine},
 			{"-o", p->opt->out}};
 	struct ff_error err = {0};
+	double limit_s;
 	int status = 0, code = ff_paths_check_shared(in, COUNT(in), ranks, &err);
 
 	ff_lock_drop(&p->lock); /* the first rank takes it */
 	if (code == FF_OK)
-		code = ff_launch(ranks, argv, &status, &err);
+		code = ff_comm_limit(&limit_s, &err);
+	if (code == FF_OK)
+		code = ff_launch(ranks, argv, limit_s, &status, &err);
 	return code < 0 ? end(code, &err) : status;
 }
 

@@ -382,14 +382,18 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 	struct ff_comm *comm = NULL;
 	struct ff_plan plan;
 	uint32_t devices;
-	int status, code = ff_plan_load(o, 0, 0, &plan, &err);
+	double limit_s = o->timeout;
+	int status = 0, code = ff_plan_load(o, 0, 0, &plan, &err);
 
 	if (code < 0)
 		return end(code, &err);
 	devices = plan.machine.n_devices;
 	if (devices > 1) {
 		ff_plan_finish(&plan);
-		code = ff_launch(devices, argv, &status, &err);
+		if (isnan(limit_s))
+			code = ff_comm_limit(&limit_s, &err);
+		if (code == FF_OK)
+			code = ff_launch(devices, argv, limit_s, &status, &err);
 		return code < 0 ? end(code, &err) : status;
 	}
 	tell(&plan);

@@ -2,6 +2,8 @@
 #include "launch.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +22,12 @@
 #define WAIT_MORE_S 5.0
 #define WAIT_EACH_S 2.0
 #define WAIT_MOST 10
+/* mpirun asks a host that is silent whether it is there, and ends when several times in a row no
+ * answer came: a little later than the last rank would have told, whose words are better. */
+#define LOSE_MORE_S 30.0
+#define LOSE_PROBES 5
+#define LOSE_OPTION "oob_tcp_keepalive_"
+#define LOST 205 /* Open MPI 4.1's exit status then */
 
 bool ff_launch_is_rank(void)
 {
@@ -79,6 +87,7 @@ struct mpirun {
 	const char **words;
 	uint32_t n_words;
 	char ranks[16], mapping[32], self[4096];
+	char probes[16], time[16], interval[16];
 };
 
 static void add(struct mpirun *m, const char *word)
@@ -97,6 +106,27 @@ static void add_binding(struct mpirun *m, bool fits, uint32_t threads)
 	}
 	add(m, "--bind-to");
 	add(m, fits ? "core" : "none");
+}
+
+/* A link to a host may go without a word. */
+static void add_patience(struct mpirun *m, double limit_s)
+{
+	double all_s = ceil(limit_s) + LOSE_MORE_S, each_s = floor(all_s / (2 * LOSE_PROBES));
+
+	if (!(limit_s > 0) || all_s > INT_MAX || getenv("OMPI_MCA_" LOSE_OPTION "time"))
+		return;
+	snprintf(m->probes, sizeof(m->probes), "%d", LOSE_PROBES);
+	snprintf(m->interval, sizeof(m->interval), "%.0f", each_s);
+	snprintf(m->time, sizeof(m->time), "%.0f", all_s - LOSE_PROBES * each_s);
+	add(m, "--mca");
+	add(m, LOSE_OPTION "time");
+	add(m, m->time);
+	add(m, "--mca");
+	add(m, LOSE_OPTION "intvl");
+	add(m, m->interval);
+	add(m, "--mca");
+	add(m, LOSE_OPTION "probes");
+	add(m, m->probes);
 }
 
 static void list_words(struct mpirun *m, uint32_t cores, uint32_t n, uint32_t threads)
@@ -120,7 +150,6 @@ static void list_words(struct mpirun *m, uint32_t cores, uint32_t n, uint32_t th
 	add(m, "OMP_PROC_BIND");
 	add(m, "-x");
 	add(m, STARTED);
-	add(m, m->self);
 }
 
 /* In the place of this process; returns only where that fails. */
@@ -144,7 +173,22 @@ static int check_number(uint32_t n, uint32_t cores, struct ff_error *err)
 			n, cores, MOST_A_CORE * cores);
 }
 
-int ff_launch(uint32_t n, char **argv, int *status, struct ff_error *err)
+/* What mpirun's end means. */
+static int judge(const struct ff_child *c, int *status, struct ff_error *err)
+{
+	char host[256] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	if (c->status == LOST && !c->told)
+		return ff_fail(err, FF_E_RUN,
+				"mpirun on %.200s has lost its connection to a host that ranks run "
+				"on",
+				host);
+	*status = c->status == LOST ? 1 : c->status;
+	return FF_OK;
+}
+
+int ff_launch(uint32_t n, char **argv, double limit_s, int *status, struct ff_error *err)
 {
 	uint32_t cores = ff_launch_cores(), threads = share_threads(n, cores), n_args = 0;
 	struct mpirun m = {.n_words = 0};
@@ -167,15 +211,15 @@ int ff_launch(uint32_t n, char **argv, int *status, struct ff_error *err)
 	snprintf(count, sizeof(count), "%u", threads);
 	setenv("OMP_NUM_THREADS", count, 0);
 	list_words(&m, cores, n, threads);
+	add_patience(&m, limit_s);
+	add(&m, m.self);
 	for (uint32_t i = 1; i < n_args; i++)
 		add(&m, argv[i]);
 	code = ff_child_run(&child, err);
 	if (code == FF_OK && child.here)
 		code = become_mpirun(&m, err);
 	free(m.words);
-	if (code == FF_OK)
-		*status = child.status;
-	return code;
+	return code == FF_OK ? judge(&child, status, err) : code;
 }
 
 /* NULL: nobody says. */

@@ -17,8 +17,10 @@ bool ff_launch_is_started(void);
  * them, and waits for their end: *status is the exit status.  They get SIGUSR1 where this
  * process is asked for an end (stop.h).  FF_E_INPUT: so many are not meant for one computer.
  * FF_E_RUN where mpirun cannot be run, too, in a process of its own, whose exit status this one
- * gets: whoever it returns to is to end. */
-int ff_launch(uint32_t n, char **argv, int *status, struct ff_error *err);
+ * gets: whoever it returns to is to end.  And FF_E_RUN where mpirun has heard nothing of a host for
+ * somewhat longer than `limit_s`, by which ranks have told of each other if they can (0: it waits
+ * for ever). */
+int ff_launch(uint32_t n, char **argv, double limit_s, int *status, struct ff_error *err);
 /* A rank is two processes: `main` works in one, and the other tells if that is killed, say
  * where memory runs out, which nobody else may live to do.  FF_E_RUN then names the rank, its
  * host and the signal; else *status is what `main` returned.  With a `pulse` it also ends a rank

@@ -173,14 +173,25 @@ static void read_memory(struct reading *r)
 		h->domain[0].memory_bytes = h->memory_bytes;
 }
 
+/* Nothing is asked of GPUs, whose drivers take their time; and of cards the kernel tells enough. */
+static int choose(hwloc_topology_t t)
+{
+	static const char *const without[] = {
+			"cuda", "nvml", "rsmi", "levelzero", "opencl", "gl", "pci"};
+
+	for (size_t i = 0; i < sizeof(without) / sizeof(*without); i++)
+		hwloc_topology_set_components(
+				t, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, without[i]);
+	return hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+}
+
 static int read_all(struct reading *r)
 {
 	hwloc_obj_t package;
 	struct ff_host *h = &r->seat->host;
 	int threads;
 
-	if (hwloc_topology_set_io_types_filter(r->topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT) ||
-			hwloc_topology_load(r->topology))
+	if (choose(r->topology) || hwloc_topology_load(r->topology))
 		return -1;
 	if (hwloc_get_cpubind(r->topology, r->bound, HWLOC_CPUBIND_PROCESS))
 		hwloc_bitmap_copy(r->bound, hwloc_topology_get_allowed_cpuset(r->topology));

@@ -222,9 +222,9 @@ def hub_of(mark):
     return None
 
 
-def link(mark, there):
-    """Takes node1's card off the network between the hosts, or puts it back: nobody is told."""
-    subprocess.run(["nsenter", "--target", str(hub_of(mark)), "--net", "ip", "link", "set", "port1",
+def link(mark, there, host=1):
+    """Takes a host's card off the network between the hosts, or puts it back: nobody is told."""
+    subprocess.run(["nsenter", "--target", str(hub_of(mark)), "--net", "ip", "link", "set", f"port{host}",
                     *(("master", "bridge") if there else ("nomaster",))], check=True)
 
 
@@ -267,6 +267,27 @@ def test_link_drops():
     straight = run(*train[:-4], "--steps", steps, "--save", "straight")
     check("what it kept is gone on from to the bit", (on.returncode, straight.returncode) == (0, 0) and
           read("on") == read("straight"), on.stderr + straight.stderr)
+
+
+def test_own_link_is_gone():
+    """Of a host that ffrun was called on and that has no rank."""
+    with open("others", "w") as f:
+        f.write("node1 slots=1\nnode2 slots=1\n")
+    mca = "OMPI_MCA_oob_tcp_keepalive_"  # the preset is half a minute and more
+    p = start(*cluster("env", f"OMPI_MCA_orte_default_hostfile={os.path.realpath('others')}", f"{mca}time=1",
+                       f"{mca}intvl=1", f"{mca}probes=2", FFRUN, "m.json", "data-parallel", "--devices", "2",
+                       "--data", "synthetic:256", "--steps", "100000000", "--checkpoint", "apart", "--every", "50",
+                       hosts=3), mark="apart")
+    check("a training on other hosts", until(lambda: os.path.exists("apart/checkpoint.safetensors"), 60))
+    link("apart", False, host=0)
+    try:
+        _, said = p.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        said = "it hangs"
+    lines = [x for x in said.splitlines() if not x.startswith(("[", "cluster:"))]
+    check("which cannot be reached any more: said in a sentence", p.returncode == 1 and lines == [
+        "ffrun: mpirun on node0 has lost its connection to a host that ranks run on"], f"{p.returncode} {said}")
 
 
 def test_ends():
@@ -315,6 +336,7 @@ def main():
         test_links()
         test_rank_killed()
         test_link_drops()
+        test_own_link_is_gone()
         test_ends()
     print(f"1..{number}")
     return failed
