@@ -148,7 +148,7 @@ static void read_cards(struct reading *r)
 		if (!infiniband && device->attr->osdev.type != HWLOC_OBJ_OSDEV_NETWORK)
 			continue;
 		copy_text(c->name, sizeof(c->name), device->name);
-		c->mbit_per_s = here ? read_speed(device->name, infiniband) : 0;
+		c->mbit_per_s = here ? (int64_t)read_speed(device->name, infiniband) : 0;
 		c->domain = beside(r, device);
 		h->cards++;
 	}

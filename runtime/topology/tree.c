@@ -72,7 +72,7 @@ static void print_cards(const struct ff_host *h, struct ff_out *o)
 
 		ff_out_printf(o, "  network card %s", c->name);
 		if (c->mbit_per_s > 0)
-			ff_out_printf(o, ", %g Gbit/s", c->mbit_per_s / 1000);
+			ff_out_printf(o, ", %g Gbit/s", (double)c->mbit_per_s / 1000);
 		if (c->domain >= 0 && h->domains > 1)
 			ff_out_printf(o, ", beside NUMA node %d", c->domain);
 		ff_out_printf(o, "\n");
