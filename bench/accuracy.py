@@ -92,6 +92,8 @@ class Bench:
         self.done = {"calibration_s": {}, "strategies": []}
         if os.path.exists(self.results):
             self.done = load(self.results)
+        for s in self.done["strategies"]:  # of old, tasks had what devices wait for each other in them
+            s["runs"] = [r for r in s["runs"] if "worked" in r]
         for network in options.network:
             run(f"{options.build}/graphs/ffzoo", *NETWORKS[network][0], "-o", self.graph(network))
 
@@ -269,7 +271,8 @@ def measure(bench):
 
 
 def measured(bench, s):
-    """One run's median step, and what its tasks took by class; microseconds."""
+    """One run's median step, and what its tasks took by class, without what devices wait for each
+    other in communication; microseconds."""
     options = bench.options
     report = f"{bench.scratch}/run.json"
     guess = s["runs"][0]["step_us"] if s["runs"] else load(s["path"])["predicted_us"]
@@ -281,7 +284,7 @@ def measured(bench, s):
     r = load(report)
     return {"step_us": r["step_us"]["median"], "p10_us": r["step_us"]["p10"],
             "p90_us": r["step_us"]["p90"],
-            "tasks": {t["class"]: t["measured_us"] for t in r["tasks"]}}
+            "worked": {t["class"]: t["measured_us"] - (t.get("waited_us") or 0) for t in r["tasks"]}}
 
 
 def predicted(bench, s):
@@ -300,8 +303,8 @@ def table(bench):
         points.append(compared.Point(
             s["network"], s["kind"], s["name"], us,
             min(r["step_us"] for r in s["runs"]), tasks,
-            {c: statistics.median(r["tasks"].get(c, 0) for r in s["runs"])
-             for c in s["runs"][0]["tasks"]}))
+            {c: statistics.median(r["worked"].get(c, 0) for r in s["runs"])
+             for c in s["runs"][0]["worked"]}))
     if not points:
         sys.exit("nothing was measured yet: run the stages make and measure")
     compared.show(points, bench.options.verbose)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Point(NamedTuple):
-    """A strategy; times in microseconds, those of tasks by class."""
+    """A strategy; times in microseconds, those of tasks by class, waits for other devices left out."""
     network: str
     kind: str
     name: str
@@ -68,8 +68,7 @@ def summary(points):
 
 
 def classes(points, n=6):
-    """What the terms of steps owe to the difference, as shares of the step: the furthest first.
-    Measured communication contains waiting."""
+    """What the terms of steps owe to the difference, as shares of the step: the furthest first."""
     for network, some in sorted(by_key(points, lambda p: p.network).items()):
         off = {}
         for p in some:
