@@ -25,8 +25,8 @@ struct ff_host_domain {
 struct ff_host_card {
 	char name[24];
 	int64_t mbit_per_s; /* 0: not told */
-	int32_t domain;    /* that it is beside; -1: of all alike, or not told */
-	int32_t zero;      /* no gap: cards are compared as bytes */
+	int32_t domain;     /* that it is beside; -1: of all alike, or not told */
+	int32_t zero;       /* no gap: cards are compared as bytes */
 };
 
 struct ff_host {
