@@ -243,8 +243,8 @@ static int allocate(struct ff_additive *a, struct ff_error *err)
 		a->position[i] = i;
 	measure_links(a);
 	a->bucket_bytes = ff_graph_parameters(a->g) * FF_F32_BYTES;
-	if (a->bucket_bytes > FF_BUCKET_BYTES)
-		a->bucket_bytes = FF_BUCKET_BYTES;
+	if (a->bucket_bytes > ff_bucket_bytes(a->g, a->m))
+		a->bucket_bytes = ff_bucket_bytes(a->g, a->m);
 	return ff_classes_find(a->g, &a->arena, &a->class, err);
 }
 

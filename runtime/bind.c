@@ -220,6 +220,13 @@ static int bind_hosts(struct ff_executor *x, const struct ff_task *t, struct ff_
 	return FF_OK;
 }
 
+/* Whether a transfer goes among what its device computes; without overlap all do (issue.c). */
+static bool is_own(const struct ff_executor *x, const struct ff_task *t)
+{
+	return x->s->machine->overlap && t->kind == FF_TASK_MOVE &&
+	       ff_move_is_own(x->s->graph, t->edge, t->move);
+}
+
 static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
 		struct ff_work *scratch, struct ff_error *err)
 {
@@ -243,7 +250,7 @@ static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_j
 		return bind_norm(x, t, j, err);
 	case FF_TASK_MOVE:
 	case FF_TASK_SYNC:
-		j->stream = x->transfers;
+		j->stream = is_own(x, t) ? x->host[j->hosts[0]].compute : x->transfers;
 		return ff_transfer_build(x, t, &j->transfer, err);
 	}
 	return FF_OK;

@@ -9,6 +9,7 @@
 
 #include "ff/cli.h"
 #include "load.h"
+#include "pulse.h"
 #include "ranks.h"
 #include "replay.h"
 
@@ -61,7 +62,8 @@ static int open_hosts(struct ff_executor *x, struct ff_error *err)
 		x->transfers = x->host[0].compute;
 		return FF_OK;
 	}
-	code = x->b->stream(x->host[0].dev, true, &x->transfers, err);
+	code = x->b->beside ? x->b->beside(x->host[0].dev, x->opt.beside, &x->transfers, err)
+			    : x->b->stream(x->host[0].dev, true, &x->transfers, err);
 	return code < 0 ? code : x->b->event(x->host[0].dev, &x->turn, err);
 }
 
@@ -137,7 +139,13 @@ static int drain(struct ff_executor *x, int code, struct ff_error *err)
 		code = code < 0 ? code : last;
 	}
 	if (x->transfers) {
+		bool guest = ff_executor_has_guest(x);
+
+		if (guest)
+			ff_pulse_wait(x->comm->pulse);
 		last = x->b->drain(x->transfers, code < 0 ? &later : err);
+		if (guest)
+			ff_pulse_met(x->comm->pulse);
 		code = code < 0 ? code : last;
 	}
 	return code;

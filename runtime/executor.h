@@ -92,6 +92,12 @@ struct ff_executor {
 	struct ff_span *span;
 };
 
+/* Whether the thread that issues tasks is also the one that communicates, between them. */
+static inline bool ff_executor_has_guest(const struct ff_executor *x)
+{
+	return x->s->machine->overlap && x->b->beside && x->opt.beside == FF_BESIDE_TASKS;
+}
+
 /* issue.c: whether the pass under way has this task; all of its tasks to the streams. */
 bool ff_executor_runs(const struct ff_executor *x, uint32_t task);
 int ff_executor_issue(struct ff_executor *x, struct ff_error *err);

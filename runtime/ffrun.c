@@ -334,6 +334,7 @@ static int main_rank(void *ctx)
 	if (code == FF_OK) {
 		comm->pulse = o->pulse; /* it may be another one */
 		ff_plan_communicate(&plan, comm->name);
+		code = ff_beside_choose(plan.backend, comm, &plan.progress, &err);
 	}
 	if (code == FF_OK && comm->rank == 0)
 		tell(&plan);

@@ -100,6 +100,21 @@ static int note_time(void *arg, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Where the caller communicates, it is now that it waits for other ranks. */
+static int await(struct ff_executor *x, struct ff_stream *stream, struct ff_event *done,
+		struct ff_error *err)
+{
+	bool waits = ff_executor_has_guest(x) && stream != x->transfers;
+	int code;
+
+	if (waits)
+		ff_pulse_wait(x->comm->pulse);
+	code = x->b->wait(stream, done, err);
+	if (waits)
+		ff_pulse_met(x->comm->pulse);
+	return code;
+}
+
 /* Without overlap a device's transfers have their place among what it computes, and the memory
  * plan relies on that; but all of a process run on the first device's stream.  So the others'
  * streams wait for it, or (`before`) it for them. */
@@ -133,7 +148,7 @@ static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error 
 
 	for (uint32_t i = 0; i < j->n_waits && code == FF_OK; i++)
 		if (ff_executor_runs(x, j->wait[i]))
-			code = x->b->wait(j->stream, x->job[j->wait[i]].done, err);
+			code = await(x, j->stream, x->job[j->wait[i]].done, err);
 	if (code == FF_OK && x->tracing)
 		code = x->b->call(j->stream, note_time, &j->start_us, err);
 	if (code == FF_OK)
@@ -146,6 +161,8 @@ static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error 
 		code = keep_place(x, j, false, err);
 	j->traced = x->tracing;
 	ff_pulse_beat(x->comm->pulse);
+	if (code == FF_OK && ff_executor_has_guest(x))
+		x->b->go_on(x->transfers);
 	return code;
 }
 
@@ -163,7 +180,7 @@ static int take_turn(struct ff_executor *x, struct ff_stream *last, struct ff_st
 		if (x->host[i].compute == last)
 			turn = x->host[i].turn;
 	code = x->b->record(last, turn, err);
-	return code < 0 ? code : x->b->wait(next, turn, err);
+	return code < 0 ? code : await(x, next, turn, err);
 }
 
 int ff_executor_issue(struct ff_executor *x, struct ff_error *err)

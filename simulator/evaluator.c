@@ -29,7 +29,7 @@ int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, st
 	h->g = g;
 	h->m = m;
 	h->p = p;
-	h->bucket_bytes = bucket_bytes;
+	h->bucket_bytes = bucket_bytes ? bucket_bytes : ff_bucket_bytes(g, m);
 	h->memo_limit = MEMO_BYTES;
 	ff_arena_init(&h->arena);
 	ff_arena_init(&h->layout);

@@ -475,8 +475,8 @@ static bool is_range(const uint16_t *part, uint32_t n, uint16_t *first)
 }
 
 /* Lanes of a move as runs of neighbours. */
-static int list_lanes(struct ff_memo *t, const struct ff_move *mv, struct ff_memo_move *ret,
-		struct ff_error *err)
+static int list_lanes(struct ff_memo *t, uint32_t edge, const struct ff_move *mv,
+		struct ff_memo_move *ret, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(&t->scratch);
 	uint32_t *lane = ff_arena_array(&t->scratch, 3 * (size_t)mv->n_devices, sizeof(*lane));
@@ -485,7 +485,7 @@ static int list_lanes(struct ff_memo *t, const struct ff_move *mv, struct ff_mem
 
 	if (!lane || !run)
 		return ff_fail_memory(err);
-	n = ff_transfer_lanes(t->m, mv->n_devices, mv->device, lane);
+	n = ff_move_lanes(t->g, t->m, edge, mv, lane);
 	for (uint32_t i = 0; i < n; i++) {
 		if (runs && lane[i] == run[runs - 1].first + run[runs - 1].n)
 			run[runs - 1].n++;
@@ -501,7 +501,7 @@ static int list_lanes(struct ff_memo *t, const struct ff_move *mv, struct ff_mem
 	return runs <= 2 || ret->more ? FF_OK : ff_fail_memory(err);
 }
 
-static int time_moves(struct ff_memo *t, const struct ff_redistribution *r,
+static int time_moves(struct ff_memo *t, uint32_t edge, const struct ff_redistribution *r,
 		struct ff_memo_move **ret, struct ff_error *err)
 {
 	struct ff_memo_move *list = ff_arena_array(&t->arena, r->n_moves, sizeof(*list));
@@ -519,7 +519,7 @@ static int time_moves(struct ff_memo *t, const struct ff_redistribution *r,
 				.accumulate = mv->accumulate};
 		list[i].source_range = is_range(mv->source, mv->n_sources, &list[i].first_source);
 		list[i].sink_range = is_range(mv->sink, mv->n_sinks, &list[i].first_sink);
-		code = list_lanes(t, mv, &list[i], err);
+		code = list_lanes(t, edge, mv, &list[i], err);
 	}
 	*ret = list;
 	return code;
@@ -554,7 +554,7 @@ int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 			from ? from->block : NULL, to->block, false, &t->arena, &t->scratch,
 			&e->moved[pass], err);
 	if (code == FF_OK)
-		code = time_moves(t, &e->moved[pass], &e->move[pass], err);
+		code = time_moves(t, edge, &e->moved[pass], &e->move[pass], err);
 	e->built[pass] = code == FF_OK;
 	e->n_moves[pass] = e->moved[pass].n_moves;
 	if (pass == FF_BACKWARD && from)
@@ -583,7 +583,9 @@ static uint64_t edge_use(const struct ff_memo *t, uint32_t edge)
 {
 	const struct ff_edge *x = &t->g->edges[edge];
 
-	return (uint64_t)t->g->values[x->value].port << 33 | (uint64_t)x->slot << 1 |
+	const struct ff_value *v = &t->g->values[x->value];
+
+	return (uint64_t)v->port << 34 | (uint64_t)(v->n_uses == 1) << 33 | (uint64_t)x->slot << 1 |
 	       t->first_use[edge];
 }
 

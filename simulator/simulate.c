@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/simulate.h"
 
+#include "ff/block.h"
 #include "ff/instance.h"
 #include "ff/task_class.h"
 
@@ -173,8 +174,12 @@ static double waited_us(const struct ff_schedule *s, const struct ff_simulation 
 	uint32_t n = ff_task_devices(s, t, &device, &own);
 	double us = 0;
 
+	enum ff_lane_class lane = FF_LANE_COMM;
+
+	if (t->kind == FF_TASK_MOVE && ff_move_is_own(s->graph, t->edge, t->move))
+		lane = FF_LANE_COMPUTE;
 	for (uint32_t i = 0; i < n; i++)
-		r->ready_us[device[i]] = r->free_us[ff_lane(s->machine, FF_LANE_COMM, device[i])];
+		r->ready_us[device[i]] = r->free_us[ff_lane(s->machine, lane, device[i])];
 	for (uint32_t i = 0; i < t->n_deps; i++) {
 		uint32_t dep = s->deps[t->first_dep + i];
 		uint32_t k = ff_task_devices(s, &s->tasks[dep], &of_dep, &own_of_dep);

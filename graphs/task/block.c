@@ -301,3 +301,12 @@ uint32_t ff_transfer_lanes(const struct ff_machine *m, uint32_t n_devices, const
 	}
 	return n;
 }
+
+uint32_t ff_move_lanes(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
+		const struct ff_move *mv, uint32_t *lane)
+{
+	if (!ff_move_is_own(g, edge, mv))
+		return ff_transfer_lanes(m, mv->n_devices, mv->device, lane);
+	*lane = ff_lane(m, FF_LANE_COMPUTE, mv->device[0]);
+	return 1;
+}

@@ -183,8 +183,9 @@ bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint3
 static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 {
 	const struct ff_graph *g = l->g;
-	int code = ff_bucketing_init(
-			&l->buckets, g->n_nodes, l->opt ? l->opt->bucket_bytes : 0, err);
+	int64_t bytes = l->opt && l->opt->bucket_bytes ? l->opt->bucket_bytes
+						       : ff_bucket_bytes(g, l->m);
+	int code = ff_bucketing_init(&l->buckets, g->n_nodes, bytes, err);
 
 	if (code < 0)
 		return code;

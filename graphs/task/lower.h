@@ -76,7 +76,9 @@ uint32_t ff_device_index(const uint16_t *list, uint32_t n, uint32_t device);
 /* Whether a task is on its devices' communication lanes, beside what they compute. */
 static inline bool ff_on_comm_lane(const struct ff_lowering *l, const struct ff_task *t)
 {
-	return l->m->overlap && (t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC);
+	if (!l->m->overlap || t->kind != FF_TASK_MOVE)
+		return l->m->overlap && t->kind == FF_TASK_SYNC;
+	return !ff_move_is_own(l->g, t->edge, t->move);
 }
 /* What is known to be done on `device` before a task of its starts. */
 const struct ff_clock *ff_clock_before(const struct ff_lowering *l, uint32_t task, uint32_t device);

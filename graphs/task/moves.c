@@ -62,7 +62,10 @@ void ff_moves_emit(struct ff_lowering *l, const struct ff_step *s, const struct 
 	t->edge = s->id;
 	t->node = e->node;
 	t->move = mv;
-	ff_emit_occupy_transfer(l, mv->n_devices, mv->device);
+	if (ff_move_is_own(l->g, s->id, mv))
+		ff_emit_occupy(l, ff_lane(l->m, FF_LANE_COMPUTE, mv->device[0]));
+	else
+		ff_emit_occupy_transfer(l, mv->n_devices, mv->device);
 	for (uint32_t i = 0; i < mv->n_sources; i++)
 		ff_emit_depend(l, ff_emit_task(l, s->phase, s->micro, writer, mv->source[i]));
 	/* what is added to must have been written */

@@ -7,11 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEAST_BYTES ((int64_t)256 << 10) /* less is latency */
+#define SHARES 4
+
+int64_t ff_bucket_bytes(const struct ff_graph *g, const struct ff_machine *m)
+{
+	int64_t share = ff_graph_parameters(g) * FF_F32_BYTES / SHARES;
+
+	if (!m->overlap || share > FF_BUCKET_BYTES)
+		return FF_BUCKET_BYTES;
+	return share > LEAST_BYTES ? share : LEAST_BYTES;
+}
+
 int ff_bucketing_init(struct ff_bucketing *b, uint32_t n_nodes, int64_t bucket_bytes,
 		struct ff_error *err)
 {
 	*b = (struct ff_bucketing){.n_nodes = n_nodes};
-	b->bucket_bytes = bucket_bytes > 0 ? bucket_bytes : FF_BUCKET_BYTES;
+	b->bucket_bytes = bucket_bytes;
 	b->first_at = malloc((n_nodes ? n_nodes : 1) * sizeof(*b->first_at));
 	return b->first_at ? FF_OK : ff_fail_memory(err);
 }

@@ -5,6 +5,7 @@
 #ifndef FF_BACKEND_H
 #define FF_BACKEND_H
 
+#include "ff/beside.h"
 #include "ff/capture.h"
 #include "ff/work.h"
 
@@ -123,6 +124,12 @@ struct ff_backend {
 	/* A stream with a worker of its own, or (`own` false) the caller's. */
 	int (*stream)(struct ff_device *dev, bool own, struct ff_stream **ret,
 			struct ff_error *err);
+	/* Optional (both may be NULL): a stream with a worker of its own, which waits for other
+	 * ranks in that way; where the caller's thread is the worker, `go_on` has it work until it
+	 * has to wait, and nobody else may wait for the stream's events. */
+	int (*beside)(struct ff_device *dev, enum ff_beside by, struct ff_stream **ret,
+			struct ff_error *err);
+	void (*go_on)(struct ff_stream *s);
 	void (*stream_close)(struct ff_stream *s);
 	int (*event)(struct ff_device *dev, struct ff_event **ret, struct ff_error *err);
 	void (*event_close)(struct ff_event *ev);

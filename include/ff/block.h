@@ -110,6 +110,17 @@ bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct f
  * `lane` has room for 3 * n_devices.  Returns how many. */
 uint32_t ff_transfer_lanes(const struct ff_machine *m, uint32_t n_devices, const uint16_t *device,
 		uint32_t *lane);
+/* Whether a move of `edge` has its place among what its only device computes, where no transfer
+ * that waits for others holds it up: a copy of what nothing else is added to. */
+static inline bool ff_move_is_own(const struct ff_graph *g, uint32_t edge, const struct ff_move *mv)
+{
+	const struct ff_value *v = &g->values[g->edges[edge].value];
+
+	return mv->kind == FF_MOVE_COPY && v->kind == FF_VALUE_ACTIVATION && v->n_uses == 1;
+}
+/* Lanes of such a move, or of another. */
+uint32_t ff_move_lanes(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
+		const struct ff_move *mv, uint32_t *lane);
 
 /* Shards of parameters gathered into buckets, in the order in which backward
  * completes their gradients. */
@@ -142,7 +153,7 @@ struct ff_bucketing {
 	} single[FF_MAX_DEVICES]; /* those: holds where the round is this one */
 	uint32_t round;
 };
-/* Buckets of `bucket_bytes` or a little more (0: FF_BUCKET_BYTES). */
+/* Buckets of `bucket_bytes` or a little more. */
 int ff_bucketing_init(struct ff_bucketing *b, uint32_t n_nodes, int64_t bucket_bytes,
 		struct ff_error *err);
 void ff_bucketing_finish(struct ff_bucketing *b);
@@ -153,6 +164,9 @@ int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
 		const struct ff_weight_group *group, uint32_t n, bool synced, struct ff_error *err);
 void ff_bucketing_end(struct ff_bucketing *b);
 #define FF_BUCKET_BYTES ((int64_t)25 << 20) /* as PyTorch's DistributedDataParallel */
+/* The preset.  Where communication overlaps compute, buckets are a quarter of all parameters at
+ * most, so that those which backward finishes first are synchronised while it goes on. */
+int64_t ff_bucket_bytes(const struct ff_graph *g, const struct ff_machine *m);
 
 static inline int64_t ff_align64(int64_t bytes)
 {

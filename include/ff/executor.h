@@ -24,7 +24,8 @@ struct ff_executor_options {
 			*/
 	double clip;   /* where the schedule clips gradients: what their norm is at most */
 	enum ff_prefetching prefetch;
-	uint32_t top; /* tests tell whether labels are among so many; 0: they do not */
+	uint32_t top;          /* tests tell whether labels are among so many; 0: they do not */
+	enum ff_beside beside; /* how communication overlaps compute, where it does */
 };
 
 /* Scratch figures for ff_lower on this backend: set `backend` and `device`, an open

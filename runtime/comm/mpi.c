@@ -9,10 +9,23 @@
 
 #include "../agree.h"
 #include "ff/clock.h"
+#include "idle.h"
 #include "limit.h"
 #include "mpi.h"
 #include "mpi_check.h"
 #include "pulse.h"
+
+static int wait_later(int code, MPI_Request *request, const char *what, struct ff_error *err)
+{
+	code = ff_mpi_check(code, what, err);
+	return code < 0 ? code : ff_mpi_wait(request, what, err);
+}
+
+/* One of MPI's collectives, which blocks where the thread may. */
+#define CALL(now, later, ...)                                                                      \
+	(ff_idle_may_block() ? ff_mpi_check(MPI_##now(__VA_ARGS__), "MPI_" #now, err)              \
+			     : wait_later(MPI_##later(__VA_ARGS__, &request), &request,            \
+					       "MPI_" #later, err))
 
 static struct ff_comm_mpi *self(struct ff_comm *c)
 {
@@ -148,14 +161,13 @@ static int all_reduce(struct ff_comm_mpi *m, const struct ff_collective *x, stru
 	const char *send = x->send[me];
 	char *recv = x->recv[me];
 	struct ff_mpi_group *g = NULL;
+	MPI_Request request;
 	int code = ff_mpi_group_find(m, x, &g, err);
 
 	for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[0]; at += n * o->width) {
 		n = chunk(m, (x->count[0] - at) / o->width);
-		code = ff_mpi_check(
-				MPI_Allreduce(send == recv ? MPI_IN_PLACE : send + at * size,
-						recv + at * size, (int)n, o->type, o->op, g->comm),
-				"MPI_Allreduce", err);
+		code = CALL(Allreduce, Iallreduce, send == recv ? MPI_IN_PLACE : send + at * size,
+				recv + at * size, (int)n, o->type, o->op, g->comm);
 	}
 	return code;
 }
@@ -165,6 +177,7 @@ static int gather_long(struct ff_comm_mpi *m, const struct ff_mpi_group *g,
 		const struct ff_collective *x, uint32_t me, struct ff_error *err)
 {
 	int64_t size = ff_dtype_bytes(x->type);
+	MPI_Request request;
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < x->n_devices; i++) {
@@ -174,9 +187,8 @@ static int gather_long(struct ff_comm_mpi *m, const struct ff_mpi_group *g,
 			memcpy(recv, x->send[me], (size_t)(x->count[me] * size));
 		for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[i]; at += n) {
 			n = chunk(m, x->count[i] - at);
-			code = ff_mpi_check(MPI_Bcast(recv + at * size, (int)n, m->type[x->type],
-							    (int)i, g->comm),
-					"MPI_Bcast", err);
+			code = CALL(Bcast, Ibcast, recv + at * size, (int)n, m->type[x->type],
+					(int)i, g->comm);
 		}
 	}
 	return code;
@@ -187,6 +199,7 @@ static int all_gather(struct ff_comm_mpi *m, const struct ff_collective *x, stru
 	uint32_t me = position(m, x);
 	int64_t end = 0;
 	struct ff_mpi_group *g = NULL;
+	MPI_Request request;
 	int code = ff_mpi_group_find(m, x, &g, err);
 
 	if (code < 0 || !g)
@@ -200,10 +213,9 @@ static int all_gather(struct ff_comm_mpi *m, const struct ff_collective *x, stru
 	if (end > m->limit)
 		code = gather_long(m, g, x, me, err);
 	else
-		code = ff_mpi_check(MPI_Allgatherv(x->send[me], (int)x->count[me], m->type[x->type],
-						    x->recv[me], g->count, g->offset,
-						    m->type[x->type], g->comm),
-				"MPI_Allgatherv", err);
+		code = CALL(Allgatherv, Iallgatherv, x->send[me], (int)x->count[me],
+				m->type[x->type], x->recv[me], g->count, g->offset,
+				m->type[x->type], g->comm);
 	return code;
 }
 
@@ -213,6 +225,7 @@ static int scatter_long(struct ff_comm_mpi *m, const struct ff_mpi_group *g,
 	const struct ff_mpi_operation *o = &m->operation[x->reduce][x->type];
 	int64_t size = ff_dtype_bytes(x->type);
 	const char *send = x->send[me];
+	MPI_Request request;
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < x->n_devices; send += x->count[i++] * size) {
@@ -220,9 +233,8 @@ static int scatter_long(struct ff_comm_mpi *m, const struct ff_mpi_group *g,
 			char *recv = i == me ? (char *)x->recv[me] + at * size : NULL;
 
 			n = chunk(m, (x->count[i] - at) / o->width);
-			code = ff_mpi_check(MPI_Reduce(send + at * size, recv, (int)n, o->type,
-							    o->op, (int)i, g->comm),
-					"MPI_Reduce", err);
+			code = CALL(Reduce, Ireduce, send + at * size, recv, (int)n, o->type, o->op,
+					(int)i, g->comm);
 		}
 	}
 	return code;
@@ -235,6 +247,7 @@ static int reduce_scatter(
 	uint32_t me = position(m, x);
 	int64_t whole = 0;
 	struct ff_mpi_group *g = NULL;
+	MPI_Request request;
 	int code = ff_mpi_group_find(m, x, &g, err);
 
 	if (code < 0 || !g)
@@ -246,9 +259,8 @@ static int reduce_scatter(
 	if (whole > m->limit)
 		code = scatter_long(m, g, x, me, err);
 	else
-		code = ff_mpi_check(MPI_Reduce_scatter(x->send[me], x->recv[me], g->count, o->type,
-						    o->op, g->comm),
-				"MPI_Reduce_scatter", err);
+		code = CALL(Reduce_scatter, Ireduce_scatter, x->send[me], x->recv[me], g->count,
+				o->type, o->op, g->comm);
 	return code;
 }
 

@@ -54,6 +54,10 @@ static inline bool ff_mpi_is_apart(const struct ff_comm_mpi *m, uint32_t a, uint
 	return m->segment_bytes && m->host_of[a] != m->host_of[b];
 }
 
+/* mpi_wait.c: as the thread at hand waits (idle.h); `what` words the error. */
+int ff_mpi_wait(MPI_Request *request, const char *what, struct ff_error *err);
+int ff_mpi_wait_all(int n, MPI_Request *request, struct ff_error *err);
+
 /* All parcels from and to this rank, at once. */
 int ff_mpi_messages(struct ff_comm_mpi *m, enum ff_dtype type, const struct ff_parcel *parcel,
 		uint32_t n, struct ff_error *err);

@@ -70,7 +70,5 @@ int ff_mpi_messages(struct ff_comm_mpi *m, enum ff_dtype type, const struct ff_p
 		if (parcel[i].from == rank)
 			code = start(m, type, &parcel[i], true, err);
 	/* after a failure the job is lost, and what is under way with it */
-	return code < 0 ? code
-			: ff_mpi_check(MPI_Waitall(m->n_requests, m->request, MPI_STATUSES_IGNORE),
-					  "MPI_Waitall", err);
+	return code < 0 ? code : ff_mpi_wait_all(m->n_requests, m->request, err);
 }

@@ -106,11 +106,6 @@ static int make_room(struct ring *r, struct ff_error *err)
 
 /* ---- steps ---- */
 
-static int wait_for(MPI_Request *request, struct ff_error *err)
-{
-	return ff_mpi_check(MPI_Wait(request, MPI_STATUS_IGNORE), "MPI_Wait", err);
-}
-
 /* Makes ready to receive number k: what lies there has been sent before. */
 static int await(struct ring *r, int64_t k, struct ff_error *err)
 {
@@ -122,7 +117,7 @@ static int await(struct ring *r, int64_t k, struct ff_error *err)
 	else if (s == r->reducing && r->reducing)
 		before = j; /* sent first of all, from there if in place */
 	if (before >= 0)
-		code = wait_for(&r->sent[before], err);
+		code = ff_mpi_wait(&r->sent[before], "MPI_Wait", err);
 	if (code < 0 || !bytes)
 		return code;
 	return ff_mpi_check(MPI_Irecv(place(r, k), bytes, MPI_BYTE,
@@ -149,7 +144,7 @@ static int take(struct ring *r, int64_t k, struct ff_error *err)
 	uint32_t chunk = chunk_at(r, s + 1);
 	int bytes = bytes_of(r, chunk, j);
 	char *here = place(r, k);
-	int code = wait_for(&r->awaited[k % r->ahead], err);
+	int code = ff_mpi_wait(&r->awaited[k % r->ahead], "MPI_Wait", err);
 
 	if (code < 0)
 		return code;
@@ -179,7 +174,7 @@ static int run(struct ring *r, struct ff_error *err)
 			code = await(r, k + r->ahead, err);
 	}
 	for (int64_t k = 0; k < r->total && code == FF_OK; k++)
-		code = wait_for(&r->sent[k], err);
+		code = ff_mpi_wait(&r->sent[k], "MPI_Wait", err);
 	return code;
 }
 

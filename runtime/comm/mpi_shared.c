@@ -4,7 +4,6 @@
  * what came of it from there.  Every element is written to memory and read from there once each
  * way, by many at once.  SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +12,14 @@
 #include <unistd.h>
 
 #include "chunks.h"
+#include "idle.h"
 #include "mpi.h"
 #include "mpi_check.h"
 
 #define LINE 64                /* bytes that processors share at least */
 #define DEVICE_BYTES (1 << 17) /* of slices that a device lays down at once */
 #define PATIENT 2000           /* looks before others may have the core */
+#define HASTY 50               /* likewise of a thread that has other things to do */
 
 /* How far a device has come, in slices since the memory was made. */
 struct progress {
@@ -188,16 +189,16 @@ static uint32_t behind(const struct sharing *h, uint32_t i)
 /* Messages to other hosts may still be on their way, by MPI's doing. */
 static int wait_for(struct sharing *h, _Atomic uint64_t *counter, struct ff_error *err)
 {
-	int looks = 0, any, code = FF_OK;
+	int most = ff_idle_may_block() ? PATIENT : HASTY, looks = 0, any, code = FF_OK;
 
 	while (code == FF_OK && atomic_load_explicit(counter, memory_order_acquire) < h->s->laid) {
-		if (++looks < PATIENT)
+		if (++looks < most)
 			continue;
 		looks = 0;
 		code = ff_mpi_check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, h->m->world, &any,
 						    MPI_STATUS_IGNORE),
 				"MPI_Iprobe", err);
-		sched_yield();
+		ff_idle();
 	}
 	return code;
 }

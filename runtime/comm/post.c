@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ff/backend.h"
+#include "fiber.h"
 #include "pulse.h"
 
 #define MOST_BYTES ((int64_t)64 << 20)
@@ -93,12 +94,15 @@ static int run(void *arg, struct ff_error *err)
 {
 	struct ff_posted *p = arg;
 	struct ff_host_comm *h = p->comm;
+	bool waits = !ff_fiber_is_here(); /* else it is for the executor to say when it waits */
 	int code;
 
-	ff_pulse_wait(h->base.pulse);
+	if (waits)
+		ff_pulse_wait(h->base.pulse);
 	code = p->x.n_devices ? h->run_collective(&h->base, &p->x, err)
 			      : h->run_exchange(&h->base, p->type, p->parcel, p->n_parcels, err);
-	ff_pulse_met(h->base.pulse);
+	if (waits)
+		ff_pulse_met(h->base.pulse);
 	give_back(p);
 	return code;
 }

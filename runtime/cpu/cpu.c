@@ -101,7 +101,19 @@ static void cpu_free(struct ff_device *dev, void *memory)
 static int cpu_stream(struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err)
 {
 	(void)dev;
-	return ff_stream_create(own, ret, err);
+	return ff_stream_create(own ? FF_STREAM_WORKER : FF_STREAM_CALLER, ret, err);
+}
+
+static int cpu_beside(struct ff_device *dev, enum ff_beside by, struct ff_stream **ret,
+		struct ff_error *err)
+{
+	static const enum ff_stream_kind kinds[FF_BESIDE_COUNT] = {
+			[FF_BESIDE_THREAD] = FF_STREAM_WORKER,
+			[FF_BESIDE_SLEEP] = FF_STREAM_SLEEPER,
+			[FF_BESIDE_TASKS] = FF_STREAM_GUEST};
+
+	(void)dev;
+	return ff_stream_create(kinds[by], ret, err);
 }
 
 static int cpu_event(struct ff_device *dev, struct ff_event **ret, struct ff_error *err)
@@ -324,6 +336,8 @@ const struct ff_backend ff_backend_cpu = {
 		.alloc = cpu_alloc,
 		.free = cpu_free,
 		.stream = cpu_stream,
+		.beside = cpu_beside,
+		.go_on = ff_stream_go_on,
 		.stream_close = ff_stream_destroy,
 		.event = cpu_event,
 		.event_close = ff_event_destroy,

@@ -1,4 +1,4 @@
-/* Streams: a queue of jobs with a worker thread, or the caller's own thread;
+/* Streams: a queue of jobs with a worker thread or a fiber, or the caller's own thread;
  * events order streams among each other.  SPDX-License-Identifier: Apache-2.0 */
 #include "stream.h"
 
@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../fiber.h"
+#include "../idle.h"
 #include "ff/clock.h"
 
 enum job_kind { JOB_RUN, JOB_RECORD, JOB_WAIT };
@@ -25,8 +27,9 @@ struct job {
 };
 
 struct ff_stream {
-	bool own;
+	enum ff_stream_kind kind;
 	pthread_t thread;
+	struct ff_fiber *fiber; /* a guest's */
 	pthread_mutex_t mutex;
 	pthread_cond_t filled, emptied;
 	struct job *first, *last, *spare[JOB_SIZES];
@@ -37,7 +40,8 @@ struct ff_stream {
 struct ff_event {
 	pthread_mutex_t mutex;
 	pthread_cond_t happened;
-	uint64_t issued, done; /* records so far */
+	uint64_t issued, done;   /* records so far */
+	struct ff_stream *guest; /* NULL, or the last record's stream: who waits runs it */
 	struct ff_error failure;
 	bool timed;
 	double us; /* when it happened, if it is timed */
@@ -63,6 +67,22 @@ static void event_happen(const struct ticket *t, const struct ff_error *failure)
 	pthread_mutex_unlock(&ev->mutex);
 }
 
+/* With the lock held. */
+static void look_again(struct ff_event *ev)
+{
+	struct ff_stream *guest = ev->guest;
+
+	if (!guest) {
+		pthread_cond_wait(&ev->happened, &ev->mutex);
+		return;
+	}
+	pthread_mutex_unlock(&ev->mutex);
+	ff_stream_go_on(guest);
+	if (guest->busy)
+		ff_idle();
+	pthread_mutex_lock(&ev->mutex);
+}
+
 static int event_await(const struct ticket *t, struct ff_error *err)
 {
 	struct ff_event *ev = t->event;
@@ -70,7 +90,7 @@ static int event_await(const struct ticket *t, struct ff_error *err)
 
 	pthread_mutex_lock(&ev->mutex);
 	while (ev->done < t->number)
-		pthread_cond_wait(&ev->happened, &ev->mutex);
+		look_again(ev);
 	code = ev->failure.code;
 	if (code < 0 && err)
 		*err = ev->failure;
@@ -97,34 +117,58 @@ static void execute(struct ff_stream *s, struct job *j)
 	}
 }
 
+/* The first job, which stays in the queue until it is done; called with the lock held. */
+static void run_first(struct ff_stream *s)
+{
+	struct job *j = s->first;
+
+	s->busy = true;
+	pthread_mutex_unlock(&s->mutex);
+	execute(s, j);
+	pthread_mutex_lock(&s->mutex);
+	s->busy = false;
+	s->first = j->next;
+	j->next = s->spare[j->size];
+	s->spare[j->size] = j;
+	if (!s->first)
+		pthread_cond_broadcast(&s->emptied);
+}
+
 /* While it is busy the worker alone touches `failure`. */
 static void *work(void *arg)
 {
 	struct ff_stream *s = arg;
 
+	if (s->kind == FF_STREAM_SLEEPER)
+		ff_idle_by_sleep();
 	pthread_mutex_lock(&s->mutex);
-	for (;;) {
-		struct job *j = s->first;
-
-		if (!j && s->closing)
-			break;
-		if (!j) {
+	while (s->first || !s->closing) {
+		if (s->first)
+			run_first(s);
+		else
 			pthread_cond_wait(&s->filled, &s->mutex);
-			continue;
-		}
-		s->first = j->next;
-		s->busy = true;
-		pthread_mutex_unlock(&s->mutex);
-		execute(s, j);
-		pthread_mutex_lock(&s->mutex);
-		s->busy = false;
-		j->next = s->spare[j->size];
-		s->spare[j->size] = j;
-		if (!s->first)
-			pthread_cond_broadcast(&s->emptied);
 	}
 	pthread_mutex_unlock(&s->mutex);
 	return NULL;
+}
+
+static void visit(void *arg)
+{
+	struct ff_stream *s = arg;
+
+	for (;;) {
+		pthread_mutex_lock(&s->mutex);
+		while (s->first)
+			run_first(s);
+		pthread_mutex_unlock(&s->mutex);
+		ff_fiber_yield();
+	}
+}
+
+void ff_stream_go_on(struct ff_stream *s)
+{
+	if (s->fiber && (s->first || s->busy))
+		ff_fiber_resume(s->fiber);
 }
 
 /* A spare job or a new one; called with the lock held. */
@@ -169,16 +213,26 @@ static int push(struct ff_stream *s, enum job_kind kind, ff_job run, const void 
 	return j ? FF_OK : ff_fail_memory(err);
 }
 
+static bool is_queue(const struct ff_stream *s)
+{
+	return s->kind != FF_STREAM_CALLER;
+}
+
 int ff_stream_push(
 		struct ff_stream *s, ff_job job, void *payload, size_t size, struct ff_error *err)
 {
-	return s->own ? push(s, JOB_RUN, job, payload, size, err) : job(payload, err);
+	return is_queue(s) ? push(s, JOB_RUN, job, payload, size, err) : job(payload, err);
 }
 
 int ff_stream_drain(struct ff_stream *s, struct ff_error *err)
 {
 	int code;
 
+	while (s->fiber && (s->first || s->busy)) {
+		ff_stream_go_on(s);
+		if (s->busy)
+			ff_idle();
+	}
 	pthread_mutex_lock(&s->mutex);
 	while (s->first || s->busy)
 		pthread_cond_wait(&s->emptied, &s->mutex);
@@ -190,43 +244,60 @@ int ff_stream_drain(struct ff_stream *s, struct ff_error *err)
 	return code;
 }
 
-int ff_stream_create(bool own, struct ff_stream **ret, struct ff_error *err)
+static bool has_thread(const struct ff_stream *s)
+{
+	return s->kind == FF_STREAM_WORKER || s->kind == FF_STREAM_SLEEPER;
+}
+
+int ff_stream_create(enum ff_stream_kind kind, struct ff_stream **ret, struct ff_error *err)
 {
 	struct ff_stream *s = calloc(1, sizeof(*s));
+	int code;
 
 	if (!s)
 		return ff_fail_memory(err);
-	s->own = own;
+	s->kind = kind;
 	pthread_mutex_init(&s->mutex, NULL);
 	pthread_cond_init(&s->filled, NULL);
 	pthread_cond_init(&s->emptied, NULL);
-	if (own && pthread_create(&s->thread, NULL, work, s)) {
-		s->own = false;
+	if (has_thread(s) && pthread_create(&s->thread, NULL, work, s)) {
+		s->kind = FF_STREAM_CALLER;
 		ff_stream_destroy(s);
 		return ff_fail(err, FF_E_RUN, "a stream's worker thread cannot be started");
 	}
+	if (kind == FF_STREAM_GUEST && (code = ff_fiber_create(visit, s, &s->fiber, err)) < 0) {
+		ff_stream_destroy(s);
+		return code;
+	}
 	*ret = s;
 	return FF_OK;
+}
+
+static void free_jobs(struct job *first)
+{
+	while (first) {
+		struct job *j = first;
+
+		first = j->next;
+		free(j);
+	}
 }
 
 void ff_stream_destroy(struct ff_stream *s)
 {
 	if (!s)
 		return;
-	if (s->own) {
+	if (has_thread(s)) {
 		pthread_mutex_lock(&s->mutex);
 		s->closing = true;
 		pthread_cond_signal(&s->filled);
 		pthread_mutex_unlock(&s->mutex);
 		pthread_join(s->thread, NULL);
 	}
+	ff_fiber_destroy(s->fiber);
+	free_jobs(s->first);
 	for (uint32_t i = 0; i < JOB_SIZES; i++)
-		while (s->spare[i]) {
-			struct job *j = s->spare[i];
-
-			s->spare[i] = j->next;
-			free(j);
-		}
+		free_jobs(s->spare[i]);
 	pthread_cond_destroy(&s->emptied);
 	pthread_cond_destroy(&s->filled);
 	pthread_mutex_destroy(&s->mutex);
@@ -262,14 +333,15 @@ int ff_event_record(struct ff_stream *s, struct ff_event *ev, struct ff_error *e
 
 	pthread_mutex_lock(&ev->mutex);
 	t.number = ++ev->issued;
+	ev->guest = s->fiber ? s : NULL;
 	pthread_mutex_unlock(&ev->mutex);
-	code = s->own ? push(s, JOB_RECORD, NULL, &t, sizeof(t), err) : FF_OK;
+	code = is_queue(s) ? push(s, JOB_RECORD, NULL, &t, sizeof(t), err) : FF_OK;
 	if (code < 0) { /* nobody may wait for a record that was never queued */
 		struct ff_error failure = {0};
 
 		ff_fail_memory(&failure);
 		event_happen(&t, &failure);
-	} else if (!s->own) {
+	} else if (!is_queue(s)) {
 		event_happen(&t, &s->failure);
 	}
 	return code;
@@ -282,7 +354,7 @@ int ff_event_wait(struct ff_stream *s, struct ff_event *ev, struct ff_error *err
 	pthread_mutex_lock(&ev->mutex);
 	t.number = ev->issued;
 	pthread_mutex_unlock(&ev->mutex);
-	if (s->own)
+	if (is_queue(s))
 		return push(s, JOB_WAIT, NULL, &t, sizeof(t), err);
 	return event_await(&t, err);
 }

@@ -1,4 +1,5 @@
-/* Streams and events of host memory: a queue with a worker thread, or inline.
+/* Streams and events of host memory: a queue with a worker thread, one that the caller's own thread
+ * works off between other things, or inline.
  * Knows nothing of kernels.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CPU_STREAM_H
 #define FF_CPU_STREAM_H
@@ -14,8 +15,17 @@ struct ff_event;
 /* What a stream runs; `payload` lies in the stream and dies afterwards. */
 typedef int (*ff_job)(void *payload, struct ff_error *err);
 
-int ff_stream_create(bool own, struct ff_stream **ret, struct ff_error *err);
-/* Runs what is queued, then ends the worker.  Accepts NULL. */
+enum ff_stream_kind {
+	FF_STREAM_CALLER,  /* all is done when it is pushed */
+	FF_STREAM_WORKER,  /* by a thread of its own, */
+	FF_STREAM_SLEEPER, /* which sleeps while it waits for other ranks (idle.h) */
+	FF_STREAM_GUEST    /* by the caller's thread, which alone may wait for its events: in
+			    * ff_stream_go_on, and while it waits */
+};
+
+int ff_stream_create(enum ff_stream_kind kind, struct ff_stream **ret, struct ff_error *err);
+/* Runs what is queued, then ends the worker; what a guest has not done is dropped.  Accepts NULL.
+ */
 void ff_stream_destroy(struct ff_stream *s);
 
 /* Runs `job` on (a copy of) `payload`, in order.  Inline its
@@ -23,6 +33,8 @@ void ff_stream_destroy(struct ff_stream *s);
  * for ff_stream_drain, and what follows it is skipped. */
 int ff_stream_push(
 		struct ff_stream *s, ff_job job, void *payload, size_t size, struct ff_error *err);
+/* A guest gets on with its queue until it has to wait for other ranks. */
+void ff_stream_go_on(struct ff_stream *s);
 /* Waits until the queue is empty; returns its first failure and forgets it. */
 int ff_stream_drain(struct ff_stream *s, struct ff_error *err);
 

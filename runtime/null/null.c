@@ -70,6 +70,17 @@ static int null_stream(
 	return host->stream(dev->cpu, own, ret, err);
 }
 
+static int null_beside(struct ff_device *dev, enum ff_beside by, struct ff_stream **ret,
+		struct ff_error *err)
+{
+	return host->beside(dev->cpu, by, ret, err);
+}
+
+static void null_go_on(struct ff_stream *s)
+{
+	host->go_on(s);
+}
+
 static void null_stream_close(struct ff_stream *s)
 {
 	host->stream_close(s);
@@ -213,6 +224,8 @@ const struct ff_backend ff_backend_null = {
 		.alloc = null_alloc,
 		.free = null_free,
 		.stream = null_stream,
+		.beside = null_beside,
+		.go_on = null_go_on,
 		.stream_close = null_stream_close,
 		.event = null_event,
 		.event_close = null_event_close,

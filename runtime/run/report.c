@@ -309,6 +309,18 @@ static int print_tasks(const struct ff_plan *p, const struct ff_outcome *o, stru
 					  &p->machine, err);
 }
 
+static void print_communication(const struct ff_plan *p)
+{
+	static const char *const words[FF_BESIDE_COUNT] = {
+			[FF_BESIDE_THREAD] = "beside compute",
+			[FF_BESIDE_SLEEP] = "beside compute, by a thread that sleeps between looks",
+			[FF_BESIDE_TASKS] = "between tasks",
+	};
+
+	printf("communication: %s%s%s\n", p->communication, p->machine.overlap ? ", " : "",
+			p->machine.overlap ? words[p->progress] : "");
+}
+
 int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, const struct ff_verdict *verdict,
 		struct ff_error *err)
@@ -342,7 +354,7 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	printf("\n");
 	print_optimizer(opt, p);
 	if (p->machine.n_devices > 1)
-		printf("communication: %s\n", p->communication);
+		print_communication(p);
 	if (p->backend->captures)
 		print_launches(opt, p, outcome);
 	print_steps(p, outcome, f);
@@ -515,6 +527,7 @@ static int write_report(const struct ff_run_options *opt, const struct ff_plan *
 	ff_out_string(out, "device", p->backend->name);
 	ff_out_int(out, "devices", p->machine.n_devices);
 	ff_out_string(out, "communication", p->communication);
+	ff_out_string(out, "overlap", p->machine.overlap ? ff_beside_name(p->progress) : "none");
 	ff_out_int(out, "batch", p->graph.batch);
 	write_optimizer(opt, p, out);
 	write_rates(p, out);

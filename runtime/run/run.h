@@ -59,7 +59,8 @@ struct ff_plan {
 	uint32_t top;                 /* tests count labels among so many; 0: none */
 	struct ff_rate_plan rates;
 	const struct ff_backend *backend;
-	const char *communication; /* the name of what ranks communicate by */
+	const char *communication; /* the name of what ranks communicate by, */
+	enum ff_beside progress;   /* and how it overlaps compute, where the machine says so */
 	struct ff_dataset *data;
 	struct ff_checkpoint {
 		const char *folder; /* where checkpoints go; NULL: nowhere */

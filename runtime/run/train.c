@@ -79,6 +79,7 @@ static int create(struct training *t, struct ff_error *err)
 			.clip = t->plan->clip,
 			.last = t->plan->first + t->plan->steps - 1,
 			.top = t->plan->top,
+			.beside = t->plan->progress,
 	};
 	int code = allocate(t, err);
 

@@ -23,8 +23,9 @@ struct trial {
 
 static int create(struct trial *t, struct ff_error *err)
 {
-	struct ff_executor_options opt = {.seed = t->opt->seed, .keep_gradients = true};
 	struct ff_plan *p = t->plan;
+	struct ff_executor_options opt = {
+			.seed = t->opt->seed, .keep_gradients = true, .beside = p->progress};
 	int code = ff_executor_create(&p->candidate[0].schedule, p->backend, t->comm, p->data, &opt,
 			&t->split, err);
 

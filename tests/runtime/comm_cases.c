@@ -349,20 +349,21 @@ static const struct ff_backend *backend_of(bool far)
 void comm_each(struct ff_random *r, int n, void (*test)(void *ctx, const struct ff_channel *on),
 		void *ctx)
 {
-	struct ff_stream *stream[2];
+	struct ff_stream *stream[1 + FF_BESIDE_COUNT]; /* the caller's own first */
 	struct ff_device *dev;
 	struct ff_error err;
 
 	OK(ff_backend_cpu.open(0, &dev, &err));
-	for (int own = 0; own < 2; own++)
-		OK(ff_backend_cpu.stream(dev, own, &stream[own], &err));
+	OK(ff_backend_cpu.stream(dev, false, &stream[0], &err));
+	for (int by = 0; by < FF_BESIDE_COUNT; by++)
+		OK(ff_backend_cpu.beside(dev, (enum ff_beside)by, &stream[1 + by], &err));
 	for (int i = 0; i < n; i++) {
-		uint32_t draw = ff_random_below(r, 4);
+		uint32_t draw = ff_random_below(r, 2 * (1 + FF_BESIDE_COUNT));
 		struct ff_channel on = {backend_of(draw & 1), stream[draw >> 1]};
 
 		test(ctx, &on);
 	}
-	for (int own = 0; own < 2; own++)
-		ff_backend_cpu.stream_close(stream[own]);
+	for (int k = 0; k < 1 + FF_BESIDE_COUNT; k++)
+		ff_backend_cpu.stream_close(stream[k]);
 	ff_backend_cpu.close(dev);
 }

@@ -59,6 +59,7 @@ void scene_open(struct scene *s, enum ff_dtype type, uint32_t max_devices, struc
 	s->opt.seed = ff_random_u32(r);
 	s->opt.clip = s->opt.seed / 8 % 3 ? 0 : 0.1;
 	s->opt.top = s->opt.seed / 64 % 4;
+	s->opt.beside = (enum ff_beside)(s->opt.seed / 256 % FF_BESIDE_COUNT);
 	scene_optimizer(s, (enum ff_optimizer_id)(s->opt.seed % FF_OPTIMIZER_COUNT));
 }
 

@@ -8,6 +8,7 @@
 
 #include "chosen.h"
 #include "ff/clock.h"
+#include "idle.h"
 
 static const struct ff_backend *backend;
 
@@ -332,6 +333,81 @@ START_TEST(test_memory)
 }
 END_TEST
 
+/* What a guest of the caller's thread does: waits until the gate opens. */
+static int wait_at_gate(void *arg, struct ff_error *err)
+{
+	struct note *n = arg;
+
+	while (!atomic_load(n->gate))
+		ff_idle();
+	return write_note(n, err);
+}
+
+static void post(struct bench *b, struct ff_stream *s, struct note *n)
+{
+	n->diary = &b->diary;
+	ck_assert_int_eq(backend->call(s, n->gate ? wait_at_gate : write_note, n, &b->err), FF_OK);
+}
+
+/* It goes on when it is told to, as far as it can, and where somebody waits for it. */
+START_TEST(test_guest)
+{
+	atomic_bool gate = false;
+	struct note n[] = {{.entry = 0}, {.entry = 1, .gate = &gate}, {.entry = 2}, {.entry = 3}};
+	struct ff_stream *guest;
+	struct bench b;
+
+	setup(&b);
+	ck_assert_int_eq(backend->beside(b.dev, FF_BESIDE_TASKS, &guest, &b.err), FF_OK);
+	post(&b, guest, &n[0]);
+	ck_assert_uint_eq(b.diary.n, 0);
+	backend->go_on(guest);
+	ck_assert_uint_eq(b.diary.n, 1);
+	post(&b, guest, &n[1]);
+	post(&b, guest, &n[2]);
+	for (int i = 0; i < 3; i++)
+		backend->go_on(guest);
+	ck_assert_uint_eq(b.diary.n, 1);
+	atomic_store(&gate, true);
+	ck_assert_int_eq(backend->record(guest, b.ev, &b.err), FF_OK);
+	post(&b, guest, &n[3]);
+	ck_assert_int_eq(backend->wait(b.s[2], b.ev, &b.err), FF_OK);
+	ck_assert_uint_ge(b.diary.n, 3);
+	ck_assert_int_eq(backend->drain(guest, &b.err), FF_OK);
+	ck_assert_uint_eq(b.diary.n, 4);
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(b.diary.entry[i], i);
+	backend->stream_close(guest);
+	teardown(&b);
+}
+END_TEST
+
+/* What fails is told at the next drain, and what follows is skipped; one that is closed before it
+ * is done is forgotten. */
+START_TEST(test_guest_ends)
+{
+	atomic_bool gate = false;
+	struct note n[] = {{.entry = 0, .code = FF_E_RUN}, {.entry = 1},
+			{.entry = 2, .gate = &gate}, {.entry = 3}};
+	struct ff_stream *guest;
+	struct bench b;
+
+	setup(&b);
+	ck_assert_int_eq(backend->beside(b.dev, FF_BESIDE_TASKS, &guest, &b.err), FF_OK);
+	post(&b, guest, &n[0]);
+	post(&b, guest, &n[1]);
+	ck_assert_int_eq(backend->drain(guest, &b.err), FF_E_RUN);
+	ck_assert_str_eq(b.err.text, "note 0 failed");
+	ck_assert_int_eq(backend->drain(guest, &b.err), FF_OK);
+	post(&b, guest, &n[2]);
+	post(&b, guest, &n[3]);
+	backend->go_on(guest);
+	ck_assert_uint_eq(b.diary.n, 0);
+	backend->stream_close(guest);
+	teardown(&b);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("stream");
@@ -344,6 +420,10 @@ static Suite *suite(void)
 	tcase_add_test(t, test_event_again);
 	if (chosen_is_cpu())
 		tcase_add_test(t, test_inline);
+	if (backend->beside) {
+		tcase_add_test(t, test_guest);
+		tcase_add_test(t, test_guest_ends);
+	}
 	tcase_add_test(t, test_failure);
 	tcase_add_test(t, test_transfers);
 	tcase_add_test(t, test_elapsed);
