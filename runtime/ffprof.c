@@ -258,8 +258,34 @@ static int measure_all(struct ff_prof *p, struct ff_error *err)
 	if (code == FF_OK && !p->end)
 		code = ff_prof_network(p, err);
 	if (code == FF_OK && !p->end)
+		code = ff_prof_beside(p, err);
+	if (code == FF_OK && !p->end)
 		code = ff_prof_kernels(p, err);
 	return code == FF_OK ? note_steadiness(p, err) : code;
+}
+
+/* By the slowest links, where it was measured. */
+static double overlap_share(const struct ff_prof *p)
+{
+	struct ff_overlap_cost o = ff_costs_overlap(p->costs);
+
+	return o.between >= 0 ? o.between : o.inside;
+}
+
+static void set_overlap(struct ff_prof *p)
+{
+	if (overlap_share(p) >= 0)
+		p->machine.overlap = overlap_share(p) < FF_OVERLAP_PAYS;
+}
+
+static void print_overlap(const struct ff_prof *p)
+{
+	double share = overlap_share(p);
+
+	if (share >= 0)
+		printf("overlap: communication takes %.0f %% of its time from compute beside it, "
+		       "which %s\n",
+				100 * share, share < FF_OVERLAP_PAYS ? "pays" : "does not pay");
 }
 
 /* Once links were measured, in this run or before. */
@@ -274,6 +300,7 @@ static int write_machine(struct ff_prof *p, struct ff_error *err)
 	ff_layout_links(&p->machine, &inside, &network);
 	if (p->backend->host_memory)
 		ff_layout_memory(&p->machine, &p->topology);
+	set_overlap(p);
 	ff_out_init(&o);
 	ff_machine_write(&p->machine, &o);
 	code = ff_out_save(&o, p->opt->write_machine, err);
@@ -300,6 +327,7 @@ static int measure(struct ff_prof *p, struct ff_error *err)
 			ff_costs_count(p->costs));
 	if (p->comm->n_ranks > 1)
 		printf("communication: %s\n", p->comm->name);
+	print_overlap(p);
 	print_steadiness(p);
 	if (p->end)
 		printf("stopped before the end; the same command goes on from here\n");

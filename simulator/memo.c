@@ -517,6 +517,9 @@ static int time_moves(struct ff_memo *t, uint32_t edge, const struct ff_redistri
 				.n_sources = (uint16_t)mv->n_sources,
 				.n_sinks = (uint16_t)mv->n_sinks,
 				.accumulate = mv->accumulate};
+		if (!ff_move_is_own(t->g, edge, mv))
+			list[i].beside_us = ff_price_beside(
+					t->p, mv->n_devices, mv->device, list[i].us);
 		list[i].source_range = is_range(mv->source, mv->n_sources, &list[i].first_source);
 		list[i].sink_range = is_range(mv->sink, mv->n_sinks, &list[i].first_sink);
 		code = list_lanes(t, edge, mv, &list[i], err);

@@ -66,7 +66,7 @@ struct ff_memo_rest {
 /* One redistribution task, ready to be timed: what a pass reads of it lies in one
  * cache line. */
 struct ff_memo_move {
-	double us;
+	double us, beside_us; /* the latter: that its devices take longer for what they compute */
 	uint16_t n_sources, n_sinks, first_source, first_sink;
 	uint16_t n_lanes; /* runs of neighbours */
 	/* the sources are first_source and the n_sources - 1 behind it, in some order */

@@ -60,6 +60,7 @@ struct ff_pricer {
 	const struct ff_optimizer *optimizer;
 	bool clip;
 	const struct ff_codec *codec;
+	struct ff_overlap_cost overlap;
 	struct ff_links links;
 	struct ff_table table; /* ff_work_hash to memo */
 	struct memo *memo;
@@ -149,6 +150,7 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 	p->costs_path = costs_path ? costs_path : "COSTS";
 	p->graph_path = graph_path ? graph_path : "GRAPH";
 	p->optimizer = ff_optimizer_preset();
+	p->overlap = costs ? ff_costs_overlap(costs) : (struct ff_overlap_cost){-1, -1};
 	ff_arena_init(&p->arena);
 	code = ff_links_init(&p->links, m, costs, err);
 	if (code == FF_OK)
@@ -188,6 +190,11 @@ int ff_pricer_set_optimizer(struct ff_pricer *p, const struct ff_optimizer *o, s
 void ff_pricer_set_by_nodes(struct ff_pricer *p, bool by_nodes)
 {
 	p->links.by_nodes = by_nodes;
+}
+
+void ff_pricer_set_overlap(struct ff_pricer *p, struct ff_overlap_cost o)
+{
+	p->overlap = o;
 }
 
 const struct ff_optimizer *ff_price_optimizer(const struct ff_pricer *p)
@@ -527,6 +534,22 @@ double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const 
 	us += ff_move_is_messages(mv->kind) ? ff_links_messages_us(&p->links, mv)
 					    : collective_us(p, mv);
 	return on_grid(us);
+}
+
+/* What one device does by itself is its processor's alone. */
+double ff_price_beside(const struct ff_pricer *p, uint32_t n, const uint16_t *device, double us)
+{
+	const uint32_t *node_of = p->machine->node_of;
+	struct ff_overlap_cost o = p->overlap;
+	double share;
+
+	if (!p->machine->overlap || !(us > 0))
+		return 0;
+	if (n < 2)
+		share = o.inside >= 0 || o.between >= 0 ? 1 : 0;
+	else
+		share = node_of[device[0]] == node_of[device[n - 1]] ? o.inside : o.between;
+	return share > 0 ? on_grid(share * us) : 0;
 }
 
 double ff_price_add(

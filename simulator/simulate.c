@@ -97,6 +97,25 @@ static void add_busy(const struct ff_schedule *s, const struct ff_task *t, doubl
 		busy[device[i]] += us;
 }
 
+/* Who communicates beside what it computes takes longer for that. */
+static void slow_down(const struct ff_schedule *s, const struct ff_task *t, struct ff_pricer *p,
+		double us, double *free_us, struct ff_simulation *sim)
+{
+	bool comm = t->kind == FF_TASK_SYNC ||
+		    (t->kind == FF_TASK_MOVE && !ff_move_is_own(s->graph, t->edge, t->move));
+	const uint16_t *device;
+	uint16_t own;
+	uint32_t n = ff_task_devices(s, t, &device, &own);
+	double beside = comm ? ff_price_beside(p, n, device, us) : 0;
+
+	for (uint32_t i = 0; i < n && beside > 0; i++) {
+		double *lane = &free_us[ff_lane(s->machine, FF_LANE_COMPUTE, device[i])];
+
+		*lane += beside;
+		sim->step_us = *lane > sim->step_us ? *lane : sim->step_us;
+	}
+}
+
 int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_arena *a,
 		struct ff_simulation *ret, struct ff_error *err)
 {
@@ -127,6 +146,7 @@ int ff_simulate(const struct ff_schedule *s, struct ff_pricer *p, struct ff_aren
 			free_us[s->lanes[t->first_lane + l]] = sim.finish[i];
 		if (sim.finish[i] > sim.step_us)
 			sim.step_us = sim.finish[i];
+		slow_down(s, t, p, us, free_us, &sim);
 		add_busy(s, t, us, &sim);
 	}
 	*ret = sim;

@@ -63,6 +63,13 @@ static void occupy(struct ff_course *e, const struct ff_lanes *l, double from, d
 		lane[i] = at;
 }
 
+/* Whoever communicates takes longer for what it computes. */
+static void slow_down(struct ff_course *e, uint32_t n, const uint16_t *device, double us)
+{
+	for (uint32_t i = 0; i < n && us > 0; i++)
+		e->lane[device[i]] += us; /* compute lanes are numbered as devices are */
+}
+
 /* One move: it starts when its lanes are free and its sources done. */
 static double time_move(struct ff_course *e, const struct ff_memo_move *tm, const double *finish,
 		double from)
@@ -84,6 +91,8 @@ static double time_move(struct ff_course *e, const struct ff_memo_move *tm, cons
 		occupy(e, &tm->lane[k], from, at);
 	for (uint32_t k = 2; k < tm->n_lanes; k++)
 		occupy(e, &tm->more[k - 2], from, at);
+	if (tm->beside_us > 0)
+		slow_down(e, tm->move->n_devices, tm->move->device, tm->beside_us);
 	return at;
 }
 
@@ -460,6 +469,8 @@ static void time_sync(struct ff_course *e, const struct ff_gathered *g, uint32_t
 	at += t->sync_us;
 	for (uint32_t k = 0; k < n; k++)
 		e->lane[e->sync_lane[k]] = at;
+	slow_down(e, b->n_devices, b->device,
+			ff_price_beside(e->p, b->n_devices, b->device, t->sync_us));
 	t->done_us = at;
 }
 

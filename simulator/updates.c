@@ -208,7 +208,7 @@ static double time_norm(struct ff_course *e, const struct ff_gathered *g)
 {
 	const uint16_t *device = e->updates.device;
 	uint32_t n = find_devices(e, g, e->updates.device), lanes;
-	double at = 0;
+	double at = 0, us;
 
 	time_walk(e, &(struct walk){.norm = true}, g);
 	if (n < 2)
@@ -218,9 +218,13 @@ static double time_norm(struct ff_course *e, const struct ff_gathered *g)
 		at = later(at, e->lane[e->sync_lane[k]]);
 	for (uint32_t k = 0; k < n; k++)
 		at = later(at, e->lane[device[k]]);
-	at += ff_price_sync(e->p, n, device, ff_optimizer_align(e->g->dtype, 1));
+	us = ff_price_sync(e->p, n, device, ff_optimizer_align(e->g->dtype, 1));
+	at += us;
 	for (uint32_t k = 0; k < lanes; k++)
 		e->lane[e->sync_lane[k]] = at;
+	us = ff_price_beside(e->p, n, device, us);
+	for (uint32_t k = 0; k < n; k++)
+		e->lane[device[k]] += us;
 	return at;
 }
 

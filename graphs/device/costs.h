@@ -24,6 +24,11 @@ struct ff_costs {
 	struct ff_rate link;
 	struct ff_steadiness steadiness;
 	struct ff_launches launch;
+	struct ff_overlap_cost overlap;
 };
+
+/* costs_overlap.c: in cost files. */
+int ff_costs_read_overlap(struct ff_costs *c, const struct ff_json *at, struct ff_error *err);
+void ff_costs_write_overlap(const struct ff_costs *c, struct ff_out *o);
 
 #endif

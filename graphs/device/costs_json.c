@@ -349,7 +349,7 @@ static int read_launch(struct ff_costs *c, const struct ff_json *at, struct ff_e
 static int read_members(struct ff_costs *c, const struct ff_json *root, struct ff_arena *scratch,
 		struct ff_error *err)
 {
-	const struct ff_json *steadiness, *launch, *rates, *link, *comm, *entries;
+	const struct ff_json *steadiness, *launch, *overlap, *rates, *link, *comm, *entries;
 	int code = read_origin(c, root, err);
 
 	if (code == FF_OK)
@@ -360,6 +360,10 @@ static int read_members(struct ff_costs *c, const struct ff_json *root, struct f
 		code = optional(root, "launch", FF_JSON_OBJECT, &launch, err);
 	if (code == FF_OK && launch)
 		code = read_launch(c, launch, err);
+	if (code == FF_OK)
+		code = optional(root, "overlap", FF_JSON_OBJECT, &overlap, err);
+	if (code == FF_OK && overlap)
+		code = ff_costs_read_overlap(c, overlap, err);
 	if (code == FF_OK)
 		code = optional(root, "rates", FF_JSON_OBJECT, &rates, err);
 	if (code == FF_OK && rates)
@@ -405,7 +409,8 @@ static int read_root(const char *path, struct ff_arena *scratch, struct ff_costs
 		struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "device_kind", "machine",
-			"steadiness", "launch", "rates", "link", "comm", "entries", NULL};
+			"steadiness", "launch", "overlap", "rates", "link", "comm", "entries",
+			NULL};
 	const struct ff_json *root;
 	const char *kind;
 	struct ff_costs *c = NULL;
@@ -603,6 +608,7 @@ void ff_costs_write(const struct ff_costs *c, struct ff_out *o)
 	ff_origin_write(&c->origin, "machine", o);
 	write_steadiness(o, &c->steadiness);
 	write_launch(o, &c->launch);
+	ff_costs_write_overlap(c, o);
 	ff_out_object(o, "rates");
 	for (int k = 0; k < FF_RATE_COUNT; k++)
 		write_rates(o, ff_rate_name((enum ff_rate_kind)k), &c->rates[k]);

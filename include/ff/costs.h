@@ -86,6 +86,13 @@ struct ff_launches {
 	double host_us, stream_us, alone_us; /* all 0: not measured */
 };
 
+/* What communication that overlaps compute takes from it: how much longer that takes, as a share of
+ * the communication's own time, within a node and between nodes; less than 0: not measured. */
+struct ff_overlap_cost {
+	double inside, between;
+};
+#define FF_OVERLAP_PAYS 0.8 /* below this share */
+
 struct ff_costs;
 
 int ff_costs_create(const char *device_kind, struct ff_costs **ret, struct ff_error *err);
@@ -109,6 +116,8 @@ const struct ff_steadiness *ff_costs_steadiness(const struct ff_costs *c);
 void ff_costs_set_steadiness(struct ff_costs *c, const struct ff_steadiness *s);
 const struct ff_launches *ff_costs_launch(const struct ff_costs *c);
 void ff_costs_set_launch(struct ff_costs *c, const struct ff_launches *l);
+struct ff_overlap_cost ff_costs_overlap(const struct ff_costs *c);
+void ff_costs_set_overlap(struct ff_costs *c, struct ff_overlap_cost o);
 /* Share of the figures that rest on undisturbed samples alone, 0 to 1: of the kernels'
  * time, or of the number of rates and tables where that is less. */
 double ff_costs_steady_share(const struct ff_costs *c);

@@ -28,6 +28,8 @@ int ff_pricer_set_optimizer(
 /* Whether collectives go in stages where they can (ff/nodes.h); without it, as the costs were
  * measured, and not where there are none. */
 void ff_pricer_set_by_nodes(struct ff_pricer *p, bool by_nodes);
+/* As if that had been measured of overlapping. */
+void ff_pricer_set_overlap(struct ff_pricer *p, struct ff_overlap_cost o);
 const struct ff_optimizer *ff_price_optimizer(const struct ff_pricer *p);
 /* Whether whatever evaluates with these prices clips gradients by their global norm; it does not
  * unless told. */
@@ -63,6 +65,9 @@ double ff_price_bucket(
  */
 double ff_price_average(const struct ff_pricer *p, uint32_t n, const uint16_t *device,
 		int64_t bytes, uint32_t every);
+/* What a transfer among `device` that takes `us`, on their communication lanes, takes from what
+ * each of them computes: as measured; 0 where that was not, or nothing overlaps. */
+double ff_price_beside(const struct ff_pricer *p, uint32_t n, const uint16_t *device, double us);
 /* Adding so many bytes of gradients to others in memory; 0 for none.  `g` as above. */
 double ff_price_add(const struct ff_pricer *p, const struct ff_graph *g, uint32_t device,
 		int64_t bytes);

@@ -106,6 +106,8 @@ int ff_prof_kernels(struct ff_prof *p, struct ff_error *err);
 int ff_prof_rates(struct ff_prof *p, struct ff_error *err);
 /* network.c */
 int ff_prof_network(struct ff_prof *p, struct ff_error *err);
+/* beside.c: what overlapping takes from compute, among ranks that communicate. */
+int ff_prof_beside(struct ff_prof *p, struct ff_error *err);
 /* One way between two nodes, as measured: the shortest message's time, and what the longest one
  * takes beyond it.  bytes_per_us is 0 when that was not. */
 struct ff_rate ff_prof_network_line(const struct ff_prof *p);

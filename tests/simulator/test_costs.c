@@ -252,6 +252,7 @@ static const struct {
 				"machine.clock_mhz", "1"},
 		{HEAD "\"launch\":{\"host_us\":1,\"stream_us\":1},\"entries\":[]}", "launch",
 				"alone_us"},
+		{HEAD "\"overlap\":{\"between\":-1},\"entries\":[]}", "overlap.between", "0"},
 		{HEAD "\"launch\":{\"host_us\":-1,\"stream_us\":1,\"alone_us\":1},\"entries\":[]}",
 				"launch.host_us", "0"},
 		{HEAD "\"entrys\":[]}", "", "entrys"},
@@ -444,8 +445,10 @@ START_TEST(a_device_of_its_own)
 	char path[64];
 
 	ck_assert_double_eq(ff_costs_launch(c)->alone_us, 0);
+	ck_assert_double_eq(ff_costs_overlap(c).inside, -1);
 	ck_assert_int_eq(ff_costs_set_origin(c, &origin, NULL), FF_OK);
 	ff_costs_set_launch(c, &launch);
+	ff_costs_set_overlap(c, (struct ff_overlap_cost){-1, 0.25});
 	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_UPLOAD, (struct ff_rate){5, 50000}, NULL),
 			FF_OK);
 	hand_file("", 0, path);
@@ -457,6 +460,8 @@ START_TEST(a_device_of_its_own)
 	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_int_eq(ff_origin_check("f", ff_costs_origin(read), &origin, NULL), FF_OK);
 	ck_assert_str_eq(ff_costs_origin(read)->communication, "nccl 2.28.9");
+	ck_assert_double_eq(ff_costs_overlap(read).inside, -1);
+	ck_assert_double_eq(ff_costs_overlap(read).between, 0.25);
 	ck_assert_double_eq(ff_costs_launch(read)->host_us, 2.5);
 	ck_assert_double_eq(ff_costs_launch(read)->stream_us, 1.25);
 	ck_assert_double_eq(ff_costs_launch(read)->alone_us, 4);

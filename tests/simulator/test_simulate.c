@@ -204,6 +204,27 @@ START_TEST(overlap_hides_communication)
 }
 END_TEST
 
+/* What overlaps takes a share of its 40 us from what both devices compute. */
+START_TEST(overlap_takes_its_share)
+{
+	for (int overlap = 0; overlap < 2; overlap++) {
+		struct plan w;
+		uint32_t b;
+
+		setup(&w, overlap);
+		ff_pricer_set_overlap(w.p, (struct ff_overlap_cost){0.25, -1});
+		add(&w, (struct ff_task){.kind = FF_TASK_SYNC, .bucket = 0});
+		on(&w, FF_LANE_COMM, 0);
+		on(&w, FF_LANE_COMM, 1);
+		b = update(&w, 1, 1);
+		simulate(&w);
+		ck_assert_double_eq_tol(w.sim.start[b], overlap ? 10 : 40, 1e-6);
+		ck_assert_double_eq_tol(w.sim.step_us, overlap ? 40 : 65, 1e-6);
+		teardown(&w);
+	}
+}
+END_TEST
+
 /* Transfers of different devices over one network card queue. */
 START_TEST(shared_lanes_queue)
 {
@@ -486,6 +507,7 @@ static Suite *suite(void)
 	tcase_add_test(t, one_lane_is_a_chain);
 	tcase_add_test(t, devices_run_side_by_side);
 	tcase_add_test(t, overlap_hides_communication);
+	tcase_add_test(t, overlap_takes_its_share);
 	tcase_add_test(t, shared_lanes_queue);
 	tcase_add_test(t, work_is_priced_by_its_key);
 	tcase_add_test(t, spans_cover_every_device);

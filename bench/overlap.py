@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Step times with communication beside compute and without, beside predictions.
+
+usage: bench/overlap.py [--build build] [--out out/overlap] [--link host|1gbit|100mbit]...
+                        [--latency 0] [--network NAME]... [--steps 20] [--rounds 3]
+
+Data parallelism on two ranks: of this host (link "host"), or of two emulated hosts that are joined
+by such a link (./run cluster, as root).  ffprof measures kernels, links and what overlapping costs;
+ffrun trains without overlap and by each way of it (FF_OVERLAP) in turns; ffsearch predicts both.
+Prints a line each: medians of all rounds' medians, their least and most.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+NETWORKS = {
+    "mlp": ["mlp", "--set", "hidden=1024", "--set", "layers=2", "--batch", "128"],
+    "alexnet28": ["alexnet", "--set", "image=28", "--batch", "128"],
+}
+WAYS = ["none", "thread", "sleep", "tasks"]
+
+
+def run(*command, **environment):
+    done = subprocess.run(command, capture_output=True, text=True, check=False,
+                          env=dict(os.environ, **environment))
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def load(path):
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def save(path, value):
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(value, f)
+
+
+class Link:
+    def __init__(self, options, name):
+        self.o = options
+        self.name = name
+        self.machine = f"{options.out}/{name}.json"
+
+    def on_hosts(self, *command, **environment):
+        if self.name == "host":
+            return run(*command, **environment)
+        source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        return run(f"{source}/tests/cluster/cluster.sh", f"{self.o.build}/tests/cluster", "2",
+                   self.name, self.o.latency, "--", *command, **environment)
+
+    def profile(self, graph, network):
+        """Kernels of an earlier run on another link are these."""
+        costs = f"{self.o.out}/{network}-{self.name}.costs.json"
+        started = ["mpirun", "-q", "--allow-run-as-root", "-n", "2"]
+        if self.name != "host":
+            started[3:3] = ["--map-by", "ppr:1:node"]
+        done = self.on_hosts(*started, f"{self.o.build}/runtime/ffprof", graph, "--machine", "cpu2",
+                             "--write-machine", self.machine, "-o", costs, "--largest", "16M")
+        self.said = [line for line in done.stdout.splitlines() if line.startswith("overlap: ")]
+        return costs
+
+    def with_overlap(self, on):
+        machine = load(self.machine)
+        machine["overlap"] = on
+        path = f"{self.o.out}/{self.name}-{'with' if on else 'without'}.json"
+        save(path, machine)
+        return path
+
+    def predict(self, graph, costs, on):
+        report = f"{self.o.out}/predicted.json"
+        run(f"{self.o.build}/planner/ffsearch", graph, "--machine", self.with_overlap(on),
+            "--costs", costs, "--simulate", "data-parallel", "--report", report)
+        return load(report)["predicted_us"]
+
+    def measure(self, graph, way):
+        report = f"{self.o.out}/run.json"
+        word = {} if way == "none" else {"FF_OVERLAP": way}
+        self.on_hosts(f"{self.o.build}/runtime/ffrun", graph, "data-parallel", "--machine",
+                      self.with_overlap(way != "none"), "--data", "synthetic", "--steps",
+                      str(self.o.steps), "--warmup", "3", "--report", report, **word)
+        return load(report)["step_us"]["median"]
+
+    def lines(self, network):
+        graph = f"{self.o.out}/{network}.json"
+        run(f"{self.o.build}/graphs/ffzoo", *NETWORKS[network], "-o", graph)
+        costs = self.profile(graph, network)
+        predicted = {on: self.predict(graph, costs, on) for on in (False, True)}
+        times = {way: [] for way in WAYS}
+        for _ in range(self.o.rounds):
+            for way in WAYS:
+                times[way].append(self.measure(graph, way))
+        print(f"{self.name}, {network}: {' '.join(self.said)}")
+        for way in WAYS:
+            median = statistics.median(times[way])
+            # only what is chosen by itself was measured by ffprof
+            foreseen = f"{predicted[way != 'none'] / 1e3:9.1f}" if way in ("none", "tasks") else 9 * " "
+            print(f"{self.name:8} {network:10} {way:7} {foreseen} {median / 1e3:9.1f} "
+                  f"({min(times[way]) / 1e3:.1f}, {max(times[way]) / 1e3:.1f}) "
+                  f"{statistics.median(times['none']) / median:6.2f}", flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--build", default="build")
+    p.add_argument("--out", default="out/overlap")
+    p.add_argument("--link", action="append")
+    p.add_argument("--latency", default="0")
+    p.add_argument("--network", action="append", choices=NETWORKS)
+    p.add_argument("--steps", type=int, default=20)
+    p.add_argument("--rounds", type=int, default=3)
+    options = p.parse_args()
+    options.build = os.path.abspath(options.build)
+    options.out = os.path.abspath(options.out)
+    os.makedirs(options.out, exist_ok=True)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    print(f"{'link':8} {'network':10} {'overlap':7} {'predicted':>9} {'measured ms':>9} "
+          "(least, most) speedup", flush=True)
+    for name in options.link or ["host", "1gbit", "100mbit"]:
+        link = Link(options, name)
+        for network in options.network or NETWORKS:
+            link.lines(network)
+
+
+main()

@@ -1,0 +1,46 @@
+/* What overlapping costs.  SPDX-License-Identifier: Apache-2.0 */
+#include "costs.h"
+
+#define MOST 16.0
+
+struct ff_overlap_cost ff_costs_overlap(const struct ff_costs *c)
+{
+	return c->overlap;
+}
+
+void ff_costs_set_overlap(struct ff_costs *c, struct ff_overlap_cost o)
+{
+	c->overlap = o;
+}
+
+static int read_share(const struct ff_json *at, const char *key, double *ret, struct ff_error *err)
+{
+	return ff_json_get(at, key) ? ff_json_real(at, key, 0, MOST, ret, err) : FF_OK;
+}
+
+int ff_costs_read_overlap(struct ff_costs *c, const struct ff_json *at, struct ff_error *err)
+{
+	static const char *const keys[] = {"inside", "between", NULL};
+	struct ff_overlap_cost o = {-1, -1};
+	int code = ff_json_only(at, keys, err);
+
+	if (code == FF_OK)
+		code = read_share(at, "inside", &o.inside, err);
+	if (code == FF_OK)
+		code = read_share(at, "between", &o.between, err);
+	if (code == FF_OK)
+		c->overlap = o;
+	return code;
+}
+
+void ff_costs_write_overlap(const struct ff_costs *c, struct ff_out *o)
+{
+	if (c->overlap.inside < 0 && c->overlap.between < 0)
+		return;
+	ff_out_object(o, "overlap");
+	if (c->overlap.inside >= 0)
+		ff_out_real(o, "inside", c->overlap.inside);
+	if (c->overlap.between >= 0)
+		ff_out_real(o, "between", c->overlap.between);
+	ff_out_close(o);
+}
