@@ -89,6 +89,21 @@ def a_killed_rank_is_named():
     assert not out, out
 
 
+def ends_are_told_beside_compute():
+    """Where the thread that computes also waits, the rank that is stopped is named, and the one that is killed."""
+    for number, said in ((signal.SIGSTOP, "has (come no further|waited for other ranks) .*: a signal has stopped it"),
+                         (signal.SIGKILL, "was ended by signal 9")):
+        p = start("env", "FF_OVERLAP=tasks", FFRUN, *TRAIN, "--machine", "./beside.json", "--steps", FOREVER,
+                  "--checkpoint", "beside", "--every", "3", "--timeout", "2s")
+        wait_for("a checkpoint", lambda: os.path.exists("beside/checkpoint.safetensors"), p)
+        os.kill(ranks_below(p.pid)[1], number)
+        err = end(p, 1)[1]
+        assert re.match(r"ffrun: rank 1 on \S+ " + said, err), err
+        os.unlink("beside/checkpoint.safetensors")
+    p = start("env", "FF_OVERLAP=often", FFRUN, *TRAIN, "--machine", "./beside.json", "--steps", "1")
+    assert end(p, 2)[1] == "ffrun: FF_OVERLAP=often: expected thread, sleep or tasks\n"
+
+
 def a_rank_that_comes_no_further_is_named():
     for stuck in 0, 1:
         p = start(FFRUN, *TRAIN, "--devices", "2", "--steps", FOREVER, "--checkpoint", "stuck", "--every", "3",
@@ -199,7 +214,7 @@ def two_profiles_of_one_file():
     assert not os.path.exists("costs.json.lock")
 
 
-TESTS = [a_killed_rank_is_named, a_rank_that_comes_no_further_is_named, a_rank_that_nobody_can_name_is_missed,
+TESTS = [a_killed_rank_is_named, ends_are_told_beside_compute, a_rank_that_comes_no_further_is_named, a_rank_that_nobody_can_name_is_missed,
          one_process_stops, ranks_stop, ranks_stop_at_ctrl_c,
          a_loss_that_is_no_number_is_told_and_not_kept, outputs_are_looked_at_first, too_many_ranks_are_not_started,
          a_report_may_go_to_standard_output, a_profile_is_of_its_machine, two_profiles_of_one_file]
@@ -210,6 +225,10 @@ with open("many.json", "w") as f:
     json.dump({"format": "ffsoap-machine", "version": 1, "name": "many", "overlap": False,
                "kinds": [{"name": "cpu", "flops_per_s": 1e11, "memory_bytes_per_s": 1e10, "memory_bytes": 1 << 30}],
                "nodes": [{"devices": 2000, "kind": "cpu", "inside": {"latency_us": 1, "bytes_per_s": 1e9}}]}, f)
+with open("beside.json", "w") as f:
+    json.dump({"format": "ffsoap-machine", "version": 1, "name": "beside", "overlap": True,
+               "kinds": [{"name": "cpu", "flops_per_s": 1e11, "memory_bytes_per_s": 1e10, "memory_bytes": 1 << 30}],
+               "nodes": [{"devices": 2, "kind": "cpu", "inside": {"latency_us": 1, "bytes_per_s": 1e9}}]}, f)
 failed = False
 for i, test in enumerate(TESTS, 1):
     name = test.__name__.replace("_", " ")
