@@ -214,8 +214,8 @@ def two_profiles_of_one_file():
     assert not os.path.exists("costs.json.lock")
 
 
-TESTS = [a_killed_rank_is_named, ends_are_told_beside_compute, a_rank_that_comes_no_further_is_named, a_rank_that_nobody_can_name_is_missed,
-         one_process_stops, ranks_stop, ranks_stop_at_ctrl_c,
+TESTS = [a_killed_rank_is_named, ends_are_told_beside_compute, a_rank_that_comes_no_further_is_named,
+         a_rank_that_nobody_can_name_is_missed, one_process_stops, ranks_stop, ranks_stop_at_ctrl_c,
          a_loss_that_is_no_number_is_told_and_not_kept, outputs_are_looked_at_first, too_many_ranks_are_not_started,
          a_report_may_go_to_standard_output, a_profile_is_of_its_machine, two_profiles_of_one_file]
 
