@@ -38,7 +38,8 @@ static void live(void)
 
 	ENTER(NULL, &f->home_stack, &f->home_size);
 	f->run(f->arg);
-	abort();
+	for (;;) /* there is nothing to return to */
+		ff_fiber_yield();
 }
 
 int ff_fiber_create(void (*run)(void *arg), void *arg, struct ff_fiber **ret, struct ff_error *err)

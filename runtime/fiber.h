@@ -9,7 +9,7 @@
 
 struct ff_fiber;
 
-/* `run`, which never returns, begins at the first ff_fiber_resume. */
+/* `run` begins at the first ff_fiber_resume; once it returns, resuming does nothing. */
 int ff_fiber_create(void (*run)(void *arg), void *arg, struct ff_fiber **ret, struct ff_error *err);
 /* Wherever it is; accepts NULL. */
 void ff_fiber_destroy(struct ff_fiber *f);
