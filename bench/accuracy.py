@@ -27,15 +27,14 @@ that --seconds ended, is continued by the next.
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
-import json
 import os
 import random
 import statistics
-import subprocess
 import sys
 import time
 
 import compared
+from commands import load, run, save
 
 # name: (ffzoo's arguments, data is the data set named or synthetic, trained in micro-batches)
 NETWORKS = {
@@ -58,24 +57,6 @@ PROFILED = 5  # steps whose tasks are timed
 WARMUP = 5
 MEASURED_US = 1.2e6  # a run is so long, within these steps
 FEWEST, MOST = 12, 60
-
-
-def run(*command):
-    """Runs a command; its output is shown only when it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-
-
-def load(path):
-    with open(path, encoding="utf-8") as f:
-        return json.load(f)
-
-
-def save(path, what):
-    with open(path + ".part", "w", encoding="utf-8") as f:
-        json.dump(what, f)
-    os.replace(path + ".part", path)
 
 
 class Bench:

@@ -11,34 +11,15 @@ turns, one rank a host.  Prints a line each, and the mean absolute percentage er
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
-import json
 import os
-import subprocess
-import sys
+
+from commands import load, on_hosts, run, save
 
 NETWORKS = {
     "mlp": ["mlp", "--set", "hidden=1024", "--set", "layers=2", "--batch", "128"],
     "alexnet28": ["alexnet", "--set", "image=28", "--batch", "64"],
     "lenet": ["lenet", "--batch", "128"],
 }
-
-
-def run(*command):
-    """Runs a command; its output is shown only when it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-    return done.stderr
-
-
-def load(path):
-    with open(path, encoding="utf-8") as f:
-        return json.load(f)
-
-
-def save(path, value):
-    with open(path, "w", encoding="utf-8") as f:
-        json.dump(value, f)
 
 
 class Bench:
@@ -52,9 +33,7 @@ class Bench:
 
     def on_hosts(self, *command):
         o = self.options
-        source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        said = run(f"{source}/tests/cluster/cluster.sh", f"{o.build}/tests/cluster", str(o.hosts),
-                   self.bandwidth, o.latency, "--", *command)
+        said = on_hosts(o.build, o.hosts, self.bandwidth, o.latency, *command).stderr
         if self.links is None:
             self.links = [line for line in said.splitlines() if line.startswith("cluster: ")]
             print(*self.links, sep="\n", flush=True)

@@ -11,31 +11,17 @@ steps.  Fails if the plan does not reach GOAL percent of the test images.
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
-import json
 import os
-import subprocess
 import sys
 import time
+
+from commands import load, run
 
 BATCH, IMAGES = 128, 60000
 NETWORK = ["alexnet", "--set", "image=28", "--set", "dropout=25", "--batch", str(BATCH)]
 OPTIMIZER = "nesterov"
 SETTINGS = ["--rate", "0.03", "--schedule", "cosine", "--ramp", "200", "--ramp-from", "0.1",
             "--decay", "5e-4", "--group", "bias:decay=0"]
-
-
-def run(*command):
-    """Runs a command; its output is shown only when it fails."""
-    began = time.monotonic()
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
-    return time.monotonic() - began
-
-
-def read(path):
-    with open(path, encoding="utf-8") as f:
-        return json.load(f)
 
 
 def found(o, graph, plan):
@@ -76,11 +62,12 @@ def main():
     os.makedirs(o.out, exist_ok=True)
     run(os.path.join(o.build, "graphs/ffzoo"), *NETWORK, "-o", graph)
     found(o, graph, plan)
-    seconds = run(os.path.join(o.build, "runtime/ffrun"), graph, plan, "--data", o.data, "--steps",
-                  o.epochs * steps, "--optimizer", OPTIMIZER, *SETTINGS, "--compare", "--test",
-                  "--test-every", steps, "--report", path, *o.options)
-    report = read(path)
-    tell(report, steps, seconds)
+    began = time.monotonic()
+    run(os.path.join(o.build, "runtime/ffrun"), graph, plan, "--data", o.data, "--steps", o.epochs * steps,
+        "--optimizer", OPTIMIZER, *SETTINGS, "--compare", "--test", "--test-every", steps, "--report", path,
+        *o.options)
+    report = load(path)
+    tell(report, steps, time.monotonic() - began)
     return 100 * report["accuracy"] < o.goal
 
 

@@ -25,6 +25,8 @@ import sys
 import tempfile
 import time
 
+from commands import load, run
+
 APART, GROWS_KB, PATIENCE_S, DEVICES = 1e-5, 1024, 600, 4
 TRAIN = ["--rate", "0.002", "--warmup", "0"]
 ALL = list(range(DEVICES))
@@ -39,18 +41,6 @@ CUTS = {
 UPDATES = {"fc1.weight": 4, "fc2.weight": 4, "conv2.weight": 4}
 
 
-def run(*command):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def read(path):
-    with open(path, encoding="utf-8") as f:
-        return json.load(f)
-
-
 def make_plans(tools, folder):
     """The graph, and a plan that splits by S, A, P and R; and one of two devices, by P."""
     graph = folder / "net.json"
@@ -59,7 +49,7 @@ def make_plans(tools, folder):
         plan = folder / f"{name}.json"
         run(tools / "planner/ffsearch", graph, "--machine", f"cpu{devices}", "--costs", "analytic",
             "--simulate", "data-parallel", "-o", plan)
-        document = read(plan)
+        document = load(plan)
         for key in ("predicted_us", "predicted_tasks", "predicted_waits", "memory_bytes"):
             document.pop(key, None)  # those of the plan that it was
         if name == "all":
@@ -132,7 +122,7 @@ class Run:
         _, said = self.ffrun.communicate(timeout=PATIENCE_S)
         if self.ffrun.returncode:
             sys.exit(f"ffrun: exit status {self.ffrun.returncode}: {said}")
-        return read(self.report)
+        return load(self.report)
 
 
 def apart(losses, reference):
@@ -185,7 +175,7 @@ def main():
         folder = pathlib.Path(folder)
         make_plans(o.build, folder)
         print(run(o.build / "runtime/ffrun", folder / "net.json", folder / "all.json", "--devices", DEVICES,
-                  "--data", o.data, "--verify").split("\n", 1)[0])
+                  "--data", o.data, "--verify").stdout.split("\n", 1)[0])
         one = Run(o, folder, "single", 1).end()["loss"]
         whole, first, last = train_watched(o, folder)
         pieces, stops = train_in_pieces(o, folder, random.Random(o.seed))

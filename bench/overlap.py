@@ -12,35 +12,16 @@ Prints a line each: medians of all rounds' medians, their least and most.
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
-import json
 import os
 import statistics
-import subprocess
-import sys
+
+from commands import load, on_hosts, run, save
 
 NETWORKS = {
     "mlp": ["mlp", "--set", "hidden=1024", "--set", "layers=2", "--batch", "128"],
     "alexnet28": ["alexnet", "--set", "image=28", "--batch", "128"],
 }
 WAYS = ["none", "thread", "sleep", "tasks"]
-
-
-def run(*command, **environment):
-    done = subprocess.run(command, capture_output=True, text=True, check=False,
-                          env=dict(os.environ, **environment))
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-    return done
-
-
-def load(path):
-    with open(path, encoding="utf-8") as f:
-        return json.load(f)
-
-
-def save(path, value):
-    with open(path, "w", encoding="utf-8") as f:
-        json.dump(value, f)
 
 
 class Link:
@@ -52,9 +33,7 @@ class Link:
     def on_hosts(self, *command, **environment):
         if self.name == "host":
             return run(*command, **environment)
-        source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        return run(f"{source}/tests/cluster/cluster.sh", f"{self.o.build}/tests/cluster", "2",
-                   self.name, self.o.latency, "--", *command, **environment)
+        return on_hosts(self.o.build, 2, self.name, self.o.latency, *command, **environment)
 
     def profile(self, graph, network):
         """Kernels of an earlier run on another link are these."""

@@ -16,19 +16,11 @@ SPDX-License-Identifier: Apache-2.0
 import argparse
 import json
 import os
-import subprocess
 import sys
 
+from commands import load, run
+
 APART, FALLS = 0.02, 0.9
-
-
-def run(*command):
-    """Runs a command; its output is shown only when it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-
-
 BATCH, LENGTH, WIDTH, HEADS, LAYERS, BYTES = 16, 64, 128, 4, 2, 256
 
 
@@ -68,8 +60,7 @@ def train(o, graph, plan, *options):
     run(os.path.join(o.build, "runtime/ffrun"), graph, *plan, "--data",
         f"tokens,type=uint8,test=5:{os.path.join(o.out, 'kjv.txt')}", "--steps", str(o.steps),
         "--test", "--report", report, *options)
-    with open(report, encoding="utf-8") as f:
-        return json.load(f)
+    return load(report)
 
 
 def main():

@@ -133,7 +133,7 @@ static int fill_link(struct ff_additive *a, struct ff_link_table *l, struct ff_e
 static int price_link(struct ff_additive *a, struct ff_link_table *l, struct ff_error *err)
 {
 	const struct ff_kind *from = a->kind[l->from], *to = a->kind[l->to];
-	size_t n = (size_t)from->n * to->n, few = PRICED_ALL / a->g->n_edges;
+	size_t n = (size_t)from->n * to->n, few = PRICED_ALL / (a->g->n_edges ? a->g->n_edges : 1);
 	size_t least = a->m->n_devices > MANY_DEVICES ? PRICED_MANY : PRICED_FIRST;
 	struct ff_arena_mark mark = ff_arena_mark(&a->scratch);
 	double *sorted = ff_arena_copy(&a->scratch, l->us, n, sizeof(*sorted)), most;

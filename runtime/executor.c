@@ -235,20 +235,20 @@ static int gather_tested(struct ff_executor *x, struct ff_tested *ret, struct ff
 	int code;
 
 	for (uint32_t i = 0; i < g->n_losses; i++) {
-		sum[3 * i] = (float)x->tested[i].loss;
-		sum[3 * i + 1] = (float)x->tested[i].correct;
-		sum[3 * i + 2] = (float)x->tested[i].top;
+		sum[3 * (size_t)i] = (float)x->tested[i].loss;
+		sum[3 * (size_t)i + 1] = (float)x->tested[i].correct;
+		sum[3 * (size_t)i + 2] = (float)x->tested[i].top;
 	}
-	if ((code = x->comm->sum(x->comm, sum, 3 * g->n_losses, err)) < 0)
+	if ((code = x->comm->sum(x->comm, sum, 3 * (int64_t)g->n_losses, err)) < 0)
 		return code;
 	*ret = (struct ff_tested){0};
 	for (uint32_t i = 0; i < g->n_losses; i++) {
 		double valid = x->tested[i].valid;
 
-		ret->of[i].loss = valid > 0 ? (double)sum[3 * i] / valid : 0;
-		ret->of[i].accuracy = valid > 0 ? (double)sum[3 * i + 1] / valid : 0;
+		ret->of[i].loss = valid > 0 ? (double)sum[3 * (size_t)i] / valid : 0;
+		ret->of[i].accuracy = valid > 0 ? (double)sum[3 * (size_t)i + 1] / valid : 0;
 		ret->of[i].top = !ff_ranks_has(x, i) ? NAN
-				 : valid > 0         ? (double)sum[3 * i + 2] / valid
+				 : valid > 0         ? (double)sum[3 * (size_t)i + 2] / valid
 						     : 0;
 		ret->loss += g->nodes[g->loss[i]].attrs.loss.weight * ret->of[i].loss;
 	}

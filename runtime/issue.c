@@ -34,7 +34,8 @@ static void set_figures(const struct ff_executor *x, struct ff_kernel_io *io)
 
 static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
 {
-	float *score = x->capturing ? &x->capturing->score[FF_SCORES * j->score_index] : j->score;
+	float *score = x->capturing ? &x->capturing->score[FF_SCORES * (size_t)j->score_index]
+				    : j->score;
 	int code = FF_OK;
 
 	if (!j->kernel)

@@ -69,7 +69,7 @@ static void look_for_obstacles(struct ff_executor *x, bool refused)
 static int open_parity(struct ff_executor *x, struct parity *p, struct ff_error *err)
 {
 	size_t figures = (sizeof(*p->pinned.figures) + 63) / 64 * 64;
-	size_t bytes = figures + x->n_scores * FF_SCORES * sizeof(*p->pinned.score);
+	size_t bytes = figures + (size_t)x->n_scores * FF_SCORES * sizeof(*p->pinned.score);
 	struct ff_device *dev = x->host[0].dev;
 	void *memory = NULL;
 	int code = x->b->pin(dev, bytes, &memory, err);

@@ -283,7 +283,7 @@ static int find_param(struct ff_course *e, uint32_t param, const struct ff_confi
 		return FF_OK;
 	}
 	if (change != FF_NONE && c == &e->changes[change].config)
-		return ff_memo_find(e->memo, param, c, &e->wish[2 * change], ret, err);
+		return ff_memo_find(e->memo, param, c, &e->wish[2 * (size_t)change], ret, err);
 	return ff_memo_node(e->memo, param, c, ret, err);
 }
 

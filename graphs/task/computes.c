@@ -181,8 +181,8 @@ static void depend_on_replaced(struct ff_lowering *l, const struct ff_task *t)
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = l->g->uses[v->first_use + u];
 		const struct ff_redistribution *back = &l->edge[edge].backward;
-		const uint32_t *moved = l->moved[FF_BACKWARD]
-						[(size_t)edge * l->r.n_instances + 2 * t->micro];
+		const uint32_t *moved = l->moved[FF_BACKWARD][(size_t)edge * l->r.n_instances +
+							      2 * (size_t)t->micro];
 
 		for (uint32_t i = 0; i < back->n_moves; i++)
 			if (back->alias[t->part] != FF_NONE &&

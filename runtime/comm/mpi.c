@@ -476,15 +476,16 @@ static int choose_own(struct ff_comm_mpi *m, struct ff_error *err)
 	if (code == FF_OK && (!all || !m->host_of))
 		code = ff_fail_memory(err);
 	code = ff_agree_code(&m->host.base, code, err);
-	if (code == FF_OK)
+	if (code == FF_OK && all) /* all are there where all agree */
 		code = m->host.base.gather(&m->host.base, &own, sizeof(own), all, err);
-	for (uint32_t i = 0; i < n && code == FF_OK; i++)
-		m->host_of[i] = all[i].host;
-	if (code == FF_OK && all[0].word < 0)
-		code = ff_fail(err, FF_E_INPUT, "FF_MPI_OWN=%.100s: expected 0 or 1",
-				m->host.base.rank ? "?" : word);
-	if (code == FF_OK && all[0].word > 0)
-		m->segment_bytes = FF_MPI_SEGMENT_BYTES;
+	if (code == FF_OK && all) {
+		for (uint32_t i = 0; i < n; i++)
+			m->host_of[i] = all[i].host;
+		m->segment_bytes = all[0].word > 0 ? FF_MPI_SEGMENT_BYTES : m->segment_bytes;
+		if (all[0].word < 0)
+			code = ff_fail(err, FF_E_INPUT, "FF_MPI_OWN=%.100s: expected 0 or 1",
+					m->host.base.rank ? "?" : word);
+	}
 	if (code == FF_OK)
 		set_name(m);
 	free(all);

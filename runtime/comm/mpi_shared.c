@@ -42,7 +42,7 @@ struct ff_mpi_shared {
 
 static size_t slot_bytes_of(uint32_t n)
 {
-	size_t bytes = DEVICE_BYTES / n / LINE * LINE;
+	size_t bytes = (size_t)DEVICE_BYTES / n / LINE * LINE;
 
 	return bytes ? bytes : LINE;
 }

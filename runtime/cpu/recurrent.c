@@ -55,20 +55,20 @@ struct recurrent {
 			struct ff_step_in in = {.cell = 0};                                        \
 			struct ff_step_out out;                                                    \
                                                                                                    \
-			for (int g = 0; g < gates; g++) {                                          \
+			for (int g = 0; g < (gates); g++) {                                        \
 				in.x[g] = ff_real_get(t, p.x, g * hidden + j);                     \
 				in.u[g] = p.u[g * hidden + j] +                                    \
 					  ff_real_get(t, p.bias, g * hidden + j);                  \
 			}                                                                          \
 			in.state = ff_real_get(t, p.before, j);                                    \
-			if (has_cell)                                                              \
+			if ((has_cell))                                                            \
 				in.cell = p.cells[j] = p.cell[j];                                  \
-			for (int i = 0; half == 2 && i < n_kept; i++)                              \
+			for (int i = 0; (half) == 2 && i < (n_kept); i++)                          \
 				in.kept[i] = p.kept[i * hidden + j];                               \
 			ff_step_##row(&in, &out);                                                  \
-			for (int i = 0; i < n_kept; i++)                                           \
+			for (int i = 0; i < (n_kept); i++)                                         \
 				p.kept[i * hidden + j] = out.kept[i];                              \
-			if (has_cell)                                                              \
+			if ((has_cell))                                                            \
 				p.cell[j] = out.cell;                                              \
 			ff_real_put(t, p.y, j, out.state);                                         \
 			ff_real_put(t, p.next, j, out.state);                                      \
@@ -87,19 +87,19 @@ struct recurrent {
 			in.dstate = ff_real_get(t, p.dy, j) + p.through[j] + p.carry[j];           \
 			in.out = ff_real_get(t, p.y, j);                                           \
 			in.state = ff_real_get(t, p.before, j);                                    \
-			for (int i = 0; i < n_kept; i++)                                           \
+			for (int i = 0; i < (n_kept); i++)                                         \
 				in.kept[i] = p.kept[i * hidden + j];                               \
-			if (has_cell)                                                              \
+			if ((has_cell))                                                            \
 				in.cell = p.cells[j];                                              \
-			if (has_cell || half)                                                      \
+			if ((has_cell) || (half))                                                  \
 				in.dcell = p.dcell[j];                                             \
 			ff_slope_##row(&in, &out);                                                 \
-			for (int g = 0; g < gates; g++) {                                          \
+			for (int g = 0; g < (gates); g++) {                                        \
 				ff_real_put(t, p.dx, g *hidden + j, out.dx[g]);                    \
 				ff_real_put(t, p.du, g *hidden + j, out.du[g]);                    \
 			}                                                                          \
 			p.through[j] = out.dstate;                                                 \
-			if (has_cell || half)                                                      \
+			if ((has_cell) || (half))                                                  \
 				p.dcell[j] = out.dcell;                                            \
 		}                                                                                  \
 	}                                                                                          \

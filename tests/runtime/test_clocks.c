@@ -1,13 +1,12 @@
 /* Clocks that are brought onto one: with offsets, drifts and messages made up; and over MPI, ranks
  * whose clocks are this machine's but shifted and stretched.  Run by mpirun; every rank checks, the
  * first one prints.  SPDX-License-Identifier: Apache-2.0 */
-#include "check_main.h"
+#include "check_ranks.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "clocks.h"
-#include "comm/job.h"
 #include "ff/clock.h"
 #include "ff/philox.h"
 
@@ -183,23 +182,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	struct ff_error err;
-	struct ff_comm *c;
-	bool lead;
-	int status;
-
-	if (ff_mpi_start(&err) < 0 || ff_comm_mpi(&c, &err) < 0) {
-		fprintf(stderr, "%s\n", err.text);
-		return EXIT_FAILURE;
-	}
-	lead = c->rank == 0;
-	c->destroy(c);
-	if (!lead && !freopen("/dev/null", "w", stdout))
-		return EXIT_FAILURE;
-	status = ff_check_main(suite());
-	fflush(stdout);
-	if (status != EXIT_SUCCESS)
-		ff_mpi_abort(status); /* the others may wait for this one */
-	ff_mpi_finish();
-	return status;
+	return ff_check_ranks(suite());
 }

@@ -177,7 +177,7 @@ check 'what hosts are made of' status 0 ranks mpirun -q --allow-run-as-root --ov
 	--bind-to none -x HWLOC_SYNTHETIC='package:2 numa:1 core:2 pu:1' -n 2 "$ffprof" --topology
 check 'is told' grep -q 'fingerprint 1h2p2n4c4t-' out
 check 'and that ranks are not bound' grep -q 'ffprof: warning: ranks 0 and 1 may run on several NUMA nodes' err
-check 'of the ranks of a machine' status 0 "$ffprof" --topology --machine cpu2
+check 'of the ranks of a machine' status 0 ranks "$ffprof" --topology --machine cpu2
 check 'that are two' grep -q ': ranks 0 and 1, ' out
 check 'and nothing is measured then' refused 'expected no GRAPH' "$ffprof" tiny.json --topology
 check 'on fewer devices' status 2 "$ffprof" tiny.json --machine cpu2 --devices 1 -o costs.json

@@ -4,6 +4,7 @@
 #include "chosen.h"
 
 #include "agree.h"
+#include "check_ranks.h"
 #include "comm/job.h"
 #include "comm/post.h"
 #include "comm_cases.h"
@@ -361,27 +362,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	struct ff_error err;
-	struct ff_comm *c;
-	bool lead;
-	int status;
-
-	if (ff_mpi_start(&err) < 0 || ff_comm_mpi(&c, &err) < 0) {
-		fprintf(stderr, "%s\n", err.text);
-		return EXIT_FAILURE;
-	}
-	lead = c->rank == 0;
-	c->destroy(c);
-	if (!lead && !freopen("/dev/null", "w", stdout))
-		return EXIT_FAILURE;
-	status = ff_check_main(suite());
-	fflush(stdout);
-	if (status != EXIT_SUCCESS) {
-		if (!lead)
-			fprintf(stderr, "a rank other than the first failed; its seed is printed "
-					"above\n");
-		ff_mpi_abort(status); /* the others may wait for this one */
-	}
-	ff_mpi_finish();
-	return status;
+	return ff_check_ranks(suite());
 }

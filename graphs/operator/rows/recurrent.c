@@ -204,12 +204,12 @@ static int derive_lstm(struct ff_derive *d, struct ff_error *err)
 
 #define ROW(row, text, most, rows, flag)                                                           \
 	const struct ff_op_row ff_op_##row = {.name = #row,                                        \
-			.summary = text,                                                           \
+			.summary = (text),                                                         \
 			.min_in = 1,                                                               \
-			.max_in = most,                                                            \
-			.flags = flag,                                                             \
-			.attrs = rows,                                                             \
-			.n_attrs = sizeof(rows) / sizeof(rows[0]),                                 \
+			.max_in = (most),                                                          \
+			.flags = (flag),                                                           \
+			.attrs = (rows),                                                           \
+			.n_attrs = sizeof(rows) / sizeof((rows)[0]),                               \
 			.param = {"weight", "bias"},                                               \
 			.count = count_##row,                                                      \
 			.derive = derive_##row,                                                    \
