@@ -1,5 +1,5 @@
 /* Codecs of gradients.  SPDX-License-Identifier: Apache-2.0 */
-#include "codec.h"
+#include "coding.h"
 
 #include "codecs.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "capture.h"
-#include "codec.h"
+#include "coding.h"
 #include "comm.h"
 #include "copy.h"
 #include "kernel.h"

@@ -1,6 +1,6 @@
 /* Codecs of gradients.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_CUDA_CODEC_H
-#define FF_CUDA_CODEC_H
+#ifndef FF_CUDA_CODING_H
+#define FF_CUDA_CODING_H
 
 #include "stream.h"
 
