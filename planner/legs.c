@@ -133,7 +133,7 @@ static int walk_legs(struct ff_chain *c, struct ff_arena *a, struct ff_error *er
 		code = start_from(c, starts[i], c->machine, a, &found, err);
 		any = any || found;
 		c->share_from = from + leg * c->share;
-		leg += found;
+		leg += found || !saves_memory(starts[i]);
 		if (code == FF_OK && found && c->frame->proposer.n_all > 0)
 			code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
 		if (code < 0)

@@ -141,10 +141,8 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 	if (j->average_every && !j->simulate)
 		return ff_fail(err, FF_E_INPUT,
 				"option --average-every: expected --simulate data-parallel beside "
-				"it, as "
-				"there is nothing to search: devices have nothing but parameters "
-				"in "
-				"common then");
+				"it, as there is nothing to search: devices have nothing but "
+				"parameters in common then");
 	if (!j->simulate)
 		return check_search(j, err);
 	if (j->proposals != FF_NOT_GIVEN || j->seconds >= 0 || j->init.n > 0 || !isnan(j->beta))

@@ -267,14 +267,12 @@ void ff_summary_print(const struct ff_summary *s, FILE *to)
 	if (s->plan.schedule.average_every)
 		fprintf(to,
 				"parameters are averaged every %u steps instead of gradients in "
-				"each, which "
-				"changes what is computed\n\n",
+				"each, which changes what is computed\n\n",
 				s->plan.schedule.average_every);
 	if (s->codec)
 		fprintf(to,
 				"gradients that are all-reduced are sent as %s, which changes what "
-				"is "
-				"computed\n\n",
+				"is computed\n\n",
 				s->codec->name);
 	print_operators(s, to);
 	print_phases(&s->plan.strategy, to);
