@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/backward.h"
 #include "ff/grow.h"
 #include "ff/intervals.h"
 #include "ff/micro.h"

@@ -1,6 +1,7 @@
 /* Candidates: the configs of an operator that elimination chooses from, and what they
  * and the edges between them cost.  SPDX-License-Identifier: Apache-2.0 */
 #include "candidates.h"
+#include "ff/backward.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,6 +10,7 @@
  * second time as well: the first begins with what goes away of the steps before it.)
  * SPDX-License-Identifier: Apache-2.0 */
 #include "account.h"
+#include "ff/backward.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/backward.h"
 #include "ff/grow.h"
 #include "ff/intervals.h"
 #include "ff/node_class.h"

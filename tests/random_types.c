@@ -1,4 +1,5 @@
 /* Element types drawn for the values of graphs.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/backward.h"
 #include "random_graph.h"
 
 static void set_operand_type(struct ff_operand *o, enum ff_dtype type)

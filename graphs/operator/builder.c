@@ -8,6 +8,7 @@
 #include "attrs.h"
 #include "base/names.h"
 #include "derive.h"
+#include "ff/backward.h"
 #include "ff/graph_file.h"
 
 #define NAME_LENGTH 200

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ff/backward.h"
 #include "ff/hash.h"
 
 void ff_work_fill(const struct ff_graph *g, uint32_t node, const struct ff_region *box,

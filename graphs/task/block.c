@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ff/backward.h"
 #include "ff/hash.h"
 #include "ff/optimizer.h"
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "ff/backward.h"
 #include "ff/instance.h"
 
 /* The tasks of a paced compute are the last. */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "ff/backward.h"
+
 /* Nodes of one stage: `order` from `first` to `end`. */
 struct stage {
 	uint32_t first, end;

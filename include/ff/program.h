@@ -6,6 +6,7 @@
 #ifndef FF_PROGRAM_H
 #define FF_PROGRAM_H
 
+#include "ff/backward.h"
 #include "ff/strategy.h"
 #include "ff/work.h"
 

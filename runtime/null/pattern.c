@@ -1,5 +1,6 @@
 /* Patterns of the null backend.  SPDX-License-Identifier: Apache-2.0 */
 #include "pattern.h"
+#include "ff/backward.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ff/alone.h"
+#include "ff/backward.h"
 #include "ff/grow.h"
 #include "ff/hash.h"
 #include "ff/passed.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check_main.h"
+#include "ff/backward.h"
 #include "ff/block.h"
 #include "ff/instance.h"
 #include "flow.h"

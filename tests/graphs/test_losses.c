@@ -1,6 +1,7 @@
 /* Losses against brute force: shapes, statistics, and what of every tensor random boxes of
  * iterations touch.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/backward.h"
 #include "ff/work.h"
 #include "probe.h"
 

@@ -1,5 +1,6 @@
 /* Normalisations against brute force: shapes, what is saved, parameters, the region of every
  * tensor that random iteration boxes touch.  SPDX-License-Identifier: Apache-2.0 */
+#include "ff/backward.h"
 #include "ff/micro.h"
 #include "ff/work.h"
 #include "probe.h"

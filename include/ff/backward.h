@@ -1,0 +1,34 @@
+/* What backward visits and brings back.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_BACKWARD_H
+#define FF_BACKWARD_H
+
+#include "ff/graph.h"
+
+/* Whether backward visits `node`. */
+static inline bool ff_node_needs_grad(const struct ff_graph *g, uint32_t node)
+{
+	return g->values[g->nodes[node].out].needs_grad;
+}
+/* Whether a prelude that backward visits reads at `edge`.  Behind it the node reads the same,
+ * and leaves that gradient to it. */
+static inline bool ff_edge_is_left(const struct ff_graph *g, uint32_t edge)
+{
+	return ff_node_is_prelude(g, g->edges[edge].node) &&
+	       ff_node_needs_grad(g, g->edges[edge].node);
+}
+/* Whether it does so in the place of the gradient of the node's first output: there the
+ * prelude finds that one, and makes of it the one that goes back over `edge`, its first. */
+static inline bool ff_edge_is_in_place(const struct ff_graph *g, uint32_t edge)
+{
+	return g->edges[edge].slot == 0 && ff_edge_is_left(g, edge);
+}
+/* Whether backward brings a gradient back over `edge`. */
+static inline bool ff_edge_needs_grad(const struct ff_graph *g, uint32_t edge)
+{
+	const struct ff_edge *e = &g->edges[edge];
+
+	return g->values[e->value].needs_grad && ff_node_needs_grad(g, e->node) &&
+	       (e->shared == FF_NONE || !ff_edge_is_left(g, e->shared));
+}
+
+#endif
