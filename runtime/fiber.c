@@ -7,14 +7,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) /* has to be told that stacks change */
-#include <sanitizer/common_interface_defs.h>
-#define LEAVE(keep, bottom, size) __sanitizer_start_switch_fiber(keep, bottom, size)
-#define ENTER(keep, bottom, size) __sanitizer_finish_switch_fiber(keep, bottom, size)
-#else
-#define LEAVE(keep, bottom, size) ((void)(keep), (void)(bottom), (void)(size))
-#define ENTER(keep, bottom, size) ((void)(keep), (void)(bottom), (void)(size))
-#endif
+#include "stack_switch.h"
 
 #define STACK ((size_t)4 << 20) /* of which is used what is touched */
 
@@ -36,7 +29,7 @@ static void live(void)
 {
 	struct ff_fiber *f = running;
 
-	ENTER(NULL, &f->home_stack, &f->home_size);
+	FF_STACK_ENTER(NULL, &f->home_stack, &f->home_size);
 	f->run(f->arg);
 	for (;;) /* there is nothing to return to */
 		ff_fiber_yield();
@@ -80,9 +73,9 @@ void ff_fiber_resume(struct ff_fiber *f)
 
 	f->outer = running;
 	running = f;
-	LEAVE(&fake, f->stack, STACK);
+	FF_STACK_LEAVE(&fake, f->stack, STACK);
 	swapcontext(&f->home, &f->here);
-	ENTER(fake, NULL, NULL);
+	FF_STACK_ENTER(fake, NULL, NULL);
 	running = f->outer;
 }
 
@@ -90,9 +83,9 @@ void ff_fiber_yield(void)
 {
 	struct ff_fiber *f = running;
 
-	LEAVE(&f->fake, f->home_stack, f->home_size);
+	FF_STACK_LEAVE(&f->fake, f->home_stack, f->home_size);
 	swapcontext(&f->here, &f->home);
-	ENTER(f->fake, &f->home_stack, &f->home_size);
+	FF_STACK_ENTER(f->fake, &f->home_stack, &f->home_size);
 }
 
 bool ff_fiber_is_here(void)

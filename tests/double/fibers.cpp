@@ -10,15 +10,8 @@
 
 #include "fibers.hpp"
 #include "inside.hpp"
+#include "../../runtime/stack_switch.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/common_interface_defs.h>
-#define LEAVE(keep, bottom, size) __sanitizer_start_switch_fiber(keep, bottom, size)
-#define ENTER(keep, bottom, size) __sanitizer_finish_switch_fiber(keep, bottom, size)
-#else
-#define LEAVE(keep, bottom, size) ((void)(keep), (void)(bottom), (void)(size))
-#define ENTER(keep, bottom, size) ((void)(keep), (void)(bottom), (void)(size))
-#endif
 
 namespace twin
 {
@@ -53,10 +46,10 @@ __attribute__((noinline)) static void jump(void **to)
 /* Back to whoever resumed; returns when resumed again. */
 __attribute__((noinline)) static void yield(Fiber *f)
 {
-	LEAVE(&f->fake, home_stack, home_size);
+	FF_STACK_LEAVE(&f->fake, home_stack, home_size);
 	if (!__builtin_setjmp(f->jump))
 		jump(home);
-	ENTER(running->fake, &home_stack, &home_size);
+	FF_STACK_ENTER(running->fake, &home_stack, &home_size);
 }
 
 __attribute__((noinline)) static void take_threads(Fiber *f)
@@ -71,7 +64,7 @@ __attribute__((noinline)) static void take_threads(Fiber *f)
 
 static void live()
 {
-	ENTER(nullptr, &home_stack, &home_size);
+	FF_STACK_ENTER(nullptr, &home_stack, &home_size);
 	for (;;) {
 		take_threads(running);
 		running->waits = false;
@@ -94,14 +87,14 @@ __attribute__((noinline)) static void begin(Fiber *f)
 __attribute__((noinline)) static void resume(Fiber *f)
 {
 	running = f;
-	LEAVE(&home_fake, f->stack, STACK);
+	FF_STACK_LEAVE(&home_fake, f->stack, STACK);
 	if (!__builtin_setjmp(home)) {
 		if (f->begun)
 			jump(f->jump);
 		else
 			begin(f);
 	}
-	ENTER(home_fake, nullptr, nullptr);
+	FF_STACK_ENTER(home_fake, nullptr, nullptr);
 	running = nullptr;
 }
 
@@ -174,8 +167,8 @@ void fibers_abandon()
 {
 #if defined(__SANITIZE_ADDRESS__)
 	if (running) {
-		LEAVE(nullptr, home_stack, home_size);
-		ENTER(home_fake, nullptr, nullptr);
+		FF_STACK_LEAVE(nullptr, home_stack, home_size);
+		FF_STACK_ENTER(home_fake, nullptr, nullptr);
 	}
 #endif
 	for (Fiber *f : pool)
