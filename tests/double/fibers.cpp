@@ -8,10 +8,9 @@
 #include <ucontext.h>
 #include <vector>
 
+#include "../../runtime/stack_switch.h"
 #include "fibers.hpp"
 #include "inside.hpp"
-#include "../../runtime/stack_switch.h"
-
 
 namespace twin
 {
