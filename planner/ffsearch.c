@@ -373,6 +373,11 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 	struct ff_strategy s = j->planned;
 	int code = bound(j, err);
 
+	/* costs of one strategy alone (ffprof --strategy) tell nothing of all others */
+	if (code == FF_E_INPUT && j->costs) {
+		j->summary.lower_bound_us = NAN;
+		code = FF_OK;
+	}
 	if (code < 0)
 		return code;
 	if (!strcmp(j->simulate, "elimination"))

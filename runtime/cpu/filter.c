@@ -244,6 +244,15 @@ static int widen(struct ff_kernel *k, struct ff_filter_calls *calls, struct geom
 	return describe_forward(k, g, err);
 }
 
+static bool is_padded(const dnnl_memory_desc_t *d)
+{
+	bool ret = false;
+
+	for (int i = 0; i < d->ndims; i++)
+		ret = ret || d->dims[i] != d->padded_dims[i];
+	return ret;
+}
+
 static int prepare_weight(struct ff_kernel *k, const struct ff_filter *f,
 		struct ff_filter_calls *calls, struct geometry *g, struct ff_error *err)
 {
@@ -256,6 +265,11 @@ static int prepare_weight(struct ff_kernel *k, const struct ff_filter *f,
 	if (code < 0)
 		return code;
 	arg[2].desc = dnnl_primitive_desc_query_md(g->gradient, dnnl_query_diff_weights_md, 0);
+	calls->by_channel = ff_filter_is_by_channel(f) && is_padded(arg[2].desc);
+	if (calls->by_channel) {
+		ff_filter_channels_fill(f, &calls->channels);
+		return FF_OK;
+	}
 	code = order_weight(k, calls, g, arg[2].desc, true, &calls->plain_weight, err);
 	if (code == FF_OK)
 		code = ff_call_create(k, g->gradient, arg, f->bias ? 4 : 3, &calls->weight, err);
@@ -446,6 +460,10 @@ int ff_filter_weight(const struct ff_kernel *k, const struct ff_filter_calls *f,
 	if (f->products & FF_FILTER_WEIGHT)
 		return ff_filter_product_weight(k, &f->product, io, g->image, g->dresult,
 				g->dweight, g->dbias, g->order, err);
+	if (f->by_channel) {
+		ff_filter_channels_weight(&f->channels, g->image, g->dresult, g->dweight, g->dbias);
+		return FF_OK;
+	}
 	if (f->widen_image) {
 		const void *image[] = {g->image, g->wide};
 		const void *result[] = {g->dresult, (char *)g->wide + f->image_bytes};

@@ -6,12 +6,15 @@
 #define FF_CPU_FILTER_H
 
 #include "ff/strided.h"
+#include "filter_channels.h"
 #include "filter_product.h"
 
 struct ff_filter_calls {
 	enum ff_dtype type;
 	int products; /* passes that are products */
 	struct ff_filter_product product;
+	bool by_channel; /* the weight's gradient */
+	struct ff_filter_channels channels;
 	bool order_loops, plain_loops; /* what `ordering` and `plaining` are for */
 	struct ff_strided ordering, plaining;
 	int64_t order_from;           /* element of the filter where `ordering` begins */

@@ -41,6 +41,8 @@ static void draw_conv(struct ff_random *r, uint32_t axes, struct ff_conv_attrs *
 		shape[1] = a->groups * 16 * draw(r, 1, 3);
 		a->out_channels = a->groups * 16 * draw(r, 1, 3);
 	}
+	if (!draw(r, 0, 5)) /* a filter for each channel */
+		a->groups = a->out_channels = shape[1] = draw(r, 2, 80);
 	a->bias = draw(r, 0, 1);
 	if (!draw(r, 0, 2)) {
 		draw_layer(r, axes, a, shape);
