@@ -19,7 +19,7 @@ struct bench {
 	struct ff_work work;
 	struct ff_kernel *kernel;
 	struct ff_kernel_io io;
-	void *in[FF_MAX_INPUTS]; /* io.in, to be written */
+	void *in[FF_MAX_INPUTS], *dout[FF_MAX_OUTPUTS]; /* io's, to be written */
 };
 
 /* Room in one of the memories; the first walk (memory not there) only counts. */
@@ -47,6 +47,8 @@ static void lay_out(struct bench *b)
 	struct ff_kernel_io *io = &b->io;
 
 	memset(io, 0, sizeof(*io));
+	memset(b->in, 0, sizeof(b->in));
+	memset(b->dout, 0, sizeof(b->dout));
 	memset(b->used, 0, sizeof(b->used));
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		const struct ff_operand *o = &n->in_map[i];
@@ -61,7 +63,7 @@ static void lay_out(struct bench *b)
 
 		io->out[i] = carve_region(b, forward ? WRITE : READ, o->dtype, &w->out[i]);
 		if (!forward && i + n->n_saved < n->n_out)
-			io->dout[i] = carve_region(b, READ, o->dtype, &w->out[i]);
+			io->dout[i] = b->dout[i] = carve_region(b, READ, o->dtype, &w->out[i]);
 	}
 	io->workspace = carve(b, WRITE, b->p->backend->workspace(b->kernel));
 	io->seed = 1;
@@ -190,7 +192,7 @@ static void find_hot(const struct bench *b, struct ff_timed *what)
 	bool forward = b->work.pass == FF_FORWARD;
 	const struct ff_region *r = forward ? &b->work.in[0] : &b->work.out[0];
 
-	what->hot = forward ? b->io.in[0] : b->io.dout[0];
+	what->hot = forward ? b->in[0] : b->dout[0];
 	what->hot_bytes = ff_region_volume(r) *
 			  ff_dtype_bytes(forward ? b->work.node->in_map[0].dtype
 						 : b->work.node->out_map[0].dtype);

@@ -121,8 +121,8 @@ void ff_prof_sweep_close(struct ff_prof *p);
 /* Leaves the caches as they are when `passed_bytes` have gone by and the `hot_bytes` at `hot`
  * (device memory; NULL: nothing) were written just before.  The part that is always the same,
  * which took *us, is a reference too. */
-int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, const void *hot, int64_t hot_bytes,
-		double *us, struct ff_error *err);
+int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, void *hot, int64_t hot_bytes, double *us,
+		struct ff_error *err);
 
 /* reference.c: work that is always the same, on all threads that kernels use, or on the device
  * where that is not the host. */
@@ -147,7 +147,7 @@ struct ff_timed {
 	int (*before)(void *arg, struct ff_error *err); /* NULL, or what is given just before it */
 	void *arg;
 	int64_t passed_bytes; /* that go by before each time; 0: those of a step */
-	const void *hot;      /* what the task before has just written */
+	void *hot;            /* what the task before has just written: it stays as it is */
 	int64_t hot_bytes;
 	bool slowest; /* the slowest rank's time, not the ranks' mean */
 	bool alone;   /* the first rank's, while the others wait for it */

@@ -1,12 +1,13 @@
 /* Caches as training has them.  A kernel in a loop of its own finds all its data in
  * the cache; in a step it finds what the task before it wrote, and everything else
  * has gone by.  So before every sample as many bytes go by as a step touches, or one of its
- * micro-batches, and then what would just have been written is read.  SPDX-License-Identifier:
+ * micro-batches, and then what would just have been written is.  SPDX-License-Identifier:
  * Apache-2.0 */
 #include "prof.h"
 
 /* Cache beyond which more makes nothing colder, where the device does not say. */
 #define PRESET_CACHE ((int64_t)32 << 20)
+#define PIECE_BYTES ((int64_t)16 << 10) /* that any cache has room for twice */
 
 /* So many, copied to as many others, leave nothing in the caches. */
 static int64_t most_bytes(const struct ff_prof *p)
@@ -47,17 +48,32 @@ void ff_prof_sweep_close(struct ff_prof *p)
 			p->backend->free(p->dev, p->sweep[i]);
 }
 
-/* The first `bytes` of `from` go by: a copy reads them and as many others. */
-static int pass_by(
-		struct ff_prof *p, const void *from, int64_t bytes, bool add, struct ff_error *err)
+/* The first `bytes` from `from` to `to`, or added there. */
+static int carry(struct ff_prof *p, const void *from, void *to, int64_t bytes, bool add,
+		struct ff_error *err)
 {
 	struct ff_region r = {.rank = 1};
-	struct ff_copy copy = {
-			.source = from, .sink = p->sweep[1], .order = ff_order_plain, .add = add};
+	struct ff_copy copy = {.source = from, .sink = to, .order = ff_order_plain, .add = add};
 
-	r.hi[0] = (int32_t)((bytes < p->sweep_bytes ? bytes : p->sweep_bytes) / FF_F32_BYTES);
+	r.hi[0] = (int32_t)(bytes / FF_F32_BYTES);
 	copy.source_region = copy.sink_region = copy.region = r;
 	return r.hi[0] ? p->backend->copy(p->stream, &copy, err) : FF_OK;
+}
+
+/* `bytes` at `at` were just written, with the values that they have: piece by piece they go out and
+ * come back.  A copy of all of them would drive out of the caches what it brings there. */
+static int rewrite(struct ff_prof *p, char *at, int64_t bytes, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (int64_t n; bytes > 0 && code == FF_OK; at += n, bytes -= n) {
+		n = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
+		n = n < p->sweep_bytes ? n : p->sweep_bytes;
+		code = carry(p, at, p->sweep[1], n, false, err);
+		if (code == FF_OK)
+			code = carry(p, p->sweep[1], at, n, false, err);
+	}
+	return code;
 }
 
 struct sweep {
@@ -69,11 +85,11 @@ static int run_sweep(void *arg, struct ff_error *err)
 {
 	const struct sweep *s = arg;
 
-	return pass_by(s->p, s->p->sweep[0], s->bytes, true, err);
+	return carry(s->p, s->p->sweep[0], s->p->sweep[1], s->bytes, true, err);
 }
 
-int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, const void *hot, int64_t hot_bytes,
-		double *us, struct ff_error *err)
+int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, void *hot, int64_t hot_bytes, double *us,
+		struct ff_error *err)
 {
 	struct sweep sweep = {
 			p, sweep_bytes(p, passed_bytes ? passed_bytes : p->states.passed_bytes[0])};
@@ -87,6 +103,6 @@ int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, const void *hot, int6
 		return code;
 	ff_baseline_add(&p->reference.memory, *us);
 	if (hot)
-		code = pass_by(p, hot, hot_bytes, false, err);
+		code = rewrite(p, hot, hot_bytes, err);
 	return code == FF_OK ? p->backend->drain(p->stream, err) : code;
 }
