@@ -165,15 +165,15 @@ MACHINE = {"processor": "abacus", "kernels": "beads 1", "mpi": "drums 2", "cores
            "ranks": 4, "hosts": 1}
 
 
-def write_costs(path, graph, machine, **members):
-    """A cost file in which every kernel that a search may need takes 100 us."""
+def write_costs(path, graph, machine, devices=1, **members):
+    """A cost file in which every kernel of one device takes 100 us: with one, all that a search may need."""
     rate = [{"passed_bytes": 1024, "latency_us": 1, "bytes_per_s": 1e9}]
     costs = {"format": "ffsoap-costs", "version": 4, "device_kind": "P100", "machine": MACHINE,
              "rates": dict.fromkeys(("copy", "add", "accumulate", "update", "load"), rate), "entries": [],
              **members}
     for _ in range(200):  # it names what is missing, one at a time
         write(path, json.dumps(costs))
-        p = subprocess.run([FFSEARCH, graph, "--machine", machine, "--devices", "1", "--costs",
+        p = subprocess.run([FFSEARCH, graph, "--machine", machine, "--devices", str(devices), "--costs",
                             path, "--simulate", "single", "-o", "s.json"], capture_output=True,
                            text=True, timeout=60)
         key = re.search(r'"([^"]+\.(?:forward|backward)[^"]*)"', p.stderr)
@@ -190,6 +190,17 @@ def test_measured_costs_say_where():
     run("lenet.json", "--machine", "p100x16", "--devices", "1", "--costs", "costs.json",
         "--simulate", "single", "--report", "r.json")
     assert conforms("r.json", "search-report")["costs_machine"] == MACHINE
+
+
+def test_costs_of_one_strategy_are_enough_to_simulate_it():
+    """What ffprof --strategy measures says nothing of other splits, so there is no bound."""
+    p = write_costs("costs.json", "lenet.json", "p100x16", devices=2)
+    assert p.returncode == 0 and not p.stderr, p.stderr
+    some = ["lenet.json", "--machine", "p100x16", "--devices", "2", "--costs", "costs.json"]
+    run(*some, "--simulate", "single", "--report", "r.json", "-o", "s.json")
+    assert conforms("r.json", "search-report")["lower_bound_us"] is None
+    run(*some, "--simulate", "s.json")
+    refuse(2, "has no cost for", *some, "--proposals", "100", "-o", "x.json")
 
 
 def test_unmeasured_micro_batches_are_left_out():
