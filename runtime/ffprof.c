@@ -52,7 +52,8 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 					"also of halves, quarters and so on of the batch, up to N "
 					"parts, so that ffsearch may use them (preset 1)"},
 			{"--strategy", FF_OPTION_TEXTS, &o->strategies, "FILE",
-					"only what this strategy needs (may be repeated)"},
+					"only what this strategy, and data parallelism, need\n"
+					"(may be repeated)"},
 			{"--data", FF_OPTION_TEXT, &o->data, "D",
 					"data set whose loading is timed (synthetic)"},
 			{"--budget", FF_OPTION_SECONDS, &o->budget_s, "TIME",

@@ -150,18 +150,34 @@ static int add_all(struct list *l)
 	return code;
 }
 
+static int add_configs(struct list *l, const struct ff_strategy *s)
+{
+	int code = take_micro(l, s->micro_batches);
+
+	for (uint32_t i = 0; code == FF_OK && i < l->graph->n_nodes; i++)
+		if (ff_node_is_computed(l->graph, i))
+			code = add_config(l, i, &s->config[ff_node_leader(l->graph, i)]);
+	return code;
+}
+
 static int add_strategy(struct list *l, const char *path)
 {
 	struct ff_strategy s;
 	int code = ff_strategy_load(
 			path, &l->p->graph, FF_MAX_DEVICES, &l->p->arena, &s, NULL, l->err);
 
-	if (code == FF_OK)
-		code = take_micro(l, s.micro_batches);
-	for (uint32_t i = 0; code == FF_OK && i < l->graph->n_nodes; i++)
-		if (ff_node_is_computed(l->graph, i))
-			code = add_config(l, i, &s.config[ff_node_leader(l->graph, i)]);
-	return code;
+	return code == FF_OK ? add_configs(l, &s) : code;
+}
+
+/* What every prediction is compared with. */
+static int add_data_parallel(struct list *l)
+{
+	struct ff_prof *p = l->p;
+	struct ff_strategy s;
+	int code = ff_strategy_data_parallel(
+			&p->graph, p->machine.n_devices, &p->arena, &s, l->err);
+
+	return code == FF_OK ? add_configs(l, &s) : code;
 }
 
 int ff_prof_list(struct ff_prof *p, struct ff_error *err)
@@ -177,8 +193,8 @@ int ff_prof_list(struct ff_prof *p, struct ff_error *err)
 	code = ff_alone_find(&p->graph, &p->arena, &l.alone, err);
 	for (uint32_t i = 0; i < p->opt->strategies.n && code == FF_OK; i++)
 		code = add_strategy(&l, p->opt->strategies.text[i]);
-	if (!p->opt->strategies.n)
-		code = add_all(&l);
+	if (code == FF_OK)
+		code = p->opt->strategies.n ? add_data_parallel(&l) : add_all(&l);
 	free(l.work);
 	ff_table_finish(&l.seen);
 	return code;

@@ -240,6 +240,18 @@ with tempfile.TemporaryDirectory() as folder:
     say(all(e["p10_us"] <= e["median_us"] <= e["p90_us"] for e in found["entries"]), "in order")
     say(all(e["samples"] >= 5 for e in found["entries"]), "from five samples or more")
 
+    mlp = [folder / "mlp.json", "--machine", "cpu2"]
+    run(ffsearch, *mlp, "--costs", "analytic", "--simulate", "single", "-o", folder / "single.json")
+    run(ffprof, *mlp, "-o", folder / "few.json", "--strategy", folder / "single.json", "--largest", "256K")
+    few = json.loads((folder / "few.json").read_text())
+    say({e["key"] for e in few["entries"]} < {e["key"] for e in found["entries"]},
+        "of one strategy and data parallelism there are fewer", few["entries"])
+    run(ffsearch, *mlp, "--costs", folder / "few.json", "--simulate", folder / "single.json",
+        "--report", folder / "few-report.json")
+    few = json.loads((folder / "few-report.json").read_text())
+    say(few["predicted_us"] > 0 and few["data_parallel_us"] > 0 and few["lower_bound_us"] is None,
+        "which both are predicted with", few)
+
     dumps = []
     for devices in ("1", "2", "3"):
         dump = folder / f"{devices}.safetensors"
