@@ -44,6 +44,8 @@ static int load_planned(struct ff_job *j, struct ff_error *err)
 		j->codec = j->planned_info.codec;
 	if (code == FF_OK && !j->average_every)
 		j->average_every = j->planned_info.average_every;
+	if (code == FF_OK && !j->staleness)
+		j->staleness = j->planned_info.staleness;
 	return code;
 }
 
@@ -96,6 +98,7 @@ static int predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan
 			.clip = j->clip,
 			.codec = j->codec,
 			.average_every = (uint32_t)j->average_every,
+			.staleness = (uint32_t)j->staleness,
 			.workspace = ff_price_workspace,
 			.ctx = j->pricer};
 	int code;
@@ -418,6 +421,7 @@ static int save_strategy(struct ff_job *j, struct ff_error *err)
 			.clip = j->clip,
 			.codec = j->codec,
 			.average_every = (uint32_t)j->average_every,
+			.staleness = (uint32_t)j->staleness,
 			.predicted_us = p->simulation.step_us,
 			.disturbed_share = j->costs ? 1 - ff_costs_steady_share(j->costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,

@@ -17,7 +17,7 @@ struct ff_job {
 	const char *graph_path, *machine_name, *costs_path, *simulate, *optimizer_name, *codec_name;
 	const char *strategy_path, *report_path, *trace_path;
 	struct ff_texts init;
-	uint64_t devices, proposals, seed, jobs, average_every;
+	uint64_t devices, proposals, seed, jobs, average_every, staleness;
 	double seconds, beta;
 	int64_t memory;
 	bool clip, by_nodes;

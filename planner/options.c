@@ -138,6 +138,13 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 	if (j->average_every > FF_MOST_AVERAGED)
 		return ff_fail(err, FF_E_INPUT, "option --average-every: expected at most %d",
 				FF_MOST_AVERAGED);
+	if (j->staleness > FF_MOST_STALE)
+		return ff_fail(err, FF_E_INPUT, "option --staleness: expected at most %d",
+				FF_MOST_STALE);
+	if (j->staleness && !j->simulate)
+		return ff_fail(err, FF_E_INPUT,
+				"option --staleness: expected --simulate beside it, as no search "
+				"chooses what changes the mathematics");
 	if (j->average_every && !j->simulate)
 		return ff_fail(err, FF_E_INPUT,
 				"option --average-every: expected --simulate data-parallel beside "
@@ -177,6 +184,10 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 					"with --simulate: no gradients are summed, but parameters "
 					"averaged every K steps, which changes what is computed; "
 					"else what the file says"},
+			{"--staleness", FF_OPTION_COUNT, &j->staleness, "S",
+					"with --simulate: gradients are applied S steps late, so "
+					"that their way there overlaps with the next step, which "
+					"changes what is computed; else what the file says"},
 			{"--budget", FF_OPTION_SECONDS, &j->seconds, "SECONDS",
 					"be done in that time (preset 30s)"},
 			{"--proposals", FF_OPTION_COUNT, &j->proposals, "N",

@@ -269,6 +269,12 @@ void ff_summary_print(const struct ff_summary *s, FILE *to)
 				"parameters are averaged every %u steps instead of gradients in "
 				"each, which changes what is computed\n\n",
 				s->plan.schedule.average_every);
+	if (s->plan.schedule.staleness)
+		fprintf(to,
+				"gradients are applied %u step%s late, which changes what is "
+				"computed\n\n",
+				s->plan.schedule.staleness,
+				s->plan.schedule.staleness == 1 ? "" : "s");
 	if (s->codec)
 		fprintf(to,
 				"gradients that are all-reduced are sent as %s, which changes what "
@@ -327,6 +333,8 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_bool(o, "clip", p->schedule.clip != FF_NONE);
 	if (p->schedule.average_every)
 		ff_out_int(o, "average_every", p->schedule.average_every);
+	if (p->schedule.staleness)
+		ff_out_int(o, "staleness", p->schedule.staleness);
 	if (s->codec)
 		ff_out_string(o, "compress", s->codec->name);
 	write_search(s, o);

@@ -11,6 +11,7 @@
 #include "ff/instance.h"
 #include "load.h"
 #include "transfer.h"
+#include "waiting.h"
 
 static uint32_t bucket_position(const struct ff_bucket *b, uint32_t device)
 {
@@ -248,6 +249,9 @@ static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_j
 	case FF_TASK_NORM:
 		j->stream = x->host[j->hosts[0]].compute;
 		return bind_norm(x, t, j, err);
+	case FF_TASK_DELAY:
+		j->stream = x->host[j->hosts[0]].compute;
+		return ff_waiting_bind(x, t, j, err);
 	case FF_TASK_MOVE:
 	case FF_TASK_SYNC:
 		j->stream = is_own(x, t) ? x->host[j->hosts[0]].compute : x->transfers;

@@ -33,7 +33,8 @@ struct ff_job {
 	struct ff_kernel *kernel; /* compute; NULL: the task before does this one's work, too */
 	struct ff_kernel_io *io;
 	struct ff_copy *ahead; /* NULL, or backward: the gradient that it reads, put elsewhere */
-	uint32_t n_additions;  /* backward: gradients that are added to others */
+	/* backward: gradients that are added to others; DELAY: those that move up */
+	uint32_t n_additions;
 	struct ff_copy *addition;
 	float *score;               /* a loss's forward: what it wrote in the step */
 	uint32_t score_index, loss; /* its number */
@@ -96,6 +97,12 @@ struct ff_executor {
 static inline bool ff_executor_has_guest(const struct ff_executor *x)
 {
 	return x->s->machine->overlap && x->b->beside && x->opt.beside == FF_BESIDE_TASKS;
+}
+
+/* Updates that have gone before that of the step under way. */
+static inline uint64_t ff_executor_updates(const struct ff_executor *x)
+{
+	return x->step > x->s->staleness ? x->step - x->s->staleness : 0;
 }
 
 /* issue.c: whether the pass under way has this task; all of its tasks to the streams. */

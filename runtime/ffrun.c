@@ -126,6 +126,10 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 					"sum no gradients, but average parameters every K steps, "
 					"which changes what is computed; only data parallelism; "
 					"else what the strategy says"},
+			{"--staleness", FF_OPTION_COUNT, &o->staleness, "S",
+					"apply gradients S steps late, so that their way there "
+					"overlaps with the next step, which changes what is "
+					"computed; else what the strategy says"},
 			{"--schedule", FF_OPTION_TEXT, &o->rates.schedule, "S",
 					"learning rate over the steps: constant, step or cosine"},
 			{"--step-size", FF_OPTION_COUNT, &o->rates.step_size, "N",
@@ -419,6 +423,7 @@ int main(int argc, char **argv)
 			.seed = 1,
 			.top = 5,
 			.warmup = UINT64_MAX,
+			.staleness = UINT64_MAX,
 			.tolerance = NAN,
 			.timeout = NAN,
 			.clip = NAN,

@@ -8,48 +8,8 @@
 #include "address.h"
 #include "ff/philox.h"
 #include "replay.h"
-
-/* Walks the elements of a shard in row-major order; `offset` is where the
- * element lies in the shard, `index` its number in the whole tensor. */
-struct walk {
-	const struct ff_region *r;
-	const int32_t *shape;
-	int64_t stride[FF_MAX_RANK];
-	int32_t at[FF_MAX_RANK];
-	int64_t offset, index;
-};
-
-static void walk_locate(struct walk *w)
-{
-	w->offset = w->index = 0;
-	for (uint32_t i = 0; i < w->r->rank; i++) {
-		w->offset += (w->at[i] - w->r->lo[i]) * w->stride[i];
-		w->index = w->index * w->shape[i] + w->at[i];
-	}
-}
-
-static void walk_start(struct walk *w, const struct ff_region *r, const struct ff_value *v)
-{
-	*w = (struct walk){.r = r, .shape = v->shape};
-	ff_region_strides(v->order, r, w->stride);
-	memcpy(w->at, r->lo, sizeof(w->at));
-	walk_locate(w);
-}
-
-/* To the start of the next line of the last axis; false at the end. */
-static bool walk_next_line(struct walk *w)
-{
-	uint32_t i = w->r->rank - 1;
-
-	while (i-- > 0) {
-		if (++w->at[i] < w->r->hi[i]) {
-			walk_locate(w);
-			return true;
-		}
-		w->at[i] = w->r->lo[i];
-	}
-	return false;
-}
+#include "waiting.h"
+#include "whole.h"
 
 static const struct ff_value *value_of(const struct ff_executor *x, const struct ff_shard *shard)
 {
@@ -62,9 +22,9 @@ static void init_shard(const struct ff_executor *x, const struct ff_shard *shard
 	float bound = (float)sqrt(3.0 / (double)v->fan_in);
 	uint32_t last = shard->region.rank - 1;
 	int32_t n = ff_region_size(&shard->region, last);
-	struct walk w;
+	struct ff_walk w;
 
-	walk_start(&w, &shard->region, v);
+	ff_walk_start(&w, &shard->region, v);
 	do {
 		float line[256];
 
@@ -76,7 +36,7 @@ static void init_shard(const struct ff_executor *x, const struct ff_shard *shard
 				out[w.offset + (k + i) * w.stride[last]] =
 						(2 * line[i] - 1) * bound;
 		}
-	} while (walk_next_line(&w));
+	} while (ff_walk_next_line(&w));
 }
 
 /* What readers get of the weights, where they are not read as they are updated. */
@@ -148,48 +108,6 @@ int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err)
 	return code;
 }
 
-/* A share of a shard is added to the whole, where it lies in it; or it comes from there.  Line by
- * line of the last axis. */
-static void copy_shard(const struct ff_executor *x, const struct ff_shard *shard, bool into_whole,
-		float share, const float *from, float *to)
-{
-	uint32_t last = shard->region.rank - 1;
-	struct walk w;
-
-	walk_start(&w, &shard->region, value_of(x, shard));
-	do {
-		for (int32_t i = 0; i < ff_region_size(&shard->region, last); i++) {
-			int64_t at = w.offset + i * w.stride[last], index = w.index + i;
-
-			float *sink = &to[into_whole ? index : at];
-
-			*sink = (into_whole ? *sink : 0) + share * from[into_whole ? at : index];
-		}
-	} while (walk_next_line(&w));
-}
-
-/* A share of it, added to the whole. */
-static int place_shard(struct ff_executor *x, const struct ff_shard *shard, const void *memory,
-		struct ff_stream *stream, float share, float *whole, struct ff_error *err)
-{
-	size_t bytes = (size_t)ff_region_volume(&shard->region) * FF_F32_BYTES;
-	float *staging;
-	int code;
-
-	if (!bytes)
-		return FF_OK;
-	staging = malloc(bytes);
-	if (!staging)
-		return ff_fail_memory(err);
-	code = x->b->download(stream, staging, memory, bytes, err);
-	if (code == FF_OK)
-		code = x->b->drain(stream, err);
-	if (code == FF_OK)
-		copy_shard(x, shard, true, share, staging, whole);
-	free(staging);
-	return code;
-}
-
 /* One owner of each shard writes it into the whole; the others add zeros.  Where each has its own
  * gradients they are added; where each has its own weights, their mean is what there is. */
 static int place_owned(struct ff_executor *x, const struct ff_shard *shard, uint32_t array,
@@ -204,7 +122,8 @@ static int place_owned(struct ff_executor *x, const struct ff_shard *shard, uint
 		char *memory = ff_address_bucket(x, shard->bucket, k);
 
 		if (memory)
-			code = place_shard(x, shard, memory + shard->offset + array * b->bytes,
+			code = ff_whole_add(x, value_of(x, shard), &shard->region,
+					memory + shard->offset + array * b->bytes,
 					x->host[x->host_of[b->device[k]]].compute, share, whole,
 					err);
 	}
@@ -222,7 +141,7 @@ static int add_residuals(struct ff_executor *x, const struct ff_shard *shard, fl
 		char *memory = ff_address_bucket(x, shard->bucket, k);
 
 		if (memory)
-			code = place_shard(x, shard,
+			code = ff_whole_add(x, value_of(x, shard), &shard->region,
 					ff_address_residual(x, shard->bucket, memory) +
 							shard->offset / FF_F32_BYTES,
 					x->host[x->host_of[b->device[k]]].compute, 1, whole, err);
@@ -240,7 +159,9 @@ int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, 
 	for (uint32_t i = 0; i < v->rank; i++)
 		n *= v->shape[i];
 	memset(whole, 0, (size_t)n * sizeof(*whole));
-	for (uint32_t i = 0; i < x->s->n_shards && code == FF_OK; i++) {
+	if (code == FF_OK && array >= FF_ARRAY_WAITING)
+		code = ff_waiting_add(x, node, array - FF_ARRAY_WAITING, whole, err);
+	for (uint32_t i = 0; array < FF_ARRAY_WAITING && i < x->s->n_shards && code == FF_OK; i++) {
 		const struct ff_shard *shard = &x->s->shards[i];
 
 		if (shard->node != node)
@@ -278,7 +199,7 @@ static int put_shard(struct ff_executor *x, const struct ff_shard *shard, uint32
 	if (!staging)
 		return ff_fail_memory(err);
 	if (!rest || position == 0)
-		copy_shard(x, shard, false, 1, whole, staging);
+		ff_whole_take(value_of(x, shard), &shard->region, whole, staging);
 	code = upload_shard(x, b, position, staging, n, to + first, err);
 	if (code == FF_OK && rounded && array == FF_ARRAY_WEIGHTS)
 		code = upload_rounded(x, staging, n, rounded + first,
@@ -292,6 +213,8 @@ int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t arr
 {
 	int code = ff_replay_wait(x, err);
 
+	if (code == FF_OK && array >= FF_ARRAY_WAITING)
+		return ff_waiting_put(x, node, array - FF_ARRAY_WAITING, whole, err);
 	for (uint32_t i = 0; i < x->s->n_shards && code == FF_OK; i++) {
 		const struct ff_shard *shard = &x->s->shards[i];
 		const struct ff_bucket *b = &x->s->buckets[shard->bucket];

@@ -19,6 +19,8 @@ bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
 
 	if (!j->here || (!x->training && !j->forward))
 		return false;
+	if (t->kind == FF_TASK_UPDATE && x->step < x->s->staleness)
+		return false; /* there is nothing yet */
 	if (averages && !ff_schedule_averages(x->s, x->step, x->opt.last))
 		return false;
 	return !x->opt.keep_gradients || (t->kind != FF_TASK_UPDATE && !averages);
@@ -30,6 +32,15 @@ static void set_figures(const struct ff_executor *x, struct ff_kernel_io *io)
 	io->step = x->capturing ? UINT64_MAX : x->step;
 	io->valid = x->capturing ? 0 : x->valid[io->loss];
 	io->figures = x->capturing ? x->figures : NULL;
+}
+
+static int issue_additions(struct ff_executor *x, const struct ff_job *j, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < j->n_additions && code == FF_OK; i++)
+		code = x->b->copy(j->stream, &j->addition[i], err);
+	return code;
 }
 
 static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
@@ -48,8 +59,8 @@ static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_erro
 		code = x->b->copy(j->stream, j->ahead, err);
 	if (code == FF_OK)
 		code = x->b->run(j->stream, j->kernel, j->io, err);
-	for (uint32_t i = 0; i < j->n_additions && code == FF_OK; i++)
-		code = x->b->copy(j->stream, &j->addition[i], err);
+	if (code == FF_OK)
+		code = issue_additions(x, j, err);
 	if (code == FF_OK && j->score)
 		code = x->b->download(
 				j->stream, score, j->io->out[0], FF_SCORES * sizeof(*score), err);
@@ -65,7 +76,8 @@ static int issue_update(struct ff_executor *x, struct ff_job *j, struct ff_error
 	for (uint32_t i = 0; i < j->n_updates && code == FF_OK; i++) {
 		struct ff_update *u = &j->update[i];
 
-		x->s->optimizer->factors(x->opt.groups.setting[u->group], x->step, &u->factors);
+		x->s->optimizer->factors(x->opt.groups.setting[u->group],
+				ff_executor_updates(x), &u->factors);
 		u->figures = x->capturing ? x->figures : NULL;
 		if (x->capturing) /* as set_figures has it */
 			memset(&u->factors, 0xff, sizeof(u->factors));
@@ -85,6 +97,8 @@ static int issue(struct ff_executor *x, uint32_t task, struct ff_error *err)
 		return issue_compute(x, j, err);
 	case FF_TASK_UPDATE:
 		return issue_update(x, j, err);
+	case FF_TASK_DELAY:
+		return issue_additions(x, j, err);
 	case FF_TASK_NORM:
 		return x->b->squares(j->stream, j->norm, err);
 	case FF_TASK_MOVE:

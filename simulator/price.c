@@ -408,7 +408,7 @@ double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes
 			update_passes(o, type), (double)bytes));
 }
 
-double ff_price_norm(const struct ff_pricer *p, uint32_t device, int64_t bytes)
+double ff_price_copied(const struct ff_pricer *p, uint32_t device, int64_t bytes)
 {
 	return on_grid(line_us(p, p->graph, device, FF_RATE_COPY, 1, (double)bytes));
 }

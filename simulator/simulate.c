@@ -34,6 +34,16 @@ static int work_us(const struct ff_schedule *s, const struct ff_task *t, struct 
 	return code;
 }
 
+/* Gradients that a DELAY copies to where they are due, and as many as wait move up. */
+static int64_t due_bytes(const struct ff_schedule *s, const struct ff_task *t)
+{
+	uint32_t due = ff_schedule_due(s);
+
+	if (t->bucket != FF_NONE)
+		return s->buckets[t->bucket].bytes;
+	return s->buffers[s->din[(size_t)t->edge * s->n_instances + due][t->part]].bytes;
+}
+
 static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer *p, double *us,
 		struct ff_error *err)
 {
@@ -59,7 +69,10 @@ static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer 
 		return FF_OK;
 	case FF_TASK_NORM:
 		b = &s->buckets[t->bucket];
-		*us = ff_price_norm(p, t->device, b->bytes / b->n_devices);
+		*us = ff_price_copied(p, t->device, b->bytes / b->n_devices);
+		return FF_OK;
+	case FF_TASK_DELAY:
+		*us = ff_price_copied(p, t->device, s->staleness * due_bytes(s, t));
 		return FF_OK;
 	default:
 		return work_us(s, t, p, us, err);

@@ -103,7 +103,7 @@ struct walk {
 static double price(const struct ff_course *e, const struct walk *w, uint32_t device, int64_t bytes,
 		uint32_t n)
 {
-	return w->norm ? ff_price_norm(e->p, device, bytes / n)
+	return w->norm ? ff_price_copied(e->p, device, bytes / n)
 		       : ff_price_update(e->p, device, bytes);
 }
 

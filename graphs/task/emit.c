@@ -126,6 +126,24 @@ uint32_t ff_emit_shard(struct ff_lowering *l, uint32_t device, int64_t bytes)
 	return bytes ? ff_buffer_new(l, device, bytes) : FF_NONE;
 }
 
+void ff_emit_depend_due(struct ff_lowering *l, uint32_t buffer)
+{
+	const struct ff_buffer *b = &l->r.buffers[buffer];
+	const struct ff_bucket *k;
+
+	if (buffer == FF_NONE)
+		return;
+	if (b->bucket == FF_NONE) {
+		ff_emit_depend(l, b->first);
+		return;
+	}
+	k = &l->r.buckets[b->bucket];
+	if (l->delay_task[b->bucket] != FF_NONE)
+		ff_emit_depend(l, l->delay_task[b->bucket] +
+						  ff_device_index(k->device, k->n_devices,
+								  b->device));
+}
+
 bool ff_emit_takes_from(const struct ff_move *mv, uint32_t part)
 {
 	for (uint32_t i = 0; i < mv->n_sources; i++)

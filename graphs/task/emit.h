@@ -33,6 +33,9 @@ uint32_t ff_emit_gradient_of(const struct ff_lowering *l, uint32_t edge, uint32_
 uint32_t ff_emit_gradient_from(
 		const struct ff_lowering *l, uint32_t edge, uint32_t micro, uint32_t part);
 bool ff_emit_takes_from(const struct ff_move *mv, uint32_t part);
+/* Where gradients wait: the task at hand comes after what has put there the one that is due in
+ * `buffer`. */
+void ff_emit_depend_due(struct ff_lowering *l, uint32_t buffer);
 
 /* moves.c: one move of what is at the edge of step `s`. */
 void ff_moves_emit(struct ff_lowering *l, const struct ff_step *s, const struct ff_move *mv);
@@ -40,9 +43,13 @@ void ff_moves_emit(struct ff_lowering *l, const struct ff_step *s, const struct 
 /* computes.c: a step that computes, for all parts. */
 void ff_computes_emit(struct ff_lowering *l, const struct ff_step *s);
 
-/* updates.c: the all-reduces of buckets whose gradients the step's node completes; the norm of
- * all gradients, where they are clipped, and the updates. */
-void ff_updates_sync(struct ff_lowering *l, const struct ff_step *s);
+/* delays.c: DELAY tasks of a bucket; of what is moved at the edge of step `s`. */
+void ff_delays_emit_bucket(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket);
+void ff_delays_emit_edge(struct ff_lowering *l, const struct ff_step *s);
+
+/* updates.c: a bucket's all-reduce, if it has one; the norm of all gradients, where they are
+ * clipped, and the updates. */
+void ff_updates_sync(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket);
 void ff_updates_emit(struct ff_lowering *l, const struct ff_step *s);
 
 #endif

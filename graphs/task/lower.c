@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "ff/instance.h"
 #include "ff/micro.h"
 
 /* Parameters without a config of their own follow the first node that reads them,
@@ -120,39 +121,6 @@ static int build_blocks(struct ff_lowering *l, struct ff_error *err)
 	return code == FF_OK ? build_edges(l, err) : code;
 }
 
-static bool is_moved(const struct ff_redistribution *r)
-{
-	for (uint32_t i = 0; i < r->n_moves; i++)
-		if (r->move[i].network_bytes > 0)
-			return true;
-	return false;
-}
-
-/* Where parameters are averaged each device has a network of its own meanwhile. */
-static int check_averages(const struct ff_lowering *l, struct ff_error *err)
-{
-	const struct ff_lower_options *o = l->opt;
-
-	if (!l->r.average_every)
-		return FF_OK;
-	if (o->clip || o->codec || l->g->dtype != FF_F32)
-		return ff_fail(err, FF_E_INPUT, "parameters are averaged only where %s",
-				o->clip    ? "gradients are not clipped: no device has all of them"
-				: o->codec ? "gradients are not compressed: none are sent"
-					   : "the graph computes in float32");
-	for (uint32_t e = 0; e < l->g->n_edges; e++)
-		if (is_moved(&l->edge[e].forward) || is_moved(&l->edge[e].backward))
-			return ff_fail(err, FF_E_INPUT,
-					"parameters are averaged only where devices have nothing "
-					"but "
-					"these in common, as in data parallelism, but what %s "
-					"makes is "
-					"moved to %s",
-					l->g->nodes[ff_edge_source(l->g, e)].name,
-					l->g->nodes[l->g->edges[e].node].name);
-	return FF_OK;
-}
-
 /* Backward adds to a gradient that an earlier use of the same shard has written. */
 static int find_accumulation(struct ff_lowering *l, struct ff_error *err)
 {
@@ -256,14 +224,24 @@ static int reserve(struct ff_lowering *l, struct ff_error *err)
 		count_step(l, &l->program.step[i], &tasks, &clocks, &buffers);
 	for (uint32_t i = 0; i < l->g->n_nodes; i++)
 		if (ff_node_is_parameter(l->g, i)) /* in their buckets, and their gradients */
-			buffers += 2 * (size_t)l->node[i]->n_parts;
+			buffers += (l->r.staleness ? 3 : 2) * (size_t)l->node[i]->n_parts;
+	for (uint32_t e = 0; e < l->g->n_edges && l->r.staleness; e++)
+		if (ff_node_is_parameter(l->g, ff_edge_source(l->g, e))) {
+			size_t parts = l->node[l->g->edges[e].node]->n_parts;
+
+			tasks += parts;
+			clocks += parts;
+			buffers += 2 * parts; /* what waits, and what is due */
+		}
 	for (uint32_t i = 0; i < l->buckets.n_buckets && clips(l); i++) {
 		tasks += 1 + l->buckets.bucket[i].n_devices;
 		clocks += l->m->n_devices + (size_t)l->buckets.bucket[i].n_devices;
 	}
 	for (uint32_t i = 0; i < l->buckets.n_buckets; i++) {
-		tasks += 1 + l->buckets.bucket[i].n_devices;
-		clocks += 2 * (size_t)l->buckets.bucket[i].n_devices;
+		uint32_t n = l->buckets.bucket[i].n_devices;
+
+		tasks += 1 + (l->r.staleness ? 2 : 1) * (size_t)n;
+		clocks += (l->r.staleness ? 3 : 2) * (size_t)n;
 	}
 	if (tasks >= FF_NONE || clocks >= FF_NONE || buffers >= FF_NONE)
 		return ff_fail(err, FF_E_INPUT, "the strategy makes too many tasks (%zu)", tasks);
@@ -294,6 +272,12 @@ static bool has_instance(const struct ff_lowering *l, uint32_t node, uint32_t i)
 	if (i % 2)
 		return l->r.again[node];
 	return !i || !ff_node_is_parameter(l->g, node) || l->r.again[node];
+}
+
+/* Whether gradients of `node`'s values have instance `i`. */
+static bool has_gradient(const struct ff_lowering *l, uint32_t node, uint32_t i)
+{
+	return i % 2 == 0 || (i == ff_schedule_due(&l->r) && ff_node_is_parameter(l->g, node));
 }
 
 /* Parts that run in turn have tasks that move between theirs. */
@@ -327,7 +311,7 @@ static int build_tables(struct ff_lowering *l, struct ff_error *err)
 			size_t at = (size_t)k * l->r.n_instances + i;
 
 			l->r.out[at] = has_instance(l, node, i) ? buffers_of(l, parts) : NULL;
-			l->r.dout[at] = i % 2 ? NULL : buffers_of(l, parts);
+			l->r.dout[at] = has_gradient(l, node, i) ? buffers_of(l, parts) : NULL;
 		}
 	}
 	for (uint32_t e = 0; e < g->n_edges; e++) {
@@ -344,7 +328,9 @@ static int build_tables(struct ff_lowering *l, struct ff_error *err)
 			l->moved[FF_FORWARD][at] = !own    ? l->moved[FF_FORWARD][same]
 						   : there ? buffers_of(l, parts)
 							   : NULL;
-			l->r.din[at] = i % 2 ? NULL : buffers_of(l, parts);
+			l->r.din[at] = has_gradient(l, ff_edge_source(g, e), i)
+						       ? buffers_of(l, parts)
+						       : NULL;
 			l->moved[FF_BACKWARD][at] =
 					i % 2 ? NULL : buffers_of(l, from ? from->n_parts : 0);
 		}
@@ -369,6 +355,8 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 	enum ff_dtype type = nb->out->type;
 	int64_t place = ff_optimizer_readers(l->r.optimizer, type, all) +
 			offset * ff_dtype_bytes(type) / FF_F32_BYTES;
+	int64_t waits = ff_bucket_waiting(&l->r.buckets[bucket], l->r.optimizer, l->g->dtype);
+	const uint32_t *const *dout = &l->r.dout[value];
 
 	l->r.shards[l->r.n_shards++] = (struct ff_shard){.node = m->param,
 			.cell = m->cell,
@@ -379,8 +367,11 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 	for (uint32_t p = m->cell; p < nb->n_parts; p += nb->out->cells) {
 		((uint32_t *)l->r.out[value])[p] = ff_buffer_pin(
 				l, nb->device[p], bucket, volume * ff_dtype_bytes(type), place);
-		((uint32_t *)l->r.dout[value])[p] = ff_buffer_pin(
+		((uint32_t *)dout[0])[p] = ff_buffer_pin(
 				l, nb->device[p], bucket, volume * FF_F32_BYTES, all + offset);
+		if (l->r.buckets[bucket].delay)
+			((uint32_t *)dout[1])[p] = ff_buffer_pin(l, nb->device[p], bucket,
+					volume * FF_F32_BYTES, waits + offset);
 	}
 }
 
@@ -445,15 +436,17 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 	l->r.buckets = ff_arena_array(l->a, b->n_buckets + 1, sizeof(*l->r.buckets));
 	l->r.shards = ff_arena_array(l->a, b->n_members, sizeof(*l->r.shards));
 	l->sync_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->sync_task));
-	if (!l->r.buckets || !l->r.shards || !l->sync_task)
+	l->delay_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->delay_task));
+	if (!l->r.buckets || !l->r.shards || !l->sync_task || !l->delay_task)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < b->n_buckets; i++) {
 		const struct ff_bucket_build *k = &b->bucket[i];
 
-		l->sync_task[i] = FF_NONE;
+		l->sync_task[i] = l->delay_task[i] = FF_NONE;
 		l->r.buckets[i] = (struct ff_bucket){.synced = k->synced,
 				.codec = l->opt && k->synced && k->n_devices > 1 ? l->opt->codec
 										 : NULL,
+				.delay = ff_delays_of(l, i),
 				.n_devices = k->n_devices,
 				.device = k->device,
 				.first_shard = l->r.n_shards,
@@ -573,7 +566,7 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 		return code;
 	for (uint32_t i = 0; i < l->g->n_nodes; i++)
 		l->position[l->order[i]] = i;
-	if ((code = build_blocks(l, err)) < 0 || (code = check_averages(l, err)) < 0 ||
+	if ((code = build_blocks(l, err)) < 0 || (code = ff_changes_check(l, err)) < 0 ||
 			(code = find_accumulation(l, err)) < 0 ||
 			(code = gather_buckets(l, err)) < 0 ||
 			(code = ff_program_build(
@@ -587,6 +580,7 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 			(code = build_tables(l, err)) < 0 || (code = build_buckets(l, err)) < 0)
 		return code;
 	build_kept(l);
+	ff_delays_build(l);
 	ff_tasks_emit(l);
 	return l->failed ? ff_fail_memory(err) : ff_memory_place(l, err);
 }
@@ -605,6 +599,7 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 	int code;
 
 	l.r.average_every = opt ? opt->average_every : 0;
+	l.r.staleness = opt ? opt->staleness : 0;
 	l.r.optimizer = opt && opt->optimizer ? opt->optimizer : ff_optimizer_preset();
 	ff_arena_init(&own);
 	l.scratch = opt && opt->scratch ? opt->scratch : &own;

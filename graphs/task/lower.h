@@ -49,7 +49,8 @@ struct ff_lowering {
 	uint32_t **place[2];
 	/* By pass, edge and instance, sink part: task that fills it, or FF_NONE. */
 	uint32_t **moved[2];
-	uint32_t *sync_task; /* by bucket: SYNC task, or FF_NONE */
+	uint32_t *sync_task;  /* by bucket: SYNC task, or FF_NONE */
+	uint32_t *delay_task; /* its DELAY task on its first device, others behind it; or FF_NONE */
 	uint32_t *paced; /* by device: its last FF_PACE paced computes, last first; or FF_NONE */
 
 	uint32_t *first_clock;  /* by task: of its devices' clocks */
@@ -67,6 +68,14 @@ static inline const struct ff_redistribution *ff_moves_at(
 {
 	return phase == FF_PHASE_BACKWARD ? &l->edge[edge].backward : &l->edge[edge].forward;
 }
+
+/* changes.c: FF_E_INPUT for what does not go with the rest of what was asked for. */
+int ff_changes_check(const struct ff_lowering *l, struct ff_error *err);
+
+/* delays.c: steps that gradients wait which backward writes in a bucket; buffers of those that wait
+ * elsewhere, and of those whose turn it is. */
+uint32_t ff_delays_of(const struct ff_lowering *l, uint32_t bucket);
+void ff_delays_build(struct ff_lowering *l);
 
 /* tasks.c: all tasks, in order. */
 void ff_tasks_emit(struct ff_lowering *l);

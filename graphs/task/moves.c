@@ -46,6 +46,16 @@ static void hold_back(struct ff_lowering *l, const struct ff_move *mv, const uin
 		ff_emit_depend(l, l->paced[(size_t)FF_PACE * device[mv->sink[i]] + FF_PACE - 1]);
 }
 
+/* Gradients of an earlier step, and what they are added to. */
+static void depend_on_due(struct ff_lowering *l, const struct ff_move *mv, const uint32_t *sources,
+		const uint32_t *sinks)
+{
+	for (uint32_t i = 0; i < mv->n_sources; i++)
+		ff_emit_depend_due(l, sources[mv->source[i]]);
+	for (uint32_t i = 0; i < mv->n_sinks; i++)
+		ff_emit_depend_due(l, sinks[mv->sink[i]]);
+}
+
 void ff_moves_emit(struct ff_lowering *l, const struct ff_step *s, const struct ff_move *mv)
 {
 	const struct ff_edge *e = &l->g->edges[s->id];
@@ -68,6 +78,9 @@ void ff_moves_emit(struct ff_lowering *l, const struct ff_step *s, const struct 
 		ff_emit_occupy_transfer(l, mv->n_devices, mv->device);
 	for (uint32_t i = 0; i < mv->n_sources; i++)
 		ff_emit_depend(l, ff_emit_task(l, s->phase, s->micro, writer, mv->source[i]));
+	ff_task_ends(&l->r, t, &sources, &sinks);
+	if (back && l->r.staleness && ff_emit_from_parameter(l, s->id))
+		depend_on_due(l, mv, sources, sinks);
 	/* what is added to must have been written */
 	for (uint32_t i = 0; mv->accumulate && i < mv->n_sinks; i++)
 		ff_emit_depend(l, ff_emit_gradient_from(l, first, s->micro, mv->sink[i]));
@@ -78,7 +91,6 @@ void ff_moves_emit(struct ff_lowering *l, const struct ff_step *s, const struct 
 			: ff_schedule_instance(&l->r, from, s->micro, t->again);
 	for (uint32_t i = 0; i < mv->n_sinks; i++)
 		l->moved[t->pass][(size_t)s->id * l->r.n_instances + instance][mv->sink[i]] = me;
-	ff_task_ends(&l->r, t, &sources, &sinks);
 	side = back ? (struct ff_side){&source->out[v->port], source->device, true}
 		    : (struct ff_side){&to->in[e->slot], to->device, false};
 	use_shards(l, mv, sources, (uint32_t *)sinks, &side);

@@ -94,6 +94,8 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 	}
 	if (s->average_every)
 		mix(&h, s->average_every);
+	if (s->staleness)
+		mix(&h, s->staleness);
 	for (uint32_t i = 0; i < s->n_buckets; i++)
 		if (s->buckets[i].codec)
 			mix(&h, (uint64_t)i << 32 | s->buckets[i].codec->id);

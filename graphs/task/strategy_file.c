@@ -317,15 +317,16 @@ static int read_codec(
 	return code;
 }
 
-static int read_average(
-		const struct ff_json *root, struct ff_strategy_info *info, struct ff_error *err)
+/* A number that is 0 where it is not there. */
+static int read_count(const struct ff_json *root, const char *key, int64_t most, uint32_t *ret,
+		struct ff_error *err)
 {
-	int64_t every = 0;
+	int64_t n = 0;
 	int code = FF_OK;
 
-	if (ff_json_get(root, "average_every"))
-		code = ff_json_int(root, "average_every", 1, FF_MOST_AVERAGED, &every, err);
-	info->average_every = (uint32_t)every;
+	if (ff_json_get(root, key))
+		code = ff_json_int(root, key, 1, most, &n, err);
+	*ret = (uint32_t)n;
 	return code;
 }
 
@@ -354,7 +355,11 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 	info->clip = false;
 	if (ff_json_get(root, "clip") && (code = ff_json_bool(root, "clip", &info->clip, err)) < 0)
 		return code;
-	if ((code = read_codec(root, info, err)) < 0 || (code = read_average(root, info, err)) < 0)
+	if ((code = read_codec(root, info, err)) < 0 ||
+			(code = read_count(root, "average_every", FF_MOST_AVERAGED,
+					 &info->average_every, err)) < 0 ||
+			(code = read_count(root, "staleness", FF_MOST_STALE, &info->staleness,
+					 err)) < 0)
 		return code;
 	if (ff_json_get(root, "predicted_us") &&
 			(code = ff_json_real(root, "predicted_us", 0, 1e300, &info->predicted_us,
@@ -385,8 +390,8 @@ static int read_info(const struct ff_json *root, struct ff_arena *a, uint32_t n_
 static int check_header(const struct ff_json *root, const struct ff_graph *g, struct ff_error *err)
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
-			"devices", "optimizer", "clip", "compress", "average_every", "predicted_us",
-			"predicted_tasks", "predicted_waits", "steadiness", "communication",
+			"devices", "optimizer", "clip", "compress", "average_every", "staleness",
+			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness", "communication",
 			"memory_bytes", "micro_batches", "order", "operators", NULL};
 	const char *name, *hash;
 	char own[20];
@@ -543,6 +548,8 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_string(o, "compress", info->codec->name);
 	if (info->average_every)
 		ff_out_int(o, "average_every", info->average_every);
+	if (info->staleness)
+		ff_out_int(o, "staleness", info->staleness);
 	if (info->predicted_us > 0)
 		ff_out_real(o, "predicted_us", info->predicted_us);
 	if (info->n_classes)

@@ -13,6 +13,7 @@ enum {
 	WHAT_SYNC = FIRST_MOVE + FF_MOVE_ALL_REDUCE + 1,
 	WHAT_UPDATE,
 	WHAT_NORM,
+	WHAT_DELAY,
 	WHATS
 };
 
@@ -27,6 +28,8 @@ static uint32_t what_of(const struct ff_schedule *s, const struct ff_task *t)
 		return WHAT_UPDATE;
 	case FF_TASK_NORM:
 		return WHAT_NORM;
+	case FF_TASK_DELAY:
+		return WHAT_DELAY;
 	default:
 		return (uint32_t)s->graph->nodes[t->node].op;
 	}
@@ -34,7 +37,8 @@ static uint32_t what_of(const struct ff_schedule *s, const struct ff_task *t)
 
 static uint32_t pass_of(const struct ff_task *t)
 {
-	if (t->kind == FF_TASK_SYNC || t->kind == FF_TASK_UPDATE || t->kind == FF_TASK_NORM)
+	if (t->kind == FF_TASK_SYNC || t->kind == FF_TASK_UPDATE || t->kind == FF_TASK_NORM ||
+			t->kind == FF_TASK_DELAY)
 		return PASS_FORWARD; /* of none */
 	return t->again ? PASS_AGAIN : t->pass == FF_BACKWARD ? PASS_BACKWARD : PASS_FORWARD;
 }
@@ -42,7 +46,8 @@ static uint32_t pass_of(const struct ff_task *t)
 static const char *name_of(uint32_t what, uint32_t pass, struct ff_arena *a)
 {
 	static const char *const passes[PASSES] = {"forward", "backward", "recompute"};
-	static const char *const others[] = {"gradient all-reduce", "update", "gradient norm"};
+	static const char *const others[] = {"gradient all-reduce", "update", "gradient norm",
+			"gradient delay"};
 	char text[96];
 
 	if (what >= WHAT_SYNC)

@@ -11,6 +11,13 @@ static void emit_moves(struct ff_lowering *l, const struct ff_step *s)
 		ff_moves_emit(l, s, &r->move[i]);
 }
 
+static void emit_syncs(struct ff_lowering *l, const struct ff_step *s)
+{
+	for (uint32_t b = l->buckets.first_at[s->id]; b != FF_NONE;
+			b = l->buckets.bucket[b].next_at)
+		ff_updates_sync(l, s, b);
+}
+
 static void emit_step(struct ff_lowering *l, const struct ff_step *s)
 {
 	switch (s->kind) {
@@ -21,7 +28,7 @@ static void emit_step(struct ff_lowering *l, const struct ff_step *s)
 		ff_computes_emit(l, s);
 		break;
 	case FF_STEP_SYNC:
-		ff_updates_sync(l, s);
+		emit_syncs(l, s);
 		break;
 	case FF_STEP_UPDATE:
 		ff_updates_emit(l, s);
@@ -29,10 +36,60 @@ static void emit_step(struct ff_lowering *l, const struct ff_step *s)
 	}
 }
 
+/* ---- gradients of an earlier step ---- */
+
+/* Whether a step sends on what backward has made of a parameter's gradient. */
+static bool sends_gradients(const struct ff_lowering *l, const struct ff_step *s)
+{
+	return s->kind == FF_STEP_SYNC || (s->kind == FF_STEP_MOVES &&
+							  s->phase == FF_PHASE_BACKWARD &&
+							  ff_emit_from_parameter(l, s->id));
+}
+
+/* What is moved: readers may have to be brought parameters forward, so it does not go before those.
+ */
+static void emit_due_moves(struct ff_lowering *l)
+{
+	for (uint32_t i = 0; i < l->program.n; i++) {
+		const struct ff_step *s = &l->program.step[i];
+
+		if (s->kind != FF_STEP_MOVES || !sends_gradients(l, s))
+			continue;
+		ff_delays_emit_edge(l, s);
+		emit_moves(l, s);
+	}
+}
+
+/* They are there from the start.  All-reduces are spread over forward, so that what moves there
+ * waits for few of them, and where the host issues one by one none for all that is computed. */
+static void emit_late(struct ff_lowering *l)
+{
+	const struct ff_step due = {.kind = FF_STEP_SYNC,
+			.phase = FF_PHASE_BACKWARD,
+			.micro = l->s->micro_batches - 1,
+			.id = FF_NONE};
+	uint32_t n = l->buckets.n_buckets, bucket = 0, forward = 0;
+
+	while (forward < l->program.n && l->program.step[forward].phase != FF_PHASE_BACKWARD)
+		forward++;
+	for (uint32_t i = 0; i < l->program.n; i++) {
+		for (; bucket < n && (uint64_t)bucket * forward <= (uint64_t)i * n; bucket++) {
+			ff_delays_emit_bucket(l, &due, bucket);
+			ff_updates_sync(l, &due, bucket);
+		}
+		if (i == forward)
+			emit_due_moves(l);
+		if (!sends_gradients(l, &l->program.step[i]))
+			emit_step(l, &l->program.step[i]);
+	}
+}
+
 void ff_tasks_emit(struct ff_lowering *l)
 {
-	for (uint32_t i = 0; i < l->program.n; i++)
+	for (uint32_t i = 0; i < l->program.n && !l->r.staleness; i++)
 		emit_step(l, &l->program.step[i]);
+	if (l->r.staleness)
+		emit_late(l);
 	l->r.lanes = l->lanes.v;
 	l->r.deps = l->deps.v;
 }

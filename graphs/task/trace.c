@@ -12,6 +12,12 @@ static bool is_comm(const struct ff_task *t)
 	return t->kind == FF_TASK_MOVE || t->kind == FF_TASK_SYNC;
 }
 
+static bool is_of_bucket(const struct ff_task *t)
+{
+	return t->kind == FF_TASK_SYNC || t->kind == FF_TASK_UPDATE || t->kind == FF_TASK_NORM ||
+	       (t->kind == FF_TASK_DELAY && t->bucket != FF_NONE);
+}
+
 static const char *phase_name(const struct ff_task *t)
 {
 	return t->again ? "recompute" : t->pass == FF_BACKWARD ? "backward" : "forward";
@@ -41,6 +47,12 @@ void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t
 	case FF_TASK_NORM:
 		snprintf(buf, size, "norm bucket %u", t->bucket);
 		break;
+	case FF_TASK_DELAY:
+		if (is_of_bucket(t))
+			snprintf(buf, size, "delay bucket %u", t->bucket);
+		else
+			snprintf(buf, size, "%s delay", s->graph->nodes[t->node].name);
+		break;
 	default:
 		snprintf(buf, size, "%s %s%s", s->graph->nodes[t->node].name, phase_name(t), micro);
 	}
@@ -59,6 +71,8 @@ static const char *kind_name(const struct ff_task *t)
 		return "update";
 	case FF_TASK_NORM:
 		return "norm";
+	case FF_TASK_DELAY:
+		return "delay";
 	default:
 		return ff_move_name(t->move->kind);
 	}
@@ -114,7 +128,7 @@ static void write_args(const struct ff_schedule *s, uint32_t task, struct ff_out
 	ff_out_object(o, "args");
 	ff_out_int(o, "task", task);
 	ff_out_string(o, "kind", kind_name(t));
-	if (t->kind == FF_TASK_SYNC || t->kind == FF_TASK_UPDATE || t->kind == FF_TASK_NORM) {
+	if (is_of_bucket(t)) {
 		ff_out_int(o, "bucket", t->bucket);
 		ff_out_int(o, "bytes", s->buckets[t->bucket].bytes);
 	} else {

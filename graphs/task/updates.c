@@ -46,7 +46,14 @@ static void depend_on_members(struct ff_lowering *l, uint32_t bucket, uint32_t d
 	}
 }
 
-static void emit_sync(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
+/* Gradients of an earlier step that are due in a bucket, on all of its devices. */
+static void depend_on_due(struct ff_lowering *l, uint32_t bucket)
+{
+	for (uint32_t d = 0; d < l->buckets.bucket[bucket].n_devices; d++)
+		ff_emit_depend(l, l->delay_task[bucket] + d);
+}
+
+void ff_updates_sync(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
 {
 	const struct ff_bucket_build *b = &l->buckets.bucket[bucket];
 
@@ -55,7 +62,10 @@ static void emit_sync(struct ff_lowering *l, const struct ff_step *s, uint32_t b
 	l->sync_task[bucket] = l->r.n_tasks;
 	ff_emit_begin(l, FF_TASK_SYNC, s)->bucket = bucket;
 	ff_emit_occupy_transfer(l, b->n_devices, b->device);
-	depend_on_members(l, bucket, FF_NONE);
+	if (l->r.staleness)
+		depend_on_due(l, bucket);
+	else
+		depend_on_members(l, bucket, FF_NONE);
 	ff_clock_tick(l);
 	l->r.network_bytes += ff_bucket_sent_bytes(&l->r.buckets[bucket]);
 }
@@ -129,9 +139,9 @@ void ff_updates_emit(struct ff_lowering *l, const struct ff_step *s)
 			t->bucket = i;
 			t->device = l->buckets.bucket[i].device[d];
 			ff_emit_occupy(l, ff_lane(l->m, FF_LANE_COMPUTE, t->device));
-			if (l->sync_task[i] != FF_NONE)
-				ff_emit_depend(l, l->sync_task[i]);
-			else
+			ff_emit_depend(l, l->sync_task[i]);
+			/* of an earlier step's gradients: this one's backward reads the weights */
+			if (l->sync_task[i] == FF_NONE || l->r.staleness)
 				depend_on_members(l, i, t->device);
 			if (l->r.clip != FF_NONE)
 				ff_emit_depend(l, l->sync_task[l->r.clip]);
@@ -139,11 +149,4 @@ void ff_updates_emit(struct ff_lowering *l, const struct ff_step *s)
 		}
 	if (l->r.average_every)
 		emit_averages(l, s, first);
-}
-
-void ff_updates_sync(struct ff_lowering *l, const struct ff_step *s)
-{
-	for (uint32_t b = l->buckets.first_at[s->id]; b != FF_NONE;
-			b = l->buckets.bucket[b].next_at)
-		emit_sync(l, s, b);
 }

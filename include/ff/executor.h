@@ -51,7 +51,8 @@ int ff_executor_create(const struct ff_schedule *s, const struct ff_backend *bac
 		struct ff_error *err);
 void ff_executor_destroy(struct ff_executor *x);
 
-/* One training step on batch `step`, which so many updates have gone before. */
+/* One training step on batch `step`, which so many updates have gone before, less the schedule's
+ * staleness. */
 int ff_executor_step(struct ff_executor *x, uint64_t step, struct ff_error *err);
 /* Begins one: where steps are captured it may return before it has ended, and what goes wrong in
  * it is told by a later call. */
@@ -91,19 +92,22 @@ int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device);
 
 /* What is kept of every parameter: its weights, their gradients, then the optimizer's
  * states, FF_ARRAY_STATES + 0 and so on; and, where gradients are compressed, what of them was not
- * sent yet, all devices together (zero where they are not). */
+ * sent yet, all devices together (zero where they are not).  Where they are applied late,
+ * FF_ARRAY_WAITING + 0 is that of the last step, + 1 of the one before, as many as wait, all devices
+ * together. */
 enum {
 	FF_ARRAY_WEIGHTS,
 	FF_ARRAY_GRADIENTS,
 	FF_ARRAY_STATES,
-	FF_ARRAY_RESIDUALS = FF_ARRAY_STATES + FF_MAX_STATES
+	FF_ARRAY_RESIDUALS = FF_ARRAY_STATES + FF_MAX_STATES,
+	FF_ARRAY_WAITING
 };
 /* Gathers one of these of the parameter of `node`, whole, on every rank: row-major
  * float32. */
 int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, float *whole,
 		struct ff_error *err);
-/* The other way round: hosted devices take their shards of it; of what was not sent yet the first
- * one that has a shard, and the others none. */
+/* The other way round: hosted devices take their shards of it; of what was not sent yet, or
+ * waits, the first one that has a shard, and the others none. */
 int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t array,
 		const float *whole, struct ff_error *err);
 

@@ -51,6 +51,12 @@ static inline const uint32_t *ff_task_dout(
 
 	return s->dout[(size_t)value * s->n_instances + 2 * (size_t)t->micro];
 }
+/* Where gradients wait, those of parameters have two instances: that of this step, which backward
+ * writes, and the second one, of the step whose turn it is. */
+static inline uint32_t ff_schedule_due(const struct ff_schedule *s)
+{
+	return s->staleness ? 1 : 0;
+}
 /* Shards at the two ends of a move. */
 static inline void ff_task_ends(const struct ff_schedule *s, const struct ff_task *t,
 		const uint32_t **source, const uint32_t **sink)
@@ -60,7 +66,7 @@ static inline void ff_task_ends(const struct ff_schedule *s, const struct ff_tas
 	bool param = ff_node_is_parameter(s->graph, from);
 
 	if (t->pass == FF_BACKWARD) {
-		*source = s->din[t->edge * n + (param ? 0 : 2 * (size_t)t->micro)];
+		*source = s->din[t->edge * n + (param ? ff_schedule_due(s) : 2 * (size_t)t->micro)];
 		*sink = s->dout[value * n + (param ? 0 : 2 * (size_t)t->micro)];
 	} else {
 		*source = s->out[value * n +

@@ -73,8 +73,8 @@ double ff_price_add(const struct ff_pricer *p, const struct ff_graph *g, uint32_
 		int64_t bytes);
 /* Updating so many bytes of weights. */
 double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes);
-/* Reading so many bytes of gradients for their norm: as if they were copied. */
-double ff_price_norm(const struct ff_pricer *p, uint32_t device, int64_t bytes);
+/* So many bytes of gradients that are copied; as long takes reading them for their norm. */
+double ff_price_copied(const struct ff_pricer *p, uint32_t device, int64_t bytes);
 /* Scratch that the kernel was measured to need; 0 when analytic.  Fits
  * ff_lower_options.workspace with `p` as ctx. */
 int64_t ff_price_workspace(void *p, const struct ff_work *w);

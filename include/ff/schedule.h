@@ -4,37 +4,10 @@
 #ifndef FF_SCHEDULE_H
 #define FF_SCHEDULE_H
 
-#include "ff/codec.h"
-#include "ff/optimizer.h"
+#include "ff/bucket.h"
 #include "ff/redistribution.h"
 #include "ff/strategy.h"
 #include "ff/work.h"
-
-/* One shard of a parameter: the same elements on every device of its bucket. */
-struct ff_shard {
-	uint32_t node, cell, bucket; /* the parameter's node and part */
-	struct ff_region region;
-	int64_t offset; /* bytes in the bucket; multiple of 64; those of a group are neighbours */
-	uint32_t group; /* of parameters (ff/groups.h) */
-};
-
-/* Shards of parameters that live on the same devices and are updated together.
- * Where their gradients are synchronised together too (`synced`), an all-reduce
- * sums them in place; the others are brought by moves of their own.  Each device
- * holds arrays of `bytes`: weights, gradients, the optimizer's states, and, where what is summed
- * is compressed, behind all of them what was not sent yet (float32). */
-struct ff_bucket {
-	bool synced;
-	const struct ff_codec *codec; /* of several devices, synced; NULL: as they are */
-	/* Instead: each device goes its own way with its own gradients, and in every so many
-	 * steps its SYNC, behind the updates, makes weights and states the mean of all. */
-	bool averaged;
-	uint32_t n_devices;
-	const uint16_t *device; /* ascending */
-	uint32_t first_shard, n_shards;
-	int64_t bytes;
-	const int64_t *offset; /* n_devices: of its arrays, one behind the other */
-};
 
 enum ff_task_kind {
 	FF_TASK_FORWARD,
@@ -45,6 +18,10 @@ enum ff_task_kind {
 	/* The squares of the gradients in a bucket, added up: of each of its devices, which have
 	 * the same elements, a share that no other takes (ff_norm_share). */
 	FF_TASK_NORM,
+	/* Gradients of an earlier step come to their turn, and those that wait move up: of a bucket
+	 * on one device, or (`edge`) what a part of a reader has made, which is moved from there.
+	 */
+	FF_TASK_DELAY,
 };
 
 struct ff_task {
@@ -52,11 +29,11 @@ struct ff_task {
 	enum ff_pass pass;
 	bool again;      /* FORWARD, MOVE: once more, for backward */
 	uint32_t micro;  /* micro-batch: compute and MOVE */
-	uint32_t node;   /* compute; MOVE: the consumer */
-	uint32_t part;   /* compute */
-	uint32_t device; /* compute, UPDATE and NORM */
-	uint32_t edge;   /* MOVE */
-	uint32_t bucket; /* SYNC, UPDATE, NORM */
+	uint32_t node;   /* compute; MOVE, DELAY: the consumer */
+	uint32_t part;   /* compute, DELAY */
+	uint32_t device; /* compute, UPDATE, NORM, DELAY */
+	uint32_t edge;   /* MOVE, DELAY of what is moved */
+	uint32_t bucket; /* SYNC, UPDATE, NORM, DELAY of others */
 	const struct ff_move *move;
 	uint32_t stage; /* MOVE: first of n_devices buffers (FF_NONE where no stage) */
 	uint32_t first_lane, n_lanes; /* ff_schedule.lanes */
@@ -110,6 +87,7 @@ struct ff_schedule {
 	int64_t network_bytes;  /* a step, all devices together */
 	uint32_t average_every; /* steps; 0: nothing is averaged */
 	int64_t averaged_bytes; /* what a step that does so sends besides */
+	uint32_t staleness;     /* steps that gradients wait until they are applied */
 };
 
 struct ff_lower_options {
@@ -119,6 +97,7 @@ struct ff_lower_options {
 	bool clip;                            /* gradients by their global norm */
 	const struct ff_codec *codec; /* compresses gradients that are all-reduced; NULL: nothing */
 	uint32_t average_every;       /* parameters, instead of gradients; 0: not */
+	uint32_t staleness;           /* steps that gradients wait until they are applied */
 	/* Scratch that a kernel needs; NULL: none. */
 	int64_t (*workspace)(void *ctx, const struct ff_work *w);
 	void *ctx;
@@ -135,22 +114,6 @@ int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct 
 		const struct ff_lower_options *opt, struct ff_arena *a, struct ff_schedule *ret,
 		struct ff_error *err);
 
-/* Of a bucket's elements those whose squares its device number `position` adds up. */
-static inline void ff_norm_share(
-		const struct ff_bucket *b, uint32_t position, int64_t *first, int64_t *end)
-{
-	int64_t n = b->bytes / FF_F32_BYTES;
-
-	*first = n * position / b->n_devices;
-	*end = n * (position + 1) / b->n_devices;
-}
-
-/* All of a bucket on one of its devices, whose readers get it as `type`. */
-static inline int64_t ff_bucket_memory(
-		const struct ff_bucket *b, const struct ff_optimizer *o, enum ff_dtype type)
-{
-	return ff_optimizer_bytes(o, type, b->bytes) + (b->codec ? b->bytes : 0);
-}
 /* Whether step `step` averages, of a run whose last one is number `last`. */
 static inline bool ff_schedule_averages(const struct ff_schedule *s, uint64_t step, uint64_t last)
 {
@@ -161,14 +124,6 @@ static inline int64_t ff_schedule_sent_bytes(const struct ff_schedule *s)
 {
 	return s->network_bytes + (s->average_every ? s->averaged_bytes / s->average_every : 0);
 }
-/* What its all-reduce sends, all devices together. */
-static inline int64_t ff_bucket_sent_bytes(const struct ff_bucket *b)
-{
-	int64_t bytes = b->codec ? ff_codec_bytes(b->codec, b->bytes / FF_F32_BYTES) : b->bytes;
-
-	return 2 * (int64_t)(b->n_devices - 1) * bytes;
-}
-
 /* The devices that take part in a task, ascending; `one` has room for the one of a task
  * that is on one. */
 uint32_t ff_task_devices(const struct ff_schedule *s, const struct ff_task *t,

@@ -8,6 +8,7 @@
 
 #define FF_STRATEGY_VERSION 2    /* of the file format */
 #define FF_MOST_AVERAGED 1000000 /* steps between two averages */
+#define FF_MOST_STALE 64         /* steps that gradients wait */
 
 /* One operator's split: the iteration space is cut into a grid of cells, a degree
  * for each dim, and each cell is computed on `replicas` devices.  Cells are
@@ -82,6 +83,7 @@ struct ff_strategy_info {
 	bool clip;                    /* and of gradients that are clipped by their global norm */
 	const struct ff_codec *codec; /* and compressed so; NULL: they are not */
 	uint32_t average_every;       /* steps, parameters instead of gradients; 0: not */
+	uint32_t staleness;           /* steps that gradients wait until they are applied */
 	const int64_t *memory_bytes;  /* `devices` figures, or NULL */
 	const char *communication;    /* that its costs were measured with; NULL: unknown */
 };

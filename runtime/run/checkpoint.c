@@ -29,13 +29,15 @@ enum {
 	NOTE_SEED,
 	NOTE_SAMPLES,
 	NOTE_STEP,
+	NOTE_STALENESS, /* not where it is none */
 	NOTES
 };
 static const char *const note_key[NOTES] = {
-		"format", "version", "graph", "optimizer", "seed", "samples", "step"};
+		"format", "version", "graph", "optimizer", "seed", "samples", "step",
+		"staleness"};
 
 struct notes {
-	char graph[32], seed[32], samples[32], step[32];
+	char graph[32], seed[32], samples[32], step[32], staleness[32];
 	const char *text[NOTES];
 };
 
@@ -46,6 +48,7 @@ static void write_notes(const struct ff_run_options *opt, const struct ff_plan *
 	snprintf(ret->seed, sizeof(ret->seed), "%" PRIu64, opt->seed);
 	snprintf(ret->samples, sizeof(ret->samples), "%" PRId64, ff_dataset_samples(p->data, true));
 	snprintf(ret->step, sizeof(ret->step), "%" PRIu64, step);
+	snprintf(ret->staleness, sizeof(ret->staleness), "%" PRIu32, p->staleness);
 	ret->text[NOTE_FORMAT] = CHECKPOINT_FORMAT;
 	ret->text[NOTE_VERSION] = CHECKPOINT_VERSION;
 	ret->text[NOTE_GRAPH] = ret->graph;
@@ -53,6 +56,7 @@ static void write_notes(const struct ff_run_options *opt, const struct ff_plan *
 	ret->text[NOTE_SEED] = ret->seed;
 	ret->text[NOTE_SAMPLES] = ret->samples;
 	ret->text[NOTE_STEP] = ret->step;
+	ret->text[NOTE_STALENESS] = ret->staleness;
 }
 
 static int check_notes(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
@@ -62,11 +66,13 @@ static int check_notes(const struct ff_run_options *opt, struct ff_plan *p, stru
 	char *end;
 
 	write_notes(opt, p, 0, &want);
-	for (int i = 0; i < NOTE_STEP; i++) {
+	for (int i = 0; i < NOTES; i++) {
 		const char *have = ff_tensors_note(p->weights, note_key[i]);
 
-		if (!have && i == NOTE_SAMPLES) /* not in all of them */
+		if (i == NOTE_STEP || (!have && i == NOTE_SAMPLES)) /* not in all of them */
 			continue;
+		if (!have && i == NOTE_STALENESS)
+			have = "0";
 		if (!have || strcmp(have, want.text[i]) != 0)
 			return ff_fail(err, FF_E_INPUT,
 					"%s: cannot go on from it: its %s is %s, expected %s",
@@ -285,7 +291,8 @@ int ff_checkpoint_save(const struct ff_run_options *opt, struct ff_plan *p, stru
 	const struct ff_saving s = {.path = c->path,
 			.states = p->optimizer->states,
 			.residuals = p->codec != NULL,
-			.n_notes = NOTES,
+			.waiting = p->staleness,
+			.n_notes = p->staleness ? NOTES : NOTE_STALENESS,
 			.note_key = note_key,
 			.note = notes.text};
 	int code = many && c->newest && c->newest != step ? set_aside(p, err) : FF_OK;

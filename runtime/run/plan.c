@@ -252,8 +252,37 @@ static void note_codec(struct ff_plan *p, uint32_t i)
 	c->info.predicted_us = 0;
 }
 
+/* Nor where they are applied when the plan does not say so. */
+static void note_staleness(struct ff_plan *p, uint32_t i)
+{
+	struct ff_candidate *c = &p->candidate[i];
+
+	if (c->info.staleness == p->staleness || !(c->info.predicted_us > 0))
+		return;
+	ff_error_write(&p->note[2 + i], FF_OK,
+			"%.200s is for gradients that are applied %u steps late, not %u: its "
+			"predicted time and memory do not hold (ffsearch --simulate with "
+			"--staleness %u predicts it)",
+			c->name, c->info.staleness, p->staleness, p->staleness);
+	c->info.predicted_us = 0;
+}
+
+static int choose_staleness(
+		const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+{
+	p->staleness = p->candidate[0].info.staleness;
+	if (opt->staleness != UINT64_MAX && opt->staleness > FF_MOST_STALE)
+		return ff_fail(err, FF_E_INPUT, "option --staleness: expected at most %d",
+				FF_MOST_STALE);
+	if (opt->staleness != UINT64_MAX)
+		p->staleness = (uint32_t)opt->staleness;
+	for (uint32_t i = 0; i < p->n_candidates; i++)
+		note_staleness(p, i);
+	return FF_OK;
+}
+
 /* Only what is asked for, here or by who searched: it changes what is computed. */
-static int choose_codec(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+static int choose_changes(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
 {
 	struct ff_error inner;
 
@@ -277,7 +306,7 @@ static int choose_codec(const struct ff_run_options *opt, struct ff_plan *p, str
 				"two "
 				"averages, as between them each device has weights of its own",
 				p->average_every);
-	return FF_OK;
+	return choose_staleness(opt, p, err);
 }
 
 /* The optimizer asked for, or the one the plan was searched for, or the preset. */
@@ -336,7 +365,7 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = make_rule(p, &p->candidate[i], err);
 	if (code < 0 || (code = choose_optimizer(opt, p, err)) < 0 ||
-			(code = choose_codec(opt, p, err)) < 0 ||
+			(code = choose_changes(opt, p, err)) < 0 ||
 			(code = choose_backend(opt, p, err)) < 0 ||
 			(code = ff_run_check_shared(opt, p->machine.n_devices, err)) < 0 ||
 			(code = open_data(opt, p, err)) < 0 ||
@@ -391,6 +420,7 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 			.clip = p->clip > 0,
 			.codec = p->codec,
 			.average_every = p->average_every,
+			.staleness = p->staleness,
 			.group = p->groups.of,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};

@@ -242,6 +242,7 @@ static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
 		printf("gradients%s within %.2g of their %s (%s); ",
 				p->codec           ? ", with what was not sent of them yet,"
 				: p->average_every ? ", all devices' together,"
+				: p->staleness     ? ", when they are applied,"
 						   : "",
 				v->worst, ff_gradient_measure(&p->graph), v->worst_name);
 	if (v->rounding > 0)
@@ -267,6 +268,9 @@ static void print_optimizer(const struct ff_run_options *opt, const struct ff_pl
 		       "which changes "
 		       "what is computed\n",
 				p->average_every);
+	if (p->staleness)
+		printf("  gradients are applied %u step%s late, which changes what is computed\n",
+				p->staleness, p->staleness == 1 ? "" : "s");
 	if (p->codec)
 		printf("  gradients that are all-reduced are sent as %s, which changes what is "
 		       "computed\n",
@@ -489,6 +493,8 @@ static void write_optimizer(
 		ff_out_real(out, "clip", p->clip);
 	if (p->average_every)
 		ff_out_int(out, "average_every", p->average_every);
+	if (p->staleness)
+		ff_out_int(out, "staleness", p->staleness);
 	if (p->codec)
 		ff_out_string(out, "compress", p->codec->name);
 	ff_out_array(out, "groups");

@@ -18,6 +18,7 @@ struct ff_run_options {
 	const char *compress;  /* likewise; "none" */
 	uint64_t devices, steps, epochs, warmup, seed, every, keep, test_every, top;
 	uint64_t average_every;
+	uint64_t staleness; /* UINT64_MAX: the strategy's */
 	uint64_t profile; /* steps at the end whose tasks are timed */
 	double timeout;   /* seconds without a sign of life; NAN: as long as communication waits */
 	struct ff_pulse *pulse;           /* this rank's; NULL: nobody watches it */
@@ -56,6 +57,7 @@ struct ff_plan {
 	double clip;                  /* 0: gradients are not clipped */
 	const struct ff_codec *codec; /* that compresses gradients; NULL: nothing does */
 	uint32_t average_every;       /* 0: gradients are summed in every step */
+	uint32_t staleness;           /* steps that gradients wait until they are applied */
 	uint32_t top;                 /* tests count labels among so many; 0: none */
 	struct ff_rate_plan rates;
 	const struct ff_backend *backend;

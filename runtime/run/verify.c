@@ -244,22 +244,14 @@ static int forget_residuals(const struct ff_graph *g, struct ff_executor *x, str
 	return code;
 }
 
-/* The first step, and where those behind it are captured, once more, as they are: nothing has
- * been updated, and what operators keep is as it was, so it is the same step, up to `most` of the
- * loss where ranks may add up in another order each time. */
-static int run_twice(const struct ff_graph *g, struct ff_executor *x, double most, float *kept,
+/* The first step once more: nothing has been updated, and what operators keep is as it was, so it
+ * is the same, up to `most` of the loss where ranks may add up in another order each time. */
+static int run_again(const struct ff_graph *g, struct ff_executor *x, double most, float *kept,
 		double *loss, struct ff_error *err)
 {
-	double once;
-	int code;
+	double once = *loss;
+	int code = move_kept(g, x, true, kept, err);
 
-	if ((code = move_kept(g, x, false, kept, err)) < 0 ||
-			(code = ff_executor_step(x, 0, err)) < 0 ||
-			(code = ff_executor_losses(x, loss, 1, err)) < 0 ||
-			!ff_executor_runs_ahead(x))
-		return code;
-	once = *loss;
-	code = move_kept(g, x, true, kept, err);
 	if (code == FF_OK)
 		code = forget_residuals(g, x, err);
 	if (code == FF_OK)
@@ -272,13 +264,31 @@ static int run_twice(const struct ff_graph *g, struct ff_executor *x, double mos
 			*loss, once);
 }
 
+/* The first step, as often as it takes until its gradients are applied, and where those behind it
+ * are captured, once more, as they are. */
+static int run_steps(const struct ff_graph *g, struct ff_executor *x, uint32_t staleness,
+		double most, float *kept, double *loss, struct ff_error *err)
+{
+	int code = move_kept(g, x, false, kept, err);
+	bool captured;
+
+	if (code == FF_OK)
+		code = ff_executor_step(x, 0, err);
+	if (code == FF_OK)
+		code = ff_executor_losses(x, loss, 1, err);
+	captured = ff_executor_runs_ahead(x);
+	for (uint32_t i = 0; i < staleness + captured && code == FF_OK; i++)
+		code = run_again(g, x, most, kept, loss, err);
+	return code;
+}
+
 static int run_step(
 		const struct trial *t, struct ff_executor *x, double *loss, struct ff_error *err)
 {
 	const struct ff_graph *g = &t->plan->graph;
 	float *kept = malloc((size_t)count_kept(g) * sizeof(*kept));
 	double most = t->comm->n_ranks > 1 ? ff_loss_tolerance(g) : 0;
-	int code = kept ? run_twice(g, x, most, kept, loss, err) : ff_fail_memory(err);
+	int code = kept ? run_steps(g, x, t->plan->staleness, most, kept, loss, err) : ff_fail_memory(err);
 
 	free(kept);
 	return code;
@@ -414,8 +424,7 @@ static int try_step(struct trial *t, struct ff_error *err)
 	if (code < 0)
 		return code;
 	t->verdict.sent_bytes = t->comm->sent_bytes - sent;
-	if (ff_executor_runs_ahead(t->split)) /* there were two */
-		t->verdict.sent_bytes /= 2;
+	t->verdict.sent_bytes /= 1 + t->plan->staleness + ff_executor_runs_ahead(t->split);
 	code = ff_agree_sum(t->comm, &t->verdict.sent_bytes, 1, err);
 	return code < 0 || !t->whole ? code : run_step(t, t->whole, &t->verdict.reference, err);
 }

@@ -19,7 +19,7 @@ static int64_t volume(const struct ff_value *v)
 }
 
 /* The optimizer's states are called state0.NAME and so on, what of gradients was not sent yet
- * unsent.NAME. */
+ * unsent.NAME, gradients that wait waiting0.NAME (the last step's) and so on. */
 static void array_name(uint32_t array, const char *parameter, char ret[FF_TENSOR_NAME])
 {
 	if (array == FF_ARRAY_WEIGHTS)
@@ -28,6 +28,8 @@ static void array_name(uint32_t array, const char *parameter, char ret[FF_TENSOR
 		snprintf(ret, FF_TENSOR_NAME, "grad.%s", parameter);
 	else if (array == FF_ARRAY_RESIDUALS)
 		snprintf(ret, FF_TENSOR_NAME, "unsent.%s", parameter);
+	else if (array >= FF_ARRAY_WAITING)
+		snprintf(ret, FF_TENSOR_NAME, "waiting%u.%s", array - FF_ARRAY_WAITING, parameter);
 	else
 		snprintf(ret, FF_TENSOR_NAME, "state%u.%s", array - FF_ARRAY_STATES, parameter);
 }
@@ -182,9 +184,23 @@ static int check_kept(const struct ff_tensors *f, const struct ff_graph *g, bool
 	return code;
 }
 
-/* Of every parameter there are the weights and so many states. */
+/* `n` arrays of a parameter, from `first` on. */
+static int check_arrays(const struct ff_tensors *f, const struct ff_graph *g, uint32_t node,
+		uint32_t first, uint32_t n, struct ff_error *err)
+{
+	char name[FF_TENSOR_NAME];
+	int code = FF_OK;
+
+	for (uint32_t k = 0; k < n && code == FF_OK; k++) {
+		array_name(first + k, g->nodes[node].name, name);
+		code = check_tensor(f, name, &g->values[g->nodes[node].out], err);
+	}
+	return code;
+}
+
+/* Of every parameter there are the weights, so many states and gradients that wait. */
 static int check(const struct ff_tensors *f, const struct ff_graph *g, uint32_t states,
-		struct ff_error *err)
+		uint32_t waiting, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -195,10 +211,10 @@ static int check(const struct ff_tensors *f, const struct ff_graph *g, uint32_t 
 		if (!ff_node_is_parameter(g, i))
 			continue;
 		code = check_tensor(f, g->nodes[i].name, v, err);
-		for (uint32_t k = 0; k < states && code == FF_OK; k++) {
-			array_name(FF_ARRAY_STATES + k, g->nodes[i].name, name);
-			code = check_tensor(f, name, v, err);
-		}
+		if (code == FF_OK)
+			code = check_arrays(f, g, i, FF_ARRAY_STATES, states, err);
+		if (code == FF_OK)
+			code = check_arrays(f, g, i, FF_ARRAY_WAITING, waiting, err);
 		array_name(FF_ARRAY_RESIDUALS, g->nodes[i].name, name);
 		if (code == FF_OK && ff_tensors_find(f, name))
 			code = check_tensor(f, name, v, err);
@@ -221,7 +237,7 @@ int ff_weights_open_file(struct ff_plan *p, const char *path, struct ff_error *e
 
 int ff_weights_check(const struct ff_plan *p, struct ff_error *err)
 {
-	int code = check(p->weights, &p->graph, p->optimizer->states, err);
+	int code = check(p->weights, &p->graph, p->optimizer->states, p->staleness, err);
 
 	return code < 0 ? code : check_kept(p->weights, &p->graph, true, err);
 }
@@ -250,7 +266,7 @@ int ff_weights_open(const struct ff_run_options *opt, struct ff_plan *p, struct 
 	if (!opt->weights || p->weights)
 		return FF_OK;
 	if ((code = ff_weights_open_file(p, opt->weights, err)) < 0 ||
-			(code = check(p->weights, &p->graph, 0, err)) < 0 ||
+			(code = check(p->weights, &p->graph, 0, 0, err)) < 0 ||
 			(code = check_kept(p->weights, &p->graph, false, err)) < 0)
 		return code;
 	note_others(p);
@@ -316,6 +332,8 @@ int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *e
 		code = load_array(p, x, i, FF_ARRAY_WEIGHTS, err);
 		for (uint32_t k = 0; k < states && code == FF_OK; k++)
 			code = load_array(p, x, i, FF_ARRAY_STATES + k, err);
+		for (uint32_t k = 0; p->first && k < p->staleness && code == FF_OK; k++)
+			code = load_array(p, x, i, FF_ARRAY_WAITING + k, err);
 		if (code == FF_OK && p->codec && has_unsent(p, i))
 			code = load_array(p, x, i, FF_ARRAY_RESIDUALS, err);
 	}
@@ -335,6 +353,8 @@ static int begin(const struct ff_plan *p, const struct ff_saving *s, struct ff_t
 	ff_weights_declare(&p->graph, FF_ARRAY_WEIGHTS, ret);
 	for (uint32_t k = 0; k < s->states; k++)
 		ff_weights_declare(&p->graph, FF_ARRAY_STATES + k, ret);
+	for (uint32_t k = 0; k < s->waiting; k++)
+		ff_weights_declare(&p->graph, FF_ARRAY_WAITING + k, ret);
 	if (s->residuals)
 		ff_weights_declare(&p->graph, FF_ARRAY_RESIDUALS, ret);
 	return FF_OK;
@@ -350,6 +370,8 @@ int ff_weights_save(struct ff_plan *p, struct ff_comm *comm, struct ff_executor 
 		code = ff_weights_write(x, &p->graph, FF_ARRAY_WEIGHTS, to, err);
 	for (uint32_t k = 0; k < s->states && code == FF_OK; k++)
 		code = ff_weights_write(x, &p->graph, FF_ARRAY_STATES + k, to, err);
+	for (uint32_t k = 0; k < s->waiting && code == FF_OK; k++)
+		code = ff_weights_write(x, &p->graph, FF_ARRAY_WAITING + k, to, err);
 	if (code == FF_OK && s->residuals)
 		code = ff_weights_write(x, &p->graph, FF_ARRAY_RESIDUALS, to, err);
 	if (code == FF_OK && to)

@@ -10,10 +10,10 @@
 #define FF_TENSOR_NAME 512
 
 /* What is written: weights, so many states of the optimizer with them, what of gradients was not
- * sent yet, and texts that say what the file is. */
+ * sent yet, gradients of so many steps that wait, and texts that say what the file is. */
 struct ff_saving {
 	const char *path;
-	uint32_t states, n_notes;
+	uint32_t states, waiting, n_notes;
 	bool residuals;
 	const char *const *note_key, *const *note;
 };
