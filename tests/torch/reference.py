@@ -807,10 +807,10 @@ SCHEDULED = ("schedule", "ramp", "ramp_from", "step_size", "gamma", "floor")
 
 
 def trained_losses(graph, tensors, batches, seed=1, optimizer="momentum", test=None, groups=(),
-                   rates=None, clip=None, **settings):
+                   rates=None, clip=None, staleness=0, **settings):
     """The loss of each step of PyTorch's optimizer on `batches`, one after the other; then the
     one of `test`, if there is such a batch, without training.  `rates` gets the first
-    parameter's rates."""
+    parameter's rates.  Gradients are applied `staleness` steps late, the last ones not at all."""
     net = Network(graph, tensors, seed)
     told = {key: settings.pop(key) for key in SCHEDULED if key in settings}
     weights = net.weights.values()
@@ -819,16 +819,20 @@ def trained_losses(graph, tensors, batches, seed=1, optimizer="momentum", test=N
         weights = groups_of(net, groups, preset)
     optimizer = OPTIMIZERS[optimizer](weights, **settings)
     schedule = scheduler(optimizer, len(batches), **told)
-    losses = []
+    losses, waiting = [], []
     for step, inputs in enumerate(batches):
         if rates is not None:
             rates.append(optimizer.param_groups[0]["lr"])
         optimizer.zero_grad()
         loss = net.forward(inputs, step)
         loss.backward()
-        if clip:
-            torch.nn.utils.clip_grad_norm_(net.weights.values(), clip)
-        optimizer.step()
+        waiting.append([w.grad.clone() for w in net.weights.values()])
+        if step >= staleness:
+            for w, due in zip(net.weights.values(), waiting.pop(0)):
+                w.grad = due
+            if clip:
+                torch.nn.utils.clip_grad_norm_(net.weights.values(), clip)
+            optimizer.step()
         schedule.step()
         losses.append(float(loss))
     if test:

@@ -284,13 +284,13 @@ def options_of(settings):
     return options
 
 
-def split(case, strategy, devices, **settings):
+def split(case, strategy, devices, steps=4, **settings):
     settings = settings or MOMENTUM
     options = options_of(settings)
-    losses = case.run(strategy, devices, steps=4, options=options)
+    losses = case.run(strategy, devices, steps=steps, options=options)
     if losses is not None:
         case.check()
-        case.check_losses(losses, case.same_samples(4), **settings)
+        case.check_losses(losses, case.same_samples(steps), **settings)
 
 
 def extents(case, net):
@@ -888,6 +888,31 @@ def test_clip():
                 split(case, strategy, devices, clip=clip, **settings)
 
 
+# ---- gradients that are applied late ----
+
+def test_late():
+    """Wherever parameters are updated; tied ones, micro-batches, clipped, by a schedule."""
+    told = ({"optimizer": "sgd", "rate": 0.05}, {"optimizer": "momentum", "rate": 0.01, "momentum": 0.8},
+            {"optimizer": "adamw", "rate": 0.002, "epsilon": 1e-4, "decay": 0.5, "schedule": "cosine"},
+            {"optimizer": "adam", "rate": 0.002, "epsilon": 1e-4, "clip": 0.8})
+    nets = (("lenet", ["lenet", "--batch", "8"]),
+            ("tied lm", ["lm", "--batch", "8", "--set", "vocabulary=41", *SMALL_LM, "--set", "tie=yes"]))
+    ways = (("following", 1), ("following", 2), ("following", 4), ("in parts", 2), ("in parts", 4),
+            ("served", 2), ("served", 4), ("everywhere", 2))
+    for net, zoo in nets:
+        case = Case(net, 3).zoo(*zoo)
+        if case.run() is None:
+            continue
+        for i, (kind, devices) in enumerate(ways):
+            strategy = updates(case, kind, devices) if devices > 1 else "single"
+            if i in (3, 6):
+                strategy = dict(strategy, micro_batches=2, order="1f1b")
+            late = 1 + i % 3
+            settings = told[(i + (net == "tied lm")) % len(told)]
+            case.name = f"{net}, {settings['optimizer']}, {late} late, {kind}, {devices} devices"
+            split(case, strategy, devices, 10, staleness=late, **settings)
+
+
 # ---- bfloat16 ----
 
 def in_bfloat16(graph):
@@ -953,6 +978,6 @@ def test_bfloat16():
 
 {"operators": test_operators, "bfloat16": test_bfloat16, "networks": test_networks, "split": test_split,
  "steps": test_steps, "optimizers": test_optimizers, "transformers": test_transformers,
- "modules": test_modules}[sys.argv[1]]()
+ "modules": test_modules, "late": test_late}[sys.argv[1]]()
 tap.end()
 sys.exit(tap.failed > 0)
