@@ -2,11 +2,14 @@
 """Step times with communication beside compute and without, beside predictions.
 
 usage: bench/overlap.py [--build build] [--out out/overlap] [--link host|1gbit|100mbit]...
-                        [--latency 0] [--network NAME]... [--steps 20] [--rounds 3]
+                        [--latency 0] [--network NAME]... [--way none|thread|sleep|tasks|late]...
+                        [--steps 20] [--rounds 3]
 
 Data parallelism on two ranks: of this host (link "host"), or of two emulated hosts that are joined
 by such a link (./run cluster, as root).  ffprof measures kernels, links and what overlapping costs;
 ffrun trains without overlap and by each way of it (FF_OVERLAP) in turns; ffsearch predicts both.
+"late" is "tasks" with gradients that are applied one step late (--staleness 1), if asked for: it
+changes what is computed.
 Prints a line each: medians of all rounds' medians, their least and most.
 
 SPDX-License-Identifier: Apache-2.0
@@ -20,8 +23,10 @@ from commands import load, on_hosts, run, save
 NETWORKS = {
     "mlp": ["mlp", "--set", "hidden=1024", "--set", "layers=2", "--batch", "128"],
     "alexnet28": ["alexnet", "--set", "image=28", "--batch", "128"],
+    "alexnet28x1024": ["alexnet", "--set", "image=28", "--batch", "1024"],
 }
 WAYS = ["none", "thread", "sleep", "tasks"]
+LATE = ["--staleness", "1"]
 
 
 class Link:
@@ -53,37 +58,39 @@ class Link:
         save(path, machine)
         return path
 
-    def predict(self, graph, costs, on):
+    def predict(self, graph, costs, way):
         report = f"{self.o.out}/predicted.json"
-        run(f"{self.o.build}/planner/ffsearch", graph, "--machine", self.with_overlap(on),
-            "--costs", costs, "--simulate", "data-parallel", "--report", report)
+        run(f"{self.o.build}/planner/ffsearch", graph, "--machine", self.with_overlap(way != "none"),
+            "--costs", costs, "--simulate", "data-parallel", "--report", report,
+            *(LATE if way == "late" else []))
         return load(report)["predicted_us"]
 
     def measure(self, graph, way):
         report = f"{self.o.out}/run.json"
-        word = {} if way == "none" else {"FF_OVERLAP": way}
+        word = {} if way == "none" else {"FF_OVERLAP": "tasks" if way == "late" else way}
         self.on_hosts(f"{self.o.build}/runtime/ffrun", graph, "data-parallel", "--machine",
                       self.with_overlap(way != "none"), "--data", "synthetic", "--steps",
-                      str(self.o.steps), "--warmup", "3", "--report", report, **word)
+                      str(self.o.steps), "--warmup", "3", "--report", report,
+                      *(LATE if way == "late" else []), **word)
         return load(report)["step_us"]["median"]
 
     def lines(self, network):
         graph = f"{self.o.out}/{network}.json"
         run(f"{self.o.build}/graphs/ffzoo", *NETWORKS[network], "-o", graph)
         costs = self.profile(graph, network)
-        predicted = {on: self.predict(graph, costs, on) for on in (False, True)}
-        times = {way: [] for way in WAYS}
+        # of the ways to overlap only what is chosen by itself was measured by ffprof
+        predicted = {way: self.predict(graph, costs, way) for way in ("none", "tasks", "late")}
+        times = {way: [] for way in self.o.way}
         for _ in range(self.o.rounds):
-            for way in WAYS:
+            for way in self.o.way:
                 times[way].append(self.measure(graph, way))
         print(f"{self.name}, {network}: {' '.join(self.said)}")
-        for way in WAYS:
+        for way in self.o.way:
             median = statistics.median(times[way])
-            # only what is chosen by itself was measured by ffprof
-            foreseen = f"{predicted[way != 'none'] / 1e3:9.1f}" if way in ("none", "tasks") else 9 * " "
+            foreseen = f"{predicted[way] / 1e3:9.1f}" if way in predicted else 9 * " "
             print(f"{self.name:8} {network:10} {way:7} {foreseen} {median / 1e3:9.1f} "
                   f"({min(times[way]) / 1e3:.1f}, {max(times[way]) / 1e3:.1f}) "
-                  f"{statistics.median(times['none']) / median:6.2f}", flush=True)
+                  f"{statistics.median(times[self.o.way[0]]) / median:6.2f}", flush=True)
 
 
 def main():
@@ -93,9 +100,11 @@ def main():
     p.add_argument("--link", action="append")
     p.add_argument("--latency", default="0")
     p.add_argument("--network", action="append", choices=NETWORKS)
+    p.add_argument("--way", action="append", choices=[*WAYS, "late"])
     p.add_argument("--steps", type=int, default=20)
     p.add_argument("--rounds", type=int, default=3)
     options = p.parse_args()
+    options.way = options.way or WAYS
     options.build = os.path.abspath(options.build)
     options.out = os.path.abspath(options.out)
     os.makedirs(options.out, exist_ok=True)
@@ -104,7 +113,7 @@ def main():
           "(least, most) speedup", flush=True)
     for name in options.link or ["host", "1gbit", "100mbit"]:
         link = Link(options, name)
-        for network in options.network or NETWORKS:
+        for network in options.network or ["mlp", "alexnet28"]:
             link.lines(network)
 
 

@@ -12,15 +12,16 @@ enum kind {
 	SERVER,
 };
 
-/* What gradients are compressed by meanwhile. */
+/* What gradients are compressed by meanwhile, and how late they are. */
 static const struct ff_codec *codec;
+static uint32_t staleness;
 
 /* Data parallelism over `p` devices with an update of the given kind. */
 static void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
 		const struct ff_optimizer *o, bool clip, struct ff_arena *a, struct ff_graph *g,
 		struct ff_schedule *ret)
 {
-	const struct ff_lower_options opt = {.optimizer = o, .clip = clip, .codec = codec};
+	const struct ff_lower_options opt = {.optimizer = o, .clip = clip, .codec = codec, .staleness = staleness};
 	const char *const sets[] = {"layers=1", "hidden=64", "image=8", "classes=16",
 			type == FF_BF16 ? "dtype=bfloat16" : "dtype=float32"};
 	static struct ff_machine m;
@@ -367,6 +368,85 @@ START_TEST(compressed_gradients)
 }
 END_TEST
 
+/* Whatever sends gradients waits for DELAYs alone, and those for nothing; returns their number. */
+static uint32_t check_delays(const struct ff_schedule *s)
+{
+	uint32_t delays = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct ff_task *t = &s->tasks[i];
+		bool sends = t->kind == FF_TASK_SYNC ||
+			     (t->kind == FF_TASK_MOVE && t->pass == FF_BACKWARD &&
+					     ff_node_is_parameter(s->graph,
+							     ff_edge_source(s->graph, t->edge)));
+
+		if (t->kind == FF_TASK_DELAY) {
+			ck_assert_uint_eq(t->n_deps, 0);
+			delays++;
+		}
+		ck_assert(!sends || t->n_deps);
+		for (uint32_t k = 0; sends && k < t->n_deps; k++)
+			ck_assert_int_eq(s->tasks[s->deps[t->first_dep + k]].kind, FF_TASK_DELAY);
+	}
+	return delays;
+}
+
+/* What waits at device `d`, outside of its bucket. */
+static int64_t waiting_bytes(const struct ff_schedule *s, uint32_t d)
+{
+	int64_t bytes = 0;
+
+	for (uint32_t i = 0; i < s->n_buffers; i++)
+		if (s->buffers[i].bucket == FF_KEPT && s->buffers[i].device == d)
+			bytes += s->buffers[i].bytes;
+	return bytes;
+}
+
+/* Gradients that are applied late are kept so often, where backward makes them: one array each of a
+ * bucket where that is where they are updated, else one of each reader; messages are the same. */
+START_TEST(late_gradients)
+{
+	for (uint32_t i = 0; i < 4 * 4 * 3; i++) {
+		enum kind kind = (enum kind)(i % 4);
+		uint32_t p = 1 + i / 4 % 4, late = 1 + i / 16, parameters = 0;
+		struct ff_schedule with, plain;
+		struct ff_graph g[2];
+		struct ff_arena a;
+		bool moved = kind != FOLLOWING && p > 1;
+		int64_t gradients = 0;
+
+		ff_arena_init(&a);
+		lower_updates(kind, FF_F32, p, NULL, &a, &g[0], &plain);
+		staleness = late;
+		lower_updates(kind, FF_F32, p, NULL, &a, &g[1], &with);
+		staleness = 0;
+		for (uint32_t n = 0; n < g[1].n_nodes; n++)
+			if (ff_node_is_parameter(&g[1], n)) {
+				gradients += array_bytes(
+						&g[1].values[g[1].nodes[n].out], FOLLOWING, p, 0);
+				parameters++;
+			}
+		ck_assert_int_eq(with.network_bytes, plain.network_bytes);
+		ck_assert_uint_eq(with.n_buckets, plain.n_buckets);
+		ck_assert_uint_eq(check_delays(&with), p * (moved ? parameters : with.n_buckets));
+		ck_assert_uint_eq(with.n_tasks - plain.n_tasks,
+				p * (moved ? parameters : with.n_buckets));
+		for (uint32_t b = 0; b < with.n_buckets; b++)
+			ck_assert_uint_eq(with.buckets[b].delay, moved ? 0 : late);
+		for (uint32_t d = 0; d < p; d++) {
+			ck_assert_int_eq(waiting_bytes(&with, d), moved ? late * gradients : 0);
+			if (moved) /* what is due takes the place of what was made */
+				ck_assert_int_ge(with.memory_bytes[d], plain.memory_bytes[d]);
+			else
+				ck_assert_int_eq(with.memory_bytes[d] - plain.memory_bytes[d],
+						late * gradients);
+		}
+		ck_assert_uint_ne(ff_schedule_hash(&with), ff_schedule_hash(&plain));
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
 static uint32_t count_moves(const struct ff_schedule *s, uint32_t edge, enum ff_pass pass)
 {
 	uint32_t n = 0;
@@ -495,6 +575,7 @@ static Suite *suite(void)
 	tcase_add_test(c, states_alone_differ);
 	tcase_add_test(c, norm_of_all_gradients);
 	tcase_add_test(c, compressed_gradients);
+	tcase_add_test(c, late_gradients);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -421,6 +421,45 @@ def test_compression():
     refuse(2, "--compress", *common, "--simulate", "data-parallel", "--compress", "zip")
 
 
+def test_late_gradients():
+    """Where links are slow gradients that are applied a step late take no time but what links are busy
+    for beyond what is computed; files say so, nothing is late unasked, and no search chooses it."""
+    p100 = json.loads(read(os.path.join(os.path.dirname(__file__), "../../graphs/machines/p100x16.json")))
+    common = ["alexnet.json", "--machine", "./slow.json", "--costs", "analytic", "--devices", "4"]
+    for slower in (1, 4, 16, 64):
+        slow = json.loads(json.dumps(p100))
+        for node in slow["nodes"]:
+            node["inside"]["bytes_per_s"] /= slower
+        write("slow.json", json.dumps(slow))
+        found, bound, rest = {}, {}, {}
+        for late in (0, 1, 2):
+            said = run(*common, "--simulate", "data-parallel", "--staleness", str(late), "-o", f"late{late}.json",
+                       "--report", "r.json", "--trace", "t.json")
+            found[late] = conforms("r.json", "search-report")
+            assert ("changes what is computed" in said.stdout + said.stderr) == (late > 0), said
+            assert conforms(f"late{late}.json", "strategy").get("staleness", 0) == late
+            assert found[late].get("staleness", 0) == late
+            spans = [e for e in json.loads(read("t.json"))["traceEvents"] if e["ph"] == "X" and e["pid"] == 0]
+            busy = {cat: sum(e["dur"] for e in spans if e["cat"] == cat) for cat in ("compute", "communication")}
+            bound[late] = max(busy.values())
+            # what no communication is beside: the first gradients come to their turn, the last are applied
+            rest[late] = sum(e["dur"] for e in spans if e["args"]["kind"] in ("delay", "update", "load"))
+        assert bound[1] <= found[1]["predicted_us"] <= bound[1] + rest[1] + 1, (slower, found, bound, rest)
+        if slower > 1:
+            assert found[1]["predicted_us"] < found[0]["predicted_us"], (slower, found)
+        assert found[0]["comm_bytes"] == found[1]["comm_bytes"], found
+        one = found[1]["memory_bytes"][0] - found[0]["memory_bytes"][0]
+        assert found[2]["memory_bytes"][0] - found[1]["memory_bytes"][0] == one > 0, found
+    run(*common, "--simulate", "late2.json", "--report", "again.json")
+    again = conforms("again.json", "search-report")
+    assert (again["predicted_us"], again["staleness"]) == (found[2]["predicted_us"], 2)
+    refuse(2, "no search chooses", *common, "--staleness", "1", "-o", "none.json")
+    refuse(2, "at most 64", *common, "--simulate", "data-parallel", "--staleness", "65")
+    refuse(2, "not applied late", *common, "--simulate", "data-parallel", "--staleness", "1", "--average-every", "2")
+    write("odd.json", json.dumps(dict(json.loads(read("late1.json")), staleness=0)))
+    refuse(2, "odd.json: staleness", *common, "--simulate", "odd.json")
+
+
 def test_search_for_an_optimizer():
     """What fits with fewer states need not fit with more."""
     search = ["alexnet.json", *BASE, "--devices", "4", "--proposals", "500", "--space", "none"]

@@ -122,5 +122,90 @@ with tempfile.TemporaryDirectory() as folder:
                "--average-every", 4, status=2)
     say("as in data parallelism" in done.stderr, "and others are refused", done.stderr)
 
+    # ---- gradients that are applied late ----
+    def named(path):
+        """Tensors of a safetensors file, as bytes by name."""
+        data = pathlib.Path(path).read_bytes()
+        size = int.from_bytes(data[:8], "little")
+        head = json.loads(data[8:8 + size])
+        return {name: data[8 + size + t["data_offsets"][0]:8 + size + t["data_offsets"][1]]
+                for name, t in head.items() if name != "__metadata__"}
+
+    def served(graph, devices):
+        """A plan of data parallelism whose parameters are updated on the last device, all of them."""
+        run(ffsearch, graph, "--machine", "cpu4", "--devices", devices, "--costs", "analytic", "--simulate",
+            "data-parallel", "-o", "served.json")
+        plan = json.loads(pathlib.Path("served.json").read_text())
+        net = json.loads(pathlib.Path(graph).read_text())
+        layers = [n["name"] for n in net["nodes"] if n["op"] in ("linear", "conv2d")]
+        plan["operators"] += [{"name": f"{layer}.{kind}", "degrees": {}, "devices": [devices - 1]}
+                              for layer in layers for kind in ("weight", "bias")]
+        for key in ("predicted_us", "predicted_tasks", "predicted_waits", "memory_bytes"):
+            plan.pop(key, None)
+        pathlib.Path("served.json").write_text(json.dumps(plan))
+        return ["served.json", "--devices", devices]
+
+    _, plain = train("small.json", "single", "--steps", 8)
+    for late in (1, 2):
+        _, alone = train("small.json", "single", "--steps", 8, "--staleness", late)
+        # the first weights stay so long, the first update is the first gradient's
+        say(alone["optimizer"]["staleness"] == late and alone["loss"][0] == plain["loss"][0] and
+            alone["loss"] != plain["loss"], f"{late} late: other losses than in time")
+        for devices in (2, 4):
+            for plan in (["data-parallel", "--devices", devices], served("small.json", devices)):
+                done, report = train("small.json", *plan, "--steps", 8, "--staleness", late, "--verify")
+                say(LABEL in done.stdout and "when they are applied" in done.stdout and
+                    all(abs(a - b) < 1e-5 * b for a, b in zip(report["loss"], alone["loss"])),
+                    f"{late} late, {plan[0]} on {devices} devices: as one device, memory and bytes as planned",
+                    report["loss"])
+                _, intime = train("small.json", *plan, "--steps", 8)
+                more = [b - a for a, b in zip(intime["memory_bytes"], report["memory_bytes"])]
+                say(report["sent_bytes"] == intime["sent_bytes"] and all(m > 0 for m in more),
+                    "as many bytes to send, and more memory", more)
+        _, in_time = train("net.json", *two, "--steps", 120, "--rate", 0.02)
+        _, report = train("net.json", *two, "--steps", 120, "--rate", 0.02, "--staleness", late)
+        end = sum(in_time["loss"][-10:]) / 10
+        loss = sum(report["loss"][-10:]) / 10
+        say(loss < in_time["loss"][0] / 10, f"{late} late it trains, too", f"{loss} for {end}")
+
+        # gone on with: what waits is there, to the bit
+        for devices in (1, 2, 4):
+            for plan in (["data-parallel", "--devices", devices], served("small.json", devices)):
+                at = ["small.json", *plan, "--optimizer", "adamw", "--staleness", late, "--clip", 1]
+                kept, straight = folder / f"late{late}{devices}{plan[0]}", folder / f"straight{late}{devices}{plan[0]}"
+                train(*at, "--steps", 7, "--checkpoint", straight)
+                for steps in (1, 4, 7):
+                    train(*at, "--steps", steps, "--checkpoint", kept, *(["--resume"] if steps > 1 else []))
+                a, b = (named(path / "checkpoint.safetensors") for path in (kept, straight))
+                say(a == b and f"waiting{late - 1}.fc1.weight" in a and f"waiting{late}.fc1.weight" not in a,
+                    f"{late} late, {plan[0]} on {devices} devices: one step, three and three are seven to the bit",
+                    [name for name in b if a.get(name) != b[name]])
+        done, _ = train("small.json", "single", "--optimizer", "adamw", "--steps", 9, "--checkpoint", kept, "--resume",
+                        status=2)
+        say("its staleness is" in done.stderr, "but not with another delay", done.stderr)
+        train("small.json", "single", "--optimizer", "adamw", "--staleness", late, "--steps", 9, "--checkpoint", kept,
+              "--resume")
+    kept = folder / "intime"
+    train("small.json", "single", "--steps", 2, "--checkpoint", kept)
+    say(b"staleness" not in (kept / "checkpoint.safetensors").read_bytes(), "nothing waits unasked")
+    done, _ = train("small.json", "single", "--staleness", 1, "--steps", 4, "--checkpoint", kept, "--resume", status=2)
+    say("its staleness is 0, expected 1" in done.stderr, "nor begins to", done.stderr)
+    for codec in ("bfloat16", "ternary"):
+        done, report = train("small.json", *two, "--staleness", 2, "--compress", codec, "--verify", "--steps", 6)
+        say(done.stdout.count(LABEL) == 2 and report["optimizer"]["compress"] == codec,
+            f"late, and sent as {codec}: no gradient gets lost")
+    for options, why in ((["--average-every", 2], "not applied late"), (["--staleness", 65], "at most 64")):
+        done, _ = train("small.json", *two, "--steps", 4, "--staleness", 1, *options, status=2)
+        say(why in done.stderr, f"not with {' '.join(map(str, options))}", done.stderr)
+    run(ffsearch, "small.json", "--machine", "cpu2", "--costs", "analytic", "--simulate", "data-parallel",
+        "--staleness", 1, "-o", "plan.json")
+    done, report = train("small.json", "plan.json", "--steps", 4)
+    say(report["optimizer"].get("staleness") == 1 and report["predicted_us"] > 0, "a plan may ask for it")
+    done, report = train("small.json", "plan.json", "--steps", 4, "--staleness", 0)
+    say("staleness" not in report["optimizer"] and "do not hold" in done.stderr + done.stdout, "which can be refused")
+    done = run(ffsearch, "small.json", "--machine", "cpu2", "--costs", "analytic", "--staleness", 1, "-o", "none.json",
+               status=2)
+    say("no search chooses" in done.stderr, "none is searched", done.stderr)
+
 print(f"1..{count}")
 sys.exit(failed > 0)
