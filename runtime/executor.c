@@ -196,6 +196,7 @@ static int post(struct ff_executor *x, bool training, uint64_t step, bool last,
 
 	x->training = training;
 	x->step = step;
+	x->shown = 0;
 	if (x->n_hosts && ff_replay_serves(x, training)) {
 		code = ff_replay_post(x, last, err);
 		if (code < 0 || ff_replay_serves(x, training))

@@ -77,6 +77,7 @@ struct ff_executor {
 	struct ff_prefetched *prefetched; /* NULL: loads are filled in their streams */
 	void *load_stage;                 /* host memory that those share, where they need it */
 	bool training;                    /* of the step under way */
+	uint32_t shown; /* gradients that wait are where they are applied: their age + 1; or 0 */
 	uint64_t step;
 	int64_t valid[FF_MAX_LOSSES]; /* by loss: what counts of its global batch */
 	uint32_t n_scores, *scored;   /* tasks that have one */

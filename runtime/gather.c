@@ -159,6 +159,10 @@ int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, 
 	for (uint32_t i = 0; i < v->rank; i++)
 		n *= v->shape[i];
 	memset(whole, 0, (size_t)n * sizeof(*whole));
+	if (code == FF_OK && array >= FF_ARRAY_WAITING && ff_waiting_is_shown(x)) {
+		code = ff_waiting_show(x, array - FF_ARRAY_WAITING, err);
+		array = FF_ARRAY_GRADIENTS;
+	}
 	if (code == FF_OK && array >= FF_ARRAY_WAITING)
 		code = ff_waiting_add(x, node, array - FF_ARRAY_WAITING, whole, err);
 	for (uint32_t i = 0; array < FF_ARRAY_WAITING && i < x->s->n_shards && code == FF_OK; i++) {

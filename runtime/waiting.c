@@ -8,6 +8,7 @@
 #include "address.h"
 #include "ff/block.h"
 #include "ff/instance.h"
+#include "transfer.h"
 #include "whole.h"
 
 #define ROW 16 /* elements: lengths are multiples of 64 bytes */
@@ -75,6 +76,58 @@ int ff_waiting_bind(struct ff_executor *x, const struct ff_task *t, struct ff_jo
 	first = first_of(x, din[0][t->part], &apart);
 	return bind_copies(x, first, apart,
 			ff_address_buffer(x, din[ff_schedule_due(s)][t->part]), j, err);
+}
+
+/* ---- where they are applied ---- */
+
+bool ff_waiting_is_shown(const struct ff_executor *x)
+{
+	for (uint32_t i = 0; i < x->s->n_buckets; i++)
+		if (x->s->buckets[i].codec)
+			return false;
+	return true;
+}
+
+/* Whether a task brings gradients to where they are applied. */
+static bool brings(const struct ff_schedule *s, const struct ff_task *t)
+{
+	if (t->kind == FF_TASK_SYNC)
+		return t->bucket != s->clip;
+	return t->kind == FF_TASK_MOVE && t->pass == FF_BACKWARD &&
+	       ff_node_is_parameter(s->graph, ff_edge_source(s->graph, t->edge));
+}
+
+/* The copy that a DELAY begins with, of gradients of another age. */
+static int copy_due(struct ff_executor *x, const struct ff_job *j, uint32_t age,
+		struct ff_error *err)
+{
+	struct ff_copy c = j->addition[0];
+
+	c.source = j->addition[x->s->staleness - 1 - age].source;
+	return x->b->copy(j->stream, &c, err);
+}
+
+int ff_waiting_show(struct ff_executor *x, uint32_t age, struct ff_error *err)
+{
+	int64_t sent = x->comm->sent_bytes;
+	int code = FF_OK;
+
+	if (x->shown == age + 1)
+		return FF_OK;
+	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK; i++) {
+		const struct ff_task *t = &x->s->tasks[i];
+		struct ff_job *j = &x->job[i];
+
+		if (!j->here || (t->kind != FF_TASK_DELAY && !brings(x->s, t)))
+			continue;
+		code = t->kind == FF_TASK_DELAY ? copy_due(x, j, age, err)
+						: ff_transfer_issue(j->transfer, j->stream, err);
+		if (code == FF_OK)
+			code = x->b->drain(j->stream, err);
+	}
+	x->comm->sent_bytes = sent; /* of steps */
+	x->shown = code < 0 ? 0 : age + 1;
+	return code;
 }
 
 /* ---- whole ---- */
@@ -189,6 +242,7 @@ int ff_waiting_put(struct ff_executor *x, uint32_t node, uint32_t age, const flo
 	const struct ff_value *v = &x->s->graph->values[x->s->graph->nodes[node].out];
 	int code = FF_OK;
 
+	x->shown = 0;
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		struct maker m;
 
