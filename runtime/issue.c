@@ -76,8 +76,8 @@ static int issue_update(struct ff_executor *x, struct ff_job *j, struct ff_error
 	for (uint32_t i = 0; i < j->n_updates && code == FF_OK; i++) {
 		struct ff_update *u = &j->update[i];
 
-		x->s->optimizer->factors(x->opt.groups.setting[u->group],
-				ff_executor_updates(x), &u->factors);
+		x->s->optimizer->factors(x->opt.groups.setting[u->group], ff_executor_updates(x),
+				&u->factors);
 		u->figures = x->capturing ? x->figures : NULL;
 		if (x->capturing) /* as set_figures has it */
 			memset(&u->factors, 0xff, sizeof(u->factors));

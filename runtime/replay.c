@@ -155,8 +155,8 @@ static int agree(struct ff_executor *x, struct ff_error *err)
 int ff_replay_warm(struct ff_executor *x, struct ff_error *err)
 {
 	/* the first steps may not update */
-	x->replay->warm[x->training] = !x->training || x->opt.keep_gradients ||
-				       x->step + 1 >= x->s->staleness;
+	x->replay->warm[x->training] =
+			!x->training || x->opt.keep_gradients || x->step + 1 >= x->s->staleness;
 	return x->replay->agreed ? FF_OK : agree(x, err);
 }
 
@@ -319,8 +319,8 @@ static void set_figures(struct ff_executor *x, struct ff_figures *f)
 	f->step = x->step;
 	memcpy(f->valid, x->valid, sizeof(f->valid));
 	for (uint32_t i = 0; x->training && i < x->opt.groups.n; i++)
-		x->s->optimizer->factors(x->opt.groups.setting[i],
-				ff_executor_updates(x), &f->factors[i]);
+		x->s->optimizer->factors(
+				x->opt.groups.setting[i], ff_executor_updates(x), &f->factors[i]);
 }
 
 /* When it is posted its samples are there, and those of the next are fetched when the one before

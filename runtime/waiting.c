@@ -33,8 +33,7 @@ static char *first_of(const struct ff_executor *x, uint32_t buffer, int64_t *apa
 {
 	const struct ff_buffer *b = &x->s->buffers[buffer];
 
-	*apart = b->bucket == FF_KEPT ? b->bytes / x->s->staleness
-				      : x->s->buckets[b->bucket].bytes;
+	*apart = b->bucket == FF_KEPT ? b->bytes / x->s->staleness : x->s->buckets[b->bucket].bytes;
 	return ff_address_buffer(x, buffer);
 }
 
@@ -68,14 +67,13 @@ int ff_waiting_bind(struct ff_executor *x, const struct ff_task *t, struct ff_jo
 		while (b->device[position] != t->device)
 			position++;
 		first = ff_address_bucket(x, t->bucket, position);
-		return bind_copies(x,
-				first + ff_bucket_waiting(b, s->optimizer, s->graph->dtype),
+		return bind_copies(x, first + ff_bucket_waiting(b, s->optimizer, s->graph->dtype),
 				b->bytes, first + b->bytes, j, err);
 	}
 	din = &s->din[(size_t)t->edge * s->n_instances];
 	first = first_of(x, din[0][t->part], &apart);
-	return bind_copies(x, first, apart,
-			ff_address_buffer(x, din[ff_schedule_due(s)][t->part]), j, err);
+	return bind_copies(x, first, apart, ff_address_buffer(x, din[ff_schedule_due(s)][t->part]),
+			j, err);
 }
 
 /* ---- where they are applied ---- */
@@ -98,8 +96,8 @@ static bool brings(const struct ff_schedule *s, const struct ff_task *t)
 }
 
 /* The copy that a DELAY begins with, of gradients of another age. */
-static int copy_due(struct ff_executor *x, const struct ff_job *j, uint32_t age,
-		struct ff_error *err)
+static int copy_due(
+		struct ff_executor *x, const struct ff_job *j, uint32_t age, struct ff_error *err)
 {
 	struct ff_copy c = j->addition[0];
 

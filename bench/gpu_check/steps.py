@@ -508,8 +508,8 @@ def bench(name, dtype):
     return run
 
 
-TORCH_PARTS = ["operators", "networks", "optimizers", "steps", "bfloat16", "transformers", "modules",
-               "split"]
+TORCH_PARTS = ["operators", "networks", "optimizers", "steps", "late", "bfloat16", "transformers",
+               "modules", "split"]
 TORCHVISION = ["resnet50", "vgg16", "inception_v3", "densenet121"]
 
 

@@ -18,9 +18,8 @@ static int check_averages(const struct ff_lowering *l, struct ff_error *err)
 		return ff_fail(err, FF_E_INPUT, "parameters are averaged only where %s",
 				o->clip    ? "gradients are not clipped: no device has all of them"
 				: o->codec ? "gradients are not compressed: none are sent"
-				: o->staleness
-						? "gradients are not applied late: none are sent"
-						: "the graph computes in float32");
+				: o->staleness ? "gradients are not applied late: none are sent"
+					       : "the graph computes in float32");
 	for (uint32_t e = 0; e < l->g->n_edges; e++)
 		if (is_moved(&l->edge[e].forward) || is_moved(&l->edge[e].backward))
 			return ff_fail(err, FF_E_INPUT,

@@ -121,8 +121,7 @@ static void make_din(struct ff_lowering *l, const struct ff_task *t, uint32_t ed
 	uint32_t i = ff_emit_gradient_of(l, edge, t->micro), p = t->part;
 	bool pinned = ff_emit_from_parameter(l, edge);
 	uint32_t *din = ff_emit_list(l, l->r.din, edge, i);
-	uint32_t *dout = ff_emit_list(
-			l, l->r.dout, e->value, pinned ? ff_schedule_due(&l->r) : i);
+	uint32_t *dout = ff_emit_list(l, l->r.dout, e->value, pinned ? ff_schedule_due(&l->r) : i);
 
 	if (ff_edge_is_in_place(l->g, edge))
 		din[p] = gradient_behind(l, t);

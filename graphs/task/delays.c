@@ -101,8 +101,8 @@ void ff_delays_emit_edge(struct ff_lowering *l, const struct ff_step *s)
 		t->node = e->node;
 		t->part = p;
 		ff_clock_tick(l);
-		due[p] = ff_emit_shard(l, t->device,
-				ff_placement_gradient_bytes(&reader->in[e->slot], p));
+		due[p] = ff_emit_shard(
+				l, t->device, ff_placement_gradient_bytes(&reader->in[e->slot], p));
 		ff_buffer_use(l, due[p]);
 	}
 }

@@ -139,9 +139,9 @@ void ff_emit_depend_due(struct ff_lowering *l, uint32_t buffer)
 	}
 	k = &l->r.buckets[b->bucket];
 	if (l->delay_task[b->bucket] != FF_NONE)
-		ff_emit_depend(l, l->delay_task[b->bucket] +
-						  ff_device_index(k->device, k->n_devices,
-								  b->device));
+		ff_emit_depend(l,
+				l->delay_task[b->bucket] + ff_device_index(k->device, k->n_devices,
+									   b->device));
 }
 
 bool ff_emit_takes_from(const struct ff_move *mv, uint32_t part)

@@ -391,8 +391,9 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 {
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
 			"devices", "optimizer", "clip", "compress", "average_every", "staleness",
-			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness", "communication",
-			"memory_bytes", "micro_batches", "order", "operators", NULL};
+			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness",
+			"communication", "memory_bytes", "micro_batches", "order", "operators",
+			NULL};
 	const char *name, *hash;
 	char own[20];
 	int code;

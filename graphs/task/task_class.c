@@ -46,8 +46,8 @@ static uint32_t pass_of(const struct ff_task *t)
 static const char *name_of(uint32_t what, uint32_t pass, struct ff_arena *a)
 {
 	static const char *const passes[PASSES] = {"forward", "backward", "recompute"};
-	static const char *const others[] = {"gradient all-reduce", "update", "gradient norm",
-			"gradient delay"};
+	static const char *const others[] = {
+			"gradient all-reduce", "update", "gradient norm", "gradient delay"};
 	char text[96];
 
 	if (what >= WHAT_SYNC)

@@ -41,9 +41,9 @@ static void emit_step(struct ff_lowering *l, const struct ff_step *s)
 /* Whether a step sends on what backward has made of a parameter's gradient. */
 static bool sends_gradients(const struct ff_lowering *l, const struct ff_step *s)
 {
-	return s->kind == FF_STEP_SYNC || (s->kind == FF_STEP_MOVES &&
-							  s->phase == FF_PHASE_BACKWARD &&
-							  ff_emit_from_parameter(l, s->id));
+	return s->kind == FF_STEP_SYNC ||
+	       (s->kind == FF_STEP_MOVES && s->phase == FF_PHASE_BACKWARD &&
+			       ff_emit_from_parameter(l, s->id));
 }
 
 /* What is moved: readers may have to be brought parameters forward, so it does not go before those.
@@ -60,27 +60,34 @@ static void emit_due_moves(struct ff_lowering *l)
 	}
 }
 
-/* They are there from the start.  All-reduces are spread over forward, so that what moves there
- * waits for few of them, and where the host issues one by one none for all that is computed. */
+/* They are there from the start.  All-reduces are spread over forward, from when the first inputs
+ * are on their way, so that what moves there waits for few of them, and where the host issues one
+ * by one none for all that is computed. */
 static void emit_late(struct ff_lowering *l)
 {
 	const struct ff_step due = {.kind = FF_STEP_SYNC,
 			.phase = FF_PHASE_BACKWARD,
 			.micro = l->s->micro_batches - 1,
 			.id = FF_NONE};
-	uint32_t n = l->buckets.n_buckets, bucket = 0, forward = 0;
+	const struct ff_step *step = l->program.step;
+	uint64_t n = l->buckets.n_buckets;
+	uint32_t bucket = 0, first = 0, back = 0;
 
-	while (forward < l->program.n && l->program.step[forward].phase != FF_PHASE_BACKWARD)
-		forward++;
+	while (first + 1 < l->program.n && step[first].kind != FF_STEP_COMPUTE)
+		first++;
+	while (step[back].phase != FF_PHASE_BACKWARD) /* updates, at the latest */
+		back++;
 	for (uint32_t i = 0; i < l->program.n; i++) {
-		for (; bucket < n && (uint64_t)bucket * forward <= (uint64_t)i * n; bucket++) {
+		for (; i >= first && bucket < n &&
+				bucket * (uint64_t)(back - first) <= (i - first) * n;
+				bucket++) {
 			ff_delays_emit_bucket(l, &due, bucket);
 			ff_updates_sync(l, &due, bucket);
 		}
-		if (i == forward)
+		if (i == back)
 			emit_due_moves(l);
-		if (!sends_gradients(l, &l->program.step[i]))
-			emit_step(l, &l->program.step[i]);
+		if (!sends_gradients(l, &step[i]))
+			emit_step(l, &step[i]);
 	}
 }
 

@@ -26,7 +26,8 @@ struct ff_bucket {
 	/* Instead: each device goes its own way with its own gradients, and in every so many
 	 * steps its SYNC, behind the updates, makes weights and states the mean of all. */
 	bool averaged;
-	uint32_t delay; /* steps that gradients wait which backward writes here; 0: it writes none */
+	uint32_t delay; /* steps that gradients wait which backward writes here; 0: it writes none
+			 */
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	uint32_t first_shard, n_shards;
@@ -43,7 +44,6 @@ static inline void ff_norm_share(
 	*first = n * position / b->n_devices;
 	*end = n * (position + 1) / b->n_devices;
 }
-
 
 /* In a bucket whose readers get it as `type`, the first of the arrays of gradients that wait. */
 static inline int64_t ff_bucket_waiting(

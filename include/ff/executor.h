@@ -93,8 +93,8 @@ int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device);
 /* What is kept of every parameter: its weights, their gradients, then the optimizer's
  * states, FF_ARRAY_STATES + 0 and so on; and, where gradients are compressed, what of them was not
  * sent yet, all devices together (zero where they are not).  Where they are applied late,
- * FF_ARRAY_WAITING + 0 is that of the last step, + 1 of the one before, as many as wait, all devices
- * together; asking for those overwrites FF_ARRAY_GRADIENTS. */
+ * FF_ARRAY_WAITING + 0 is that of the last step, + 1 of the one before, as many as wait, all
+ * devices together; asking for those overwrites FF_ARRAY_GRADIENTS. */
 enum {
 	FF_ARRAY_WEIGHTS,
 	FF_ARRAY_GRADIENTS,

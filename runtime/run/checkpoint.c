@@ -33,8 +33,7 @@ enum {
 	NOTES
 };
 static const char *const note_key[NOTES] = {
-		"format", "version", "graph", "optimizer", "seed", "samples", "step",
-		"staleness"};
+		"format", "version", "graph", "optimizer", "seed", "samples", "step", "staleness"};
 
 struct notes {
 	char graph[32], seed[32], samples[32], step[32], staleness[32];

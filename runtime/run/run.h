@@ -19,8 +19,8 @@ struct ff_run_options {
 	uint64_t devices, steps, epochs, warmup, seed, every, keep, test_every, top;
 	uint64_t average_every;
 	uint64_t staleness; /* UINT64_MAX: the strategy's */
-	uint64_t profile; /* steps at the end whose tasks are timed */
-	double timeout;   /* seconds without a sign of life; NAN: as long as communication waits */
+	uint64_t profile;   /* steps at the end whose tasks are timed */
+	double timeout; /* seconds without a sign of life; NAN: as long as communication waits */
 	struct ff_pulse *pulse;           /* this rank's; NULL: nobody watches it */
 	double interval;                  /* seconds between two checkpoints, at most; 0: any */
 	double setting[FF_SETTING_COUNT]; /* NAN: the optimizer's preset */

@@ -288,7 +288,8 @@ static int run_step(
 	const struct ff_graph *g = &t->plan->graph;
 	float *kept = malloc((size_t)count_kept(g) * sizeof(*kept));
 	double most = t->comm->n_ranks > 1 ? ff_loss_tolerance(g) : 0;
-	int code = kept ? run_steps(g, x, t->plan->staleness, most, kept, loss, err) : ff_fail_memory(err);
+	int code = kept ? run_steps(g, x, t->plan->staleness, most, kept, loss, err)
+			: ff_fail_memory(err);
 
 	free(kept);
 	return code;

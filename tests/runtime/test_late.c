@@ -1,5 +1,5 @@
-/* Gradients that are applied some steps late: random graphs under random strategies against steps of
- * one device without delay, on the same weights; what waits is read and put back on the way, as
+/* Gradients that are applied some steps late: random graphs under random strategies against steps
+ * of one device without delay, on the same weights; what waits is read and put back on the way, as
  * checkpoints do.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>
