@@ -128,11 +128,12 @@ uint32_t ff_emit_shard(struct ff_lowering *l, uint32_t device, int64_t bytes)
 
 void ff_emit_depend_due(struct ff_lowering *l, uint32_t buffer)
 {
-	const struct ff_buffer *b = &l->r.buffers[buffer];
+	const struct ff_buffer *b;
 	const struct ff_bucket *k;
 
 	if (buffer == FF_NONE)
 		return;
+	b = &l->r.buffers[buffer];
 	if (b->bucket == FF_NONE) {
 		ff_emit_depend(l, b->first);
 		return;

@@ -260,8 +260,9 @@ static int run_again(const struct ff_graph *g, struct ff_executor *x, double mos
 		code = ff_executor_losses(x, loss, 1, err);
 	if (code < 0 || isnan(once) || fabs(once - *loss) <= most * fabs(once))
 		return code;
-	return ff_fail(err, FF_E_RUN, "the loss is %.9g where the step is captured, else %.9g",
-			*loss, once);
+	return ff_fail(err, FF_E_RUN,
+			"the loss is %.9g where the first step is run once more, else %.9g", *loss,
+			once);
 }
 
 /* The first step, as often as it takes until its gradients are applied, and where those behind it
