@@ -174,6 +174,24 @@ static uint32_t last_read(const struct counted *c, uint32_t edge)
 	return c->again ? FF_NONE : ff_program_compute(p, FF_PHASE_FORWARD, micro, behind);
 }
 
+/* The last step in which what was moved to `edge`, and is read there last in step `last`, is read
+ * where it is taken from there. */
+static uint32_t last_taken(const struct counted *c, uint32_t edge, uint32_t last)
+{
+	const struct ff_graph *g = c->e->g;
+	const struct ff_value *v = &g->values[c->value];
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t other = g->uses[v->first_use + u], read = FF_NONE;
+
+		if (c->e->taken[other] == edge)
+			read = last_read(c, other);
+		if (read != FF_NONE && read > last)
+			last = read;
+	}
+	return last;
+}
+
 /* Shards that were moved to the consumer, and stages. */
 static void count_moved(const struct counted *c, uint32_t edge)
 {
@@ -183,8 +201,10 @@ static void count_moved(const struct counted *c, uint32_t edge)
 	const struct ff_memo_node *to = e->node[x->node];
 	uint32_t first = moved_in(c, edge), last = last_read(c, edge);
 
-	if (x->shared != FF_NONE || first == FF_NONE)
+	if (e->taken[edge] != FF_NONE || first == FF_NONE)
 		return;
+	if (e->gives[edge])
+		last = last_taken(c, edge, last);
 	for (uint32_t i = 0; i < r->n_moves; i++)
 		for (uint32_t k = 0; k < r->move[i].n_sinks; k++) {
 			uint32_t p = r->move[i].sink[k];
@@ -216,15 +236,15 @@ static void last_uses(const struct counted *c, uint32_t *last)
 					  : ff_program_compute(p, own, c->micro, v->producer);
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = g->uses[v->first_use + u];
-		const struct ff_redistribution *r = &e->edge[edge]->moved[FF_FORWARD];
+		const struct ff_redistribution *r = ff_course_forward(e, edge);
 		uint32_t parts = e->node[g->edges[edge].node]->block->n_parts;
 		uint32_t read = last_read(c, edge), moved = moved_in(c, edge);
 
 		for (uint32_t k = 0; k < parts && read != FF_NONE; k++)
 			if (r->alias[k] != FF_NONE && last[r->alias[k]] < read)
 				last[r->alias[k]] = read;
-		if (g->edges[edge].shared != FF_NONE)
-			continue; /* moved to its prelude */
+		if (e->taken[edge] != FF_NONE)
+			continue; /* moved there */
 		for (uint32_t i = 0; i < r->n_moves && moved != FF_NONE; i++)
 			for (uint32_t k = 0; k < r->move[i].n_sources; k++)
 				if (last[r->move[i].source[k]] < moved)

@@ -49,6 +49,12 @@ struct ff_course {
 	uint32_t *completes_at;      /* by parameter: where in `completing` it stands */
 	bool *first_use, *completes; /* by edge */
 	struct ff_ends *ends;        /* by edge */
+	/* By edge: the first step of the first micro-batch's forward that may move something to who
+	 * reads there: its own, or one of another use of the same value.  FF_NONE: none does. */
+	uint32_t *begins;
+	uint32_t *taken;             /* by edge: ff_edge_taken_from, of the blocks in place */
+	bool *gives;                 /* by edge: another is taken from it */
+	bool reshares;               /* the proposal changes that */
 	struct ff_ordered *other;    /* another order: the next one, or that before the proposal */
 	bool reordered;              /* it is proposed, */
 	bool recounted;              /* and of the account only what comes at other steps is new: */
@@ -138,6 +144,15 @@ static inline double *ff_time_expect(struct ff_course *e, struct ff_timed_node *
 		e->arrival[e->n_arrivals++] = (struct ff_arrival){t, micro};
 	}
 	return ff_timed_ready(t, micro);
+}
+
+/* The blocks of what is moved forward to who reads at `edge`. */
+static inline const struct ff_redistribution *ff_course_forward(
+		const struct ff_course *e, uint32_t edge)
+{
+	uint32_t taken = e->taken[edge];
+
+	return &e->edge[taken == FF_NONE ? edge : taken]->moved[FF_FORWARD];
 }
 
 /* Whether more need not be known of the proposal. */

@@ -31,6 +31,8 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	e->wish = ff_arena_array(a, 2 * nodes, sizeof(*e->wish));
 	e->near = ff_arena_array(a, edges, sizeof(*e->near));
 	e->ends = ff_arena_array(a, edges, sizeof(*e->ends));
+	e->taken = ff_arena_array(a, edges, sizeof(*e->taken));
+	e->gives = ff_arena_array(a, edges, sizeof(*e->gives));
 	e->stirred = ff_arena_array(a, e->g->n_values, sizeof(*e->stirred));
 	e->stirs = ff_arena_array(a, nodes, sizeof(*e->stirs));
 	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
@@ -53,7 +55,7 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	if (!e->node || !e->block || !e->synced || !e->shards || !e->edge || !e->mark ||
 			!e->touched || !e->lane || !e->idle || !e->sync_lane || !e->busy ||
 			!e->busy_next || !e->paced || !e->changed_at || !e->wish || !e->near ||
-			!e->ends || !e->stirred || !e->stirs)
+			!e->ends || !e->taken || !e->gives || !e->stirred || !e->stirs)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)
@@ -248,7 +250,7 @@ void ff_course_begin(struct ff_course *e)
 {
 	e->stamp++;
 	e->n_touched = e->n_near = e->n_swaps = 0;
-	e->rebuckets = false;
+	e->rebuckets = e->reshares = false;
 	ff_gathered_forget(e->next);
 }
 
@@ -324,8 +326,9 @@ static void find_steps(const struct ff_course *e, uint32_t *first, uint32_t *las
 							     s->id)
 					   : ff_program_compute(&e->program, FF_PHASE_FORWARD, 0,
 							     s->id);
+		uint32_t begins = s->is_edge ? e->begins[s->id] : step;
 
-		*first = step < *first ? step : *first;
+		*first = begins < *first ? begins : *first;
 		*last = step != FF_NONE && step > *last ? step : *last;
 	}
 }

@@ -150,6 +150,28 @@ static void list_moved(struct listing *l, enum ff_phase phase, uint32_t edge, ui
 				p->n_nodes);
 }
 
+/* What may be moved to who reads at `edge` for another use of the same value. */
+static void list_taken(struct listing *l, uint32_t edge)
+{
+	const struct ff_course *e = l->e;
+	const struct ff_program *p = &e->program;
+	const struct ff_value *v = &e->g->values[e->g->edges[edge].value];
+	uint32_t to = e->g->edges[edge].node, reader = ff_time_reader(e, edge);
+	enum ff_phase again = ff_time_reads_again(e, reader);
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t other = e->g->uses[v->first_use + u];
+
+		if (other == edge)
+			continue;
+		list(l, &e->timed[FF_PHASE_FORWARD][to], true,
+				p->moves[FF_PHASE_FORWARD] + other, p->n_edges,
+				p->compute[FF_PHASE_FORWARD] + to, p->n_nodes);
+		list(l, &e->timed[again][reader], true, p->moves[FF_PHASE_RECOMPUTE] + other,
+				p->n_edges, p->compute[again] + reader, p->n_nodes);
+	}
+}
+
 static void list_edge(struct listing *l, uint32_t edge)
 {
 	const struct ff_course *e = l->e;
@@ -161,6 +183,7 @@ static void list_edge(struct listing *l, uint32_t edge)
 	list_moved(l, FF_PHASE_FORWARD, edge, from, to, FF_PHASE_FORWARD);
 	reader = ff_time_reader(e, edge);
 	list_moved(l, FF_PHASE_RECOMPUTE, edge, from, reader, ff_time_reads_again(e, reader));
+	list_taken(l, edge);
 	list_moved(l, FF_PHASE_BACKWARD, edge, to, from, FF_PHASE_BACKWARD);
 	if (prelude != FF_NONE)
 		list_moved(l, FF_PHASE_BACKWARD, edge, to, prelude, FF_PHASE_BACKWARD);

@@ -61,6 +61,7 @@ void ff_reorder_exchange(struct ff_course *e)
 	swap(&e->order_arena, &o->arena, sizeof(o->arena));
 	swap(&e->arrival, &o->arrival, sizeof(o->arrival));
 	swap(&e->active, &o->active, sizeof(o->active));
+	swap(&e->begins, &o->begins, sizeof(o->begins));
 	swap(e->fold.run, o->run, sizeof(o->run));
 	swap(&e->fold.n_runs, &o->n_runs, sizeof(o->n_runs));
 	ff_reorder_exchange_accounts(e);
@@ -121,6 +122,25 @@ static void list_params(struct ff_course *e, uint32_t node)
 	}
 }
 
+/* By edge: see struct ff_course. */
+static void find_begins(struct ff_course *e)
+{
+	for (uint32_t i = 0; i < e->g->n_values; i++) {
+		const struct ff_value *v = &e->g->values[i];
+		const uint32_t *uses = e->g->uses + v->first_use;
+		uint32_t first = FF_NONE;
+
+		for (uint32_t u = 0; u < v->n_uses; u++) {
+			uint32_t step = ff_program_moves(
+					&e->program, FF_PHASE_FORWARD, 0, uses[u]);
+
+			first = step < first ? step : first;
+		}
+		for (uint32_t u = 0; u < v->n_uses; u++)
+			e->begins[uses[u]] = first;
+	}
+}
+
 /* What closes buckets, and room for all that may arrive in a pass. */
 static int list_steps(struct ff_course *e, struct ff_error *err)
 {
@@ -128,11 +148,15 @@ static int list_steps(struct ff_course *e, struct ff_error *err)
 
 	e->arrival = ff_arena_array(&e->order_arena, most, sizeof(*e->arrival));
 	e->active = ff_arena_array(&e->order_arena, e->program.n / 64 + 1, sizeof(*e->active));
+	e->begins = ff_arena_array(&e->order_arena, e->g->n_edges, sizeof(*e->begins));
 	e->n_arrivals = e->n_completing = e->n_adding = 0;
 	for (uint32_t i = 0; i < e->program.n; i++)
 		if (e->program.step[i].kind == FF_STEP_SYNC)
 			list_params(e, e->program.step[i].id);
-	return e->arrival && e->active ? FF_OK : ff_fail_memory(err);
+	if (!e->arrival || !e->active || !e->begins)
+		return ff_fail_memory(err);
+	find_begins(e);
+	return FF_OK;
 }
 
 /* Which uses of values are the first in the order, and which the last. */
@@ -193,8 +217,8 @@ void ff_reorder_drop(struct ff_course *e)
 {
 	if (e->recounted)
 		ff_reorder_recount(e, -1);
-	ff_place_exchange(e);
 	ff_reorder_exchange(e);
+	ff_place_exchange(e);
 	if (e->recounted) {
 		ff_reorder_exchange_accounts(e);
 		ff_reorder_recount(e, 1);

@@ -14,6 +14,7 @@ struct ff_ordered {
 	struct ff_arena arena;
 	struct ff_arrival *arrival;
 	uint64_t *active;
+	uint32_t *begins;
 	struct ff_run run[FF_RUNS];
 	uint32_t n_runs;
 	struct ff_account account;

@@ -9,6 +9,7 @@
 
 #include "busy.h"
 #include "ff/grow.h"
+#include "ff/sharing.h"
 
 /* Moves are counted so many values behind where they are fetched from the host's memory. */
 #define COUNT_BEHIND 4
@@ -152,7 +153,7 @@ static enum ff_edge_state state_of(const struct ff_course *e, uint32_t edge, int
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 
-	if (!me || (pass == FF_FORWARD && e->g->edges[edge].shared != FF_NONE && me->built[pass]))
+	if (!me || (pass == FF_FORWARD && e->taken[edge] != FF_NONE))
 		return FF_EDGE_STILL;
 	if (!me->built[pass])
 		return FF_EDGE_UNKNOWN;
@@ -190,6 +191,29 @@ static void put_edge(struct ff_course *e, uint32_t edge, struct ff_memo_edge *ne
 	e->edge[edge] = new;
 	set_state(e, edge, FF_FORWARD);
 	set_state(e, edge, FF_BACKWARD);
+}
+
+/* Which uses of `value` are moved once, once all its readers are in place. */
+static void share_uses(struct ff_course *e, uint32_t value)
+{
+	const struct ff_value *v = &e->g->values[value];
+	const uint32_t *uses = e->g->uses + v->first_use;
+
+	if (v->n_uses == 1 || e->synced[v->producer])
+		return;
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		e->gives[uses[u]] = false;
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t was = e->taken[uses[u]], from = ff_edge_taken_from(e->g, &e->program,
+				e->position, e->block, uses[u]);
+
+		e->taken[uses[u]] = from;
+		e->reshares = e->reshares || from != was;
+		if (from != FF_NONE)
+			e->gives[from] = true;
+		if ((was == FF_NONE) != (from == FF_NONE))
+			set_state(e, uses[u], FF_FORWARD);
+	}
 }
 
 /* Whether the block of `edge` is for these ends already, and for its turn among the uses. */
@@ -332,11 +356,13 @@ void ff_place_activate(struct ff_course *e)
 	}
 }
 
-/* Nothing moves anywhere. */
+/* Nothing moves anywhere, and nothing is shared. */
 static void reset_states(struct ff_course *e)
 {
 	for (int pass = 0; pass < 2; pass++)
 		memset(e->state[pass], FF_EDGE_STILL, e->g->n_edges * sizeof(**e->state));
+	memset(e->taken, 0xff, e->g->n_edges * sizeof(*e->taken));
+	memset(e->gives, 0, e->g->n_edges * sizeof(*e->gives));
 	ff_place_activate(e);
 }
 
@@ -361,9 +387,11 @@ int ff_place_all(struct ff_course *e, struct ff_error *err)
 	for (uint32_t k = 0; k < g->n_edges && code == FF_OK; k++) {
 		if (!e->ends[k].parameter)
 			code = swap_edge(e, k, err);
-		for (int pass = 0; pass < 2 && code == FF_OK; pass++)
-			code = ff_place_resolve(e, k, (enum ff_pass)pass, err);
 	}
+	for (uint32_t k = 0; k < g->n_values && code == FF_OK; k++)
+		share_uses(e, k);
+	for (uint32_t k = 0; k < 2 * g->n_edges && code == FF_OK; k++)
+		code = ff_place_resolve(e, k / 2, (enum ff_pass)(k % 2), err);
 	e->n_swaps = 0;
 	return code;
 }
@@ -382,6 +410,8 @@ static int place_uses(struct ff_course *e, uint32_t value, struct ff_error *err)
 			code = swap_edge(e, edge, err);
 		ff_busy_fetch_edge(e, edge);
 	}
+	if (code == FF_OK)
+		share_uses(e, value);
 	return code;
 }
 
@@ -434,9 +464,9 @@ int ff_place_resolve_touched(struct ff_course *e, struct ff_error *err)
 {
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < e->n_swaps && code == FF_OK; i++)
-		for (int pass = 0; pass < 2 && code == FF_OK && e->swap[i].is_edge; pass++)
-			code = ff_place_resolve(e, e->swap[i].id, (enum ff_pass)pass, err);
+	for (uint32_t i = 0; i < e->n_near && code == FF_OK; i++)
+		for (int pass = 0; pass < 2 && code == FF_OK; pass++)
+			code = ff_place_resolve(e, e->near[i], (enum ff_pass)pass, err);
 	return code;
 }
 
@@ -461,4 +491,6 @@ void ff_place_exchange(struct ff_course *e)
 		e->synced[v->producer] = !e->node[v->producer];
 		note_shards(e, v->producer);
 	}
+	for (uint32_t i = 0; i < e->n_touched && e->reshares; i++)
+		share_uses(e, e->touched[i]);
 }

@@ -7,14 +7,20 @@
 
 #include "busy.h"
 #include "evaluate.h"
+#include "ff/sharing.h"
 #include "ordered.h"
 #include "place.h"
 
-/* Gradients of values are added up in another order: blocks of such edges are others. */
+/* Gradients of values are added up in another order: blocks of such edges are others.  And it is
+ * another use that brings what several share. */
 static void touch_uses(struct ff_course *e)
 {
 	for (uint32_t i = 0; i < e->g->n_edges; i++)
-		if (e->first_use[i] != e->other->first_use[i])
+		if (e->first_use[i] != e->other->first_use[i] ||
+				(!e->synced[e->ends[i].from] &&
+						e->taken[i] != ff_edge_taken_from(e->g,
+									&e->program, e->position,
+									e->block, i)))
 			ff_course_touch(e, e->g->edges[i].value);
 }
 
@@ -100,8 +106,8 @@ static void move_account(struct ff_course *e)
 	for (uint32_t i = 0; i < e->g->n_values; i++)
 		if (is_stirred(e, i))
 			e->stirred[e->n_stirred++] = i;
-	ff_place_exchange(e);
 	ff_reorder_exchange(e);
+	ff_place_exchange(e);
 	ff_reorder_recount(e, -1);
 	ff_reorder_exchange(e);
 	ff_place_exchange(e);

@@ -43,7 +43,7 @@ static void list_read(struct ff_course *e, struct ff_snapshot *s)
 
 		if (moved == FF_NONE)
 			continue;
-		if (moved < s->step && read >= s->step)
+		if (e->begins[k] < s->step && read >= s->step)
 			add(s, &e->timed[FF_PHASE_FORWARD][ends->to], 0, true);
 		if (moved < s->step && ends->parameter)
 			add(s, &e->timed[FF_PHASE_BACKWARD][ends->from], p->micro_batches - 1,

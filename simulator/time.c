@@ -174,20 +174,42 @@ static void keep_pace(struct ff_course *e, const struct ff_timed_node *t)
 	}
 }
 
+/* `ready` of who reads at `edge` what step `s` moves. */
+static double *expect(struct ff_course *e, const struct ff_step *s, uint32_t edge)
+{
+	uint32_t to = e->ends[edge].to;
+	enum ff_phase reader = s->phase;
+
+	if (s->phase == FF_PHASE_RECOMPUTE) {
+		to = ff_time_reader(e, edge);
+		reader = ff_time_reads_again(e, to);
+	}
+	return ff_time_expect(e, &e->timed[reader][to], s->micro);
+}
+
+/* What is moved at the edge of step `s` for other uses, too. */
+static void give(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
+		double at)
+{
+	const struct ff_value *v = &e->g->values[e->ends[s->id].value];
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t edge = e->g->uses[v->first_use + u];
+
+		if (e->taken[edge] == s->id &&
+				(s->phase != FF_PHASE_RECOMPUTE ||
+						ff_edge_read_again(e->g, &e->program, edge)))
+			arrive(tm, at, expect(e, s, edge));
+	}
+}
+
 static void forward_moves(struct ff_course *e, const struct ff_step *s)
 {
 	const struct ff_memo_edge *me = e->edge[s->id];
 	const struct ff_ends *ends = &e->ends[s->id];
-	uint32_t to = ends->to;
-	enum ff_phase reader = s->phase;
 	const double *finish = NULL;
-	double *ready;
+	double *ready = expect(e, s, s->id);
 
-	if (s->phase == FF_PHASE_RECOMPUTE) {
-		to = ff_time_reader(e, s->id);
-		reader = ff_time_reads_again(e, to);
-	}
-	ready = ff_time_expect(e, &e->timed[reader][to], s->micro);
 	if (ends->computed)
 		finish = finish_of(&e->timed[s->phase][ends->from], s->micro);
 	for (uint32_t i = 0; i < me->n_moves[FF_FORWARD]; i++) {
@@ -195,6 +217,8 @@ static void forward_moves(struct ff_course *e, const struct ff_step *s)
 		double at = time_move(e, tm, finish, held_until(e, s, tm));
 
 		arrive(tm, at, ready);
+		if (e->gives[s->id])
+			give(e, s, tm, at);
 		if (ends->parameter)
 			leave(e, ends->from, tm, at);
 	}

@@ -24,6 +24,11 @@ void random_types(struct ff_random *r, struct ff_graph *g);
 int random_config(struct ff_random *r, const struct ff_graph *g, uint32_t node, uint32_t n_devices,
 		struct ff_arena *a, struct ff_config *ret, struct ff_error *err);
 
+/* One time in three, where there is such: the config, of those by node, of another node that reads
+ * a value which `node` reads, so that what is moved to both is shared.  Else *ret stays. */
+void random_alike(struct ff_random *r, const struct ff_graph *g, uint32_t node, uint32_t n_devices,
+		const struct ff_config *config, struct ff_config *ret);
+
 /* Now and then several micro-batches, in either order, stages that ascend, values made
  * again and parameters brought again.  `micro` gets the graph of one micro-batch, which
  * the configs to come are for; `s` is a plain strategy of one. */

@@ -136,6 +136,32 @@ int random_config(struct ff_random *r, const struct ff_graph *g, uint32_t node, 
 	return FF_OK;
 }
 
+void random_alike(struct ff_random *r, const struct ff_graph *g, uint32_t node, uint32_t n_devices,
+		const struct ff_config *config, struct ff_config *ret)
+{
+	const struct ff_node *n = &g->nodes[node];
+	uint32_t seen = 0;
+
+	if (!ff_node_is_computed(g, node) || ff_node_is_prelude(g, node) ||
+			ff_random_below(r, 3))
+		return;
+	for (uint32_t k = n->in; k < n->in + n->n_in; k++) {
+		const struct ff_value *v = &g->values[g->edges[k].value];
+
+		for (uint32_t u = 0; u < v->n_uses; u++) {
+			uint32_t other = g->edges[g->uses[v->first_use + u]].node;
+			struct ff_error err = {0};
+
+			if (other != node && config[other].n_parts &&
+					g->nodes[other].n_dims == n->n_dims &&
+					ff_config_check(n, &config[other], n_devices, &err) ==
+							FF_OK &&
+					!ff_random_below(r, ++seen))
+				*ret = config[other];
+		}
+	}
+}
+
 /* Each node behind all that it reads, now and then in the stage after. */
 static void random_stages(struct ff_random *r, const struct ff_graph *g, struct ff_strategy *s)
 {
@@ -195,6 +221,7 @@ int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_de
 		} else {
 			code = random_config(r, g, i, n_devices, a, c, err);
 		}
+		random_alike(r, g, i, n_devices, ret->config, c);
 		if (priorities)
 			ret->priority[i] = (int32_t)ff_random_below(r, 5) - 2;
 	}

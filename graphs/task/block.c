@@ -8,10 +8,10 @@
 #include "ff/optimizer.h"
 
 /* Equal keys of two operands of one value: equal intervals, equal numbering of
- * parts, equal devices. */
-static uint64_t key_of(const struct ff_placement *p, const uint16_t *device)
+ * parts, equal devices, of which `devices` is the hash. */
+static uint64_t key_of(const struct ff_placement *p, uint64_t devices)
 {
-	uint64_t h = ff_fnv1a(device, p->n_parts * sizeof(*device));
+	uint64_t h = devices;
 
 	h = ff_hash_mix(h, (uint64_t)p->n_copies << 32 | p->replicas);
 	for (uint32_t c = 0; c < p->n_copies; c++)
@@ -22,6 +22,8 @@ static uint64_t key_of(const struct ff_placement *p, const uint16_t *device)
 							   (uint32_t)p->axis[i].hi[k]);
 			h = ff_hash_mix(h, p->axis[i].part[k]);
 		}
+	for (uint32_t k = 0; p->idle && k < p->cells; k++)
+		h = ff_hash_mix(h, p->idle[k]);
 	return h;
 }
 
@@ -129,15 +131,15 @@ int ff_node_block_place(const struct ff_node *n, const struct ff_config *c,
 {
 	struct ff_node_block b = {.n_parts = c->n_parts, .in = place, .out = place + n->n_in};
 	uint16_t *device = ff_arena_array(a, c->n_parts, sizeof(*device));
-	uint64_t *key = ff_arena_array(a, n->n_in, sizeof(*key));
+	uint64_t *key = ff_arena_array(a, n->n_in, sizeof(*key)), devices;
 	int code;
 
 	if (!device || !key)
 		return ff_fail_memory(err);
 	ff_config_devices(n, c, device);
-	/* only what several may read alike needs telling apart */
-	for (uint32_t i = n->n_data; i < n->n_in; i++)
-		key[i] = key_of(&place[i], device);
+	devices = ff_fnv1a(device, c->n_parts * sizeof(*device));
+	for (uint32_t i = 0; i < n->n_in; i++)
+		key[i] = key_of(&place[i], devices);
 	b.device = device;
 	b.key = key;
 	code = group_weights(n, a, &b, err);

@@ -6,6 +6,7 @@
 
 #include "ff/instance.h"
 #include "ff/micro.h"
+#include "ff/sharing.h"
 
 /* Parameters without a config of their own follow the first node that reads them,
  * preludes the node they go before. */
@@ -92,11 +93,18 @@ static int build_edges(struct ff_lowering *l, struct ff_error *err)
 			code = ff_edge_block_build(g, l->m, e, l->first_use[e], l->node[from],
 					l->node[g->edges[e].node], pieces, l->a, l->scratch,
 					&l->edge[e], err);
-		/* what a prelude was brought is there */
-		if (g->edges[e].shared != FF_NONE)
-			l->edge[e].forward.n_moves = 0;
 	}
 	return code;
+}
+
+/* What is moved for another use is there. */
+static void find_sharing(struct ff_lowering *l)
+{
+	for (uint32_t e = 0; e < l->g->n_edges; e++) {
+		l->taken[e] = ff_edge_taken_from(l->g, &l->program, l->position, l->node, e);
+		if (l->taken[e] != FF_NONE)
+			l->edge[e].forward.n_moves = 0;
+	}
 }
 
 static int build_blocks(struct ff_lowering *l, struct ff_error *err)
@@ -295,6 +303,26 @@ static int build_places(struct ff_lowering *l, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Those of what is moved over one edge. */
+static void build_table(struct ff_lowering *l, uint32_t e)
+{
+	const struct ff_node_block *from = l->node[ff_edge_source(l->g, e)];
+	uint32_t parts = l->node[l->g->edges[e].node]->n_parts;
+	bool own = l->taken[e] == FF_NONE;
+
+	for (uint32_t i = 0; i < l->r.n_instances; i++) {
+		size_t at = (size_t)e * l->r.n_instances + i;
+		bool there = own && has_instance(l, ff_edge_source(l->g, e), i);
+
+		l->r.in[at] = there ? buffers_of(l, parts) : NULL;
+		l->moved[FF_FORWARD][at] = there ? buffers_of(l, parts) : NULL;
+		l->r.din[at] = has_gradient(l, ff_edge_source(l->g, e), i) ? buffers_of(l, parts)
+									   : NULL;
+		l->moved[FF_BACKWARD][at] =
+				i % 2 ? NULL : buffers_of(l, from ? from->n_parts : 0);
+	}
+}
+
 /* The tables that say which buffer each part has. */
 static int build_tables(struct ff_lowering *l, struct ff_error *err)
 {
@@ -314,27 +342,16 @@ static int build_tables(struct ff_lowering *l, struct ff_error *err)
 			l->r.dout[at] = has_gradient(l, node, i) ? buffers_of(l, parts) : NULL;
 		}
 	}
-	for (uint32_t e = 0; e < g->n_edges; e++) {
-		const struct ff_node_block *from = l->node[ff_edge_source(g, e)];
-		uint32_t parts = l->node[g->edges[e].node]->n_parts, shared = g->edges[e].shared;
-		bool own = shared == FF_NONE;
-
-		for (uint32_t i = 0; i < l->r.n_instances; i++) {
+	for (uint32_t e = 0; e < g->n_edges; e++)
+		build_table(l, e);
+	for (uint32_t e = 0; e < g->n_edges; e++)
+		for (uint32_t i = 0; i < l->r.n_instances && l->taken[e] != FF_NONE; i++) {
 			size_t at = (size_t)e * l->r.n_instances + i;
-			size_t same = (size_t)shared * l->r.n_instances + i;
-			bool there = has_instance(l, ff_edge_source(g, e), i);
+			size_t same = (size_t)l->taken[e] * l->r.n_instances + i;
 
-			l->r.in[at] = !own ? l->r.in[same] : there ? buffers_of(l, parts) : NULL;
-			l->moved[FF_FORWARD][at] = !own    ? l->moved[FF_FORWARD][same]
-						   : there ? buffers_of(l, parts)
-							   : NULL;
-			l->r.din[at] = has_gradient(l, ff_edge_source(g, e), i)
-						       ? buffers_of(l, parts)
-						       : NULL;
-			l->moved[FF_BACKWARD][at] =
-					i % 2 ? NULL : buffers_of(l, from ? from->n_parts : 0);
+			l->r.in[at] = l->r.in[same];
+			l->moved[FF_FORWARD][at] = l->moved[FF_FORWARD][same];
 		}
-	}
 	return l->failed ? ff_fail_memory(err) : FF_OK;
 }
 
@@ -493,6 +510,7 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 	l->edge = ff_arena_array(s, edges, sizeof(*l->edge));
 	l->first_use = ff_arena_array(s, edges, sizeof(*l->first_use));
 	l->first_edge = ff_arena_array(s, l->g->n_values, sizeof(*l->first_edge));
+	l->taken = ff_arena_array(s, edges, sizeof(*l->taken));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		l->compute[k] = ff_arena_array(
 				s, (size_t)nodes * l->s->micro_batches, sizeof(**l->compute));
@@ -509,7 +527,7 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 	}
 	l->paced = ff_arena_array(s, FF_PACE * (size_t)devices, sizeof(*l->paced));
 	if (!l->order || !l->position || !l->node || !l->synced || !l->edge || !l->first_use ||
-			!l->first_edge || !l->paced)
+			!l->first_edge || !l->taken || !l->paced)
 		return ff_fail_memory(err);
 	memset(l->paced, 0xff, FF_PACE * (size_t)devices * sizeof(*l->paced));
 	return FF_OK;
@@ -576,6 +594,7 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 			l->a, l->program.again, l->g->n_nodes, sizeof(*l->program.again));
 	if (!l->r.again)
 		return ff_fail_memory(err);
+	find_sharing(l);
 	if ((code = reserve(l, err)) < 0 || (code = build_places(l, err)) < 0 ||
 			(code = build_tables(l, err)) < 0 || (code = build_buckets(l, err)) < 0)
 		return code;

@@ -39,6 +39,7 @@ struct ff_lowering {
 	bool *synced;         /* by node: a parameter whose gradients are all-reduced in place */
 	bool *first_use;      /* by edge */
 	uint32_t *first_edge; /* by value: its first use in backward, or FF_NONE */
+	uint32_t *taken;      /* by edge: ff_edge_taken_from */
 
 	struct ff_schedule r;
 	struct ff_list lanes, deps;

@@ -22,6 +22,7 @@ struct seen {
 	uint32_t forgotten, slower, not_slower, resumed, sieved, left, leapt;
 	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
 	uint32_t micro_batches, stages, again, brought_again, held_back;
+	uint32_t shared[FF_VALUE_SAVED], shared_again; /* by kind of value */
 	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped, compressed;
 	uint32_t given_up, in_vain; /* on a doubt; of them, wrongly */
 	uint32_t reorders_kept, reorders_dropped, reorders_slower, reorders_recorded;
@@ -50,6 +51,36 @@ static int64_t limit_of(const struct walk *w, uint32_t device)
 	return w->limit ? w->limit : ff_device_kind(&w->h.m, device)->memory_bytes;
 }
 
+/* Whether what task `t` moves is what is read at `edge`, too. */
+static bool is_shared(const struct ff_schedule *plan, const struct ff_task *t, uint32_t edge)
+{
+	size_t n = plan->n_instances;
+	const uint32_t *const *in = plan->in;
+
+	return t->edge != edge && plan->graph->edges[edge].shared == FF_NONE &&
+	       in[edge * n] == in[t->edge * n];
+}
+
+/* Moves that bring several operators what they read, but for those of preludes. */
+static void look_at_sharing(struct seen *seen, const struct ff_schedule *plan)
+{
+	const struct ff_graph *g = plan->graph;
+
+	for (uint32_t i = 0; i < plan->n_tasks; i++) {
+		const struct ff_task *t = &plan->tasks[i];
+		const struct ff_value *v;
+
+		if (t->kind != FF_TASK_MOVE || t->pass != FF_FORWARD)
+			continue;
+		v = &g->values[g->edges[t->edge].value];
+		for (uint32_t u = 0; u < v->n_uses; u++)
+			if (is_shared(plan, t, g->uses[v->first_use + u])) {
+				seen->shared[v->kind]++;
+				seen->shared_again += t->again;
+			}
+	}
+}
+
 static void look(struct seen *seen, const struct ff_schedule *plan)
 {
 	const struct ff_graph *g = plan->graph;
@@ -66,6 +97,7 @@ static void look(struct seen *seen, const struct ff_schedule *plan)
 		seen->replicas += ff_node_is_computed(g, i) && plan->config[i].replicas > 1;
 		seen->tied_moved += tied && plan->strategy->config[i].n_parts > 0;
 	}
+	look_at_sharing(seen, plan);
 	seen->micro_batches += plan->strategy->micro_batches > 1;
 	for (uint32_t i = 0; i < plan->n_tasks; i++) {
 		const struct ff_task *t = &plan->tasks[i];
@@ -289,6 +321,8 @@ static uint32_t draw_changes(struct walk *w, struct ff_change *change)
 			continue;
 		change[n].node = node;
 		draw_config(w->r, &w->micro, node, w->h.m.n_devices, &w->a, &change[n].config);
+		random_alike(w->r, &w->micro, node, w->h.m.n_devices, w->s.config,
+				&change[n].config);
 		n++;
 	}
 	return n;
