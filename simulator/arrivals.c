@@ -1,7 +1,9 @@
-/* What has arrived at a node: who waits for it, until when, and when that is forgotten.
+/* What has arrived at a node: who waits for it, until when, and when that is forgotten; and what is
+ * held back, so that it does not arrive too early.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "course.h"
+#include "arrivals.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The phase in which what is made again arrives at `node`: the first that reads it. */
@@ -24,4 +26,30 @@ void ff_time_forget(struct ff_timed_node *t, uint32_t micro)
 {
 	memset(ff_timed_ready(t, micro), 0, t->n * sizeof(*t->ready));
 	t->arrived[micro] = false;
+}
+
+/* When a paced move may begin: lowering's hold_back. */
+double ff_time_held(
+		const struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm)
+{
+	const uint16_t *device;
+	double at = 0;
+
+	if (!s->paced || !e->m->overlap)
+		return 0;
+	device = e->node[e->ends[s->id].to]->device;
+	for (uint32_t k = 0; k < tm->n_sinks; k++)
+		at = fmax(at, e->paced[(size_t)FF_PACE * device[tm->move->sink[k]] + FF_PACE - 1]);
+	return at;
+}
+
+/* What is paced has been computed: lowering's keep_pace. */
+void ff_time_pace(struct ff_course *e, const struct ff_timed_node *t)
+{
+	for (uint32_t p = 0; p < t->n; p++) {
+		double *paced = &e->paced[(size_t)FF_PACE * t->device[p]];
+
+		memmove(paced + 1, paced, (FF_PACE - 1) * sizeof(*paced));
+		paced[0] = e->lane[t->device[p]]; /* compute lanes are numbered as devices are */
+	}
 }

@@ -52,12 +52,12 @@ struct ff_course {
 	/* By edge: the first step of the first micro-batch's forward that may move something to who
 	 * reads there: its own, or one of another use of the same value.  FF_NONE: none does. */
 	uint32_t *begins;
-	uint32_t *taken;             /* by edge: ff_edge_taken_from, of the blocks in place */
-	bool *gives;                 /* by edge: another is taken from it */
-	bool reshares;               /* the proposal changes that */
-	struct ff_ordered *other;    /* another order: the next one, or that before the proposal */
-	bool reordered;              /* it is proposed, */
-	bool recounted;              /* and of the account only what comes at other steps is new: */
+	uint32_t *taken;          /* by edge: ff_edge_taken_from, of the blocks in place */
+	bool *gives;              /* by edge: another is taken from it */
+	bool reshares;            /* the proposal changes that */
+	struct ff_ordered *other; /* another order: the next one, or that before the proposal */
+	bool reordered;           /* it is proposed, */
+	bool recounted;           /* and of the account only what comes at other steps is new: */
 	uint32_t *stirred, n_stirred; /* these values */
 	bool *stirs;                  /* by node: it is computed in another step */
 

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "course.h"
+#include "arrivals.h"
 
 int ff_fold_create(struct ff_course *e, struct ff_error *err)
 {
@@ -164,9 +164,8 @@ static void list_taken(struct listing *l, uint32_t edge)
 
 		if (other == edge)
 			continue;
-		list(l, &e->timed[FF_PHASE_FORWARD][to], true,
-				p->moves[FF_PHASE_FORWARD] + other, p->n_edges,
-				p->compute[FF_PHASE_FORWARD] + to, p->n_nodes);
+		list(l, &e->timed[FF_PHASE_FORWARD][to], true, p->moves[FF_PHASE_FORWARD] + other,
+				p->n_edges, p->compute[FF_PHASE_FORWARD] + to, p->n_nodes);
 		list(l, &e->timed[again][reader], true, p->moves[FF_PHASE_RECOMPUTE] + other,
 				p->n_edges, p->compute[again] + reader, p->n_nodes);
 	}

@@ -131,8 +131,7 @@ static void find_begins(struct ff_course *e)
 		uint32_t first = FF_NONE;
 
 		for (uint32_t u = 0; u < v->n_uses; u++) {
-			uint32_t step = ff_program_moves(
-					&e->program, FF_PHASE_FORWARD, 0, uses[u]);
+			uint32_t step = ff_program_moves(&e->program, FF_PHASE_FORWARD, 0, uses[u]);
 
 			first = step < first ? step : first;
 		}

@@ -108,11 +108,6 @@ int ff_course_time(struct ff_course *e, uint32_t first, uint32_t last, double *s
 		struct ff_error *err);
 /* As far as snapshots are taken, for the current strategy, taking them. */
 int ff_course_record(struct ff_course *e, struct ff_error *err);
-/* arrivals.c: what has arrived is taken out. */
-void ff_time_forget(struct ff_timed_node *t, uint32_t micro);
-/* Who reads first what is moved again over `edge`, and in which phase. */
-uint32_t ff_time_reader(const struct ff_course *e, uint32_t edge);
-enum ff_phase ff_time_reads_again(const struct ff_course *e, uint32_t node);
 /* spare.c: a gradient that a prelude replaces, some of it in place, is not replaced before
  * `tm`, which step `s` makes of it and is done `at`, has taken it: lowering's
  * depend_on_replaced. */

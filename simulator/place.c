@@ -205,7 +205,7 @@ static void share_uses(struct ff_course *e, uint32_t value)
 		e->gives[uses[u]] = false;
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t was = e->taken[uses[u]], from = ff_edge_taken_from(e->g, &e->program,
-				e->position, e->block, uses[u]);
+								  e->position, e->block, uses[u]);
 
 		e->taken[uses[u]] = from;
 		e->reshares = e->reshares || from != was;

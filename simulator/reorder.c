@@ -18,9 +18,9 @@ static void touch_uses(struct ff_course *e)
 	for (uint32_t i = 0; i < e->g->n_edges; i++)
 		if (e->first_use[i] != e->other->first_use[i] ||
 				(!e->synced[e->ends[i].from] &&
-						e->taken[i] != ff_edge_taken_from(e->g,
-									&e->program, e->position,
-									e->block, i)))
+						e->taken[i] != ff_edge_taken_from(e->g, &e->program,
+									       e->position,
+									       e->block, i)))
 			ff_course_touch(e, e->g->edges[i].value);
 }
 

@@ -8,7 +8,7 @@
  * vectors.  It begins where the proposal differs from the current strategy
  * (snapshot.c), ends where it is known to be too slow, and goes through equal micro-batches
  * once (fold.c).  SPDX-License-Identifier: Apache-2.0 */
-#include "course.h"
+#include "arrivals.h"
 
 #include <math.h>
 #include <string.h>
@@ -148,32 +148,6 @@ static void leave(struct ff_course *e, uint32_t param, const struct ff_memo_move
 		wait_list(at, tm->n_sources, tm->move->source, ready);
 }
 
-/* When a paced move may begin: lowering's hold_back. */
-static double held_until(
-		const struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm)
-{
-	const uint16_t *device;
-	double at = 0;
-
-	if (!s->paced || !e->m->overlap)
-		return 0;
-	device = e->node[e->ends[s->id].to]->device;
-	for (uint32_t k = 0; k < tm->n_sinks; k++)
-		at = later(at, e->paced[(size_t)FF_PACE * device[tm->move->sink[k]] + FF_PACE - 1]);
-	return at;
-}
-
-/* What is paced has been computed: lowering's keep_pace. */
-static void keep_pace(struct ff_course *e, const struct ff_timed_node *t)
-{
-	for (uint32_t p = 0; p < t->n; p++) {
-		double *paced = &e->paced[(size_t)FF_PACE * t->device[p]];
-
-		memmove(paced + 1, paced, (FF_PACE - 1) * sizeof(*paced));
-		paced[0] = e->lane[t->device[p]]; /* compute lanes are numbered as devices are */
-	}
-}
-
 /* `ready` of who reads at `edge` what step `s` moves. */
 static double *expect(struct ff_course *e, const struct ff_step *s, uint32_t edge)
 {
@@ -214,7 +188,7 @@ static void forward_moves(struct ff_course *e, const struct ff_step *s)
 		finish = finish_of(&e->timed[s->phase][ends->from], s->micro);
 	for (uint32_t i = 0; i < me->n_moves[FF_FORWARD]; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_FORWARD][i];
-		double at = time_move(e, tm, finish, held_until(e, s, tm));
+		double at = time_move(e, tm, finish, ff_time_held(e, s, tm));
 
 		arrive(tm, at, ready);
 		if (e->gives[s->id])
@@ -538,7 +512,7 @@ static int time_step(struct ff_course *e, const struct ff_step *s, struct ff_err
 	else
 		code = time_compute(e, s, e->timed[s->phase][s->id].us, err);
 	if (s->paced)
-		keep_pace(e, &e->timed[s->phase][s->id]);
+		ff_time_pace(e, &e->timed[s->phase][s->id]);
 	return code;
 }
 

@@ -142,8 +142,7 @@ void random_alike(struct ff_random *r, const struct ff_graph *g, uint32_t node, 
 	const struct ff_node *n = &g->nodes[node];
 	uint32_t seen = 0;
 
-	if (!ff_node_is_computed(g, node) || ff_node_is_prelude(g, node) ||
-			ff_random_below(r, 3))
+	if (!ff_node_is_computed(g, node) || ff_node_is_prelude(g, node) || ff_random_below(r, 3))
 		return;
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++) {
 		const struct ff_value *v = &g->values[g->edges[k].value];

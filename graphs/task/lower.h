@@ -78,6 +78,11 @@ int ff_changes_check(const struct ff_lowering *l, struct ff_error *err);
 uint32_t ff_delays_of(const struct ff_lowering *l, uint32_t bucket);
 void ff_delays_build(struct ff_lowering *l);
 
+/* tables.c: of parts that run in turn, room for their places among a step's tasks; the tables that
+ * say which buffer each part has. */
+int ff_tables_places(struct ff_lowering *l, struct ff_error *err);
+int ff_tables_build(struct ff_lowering *l, struct ff_error *err);
+
 /* tasks.c: all tasks, in order. */
 void ff_tasks_emit(struct ff_lowering *l);
 

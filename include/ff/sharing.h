@@ -6,8 +6,8 @@
 #include "ff/program.h"
 
 /* The edge whose moves forward, and in recomputation, bring what is read at `edge`, too: of all
- * uses of its value whose parts read the same elements on the same devices the one that is issued
- * first.  FF_NONE: it has its own moves.
+ * uses of its value that read, part by part, the same elements on the same devices the one that is
+ * issued first.  FF_NONE: it has its own moves.
  *
  * A value that is made again for backward is moved again only to those who read it there; they
  * share among themselves, as do those who do not.  Parameters that are brought again are not

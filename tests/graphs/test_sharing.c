@@ -1,0 +1,202 @@
+/* What several operators read alike is moved once (ff/sharing.h): closed forms.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "check_main.h"
+#include "ff/graph_file.h"
+#include "ff/schedule.h"
+
+/* Three layers that read one value, as queries, keys and values do, and two that share a weight. */
+static const char three_readers[] =
+		"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"three\",\"nodes\":["
+		"{\"name\":\"x\",\"op\":\"input\",\"shape\":[4,8]},"
+		"{\"name\":\"y\",\"op\":\"input\",\"shape\":[4],\"dtype\":\"int32\",\"classes\":8},"
+		"{\"name\":\"from\",\"op\":\"linear\",\"in\":[\"x\"],\"out_features\":8},"
+		"{\"name\":\"a\",\"op\":\"linear\",\"in\":[\"from\"],\"out_features\":8},"
+		"{\"name\":\"b\",\"op\":\"linear\",\"in\":[\"from\"],\"out_features\":8},"
+		"{\"name\":\"c\",\"op\":\"linear\",\"in\":[\"from\"],\"out_features\":8},"
+		"{\"name\":\"ab\",\"op\":\"add\",\"in\":[\"a\",\"b\"]},"
+		"{\"name\":\"abc\",\"op\":\"add\",\"in\":[\"ab\",\"c\"]},"
+		"{\"name\":\"tied\",\"op\":\"linear\",\"in\":[\"abc\"],\"out_features\":8,"
+		"\"params\":{\"weight\":\"a.weight\"}},"
+		"{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\",\"in\":[\"tied\",\"y\"]}]}";
+
+struct scene {
+	struct ff_arena a;
+	struct ff_graph g;
+	struct ff_machine m;
+	struct ff_strategy s;
+	struct ff_schedule plan;
+};
+
+/* Cuts `node` in two along `dim`; on devices 0 and 1, or the other way round. */
+static void cut(struct scene *x, const char *node, const char *dim, bool reversed)
+{
+	static const uint16_t other_way[] = {1, 0};
+	uint32_t i = ff_graph_find(&x->g, node), d = 0;
+	struct ff_config *c = &x->s.config[i];
+
+	ck_assert_uint_ne(i, FF_NONE);
+	while (strcmp(x->g.nodes[i].dim[d].name, dim) != 0)
+		d++;
+	*c = (struct ff_config){.n_parts = 2, .replicas = 1};
+	for (uint32_t k = 0; k < FF_MAX_DIMS; k++)
+		c->degree[k] = 1;
+	c->degree[d] = 2;
+	c->stride[d] = 1;
+	c->list = reversed ? other_way : NULL;
+}
+
+static void lower(struct scene *x)
+{
+	struct ff_error err = {0};
+
+	ck_assert_msg(ff_lower(&x->g, &x->m, &x->s, NULL, &x->a, &x->plan, &err) == FF_OK, "%s",
+			err.text);
+}
+
+/* Samples everywhere, but features of the three. */
+static void open(struct scene *x)
+{
+	static const char *const by_sample[] = {"from", "ab", "abc", "tied", "loss"};
+	struct ff_error err = {0};
+
+	ff_arena_init(&x->a);
+	ck_assert_msg(ff_graph_parse("three", three_readers, strlen(three_readers), &x->a, &x->g,
+				      &err) == FF_OK,
+			"%s", err.text);
+	ck_assert_int_eq(ff_machine_load("cpu2", &x->a, &x->m, &err), FF_OK);
+	ck_assert_int_eq(ff_strategy_single(&x->g, 0, &x->a, &x->s, &err), FF_OK);
+	for (size_t i = 0; i < sizeof(by_sample) / sizeof(*by_sample); i++)
+		cut(x, by_sample[i], "sample", false);
+	cut(x, "a", "out_feature", false);
+	cut(x, "b", "out_feature", false);
+	cut(x, "c", "out_feature", false);
+}
+
+/* Moves of what `from` writes (or what lies in parameter `from`): how many, and their bytes. */
+static uint32_t moves_of(const struct scene *x, const char *from, bool again, int64_t *bytes)
+{
+	uint32_t n = 0;
+
+	*bytes = 0;
+	for (uint32_t i = 0; i < x->plan.n_tasks; i++) {
+		const struct ff_task *t = &x->plan.tasks[i];
+
+		if (t->kind != FF_TASK_MOVE || t->pass != FF_FORWARD || t->again != again ||
+				ff_edge_source(&x->g, t->edge) != ff_graph_find(&x->g, from))
+			continue;
+		*bytes += t->move->network_bytes;
+		n++;
+	}
+	return n;
+}
+
+/* One all-gather of 4 x 8 float32 between two devices sends 128 bytes. */
+START_TEST(readers_alike_share)
+{
+	struct scene x;
+	int64_t bytes;
+
+	open(&x);
+	lower(&x);
+	ck_assert_uint_eq(moves_of(&x, "from", false, &bytes), 1);
+	ck_assert_int_eq(bytes, 128);
+	cut(&x, "b", "out_feature",
+			true); /* the same elements on the same devices, but other parts */
+	lower(&x);
+	ck_assert_uint_eq(moves_of(&x, "from", false, &bytes), 2);
+	ck_assert_int_eq(bytes, 256);
+	cut(&x, "b", "in_feature", false); /* an all-to-all of half as much */
+	lower(&x);
+	ck_assert_uint_eq(moves_of(&x, "from", false, &bytes), 2);
+	ck_assert_int_eq(bytes, 128 + 64);
+	cut(&x, "b", "sample", false); /* nothing is moved to it */
+	lower(&x);
+	ck_assert_uint_eq(moves_of(&x, "from", false, &bytes), 1);
+	ck_assert_int_eq(bytes, 128);
+	ff_arena_finish(&x.a);
+}
+END_TEST
+
+/* The readers' memory is one, and whoever is issued first brings it. */
+START_TEST(one_shard_for_all)
+{
+	struct scene x;
+	uint32_t edge[2], n;
+
+	open(&x);
+	x.s.priority[ff_graph_find(&x.g, "c")] = 1;
+	lower(&x);
+	n = x.plan.n_instances;
+	edge[0] = x.g.nodes[ff_graph_find(&x.g, "a")].in;
+	edge[1] = x.g.nodes[ff_graph_find(&x.g, "c")].in;
+	for (uint32_t p = 0; p < 2; p++) {
+		ck_assert_uint_ne(x.plan.in[edge[0] * n][p], FF_NONE);
+		ck_assert_uint_eq(x.plan.in[edge[0] * n][p], x.plan.in[edge[1] * n][p]);
+	}
+	for (uint32_t i = 0; i < x.plan.n_tasks; i++)
+		if (x.plan.tasks[i].kind == FF_TASK_MOVE && x.plan.tasks[i].pass == FF_FORWARD &&
+				ff_edge_source(&x.g, x.plan.tasks[i].edge) ==
+						ff_graph_find(&x.g, "from"))
+			ck_assert_uint_eq(x.plan.tasks[i].edge, edge[1]);
+	ff_arena_finish(&x.a);
+}
+END_TEST
+
+/* What is made again is moved again once; and what backward does not read, not. */
+START_TEST(made_again)
+{
+	struct scene x;
+	int64_t bytes;
+
+	open(&x);
+	x.s.recompute[ff_graph_find(&x.g, "from")] = true;
+	lower(&x);
+	ck_assert_uint_eq(moves_of(&x, "from", false, &bytes), 1);
+	ck_assert_uint_eq(moves_of(&x, "from", true, &bytes), 1);
+	ck_assert_int_eq(bytes, 128);
+	ff_arena_finish(&x.a);
+}
+END_TEST
+
+/* A weight that lies in parts and has two readers who want all of it is gathered once, unless it
+ * is marked to go between them. */
+START_TEST(tied_weights)
+{
+	struct scene x;
+	int64_t bytes, all = 8 * 8 * 4;
+	uint32_t weight;
+
+	open(&x);
+	weight = ff_graph_find(&x.g, "a.weight");
+	cut(&x, "a", "sample", false);
+	cut(&x, "a.weight", x.g.nodes[weight].dim[0].name, false);
+	lower(&x);
+	ck_assert_uint_eq(moves_of(&x, "a.weight", false, &bytes), 1);
+	ck_assert_int_eq(bytes, all);
+	x.s.recompute[weight] = true;
+	lower(&x);
+	ck_assert_uint_eq(moves_of(&x, "a.weight", false, &bytes), 2);
+	ck_assert_uint_eq(moves_of(&x, "a.weight", true, &bytes), 2);
+	ff_arena_finish(&x.a);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("sharing");
+	TCase *c = tcase_create("closed forms");
+
+	tcase_add_test(c, readers_alike_share);
+	tcase_add_test(c, one_shard_for_all);
+	tcase_add_test(c, made_again);
+	tcase_add_test(c, tied_weights);
+	suite_add_tcase(s, c);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
