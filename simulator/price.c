@@ -452,18 +452,33 @@ double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *devi
 	return n < 2 ? 0 : on_grid(ff_links_shared_us(&p->links, &x));
 }
 
-/* What the slowest device takes to encode all and its chunk, and to decode as many, as often as
- * they cost what adding gradients to others does. */
+/* To encode or decode `bytes` in so many kernels, as measured; else as often as the codec's row
+ * says what adding gradients to others takes. */
+static double code_us(const struct ff_pricer *p, uint32_t device, enum ff_rate_kind of,
+		double times, double bytes)
+{
+	const struct ff_codec *c = p->codec;
+	enum ff_rate_kind kind = (enum ff_rate_kind)(of + c->id);
+	const struct ff_rate *r = p->costs ? find_state(p, p->graph)->rate[kind] : NULL;
+	double cost = of == FF_RATE_ENCODE ? c->encode_cost : c->decode_cost;
+
+	if (r)
+		return times * r->latency_us + bytes / r->bytes_per_us;
+	return rate_us(p, p->graph, device, FF_RATE_ACCUMULATE, cost * bytes);
+}
+
+/* What the slowest device takes to encode all and its chunk, and to decode that chunk of everyone
+ * and all. */
 static double coding_us(
 		const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t elements)
 {
-	const struct ff_codec *c = p->codec;
 	double all = (double)(elements * FF_F32_BYTES), worst = 0;
-	double most = (double)(ff_codec_most(c, elements, n) * FF_F32_BYTES);
-	double coded = c->encode_cost * (all + most) + c->decode_cost * (all + n * most);
+	double most = (double)(ff_codec_most(p->codec, elements, n) * FF_F32_BYTES);
 
 	for (uint32_t i = 0; i < n; i++)
-		worst = fmax(worst, rate_us(p, p->graph, device[i], FF_RATE_ACCUMULATE, coded));
+		worst = fmax(worst, code_us(p, device[i], FF_RATE_ENCODE, 2, all + most) +
+						    code_us(p, device[i], FF_RATE_DECODE, 2.0 * n,
+								    all + n * most));
 	return worst;
 }
 

@@ -212,6 +212,10 @@ const char *ff_rate_name(enum ff_rate_kind k)
 			[FF_RATE_UPLOAD] = "upload",
 			[FF_RATE_DOWNLOAD] = "download",
 			[FF_RATE_LOAD_IDS] = "load_ids",
+			[FF_RATE_ENCODE + FF_CODEC_BF16] = "encode_bfloat16",
+			[FF_RATE_ENCODE + FF_CODEC_TERNARY] = "encode_ternary",
+			[FF_RATE_DECODE + FF_CODEC_BF16] = "decode_bfloat16",
+			[FF_RATE_DECODE + FF_CODEC_TERNARY] = "decode_ternary",
 	};
 
 	return name[k];

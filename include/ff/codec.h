@@ -27,7 +27,7 @@ struct ff_codec {
 	const char *name, *summary; /* in files and options; a few words for help */
 	enum ff_dtype type;         /* what messages are made of, for who carries them */
 	int64_t block, head_bytes, bits;
-	/* Prices beside those of gradients that are added to others. */
+	/* Where it was not measured: what it costs beside gradients that are added to others. */
 	double encode_cost, decode_cost;
 };
 #define FF_CODEC_STEP 16

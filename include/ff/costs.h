@@ -4,6 +4,7 @@
 #define FF_COSTS_H
 
 #include "ff/arena.h"
+#include "ff/codec.h"
 #include "ff/json.h"
 #include "ff/machine.h"
 #include "ff/move.h"
@@ -122,12 +123,10 @@ void ff_costs_set_overlap(struct ff_costs *c, struct ff_overlap_cost o);
  * time, or of the number of rates and tables where that is less. */
 double ff_costs_steady_share(const struct ff_costs *c);
 
-/* Rates of work that is not an operator: "copy" (pack, unpack), "add" (partial sums),
- * "accumulate" (whole gradients), "load" (data set; "load_ids" whole numbers of it), and an
- * "update" for each optimizer (bytes of float32 weights; the one without a name is SGD with
- * momentum, which was there first), of weights that are read as float32 and of such as are rounded
- * to bfloat16 too; "upload" and "download" between a device's memory and pinned memory of a host
- * that is not it. */
+/* Rates of work that is not an operator: copy (pack, unpack), add (partial sums), accumulate (whole
+ * gradients), load (data set), an update for each optimizer (bytes of float32 weights; that without
+ * a name is momentum's), also of weights that are rounded to bfloat16; between a device's memory
+ * and pinned memory of a host that is not it; by number of the codec its two (bytes of float32). */
 enum ff_rate_kind {
 	FF_RATE_COPY,
 	FF_RATE_ADD,
@@ -146,7 +145,9 @@ enum ff_rate_kind {
 	FF_RATE_UPLOAD,
 	FF_RATE_DOWNLOAD,
 	FF_RATE_LOAD_IDS,
-	FF_RATE_COUNT
+	FF_RATE_ENCODE,
+	FF_RATE_DECODE = FF_RATE_ENCODE + FF_CODEC_COUNT,
+	FF_RATE_COUNT = FF_RATE_DECODE + FF_CODEC_COUNT
 };
 const char *ff_rate_name(enum ff_rate_kind k);
 /* As ff_costs_find has it; NULL when that kind was never measured. */

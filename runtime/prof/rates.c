@@ -17,6 +17,7 @@ struct bench {
 	void *host; /* beside a device that is not the host: pinned */
 	struct ff_copy copy;
 	struct ff_update update;
+	struct ff_coding coding;
 	uint32_t node; /* LOAD: the input of values */
 	uint64_t step; /* of which samples are loaded: training finds none in a cache */
 	struct ff_region region;
@@ -40,10 +41,19 @@ static int load(struct bench *b, struct ff_error *err)
 	return on->upload(b->p->stream, b->memory[0], b->host, (size_t)b->bytes, err);
 }
 
+static bool is_coding(enum ff_rate_kind kind)
+{
+	return kind >= FF_RATE_ENCODE && kind < FF_RATE_DECODE + FF_CODEC_COUNT;
+}
+
 static int run(void *arg, struct ff_error *err)
 {
 	struct bench *b = arg;
 
+	if (is_coding(b->kind))
+		return b->kind < FF_RATE_DECODE
+				       ? b->p->backend->encode(b->p->stream, &b->coding, err)
+				       : b->p->backend->decode(b->p->stream, &b->coding, err);
 	switch (b->kind) {
 	case FF_RATE_COPY:
 	case FF_RATE_ADD:
@@ -96,6 +106,21 @@ static void set_copy(struct bench *b)
 	b->copy.region.hi[1] = b->run;
 	b->copy.sink_region = b->copy.region;
 	b->bytes = ff_region_volume(&b->copy.region) * FF_F32_BYTES;
+}
+
+/* Gradients and what is left of them; from others they are added up. */
+static void set_coding(struct bench *b)
+{
+	bool encodes = b->kind < FF_RATE_DECODE;
+
+	b->coding = (struct ff_coding){
+			.codec = ff_codec((enum ff_codec_id)(
+					b->kind - (encodes ? FF_RATE_ENCODE : FF_RATE_DECODE))),
+			.values = b->memory[0],
+			.residual = b->memory[1],
+			.message = b->memory[2],
+			.n = b->bytes / FF_F32_BYTES,
+			.add = !encodes};
 }
 
 /* Of the optimizer whose rate it is, if it is one's. */
@@ -201,6 +226,9 @@ static int prepare(struct bench *b, struct ff_timed *what, struct ff_error *err)
 		what->hot_bytes = 2 * b->bytes;
 	} else if (b->kind == FF_RATE_ACCUMULATE) {
 		set_accumulation(b);
+	} else if (is_coding(b->kind)) {
+		set_coding(b);
+		return FF_OK;
 	} else {
 		set_update(b);
 		return FF_OK;

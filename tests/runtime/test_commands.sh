@@ -122,8 +122,9 @@ small="--largest 256K"
 check 'profile' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o costs.json $small
 check 'makes a cost file' grep -q '"format": "ffsoap-costs"' costs.json
 cp costs.json before.json
-for optimizer in update update_sgd update_nesterov update_adam update_adamw; do
-	check "with a rate of $optimizer" grep -q "\"$optimizer\": \[" costs.json
+for rate in update update_sgd update_nesterov update_adam update_adamw encode_bfloat16 \
+	encode_ternary decode_bfloat16 decode_ternary; do
+	check "with a rate of $rate" grep -q "\"$rate\": \[" costs.json
 done
 # costs from before there was a choice are completed
 python3 - <<TXT

@@ -558,6 +558,41 @@ START_TEST(ids_are_loaded_at_their_own_rate)
 }
 END_TEST
 
+/* Of 1,024 elements on two devices, ternary: each encodes all of them and its chunk of 512 and
+ * decodes two chunks and then both once more, 6,144 and 8,192 bytes of float32 in two and four
+ * kernels. */
+START_TEST(codecs_are_priced_as_measured)
+{
+	const struct ff_codec *ternary = ff_codec(FF_CODEC_TERNARY);
+	const double estimated =
+			2 + ternary->encode_cost * 6144 / 50 + 2 + ternary->decode_cost * 8192 / 50;
+	const double measured = 2 * 7.0 + 6144 / 30.0 + 4 * 11.0 + 8192 / 40.0;
+	struct ff_costs *c = hand_costs("fast");
+	struct world w;
+	double us;
+
+	setup(&w, 1, 2, c);
+	ff_pricer_set_codec(w.p, ternary);
+	us = ff_price_bucket(w.p, 2, devices, 4096);
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_ENCODE + FF_CODEC_TERNARY,
+					 (struct ff_rate){7, 30}, NULL),
+			FF_OK);
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_DECODE + FF_CODEC_TERNARY,
+					 (struct ff_rate){11, 40}, NULL),
+			FF_OK);
+	ff_pricer_destroy(w.p);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, c, "c", "g", &w.p, NULL), FF_OK);
+	ff_pricer_set_codec(w.p, ternary);
+	ck_assert_double_eq_tol(ff_price_bucket(w.p, 2, devices, 4096) - us, measured - estimated,
+			2 * FF_PRICE_STEP_US);
+	us = ff_price_sync(w.p, 2, devices, 4096);
+	ff_pricer_set_codec(w.p, NULL);
+	ck_assert_double_eq(ff_price_bucket(w.p, 2, devices, 4096), us);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
 /* 128 bytes a run take 1/100 us a byte, 16 bytes 1/30: so each run takes 0.427 us of its own, and
  * of 128 bytes' time a third is that. */
 START_TEST(short_runs_take_longer)
@@ -936,6 +971,7 @@ static Suite *suite(void)
 	tcase_add_test(t, measured_one_way);
 	tcase_add_test(t, measured_work);
 	tcase_add_test(t, ids_are_loaded_at_their_own_rate);
+	tcase_add_test(t, codecs_are_priced_as_measured);
 	tcase_add_test(t, short_runs_take_longer);
 	tcase_add_test(t, what_runs_alone_has_a_time_of_its_own);
 	tcase_add_test(t, micro_batches_have_caches_of_their_own);
