@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Steps with compressed gradients between two emulated hosts, beside predictions.
+
+usage: bench/compression.py [--build build] [--out out/compression] [--link 100mbit]...
+                            [--latency 100us] [--network NAME]... [--steps 9] [--rounds 2]
+
+Data parallelism on two ranks, of two hosts that are joined by such a link (./run cluster, as root).
+ffprof measures kernels, codecs and links; ffrun trains with each codec and with none in turns; ffsearch
+predicts all, once with the codecs' rates and once with what they are estimated to be.  Prints a line
+each: medians of all rounds' medians.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import os
+import statistics
+
+from commands import load, on_hosts, run, save
+
+NETWORKS = {
+    "mlp": ["mlp", "--set", "hidden=1024", "--set", "layers=2", "--batch", "128"],
+    "alexnet28": ["alexnet", "--set", "image=28", "--batch", "64"],
+}
+CODECS = ["none", "bfloat16", "ternary"]
+
+
+def predict(o, graph, machine, costs, codec):
+    report = f"{o.out}/predicted.json"
+    run(f"{o.build}/planner/ffsearch", graph, "--machine", machine, "--costs", costs, "--simulate",
+        "data-parallel", "--compress", codec, "--report", report)
+    return load(report)["predicted_us"]
+
+
+def measure(o, link, graph, codec):
+    report = f"{o.out}/run.json"
+    on_hosts(o.build, 2, link, o.latency, f"{o.build}/runtime/ffrun", graph, "data-parallel",
+             "--devices", "2", "--data", "synthetic:512", "--steps", str(o.steps), "--warmup", "1",
+             "--compress", codec, "--report", report)
+    return load(report)["step_us"]["median"]
+
+
+def lines(o, link, network):
+    at = f"{o.out}/{network}"
+    graph, machine, costs, without = (f"{at}{end}" for end in (
+        ".json", f"-{link}.machine.json", f"-{link}.costs.json", f"-{link}.estimated.json"))
+    run(f"{o.build}/graphs/ffzoo", *NETWORKS[network], "-o", graph)
+    on_hosts(o.build, 2, link, o.latency, "mpirun", "-q", "--allow-run-as-root", "--map-by",
+             "ppr:1:node", "-n", "2", f"{o.build}/runtime/ffprof", graph, "--machine", "cpu2",
+             "--write-machine", machine, "-o", costs, "--largest", "4M")
+    measured = load(costs)
+    rates = {k: v[0]["bytes_per_s"] / 1e9 for k, v in measured["rates"].items() if "code_" in k}
+    print(f"{link} {network}: " + ", ".join(f"{k} {v:.1f} GB/s" for k, v in rates.items()))
+    measured["rates"] = {k: v for k, v in measured["rates"].items() if k not in rates}
+    save(without, measured)
+    times = {c: [] for c in CODECS}
+    for _ in range(o.rounds):
+        for c in CODECS:
+            times[c].append(measure(o, link, graph, c))
+    for c in CODECS:
+        median = statistics.median(times[c])
+        priced = [predict(o, graph, machine, x, c) for x in (costs, without)]
+        print(f"{link:8} {network:10} {c:9} {median / 1e3:9.1f} {priced[0] / 1e3:9.1f} "
+              f"{100 * (priced[0] / median - 1):+6.1f} % {priced[1] / 1e3:9.1f} "
+              f"{100 * (priced[1] / median - 1):+6.1f} %", flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--build", default="build")
+    p.add_argument("--out", default="out/compression")
+    p.add_argument("--link", action="append")
+    p.add_argument("--latency", default="100us")
+    p.add_argument("--network", action="append", choices=NETWORKS)
+    p.add_argument("--steps", type=int, default=9)
+    p.add_argument("--rounds", type=int, default=2)
+    options = p.parse_args()
+    options.build = os.path.abspath(options.build)
+    options.out = os.path.abspath(options.out)
+    os.makedirs(options.out, exist_ok=True)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    print(f"{'link':8} {'network':10} {'codec':9} {'ms':>9} {'predicted':>18} {'estimated':>18}")
+    for link in options.link or ["100mbit"]:
+        for network in options.network or NETWORKS:
+            lines(options, link, network)
+
+
+main()
