@@ -264,6 +264,8 @@ int ff_executor_test(struct ff_executor *x, struct ff_tested *ret, struct ff_err
 
 	if (code == FF_OK)
 		code = ff_replay_wait(x, err);
+	if (code == FF_OK)
+		code = ff_executor_settle(x, err);
 	x->tracing = false;
 	memset(x->tested, 0, sizeof(x->tested));
 	for (int64_t i = 0; i < steps && code == FF_OK; i++)

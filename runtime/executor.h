@@ -125,5 +125,8 @@ int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err);
 int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err);
 /* kept.c: what operators keep from step to step, as it begins. */
 int ff_executor_init_kept(struct ff_executor *x, struct ff_error *err);
+/* Before a pass without training: parts that keep each what is of their own samples have the mean.
+ */
+int ff_executor_settle(struct ff_executor *x, struct ff_error *err);
 
 #endif

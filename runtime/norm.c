@@ -84,7 +84,8 @@ void ff_batch_fill(const struct ff_work *w, struct ff_batch *ret)
 {
 	const uint8_t *order = w->node->in_map[0].order;
 	const struct ff_region *r = &w->in[0];
-	struct ff_batch b = {.outer = 1, .channels = 1, .inner = 1};
+	struct ff_batch b = {.outer = 1, .channels = 1, .inner = 1, .groups = 1};
+	int32_t group = w->node->attrs.norm.group;
 
 	b.epsilon = (float)w->node->attrs.norm.epsilon;
 	b.momentum = (float)w->node->attrs.norm.momentum;
@@ -96,6 +97,14 @@ void ff_batch_fill(const struct ff_work *w, struct ff_batch *ret)
 		else
 			*(behind ? &b.inner : &b.outer) *= size;
 		behind |= order[i] == 1;
+	}
+	b.group = b.outer;
+	if (group) { /* samples are the outermost of all orders */
+		int64_t each = b.outer / ff_region_size(r, 0);
+
+		b.groups = (r->hi[0] - 1) / group - r->lo[0] / group + 1;
+		b.group = group * each;
+		b.skip = r->lo[0] % group * each;
 	}
 	*ret = b;
 }

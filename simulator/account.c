@@ -390,15 +390,16 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* What its parts keep from step to step. */
+/* What its parts keep from step to step, maybe of every micro-batch. */
 static void count_kept(struct ff_course *e, uint32_t node)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 	const struct ff_memo_node *mn = e->node[node];
+	int64_t times = n->kept_apart ? e->program.micro_batches : 1;
 
 	for (uint32_t k = n->n_out - n->n_kept; k < n->n_out; k++)
 		for (uint32_t p = 0; p < mn->block->n_parts; p++)
-			e->pinned[mn->block->device[p]] += mn->rest->shape->out_bytes[k][p];
+			e->pinned[mn->block->device[p]] += times * mn->rest->shape->out_bytes[k][p];
 }
 
 /* Most operators have no parameters, and most kernels need no scratch. */

@@ -611,14 +611,20 @@ static void add_words(struct maker *m, int32_t batch)
 	v->node = ff_builder_add_tied(m->b, FF_OP_LINEAR, "words", &linear, &node, 1, tied);
 }
 
+/* Whether there is a variance of each of its channels, of so many samples (0: all). */
+static bool has_variance(const struct value *in, int32_t group)
+{
+	int32_t batch = in->shape[0], last = group ? (batch - 1) % group + 1 : batch;
+
+	for (uint32_t i = 2; i < in->rank; i++)
+		last *= in->shape[i];
+	return last > 1;
+}
+
 /* Rows may be of two elements, of which an epsilon that is small would make signs; with this one
  * no norm makes differences larger. */
-static void add_norm(struct maker *m)
+static void add_norm_of(struct maker *m, enum ff_op op, const struct value *in)
 {
-	static const enum ff_op ops[] = {FF_OP_LAYER_NORM, FF_OP_RMS_NORM, FF_OP_GROUP_NORM,
-			FF_OP_BATCH_NORM, FF_OP_BATCH_NORM};
-	const struct value *in = pick(m, 0);
-	enum ff_op op = ops[ff_random_below(m->r, m->batch_norms && in->shape[0] > 1 ? 5 : 3)];
 	union ff_attrs a = ff_attrs_preset(op);
 	int32_t groups = between(m, 1, 3);
 
@@ -628,7 +634,20 @@ static void add_norm(struct maker *m)
 		a.norm.groups = in->shape[1] % groups ? 1 : groups;
 	else if (op != FF_OP_BATCH_NORM)
 		a.norm.axes = between(m, 1, (int32_t)in->rank - 1);
+	if (op == FF_OP_BATCH_NORM)
+		a.norm.group = m->norm_group;
+	a.norm.sync = !a.norm.group;
 	add(m, op, &a, &in, 1, in);
+}
+
+static void add_norm(struct maker *m)
+{
+	static const enum ff_op ops[] = {FF_OP_LAYER_NORM, FF_OP_RMS_NORM, FF_OP_GROUP_NORM,
+			FF_OP_BATCH_NORM, FF_OP_BATCH_NORM};
+	const struct value *in = pick(m, 0);
+	bool batch = m->batch_norms && has_variance(in, m->norm_group);
+
+	add_norm_of(m, ops[ff_random_below(m->r, batch ? 5 : 3)], in);
 }
 
 /* Those that are there twice are drawn twice as often. */
@@ -705,11 +724,14 @@ int random_graph(struct ff_random *r, enum ff_dtype type, uint32_t max_ops, stru
 	union ff_attrs attrs = {.input = {.rank = 4, .dtype = FF_F32}};
 	int code = ff_builder_create("random", a, &m.b, err);
 	uint32_t ops;
+	int32_t norms;
 
 	if (code < 0)
 		return code;
 	ff_builder_set_dtype(m.b, type);
-	m.batch_norms = between(&m, 0, 2) == 0;
+	norms = between(&m, 0, 2);
+	m.batch_norms = norms < 2;
+	m.norm_group = norms == 1 ? between(&m, 1, 3) : 0;
 	image.shape[0] = between(&m, 1, 7);
 	image.shape[1] = between(&m, 1, 4);
 	image.shape[2] = between(&m, 3, 8);
@@ -717,6 +739,8 @@ int random_graph(struct ff_random *r, enum ff_dtype type, uint32_t max_ops, stru
 	memcpy(attrs.input.shape, image.shape, sizeof(image.shape));
 	add(&m, FF_OP_INPUT, &attrs, NULL, 0, &image);
 	add_conv(&m); /* so that gradients flow */
+	if (m.norm_group && has_variance(&m.value[m.n - 1], m.norm_group))
+		add_norm_of(&m, FF_OP_BATCH_NORM, &m.value[m.n - 1]);
 	if (between(&m, 0, 3) == 0)
 		add_words(&m, image.shape[0]);
 	ops = 1 + ff_random_below(r, max_ops);

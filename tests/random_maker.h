@@ -29,7 +29,8 @@ struct maker {
 	struct ff_builder *b;
 	struct ff_arena *a;
 	uint32_t n, n_layers, names;
-	bool batch_norms; /* which no micro-batches go with */
+	bool batch_norms;   /* which no micro-batches go with, */
+	int32_t norm_group; /* but those of so many samples at a time, if it is not 0 */
 	struct value value[MAX_VALUES];
 	struct layer layer[MAX_VALUES];
 };

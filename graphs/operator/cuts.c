@@ -18,12 +18,13 @@ static bool has_halo(const struct ff_node *n, const struct ff_operand *o, uint32
 	return false;
 }
 
-static bool is_mapped(const struct ff_operand *o, uint32_t d)
+/* Whether elements along dim `d` have elements of their own in `o`, each by itself. */
+static bool is_apart(const struct ff_operand *o, uint32_t d)
 {
 	for (uint32_t i = 0; i < o->rank; i++)
 		for (uint32_t t = 0; t < o->axis[i].n_terms; t++)
 			if (o->axis[i].term[t].dim == (int32_t)d)
-				return true;
+				return o->axis[i].term[t].div == 1;
 	return false;
 }
 
@@ -41,7 +42,7 @@ void ff_cuts_find(const struct ff_graph *g, uint32_t node, struct ff_cuts *ret)
 		for (uint32_t i = 0; i < n->n_data; i++)
 			c->halo = c->halo || has_halo(n, &n->in_map[i], d);
 		c->carries = n->n_carried && n->carried_dim == d;
-		c->exchange = prelude != FF_NONE && !is_mapped(g->nodes[prelude].out_map, d);
+		c->exchange = prelude != FF_NONE && !is_apart(g->nodes[prelude].out_map, d);
 	}
 	for (uint32_t i = 0; n->n_data && i < n->in_map[0].rank; i++)
 		if (!n->in_map[0].axis[i].n_terms && n->in_map[0].shape[i] > 1)

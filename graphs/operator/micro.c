@@ -6,43 +6,64 @@
 
 #include "derive.h"
 
-/* Whether axis 0 of the operand is the node's sample dim and nothing else. */
-static bool is_by_sample(const struct ff_node *n, const struct ff_operand *o)
+/* Of how many neighbours at a time axis 0 of the operand keeps samples apart, if it is the node's
+ * sample dim and nothing else; 0: it does not. */
+static int32_t samples_together(const struct ff_node *n, const struct ff_operand *o)
 {
 	const struct ff_axis_map *x = &o->axis[0];
+	bool apart = o->rank > 0 && x->n_terms == 1 && x->term[0].step == 1 && x->offset == 0 &&
+		     x->window == 1 && n->dim[x->term[0].dim].label == FF_DIM_SAMPLE;
 
-	return o->rank > 0 && x->n_terms == 1 && x->term[0].div == 1 && x->term[0].step == 1 &&
-	       x->offset == 0 && x->window == 1 && n->dim[x->term[0].dim].label == FF_DIM_SAMPLE;
+	return apart ? x->term[0].div : 0;
 }
 
-/* Samples must not meet in a node, or a part of the batch would not compute what
- * the whole computes.  Parameters have none; a loss is a sum over its samples. */
-static bool keeps_samples_apart(const struct ff_node *n)
+/* Samples of a micro-batch and of others must not meet in a node, or a part of the batch would not
+ * compute what the whole computes.  Parameters have none; a loss is a sum over its samples. */
+static int check_operand(const struct ff_graph *g, const struct ff_node *n,
+		const struct ff_operand *o, int32_t samples, struct ff_error *err)
 {
-	bool apart = true;
+	int32_t group = samples_together(n, o);
 
-	for (uint32_t i = 0; i < n->n_data; i++)
-		apart = apart && is_by_sample(n, &n->in_map[i]);
-	for (uint32_t k = 0; k < n->n_out - n->n_saved && !(ff_op_row(n->op)->flags & FF_OP_LOSS);
-			k++)
-		apart = apart && is_by_sample(n, &n->out_map[k]);
-	return apart;
+	if (!group)
+		return ff_fail(err, FF_E_INPUT,
+				"graph %s cannot be trained in micro-batches: operator %s does not "
+				"keep samples apart",
+				g->name, n->name);
+	if (samples % group)
+		return ff_fail(err, FF_E_INPUT,
+				"graph %s cannot be trained in micro-batches of %d sample%s: "
+				"operator %s does not keep samples apart but in groups of %d",
+				g->name, samples, samples == 1 ? "" : "s", n->name, group);
+	return FF_OK;
+}
+
+static int check_node(const struct ff_graph *g, const struct ff_node *n, int32_t samples,
+		struct ff_error *err)
+{
+	bool loss = ff_op_row(n->op)->flags & FF_OP_LOSS;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < n->n_data && code == FF_OK; i++)
+		code = check_operand(g, n, &n->in_map[i], samples, err);
+	for (uint32_t k = 0; k < n->n_out - n->n_saved && !loss && code == FF_OK; k++)
+		code = check_operand(g, n, &n->out_map[k], samples, err);
+	return code;
 }
 
 static int check(const struct ff_graph *g, uint32_t micro_batches, struct ff_error *err)
 {
+	int32_t samples = g->batch / (int32_t)micro_batches;
+	int code = FF_OK;
+
 	if (g->batch % (int32_t)micro_batches)
 		return ff_fail(err, FF_E_INPUT,
 				"graph %s: its batch of %d cannot be cut into %u micro-batches of "
 				"one size",
 				g->name, g->batch, micro_batches);
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_computed(g, i) && !keeps_samples_apart(&g->nodes[i]))
-			return ff_fail(err, FF_E_INPUT,
-					"graph %s cannot be trained in micro-batches: operator %s "
-					"does not keep samples apart",
-					g->name, g->nodes[i].name);
-	return FF_OK;
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		if (ff_node_is_computed(g, i))
+			code = check_node(g, &g->nodes[i], samples, err);
+	return code;
 }
 
 /* Puts the samples of one micro-batch where an attribute says those of the batch. */

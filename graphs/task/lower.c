@@ -385,7 +385,7 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 	return clips(l) ? build_clip(l, err) : FF_OK;
 }
 
-/* What operators keep has a buffer for good, the same in every micro-batch. */
+/* What operators keep has a buffer for good, the same in every micro-batch, or one for each. */
 static void build_kept(struct ff_lowering *l)
 {
 	for (uint32_t v = 0; v < l->g->n_values; v++) {
@@ -393,13 +393,16 @@ static void build_kept(struct ff_lowering *l)
 		const struct ff_node_block *nb = l->node[x->producer];
 
 		for (uint32_t p = 0; ff_value_is_kept(l->g, v) && p < nb->n_parts; p++) {
-			uint32_t id = ff_buffer_pin(l, nb->device[p], FF_KEPT,
-					ff_placement_bytes(&nb->out[x->port], p), 0);
+			uint32_t id = FF_NONE;
 
 			for (uint32_t i = 0; i < l->r.n_instances; i++) {
 				uint32_t *out = (uint32_t *)l->r.out[(size_t)v * l->r.n_instances +
 								     i];
 
+				if (!i || (i % 2 == 0 && l->g->nodes[x->producer].kept_apart))
+					id = ff_buffer_pin(l, nb->device[p], FF_KEPT,
+							ff_placement_bytes(&nb->out[x->port], p),
+							0);
 				if (out)
 					out[p] = id;
 			}

@@ -117,7 +117,7 @@ struct ff_softmax_attrs {
 };
 /* Of every normalisation those that it has. */
 struct ff_norm_attrs {
-	int32_t axes, groups, affine, bias;
+	int32_t axes, groups, affine, bias, sync, group;
 	double epsilon, momentum;
 };
 /* Of recurrences: whether the last step comes first, and whether the last cell is written. */
@@ -183,7 +183,8 @@ struct ff_attr_row {
 	double preset;       /* when absent; unused if required */
 	const char *choices; /* CHOICE: "max|avg", stored as the index */
 	int of_batch;        /* SHAPE: where the first is the number of samples, it stays that */
-	int in_key; /* part of the cost key: changes the kernel beyond what the shapes say */
+	int in_key; /* part of the cost key: changes the kernel beyond what the shapes say; 2: an
+		     * INT that is there where it is not the preset */
 	int later;  /* INT, BOOL, CHOICE, REAL: came later; not written where it is the preset, so
 		     * that hashes of older graphs stay what they were */
 };

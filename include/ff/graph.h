@@ -51,9 +51,9 @@ struct ff_node {
 	 * the data are they, read from the part before (docs/schedule.md).  No node has a prelude,
 	 * too. */
 	uint32_t n_carried;
-	/* The last of those, float32, are there from step to step: backward changes them, and
-	 * passes without training read them.  Parts that have the same elements change them
-	 * alike. */
+	/* The last of those, float32, are there from step to step: backward changes them, passes
+	 * without training read them.  Parts that have the same elements change them alike, or
+	 * (kept_apart) in every micro-batch by their own samples: then the mean over all counts. */
 	uint32_t n_kept;
 
 	/* derived by the operator's row */
@@ -63,6 +63,7 @@ struct ff_node {
 	struct ff_operand *out_map; /* n_out; R dims do not occur in it */
 	uint32_t carried_dim;       /* along which something is carried, towards its end */
 	bool carried_down;          /* or (true) towards its start */
+	bool kept_apart;            /* see n_kept */
 	int64_t flops_forward;      /* whole operator: multiply and add count as two */
 	int64_t flops_backward;     /* all gradients */
 };

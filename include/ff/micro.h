@@ -11,7 +11,7 @@
 /* The graph that one of `micro_batches` sees: nodes, values and edges by the same
  * numbers, batch / micro_batches samples.  Shares names and links with `g`, which must
  * outlive it; the rest from `a`.  FF_E_INPUT where the batch does not divide, or an
- * operator does not keep samples apart. */
+ * operator does not keep apart samples, or groups of them, that a micro-batch has whole. */
 int ff_graph_micro(const struct ff_graph *g, uint32_t micro_batches, struct ff_arena *a,
 		struct ff_graph *ret, struct ff_error *err);
 

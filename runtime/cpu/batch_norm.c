@@ -29,6 +29,31 @@ static float *block_of(const struct batch *k, const struct ff_kernel_io *io, int
 	return (float *)ff_kernel_at(io, k->block) + 2 * share * k->b.channels;
 }
 
+/* Rows that belong together: group number `g` of the part. */
+struct group {
+	int64_t g, first, rows;
+};
+
+static struct group group_at(const struct batch *k, int64_t g)
+{
+	int64_t first = g * k->b.group - k->b.skip, end = first + k->b.group;
+
+	first = first < 0 ? 0 : first;
+	end = end < k->b.outer ? end : k->b.outer;
+	return (struct group){g, first, end - first};
+}
+
+static bool is_large(const struct batch *k, const struct group *g)
+{
+	return g->rows * k->b.channels * k->b.inner >= FF_CPU_PARALLEL;
+}
+
+/* Four numbers for each of its channels. */
+static int64_t moments_at(const struct batch *k, const struct group *g)
+{
+	return 4 * g->g * k->b.channels;
+}
+
 /* ---- moments ---- */
 
 /* sum[c] += x, of `rows` rows; squares of the distance from mean[c], where there is one. */
@@ -103,27 +128,24 @@ FF_REAL_LOOP double share_moments(enum ff_dtype t, const struct batch *k,
 	return seen;
 }
 
-static int64_t share_start(const struct batch *k, int64_t share)
+static int64_t share_start(const struct group *g, int64_t share)
 {
-	return k->b.outer * share / SHARES;
+	return g->first + g->rows * share / SHARES;
 }
 
 /* Every share of the rows belongs to one thread, so that sums do not depend on their number. */
-static int run_moments(
-		const struct ff_kernel *kernel, const struct ff_kernel_io *io, struct ff_error *err)
+static void find_moments(const struct batch *k, const struct ff_kernel_io *io, struct group g)
 {
-	const struct batch *k = kernel->state;
 	int64_t n = k->b.channels;
 	double *all = sums_of(k, io, 0), seen = 0;
-	float *out = io->out[0];
+	float *out = (float *)io->out[0] + moments_at(k, &g);
 
-	(void)err;
-#pragma omp parallel for if (k->b.outer * n * k->b.inner >= FF_CPU_PARALLEL)
+#pragma omp parallel for if (is_large(k, &g))
 	for (int64_t i = 0; i < SHARES; i++)
-		FF_REAL_CALL(k->type, share_moments, k, io, share_start(k, i),
-				share_start(k, i + 1), sums_of(k, io, i), block_of(k, io, i));
+		FF_REAL_CALL(k->type, share_moments, k, io, share_start(&g, i),
+				share_start(&g, i + 1), sums_of(k, io, i), block_of(k, io, i));
 	for (int64_t i = 0; i < SHARES; i++) {
-		double count = (double)((share_start(k, i + 1) - share_start(k, i)) * k->b.inner);
+		double count = (double)((share_start(&g, i + 1) - share_start(&g, i)) * k->b.inner);
 		const double *own = sums_of(k, io, i);
 
 		if (count > 0 && seen > 0)
@@ -138,6 +160,16 @@ static int run_moments(
 		out[4 * c + 2] = (float)all[n + c];
 		out[4 * c + 3] = 0;
 	}
+}
+
+static int run_moments(
+		const struct ff_kernel *kernel, const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct batch *k = kernel->state;
+
+	(void)err;
+	for (int64_t g = 0; g < k->b.groups; g++)
+		find_moments(k, io, group_at(k, g));
 	return FF_OK;
 }
 
@@ -197,12 +229,13 @@ FF_REAL_LOOP void blend_row(enum ff_dtype t, const struct ff_batch *b, int64_t r
 }
 
 /* `line`: origins, scales, shifts. */
-static void map_all(const struct batch *k, const float *line, const void *from, void *to)
+static void map_rows(const struct batch *k, struct group g, const float *line, const void *from,
+		void *to)
 {
 	int64_t n = k->b.channels;
 
-#pragma omp parallel for if (k->b.outer * n * k->b.inner >= FF_CPU_PARALLEL)
-	for (int64_t row = 0; row < k->b.outer; row++)
+#pragma omp parallel for if (is_large(k, &g))
+	for (int64_t row = g.first; row < g.first + g.rows; row++)
 		FF_REAL_CALL(k->type, map_row, &k->b, row, from, line, line + n, line + 2 * n, to);
 }
 
@@ -211,12 +244,25 @@ static float parameter(const struct batch *k, const void *array, int64_t c)
 	return k->type == FF_BF16 ? ff_real_get(FF_BF16, array, c) : ff_real_get(FF_F32, array, c);
 }
 
-/* 1 / deviation of channel `c` of the batch. */
+/* 1 / deviation of channel `c` of a group. */
 static double rate_of(const struct batch *k, const float *moments, int64_t c)
 {
 	const float *m = moments + 4 * c;
 
 	return 1 / sqrt((double)m[2] / (double)m[0] + (double)k->b.epsilon);
+}
+
+static void blend_rows(const struct batch *k, const struct ff_kernel_io *io, struct group g)
+{
+	const float *gradient = (const float *)io->dout[0] + moments_at(k, &g);
+	float *line = ff_kernel_at(io, k->line);
+	int64_t n = k->b.channels;
+
+	for (int64_t c = 0; c < 4 * n; c++)
+		line[c % 4 * n + c / 4] = gradient[c];
+#pragma omp parallel for if (is_large(k, &g))
+	for (int64_t row = g.first; row < g.first + g.rows; row++)
+		FF_REAL_CALL(k->type, blend_row, &k->b, row, io->in[0], line, io->din[0]);
 }
 
 /* What the prelude wrote comes back as (a, b, c, d), and the gradient of y lies where that of x
@@ -225,29 +271,22 @@ static int run_moments_backward(
 		const struct ff_kernel *kernel, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct batch *k = kernel->state;
-	float *line = ff_kernel_at(io, k->line);
-	int64_t n = k->b.channels;
 
 	(void)err;
-	for (int64_t c = 0; c < 4 * n; c++)
-		line[c % 4 * n + c / 4] = ((const float *)io->dout[0])[c];
-#pragma omp parallel for if (k->b.outer * n * k->b.inner >= FF_CPU_PARALLEL)
-	for (int64_t row = 0; row < k->b.outer; row++)
-		FF_REAL_CALL(k->type, blend_row, &k->b, row, io->in[0], line, io->din[0]);
+	for (int64_t g = 0; g < k->b.groups; g++)
+		blend_rows(k, io, group_at(k, g));
 	return FF_OK;
 }
 
 /* ---- batch norm ---- */
 
-static int run_forward(
-		const struct ff_kernel *kernel, const struct ff_kernel_io *io, struct ff_error *err)
+static void normalise(const struct batch *k, const struct ff_kernel_io *io, struct group g)
 {
-	const struct batch *k = kernel->state;
-	const float *moments = io->in[1], *mean = io->out[1], *variance = io->out[2];
+	const float *moments = (const float *)io->in[1] + moments_at(k, &g);
+	const float *mean = io->out[1], *variance = io->out[2];
 	float *line = ff_kernel_at(io, k->line);
 	int64_t n = k->b.channels;
 
-	(void)err;
 	for (int64_t c = 0; c < n; c++) {
 		double rate = io->training ? rate_of(k, moments, c)
 					   : 1 / sqrt((double)variance[c] + (double)k->b.epsilon);
@@ -258,7 +297,17 @@ static int run_forward(
 		line[n + c] = (float)rate;
 		line[2 * n + c] = k->bias ? parameter(k, io->in[3], c) : 0;
 	}
-	map_all(k, line, io->in[0], io->out[0]);
+	map_rows(k, g, line, io->in[0], io->out[0]);
+}
+
+static int run_forward(
+		const struct ff_kernel *kernel, const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct batch *k = kernel->state;
+
+	(void)err;
+	for (int64_t g = 0; g < k->b.groups; g++)
+		normalise(k, io, group_at(k, g));
 	return FF_OK;
 }
 
@@ -297,15 +346,16 @@ FF_REAL_LOOP void add_gradients(enum ff_dtype t, const struct ff_batch *b, int64
 }
 
 FF_REAL_LOOP void share_gradients(enum ff_dtype t, const struct batch *k,
-		const struct ff_kernel_io *io, const float *mean, int64_t share)
+		const struct ff_kernel_io *io, const struct group *g, const float *mean,
+		int64_t share)
 {
 	const struct ff_batch *b = &k->b;
-	int64_t end = share_start(k, share + 1), most = b->inner == 1 ? ROWS : 1, n = b->channels;
+	int64_t end = share_start(g, share + 1), most = b->inner == 1 ? ROWS : 1, n = b->channels;
 	double *all = sums_of(k, io, share);
 	float *block = block_of(k, io, share);
 
 	memset(all, 0, 2 * (size_t)n * sizeof(*all));
-	for (int64_t at = share_start(k, share); at < end; at += most) {
+	for (int64_t at = share_start(g, share); at < end; at += most) {
 		int64_t rows = end - at < most ? end - at : most, from = at * n * b->inner;
 
 		memset(block, 0, 2 * (size_t)n * sizeof(*block));
@@ -325,22 +375,24 @@ static void add_shares(const struct batch *k, const struct ff_kernel_io *io)
 			all[c] += sums_of(k, io, i)[c];
 }
 
-/* What comes of the sums over this part. */
-static void write_sums(const struct batch *k, const struct ff_kernel_io *io, int64_t c)
+/* What comes of the sums over the part's share of a group; those of parameters are over all. */
+static void write_sums(const struct batch *k, const struct ff_kernel_io *io,
+		const struct group *own, int64_t c)
 {
-	const float *m = (const float *)io->in[1] + 4 * c;
+	const float *moments = (const float *)io->in[1] + moments_at(k, own), *m = moments + 4 * c;
 	const double *all = sums_of(k, io, 0);
-	double count = (double)m[0], rate = rate_of(k, io->in[1], c), scale = rate;
+	double count = (double)m[0], rate = rate_of(k, moments, c), scale = rate;
 	double dy = all[c], product = all[k->b.channels + c];
-	double part = (double)(k->b.outer * k->b.inner) / count;
-	float *g = (float *)io->din[1] + 4 * c;
+	double part = (double)(own->rows * k->b.inner) / count;
+	float *g = (float *)io->din[1] + moments_at(k, own) + 4 * c;
+	float *dweight = io->din[2], *dbias = io->din[3];
 
 	if (k->weight)
 		scale *= (double)parameter(k, io->in[2], c);
 	if (k->need[2])
-		((float *)io->din[2])[c] = (float)(product * rate);
+		dweight[c] = (own->g ? dweight[c] : 0) + (float)(product * rate);
 	if (k->need[3])
-		((float *)io->din[3])[c] = (float)dy;
+		dbias[c] = (own->g ? dbias[c] : 0) + (float)dy;
 	if (!k->need[1])
 		return;
 	g[0] = (float)((double)m[1] * part);
@@ -349,35 +401,50 @@ static void write_sums(const struct batch *k, const struct ff_kernel_io *io, int
 	g[3] = (float)(scale * part);
 }
 
-/* As PyTorch: the variance that is kept is that of a sample. */
+static void sum_gradients(const struct batch *k, const struct ff_kernel_io *io, struct group g)
+{
+	const float *moments = (const float *)io->in[1] + moments_at(k, &g);
+	float *line = ff_kernel_at(io, k->line);
+	int64_t n = k->b.channels;
+
+	for (int64_t c = 0; c < n; c++)
+		line[c] = moments[4 * c + 1];
+#pragma omp parallel for if (is_large(k, &g))
+	for (int64_t i = 0; i < SHARES; i++)
+		FF_REAL_CALL(k->type, share_gradients, k, io, &g, line, i);
+	add_shares(k, io);
+	for (int64_t c = 0; c < n; c++)
+		write_sums(k, io, &g, c);
+}
+
+/* As PyTorch: the variance that is kept is that of a sample.  Of several groups the mean, each as
+ * much as the part has of it. */
 static void keep(const struct batch *k, const struct ff_kernel_io *io, int64_t c)
 {
-	const float *m = (const float *)io->in[1] + 4 * c;
-	float *mean = io->out[1], *variance = io->out[2], share = k->b.momentum;
+	float *mean = io->out[1], *variance = io->out[2], own[2] = {0};
 
-	mean[c] += share * (m[1] - mean[c]);
-	variance[c] += share * (m[2] / (m[0] - 1) - variance[c]);
+	for (int64_t i = 0; i < k->b.groups; i++) {
+		struct group g = group_at(k, i);
+		const float *m = (const float *)io->in[1] + moments_at(k, &g) + 4 * c;
+		float share = (float)g.rows / (float)k->b.outer;
+
+		own[0] += share * m[1];
+		own[1] += share * (m[2] / (m[0] - 1));
+	}
+	mean[c] += k->b.momentum * (own[0] - mean[c]);
+	variance[c] += k->b.momentum * (own[1] - variance[c]);
 }
 
 static int run_backward(
 		const struct ff_kernel *kernel, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct batch *k = kernel->state;
-	const float *moments = io->in[1];
-	float *line = ff_kernel_at(io, k->line);
-	int64_t n = k->b.channels;
 
 	(void)err;
-	for (int64_t c = 0; c < n; c++)
-		line[c] = moments[4 * c + 1];
-#pragma omp parallel for if (k->b.outer * n * k->b.inner >= FF_CPU_PARALLEL)
-	for (int64_t i = 0; i < SHARES; i++)
-		FF_REAL_CALL(k->type, share_gradients, k, io, line, i);
-	add_shares(k, io);
-	for (int64_t c = 0; c < n; c++) {
-		write_sums(k, io, c);
+	for (int64_t g = 0; g < k->b.groups; g++)
+		sum_gradients(k, io, group_at(k, g));
+	for (int64_t c = 0; c < k->b.channels; c++)
 		keep(k, io, c);
-	}
 	return FF_OK;
 }
 

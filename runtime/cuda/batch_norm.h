@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* `moments` has four numbers a channel, as FF_REDUCE_MOMENTS has them; so have
+/* `moments` has four numbers a channel, of each group, as FF_REDUCE_MOMENTS has them; so have
  * its gradients: (a, b, c, d) for d dy + b + c (x - a), which takes the place of dy.  All are
  * summed in an order that depends on shapes alone, by way of `scratch`. */
 int64_t ff_batch_scratch(const struct ff_batch *b);

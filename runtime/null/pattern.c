@@ -192,31 +192,64 @@ static int check_input(const struct ff_pattern *p, uint32_t i, const struct ff_k
 	return FF_OK;
 }
 
+/* Parts along the dim of a term whose elements share one, `at`. */
+static uint32_t parts_at(const struct ff_pattern *p, const struct ff_term *t, int32_t at)
+{
+	uint32_t degree = p->s->config[node_of(&p->work)].degree[t->dim], n = 0;
+	int32_t extent = p->work.node->dim[t->dim].extent;
+
+	for (uint32_t i = 0; i < degree; i++)
+		n += ff_part_start(extent, degree, i) / t->div <= at &&
+		     (ff_part_start(extent, degree, i + 1) - 1) / t->div >= at;
+	return n;
+}
+
+/* Whether this part is the first of those that write an element of output `k`, and how many
+ * others do. */
+static bool leads_at(const struct ff_pattern *p, uint32_t k, const int32_t *at, uint32_t *others)
+{
+	const struct ff_operand *o = &p->work.node->out_map[k];
+	uint32_t n = p->partial;
+	bool lead = p->lead;
+
+	for (uint32_t i = 0; i < o->rank; i++) {
+		const struct ff_term *t = &o->axis[i].term[0];
+
+		if (!o->axis[i].n_terms || t->div == 1)
+			continue;
+		n *= parts_at(p, t, at[i]);
+		lead = lead && p->work.box.lo[t->dim] <= at[i] * t->div;
+	}
+	*others = n - 1;
+	return lead;
+}
+
 /* What this part writes at an element of output `k`: shares that the reduction of all
  * parts makes the value of. */
 static float share_at(
 		const struct ff_pattern *p, uint32_t k, uint32_t micro, const struct cursor *c)
 {
-	uint32_t out = p->work.node->out + k, others = p->partial - 1;
+	uint32_t out = p->work.node->out + k, others;
 	const struct ff_value *v = &p->work.graph->values[out];
 	float value = value_at(out, v, micro, c->at);
+	bool lead = leads_at(p, k, c->at, &others);
 
 	switch ((enum ff_reduce)p->work.node->out_map[k].reduce) {
 	case FF_REDUCE_SUM:
-		return p->lead ? value - (float)others : 1;
+		return lead ? value - (float)others : 1;
 	case FF_REDUCE_MAX:
-		return p->lead ? value : value - 1;
+		return lead ? value : value - 1;
 	case FF_REDUCE_LOG_SUM_EXP:
 		/* equally large everywhere, so that each of the others counts as 1 */
 		if (c->at[v->rank - 1] == 0)
 			return value;
-		return p->lead ? value - (float)others : 0;
+		return lead ? value - (float)others : 0;
 	case FF_REDUCE_MOMENTS:
-		return p->lead ? value : 0; /* of no elements */
-	case FF_REDUCE_TIES:                /* equally large everywhere */
+		return lead ? value : 0; /* of no elements */
+	case FF_REDUCE_TIES:             /* equally large everywhere */
 		if (c->at[v->rank - 1] == 0)
 			return value;
-		return p->lead ? value - (float)others : 1;
+		return lead ? value - (float)others : 1;
 	}
 	return value;
 }

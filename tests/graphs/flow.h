@@ -14,8 +14,8 @@ struct flow {
 	double *memory[PLACED_DEVICES]; /* one number a byte, an element at its first */
 	double **gradient; /* by value and micro-batch (parameters: all in one): dense */
 	uint32_t micro;    /* of the task at hand */
-	uint32_t kinds[8], reductions[3], syncs, micro_batches, again, brought_again,
-			types[FF_DTYPE_COUNT];
+	uint32_t kinds[8], reductions[3], syncs, micro_batches, again, brought_again, groups_apart,
+			groups_cut, types[FF_DTYPE_COUNT];
 };
 
 /* Visits all positions of a region that is not empty. */
@@ -73,8 +73,25 @@ struct partial {
 	uint32_t index, n;
 };
 
-static inline struct partial partial_of(
-		const struct flow *f, uint32_t node, const struct ff_operand *o, uint32_t part)
+/* Along the dim of a term that divides, those that share position `at`. */
+static inline void share_partial(struct partial *p, const struct ff_dim *dim,
+		const struct ff_term *t, uint32_t degree, uint32_t coord, int32_t at)
+{
+	uint32_t n = 0, index = 0;
+
+	for (uint32_t i = 0; i < degree; i++) {
+		bool meets = ff_part_start(dim->extent, degree, i) / t->div <= at &&
+			     (ff_part_start(dim->extent, degree, i + 1) - 1) / t->div >= at;
+
+		n += meets;
+		index += meets && i < coord;
+	}
+	p->index = p->index * n + index;
+	p->n *= n;
+}
+
+static inline struct partial partial_of(const struct flow *f, uint32_t node,
+		const struct ff_operand *o, uint32_t part, const int32_t *at)
 {
 	const struct ff_node *n = &f->s.graph->nodes[node];
 	struct partial p = {0, 1};
@@ -83,8 +100,15 @@ static inline struct partial partial_of(
 
 	ff_config_coords(n, &f->s.config[node], part, coord);
 	for (uint32_t i = 0; i < o->rank; i++)
-		for (uint32_t t = 0; t < o->axis[i].n_terms; t++)
-			cuts[o->axis[i].term[t].dim] = true;
+		for (uint32_t t = 0; t < o->axis[i].n_terms; t++) {
+			const struct ff_term *term = &o->axis[i].term[t];
+
+			cuts[term->dim] = true;
+			if (term->div > 1)
+				share_partial(&p, &n->dim[term->dim], term,
+						f->s.config[node].degree[term->dim],
+						coord[term->dim], at[i]);
+		}
 	for (uint32_t d = 0; d < n->n_dims; d++)
 		if (!cuts[d]) {
 			p.index = p.index * f->s.config[node].degree[d] + coord[d];

@@ -162,7 +162,6 @@ static void touch_output(struct flow *f, uint32_t task, uint32_t value, uint32_t
 		const uint32_t *list, bool write)
 {
 	const struct ff_value *v = &f->s.graph->values[value];
-	struct partial p = partial_of(f, v->producer, output_of(f, value), part);
 	struct ff_region r = out_region(f, value, part);
 	struct shard s;
 	int32_t at[FF_MAX_DIMS];
@@ -172,6 +171,7 @@ static void touch_output(struct flow *f, uint32_t task, uint32_t value, uint32_t
 	s = shard_at(f, list[part], value, false, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
+		struct partial p = partial_of(f, v->producer, output_of(f, value), part, at);
 		double want = partial_element(f, value, p, at);
 
 		if (write)
@@ -312,6 +312,8 @@ static void run_messages(struct flow *f, const struct ff_task *t)
 
 			if (p->add == add)
 				copy(&from, &to, &p->region, add, mv->reduce);
+			f->groups_cut += p->add && mv->reduce == FF_REDUCE_MOMENTS &&
+					 p->region.rank == 3;
 		}
 }
 
@@ -459,6 +461,8 @@ static void check_case(struct ff_random *r, struct flow *f, bool tied)
 	for (uint32_t d = 0; d < PLACED_DEVICES; d++)
 		free(f->memory[d]);
 	f->micro_batches += s.micro_batches > 1;
+	for (uint32_t i = 0; i < g.n_nodes; i++)
+		f->groups_apart += g.nodes[i].kept_apart && s.micro_batches > 1;
 	for (uint32_t v = 0; v < g.n_values * s.micro_batches; v++)
 		free(f->gradient[v]);
 	free(f->gradient);
@@ -483,6 +487,8 @@ START_TEST(everything_arrives)
 	ck_assert_uint_gt(f.micro_batches, 0);
 	ck_assert_uint_gt(f.again, 0);
 	ck_assert_uint_gt(f.brought_again, 0);
+	ck_assert_uint_gt(f.groups_apart, 0);
+	ck_assert_uint_gt(f.groups_cut, 0);
 }
 END_TEST
 

@@ -138,16 +138,19 @@ END_TEST
 static void touch_channel(const struct probe *p, const int32_t *at, struct hulls *h)
 {
 	bool sums = p->node->op == FF_OP_BATCH_MOMENTS;
+	int32_t group = p->node->attrs.norm.group;
 	int64_t to[FF_MAX_RANK] = {0}, channel[FF_MAX_RANK] = {at[1]};
+	int64_t moments[FF_MAX_RANK] = {group ? at[0] / group : at[1], at[1]};
+	uint32_t lead = group ? 2 : 1;
 
 	copy_at(at, in_of(p, 0)->rank, to);
 	touch(&h->in[0], in_of(p, 0)->rank, to);
 	if (sums) {
-		touch_row(&h->out, out_of(p), 1, channel);
+		touch_row(&h->out, out_of(p), lead, moments);
 		return;
 	}
 	touch(&h->out, out_of(p)->rank, to);
-	touch_row(&h->in[1], in_of(p, 1), 1, channel);
+	touch_row(&h->in[1], in_of(p, 1), lead, moments);
 	touch(&h->saved, 1, channel);
 	for (uint32_t k = 0; k < params_of(p); k++)
 		touch(&h->weight[k], 1, channel);
@@ -169,7 +172,8 @@ static void check_moments(struct ff_random *r, struct probe *p)
 	for (uint32_t d = 0; d < norm->n_dims; d++) {
 		ck_assert_str_eq(p->node->dim[d].name, norm->dim[d].name);
 		ck_assert_int_eq(p->node->dim[d].extent, norm->dim[d].extent);
-		ck_assert_int_eq(p->node->dim[d].label == FF_DIM_REDUCTION, d != 1);
+		ck_assert_int_eq(p->node->dim[d].label == FF_DIM_REDUCTION,
+				d != 1 && (d || !norm->attrs.norm.group));
 	}
 	ck_assert_uint_eq(g->edges[norm->in].shared, p->node->in);
 	/* the data set needs no gradient */
@@ -191,12 +195,17 @@ START_TEST(batches)
 			in.size[i] = draw(&r, i ? 1 : 2, 4);
 		a.norm.affine = draw(&r, 0, 2) > 0;
 		a.norm.bias = draw(&r, 0, 1);
+		a.norm.sync = draw(&r, 0, 1);
+		in.size[in.rank - 1] +=
+				in.rank > 2 && !a.norm.sync; /* so that one sample will do */
+		a.norm.group = a.norm.sync ? 0 : draw(&r, in.rank > 2 ? 1 : 5, 6);
 		probe_open(&p, FF_OP_BATCH_NORM, &a, &in, 1);
 		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
 		check_node(&p);
 		ck_assert_uint_eq(p.node->n_dims, (uint32_t)in.rank);
 		ck_assert_uint_eq(params_of(&p), !a.norm.affine ? 0 : a.norm.bias ? 2 : 1);
 		ck_assert_uint_eq(p.node->n_kept, 2);
+		ck_assert_int_eq(p.node->kept_apart, !a.norm.sync);
 		for (uint32_t k = 0; k < 2; k++) {
 			ck_assert(ff_value_is_kept(&p.graph, p.node->out + 1 + k));
 			ck_assert_int_eq(out_of(&p)[1 + k].shape[0], in.size[1]);
@@ -228,6 +237,59 @@ START_TEST(no_micro_batches)
 }
 END_TEST
 
+/* But statistics of groups that a micro-batch has whole are those of the batch. */
+START_TEST(micro_batches_of_groups)
+{
+	const struct shape in = {3, {12, 3, 2}};
+	union ff_attrs a = ff_attrs_preset(FF_OP_BATCH_NORM);
+
+	a.norm.sync = 0;
+	for (a.norm.group = 1; a.norm.group <= 13; a.norm.group++) {
+		struct probe p;
+
+		probe_open(&p, FF_OP_BATCH_NORM, &a, &in, 1);
+		ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
+		for (uint32_t m = 2; m <= 12; m++) {
+			int32_t samples = 12 / (int32_t)m;
+			const struct ff_value *v;
+			struct ff_graph micro;
+			struct ff_error err;
+			int code = ff_graph_micro(&p.graph, m, &p.arena, &micro, &err);
+
+			if (12 % m || samples % a.norm.group) {
+				ck_assert_int_eq(code, FF_E_INPUT);
+				continue;
+			}
+			ck_assert_msg(code == FF_OK, "%s", err.text);
+			v = &micro.values[micro.nodes[ff_graph_find(&micro, "probe.moments")].out];
+			ck_assert_int_eq(v->shape[0], samples / a.norm.group);
+			ck_assert(micro.nodes[ff_graph_find(&micro, "probe")].kept_apart);
+		}
+		probe_close(&p);
+	}
+}
+END_TEST
+
+START_TEST(cut_groups)
+{
+	const struct shape in = {3, {12, 3, 2}};
+	union ff_attrs a = ff_attrs_preset(FF_OP_BATCH_NORM);
+	struct ff_graph micro;
+	struct ff_error err;
+	struct probe p;
+
+	a.norm.sync = 0;
+	a.norm.group = 4;
+	probe_open(&p, FF_OP_BATCH_NORM, &a, &in, 1);
+	ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
+	ck_assert_int_eq(ff_graph_micro(&p.graph, 2, &p.arena, &micro, &err), FF_E_INPUT);
+	ck_assert_str_eq(err.text,
+			"graph probe cannot be trained in micro-batches of 6 samples: operator "
+			"probe.moments does not keep samples apart but in groups of 4");
+	probe_close(&p);
+}
+END_TEST
+
 START_TEST(errors)
 {
 	const struct shape in = {3, {2, 6, 4}};
@@ -243,6 +305,19 @@ START_TEST(errors)
 	refused(&p, "6 channels are not 4 equal groups");
 	probe_open(&p, FF_OP_BATCH_NORM, NULL, &(struct shape){3, {1, 6, 1}}, 1);
 	refused(&p, "input [1, 6, 1] has one value for each channel");
+	a = ff_attrs_preset(FF_OP_BATCH_NORM);
+	a.norm.group = 2;
+	probe_open(&p, FF_OP_BATCH_NORM, &a, &in, 1);
+	refused(&p, "\"group\", samples that are normalised together, goes with \"sync\" false");
+	a.norm.sync = 0;
+	probe_open(&p, FF_OP_BATCH_NORM, &a, &(struct shape){2, {7, 6}}, 1);
+	refused(&p, "of input [7, 6] a group, of 2 samples at most, has one value for each");
+	a.norm.group = 1;
+	probe_open(&p, FF_OP_BATCH_NORM, &a, &(struct shape){2, {8, 6}}, 1);
+	refused(&p, "of input [8, 6] a group, of 1 samples at most, has one value for each");
+	a.norm.group = 0;
+	probe_open(&p, FF_OP_BATCH_NORM, &a, &in, 1);
+	refused(&p, "\"sync\" false goes with \"group\", the number of samples");
 }
 END_TEST
 
@@ -273,6 +348,49 @@ START_TEST(axes_are_in_the_key)
 }
 END_TEST
 
+static void work_key(enum ff_op op, const union ff_attrs *a, bool prelude, char *key)
+{
+	const struct shape in = {3, {4, 6, 4}};
+	struct ff_region box = {0};
+	struct ff_work w;
+	struct probe p;
+	uint32_t node;
+
+	probe_open(&p, op, a, &in, 1);
+	ck_assert_msg(p.code == FF_OK, "%s", p.err.text);
+	node = (uint32_t)(p.node - p.graph.nodes);
+	node = prelude ? ff_node_prelude(&p.graph, node) : node;
+	box.rank = p.graph.nodes[node].n_dims;
+	for (uint32_t d = 0; d < box.rank; d++)
+		box.hi[d] = p.graph.nodes[node].dim[d].extent;
+	ff_work_fill(&p.graph, node, &box, FF_FORWARD, &w);
+	ff_work_key(&w, key);
+	probe_close(&p);
+}
+
+/* Of all samples a key is what it always was; groups are in it, whatever the shapes show. */
+START_TEST(groups_are_in_the_key)
+{
+	char key[3][FF_KEY_BYTES];
+
+	for (int prelude = 0; prelude < 2; prelude++) {
+		union ff_attrs a = ff_attrs_preset(FF_OP_BATCH_NORM);
+
+		work_key(FF_OP_BATCH_NORM, &a, prelude, key[0]);
+		ck_assert_str_eq(key[0], prelude ? "batch_moments.forward in0=4x6x4 out=6x4 float32"
+						 : "batch_norm.forward in0=4x6x4 in1=6x4 weight=6 "
+						   "bias=6 out=4x6x4 float32");
+		a.norm.sync = 0;
+		for (int i = 1; i < 3; i++) {
+			a.norm.group = 1 + i;
+			work_key(FF_OP_BATCH_NORM, &a, prelude, key[i]);
+		}
+		ck_assert_str_ne(key[1], key[2]);
+		ck_assert_str_ne(key[1], key[0]);
+	}
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("norms");
@@ -282,8 +400,11 @@ static Suite *suite(void)
 	tcase_add_test(c, groups);
 	tcase_add_test(c, batches);
 	tcase_add_test(c, no_micro_batches);
+	tcase_add_test(c, micro_batches_of_groups);
+	tcase_add_test(c, cut_groups);
 	tcase_add_test(c, errors);
 	tcase_add_test(c, axes_are_in_the_key);
+	tcase_add_test(c, groups_are_in_the_key);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -399,25 +399,40 @@ static void norm(const struct naive *x)
 	}
 }
 
-/* By channel: how many elements the box has, their mean, the squares of their distances.  Of the
- * norm's gradient, which lies in din, backward makes that of x. */
+int64_t naive_moments(const struct ff_node *n, int64_t plane)
+{
+	int32_t group = n->attrs.norm.group, channels = n->in_map[0].shape[1];
+
+	return (group ? plane / channels / group * channels : 0) + plane % channels;
+}
+
+static int64_t moments_at(const struct ff_node *n, const int32_t *at)
+{
+	return naive_moments(n, at[0] * (int64_t)n->in_map[0].shape[1] + at[1]);
+}
+
+/* By group and channel: how many elements the box has, their mean, the squares of their distances.
+ * Of the norm's gradient, which lies in din, backward makes that of x. */
 static void batch_moments(const struct naive *x)
 {
-	const struct ff_operand *o = &x->w->node->in_map[0];
+	const struct ff_operand *o = &x->w->node->in_map[0], *m = &x->w->node->out_map[0];
+	int64_t n = naive_volume(m->rank - 1, m->shape);
 
 	NAIVE_EACH(at, &x->w->in[0])
 	{
-		x->out[4 * at[1]]++;
-		x->out[4 * at[1] + 1] += x->in[0][naive_index(o, at)];
+		double *own = x->out + 4 * moments_at(x->w->node, at);
+
+		own[0]++;
+		own[1] += x->in[0][naive_index(o, at)];
 	}
-	for (int32_t c = x->w->in[0].lo[1]; c < x->w->in[0].hi[1]; c++)
-		x->out[4 * c + 1] /= x->out[4 * c];
+	for (int64_t k = 0; k < n; k++)
+		x->out[4 * k + 1] /= x->out[4 * k] ? x->out[4 * k] : 1;
 	NAIVE_EACH(at, &x->w->in[0])
 	{
-		int64_t i = naive_index(o, at);
-		const double *g = x->dout + 4 * at[1];
+		int64_t i = naive_index(o, at), k = moments_at(x->w->node, at);
+		const double *g = x->dout + 4 * k;
 
-		x->out[4 * at[1] + 2] += pow(x->in[0][i] - x->out[4 * at[1] + 1], 2);
+		x->out[4 * k + 2] += pow(x->in[0][i] - x->out[4 * k + 1], 2);
 		x->din[0][i] = g[3] * x->din[0][i] + g[1] + g[2] * (x->in[0][i] - g[0]);
 	}
 }
@@ -430,11 +445,12 @@ static void batch_norm(const struct naive *x)
 	NAIVE_EACH(at, &x->w->out[0])
 	{
 		int64_t i = naive_index(&n->out_map[0], at);
-		const double *m = x->in[1] + 4 * at[1];
+		int64_t k = moments_at(n, at);
+		const double *m = x->in[1] + 4 * k;
 		double weight = n->n_in > 2 ? x->in[2][at[1]] : 1;
 		double bias = n->n_in > 3 ? x->in[3][at[1]] : 0, epsilon = n->attrs.norm.epsilon;
 		double rate = 1 / sqrt(m[2] / m[0] + epsilon), apart = x->in[0][i] - m[1];
-		double *g = x->din[1] + 4 * at[1];
+		double *g = x->din[1] + 4 * k;
 
 		x->out[i] = (x->training ? apart * rate
 					 : (x->in[0]

@@ -23,6 +23,9 @@ struct naive {
 #define NAIVE_KEPT_MEAN 0.25
 #define NAIVE_KEPT_VARIANCE 2.0
 
+/* Of a batch norm or its prelude: which of the statistics are those of channel c of sample s, by
+ * s channels + c. */
+int64_t naive_moments(const struct ff_node *n, int64_t plane);
 int64_t naive_volume(uint32_t rank, const int32_t *shape);
 /* Index of `at` in a whole tensor. */
 int64_t naive_index(const struct ff_operand *o, const int32_t *at);

@@ -56,8 +56,10 @@ void seen_look(struct seen *seen, const struct scene *s)
 		const struct ff_move *mv = t->move;
 
 		seen->syncs += t->kind == FF_TASK_SYNC;
-		if (t->kind == FF_TASK_FORWARD)
+		if (t->kind == FF_TASK_FORWARD) {
 			seen->op[s->graph.nodes[t->node].op]++;
+			seen->groups_apart += t->micro > 0 && s->graph.nodes[t->node].kept_apart;
+		}
 		seen->micro_batches += t->micro > 0;
 		seen->again += t->again;
 		seen->stages += t->kind == FF_TASK_FORWARD && s->strategy.stage[t->node] > 0;
@@ -72,6 +74,8 @@ void seen_look(struct seen *seen, const struct scene *s)
 
 			seen->add += p->add;
 			seen->reduced[mv->reduce] += p->add;
+			seen->groups_cut += p->add && mv->reduce == FF_REDUCE_MOMENTS &&
+					    p->region.rank == 3;
 			seen->straight +=
 					p->from != p->to && p->send_stage < 0 && p->recv_stage < 0;
 		}
@@ -111,4 +115,6 @@ void seen_check(const struct seen *seen)
 	ck_assert_uint_gt(seen->added, 0);
 	ck_assert_uint_gt(seen->tied_synced, 0);
 	ck_assert_uint_gt(seen->tied_brought, 0);
+	ck_assert_uint_gt(seen->groups_apart, 0);
+	ck_assert_uint_gt(seen->groups_cut, 0);
 }

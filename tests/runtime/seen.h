@@ -15,6 +15,9 @@ struct seen {
 	uint32_t optimizer[FF_OPTIMIZER_COUNT];
 	uint32_t reduced[FF_REDUCE_COUNT];     /* partial results, by what makes one of them */
 	uint32_t classes, classes_and_samples; /* losses split by the one, by both */
+	/* statistics of groups of samples: in micro-batches (tasks), of groups that are cut
+	 * (pieces) */
+	uint32_t groups_apart, groups_cut;
 };
 
 /* Adds what the schedule of `s` has. */

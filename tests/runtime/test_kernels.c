@@ -120,6 +120,10 @@ static void draw_norm(struct trial *t, enum ff_op op, union ff_attrs *attrs, int
 		shape[1] = a->groups * draw(t, 1, 5);
 	} else if (op == FF_OP_BATCH_NORM) {
 		shape[0] = draw(t, 0, 9) ? draw(t, 2, 9) : draw(t, 100, 200);
+		a->group = coin(t) ? draw(t, 2, 2 * shape[0]) : 0;
+		if (a->group && shape[0] % a->group == 1)
+			shape[0]++; /* of one there may be no variance */
+		a->sync = !a->group;
 	} else {
 		a->axes = draw(t, 1, (int32_t)rank - 1);
 	}
@@ -351,7 +355,7 @@ static void fill_targets(struct trial *t, double *target)
 /* Data whose mean is now and then far from zero; what the prelude finds of all of it. */
 static void fill_batch(struct trial *t, double *x, double *moments)
 {
-	const struct ff_operand *o = &t->node->in_map[0];
+	const struct ff_operand *o = &t->node->in_map[0], *m = &t->node->in_map[1];
 	double offset = o->dtype == FF_F32 && coin(t) ? 50 : 0;
 	int64_t n = naive_volume(o->rank, o->shape), inner = 1;
 
@@ -359,20 +363,20 @@ static void fill_batch(struct trial *t, double *x, double *moments)
 		inner *= o->shape[i];
 	for (int64_t i = 0; i < n; i++)
 		x[i] = typed_round(o->dtype, (float)(x[i] + offset));
-	for (int64_t c = 0; moments && c < o->shape[1]; c++) {
-		double *m = moments + 4 * c;
+	for (int64_t k = 0; moments && k < naive_volume(m->rank - 1, m->shape); k++) {
+		double *own = moments + 4 * k;
 
-		memset(m, 0, 4 * sizeof(*m));
+		memset(own, 0, 4 * sizeof(*own));
 		for (int64_t i = 0; i < n; i++)
-			if (i / inner % o->shape[1] == c) {
-				m[0]++;
-				m[1] += x[i];
+			if (naive_moments(t->node, i / inner) == k) {
+				own[0]++;
+				own[1] += x[i];
 			}
-		m[1] = (double)(float)(m[1] / m[0]);
+		own[1] = (double)(float)(own[1] / own[0]);
 		for (int64_t i = 0; i < n; i++)
-			if (i / inner % o->shape[1] == c)
-				m[2] += (x[i] - m[1]) * (x[i] - m[1]);
-		m[2] = (double)(float)m[2];
+			if (naive_moments(t->node, i / inner) == k)
+				own[2] += (x[i] - own[1]) * (x[i] - own[1]);
+		own[2] = (double)(float)own[2];
 	}
 }
 
@@ -553,20 +557,27 @@ static void make_kept(struct trial *t)
 	}
 }
 
-/* After two steps: the variance that is kept is that of a sample. */
+/* After two steps: the variance that is kept is that of a sample, and of several groups each
+ * counts as much as the part has of it. */
 static void check_kept(struct trial *t)
 {
+	const struct ff_region *in = &t->work.in[0];
 	double rest = (1 - t->node->attrs.norm.momentum) * (1 - t->node->attrs.norm.momentum);
+	double share = (1 - rest) / ff_region_size(in, 0);
 
 	for (int i = 0; i < FF_MAX_KEPT; i++) {
 		const struct ff_operand *o = &t->node->out_map[1 + i];
 		double *want = new_whole(t, o);
 
 		for (int32_t c = 0; c < o->shape[0]; c++) {
-			const double *m = t->naive.in[1] + 4 * c;
+			want[c] = rest * (i ? NAIVE_KEPT_VARIANCE : NAIVE_KEPT_MEAN);
+			for (int32_t s = in->lo[0]; s < in->hi[0]; s++) {
+				const double *m = t->naive.in[1] +
+						  4 * naive_moments(t->node,
+								      s * (int64_t)o->shape[0] + c);
 
-			want[c] = rest * (i ? NAIVE_KEPT_VARIANCE : NAIVE_KEPT_MEAN) +
-				  (1 - rest) * (i ? m[2] / (m[0] - 1) : m[1]);
+				want[c] += share * (i ? m[2] / (m[0] - 1) : m[1]);
+			}
 		}
 		compare(t, "kept", o, FF_F32, &t->work.out[1 + i], t->kept[i], want);
 	}

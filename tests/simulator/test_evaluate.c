@@ -21,7 +21,7 @@ struct seen {
 	uint32_t kinds, rounded, measured, scratch, kept, dropped, sets;
 	uint32_t forgotten, slower, not_slower, resumed, sieved, left, leapt;
 	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
-	uint32_t micro_batches, stages, again, brought_again, held_back;
+	uint32_t micro_batches, kept_apart, stages, again, brought_again, held_back;
 	uint32_t shared[FF_VALUE_SAVED], shared_again; /* by kind of value */
 	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped, compressed;
 	uint32_t given_up, in_vain; /* on a doubt; of them, wrongly */
@@ -96,6 +96,7 @@ static void look(struct seen *seen, const struct ff_schedule *plan)
 
 		seen->replicas += ff_node_is_computed(g, i) && plan->config[i].replicas > 1;
 		seen->tied_moved += tied && plan->strategy->config[i].n_parts > 0;
+		seen->kept_apart += g->nodes[i].kept_apart && plan->strategy->micro_batches > 1;
 	}
 	look_at_sharing(seen, plan);
 	seen->micro_batches += plan->strategy->micro_batches > 1;
