@@ -71,7 +71,7 @@ static uint32_t features(const struct ff_zoo_net *n, uint32_t x, int32_t *size)
 static void build(const struct ff_zoo_net *net)
 {
 	const int32_t *v = net->value;
-	struct ff_zoo_net normed = ff_layer_normed(net, v[NORM], 1e-5), *n = &normed;
+	struct ff_zoo_net normed = ff_layer_normed(net, &v[NORM], 1e-5), *n = &normed;
 	int32_t size = v[IMAGE];
 	uint32_t x = ff_layer_images(n, v[CHANNELS], size);
 

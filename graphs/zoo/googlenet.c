@@ -64,7 +64,7 @@ static void build(const struct ff_zoo_net *net)
 			{"inception5b", {384, 192, 384, 48, 128, 128}, 0},
 	};
 	const int32_t *v = net->value;
-	struct ff_zoo_net normed = ff_layer_normed(net, v[NORM], 1e-3), *n = &normed;
+	struct ff_zoo_net normed = ff_layer_normed(net, &v[NORM], 1e-3), *n = &normed;
 	int32_t size = pooled(ff_layer_size(v[IMAGE], 7, 2, 3), 3), pools = 2;
 	uint32_t x = ff_layer_images(n, v[CHANNELS], v[IMAGE]);
 

@@ -181,7 +181,7 @@ static int32_t last_size(int32_t size)
 static void build(const struct ff_zoo_net *net)
 {
 	const int32_t *v = net->value;
-	struct ff_zoo_net normed = ff_layer_normed(net, v[NORM], 1e-3), *n = &normed;
+	struct ff_zoo_net normed = ff_layer_normed(net, &v[NORM], 1e-3), *n = &normed;
 	uint32_t x = stem(n, ff_layer_images(n, v[CHANNELS], v[IMAGE]));
 
 	x = mixed_5(n, "Mixed_5b", x, 32);

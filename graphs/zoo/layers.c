@@ -81,11 +81,12 @@ void ff_layer_classify_places(
 	classify(n, by_class, classes, &length, 1);
 }
 
-struct ff_zoo_net ff_layer_normed(const struct ff_zoo_net *n, int32_t choice, double epsilon)
+struct ff_zoo_net ff_layer_normed(const struct ff_zoo_net *n, const int32_t *value, double epsilon)
 {
 	struct ff_zoo_net r = *n;
 
-	r.batch_norm = choice == 0;
+	r.batch_norm = value[0] == 0;
+	r.norm_group = value[1];
 	r.epsilon = epsilon;
 	return r;
 }
@@ -95,6 +96,8 @@ uint32_t ff_layer_norm(const struct ff_zoo_net *n, const char *name, uint32_t in
 	union ff_attrs a = ff_attrs_preset(FF_OP_BATCH_NORM);
 
 	a.norm.epsilon = n->epsilon;
+	a.norm.sync = n->norm_group == 0;
+	a.norm.group = n->norm_group;
 	return n->batch_norm ? add(n, FF_OP_BATCH_NORM, name, &a, in) : in;
 }
 

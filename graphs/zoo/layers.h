@@ -76,13 +76,15 @@ static inline int32_t ff_layer_size(int32_t size, int32_t kernel, int32_t stride
 	return (size + 2 * pad - kernel) / stride + 1;
 }
 
-/* A network's parameter "norm": "batch", or "none", with which convolutions have a bias. */
+/* A network's last parameters.  "norm": "batch", or "none", with which convolutions have a bias. */
 #define FF_ZOO_NORM                                                                                \
+	{"norm", "batch normalisation, or none and biases instead", 0, 1, 0, "batch|none"},        \
 	{                                                                                          \
-		"norm", "batch normalisation, or none and biases instead", 0, 1, 0, "batch|none"   \
+		"norm_group", "samples that are normalised together; 0: all of the batch", 0,      \
+				1 << 24, 0, NULL                                                   \
 	}
-/* `n` with that parameter's `choice`. */
-struct ff_zoo_net ff_layer_normed(const struct ff_zoo_net *n, int32_t choice, double epsilon);
+/* `n` with what `value`, of the first of them, and those behind it say. */
+struct ff_zoo_net ff_layer_normed(const struct ff_zoo_net *n, const int32_t *value, double epsilon);
 /* `in` itself without batch normalisation. */
 uint32_t ff_layer_norm(const struct ff_zoo_net *n, const char *name, uint32_t in);
 uint32_t ff_layer_conv(const struct ff_zoo_net *n, const char *name, uint32_t in, int32_t channels,

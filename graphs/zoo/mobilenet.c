@@ -49,7 +49,7 @@ static void build(const struct ff_zoo_net *net)
 	} stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1},
 			{6, 160, 3, 2}, {6, 320, 1, 1}};
 	const int32_t *v = net->value;
-	struct ff_zoo_net normed = ff_layer_normed(net, v[NORM], 1e-5), *n = &normed;
+	struct ff_zoo_net normed = ff_layer_normed(net, &v[NORM], 1e-5), *n = &normed;
 	int32_t channels = 32, i = 1, size = ff_layer_size(v[IMAGE], 3, 2, 1);
 	uint32_t x = ff_layer_images(n, v[CHANNELS], v[IMAGE]);
 

@@ -48,7 +48,7 @@ static uint32_t bottleneck(const struct ff_zoo_net *n, const struct blocks *b, c
 static void build(const struct ff_zoo_net *net, const struct blocks *b)
 {
 	const int32_t *v = net->value;
-	struct ff_zoo_net normed = ff_layer_normed(net, v[NORM], 1e-5), *n = &normed;
+	struct ff_zoo_net normed = ff_layer_normed(net, &v[NORM], 1e-5), *n = &normed;
 	int32_t size = ff_layer_size(v[IMAGE], 7, 2, 3);
 	uint32_t x = ff_layer_images(n, v[CHANNELS], v[IMAGE]);
 

@@ -87,7 +87,7 @@ static void join(const struct ff_zoo_net *n, int32_t level, struct image skip, s
 static void build(const struct ff_zoo_net *net)
 {
 	const int32_t *v = net->value;
-	struct ff_zoo_net normed = ff_layer_normed(net, v[NORM], 1e-5), *n = &normed;
+	struct ff_zoo_net normed = ff_layer_normed(net, &v[NORM], 1e-5), *n = &normed;
 	struct image x = {ff_layer_images(n, v[CHANNELS], v[IMAGE]), v[IMAGE], v[CHANNELS]};
 	struct image level[MAX_DEPTH + 1];
 	int32_t depth = v[DEPTH], half = v[DECODER] == UPSAMPLED ? 2 : 1;

@@ -17,8 +17,10 @@ struct ff_zoo_net {
 	struct ff_builder *builder;
 	int32_t batch;
 	const int32_t *value;
-	/* Convolutions have no bias, and norms of batches are added: with this epsilon. */
+	/* Convolutions have no bias, and norms of batches are added: with this epsilon, of so many
+	 * samples (0: all) at a time. */
 	bool batch_norm;
+	int32_t norm_group;
 	double epsilon;
 };
 

@@ -42,7 +42,7 @@ def rejects(v, document, name):
 graphs = validator("graph.schema.json")
 zoo = [["mlp", "--set", "activation=sigmoid"], ["lenet"], ["alexnet"],
        ["alexnet", "--set", "image=28"], ["branchnet"],
-       ["vgg16"], ["resnet50"], ["resnet101"], ["inception_v3"], ["densenet121"],
+       ["vgg16"], ["resnet50"], ["resnet50", "--set", "norm_group=4"], ["resnet101"], ["inception_v3"], ["densenet121"],
        ["rnn"], ["rnn", "--set", "cell=lstm"], ["lm"], ["lm", "--set", "tie=yes"], ["gpt2"], ["bert"],
        ["bert", "--set", "task=words"], ["llama"], ["vit_b16"]]
 for args in zoo:
@@ -97,6 +97,8 @@ for op, attrs, bads in [
         ("slice", {"stop": 3}, [{"stop": 0}, {"start": -1}, {"axis": 6}, {"parts": 1}]),
         ("slice", {"stop": 3}, [{"step": 0}, {"step": 0.5}]),
         ("dropout", {}, [{"per": "channel"}]),
+        ("batch_norm", {}, [{"sync": False}, {"group": 2}, {"sync": True, "group": 2}, {"sync": 0}]),
+        ("batch_norm", {"sync": False, "group": 3}, [{"group": 0}, {"group": 1.5}, {"sync": True}]),
         ("pad", {"before": [0, 1, -1], "after": [0, 0, 2]},
          [{"before": [1, 0, 0]}, {"after": []}, {"value": "0"}]),
         ("gather", {"indices": [0, 3, 0]}, [{"indices": []}, {"indices": [-1]}, {"axis": 0}]),

@@ -2,6 +2,7 @@
  */
 #include "../check_main.h"
 
+#include "ff/zoo.h"
 #include "fixture.h"
 
 #define MAX_DEVICES 8
@@ -316,6 +317,35 @@ START_TEST(test_largest_machine)
 }
 END_TEST
 
+/* Micro-batches have whole groups of samples that are normalised together, or there are none. */
+START_TEST(test_micro_batches_of_groups)
+{
+	static const char *const group[] = {"norm_group=0", "norm_group=8", "norm_group=12"};
+	static const uint32_t most[] = {1, 8, 1};
+
+	for (int i = 0; i < 3; i++) {
+		const char *const sets[] = {"image=32", group[i]};
+		const uint32_t *micro;
+		struct ff_space *space;
+		struct ff_machine m;
+		struct ff_error err;
+		struct ff_arena a;
+		struct ff_graph g;
+		uint32_t n;
+
+		ff_arena_init(&a);
+		CHECK_OK(ff_zoo_build("resnet50", 64, sets, 2, &a, &g, &err));
+		m = fixture_devices(4, &a);
+		CHECK_OK(ff_space_create(&g, &m, &space, &err));
+		ff_space_allow(space, FF_SPACE_MICRO);
+		n = ff_space_micro(space, &micro);
+		ck_assert_uint_eq(micro[n - 1], most[i]);
+		ff_space_destroy(space);
+		ff_arena_finish(&a);
+	}
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("space");
@@ -329,6 +359,7 @@ static Suite *suite(void)
 	tcase_add_test(c, test_draws_cover_the_space);
 	tcase_add_test(c, test_draws_repeat_by_seed);
 	tcase_add_test(c, test_largest_machine);
+	tcase_add_test(c, test_micro_batches_of_groups);
 	suite_add_tcase(s, c);
 	return s;
 }
