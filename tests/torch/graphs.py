@@ -689,6 +689,13 @@ def norms():
     both("batch-bare", "batch_norm", affine=False, epsilon=0.01, momentum=0.3)
     image("batch-no-bias", "batch_norm", bias=False, momentum=1)
     g.head("batch-data", g.add("batch-data.op", "batch_norm", "data"))
+    # of groups of samples, the last of which may be smaller
+    image("ghost-2", "batch_norm", sync=False, group=2)
+    both("ghost-4", "batch_norm", sync=False, group=4, momentum=0.3)
+    image("ghost-all", "batch_norm", sync=False, group=9, affine=False)
+    image("ghost-1", "batch_norm", sync=False, group=1, bias=False)
+    image("ghost-3", "batch_norm", sync=False, group=3, momentum=1)
+    g.head("ghost-data", g.add("ghost-data.op", "batch_norm", "data", sync=False, group=5))
     # two in a row, the first one read twice
     x = g.add("batch-chain.a", "batch_norm", g.front("batch-chain", bias=False))
     y = g.add("batch-chain.b", "batch_norm", g.add("batch-chain.act", "tanh", x))
@@ -696,14 +703,15 @@ def norms():
     return g.finish()
 
 
-def digits():
-    """A small network for 28x28 images whose batch norms are far from what they begin with."""
+def digits(**of):
+    """A small network for 28x28 images whose batch norms are far from what they begin with; `of`:
+    how many samples they are of, where not of all."""
     g = Graph("digits", [12, 1, 28, 28])
     x = g.add("conv", "conv2d", "data", out_channels=6, kernel=5, stride=3)
-    x = g.add("act", "tanh", g.add("norm", "batch_norm", x, momentum=0.4))
+    x = g.add("act", "tanh", g.add("norm", "batch_norm", x, momentum=0.4, **of))
     x = g.add("fc", "linear", g.add("flat", "reshape", x, shape=[0, -1]), out_features=16)
-    g.heads.append(g.add("norm2", "batch_norm", x, momentum=0.2, affine=False))
-    g.heads.append(g.add("norm3", "batch_norm", x))
+    g.heads.append(g.add("norm2", "batch_norm", x, momentum=0.2, affine=False, **of))
+    g.heads.append(g.add("norm3", "batch_norm", x, **of))
     return g.finish()
 
 

@@ -512,8 +512,18 @@ def batch_norm(net, node, x):
     kind = torch.promote_types(x.dtype, torch.float32)
     kept = net.kept.setdefault(node["name"], (x.new_zeros(x.shape[1], dtype=kind),
                                               x.new_ones(x.shape[1], dtype=kind)))
-    return F.batch_norm(x, *kept, *affine(net, node), net.training, node.get("momentum", 0.1),
-                        node.get("epsilon", 1e-5))
+    momentum, epsilon = node.get("momentum", 0.1), node.get("epsilon", 1e-5)
+    if node.get("sync", True) or not net.training:
+        return F.batch_norm(x, *kept, *affine(net, node), net.training, momentum, epsilon)
+    parts = []  # what is kept is the mean of what would be of each group, by samples
+    mean, variance = (old * (1 - momentum) for old in kept)
+    for part in x.split(node["group"]):
+        own = [torch.zeros_like(old) for old in kept]
+        parts.append(F.batch_norm(part, *own, *affine(net, node), True, 1, epsilon))
+        share = momentum * len(part) / len(x)
+        mean, variance = mean + share * own[0], variance + share * own[1]
+    net.kept[node["name"]] = mean, variance
+    return torch.cat(parts)
 
 
 LOSSES = {

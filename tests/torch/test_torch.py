@@ -666,28 +666,36 @@ def test_resumed_schedules():
         check_resumed(name, lenet, 9, at, devices, kind, **settings)
 
 
-def test_without_training():
+NORMS_BY_HAND = {"norm": ({"channel": 2, "height": 2}, [3, 1, 2, 0]),
+                 "norm2": ({"channel": 3}, [0, 1, 2]), "norm3": ({"sample": 3}, [2, 1, 0])}
+# Of 12 samples: by three and four, and copies of parts.
+NORMS_CUT = {"norm": ({"sample": 3}, [3, 1, 2]), "norm2": ({"sample": 4}, [1, 0, 3, 2]),
+             "norm3": ({"sample": 2}, [2, 1, 0, 3], 2)}
+
+
+def of_groups(samples):
+    """With this epsilon the norm of two numbers is more than their order."""
+    return {"sync": False, "group": samples, "epsilon": 1}
+
+
+def without_training(of, plans):
     """Behind some steps, batch norms normalise by what they have kept, on one device and when
-    parts of the batch and of the channels keep it."""
-    case = Case("digits", 3).made(graphs.digits())
+    parts of the batch and of the channels keep it; `of`: the samples of their statistics."""
+    case = Case("digits", 3).made(graphs.digits(**of))
     samples, labels = write_images(case.folder, 37)
     steps, settings = 6, {"rate": 0.05, "momentum": 0.5}
     options = ["--test"] + [str(x) for key, value in settings.items() for x in (f"--{key}", value)]
-    known = case.hash()
-    by_hand = {"norm": ({"channel": 2, "height": 2}, [3, 1, 2, 0]),
-               "norm2": ({"channel": 3}, [0, 1, 2]), "norm3": ({"sample": 3}, [2, 1, 0])}
-    for devices in (1, 3, 4):
-        strategy = graphs.strategy(case.path.read_text(), devices, by_hand, known)
-        case.name = f"digits on {devices} devices"
-        losses = case.run("single" if devices == 1 else "data-parallel" if devices == 3 else strategy,
-                          devices, case.folder, steps, options=options)
+    shuffle = reference.Shuffle(37, 3)
+    order = [shuffle.batch(step, 12) for step in range(steps)]
+    batches = [{"data": samples[o], "labels": labels[o]} for o in order]
+    # the test set is as many of the first as a batch has
+    test = {"data": samples[:12], "labels": np.where(np.arange(12) < 5, labels[:12], -1)}
+    for name, devices, strategy in plans(case):
+        case.name = f"digits, norms of {of.get('group', 'all')}, {name} on {devices} devices"
+        losses = case.run(strategy, devices, case.folder, steps, options=options)
         if losses is None:
             continue
-        shuffle = reference.Shuffle(37, 3)
-        order = [shuffle.batch(step, 12) for step in range(steps)]
-        batches = [{"data": samples[o], "labels": labels[o]} for o in order]
-        # the test set is as many of the first as a batch has
-        test = {"data": samples[:12], "labels": np.where(np.arange(12) < 5, labels[:12], -1)}
+        case.check()
         want = reference.trained_losses(case.graph, case.tensors, batches, 3, test=test, **settings)
         report = json.loads((case.folder / "report").read_text())
         apart = max(reference.distance(a, b) for a, b in zip(losses, want))
@@ -698,6 +706,31 @@ def test_without_training():
                 [f"{report['test_loss']:.4f}, apart by {apart:.2g}"])
         apart = reference.distance(report["perplexity"], np.exp(want[-1]))
         tap.say(apart <= 10 * TOLERANCE, f"{case.name}: perplexity", [f"apart by {apart:.2g}"])
+
+
+def test_without_training():
+    def by_hand(case):
+        text, known = case.path.read_text(), case.hash()
+        yield from (("single", 1, "single"), ("data-parallel", 3, "data-parallel"))
+        for name, cut in (("by hand", NORMS_BY_HAND), ("by samples", NORMS_CUT)):
+            yield name, 4, graphs.strategy(text, 4, cut, known)
+
+    def in_micro_batches(case):
+        text, known = case.path.read_text(), case.hash()
+        for devices, micro, order, stages, again in reference.shared(
+                [(1, 2, "gpipe", 1, ()), (2, 3, "1f1b", 2, (1, 2, 4)), (4, 2, "1f1b", 2, range(99)),
+                 (3, 6, "gpipe", 3, ())]):
+            made = in_phases(text, devices, micro, order, stages, again)
+            yield f"{micro} micro-batches, {order}", devices, dict(made, graph_hash=known)
+        yield "3 micro-batches, by hand", 4, dict(graphs.strategy(text, 4, {
+            **{n["name"]: ({}, [i % 4]) for i, n in enumerate(case.graph["nodes"])
+               if n["op"] != "input"}, "norm": ({"sample": 3}, [2, 0, 1]),
+            "norm2": ({"channel": 2}, [0, 1, 2, 3], 2)}, known), micro_batches=3, order="1f1b")
+
+    without_training({}, by_hand)
+    for group in (5, 2, 4):  # parts cut groups, or have them whole
+        without_training(of_groups(group), by_hand)
+    without_training(of_groups(2), in_micro_batches)
 
 
 def top_graph():
