@@ -14,8 +14,8 @@ struct flow {
 	double *memory[PLACED_DEVICES]; /* one number a byte, an element at its first */
 	double **gradient; /* by value and micro-batch (parameters: all in one): dense */
 	uint32_t micro;    /* of the task at hand */
-	uint32_t kinds[8], reductions[3], syncs, micro_batches, again, brought_again, groups_apart,
-			groups_cut, types[FF_DTYPE_COUNT];
+	uint32_t kinds[8], reductions[FF_REDUCE_COUNT], syncs, micro_batches, again, brought_again,
+			groups_apart, groups_cut, types[FF_DTYPE_COUNT];
 };
 
 /* Visits all positions of a region that is not empty. */
