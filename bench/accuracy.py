@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Predicted against measured step time of many strategies, on this machine.
+"""Predicted against measured step time of many strategies, on this machine or emulated hosts.
 
 usage: bench/accuracy.py [--build build] [--out out] [--data fashion-mnist]
-                         [--machine cpu2] [--random 4] [--rounds 1] [--seconds S]
+                         [--machine cpu2] [--random 4] [--most N] [--rounds 1] [--seconds S]
+                         [--hosts N --bandwidth 1gbit [--latency 0]] [--kernels FILE]
                          [--network NAME]... [--kind KIND]... [--stage STAGE]...
+       bench/accuracy.py --together OUT...
 
 For each network of NETWORKS, or those named, strategies of these kinds are made:
 
@@ -16,6 +18,11 @@ For each network of NETWORKS, or those named, strategies of these kinds are made
              micro-batches the same places without them: devices take turns
   replicas   drawn ones, some of whose operators both devices compute alike, and what a
              search finds that may use them
+
+--most N takes N of each kind, drawn.  With --hosts there is one rank on each of so many emulated
+hosts (./run cluster, as root), whose links are measured, too; --kernels begins with the kernels of
+another such run's accuracy.costs.json.  --together shows what was measured in several folders,
+and draws OUT/together.svg in the first.
 
 Stages, all unless named: `profile` fills OUT/accuracy.costs.json; `make` writes strategies to
 OUT/accuracy/; `measure` trains by each, all networks in turns so that what passes disturbs all
@@ -34,7 +41,7 @@ import sys
 import time
 
 import compared
-from commands import load, run, save
+from commands import load, on_hosts, run, save
 
 # name: (ffzoo's arguments, data is the data set named or synthetic, trained in micro-batches)
 NETWORKS = {
@@ -68,7 +75,10 @@ class Bench:
         self.folder = f"{options.out}/accuracy"
         self.results = f"{options.out}/accuracy.results.json"
         self.scratch = f"{self.folder}/scratch"
+        self.points = f"{options.out}/accuracy.points.json"
         os.makedirs(self.scratch, exist_ok=True)
+        self.base = options.machine
+        self.machine = f"{options.out}/accuracy.machine.json" if options.hosts else options.machine
         self.nodes = {}
         self.done = {"calibration_s": {}, "strategies": []}
         if os.path.exists(self.results):
@@ -87,12 +97,21 @@ class Bench:
     def keep(self):
         save(self.results, self.done)
 
+    def ranks(self, *command):
+        """A command whose ranks run where strategies are measured."""
+        o = self.options
+        if o.hosts:
+            on_hosts(o.build, o.hosts, o.bandwidth, o.latency, *command)
+        else:
+            run(*command)
+
     def search(self, network, costs, *arguments, report=None):
         """The strategy that ffsearch writes for the network."""
         made = f"{self.scratch}/made.json"
         more = ["--report", report] if report else []
         run(f"{self.options.build}/planner/ffsearch", self.graph(network), "--machine",
-            self.options.machine, "--costs", costs, *arguments, "-o", made, *more)
+            self.machine if os.path.exists(self.machine) else self.base, "--costs", costs,
+            *arguments, "-o", made, *more)
         return load(made)
 
     def named(self, network, *name):
@@ -186,6 +205,15 @@ def replicas(bench, network):
                                    "2000", "--seed", "0")
 
 
+def drawn_from(bench, kind, strategies):
+    """As many of a kind as were asked for, in order."""
+    most = bench.options.most
+    if not most or most >= len(strategies):
+        return strategies
+    draw = random.Random(f"{kind} {len(strategies)}")
+    return [strategies[i] for i in sorted(draw.sample(range(len(strategies)), most))]
+
+
 def make(bench):
     """Writes the strategies that are not there yet; one that says what another does counts once."""
     makers = {"splits": splits, "phases": phases, "pipelines": pipelines, "replicas": replicas}
@@ -195,7 +223,7 @@ def make(bench):
         for kind in bench.options.kind:
             if any(s["kind"] == kind for s in known):
                 continue
-            for name, made in makers[kind](bench, network):
+            for name, made in drawn_from(bench, kind, list(makers[kind](bench, network))):
                 path = f"{bench.folder}/{network}.{name}.json"
                 save(path, made)
                 made = bench.search(network, "analytic", "--simulate", path)
@@ -212,15 +240,29 @@ def make(bench):
 
 # ---- figures ----
 
+def profiler(bench):
+    """ffprof, and where hosts are emulated what starts it there and has it measure their links."""
+    o = bench.options
+    command = [f"{o.build}/runtime/ffprof"]
+    if o.hosts:
+        command = ["mpirun", "-q", "--map-by", "ppr:1:node", "-n", str(o.hosts)] + command
+    return command, ["--write-machine", bench.machine, "--largest", "16M"] if o.hosts else []
+
+
 def profile(bench):
     options = bench.options
+    command, more = profiler(bench)
+    if options.kernels and not os.path.exists(bench.costs):
+        known = load(options.kernels)
+        save(bench.costs, {k: [] if k == "comm" else v for k, v in known.items()
+                           if k not in ("link", "overlap")})
     for network in options.network:
         start = time.monotonic()
         micro_batches = MICRO_BATCHES if NETWORKS[network][2] else 1
         try:
-            run(f"{options.build}/runtime/ffprof", bench.graph(network), "--machine",
-                options.machine, "--data", bench.data(network), "-o", bench.costs, "--replace",
-                "--micro-batches", str(micro_batches))
+            bench.ranks(*command, bench.graph(network), "--machine", bench.base, "--data",
+                        bench.data(network), "-o", bench.costs, "--replace", "--micro-batches",
+                        str(micro_batches), *more)
         finally:
             spent = bench.done["calibration_s"]
             spent[network] = spent.get(network, 0) + time.monotonic() - start
@@ -258,10 +300,10 @@ def measured(bench, s):
     report = f"{bench.scratch}/run.json"
     guess = s["runs"][0]["step_us"] if s["runs"] else load(s["path"])["predicted_us"]
     steps = int(min(MOST, max(FEWEST, MEASURED_US / guess)))
-    run(f"{options.build}/runtime/ffrun", bench.graph(s["network"]), s["path"], "--machine",
-        options.machine, "--data", bench.data(s["network"]), "--steps",
-        str(WARMUP + steps + PROFILED), "--warmup", str(WARMUP), "--profile", str(PROFILED),
-        "--report", report)
+    bench.ranks(f"{options.build}/runtime/ffrun", bench.graph(s["network"]), s["path"], "--machine",
+                bench.machine, "--data", bench.data(s["network"]), "--steps",
+                str(WARMUP + steps + PROFILED), "--warmup", str(WARMUP), "--profile",
+                str(PROFILED), "--report", report)
     r = load(report)
     return {"step_us": r["step_us"]["median"], "p10_us": r["step_us"]["p10"],
             "p90_us": r["step_us"]["p90"],
@@ -288,10 +330,22 @@ def table(bench):
              for c in s["runs"][0]["worked"]}))
     if not points:
         sys.exit("nothing was measured yet: run the stages make and measure")
+    save(bench.points, points)
     compared.show(points, bench.options.verbose)
     for network, seconds in bench.done["calibration_s"].items():
         print(f"{network}: profiled in {seconds:.0f} s")
     compared.plot(points, f"{bench.options.out}/accuracy.svg")
+
+
+def together(folders):
+    """What several runs came to: networks by folder."""
+    points = []
+    for folder in folders:
+        name = os.path.basename(os.path.normpath(folder))
+        points += [compared.Point(*p)._replace(network=f"{name} {p[0]}")
+                   for p in load(f"{folder}/accuracy.points.json")]
+    compared.summary(points)
+    compared.plot([p._replace(network=p.network.split()[0]) for p in points], f"{folders[0]}/together.svg")
 
 
 def main():
@@ -301,6 +355,12 @@ def main():
     parser.add_argument("--data", default="fashion-mnist")
     parser.add_argument("--machine", default="cpu2")
     parser.add_argument("--random", type=int, default=4)
+    parser.add_argument("--most", type=int, default=0)
+    parser.add_argument("--hosts", type=int, default=0)
+    parser.add_argument("--bandwidth", default="1gbit")
+    parser.add_argument("--latency", default="0")
+    parser.add_argument("--kernels")
+    parser.add_argument("--together", nargs="+", metavar="OUT")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=0)
     parser.add_argument("--verbose", action="store_true", help="classes of every strategy")
@@ -308,6 +368,13 @@ def main():
     parser.add_argument("--stage", action="append", choices=STAGES)
     parser.add_argument("--network", action="append", choices=sorted(NETWORKS))
     options = parser.parse_args()
+    if options.together:
+        together(options.together)
+        return
+    if options.hosts:
+        options.build, options.out = os.path.abspath(options.build), os.path.abspath(options.out)
+        options.machine = f"cpu{options.hosts}"
+        os.environ["OMP_NUM_THREADS"] = "1"
     options.kind = options.kind or KINDS
     options.stage = options.stage or STAGES
     options.network = options.network or sorted(NETWORKS)

@@ -50,14 +50,14 @@ def by_key(points, key):
 def row(title, points, tau):
     errors = [p.error for p in points]
     worst = max(errors, key=abs)
-    print(f"{title:12} {len(points):4} {100 * statistics.mean(map(abs, errors)):8.1f} % "
+    print(f"{title:22} {len(points):4} {100 * statistics.mean(map(abs, errors)):8.1f} % "
           f"{100 * statistics.mean(errors):+8.1f} % {100 * worst:+8.1f} % {tau:8.3f}")
 
 
 def summary(points):
     """By network, by kind and over all; tau counts pairs of one network."""
     networks = by_key(points, lambda p: p.network)
-    head = f"{'':12} {'n':>4} {'mean |e|':>10} {'mean e':>10} {'furthest':>10} {'tau':>8}"
+    head = f"{'':22} {'n':>4} {'mean |e|':>10} {'mean e':>10} {'furthest':>10} {'tau':>8}"
     print(f"\n{head}")
     for network, some in sorted(networks.items()):
         row(network, some, kendall([some]))
