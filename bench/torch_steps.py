@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Training steps of one device beside PyTorch's, on one thread, in turns.
+"""Training steps of one device, or data-parallel ones, beside PyTorch's, one thread a rank, in turns.
 
-usage: bench/torch_steps.py [--build build] [--rounds 3] [--steps 4] [NETWORK...]
+usage: bench/torch_steps.py [--build build] [--rounds 3] [--steps 4] [--ranks 1] [NETWORK...]
 
 Momentum SGD on made-up data.  PyTorch flushes denormal numbers and takes the fastest of what it
 offers, found beforehand: as it stands or traced, images as they stand or channels last.  Prints a
 table in Markdown: the median step of each, how often ours fits into PyTorch's, and the arithmetic
 of our step a second, also as a share of the fastest product of two large matrices, ours or
-PyTorch's, between the rounds.  Which BLAS it calls is the system's choice; LD_LIBRARY_PATH may name
+PyTorch's, between the rounds.  With several ranks PyTorch's are its DistributedDataParallel over gloo,
+each in the way that is fastest alone, and the batch is cut among them.  Which BLAS it calls is the system's choice; LD_LIBRARY_PATH may name
 OpenBLAS's.
 
 SPDX-License-Identifier: Apache-2.0
@@ -16,6 +17,7 @@ import argparse
 import json
 import os
 import pathlib
+import socket
 import statistics
 import subprocess
 import sys
@@ -25,6 +27,7 @@ import warnings
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import torch
+import torch.distributed
 import torch.nn.functional as F
 import torchvision.models
 
@@ -195,10 +198,11 @@ def fastest(name, batch, size):
     return Torch(model, x, labels, last, traced), words
 
 
-def ours(build, graph, steps, report):
+def ours(o, graph, report):
     """Median of the steps of a run of its own, in ms."""
-    subprocess.run([f"{build}/runtime/ffrun", graph, "single", "--data", "synthetic:64",
-                    "--steps", str(steps + 2), "--warmup", "2", "--rate", "0.001",
+    what = ["data-parallel", "--devices", str(o.ranks)] if o.ranks > 1 else ["single"]
+    subprocess.run([f"{o.build}/runtime/ffrun", graph, *what, "--data", "synthetic:64",
+                    "--steps", str(o.steps + 2), "--warmup", "2", "--rate", "0.001",
                     "--report", report], check=True, capture_output=True)
     return json.loads(report.read_text())["step_us"]["median"] / 1e3
 
@@ -231,6 +235,52 @@ def product(build, folder):
     return best
 
 
+# ---- several ranks ----
+
+def work(o, name):
+    """A rank of DistributedDataParallel: the first one prints its median step."""
+    batch, size = SIZES[name]
+    torch.distributed.init_process_group("gloo", rank=o.rank, world_size=o.ranks)
+    torch.manual_seed(1)
+    model, x, labels = model_of(name, batch // o.ranks, size)
+    way = Torch(model, x, labels, "channels last" in o.way, "traced" in o.way)
+    way.model = nn.parallel.DistributedDataParallel(way.model, gradient_as_bucket_view=True)
+    steps = [way.step() for _ in range(o.steps + 2)][2:]
+    torch.distributed.destroy_process_group()
+    if o.rank == 0:
+        print(statistics.median(steps))
+
+
+def theirs_together(o, name, words):
+    """Median of the steps of so many ranks, in ms."""
+    with socket.socket() as s:  # a port that is free
+        s.bind(("127.0.0.1", 0))
+        port = str(s.getsockname()[1])
+    env = dict(os.environ, MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    ranks = [subprocess.Popen([sys.executable, __file__, "--ranks", str(o.ranks), "--rank", str(r),
+                               "--steps", str(o.steps), "--way", words, name], env=env,
+                              stdout=subprocess.PIPE, text=True) for r in range(o.ranks)]
+    said = [r.communicate()[0] for r in ranks]
+    if any(r.returncode for r in ranks):
+        sys.exit(f"{name}: DistributedDataParallel failed")
+    return float(said[0])
+
+
+def compare_ranks(o, name, folder):
+    """A row of the table of several ranks."""
+    batch, size = SIZES[name]
+    graph, report = folder / "graph.json", folder / "report.json"
+    write_graph(o.build, name, batch, size, graph)
+    words = fastest(name, batch // o.ranks, size)[1]
+    a, b = [], []
+    for _ in range(o.rounds):
+        a.append(ours(o, graph, report))
+        b.append(theirs_together(o, name, words))
+    a, b = statistics.median(a), statistics.median(b)
+    print(f"| {name} | {batch} of {size} | {a:.1f} | {b:.1f} ({words}) | {b / a:.2f} |", flush=True)
+    return b / a
+
+
 def measure(o, name, folder):
     """A row of the table."""
     batch, size = SIZES[name]
@@ -241,13 +291,14 @@ def measure(o, name, folder):
     theirs.step()
     for _ in range(o.rounds):
         rates.append(product(o.build, folder))
-        a.append(ours(o.build, graph, o.steps, report))
+        a.append(ours(o, graph, report))
         theirs.step()
         b += [theirs.step() for _ in range(o.steps)]
     a, b = statistics.median(a), statistics.median(b)
     rate = flops(o.build, graph) / a * 1e-6
     print(f"| {name} | {batch} of {size} | {a:.1f} | {b:.1f} ({words}) | {b / a:.2f} | "
           f"{rate:.0f} | {max(rates):.0f} | {100 * rate / max(rates):.0f} % |", flush=True)
+    return b / a
 
 
 def blas():
@@ -263,17 +314,25 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=4)
+    parser.add_argument("--ranks", type=int, default=1)
+    parser.add_argument("--rank", type=int, help="to be this one")
+    parser.add_argument("--way", default="eager")
     parser.add_argument("networks", nargs="*", default=[])
     o = parser.parse_args()
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
+    if o.rank is not None:
+        work(o, o.networks[0])
+        return
     print(f"PyTorch {torch.__version__}, BLAS: {blas()}\n")
-    print("| network | batch | ours, ms | PyTorch, ms | times | GFLOP/s | products' | share |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
+    head = ["network", "batch", "ours, ms", "PyTorch, ms", "times"]
+    head += [] if o.ranks > 1 else ["GFLOP/s", "products'", "share"]
+    print(f"| {' | '.join(head)} |\n{'|---' * len(head)}|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        for name in o.networks or SIZES:
-            measure(o, name, pathlib.Path(folder))
+        times = [(compare_ranks if o.ranks > 1 else measure)(o, name, pathlib.Path(folder))
+                 for name in o.networks or SIZES]
+    print(f"geometric mean {statistics.geometric_mean(times):.2f}, least {min(times):.2f}")
 
 
 main()
