@@ -107,22 +107,27 @@ static int64_t count_elements(const struct ff_graph *g, uint32_t node)
 	return n;
 }
 
-/* max |a - b| / max |b|; 0 when both are zero. */
-static double largest_apart(const float *a, const float *b, int64_t n)
+/* How far a gradient is from another one, and how large that is, in its measure. */
+struct far {
+	double apart, size;
+};
+
+/* By the largest element. */
+static struct far largest_apart(const float *a, const float *b, int64_t n)
 {
-	double apart = 0, size = 0;
+	struct far ret = {0, 0};
 
 	for (int64_t i = 0; i < n; i++) {
 		double d = fabs((double)a[i] - (double)b[i]);
 
-		apart = d > apart || isnan(d) ? d : apart;
-		size = fabs((double)b[i]) > size ? fabs((double)b[i]) : size;
+		ret.apart = d > ret.apart || isnan(d) ? d : ret.apart;
+		ret.size = fabs((double)b[i]) > ret.size ? fabs((double)b[i]) : ret.size;
 	}
-	return apart > 0 || isnan(apart) ? apart / size : 0;
+	return ret;
 }
 
-/* The length of a - b by that of b. */
-static double length_apart(const float *a, const float *b, int64_t n)
+/* By the length. */
+static struct far length_apart(const float *a, const float *b, int64_t n)
 {
 	double apart = 0, size = 0;
 
@@ -132,14 +137,36 @@ static double length_apart(const float *a, const float *b, int64_t n)
 		apart += d * d;
 		size += (double)b[i] * (double)b[i];
 	}
-	return apart > 0 || isnan(apart) ? sqrt(apart / size) : 0;
+	return (struct far){sqrt(apart), sqrt(size)};
 }
 
 /* What bfloat16 rounds turns choices, a relu's or a maximum's, which moves single elements
  * far and the whole little. */
-static double distance(const struct ff_graph *g, const float *a, const float *b, int64_t n)
+static struct far distance(const struct ff_graph *g, const float *a, const float *b, int64_t n)
 {
 	return g->dtype == FF_BF16 ? length_apart(a, b, n) : largest_apart(a, b, n);
+}
+
+/* The greatest share of its size that a parameter's gradient is apart.  One that is zero but for
+ * rounding, as that of a bias which a norm or a softmax takes out again, is no measure of itself:
+ * sizes count as so much of the largest one, at least. */
+static double find_worst(const struct ff_graph *g, const struct far *far, const char **name)
+{
+	double least = g->dtype == FF_BF16 ? 1e-2 : 1e-4, largest = 0, worst = 0;
+
+	*name = NULL;
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		largest = far[i].size > largest ? far[i].size : largest;
+	for (uint32_t i = 0; i < g->n_nodes && !isnan(worst); i++) {
+		double size = fmax(far[i].size, least * largest);
+		double share = far[i].apart != 0 ? far[i].apart / size : 0;
+
+		if (!ff_node_is_parameter(g, i) || (*name && share <= worst))
+			continue;
+		worst = share;
+		*name = g->nodes[i].name;
+	}
+	return worst;
 }
 
 /* What was sent of a gradient, and, where it was compressed, what is still to be sent. */
@@ -161,9 +188,8 @@ static int gather_gradient(
 	return code;
 }
 
-static int compare_gradient(struct trial *t, uint32_t node, struct ff_error *err)
+static int compare_gradient(struct trial *t, uint32_t node, struct far *ret, struct ff_error *err)
 {
-	const struct ff_node *n = &t->plan->graph.nodes[node];
 	int64_t size = count_elements(&t->plan->graph, node);
 	float *split, *whole;
 	int code;
@@ -176,14 +202,8 @@ static int compare_gradient(struct trial *t, uint32_t node, struct ff_error *err
 		code = gather_gradient(t, node, size, split, err);
 	if (code == FF_OK && t->whole)
 		code = ff_executor_parameter(t->whole, node, FF_ARRAY_GRADIENTS, whole, err);
-	if (code == FF_OK && t->whole) {
-		double d = distance(&t->plan->graph, split, whole, size);
-
-		if (!t->verdict.worst_name || !(d <= t->verdict.worst)) {
-			t->verdict.worst = d;
-			t->verdict.worst_name = n->name;
-		}
-	}
+	if (code == FF_OK && t->whole)
+		*ret = distance(&t->plan->graph, split, whole, size);
 	free(split);
 	free(whole);
 	return code;
@@ -319,7 +339,7 @@ static int round_weights(
 }
 
 /* Of one device, its gradients first, all of them; then beside those after rounding. */
-static int gather_gradients(struct trial *t, float *all, double *apart, struct ff_error *err)
+static int gather_gradients(struct trial *t, float *all, struct far *far, struct ff_error *err)
 {
 	const struct ff_graph *g = &t->plan->graph;
 	float *own = NULL;
@@ -330,13 +350,12 @@ static int gather_gradients(struct trial *t, float *all, double *apart, struct f
 
 		if (!ff_node_is_parameter(g, i))
 			continue;
-		if (apart && !(own = malloc((size_t)n * sizeof(*own))))
+		if (far && !(own = malloc((size_t)n * sizeof(*own))))
 			return ff_fail_memory(err);
-		code = ff_executor_parameter(
-				t->whole, i, FF_ARRAY_GRADIENTS, apart ? own : all, err);
-		if (code == FF_OK && apart)
-			*apart = fmax(*apart, distance(g, own, all, n));
-		if (code == FF_OK && !apart) /* the weights, now that this is kept */
+		code = ff_executor_parameter(t->whole, i, FF_ARRAY_GRADIENTS, far ? own : all, err);
+		if (code == FF_OK && far)
+			far[i] = distance(g, own, all, n);
+		if (code == FF_OK && !far) /* the weights, now that this is kept */
 			code = round_weights(t, i, all + n, n, err);
 		free(own);
 		own = NULL;
@@ -351,6 +370,8 @@ static int measure_rounding(struct trial *t, double *ret, struct ff_error *err)
 {
 	const struct ff_graph *g = &t->plan->graph;
 	int64_t most = 0, total = ff_graph_parameters(g);
+	struct far *far;
+	const char *name;
 	double loss;
 	float *all;
 	int code;
@@ -359,13 +380,16 @@ static int measure_rounding(struct trial *t, double *ret, struct ff_error *err)
 		if (ff_node_is_parameter(g, i) && count_elements(g, i) > most)
 			most = count_elements(g, i);
 	all = malloc((size_t)(total + most) * sizeof(*all));
-	if (!all)
-		return ff_fail_memory(err);
-	*ret = 0;
-	if ((code = gather_gradients(t, all, NULL, err)) == FF_OK &&
-			(code = run_step(t, t->whole, &loss, err)) == FF_OK)
-		code = gather_gradients(t, all, ret, err);
+	far = calloc(g->n_nodes, sizeof(*far));
+	code = all && far ? gather_gradients(t, all, NULL, err) : ff_fail_memory(err);
+	if (code == FF_OK)
+		code = run_step(t, t->whole, &loss, err);
+	if (code == FF_OK)
+		code = gather_gradients(t, all, far, err);
+	if (code == FF_OK)
+		*ret = find_worst(g, far, &name);
 	free(all);
+	free(far);
 	return code;
 }
 
@@ -393,16 +417,28 @@ static int judge_gradients(struct trial *t, double most, struct ff_error *err)
 			v->worst_name, v->worst, measure, most);
 }
 
+static int compare_gradients(struct trial *t, struct ff_error *err)
+{
+	const struct ff_graph *g = &t->plan->graph;
+	struct far *far = calloc(g->n_nodes, sizeof(*far));
+	int code = far ? FF_OK : ff_fail_memory(err);
+
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		if (ff_node_is_parameter(g, i))
+			code = compare_gradient(t, i, &far[i], err);
+	if (code == FF_OK)
+		t->verdict.worst = find_worst(g, far, &t->verdict.worst_name);
+	free(far);
+	return code;
+}
+
 static int compare(struct trial *t, struct ff_error *err)
 {
 	struct ff_verdict *v = &t->verdict;
 	const struct ff_graph *g = &t->plan->graph;
 	double most = t->opt->tolerance, most_loss = most, apart;
-	int code = FF_OK;
+	int code = compare_gradients(t, err);
 
-	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
-		if (ff_node_is_parameter(g, i))
-			code = compare_gradient(t, i, err);
 	if (code < 0 || !t->whole)
 		return code;
 	if (isnan(most))
