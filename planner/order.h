@@ -11,8 +11,8 @@ struct ff_orders {
 	uint32_t *order, *drawn; /* all nodes, in the current order; in the one drawn */
 	int32_t *known;          /* the priorities that `order` comes of, if `is_known` */
 	bool is_known;
-	uint32_t *row, n_row;    /* those with a config, in the current order */
-	uint32_t *mine, n_mine;  /* places in the row of those in the focus */
+	uint32_t *row, n_row;   /* those with a config, in the current order */
+	uint32_t *mine, n_mine; /* places in the row of those in the focus */
 	uint32_t first, last;
 	struct ff_random random;
 };

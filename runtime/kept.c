@@ -22,7 +22,7 @@ static struct piece find_piece(
 {
 	const struct ff_value *v = &x->s->graph->values[value];
 	const struct ff_node *n = &x->s->graph->nodes[v->producer];
-	uint32_t buffer = x->s->out[(size_t)value * x->s->n_instances + 2 * micro][part];
+	uint32_t buffer = x->s->out[(size_t)value * x->s->n_instances + 2 * (size_t)micro][part];
 	struct ff_region box, region;
 	struct piece p = {.memory = ff_address_buffer(x, buffer)};
 
