@@ -411,6 +411,7 @@ static int step(struct ff_chain *c, struct ff_error *err)
 			ff_random_below(&c->random, leap_every(c)) == 0)
 		return leap(c, patience, err);
 	c->frame->proposer.orders = c->reorders && c->frame->may_reorder;
+	c->frame->proposer.scarce = c->at.tight;
 	ff_proposer_next(&c->frame->proposer, &c->current, &c->proposed);
 	if (c->proposed.n == 0)
 		return reorder(c, patience, err);

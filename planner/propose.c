@@ -11,6 +11,7 @@
 #define FIRST_HELPED 1.0
 #define MOST_ORDERS 0.35 /* for each proposal of another kind */
 #define ORDERED 160.0    /* nodes above which there are fewer */
+#define SCARCE 0.5       /* of them where memory is scarce: phases and updates matter more there */
 
 /* Links nodes that are alike, in order. */
 static void link_classes(struct ff_proposer *p)
@@ -158,9 +159,10 @@ static bool is_possible(const struct ff_proposer *p, uint32_t kind)
  * takes the longer the more nodes there are, and one of many nodes matters less. */
 static double most_orders(const struct ff_proposer *p)
 {
-	double share = ORDERED / p->graph->n_nodes;
+	double share = ORDERED / p->graph->n_nodes,
+	       most = p->scarce ? SCARCE * MOST_ORDERS : MOST_ORDERS;
 
-	return share < 1 ? MOST_ORDERS * share * share : MOST_ORDERS;
+	return share < 1 ? most * share * share : most;
 }
 
 /* Half of the draws are by preset weight, so that no kind is ever given up; the others

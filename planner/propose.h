@@ -41,6 +41,7 @@ struct ff_proposer {
 	struct ff_kind_record record[FF_PROPOSAL_KINDS];
 	uint32_t kind; /* of the last proposal */
 	bool orders;   /* another order may be proposed; at first it may not */
+	bool scarce;   /* memory is, and fewer orders are proposed */
 	struct ff_random random;
 };
 
