@@ -41,7 +41,7 @@ import sys
 import time
 
 import compared
-from commands import load, on_hosts, run, save
+from commands import load, on_hosts, profile_hosts, run, save
 
 # name: (ffzoo's arguments, data is the data set named or synthetic, trained in micro-batches)
 NETWORKS = {
@@ -240,29 +240,29 @@ def make(bench):
 
 # ---- figures ----
 
-def profiler(bench):
-    """ffprof, and where hosts are emulated what starts it there and has it measure their links."""
+def profile_network(bench, network):
+    """Its kernels and, where hosts are emulated, their links."""
     o = bench.options
-    command = [f"{o.build}/runtime/ffprof"]
+    micro_batches = MICRO_BATCHES if NETWORKS[network][2] else 1
+    more = ["--data", bench.data(network), "--replace", "--micro-batches", str(micro_batches)]
     if o.hosts:
-        command = ["mpirun", "-q", "--map-by", "ppr:1:node", "-n", str(o.hosts)] + command
-    return command, ["--write-machine", bench.machine, "--largest", "16M"] if o.hosts else []
+        profile_hosts(o.build, o.hosts, o.bandwidth, o.latency, bench.graph(network), bench.machine,
+                      bench.costs, "--largest", "16M", *more)
+    else:
+        run(f"{o.build}/runtime/ffprof", bench.graph(network), "--machine", bench.base, "-o",
+            bench.costs, *more)
 
 
 def profile(bench):
     options = bench.options
-    command, more = profiler(bench)
     if options.kernels and not os.path.exists(bench.costs):
         known = load(options.kernels)
         save(bench.costs, {k: [] if k == "comm" else v for k, v in known.items()
                            if k not in ("link", "overlap")})
     for network in options.network:
         start = time.monotonic()
-        micro_batches = MICRO_BATCHES if NETWORKS[network][2] else 1
         try:
-            bench.ranks(*command, bench.graph(network), "--machine", bench.base, "--data",
-                        bench.data(network), "-o", bench.costs, "--replace", "--micro-batches",
-                        str(micro_batches), *more)
+            profile_network(bench, network)
         finally:
             spent = bench.done["calibration_s"]
             spent[network] = spent.get(network, 0) + time.monotonic() - start

@@ -13,7 +13,7 @@ SPDX-License-Identifier: Apache-2.0
 import argparse
 import os
 
-from commands import load, on_hosts, run, save
+from commands import load, on_hosts, profile_hosts, run, save
 
 NETWORKS = {
     "mlp": ["mlp", "--set", "hidden=1024", "--set", "layers=2", "--batch", "128"],
@@ -42,11 +42,10 @@ class Bench:
         self.machine = f"{options.out}/hosts-{bandwidth}.json"
         self.links = None
 
-    def on_hosts(self, *command):
-        o = self.options
-        said = on_hosts(o.build, o.hosts, self.bandwidth, o.latency, *command).stderr
+    def tell_links(self, done):
+        """What the hosts' links are, by the first command that ran there."""
         if self.links is None:
-            self.links = [line for line in said.splitlines() if line.startswith("cluster: ")]
+            self.links = [line for line in done.stderr.splitlines() if line.startswith("cluster: ")]
             print(*self.links, sep="\n", flush=True)
 
     def profile(self, graph, name):
@@ -60,9 +59,8 @@ class Bench:
         if base is not None and not os.path.exists(costs):
             comm = load(links)["comm"] if os.path.exists(links) else []
             save(costs, dict(base, comm=comm))
-        self.on_hosts("mpirun", "-q", "--map-by", "ppr:1:node", "-n", str(o.hosts),
-                      f"{o.build}/runtime/ffprof", graph, "--machine", f"cpu{o.hosts}",
-                      "--write-machine", self.machine, "-o", costs, "--largest", "16M")
+        self.tell_links(profile_hosts(o.build, o.hosts, self.bandwidth, o.latency, graph,
+                                      self.machine, costs, "--largest", "16M"))
         done = load(costs)
         save(kernels, done)
         save(links, done)
@@ -80,9 +78,9 @@ class Bench:
         o = self.options
         steps = min(o.steps, max(FEWEST, int(MOST_US / data_us)))
         report = f"{o.out}/{name}-{self.bandwidth}.run.json"
-        self.on_hosts(f"{o.build}/runtime/ffrun", graph, plan, "--devices", str(o.hosts), "--machine",
-                      self.machine, "--data", "synthetic", "--steps", str(steps), "--warmup", "2",
-                      "--compare", "--report", report)
+        on_hosts(o.build, o.hosts, self.bandwidth, o.latency, f"{o.build}/runtime/ffrun", graph, plan,
+                 "--devices", o.hosts, "--machine", self.machine, "--data", "synthetic", "--steps",
+                 steps, "--warmup", "2", "--compare", "--report", report)
         done = load(report)
         return done["step_us"]["median"], done["compare"]["step_us"]["median"]
 

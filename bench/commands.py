@@ -24,6 +24,13 @@ def on_hosts(build, hosts, bandwidth, latency, *command, **environment):
                latency, "--", *command, **environment)
 
 
+def profile_hosts(build, hosts, bandwidth, latency, graph, machine, costs, *more):
+    """ffprof with a rank on each of so many: writes `machine`, whose links are as measured, and `costs`."""
+    return on_hosts(build, hosts, bandwidth, latency, "mpirun", "-q", "--map-by", "ppr:1:node", "-n",
+                    hosts, f"{build}/runtime/ffprof", graph, "--machine", f"cpu{hosts}",
+                    "--write-machine", machine, "-o", costs, *more)
+
+
 def load(path):
     with open(path, encoding="utf-8") as f:
         return json.load(f)

@@ -15,7 +15,7 @@ import argparse
 import os
 import statistics
 
-from commands import load, on_hosts, run, save
+from commands import load, on_hosts, profile_hosts, run, save
 
 NETWORKS = {
     "mlp": ["mlp", "--set", "hidden=1024", "--set", "layers=2", "--batch", "128"],
@@ -44,9 +44,7 @@ def lines(o, link, network):
     graph, machine, costs, without = (f"{at}{end}" for end in (
         ".json", f"-{link}.machine.json", f"-{link}.costs.json", f"-{link}.estimated.json"))
     run(f"{o.build}/graphs/ffzoo", *NETWORKS[network], "-o", graph)
-    on_hosts(o.build, 2, link, o.latency, "mpirun", "-q", "--allow-run-as-root", "--map-by",
-             "ppr:1:node", "-n", "2", f"{o.build}/runtime/ffprof", graph, "--machine", "cpu2",
-             "--write-machine", machine, "-o", costs, "--largest", "4M")
+    profile_hosts(o.build, 2, link, o.latency, graph, machine, costs, "--largest", "4M")
     measured = load(costs)
     rates = {k: v[0]["bytes_per_s"] / 1e9 for k, v in measured["rates"].items() if "code_" in k}
     print(f"{link} {network}: " + ", ".join(f"{k} {v:.1f} GB/s" for k, v in rates.items()))

@@ -160,7 +160,7 @@ static void key_attributes(struct key *k, const struct ff_node *n)
 		const struct ff_attr_row *at = &row->attrs[i];
 		const int32_t *v = (const int32_t *)((const char *)&n->attrs + at->offset);
 
-		if (at->in_key == 2 && *v == (int32_t)at->preset)
+		if (at->in_key == FF_KEY_UNLESS_PRESET && *v == (int32_t)at->preset)
 			continue;
 		if (at->in_key && at->type == FF_ATTR_REAL)
 			key_real(k, at, TAG_ATTR + i, v);

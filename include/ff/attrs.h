@@ -174,6 +174,8 @@ enum ff_attr_type {
 	FF_ATTR_CHOICE,
 	FF_ATTR_LIST /* required; not in keys */
 };
+enum { FF_KEY_UNLESS_PRESET = 2 };
+
 struct ff_attr_row {
 	const char *name;
 	enum ff_attr_type type;
@@ -183,10 +185,10 @@ struct ff_attr_row {
 	double preset;       /* when absent; unused if required */
 	const char *choices; /* CHOICE: "max|avg", stored as the index */
 	int of_batch;        /* SHAPE: where the first is the number of samples, it stays that */
-	int in_key; /* part of the cost key: changes the kernel beyond what the shapes say; 2: an
-		     * INT that is there where it is not the preset */
-	int later;  /* INT, BOOL, CHOICE, REAL: came later; not written where it is the preset, so
-		     * that hashes of older graphs stay what they were */
+	int in_key;          /* part of the cost key: changes the kernel beyond what the shapes say;
+			      * FF_KEY_UNLESS_PRESET: INT, where it is not the preset */
+	int later; /* INT, BOOL, CHOICE, REAL: came later; not written where it is the preset, so
+		    * that hashes of older graphs stay what they were */
 };
 
 #endif

@@ -51,8 +51,10 @@ static inline const uint32_t *ff_task_dout(
 
 	return s->dout[(size_t)value * s->n_instances + 2 * (size_t)t->micro];
 }
-/* Where gradients wait, those of parameters have two instances: that of this step, which backward
- * writes, and the second one, of the step whose turn it is. */
+/* Where gradients wait, those of parameters have two instances.  Over an edge (`din`) the first is
+ * what backward makes in this step, and this one what is due, of an earlier step.  At the parameter
+ * (`dout`) the first is where all that is due comes to, and this one where backward writes what it
+ * makes there. */
 static inline uint32_t ff_schedule_due(const struct ff_schedule *s)
 {
 	return s->staleness ? 1 : 0;

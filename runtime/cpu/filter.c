@@ -125,6 +125,16 @@ static int describe_data(const struct ff_kernel *k, struct geometry *g, struct f
 	return code < 0 ? code : ff_dnnl_describe(k, &d, g->forward, &g->data, err);
 }
 
+/* Whether some blocks are not full. */
+static bool is_padded(const dnnl_memory_desc_t *d)
+{
+	bool ret = false;
+
+	for (int i = 0; i < d->ndims; i++)
+		ret = ret || d->dims[i] != d->padded_dims[i];
+	return ret;
+}
+
 /* The loops from a plain layout, of which `stride` are the strides, to one of blocks without
  * padding: those inside the blocks, innermost first, then those over them.  oneDNN 2.6 takes
  * several times as long for filters whose channels are innermost. */
@@ -135,14 +145,12 @@ static bool find_loops(const dnnl_memory_desc_t *blocked, const dnnl_dims_t stri
 	int64_t inside = 1, block[DNNL_MAX_NDIMS], source, sink;
 	uint32_t rank = (uint32_t)(blocked->ndims + b->inner_nblks);
 
-	if (blocked->format_kind != dnnl_blocked || rank > FF_COPY_RANK || blocked->offset0)
+	if (blocked->format_kind != dnnl_blocked || rank > FF_COPY_RANK || blocked->offset0 ||
+			is_padded(blocked))
 		return false;
 	*ret = (struct ff_strided){.rank = rank};
-	for (int i = 0; i < blocked->ndims; i++) {
+	for (int i = 0; i < blocked->ndims; i++)
 		block[i] = 1;
-		if (blocked->dims[i] != blocked->padded_dims[i])
-			return false;
-	}
 	for (int i = b->inner_nblks; i-- > 0 && rank > 0;) {
 		int64_t dim = b->inner_idxs[i];
 
@@ -242,15 +250,6 @@ static int widen(struct ff_kernel *k, struct ff_filter_calls *calls, struct geom
 	dnnl_primitive_desc_destroy(g->forward);
 	g->forward = NULL;
 	return describe_forward(k, g, err);
-}
-
-static bool is_padded(const dnnl_memory_desc_t *d)
-{
-	bool ret = false;
-
-	for (int i = 0; i < d->ndims; i++)
-		ret = ret || d->dims[i] != d->padded_dims[i];
-	return ret;
 }
 
 static int prepare_weight(struct ff_kernel *k, const struct ff_filter *f,

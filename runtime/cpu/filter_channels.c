@@ -2,8 +2,6 @@
  * image in, channels side by side.  SPDX-License-Identifier: Apache-2.0 */
 #include "filter_channels.h"
 
-#include <string.h>
-
 #include "kernel.h"
 #include "product.h"
 #include "real.h"

@@ -15,7 +15,7 @@
 #define GROUP                                                                                      \
 	{                                                                                          \
 		.name = "group", .type = FF_ATTR_INT, NORM(group), .min = 1, .max = INT32_MAX,     \
-		.later = 1, .in_key = 2                                                            \
+		.later = 1, .in_key = FF_KEY_UNLESS_PRESET                                         \
 	}
 
 static const struct ff_attr_row attrs[] = {
