@@ -24,6 +24,10 @@ hosts (./run cluster, as root), whose links are measured, too; --kernels begins 
 another such run's accuracy.costs.json.  --together shows what was measured in several folders,
 and draws OUT/together.svg in the first.
 
+On one host every run stands behind a short one by data parallelism, and what that takes longer
+than it did around profiling is taken off, as the pace of a machine that others use changes by
+more than predictions are off; --as-it-is leaves it in.
+
 Stages, all unless named: `profile` fills OUT/accuracy.costs.json; `make` writes strategies to
 OUT/accuracy/; `measure` trains by each, all networks in turns so that what passes disturbs all
 alike, --rounds times, of which the fastest median counts: what disturbs only delays; `table`
@@ -63,6 +67,7 @@ MICRO_BATCHES = 4
 PROFILED = 5  # steps whose tasks are timed
 WARMUP = 5
 MEASURED_US = 1.2e6  # a run is so long, within these steps
+PACE_US = 0.5e6  # and one that only tells the machine's pace
 FEWEST, MOST = 12, 60
 
 
@@ -79,10 +84,10 @@ class Bench:
         os.makedirs(self.scratch, exist_ok=True)
         self.base = options.machine
         self.machine = f"{options.out}/accuracy.machine.json" if options.hosts else options.machine
-        self.nodes = {}
-        self.done = {"calibration_s": {}, "strategies": []}
+        self.nodes, self.guess = {}, {}
+        self.done = {"calibration_s": {}, "pace_us": {}, "strategies": []}
         if os.path.exists(self.results):
-            self.done = load(self.results)
+            self.done.update(load(self.results))
         for s in self.done["strategies"]:  # of old, tasks had what devices wait for each other in them
             s["runs"] = [r for r in s["runs"] if "worked" in r]
         for network in options.network:
@@ -260,12 +265,16 @@ def profile(bench):
         save(bench.costs, {k: [] if k == "comm" else v for k, v in known.items()
                            if k not in ("link", "overlap")})
     for network in options.network:
+        paces = [] if options.hosts else [pace(bench, network)]
         start = time.monotonic()
         try:
             profile_network(bench, network)
         finally:
             spent = bench.done["calibration_s"]
             spent[network] = spent.get(network, 0) + time.monotonic() - start
+            bench.keep()
+        if not options.hosts:
+            bench.done["pace_us"][network] = statistics.mean(paces + [pace(bench, network)])
             bench.keep()
         print(f"{network}: profiled in {spent[network]:.0f} s", flush=True)
 
@@ -293,10 +302,26 @@ def measure(bench):
             bench.keep()
 
 
+def pace(bench, network):
+    """Data parallelism's median step, for as long as it takes to tell: what the machine makes of
+    the network just now; microseconds."""
+    options = bench.options
+    report = f"{bench.scratch}/pace.json"
+    steps = int(min(MOST, max(FEWEST, PACE_US / bench.guess.get(network, PACE_US / FEWEST))))
+    run(f"{options.build}/runtime/ffrun", bench.graph(network), "data-parallel", "--machine",
+        bench.machine, "--data", bench.data(network), "--steps", str(WARMUP + steps), "--warmup",
+        str(WARMUP), "--report", report)
+    bench.guess[network] = load(report)["step_us"]["median"]
+    return bench.guess[network]
+
+
 def measured(bench, s):
     """One run's median step, and what its tasks took by class, without what devices wait for each
-    other in communication; microseconds."""
+    other in communication; microseconds.  And the pace: how much longer data parallelism takes
+    just before it than it took around profiling."""
     options = bench.options
+    known = bench.done["pace_us"].get(s["network"])
+    now = pace(bench, s["network"]) / known if known else 1
     report = f"{bench.scratch}/run.json"
     guess = s["runs"][0]["step_us"] if s["runs"] else load(s["path"])["predicted_us"]
     steps = int(min(MOST, max(FEWEST, MEASURED_US / guess)))
@@ -305,7 +330,7 @@ def measured(bench, s):
                 str(WARMUP + steps + PROFILED), "--warmup", str(WARMUP), "--profile",
                 str(PROFILED), "--report", report)
     r = load(report)
-    return {"step_us": r["step_us"]["median"], "p10_us": r["step_us"]["p10"],
+    return {"pace": now, "step_us": r["step_us"]["median"], "p10_us": r["step_us"]["p10"],
             "p90_us": r["step_us"]["p90"],
             "worked": {t["class"]: t["measured_us"] - (t.get("waited_us") or 0) for t in r["tasks"]}}
 
@@ -317,6 +342,16 @@ def predicted(bench, s):
     return load(report)["predicted_us"], made["predicted_tasks"]
 
 
+def paced(bench, r):
+    return 1 if bench.options.as_it_is else r.get("pace", 1)
+
+
+def counted(bench, runs):
+    """Of several runs the fastest step, as what disturbs only delays; at one pace the median."""
+    steps = [r["step_us"] / paced(bench, r) for r in runs]
+    return statistics.median(steps) if runs[0].get("pace", 1) != 1 else min(steps)
+
+
 def table(bench):
     points = []
     for s in bench.mine():
@@ -324,9 +359,8 @@ def table(bench):
             continue
         us, tasks = predicted(bench, s)
         points.append(compared.Point(
-            s["network"], s["kind"], s["name"], us,
-            min(r["step_us"] for r in s["runs"]), tasks,
-            {c: statistics.median(r["worked"].get(c, 0) for r in s["runs"])
+            s["network"], s["kind"], s["name"], us, counted(bench, s["runs"]), tasks,
+            {c: statistics.median(r["worked"].get(c, 0) / paced(bench, r) for r in s["runs"])
              for c in s["runs"][0]["worked"]}))
     if not points:
         sys.exit("nothing was measured yet: run the stages make and measure")
@@ -363,6 +397,7 @@ def main():
     parser.add_argument("--together", nargs="+", metavar="OUT")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=0)
+    parser.add_argument("--as-it-is", action="store_true", help="with the machine's pace in it")
     parser.add_argument("--verbose", action="store_true", help="classes of every strategy")
     parser.add_argument("--kind", action="append", choices=KINDS)
     parser.add_argument("--stage", action="append", choices=STAGES)

@@ -111,10 +111,12 @@ static uint64_t hash_attributes(const struct ff_node *n)
 }
 
 /* All that the price of a part depends on but its box: the key of its cost, its
- * FLOPs and its bytes. */
-static uint64_t hash_node(const struct ff_graph *g, const struct ff_node *n)
+ * FLOPs and its bytes, where it stands. */
+static uint64_t hash_node(const struct bound *b, uint32_t node)
 {
-	uint64_t h = hash_attributes(n);
+	const struct ff_graph *g = b->graph;
+	const struct ff_node *n = &g->nodes[node];
+	uint64_t h = ff_hash_mix(hash_attributes(n), ff_price_place(b->pricer, node));
 
 	h = ff_hash_mix(h, (uint64_t)n->n_in << 32 | n->n_out << 8 | n->n_dims);
 	h = ff_hash_mix(h, (uint64_t)n->flops_forward);
@@ -342,7 +344,7 @@ static int tally_kind(struct bound *b, uint32_t node, struct kind *ret, struct f
 
 static int kind_of(struct bound *b, uint32_t node, struct kind *ret, struct ff_error *err)
 {
-	uint64_t hash = hash_node(b->graph, &b->graph->nodes[node]);
+	uint64_t hash = hash_node(b, node);
 	uint32_t at, i = ff_table_first(&b->kinds, hash, &at);
 	int code;
 

@@ -14,26 +14,24 @@ enum { SHAPES, NODES, EDGES };
 
 /* ---- the memo ---- */
 
-/* Nodes that are equal but for what may run beside them cost otherwise: by class, the first node
- * that has something beside it and the first that has not. */
-static int part_alone(struct ff_memo *t, struct ff_error *err)
+/* Nodes that are equal but for where they stand may cost otherwise: a class is its first node of
+ * those that cost alike. */
+static int part_by_place(struct ff_memo *t, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(&t->scratch);
-	uint32_t n = t->g->n_nodes;
-	uint32_t *first = ff_arena_array(&t->scratch, 2 * (size_t)n, sizeof(*first));
+	struct ff_table table = {.arena = &t->scratch};
+	int code = FF_OK;
 
-	if (!first)
-		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < 2 * n; i++)
-		first[i] = FF_NONE;
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t *at = &first[2 * t->class[i] + ff_price_is_alone(t->p, i)];
+	for (uint32_t i = 0; i < t->g->n_nodes && code == FF_OK; i++) {
+		uint64_t hash = ff_hash_mix(t->class[i], ff_price_place(t->p, i));
+		uint32_t at, first = ff_table_first(&table, hash, &at);
 
-		*at = *at == FF_NONE ? i : *at;
-		t->class[i] = *at;
+		t->class[i] = first == FF_NONE ? i : first;
+		if (first == FF_NONE && ff_table_put(&table, hash, i) < 0)
+			code = ff_fail_memory(err);
 	}
 	ff_arena_rewind(&t->scratch, mark);
-	return FF_OK;
+	return code;
 }
 
 int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_machine *m,
@@ -46,7 +44,7 @@ int ff_memo_init(struct ff_memo *t, const struct ff_graph *g, const struct ff_ma
 	ff_arena_init(&t->scratch);
 	code = ff_classes_find(g, &t->arena, &t->class, err);
 	if (code == FF_OK)
-		code = part_alone(t, err);
+		code = part_by_place(t, err);
 	t->empty = ff_arena_mark(&t->arena);
 	return code;
 }

@@ -44,8 +44,7 @@ struct memo {
 	int64_t workspace_bytes;
 };
 
-/* What caches hold when batches are cut into so many micro-batches, and the rates that go
- * with it. */
+/* What goes by when batches are cut into so many micro-batches, and the rates that go with it. */
 struct state {
 	int64_t passed_bytes;
 	const struct ff_rate *rate[FF_RATE_COUNT];
@@ -66,7 +65,8 @@ struct ff_pricer {
 	struct memo *memo;
 	uint32_t memo_cap;
 	struct ff_arena arena;
-	bool *alone; /* by node */
+	bool *alone;             /* by node */
+	struct ff_passed passed; /* if measured */
 	uint32_t n_states;
 	struct state state[MOST_STATES];
 	uint8_t state_of[FF_MAX_MICRO_BATCHES + 1];
@@ -119,20 +119,27 @@ static uint8_t add_state(struct ff_pricer *p, int64_t passed_bytes)
 	return (uint8_t)p->n_states++;
 }
 
-static void fill_states(struct ff_pricer *p)
+static int fill_states(struct ff_pricer *p, struct ff_error *err)
 {
-	for (uint32_t m = 1; m <= FF_MAX_MICRO_BATCHES; m++)
+	int code = ff_passed_find(p->graph, p->machine->n_devices, &p->arena, &p->passed, err);
+
+	for (uint32_t m = 1; m <= FF_MAX_MICRO_BATCHES && code == FF_OK; m++)
 		if (p->graph->batch % (int32_t)m == 0)
-			p->state_of[m] = add_state(
-					p, ff_passed_bytes(p->graph, p->machine->n_devices, m));
+			p->state_of[m] = add_state(p, ff_passed_bytes(&p->passed, m));
+	return code;
 }
 
-/* Of `g`, a micro-batch's graph; of the whole batch's where it is another one. */
-static const struct state *find_state(const struct ff_pricer *p, const struct ff_graph *g)
+/* What `g` is the graph of one of; one where it is another graph. */
+static uint32_t micro_batches(const struct ff_pricer *p, const struct ff_graph *g)
 {
 	int32_t m = g->batch > 0 ? p->graph->batch / g->batch : 1;
 
-	return &p->state[p->state_of[m > 0 && m <= FF_MAX_MICRO_BATCHES ? m : 1]];
+	return m > 0 && m <= FF_MAX_MICRO_BATCHES ? (uint32_t)m : 1;
+}
+
+static const struct state *find_state(const struct ff_pricer *p, const struct ff_graph *g)
+{
+	return &p->state[p->state_of[micro_batches(p, g)]];
 }
 
 int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
@@ -157,12 +164,12 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 		code = ff_alone_find(g, &p->arena, &p->alone, err);
 	if (code == FF_OK && costs)
 		code = check_costs(p, err);
+	if (code == FF_OK && costs)
+		code = fill_states(p, err);
 	if (code < 0) {
 		ff_pricer_destroy(p);
 		return code;
 	}
-	if (costs)
-		fill_states(p);
 	*ret = p;
 	return FF_OK;
 }
@@ -296,8 +303,8 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, 
 {
 	const struct memo *found;
 	const struct ff_cost *cost;
-	const struct state *state;
 	struct memo new = {0};
+	int64_t passed_bytes;
 	char key[FF_KEY_BYTES];
 	uint64_t hash;
 	int code;
@@ -308,15 +315,16 @@ static int price(struct ff_pricer *p, const struct ff_work *w, uint32_t device, 
 		*ret = new;
 		return FF_OK;
 	}
-	state = find_state(p, w->graph);
-	hash = ff_hash_mix(ff_work_hash(w), (uint64_t)state->passed_bytes);
+	passed_bytes = ff_passed_node(&p->passed, micro_batches(p, w->graph),
+			(uint32_t)(w->node - w->graph->nodes), w->pass);
+	hash = ff_hash_mix(ff_work_hash(w), (uint64_t)passed_bytes);
 	found = memo_find(p, hash);
 	if (found) {
 		*ret = *found;
 		return FF_OK;
 	}
 	ff_work_key(w, key);
-	cost = ff_costs_find(p->costs, key, state->passed_bytes);
+	cost = ff_costs_find(p->costs, key, passed_bytes);
 	if (!cost)
 		return missing_cost(p, key, err);
 	new.us = on_grid(cost->median_us);
@@ -339,9 +347,15 @@ int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device,
 	return code;
 }
 
-bool ff_price_is_alone(const struct ff_pricer *p, uint32_t node)
+uint64_t ff_price_place(const struct ff_pricer *p, uint32_t node)
 {
-	return p->costs && p->alone[node];
+	uint64_t hash = p->costs && p->alone[node];
+
+	for (uint32_t m = 1; m <= FF_MAX_MICRO_BATCHES && p->costs; m++)
+		for (int pass = 0; pass < 2 && p->graph->batch % (int32_t)m == 0; pass++)
+			hash = ff_hash_mix(hash, (uint64_t)ff_passed_node(&p->passed, m, node,
+								 (enum ff_pass)pass));
+	return hash;
 }
 
 int ff_price_part(struct ff_pricer *p, const struct ff_work *w, uint32_t node, uint32_t n_parts,
@@ -381,16 +395,21 @@ int64_t ff_price_workspace(void *p, const struct ff_work *w)
 
 /* Rates. */
 
-/* At the measured rate `k`, or in so many passes over memory. */
+/* At a measured rate, or (NULL) in so many passes over memory. */
+static double rated_us(const struct ff_pricer *p, uint32_t device, const struct ff_rate *r,
+		double passes, double bytes)
+{
+	if (!r)
+		return analytic_us(ff_device_kind(p->machine, device), passes, bytes);
+	return r->latency_us + bytes / r->bytes_per_us;
+}
+
 static double line_us(const struct ff_pricer *p, const struct ff_graph *g, uint32_t device,
 		enum ff_rate_kind k, double passes, double bytes)
 {
-	const struct ff_rate *r;
+	const struct ff_rate *r = p->costs ? find_state(p, g)->rate[k] : NULL;
 
-	if (!p->costs)
-		return analytic_us(ff_device_kind(p->machine, device), passes, bytes);
-	r = find_state(p, g)->rate[k];
-	return r->latency_us + bytes / r->bytes_per_us;
+	return rated_us(p, device, r, passes, bytes);
 }
 
 static double rate_us(const struct ff_pricer *p, const struct ff_graph *g, uint32_t device,
@@ -431,12 +450,16 @@ static double runs_us(const struct ff_rate *r, double bytes, double run_bytes)
 static double local_us(const struct ff_pricer *p, const struct ff_graph *g,
 		const struct ff_move *mv, enum ff_rate_kind k, int64_t bytes)
 {
+	const struct ff_rate *r = NULL;
 	double worst = 0;
 
+	if (p->costs)
+		r = mv->gradients ? ff_costs_rate(p->costs, k, FF_PASSED_NEAR)
+				  : find_state(p, g)->rate[k];
 	for (uint32_t i = 0; i < mv->n_devices && bytes; i++)
-		worst = fmax(worst, rate_us(p, g, mv->device[i], k, (double)bytes));
-	if (p->costs && bytes)
-		worst += runs_us(find_state(p, g)->rate[k], (double)bytes, (double)mv->run_bytes);
+		worst = fmax(worst, rated_us(p, mv->device[i], r, memory_passes[k], (double)bytes));
+	if (r && bytes)
+		worst += runs_us(r, (double)bytes, (double)mv->run_bytes);
 	return worst;
 }
 

@@ -197,6 +197,7 @@ static struct ff_move *new_move(struct ff_scene *s, struct moves *m)
 		return NULL;
 	m->move = move;
 	m->move[m->n] = (struct ff_move){.type = s->type,
+			.gradients = s->side[FF_SOURCE].gradients,
 			.accumulate = !s->first,
 			.reduce = s->side[FF_SOURCE].place->reduce};
 	return &m->move[m->n++];

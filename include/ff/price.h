@@ -39,9 +39,9 @@ bool ff_price_clips(const struct ff_pricer *p);
 void ff_pricer_set_codec(struct ff_pricer *p, const struct ff_codec *codec);
 const struct ff_codec *ff_price_codec(const struct ff_pricer *p);
 
-/* Microseconds, >= 0: as measured with caches most like those that the work's micro-batch
- * leaves.  A cost that was never measured is FF_E_INPUT: the sentence names the key and the
- * ffprof command that measures it.  Measured ones are memoised by ff_work_hash. */
+/* Microseconds, >= 0: as measured with caches most like those that its node finds in a step or a
+ * micro-batch (ff/passed.h).  A cost that was never measured is FF_E_INPUT: the sentence names the
+ * key and the ffprof command that measures it.  Measured ones are memoised by ff_work_hash. */
 int ff_price_work(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
 		struct ff_error *err);
 /* Of the only part of `n_parts` == 1, or of one of several, of operator `node`: a part that
@@ -51,8 +51,9 @@ int ff_price_part(struct ff_pricer *p, const struct ff_work *w, uint32_t node, u
 /* The least that ff_price_part may say of it. */
 int ff_price_least(struct ff_pricer *p, const struct ff_work *w, uint32_t device, double *us,
 		struct ff_error *err);
-/* Whether the only part of `node` has a price of its own. */
-bool ff_price_is_alone(const struct ff_pricer *p, uint32_t node);
+/* What prices of a node's parts depend on beside its kernels: equal nodes (ff/node_class.h) of
+ * which this is equal, too, have the same. */
+uint64_t ff_price_place(const struct ff_pricer *p, uint32_t node);
 /* Time that `mv` holds its lanes.  `g` is the graph of one micro-batch, as a work's is: what
  * caches hold depends on it. */
 double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv);

@@ -38,6 +38,7 @@ struct ff_traffic {
 struct ff_move {
 	enum ff_move_kind kind;
 	enum ff_dtype type;    /* of the elements */
+	bool gradients;        /* they are some */
 	bool accumulate;       /* add to what the sinks hold already */
 	enum ff_reduce reduce; /* what "add" means */
 	uint32_t n_devices;

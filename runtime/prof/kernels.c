@@ -8,6 +8,8 @@
 #include "../agree.h"
 #include "ff/philox.h"
 
+#define FAR 4 /* times as much goes by as what is near has */
+
 /* Memory that lasts from kernel to kernel: what is read is random once and for
  * all, what is written lies apart, so that no value runs away; and so do whole numbers:
  * read as reals they are denormal, and kernels that meet them take several times as long. */
@@ -186,16 +188,40 @@ static int run_kernel(void *arg, struct ff_error *err)
 	return b->p->backend->run(b->p->stream, b->kernel, &b->io, err);
 }
 
-/* The shard that the task before has just written. */
-static void find_hot(const struct bench *b, struct ff_timed *what)
+static struct ff_hot hot_shard(void *at, const struct ff_region *r, uint32_t type)
 {
-	bool forward = b->work.pass == FF_FORWARD;
-	const struct ff_region *r = forward ? &b->work.in[0] : &b->work.out[0];
+	return (struct ff_hot){at, ff_region_volume(r) * ff_dtype_bytes((enum ff_dtype)type)};
+}
 
-	what->hot = forward ? b->in[0] : b->dout[0];
-	what->hot_bytes = ff_region_volume(r) *
-			  ff_dtype_bytes(forward ? b->work.node->in_map[0].dtype
-						 : b->work.node->out_map[0].dtype);
+/* Whether what goes by from one to the next is no more than a little of what the caches lose. */
+static bool is_near(const struct bench *b, const struct ff_prof_item *item, uint32_t value)
+{
+	const struct ff_passed *passed = &b->p->passed;
+	uint32_t m = (uint32_t)(b->p->graph.batch / item->graph->batch);
+
+	return ff_passed_value(passed, m, item->node, item->pass, value) <=
+	       ff_passed_node(passed, m, item->node, item->pass) / FAR;
+}
+
+/* What tasks have touched not long ago, the last one last: what it reads that others have read or
+ * written a little before; where a gradient goes, which is memory that others have just left, as
+ * gradients live shortly; what the task before has just written. */
+static void find_hot(const struct bench *b, const struct ff_prof_item *item, struct ff_timed *what)
+{
+	const struct ff_node *n = b->work.node;
+	const struct ff_edge *edge = &b->p->graph.edges[n->in];
+	bool forward = b->work.pass == FF_FORWARD;
+	uint32_t flags = ff_op_row(n->op)->flags, k = 0;
+
+	for (uint32_t i = n->n_data; i-- > 0 && (forward || flags & FF_OP_BACKWARD_IN);)
+		if (k < FF_HOT - 3 && ((forward && i == 0) || is_near(b, item, edge[i].value)))
+			what->hot[k++] = hot_shard(b->in[i], &b->work.in[i], n->in_map[i].dtype);
+	if (forward)
+		return;
+	if (flags & FF_OP_BACKWARD_OUT && is_near(b, item, n->out))
+		what->hot[k++] = hot_shard(b->io.out[0], &b->work.out[0], n->out_map[0].dtype);
+	what->hot[k++] = hot_shard(b->io.din[0], &b->work.in[0], n->in_map[0].gradient);
+	what->hot[k++] = hot_shard(b->dout[0], &b->work.out[0], n->out_map[0].dtype);
 }
 
 /* Whether `t` is better than what is known; what is as good is newer. */
@@ -227,7 +253,7 @@ static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_e
 	int code = ff_agree_code(b->p->comm, prepare(b, item, err), err);
 
 	if (code == FF_OK) {
-		find_hot(b, &what);
+		find_hot(b, item, &what);
 		code = ff_prof_time(b->p, &what, &t, err);
 	}
 	what.alone = item->alone;

@@ -9,7 +9,7 @@
 #define KINDS 5
 #define SIZES 9 /* 1 KiB to 64 MiB, each four times the one before */
 #define SMALLEST 1024
-#define AROUND 16          /* bytes that operators touch for one of a message, to the next */
+#define AROUND 4           /* bytes that are touched for one of a message, to the next */
 #define TOO_LONG_US 300000 /* the next size would take too long */
 
 /* One operation among as many of the first devices of each of the first nodes that have so many.
@@ -194,8 +194,7 @@ static int measure(struct ff_prof *p, struct ff_comm_shape shape, struct ff_poin
 		what.passed_bytes = AROUND * size < p->states.passed_bytes[0]
 						    ? AROUND * size
 						    : p->states.passed_bytes[0];
-		what.hot = b.memory[0];
-		what.hot_bytes = size;
+		what.hot[0] = (struct ff_hot){b.memory[0], size};
 		code = ff_prof_time(p, &what, &t, err);
 		if (code < 0)
 			break;

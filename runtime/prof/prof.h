@@ -9,9 +9,11 @@
 #include "ff/dataset.h"
 #include "ff/lock.h"
 #include "ff/micro.h"
+#include "ff/passed.h"
 #include "ff/schedule.h"
 #include "layout.h"
 #include "steady.h"
+#include "stopwatch.h"
 #include "topology/topology.h"
 #include "watch.h"
 
@@ -49,8 +51,8 @@ struct ff_prof_item {
 	bool alone;           /* also while other devices wait */
 };
 
-/* What goes by between two uses of a parameter, in a step or in one of so many
- * micro-batches; some are alike. */
+/* What goes by in a step or in one of so many micro-batches, which rates are measured with; some
+ * are alike. */
 #define FF_PROF_STATES 16
 struct ff_prof_states {
 	int64_t passed_bytes[FF_PROF_STATES]; /* of a step first */
@@ -61,6 +63,7 @@ struct ff_prof {
 	const struct ff_prof_options *opt;
 	struct ff_arena arena;
 	struct ff_graph graph;
+	struct ff_passed passed; /* on it */
 	struct ff_machine machine;
 	struct ff_layout layout; /* while measuring: of the ranks */
 	struct ff_topology topology;
@@ -112,18 +115,6 @@ int ff_prof_beside(struct ff_prof *p, struct ff_error *err);
  * takes beyond it.  bytes_per_us is 0 when that was not. */
 struct ff_rate ff_prof_network_line(const struct ff_prof *p);
 
-/* sweep.c: beyond as many bytes more make nothing colder, so that what was measured at one such
- * figure holds at another. */
-bool ff_prof_is_same(const struct ff_prof *p, int64_t passed_bytes, int64_t other_bytes);
-/* Memory for it, once dev and stream are there. */
-int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err);
-void ff_prof_sweep_close(struct ff_prof *p);
-/* Leaves the caches as they are when `passed_bytes` have gone by and the `hot_bytes` at `hot`
- * (device memory; NULL: nothing) were written just before.  The part that is always the same,
- * which took *us, is a reference too. */
-int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, void *hot, int64_t hot_bytes, double *us,
-		struct ff_error *err);
-
 /* reference.c: work that is always the same, on all threads that kernels use, or on the device
  * where that is not the host. */
 int ff_prof_reference_open(struct ff_prof *p, struct ff_error *err);
@@ -141,36 +132,6 @@ static inline bool ff_prof_is_beyond(const struct ff_prof *p, int64_t bytes, uin
 	return p->opt->largest && before && bytes > p->opt->largest;
 }
 
-/* stopwatch.c: something to time. */
-struct ff_timed {
-	int (*run)(void *arg, struct ff_error *err);
-	int (*before)(void *arg, struct ff_error *err); /* NULL, or what is given just before it */
-	void *arg;
-	int64_t passed_bytes; /* that go by before each time; 0: those of a step */
-	void *hot;            /* what the task before has just written: it stays as it is */
-	int64_t hot_bytes;
-	bool slowest; /* the slowest rank's time, not the ranks' mean */
-	bool alone;   /* the first rank's, while the others wait for it */
-};
-struct ff_timing {
-	double median_us, p10_us, p90_us;
-	uint32_t samples, disturbed; /* of the samples: nothing better was to be had */
-};
-/* Runs it on all ranks at once: twice to warm up, then between five and 25 times, fewer
- * the longer it takes, each time after a sweep and between two references.  Samples that
- * something else disturbed are repeated, within reason.  Sets p->end when the user or the
- * budget ends it. */
-int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timing *ret,
-		struct ff_error *err);
-/* A time at a size, and how many of its samples something else disturbed. */
-struct ff_point {
-	double bytes, us;
-	uint32_t disturbed;
-};
-#define FF_POINTS 16
-/* Line through n <= FF_POINTS points by least squares of relative errors; through the
- * undisturbed ones alone where they do. */
-struct ff_rate ff_prof_fit(const struct ff_point *p, uint32_t n);
 /* Saves what is there: if `now`, else when the last time is some seconds ago. */
 int ff_prof_save(struct ff_prof *p, bool now, struct ff_error *err);
 

@@ -220,20 +220,19 @@ static int prepare(struct bench *b, struct ff_timed *what, struct ff_error *err)
 
 	if (code < 0)
 		return code;
-	what->hot_bytes = b->bytes;
 	if (b->kind == FF_RATE_COPY || b->kind == FF_RATE_ADD) {
 		set_copy(b);
-		what->hot_bytes = 2 * b->bytes;
+		what->hot[0] = (struct ff_hot){b->memory[0], 2 * b->bytes};
 	} else if (b->kind == FF_RATE_ACCUMULATE) {
 		set_accumulation(b);
+		what->hot[0] = (struct ff_hot){b->memory[0], b->bytes};
 	} else if (is_coding(b->kind)) {
 		set_coding(b);
-		return FF_OK;
-	} else {
+	} else { /* backward has read the weights and written the gradients */
 		set_update(b);
-		return FF_OK;
+		what->hot[0] = (struct ff_hot){b->memory[0], b->bytes};
+		what->hot[1] = (struct ff_hot){b->memory[1], b->bytes};
 	}
-	what->hot = b->memory[0];
 	return FF_OK;
 }
 
@@ -315,12 +314,16 @@ static bool is_missing(const struct ff_prof *p, enum ff_rate_kind kind, int64_t 
 	       (p->opt->again && known->disturbed);
 }
 
-/* What each micro-batch does is measured as its caches are. */
+/* What each micro-batch does is measured as its caches are; what becomes of gradients, where
+ * nothing has gone by. */
 static int measure_kind(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *err)
 {
-	bool in_all = kind == FF_RATE_COPY || kind == FF_RATE_ADD || kind == FF_RATE_ACCUMULATE;
+	bool near = kind == FF_RATE_COPY || kind == FF_RATE_ADD;
+	bool in_all = near || kind == FF_RATE_ACCUMULATE;
 	int code = FF_OK;
 
+	if (near && is_missing(p, kind, FF_PASSED_NEAR))
+		code = measure(p, kind, FF_PASSED_NEAR, err);
 	for (uint32_t i = 0; i < (in_all ? p->states.n : 1) && code == FF_OK && !p->end; i++)
 		if (is_missing(p, kind, p->states.passed_bytes[i]))
 			code = measure(p, kind, p->states.passed_bytes[i], err);

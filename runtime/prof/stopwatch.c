@@ -26,8 +26,8 @@ static int run_once(struct take *t, struct ff_signs *ret, struct ff_error *err)
 	struct ff_prof *p = t->p;
 	int code;
 
-	if ((code = ff_prof_sweep(p, t->what->passed_bytes, t->what->hot, t->what->hot_bytes,
-			     &ret->memory_us, err)) < 0 ||
+	if ((code = ff_prof_sweep(p, t->what->passed_bytes, t->what->hot, &ret->memory_us, err)) <
+					0 ||
 			(code = p->comm->barrier(p->comm, err)) < 0)
 		return code;
 	ret->us = ret->wait_us = 0;

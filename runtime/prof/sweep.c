@@ -1,13 +1,14 @@
 /* Caches as training has them.  A kernel in a loop of its own finds all its data in
- * the cache; in a step it finds what the task before it wrote, and everything else
- * has gone by.  So before every sample as many bytes go by as a step touches, or one of its
- * micro-batches, and then what would just have been written is.  SPDX-License-Identifier:
- * Apache-2.0 */
+ * the cache; in a step it finds what the task before it wrote, and much else
+ * has gone by.  So before every sample as many bytes go by as have been touched since its node
+ * was last computed (ff/passed.h), and then what would just have been written is.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "prof.h"
 
 /* Cache beyond which more makes nothing colder, where the device does not say. */
 #define PRESET_CACHE ((int64_t)32 << 20)
-#define PIECE_BYTES ((int64_t)16 << 10) /* that any cache has room for twice */
+#define PIECE_BYTES ((int64_t)16 << 10) /* that any cache of a processor has room for twice */
+#define PIECES 16                       /* that a device's cache has room for */
 
 /* So many, copied to as many others, leave nothing in the caches. */
 static int64_t most_bytes(const struct ff_prof *p)
@@ -27,15 +28,21 @@ bool ff_prof_is_same(const struct ff_prof *p, int64_t passed_bytes, int64_t othe
 	return sweep_bytes(p, passed_bytes) == sweep_bytes(p, other_bytes);
 }
 
+static void make_room(struct ff_prof *p, int64_t passed_bytes)
+{
+	int64_t bytes = sweep_bytes(p, passed_bytes);
+
+	p->sweep_bytes = bytes > p->sweep_bytes ? bytes : p->sweep_bytes;
+}
+
 int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err)
 {
 	int code = FF_OK;
 
-	for (uint32_t i = 0; i < p->states.n; i++) {
-		int64_t bytes = sweep_bytes(p, p->states.passed_bytes[i]);
-
-		p->sweep_bytes = bytes > p->sweep_bytes ? bytes : p->sweep_bytes;
-	}
+	for (uint32_t i = 0; i < p->states.n; i++)
+		make_room(p, p->states.passed_bytes[i]);
+	for (uint32_t i = 0; i < p->n_items; i++)
+		make_room(p, p->item[i].passed_bytes);
 	for (int i = 0; i < 2 && code == FF_OK; i++)
 		code = p->backend->alloc(p->dev, (size_t)p->sweep_bytes, &p->sweep[i], err);
 	return code;
@@ -60,15 +67,20 @@ static int carry(struct ff_prof *p, const void *from, void *to, int64_t bytes, b
 	return r.hi[0] ? p->backend->copy(p->stream, &copy, err) : FF_OK;
 }
 
-/* `bytes` at `at` were just written, with the values that they have: piece by piece they go out and
- * come back.  A copy of all of them would drive out of the caches what it brings there. */
-static int rewrite(struct ff_prof *p, char *at, int64_t bytes, struct ff_error *err)
+/* The end of it, as much as caches hold, was just written, with the values that it has: piece by
+ * piece it goes out and comes back.  A copy of all of it would drive out of the caches what it
+ * brings there.  A device has one cache, and each piece is two launches. */
+static int rewrite(struct ff_prof *p, const struct ff_hot *hot, struct ff_error *err)
 {
+	int64_t most = most_bytes(p), piece = p->backend->host_memory ? PIECE_BYTES : most / PIECES;
+	int64_t bytes = hot->at ? hot->bytes : 0, skip = bytes > most ? bytes - most : 0;
+	char *at = (char *)hot->at + skip / FF_F32_BYTES * FF_F32_BYTES;
 	int code = FF_OK;
 
+	bytes -= skip;
+	piece = piece < p->sweep_bytes ? piece : p->sweep_bytes;
 	for (int64_t n; bytes > 0 && code == FF_OK; at += n, bytes -= n) {
-		n = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
-		n = n < p->sweep_bytes ? n : p->sweep_bytes;
+		n = bytes < piece ? bytes : piece;
 		code = carry(p, at, p->sweep[1], n, false, err);
 		if (code == FF_OK)
 			code = carry(p, p->sweep[1], at, n, false, err);
@@ -88,8 +100,8 @@ static int run_sweep(void *arg, struct ff_error *err)
 	return carry(s->p, s->p->sweep[0], s->p->sweep[1], s->bytes, true, err);
 }
 
-int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, void *hot, int64_t hot_bytes, double *us,
-		struct ff_error *err)
+int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, const struct ff_hot hot[FF_HOT],
+		double *us, struct ff_error *err)
 {
 	struct sweep sweep = {
 			p, sweep_bytes(p, passed_bytes ? passed_bytes : p->states.passed_bytes[0])};
@@ -102,7 +114,7 @@ int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, void *hot, int64_t ho
 	if (code < 0)
 		return code;
 	ff_baseline_add(&p->reference.memory, *us);
-	if (hot)
-		code = rewrite(p, hot, hot_bytes, err);
+	for (int i = 0; i < FF_HOT && code == FF_OK; i++)
+		code = rewrite(p, &hot[i], err);
 	return code == FF_OK ? p->backend->drain(p->stream, err) : code;
 }

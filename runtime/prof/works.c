@@ -10,24 +10,23 @@
 #include "ff/backward.h"
 #include "ff/grow.h"
 #include "ff/hash.h"
-#include "ff/passed.h"
 
 /* Items and the hashes of their keys. */
 struct list {
 	struct ff_prof *p;
-	const struct ff_graph *graph; /* of the micro-batch that is gone through */
-	int64_t passed_bytes;         /* in it */
-	bool *alone;                  /* by node */
-	struct ff_work *work;         /* scratch */
+	const struct ff_graph *graph; /* of one of so many micro-batches, that is gone through */
+	uint32_t micro_batches;
+	bool *alone;          /* by node */
+	struct ff_work *work; /* scratch */
 	struct ff_table seen;
 	uint32_t cap;
 	struct ff_error *err;
 };
 
-/* Whether the work's key is new in this state; it is not the next time. */
-static int is_new(struct list *l, bool alone, bool *ret)
+/* Whether the work's key is new with so much gone by; it is not the next time. */
+static int is_new(struct list *l, int64_t passed_bytes, bool alone, bool *ret)
 {
-	uint64_t hash = ff_hash_mix(ff_work_hash(l->work), (uint64_t)l->passed_bytes ^ alone);
+	uint64_t hash = ff_hash_mix(ff_work_hash(l->work), (uint64_t)passed_bytes ^ alone);
 	uint32_t at;
 
 	*ret = ff_table_first(&l->seen, hash, &at) == FF_NONE;
@@ -49,13 +48,24 @@ static int add_item(struct list *l, const struct ff_prof_item *item)
 	return FF_OK;
 }
 
+/* What goes by before the node, or what is alike for the caches and stands in the list. */
+static int64_t find_passed(const struct list *l, uint32_t node, enum ff_pass pass)
+{
+	int64_t bytes = ff_passed_node(&l->p->passed, l->micro_batches, node, pass);
+
+	while (bytes > 1 && ff_prof_is_same(l->p, bytes, bytes / 2))
+		bytes /= 2;
+	return bytes;
+}
+
 static int add_work(struct list *l, uint32_t node, const struct ff_config *c, uint32_t part,
 		enum ff_pass pass)
 {
 	/* only whole batches are waited for; docs/simulator.md, "Alone" */
 	bool alone = c->n_parts == 1 && l->alone[node] && l->graph->batch == l->p->graph.batch &&
 		     l->p->machine.n_devices > 1;
-	struct ff_prof_item item = {l->graph, node, part, pass, *c, NULL, l->passed_bytes, alone};
+	int64_t passed_bytes = find_passed(l, node, pass);
+	struct ff_prof_item item = {l->graph, node, part, pass, *c, NULL, passed_bytes, alone};
 	const struct ff_cost *known;
 	char key[FF_KEY_BYTES];
 	struct ff_region box;
@@ -64,11 +74,11 @@ static int add_work(struct list *l, uint32_t node, const struct ff_config *c, ui
 
 	ff_config_box(&l->graph->nodes[node], c, part, &box);
 	ff_work_fill(l->graph, node, &box, pass, l->work);
-	if ((code = is_new(l, alone, &fresh)) < 0 || !fresh)
+	if ((code = is_new(l, passed_bytes, alone, &fresh)) < 0 || !fresh)
 		return code;
 	ff_work_key(l->work, key);
-	known = ff_costs_find(l->p->costs, key, l->passed_bytes);
-	if (known && ff_prof_is_same(l->p, known->passed_bytes, l->passed_bytes) &&
+	known = ff_costs_find(l->p->costs, key, passed_bytes);
+	if (known && ff_prof_is_same(l->p, known->passed_bytes, passed_bytes) &&
 			!(known->disturbed && l->p->opt->again) && (!alone || known->alone_us > 0))
 		return FF_OK;
 	item.config.list = NULL;
@@ -108,19 +118,17 @@ static int add_splits(struct list *l)
 }
 
 /* What goes by in one of so many micro-batches.  Those that differ from each other for the
- * caches are few: beyond what there is room for is what is nearest. */
-static int64_t add_state(struct ff_prof *p, uint32_t micro_batches)
+ * caches are few: what there is no room for has the figures of what is nearest. */
+static void add_state(struct list *l, uint32_t micro_batches)
 {
-	struct ff_prof_states *s = &p->states;
-	int64_t bytes = ff_passed_bytes(&p->graph, p->machine.n_devices, micro_batches);
+	struct ff_prof_states *s = &l->p->states;
+	int64_t bytes = ff_passed_bytes(&l->p->passed, micro_batches);
 
 	for (uint32_t i = 0; i < s->n; i++)
-		if (ff_prof_is_same(p, s->passed_bytes[i], bytes))
-			return s->passed_bytes[i];
-	if (s->n == FF_PROF_STATES)
-		return s->passed_bytes[FF_PROF_STATES - 1];
-	s->passed_bytes[s->n++] = bytes;
-	return bytes;
+		if (ff_prof_is_same(l->p, s->passed_bytes[i], bytes))
+			return;
+	if (s->n < FF_PROF_STATES)
+		s->passed_bytes[s->n++] = bytes;
 }
 
 /* From here on works are those of one of so many micro-batches. */
@@ -129,7 +137,8 @@ static int take_micro(struct list *l, uint32_t micro_batches)
 	struct ff_graph *g = ff_arena_alloc(&l->p->arena, sizeof(*g));
 
 	l->graph = g;
-	l->passed_bytes = add_state(l->p, micro_batches);
+	l->micro_batches = micro_batches;
+	add_state(l, micro_batches);
 	return g ? ff_graph_micro(&l->p->graph, micro_batches, &l->p->arena, g, l->err)
 		 : ff_fail_memory(l->err);
 }
@@ -180,6 +189,16 @@ static int add_data_parallel(struct list *l)
 	return code == FF_OK ? add_configs(l, &s) : code;
 }
 
+/* By what goes by before them: its time is a reference (sweep.c) while that is the same. */
+static int by_passed(const void *x, const void *y)
+{
+	const struct ff_prof_item *a = x, *b = y;
+
+	if (a->passed_bytes != b->passed_bytes)
+		return a->passed_bytes < b->passed_bytes ? -1 : 1;
+	return strcmp(a->key, b->key);
+}
+
 int ff_prof_list(struct ff_prof *p, struct ff_error *err)
 {
 	struct list l = {.p = p, .err = err};
@@ -188,13 +207,18 @@ int ff_prof_list(struct ff_prof *p, struct ff_error *err)
 	l.work = malloc(sizeof(*l.work));
 	if (!l.work)
 		return ff_fail_memory(err);
-	p->states.n = 0;
-	add_state(p, 1);
 	code = ff_alone_find(&p->graph, &p->arena, &l.alone, err);
+	if (code == FF_OK)
+		code = ff_passed_find(&p->graph, p->machine.n_devices, &p->arena, &p->passed, err);
+	p->states.n = 0;
+	if (code == FF_OK)
+		add_state(&l, 1);
 	for (uint32_t i = 0; i < p->opt->strategies.n && code == FF_OK; i++)
 		code = add_strategy(&l, p->opt->strategies.text[i]);
 	if (code == FF_OK)
 		code = p->opt->strategies.n ? add_data_parallel(&l) : add_all(&l);
+	if (code == FF_OK && p->n_items)
+		qsort(p->item, p->n_items, sizeof(*p->item), by_passed);
 	free(l.work);
 	ff_table_finish(&l.seen);
 	return code;

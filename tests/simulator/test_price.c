@@ -645,7 +645,6 @@ START_TEST(what_runs_alone_has_a_time_of_its_own)
 		work = part_of(&w.g, "fc", 1, 0, FF_FORWARD);
 		ff_work_key(&work, key);
 		ck_assert_int_eq(ff_costs_put(c, &cost, NULL), FF_OK);
-		ck_assert(ff_price_is_alone(w.p, fc));
 		ck_assert_int_eq(ff_price_part(w.p, &work, fc, 1, 0, &us, NULL), FF_OK);
 		ck_assert_double_eq(us, 4);
 		ck_assert_int_eq(ff_price_part(w.p, &work, fc, 2, 0, &us, NULL), FF_OK);
@@ -671,35 +670,42 @@ END_TEST
  * measured; so are copies and additions. */
 START_TEST(micro_batches_have_caches_of_their_own)
 {
+	static const uint32_t micro_batches[] = {1, 2, 16};
 	struct ff_costs *c = hand_costs("fast");
 	struct ff_graph g, micro[2];
 	struct ff_cost cost = {.samples = 1};
 	char key[FF_KEY_BYTES];
-	int64_t passed[3];
+	struct ff_passed passed;
 	struct ff_work work;
 	struct world w;
+	int64_t bytes[3];
 	double us;
-	bool near;
 
 	setup(&w, 1, 1, c);
 	ff_pricer_destroy(w.p);
-	hand_graph(&w.arena, 512, 64, 12, &g);
+	hand_graph(&w.arena, 512, 1024, 12, &g);
+	ck_assert_int_eq(ff_passed_find(&g, 1, &w.arena, &passed, NULL), FF_OK);
 	for (uint32_t i = 0; i < 3; i++) {
-		passed[i] = ff_passed_bytes(&g, 1, 1u << 2 * i);
-		ck_assert(i == 0 || passed[i] < passed[i - 1]);
+		bytes[i] = ff_passed_node(
+				&passed, micro_batches[i], ff_graph_find(&g, "fc"), FF_FORWARD);
+		ck_assert(i == 0 || bytes[i] < bytes[i - 1]);
 	}
 	for (uint32_t i = 0; i < 2; i++)
-		ck_assert_int_eq(ff_graph_micro(&g, 4u << 2 * i, &w.arena, &micro[i], NULL), FF_OK);
-	/* the same part: a sixteenth of the batch, a quarter of a quarter of it */
+		ck_assert_int_eq(
+				ff_graph_micro(&g, micro_batches[i + 1], &w.arena, &micro[i], NULL),
+				FF_OK);
+	/* the same part: a sixteenth of the batch, an eighth of a half of it */
 	work = part_of(&g, "fc", 16, 0, FF_FORWARD);
 	ff_work_key(&work, key);
 	cost.key = key;
 	for (uint32_t i = 0; i < 3; i += 2) {
-		cost.passed_bytes = passed[i];
+		int64_t of_rate = ff_passed_bytes(&passed, micro_batches[i]);
+
+		cost.passed_bytes = bytes[i];
 		cost.median_us = cost.p90_us = 7 + i;
 		ck_assert_int_eq(ff_costs_put(c, &cost, NULL), FF_OK);
 		ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_ACCUMULATE,
-						 (struct ff_rate){i + 1, 10, 0, passed[i]}, NULL),
+						 (struct ff_rate){i + 1, 10, 0, of_rate}, NULL),
 				FF_OK);
 	}
 	ck_assert_int_eq(ff_pricer_create(&g, &w.h.m, c, "c", "g", &w.p, NULL), FF_OK);
@@ -711,10 +717,71 @@ START_TEST(micro_batches_have_caches_of_their_own)
 	ck_assert_double_eq(us, 9);
 	ck_assert_double_eq_tol(
 			ff_price_add(w.p, &micro[1], 0, 100), 3 + 100 / 10.0, FF_PRICE_STEP_US);
-	work = part_of(&micro[0], "fc", 4, 0, FF_FORWARD);
+	work = part_of(&micro[0], "fc", 8, 0, FF_FORWARD);
 	ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
-	near = (double)passed[0] / (double)passed[1] < (double)passed[1] / (double)passed[2];
-	ck_assert_double_eq(us, near ? 7 : 9);
+	ck_assert_double_eq(us, 7);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
+/* Equal layers in a row: the first finds its data near forward, the last one backward. */
+START_TEST(equal_nodes_find_their_data_nearer_or_further)
+{
+	enum { LAYERS = 6 };
+	union ff_attrs x = {.input = {.rank = 2, .shape = {64, 256}, .dtype = FF_F32}};
+	union ff_attrs y = {.input = {.rank = 1, .shape = {64}, .dtype = FF_I32, .classes = 256}};
+	union ff_attrs fc = ff_attrs_preset(FF_OP_LINEAR);
+	static const char *const names[LAYERS] = {"a", "b", "c", "d", "e", "f"};
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_builder *build;
+	struct ff_passed passed;
+	struct ff_graph g;
+	struct world w;
+	uint32_t in[2];
+
+	setup(&w, 1, 1, c);
+	ff_pricer_destroy(w.p);
+	ck_assert_int_eq(ff_builder_create("chain", &w.arena, &build, NULL), FF_OK);
+	fc.linear.out_features = 256;
+	in[0] = ff_builder_add(build, FF_OP_INPUT, "x", &x, NULL, 0);
+	for (uint32_t i = 0; i < LAYERS; i++)
+		in[0] = ff_builder_add(build, FF_OP_LINEAR, names[i], &fc, in, 1);
+	in[1] = ff_builder_add(build, FF_OP_INPUT, "y", &y, NULL, 0);
+	ff_builder_add(build, FF_OP_SOFTMAX_CROSS_ENTROPY, "loss", NULL, in, 2);
+	ck_assert_int_eq(ff_builder_finish(build, &g, NULL), FF_OK);
+	ck_assert_int_eq(ff_passed_find(&g, 1, &w.arena, &passed, NULL), FF_OK);
+	ck_assert_int_eq(ff_pricer_create(&g, &w.h.m, c, "c", "g", &w.p, NULL), FF_OK);
+	for (uint32_t i = 0; i < 2 * LAYERS; i++) {
+		enum ff_pass pass = i % 2 ? FF_BACKWARD : FF_FORWARD;
+		uint32_t node = ff_graph_find(&g, names[i / 2]);
+		struct ff_work work = part_of(&g, names[i / 2], 1, 0, pass);
+		struct ff_cost cost = {.samples = 1};
+		char key[FF_KEY_BYTES];
+
+		ff_work_key(&work, key);
+		cost.key = key;
+		cost.passed_bytes = ff_passed_node(&passed, 1, node, pass);
+		cost.median_us = cost.p90_us = (double)(cost.passed_bytes >> 10);
+		ck_assert_int_eq(ff_costs_put(c, &cost, NULL), FF_OK);
+	}
+	for (uint32_t i = 0; i < LAYERS; i++) {
+		uint32_t node = ff_graph_find(&g, names[i]);
+		struct ff_work work = part_of(&g, names[i], 1, 0, FF_FORWARD);
+		/* those before it: 64 KiB out and as much of gradients; weights both ways, the
+		 * update's weights, gradients and momentum */
+		double before = (i + 1) * 128 * 1024 + i * 257.0 * 256 * 4 * 5, us;
+
+		ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
+		ck_assert_double_le(fabs(log2(us * 1024 / before)), 0.52);
+		work = part_of(&g, names[LAYERS - 1 - i], 1, 0, FF_BACKWARD);
+		ck_assert_int_eq(ff_price_work(w.p, &work, 0, &us, NULL), FF_OK);
+		/* those behind it, the labels and the loss */
+		before = i * (128 * 1024 + 257.0 * 256 * 4 * 5) + 64 * 8 + 8 + 128 * 1024;
+		ck_assert_double_le(us * 1024 / before, 1.5);
+		ck_assert(i == 0 || ff_price_place(w.p, node) !=
+						    ff_price_place(w.p, ff_graph_find(&g, "a")));
+	}
 	teardown(&w);
 	ff_costs_destroy(c);
 }
@@ -975,6 +1042,7 @@ static Suite *suite(void)
 	tcase_add_test(t, short_runs_take_longer);
 	tcase_add_test(t, what_runs_alone_has_a_time_of_its_own);
 	tcase_add_test(t, micro_batches_have_caches_of_their_own);
+	tcase_add_test(t, equal_nodes_find_their_data_nearer_or_further);
 	tcase_add_test(t, long_names_leave_room_for_the_command);
 	tcase_add_test(t, costs_must_fit_the_machine);
 	tcase_add_test(t, optimizers_need_their_rates);

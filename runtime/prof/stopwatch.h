@@ -1,0 +1,59 @@
+/* Timing on all ranks at once, with caches as training has them.  SPDX-License-Identifier:
+ * Apache-2.0
+ */
+#ifndef FF_STOPWATCH_H
+#define FF_STOPWATCH_H
+
+#include "ff/costs.h"
+
+struct ff_prof;
+
+/* sweep.c: beyond as many bytes more make nothing colder, so that what was measured at one such
+ * figure holds at another. */
+bool ff_prof_is_same(const struct ff_prof *p, int64_t passed_bytes, int64_t other_bytes);
+/* Memory for it, once dev and stream are there. */
+int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err);
+void ff_prof_sweep_close(struct ff_prof *p);
+/* Device memory that was just written: it stays as it is. */
+struct ff_hot {
+	void *at; /* NULL: nothing */
+	int64_t bytes;
+};
+#define FF_HOT 8
+/* Leaves the caches as they are when `passed_bytes` have gone by and then what is `hot` was
+ * written, the last one last.  The part that is always the same, which took *us, is a reference
+ * too. */
+int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, const struct ff_hot hot[FF_HOT],
+		double *us, struct ff_error *err);
+
+/* stopwatch.c: something to time. */
+struct ff_timed {
+	int (*run)(void *arg, struct ff_error *err);
+	int (*before)(void *arg, struct ff_error *err); /* NULL, or what is given just before it */
+	void *arg;
+	int64_t passed_bytes;      /* that go by before each time; 0: those of a step */
+	struct ff_hot hot[FF_HOT]; /* what tasks have just written */
+	bool slowest;              /* the slowest rank's time, not the ranks' mean */
+	bool alone;                /* the first rank's, while the others wait for it */
+};
+struct ff_timing {
+	double median_us, p10_us, p90_us;
+	uint32_t samples, disturbed; /* of the samples: nothing better was to be had */
+};
+/* Runs it on all ranks at once: twice to warm up, then between five and 25 times, fewer
+ * the longer it takes, each time after a sweep and between two references.  Samples that
+ * something else disturbed are repeated, within reason.  Sets p->end when the user or the
+ * budget ends it. */
+int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timing *ret,
+		struct ff_error *err);
+/* A time at a size, and how many of its samples something else disturbed. */
+struct ff_point {
+	double bytes, us;
+	uint32_t disturbed;
+};
+#define FF_POINTS 16
+/* Line through n <= FF_POINTS points by least squares of relative errors; through the
+ * undisturbed ones alone where they do. */
+struct ff_rate ff_prof_fit(const struct ff_point *p, uint32_t n);
+
+#endif
