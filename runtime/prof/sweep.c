@@ -39,6 +39,7 @@ int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err)
 {
 	int code = FF_OK;
 
+	make_room(p, FF_PASSED_NEAR);
 	for (uint32_t i = 0; i < p->states.n; i++)
 		make_room(p, p->states.passed_bytes[i]);
 	for (uint32_t i = 0; i < p->n_items; i++)

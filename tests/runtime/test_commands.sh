@@ -197,12 +197,13 @@ check 'costs of version 2' refused 'measure again with ffprof' "$ffprof" tiny.js
 # ones take several times as long.  Those of micro-batches come behind the batch's loss.
 "$ffzoo" lenet --batch 128 -o lenet128.json
 cat >eighths.py <<TXT
-import json
+import json, re
 us = {}
 for e in json.load(open("micro-costs.json"))["entries"]:
     if e["key"].startswith(("linear.forward", "conv2d.forward")):
-        us[e["passed_bytes"]] = us.get(e["passed_bytes"], 0) + e["p10_us"]
-assert 8 * us[min(us)] < 1.8 * us[max(us)], us
+        rows = int(re.search(r"in0=(\\d+)x", e["key"]).group(1))
+        us[rows] = us.get(rows, 0) + e["p10_us"]
+assert 8 * us[16] < 1.8 * us[128], us
 TXT
 profile_eighths() { # in one of some tries, as others may run beside it
 	for try in 1 2 3; do
