@@ -78,7 +78,8 @@ struct ff_squares {
 };
 
 /* Of `n` elements, a multiple of FF_CODEC_STEP.  Encoding: `message` gets what `values` and
- * `residual` together are closest to, `residual` the rest.  Decoding: `values` become what
+ * `residual` together (the latter alone, where `values` is NULL) are closest to, `residual` the
+ * rest.  Decoding: `values` become what
  * `message` says, or (`add`) it is added to them. */
 struct ff_coding {
 	const struct ff_codec *codec;

@@ -36,7 +36,7 @@ static void share(const struct ff_coding *c, ff_coding_kernel kernel)
 	for (int64_t at = 0; at < c->n; at += SHARE) {
 		struct ff_coding part = *c;
 
-		part.values += at;
+		part.values = c->values ? c->values + at : NULL;
 		part.residual = c->residual ? c->residual + at : NULL;
 		part.message = (char *)c->message + ff_codec_bytes(c->codec, at);
 		part.n = c->n - at < SHARE ? c->n - at : SHARE;
@@ -67,6 +67,16 @@ FF_CLONES static void round_off(const float *restrict v, float *restrict rest,
 	}
 }
 
+FF_CLONES static void round_rest(float *restrict rest, uint16_t *restrict message, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		float x = rest[i];
+
+		message[i] = ff_bf16_from_f32(x);
+		rest[i] = x - ff_bf16_to_f32(message[i]);
+	}
+}
+
 FF_CLONES static void widen(const uint16_t *restrict message, float *restrict v, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
@@ -81,7 +91,10 @@ FF_CLONES static void add_wide(const uint16_t *restrict message, float *restrict
 
 void ff_cpu_bf16_encode(const struct ff_coding *c)
 {
-	round_off(c->values, c->residual, c->message, c->n);
+	if (c->values)
+		round_off(c->values, c->residual, c->message, c->n);
+	else
+		round_rest(c->residual, c->message, c->n);
 }
 
 void ff_cpu_bf16_decode(const struct ff_coding *c)
@@ -98,19 +111,23 @@ void ff_cpu_bf16_decode(const struct ff_coding *c)
 #define BLOCK 512
 #define LANES (BLOCK / 16) /* words of a block */
 
+FF_CLONES static void add_block(const float *restrict v, float *restrict rest, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		rest[i] += v[i];
+}
+
 /* Where a block is not whole it has fewer words: each word's k-th pair of bits is of element
  * k * words + its own number. */
-FF_CLONES static void encode_block(const float *restrict v, float *restrict rest, int64_t words,
-		float *restrict scale, uint32_t *restrict word)
+FF_CLONES static void encode_block(
+		float *restrict rest, int64_t words, float *restrict scale, uint32_t *restrict word)
 {
 	float sum[LANES] = {0}, above[LANES] = {0}, number[LANES] = {0}, total = 0, most = 0, n = 0;
 	float threshold;
 
 	for (int64_t k = 0; k < 16; k++)
-		for (int64_t w = 0; w < words; w++) {
-			rest[k * words + w] += v[k * words + w];
+		for (int64_t w = 0; w < words; w++)
 			sum[w] += fabsf(rest[k * words + w]);
-		}
 	for (int64_t w = 0; w < words; w++)
 		total += sum[w];
 	threshold = THRESHOLD * total / (float)(16 * words);
@@ -158,8 +175,9 @@ void ff_cpu_ternary_encode(const struct ff_coding *c)
 	for (int64_t at = 0; at < c->n; at += BLOCK) {
 		int64_t words = (c->n - at < BLOCK ? c->n - at : BLOCK) / 16;
 
-		encode_block(c->values + at, c->residual + at, words, (float *)message,
-				(uint32_t *)message + 1);
+		if (c->values)
+			add_block(c->values + at, c->residual + at, 16 * words);
+		encode_block(c->residual + at, words, (float *)message, (uint32_t *)message + 1);
 		message += (1 + words) * (int64_t)sizeof(uint32_t);
 	}
 }

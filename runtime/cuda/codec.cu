@@ -13,7 +13,7 @@ FF_KERNEL void round_off(const float *v, float *rest, uint16_t *message, int64_t
 
 	if (i >= n)
 		return;
-	x = v[i] + rest[i];
+	x = v ? v[i] + rest[i] : rest[i];
 	real_put(&rounded, x);
 	message[i] = rounded;
 	rest[i] = x - real_get(rounded);
@@ -79,7 +79,7 @@ FF_KERNEL void ternary_encode(const float *v, float *rest, uint32_t *message, in
 	for (int64_t k = 0; k < 16 && w < b.words; k++) {
 		float *x = &rest[b.first + k * b.words + w];
 
-		*x += v[b.first + k * b.words + w];
+		*x += v ? v[b.first + k * b.words + w] : 0;
 		sum += fabsf(*x);
 	}
 	sums[w] = sum;
