@@ -169,8 +169,8 @@ int ff_additive_price_edge(struct ff_additive *a, uint32_t edge, const struct ff
 	const struct ff_edge *x = &a->g->edges[edge];
 	bool first = ff_edge_is_first_use(a->g, a->position, edge);
 	struct ff_edge_block b;
-	int code = ff_edge_block_build(
-			a->g, a->m, edge, first, from, to, false, &a->scratch, &a->inner, &b, err);
+	int code = ff_edge_block_build(a->g, a->m, edge, first, from, to, ff_price_codec(a->p),
+			false, &a->scratch, &a->inner, &b, err);
 
 	if (code < 0)
 		return code;
@@ -234,7 +234,7 @@ static int price_carried(struct ff_additive *a, uint32_t node, struct ff_candida
 			struct ff_redistribution r;
 
 			code = ff_edge_block_build_pass(a->g, a->m, n->in + i, true,
-					(enum ff_pass)pass, &c->block, &c->block, false, to,
+					(enum ff_pass)pass, &c->block, &c->block, NULL, false, to,
 					&a->inner, &r, err);
 			if (code == FF_OK && r.n_moves)
 				c->compute_us += (c->block.turns.n - 1) *

@@ -39,6 +39,15 @@ float *ff_address_residual(const struct ff_executor *x, uint32_t bucket, char *a
 					      x->s->buckets[bucket].bytes));
 }
 
+float *ff_address_unsent(
+		const struct ff_executor *x, const struct ff_task *t, const struct ff_piece *p)
+{
+	uint32_t position = ff_address_position(t->move, p->from);
+	char *at = ff_address_buffer(x, t->unsent + position);
+
+	return at ? (float *)(at + p->residual) : NULL;
+}
+
 uint32_t ff_address_position(const struct ff_move *mv, uint32_t device)
 {
 	uint32_t i = 0;

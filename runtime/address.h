@@ -11,6 +11,9 @@ void *ff_address_buffer(const struct ff_executor *x, uint32_t buffer);
 char *ff_address_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t position);
 /* In such a bucket's memory, what of its gradients was not sent; only where they are compressed. */
 float *ff_address_residual(const struct ff_executor *x, uint32_t bucket, char *at);
+/* What a device hosted here has not sent of a piece that is compressed. */
+float *ff_address_unsent(
+		const struct ff_executor *x, const struct ff_task *t, const struct ff_piece *p);
 /* In the bucket at `at`: its weights rounded to what the graph computes in, or NULL where
  * that is float32. */
 uint16_t *ff_address_rounded(const struct ff_executor *x, uint32_t bucket, char *at);

@@ -8,6 +8,7 @@
 #include "address.h"
 #include "ff/philox.h"
 #include "replay.h"
+#include "unsent.h"
 #include "waiting.h"
 #include "whole.h"
 
@@ -130,25 +131,6 @@ static int place_owned(struct ff_executor *x, const struct ff_shard *shard, uint
 	return code;
 }
 
-/* What each device has not sent. */
-static int add_residuals(struct ff_executor *x, const struct ff_shard *shard, float *whole,
-		struct ff_error *err)
-{
-	const struct ff_bucket *b = &x->s->buckets[shard->bucket];
-	int code = FF_OK;
-
-	for (uint32_t k = 0; k < b->n_devices && b->codec && code == FF_OK; k++) {
-		char *memory = ff_address_bucket(x, shard->bucket, k);
-
-		if (memory)
-			code = ff_whole_add(x, value_of(x, shard), &shard->region,
-					ff_address_residual(x, shard->bucket, memory) +
-							shard->offset / FF_F32_BYTES,
-					x->host[x->host_of[b->device[k]]].compute, 1, whole, err);
-	}
-	return code;
-}
-
 int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, float *whole,
 		struct ff_error *err)
 {
@@ -165,14 +147,11 @@ int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, 
 	}
 	if (code == FF_OK && array >= FF_ARRAY_WAITING)
 		code = ff_waiting_add(x, node, array - FF_ARRAY_WAITING, whole, err);
-	for (uint32_t i = 0; array < FF_ARRAY_WAITING && i < x->s->n_shards && code == FF_OK; i++) {
-		const struct ff_shard *shard = &x->s->shards[i];
-
-		if (shard->node != node)
-			continue;
-		code = array == FF_ARRAY_RESIDUALS ? add_residuals(x, shard, whole, err)
-						   : place_owned(x, shard, array, whole, err);
-	}
+	if (code == FF_OK && array == FF_ARRAY_RESIDUALS)
+		code = ff_unsent_add(x, node, whole, err);
+	for (uint32_t i = 0; array < FF_ARRAY_RESIDUALS && i < x->s->n_shards && code == FF_OK; i++)
+		if (x->s->shards[i].node == node)
+			code = place_owned(x, &x->s->shards[i], array, whole, err);
 	return code < 0 ? code : x->comm->sum(x->comm, whole, n, err);
 }
 
@@ -194,16 +173,13 @@ static int put_shard(struct ff_executor *x, const struct ff_shard *shard, uint32
 	char *memory = ff_address_bucket(x, shard->bucket, position);
 	uint16_t *rounded = ff_address_rounded(x, shard->bucket, memory);
 	int64_t n = ff_region_volume(&shard->region), first = shard->offset / FF_F32_BYTES;
-	bool rest = array == FF_ARRAY_RESIDUALS;
-	float *to = rest ? ff_address_residual(x, shard->bucket, memory)
-			 : (float *)(memory + array * b->bytes);
+	float *to = (float *)(memory + array * b->bytes);
 	float *staging = calloc((size_t)n, sizeof(*staging));
 	int code;
 
 	if (!staging)
 		return ff_fail_memory(err);
-	if (!rest || position == 0)
-		ff_whole_take(value_of(x, shard), &shard->region, whole, staging);
+	ff_whole_take(value_of(x, shard), &shard->region, whole, staging);
 	code = upload_shard(x, b, position, staging, n, to + first, err);
 	if (code == FF_OK && rounded && array == FF_ARRAY_WEIGHTS)
 		code = upload_rounded(x, staging, n, rounded + first,
@@ -219,12 +195,13 @@ int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t arr
 
 	if (code == FF_OK && array >= FF_ARRAY_WAITING)
 		return ff_waiting_put(x, node, array - FF_ARRAY_WAITING, whole, err);
+	if (code == FF_OK && array == FF_ARRAY_RESIDUALS)
+		return ff_unsent_put(x, node, whole, err);
 	for (uint32_t i = 0; i < x->s->n_shards && code == FF_OK; i++) {
 		const struct ff_shard *shard = &x->s->shards[i];
 		const struct ff_bucket *b = &x->s->buckets[shard->bucket];
 
-		if (shard->node != node || !ff_region_volume(&shard->region) ||
-				(array == FF_ARRAY_RESIDUALS && !b->codec))
+		if (shard->node != node || !ff_region_volume(&shard->region))
 			continue;
 		for (uint32_t k = 0; k < b->n_devices && code == FF_OK; k++)
 			if (ff_address_bucket(x, shard->bucket, k))

@@ -3,6 +3,7 @@
 #include "transfer.h"
 
 #include "address.h"
+#include "ff/block.h"
 #include "ff/instance.h"
 #include "load.h"
 
@@ -69,6 +70,75 @@ static int pack(struct ff_transfer *t, const struct ff_piece *p, const struct en
 	return FF_OK;
 }
 
+/* A compressed message as it leaves: it says what the source and what was not sent before come to.
+ * Where the source cannot be read as it lies it is added to the latter first. */
+static void *encode(struct ff_transfer *t, const struct ff_piece *p, const struct ends_of_piece *e)
+{
+	const struct ff_move *mv = t->task->move;
+	uint32_t at = ff_address_position(mv, p->from);
+	int64_t start, n = ff_region_volume(&p->region);
+	struct ff_coding c = {.codec = mv->codec, .n = ff_coded_elements(p)};
+
+	if (!e->source)
+		return NULL;
+	c.message = (char *)ff_address_stage(t, at) + p->send_stage;
+	c.residual = ff_address_unsent(t->x, t->task, p);
+	if (n == c.n && ff_region_is_run(e->order, &e->source_region, &p->region, &start))
+		c.values = (float *)e->source + start;
+	else
+		t->before[t->n_before++] = (struct ff_copy){
+				.source = e->source,
+				.sink = c.residual,
+				.order = e->order,
+				.source_region = e->source_region,
+				.sink_region = p->region,
+				.region = p->region,
+				.type = mv->type,
+				.add = true,
+				.reduce = mv->reduce,
+		};
+	t->encoded[t->n_encoded++] = c;
+	return c.message;
+}
+
+/* Out of the stage. */
+static void add_arrival(struct ff_transfer *t, const struct ff_piece *p,
+		const struct ends_of_piece *e, const void *from)
+{
+	t->after[t->n_after++] = (struct ff_copy){
+			.source = from,
+			.sink = e->sink,
+			.order = e->order,
+			.source_region = p->region,
+			.sink_region = e->sink_region,
+			.region = p->region,
+			.type = t->task->move->type,
+			.add = p->add,
+			.reduce = t->task->move->reduce,
+	};
+}
+
+/* Where it arrives, and becomes the sink or is added to it; or else what it says lies behind it. */
+static void *decode(struct ff_transfer *t, const struct ff_piece *p, const struct ends_of_piece *e)
+{
+	const struct ff_move *mv = t->task->move;
+	struct ff_coding c = {.codec = mv->codec, .n = ff_coded_elements(p)};
+
+	if (!e->sink)
+		return NULL;
+	c.message = (char *)ff_address_stage(t, ff_address_position(mv, p->to)) + p->recv_stage;
+	if (ff_region_equal(&p->region, &e->sink_region)) {
+		c.values = e->sink;
+		c.add = p->add;
+		t->decoded[t->n_decoded++] = c;
+		return c.message;
+	}
+	c.values = (float *)((char *)c.message + ff_align64(ff_codec_bytes(c.codec, c.n)));
+	t->aside[t->n_aside++] = c;
+	add_arrival(t, p, e, c.values);
+	return c.message;
+}
+
 /* Where it arrives: in the stage, to be unpacked, or in the shard itself. */
 static int unpack(struct ff_transfer *t, const struct ff_piece *p, const struct ends_of_piece *e,
 		void **to, struct ff_error *err)
@@ -87,17 +157,7 @@ static int unpack(struct ff_transfer *t, const struct ff_piece *p, const struct 
 	}
 	*to = (char *)ff_address_stage(t, ff_address_position(t->task->move, p->to)) +
 	      p->recv_stage;
-	t->after[t->n_after++] = (struct ff_copy){
-			.source = *to,
-			.sink = e->sink,
-			.order = e->order,
-			.source_region = p->region,
-			.sink_region = e->sink_region,
-			.region = p->region,
-			.type = t->task->move->type,
-			.add = p->add,
-			.reduce = t->task->move->reduce,
-	};
+	add_arrival(t, p, e, *to);
 	return FF_OK;
 }
 
@@ -106,15 +166,19 @@ static int unpack(struct ff_transfer *t, const struct ff_piece *p, const struct 
 static int add_message(struct ff_transfer *t, const struct ff_piece *p,
 		const struct ends_of_piece *e, struct ff_error *err)
 {
+	const struct ff_codec *c = t->task->move->codec;
+	int64_t count = ff_region_volume(&p->region);
 	void *from, *to;
 
-	if (pack(t, p, e, &from, err) < 0 || unpack(t, p, e, &to, err) < 0)
+	if (c) {
+		from = encode(t, p, e);
+		to = decode(t, p, e);
+		count = ff_codec_bytes(c, ff_coded_elements(p)) / ff_dtype_bytes(c->type);
+	} else if (pack(t, p, e, &from, err) < 0 || unpack(t, p, e, &to, err) < 0) {
 		return FF_E_RUN;
-	t->parcel[t->n_parcels++] = (struct ff_parcel){.from = p->from,
-			.to = p->to,
-			.send = from,
-			.recv = to,
-			.count = ff_region_volume(&p->region)};
+	}
+	t->parcel[t->n_parcels++] = (struct ff_parcel){
+			.from = p->from, .to = p->to, .send = from, .recv = to, .count = count};
 	return FF_OK;
 }
 
@@ -171,6 +235,13 @@ static int build_messages(struct ff_transfer *t, struct ff_error *err)
 	t->parcel = ff_arena_array(a, mv->n_pieces, sizeof(*t->parcel));
 	if (!t->fill || !t->before || !t->after || !t->parcel)
 		return ff_fail_memory(err);
+	if (mv->codec) {
+		t->encoded = ff_arena_array(a, mv->n_pieces, sizeof(*t->encoded));
+		t->aside = ff_arena_array(a, mv->n_pieces, sizeof(*t->aside));
+		t->decoded = ff_arena_array(a, mv->n_pieces, sizeof(*t->decoded));
+		if (!t->encoded || !t->aside || !t->decoded)
+			return ff_fail_memory(err);
+	}
 	ff_address_ends(t, &e);
 	add_fills(t, &e);
 	code = add_pieces(t, &e, false, err);
@@ -204,13 +275,15 @@ static int issue_network(
 		const struct ff_transfer *t, struct ff_stream *stream, struct ff_error *err)
 {
 	const struct ff_channel on = {t->x->b, stream};
+	const struct ff_move *mv = t->task->move;
 	struct ff_comm *c = t->x->comm;
 
 	if (!ff_move_is_messages(t->kind))
 		return c->collective(c, &on, &t->collective, err);
 	if (!t->n_parcels)
 		return FF_OK;
-	return c->exchange(c, &on, t->task->move->type, t->parcel, t->n_parcels, err);
+	return c->exchange(c, &on, mv->codec ? mv->codec->type : mv->type, t->parcel, t->n_parcels,
+			err);
 }
 
 int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff_error *err)
@@ -230,9 +303,15 @@ int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff
 				ff_reduce_identity(mv->reduce, mv->type), err);
 	for (uint32_t i = 0; i < t->n_before && code == FF_OK; i++)
 		code = b->copy(stream, &t->before[i], err);
+	for (uint32_t i = 0; i < t->n_encoded && code == FF_OK; i++)
+		code = b->encode(stream, &t->encoded[i], err);
 	if (code == FF_OK)
 		code = issue_network(t, stream, err);
+	for (uint32_t i = 0; i < t->n_aside && code == FF_OK; i++)
+		code = b->decode(stream, &t->aside[i], err);
 	for (uint32_t i = 0; i < t->n_after && code == FF_OK; i++)
 		code = b->copy(stream, &t->after[i], err);
+	for (uint32_t i = 0; i < t->n_decoded && code == FF_OK; i++)
+		code = b->decode(stream, &t->decoded[i], err);
 	return code;
 }

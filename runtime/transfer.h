@@ -13,7 +13,9 @@ struct ff_fill {
 };
 
 /* A communication task as what this process does of it, in this order: fills, copies
- * into the stage, what is posted, copies out of it; or a load. */
+ * into the stage or to what was not sent, messages that are compressed, what is posted, messages
+ * that are decoded beside the sinks, copies out of it, messages that are decoded into the sinks,
+ * which may begin with such a copy; or a load. */
 struct ff_transfer {
 	struct ff_executor *x;
 	const struct ff_task *task;
@@ -22,6 +24,8 @@ struct ff_transfer {
 	struct ff_fill *fill;
 	struct ff_copy *before, *after;
 	struct ff_parcel *parcel;
+	uint32_t n_encoded, n_aside, n_decoded;
+	struct ff_coding *encoded, *aside, *decoded;
 	struct ff_collective collective; /* n_devices 0: none */
 	struct ff_packing *packing;      /* SYNC: NULL, or it goes compressed */
 	struct ff_averaging *averaging;  /* SYNC: NULL, or it is of weights and states */

@@ -50,6 +50,18 @@ void ff_whole_take(const struct ff_value *v, const struct ff_region *r, const fl
 	} while (ff_walk_next_line(&w));
 }
 
+void ff_whole_clear(const struct ff_value *v, const struct ff_region *r, float *whole)
+{
+	uint32_t last = r->rank - 1;
+	struct ff_walk w;
+
+	ff_walk_start(&w, r, v);
+	do {
+		for (int32_t i = 0; i < ff_region_size(r, last); i++)
+			whole[w.index + i] = 0;
+	} while (ff_walk_next_line(&w));
+}
+
 static void add(const struct ff_value *v, const struct ff_region *r, float share,
 		const float *region, float *whole)
 {

@@ -24,6 +24,8 @@ bool ff_walk_next_line(struct ff_walk *w);
 /* Takes a region out of the whole. */
 void ff_whole_take(const struct ff_value *v, const struct ff_region *r, const float *whole,
 		float *region);
+/* Makes a region of the whole zero. */
+void ff_whole_clear(const struct ff_value *v, const struct ff_region *r, float *whole);
 /* Adds a share of a region, which lies in device memory, to the whole. */
 int ff_whole_add(struct ff_executor *x, const struct ff_value *v, const struct ff_region *r,
 		const void *memory, struct ff_stream *stream, float share, float *whole,

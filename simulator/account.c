@@ -142,6 +142,17 @@ static void count_stages(const struct counted *c, const struct ff_redistribution
 	}
 }
 
+/* What is not sent of gradients that are compressed is there in all steps. */
+static void count_unsent(const struct counted *c, const struct ff_redistribution *r)
+{
+	for (uint32_t i = 0; i < r->n_moves; i++) {
+		const struct ff_move *mv = &r->move[i];
+
+		for (uint32_t k = 0; mv->codec && k < mv->n_devices; k++)
+			count(c, mv->device[k], mv->traffic[k].encoded, 0, c->e->program.n - 1);
+	}
+}
+
 static enum ff_phase made_in(const struct counted *c)
 {
 	return c->again ? FF_PHASE_RECOMPUTE : FF_PHASE_FORWARD;
@@ -291,6 +302,7 @@ static void count_gradient(
 			count(c, to->block->device[p], to->rest->shape->din_bytes[x->slot][p], made,
 					scratch[p]);
 	count_stages(c, r, moved);
+	count_unsent(c, r);
 }
 
 /* The last step in which there is the gradient of the value: backward of its producer, or,

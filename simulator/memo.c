@@ -553,8 +553,8 @@ int ff_memo_build(struct ff_memo *t, uint32_t edge, enum ff_pass pass,
 	if (!e->moved)
 		return ff_fail_memory(err);
 	code = ff_edge_block_build_pass(t->g, t->m, edge, e->first_use, pass,
-			from ? from->block : NULL, to->block, false, &t->arena, &t->scratch,
-			&e->moved[pass], err);
+			from ? from->block : NULL, to->block, ff_price_codec(t->p), false,
+			&t->arena, &t->scratch, &e->moved[pass], err);
 	if (code == FF_OK)
 		code = time_moves(t, edge, &e->moved[pass], &e->move[pass], err);
 	e->built[pass] = code == FF_OK;

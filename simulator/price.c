@@ -477,17 +477,16 @@ double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *devi
 
 /* To encode or decode `bytes` in so many kernels, as measured; else as often as the codec's row
  * says what adding gradients to others takes. */
-static double code_us(const struct ff_pricer *p, uint32_t device, enum ff_rate_kind of,
-		double times, double bytes)
+static double code_us(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_codec *c,
+		uint32_t device, enum ff_rate_kind of, double times, double bytes)
 {
-	const struct ff_codec *c = p->codec;
 	enum ff_rate_kind kind = (enum ff_rate_kind)(of + c->id);
-	const struct ff_rate *r = p->costs ? find_state(p, p->graph)->rate[kind] : NULL;
+	const struct ff_rate *r = p->costs ? find_state(p, g)->rate[kind] : NULL;
 	double cost = of == FF_RATE_ENCODE ? c->encode_cost : c->decode_cost;
 
 	if (r)
 		return times * r->latency_us + bytes / r->bytes_per_us;
-	return rate_us(p, p->graph, device, FF_RATE_ACCUMULATE, cost * bytes);
+	return rate_us(p, g, device, FF_RATE_ACCUMULATE, cost * bytes);
 }
 
 /* What the slowest device takes to encode all and its chunk, and to decode that chunk of everyone
@@ -495,13 +494,15 @@ static double code_us(const struct ff_pricer *p, uint32_t device, enum ff_rate_k
 static double coding_us(
 		const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t elements)
 {
+	const struct ff_codec *c = p->codec;
 	double all = (double)(elements * FF_F32_BYTES), worst = 0;
-	double most = (double)(ff_codec_most(p->codec, elements, n) * FF_F32_BYTES);
+	double most = (double)(ff_codec_most(c, elements, n) * FF_F32_BYTES);
 
 	for (uint32_t i = 0; i < n; i++)
-		worst = fmax(worst, code_us(p, device[i], FF_RATE_ENCODE, 2, all + most) +
-						    code_us(p, device[i], FF_RATE_DECODE, 2.0 * n,
-								    all + n * most));
+		worst = fmax(worst,
+				code_us(p, p->graph, c, device[i], FF_RATE_ENCODE, 2, all + most) +
+						code_us(p, p->graph, c, device[i], FF_RATE_DECODE,
+								2.0 * n, all + n * most));
 	return worst;
 }
 
@@ -537,6 +538,28 @@ double ff_price_average(const struct ff_pricer *p, uint32_t n, const uint16_t *d
 	return on_grid((us + worst) / every);
 }
 
+/* What the slowest device takes to encode all messages that it sends and to decode those that it
+ * gets: a kernel each. */
+static double messages_coding_us(
+		const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv)
+{
+	double worst = 0;
+
+	for (uint32_t i = 0; i < mv->n_devices && mv->codec; i++) {
+		const struct ff_traffic *t = &mv->traffic[i];
+		double us = 0;
+
+		if (t->n_sent)
+			us += code_us(p, g, mv->codec, mv->device[i], FF_RATE_ENCODE, t->n_sent,
+					(double)t->encoded);
+		if (t->n_received)
+			us += code_us(p, g, mv->codec, mv->device[i], FF_RATE_DECODE, t->n_received,
+					(double)t->decoded);
+		worst = fmax(worst, us);
+	}
+	return worst;
+}
+
 static double collective_us(const struct ff_pricer *p, const struct ff_move *mv)
 {
 	const struct ff_shared x = {.kind = mv->kind,
@@ -568,7 +591,7 @@ double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const 
 		return on_grid(local_us(p, g, mv, load_rate(p, g, mv->type),
 				ff_region_volume(&mv->region) * ff_dtype_bytes(mv->type)));
 	us = local_us(p, g, mv, FF_RATE_COPY, mv->copied_bytes) +
-	     local_us(p, g, mv, FF_RATE_ADD, mv->added_bytes);
+	     local_us(p, g, mv, FF_RATE_ADD, mv->added_bytes) + messages_coding_us(p, g, mv);
 	us += ff_move_is_messages(mv->kind) ? ff_links_messages_us(&p->links, mv)
 					    : collective_us(p, mv);
 	return on_grid(us);

@@ -222,8 +222,9 @@ static int put_in_turn(const struct ff_node_block *b, enum ff_pass pass, struct 
 
 int ff_edge_block_build_pass(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
 		bool first_use, enum ff_pass pass, const struct ff_node_block *producer,
-		const struct ff_node_block *consumer, bool pieces, struct ff_arena *a,
-		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err)
+		const struct ff_node_block *consumer, const struct ff_codec *codec, bool pieces,
+		struct ff_arena *a, struct ff_arena *scratch, struct ff_redistribution *ret,
+		struct ff_error *err)
 {
 	const struct ff_edge *e = &g->edges[edge];
 	bool back = pass == FF_BACKWARD;
@@ -236,6 +237,8 @@ int ff_edge_block_build_pass(const struct ff_graph *g, const struct ff_machine *
 	if (!producer)
 		return build_loads(&in, a, ret, err);
 	out = (struct ff_side){&producer->out[g->values[e->value].port], producer->device, back};
+	if (back && ff_node_is_parameter(g, ff_edge_source(g, edge)))
+		in.codec = codec;
 	if (!back)
 		code = ff_redistribute(m, &out, &in, true, pieces, a, scratch, ret, err);
 	else
@@ -247,16 +250,17 @@ int ff_edge_block_build_pass(const struct ff_graph *g, const struct ff_machine *
 
 int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
 		bool first_use, const struct ff_node_block *producer,
-		const struct ff_node_block *consumer, bool pieces, struct ff_arena *a,
-		struct ff_arena *scratch, struct ff_edge_block *ret, struct ff_error *err)
+		const struct ff_node_block *consumer, const struct ff_codec *codec, bool pieces,
+		struct ff_arena *a, struct ff_arena *scratch, struct ff_edge_block *ret,
+		struct ff_error *err)
 {
 	struct ff_edge_block b;
 	int code = ff_edge_block_build_pass(g, m, edge, first_use, FF_FORWARD, producer, consumer,
-			pieces, a, scratch, &b.forward, err);
+			codec, pieces, a, scratch, &b.forward, err);
 
 	if (code == FF_OK)
 		code = ff_edge_block_build_pass(g, m, edge, first_use, FF_BACKWARD, producer,
-				consumer, pieces, a, scratch, &b.backward, err);
+				consumer, codec, pieces, a, scratch, &b.backward, err);
 	if (code == FF_OK)
 		*ret = b;
 	return code;

@@ -87,7 +87,7 @@ int ff_bulk_prepare(struct ff_scene *s, struct ff_error *err)
 
 	for (uint32_t c = 0; c < s->n_cut; c++)
 		pairs *= s->axis[s->cut[c]].first[s->axis[s->cut[c]].side[1]->n];
-	s->bulk = !s->pieces && from->replicas == 1 && !s->apart &&
+	s->bulk = !s->pieces && !s->codec && from->replicas == 1 && !s->apart &&
 		  pairs > WORTH * (uint64_t)(from->n_parts + to->n_parts);
 	for (uint32_t c = 0; c < s->n_cut && s->bulk && few; c++) {
 		uint32_t i = s->cut[c];

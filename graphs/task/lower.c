@@ -91,8 +91,8 @@ static int build_edges(struct ff_lowering *l, struct ff_error *err)
 			code = synced_edge(l, e, err);
 		else
 			code = ff_edge_block_build(g, l->m, e, l->first_use[e], l->node[from],
-					l->node[g->edges[e].node], pieces, l->a, l->scratch,
-					&l->edge[e], err);
+					l->node[g->edges[e].node], l->opt ? l->opt->codec : NULL,
+					pieces, l->a, l->scratch, &l->edge[e], err);
 	}
 	return code;
 }
@@ -191,6 +191,7 @@ static void count_moves(
 	for (uint32_t i = 0; i < r->n_moves; i++) {
 		*clocks += r->move[i].n_devices;
 		*buffers += r->move[i].n_devices + r->move[i].n_sinks;
+		*buffers += r->move[i].codec ? r->move[i].n_devices : 0;
 	}
 }
 

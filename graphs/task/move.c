@@ -32,46 +32,77 @@ static int list_all(struct ff_scene *s, struct ff_move *mv, struct ff_error *err
 	return list_parts(s, 1, &mv->sink, &mv->n_sinks, err);
 }
 
-static void count_message(const struct ff_scene *s, const struct ff_pair *p, struct ff_tally *from,
-		struct ff_tally *to)
+static void count_message(const struct ff_scene *s, const struct ff_pair *p, int64_t bytes,
+		struct ff_tally *from, struct ff_tally *to)
 {
 	bool inside = s->m->node_of[p->from] == s->m->node_of[p->to];
 
 	from->traffic.n_sent++;
 	to->traffic.n_received++;
-	*(inside ? &from->traffic.sent_inside : &from->traffic.sent_outside) += p->bytes;
-	*(inside ? &to->traffic.received_inside : &to->traffic.received_outside) += p->bytes;
+	*(inside ? &from->traffic.sent_inside : &from->traffic.sent_outside) += bytes;
+	*(inside ? &to->traffic.received_inside : &to->traffic.received_outside) += bytes;
+}
+
+/* As it is: from the shard or a stage, into the shard or a stage. */
+static void count_plain(const struct ff_scene *s, const struct ff_pair *p, struct ff_tally *from,
+		struct ff_tally *to, struct ff_piece *ret)
+{
+	count_message(s, p, p->bytes, from, to);
+	if (!p->whole_source) {
+		ret->send_stage = from->send_stage;
+		from->send_stage += ff_align64(p->bytes);
+		from->copied += p->bytes;
+	}
+	if (p->add || !p->whole_sink) {
+		ret->recv_stage = to->receive_stage;
+		to->receive_stage += ff_align64(p->bytes);
+		*(p->add ? &to->added : &to->copied) += p->bytes;
+	}
+}
+
+/* Compressed.  What is encoded is of whole steps of the codec: a run of the source that is not is
+ * added to what was not sent of it, behind which are zeros.  What is decoded goes to the sink at
+ * once if it is all of it. */
+static void count_coded(const struct ff_scene *s, const struct ff_pair *p, struct ff_tally *from,
+		struct ff_tally *to, struct ff_piece *ret)
+{
+	int64_t all = ff_align64(p->bytes), bytes = ff_codec_bytes(s->codec, all / FF_F32_BYTES);
+
+	count_message(s, p, bytes, from, to);
+	ret->residual = from->traffic.encoded;
+	ret->send_stage = from->send_stage;
+	ret->recv_stage = to->receive_stage;
+	from->traffic.encoded += all;
+	from->send_stage += ff_align64(bytes);
+	from->added += p->whole_source && all == p->bytes ? 0 : p->bytes;
+	to->traffic.decoded += all;
+	to->receive_stage += ff_align64(bytes);
+	if (p->all_sink)
+		return;
+	to->receive_stage += all;
+	*(p->add ? &to->added : &to->copied) += p->bytes;
 }
 
 void ff_move_count(struct ff_scene *s, const struct ff_pair *p, struct ff_piece *piece)
 {
 	struct ff_tally *from = &s->tally[p->from], *to = &s->tally[p->to];
-	int64_t send = -1, receive = -1;
+	struct ff_piece made = {.source = p->source,
+			.sink = p->sink,
+			.from = p->from,
+			.to = p->to,
+			.add = p->add,
+			.region = p->region,
+			.send_stage = -1,
+			.recv_stage = -1};
 
-	if (p->from == p->to) {
+	if (p->from == p->to)
 		*(p->add ? &to->added : &to->copied) += p->bytes;
-	} else {
-		count_message(s, p, from, to);
-		if (!p->whole_source) {
-			send = from->send_stage;
-			from->send_stage += ff_align64(p->bytes);
-			from->copied += p->bytes;
-		}
-		if (p->add || !p->whole_sink) {
-			receive = to->receive_stage;
-			to->receive_stage += ff_align64(p->bytes);
-			*(p->add ? &to->added : &to->copied) += p->bytes;
-		}
-	}
+	else if (s->codec)
+		count_coded(s, p, from, to, &made);
+	else
+		count_plain(s, p, from, to, &made);
 	if (piece)
-		*piece = (struct ff_piece){.source = p->source,
-				.sink = p->sink,
-				.from = p->from,
-				.to = p->to,
-				.add = p->add,
-				.region = p->region,
-				.send_stage = send,
-				.recv_stage = receive};
+		*piece = made;
 }
 
 static int compare_pairs(const void *a, const void *b)
@@ -175,7 +206,10 @@ int ff_move_messages(struct ff_scene *s, uint32_t n, struct ff_pair *pair, struc
 			piece[i].recv_stage += s->tally[piece[i].to].send_stage;
 	ret->piece = piece;
 	ret->n_pieces = piece ? n : 0;
-	return sum_up(s, ret, err);
+	if (sum_up(s, ret, err) < 0)
+		return FF_E_NOMEM;
+	ret->codec = ret->network_bytes ? s->codec : NULL;
+	return FF_OK;
 }
 
 /* What of the whole each device has before a gather, or gets from a scatter. */

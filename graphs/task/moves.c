@@ -17,6 +17,16 @@ static void make_stage(struct ff_lowering *l, struct ff_task *t, const struct ff
 		ff_buffer_use(l, ff_buffer_new(l, mv->device[i], mv->stage_bytes[i]));
 }
 
+/* Likewise, but for good, what is not sent of gradients that are compressed. */
+static void keep_unsent(struct ff_lowering *l, struct ff_task *t, const struct ff_move *mv)
+{
+	if (!mv->codec)
+		return;
+	t->unsent = l->r.n_buffers;
+	for (uint32_t i = 0; i < mv->n_devices; i++)
+		ff_buffer_pin(l, mv->device[i], FF_KEPT, mv->traffic[i].encoded, 0);
+}
+
 /* Buffers of a move: what it reads, what it writes (made here when it is the
  * first to), and its stage. */
 static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const uint32_t *sources,
@@ -36,6 +46,7 @@ static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const ui
 		ff_buffer_use(l, sinks[part]);
 	}
 	make_stage(l, t, mv);
+	keep_unsent(l, t, mv);
 }
 
 /* A paced move waits on every device that it brings something; where moves are on compute
@@ -95,4 +106,6 @@ void ff_moves_emit(struct ff_lowering *l, const struct ff_step *s, const struct 
 		    : (struct ff_side){&to->in[e->slot], to->device, false};
 	use_shards(l, mv, sources, (uint32_t *)sinks, &side);
 	l->r.network_bytes += mv->network_bytes;
+	if (back && l->opt && l->opt->codec && !mv->codec && ff_emit_from_parameter(l, s->id))
+		l->r.plain_bytes += mv->network_bytes;
 }

@@ -61,6 +61,7 @@ static void make_pair(const struct ff_scene *s, const struct ff_reach *r, uint32
 	ret->to = s->side[FF_SINK].device[sink];
 	ret->whole_source = ff_reach_is_run(r, FF_SOURCE);
 	ret->whole_sink = ff_reach_is_run(r, FF_SINK);
+	ret->all_sink = !r->cut[FF_SINK];
 	ret->bytes = r->bytes;
 }
 

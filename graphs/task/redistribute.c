@@ -149,7 +149,7 @@ static enum ff_move_kind recognise(
 	measure(s, FF_SOURCE, component, &e[FF_SOURCE]);
 	measure(s, FF_SINK, component, &e[FF_SINK]);
 	equal = ff_region_equal(&e[FF_SOURCE].box, &e[FF_SINK].box);
-	if (!equal || from->replicas > 1 || s->n_parts[FF_SINK] < 2 || !same_devices(s))
+	if (s->codec || !equal || from->replicas > 1 || s->n_parts[FF_SINK] < 2 || !same_devices(s))
 		return FF_MOVE_POINT_TO_POINT;
 	*whole = e[FF_SOURCE].box;
 	if (e[FF_SOURCE].n == 1 && e[FF_SINK].n == 1 && from->n_copies > 1)
@@ -167,7 +167,7 @@ static enum ff_move_kind name_messages(const struct ff_scene *s, const struct ff
 
 	if (s->n_devices == 1)
 		return FF_MOVE_COPY;
-	if (p->n_home == s->n_parts[FF_SINK])
+	if (p->n_home == s->n_parts[FF_SINK] && !s->codec)
 		return FF_MOVE_HALO;
 	if (same && p->n_all == s->n_parts[FF_SOURCE] * s->n_parts[FF_SINK])
 		return FF_MOVE_ALL_TO_ALL;
@@ -392,6 +392,14 @@ static int find_all(struct ff_scene *s, uint32_t *alias, struct moves *m, struct
 	return code == FF_OK ? build_moves(s, alias, m, err) : code;
 }
 
+/* Whoever has elements that others have, too, must get the same of them. */
+static const struct ff_codec *codec_of(const struct ff_side *source, const struct ff_side *sink)
+{
+	bool alone = sink->place->n_copies == 1 && sink->place->replicas == 1;
+
+	return alone ? source->codec : NULL;
+}
+
 static enum ff_dtype type_of(const struct ff_side *s)
 {
 	return s->gradients ? s->place->gradient : s->place->type;
@@ -407,6 +415,7 @@ int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
 			.pieces = pieces,
 			.type = type_of(source),
 			.size = ff_dtype_bytes(type_of(source)),
+			.codec = codec_of(source, sink),
 			.rank = source->place->rank,
 			.arena = a,
 			.scratch = scratch};

@@ -31,8 +31,9 @@ struct ff_scene {
 	const struct ff_machine *m;
 	struct ff_side side[2]; /* source, sink */
 	bool first, pieces;
-	enum ff_dtype type; /* of both sides */
-	int64_t size;       /* bytes of an element */
+	enum ff_dtype type;           /* of both sides */
+	const struct ff_codec *codec; /* of messages, or NULL */
+	int64_t size;                 /* bytes of an element */
 	uint32_t rank;
 	struct ff_overlaps axis[FF_MAX_RANK];
 	uint32_t n_cut, cut[FF_MAX_RANK]; /* the axes that either side cuts */
@@ -65,6 +66,7 @@ struct ff_cell {
 struct ff_pair {
 	uint16_t source, sink, from, to;
 	bool whole_source, whole_sink; /* the piece is one run of the shard, there */
+	bool all_sink;                 /* and all of it, there */
 	bool add;
 	int64_t bytes;
 	struct ff_region region;

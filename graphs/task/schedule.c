@@ -46,6 +46,8 @@ static void mix_move(struct hash *h, const struct ff_move *mv)
 	mix(h, (uint64_t)mv->n_sources << 32 | mv->n_sinks);
 	mix(h, (uint64_t)mv->network_bytes);
 	mix(h, (uint64_t)mv->send_staged << 1 | mv->recv_staged);
+	if (mv->codec)
+		mix(h, mv->codec->id);
 	mix_region(h, &mv->region);
 	for (uint32_t i = 0; i < mv->n_devices; i++)
 		mix(h, mv->device[i]);

@@ -82,16 +82,19 @@ static inline uint32_t ff_turn_part(const struct ff_node_block *b, enum ff_pass 
 }
 /* `first_use`: this edge is the first of its value that backward reaches.  Moves of what is carried
  * stand in the order of the turns that they go to.
- * `producer` is NULL for data-set inputs, whose sinks are loaded. */
+ * `producer` is NULL for data-set inputs, whose sinks are loaded.  `codec`, or NULL, is that of
+ * gradients on their way to where they are applied. */
 int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
 		bool first_use, const struct ff_node_block *producer,
-		const struct ff_node_block *consumer, bool pieces, struct ff_arena *a,
-		struct ff_arena *scratch, struct ff_edge_block *ret, struct ff_error *err);
+		const struct ff_node_block *consumer, const struct ff_codec *codec, bool pieces,
+		struct ff_arena *a, struct ff_arena *scratch, struct ff_edge_block *ret,
+		struct ff_error *err);
 /* One of the two alone: what is moved in pass `pass`. */
 int ff_edge_block_build_pass(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
 		bool first_use, enum ff_pass pass, const struct ff_node_block *producer,
-		const struct ff_node_block *consumer, bool pieces, struct ff_arena *a,
-		struct ff_arena *scratch, struct ff_redistribution *ret, struct ff_error *err);
+		const struct ff_node_block *consumer, const struct ff_codec *codec, bool pieces,
+		struct ff_arena *a, struct ff_arena *scratch, struct ff_redistribution *ret,
+		struct ff_error *err);
 
 /* Whether backward visits `edge` before all other uses of its value, when the
  * forward pass issues nodes at `position[node]`. */

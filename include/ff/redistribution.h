@@ -3,6 +3,7 @@
 #ifndef FF_REDISTRIBUTION_H
 #define FF_REDISTRIBUTION_H
 
+#include "ff/codec.h"
 #include "ff/machine.h"
 #include "ff/move.h"
 #include "ff/placement.h"
@@ -19,28 +20,42 @@ struct ff_piece {
 	 * the receiver, in bytes; -1: straight from the source shard, straight
 	 * into the sink shard (the region is one run of it, ff_region_is_run). */
 	int64_t send_stage, recv_stage;
+	/* Compressed: where in what its sender has not sent this piece's begins, in bytes. */
+	int64_t residual;
 };
+
+/* Elements of a piece that is compressed: whole steps of the codec, behind the piece zeros. */
+static inline int64_t ff_coded_elements(const struct ff_piece *p)
+{
+	return (ff_region_volume(&p->region) + FF_CODEC_STEP - 1) / FF_CODEC_STEP * FF_CODEC_STEP;
+}
 
 /* What one device sends and receives in a move. */
 struct ff_traffic {
 	int64_t sent_inside, received_inside;   /* bytes, within its node */
 	int64_t sent_outside, received_outside; /* to and from other nodes */
 	uint32_t n_sent, n_received;            /* messages */
+	/* Compressed: float32 that they stand for, each rounded up to 64 bytes; as much as is
+	 * encoded is kept of what was not sent. */
+	int64_t encoded, decoded;
 };
 
 /* One communication task: shards `sources` of one operator become the shards
  * `sinks` of another; a sink element is the reduction of all sources that cover it.
  * Messages: receivers fill, then take the pieces without `add`, then those
- * with, in order.  Collectives: every device has one source and one sink;
- * all-gather and reduce-scatter have one piece a device, in device order, that
- * says which part of `region` is whose (all-gather: the source has it;
- * reduce-scatter: the sink gets it). */
+ * with, in order; compressed ones behind the others.  Collectives: every device has one source and
+ * one sink; all-gather and reduce-scatter have one piece a device, in device order, that says which
+ * part of `region` is whose (all-gather: the source has it; reduce-scatter: the sink gets it). */
 struct ff_move {
 	enum ff_move_kind kind;
 	enum ff_dtype type;    /* of the elements */
 	bool gradients;        /* they are some */
 	bool accumulate;       /* add to what the sinks hold already */
 	enum ff_reduce reduce; /* what "add" means */
+	/* Messages are compressed, and their senders keep what that loses.  They are always staged,
+	 * each behind it with the float32 that it says if those are not all of its sink.  NULL:
+	 * they are not. */
+	const struct ff_codec *codec;
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	uint32_t n_sources, n_sinks;
@@ -74,6 +89,9 @@ struct ff_side {
 	const struct ff_placement *place;
 	const uint16_t *device; /* by part */
 	bool gradients;         /* it is they that go */
+	/* Source: messages to sinks that no other has in common with them are compressed so, NULL:
+	 * they are not.  What several sinks get would have to be the same for all. */
+	const struct ff_codec *codec;
 };
 
 /* How sinks come to hold the reduction of the sources that cover them. */

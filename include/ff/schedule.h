@@ -35,7 +35,8 @@ struct ff_task {
 	uint32_t edge;   /* MOVE, DELAY of what is moved */
 	uint32_t bucket; /* SYNC, UPDATE, NORM, DELAY of others */
 	const struct ff_move *move;
-	uint32_t stage; /* MOVE: first of n_devices buffers (FF_NONE where no stage) */
+	uint32_t stage;  /* MOVE: first of n_devices buffers (FF_NONE where no stage) */
+	uint32_t unsent; /* MOVE, compressed: likewise, of what its devices have not sent yet */
 	uint32_t first_lane, n_lanes; /* ff_schedule.lanes */
 	uint32_t first_dep, n_deps;   /* ff_schedule.deps: earlier tasks */
 };
@@ -84,7 +85,10 @@ struct ff_schedule {
 	int64_t *packed_offset; /* by device: what of gradients is compressed, of one bucket at a
 				   time */
 	int64_t *packed_bytes;
-	int64_t network_bytes;  /* a step, all devices together */
+	int64_t network_bytes; /* a step, all devices together */
+	/* Of it gradients that are not compressed, where others are: each goes to several devices
+	 * by moves, or all to all of them in their own way. */
+	int64_t plain_bytes;
 	uint32_t average_every; /* steps; 0: nothing is averaged */
 	int64_t averaged_bytes; /* what a step that does so sends besides */
 	uint32_t staleness;     /* steps that gradients wait until they are applied */
@@ -95,9 +99,9 @@ struct ff_lower_options {
 	const struct ff_optimizer *optimizer; /* NULL: the preset one */
 	const uint8_t *group;                 /* by node, a parameter's; NULL: all are of one */
 	bool clip;                            /* gradients by their global norm */
-	const struct ff_codec *codec; /* compresses gradients that are all-reduced; NULL: nothing */
-	uint32_t average_every;       /* parameters, instead of gradients; 0: not */
-	uint32_t staleness;           /* steps that gradients wait until they are applied */
+	const struct ff_codec *codec;         /* compresses gradients; NULL: nothing */
+	uint32_t average_every;               /* parameters, instead of gradients; 0: not */
+	uint32_t staleness;                   /* steps that gradients wait until they are applied */
 	/* Scratch that a kernel needs; NULL: none. */
 	int64_t (*workspace)(void *ctx, const struct ff_work *w);
 	void *ctx;

@@ -6,85 +6,14 @@
 #include <string.h>
 
 #include "address.h"
-#include "agree.h"
 #include "chosen.h"
-#include "scene.h"
+#include "coded.h"
 #include "transfer.h"
 
 #define SCENES 40
 #define STEPS 4
 
-/* A device of the backend, for kernels alone. */
-struct bench {
-	const struct ff_backend *b;
-	struct ff_device *dev;
-	struct ff_stream *stream;
-};
-
-static void bench_open(struct bench *t)
-{
-	struct ff_error err;
-
-	t->b = chosen_backend();
-	RIG_OK(t->b->open(0, &t->dev, &err));
-	RIG_OK(t->b->stream(t->dev, false, &t->stream, &err));
-}
-
-static void bench_close(struct bench *t)
-{
-	t->b->stream_close(t->stream);
-	t->b->close(t->dev);
-}
-
 /* ---- kernels ---- */
-
-/* Encodes v + rest; `rest` becomes what is left, `said` what the message says. */
-static void code(struct bench *t, const struct ff_codec *c, int64_t n, const float *v, float *rest,
-		float *said)
-{
-	size_t bytes = (size_t)n * sizeof(float);
-	struct ff_coding x = {.codec = c, .n = n};
-	struct ff_error err;
-	float *twice;
-
-	x.values = chosen_put(t->dev, t->stream, v, bytes);
-	x.residual = chosen_put(t->dev, t->stream, rest, bytes);
-	x.message = chosen_put(t->dev, t->stream, NULL, (size_t)ff_codec_bytes(c, n));
-	RIG_OK(t->b->encode(t->stream, &x, &err));
-	chosen_get(t->stream, rest, x.residual, bytes);
-	RIG_OK(t->b->decode(t->stream, &x, &err));
-	chosen_get(t->stream, said, x.values, bytes);
-	/* once more on top of it */
-	x.add = true;
-	RIG_OK(t->b->decode(t->stream, &x, &err));
-	twice = malloc(bytes);
-	chosen_get(t->stream, twice, x.values, bytes);
-	for (int64_t i = 0; i < n; i++)
-		ck_assert(twice[i] == 2 * said[i] || isnan(said[i]));
-	free(twice);
-	t->b->free(t->dev, x.values);
-	t->b->free(t->dev, x.residual);
-	t->b->free(t->dev, x.message);
-}
-
-static float draw(struct ff_random *r, float size)
-{
-	return size * (float)(ff_random_unit(r) + ff_random_unit(r) + ff_random_unit(r) - 1.5);
-}
-
-/* Numbers of very different sizes, some of them none at all. */
-static float *draw_numbers(struct ff_random *r, int64_t n)
-{
-	float *v = malloc((size_t)n * sizeof(*v)), size = 1;
-
-	for (int64_t i = 0; i < n; i++) {
-		if (i % 256 == 0)
-			size = ff_random_below(r, 6) ? exp2f((float)ff_random_below(r, 30) - 15)
-						     : 0;
-		v[i] = draw(r, size);
-	}
-	return v;
-}
 
 static void check_rounded(const float *sum, const float *said, const float *rest, int64_t n)
 {
@@ -134,28 +63,28 @@ START_TEST(kernels_say_what_they_are_to)
 {
 	static const int64_t sizes[] = {16, 48, 512, 528, 1024, 8192, 8208, 40016};
 	struct ff_random r = {ff_test_seed(61), 0, 0};
-	struct bench t;
+	struct coded_bench t;
 
-	bench_open(&t);
+	coded_bench_open(&t);
 	for (uint32_t i = 0; i < FF_CODEC_COUNT * 8; i++) {
 		const struct ff_codec *c = ff_codec((enum ff_codec_id)(i % FF_CODEC_COUNT));
 		int64_t n = sizes[i / FF_CODEC_COUNT];
-		float *v = draw_numbers(&r, n), *rest = draw_numbers(&r, n);
+		float *v = coded_numbers(&r, n), *rest = coded_numbers(&r, n);
 		float *sum = malloc((size_t)n * sizeof(*sum)), *said = malloc((size_t)n * 4);
 
 		for (int64_t k = 0; k < n; k++)
 			sum[k] = v[k] + rest[k];
-		code(&t, c, n, v, rest, said);
+		coded_say(&t, c, n, v, rest, said);
 		checks[c->id](sum, said, rest, n);
 		v[n / 2] = i % 4 < 2 ? NAN : INFINITY;
-		code(&t, c, n, v, rest, said);
+		coded_say(&t, c, n, v, rest, said);
 		ck_assert(!isfinite(said[n / 2]));
 		free(v);
 		free(rest);
 		free(sum);
 		free(said);
 	}
-	bench_close(&t);
+	coded_bench_close(&t);
 }
 END_TEST
 
@@ -187,39 +116,14 @@ END_TEST
 
 /* ---- synchronisations ---- */
 
-/* The schedule of `s` on its machine, or on that of all its devices, and its executor. */
-static void open_compressed(struct rig *r, struct scene *s, const struct ff_codec *codec,
-		int64_t bucket_bytes, const struct ff_executor_options *opt)
-{
-	const struct ff_backend *b = rig_backend(opt->seed % 3 == 0);
-	struct ff_workspace_query query = {.backend = b};
-	struct ff_lower_options lower = {.bucket_bytes = bucket_bytes,
-			.optimizer = s->optimizer,
-			.group = opt->groups.of,
-			.clip = opt->clip > 0,
-			.codec = codec,
-			.workspace = ff_backend_workspace,
-			.ctx = &query};
-	struct ff_error err;
-
-	RIG_OK(b->open(0, &query.device, &err));
-	RIG_OK(ff_lower(&s->graph, &s->machine, &s->strategy, &lower, &s->arena, &r->schedule,
-			&err));
-	b->close(query.device);
-	ff_workspace_finish(&query);
-	r->own_comm = true;
-	RIG_OK(ff_comm_local(s->machine.n_devices, &r->comm, &err));
-	RIG_OK(ff_executor_create(&r->schedule, b, r->comm, s->data, opt, &r->x, &err));
-}
-
 /* What `n` devices with these gradients and what they had not sent get, and keep. */
-static void define(struct bench *t, const struct ff_codec *c, uint32_t n, int64_t all, float **v,
-		float **rest, float *sum)
+static void define(struct coded_bench *t, const struct ff_codec *c, uint32_t n, int64_t all,
+		float **v, float **rest, float *sum)
 {
 	float *said = malloc((size_t)all * sizeof(*said));
 
 	for (uint32_t i = 0; i < n; i++) {
-		code(t, c, all, v[i], rest[i], said);
+		coded_say(t, c, all, v[i], rest[i], said);
 		for (int64_t k = 0; k < all; k++)
 			sum[k] = i ? sum[k] + said[k] : said[k];
 	}
@@ -228,13 +132,13 @@ static void define(struct bench *t, const struct ff_codec *c, uint32_t n, int64_
 		int64_t count = ff_codec_chunk(c, all, n, i + 1) - first;
 
 		if (count)
-			code(t, c, count, sum + first, rest[i] + first, said + first);
+			coded_say(t, c, count, sum + first, rest[i] + first, said + first);
 	}
 	memcpy(sum, said, (size_t)all * sizeof(*sum));
 	free(said);
 }
 
-static void check_sync(struct bench *t, struct ff_random *r, struct rig *rig, uint32_t task)
+static void check_sync(struct coded_bench *t, struct ff_random *r, struct rig *rig, uint32_t task)
 {
 	const struct ff_job *j = &rig->x->job[task];
 	uint32_t bucket = rig->schedule.tasks[task].bucket;
@@ -248,8 +152,8 @@ static void check_sync(struct bench *t, struct ff_random *r, struct rig *rig, ui
 	for (uint32_t i = 0; i < b->n_devices; i++) {
 		char *at = ff_address_bucket(rig->x, bucket, i);
 
-		v[i] = draw_numbers(r, all);
-		rest[i] = draw_numbers(r, all);
+		v[i] = coded_numbers(r, all);
+		rest[i] = coded_numbers(r, all);
 		chosen_set(rig->x->transfers, at + b->bytes, v[i], bytes);
 		chosen_set(rig->x->transfers, ff_address_residual(rig->x, bucket, at), rest[i],
 				bytes);
@@ -271,35 +175,19 @@ static void check_sync(struct bench *t, struct ff_random *r, struct rig *rig, ui
 	free(got);
 }
 
-/* Every other one by sample alone, as random strategies seldom all-reduce. */
-static void open_scene(struct scene *s, uint32_t i, uint32_t max_devices, struct ff_random *r)
-{
-	struct ff_error err;
-
-	scene_open(s, FF_F32, max_devices, r);
-	if (i / FF_CODEC_COUNT % 2 == 0)
-		RIG_OK(ff_strategy_data_parallel(
-				&s->graph, s->machine.n_devices, &s->arena, &s->strategy, &err));
-}
-
-static const struct ff_codec *codec_of(uint32_t i)
-{
-	return ff_codec((enum ff_codec_id)(i % FF_CODEC_COUNT));
-}
-
 START_TEST(synchronisations_are_as_defined)
 {
 	struct ff_random r = {ff_test_seed(62), 0, 0};
 	uint32_t found = 0;
-	struct bench t;
+	struct coded_bench t;
 
-	bench_open(&t);
+	coded_bench_open(&t);
 	for (uint32_t i = 0; i < chosen_rounds(SCENES); i++) {
 		struct scene s;
 		struct rig rig;
 
-		open_scene(&s, i, 8, &r);
-		open_compressed(&rig, &s, codec_of(i), 64 * (1 + (int64_t)ff_random_below(&r, 400)),
+		coded_scene(&s, i, 8, &r);
+		coded_open(&rig, &s, coded_by(i), 64 * (1 + (int64_t)ff_random_below(&r, 400)),
 				&s.opt);
 		for (uint32_t k = 0; k < rig.schedule.n_tasks; k++)
 			if (rig.schedule.tasks[k].kind == FF_TASK_SYNC &&
@@ -310,7 +198,7 @@ START_TEST(synchronisations_are_as_defined)
 		rig_close(&rig);
 		scene_close(&s);
 	}
-	bench_close(&t);
+	coded_bench_close(&t);
 	ck_assert_uint_ge(found, chosen_rounds(SCENES) / 4);
 }
 END_TEST
@@ -399,15 +287,15 @@ START_TEST(nothing_is_lost)
 		struct rig packed, plain;
 		int64_t planned = 0, bucket = 64 * (1 + (int64_t)ff_random_below(&r, 400));
 
-		open_scene(&s, i, 4, &r);
+		coded_scene(&s, i, 4, &r);
 		still = s.opt;
 		still.keep_gradients = true;
 		rig_allocated = 0;
-		open_compressed(&packed, &s, codec_of(i), bucket, &s.opt);
+		coded_open(&packed, &s, coded_by(i), bucket, &s.opt);
 		for (uint32_t d = 0; d < s.machine.n_devices; d++)
 			planned += packed.schedule.memory_bytes[d];
 		ck_assert_int_eq(rig_allocated, planned);
-		open_compressed(&plain, &s, NULL, bucket, &still);
+		coded_open(&plain, &s, NULL, bucket, &still);
 		check_steps(&s, &packed, &plain);
 		rig_close(&packed);
 		rig_close(&plain);

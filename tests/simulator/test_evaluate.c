@@ -23,7 +23,7 @@ struct seen {
 	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
 	uint32_t micro_batches, kept_apart, stages, again, brought_again, held_back;
 	uint32_t shared[FF_VALUE_SAVED], shared_again; /* by kind of value */
-	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped, compressed;
+	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped, compressed, moved_compressed, moved_plain;
 	uint32_t given_up, in_vain; /* on a doubt; of them, wrongly */
 	uint32_t reorders_kept, reorders_dropped, reorders_slower, reorders_recorded;
 	uint32_t reorders_doubted;
@@ -106,8 +106,10 @@ static void look(struct seen *seen, const struct ff_schedule *plan)
 
 		seen->again += t->kind == FF_TASK_FORWARD && t->again;
 		seen->brought_again += moved && ff_node_is_parameter(g, ff_edge_source(g, t->edge));
+		seen->moved_compressed += t->kind == FF_TASK_MOVE && t->move->codec;
 		seen->stages += t->kind == FF_TASK_FORWARD && plan->strategy->stage[t->node];
 	}
+	seen->moved_plain += plan->plain_bytes > 0;
 	for (uint32_t d = 0; d < plan->machine->n_devices; d++)
 		seen->scratch += plan->workspace_bytes[d] > 0;
 }
