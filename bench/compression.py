@@ -2,12 +2,14 @@
 """Steps with compressed gradients between two emulated hosts, beside predictions.
 
 usage: bench/compression.py [--build build] [--out out/compression] [--link 100mbit]...
-                            [--latency 100us] [--network NAME]... [--steps 9] [--rounds 2]
+                            [--latency 100us] [--network NAME]... [--plan NAME]... [--steps 9]
+                            [--rounds 2]
 
-Data parallelism on two ranks, of two hosts that are joined by such a link (./run cluster, as root).
-ffprof measures kernels, codecs and links; ffrun trains with each codec and with none in turns; ffsearch
-predicts all, once with the codecs' rates and once with what they are estimated to be.  Prints a line
-each: medians of all rounds' medians.
+Two ranks, of two hosts that are joined by such a link (./run cluster, as root), and plans whose gradients
+are all-reduced (data-parallel), moved to updates that are cut (zero-1) or on one device each (served, the
+parameters in turns).  ffprof measures kernels, codecs and links; ffrun trains with each codec and with none
+in turns; ffsearch predicts all, once with the codecs' rates and once with what they are estimated to be.
+Prints a line each: medians of all rounds' medians, and what a step sends.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -22,21 +24,37 @@ NETWORKS = {
     "alexnet28": ["alexnet", "--set", "image=28", "--batch", "64"],
 }
 CODECS = ["none", "bfloat16", "ternary"]
+PLANS = ["data-parallel", "zero-1", "served"]
 
 
-def predict(o, graph, machine, costs, codec):
+def write_plan(o, graph, machine, costs, name):
+    """The strategy file of a plan, without predictions."""
+    path = f"{o.out}/{name}.json"
+    run(f"{o.build}/planner/ffsearch", graph, "--machine", machine, "--costs", costs, "--simulate",
+        "zero-1" if name == "served" else name, "-o", path)
+    plan = {k: v for k, v in load(path).items() if not k.startswith("predicted")}
+    operators = {n["name"] for n in load(graph)["nodes"]}
+    parameters = [e for e in plan["operators"] if e["name"] not in operators]
+    if name == "served":
+        plan["operators"] = [e for e in plan["operators"] if e["name"] in operators] + [
+            {"name": e["name"], "degrees": {}, "devices": [i % 2]} for i, e in enumerate(parameters)]
+    save(path, plan)
+    return path
+
+
+def predict(o, graph, machine, costs, plan, codec):
     report = f"{o.out}/predicted.json"
     run(f"{o.build}/planner/ffsearch", graph, "--machine", machine, "--costs", costs, "--simulate",
-        "data-parallel", "--compress", codec, "--report", report)
+        plan, "--compress", codec, "--report", report)
     return load(report)["predicted_us"]
 
 
-def measure(o, link, graph, codec):
+def measure(o, link, graph, plan, codec):
     report = f"{o.out}/run.json"
-    on_hosts(o.build, 2, link, o.latency, f"{o.build}/runtime/ffrun", graph, "data-parallel",
+    on_hosts(o.build, 2, link, o.latency, f"{o.build}/runtime/ffrun", graph, plan,
              "--devices", "2", "--data", "synthetic:512", "--steps", str(o.steps), "--warmup", "1",
              "--compress", codec, "--report", report)
-    return load(report)["step_us"]["median"]
+    return load(report)
 
 
 def lines(o, link, network):
@@ -50,16 +68,18 @@ def lines(o, link, network):
     print(f"{link} {network}: " + ", ".join(f"{k} {v:.1f} GB/s" for k, v in rates.items()))
     measured["rates"] = {k: v for k, v in measured["rates"].items() if k not in rates}
     save(without, measured)
-    times = {c: [] for c in CODECS}
-    for _ in range(o.rounds):
+    for name in o.plan or PLANS:
+        plan = write_plan(o, graph, machine, costs, name)
+        told = {c: [] for c in CODECS}
+        for _ in range(o.rounds):
+            for c in CODECS:
+                told[c].append(measure(o, link, graph, plan, c))
         for c in CODECS:
-            times[c].append(measure(o, link, graph, c))
-    for c in CODECS:
-        median = statistics.median(times[c])
-        priced = [predict(o, graph, machine, x, c) for x in (costs, without)]
-        print(f"{link:8} {network:10} {c:9} {median / 1e3:9.1f} {priced[0] / 1e3:9.1f} "
-              f"{100 * (priced[0] / median - 1):+6.1f} % {priced[1] / 1e3:9.1f} "
-              f"{100 * (priced[1] / median - 1):+6.1f} %", flush=True)
+            median = statistics.median(r["step_us"]["median"] for r in told[c])
+            priced = [predict(o, graph, machine, x, plan, c) for x in (costs, without)]
+            print(f"{link:8} {network:10} {name:14} {c:9} {told[c][0]['sent_bytes']:>10} "
+                  f"{median / 1e3:9.1f} {priced[0] / 1e3:9.1f} {100 * (priced[0] / median - 1):+6.1f} % "
+                  f"{priced[1] / 1e3:9.1f} {100 * (priced[1] / median - 1):+6.1f} %", flush=True)
 
 
 def main():
@@ -69,6 +89,7 @@ def main():
     p.add_argument("--link", action="append")
     p.add_argument("--latency", default="100us")
     p.add_argument("--network", action="append", choices=NETWORKS)
+    p.add_argument("--plan", action="append", choices=PLANS)
     p.add_argument("--steps", type=int, default=9)
     p.add_argument("--rounds", type=int, default=2)
     options = p.parse_args()
@@ -76,7 +97,8 @@ def main():
     options.out = os.path.abspath(options.out)
     os.makedirs(options.out, exist_ok=True)
     os.environ["OMP_NUM_THREADS"] = "1"
-    print(f"{'link':8} {'network':10} {'codec':9} {'ms':>9} {'predicted':>18} {'estimated':>18}")
+    print(f"{'link':8} {'network':10} {'plan':14} {'codec':9} {'bytes':>10} {'ms':>9} "
+          f"{'predicted':>18} {'estimated':>18}")
     for link in options.link or ["100mbit"]:
         for network in options.network or NETWORKS:
             lines(options, link, network)

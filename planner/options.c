@@ -231,8 +231,8 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 			names, ff_optimizer_preset()->name);
 	ff_codec_list(codecs);
 	snprintf(compress, sizeof(compress),
-			"send gradients that are all-reduced as %s, which changes what is "
-			"computed; else what --simulate's file says",
+			"send gradients as %s, which changes what is computed; else what "
+			"--simulate's file says",
 			codecs);
 	c.options = options;
 	c.n_options = sizeof(options) / sizeof(*options);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "summary.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,10 +277,13 @@ void ff_summary_print(const struct ff_summary *s, FILE *to)
 				s->plan.schedule.staleness,
 				s->plan.schedule.staleness == 1 ? "" : "s");
 	if (s->codec)
-		fprintf(to,
-				"gradients that are all-reduced are sent as %s, which changes what "
-				"is computed\n\n",
+		fprintf(to, "gradients are sent as %s, which changes what is computed\n\n",
 				s->codec->name);
+	if (s->plan.schedule.plain_bytes)
+		fprintf(to,
+				"but for those that moves bring to several devices: %" PRId64
+				" bytes a step go as they are\n\n",
+				s->plan.schedule.plain_bytes);
 	print_operators(s, to);
 	print_phases(&s->plan.strategy, to);
 	fprintf(to, "\n");

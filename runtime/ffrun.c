@@ -81,8 +81,8 @@ static void list_settings(
 			ff_optimizer_preset()->name);
 	ff_codec_list(codecs);
 	snprintf(text->compress, sizeof(text->compress),
-			"send gradients that are all-reduced as %s, and what that loses later, "
-			"which changes what is computed; else the strategy's; or none",
+			"send gradients as %s, and what that loses later, which changes what is "
+			"computed; else the strategy's; or none",
 			codecs);
 	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++) {
 		enum ff_setting_id id = (enum ff_setting_id)i;

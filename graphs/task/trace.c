@@ -122,12 +122,22 @@ static void write_names(
 	}
 }
 
+/* What the messages of a task are compressed by, or NULL. */
+static const struct ff_codec *codec_of(const struct ff_schedule *s, const struct ff_task *t)
+{
+	if (t->kind == FF_TASK_MOVE)
+		return t->move->codec;
+	return t->kind == FF_TASK_SYNC ? s->buckets[t->bucket].codec : NULL;
+}
+
 static void write_args(const struct ff_schedule *s, uint32_t task, struct ff_out *o)
 {
 	const struct ff_task *t = &s->tasks[task];
 	ff_out_object(o, "args");
 	ff_out_int(o, "task", task);
 	ff_out_string(o, "kind", kind_name(t));
+	if (codec_of(s, t))
+		ff_out_string(o, "compress", codec_of(s, t)->name);
 	if (is_of_bucket(t)) {
 		ff_out_int(o, "bucket", t->bucket);
 		ff_out_int(o, "bytes", s->buckets[t->bucket].bytes);

@@ -111,21 +111,20 @@ void ff_cpu_bf16_decode(const struct ff_coding *c)
 #define BLOCK 512
 #define LANES (BLOCK / 16) /* words of a block */
 
-FF_CLONES static void add_block(const float *restrict v, float *restrict rest, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++)
-		rest[i] += v[i];
-}
-
 /* Where a block is not whole it has fewer words: each word's k-th pair of bits is of element
  * k * words + its own number. */
-FF_CLONES static void encode_block(
-		float *restrict rest, int64_t words, float *restrict scale, uint32_t *restrict word)
+FF_CLONES static void encode_block(const float *restrict v, float *restrict rest, int64_t words,
+		float *restrict scale, uint32_t *restrict word)
 {
 	float sum[LANES] = {0}, above[LANES] = {0}, number[LANES] = {0}, total = 0, most = 0, n = 0;
 	float threshold;
 
-	for (int64_t k = 0; k < 16; k++)
+	for (int64_t k = 0; k < 16 && v; k++)
+		for (int64_t w = 0; w < words; w++) {
+			rest[k * words + w] += v[k * words + w];
+			sum[w] += fabsf(rest[k * words + w]);
+		}
+	for (int64_t k = 0; k < 16 && !v; k++)
 		for (int64_t w = 0; w < words; w++)
 			sum[w] += fabsf(rest[k * words + w]);
 	for (int64_t w = 0; w < words; w++)
@@ -175,9 +174,8 @@ void ff_cpu_ternary_encode(const struct ff_coding *c)
 	for (int64_t at = 0; at < c->n; at += BLOCK) {
 		int64_t words = (c->n - at < BLOCK ? c->n - at : BLOCK) / 16;
 
-		if (c->values)
-			add_block(c->values + at, c->residual + at, 16 * words);
-		encode_block(c->residual + at, words, (float *)message, (uint32_t *)message + 1);
+		encode_block(c->values ? c->values + at : NULL, c->residual + at, words,
+				(float *)message, (uint32_t *)message + 1);
 		message += (1 + words) * (int64_t)sizeof(uint32_t);
 	}
 }

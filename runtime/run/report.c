@@ -272,9 +272,12 @@ static void print_optimizer(const struct ff_run_options *opt, const struct ff_pl
 		printf("  gradients are applied %u step%s late, which changes what is computed\n",
 				p->staleness, p->staleness == 1 ? "" : "s");
 	if (p->codec)
-		printf("  gradients that are all-reduced are sent as %s, which changes what is "
-		       "computed\n",
+		printf("  gradients are sent as %s, which changes what is computed\n",
 				p->codec->name);
+	if (p->candidate[0].schedule.plain_bytes)
+		printf("  but for those that moves bring to several devices: %" PRId64
+		       " bytes a step go as they are\n",
+				p->candidate[0].schedule.plain_bytes);
 	for (uint32_t i = 0; i < opt->groups.n; i++)
 		printf("  but %s\n", opt->groups.text[i]);
 	ff_rate_text(&p->rates, text);

@@ -593,6 +593,59 @@ START_TEST(codecs_are_priced_as_measured)
 }
 END_TEST
 
+/* Device 0 encodes three messages, of 6,144 bytes of float32 in all, device 1 encodes one of 512
+ * and decodes two of 4,096. */
+START_TEST(compressed_moves_are_priced_as_measured)
+{
+	const struct ff_codec *ternary = ff_codec(FF_CODEC_TERNARY);
+	struct ff_traffic traffic[] = {{.sent_inside = 408,
+						       .n_sent = 3,
+						       .received_inside = 36,
+						       .n_received = 1,
+						       .encoded = 6144,
+						       .decoded = 512},
+			{.sent_inside = 36,
+					.n_sent = 1,
+					.received_inside = 272,
+					.n_received = 2,
+					.encoded = 512,
+					.decoded = 4096}};
+	struct ff_move mv = {.kind = FF_MOVE_POINT_TO_POINT,
+			.n_devices = 2,
+			.device = devices,
+			.traffic = traffic,
+			.added_bytes = 1000};
+	const double each[] = {3 * 7 + 6144 / 30.0 + 11 + 512 / 40.0,
+			7 + 512 / 30.0 + 2 * 11 + 4096 / 40.0};
+	struct ff_costs *c = hand_costs("fast");
+	struct world w;
+	double us;
+
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_ENCODE + FF_CODEC_TERNARY,
+					 (struct ff_rate){7, 30}, NULL),
+			FF_OK);
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_DECODE + FF_CODEC_TERNARY,
+					 (struct ff_rate){11, 40}, NULL),
+			FF_OK);
+	setup(&w, 1, 2, c);
+	us = ff_price_move(w.p, &w.g, &mv);
+	mv.codec = ternary;
+	/* whatever the pricer's is: the move has its own */
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &mv) - us, each[0], 2 * FF_PRICE_STEP_US);
+	traffic[0].encoded = 600;
+	traffic[0].n_sent = 1;
+	traffic[1].n_received = 3;
+	ck_assert_double_gt(each[1], 7 + 600 / 30.0 + 11 + 512 / 40.0);
+	mv.codec = NULL;
+	us = ff_price_move(w.p, &w.g, &mv);
+	mv.codec = ternary;
+	ck_assert_double_eq_tol(
+			ff_price_move(w.p, &w.g, &mv) - us, each[1] + 11, 2 * FF_PRICE_STEP_US);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
 /* 128 bytes a run take 1/100 us a byte, 16 bytes 1/30: so each run takes 0.427 us of its own, and
  * of 128 bytes' time a third is that. */
 START_TEST(short_runs_take_longer)
@@ -1039,6 +1092,7 @@ static Suite *suite(void)
 	tcase_add_test(t, measured_work);
 	tcase_add_test(t, ids_are_loaded_at_their_own_rate);
 	tcase_add_test(t, codecs_are_priced_as_measured);
+	tcase_add_test(t, compressed_moves_are_priced_as_measured);
 	tcase_add_test(t, short_runs_take_longer);
 	tcase_add_test(t, what_runs_alone_has_a_time_of_its_own);
 	tcase_add_test(t, micro_batches_have_caches_of_their_own);
