@@ -79,7 +79,8 @@ FF_KERNEL void ternary_encode(const float *v, float *rest, uint32_t *message, in
 	for (int64_t k = 0; k < 16 && w < b.words; k++) {
 		float *x = &rest[b.first + k * b.words + w];
 
-		*x += v ? v[b.first + k * b.words + w] : 0;
+		if (v)
+			*x += v[b.first + k * b.words + w];
 		sum += fabsf(*x);
 	}
 	sums[w] = sum;
