@@ -3,7 +3,6 @@
 #include "transfer.h"
 
 #include "address.h"
-#include "ff/block.h"
 #include "ff/instance.h"
 #include "load.h"
 

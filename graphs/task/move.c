@@ -43,18 +43,24 @@ static void count_message(const struct ff_scene *s, const struct ff_pair *p, int
 	*(inside ? &to->traffic.received_inside : &to->traffic.received_outside) += bytes;
 }
 
+/* Where one lies in its sender's stage and in its receiver's, and in what the former has not sent.
+ */
+struct places {
+	int64_t send, receive, residual;
+};
+
 /* As it is: from the shard or a stage, into the shard or a stage. */
 static void count_plain(const struct ff_scene *s, const struct ff_pair *p, struct ff_tally *from,
-		struct ff_tally *to, struct ff_piece *ret)
+		struct ff_tally *to, struct places *ret)
 {
 	count_message(s, p, p->bytes, from, to);
 	if (!p->whole_source) {
-		ret->send_stage = from->send_stage;
+		ret->send = from->send_stage;
 		from->send_stage += ff_align64(p->bytes);
 		from->copied += p->bytes;
 	}
 	if (p->add || !p->whole_sink) {
-		ret->recv_stage = to->receive_stage;
+		ret->receive = to->receive_stage;
 		to->receive_stage += ff_align64(p->bytes);
 		*(p->add ? &to->added : &to->copied) += p->bytes;
 	}
@@ -64,14 +70,12 @@ static void count_plain(const struct ff_scene *s, const struct ff_pair *p, struc
  * added to what was not sent of it, behind which are zeros.  What is decoded goes to the sink at
  * once if it is all of it. */
 static void count_coded(const struct ff_scene *s, const struct ff_pair *p, struct ff_tally *from,
-		struct ff_tally *to, struct ff_piece *ret)
+		struct ff_tally *to, struct places *ret)
 {
 	int64_t all = ff_align64(p->bytes), bytes = ff_codec_bytes(s->codec, all / FF_F32_BYTES);
 
 	count_message(s, p, bytes, from, to);
-	ret->residual = from->traffic.encoded;
-	ret->send_stage = from->send_stage;
-	ret->recv_stage = to->receive_stage;
+	*ret = (struct places){from->send_stage, to->receive_stage, from->traffic.encoded};
 	from->traffic.encoded += all;
 	from->send_stage += ff_align64(bytes);
 	from->added += p->whole_source && all == p->bytes ? 0 : p->bytes;
@@ -86,23 +90,24 @@ static void count_coded(const struct ff_scene *s, const struct ff_pair *p, struc
 void ff_move_count(struct ff_scene *s, const struct ff_pair *p, struct ff_piece *piece)
 {
 	struct ff_tally *from = &s->tally[p->from], *to = &s->tally[p->to];
-	struct ff_piece made = {.source = p->source,
-			.sink = p->sink,
-			.from = p->from,
-			.to = p->to,
-			.add = p->add,
-			.region = p->region,
-			.send_stage = -1,
-			.recv_stage = -1};
+	struct places at = {-1, -1, 0};
 
 	if (p->from == p->to)
 		*(p->add ? &to->added : &to->copied) += p->bytes;
 	else if (s->codec)
-		count_coded(s, p, from, to, &made);
+		count_coded(s, p, from, to, &at);
 	else
-		count_plain(s, p, from, to, &made);
+		count_plain(s, p, from, to, &at);
 	if (piece)
-		*piece = made;
+		*piece = (struct ff_piece){.source = p->source,
+				.sink = p->sink,
+				.from = p->from,
+				.to = p->to,
+				.add = p->add,
+				.region = p->region,
+				.send_stage = at.send,
+				.recv_stage = at.receive,
+				.residual = at.residual};
 }
 
 static int compare_pairs(const void *a, const void *b)

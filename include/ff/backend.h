@@ -77,10 +77,9 @@ struct ff_squares {
 	bool first;
 };
 
-/* Of `n` elements, a multiple of FF_CODEC_STEP.  Encoding: `message` gets what `values` and
- * `residual` together (the latter alone, where `values` is NULL) are closest to, `residual` the
- * rest.  Decoding: `values` become what
- * `message` says, or (`add`) it is added to them. */
+/* Of `n` elements, a multiple of FF_CODEC_STEP.  Encoding: `message` gets what `values` (NULL:
+ * zeros) and `residual` together are closest to, `residual` the rest.  Decoding: `values` become
+ * what `message` says, or (`add`) it is added to them. */
 struct ff_coding {
 	const struct ff_codec *codec;
 	float *values, *residual;

@@ -82,8 +82,8 @@ static inline uint32_t ff_turn_part(const struct ff_node_block *b, enum ff_pass 
 }
 /* `first_use`: this edge is the first of its value that backward reaches.  Moves of what is carried
  * stand in the order of the turns that they go to.
- * `producer` is NULL for data-set inputs, whose sinks are loaded.  `codec`, or NULL, is that of
- * gradients on their way to where they are applied. */
+ * `producer` is NULL for data-set inputs, whose sinks are loaded; `codec`, or NULL, is gradients'.
+ */
 int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
 		bool first_use, const struct ff_node_block *producer,
 		const struct ff_node_block *consumer, const struct ff_codec *codec, bool pieces,
@@ -170,10 +170,5 @@ void ff_bucketing_end(struct ff_bucketing *b);
 /* The preset.  Where communication overlaps compute, buckets are a quarter of all parameters at
  * most, so that those which backward finishes first are synchronised while it goes on. */
 int64_t ff_bucket_bytes(const struct ff_graph *g, const struct ff_machine *m);
-
-static inline int64_t ff_align64(int64_t bytes)
-{
-	return (bytes + 63) & ~(int64_t)63;
-}
 
 #endif

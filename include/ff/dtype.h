@@ -52,4 +52,10 @@ static inline uint16_t ff_bf16_from_f32(float x)
 	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* Where buffers and messages begin. */
+static inline int64_t ff_align64(int64_t bytes)
+{
+	return (bytes + 63) & ~(int64_t)63;
+}
+
 #endif

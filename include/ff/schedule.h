@@ -85,10 +85,9 @@ struct ff_schedule {
 	int64_t *packed_offset; /* by device: what of gradients is compressed, of one bucket at a
 				   time */
 	int64_t *packed_bytes;
-	int64_t network_bytes; /* a step, all devices together */
-	/* Of it gradients that are not compressed, where others are: each goes to several devices
-	 * by moves, or all to all of them in their own way. */
-	int64_t plain_bytes;
+	int64_t network_bytes;  /* a step, all devices together */
+	int64_t plain_bytes;    /* of it gradients that moves bring to several devices, as they
+				 * are, where others are compressed */
 	uint32_t average_every; /* steps; 0: nothing is averaged */
 	int64_t averaged_bytes; /* what a step that does so sends besides */
 	uint32_t staleness;     /* steps that gradients wait until they are applied */

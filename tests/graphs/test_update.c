@@ -1,72 +1,9 @@
 /* Updates where a strategy puts them: what moves and what is held, in closed form.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "updates.h"
+
 #include "check_main.h"
-#include "ff/block.h"
 #include "ff/program.h"
-#include "ff/zoo.h"
-
-enum kind {
-	FOLLOWING, /* no config of their own: summed in buckets */
-	SHARDED,   /* along the first axis, as ZeRO does */
-	REPLICATED,
-	SERVER,
-};
-
-/* What gradients are compressed by meanwhile, and how late they are. */
-static const struct ff_codec *codec;
-static uint32_t staleness;
-
-/* Data parallelism over `p` devices with an update of the given kind. */
-static void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
-		const struct ff_optimizer *o, bool clip, struct ff_arena *a, struct ff_graph *g,
-		struct ff_schedule *ret)
-{
-	const struct ff_lower_options opt = {
-			.optimizer = o, .clip = clip, .codec = codec, .staleness = staleness};
-	const char *const sets[] = {"layers=1", "hidden=64", "image=8", "classes=16",
-			type == FF_BF16 ? "dtype=bfloat16" : "dtype=float32"};
-	static struct ff_machine m;
-	static struct ff_strategy s;
-	struct ff_error err = {0};
-
-	ck_assert_int_eq(ff_zoo_build("mlp", 8, sets, 5, a, g, &err), FF_OK);
-	ck_assert_int_eq(ff_machine_load("cpu8", a, &m, &err), FF_OK);
-	ck_assert_int_eq(ff_strategy_data_parallel(g, p, a, &s, &err), FF_OK);
-	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		struct ff_config *c = &s.config[i];
-
-		if (!ff_node_is_parameter(g, i) || kind == FOLLOWING)
-			continue;
-		c->n_parts = kind == SERVER ? 1 : p;
-		c->degree[0] = (uint16_t)(kind == SHARDED ? p : 1);
-		c->replicas = (uint16_t)(kind == REPLICATED ? p : 1);
-		c->stride[0] = c->replica_stride = 1;
-	}
-	ck_assert_msg(ff_lower(g, &m, &s, &opt, a, ret, &err) == FF_OK, "%s", err.text);
-	ck_assert_ptr_eq(ret->optimizer, o ? o : ff_optimizer_preset());
-}
-
-static void lower_updates(enum kind kind, enum ff_dtype type, uint32_t p,
-		const struct ff_optimizer *o, struct ff_arena *a, struct ff_graph *g,
-		struct ff_schedule *ret)
-{
-	lower_clipped(kind, type, p, o, false, a, g, ret);
-}
-
-/* The one move of a pass at an edge, or NULL. */
-static const struct ff_move *only_move(
-		const struct ff_schedule *s, uint32_t edge, enum ff_pass pass)
-{
-	const struct ff_move *found = NULL;
-
-	for (uint32_t i = 0; i < s->n_tasks; i++)
-		if (s->tasks[i].kind == FF_TASK_MOVE && s->tasks[i].edge == edge &&
-				s->tasks[i].pass == pass) {
-			ck_assert_ptr_null(found);
-			found = s->tasks[i].move;
-		}
-	return found;
-}
 
 static uint32_t count_messages(const struct ff_move *mv, int64_t bytes)
 {
@@ -116,19 +53,6 @@ static void check_update(const struct ff_schedule *s, enum kind kind, uint32_t p
 	}
 	ck_assert_uint_eq(count_messages(there, read), p - 1);
 	ck_assert_uint_eq(count_messages(back, n), p - 1);
-}
-
-/* One array of what device `d` has of a parameter. */
-static int64_t array_bytes(const struct ff_value *v, enum kind kind, uint32_t p, uint32_t d)
-{
-	int64_t rows = v->shape[0], row = FF_F32_BYTES;
-
-	for (uint32_t i = 1; i < v->rank; i++)
-		row *= v->shape[i];
-	if (kind == SHARDED)
-		rows = ff_part_start(v->shape[0], p, d + 1) - ff_part_start(v->shape[0], p, d);
-	/* what is read of it in two bytes an element is padded to 64 bytes too */
-	return v->dtype == FF_BF16 ? 2 * ff_align64(rows * row / 2) : ff_align64(rows * row);
 }
 
 /* What goes over the network for a parameter, but for the p - 1: an all-reduce, or a
@@ -323,148 +247,6 @@ START_TEST(norm_of_all_gradients)
 													type,
 													1)));
 		ck_assert_uint_ne(ff_schedule_hash(&with), ff_schedule_hash(&plain));
-		ff_arena_finish(&a);
-	}
-}
-END_TEST
-
-/* Of so many elements, as told. */
-static int64_t message_bytes(const struct ff_codec *c, int64_t n)
-{
-	n = (n + 15) / 16 * 16;
-	return c->id == FF_CODEC_BF16 ? 2 * n : n / 4 + (n + 511) / 512 * 4;
-}
-
-/* The elements of a parameter that device `d` of `p` updates. */
-static int64_t updated(const struct ff_value *v, enum kind kind, uint32_t p, uint32_t d)
-{
-	int64_t rows = v->shape[0], row = 1;
-
-	for (uint32_t i = 1; i < v->rank; i++)
-		row *= v->shape[i];
-	if (kind == SHARDED)
-		rows = ff_part_start(v->shape[0], p, d + 1) - ff_part_start(v->shape[0], p, d);
-	return rows * row;
-}
-
-/* What `from` sends `to` of a parameter and keeps of it; 0: nothing. */
-static int64_t sent_to(
-		const struct ff_value *v, enum kind kind, uint32_t p, uint32_t from, uint32_t to)
-{
-	return from != to && (kind == SHARDED || to == 0) ? updated(v, kind, p, to) : 0;
-}
-
-/* One parameter's move: returns its bytes, and adds to `kept`, by device, what is not sent. */
-static int64_t check_compressed(const struct ff_schedule *s, const struct ff_codec *c,
-		enum kind kind, uint32_t p, uint32_t edge, int64_t *kept)
-{
-	const struct ff_value *v = &s->graph->values[s->graph->edges[edge].value];
-	const struct ff_move *mv = only_move(s, edge, FF_BACKWARD);
-	int64_t sum = 0;
-
-	ck_assert_ptr_eq(mv->codec, c);
-	ck_assert_ptr_null(only_move(s, edge, FF_FORWARD)->codec);
-	ck_assert_uint_eq(mv->n_devices, p);
-	for (uint32_t d = 0; d < p; d++) {
-		int64_t stage = 0, rest = 0, sent = 0;
-
-		for (uint32_t q = 0; q < p; q++) {
-			int64_t out = sent_to(v, kind, p, d, q), in = sent_to(v, kind, p, q, d);
-
-			sent += message_bytes(c, out);
-			rest += ff_align64(out * FF_F32_BYTES);
-			stage += ff_align64(message_bytes(c, out)) +
-				 ff_align64(message_bytes(c, in));
-		}
-		ck_assert_int_eq(mv->stage_bytes[d], stage);
-		ck_assert_int_eq(mv->traffic[d].encoded, rest);
-		ck_assert_uint_eq(mv->traffic[d].n_sent, kind == SHARDED ? p - 1 : d > 0);
-		kept[d] += rest;
-		sum += sent;
-	}
-	ck_assert_int_eq(mv->network_bytes, sum);
-	return sum;
-}
-
-/* Moves to where a gradient is updated alone are compressed, others are not. */
-START_TEST(compressed_moves)
-{
-	for (uint32_t i = 0; i < 3 * 4 * FF_CODEC_COUNT; i++) {
-		const struct ff_codec *c = ff_codec((enum ff_codec_id)(i / 12));
-		enum kind kind = (enum kind)(SHARDED + i % 3);
-		uint32_t p = 2 + i / 3 % 4;
-		int64_t kept[8] = {0}, forward = 0, back = 0;
-		struct ff_schedule with;
-		struct ff_graph g;
-		struct ff_arena a;
-
-		ff_arena_init(&a);
-		codec = c;
-		lower_updates(kind, FF_F32, p, NULL, &a, &g, &with);
-		codec = NULL;
-		for (uint32_t e = 0; e < g.n_edges; e++) {
-			const struct ff_move *there;
-
-			if (!ff_node_is_parameter(&g, ff_edge_source(&g, e)))
-				continue;
-			there = only_move(&with, e, FF_FORWARD);
-			forward += there ? there->network_bytes : 0;
-			if (kind == REPLICATED)
-				ck_assert_ptr_null(only_move(&with, e, FF_BACKWARD)->codec);
-			else
-				back += check_compressed(&with, c, kind, p, e, kept);
-		}
-		if (kind == REPLICATED)
-			ck_assert_int_eq(with.plain_bytes, with.network_bytes);
-		else
-			ck_assert_int_eq(with.network_bytes, forward + back);
-		ck_assert_int_eq(with.plain_bytes > 0, kind == REPLICATED);
-		for (uint32_t k = 0; k < with.n_buffers; k++)
-			if (with.buffers[k].bucket == FF_KEPT)
-				kept[with.buffers[k].device] -= with.buffers[k].bytes;
-		for (uint32_t d = 0; d < p; d++)
-			ck_assert_int_eq(kept[d], 0);
-		ff_arena_finish(&a);
-	}
-}
-END_TEST
-
-/* Compression of gradients that are all-reduced adds what is not sent yet, and room for messages,
- * and leaves those alone that are all-reduced by moves. */
-START_TEST(compressed_gradients)
-{
-	for (uint32_t i = 0; i < 4 * 3 * FF_CODEC_COUNT; i++) {
-		const struct ff_codec *c = ff_codec((enum ff_codec_id)(i / 12));
-		enum kind kind = i % 2 ? REPLICATED : FOLLOWING;
-		uint32_t p = 1 + i / 4 % 3;
-		struct ff_schedule with, plain;
-		const struct ff_bucket *b;
-		struct ff_graph g[2];
-		struct ff_arena a;
-		int64_t n;
-
-		ff_arena_init(&a);
-		lower_updates(kind, FF_F32, p, NULL, &a, &g[0], &plain);
-		codec = c;
-		lower_updates(kind, FF_F32, p, NULL, &a, &g[1], &with);
-		codec = NULL;
-		ck_assert_uint_eq(with.n_tasks, plain.n_tasks);
-		b = &with.buckets[0];
-		n = b->bytes / FF_F32_BYTES;
-		ck_assert_ptr_eq(b->codec, kind == FOLLOWING && p > 1 ? c : NULL);
-		for (uint32_t d = 0; d < p; d++)
-			ck_assert_int_eq(with.memory_bytes[d] - plain.memory_bytes[d],
-					b->codec ? b->bytes + ff_codec_stage_bytes(c, n, p) : 0);
-		if (b->codec) {
-			ck_assert_uint_eq(with.n_buckets, 1);
-			ck_assert_int_eq(with.network_bytes,
-					2 * (p - 1) *
-							(c->id == FF_CODEC_BF16 ? 2 * n
-										: n / 4 + (n + 511) / 512 * 4));
-		} else {
-			ck_assert_int_eq(with.network_bytes, plain.network_bytes);
-		}
-		ck_assert((ff_schedule_hash(&with) == ff_schedule_hash(&plain)) == !b->codec);
 		ff_arena_finish(&a);
 	}
 }
@@ -676,8 +458,6 @@ static Suite *suite(void)
 	tcase_add_test(c, brought_no_further_ahead);
 	tcase_add_test(c, states_alone_differ);
 	tcase_add_test(c, norm_of_all_gradients);
-	tcase_add_test(c, compressed_gradients);
-	tcase_add_test(c, compressed_moves);
 	tcase_add_test(c, late_gradients);
 	suite_add_tcase(s, c);
 	return s;
