@@ -231,6 +231,12 @@ with tempfile.TemporaryDirectory() as folder:
             done, report = train("small.json", *plan("small.json", 3), "--staleness", 2, "--compress", codec, "--verify",
                                  "--steps", 6)
             say(done.stdout.count(LABEL) == 2, f"so where they are moved, {plan.__name__}")
+        at = ["small.json", *cut("small.json", 3), "--staleness", 1, "--compress", codec]
+        _, straight = train(*at, "--steps", 7)
+        train(*at, "--steps", 4, "--checkpoint", folder / f"late{codec}")
+        _, report = train(*at, "--steps", 7, "--checkpoint", folder / f"late{codec}", "--resume")
+        say(all(abs(a - b) < 0.02 * b for a, b in zip(report["loss"], straight["loss"][4:])),
+            "four steps and three", f"{report['loss']} for {straight['loss'][4:]}")
     for options, why in ((["--average-every", 2], "not applied late"), (["--staleness", 65], "at most 64")):
         done, _ = train("small.json", *two, "--steps", 4, "--staleness", 1, *options, status=2)
         say(why in done.stderr, f"not with {' '.join(map(str, options))}", done.stderr)
