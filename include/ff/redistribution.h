@@ -52,9 +52,9 @@ struct ff_move {
 	bool gradients;        /* they are some */
 	bool accumulate;       /* add to what the sinks hold already */
 	enum ff_reduce reduce; /* what "add" means */
-	/* Messages are compressed, and their senders keep what that loses.  They are always staged,
-	 * each behind it with the float32 that it says if those are not all of its sink.  NULL:
-	 * they are not. */
+	/* Messages: compresses them, and their senders keep what that loses.  All are staged then,
+	 * and behind one that arrives the float32 that it says, unless those are all of its sink.
+	 * NULL: they go as they are. */
 	const struct ff_codec *codec;
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
@@ -89,8 +89,8 @@ struct ff_side {
 	const struct ff_placement *place;
 	const uint16_t *device; /* by part */
 	bool gradients;         /* it is they that go */
-	/* Source: messages to sinks that no other has in common with them are compressed so, NULL:
-	 * they are not.  What several sinks get would have to be the same for all. */
+	/* Of a source: compresses its messages where each element goes to one sink alone, as what
+	 * several get would have to be the same for all; NULL: nothing does. */
 	const struct ff_codec *codec;
 };
 
