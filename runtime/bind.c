@@ -56,30 +56,34 @@ static void bind_io(const struct ff_executor *x, const struct ff_task *t, const 
 	io->seed = x->opt.seed;
 }
 
-/* Gradients that are added to others: the kernel writes them behind its own
- * scratch, `at`, and they are added from there.  Returns the scratch used in all. */
+/* Gradients that are added to others: those of parameters the kernel writes behind its own
+ * scratch, `at`, those of data where they have their place, and they are added from there.  Returns
+ * the scratch used in all. */
 static int64_t bind_additions(struct ff_executor *x, const struct ff_task *t,
 		const struct ff_work *w, int64_t at, struct ff_job *j)
 {
 	const struct ff_node *n = w->node;
 
-	for (uint32_t i = n->n_data; i < n->n_in; i++) {
+	for (uint32_t i = 0; i < n->n_in; i++) {
 		struct ff_copy *c = &j->addition[j->n_additions];
 		enum ff_dtype type = (enum ff_dtype)n->in_map[i].gradient;
+		const uint32_t *sum = ff_task_sum(x->s, t, i);
 
-		if (!ff_task_adds(x->s, t, i) || !j->io->din[i])
+		if (!(sum || ff_task_adds(x->s, t, i)) || !j->io->din[i])
 			continue;
-		*c = (struct ff_copy){.source = (char *)j->io->workspace + at,
-				.sink = j->io->din[i],
+		*c = (struct ff_copy){.source = sum ? j->io->din[i] : (char *)j->io->workspace + at,
+				.sink = sum ? ff_address_buffer(x, sum[t->part]) : j->io->din[i],
 				.order = n->in_map[i].order,
 				.source_region = w->in[i],
 				.sink_region = w->in[i],
 				.region = w->in[i],
 				.type = type,
 				.add = true};
+		j->n_additions++;
+		if (sum)
+			continue;
 		j->io->din[i] = (char *)j->io->workspace + at;
 		at += ff_align64(ff_region_volume(&w->in[i]) * ff_dtype_bytes(type));
-		j->n_additions++;
 	}
 	return at;
 }
@@ -96,7 +100,7 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 	ff_config_box(n, &x->s->config[t->node], t->part, &box);
 	ff_work_fill(x->s->graph, t->node, &box, t->pass, w);
 	j->io = ff_arena_alloc(&x->arena, sizeof(*j->io));
-	j->addition = ff_arena_array(&x->arena, n->n_in - n->n_data, sizeof(*j->addition));
+	j->addition = ff_arena_array(&x->arena, n->n_in, sizeof(*j->addition));
 	if (!j->io || !j->addition)
 		return ff_fail_memory(err);
 	bind_io(x, t, w, j->io);

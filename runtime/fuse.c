@@ -97,6 +97,18 @@ static bool is_forward_pair(const struct ff_schedule *s, const struct ff_task *t
 	return is_free(s, t, next);
 }
 
+/* Whether what a task has made of a gradient of data, whose place others have as soon as it is
+ * over, is added to another's. */
+static bool adds_data(const struct ff_schedule *s, const struct ff_task *t)
+{
+	const struct ff_node *n = &s->graph->nodes[t->node];
+
+	for (uint32_t i = 0; i < n->n_data; i++)
+		if (ff_task_sum(s, t, i))
+			return true;
+	return false;
+}
+
 /* The other way round: nobody else reads, or adds to, the gradient that lies between. */
 static bool is_backward_pair(const struct ff_executor *x, struct pair *p)
 {
@@ -108,6 +120,8 @@ static bool is_backward_pair(const struct ff_executor *x, struct pair *p)
 	const struct ff_buffer *din;
 	uint32_t between;
 
+	if (adds_data(s, t) || adds_data(s, next))
+		return false;
 	if (n->n_out != 1 || n->n_in == FF_MAX_INPUTS || maker->n_out != 1 || maker->n_in != 1 ||
 			!io->din[0] || !io->dout[0] || !behind->din[0] || !behind->dout[0])
 		return false;

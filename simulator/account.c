@@ -263,24 +263,41 @@ static void last_uses(const struct counted *c, uint32_t *last)
 	}
 }
 
-/* Gradients at one edge: the consumer's own shards until they are moved, and, of
- * parts of the producer in `first`, the step in which their gradient begins.  A
- * parameter's are there from the first micro-batch until the last one's are moved. */
+/* One that is added to another's as soon as it is made. */
+static void count_added(const struct counted *c, uint32_t edge, uint32_t made)
+{
+	const struct ff_edge *x = &c->e->g->edges[edge];
+	const struct ff_memo_node *to = c->e->node[x->node];
+
+	for (uint32_t p = 0; p < to->block->n_parts; p++)
+		count(c, to->block->device[p], to->rest->shape->din_bytes[x->slot][p], made, made);
+}
+
+/* Gradients at one edge: the consumer's own shards until they are moved or added to others', and,
+ * of parts of the producer in `first`, the step in which their gradient begins.  What others are
+ * added to is there until the last of them is.  A parameter's are there from the first micro-batch
+ * until the last one's are moved. */
 static void count_gradient(
 		const struct counted *c, uint32_t edge, uint32_t *first, uint32_t *scratch)
 {
 	const struct ff_course *e = c->e;
 	const struct ff_program *program = &e->program;
 	const struct ff_edge *x = &e->g->edges[edge];
-	const struct ff_redistribution *r = &e->edge[edge]->moved[FF_BACKWARD];
+	const struct ff_redistribution *r = ff_course_backward(e, edge);
+	uint32_t sent = e->sums.sent[edge] == FF_NONE ? edge : e->sums.sent[edge];
 	const struct ff_memo_node *to = e->node[x->node];
 	const struct ff_memo_node *from = e->node[ff_edge_source(e->g, edge)];
 	bool param = ff_node_is_parameter(e->g, ff_edge_source(e->g, edge));
 	uint32_t micro = param ? program->micro_batches - 1 : c->micro;
 	uint32_t made = ff_program_compute(program, FF_PHASE_BACKWARD, param ? 0 : micro, x->node);
-	uint32_t written = ff_program_compute(program, FF_PHASE_BACKWARD, micro, x->node);
-	uint32_t moved = ff_program_moves(program, FF_PHASE_BACKWARD, micro, edge);
+	uint32_t written = ff_program_compute(
+			program, FF_PHASE_BACKWARD, micro, e->g->edges[sent].node);
+	uint32_t moved = ff_program_moves(program, FF_PHASE_BACKWARD, micro, sent);
 
+	if (e->sums.added[edge] != FF_NONE) {
+		count_added(c, edge, made);
+		return;
+	}
 	for (uint32_t p = 0; p < to->block->n_parts; p++)
 		scratch[p] = written;
 	for (uint32_t i = 0; i < r->n_moves; i++) {

@@ -5,6 +5,7 @@
 
 #include "ff/evaluate.h"
 #include "ff/program.h"
+#include "ff/sharing.h"
 #include "fold.h"
 #include "foresee.h"
 #include "memo.h"
@@ -52,12 +53,14 @@ struct ff_course {
 	/* By edge: the first step of the first micro-batch's forward that may move something to who
 	 * reads there: its own, or one of another use of the same value.  FF_NONE: none does. */
 	uint32_t *begins;
-	uint32_t *taken;          /* by edge: ff_edge_taken_from, of the blocks in place */
-	bool *gives;              /* by edge: another is taken from it */
-	bool reshares;            /* the proposal changes that */
-	struct ff_ordered *other; /* another order: the next one, or that before the proposal */
-	bool reordered;           /* it is proposed, */
-	bool recounted;           /* and of the account only what comes at other steps is new: */
+	uint32_t *taken;                /* by edge: ff_edge_taken_from, of the blocks in place */
+	bool *gives;                    /* by edge: another is taken from it */
+	struct ff_sums sums, sums_next; /* likewise; `first` is first_use.  Scratch */
+	uint32_t *n_added, n_sums; /* by node: uses whose gradients are added to others'; of all */
+	bool reshares;             /* the proposal changes that, or `gives` */
+	struct ff_ordered *other;  /* another order: the next one, or that before the proposal */
+	bool reordered;            /* it is proposed, */
+	bool recounted;            /* and of the account only what comes at other steps is new: */
 	uint32_t *stirred, n_stirred; /* these values */
 	bool *stirs;                  /* by node: it is computed in another step */
 
@@ -153,6 +156,15 @@ static inline const struct ff_redistribution *ff_course_forward(
 	uint32_t taken = e->taken[edge];
 
 	return &e->edge[taken == FF_NONE ? edge : taken]->moved[FF_FORWARD];
+}
+
+/* Those of the gradient that goes back over `edge`, its own or a sum. */
+static inline const struct ff_redistribution *ff_course_backward(
+		const struct ff_course *e, uint32_t edge)
+{
+	uint32_t sent = e->sums.sent[edge];
+
+	return &e->edge[sent == FF_NONE ? edge : sent]->moved[FF_BACKWARD];
 }
 
 /* Whether more need not be known of the proposal. */

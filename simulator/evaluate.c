@@ -33,6 +33,11 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	e->ends = ff_arena_array(a, edges, sizeof(*e->ends));
 	e->taken = ff_arena_array(a, edges, sizeof(*e->taken));
 	e->gives = ff_arena_array(a, edges, sizeof(*e->gives));
+	e->sums.sent = ff_arena_array(a, edges, sizeof(*e->sums.sent));
+	e->sums.added = ff_arena_array(a, edges, sizeof(*e->sums.added));
+	e->sums_next.sent = ff_arena_array(a, edges, sizeof(*e->sums_next.sent));
+	e->sums_next.added = ff_arena_array(a, edges, sizeof(*e->sums_next.added));
+	e->n_added = ff_arena_array(a, nodes, sizeof(*e->n_added));
 	e->stirred = ff_arena_array(a, e->g->n_values, sizeof(*e->stirred));
 	e->stirs = ff_arena_array(a, nodes, sizeof(*e->stirs));
 	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
@@ -55,7 +60,9 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	if (!e->node || !e->block || !e->synced || !e->shards || !e->edge || !e->mark ||
 			!e->touched || !e->lane || !e->idle || !e->sync_lane || !e->busy ||
 			!e->busy_next || !e->paced || !e->changed_at || !e->wish || !e->near ||
-			!e->ends || !e->taken || !e->gives || !e->stirred || !e->stirs)
+			!e->ends || !e->taken || !e->gives || !e->stirred || !e->stirs ||
+			!e->sums.sent || !e->sums.added || !e->sums_next.sent ||
+			!e->sums_next.added || !e->n_added)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)

@@ -171,25 +171,38 @@ static void list_taken(struct listing *l, uint32_t edge)
 	}
 }
 
-static void list_edge(struct listing *l, uint32_t edge)
+/* What another use, visited before, may have written is added to. */
+static void list_added(struct listing *l, uint32_t edge)
 {
 	const struct ff_course *e = l->e;
 	const struct ff_program *p = &e->program;
+	const struct ff_value *v = &e->g->values[e->g->edges[edge].value];
+	uint32_t to = e->g->edges[edge].node;
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t other = e->g->edges[e->g->uses[v->first_use + u]].node;
+
+		if (e->position[other] > e->position[to])
+			list(l, &e->timed[FF_PHASE_BACKWARD][other], false,
+					p->compute[FF_PHASE_BACKWARD] + other, p->n_nodes,
+					p->moves[FF_PHASE_BACKWARD] + edge, p->n_edges);
+	}
+}
+
+static void list_edge(struct listing *l, uint32_t edge)
+{
+	const struct ff_course *e = l->e;
 	uint32_t from = ff_edge_source(e->g, edge), to = e->g->edges[edge].node;
-	uint32_t first = e->g->edges[e->first_edge[e->g->edges[edge].value]].node, reader;
+	uint32_t reader = ff_time_reader(e, edge);
 	uint32_t prelude = ff_edge_replaced_by(e->g, edge);
 
 	list_moved(l, FF_PHASE_FORWARD, edge, from, to, FF_PHASE_FORWARD);
-	reader = ff_time_reader(e, edge);
 	list_moved(l, FF_PHASE_RECOMPUTE, edge, from, reader, ff_time_reads_again(e, reader));
 	list_taken(l, edge);
 	list_moved(l, FF_PHASE_BACKWARD, edge, to, from, FF_PHASE_BACKWARD);
 	if (prelude != FF_NONE)
 		list_moved(l, FF_PHASE_BACKWARD, edge, to, prelude, FF_PHASE_BACKWARD);
-	if (first != to) /* what the first use has written is added to */
-		list(l, &e->timed[FF_PHASE_BACKWARD][first], false,
-				p->compute[FF_PHASE_BACKWARD] + first, p->n_nodes,
-				p->moves[FF_PHASE_BACKWARD] + edge, p->n_edges);
+	list_added(l, edge);
 }
 
 static void list_run(struct listing *l)

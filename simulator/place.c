@@ -153,7 +153,7 @@ static enum ff_edge_state state_of(const struct ff_course *e, uint32_t edge, int
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 
-	if (!me || (pass == FF_FORWARD && e->taken[edge] != FF_NONE))
+	if (!me || (pass == FF_FORWARD ? e->taken[edge] : e->sums.sent[edge]) != FF_NONE)
 		return FF_EDGE_STILL;
 	if (!me->built[pass])
 		return FF_EDGE_UNKNOWN;
@@ -193,7 +193,34 @@ static void put_edge(struct ff_course *e, uint32_t edge, struct ff_memo_edge *ne
 	set_state(e, edge, FF_BACKWARD);
 }
 
-/* Which uses of `value` are moved once, once all its readers are in place. */
+/* The gradient at `edge` is sent and added as was found. */
+static void put_sum(struct ff_course *e, uint32_t edge)
+{
+	uint32_t sent = e->sums_next.sent[edge], added = e->sums_next.added[edge];
+	bool moves = (e->sums.sent[edge] == FF_NONE) != (sent == FF_NONE);
+	int by = (added != FF_NONE) - (e->sums.added[edge] != FF_NONE);
+
+	e->reshares = e->reshares || sent != e->sums.sent[edge] || added != e->sums.added[edge];
+	e->sums.sent[edge] = sent;
+	e->sums.added[edge] = added;
+	e->n_added[e->ends[edge].to] += (uint32_t)by;
+	e->n_sums += (uint32_t)by;
+	if (moves)
+		set_state(e, edge, FF_BACKWARD);
+}
+
+/* Which gradients of `value` are added up before they are moved, and which is moved first. */
+static void sum_uses(struct ff_course *e, uint32_t value)
+{
+	const struct ff_value *v = &e->g->values[value];
+
+	ff_place_find_sums(e, value);
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		put_sum(e, e->g->uses[v->first_use + u]);
+}
+
+/* Which uses of `value` are moved once, once all its readers are in place, and of an activation
+ * who made it. */
 static void share_uses(struct ff_course *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
@@ -214,6 +241,8 @@ static void share_uses(struct ff_course *e, uint32_t value)
 		if ((was == FF_NONE) != (from == FF_NONE))
 			set_state(e, uses[u], FF_FORWARD);
 	}
+	if (v->kind == FF_VALUE_ACTIVATION && v->needs_grad)
+		sum_uses(e, value);
 }
 
 /* Whether the block of `edge` is for these ends already, and for its turn among the uses. */
@@ -262,6 +291,14 @@ static int swap_edge(struct ff_course *e, uint32_t edge, struct ff_error *err)
 	if (code == FF_OK)
 		put_edge(e, edge, new);
 	return code;
+}
+
+void ff_place_find_sums(struct ff_course *e, uint32_t value)
+{
+	struct ff_sums next = e->sums_next;
+
+	next.first = e->first_use;
+	ff_sums_find(e->g, e->position, e->block, value, &next, &e->first_edge[value]);
 }
 
 int ff_place_resolve(struct ff_course *e, uint32_t edge, enum ff_pass pass, struct ff_error *err)
@@ -363,6 +400,10 @@ static void reset_states(struct ff_course *e)
 		memset(e->state[pass], FF_EDGE_STILL, e->g->n_edges * sizeof(**e->state));
 	memset(e->taken, 0xff, e->g->n_edges * sizeof(*e->taken));
 	memset(e->gives, 0, e->g->n_edges * sizeof(*e->gives));
+	memset(e->sums.sent, 0xff, e->g->n_edges * sizeof(*e->sums.sent));
+	memset(e->sums.added, 0xff, e->g->n_edges * sizeof(*e->sums.added));
+	memset(e->n_added, 0, e->g->n_nodes * sizeof(*e->n_added));
+	e->n_sums = 0;
 	ff_place_activate(e);
 }
 
@@ -384,12 +425,12 @@ int ff_place_all(struct ff_course *e, struct ff_error *err)
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
 		if (ff_node_is_parameter(g, i))
 			code = place_param(e, i, err);
+	for (uint32_t k = 0; k < g->n_values && code == FF_OK; k++)
+		share_uses(e, k);
 	for (uint32_t k = 0; k < g->n_edges && code == FF_OK; k++) {
 		if (!e->ends[k].parameter)
 			code = swap_edge(e, k, err);
 	}
-	for (uint32_t k = 0; k < g->n_values && code == FF_OK; k++)
-		share_uses(e, k);
 	for (uint32_t k = 0; k < 2 * g->n_edges && code == FF_OK; k++)
 		code = ff_place_resolve(e, k / 2, (enum ff_pass)(k % 2), err);
 	e->n_swaps = 0;
@@ -403,6 +444,8 @@ static int place_uses(struct ff_course *e, uint32_t value, struct ff_error *err)
 	bool param = v->kind == FF_VALUE_PARAMETER;
 	int code = param ? place_param(e, v->producer, err) : FF_OK;
 
+	if (code == FF_OK)
+		share_uses(e, value);
 	for (uint32_t u = 0; u < v->n_uses && code == FF_OK; u++) {
 		uint32_t edge = e->g->uses[v->first_use + u];
 
@@ -410,8 +453,6 @@ static int place_uses(struct ff_course *e, uint32_t value, struct ff_error *err)
 			code = swap_edge(e, edge, err);
 		ff_busy_fetch_edge(e, edge);
 	}
-	if (code == FF_OK)
-		share_uses(e, value);
 	return code;
 }
 

@@ -12,6 +12,9 @@ void ff_place_activate(struct ff_course *e);
 /* Those of a proposal's nodes, of the parameters they read and of the edges between them
  * and others, unless it turns out to be too slow. */
 int ff_place_changes(struct ff_course *e, struct ff_error *err);
+/* What becomes of the gradients of `value`, in the order and the blocks of the moment: in
+ * `sums_next`, first_use and first_edge. */
+void ff_place_find_sums(struct ff_course *e, uint32_t value);
 /* What is moved at `edge` in `pass` was not known: finds it, and how long that keeps
  * lanes busy. */
 int ff_place_resolve(struct ff_course *e, uint32_t edge, enum ff_pass pass, struct ff_error *err);

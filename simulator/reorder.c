@@ -11,17 +11,32 @@
 #include "ordered.h"
 #include "place.h"
 
+static bool use_differs(const struct ff_course *e, uint32_t edge)
+{
+	return e->first_use[edge] != e->other->first_use[edge] ||
+	       e->sums_next.sent[edge] != e->sums.sent[edge] ||
+	       e->sums_next.added[edge] != e->sums.added[edge] ||
+	       (!e->synced[e->ends[edge].from] &&
+			       e->taken[edge] != ff_edge_taken_from(e->g, &e->program, e->position,
+								 e->block, edge));
+}
+
 /* Gradients of values are added up in another order: blocks of such edges are others.  And it is
- * another use that brings what several share. */
+ * another use that brings, or takes away, what several share. */
 static void touch_uses(struct ff_course *e)
 {
-	for (uint32_t i = 0; i < e->g->n_edges; i++)
-		if (e->first_use[i] != e->other->first_use[i] ||
-				(!e->synced[e->ends[i].from] &&
-						e->taken[i] != ff_edge_taken_from(e->g, &e->program,
-									       e->position,
-									       e->block, i)))
-			ff_course_touch(e, e->g->edges[i].value);
+	for (uint32_t i = 0; i < e->g->n_values; i++) {
+		const struct ff_value *v = &e->g->values[i];
+		bool differs = false;
+
+		if (v->n_uses == 1)
+			continue;
+		ff_place_find_sums(e, i);
+		for (uint32_t u = 0; u < v->n_uses && !differs; u++)
+			differs = use_differs(e, e->g->uses[v->first_use + u]);
+		if (differs)
+			ff_course_touch(e, i);
+	}
 }
 
 /* The first step that is another one, or how many there are. */

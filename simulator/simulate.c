@@ -6,14 +6,14 @@
 #include "ff/instance.h"
 #include "ff/task_class.h"
 
-/* A backward pass that adds to gradients writes them aside and adds them. */
+/* A backward pass that adds to gradients writes its own aside and adds them. */
 static int64_t added_bytes(
 		const struct ff_schedule *s, const struct ff_task *t, const struct ff_work *w)
 {
 	int64_t bytes = 0;
 
 	for (uint32_t i = 0; i < w->node->n_in; i++)
-		if (w->need_din[i] && ff_task_adds(s, t, i))
+		if (w->need_din[i] && (ff_task_adds(s, t, i) || ff_task_sum(s, t, i)))
 			bytes += ff_region_volume(&w->in[i]) *
 				 ff_dtype_bytes((enum ff_dtype)w->node->in_map[i].gradient);
 	return bytes;

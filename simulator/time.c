@@ -391,8 +391,9 @@ static int64_t added_bytes(const struct ff_course *e, uint32_t node, uint32_t mi
 	const struct ff_node *n = &e->g->nodes[node];
 	int64_t bytes = 0;
 
-	for (uint32_t i = n->n_data; i < n->n_in; i++) {
-		if (ff_course_adds(e, n->in + i, micro))
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		if (i < n->n_data ? e->sums.added[n->in + i] != FF_NONE
+				  : ff_course_adds(e, n->in + i, micro))
 			bytes += ff_placement_gradient_bytes(&e->node[node]->block->in[i], p);
 	}
 	return bytes;
@@ -401,14 +402,14 @@ static int64_t added_bytes(const struct ff_course *e, uint32_t node, uint32_t mi
 static bool adds_all(const struct ff_course *e, uint32_t node, uint32_t micro)
 {
 	const struct ff_node *n = &e->g->nodes[node];
-	bool all = true;
+	bool all = !e->n_added[node];
 
 	for (uint32_t i = n->n_data; i < n->n_in && micro == 0; i++)
 		all = all && ff_course_adds(e, n->in + i, micro);
 	return all;
 }
 
-/* Backward that adds to some gradients of its parameters, but not to all. */
+/* Backward that adds to some gradients of its parameters, but not to all, or of its data. */
 static int time_adding_some(struct ff_course *e, const struct ff_step *s, struct ff_error *err)
 {
 	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][s->id];
@@ -433,7 +434,7 @@ static int time_backward(struct ff_course *e, const struct ff_gathered *b, const
 	const struct ff_node *n = &e->g->nodes[s->id];
 	const double *us = e->timed[FF_PHASE_BACKWARD][s->id].us;
 
-	if (b->adds[s->id] || (s->micro > 0 && n->n_in > n->n_data)) {
+	if (b->adds[s->id] || (s->micro > 0 && n->n_in > n->n_data) || e->n_added[s->id]) {
 		if (!adds_all(e, s->id, s->micro))
 			return time_adding_some(e, s, err);
 		us = ff_memo_adding(e->memo, s->id, e->node[s->id]);

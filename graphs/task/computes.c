@@ -113,7 +113,7 @@ static uint32_t gradient_behind(struct ff_lowering *l, const struct ff_task *t)
 }
 
 /* Shards that take the gradient of input `edge`: the producer's own where it is
- * aliased.  Those of parameters are in their buckets already. */
+ * aliased, and is not added to another use's.  Those of parameters are in their buckets already. */
 static void make_din(struct ff_lowering *l, const struct ff_task *t, uint32_t edge, uint32_t alias)
 {
 	const struct ff_edge *e = &l->g->edges[edge];
@@ -123,6 +123,10 @@ static void make_din(struct ff_lowering *l, const struct ff_task *t, uint32_t ed
 	uint32_t *din = ff_emit_list(l, l->r.din, edge, i);
 	uint32_t *dout = ff_emit_list(l, l->r.dout, e->value, pinned ? ff_schedule_due(&l->r) : i);
 
+	if (l->r.added[edge] != FF_NONE) {
+		ff_buffer_use(l, ff_task_sum(&l->r, t, e->slot)[p]);
+		alias = FF_NONE;
+	}
 	if (ff_edge_is_in_place(l->g, edge))
 		din[p] = gradient_behind(l, t);
 	else if (alias != FF_NONE && pinned)

@@ -6,7 +6,6 @@
 
 #include "ff/instance.h"
 #include "ff/micro.h"
-#include "ff/sharing.h"
 
 /* Parameters without a config of their own follow the first node that reads them,
  * preludes the node they go before. */
@@ -74,26 +73,37 @@ static int synced_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *er
 	return code;
 }
 
+static int build_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *err)
+{
+	const struct ff_node_block *from = l->node[ff_edge_source(l->g, edge)];
+	const struct ff_node_block *to = l->node[l->g->edges[edge].node];
+	struct ff_edge_block *b = &l->edge[edge];
+	const struct ff_codec *codec = l->opt ? l->opt->codec : NULL;
+	bool first = l->sums.first[edge], pieces = !l->opt || !l->opt->sizes_only;
+	int code = ff_edge_block_build_pass(l->g, l->m, edge, first, FF_FORWARD, from, to, codec,
+			pieces, l->a, l->scratch, &b->forward, err);
+
+	if (code < 0 || l->sums.sent[edge] != FF_NONE)
+		return code;
+	return ff_edge_block_build_pass(l->g, l->m, edge, first, FF_BACKWARD, from, to, codec,
+			pieces, l->a, l->scratch, &b->backward, err);
+}
+
+/* Gradients that are added to others are nobody's of themselves, and the sum is moved once. */
 static int build_edges(struct ff_lowering *l, struct ff_error *err)
 {
 	const struct ff_graph *g = l->g;
-	bool pieces = !l->opt || !l->opt->sizes_only;
 	int code = FF_OK;
 
-	memset(l->first_edge, 0xff, g->n_values * sizeof(*l->first_edge));
-	for (uint32_t e = 0; e < g->n_edges && code == FF_OK; e++) {
-		uint32_t from = ff_edge_source(g, e);
-
-		l->first_use[e] = ff_edge_is_first_use(g, l->position, e);
-		if (l->first_use[e])
-			l->first_edge[g->edges[e].value] = e;
-		if (l->synced[from])
-			code = synced_edge(l, e, err);
-		else
-			code = ff_edge_block_build(g, l->m, e, l->first_use[e], l->node[from],
-					l->node[g->edges[e].node], l->opt ? l->opt->codec : NULL,
-					pieces, l->a, l->scratch, &l->edge[e], err);
-	}
+	for (uint32_t k = 0; k < g->n_values; k++)
+		ff_sums_find(g, l->position, l->node, k, &l->sums, &l->first_edge[k]);
+	for (uint32_t e = 0; e < g->n_edges && code == FF_OK; e++)
+		code = l->synced[ff_edge_source(g, e)] ? synced_edge(l, e, err)
+						       : build_edge(l, e, err);
+	for (uint32_t e = 0; e < g->n_edges && code == FF_OK; e++)
+		if (l->sums.sent[e] != FF_NONE)
+			l->edge[e].backward = (struct ff_redistribution){
+					.alias = l->edge[l->sums.sent[e]].backward.alias};
 	return code;
 }
 
@@ -137,8 +147,9 @@ static int find_accumulation(struct ff_lowering *l, struct ff_error *err)
 	if (!accumulate)
 		return ff_fail_memory(err);
 	for (uint32_t e = 0; e < l->g->n_edges; e++)
-		accumulate[e] = l->synced[ff_edge_source(l->g, e)] && !l->first_use[e];
+		accumulate[e] = l->synced[ff_edge_source(l->g, e)] && !l->sums.first[e];
 	l->r.accumulate = accumulate;
+	l->r.added = l->sums.added;
 	return FF_OK;
 }
 
@@ -421,7 +432,9 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 	l->node = ff_arena_array(s, nodes, sizeof(*l->node));
 	l->synced = ff_arena_array(s, nodes, sizeof(*l->synced));
 	l->edge = ff_arena_array(s, edges, sizeof(*l->edge));
-	l->first_use = ff_arena_array(s, edges, sizeof(*l->first_use));
+	l->sums.first = ff_arena_array(s, edges, sizeof(*l->sums.first));
+	l->sums.sent = ff_arena_array(s, edges, sizeof(*l->sums.sent));
+	l->sums.added = ff_arena_array(l->a, edges, sizeof(*l->sums.added));
 	l->first_edge = ff_arena_array(s, l->g->n_values, sizeof(*l->first_edge));
 	l->taken = ff_arena_array(s, edges, sizeof(*l->taken));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
@@ -439,8 +452,8 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 			return ff_fail_memory(err);
 	}
 	l->paced = ff_arena_array(s, FF_PACE * (size_t)devices, sizeof(*l->paced));
-	if (!l->order || !l->position || !l->node || !l->synced || !l->edge || !l->first_use ||
-			!l->first_edge || !l->taken || !l->paced)
+	if (!l->order || !l->position || !l->node || !l->synced || !l->edge || !l->sums.first ||
+			!l->sums.sent || !l->sums.added || !l->first_edge || !l->taken || !l->paced)
 		return ff_fail_memory(err);
 	memset(l->paced, 0xff, FF_PACE * (size_t)devices * sizeof(*l->paced));
 	return FF_OK;

@@ -6,6 +6,7 @@
 
 #include "ff/block.h"
 #include "ff/program.h"
+#include "ff/sharing.h"
 
 /* How far a device's two lanes are known to have come: tasks done, counted on
  * its compute lane and on its communication lane. */
@@ -37,9 +38,9 @@ struct ff_lowering {
 	struct ff_edge_block *edge;
 	struct ff_bucketing buckets;
 	bool *synced;         /* by node: a parameter whose gradients are all-reduced in place */
-	bool *first_use;      /* by edge */
 	uint32_t *first_edge; /* by value: its first use in backward, or FF_NONE */
 	uint32_t *taken;      /* by edge: ff_edge_taken_from */
+	struct ff_sums sums;
 
 	struct ff_schedule r;
 	struct ff_list lanes, deps;

@@ -313,8 +313,8 @@ static bool same_axis(const struct ff_grid_axis *x, const struct ff_grid_axis *y
 	return same;
 }
 
-/* Both sides are cut alike on the same devices: the usual case in a chain. */
-static bool is_identity(const struct ff_side *source, const struct ff_side *sink)
+/* The usual case in a chain. */
+bool ff_side_is_same(const struct ff_side *source, const struct ff_side *sink)
 {
 	const struct ff_placement *a = source->place, *b = sink->place;
 	bool same = a->n_parts == b->n_parts && a->replicas == b->replicas && a->n_copies == 1 &&
@@ -421,7 +421,7 @@ int ff_redistribute(const struct ff_machine *m, const struct ff_side *source,
 			.scratch = scratch};
 	uint32_t n = sink->place->n_parts;
 	uint32_t *alias = ff_arena_array(a, n, sizeof(*alias));
-	bool identity = first && is_identity(source, sink);
+	bool identity = first && ff_side_is_same(source, sink);
 	struct ff_arena_mark mark = ff_arena_mark(scratch);
 	struct moves moves = {0};
 	int code = FF_OK;

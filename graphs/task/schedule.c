@@ -102,7 +102,7 @@ uint64_t ff_schedule_hash(const struct ff_schedule *s)
 		if (s->buckets[i].codec)
 			mix(&h, (uint64_t)i << 32 | s->buckets[i].codec->id);
 	for (uint32_t i = 0; i < s->graph->n_edges; i++)
-		mix(&h, s->accumulate[i]);
+		mix(&h, (uint64_t)s->added[i] << 1 | s->accumulate[i]);
 	for (uint32_t i = 0; i < s->n_shards; i++) {
 		mix(&h, (uint64_t)s->shards[i].bucket << 32 | s->shards[i].node);
 		mix(&h, (uint64_t)s->shards[i].offset);

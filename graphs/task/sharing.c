@@ -1,5 +1,10 @@
-/* Which uses of a value are moved once.  SPDX-License-Identifier: Apache-2.0 */
+/* Which uses of a value are moved once, and their gradients.  SPDX-License-Identifier: Apache-2.0
+ */
 #include "ff/sharing.h"
+
+#include <string.h>
+
+#include "ff/backward.h"
 
 /* What an operator and its prelude read alike is the prelude's. */
 static uint32_t root_of(const struct ff_graph *g, uint32_t edge)
@@ -48,4 +53,141 @@ uint32_t ff_edge_taken_from(const struct ff_graph *g, const struct ff_program *p
 			best = other;
 	}
 	return best == edge ? FF_NONE : best;
+}
+
+/* ---- gradients ---- */
+
+/* One use's gradient between who made it and who made the value. */
+struct way {
+	const struct ff_placement *in, *out;
+	const struct ff_node_block *reader, *producer;
+};
+
+/* How long intervals [lo, hi) of one axis are that both have. */
+static int64_t common(
+		const struct ff_grid_axis *x, uint32_t i, const struct ff_grid_axis *y, uint32_t k)
+{
+	int32_t lo = x->lo[i] > y->lo[k] ? x->lo[i] : y->lo[k];
+	int32_t hi = x->hi[i] < y->hi[k] ? x->hi[i] : y->hi[k];
+
+	return hi > lo ? hi - lo : 0;
+}
+
+/* Elements that producer's part `sink` gets of all readers' parts, one of each replica, and those
+ * of them that part `home` has (FF_NONE: none is there). */
+static void meet(const struct way *w, uint32_t sink, uint32_t home, int64_t *all, int64_t *own)
+{
+	*all = 1;
+	*own = home != FF_NONE;
+	for (uint32_t i = 0; i < w->in->rank; i++) {
+		const struct ff_grid_axis *x = &w->in->axis[i], *y = &w->out->axis[i];
+		uint32_t at = ff_placement_coordinate(w->out, i, sink);
+		int64_t sum = 0;
+
+		for (uint32_t k = 0; k < x->n; k++)
+			sum += common(x, k, y, at);
+		*all *= sum;
+		if (home != FF_NONE)
+			*own *= common(x, ff_placement_coordinate(w->in, i, home), y, at);
+	}
+}
+
+/* Whether at least as much of a gradient leaves the devices where it is made as stays there. */
+static bool leaves(const struct way *w)
+{
+	struct ff_side in = {w->in, w->reader->device, true};
+	struct ff_side out = {w->out, w->producer->device, true};
+	uint32_t at[FF_MAX_DEVICES];
+	int64_t away = 0, stays = 0;
+
+	if (w->in->n_copies > 1)
+		return true; /* no device has two of them */
+	if (ff_side_is_same(&in, &out))
+		return false;
+	memset(at, 0xff, sizeof(at));
+	for (uint32_t p = 0; p < w->reader->n_parts; p++)
+		at[w->reader->device[p]] = p;
+	for (uint32_t p = 0; p < w->producer->n_parts; p++) {
+		int64_t all, own;
+
+		meet(w, p, at[w->producer->device[p]], &all, &own);
+		away += all - own;
+		stays += own;
+	}
+	return away > 0 && away >= stays;
+}
+
+static bool joins(const struct ff_graph *g, uint32_t edge)
+{
+	return ff_edge_needs_grad(g, edge) && !ff_edge_is_in_place(g, edge) &&
+	       !ff_edge_is_carried(g, edge);
+}
+
+/* Whether backward comes to `a` before it comes to `b`. */
+static bool is_visited_before(
+		const struct ff_graph *g, const uint32_t *position, uint32_t a, uint32_t b)
+{
+	uint32_t x = g->edges[a].node, y = g->edges[b].node;
+
+	return x == y ? a < b : position[x] > position[y];
+}
+
+/* The uses that read alike with `edge`, if that is the last of them to be visited: all are sent
+ * over its moves. */
+static void join(const struct ff_graph *g, const uint32_t *position,
+		const struct ff_node_block *const *block, uint32_t edge, const struct ff_sums *ret)
+{
+	const struct ff_edge *x = &g->edges[edge];
+	const struct ff_value *v = &g->values[x->value];
+	const struct ff_node_block *reader = block[x->node], *producer = block[v->producer];
+	struct way w = {&reader->in[x->slot], &producer->out[v->port], reader, producer};
+	uint64_t key = key_of(g, block, edge);
+	uint32_t first = edge;
+	bool alone = true;
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t other = g->uses[v->first_use + u];
+
+		if (other == edge || !joins(g, other) || key_of(g, block, other) != key)
+			continue;
+		if (is_before(g, position, other, edge))
+			return;
+		alone = false;
+		if (is_visited_before(g, position, other, first))
+			first = other;
+	}
+	if (alone || !leaves(&w))
+		return;
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t other = g->uses[v->first_use + u];
+
+		if (!joins(g, other) || key_of(g, block, other) != key)
+			continue;
+		ret->sent[other] = other == edge ? FF_NONE : edge;
+		ret->added[other] = other == first ? FF_NONE : first;
+	}
+}
+
+void ff_sums_find(const struct ff_graph *g, const uint32_t *position,
+		const struct ff_node_block *const *block, uint32_t value, const struct ff_sums *ret,
+		uint32_t *first_edge)
+{
+	const struct ff_value *v = &g->values[value];
+	const uint32_t *uses = g->uses + v->first_use;
+	uint32_t best = FF_NONE;
+
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		ret->sent[uses[u]] = ret->added[uses[u]] = FF_NONE;
+	for (uint32_t u = 0; u < v->n_uses && v->n_uses > 1; u++)
+		if (v->kind == FF_VALUE_ACTIVATION && joins(g, uses[u]))
+			join(g, position, block, uses[u], ret);
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		ret->first[uses[u]] = false;
+		if (ff_edge_needs_grad(g, uses[u]) && ret->sent[uses[u]] == FF_NONE &&
+				(best == FF_NONE || is_visited_before(g, position, uses[u], best)))
+			best = uses[u];
+	}
+	if (best != FF_NONE)
+		ret->first[best] = true;
+	*first_edge = best;
 }

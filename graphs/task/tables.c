@@ -60,7 +60,27 @@ static void build_table(struct ff_lowering *l, uint32_t e)
 		l->moved[FF_FORWARD][at] = there ? buffers_of(l, parts) : NULL;
 		l->r.din[at] = has_gradient(l, ff_edge_source(l->g, e), i) ? buffers_of(l, parts)
 									   : NULL;
-		l->moved[FF_BACKWARD][at] = i % 2 ? NULL : buffers_of(l, from ? from->n_parts : 0);
+		if (i % 2 == 0 && l->sums.sent[e] == FF_NONE)
+			l->moved[FF_BACKWARD][at] = buffers_of(l, from ? from->n_parts : 0);
+	}
+}
+
+/* What another edge's moves do. */
+static void share_tables(struct ff_lowering *l, uint32_t e)
+{
+	for (uint32_t i = 0; i < l->r.n_instances; i++) {
+		size_t at = (size_t)e * l->r.n_instances + i;
+
+		if (l->taken[e] != FF_NONE) {
+			size_t same = (size_t)l->taken[e] * l->r.n_instances + i;
+
+			l->r.in[at] = l->r.in[same];
+			l->moved[FF_FORWARD][at] = l->moved[FF_FORWARD][same];
+		}
+		if (l->sums.sent[e] != FF_NONE)
+			l->moved[FF_BACKWARD][at] =
+					l->moved[FF_BACKWARD]
+						[(size_t)l->sums.sent[e] * l->r.n_instances + i];
 	}
 }
 
@@ -86,12 +106,6 @@ int ff_tables_build(struct ff_lowering *l, struct ff_error *err)
 	for (uint32_t e = 0; e < g->n_edges; e++)
 		build_table(l, e);
 	for (uint32_t e = 0; e < g->n_edges; e++)
-		for (uint32_t i = 0; i < l->r.n_instances && l->taken[e] != FF_NONE; i++) {
-			size_t at = (size_t)e * l->r.n_instances + i;
-			size_t same = (size_t)l->taken[e] * l->r.n_instances + i;
-
-			l->r.in[at] = l->r.in[same];
-			l->moved[FF_FORWARD][at] = l->moved[FF_FORWARD][same];
-		}
+		share_tables(l, e);
 	return l->failed ? ff_fail_memory(err) : FF_OK;
 }

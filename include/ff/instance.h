@@ -68,7 +68,9 @@ static inline void ff_task_ends(const struct ff_schedule *s, const struct ff_tas
 	bool param = ff_node_is_parameter(s->graph, from);
 
 	if (t->pass == FF_BACKWARD) {
-		*source = s->din[t->edge * n + (param ? ff_schedule_due(s) : 2 * (size_t)t->micro)];
+		uint32_t edge = s->added[t->edge] == FF_NONE ? t->edge : s->added[t->edge];
+
+		*source = s->din[edge * n + (param ? ff_schedule_due(s) : 2 * (size_t)t->micro)];
 		*sink = s->dout[value * n + (param ? 0 : 2 * (size_t)t->micro)];
 	} else {
 		*source = s->out[value * n +
@@ -84,6 +86,17 @@ static inline bool ff_task_adds(const struct ff_schedule *s, const struct ff_tas
 
 	return t->pass == FF_BACKWARD && slot >= n->n_data &&
 	       (t->micro > 0 || s->accumulate[n->in + slot]);
+}
+/* Shards to which a backward task adds the gradient of input `slot` that it has made; NULL: to
+ * none. */
+static inline const uint32_t *ff_task_sum(
+		const struct ff_schedule *s, const struct ff_task *t, uint32_t slot)
+{
+	uint32_t sum = s->added[s->graph->nodes[t->node].in + slot];
+
+	if (t->pass != FF_BACKWARD || sum == FF_NONE)
+		return NULL;
+	return s->din[(size_t)sum * s->n_instances + 2 * (size_t)t->micro];
 }
 
 #endif

@@ -93,6 +93,8 @@ struct ff_side {
 	 * several get would have to be the same for all; NULL: nothing does. */
 	const struct ff_codec *codec;
 };
+/* Whether both are cut alike on the same devices, so that nothing need move. */
+bool ff_side_is_same(const struct ff_side *source, const struct ff_side *sink);
 
 /* How sinks come to hold the reduction of the sources that cover them. */
 struct ff_redistribution {

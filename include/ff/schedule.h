@@ -78,9 +78,12 @@ struct ff_schedule {
 				       * gradients */
 	const uint32_t **in, **din;   /* [edge, instance][part of the consumer] */
 	const bool *accumulate;       /* by edge: backward of a first micro-batch adds to din */
-	int64_t *live_bytes;          /* by device: the most that is in use at once */
-	int64_t *memory_bytes;        /* by device: all there is to allocate */
-	int64_t *workspace_offset;    /* by device: scratch of the running kernel */
+	/* By edge: the one to whose din backward adds, once it is made, its own, which nobody else
+	 * reads; FF_NONE: none.  What is moved of both gradients is their sum. */
+	const uint32_t *added;
+	int64_t *live_bytes;       /* by device: the most that is in use at once */
+	int64_t *memory_bytes;     /* by device: all there is to allocate */
+	int64_t *workspace_offset; /* by device: scratch of the running kernel */
 	int64_t *workspace_bytes;
 	int64_t *packed_offset; /* by device: what of gradients is compressed, of one bucket at a
 				   time */

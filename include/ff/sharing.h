@@ -17,4 +17,22 @@
 uint32_t ff_edge_taken_from(const struct ff_graph *g, const struct ff_program *p,
 		const uint32_t *position, const struct ff_node_block *const *block, uint32_t edge);
 
+/* What becomes of the gradients that readers of an activation make, by edge. */
+struct ff_sums {
+	uint32_t *sent;  /* the edge whose moves backward take its own, too; FF_NONE: it has its own
+			  */
+	uint32_t *added; /* that where backward adds its own once it is made; FF_NONE: it is there
+			  */
+	bool *first;     /* no other moves of the value's gradient are before it in backward */
+};
+
+/* Those of all uses of `value`, and its first use (FF_NONE: none has a gradient).  Of uses that
+ * read alike, as above, the one that backward comes to first has the sum, to which the others add
+ * their own on the device, and the moves of the one that it comes to last take it away.  Not where
+ * more of it stays on the devices than leaves them, as adding takes time of theirs, nor where a
+ * prelude makes it in the place of another gradient. */
+void ff_sums_find(const struct ff_graph *g, const uint32_t *position,
+		const struct ff_node_block *const *block, uint32_t value, const struct ff_sums *ret,
+		uint32_t *first_edge);
+
 #endif

@@ -15,7 +15,7 @@ struct flow {
 	double **gradient; /* by value and micro-batch (parameters: all in one): dense */
 	uint32_t micro;    /* of the task at hand */
 	uint32_t kinds[8], reductions[FF_REDUCE_COUNT], syncs, micro_batches, again, brought_again,
-			groups_apart, groups_cut, types[FF_DTYPE_COUNT];
+			groups_apart, groups_cut, summed, types[FF_DTYPE_COUNT];
 };
 
 /* Visits all positions of a region that is not empty. */

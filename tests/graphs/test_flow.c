@@ -201,7 +201,8 @@ static void write_din(struct flow *f, uint32_t task, uint32_t edge)
 	uint32_t value = f->s.graph->edges[edge].value, part = t->part;
 	uint32_t slot = f->s.graph->edges[edge].slot;
 	struct ff_region r = in_region(f, edge, part);
-	struct shard s;
+	const uint32_t *sum = ff_task_sum(&f->s, t, slot);
+	struct shard s, to;
 	int32_t at[FF_MAX_DIMS];
 
 	if (!ff_edge_needs_grad(g, edge) || !ff_region_volume(&r))
@@ -216,6 +217,15 @@ static void write_din(struct flow *f, uint32_t task, uint32_t edge)
 
 		*find(&s, at) = ff_task_adds(&f->s, t, slot) ? *find(&s, at) + add : add;
 	} while (step(&r, at));
+	if (!sum)
+		return;
+	s = shard_at(f, ff_task_din(&f->s, t, slot)[part], value, true, &r);
+	to = shard_at(f, sum[part], value, true, &r);
+	memcpy(at, r.lo, sizeof(at));
+	do {
+		*find(&to, at) += *find(&s, at);
+	} while (step(&r, at));
+	f->summed++;
 }
 
 static void run_backward(struct flow *f, uint32_t task)
@@ -489,6 +499,7 @@ START_TEST(everything_arrives)
 	ck_assert_uint_gt(f.brought_again, 0);
 	ck_assert_uint_gt(f.groups_apart, 0);
 	ck_assert_uint_gt(f.groups_cut, 0);
+	ck_assert_uint_gt(f.summed, 0);
 }
 END_TEST
 

@@ -152,6 +152,8 @@ static void use_compute(
 			reads(u, ff_task_in(s, t, i)[t->part], task);
 		if (back)
 			writes(u, ff_task_din(s, t, i)[t->part], task);
+		if (back && ff_task_sum(s, t, i))
+			writes(u, ff_task_sum(s, t, i)[t->part], task);
 	}
 }
 

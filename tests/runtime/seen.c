@@ -45,6 +45,8 @@ void seen_look(struct seen *seen, const struct scene *s)
 	ff_arena_init(&a);
 	RIG_OK(ff_lower(&s->graph, &s->machine, &s->strategy, NULL, &a, &lowered, &err));
 	look_at_loss(seen, &lowered);
+	for (uint32_t k = 0; k < s->graph.n_edges; k++)
+		seen->summed += lowered.added[k] != FF_NONE;
 	for (uint32_t i = 0; i < s->graph.n_nodes; i++) {
 		if (ff_node_is_parameter(&s->graph, i))
 			look_at_parameter(seen, &lowered, i);
@@ -117,4 +119,5 @@ void seen_check(const struct seen *seen)
 	ck_assert_uint_gt(seen->tied_brought, 0);
 	ck_assert_uint_gt(seen->groups_apart, 0);
 	ck_assert_uint_gt(seen->groups_cut, 0);
+	ck_assert_uint_gt(seen->summed, 0);
 }

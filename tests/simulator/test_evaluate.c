@@ -23,6 +23,7 @@ struct seen {
 	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
 	uint32_t micro_batches, kept_apart, stages, again, brought_again, held_back;
 	uint32_t shared[FF_VALUE_SAVED], shared_again; /* by kind of value */
+	uint32_t summed, summed_apart, summed_at_once; /* gradients of data; in micro-batches */
 	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped, compressed, moved_compressed, moved_plain;
 	uint32_t given_up, in_vain; /* on a doubt; of them, wrongly */
 	uint32_t reorders_kept, reorders_dropped, reorders_slower, reorders_recorded;
@@ -89,8 +90,14 @@ static void look(struct seen *seen, const struct ff_schedule *plan)
 		seen->syncs += plan->buckets[i].synced && plan->buckets[i].n_devices > 1;
 		seen->owned += !plan->buckets[i].synced;
 	}
-	for (uint32_t k = 0; k < g->n_edges; k++)
+	for (uint32_t k = 0; k < g->n_edges; k++) {
+		uint32_t sum = plan->added[k];
+
 		seen->accumulated += plan->accumulate[k];
+		seen->summed += sum != FF_NONE;
+		seen->summed_apart += sum != FF_NONE && plan->strategy->micro_batches > 1;
+		seen->summed_at_once += sum != FF_NONE && g->edges[sum].node == g->edges[k].node;
+	}
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		bool tied = ff_node_is_parameter(g, i) && g->values[g->nodes[i].out].n_uses > 1;
 

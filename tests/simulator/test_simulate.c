@@ -20,6 +20,7 @@ struct plan {
 	struct ff_task task[16];
 	uint32_t lanes[64], deps[64], n_lanes, n_deps;
 	bool accumulate[8];
+	uint32_t added[8];
 	struct ff_bucket bucket[2];
 	struct ff_simulation sim;
 };
@@ -41,6 +42,7 @@ static void setup(struct plan *w, bool overlap)
 	ck_assert_int_eq(
 			ff_pricer_create(&w->g, &w->h.m, w->costs, "c.json", "g.json", &w->p, NULL),
 			FF_OK);
+	memset(w->added, 0xff, sizeof(w->added));
 	w->bucket[0] = (struct ff_bucket){.n_devices = 2, .device = devices, .bytes = 140};
 	w->bucket[1] = (struct ff_bucket){.n_devices = 2, .device = devices + 1, .bytes = 440};
 	w->s = (struct ff_schedule){.graph = &w->g,
@@ -52,6 +54,7 @@ static void setup(struct plan *w, bool overlap)
 			.deps = w->deps,
 			.config = w->strategy.config,
 			.accumulate = w->accumulate,
+			.added = w->added,
 			.buckets = w->bucket,
 			.n_buckets = 2};
 }
