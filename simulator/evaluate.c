@@ -180,7 +180,8 @@ static int place_anew(struct ff_course *e, struct ff_error *err)
 	e->rebuckets = false;
 	ff_snapshots_keep(e, 0);
 	e->since = 0;
-	ff_busy_reset(e);
+	if (code == FF_OK)
+		ff_busy_reset(e);
 	return code;
 }
 
