@@ -283,8 +283,8 @@ static void count_gradient(
 	const struct ff_course *e = c->e;
 	const struct ff_program *program = &e->program;
 	const struct ff_edge *x = &e->g->edges[edge];
-	const struct ff_redistribution *r = ff_course_backward(e, edge);
-	uint32_t sent = e->sums.sent[edge] == FF_NONE ? edge : e->sums.sent[edge];
+	uint32_t sent = ff_course_sent(e, edge);
+	const struct ff_redistribution *r = &e->edge[sent]->moved[FF_BACKWARD];
 	const struct ff_memo_node *to = e->node[x->node];
 	const struct ff_memo_node *from = e->node[ff_edge_source(e->g, edge)];
 	bool param = ff_node_is_parameter(e->g, ff_edge_source(e->g, edge));
@@ -294,7 +294,7 @@ static void count_gradient(
 			program, FF_PHASE_BACKWARD, micro, e->g->edges[sent].node);
 	uint32_t moved = ff_program_moves(program, FF_PHASE_BACKWARD, micro, sent);
 
-	if (e->sums.added[edge] != FF_NONE) {
+	if (ff_course_sums(e, edge)) {
 		count_added(c, edge, made);
 		return;
 	}

@@ -56,11 +56,12 @@ struct ff_course {
 	uint32_t *taken;                /* by edge: ff_edge_taken_from, of the blocks in place */
 	bool *gives;                    /* by edge: another is taken from it */
 	struct ff_sums sums, sums_next; /* likewise; `first` is first_use.  Scratch */
-	uint32_t *n_added, n_sums; /* by node: uses whose gradients are added to others'; of all */
-	bool reshares;             /* the proposal changes that, or `gives` */
-	struct ff_ordered *other;  /* another order: the next one, or that before the proposal */
-	bool reordered;            /* it is proposed, */
-	bool recounted;            /* and of the account only what comes at other steps is new: */
+	uint32_t *n_added;        /* by node: of how many uses the gradient is added to another's */
+	uint32_t n_sums;          /* uses whose gradients others' moves take; 0: mostly none does */
+	bool reshares;            /* the proposal changes that, or `gives` */
+	struct ff_ordered *other; /* another order: the next one, or that before the proposal */
+	bool reordered;           /* it is proposed, */
+	bool recounted;           /* and of the account only what comes at other steps is new: */
 	uint32_t *stirred, n_stirred; /* these values */
 	bool *stirs;                  /* by node: it is computed in another step */
 
@@ -158,13 +159,18 @@ static inline const struct ff_redistribution *ff_course_forward(
 	return &e->edge[taken == FF_NONE ? edge : taken]->moved[FF_FORWARD];
 }
 
-/* Those of the gradient that goes back over `edge`, its own or a sum. */
-static inline const struct ff_redistribution *ff_course_backward(
-		const struct ff_course *e, uint32_t edge)
+/* The edge whose moves take the gradient that is made at `edge`: it, or of another use. */
+static inline uint32_t ff_course_sent(const struct ff_course *e, uint32_t edge)
 {
-	uint32_t sent = e->sums.sent[edge];
+	uint32_t sent = e->n_sums ? e->sums.sent[edge] : FF_NONE;
 
-	return &e->edge[sent == FF_NONE ? edge : sent]->moved[FF_BACKWARD];
+	return sent == FF_NONE ? edge : sent;
+}
+
+/* Whether that gradient is added to another's. */
+static inline bool ff_course_sums(const struct ff_course *e, uint32_t edge)
+{
+	return e->n_sums && e->sums.added[edge] != FF_NONE;
 }
 
 /* Whether more need not be known of the proposal. */

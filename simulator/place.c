@@ -153,7 +153,8 @@ static enum ff_edge_state state_of(const struct ff_course *e, uint32_t edge, int
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 
-	if (!me || (pass == FF_FORWARD ? e->taken[edge] : e->sums.sent[edge]) != FF_NONE)
+	if (!me || (pass == FF_FORWARD ? e->taken[edge] != FF_NONE
+				       : ff_course_sent(e, edge) != edge))
 		return FF_EDGE_STILL;
 	if (!me->built[pass])
 		return FF_EDGE_UNKNOWN;
@@ -197,15 +198,15 @@ static void put_edge(struct ff_course *e, uint32_t edge, struct ff_memo_edge *ne
 static void put_sum(struct ff_course *e, uint32_t edge)
 {
 	uint32_t sent = e->sums_next.sent[edge], added = e->sums_next.added[edge];
-	bool moves = (e->sums.sent[edge] == FF_NONE) != (sent == FF_NONE);
-	int by = (added != FF_NONE) - (e->sums.added[edge] != FF_NONE);
+	int sums = (sent != FF_NONE) - (e->sums.sent[edge] != FF_NONE);
+	int adds = (added != FF_NONE) - (e->sums.added[edge] != FF_NONE);
 
 	e->reshares = e->reshares || sent != e->sums.sent[edge] || added != e->sums.added[edge];
 	e->sums.sent[edge] = sent;
 	e->sums.added[edge] = added;
-	e->n_added[e->ends[edge].to] += (uint32_t)by;
-	e->n_sums += (uint32_t)by;
-	if (moves)
+	e->n_added[e->ends[edge].to] += (uint32_t)adds;
+	e->n_sums += (uint32_t)sums;
+	if (sums)
 		set_state(e, edge, FF_BACKWARD);
 }
 

@@ -392,7 +392,7 @@ static int64_t added_bytes(const struct ff_course *e, uint32_t node, uint32_t mi
 	int64_t bytes = 0;
 
 	for (uint32_t i = 0; i < n->n_in; i++) {
-		if (i < n->n_data ? e->sums.added[n->in + i] != FF_NONE
+		if (i < n->n_data ? ff_course_sums(e, n->in + i)
 				  : ff_course_adds(e, n->in + i, micro))
 			bytes += ff_placement_gradient_bytes(&e->node[node]->block->in[i], p);
 	}
@@ -434,7 +434,8 @@ static int time_backward(struct ff_course *e, const struct ff_gathered *b, const
 	const struct ff_node *n = &e->g->nodes[s->id];
 	const double *us = e->timed[FF_PHASE_BACKWARD][s->id].us;
 
-	if (b->adds[s->id] || (s->micro > 0 && n->n_in > n->n_data) || e->n_added[s->id]) {
+	if (b->adds[s->id] || (s->micro > 0 && n->n_in > n->n_data) ||
+			(e->n_sums && e->n_added[s->id])) {
 		if (!adds_all(e, s->id, s->micro))
 			return time_adding_some(e, s, err);
 		us = ff_memo_adding(e->memo, s->id, e->node[s->id]);
