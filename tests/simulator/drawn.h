@@ -105,9 +105,9 @@ static inline struct ff_costs *odd_costs(
 	for (uint32_t m = 1; m <= (uint32_t)g->batch; m++) {
 		if ((uint32_t)g->batch % m)
 			continue;
-		/* some operators need all samples at once */
+		/* some operators need all samples at once, or those of a group */
 		if (ff_graph_micro(g, m, &a, &micro, &err) < 0 && m > 1)
-			break;
+			continue;
 		put_odd_costs(costs, &micro, n_devices, seed, scratch);
 	}
 	ff_arena_finish(&a);
