@@ -1,10 +1,10 @@
-/* What several operators read alike is moved once (ff/sharing.h): closed forms.
- * SPDX-License-Identifier: Apache-2.0 */
+/* What several operators read alike is moved once, and so are their gradients (ff/sharing.h):
+ * closed forms. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "check_main.h"
 #include "ff/graph_file.h"
-#include "ff/schedule.h"
+#include "ff/instance.h"
 
 /* Three layers that read one value, as queries, keys and values do, and two that share a weight. */
 static const char three_readers[] =
@@ -20,6 +20,30 @@ static const char three_readers[] =
 		"{\"name\":\"tied\",\"op\":\"linear\",\"in\":[\"abc\"],\"out_features\":8,"
 		"\"params\":{\"weight\":\"a.weight\"}},"
 		"{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\",\"in\":[\"tied\",\"y\"]}]}";
+
+/* A module of Inception: what three convolutions of all channels and a pooling of some read. */
+static const char module[] =
+		"{\"format\":\"ffsoap-graph\",\"version\":2,\"name\":\"module\",\"nodes\":["
+		"{\"name\":\"x\",\"op\":\"input\",\"shape\":[2,3,8,8]},"
+		"{\"name\":\"y\",\"op\":\"input\",\"shape\":[2],\"dtype\":\"int32\",\"classes\":8},"
+		"{\"name\":\"from\",\"op\":\"conv2d\",\"in\":[\"x\"],\"out_channels\":8,\"kernel\":"
+		"[1,1]},"
+		"{\"name\":\"a\",\"op\":\"conv2d\",\"in\":[\"from\"],\"out_channels\":8,\"kernel\":"
+		"[1,1]},"
+		"{\"name\":\"b\",\"op\":\"conv2d\",\"in\":[\"from\"],\"out_channels\":8,\"kernel\":"
+		"[3,3],"
+		"\"pad\":[1,1]},"
+		"{\"name\":\"c\",\"op\":\"conv2d\",\"in\":[\"from\"],\"out_channels\":8,\"kernel\":"
+		"[5,5],"
+		"\"pad\":[2,2]},"
+		"{\"name\":\"pool\",\"op\":\"pool2d\",\"in\":[\"from\"],\"mode\":\"avg\","
+		"\"kernel\":[3,3],"
+		"\"stride\":[1,1],\"pad\":[1,1]},"
+		"{\"name\":\"all\",\"op\":\"concat\",\"in\":[\"a\",\"b\",\"c\",\"pool\"],\"axis\":"
+		"1},"
+		"{\"name\":\"flat\",\"op\":\"reshape\",\"in\":[\"all\"],\"shape\":[0,-1]},"
+		"{\"name\":\"out\",\"op\":\"linear\",\"in\":[\"flat\"],\"out_features\":8},"
+		"{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\",\"in\":[\"out\",\"y\"]}]}";
 
 struct scene {
 	struct ff_arena a;
@@ -55,18 +79,23 @@ static void lower(struct scene *x)
 			err.text);
 }
 
+static void open_graph(struct scene *x, const char *text)
+{
+	struct ff_error err = {0};
+
+	ff_arena_init(&x->a);
+	ck_assert_msg(ff_graph_parse("graph", text, strlen(text), &x->a, &x->g, &err) == FF_OK,
+			"%s", err.text);
+	ck_assert_int_eq(ff_machine_load("cpu2", &x->a, &x->m, &err), FF_OK);
+	ck_assert_int_eq(ff_strategy_single(&x->g, 0, &x->a, &x->s, &err), FF_OK);
+}
+
 /* Samples everywhere, but features of the three. */
 static void open(struct scene *x)
 {
 	static const char *const by_sample[] = {"from", "ab", "abc", "tied", "loss"};
-	struct ff_error err = {0};
 
-	ff_arena_init(&x->a);
-	ck_assert_msg(ff_graph_parse("three", three_readers, strlen(three_readers), &x->a, &x->g,
-				      &err) == FF_OK,
-			"%s", err.text);
-	ck_assert_int_eq(ff_machine_load("cpu2", &x->a, &x->m, &err), FF_OK);
-	ck_assert_int_eq(ff_strategy_single(&x->g, 0, &x->a, &x->s, &err), FF_OK);
+	open_graph(x, three_readers);
 	for (size_t i = 0; i < sizeof(by_sample) / sizeof(*by_sample); i++)
 		cut(x, by_sample[i], "sample", false);
 	cut(x, "a", "out_feature", false);
@@ -75,7 +104,8 @@ static void open(struct scene *x)
 }
 
 /* Moves of what `from` writes (or what lies in parameter `from`): how many, and their bytes. */
-static uint32_t moves_of(const struct scene *x, const char *from, bool again, int64_t *bytes)
+static uint32_t moves_in(const struct scene *x, const char *from, enum ff_pass pass, bool again,
+		int64_t *bytes)
 {
 	uint32_t n = 0;
 
@@ -83,12 +113,34 @@ static uint32_t moves_of(const struct scene *x, const char *from, bool again, in
 	for (uint32_t i = 0; i < x->plan.n_tasks; i++) {
 		const struct ff_task *t = &x->plan.tasks[i];
 
-		if (t->kind != FF_TASK_MOVE || t->pass != FF_FORWARD || t->again != again ||
+		if (t->kind != FF_TASK_MOVE || t->pass != pass || t->again != again ||
 				ff_edge_source(&x->g, t->edge) != ff_graph_find(&x->g, from))
 			continue;
 		*bytes += t->move->network_bytes;
 		n++;
 	}
+	return n;
+}
+
+static uint32_t moves_of(const struct scene *x, const char *from, bool again, int64_t *bytes)
+{
+	return moves_in(x, from, FF_FORWARD, again, bytes);
+}
+
+/* The same of gradients. */
+static uint32_t back_of(const struct scene *x, const char *from, int64_t *bytes)
+{
+	return moves_in(x, from, FF_BACKWARD, false, bytes);
+}
+
+/* Uses of what `from` writes whose gradients are added to another's. */
+static uint32_t added_of(const struct scene *x, const char *from)
+{
+	const struct ff_value *v = &x->g.values[x->g.nodes[ff_graph_find(&x->g, from)].out];
+	uint32_t n = 0;
+
+	for (uint32_t u = 0; u < v->n_uses; u++)
+		n += x->plan.added[x->g.uses[v->first_use + u]] != FF_NONE;
 	return n;
 }
 
@@ -183,6 +235,114 @@ START_TEST(tied_weights)
 }
 END_TEST
 
+/* Each of the three has a partial sum of all of the gradient on both devices: a reduce-scatter of
+ * 4 x 8 float32 sends 128 bytes, and there is one. */
+START_TEST(gradients_are_added_first)
+{
+	struct scene x;
+	int64_t bytes;
+
+	open(&x);
+	lower(&x);
+	ck_assert_uint_eq(back_of(&x, "from", &bytes), 1);
+	ck_assert_int_eq(bytes, 128);
+	ck_assert_uint_eq(added_of(&x, "from"), 2);
+	cut(&x, "b", "out_feature", true); /* other parts: for itself */
+	lower(&x);
+	ck_assert_uint_eq(back_of(&x, "from", &bytes), 2);
+	ck_assert_int_eq(bytes, 256);
+	ck_assert_uint_eq(added_of(&x, "from"), 1);
+	ff_arena_finish(&x.a);
+}
+END_TEST
+
+/* By samples nothing leaves a device: the gradient that is made first is that of `from`, and copies
+ * add the others to it.  So it is where nothing is cut at all. */
+START_TEST(what_stays_is_left_alone)
+{
+	static const char *const three[] = {"a", "b", "c"};
+	struct scene x;
+	int64_t bytes;
+
+	open(&x);
+	for (int i = 0; i < 3; i++)
+		cut(&x, three[i], "sample", false);
+	lower(&x);
+	ck_assert_uint_eq(back_of(&x, "from", &bytes), 4);
+	ck_assert_int_eq(bytes, 0);
+	ck_assert_uint_eq(added_of(&x, "from"), 0);
+	ck_assert_int_eq(ff_strategy_single(&x.g, 0, &x.a, &x.s, NULL), FF_OK);
+	lower(&x);
+	ck_assert_uint_eq(back_of(&x, "from", &bytes), 2);
+	ck_assert_int_eq(bytes, 0);
+	ck_assert_uint_eq(added_of(&x, "from"), 0);
+	ff_arena_finish(&x.a);
+}
+END_TEST
+
+/* Where all devices compute `from` nothing moves forward, but backward an all-reduce of 4 x 8
+ * float32 sends 2 x 128 bytes, as in Megatron's transformers, once.  What backward comes to first
+ * has the sum, what it comes to last sends it. */
+START_TEST(replicated_values)
+{
+	struct scene x;
+	uint32_t a, b;
+	int64_t bytes;
+
+	open(&x);
+	cut(&x, "from", "sample", false);
+	x.s.config[ff_graph_find(&x.g, "from")].degree[0] = 1;
+	x.s.config[ff_graph_find(&x.g, "from")].replicas = 2;
+	x.s.config[ff_graph_find(&x.g, "from")].replica_stride = 1;
+	x.s.priority[ff_graph_find(&x.g, "c")] = 1;
+	lower(&x);
+	ck_assert_uint_eq(moves_of(&x, "from", false, &bytes), 0);
+	ck_assert_uint_eq(back_of(&x, "from", &bytes), 1);
+	ck_assert_int_eq(bytes, 256);
+	a = x.g.nodes[ff_graph_find(&x.g, "a")].in;
+	b = x.g.nodes[ff_graph_find(&x.g, "b")].in;
+	ck_assert_uint_eq(x.plan.added[b], FF_NONE);
+	ck_assert_uint_eq(x.plan.added[a], b);
+	for (uint32_t i = 0; i < x.plan.n_tasks; i++) {
+		const struct ff_task *t = &x.plan.tasks[i];
+		const uint32_t *source, *sink;
+
+		if (t->kind != FF_TASK_MOVE || t->pass != FF_BACKWARD ||
+				x.g.edges[t->edge].value != x.g.edges[a].value)
+			continue;
+		ck_assert_uint_eq(t->node, ff_graph_find(&x.g, "c"));
+		ff_task_ends(&x.plan, t, &source, &sink);
+		ck_assert_ptr_eq(source, x.plan.din[(size_t)b * x.plan.n_instances]);
+	}
+	ff_arena_finish(&x.a);
+}
+END_TEST
+
+/* One all-gather of 2 x 8 x 8 x 8 float32 for three convolutions, and one reduce-scatter of their
+ * gradients, which adds them to the pooling's: that is made first, and where it belongs. */
+START_TEST(branches_of_a_module)
+{
+	static const char *const by_channel[] = {"from", "a", "b", "c"};
+	static const char *const by_sample[] = {"all", "flat", "out", "loss"};
+	struct scene x;
+	int64_t bytes, all = 2 * 8 * 8 * 8 * 4;
+
+	open_graph(&x, module);
+	for (int i = 0; i < 4; i++) {
+		cut(&x, by_channel[i], "out_channel", false);
+		cut(&x, by_sample[i], "sample", false);
+	}
+	cut(&x, "pool", "channel", false);
+	lower(&x);
+	ck_assert_uint_eq(moves_of(&x, "from", false, &bytes), 1);
+	ck_assert_int_eq(bytes, all);
+	ck_assert_uint_eq(back_of(&x, "from", &bytes), 1);
+	ck_assert_int_eq(bytes, all);
+	ck_assert_uint_eq(added_of(&x, "from"), 2);
+	ff_arena_finish(&x.a);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("sharing");
@@ -192,6 +352,10 @@ static Suite *suite(void)
 	tcase_add_test(c, one_shard_for_all);
 	tcase_add_test(c, made_again);
 	tcase_add_test(c, tied_weights);
+	tcase_add_test(c, gradients_are_added_first);
+	tcase_add_test(c, what_stays_is_left_alone);
+	tcase_add_test(c, replicated_values);
+	tcase_add_test(c, branches_of_a_module);
 	suite_add_tcase(s, c);
 	return s;
 }
