@@ -80,10 +80,9 @@ static inline uint32_t ff_turn_part(const struct ff_node_block *b, enum ff_pass 
 		return i;
 	return b->turns.part[pass == FF_FORWARD ? i : b->n_parts - 1 - i];
 }
-/* `first_use`: this edge is the first of its value that backward reaches.  Moves of what is carried
- * stand in the order of the turns that they go to.
- * `producer` is NULL for data-set inputs, whose sinks are loaded; `codec`, or NULL, is gradients'.
- */
+/* `first_use`: of its value's gradient this edge's moves are the first in backward.  Moves of what
+ * is carried stand in the order of the turns that they go to.  `producer` is NULL for data-set
+ * inputs, whose sinks are loaded; `codec`, or NULL, is gradients'. */
 int ff_edge_block_build(const struct ff_graph *g, const struct ff_machine *m, uint32_t edge,
 		bool first_use, const struct ff_node_block *producer,
 		const struct ff_node_block *consumer, const struct ff_codec *codec, bool pieces,
