@@ -446,7 +446,8 @@ static double runs_us(const struct ff_rate *r, double bytes, double run_bytes)
 	return bytes * fmax(apart, -MOST_OF_RUNS / r->bytes_per_us);
 }
 
-/* What the slowest device of `mv` takes for `bytes` at rate `k`. */
+/* What the slowest device of `mv` takes for `bytes` at rate `k`.  What is added to was brought by
+ * the same move. */
 static double local_us(const struct ff_pricer *p, const struct ff_graph *g,
 		const struct ff_move *mv, enum ff_rate_kind k, int64_t bytes)
 {
@@ -454,8 +455,8 @@ static double local_us(const struct ff_pricer *p, const struct ff_graph *g,
 	double worst = 0;
 
 	if (p->costs)
-		r = mv->gradients ? ff_costs_rate(p->costs, k, FF_PASSED_NEAR)
-				  : find_state(p, g)->rate[k];
+		r = mv->gradients || k == FF_RATE_ADD ? ff_costs_rate(p->costs, k, FF_PASSED_NEAR)
+						      : find_state(p, g)->rate[k];
 	for (uint32_t i = 0; i < mv->n_devices && bytes; i++)
 		worst = fmax(worst, rated_us(p, mv->device[i], r, memory_passes[k], (double)bytes));
 	if (r && bytes)

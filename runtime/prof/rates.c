@@ -314,17 +314,17 @@ static bool is_missing(const struct ff_prof *p, enum ff_rate_kind kind, int64_t 
 	       (p->opt->again && known->disturbed);
 }
 
-/* What each micro-batch does is measured as its caches are; what becomes of gradients, where
- * nothing has gone by. */
+/* What each micro-batch does is measured as its caches are; copies of gradients and what is added
+ * to what was just moved, where nothing has gone by. */
 static int measure_kind(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *err)
 {
-	bool near = kind == FF_RATE_COPY || kind == FF_RATE_ADD;
-	bool in_all = near || kind == FF_RATE_ACCUMULATE;
+	bool in_all = kind == FF_RATE_COPY || kind == FF_RATE_ACCUMULATE;
+	uint32_t n = in_all ? p->states.n : kind != FF_RATE_ADD;
 	int code = FF_OK;
 
-	if (near && is_missing(p, kind, FF_PASSED_NEAR))
+	if ((kind == FF_RATE_COPY || kind == FF_RATE_ADD) && is_missing(p, kind, FF_PASSED_NEAR))
 		code = measure(p, kind, FF_PASSED_NEAR, err);
-	for (uint32_t i = 0; i < (in_all ? p->states.n : 1) && code == FF_OK && !p->end; i++)
+	for (uint32_t i = 0; i < n && code == FF_OK && !p->end; i++)
 		if (is_missing(p, kind, p->states.passed_bytes[i]))
 			code = measure(p, kind, p->states.passed_bytes[i], err);
 	return code;
