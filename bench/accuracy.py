@@ -30,7 +30,8 @@ more than predictions are off; --as-it-is leaves it in.
 
 Stages, all unless named: `profile` fills OUT/accuracy.costs.json; `make` writes strategies to
 OUT/accuracy/; `measure` trains by each, all networks in turns so that what passes disturbs all
-alike, --rounds times, of which the fastest median counts: what disturbs only delays; `table`
+alike, --rounds times, of which the fastest counts on hosts and with --as-it-is, as what disturbs
+only delays, else the median; `table`
 predicts them anew and prints networks, the classes of tasks that are furthest off, and
 OUT/accuracy.svg.  What was done is in OUT/accuracy.results.json: a run that was interrupted, or
 that --seconds ended, is continued by the next.
@@ -347,9 +348,11 @@ def paced(bench, r):
 
 
 def counted(bench, runs):
-    """Of several runs the fastest step, as what disturbs only delays; at one pace the median."""
+    """Of several runs the fastest step, as what disturbs only delays; at one pace, which may have
+    been disturbed itself, the median."""
     steps = [r["step_us"] / paced(bench, r) for r in runs]
-    return statistics.median(steps) if runs[0].get("pace", 1) != 1 else min(steps)
+    as_it_is = bench.options.as_it_is or bench.options.hosts
+    return min(steps) if as_it_is else statistics.median(steps)
 
 
 def table(bench):

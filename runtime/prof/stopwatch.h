@@ -1,6 +1,4 @@
-/* Timing on all ranks at once, with caches as training has them.  SPDX-License-Identifier:
- * Apache-2.0
- */
+/* Timing with caches as training has them.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_STOPWATCH_H
 #define FF_STOPWATCH_H
 

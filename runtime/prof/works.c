@@ -48,7 +48,7 @@ static int add_item(struct list *l, const struct ff_prof_item *item)
 	return FF_OK;
 }
 
-/* What goes by before the node, or what is alike for the caches and stands in the list. */
+/* What goes by before the node; beyond the caches, the least that is. */
 static int64_t find_passed(const struct list *l, uint32_t node, enum ff_pass pass)
 {
 	int64_t bytes = ff_passed_node(&l->p->passed, l->micro_batches, node, pass);
