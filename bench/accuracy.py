@@ -24,14 +24,10 @@ hosts (./run cluster, as root), whose links are measured, too; --kernels begins 
 another such run's accuracy.costs.json.  --together shows what was measured in several folders,
 and draws OUT/together.svg in the first.
 
-On one host every run stands behind a short one by data parallelism, and what that takes longer
-than it did around profiling is taken off, as the pace of a machine that others use changes by
-more than predictions are off; --as-it-is leaves it in.
-
 Stages, all unless named: `profile` fills OUT/accuracy.costs.json; `make` writes strategies to
 OUT/accuracy/; `measure` trains by each, all networks in turns so that what passes disturbs all
-alike, --rounds times, of which the fastest counts on hosts and with --as-it-is, as what disturbs
-only delays, else the median; `table`
+alike, of several times the fastest counts, as what disturbs only delays: once, or with --rounds N
+until the fastest two are within 2 % of each other, at most N times; `table`
 predicts them anew and prints networks, the classes of tasks that are furthest off, and
 OUT/accuracy.svg.  What was done is in OUT/accuracy.results.json: a run that was interrupted, or
 that --seconds ended, is continued by the next.
@@ -41,7 +37,6 @@ SPDX-License-Identifier: Apache-2.0
 import argparse
 import os
 import random
-import statistics
 import sys
 import time
 
@@ -67,8 +62,9 @@ STAGES = ("profile", "make", "measure", "table")
 MICRO_BATCHES = 4
 PROFILED = 5  # steps whose tasks are timed
 WARMUP = 5
+PROFILE_ROUNDS = 3  # of kernels
+SAME = 1.02  # two runs by one strategy that no other program has delayed
 MEASURED_US = 1.2e6  # a run is so long, within these steps
-PACE_US = 0.5e6  # and one that only tells the machine's pace
 FEWEST, MOST = 12, 60
 
 
@@ -85,8 +81,8 @@ class Bench:
         os.makedirs(self.scratch, exist_ok=True)
         self.base = options.machine
         self.machine = f"{options.out}/accuracy.machine.json" if options.hosts else options.machine
-        self.nodes, self.guess = {}, {}
-        self.done = {"calibration_s": {}, "pace_us": {}, "strategies": []}
+        self.nodes = {}
+        self.done = {"calibration_s": {}, "strategies": []}
         if os.path.exists(self.results):
             self.done.update(load(self.results))
         for s in self.done["strategies"]:  # of old, tasks had what devices wait for each other in them
@@ -250,7 +246,8 @@ def profile_network(bench, network):
     """Its kernels and, where hosts are emulated, their links."""
     o = bench.options
     micro_batches = MICRO_BATCHES if NETWORKS[network][2] else 1
-    more = ["--data", bench.data(network), "--replace", "--micro-batches", str(micro_batches)]
+    more = ["--data", bench.data(network), "--replace", "--micro-batches", str(micro_batches),
+            "--rounds", str(PROFILE_ROUNDS)]
     if o.hosts:
         profile_hosts(o.build, o.hosts, o.bandwidth, o.latency, bench.graph(network), bench.machine,
                       bench.costs, "--largest", "16M", *more)
@@ -266,7 +263,6 @@ def profile(bench):
         save(bench.costs, {k: [] if k == "comm" else v for k, v in known.items()
                            if k not in ("link", "overlap")})
     for network in options.network:
-        paces = [] if options.hosts else [pace(bench, network)]
         start = time.monotonic()
         try:
             profile_network(bench, network)
@@ -274,10 +270,13 @@ def profile(bench):
             spent = bench.done["calibration_s"]
             spent[network] = spent.get(network, 0) + time.monotonic() - start
             bench.keep()
-        if not options.hosts:
-            bench.done["pace_us"][network] = statistics.mean(paces + [pace(bench, network)])
-            bench.keep()
         print(f"{network}: profiled in {spent[network]:.0f} s", flush=True)
+
+
+def is_settled(s):
+    """Whether more runs by a strategy would hardly be faster."""
+    steps = sorted(r["step_us"] for r in s["runs"])
+    return len(steps) > 1 and steps[1] <= SAME * steps[0]
 
 
 def measure(bench):
@@ -293,36 +292,19 @@ def measure(bench):
         del s["turn"]
     for k in range(options.rounds):
         for s in order:
-            if len(s["runs"]) > k:
+            if len(s["runs"]) > k or is_settled(s):
                 continue
             if options.seconds and time.monotonic() - start > options.seconds:
-                left = sum(max(0, options.rounds - len(s["runs"])) for s in order)
-                print(f"{left} runs are left: run again to continue")
+                print("the time is over: run again to continue")
                 return
             s["runs"].append(measured(bench, s))
             bench.keep()
 
 
-def pace(bench, network):
-    """Data parallelism's median step, for as long as it takes to tell: what the machine makes of
-    the network just now; microseconds."""
-    options = bench.options
-    report = f"{bench.scratch}/pace.json"
-    steps = int(min(MOST, max(FEWEST, PACE_US / bench.guess.get(network, PACE_US / FEWEST))))
-    run(f"{options.build}/runtime/ffrun", bench.graph(network), "data-parallel", "--machine",
-        bench.machine, "--data", bench.data(network), "--steps", str(WARMUP + steps), "--warmup",
-        str(WARMUP), "--report", report)
-    bench.guess[network] = load(report)["step_us"]["median"]
-    return bench.guess[network]
-
-
 def measured(bench, s):
     """One run's median step, and what its tasks took by class, without what devices wait for each
-    other in communication; microseconds.  And the pace: how much longer data parallelism takes
-    just before it than it took around profiling."""
+    other in communication; microseconds."""
     options = bench.options
-    known = bench.done["pace_us"].get(s["network"])
-    now = pace(bench, s["network"]) / known if known else 1
     report = f"{bench.scratch}/run.json"
     guess = s["runs"][0]["step_us"] if s["runs"] else load(s["path"])["predicted_us"]
     steps = int(min(MOST, max(FEWEST, MEASURED_US / guess)))
@@ -331,7 +313,7 @@ def measured(bench, s):
                 str(WARMUP + steps + PROFILED), "--warmup", str(WARMUP), "--profile",
                 str(PROFILED), "--report", report)
     r = load(report)
-    return {"pace": now, "step_us": r["step_us"]["median"], "p10_us": r["step_us"]["p10"],
+    return {"step_us": r["step_us"]["median"], "p10_us": r["step_us"]["p10"],
             "p90_us": r["step_us"]["p90"],
             "worked": {t["class"]: t["measured_us"] - (t.get("waited_us") or 0) for t in r["tasks"]}}
 
@@ -343,32 +325,21 @@ def predicted(bench, s):
     return load(report)["predicted_us"], made["predicted_tasks"]
 
 
-def paced(bench, r):
-    return 1 if bench.options.as_it_is else r.get("pace", 1)
-
-
-def counted(bench, runs):
-    """Of several runs the fastest step, as what disturbs only delays; at one pace, which may have
-    been disturbed itself, the median."""
-    steps = [r["step_us"] / paced(bench, r) for r in runs]
-    as_it_is = bench.options.as_it_is or bench.options.hosts
-    return min(steps) if as_it_is else statistics.median(steps)
-
-
 def table(bench):
     points = []
     for s in bench.mine():
         if not s["runs"]:
             continue
         us, tasks = predicted(bench, s)
-        points.append(compared.Point(
-            s["network"], s["kind"], s["name"], us, counted(bench, s["runs"]), tasks,
-            {c: statistics.median(r["worked"].get(c, 0) / paced(bench, r) for r in s["runs"])
-             for c in s["runs"][0]["worked"]}))
+        fastest = min(s["runs"], key=lambda r: r["step_us"])
+        points.append(compared.Point(s["network"], s["kind"], s["name"], us, fastest["step_us"], tasks,
+                                     fastest["worked"]))
     if not points:
         sys.exit("nothing was measured yet: run the stages make and measure")
     save(bench.points, points)
     compared.show(points, bench.options.verbose)
+    if bench.options.rounds > 1:
+        print(f"{sum(is_settled(s) for s in bench.mine())} strategies have two runs within 2 %")
     for network, seconds in bench.done["calibration_s"].items():
         print(f"{network}: profiled in {seconds:.0f} s")
     compared.plot(points, f"{bench.options.out}/accuracy.svg")
@@ -400,7 +371,6 @@ def main():
     parser.add_argument("--together", nargs="+", metavar="OUT")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=0)
-    parser.add_argument("--as-it-is", action="store_true", help="with the machine's pace in it")
     parser.add_argument("--verbose", action="store_true", help="classes of every strategy")
     parser.add_argument("--kind", action="append", choices=KINDS)
     parser.add_argument("--stage", action="append", choices=STAGES)

@@ -16,6 +16,7 @@
 #include "prof/prof.h"
 #include "stop.h"
 
+#define MOST_ROUNDS 100
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char details[] =
@@ -62,6 +63,9 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 					"copies, updates and messages of no more than this: "
 					"quicker, "
 					"and enough where values are small (64M)"},
+			{"--rounds", FF_OPTION_COUNT, &o->rounds, "N",
+					"measure kernels in so many rounds, of which the fastest "
+					"counts: for machines that others use, too (preset 1)"},
 			{"--again", FF_OPTION_FLAG, &o->again, NULL,
 					"also measure what something else disturbed when it was "
 					"measured"},
@@ -99,6 +103,9 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 	if (o->micro_batches > FF_MAX_MICRO_BATCHES)
 		return ff_fail(err, FF_E_INPUT, "option --micro-batches: expected at most %d",
 				FF_MAX_MICRO_BATCHES);
+	if (o->rounds > MOST_ROUNDS)
+		return ff_fail(err, FF_E_INPUT, "option --rounds: expected at most %d",
+				MOST_ROUNDS);
 	if (!o->out)
 		return ff_fail(err, FF_E_INPUT, "expected -o COSTS");
 	return FF_OK;
@@ -316,6 +323,7 @@ static int measure(struct ff_prof *p, struct ff_error *err)
 	if (!p->comm->rank)
 		ff_prof_seats_warn(p);
 	p->start_us = p->saved_us = ff_clock_us();
+	p->rounds = p->opt->rounds ? (uint32_t)p->opt->rounds : 1;
 	ff_progress_start(&p->progress);
 	code = measure_all(p, err);
 	ff_progress_end(&p->progress);

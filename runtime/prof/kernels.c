@@ -224,14 +224,14 @@ static void find_hot(const struct bench *b, const struct ff_prof_item *item, str
 	what->hot[k++] = hot_shard(b->dout[0], &b->work.out[0], n->out_map[0].dtype);
 }
 
-/* Whether `t` is better than what is known; what is as good is newer. */
-static bool improves(
-		const struct ff_prof *p, const struct ff_prof_item *item, const struct ff_timing *t)
+/* Whether `t` is better than what is known: less disturbed, or else faster, as what no sample shows
+ * can only have delayed them. */
+static bool improves(const struct ff_cost *known, const struct ff_timing *t)
 {
-	const struct ff_cost *known = ff_costs_find(p->costs, item->key, item->passed_bytes);
+	uint64_t now = (uint64_t)t->disturbed * known->samples;
+	uint64_t then = (uint64_t)known->disturbed * t->samples;
 
-	return !known || known->passed_bytes != item->passed_bytes ||
-	       t->disturbed * known->samples <= known->disturbed * t->samples;
+	return now != then ? now < then : t->median_us < known->median_us;
 }
 
 static void set_cost(const struct bench *b, const struct ff_timing *t, struct ff_cost *ret)
@@ -246,7 +246,10 @@ static void set_cost(const struct bench *b, const struct ff_timing *t, struct ff
 
 static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_error *err)
 {
-	struct ff_timed what = {.run = run_kernel, .arg = b, .passed_bytes = item->passed_bytes};
+	struct ff_timed what = {.run = run_kernel,
+			.arg = b,
+			.passed_bytes = item->passed_bytes,
+			.rounds = b->p->rounds};
 	struct ff_cost cost = {.key = item->key, .passed_bytes = item->passed_bytes};
 	const struct ff_cost *known;
 	struct ff_timing t = {.median_us = 0}, alone = t;
@@ -262,9 +265,10 @@ static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_e
 	known = ff_costs_find(b->p->costs, item->key, item->passed_bytes);
 	if (known && known->passed_bytes != item->passed_bytes)
 		known = NULL;
-	if (known && !(alone.median_us > 0))
+	if (known && known->alone_us > 0 &&
+			!(alone.median_us > 0 && alone.median_us < known->alone_us))
 		alone.median_us = known->alone_us;
-	if (code == FF_OK && known && !improves(b->p, item, &t))
+	if (code == FF_OK && known && !improves(known, &t))
 		cost = *known;
 	else
 		set_cost(b, &t, &cost);
@@ -277,15 +281,15 @@ static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_e
 	return code;
 }
 
-static int measure_item(struct bench *b, uint32_t i, const char *what, struct ff_error *err)
+static int measure_item(
+		struct bench *b, uint32_t i, double share, const char *what, struct ff_error *err)
 {
 	struct ff_prof *p = b->p;
 	int code;
 
 	if (p->comm->rank == 0)
-		ff_progress_show(&p->progress, (double)i / p->n_items,
-				(ff_clock_us() - p->start_us) * 1e-6, "%s %u/%u  %.60s", what,
-				i + 1, p->n_items, p->item[i].key);
+		ff_progress_show(&p->progress, share, (ff_clock_us() - p->start_us) * 1e-6,
+				"%s %u/%u  %.60s", what, i + 1, p->n_items, p->item[i].key);
 	code = measure(b, &p->item[i], err);
 	return code == FF_OK ? ff_prof_save(p, false, err) : code;
 }
@@ -310,7 +314,24 @@ static int try_again(struct bench *b, struct ff_error *err)
 		n += is_disturbed(p, i);
 	for (uint32_t i = 0; i < p->n_items && code == FF_OK && !p->end && 2 * n <= p->n_items; i++)
 		if (is_disturbed(p, i))
-			code = measure_item(b, i, "again", err);
+			code = measure_item(b, i, (double)i / p->n_items, "again", err);
+	return code;
+}
+
+/* Everything, as often as asked for: another program's minute spoils one round of a kernel. */
+static int measure_rounds(struct bench *b, struct ff_error *err)
+{
+	struct ff_prof *p = b->p;
+	int code = FF_OK;
+
+	for (uint32_t round = 0; round < p->rounds && code == FF_OK; round++)
+		for (uint32_t i = 0; i < p->n_items && code == FF_OK && !p->end; i++) {
+			double done = (double)round * p->n_items + i;
+
+			code = measure_item(b, i, done / ((double)p->rounds * p->n_items), "kernel",
+					err);
+			p->n_measured += code == FF_OK && !round;
+		}
 	return code;
 }
 
@@ -322,10 +343,7 @@ int ff_prof_kernels(struct ff_prof *p, struct ff_error *err)
 	if (!b)
 		return ff_fail_memory(err);
 	b->p = p;
-	for (uint32_t i = 0; i < p->n_items && code == FF_OK && !p->end; i++) {
-		code = measure_item(b, i, "kernel", err);
-		p->n_measured += code == FF_OK;
-	}
+	code = measure_rounds(b, err);
 	if (code == FF_OK)
 		code = try_again(b, err);
 	for (int side = 0; side < SIDES; side++)

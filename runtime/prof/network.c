@@ -10,6 +10,7 @@
 #define SIZES 9 /* 1 KiB to 64 MiB, each four times the one before */
 #define SMALLEST 1024
 #define AROUND 4           /* bytes that are touched for one of a message, to the next */
+#define AHEAD 65536        /* bytes that go ahead of a message between nodes */
 #define TOO_LONG_US 300000 /* the next size would take too long */
 
 /* One operation among as many of the first devices of each of the first nodes that have so many.
@@ -24,6 +25,7 @@ struct bench {
 	int64_t *count, *offset;
 	struct ff_parcel *parcel;
 	uint32_t n_parcels;
+	struct bench *ahead; /* what goes before it; NULL: nothing */
 };
 
 static int run_collective(struct bench *b, struct ff_error *err)
@@ -70,6 +72,15 @@ static int meet(void *arg, struct ff_error *err)
 	small.shape.kind = FF_MOVE_ALL_REDUCE;
 	small.count = &count;
 	return b->me == FF_NONE ? FF_OK : run_collective(&small, err);
+}
+
+/* Links that are shaped let pass at once what they have saved up while nothing passed, and in a
+ * step one message follows another; nor does any device wait for another then. */
+static int run_ahead(void *arg, struct ff_error *err)
+{
+	struct bench *b = arg;
+
+	return run(b->ahead, err);
 }
 
 static int allocate(struct bench *b, int64_t most, struct ff_error *err)
@@ -170,19 +181,31 @@ static void set_size(struct bench *b, int64_t bytes)
 	}
 }
 
+static int open(struct bench *b, int64_t most, struct ff_error *err)
+{
+	int code = ff_agree_code(b->p->comm, allocate(b, most, err), err);
+
+	if (code == FF_OK)
+		set_devices(b);
+	return code;
+}
+
 static int measure(struct ff_prof *p, struct ff_comm_shape shape, struct ff_point *point,
 		uint32_t *n, struct ff_error *err)
 {
-	struct bench b = {.p = p, .shape = shape};
+	struct bench ahead = {.p = p, .shape = shape};
+	struct bench b = {.p = p, .shape = shape, .ahead = &ahead};
 	struct ff_timed what = {.run = run, .arg = &b, .slowest = true};
 	int64_t size = SMALLEST;
-	int code = ff_agree_code(
-			p->comm, allocate(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err), err);
+	int code = open(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err);
 
-	what.before = p->comm->in_stream ? meet : NULL;
-	*n = 0;
+	ahead.shape.one_way = false; /* both are done at once, and begin together */
 	if (code == FF_OK)
-		set_devices(&b);
+		code = open(&ahead, AHEAD, err);
+	if (code == FF_OK)
+		set_size(&ahead, AHEAD);
+	what.before = shape.nodes > 1 ? run_ahead : p->comm->in_stream ? meet : NULL;
+	*n = 0;
 	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++, size *= 4) {
 		struct ff_timing t;
 
@@ -202,6 +225,7 @@ static int measure(struct ff_prof *p, struct ff_comm_shape shape, struct ff_poin
 				shape.one_way ? t.median_us / 2 : t.median_us, t.disturbed};
 	}
 	release(&b);
+	release(&ahead);
 	return code;
 }
 

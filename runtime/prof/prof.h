@@ -22,6 +22,7 @@ struct ff_prof_options {
 	const char *write_machine; /* NULL: not asked for */
 	struct ff_texts strategies;
 	uint64_t devices, micro_batches; /* the most of both */
+	uint64_t rounds;                 /* 0: one */
 	double budget_s;                 /* 0: none */
 	int64_t largest;                 /* message, copy or update, bytes; 0: as presets have it */
 	bool replace, again, topology;
@@ -84,6 +85,7 @@ struct ff_prof {
 	int64_t sweep_bytes; /* of each */
 	int64_t swept_bytes; /* the last time */
 	struct ff_reference reference;
+	uint32_t rounds;       /* that kernels are measured in */
 	uint32_t n_measured;   /* kernels */
 	uint64_t taken, met;   /* samples, and disturbed ones among them */
 	bool (*stopped)(void); /* the user wants an end */

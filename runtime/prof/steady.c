@@ -13,6 +13,13 @@
 #define MEMORY_EXCESS 0.5
 #define SHORTEST_US 50 /* references below this are mostly overhead */
 
+#define AGREEMENT 0.05 /* samples within it of each other agree */
+
+static uint32_t fewer(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
 static int compare_reals(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -62,20 +69,36 @@ static int by_disturbance(const void *a, const void *b)
 	return (x->disturbance > y->disturbance) - (x->disturbance < y->disturbance);
 }
 
+/* Undisturbed, and hardly different from each other: more would say the same. */
+static bool agree(const struct ff_sample *s, uint32_t n)
+{
+	double least = s->us, most = s->us;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (s[i].disturbance > 1)
+			return false;
+		least = s[i].us < least ? s[i].us : least;
+		most = s[i].us > most ? s[i].us : most;
+	}
+	return most <= (1 + AGREEMENT) * least;
+}
+
 int ff_steady_take(ff_steady_round round, void *ctx, uint32_t want, uint32_t least, const bool *end,
 		struct ff_sample *sample, struct ff_taken *ret, struct ff_error *err)
 {
-	uint32_t n = 0, good = 0, more;
+	uint32_t room = FF_STEADY_ROUNDS * want, n = 0, good = 0, more;
+	bool enough = false;
 
 	least = least < want ? least : want;
-	for (int i = 0; i < FF_STEADY_ROUNDS && good < want && (!i || !*end); i++, n += more) {
-		int code;
+	for (more = least; !enough && more && (!n || !*end); more = fewer(want - good, room - n)) {
+		int code = round(ctx, more, sample + n, err);
 
-		more = want - good;
-		if ((code = round(ctx, more, sample + n, err)) < 0)
+		if (code < 0)
 			return code;
 		for (uint32_t k = n; k < n + more; k++)
 			good += sample[k].disturbance <= 1;
+		enough = !n && agree(sample, more);
+		n += more;
 	}
 	qsort(sample, n, sizeof(*sample), by_disturbance);
 	*ret = (struct ff_taken){.samples = good, .taken = n, .met = n - good};

@@ -37,10 +37,10 @@ struct ff_taken {
 	uint32_t taken;     /* all together */
 	uint32_t met;       /* of those, disturbed ones */
 };
-/* Takes `want` samples by calls of `round` for some at a time, and as many again for
- * those that were disturbed, up to FF_STEADY_ROUNDS times.  Keeps what was not; where that is fewer
- * than `least`, the least disturbed in their place.  `sample` has room for
- * FF_STEADY_ROUNDS * want; stops early once *end is set. */
+/* Takes samples by calls of `round` for some at a time: `least` first, which are enough where they
+ * agree, else `want`, and as many again for those that were disturbed, up to FF_STEADY_ROUNDS *
+ * want in all, for which `sample` has room.  Keeps what was not disturbed; where that is fewer than
+ * `least`, the least disturbed in their place.  Stops early once *end is set. */
 #define FF_STEADY_ROUNDS 3
 typedef int (*ff_steady_round)(void *ctx, uint32_t n, struct ff_sample *ret, struct ff_error *err);
 int ff_steady_take(ff_steady_round round, void *ctx, uint32_t want, uint32_t least, const bool *end,

@@ -1,6 +1,7 @@
 /* Timing on all ranks at once.  SPDX-License-Identifier: Apache-2.0 */
 #include "prof.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "../agree.h"
@@ -44,6 +45,7 @@ static int run_once(struct take *t, struct ff_signs *ret, struct ff_error *err)
 /* All ranks take the same number of samples, by the slowest of them. */
 static int choose(struct take *t, uint32_t *ret, struct ff_error *err)
 {
+	double rounds = t->what->rounds ? t->what->rounds : 1;
 	struct ff_signs s;
 	double us, samples;
 	int code;
@@ -57,7 +59,8 @@ static int choose(struct take *t, uint32_t *ret, struct ff_error *err)
 	samples = TOTAL_US / us;
 	if (samples < 2 * LEAST)
 		samples = LIMIT_US / us < 2 * LEAST ? LIMIT_US / us : 2 * LEAST;
-	*ret = samples < LEAST ? LEAST : samples > MOST ? MOST : (uint32_t)samples;
+	samples = fmin(samples, MOST) / rounds;
+	*ret = samples < LEAST ? LEAST : (uint32_t)samples;
 	return FF_OK;
 }
 

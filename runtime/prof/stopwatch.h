@@ -33,6 +33,7 @@ struct ff_timed {
 	struct ff_hot hot[FF_HOT]; /* what tasks have just written */
 	bool slowest;              /* the slowest rank's time, not the ranks' mean */
 	bool alone;                /* the first rank's, while the others wait for it */
+	uint32_t rounds;           /* that share the samples; 0: it is all at once */
 };
 struct ff_timing {
 	double median_us, p10_us, p90_us;

@@ -148,6 +148,10 @@ check 'profile that' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o marked
 check 'is nothing to do either' said '0 of 0 missing kernels'
 check 'unless asked to' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o marked.json --again $small
 check 'do it again' said '38 of 38 missing kernels'
+check 'in rounds' status 0 ranks "$ffprof" tiny.json --machine cpu2 -o rounds.json --rounds 3 $small
+check 'each kernel counts once' said '38 of 38 missing kernels'
+check 'with samples of a round' sh -c "! grep -q '\"samples\": [1-9][0-9],' rounds.json"
+check 'too many of them' status 2 "$ffprof" tiny.json --machine cpu2 -o rounds.json --rounds 101
 cat >least.json <<TXT
 {"format": "ffsoap-graph", "version": 2, "name": "least", "nodes": [
  {"name": "x", "op": "input", "shape": [1, 4]},
