@@ -64,8 +64,10 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 					"quicker, "
 					"and enough where values are small (64M)"},
 			{"--rounds", FF_OPTION_COUNT, &o->rounds, "N",
-					"measure kernels in so many rounds, of which the fastest "
-					"counts: for machines that others use, too (preset 1)"},
+					"measure kernels, rates and what is inside a node in so "
+					"many "
+					"rounds, of which the fastest counts: for machines that "
+					"others use, too (preset 1)"},
 			{"--again", FF_OPTION_FLAG, &o->again, NULL,
 					"also measure what something else disturbed when it was "
 					"measured"},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define SIZES 6
+#define MIDDLE (64 << 10)          /* bytes, by which lines are compared */
 #define ARRAYS (3 + FF_MAX_STATES) /* weights, gradients, states, rounded weights */
 static const int64_t sizes[SIZES] = {4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
 
@@ -246,7 +247,10 @@ static int measure_line(struct ff_prof *p, enum ff_rate_kind kind, int64_t passe
 
 	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++) {
 		struct bench b = {.p = p, .kind = kind, .bytes = sizes[i], .run = run_elements};
-		struct ff_timed what = {.run = run, .arg = &b, .passed_bytes = passed_bytes};
+		struct ff_timed what = {.run = run,
+				.arg = &b,
+				.passed_bytes = passed_bytes,
+				.rounds = p->rounds};
 		struct ff_timing t;
 
 		if (kind == FF_RATE_LOAD || kind == FF_RATE_LOAD_IDS)
@@ -267,7 +271,22 @@ static int measure_line(struct ff_prof *p, enum ff_rate_kind kind, int64_t passe
 	return code;
 }
 
-static int measure(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes,
+static double middle_us(const struct ff_rate *r)
+{
+	return r->latency_us + MIDDLE / r->bytes_per_us;
+}
+
+/* Of two rounds' the faster line, and the faster one in short runs. */
+static struct ff_rate faster(const struct ff_rate *a, const struct ff_rate *b)
+{
+	struct ff_rate r = middle_us(b) < middle_us(a) ? *b : *a;
+
+	r.short_bytes_per_us = fmax(a->short_bytes_per_us, b->short_bytes_per_us);
+	return r;
+}
+
+/* In one of several rounds: not the first, if `again`. */
+static int measure(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes, bool again,
 		struct ff_error *err)
 {
 	bool in_runs = kind == FF_RATE_COPY || kind == FF_RATE_ADD;
@@ -283,6 +302,8 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_byt
 	rate.passed_bytes = passed_bytes;
 	rate.short_bytes_per_us = in_short.bytes_per_us;
 	rate.disturbed += in_short.disturbed;
+	if (again)
+		rate = faster(ff_costs_rate(p->costs, kind, passed_bytes), &rate);
 	return ff_costs_set_rate(p->costs, kind, rate, err);
 }
 
@@ -319,14 +340,18 @@ static bool is_missing(const struct ff_prof *p, enum ff_rate_kind kind, int64_t 
 static int measure_kind(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *err)
 {
 	bool in_all = kind == FF_RATE_COPY || kind == FF_RATE_ACCUMULATE;
-	uint32_t n = in_all ? p->states.n : kind != FF_RATE_ADD;
+	uint32_t states = in_all ? p->states.n : kind != FF_RATE_ADD, n = 0;
+	int64_t missing[FF_PROF_STATES + 1];
 	int code = FF_OK;
 
 	if ((kind == FF_RATE_COPY || kind == FF_RATE_ADD) && is_missing(p, kind, FF_PASSED_NEAR))
-		code = measure(p, kind, FF_PASSED_NEAR, err);
-	for (uint32_t i = 0; i < n && code == FF_OK && !p->end; i++)
+		missing[n++] = FF_PASSED_NEAR;
+	for (uint32_t i = 0; i < states; i++)
 		if (is_missing(p, kind, p->states.passed_bytes[i]))
-			code = measure(p, kind, p->states.passed_bytes[i], err);
+			missing[n++] = p->states.passed_bytes[i];
+	for (uint32_t round = 0; round < p->rounds; round++)
+		for (uint32_t i = 0; i < n && code == FF_OK && !p->end; i++)
+			code = measure(p, kind, missing[i], round > 0, err);
 	return code;
 }
 
