@@ -8,7 +8,8 @@
 #include "../agree.h"
 #include "ff/philox.h"
 
-#define FAR 4 /* times as much goes by as what is near has */
+#define IN_ALL 10000 /* samples of all kernels, more or less */
+#define FAR 4        /* times as much goes by as what is near has */
 
 /* Memory that lasts from kernel to kernel: what is read is random once and for
  * all, what is written lies apart, so that no value runs away; and so do whole numbers:
@@ -244,12 +245,21 @@ static void set_cost(const struct bench *b, const struct ff_timing *t, struct ff
 	ret->workspace_bytes = b->kernel ? b->p->backend->workspace(b->kernel) : 0;
 }
 
+/* What single figures are off by, to one side or the other, matters the less the more of them a
+ * step adds up. */
+static uint32_t most_samples(const struct ff_prof *p)
+{
+	uint32_t each = IN_ALL / p->n_items, most = each < FF_SAMPLES ? each : FF_SAMPLES;
+
+	return most > p->rounds ? most / p->rounds : 1;
+}
+
 static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_error *err)
 {
 	struct ff_timed what = {.run = run_kernel,
 			.arg = b,
 			.passed_bytes = item->passed_bytes,
-			.rounds = b->p->rounds};
+			.most = most_samples(b->p)};
 	struct ff_cost cost = {.key = item->key, .passed_bytes = item->passed_bytes};
 	const struct ff_cost *known;
 	struct ff_timing t = {.median_us = 0}, alone = t;

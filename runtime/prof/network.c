@@ -237,7 +237,8 @@ static int measure(struct ff_prof *p, struct ff_comm_shape shape, struct ff_poin
 	uint32_t rounds = shape.nodes > 1 ? 1 : p->rounds;
 	struct bench ahead = {.p = p, .shape = shape};
 	struct bench b = {.p = p, .shape = shape, .ahead = &ahead};
-	struct ff_timed what = {.run = run, .arg = &b, .slowest = true, .rounds = rounds};
+	struct ff_timed what = {
+			.run = run, .arg = &b, .slowest = true, .most = FF_SAMPLES / rounds};
 	int code = open(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err);
 
 	ahead.shape.one_way = false; /* both are done at once, and begin together */

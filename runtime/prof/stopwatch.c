@@ -9,7 +9,6 @@
 #define TOTAL_US 20000   /* time to spend on short work */
 #define LIMIT_US 1000000 /* and on long work, beyond LEAST samples */
 #define LEAST 5
-#define MOST 25
 #define SAVE_EVERY_US 5e6
 #define ENOUGH 3 /* undisturbed points that make a line without the others */
 
@@ -45,7 +44,7 @@ static int run_once(struct take *t, struct ff_signs *ret, struct ff_error *err)
 /* All ranks take the same number of samples, by the slowest of them. */
 static int choose(struct take *t, uint32_t *ret, struct ff_error *err)
 {
-	double rounds = t->what->rounds ? t->what->rounds : 1;
+	double most = t->what->most ? t->what->most : FF_SAMPLES;
 	struct ff_signs s;
 	double us, samples;
 	int code;
@@ -59,7 +58,7 @@ static int choose(struct take *t, uint32_t *ret, struct ff_error *err)
 	samples = TOTAL_US / us;
 	if (samples < 2 * LEAST)
 		samples = LIMIT_US / us < 2 * LEAST ? LIMIT_US / us : 2 * LEAST;
-	samples = fmin(samples, MOST) / rounds;
+	samples = fmin(samples, most);
 	*ret = samples < LEAST ? LEAST : (uint32_t)samples;
 	return FF_OK;
 }

@@ -24,6 +24,7 @@ struct ff_hot {
 int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, const struct ff_hot hot[FF_HOT],
 		double *us, struct ff_error *err);
 
+#define FF_SAMPLES 25
 /* stopwatch.c: something to time. */
 struct ff_timed {
 	int (*run)(void *arg, struct ff_error *err);
@@ -33,13 +34,13 @@ struct ff_timed {
 	struct ff_hot hot[FF_HOT]; /* what tasks have just written */
 	bool slowest;              /* the slowest rank's time, not the ranks' mean */
 	bool alone;                /* the first rank's, while the others wait for it */
-	uint32_t rounds;           /* that share the samples; 0: it is all at once */
+	uint32_t most;             /* samples; 0: FF_SAMPLES */
 };
 struct ff_timing {
 	double median_us, p10_us, p90_us;
 	uint32_t samples, disturbed; /* of the samples: nothing better was to be had */
 };
-/* Runs it on all ranks at once: twice to warm up, then between five and 25 times, fewer
+/* Runs it on all ranks at once: twice to warm up, then between five and `most` times, fewer
  * the longer it takes, each time after a sweep and between two references.  Samples that
  * something else disturbed are repeated, within reason.  Sets p->end when the user or the
  * budget ends it. */
