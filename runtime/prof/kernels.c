@@ -249,9 +249,9 @@ static void set_cost(const struct bench *b, const struct ff_timing *t, struct ff
  * step adds up. */
 static uint32_t most_samples(const struct ff_prof *p)
 {
-	uint32_t each = IN_ALL / p->n_items, most = each < FF_SAMPLES ? each : FF_SAMPLES;
+	uint32_t each = IN_ALL / p->n_items;
 
-	return most > p->rounds ? most / p->rounds : 1;
+	return ff_samples_of(each < FF_SAMPLES ? each : FF_SAMPLES, p->rounds);
 }
 
 static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_error *err)

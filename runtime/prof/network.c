@@ -181,7 +181,7 @@ static void set_size(struct bench *b, int64_t bytes)
 	}
 }
 
-static int open(struct bench *b, int64_t most, struct ff_error *err)
+static int prepare(struct bench *b, int64_t most, struct ff_error *err)
 {
 	int code = ff_agree_code(b->p->comm, allocate(b, most, err), err);
 
@@ -237,13 +237,15 @@ static int measure(struct ff_prof *p, struct ff_comm_shape shape, struct ff_poin
 	uint32_t rounds = shape.nodes > 1 ? 1 : p->rounds;
 	struct bench ahead = {.p = p, .shape = shape};
 	struct bench b = {.p = p, .shape = shape, .ahead = &ahead};
-	struct ff_timed what = {
-			.run = run, .arg = &b, .slowest = true, .most = FF_SAMPLES / rounds};
-	int code = open(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err);
+	struct ff_timed what = {.run = run,
+			.arg = &b,
+			.slowest = true,
+			.most = ff_samples_of(FF_SAMPLES, rounds)};
+	int code = prepare(&b, (int64_t)SMALLEST << 2 * (SIZES - 1), err);
 
 	ahead.shape.one_way = false; /* both are done at once, and begin together */
 	if (code == FF_OK)
-		code = open(&ahead, AHEAD, err);
+		code = prepare(&ahead, AHEAD, err);
 	if (code == FF_OK)
 		set_size(&ahead, AHEAD);
 	what.before = shape.nodes > 1 ? run_ahead : p->comm->in_stream ? meet : NULL;

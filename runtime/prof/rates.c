@@ -250,7 +250,7 @@ static int measure_line(struct ff_prof *p, enum ff_rate_kind kind, int64_t passe
 		struct ff_timed what = {.run = run,
 				.arg = &b,
 				.passed_bytes = passed_bytes,
-				.most = FF_SAMPLES / p->rounds};
+				.most = ff_samples_of(FF_SAMPLES, p->rounds)};
 		struct ff_timing t;
 
 		if (kind == FF_RATE_LOAD || kind == FF_RATE_LOAD_IDS)

@@ -25,6 +25,12 @@ int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, const struct ff_hot h
 		double *us, struct ff_error *err);
 
 #define FF_SAMPLES 25
+/* Of one of several rounds that share them. */
+static inline uint32_t ff_samples_of(uint32_t samples, uint32_t rounds)
+{
+	return samples > rounds ? samples / rounds : 1;
+}
+
 /* stopwatch.c: something to time. */
 struct ff_timed {
 	int (*run)(void *arg, struct ff_error *err);
