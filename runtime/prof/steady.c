@@ -12,7 +12,6 @@
 #define COMPUTE_EXCESS 0.3
 #define MEMORY_EXCESS 0.5
 #define SHORTEST_US 50 /* references below this are mostly overhead */
-
 #define AGREEMENT 0.05 /* samples within it of each other agree */
 
 static uint32_t fewer(uint32_t a, uint32_t b)

@@ -360,8 +360,6 @@ START_TEST(spans)
 }
 END_TEST
 
-/* Data parallelism on eight devices has eight equal parts of everything: lowering
- * prepares one kernel of each, whatever the number of devices. */
 /* Kernels that differ, each node's apart: equal parts have one. */
 static uint32_t count_kernels(const struct ff_schedule *plan)
 {
@@ -391,6 +389,8 @@ static uint32_t count_kernels(const struct ff_schedule *plan)
 	return n;
 }
 
+/* Data parallelism on eight devices has eight equal parts of everything: lowering
+ * prepares one kernel of each, whatever the number of devices. */
 START_TEST(equal_kernels_are_prepared_once)
 {
 	struct ff_random r = {ff_test_seed(27), 0, 0};
