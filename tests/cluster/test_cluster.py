@@ -146,7 +146,7 @@ def test_saved_up():
     hosts, one rank each, where 4 KiB take 328 us, or 11 after a pause."""
     run(FFZOO, "mlp", "--batch", "8", "--set", "hidden=16", "--set", "layers=1", "-o", "s.json")
     r = run(*cluster("mpirun", "-q", "--map-by", "ppr:1:node", "-n", "2", FFPROF, "s.json",
-                     "--machine", "cpu2", "--write-machine", "m.json", "--largest", "4K",
+                     "--machine", "cpu2", "--write-machine", "pair.json", "--largest", "4K",
                      "-o", "saved.json", bandwidth="100mbit"))
     check("ffprof measures two hosts", r.returncode == 0, r.stdout + r.stderr)
     if r.returncode:
