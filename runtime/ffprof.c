@@ -16,7 +16,6 @@
 #include "prof/prof.h"
 #include "stop.h"
 
-#define MOST_ROUNDS 100
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char details[] =
@@ -66,7 +65,7 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 			{"--rounds", FF_OPTION_COUNT, &o->rounds, "N",
 					"measure kernels, rates and what is inside a node in so "
 					"many "
-					"rounds, of which the fastest counts: for machines that "
+					"rounds, of which the middle one counts: for machines that "
 					"others use, too (preset 1)"},
 			{"--again", FF_OPTION_FLAG, &o->again, NULL,
 					"also measure what something else disturbed when it was "
@@ -105,9 +104,9 @@ static int parse(int argc, char **argv, struct ff_prof_options *o, bool *done, s
 	if (o->micro_batches > FF_MAX_MICRO_BATCHES)
 		return ff_fail(err, FF_E_INPUT, "option --micro-batches: expected at most %d",
 				FF_MAX_MICRO_BATCHES);
-	if (o->rounds > MOST_ROUNDS)
+	if (o->rounds > FF_PROF_ROUNDS)
 		return ff_fail(err, FF_E_INPUT, "option --rounds: expected at most %d",
-				MOST_ROUNDS);
+				FF_PROF_ROUNDS);
 	if (!o->out)
 		return ff_fail(err, FF_E_INPUT, "expected -o COSTS");
 	return FF_OK;

@@ -15,6 +15,11 @@
  * all, what is written lies apart, so that no value runs away; and so do whole numbers:
  * read as reals they are denormal, and kernels that meet them take several times as long. */
 enum side { READ, WRITE, LABELS, SIDES };
+/* Of a kernel, in a round each; one that the file knew before, and a second try. */
+struct figures {
+	struct ff_timing *of; /* room for so many */
+	uint32_t n;
+};
 struct bench {
 	struct ff_prof *p;
 	char *memory[SIDES];
@@ -23,6 +28,8 @@ struct bench {
 	struct ff_kernel *kernel;
 	struct ff_kernel_io io;
 	void *in[FF_MAX_INPUTS], *dout[FF_MAX_OUTPUTS]; /* io's, to be written */
+	struct figures *together, *alone;               /* by item */
+	struct ff_timing *figures;                      /* theirs */
 };
 
 /* Room in one of the memories; the first walk (memory not there) only counts. */
@@ -225,23 +232,40 @@ static void find_hot(const struct bench *b, const struct ff_prof_item *item, str
 	what->hot[k++] = hot_shard(b->dout[0], &b->work.out[0], n->out_map[0].dtype);
 }
 
-/* Whether `t` is better than what is known: less disturbed, or else faster, as what no sample shows
- * can only have delayed them. */
-static bool improves(const struct ff_cost *known, const struct ff_timing *t)
+static void add_figure(struct figures *f, const struct ff_timing *t)
 {
-	uint64_t now = (uint64_t)t->disturbed * known->samples;
-	uint64_t then = (uint64_t)known->disturbed * t->samples;
-
-	return now != then ? now < then : t->median_us < known->median_us;
+	if (t->median_us > 0)
+		f->of[f->n++] = *t;
 }
 
-static void set_cost(const struct bench *b, const struct ff_timing *t, struct ff_cost *ret)
+/* A file that goes on being filled may have it disturbed, or not alone. */
+static void add_known(struct bench *b, uint32_t item)
 {
-	ret->median_us = t->median_us;
-	ret->p10_us = t->p10_us;
-	ret->p90_us = t->p90_us;
-	ret->samples = t->samples;
-	ret->disturbed = t->disturbed;
+	const struct ff_prof_item *at = &b->p->item[item];
+	const struct ff_cost *known = ff_costs_find(b->p->costs, at->key, at->passed_bytes);
+	struct ff_timing t;
+
+	if (!known || known->passed_bytes != at->passed_bytes)
+		return;
+	t = (struct ff_timing){known->median_us, known->p10_us, known->p90_us, known->samples,
+			known->disturbed};
+	add_figure(&b->together[item], &t);
+	t.median_us = known->alone_us;
+	add_figure(&b->alone[item], &t);
+}
+
+/* What counts of it by now. */
+static void set_cost(const struct bench *b, uint32_t item, struct ff_cost *ret)
+{
+	const struct figures *alone = &b->alone[item];
+	struct ff_timing t = ff_prof_middle(b->together[item].of, b->together[item].n);
+
+	ret->median_us = t.median_us;
+	ret->p10_us = t.p10_us;
+	ret->p90_us = t.p90_us;
+	ret->samples = t.samples;
+	ret->disturbed = t.disturbed;
+	ret->alone_us = alone->n ? ff_prof_middle(alone->of, alone->n).median_us : 0;
 	ret->workspace_bytes = b->kernel ? b->p->backend->workspace(b->kernel) : 0;
 }
 
@@ -254,37 +278,32 @@ static uint32_t most_samples(const struct ff_prof *p)
 	return ff_samples_of(each < FF_SAMPLES ? each : FF_SAMPLES, p->rounds);
 }
 
-static int measure(struct bench *b, const struct ff_prof_item *item, struct ff_error *err)
+static int measure(struct bench *b, uint32_t at, struct ff_error *err)
 {
+	const struct ff_prof_item *item = &b->p->item[at];
 	struct ff_timed what = {.run = run_kernel,
 			.arg = b,
 			.passed_bytes = item->passed_bytes,
 			.most = most_samples(b->p)};
 	struct ff_cost cost = {.key = item->key, .passed_bytes = item->passed_bytes};
-	const struct ff_cost *known;
-	struct ff_timing t = {.median_us = 0}, alone = t;
+	struct ff_timing together = {.median_us = 0}, alone = together;
 	int code = ff_agree_code(b->p->comm, prepare(b, item, err), err);
 
 	if (code == FF_OK) {
 		find_hot(b, item, &what);
-		code = ff_prof_time(b->p, &what, &t, err);
+		code = ff_prof_time(b->p, &what, &together, err);
 	}
 	what.alone = item->alone;
 	if (code == FF_OK && item->alone && !b->p->end)
 		code = ff_prof_time(b->p, &what, &alone, err);
-	known = ff_costs_find(b->p->costs, item->key, item->passed_bytes);
-	if (known && known->passed_bytes != item->passed_bytes)
-		known = NULL;
-	if (known && known->alone_us > 0 &&
-			!(alone.median_us > 0 && alone.median_us < known->alone_us))
-		alone.median_us = known->alone_us;
-	if (code == FF_OK && known && !improves(known, &t))
-		cost = *known;
-	else
-		set_cost(b, &t, &cost);
-	cost.alone_us = alone.median_us;
-	if (code == FF_OK)
+	if (!b->together[at].n)
+		add_known(b, at);
+	add_figure(&b->together[at], &together);
+	add_figure(&b->alone[at], &alone);
+	if (code == FF_OK) {
+		set_cost(b, at, &cost);
 		code = ff_costs_put(b->p->costs, &cost, err);
+	}
 	if (b->kernel)
 		b->p->backend->kernel_close(b->kernel);
 	b->kernel = NULL;
@@ -300,7 +319,7 @@ static int measure_item(
 	if (p->comm->rank == 0)
 		ff_progress_show(&p->progress, share, (ff_clock_us() - p->start_us) * 1e-6,
 				"%s %u/%u  %.60s", what, i + 1, p->n_items, p->item[i].key);
-	code = measure(b, &p->item[i], err);
+	code = measure(b, i, err);
 	return code == FF_OK ? ff_prof_save(p, false, err) : code;
 }
 
@@ -345,6 +364,22 @@ static int measure_rounds(struct bench *b, struct ff_error *err)
 	return code;
 }
 
+/* Room for what each item is measured as: all figures in one array. */
+static int open_figures(struct bench *b, struct ff_error *err)
+{
+	size_t items = b->p->n_items, each = b->p->rounds + 2;
+	struct ff_timing *all = malloc((2 * items * each + 1) * sizeof(*all));
+
+	b->figures = all;
+	b->together = calloc(2 * items + 1, sizeof(*b->together));
+	if (!all || !b->together)
+		return ff_fail_memory(err);
+	b->alone = b->together + items;
+	for (size_t i = 0; i < 2 * items; i++)
+		b->together[i].of = all + i * each;
+	return FF_OK;
+}
+
 int ff_prof_kernels(struct ff_prof *p, struct ff_error *err)
 {
 	struct bench *b = calloc(1, sizeof(*b));
@@ -353,11 +388,15 @@ int ff_prof_kernels(struct ff_prof *p, struct ff_error *err)
 	if (!b)
 		return ff_fail_memory(err);
 	b->p = p;
-	code = measure_rounds(b, err);
+	code = open_figures(b, err);
+	if (code == FF_OK)
+		code = measure_rounds(b, err);
 	if (code == FF_OK)
 		code = try_again(b, err);
 	for (int side = 0; side < SIDES; side++)
 		p->backend->free(p->dev, b->memory[side]);
+	free(b->together);
+	free(b->figures);
 	free(b);
 	return code;
 }

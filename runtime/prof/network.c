@@ -190,42 +190,44 @@ static int prepare(struct bench *b, int64_t most, struct ff_error *err)
 	return code;
 }
 
-static int measure_size(struct bench *b, struct ff_timed *what, int64_t size, struct ff_point *ret,
+static int measure_size(struct bench *b, struct ff_timed *what, int64_t size, struct ff_timing *ret,
 		struct ff_error *err)
 {
 	int64_t step = b->p->states.passed_bytes[0];
-	struct ff_timing t;
-	int code;
 
 	set_size(b, size);
 	/* Between two messages passes what makes the second, at most a step; what is sent has just
 	 * been written. */
 	what->passed_bytes = AROUND * size < step ? AROUND * size : step;
 	what->hot[0] = (struct ff_hot){b->memory[0], size};
-	if ((code = ff_prof_time(b->p, what, &t, err)) == FF_OK)
-		*ret = (struct ff_point){(double)size,
-				b->shape.one_way ? t.median_us / 2 : t.median_us, t.disturbed};
-	return code;
+	return ff_prof_time(b->p, what, ret, err);
 }
 
-/* Each size that is asked for; in later rounds those of the first, of which the faster counts. */
-static int measure_sizes(struct bench *b, struct ff_timed *what, bool again, struct ff_point *point,
-		uint32_t *n, struct ff_error *err)
+/* What rounds measured at one size. */
+struct rounds {
+	struct ff_timing of[FF_PROF_ROUNDS];
+};
+
+/* Each size that is asked for; after the first round those of the first. */
+static int measure_sizes(struct bench *b, struct ff_timed *what, uint32_t round,
+		struct rounds *seen, struct ff_point *point, uint32_t *n, struct ff_error *err)
 {
-	uint32_t most = again ? *n : SIZES;
+	uint32_t most = round ? *n : SIZES;
 	int64_t size = SMALLEST;
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < most && code == FF_OK && !b->p->end; i++, size *= 4) {
-		struct ff_point now = {.us = 0};
+		struct ff_timing t;
 
-		if (!again && (ff_prof_is_beyond(b->p, size, i) ||
+		if (!round && (ff_prof_is_beyond(b->p, size, i) ||
 					      (i && point[i - 1].us > TOO_LONG_US)))
 			break;
-		code = measure_size(b, what, size, &now, err);
-		if (code == FF_OK && (!again || now.us < point[i].us))
-			point[i] = now;
-		*n += code == FF_OK && !again;
+		if ((code = measure_size(b, what, size, &seen[i].of[round], err)) < 0)
+			break;
+		t = ff_prof_middle(seen[i].of, round + 1);
+		point[i] = (struct ff_point){(double)size,
+				b->shape.one_way ? t.median_us / 2 : t.median_us, t.disturbed};
+		*n += !round;
 	}
 	return code;
 }
@@ -237,6 +239,7 @@ static int measure(struct ff_prof *p, struct ff_comm_shape shape, struct ff_poin
 	uint32_t rounds = shape.nodes > 1 ? 1 : p->rounds;
 	struct bench ahead = {.p = p, .shape = shape};
 	struct bench b = {.p = p, .shape = shape, .ahead = &ahead};
+	struct rounds seen[SIZES];
 	struct ff_timed what = {.run = run,
 			.arg = &b,
 			.slowest = true,
@@ -251,7 +254,7 @@ static int measure(struct ff_prof *p, struct ff_comm_shape shape, struct ff_poin
 	what.before = shape.nodes > 1 ? run_ahead : p->comm->in_stream ? meet : NULL;
 	*n = 0;
 	for (uint32_t round = 0; round < rounds && code == FF_OK; round++)
-		code = measure_sizes(&b, &what, round > 0, point, n, err);
+		code = measure_sizes(&b, &what, round, seen, point, n, err);
 	release(&b);
 	release(&ahead);
 	return code;

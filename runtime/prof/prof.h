@@ -22,7 +22,7 @@ struct ff_prof_options {
 	const char *write_machine; /* NULL: not asked for */
 	struct ff_texts strategies;
 	uint64_t devices, micro_batches; /* the most of both */
-	uint64_t rounds;                 /* 0: one */
+	uint64_t rounds;                 /* at most FF_PROF_ROUNDS; 0: one */
 	double budget_s;                 /* 0: none */
 	int64_t largest;                 /* message, copy or update, bytes; 0: as presets have it */
 	bool replace, again, topology;

@@ -276,18 +276,24 @@ static double middle_us(const struct ff_rate *r)
 	return r->latency_us + MIDDLE / r->bytes_per_us;
 }
 
-/* Of two rounds' the faster line, and the faster one in short runs. */
-static struct ff_rate faster(const struct ff_rate *a, const struct ff_rate *b)
+/* Of so many rounds' the line that counts, and the one in short runs. */
+static struct ff_rate middle(const struct ff_rate *round, uint32_t n)
 {
-	struct ff_rate r = middle_us(b) < middle_us(a) ? *b : *a;
+	struct ff_sample line[FF_PROF_ROUNDS], in_short[FF_PROF_ROUNDS];
+	struct ff_rate ret;
 
-	r.short_bytes_per_us = fmax(a->short_bytes_per_us, b->short_bytes_per_us);
-	return r;
+	for (uint32_t i = 0; i < n; i++) {
+		line[i] = (struct ff_sample){middle_us(&round[i]), round[i].disturbed};
+		in_short[i] = (struct ff_sample){-round[i].short_bytes_per_us, 0};
+	}
+	ret = round[ff_steady_middle(line, n)];
+	ret.short_bytes_per_us = round[ff_steady_middle(in_short, n)].short_bytes_per_us;
+	return ret;
 }
 
-/* In one of several rounds: not the first, if `again`. */
-static int measure(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes, bool again,
-		struct ff_error *err)
+/* In the last of so many rounds, into round[n - 1]. */
+static int measure(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes,
+		struct ff_rate *round, uint32_t n, struct ff_error *err)
 {
 	bool in_runs = kind == FF_RATE_COPY || kind == FF_RATE_ADD;
 	struct ff_rate rate = {0}, in_short = {0};
@@ -302,9 +308,8 @@ static int measure(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_byt
 	rate.passed_bytes = passed_bytes;
 	rate.short_bytes_per_us = in_short.bytes_per_us;
 	rate.disturbed += in_short.disturbed;
-	if (again)
-		rate = faster(ff_costs_rate(p->costs, kind, passed_bytes), &rate);
-	return ff_costs_set_rate(p->costs, kind, rate, err);
+	round[n - 1] = rate;
+	return ff_costs_set_rate(p->costs, kind, middle(round, n), err);
 }
 
 /* Updates of weights that are read as another type than the graph's are no use to it. */
@@ -342,6 +347,7 @@ static int measure_kind(struct ff_prof *p, enum ff_rate_kind kind, struct ff_err
 	bool in_all = kind == FF_RATE_COPY || kind == FF_RATE_ACCUMULATE;
 	uint32_t states = in_all ? p->states.n : kind != FF_RATE_ADD, n = 0;
 	int64_t missing[FF_PROF_STATES + 1];
+	struct ff_rate seen[FF_PROF_STATES + 1][FF_PROF_ROUNDS];
 	int code = FF_OK;
 
 	if ((kind == FF_RATE_COPY || kind == FF_RATE_ADD) && is_missing(p, kind, FF_PASSED_NEAR))
@@ -351,7 +357,7 @@ static int measure_kind(struct ff_prof *p, enum ff_rate_kind kind, struct ff_err
 			missing[n++] = p->states.passed_bytes[i];
 	for (uint32_t round = 0; round < p->rounds; round++)
 		for (uint32_t i = 0; i < n && code == FF_OK && !p->end; i++)
-			code = measure(p, kind, missing[i], round > 0, err);
+			code = measure(p, kind, missing[i], seen[i], round + 1, err);
 	return code;
 }
 

@@ -82,6 +82,33 @@ static bool agree(const struct ff_sample *s, uint32_t n)
 	return most <= (1 + AGREEMENT) * least;
 }
 
+/* How many of them come before `f`: equal ones in their order. */
+static uint32_t before(const struct ff_sample *f, const struct ff_sample *figure, uint32_t n)
+{
+	uint32_t ret = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (figure[i].disturbance <= f->disturbance)
+			ret += figure[i].us < f->us || (figure[i].us <= f->us && &figure[i] < f);
+	return ret;
+}
+
+uint32_t ff_steady_middle(const struct ff_sample *figure, uint32_t n)
+{
+	double least = figure->disturbance;
+	uint32_t quiet = 0, ret = 0;
+
+	for (uint32_t i = 1; i < n; i++)
+		least = figure[i].disturbance < least ? figure[i].disturbance : least;
+	for (uint32_t i = 0; i < n; i++)
+		quiet += figure[i].disturbance <= least;
+	for (uint32_t i = 0; i < n; i++)
+		if (figure[i].disturbance <= least &&
+				before(&figure[i], figure, n) == (quiet - 1) / 2)
+			ret = i;
+	return ret;
+}
+
 int ff_steady_take(ff_steady_round round, void *ctx, uint32_t want, uint32_t least, const bool *end,
 		struct ff_sample *sample, struct ff_taken *ret, struct ff_error *err)
 {

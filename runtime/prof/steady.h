@@ -46,4 +46,10 @@ typedef int (*ff_steady_round)(void *ctx, uint32_t n, struct ff_sample *ret, str
 int ff_steady_take(ff_steady_round round, void *ctx, uint32_t want, uint32_t least, const bool *end,
 		struct ff_sample *sample, struct ff_taken *ret, struct ff_error *err);
 
+/* Which of `n` >= 1 figures of one thing, measured at other times, counts: of those that were
+ * disturbed least the middle one, of an even number the faster of the two.  (The fastest one would
+ * be too fast the more figures there are, as what is added to them differs from moment to moment;
+ * what a minute's noise has slowed is seldom in the middle.) */
+uint32_t ff_steady_middle(const struct ff_sample *figure, uint32_t n);
+
 #endif

@@ -20,15 +20,13 @@ struct take {
 	struct ff_sample *own, *all; /* a round's, of this rank and of every rank */
 };
 
-/* One sample, started on all ranks together, and what it shows of others. */
-static int run_once(struct take *t, struct ff_signs *ret, struct ff_error *err)
+/* Started on all ranks together. */
+static int run_together(struct take *t, struct ff_signs *ret, struct ff_error *err)
 {
 	struct ff_prof *p = t->p;
-	int code;
+	int code = p->comm->barrier(p->comm, err);
 
-	if ((code = ff_prof_sweep(p, t->what->passed_bytes, t->what->hot, &ret->memory_us, err)) <
-					0 ||
-			(code = p->comm->barrier(p->comm, err)) < 0)
+	if (code < 0)
 		return code;
 	ret->us = ret->wait_us = 0;
 	if (!t->what->alone || !p->comm->rank) {
@@ -41,15 +39,25 @@ static int run_once(struct take *t, struct ff_signs *ret, struct ff_error *err)
 	return code == FF_OK && t->what->alone ? p->comm->barrier(p->comm, err) : code;
 }
 
-/* All ranks take the same number of samples, by the slowest of them. */
+/* One sample, and what it shows of others. */
+static int run_once(struct take *t, struct ff_signs *ret, struct ff_error *err)
+{
+	int code = ff_prof_sweep(t->p, t->what->passed_bytes, t->what->hot, &ret->memory_us, err);
+
+	return code == FF_OK ? run_together(t, ret, err) : code;
+}
+
+/* All ranks take the same number of samples, by the slowest of them.  What was never run before
+ * is run once for its code and its pages alone, which no sweep takes away. */
 static int choose(struct take *t, uint32_t *ret, struct ff_error *err)
 {
 	double most = t->what->most ? t->what->most : FF_SAMPLES;
 	struct ff_signs s;
 	double us, samples;
-	int code;
+	int code = run_together(t, &s, err);
 
-	if ((code = run_once(t, &s, err)) < 0 || (code = run_once(t, &s, err)) < 0)
+	*ret = LEAST;
+	if (code < 0 || most <= LEAST || (code = run_once(t, &s, err)) < 0)
 		return code;
 	us = s.us;
 	if ((code = ff_agree_max(t->p->comm, &us, 1, err)) < 0)
@@ -168,6 +176,16 @@ int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timin
 	free(t.own);
 	free(t.all);
 	return code;
+}
+
+struct ff_timing ff_prof_middle(const struct ff_timing *t, uint32_t n)
+{
+	struct ff_sample figure[FF_PROF_ROUNDS + 2];
+
+	for (uint32_t i = 0; i < n; i++)
+		figure[i] = (struct ff_sample){t[i].median_us,
+				t[i].samples ? (double)t[i].disturbed / t[i].samples : 0};
+	return t[ff_steady_middle(figure, n)];
 }
 
 /* Line through n points by least squares of relative errors; through one and the origin. */

@@ -52,6 +52,9 @@ struct ff_timing {
  * budget ends it. */
 int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timing *ret,
 		struct ff_error *err);
+#define FF_PROF_ROUNDS 100 /* at most */
+/* Of n rounds' of one thing, and of two more, the one that counts: ff_steady_middle. */
+struct ff_timing ff_prof_middle(const struct ff_timing *t, uint32_t n);
 /* A time at a size, and how many of its samples something else disturbed. */
 struct ff_point {
 	double bytes, us;

@@ -187,6 +187,25 @@ START_TEST(signs)
 }
 END_TEST
 
+START_TEST(the_middle_of_the_quiet_ones_counts)
+{
+	static const struct {
+		struct ff_sample figure[5];
+		uint32_t n, middle;
+	} cases[] = {
+			{{{7, 0}}, 1, 0}, {{{7, 0}, {5, 0}}, 2, 1},       /* the faster */
+			{{{7, 0}, {5, 0}, {6, 0}}, 3, 2},                 /* not the fastest */
+			{{{7, 0}, {5, 0}, {6, 0}, {90, 0}}, 4, 2},        /* nor a slow minute */
+			{{{5, 0.4}, {7, 0}, {6, 0.2}, {9, 0}}, 4, 1},     /* quiet, if not faster */
+			{{{8, 0.4}, {5, 0.2}, {6, 0.2}, {7, 0.2}}, 4, 2}, /* none is quiet */
+			{{{5, 0}, {5, 0}, {5, 0}, {5, 0}, {4, 0}}, 5, 1}, /* equal ones */
+	};
+
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		ck_assert_uint_eq(ff_steady_middle(cases[i].figure, cases[i].n), cases[i].middle);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("steady");
@@ -200,6 +219,7 @@ static Suite *suite(void)
 	tcase_add_test(t, the_user_may_end_it);
 	tcase_add_test(t, the_baseline_is_quiet_and_recent);
 	tcase_add_test(t, signs);
+	tcase_add_test(t, the_middle_of_the_quiet_ones_counts);
 	suite_add_tcase(s, t);
 	return s;
 }
