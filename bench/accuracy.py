@@ -28,9 +28,10 @@ Stages, all unless named: `profile` fills OUT/accuracy.costs.json; `make` writes
 OUT/accuracy/; `measure` trains by each, all networks in turns so that what passes disturbs all
 alike, of several times the fastest counts, as what disturbs only delays: once, or with --rounds N
 until the fastest two are within 2 % of each other, at most N times; `table`
-predicts them anew and prints networks, the classes of tasks that are furthest off, and
-OUT/accuracy.svg.  What was done is in OUT/accuracy.results.json: a run that was interrupted, or
-that --seconds ended, is continued by the next.
+predicts them anew and prints networks, the classes of tasks that are furthest off, how well one run
+foretells the next, which is what the machine's noise allows, and OUT/accuracy.svg.  What was done
+is in OUT/accuracy.results.json: a run that was interrupted, or that --seconds ended, is continued
+by the next.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -338,6 +339,7 @@ def table(bench):
         sys.exit("nothing was measured yet: run the stages make and measure")
     save(bench.points, points)
     compared.show(points, bench.options.verbose)
+    compared.repeated([(s["network"], [r["step_us"] for r in s["runs"]]) for s in bench.mine()])
     if bench.options.rounds > 1:
         print(f"{sum(is_settled(s) for s in bench.mine())} strategies have two runs within 2 %")
     for network, seconds in bench.done["calibration_s"].items():

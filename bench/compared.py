@@ -67,6 +67,18 @@ def summary(points):
     print(f"tau of all pairs, those of different networks too: {kendall([points]):.3f}")
 
 
+def repeated(runs):
+    """How well the first of two runs foretells the second: what the machine's noise leaves of any
+    prediction.  `runs`: of strategies, the network and steps in the order of measurement."""
+    points = [Point(network, "", "", steps[0], steps[1], {}, {})
+              for network, steps in runs if len(steps) > 1]
+    if points:
+        error = statistics.mean(abs(p.error) for p in points)
+        tau = kendall(by_key(points, lambda p: p.network).values())
+        print(f"the second run by the first, {len(points)} strategies: mean |e| {100 * error:.1f} %, "
+              f"tau {tau:.3f} within networks, {kendall([points]):.3f} of all pairs")
+
+
 def classes(points, n=6):
     """What the terms of steps owe to the difference, as shares of the step: the furthest first."""
     for network, some in sorted(by_key(points, lambda p: p.network).items()):
