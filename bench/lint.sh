@@ -23,15 +23,32 @@ analyse='said=$(clang-tidy --quiet -p "$0" "$1" 2>&1) || {
 	printf "%s\n" "$said"
 	exit 1
 }'
+# "FILE: what [check]" of findings, without the place in it, which moves
+name_findings() {
+	sed -nE 's#^([^ ]*/)?((graphs|include|planner|runtime|simulator)/[^:]*):[0-9]+:[0-9]+: (error|warning): #\2: #p' |
+		LC_ALL=C sort -u
+}
 
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 status=0
 find bench graphs include planner runtime simulator tests -name '*.[ch]' \
 	! -path 'tests/data/*' | LC_ALL=C sort |
 	xargs clang-format --dry-run --Werror || status=1
 find graphs planner runtime simulator -name '*.c' | LC_ALL=C sort |
-	xargs -n 1 -P "${FF_JOBS:-$(nproc)}" sh -c "$analyse" "$build" || status=1
+	xargs -n 1 -P "${FF_JOBS:-$(nproc)}" sh -c "$analyse" "$build" >"$work/said" || true
+name_findings <"$work/said" >"$work/found"
+grep -v '^#' bench/lint.known | LC_ALL=C sort -u >"$work/known"
+LC_ALL=C comm -23 "$work/found" "$work/known" >"$work/new"
+if [ -s "$work/new" ] || { [ -s "$work/said" ] && [ ! -s "$work/found" ]; }; then
+	cat "$work/said"
+	echo "lint: not known before:" >&2
+	cat "$work/new" >&2
+	status=1
+fi
+LC_ALL=C comm -13 "$work/found" "$work/known" | sed 's/^/lint: gone, take it out of bench\/lint.known: /' >&2
 if [ "$status" = 0 ]; then
-	echo "lint: clean"
+	echo "lint: nothing new, $(wc -l <"$work/found") known findings"
 else
 	echo "lint: findings, see above" >&2
 fi

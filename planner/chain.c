@@ -276,8 +276,10 @@ static uint32_t leap_every(const struct ff_chain *c)
 
 static void learn_leap(struct ff_chain *c, bool helped)
 {
+	uint32_t half = leap_every(c) / 2;
+
 	if (helped)
-		c->leap_every = fmax(leap_every(c) / 2, LEAP_EVERY_LEAST);
+		c->leap_every = fmax(half, LEAP_EVERY_LEAST);
 	else
 		c->leap_every = fmin(c->leap_every * (1 + 1.0 / LEAP_FORGETS), LEAP_EVERY);
 }

@@ -43,7 +43,7 @@ int ff_executor_keep(struct ff_executor *x, bool training, uint32_t parity, cons
 
 	for (uint32_t i = 0; i < x->n_scores; i++) {
 		const struct ff_job *j = &x->job[x->scored[i]];
-		const float *score = pinned ? pinned + FF_SCORES * i : j->score;
+		const float *score = pinned ? pinned + (size_t)FF_SCORES * i : j->score;
 
 		tally[j->loss].loss += (double)score[0];
 		tally[j->loss].correct += (double)score[1];

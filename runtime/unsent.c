@@ -98,7 +98,7 @@ static int take(struct ff_executor *x, const struct place *p, float *left, struc
 
 	if (p->memory) {
 		stream = x->host[x->host_of[p->device]].compute;
-		staging = malloc(bytes);
+		staging = malloc(bytes + 1);
 		if (!staging)
 			return ff_fail_memory(err);
 		ff_whole_take(p->value, &p->region, left, staging);

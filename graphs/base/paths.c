@@ -30,7 +30,7 @@ static bool locate(const char *path, char ret[2 * PATH_MAX])
 	snprintf(folder, sizeof(folder), "%.*s", n ? n : 1, n ? path : ".");
 	if (!realpath(folder, real))
 		return false;
-	snprintf(ret, 2 * PATH_MAX, "%s/%s", real, name);
+	snprintf(ret, (size_t)2 * PATH_MAX, "%s/%s", real, name);
 	return true;
 }
 

@@ -67,7 +67,7 @@ FF_CLONES static void make_uniform(uint64_t key, uint64_t hi, uint64_t lo, float
 		k0 += WEYL_0;
 		k1 += WEYL_1;
 	}
-	for (uint32_t l = 0; l < LANES; l++) {
+	for (size_t l = 0; l < LANES; l++) {
 		out[4 * l] = uniform(x0[l]);
 		out[4 * l + 1] = uniform(x1[l]);
 		out[4 * l + 2] = uniform(x2[l]);

@@ -35,7 +35,7 @@ static int read_pads(struct ff_import *im, const Onnx__NodeProto *n, const struc
 		return ff_import_fail(im, n, "auto_pad is not supported");
 	if (!a)
 		return FF_OK;
-	if (a->n_ints != 2 * axes)
+	if (a->n_ints != (size_t)2 * axes)
 		return ff_import_fail(
 				im, n, "pads of %zu numbers, expected %u", a->n_ints, 2 * axes);
 	for (uint32_t k = 0; k < 2 * axes; k++) {

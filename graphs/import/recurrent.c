@@ -179,7 +179,7 @@ static int add_gates(struct ff_import *im, const Onnx__NodeProto *n, const struc
 
 	if (code == FF_OK && l->b)
 		code = claim(im, n, l, own_name(im, n, l, "bias_ih", direction), l->b,
-				2 * direction * rows, 0, &e.params[1]);
+				(int64_t)2 * direction * rows, 0, &e.params[1]);
 	a.linear.out_features = (int32_t)rows;
 	a.linear.bias = l->b != NULL;
 	e.name = own_name(im, n, l, "gates", direction);

@@ -64,8 +64,8 @@ int ff_task_classes_of(const struct ff_schedule *s, struct ff_arena *a, struct f
 {
 	uint32_t class_of[WHATS][PASSES];
 	struct ff_task_classes c = {
-			.name = ff_arena_array(a, WHATS * PASSES, sizeof(*c.name)),
-			.runs = ff_arena_array(a, WHATS * PASSES, sizeof(*c.runs)),
+			.name = ff_arena_array(a, (size_t)WHATS * PASSES, sizeof(*c.name)),
+			.runs = ff_arena_array(a, (size_t)WHATS * PASSES, sizeof(*c.runs)),
 			.of = ff_arena_array(a, s->n_tasks, sizeof(*c.of)),
 	};
 

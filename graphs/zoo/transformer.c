@@ -186,7 +186,7 @@ static uint32_t add_shares(const struct blocks *b, const char *p, uint32_t mask,
 	uint32_t x = product(b, ff_layer_name("%s.scored", p).text, mask, scores, true);
 
 	own.constant.runs = (struct ff_numbers){4 * n - 2, runs};
-	for (int32_t i = 1; i < n; i++) {
+	for (int64_t i = 1; i < n; i++) {
 		runs[4 * i - 2] = n;
 		runs[4 * i] = runs[4 * i + 1] = 1;
 	}

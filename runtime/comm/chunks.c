@@ -21,7 +21,7 @@ int ff_chunks_init(struct ff_chunks *c, const struct ff_collective *x, uint32_t 
 			.me = me,
 			.size = ff_dtype_bytes(x->type),
 			.width = gathers ? 1 : ff_reduce_width(x->reduce),
-			.count = malloc(2 * x->n_devices * sizeof(int64_t))};
+			.count = malloc((size_t)2 * x->n_devices * sizeof(int64_t))};
 	if (!c->count)
 		return ff_fail_memory(err);
 	c->offset = c->count + x->n_devices;

@@ -120,7 +120,7 @@ static int all_gather(const struct stages *s, const char *send, char *recv, stru
 	int code = across(s, FF_MOVE_ALL_GATHER, send, recv + s->local * chunk, err);
 
 	for (uint32_t i = 0; i < s->spread.nodes && code == FF_OK; i++) {
-		char *node = recv + i * s->spread.each * chunk;
+		char *node = recv + (int64_t)i * s->spread.each * chunk;
 
 		code = inside(s, FF_MOVE_ALL_GATHER, node + s->local * chunk, node, err);
 	}
@@ -135,7 +135,7 @@ static int reduce_scatter(
 	int code = sums ? FF_OK : ff_fail_memory(err);
 
 	for (uint32_t i = 0; i < s->spread.nodes && code == FF_OK; i++)
-		code = inside(s, FF_MOVE_REDUCE_SCATTER, send + i * s->spread.each * chunk,
+		code = inside(s, FF_MOVE_REDUCE_SCATTER, send + (int64_t)i * s->spread.each * chunk,
 				sums + i * chunk, err);
 	if (code == FF_OK)
 		code = across(s, FF_MOVE_REDUCE_SCATTER, sums, recv, err);

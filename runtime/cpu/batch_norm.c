@@ -457,7 +457,7 @@ static struct batch *prepare(
 	if (!k)
 		return NULL;
 	ff_batch_fill(w, &k->b);
-	each = 2 * SHARES * k->b.channels;
+	each = (int64_t)2 * SHARES * k->b.channels;
 	k->type = w->node->in_map[0].dtype;
 	k->weight = w->node->n_in > 2;
 	k->bias = w->node->n_in > 3;

@@ -303,7 +303,7 @@ static bool is_turned(const struct ff_filter *f)
 	for (uint32_t i = 0; i < FF_MAX_SPATIAL; i++)
 		ret = ret && w->stride[i] == 1 && w->dilation[i] == 1 &&
 		      w->pad[0][i] < w->kernel[i] && w->pad[1][i] < w->kernel[i] &&
-		      (w->kernel[i] == 1 || w->in[i] >= 2 * w->kernel[i]);
+		      (w->kernel[i] == 1 || w->in[i] >= (int64_t)2 * w->kernel[i]);
 	return ret;
 }
 

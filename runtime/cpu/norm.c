@@ -288,7 +288,8 @@ static int prepare(struct ff_kernel *kernel, const struct ff_work *w, struct ff_
 	if (w->pass == FF_FORWARD)
 		return FF_OK;
 	kernel->run = run_backward;
-	k->partial = ff_kernel_reserve(kernel, 2 * SHARES * k->n.params * (int64_t)sizeof(float));
+	k->partial = ff_kernel_reserve(
+			kernel, (int64_t)2 * SHARES * k->n.params * (int64_t)sizeof(float));
 	return FF_OK;
 }
 

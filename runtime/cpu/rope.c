@@ -66,7 +66,8 @@ int ff_cpu_rope_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_
 	r->heads = ff_region_size(&w->out[0], 2) / a->head_dim;
 	r->half = half;
 	for (int64_t i = 0; i < rows * half; i++) {
-		double place = (double)(w->out[0].lo[1] + i / half), share = (double)(i % half);
+		int64_t row = w->out[0].lo[1] + i / half;
+		double place = (double)row, share = (double)(i % half);
 		double angle = place * pow(a->base, -share / (double)half);
 		float *of_row = r->turns + i / half * 2 * half;
 

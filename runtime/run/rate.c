@@ -26,8 +26,10 @@ static double constant_rate(
 /* torch.optim.lr_scheduler.StepLR */
 static double step_rate(const struct ff_rate_options *o, double base, uint64_t step, uint64_t steps)
 {
+	uint64_t times = step / o->step_size;
+
 	(void)steps;
-	return base * pow(o->gamma, (double)(step / o->step_size));
+	return base * pow(o->gamma, (double)times);
 }
 
 /* torch.optim.lr_scheduler.CosineAnnealingLR with T_max = steps (Loshchilov and Hutter, "SGDR",

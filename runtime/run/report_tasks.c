@@ -123,18 +123,18 @@ static double beside_us(const struct term *term, uint32_t n, double predicted_us
 static int print_excess(const struct term *term, uint32_t n, double predicted_us, double step_us,
 		const struct ff_machine *m, struct ff_error *err)
 {
-	struct excess *x = calloc(2 * n + 1, sizeof(*x));
+	struct excess *x = calloc((size_t)2 * n + 1, sizeof(*x));
 	double off = step_us - predicted_us, sign = off < 0 ? -1 : 1, devices = m->n_devices;
 
 	if (!x)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		x[2 * i] = (struct excess){"", term[i].name,
 				term[i].worked_us - or_none(term[i].predicted_us)};
 		x[2 * i + 1] = (struct excess){"waiting in ", term[i].name, excess_wait(&term[i])};
 	}
 	if (!m->overlap)
-		x[2 * n] = (struct excess){"", "beside all tasks",
+		x[(size_t)2 * n] = (struct excess){"", "beside all tasks",
 				beside_us(term, n, predicted_us * devices, step_us * devices)};
 	for (uint32_t i = 0; i < 2 * n + 1; i++)
 		x[i].us *= sign / devices;

@@ -380,7 +380,7 @@ static int measure_rounding(struct trial *t, double *ret, struct ff_error *err)
 		if (ff_node_is_parameter(g, i) && count_elements(g, i) > most)
 			most = count_elements(g, i);
 	all = malloc((size_t)(total + most) * sizeof(*all));
-	far = calloc(g->n_nodes, sizeof(*far));
+	far = calloc((size_t)g->n_nodes + 1, sizeof(*far));
 	code = all && far ? gather_gradients(t, all, NULL, err) : ff_fail_memory(err);
 	if (code == FF_OK)
 		code = run_step(t, t->whole, &loss, err);
@@ -420,7 +420,7 @@ static int judge_gradients(struct trial *t, double most, struct ff_error *err)
 static int compare_gradients(struct trial *t, struct ff_error *err)
 {
 	const struct ff_graph *g = &t->plan->graph;
-	struct far *far = calloc(g->n_nodes, sizeof(*far));
+	struct far *far = calloc((size_t)g->n_nodes + 1, sizeof(*far));
 	int code = far ? FF_OK : ff_fail_memory(err);
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)

@@ -156,10 +156,10 @@ static int derive_choice(struct ff_derive *d, struct ff_error *err)
 
 #define BINARY(row, text, most, what, how)                                                         \
 	const struct ff_op_row ff_op_##row = {.name = #row,                                        \
-			.summary = text,                                                           \
+			.summary = (text),                                                         \
 			.min_in = 1,                                                               \
-			.max_in = most,                                                            \
-			.flags = what,                                                             \
+			.max_in = (most),                                                          \
+			.flags = (what),                                                           \
 			.attrs = attrs,                                                            \
 			.n_attrs = sizeof(attrs) / sizeof(attrs[0]),                               \
 			.param = {"weight"},                                                       \

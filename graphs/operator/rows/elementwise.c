@@ -25,8 +25,8 @@ static const struct ff_attr_row pow_attrs[] = {{.name = "exponent",
 		.in_key = 1}};
 #define LIMIT(key, field, value)                                                                   \
 	{                                                                                          \
-		.name = key, .type = FF_ATTR_REAL, .offset = AT(field), .min = -(double)FLT_MAX,   \
-		.max = (double)FLT_MAX, .preset = value                                            \
+		.name = (key), .type = FF_ATTR_REAL, .offset = AT(field), .min = -(double)FLT_MAX, \
+		.max = (double)FLT_MAX, .preset = (value)                                          \
 	}
 static const struct ff_attr_row clip_attrs[] = {
 		LIMIT("min", a, -(double)FLT_MAX), LIMIT("max", b, (double)FLT_MAX)};
@@ -83,7 +83,7 @@ static int derive_clip(struct ff_derive *d, struct ff_error *err)
 			.flags = what,                                                             \
 			.derive = derive_##how,                                                    \
 			__VA_ARGS__}
-#define WITH(table) .attrs = table, .n_attrs = sizeof(table) / sizeof((table)[0])
+#define WITH(table) .attrs = (table), .n_attrs = sizeof(table) / sizeof((table)[0])
 
 UNARY(relu, "max(x, 0)", FF_OP_BACKWARD_OUT, short);
 UNARY(leaky_relu, "x, or slope x where x is negative", FF_OP_BACKWARD_OUT, short,

@@ -124,14 +124,14 @@ const struct ff_op_row ff_op_log_soft_statistics = {.name = "log_soft_statistics
 
 #define SOFTMAX(row, before, text)                                                                 \
 	const struct ff_op_row ff_op_##row = {.name = #row,                                        \
-			.summary = text,                                                           \
+			.summary = (text),                                                         \
 			.min_in = 1,                                                               \
 			.max_in = 1,                                                               \
 			.flags = FF_OP_BACKWARD_IN,                                                \
 			.attrs = attrs,                                                            \
 			.n_attrs = sizeof(attrs) / sizeof(attrs[0]),                               \
 			.prelude_name = "statistics",                                              \
-			.prelude = before,                                                         \
+			.prelude = (before),                                                       \
 			.derive = derive,                                                          \
 			.flops = flops}
 
