@@ -160,7 +160,8 @@ static int find_groups(struct ff_nccl_post *p, struct ff_nccl_group **ret, struc
 	for (uint32_t i = 0; i < n->nodes; i++)
 		across[i] = device[i * n->each + n->local];
 	ret[ALL] = p->g;
-	code = ff_nccl_group_find(p->m, n->each, device + n->node * n->each, &ret[INSIDE], err);
+	code = ff_nccl_group_find(
+			p->m, n->each, device + (size_t)n->node * n->each, &ret[INSIDE], err);
 	if (code == FF_OK)
 		code = ff_nccl_group_find(p->m, n->nodes, across, &ret[ACROSS], err);
 	free(across);
