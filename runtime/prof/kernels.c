@@ -17,7 +17,7 @@
 enum side { READ, WRITE, LABELS, SIDES };
 /* Of a kernel, in a round each; one that the file knew before, and a second try. */
 struct figures {
-	struct ff_timing *of; /* room for so many */
+	struct ff_timing *of; /* room for all rounds and two more */
 	uint32_t n;
 };
 struct bench {

@@ -46,7 +46,7 @@ struct ff_timing {
 	double median_us, p10_us, p90_us;
 	uint32_t samples, disturbed; /* of the samples: nothing better was to be had */
 };
-/* Runs it on all ranks at once: twice to warm up, then between five and `most` times, fewer
+/* Runs it on all ranks at once: to warm up, then between five and `most` times, fewer
  * the longer it takes, each time after a sweep and between two references.  Samples that
  * something else disturbed are repeated, within reason.  Sets p->end when the user or the
  * budget ends it. */
