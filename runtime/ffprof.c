@@ -16,6 +16,7 @@
 #include "prof/prof.h"
 #include "stop.h"
 
+#define UNEVEN 0.05 /* ranks beyond it are told of */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char details[] =
@@ -142,6 +143,21 @@ static int load_machine(struct ff_prof *p, struct ff_error *err)
 	return code;
 }
 
+/* Of hosts hwloc knows better than the C library, which takes all of a package's last caches for
+ * one where AMD's have several. */
+static int64_t find_cache(const struct ff_backend *b, const struct ff_device_info *info)
+{
+	struct ff_error ignored;
+	struct ff_seat seat;
+	int64_t bytes = 0;
+
+	if (b->host_memory && ff_seat_find(&seat, &ignored) == FF_OK) {
+		seat.threads = info->threads;
+		bytes = ff_seat_cache_bytes(&seat);
+	}
+	return bytes ? bytes : info->cache_bytes;
+}
+
 static int load_backend(struct ff_prof *p, struct ff_error *err)
 {
 	const struct ff_device_kind *kind = ff_device_kind(&p->machine, 0);
@@ -163,7 +179,7 @@ static int load_backend(struct ff_prof *p, struct ff_error *err)
 		return code;
 	if (p->backend->describe)
 		p->backend->describe(dev, &info);
-	p->cache_bytes = info.cache_bytes;
+	p->cache_bytes = find_cache(p->backend, &info);
 	code = p->backend->computes(dev, p->graph.dtype, err);
 	p->backend->close(dev);
 	return code;
@@ -243,6 +259,21 @@ static void print_steadiness(const struct ff_prof *p)
 				share < FF_STEADY ? ": --again measures those anew when it is quiet"
 						  : "");
 	printf("\n");
+}
+
+/* Figures are the ranks' mean, and a step waits for the slowest. */
+static void warn_uneven(const struct ff_prof *p)
+{
+	double excess;
+	uint32_t rank = ff_steady_slowest(p->rank_us, p->comm->n_ranks, &excess);
+
+	if (excess > UNEVEN)
+		fprintf(stderr,
+				"ffprof: warning: rank %u on %s takes %.0f %% longer than the mean "
+				"of all "
+				"for the same work: steps will take up to so much longer than "
+				"predicted\n",
+				rank, p->topology.seat[rank].host.name, 100 * excess);
 }
 
 /* Of devices that are not the host; what is in the file stays. */
@@ -339,6 +370,7 @@ static int measure(struct ff_prof *p, struct ff_error *err)
 		printf("communication: %s\n", p->comm->name);
 	print_overlap(p);
 	print_steadiness(p);
+	warn_uneven(p);
 	if (p->end)
 		printf("stopped before the end; the same command goes on from here\n");
 	return FF_OK;
@@ -371,6 +403,9 @@ static int run(struct ff_prof *p, struct ff_error *err)
 {
 	int code = p->backend->open(ff_machine_ordinal(&p->machine, p->comm->rank), &p->dev, err);
 
+	p->rank_us = ff_arena_array(&p->arena, p->comm->n_ranks, sizeof(*p->rank_us));
+	if (code == FF_OK && !p->rank_us)
+		code = ff_fail_memory(err);
 	if (code == FF_OK)
 		code = p->backend->stream(p->dev, false, &p->stream, err);
 	if (code == FF_OK)

@@ -20,16 +20,22 @@ struct figures {
 	struct ff_timing *of; /* room for all rounds and two more */
 	uint32_t n;
 };
-struct bench {
-	struct ff_prof *p;
-	char *memory[SIDES];
-	size_t bytes[SIDES], used[SIDES];
+/* One of those that are timed in turns. */
+struct member {
+	const struct ff_prof_item *item;
 	struct ff_work work;
 	struct ff_kernel *kernel;
 	struct ff_kernel_io io;
 	void *in[FF_MAX_INPUTS], *dout[FF_MAX_OUTPUTS]; /* io's, to be written */
-	struct figures *together, *alone;               /* by item */
-	struct ff_timing *figures;                      /* theirs */
+	struct bench *bench;
+};
+struct bench {
+	struct ff_prof *p;
+	char *memory[SIDES];
+	size_t bytes[SIDES], used[SIDES];
+	struct member member[FF_PROF_TOGETHER];
+	struct figures *together, *alone; /* by item */
+	struct ff_timing *figures;        /* theirs */
 };
 
 /* Room in one of the memories; the first walk (memory not there) only counts. */
@@ -49,21 +55,22 @@ static void *carve_region(
 	return carve(b, side, ff_region_volume(r) * ff_dtype_bytes(type));
 }
 
-static void lay_out(struct bench *b)
+/* Behind what others of the group have. */
+static void lay_out(struct member *m)
 {
-	const struct ff_work *w = &b->work;
+	struct bench *b = m->bench;
+	const struct ff_work *w = &m->work;
 	const struct ff_node *n = w->node;
 	bool forward = w->pass == FF_FORWARD;
-	struct ff_kernel_io *io = &b->io;
+	struct ff_kernel_io *io = &m->io;
 
 	memset(io, 0, sizeof(*io));
-	memset(b->in, 0, sizeof(b->in));
-	memset(b->dout, 0, sizeof(b->dout));
-	memset(b->used, 0, sizeof(b->used));
+	memset(m->in, 0, sizeof(m->in));
+	memset(m->dout, 0, sizeof(m->dout));
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		const struct ff_operand *o = &n->in_map[i];
 
-		io->in[i] = b->in[i] = carve_region(
+		io->in[i] = m->in[i] = carve_region(
 				b, o->dtype == FF_I32 ? LABELS : READ, o->dtype, &w->in[i]);
 		if (w->need_din[i])
 			io->din[i] = carve_region(b, WRITE, (enum ff_dtype)o->gradient, &w->in[i]);
@@ -73,9 +80,9 @@ static void lay_out(struct bench *b)
 
 		io->out[i] = carve_region(b, forward ? WRITE : READ, o->dtype, &w->out[i]);
 		if (!forward && i + n->n_saved < n->n_out)
-			io->dout[i] = b->dout[i] = carve_region(b, READ, o->dtype, &w->out[i]);
+			io->dout[i] = m->dout[i] = carve_region(b, READ, o->dtype, &w->out[i]);
 	}
-	io->workspace = carve(b, WRITE, b->p->backend->workspace(b->kernel));
+	io->workspace = carve(b, WRITE, b->p->backend->workspace(m->kernel));
 	io->seed = 1;
 	io->training = true;
 }
@@ -129,17 +136,18 @@ static int reserve(struct bench *b, enum side side, struct ff_error *err)
 }
 
 /* Labels must be classes, not random bits. */
-static int fill_labels(struct bench *b, struct ff_error *err)
+static int fill_labels(struct member *m, struct ff_error *err)
 {
-	const struct ff_graph *g = &b->p->graph;
-	const struct ff_node *n = b->work.node;
+	struct ff_prof *p = m->bench->p;
+	const struct ff_graph *g = &p->graph;
+	const struct ff_node *n = m->work.node;
 	int code = FF_OK;
 
 	if (ff_op_row(n->op)->flags & FF_OP_LOSS)
-		b->io.valid = ff_region_volume(&b->work.in[1]);
+		m->io.valid = ff_region_volume(&m->work.in[1]);
 	for (uint32_t i = 0; i < n->n_data && code == FF_OK; i++) {
 		const struct ff_value *t = &g->values[g->edges[n->in + i].value];
-		size_t count = (size_t)ff_region_volume(&b->work.in[i]);
+		size_t count = (size_t)ff_region_volume(&m->work.in[i]);
 		int32_t *label;
 
 		if (t->dtype != FF_I32 || !count)
@@ -149,51 +157,77 @@ static int fill_labels(struct bench *b, struct ff_error *err)
 			return ff_fail_memory(err);
 		for (size_t k = 0; k < count; k++)
 			label[k] = (int32_t)(k % (size_t)g->nodes[t->producer].attrs.input.classes);
-		code = b->p->backend->upload(
-				b->p->stream, b->in[i], label, count * sizeof(*label), err);
+		code = p->backend->upload(p->stream, m->in[i], label, count * sizeof(*label), err);
 		if (code == FF_OK)
-			code = b->p->backend->drain(b->p->stream, err);
+			code = p->backend->drain(p->stream, err);
 		free(label);
 	}
 	return code;
 }
 
 /* What forward has saved is not random either: zeros are positions in a window. */
-static int fill_saved(struct bench *b, struct ff_error *err)
+static int fill_saved(struct member *m, struct ff_error *err)
 {
-	const struct ff_node *n = b->work.node;
+	struct ff_prof *p = m->bench->p;
+	const struct ff_node *n = m->work.node;
 	int code = FF_OK;
 
 	for (uint32_t i = n->n_out - n->n_saved; i < n->n_out && code == FF_OK; i++)
-		if (b->io.out[i])
-			code = b->p->backend->fill(b->p->stream, b->io.out[i], n->out_map[i].dtype,
-					ff_region_volume(&b->work.out[i]), 0, err);
-	return code == FF_OK ? b->p->backend->drain(b->p->stream, err) : code;
+		if (m->io.out[i])
+			code = p->backend->fill(p->stream, m->io.out[i], n->out_map[i].dtype,
+					ff_region_volume(&m->work.out[i]), 0, err);
+	return code == FF_OK ? p->backend->drain(p->stream, err) : code;
 }
 
-static int prepare(struct bench *b, const struct ff_prof_item *item, struct ff_error *err)
+static void lay_out_all(struct bench *b, uint32_t n)
+{
+	memset(b->used, 0, sizeof(b->used));
+	for (uint32_t i = 0; i < n; i++)
+		lay_out(&b->member[i]);
+}
+
+static void fill_work(const struct ff_prof_item *item, struct ff_work *ret)
 {
 	struct ff_region box;
-	int code;
 
 	ff_config_box(&item->graph->nodes[item->node], &item->config, item->part, &box);
-	ff_work_fill(item->graph, item->node, &box, item->pass, &b->work);
-	if ((code = b->p->backend->kernel(b->p->dev, &b->work, &b->kernel, err)) < 0)
+	ff_work_fill(item->graph, item->node, &box, item->pass, ret);
+}
+
+/* The n items from `first` on, each with memory of its own. */
+static int prepare(struct bench *b, uint32_t first, uint32_t n, struct ff_error *err)
+{
+	struct ff_prof *p = b->p;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
+		struct member *m = &b->member[i];
+
+		*m = (struct member){.item = &p->item[first + i], .bench = b};
+		fill_work(m->item, &m->work);
+		code = p->backend->kernel(p->dev, &m->work, &m->kernel, err);
+	}
+	if (code < 0)
 		return code;
-	lay_out(b);
+	lay_out_all(b, n);
 	for (int side = 0; side < SIDES; side++)
 		if ((code = reserve(b, (enum side)side, err)) < 0)
 			return code;
-	lay_out(b);
-	code = fill_labels(b, err);
-	return code == FF_OK ? fill_saved(b, err) : code;
+	lay_out_all(b, n);
+	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
+		code = fill_labels(&b->member[i], err);
+		if (code == FF_OK)
+			code = fill_saved(&b->member[i], err);
+	}
+	return code;
 }
 
 static int run_kernel(void *arg, struct ff_error *err)
 {
-	struct bench *b = arg;
+	struct member *m = arg;
+	struct ff_prof *p = m->bench->p;
 
-	return b->p->backend->run(b->p->stream, b->kernel, &b->io, err);
+	return p->backend->run(p->stream, m->kernel, &m->io, err);
 }
 
 static struct ff_hot hot_shard(void *at, const struct ff_region *r, uint32_t type)
@@ -202,34 +236,35 @@ static struct ff_hot hot_shard(void *at, const struct ff_region *r, uint32_t typ
 }
 
 /* Whether what goes by from one to the next is no more than a little of what the caches lose. */
-static bool is_near(const struct bench *b, const struct ff_prof_item *item, uint32_t value)
+static bool is_near(const struct ff_prof *p, const struct ff_prof_item *item, uint32_t value)
 {
-	const struct ff_passed *passed = &b->p->passed;
-	uint32_t m = (uint32_t)(b->p->graph.batch / item->graph->batch);
+	uint32_t m = (uint32_t)(p->graph.batch / item->graph->batch);
 
-	return ff_passed_value(passed, m, item->node, item->pass, value) <=
-	       ff_passed_node(passed, m, item->node, item->pass) / FAR;
+	return ff_passed_value(&p->passed, m, item->node, item->pass, value) <=
+	       ff_passed_node(&p->passed, m, item->node, item->pass) / FAR;
 }
 
 /* What tasks have touched not long ago, the last one last: what it reads that others have read or
  * written a little before; where a gradient goes, which is memory that others have just left, as
  * gradients live shortly; what the task before has just written. */
-static void find_hot(const struct bench *b, const struct ff_prof_item *item, struct ff_timed *what)
+static void find_hot(const struct member *m, struct ff_timed *what)
 {
-	const struct ff_node *n = b->work.node;
-	const struct ff_edge *edge = &b->p->graph.edges[n->in];
-	bool forward = b->work.pass == FF_FORWARD;
+	const struct ff_prof *p = m->bench->p;
+	const struct ff_work *w = &m->work;
+	const struct ff_node *n = w->node;
+	const struct ff_edge *edge = &p->graph.edges[n->in];
+	bool forward = w->pass == FF_FORWARD;
 	uint32_t flags = ff_op_row(n->op)->flags, k = 0;
 
 	for (uint32_t i = n->n_data; i-- > 0 && (forward || flags & FF_OP_BACKWARD_IN);)
-		if (k < FF_HOT - 3 && ((forward && i == 0) || is_near(b, item, edge[i].value)))
-			what->hot[k++] = hot_shard(b->in[i], &b->work.in[i], n->in_map[i].dtype);
+		if (k < FF_HOT - 3 && ((forward && i == 0) || is_near(p, m->item, edge[i].value)))
+			what->hot[k++] = hot_shard(m->in[i], &w->in[i], n->in_map[i].dtype);
 	if (forward)
 		return;
-	if (flags & FF_OP_BACKWARD_OUT && is_near(b, item, n->out))
-		what->hot[k++] = hot_shard(b->io.out[0], &b->work.out[0], n->out_map[0].dtype);
-	what->hot[k++] = hot_shard(b->io.din[0], &b->work.in[0], n->in_map[0].gradient);
-	what->hot[k++] = hot_shard(b->dout[0], &b->work.out[0], n->out_map[0].dtype);
+	if (flags & FF_OP_BACKWARD_OUT && is_near(p, m->item, n->out))
+		what->hot[k++] = hot_shard(m->io.out[0], &w->out[0], n->out_map[0].dtype);
+	what->hot[k++] = hot_shard(m->io.din[0], &w->in[0], n->in_map[0].gradient);
+	what->hot[k++] = hot_shard(m->dout[0], &w->out[0], n->out_map[0].dtype);
 }
 
 static void add_figure(struct figures *f, const struct ff_timing *t)
@@ -255,8 +290,9 @@ static void add_known(struct bench *b, uint32_t item)
 }
 
 /* What counts of it by now. */
-static void set_cost(const struct bench *b, uint32_t item, struct ff_cost *ret)
+static void set_cost(const struct bench *b, const struct member *m, struct ff_cost *ret)
 {
+	uint32_t item = (uint32_t)(m->item - b->p->item);
 	const struct figures *alone = &b->alone[item];
 	struct ff_timing t = ff_prof_middle(b->together[item].of, b->together[item].n);
 
@@ -266,7 +302,7 @@ static void set_cost(const struct bench *b, uint32_t item, struct ff_cost *ret)
 	ret->samples = t.samples;
 	ret->disturbed = t.disturbed;
 	ret->alone_us = alone->n ? ff_prof_middle(alone->of, alone->n).median_us : 0;
-	ret->workspace_bytes = b->kernel ? b->p->backend->workspace(b->kernel) : 0;
+	ret->workspace_bytes = b->p->backend->workspace(m->kernel);
 }
 
 /* What single figures are off by, to one side or the other, matters the less the more of them a
@@ -278,49 +314,97 @@ static uint32_t most_samples(const struct ff_prof *p)
 	return ff_samples_of(each < FF_SAMPLES ? each : FF_SAMPLES, p->rounds);
 }
 
-static int measure(struct bench *b, uint32_t at, struct ff_error *err)
+/* In turns: all of them, or those that are also measured alone. */
+static int time_members(struct bench *b, uint32_t n, bool alone, struct ff_error *err)
 {
-	const struct ff_prof_item *item = &b->p->item[at];
-	struct ff_timed what = {.run = run_kernel,
-			.arg = b,
-			.passed_bytes = item->passed_bytes,
-			.most = most_samples(b->p)};
-	struct ff_cost cost = {.key = item->key, .passed_bytes = item->passed_bytes};
-	struct ff_timing together = {.median_us = 0}, alone = together;
-	int code = ff_agree_code(b->p->comm, prepare(b, item, err), err);
+	struct ff_timed what[FF_PROF_TOGETHER];
+	struct ff_timing t[FF_PROF_TOGETHER];
+	struct figures *f[FF_PROF_TOGETHER];
+	uint32_t k = 0;
+	int code;
 
-	if (code == FF_OK) {
-		find_hot(b, item, &what);
-		code = ff_prof_time(b->p, &what, &together, err);
+	for (uint32_t i = 0; i < n; i++) {
+		struct member *m = &b->member[i];
+
+		if (alone && !m->item->alone)
+			continue;
+		f[k] = &(alone ? b->alone : b->together)[m->item - b->p->item];
+		what[k] = (struct ff_timed){.run = run_kernel,
+				.arg = m,
+				.passed_bytes = m->item->passed_bytes,
+				.alone = alone,
+				.most = most_samples(b->p)};
+		find_hot(m, &what[k++]);
 	}
-	what.alone = item->alone;
-	if (code == FF_OK && item->alone && !b->p->end)
-		code = ff_prof_time(b->p, &what, &alone, err);
-	if (!b->together[at].n)
-		add_known(b, at);
-	add_figure(&b->together[at], &together);
-	add_figure(&b->alone[at], &alone);
-	if (code == FF_OK) {
-		set_cost(b, at, &cost);
-		code = ff_costs_put(b->p->costs, &cost, err);
-	}
-	if (b->kernel)
-		b->p->backend->kernel_close(b->kernel);
-	b->kernel = NULL;
+	code = k ? ff_prof_time_group(b->p, what, k, t, err) : FF_OK;
+	for (uint32_t i = 0; i < k && code == FF_OK; i++)
+		add_figure(f[i], &t[i]);
 	return code;
 }
 
-static int measure_item(
-		struct bench *b, uint32_t i, double share, const char *what, struct ff_error *err)
+static int put_cost(struct bench *b, const struct member *m, struct ff_error *err)
+{
+	struct ff_cost cost = {.key = m->item->key, .passed_bytes = m->item->passed_bytes};
+
+	set_cost(b, m, &cost);
+	return ff_costs_put(b->p->costs, &cost, err);
+}
+
+static int measure(struct bench *b, uint32_t first, uint32_t n, struct ff_error *err)
+{
+	int code = ff_agree_code(b->p->comm, prepare(b, first, n, err), err);
+
+	for (uint32_t i = first; i < first + n; i++)
+		if (!b->together[i].n)
+			add_known(b, i);
+	if (code == FF_OK)
+		code = time_members(b, n, false, err);
+	if (code == FF_OK && !b->p->end)
+		code = time_members(b, n, true, err);
+	for (uint32_t i = 0; i < n; i++) {
+		struct member *m = &b->member[i];
+
+		if (code == FF_OK)
+			code = put_cost(b, m, err);
+		if (m->kernel)
+			b->p->backend->kernel_close(m->kernel);
+		m->kernel = NULL;
+	}
+	return code;
+}
+
+static int measure_items(struct bench *b, uint32_t first, uint32_t n, double share,
+		const char *what, struct ff_error *err)
 {
 	struct ff_prof *p = b->p;
 	int code;
 
 	if (p->comm->rank == 0)
 		ff_progress_show(&p->progress, share, (ff_clock_us() - p->start_us) * 1e-6,
-				"%s %u/%u  %.60s", what, i + 1, p->n_items, p->item[i].key);
-	code = measure(b, i, err);
+				"%s %u/%u  %.60s", what, first + 1, p->n_items, p->item[first].key);
+	code = measure(b, first, n, err);
 	return code == FF_OK ? ff_prof_save(p, false, err) : code;
+}
+
+/* How many from `first` on are timed in turns: small ones, whose sweeps take longer than they do,
+ * and which together need no more memory than large ones. */
+static uint32_t count_together(const struct ff_prof *p, uint32_t first)
+{
+	const struct ff_prof_item *item = &p->item[first];
+	int64_t passed = item->passed_bytes, bytes = 0;
+	uint32_t n = 0;
+
+	while (ff_prof_keeps_nothing(p, passed) && n < FF_PROF_TOGETHER && first + n < p->n_items &&
+			item[n].passed_bytes == passed) {
+		struct ff_work work;
+
+		fill_work(&item[n], &work);
+		bytes += ff_work_bytes(&work);
+		if (bytes > passed / FAR)
+			break;
+		n++;
+	}
+	return n ? n : 1;
 }
 
 static bool is_disturbed(const struct ff_prof *p, uint32_t item)
@@ -343,7 +427,7 @@ static int try_again(struct bench *b, struct ff_error *err)
 		n += is_disturbed(p, i);
 	for (uint32_t i = 0; i < p->n_items && code == FF_OK && !p->end && 2 * n <= p->n_items; i++)
 		if (is_disturbed(p, i))
-			code = measure_item(b, i, (double)i / p->n_items, "again", err);
+			code = measure_items(b, i, 1, (double)i / p->n_items, "again", err);
 	return code;
 }
 
@@ -353,13 +437,14 @@ static int measure_rounds(struct bench *b, struct ff_error *err)
 	struct ff_prof *p = b->p;
 	int code = FF_OK;
 
-	for (uint32_t round = 0; round < p->rounds && code == FF_OK; round++)
-		for (uint32_t i = 0; i < p->n_items && code == FF_OK && !p->end; i++) {
+	for (uint32_t round = 0; round < p->rounds; round++)
+		for (uint32_t i = 0, n; i < p->n_items && code == FF_OK && !p->end; i += n) {
 			double done = (double)round * p->n_items + i;
 
-			code = measure_item(b, i, done / ((double)p->rounds * p->n_items), "kernel",
-					err);
-			p->n_measured += code == FF_OK && !round;
+			n = count_together(p, i);
+			code = measure_items(b, i, n, done / ((double)p->rounds * p->n_items),
+					"kernel", err);
+			p->n_measured += code == FF_OK && !round ? n : 0;
 		}
 	return code;
 }

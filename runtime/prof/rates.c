@@ -237,38 +237,66 @@ static int prepare(struct bench *b, struct ff_timed *what, struct ff_error *err)
 	return FF_OK;
 }
 
+/* Its sizes, each in memory of its own. */
+static int prepare_sizes(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes,
+		int32_t run_elements, struct bench *b, struct ff_timed *what, uint32_t *n,
+		struct ff_error *err)
+{
+	int code = FF_OK;
+
+	*n = 0;
+	for (uint32_t i = 0; i < SIZES && code == FF_OK; i++) {
+		struct bench *at = &b[*n];
+
+		*at = (struct bench){.p = p, .kind = kind, .bytes = sizes[i], .run = run_elements};
+		what[*n] = (struct ff_timed){.run = run,
+				.arg = at,
+				.passed_bytes = passed_bytes,
+				.most = ff_samples_of(FF_SAMPLES, p->rounds)};
+		if (kind == FF_RATE_LOAD || kind == FF_RATE_LOAD_IDS)
+			set_load(at);
+		if (ff_prof_is_beyond(p, at->bytes, *n))
+			break;
+		if (*n && at->bytes <= b[*n - 1].bytes)
+			continue; /* no more rows in a batch */
+		code = prepare(at, &what[(*n)++], err);
+	}
+	return code;
+}
+
+/* In turns where that is the same to each of them. */
+static int time_sizes(struct ff_prof *p, const struct ff_timed *what, uint32_t n,
+		struct ff_timing *ret, struct ff_error *err)
+{
+	uint32_t each = ff_prof_keeps_nothing(p, what->passed_bytes) ? n : 1;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < n && code == FF_OK && !p->end; i += each)
+		code = ff_prof_time_group(p, what + i, each, ret + i, err);
+	return code;
+}
+
 /* In runs of so many elements where it is copied or added. */
 static int measure_line(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes,
 		int32_t run_elements, struct ff_rate *ret, struct ff_error *err)
 {
+	struct bench b[SIZES] = {0};
+	struct ff_timed what[SIZES];
+	struct ff_timing t[SIZES];
 	struct ff_point point[SIZES];
-	uint32_t n = 0;
-	int code = FF_OK;
+	uint32_t n;
+	int code = prepare_sizes(p, kind, passed_bytes, run_elements, b, what, &n, err);
 
-	for (uint32_t i = 0; i < SIZES && code == FF_OK && !p->end; i++) {
-		struct bench b = {.p = p, .kind = kind, .bytes = sizes[i], .run = run_elements};
-		struct ff_timed what = {.run = run,
-				.arg = &b,
-				.passed_bytes = passed_bytes,
-				.most = ff_samples_of(FF_SAMPLES, p->rounds)};
-		struct ff_timing t;
-
-		if (kind == FF_RATE_LOAD || kind == FF_RATE_LOAD_IDS)
-			set_load(&b);
-		if (ff_prof_is_beyond(p, b.bytes, n))
-			break;
-		if (n && (double)b.bytes <= point[n - 1].bytes)
-			continue; /* no more rows in a batch */
-		code = prepare(&b, &what, err);
-		if (code == FF_OK)
-			code = ff_prof_time(p, &what, &t, err);
-		release(&b);
-		if (code == FF_OK)
-			point[n++] = (struct ff_point){(double)b.bytes, t.median_us, t.disturbed};
-	}
-	if (code == FF_OK && !p->end)
-		*ret = ff_prof_fit(point, n);
-	return code;
+	if (code == FF_OK)
+		code = time_sizes(p, what, n, t, err);
+	for (uint32_t i = 0; i < SIZES; i++)
+		release(&b[i]);
+	if (code < 0 || p->end)
+		return code;
+	for (uint32_t i = 0; i < n; i++)
+		point[i] = (struct ff_point){(double)b[i].bytes, t[i].median_us, t[i].disturbed};
+	*ret = ff_prof_fit(point, n);
+	return FF_OK;
 }
 
 static double middle_us(const struct ff_rate *r)

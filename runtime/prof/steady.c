@@ -109,28 +109,43 @@ uint32_t ff_steady_middle(const struct ff_sample *figure, uint32_t n)
 	return ret;
 }
 
-int ff_steady_take(ff_steady_round round, void *ctx, uint32_t want, uint32_t least, const bool *end,
-		struct ff_sample *sample, struct ff_taken *ret, struct ff_error *err)
+uint32_t ff_steady_slowest(const double *us, uint32_t n, double *excess)
 {
-	uint32_t room = FF_STEADY_ROUNDS * want, n = 0, good = 0, more;
-	bool enough = false;
+	uint32_t ret = 0;
+	double sum = 0;
 
-	least = least < want ? least : want;
-	for (more = least; !enough && more && (!n || !*end); more = fewer(want - good, room - n)) {
-		int code = round(ctx, more, sample + n, err);
+	for (uint32_t i = 0; i < n; i++) {
+		sum += us[i];
+		ret = us[i] > us[ret] ? i : ret;
+	}
+	*excess = sum > 0 ? us[ret] * n / sum - 1 : 0;
+	return ret;
+}
 
-		if (code < 0)
-			return code;
-		for (uint32_t k = n; k < n + more; k++)
-			good += sample[k].disturbance <= 1;
-		enough = !n && agree(sample, more);
-		n += more;
+void ff_steady_start(struct ff_steady *s, uint32_t want, uint32_t least, struct ff_sample *sample)
+{
+	least = fewer(least, want);
+	*s = (struct ff_steady){.sample = sample, .want = want, .least = least, .more = least};
+}
+
+void ff_steady_add(struct ff_steady *s)
+{
+	bool enough = !s->n && agree(s->sample, s->more);
+
+	for (uint32_t k = s->n; k < s->n + s->more; k++)
+		s->good += s->sample[k].disturbance <= 1;
+	s->n += s->more;
+	s->more = enough ? 0 : fewer(s->want - s->good, FF_STEADY_ROUNDS * s->want - s->n);
+}
+
+struct ff_taken ff_steady_end(struct ff_steady *s)
+{
+	struct ff_taken ret = {.samples = s->good, .taken = s->n, .met = s->n - s->good};
+
+	qsort(s->sample, s->n, sizeof(*s->sample), by_disturbance);
+	if (s->good < s->least && s->n >= s->least) {
+		ret.samples = s->least;
+		ret.disturbed = s->least - s->good;
 	}
-	qsort(sample, n, sizeof(*sample), by_disturbance);
-	*ret = (struct ff_taken){.samples = good, .taken = n, .met = n - good};
-	if (good < least && n >= least) {
-		ret->samples = least;
-		ret->disturbed = least - good;
-	}
-	return FF_OK;
+	return ret;
 }

@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ff/error.h"
-
 /* Recent times of work that is always the same.  What they are at best is what the
  * machine does when left alone; as it drifts with temperature and clock, only recent
  * ones count. */
@@ -37,14 +35,27 @@ struct ff_taken {
 	uint32_t taken;     /* all together */
 	uint32_t met;       /* of those, disturbed ones */
 };
-/* Takes samples by calls of `round` for some at a time: `least` first, which are enough where they
- * agree, else `want`, and as many again for those that were disturbed, up to FF_STEADY_ROUNDS *
- * want in all, for which `sample` has room.  Keeps what was not disturbed; where that is fewer than
- * `least`, the least disturbed in their place.  Stops early once *end is set. */
+/* Samples of one thing, in the making.  `least` are taken first, which are enough where they agree,
+ * else `want`, and as many again for those that were disturbed, up to FF_STEADY_ROUNDS * want in
+ * all, for which `sample` has room. */
 #define FF_STEADY_ROUNDS 3
-typedef int (*ff_steady_round)(void *ctx, uint32_t n, struct ff_sample *ret, struct ff_error *err);
-int ff_steady_take(ff_steady_round round, void *ctx, uint32_t want, uint32_t least, const bool *end,
-		struct ff_sample *sample, struct ff_taken *ret, struct ff_error *err);
+struct ff_steady {
+	struct ff_sample *sample;
+	uint32_t want, least;
+	uint32_t n, good; /* that are there, and undisturbed ones among them */
+	uint32_t more;    /* to take next; 0: no more */
+};
+/* `sample` stays the caller's. */
+void ff_steady_start(struct ff_steady *s, uint32_t want, uint32_t least, struct ff_sample *sample);
+/* Once as many `more` stand behind the n that are there. */
+void ff_steady_add(struct ff_steady *s);
+/* Keeps what was not disturbed; where that is fewer than `least`, the least disturbed in their
+ * place. */
+struct ff_taken ff_steady_end(struct ff_steady *s);
+
+/* Which of n >= 1 ranks took longest for what all of them did alike; *excess: by how much more than
+ * their mean, as a share of that (0 where nothing was done). */
+uint32_t ff_steady_slowest(const double *us, uint32_t n, double *excess);
 
 /* Which of `n` >= 1 figures of one thing, measured at other times, counts: of those that were
  * disturbed least the middle one, of an even number the faster of the two.  (The fastest one would

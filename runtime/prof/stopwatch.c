@@ -12,63 +12,97 @@
 #define SAVE_EVERY_US 5e6
 #define ENOUGH 3 /* undisturbed points that make a line without the others */
 
-/* Samples of one thing, in the making. */
+/* One of a group, in the making. */
 struct take {
-	struct ff_prof *p;
 	const struct ff_timed *what;
-	double reference_us;         /* of the last compute reference */
-	struct ff_sample *own, *all; /* a round's, of this rank and of every rank */
+	struct ff_steady steady;
+	uint32_t first; /* of this round's samples, among the group's */
+};
+/* Things timed in turns, behind one sweep each time. */
+struct group {
+	struct ff_prof *p;
+	struct take *take;
+	uint32_t n;
+	double reference_us;                /* of the last compute reference */
+	struct ff_sample *own, *all;        /* a round's, of this rank and of every rank */
+	struct ff_sample *kept;             /* all that is taken */
+	double us[FF_PROF_TOGETHER];        /* each one's first time */
+	uint32_t samples[FF_PROF_TOGETHER]; /* wanted of each */
 };
 
 /* Started on all ranks together. */
-static int run_together(struct take *t, struct ff_signs *ret, struct ff_error *err)
+static int run_together(struct ff_prof *p, const struct ff_timed *what, struct ff_signs *ret,
+		struct ff_error *err)
 {
-	struct ff_prof *p = t->p;
 	int code = p->comm->barrier(p->comm, err);
 
 	if (code < 0)
 		return code;
 	ret->us = ret->wait_us = 0;
-	if (!t->what->alone || !p->comm->rank) {
+	if (!what->alone || !p->comm->rank) {
 		ff_prof_wait_start(p);
-		code = ff_watch_time_behind(&p->watch, t->what->before, t->what->run, t->what->arg,
-				&ret->us, err);
+		code = ff_watch_time_behind(
+				&p->watch, what->before, what->run, what->arg, &ret->us, err);
 		ret->wait_us = ff_prof_wait_us(p);
 	}
 	/* the others wait as for a message: nothing that they do next may run beside it */
-	return code == FF_OK && t->what->alone ? p->comm->barrier(p->comm, err) : code;
+	return code == FF_OK && what->alone ? p->comm->barrier(p->comm, err) : code;
 }
 
-/* One sample, and what it shows of others. */
-static int run_once(struct take *t, struct ff_signs *ret, struct ff_error *err)
+/* With what it finds near. */
+static int run_once(struct ff_prof *p, const struct ff_timed *what, struct ff_signs *ret,
+		struct ff_error *err)
 {
-	int code = ff_prof_sweep(t->p, t->what->passed_bytes, t->what->hot, &ret->memory_us, err);
+	int code = ff_prof_rewrite(p, what->hot, err);
 
-	return code == FF_OK ? run_together(t, ret, err) : code;
+	return code == FF_OK ? run_together(p, what, ret, err) : code;
 }
 
-/* All ranks take the same number of samples, by the slowest of them.  What was never run before
- * is run once for its code and its pages alone, which no sweep takes away. */
-static int choose(struct take *t, uint32_t *ret, struct ff_error *err)
+static bool wants_many(const struct ff_timed *what)
 {
-	double most = t->what->most ? t->what->most : FF_SAMPLES;
-	struct ff_signs s;
-	double us, samples;
-	int code = run_together(t, &s, err);
+	return !what->most || what->most > LEAST;
+}
 
-	*ret = LEAST;
-	if (code < 0 || most <= LEAST || (code = run_once(t, &s, err)) < 0)
-		return code;
-	us = s.us;
-	if ((code = ff_agree_max(t->p->comm, &us, 1, err)) < 0)
-		return code;
+/* The fewer the longer it takes. */
+static uint32_t samples_of(const struct ff_timed *what, double us)
+{
+	double samples;
+
+	if (!wants_many(what))
+		return LEAST;
 	us = us > 0.01 ? us : 0.01;
 	samples = TOTAL_US / us;
 	if (samples < 2 * LEAST)
 		samples = LIMIT_US / us < 2 * LEAST ? LIMIT_US / us : 2 * LEAST;
-	samples = fmin(samples, most);
-	*ret = samples < LEAST ? LEAST : (uint32_t)samples;
-	return FF_OK;
+	samples = fmin(samples, what->most ? what->most : FF_SAMPLES);
+	return samples < LEAST ? LEAST : (uint32_t)samples;
+}
+
+/* All ranks take the same number of samples, by the slowest of them.  What was never run before
+ * is run once for its code and its pages alone, which no sweep takes away. */
+static int choose(struct group *g, struct ff_error *err)
+{
+	struct ff_prof *p = g->p;
+	struct ff_signs s = {0};
+	bool many = false;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < g->n && code == FF_OK; i++) {
+		many = many || wants_many(g->take[i].what);
+		code = run_together(p, g->take[i].what, &s, err);
+	}
+	if (code == FF_OK && many)
+		code = ff_prof_sweep(p, g->take->what->passed_bytes, &s.memory_us, err);
+	for (uint32_t i = 0; i < g->n && code == FF_OK && many; i++)
+		if (wants_many(g->take[i].what)) {
+			code = run_once(p, g->take[i].what, &s, err);
+			g->us[i] = s.us;
+		}
+	if (code == FF_OK && many)
+		code = ff_agree_max(p->comm, g->us, g->n, err);
+	for (uint32_t i = 0; i < g->n; i++)
+		g->samples[i] = samples_of(g->take[i].what, g->us[i]);
+	return code;
 }
 
 static bool wants_end(const struct ff_prof *p)
@@ -78,56 +112,104 @@ static bool wants_end(const struct ff_prof *p)
 	return p->stopped() || (p->opt->budget_s > 0 && seconds > p->opt->budget_s);
 }
 
-/* A sample is as disturbed as it is on the rank where it is most. */
-static void combine(struct take *t, uint32_t n, struct ff_sample *ret)
+/* One between references: of the two beside it the slower counts. */
+static int take_one(struct group *g, const struct ff_timed *what, double memory_us,
+		struct ff_sample *ret, struct ff_error *err)
 {
-	uint32_t ranks = t->p->comm->n_ranks;
+	struct ff_reference *r = &g->p->reference;
+	struct ff_signs s = {.compute_us = g->reference_us, .memory_us = memory_us};
+	int code = run_once(g->p, what, &s, err);
 
-	for (uint32_t r = 0; r < ranks; r++)
-		t->p->end |= t->all[(size_t)r * (n + 1) + n].us > 0;
-	for (uint32_t i = 0; i < n; i++) {
-		struct ff_sample worst = {0};
-		double sum = 0;
+	if (code == FF_OK)
+		code = ff_prof_reference(g->p, &g->reference_us, err);
+	if (code < 0)
+		return code;
+	s.compute_us = fmax(s.compute_us, g->reference_us);
+	*ret = (struct ff_sample){.us = s.us,
+			.disturbance = ff_disturbance(&s, ff_baseline_quiet(&r->compute),
+					ff_baseline_quiet(&r->memory))};
+	return FF_OK;
+}
 
-		for (uint32_t r = 0; r < ranks; r++) {
-			const struct ff_sample *s = &t->all[(size_t)r * (n + 1) + i];
+/* One of each that wants more than `turn` in this round. */
+static int take_turn(struct group *g, uint32_t turn, struct ff_error *err)
+{
+	double memory_us;
+	int code = ff_prof_sweep(g->p, g->take->what->passed_bytes, &memory_us, err);
 
-			sum += s->us;
-			worst.us = s->us > worst.us ? s->us : worst.us;
-			worst.disturbance = s->disturbance > worst.disturbance ? s->disturbance
-									       : worst.disturbance;
-		}
-		ret[i].us = t->what->slowest || t->what->alone ? worst.us : sum / ranks;
-		ret[i].disturbance = worst.disturbance;
+	for (uint32_t i = 0; i < g->n && code == FF_OK; i++)
+		if (g->take[i].steady.more > turn)
+			code = take_one(g, g->take[i].what, memory_us,
+					&g->own[g->take[i].first + turn], err);
+	return code;
+}
+
+/* A sample is as disturbed as it is on the rank where it is most. */
+static struct ff_sample combine(
+		struct group *g, const struct ff_timed *what, uint32_t i, uint32_t stride)
+{
+	uint32_t ranks = g->p->comm->n_ranks;
+	bool slowest = what->slowest || what->alone;
+	struct ff_sample worst = {0};
+	double sum = 0;
+
+	for (uint32_t r = 0; r < ranks; r++) {
+		const struct ff_sample *s = &g->all[(size_t)r * stride + i];
+
+		sum += s->us;
+		worst.us = fmax(worst.us, s->us);
+		worst.disturbance = fmax(worst.disturbance, s->disturbance);
+	}
+	for (uint32_t r = 0; r < ranks && !slowest && worst.disturbance <= 1; r++)
+		g->p->rank_us[r] += g->all[(size_t)r * stride + i].us;
+	return (struct ff_sample){slowest ? worst.us : sum / ranks, worst.disturbance};
+}
+
+/* What all ranks have taken, and, behind it, whether one of them wants to stop. */
+static void share_out(struct group *g, uint32_t taken)
+{
+	for (uint32_t r = 0; r < g->p->comm->n_ranks; r++)
+		g->p->end |= g->all[(size_t)r * (taken + 1) + taken].us > 0;
+	for (uint32_t i = 0; i < g->n; i++) {
+		struct take *t = &g->take[i];
+
+		for (uint32_t k = 0; k < t->steady.more; k++)
+			t->steady.sample[t->steady.n + k] =
+					combine(g, t->what, t->first + k, taken + 1);
+		if (t->steady.more)
+			ff_steady_add(&t->steady);
 	}
 }
 
-/* Some samples between references: of the two beside a sample the slower counts.  What
- * each rank adds behind its samples tells whether it wants to stop. */
-static int take_round(void *ctx, uint32_t n, struct ff_sample *ret, struct ff_error *err)
+/* What each wants next. */
+static int take_round(struct group *g, struct ff_error *err)
 {
-	struct take *t = ctx;
-	struct ff_reference *r = &t->p->reference;
-	int code = ff_prof_reference(t->p, &t->reference_us, err);
+	uint32_t turns = 0, n = 0;
+	int code = ff_prof_reference(g->p, &g->reference_us, err);
 
-	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
-		struct ff_signs s = {.compute_us = t->reference_us};
+	for (uint32_t i = 0; i < g->n; i++) {
+		uint32_t more = g->take[i].steady.more;
 
-		if ((code = run_once(t, &s, err)) < 0 ||
-				(code = ff_prof_reference(t->p, &t->reference_us, err)) < 0)
-			break;
-		if (t->reference_us > s.compute_us)
-			s.compute_us = t->reference_us;
-		t->own[i] = (struct ff_sample){.us = s.us,
-				.disturbance = ff_disturbance(&s, ff_baseline_quiet(&r->compute),
-						ff_baseline_quiet(&r->memory))};
+		g->take[i].first = n;
+		n += more;
+		turns = more > turns ? more : turns;
 	}
-	t->own[n] = (struct ff_sample){.us = wants_end(t->p)};
+	for (uint32_t turn = 0; turn < turns && code == FF_OK; turn++)
+		code = take_turn(g, turn, err);
+	g->own[n] = (struct ff_sample){.us = wants_end(g->p)};
 	if (code == FF_OK)
-		code = ff_agree_gather(t->p->comm, t->own, (n + 1) * sizeof(*t->own), t->all, err);
+		code = ff_agree_gather(g->p->comm, g->own, (n + 1) * sizeof(*g->own), g->all, err);
 	if (code == FF_OK)
-		combine(t, n, ret);
+		share_out(g, n);
 	return code;
+}
+
+static bool wants_more(const struct group *g)
+{
+	for (uint32_t i = 0; i < g->n; i++)
+		if (g->take[i].steady.more)
+			return true;
+	return false;
 }
 
 static int by_time(const void *a, const void *b)
@@ -137,45 +219,70 @@ static int by_time(const void *a, const void *b)
 	return (x->us > y->us) - (x->us < y->us);
 }
 
-static void summarise(struct ff_sample *s, const struct ff_taken *taken, struct ff_timing *ret)
+static struct ff_timing summarise(struct ff_prof *p, struct ff_steady *steady)
 {
-	uint32_t n = taken->samples;
+	struct ff_taken taken = ff_steady_end(steady);
+	const struct ff_sample *s = steady->sample;
+	uint32_t n = taken.samples;
 
-	qsort(s, n, sizeof(*s), by_time);
-	ret->median_us = n % 2 ? s[n / 2].us : (s[n / 2 - 1].us + s[n / 2].us) / 2;
-	ret->p10_us = s[n / 10].us;
-	ret->p90_us = s[n - 1 - n / 10].us;
-	ret->samples = n;
-	ret->disturbed = taken->disturbed;
+	p->taken += taken.taken;
+	p->met += taken.met;
+	qsort(steady->sample, n, sizeof(*s), by_time);
+	return (struct ff_timing){
+			.median_us = n % 2 ? s[n / 2].us : (s[n / 2 - 1].us + s[n / 2].us) / 2,
+			.p10_us = s[n / 10].us,
+			.p90_us = s[n - 1 - n / 10].us,
+			.samples = n,
+			.disturbed = taken.disturbed};
+}
+
+/* Room for what each wants, and its start. */
+static int start(struct group *g, struct ff_error *err)
+{
+	size_t n = 0, at = 0;
+
+	for (uint32_t i = 0; i < g->n; i++)
+		n += g->samples[i];
+	g->kept = malloc(FF_STEADY_ROUNDS * n * sizeof(*g->kept));
+	g->own = malloc((n + 1) * sizeof(*g->own));
+	g->all = malloc((n + 1) * sizeof(*g->all) * g->p->comm->n_ranks);
+	if (!g->kept || !g->own || !g->all)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < g->n; i++) {
+		ff_steady_start(&g->take[i].steady, g->samples[i], LEAST, g->kept + at);
+		at += (size_t)FF_STEADY_ROUNDS * g->samples[i];
+	}
+	return FF_OK;
+}
+
+int ff_prof_time_group(struct ff_prof *p, const struct ff_timed *what, uint32_t n,
+		struct ff_timing *ret, struct ff_error *err)
+{
+	struct take take[FF_PROF_TOGETHER] = {0};
+	struct group g = {.p = p, .take = take, .n = n};
+	int code;
+
+	for (uint32_t i = 0; i < n; i++)
+		take[i].what = &what[i];
+	code = choose(&g, err);
+	if (code == FF_OK)
+		code = start(&g, err);
+	if (code == FF_OK) /* what was begun has some samples, even at the end */
+		do
+			code = take_round(&g, err);
+		while (code == FF_OK && !p->end && wants_more(&g));
+	for (uint32_t i = 0; i < n && code == FF_OK; i++)
+		ret[i] = summarise(p, &take[i].steady);
+	free(g.kept);
+	free(g.own);
+	free(g.all);
+	return code;
 }
 
 int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timing *ret,
 		struct ff_error *err)
 {
-	struct take t = {.p = p, .what = what};
-	struct ff_sample *sample;
-	struct ff_taken taken;
-	uint32_t n = 0;
-	int code = choose(&t, &n, err);
-
-	if (code < 0)
-		return code;
-	sample = malloc((size_t)FF_STEADY_ROUNDS * n * sizeof(*sample));
-	t.own = malloc((n + 1) * sizeof(*t.own));
-	t.all = malloc((n + 1) * sizeof(*t.all) * p->comm->n_ranks);
-	if (sample && t.own && t.all)
-		code = ff_steady_take(take_round, &t, n, LEAST, &p->end, sample, &taken, err);
-	else
-		code = ff_fail_memory(err);
-	if (code == FF_OK) {
-		summarise(sample, &taken, ret);
-		p->taken += taken.taken;
-		p->met += taken.met;
-	}
-	free(sample);
-	free(t.own);
-	free(t.all);
-	return code;
+	return ff_prof_time_group(p, what, 1, ret, err);
 }
 
 struct ff_timing ff_prof_middle(const struct ff_timing *t, uint32_t n)

@@ -9,6 +9,8 @@ struct ff_prof;
 /* sweep.c: beyond as many bytes more make nothing colder, so that what was measured at one such
  * figure holds at another. */
 bool ff_prof_is_same(const struct ff_prof *p, int64_t passed_bytes, int64_t other_bytes);
+/* Whether more than caches hold goes by, so that they keep nothing. */
+bool ff_prof_keeps_nothing(const struct ff_prof *p, int64_t passed_bytes);
 /* Memory for it, once dev and stream are there. */
 int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err);
 void ff_prof_sweep_close(struct ff_prof *p);
@@ -18,11 +20,11 @@ struct ff_hot {
 	int64_t bytes;
 };
 #define FF_HOT 8
-/* Leaves the caches as they are when `passed_bytes` have gone by and then what is `hot` was
- * written, the last one last.  The part that is always the same, which took *us, is a reference
- * too. */
-int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, const struct ff_hot hot[FF_HOT],
-		double *us, struct ff_error *err);
+/* Leaves the caches as they are when `passed_bytes` (0: those of a step) have gone by.  Always the
+ * same for as many: what it took, *us, is a reference too. */
+int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, double *us, struct ff_error *err);
+/* And then as when what is `hot` was written, the last one last. */
+int ff_prof_rewrite(struct ff_prof *p, const struct ff_hot hot[FF_HOT], struct ff_error *err);
 
 #define FF_SAMPLES 25
 /* Of one of several rounds that share them. */
@@ -52,6 +54,12 @@ struct ff_timing {
  * budget ends it. */
 int ff_prof_time(struct ff_prof *p, const struct ff_timed *what, struct ff_timing *ret,
 		struct ff_error *err);
+#define FF_PROF_TOGETHER 8
+/* Likewise n <= FF_PROF_TOGETHER things in turns, all behind one sweep each time, so that it takes
+ * less time: as much goes by before each of them, and caches keep nothing then
+ * (ff_prof_keeps_nothing); none touches what another one does. */
+int ff_prof_time_group(struct ff_prof *p, const struct ff_timed *what, uint32_t n,
+		struct ff_timing *ret, struct ff_error *err);
 #define FF_PROF_ROUNDS 100 /* at most */
 /* Of n rounds' of one thing, and of two more, the one that counts: ff_steady_middle. */
 struct ff_timing ff_prof_middle(const struct ff_timing *t, uint32_t n);

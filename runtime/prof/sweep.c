@@ -28,6 +28,11 @@ bool ff_prof_is_same(const struct ff_prof *p, int64_t passed_bytes, int64_t othe
 	return sweep_bytes(p, passed_bytes) == sweep_bytes(p, other_bytes);
 }
 
+bool ff_prof_keeps_nothing(const struct ff_prof *p, int64_t passed_bytes)
+{
+	return passed_bytes > most_bytes(p);
+}
+
 static void make_room(struct ff_prof *p, int64_t passed_bytes)
 {
 	int64_t bytes = sweep_bytes(p, passed_bytes);
@@ -71,7 +76,7 @@ static int carry(struct ff_prof *p, const void *from, void *to, int64_t bytes, b
 /* The end of it, as much as caches hold, was just written, with the values that it has: piece by
  * piece it goes out and comes back.  A copy of all of it would drive out of the caches what it
  * brings there.  A device has one cache, and each piece is two launches. */
-static int rewrite(struct ff_prof *p, const struct ff_hot *hot, struct ff_error *err)
+static int rewrite_end(struct ff_prof *p, const struct ff_hot *hot, struct ff_error *err)
 {
 	int64_t most = most_bytes(p), piece = p->backend->host_memory ? PIECE_BYTES : most / PIECES;
 	int64_t bytes = hot->at ? hot->bytes : 0, skip = bytes > most ? bytes - most : 0;
@@ -101,21 +106,25 @@ static int run_sweep(void *arg, struct ff_error *err)
 	return carry(s->p, s->p->sweep[0], s->p->sweep[1], s->bytes, true, err);
 }
 
-int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, const struct ff_hot hot[FF_HOT],
-		double *us, struct ff_error *err)
+int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, double *us, struct ff_error *err)
 {
 	struct sweep sweep = {
 			p, sweep_bytes(p, passed_bytes ? passed_bytes : p->states.passed_bytes[0])};
-	int64_t bytes = sweep.bytes;
 	int code = ff_watch_time(&p->watch, run_sweep, &sweep, us, err);
 
-	if (bytes != p->swept_bytes) /* other times are no measure */
+	if (sweep.bytes != p->swept_bytes) /* other times are no measure */
 		p->reference.memory = (struct ff_baseline){.n = 0};
-	p->swept_bytes = bytes;
-	if (code < 0)
-		return code;
-	ff_baseline_add(&p->reference.memory, *us);
+	p->swept_bytes = sweep.bytes;
+	if (code == FF_OK)
+		ff_baseline_add(&p->reference.memory, *us);
+	return code;
+}
+
+int ff_prof_rewrite(struct ff_prof *p, const struct ff_hot hot[FF_HOT], struct ff_error *err)
+{
+	int code = FF_OK;
+
 	for (int i = 0; i < FF_HOT && code == FF_OK; i++)
-		code = rewrite(p, &hot[i], err);
+		code = rewrite_end(p, &hot[i], err);
 	return code == FF_OK ? p->backend->drain(p->stream, err) : code;
 }

@@ -94,3 +94,28 @@ void ff_host_init(struct ff_host *h)
 	/* where there is no limit the first kind of groups has one beyond any memory */
 	h->limit_bytes = limit < h->memory_bytes ? limit : 0;
 }
+
+int64_t ff_seat_cache_bytes(const struct ff_seat *s)
+{
+	const struct ff_host_domain *last_domain = NULL;
+	uint32_t core = 0, last = 0, found = 0;
+	int64_t bytes = 0;
+
+	for (uint32_t i = 0; i < s->host.domains; i++) {
+		const struct ff_host_domain *d = &s->host.domain[i];
+
+		for (uint32_t k = 0; k < d->cores && d->caches; k++) {
+			uint32_t cache = (uint32_t)((uint64_t)k * d->caches / d->cores);
+
+			if (!ff_seat_has(s, core + k) || found == s->threads ||
+					(last_domain == d && last == cache))
+				continue;
+			bytes += d->cache_bytes;
+			last_domain = d;
+			last = cache;
+			found++;
+		}
+		core += d->cores;
+	}
+	return bytes;
+}

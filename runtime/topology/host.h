@@ -63,6 +63,10 @@ static inline bool ff_seat_has(const struct ff_seat *s, uint32_t core)
 	return s->core[core / 64] >> core % 64 & 1;
 }
 
+/* Of the last caches beside its cores, but of no more of them than it has threads; 0: not told.
+ * Each of a domain's is taken to serve as many cores, next to each other. */
+int64_t ff_seat_cache_bytes(const struct ff_seat *s);
+
 /* What ranks of the host can fill together. */
 static inline int64_t ff_host_room(const struct ff_host *h)
 {

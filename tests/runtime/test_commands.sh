@@ -182,6 +182,14 @@ check 'what hosts are made of' status 0 ranks mpirun -q --allow-run-as-root --ov
 	--bind-to none -x HWLOC_SYNTHETIC='package:2 numa:1 core:2 pu:1' -n 2 "$ffprof" --topology
 check 'is told' grep -q 'fingerprint 1h2p2n4c4t-' out
 check 'and that ranks are not bound' grep -q 'ffprof: warning: ranks 0 and 1 may run on several NUMA nodes' err
+check 'profile where caches are small' status 0 ranks mpirun -q --allow-run-as-root --oversubscribe \
+	--bind-to none -x HWLOC_SYNTHETIC='package:1 l3:1(size=32768) core:2 pu:1' -n 2 "$ffprof" lenet.json \
+	--machine cpu2 --micro-batches 2 -o small.json $small
+check 'soon keep nothing' python3 - <<TXT
+import json
+passed = {e["passed_bytes"] for e in json.load(open("small.json"))["entries"]}
+assert passed == {65536}, passed
+TXT
 check 'of the ranks of a machine' status 0 ranks "$ffprof" --topology --machine cpu2
 check 'that are two' grep -q ': ranks 0 and 1, ' out
 check 'and nothing is measured then' refused 'expected no GRAPH' "$ffprof" tiny.json --topology

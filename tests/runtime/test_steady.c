@@ -15,28 +15,31 @@ struct machine {
 	bool end;
 };
 
-static int take_round(void *ctx, uint32_t n, struct ff_sample *ret, struct ff_error *err)
+static void take_round(struct machine *m, struct ff_steady *s)
 {
-	struct machine *m = ctx;
-
-	if (m->n + n > FF_STEADY_ROUNDS * WANT)
-		return ff_fail(err, FF_E_RUN, "more samples than room");
-	for (uint32_t i = 0; i < n; i++, m->n++) {
+	ck_assert_uint_le(s->n + s->more, FF_STEADY_ROUNDS * WANT);
+	for (uint32_t i = 0; i < s->more; i++, m->n++) {
+		struct ff_sample *ret = &s->sample[s->n + i];
 		bool busy = m->busy[m->n];
 
-		ret[i].us = (m->n % 2 ? m->even ? 104 : 110 : 100) * (busy ? 10 : 1);
-		ret[i].disturbance = busy ? 2 + m->n : 0.5;
+		ret->us = (m->n % 2 ? m->even ? 104 : 110 : 100) * (busy ? 10 : 1);
+		ret->disturbance = busy ? 2 + m->n : 0.5;
 	}
+	ff_steady_add(s);
 	m->end = ++m->rounds == m->end_after;
-	return FF_OK;
 }
 
-static struct ff_taken take(struct machine *m, struct ff_sample *s)
+/* Until there are enough, or somebody ends it. */
+static struct ff_taken take(struct machine *m, struct ff_sample *sample)
 {
+	struct ff_steady s;
 	struct ff_taken t;
-	struct ff_error err;
 
-	ck_assert_int_eq(ff_steady_take(take_round, m, WANT, LEAST, &m->end, s, &t, &err), FF_OK);
+	ff_steady_start(&s, WANT, LEAST, sample);
+	do
+		take_round(m, &s);
+	while (s.more && !m->end);
+	t = ff_steady_end(&s);
 	ck_assert_uint_eq(t.taken, m->n);
 	return t;
 }
@@ -206,6 +209,23 @@ START_TEST(the_middle_of_the_quiet_ones_counts)
 }
 END_TEST
 
+START_TEST(the_slowest_rank)
+{
+	static const double even[] = {100, 101, 99}, uneven[] = {100, 150, 50, 180},
+			    none[] = {0, 0};
+	double excess;
+
+	ck_assert_uint_eq(ff_steady_slowest(even, 3, &excess), 1);
+	ck_assert_double_eq_tol(excess, 0.01, 1e-12);
+	ck_assert_uint_eq(ff_steady_slowest(uneven, 4, &excess), 3);
+	ck_assert_double_eq_tol(excess, 0.5, 1e-12);
+	ff_steady_slowest(even, 1, &excess);
+	ck_assert_double_eq(excess, 0);
+	ff_steady_slowest(none, 2, &excess);
+	ck_assert_double_eq(excess, 0);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("steady");
@@ -220,6 +240,7 @@ static Suite *suite(void)
 	tcase_add_test(t, the_baseline_is_quiet_and_recent);
 	tcase_add_test(t, signs);
 	tcase_add_test(t, the_middle_of_the_quiet_ones_counts);
+	tcase_add_test(t, the_slowest_rank);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -129,6 +129,40 @@ START_TEST(two_packages)
 END_TEST
 
 /* Of a cpuset only what may be used is told of, with how much there would be. */
+/* The last caches beside the cores that a rank may run on, at most one a thread. */
+START_TEST(caches_of_a_seat)
+{
+	static const struct {
+		uint64_t cores;
+		uint32_t threads;
+		int64_t bytes;
+	} cases[] = {
+			{0x01, 1, 100},
+			{0x08, 1, 100},
+			{0x10, 1, 7},   /* one core */
+			{0x03, 2, 100}, /* two beside one cache */
+			{0x06, 2, 200},
+			{0x06, 1, 100}, /* beside two caches */
+			{0x0f, 4, 200},
+			{0x18, 2, 107},
+			{0xff, 8, 207},
+			{0xff, 2, 200},
+			{0, 1, 0},
+	};
+	struct ff_seat s = {.host = {.domains = 2, .cores = 8}};
+
+	s.host.domain[0] = (struct ff_host_domain){.cache_bytes = 100, .caches = 2, .cores = 4};
+	s.host.domain[1] = (struct ff_host_domain){.cache_bytes = 7, .caches = 1, .cores = 4};
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		s.core[0] = cases[i].cores;
+		s.threads = cases[i].threads;
+		ck_assert_msg(ff_seat_cache_bytes(&s) == cases[i].bytes, "case %u", i);
+	}
+	s.host.domain[0].caches = s.host.domain[1].caches = 0; /* nothing is told of caches */
+	ck_assert_int_eq(ff_seat_cache_bytes(&s), 0);
+}
+END_TEST
+
 START_TEST(forbidden)
 {
 	char path[] = "/tmp/ff_topology_XXXXXX";
@@ -435,6 +469,7 @@ static Suite *suite(void)
 
 	tcase_add_test(t, one_package);
 	tcase_add_test(t, two_packages);
+	tcase_add_test(t, caches_of_a_seat);
 	tcase_add_test(t, forbidden);
 	tcase_add_test(t, limits);
 	tcase_add_test(t, bound_well);

@@ -1,0 +1,241 @@
+/* What is timed in turns: in which order, how often, and that it finds what it had.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "check_main.h"
+
+#include <string.h>
+
+#include "ff/clock.h"
+#include "prof/prof.h"
+
+#define WORKS 3
+#define LOG 400
+#define HOT 4096 /* numbers */
+#define PASSED ((int64_t)4 << 20)
+#define LEAST 5 /* samples, as stopwatch.c has it */
+
+/* Runs of all works, in their order. */
+struct record {
+	char run[LOG];
+	uint32_t n;
+};
+struct work {
+	struct record *to;
+	char name;
+	double us[2]; /* that it takes, in turns */
+	uint32_t n;
+};
+
+static int run_work(void *arg, struct ff_error *err)
+{
+	struct work *w = arg;
+	double end = ff_clock_us() + w->us[w->n++ % 2];
+
+	(void)err;
+	if (w->to->n + 1 < LOG)
+		w->to->run[w->to->n++] = w->name;
+	while (ff_clock_us() < end)
+		continue;
+	return FF_OK;
+}
+
+static bool go_on(void)
+{
+	return false;
+}
+
+static bool stop(void)
+{
+	return true;
+}
+
+/* One rank on the host, whose caches hold a megabyte. */
+static void open_prof(struct ff_prof *p)
+{
+	static const struct ff_prof_options options = {.budget_s = 0};
+	static double rank_us;
+	struct ff_error err = {0};
+	int code;
+
+	*p = (struct ff_prof){.opt = &options, .stopped = go_on, .cache_bytes = 1 << 20};
+	rank_us = 0;
+	p->rank_us = &rank_us;
+	p->backend = ff_backend_find("cpu");
+	p->states = (struct ff_prof_states){.passed_bytes = {PASSED}, .n = 1};
+	code = ff_comm_local(1, &p->comm, &err);
+	if (code == FF_OK)
+		code = p->backend->open(0, &p->dev, &err);
+	if (code == FF_OK)
+		code = p->backend->stream(p->dev, false, &p->stream, &err);
+	if (code == FF_OK)
+		code = ff_watch_open(&p->watch, p->backend, p->dev, p->stream, &err);
+	if (code == FF_OK)
+		code = ff_prof_sweep_open(p, &err);
+	if (code == FF_OK)
+		code = ff_prof_reference_open(p, &err);
+	ck_assert_msg(code == FF_OK, "%s", err.text);
+}
+
+static void close_prof(struct ff_prof *p)
+{
+	ff_prof_sweep_close(p);
+	ff_prof_reference_close(p);
+	ff_watch_close(&p->watch);
+	p->backend->stream_close(p->stream);
+	p->backend->close(p->dev);
+	p->comm->destroy(p->comm);
+}
+
+/* Works a, b and c, of which `most` samples are wanted each. */
+static void set_works(struct work *w, struct ff_timed *what, struct record *to,
+		const uint32_t most[WORKS])
+{
+	*to = (struct record){.n = 0};
+	for (uint32_t i = 0; i < WORKS; i++) {
+		w[i] = (struct work){to, (char)('a' + i), {30, 30}, 0};
+		what[i] = (struct ff_timed){.run = run_work,
+				.arg = &w[i],
+				.passed_bytes = PASSED,
+				.most = most[i]};
+	}
+}
+
+static void time_works(struct ff_prof *p, const struct ff_timed *what, struct ff_timing *ret)
+{
+	struct ff_error err = {0};
+
+	ck_assert_msg(ff_prof_time_group(p, what, WORKS, ret, &err) == FF_OK, "%s", err.text);
+}
+
+START_TEST(in_turns)
+{
+	static const uint32_t most[WORKS] = {LEAST, LEAST, LEAST};
+	struct ff_timed what[WORKS];
+	struct ff_timing t[WORKS];
+	struct work w[WORKS];
+	struct record log;
+	struct ff_prof p;
+
+	open_prof(&p);
+	set_works(w, what, &log, most);
+	time_works(&p, what, t);
+	/* once to warm up, then one sample of each behind each sweep */
+	ck_assert_msg(!strncmp(log.run, "abcabcabcabcabcabc", 18), "%s", log.run);
+	for (uint32_t i = 0; i < WORKS; i++) {
+		ck_assert_uint_eq(t[i].samples, LEAST);
+		ck_assert_double_ge(t[i].p10_us, 30);
+		ck_assert_double_le(t[i].p10_us, t[i].median_us);
+		ck_assert_double_le(t[i].median_us, t[i].p90_us);
+	}
+	ck_assert_uint_ge(p.taken, WORKS * LEAST);
+	ck_assert_uint_eq(p.taken, log.n - WORKS);
+	ck_assert_double_ge(p.rank_us[0], 30 * (double)(p.taken - p.met));
+	close_prof(&p);
+}
+END_TEST
+
+/* Who has enough is left out of the turns to come. */
+START_TEST(as_often_as_wanted)
+{
+	static const uint32_t most[WORKS] = {LEAST, 12, LEAST};
+	struct ff_timed what[WORKS];
+	struct ff_timing t[WORKS];
+	struct work w[WORKS];
+	struct record log;
+	struct ff_prof p;
+
+	open_prof(&p);
+	set_works(w, what, &log, most);
+	w[1].us[1] = 300; /* five that agree cannot be had */
+	time_works(&p, what, t);
+	/* of b alone once more, to see how long it takes */
+	ck_assert_msg(!strncmp(log.run, "abcbabcabcabcabcabc", 19), "%s", log.run);
+	ck_assert_msg(strstr(log.run, "bbbb"), "%s", log.run);
+	ck_assert_uint_eq(t[0].samples, LEAST);
+	ck_assert_uint_eq(t[2].samples, LEAST);
+	ck_assert_uint_ge(w[1].n, 2 + 2 * LEAST); /* as many where it was slow at first */
+	ck_assert_double_ge(t[1].p90_us, 300);
+	close_prof(&p);
+}
+END_TEST
+
+START_TEST(ends_when_asked)
+{
+	static const uint32_t most[WORKS] = {12, 12, 12};
+	struct ff_timed what[WORKS];
+	struct ff_timing t[WORKS];
+	struct work w[WORKS];
+	struct record log;
+	struct ff_prof p;
+
+	open_prof(&p);
+	p.stopped = stop;
+	set_works(w, what, &log, most);
+	time_works(&p, what, t);
+	ck_assert(p.end);
+	for (uint32_t i = 0; i < WORKS; i++) {
+		ck_assert_uint_eq(t[i].samples, LEAST); /* what was begun is finished */
+		ck_assert_uint_eq(w[i].n, 2 + LEAST);
+	}
+	close_prof(&p);
+}
+END_TEST
+
+/* What is brought near keeps its values. */
+START_TEST(near)
+{
+	static const uint32_t most[WORKS] = {LEAST, LEAST, LEAST};
+	static float array[WORKS][HOT];
+	struct ff_timed what[WORKS];
+	struct ff_timing t[WORKS];
+	struct work w[WORKS];
+	struct record log;
+	struct ff_prof p;
+
+	open_prof(&p);
+	set_works(w, what, &log, most);
+	for (uint32_t i = 0; i < WORKS; i++) {
+		for (uint32_t k = 0; k < HOT; k++)
+			array[i][k] = (float)(i * HOT + k);
+		what[i].hot[i] = (struct ff_hot){array[i], sizeof(array[i])};
+	}
+	time_works(&p, what, t);
+	for (uint32_t i = 0; i < WORKS; i++)
+		for (uint32_t k = 0; k < HOT; k++)
+			ck_assert(array[i][k] == (float)(i * HOT + k));
+	close_prof(&p);
+}
+END_TEST
+
+START_TEST(what_goes_by)
+{
+	struct ff_prof p = {.cache_bytes = 1 << 20};
+
+	ck_assert(!ff_prof_keeps_nothing(&p, 1 << 20));
+	ck_assert(ff_prof_keeps_nothing(&p, (1 << 20) + 1));
+	/* half of it is copied to as much; twice the cache, and more is the same */
+	ck_assert(!ff_prof_is_same(&p, 1 << 20, 2 << 20));
+	ck_assert(ff_prof_is_same(&p, 2 << 20, 64 << 20));
+	p.cache_bytes = 0; /* not told: 32 MiB */
+	ck_assert(!ff_prof_keeps_nothing(&p, 32 << 20));
+	ck_assert(ff_prof_keeps_nothing(&p, 33 << 20));
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("stopwatch");
+	TCase *t = tcase_create("turns");
+
+	tcase_add_test(t, in_turns);
+	tcase_add_test(t, as_often_as_wanted);
+	tcase_add_test(t, ends_when_asked);
+	tcase_add_test(t, near);
+	tcase_add_test(t, what_goes_by);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
