@@ -12,15 +12,15 @@ static const int64_t sizes[SIZES] = {4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 <<
 struct bench {
 	struct ff_prof *p;
 	enum ff_rate_kind kind;
-	int64_t bytes;
 	int32_t run; /* COPY, ADD: elements that lie behind each other */
+	int64_t bytes;
 	float *memory[ARRAYS];
 	void *host; /* beside a device that is not the host: pinned */
 	struct ff_copy copy;
 	struct ff_update update;
 	struct ff_coding coding;
-	uint32_t node; /* LOAD: the input of values */
-	uint64_t step; /* of which samples are loaded: training finds none in a cache */
+	uint64_t step; /* LOAD: of which samples are loaded; training finds none in a cache */
+	uint32_t node; /* and the input of values */
 	struct ff_region region;
 };
 

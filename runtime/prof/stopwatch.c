@@ -243,7 +243,7 @@ static int start(struct group *g, struct ff_error *err)
 
 	for (uint32_t i = 0; i < g->n; i++)
 		n += g->samples[i];
-	g->kept = malloc(FF_STEADY_ROUNDS * n * sizeof(*g->kept));
+	g->kept = malloc((FF_STEADY_ROUNDS * n + 1) * sizeof(*g->kept));
 	g->own = malloc((n + 1) * sizeof(*g->own));
 	g->all = malloc((n + 1) * sizeof(*g->all) * g->p->comm->n_ranks);
 	if (!g->kept || !g->own || !g->all)
