@@ -217,9 +217,19 @@ static int load(struct ff_prof *p, struct ff_error *err)
 			(code = load_costs(p, err)) < 0)
 		return code;
 	snprintf(synthetic, sizeof(synthetic), "synthetic:%d", p->graph.batch);
-	code = ff_dataset_open(
+	return ff_dataset_open(
 			p->opt->data ? p->opt->data : synthetic, &p->graph, 1, &p->data, err);
-	return code < 0 ? code : ff_prof_list(p, err);
+}
+
+/* What to measure, which caches have a say in: the same on all ranks, as for the most that one of
+ * them has beside its cores. */
+static int list_together(struct ff_prof *p, struct ff_error *err)
+{
+	double cache_bytes = (double)p->cache_bytes;
+	int code = ff_agree_max(p->comm, &cache_bytes, 1, err);
+
+	p->cache_bytes = (int64_t)cache_bytes;
+	return code < 0 ? code : ff_agree_code(p->comm, ff_prof_list(p, err), err);
 }
 
 static void finish(struct ff_prof *p)
@@ -269,10 +279,9 @@ static void warn_uneven(const struct ff_prof *p)
 
 	if (excess > UNEVEN)
 		fprintf(stderr,
-				"ffprof: warning: rank %u on %s takes %.0f %% longer than the mean "
-				"of all "
-				"for the same work: steps will take up to so much longer than "
-				"predicted\n",
+				"ffprof: warning: rank %u on %s takes %.0f %% longer than the "
+				"ranks' mean for the same work: steps will take up to so much "
+				"longer than predicted\n",
 				rank, p->topology.seat[rank].host.name, 100 * excess);
 }
 
@@ -453,6 +462,8 @@ static int measure_rank(struct ff_prof *p, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_agree_code(p->comm, load(p, err), err);
 	if (code == FF_OK)
+		code = list_together(p, err);
+	if (code == FF_OK)
 		code = ff_comm_prefer(p->backend, &p->machine, &p->comm, err);
 	return code == FF_OK ? run(p, err) : code;
 }
@@ -519,6 +530,8 @@ static int main_alone(struct ff_prof *p, char **argv)
 		code = load(p, &err);
 	else
 		code = p->opt->machine ? load_machine(p, &err) : FF_OK;
+	if (code == FF_OK && !p->opt->topology)
+		code = ff_prof_list(p, &err);
 	if (code < 0)
 		return end(code, &err);
 	if (p->machine.n_nodes && p->machine.nodes[0].count > 1)

@@ -88,7 +88,7 @@ struct ff_prof {
 	uint32_t rounds;       /* that kernels are measured in */
 	uint32_t n_measured;   /* kernels */
 	uint64_t taken, met;   /* samples, and disturbed ones among them */
-	double *rank_us;       /* of each, of the others: what all ranks did alike */
+	double *rank_us;       /* by rank: all undisturbed samples of what all did alike */
 	bool (*stopped)(void); /* the user wants an end */
 	struct ff_lock lock;   /* of the cost file, on the first rank */
 	bool end;              /* all ranks know of it */

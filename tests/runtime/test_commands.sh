@@ -190,6 +190,14 @@ import json
 passed = {e["passed_bytes"] for e in json.load(open("small.json"))["entries"]}
 assert passed == {65536}, passed
 TXT
+check 'where those of ranks differ' status 0 ranks mpirun -q --allow-run-as-root --oversubscribe \
+	--bind-to none -n 2 sh -c 'HWLOC_SYNTHETIC="package:1 l3:1(size=$((32768 << 2 * OMPI_COMM_WORLD_RANK))) \
+core:2 pu:1" exec "$@"' sh "$ffprof" lenet.json --machine cpu2 -o differ.json --largest 4K
+check 'all measure as for the largest' python3 - <<TXT
+import json
+passed = {e["passed_bytes"] for e in json.load(open("differ.json"))["entries"]}
+assert max(passed) == 262144, passed
+TXT
 check 'of the ranks of a machine' status 0 ranks "$ffprof" --topology --machine cpu2
 check 'that are two' grep -q ': ranks 0 and 1, ' out
 check 'and nothing is measured then' refused 'expected no GRAPH' "$ffprof" tiny.json --topology

@@ -99,37 +99,48 @@ static void set_works(struct work *w, struct ff_timed *what, struct record *to,
 	}
 }
 
-static void time_works(struct ff_prof *p, const struct ff_timed *what, struct ff_timing *ret)
+/* Works on an open rank, and what was measured of them. */
+struct trial {
+	struct ff_prof p;
+	struct record log;
+	struct work w[WORKS];
+	struct ff_timed what[WORKS];
+	struct ff_timing t[WORKS];
+};
+
+static void open_trial(struct trial *x, const uint32_t most[WORKS])
+{
+	open_prof(&x->p);
+	set_works(x->w, x->what, &x->log, most);
+}
+
+static void time_works(struct trial *x)
 {
 	struct ff_error err = {0};
 
-	ck_assert_msg(ff_prof_time_group(p, what, WORKS, ret, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(ff_prof_time_group(&x->p, x->what, WORKS, x->t, &err) == FF_OK, "%s",
+			err.text);
 }
 
 START_TEST(in_turns)
 {
 	static const uint32_t most[WORKS] = {LEAST, LEAST, LEAST};
-	struct ff_timed what[WORKS];
-	struct ff_timing t[WORKS];
-	struct work w[WORKS];
-	struct record log;
-	struct ff_prof p;
+	struct trial x;
 
-	open_prof(&p);
-	set_works(w, what, &log, most);
-	time_works(&p, what, t);
+	open_trial(&x, most);
+	time_works(&x);
 	/* once to warm up, then one sample of each behind each sweep */
-	ck_assert_msg(!strncmp(log.run, "abcabcabcabcabcabc", 18), "%s", log.run);
+	ck_assert_msg(!strncmp(x.log.run, "abcabcabcabcabcabc", 18), "%s", x.log.run);
 	for (uint32_t i = 0; i < WORKS; i++) {
-		ck_assert_uint_eq(t[i].samples, LEAST);
-		ck_assert_double_ge(t[i].p10_us, 30);
-		ck_assert_double_le(t[i].p10_us, t[i].median_us);
-		ck_assert_double_le(t[i].median_us, t[i].p90_us);
+		ck_assert_uint_eq(x.t[i].samples, LEAST);
+		ck_assert_double_ge(x.t[i].p10_us, 30);
+		ck_assert_double_le(x.t[i].p10_us, x.t[i].median_us);
+		ck_assert_double_le(x.t[i].median_us, x.t[i].p90_us);
 	}
-	ck_assert_uint_ge(p.taken, WORKS * LEAST);
-	ck_assert_uint_eq(p.taken, log.n - WORKS);
-	ck_assert_double_ge(p.rank_us[0], 30 * (double)(p.taken - p.met));
-	close_prof(&p);
+	ck_assert_uint_ge(x.p.taken, WORKS * LEAST);
+	ck_assert_uint_eq(x.p.taken, x.log.n - WORKS);
+	ck_assert_double_ge(x.p.rank_us[0], 30 * (double)(x.p.taken - x.p.met));
+	close_prof(&x.p);
 }
 END_TEST
 
@@ -137,46 +148,36 @@ END_TEST
 START_TEST(as_often_as_wanted)
 {
 	static const uint32_t most[WORKS] = {LEAST, 12, LEAST};
-	struct ff_timed what[WORKS];
-	struct ff_timing t[WORKS];
-	struct work w[WORKS];
-	struct record log;
-	struct ff_prof p;
+	struct trial x;
 
-	open_prof(&p);
-	set_works(w, what, &log, most);
-	w[1].us[1] = 300; /* five that agree cannot be had */
-	time_works(&p, what, t);
+	open_trial(&x, most);
+	x.w[1].us[1] = 300; /* five that agree cannot be had */
+	time_works(&x);
 	/* of b alone once more, to see how long it takes */
-	ck_assert_msg(!strncmp(log.run, "abcbabcabcabcabcabc", 19), "%s", log.run);
-	ck_assert_msg(strstr(log.run, "bbbb"), "%s", log.run);
-	ck_assert_uint_eq(t[0].samples, LEAST);
-	ck_assert_uint_eq(t[2].samples, LEAST);
-	ck_assert_uint_ge(w[1].n, 2 + 2 * LEAST); /* as many where it was slow at first */
-	ck_assert_double_ge(t[1].p90_us, 300);
-	close_prof(&p);
+	ck_assert_msg(!strncmp(x.log.run, "abcbabcabcabcabcabc", 19), "%s", x.log.run);
+	ck_assert_msg(strstr(x.log.run, "bbbb"), "%s", x.log.run);
+	ck_assert_uint_eq(x.t[0].samples, LEAST);
+	ck_assert_uint_eq(x.t[2].samples, LEAST);
+	ck_assert_uint_ge(x.w[1].n, 2 + 2 * LEAST); /* as many where it was slow at first */
+	ck_assert_double_ge(x.t[1].p90_us, 300);
+	close_prof(&x.p);
 }
 END_TEST
 
 START_TEST(ends_when_asked)
 {
 	static const uint32_t most[WORKS] = {12, 12, 12};
-	struct ff_timed what[WORKS];
-	struct ff_timing t[WORKS];
-	struct work w[WORKS];
-	struct record log;
-	struct ff_prof p;
+	struct trial x;
 
-	open_prof(&p);
-	p.stopped = stop;
-	set_works(w, what, &log, most);
-	time_works(&p, what, t);
-	ck_assert(p.end);
+	open_trial(&x, most);
+	x.p.stopped = stop;
+	time_works(&x);
+	ck_assert(x.p.end);
 	for (uint32_t i = 0; i < WORKS; i++) {
-		ck_assert_uint_eq(t[i].samples, LEAST); /* what was begun is finished */
-		ck_assert_uint_eq(w[i].n, 2 + LEAST);
+		ck_assert_uint_eq(x.t[i].samples, LEAST); /* what was begun is finished */
+		ck_assert_uint_eq(x.w[i].n, 2 + LEAST);
 	}
-	close_prof(&p);
+	close_prof(&x.p);
 }
 END_TEST
 
@@ -185,24 +186,19 @@ START_TEST(near)
 {
 	static const uint32_t most[WORKS] = {LEAST, LEAST, LEAST};
 	static float array[WORKS][HOT];
-	struct ff_timed what[WORKS];
-	struct ff_timing t[WORKS];
-	struct work w[WORKS];
-	struct record log;
-	struct ff_prof p;
+	struct trial x;
 
-	open_prof(&p);
-	set_works(w, what, &log, most);
+	open_trial(&x, most);
 	for (uint32_t i = 0; i < WORKS; i++) {
 		for (uint32_t k = 0; k < HOT; k++)
 			array[i][k] = (float)(i * HOT + k);
-		what[i].hot[i] = (struct ff_hot){array[i], sizeof(array[i])};
+		x.what[i].hot[i] = (struct ff_hot){array[i], sizeof(array[i])};
 	}
-	time_works(&p, what, t);
+	time_works(&x);
 	for (uint32_t i = 0; i < WORKS; i++)
 		for (uint32_t k = 0; k < HOT; k++)
 			ck_assert(array[i][k] == (float)(i * HOT + k));
-	close_prof(&p);
+	close_prof(&x.p);
 }
 END_TEST
 
