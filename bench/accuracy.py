@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """Predicted against measured step time of many strategies, on this machine or emulated hosts.
 
-usage: bench/accuracy.py [--build build] [--out out] [--data fashion-mnist]
+usage: bench/accuracy.py [--table untuned|tuned] [--build build] [--out out] [--data fashion-mnist]
                          [--machine cpu2] [--random 4] [--most N] [--rounds 1] [--seconds S]
                          [--hosts N --bandwidth 1gbit [--latency 0]] [--kernels FILE]
                          [--network NAME]... [--kind KIND]... [--stage STAGE]...
        bench/accuracy.py --together OUT...
 
-For each network of NETWORKS, or those named, strategies of these kinds are made:
+There are two tables of networks.  No price was ever adjusted to those of the preset one, `untuned`: its
+figures count.  Two of its networks are imported from PyTorch (`bench/torch_networks.py`, by FF_PYTHON,
+preset /usr/bin/python3).  For each network of the table, or those named, strategies of these kinds
+are made (preset: of `untuned` the first kind, of `tuned` the others):
 
+  usual      what one would try first: data parallelism, its updates cut (zero-1), the searched plan,
+             and random splits
   splits     data parallelism, one device, the expert's, the searched plan, plans of very
              short searches, random ones
   phases     data parallelism with parameters cut (zero), brought again (zero-3) or served
@@ -44,8 +49,30 @@ import time
 import compared
 from commands import load, on_hosts, profile_hosts, run, save
 
-# name: (ffzoo's arguments, data is the data set named or synthetic, trained in micro-batches)
-NETWORKS = {
+# name: (ffzoo's arguments or the name in torch_networks.py, data is the data set named or synthetic,
+#        trained in micro-batches)
+UNTUNED = {
+    "bert": (["bert", "--batch", "8", "--set", "layers=2", "--set", "width=256", "--set", "heads=4",
+              "--set", "sequence=64", "--set", "vocabulary=2000"], False, True),
+    "branchnet": (["branchnet", "--batch", "32"], True, False),
+    "cosmoflow": (["cosmoflow", "--batch", "4", "--set", "image=32", "--set", "width=16",
+                   "--set", "layers=3"], False, True),
+    "dlrm": (["dlrm", "--batch", "256", "--set", "rows=20000"], False, True),
+    "llama": (["llama", "--batch", "8", "--set", "layers=2", "--set", "width=192", "--set", "heads=4",
+               "--set", "key_heads=2", "--set", "hidden=512", "--set", "sequence=96",
+               "--set", "vocabulary=2000"], False, True),
+    "moe": (["moe", "--batch", "8", "--set", "layers=2", "--set", "width=128", "--set", "heads=4",
+             "--set", "key_heads=2", "--set", "hidden=256", "--set", "experts=4",
+             "--set", "sequence=64", "--set", "vocabulary=2000"], False, True),
+    "resnet50": (["resnet50", "--batch", "8", "--set", "image=64", "--set", "classes=10"], False, False),
+    "rnntc": (["rnntc", "--batch", "32", "--set", "steps=16", "--set", "hidden=256",
+               "--set", "layers=2", "--set", "vocabulary=2000"], False, True),
+    "vit": (["vit_b16", "--batch", "8", "--set", "layers=2", "--set", "width=192", "--set", "heads=3",
+             "--set", "image=64", "--set", "patch=8", "--set", "classes=10"], False, True),
+    "torch-gpt": ("wide GPT blocks", False, True),
+    "torch-regnet": ("regnet_y_400mf", False, False),
+}
+TUNED = {
     "alexnet28": (["alexnet", "--set", "image=28", "--batch", "128"], True, True),
     "gpt2": (["gpt2", "--batch", "8", "--set", "layers=2", "--set", "width=128", "--set", "heads=4",
               "--set", "sequence=64", "--set", "vocabulary=2000"], False, True),
@@ -58,7 +85,9 @@ NETWORKS = {
     "unet": (["unet", "--batch", "8", "--set", "image=32", "--set", "width=16",
               "--set", "depth=2"], False, False),
 }
-KINDS = ("splits", "phases", "pipelines", "replicas")
+TABLES = {"untuned": UNTUNED, "tuned": TUNED}
+NETWORKS = {**UNTUNED, **TUNED}
+KINDS = {"untuned": ("usual",), "tuned": ("splits", "phases", "pipelines", "replicas")}
 STAGES = ("profile", "make", "measure", "table")
 MICRO_BATCHES = 4
 PROFILED = 5  # steps whose tasks are timed
@@ -89,7 +118,18 @@ class Bench:
         for s in self.done["strategies"]:  # of old, tasks had what devices wait for each other in them
             s["runs"] = [r for r in s["runs"] if "worked" in r]
         for network in options.network:
-            run(f"{options.build}/graphs/ffzoo", *NETWORKS[network][0], "-o", self.graph(network))
+            self.make_graph(network)
+
+    def make_graph(self, network):
+        made_by, tools = NETWORKS[network][0], f"{self.options.build}/graphs"
+        if not isinstance(made_by, str):
+            run(f"{tools}/ffzoo", *made_by, "-o", self.graph(network))
+        elif not os.path.exists(self.graph(network)):
+            model = f"{self.scratch}/{network}.onnx"
+            run(os.environ.get("FF_PYTHON", "/usr/bin/python3"),
+                os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_networks.py"),
+                made_by, model)
+            run(f"{tools}/ffimport", model, "-o", self.graph(network))
 
     def graph(self, network):
         return f"{self.folder}/{network}.json"
@@ -133,6 +173,14 @@ class Bench:
 
 
 # ---- strategies ----
+
+def usual(bench, network):
+    for name in ("data-parallel", "zero-1"):
+        yield name, bench.named(network, name)
+    yield "plan", bench.search(network, bench.costs, "--proposals", "3000", "--seed", "1")
+    for seed in range(bench.options.random):
+        yield f"random-{seed}", bench.named(network, "random", "--seed", str(seed))
+
 
 def splits(bench, network):
     for name in ("data-parallel", "single", "expert"):
@@ -219,7 +267,7 @@ def drawn_from(bench, kind, strategies):
 
 def make(bench):
     """Writes the strategies that are not there yet; one that says what another does counts once."""
-    makers = {"splits": splits, "phases": phases, "pipelines": pipelines, "replicas": replicas}
+    makers = {"usual": usual, "splits": splits, "phases": phases, "pipelines": pipelines, "replicas": replicas}
     for network in bench.options.network:
         known = [s for s in bench.done["strategies"] if s["network"] == network]
         seen = [load(s["path"]) for s in known]
@@ -360,6 +408,7 @@ def together(folders):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--table", choices=TABLES, default="untuned")
     parser.add_argument("--build", default="build")
     parser.add_argument("--out", default="out")
     parser.add_argument("--data", default="fashion-mnist")
@@ -374,7 +423,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=int, default=0)
     parser.add_argument("--verbose", action="store_true", help="classes of every strategy")
-    parser.add_argument("--kind", action="append", choices=KINDS)
+    parser.add_argument("--kind", action="append", choices=sum(KINDS.values(), ()))
     parser.add_argument("--stage", action="append", choices=STAGES)
     parser.add_argument("--network", action="append", choices=sorted(NETWORKS))
     options = parser.parse_args()
@@ -385,9 +434,9 @@ def main():
         options.build, options.out = os.path.abspath(options.build), os.path.abspath(options.out)
         options.machine = f"cpu{options.hosts}"
         os.environ["OMP_NUM_THREADS"] = "1"
-    options.kind = options.kind or KINDS
+    options.kind = options.kind or KINDS[options.table]
     options.stage = options.stage or STAGES
-    options.network = options.network or sorted(NETWORKS)
+    options.network = options.network or sorted(TABLES[options.table])
     bench = Bench(options)
     for stage in STAGES:
         if stage in options.stage:

@@ -72,20 +72,40 @@ struct ff_pricer {
 	uint8_t state_of[FF_MAX_MICRO_BATCHES + 1];
 };
 
+static int check_rate(const struct ff_pricer *p, enum ff_rate_kind kind, struct ff_error *err)
+{
+	if (ff_costs_rate(p->costs, kind, 0))
+		return FF_OK;
+	return ff_fail(err, FF_E_INPUT, "%s has no \"%s\" rate: run ffprof %s --machine %s -o %s",
+			p->costs_path, ff_rate_name(kind), p->graph_path, p->machine->name,
+			p->costs_path);
+}
+
+/* Those of the graph's inputs; whole numbers may be loaded as others are. */
+static int check_loads(const struct ff_pricer *p, struct ff_error *err)
+{
+	const struct ff_graph *g = p->graph;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		if (ff_node_is_source(g, i) &&
+				(g->values[g->nodes[i].out].dtype != FF_I32 ||
+						!ff_costs_rate(p->costs, FF_RATE_LOAD_IDS, 0)))
+			code = check_rate(p, FF_RATE_LOAD, err);
+	return code;
+}
+
 /* All that updates by `o` and everything else need. */
 static int check_rates(
 		const struct ff_pricer *p, const struct ff_optimizer *o, struct ff_error *err)
 {
 	const enum ff_rate_kind needed[] = {FF_RATE_COPY, FF_RATE_ADD, FF_RATE_ACCUMULATE,
-			FF_RATE_LOAD, ff_optimizer_rate(o, p->graph->dtype)};
+			ff_optimizer_rate(o, p->graph->dtype)};
+	int code = check_loads(p, err);
 
-	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
-		if (!ff_costs_rate(p->costs, needed[i], 0))
-			return ff_fail(err, FF_E_INPUT,
-					"%s has no \"%s\" rate: run ffprof %s --machine %s -o %s",
-					p->costs_path, ff_rate_name(needed[i]), p->graph_path,
-					p->machine->name, p->costs_path);
-	return FF_OK;
+	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed) && code == FF_OK; i++)
+		code = check_rate(p, needed[i], err);
+	return code;
 }
 
 static int check_costs(const struct ff_pricer *p, struct ff_error *err)
@@ -446,19 +466,29 @@ static double runs_us(const struct ff_rate *r, double bytes, double run_bytes)
 	return bytes * fmax(apart, -MOST_OF_RUNS / r->bytes_per_us);
 }
 
+/* On the slowest device of `mv`. */
+static double slowest_us(const struct ff_pricer *p, const struct ff_move *mv,
+		const struct ff_rate *r, double passes, int64_t bytes)
+{
+	double worst = 0;
+
+	for (uint32_t i = 0; i < mv->n_devices && bytes; i++)
+		worst = fmax(worst, rated_us(p, mv->device[i], r, passes, (double)bytes));
+	return worst;
+}
+
 /* What the slowest device of `mv` takes for `bytes` at rate `k`.  What is added to was brought by
  * the same move. */
 static double local_us(const struct ff_pricer *p, const struct ff_graph *g,
 		const struct ff_move *mv, enum ff_rate_kind k, int64_t bytes)
 {
 	const struct ff_rate *r = NULL;
-	double worst = 0;
+	double worst;
 
 	if (p->costs)
 		r = mv->gradients || k == FF_RATE_ADD ? ff_costs_rate(p->costs, k, FF_PASSED_NEAR)
 						      : find_state(p, g)->rate[k];
-	for (uint32_t i = 0; i < mv->n_devices && bytes; i++)
-		worst = fmax(worst, rated_us(p, mv->device[i], r, memory_passes[k], (double)bytes));
+	worst = slowest_us(p, mv, r, memory_passes[k], bytes);
 	if (r && bytes)
 		worst += runs_us(r, (double)bytes, (double)mv->run_bytes);
 	return worst;
@@ -575,13 +605,22 @@ static double collective_us(const struct ff_pricer *p, const struct ff_move *mv)
 	return mv->n_devices < 2 ? 0 : ff_links_shared_us(&p->links, &x);
 }
 
-/* Whole numbers come from elsewhere than others. */
-static enum ff_rate_kind load_rate(
-		const struct ff_pricer *p, const struct ff_graph *g, enum ff_dtype type)
+/* Whole numbers come from elsewhere than others; of each sample there is as much to load. */
+static double load_us(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv)
 {
-	bool own = type == FF_I32 && p->costs && find_state(p, g)->rate[FF_RATE_LOAD_IDS];
+	int64_t bytes = ff_region_volume(&mv->region) * ff_dtype_bytes(mv->type), each;
+	const struct ff_rate *r = NULL;
 
-	return own ? FF_RATE_LOAD_IDS : FF_RATE_LOAD;
+	if (!bytes)
+		return 0;
+	each = bytes / ff_region_size(&mv->region, 0);
+	if (p->costs && mv->type == FF_I32)
+		r = ff_costs_load_rate(
+				p->costs, FF_RATE_LOAD_IDS, each, find_state(p, g)->passed_bytes);
+	if (p->costs && !r)
+		r = ff_costs_load_rate(
+				p->costs, FF_RATE_LOAD, each, find_state(p, g)->passed_bytes);
+	return slowest_us(p, mv, r, memory_passes[FF_RATE_LOAD], bytes);
 }
 
 double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_move *mv)
@@ -589,8 +628,7 @@ double ff_price_move(const struct ff_pricer *p, const struct ff_graph *g, const 
 	double us;
 
 	if (mv->kind == FF_MOVE_LOAD)
-		return on_grid(local_us(p, g, mv, load_rate(p, g, mv->type),
-				ff_region_volume(&mv->region) * ff_dtype_bytes(mv->type)));
+		return on_grid(load_us(p, g, mv));
 	us = local_us(p, g, mv, FF_RATE_COPY, mv->copied_bytes) +
 	     local_us(p, g, mv, FF_RATE_ADD, mv->added_bytes) + messages_coding_us(p, g, mv);
 	us += ff_move_is_messages(mv->kind) ? ff_links_messages_us(&p->links, mv)

@@ -221,16 +221,38 @@ const char *ff_rate_name(enum ff_rate_kind k)
 	return name[k];
 }
 
-const struct ff_rate *ff_costs_rate(
-		const struct ff_costs *c, enum ff_rate_kind k, int64_t passed_bytes)
+/* Whether `a` was measured more like it than `b`: the size of samples counts first. */
+static bool is_rate_nearer(const struct ff_rate *a, const struct ff_rate *b, int64_t sample_bytes,
+		int64_t passed_bytes)
+{
+	if (a->sample_bytes != b->sample_bytes)
+		return is_nearer(a->sample_bytes, b->sample_bytes, sample_bytes);
+	return is_nearer(a->passed_bytes, b->passed_bytes, passed_bytes);
+}
+
+const struct ff_rate *ff_costs_load_rate(const struct ff_costs *c, enum ff_rate_kind k,
+		int64_t sample_bytes, int64_t passed_bytes)
 {
 	const struct ff_rates *r = &c->rates[k];
 	const struct ff_rate *best = NULL;
 
 	for (uint32_t i = 0; i < r->n; i++)
-		if (!best || is_nearer(r->rate[i].passed_bytes, best->passed_bytes, passed_bytes))
+		if (!best || is_rate_nearer(&r->rate[i], best, sample_bytes, passed_bytes))
 			best = &r->rate[i];
 	return best;
+}
+
+const struct ff_rate *ff_costs_rate(
+		const struct ff_costs *c, enum ff_rate_kind k, int64_t passed_bytes)
+{
+	return ff_costs_load_rate(c, k, 0, passed_bytes);
+}
+
+/* How they are sorted. */
+static bool is_before(const struct ff_rate *a, const struct ff_rate *b)
+{
+	return a->sample_bytes != b->sample_bytes ? a->sample_bytes < b->sample_bytes
+						  : a->passed_bytes < b->passed_bytes;
 }
 
 int ff_costs_set_rate(
@@ -240,9 +262,9 @@ int ff_costs_set_rate(
 	uint32_t i = 0;
 	int code;
 
-	while (i < to->n && to->rate[i].passed_bytes < r.passed_bytes)
+	while (i < to->n && is_before(&to->rate[i], &r))
 		i++;
-	if (i == to->n || to->rate[i].passed_bytes != r.passed_bytes) {
+	if (i == to->n || is_before(&r, &to->rate[i])) {
 		code = ff_grow(&to->rate, to->n, &to->cap, sizeof(*to->rate), err);
 		if (code < 0)
 			return code;

@@ -40,7 +40,7 @@ static int read_line(const struct ff_json *object, struct ff_rate *ret, struct f
 	if (code == FF_OK)
 		code = read_disturbed(object, &disturbed, err);
 	if (code == FF_OK)
-		*ret = (struct ff_rate){latency_us, bytes_per_s / 1e6, disturbed, 0, 0};
+		*ret = (struct ff_rate){latency_us, bytes_per_s / 1e6, disturbed, 0, 0, 0};
 	return code;
 }
 
@@ -56,11 +56,11 @@ static int read_rate(struct ff_costs *c, enum ff_rate_kind k, const struct ff_js
 		struct ff_error *err)
 {
 	static const char *const keys[] = {"passed_bytes", "latency_us", "bytes_per_s",
-			"short_bytes_per_s", "disturbed", NULL};
+			"short_bytes_per_s", "sample_bytes", "disturbed", NULL};
 	const struct ff_rate *known;
 	struct ff_rate rate;
 	double short_bytes_per_s = 0;
-	int64_t passed_bytes = 0;
+	int64_t passed_bytes = 0, sample_bytes = 0;
 	int code = ff_json_only(at, keys, err);
 
 	if (code == FF_OK)
@@ -70,15 +70,19 @@ static int read_rate(struct ff_costs *c, enum ff_rate_kind k, const struct ff_js
 	if (code == FF_OK && ff_json_get(at, "short_bytes_per_s"))
 		code = ff_json_real(at, "short_bytes_per_s", 1, MAX_BYTES_PER_S, &short_bytes_per_s,
 				err);
+	if (code == FF_OK && ff_json_get(at, "sample_bytes"))
+		code = ff_json_int(at, "sample_bytes", 1, (int64_t)FF_COST_MAX_BYTES, &sample_bytes,
+				err);
 	if (code != FF_OK)
 		return code;
-	known = ff_costs_rate(c, k, passed_bytes);
-	if (known && known->passed_bytes == passed_bytes)
+	known = ff_costs_load_rate(c, k, sample_bytes, passed_bytes);
+	if (known && known->passed_bytes == passed_bytes && known->sample_bytes == sample_bytes)
 		return ff_json_fail(at, err,
 				"expected each passed_bytes once, but %" PRId64
 				" stands here again",
 				passed_bytes);
 	rate.passed_bytes = passed_bytes;
+	rate.sample_bytes = sample_bytes;
 	rate.short_bytes_per_us = short_bytes_per_s / 1e6;
 	return ff_costs_set_rate(c, k, rate, err);
 }
@@ -493,6 +497,8 @@ static void write_rates(struct ff_out *o, const char *key, const struct ff_rates
 	for (uint32_t i = 0; i < r->n; i++) {
 		ff_out_object(o, NULL);
 		ff_out_int(o, "passed_bytes", r->rate[i].passed_bytes);
+		if (r->rate[i].sample_bytes)
+			ff_out_int(o, "sample_bytes", r->rate[i].sample_bytes);
 		write_line(o, r->rate[i]);
 		if (r->rate[i].short_bytes_per_us > 0)
 			ff_out_real(o, "short_bytes_per_s",

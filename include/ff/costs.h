@@ -28,6 +28,8 @@ struct ff_rate {
 	int64_t passed_bytes; /* as above; of a link nothing */
 	/* COPY, ADD: the same in runs of FF_SHORT_RUN_BYTES; 0: not measured */
 	double short_bytes_per_us;
+	/* LOAD, LOAD_IDS: one sample of the input that was loaded; 0: not told */
+	int64_t sample_bytes;
 };
 /* Runs of what is copied or added where rates are measured. */
 #define FF_LONG_RUN_BYTES 128
@@ -153,7 +155,11 @@ const char *ff_rate_name(enum ff_rate_kind k);
 /* As ff_costs_find has it; NULL when that kind was never measured. */
 const struct ff_rate *ff_costs_rate(
 		const struct ff_costs *c, enum ff_rate_kind k, int64_t passed_bytes);
-/* Adds, or replaces what has the same passed_bytes. */
+/* Of loads: of what was measured with samples most alike in size, since looking up each sample takes
+ * time of its own. */
+const struct ff_rate *ff_costs_load_rate(const struct ff_costs *c, enum ff_rate_kind k,
+		int64_t sample_bytes, int64_t passed_bytes);
+/* Adds, or replaces what has the same passed_bytes and sample_bytes. */
 int ff_costs_set_rate(
 		struct ff_costs *c, enum ff_rate_kind k, struct ff_rate r, struct ff_error *err);
 

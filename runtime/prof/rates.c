@@ -7,8 +7,16 @@
 #define SIZES 6
 #define MIDDLE (64 << 10)          /* bytes, by which lines are compared */
 #define ARRAYS (3 + FF_MAX_STATES) /* weights, gradients, states, rounded weights */
+#define MOST_LINES 256             /* of all kinds, inputs and states */
 static const int64_t sizes[SIZES] = {4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
 
+/* One to measure. */
+struct line {
+	enum ff_rate_kind kind;
+	int64_t passed_bytes;
+	uint32_t node;        /* LOAD, LOAD_IDS: the input */
+	struct ff_rate *seen; /* in each round */
+};
 struct bench {
 	struct ff_prof *p;
 	enum ff_rate_kind kind;
@@ -20,7 +28,7 @@ struct bench {
 	struct ff_update update;
 	struct ff_coding coding;
 	uint64_t step; /* LOAD: of which samples are loaded; training finds none in a cache */
-	uint32_t node; /* and the input of values */
+	uint32_t node; /* and the input */
 	struct ff_region region;
 };
 
@@ -40,6 +48,11 @@ static int load(struct bench *b, struct ff_error *err)
 	if (!b->host)
 		return on->call(b->p->stream, fill_values, b, err);
 	return on->upload(b->p->stream, b->memory[0], b->host, (size_t)b->bytes, err);
+}
+
+static bool is_load(enum ff_rate_kind kind)
+{
+	return kind == FF_RATE_LOAD || kind == FF_RATE_LOAD_IDS;
 }
 
 static bool is_coding(enum ff_rate_kind kind)
@@ -149,35 +162,29 @@ static void set_update(struct bench *b)
 	}
 }
 
-/* An input of whole numbers or of others. */
-static bool find_input(const struct ff_graph *g, bool ids, uint32_t *node)
+/* Bytes of one sample of an input. */
+static int64_t sample_bytes(const struct ff_value *t)
 {
-	bool found = false;
+	int64_t bytes = ff_dtype_bytes(t->dtype);
 
-	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (ff_node_is_source(g, i) &&
-				ids == (g->values[g->nodes[i].out].dtype == FF_I32)) {
-			*node = i;
-			found = true;
-		}
-	return found;
+	for (uint32_t i = 1; i < t->rank; i++)
+		bytes *= t->shape[i];
+	return bytes;
+}
+
+static const struct ff_value *input_value(const struct ff_prof *p, uint32_t node)
+{
+	return &p->graph.values[p->graph.nodes[node].out];
 }
 
 static void set_load(struct bench *b)
 {
-	const struct ff_graph *g = &b->p->graph;
-	const struct ff_value *t = &g->values[0]; /* one of them is: the data set was opened */
-	int64_t sample, rows;
+	const struct ff_value *t = input_value(b->p, b->node);
+	int64_t sample = sample_bytes(t), rows = b->bytes / sample;
 
-	if (find_input(g, b->kind == FF_RATE_LOAD_IDS, &b->node))
-		t = &g->values[g->nodes[b->node].out];
-	sample = ff_dtype_bytes(t->dtype);
 	b->region = (struct ff_region){.rank = t->rank};
-	for (uint32_t i = 1; i < t->rank; i++) {
+	for (uint32_t i = 1; i < t->rank; i++)
 		b->region.hi[i] = t->shape[i];
-		sample *= t->shape[i];
-	}
-	rows = b->bytes / sample;
 	rows = rows < 1 ? 1 : rows > t->shape[0] ? t->shape[0] : rows;
 	b->region.hi[0] = (int32_t)rows;
 	b->bytes = rows * sample;
@@ -229,18 +236,20 @@ static int prepare(struct bench *b, struct ff_timed *what, struct ff_error *err)
 		what->hot[0] = (struct ff_hot){b->memory[0], b->bytes};
 	} else if (is_coding(b->kind)) {
 		set_coding(b);
-	} else { /* backward has read the weights and written the gradients */
+	} else {
+		/* Backward, half of a step, has read the weights and written the gradients, the
+		 * last layers' first.  Then all of a bucket were summed. */
 		set_update(b);
 		what->hot[0] = (struct ff_hot){b->memory[0], b->bytes};
 		what->hot[1] = (struct ff_hot){b->memory[1], b->bytes};
+		what->since_bytes = what->passed_bytes / 2;
 	}
 	return FF_OK;
 }
 
 /* Its sizes, each in memory of its own. */
-static int prepare_sizes(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes,
-		int32_t run_elements, struct bench *b, struct ff_timed *what, uint32_t *n,
-		struct ff_error *err)
+static int prepare_sizes(struct ff_prof *p, const struct line *l, int32_t run_elements,
+		struct bench *b, struct ff_timed *what, uint32_t *n, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -248,12 +257,16 @@ static int prepare_sizes(struct ff_prof *p, enum ff_rate_kind kind, int64_t pass
 	for (uint32_t i = 0; i < SIZES && code == FF_OK; i++) {
 		struct bench *at = &b[*n];
 
-		*at = (struct bench){.p = p, .kind = kind, .bytes = sizes[i], .run = run_elements};
+		*at = (struct bench){.p = p,
+				.kind = l->kind,
+				.bytes = sizes[i],
+				.run = run_elements,
+				.node = l->node};
 		what[*n] = (struct ff_timed){.run = run,
 				.arg = at,
-				.passed_bytes = passed_bytes,
+				.passed_bytes = l->passed_bytes,
 				.most = ff_samples_of(FF_SAMPLES, p->rounds)};
-		if (kind == FF_RATE_LOAD || kind == FF_RATE_LOAD_IDS)
+		if (is_load(l->kind))
 			set_load(at);
 		if (ff_prof_is_beyond(p, at->bytes, *n))
 			break;
@@ -277,15 +290,15 @@ static int time_sizes(struct ff_prof *p, const struct ff_timed *what, uint32_t n
 }
 
 /* In runs of so many elements where it is copied or added. */
-static int measure_line(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes,
-		int32_t run_elements, struct ff_rate *ret, struct ff_error *err)
+static int measure_line(struct ff_prof *p, const struct line *l, int32_t run_elements,
+		struct ff_rate *ret, struct ff_error *err)
 {
 	struct bench b[SIZES] = {0};
 	struct ff_timed what[SIZES];
 	struct ff_timing t[SIZES];
 	struct ff_point point[SIZES];
 	uint32_t n;
-	int code = prepare_sizes(p, kind, passed_bytes, run_elements, b, what, &n, err);
+	int code = prepare_sizes(p, l, run_elements, b, what, &n, err);
 
 	if (code == FF_OK)
 		code = time_sizes(p, what, n, t, err);
@@ -319,35 +332,30 @@ static struct ff_rate middle(const struct ff_rate *round, uint32_t n)
 	return ret;
 }
 
-/* In the last of so many rounds, into round[n - 1]. */
-static int measure(struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes,
-		struct ff_rate *round, uint32_t n, struct ff_error *err)
+/* In the last of so many rounds. */
+static int measure(struct ff_prof *p, const struct line *l, uint32_t rounds, struct ff_error *err)
 {
-	bool in_runs = kind == FF_RATE_COPY || kind == FF_RATE_ADD;
+	bool in_runs = l->kind == FF_RATE_COPY || l->kind == FF_RATE_ADD;
 	struct ff_rate rate = {0}, in_short = {0};
-	int code = measure_line(
-			p, kind, passed_bytes, FF_LONG_RUN_BYTES / FF_F32_BYTES, &rate, err);
+	int code = measure_line(p, l, FF_LONG_RUN_BYTES / FF_F32_BYTES, &rate, err);
 
 	if (code == FF_OK && in_runs && !p->end)
-		code = measure_line(p, kind, passed_bytes, FF_SHORT_RUN_BYTES / FF_F32_BYTES,
-				&in_short, err);
+		code = measure_line(p, l, FF_SHORT_RUN_BYTES / FF_F32_BYTES, &in_short, err);
 	if (code < 0 || p->end)
 		return code;
-	rate.passed_bytes = passed_bytes;
+	rate.passed_bytes = l->passed_bytes;
+	rate.sample_bytes = is_load(l->kind) ? sample_bytes(input_value(p, l->node)) : 0;
 	rate.short_bytes_per_us = in_short.bytes_per_us;
 	rate.disturbed += in_short.disturbed;
-	round[n - 1] = rate;
-	return ff_costs_set_rate(p->costs, kind, middle(round, n), err);
+	l->seen[rounds - 1] = rate;
+	return ff_costs_set_rate(p->costs, l->kind, middle(l->seen, rounds), err);
 }
 
 /* Updates of weights that are read as another type than the graph's are no use to it. */
 static bool is_needed(const struct ff_prof *p, enum ff_rate_kind kind)
 {
 	bool plain = false, rounding = false;
-	uint32_t node;
 
-	if (kind == FF_RATE_LOAD_IDS)
-		return find_input(&p->graph, true, &node);
 	if (kind == FF_RATE_UPLOAD || kind == FF_RATE_DOWNLOAD)
 		return p->backend->pin;
 
@@ -360,49 +368,111 @@ static bool is_needed(const struct ff_prof *p, enum ff_rate_kind kind)
 	return p->graph.dtype == FF_F32 ? !rounding : !plain;
 }
 
-static bool is_missing(const struct ff_prof *p, enum ff_rate_kind kind, int64_t passed_bytes)
+static bool is_missing(const struct ff_prof *p, const struct line *l)
 {
-	const struct ff_rate *known = ff_costs_rate(p->costs, kind, passed_bytes);
+	int64_t sample = is_load(l->kind) ? sample_bytes(input_value(p, l->node)) : 0;
+	const struct ff_rate *known =
+			ff_costs_load_rate(p->costs, l->kind, sample, l->passed_bytes);
 
-	return !known || !ff_prof_is_same(p, known->passed_bytes, passed_bytes) ||
+	return !known || known->sample_bytes != sample ||
+	       !ff_prof_is_same(p, known->passed_bytes, l->passed_bytes) ||
 	       (p->opt->again && known->disturbed);
+}
+
+/* What is to be measured; `seen` is room for all rounds of all of them. */
+struct lines {
+	struct ff_prof *p;
+	uint32_t n;
+	struct line line[MOST_LINES];
+	struct ff_rate seen[];
+};
+
+static void add_line(struct lines *l, enum ff_rate_kind kind, uint32_t node, int64_t passed_bytes)
+{
+	struct line line = {kind, passed_bytes, node, l->seen + (size_t)l->n * l->p->rounds};
+
+	if (l->n < MOST_LINES && is_missing(l->p, &line))
+		l->line[l->n++] = line;
+}
+
+/* Those whose samples differ in size: of others as many bytes take as long. */
+static void add_loads(struct lines *l, enum ff_rate_kind kind)
+{
+	const struct ff_graph *g = &l->p->graph;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_value *t = &g->values[g->nodes[i].out];
+		bool seen = false;
+
+		if (!ff_node_is_source(g, i) || (kind == FF_RATE_LOAD_IDS) != (t->dtype == FF_I32))
+			continue;
+		for (uint32_t k = 0; k < l->n; k++)
+			seen = seen ||
+			       (l->line[k].kind == kind &&
+					       sample_bytes(input_value(l->p, l->line[k].node)) ==
+							       sample_bytes(t));
+		if (!seen)
+			add_line(l, kind, i, l->p->states.passed_bytes[0]);
+	}
 }
 
 /* What each micro-batch does is measured as its caches are; copies of gradients and what is added
  * to what was just moved, where nothing has gone by. */
-static int measure_kind(struct ff_prof *p, enum ff_rate_kind kind, struct ff_error *err)
+static void add_kind(struct lines *l, enum ff_rate_kind kind)
 {
+	const struct ff_prof_states *s = &l->p->states;
 	bool in_all = kind == FF_RATE_COPY || kind == FF_RATE_ACCUMULATE;
-	uint32_t states = in_all ? p->states.n : kind != FF_RATE_ADD, n = 0;
-	int64_t missing[FF_PROF_STATES + 1];
-	struct ff_rate seen[FF_PROF_STATES + 1][FF_PROF_ROUNDS];
+	uint32_t n = in_all ? s->n : kind != FF_RATE_ADD;
+
+	if (kind == FF_RATE_COPY || kind == FF_RATE_ADD)
+		add_line(l, kind, FF_NONE, FF_PASSED_NEAR);
+	for (uint32_t i = 0; i < n; i++)
+		add_line(l, kind, FF_NONE, s->passed_bytes[i]);
+}
+
+static void find_lines(struct lines *l)
+{
+	for (int k = 0; k < FF_RATE_COUNT; k++) {
+		enum ff_rate_kind kind = (enum ff_rate_kind)k;
+
+		if (is_load(kind))
+			add_loads(l, kind);
+		else if (is_needed(l->p, kind))
+			add_kind(l, kind);
+	}
+}
+
+/* All of them in each round: what slows memory for a second spoils one round of a line, not all. */
+static int measure_rounds(struct lines *l, struct ff_error *err)
+{
+	struct ff_prof *p = l->p;
 	int code = FF_OK;
 
-	if ((kind == FF_RATE_COPY || kind == FF_RATE_ADD) && is_missing(p, kind, FF_PASSED_NEAR))
-		missing[n++] = FF_PASSED_NEAR;
-	for (uint32_t i = 0; i < states; i++)
-		if (is_missing(p, kind, p->states.passed_bytes[i]))
-			missing[n++] = p->states.passed_bytes[i];
 	for (uint32_t round = 0; round < p->rounds; round++)
-		for (uint32_t i = 0; i < n && code == FF_OK && !p->end; i++)
-			code = measure(p, kind, missing[i], seen[i], round + 1, err);
+		for (uint32_t i = 0; i < l->n && code == FF_OK && !p->end; i++) {
+			if (p->comm->rank == 0)
+				ff_progress_show(&p->progress, 0,
+						(ff_clock_us() - p->start_us) * 1e-6, "rate of %s",
+						ff_rate_name(l->line[i].kind));
+			code = measure(p, &l->line[i], round + 1, err);
+			if (code == FF_OK)
+				code = ff_prof_save(p, false, err);
+		}
 	return code;
 }
 
 int ff_prof_rates(struct ff_prof *p, struct ff_error *err)
 {
-	int code = FF_OK;
+	size_t room = (size_t)MOST_LINES * p->rounds * sizeof(struct ff_rate);
+	struct lines *l = malloc(sizeof(*l) + room);
+	int code;
 
-	for (int k = 0; k < FF_RATE_COUNT && code == FF_OK && !p->end; k++) {
-		enum ff_rate_kind kind = (enum ff_rate_kind)k;
-
-		if (p->comm->rank == 0)
-			ff_progress_show(&p->progress, 0, (ff_clock_us() - p->start_us) * 1e-6,
-					"rate of %s", ff_rate_name(kind));
-		if (is_needed(p, kind))
-			code = measure_kind(p, kind, err);
-		if (code == FF_OK)
-			code = ff_prof_save(p, false, err);
-	}
+	if (!l)
+		return ff_fail_memory(err);
+	l->p = p;
+	l->n = 0;
+	find_lines(l);
+	code = measure_rounds(l, err);
+	free(l);
 	return code;
 }

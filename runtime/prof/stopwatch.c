@@ -53,7 +53,7 @@ static int run_together(struct ff_prof *p, const struct ff_timed *what, struct f
 static int run_once(struct ff_prof *p, const struct ff_timed *what, struct ff_signs *ret,
 		struct ff_error *err)
 {
-	int code = ff_prof_rewrite(p, what->hot, err);
+	int code = ff_prof_rewrite(p, what->hot, what->since_bytes, err);
 
 	return code == FF_OK ? run_together(p, what, ret, err) : code;
 }

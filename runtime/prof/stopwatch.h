@@ -23,8 +23,10 @@ struct ff_hot {
 /* Leaves the caches as they are when `passed_bytes` (0: those of a step) have gone by.  Always the
  * same for as many: what it took, *us, is a reference too. */
 int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, double *us, struct ff_error *err);
-/* And then as when what is `hot` was written, the last one last. */
-int ff_prof_rewrite(struct ff_prof *p, const struct ff_hot hot[FF_HOT], struct ff_error *err);
+/* And then as when what is `hot` was written, the last one last, and `since_bytes` have gone by
+ * since (0: none). */
+int ff_prof_rewrite(struct ff_prof *p, const struct ff_hot hot[FF_HOT], int64_t since_bytes,
+		struct ff_error *err);
 
 #define FF_SAMPLES 25
 /* Of one of several rounds that share them. */
@@ -40,6 +42,7 @@ struct ff_timed {
 	void *arg;
 	int64_t passed_bytes;      /* that go by before each time; 0: those of a step */
 	struct ff_hot hot[FF_HOT]; /* what tasks have just written */
+	int64_t since_bytes;       /* that go by after that */
 	bool slowest;              /* the slowest rank's time, not the ranks' mean */
 	bool alone;                /* the first rank's, while the others wait for it */
 	uint32_t most;             /* samples; 0: FF_SAMPLES */

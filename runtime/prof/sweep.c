@@ -120,11 +120,15 @@ int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, double *us, struct ff
 	return code;
 }
 
-int ff_prof_rewrite(struct ff_prof *p, const struct ff_hot hot[FF_HOT], struct ff_error *err)
+int ff_prof_rewrite(struct ff_prof *p, const struct ff_hot hot[FF_HOT], int64_t since_bytes,
+		struct ff_error *err)
 {
+	struct sweep since = {p, sweep_bytes(p, since_bytes)};
 	int code = FF_OK;
 
 	for (int i = 0; i < FF_HOT && code == FF_OK; i++)
 		code = rewrite_end(p, &hot[i], err);
+	if (code == FF_OK)
+		code = run_sweep(&since, err);
 	return code == FF_OK ? p->backend->drain(p->stream, err) : code;
 }
