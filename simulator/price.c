@@ -101,11 +101,11 @@ static int check_rates(
 {
 	const enum ff_rate_kind needed[] = {FF_RATE_COPY, FF_RATE_ADD, FF_RATE_ACCUMULATE,
 			ff_optimizer_rate(o, p->graph->dtype)};
-	int code = check_loads(p, err);
+	int code = FF_OK;
 
 	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed) && code == FF_OK; i++)
 		code = check_rate(p, needed[i], err);
-	return code;
+	return code == FF_OK ? check_loads(p, err) : code;
 }
 
 static int check_costs(const struct ff_pricer *p, struct ff_error *err)

@@ -246,6 +246,15 @@ with tempfile.TemporaryDirectory() as folder:
     say(all(e["p10_us"] <= e["median_us"] <= e["p90_us"] for e in found["entries"]), "in order")
     say(all(e["samples"] >= 5 for e in found["entries"]), "from five samples or more")
 
+    # inputs of both sizes: volumes, and targets of four numbers, which came to stand for all
+    run(ffzoo, "cosmoflow", "--batch", "2", "--set", "image=8", "--set", "width=2", "--set", "layers=1",
+        "--set", "fc1=8", "--set", "fc2=8", "-o", folder / "cosmoflow.json")
+    run(ffprof, folder / "cosmoflow.json", "--machine", "cpu1", "-o", folder / "loads.json", "--largest", "64K")
+    loads = json.loads((folder / "loads.json").read_text())
+    accepts(validator("costs.schema.json"), loads, "costs of two sizes of samples")
+    say([r["sample_bytes"] for r in loads["rates"]["load"]] == [16, 8 * 8 * 8 * 4 * 4],
+        "loads are measured of each", loads["rates"]["load"])
+
     mlp = [folder / "mlp.json", "--machine", "cpu2"]
     run(ffsearch, *mlp, "--costs", "analytic", "--simulate", "single", "-o", folder / "single.json")
     run(ffprof, *mlp, "-o", folder / "few.json", "--strategy", folder / "single.json", "--largest", "256K")

@@ -202,6 +202,32 @@ START_TEST(near)
 }
 END_TEST
 
+/* What goes by after something was written comes behind it and leaves it as it is. */
+START_TEST(since)
+{
+	static const int64_t gone_by[] = {0, 1 << 10, PASSED};
+	static float array[HOT];
+	struct trial x;
+	struct ff_error err = {0};
+
+	open_trial(&x, (const uint32_t[WORKS]){LEAST, LEAST, LEAST});
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct ff_hot hot[FF_HOT] = {{array, sizeof(array)}};
+		float *from = x.p.sweep[0], *to = x.p.sweep[1];
+
+		for (uint32_t k = 0; k < HOT; k++)
+			array[k] = 3;
+		from[0] = 4;
+		ck_assert_int_eq(ff_prof_rewrite(&x.p, hot, gone_by[i], &err), FF_OK);
+		/* it comes by way of the memory that then goes by */
+		ck_assert_float_eq(to[0], gone_by[i] ? 3 + 4 : 3);
+		for (uint32_t k = 0; k < HOT; k++)
+			ck_assert_float_eq(array[k], 3);
+	}
+	close_prof(&x.p);
+}
+END_TEST
+
 START_TEST(what_goes_by)
 {
 	struct ff_prof p = {.cache_bytes = 1 << 20};
@@ -226,6 +252,7 @@ static Suite *suite(void)
 	tcase_add_test(t, as_often_as_wanted);
 	tcase_add_test(t, ends_when_asked);
 	tcase_add_test(t, near);
+	tcase_add_test(t, since);
 	tcase_add_test(t, what_goes_by);
 	suite_add_tcase(s, t);
 	return s;

@@ -180,6 +180,28 @@ START_TEST(finds_what_was_measured_most_alike)
 }
 END_TEST
 
+/* Of loads the size of samples counts before what went by. */
+START_TEST(loads_go_by_the_size_of_samples)
+{
+	static const struct {
+		int64_t sample, passed;
+		double found;
+	} cases[] = {{64, 0, 1}, {64, 1 << 30, 2}, {1000, 1 << 30, 2}, {1 << 20, 0, 3},
+			{40000, 0, 3}};
+	struct ff_costs *c = full();
+
+	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){3, 1, 0, 4096, 0, 1 << 18}, NULL);
+	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){2, 1, 0, 4096, 0, 16}, NULL);
+	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){1, 1, 0, 64, 0, 16}, NULL);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		ck_assert_double_eq(ff_costs_load_rate(c, FF_RATE_LOAD, cases[i].sample,
+						    cases[i].passed)
+						    ->latency_us,
+				cases[i].found);
+	ff_costs_destroy(c);
+}
+END_TEST
+
 START_TEST(round_trip_is_exact_and_sorted)
 {
 	struct ff_costs *c = full(), *d = NULL;
@@ -192,6 +214,8 @@ START_TEST(round_trip_is_exact_and_sorted)
 	after.passed_bytes = 4096;
 	ck_assert_int_eq(ff_costs_put(c, &after, NULL), FF_OK);
 	ff_costs_set_rate(c, FF_RATE_ADD, (struct ff_rate){1, 60, 0, 4096, 7}, NULL);
+	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){1, 60, 0, 4096, 0, 9}, NULL);
+	ff_costs_set_rate(c, FF_RATE_LOAD, (struct ff_rate){2, 60, 0, 4096, 0, 8}, NULL);
 	ff_out_init(&once);
 	ff_out_init(&twice);
 	ff_costs_write(c, &once);
@@ -205,6 +229,12 @@ START_TEST(round_trip_is_exact_and_sorted)
 	ck_assert_double_eq(ff_costs_find(d, "linear.backward c", 4096)->median_us, 5);
 	ck_assert_double_eq(ff_costs_rate(d, FF_RATE_ADD, 4096)->bytes_per_us, 60);
 	ck_assert_double_eq(ff_costs_rate(d, FF_RATE_ADD, 4096)->short_bytes_per_us, 7);
+	for (int64_t bytes = 8; bytes < 10; bytes++) {
+		const struct ff_rate *load = ff_costs_load_rate(d, FF_RATE_LOAD, bytes, 4096);
+
+		ck_assert_int_eq(load->sample_bytes, bytes);
+		ck_assert_double_eq(load->latency_us, (double)(10 - bytes));
+	}
 	ff_costs_write(d, &twice);
 	ck_assert_uint_eq(once.len, twice.len);
 	ck_assert_mem_eq(once.text, twice.text, once.len);
@@ -535,6 +565,7 @@ static Suite *suite(void)
 
 	tcase_add_test(t, finds_replaces_and_grows);
 	tcase_add_test(t, finds_what_was_measured_most_alike);
+	tcase_add_test(t, loads_go_by_the_size_of_samples);
 	tcase_add_test(t, refuses_nonsense);
 	tcase_add_test(t, round_trip_is_exact_and_sorted);
 	tcase_add_loop_test(t, names_what_is_wrong, 0, sizeof(bad_files) / sizeof(*bad_files));

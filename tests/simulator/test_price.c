@@ -558,6 +558,40 @@ START_TEST(ids_are_loaded_at_their_own_rate)
 }
 END_TEST
 
+/* Few large samples are loaded faster than as many bytes of small ones: each has to be found. */
+START_TEST(loads_are_priced_by_the_size_of_samples)
+{
+	struct ff_costs *c = hand_costs("fast");
+	struct ff_move load = {.kind = FF_MOVE_LOAD,
+			.n_devices = 1,
+			.device = devices,
+			.region = {.rank = 2, .hi = {2, 1000}}};
+	struct world w;
+
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_LOAD,
+					 (struct ff_rate){.latency_us = 5,
+							 .bytes_per_us = 0.5,
+							 .sample_bytes = 4},
+					 NULL),
+			FF_OK);
+	ck_assert_int_eq(ff_costs_set_rate(c, FF_RATE_LOAD,
+					 (struct ff_rate){.latency_us = 6,
+							 .bytes_per_us = 800,
+							 .sample_bytes = 4000},
+					 NULL),
+			FF_OK);
+	setup(&w, 1, 1, c);
+	ck_assert_double_eq_tol(
+			ff_price_move(w.p, &w.g, &load), 6 + 8000 / 800.0, FF_PRICE_STEP_US);
+	load.region = (struct ff_region){.rank = 2, .hi = {2000, 1}};
+	ck_assert_double_eq_tol(ff_price_move(w.p, &w.g, &load), 5 + 8000 / 0.5, FF_PRICE_STEP_US);
+	load.region.hi[0] = 0;
+	ck_assert_double_le(ff_price_move(w.p, &w.g, &load), FF_PRICE_STEP_US);
+	teardown(&w);
+	ff_costs_destroy(c);
+}
+END_TEST
+
 /* Of 1,024 elements on two devices, ternary: each encodes all of them and its chunk of 512 and
  * decodes two chunks and then both once more, 6,144 and 8,192 bytes of float32 in two and four
  * kernels. */
@@ -1091,6 +1125,7 @@ static Suite *suite(void)
 	tcase_add_test(t, measured_one_way);
 	tcase_add_test(t, measured_work);
 	tcase_add_test(t, ids_are_loaded_at_their_own_rate);
+	tcase_add_test(t, loads_are_priced_by_the_size_of_samples);
 	tcase_add_test(t, codecs_are_priced_as_measured);
 	tcase_add_test(t, compressed_moves_are_priced_as_measured);
 	tcase_add_test(t, short_runs_take_longer);
