@@ -32,7 +32,7 @@ and draws OUT/together.svg in the first.
 Stages, all unless named: `profile` fills OUT/accuracy.costs.json; `make` writes strategies to
 OUT/accuracy/; `measure` trains by each, all networks in turns so that what passes disturbs all
 alike, of several times the fastest counts, as what disturbs only delays: once, or with --rounds N
-until there are four and the fastest two are within 2 % of each other, at most N times; `table`
+until there are six and the fastest two are within 2 % of each other, at most N times; `table`
 predicts them anew and prints networks, the classes of tasks that are furthest off, how well one run
 foretells the next, which is what the machine's noise allows, and OUT/accuracy.svg.  What was done
 is in OUT/accuracy.results.json: a run that was interrupted, or that --seconds ended, is continued
@@ -93,7 +93,7 @@ MICRO_BATCHES = 4
 PROFILED = 5  # steps whose tasks are timed
 WARMUP = 5
 PROFILE_ROUNDS = 3  # of kernels
-FEWEST_RUNS = 4  # some machines are slow for seconds: two runs may be alike because both were
+FEWEST_RUNS = 6  # some machines are slow for seconds: two runs may be alike because both were
 SAME = 1.02  # two runs by one strategy that no other program has delayed
 MEASURED_US = 1.2e6  # a run is so long, within these steps
 FEWEST, MOST = 12, 60
