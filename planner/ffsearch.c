@@ -512,10 +512,13 @@ static int run(struct ff_job *j, struct ff_error *err)
 {
 	struct ff_summary *s = &j->summary;
 	struct ff_strategy data_parallel;
-	const struct ff_path out[] = {{"-o", j->strategy_path}, {"--report", j->report_path},
-			{"--trace", j->trace_path}};
-	const struct ff_path in[] = {{"GRAPH", j->graph_path}, {"--machine", j->machine_name},
-			{"--costs", j->costs_path}};
+	const struct ff_path out[] = {{.name = "-o", .path = j->strategy_path},
+			{.name = "--report", .path = j->report_path},
+			{.name = "--trace", .path = j->trace_path}};
+	const struct ff_path in[] = {{.name = "GRAPH", .path = j->graph_path},
+			{.name = "--machine", .path = ff_machine_file(j->machine_name, &j->arena)},
+			{.name = "--costs", .path = j->costs_path},
+			{.name = "--simulate", .path = j->simulate}};
 	int code = ff_job_check(j, err);
 
 	if (code == FF_OK)

@@ -187,12 +187,9 @@ static int load_backend(struct ff_prof *p, struct ff_error *err)
 
 static int load_costs(struct ff_prof *p, struct ff_error *err)
 {
-	const struct ff_path out[] = {
-			{"-o", p->opt->out}, {"--write-machine", p->opt->write_machine}};
-	const struct ff_path in[] = {{"GRAPH", p->opt->graph}};
-	int code = ff_paths_check(out, COUNT(out), in, COUNT(in), err);
+	int code = FF_OK;
 
-	if (code == FF_OK && (!p->comm || !p->comm->rank))
+	if (!p->comm || !p->comm->rank)
 		code = ff_lock_take(p->opt->out, &p->lock, err);
 	if (code < 0)
 		return code;
@@ -207,12 +204,30 @@ static int load_costs(struct ff_prof *p, struct ff_error *err)
 	return FF_OK;
 }
 
+/* What is written is none of what is read, but for costs, which are added to. */
+static int check_paths(struct ff_prof *p, struct ff_error *err)
+{
+	const struct ff_prof_options *o = p->opt;
+	const struct ff_path out[] = {{.name = "-o", .path = o->out},
+			{.name = "--write-machine", .path = o->write_machine}};
+	struct ff_path in[2 + COUNT(o->strategies.text)] = {{.name = "GRAPH", .path = o->graph},
+			{.name = "--machine", .path = ff_machine_file(o->machine, &p->arena)}};
+	uint32_t n = 2;
+	int code;
+
+	for (uint32_t i = 0; i < o->strategies.n; i++)
+		in[n++] = (struct ff_path){.name = "--strategy", .path = o->strategies.text[i]};
+	code = ff_paths_check(out, COUNT(out), in, n, err);
+	return code < 0 ? code : ff_dataset_spares(o->data, out, COUNT(out), err);
+}
+
 static int load(struct ff_prof *p, struct ff_error *err)
 {
 	char synthetic[32];
 	int code;
 
-	if ((code = ff_graph_load(p->opt->graph, &p->arena, &p->graph, err)) < 0 ||
+	if ((code = check_paths(p, err)) < 0 ||
+			(code = ff_graph_load(p->opt->graph, &p->arena, &p->graph, err)) < 0 ||
 			(code = load_machine(p, err)) < 0 || (code = load_backend(p, err)) < 0 ||
 			(code = load_costs(p, err)) < 0)
 		return code;
@@ -489,8 +504,9 @@ static int main_rank(void *ctx)
 
 static int start(struct ff_prof *p, uint32_t ranks, char **argv)
 {
-	const struct ff_path in[] = {{"GRAPH", p->opt->graph}, {"--machine", p->opt->machine},
-			{"-o", p->opt->out}};
+	const struct ff_path in[] = {{.name = "GRAPH", .path = p->opt->graph},
+			{.name = "--machine", .path = p->opt->machine},
+			{.name = "-o", .path = p->opt->out}};
 	struct ff_error err = {0};
 	double limit_s;
 	int status = 0, code = ff_paths_check_shared(in, COUNT(in), ranks, &err);

@@ -61,23 +61,34 @@ static bool clash(const struct ff_path *a, const struct ff_path *b)
 	return !is_special(a->path) && same_file(a->path, b->path);
 }
 
-int ff_paths_check(const struct ff_path *out, uint32_t n_out, const struct ff_path *in,
+static bool may_replace(const struct ff_path *out, const struct ff_path *in)
+{
+	return is_dash(out) || (out->over && !strcmp(out->over, in->name));
+}
+
+int ff_paths_apart(const struct ff_path *out, uint32_t n_out, const struct ff_path *in,
 		uint32_t n_in, struct ff_error *err)
 {
-	int code = FF_OK;
-
 	for (uint32_t i = 0; i < n_out; i++) {
 		for (uint32_t k = 0; k < i; k++)
 			if (clash(&out[i], &out[k]))
 				return ff_fail(err, FF_E_INPUT,
 						"%s and %s are the same file, %.300s", out[k].name,
 						out[i].name, out[i].path);
-		for (uint32_t k = 0; k < n_in && !is_dash(&out[i]); k++)
-			if (clash(&out[i], &in[k]))
+		for (uint32_t k = 0; k < n_in; k++)
+			if (!may_replace(&out[i], &in[k]) && clash(&out[i], &in[k]))
 				return ff_fail(err, FF_E_INPUT,
 						"%s would replace %s, which is read: %.300s",
 						out[i].name, in[k].name, out[i].path);
 	}
+	return FF_OK;
+}
+
+int ff_paths_check(const struct ff_path *out, uint32_t n_out, const struct ff_path *in,
+		uint32_t n_in, struct ff_error *err)
+{
+	int code = ff_paths_apart(out, n_out, in, n_in, err);
+
 	for (uint32_t i = 0; i < n_out && code == FF_OK; i++)
 		if (out[i].path)
 			code = ff_file_check(out[i].path, err);

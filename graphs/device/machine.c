@@ -317,6 +317,14 @@ static int unknown_machine(const char *name, struct ff_error *err)
 			name, ff_nearest_hint(&near));
 }
 
+const char *ff_machine_file(const char *name, struct ff_arena *a)
+{
+	bool found;
+	const char *path = name ? find_file(name, a, &found) : NULL;
+
+	return path && found ? path : NULL;
+}
+
 bool ff_machine_known(const char *name)
 {
 	struct ff_arena scratch;

@@ -80,8 +80,15 @@ int main(int argc, char **argv)
 	int code = ff_cli_parse(&command, argc, argv, args, &n_args, &done, &err);
 
 	if (code == FF_OK && !done) {
-		o.model = args[0];
-		code = run(&o, output, &err);
+		const struct ff_path in = {.name = "MODEL", .path = o.model = args[0]};
+		const struct ff_path out[] = {{.name = "-o", .path = output},
+				{.name = "--weights", .path = o.weights}};
+
+		o.out = out;
+		o.n_out = sizeof(out) / sizeof(out[0]);
+		code = ff_paths_check(out, o.n_out, &in, 1, &err);
+		if (code == FF_OK)
+			code = run(&o, output, &err);
 	}
 	return ff_cli_end(&command, code, &err);
 }

@@ -432,7 +432,7 @@ static int build(struct ff_import *im, struct ff_graph *ret)
 	struct ff_onnx_value *output = NULL;
 	int code;
 
-	if ((code = list_values(im)) < 0 || (code = link_nodes(im)) < 0 ||
+	if ((code = ff_onnx_spare(im)) < 0 || (code = list_values(im)) < 0 || (code = link_nodes(im)) < 0 ||
 			(code = find_output(im, &output)) < 0)
 		return code;
 	mark_wanted(im, output);

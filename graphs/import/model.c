@@ -208,25 +208,49 @@ static void take_all(const struct type *type, const uint8_t *data, struct ff_con
 	}
 }
 
+/* The file beside the model that has the tensor's elements; NULL: none that we take, or no
+ * memory. */
+static const char *external_path(struct ff_import *im, const Onnx__TensorProto *t)
+{
+	const char *place = external(t, "location"), *slash = strrchr(im->opt->model, '/');
+
+	if (!place || place[0] == '/' || strstr(place, ".."))
+		return NULL;
+	return ff_arena_printf(&im->scratch, "%.*s%s",
+			slash ? (int)(slash + 1 - im->opt->model) : 0, im->opt->model, place);
+}
+
+int ff_onnx_spare(struct ff_import *im)
+{
+	const char *last = NULL; /* most models have one */
+	int code = FF_OK;
+
+	for (size_t i = 0; i < im->graph->n_initializer && code == FF_OK; i++) {
+		const Onnx__TensorProto *t = im->graph->initializer[i];
+		const struct ff_path in = {.name = "MODEL's data",
+				.path = t->n_external_data ? external_path(im, t) : NULL};
+
+		if (!in.path || (last && !strcmp(last, in.path)))
+			continue;
+		last = in.path;
+		code = ff_paths_apart(im->opt->out, im->opt->n_out, &in, 1, im->err);
+	}
+	return code;
+}
+
 /* Elements in a file beside the model: mapped before there is room for them. */
 static int take_external(struct ff_import *im, const Onnx__TensorProto *t, const struct type *type,
 		struct ff_constant *ret)
 {
-	const char *place = external(t, "location"), *at = external(t, "offset");
-	const char *slash = strrchr(im->opt->model, '/');
+	const char *at = external(t, "offset"), *path = external_path(im, t);
 	uint64_t offset = at ? strtoull(at, NULL, 10) : 0, bytes = (uint64_t)ret->n * type->bytes;
 	struct mapped file;
-	char *path;
 	int code;
 
-	if (!place || place[0] == '/' || strstr(place, ".."))
+	if (!path)
 		return ff_fail(im->err, FF_E_INPUT,
 				"%s: tensor %s: expected its data in a file beside the model",
 				im->opt->model, t->name);
-	path = ff_arena_printf(&im->scratch, "%.*s%s",
-			slash ? (int)(slash + 1 - im->opt->model) : 0, im->opt->model, place);
-	if (!path)
-		return ff_fail_memory(im->err);
 	if ((code = map_file(path, &file, im->err)) < 0)
 		return code;
 	if (offset > file.size || bytes > file.size - offset)

@@ -52,6 +52,8 @@ int ff_machine_load(
 		const char *name, struct ff_arena *a, struct ff_machine *ret, struct ff_error *err);
 /* Whether there is a file for `name`, whatever stands in it. */
 bool ff_machine_known(const char *name);
+/* The file that the name, or the path, means; NULL where there is none, or no memory. */
+const char *ff_machine_file(const char *name, struct ff_arena *a);
 void ff_machine_write(const struct ff_machine *m, struct ff_out *o);
 /* The first `n` devices of `m` as a machine (n <= m->n_devices, else FF_E_INPUT). */
 int ff_machine_subset(const struct ff_machine *m, uint32_t n, struct ff_arena *a,

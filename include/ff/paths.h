@@ -12,10 +12,14 @@
 struct ff_path {
 	const char *name; /* the option or the operand: "--report", "GRAPH" */
 	const char *path; /* NULL: not given; "-": standard output, or input */
+	const char *over; /* of what is written: the name of what it may replace; or NULL */
 };
 
-/* That each of `out` can be written, that no two of them are one file (or both standard output)
- * and that none would replace one of `in`.  FF_E_INPUT, or FF_E_IO of what cannot be written. */
+/* That no two of `out` are one file (or both standard output) and that none would replace one of
+ * `in`, however the paths are spelt and linked.  FF_E_INPUT. */
+int ff_paths_apart(const struct ff_path *out, uint32_t n_out, const struct ff_path *in,
+		uint32_t n_in, struct ff_error *err);
+/* The same, and that each of `out` can be written; FF_E_IO of what cannot. */
 int ff_paths_check(const struct ff_path *out, uint32_t n_out, const struct ff_path *in,
 		uint32_t n_in, struct ff_error *err);
 /* That each of `in` can be read by all of several ranks: a pipe gives what it has but once.

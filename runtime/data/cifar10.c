@@ -81,5 +81,6 @@ const struct ff_format ff_format_cifar10 = {
 		.name = "cifar10",
 		.what = "FOLDER",
 		.is = cifar10_is,
+		.holds = {"data_batch_?.bin", "test_batch.bin"},
 		.open = cifar10_open,
 };

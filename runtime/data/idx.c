@@ -155,5 +155,7 @@ const struct ff_format ff_format_idx = {
 		.name = "idx",
 		.what = "FOLDER",
 		.is = idx_is,
+		.holds = {"train-images-idx3-ubyte*", "train-labels-idx1-ubyte*",
+				"t10k-images-idx3-ubyte*", "t10k-labels-idx1-ubyte*"},
 		.open = idx_open,
 };

@@ -134,5 +134,6 @@ const struct ff_format ff_format_numpy = {
 		.name = "numpy",
 		.what = "FILE.npz|FOLDER",
 		.is = numpy_is,
+		.holds = {"train.npz", "test.npz", "train/*.npy", "test/*.npy"},
 		.open = numpy_open,
 };

@@ -53,6 +53,7 @@ struct ff_source {
 
 /* A data set as the user names it: FORMAT[,OPTION=VALUE]...:WHAT, or just WHAT. */
 #define FF_SPEC_OPTIONS 4
+#define FF_FORMAT_HOLDS 4
 struct ff_spec {
 	const char *text; /* all of it, for errors */
 	const struct ff_format *format;
@@ -73,6 +74,7 @@ struct ff_format {
 	const char *name;
 	const char *what; /* for help: what stands behind the colon */
 	const char *option[FF_SPEC_OPTIONS];
+	const char *holds[FF_FORMAT_HOLDS]; /* files of a folder, by fnmatch; a slash is one */
 	bool (*is)(const char *path); /* whether this is one, where no format is named; or NULL */
 	int (*open)(const struct ff_opening *o, struct ff_source **ret, struct ff_error *err);
 };

@@ -173,5 +173,6 @@ const struct ff_format ff_format_tokens = {
 				[OPTION_STRIDE] = "stride",
 				[OPTION_TEST] = "test"},
 		.is = tokens_is,
+		.holds = {"train.bin", "test.bin", "val.bin"},
 		.open = tokens_open,
 };

@@ -16,7 +16,7 @@
 
 #define CHECKPOINT_FORMAT "ffsoap checkpoint"
 #define CHECKPOINT_VERSION "1"
-#define NEWEST "checkpoint.safetensors"
+#define NEWEST FF_CHECKPOINT_NEWEST
 #define EARLIER "checkpoint-%010" PRIu64 ".safetensors"
 #define EARLIER_BYTES sizeof("checkpoint-0123456789.safetensors")
 

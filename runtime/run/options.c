@@ -2,18 +2,26 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run.h"
 
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "ff/paths.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define MOST_READ 6
+#define MOST_WRITTEN 5
 #define MOST_KEPT 1000000
 
 /* Files that a run reads; the words for strategies are no files. */
 static uint32_t list_read(const struct ff_run_options *o, struct ff_path ret[MOST_READ])
 {
-	const struct ff_path all[] = {{"GRAPH", o->graph}, {"STRATEGY", o->strategy},
-			{"--against", o->against}, {"--machine", o->machine},
-			{"--beside", o->beside}, {"--weights", o->weights}};
+	const struct ff_path all[] = {{.name = "GRAPH", .path = o->graph},
+			{.name = "STRATEGY", .path = o->strategy},
+			{.name = "--against", .path = o->against},
+			{.name = "--machine", .path = o->machine},
+			{.name = "--beside", .path = o->beside},
+			{.name = "--weights", .path = o->weights}};
 
 	_Static_assert(COUNT(all) <= MOST_READ, "room for all that is read");
 	for (uint32_t i = 0; i < COUNT(all); i++)
@@ -21,14 +29,50 @@ static uint32_t list_read(const struct ff_run_options *o, struct ff_path ret[MOS
 	return COUNT(all);
 }
 
+/* Files that a run writes; weights may be replaced by what became of them. */
+static void list_written(const struct ff_run_options *o, struct ff_path ret[MOST_WRITTEN])
+{
+	const struct ff_path all[MOST_WRITTEN] = {{.name = "--report", .path = o->report},
+			{.name = "--trace", .path = o->trace}, {.name = "--dump", .path = o->dump},
+			{.name = "--save", .path = o->save, .over = "--weights"},
+			{.name = "--metrics", .path = o->metrics}};
+
+	memcpy(ret, all, sizeof(all));
+}
+
+/* A checkpoint is a file like others, of which the folder need not be there yet. */
+static int check_checkpoint(const struct ff_run_options *o, const struct ff_path *in, uint32_t n,
+		struct ff_error *err)
+{
+	char path[PATH_MAX];
+	struct ff_path out[MOST_WRITTEN + 1];
+
+	if (!o->checkpoint)
+		return FF_OK;
+	snprintf(path, sizeof(path), "%s/%s", o->checkpoint, FF_CHECKPOINT_NEWEST);
+	list_written(o, out);
+	out[MOST_WRITTEN] =
+			(struct ff_path){.name = "--checkpoint", .path = path, .over = "--weights"};
+	return ff_paths_apart(out, COUNT(out), in, n, err);
+}
+
 static int check_written(const struct ff_run_options *o, struct ff_error *err)
 {
-	const struct ff_path out[] = {{"--report", o->report}, {"--trace", o->trace},
-			{"--dump", o->dump}, {"--save", o->save}, {"--metrics", o->metrics}};
-	struct ff_path in[MOST_READ];
-	uint32_t n = list_read(o, in) - 1; /* weights may be replaced by what became of them */
+	struct ff_path in[MOST_READ], out[MOST_WRITTEN];
+	uint32_t n = list_read(o, in);
+	struct ff_arena a;
+	int code;
 
-	return ff_paths_check(out, COUNT(out), in, n, err);
+	ff_arena_init(&a);
+	for (uint32_t i = 0; i < n; i++)
+		if (!strcmp(in[i].name, "--machine"))
+			in[i].path = ff_machine_file(in[i].path, &a);
+	list_written(o, out);
+	if ((code = check_checkpoint(o, in, n, err)) == FF_OK &&
+			(code = ff_dataset_spares(o->data, out, COUNT(out), err)) == FF_OK)
+		code = ff_paths_check(out, COUNT(out), in, n, err);
+	ff_arena_finish(&a);
+	return code;
 }
 
 /* The first option that says something of checkpoints; NULL: none does. */
@@ -72,8 +116,8 @@ int ff_run_check_shared(const struct ff_run_options *o, uint32_t ranks, struct f
 
 bool ff_run_piped(const struct ff_run_options *o)
 {
-	const struct ff_path out[] = {{"--report", o->report}, {"--trace", o->trace},
-			{"--dump", o->dump}, {"--save", o->save}, {"--metrics", o->metrics}};
+	struct ff_path out[MOST_WRITTEN];
 
+	list_written(o, out);
 	return ff_paths_piped(out, COUNT(out));
 }

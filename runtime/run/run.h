@@ -83,6 +83,8 @@ struct ff_plan {
 						any */
 };
 
+#define FF_CHECKPOINT_NEWEST "checkpoint.safetensors" /* in the folder of checkpoints */
+
 /* options.c: what goes together, and whether outputs can be written.  FF_E_INPUT, FF_E_IO. */
 int ff_run_check(const struct ff_run_options *o, struct ff_error *err);
 /* Whether each of several ranks can read what there is to read. */
