@@ -13,7 +13,9 @@
 #include "ff/file.h"
 #include "ff/json.h"
 #include "ff/philox.h"
+#include "pack/folder.h"
 #include "pack/image.h"
+#include "stop.h"
 
 #define SHARE_STREAM ff_philox_stream(UINT32_MAX, 1)
 
@@ -37,6 +39,7 @@ struct pack {
 	struct item *item;
 	uint32_t n, room;
 	uint64_t packed[2]; /* for testing, for training */
+	struct ff_pack_folder out;
 };
 
 /* ---- what is there ---- */
@@ -119,22 +122,72 @@ static int add_class(
 				   : code;
 }
 
+/* Folders of a folder, by name. */
+static int list_folders(struct pack *p, const char *folder, const char ***ret, uint32_t *n,
+		struct ff_error *err)
+{
+	uint32_t all;
+	int code = list(p, folder, is_visible, ret, &all, err);
+
+	*n = 0;
+	if (code < 0)
+		return code;
+	qsort(*ret, all, sizeof(**ret), by_name);
+	for (uint32_t i = 0; i < all; i++)
+		if (ff_is_folder_in(folder, (*ret)[i]))
+			(*ret)[(*n)++] = (*ret)[i];
+	return FF_OK;
+}
+
+/* A name a line; what ends a line for some reader would shift those behind it. */
+static int check_class(struct pack *p, const char *folder, const char *name, struct ff_error *err)
+{
+	char *legible = ff_arena_strdup(&p->arena, name);
+	bool bad = false;
+
+	if (!legible)
+		return ff_fail_memory(err);
+	for (char *c = legible; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 127) {
+			*c = '?';
+			bad = true;
+		}
+	return bad ? ff_fail(err, FF_E_INPUT,
+				     "%s: the name of class %s has a line break or control "
+				     "character, and " FF_PACK_CLASSES " has a class a line",
+				     folder, legible)
+		   : FF_OK;
+}
+
 /* The classes are those of the folder that is for training. */
 static int find_classes(struct pack *p, const char *folder, struct ff_error *err)
 {
-	const char **name;
-	uint32_t n;
-	int code = list(p, folder, is_visible, &name, &n, err);
+	int code = list_folders(p, folder, &p->class, &p->n_classes, err);
 
+	for (uint32_t i = 0; i < p->n_classes && code == FF_OK; i++)
+		code = check_class(p, folder, p->class[i], err);
 	if (code < 0)
 		return code;
-	qsort(name, n, sizeof(*name), by_name);
-	for (uint32_t i = 0; i < n; i++)
-		if (ff_is_folder_in(folder, name[i]))
-			name[p->n_classes++] = name[i];
-	p->class = name;
 	return p->n_classes ? FF_OK
 			    : ff_fail(err, FF_E_INPUT, "%s: has no folders, one a class", folder);
+}
+
+/* Images of a class that is not trained would be left out. */
+static int check_tests(struct pack *p, const char *folder, struct ff_error *err)
+{
+	const char **name;
+	uint32_t n;
+	int code = list_folders(p, folder, &name, &n, err);
+
+	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
+		code = check_class(p, folder, name[i], err);
+		if (code == FF_OK && !bsearch(&name[i], p->class, p->n_classes, sizeof(*p->class),
+						     by_name))
+			code = ff_fail(err, FF_E_INPUT,
+					"%s: has class %s, which is not among those for training",
+					folder, name[i]);
+	}
+	return code;
 }
 
 static int add_set(struct pack *p, const char *folder, bool train, struct ff_error *err)
@@ -167,7 +220,9 @@ static int find_images(struct pack *p, struct ff_error *err)
 	if (split && p->opt->test)
 		return ff_fail(err, FF_E_INPUT, "--test: %s has a folder %s of its own", folder,
 				test);
-	if ((code = find_classes(p, first, err)) < 0 || (code = add_set(p, first, true, err)) < 0)
+	if ((code = find_classes(p, first, err)) < 0 ||
+			(split && (code = check_tests(p, second, err)) < 0) ||
+			(code = add_set(p, first, true, err)) < 0)
 		return code;
 	return split ? add_set(p, second, false, err) : FF_OK;
 }
@@ -201,6 +256,10 @@ static int write_images(struct pack *p, bool train, struct ff_file *f, struct ff
 
 		if (p->item[i].train != train)
 			continue;
+		if (ff_stop_asked()) {
+			code = ff_fail(err, FF_E_RUN, "stopped; nothing was written");
+			break;
+		}
 		code = ff_image_load(p->item[i].path, &image, err);
 		if (code == FF_OK)
 			code = ff_image_square(&image, (int32_t)p->opt->size, planes, err);
@@ -224,7 +283,7 @@ static int write_labels(struct pack *p, bool train, struct ff_file *f, struct ff
 
 static int write_array(struct pack *p, bool train, bool images, struct ff_error *err)
 {
-	const char *path = ff_arena_printf(&p->arena, "%s/%s/%s.npy", p->opt->output,
+	const char *path = ff_arena_printf(&p->arena, "%s/%s/%s.npy", p->out.temp,
 			train ? "train" : "test", images ? p->opt->data : p->opt->labels);
 	struct ff_file f = {.fd = -1};
 	char shape[96];
@@ -249,18 +308,14 @@ static int make_folder(const char *path, struct ff_error *err)
 {
 	if (!path)
 		return ff_fail_memory(err);
-	return mkdir(path, 0777) == 0 || errno == EEXIST
-			       ? FF_OK
-			       : ff_fail(err, FF_E_IO, "%s: %s", path, strerror(errno));
+	return mkdir(path, 0777) == 0 ? FF_OK
+				      : ff_fail(err, FF_E_IO, "%s: %s", path, strerror(errno));
 }
 
 static int write_set(struct pack *p, bool train, struct ff_error *err)
 {
-	int code = make_folder(
-			ff_spec_path(&p->arena, p->opt->output, train ? "train" : "test"), err);
+	int code = make_folder(ff_spec_path(&p->arena, p->out.temp, train ? "train" : "test"), err);
 
-	for (uint32_t i = 0; i < p->n; i++)
-		p->packed[train] += p->item[i].train == train;
 	if (code == FF_OK)
 		code = write_array(p, train, true, err);
 	return code < 0 ? code : write_array(p, train, false, err);
@@ -269,7 +324,7 @@ static int write_set(struct pack *p, bool train, struct ff_error *err)
 /* Their numbers are the lines'. */
 static int write_classes(struct pack *p, struct ff_error *err)
 {
-	const char *path = ff_spec_path(&p->arena, p->opt->output, "classes.txt");
+	const char *path = ff_spec_path(&p->arena, p->out.temp, FF_PACK_CLASSES);
 	struct ff_out out;
 	int code;
 
@@ -283,25 +338,63 @@ static int write_classes(struct pack *p, struct ff_error *err)
 	return code;
 }
 
-static int pack(struct pack *p, struct ff_error *err)
+/* An input's name, which becomes a file's. */
+static int check_name(const char *option, const char *name, struct ff_error *err)
 {
-	bool tests = false;
+	return *name && !name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+					   "0123456789_.:-")]
+			       ? FF_OK
+			       : ff_fail(err, FF_E_INPUT,
+						 "%s %.100s: expected the name of an input, of "
+						 "letters, digits and _.:-",
+						 option, name);
+}
+
+static int check_options(const struct options *o, struct ff_error *err)
+{
 	int code;
 
-	if (!p->opt->output)
+	if (!o->output)
 		return ff_fail(err, FF_E_INPUT, "expected -o FOLDER");
-	if (p->opt->size < 1 || p->opt->size > 8192 || p->opt->test > 99)
+	if (o->size < 1 || o->size > 8192 || o->test > 99)
 		return ff_fail(err, FF_E_INPUT,
 				"expected --size from 1 to 8192 and --test from 0 to 99");
-	if ((code = find_images(p, err)) < 0 || (code = make_folder(p->opt->output, err)) < 0)
+	if ((code = check_name("--data", o->data, err)) < 0 ||
+			(code = check_name("--labels", o->labels, err)) < 0)
+		return code;
+	if (!strcmp(o->data, o->labels))
+		return ff_fail(err, FF_E_INPUT, "--data and --labels are the same, %s", o->data);
+	return FF_OK;
+}
+
+static int write_all(struct pack *p, struct ff_error *err)
+{
+	int code = write_set(p, true, err);
+
+	if (code == FF_OK && p->packed[0])
+		code = write_set(p, false, err);
+	return code < 0 ? code : write_classes(p, err);
+}
+
+static int pack(struct pack *p, struct ff_error *err)
+{
+	int code;
+
+	if ((code = check_options(p->opt, err)) < 0 || (code = find_images(p, err)) < 0)
 		return code;
 	for (uint32_t i = 0; i < p->n; i++)
-		tests |= !p->item[i].train;
-	code = write_set(p, true, err);
-	if (code == FF_OK && tests)
-		code = write_set(p, false, err);
+		p->packed[p->item[i].train]++;
+	if (!p->packed[1])
+		return ff_fail(err, FF_E_INPUT,
+				"--test %" PRIu64 ": draws all of %u images, so that none is for "
+				"training",
+				p->opt->test, p->n);
+	code = ff_pack_folder_open(p->opt->output, p->opt->folder, &p->out, err);
 	if (code == FF_OK)
-		code = write_classes(p, err);
+		code = write_all(p, err);
+	if (code == FF_OK)
+		code = ff_pack_folder_commit(&p->out, err);
+	ff_pack_folder_drop(&p->out);
 	if (code == FF_OK)
 		printf("%u classes, %" PRIu64 " images for training, %" PRIu64 " for testing\n",
 				p->n_classes, p->packed[1], p->packed[0]);
@@ -363,6 +456,7 @@ int main(int argc, char **argv)
 	int code = parse(argc, argv, &o, &done, &err);
 
 	ff_arena_init(&p.arena);
+	ff_stop_listen(false);
 	if (code == FF_OK && !done)
 		code = pack(&p, &err);
 	free(p.item);

@@ -2,6 +2,7 @@
  */
 #include "ff/paths.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +17,8 @@ static bool is_dash(const struct ff_path *p)
 	return p->path && !strcmp(p->path, "-");
 }
 
-/* Where a file lies that need not be there yet: its folder's true path, and its name. */
-static bool locate(const char *path, char ret[2 * PATH_MAX])
+/* Its folder's true path, and its name. */
+bool ff_path_locate(const char *path, char *ret)
 {
 	char folder[PATH_MAX], real[PATH_MAX];
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -25,8 +26,10 @@ static bool locate(const char *path, char ret[2 * PATH_MAX])
 
 	if (realpath(path, ret))
 		return true;
-	if (n >= PATH_MAX || strlen(name) >= PATH_MAX)
+	if (n >= PATH_MAX || strlen(name) >= PATH_MAX) {
+		errno = ENAMETOOLONG;
 		return false;
+	}
 	snprintf(folder, sizeof(folder), "%.*s", n ? n : 1, n ? path : ".");
 	if (!realpath(folder, real))
 		return false;
@@ -49,7 +52,7 @@ static bool same_file(const char *a, const char *b)
 
 	if (stat(a, &sa) == 0 && stat(b, &sb) == 0)
 		return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-	return locate(a, at_a) && locate(b, at_b) && !strcmp(at_a, at_b);
+	return ff_path_locate(a, at_a) && ff_path_locate(b, at_b) && !strcmp(at_a, at_b);
 }
 
 static bool clash(const struct ff_path *a, const struct ff_path *b)

@@ -15,6 +15,9 @@ struct ff_path {
 	const char *over; /* of what is written: the name of what it may replace; or NULL */
 };
 
+/* Where a file lies, behind links; it need not be there yet, its folder must, else false and errno.
+ * `ret` has room for 2 * PATH_MAX. */
+bool ff_path_locate(const char *path, char *ret);
 /* That no two of `out` are one file (or both standard output) and that none would replace one of
  * `in`, however the paths are spelt and linked.  FF_E_INPUT. */
 int ff_paths_apart(const struct ff_path *out, uint32_t n_out, const struct ff_path *in,

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import random
+import signal
 import struct
 import subprocess
 import sys
@@ -33,10 +34,16 @@ def pack(*options):
     return subprocess.run([ffpack, *map(str, options)], capture_output=True, text=True)
 
 
+def contents(folder):
+    return {str(p): os.readlink(p) if p.is_symlink() else p.read_bytes() if p.is_file() else None
+            for p in sorted(folder.rglob("*"))}
+
+
 def refused(name, why, *options):
+    before = contents(folder)
     done = pack(*options)
-    say(done.returncode == 2 and done.stderr.count("\n") == 1 and why in done.stderr, name,
-        done.stderr)
+    say(done.returncode == 2 and done.stderr.count("\n") == 1 and why in done.stderr and
+        contents(folder) == before, name, done.stderr)
 
 
 def pnm(path, pixels, comment=b""):
@@ -129,6 +136,74 @@ with tempfile.TemporaryDirectory() as folder:
         done.stderr)
     refused("which are not divided", "has a folder val of its own", folder / "both", "-o",
             folder / "out", "--test", 3)
+
+    # what was there goes, and nothing else; a failure changes nothing
+    say(set(contents(folder / "out")) == {str(folder / "out" / p) for p in (
+        "train", "train/x.npy", "train/y.npy", "test", "test/x.npy", "test/y.npy", "classes.txt")},
+        "arrays of an earlier set are gone", sorted(contents(folder / "out")))
+    done = pack(folder / "both" / "train", "-o", folder / "out", "--size", 8)
+    say(done.returncode == 0 and not (folder / "out" / "test").exists() and
+        not list(folder.glob(".ff-*")), "and those for testing", done.stderr)
+    (folder / "empty").mkdir(0o700)
+    os.symlink("empty", folder / "link")
+    done = pack(folder / "both", "-o", folder / "link/", "--size", 8)
+    say(done.returncode == 0 and (folder / "link").is_symlink() and
+        (folder / "empty" / "test" / "data.npy").exists() and
+        (folder / "empty").stat().st_mode & 0o777 == 0o700, "into an empty folder, by a link",
+        done.stderr)
+    (folder / "empty" / "test" / "mine.txt").write_text("precious")
+    refused("not over what others wrote", "has mine.txt, which ffpack did not write",
+            folder / "both", "-o", folder / "empty", "--size", 8)
+    os.remove(folder / "empty" / "test" / "mine.txt")
+    os.rename(folder / "empty" / "test" / "data.npy", folder / "moved.npy")
+    os.symlink("../../moved.npy", folder / "empty" / "test" / "data.npy")
+    refused("nor over what a link names", "has data.npy", folder / "both", "-o", folder / "empty")
+    os.remove(folder / "empty" / "classes.txt")
+    os.remove(folder / "empty" / "test" / "data.npy")
+    refused("nor over other arrays", "has no classes.txt", folder / "both", "-o", folder / "empty")
+    (folder / "file").write_text("precious")
+    refused("nor over a file", "is no folder", folder / "both", "-o", folder / "file")
+    for where in (folder / "both", folder / "both" / "new", folder / "both" / "train" / "cat",
+                  f"{folder}/out/../both/new/"):
+        refused("nor among images", "which is read", folder / "both", "-o", where)
+    refused("one name for images and labels", "--data and --labels are the same, labels",
+            folder / "both", "-o", folder / "out", "--data", "labels")
+    for name in ("../../x", "a/b", "/x", "", "a\nb"):
+        for option in ("--data", "--labels"):
+            refused(f"{option} {name!r}", f"{option} ", folder / "both", "-o", folder / "out",
+                    option, name)
+    for name in ("a\nb", "a\rb", "\x1b[31m"):
+        (folder / "both" / "train" / name).mkdir()
+        png(folder / "both" / "train" / name / "x.png", wide)
+        refused(f"class {name!r}", "has a line break or control character", folder / "both", "-o",
+                folder / "new")
+        os.remove(folder / "both" / "train" / name / "x.png")
+        os.rmdir(folder / "both" / "train" / name)
+    (folder / "both" / "val" / "wasp").mkdir()
+    refused("a class for testing alone", "has class wasp, which is not among those for training",
+            folder / "both", "-o", folder / "new")
+    os.rmdir(folder / "both" / "val" / "wasp")
+    (folder / "lone" / "c").mkdir(parents=True)
+    pnm(folder / "lone" / "c" / "0.ppm", colours)
+    few = [pack(folder / "lone", "-o", folder / "lone-out", "--test", 99, "--seed", s, "--size", 4)
+           for s in range(3)]
+    say(all(d.returncode == 2 and "none is for training" in d.stderr for d in few) and
+        not (folder / "lone-out").exists(), "nothing left for training", few[0].stderr)
+    before = contents(folder)
+    (folder / "both" / "train" / "cat" / "zzz.ppm").write_bytes(b"P6 nothing")
+    done = pack(folder / "both", "-o", folder / "out", "--size", 8)
+    os.remove(folder / "both" / "train" / "cat" / "zzz.ppm")
+    say(done.returncode == 2 and "zzz.ppm" in done.stderr and contents(folder) == before,
+        "the last image is spoilt: the old set is whole", done.stderr)
+    limit = ["prlimit", "--fsize=20000", ffpack, folder / "both", "-o", folder / "out", "--size", "32"]
+    done = subprocess.run(limit, capture_output=True, text=True, preexec_fn=lambda: signal.signal(
+        signal.SIGXFSZ, signal.SIG_IGN))
+    say(done.returncode == 1 and "cannot be written: File too large" in done.stderr and
+        contents(folder) == before, "no room: the old set is whole", done.stderr)
+    os.mkfifo(folder / "both" / "train" / "cat" / "zzz.png")
+    refused("a pipe is no image", "zzz.png: is no regular file", folder / "both", "-o",
+            folder / "new")
+    os.remove(folder / "both" / "train" / "cat" / "zzz.png")
 
     # what is no image
     bad = folder / "bad" / "c"
