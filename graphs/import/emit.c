@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "import.h"
 #include "operator/builder.h"
+#include "origin.h"
 
 #define LONGEST 160 /* characters of a name, so that there is room for what makes it unique */
 
@@ -170,7 +170,9 @@ int ff_emit_param(struct ff_import *im, const Onnx__NodeProto *n, const struct f
 
 	if (c->whole)
 		return ff_import_fail(im, n, "its weights are whole numbers");
-	if (swap && (code = swap_axes(im, c, &value)) < 0)
+	if ((code = ff_origin_name(im, n, &value)) < 0)
+		return code;
+	if (swap && (code = swap_axes(im, &value, &value)) < 0)
 		return code;
 	/* an initializer that others read the same way is one parameter */
 	key = ff_arena_printf(im->arena, "%s%s", value.weight ? value.weight : n->output[0],

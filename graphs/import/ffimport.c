@@ -14,6 +14,8 @@ static int run(const struct ff_import_options *o, const char *output, struct ff_
 
 	ff_arena_init(&a);
 	code = ff_import_onnx(o, &a, &g, err);
+	for (uint32_t i = 0; i < o->notes->n && code == FF_OK; i++)
+		fprintf(stderr, "ffimport: %s\n", o->notes->text[i]);
 	if (code == FF_OK) {
 		ff_out_init(&out);
 		ff_graph_write(&g, &out);
@@ -26,7 +28,8 @@ static int run(const struct ff_import_options *o, const char *output, struct ff_
 
 int main(int argc, char **argv)
 {
-	struct ff_import_options o = {0};
+	struct ff_import_notes notes = {0};
+	struct ff_import_options o = {.notes = &notes};
 	const char *output = "-";
 	const struct ff_option options[] = {
 			{"-o", FF_OPTION_TEXT, &output, "GRAPH",

@@ -507,6 +507,19 @@ static int shape_of(struct ff_import *im, const Onnx__NodeProto *n, bool *done)
 	return ff_onnx_set_constant(im, n, 0, &c);
 }
 
+/* A constant of the type that another value has. */
+static int cast_like(struct ff_import *im, const Onnx__NodeProto *n, bool *done)
+{
+	const struct ff_onnx_value *v = ff_onnx_in(im, n, 0), *like = ff_onnx_in(im, n, 1);
+	bool whole;
+
+	if (!v || !like || v->kind != FF_ONNX_CONSTANT)
+		return FF_OK;
+	whole = like->kind == FF_ONNX_NODE ? like->dtype == FF_I32 : like->constant.whole;
+	*done = v->constant.whole == whole;
+	return *done ? ff_onnx_set_constant(im, n, 0, &v->constant) : FF_OK;
+}
+
 static size_t find_fold(const char *op)
 {
 	size_t k = 0;
@@ -518,7 +531,8 @@ static size_t find_fold(const char *op)
 
 bool ff_fold_has(const char *op)
 {
-	return !strcmp(op, "Shape") || find_fold(op) < sizeof(folds) / sizeof(folds[0]);
+	return !strcmp(op, "Shape") || !strcmp(op, "CastLike") ||
+	       find_fold(op) < sizeof(folds) / sizeof(folds[0]);
 }
 
 int ff_fold(struct ff_import *im, const Onnx__NodeProto *n, bool *done)
@@ -532,6 +546,8 @@ int ff_fold(struct ff_import *im, const Onnx__NodeProto *n, bool *done)
 	*done = false;
 	if (!strcmp(n->op_type, "Shape"))
 		return shape_of(im, n, done);
+	if (!strcmp(n->op_type, "CastLike"))
+		return cast_like(im, n, done);
 	if (k == sizeof(folds) / sizeof(folds[0]) || n->n_input < folds[k].inputs)
 		return FF_OK;
 	in = ff_arena_array(im->arena, n->n_input + 1, sizeof(*in));

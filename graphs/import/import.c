@@ -1,6 +1,6 @@
 /* ONNX models to graphs: which nodes are wanted, their walk in order, the loss behind them.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "import.h"
+#include "origin.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -123,7 +123,7 @@ static int read_initializers(struct ff_import *im)
 			return code;
 		v->kind = FF_ONNX_CONSTANT;
 		v->constant.weight = t->name;
-		v->constant.trained = !v->constant.whole;
+		v->constant.trained = ff_origin_trains(im, &v->constant);
 	}
 	return FF_OK;
 }
@@ -432,18 +432,19 @@ static int build(struct ff_import *im, struct ff_graph *ret)
 	struct ff_onnx_value *output = NULL;
 	int code;
 
-	if ((code = ff_onnx_spare(im)) < 0 || (code = list_values(im)) < 0 || (code = link_nodes(im)) < 0 ||
-			(code = find_output(im, &output)) < 0)
+	if ((code = ff_onnx_spare(im)) < 0 || (code = list_values(im)) < 0 ||
+			(code = link_nodes(im)) < 0 || (code = find_output(im, &output)) < 0)
 		return code;
 	mark_wanted(im, output);
-	if ((code = read_initializers(im)) < 0)
+	if ((code = ff_origins_read(im)) < 0 || (code = read_initializers(im)) < 0)
 		return code;
 	for (size_t i = 0; i < im->graph->n_input && code == FF_OK; i++)
 		code = add_input(im, im->graph->input[i]);
 	if (code < 0 || (code = walk(im)) < 0 || (code = add_loss(im, output)) < 0 ||
 			(code = ff_builder_finish(im->builder, ret, im->err)) < 0)
 		return code;
-	return im->opt->weights ? write_weights(im) : FF_OK;
+	code = ff_origin_notes(im);
+	return code == FF_OK && im->opt->weights ? write_weights(im) : code;
 }
 
 /* What the file is called, without folder and ending. */
@@ -465,6 +466,13 @@ static const char *graph_name(struct ff_import *im)
 	return copy;
 }
 
+/* Names of the model may have anything. */
+static void make_legible(char *text)
+{
+	for (char *c = text; *c; c++)
+		*c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
+}
+
 int ff_import_onnx(const struct ff_import_options *opt, struct ff_arena *a, struct ff_graph *ret,
 		struct ff_error *err)
 {
@@ -481,8 +489,10 @@ int ff_import_onnx(const struct ff_import_options *opt, struct ff_arena *a, stru
 	code = ff_builder_create(name, a, &im.builder, err);
 	if (code == FF_OK)
 		code = build(&im, ret);
-	for (char *c = err->text; code < 0 && *c; c++) /* names of the model may have anything */
-		*c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
+	if (code < 0)
+		make_legible(err->text);
+	for (uint32_t i = 0; opt->notes && i < opt->notes->n; i++)
+		make_legible(opt->notes->text[i]);
 	ff_arena_finish(&im.scratch);
 	ff_onnx_free(model);
 	return code;

@@ -22,7 +22,7 @@ struct ff_constant {
 	const char *weight; /* the initializer that these are the elements of, in its own order or
 			     * with its two axes swapped; or NULL */
 	bool swapped;
-	bool trained; /* they come from initializers, wherever they were moved */
+	bool trained; /* they come from initializers that are, wherever they were moved */
 };
 
 enum ff_onnx_kind { FF_ONNX_NOTHING, FF_ONNX_CONSTANT, FF_ONNX_NODE };
@@ -67,6 +67,7 @@ struct ff_import {
 	uint32_t n_claims, cap_claims;
 	struct ff_claim *claim;
 	struct ff_names *claims;
+	struct ff_origins *origins;
 	const struct ff_onnx_row *row; /* of the node at hand */
 	bool *wanted;                  /* by node: something that is asked for depends on it */
 	struct ff_error *err;

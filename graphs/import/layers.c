@@ -139,6 +139,15 @@ static int read_channels(struct ff_import *im, const Onnx__NodeProto *n,
 	return FF_OK;
 }
 
+/* Zeros that exporters write where a module has no bias. */
+static bool is_none(const struct ff_constant *bias)
+{
+	for (int64_t i = 0; i < bias->n; i++)
+		if (bias->whole || bias->f[i] != 0)
+			return false;
+	return !bias->trained;
+}
+
 static int convolution(struct ff_import *im, const Onnx__NodeProto *n, enum ff_op first)
 {
 	union ff_attrs a = ff_attrs_preset(first);
@@ -155,6 +164,8 @@ static int convolution(struct ff_import *im, const Onnx__NodeProto *n, enum ff_o
 					(code = ff_onnx_in_constant(im, n, 2, &bias)) < 0) ||
 			(code = windowed(im, n, in, first, &e.op)) < 0)
 		return code;
+	if (bias && is_none(bias))
+		bias = NULL;
 	axes = in->rank - 2;
 	if (weight->rank != in->rank)
 		return ff_import_fail(
@@ -232,7 +243,7 @@ static const Onnx__NodeProto *bias_behind(struct ff_import *im, const struct ff_
 		const struct ff_onnx_value *other = ff_onnx_in(im, add, i);
 
 		if (other && other->kind == FF_ONNX_CONSTANT && other->constant.rank == 1 &&
-				other->constant.n == features && !other->constant.whole) {
+				other->constant.n == features && other->constant.trained) {
 			*bias = &other->constant;
 			return add;
 		}

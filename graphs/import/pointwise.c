@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "origin.h"
 #include "rows.h"
 
 /* One input, one output. */
@@ -192,6 +193,8 @@ static int with_parameter(struct ff_import *im, const Onnx__NodeProto *n, const 
 
 	if (code < 0)
 		return code;
+	if (!own.rank) /* a single number */
+		own.shape[own.rank++] = 1;
 	a.binary.rank = (int32_t)own.rank;
 	for (uint32_t k = 0; k < own.rank; k++)
 		a.binary.shape[k] = (int32_t)own.shape[k];
@@ -248,7 +251,8 @@ static int emit_binary(struct ff_import *im, const Onnx__NodeProto *n)
 		return ff_onnx_many(im, n, b->op, NULL);
 	if (in[left]->kind == FF_ONNX_CONSTANT)
 		return ff_import_fail(im, n, "both operands are constants");
-	if (is_number(&in[!left]->constant) && !in[!left]->constant.weight && b->scales)
+	ff_origin_doubt(im, &in[!left]->constant);
+	if (is_number(&in[!left]->constant) && !in[!left]->constant.trained && b->scales)
 		return with_number(im, n, b, in[left], number_of(&in[!left]->constant), left);
 	if (!in[!left]->constant.trained)
 		return with_constant(im, n, b, in[left], &in[!left]->constant, left);

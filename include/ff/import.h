@@ -6,6 +6,13 @@
 #include "ff/graph.h"
 #include "ff/paths.h"
 
+/* What the user should know of an import, a sentence each. */
+#define FF_IMPORT_NOTES 8
+struct ff_import_notes {
+	char *text[FF_IMPORT_NOTES];
+	uint32_t n;
+};
+
 struct ff_import_options {
 	const char *model;         /* path */
 	const char *name;          /* of the graph; NULL: of the file */
@@ -16,6 +23,7 @@ struct ff_import_options {
 	const char *weights;       /* safetensors file to write; NULL: none */
 	const struct ff_path *out; /* what is written of it: none of the model's files */
 	uint32_t n_out;
+	struct ff_import_notes *notes; /* added to, in the graph's arena; or NULL */
 };
 
 /* Reads the model, builds its graph with a loss behind the output, and
