@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 				   "targets.\n"
 				   "Operators that are not supported are told all at once.\n"
 				   "\n"
-				   "  torch.onnx.export(model, x, \"model.onnx\", "
+				   "  torch.onnx.export(model, x, \"model.onnx\", dynamo=False, "
 				   "do_constant_folding=False,\n"
 				   "                    "
 				   "training=torch.onnx.TrainingMode.TRAINING)\n"
