@@ -393,8 +393,7 @@ int ff_origin_name(struct ff_import *im, const Onnx__NodeProto *n, struct ff_con
 	code = ff_onnx_metadata(im, &n->base, OF_NODE, PROGRAM_NODE, &program);
 	if (code < 0 || !program)
 		return code;
-	if (code == FF_OK)
-		code = ff_onnx_metadata(im, &n->base, OF_NODE, REWRITTEN, &rule);
+	code = ff_onnx_metadata(im, &n->base, OF_NODE, REWRITTEN, &rule);
 	if (code < 0 || (code = find_source(im, c->weight, program, &own, &folded)) < 0 ||
 			own == FF_NONE || (folded && c->rank != 2))
 		return code;
