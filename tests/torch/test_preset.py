@@ -13,7 +13,7 @@ import onnx_file as onnx
 import reference
 from reference import F, np, torch  # says SKIP and ends without PyTorch
 
-ffimport, ffrun = sys.argv[1:3]
+ffimport, ffrun = (os.path.abspath(p) for p in sys.argv[1:3])
 tap = reference.Tap()
 nn = torch.nn
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
