@@ -54,6 +54,17 @@ static void memory_text(const struct ff_plan *p, uint32_t n_devices, char buf[TE
 		snprintf(buf, TEXT, "%.40s to %.40s", a, b);
 }
 
+/* Of kernels that nobody has measured: estimated. */
+static int64_t most_scratch(const struct ff_plan *p, uint32_t n_devices)
+{
+	int64_t most = 0;
+
+	for (uint32_t i = 0; i < n_devices; i++)
+		if (p->schedule.workspace_bytes[i] > most)
+			most = p->schedule.workspace_bytes[i];
+	return most;
+}
+
 static void split_text(const struct ff_node *n, const struct ff_config *c, char buf[TEXT])
 {
 	size_t used = 0;
@@ -199,6 +210,11 @@ static void print_comparison(const struct ff_summary *s, FILE *to)
 	memory_text(p, s->machine->n_devices, a);
 	memory_text(d, s->machine->n_devices, b);
 	row(s, to, "memory per device", a, b);
+	if (!s->measured) {
+		bytes_text(most_scratch(p, s->machine->n_devices), a);
+		bytes_text(most_scratch(d, s->machine->n_devices), b);
+		row(s, to, "  scratch, at most", a, b);
+	}
 	bytes_text(ff_schedule_sent_bytes(&p->schedule), a);
 	bytes_text(ff_schedule_sent_bytes(&d->schedule), b);
 	row(s, to, "moved per step", a, b);
@@ -292,11 +308,11 @@ void ff_summary_print(const struct ff_summary *s, FILE *to)
 	print_verdict(s, to);
 }
 
-static void write_bytes(struct ff_out *o, const char *key, const struct ff_plan *p, uint32_t n)
+static void write_bytes(struct ff_out *o, const char *key, const int64_t *bytes, uint32_t n)
 {
 	ff_out_array(o, key);
 	for (uint32_t i = 0; i < n; i++)
-		ff_out_int(o, NULL, p->schedule.memory_bytes[i]);
+		ff_out_int(o, NULL, bytes[i]);
 	ff_out_close(o);
 }
 
@@ -353,8 +369,12 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_int(o, "memory_limit_bytes", s->memory_limit);
 	ff_out_bool(o, "fits", ff_plan_fits(p));
 	ff_out_bool(o, "data_parallel_fits", ff_plan_fits(d));
-	write_bytes(o, "memory_bytes", p, s->machine->n_devices);
-	write_bytes(o, "data_parallel_memory_bytes", d, s->machine->n_devices);
+	write_bytes(o, "memory_bytes", p->schedule.memory_bytes, s->machine->n_devices);
+	if (!s->measured)
+		write_bytes(o, "estimated_workspace_bytes", p->schedule.workspace_bytes,
+				s->machine->n_devices);
+	write_bytes(o, "data_parallel_memory_bytes", d->schedule.memory_bytes,
+			s->machine->n_devices);
 	ff_out_int(o, "comm_bytes", ff_schedule_sent_bytes(&p->schedule));
 	ff_out_int(o, "data_parallel_comm_bytes", ff_schedule_sent_bytes(&d->schedule));
 	ff_out_close(o);

@@ -12,6 +12,7 @@
 #include "ff/hash.h"
 #include "ff/micro.h"
 #include "ff/passed.h"
+#include "ff/scratch.h"
 #include "links.h"
 
 _Static_assert(FF_KEY_BYTES <= FF_COST_KEY_BYTES, "every work's key must fit a cost's");
@@ -61,6 +62,7 @@ struct ff_pricer {
 	const struct ff_codec *codec;
 	struct ff_overlap_cost overlap;
 	struct ff_links links;
+	struct ff_scratch scratch; /* if analytic */
 	struct ff_table table; /* ff_work_hash to memo */
 	struct memo *memo;
 	uint32_t memo_cap;
@@ -179,6 +181,7 @@ int ff_pricer_create(const struct ff_graph *g, const struct ff_machine *m,
 	p->optimizer = ff_optimizer_preset();
 	p->overlap = costs ? ff_costs_overlap(costs) : (struct ff_overlap_cost){-1, -1};
 	ff_arena_init(&p->arena);
+	ff_scratch_init(m, &p->scratch);
 	code = ff_links_init(&p->links, m, costs, err);
 	if (code == FF_OK)
 		code = ff_alone_find(g, &p->arena, &p->alone, err);
@@ -407,8 +410,10 @@ int64_t ff_price_workspace(void *p, const struct ff_work *w)
 	struct ff_pricer *pricer = p;
 	struct memo memo;
 
+	if (!pricer->costs)
+		return ff_scratch_bytes(&pricer->scratch, w);
 	/* A cost that is missing is reported by whoever asks for its time. */
-	if (!pricer->costs || price(pricer, w, 0, &memo, NULL) != FF_OK)
+	if (price(pricer, w, 0, &memo, NULL) != FF_OK)
 		return 0;
 	return memo.workspace_bytes;
 }

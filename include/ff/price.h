@@ -76,7 +76,7 @@ double ff_price_add(const struct ff_pricer *p, const struct ff_graph *g, uint32_
 double ff_price_update(const struct ff_pricer *p, uint32_t device, int64_t bytes);
 /* So many bytes of gradients that are copied; as long takes reading them for their norm. */
 double ff_price_copied(const struct ff_pricer *p, uint32_t device, int64_t bytes);
-/* Scratch that the kernel was measured to need; 0 when analytic.  Fits
+/* Scratch that the kernel was measured to need; when analytic an upper estimate.  Fits
  * ff_lower_options.workspace with `p` as ctx. */
 int64_t ff_price_workspace(void *p, const struct ff_work *w);
 

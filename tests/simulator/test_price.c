@@ -1017,7 +1017,8 @@ START_TEST(analytic_roofline)
 	ck_assert_int_eq(ff_price_work(w.p, &fc, 0, &us, NULL), FF_OK);
 	/* 8x16 and 12x16 and 12 read, 8x12 written: bound by memory at 1e4 bytes/us */
 	ck_assert_double_eq_tol(us, 5 + 4 * (128 + 192 + 12 + 96) / 1e4, FF_PRICE_STEP_US);
-	ck_assert_int_eq(ff_price_workspace(w.p, &fc), 0);
+	/* a small product's packed blocks, in a thread or more */
+	ck_assert_int_gt(ff_price_workspace(w.p, &fc), 0);
 	/* memory 1000 times as fast: bound by arithmetic at 1e6 FLOP/us */
 	teardown(&w);
 	setup(&w, 2, 4, NULL);
