@@ -12,7 +12,7 @@
 
 /* A thread of a CPU does no more float32 operations a second: so many threads has a device. */
 #define THREAD_FLOPS_PER_S 5e10
-#define MOST_THREADS 256
+#define MOST_THREADS 64
 /* Our own kernels sum by so many shares (runtime/cpu/batch_norm.c, norm.c). */
 #define SHARES 16
 /* A product packs blocks of one factor: columns, and at most so many rows. */

@@ -51,6 +51,24 @@ static inline struct ff_machine fixture_devices(uint32_t n, struct ff_arena *a)
 			&(struct fixture_machine){1, n, true, (int64_t)1 << 34, 1e4, 1e4}, a);
 }
 
+/* The most scratch of one device: for limits that mean all the rest. */
+static inline int64_t fixture_scratch(
+		const struct ff_graph *g, const struct ff_machine *m, struct ff_arena *a)
+{
+	struct ff_lower_options opt = {.workspace = ff_price_workspace};
+	struct ff_error err = {0};
+	struct ff_schedule lowered;
+	struct ff_pricer *pricer;
+	struct ff_strategy s;
+
+	CHECK_OK(ff_pricer_create(g, m, NULL, NULL, "graph", &pricer, &err));
+	opt.ctx = pricer;
+	CHECK_OK(ff_strategy_single(g, 0, a, &s, &err));
+	CHECK_OK(ff_lower(g, m, &s, &opt, a, &lowered, &err));
+	ff_pricer_destroy(pricer);
+	return lowered.workspace_bytes[0];
+}
+
 static inline uint32_t fixture_input(struct ff_builder *b, const char *name, enum ff_dtype dtype,
 		uint32_t rank, const int32_t *shape, int32_t classes)
 {

@@ -185,7 +185,7 @@ START_TEST(test_lives)
 {
 	struct ff_graph g = fixture_mlp(64, 256, 512, 64, &arena);
 	struct ff_machine m = fixture_devices(4, &arena);
-	const int64_t limits[] = {0, 1000000};
+	const int64_t limits[] = {0, 1000000 + fixture_scratch(&g, &m, &arena)};
 
 	for (int k = 0; k < 2; k++) {
 		struct ff_search_result a = search(&g, &m, limits[k], 90000);

@@ -324,11 +324,13 @@ START_TEST(test_elimination_start)
 	struct ff_evaluation dp, e;
 	struct ff_error err = {0};
 	struct ff_strategy s;
+	int64_t scratch = 0;
 	bool any = false;
 	struct lab l;
 
 	for (int scarce = 0; scarce < 2; scarce++) {
-		lab_open(&l, "alexnet", 64, NULL, &two_by_four, scarce ? GIB / 2 : 0);
+		lab_open(&l, "alexnet", 64, NULL, &two_by_four, scarce ? GIB / 2 + scratch : 0);
+		scratch = fixture_scratch(&l.g, &l.m, &arena);
 		CHECK_OK(ff_init_strategy(
 				"data-parallel", l.space, &l.g, &l.m, 0, &arena, &s, &err));
 		CHECK_OK(ff_evaluator_set(l.evaluator[0], &s, &dp, &err));
