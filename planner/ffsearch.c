@@ -370,6 +370,20 @@ static int eliminate(struct ff_job *j, struct ff_strategy *ret, struct ff_error 
 	return code;
 }
 
+/* Whether the plan is data parallelism, whatever its file is called: all configs, in one batch. */
+static bool is_data_parallel(const struct ff_job *j)
+{
+	const struct ff_strategy *a = &j->summary.plan.strategy;
+	const struct ff_strategy *b = &j->summary.data_parallel.strategy;
+
+	for (uint32_t i = 0; i < j->graph.n_nodes; i++)
+		if (!ff_config_equal(&j->graph.nodes[i], &a->config[i], &b->config[i]) ||
+				a->stage[i] || a->recompute[i])
+			return false;
+	return a->micro_batches == b->micro_batches &&
+	       j->summary.plan.simulation.step_us == j->summary.data_parallel.simulation.step_us;
+}
+
 /* --simulate: a starting point by name, or a strategy file. */
 static int simulate(struct ff_job *j, struct ff_error *err)
 {
@@ -391,7 +405,7 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = predict(j, &s, &j->summary.plan, err);
 	j->summary.title = j->simulate;
-	j->summary.is_data_parallel = !strcmp(j->simulate, "data-parallel");
+	j->summary.is_data_parallel = code == FF_OK && is_data_parallel(j);
 	return code;
 }
 
@@ -519,6 +533,7 @@ static int run(struct ff_job *j, struct ff_error *err)
 			{.name = "--machine", .path = ff_machine_file(j->machine_name, &j->arena)},
 			{.name = "--costs", .path = j->costs_path},
 			{.name = "--simulate", .path = j->simulate}};
+	FILE *table;
 	int code = ff_job_check(j, err);
 
 	if (code == FF_OK)
@@ -547,9 +562,11 @@ static int run(struct ff_job *j, struct ff_error *err)
 	code = j->simulate ? simulate(j, err) : search(j, err);
 	if (code < 0)
 		return code;
-	ff_summary_print(s, ff_paths_piped(out, COUNT(out)) ? stderr : stdout);
 	warn_if_unsteady(j);
 	warn_of_communication(j);
+	table = ff_paths_piped(out, COUNT(out)) ? stderr : stdout;
+	ff_summary_print(s, table);
+	fflush(table); /* what may go wrong from here on is said behind it, not in it */
 	if (!ff_plan_fits(&s->plan))
 		return fail_simulated(j, err);
 	return save(j, err);

@@ -1,7 +1,11 @@
 /* ffsearch's command line.  SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "ff/nearest.h"
 #include "job.h"
 
 const struct ff_command ff_job_command = {
@@ -37,6 +41,37 @@ bool ff_job_is_start(const char *name)
 	return ff_is_pipeline(name, &stages);
 }
 
+static const char *near_start(struct ff_nearest *near, const char *name)
+{
+	ff_nearest_init(near, name);
+	for (uint32_t i = 0; ff_starts[i]; i++)
+		ff_nearest_try(near, ff_starts[i]);
+	return ff_nearest_hint(near);
+}
+
+/* A word was meant, but is read as a file's name, and there is no such file. */
+static int check_word(const char *path, const char *hint, struct ff_error *err)
+{
+	if (!*hint || !access(path, F_OK))
+		return FF_OK;
+	return ff_fail(err, FF_E_INPUT, "%.200s: cannot be read: %s%s", path, strerror(errno),
+			hint);
+}
+
+static int check_words(struct ff_job *j, struct ff_error *err)
+{
+	struct ff_nearest near;
+
+	ff_nearest_init(&near, j->costs_path);
+	ff_nearest_try(&near, "analytic");
+	if (strcmp(j->costs_path, "analytic") != 0 &&
+			check_word(j->costs_path, ff_nearest_hint(&near), err) < 0)
+		return err->code;
+	if (j->simulate && !ff_job_is_start(j->simulate))
+		return check_word(j->simulate, near_start(&near, j->simulate), err);
+	return FF_OK;
+}
+
 /* "updates,replicas", "none". */
 static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
 {
@@ -47,6 +82,8 @@ static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
 			{"micro-batches", FF_SPACE_MICRO}, {"recompute", FF_SPACE_RECOMPUTE},
 			{"none", 0}};
 	size_t n_words = sizeof(words) / sizeof(*words);
+	char word[FF_NEAREST_LENGTH];
+	struct ff_nearest near;
 	uint32_t what = 0;
 
 	for (const char *at = text; *at; at += *at == ',') {
@@ -55,12 +92,17 @@ static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
 		while (i < n_words &&
 				(strlen(words[i].name) != n || memcmp(words[i].name, at, n) != 0))
 			i++;
-		if (i == n_words)
+		if (i == n_words) {
+			snprintf(word, sizeof(word), "%.*s", (int)n, at);
+			ff_nearest_init(&near, word);
+			for (i = 0; i < n_words; i++)
+				ff_nearest_try(&near, words[i].name);
 			return ff_fail(err, FF_E_INPUT,
 					"option --space: expected none, or some of updates, "
 					"replicas, micro-batches and recompute with commas "
-					"between, not \"%s\"",
-					text);
+					"between, not \"%.100s\"%s",
+					text, ff_nearest_hint(&near));
+		}
 		what |= words[i].what;
 		at += n;
 	}
@@ -70,6 +112,7 @@ static int read_space(const char *text, uint32_t *ret, struct ff_error *err)
 
 static int check_search(struct ff_job *j, struct ff_error *err)
 {
+	struct ff_nearest near;
 	uint32_t n = j->init.n;
 
 	if (!j->strategy_path)
@@ -86,8 +129,8 @@ static int check_search(struct ff_job *j, struct ff_error *err)
 			return ff_fail(err, FF_E_INPUT,
 					"option --init: expected data-parallel, single, expert, "
 					"random, elimination, pipeline, pipeline-N, zero-1, "
-					"zero-3 or frugal, not \"%s\"",
-					j->init.text[i]);
+					"zero-3 or frugal, not \"%.100s\"%s",
+					j->init.text[i], near_start(&near, j->init.text[i]));
 	for (uint32_t i = 0; i < n; i++)
 		j->starts[i] = j->init.text[i];
 	j->summary.starts = n ? j->starts : ff_starts;
@@ -150,6 +193,8 @@ int ff_job_check(struct ff_job *j, struct ff_error *err)
 				"option --average-every: expected --simulate data-parallel beside "
 				"it, as there is nothing to search: devices have nothing but "
 				"parameters in common then");
+	if (check_words(j, err) < 0)
+		return err->code;
 	if (!j->simulate)
 		return check_search(j, err);
 	if (j->proposals != FF_NOT_GIVEN || j->seconds >= 0 || j->init.n > 0 || !isnan(j->beta))

@@ -223,6 +223,28 @@ static void print_comparison(const struct ff_summary *s, FILE *to)
 /* Speedups below this are within the error of prediction (docs/status.md). */
 #define SURE 1.05
 
+/* Up to here a bound tells how good a plan is. */
+#define NEAR 1.2
+
+static void print_bound(const struct ff_summary *s, double us, FILE *to)
+{
+	double times = us / s->lower_bound_us;
+	char bound[TEXT];
+
+	time_text(s->lower_bound_us, bound);
+	fprintf(to, "No strategy can be faster than %s", bound);
+	if (!(s->lower_bound_us > 0))
+		fprintf(to, ".\n");
+	else if (times <= NEAR)
+		fprintf(to, "; this one takes %.1f %% more.\n", (times - 1) * 100);
+	else
+		fprintf(to,
+				"; this one takes %.1f times that. The bound knows no "
+				"communication "
+				"and no memory, so it may be far off.\n",
+				times);
+}
+
 static void print_verdict(const struct ff_summary *s, FILE *to)
 {
 	double us = s->plan.simulation.step_us, dp_us = s->data_parallel.simulation.step_us;
@@ -245,14 +267,8 @@ static void print_verdict(const struct ff_summary *s, FILE *to)
 						  "measure it with ffrun --compare"
 						: "");
 	}
-	if (isfinite(s->lower_bound_us)) {
-		time_text(s->lower_bound_us, a);
-		fprintf(to, "No strategy can be faster than %s", a);
-		if (s->lower_bound_us > 0)
-			fprintf(to, "; this one is within %.1f %% of that",
-					(us / s->lower_bound_us - 1) * 100);
-		fprintf(to, ".\n");
-	}
+	if (isfinite(s->lower_bound_us))
+		print_bound(s, us, to);
 	if (s->starts)
 		fprintf(to, "Searched %llu proposals in %.1f s (%.0f a second), seed %llu%s.\n",
 				(unsigned long long)s->proposals, s->seconds,

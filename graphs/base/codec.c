@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ff/nearest.h"
+
 static const struct ff_codec bf16 = {
 		.id = FF_CODEC_BF16,
 		.name = "bfloat16",
@@ -51,16 +53,21 @@ void ff_codec_list(char text[FF_CODEC_TEXT])
 int ff_codec_find(const char *name, const struct ff_codec **ret, struct ff_error *err)
 {
 	char known[FF_CODEC_TEXT];
+	struct ff_nearest near;
 
 	if (!strcmp(name, "none")) {
 		*ret = NULL;
 		return FF_OK;
 	}
-	for (uint32_t i = 0; i < FF_CODEC_COUNT; i++)
+	ff_nearest_init(&near, name);
+	for (uint32_t i = 0; i < FF_CODEC_COUNT; i++) {
 		if (!strcmp(rows[i]->name, name)) {
 			*ret = rows[i];
 			return FF_OK;
 		}
+		ff_nearest_try(&near, rows[i]->name);
+	}
 	ff_codec_list(known);
-	return ff_fail(err, FF_E_INPUT, "expected %s or none, not \"%.60s\"", known, name);
+	return ff_fail(err, FF_E_INPUT, "expected %s or none, not \"%.60s\"%s", known, name,
+			ff_nearest_hint(&near));
 }

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ff/nearest.h"
 #include "json_text.h"
 
 #define PLACE_BYTES 160
@@ -387,17 +388,23 @@ int ff_json_only(const struct ff_json *object, const char *const *keys, struct f
 
 	for (uint32_t i = 0; i < object->n && code == FF_OK; i++) {
 		const char *const *k = keys;
+		struct ff_nearest near;
 		char known[256] = "";
 
 		while (*k && strcmp(*k, object->child[i].key) != 0)
 			k++;
 		if (*k)
 			continue;
-		for (size_t n = 0; *keys && n < sizeof(known); keys++)
-			n += (size_t)snprintf(known + n, sizeof(known) - n, "%s\"%s\"",
-					n ? ", " : "", *keys);
-		code = ff_json_fail(object, err, "\"%.64s\" is not known here, only %s",
-				object->child[i].key, *known ? known : "nothing");
+		ff_nearest_init(&near, object->child[i].key);
+		for (size_t n = 0; *keys; keys++) {
+			ff_nearest_try(&near, *keys);
+			if (n < sizeof(known))
+				n += (size_t)snprintf(known + n, sizeof(known) - n, "%s\"%s\"",
+						n ? ", " : "", *keys);
+		}
+		code = ff_json_fail(object, err, "\"%.64s\" is not known here, only %s%s",
+				object->child[i].key, *known ? known : "nothing",
+				ff_nearest_hint(&near));
 	}
 	return code;
 }

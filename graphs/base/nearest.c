@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -53,11 +54,26 @@ static bool begins(const char *name, const char *word)
 	return n > 2 && !strncmp(name, word, n);
 }
 
+/* Whole names, and three dots for those that there is no room for. */
+static void list(struct ff_nearest *n, const char *name)
+{
+	static const char more[] = ", ...";
+	size_t used = strlen(n->known), room = sizeof(n->known) - sizeof(more);
+
+	if (used >= sizeof(more) - 1 && !strcmp(n->known + used - (sizeof(more) - 1), more))
+		return;
+	if (used + strlen(name) + 2 < room)
+		snprintf(n->known + used, sizeof(n->known) - used, "%s%s", used ? ", " : "", name);
+	else
+		snprintf(n->known + used, sizeof(n->known) - used, "%s", used ? more : "...");
+}
+
 void ff_nearest_try(struct ff_nearest *n, const char *name)
 {
 	char cut[FF_NEAREST_LENGTH];
 	uint32_t apart;
 
+	list(n, name);
 	snprintf(cut, sizeof(cut), "%s", name);
 	apart = distance(n->word, cut);
 	if (apart > 1 && begins(cut, n->word))
@@ -68,24 +84,36 @@ void ff_nearest_try(struct ff_nearest *n, const char *name)
 	memcpy(n->name, cut, sizeof(cut));
 }
 
+void ff_nearest_try_choices(struct ff_nearest *n, const char *choices)
+{
+	for (const char *at = choices; *at; at += *at == '|') {
+		char name[FF_NEAREST_LENGTH];
+		size_t length = strcspn(at, "|");
+
+		snprintf(name, sizeof(name), "%.*s", (int)length, at);
+		ff_nearest_try(n, name);
+		at += length;
+	}
+}
+
 void ff_nearest_try_folder(struct ff_nearest *n, const char *folder, const char *suffix)
 {
-	DIR *dir = opendir(folder);
-	const struct dirent *entry;
+	struct dirent **entry;
+	int count = scandir(folder, &entry, NULL, alphasort);
 
-	if (!dir)
-		return;
-	while ((entry = readdir(dir))) {
-		size_t length = strlen(entry->d_name), end = strlen(suffix);
+	for (int i = 0; i < count; i++) {
+		const char *found = entry[i]->d_name;
+		size_t length = strlen(found), end = strlen(suffix);
 		char name[FF_NEAREST_LENGTH];
 
-		if (length <= end || entry->d_name[0] == '.' ||
-				strcmp(entry->d_name + length - end, suffix) != 0)
-			continue;
-		snprintf(name, sizeof(name), "%.*s", (int)(length - end), entry->d_name);
-		ff_nearest_try(n, name);
+		if (length > end && found[0] != '.' && !strcmp(found + length - end, suffix)) {
+			snprintf(name, sizeof(name), "%.*s", (int)(length - end), found);
+			ff_nearest_try(n, name);
+		}
+		free(entry[i]);
 	}
-	closedir(dir);
+	if (count >= 0)
+		free(entry);
 }
 
 const char *ff_nearest_hint(struct ff_nearest *n)
@@ -93,5 +121,16 @@ const char *ff_nearest_hint(struct ff_nearest *n)
 	n->hint[0] = '\0';
 	if (n->name[0])
 		snprintf(n->hint, sizeof(n->hint), "; did you mean %s?", n->name);
+	return n->hint;
+}
+
+const char *ff_nearest_known(struct ff_nearest *n)
+{
+	if (n->known[0])
+		snprintf(n->hint, sizeof(n->hint), ", only %s%s%s%s", n->known,
+				n->name[0] ? "; did you mean " : "", n->name,
+				n->name[0] ? "?" : "");
+	else
+		snprintf(n->hint, sizeof(n->hint), ", as there are none");
 	return n->hint;
 }

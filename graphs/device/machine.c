@@ -1,7 +1,10 @@
 /* Device graphs in JSON.  SPDX-License-Identifier: Apache-2.0 */
 #include "ff/machine.h"
 
+#include <dirent.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -89,6 +92,17 @@ static uint32_t find_kind(const struct ff_machine *m, uint32_t n, const char *na
 		if (!strcmp(m->kinds[i].name, name))
 			return i;
 	return UINT32_MAX;
+}
+
+static int unknown_kind(struct parse *p, const struct ff_json *v, const char *name)
+{
+	struct ff_nearest near;
+
+	ff_nearest_init(&near, name);
+	for (uint32_t i = 0; i < p->m.n_kinds; i++)
+		ff_nearest_try(&near, p->m.kinds[i].name);
+	return ff_json_fail(v, p->err, "there is no kind \"%.100s\" in \"kinds\"%s", name,
+			ff_nearest_known(&near));
 }
 
 static int read_kinds(struct parse *p, const struct ff_json *root)
@@ -192,8 +206,7 @@ static int read_node(struct parse *p, const struct ff_json *v, bool last)
 	n = (struct ff_machine_node){.count = (uint32_t)devices};
 	n.kind = find_kind(m, m->n_kinds, kind);
 	if (n.kind == UINT32_MAX)
-		return ff_json_fail(ff_json_get(v, "kind"), p->err,
-				"there is no kind \"%.100s\" in \"kinds\"", kind);
+		return unknown_kind(p, ff_json_get(v, "kind"), kind);
 	if (m->n_devices + count * devices > FF_MAX_DEVICES)
 		return ff_json_fail(v, p->err, "a machine has at most %d devices", FF_MAX_DEVICES);
 	code = read_links(p, v, last && !m->n_nodes && count == 1, &n);
@@ -303,8 +316,71 @@ static const char *find_file(const char *name, struct ff_arena *a, bool *found)
 	return name;
 }
 
+/* "NAMExN" and "NAME:N" for what is called NAMExM or NAMEM: the least M from N on.  Writes its
+ * name, returns M; 0: there is none. */
+static uint32_t find_larger(const char *name, uint32_t n, char found[FF_NEAREST_LENGTH])
+{
+	uint32_t least = 0;
+
+	for (uint32_t i = 0; i < FOLDERS; i++) {
+		struct dirent **entry;
+		int count = folder(i) ? scandir(folder(i), &entry, NULL, alphasort) : -1;
+
+		for (int k = 0; k < count; k++) {
+			uint32_t m = 0;
+			int end = 0;
+
+			if (!strncmp(entry[k]->d_name, name, strlen(name)) &&
+					sscanf(entry[k]->d_name + strlen(name),
+							"%4" SCNu32 ".json%n", &m, &end) == 1 &&
+					end && m >= n && (!least || m < least)) {
+				least = m;
+				snprintf(found, FF_NEAREST_LENGTH, "%.*s",
+						(int)strcspn(entry[k]->d_name, "."),
+						entry[k]->d_name);
+			}
+			free(entry[k]);
+		}
+		if (count >= 0)
+			free(entry);
+	}
+	return least;
+}
+
+/* How to take so many devices of a machine that has more. */
+static bool find_part(const char *name, char hint[FF_NEAREST_LENGTH + 96])
+{
+	char base[FF_NEAREST_LENGTH], found[FF_NEAREST_LENGTH];
+	size_t length = strlen(name), digits = length;
+	const char *colon = strrchr(name, ':');
+	uint32_t n, m;
+
+	while (digits && name[digits - 1] >= '0' && name[digits - 1] <= '9')
+		digits--;
+	if (length >= sizeof(base) || length - digits > 4 ||
+			sscanf(name + digits, "%" SCNu32, &n) != 1 || !n)
+		return false;
+	snprintf(base, sizeof(base), "%.*s", (int)digits, name);
+	if (colon && colon[1] && (size_t)(colon - name) + 1 == digits) {
+		/* the machine's own name, or what stands before its number */
+		size_t end = (size_t)(colon - name);
+
+		while (end && name[end - 1] >= '0' && name[end - 1] <= '9')
+			end--;
+		base[end] = '\0';
+	}
+	m = *base ? find_larger(base, n, found) : 0;
+	if (m)
+		snprintf(hint, FF_NEAREST_LENGTH + 96,
+				"; --machine %s --devices %" PRIu32 " takes %" PRIu32
+				" of its %" PRIu32 " devices",
+				found, n, n, m);
+	return m > 0;
+}
+
 static int unknown_machine(const char *name, struct ff_error *err)
 {
+	char part[FF_NEAREST_LENGTH + 96];
 	struct ff_nearest near;
 
 	ff_nearest_init(&near, name);
@@ -312,9 +388,9 @@ static int unknown_machine(const char *name, struct ff_error *err)
 		if (folder(i))
 			ff_nearest_try_folder(&near, folder(i), ".json");
 	return ff_fail(err, FF_E_INPUT,
-			"there is no machine \"%.200s\": neither a file nor one of "
+			"there is no machine \"%.100s\": neither a file nor one of "
 			"graphs/machines/ or $FF_MACHINES%s",
-			name, ff_nearest_hint(&near));
+			name, find_part(name, part) ? part : ff_nearest_known(&near));
 }
 
 const char *ff_machine_file(const char *name, struct ff_arena *a)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ff/builder.h"
+#include "ff/nearest.h"
 
 static struct ff_numbers *list_at(const struct ff_attr_row *r, union ff_attrs *attrs)
 {
@@ -110,9 +111,14 @@ static int read_choice(const struct ff_attr_row *r, const struct ff_json *v, int
 		struct ff_error *err)
 {
 	int32_t i = v->type == FF_JSON_STRING ? ff_choice_find(r->choices, v->text) : -1;
+	struct ff_nearest near;
 
-	if (i < 0)
-		return ff_json_fail(v, err, "expected one of %s", r->choices);
+	if (i < 0) {
+		ff_nearest_init(&near, v->type == FF_JSON_STRING ? v->text : "");
+		ff_nearest_try_choices(&near, r->choices);
+		return ff_json_fail(
+				v, err, "expected one of %s%s", r->choices, ff_nearest_hint(&near));
+	}
 	*ret = i;
 	return FF_OK;
 }

@@ -45,6 +45,18 @@ static int check_keys(const struct entry *e, struct ff_error *err)
 	return ff_json_only(e->json, keys, err);
 }
 
+static int unknown_parameter(const struct entry *e, const struct ff_json *v, uint32_t params,
+		struct ff_error *err)
+{
+	struct ff_nearest near;
+
+	ff_nearest_init(&near, v->key);
+	for (uint32_t i = 0; i < params; i++)
+		ff_nearest_try(&near, e->row->param[i]);
+	return ff_json_fail(v, err, "%s \"%.200s\" has no parameter \"%.100s\"%s", e->row->name,
+			e->name, v->key, ff_nearest_known(&near));
+}
+
 /* "params": {"weight": "embed.weight"}: parameters that are shared. */
 static int read_params(struct entry *e, struct ff_error *err)
 {
@@ -63,8 +75,7 @@ static int read_params(struct entry *e, struct ff_error *err)
 		while (i < count.params && strcmp(e->row->param[i], v->key) != 0)
 			i++;
 		if (i == count.params)
-			return ff_json_fail(v, err, "%s \"%.200s\" has no parameter \"%.100s\"",
-					e->row->name, e->name, v->key);
+			return unknown_parameter(e, v, count.params, err);
 		if (v->type != FF_JSON_STRING)
 			return ff_json_fail(v, err, "expected the name of a parameter");
 		e->param[i] = v->text;
@@ -145,6 +156,17 @@ static int read_entries(struct parse *p, const struct ff_json *nodes)
 	return code;
 }
 
+static int unknown_node(const struct parse *p, const struct ff_json *in, const char *name)
+{
+	struct ff_nearest near;
+
+	ff_nearest_init(&near, name);
+	for (uint32_t i = 0; i < p->n; i++)
+		ff_nearest_try(&near, p->entry[i].name);
+	return ff_json_fail(
+			in, p->err, "there is no node \"%.200s\"%s", name, ff_nearest_hint(&near));
+}
+
 /* "name" is a node's first output, "name#1" its second. */
 static int resolve_input(struct parse *p, const struct ff_json *in, uint32_t *ret)
 {
@@ -166,7 +188,7 @@ static int resolve_input(struct parse *p, const struct ff_json *in, uint32_t *re
 			(int)(mark ? (size_t)(mark - in->text) : strlen(in->text)), in->text);
 	*ret = ff_names_find(&p->names, name);
 	if (*ret == FF_NONE)
-		return ff_json_fail(in, p->err, "there is no node \"%.200s\"", name);
+		return unknown_node(p, in, name);
 	*ret = FF_PORT(*ret, output);
 	return FF_OK;
 }

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ff/nearest.h"
+
 static const struct ff_setting settings[FF_SETTING_COUNT] = {
 		[FF_SETTING_RATE] = {"rate", "learning rate", INFINITY},
 		[FF_SETTING_MOMENTUM] = {"momentum", "share of the last step that is kept", 1},
@@ -209,14 +211,19 @@ void ff_setting_help(enum ff_setting_id id, char text[FF_OPTIMIZER_TEXT])
 int ff_optimizer_find(const char *name, const struct ff_optimizer **ret, struct ff_error *err)
 {
 	char known[FF_OPTIMIZER_TEXT];
+	struct ff_nearest near;
 
-	for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++)
+	ff_nearest_init(&near, name);
+	for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++) {
 		if (!strcmp(rows[i]->name, name)) {
 			*ret = rows[i];
 			return FF_OK;
 		}
+		ff_nearest_try(&near, rows[i]->name);
+	}
 	ff_optimizer_list(false, known);
-	return ff_fail(err, FF_E_INPUT, "expected %s, not \"%.60s\"", known, name);
+	return ff_fail(err, FF_E_INPUT, "expected %s, not \"%.60s\"%s", known, name,
+			ff_nearest_hint(&near));
 }
 
 int ff_optimizer_check(const struct ff_optimizer *o, enum ff_setting_id id, double told,

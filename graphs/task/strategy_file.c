@@ -6,10 +6,22 @@
 
 #include "ff/codec.h"
 #include "ff/micro.h"
+#include "ff/nearest.h"
 #include "ff/optimizer.h"
 #include "ff/strategy.h"
 
 #define LONGEST_LIST 16 /* devices written one by one */
+
+static int unknown_dim(const struct ff_json *v, const struct ff_node *n, struct ff_error *err)
+{
+	struct ff_nearest near;
+
+	ff_nearest_init(&near, v->key);
+	for (uint32_t d = 0; d < n->n_dims; d++)
+		ff_nearest_try(&near, n->dim[d].name);
+	return ff_json_fail(v, err, "operator %s has no dim called %.64s%s", n->name, v->key,
+			ff_nearest_known(&near));
+}
 
 /* The dim of `n` that `v` names, with a number from `min` to `max`. */
 static int read_dim(const struct ff_json *v, const struct ff_node *n, uint32_t *dim, int64_t *ret,
@@ -20,7 +32,7 @@ static int read_dim(const struct ff_json *v, const struct ff_node *n, uint32_t *
 	while (d < n->n_dims && strcmp(n->dim[d].name, v->key))
 		d++;
 	if (d == n->n_dims)
-		return ff_json_fail(v, err, "operator %s has no dim called %s", n->name, v->key);
+		return unknown_dim(v, n, err);
 	*dim = d;
 	return ff_json_as_int(v, min, max < 0 ? n->dim[d].extent : max, ret, err);
 }
@@ -170,6 +182,24 @@ static int read_micro(const struct ff_json *root, struct ff_strategy *s, struct 
 	return FF_OK;
 }
 
+static bool has_config(const struct ff_graph *g, uint32_t node)
+{
+	return !ff_node_is_source(g, node) && !ff_node_is_prelude(g, node);
+}
+
+static int unknown_operator(const struct ff_json *op, const struct ff_graph *g, const char *name,
+		struct ff_error *err)
+{
+	struct ff_nearest near;
+
+	ff_nearest_init(&near, name);
+	for (uint32_t i = 0; i < g->n_nodes; i++)
+		if (has_config(g, i))
+			ff_nearest_try(&near, g->nodes[i].name);
+	return ff_json_fail(op, err, "the graph has no operator called %.200s%s", name,
+			ff_nearest_hint(&near));
+}
+
 static int read_operator(const struct ff_json *op, const struct ff_graph *g, uint32_t n_devices,
 		struct ff_arena *a, struct ff_strategy *s, struct ff_error *err)
 {
@@ -188,8 +218,8 @@ static int read_operator(const struct ff_json *op, const struct ff_graph *g, uin
 			(code = ff_json_string(op, "name", &name, err)) < 0)
 		return code;
 	node = ff_graph_find(g, name);
-	if (node == FF_NONE || ff_node_is_source(g, node) || ff_node_is_prelude(g, node))
-		return ff_json_fail(op, err, "the graph has no operator called %s", name);
+	if (node == FF_NONE || !has_config(g, node))
+		return unknown_operator(op, g, name, err);
 	c = &s->config[node];
 	if (c->n_parts)
 		return ff_json_fail(op, err, "operator %s stands twice", name);

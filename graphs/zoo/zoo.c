@@ -4,6 +4,7 @@
 #include "ff/builder.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,6 @@
 
 #define MAX_BATCH (1 << 24)
 #define MAX_PARAMS 16
-#define LIST_BYTES 512
 
 const struct ff_zoo_param ff_zoo_dtype = {
 		"dtype", "what it computes in", 0, 1, 0, "float32|bfloat16"};
@@ -28,49 +28,39 @@ const struct ff_zoo_row *ff_zoo_row(uint32_t i)
 	return i < N_ROWS ? rows[i] : NULL;
 }
 
-/* Appends "word" or ", word" as far as there is room. */
-static void list_add(char list[LIST_BYTES], const char *word)
-{
-	size_t n = strlen(list);
-
-	strncat(list, n ? ", " : "", LIST_BYTES - 1 - n);
-	n = strlen(list);
-	strncat(list, word, LIST_BYTES - 1 - n);
-}
-
 static const struct ff_zoo_row *find_row(const char *name, struct ff_error *err)
 {
-	char list[LIST_BYTES] = "";
 	struct ff_nearest near;
 
 	ff_nearest_init(&near, name);
 	for (uint32_t i = 0; i < N_ROWS; i++) {
 		if (!strcmp(rows[i]->name, name))
 			return rows[i];
-		list_add(list, rows[i]->name);
 		ff_nearest_try(&near, rows[i]->name);
 	}
-	if (near.name[0])
-		ff_fail(err, FF_E_INPUT, "there is no network \"%.60s\"%s", name,
-				ff_nearest_hint(&near));
-	else
-		ff_fail(err, FF_E_INPUT, "there is no network \"%.60s\", only %s", name, list);
+	ff_fail(err, FF_E_INPUT, "there is no network \"%.60s\"%s", name,
+			near.name[0] ? ff_nearest_hint(&near) : ff_nearest_known(&near));
 	return NULL;
 }
 
 static int read_value(const struct ff_zoo_row *row, const struct ff_zoo_param *p, const char *text,
 		int32_t *ret, struct ff_error *err)
 {
+	struct ff_nearest near;
 	char *end;
 	long v;
 
 	if (p->choices) {
 		int32_t i = ff_choice_find(p->choices, text);
 
-		if (i < 0)
+		if (i < 0) {
+			ff_nearest_init(&near, text);
+			ff_nearest_try_choices(&near, p->choices);
 			return ff_fail(err, FF_E_INPUT,
-					"%s: --set %s: expected one of %s, not \"%.60s\"",
-					row->name, p->name, p->choices, text);
+					"%s: --set %s: expected one of %s, not \"%.60s\"%s",
+					row->name, p->name, p->choices, text,
+					ff_nearest_hint(&near));
+		}
 		*ret = i;
 		return FF_OK;
 	}
@@ -89,23 +79,26 @@ static int read_value(const struct ff_zoo_row *row, const struct ff_zoo_param *p
 static int set_value(const struct ff_zoo_row *row, const char *text, int32_t *value,
 		struct ff_error *err)
 {
-	char list[LIST_BYTES] = "";
 	const char *equals = strchr(text, '=');
+	char name[FF_NEAREST_LENGTH];
+	struct ff_nearest near;
 	size_t len;
 
 	if (!equals)
 		return ff_fail(err, FF_E_INPUT, "%s: --set %.60s: expected key=value", row->name,
 				text);
 	len = (size_t)(equals - text);
+	snprintf(name, sizeof(name), "%.*s", (int)len, text);
+	ff_nearest_init(&near, name);
 	for (uint32_t i = 0; i <= row->n_params; i++) {
 		const struct ff_zoo_param *p = i < row->n_params ? &row->params[i] : &ff_zoo_dtype;
 
 		if (strlen(p->name) == len && !memcmp(p->name, text, len))
 			return read_value(row, p, equals + 1, &value[i], err);
-		list_add(list, p->name);
+		ff_nearest_try(&near, p->name);
 	}
-	return ff_fail(err, FF_E_INPUT, "%s: --set: there is no \"%.*s\", only %s", row->name,
-			len < 60 ? (int)len : 60, text, list);
+	return ff_fail(err, FF_E_INPUT, "%s: --set: there is no \"%s\"%s", row->name, name,
+			ff_nearest_known(&near));
 }
 
 int ff_zoo_build(const char *name, uint64_t batch, const char *const *sets, uint32_t n_sets,
