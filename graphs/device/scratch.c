@@ -58,6 +58,13 @@ static int64_t up(int64_t x, int64_t to)
 	return (x + to - 1) / to * to;
 }
 
+/* Of a region that may be empty, as windows may meet nothing but padding: for what is divided by.
+ */
+static int64_t extent(const struct ff_region *r, uint32_t axis)
+{
+	return larger(1, ff_region_size(r, axis));
+}
+
 static int64_t operand(const struct ff_work *w, uint32_t i, int64_t size)
 {
 	return up(ff_region_volume(&w->in[i]) * size, 64);
@@ -95,7 +102,7 @@ static struct need of_linear(const struct ff_work *w)
 	const struct ff_operand *x = &w->node->in_map[0];
 	uint32_t last = w->in[0].rank - 1;
 	int64_t size = type_bytes(w);
-	int64_t inner = ff_region_size(&w->in[0], last);
+	int64_t inner = extent(&w->in[0], last);
 	struct need n = {0};
 
 	if (x->order[last] != last) /* brought into row-major order */
@@ -196,7 +203,7 @@ static int64_t packed_images(const struct ff_work *w)
 static int64_t ordered_filters(const struct ff_work *w)
 {
 	const struct ff_region *weight = &w->in[w->node->n_data];
-	int64_t k = ff_region_size(weight, 0), c = ff_region_size(weight, 1);
+	int64_t k = extent(weight, 0), c = extent(weight, 1);
 	int64_t taps = ff_region_volume(weight) / (k * c), groups = w->node->attrs.conv.groups;
 	int64_t each = smaller(k, w->node->in_map[w->node->n_data].shape[0] / groups);
 
@@ -210,8 +217,8 @@ static int64_t ordered_filters(const struct ff_work *w)
 /* A sample's images, transposed for gradients in bfloat16, the narrower as wide as the other. */
 static int64_t transposed_images(const struct ff_work *w)
 {
-	int64_t n = ff_region_size(&w->in[0], 0);
-	int64_t in = ff_region_size(&w->in[0], 1), out = ff_region_size(&w->out[0], 1);
+	int64_t n = extent(&w->in[0], 0);
+	int64_t in = extent(&w->in[0], 1), out = extent(&w->out[0], 1);
 	int64_t pixels = ff_region_volume(&w->in[0]) / (n * in) +
 			 ff_region_volume(&w->out[0]) / (n * out);
 
@@ -223,7 +230,7 @@ static int64_t transposed_images(const struct ff_work *w)
 static struct need of_conv(const struct ff_work *w)
 {
 	const struct ff_region *weight = &w->in[w->node->n_data];
-	int64_t k = ff_region_size(weight, 0), c = ff_region_size(weight, 1);
+	int64_t k = extent(weight, 0), c = extent(weight, 1);
 	int64_t taps = ff_region_volume(weight) / (k * c), windows, ordered = ordered_filters(w);
 	int32_t groups = w->node->attrs.conv.groups;
 	struct need n = {.once = packed_images(w) + ordered + 32 * KIB};
@@ -237,7 +244,7 @@ static struct need of_conv(const struct ff_work *w)
 	if (is_back(w) && groups == 1 && c < BLOCK)
 		n.each = larger(n.each, FEW_CHANNELS_TIMES * ordered);
 	n.each += transposed_images(w);
-	windows = ff_region_volume(&w->out[0]) / ff_region_size(&w->out[0], 1);
+	windows = ff_region_volume(&w->out[0]) / extent(&w->out[0], 1);
 	if (is_back(w) && windows >= SHARED_WINDOWS)
 		n.others = ordered;
 	return n;
@@ -287,7 +294,7 @@ static struct need of_norm(const struct ff_work *w)
 	for (uint32_t i = w->node->n_data; i < w->node->n_in; i++)
 		features = larger(features, ff_region_volume(&w->in[i]));
 	if (!features) /* no weights: of a row, or of a sample's channels */
-		features = ff_region_volume(&w->out[0]) / larger(1, ff_region_size(&w->out[0], 0));
+		features = ff_region_volume(&w->out[0]) / extent(&w->out[0], 0);
 	return (struct need){.once = is_back(w) ? 2 * SHARES * features * FF_F32_BYTES : 0};
 }
 
@@ -307,7 +314,7 @@ static int64_t attention_block(int64_t queries, int64_t keys)
 static struct need of_attention(const struct ff_work *w)
 {
 	enum { QUERY = 2, KEY = 3 };
-	int64_t size = w->node->attrs.attention.head_dim, keys = ff_region_size(&w->box, KEY);
+	int64_t size = w->node->attrs.attention.head_dim, keys = extent(&w->box, KEY);
 	int64_t block = attention_block(ff_region_size(&w->box, QUERY), keys);
 	int64_t slot = block * keys + 2 * block * size + 2 * keys * size;
 
