@@ -454,13 +454,14 @@ static int64_t unforeseen(const struct ff_schedule *s, uint32_t device, struct f
 	ff_scratch_init(s->machine, &scratch);
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
-		const struct ff_node *n = &s->graph->nodes[t->node];
+		const struct ff_node *n;
 		struct ff_region box;
 		int64_t bytes;
 
 		if (t->device != device ||
 				(t->kind != FF_TASK_FORWARD && t->kind != FF_TASK_BACKWARD))
 			continue;
+		n = &s->graph->nodes[t->node];
 		ff_config_box(n, &s->config[t->node], t->part, &box);
 		ff_work_fill(s->graph, t->node, &box, t->pass, w);
 		bytes = ff_scratch_bytes(&scratch, w);
@@ -481,14 +482,13 @@ int ff_plan_fits(const char *name, const struct ff_schedule *s, const struct ff_
 	int code = w ? FF_OK : ff_fail_memory(err);
 
 	for (uint32_t d = 0; d < s->machine->n_devices && code == FF_OK; d++) {
-		int64_t have = ff_device_kind(s->machine, d)->memory_bytes, need;
+		int64_t have = ff_device_kind(s->machine, d)->memory_bytes, need, more = 0;
 		bool both = beside && d < beside->machine->n_devices;
 
 		need = s->memory_bytes[d] + (both ? beside->memory_bytes[d] : 0);
-		if (need <= have || need - unforeseen(s, d, w) -
-								    (both ? unforeseen(beside, d, w)
-									  : 0) <=
-						    have)
+		if (need > have)
+			more = unforeseen(s, d, w) + (both ? unforeseen(beside, d, w) : 0);
+		if (need - more <= have)
 			continue;
 		code = ff_fail(err, FF_E_NOFIT,
 				"strategy %s does not fit%s: device %u needs %" PRId64
