@@ -60,7 +60,9 @@ struct ff_comm {
 	/* Posted. */
 	int (*collective)(struct ff_comm *c, const struct ff_channel *on,
 			const struct ff_collective *x, struct ff_error *err);
-	/* All parcels between two of the devices, at once. */
+	/* Parcels between devices, at once.  A rank lists those that have an end here, and no
+	 * others: what it lists, two ranks have in common only the parcels between them, which both
+	 * list, in one order, with equal counts.  Those that have none need not call. */
 	int (*exchange)(struct ff_comm *c, const struct ff_channel *on, enum ff_dtype type,
 			const struct ff_parcel *parcel, uint32_t n, struct ff_error *err);
 	/* Among processes, in host memory, by the caller's own thread while nothing that

@@ -384,63 +384,126 @@ static int post_collective(struct ff_comm *c, const struct ff_channel *on,
 
 /* ---- exchanges ---- */
 
-/* Of every parcel `most` elements behind the first `from`. */
-static int post_parcels(struct ff_host_comm *h, const struct ff_channel *on, enum ff_dtype type,
-		const struct ff_parcel *parcel, uint32_t n, int64_t from, int64_t most,
-		struct ff_error *err)
+/* What goes in rounds.  Both ends of a parcel cut it alike, though no rank knows all parcels: host
+ * memory has an equal share for every device elsewhere, whoever sends something, and that one for
+ * every parcel between it and here, which both know.  So an end that is through with its rounds is
+ * through with all that it shares with others. */
+struct rounds {
+	const struct ff_host_comm *h;
+	enum ff_dtype type;
+	const struct ff_parcel *parcel;
+	uint32_t n;
+	int64_t share;     /* bytes; 0: all goes at once */
+	uint32_t *between; /* parcels, by the device elsewhere; last, those that stay here */
+};
+
+static uint32_t *between(const struct rounds *r, const struct ff_parcel *p)
 {
-	struct ff_posted *p = take(h, n * (sizeof(*parcel) + 2 * sizeof(struct span)), err);
-	int64_t size = ff_dtype_bytes(type);
+	const struct ff_comm *c = &r->h->base;
+
+	return &r->between[!c->hosts(c, p->from) ? p->from
+			   : !c->hosts(c, p->to) ? p->to
+						 : c->n_devices];
+}
+
+static int rounds_open(struct rounds *r, struct ff_error *err)
+{
+	uint32_t elsewhere = r->h->base.n_ranks > 1 ? r->h->base.n_devices - 1 : 0;
+
+	/* what stays here is in it twice */
+	r->share = r->h->most_bytes / (elsewhere ? elsewhere : 2);
+	r->share = r->share ? r->share : 1;
+	r->between = calloc(r->h->base.n_devices + 1, sizeof(*r->between));
+	if (!r->between)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < r->n; i++)
+		++*between(r, &r->parcel[i]);
+	return FF_OK;
+}
+
+/* Elements of a parcel in each round. */
+static int64_t elements_each(const struct rounds *r, const struct ff_parcel *p)
+{
+	int64_t n;
+
+	if (!r->share)
+		return p->count ? p->count : 1;
+	n = r->share / (*between(r, p) * ff_dtype_bytes(r->type));
+	return n ? n : 1;
+}
+
+static int64_t count_rounds(const struct rounds *r)
+{
+	int64_t most = 1;
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		int64_t each = elements_each(r, &r->parcel[i]);
+		int64_t n = (r->parcel[i].count + each - 1) / each;
+
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* What goes of it in this round. */
+static void add_parcel(struct ff_posted *p, const struct rounds *r, const struct ff_parcel *whole,
+		int64_t round)
+{
+	const struct ff_comm *c = &r->h->base;
+	int64_t size = ff_dtype_bytes(r->type), each = elements_each(r, whole);
+	int64_t at = round * each < whole->count ? round * each : whole->count;
+	struct ff_parcel *q = &p->parcel[p->n_parcels++];
+	size_t bytes;
+
+	*q = *whole;
+	q->count = clamp(whole->count, at, each);
+	bytes = (size_t)(q->count * size);
+	if (c->hosts(c, q->from)) {
+		q->send = (const char *)q->send + at * size;
+		p->span[p->n_spans++] = (struct span){
+				.down = q->send, .bytes = bytes, .host = (void **)&q->send};
+	}
+	if (c->hosts(c, q->to)) {
+		q->recv = (char *)q->recv + at * size;
+		p->span[p->n_spans++] =
+				(struct span){.up = q->recv, .bytes = bytes, .host = &q->recv};
+	}
+}
+
+static int post_parcels(struct ff_host_comm *h, const struct ff_channel *on, const struct rounds *r,
+		int64_t round, struct ff_error *err)
+{
+	size_t n = r->n;
+	struct ff_posted *p =
+			take(h, n * (sizeof(struct ff_parcel) + 2 * sizeof(struct span)), err);
 
 	if (!p)
 		return FF_E_NOMEM;
 	p->x = (struct ff_collective){0};
-	p->type = type;
-	p->n_parcels = n;
+	p->type = r->type;
+	p->n_parcels = 0;
 	p->n_spans = 0;
 	p->span = p->memory;
-	p->parcel = (struct ff_parcel *)(p->span + 2 * (size_t)n);
-	for (uint32_t i = 0; i < n; i++) {
-		struct ff_parcel *q = &p->parcel[i];
-		size_t bytes;
-
-		*q = parcel[i];
-		q->count = clamp(parcel[i].count, from, most);
-		bytes = (size_t)(q->count * size);
-		if (h->base.hosts(&h->base, q->from)) {
-			q->send = (const char *)q->send + from * size;
-			p->span[p->n_spans++] = (struct span){
-					.down = q->send, .bytes = bytes, .host = (void **)&q->send};
-		}
-		if (h->base.hosts(&h->base, q->to)) {
-			q->recv = (char *)q->recv + from * size;
-			p->span[p->n_spans++] = (struct span){
-					.up = q->recv, .bytes = bytes, .host = &q->recv};
-		}
-	}
+	p->parcel = (struct ff_parcel *)(p->span + 2 * n);
+	for (uint32_t i = 0; i < r->n; i++)
+		add_parcel(p, r, &r->parcel[i], round);
 	return post(p, on, err);
 }
 
-/* All ranks have all parcels in their lists, and so the same rounds. */
 static int post_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dtype type,
 		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
 {
 	struct ff_host_comm *h = (struct ff_host_comm *)c;
-	int64_t size = ff_dtype_bytes(type), longest = 0, most = INT64_MAX, from = 0;
-	int code;
+	struct rounds r = {.h = h, .type = type, .parcel = parcel, .n = n};
+	int code = on->backend->host_memory ? FF_OK : rounds_open(&r, err);
 
-	for (uint32_t i = 0; i < n; i++) {
-		longest = parcel[i].count > longest ? parcel[i].count : longest;
+	for (uint32_t i = 0; i < n; i++)
 		if (c->hosts(c, parcel[i].from))
-			c->sent_bytes += parcel[i].count * size;
-	}
-	if (!on->backend->host_memory && n)
-		most = h->most_bytes / (2 * (int64_t)n * size);
-	most = most > 1 ? most : 1;
-	do {
-		code = post_parcels(h, on, type, parcel, n, from, most, err);
-		from += most < longest ? most : longest;
-	} while (code == FF_OK && from < longest);
+			c->sent_bytes += parcel[i].count * ff_dtype_bytes(type);
+	for (int64_t i = 0, rounds = code < 0 ? 0 : count_rounds(&r); i < rounds && code == FF_OK;
+			i++)
+		code = post_parcels(h, on, &r, i, err);
+	free(r.between);
 	return code;
 }
 

@@ -20,6 +20,9 @@ void comm_all_reduce(struct ff_comm *c, const struct ff_channel *on, struct ff_r
 void comm_all_gather(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
 void comm_reduce_scatter(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
 void comm_exchange(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
+/* A server and all others, of which each gets long messages, sends them, or both. */
+#define COMM_MESSAGE_BYTES 100000
+void comm_server(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
 void comm_posted(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r);
 void comm_refused(struct ff_comm *c, const struct ff_channel *on);
 

@@ -44,6 +44,16 @@ static void each(comm_case test, uint64_t seed)
 	comm_each(&r, CASES, one, &k);
 }
 
+static void each_round(comm_case test, int64_t most, uint64_t stream, int n)
+{
+	struct cases k = {{ff_test_seed(6), stream, 0}, test, most, 0};
+	struct ff_random r = k.r;
+
+	r.stream = 1;
+	comm_each(&r, n, one, &k);
+	ck_assert_uint_gt(k.bounced, 0);
+}
+
 /* Whatever is posted goes by way of little host memory, in rounds, and comes out the same. */
 START_TEST(rounds)
 {
@@ -52,14 +62,9 @@ START_TEST(rounds)
 	const int64_t most[] = {1, 100, 700, 4000};
 
 	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++)
-		for (size_t m = 0; m < sizeof(most) / sizeof(*most); m++) {
-			struct cases k = {{ff_test_seed(6), i, 0}, tests[i], most[m]};
-			struct ff_random r = k.r;
-
-			r.stream = 1;
-			comm_each(&r, CASES / 3, one, &k);
-			ck_assert_uint_gt(k.bounced, 0);
-		}
+		for (size_t m = 0; m < sizeof(most) / sizeof(*most); m++)
+			each_round(tests[i], most[m], i, CASES / 3);
+	each_round(comm_server, 20000, 0, CASES / 10);
 }
 END_TEST
 

@@ -14,6 +14,8 @@
 #define COMM_CASES 60
 #define SCENES 40
 #define CAPTURED 32
+/* What the elements that go in any case and the gaps between them take of host memory. */
+#define ALIGNED (64 * 64)
 
 static struct ff_comm *world(void)
 {
@@ -80,6 +82,8 @@ static void each(comm_case test, int64_t limit, int64_t most, uint64_t seed)
 		ff_host_comm_limit(k.c, most);
 	r.stream = 1;
 	comm_each(&r, COMM_CASES, one, &k);
+	if (most) /* and what begins on 64 bytes */
+		ck_assert_uint_le(ff_host_comm_bounced(k.c), (size_t)most + ALIGNED);
 	ck_assert_int_eq(k.c->barrier(k.c, &err), FF_OK);
 	k.c->destroy(k.c);
 }
@@ -193,6 +197,7 @@ END_TEST
 /* By way of host memory that is shorter than what is posted. */
 START_TEST(rounds)
 {
+	each(comm_server, 0, 20000, 40);
 	each(comm_all_reduce, 0, 300, 41);
 	each(comm_all_gather, 0, 300, 42);
 	each(comm_reduce_scatter, 0, 300, 43);
