@@ -495,11 +495,10 @@ static int post_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff
 {
 	struct ff_host_comm *h = (struct ff_host_comm *)c;
 	struct rounds r = {.h = h, .type = type, .parcel = parcel, .n = n};
-	int code = on->backend->host_memory ? FF_OK : rounds_open(&r, err);
+	int code = ff_parcels_count(c, type, parcel, n, err);
 
-	for (uint32_t i = 0; i < n; i++)
-		if (c->hosts(c, parcel[i].from))
-			c->sent_bytes += parcel[i].count * ff_dtype_bytes(type);
+	if (code == FF_OK && !on->backend->host_memory)
+		code = rounds_open(&r, err);
 	for (int64_t i = 0, rounds = code < 0 ? 0 : count_rounds(&r); i < rounds && code == FF_OK;
 			i++)
 		code = post_parcels(h, on, &r, i, err);

@@ -203,13 +203,12 @@ int ff_nccl_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dty
 	struct ff_nccl_group *all;
 	int code;
 
-	if ((code = ff_nccl_group_all(m, &all, err)) < 0 || (code = ff_cuda_enter(m->dev, err)) < 0)
+	if ((code = ff_parcels_count(c, type, parcel, n, err)) < 0 ||
+			(code = ff_nccl_group_all(m, &all, err)) < 0 ||
+			(code = ff_cuda_enter(m->dev, err)) < 0)
 		return code;
 	snprintf(all->call, sizeof(all->call), "an exchange of %u parcels of %s", n,
 			ff_dtype_name(type));
-	for (uint32_t i = 0; i < n; i++)
-		if (parcel[i].from == c->rank)
-			c->sent_bytes += parcel[i].count * ff_dtype_bytes(type);
 	ff_nccl_note(m, all, on->stream);
 	if ((code = ff_nccl_check(m, all, ncclGroupStart(), err)) < 0)
 		return code;

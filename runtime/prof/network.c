@@ -141,6 +141,19 @@ static void set_devices(struct bench *b)
 		}
 }
 
+/* From number `from` of the devices to number `to`, the `k`th of its messages: only those are
+ * listed that end here. */
+static void add_parcel(struct bench *b, uint32_t from, uint32_t to, uint32_t k, int64_t elements)
+{
+	int64_t at = k * elements;
+
+	if (b->me != from && b->me != to)
+		return;
+	b->parcel[b->n_parcels++] = (struct ff_parcel){b->device[from], b->device[to],
+			b->me == from ? (const float *)b->memory[0] + at : NULL,
+			b->me == to ? (float *)b->memory[1] + at : NULL, elements};
+}
+
 /* Each sends so much to its successor, which of several nodes is the same device of the next, or
  * in all to as many successors as there are; messages lie one behind the other. */
 static void set_parcels(struct bench *b, int64_t elements)
@@ -154,10 +167,7 @@ static void set_parcels(struct bench *b, int64_t elements)
 	b->n_parcels = 0;
 	for (uint32_t i = 0; i < ranks; i++)
 		for (uint32_t k = 0; k < most; k++)
-			b->parcel[b->n_parcels++] = (struct ff_parcel){b->device[i],
-					b->device[(i + step + k) % ranks],
-					(const float *)b->memory[0] + (int64_t)k * part,
-					(float *)b->memory[1] + (int64_t)k * part, part};
+			add_parcel(b, i, (i + step + k) % ranks, k, part);
 }
 
 static void set_size(struct bench *b, int64_t bytes)

@@ -403,7 +403,7 @@ void comm_posted(struct ff_comm *c, const struct ff_channel *on, struct ff_rando
 			ck_assert_double_eq(typed_get(FF_F32, a.send[i], k), want);
 }
 
-/* What has no sum is refused when it is posted. */
+/* What has no sum is refused when it is posted, and what other ranks have among themselves. */
 void comm_refused(struct ff_comm *c, const struct ff_channel *on)
 {
 	struct arrays a = {.device = {0, 1}, .count = {1}};
@@ -414,6 +414,13 @@ void comm_refused(struct ff_comm *c, const struct ff_channel *on)
 	ck_assert_int_eq(c->collective(c, on, &a.x, &err), FF_E_RUN);
 	ck_assert_ptr_nonnull(strstr(err.text, "uint8"));
 	ck_assert_ptr_nonnull(strstr(err.text, "sum"));
+	if (c->n_ranks > 2) {
+		const struct ff_parcel other = {(uint16_t)((c->rank + 1) % c->n_ranks),
+				(uint16_t)((c->rank + 2) % c->n_ranks), NULL, NULL, 1};
+
+		ck_assert_int_eq(c->exchange(c, on, FF_U8, &other, 1, &err), FF_E_RUN);
+		ck_assert_ptr_nonnull(strstr(err.text, "parcel"));
+	}
 }
 
 /* The CPU, or one that claims that the host cannot read its memory. */
