@@ -3,12 +3,15 @@
  * others laid down for it, in the order of the ring, where the first of them lies, and all copy
  * what came of it from there.  Every element is written to memory and read from there once each
  * way, by many at once.  SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "chunks.h"
@@ -18,6 +21,7 @@
 
 #define LINE 64                /* bytes that processors share at least */
 #define DEVICE_BYTES (1 << 17) /* of slices that a device lays down at once */
+#define TRIES 16               /* names that others may have taken */
 #define PATIENT 2000           /* looks before others may have the core */
 #define HASTY 50               /* likewise of a thread that has other things to do */
 
@@ -47,14 +51,32 @@ static size_t slot_bytes_of(uint32_t n)
 	return bytes ? bytes : LINE;
 }
 
+/* A file under a name that nobody has: pids meet where containers share /dev/shm.  `name` is empty
+ * where there is none. */
+static int create_file(char *name, size_t size)
+{
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t bits[2];
+		int file;
+
+		if (getrandom(bits, sizeof(bits), 0) != sizeof(bits))
+			break;
+		snprintf(name, size, "/ffsoap-%016" PRIx64 "%016" PRIx64, bits[0], bits[1]);
+		file = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+		if (file >= 0)
+			return file;
+		if (errno != EEXIST)
+			break;
+	}
+	*name = '\0';
+	return -1;
+}
+
 /* Makes the memory under a name that is told to the others and then forgotten. */
 static int create(char *name, size_t size, size_t bytes, void **ret, struct ff_error *err)
 {
-	static _Atomic unsigned int number;
-	int file;
+	int file = create_file(name, size);
 
-	snprintf(name, size, "/ffsoap-%ld-%u", (long)getpid(), atomic_fetch_add(&number, 1));
-	file = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	/* what is missing is found now, not when it is written */
 	if (file >= 0 && !posix_fallocate(file, 0, (off_t)bytes))
 		*ret = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -83,16 +105,19 @@ static int attach(const char *name, size_t bytes, void **ret, struct ff_error *e
 	return FF_OK;
 }
 
-/* All have it, or none. */
+/* All have it, or none.  All are there before it has a name, so that a job which is killed while
+ * some are still on their way leaves none. */
 static int map(struct ff_mpi_shared *s, MPI_Comm comm, uint32_t me, struct ff_error *err)
 {
 	char name[64] = "";
 	void *memory = MAP_FAILED;
-	int code = FF_OK, worst, said;
+	int code = FF_OK, worst, said = ff_mpi_check(MPI_Barrier(comm), "MPI_Barrier", err);
 
-	if (me == 0)
+	if (said == FF_OK && me == 0)
 		code = create(name, sizeof(name), s->bytes, &memory, err);
-	said = ff_mpi_check(MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, comm), "MPI_Bcast", err);
+	if (said == FF_OK)
+		said = ff_mpi_check(
+				MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, comm), "MPI_Bcast", err);
 	if (said == FF_OK && me > 0)
 		code = attach(name, s->bytes, &memory, err);
 	worst = code;
