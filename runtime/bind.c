@@ -51,8 +51,7 @@ static void bind_io(const struct ff_executor *x, const struct ff_task *t, const 
 			io->dout[k] = ff_address_buffer(x, ff_task_dout(s, t, k)[t->part]);
 	}
 	if (s->workspace_bytes[t->device] > 0)
-		io->workspace = x->host[x->host_of[t->device]].memory +
-				s->workspace_offset[t->device];
+		io->workspace = x->host[x->host_of[t->device]].memory;
 	io->seed = x->opt.seed;
 }
 
@@ -156,7 +155,7 @@ static int bind_norm(struct ff_executor *x, const struct ff_task *t, struct ff_j
 				    first,
 			.n = (size_t)(end - first),
 			.sum = squares_at(x, t->device),
-			.scratch = h->memory + x->s->workspace_offset[t->device],
+			.scratch = h->memory,
 			.first = !h->normed};
 	h->normed = true;
 	return FF_OK;

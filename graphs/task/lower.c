@@ -476,13 +476,12 @@ static int allocate(struct ff_lowering *l, struct ff_error *err)
 	r->din = ff_arena_array(l->a, edges, sizeof(*r->din));
 	r->memory_bytes = ff_arena_array(l->a, devices, sizeof(*r->memory_bytes));
 	r->live_bytes = ff_arena_array(l->a, devices, sizeof(*r->live_bytes));
-	r->workspace_offset = ff_arena_array(l->a, devices, sizeof(*r->workspace_offset));
 	r->workspace_bytes = ff_arena_array(l->a, devices, sizeof(*r->workspace_bytes));
 	r->packed_offset = ff_arena_array(l->a, devices, sizeof(*r->packed_offset));
 	r->packed_bytes = ff_arena_array(l->a, devices, sizeof(*r->packed_bytes));
 	if (!l->config || !r->out || !r->dout || !r->in || !r->din || !r->memory_bytes ||
-			!r->live_bytes || !r->workspace_offset || !r->workspace_bytes ||
-			!r->packed_offset || !r->packed_bytes)
+			!r->live_bytes || !r->workspace_bytes || !r->packed_offset ||
+			!r->packed_bytes)
 		return ff_fail_memory(err);
 	return allocate_scratch(l, err);
 }

@@ -57,8 +57,7 @@ void ff_buffer_keep(struct ff_lowering *l, uint32_t buffer)
 	l->r.buffers[buffer].last = FF_NONE;
 }
 
-/* Behind its buckets a device has what operators keep, then the workspace, then what is compressed.
- */
+/* Behind its buckets a device has what operators keep, then what is compressed. */
 static void place_kept(struct ff_lowering *l, int64_t *used)
 {
 	for (uint32_t i = 0; i < l->r.n_buffers; i++) {
@@ -71,16 +70,15 @@ static void place_kept(struct ff_lowering *l, int64_t *used)
 		used[b->device] += b->bytes;
 	}
 	for (uint32_t d = 0; d < l->m->n_devices; d++) {
-		l->r.workspace_offset[d] = used[d];
-		used[d] += l->r.workspace_bytes[d];
 		l->r.packed_offset[d] = used[d];
 		used[d] += l->r.packed_bytes[d];
 	}
 }
 
-/* Weights, gradients and states of every bucket, then what else stays. */
-static int place_buckets(struct ff_lowering *l, int64_t *used, struct ff_error *err)
+/* Behind the workspace: weights, gradients and states of every bucket, then what else stays. */
+static int place_fixed(struct ff_lowering *l, int64_t *used, struct ff_error *err)
 {
+	memcpy(used, l->r.workspace_bytes, l->m->n_devices * sizeof(*used));
 	for (uint32_t i = 0; i < l->r.n_buckets; i++) {
 		struct ff_bucket *b = &l->r.buckets[i];
 		int64_t *offset = ff_arena_array(l->a, b->n_devices, sizeof(*offset));
@@ -176,7 +174,7 @@ int ff_memory_place(struct ff_lowering *l, struct ff_error *err)
 
 	if (!base)
 		return ff_fail_memory(err);
-	code = place_buckets(l, base, err);
+	code = place_fixed(l, base, err);
 	if (code < 0)
 		return code;
 	move_pinned(l);

@@ -14,6 +14,10 @@ struct ff_schedule;
 struct ff_comm;
 struct ff_machine;
 
+/* Where scratch of libraries begins: cuBLASLt's "must be 256B aligned" (cuBLAS Library User Guide,
+ * cublasLtMatmul), as is what cudaMalloc gives. */
+#define FF_WORKSPACE_ALIGN 256
+
 /* Pointers into device memory; shards are dense, in the order of their value.  A
  * forward pass reads in and writes out (what is saved too); a backward pass reads
  * what the row's flags say, parameters, what was saved and dout, and writes din
@@ -24,7 +28,7 @@ struct ff_kernel_io {
 	void *out[FF_MAX_OUTPUTS];
 	const void *dout[FF_MAX_OUTPUTS];
 	void *din[FF_MAX_INPUTS];
-	void *workspace;
+	void *workspace;     /* begins where memory of alloc's does, or as aligned */
 	uint64_t seed, step; /* dropout: Philox(seed), stream of (node, step) */
 	uint32_t micro;      /* micro-batch: how many batches of the graph's size lie before */
 	bool training;       /* false: dropout passes its input */

@@ -81,9 +81,10 @@ struct ff_schedule {
 	/* By edge: the one to whose din backward adds, once it is made, its own, which nobody else
 	 * reads; FF_NONE: none.  What is moved of both gradients is their sum. */
 	const uint32_t *added;
-	int64_t *live_bytes;       /* by device: the most that is in use at once */
-	int64_t *memory_bytes;     /* by device: all there is to allocate */
-	int64_t *workspace_offset; /* by device: scratch of the running kernel */
+	int64_t *live_bytes;   /* by device: the most that is in use at once */
+	int64_t *memory_bytes; /* by device: all there is to allocate */
+	/* By device: scratch of the running kernel, where the device's memory begins, as some
+	 * libraries want it to be as aligned as what was allocated. */
 	int64_t *workspace_bytes;
 	int64_t *packed_offset; /* by device: what of gradients is compressed, of one bucket at a
 				   time */

@@ -413,7 +413,8 @@ int ff_product_run(const struct ff_kernel *k, const struct ff_product *p, cudaSt
 				err);
 	if (code == FF_OK)
 		code = check(cublasLtMatmul(p->blas->handle, p->matmul, &one, b, p->a, a, p->b,
-					     &zero, c, p->c, c, p->c, &p->choice.algo, scratch,
+					     &zero, c, p->c, c, p->c, &p->choice.algo,
+					     p->choice.workspace ? scratch : NULL,
 					     p->choice.workspace, queue),
 				k, "multiply", err);
 	if (code < 0 || !p->add_bias)

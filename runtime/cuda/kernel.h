@@ -55,9 +55,15 @@ static inline void *ff_kernel_at(const struct ff_kernel_io *io, int64_t offset)
 {
 	return offset < 0 ? NULL : (char *)io->workspace + offset;
 }
+static inline int64_t ff_kernel_scratch_offset(const struct ff_kernel *k)
+{
+	int64_t n = k->reserved_bytes, align = FF_WORKSPACE_ALIGN;
+
+	return k->scratch_bytes ? (n + align - 1) / align * align : n;
+}
 static inline void *ff_kernel_scratch(const struct ff_kernel *k, const struct ff_kernel_io *io)
 {
-	return (char *)io->workspace + k->reserved_bytes;
+	return (char *)io->workspace + ff_kernel_scratch_offset(k);
 }
 /* Whether a launch succeeded: FF_E_RUN with the kernel's name. */
 int ff_kernel_launched(cudaError_t code, const struct ff_kernel *k, struct ff_error *err);

@@ -99,7 +99,7 @@ void ff_cuda_kernel_close(struct ff_kernel *k)
 
 int64_t ff_cuda_workspace(const struct ff_kernel *k)
 {
-	return k->reserved_bytes + (k->scratch_bytes + 63) / 64 * 64;
+	return ff_kernel_scratch_offset(k) + ff_align64(k->scratch_bytes);
 }
 
 int ff_cuda_run(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,

@@ -38,15 +38,21 @@ struct bench {
 	struct ff_timing *figures;        /* theirs */
 };
 
-/* Room in one of the memories; the first walk (memory not there) only counts. */
-static void *carve(struct bench *b, enum side side, int64_t bytes)
+/* Room in one of the memories, from a multiple of `align` on; the first walk (memory not there)
+ * only counts. */
+static void *carve_aligned(struct bench *b, enum side side, int64_t bytes, size_t align)
 {
-	size_t at = b->used[side];
+	size_t at = (b->used[side] + align - 1) / align * align;
 
 	if (bytes <= 0)
 		return NULL;
-	b->used[side] += ((size_t)bytes + 63) / 64 * 64;
+	b->used[side] = at + (size_t)ff_align64(bytes);
 	return b->used[side] <= b->bytes[side] ? b->memory[side] + at : NULL;
+}
+
+static void *carve(struct bench *b, enum side side, int64_t bytes)
+{
+	return carve_aligned(b, side, bytes, 64);
 }
 
 static void *carve_region(
@@ -82,7 +88,8 @@ static void lay_out(struct member *m)
 		if (!forward && i + n->n_saved < n->n_out)
 			io->dout[i] = m->dout[i] = carve_region(b, READ, o->dtype, &w->out[i]);
 	}
-	io->workspace = carve(b, WRITE, b->p->backend->workspace(m->kernel));
+	io->workspace = carve_aligned(
+			b, WRITE, b->p->backend->workspace(m->kernel), FF_WORKSPACE_ALIGN);
 	io->seed = 1;
 	io->training = true;
 }

@@ -230,6 +230,11 @@ uint32_t alignment(const void *p)
 	return ret;
 }
 
+/* "Must be 256B aligned (i.e. lowest 8 bits of address must be 0)": cuBLAS Library, User Guide, the
+ * parameter `workspace` of cublasLtMatmul(),
+ * https://docs.nvidia.com/cuda/cublas/index.html#cublasltmatmul */
+const uint32_t WORKSPACE_ALIGN = 256;
+
 /* Whether the algorithm was chosen for this, and finds what it needs. */
 cublasStatus_t check_algo(const Algo *algo, const Product &p, size_t workspace_bytes)
 {
@@ -245,6 +250,10 @@ cublasStatus_t check_algo(const Algo *algo, const Product &p, size_t workspace_b
 		return complain(CUBLAS_STATUS_INVALID_VALUE,
 				"an algorithm needs %llu bytes of workspace, but is given %zu",
 				static_cast<unsigned long long>(algo->workspace), workspace_bytes);
+	if (reinterpret_cast<uintptr_t>(p.workspace) % WORKSPACE_ALIGN)
+		return complain(CUBLAS_STATUS_INVALID_VALUE,
+				"a workspace is at %p, expected a multiple of %u", p.workspace,
+				WORKSPACE_ALIGN);
 	for (int i = 0; i < 5; i++)
 		if (reinterpret_cast<uintptr_t>(all[i]) % algo->align[i])
 			return complain(CUBLAS_STATUS_INVALID_VALUE,

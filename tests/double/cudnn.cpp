@@ -343,6 +343,11 @@ std::vector<const twin::Tensor *> tensors_of(const twin::Convolution &c)
 	return all;
 }
 
+/* cuDNN's manual names none for plans.  So it is what memory has that cudaMalloc gave whole, as in
+ * all of NVIDIA's samples ("aligned to at least 256 bytes": CUDA C++ Programming Guide, Device
+ * Memory Accesses). */
+const uint32_t WORKSPACE_ALIGN = 256;
+
 cudaError_t run(const Descriptor &plan, const Pack &pack, void *workspace)
 {
 	const twin::Convolution &c = plan.convolution;
@@ -584,6 +589,10 @@ cudnnStatus_t cudnnBackendExecute(
 		return complain(CUDNN_STATUS_BAD_PARAM_NULL_POINTER,
 				"a plan that needs %lld bytes of workspace has none",
 				static_cast<long long>(d->workspace));
+	if (d->workspace && reinterpret_cast<uintptr_t>(workspace) % WORKSPACE_ALIGN)
+		return complain(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER,
+				"a workspace is at %p, expected a multiple of %u", workspace,
+				WORKSPACE_ALIGN);
 	return twin::enqueue(h->stream,
 			       d->attention.steps.empty() ? "a convolution" : "an attention",
 			       [plan = *d, all, workspace] { return run(plan, all, workspace); }) ==

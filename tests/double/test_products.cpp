@@ -123,6 +123,10 @@ START_TEST(product_promises)
 	expect("chosen for another product");
 	OK(cublasLtMatrixLayoutSetAttribute(m.b, CUBLASLT_MATRIX_LAYOUT_LD, "\3\0\0\0\0\0\0", 8));
 	OK(m.choose());
+	m.workspace = static_cast<char *>(m.workspace) + 64;
+	ck_assert_int_eq(m.run(m.result.workspaceSize, m.A), CUBLAS_STATUS_INVALID_VALUE);
+	expect("expected a multiple of 256");
+	m.workspace = static_cast<char *>(m.workspace) - 64;
 	OK(cudaFree(m.workspace));
 	OK(cudaMalloc(&m.workspace, 64));
 	OK(m.run(m.result.workspaceSize, m.A));

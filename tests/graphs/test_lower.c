@@ -207,16 +207,17 @@ static void check_order(const struct ff_schedule *s, const uint8_t *reach, const
 		ck_assert_int_eq(s->tasks[u->use[u->n - 1].task].kind, FF_TASK_UPDATE);
 }
 
-/* Those of buckets lie in front of the workspace, all others behind. */
+/* Those of buckets lie behind the workspace, all others behind what is compressed. */
 static void check_place(const struct ff_schedule *s, const struct ff_buffer *x)
 {
 	ck_assert_int_eq(x->offset % 64, 0);
 	ck_assert_int_le(x->offset + x->bytes, s->memory_bytes[x->device]);
+	ck_assert_int_ge(x->offset, s->workspace_bytes[x->device]);
 	if (x->bucket != FF_NONE)
-		ck_assert_int_le(x->offset + x->bytes, s->workspace_offset[x->device]);
+		ck_assert_int_le(x->offset + x->bytes, s->packed_offset[x->device]);
 	else
 		ck_assert_int_ge(x->offset,
-				s->workspace_offset[x->device] + s->workspace_bytes[x->device]);
+				s->packed_offset[x->device] + s->packed_bytes[x->device]);
 }
 
 static void check_sharing(const struct ff_schedule *s, const uint8_t *reach, const struct uses *u,

@@ -92,7 +92,7 @@ static void check_closed_forms(enum kind kind, enum ff_dtype type, uint32_t p,
 				     2;
 	}
 	for (uint32_t d = 0; d < 8; d++)
-		ck_assert_int_eq(s.workspace_offset[d], pinned[d]);
+		ck_assert_int_eq(s.packed_offset[d] - s.workspace_bytes[d], pinned[d]);
 	for (uint32_t i = 0; i < s.n_tasks; i++) {
 		const struct ff_task *t = &s.tasks[i];
 
@@ -148,7 +148,7 @@ START_TEST(states_alone_differ)
 		ck_assert_uint_eq(s[i].n_tasks, s[0].n_tasks);
 		ck_assert_int_eq(s[i].network_bytes, s[0].network_bytes);
 		for (uint32_t d = 0; d < 4; d++) {
-			int64_t more = s[i].workspace_offset[d] - s[0].workspace_offset[d];
+			int64_t more = s[i].packed_offset[d] - s[0].packed_offset[d];
 
 			ck_assert_int_gt(more, 0);
 			ck_assert_int_eq(s[i].live_bytes[d] - s[0].live_bytes[d], more);
