@@ -233,6 +233,7 @@ static int lower(const struct ff_run_options *o, struct ff_plan *p, struct ff_co
 {
 	int code = FF_OK;
 
+	p->ordinal = ff_machine_ordinal(&p->machine, comm->rank);
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++) {
 		struct ff_candidate *c = &p->candidate[i];
 

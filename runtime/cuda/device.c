@@ -13,12 +13,13 @@ int ff_cuda_check(cudaError_t code, const struct ff_device *dev, const char *ver
 			cudaGetErrorString(code));
 }
 
-int ff_cuda_enter(const struct ff_device *dev, struct ff_error *err)
+int ff_cuda_enter(struct ff_device *dev, struct ff_error *err)
 {
-	return ff_cuda_check(cudaSetDevice(dev->ordinal), dev, "be chosen", err);
+	int code = ff_cuda_check(cudaSetDevice(dev->ordinal), dev, "be chosen", err);
+
+	return code < 0 || dev->own ? code : ff_cuda_start(dev, err);
 }
 
-/* A process that hosts several devices copies between them. */
 int ff_cuda_computes(struct ff_device *dev, enum ff_dtype type, struct ff_error *err)
 {
 	if (type == FF_F32 || (type == FF_BF16 && dev->bf16))

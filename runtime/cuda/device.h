@@ -15,9 +15,10 @@ struct ff_trouble_page;
 struct ff_ledger; /* stream.c */
 
 struct ff_device {
-	int ordinal;          /* CUDA's */
-	cudaStream_t own;     /* of what is waited for where it is called */
-	struct ff_blas *blas; /* NULL until a kernel asks for them */
+	int ordinal;      /* CUDA's */
+	cudaStream_t own; /* of what is waited for where it is called; NULL: never entered */
+	struct ff_device *entered; /* before it, by this process */
+	struct ff_blas *blas;      /* NULL until a kernel asks for them */
 	struct ff_dnn *dnn;
 	struct ff_plans *plans;
 	struct ff_ledger *ledgers;        /* of all streams so far */
@@ -34,8 +35,10 @@ struct ff_device {
 /* FF_E_RUN with "CUDA device 0 failed to <verb>: <reason>" unless `code` is success. */
 int ff_cuda_check(cudaError_t code, const struct ff_device *dev, const char *verb,
 		struct ff_error *err);
-/* What follows is for this device; a thread has one at a time. */
-int ff_cuda_enter(const struct ff_device *dev, struct ff_error *err);
+/* What follows is for this device; a thread has one at a time.  The first makes its context. */
+int ff_cuda_enter(struct ff_device *dev, struct ff_error *err);
+/* open.c: of a device that is entered first. */
+int ff_cuda_start(struct ff_device *dev, struct ff_error *err);
 
 /* Slots of struct ff_backend. */
 int ff_cuda_open(uint32_t ordinal, struct ff_device **ret, struct ff_error *err);

@@ -1,5 +1,6 @@
 /* Devices are opened, and closed with all that they came to have.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,42 +9,91 @@
 #include "plans.h"
 #include "stream.h"
 
-static int enable_peers(struct ff_device *dev, int n, struct ff_error *err)
-{
-	for (int peer = 0; peer < n; peer++) {
-		cudaError_t code;
-		int able = 0;
+/* Those that this process has entered.  It copies between them, and reaches no others: that would
+ * make a context on each, memory that no plan knows of, where another rank may be the only one that
+ * is let in. */
+static pthread_mutex_t entered_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ff_device *entered;
 
-		if (peer == dev->ordinal)
-			continue;
-		code = cudaDeviceCanAccessPeer(&able, dev->ordinal, peer);
-		if (code == cudaSuccess && able)
-			code = cudaDeviceEnablePeerAccess(peer, 0);
-		if (code == cudaErrorPeerAccessAlreadyEnabled) {
-			cudaGetLastError();
-			code = cudaSuccess;
-		}
-		if (code != cudaSuccess)
-			return ff_cuda_check(code, dev, "reach another device", err);
+/* Leaves the thread with `dev`. */
+static int reach(const struct ff_device *dev, const struct ff_device *peer, struct ff_error *err)
+{
+	int able = 0;
+	cudaError_t code = cudaSetDevice(dev->ordinal);
+
+	if (code == cudaSuccess)
+		code = cudaDeviceCanAccessPeer(&able, dev->ordinal, peer->ordinal);
+	if (code == cudaSuccess && able)
+		code = cudaDeviceEnablePeerAccess(peer->ordinal, 0);
+	if (code == cudaErrorPeerAccessAlreadyEnabled) {
+		cudaGetLastError();
+		code = cudaSuccess;
 	}
+	return ff_cuda_check(code, dev, "reach another device", err);
+}
+
+static int reach_all(const struct ff_device *dev, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (const struct ff_device *d = entered; d && code == FF_OK; d = d->entered) {
+		if (d->ordinal == dev->ordinal)
+			continue;
+		code = reach(d, dev, err);
+		if (code == FF_OK)
+			code = reach(dev, d, err);
+	}
+	return code;
+}
+
+static int start(struct ff_device *dev, struct ff_error *err)
+{
+	cudaStream_t own = NULL;
+	int code = reach_all(dev, err);
+
+	if (code == FF_OK)
+		code = ff_cuda_check(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking), dev,
+				"make a stream", err);
+	if (code < 0)
+		return code;
+	dev->own = own;
+	dev->entered = entered;
+	entered = dev;
 	return FF_OK;
 }
 
-static int open_device(struct ff_device *dev, int n, struct ff_error *err)
+int ff_cuda_start(struct ff_device *dev, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	pthread_mutex_lock(&entered_lock);
+	if (!dev->own)
+		code = start(dev, err);
+	pthread_mutex_unlock(&entered_lock);
+	return code;
+}
+
+static void leave(const struct ff_device *dev)
+{
+	struct ff_device **at = &entered;
+
+	pthread_mutex_lock(&entered_lock);
+	while (*at && *at != dev)
+		at = &(*at)->entered;
+	if (*at)
+		*at = dev->entered;
+	pthread_mutex_unlock(&entered_lock);
+}
+
+/* Makes no context: that does who enters it. */
+static int describe(struct ff_device *dev, struct ff_error *err)
 {
 	const char *tf32 = getenv("FF_CUDA_TF32"), *sdpa = getenv("FF_CUDA_SDPA");
-	int major = 0, code = ff_cuda_enter(dev, err);
+	int major = 0;
+	int code = ff_cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
+						 dev->ordinal),
+			dev, "say what it is", err);
 
-	if (code == FF_OK)
-		code = enable_peers(dev, n, err);
-	if (code == FF_OK)
-		code = ff_cuda_check(
-				cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
-						dev->ordinal),
-				dev, "say what it is", err);
-	if (code == FF_OK)
-		code = ff_cuda_check(cudaStreamCreateWithFlags(&dev->own, cudaStreamNonBlocking),
-				dev, "make a stream", err);
 	dev->bf16 = major >= 8;
 	dev->tf32 = tf32 && !strcmp(tf32, "1");
 	dev->sdpa = !sdpa || strcmp(sdpa, "0") != 0;
@@ -68,7 +118,7 @@ int ff_cuda_open(uint32_t ordinal, struct ff_device **ret, struct ff_error *err)
 	if (!dev)
 		return ff_fail_memory(err);
 	dev->ordinal = (int)(ordinal % (uint32_t)n);
-	code = open_device(dev, n, err);
+	code = describe(dev, err);
 	if (code < 0) {
 		ff_cuda_close(dev);
 		return code;
@@ -81,6 +131,12 @@ void ff_cuda_close(struct ff_device *dev)
 {
 	if (!dev)
 		return;
+	if (!dev->own) { /* nobody has entered it */
+		ff_plans_close(dev->plans);
+		free(dev);
+		return;
+	}
+	leave(dev);
 	ff_cuda_enter(dev, NULL);
 	ff_dnn_close(dev->dnn);
 	ff_blas_close(dev->blas);
@@ -88,7 +144,6 @@ void ff_cuda_close(struct ff_device *dev)
 	ff_trouble_close(dev);
 	ff_ledgers_free(dev->ledgers);
 	cudaFree(dev->figures);
-	if (dev->own)
-		cudaStreamDestroy(dev->own);
+	cudaStreamDestroy(dev->own);
 	free(dev);
 }

@@ -428,7 +428,7 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};
 	struct ff_schedule s;
-	int code = p->backend->open(0, &query.device, err);
+	int code = p->backend->open(p->ordinal, &query.device, err);
 
 	if (code < 0)
 		return code;

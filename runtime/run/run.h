@@ -45,7 +45,7 @@ struct ff_candidate {
 #define FF_NOTE_CHECKPOINT 7
 #define FF_PLAN_NOTES 8
 
-/* All that is read before anything runs; the same on every rank. */
+/* All that is read before anything runs; the same on every rank, but for the ordinal. */
 struct ff_plan {
 	struct ff_arena arena;
 	struct ff_graph graph;
@@ -61,6 +61,7 @@ struct ff_plan {
 	uint32_t top;                 /* tests count labels among so many; 0: none */
 	struct ff_rate_plan rates;
 	const struct ff_backend *backend;
+	uint32_t ordinal;          /* of this rank's device on its host */
 	const char *communication; /* the name of what ranks communicate by, */
 	enum ff_beside progress;   /* and how it overlaps compute, where the machine says so */
 	struct ff_dataset *data;

@@ -5,6 +5,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fcntl.h>
+#include <set>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "inside.hpp"
 
@@ -43,6 +47,41 @@ static int count()
 	static const int n = text ? atoi(text) : 8;
 
 	return n;
+}
+
+/* What makes a context of this process on a device; in exclusive-process mode (FF_DOUBLE_EXCLUSIVE)
+ * there is one at most, of any process ("Compute Modes", CUDA C++ Programming Guide). */
+static cudaError_t context(int device)
+{
+	static const bool exclusive = getenv("FF_DOUBLE_EXCLUSIVE") != nullptr;
+	static const char *where = getenv("FF_DOUBLE_FOLDER");
+	static std::set<int> own;
+	std::string name;
+	int file;
+
+	if (!exclusive || own.count(device))
+		return cudaSuccess;
+	name = std::string(where ? where : "/dev/shm") + "/ffdouble-device-" +
+	       std::to_string(device);
+	file = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (file < 0 || flock(file, LOCK_EX | LOCK_NB))
+		return complain(cudaErrorDevicesUnavailable,
+				"device %d is another process's, which alone may have it", device);
+	own.insert(device); /* until the process ends */
+	return cudaSuccess;
+}
+
+/* Whose memory kernels of which device may be given. */
+static std::set<std::pair<int, int>> &peers()
+{
+	static auto *p = new std::set<std::pair<int, int>>;
+
+	return *p;
+}
+
+bool reaches(int device, int other)
+{
+	return device == other || peers().count({device, other});
 }
 
 cudaError_t complain(cudaError_t code, const char *format, ...)
@@ -129,6 +168,8 @@ double clock_ms()
 
 Call::Call(const char *name) : lock(mutex), code(sticky)
 {
+	if (code == cudaSuccess)
+		code = context(current);
 	if (in_host_function)
 		code = complain(cudaErrorNotPermitted, "%s is called from a host function", name);
 	noted(code);
@@ -180,7 +221,7 @@ cudaError_t cudaSetDevice(int device)
 	if (device < 0 || device >= count())
 		return complain(cudaErrorInvalidDevice, "device %d of %d is set", device, count());
 	current = device;
-	return cudaSuccess;
+	return context(device);
 }
 
 cudaError_t cudaGetDevice(int *device)
@@ -292,9 +333,18 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 	return cudaSuccess;
 }
 
-cudaError_t cudaDeviceEnablePeerAccess(int, unsigned int)
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int)
 {
-	return cudaSuccess;
+	Call c("cudaDeviceEnablePeerAccess");
+
+	if (c.code == cudaSuccess && (peer == current || peer < 0 || peer >= count()))
+		c.code = complain(
+				cudaErrorInvalidDevice, "device %d as a peer of %d", peer, current);
+	if (c.code == cudaSuccess)
+		c.code = context(peer);
+	if (c.code == cudaSuccess && !peers().insert({current, peer}).second)
+		c.code = noted(cudaErrorPeerAccessAlreadyEnabled);
+	return c.code;
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
@@ -336,6 +386,10 @@ static const struct {
 		{cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle",
 				"invalid resource handle"},
 		{cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+		{cudaErrorDevicesUnavailable, "cudaErrorDevicesUnavailable",
+				"CUDA-capable device(s) is/are busy or unavailable"},
+		{cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled",
+				"peer access is already enabled"},
 		{cudaErrorNotPermitted, "cudaErrorNotPermitted", "operation not permitted"},
 		{cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
 				"an illegal memory access was encountered"},

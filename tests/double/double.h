@@ -28,7 +28,8 @@
  * of weights from bfloat16), conv.
  * FF_DOUBLE_CUDNN: the version that cuDNN says it has. FF_DOUBLE_DEVICES (8): how many devices
  * there are. FF_DOUBLE_TIMEOUT (20): seconds that NCCL waits for another rank. FF_DOUBLE_FOLDER
- * (/dev/shm): where ranks of several processes leave what they say.
+ * (/dev/shm): where ranks of several processes leave what they say. FF_DOUBLE_EXCLUSIVE: devices
+ * are in exclusive-process mode, so that no two processes have contexts on one.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_DOUBLE_H
 #define FF_DOUBLE_H

@@ -38,6 +38,8 @@ cudaError_t failure();
 uint32_t draw(uint32_t n); /* below n; 0 where nothing is drawn */
 bool drawn();              /* whether anything is */
 int device();              /* the calling thread's */
+/* Whether kernels of `device` may touch memory of the other. */
+bool reaches(int device, int other);
 double clock_ms();
 /* What cudaGetLastError returns. */
 cudaError_t noted(cudaError_t code);

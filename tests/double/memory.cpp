@@ -270,6 +270,14 @@ bool reachable(const char *what, const void *p, size_t bytes)
 
 bool argument(const void *p)
 {
+	const Piece *k = p && reserved(p) ? find(p) : nullptr;
+
+	if (k && !reaches(device(), k->device)) {
+		complain(cudaErrorIllegalAddress,
+				"a kernel of device %d is given %p, %s, which it has no access to",
+				device(), p, place(p));
+		return false;
+	}
 	if (!p || side_of(p) != PAGEABLE)
 		return true;
 	complain(cudaErrorIllegalAddress, "a kernel is given %p, %s", p, place(p));

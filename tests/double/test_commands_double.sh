@@ -53,6 +53,14 @@ check 'ranks are verified' "$ffrun" mlp.json data-parallel --device cuda --devic
 	--data synthetic:64 --steps 3 --verify
 check 'NCCL: the CPU'"'"'s loss on two ranks' near "$(FF_NCCL=1 train cuda lenet.json data-parallel --devices 2)" \
 	"$(train cpu lenet.json data-parallel --devices 2)" 0.001
+alone() { # alone COMMAND...: where no two processes may have one device
+	FF_DOUBLE_EXCLUSIVE=1 FF_DOUBLE_FOLDER=$dir "$@"
+}
+for nccl in 0 1; do
+	check "a device each, which nobody else enters (FF_NCCL=$nccl)" alone env FF_NCCL=$nccl "$ffrun" \
+		mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 --steps 3 --verify
+done
+check 'one process, one device' alone "$ffrun" mlp.json single --data synthetic:64 --steps 3
 export FF_NCCL=1
 check 'NCCL: ranks are verified' "$ffrun" mlp.json data-parallel --device cuda --devices 2 \
 	--data synthetic:64 --steps 3 --verify
