@@ -103,8 +103,8 @@ check 'bfloat16' prof half.json --machine ./one.json -o half-costs.json
 check 'its updates' grep -q '"update_bfloat16": \[' half-costs.json
 check 'two ranks' prof tiny.json --machine ./two.json --budget 1s -o two-costs.json
 check 'are two' grep -q '"ranks": 2' two-costs.json
-check 'two ranks over NCCL, small sizes' env FF_NCCL=1 "$ffprof" least.json --machine ./two.json \
-	--device cuda --largest 4K -o nccl-costs.json
+check 'two ranks over NCCL, small sizes, a device each' env FF_NCCL=1 FF_DOUBLE_EXCLUSIVE=1 \
+	FF_DOUBLE_FOLDER="$dir" "$ffprof" least.json --machine ./two.json --device cuda --largest 4K -o nccl-costs.json
 mv out before
 check 'over NCCL it was' grep -q '^communication: nccl 2' before
 check 'its tables' python3 - <<TXT
