@@ -7,6 +7,7 @@
 
 #include "ff/graph_file.h"
 #include "ff/paths.h"
+#include "ff/process.h"
 #include "job.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -599,6 +600,7 @@ int main(int argc, char **argv)
 	bool done = false;
 	int code;
 
+	ff_process_begin(ff_job_command.name);
 	ff_arena_init(&j.arena);
 	code = ff_job_parse(&j, argc, argv, &done, &err);
 	if (code == FF_OK && !done)

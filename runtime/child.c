@@ -13,87 +13,128 @@
 #include <unistd.h>
 
 #include "ff/clock.h"
+#include "ff/process.h"
 
 #define LOOK_EVERY_NS 200000000
 /* How long mpirun may take to end the ranks once one was given up: it waits for its own processes
  * on other hosts, for ever where these cannot be reached. */
 #define END_S 15
+#define AGAIN_US 5e5         /* between two times that a starter is asked for the same end */
+#define SECOND_US 1e6        /* who asks for an end so much later asks a second time */
+#define FF_CHILD_ASK SIGUSR1 /* what asks a starter for an end */
 
 static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-/* What the parent waits for: those, and that the child has ended. */
+/* What the parent waits for: those, unless they are ignored, and that the child has ended. */
 static sigset_t awaited(void)
 {
+	struct sigaction now;
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, FF_CHILD_GIVEN_UP);
 	for (size_t i = 0; i < sizeof(passed_on) / sizeof(*passed_on); i++)
-		sigaddset(&set, passed_on[i]);
+		if (sigaction(passed_on[i], NULL, &now) < 0 || now.sa_handler != SIG_IGN)
+			sigaddset(&set, passed_on[i]);
 	return set;
 }
 
-/* In the child, which no longer knows whether its parent still lives. */
-static int settle(
-		const struct ff_child *c, pid_t parent, const sigset_t *mask, struct ff_error *err)
+/* A command that passes signals on does so once it has begun: until then, and for those that it
+ * starts until they listen, FF_CHILD_ASK is nothing. */
+static void settle_starter(struct ff_child *c)
 {
-	int null;
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+	int null = open("/dev/null", O_RDONLY);
 
+	setpgid(0, 0);
+	sigaction(FF_CHILD_ASK, &ignore, NULL);
+	ff_relay_enter(&c->relay);
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		close(null);
+	}
+}
+
+/* In the child, which no longer knows whether its parent still lives. */
+static int settle(struct ff_child *c, pid_t parent, const sigset_t *mask, struct ff_error *err)
+{
 	prctl(PR_SET_PDEATHSIG, c->starter ? SIGTERM : SIGKILL);
 	if (getppid() != parent)
 		return ff_fail(err, FF_E_RUN, "the process that started this one has ended");
-	if (c->starter) {
-		setpgid(0, 0);
-		null = open("/dev/null", O_RDONLY);
-		if (null >= 0) {
-			dup2(null, STDIN_FILENO);
-			close(null);
-		}
-	}
+	if (c->starter)
+		settle_starter(c);
+	else
+		ff_process_watched();
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	return FF_OK;
 }
 
-/* What `number`, one of those passed on, is for the child; so many asked for an end before. */
-static int translate(const struct ff_child *c, int number, unsigned before)
+/* What was asked for until now. */
+struct asking {
+	double first_us, last_us; /* when an end was, at first, and passed on; 0: never */
+	uint64_t sent;            /* signals, by number */
+};
+
+static void send(struct asking *a, pid_t child, int number)
 {
-	if (!c->starter || number == SIGUSR1 || number == SIGUSR2)
-		return number;
-	return before ? SIGTERM : SIGUSR1;
+	kill(child, number);
+	a->sent |= UINT64_C(1) << number;
+	a->last_us = ff_clock_us();
 }
 
-static int await(const struct ff_child *c, bool ending, const sigset_t *set)
+/* `number`, one of those passed on, has come.  Who asks a starter for an end once may do so by
+ * several signals: `timeout` sends its own twice. */
+static void pass_on(struct ff_child *c, struct asking *a, pid_t child, int number)
 {
-	const struct timespec pause = {.tv_nsec = LOOK_EVERY_NS};
+	double now_us = ff_clock_us();
 
-	return c->look || ending ? sigtimedwait(set, NULL, &pause) : sigwaitinfo(set, NULL);
+	if (!c->starter || number == SIGUSR2) {
+		send(a, child, number);
+	} else if (!a->first_us) {
+		a->first_us = now_us;
+		c->asked = true;
+		send(a, child, FF_CHILD_ASK);
+	} else if (number != SIGUSR1 && now_us - a->first_us > SECOND_US) {
+		c->hurried = true;
+		send(a, child, SIGTERM);
+	}
+}
+
+/* Whoever did not listen yet hears it now. */
+static void ask_again(const struct ff_child *c, struct asking *a, pid_t child)
+{
+	if (c->starter && a->first_us && !c->hurried && ff_clock_us() - a->last_us > AGAIN_US)
+		send(a, child, FF_CHILD_ASK);
 }
 
 /* Whether the child is to be waited for no more. */
-static bool is_over(const struct ff_child *c, pid_t child, double end_us)
+static bool is_over(struct ff_child *c, pid_t child, pid_t parent, double end_us)
 {
-	if (c->look && c->look(c->look_ctx, child))
+	if (!c->starter && getppid() != parent)
+		c->orphaned = true;
+	if (c->orphaned || (c->look && c->look(c->look_ctx, child)))
 		return true;
 	return end_us > 0 && ff_clock_us() > end_us;
 }
 
-static int wait_for(struct ff_child *c, pid_t child)
+static int wait_for(struct ff_child *c, pid_t child, pid_t parent)
 {
+	const struct timespec pause = {.tv_nsec = LOOK_EVERY_NS};
 	const sigset_t set = awaited();
-	unsigned sent = 0;
+	struct asking asking = {0};
 	double end_us = 0; /* of our patience; 0: nothing is wrong */
 	int status;
 
 	for (;;) {
-		int number = await(c, end_us > 0, &set);
+		int number = sigtimedwait(&set, NULL, &pause);
 		pid_t ended = number == SIGCHLD ? waitpid(child, &status, WNOHANG) : 0;
 
 		if (ended < 0 && errno != EINTR)
 			return errno;
 		if (ended == child)
 			break;
-		if (number < 0 && is_over(c, child, end_us)) {
+		if (number < 0 && is_over(c, child, parent, end_us)) {
 			/* it may be where not even that ends it */
 			kill(c->starter ? -child : child, SIGKILL);
 			c->status = 1;
@@ -104,30 +145,51 @@ static int wait_for(struct ff_child *c, pid_t child)
 			c->told = true;
 			end_us = ff_clock_us() + END_S * 1e6;
 		} else if (number > 0 && number != SIGCHLD && number != FF_CHILD_GIVEN_UP) {
-			kill(child, translate(c, number, sent++));
+			pass_on(c, &asking, child, number);
 		}
+		ask_again(c, &asking, child);
 	}
-	c->signal = WIFSIGNALED(status) && !sent ? WTERMSIG(status) : 0;
+	if (WIFSIGNALED(status) && !(asking.sent >> WTERMSIG(status) & 1))
+		c->signal = WTERMSIG(status);
 	c->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	return 0;
+}
+
+/* The signals are blocked: who asks from now on is heard once there is a child. */
+static int start(struct ff_child *c, const sigset_t *mask, struct ff_error *err)
+{
+	pid_t self = getpid(), parent = getppid(), child;
+	int code, reason;
+
+	if (c->starter && (code = ff_relay_open(&c->relay, err)) < 0)
+		return code;
+	fflush(NULL); /* else both would write what is in the buffers */
+	child = fork();
+	c->here = child == 0;
+	if (c->here)
+		return settle(c, self, mask, err);
+	reason = child < 0 ? errno : 0;
+	if (!reason && c->starter && (code = ff_relay_start(&c->relay, err)) < 0) {
+		kill(-child, SIGKILL);
+		return code;
+	}
+	if (!reason)
+		reason = wait_for(c, child, parent);
+	if (c->starter)
+		ff_relay_finish(&c->relay);
+	return reason ? ff_fail(err, FF_E_RUN, "a process cannot be started: %s", strerror(reason))
+		      : FF_OK;
 }
 
 int ff_child_run(struct ff_child *c, struct ff_error *err)
 {
 	const sigset_t set = awaited();
-	pid_t parent = getpid(), child;
 	sigset_t old;
-	int reason;
+	int code;
 
-	fflush(NULL); /* else both would write what is in the buffers */
 	sigprocmask(SIG_BLOCK, &set, &old);
-	child = fork();
-	c->here = child == 0;
-	if (c->here)
-		return settle(c, parent, &old, err);
-	reason = child < 0 ? errno : wait_for(c, child);
-	sigprocmask(SIG_SETMASK, &old, NULL);
-	if (reason)
-		return ff_fail(err, FF_E_RUN, "a process cannot be started: %s", strerror(reason));
-	return FF_OK;
+	code = start(c, &old, err);
+	if (!c->here && !c->starter) /* whose end is this process's: who asks now is too late */
+		sigprocmask(SIG_SETMASK, &old, NULL);
+	return code;
 }

@@ -13,6 +13,7 @@
 #include "ff/file.h"
 #include "ff/json.h"
 #include "ff/philox.h"
+#include "ff/process.h"
 #include "pack/folder.h"
 #include "pack/image.h"
 #include "stop.h"
@@ -453,10 +454,13 @@ int main(int argc, char **argv)
 	struct pack p = {.opt = &o};
 	struct ff_error err = {0};
 	bool done = false;
-	int code = parse(argc, argv, &o, &done, &err);
+	int code;
 
+	ff_process_begin(name.name);
+	ff_stop_listen(name.name, FF_LISTENER_ALONE);
+	code = parse(argc, argv, &o, &done, &err);
 	ff_arena_init(&p.arena);
-	ff_stop_listen(false);
+	ff_stop_defer();
 	if (code == FF_OK && !done)
 		code = pack(&p, &err);
 	free(p.item);

@@ -12,6 +12,7 @@
 #include "ff/graph_file.h"
 #include "ff/lock.h"
 #include "ff/paths.h"
+#include "ff/process.h"
 #include "launch.h"
 #include "prof/prof.h"
 #include "stop.h"
@@ -552,6 +553,7 @@ static int main_alone(struct ff_prof *p, char **argv)
 		return end(code, &err);
 	if (p->machine.n_nodes && p->machine.nodes[0].count > 1)
 		return start(p, p->machine.nodes[0].count, argv);
+	ff_stop_defer();
 	if ((code = ff_comm_local(1, &p->comm, &err)) == FF_OK) {
 		code = p->opt->topology ? ff_prof_show(p, &err) : measure_alone(p, &err);
 		p->comm->destroy(p->comm);
@@ -565,12 +567,14 @@ int main(int argc, char **argv)
 	struct ff_prof p = {.opt = &o, .stopped = ff_stop_asked, .lock = {.fd = -1}};
 	struct ff_error err = {0};
 	bool done = false;
-	int code = parse(argc, argv, &o, &done, &err), status;
+	int code, status;
 
+	ff_process_begin(names.name);
+	ff_launch_listen(names.name);
+	code = parse(argc, argv, &o, &done, &err);
 	if (code < 0 || done)
 		return end(code, &err);
 	ff_arena_init(&p.arena);
-	ff_stop_listen(ff_launch_is_started());
 	status = ff_launch_is_rank() ? watch_rank(&p) : main_alone(&p, argv);
 	finish(&p);
 	return status;

@@ -9,6 +9,7 @@
 #include "comm/job.h"
 #include "comm/limit.h"
 #include "ff/cli.h"
+#include "ff/process.h"
 #include "launch.h"
 #include "pulse.h"
 #include "run/run.h"
@@ -402,6 +403,7 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 			code = ff_launch(devices, argv, limit_s, &status, &err);
 		return code < 0 ? end(code, &err) : status;
 	}
+	ff_stop_defer();
 	tell(&plan);
 	code = ff_comm_local(1, &comm, &err);
 	if (code == FF_OK) {
@@ -433,11 +435,12 @@ int main(int argc, char **argv)
 	bool done = false;
 	int code;
 
+	ff_process_begin(names.name);
+	ff_launch_listen(names.name);
 	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++)
 		o.setting[i] = NAN;
 	code = parse(argc, argv, &o, &done, &err);
 	if (code < 0 || done)
 		return end(code, &err);
-	ff_stop_listen(ff_launch_is_started());
 	return ff_launch_is_rank() ? watch_rank(&o) : main_alone(&o, argv);
 }

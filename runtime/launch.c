@@ -13,6 +13,7 @@
 
 #include "child.h"
 #include "ff/clock.h"
+#include "stop.h"
 
 #define WORDS 32             /* most that mpirun's own part of the command line takes */
 #define STARTED "FF_STARTED" /* in the environment of ranks that ff_launch has started */
@@ -27,7 +28,8 @@
 #define LOSE_MORE_S 30.0
 #define LOSE_PROBES 5
 #define LOSE_OPTION "oob_tcp_keepalive_"
-#define LOST 205 /* Open MPI 4.1's exit status then */
+#define LOST 205      /* Open MPI 4.1's exit status then */
+#define MOST_STATUS 3 /* that commands of ours end with */
 
 bool ff_launch_is_rank(void)
 {
@@ -37,6 +39,13 @@ bool ff_launch_is_rank(void)
 bool ff_launch_is_started(void)
 {
 	return getenv(STARTED);
+}
+
+void ff_launch_listen(const char *name)
+{
+	ff_stop_listen(name, ff_launch_is_started() ? FF_LISTENER_STARTED
+			     : ff_launch_is_rank()  ? FF_LISTENER_RANK
+						    : FF_LISTENER_ALONE);
 }
 
 /* The first hardware thread of a core stands for it. */
@@ -173,19 +182,48 @@ static int check_number(uint32_t n, uint32_t cores, struct ff_error *err)
 			n, cores, MOST_A_CORE * cores);
 }
 
-/* What mpirun's end means. */
+/* What was printed is not done before it has arrived. */
+static int check_output(const struct ff_child *c, struct ff_error *err)
+{
+	int reason = c->relay.end[0].reason;
+
+	if (!reason || c->status)
+		return FF_OK;
+	return ff_fail(err, FF_E_IO, "standard output: cannot be written: %s", strerror(reason));
+}
+
+/* What mpirun's end means.  Ranks that know what failed have said so and end with one of our
+ * statuses; whatever else ends here has no words yet. */
 static int judge(const struct ff_child *c, int *status, struct ff_error *err)
 {
 	char host[256] = "";
 
 	gethostname(host, sizeof(host) - 1);
-	if (c->status == LOST && !c->told)
+	*status = c->status == LOST ? 1 : c->status;
+	if (c->told || c->given_up)
+		*status = 1;
+	else if (c->status == LOST)
 		return ff_fail(err, FF_E_RUN,
 				"mpirun on %.200s has lost its connection to a host that ranks run "
 				"on",
 				host);
-	*status = c->status == LOST ? 1 : c->status;
-	return FF_OK;
+	else if (c->status == 128 + SIGUSR1 && c->asked)
+		return ff_fail(err, FF_E_RUN, "ended, as asked, before it had begun");
+	else if (c->hurried)
+		return ff_fail(err, FF_E_RUN,
+				"an end was asked for a second time: ranks were ended where they "
+				"were");
+	else if (c->signal)
+		return ff_fail(err, FF_E_RUN, "mpirun on %.200s was ended by signal %d (%s)", host,
+				c->signal, strsignal(c->signal));
+	else if (c->status > 128)
+		return ff_fail(err, FF_E_RUN,
+				"a rank, or who watches it, was ended by signal %d (%s)",
+				c->status - 128, strsignal(c->status - 128));
+	else if (c->status > MOST_STATUS || (c->status && !c->relay.end[1].bytes))
+		return ff_fail(err, FF_E_RUN, "mpirun on %.200s has ended with status %d", host,
+				c->status);
+	return check_output(c, err);
 }
 
 int ff_launch(uint32_t n, char **argv, double limit_s, int *status, struct ff_error *err)
@@ -355,8 +393,10 @@ int ff_launch_watch(int (*main)(void *ctx), void *ctx, const struct ff_pulse *pu
 	*status = child.here ? main(ctx) : child.status;
 	if (child.here || (!child.signal && !child.given_up))
 		return FF_OK;
-	tell_starter();
 	name_rank(rank, sizeof(rank));
+	if (child.orphaned)
+		return ff_fail(err, FF_E_RUN, "%s was ended, as who started it has ended", rank);
+	tell_starter();
 	if (child.given_up)
 		return fail_stuck(&w, rank, err);
 	return ff_fail(err, FF_E_RUN, "%s was ended by signal %d (%s)%s", rank, child.signal,

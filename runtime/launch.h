@@ -12,14 +12,18 @@
 bool ff_launch_is_rank(void);
 /* Whether ff_launch did. */
 bool ff_launch_is_started(void);
+/* ff_stop_listen (stop.h), as what this process is; the first thing that a command does. */
+void ff_launch_listen(const char *name);
 
 /* Has mpirun start `n` ranks with the same arguments, the machine's cores shared out among
  * them, and waits for their end: *status is the exit status.  They get SIGUSR1 where this
  * process is asked for an end (stop.h).  FF_E_INPUT: so many are not meant for one computer.
  * FF_E_RUN where mpirun cannot be run, too, in a process of its own, whose exit status this one
- * gets: whoever it returns to is to end.  And FF_E_RUN where mpirun has heard nothing of a host for
+ * gets: whoever it returns to is to end.  FF_E_RUN where mpirun has heard nothing of a host for
  * somewhat longer than `limit_s`, by which ranks have told of each other if they can (0: it waits
- * for ever). */
+ * for ever), and where mpirun or a rank was ended so that nobody else can have told.  FF_E_IO where
+ * standard output did not take what the ranks printed.  Signals that ask for an end stay blocked.
+ */
 int ff_launch(uint32_t n, char **argv, double limit_s, int *status, struct ff_error *err);
 /* A rank is two processes: `main` works in one, and the other tells if that is killed, say
  * where memory runs out, which nobody else may live to do.  FF_E_RUN then names the rank, its

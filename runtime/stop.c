@@ -3,24 +3,55 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
+#include <unistd.h>
 
-static volatile sig_atomic_t asked;
+static volatile sig_atomic_t asked, at_once;
+static const char *volatile command;
+
+static void say(const char *text)
+{
+	/* whoever does not read it gets no second one */
+	if (write(STDERR_FILENO, text, strlen(text)) < 0)
+		return;
+}
 
 static void ask(int number)
 {
 	(void)number;
 	asked = 1;
+	if (!at_once)
+		return;
+	say(command);
+	say(": ended, as asked, before it had begun\n");
+	_exit(1);
 }
 
-void ff_stop_listen(bool has_starter)
+static void listen_to(int number, bool unless_ignored)
 {
-	const struct sigaction action = {.sa_handler = ask, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_handler = ask, .sa_flags = SA_RESTART}, old;
 
-	sigaction(SIGUSR1, &action, NULL);
-	if (has_starter)
+	if (unless_ignored && sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
 		return;
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	sigfillset(&action.sa_mask);
+	sigaction(number, &action, NULL);
+}
+
+void ff_stop_listen(const char *name, enum ff_listener who)
+{
+	command = name;
+	at_once = who == FF_LISTENER_ALONE;
+	listen_to(SIGUSR1, false); /* ff_launch has its ranks begin with that ignored */
+	if (who == FF_LISTENER_STARTED)
+		return;
+	listen_to(SIGTERM, false);
+	listen_to(SIGINT, true);
+	listen_to(SIGHUP, true);
+}
+
+void ff_stop_defer(void)
+{
+	at_once = 0;
 }
 
 bool ff_stop_asked(void)

@@ -4,6 +4,7 @@
 #include "ff/cli.h"
 #include "ff/graph_file.h"
 #include "ff/import.h"
+#include "ff/process.h"
 
 static int run(const struct ff_import_options *o, const char *output, struct ff_error *err)
 {
@@ -80,8 +81,10 @@ int main(int argc, char **argv)
 	uint32_t n_args;
 	bool done = false;
 	struct ff_error err = {0};
-	int code = ff_cli_parse(&command, argc, argv, args, &n_args, &done, &err);
+	int code;
 
+	ff_process_begin(command.name);
+	code = ff_cli_parse(&command, argc, argv, args, &n_args, &done, &err);
 	if (code == FF_OK && !done) {
 		const struct ff_path in = {.name = "MODEL", .path = o.model = args[0]};
 		const struct ff_path out[] = {{.name = "-o", .path = output},

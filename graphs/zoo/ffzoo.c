@@ -3,6 +3,7 @@
 
 #include "ff/cli.h"
 #include "ff/graph_file.h"
+#include "ff/process.h"
 #include "ff/zoo.h"
 #include "operator/attrs.h"
 #include "operators.h"
@@ -118,8 +119,10 @@ int main(int argc, char **argv)
 	uint32_t n_args;
 	bool done = false;
 	struct ff_error err = {0};
-	int code = ff_cli_parse(&command, argc, argv, args, &n_args, &done, &err);
+	int code;
 
+	ff_process_begin(command.name);
+	code = ff_cli_parse(&command, argc, argv, args, &n_args, &done, &err);
 	if (code == FF_OK && !done)
 		code = run(&o, args, n_args, &err);
 	return ff_cli_end(&command, code, &err);
