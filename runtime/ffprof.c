@@ -191,7 +191,7 @@ static int load_costs(struct ff_prof *p, struct ff_error *err)
 	int code = FF_OK;
 
 	if (!p->comm || !p->comm->rank)
-		code = ff_lock_take(p->opt->out, &p->lock, err);
+		code = ff_lock_take(p->opt->out, p->opt->out, &p->lock, err);
 	if (code < 0)
 		return code;
 	if (access(p->opt->out, F_OK))

@@ -284,7 +284,7 @@ static int run(const struct ff_run_options *o, struct ff_plan *p, struct ff_comm
 
 	if (code == FF_OK && (o->verify || o->dump))
 		code = ff_verify(o, p, comm, &verdict, err);
-	if (code == FF_OK && p->steps)
+	if (code == FF_OK && (p->steps || (p->finished && (o->save || o->test))))
 		code = ff_train(o, p, comm, outcome, err);
 	if (code < 0)
 		return code;
@@ -334,7 +334,11 @@ static int main_rank(void *ctx)
 	if (code == FF_OK)
 		code = ff_mpi_neighbours(&here, &own, &err);
 	if (code == FF_OK)
-		code = ff_agree_code(comm, ff_plan_load(o, comm->n_ranks, here, &plan, &err), &err);
+		code = ff_agree_code(comm,
+				ff_plan_load(o, comm->n_ranks, here, comm->rank == 0, &plan, &err),
+				&err);
+	if (code == FF_OK)
+		code = ff_checkpoint_agree(&plan, comm, &err);
 	if (code == FF_OK)
 		code = ff_comm_prefer(plan.backend, &plan.machine, &comm, &err);
 	if (code == FF_OK) {
@@ -390,7 +394,7 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 	struct ff_plan plan;
 	uint32_t devices;
 	double limit_s = o->timeout;
-	int status = 0, code = ff_plan_load(o, 0, 0, &plan, &err);
+	int status = 0, code = ff_plan_load(o, 0, 0, true, &plan, &err);
 
 	if (code < 0)
 		return end(code, &err);

@@ -1,9 +1,12 @@
 /* Files that appear whole.  SPDX-License-Identifier: Apache-2.0 */
 #include "ff/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,13 +29,22 @@ static int folder_length(const char *path)
 	return slash ? (int)(slash + 1 - path) : 0;
 }
 
+/* What the names of all temporary files of `path` begin with, its folder apart. */
+static void begin_name(const char *path, char ret[NAME_MAX + 1])
+{
+	snprintf(ret, NAME_MAX + 1, ".%.200s.ff-", path + folder_length(path));
+}
+
 /* A new file in the folder of `path`; its name goes to `temp`.  mkstemp would
  * make it private to the user whatever the umask says. */
 static int open_beside(const char *path, char temp[PATH_MAX])
 {
+	char name[NAME_MAX + 1];
+
+	begin_name(path, name);
 	for (unsigned i = 0; i < TRIES; i++) {
-		int n = snprintf(temp, PATH_MAX, "%.*s.ff-%ld-%u.tmp", folder_length(path), path,
-				(long)getpid(), i);
+		int n = snprintf(temp, PATH_MAX, "%.*s%s%ld-%u.tmp", folder_length(path), path,
+				name, (long)getpid(), i);
 		int fd;
 
 		if (n >= PATH_MAX) {
@@ -93,16 +105,48 @@ int ff_file_check(const char *path, struct ff_error *err)
 	struct ff_file f;
 	struct stat st;
 	bool there = stat(path, &st) == 0;
+	sigset_t all, old;
 	int code;
 
 	if (is_stdout(path))
 		return FF_OK;
 	if (there && !S_ISREG(st.st_mode)) /* a pipe that is opened waits for its reader */
 		return check(path, &st, err);
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old); /* what it leaves for a moment shall not stay */
 	code = ff_file_open(path, &f, err);
 	if (code == FF_OK)
 		ff_file_drop(&f);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return code;
+}
+
+/* Of a file whose temporary files' names begin so. */
+static bool is_left(const char *name, const char *begin)
+{
+	size_t n = strlen(begin), m = strlen(name);
+
+	return m > n && !strncmp(name, begin, n) && strspn(name + n, "0123456789-") + 4 == m - n &&
+	       !strcmp(name + m - 4, ".tmp");
+}
+
+void ff_file_sweep(const char *path)
+{
+	char folder[PATH_MAX], begin[NAME_MAX + 1];
+	int n = folder_length(path);
+	struct dirent *entry;
+	DIR *dir;
+
+	if (n >= PATH_MAX)
+		return;
+	snprintf(folder, sizeof(folder), "%.*s", n ? n : 1, n ? path : ".");
+	begin_name(path, begin);
+	dir = opendir(folder);
+	while (dir && (entry = readdir(dir)))
+		if (is_left(entry->d_name, begin))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
 }
 
 /* What was printed until now goes before it. */

@@ -45,7 +45,7 @@ static void tell(int number)
 /* A sanitizer's own words are better. */
 static void listen_to(int number)
 {
-	const struct sigaction action = {.sa_handler = tell, .sa_flags = SA_RESETHAND};
+	const struct sigaction action = {.sa_handler = tell, .sa_flags = (int)SA_RESETHAND};
 	struct sigaction old;
 
 	if (sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "ff/dtype.h"
 #include "names.h"
@@ -17,6 +18,7 @@
 #define MOST_HEADER 100000000         /* as the format's own reader has it */
 #define MOST_BYTES (INT64_C(1) << 53) /* what JSON numbers tell exactly */
 #define CHUNK 65536                   /* bytes that are read and converted at a time */
+#define SUMS "__crc32__" /* CRC-32 of what is before the elements, then of each tensor */
 
 /* IEEE 754 binary16. */
 static float from_f16(uint16_t x)
@@ -280,7 +282,8 @@ static int read_header(struct ff_tensors *f, struct ff_arena *a, struct ff_error
 	if (code == FF_OK)
 		code = ff_json_parse(f->path, text, len, a, &root, err);
 	free(text);
-	return code < 0 ? code : parse_header(root, LEAD + (int64_t)len, st.st_size, a, f, err);
+	f->first = LEAD + (int64_t)len;
+	return code < 0 ? code : parse_header(root, f->first, st.st_size, a, f, err);
 }
 
 int ff_tensors_open(
@@ -318,6 +321,72 @@ const char *ff_tensors_note(const struct ff_tensors *t, const char *key)
 	const struct ff_json *note = t->notes ? ff_json_get(t->notes, key) : NULL;
 
 	return note ? note->text : NULL;
+}
+
+/* CRC-32 of `bytes` from `at`. */
+static int sum_up(const struct ff_tensors *f, int64_t at, int64_t bytes, uint32_t *ret,
+		struct ff_error *err)
+{
+	char chunk[CHUNK];
+	uLong sum = crc32(0, NULL, 0);
+
+	while (bytes) {
+		size_t n = bytes < CHUNK ? (size_t)bytes : CHUNK;
+		int code = read_all(f, at, n, chunk, err);
+
+		if (code < 0)
+			return code;
+		sum = crc32(sum, (const Bytef *)chunk, (uInt)n);
+		at += (int64_t)n;
+		bytes -= (int64_t)n;
+	}
+	*ret = (uint32_t)sum;
+	return FF_OK;
+}
+
+/* What the file says at `i`; little-endian. */
+static int read_sum(const struct ff_tensors *f, const struct ff_tensor *sums, uint32_t i,
+		uint32_t *ret, struct ff_error *err)
+{
+	uint8_t b[FF_SUM_BYTES];
+	int code = read_all(f, sums->at + i * FF_SUM_BYTES, sizeof(b), b, err);
+
+	if (code == FF_OK)
+		*ret = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 |
+		       (uint32_t)b[3] << 24;
+	return code;
+}
+
+bool ff_tensors_is_summed(const struct ff_tensors *f)
+{
+	return ff_tensors_find(f, SUMS);
+}
+
+int ff_tensors_check(const struct ff_tensors *f, uint32_t *ret, struct ff_error *err)
+{
+	const struct ff_tensor *sums = ff_tensors_find(f, SUMS);
+	uint32_t own = 0, said = 0;
+	int code;
+
+	if (!sums)
+		return ff_fail(err, FF_E_INPUT, "%s: has no checksums", f->path);
+	if (sums != &f->tensor[f->n - 1] || sums->elements != f->n ||
+			sums->bytes != (int64_t)f->n * FF_SUM_BYTES)
+		return ff_fail(err, FF_E_INPUT, "%s: %s is not as long as it has tensors", f->path,
+				SUMS);
+	for (uint32_t i = 0; i < f->n; i++) {
+		const struct ff_tensor *t = i ? &f->tensor[i - 1] : NULL;
+
+		if ((code = sum_up(f, t ? t->at : 0, t ? t->bytes : f->first, &own, err)) < 0 ||
+				(code = read_sum(f, sums, i, &said, err)) < 0)
+			return code;
+		if (own != said)
+			return ff_fail(err, FF_E_INPUT,
+					"%s: %s is not what was written: checksum "
+					"%08" PRIx32 ", expected %08" PRIx32,
+					f->path, t ? t->name : "its header", own, said);
+	}
+	return sum_up(f, sums->at, sums->bytes, ret, err);
 }
 
 bool ff_tensor_is_real(const struct ff_tensor *t)
@@ -369,13 +438,33 @@ void ff_tensors_describe(struct ff_tensors_out *o, const char *const *keys,
 	ff_out_close(&o->header);
 }
 
+/* Its sum is still that of nothing. */
+static void keep_size(struct ff_tensors_out *o, int64_t bytes)
+{
+	struct ff_tensor_sum *grown = realloc(o->sums, (o->n_sums + 1) * sizeof(*grown));
+
+	if (!grown) {
+		o->header.failed = true;
+		return;
+	}
+	o->sums = grown;
+	o->sums[o->n_sums++] = (struct ff_tensor_sum){.left = bytes};
+}
+
+void ff_tensors_sum(struct ff_tensors_out *o)
+{
+	keep_size(o, 0); /* of the header */
+}
+
 void ff_tensors_declare(struct ff_tensors_out *o, const char *name, const char *type, uint32_t rank,
 		const int32_t *shape)
 {
-	int64_t bytes = 4;
+	int64_t bytes = FF_SUM_BYTES;
 
 	for (uint32_t i = 0; i < rank; i++)
 		bytes *= shape[i];
+	if (o->sums)
+		keep_size(o, bytes);
 	ff_out_object(&o->header, name);
 	ff_out_string(&o->header, "dtype", type);
 	ff_out_array(&o->header, "shape");
@@ -390,11 +479,38 @@ void ff_tensors_declare(struct ff_tensors_out *o, const char *name, const char *
 	o->bytes += bytes;
 }
 
+/* Into the sums of those that `data` is of. */
+static void sum_written(struct ff_tensors_out *o, const void *data, size_t bytes)
+{
+	const Bytef *at = data;
+
+	while (o->sums && bytes && o->summed < o->n_sums) {
+		struct ff_tensor_sum *s = &o->sums[o->summed];
+		size_t n = (int64_t)bytes < s->left ? bytes : (size_t)s->left;
+
+		s->crc = (uint32_t)crc32_z(s->crc, at, n);
+		s->left -= (int64_t)n;
+		at += n;
+		bytes -= n;
+		if (!s->left)
+			o->summed++;
+	}
+}
+
+static int put(struct ff_tensors_out *o, const void *data, size_t bytes, struct ff_error *err)
+{
+	sum_written(o, data, bytes);
+	return ff_file_write(&o->file, data, bytes, err);
+}
+
 static int start(struct ff_tensors_out *o, struct ff_error *err)
 {
+	int32_t n = (int32_t)o->n_sums;
 	uint8_t lead[LEAD];
 	int code;
 
+	if (o->sums)
+		ff_tensors_declare(o, SUMS, "I32", 1, &n);
 	ff_out_close(&o->header);
 	while (!o->header.failed && o->header.len % 8)
 		ff_out_printf(&o->header, " "); /* so that elements are aligned */
@@ -402,22 +518,41 @@ static int start(struct ff_tensors_out *o, struct ff_error *err)
 		return ff_fail_memory(err);
 	for (int i = 0; i < LEAD; i++)
 		lead[i] = (uint8_t)((uint64_t)o->header.len >> (8 * i));
+	if (o->sums)
+		o->sums[0].left = LEAD + (int64_t)o->header.len;
 	o->started = true;
-	code = ff_file_write(&o->file, lead, sizeof(lead), err);
-	return code < 0 ? code : ff_file_write(&o->file, o->header.text, o->header.len, err);
+	code = put(o, lead, sizeof(lead), err);
+	return code < 0 ? code : put(o, o->header.text, o->header.len, err);
 }
 
 int ff_tensors_write(struct ff_tensors_out *o, const void *data, size_t bytes, struct ff_error *err)
 {
 	int code = o->started ? FF_OK : start(o, err);
 
-	return code < 0 ? code : ff_file_write(&o->file, data, bytes, err);
+	return code < 0 ? code : put(o, data, bytes, err);
+}
+
+/* But the last, which is their own. */
+static int write_sums(struct ff_tensors_out *o, struct ff_error *err)
+{
+	int code = FF_OK;
+
+	for (uint32_t i = 0; o->sums && i + 1 < o->n_sums && code == FF_OK; i++) {
+		uint32_t crc = o->sums[i].crc;
+		const uint8_t b[FF_SUM_BYTES] = {(uint8_t)crc, (uint8_t)(crc >> 8),
+				(uint8_t)(crc >> 16), (uint8_t)(crc >> 24)};
+
+		code = ff_file_write(&o->file, b, sizeof(b), err);
+	}
+	return code;
 }
 
 int ff_tensors_commit(struct ff_tensors_out *o, struct ff_error *err)
 {
 	int code = o->started ? FF_OK : start(o, err);
 
+	if (code == FF_OK)
+		code = write_sums(o, err);
 	return code < 0 ? code : ff_file_commit(&o->file, err);
 }
 
@@ -425,4 +560,6 @@ void ff_tensors_drop(struct ff_tensors_out *o)
 {
 	ff_file_drop(&o->file);
 	ff_out_finish(&o->header);
+	free(o->sums);
+	o->sums = NULL;
 }

@@ -22,6 +22,9 @@ struct ff_file {
 int ff_file_open(const char *path, struct ff_file *ret, struct ff_error *err);
 /* Whether that can be done, so that a long run need not end to find out. */
 int ff_file_check(const char *path, struct ff_error *err);
+/* Takes away what processes that were killed have left of `path`, on their way.  The caller knows
+ * that nobody else is writing it (ff/lock.h); what cannot be taken away stays. */
+void ff_file_sweep(const char *path);
 int ff_file_write(struct ff_file *f, const void *data, size_t bytes, struct ff_error *err);
 /* Brings the bytes to the disk and then the name to them, so that not even a machine that
  * stops leaves half a file.  On failure nothing is left beside `path`, and what was there

@@ -13,6 +13,7 @@
 #include "ff/json.h"
 
 #define FF_TENSOR_RANK 16
+#define FF_SUM_BYTES 4 /* of a checksum, and of the elements that are written */
 
 /* As a file has it. */
 struct ff_tensor {
@@ -29,6 +30,7 @@ struct ff_names;
 struct ff_tensors {
 	const char *path; /* the caller's */
 	int fd;           /* -1: not open */
+	int64_t first;    /* where elements begin */
 	uint32_t n;
 	struct ff_tensor *tensor;    /* in the order of the header */
 	const struct ff_json *notes; /* "__metadata__": texts by key; or NULL */
@@ -51,15 +53,31 @@ bool ff_tensor_is_real(const struct ff_tensor *t);
 int ff_tensors_read(const struct ff_tensors *f, const struct ff_tensor *t, float *whole,
 		struct ff_error *err);
 
+/* Reads the whole file: whether header and tensors have the checksums (CRC-32, zlib's) that its
+ * last tensor, "__crc32__", says.  FF_E_INPUT names the tensor that has not, or says that there are
+ * none.  *ret is that of all checksums: it tells one file from another. */
+bool ff_tensors_is_summed(const struct ff_tensors *f);
+int ff_tensors_check(const struct ff_tensors *f, uint32_t *ret, struct ff_error *err);
+
+/* A tensor's, while it is written. */
+struct ff_tensor_sum {
+	int64_t left; /* bytes to come */
+	uint32_t crc;
+};
+
 /* A file that is written: all tensors are declared, then their elements follow in the same
  * order, and it appears whole. */
 struct ff_tensors_out {
 	struct ff_file file;
 	struct ff_out header;
-	int64_t bytes; /* of elements, declared */
-	bool started;  /* the header is in the file */
+	int64_t bytes;              /* of elements, declared */
+	bool started;               /* the header is in the file */
+	struct ff_tensor_sum *sums; /* of the header and of each tensor; NULL: none are kept */
+	uint32_t n_sums, summed;    /* so many are complete */
 };
 int ff_tensors_create(const char *path, struct ff_tensors_out *ret, struct ff_error *err);
+/* Before anything is declared: the file ends with checksums of all that is before them. */
+void ff_tensors_sum(struct ff_tensors_out *o);
 /* Texts that say what the file is; `keys` and `texts` are `n` long.  At most once. */
 void ff_tensors_describe(struct ff_tensors_out *o, const char *const *keys,
 		const char *const *texts, uint32_t n);

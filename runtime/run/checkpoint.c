@@ -15,8 +15,9 @@
 #include "weights.h"
 
 #define CHECKPOINT_FORMAT "ffsoap checkpoint"
-#define CHECKPOINT_VERSION "1"
+#define CHECKPOINT_VERSION "2"
 #define NEWEST FF_CHECKPOINT_NEWEST
+#define LOCK "checkpoint" /* .lock */
 #define EARLIER "checkpoint-%010" PRIu64 ".safetensors"
 #define EARLIER_BYTES sizeof("checkpoint-0123456789.safetensors")
 
@@ -164,71 +165,146 @@ static int join(const struct ff_plan *p, const char *name, char ret[PATH_MAX], s
 
 /* ---- to go on from ---- */
 
+/* Whether it is what was written is asked before what it says: *damaged. */
 static int open_whole(const struct ff_run_options *opt, struct ff_plan *p, const char *path,
 		bool *damaged, struct ff_error *err)
 {
+	const char *version;
 	int code = ff_weights_open_file(p, path, err);
 
 	*damaged = code < 0;
+	if (code < 0)
+		return code;
+	version = ff_tensors_note(p->weights, note_key[NOTE_VERSION]);
+	if (!version || strcmp(version, CHECKPOINT_VERSION) != 0) /* had no checksums once */
+		code = check_notes(opt, p, err);
+	if (code == FF_OK) {
+		code = ff_tensors_check(p->weights, &p->checkpoint.sum, err);
+		*damaged = code < 0;
+	}
 	if (code == FF_OK)
 		code = check_notes(opt, p, err);
 	return code < 0 ? code : ff_weights_check(p, err);
 }
 
-/* The last of those that `f` has that is whole.  `err` comes with what is wrong with the newest. */
-static int open_earlier(const struct ff_run_options *opt, struct ff_plan *p, const struct folder *f,
-		struct ff_error *err)
+/* A sentence about `path` without it. */
+static const char *without(const char *path, const char *text)
 {
-	for (uint32_t i = 0; i < f->n; i++) {
-		char path[PATH_MAX];
-		const char *stays;
-		struct ff_error inner;
-		bool damaged;
-		int code = join(p, f->file[i].name, path, &inner);
+	size_t n = strlen(path);
 
-		stays = code == FF_OK ? ff_arena_printf(&p->arena, "%s", path) : NULL;
-		if (!stays)
-			return ff_fail_memory(err);
-		code = open_whole(opt, p, stays, &damaged, &inner);
-		if (code < 0 && damaged)
-			continue;
-		if (code < 0) {
-			*err = inner;
-			return code;
-		}
-		ff_error_write(&p->note[FF_NOTE_CHECKPOINT], FF_OK,
-				"%.500s; goes on from %.300s, which has %" PRIu64
-				" steps behind it",
-				err->text, stays, p->first);
-		return FF_OK;
-	}
-	return err->code;
+	return !strncmp(text, path, n) && !strncmp(text + n, ": ", 2) ? text + n + 2 : text;
 }
 
-static int resume(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+/* One of the earlier ones; where it is damaged, `err` stays as it was. */
+static int open_one(const struct ff_run_options *opt, struct ff_plan *p, const char *name,
+		bool *damaged, struct ff_error *err)
+{
+	const char *path = ff_arena_printf(&p->arena, "%s/%s", p->checkpoint.folder, name);
+	struct ff_error inner;
+	int code = path ? open_whole(opt, p, path, damaged, &inner) : FF_E_NOMEM;
+
+	if (!path)
+		return ff_fail_memory(err);
+	if (code < 0 && !*damaged)
+		*err = inner;
+	return code;
+}
+
+/* The last of those that `f` has that is whole.  `why` says what is wrong with the newest. */
+static int open_earlier(const struct ff_run_options *opt, struct ff_plan *p, const struct folder *f,
+		const char *why, struct ff_error *err)
+{
+	for (uint32_t i = 0; i < f->n; i++) {
+		bool damaged = false;
+		int code = open_one(opt, p, f->file[i].name, &damaged, err);
+
+		if (code < 0 && damaged) {
+			ff_weights_close(p);
+			continue;
+		}
+		if (code == FF_OK)
+			ff_error_write(&p->note[FF_NOTE_CHECKPOINT], FF_OK,
+					"%.600s; goes on from %.300s, which is whole and has "
+					"%" PRIu64 " steps behind it",
+					why, p->weights->path, p->first);
+		return code;
+	}
+	return ff_fail(err, FF_E_INPUT, "%.600s, and no other checkpoint there is whole", why);
+}
+
+/* The newest is not there, or not whole, as `why` says. */
+static int resume_earlier(const struct ff_run_options *opt, struct ff_plan *p, const char *why,
+		bool there, struct ff_error *err)
 {
 	struct folder f = {0};
-	bool damaged = true;
 	int code;
 
-	if (access(p->checkpoint.path, F_OK) == 0)
-		code = open_whole(opt, p, p->checkpoint.path, &damaged, err);
-	else
-		code = ff_fail(err, FF_E_INPUT, "%s: %s", p->checkpoint.path, strerror(errno));
-	if (code == FF_OK)
-		p->checkpoint.newest = p->first;
-	if (code == FF_OK || !damaged)
-		return code;
+	ff_weights_close(p);
 	code = list_folder(p->checkpoint.folder, &f, err);
-	if (code == FF_OK && (f.n || access(p->checkpoint.path, F_OK) == 0))
-		code = open_earlier(opt, p, &f, err);
+	if (code == FF_OK && (f.n || there))
+		code = open_earlier(opt, p, &f, why, err);
 	free(f.file);
 	return code;
 }
 
-int ff_checkpoint_open(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+static int resume(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+{
+	const char *path = p->checkpoint.path;
+	struct ff_error inner, why;
+	bool damaged;
+	int code;
+
+	if (access(path, R_OK) < 0 && errno != ENOENT)
+		return ff_fail(err, FF_E_INPUT, "%s: cannot be read: %s", path, strerror(errno));
+	if (access(path, F_OK) < 0) {
+		ff_error_write(&why, FF_OK, "%.300s: %s", path, strerror(errno));
+		return resume_earlier(opt, p, why.text, false, err);
+	}
+	code = open_whole(opt, p, path, &damaged, &inner);
+	if (code == FF_OK)
+		p->checkpoint.newest = p->first;
+	if (code < 0 && damaged) {
+		ff_error_write(&why, FF_OK, "%.300s is damaged (%.300s)", path,
+				without(path, inner.text));
+		return resume_earlier(opt, p, why.text, true, err);
+	}
+	if (code < 0)
+		*err = inner;
+	return code;
+}
+
+/* Nobody else writes there from now on, and what somebody was at when he was killed is gone. */
+static int hold(struct ff_plan *p, struct ff_error *err)
 {
 	struct ff_checkpoint *c = &p->checkpoint;
+	char path[PATH_MAX];
+	int code = join(p, LOCK, path, err);
+
+	if (code == FF_OK)
+		code = ff_lock_take(path, c->folder, &c->lock, err);
+	if (code < 0)
+		return code;
+	c->held = true;
+	ff_file_sweep(c->path);
+	return FF_OK;
+}
+
+/* A pipe would be written into, and waited for. */
+static int check_newest(const char *path, struct ff_error *err)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0 || S_ISREG(st.st_mode))
+		return FF_OK;
+	return ff_fail(err, FF_E_INPUT, "%s: is no regular file, expected a checkpoint or none",
+			path);
+}
+
+int ff_checkpoint_open(const struct ff_run_options *opt, struct ff_plan *p, bool leads,
+		struct ff_error *err)
+{
+	struct ff_checkpoint *c = &p->checkpoint;
+	int code;
 
 	if (!opt->checkpoint)
 		return FF_OK;
@@ -241,7 +317,64 @@ int ff_checkpoint_open(const struct ff_run_options *opt, struct ff_plan *p, stru
 	c->interval_us = opt->interval * 1e6;
 	if (!c->path)
 		return ff_fail_memory(err);
+	code = check_newest(c->path, err);
+	if (code == FF_OK && leads)
+		code = hold(p, err);
+	if (code < 0)
+		return code;
 	return opt->resume ? resume(opt, p, err) : FF_OK;
+}
+
+void ff_checkpoint_close(struct ff_plan *p)
+{
+	if (p->checkpoint.held)
+		ff_lock_drop(&p->checkpoint.lock);
+	p->checkpoint.held = false;
+}
+
+/* What a rank goes on from. */
+struct found {
+	uint64_t first;
+	uint32_t sum;
+	char host[256];
+};
+
+static bool same(const struct found *a, const struct found *b)
+{
+	return a->first == b->first && a->sum == b->sum;
+}
+
+/* All ranks know; the first tells. */
+static int tell_apart(const struct ff_plan *p, const struct ff_comm *comm, const struct found *all,
+		uint32_t other, struct ff_error *err)
+{
+	ff_fail(err, FF_E_INPUT,
+			"--checkpoint %.200s: on %.100s it has %" PRIu64
+			" steps behind it, on %.100s (rank %u) %s%" PRIu64
+			": all hosts need the same folder, or the same checkpoint in theirs",
+			p->checkpoint.folder, all[0].host, all[0].first, all[other].host, other,
+			all[0].first == all[other].first ? "another training's " : "",
+			all[other].first);
+	if (comm->rank != 0)
+		err->text[0] = '\0';
+	return FF_E_INPUT;
+}
+
+int ff_checkpoint_agree(const struct ff_plan *p, struct ff_comm *comm, struct ff_error *err)
+{
+	struct found own = {.first = p->first, .sum = p->checkpoint.sum};
+	struct found *all = calloc(comm->n_ranks, sizeof(*all));
+	int code = all ? FF_OK : ff_fail_memory(err);
+
+	gethostname(own.host, sizeof(own.host) - 1);
+	code = ff_agree_code(comm, code, err);
+	if (code == FF_OK)
+		code = ff_agree_gather(comm, &own, sizeof(own), all, err);
+	for (uint32_t r = 1; code == FF_OK && r < comm->n_ranks; r++)
+		if (!same(&all[r], &all[0]))
+			code = tell_apart(p, comm, all, r, err);
+	free(all);
+	return code;
 }
 
 /* ---- to keep ---- */
@@ -290,6 +423,7 @@ int ff_checkpoint_save(const struct ff_run_options *opt, struct ff_plan *p, stru
 	const struct ff_saving s = {.path = c->path,
 			.states = p->optimizer->states,
 			.residuals = p->codec != NULL,
+			.sums = true,
 			.waiting = p->staleness,
 			.n_notes = p->staleness ? NOTES : NOTE_STALENESS,
 			.note_key = note_key,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ff/file.h"
@@ -95,10 +96,14 @@ static int copy_lines(FILE *from, struct ff_file *to, const struct ff_plan *p, s
 /* Leaves in the file what it has of the steps behind the checkpoint. */
 static int keep_behind(const struct ff_metrics *m, const struct ff_plan *p, struct ff_error *err)
 {
-	FILE *from = fopen(m->path, "r");
 	struct ff_file to = {.fd = -1};
+	struct stat st;
+	FILE *from;
 	int code;
 
+	if (stat(m->path, &st) == 0 && !S_ISREG(st.st_mode))
+		return FF_OK; /* has nothing that could stay; a pipe would wait */
+	from = fopen(m->path, "r");
 	if (!from)
 		return errno == ENOENT ? FF_OK : fail(m, err);
 	code = ff_file_open(m->path, &to, err);

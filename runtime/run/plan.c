@@ -185,19 +185,20 @@ static int count_steps(const struct ff_run_options *opt, struct ff_plan *p, stru
 		return ff_fail(err, FF_E_INPUT, "%s: at most %u steps are possible",
 				opt->steps ? "--steps" : "--epochs", UINT32_MAX);
 	p->steps = opt->epochs ? opt->epochs * epoch : opt->steps;
-	if (p->steps && p->first >= p->steps)
-		return ff_fail(err, FF_E_INPUT,
-				"%s has %" PRIu64 " steps behind it, and no more than %" PRIu64
-				" were asked for",
+	p->finished = p->steps && p->first >= p->steps;
+	if (p->finished)
+		ff_error_write(&p->note[FF_NOTE_FINISHED], FF_OK,
+				"%.300s has %" PRIu64 " steps behind it, and %" PRIu64
+				" were asked for: nothing is left to be trained",
 				p->weights->path, p->first, p->steps);
 	code = ff_rate_plan_make(&opt->rates, p->steps, &p->rates, err);
 	if (code < 0)
 		return code;
 	if (p->steps)
-		p->steps -= p->first;
+		p->steps -= p->finished ? p->steps : p->first;
 	p->checkpoint.every = opt->every ? opt->every : opt->interval > 0 ? UINT64_MAX : epoch;
 	p->warmup = opt->warmup;
-	if (p->warmup == UINT64_MAX)
+	if (p->warmup == UINT64_MAX || p->finished)
 		p->warmup = p->steps > 3 ? 3 : p->steps ? p->steps - 1 : 0;
 	if (p->steps && p->warmup >= p->steps)
 		return ff_fail(err, FF_E_INPUT,
@@ -351,8 +352,8 @@ static int open_data(const struct ff_run_options *opt, struct ff_plan *p, struct
 	return code;
 }
 
-static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, struct ff_plan *p,
-		struct ff_error *err)
+static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, bool leads,
+		struct ff_plan *p, struct ff_error *err)
 {
 	int code;
 
@@ -372,20 +373,20 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
 			(code = choose_backend(opt, p, err)) < 0 ||
 			(code = ff_run_check_shared(opt, p->machine.n_devices, err)) < 0 ||
 			(code = open_data(opt, p, err)) < 0 ||
-			(code = ff_checkpoint_open(opt, p, err)) < 0 ||
+			(code = ff_checkpoint_open(opt, p, leads, err)) < 0 ||
 			(code = ff_weights_open(opt, p, err)) < 0)
 		return code;
 	return count_steps(opt, p, err);
 }
 
-int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
+int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, bool leads,
 		struct ff_plan *ret, struct ff_error *err)
 {
 	int code;
 
 	*ret = (struct ff_plan){0};
 	ff_arena_init(&ret->arena);
-	code = load(opt, ranks, here, ret, err);
+	code = load(opt, ranks, here, leads, ret, err);
 	if (code < 0)
 		ff_plan_finish(ret);
 	return code;
@@ -394,8 +395,8 @@ int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here
 void ff_plan_finish(struct ff_plan *p)
 {
 	ff_dataset_close(p->data);
-	if (p->weights)
-		ff_tensors_close(p->weights);
+	ff_checkpoint_close(p);
+	ff_weights_close(p);
 	ff_arena_finish(&p->arena);
 	*p = (struct ff_plan){0};
 }

@@ -218,21 +218,23 @@ static void print_losses(const struct ff_plan *p, const struct ff_outcome *o)
 	}
 }
 
+static void print_test(const struct ff_plan *p, const struct ff_test *t)
+{
+	printf("  after %" PRIu64 " steps: test loss %.4f", t->step, t->all.loss);
+	if (!isnan(t->all.accuracy))
+		printf(", accuracy %.2f %%", 100 * t->all.accuracy);
+	if (!isnan(t->all.top))
+		printf(", top-%u %.2f %%", p->top, 100 * t->all.top);
+	if (!isnan(t->all.perplexity))
+		printf(", perplexity %.3f", t->all.perplexity);
+	printf("\n");
+}
+
 /* Those on the way. */
 static void print_tests(const struct ff_plan *p, const struct ff_outcome *o)
 {
-	for (uint32_t i = 0; i < o->n_tests; i++) {
-		const struct ff_test *t = &o->test[i];
-
-		printf("  after %" PRIu64 " steps: test loss %.4f", t->step, t->all.loss);
-		if (!isnan(t->all.accuracy))
-			printf(", accuracy %.2f %%", 100 * t->all.accuracy);
-		if (!isnan(t->all.top))
-			printf(", top-%u %.2f %%", p->top, 100 * t->all.top);
-		if (!isnan(t->all.perplexity))
-			printf(", perplexity %.3f", t->all.perplexity);
-		printf("\n");
-	}
+	for (uint32_t i = 0; i < o->n_tests; i++)
+		print_test(p, &o->test[i]);
 }
 
 static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
@@ -338,6 +340,8 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 
 	if (verdict->done)
 		print_verdict(p, verdict);
+	if (p->finished && opt->test)
+		print_test(p, &outcome[0].at_end);
 	if (!p->steps)
 		return FF_OK;
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)

@@ -4,6 +4,7 @@
 
 #include "ff/cli.h"
 #include "ff/executor.h"
+#include "ff/lock.h"
 #include "profile.h"
 #include "quantiles.h"
 #include "rate.h"
@@ -40,10 +41,11 @@ struct ff_candidate {
 };
 
 /* Of a machine, of disturbed samples, of another optimizer and of another communication by
- * candidate, of weights, of a checkpoint. */
+ * candidate, of weights, of a checkpoint, of one that has all steps behind it. */
 #define FF_NOTE_WEIGHTS 6
 #define FF_NOTE_CHECKPOINT 7
-#define FF_PLAN_NOTES 8
+#define FF_NOTE_FINISHED 8
+#define FF_PLAN_NOTES 9
 
 /* All that is read before anything runs; the same on every rank, but for the ordinal. */
 struct ff_plan {
@@ -66,15 +68,19 @@ struct ff_plan {
 	enum ff_beside progress;   /* and how it overlaps compute, where the machine says so */
 	struct ff_dataset *data;
 	struct ff_checkpoint {
-		const char *folder; /* where checkpoints go; NULL: nowhere */
-		const char *path;   /* the newest of them, */
-		uint64_t newest;    /* after so many steps of this training; 0: not known */
-		uint32_t keep;      /* so many stay */
-		uint64_t every;     /* steps between two */
-		double interval_us; /* and the longest time; 0: any */
+		const char *folder;  /* where checkpoints go; NULL: nowhere */
+		const char *path;    /* the newest of them, */
+		uint64_t newest;     /* after so many steps of this training; 0: not known */
+		uint32_t keep;       /* so many stay */
+		uint64_t every;      /* steps between two */
+		double interval_us;  /* and the longest time; 0: any */
+		uint32_t sum;        /* of what is gone on from: tells it from another */
+		struct ff_lock lock; /* on the folder, */
+		bool held;           /* where this rank writes there */
 	} checkpoint;
 	struct ff_tensors *weights; /* to begin with; NULL: drawn */
 	uint64_t first; /* steps that the checkpoint has behind it; 0: none is gone on from */
+	bool finished;  /* and that are all: nothing is left to be trained */
 	uint64_t stopped_from;  /* steps there would be in all, had nobody asked for an end; else 0
 				 */
 	uint64_t steps, warmup; /* of this run */
@@ -93,9 +99,9 @@ int ff_run_check_shared(const struct ff_run_options *o, uint32_t ranks, struct f
 /* Whether some output goes to standard output. */
 bool ff_run_piped(const struct ff_run_options *o);
 
-/* plan.c: `ranks`, `here` of them on this host, are 0 where nothing was started yet.
- * All that can be wrong with the input is found here. */
-int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
+/* plan.c: `ranks`, `here` of them on this host, are 0 where nothing was started yet; the one that
+ * `leads` writes what there is to write.  All that can be wrong with the input is found here. */
+int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, bool leads,
 		struct ff_plan *ret, struct ff_error *err);
 void ff_plan_finish(struct ff_plan *p);
 /* What ranks communicate by is known: notes where a candidate was planned for something else. */
@@ -135,6 +141,9 @@ struct ff_outcome {
 	struct ff_timing timing; /* how they came onto it */
 	struct ff_profile profile;
 };
+/* checkpoint.c: whether all ranks go on from the same one, or none. */
+int ff_checkpoint_agree(const struct ff_plan *p, struct ff_comm *comm, struct ff_error *err);
+
 /* train.c: trains all candidates, step by step in turns. */
 int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
 		struct ff_outcome *outcome, struct ff_error *err);

@@ -436,7 +436,7 @@ static int collect(struct training *t, uint32_t i, struct ff_error *err)
 			(code = ff_agree_max(t->comm, o->step_us, (uint32_t)t->plan->steps, err)) <
 					0)
 		return code;
-	if (t->opt->trace && (code = gather_spans(t, i, err)) < 0)
+	if (t->opt->trace && t->plan->steps && (code = gather_spans(t, i, err)) < 0)
 		return code;
 	if ((code = ff_profile_gather(&o->profile, &t->timing, t->comm, err)) < 0)
 		return code;

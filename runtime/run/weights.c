@@ -235,6 +235,14 @@ int ff_weights_open_file(struct ff_plan *p, const char *path, struct ff_error *e
 	return code;
 }
 
+void ff_weights_close(struct ff_plan *p)
+{
+	if (p->weights)
+		ff_tensors_close(p->weights);
+	p->weights = NULL;
+	p->first = 0;
+}
+
 int ff_weights_check(const struct ff_plan *p, struct ff_error *err)
 {
 	int code = check(p->weights, &p->graph, p->optimizer->states, p->staleness, err);
@@ -261,11 +269,14 @@ static void note_others(struct ff_plan *p)
 
 int ff_weights_open(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
 {
+	uint32_t sum;
 	int code;
 
 	if (!opt->weights || p->weights)
 		return FF_OK;
 	if ((code = ff_weights_open_file(p, opt->weights, err)) < 0 ||
+			(ff_tensors_is_summed(p->weights) &&
+					(code = ff_tensors_check(p->weights, &sum, err)) < 0) ||
 			(code = check(p->weights, &p->graph, 0, 0, err)) < 0 ||
 			(code = check_kept(p->weights, &p->graph, false, err)) < 0)
 		return code;
@@ -348,6 +359,8 @@ static int begin(const struct ff_plan *p, const struct ff_saving *s, struct ff_t
 
 	if (code < 0)
 		return code;
+	if (s->sums)
+		ff_tensors_sum(ret);
 	if (s->n_notes)
 		ff_tensors_describe(ret, s->note_key, s->note, s->n_notes);
 	ff_weights_declare(&p->graph, FF_ARRAY_WEIGHTS, ret);

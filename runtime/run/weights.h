@@ -14,7 +14,7 @@
 struct ff_saving {
 	const char *path;
 	uint32_t states, waiting, n_notes;
-	bool residuals;
+	bool residuals, sums; /* whether the file ends with checksums */
 	const char *const *note_key, *const *note;
 };
 
@@ -22,6 +22,7 @@ struct ff_saving {
 int ff_weights_open(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err);
 /* The file becomes what the plan has to begin with; whether it is all that a checkpoint has. */
 int ff_weights_open_file(struct ff_plan *p, const char *path, struct ff_error *err);
+void ff_weights_close(struct ff_plan *p);
 int ff_weights_check(const struct ff_plan *p, struct ff_error *err);
 /* What the plan has to begin with, if it has anything, into a new executor. */
 int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *err);
@@ -34,9 +35,12 @@ int ff_weights_write(struct ff_executor *x, const struct ff_graph *g, uint32_t a
 int ff_weights_save(struct ff_plan *p, struct ff_comm *comm, struct ff_executor *x,
 		const struct ff_saving *s, struct ff_error *err);
 
-/* checkpoint.c.  Makes the folder; with --resume opens the newest checkpoint that is whole, with
- * a note where that is not the last one written. */
-int ff_checkpoint_open(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err);
+/* checkpoint.c.  Makes the folder; the rank that leads, and alone writes there, locks it until
+ * ff_checkpoint_close.  With --resume opens the newest checkpoint that is whole, with a note where
+ * that is not the last one written. */
+int ff_checkpoint_open(const struct ff_run_options *opt, struct ff_plan *p, bool leads,
+		struct ff_error *err);
+void ff_checkpoint_close(struct ff_plan *p);
 /* All ranks together, after `step` steps. */
 int ff_checkpoint_save(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
 		struct ff_executor *x, uint64_t step, struct ff_error *err);

@@ -151,7 +151,7 @@ static bool another_takes(const char *path)
 	if (child == 0) {
 		struct ff_lock l = {.fd = -1};
 		struct ff_error err;
-		int code = ff_lock_take(path, &l, &err);
+		int code = ff_lock_take(path, path, &l, &err);
 
 		ff_lock_drop(&l);
 		_exit(code == FF_OK ? 0 : code == FF_E_INPUT ? 1 : 2);
@@ -167,7 +167,7 @@ START_TEST(one_at_a_time)
 	struct ff_error err;
 
 	enter();
-	ck_assert_int_eq(ff_lock_take("costs", &l, &err), FF_OK);
+	ck_assert_int_eq(ff_lock_take("costs", "costs", &l, &err), FF_OK);
 	ck_assert(!another_takes("costs"));
 	ck_assert(another_takes("others"));
 	ff_lock_drop(&l);
@@ -175,7 +175,7 @@ START_TEST(one_at_a_time)
 	ck_assert_int_eq(access("costs.lock", F_OK), -1);
 	put("costs.lock", 0644); /* of one that was killed */
 	ck_assert(another_takes("costs"));
-	ck_assert_int_eq(ff_lock_take("no/costs", &l, &err), FF_E_IO);
+	ck_assert_int_eq(ff_lock_take("no/costs", "no", &l, &err), FF_E_IO);
 	leave();
 }
 END_TEST
