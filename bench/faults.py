@@ -1,7 +1,13 @@
 #!/usr/bin/env python3
-"""Faults at random moments of a training: does it end well, and is anything lost?
+"""Faults at random moments of a training, and other ways to go wrong: does it end well, and is anything lost?
 
 usage: bench/faults.py [--build build] [--faults 54] [--seed N] [--only WORDS]
+
+First the ways that need no luck (ways.py), each once: signals in the first moments, what kills mpirun or who watches
+a rank, outputs that are full or closed, limits, pipes instead of files, two trainings in a folder, damaged
+checkpoints, ranks that differ, outputs over inputs, data that is no number.  Each must end within a minute, with one
+of the statuses that are right for it, in one sentence where that is not 0, and leave all files that it does not own.
+Then faults at random moments:
 
 A small network is trained on two ranks with a checkpoint every few steps, three of them kept.
 At a random moment something happens: a rank is killed, or stopped; whoever started ffrun asks
@@ -28,6 +34,8 @@ import tempfile
 import time
 
 import numpy
+
+import ways
 
 CLUSTER = pathlib.Path(__file__).resolve().parent.parent / "tests/cluster/cluster.sh"
 STEPS, EVERY, PATIENCE_S = 4000, 7, 60
@@ -253,13 +261,35 @@ def goes_on(bed):
     return ""
 
 
+def make_net(tools, folder):
+    subprocess.run([tools / "graphs/ffzoo", "mlp", "--batch", str(BATCH), "--set", f"image={SIDE}",
+                    "--set", "hidden=32", "--set", "layers=1", "-o", folder / "net.json"], check=True)
+
+
+def try_ways(tools, only, dice):
+    """A table; how many went wrong."""
+    wrong = 0
+    print(f"{'way':40} {'status':>8} {'lines':>6} {'lost':>5}  what is wrong")
+    for name in (n for n in ways.WAYS if only in n):
+        with tempfile.TemporaryDirectory() as folder:
+            bed = Bed(tools, pathlib.Path(folder), dice)
+            make_data(bed.data)
+            make_net(tools, bed.folder)
+            try:
+                statuses, lines, lost, why = ways.try_way(bed, name, PATIENCE_S)
+            except (RuntimeError, OSError, ValueError, subprocess.SubprocessError) as e:
+                statuses, lines, lost, why = [], [], [], str(e)
+        wrong += bool(why)
+        print(f"{name:40} {','.join(map(str, statuses)):>8} {len(lines):6} {len(lost):5}  {why}", flush=True)
+    return wrong
+
+
 def try_fault(tools, folder, name, dice):
     """What went wrong; empty: nothing."""
     before, happens, status, mend = FAULTS[name]
     bed = Bed(tools, folder, dice)
     make_data(bed.data)
-    subprocess.run([tools / "graphs/ffzoo", "mlp", "--batch", str(BATCH), "--set", f"image={SIDE}",
-                    "--set", "hidden=32", "--set", "layers=1", "-o", folder / "net.json"], check=True)
+    make_net(tools, folder)
     before(bed)
     try:
         if mend:
@@ -290,11 +320,12 @@ def main():
     p.add_argument("--seed", default=1, type=int, help="of what happens, and when (1)")
     o = p.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    dice, wrong = random.Random(o.seed), 0
+    dice = random.Random(o.seed)
+    wrong = no_luck = try_ways(o.build.resolve(), o.only, dice)
     names = [n for n in FAULTS if o.only in n and
              (os.geteuid() == 0 or not (n == "the disk is full" or "link" in n))]
     count = {n: [0, 0, 0.0] for n in names}
-    for i in range(o.faults):
+    for i in range(o.faults if names else 0):
         name = names[i % len(names)]
         with tempfile.TemporaryDirectory() as folder:
             start = time.monotonic()
@@ -311,7 +342,7 @@ def main():
     print(f"{'fault':36} {'times':>6} {'ended well':>11} {'longest s':>10}")
     for name, (n, good, longest) in count.items():
         print(f"{name:36} {n:6} {good:11} {longest:10.1f}")
-    print(f"{o.faults - wrong} of {o.faults} ended well, seed {o.seed}")
+    print(f"{o.faults - wrong + no_luck} of {o.faults} ended well, seed {o.seed}; of the ways above {no_luck} did not")
     sys.exit(wrong > 0)
 
 

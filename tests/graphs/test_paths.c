@@ -163,12 +163,17 @@ static bool another_takes(const char *path)
 
 START_TEST(one_at_a_time)
 {
-	struct ff_lock l = {.fd = -1};
+	struct ff_lock l = {.fd = -1}, other;
+	char self[64];
 	struct ff_error err;
 
 	enter();
 	ck_assert_int_eq(ff_lock_take("costs", "costs", &l, &err), FF_OK);
 	ck_assert(!another_takes("costs"));
+	ck_assert_int_eq(
+			ff_lock_take("costs", "what", &other, &err), FF_E_INPUT); /* as another's */
+	snprintf(self, sizeof(self), "what: process %ld on ", (long)getpid());
+	ck_assert_msg(strstr(err.text, self) == err.text, "%s", err.text);
 	ck_assert(another_takes("others"));
 	ff_lock_drop(&l);
 	ff_lock_drop(&l);
@@ -176,6 +181,23 @@ START_TEST(one_at_a_time)
 	put("costs.lock", 0644); /* of one that was killed */
 	ck_assert(another_takes("costs"));
 	ck_assert_int_eq(ff_lock_take("no/costs", "no", &l, &err), FF_E_IO);
+	leave();
+}
+END_TEST
+
+START_TEST(what_the_dead_have_left_is_taken_away)
+{
+	enter();
+	put(".a.b.ff-4711-0.tmp", 0644);
+	put(".a.b.c.ff-4711-0.tmp", 0644); /* of others */
+	put(".a.b.ff-4711-0.tmp2", 0644);
+	put(".a.b.ff-x.tmp", 0644);
+	ff_file_sweep("a.b");
+	ck_assert_int_eq(access(".a.b.ff-4711-0.tmp", F_OK), -1);
+	ck_assert_int_eq(unlink(".a.b.c.ff-4711-0.tmp") | unlink(".a.b.ff-4711-0.tmp2") |
+					 unlink(".a.b.ff-x.tmp"),
+			0);
+	ff_file_sweep("no/such/folder");
 	leave();
 }
 END_TEST
@@ -191,6 +213,7 @@ static Suite *make_suite(void)
 	tcase_add_test(c, a_file_stays_as_private_as_it_was);
 	tcase_add_test(c, nearest_names);
 	tcase_add_test(c, one_at_a_time);
+	tcase_add_test(c, what_the_dead_have_left_is_taken_away);
 	suite_add_tcase(s, c);
 	return s;
 }

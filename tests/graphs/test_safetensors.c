@@ -92,6 +92,60 @@ START_TEST(returns_what_was_written)
 }
 END_TEST
 
+/* Whatever bit of a file changes, what it is in is named, or it is no such file any more. */
+START_TEST(notices_every_bit_that_changes)
+{
+	const int32_t shape[] = {5}, none[] = {0};
+	const float a[] = {1, 2, 3, 4, 5}, b[] = {6, 7, 8, 9, 10};
+	struct ff_tensors_out out;
+	struct ff_tensors in;
+	uint32_t whole, sum;
+	FILE *file;
+	long n;
+
+	ck_assert_int_eq(ff_tensors_create(path, &out, &err), FF_OK);
+	ff_tensors_sum(&out);
+	ff_tensors_declare(&out, "a", "F32", 1, shape);
+	ff_tensors_declare(&out, "empty", "F32", 1, none);
+	ff_tensors_declare(&out, "b", "F32", 1, shape);
+	ck_assert_int_eq(ff_tensors_write(&out, a, sizeof(a) - 4, &err), FF_OK);
+	ck_assert_int_eq(ff_tensors_write(&out, a + 4, 4, &err), FF_OK); /* a tensor in pieces */
+	ck_assert_int_eq(ff_tensors_write(&out, b, sizeof(b), &err), FF_OK);
+	ck_assert_int_eq(ff_tensors_commit(&out, &err), FF_OK);
+	ff_tensors_drop(&out);
+	ck_assert_int_eq(ff_tensors_open(path, &arena, &in, &err), FF_OK);
+	ck_assert(ff_tensors_is_summed(&in));
+	ck_assert_msg(ff_tensors_check(&in, &whole, &err) == FF_OK, "%s", err.text);
+	ff_tensors_close(&in);
+	file = fopen(path, "r+");
+	ck_assert_ptr_nonnull(file);
+	fseek(file, 0, SEEK_END);
+	n = ftell(file);
+	for (long bit = 0; bit < 8 * n; bit++) {
+		long at = bit / 8;
+		int byte, code;
+
+		fseek(file, at, SEEK_SET);
+		byte = fgetc(file);
+		fseek(file, at, SEEK_SET);
+		fputc(byte ^ 1 << bit % 8, file);
+		fflush(file);
+		code = ff_tensors_open(path, &arena, &in, &err);
+		if (code == FF_OK) {
+			code = ff_tensors_check(&in, &sum, &err);
+			ff_tensors_close(&in);
+		}
+		ck_assert_msg(code == FF_E_INPUT, "bit %ld", bit);
+		if (at >= n - 4 * 4 - 20 && at < n - 4 * 4)
+			ck_assert_msg(strstr(err.text, ": b is not what was written"), "%s",
+					err.text);
+		fseek(file, at, SEEK_SET);
+		fputc(byte, file);
+	}
+	fclose(file);
+}
+END_TEST
+
 START_TEST(leaves_nothing_of_a_file_that_was_given_up)
 {
 	const int32_t shape[] = {1};
@@ -241,6 +295,7 @@ static Suite *suite(void)
 
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, returns_what_was_written);
+	tcase_add_test(c, notices_every_bit_that_changes);
 	tcase_add_test(c, leaves_nothing_of_a_file_that_was_given_up);
 	tcase_add_test(c, reads_halves_and_doubles);
 	tcase_add_test(c, reads_long_tensors);

@@ -495,7 +495,7 @@ check 'a dump that breaks off' status 1 sh -c \
 	"trap '' XFSZ; ulimit -f 2; exec \"$ffrun\" lenet.json single $data --dump kept.st"
 check 'names the file' one_sentence 'kept.st: cannot be written: File too large'
 check 'leaves what was there' test "$(cat kept.st)" = before
-check 'and nothing beside it' test -z "$(find . -name '.ff-*' -o -name '*.part')"
+check 'and nothing beside it' test -z "$(find . -name ".*.ff-*" -o -name '*.part')"
 check 'a tolerance that nothing meets' status 1 ranks "$ffrun" lenet.json data-parallel --devices 2 \
 	$data --verify --tolerance 1e-12
 check 'says what differs' one_sentence 'one device'
