@@ -561,6 +561,12 @@ static int main_alone(struct ff_prof *p, char **argv)
 	return end(code, &err);
 }
 
+/* From a signal's handler. */
+static void leave(void)
+{
+	_exit(1);
+}
+
 int main(int argc, char **argv)
 {
 	struct ff_prof_options o = {0};
@@ -570,7 +576,7 @@ int main(int argc, char **argv)
 	int code, status;
 
 	ff_process_begin(names.name);
-	ff_launch_listen(names.name);
+	ff_launch_listen(names.name, leave);
 	code = parse(argc, argv, &o, &done, &err);
 	if (code < 0 || done)
 		return end(code, &err);

@@ -420,6 +420,12 @@ static int main_alone(const struct ff_run_options *o, char **argv)
 	return end(code, &err);
 }
 
+/* From a signal's handler. */
+static void leave(void)
+{
+	_exit(1);
+}
+
 int main(int argc, char **argv)
 {
 	struct ff_run_options o = {
@@ -440,7 +446,7 @@ int main(int argc, char **argv)
 	int code;
 
 	ff_process_begin(names.name);
-	ff_launch_listen(names.name);
+	ff_launch_listen(names.name, leave);
 	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++)
 		o.setting[i] = NAN;
 	code = parse(argc, argv, &o, &done, &err);

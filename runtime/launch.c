@@ -41,11 +41,13 @@ bool ff_launch_is_started(void)
 	return getenv(STARTED);
 }
 
-void ff_launch_listen(const char *name)
+void ff_launch_listen(const char *name, void (*leave)(void))
 {
-	ff_stop_listen(name, ff_launch_is_started() ? FF_LISTENER_STARTED
-			     : ff_launch_is_rank()  ? FF_LISTENER_RANK
-						    : FF_LISTENER_ALONE);
+	ff_stop_listen(name,
+			ff_launch_is_started() ? FF_LISTENER_STARTED
+			: ff_launch_is_rank()  ? FF_LISTENER_RANK
+					       : FF_LISTENER_ALONE,
+			leave);
 }
 
 /* The first hardware thread of a core stands for it. */

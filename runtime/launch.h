@@ -13,7 +13,7 @@ bool ff_launch_is_rank(void);
 /* Whether ff_launch did. */
 bool ff_launch_is_started(void);
 /* ff_stop_listen (stop.h), as what this process is; the first thing that a command does. */
-void ff_launch_listen(const char *name);
+void ff_launch_listen(const char *name, void (*leave)(void));
 
 /* Has mpirun start `n` ranks with the same arguments, the machine's cores shared out among
  * them, and waits for their end: *status is the exit status.  They get SIGUSR1 where this

@@ -8,6 +8,7 @@
 
 static volatile sig_atomic_t asked, at_once;
 static const char *volatile command;
+static void (*volatile leave_by)(void);
 
 static void say(const char *text)
 {
@@ -24,7 +25,7 @@ static void ask(int number)
 		return;
 	say(command);
 	say(": ended, as asked, before it had begun\n");
-	_exit(1);
+	leave_by();
 }
 
 static void listen_to(int number, bool unless_ignored)
@@ -37,9 +38,10 @@ static void listen_to(int number, bool unless_ignored)
 	sigaction(number, &action, NULL);
 }
 
-void ff_stop_listen(const char *name, enum ff_listener who)
+void ff_stop_listen(const char *name, enum ff_listener who, void (*leave)(void))
 {
 	command = name;
+	leave_by = leave;
 	at_once = who == FF_LISTENER_ALONE;
 	listen_to(SIGUSR1, false); /* ff_launch has its ranks begin with that ignored */
 	if (who == FF_LISTENER_STARTED)

@@ -27,11 +27,14 @@ MPIRUN = ["mpirun", "-q", "--allow-run-as-root", "--oversubscribe", "--bind-to",
 TRAIN = [FFRUN, "mlp.json", "data-parallel", "--data", "synthetic:64", "--device", "cpu"]
 FOREVER = "100000000"
 ASKS = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP]
+STARTED = []
 EARLY = "ffrun: ended, as asked, before it had begun\n"
 
 
 def start(*args, **more):
-    return subprocess.Popen(args, stdout=more.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, text=True, **more)
+    STARTED.append(subprocess.Popen(args, stdout=more.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, text=True,
+                                    **more))
+    return STARTED[-1]
 
 
 def end(p, status=None):
@@ -71,8 +74,10 @@ def children(pid):
 
 
 def listens(pid, number):
-    """Whether that process has an action of its own for the signal."""
+    """Whether that process is ffrun, not about to become it, and has an action of its own for the signal."""
     with contextlib.suppress(OSError):
+        if os.readlink("/proc/%d/exe" % pid) != os.path.realpath(FFRUN):
+            return False
         with open("/proc/%d/status" % pid) as f:
             text = f.read()
         held = [int(re.search(r"(?m)^%s:\s*(\w+)" % key, text).group(1), 16) for key in ("SigCgt", "SigBlk")]
@@ -360,5 +365,11 @@ for i, test in enumerate(TESTS, 1):
         failed = True
         print("not ok %d - %s" % (i, name))
         print("# " + repr(e).replace("\n", "\n# "), flush=True)
+    for p in STARTED:  # what a test that failed has left
+        for pid in (child for parent in [p.pid, *children(p.pid)] for child in [*children(parent), parent] if p.poll() is None):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        p.wait()
+    STARTED.clear()
 print("1..%d" % len(TESTS))
 sys.exit(failed)
