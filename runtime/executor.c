@@ -348,6 +348,11 @@ void ff_executor_set_rate(struct ff_executor *x, uint32_t group, double rate)
 	x->opt.groups.setting[group][FF_SETTING_RATE] = rate;
 }
 
+void ff_executor_end(struct ff_executor *x, uint64_t last)
+{
+	x->opt.last = last;
+}
+
 const char *ff_executor_obstacle(const struct ff_executor *x)
 {
 	return ff_replay_obstacle(x);

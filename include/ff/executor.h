@@ -86,6 +86,8 @@ int ff_executor_loss(struct ff_executor *x, uint32_t which, double *loss, uint32
 int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct ff_error *err);
 /* Learning rate of a group of parameters from the next step on. */
 void ff_executor_set_rate(struct ff_executor *x, uint32_t group, double rate);
+/* The step to come is the run's last one: opt.last. */
+void ff_executor_end(struct ff_executor *x, uint64_t last);
 
 /* Bytes allocated for `device` if hosted here, else 0. */
 int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device);

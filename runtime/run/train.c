@@ -307,6 +307,8 @@ static void stop_after(struct training *t, uint64_t step)
 	t->plan->steps = step + 1;
 	if (t->plan->warmup > step)
 		t->plan->warmup = step;
+	for (uint32_t i = 0; i < t->plan->n_candidates; i++)
+		ff_executor_end(t->x[i], t->plan->first + step);
 }
 
 /* Any rank may have been asked for an end; of time the first one's clock decides. */

@@ -4,9 +4,11 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 ffzoo, ffrun, ffsearch = (os.path.abspath(p) for p in sys.argv[1:4])
 # leaks of Open MPI's modules are not ours
@@ -154,6 +156,22 @@ with tempfile.TemporaryDirectory() as folder:
     _, report = train(*at, "--steps", 9, "--checkpoint", kept, "--resume")
     say(all(abs(a - b) < 1e-5 * b for a, b in zip(report["loss"], straight[6:])), "six steps and three",
         f"{report['loss']} for {straight[6:]}")
+    # ended before its time, between two averages: what is tested is what is saved
+    ended = [ffrun, "small.json", *two, "--data", "synthetic:256", "--average-every", 1000000, "--steps",
+             100000000, "--every", 10, "--checkpoint", folder / "ended", "--test", "--save", "ended.safetensors",
+             "--report", "report.json"]
+    p = subprocess.Popen(list(map(str, ended)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while p.poll() is None and not (folder / "ended" / "checkpoint.safetensors").exists():
+        time.sleep(0.02)
+    p.send_signal(signal.SIGTERM)
+    say(p.wait(120) == 0, "averaged never, and asked for an end")
+    at_end = json.loads(pathlib.Path("report.json").read_text())
+    for kept, name in (("ended.safetensors", "saves"), (folder / "ended" / "checkpoint.safetensors", "keeps")):
+        _, report = train("small.json", "single", "--weights", kept, "--steps", 1, "--optimizer", "sgd", "--rate",
+                          1e-30, "--test")
+        say(abs(report["test_loss"] - at_end["test_loss"]) < 1e-5 * report["test_loss"],
+            f"it tests what it {name}", f"{at_end['test_loss']} for {report['test_loss']}")
+
     for options, why in ((["--clip", 1], "clipped"), (["--compress", "ternary"], "compressed"),
                          (["--test-every", 2], "multiple")):
         done, _ = train("small.json", *two, "--steps", 9, "--average-every", 3, *options, status=2)
