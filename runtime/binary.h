@@ -4,14 +4,14 @@
 #define FF_RUNTIME_BINARY_H
 
 /* X(name, z of x and y, dz/dx, dz/dy).  Of equal ones the least and the largest are both, by half,
- * as PyTorch has it. */
+ * and what is no number is the least and the largest, as PyTorch has it. */
 #define FF_BINARIES(X)                                                                             \
 	X(add, x + y, 1, 1)                                                                        \
 	X(sub, x - y, 1, -1)                                                                       \
 	X(mul, (x * y), y, x)                                                                      \
 	X(div, x / y, 1 / y, -x / (y * y))                                                         \
-	X(min, x < y ? x : y, x < y ? 1 : x > y ? 0 : 0.5f, y < x ? 1 : y > x ? 0 : 0.5f)          \
-	X(max, x > y ? x : y, x > y ? 1 : x < y ? 0 : 0.5f, y > x ? 1 : y < x ? 0 : 0.5f)          \
+	X(min, x < y || x != x ? x : y, x < y ? 1 : x > y ? 0 : 0.5f, y < x ? 1 : y > x ? 0 : 0.5f) \
+	X(max, x > y || x != x ? x : y, x > y ? 1 : x < y ? 0 : 0.5f, y > x ? 1 : y < x ? 0 : 0.5f) \
 	X(first, x, 1, 0)                                                                          \
 	X(equal, x == y ? 1.0f : 0.0f, 0, 0)
 

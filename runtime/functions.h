@@ -13,6 +13,12 @@ FF_FUNCTION float ff_between(float x, float lo, float hi)
 	return x < lo ? lo : x > hi ? hi : x;
 }
 
+/* What is no number is larger than all, as PyTorch has it: it does not get lost. */
+FF_FUNCTION float ff_larger(float x, float y)
+{
+	return x > y || x != x ? x : y;
+}
+
 FF_FUNCTION float ff_sigmoid(float x)
 {
 	return 1 / (1 + ff_exp(-x));

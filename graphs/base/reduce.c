@@ -28,10 +28,16 @@ static void reduce_sum(int64_t n, const float *restrict source, float *restrict 
 		sink[i] += source[i];
 }
 
+/* What is no number does not get lost. */
+static inline float larger(float x, float y)
+{
+	return x > y || x != x ? x : y;
+}
+
 static void reduce_max(int64_t n, const float *restrict source, float *restrict sink)
 {
 	for (int64_t i = 0; i < n; i++)
-		sink[i] = source[i] > sink[i] ? source[i] : sink[i];
+		sink[i] = larger(source[i], sink[i]);
 }
 
 /* Of the two, the smaller one's largest is among the others from now on. */
@@ -79,7 +85,7 @@ static void reduce_ties(int64_t n, const float *restrict source, float *restrict
 		const float *x = source + i;
 		float *y = sink + i;
 
-		if (x[0] > y[0] || y[1] == -INFINITY) {
+		if (x[0] > y[0] || x[0] != x[0] || y[1] == -INFINITY) {
 			y[0] = x[0];
 			y[1] = x[1];
 		} else if (x[0] == y[0] && x[1] > -INFINITY) {
@@ -104,7 +110,7 @@ static void reduce_bf16(enum ff_reduce op, int64_t n, const uint16_t *restrict s
 	for (int64_t i = 0; i < n; i++) {
 		float x = ff_bf16_to_f32(source[i]), y = ff_bf16_to_f32(sink[i]);
 
-		sink[i] = ff_bf16_from_f32(op == FF_REDUCE_SUM ? y + x : x > y ? x : y);
+		sink[i] = ff_bf16_from_f32(op == FF_REDUCE_SUM ? y + x : larger(x, y));
 	}
 }
 

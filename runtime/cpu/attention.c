@@ -235,8 +235,11 @@ static void reduce_row(float *x, int64_t n, float *pair)
 {
 	float most = largest(x, n);
 
+	/* either nothing is seen, or what is is no number */
+	for (int64_t i = 0; i < n && !(most > -INFINITY); i++)
+		most += x[i];
 	pair[0] = most;
-	pair[1] = most > -INFINITY ? exponentials(x, most, n) - 1 : 0;
+	pair[1] = most != -INFINITY ? exponentials(x, most, n) - 1 : 0;
 }
 
 static void clear(float *x, int64_t n)
@@ -385,7 +388,7 @@ static void make_slopes(const struct attention *k, const struct ff_kernel_io *io
 	for (int64_t i = 0; i < b->rows; i++) {
 		const float *pair = (const float *)io->dout[0] + pair_at(&k->a, b, i);
 		float *p = own->scores + i * b->keys, *dp = own->gradients + i * b->keys;
-		int64_t n = pair[1] > -INFINITY ? keys_of(&k->a, b->first + i) : 0;
+		int64_t n = pair[1] != -INFINITY ? keys_of(&k->a, b->first + i) : 0;
 
 		exponentials(p, pair[1], n);
 		if (drops(k, io))

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "ff/clones.h"
+#include "functions.h"
 #include "kernel.h"
 #include "real.h"
 
@@ -160,7 +161,7 @@ FF_CLONES static void join(const struct ff_cpu_loops *l, float *restrict all,
 {
 	if (l->largest)
 		for (int64_t i = 0; i < n; i++)
-			all[i] = x[i] > all[i] ? x[i] : all[i];
+			all[i] = ff_larger(x[i], all[i]);
 	else
 		for (int64_t i = 0; i < n; i++)
 			all[i] += x[i];

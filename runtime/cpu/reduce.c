@@ -121,7 +121,7 @@ static int run_largest(
 }
 
 /* Of `n` elements from `i` on, neighbours along the last axis, which begins `skip` before them.  Of
- * equal ones each gets as much. */
+ * equal ones each gets as much; where the largest is no number nothing is. */
 FF_REAL_LOOP void spread(enum ff_dtype type, const struct ff_loops *l,
 		const struct ff_kernel_io *io, int64_t i, int64_t skip, int64_t n)
 {
@@ -138,8 +138,9 @@ FF_REAL_LOOP void spread(enum ff_dtype type, const struct ff_loops *l,
 		const float *pair = pairs + y + k * l->stride[FF_LOOP_Y][last];
 		float dy = ff_real_get(type, io->dout[0], z + k * l->stride[FF_LOOP_Z][last]);
 		bool best = ff_real_get(type, io->in[0], i + k) == pair[0];
+		float share = best ? dy / pair[1] : 0;
 
-		ff_real_put(type, io->din[0], i + k, best ? dy / pair[1] : 0);
+		ff_real_put(type, io->din[0], i + k, pair[0] == pair[0] ? share : pair[0]);
 	}
 }
 

@@ -30,7 +30,7 @@ struct group {
 FF_CLONES static void run_max(const float *restrict x, float *restrict most, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
-		most[i] = x[i] > most[i] ? x[i] : most[i];
+		most[i] = ff_larger(x[i], most[i]);
 }
 
 FF_CLONES static void run_sum(
@@ -86,7 +86,7 @@ static void join_max(float *x, int64_t n)
 	float most = x[0];
 
 	for (int64_t i = 1; i < n; i++)
-		most = x[i] > most ? x[i] : most;
+		most = ff_larger(x[i], most);
 	fill(x, n, most);
 }
 
@@ -200,7 +200,7 @@ static void statistics(
 
 	find(s, g, io->in[0], most, sum);
 	for (int64_t i = 0; i < g->n; i++)
-		sum[i] = most[i] > -INFINITY ? sum[i] - 1 : 0;
+		sum[i] = most[i] != -INFINITY ? sum[i] - 1 : 0;
 	store(s, g, most, sum, io->out[0]);
 }
 

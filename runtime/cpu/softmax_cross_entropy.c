@@ -250,7 +250,7 @@ static void put_statistics(const struct loss *l, const struct ff_kernel_io *io,
 		all[0] = all[1] = label[0] = label[1] = 0;
 		return;
 	}
-	all[0] = s->most[i];
+	all[0] = isnan(s->sum[i]) ? NAN : s->most[i];
 	all[1] = s->most[i] == -INFINITY ? 0 : (float)s->sum[i];
 	label[0] = has(l, p->label) ? ff_real_get(l->type, x, s->own[i] * l->step) : -INFINITY;
 	label[1] = s->before[i];

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "attention.h"
 #include "philox.cuh"
+#include "functions.cuh"
 #include "real.cuh"
 
 #define TILE 32
@@ -192,12 +193,12 @@ FF_DEVICE void weigh(float *score, struct running *r, bool given)
 	float most = r->most, sum = 0;
 
 	for (uint32_t k = 0; k < TILE && !given; k++)
-		most = score[k] > most ? score[k] : most;
+		most = ff_larger(score[k], most);
 	for (uint32_t k = 0; k < TILE; k++) {
-		score[k] = score[k] > -INFINITY && most > -INFINITY ? expf(score[k] - most) : 0;
+		score[k] = score[k] != -INFINITY && most != -INFINITY ? expf(score[k] - most) : 0;
 		sum += score[k];
 	}
-	r->fix = given ? 1 : r->most > -INFINITY ? expf(r->most - most) : 0;
+	r->fix = given ? 1 : r->most != -INFINITY ? expf(r->most - most) : 0;
 	r->sum = given ? r->sum : r->sum * r->fix + sum;
 	r->most = most;
 }
@@ -251,7 +252,7 @@ FF_KERNEL void forward(struct ff_attention a, struct ff_attention_values values,
 	for (uint32_t i = 0; i < 2 && out; i++) {
 		int64_t y = threadIdx.y + i * SIDE;
 		int64_t at = ((sample * a.queries + q0 + y) * a.heads + head) * a.size + from;
-		float factor = rows[y].most > -INFINITY ? 1 / rows[y].sum : 0;
+		float factor = rows[y].most != -INFINITY ? 1 / rows[y].sum : 0;
 
 		for (uint32_t j = 0; j < EACH; j++)
 			if (q0 + y < a.queries && threadIdx.x + j * SIDE < n)
@@ -260,7 +261,7 @@ FF_KERNEL void forward(struct ff_attention a, struct ff_attention_values values,
 	if (own >= TILE || q0 + own >= a.queries || blockIdx.y > 0)
 		return;
 	values.pairs[pair] = rows[own].most;
-	values.pairs[pair + 1] = rows[own].most > -INFINITY ? rows[own].sum - 1 : 0;
+	values.pairs[pair + 1] = rows[own].most != -INFINITY ? rows[own].sum - 1 : 0;
 }
 
 /* ---- backward ---- */
@@ -331,7 +332,7 @@ FF_DEVICE void make_slopes(const struct ff_attention &a, const struct head_of<T>
 			uint32_t y = threadIdx.y + i * SIDE, x = threadIdx.x + j * SIDE;
 			float s = weights[y][x], w = 0, slope = 0, factor = 1;
 
-			if (s > -INFINITY && h.pair_slopes[2 * (q0 + y) + 1] > -INFINITY) {
+			if (s != -INFINITY && h.pair_slopes[2 * (q0 + y) + 1] != -INFINITY) {
 				factor = factor_of(a, h.numbers, q0 + y, k0 + x);
 				w = expf(s - h.pair_slopes[2 * (q0 + y) + 1]);
 				slope = w * (factor * sum[i][j] - h.pair_slopes[2 * (q0 + y)]) *

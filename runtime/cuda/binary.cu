@@ -2,6 +2,7 @@
  * what is broadcast.  Sums have an order that the shape alone decides.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "fold.h"
+#include "functions.cuh"
 #include "real.cuh"
 
 #define MOST 64   /* shares of what an element of the sink is made of */
@@ -67,7 +68,7 @@ FF_KERNEL void map(struct ff_folding f, struct readers r, S *sink, int64_t n)
 
 FF_DEVICE float joined(const struct ff_folding &f, float a, float b)
 {
-	return f.largest ? (a > b ? a : b) : a + b;
+	return f.largest ? ff_larger(a, b) : a + b;
 }
 
 /* A block has as many elements of the sink as it is wide, and a share of what they are made of;

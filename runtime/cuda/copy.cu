@@ -1,4 +1,5 @@
 /* Copies of regions, reductions of them, fills, reshapes.  SPDX-License-Identifier: Apache-2.0 */
+#include "functions.cuh"
 #include "real.cuh"
 #include "reshape.h"
 
@@ -120,7 +121,7 @@ struct sum {
 struct largest {
 	template <class T> FF_METHOD static void reduce(const T *x, T *y)
 	{
-		real_put(y, real_get(*x) > real_get(*y) ? real_get(*x) : real_get(*y));
+		real_put(y, ff_larger(real_get(*x), real_get(*y)));
 	}
 	FF_METHOD static void reduce(const int32_t *x, int32_t *y)
 	{
@@ -176,7 +177,7 @@ struct tied {
 struct ties {
 	FF_METHOD static void reduce(const struct tied *x, struct tied *y)
 	{
-		if (x->most > y->most || y->equal == -INFINITY)
+		if (x->most > y->most || x->most != x->most || y->equal == -INFINITY)
 			*y = *x;
 		else if (x->most == y->most && x->equal > -INFINITY)
 			y->equal += x->equal;

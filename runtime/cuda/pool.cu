@@ -36,7 +36,7 @@ FF_DEVICE void tap_of(const struct ff_windows &w, int64_t t, int64_t *tap)
 	}
 }
 
-/* Where in its window it was: the first of equals. */
+/* Where in its window it was: the first of equals, the last of what is no number. */
 template <class T, class W> FF_KERNEL void pool(struct ff_pool p, const T *in, T *out, W *where)
 {
 	const struct ff_windows &w = p.windows;
@@ -60,7 +60,7 @@ template <class T, class W> FF_KERNEL void pool(struct ff_pool p, const T *in, T
 		if (!inside)
 			continue;
 		v = real_get(in[element_at(w.in, n, at, p.c, c)]);
-		if (v > most || found < 0) {
+		if (v > most || v != v || found < 0) {
 			most = v;
 			found = t;
 		}

@@ -24,12 +24,13 @@ cudaError_t ff_launch_pair(enum ff_dtype type, const void *most, const float *co
 			pairs, n);
 }
 
-/* A thread has one element of the gradient. */
+/* A thread has one element of the gradient; where the largest is no number it is none. */
 template <class T>
 FF_KERNEL void spread(struct ff_loops l, const T *in, const float *pairs, const T *dout, T *din,
 		int64_t n)
 {
 	int64_t i = thread_index(), left = i, y = 0, z = 0;
+	float most, share;
 
 	if (i >= n)
 		return;
@@ -40,7 +41,9 @@ FF_KERNEL void spread(struct ff_loops l, const T *in, const float *pairs, const 
 		z += step * l.stride[FF_LOOP_Z][axis];
 		left = rest;
 	}
-	real_put(&din[i], real_get(in[i]) == pairs[y] ? real_get(dout[z]) / pairs[y + 1] : 0);
+	most = pairs[y];
+	share = real_get(in[i]) == most ? real_get(dout[z]) / pairs[y + 1] : 0;
+	real_put(&din[i], most == most ? share : most);
 }
 
 template <class T>

@@ -116,7 +116,7 @@ FF_KERNEL void stand_in(struct ff_attention a, const float *pair_slopes, const u
 	}
 	/* of rows that see nothing every weight is to be 0 */
 	if (here && threadIdx.x == 0)
-		stats[row] = pair_slopes[2 * row + 1] > -INFINITY ? pair_slopes[2 * row + 1]
+		stats[row] = pair_slopes[2 * row + 1] != -INFINITY ? pair_slopes[2 * row + 1]
 								  : -MASKED;
 }
 

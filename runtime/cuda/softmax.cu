@@ -1,5 +1,6 @@
 /* Softmax along an axis, its logarithm, and their preludes.  A block has as many rows as it is
  * wide; threads of one column share a row.  SPDX-License-Identifier: Apache-2.0 */
+#include "functions.cuh"
 #include "real.cuh"
 #include "softmax.h"
 
@@ -12,7 +13,7 @@ FF_DEVICE float join_column(float *part, float x, bool largest)
 	for (unsigned k = 1; k < blockDim.y; k++) {
 		float other = part[k * blockDim.x + threadIdx.x];
 
-		x = !largest ? x + other : x > other ? x : other;
+		x = largest ? ff_larger(x, other) : x + other;
 	}
 	__syncthreads();
 	return x;
@@ -46,7 +47,7 @@ FF_DEVICE float find_sum(const struct ff_soft &f, const T *in, int64_t first, in
 
 	*most = -INFINITY;
 	for (int64_t i = threadIdx.y; i < length; i += blockDim.y)
-		*most = fmaxf(*most, real_get(in[first + i * f.inner]));
+		*most = ff_larger(real_get(in[first + i * f.inner]), *most);
 	*most = join_column(part, *most, true);
 	for (int64_t i = threadIdx.y; i < length; i += blockDim.y)
 		sum += expf(real_get(in[first + i * f.inner]) - *most);
@@ -89,7 +90,7 @@ template <class T> FF_KERNEL void statistics(struct ff_soft f, const T *in, floa
 	if (threadIdx.y || !length)
 		return;
 	pairs[pair_at(f)] = most;
-	pairs[pair_at(f) + 1] = most > -INFINITY ? sum - 1 : 0;
+	pairs[pair_at(f) + 1] = most != -INFINITY ? sum - 1 : 0;
 }
 
 /* The part's share of what the slope has of all elements of a row: the sum of y dy, or of dy. */

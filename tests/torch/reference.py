@@ -366,7 +366,7 @@ def split(net, node, x):
 def embedding(net, node, ids):
     """Ids of -1 give zeros."""
     rows = F.embedding(ids.clamp(min=0), net.weight(node, "weight"))
-    return rows * (ids >= 0).unsqueeze(-1)
+    return torch.where((ids >= 0).unsqueeze(-1), rows, torch.zeros_like(rows))
 
 
 def binary(function):
@@ -383,7 +383,8 @@ class Weighed(torch.autograd.Function):
     """softmax(scores) value, whose backward reads what was stored of it; weights times `factor`."""
     @staticmethod
     def forward(ctx, scores, value, factor):
-        weights = torch.softmax(scores, -1)
+        blind = (scores == -np.inf).all(-1, True)
+        weights = torch.softmax(scores, -1).masked_fill(blind, 0)
         out = rounded((weights * factor) @ value)
         ctx.save_for_backward(weights, value, out, factor)
         return out
@@ -413,7 +414,9 @@ def attention(net, node, query, key, value, mask=None):
     if net.rounds:
         out = Weighed.apply(scores, value, factor)
     else:
-        out = (torch.softmax(scores, -1) * factor) @ value
+        blind = (scores == -np.inf).all(-1, True)  # which PyTorch's softmax makes NaN
+        weights = torch.softmax(scores.masked_fill(blind, 0), -1).masked_fill(blind, 0)
+        out = (weights * factor) @ value
     return out.transpose(1, 2).flatten(2)
 
 

@@ -1,5 +1,5 @@
 # ffrun's losses and gradients against PyTorch's.
-# Usage: test_torch.py operators|networks|split|steps|optimizers|bfloat16|transformers|modules FFRUN FFZOO FFRUN_DENSE
+# Usage: test_torch.py operators|networks|split|steps|optimizers|bfloat16|transformers|modules|nonfinite FFRUN FFZOO FFRUN_DENSE
 # SPDX-License-Identifier: Apache-2.0
 import itertools
 import json
@@ -16,6 +16,7 @@ import reference
 from reference import TOLERANCE, np, torch  # says SKIP and ends without PyTorch
 import graphs
 import networks
+import nonfinite
 import transformers
 
 tap = reference.Tap()
@@ -1009,8 +1010,19 @@ def test_bfloat16():
         split(case, updates(case, kind, devices), devices, optimizer="adamw", rate=0.0003)
 
 
+# ---- NaN and infinity ----
+
+def test_nonfinite():
+    """What is no number is none in what it makes, and in gradients, where PyTorch's is none."""
+    for seed, make in enumerate(nonfinite.ALL, 1):
+        nonfinite.check(tap, Case, make, ffrun_dense, seed)
+    if computes_bfloat16():
+        for seed, make in reference.shared(enumerate(nonfinite.ALL, 101)):
+            nonfinite.check(tap, Case, make, ffrun_dense, seed, in_bfloat16)
+
+
 {"operators": test_operators, "bfloat16": test_bfloat16, "networks": test_networks, "split": test_split,
  "steps": test_steps, "optimizers": test_optimizers, "transformers": test_transformers,
- "modules": test_modules, "late": test_late}[sys.argv[1]]()
+ "modules": test_modules, "late": test_late, "nonfinite": test_nonfinite}[sys.argv[1]]()
 tap.end()
 sys.exit(tap.failed > 0)
