@@ -72,6 +72,37 @@ int ff_agree_code(struct ff_comm *c, int code, struct ff_error *err)
 	return rc;
 }
 
+/* Of rank r's list and the first rank's. */
+static int compare_same(const struct ff_same *a, const struct ff_same *b, uint32_t n, uint32_t r,
+		struct ff_error *err)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (strcmp(a[i].text, b[i].text) != 0)
+			return ff_fail(err, FF_E_INPUT,
+					"ranks 0 and %u were started with unequal %s: %s and %s", r,
+					b[i].name, a[i].text, b[i].text);
+	return FF_OK;
+}
+
+int ff_agree_same(struct ff_comm *c, const struct ff_same *own, uint32_t n, struct ff_error *err)
+{
+	struct ff_same *all;
+	int code;
+
+	if (c->n_ranks == 1)
+		return FF_OK;
+	all = calloc((size_t)c->n_ranks * n + 1, sizeof(*all));
+	if (!all)
+		return ff_fail_memory(err);
+	code = c->gather(c, own, n * sizeof(*own), all, err);
+	for (uint32_t r = 1; r < c->n_ranks && code == FF_OK; r++)
+		code = compare_same(all, all + (size_t)r * n, n, r, err);
+	if (code < 0 && c->rank != 0)
+		err->text[0] = '\0';
+	free(all);
+	return code;
+}
+
 int ff_agree_hash(struct ff_comm *c, uint64_t hash, struct ff_error *err)
 {
 	uint64_t *all = calloc(c->n_ranks, sizeof(*all));

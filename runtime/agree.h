@@ -15,6 +15,15 @@ int ff_agree_sum(struct ff_comm *c, int64_t *v, uint32_t n, struct ff_error *err
 /* If any rank comes with a failure, all leave with it; only the first such rank
  * keeps its sentence (the others' err->text is empty). */
 int ff_agree_code(struct ff_comm *c, int code, struct ff_error *err);
+/* What all ranks are to have alike, by what the user calls it; both texts are cut where they are
+ * longer. */
+#define FF_SAME_TEXT 96
+struct ff_same {
+	char name[48], text[FF_SAME_TEXT];
+};
+/* FF_E_INPUT unless all ranks come with the same `n` of them: the first rank's sentence (the
+ * others' err->text is empty) says what differs first, and how in which ranks. */
+int ff_agree_same(struct ff_comm *c, const struct ff_same *own, uint32_t n, struct ff_error *err);
 /* FF_E_RUN unless all ranks come with the same hash. */
 int ff_agree_hash(struct ff_comm *c, uint64_t hash, struct ff_error *err);
 

@@ -478,6 +478,8 @@ static int measure_rank(struct ff_prof *p, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_agree_code(p->comm, load(p, err), err);
 	if (code == FF_OK)
+		code = ff_prof_same(p, err);
+	if (code == FF_OK)
 		code = list_together(p, err);
 	if (code == FF_OK)
 		code = ff_comm_prefer(p->backend, &p->machine, &p->comm, err);

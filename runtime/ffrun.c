@@ -340,6 +340,8 @@ static int main_rank(void *ctx)
 	if (code == FF_OK)
 		code = ff_checkpoint_agree(&plan, comm, &err);
 	if (code == FF_OK)
+		code = ff_plan_same(o, &plan, comm, &err);
+	if (code == FF_OK)
 		code = ff_comm_prefer(plan.backend, &plan.machine, &comm, &err);
 	if (code == FF_OK) {
 		comm->pulse = o->pulse; /* it may be another one */

@@ -4,6 +4,8 @@
  * once.  SPDX-License-Identifier: Apache-2.0 */
 #include "pool_max.h"
 
+#include <math.h>
+
 #include "../windows.h"
 #include "ff/clones.h"
 #include "real.h"
@@ -33,12 +35,12 @@ static struct taps taps_inside(const struct ff_windows *w, int axis, int64_t o)
 }
 
 /* What a window has of `n` channels is among the largest so far. */
-FF_REAL_LOOP void take(enum ff_dtype t, const void *in, int64_t from, int32_t tap, bool first,
+FF_REAL_LOOP void take(enum ff_dtype t, const void *in, int64_t from, int32_t tap,
 		float *restrict most, int32_t *restrict where, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
 		float v = ff_real_get(t, in, from + i);
-		bool larger = first || v > most[i] || v != v;
+		bool larger = (v > most[i]) | (v != v);
 
 		most[i] = larger ? v : most[i];
 		where[i] = larger ? tap : where[i];
@@ -74,18 +76,21 @@ FF_REAL_LOOP void find_row(enum ff_dtype t, bool wide, const struct pool_max *p,
 			int64_t n = p->c - c < RUN ? p->c - c : RUN;
 			float most[RUN];
 			int32_t where[RUN];
-			bool first = true;
+			int32_t seen = (z.lo * w->kernel[1] + y.lo) * w->kernel[2] + x.lo;
 
+			for (int64_t i = 0; i < n; i++) {
+				most[i] = -INFINITY;
+				where[i] = seen;
+			}
 			for (int32_t i = z.lo; i < z.hi; i++)
 				for (int32_t j = y.lo; j < y.hi; j++)
-					for (int32_t k = x.lo; k < x.hi; k++, first = false) {
+					for (int32_t k = x.lo; k < x.hi; k++) {
 						int64_t at = (image * w->in[0] + z.at + i) *
 							     w->in[1];
 						int32_t tap = (i * w->kernel[1] + j) * w->kernel[2];
 
 						at = (at + y.at + j) * w->in[2] + x.at + k;
-						take(t, in, at * p->c + c, tap + k, first, most,
-								where, n);
+						take(t, in, at * p->c + c, tap + k, most, where, n);
 					}
 			put(t, wide, most, where, out, places, (row * w->out[2] + o) * p->c + c, n);
 		}

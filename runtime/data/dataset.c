@@ -2,12 +2,14 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ff/dataset.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/hash.h"
 #include "order.h"
 #include "source.h"
 
@@ -202,6 +204,52 @@ int ff_dataset_valid(const struct ff_dataset *d, bool train, uint64_t step, int6
 	return code;
 }
 
+/* ---- what tells data sets apart ---- */
+
+/* Of one sample, all fields.  The lock is held. */
+static int hash_sample(const struct ff_dataset *d, bool train, int64_t sample, uint64_t *hash,
+		struct ff_error *err)
+{
+	struct ff_source *s = d->source;
+	int code = FF_OK;
+
+	for (uint32_t i = 0; i < d->fields.n && code == FF_OK; i++) {
+		const struct ff_field *f = &d->fields.field[i];
+		const struct ff_pick p = {i, train, sample};
+
+		for (int64_t k = 0; k < f->elements && code == FF_OK; k += LINE) {
+			int32_t some = f->elements - k < LINE ? (int32_t)(f->elements - k) : LINE;
+			int32_t line[LINE]; /* float32 are as many bytes */
+
+			code = f->whole ? s->wholes(s, &p, k, some, line, 1, err)
+					: s->reals(s, &p, k, some, (float *)(void *)line, 1, err);
+			if (code == FF_OK)
+				*hash = ff_hash_mix(*hash,
+						ff_fnv1a(line, (size_t)some * sizeof(*line)));
+		}
+	}
+	return code;
+}
+
+int ff_dataset_fingerprint(const struct ff_dataset *d, uint64_t *ret, struct ff_error *err)
+{
+	uint64_t hash = 0;
+	int code = FF_OK;
+
+	pthread_mutex_lock(d->lock);
+	for (int train = 0; train < 2; train++) {
+		int64_t n = d->source->samples[train], some[] = {0, n / 2, n - 1};
+
+		hash = ff_hash_mix(hash, (uint64_t)n);
+		for (int i = 0; i < 3 && n && code == FF_OK; i++)
+			code = hash_sample(d, train, some[i], &hash, err);
+	}
+	pthread_mutex_unlock(d->lock);
+	if (code == FF_OK)
+		*ret = hash;
+	return code;
+}
+
 /* ---- shards ---- */
 
 /* A shard on its way: one sample's sub-box after the other, each by lines along the last axis,
@@ -233,6 +281,26 @@ static void pad_line(const struct filling *f, int32_t n, int64_t offset)
 			((uint16_t *)f->shard)[offset] = ff_bf16_from_f32(value);
 }
 
+/* Numbers to compare with may be none; none is infinite. */
+static int check_line(
+		const struct filling *f, int64_t first, int32_t n, const float *x, int64_t step)
+{
+	int32_t bad = 0, i = 0;
+
+	for (int32_t k = 0; k < n; k++)
+		bad |= !(fabsf(x[k * step]) <= FLT_MAX) &
+		       !(f->field->target & (x[k * step] != x[k * step]));
+	if (!bad)
+		return FF_OK;
+	while (isfinite(x[i * step]) || (f->field->target && isnan(x[i * step])))
+		i++;
+	return ff_fail(f->err, FF_E_INPUT,
+			"data %s: %s sample %" PRId64 " of %s is %s at element %" PRId64
+			", expected numbers",
+			f->d->spec.text, f->pick.train ? "training" : "test", f->pick.sample,
+			f->field->name, isnan(x[i * step]) ? "no number" : "infinite", first + i);
+}
+
 static int fill_halves(const struct filling *f, int64_t first, int32_t n, uint16_t *out)
 {
 	struct ff_source *s = f->d->source;
@@ -242,7 +310,8 @@ static int fill_halves(const struct filling *f, int64_t first, int32_t n, uint16
 		int code;
 
 		some = n - k < LINE ? n - k : LINE;
-		if ((code = s->reals(s, &f->pick, first + k, some, value, 1, f->err)) < 0)
+		if ((code = s->reals(s, &f->pick, first + k, some, value, 1, f->err)) < 0 ||
+				(code = check_line(f, first + k, some, value, 1)) < 0)
 			return code;
 		for (int32_t i = 0; i < some; i++)
 			out[(k + i) * f->step] = ff_bf16_from_f32(value[i]);
@@ -262,8 +331,12 @@ static int fill_line(const struct filling *f, int64_t first, int32_t n, int64_t 
 	if (f->type == FF_I32)
 		return s->wholes(s, &f->pick, first, n, (int32_t *)f->shard + offset, f->step,
 				f->err);
-	if (f->type == FF_F32)
-		return s->reals(s, &f->pick, first, n, (float *)f->shard + offset, f->step, f->err);
+	if (f->type == FF_F32) {
+		float *to = (float *)f->shard + offset;
+		int code = s->reals(s, &f->pick, first, n, to, f->step, f->err);
+
+		return code < 0 ? code : check_line(f, first, n, to, f->step);
+	}
 	return fill_halves(f, first, n, (uint16_t *)f->shard + offset);
 }
 

@@ -98,6 +98,8 @@ struct ff_prof {
 
 /* origin.c */
 int ff_prof_origin(struct ff_prof *p, struct ff_origin *ret, struct ff_error *err);
+/* same.c: FF_E_INPUT, with a sentence, where ranks were started with unequal options. */
+int ff_prof_same(const struct ff_prof *p, struct ff_error *err);
 /* seats.c: p->topology, of all ranks, once the device is open. */
 int ff_prof_seats(struct ff_prof *p, struct ff_error *err);
 /* What is doubtful about it, on standard error. */

@@ -237,6 +237,26 @@ static void print_tests(const struct ff_plan *p, const struct ff_outcome *o)
 		print_test(p, &o->test[i]);
 }
 
+/* What the strategy's file says of memory, beside what was laid out: costs may be of kernels with
+ * other workspaces, so a difference is told, not refused. */
+static void print_claim(const struct ff_candidate *c)
+{
+	const int64_t *have = c->schedule.memory_bytes, *said = c->info.memory_bytes;
+	uint32_t worst = 0;
+
+	if (!said)
+		return;
+	for (uint32_t d = 1; d < c->info.devices; d++)
+		if (llabs(have[d] - said[d]) > llabs(have[worst] - said[worst]))
+			worst = d;
+	if (have[worst] == said[worst])
+		printf("memory is what %s says\n", c->name);
+	else
+		printf("memory is not what %s says: device %u has %" PRId64 " bytes, there %" PRId64
+		       "\n",
+				c->name, worst, have[worst], said[worst]);
+}
+
 static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
 {
 	printf("verified on one device: loss %.7g, there %.7g; ", v->loss, v->reference);
@@ -249,8 +269,9 @@ static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
 				v->worst, ff_gradient_measure(&p->graph), v->worst_name);
 	if (v->rounding > 0)
 		printf("rounding the weights alone moves them by %.2g; ", v->rounding);
-	printf("memory and %" PRId64 " bytes sent as scheduled\n",
+	printf("memory and %" PRId64 " bytes sent as scheduled here\n",
 			p->candidate[0].schedule.network_bytes);
+	print_claim(&p->candidate[0]);
 }
 
 static void print_optimizer(const struct ff_run_options *opt, const struct ff_plan *p)

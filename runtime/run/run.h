@@ -79,6 +79,7 @@ struct ff_plan {
 		bool held;           /* where this rank writes there */
 	} checkpoint;
 	struct ff_tensors *weights; /* to begin with; NULL: drawn */
+	uint64_t weights_hash;      /* of all elements of them that were loaded */
 	uint64_t first; /* steps that the checkpoint has behind it; 0: none is gone on from */
 	bool finished;  /* and that are all: nothing is left to be trained */
 	uint64_t stopped_from;  /* steps there would be in all, had nobody asked for an end; else 0
@@ -104,6 +105,9 @@ bool ff_run_piped(const struct ff_run_options *o);
 int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, bool leads,
 		struct ff_plan *ret, struct ff_error *err);
 void ff_plan_finish(struct ff_plan *p);
+/* same.c: FF_E_INPUT, with a sentence that names what, where ranks have not what they need alike. */
+int ff_plan_same(const struct ff_run_options *o, const struct ff_plan *p, struct ff_comm *comm,
+		struct ff_error *err);
 /* What ranks communicate by is known: notes where a candidate was planned for something else. */
 void ff_plan_communicate(struct ff_plan *p, const char *name);
 /* Lowers `strategy` on `machine` with the backend's figures for scratch. */

@@ -88,7 +88,8 @@ static int create(struct training *t, struct ff_error *err)
 				t->comm, t->plan->data, &opt, &t->x[i], err);
 	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++)
 		code = ff_weights_load(t->plan, t->x[i], err);
-	return ff_agree_code(t->comm, code, err);
+	code = ff_agree_code(t->comm, code, err);
+	return code < 0 ? code : ff_weights_same(t->plan, t->comm, err);
 }
 
 static void set_rates(struct training *t, uint64_t step)

@@ -432,6 +432,10 @@ static int compare_gradients(struct trial *t, struct ff_error *err)
 	return code;
 }
 
+/* A loss is the difference of larger numbers: one of nothing but their rounding, or of exactly 0,
+ * is no measure of itself. */
+#define LEAST_LOSS 1e-3
+
 static int compare(struct trial *t, struct ff_error *err)
 {
 	struct ff_verdict *v = &t->verdict;
@@ -445,7 +449,7 @@ static int compare(struct trial *t, struct ff_error *err)
 		most = ff_gradient_tolerance(g);
 	if (isnan(most_loss))
 		most_loss = ff_loss_tolerance(g);
-	apart = fabs(v->loss - v->reference) / fabs(v->reference);
+	apart = fabs(v->loss - v->reference) / fmax(fabs(v->reference), LEAST_LOSS);
 	if (!(apart <= most_loss))
 		return ff_fail(err, FF_E_RUN,
 				"the loss is %.9g, but %.9g on one device: relative difference "
@@ -471,6 +475,8 @@ static int run(struct trial *t, struct ff_error *err)
 {
 	int code = ff_agree_code(t->comm, create(t, err), err);
 
+	if (code == FF_OK)
+		code = ff_weights_same(t->plan, t->comm, err);
 	if (code < 0 || (code = try_step(t, err)) < 0)
 		return code;
 	if (t->opt->dump && (code = ff_dump(t->opt, t->plan, t->split, t->comm->rank == 0,

@@ -3,6 +3,7 @@
 #include "weights.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,24 @@ static void kept_name(const struct ff_graph *g, uint32_t value, char ret[FF_TENS
 			ff_op_row(n->op)->kept[v->port + n->n_kept - n->n_out]);
 }
 
+/* Where tensors go; NULL on ranks that do not write.  Where they must be `finite`, `path` is what
+ * they are for. */
+struct writing {
+	struct ff_tensors_out *out;
+	const char *path;
+	bool finite;
+};
+
+/* The first element that is no number, or infinite; `n` where there is none. */
+static int64_t find_stray(const float *x, int64_t n)
+{
+	int64_t i = 0;
+
+	while (i < n && isfinite(x[i]))
+		i++;
+	return i;
+}
+
 /* Goes with the weights. */
 static void declare_kept(const struct ff_graph *g, struct ff_tensors_out *out)
 {
@@ -57,13 +76,31 @@ static void declare_kept(const struct ff_graph *g, struct ff_tensors_out *out)
 	}
 }
 
-static int write_kept(struct ff_executor *x, const struct ff_graph *g, struct ff_tensors_out *out,
+/* All ranks know; the first tells. */
+static int check_written(const struct writing *w, const char *name, const float *x, int64_t n,
+		struct ff_error *err)
+{
+	int64_t i = w->finite ? find_stray(x, n) : n;
+
+	if (i == n)
+		return FF_OK;
+	ff_fail(err, FF_E_RUN,
+			"%s: not written, as %s is %s at element %" PRId64
+			": training diverged, or its data has what is no number",
+			w->path, name, isnan(x[i]) ? "no number" : "infinite", i);
+	if (!w->out)
+		err->text[0] = '\0';
+	return FF_E_RUN;
+}
+
+static int write_kept(struct ff_executor *x, const struct ff_graph *g, const struct writing *w,
 		struct ff_error *err)
 {
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < g->n_values && code == FF_OK; i++) {
 		size_t bytes = (size_t)g->values[i].shape[0] * FF_F32_BYTES;
+		char name[FF_TENSOR_NAME];
 		float *whole;
 
 		if (!ff_value_is_kept(g, i))
@@ -71,9 +108,12 @@ static int write_kept(struct ff_executor *x, const struct ff_graph *g, struct ff
 		whole = malloc(bytes);
 		if (!whole)
 			return ff_fail_memory(err);
+		kept_name(g, i, name);
 		code = ff_executor_kept(x, i, whole, err);
-		if (code == FF_OK && out)
-			code = ff_tensors_write(out, whole, bytes, err);
+		if (code == FF_OK)
+			code = check_written(w, name, whole, g->values[i].shape[0], err);
+		if (code == FF_OK && w->out)
+			code = ff_tensors_write(w->out, whole, bytes, err);
 		free(whole);
 	}
 	return code;
@@ -94,13 +134,14 @@ void ff_weights_declare(const struct ff_graph *g, uint32_t array, struct ff_tens
 		declare_kept(g, out);
 }
 
-int ff_weights_write(struct ff_executor *x, const struct ff_graph *g, uint32_t array,
-		struct ff_tensors_out *out, struct ff_error *err)
+static int write_array(struct ff_executor *x, const struct ff_graph *g, uint32_t array,
+		const struct writing *w, struct ff_error *err)
 {
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
 		int64_t n = volume(&g->values[g->nodes[i].out]);
+		char name[FF_TENSOR_NAME];
 		float *whole;
 
 		if (!ff_node_is_parameter(g, i))
@@ -108,12 +149,23 @@ int ff_weights_write(struct ff_executor *x, const struct ff_graph *g, uint32_t a
 		whole = malloc((size_t)n * sizeof(*whole));
 		if (!whole)
 			return ff_fail_memory(err);
+		array_name(array, g->nodes[i].name, name);
 		code = ff_executor_parameter(x, i, array, whole, err);
-		if (code == FF_OK && out)
-			code = ff_tensors_write(out, whole, (size_t)n * sizeof(*whole), err);
+		if (code == FF_OK)
+			code = check_written(w, name, whole, n, err);
+		if (code == FF_OK && w->out)
+			code = ff_tensors_write(w->out, whole, (size_t)n * sizeof(*whole), err);
 		free(whole);
 	}
-	return code == FF_OK && array == FF_ARRAY_WEIGHTS ? write_kept(x, g, out, err) : code;
+	return code == FF_OK && array == FF_ARRAY_WEIGHTS ? write_kept(x, g, w, err) : code;
+}
+
+int ff_weights_write(struct ff_executor *x, const struct ff_graph *g, uint32_t array,
+		struct ff_tensors_out *out, struct ff_error *err)
+{
+	const struct writing w = {.out = out};
+
+	return write_array(x, g, array, &w, err);
 }
 
 static bool same_shape(const struct ff_tensor *t, const struct ff_value *v)
@@ -284,6 +336,24 @@ int ff_weights_open(const struct ff_run_options *opt, struct ff_plan *p, struct 
 	return FF_OK;
 }
 
+/* So many elements, all of them numbers. */
+static int read_tensor(struct ff_plan *p, const struct ff_tensor *t, int64_t n, float *whole,
+		struct ff_error *err)
+{
+	int code = ff_tensors_read(p->weights, t, whole, err);
+	int64_t i = code == FF_OK ? find_stray(whole, n) : n;
+
+	if (code < 0)
+		return code;
+	if (i < n)
+		return ff_fail(err, FF_E_INPUT,
+				"%s: %s is %s at element %" PRId64 ", expected numbers",
+				p->weights->path, t->name,
+				isnan(whole[i]) ? "no number" : "infinite", i);
+	p->weights_hash = ff_hash_mix(p->weights_hash, ff_fnv1a(whole, (size_t)n * sizeof(*whole)));
+	return FF_OK;
+}
+
 static int load_array(struct ff_plan *p, struct ff_executor *x, uint32_t node, uint32_t array,
 		struct ff_error *err)
 {
@@ -295,7 +365,7 @@ static int load_array(struct ff_plan *p, struct ff_executor *x, uint32_t node, u
 	if (!whole)
 		return ff_fail_memory(err);
 	array_name(array, p->graph.nodes[node].name, name);
-	code = ff_tensors_read(p->weights, ff_tensors_find(p->weights, name), whole, err);
+	code = read_tensor(p, ff_tensors_find(p->weights, name), n, whole, err);
 	if (code == FF_OK)
 		code = ff_executor_put_parameter(x, node, array, whole, err);
 	free(whole);
@@ -315,7 +385,7 @@ static int load_kept(struct ff_plan *p, struct ff_executor *x, struct ff_error *
 		whole = malloc((size_t)p->graph.values[i].shape[0] * sizeof(*whole));
 		if (!whole)
 			return ff_fail_memory(err);
-		code = ff_tensors_read(p->weights, t, whole, err);
+		code = read_tensor(p, t, p->graph.values[i].shape[0], whole, err);
 		if (code == FF_OK)
 			code = ff_executor_put_kept(x, i, whole, err);
 		free(whole);
@@ -337,6 +407,7 @@ int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *e
 	uint32_t states = p->first ? p->optimizer->states : 0;
 	int code = FF_OK;
 
+	p->weights_hash = 0;
 	for (uint32_t i = 0; p->weights && i < p->graph.n_nodes && code == FF_OK; i++) {
 		if (!ff_node_is_parameter(&p->graph, i))
 			continue;
@@ -377,16 +448,17 @@ int ff_weights_save(struct ff_plan *p, struct ff_comm *comm, struct ff_executor 
 		const struct ff_saving *s, struct ff_error *err)
 {
 	struct ff_tensors_out out = {.file = {.fd = -1}}, *to = comm->rank == 0 ? &out : NULL;
+	const struct writing w = {to, s->path, true};
 	int code = ff_agree_code(comm, to ? begin(p, s, to, err) : FF_OK, err);
 
 	if (code == FF_OK)
-		code = ff_weights_write(x, &p->graph, FF_ARRAY_WEIGHTS, to, err);
+		code = write_array(x, &p->graph, FF_ARRAY_WEIGHTS, &w, err);
 	for (uint32_t k = 0; k < s->states && code == FF_OK; k++)
-		code = ff_weights_write(x, &p->graph, FF_ARRAY_STATES + k, to, err);
+		code = write_array(x, &p->graph, FF_ARRAY_STATES + k, &w, err);
 	for (uint32_t k = 0; k < s->waiting && code == FF_OK; k++)
-		code = ff_weights_write(x, &p->graph, FF_ARRAY_WAITING + k, to, err);
+		code = write_array(x, &p->graph, FF_ARRAY_WAITING + k, &w, err);
 	if (code == FF_OK && s->residuals)
-		code = ff_weights_write(x, &p->graph, FF_ARRAY_RESIDUALS, to, err);
+		code = write_array(x, &p->graph, FF_ARRAY_RESIDUALS, &w, err);
 	if (code == FF_OK && to)
 		code = ff_tensors_commit(to, err);
 	ff_tensors_drop(&out);

@@ -24,14 +24,18 @@ int ff_weights_open(const struct ff_run_options *opt, struct ff_plan *p, struct 
 int ff_weights_open_file(struct ff_plan *p, const char *path, struct ff_error *err);
 void ff_weights_close(struct ff_plan *p);
 int ff_weights_check(const struct ff_plan *p, struct ff_error *err);
-/* What the plan has to begin with, if it has anything, into a new executor. */
+/* What the plan has to begin with, if it has anything, into a new executor.  FF_E_INPUT names what
+ * is no number, or infinite. */
 int ff_weights_load(struct ff_plan *p, struct ff_executor *x, struct ff_error *err);
+/* FF_E_INPUT unless all ranks have loaded the same. */
+int ff_weights_same(const struct ff_plan *p, struct ff_comm *comm, struct ff_error *err);
 /* Of all parameters one array: its tensors' heads, and, on all ranks together, their
  * elements, which go to `out` where it is not NULL. */
 void ff_weights_declare(const struct ff_graph *g, uint32_t array, struct ff_tensors_out *out);
 int ff_weights_write(struct ff_executor *x, const struct ff_graph *g, uint32_t array,
 		struct ff_tensors_out *out, struct ff_error *err);
-/* A whole file, by all ranks together; the first writes it. */
+/* A whole file, by all ranks together; the first writes it.  FF_E_RUN names what is no number, or
+ * infinite: then what was there stays. */
 int ff_weights_save(struct ff_plan *p, struct ff_comm *comm, struct ff_executor *x,
 		const struct ff_saving *s, struct ff_error *err);
 
