@@ -269,7 +269,7 @@ static void print_verdict(const struct ff_plan *p, const struct ff_verdict *v)
 				v->worst, ff_gradient_measure(&p->graph), v->worst_name);
 	if (v->rounding > 0)
 		printf("rounding the weights alone moves them by %.2g; ", v->rounding);
-	printf("memory and %" PRId64 " bytes sent as scheduled here\n",
+	printf("memory and %" PRId64 " bytes sent as scheduled\n",
 			p->candidate[0].schedule.network_bytes);
 	print_claim(&p->candidate[0]);
 }

@@ -278,7 +278,7 @@ static int run_again(const struct ff_graph *g, struct ff_executor *x, double mos
 		code = ff_executor_step(x, 0, err);
 	if (code == FF_OK)
 		code = ff_executor_losses(x, loss, 1, err);
-	if (code < 0 || isnan(once) || fabs(once - *loss) <= most * fabs(once))
+	if (code < 0 || isnan(once) || once == *loss || fabs(once - *loss) <= most * fabs(once))
 		return code;
 	return ff_fail(err, FF_E_RUN,
 			"the loss is %.9g where the first step is run once more, else %.9g", *loss,

@@ -18,7 +18,7 @@ def say(good, name, why=""):
     global count, failed
     count += 1
     failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}{': ' + str(why).strip() if why else ''}", flush=True)
+    print(f"{'ok' if good else 'not ok'} {count} - {name}{': ' + ' '.join(str(why).split()) if why else ''}", flush=True)
 
 
 def ranks(program, common, *own):

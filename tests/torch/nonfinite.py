@@ -13,6 +13,10 @@ ALL = (graphs.convolutions, graphs.transposed, graphs.pools, graphs.spatial, gra
        graphs.reductions, graphs.products, graphs.words, graphs.attention, graphs.recurrences,
        graphs.norms, graphs.losses)
 
+# Those with kernels that choose among elements, where slow programs run them.
+CHOOSING = (graphs.pools, graphs.pointwise, graphs.functions, graphs.broadcasts, graphs.reductions, graphs.products,
+            graphs.attention)
+
 
 class Apart(graphs.Graph):
     """Each case reads elements of two inputs in turns, each with a parameter of its own added; what all
@@ -124,8 +128,10 @@ reference.OPERATORS.update(
 
 
 def multiplies_neighbours(graph):
-    """Cases where PyTorch takes of a neighbour nothing, but of one that is no number."""
-    return {node["name"].split(".")[0] for node in graph["nodes"]
+    """Cases where PyTorch takes of a neighbour nothing, but of one that is no number; on GPUs keys that are
+    masked get nothing of a query whose row is none either."""
+    blind = {"mask-of-keys"} if reference.DEVICE != "cpu" else set()
+    return blind | {node["name"].split(".")[0] for node in graph["nodes"]
             if node["op"] == "upsample" and node.get("mode") == "linear"}
 
 

@@ -1014,10 +1014,11 @@ def test_bfloat16():
 
 def test_nonfinite():
     """What is no number is none in what it makes, and in gradients, where PyTorch's is none."""
-    for seed, make in enumerate(nonfinite.ALL, 1):
+    host = reference.DEVICE == "cpu"
+    for seed, make in enumerate(nonfinite.ALL if host else nonfinite.CHOOSING, 1):
         nonfinite.check(tap, Case, make, ffrun_dense, seed)
-    if computes_bfloat16():
-        for seed, make in reference.shared(enumerate(nonfinite.ALL, 101)):
+    if host and computes_bfloat16():
+        for seed, make in reference.shared(enumerate(nonfinite.CHOOSING, 101)):
             nonfinite.check(tap, Case, make, ffrun_dense, seed, in_bfloat16)
 
 
