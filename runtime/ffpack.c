@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "data/source.h"
 #include "ff/cli.h"
@@ -447,6 +448,12 @@ static int parse(int argc, char **argv, struct options *o, bool *done, struct ff
 	return ff_cli_parse(&command, argc, argv, &o->folder, &n_args, done, err);
 }
 
+/* From a handler, while there is nothing to undo. */
+static void leave(void)
+{
+	_exit(1);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct ff_command name = {.name = "ffpack"};
@@ -457,7 +464,7 @@ int main(int argc, char **argv)
 	int code;
 
 	ff_process_begin(name.name);
-	ff_stop_listen(name.name, FF_LISTENER_ALONE);
+	ff_stop_listen(name.name, FF_LISTENER_ALONE, leave);
 	code = parse(argc, argv, &o, &done, &err);
 	ff_arena_init(&p.arena);
 	ff_stop_defer();
