@@ -1,9 +1,11 @@
-/* Pooling.  The largest is pool_max.c's.  Means are the library's where all of a window counts or
- * only what is no padding; where some of the padding counts (the size was rounded up) they are
- * ours.
+/* Pooling.  The largest keeps where it was for the way back; the library's passes over what is no
+ * number, so where there is any it is ours (pool_max.c).  Means are the library's where all of a
+ * window counts or only what is no padding; where some of the padding counts (the size was rounded
+ * up) they are ours.
  *
  * In bfloat16 oneDNN 2.6 adds the gradients of windows that overlap where they are, with a
- * rounding each: they go by way of float32 in the workspace.
+ * rounding each, and of windows whose positions take more than a byte it writes wrong ones.
+ * Both go by way of float32 in the workspace.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dnnl.h"
 #include "pool_max.h"
@@ -13,6 +15,7 @@ struct pool {
 	struct ff_call *call;
 	struct ff_call *widen, *narrow; /* NULL: nothing goes by way of float32 */
 	int64_t source, sink;           /* workspace */
+	struct ff_pool_max largest;
 };
 
 struct geometry {
@@ -31,8 +34,9 @@ static void part_geometry(const struct ff_work *w, struct geometry *g)
 
 	ff_windows_fill(w, &s);
 	g->type = ff_work_type(w);
-	g->kind = a->count_pad ? dnnl_pooling_avg_include_padding
-			       : dnnl_pooling_avg_exclude_padding;
+	g->kind = a->mode == FF_POOL_MAX ? dnnl_pooling_max
+		  : a->count_pad         ? dnnl_pooling_avg_include_padding
+					 : dnnl_pooling_avg_exclude_padding;
 	ff_image_planes(&w->node->in_map[0], &w->in[0], &g->in[0], &g->in[1]);
 	g->out[0] = g->in[0];
 	g->out[1] = g->in[1];
@@ -73,11 +77,12 @@ static int describe(
 	return code < 0 ? code : ff_dnnl_describe(k, &d, g->forward, &g->backward, err);
 }
 
+/* out[1] is what is saved; the mean has none. */
 static int run_forward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct pool *p = k->state;
-	const void *memory[] = {io->in[0], io->out[0]};
+	const void *memory[] = {io->in[0], io->out[0], io->out[1]};
 
 	return ff_call_run(k, p->call, io, memory, err);
 }
@@ -86,7 +91,7 @@ static int run_backward(
 		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
 {
 	const struct pool *p = k->state;
-	const void *memory[] = {io->dout[0], io->din[0]};
+	const void *memory[] = {io->dout[0], io->din[0], io->out[1]};
 
 	return ff_call_run(k, p->call, io, memory, err);
 }
@@ -98,12 +103,29 @@ static int run_wide(const struct ff_kernel *k, const struct ff_kernel_io *io, co
 	const struct pool *p = k->state;
 	void *from = ff_kernel_at(io, p->source), *to = ff_kernel_at(io, p->sink);
 	const void *widen[] = {source, from}, *narrow[] = {to, sink};
-	const void *memory[] = {from, to};
+	const void *memory[] = {from, to, io->out[1]};
 	int code = ff_call_run(k, p->widen, io, widen, err);
 
 	if (code == FF_OK)
 		code = ff_call_run(k, p->call, io, memory, err);
 	return code < 0 ? code : ff_call_run(k, p->narrow, io, narrow, err);
+}
+
+static int run_forward_wide(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
+{
+	return run_wide(k, io, io->in[0], io->out[0], err);
+}
+
+static int run_largest(
+		const struct ff_kernel *k, const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct pool *p = k->state;
+
+	if (!ff_pool_max_strays(&p->largest, io->in[0]))
+		return p->widen ? run_forward_wide(k, io, err) : run_forward(k, io, err);
+	ff_pool_max(&p->largest, io->in[0], io->out[0], io->out[1]);
+	return FF_OK;
 }
 
 static int run_backward_wide(
@@ -114,11 +136,14 @@ static int run_backward_wide(
 
 static bool is_wide(const struct ff_work *w, const struct geometry *g)
 {
+	const struct ff_node *n = w->node;
 	bool overlap = false;
 
 	for (int i = 0; i < g->rank - 2; i++)
 		overlap = overlap || g->kernel[i] > g->stride[i];
-	return g->type != FF_F32 && w->pass == FF_BACKWARD && overlap;
+
+	return g->type != FF_F32 && ((w->pass == FF_BACKWARD && overlap) ||
+						    (n->n_saved && n->out_map[1].dtype == FF_I32));
 }
 
 /* From here on `g` is what the library pools in float32. */
@@ -147,20 +172,42 @@ static int widen(struct ff_kernel *k, struct pool *p, struct geometry *g, bool b
 	return FF_OK;
 }
 
-static int prepare_calls(struct ff_kernel *k, struct pool *p, struct geometry *g, bool backward,
-		struct ff_error *err)
+/* The library's positions have the element type and the layout that the row says. */
+static int check_saved(const struct ff_kernel *k, const struct ff_work *w,
+		const dnnl_memory_desc_t *saved, struct ff_error *err)
 {
-	const struct ff_call_arg forward_arg[] = {
-			{DNNL_ARG_SRC, &g->in_desc}, {DNNL_ARG_DST, &g->out_desc}};
-	const struct ff_call_arg backward_arg[] = {
-			{DNNL_ARG_DIFF_DST, &g->out_desc}, {DNNL_ARG_DIFF_SRC, &g->in_desc}};
+	int64_t want = ff_region_volume(&w->out[1]) * ff_dtype_bytes(w->node->out_map[1].dtype);
 
+	if (ff_dnnl_bytes(saved) == want)
+		return FF_OK;
+	return ff_fail(err, FF_E_RUN, "%s: oneDNN saves %lld bytes, expected %lld", k->name,
+			(long long)ff_dnnl_bytes(saved), (long long)want);
+}
+
+static int prepare_calls(struct ff_kernel *k, const struct ff_work *w, struct pool *p,
+		struct geometry *g, bool backward, struct ff_error *err)
+{
+	const dnnl_memory_desc_t *saved =
+			dnnl_primitive_desc_query_md(g->forward, dnnl_query_workspace_md, 0);
+	const struct ff_call_arg forward_arg[] = {{DNNL_ARG_SRC, &g->in_desc},
+			{DNNL_ARG_DST, &g->out_desc}, {DNNL_ARG_WORKSPACE, saved}};
+	const struct ff_call_arg backward_arg[] = {{DNNL_ARG_DIFF_DST, &g->out_desc},
+			{DNNL_ARG_DIFF_SRC, &g->in_desc}, {DNNL_ARG_WORKSPACE, saved}};
+	uint32_t n = w->node->n_saved ? 3 : 2;
+	int code = n == 3 ? check_saved(k, w, saved, err) : FF_OK;
+
+	if (code < 0)
+		return code;
 	if (p->widen)
-		k->run = run_backward_wide;
+		k->run = backward ? run_backward_wide : run_forward_wide;
 	else
 		k->run = backward ? run_backward : run_forward;
-	return backward ? ff_call_create(k, g->backward, backward_arg, 2, &p->call, err)
-			: ff_call_create(k, g->forward, forward_arg, 2, &p->call, err);
+	if (!backward && w->node->attrs.pool.mode == FF_POOL_MAX) {
+		ff_pool_max_fill(w, &p->largest);
+		k->run = run_largest;
+	}
+	return backward ? ff_call_create(k, g->backward, backward_arg, n, &p->call, err)
+			: ff_call_create(k, g->forward, forward_arg, n, &p->call, err);
 }
 
 /* Whether a window of the part has more behind the last element than padding that counts. */
@@ -176,7 +223,7 @@ static bool is_clipped(const struct ff_work *w, struct ff_resample *r)
 		clipped = clipped ||
 			  (x->out_lo + x->out_n - 1) * x->stride - x->pad + x->kernel > x->count_hi;
 	}
-	return clipped && a->count_pad;
+	return clipped && a->mode == FF_POOL_AVG && a->count_pad;
 }
 
 static int prepare_library(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
@@ -193,7 +240,7 @@ static int prepare_library(struct ff_kernel *k, const struct ff_work *w, struct 
 	if (code == FF_OK)
 		code = describe(k, &g, backward, err);
 	if (code == FF_OK)
-		code = prepare_calls(k, p, &g, backward, err);
+		code = prepare_calls(k, w, p, &g, backward, err);
 	dnnl_primitive_desc_destroy(g.backward);
 	dnnl_primitive_desc_destroy(g.forward);
 	return code;
@@ -207,8 +254,6 @@ static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error
 		k->run = ff_kernel_run_nothing;
 		return FF_OK;
 	}
-	if (w->node->attrs.pool.mode == FF_POOL_MAX)
-		return ff_cpu_pool_max(k, w, err);
 	return is_clipped(w, &r) ? ff_cpu_resample(k, w, &r, err) : prepare_library(k, w, err);
 }
 

@@ -150,11 +150,22 @@ def strays(got, want, forward, less):
     return lost | made
 
 
+def largest(x):
+    return np.abs(x[np.isfinite(x)]).max(initial=0)
+
+
+def apart(got, want, least):
+    """Of what is a number on both sides; what is zero but for rounding is no measure of itself."""
+    both = np.isfinite(got) & np.isfinite(want)
+    return np.abs(got[both] - want[both]).max(initial=0) / max(largest(want[both]), least)
+
+
 def differences(graph, tensors, widths, seed):
     """By case: what is no number in one of both, and how many of PyTorch's elements are none."""
     net = reference.Network(graph, tensors, seed)
     net.forward(reference.inputs_of(tensors)).backward()
     found, none, padded, less = {}, {}, multiplies_padding(graph), multiplies_neighbours(graph)
+    least = 1e-3 * max(largest(weight.grad.numpy()) for weight in net.weights.values())
     strict = "dtype" not in graph  # oneDNN multiplies pairs in bfloat16, which zeros fill up
     for name, weight in net.weights.items():
         if name in padded:
@@ -165,6 +176,8 @@ def differences(graph, tensors, widths, seed):
             at = np.cumsum([0] + [n for _, n in widths])
             parts = [(case, "out", got[a:b], want[a:b]) for (case, _), a, b in zip(widths, at, at[1:])]
         for case, what, one, other in parts:
+            if strict and apart(one, other, least) > reference.TOLERANCE:
+                found.setdefault(case, []).append(f"{what}: numbers are apart by {apart(one, other, least):.2g}")
             stray = strays(one, other, strict and what == "out", case in less)
             none[case] = none.get(case, 0) + int((~np.isfinite(other)).sum())
             if stray.any():
