@@ -57,7 +57,8 @@ GONE = object()
 # where, what stands there instead, part of the sentence; the schema says so itself but for the last ones
 SHAPE = [
     ("version", 2, "$.version: expected 1"), ("version", True, "$.version"), ("format", "other", "$.format"),
-    ("subject", "", "$.subject: is empty"), ("subject", GONE, "subject is missing"), ("surplus", 1, "unknown member surplus"),
+    ("subject", "", "$.subject: is empty"), ("subject", GONE, "subject is missing"),
+    ("surplus", 1, "unknown member surplus"),
     ("machines", [], "$.machines: expected an object"), ("machines here", 7, "$.machines.here: expected a string"),
     ("entries", [], "$.entries: expected at least 1 items"), ("entries 0", "x", "$.entries[0]: expected an object"),
     ("entries 0 id", "Old one", "$.entries[0].id"), ("entries 0 date", "2026-11-2", "$.entries[0].date"),
@@ -101,7 +102,8 @@ with tempfile.TemporaryDirectory() as folder:
     run = check(json.dumps(GOOD))
     say(validator.is_valid(GOOD) and run.returncode == 0, "a file of all members", run.stderr)
     run = results("steps", "--folder", folder)
-    say("median  1,234.5  ms  predicted 7, 8.0  (quiet)" in run.stdout and "9 ms" in run.stdout, "is printed", run.stdout)
+    printed = "median  1,234.5  ms  predicted 7, 8.0  (quiet)" in run.stdout and "9 ms" in run.stdout
+    say(printed, "is printed", run.stdout)
     run = results("steps", "--latest", "--folder", folder)
     say("median" in run.stdout and "9 ms" not in run.stdout, "the latest alone", run.stdout)
     for where, to, sentence in SHAPE + NAMES:
