@@ -220,7 +220,7 @@ static void print_comparison(const struct ff_summary *s, FILE *to)
 	row(s, to, "moved per step", a, b);
 }
 
-/* Speedups below this are within the error of prediction (docs/status.md). */
+/* Speedups below this are within the error of prediction (bench/results/predictions.json). */
 #define SURE 1.05
 
 /* Up to here a bound tells how good a plan is. */

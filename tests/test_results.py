@@ -39,6 +39,13 @@ say(len(paths) > 0, "there are results")
 for path in paths:
     errors = [f"{'/'.join(map(str, e.path))}: {e.message}" for e in validator.iter_errors(json.loads(path.read_text()))]
     say(not errors, path.name, "\n".join(errors[:3]))
+# docs/status.md names entries that are there, of that date, and that nothing supersedes
+for line in (root / "docs/status.md").read_text().splitlines():
+    if "](../bench/results/" in line:
+        date, source = [cell.strip() for cell in line.strip("| ").split("|")[-2:]]
+        name, entry = source.partition("](../bench/results/")[2].split(".json) ")
+        found = [e for e in json.loads((root / f"bench/results/{name}.json").read_text())["entries"] if e["id"] == entry]
+        say(len(found) == 1 and found[0]["date"] == date and "superseded_by" not in found[0], f"docs/status.md: {source}")
 run = results("--check")
 say(run.returncode == 0 and run.stdout == run.stderr == "", "--check", run.stderr)
 run = results("--list")
