@@ -44,8 +44,10 @@ for line in (root / "docs/status.md").read_text().splitlines():
     if "](../bench/results/" in line:
         date, source = [cell.strip() for cell in line.strip("| ").split("|")[-2:]]
         name, entry = source.partition("](../bench/results/")[2].split(".json) ")
-        found = [e for e in json.loads((root / f"bench/results/{name}.json").read_text())["entries"] if e["id"] == entry]
-        say(len(found) == 1 and found[0]["date"] == date and "superseded_by" not in found[0], f"docs/status.md: {source}")
+        file = json.loads((root / f"bench/results/{name}.json").read_text())
+        found = [e for e in file["entries"] if e["id"] == entry]
+        current = len(found) == 1 and found[0]["date"] == date and "superseded_by" not in found[0]
+        say(current, f"docs/status.md: {name} {entry}, {date}")
 run = results("--check")
 say(run.returncode == 0 and run.stdout == run.stderr == "", "--check", run.stderr)
 run = results("--list")
