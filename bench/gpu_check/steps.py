@@ -509,7 +509,7 @@ def bench(name, dtype):
 
 
 TORCH_PARTS = ["operators", "networks", "optimizers", "steps", "late", "bfloat16", "transformers",
-               "modules", "split"]
+               "modules", "split", "nonfinite"]
 TORCHVISION = ["resnet50", "vgg16", "inception_v3", "densenet121"]
 
 

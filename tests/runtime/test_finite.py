@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 ffzoo, ffrun, ffsearch = (os.path.abspath(p) for p in sys.argv[1:4])
 # leaks of Open MPI's modules are not ours
@@ -52,11 +53,17 @@ def graph(name, *nodes, **more):
 
 
 def spoil(path, to, name, at, value):
-    """A copy in which element `at` of a tensor is another."""
+    """A copy in which element `at` of a tensor is another, with a checksum that fits where it has one."""
     data = bytearray(pathlib.Path(path).read_bytes())
-    size, = struct.unpack("<Q", data[:8])
-    start = 8 + size + json.loads(bytes(data[8:8 + size]))[name]["data_offsets"][0] + 4 * at
-    data[start:start + 4] = struct.pack("<f", value)
+    first = 8 + struct.unpack("<Q", data[:8])[0]
+    tensors = json.loads(bytes(data[8:first]))
+    begin, end = (first + x for x in tensors[name]["data_offsets"])
+    data[begin + 4 * at:begin + 4 * at + 4] = struct.pack("<f", value)
+    if "__crc32__" in tensors:  # of what is before the elements, then of each tensor in its place
+        place = [n for n in sorted((n for n in tensors if n != "__metadata__"),
+                                   key=lambda n: tensors[n]["data_offsets"])].index(name)
+        sums = first + tensors["__crc32__"]["data_offsets"][0] + 4 * (place + 1)
+        data[sums:sums + 4] = struct.pack("<I", zlib.crc32(data[begin:end]))
     pathlib.Path(to).write_bytes(data)
 
 

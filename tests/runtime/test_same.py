@@ -105,8 +105,11 @@ with tempfile.TemporaryDirectory() as folder:
     for name, steps in (("one", 2), ("two", 3)):
         subprocess.run([ffrun, "net.json", "single", *data, "--steps", str(steps), "--checkpoint", name],
                        stdout=subprocess.DEVNULL, check=True)
-    unequal("checkpoints to go on from", *([*data, "--steps", 5, "--checkpoint", name, "--resume"]
-                                           for name in ("one", "two")), what="2 and 3")
+    done = ranks(ffrun, ["net.json", "data-parallel"], *([*data, "--steps", 5, "--checkpoint", name, "--resume"]
+                                                         for name in ("one", "two")))
+    say(done.returncode == 2 and re.fullmatch(r"ffrun: --checkpoint one: on \S+ it has 2 steps behind it, "
+                                              r"on \S+ \(rank 1\) 3: [^\n]+\n", done.stderr),
+        "ffrun: checkpoints to go on from", f"{done.returncode}: {done.stderr}")
 
     prof = ("net.json", "--machine", "cpu2")
     for option, a, b in (("--largest", "1M", "2M"), ("--rounds", 1, 2), ("--micro-batches", 1, 2),
