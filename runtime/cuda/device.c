@@ -3,23 +3,6 @@
 
 #include <stdlib.h>
 
-int ff_cuda_check(cudaError_t code, const struct ff_device *dev, const char *verb,
-		struct ff_error *err)
-{
-	if (code == cudaSuccess)
-		return FF_OK;
-	cudaGetLastError(); /* it is told now */
-	return ff_fail(err, FF_E_RUN, "CUDA device %d failed to %s: %s", dev->ordinal, verb,
-			cudaGetErrorString(code));
-}
-
-int ff_cuda_enter(struct ff_device *dev, struct ff_error *err)
-{
-	int code = ff_cuda_check(cudaSetDevice(dev->ordinal), dev, "be chosen", err);
-
-	return code < 0 || dev->own ? code : ff_cuda_start(dev, err);
-}
-
 int ff_cuda_computes(struct ff_device *dev, enum ff_dtype type, struct ff_error *err)
 {
 	if (type == FF_F32 || (type == FF_BF16 && dev->bf16))

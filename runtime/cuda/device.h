@@ -37,8 +37,8 @@ int ff_cuda_check(cudaError_t code, const struct ff_device *dev, const char *ver
 		struct ff_error *err);
 /* What follows is for this device; a thread has one at a time.  The first makes its context. */
 int ff_cuda_enter(struct ff_device *dev, struct ff_error *err);
-/* open.c: of a device that is entered first. */
-int ff_cuda_start(struct ff_device *dev, struct ff_error *err);
+/* Before it is closed: no other reaches it from now on. */
+void ff_cuda_leave(const struct ff_device *dev);
 
 /* Slots of struct ff_backend. */
 int ff_cuda_open(uint32_t ordinal, struct ff_device **ret, struct ff_error *err);

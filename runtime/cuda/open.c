@@ -1,6 +1,5 @@
 /* Devices are opened, and closed with all that they came to have.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,82 +7,6 @@
 #include "plan.h"
 #include "plans.h"
 #include "stream.h"
-
-/* Those that this process has entered.  It copies between them, and reaches no others: that would
- * make a context on each, memory that no plan knows of, where another rank may be the only one that
- * is let in. */
-static pthread_mutex_t entered_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ff_device *entered;
-
-/* Leaves the thread with `dev`. */
-static int reach(const struct ff_device *dev, const struct ff_device *peer, struct ff_error *err)
-{
-	int able = 0;
-	cudaError_t code = cudaSetDevice(dev->ordinal);
-
-	if (code == cudaSuccess)
-		code = cudaDeviceCanAccessPeer(&able, dev->ordinal, peer->ordinal);
-	if (code == cudaSuccess && able)
-		code = cudaDeviceEnablePeerAccess(peer->ordinal, 0);
-	if (code == cudaErrorPeerAccessAlreadyEnabled) {
-		cudaGetLastError();
-		code = cudaSuccess;
-	}
-	return ff_cuda_check(code, dev, "reach another device", err);
-}
-
-static int reach_all(const struct ff_device *dev, struct ff_error *err)
-{
-	int code = FF_OK;
-
-	for (const struct ff_device *d = entered; d && code == FF_OK; d = d->entered) {
-		if (d->ordinal == dev->ordinal)
-			continue;
-		code = reach(d, dev, err);
-		if (code == FF_OK)
-			code = reach(dev, d, err);
-	}
-	return code;
-}
-
-static int start(struct ff_device *dev, struct ff_error *err)
-{
-	cudaStream_t own = NULL;
-	int code = reach_all(dev, err);
-
-	if (code == FF_OK)
-		code = ff_cuda_check(cudaStreamCreateWithFlags(&own, cudaStreamNonBlocking), dev,
-				"make a stream", err);
-	if (code < 0)
-		return code;
-	dev->own = own;
-	dev->entered = entered;
-	entered = dev;
-	return FF_OK;
-}
-
-int ff_cuda_start(struct ff_device *dev, struct ff_error *err)
-{
-	int code = FF_OK;
-
-	pthread_mutex_lock(&entered_lock);
-	if (!dev->own)
-		code = start(dev, err);
-	pthread_mutex_unlock(&entered_lock);
-	return code;
-}
-
-static void leave(const struct ff_device *dev)
-{
-	struct ff_device **at = &entered;
-
-	pthread_mutex_lock(&entered_lock);
-	while (*at && *at != dev)
-		at = &(*at)->entered;
-	if (*at)
-		*at = dev->entered;
-	pthread_mutex_unlock(&entered_lock);
-}
 
 /* Makes no context: that does who enters it. */
 static int describe(struct ff_device *dev, struct ff_error *err)
@@ -136,7 +59,7 @@ void ff_cuda_close(struct ff_device *dev)
 		free(dev);
 		return;
 	}
-	leave(dev);
+	ff_cuda_leave(dev);
 	ff_cuda_enter(dev, NULL);
 	ff_dnn_close(dev->dnn);
 	ff_blas_close(dev->blas);
