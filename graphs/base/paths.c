@@ -64,11 +64,6 @@ static bool clash(const struct ff_path *a, const struct ff_path *b)
 	return !is_special(a->path) && same_file(a->path, b->path);
 }
 
-static bool may_replace(const struct ff_path *out, const struct ff_path *in)
-{
-	return is_dash(out) || (out->over && !strcmp(out->over, in->name));
-}
-
 int ff_paths_apart(const struct ff_path *out, uint32_t n_out, const struct ff_path *in,
 		uint32_t n_in, struct ff_error *err)
 {
@@ -79,7 +74,7 @@ int ff_paths_apart(const struct ff_path *out, uint32_t n_out, const struct ff_pa
 						"%s and %s are the same file, %.300s", out[k].name,
 						out[i].name, out[i].path);
 		for (uint32_t k = 0; k < n_in; k++)
-			if (!may_replace(&out[i], &in[k]) && clash(&out[i], &in[k]))
+			if (!is_dash(&out[i]) && clash(&out[i], &in[k]))
 				return ff_fail(err, FF_E_INPUT,
 						"%s would replace %s, which is read: %.300s",
 						out[i].name, in[k].name, out[i].path);

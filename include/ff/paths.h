@@ -12,7 +12,6 @@
 struct ff_path {
 	const char *name; /* the option or the operand: "--report", "GRAPH" */
 	const char *path; /* NULL: not given; "-": standard output, or input */
-	const char *over; /* of what is written: the name of what it may replace; or NULL */
 };
 
 /* Where a file lies, behind links; it need not be there yet, its folder must, else false and errno.

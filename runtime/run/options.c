@@ -29,12 +29,12 @@ static uint32_t list_read(const struct ff_run_options *o, struct ff_path ret[MOS
 	return COUNT(all);
 }
 
-/* Files that a run writes; weights may be replaced by what became of them. */
+/* Files that a run writes. */
 static void list_written(const struct ff_run_options *o, struct ff_path ret[MOST_WRITTEN])
 {
 	const struct ff_path all[MOST_WRITTEN] = {{.name = "--report", .path = o->report},
 			{.name = "--trace", .path = o->trace}, {.name = "--dump", .path = o->dump},
-			{.name = "--save", .path = o->save, .over = "--weights"},
+			{.name = "--save", .path = o->save},
 			{.name = "--metrics", .path = o->metrics}};
 
 	memcpy(ret, all, sizeof(all));
@@ -51,8 +51,7 @@ static int check_checkpoint(const struct ff_run_options *o, const struct ff_path
 		return FF_OK;
 	snprintf(path, sizeof(path), "%s/%s", o->checkpoint, FF_CHECKPOINT_NEWEST);
 	list_written(o, out);
-	out[MOST_WRITTEN] =
-			(struct ff_path){.name = "--checkpoint", .path = path, .over = "--weights"};
+	out[MOST_WRITTEN] = (struct ff_path){.name = "--checkpoint", .path = path};
 	return ff_paths_apart(out, COUNT(out), in, n, err);
 }
 

@@ -28,7 +28,6 @@ READ = {
              "--data": "set/train/x.npy"},
             ("--report", "--trace", "--dump", "--save", "--metrics")),
 }
-MAY = {(ffrun, "--save", "--weights")}  # what becomes of weights may take their place
 MUST = {ffsearch: "-o", ffprof: "-o"}  # what each wants to be told
 DATA = {"idx": "train-labels-idx1-ubyte.gz", "cifar10": "data_batch_3.bin", "tokens": "val.bin",
         "numpy": "test.npz"}
@@ -121,8 +120,6 @@ def inputs_stay():
     for command, (_, read, written) in READ.items():
         for name, path in read.items():
             for option in written:
-                if (command, option, name) in MAY:
-                    continue
                 for other, made in spellings(path):
                     refused(command, command_line(command, option, other),
                             f"{option} over {name}, {os.path.basename(other)}", option, name)
@@ -166,12 +163,11 @@ def sets_of_every_format():
 
 def what_may_be_replaced():
     run(ffzoo, "mlp --batch 4 --set hidden=4 --set layers=1 -o mlp.json".split())
-    words = "mlp.json single --data synthetic:8 --steps 1 --save trained".split()
-    first = run(ffrun, words)
-    before = pathlib.Path("trained").read_bytes() if first.returncode == 0 else b""
-    done = run(ffrun, [*words, "--weights", "trained"])
-    say(done.returncode == 0 and pathlib.Path("trained").read_bytes() != before,
-        "ffrun: weights by what became of them", (first.stderr, done.stderr))
+    run(ffrun, "mlp.json single --data synthetic:8 --steps 1 --save trained --checkpoint kept".split())
+    for words, options in (("--weights trained --save trained", ("--save", "--weights")),
+                           ("--weights kept/checkpoint.safetensors --checkpoint kept",
+                            ("--checkpoint", "--weights"))):
+        refused(ffrun, f"mlp.json single --data synthetic:8 --steps 1 {words}".split(), f"ffrun: {words}", *options)
     done = run(ffrun, "mlp.json single --data synthetic:8 --steps 1 --save set/train/notes".split())
     say(done.returncode == 0, "ffrun: beside the data set's files", done.stderr)
 
