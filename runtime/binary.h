@@ -10,8 +10,20 @@
 	X(sub, x - y, 1, -1)                                                                       \
 	X(mul, (x * y), y, x)                                                                      \
 	X(div, x / y, 1 / y, -x / (y * y))                                                         \
-	X(min, x < y || x != x ? x : y, x < y ? 1 : x > y ? 0 : 0.5f, y < x ? 1 : y > x ? 0 : 0.5f) \
-	X(max, x > y || x != x ? x : y, x > y ? 1 : x < y ? 0 : 0.5f, y > x ? 1 : y < x ? 0 : 0.5f) \
+	X(min, x < y || x != x ? x : y,                                                            \
+			x < y   ? 1                                                                \
+			: x > y ? 0                                                                \
+				: 0.5f,                                                            \
+			y < x   ? 1                                                                \
+			: y > x ? 0                                                                \
+				: 0.5f)                                                            \
+	X(max, x > y || x != x ? x : y,                                                            \
+			x > y   ? 1                                                                \
+			: x < y ? 0                                                                \
+				: 0.5f,                                                            \
+			y > x   ? 1                                                                \
+			: y < x ? 0                                                                \
+				: 0.5f)                                                            \
 	X(first, x, 1, 0)                                                                          \
 	X(equal, x == y ? 1.0f : 0.0f, 0, 0)
 

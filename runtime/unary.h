@@ -5,7 +5,8 @@
 
 /* X(name, y of x, dy/dx of v): v is x where the row is FF_OP_BACKWARD_IN, y where it is
  * FF_OP_BACKWARD_OUT; a and b are its attributes.  The forms of an operator follow the one that
- * has its name.  What is no number stays none, in either direction.  The functions that both kinds of kernel have are in functions.h. */
+ * has its name.  What is no number stays none, in either direction.  The functions that both kinds
+ * of kernel have are in functions.h. */
 #define FF_UNARIES(X)                                                                              \
 	X(relu, x <= 0 ? 0 : x, v <= 0 ? 0 : 1)                                                    \
 	X(leaky_relu, x > 0 ? x : a * x, v > 0 ? 1 : a)                                            \

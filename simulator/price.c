@@ -63,7 +63,7 @@ struct ff_pricer {
 	struct ff_overlap_cost overlap;
 	struct ff_links links;
 	struct ff_scratch scratch; /* if analytic */
-	struct ff_table table; /* ff_work_hash to memo */
+	struct ff_table table;     /* ff_work_hash to memo */
 	struct memo *memo;
 	uint32_t memo_cap;
 	struct ff_arena arena;

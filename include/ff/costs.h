@@ -155,8 +155,8 @@ const char *ff_rate_name(enum ff_rate_kind k);
 /* As ff_costs_find has it; NULL when that kind was never measured. */
 const struct ff_rate *ff_costs_rate(
 		const struct ff_costs *c, enum ff_rate_kind k, int64_t passed_bytes);
-/* Of loads: of what was measured with samples most alike in size, since looking up each sample takes
- * time of its own. */
+/* Of loads: of what was measured with samples most alike in size, since looking up each sample
+ * takes time of its own. */
 const struct ff_rate *ff_costs_load_rate(const struct ff_costs *c, enum ff_rate_kind k,
 		int64_t sample_bytes, int64_t passed_bytes);
 /* Adds, or replaces what has the same passed_bytes and sample_bytes. */

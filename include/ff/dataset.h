@@ -23,8 +23,8 @@ int64_t ff_dataset_samples(const struct ff_dataset *d, bool train);
 /* Steps of an epoch: whole batches in training (of the epoch's order the rest is dropped),
  * rounded up in testing. */
 int64_t ff_dataset_steps(const struct ff_dataset *d, bool train);
-/* A hash of how many samples there are and of some of them: of the first, the middle and the last for
- * training and for testing.  Errors as ff_dataset_fill's. */
+/* A hash of how many samples there are and of some of them: of the first, the middle and the last
+ * for training and for testing.  Errors as ff_dataset_fill's. */
 int ff_dataset_fingerprint(const struct ff_dataset *d, uint64_t *ret, struct ff_error *err);
 /* Fills a dense shard of `region` of input `node` for global batch `step` (training: shuffled
  * anew each epoch; testing: in order; samples behind the last have labels that count for

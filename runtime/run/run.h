@@ -105,7 +105,8 @@ bool ff_run_piped(const struct ff_run_options *o);
 int ff_plan_load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here, bool leads,
 		struct ff_plan *ret, struct ff_error *err);
 void ff_plan_finish(struct ff_plan *p);
-/* same.c: FF_E_INPUT, with a sentence that names what, where ranks have not what they need alike. */
+/* same.c: FF_E_INPUT, with a sentence that names what, where ranks have not what they need alike.
+ */
 int ff_plan_same(const struct ff_run_options *o, const struct ff_plan *p, struct ff_comm *comm,
 		struct ff_error *err);
 /* What ranks communicate by is known: notes where a candidate was planned for something else. */

@@ -473,7 +473,8 @@ START_TEST(unknown_keys)
 
 	ck_assert_int_eq(ff_json_only(r, both, &err), FF_OK);
 	ck_assert_int_eq(ff_json_only(r, known, &err), FF_E_INPUT);
-	ck_assert_str_eq(err.text, "g.json: \"strid\" is not known here, only \"op\", \"stride\"; did you mean stride?");
+	ck_assert_str_eq(err.text, "g.json: \"strid\" is not known here, only \"op\", \"stride\"; "
+				   "did you mean stride?");
 	ck_assert_int_eq(ff_json_only(r, none, &err), FF_E_INPUT);
 	ck_assert_str_eq(err.text, "g.json: \"op\" is not known here, only nothing");
 	ck_assert_int_eq(ff_json_only(&r->child[0], known, &err), FF_E_INPUT);
