@@ -114,6 +114,8 @@ void ff_param_cut(const struct ff_graph *g, uint32_t node, const struct ff_progr
 		struct ff_config *ret);
 /* It lies where it is read, and its gradients are all-reduced there. */
 void ff_param_follow(struct ff_config *ret);
+/* There, each device a run of its bucket. */
+void ff_param_flat(struct ff_config *ret);
 /* Where all ways from each node meet, for blocks of branches. */
 void ff_proposer_find_forks(struct ff_proposer *p);
 

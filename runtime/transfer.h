@@ -52,6 +52,8 @@ int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff
 /* collective.c: the collectives among them. */
 int ff_collective_build(struct ff_transfer *t, struct ff_error *err);
 int ff_sync_build(struct ff_transfer *t, struct ff_error *err);
+/* What a SYNC is. */
+enum ff_move_kind ff_sync_kind(const struct ff_executor *x, const struct ff_task *t);
 
 /* averaging.c: one of weights and states. */
 int ff_averaging_build(struct ff_transfer *t, struct ff_error *err);

@@ -128,6 +128,11 @@ int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s, uin
 			return ff_fail(err, FF_E_INPUT,
 					"operator %s has the config of %s, not its own",
 					g->nodes[i].name, g->nodes[ff_node_leader(g, i)].name);
+		if (s->config[i].flat && (s->config[i].n_parts || !ff_node_is_parameter(g, i)))
+			return ff_fail(err, FF_E_INPUT,
+					"%s cannot be updated flat: only a parameter can that has "
+					"no parts of its own",
+					g->nodes[i].name);
 		if (s->config[i].n_parts)
 			code = ff_config_check(&g->nodes[i], &s->config[i], n_devices, err);
 	}

@@ -39,7 +39,8 @@ void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t
 				ff_move_name(t->move->kind), micro);
 		break;
 	case FF_TASK_SYNC:
-		snprintf(buf, size, "sync bucket %u", t->bucket);
+		snprintf(buf, size, "%s bucket %u", t->pass == FF_FORWARD ? "gather" : "sync",
+				t->bucket);
 		break;
 	case FF_TASK_UPDATE:
 		snprintf(buf, size, "update bucket %u", t->bucket);

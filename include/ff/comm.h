@@ -37,7 +37,9 @@ struct ff_collective {
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	const void *const *send;
-	void *const *recv;     /* send == recv: in place (all-reduce only) */
+	/* In place: of an all-reduce recv is send; of a reduce-scatter, recv is the device's own
+	 * chunk of send, and of an all-gather send is that of recv. */
+	void *const *recv;
 	const int64_t *count;  /* elements: of each device's chunk (gather, scatter); all-reduce:
 				  count[0] */
 	const int64_t *offset; /* all-gather: where each chunk lies in recv, elements; chunks

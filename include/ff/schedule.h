@@ -13,6 +13,8 @@ enum ff_task_kind {
 	FF_TASK_FORWARD,
 	FF_TASK_BACKWARD,
 	FF_TASK_MOVE,
+	/* Of a bucket: backward its gradients are summed, all-reduced or, where it is flat,
+	 * reduce-scattered; forward the weights of a flat one are gathered. */
 	FF_TASK_SYNC,
 	FF_TASK_UPDATE,
 	/* The squares of the gradients in a bucket, added up: of each of its devices, which have

@@ -171,8 +171,10 @@ static void use_bucket(
 		for (uint32_t p = s->shards[i].cell; p < c->n_parts; p += ff_config_cells(c)) {
 			if (t->kind == FF_TASK_UPDATE && ff_config_device(n, c, p) != t->device)
 				continue;
-			use_as(u, s->dout[own][p], task, t->kind == FF_TASK_SYNC);
-			if (t->kind == FF_TASK_UPDATE)
+			if (t->kind != FF_TASK_SYNC || t->pass == FF_BACKWARD)
+				use_as(u, s->dout[own][p], task, t->kind == FF_TASK_SYNC);
+			if (t->kind == FF_TASK_UPDATE ||
+					(t->kind == FF_TASK_SYNC && t->pass == FF_FORWARD))
 				writes(u, s->out[own][p], task);
 		}
 	}
@@ -406,6 +408,8 @@ static void check_parameters(const struct ff_schedule *s, uint32_t *seen)
 		if (t->kind == FF_TASK_MOVE && ff_node_is_parameter(g, from))
 			ck_assert(!s->buckets[shard_of(s, from, 0)->bucket].synced);
 		ck_assert(t->kind != FF_TASK_SYNC || s->buckets[t->bucket].synced);
+		ck_assert(t->kind != FF_TASK_SYNC || t->pass == FF_BACKWARD ||
+				s->buckets[t->bucket].flat);
 	}
 	for (uint32_t i = 0; i < s->n_shards; i++) {
 		const struct ff_shard *x = &s->shards[i];

@@ -159,7 +159,7 @@ START_TEST(round_trip)
 						.n_classes = 3},
 				seen;
 	struct ff_random r = {.seed = ff_test_seed(41)};
-	uint32_t views = 0, replicas = 0, params = 0;
+	uint32_t views = 0, replicas = 0, params = 0, flat = 0;
 
 	for (int round = 0; round < 60; round++) {
 		struct ff_strategy s, read;
@@ -176,8 +176,11 @@ START_TEST(round_trip)
 			if (!ff_node_needs_config(&g, i) &&
 					(!ff_node_is_parameter(&g, i) || ff_random_below(&r, 2)))
 				continue;
-			draw_config(&r, &g.nodes[i], &a, c);
+			c->flat = ff_node_is_parameter(&g, i) && ff_random_below(&r, 3) == 0;
+			if (!c->flat)
+				draw_config(&r, &g.nodes[i], &a, c);
 			s.priority[i] = (int32_t)ff_random_below(&r, 3) - 1;
+			flat += c->flat;
 			views += !c->list && c->n_parts > 16;
 			replicas += c->replicas > 1;
 			params += ff_node_is_parameter(&g, i);
@@ -210,6 +213,7 @@ START_TEST(round_trip)
 	ck_assert_uint_gt(views, 0);
 	ck_assert_uint_gt(replicas, 0);
 	ck_assert_uint_gt(params, 0);
+	ck_assert_uint_gt(flat, 0);
 }
 END_TEST
 
@@ -339,6 +343,9 @@ START_TEST(bad)
 			{"2,\"predicted_waits\":[]", "\"degrees\":{},\"devices\":[0]",
 					"predicted_waits: expected an object"},
 			{"2,\"optimizer\":2", "\"degrees\":{},\"devices\":[0]", "optimizer"},
+			{"2", "\"update\":\"flat\"", "is no parameter"},
+			{"2", "\"update\":\"round\"", "update: expected \"flat\""},
+			{"2", "\"update\":\"flat\",\"degrees\":{}", "degrees"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
