@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../agree.h"
-#include "ff/clock.h"
-#include "idle.h"
-#include "limit.h"
 #include "mpi.h"
+#include "ff/clock.h"
+#include "limit.h"
 #include "mpi_check.h"
-#include "pulse.h"
+#include "process/agree.h"
+#include "process/idle.h"
+#include "process/pulse.h"
 
 static int wait_later(int code, MPI_Request *request, const char *what, struct ff_error *err)
 {

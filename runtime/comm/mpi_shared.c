@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "chunks.h"
-#include "idle.h"
 #include "mpi.h"
 #include "mpi_check.h"
+#include "process/idle.h"
 
 #define LINE 64                /* bytes that processors share at least */
 #define DEVICE_BYTES (1 << 17) /* of slices that a device lays down at once */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "ff/backend.h"
-#include "fiber.h"
-#include "pulse.h"
+#include "process/fiber.h"
+#include "process/pulse.h"
 
 #define MOST_BYTES ((int64_t)64 << 20)
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "../agree.h"
+#include "process/agree.h"
 
 #define KINDS 5
 #define SIZES 9 /* 1 KiB to 64 MiB, each four times the one before */

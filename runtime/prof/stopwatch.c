@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../agree.h"
+#include "process/agree.h"
 
 #define TOTAL_US 20000   /* time to spend on short work */
 #define LIMIT_US 1000000 /* and on long work, beyond LEAST samples */
