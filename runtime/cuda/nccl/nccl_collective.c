@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "comm/post.h"
+#include "comm/parcels.h"
+#include "comm/ring.h"
 #include "cuda/core/copy.h"
 #include "cuda/core/rows.h"
 #include "nccl_comm.h"
