@@ -7,10 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpi.h"
 #include "ff/clock.h"
 #include "limit.h"
 #include "mpi_check.h"
+#include "mpi_group.h"
+#include "mpi_messages.h"
+#include "mpi_nodes.h"
+#include "mpi_ring.h"
+#include "mpi_shared.h"
+#include "mpi_wait.h"
 #include "process/agree.h"
 #include "process/idle.h"
 #include "process/pulse.h"

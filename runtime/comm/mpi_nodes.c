@@ -2,9 +2,9 @@
  * place in theirs by rings, so that less crosses the network than in a ring of all (Thakur,
  * Rabenseifner, Gropp, IJHPCA 2005).  The stages are those of runtime/cuda/nccl/nccl_nodes.c.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
+#include "mpi_nodes.h"
 
-#include "mpi.h"
+#include <stdlib.h>
 
 /* A collective, and its stages one after another. */
 struct stages {

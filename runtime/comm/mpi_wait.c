@@ -1,6 +1,7 @@
 /* Waiting for MPI: by its own calls, or, where the thread has something else to do meanwhile, by
  * looking now and then.  SPDX-License-Identifier: Apache-2.0 */
-#include "mpi.h"
+#include "mpi_wait.h"
+
 #include "mpi_check.h"
 #include "process/idle.h"
 

@@ -1,11 +1,10 @@
 /* One device a rank of MPI: what the files of this communication have in common.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_COMM_MPI_H
-#define FF_COMM_MPI_H
+#ifndef FF_COMM_MPI_COMM_H
+#define FF_COMM_MPI_COMM_H
 
 #include <mpi.h>
 
-#include "ff/nodes.h"
 #include "post.h"
 
 /* Bytes of a message between hosts.  MPI asks the receiver before it sends a longer one, and over
@@ -53,35 +52,5 @@ static inline bool ff_mpi_is_apart(const struct ff_comm_mpi *m, uint32_t a, uint
 {
 	return m->segment_bytes && m->host_of[a] != m->host_of[b];
 }
-
-/* mpi_wait.c: as the thread at hand waits (idle.h); `what` words the error. */
-int ff_mpi_wait(MPI_Request *request, const char *what, struct ff_error *err);
-int ff_mpi_wait_all(int n, MPI_Request *request, struct ff_error *err);
-
-/* All parcels from and to this rank, at once. */
-int ff_mpi_messages(struct ff_comm_mpi *m, enum ff_dtype type, const struct ff_parcel *parcel,
-		uint32_t n, struct ff_error *err);
-
-/* A collective as a ring in the order of its devices, which sums a chunk beginning with the device
- * behind its owner; `me`: this rank's place in it. */
-int ff_mpi_ring(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t me,
-		struct ff_error *err);
-
-/* The communicator of a collective's devices, made when all of them first come here. */
-int ff_mpi_group_find(struct ff_comm_mpi *m, const struct ff_collective *x,
-		struct ff_mpi_group **ret, struct ff_error *err);
-void ff_mpi_groups_close(struct ff_comm_mpi *m);
-
-/* A collective among ranks of one host, in memory that they share; sums are those of the ring. */
-int ff_mpi_shared_run(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t me,
-		struct ff_error *err);
-/* Whether a collective goes in stages, within hosts and between them (ff/nodes.h), and how; `run`
- * does one of them. */
-typedef int ff_mpi_run(struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_error *err);
-bool ff_mpi_has_stages(
-		const struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_spread *ret);
-int ff_mpi_stages(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t me,
-		struct ff_spread spread, ff_mpi_run *run, struct ff_error *err);
-void ff_mpi_shared_close(struct ff_comm_mpi *m);
 
 #endif
