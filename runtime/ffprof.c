@@ -8,6 +8,7 @@
 
 #include "comm/job.h"
 #include "comm/limit.h"
+#include "ff/backends.h"
 #include "ff/graph_file.h"
 #include "ff/lock.h"
 #include "ff/paths.h"

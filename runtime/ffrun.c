@@ -7,6 +7,7 @@
 
 #include "comm/job.h"
 #include "comm/limit.h"
+#include "ff/beside.h"
 #include "ff/cli.h"
 #include "ff/process.h"
 #include "process/agree.h"

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "ff/beside.h"
 #include "process/agree.h"
 
 #define ROUNDS 7

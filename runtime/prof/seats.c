@@ -1,6 +1,7 @@
 /* Where the ranks that measure lie.  SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "ff/backends.h"
 #include "process/agree.h"
 #include "prof.h"
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ff/backends.h"
 #include "ff/costs.h"
 #include "ff/graph_file.h"
 #include "ff/instance.h"

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "ff/backends.h"
 #include "ff/clock.h"
 #include "prof/prof.h"
 

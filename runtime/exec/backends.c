@@ -1,5 +1,5 @@
 /* Backends by name.  SPDX-License-Identifier: Apache-2.0 */
-#include "ff/backend.h"
+#include "ff/backends.h"
 
 #include <string.h>
 
