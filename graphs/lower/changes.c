@@ -1,5 +1,5 @@
 /* What changes what is computed, and where it is refused.  SPDX-License-Identifier: Apache-2.0 */
-#include "lower.h"
+#include "changes.h"
 
 static bool is_moved(const struct ff_redistribution *r)
 {

@@ -1,7 +1,7 @@
 /* Clocks: what is certain to be done when.  A device's two lanes run independently of each
  * other but for dependencies, so "over" is told by one count a lane, not by the place in the
  * total order.  SPDX-License-Identifier: Apache-2.0 */
-#include "lower.h"
+#include "clocks.h"
 
 static void clock_max(struct ff_clock *a, const struct ff_clock *b)
 {

@@ -1,11 +1,15 @@
 /* Tasks that compute: forward, again, backward.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "emit.h"
+#include "computes.h"
 
 #include <string.h>
 
+#include "clocks.h"
+#include "emit.h"
 #include "ff/backward.h"
 #include "ff/instance.h"
+#include "memory.h"
+#include "moves.h"
 
 /* The tasks of a paced compute are the last. */
 static void keep_pace(struct ff_lowering *l, const struct ff_step *s)

@@ -2,9 +2,12 @@
  * made; steps later, as many as the schedule's staleness says, it is copied to where otherwise it
  * would have been written, and from there on all is as ever.  docs/schedule.md tells why.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "emit.h"
+#include "delays.h"
 
+#include "clocks.h"
+#include "emit.h"
 #include "ff/instance.h"
+#include "memory.h"
 
 /* Whether backward of some reader writes the gradient of a parameter's cell where it is updated. */
 static bool is_written(const struct ff_lowering *l, uint32_t param, uint32_t cell)

@@ -2,8 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "emit.h"
 
+#include "clocks.h"
 #include "ff/grow.h"
 #include "ff/instance.h"
+#include "memory.h"
 
 static void push(struct ff_lowering *l, struct ff_list *list, uint32_t v)
 {

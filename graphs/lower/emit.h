@@ -1,9 +1,9 @@
 /* Emission, inside: what the files share that tell a schedule's tasks.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_TASK_EMIT_H
-#define FF_TASK_EMIT_H
+#ifndef FF_LOWER_EMIT_H
+#define FF_LOWER_EMIT_H
 
-#include "lower.h"
+#include "lowering.h"
 
 /* Opens a task, the one at hand; its lanes, dependencies and buffers follow. */
 struct ff_task *ff_emit_begin(
@@ -36,20 +36,5 @@ bool ff_emit_takes_from(const struct ff_move *mv, uint32_t part);
 /* Where gradients wait: the task at hand comes after what has put there the one that is due in
  * `buffer`. */
 void ff_emit_depend_due(struct ff_lowering *l, uint32_t buffer);
-
-/* moves.c: one move of what is at the edge of step `s`. */
-void ff_moves_emit(struct ff_lowering *l, const struct ff_step *s, const struct ff_move *mv);
-
-/* computes.c: a step that computes, for all parts. */
-void ff_computes_emit(struct ff_lowering *l, const struct ff_step *s);
-
-/* delays.c: DELAY tasks of a bucket; of what is moved at the edge of step `s`. */
-void ff_delays_emit_bucket(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket);
-void ff_delays_emit_edge(struct ff_lowering *l, const struct ff_step *s);
-
-/* updates.c: a bucket's all-reduce, if it has one; the norm of all gradients, where they are
- * clipped, and the updates. */
-void ff_updates_sync(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket);
-void ff_updates_emit(struct ff_lowering *l, const struct ff_step *s);
 
 #endif

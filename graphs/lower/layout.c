@@ -10,11 +10,13 @@
  *
  * Devices that do the same get the same layout, found once, each from its own base on.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "layout.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "clocks.h"
 #include "ff/grow.h"
-#include "lower.h"
 
 #define BIN_TASKS 32
 #define NEAR_SHARE 8 /* where less than so much of all may be near, it is looked at for itself */

@@ -1,11 +1,16 @@
 /* Lowering: a graph, a machine and a strategy become one schedule.
  * docs/schedule.md tells how and why.  SPDX-License-Identifier: Apache-2.0 */
-#include "lower.h"
+#include "lowering.h"
 
 #include <string.h>
 
+#include "changes.h"
+#include "delays.h"
 #include "ff/instance.h"
 #include "ff/micro.h"
+#include "memory.h"
+#include "tables.h"
+#include "tasks.h"
 
 /* Parameters without a config of their own follow the first node that reads them,
  * preludes the node they go before. */

@@ -1,9 +1,12 @@
 /* The memory plan: who holds what when, and where.  Two buffers may share
  * memory only if all uses of one are certain to be over when the other's first
  * task starts, which clocks tell.  SPDX-License-Identifier: Apache-2.0 */
-#include "lower.h"
+#include "memory.h"
 
 #include <string.h>
+
+#include "clocks.h"
+#include "layout.h"
 
 uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes)
 {

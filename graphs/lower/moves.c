@@ -1,7 +1,10 @@
 /* Tasks that move.  SPDX-License-Identifier: Apache-2.0 */
-#include "emit.h"
+#include "moves.h"
 
+#include "clocks.h"
+#include "emit.h"
 #include "ff/instance.h"
+#include "memory.h"
 
 /* One buffer a device, one behind the other, where any device needs one. */
 static void make_stage(struct ff_lowering *l, struct ff_task *t, const struct ff_move *mv)

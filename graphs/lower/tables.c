@@ -1,6 +1,6 @@
 /* Tables of a schedule that is put together: which buffer each part has, which task fills it.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lower.h"
+#include "tables.h"
 
 #include <string.h>
 

@@ -1,7 +1,13 @@
 /* Tasks: of every step of the program, what is done on which device, on which
  * lanes, after what, with which buffers.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "tasks.h"
+
+#include "computes.h"
+#include "delays.h"
 #include "emit.h"
+#include "moves.h"
+#include "updates.h"
 
 static void emit_moves(struct ff_lowering *l, const struct ff_step *s)
 {

@@ -1,5 +1,8 @@
 /* Tasks behind backward: all-reduces of buckets, the norm of their gradients, updates.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "updates.h"
+
+#include "clocks.h"
 #include "emit.h"
 
 /* Tasks that write the gradient of one part of a parameter last. */

@@ -1,8 +1,8 @@
 /* Lowering, inside: the state that its files share while a schedule is put
- * together: lower.c finds the pieces, tasks.c puts them in order (emit.h), memory.c finds
+ * together: lower.c finds the pieces, tasks.c puts them in order, memory.c finds
  * room for them.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_TASK_LOWER_H
-#define FF_TASK_LOWER_H
+#ifndef FF_LOWER_LOWERING_H
+#define FF_LOWER_LOWERING_H
 
 #include "ff/block.h"
 #include "ff/program.h"
@@ -71,24 +71,6 @@ static inline const struct ff_redistribution *ff_moves_at(
 	return phase == FF_PHASE_BACKWARD ? &l->edge[edge].backward : &l->edge[edge].forward;
 }
 
-/* changes.c: FF_E_INPUT for what does not go with the rest of what was asked for. */
-int ff_changes_check(const struct ff_lowering *l, struct ff_error *err);
-
-/* delays.c: steps that gradients wait which backward writes in a bucket; buffers of those that wait
- * elsewhere, and of those whose turn it is. */
-uint32_t ff_delays_of(const struct ff_lowering *l, uint32_t bucket);
-void ff_delays_build(struct ff_lowering *l);
-
-/* tables.c: of parts that run in turn, room for their places among a step's tasks; the tables that
- * say which buffer each part has. */
-int ff_tables_places(struct ff_lowering *l, struct ff_error *err);
-int ff_tables_build(struct ff_lowering *l, struct ff_error *err);
-
-/* tasks.c: all tasks, in order. */
-void ff_tasks_emit(struct ff_lowering *l);
-
-/* clocks.c: index of `device` among the devices of a task or a bucket, ascending, or FF_NONE. */
-uint32_t ff_device_index(const uint16_t *list, uint32_t n, uint32_t device);
 /* Whether a task is on its devices' communication lanes, beside what they compute. */
 static inline bool ff_on_comm_lane(const struct ff_lowering *l, const struct ff_task *t)
 {
@@ -96,24 +78,4 @@ static inline bool ff_on_comm_lane(const struct ff_lowering *l, const struct ff_
 		return l->m->overlap && t->kind == FF_TASK_SYNC;
 	return !ff_move_is_own(l->g, t->edge, t->move);
 }
-/* What is known to be done on `device` before a task of its starts. */
-const struct ff_clock *ff_clock_before(const struct ff_lowering *l, uint32_t task, uint32_t device);
-/* Advances the clocks by the task at hand, whose dependencies are known. */
-void ff_clock_tick(struct ff_lowering *l);
-
-/* memory.c: a buffer of `bytes` on `device`, first used by the task at hand. */
-uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes);
-/* One that lies for good in the device's memory of a bucket, at `offset`. */
-uint32_t ff_buffer_pin(struct ff_lowering *l, uint32_t device, uint32_t bucket, int64_t bytes,
-		int64_t offset);
-/* The task at hand (the last one) uses `buffer` on its device. */
-void ff_buffer_use(struct ff_lowering *l, uint32_t buffer);
-/* `buffer` lives until the step ends. */
-void ff_buffer_keep(struct ff_lowering *l, uint32_t buffer);
-/* Gives every bucket and buffer its place; fills memory_bytes and live_bytes. */
-int ff_memory_place(struct ff_lowering *l, struct ff_error *err);
-
-/* layout.c: places what is in no bucket, from `base` on (by device). */
-int ff_layout_place(struct ff_lowering *l, const int64_t *base, struct ff_error *err);
-
 #endif
