@@ -2,7 +2,7 @@
  * a product over the axes: along each axis its interval meets others in few different
  * ways.  Only what stays on a device or in a node is found part by part.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "redistribute.h"
+#include "bulk.h"
 
 #define MOST_WAYS 4   /* in which one interval meets others */
 #define MOST_SUMS 256 /* of them, all axes together */

@@ -1,6 +1,6 @@
 /* Cells of one side of a redistribution, axis by axis, and the parts that have them.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "redistribute.h"
+#include "cells.h"
 
 #include <string.h>
 

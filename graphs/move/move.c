@@ -1,6 +1,6 @@
 /* Moves: the parts of one component as messages or as a collective, with their
  * stages and what they cost to carry.  SPDX-License-Identifier: Apache-2.0 */
-#include "redistribute.h"
+#include "move.h"
 
 #include <stdlib.h>
 #include <string.h>

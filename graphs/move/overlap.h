@@ -1,7 +1,7 @@
 /* Overlaps: which intervals of two sides of one axis share elements.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_TASK_OVERLAP_H
-#define FF_TASK_OVERLAP_H
+#ifndef FF_MOVE_OVERLAP_H
+#define FF_MOVE_OVERLAP_H
 
 #include "ff/placement.h"
 

@@ -1,8 +1,10 @@
 /* Pairs: which source parts have elements for which sink parts of one component.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "redistribute.h"
+#include "pairs.h"
 
+#include "cells.h"
 #include "ff/grow.h"
+#include "move.h"
 
 static struct ff_pair *push(struct ff_scene *s, struct ff_pairs *p)
 {

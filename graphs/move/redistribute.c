@@ -4,11 +4,15 @@
  * together along each axis.  Each such component becomes one task, recognised
  * as a collective where its regions have that shape.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "redistribute.h"
+#include "scene.h"
 
 #include <string.h>
 
+#include "bulk.h"
+#include "cells.h"
 #include "ff/grow.h"
+#include "move.h"
+#include "pairs.h"
 
 /* The source cell that is exactly `sink`'s region, if there is one. */
 static bool equal_cell(const struct ff_scene *s, const struct ff_cell *sink, struct ff_cell *ret)

@@ -2,10 +2,10 @@
  * pairs.c finds which parts share elements, bulk.c counts where they are many, move.c builds
  * a move of them; redistribute.c says which parts hang together and what that looks like.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_TASK_REDISTRIBUTE_H
-#define FF_TASK_REDISTRIBUTE_H
+#ifndef FF_MOVE_SCENE_H
+#define FF_MOVE_SCENE_H
 
-#include "ff/block.h"
+#include "ff/redistribution.h"
 #include "overlap.h"
 
 #define FF_NO_PART UINT16_MAX
@@ -105,50 +105,5 @@ static inline void ff_component_enter(struct ff_scene *s, int side, uint32_t par
 	s->member[device / 64] |= UINT64_C(1) << (device % 64);
 	s->n_parts[side]++;
 }
-
-/* cells.c: walks the cells of one component, or all (`component` NULL) with a region
- * that is not empty.  Start with started = false. */
-struct ff_cells {
-	const struct ff_scene *s;
-	int side;
-	const uint32_t *component; /* by axis */
-	struct ff_cell at;
-	uint32_t next[FF_MAX_RANK]; /* by axis: where to look on */
-	bool started;
-};
-bool ff_cells_next(struct ff_cells *w);
-/* The part with a cell's region that is copy `c` and replica `r`. */
-uint32_t ff_cell_part(const struct ff_scene *s, int side, const struct ff_cell *cell, uint32_t c,
-		uint32_t r);
-/* Of a source's replicas, the one that serves `sink`: on its own device, else
- * in its node, else any; several sinks take turns. */
-uint32_t ff_choose_replica(const struct ff_scene *s, uint32_t source, uint32_t sink);
-
-/* Pairs of a component, growing. */
-struct ff_pairs {
-	struct ff_pair *pair;
-	uint32_t n, cap;
-	uint32_t n_all;  /* those that are only counted among them */
-	uint32_t n_home; /* of all: more than half of the sink, on its own device */
-};
-/* pairs.c: those of all sinks of a component that are no aliases; their sources enter it. */
-int ff_pairs_find(struct ff_scene *s, const uint32_t *component, const uint32_t *alias,
-		struct ff_pairs *p, struct ff_error *err);
-
-/* bulk.c: once, when the overlaps are there. */
-int ff_bulk_prepare(struct ff_scene *s, struct ff_error *err);
-/* Counts the messages of a component whose parts have entered; false: it is none of
- * those that can be counted together, and nothing has been. */
-bool ff_bulk_count(
-		struct ff_scene *s, const uint32_t *component, uint32_t *n_all, uint32_t *n_home);
-
-/* move.c: adds a pair to what its devices do; `piece`, or NULL, is where it goes. */
-void ff_move_count(struct ff_scene *s, const struct ff_pair *p, struct ff_piece *piece);
-/* The parts at hand as messages, or as the collective `kind`.  `pair`
- * are all of the component; without pieces they have been counted. */
-int ff_move_messages(struct ff_scene *s, uint32_t n, struct ff_pair *pair, struct ff_move *ret,
-		struct ff_error *err);
-int ff_move_collective(struct ff_scene *s, enum ff_move_kind kind, const struct ff_region *whole,
-		struct ff_move *ret, struct ff_error *err);
 
 #endif
