@@ -1,8 +1,10 @@
 /* Configs: how one operator is split, and the boxes of its parts.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "ff/strategy.h"
+#include "ff/config.h"
 
 #include <string.h>
+
+#include "ff/machine.h"
 
 void ff_config_coords(
 		const struct ff_node *n, const struct ff_config *c, uint32_t part, uint32_t *coord)
