@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "address.h"
 
+#include "communication.h"
 #include "ff/instance.h"
-#include "transfer.h"
 
 void *ff_address_buffer(const struct ff_executor *x, uint32_t buffer)
 {

@@ -1,8 +1,8 @@
 /* Where in device memory things lie.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_RUNTIME_ADDRESS_H
-#define FF_RUNTIME_ADDRESS_H
+#ifndef FF_EXEC_ADDRESS_H
+#define FF_EXEC_ADDRESS_H
 
-#include "executor.h"
+#include "communication.h"
 
 /* The memory of `buffer`; NULL for FF_NONE and for devices hosted elsewhere. */
 void *ff_address_buffer(const struct ff_executor *x, uint32_t buffer);
@@ -17,5 +17,16 @@ float *ff_address_unsent(
 /* In the bucket at `at`: its weights rounded to what the graph computes in, or NULL where
  * that is float32. */
 uint16_t *ff_address_rounded(const struct ff_executor *x, uint32_t bucket, char *at);
+
+/* The sending or receiving shards' side of a move. */
+struct ff_ends {
+	const uint32_t *source, *sink; /* buffers by part */
+	uint32_t source_node, sink_node;
+	const struct ff_operand *source_map, *sink_map;
+};
+void ff_address_ends(const struct ff_transfer *t, struct ff_ends *ret);
+/* The position of `device` in a move. */
+uint32_t ff_address_position(const struct ff_move *mv, uint32_t device);
+void *ff_address_stage(const struct ff_transfer *t, uint32_t position);
 
 #endif

@@ -2,7 +2,7 @@
  * devices have (local SGD: Stich, "Local SGD Converges Fast and Communicates Little", ICLR 2019;
  * with the states: Yu et al., "On the Linear Speedup Analysis of Communication Efficient Momentum
  * SGD", ICML 2019).  SPDX-License-Identifier: Apache-2.0 */
-#include "transfer.h"
+#include "averaging.h"
 
 #include "address.h"
 

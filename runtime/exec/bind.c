@@ -1,7 +1,7 @@
 /* Binding: every task of the schedule gets its pointers, its kernel, its stream
  * and what it waits for, once, before the first step.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "executor.h"
+#include "bind.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "address.h"
 #include "ff/block.h"
 #include "ff/instance.h"
+#include "fuse.h"
 #include "load.h"
 #include "transfer.h"
 #include "waiting.h"

@@ -1,5 +1,5 @@
 /* Transfers that are collectives.  SPDX-License-Identifier: Apache-2.0 */
-#include "transfer.h"
+#include "collective.h"
 
 #include "address.h"
 #include "ff/block.h"

@@ -1,17 +1,23 @@
 /* Executor: walks the schedule's tasks in their order and gives each to its
  * stream.  SPDX-License-Identifier: Apache-2.0 */
-#include "executor.h"
+#include "ff/executor.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bind.h"
 #include "ff/cli.h"
+#include "gather.h"
+#include "issue.h"
+#include "kept.h"
 #include "load.h"
+#include "past.h"
 #include "process/pulse.h"
 #include "ranks.h"
 #include "replay.h"
+#include "state.h"
 
 static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *err)
 {

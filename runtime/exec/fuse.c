@@ -3,7 +3,7 @@
  * The schedule stays as it is: the first task does the work of both in its place, the second one
  * nothing in its own.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "executor.h"
+#include "fuse.h"
 
 #include "ff/block.h"
 #include "ff/cli.h"

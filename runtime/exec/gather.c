@@ -1,11 +1,12 @@
 /* Whole tensors from shards and back.  SPDX-License-Identifier: Apache-2.0 */
-#include "executor.h"
+#include "gather.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "address.h"
+#include "ff/arrays.h"
 #include "ff/philox.h"
 #include "replay.h"
 #include "unsent.h"

@@ -1,13 +1,12 @@
 /* Issue: gives the tasks of a pass to their streams, in the schedule's order.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "executor.h"
+#include "issue.h"
 
 #include <string.h>
 
 #include "ff/clock.h"
 #include "process/pulse.h"
 #include "ranks.h"
-#include "replay.h"
 #include "transfer.h"
 
 bool ff_executor_runs(const struct ff_executor *x, uint32_t task)

@@ -1,11 +1,12 @@
 /* What operators keep from step to step: whole, from the parts that have it, and back.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "executor.h"
+#include "kept.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "address.h"
+#include "ff/arrays.h"
 #include "replay.h"
 
 /* One part of a value that is kept: where it lies in the whole, and on its device. */

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "address.h"
+#include "communication.h"
 #include "ff/cli.h"
-#include "transfer.h"
+#include "prefetch.h"
 
 static size_t load_bytes(const struct ff_transfer *t)
 {

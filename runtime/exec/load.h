@@ -1,10 +1,10 @@
 /* Loads from the data set, and the memory they pass through.  SPDX-License-Identifier: Apache-2.0
  */
-#ifndef FF_RUNTIME_LOAD_H
-#define FF_RUNTIME_LOAD_H
+#ifndef FF_EXEC_LOAD_H
+#define FF_EXEC_LOAD_H
 
-#include "executor.h"
 #include "prefetch.h"
+#include "state.h"
 
 /* What a pass over the schedule loads: pinned memory where the backend has that. */
 struct ff_samples {

@@ -4,7 +4,7 @@
  * to all (Seide et al., "1-Bit Stochastic Gradient Descent and its Application to Data-Parallel
  * Distributed Training of Speech DNNs", Interspeech 2014).  So what all get and what they keep is
  * what was there: nothing is lost, some of it comes later.  SPDX-License-Identifier: Apache-2.0 */
-#include "transfer.h"
+#include "packing.h"
 
 #include "address.h"
 

@@ -1,6 +1,7 @@
 /* What passes leave behind: losses and times of steps, sums of a test.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "executor.h"
+#include "past.h"
+
 #include "ranks.h"
 
 #include <stdlib.h>

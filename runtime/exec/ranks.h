@@ -1,8 +1,8 @@
 /* Which labels are among the first classes of a test.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_RANKS_H
-#define FF_RANKS_H
+#ifndef FF_EXEC_RANKS_H
+#define FF_EXEC_RANKS_H
 
-#include "executor.h"
+#include "state.h"
 
 /* ranks.c: whether a test tells of this loss which labels are among the first opt.top; memory
  * for that before the first one; of a loss task behind its kernel; of all when the pass is over. */

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "issue.h"
 #include "load.h"
+#include "past.h"
 #include "process/agree.h"
 
 /* The steps of one parity. */

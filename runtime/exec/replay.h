@@ -1,15 +1,9 @@
 /* Passes that are captured once for each parity of the step and launched from then on.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_RUNTIME_REPLAY_H
-#define FF_RUNTIME_REPLAY_H
+#ifndef FF_EXEC_REPLAY_H
+#define FF_EXEC_REPLAY_H
 
-#include "executor.h"
-
-/* Pinned memory of the passes of one parity that are captured. */
-struct ff_pinned {
-	struct ff_figures *figures;
-	float *score; /* FF_SCORES each, by score_index */
-};
+#include "state.h"
 
 /* Opened when jobs are bound. */
 int ff_replay_open(struct ff_executor *x, struct ff_error *err);

@@ -3,8 +3,11 @@
 #include "transfer.h"
 
 #include "address.h"
+#include "averaging.h"
+#include "collective.h"
 #include "ff/instance.h"
 #include "load.h"
+#include "packing.h"
 
 /* The region of a part's shard on its side of the edge. */
 static void shard_region(const struct ff_transfer *t, uint32_t node, const struct ff_operand *map,

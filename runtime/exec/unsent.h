@@ -1,8 +1,8 @@
 /* What was not sent yet of gradients that are compressed.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_RUNTIME_UNSENT_H
-#define FF_RUNTIME_UNSENT_H
+#ifndef FF_EXEC_UNSENT_H
+#define FF_EXEC_UNSENT_H
 
-#include "executor.h"
+#include "state.h"
 
 /* Adds to `whole` what hosted devices have not sent of the gradient of `node`, a parameter. */
 int ff_unsent_add(struct ff_executor *x, uint32_t node, float *whole, struct ff_error *err);

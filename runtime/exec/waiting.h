@@ -1,8 +1,8 @@
 /* Gradients that wait until they are applied.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_RUNTIME_WAITING_H
-#define FF_RUNTIME_WAITING_H
+#ifndef FF_EXEC_WAITING_H
+#define FF_EXEC_WAITING_H
 
-#include "executor.h"
+#include "state.h"
 
 /* Binds a DELAY task: its copies are the job's `addition`. */
 int ff_waiting_bind(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "executor.h"
+#include "state.h"
 
 static void locate(struct ff_walk *w)
 {

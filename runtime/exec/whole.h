@@ -1,7 +1,7 @@
 /* Whole tensors in row-major order, and the regions of them that devices have.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_RUNTIME_WHOLE_H
-#define FF_RUNTIME_WHOLE_H
+#ifndef FF_EXEC_WHOLE_H
+#define FF_EXEC_WHOLE_H
 
 #include "ff/graph.h"
 

@@ -3,7 +3,7 @@
  * all devices.  SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "ff/executor.h"
+#include "ff/workspace.h"
 
 static int prepare(struct ff_workspace_query *q, const struct ff_work *w, int64_t *ret)
 {

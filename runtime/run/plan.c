@@ -14,6 +14,7 @@
 #include "ff/graph_file.h"
 #include "ff/instance.h"
 #include "ff/scratch.h"
+#include "ff/workspace.h"
 #include "process/launch.h"
 
 /* Ranks on this computer, for plans that name no machine: `here` of them share its

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chosen.h"
+#include "ff/workspace.h"
 #include "process/agree.h"
 #include "scene.h"
 

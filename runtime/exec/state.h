@@ -1,15 +1,18 @@
 /* The executor's inside: what its files share.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_RUNTIME_EXECUTOR_H
-#define FF_RUNTIME_EXECUTOR_H
+#ifndef FF_EXEC_STATE_H
+#define FF_EXEC_STATE_H
 
-#include "ff/executor.h"
+#include "ff/comm.h"
+#include "ff/dataset.h"
+#include "ff/executor_options.h"
+#include "ff/schedule.h"
+#include "ff/trace.h"
 
 #define FF_SCORES 2 /* numbers that a part of a loss writes, at most */
 
-struct ff_pinned;     /* replay.h */
 struct ff_prefetched; /* load.h */
 struct ff_replay;     /* replay.c */
-struct ff_transfer;   /* transfer.h */
+struct ff_transfer;   /* communication.h */
 
 /* A device that this process hosts. */
 struct ff_host {
@@ -61,6 +64,12 @@ struct ff_tally {
 	double loss, correct, top, valid;
 };
 
+/* Pinned memory of the passes of one parity that are captured. */
+struct ff_pinned {
+	struct ff_figures *figures;
+	float *score; /* FF_SCORES each, by score_index */
+};
+
 struct ff_executor {
 	const struct ff_schedule *s;
 	const struct ff_backend *b;
@@ -105,28 +114,5 @@ static inline uint64_t ff_executor_updates(const struct ff_executor *x)
 {
 	return x->step > x->s->staleness ? x->step - x->s->staleness : 0;
 }
-
-/* issue.c: whether the pass under way has this task; all of its tasks to the streams. */
-bool ff_executor_runs(const struct ff_executor *x, uint32_t task);
-int ff_executor_issue(struct ff_executor *x, struct ff_error *err);
-
-/* past.c: what a pass of a step of this parity left behind: its scores, in pinned memory or (NULL)
- * as jobs have them, what counted in it by loss, its time. */
-int ff_executor_keep(struct ff_executor *x, bool training, uint32_t parity, const float *pinned,
-		const int64_t *valid, double us, struct ff_error *err);
-
-/* bind.c: pointers, kernels and streams of compute tasks and updates. */
-int ff_bind_jobs(struct ff_executor *x, struct ff_error *err);
-
-/* fuse.c: two tasks by one kernel, where the backend has that. */
-int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err);
-
-/* gather.c: whole weights. */
-int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err);
-/* kept.c: what operators keep from step to step, as it begins. */
-int ff_executor_init_kept(struct ff_executor *x, struct ff_error *err);
-/* Before a pass without training: parts that keep each what is of their own samples have the mean.
- */
-int ff_executor_settle(struct ff_executor *x, struct ff_error *err);
 
 #endif
