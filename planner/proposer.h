@@ -1,6 +1,7 @@
-/* Proposals: how a search changes a strategy.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_PLANNER_PROPOSE_H
-#define FF_PLANNER_PROPOSE_H
+/* What proposals are made of: transactions, and configs of one operator.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_PROPOSER_H
+#define FF_PLANNER_PROPOSER_H
 
 #include "space.h"
 
@@ -45,23 +46,6 @@ struct ff_proposer {
 	struct ff_random random;
 };
 
-int ff_proposer_init(const struct ff_space *s, const struct ff_graph *g, uint64_t seed,
-		uint32_t stream, struct ff_arena *a, struct ff_proposer *ret, struct ff_error *err);
-/* From now on only operators number `first` to `first` + `n` - 1 of all are changed, and
- * parameters that they read. */
-void ff_proposer_focus(struct ff_proposer *p, uint32_t first, uint32_t n);
-/* Whether that is one of them. */
-bool ff_proposer_is_in_focus(const struct ff_proposer *p, uint32_t node);
-/* Draws a transaction that changes at least one node of `current`: one operator, a
- * block of them, or what is beyond their split.  Needs n_nodes > 0. */
-void ff_proposer_next(struct ff_proposer *p, const struct ff_strategy *current,
-		struct ff_transaction *ret);
-/* Whether the transaction drawn last was accepted and is better than what it changed:
- * kinds that are draw more of what follows. */
-void ff_proposer_learn(struct ff_proposer *p, bool helped);
-
-/* What follows is shared by propose.c, blocks.c and extras.c. */
-
 /* The config that `node` has under the transaction in the making. */
 const struct ff_config *ff_proposer_config(const struct ff_proposer *p, uint32_t node);
 /* One operator: a config of the space for `node`, other than it has.
@@ -85,19 +69,6 @@ bool ff_proposer_spread(
 bool ff_proposer_follow(struct ff_proposer *p, uint32_t node, uint32_t slot, struct ff_config *ret);
 /* Aligns the node that makes what is at `edge` with the one that reads it there. */
 bool ff_proposer_lead(struct ff_proposer *p, uint32_t edge, struct ff_config *ret);
-/* Kinds of proposals, of blocks.c and extras.c: each adds something to the transaction,
- * and may come to nothing. */
-void ff_propose_run(struct ff_proposer *p);
-void ff_propose_led(struct ff_proposer *p);
-void ff_propose_class(struct ff_proposer *p);
-void ff_propose_fed(struct ff_proposer *p);
-void ff_propose_chain(struct ff_proposer *p);
-void ff_propose_branches(struct ff_proposer *p);
-void ff_propose_layout(struct ff_proposer *p);
-void ff_propose_view(struct ff_proposer *p);
-void ff_propose_updates(struct ff_proposer *p);
-void ff_propose_trade(struct ff_proposer *p);
-void ff_propose_replicas(struct ff_proposer *p);
 
 /* `n` devices, `step` apart. */
 struct ff_progression {
@@ -106,18 +77,5 @@ struct ff_progression {
 
 /* Devices of a config on a view; of a list, its first and so many behind it. */
 struct ff_progression ff_config_progression(const struct ff_node *n, const struct ff_config *c);
-
-/* Cuts the parameter `node` along its longest axis over the devices `on`, or as many of
- * them as the axis is long: each updates a part of it and the readers gather what they
- * need (ZeRO, Rajbhandari et al., SC 2020). */
-void ff_param_cut(const struct ff_graph *g, uint32_t node, const struct ff_progression *on,
-		struct ff_config *ret);
-/* It lies where it is read, and its gradients are all-reduced there. */
-void ff_param_follow(struct ff_config *ret);
-/* Where all ways from each node meet, for blocks of branches. */
-void ff_proposer_find_forks(struct ff_proposer *p);
-
-/* Who reads parameters, for proposals of how they are updated. */
-int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err);
 
 #endif
