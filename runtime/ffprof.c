@@ -17,6 +17,8 @@
 #include "process/launch.h"
 #include "process/stop.h"
 #include "prof/prof.h"
+#include "prof/reference.h"
+#include "prof/stopwatch.h"
 
 #define UNEVEN 0.05 /* ranks beyond it are told of */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -7,6 +7,7 @@
 
 #include "ff/philox.h"
 #include "process/agree.h"
+#include "stopwatch.h"
 
 #define IN_ALL 10000 /* samples of all kernels, more or less */
 #define FAR 4        /* times as much goes by as what is near has */
