@@ -8,7 +8,7 @@
 #include "cpu/functions.h"
 #include "ff/clock.h"
 #include "ff/clones.h"
-#include "unary.h"
+#include "kernels/unary.h"
 
 #define N 65536
 #define ROUNDS 200

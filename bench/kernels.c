@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ff/backend.h"
+#include "ff/backends.h"
 #include "ff/cli.h"
 #include "ff/graph_file.h"
 #include "ff/philox.h"

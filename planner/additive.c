@@ -2,12 +2,13 @@
  * computes, synchronises and stores, and of every edge what moves between two of
  * them.  Equal operators and equal edges are priced once.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "candidates.h"
+#include "additive.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "candidates.h"
 #include "ff/node_class.h"
 
 #define MOST_CANDIDATES 40 /* of a class */

@@ -2,7 +2,9 @@
  * of a chain, a class of layers or a pair of branches lie strategies that move data
  * to and fro and that no walk of single changes crosses.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "propose.h"
+#include "blocks.h"
+
+#include "extras.h"
 
 #define RUN_LENGTH 16 /* operators of a run, at most */
 

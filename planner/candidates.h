@@ -3,8 +3,9 @@
 #ifndef FF_PLANNER_CANDIDATES_H
 #define FF_PLANNER_CANDIDATES_H
 
-#include "additive.h"
+#include "eliminate.h"
 #include "ff/block.h"
+#include "space.h"
 
 /* One config of a class of operators. */
 struct ff_candidate {

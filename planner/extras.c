@@ -1,6 +1,6 @@
 /* Proposals beyond the split of operators: where parameters are updated, and
  * operators computed several times over.  SPDX-License-Identifier: Apache-2.0 */
-#include "propose.h"
+#include "extras.h"
 
 #define ROUGH_SLACK 8  /* what a trade leaves over, at most: a part of so many */
 #define FINE_SLACK 64  /* or so */

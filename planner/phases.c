@@ -6,6 +6,7 @@
 
 #include "ff/micro.h"
 #include "ff/node_class.h"
+#include "propose.h"
 
 int ff_phases_init(struct ff_phases *p, const struct ff_space *s, const struct ff_graph *g,
 		const struct ff_machine *m, uint64_t seed, uint32_t chain, struct ff_arena *arena,

@@ -3,7 +3,7 @@
 #ifndef FF_PLANNER_PHASES_H
 #define FF_PLANNER_PHASES_H
 
-#include "propose.h"
+#include "proposer.h"
 
 /* The search with one number of micro-batches: their graph, the configs of that, and
  * the proposals. */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "blocks.h"
+#include "extras.h"
 #include "ff/node_class.h"
 
 #define PRESET_EVERY 4    /* one proposal in so many is of a kind drawn by preset weight */

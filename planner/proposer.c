@@ -1,6 +1,6 @@
 /* What proposals are made of: transactions, and one operator's next config.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "propose.h"
+#include "proposer.h"
 
 #include <string.h>
 

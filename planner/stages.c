@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "extras.h"
 #include "ff/micro.h"
 #include "phases.h"
 

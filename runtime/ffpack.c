@@ -17,7 +17,7 @@
 #include "ff/process.h"
 #include "pack/folder.h"
 #include "pack/image.h"
-#include "stop.h"
+#include "process/stop.h"
 
 #define SHARE_STREAM ff_philox_stream(UINT32_MAX, 1)
 

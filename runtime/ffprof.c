@@ -6,16 +6,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agree.h"
 #include "comm/job.h"
 #include "comm/limit.h"
+#include "ff/backends.h"
 #include "ff/graph_file.h"
 #include "ff/lock.h"
 #include "ff/paths.h"
 #include "ff/process.h"
-#include "launch.h"
+#include "process/agree.h"
+#include "process/launch.h"
+#include "process/stop.h"
 #include "prof/prof.h"
-#include "stop.h"
+#include "prof/reference.h"
+#include "prof/stopwatch.h"
 
 #define UNEVEN 0.05 /* ranks beyond it are told of */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

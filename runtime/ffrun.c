@@ -5,15 +5,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agree.h"
 #include "comm/job.h"
 #include "comm/limit.h"
+#include "ff/beside.h"
 #include "ff/cli.h"
 #include "ff/process.h"
-#include "launch.h"
-#include "pulse.h"
+#include "process/agree.h"
+#include "process/launch.h"
+#include "process/pulse.h"
+#include "process/stop.h"
 #include "run/run.h"
-#include "stop.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -10,7 +10,10 @@ BELOW = {
     "graphs/base": set(),
     "graphs/operator": {"graphs/base"},
     "graphs/device": {"graphs/base", "graphs/operator"},
-    "graphs/task": {"graphs/base", "graphs/operator", "graphs/device"},
+    "graphs/strategy": {"graphs/base", "graphs/operator", "graphs/device"},
+    "graphs/move": {"graphs/base", "graphs/operator", "graphs/device", "graphs/strategy"},
+    "graphs/lower": {"graphs/base", "graphs/operator", "graphs/device", "graphs/strategy",
+                     "graphs/move"},
     "graphs/zoo": {"graphs/base", "graphs/operator"},
     "graphs/import": {"graphs/base", "graphs/operator"},
 }

@@ -32,7 +32,7 @@
 #define SCORES 65536
 #define LEAST_QUERIES 16
 #define MOST_QUERIES 128
-/* runtime/cuda/plan.h, blas.c; all else sums by blocks. */
+/* runtime/cuda/libs/plan.h, blas.c; all else sums by blocks. */
 #define CUDA_PLAN (256 * MIB)
 #define CUDA_PRODUCT (32 * MIB)
 #define CUDA_OTHER (4 * MIB)

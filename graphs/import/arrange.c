@@ -3,10 +3,13 @@
  * samples in one axis.  The node has its samples first and behind them the other axes as the model
  * has them, axes that samples stand between apart; what the model's axes are, is noted.  So a
  * transpose that only moves the samples makes no node.  SPDX-License-Identifier: Apache-2.0 */
+#include "arrange.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "rows.h"
+#include "emit.h"
+#include "values.h"
 
 /* Pieces of axes in the model's order; the samples are one. */
 struct piece {

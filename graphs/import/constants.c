@@ -1,9 +1,13 @@
 /* ONNX operators that go with constants, or to a shape.  SPDX-License-Identifier: Apache-2.0 */
+#include "constants.h"
+
 #include <float.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "rows.h"
+#include "arrange.h"
+#include "emit.h"
+#include "values.h"
 
 /* Elements as runs; what is infinite is the largest number there is. */
 static int list_runs(struct ff_import *im, const struct ff_constant *c, struct ff_numbers *ret)

@@ -1,10 +1,13 @@
 /* Nodes of the graph that is built, with the shapes that their rows derive.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "emit.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "operator/builder.h"
 #include "origin.h"
+#include "values.h"
 
 #define LONGEST 160 /* characters of a name, so that there is room for what makes it unique */
 

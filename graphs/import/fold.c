@@ -2,10 +2,15 @@
  * before these are read.  Whole numbers are folded by every operator here; real ones only
  * where they are moved, not where they are computed with, so that weights stay what they are.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "fold.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "fold.h"
+#include "arrange.h"
+#include "fold_numbers.h"
+#include "model.h"
+#include "values.h"
 
 static int constant_of(struct ff_import *im, const Onnx__NodeProto *n,
 		const struct ff_constant *const *in, struct ff_constant *ret)

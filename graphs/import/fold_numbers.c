@@ -1,8 +1,10 @@
 /* Constants that are computed with, element by element.  SPDX-License-Identifier: Apache-2.0 */
+#include "fold_numbers.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "fold.h"
+#include "values.h"
 
 void ff_fold_axis(struct ff_constant *c, int64_t size)
 {

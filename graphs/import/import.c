@@ -1,13 +1,20 @@
 /* ONNX models to graphs: which nodes are wanted, their walk in order, the loss behind them.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "origin.h"
+#include "ff/import.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "emit.h"
 #include "ff/safetensors.h"
+#include "fold.h"
+#include "model.h"
+#include "notes.h"
+#include "origin.h"
+#include "rows.h"
+#include "values.h"
 
 /* Every value of the file has a place before the first pointer to one is kept. */
 static int list_values(struct ff_import *im)

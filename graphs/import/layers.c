@@ -1,8 +1,13 @@
 /* ONNX operators with weights or windows.  SPDX-License-Identifier: Apache-2.0 */
+#include "layers.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "rows.h"
+#include "arrange.h"
+#include "constants.h"
+#include "emit.h"
+#include "values.h"
 
 /* An attribute's integers, one an axis, or `preset` for all. */
 static int read_axes(struct ff_import *im, const Onnx__NodeProto *n, const char *name,

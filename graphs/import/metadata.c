@@ -1,8 +1,8 @@
 /* What exporters write beside the model, which older descriptions of the format do not know: it is
  * then among the fields that protobuf-c keeps as they came.  SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
+#include "metadata.h"
 
-#include "origin.h"
+#include <string.h>
 
 static bool is_key(const Onnx__StringStringEntryProto *e, const char *key)
 {

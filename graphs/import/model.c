@@ -1,4 +1,6 @@
 /* ONNX files: unpacking, and tensors as numbers.  SPDX-License-Identifier: Apache-2.0 */
+#include "model.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,7 +12,7 @@
 #include <unistd.h>
 
 #include "ff/dtype.h"
-#include "import.h"
+#include "values.h"
 
 #define OLDEST 11 /* opset */
 

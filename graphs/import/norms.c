@@ -1,7 +1,11 @@
 /* ONNX normalisations.  SPDX-License-Identifier: Apache-2.0 */
+#include "norms.h"
+
 #include <inttypes.h>
 
-#include "rows.h"
+#include "arrange.h"
+#include "emit.h"
+#include "values.h"
 
 /* All of `c` are `v`, and nobody trains them. */
 static bool is_all(const struct ff_constant *c, float v)

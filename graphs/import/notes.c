@@ -1,4 +1,6 @@
 /* What the user should know of an import.  SPDX-License-Identifier: Apache-2.0 */
+#include "notes.h"
+
 #include <stdio.h>
 #include <string.h>
 

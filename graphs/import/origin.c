@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "metadata.h"
+
 #define SIGNATURE "pkg.torch.export.ExportedProgram.graph_signature"
 #define FOLDED_FROM "pkg.onnxscript.optimizer.folded_from"
 #define PROGRAM_NODE "pkg.torch.onnx.fx_node"

@@ -4,14 +4,9 @@
 #ifndef FF_IMPORT_ORIGIN_H
 #define FF_IMPORT_ORIGIN_H
 
-#include "import.h"
+#include "importing.h"
 
-/* metadata.c: the text called `key` beside a message of the file, whose field `tag` has them; *ret
- * is NULL where there is none. */
-int ff_onnx_metadata(struct ff_import *im, const ProtobufCMessage *m, uint32_t tag, const char *key,
-		const char **ret);
-
-/* origin.c: reads what the file says. */
+/* Reads what the file says. */
 int ff_origins_read(struct ff_import *im);
 /* Whether an initializer is trained: as the file says, else by what it is like. */
 bool ff_origin_trains(struct ff_import *im, const struct ff_constant *c);
@@ -21,9 +16,6 @@ int ff_origin_name(struct ff_import *im, const Onnx__NodeProto *n, struct ff_con
 /* It is operand of an operator of two, where parameters and constants stand alike: noted where
  * the file does not say which it is. */
 void ff_origin_doubt(struct ff_import *im, const struct ff_constant *c);
-
-/* notes.c: sentences on what was made of it. */
-int ff_origin_notes(struct ff_import *im);
 
 enum ff_onnx_list {
 	FF_ONNX_GUESSED, /* taken for constants */

@@ -1,9 +1,14 @@
 /* ONNX operators of one element and of two.  SPDX-License-Identifier: Apache-2.0 */
+#include "pointwise.h"
+
 #include <inttypes.h>
 #include <string.h>
 
+#include "arrange.h"
+#include "constants.h"
+#include "emit.h"
 #include "origin.h"
-#include "rows.h"
+#include "values.h"
 
 /* One input, one output. */
 static int emit(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,

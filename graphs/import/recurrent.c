@@ -1,10 +1,14 @@
 /* RNN, GRU and LSTM: of each direction a linear layer, which makes of all steps at once what their
  * gates get of the input, and the recurrence over the steps.  Parameters are as PyTorch has them,
  * gates in its order.  SPDX-License-Identifier: Apache-2.0 */
+#include "recurrent.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "rows.h"
+#include "constants.h"
+#include "emit.h"
+#include "values.h"
 
 #define MAX_GATES 4
 #define MAX_STATES 2

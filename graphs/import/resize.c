@@ -1,9 +1,12 @@
 /* ONNX Resize: images of another size, where PyTorch's interpolation says the same.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "resize.h"
+
 #include <inttypes.h>
 #include <math.h>
 
-#include "rows.h"
+#include "emit.h"
+#include "values.h"
 
 /* Sizes behind the channels: as they are given, or as scales make them. */
 static int read_size(struct ff_import *im, const Onnx__NodeProto *n, const struct ff_onnx_value *in,

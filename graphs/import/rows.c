@@ -1,10 +1,20 @@
 /* What ONNX operators become: shapes, joins and what is done element by element.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "rows.h"
+#include "arrange.h"
+#include "constants.h"
+#include "emit.h"
+#include "layers.h"
+#include "norms.h"
+#include "pointwise.h"
+#include "recurrent.h"
+#include "resize.h"
+#include "values.h"
 
 static int emit_same(struct ff_import *im, const Onnx__NodeProto *n)
 {

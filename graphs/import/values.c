@@ -1,10 +1,10 @@
 /* Values and attributes of ONNX nodes.  SPDX-License-Identifier: Apache-2.0 */
+#include "values.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "import.h"
 
 void ff_import_error(struct ff_import *im, const Onnx__NodeProto *n, const char *fmt, ...)
 {

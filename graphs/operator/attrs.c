@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "ff/builder.h"
 #include "ff/nearest.h"
 
 static struct ff_numbers *list_at(const struct ff_attr_row *r, union ff_attrs *attrs)

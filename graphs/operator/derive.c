@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ff/builder.h"
-
 void ff_derive_error(const struct ff_derive *d, struct ff_error *err, const char *fmt, ...)
 {
 	/* a prelude is nothing that a file has */
@@ -324,15 +322,6 @@ void ff_operand_plain(struct ff_operand *o)
 {
 	for (uint32_t i = 0; i < o->rank; i++)
 		ff_axis_plain(o, i, (int32_t)i);
-}
-
-int64_t ff_shape_volume(uint32_t rank, const int32_t *shape)
-{
-	int64_t n = 1;
-
-	for (uint32_t i = 0; i < rank; i++)
-		n = ff_sat_mul(n, shape[i]);
-	return n;
 }
 
 bool ff_derive_needs_grad(const struct ff_derive *d, uint32_t slot)

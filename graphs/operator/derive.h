@@ -8,7 +8,13 @@
 
 #include "ff/graph.h"
 #include "ff/work.h"
-#include "operator/example.h"
+#include "operator/shape.h"
+
+/* Caps on a whole graph, checked while it is built, so that no sum of bytes
+ * over 4096 devices and no sum of FLOPs leaves 64 bits: elements that all nodes
+ * read, write and train, and FLOPs of one step. */
+#define FF_MAX_GRAPH_ELEMENTS ((int64_t)1 << 44)
+#define FF_MAX_GRAPH_FLOPS ((int64_t)1 << 62)
 
 #define FF_OP_EXTERN(e, row) extern const struct ff_op_row ff_op_##row;
 FF_OPS(FF_OP_EXTERN)
@@ -21,6 +27,10 @@ FF_OPS(FF_OP_EXTERN)
 		.offset = offsetof(union ff_attrs, loss.weight), .max = FLT_MAX, .preset = 1,      \
 		.later = 1                                                                         \
 	}
+
+/* An operator beside nothing but its inputs, as a row has it: attributes as a graph file has them,
+ * "in" the shapes of its data, "labels" of those behind that are int32. */
+#define FF_EXAMPLE(...) #__VA_ARGS__
 
 /* One node under construction; the nodes before it are complete. */
 struct ff_derive {
@@ -117,20 +127,6 @@ void ff_axis_window(struct ff_operand *o, uint32_t axis, int32_t dim, const stru
 struct ff_axis_map *ff_axis_term(struct ff_operand *o, uint32_t axis, struct ff_term term);
 /* Axis i is dim i, for all axes. */
 void ff_operand_plain(struct ff_operand *o);
-
-/* Saturating arithmetic on counts >= 0. */
-static inline int64_t ff_sat_mul(int64_t a, int64_t b)
-{
-	int64_t r;
-	return __builtin_mul_overflow(a, b, &r) ? INT64_MAX : r;
-}
-static inline int64_t ff_sat_add(int64_t a, int64_t b)
-{
-	int64_t r;
-	return __builtin_add_overflow(a, b, &r) ? INT64_MAX : r;
-}
-/* Elements of a shape, saturating. */
-int64_t ff_shape_volume(uint32_t rank, const int32_t *shape);
 
 /* FLOPs of an operator that does `forward` and `backward` operations for each
  * element of the output. */

@@ -1,26 +1,8 @@
-/* Operator table: the rows by enumerator and by name, and the one function
- * that turns access maps into regions.  SPDX-License-Identifier: Apache-2.0 */
+/* What all rows of the operator table have, and access maps along one axis.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ff/op.h"
+
 #include <stdbool.h>
-#include <string.h>
-
-#include "derive.h"
-
-const struct ff_op_row *const ff_op_rows[FF_OP_COUNT] = {
-#define FF_OP_ROW(e, row) [e] = &ff_op_##row,
-		FF_OPS(FF_OP_ROW)
-#undef FF_OP_ROW
-};
-
-const struct ff_op_row *ff_op_find(const char *name, enum ff_op *ret)
-{
-	for (uint32_t i = 0; i < FF_OP_COUNT; i++)
-		if (!strcmp(ff_op_rows[i]->name, name) &&
-				!(ff_op_rows[i]->flags & (FF_OP_UPDATE | FF_OP_PRELUDE))) {
-			*ret = (enum ff_op)i;
-			return ff_op_rows[i];
-		}
-	return NULL;
-}
 
 void ff_op_count(enum ff_op op, const union ff_attrs *attrs, struct ff_op_counts *ret)
 {
@@ -71,26 +53,4 @@ void ff_axis_interval(const struct ff_axis_map *m, int32_t extent, const int32_t
 	*end = clamp(b, extent);
 	if (*end < *first)
 		*end = *first;
-}
-
-static bool leads(const struct ff_node *n, const struct ff_region *box)
-{
-	for (uint32_t d = 0; d < n->n_dims; d++)
-		if (n->dim[d].label == FF_DIM_REDUCTION && box->lo[d] > 0)
-			return false;
-	return true;
-}
-
-void ff_operand_region(const struct ff_node *node, const struct ff_operand *operand,
-		const struct ff_region *box, struct ff_region *ret)
-{
-	bool used = !operand->lead_only || leads(node, box);
-
-	ret->rank = operand->rank;
-	for (uint32_t i = 0; i < operand->rank; i++) {
-		ff_axis_interval(&operand->axis[i], operand->shape[i], box->lo, box->hi,
-				&ret->lo[i], &ret->hi[i]);
-		if (!used)
-			ret->hi[i] = ret->lo[i];
-	}
 }

@@ -5,7 +5,7 @@
 #define FF_GRAPHS_ZOO_LAYERS_H
 
 #include "ff/builder.h"
-#include "ff/zoo.h"
+#include "ff/zoo_net.h"
 
 /* Every network, in the order in which they are listed: ff_zoo_NAME is a row in
  * the file of its family. */

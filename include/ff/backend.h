@@ -5,7 +5,6 @@
 #ifndef FF_BACKEND_H
 #define FF_BACKEND_H
 
-#include "ff/beside.h"
 #include "ff/capture.h"
 #include "ff/work.h"
 
@@ -17,6 +16,14 @@ struct ff_machine;
 /* Where scratch of libraries begins: cuBLASLt's "must be 256B aligned" (cuBLAS Library User Guide,
  * cublasLtMatmul), as is what cudaMalloc gives. */
 #define FF_WORKSPACE_ALIGN 256
+
+/* Who sees to communication beside what is computed (ff/beside.h). */
+enum ff_beside {
+	FF_BESIDE_THREAD, /* a thread that looks all the time, or the device itself */
+	FF_BESIDE_SLEEP,  /* a thread that sleeps between two looks */
+	FF_BESIDE_TASKS,  /* the thread that computes, between two tasks */
+	FF_BESIDE_COUNT
+};
 
 /* Pointers into device memory; shards are dense, in the order of their value.  A
  * forward pass reads in and writes out (what is saved too); a backward pass reads
@@ -186,13 +193,6 @@ struct ff_backend {
 	bool host_memory;                   /* pointers may be read and sent by the host */
 };
 
-/* NULL when there is no backend of that name.  "cuda" is loaded when it is asked for; where
- * it cannot be, its open() says why. */
-const struct ff_backend *ff_backend_find(const char *name);
-/* The CUDA backend where it was built and a GPU answers, else the CPU. */
-const struct ff_backend *ff_backend_preset(void);
-/* Opens a device, asks it, and closes it again. */
-int ff_backend_computes(const struct ff_backend *b, enum ff_dtype type, struct ff_error *err);
 extern const struct ff_backend ff_backend_cpu, ff_backend_null;
 
 #endif

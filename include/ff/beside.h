@@ -3,17 +3,7 @@
 #ifndef FF_BESIDE_H
 #define FF_BESIDE_H
 
-#include "ff/error.h"
-
-struct ff_backend;
-struct ff_comm;
-
-enum ff_beside {
-	FF_BESIDE_THREAD, /* a thread that looks all the time, or the device itself */
-	FF_BESIDE_SLEEP,  /* a thread that sleeps between two looks */
-	FF_BESIDE_TASKS,  /* the thread that computes, between two tasks */
-	FF_BESIDE_COUNT
-};
+#include "ff/backend.h"
 
 /* "thread", "sleep", "tasks" */
 const char *ff_beside_name(enum ff_beside k);

@@ -5,12 +5,6 @@
 
 #include "ff/graph.h"
 
-/* Caps on a whole graph, checked while it is built, so that no sum of bytes
- * over 4096 devices and no sum of FLOPs leaves 64 bits: elements that all nodes
- * read, write and train, and FLOPs of one step. */
-#define FF_MAX_GRAPH_ELEMENTS ((int64_t)1 << 44)
-#define FF_MAX_GRAPH_FLOPS ((int64_t)1 << 62)
-
 /* Building in code (zoo, importers, tests).  Node indices are returned through
  * `ret`; the first error sticks and every later call returns it, so a builder
  * may be checked once, at the end. */
@@ -30,8 +24,6 @@ uint32_t ff_builder_add_tied(struct ff_builder *b, enum ff_op op, const char *na
 		const union ff_attrs *attrs, const uint32_t *in, uint32_t n_in,
 		const char *const *params);
 #define FF_PORT(node, output) ((uint32_t)(node) | (uint32_t)(output) << 20)
-/* Presets of the operator's row, to be changed by the caller. */
-union ff_attrs ff_attrs_preset(enum ff_op op);
 int ff_builder_finish(struct ff_builder *b, struct ff_graph *ret, struct ff_error *err);
 
 #endif

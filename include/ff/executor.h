@@ -2,44 +2,15 @@
 #ifndef FF_EXECUTOR_H
 #define FF_EXECUTOR_H
 
+#include "ff/arrays.h"
 #include "ff/backend.h"
 #include "ff/comm.h"
 #include "ff/dataset.h"
-#include "ff/groups.h"
-#include "ff/hash.h"
+#include "ff/executor_options.h"
 #include "ff/schedule.h"
 #include "ff/trace.h"
 
 struct ff_executor;
-
-/* Whether a thread fetches a step's samples while the step before runs.  The preset is yes
- * where samples have to be copied to the device anyway, unless FF_PREFETCH is 0 or 1. */
-enum ff_prefetching { FF_PREFETCH_PRESET, FF_PREFETCH_OFF, FF_PREFETCH_ON };
-
-struct ff_executor_options {
-	uint64_t seed;           /* initial weights and dropout */
-	struct ff_groups groups; /* of parameters: settings of the schedule's optimizer */
-	bool keep_gradients;     /* no updates: weights stay as they were */
-	uint64_t last; /* where parameters are averaged: a step that does so too, the run's last one
-			*/
-	double clip;   /* where the schedule clips gradients: what their norm is at most */
-	enum ff_prefetching prefetch;
-	uint32_t top;          /* tests tell whether labels are among so many; 0: they do not */
-	enum ff_beside beside; /* how communication overlaps compute, where it does */
-};
-
-/* Scratch figures for ff_lower on this backend: set `backend` and `device`, an open
- * one.  Kernels are prepared to be asked, equal ones once. */
-struct ff_workspace_query {
-	const struct ff_backend *backend;
-	struct ff_device *device;
-	struct ff_error err;  /* first failure */
-	struct ff_table seen; /* hashes of works to `bytes` */
-	int64_t *bytes;
-	uint32_t cap;
-};
-int64_t ff_backend_workspace(void *query, const struct ff_work *w);
-void ff_workspace_finish(struct ff_workspace_query *q);
 
 /* Allocates each hosted device's memory (exactly s->memory_bytes), prepares its
  * kernels and initialises its weights: uniform in +-sqrt(3 / fan_in) (LeCun et al.,
@@ -91,32 +62,6 @@ void ff_executor_end(struct ff_executor *x, uint64_t last);
 
 /* Bytes allocated for `device` if hosted here, else 0. */
 int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device);
-
-/* What is kept of every parameter: its weights, their gradients, then the optimizer's
- * states, FF_ARRAY_STATES + 0 and so on; and, where gradients are compressed, what of them was not
- * sent yet, all devices together (zero where they are not).  Where they are applied late,
- * FF_ARRAY_WAITING + 0 is that of the last step, + 1 of the one before, as many as wait, all
- * devices together; asking for those overwrites FF_ARRAY_GRADIENTS. */
-enum {
-	FF_ARRAY_WEIGHTS,
-	FF_ARRAY_GRADIENTS,
-	FF_ARRAY_STATES,
-	FF_ARRAY_RESIDUALS = FF_ARRAY_STATES + FF_MAX_STATES,
-	FF_ARRAY_WAITING
-};
-/* Gathers one of these of the parameter of `node`, whole, on every rank: row-major
- * float32. */
-int ff_executor_parameter(struct ff_executor *x, uint32_t node, uint32_t array, float *whole,
-		struct ff_error *err);
-/* The other way round: hosted devices take their shards of it; of what was not sent yet, or
- * waits, the first one that has a shard, and the others none. */
-int ff_executor_put_parameter(struct ff_executor *x, uint32_t node, uint32_t array,
-		const float *whole, struct ff_error *err);
-
-/* The same of `value`, which its operator keeps from step to step; and back. */
-int ff_executor_kept(struct ff_executor *x, uint32_t value, float *whole, struct ff_error *err);
-int ff_executor_put_kept(
-		struct ff_executor *x, uint32_t value, const float *whole, struct ff_error *err);
 
 /* Spans of the next step are kept; `spans` of hosted devices after it, valid
  * until the executor goes, from when ff_clock_us() showed `origin_us`. */

@@ -173,6 +173,9 @@ static inline bool ff_value_is_kept(const struct ff_graph *g, uint32_t v)
 
 	return g->values[v].port + n->n_kept >= n->n_out;
 }
+/* Elements of `operand` that the iteration box `box` of `node` touches. */
+void ff_operand_region(const struct ff_node *node, const struct ff_operand *operand,
+		const struct ff_region *box, struct ff_region *ret);
 /* Trained elements, all parameters together. */
 int64_t ff_graph_parameters(const struct ff_graph *g);
 

@@ -72,7 +72,7 @@ struct ff_operand {
 
 struct ff_graph;
 struct ff_node;
-struct ff_derive; /* graphs/derive.h */
+struct ff_derive; /* graphs/operator/derive.h */
 struct ff_work;   /* ff/work.h */
 
 enum ff_op_flags {
@@ -149,6 +149,9 @@ const struct ff_op_row *ff_op_find(const char *name, enum ff_op *ret);
 /* How many int32 an attribute that may be in a key takes, a real number two; of a list none. */
 uint32_t ff_attr_ints(const struct ff_attr_row *r);
 
+/* Presets of the operator's row, to be changed by the caller. */
+union ff_attrs ff_attrs_preset(enum ff_op op);
+
 void ff_op_count(enum ff_op op, const union ff_attrs *attrs, struct ff_op_counts *ret);
 
 /* A sum of the terms of a map that has `over`: the element that it stands for. */
@@ -159,8 +162,5 @@ static inline int64_t ff_axis_over(const struct ff_axis_map *m, int64_t sum)
 /* Positions of one axis that an iteration box [lo, hi) touches (clamped). */
 void ff_axis_interval(const struct ff_axis_map *m, int32_t extent, const int32_t *lo,
 		const int32_t *hi, int32_t *first, int32_t *end);
-/* Elements of `operand` that the iteration box `box` of `node` touches. */
-void ff_operand_region(const struct ff_node *node, const struct ff_operand *operand,
-		const struct ff_region *box, struct ff_region *ret);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef FF_OPS_H
 #define FF_OPS_H
 
-/* Functions of one element (rows/elementwise.c, runtime/unary.h). */
+/* Functions of one element (rows/elementwise.c, runtime/kernels/unary.h). */
 #define FF_UNARY_OPS(X)                                                                            \
 	X(FF_OP_RELU, relu)                                                                        \
 	X(FF_OP_LEAKY_RELU, leaky_relu)                                                            \
@@ -21,7 +21,7 @@
 	X(FF_OP_CLIP, clip)                                                                        \
 	X(FF_OP_ERF, erf)
 
-/* Functions of two elements (rows/binary.c, runtime/binary.h). */
+/* Functions of two elements (rows/binary.c, runtime/kernels/binary.h). */
 #define FF_BINARY_OPS(X)                                                                           \
 	X(FF_OP_ADD, add)                                                                          \
 	X(FF_OP_SUB, sub)                                                                          \
@@ -50,7 +50,8 @@
 	X(FF_OP_ADAPTIVE_POOL, adaptive_pool)                                                      \
 	X(FF_OP_UPSAMPLE, upsample)
 
-/* Losses that compare each element with a target's (rows/point_loss.c, runtime/point_loss.h). */
+/* Losses that compare each element with a target's (rows/point_loss.c,
+ * runtime/kernels/point_loss.h). */
 #define FF_POINT_LOSS_OPS(X)                                                                       \
 	X(FF_OP_MSE, mse)                                                                          \
 	X(FF_OP_BCE_WITH_LOGITS, bce_with_logits)

@@ -9,7 +9,7 @@
 #include "ff/costs.h"
 #include "ff/dtype.h"
 
-/* X(enumerator, row): `row` names the row in graphs/task/optimizer.c, its member of
+/* X(enumerator, row): `row` names the row in graphs/strategy/optimizer.c, its member of
  * union ff_factors and the kernel `ff_<backend>_<row>_update` of every backend. */
 #define FF_OPTIMIZERS(X)                                                                           \
 	X(FF_OPTIMIZER_SGD, sgd)                                                                   \

@@ -3,34 +3,12 @@
 #ifndef FF_STRATEGY_H
 #define FF_STRATEGY_H
 
-#include "ff/graph.h"
+#include "ff/config.h"
 #include "ff/machine.h"
 
 #define FF_STRATEGY_VERSION 2    /* of the file format */
 #define FF_MOST_AVERAGED 1000000 /* steps between two averages */
 #define FF_MOST_STALE 64         /* steps that gradients wait */
-
-/* One operator's split: the iteration space is cut into a grid of cells, a degree
- * for each dim, and each cell is computed on `replicas` devices.  Cells are
- * numbered with the last dim fastest; part number replica * cells + cell.  The
- * devices follow from a view (start + sum over dims of coordinate * stride +
- * replica * replica_stride), or stand in a list, as a hand-written file may have
- * them.  No device has two parts of one operator.
- *
- * A config owns nothing and may be copied; a list must outlive it. */
-struct ff_config {
-	uint32_t n_parts;             /* cells * replicas; 0: inputs have no config, parameters
-				       * lie where the first node that reads them does */
-	uint16_t degree[FF_MAX_DIMS]; /* 1 .. extent, for n_dims dims */
-	uint16_t replicas;            /* 1: none but the part itself */
-	uint16_t start, stride[FF_MAX_DIMS], replica_stride;
-	const uint16_t *list; /* n_parts, all different; NULL: the view */
-	/* Of a parameter without parts: where several devices have it alike and sum its gradients
-	 * in place, its bucket is updated flat (ff/bucket.h): each of them updates a run of the
-	 * bucket's elements, and has the optimizer's states of those alone (ZeRO-1: Rajbhandari et
-	 * al., SC 2020). */
-	bool flat;
-};
 
 /* In which order a device takes micro-batches where operators stand in stages. */
 enum ff_order_rule {
@@ -92,34 +70,6 @@ struct ff_strategy_info {
 	const int64_t *memory_bytes;  /* `devices` figures, or NULL */
 	const char *communication;    /* that its costs were measured with; NULL: unknown */
 };
-
-static inline uint32_t ff_config_cells(const struct ff_config *c)
-{
-	return c->n_parts / c->replicas;
-}
-/* Device of every part, c->n_parts of them. */
-void ff_config_devices(const struct ff_node *n, const struct ff_config *c, uint16_t *device);
-uint16_t ff_config_device(const struct ff_node *n, const struct ff_config *c, uint32_t part);
-/* Coordinates of `part` (one for each dim) and its iteration box. */
-void ff_config_coords(
-		const struct ff_node *n, const struct ff_config *c, uint32_t part, uint32_t *coord);
-void ff_config_box(const struct ff_node *n, const struct ff_config *c, uint32_t part,
-		struct ff_region *box);
-/* The same cells on the same devices; without any, both flat or neither. */
-bool ff_config_equal(const struct ff_node *n, const struct ff_config *a, const struct ff_config *b);
-/* Sentence and FF_E_INPUT if `c` is not legal for node `n` on `n_devices`. */
-int ff_config_check(const struct ff_node *n, const struct ff_config *c, uint32_t n_devices,
-		struct ff_error *err);
-
-/* Walks all degree vectors of `n` whose product is at most `max_parts`: start
- * with c->n_parts = 0; false when there are no more.  Order is deterministic,
- * all ones first; one replica; the view is left alone. */
-bool ff_config_next_degrees(const struct ff_node *n, uint32_t max_parts, struct ff_config *c);
-
-/* What a parameter has that follows the reader at `edge`: each shard that a part
- * reads, on every device that reads it.  `list` has room for reader->n_parts. */
-void ff_config_follow(const struct ff_graph *g, uint32_t edge, const struct ff_config *reader,
-		uint16_t *list, struct ff_config *ret);
 
 /* A strategy with room for every node and nothing decided. */
 int ff_strategy_create(const struct ff_graph *g, struct ff_arena *a, struct ff_strategy *ret,

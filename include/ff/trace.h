@@ -24,7 +24,7 @@ struct ff_timeline {
 	const struct ff_span *spans;
 	uint32_t n;
 };
-/* How the times of a rank came onto the clock of the first (runtime/clocks.h). */
+/* How the times of a rank came onto the clock of the first (runtime/process/clocks.h). */
 struct ff_trace_clock {
 	double offset_us, drift, bound_us; /* bound: of the error */
 };

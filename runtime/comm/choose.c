@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agree.h"
 #include "ff/backend.h"
+#include "process/agree.h"
 
 int ff_comm_prefer(const struct ff_backend *b, const struct ff_machine *m, struct ff_comm **comm,
 		struct ff_error *err)

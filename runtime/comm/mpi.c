@@ -7,13 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../agree.h"
 #include "ff/clock.h"
-#include "idle.h"
 #include "limit.h"
-#include "mpi.h"
 #include "mpi_check.h"
-#include "pulse.h"
+#include "mpi_group.h"
+#include "mpi_messages.h"
+#include "mpi_nodes.h"
+#include "mpi_ring.h"
+#include "mpi_shared.h"
+#include "mpi_wait.h"
+#include "process/agree.h"
+#include "process/idle.h"
+#include "process/pulse.h"
 
 static int wait_later(int code, MPI_Request *request, const char *what, struct ff_error *err)
 {

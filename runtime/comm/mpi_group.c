@@ -1,10 +1,11 @@
 /* Groups of devices over MPI: each gets its own communicator at first use; as all ranks walk the
  * same schedule in the same order, its members come to that together.  SPDX-License-Identifier:
  * Apache-2.0 */
+#include "mpi_group.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpi.h"
 #include "mpi_check.h"
 
 static int group_open(struct ff_comm_mpi *m, uint32_t n, const uint16_t *device, MPI_Comm *ret,

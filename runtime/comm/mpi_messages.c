@@ -1,8 +1,10 @@
 /* Messages over MPI.  SPDX-License-Identifier: Apache-2.0 */
+#include "mpi_messages.h"
+
 #include <stdlib.h>
 
-#include "mpi.h"
 #include "mpi_check.h"
+#include "mpi_wait.h"
 
 static int next_request(struct ff_comm_mpi *m, MPI_Request **ret, struct ff_error *err)
 {

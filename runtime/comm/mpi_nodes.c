@@ -1,10 +1,10 @@
 /* Collectives by hosts, over MPI: within each in shared memory, and between the devices of equal
  * place in theirs by rings, so that less crosses the network than in a ring of all (Thakur,
- * Rabenseifner, Gropp, IJHPCA 2005).  The stages are those of runtime/cuda/nccl_nodes.c.
+ * Rabenseifner, Gropp, IJHPCA 2005).  The stages are those of runtime/cuda/nccl/nccl_nodes.c.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
+#include "mpi_nodes.h"
 
-#include "mpi.h"
+#include <stdlib.h>
 
 /* A collective, and its stages one after another. */
 struct stages {

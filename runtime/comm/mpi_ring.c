@@ -4,12 +4,14 @@
  * Chunks go in segments, each of which is sent on as soon as it is there, so that both directions
  * of every link are busy from the first segment to the last, whoever is late.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "mpi_ring.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "chunks.h"
-#include "mpi.h"
 #include "mpi_check.h"
+#include "mpi_wait.h"
 
 #define AHEAD 16 /* segments that are awaited at once */
 #define TAG 1    /* messages have 0 */

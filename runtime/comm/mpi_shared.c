@@ -3,6 +3,8 @@
  * others laid down for it, in the order of the ring, where the first of them lies, and all copy
  * what came of it from there.  Every element is written to memory and read from there once each
  * way, by many at once.  SPDX-License-Identifier: Apache-2.0 */
+#include "mpi_shared.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -15,9 +17,9 @@
 #include <unistd.h>
 
 #include "chunks.h"
-#include "idle.h"
-#include "mpi.h"
 #include "mpi_check.h"
+#include "mpi_group.h"
+#include "process/idle.h"
 
 #define LINE 64                /* bytes that processors share at least */
 #define DEVICE_BYTES (1 << 17) /* of slices that a device lays down at once */

@@ -1,8 +1,9 @@
 /* Waiting for MPI: by its own calls, or, where the thread has something else to do meanwhile, by
  * looking now and then.  SPDX-License-Identifier: Apache-2.0 */
-#include "idle.h"
-#include "mpi.h"
+#include "mpi_wait.h"
+
 #include "mpi_check.h"
+#include "process/idle.h"
 
 int ff_mpi_wait(MPI_Request *request, const char *what, struct ff_error *err)
 {

@@ -1,5 +1,5 @@
 /* What a rank posts of an exchange.  SPDX-License-Identifier: Apache-2.0 */
-#include "post.h"
+#include "parcels.h"
 
 int ff_parcels_count(struct ff_comm *c, enum ff_dtype type, const struct ff_parcel *parcel,
 		uint32_t n, struct ff_error *err)

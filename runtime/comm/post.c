@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "ff/backend.h"
-#include "fiber.h"
-#include "pulse.h"
+#include "parcels.h"
+#include "process/fiber.h"
+#include "process/pulse.h"
+#include "ring.h"
 
 #define MOST_BYTES ((int64_t)64 << 20)
 

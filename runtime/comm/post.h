@@ -33,15 +33,4 @@ void ff_host_comm_finish(struct ff_host_comm *h);
 void ff_host_comm_limit(struct ff_comm *c, int64_t most_bytes);
 size_t ff_host_comm_bounced(const struct ff_comm *c);
 
-/* Adds what is sent from here; FF_E_RUN where a parcel has no end here (ff/comm.h). */
-int ff_parcels_count(struct ff_comm *c, enum ff_dtype type, const struct ff_parcel *parcel,
-		uint32_t n, struct ff_error *err);
-
-/* Bytes that the device at `position` sends in a ring, which moves its array as
- * n_devices chunks, each a device's own.  Gathering, a device passes on every chunk but
- * its successor's; scattering, every chunk but its own.  Over all devices that is
- * (p - 1) n bytes each way, whatever the chunks' sizes (Patarasuk and Yuan, J. Parallel
- * Distrib. Comput. 69, 2009). */
-int64_t ff_ring_bytes(const struct ff_collective *x, uint32_t position);
-
 #endif

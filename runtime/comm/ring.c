@@ -1,5 +1,5 @@
 /* Bytes of ring collectives.  SPDX-License-Identifier: Apache-2.0 */
-#include "post.h"
+#include "ring.h"
 
 static int64_t even_chunk(int64_t n, uint32_t parts, uint32_t i)
 {

@@ -2,7 +2,7 @@
  * that of the scores there is never more than that block.  Backward they are made anew.  Products
  * are oneDNN's, in float32; a block's result is rounded once.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../attention.h"
+#include "kernels/attention.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,9 +1,10 @@
 /* Codecs' kernels, and the table that fails to link when one is missing.  Residuals are what
  * feeds errors back (Karimireddy et al., "Error Feedback Fixes SignSGD and other Gradient
  * Compression Schemes", ICML 2019).  SPDX-License-Identifier: Apache-2.0 */
+#include "codec.h"
+
 #include <math.h>
 
-#include "cpu.h"
 #include "ff/clones.h"
 #include "ff/codec.h"
 #include "kernel.h"

@@ -4,9 +4,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "../transposed.h"
 #include "copy.h"
 #include "filter.h"
+#include "kernels/transposed.h"
 #include "product.h"
 #include "real.h"
 

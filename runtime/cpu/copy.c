@@ -1,4 +1,4 @@
-/* Strided copies: axes are sorted and merged (runtime/strided.c) until the inner loops are
+/* Strided copies: axes are sorted and merged (runtime/kernels/strided.c) until the inner loops are
  * long runs, or tiles of a transposition.  SPDX-License-Identifier: Apache-2.0 */
 #include "copy.h"
 

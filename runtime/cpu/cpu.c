@@ -1,17 +1,19 @@
 /* The CPU backend: host memory, streams, and kernels on oneDNN.  Threads within
  * a kernel are OpenMP's; OMP_NUM_THREADS is the caller's choice.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cpu.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "codec.h"
 #include "copy.h"
+#include "engine.h"
 #include "kernel.h"
+#include "kernels.h"
 #include "stream.h"
+#include "update.h"
 
 static void cpu_close(struct ff_device *dev)
 {

@@ -5,7 +5,7 @@
 
 #include <dnnl.h>
 
-#include "cpu.h"
+#include "engine.h"
 #include "kernel.h"
 
 #define FF_CALL_ARGS 6

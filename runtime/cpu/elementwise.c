@@ -1,9 +1,9 @@
 /* Functions of one element (unary.h).  Loops are over float32; blocks of bfloat16 are widened
  * before and rounded behind, in the first cache.  SPDX-License-Identifier: Apache-2.0 */
-#include "../unary.h"
 #include "ff/clones.h"
 #include "functions.h"
 #include "kernel.h"
+#include "kernels/unary.h"
 #include "real.h"
 
 /* Forward `v` is x and `dy` nothing. */

@@ -3,8 +3,8 @@
 #ifndef FF_CPU_FILTER_PRODUCT_H
 #define FF_CPU_FILTER_PRODUCT_H
 
-#include "../windows.h"
 #include "dnnl.h"
+#include "kernels/windows.h"
 
 /* A convolution of dense images, channels innermost; channels of each group: `c` of the image, `k`
  * of the result. */

@@ -106,6 +106,6 @@ FF_FUNCTION float ff_erf(float x)
 	return size < 1 ? x * p : large;
 }
 
-#include "../functions.h"
+#include "kernels/functions.h"
 
 #endif

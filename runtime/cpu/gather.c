@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "../indices.h"
 #include "kernel.h"
+#include "kernels/indices.h"
 #include "real.h"
 
 #define RUN 256 /* elements that are added up at a time */

@@ -1,8 +1,8 @@
 /* Local response normalisation.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "../response.h"
 #include "kernel.h"
+#include "kernels/response.h"
 #include "real.h"
 
 struct response {

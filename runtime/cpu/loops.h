@@ -1,10 +1,10 @@
-/* Runs over elements that arrays share (../loops.h), on CPUs.
+/* Runs over elements that arrays share (kernels/loops.h), on CPUs.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CPU_LOOPS_H
 #define FF_CPU_LOOPS_H
 
-#include "../binary.h"
-#include "../loops.h"
+#include "kernels/binary.h"
+#include "kernels/loops.h"
 
 /* `n` neighbouring float32 of each side; one that is not there is another one. */
 typedef void (*ff_run)(const float *x, const float *y, const float *z, float *out, int64_t n);

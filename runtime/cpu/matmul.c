@@ -1,7 +1,7 @@
 /* Products of matrices by oneDNN, which sums in float32.  Operands that are not matrices one
  * behind the other, as images are not, or that are one for many, are made so in the workspace.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../matmul.h"
+#include "kernels/matmul.h"
 
 #include "dnnl.h"
 #include "loops.h"

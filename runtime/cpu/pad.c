@@ -1,6 +1,6 @@
 /* A number around a tensor, or less of it: what a part reads is in what it writes.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../indices.h"
+#include "kernels/indices.h"
 
 #include "copy.h"
 #include "kernel.h"

@@ -1,11 +1,11 @@
 /* Losses that compare each element with a target's (../point_loss.h): this part's share of the mean
  * over all elements of the whole batch whose target is a number.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "../point_loss.h"
+#include "kernels/point_loss.h"
 
-#include "../loops.h"
 #include "functions.h"
 #include "kernel.h"
+#include "kernels/loops.h"
 #include "real.h"
 
 #define SHARES 256 /* more than threads, few enough for the stack */

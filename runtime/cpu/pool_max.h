@@ -3,8 +3,8 @@
 #ifndef FF_CPU_POOL_MAX_H
 #define FF_CPU_POOL_MAX_H
 
-#include "../windows.h"
 #include "kernel.h"
+#include "kernels/windows.h"
 
 struct ff_pool_max {
 	enum ff_dtype type;

@@ -3,7 +3,7 @@
  * the gradients of what the gates got of them, lie step by step, so that the weights' gradient
  * is one product over all steps.  Where a step is two halves, each has a product with all of the
  * weights, of which it needs some.  SPDX-License-Identifier: Apache-2.0 */
-#include "../recurrence.h"
+#include "kernels/recurrence.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "product.h"
 #include "real.h"
 
-#include "../cells.h" /* needs functions.h */
+#include "kernels/cells.h" /* needs functions.h */
 
 /* What a step reads and writes of one sample, by feature; gates lie behind each other. */
 struct step {

@@ -3,11 +3,11 @@
 #ifndef FF_CPU_RESAMPLE_H
 #define FF_CPU_RESAMPLE_H
 
-#include "../windows.h"
 #include "kernel.h"
+#include "kernels/windows.h"
 
 #define FF_RESAMPLE_FN static inline
-#include "../resample.h"
+#include "kernels/resample.h"
 
 /* Sets k->run and k->state. */
 int ff_cpu_resample(struct ff_kernel *k, const struct ff_work *w, const struct ff_resample *r,

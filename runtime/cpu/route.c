@@ -1,5 +1,5 @@
 /* Which places go to which experts.  SPDX-License-Identifier: Apache-2.0 */
-#include "../route.h"
+#include "kernels/route.h"
 
 #include <string.h>
 

@@ -2,9 +2,9 @@
  * between which there is no gradient.  SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "../indices.h"
 #include "copy.h"
 #include "kernel.h"
+#include "kernels/indices.h"
 
 struct slice {
 	enum ff_dtype type;

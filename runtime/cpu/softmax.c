@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../softmax.h"
+#include "kernels/softmax.h"
 #include "ff/clones.h"
 #include "functions.h"
 #include "kernel.h"

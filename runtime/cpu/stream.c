@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../fiber.h"
-#include "../idle.h"
 #include "ff/clock.h"
+#include "process/fiber.h"
+#include "process/idle.h"
 
 enum job_kind { JOB_RUN, JOB_RECORD, JOB_WAIT };
 

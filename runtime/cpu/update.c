@@ -1,8 +1,9 @@
 /* Updates by optimizer: the table that fails to link when a kernel is missing, and the
  * kernels.  SPDX-License-Identifier: Apache-2.0 */
+#include "update.h"
+
 #include <math.h>
 
-#include "cpu.h"
 #include "kernel.h"
 #include "real.h"
 

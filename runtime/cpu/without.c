@@ -2,7 +2,8 @@
  * has of it, and no kernels.  SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "cpu.h"
+#include "engine.h"
+#include "kernels.h"
 
 static int nothing(struct ff_error *err)
 {

@@ -2,14 +2,14 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "capture.h"
-#include "coding.h"
-#include "comm.h"
-#include "copy.h"
-#include "kernel.h"
+#include "cuda/core/capture.h"
+#include "cuda/core/copy.h"
+#include "cuda/core/kernel.h"
+#include "cuda/nccl/comm.h"
+#include "cuda/ops/coding.h"
 #include "module.h"
 
-#include "update.h"
+#include "cuda/ops/update.h"
 
 static const struct ff_backend backend = {
 		.name = "cuda",

@@ -1,6 +1,6 @@
 /* Kernels by operator: the table that fails to link when one is missing.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "kernel.h"
+#include "cuda/core/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,23 +4,9 @@
 #ifndef FF_DATA_COLUMNS_H
 #define FF_DATA_COLUMNS_H
 
+#include "element.h"
 #include "source.h"
 #include "store.h"
-
-/* Little endian. */
-enum ff_element {
-	FF_ELEMENT_U8,
-	FF_ELEMENT_U16,
-	FF_ELEMENT_U32,
-	FF_ELEMENT_I32,
-	FF_ELEMENT_I64,
-	FF_ELEMENT_F32,
-	FF_ELEMENT_F64,
-	FF_ELEMENTS
-};
-uint32_t ff_element_bytes(enum ff_element e);
-const char *ff_element_name(enum ff_element e);
-bool ff_element_is_whole(enum ff_element e);
 
 /* Samples in one file: sample i begins `at + i * stride` bytes behind the store's first. */
 struct ff_column_part {

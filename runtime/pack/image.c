@@ -7,7 +7,15 @@
 #include <strings.h>
 
 #include "data/store.h"
+#include "formats.h"
 
+/* A format is a row (formats.h). */
+typedef int (*ff_image_decode)(const char *path, const uint8_t *bytes, size_t n,
+		struct ff_image *ret, struct ff_error *err);
+struct ff_image_format {
+	const char *ending[3]; /* of names; the first is the format's, too */
+	ff_image_decode decode;
+};
 static const struct ff_image_format formats[] = {
 		{{"pnm", "ppm", "pgm"}, ff_pnm_decode},
 		{{"png"}, ff_png_decode},

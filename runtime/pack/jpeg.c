@@ -4,7 +4,7 @@
 
 #include <jpeglib.h>
 
-#include "image.h"
+#include "formats.h"
 
 /* libjpeg ends a call that fails by a jump. */
 struct reader {

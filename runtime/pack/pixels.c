@@ -1,7 +1,7 @@
 /* Memory of images.  SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
+#include "pixels.h"
 
-#include "image.h"
+#include <stdlib.h>
 
 void ff_image_free(struct ff_image *image)
 {

@@ -3,7 +3,7 @@
 #include <png.h>
 #include <string.h>
 
-#include "image.h"
+#include "formats.h"
 
 int ff_png_decode(const char *path, const uint8_t *bytes, size_t n, struct ff_image *ret,
 		struct ff_error *err)

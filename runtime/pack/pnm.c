@@ -1,5 +1,5 @@
 /* Netpbm's images of bytes: P5 (grey) and P6 (colours).  SPDX-License-Identifier: Apache-2.0 */
-#include "image.h"
+#include "formats.h"
 
 #include <string.h>
 

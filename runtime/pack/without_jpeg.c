@@ -1,5 +1,5 @@
 /* A build without libjpeg.  SPDX-License-Identifier: Apache-2.0 */
-#include "image.h"
+#include "formats.h"
 
 int ff_jpeg_decode(const char *path, const uint8_t *bytes, size_t n, struct ff_image *ret,
 		struct ff_error *err)

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-#include "../agree.h"
+#include "ff/beside.h"
+#include "process/agree.h"
 
 #define ROUNDS 7
 #define LEAST_BYTES ((int64_t)256 << 10)

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../agree.h"
 #include "ff/philox.h"
+#include "process/agree.h"
+#include "stopwatch.h"
 
 #define IN_ALL 10000 /* samples of all kernels, more or less */
 #define FAR 4        /* times as much goes by as what is near has */

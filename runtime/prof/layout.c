@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../agree.h"
-#include "../comm/job.h"
+#include "comm/job.h"
+#include "process/agree.h"
 
 int ff_layout_find(struct ff_layout *l, struct ff_comm *c, struct ff_arena *a, struct ff_error *err)
 {

@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-#include "../agree.h"
+#include "process/agree.h"
+#include "stopwatch.h"
 
 #define KINDS 5
 #define SIZES 9 /* 1 KiB to 64 MiB, each four times the one before */

@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../agree.h"
-#include "../comm/job.h"
-#include "../launch.h"
+#include "comm/job.h"
 #include "ff/hash.h"
+#include "process/agree.h"
+#include "process/launch.h"
 #include "prof.h"
 
 static int count_hosts(struct ff_prof *p, uint32_t *ret, struct ff_error *err)

@@ -13,7 +13,6 @@
 #include "ff/schedule.h"
 #include "layout.h"
 #include "steady.h"
-#include "stopwatch.h"
 #include "topology/topology.h"
 #include "watch.h"
 
@@ -120,24 +119,10 @@ int ff_prof_beside(struct ff_prof *p, struct ff_error *err);
  * takes beyond it.  bytes_per_us is 0 when that was not. */
 struct ff_rate ff_prof_network_line(const struct ff_prof *p);
 
-/* reference.c: work that is always the same, on all threads that kernels use, or on the device
- * where that is not the host. */
-int ff_prof_reference_open(struct ff_prof *p, struct ff_error *err);
-void ff_prof_reference_close(struct ff_prof *p);
-int ff_prof_reference(struct ff_prof *p, double *us, struct ff_error *err);
-/* The slower tenth of all its times against the faster. */
-double ff_prof_reference_spread(struct ff_prof *p);
-/* The longest that a thread waited for a processor since ff_prof_wait_start. */
-void ff_prof_wait_start(struct ff_prof *p);
-double ff_prof_wait_us(const struct ff_prof *p);
-
 /* Whether a size is beyond what is to be measured; the first one, with none before it, never is. */
 static inline bool ff_prof_is_beyond(const struct ff_prof *p, int64_t bytes, uint32_t before)
 {
 	return p->opt->largest && before && bytes > p->opt->largest;
 }
-
-/* Saves what is there: if `now`, else when the last time is some seconds ago. */
-int ff_prof_save(struct ff_prof *p, bool now, struct ff_error *err);
 
 #endif

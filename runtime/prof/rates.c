@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "stopwatch.h"
+
 #define SIZES 6
 #define MIDDLE (64 << 10)          /* bytes, by which lines are compared */
 #define ARRAYS (3 + FF_MAX_STATES) /* weights, gradients, states, rounded weights */

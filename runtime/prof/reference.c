@@ -1,5 +1,7 @@
 /* Work that is always the same, done between samples, and the time that threads wait for
  * a processor: what they show of other programs.  SPDX-License-Identifier: Apache-2.0 */
+#include "reference.h"
+
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,8 +9,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "prof.h"
 
 #define CHAIN                                                                                      \
 	300000   /* steps of some nanoseconds each: half a millisecond, so that the tick does not  \

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../agree.h"
+#include "process/agree.h"
 #include "prof.h"
 
 static void add(struct ff_same *s, const char *name, const char *text)

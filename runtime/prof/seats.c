@@ -1,7 +1,8 @@
 /* Where the ranks that measure lie.  SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "../agree.h"
+#include "ff/backends.h"
+#include "process/agree.h"
 #include "prof.h"
 
 /* On one device; its threads run once they have been counted. */

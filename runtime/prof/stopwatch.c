@@ -1,10 +1,11 @@
 /* Timing on all ranks at once.  SPDX-License-Identifier: Apache-2.0 */
-#include "prof.h"
+#include "stopwatch.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "../agree.h"
+#include "process/agree.h"
+#include "reference.h"
 
 #define TOTAL_US 20000   /* time to spend on short work */
 #define LIMIT_US 1000000 /* and on long work, beyond LEAST samples */

@@ -1,32 +1,8 @@
 /* Timing with caches as training has them.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_STOPWATCH_H
-#define FF_STOPWATCH_H
+#ifndef FF_PROF_STOPWATCH_H
+#define FF_PROF_STOPWATCH_H
 
-#include "ff/costs.h"
-
-struct ff_prof;
-
-/* sweep.c: beyond as many bytes more make nothing colder, so that what was measured at one such
- * figure holds at another. */
-bool ff_prof_is_same(const struct ff_prof *p, int64_t passed_bytes, int64_t other_bytes);
-/* Whether more than caches hold goes by, so that they keep nothing. */
-bool ff_prof_keeps_nothing(const struct ff_prof *p, int64_t passed_bytes);
-/* Memory for it, once dev and stream are there. */
-int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err);
-void ff_prof_sweep_close(struct ff_prof *p);
-/* Device memory that was just written: it stays as it is. */
-struct ff_hot {
-	void *at; /* NULL: nothing */
-	int64_t bytes;
-};
-#define FF_HOT 8
-/* Leaves the caches as they are when `passed_bytes` (0: those of a step) have gone by.  Always the
- * same for as many: what it took, *us, is a reference too. */
-int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, double *us, struct ff_error *err);
-/* And then as when what is `hot` was written, the last one last, and `since_bytes` have gone by
- * since (0: none). */
-int ff_prof_rewrite(struct ff_prof *p, const struct ff_hot hot[FF_HOT], int64_t since_bytes,
-		struct ff_error *err);
+#include "sweep.h"
 
 #define FF_SAMPLES 25
 /* Of one of several rounds that share them. */
@@ -35,7 +11,7 @@ static inline uint32_t ff_samples_of(uint32_t samples, uint32_t rounds)
 	return samples > rounds ? samples / rounds : 1;
 }
 
-/* stopwatch.c: something to time. */
+/* Something to time. */
 struct ff_timed {
 	int (*run)(void *arg, struct ff_error *err);
 	int (*before)(void *arg, struct ff_error *err); /* NULL, or what is given just before it */
@@ -75,5 +51,8 @@ struct ff_point {
 /* Line through n <= FF_POINTS points by least squares of relative errors; through the
  * undisturbed ones alone where they do. */
 struct ff_rate ff_prof_fit(const struct ff_point *p, uint32_t n);
+
+/* Saves what is there: if `now`, else when the last time is some seconds ago. */
+int ff_prof_save(struct ff_prof *p, bool now, struct ff_error *err);
 
 #endif

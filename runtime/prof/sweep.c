@@ -3,7 +3,7 @@
  * has gone by.  So before every sample as many bytes go by as have been touched since its node
  * was last computed (ff/passed.h), and then what would just have been written is.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "prof.h"
+#include "sweep.h"
 
 /* Cache beyond which more makes nothing colder, where the device does not say. */
 #define PRESET_CACHE ((int64_t)32 << 20)

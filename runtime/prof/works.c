@@ -10,6 +10,7 @@
 #include "ff/backward.h"
 #include "ff/grow.h"
 #include "ff/hash.h"
+#include "sweep.h"
 
 /* Items and the hashes of their keys. */
 struct list {

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agree.h"
+#include "process/agree.h"
 #include "weights.h"
 
 #define CHECKPOINT_FORMAT "ffsoap checkpoint"

@@ -9,11 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ff/backends.h"
 #include "ff/costs.h"
 #include "ff/graph_file.h"
 #include "ff/instance.h"
 #include "ff/scratch.h"
-#include "launch.h"
+#include "ff/workspace.h"
+#include "process/launch.h"
 
 /* Ranks on this computer, for plans that name no machine: `here` of them share its
  * memory.  Beside that only whether communication overlaps matters for what is

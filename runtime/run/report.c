@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/beside.h"
+
 /* Figures of one candidate over the measured steps. */
 struct figures {
 	struct ff_quantiles step_us;

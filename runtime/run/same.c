@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agree.h"
 #include "ff/hash.h"
+#include "process/agree.h"
 
 #define MOST 64
 

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "agree.h"
 #include "ff/clock.h"
+#include "process/agree.h"
 
 static double own_clock(void *ctx)
 {

@@ -2,8 +2,8 @@
 #ifndef FF_RUN_TIMING_H
 #define FF_RUN_TIMING_H
 
-#include "clocks.h"
 #include "ff/trace.h"
+#include "process/clocks.h"
 
 struct ff_timing {
 	bool begun, ended;

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "agree.h"
 #include "ff/cli.h"
 #include "metrics.h"
-#include "pulse.h"
-#include "stop.h"
+#include "process/agree.h"
+#include "process/pulse.h"
+#include "process/stop.h"
 #include "weights.h"
 
 /* Losses are gathered after so many steps, and where so much time has gone by. */

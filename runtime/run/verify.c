@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "agree.h"
 #include "ff/philox.h"
+#include "process/agree.h"
 
 /* The plan on all ranks, the whole graph on one device in rank 0. */
 struct trial {

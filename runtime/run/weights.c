@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agree.h"
+#include "process/agree.h"
 
 static int64_t volume(const struct ff_value *v)
 {

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "../agree.h"
 #include "ff/hash.h"
+#include "process/agree.h"
 
 int ff_topology_gather(struct ff_topology *t, const struct ff_seat *own, struct ff_comm *c,
 		uint32_t n_nodes, const uint32_t *first, struct ff_arena *a, struct ff_error *err)

@@ -8,7 +8,7 @@
 #include <ucontext.h>
 #include <vector>
 
-#include "../../runtime/stack_switch.h"
+#include "../../runtime/process/stack_switch.h"
 #include "fibers.hpp"
 #include "inside.hpp"
 

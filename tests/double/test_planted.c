@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "chosen.h"
+#include "exec/load.h"
 #include "launches.h"
-#include "load.h"
 
 /* Scenes that each fault is planted in. */
 static uint32_t cases(void)

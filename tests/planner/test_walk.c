@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../../planner/eliminate.h"
+#include "../../planner/extras.h"
 #include "../../planner/propose.h"
 #include "ff/cli.h"
 #include "ff/simulate.h"

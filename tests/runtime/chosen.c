@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "ff/backends.h"
+
 const struct ff_backend *chosen_backend(void)
 {
 	const char *name = getenv("FF_TEST_BACKEND");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chosen.h"
+#include "ff/workspace.h"
 
 void coded_bench_open(struct coded_bench *t)
 {

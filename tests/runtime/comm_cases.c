@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agree.h"
 #include "ff/backend.h"
+#include "process/agree.h"
 #include "typed.h"
 
 #define MOST 16                       /* devices */

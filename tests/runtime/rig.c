@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "chosen.h"
+#include "ff/workspace.h"
 
 int64_t rig_allocated;
 uint32_t rig_kernels;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "agree.h"
+#include "process/agree.h"
 
 /* Parameters of three groups, mixed. */
 static void draw_groups(struct scene *s)

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "exec/communication.h"
+#include "exec/load.h"
 #include "launches.h"
-#include "load.h"
-#include "transfer.h"
 
 #define SCENES 48
 #define SOME 4

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "clocks.h"
 #include "ff/clock.h"
 #include "ff/philox.h"
+#include "process/clocks.h"
 
 #define ROUNDS 200
 #define PINGS 20

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
 #include "chosen.h"
 #include "coded.h"
-#include "transfer.h"
+#include "exec/address.h"
+#include "exec/transfer.h"
 
 #define SCENES 40
 #define STEPS 4

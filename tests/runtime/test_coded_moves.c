@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
 #include "chosen.h"
 #include "coded.h"
-#include "transfer.h"
+#include "exec/address.h"
+#include "exec/transfer.h"
 
 #define SCENES 160
 

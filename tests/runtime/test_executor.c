@@ -8,6 +8,7 @@
 #include "ff/builder.h"
 #include "ff/clock.h"
 #include "ff/hash.h"
+#include "ff/workspace.h"
 #include "scene.h"
 #include "seen.h"
 

@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agree.h"
 #include "chosen.h"
+#include "ff/workspace.h"
+#include "process/agree.h"
 #include "scene.h"
 
 #define SCENES 60

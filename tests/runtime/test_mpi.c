@@ -3,12 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "chosen.h"
 
-#include "agree.h"
 #include "check_ranks.h"
 #include "comm/job.h"
 #include "comm/post.h"
 #include "comm_cases.h"
 #include "launches.h"
+#include "process/agree.h"
 #include "scene.h"
 
 #define COMM_CASES 60

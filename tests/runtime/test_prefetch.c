@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "prefetch.h"
+#include "exec/prefetch.h"
 #include "scene.h"
 
 #define SCENES 40

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "ff/backends.h"
 #include "ff/builder.h"
 #include "ff/zoo.h"
 #include "seen.h"

@@ -9,6 +9,7 @@
 #include "ff/price.h"
 #include "ff/schedule.h"
 #include "ff/search.h"
+#include "ff/workspace.h"
 #include "ff/zoo.h"
 
 #define CHECK_OK(call)                                                                             \

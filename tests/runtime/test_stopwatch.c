@@ -4,8 +4,11 @@
 
 #include <string.h>
 
+#include "ff/backends.h"
 #include "ff/clock.h"
 #include "prof/prof.h"
+#include "prof/reference.h"
+#include "prof/stopwatch.h"
 
 #define WORKS 3
 #define LOG 400

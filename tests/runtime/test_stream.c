@@ -8,7 +8,7 @@
 
 #include "chosen.h"
 #include "ff/clock.h"
-#include "idle.h"
+#include "process/idle.h"
 
 static const struct ff_backend *backend;
 

@@ -1,7 +1,7 @@
 /* Functions of two elements, one from each of two tensors, as NumPy broadcasts them: shapes are
  * compared from the last axis on, and an operand has an axis whole or one element of it, or lacks
  * it.  The second operand may be a parameter of the node's own.  What they compute,
- * runtime/binary.h says.
+ * runtime/kernels/binary.h says.
  *
  * A part reads what its part of the output needs of each operand, so parts may read the same
  * elements of one that is broadcast; as with a layer's input, its gradient is the sum of theirs.

@@ -1,5 +1,5 @@
 /* Functions of one element: one output element from one input element.  What they compute,
- * runtime/unary.h says.  SPDX-License-Identifier: Apache-2.0 */
+ * runtime/kernels/unary.h says.  SPDX-License-Identifier: Apache-2.0 */
 #include <float.h>
 
 #include "operator/derive.h"
@@ -52,7 +52,8 @@ static int derive_gate(struct ff_derive *d, struct ff_error *err)
 	return ff_derive_alike(d, 4, 6, err);
 }
 
-/* Exponents of which the power is a product or a quotient: the other forms in runtime/unary.h. */
+/* Exponents of which the power is a product or a quotient: the other forms in
+ * runtime/kernels/unary.h. */
 static int derive_pow(struct ff_derive *d, struct ff_error *err)
 {
 	static const double forms[] = {2, 3, -1};

@@ -1,6 +1,7 @@
 /* Losses that compare each element of an input with a target's: mean squared error, binary
- * cross-entropy.  What they compute, runtime/point_loss.h says.  Writes two float32, this part's
- * share of the mean over all elements whose target is a number, and how many of those it predicts.
+ * cross-entropy.  What they compute, runtime/kernels/point_loss.h says.  Writes two float32, this
+ * part's share of the mean over all elements whose target is a number, and how many of those it
+ * predicts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

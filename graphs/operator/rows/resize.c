@@ -28,7 +28,7 @@ static const struct ff_attr_row attrs[] = {
 };
 #undef AT
 
-/* Which of `in` elements an output of `out` is made of (runtime/resample.h). */
+/* Which of `in` elements an output of `out` is made of (runtime/kernels/resample.h). */
 static void map_axis(const struct ff_derive *d, struct ff_operand *o, uint32_t axis, int32_t in,
 		int32_t out)
 {

@@ -1,0 +1,44 @@
+/* What changes what is computed, and where it is refused.  SPDX-License-Identifier: Apache-2.0 */
+#include "changes.h"
+
+static bool is_moved(const struct ff_redistribution *r)
+{
+	for (uint32_t i = 0; i < r->n_moves; i++)
+		if (r->move[i].network_bytes > 0)
+			return true;
+	return false;
+}
+
+/* Where parameters are averaged each device has a network of its own meanwhile. */
+static int check_averages(const struct ff_lowering *l, struct ff_error *err)
+{
+	const struct ff_lower_options *o = l->opt;
+
+	if (o->clip || o->codec || o->staleness || l->g->dtype != FF_F32)
+		return ff_fail(err, FF_E_INPUT, "parameters are averaged only where %s",
+				o->clip    ? "gradients are not clipped: no device has all of them"
+				: o->codec ? "gradients are not compressed: none are sent"
+				: o->staleness ? "gradients are not applied late: none are sent"
+					       : "the graph computes in float32");
+	for (uint32_t i = 0; i < l->g->n_nodes; i++)
+		if (l->s->config[i].flat)
+			return ff_fail(err, FF_E_INPUT,
+					"parameters are averaged only where each device updates "
+					"all "
+					"of them, but %s is updated flat",
+					l->g->nodes[i].name);
+	for (uint32_t e = 0; e < l->g->n_edges; e++)
+		if (is_moved(&l->edge[e].forward) || is_moved(&l->edge[e].backward))
+			return ff_fail(err, FF_E_INPUT,
+					"parameters are averaged only where devices have nothing "
+					"but these in common, as in data parallelism, but what %s "
+					"makes is moved to %s",
+					l->g->nodes[ff_edge_source(l->g, e)].name,
+					l->g->nodes[l->g->edges[e].node].name);
+	return FF_OK;
+}
+
+int ff_changes_check(const struct ff_lowering *l, struct ff_error *err)
+{
+	return l->r.average_every ? check_averages(l, err) : FF_OK;
+}

@@ -1,0 +1,68 @@
+/* Clocks: what is certain to be done when.  A device's two lanes run independently of each
+ * other but for dependencies, so "over" is told by one count a lane, not by the place in the
+ * total order.  SPDX-License-Identifier: Apache-2.0 */
+#include "clocks.h"
+
+static void clock_max(struct ff_clock *a, const struct ff_clock *b)
+{
+	if (b->compute > a->compute)
+		a->compute = b->compute;
+	if (b->comm > a->comm)
+		a->comm = b->comm;
+}
+
+uint32_t ff_device_index(const uint16_t *list, uint32_t n, uint32_t device)
+{
+	uint32_t lo = 0, hi = n, at = n ? device - list[0] : 0;
+
+	if (at < n && list[at] == device)
+		return at; /* side by side, as mostly */
+	while (lo < hi) {
+		uint32_t mid = (lo + hi) / 2;
+
+		if (list[mid] < device)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < n && list[lo] == device ? lo : FF_NONE;
+}
+
+const struct ff_clock *ff_clock_before(const struct ff_lowering *l, uint32_t task, uint32_t device)
+{
+	const uint16_t *list;
+	uint16_t one;
+	uint32_t n = ff_task_devices(&l->r, &l->r.tasks[task], &list, &one);
+
+	return &l->born[l->first_clock[task] + ff_device_index(list, n, device)];
+}
+
+void ff_clock_tick(struct ff_lowering *l)
+{
+	uint32_t me = l->r.n_tasks - 1;
+	const struct ff_task *t = &l->r.tasks[me];
+	bool comm = ff_on_comm_lane(l, t);
+	const uint16_t *device, *other;
+	uint16_t one, another;
+	uint32_t n = ff_task_devices(&l->r, t, &device, &one);
+
+	l->first_clock[me] = l->n_clocks;
+	for (uint32_t i = 0; i < n; i++) {
+		struct ff_clock *lane = &l->lane_clock[comm][device[i]], now = *lane;
+
+		for (uint32_t k = 0; k < t->n_deps && !l->failed; k++) {
+			uint32_t dep = l->deps.v[t->first_dep + k];
+			uint32_t count = ff_task_devices(&l->r, &l->r.tasks[dep], &other, &another);
+			uint32_t at = ff_device_index(other, count, device[i]);
+
+			if (at != FF_NONE)
+				clock_max(&now, &l->clock[l->first_clock[dep] + at]);
+		}
+		l->born[l->n_clocks] = now;
+		if (comm)
+			now.comm = lane->comm + 1;
+		else
+			now.compute = lane->compute + 1;
+		l->clock[l->n_clocks++] = *lane = now;
+	}
+}

@@ -1,0 +1,301 @@
+/* Tasks that compute: forward, again, backward.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "computes.h"
+
+#include <string.h>
+
+#include "clocks.h"
+#include "emit.h"
+#include "ff/backward.h"
+#include "ff/instance.h"
+#include "memory.h"
+#include "moves.h"
+
+/* The tasks of a paced compute are the last. */
+static void keep_pace(struct ff_lowering *l, const struct ff_step *s)
+{
+	const struct ff_node_block *nb = l->node[s->id];
+
+	for (uint32_t p = 0; p < nb->n_parts; p++) {
+		uint32_t *paced = &l->paced[(size_t)FF_PACE * nb->device[p]];
+
+		memmove(paced + 1, paced, (FF_PACE - 1) * sizeof(*paced));
+		paced[0] = ff_emit_task(l, s->phase, s->micro, s->id, p);
+	}
+}
+
+static void count_workspace(struct ff_lowering *l, const struct ff_task *t)
+{
+	uint32_t device = t->device, node = t->node, part = t->part;
+	const struct ff_node *n = &l->g->nodes[node];
+	struct ff_region box;
+	struct ff_work w;
+	int64_t bytes = 0;
+
+	if (l->opt && l->opt->workspace) {
+		ff_config_box(n, &l->config[node], part, &box);
+		ff_work_fill(l->g, node, &box, t->pass, &w);
+		bytes = ff_align64(l->opt->workspace(l->opt->ctx, &w));
+	}
+	/* what is added to other gradients is written aside first */
+	for (uint32_t i = n->n_data; i < n->n_in; i++)
+		if (ff_task_adds(&l->r, t, i))
+			bytes += ff_align64(
+					ff_placement_gradient_bytes(&l->node[node]->in[i], part));
+	if (bytes > l->r.workspace_bytes[device])
+		l->r.workspace_bytes[device] = bytes;
+}
+
+static struct ff_task *compute_begin(struct ff_lowering *l, const struct ff_step *s, uint32_t part)
+{
+	bool back = s->phase == FF_PHASE_BACKWARD;
+	struct ff_task *t = ff_emit_begin(l, back ? FF_TASK_BACKWARD : FF_TASK_FORWARD, s);
+
+	t->node = s->id;
+	t->part = part;
+	t->device = l->node[s->id]->device[part];
+	ff_emit_occupy(l, ff_lane(l->m, FF_LANE_COMPUTE, t->device));
+	count_workspace(l, t);
+	return t;
+}
+
+/* What a task reads at a slot: its producer's shard, or one that was moved. */
+static void use_input(struct ff_lowering *l, const struct ff_task *t, uint32_t slot)
+{
+	uint32_t edge = l->g->nodes[t->node].in + slot, from = ff_edge_source(l->g, edge);
+	uint32_t alias = l->edge[edge].forward.alias[t->part];
+	uint32_t *in = (uint32_t *)ff_task_in(&l->r, t, slot), i;
+
+	if (alias != FF_NONE) {
+		i = ff_emit_from_parameter(l, edge)
+				    ? 0
+				    : ff_schedule_instance(&l->r, from, t->micro,
+						      t->again || t->pass == FF_BACKWARD);
+		in[t->part] = ff_emit_list(l, l->r.out, l->g->edges[edge].value, i)[alias];
+	}
+	ff_buffer_use(l, in[t->part]);
+}
+
+/* The weights at `edge` must have been gathered, where their bucket is flat.  Who reads them later
+ * stands behind on the same lane. */
+static void depend_on_gathered(struct ff_lowering *l, const struct ff_task *t, uint32_t edge)
+{
+	uint32_t alias = l->edge[edge].forward.alias[t->part];
+	uint32_t value = l->g->edges[edge].value, bucket;
+
+	if (alias == FF_NONE || t->micro > 0)
+		return;
+	bucket = l->r.buffers[ff_emit_list(l, l->r.out, value, 0)[alias]].bucket;
+	ff_emit_depend(l, l->gather_task[bucket]);
+}
+
+/* What a task reads at `edge` must have been written. */
+static void depend_on_value(struct ff_lowering *l, const struct ff_task *t, uint32_t edge)
+{
+	bool later = t->again || t->pass == FF_BACKWARD;
+	uint32_t i = ff_schedule_instance(&l->r, ff_edge_source(l->g, edge), t->micro, later);
+
+	ff_emit_depend(l, ff_emit_value_from(l, edge, i, t->part));
+	if (!later && ff_emit_from_parameter(l, edge))
+		depend_on_gathered(l, t, edge);
+}
+
+static void emit_forward(struct ff_lowering *l, const struct ff_step *s, uint32_t p)
+{
+	const struct ff_node *n = &l->g->nodes[s->id];
+	const struct ff_node_block *nb = l->node[s->id];
+	const struct ff_task *t = compute_begin(l, s, p);
+
+	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
+		depend_on_value(l, t, e);
+	ff_clock_tick(l);
+	for (uint32_t i = 0; i < n->n_in; i++)
+		use_input(l, t, i);
+	for (uint32_t k = 0; k < n->n_out; k++) {
+		int64_t bytes = ff_placement_bytes(&nb->out[k], p);
+		uint32_t *out = (uint32_t *)ff_task_out(&l->r, t, k);
+
+		if (k + n->n_kept < n->n_out)
+			out[p] = ff_emit_shard(l, nb->device[p], bytes);
+		ff_buffer_use(l, out[p]);
+		if (ff_op_row(n->op)->flags & FF_OP_LOSS)
+			ff_buffer_keep(l, out[p]);
+	}
+}
+
+/* Of a prelude's part: the gradient of what the node behind it wrote. */
+static uint32_t gradient_behind(struct ff_lowering *l, const struct ff_task *t)
+{
+	uint32_t value = l->g->nodes[ff_node_leader(l->g, t->node)].out;
+
+	return ff_emit_list(l, l->r.dout, value, 2 * t->micro)[t->part];
+}
+
+/* Shards that take the gradient of input `edge`: the producer's own where it is
+ * aliased, and is not added to another use's.  Those of parameters are in their buckets already. */
+static void make_din(struct ff_lowering *l, const struct ff_task *t, uint32_t edge, uint32_t alias)
+{
+	const struct ff_edge *e = &l->g->edges[edge];
+	const struct ff_node_block *nb = l->node[e->node];
+	uint32_t i = ff_emit_gradient_of(l, edge, t->micro), p = t->part;
+	bool pinned = ff_emit_from_parameter(l, edge);
+	uint32_t *din = ff_emit_list(l, l->r.din, edge, i);
+	uint32_t *dout = ff_emit_list(l, l->r.dout, e->value, pinned ? ff_schedule_due(&l->r) : i);
+
+	if (l->r.added[edge] != FF_NONE) {
+		ff_buffer_use(l, ff_task_sum(&l->r, t, e->slot)[p]);
+		alias = FF_NONE;
+	}
+	if (ff_edge_is_in_place(l->g, edge))
+		din[p] = gradient_behind(l, t);
+	else if (alias != FF_NONE && pinned)
+		din[p] = dout[alias];
+	else if (din[p] == FF_NONE || !pinned) /* else of an earlier micro-batch */
+		din[p] = ff_emit_shard(
+				l, nb->device[p], ff_placement_gradient_bytes(&nb->in[e->slot], p));
+	if (alias != FF_NONE && !pinned)
+		dout[alias] = din[p];
+	ff_buffer_use(l, din[p]);
+}
+
+/* By part of the consumer: the producer's part whose gradient its own is. */
+static uint32_t *invert(struct ff_lowering *l, uint32_t edge)
+{
+	const struct ff_edge *e = &l->g->edges[edge];
+	const struct ff_redistribution *back = &l->edge[edge].backward;
+	uint32_t n = l->node[e->node]->n_parts, from = ff_edge_source(l->g, edge);
+	uint32_t *of = ff_arena_array(l->scratch, n, sizeof(*of));
+
+	l->failed |= !of;
+	if (!of || !back->alias)
+		return NULL;
+	memset(of, 0xff, n * sizeof(*of));
+	for (uint32_t k = 0; k < l->node[from]->n_parts; k++)
+		if (back->alias[k] != FF_NONE)
+			of[back->alias[k]] = k;
+	return of;
+}
+
+/* Buffers that backward of a part reads and writes. */
+static void use_backward(struct ff_lowering *l, const struct ff_task *t, uint32_t *const *alias)
+{
+	const struct ff_node *n = &l->g->nodes[t->node];
+	uint32_t flags = ff_op_row(n->op)->flags, p = t->part;
+
+	for (uint32_t k = 0; k < n->n_out; k++) {
+		bool saved = k + n->n_saved >= n->n_out;
+
+		ff_buffer_use(l, ff_task_dout(&l->r, t, k)[p]);
+		if (saved || (flags & FF_OP_BACKWARD_OUT))
+			ff_buffer_use(l, ff_task_out(&l->r, t, k)[p]);
+	}
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		if (i >= n->n_data || (flags & FF_OP_BACKWARD_IN))
+			use_input(l, t, i);
+		if (alias[i])
+			make_din(l, t, n->in + i, alias[i][p]);
+	}
+}
+
+/* What a prelude replaces has been sent on to other parts of the node behind it. */
+static void depend_on_replaced(struct ff_lowering *l, const struct ff_task *t)
+{
+	const struct ff_value *v = &l->g->values[l->g->nodes[ff_node_leader(l->g, t->node)].out];
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t edge = l->g->uses[v->first_use + u];
+		const struct ff_redistribution *back = &l->edge[edge].backward;
+		const uint32_t *moved = l->moved[FF_BACKWARD][(size_t)edge * l->r.n_instances +
+							      2 * (size_t)t->micro];
+
+		for (uint32_t i = 0; i < back->n_moves; i++)
+			if (back->alias[t->part] != FF_NONE &&
+					ff_emit_takes_from(&back->move[i], back->alias[t->part]))
+				ff_emit_depend(l, moved[back->move[i].sink[0]]);
+	}
+}
+
+/* What backward of a part waits for: its own forward, what was made again for it, the
+ * gradients of what it made. */
+static void depend_backward(struct ff_lowering *l, const struct ff_task *t)
+{
+	const struct ff_node *n = &l->g->nodes[t->node];
+
+	ff_emit_depend(l, ff_emit_task(l, FF_PHASE_FORWARD, t->micro, t->node, t->part));
+	ff_emit_depend(l, ff_emit_task(l, FF_PHASE_RECOMPUTE, t->micro, t->node, t->part));
+	for (uint32_t e = n->in; e < n->in + n->n_in; e++)
+		if (l->r.again[ff_edge_source(l->g, e)] && ff_edge_read_backward(l->g, e))
+			depend_on_value(l, t, e);
+	for (uint32_t k = 0; k < n->n_out; k++) {
+		const struct ff_value *v = &l->g->values[n->out + k];
+
+		for (uint32_t u = 0; u < v->n_uses; u++) {
+			uint32_t edge = l->g->uses[v->first_use + u];
+
+			if (ff_edge_needs_grad(l->g, edge))
+				ff_emit_depend(l,
+						ff_emit_gradient_from(l, edge, t->micro, t->part));
+		}
+	}
+	if (ff_node_is_prelude(l->g, t->node))
+		depend_on_replaced(l, t);
+}
+
+static void emit_backward(
+		struct ff_lowering *l, const struct ff_step *s, uint32_t p, uint32_t *const *alias)
+{
+	const struct ff_task *t = compute_begin(l, s, p);
+
+	depend_backward(l, t);
+	ff_clock_tick(l);
+	use_backward(l, t, alias);
+}
+
+/* What is carried to the parts of `turn`; `moved` of each has been. */
+static void emit_carried(
+		struct ff_lowering *l, const struct ff_step *s, uint32_t turn, uint32_t *moved)
+{
+	const struct ff_node *n = &l->g->nodes[s->id];
+
+	for (uint32_t k = 0; k < n->n_carried; k++) {
+		struct ff_step move = {FF_STEP_MOVES, s->phase, s->micro,
+				n->in + n->n_data - n->n_carried + k, false};
+		const struct ff_redistribution *r = ff_moves_at(l, s->phase, move.id);
+
+		for (; moved[k] < r->n_moves; moved[k]++) {
+			const struct ff_move *mv = &r->move[moved[k]];
+
+			if (ff_turn_of(l->node[s->id], ff_phase_pass(s->phase), mv->sink[0]) > turn)
+				break;
+			ff_moves_emit(l, &move, mv);
+		}
+	}
+}
+
+void ff_computes_emit(struct ff_lowering *l, const struct ff_step *s)
+{
+	const struct ff_node *n = &l->g->nodes[s->id];
+	const struct ff_node_block *nb = l->node[s->id];
+	struct ff_arena_mark mark = ff_arena_mark(l->scratch);
+	enum ff_pass pass = ff_phase_pass(s->phase);
+	uint32_t *alias[FF_MAX_INPUTS] = {0}, *place = l->place[pass][s->id];
+	uint32_t first = l->r.n_tasks, moved[FF_MAX_CARRIED] = {0};
+
+	for (uint32_t i = 0; i < n->n_in && pass == FF_BACKWARD; i++)
+		alias[i] = invert(l, n->in + i);
+	*ff_emit_computed(l, s->phase, s->micro, s->id) = first;
+	for (uint32_t i = 0; i < nb->n_parts; i++) {
+		uint32_t p = ff_turn_part(nb, pass, i);
+
+		emit_carried(l, s, ff_turn_of(nb, pass, p), moved);
+		if (place)
+			place[p] = l->r.n_tasks - first;
+		if (pass == FF_BACKWARD)
+			emit_backward(l, s, p, alias);
+		else
+			emit_forward(l, s, p);
+	}
+	ff_arena_rewind(l->scratch, mark);
+	if (s->paced)
+		keep_pace(l, s);
+}

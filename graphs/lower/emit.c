@@ -1,0 +1,157 @@
+/* A task while it is told: its lanes, what it comes after, where what it reads comes from.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "emit.h"
+
+#include "clocks.h"
+#include "ff/grow.h"
+#include "ff/instance.h"
+#include "memory.h"
+
+static void push(struct ff_lowering *l, struct ff_list *list, uint32_t v)
+{
+	uint32_t *grown = ff_grow_in(l->a, list->v, list->n, &list->cap, sizeof(*grown));
+
+	if (!grown) {
+		l->failed = true;
+		return;
+	}
+	list->v = grown;
+	list->v[list->n++] = v;
+}
+
+struct ff_task *ff_emit_begin(
+		struct ff_lowering *l, enum ff_task_kind kind, const struct ff_step *s)
+{
+	struct ff_task *t = &l->r.tasks[l->r.n_tasks++];
+
+	*t = (struct ff_task){.kind = kind,
+			.pass = ff_phase_pass(s->phase),
+			.again = s->phase == FF_PHASE_RECOMPUTE,
+			.micro = s->micro,
+			.node = FF_NONE,
+			.part = FF_NONE,
+			.device = FF_NONE,
+			.edge = FF_NONE,
+			.bucket = FF_NONE,
+			.stage = FF_NONE,
+			.unsent = FF_NONE,
+			.first_lane = l->lanes.n,
+			.first_dep = l->deps.n};
+	return t;
+}
+
+void ff_emit_depend(struct ff_lowering *l, uint32_t task)
+{
+	struct ff_task *t = &l->r.tasks[l->r.n_tasks - 1];
+
+	if (task == FF_NONE)
+		return;
+	push(l, &l->deps, task);
+	t->n_deps = l->deps.n - t->first_dep;
+}
+
+void ff_emit_occupy(struct ff_lowering *l, uint32_t lane)
+{
+	struct ff_task *t = &l->r.tasks[l->r.n_tasks - 1];
+
+	push(l, &l->lanes, lane);
+	t->n_lanes = l->lanes.n - t->first_lane;
+}
+
+void ff_emit_occupy_transfer(struct ff_lowering *l, uint32_t n, const uint16_t *device)
+{
+	struct ff_arena_mark mark = ff_arena_mark(l->scratch);
+	uint32_t *lane = ff_arena_array(l->scratch, 3 * (size_t)n, sizeof(*lane));
+	uint32_t lanes = lane ? ff_transfer_lanes(l->m, n, device, lane) : 0;
+
+	l->failed |= !lane;
+	for (uint32_t i = 0; i < lanes; i++)
+		ff_emit_occupy(l, lane[i]);
+	ff_arena_rewind(l->scratch, mark);
+}
+
+uint32_t *ff_emit_list(const struct ff_lowering *l, const uint32_t *const *table, size_t i,
+		uint32_t instance)
+{
+	return (uint32_t *)table[i * l->r.n_instances + instance];
+}
+
+uint32_t *ff_emit_computed(
+		const struct ff_lowering *l, enum ff_phase phase, uint32_t micro, uint32_t node)
+{
+	return &l->compute[phase][(size_t)micro * l->g->n_nodes + node];
+}
+
+uint32_t ff_emit_task(const struct ff_lowering *l, enum ff_phase phase, uint32_t micro,
+		uint32_t node, uint32_t part)
+{
+	uint32_t first = *ff_emit_computed(l, phase, micro, node);
+	const uint32_t *place = l->place[ff_phase_pass(phase)][node];
+
+	return first == FF_NONE ? FF_NONE : first + (place ? place[part] : part);
+}
+
+uint32_t ff_emit_value_from(const struct ff_lowering *l, uint32_t edge, uint32_t i, uint32_t part)
+{
+	uint32_t alias = l->edge[edge].forward.alias[part], from = ff_edge_source(l->g, edge);
+
+	if (alias == FF_NONE)
+		return l->moved[FF_FORWARD][(size_t)edge * l->r.n_instances + i][part];
+	/* what a parameter has was written in the step before */
+	if (ff_node_is_parameter(l->g, from))
+		return FF_NONE;
+	return ff_emit_task(l, i % 2 ? FF_PHASE_RECOMPUTE : FF_PHASE_FORWARD, i / 2, from, alias);
+}
+
+bool ff_emit_from_parameter(const struct ff_lowering *l, uint32_t edge)
+{
+	return ff_node_is_parameter(l->g, ff_edge_source(l->g, edge));
+}
+
+uint32_t ff_emit_gradient_of(const struct ff_lowering *l, uint32_t edge, uint32_t micro)
+{
+	return ff_emit_from_parameter(l, edge) ? 0 : 2 * micro;
+}
+
+uint32_t ff_emit_gradient_from(
+		const struct ff_lowering *l, uint32_t edge, uint32_t micro, uint32_t part)
+{
+	uint32_t alias = l->edge[edge].backward.alias[part];
+	size_t at = (size_t)edge * l->r.n_instances + ff_emit_gradient_of(l, edge, micro);
+
+	if (alias == FF_NONE)
+		return l->moved[FF_BACKWARD][at][part];
+	return ff_emit_task(l, FF_PHASE_BACKWARD, micro, l->g->edges[edge].node, alias);
+}
+
+uint32_t ff_emit_shard(struct ff_lowering *l, uint32_t device, int64_t bytes)
+{
+	return bytes ? ff_buffer_new(l, device, bytes) : FF_NONE;
+}
+
+void ff_emit_depend_due(struct ff_lowering *l, uint32_t buffer)
+{
+	const struct ff_buffer *b;
+	const struct ff_bucket *k;
+
+	if (buffer == FF_NONE)
+		return;
+	b = &l->r.buffers[buffer];
+	if (b->bucket == FF_NONE) {
+		ff_emit_depend(l, b->first);
+		return;
+	}
+	k = &l->r.buckets[b->bucket];
+	if (l->delay_task[b->bucket] != FF_NONE)
+		ff_emit_depend(l,
+				l->delay_task[b->bucket] + ff_device_index(k->device, k->n_devices,
+									   b->device));
+}
+
+bool ff_emit_takes_from(const struct ff_move *mv, uint32_t part)
+{
+	for (uint32_t i = 0; i < mv->n_sources; i++)
+		if (mv->source[i] == part)
+			return true;
+	return false;
+}

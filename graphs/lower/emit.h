@@ -1,0 +1,40 @@
+/* Emission, inside: what the files share that tell a schedule's tasks.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_LOWER_EMIT_H
+#define FF_LOWER_EMIT_H
+
+#include "lowering.h"
+
+/* Opens a task, the one at hand; its lanes, dependencies and buffers follow. */
+struct ff_task *ff_emit_begin(
+		struct ff_lowering *l, enum ff_task_kind kind, const struct ff_step *s);
+/* The task at hand comes after `task`, unless that is FF_NONE. */
+void ff_emit_depend(struct ff_lowering *l, uint32_t task);
+void ff_emit_occupy(struct ff_lowering *l, uint32_t lane);
+void ff_emit_occupy_transfer(struct ff_lowering *l, uint32_t n, const uint16_t *device);
+/* A buffer of its own; FF_NONE where there is nothing in it. */
+uint32_t ff_emit_shard(struct ff_lowering *l, uint32_t device, int64_t bytes);
+
+/* The list at `i`, an edge or a value, of an instance. */
+uint32_t *ff_emit_list(const struct ff_lowering *l, const uint32_t *const *table, size_t i,
+		uint32_t instance);
+/* The first task of what a phase computes of `node`. */
+uint32_t *ff_emit_computed(
+		const struct ff_lowering *l, enum ff_phase phase, uint32_t micro, uint32_t node);
+/* That of `part`; FF_NONE: the phase computes nothing of `node`. */
+uint32_t ff_emit_task(const struct ff_lowering *l, enum ff_phase phase, uint32_t micro,
+		uint32_t node, uint32_t part);
+/* Where instance `i` of the value at `edge` comes from, for the consumer's part. */
+uint32_t ff_emit_value_from(const struct ff_lowering *l, uint32_t edge, uint32_t i, uint32_t part);
+bool ff_emit_from_parameter(const struct ff_lowering *l, uint32_t edge);
+/* The instance of the gradient at `edge`: parameters have one for all micro-batches. */
+uint32_t ff_emit_gradient_of(const struct ff_lowering *l, uint32_t edge, uint32_t micro);
+/* Where the gradient at `edge` comes from, for the producer's part. */
+uint32_t ff_emit_gradient_from(
+		const struct ff_lowering *l, uint32_t edge, uint32_t micro, uint32_t part);
+bool ff_emit_takes_from(const struct ff_move *mv, uint32_t part);
+/* Where gradients wait: the task at hand comes after what has put there the one that is due in
+ * `buffer`. */
+void ff_emit_depend_due(struct ff_lowering *l, uint32_t buffer);
+
+#endif

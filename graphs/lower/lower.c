@@ -1,0 +1,568 @@
+/* Lowering: a graph, a machine and a strategy become one schedule.
+ * docs/schedule.md tells how and why.  SPDX-License-Identifier: Apache-2.0 */
+#include "lowering.h"
+
+#include <string.h>
+
+#include "changes.h"
+#include "delays.h"
+#include "ff/instance.h"
+#include "ff/micro.h"
+#include "memory.h"
+#include "tables.h"
+#include "tasks.h"
+
+/* Parameters without a config of their own follow the first node that reads them,
+ * preludes the node they go before. */
+static int resolve_configs(struct ff_lowering *l, struct ff_error *err)
+{
+	const struct ff_graph *g = l->g;
+
+	for (uint32_t i = 0; i < g->n_nodes; i++) {
+		const struct ff_value *v = &g->values[g->nodes[i].out];
+		const struct ff_config *reader;
+		uint32_t edge;
+		uint16_t *list;
+
+		l->config[i] = l->s->config[ff_node_leader(g, i)];
+		if (l->config[i].n_parts || !ff_node_is_parameter(g, i))
+			continue;
+		edge = g->uses[v->first_use];
+		reader = &l->s->config[g->edges[edge].node];
+		list = ff_arena_array(l->a, reader->n_parts, sizeof(*list));
+		if (!list)
+			return ff_fail_memory(err);
+		ff_config_follow(g, edge, reader, list, &l->config[i]);
+	}
+	return FF_OK;
+}
+
+bool ff_param_is_synced(const struct ff_graph *g, uint32_t param, const struct ff_config *config,
+		const struct ff_node_block *const *block)
+{
+	const struct ff_value *v = &g->values[g->nodes[param].out];
+	const struct ff_edge *first = &g->edges[g->uses[v->first_use]];
+
+	for (uint32_t u = 0; u < v->n_uses && !config->n_parts; u++) {
+		const struct ff_edge *e = &g->edges[g->uses[v->first_use + u]];
+
+		if (block[e->node]->in[e->slot].replicas > 1 ||
+				block[e->node]->key[e->slot] !=
+						block[first->node]->key[first->slot])
+			return false;
+	}
+	return !config->n_parts;
+}
+
+/* The edge of a parameter whose gradients lie where they are summed: shards are
+ * the reader's own both ways. */
+static int synced_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *err)
+{
+	const struct ff_edge *e = &l->g->edges[edge];
+	const struct ff_node_block *param = l->node[ff_edge_source(l->g, edge)];
+	const struct ff_node_block *reader = l->node[e->node];
+	struct ff_side out = {param->out, param->device, false},
+		       in = {&reader->in[e->slot], reader->device, false};
+	struct ff_edge_block *b = &l->edge[edge];
+	bool pieces = !l->opt || !l->opt->sizes_only;
+	uint32_t *back = ff_arena_array(l->a, param->n_parts, sizeof(*back));
+	int code;
+
+	if (!back)
+		return ff_fail_memory(err);
+	code = ff_redistribute(l->m, &out, &in, true, pieces, l->a, l->scratch, &b->forward, err);
+	for (uint32_t p = 0; p < reader->n_parts && code == FF_OK; p++)
+		if (b->forward.alias[p] != FF_NONE)
+			back[b->forward.alias[p]] = p;
+	b->backward = (struct ff_redistribution){.alias = back};
+	return code;
+}
+
+static int build_edge(struct ff_lowering *l, uint32_t edge, struct ff_error *err)
+{
+	const struct ff_node_block *from = l->node[ff_edge_source(l->g, edge)];
+	const struct ff_node_block *to = l->node[l->g->edges[edge].node];
+	struct ff_edge_block *b = &l->edge[edge];
+	const struct ff_codec *codec = l->opt ? l->opt->codec : NULL;
+	bool first = l->sums.first[edge], pieces = !l->opt || !l->opt->sizes_only;
+	int code = ff_edge_block_build_pass(l->g, l->m, edge, first, FF_FORWARD, from, to, codec,
+			pieces, l->a, l->scratch, &b->forward, err);
+
+	if (code < 0 || l->sums.sent[edge] != FF_NONE)
+		return code;
+	return ff_edge_block_build_pass(l->g, l->m, edge, first, FF_BACKWARD, from, to, codec,
+			pieces, l->a, l->scratch, &b->backward, err);
+}
+
+/* Gradients that are added to others are nobody's of themselves, and the sum is moved once. */
+static int build_edges(struct ff_lowering *l, struct ff_error *err)
+{
+	const struct ff_graph *g = l->g;
+	int code = FF_OK;
+
+	for (uint32_t k = 0; k < g->n_values; k++)
+		ff_sums_find(g, l->position, l->node, k, &l->sums, &l->first_edge[k]);
+	for (uint32_t e = 0; e < g->n_edges && code == FF_OK; e++)
+		code = l->synced[ff_edge_source(g, e)] ? synced_edge(l, e, err)
+						       : build_edge(l, e, err);
+	for (uint32_t e = 0; e < g->n_edges && code == FF_OK; e++)
+		if (l->sums.sent[e] != FF_NONE)
+			l->edge[e].backward = (struct ff_redistribution){
+					.alias = l->edge[l->sums.sent[e]].backward.alias};
+	return code;
+}
+
+/* What is moved for another use is there. */
+static void find_sharing(struct ff_lowering *l)
+{
+	for (uint32_t e = 0; e < l->g->n_edges; e++) {
+		l->taken[e] = ff_edge_taken_from(l->g, &l->program, l->position, l->node, e);
+		if (l->taken[e] != FF_NONE)
+			l->edge[e].forward.n_moves = 0;
+	}
+}
+
+static int build_blocks(struct ff_lowering *l, struct ff_error *err)
+{
+	const struct ff_graph *g = l->g;
+	int code = resolve_configs(l, err);
+
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
+		struct ff_node_block *nb;
+
+		if (!l->config[i].n_parts)
+			continue;
+		nb = ff_arena_alloc(l->a, sizeof(*nb));
+		if (!nb)
+			return ff_fail_memory(err);
+		code = ff_node_block_build(g, i, &l->config[i], l->a, nb, err);
+		l->node[i] = nb;
+	}
+	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++)
+		if (ff_node_is_parameter(g, i))
+			l->synced[i] = ff_param_is_synced(g, i, &l->s->config[i], l->node);
+	return code == FF_OK ? build_edges(l, err) : code;
+}
+
+/* Backward adds to a gradient that an earlier use of the same shard has written. */
+static int find_accumulation(struct ff_lowering *l, struct ff_error *err)
+{
+	bool *accumulate = ff_arena_array(l->a, l->g->n_edges, sizeof(*accumulate));
+
+	if (!accumulate)
+		return ff_fail_memory(err);
+	for (uint32_t e = 0; e < l->g->n_edges; e++)
+		accumulate[e] = l->synced[ff_edge_source(l->g, e)] && !l->sums.first[e];
+	l->r.accumulate = accumulate;
+	l->r.added = l->sums.added;
+	return FF_OK;
+}
+
+bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint32_t edge)
+{
+	const struct ff_edge *e = &g->edges[edge];
+	const struct ff_value *v = &g->values[e->value];
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t other = g->uses[v->first_use + u], node = g->edges[other].node;
+
+		if (position[node] < position[e->node] || (node == e->node && other > edge))
+			return false;
+	}
+	return true;
+}
+
+static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
+{
+	const struct ff_graph *g = l->g;
+	int64_t bytes = l->opt && l->opt->bucket_bytes ? l->opt->bucket_bytes
+						       : ff_bucket_bytes(g, l->m);
+	bool whole = l->opt && l->opt->codec; /* chunks of what is compressed are its own */
+	int code = ff_bucketing_init(&l->buckets, g, bytes, err);
+
+	if (code < 0)
+		return code;
+	ff_bucketing_begin(&l->buckets);
+	for (uint32_t i = g->n_nodes; i-- > 0;) {
+		uint32_t node = l->order[i];
+		const struct ff_node *n = &g->nodes[node];
+
+		for (uint32_t e = n->in + n->n_data; e < n->in + n->n_in && code == FF_OK; e++) {
+			uint32_t param = ff_edge_source(g, e), count;
+			const struct ff_weight_group *group =
+					ff_node_block_groups(l->node[param], FF_NONE, &count);
+
+			if (ff_edge_completes(g, l->position, e))
+				code = ff_bucketing_add(&l->buckets, node, param, group, count,
+						l->synced[param],
+						l->s->config[param].flat && !whole, err);
+		}
+	}
+	ff_bucketing_end(&l->buckets);
+	return code;
+}
+
+static void count_moves(
+		const struct ff_redistribution *r, size_t *tasks, size_t *clocks, size_t *buffers)
+{
+	*tasks += r->n_moves;
+	for (uint32_t i = 0; i < r->n_moves; i++) {
+		*clocks += r->move[i].n_devices;
+		*buffers += r->move[i].n_devices + r->move[i].n_sinks;
+		*buffers += r->move[i].codec ? r->move[i].n_devices : 0;
+	}
+}
+
+/* What a step makes at most. */
+static void count_step(const struct ff_lowering *l, const struct ff_step *s, size_t *tasks,
+		size_t *clocks, size_t *buffers)
+{
+	const struct ff_node *n;
+
+	switch (s->kind) {
+	case FF_STEP_COMPUTE:
+		n = &l->g->nodes[s->id];
+		*tasks += l->node[s->id]->n_parts;
+		*clocks += l->node[s->id]->n_parts;
+		*buffers += (size_t)l->node[s->id]->n_parts *
+			    (s->phase == FF_PHASE_BACKWARD ? n->n_in : n->n_out);
+		for (uint32_t k = n->n_data - n->n_carried; k < n->n_data; k++)
+			count_moves(ff_moves_at(l, s->phase, n->in + k), tasks, clocks, buffers);
+		break;
+	case FF_STEP_MOVES:
+		count_moves(ff_moves_at(l, s->phase, s->id), tasks, clocks, buffers);
+		break;
+	default: /* of buckets */
+		break;
+	}
+}
+
+static bool clips(const struct ff_lowering *l)
+{
+	return l->opt && l->opt->clip;
+}
+
+/* Room for every task and its clocks, counted from the program. */
+static int reserve(struct ff_lowering *l, struct ff_error *err)
+{
+	size_t tasks = 0, clocks = 0, buffers = 0;
+
+	for (uint32_t i = 0; i < l->program.n; i++)
+		count_step(l, &l->program.step[i], &tasks, &clocks, &buffers);
+	for (uint32_t i = 0; i < l->g->n_nodes; i++)
+		if (ff_node_is_parameter(l->g, i)) /* in their buckets, and their gradients */
+			buffers += (l->r.staleness ? 3 : 2) * (size_t)l->node[i]->n_parts;
+	for (uint32_t e = 0; e < l->g->n_edges && l->r.staleness; e++)
+		if (ff_node_is_parameter(l->g, ff_edge_source(l->g, e))) {
+			size_t parts = l->node[l->g->edges[e].node]->n_parts;
+
+			tasks += parts;
+			clocks += parts;
+			buffers += 2 * parts; /* what waits, and what is due */
+		}
+	for (uint32_t i = 0; i < l->buckets.n_buckets && clips(l); i++) {
+		tasks += 1 + l->buckets.bucket[i].n_devices;
+		clocks += l->m->n_devices + (size_t)l->buckets.bucket[i].n_devices;
+	}
+	for (uint32_t i = 0; i < l->buckets.n_buckets; i++) {
+		uint32_t n = l->buckets.bucket[i].n_devices;
+
+		tasks += 2 + (l->r.staleness ? 2 : 1) * (size_t)n;
+		clocks += (l->r.staleness ? 4 : 3) * (size_t)n;
+	}
+	if (tasks >= FF_NONE || clocks >= FF_NONE || buffers >= FF_NONE)
+		return ff_fail(err, FF_E_INPUT, "the strategy makes too many tasks (%zu)", tasks);
+	l->r.tasks = ff_arena_array(l->a, tasks, sizeof(*l->r.tasks));
+	l->r.buffers = ff_arena_array(l->a, buffers, sizeof(*l->r.buffers));
+	l->life = ff_arena_array(l->scratch, buffers, sizeof(*l->life));
+	l->first_clock = ff_arena_array(l->scratch, tasks, sizeof(*l->first_clock));
+	l->clock = ff_arena_array(l->scratch, clocks, sizeof(*l->clock));
+	l->born = ff_arena_array(l->scratch, clocks, sizeof(*l->born));
+	return l->r.tasks && l->r.buffers && l->life && l->first_clock && l->clock && l->born
+			       ? FF_OK
+			       : ff_fail_memory(err);
+}
+
+/* That the optimizer's settings are of. */
+static uint32_t group_of(const struct ff_lowering *l, uint32_t param)
+{
+	return l->opt && l->opt->group ? l->opt->group[param] : 0;
+}
+
+/* A shard and, on every device that has it, the buffers of the elements and of
+ * their gradients. */
+static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bucket_member *m,
+		int64_t offset)
+{
+	const struct ff_node_block *nb = l->node[m->param];
+	size_t value = (size_t)l->g->nodes[m->param].out * l->r.n_instances;
+	int64_t volume = ff_region_volume(&m->group->region);
+	enum ff_dtype type = nb->out->type;
+	struct ff_bucket_layout at =
+			ff_bucket_arrays(&l->r.buckets[bucket], l->r.optimizer, l->g->dtype);
+	int64_t place = at.readers + offset * ff_dtype_bytes(type) / FF_F32_BYTES;
+	int64_t waits = ff_bucket_waiting(&l->r.buckets[bucket], l->r.optimizer, l->g->dtype);
+	const uint32_t *const *dout = &l->r.dout[value];
+
+	l->r.shards[l->r.n_shards++] = (struct ff_shard){.node = m->param,
+			.cell = m->cell,
+			.bucket = bucket,
+			.region = m->group->region,
+			.offset = offset,
+			.group = group_of(l, m->param)};
+	for (uint32_t p = m->cell; p < nb->n_parts; p += nb->out->cells) {
+		((uint32_t *)l->r.out[value])[p] = ff_buffer_pin(
+				l, nb->device[p], bucket, volume * ff_dtype_bytes(type), place);
+		((uint32_t *)dout[0])[p] = ff_buffer_pin(l, nb->device[p], bucket,
+				volume * FF_F32_BYTES, at.gradients + offset);
+		if (l->r.buckets[bucket].delay)
+			((uint32_t *)dout[1])[p] = ff_buffer_pin(l, nb->device[p], bucket,
+					volume * FF_F32_BYTES, waits + offset);
+	}
+}
+
+/* Group by group, so that there is one update for each in a bucket. */
+static void add_shards(struct ff_lowering *l, uint32_t bucket, const struct ff_bucket_build *k)
+{
+	const struct ff_bucket_member *member = l->buckets.member;
+	int64_t at = 0;
+
+	for (uint32_t group = 0; group < FF_MAX_GROUPS && at < k->bytes; group++)
+		for (uint32_t m = k->first; m != FF_NONE; m = member[m].next) {
+			if (group_of(l, member[m].param) != group)
+				continue;
+			add_shard(l, bucket, &member[m], at);
+			at += member[m].group->bytes;
+		}
+}
+
+/* The bucket of the gradients' norm, behind all others. */
+static int build_clip(struct ff_lowering *l, struct ff_error *err)
+{
+	struct ff_bucket *b = &l->r.buckets[l->r.n_buckets];
+	uint16_t *device = ff_arena_array(l->a, l->m->n_devices, sizeof(*device));
+	bool *updates = ff_arena_array(l->scratch, l->m->n_devices, sizeof(*updates));
+
+	if (!device || !updates)
+		return ff_fail_memory(err);
+	*b = (struct ff_bucket){.synced = true,
+			.device = device,
+			.first_shard = l->r.n_shards,
+			.bytes = ff_optimizer_align(l->g->dtype, 1)};
+	for (uint32_t i = 0; i < l->r.n_buckets; i++)
+		for (uint32_t d = 0; d < l->r.buckets[i].n_devices; d++)
+			updates[l->r.buckets[i].device[d]] = true;
+	for (uint32_t d = 0; d < l->m->n_devices; d++)
+		if (updates[d])
+			device[b->n_devices++] = (uint16_t)d;
+	l->r.clip = l->r.n_buckets++;
+	l->sync_task[l->r.clip] = FF_NONE;
+	return FF_OK;
+}
+
+/* Room for what is compressed of a bucket, on each of its devices. */
+static void reserve_packed(struct ff_lowering *l, const struct ff_bucket *b)
+{
+	int64_t n = b->bytes / FF_F32_BYTES;
+
+	for (uint32_t d = 0; d < b->n_devices && b->codec; d++) {
+		int64_t *most = &l->r.packed_bytes[b->device[d]];
+		int64_t need = ff_codec_stage_bytes(b->codec, n, b->n_devices);
+
+		*most = need > *most ? need : *most;
+	}
+}
+
+/* Buckets and shards of the schedule from the bucketing. */
+static int build_buckets(struct ff_lowering *l, struct ff_error *err)
+{
+	const struct ff_bucketing *b = &l->buckets;
+
+	l->r.n_buckets = b->n_buckets;
+	l->r.buckets = ff_arena_array(l->a, b->n_buckets + 1, sizeof(*l->r.buckets));
+	l->r.shards = ff_arena_array(l->a, b->n_members, sizeof(*l->r.shards));
+	l->sync_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->sync_task));
+	l->gather_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->gather_task));
+	l->delay_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->delay_task));
+	if (!l->r.buckets || !l->r.shards || !l->sync_task || !l->gather_task || !l->delay_task)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < b->n_buckets; i++) {
+		const struct ff_bucket_build *k = &b->bucket[i];
+
+		l->sync_task[i] = l->gather_task[i] = l->delay_task[i] = FF_NONE;
+		l->r.buckets[i] = (struct ff_bucket){.synced = k->synced,
+				.flat = k->flat,
+				.codec = l->opt && k->synced && k->n_devices > 1 ? l->opt->codec
+										 : NULL,
+				.delay = ff_delays_of(l, i),
+				.n_devices = k->n_devices,
+				.device = k->device,
+				.first_shard = l->r.n_shards,
+				.bytes = k->bytes};
+		l->r.buckets[i].averaged = l->r.average_every && k->synced && k->n_devices > 1;
+		reserve_packed(l, &l->r.buckets[i]);
+		add_shards(l, i, k);
+		l->r.buckets[i].n_shards = l->r.n_shards - l->r.buckets[i].first_shard;
+	}
+	return clips(l) ? build_clip(l, err) : FF_OK;
+}
+
+/* What operators keep has a buffer for good, the same in every micro-batch, or one for each. */
+static void build_kept(struct ff_lowering *l)
+{
+	for (uint32_t v = 0; v < l->g->n_values; v++) {
+		const struct ff_value *x = &l->g->values[v];
+		const struct ff_node_block *nb = l->node[x->producer];
+
+		for (uint32_t p = 0; ff_value_is_kept(l->g, v) && p < nb->n_parts; p++) {
+			uint32_t id = FF_NONE;
+
+			for (uint32_t i = 0; i < l->r.n_instances; i++) {
+				uint32_t *out = (uint32_t *)l->r.out[(size_t)v * l->r.n_instances +
+								     i];
+
+				if (!i || (i % 2 == 0 && l->g->nodes[x->producer].kept_apart))
+					id = ff_buffer_pin(l, nb->device[p], FF_KEPT,
+							ff_placement_bytes(&nb->out[x->port], p),
+							0);
+				if (out)
+					out[p] = id;
+			}
+		}
+	}
+}
+
+static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
+{
+	uint32_t nodes = l->g->n_nodes, edges = l->g->n_edges, devices = l->m->n_devices;
+	struct ff_arena *s = l->scratch;
+
+	l->order = ff_arena_array(s, nodes, sizeof(*l->order));
+	l->position = ff_arena_array(s, nodes, sizeof(*l->position));
+	l->node = ff_arena_array(s, nodes, sizeof(*l->node));
+	l->synced = ff_arena_array(s, nodes, sizeof(*l->synced));
+	l->edge = ff_arena_array(s, edges, sizeof(*l->edge));
+	l->sums.first = ff_arena_array(s, edges, sizeof(*l->sums.first));
+	l->sums.sent = ff_arena_array(s, edges, sizeof(*l->sums.sent));
+	l->sums.added = ff_arena_array(l->a, edges, sizeof(*l->sums.added));
+	l->first_edge = ff_arena_array(s, l->g->n_values, sizeof(*l->first_edge));
+	l->taken = ff_arena_array(s, edges, sizeof(*l->taken));
+	for (int k = 0; k < FF_PHASE_COUNT; k++) {
+		l->compute[k] = ff_arena_array(
+				s, (size_t)nodes * l->s->micro_batches, sizeof(**l->compute));
+		if (!l->compute[k])
+			return ff_fail_memory(err);
+	}
+	for (int i = 0; i < 2; i++) {
+		l->moved[i] = ff_arena_array(
+				s, (size_t)edges * l->r.n_instances, sizeof(**l->moved));
+		l->lane_clock[i] = ff_arena_array(s, devices, sizeof(**l->lane_clock));
+		l->place[i] = ff_arena_array(s, nodes, sizeof(**l->place));
+		if (!l->moved[i] || !l->lane_clock[i] || !l->place[i])
+			return ff_fail_memory(err);
+	}
+	l->paced = ff_arena_array(s, FF_PACE * (size_t)devices, sizeof(*l->paced));
+	if (!l->order || !l->position || !l->node || !l->synced || !l->edge || !l->sums.first ||
+			!l->sums.sent || !l->sums.added || !l->first_edge || !l->taken || !l->paced)
+		return ff_fail_memory(err);
+	memset(l->paced, 0xff, FF_PACE * (size_t)devices * sizeof(*l->paced));
+	return FF_OK;
+}
+
+static int allocate(struct ff_lowering *l, struct ff_error *err)
+{
+	uint32_t instances = 2 * l->s->micro_batches, devices = l->m->n_devices;
+	size_t values = (size_t)l->g->n_values * instances;
+	size_t edges = (size_t)l->g->n_edges * instances;
+	struct ff_schedule *r = &l->r;
+
+	r->n_instances = instances;
+
+	l->config = ff_arena_array(l->a, l->g->n_nodes, sizeof(*l->config));
+	r->config = l->config;
+	r->out = ff_arena_array(l->a, values, sizeof(*r->out));
+	r->dout = ff_arena_array(l->a, values, sizeof(*r->dout));
+	r->in = ff_arena_array(l->a, edges, sizeof(*r->in));
+	r->din = ff_arena_array(l->a, edges, sizeof(*r->din));
+	r->memory_bytes = ff_arena_array(l->a, devices, sizeof(*r->memory_bytes));
+	r->live_bytes = ff_arena_array(l->a, devices, sizeof(*r->live_bytes));
+	r->workspace_bytes = ff_arena_array(l->a, devices, sizeof(*r->workspace_bytes));
+	r->packed_offset = ff_arena_array(l->a, devices, sizeof(*r->packed_offset));
+	r->packed_bytes = ff_arena_array(l->a, devices, sizeof(*r->packed_bytes));
+	if (!l->config || !r->out || !r->dout || !r->in || !r->din || !r->memory_bytes ||
+			!r->live_bytes || !r->workspace_bytes || !r->packed_offset ||
+			!r->packed_bytes)
+		return ff_fail_memory(err);
+	return allocate_scratch(l, err);
+}
+
+/* The graph of one micro-batch; the whole where there is one. */
+static int find_graph(struct ff_lowering *l, const struct ff_graph *g, struct ff_error *err)
+{
+	struct ff_graph *micro = ff_arena_alloc(l->a, sizeof(*micro));
+
+	if (!micro)
+		return ff_fail_memory(err);
+	l->g = l->r.graph = l->s->micro_batches == 1 ? g : micro;
+	return l->s->micro_batches == 1 ? FF_OK
+					: ff_graph_micro(g, l->s->micro_batches, l->a, micro, err);
+}
+
+static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_error *err)
+{
+	int code;
+
+	if ((code = find_graph(l, g, err)) < 0 ||
+			(code = ff_strategy_check(l->g, l->s, l->m->n_devices, err)) < 0 ||
+			(code = allocate(l, err)) < 0 ||
+			(code = ff_strategy_order(l->g, l->s, l->scratch, l->order, err)) < 0)
+		return code;
+	for (uint32_t i = 0; i < l->g->n_nodes; i++)
+		l->position[l->order[i]] = i;
+	if ((code = build_blocks(l, err)) < 0 || (code = ff_changes_check(l, err)) < 0 ||
+			(code = find_accumulation(l, err)) < 0 ||
+			(code = gather_buckets(l, err)) < 0 ||
+			(code = ff_program_build(
+					 l->g, l->s, l->order, l->scratch, &l->program, err)) < 0)
+		return code;
+	l->r.again = ff_arena_copy(
+			l->a, l->program.again, l->g->n_nodes, sizeof(*l->program.again));
+	if (!l->r.again)
+		return ff_fail_memory(err);
+	find_sharing(l);
+	if ((code = reserve(l, err)) < 0 || (code = ff_tables_places(l, err)) < 0 ||
+			(code = ff_tables_build(l, err)) < 0 || (code = build_buckets(l, err)) < 0)
+		return code;
+	build_kept(l);
+	ff_delays_build(l);
+	ff_tasks_emit(l);
+	return l->failed ? ff_fail_memory(err) : ff_memory_place(l, err);
+}
+
+int ff_lower(const struct ff_graph *g, const struct ff_machine *m, const struct ff_strategy *s,
+		const struct ff_lower_options *opt, struct ff_arena *a, struct ff_schedule *ret,
+		struct ff_error *err)
+{
+	struct ff_lowering l = {.m = m,
+			.s = s,
+			.opt = opt,
+			.a = a,
+			.r = {.machine = m, .strategy = s, .clip = FF_NONE}};
+	struct ff_arena_mark mark;
+	struct ff_arena own;
+	int code;
+
+	l.r.average_every = opt ? opt->average_every : 0;
+	l.r.staleness = opt ? opt->staleness : 0;
+	l.r.optimizer = opt && opt->optimizer ? opt->optimizer : ff_optimizer_preset();
+	ff_arena_init(&own);
+	l.scratch = opt && opt->scratch ? opt->scratch : &own;
+	mark = ff_arena_mark(l.scratch);
+	code = lower(&l, g, err);
+	ff_bucketing_finish(&l.buckets);
+	ff_arena_rewind(l.scratch, mark);
+	ff_arena_finish(&own);
+	if (code == FF_OK)
+		*ret = l.r;
+	return code;
+}

@@ -1,0 +1,82 @@
+/* Lowering, inside: the state that its files share while a schedule is put
+ * together: lower.c finds the pieces, tasks.c puts them in order, memory.c finds
+ * room for them.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_LOWER_LOWERING_H
+#define FF_LOWER_LOWERING_H
+
+#include "ff/block.h"
+#include "ff/program.h"
+#include "ff/sharing.h"
+
+/* How far a device's two lanes are known to have come: tasks done, counted on
+ * its compute lane and on its communication lane. */
+struct ff_clock {
+	uint32_t compute, comm;
+};
+
+/* A buffer while it is being placed. */
+struct ff_life {
+	struct ff_clock born; /* known to be done before its first task starts */
+	struct ff_clock last; /* its last use on either lane */
+};
+
+struct ff_list {
+	uint32_t *v, n, cap;
+};
+
+struct ff_lowering {
+	const struct ff_graph *g; /* of one micro-batch */
+	const struct ff_machine *m;
+	const struct ff_strategy *s;
+	const struct ff_lower_options *opt;
+	struct ff_arena *a;       /* what the schedule keeps */
+	struct ff_arena *scratch; /* what it does not */
+	uint32_t *order, *position;
+	struct ff_program program;
+	struct ff_config *config;          /* by node, parameters resolved */
+	const struct ff_node_block **node; /* NULL for inputs */
+	struct ff_edge_block *edge;
+	struct ff_bucketing buckets;
+	bool *synced;         /* by node: a parameter whose gradients are all-reduced in place */
+	uint32_t *first_edge; /* by value: its first use in backward, or FF_NONE */
+	uint32_t *taken;      /* by edge: ff_edge_taken_from */
+	struct ff_sums sums;
+
+	struct ff_schedule r;
+	struct ff_list lanes, deps;
+	/* By phase, micro-batch and node: the first task, or FF_NONE. */
+	uint32_t *compute[FF_PHASE_COUNT];
+	/* By pass and node, of nodes whose parts run in turn: how many tasks behind that one part
+	 * p is.  NULL: p. */
+	uint32_t **place[2];
+	/* By pass, edge and instance, sink part: task that fills it, or FF_NONE. */
+	uint32_t **moved[2];
+	uint32_t *sync_task;   /* by bucket: SYNC task of its gradients, or FF_NONE */
+	uint32_t *gather_task; /* the one that gathers its weights, or FF_NONE */
+	uint32_t *delay_task; /* its DELAY task on its first device, others behind it; or FF_NONE */
+	uint32_t *paced; /* by device: its last FF_PACE paced computes, last first; or FF_NONE */
+
+	uint32_t *first_clock;  /* by task: of its devices' clocks */
+	struct ff_clock *clock; /* when it is done; by first_clock + position of the device */
+	struct ff_clock *born;  /* before it starts; likewise */
+	uint32_t n_clocks;
+	struct ff_clock *lane_clock[2]; /* by device: of its compute and communication lane */
+	struct ff_life *life;           /* by buffer */
+	bool failed;                    /* out of memory somewhere */
+};
+
+/* What is moved at an edge in a phase. */
+static inline const struct ff_redistribution *ff_moves_at(
+		const struct ff_lowering *l, enum ff_phase phase, uint32_t edge)
+{
+	return phase == FF_PHASE_BACKWARD ? &l->edge[edge].backward : &l->edge[edge].forward;
+}
+
+/* Whether a task is on its devices' communication lanes, beside what they compute. */
+static inline bool ff_on_comm_lane(const struct ff_lowering *l, const struct ff_task *t)
+{
+	if (!l->m->overlap || t->kind != FF_TASK_MOVE)
+		return l->m->overlap && t->kind == FF_TASK_SYNC;
+	return !ff_move_is_own(l->g, t->edge, t->move);
+}
+#endif

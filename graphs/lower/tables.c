@@ -1,0 +1,111 @@
+/* Tables of a schedule that is put together: which buffer each part has, which task fills it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tables.h"
+
+#include <string.h>
+
+#include "ff/instance.h"
+
+static uint32_t *buffers_of(struct ff_lowering *l, uint32_t n)
+{
+	uint32_t *list = ff_arena_array(l->a, n, sizeof(*list));
+
+	l->failed |= !list;
+	if (list)
+		memset(list, 0xff, n * sizeof(*list));
+	return list;
+}
+
+/* Whether values of `node` have instance `i`; a parameter's own shards are one. */
+static bool has_instance(const struct ff_lowering *l, uint32_t node, uint32_t i)
+{
+	if (i % 2)
+		return l->r.again[node];
+	return !i || !ff_node_is_parameter(l->g, node) || l->r.again[node];
+}
+
+/* Whether gradients of `node`'s values have instance `i`. */
+static bool has_gradient(const struct ff_lowering *l, uint32_t node, uint32_t i)
+{
+	return i % 2 == 0 || (i == ff_schedule_due(&l->r) && ff_node_is_parameter(l->g, node));
+}
+
+/* Parts that run in turn have tasks that move between theirs. */
+int ff_tables_places(struct ff_lowering *l, struct ff_error *err)
+{
+	for (uint32_t i = 0; i < l->g->n_nodes; i++)
+		for (int pass = 0; pass < 2 && l->node[i] && l->node[i]->turns.n > 1; pass++) {
+			uint32_t *place = ff_arena_array(
+					l->scratch, l->node[i]->n_parts, sizeof(*place));
+
+			if (!place)
+				return ff_fail_memory(err);
+			l->place[pass][i] = place;
+		}
+	return FF_OK;
+}
+
+/* Those of what is moved over one edge. */
+static void build_table(struct ff_lowering *l, uint32_t e)
+{
+	const struct ff_node_block *from = l->node[ff_edge_source(l->g, e)];
+	uint32_t parts = l->node[l->g->edges[e].node]->n_parts;
+	bool own = l->taken[e] == FF_NONE;
+
+	for (uint32_t i = 0; i < l->r.n_instances; i++) {
+		size_t at = (size_t)e * l->r.n_instances + i;
+		bool there = own && has_instance(l, ff_edge_source(l->g, e), i);
+
+		l->r.in[at] = there ? buffers_of(l, parts) : NULL;
+		l->moved[FF_FORWARD][at] = there ? buffers_of(l, parts) : NULL;
+		l->r.din[at] = has_gradient(l, ff_edge_source(l->g, e), i) ? buffers_of(l, parts)
+									   : NULL;
+		if (i % 2 == 0 && l->sums.sent[e] == FF_NONE)
+			l->moved[FF_BACKWARD][at] = buffers_of(l, from ? from->n_parts : 0);
+	}
+}
+
+/* What another edge's moves do. */
+static void share_tables(struct ff_lowering *l, uint32_t e)
+{
+	for (uint32_t i = 0; i < l->r.n_instances; i++) {
+		size_t at = (size_t)e * l->r.n_instances + i;
+
+		if (l->taken[e] != FF_NONE) {
+			size_t same = (size_t)l->taken[e] * l->r.n_instances + i;
+
+			l->r.in[at] = l->r.in[same];
+			l->moved[FF_FORWARD][at] = l->moved[FF_FORWARD][same];
+		}
+		if (l->sums.sent[e] != FF_NONE)
+			l->moved[FF_BACKWARD][at] =
+					l->moved[FF_BACKWARD]
+						[(size_t)l->sums.sent[e] * l->r.n_instances + i];
+	}
+}
+
+/* The tables that say which buffer each part has. */
+int ff_tables_build(struct ff_lowering *l, struct ff_error *err)
+{
+	const struct ff_graph *g = l->g;
+
+	for (int k = 0; k < FF_PHASE_COUNT; k++)
+		memset(l->compute[k], 0xff,
+				(size_t)g->n_nodes * l->s->micro_batches * sizeof(**l->compute));
+	for (uint32_t k = 0; k < g->n_values; k++) {
+		uint32_t node = g->values[k].producer;
+		uint32_t parts = l->node[node] ? l->node[node]->n_parts : 0;
+
+		for (uint32_t i = 0; i < l->r.n_instances; i++) {
+			size_t at = (size_t)k * l->r.n_instances + i;
+
+			l->r.out[at] = has_instance(l, node, i) ? buffers_of(l, parts) : NULL;
+			l->r.dout[at] = has_gradient(l, node, i) ? buffers_of(l, parts) : NULL;
+		}
+	}
+	for (uint32_t e = 0; e < g->n_edges; e++)
+		build_table(l, e);
+	for (uint32_t e = 0; e < g->n_edges; e++)
+		share_tables(l, e);
+	return l->failed ? ff_fail_memory(err) : FF_OK;
+}

@@ -1,0 +1,86 @@
+/* Cells of one side of a redistribution, axis by axis, and the parts that have them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cells.h"
+
+#include <string.h>
+
+/* Goes to the next coordinate of `axis`; false: there is none. */
+static bool advance(struct ff_cells *w, uint32_t axis)
+{
+	const struct ff_overlaps *o = &w->s->axis[axis];
+	const struct ff_grid_axis *g = o->side[w->side];
+	uint32_t *next = &w->next[axis], n = g->n;
+
+	if (w->component) {
+		const uint32_t *member = ff_overlaps_members(o, w->side, w->component[axis], &n);
+
+		if (*next == n)
+			return false;
+		w->at.at[axis] = member[(*next)++];
+		return true;
+	}
+	while (*next < n && g->hi[*next] <= g->lo[*next])
+		(*next)++;
+	if (*next == n)
+		return false;
+	w->at.at[axis] = (*next)++;
+	return true;
+}
+
+/* Axes that neither side cuts stay at their one coordinate. */
+bool ff_cells_next(struct ff_cells *w)
+{
+	const struct ff_scene *s = w->s;
+	uint32_t i = s->n_cut;
+
+	if (!w->started) {
+		w->started = true;
+		memset(w->at.at, 0, sizeof(w->at.at));
+		memset(w->next, 0, sizeof(w->next));
+		for (i = 0; i < s->n_cut; i++)
+			if (!advance(w, s->cut[i]))
+				return false;
+	} else {
+		while (i-- > 0 && !advance(w, s->cut[i])) {
+			w->next[s->cut[i]] = 0;
+			advance(w, s->cut[i]);
+		}
+		if (i == UINT32_MAX)
+			return false;
+	}
+	w->at.part = 0;
+	for (i = 0; i < s->n_cut; i++)
+		w->at.part += s->axis[s->cut[i]].side[w->side]->part[w->at.at[s->cut[i]]];
+	return true;
+}
+
+uint32_t ff_cell_part(const struct ff_scene *s, int side, const struct ff_cell *cell, uint32_t c,
+		uint32_t r)
+{
+	const struct ff_placement *p = s->side[side].place;
+
+	return cell->part + p->copy[c] + r * p->cells;
+}
+
+uint32_t ff_choose_replica(const struct ff_scene *s, uint32_t source, uint32_t sink)
+{
+	const struct ff_placement *p = s->side[FF_SOURCE].place;
+	const uint16_t *device = s->side[FF_SOURCE].device;
+	uint32_t home = s->side[FF_SINK].device[sink], node = s->m->node_of[home], near = 0, turn;
+
+	if (p->replicas <= 1)
+		return source;
+	for (uint32_t r = 0; r < p->replicas; r++) {
+		if (device[source + r * p->cells] == home)
+			return source + r * p->cells;
+		near += s->m->node_of[device[source + r * p->cells]] == node;
+	}
+	turn = sink % (near ? near : p->replicas);
+	for (uint32_t r = 0; r < p->replicas; r++) {
+		if (near && s->m->node_of[device[source + r * p->cells]] != node)
+			continue;
+		if (turn-- == 0)
+			return source + r * p->cells;
+	}
+	return source;
+}

@@ -1,0 +1,20 @@
+/* Proposals that change blocks of operators.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_BLOCKS_H
+#define FF_PLANNER_BLOCKS_H
+
+#include "proposer.h"
+
+/* Kinds of proposals: each adds something to the transaction, and may come to nothing. */
+void ff_propose_run(struct ff_proposer *p);
+void ff_propose_led(struct ff_proposer *p);
+void ff_propose_class(struct ff_proposer *p);
+void ff_propose_fed(struct ff_proposer *p);
+void ff_propose_chain(struct ff_proposer *p);
+void ff_propose_branches(struct ff_proposer *p);
+void ff_propose_layout(struct ff_proposer *p);
+void ff_propose_view(struct ff_proposer *p);
+
+/* Where all ways from each node meet, for blocks of branches. */
+void ff_proposer_find_forks(struct ff_proposer *p);
+
+#endif

@@ -1,0 +1,25 @@
+/* Proposals beyond splits.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_PLANNER_EXTRAS_H
+#define FF_PLANNER_EXTRAS_H
+
+#include "proposer.h"
+
+/* Kinds of proposals: each adds something to the transaction, and may come to nothing. */
+void ff_propose_updates(struct ff_proposer *p);
+void ff_propose_trade(struct ff_proposer *p);
+void ff_propose_replicas(struct ff_proposer *p);
+
+/* Cuts the parameter `node` along its longest axis over the devices `on`, or as many of
+ * them as the axis is long: each updates a part of it and the readers gather what they
+ * need (ZeRO, Rajbhandari et al., SC 2020). */
+void ff_param_cut(const struct ff_graph *g, uint32_t node, const struct ff_progression *on,
+		struct ff_config *ret);
+/* It lies where it is read, and its gradients are all-reduced there. */
+void ff_param_follow(struct ff_config *ret);
+/* There, but each device updates a run of its bucket. */
+void ff_param_flat(struct ff_config *ret);
+
+/* Who reads parameters, for proposals of how they are updated. */
+int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err);
+
+#endif

@@ -1,0 +1,308 @@
+/* Copies of regions, reductions of them, fills, reshapes.  SPDX-License-Identifier: Apache-2.0 */
+#include "cuda/ops/reshape.h"
+#include "functions.cuh"
+#include "real.cuh"
+
+#define TILE 32 /* elements; of a block that transposes */
+
+struct word16 {
+	uint64_t lo, hi;
+};
+
+template <class T>
+FF_KERNEL void copy_units(struct ff_strided l, const T *source, T *sink, int64_t n)
+{
+	int64_t i = thread_index(), from, to;
+
+	if (i >= n)
+		return;
+	loops_at(l, i, &from, &to);
+	sink[to] = source[from];
+}
+
+/* The last two axes are those of a matrix: its rows lie one behind the other in the sink, its
+ * columns in the source.  Tiles of it pass through shared memory. */
+template <class T> FF_KERNEL void transpose(struct ff_strided l, const T *source, T *sink)
+{
+	FF_SHARED T tile[TILE][TILE + 1];
+	int64_t rows = l.n[l.rank - 2], columns = l.n[l.rank - 1], from, to;
+	int64_t across = (columns + TILE - 1) / TILE, down = (rows + TILE - 1) / TILE;
+	int64_t block = blockIdx.x, row, column;
+	struct ff_strided outer = l;
+
+	outer.rank = l.rank - 2;
+	loops_at(outer, block / (across * down), &from, &to);
+	block %= across * down;
+	row = block / across * TILE;
+	column = block % across * TILE;
+	for (int64_t k = threadIdx.y; k < TILE && column + k < columns; k += blockDim.y)
+		if (row + threadIdx.x < rows)
+			tile[k][threadIdx.x] =
+					source[from + (row + threadIdx.x) * l.source[l.rank - 2] +
+							(column + k) * l.source[l.rank - 1]];
+	__syncthreads();
+	for (int64_t k = threadIdx.y; k < TILE && row + k < rows; k += blockDim.y)
+		if (column + threadIdx.x < columns)
+			sink[to + (row + k) * l.sink[l.rank - 2] +
+					(column + threadIdx.x) * l.sink[l.rank - 1]] =
+					tile[threadIdx.x][k];
+}
+
+/* The axis whose elements lie one behind the other in the source becomes the last but one. */
+static bool is_transposition(const struct ff_strided *l, struct ff_strided *ret)
+{
+	uint32_t last = l->rank - 1;
+
+	*ret = *l;
+	if (l->rank < 2 || l->source[last] == 1 || l->sink[last] != 1 || l->n[last] < 8)
+		return false;
+	for (uint32_t i = 0; i < last; i++) {
+		if (l->source[i] != 1 || l->n[i] < 8)
+			continue;
+		for (uint32_t k = i; k + 1 < last; k++) {
+			ret->n[k] = l->n[k + 1];
+			ret->source[k] = l->source[k + 1];
+			ret->sink[k] = l->sink[k + 1];
+		}
+		ret->n[last - 1] = l->n[i];
+		ret->source[last - 1] = l->source[i];
+		ret->sink[last - 1] = l->sink[i];
+		return true;
+	}
+	return false;
+}
+
+template <class T>
+static cudaError_t launch_copy(
+		const struct ff_strided *l, const void *source, void *sink, cudaStream_t s)
+{
+	int64_t n = ff_strided_volume(l), tiles = 1;
+	struct ff_strided t;
+
+	if (!is_transposition(l, &t))
+		return ff_launch(copy_units<T>, blocks_of(n), dim3(BLOCK), s, *l, (const T *)source,
+				(T *)sink, n);
+	for (uint32_t i = 0; i < t.rank; i++)
+		tiles *= i + 2 < t.rank ? t.n[i] : (t.n[i] + TILE - 1) / TILE;
+	return ff_launch(transpose<T>, dim3((unsigned)tiles), dim3(TILE, 8), s, t,
+			(const T *)source, (T *)sink);
+}
+
+cudaError_t ff_launch_copy(const struct ff_strided *l, int64_t bytes, const void *source,
+		void *sink, cudaStream_t s)
+{
+	switch (bytes) {
+	case 1:
+		return launch_copy<uint8_t>(l, source, sink, s);
+	case 2:
+		return launch_copy<uint16_t>(l, source, sink, s);
+	case 4:
+		return launch_copy<uint32_t>(l, source, sink, s);
+	case 8:
+		return launch_copy<uint64_t>(l, source, sink, s);
+	default:
+		return launch_copy<word16>(l, source, sink, s);
+	}
+}
+
+/* ---- reductions ---- */
+
+struct sum {
+	template <class T> FF_METHOD static void reduce(const T *x, T *y)
+	{
+		real_put(y, real_get(*y) + real_get(*x));
+	}
+	FF_METHOD static void reduce(const int32_t *x, int32_t *y)
+	{
+		*y = (int32_t)((uint32_t)*y + (uint32_t)*x);
+	}
+};
+
+struct largest {
+	template <class T> FF_METHOD static void reduce(const T *x, T *y)
+	{
+		real_put(y, ff_larger(real_get(*x), real_get(*y)));
+	}
+	FF_METHOD static void reduce(const int32_t *x, int32_t *y)
+	{
+		*y = *x > *y ? *x : *y;
+	}
+};
+
+struct pair {
+	float most, rest;
+};
+
+/* Of the two, the smaller one's largest is among the others from now on. */
+struct log_sum_exp {
+	FF_METHOD static void reduce(const struct pair *x, struct pair *y)
+	{
+		bool swap = x->most > y->most;
+		struct pair a = swap ? *x : *y, b = swap ? *y : *x;
+
+		if (b.most > -INFINITY)
+			a.rest += (1 + b.rest) * expf(b.most - a.most);
+		else if (isnan(b.most))
+			a.rest = b.most;
+		*y = a;
+	}
+};
+
+struct moments_of {
+	float count, mean, squares, sum;
+};
+
+/* As graphs/base/reduce.c has it. */
+struct moments {
+	FF_METHOD static void reduce(const struct moments_of *x, struct moments_of *y)
+	{
+		float count = x->count + y->count, p = x->count / count, q = y->count / count;
+		bool both = x->count != 0 && y->count != 0;
+		float apart = x->mean - y->mean;
+
+		y->squares += x->squares;
+		if (both)
+			y->squares += apart * apart * (x->count * y->count / count);
+		y->mean = both ? x->mean * p + y->mean * q : x->mean + y->mean;
+		y->count = count;
+		y->sum += x->sum;
+	}
+};
+
+struct tied {
+	float most, equal;
+};
+
+/* As graphs/base/reduce.c has it. */
+struct ties {
+	FF_METHOD static void reduce(const struct tied *x, struct tied *y)
+	{
+		if (x->most > y->most || x->most != x->most || y->equal == -INFINITY)
+			*y = *x;
+		else if (x->most == y->most && x->equal > -INFINITY)
+			y->equal += x->equal;
+	}
+};
+
+template <class T, class Op>
+FF_KERNEL void reduce_units(struct ff_strided l, const T *source, T *sink, int64_t n)
+{
+	int64_t i = thread_index(), from, to;
+
+	if (i >= n)
+		return;
+	loops_at(l, i, &from, &to);
+	Op::reduce(source + from, sink + to);
+}
+
+template <class T, class Op>
+static cudaError_t launch_reduce(
+		const struct ff_strided *l, const void *source, void *sink, cudaStream_t s)
+{
+	int64_t n = ff_strided_volume(l);
+
+	return ff_launch(reduce_units<T, Op>, blocks_of(n), dim3(BLOCK), s, *l, (const T *)source,
+			(T *)sink, n);
+}
+
+cudaError_t ff_launch_reduce(const struct ff_strided *l, enum ff_dtype type, enum ff_reduce op,
+		const void *source, void *sink, cudaStream_t s)
+{
+	bool max = op == FF_REDUCE_MAX;
+
+	if (op == FF_REDUCE_LOG_SUM_EXP)
+		return launch_reduce<pair, log_sum_exp>(l, source, sink, s);
+	if (op == FF_REDUCE_MOMENTS)
+		return launch_reduce<moments_of, moments>(l, source, sink, s);
+	if (op == FF_REDUCE_TIES)
+		return launch_reduce<tied, ties>(l, source, sink, s);
+	if (type == FF_I32)
+		return max ? launch_reduce<int32_t, largest>(l, source, sink, s)
+			   : launch_reduce<int32_t, sum>(l, source, sink, s);
+	if (type == FF_BF16)
+		return max ? launch_reduce<uint16_t, largest>(l, source, sink, s)
+			   : launch_reduce<uint16_t, sum>(l, source, sink, s);
+	return max ? launch_reduce<float, largest>(l, source, sink, s)
+		   : launch_reduce<float, sum>(l, source, sink, s);
+}
+
+/* ---- fills, conversions ---- */
+
+template <class T> FF_KERNEL void fill(T *memory, int64_t n, T bits)
+{
+	int64_t i = thread_index();
+
+	if (i < n)
+		memory[i] = bits;
+}
+
+cudaError_t ff_launch_fill(void *memory, int64_t bytes, int64_t n, uint32_t bits, cudaStream_t s)
+{
+	if (bytes == 2)
+		return ff_launch(fill<uint16_t>, blocks_of(n), dim3(BLOCK), s, (uint16_t *)memory,
+				n, (uint16_t)bits);
+	return ff_launch(fill<uint32_t>, blocks_of(n), dim3(BLOCK), s, (uint32_t *)memory, n, bits);
+}
+
+template <class A, class B> FF_KERNEL void convert(const A *source, B *sink, int64_t n)
+{
+	int64_t i = thread_index();
+
+	if (i < n)
+		real_put(&sink[i], real_get(source[i]));
+}
+
+cudaError_t ff_launch_convert(enum ff_dtype from, const void *source, enum ff_dtype to, void *sink,
+		int64_t n, cudaStream_t s)
+{
+	if (from == FF_BF16 && to == FF_F32)
+		return ff_launch(convert<uint16_t, float>, blocks_of(n), dim3(BLOCK), s,
+				(const uint16_t *)source, (float *)sink, n);
+	return ff_launch(convert<float, uint16_t>, blocks_of(n), dim3(BLOCK), s,
+			(const float *)source, (uint16_t *)sink, n);
+}
+
+/* ---- reshapes ---- */
+
+template <class T>
+FF_KERNEL void reshape(struct ff_reshape_side source, struct ff_reshape_side sink, const T *from,
+		T *to, int64_t n)
+{
+	int64_t i = thread_index(), rest = i, index = 0, at = 0;
+	bool there = true;
+
+	if (i >= n)
+		return;
+	for (uint32_t k = sink.rank; k-- > 0;) {
+		uint32_t axis = sink.order[k];
+
+		index += (sink.lo[axis] + rest % sink.n[axis]) * sink.index[axis];
+		rest /= sink.n[axis];
+	}
+	for (uint32_t axis = 0; axis < source.rank; axis++) {
+		int64_t x = index / source.index[axis] - source.lo[axis];
+
+		index %= source.index[axis];
+		there = there && x >= 0 && x < source.n[axis];
+		at += x * source.stride[axis];
+	}
+	to[i] = there ? from[at] : (T)0;
+}
+
+cudaError_t ff_launch_reshape(const struct ff_reshape_side *source,
+		const struct ff_reshape_side *sink, int64_t bytes, const void *from, void *to,
+		cudaStream_t s)
+{
+	int64_t n = 1;
+
+	for (uint32_t i = 0; i < sink->rank; i++)
+		n *= sink->n[i];
+	if (bytes == 1)
+		return ff_launch(reshape<uint8_t>, blocks_of(n), dim3(BLOCK), s, *source, *sink,
+				(const uint8_t *)from, (uint8_t *)to, n);
+	if (bytes == 2)
+		return ff_launch(reshape<uint16_t>, blocks_of(n), dim3(BLOCK), s, *source, *sink,
+				(const uint16_t *)from, (uint16_t *)to, n);
+	return ff_launch(reshape<uint32_t>, blocks_of(n), dim3(BLOCK), s, *source, *sink,
+			(const uint32_t *)from, (uint32_t *)to, n);
+}

@@ -1,0 +1,26 @@
+/* Functions of numbers, as kernels call them.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_FUNCTIONS_CUH
+#define FF_CUDA_FUNCTIONS_CUH
+
+#include <launch.cuh>
+
+#define FF_FUNCTION FF_DEVICE
+FF_FUNCTION float ff_exp(float x)
+{
+	return expf(x);
+}
+FF_FUNCTION float ff_log(float x)
+{
+	return logf(x);
+}
+FF_FUNCTION float ff_tanh(float x)
+{
+	return tanhf(x);
+}
+FF_FUNCTION float ff_erf(float x)
+{
+	return erff(x);
+}
+#include "kernels/functions.h"
+
+#endif

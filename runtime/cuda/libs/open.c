@@ -1,0 +1,72 @@
+/* Devices are opened, and closed with all that they came to have.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "blas.h"
+#include "cuda/core/stream.h"
+#include "plan.h"
+#include "plans.h"
+
+/* Makes no context: that does who enters it. */
+static int describe(struct ff_device *dev, struct ff_error *err)
+{
+	const char *tf32 = getenv("FF_CUDA_TF32"), *sdpa = getenv("FF_CUDA_SDPA");
+	int major = 0;
+	int code = ff_cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
+						 dev->ordinal),
+			dev, "say what it is", err);
+
+	dev->bf16 = major >= 8;
+	dev->tf32 = tf32 && !strcmp(tf32, "1");
+	dev->sdpa = !sdpa || strcmp(sdpa, "0") != 0;
+	return code;
+}
+
+/* Ordinals beyond the last device begin again at the first: ranks may share one. */
+int ff_cuda_open(uint32_t ordinal, struct ff_device **ret, struct ff_error *err)
+{
+	struct ff_device *dev;
+	cudaError_t status;
+	int n = 0, code;
+
+	status = cudaGetDeviceCount(&n);
+	if (status != cudaSuccess || n < 1) {
+		cudaGetLastError();
+		return ff_fail(err, FF_E_INPUT, "no CUDA device answers: %s (use --device cpu)",
+				cudaGetErrorString(status == cudaSuccess ? cudaErrorNoDevice
+									 : status));
+	}
+	dev = calloc(1, sizeof(*dev));
+	if (!dev)
+		return ff_fail_memory(err);
+	dev->ordinal = (int)(ordinal % (uint32_t)n);
+	code = describe(dev, err);
+	if (code < 0) {
+		ff_cuda_close(dev);
+		return code;
+	}
+	*ret = dev;
+	return FF_OK;
+}
+
+void ff_cuda_close(struct ff_device *dev)
+{
+	if (!dev)
+		return;
+	if (!dev->own) { /* nobody has entered it */
+		ff_plans_close(dev->plans);
+		free(dev);
+		return;
+	}
+	ff_cuda_leave(dev);
+	ff_cuda_enter(dev, NULL);
+	ff_dnn_close(dev->dnn);
+	ff_blas_close(dev->blas);
+	ff_plans_close(dev->plans);
+	ff_trouble_close(dev);
+	ff_ledgers_free(dev->ledgers);
+	cudaFree(dev->figures);
+	cudaStreamDestroy(dev->own);
+	free(dev);
+}

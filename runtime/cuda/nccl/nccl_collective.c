@@ -1,0 +1,220 @@
+/* What is posted to NCCL.  SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "comm/parcels.h"
+#include "comm/ring.h"
+#include "cuda/core/copy.h"
+#include "cuda/core/rows.h"
+#include "nccl_comm.h"
+
+static ncclResult_t all_reduce(const struct ff_nccl_post *p)
+{
+	return ncclAllReduce(p->send, p->recv, (size_t)p->x->count[0], ff_nccl_types[p->x->type],
+			ff_nccl_operations[p->x->reduce], p->g->comm, p->queue);
+}
+
+/* Chunks of all sizes: each device tells the others its own. */
+static ncclResult_t all_gather(const struct ff_nccl_post *p)
+{
+	const struct ff_collective *x = p->x;
+	ncclResult_t status = ncclSuccess;
+
+	if (ff_nccl_is_even(x) && ff_nccl_is_in_order(x))
+		return ncclAllGather(p->send, p->recv, (size_t)x->count[0], ff_nccl_types[x->type],
+				p->g->comm, p->queue);
+	for (uint32_t i = 0; i < x->n_devices && status == ncclSuccess; i++)
+		if (x->count[i])
+			status = ncclBroadcast(p->send, p->recv + x->offset[i] * p->size,
+					(size_t)x->count[i], ff_nccl_types[x->type], (int)i,
+					p->g->comm, p->queue);
+	return status;
+}
+
+static ncclResult_t reduce_scatter(const struct ff_nccl_post *p)
+{
+	const struct ff_collective *x = p->x;
+	ncclResult_t status = ncclSuccess;
+	int64_t at = 0;
+
+	if (ff_nccl_is_even(x))
+		return ncclReduceScatter(p->send, p->recv, (size_t)x->count[0],
+				ff_nccl_types[x->type], ff_nccl_operations[x->reduce], p->g->comm,
+				p->queue);
+	for (uint32_t i = 0; i < x->n_devices && status == ncclSuccess; at += x->count[i++])
+		if (x->count[i])
+			status = ncclReduce(p->send + at * p->size, p->recv, (size_t)x->count[i],
+					ff_nccl_types[x->type], ff_nccl_operations[x->reduce],
+					(int)i, p->g->comm, p->queue);
+	return status;
+}
+
+/* ---- what NCCL does not reduce ---- */
+
+/* What this rank gets of the arrays of all: the whole, or its chunk. */
+static int64_t share_of(const struct ff_collective *x, uint32_t position)
+{
+	return x->count[x->kind == FF_MOVE_REDUCE_SCATTER ? position : 0];
+}
+
+/* The parts into the scratch memory, one behind the other. */
+static ncclResult_t collect(const struct ff_nccl_post *p)
+{
+	const struct ff_collective *x = p->x;
+	size_t own = (size_t)share_of(x, p->g->own);
+	ncclResult_t status = ncclSuccess;
+	int64_t at = 0;
+
+	if (x->kind == FF_MOVE_ALL_REDUCE)
+		return ncclAllGather(p->send, p->scratch, own, ff_nccl_types[x->type], p->g->comm,
+				p->queue);
+	for (uint32_t i = 0; i < x->n_devices && status == ncclSuccess; at += x->count[i++])
+		if (i != p->g->own && x->count[i])
+			status = ncclSend(p->send + at * p->size, (size_t)x->count[i],
+					ff_nccl_types[x->type], (int)i, p->g->comm, p->queue);
+	for (uint32_t i = 0; i < x->n_devices && own && status == ncclSuccess; i++)
+		if (i != p->g->own)
+			status = ncclRecv(p->scratch + i * own * (size_t)p->size, own,
+					ff_nccl_types[x->type], (int)i, p->g->comm, p->queue);
+	return status;
+}
+
+/* Where position `i`'s part lies: this rank's own was not sent. */
+static const char *part(const struct ff_nccl_post *p, uint32_t i)
+{
+	const struct ff_collective *x = p->x;
+	int64_t at = 0;
+
+	if (x->kind == FF_MOVE_ALL_REDUCE || i != p->g->own)
+		return p->scratch + i * share_of(x, p->g->own) * p->size;
+	for (uint32_t k = 0; k < i; k++)
+		at += x->count[k];
+	return p->send + at * p->size;
+}
+
+/* In the order of the devices, so that all get the same bits. */
+static int reduce_here(const struct ff_nccl_post *p, struct ff_error *err)
+{
+	const struct ff_collective *x = p->x;
+	int64_t n = share_of(x, p->g->own);
+	const struct ff_strided line = {.rank = 1,
+			.n = {n / ff_reduce_width(x->reduce)},
+			.source = {1},
+			.sink = {1}};
+	cudaError_t status;
+
+	if (!n)
+		return FF_OK;
+	status = ff_cuda_run_of(x->type, part(p, 0), p->recv, n, p->queue);
+	for (uint32_t i = 1; i < x->n_devices && status == cudaSuccess; i++)
+		status = ff_launch_reduce(&line, x->type, x->reduce, part(p, i), p->recv, p->queue);
+	return ff_cuda_check(status, p->m->dev, "reduce what was gathered", err);
+}
+
+/* ---- posting ---- */
+
+static int post_wide(struct ff_nccl_post *p, struct ff_error *err)
+{
+	size_t bytes = (size_t)(p->x->n_devices * share_of(p->x, p->g->own) * p->size);
+	int code = bytes ? ff_nccl_scratch(p->m, bytes, &p->scratch, err) : FF_OK;
+
+	if (code == FF_OK)
+		code = ff_nccl_together(p, collect, err);
+	return code < 0 ? code : reduce_here(p, err);
+}
+
+static int64_t elements(const struct ff_collective *x)
+{
+	int64_t n = 0;
+
+	if (x->kind == FF_MOVE_ALL_REDUCE)
+		return x->count[0];
+	for (uint32_t i = 0; i < x->n_devices; i++)
+		n += x->count[i];
+	return n;
+}
+
+static int post_collective(struct ff_nccl_post *p, struct ff_error *err)
+{
+	const struct ff_collective *x = p->x;
+
+	snprintf(p->g->call, sizeof(p->g->call), "%s of %" PRId64 " %s", ff_move_name(x->kind),
+			elements(x), ff_dtype_name(x->type));
+	if (!elements(x))
+		return FF_OK;
+	if (ff_nccl_by_nodes(p))
+		return ff_nccl_post_by_nodes(p, err);
+	if (x->kind == FF_MOVE_ALL_GATHER)
+		return ff_nccl_together(p, all_gather, err);
+	if (ff_reduce_width(x->reduce) > 1)
+		return post_wide(p, err);
+	return ff_nccl_together(
+			p, x->kind == FF_MOVE_ALL_REDUCE ? all_reduce : reduce_scatter, err);
+}
+
+int ff_nccl_collective(struct ff_comm *c, const struct ff_channel *on,
+		const struct ff_collective *x, struct ff_error *err)
+{
+	struct ff_nccl *m = ff_nccl(c);
+	struct ff_nccl_post p = {.m = m,
+			.x = x,
+			.queue = ff_stream_queue(on->stream),
+			.size = ff_dtype_bytes(x->type)};
+	int code;
+
+	if (x->kind != FF_MOVE_ALL_GATHER && !ff_reduce_takes(x->reduce, x->type))
+		return ff_fail(err, FF_E_RUN, "elements of type %s are not reduced by %s",
+				ff_dtype_name(x->type), ff_reduce_name(x->reduce));
+	if ((code = ff_nccl_group_find(m, x->n_devices, x->device, &p.g, err)) < 0 ||
+			(code = ff_cuda_enter(m->dev, err)) < 0)
+		return code;
+	c->sent_bytes += ff_ring_bytes(x, p.g->own);
+	p.send = x->send[p.g->own];
+	p.recv = x->recv[p.g->own];
+	ff_nccl_note(m, p.g, on->stream);
+	code = post_collective(&p, err);
+	return code < 0 ? code : ff_nccl_ask(m, 0, err);
+}
+
+/* Empty parcels are not sent: both ends know. */
+static ncclResult_t send_and_receive(const struct ff_nccl *m, const struct ff_nccl_group *all,
+		cudaStream_t queue, enum ff_dtype type, const struct ff_parcel *parcel, uint32_t n)
+{
+	ncclResult_t status = ncclSuccess;
+
+	for (uint32_t i = 0; i < n && status == ncclSuccess; i++) {
+		const struct ff_parcel *q = &parcel[i];
+
+		if (q->from == m->base.rank && q->count)
+			status = ncclSend(q->send, (size_t)q->count, ff_nccl_types[type], q->to,
+					all->comm, queue);
+		if (q->to == m->base.rank && q->count && status == ncclSuccess)
+			status = ncclRecv(q->recv, (size_t)q->count, ff_nccl_types[type], q->from,
+					all->comm, queue);
+	}
+	return status;
+}
+
+int ff_nccl_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dtype type,
+		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err)
+{
+	struct ff_nccl *m = ff_nccl(c);
+	ncclResult_t status, ended;
+	struct ff_nccl_group *all;
+	int code;
+
+	if ((code = ff_parcels_count(c, type, parcel, n, err)) < 0 ||
+			(code = ff_nccl_group_all(m, &all, err)) < 0 ||
+			(code = ff_cuda_enter(m->dev, err)) < 0)
+		return code;
+	snprintf(all->call, sizeof(all->call), "an exchange of %u parcels of %s", n,
+			ff_dtype_name(type));
+	ff_nccl_note(m, all, on->stream);
+	if ((code = ff_nccl_check(m, all, ncclGroupStart(), err)) < 0)
+		return code;
+	status = send_and_receive(m, all, ff_stream_queue(on->stream), type, parcel, n);
+	ended = ncclGroupEnd();
+	code = ff_nccl_check(m, all, status != ncclSuccess ? status : ended, err);
+	return code < 0 ? code : ff_nccl_ask(m, 0, err);
+}

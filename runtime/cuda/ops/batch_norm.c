@@ -1,0 +1,100 @@
+/* Batch norm and its prelude.  SPDX-License-Identifier: Apache-2.0 */
+#include "batch_norm.h"
+#include "cuda/core/kernel.h"
+
+struct batch {
+	struct ff_batch b;
+	enum ff_dtype type; /* of x, y and what is read of weight and bias; all else is float32 */
+	bool weight, bias, need[4];
+};
+
+static int run_moments(const struct ff_kernel *k, struct ff_stream *s,
+		const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct batch *e = k->state;
+
+	return ff_kernel_launched(ff_launch_batch_moments(e->type, &e->b, io->in[0], io->out[0],
+						  ff_kernel_scratch(k, io), ff_stream_queue(s)),
+			k, err);
+}
+
+static int run_moments_backward(const struct ff_kernel *k, struct ff_stream *s,
+		const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct batch *e = k->state;
+
+	return ff_kernel_launched(ff_launch_batch_moments_gradient(e->type, &e->b, io->in[0],
+						  io->dout[0], io->din[0], ff_stream_queue(s)),
+			k, err);
+}
+
+static void fill(const struct batch *e, const struct ff_kernel_io *io, struct ff_batch_values *v)
+{
+	*v = (struct ff_batch_values){.x = io->in[0],
+			.weight = e->weight ? io->in[2] : NULL,
+			.bias = e->bias ? io->in[3] : NULL,
+			.dy = io->dout[0],
+			.moments = io->in[1],
+			.mean = io->out[1],
+			.variance = io->out[2],
+			.dmoments = e->need[1] ? io->din[1] : NULL,
+			.dweight = e->need[2] ? io->din[2] : NULL,
+			.dbias = e->need[3] ? io->din[3] : NULL};
+}
+
+static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
+		const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct batch *e = k->state;
+	struct ff_batch_values v;
+
+	fill(e, io, &v);
+	if (!io->training)
+		v.moments = NULL;
+	return ff_kernel_launched(
+			ff_launch_batch_norm(e->type, &e->b, &v, io->out[0], ff_stream_queue(s)), k,
+			err);
+}
+
+static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
+		const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct batch *e = k->state;
+	struct ff_batch_values v;
+
+	fill(e, io, &v);
+	return ff_kernel_launched(ff_launch_batch_norm_gradient(e->type, &e->b, &v,
+						  ff_kernel_scratch(k, io), ff_stream_queue(s)),
+			k, err);
+}
+
+static struct batch *prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	struct batch *e = ff_kernel_state(k, sizeof(*e), err);
+
+	if (!e)
+		return NULL;
+	ff_batch_fill(w, &e->b);
+	e->type = w->node->in_map[0].dtype;
+	e->weight = w->node->n_in > 2;
+	e->bias = w->node->n_in > 3;
+	for (uint32_t i = 0; i < w->node->n_in; i++)
+		e->need[i] = w->need_din[i];
+	ff_kernel_need(k, ff_batch_scratch(&e->b));
+	return e;
+}
+
+int ff_cuda_batch_moments_prepare(
+		struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	k->run = w->pass == FF_FORWARD ? run_moments
+		 : w->need_din[0]      ? run_moments_backward
+				       : ff_kernel_run_nothing;
+	return prepare(k, w, err) ? FF_OK : FF_E_NOMEM;
+}
+
+int ff_cuda_batch_norm_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	k->run = w->pass == FF_FORWARD ? run_forward : run_backward;
+	return prepare(k, w, err) ? FF_OK : FF_E_NOMEM;
+}

@@ -1,0 +1,69 @@
+/* Layer, RMS and group norm.  SPDX-License-Identifier: Apache-2.0 */
+#include "norm.h"
+#include "cuda/core/kernel.h"
+
+struct norm {
+	struct ff_norm n;
+	enum ff_dtype type; /* gradients of weights are float32 */
+	bool need[3];
+};
+
+static int run_forward(const struct ff_kernel *k, struct ff_stream *s,
+		const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct norm *e = k->state;
+
+	return ff_kernel_launched(ff_launch_norm(e->type, &e->n, io->in[0], io->in[1], io->in[2],
+						  io->out[0], io->out[1], ff_stream_queue(s)),
+			k, err);
+}
+
+static int run_backward(const struct ff_kernel *k, struct ff_stream *s,
+		const struct ff_kernel_io *io, struct ff_error *err)
+{
+	const struct norm *e = k->state;
+	int code = FF_OK;
+
+	if (e->need[0])
+		code = ff_kernel_launched(ff_launch_norm_gradient(e->type, &e->n, io->in[0],
+							  io->dout[0], io->in[1], io->out[1],
+							  io->din[0], ff_stream_queue(s)),
+				k, err);
+	if (code < 0 || (!e->need[1] && !e->need[2]))
+		return code;
+	return ff_kernel_launched(ff_launch_norm_weights(e->type, &e->n, io->in[0], io->dout[0],
+						  io->out[1], io->din[1], io->din[2],
+						  ff_kernel_scratch(k, io), ff_stream_queue(s)),
+			k, err);
+}
+
+static int prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	struct norm *e = ff_kernel_state(k, sizeof(*e), err);
+
+	if (!e)
+		return FF_E_NOMEM;
+	ff_norm_fill(w, &e->n);
+	e->type = ff_work_type(w);
+	for (uint32_t i = 0; i < w->node->n_in; i++)
+		e->need[i] = w->need_din[i];
+	k->run = w->pass == FF_FORWARD ? run_forward : run_backward;
+	if (w->pass == FF_BACKWARD)
+		ff_kernel_need(k, ff_norm_scratch(&e->n));
+	return FF_OK;
+}
+
+int ff_cuda_layer_norm_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	return prepare(k, w, err);
+}
+
+int ff_cuda_rms_norm_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	return prepare(k, w, err);
+}
+
+int ff_cuda_group_norm_prepare(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err)
+{
+	return prepare(k, w, err);
+}

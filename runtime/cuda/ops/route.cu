@@ -1,0 +1,82 @@
+/* Which places go to which experts: places choose, a thread each, and then a block for every
+ * sample and expert gives its slots to those that chose it, in order.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "route.h"
+#include "cuda/core/real.cuh"
+
+/* Choices from the best on, -1 where there is none that is a number; zeros all over. */
+template <class T> FF_KERNEL void choose(struct ff_route r, const T *in, int32_t *choice, T *out)
+{
+	int64_t i = thread_index(), sample = i / r.places, place = i - sample * r.places;
+	int64_t slots = r.capacity * r.experts;
+	float bound = 0;
+	int32_t last = -1;
+
+	if (sample >= r.samples)
+		return;
+	in += sample * r.sample + place * r.place;
+	for (int64_t k = 0; k < r.choices; k++) {
+		int32_t best = -1;
+		float most = 0;
+
+		for (int32_t e = 0; e < r.experts && (!k || last >= 0); e++) {
+			float v = real_get(in[e * r.expert]);
+
+			if ((k ? FF_ROUTE_BEFORE(bound, last, v, e) : v == v) &&
+					(best < 0 || v > most)) {
+				best = e;
+				most = v;
+			}
+		}
+		last = best;
+		bound = most;
+		choice[(sample * r.choices + k) * r.places + place] = best;
+	}
+	for (int64_t k = 0; k < slots; k++)
+		real_put(&out[i * slots + k], 0);
+}
+
+/* A thread has some of the choices, one behind the other; slots before them go to those of the
+ * threads before it. */
+template <class T> FF_KERNEL void give(struct ff_route r, const int32_t *choice, T *out)
+{
+	FF_SHARED int32_t mine[BLOCK];
+	int64_t sample = blockIdx.x / r.experts, e = blockIdx.x - sample * r.experts;
+	int64_t n = r.places * r.choices, first = n * threadIdx.x / blockDim.x,
+		end = n * (threadIdx.x + 1) / blockDim.x, slot = 0;
+
+	choice += sample * n;
+	mine[threadIdx.x] = 0;
+	for (int64_t i = first; i < end; i++)
+		mine[threadIdx.x] += choice[i] == e;
+	__syncthreads();
+	for (unsigned i = 0; i < threadIdx.x; i++)
+		slot += mine[i];
+	for (int64_t i = first; i < end && slot < r.capacity; i++)
+		if (choice[i] == e)
+			real_put(&out[((sample * r.places + i % r.places) * r.capacity + slot++) *
+								 r.experts +
+						 e],
+					1);
+}
+
+template <class T>
+static cudaError_t launch(
+		const struct ff_route *r, const T *in, int32_t *choice, T *out, cudaStream_t s)
+{
+	cudaError_t code = ff_launch(choose<T>, blocks_of(r->samples * r->places), dim3(BLOCK), s,
+			*r, in, choice, out);
+
+	if (code != cudaSuccess || !r->samples)
+		return code;
+	return ff_launch(give<T>, dim3((unsigned)(r->samples * r->experts)), dim3(BLOCK), s, *r,
+			(const int32_t *)choice, out);
+}
+
+cudaError_t ff_launch_route(enum ff_dtype type, const struct ff_route *r, const void *in,
+		int32_t *choice, void *out, cudaStream_t s)
+{
+	if (type == FF_BF16)
+		return launch(r, (const uint16_t *)in, choice, (uint16_t *)out, s);
+	return launch(r, (const float *)in, choice, (float *)out, s);
+}

@@ -1,0 +1,42 @@
+/* Updates.  SPDX-License-Identifier: Apache-2.0 */
+#include "update.h"
+
+#include "cuda/core/updates.h"
+#include "ff/capture.h"
+
+int ff_cuda_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
+{
+	struct ff_device *dev = ff_stream_device(s);
+	const union ff_factors *captured = u->figures ? &u->figures->factors[u->group] : NULL;
+	int code = ff_cuda_enter(dev, err);
+
+	if (code < 0 || u->n == 0)
+		return code;
+	return ff_cuda_check(ff_launch_update(u->optimizer, &u->factors, captured, u->weight,
+					     u->gradient, u->state, u->rounded, (int64_t)u->n,
+					     u->squares, u->clip, u->times, ff_stream_queue(s)),
+			dev, "update weights", err);
+}
+
+int ff_cuda_squares(struct ff_stream *s, const struct ff_squares *n, struct ff_error *err)
+{
+	struct ff_device *dev = ff_stream_device(s);
+	int code = ff_cuda_enter(dev, err);
+
+	if (code < 0)
+		return code;
+	return ff_cuda_check(ff_launch_squares(n->gradient, (int64_t)n->n, n->sum, n->scratch,
+					     n->first, ff_stream_queue(s)),
+			dev, "add up the squares of gradients", err);
+}
+
+int ff_cuda_scale(struct ff_stream *s, float *values, int64_t n, float factor, struct ff_error *err)
+{
+	struct ff_device *dev = ff_stream_device(s);
+	int code = ff_cuda_enter(dev, err);
+
+	if (code < 0 || n == 0)
+		return code;
+	return ff_cuda_check(ff_launch_scale(values, n, factor, ff_stream_queue(s)), dev,
+			"scale weights", err);
+}

@@ -1,0 +1,199 @@
+/* Updates: an optimizer's whole step in one pass, with the weights rounded where they are read
+ * in bfloat16.  SPDX-License-Identifier: Apache-2.0 */
+#include "cuda/core/real.cuh"
+#include "cuda/core/updates.h"
+
+/* What lies in the arrays of a bucket.  What is passed has no holes, in which anything could
+ * stand. */
+struct arrays {
+	float *weight;
+	const float *gradient;
+	float *state[FF_MAX_STATES];
+	uint16_t *rounded;
+	int64_t n;
+	const float *squares; /* NULL: gradients are not clipped */
+	float clip;
+	uint32_t times; /* 0: gradients are as they are */
+};
+
+/* Of the gradients. */
+FF_DEVICE float scale_of(const struct arrays &a)
+{
+	float clip = a.squares ? FF_CLIP_SCALE(a.clip, sqrtf(*a.squares)) : 1;
+
+	return a.times ? (float)a.times * clip : clip;
+}
+
+struct sgd {
+	FF_METHOD static float step(
+			const union ff_factors &f, const struct arrays &a, int64_t i, float g)
+	{
+		float w = a.weight[i];
+
+		return w - f.sgd.rate * (g + f.sgd.decay * w);
+	}
+};
+
+struct momentum {
+	FF_METHOD static float step(
+			const union ff_factors &f, const struct arrays &a, int64_t i, float g)
+	{
+		float w = a.weight[i];
+		float m = f.momentum.momentum * a.state[0][i] + (g + f.momentum.decay * w);
+
+		a.state[0][i] = m;
+		return w - f.momentum.rate * m;
+	}
+};
+
+struct nesterov {
+	FF_METHOD static float step(
+			const union ff_factors &f, const struct arrays &a, int64_t i, float g)
+	{
+		float w = a.weight[i];
+		float d = g + f.nesterov.decay * w;
+		float m = f.nesterov.momentum * a.state[0][i] + d;
+
+		a.state[0][i] = m;
+		return w - f.nesterov.rate * (d + f.nesterov.momentum * m);
+	}
+};
+
+struct adam {
+	FF_METHOD static float step(
+			const union ff_factors &f, const struct arrays &a, int64_t i, float g)
+	{
+		float w = a.weight[i];
+		float d = g + f.adam.decay * w;
+		float m = f.adam.keep1 * a.state[0][i] + f.adam.take1 * d;
+		float v = f.adam.keep2 * a.state[1][i] + f.adam.take2 * d * d;
+
+		a.state[0][i] = m;
+		a.state[1][i] = v;
+		return w - f.adam.rate * m / (sqrtf(v) / f.adam.root + f.adam.epsilon);
+	}
+};
+
+struct adamw {
+	FF_METHOD static float step(
+			const union ff_factors &f, const struct arrays &a, int64_t i, float g)
+	{
+		float m = f.adamw.keep1 * a.state[0][i] + f.adamw.take1 * g;
+		float v = f.adamw.keep2 * a.state[1][i] + f.adamw.take2 * g * g;
+
+		a.state[0][i] = m;
+		a.state[1][i] = v;
+		return f.adamw.shrink * a.weight[i] -
+		       f.adamw.rate * m / (sqrtf(v) / f.adamw.root + f.adamw.epsilon);
+	}
+};
+
+template <class O>
+FF_KERNEL void update(union ff_factors f, const union ff_factors *captured, struct arrays a)
+{
+	int64_t i = thread_index();
+	float w;
+
+	if (i >= a.n)
+		return;
+	w = O::step(captured ? *captured : f, a, i, a.gradient[i] * scale_of(a));
+	a.weight[i] = w;
+	if (a.rounded)
+		real_put(&a.rounded[i], w);
+}
+
+template <class O>
+static cudaError_t launch(const union ff_factors *f, const union ff_factors *captured,
+		const struct arrays *a, cudaStream_t s)
+{
+	return ff_launch(update<O>, blocks_of(a->n), dim3(BLOCK), s, *f, captured, *a);
+}
+
+/* The table that fails to compile when an optimizer has no kernel. */
+typedef cudaError_t (*launcher)(const union ff_factors *, const union ff_factors *,
+		const struct arrays *, cudaStream_t);
+static const launcher launchers[] = {
+#define FF_CUDA_UPDATE(e, row) launch<row>,
+		FF_OPTIMIZERS(FF_CUDA_UPDATE)
+#undef FF_CUDA_UPDATE
+};
+
+cudaError_t ff_launch_update(const struct ff_optimizer *o, const union ff_factors *f,
+		const union ff_factors *captured, float *weight, const float *gradient,
+		float *const *state, uint16_t *rounded, int64_t n, const float *squares, float clip,
+		uint32_t times, cudaStream_t s)
+{
+	struct arrays a = {
+			weight, gradient, {state[0], state[1]}, rounded, n, squares, clip, times};
+
+	return launchers[o->id](f, captured, &a, s);
+}
+
+FF_KERNEL void scale(float *values, int64_t n, float factor)
+{
+	int64_t i = thread_index();
+
+	if (i < n)
+		values[i] *= factor;
+}
+
+cudaError_t ff_launch_scale(float *values, int64_t n, float factor, cudaStream_t s)
+{
+	return ff_launch(scale, blocks_of(n), dim3(BLOCK), s, values, n, factor);
+}
+
+/* ---- the norm of gradients ---- */
+
+#define SHARES (FF_NORM_SCRATCH / (int64_t)sizeof(double)) /* and blocks, at most */
+
+/* The threads' sums become the first one's. */
+FF_DEVICE void add_up(double *sums)
+{
+	for (uint32_t step = blockDim.x / 2; step > 0; step /= 2) {
+		__syncthreads();
+		if (threadIdx.x < step)
+			sums[threadIdx.x] += sums[threadIdx.x + step];
+	}
+}
+
+FF_KERNEL void squares(const float *g, int64_t n, int64_t each, double *shares)
+{
+	FF_SHARED double sums[BLOCK];
+	int64_t first = blockIdx.x * each, end = first + each < n ? first + each : n;
+	double sum = 0;
+
+	for (int64_t i = first + threadIdx.x; i < end; i += blockDim.x)
+		sum += (double)g[i] * (double)g[i];
+	sums[threadIdx.x] = sum;
+	add_up(sums);
+	if (threadIdx.x == 0)
+		shares[blockIdx.x] = sums[0];
+}
+
+/* One block. */
+FF_KERNEL void join_squares(const double *shares, int64_t n, bool begins, float *out)
+{
+	FF_SHARED double sums[BLOCK];
+	double sum = 0;
+
+	for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+		sum += shares[i];
+	sums[threadIdx.x] = sum;
+	add_up(sums);
+	if (threadIdx.x == 0)
+		*out = (float)((begins ? 0 : (double)*out) + sums[0]);
+}
+
+cudaError_t ff_launch_squares(const float *gradient, int64_t n, float *sum, double *scratch,
+		bool first, cudaStream_t s)
+{
+	int64_t each = (n + SHARES - 1) / SHARES > BLOCK ? (n + SHARES - 1) / SHARES : BLOCK;
+	int64_t blocks = n ? (n + each - 1) / each : 1;
+	cudaError_t code = ff_launch(squares, dim3((unsigned)blocks), dim3(BLOCK), s, gradient, n,
+			each, scratch);
+
+	if (code != cudaSuccess)
+		return code;
+	return ff_launch(join_squares, dim3(1), dim3(BLOCK), s, (const double *)scratch, blocks,
+			first, sum);
+}

@@ -1,0 +1,168 @@
+/* Transfers that are collectives.  SPDX-License-Identifier: Apache-2.0 */
+#include "collective.h"
+
+#include "address.h"
+#include "ff/block.h"
+
+static int alloc_arrays(struct ff_transfer *t, uint32_t n, const uint16_t *device, void ***send,
+		void ***recv, int64_t **count, int64_t **offset, struct ff_error *err)
+{
+	struct ff_arena *a = &t->x->arena;
+
+	*send = ff_arena_array(a, n, sizeof(**send));
+	*recv = ff_arena_array(a, n, sizeof(**recv));
+	*count = ff_arena_array(a, n, sizeof(**count));
+	*offset = ff_arena_array(a, n, sizeof(**offset));
+	if (!*send || !*recv || !*count || !*offset)
+		return ff_fail_memory(err);
+	t->collective = (struct ff_collective){
+			.kind = t->kind,
+			.type = FF_F32,
+			.n_devices = n,
+			.device = device,
+			.send = (const void *const *)*send,
+			.recv = *recv,
+			.count = *count,
+			.offset = *offset,
+	};
+	return FF_OK;
+}
+
+enum ff_move_kind ff_sync_kind(const struct ff_executor *x, const struct ff_task *t)
+{
+	if (!x->s->buckets[t->bucket].flat)
+		return FF_MOVE_ALL_REDUCE;
+	return t->pass == FF_FORWARD ? FF_MOVE_ALL_GATHER : FF_MOVE_REDUCE_SCATTER;
+}
+
+/* All in place: of a flat bucket a device's run is its chunk. */
+int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
+{
+	const struct ff_schedule *s = t->x->s;
+	const struct ff_bucket *b = &s->buckets[t->task->bucket];
+	struct ff_bucket_layout layout = ff_bucket_arrays(b, s->optimizer, s->graph->dtype);
+	bool gathers = t->kind == FF_MOVE_ALL_GATHER;
+	int64_t array = gathers ? layout.readers : layout.gradients, *count, *offset;
+	void **send, **recv;
+	int code = alloc_arrays(t, b->n_devices, b->device, &send, &recv, &count, &offset, err);
+
+	if (code < 0)
+		return code;
+	t->collective.type = gathers ? s->graph->dtype : FF_F32;
+	for (uint32_t i = 0; i < b->n_devices; i++) {
+		char *at = ff_address_bucket(t->x, t->task->bucket, i), *own;
+
+		count[i] = layout.run / FF_F32_BYTES;
+		offset[i] = b->flat ? i * count[i] : 0;
+		if (!at)
+			continue;
+		own = at + array + offset[i] * ff_dtype_bytes(t->collective.type);
+		send[i] = gathers ? own : at + array;
+		recv[i] = gathers ? at + array : own;
+	}
+	return FF_OK;
+}
+
+static void add_copy(const struct ff_move *mv, struct ff_copy *list, uint32_t *n,
+		const void *source, const struct ff_region *source_region, void *sink,
+		const struct ff_region *sink_region, const struct ff_region *region,
+		const uint8_t *order, bool add)
+{
+	list[(*n)++] = (struct ff_copy){
+			.source = source,
+			.sink = sink,
+			.order = order,
+			.source_region = *source_region,
+			.sink_region = *sink_region,
+			.region = *region,
+			.type = mv->type,
+			.add = add,
+	};
+}
+
+/* Where the chunks lie that a stage or a whole shard is made of, in elements. */
+static int chunk_offsets(const struct ff_transfer *t, const uint8_t *order, int64_t *count,
+		int64_t *offset, struct ff_error *err)
+{
+	const struct ff_move *mv = t->task->move;
+	int64_t at = 0;
+
+	for (uint32_t i = 0; i < mv->n_devices; i++) {
+		const struct ff_region *r = &mv->piece[i].region;
+
+		count[i] = ff_region_volume(r);
+		offset[i] = at;
+		at += count[i];
+		if (mv->kind == FF_MOVE_ALL_GATHER && !mv->recv_staged &&
+				!ff_region_is_run(order, &mv->region, r, &offset[i]))
+			return ff_fail(err, FF_E_RUN, "a chunk gathered in place is not one run");
+	}
+	return FF_OK;
+}
+
+/* One hosted device's end: what it packs, sends, receives and unpacks. */
+static void add_end(struct ff_transfer *t, uint32_t i, const uint8_t *order, void *source,
+		void *sink, void **send, void **recv)
+{
+	const struct ff_move *mv = t->task->move;
+	const struct ff_collective *c = &t->collective;
+	bool scatter = mv->kind == FF_MOVE_REDUCE_SCATTER, gather = mv->kind == FF_MOVE_ALL_GATHER;
+	const struct ff_region *whole = &mv->region;
+	const struct ff_region *own = scatter || gather ? &mv->piece[i].region : whole;
+	const struct ff_region *received = scatter ? own : whole;
+	int64_t size = ff_dtype_bytes(mv->type);
+	char *stage = ff_address_stage(t, i);
+
+	send[i] = source;
+	recv[i] = sink;
+	if (mv->send_staged) {
+		for (uint32_t k = 0; k < mv->n_devices; k++)
+			add_copy(mv, t->before, &t->n_before, source, whole,
+					stage + c->offset[k] * size, &mv->piece[k].region,
+					&mv->piece[k].region, order, false);
+		send[i] = stage;
+		stage += ff_align64(ff_region_volume(whole) * size);
+	}
+	if (mv->recv_staged) {
+		recv[i] = stage;
+		for (uint32_t k = 0; gather && k < mv->n_devices; k++)
+			add_copy(mv, t->after, &t->n_after, stage + c->offset[k] * size,
+					&mv->piece[k].region, sink, whole, &mv->piece[k].region,
+					order, mv->accumulate);
+		if (!gather)
+			add_copy(mv, t->after, &t->n_after, stage, received, sink, received,
+					received, order, mv->accumulate);
+	}
+}
+
+int ff_collective_build(struct ff_transfer *t, struct ff_error *err)
+{
+	const struct ff_move *mv = t->task->move;
+	size_t copies = (size_t)mv->n_devices * t->x->n_hosts;
+	int64_t *count, *offset;
+	void **send, **recv;
+	struct ff_ends e;
+	int code = alloc_arrays(t, mv->n_devices, mv->device, &send, &recv, &count, &offset, err);
+
+	if (code < 0)
+		return code;
+	t->before = ff_arena_array(&t->x->arena, copies, sizeof(*t->before));
+	t->after = ff_arena_array(&t->x->arena, copies, sizeof(*t->after));
+	if (!t->before || !t->after)
+		return ff_fail_memory(err);
+	t->collective.type = mv->type;
+	t->collective.reduce = mv->reduce;
+	count[0] = ff_region_volume(&mv->region);
+	ff_address_ends(t, &e);
+	if (mv->kind != FF_MOVE_ALL_REDUCE &&
+			(code = chunk_offsets(t, e.source_map->order, count, offset, err)) < 0)
+		return code;
+	for (uint32_t i = 0; i < mv->n_devices; i++) {
+		void *source = ff_address_buffer(t->x, e.source[mv->source[i]]);
+
+		if (source)
+			add_end(t, i, e.source_map->order, source,
+					ff_address_buffer(t->x, e.sink[mv->sink[i]]), send, recv);
+	}
+	return FF_OK;
+}

@@ -1,0 +1,10 @@
+/* Two tasks by one kernel.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_EXEC_FUSE_H
+#define FF_EXEC_FUSE_H
+
+#include "state.h"
+
+/* Two tasks by one kernel, where the backend has that. */
+int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err);
+
+#endif
