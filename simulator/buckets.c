@@ -19,6 +19,11 @@ int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bu
 	return code < 0 ? code : ff_bucketing_init(&b->brought, g, bucket_bytes, err);
 }
 
+void ff_gathered_limit(struct ff_gathered *b, int64_t bucket_bytes)
+{
+	b->synced.bucket_bytes = b->brought.bucket_bytes = bucket_bytes;
+}
+
 void ff_gathered_finish(struct ff_gathered *b)
 {
 	ff_bucketing_finish(&b->synced);

@@ -226,6 +226,9 @@ int ff_course_set(struct ff_course *e, struct ff_micro *micro, const struct ff_s
 	e->n_snapshots = e->n_taken = 0;
 	e->planned = e->proposed = e->reordered = false;
 	ff_strategy_copy(&e->strategy, s);
+	for (int k = 0; k < 2; k++)
+		ff_gathered_limit(&e->gathered[k],
+				s->bucket_bytes ? s->bucket_bytes : e->home->bucket_bytes);
 	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		code = copy_config(e, &s->config[i], &e->strategy.config[i], err);
 	if (code == FF_OK)

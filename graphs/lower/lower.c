@@ -176,6 +176,7 @@ static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 {
 	const struct ff_graph *g = l->g;
 	int64_t bytes = l->opt && l->opt->bucket_bytes ? l->opt->bucket_bytes
+			: l->s->bucket_bytes           ? l->s->bucket_bytes
 						       : ff_bucket_bytes(g, l->m);
 	bool whole = l->opt && l->opt->codec; /* chunks of what is compressed are its own */
 	int code = ff_bucketing_init(&l->buckets, g, bytes, err);

@@ -37,6 +37,7 @@ void ff_strategy_copy(struct ff_strategy *ret, const struct ff_strategy *s)
 
 	ret->micro_batches = s->micro_batches;
 	ret->rule = s->rule;
+	ret->bucket_bytes = s->bucket_bytes;
 	memcpy(ret->config, s->config, n * sizeof(*s->config));
 	memcpy(ret->priority, s->priority, n * sizeof(*s->priority));
 	memcpy(ret->stage, s->stage, n * sizeof(*s->stage));

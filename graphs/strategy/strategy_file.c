@@ -177,6 +177,15 @@ static int read_phases(const struct ff_json *op, uint32_t node, struct ff_strate
 	return FF_OK;
 }
 
+/* Of a kind of buckets; 0 where nothing is said. */
+static int read_bucket(
+		const struct ff_json *root, const char *key, int64_t *ret, struct ff_error *err)
+{
+	*ret = 0;
+	return ff_json_get(root, key) ? ff_json_int(root, key, 1, FF_MOST_BUCKET_BYTES, ret, err)
+				      : FF_OK;
+}
+
 /* How many micro-batches, and in which order they go through the stages. */
 static int read_micro(const struct ff_json *root, struct ff_strategy *s, struct ff_error *err)
 {
@@ -443,8 +452,8 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
 			"devices", "optimizer", "clip", "compress", "average_every", "staleness",
 			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness",
-			"communication", "memory_bytes", "micro_batches", "order", "operators",
-			NULL};
+			"communication", "memory_bytes", "micro_batches", "order", "bucket_bytes",
+			"data_parallel_bucket_bytes", "operators", NULL};
 	const char *name, *hash;
 	char own[20];
 	int code;
@@ -478,7 +487,10 @@ static int read_strategy(const struct ff_json *root, const struct ff_graph *g, u
 			(code = read_info(root, a, n_devices, &in, err)) < 0 ||
 			(code = ff_json_need(root, "operators", FF_JSON_ARRAY, &list, err)) < 0 ||
 			(code = ff_strategy_create(g, a, &s, err)) < 0 ||
-			(code = read_micro(root, &s, err)) < 0)
+			(code = read_micro(root, &s, err)) < 0 ||
+			(code = read_bucket(root, "bucket_bytes", &s.bucket_bytes, err)) < 0 ||
+			(code = read_bucket(root, "data_parallel_bucket_bytes",
+					 &in.data_parallel_bucket_bytes, err)) < 0)
 		return code;
 	if (ff_graph_micro(g, s.micro_batches, a, &micro, &inner) < 0)
 		return ff_json_fail(ff_json_get(root, "micro_batches"), err, "%s", inner.text);
@@ -628,6 +640,10 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_int(o, "micro_batches", s->micro_batches);
 	if (s->rule)
 		ff_out_string(o, "order", ff_order_name(s->rule));
+	if (s->bucket_bytes)
+		ff_out_int(o, "bucket_bytes", s->bucket_bytes);
+	if (info->data_parallel_bucket_bytes)
+		ff_out_int(o, "data_parallel_bucket_bytes", info->data_parallel_bucket_bytes);
 	ff_out_array(o, "operators");
 	for (uint32_t i = 0; i < g->n_nodes; i++)
 		if (s->config[i].n_parts || s->config[i].flat)

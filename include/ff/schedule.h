@@ -100,7 +100,7 @@ struct ff_schedule {
 };
 
 struct ff_lower_options {
-	int64_t bucket_bytes;                 /* gradients all-reduced together; 0: preset */
+	int64_t bucket_bytes;                 /* whatever the strategy says; 0: as it says */
 	const struct ff_optimizer *optimizer; /* NULL: the preset one */
 	const uint8_t *group;                 /* by node, a parameter's; NULL: all are of one */
 	bool clip;                            /* gradients by their global norm */
