@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "point_loss.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 struct point_loss {
 	enum ff_dtype type; /* of what is read and of the gradient */

@@ -2,6 +2,7 @@
  * runtime/cpu/softmax_cross_entropy.c has them.  SPDX-License-Identifier: Apache-2.0 */
 #include "softmax_cross_entropy.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 struct loss {
 	enum ff_dtype type; /* of logits and their gradient; all else is float32 */

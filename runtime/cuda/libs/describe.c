@@ -1,11 +1,13 @@
 /* What a device is, and the versions of all that computes on it.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "describe.h"
+
 #include <cublasLt.h>
 #include <cudnn.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "device.h"
+#include "cuda/core/device.h"
 
 /* 0 where it is not told. */
 static uint32_t attribute(const struct ff_device *dev, enum cudaDeviceAttr which)
@@ -66,4 +68,13 @@ void ff_cuda_describe(struct ff_device *dev, struct ff_device_info *ret)
 	ret->clock_mhz = attribute(dev, cudaDevAttrClockRate) / 1000;
 	ret->memory_clock_mhz = attribute(dev, cudaDevAttrMemoryClockRate) / 1000;
 	ret->cache_bytes = attribute(dev, cudaDevAttrL2CacheSize);
+}
+
+int ff_cuda_computes(struct ff_device *dev, enum ff_dtype type, struct ff_error *err)
+{
+	if (type == FF_F32 || (type == FF_BF16 && dev->bf16))
+		return FF_OK;
+	return ff_fail(err, FF_E_INPUT, "CUDA device %d has no kernels that compute in %s%s",
+			dev->ordinal, ff_dtype_name(type),
+			type == FF_BF16 ? ": its compute capability is below 8.0" : "");
 }

@@ -1,5 +1,6 @@
-/* Sums of columns: gradients of biases.  SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/core/real.cuh"
+/* Biases: a number for each column, added to all rows; and sums of columns, their gradients.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "real.cuh"
 
 #define ACROSS 32
 #define DOWN 8
@@ -73,4 +74,24 @@ cudaError_t ff_launch_columns(enum ff_dtype type, int64_t rows, int64_t columns,
 	if (type == FF_BF16)
 		return launch_columns<uint16_t>(rows, columns, x, sum, (float *)scratch, s);
 	return launch_columns<float>(rows, columns, x, sum, (float *)scratch, s);
+}
+
+template <class T> FF_KERNEL void add_bias(int64_t n, int64_t channels, const T *bias, T *image)
+{
+	int64_t i = thread_index();
+
+	if (i < n)
+		real_put(&image[i], real_get(image[i]) + real_get(bias[i % channels]));
+}
+
+cudaError_t ff_launch_bias(enum ff_dtype type, int64_t rows, int64_t channels, const void *bias,
+		void *image, cudaStream_t s)
+{
+	int64_t n = rows * channels;
+
+	if (type == FF_BF16)
+		return ff_launch(add_bias<uint16_t>, blocks_of(n), dim3(BLOCK), s, n, channels,
+				(const uint16_t *)bias, (uint16_t *)image);
+	return ff_launch(add_bias<float>, blocks_of(n), dim3(BLOCK), s, n, channels,
+			(const float *)bias, (float *)image);
 }

@@ -1,16 +1,10 @@
-/* Devices and their memory.  SPDX-License-Identifier: Apache-2.0 */
-#include "device.h"
+/* Memory of devices.  SPDX-License-Identifier: Apache-2.0 */
+#include "memory.h"
 
 #include <stdlib.h>
 
-int ff_cuda_computes(struct ff_device *dev, enum ff_dtype type, struct ff_error *err)
-{
-	if (type == FF_F32 || (type == FF_BF16 && dev->bf16))
-		return FF_OK;
-	return ff_fail(err, FF_E_INPUT, "CUDA device %d has no kernels that compute in %s%s",
-			dev->ordinal, ff_dtype_name(type),
-			type == FF_BF16 ? ": its compute capability is below 8.0" : "");
-}
+#include "device.h"
+#include "enter.h"
 
 int ff_cuda_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err)
 {
