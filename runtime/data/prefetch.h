@@ -1,8 +1,8 @@
 /* Prefetch: a thread that fills one of two slots with what the next pass over the schedule
  * reads, while the pass before it runs and reads the other.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_EXEC_PREFETCH_H
-#define FF_EXEC_PREFETCH_H
+#ifndef FF_DATA_PREFETCH_H
+#define FF_DATA_PREFETCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
