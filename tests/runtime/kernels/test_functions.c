@@ -1,6 +1,6 @@
 /* The CPU kernels' own exp, log, tanh and erf beside the C library's in double precision, and
  * where they end.  SPDX-License-Identifier: Apache-2.0 */
-#include "cpu/functions.h"
+#include "cpu/core/functions.h"
 
 #include "check_main.h"
 #include "ff/philox.h"

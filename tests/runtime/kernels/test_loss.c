@@ -11,7 +11,7 @@
 #endif
 
 #include "chosen.h"
-#include "cpu/copy.h"
+#include "cpu/core/copy.h"
 #include "ff/builder.h"
 #include "ff/philox.h"
 
