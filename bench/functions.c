@@ -5,7 +5,7 @@
 #include <dnnl.h>
 #include <stdio.h>
 
-#include "cpu/functions.h"
+#include "cpu/core/functions.h"
 #include "ff/clock.h"
 #include "ff/clones.h"
 #include "kernels/unary.h"

@@ -6,8 +6,8 @@
 #include "ff/evaluate.h"
 #include "ff/program.h"
 #include "ff/sharing.h"
-#include "fold.h"
-#include "foresee.h"
+#include "folding.h"
+#include "foresight.h"
 #include "memo.h"
 #include "pass.h"
 

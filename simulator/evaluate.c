@@ -9,7 +9,10 @@
 
 #include "account.h"
 #include "busy.h"
-#include "evaluator.h"
+#include "fold.h"
+#include "foresee.h"
+#include "home.h"
+#include "memos.h"
 #include "ordered.h"
 #include "place.h"
 

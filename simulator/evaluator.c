@@ -2,7 +2,7 @@
  * (evaluate.c) for the current strategy, and one beside it for what is tried as a whole, so
  * that the current one stays as it is; both look up blocks in the same memos.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "evaluator.h"
+#include "home.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * been idle for longer.  What is made of the rest changes that seldom, but it may: so one
  * proposal of some is timed whatever is thought of it, and where too many that were doubted for
  * one reason turn out to be good none is given up for that.  SPDX-License-Identifier: Apache-2.0 */
-#include "course.h"
+#include "foresee.h"
 
 #include <string.h>
 

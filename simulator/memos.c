@@ -1,6 +1,6 @@
 /* The memos of an evaluator: how much they hold, and when they forget.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "evaluator.h"
+#include "memos.h"
 
 size_t ff_evaluator_held(const struct ff_evaluator *h)
 {

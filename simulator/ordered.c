@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "account.h"
+#include "fold.h"
 #include "place.h"
 
 static int allocate(struct ff_course *e, struct ff_ordered *o, struct ff_error *err)

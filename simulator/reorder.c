@@ -8,6 +8,7 @@
 #include "busy.h"
 #include "evaluate.h"
 #include "ff/sharing.h"
+#include "foresee.h"
 #include "ordered.h"
 #include "place.h"
 

@@ -13,6 +13,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "fold.h"
+#include "foresee.h"
 #include "place.h"
 
 static double later(double a, double b)

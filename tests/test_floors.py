@@ -1,91 +1,202 @@
 #!/usr/bin/env python3
-# The house rules that a linker knows: nothing reaches up a floor, no two files call each other,
-# and only commands end the process.  usage: test_floors.py NM BUILD.  SPDX-License-Identifier: Apache-2.0
+"""The house rules that include lines and a linker know: nothing reaches up a floor, no two files need
+each other, however far round, and only commands end the process.
+
+A file here is what stands in one folder under one name: x.c, x.cu, x.h, x.cuh.  A header of include/ff
+is one with the x.c of its name that defines what it declares; where none does, several files do, and it
+is a file of its own.  A file needs another whose header it includes, or which defines what it calls, as
+nm tells of the build's objects.
+
+usage: test_floors.py NM BUILD SOURCE.  SPDX-License-Identifier: Apache-2.0
+"""
+import json
+import os
 import pathlib
+import re
 import subprocess
 import sys
 
-# who may call whom, besides itself: docs/schedule.md, docs/runtime.md
-BELOW = {
-    "graphs/base": set(),
-    "graphs/operator": {"graphs/base"},
-    "graphs/device": {"graphs/base", "graphs/operator"},
-    "graphs/strategy": {"graphs/base", "graphs/operator", "graphs/device"},
-    "graphs/move": {"graphs/base", "graphs/operator", "graphs/device", "graphs/strategy"},
-    "graphs/lower": {"graphs/base", "graphs/operator", "graphs/device", "graphs/strategy",
-                     "graphs/move"},
-    "graphs/zoo": {"graphs/base", "graphs/operator"},
-    "graphs/import": {"graphs/base", "graphs/operator"},
+# Which floors lie right under each; what is under those is, too (docs/schedule.md, docs/runtime.md).
+UNDER = {
+    "graphs/base": [],
+    "graphs/operator": ["graphs/base"],
+    "graphs/device": ["graphs/operator"],
+    "graphs/strategy": ["graphs/device"],
+    "graphs/move": ["graphs/strategy"],
+    "graphs/lower": ["graphs/move"],
+    "graphs/zoo": ["graphs/operator"],
+    "graphs/import": ["graphs/operator"],
+    "simulator": ["graphs/lower"],
+    "planner": ["simulator"],
+    "runtime/data": ["graphs/lower"],
+    "runtime/kernels": ["graphs/lower"],
+    "runtime/process": ["graphs/lower"],
+    "runtime/comm": ["runtime/process"],
+    "runtime/topology": ["runtime/process"],
+    "runtime/pack": ["runtime/data"],
+    "runtime/cpu/core": ["runtime/kernels", "runtime/process"],
+    "runtime/cpu/ops": ["runtime/cpu/core"],
+    "runtime/cpu": ["runtime/cpu/ops"],
+    "runtime/null": ["graphs/lower"],
+    "runtime/cuda/core": ["runtime/kernels", "runtime/process"],
+    "runtime/cuda/libs": ["runtime/cuda/core"],
+    "runtime/cuda/ops": ["runtime/cuda/libs"],
+    "runtime/cuda/nccl": ["runtime/cuda/libs", "runtime/comm"],
+    "runtime/cuda": ["runtime/cuda/ops", "runtime/cuda/nccl"],
+    "runtime/exec": ["runtime/comm", "runtime/cpu", "runtime/cuda", "runtime/data", "runtime/null"],
+    "runtime/prof": ["runtime/exec", "runtime/topology"],
+    "runtime/run": ["runtime/exec"],
+    "runtime": ["runtime/pack", "runtime/prof", "runtime/run"],
 }
-GRAPHS = set(BELOW)
-BELOW["simulator"] = GRAPHS
-BELOW["planner"] = GRAPHS | {"simulator"}
-BELOW["runtime"] = GRAPHS
-
-
+WITHIN = {"graphs/operator/rows": "graphs/operator"}
+SUFFIXES = (".c", ".cu", ".h", ".cuh")
+ROOTS = ("include", "graphs", "runtime", "runtime/cuda/core")  # what -I names
 ENDS = {"exit", "_exit", "_Exit", "quick_exit", "abort"}
 
 
+def below(floor):
+    return set(UNDER[floor]).union(*map(below, UNDER[floor]))
+
+
+def floor_of(file):
+    """None: a header of include/ff that is a file of its own is on whatever floor needs it."""
+    folder = os.path.dirname(file)
+    return None if folder == "include/ff" else WITHIN.get(folder, folder)
+
+
+def read_sources(root):
+    return {str(path.relative_to(root)): path.read_text(encoding="utf-8")
+            for folder in ("include", "graphs", "simulator", "planner", "runtime")
+            for path in sorted((root / folder).rglob("*")) if path.suffix in SUFFIXES}
+
+
+def objects_of(build, root, sources):
+    """The build's objects, by path, of what is among the sources."""
+    found = {}
+    for c in json.loads((build / "compile_commands.json").read_text(encoding="utf-8")):
+        source = os.path.relpath(os.path.join(c["directory"], c["file"]), root)
+        # the double of tests/double has objects of the same sources
+        if source in sources and not c["output"].startswith("tests/"):
+            found[build / c["output"]] = source
+    for source in sources:  # nvcc's are nobody's commands there
+        if source.endswith(".cu"):
+            found[build / "runtime/cuda" / (os.path.basename(source) + ".o")] = source
+    return {path: source for path, source in found.items() if path.exists()}
+
+
 def symbols(nm, objects):
-    """By object: what it defines, what it takes from others; which libraries end the process."""
+    """By source: what it defines, what it takes from others; which libraries end the process."""
     text = subprocess.run([nm, "-A", "-g", *map(str, objects)], check=True, text=True,
                           stdout=subprocess.PIPE).stdout
     defined, wanted, ends, commands = {}, {}, {}, set()
     for line in text.splitlines():
         path, rest = line.split(":", 1)
+        source = objects[pathlib.Path(path)]
         kind, name = rest.split()[-2:]
         name = name.partition("@")[0]
         if name.startswith("ff_") and kind in "UT":  # tables are no calls
             into = wanted if kind == "U" else defined
-            into.setdefault(path, set()).add(name)
+            into.setdefault(source, set()).add(name)
         if name in ENDS and kind == "U":
-            ends.setdefault(path, set()).add(name)
+            ends.setdefault(source, set()).add(name)
         if name == "main" and kind == "T":
-            commands.add(path)
-    return defined, wanted, {path: ends[path] for path in sorted(set(ends) - commands)}
+            commands.add(source)
+    return defined, wanted, {source: ends[source] for source in sorted(set(ends) - commands)}
 
 
-def floor_of(path, build):
-    """graphs/libffgraphs.a.p/operator_graph.c.o is of graphs/operator."""
-    parts = path.relative_to(build).parts
-    folder = parts[0]
-    if folder != "graphs":
-        return folder
-    return f"graphs/{parts[-1].split('_')[0]}"
+def files_of(sources, defined):
+    """By path, which file it is part of."""
+    file = {path: os.path.splitext(path)[0] for path in sources}
+    named = {}
+    for path in sources:
+        if path.endswith(".c"):
+            named.setdefault(os.path.basename(path)[:-2], []).append(path)
+    for path, text in sources.items():
+        if path.startswith("include/"):
+            declared = set(re.findall(r"\bff_\w+(?=\()", text))
+            for source in named.get(os.path.basename(path)[:-2], []):
+                if declared & defined.get(source, set()):
+                    file[path] = file[source]
+    return file
 
 
-def arrows(defined, wanted):
-    home = {name: path for path, names in defined.items() for name in names}
-    calls = {path: {} for path in set(defined) | set(wanted)}
+def needs_of(sources, file, defined, wanted):
+    """By file: which others it needs, and what of them."""
+    needs = {f: {} for f in file.values()}
+
+    def add(path, other, what):
+        if file[other] != file[path]:
+            needs[file[path]].setdefault(file[other], set()).add(what)
+
+    for path, text in sources.items():
+        for name in re.findall(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', text, re.MULTILINE):
+            for folder in (os.path.dirname(path), *ROOTS):
+                other = os.path.normpath(os.path.join(folder, name))
+                if other in sources:
+                    add(path, other, f'"{name}"')
+                    break
+    homes = {}
+    for path, names in defined.items():
+        for name in names:
+            homes.setdefault(name, []).append(path)
     for path, names in wanted.items():
         for name in names:
-            if name in home and home[name] != path:
-                calls[path].setdefault(home[name], set()).add(name)
-    return calls
+            # two programs, or a program and a module, may each have one: it is the nearer one
+            if name in homes and path not in homes[name]:
+                add(path, max(homes[name], key=lambda h: len(os.path.commonpath([h, path]))), name)
+    return needs
 
 
-def circles(calls):
-    """Tarjan's strongly connected components of more than one file."""
-    index, low, stack, found = {}, {}, [], []
+def reached(needs, file):
+    """What it needs, by way of headers that are on no floor, and of whom it is named."""
+    todo, seen = [(other, other) for other in needs[file]], set()
+    while todo:
+        other, first = todo.pop()
+        if other in seen:
+            continue
+        seen.add(other)
+        if floor_of(other):
+            yield other, first
+        else:
+            todo += [(further, first) for further in needs[other]]
 
-    def visit(v):
-        index[v] = low[v] = len(index)
-        stack.append(v)
-        for w in calls[v]:
-            if w not in index:
-                visit(w)
-            if w in stack:
-                low[v] = min(low[v], low[w])
-        if low[v] == index[v]:
-            at = stack.index(v)
-            if len(stack) - at > 1:
-                found.append(sorted(stack[at:]))
-            del stack[at:]
 
-    sys.setrecursionlimit(10000)
-    for v in sorted(calls):
-        if v not in index:
-            visit(v)
+def upwards(needs):
+    wrong = []
+    for file in sorted(needs):
+        floor = floor_of(file)
+        if not floor:
+            continue
+        if floor not in UNDER:
+            wrong.append(f"{file} is on no floor")
+            continue
+        for other, first in sorted(reached(needs, file)):
+            if floor_of(other) not in below(floor) | {floor}:
+                wrong.append(f"{file} reaches {other}: {', '.join(sorted(needs[file][first]))}")
+    return wrong
+
+
+def circles(needs):
+    """A shortest way round from each file that has one, each circle once."""
+    done, found = set(), []
+    for start in sorted(needs):
+        came, todo = {}, [start]
+        while todo and start not in came:
+            at = todo.pop(0)
+            for other in sorted(needs[at]):
+                if other not in came:
+                    came[other] = at
+                    todo.append(other)
+        if start not in came:
+            continue
+        way = [start]
+        while came[way[-1]] != start:
+            way.append(came[way[-1]])
+        way = [start, *reversed(way)]
+        if not done.intersection(way):
+            found.append(" ".join([start] + [f"-> {b} ({sorted(needs[a][b])[0]})"
+                                             for a, b in zip(way, way[1:])]))
+        done.update(way)
     return found
 
 
@@ -96,27 +207,18 @@ def report(number, what, wrong):
 
 
 def main():
-    nm, build = sys.argv[1], pathlib.Path(sys.argv[2])
-    objects = [o for folder in ("graphs", "simulator", "planner", "runtime")
-               for o in (build / folder).rglob("*.o")
-               if "libonnxproto" not in str(o)]
-    defined, wanted, ends = symbols(nm, objects)
-    calls = arrows(defined, wanted)
-
-    short = {path: str(pathlib.Path(path).relative_to(build)) for path in calls}
-    up = [f"{short[a]} reaches {short[b]}: {', '.join(sorted(names))}"
-          for a in sorted(calls) for b, names in sorted(calls[a].items())
-          for above, below in [(floor_of(pathlib.Path(a), build), floor_of(pathlib.Path(b), build))]
-          if above != below and above in BELOW and below not in BELOW[above]]
-    round_ = [" ".join(short[path] for path in c) for c in circles(calls)]
+    nm, build, root = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    sources = read_sources(root)
+    defined, wanted, ends = symbols(nm, objects_of(build, root, sources))
+    needs = needs_of(sources, files_of(sources, defined), defined, wanted)
 
     print("1..4")
-    report(1, "there are files", [] if len(calls) > 100 else [f"only {len(calls)} objects call"])
-    report(2, "nothing reaches up a floor", up)
-    report(3, "no two files call each other", round_)
-    report(4, "no library ends the process", [f"{pathlib.Path(path).relative_to(build)}: "
-                                              f"{', '.join(names)}"
-                                              for path, names in ends.items()])
+    report(1, "there are files", [] if len(needs) > 300 and len(wanted) > 100
+           else [f"only {len(needs)} files, {len(wanted)} objects that call"])
+    report(2, "nothing reaches up a floor", upwards(needs))
+    report(3, "no two files need each other", circles(needs))
+    report(4, "no library ends the process", [f"{source}: {', '.join(names)}"
+                                              for source, names in ends.items()])
 
 
 main()

@@ -7,13 +7,13 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "codec.h"
-#include "copy.h"
-#include "engine.h"
-#include "kernel.h"
+#include "cpu/core/codec.h"
+#include "cpu/core/copy.h"
+#include "cpu/core/engine.h"
+#include "cpu/core/kernel.h"
+#include "cpu/core/stream.h"
+#include "cpu/core/update.h"
 #include "kernels.h"
-#include "stream.h"
-#include "update.h"
 
 static void cpu_close(struct ff_device *dev)
 {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "dnnl.h"
-#include "kernel.h"
+#include "cpu/core/dnnl.h"
+#include "cpu/core/kernel.h"
 
 typedef int (*ff_prepare)(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err);
 

@@ -2,7 +2,7 @@
 #ifndef FF_CPU_KERNELS_H
 #define FF_CPU_KERNELS_H
 
-#include "device.h"
+#include "cpu/core/device.h"
 
 /* Slots of struct ff_backend that kernels.c fills, or without.c. */
 int ff_cpu_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,

@@ -2,7 +2,7 @@
  * has of it, and no kernels.  SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "engine.h"
+#include "cpu/core/engine.h"
 #include "kernels.h"
 
 static int nothing(struct ff_error *err)

@@ -4,12 +4,15 @@
 
 #include "cuda/core/capture.h"
 #include "cuda/core/copy.h"
-#include "cuda/core/kernel.h"
+#include "cuda/core/memory.h"
+#include "cuda/core/stream.h"
+#include "cuda/libs/describe.h"
+#include "cuda/libs/open.h"
 #include "cuda/nccl/comm.h"
 #include "cuda/ops/coding.h"
-#include "module.h"
-
 #include "cuda/ops/update.h"
+#include "kernels.h"
+#include "module.h"
 
 static const struct ff_backend backend = {
 		.name = "cuda",

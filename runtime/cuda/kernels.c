@@ -1,9 +1,15 @@
 /* Kernels by operator: the table that fails to link when one is missing.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "kernels.h"
+
 #include "cuda/core/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "cuda/core/enter.h"
+#include "cuda/core/report.h"
+#include "cuda/core/stream.h"
 
 typedef int (*ff_prepare)(struct ff_kernel *k, const struct ff_work *w, struct ff_error *err);
 

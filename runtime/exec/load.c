@@ -8,8 +8,8 @@
 
 #include "address.h"
 #include "communication.h"
+#include "data/prefetch.h"
 #include "ff/cli.h"
-#include "prefetch.h"
 
 static size_t load_bytes(const struct ff_transfer *t)
 {

@@ -3,7 +3,7 @@
 #ifndef FF_EXEC_LOAD_H
 #define FF_EXEC_LOAD_H
 
-#include "prefetch.h"
+#include "data/prefetch.h"
 #include "state.h"
 
 /* What a pass over the schedule loads: pinned memory where the backend has that. */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/prefetch.h"
+#include "data/prefetch.h"
 #include "scene.h"
 
 #define SCENES 40

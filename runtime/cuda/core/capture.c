@@ -4,7 +4,9 @@
 
 #include <stdlib.h>
 
-#include "kernel.h"
+#include "captured.h"
+#include "enter.h"
+#include "stream.h"
 
 static int captured_figures(struct ff_device *dev, struct ff_figures **ret, struct ff_error *err)
 {

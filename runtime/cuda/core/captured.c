@@ -1,7 +1,7 @@
 /* What a captured pass is to ask about once it has run.  SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
+#include "captured.h"
 
-#include "capture.h"
+#include <stdlib.h>
 
 int ff_captured_suspect(struct ff_captured *c, struct ff_kernel *k, struct ff_error *err)
 {

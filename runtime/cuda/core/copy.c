@@ -2,7 +2,9 @@
  * move together, as many as make 16 bytes.  SPDX-License-Identifier: Apache-2.0 */
 #include "copy.h"
 
+#include "enter.h"
 #include "rows.h"
+#include "stream.h"
 
 #define WIDEST 16 /* bytes that a thread moves */
 

@@ -1,7 +1,7 @@
 /* Copies of regions, reductions of them, fills, reshapes.  SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/ops/reshape.h"
 #include "functions.cuh"
 #include "real.cuh"
+#include "reshape.h"
 
 #define TILE 32 /* elements; of a block that transposes */
 

@@ -1,4 +1,6 @@
 /* Devices as a process enters them.  SPDX-License-Identifier: Apache-2.0 */
+#include "enter.h"
+
 #include <pthread.h>
 
 #include "device.h"

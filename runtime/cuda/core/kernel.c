@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report.h"
+
 void *ff_kernel_state(struct ff_kernel *k, size_t size, struct ff_error *err)
 {
 	k->state = calloc(1, size);

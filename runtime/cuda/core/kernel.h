@@ -7,7 +7,6 @@
 #include "epilogue.h"
 #include "ff/strided.h"
 #include "rows.h"
-#include "stream.h"
 
 /* One part of one operator, prepared.  It runs on one stream at a time, and is closed when
  * that has been drained.  Workspace: what the operator reserves, then one scratchpad that all
@@ -83,15 +82,5 @@ static inline void *ff_to(enum ff_dtype t, void *array, int64_t i)
 {
 	return (char *)array + i * ff_dtype_bytes(t);
 }
-
-/* Slots of struct ff_backend. */
-int ff_cuda_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
-		struct ff_error *err);
-int ff_cuda_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
-		bool keeps, struct ff_kernel **ret, struct ff_error *err);
-void ff_cuda_kernel_close(struct ff_kernel *k);
-int64_t ff_cuda_workspace(const struct ff_kernel *k);
-int ff_cuda_run(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,
-		struct ff_error *err);
 
 #endif

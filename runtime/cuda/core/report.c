@@ -1,9 +1,12 @@
 /* Places in host memory where kernels report what they cannot compute with: a wrong label, a
  * wrong id.  A stream looks at them when it is drained.  SPDX-License-Identifier: Apache-2.0 */
+#include "report.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "device.h"
+#include "memory.h"
 #include "rows.h"
 
 #define PLACES 256 /* of a page */

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture.h"
+#include "captured.h"
+#include "enter.h"
 #include "ff/clock.h"
 #include "kernel.h"
+#include "memory.h"
 
 #define STAGE ((size_t)8 << 20) /* bytes that pass through pinned memory at a time */
 #define SMALL_STAGE ((size_t)64 << 10)

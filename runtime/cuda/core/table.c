@@ -1,6 +1,9 @@
 /* Numbers that a kernel is prepared with.  SPDX-License-Identifier: Apache-2.0 */
 #include "table.h"
 
+#include "enter.h"
+#include "memory.h"
+
 int ff_cuda_table(struct ff_device *dev, const void *host, size_t bytes, void **ret,
 		struct ff_error *err)
 {

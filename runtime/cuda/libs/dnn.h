@@ -4,7 +4,7 @@
 
 #include "cuda/core/device.h"
 #include "cuda/core/epilogue.h"
-#include "cuda/ops/conv.h"
+#include "filter.h"
 
 struct ff_plan;
 struct ff_kernel;

@@ -1,9 +1,13 @@
 /* Devices are opened, and closed with all that they came to have.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "open.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "blas.h"
+#include "cuda/core/enter.h"
+#include "cuda/core/report.h"
 #include "cuda/core/stream.h"
 #include "ff/cli.h"
 #include "plan.h"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/core/kernel.h"
 #include "engine.h"
 
 #define MAX_ENGINES 32 /* that are tried */

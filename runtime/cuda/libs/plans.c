@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "describe.h"
 #include "ff/file.h"
 #include "ff/hash.h"
 

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "comm/limit.h"
+#include "cuda/core/enter.h"
+#include "cuda/libs/open.h"
 #include "ff/machine.h"
 #include "process/agree.h"
 

@@ -6,7 +6,9 @@
 #include "comm/parcels.h"
 #include "comm/ring.h"
 #include "cuda/core/copy.h"
+#include "cuda/core/enter.h"
 #include "cuda/core/rows.h"
+#include "cuda/core/stream.h"
 #include "nccl_comm.h"
 
 static ncclResult_t all_reduce(const struct ff_nccl_post *p)

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "cuda/core/enter.h"
+#include "cuda/core/stream.h"
 #include "nccl_comm.h"
 
 static int fail(struct ff_nccl *m, const struct ff_nccl_group *g, const char *call,

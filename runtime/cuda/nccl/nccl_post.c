@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "cuda/core/memory.h"
 #include "nccl_comm.h"
 
 const ncclDataType_t ff_nccl_types[FF_DTYPE_COUNT] = {[FF_F32] = ncclFloat32,

@@ -6,6 +6,7 @@
 #include "attention.h"
 
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 #include "cuda/libs/plan.h"
 #include "sdpa.h"
 

@@ -1,6 +1,7 @@
 /* Batch norm and its prelude.  SPDX-License-Identifier: Apache-2.0 */
 #include "batch_norm.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 struct batch {
 	struct ff_batch b;

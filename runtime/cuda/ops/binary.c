@@ -1,6 +1,7 @@
 /* Functions of two elements (../binary.h), as their operands broadcast.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 #include "fold.h"
 
 struct binary {

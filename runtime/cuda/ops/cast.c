@@ -1,6 +1,7 @@
 /* Whole numbers as real ones.  SPDX-License-Identifier: Apache-2.0 */
 #include "cast.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 struct cast {
 	enum ff_dtype type;

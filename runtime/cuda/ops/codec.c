@@ -2,6 +2,8 @@
 #include "coding.h"
 
 #include "codecs.h"
+#include "cuda/core/enter.h"
+#include "cuda/core/stream.h"
 
 int ff_cuda_encode(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err)
 {

@@ -1,4 +1,4 @@
-/* Codecs of gradients: what runtime/cpu/codec.c says of them holds here.
+/* Codecs of gradients: what runtime/cpu/core/codec.c says of them holds here.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "codecs.h"
 #include "cuda/core/real.cuh"

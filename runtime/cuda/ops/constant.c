@@ -4,6 +4,8 @@
 
 #include "cuda/core/copy.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/memory.h"
+#include "cuda/core/stream.h"
 #include "cuda/core/table.h"
 #include "kernels/indices.h"
 

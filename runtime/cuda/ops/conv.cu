@@ -133,14 +133,6 @@ FF_KERNEL void filter_weight(struct ff_filter f, const T *in, const T *dout, flo
 	dweight[i] = sum;
 }
 
-template <class T> FF_KERNEL void add_bias(int64_t n, int64_t channels, const T *bias, T *image)
-{
-	int64_t i = thread_index();
-
-	if (i < n)
-		real_put(&image[i], real_get(image[i]) + real_get(bias[i % channels]));
-}
-
 cudaError_t ff_launch_filter(enum ff_dtype type, const struct ff_filter *f, const void *in,
 		const void *weight, const void *bias, void *out, cudaStream_t s)
 {
@@ -184,16 +176,4 @@ cudaError_t ff_launch_filter_weight(enum ff_dtype type, const struct ff_filter *
 				(const uint16_t *)in, (const uint16_t *)dout, dweight);
 	return ff_launch(filter_weight<float>, grid, dim3(BLOCK), s, *f, (const float *)in,
 			(const float *)dout, dweight);
-}
-
-cudaError_t ff_launch_bias(enum ff_dtype type, int64_t rows, int64_t channels, const void *bias,
-		void *image, cudaStream_t s)
-{
-	int64_t n = rows * channels;
-
-	if (type == FF_BF16)
-		return ff_launch(add_bias<uint16_t>, blocks_of(n), dim3(BLOCK), s, n, channels,
-				(const uint16_t *)bias, (uint16_t *)image);
-	return ff_launch(add_bias<float>, blocks_of(n), dim3(BLOCK), s, n, channels,
-			(const float *)bias, (float *)image);
 }

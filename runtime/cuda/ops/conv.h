@@ -1,17 +1,11 @@
-/* Convolutions: what conv.c tells conv.cu, and cuDNN.  SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions: what conv.c tells conv.cu.  SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CUDA_CONV_H
 #define FF_CUDA_CONV_H
 
 #include <cuda_runtime_api.h>
 
+#include "cuda/libs/filter.h"
 #include "ff/dtype.h"
-#include "kernels/windows.h"
-
-/* Images of N D H W C, dense in that order; filters of K D H W C. */
-struct ff_filter {
-	int64_t n, groups, c, k; /* input and output channels of each group */
-	struct ff_windows windows;
-};
 
 #ifdef __cplusplus
 extern "C" {

@@ -9,6 +9,7 @@
 #include "conv.h"
 #include "cuda/core/copy.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 #include "cuda/libs/dnn.h"
 
 struct transposed {

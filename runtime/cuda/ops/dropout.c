@@ -5,6 +5,7 @@
 
 #include "cuda/core/copy.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 struct dropout {
 	enum ff_dtype type;

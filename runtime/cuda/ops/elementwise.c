@@ -5,6 +5,7 @@
 #include "elementwise.h"
 #include "cuda/core/copy.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 _Static_assert(FF_SUMMANDS == FF_MAX_INPUTS, "an add may have as many inputs as a node");
 

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "embedding.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 struct embedding {
 	enum ff_dtype type; /* gradients of rows are float32 */

@@ -1,6 +1,7 @@
 /* Broadcasts to a shape, and sums over where each element went.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 #include "fold.h"
 
 struct expand {

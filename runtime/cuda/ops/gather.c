@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "cuda/core/kernel.h"
+#include "cuda/core/memory.h"
+#include "cuda/core/stream.h"
 #include "cuda/core/table.h"
 
 struct gather {

@@ -4,6 +4,7 @@
 
 #include "cuda/core/copy.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 #include "cuda/libs/blas.h"
 
 struct linear {

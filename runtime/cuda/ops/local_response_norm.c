@@ -2,6 +2,7 @@
 #include "local_response_norm.h"
 
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 struct response {
 	enum ff_dtype type;

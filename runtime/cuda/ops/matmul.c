@@ -4,6 +4,7 @@
 #include "kernels/matmul.h"
 
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 #include "cuda/libs/blas.h"
 #include "fold.h"
 

@@ -4,8 +4,9 @@
 
 #include "cuda/core/copy.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/reshape.h"
+#include "cuda/core/stream.h"
 #include "kernels/indices.h"
-#include "reshape.h"
 
 /* ---- concat and split: one side whole, the other in pieces ---- */
 

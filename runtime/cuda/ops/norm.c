@@ -1,6 +1,7 @@
 /* Layer, RMS and group norm.  SPDX-License-Identifier: Apache-2.0 */
 #include "norm.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 struct norm {
 	struct ff_norm n;

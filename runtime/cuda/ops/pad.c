@@ -9,6 +9,7 @@
 #include "resample.h"
 
 #define FF_RESAMPLE_FN static inline
+#include "cuda/core/stream.h"
 #include "kernels/resample.h"
 
 struct pad {

@@ -1,7 +1,8 @@
-/* Losses that compare each element with a target's, as runtime/cpu/point_loss.c has them.
+/* Losses that compare each element with a target's, as runtime/cpu/ops/point_loss.c has them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "point_loss.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 struct point_loss {
 	enum ff_dtype type; /* of what is read and of the gradient */

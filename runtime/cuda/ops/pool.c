@@ -6,6 +6,7 @@
 #include "resample.h"
 
 #define FF_RESAMPLE_FN static inline
+#include "cuda/core/stream.h"
 #include "kernels/resample.h"
 
 struct pool {

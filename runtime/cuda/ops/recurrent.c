@@ -4,6 +4,7 @@
  * product with all of the weights, of which it needs some.  SPDX-License-Identifier: Apache-2.0 */
 #include "recurrent.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 #include "cuda/libs/blas.h"
 #include "kernels/recurrence.h"
 

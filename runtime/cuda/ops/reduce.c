@@ -1,5 +1,6 @@
 /* Sums, means and maxima along axes.  SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 #include "fold.h"
 
 struct reduce {

@@ -2,6 +2,8 @@
 #include "resample.h"
 
 #define FF_RESAMPLE_FN static inline
+#include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 #include "kernels/resample.h"
 
 struct resample {

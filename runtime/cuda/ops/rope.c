@@ -2,6 +2,7 @@
 #include "rope.h"
 
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 struct rope {
 	enum ff_dtype type;

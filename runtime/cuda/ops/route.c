@@ -2,6 +2,7 @@
 #include "route.h"
 
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 struct route {
 	enum ff_dtype type;

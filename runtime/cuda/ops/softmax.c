@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "softmax.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 struct softmax {
 	enum ff_dtype type; /* of x and y; statistics and their gradient are float32 */

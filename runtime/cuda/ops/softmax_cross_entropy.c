@@ -1,7 +1,8 @@
 /* Cross-entropy of softmax(logits) and labels, in two kernels, as
- * runtime/cpu/softmax_cross_entropy.c has them.  SPDX-License-Identifier: Apache-2.0 */
+ * runtime/cpu/ops/softmax_cross_entropy.c has them.  SPDX-License-Identifier: Apache-2.0 */
 #include "softmax_cross_entropy.h"
 #include "cuda/core/kernel.h"
+#include "cuda/core/stream.h"
 
 struct loss {
 	enum ff_dtype type; /* of logits and their gradient; all else is float32 */

@@ -1,8 +1,10 @@
 /* Updates.  SPDX-License-Identifier: Apache-2.0 */
 #include "update.h"
 
-#include "cuda/core/updates.h"
+#include "cuda/core/enter.h"
+#include "cuda/core/stream.h"
 #include "ff/capture.h"
+#include "updates.h"
 
 int ff_cuda_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
 {

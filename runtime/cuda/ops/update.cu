@@ -1,7 +1,7 @@
 /* Updates: an optimizer's whole step in one pass, with the weights rounded where they are read
  * in bfloat16.  SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/real.cuh"
-#include "cuda/core/updates.h"
+#include "updates.h"
 
 /* What lies in the arrays of a bucket.  What is passed has no holes, in which anything could
  * stand. */

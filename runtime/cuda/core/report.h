@@ -1,0 +1,15 @@
+/* Where kernels report.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_REPORT_H
+#define FF_CUDA_REPORT_H
+
+#include "ff/error.h"
+
+struct ff_device;
+struct ff_trouble;
+
+/* A place where a kernel can say what it found, none yet; and giving it back. */
+int ff_trouble_take(struct ff_device *dev, struct ff_trouble **ret, struct ff_error *err);
+void ff_trouble_give(struct ff_device *dev, struct ff_trouble *t);
+void ff_trouble_close(struct ff_device *dev);
+
+#endif
