@@ -1,6 +1,7 @@
 /* Netpbm's images of bytes: P5 (grey) and P6 (colours).  SPDX-License-Identifier: Apache-2.0 */
 #include "formats.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 struct text {

@@ -3,6 +3,7 @@
 #define FF_CUDA_CAPTURED_H
 
 #include <cuda_runtime_api.h>
+#include <stdint.h>
 
 #include "ff/error.h"
 
