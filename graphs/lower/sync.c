@@ -166,7 +166,8 @@ int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
 		const struct ff_weight_group *g = &group[i];
 		uint32_t at = !synced && g->n_devices == 1
 					      ? open_single(b, g)
-					      : open_bucket(b, g, synced, flat && g->n_devices > 1);
+					      : open_bucket(b, g, synced,
+								flat && synced && g->n_devices > 1);
 
 		if (at == FF_NONE)
 			return ff_fail_memory(err);

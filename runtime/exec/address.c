@@ -3,6 +3,7 @@
 #include "address.h"
 
 #include "communication.h"
+#include "ff/arrays.h"
 #include "ff/instance.h"
 
 void *ff_address_buffer(const struct ff_executor *x, uint32_t buffer)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "address.h"
+#include "ff/arrays.h"
 #include "ff/block.h"
 #include "ff/instance.h"
 #include "fuse.h"

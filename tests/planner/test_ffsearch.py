@@ -105,7 +105,8 @@ def assert_classes_are_those_of(trace, classes):
         if span["ph"] != "X":
             continue
         kind = span["args"]["kind"]
-        name = {"sync": "gradient all-reduce", "update": "update", "norm": "gradient norm"}.get(kind)
+        name = {"sync": "gradient all-reduce", "scatter": "gradient reduce-scatter", "gather": "weight all-gather",
+                "update": "update", "norm": "gradient norm"}.get(kind)
         if kind in ("forward", "backward"):
             # of nodes that the file does not have, a loss has one in front
             name = op.get(span["args"]["node"], "softmax_statistics") + " " + span["args"]["pass"]
@@ -556,10 +557,10 @@ def interrupt(after, *args):
                           "cut-report.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                          text=True)
     try:
-        # SIGINT shows up in the mask of blocked signals.
+        # SIGINT shows up in the mask of blocked signals, SIGHUP as well only until the command is there.
         blocked = 0
         until = time.monotonic() + 60
-        while not blocked & 2 and p.poll() is None and time.monotonic() < until:
+        while blocked & 3 != 2 and p.poll() is None and time.monotonic() < until:
             with open("/proc/%d/status" % p.pid) as f:
                 blocked = int(re.search(r"SigBlk:\s*(\w+)", f.read()).group(1), 16)
             time.sleep(0.001)
@@ -571,7 +572,7 @@ def interrupt(after, *args):
         p.kill()
     assert p.returncode == 0, err
     report = conforms("cut-report.json", "search-report")
-    assert report["interrupted"]
+    assert report["interrupted"], report
     conforms("cut.json", "strategy")
     assert "interrupted" in out
     print("# %s: Ctrl-C was answered after %.2f s" % (args[0], time.monotonic() - sent))
@@ -650,7 +651,7 @@ def test_cuts_steps():
     zoo("rnntc", "--batch", "1", "--set", "steps=1000", "-o", "long.json")
     run("long.json", *BASE, "--devices", "4", "--proposals", "5000", "-o", "long.plan", "--report", "long.report")
     plan, report = json.loads(read("long.plan")), json.loads(read("long.report"))
-    assert any(o["degrees"].get("step", 1) > 1 for o in plan["operators"]), "no steps are cut"
+    assert any(o.get("degrees", {}).get("step", 1) > 1 for o in plan["operators"]), "no steps are cut"
     assert report["predicted_us"] < 0.75 * report["data_parallel_us"], report["predicted_us"]
     p = run("long.json", *BASE, "--devices", "4", "--simulate", "long.plan", "--report", "again.report")
     assert json.loads(read("again.report"))["predicted_us"] == report["predicted_us"], p.stdout
