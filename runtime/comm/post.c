@@ -237,7 +237,8 @@ static int post_whole(struct ff_host_comm *h, const struct ff_channel *on,
 	if (!p)
 		return FF_E_NOMEM;
 	for (uint32_t i = 0; i < x->n_devices; i++) {
-		bool in_place = x->send[i] == x->recv[i];
+		/* of the others a chunk is, which the host has apart */
+		bool in_place = x->kind == FF_MOVE_ALL_REDUCE && x->send[i] == x->recv[i];
 		size_t send, recv;
 
 		if (!h->base.hosts(&h->base, x->device[i]))
