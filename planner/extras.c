@@ -29,10 +29,16 @@ void ff_param_cut(const struct ff_graph *g, uint32_t node, const struct ff_progr
 	ret->stride[axis] = n > 1 ? (uint16_t)on->step : 0;
 }
 
-enum update { FOLLOW, SHARDED, SERVED, UPDATES };
+void ff_param_flat(struct ff_config *ret)
+{
+	ff_param_follow(ret);
+	ret->flat = true;
+}
 
-/* What `how` means for a parameter: updated wherever it is read; a shard on each
- * device that reads it (ZeRO); on one of them (a parameter server). */
+enum update { FOLLOW, FLAT, SHARDED, SERVED, UPDATES };
+
+/* What `how` means for a parameter: updated wherever it is read; there, but by each device a
+ * run of its bucket (ZeRO); a shard on each of them; on one of them (a parameter server). */
 static void set_update(struct ff_proposer *p, uint32_t param, enum update how, uint32_t server)
 {
 	const struct ff_graph *g = p->graph;
@@ -48,6 +54,8 @@ static void set_update(struct ff_proposer *p, uint32_t param, enum update how, u
 		on = (struct ff_progression){on.start + server % on.n * on.step, on.step, 1};
 	if (how == FOLLOW)
 		ff_param_follow(&c);
+	else if (how == FLAT)
+		ff_param_flat(&c);
 	else
 		ff_param_cut(g, param, &on, &c);
 	ff_transaction_set(p->t, param, &c);

@@ -16,6 +16,8 @@ void ff_param_cut(const struct ff_graph *g, uint32_t node, const struct ff_progr
 		struct ff_config *ret);
 /* It lies where it is read, and its gradients are all-reduced there. */
 void ff_param_follow(struct ff_config *ret);
+/* There, but each device updates a run of its bucket. */
+void ff_param_flat(struct ff_config *ret);
 
 /* Who reads parameters, for proposals of how they are updated. */
 int ff_proposer_find_readers(struct ff_proposer *p, struct ff_arena *a, struct ff_error *err);

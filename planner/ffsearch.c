@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "buckets.h"
+#include "ff/block.h"
 #include "ff/graph_file.h"
 #include "ff/paths.h"
 #include "ff/process.h"
@@ -121,6 +123,23 @@ static int predict(struct ff_job *j, const struct ff_strategy *s, struct ff_plan
 		}
 	}
 	return FF_OK;
+}
+
+static int open_evaluator(struct ff_job *j, struct ff_error *err)
+{
+	return ff_evaluator_create(
+			&j->graph, &j->machine, j->pricer, j->memory, 0, &j->evaluator, err);
+}
+
+/* Gives a strategy by name the buckets that are best. */
+static int tune(struct ff_job *j, struct ff_strategy *s, struct ff_error *err)
+{
+	struct ff_evaluation at;
+	int code = ff_evaluator_set(j->evaluator, s, &at, err);
+
+	return code < 0 ? code
+			: ff_buckets_tune(j->evaluator, s, ff_bucket_bytes(&j->graph, &j->machine),
+					  &at, err);
 }
 
 static double now_s(void)
@@ -322,8 +341,7 @@ static int search(struct ff_job *j, struct ff_error *err)
 	struct ff_summary *s = &j->summary;
 	struct ff_search_result found = {.proposals = 0};
 	sigset_t old;
-	int code = ff_evaluator_create(
-			&j->graph, &j->machine, j->pricer, j->memory, 0, &j->evaluator, err);
+	int code = FF_OK;
 
 	for (uint32_t i = 0; i + 1 < j->jobs && code == FF_OK; i++)
 		code = open_chain(j, i, err);
@@ -333,6 +351,9 @@ static int search(struct ff_job *j, struct ff_error *err)
 	code = bound(j, err);
 	if (code == FF_OK)
 		code = run_search(j, &found, err);
+	if (code == FF_OK)
+		code = ff_buckets_tune(j->evaluator, &found.best,
+				ff_bucket_bytes(&j->graph, &j->machine), &found.evaluation, err);
 	release_interrupts(&old);
 	if (code == FF_E_NOFIT)
 		return tell_closest(j, &found, err);
@@ -362,13 +383,9 @@ static int search(struct ff_job *j, struct ff_error *err)
 static int eliminate(struct ff_job *j, struct ff_strategy *ret, struct ff_error *err)
 {
 	bool found;
-	int code = ff_evaluator_create(
-			&j->graph, &j->machine, j->pricer, j->memory, 0, &j->evaluator, err);
 
-	if (code == FF_OK)
-		code = ff_search_eliminate(j->space, j->evaluator, &j->graph, &j->machine,
-				j->pricer, NULL, NULL, &j->arena, ret, &found, err);
-	return code;
+	return ff_search_eliminate(j->space, j->evaluator, &j->graph, &j->machine, j->pricer, NULL,
+			NULL, &j->arena, ret, &found, err);
 }
 
 /* Whether the plan is data parallelism, whatever its file is called: all configs, in one batch. */
@@ -403,6 +420,8 @@ static int simulate(struct ff_job *j, struct ff_error *err)
 	else if (ff_job_is_start(j->simulate))
 		code = ff_init_strategy(j->simulate, j->space, &j->graph, &j->machine, j->seed,
 				&j->arena, &s, err);
+	if (code == FF_OK && ff_job_is_start(j->simulate))
+		code = tune(j, &s, err);
 	if (code == FF_OK)
 		code = predict(j, &s, &j->summary.plan, err);
 	j->summary.title = j->simulate;
@@ -441,6 +460,8 @@ static int save_strategy(struct ff_job *j, struct ff_error *err)
 			.disturbed_share = j->costs ? 1 - ff_costs_steady_share(j->costs) : 0,
 			.memory_bytes = p->schedule.memory_bytes,
 			.communication = communication(j),
+			.data_parallel_bucket_bytes =
+					j->summary.data_parallel.strategy.bucket_bytes,
 	};
 	struct ff_out o;
 	int code = ff_simulation_classes(&p->schedule, &p->simulation, &j->arena, &info.classes,
@@ -544,6 +565,10 @@ static int run(struct ff_job *j, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_init_strategy("data-parallel", j->space, &j->graph, &j->machine, j->seed,
 				&j->arena, &data_parallel, err);
+	if (code == FF_OK)
+		code = open_evaluator(j, err);
+	if (code == FF_OK)
+		code = tune(j, &data_parallel, err);
 	if (code < 0)
 		return code;
 	j->predict_s = now_s();

@@ -54,7 +54,7 @@ static int start_pipeline(struct ff_chain *c, struct ff_arena *a, bool *found, s
 
 static bool saves_memory(const char *name)
 {
-	return !strcmp(name, "frugal") || !strncmp(name, "zero-", 5);
+	return !strcmp(name, "frugal") || !strcmp(name, "zero-3");
 }
 
 /* Makes the start called `name` current; not *found: there is none. */

@@ -167,7 +167,7 @@ static double most_orders(const struct ff_proposer *p)
 	return share < 1 ? most * share * share : most;
 }
 
-/* Half of the draws are by preset weight, so that no kind is ever given up; the others
+/* One draw of PRESET_EVERY is by preset weight, so that no kind is ever given up; the others
  * by how often one of its kind helped lately (as large neighbourhood search chooses
  * among its neighbourhoods: Ropke and Pisinger, Transportation Science 2006). */
 static uint32_t draw_kind(struct ff_proposer *p)

@@ -153,20 +153,22 @@ int ff_start_zero(const struct ff_space *space, const struct ff_graph *g,
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		if (!ff_node_is_parameter(g, i) || !(space->what & FF_SPACE_UPDATES))
 			continue;
-		cut_among(g, i, &all, &s.config[i]);
+		if (again)
+			cut_among(g, i, &all, &s.config[i]);
+		else
+			ff_param_flat(&s.config[i]);
 		s.recompute[i] = again && s.config[i].n_parts && space->what & FF_SPACE_RECOMPUTE;
 	}
 	*ret = s;
 	return FF_OK;
 }
 
-/* Data parallelism in as many micro-batches as there are, with parameters updated in
- * parts and values of long runs dropped, as far as the space allows. */
+/* Data parallelism in as many micro-batches as there are, with parameters updated flat
+ * and values of long runs dropped, as far as the space allows. */
 int ff_start_frugal(const struct ff_space *space, const struct ff_graph *g,
 		const struct ff_machine *m, struct ff_arena *a, struct ff_strategy *ret,
 		struct ff_error *err)
 {
-	const struct ff_progression all = {0, 1, m->n_devices};
 	uint32_t computed = 0;
 	struct ff_strategy s;
 	struct ff_graph micro;
@@ -182,7 +184,7 @@ int ff_start_frugal(const struct ff_space *space, const struct ff_graph *g,
 		if (ff_node_needs_config(g, i))
 			split_samples(&micro.nodes[i], 0, m->n_devices, &s.config[i]);
 		else if (ff_node_is_parameter(g, i) && space->what & FF_SPACE_UPDATES)
-			cut_among(g, i, &all, &s.config[i]);
+			ff_param_flat(&s.config[i]);
 	}
 	if (space->what & FF_SPACE_RECOMPUTE)
 		ff_phases_checkpoint(g, 2 + (uint32_t)sqrt(computed), &s);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ff/block.h"
+
 #define TEXT 160
 #define NAME_WIDTH 32
 
@@ -174,9 +176,19 @@ static uint32_t count_again(const struct ff_strategy *s)
 	return n;
 }
 
+static uint32_t count_flat(const struct ff_strategy *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		n += s->config[i].flat;
+	return n;
+}
+
 static void print_phases(const struct ff_strategy *s, FILE *to)
 {
-	uint32_t stages = count_stages(s);
+	uint32_t stages = count_stages(s), flat = count_flat(s);
+	char bucket[TEXT];
 
 	if (s->micro_batches == 1 && stages > 1)
 		fprintf(to, "\noperators issued in %u stages\n", stages);
@@ -186,6 +198,15 @@ static void print_phases(const struct ff_strategy *s, FILE *to)
 		fprintf(to, "%u stages, ", stages);
 	if (s->micro_batches > 1)
 		fprintf(to, "%s\n", ff_order_name(s->rule));
+	if (s->bucket_bytes) {
+		bytes_text(s->bucket_bytes, bucket);
+		fprintf(to, "\ngradients travel in buckets of %s\n", bucket);
+	}
+	if (flat)
+		fprintf(to,
+				"\n%u parameters updated flat: of what devices have alike, each "
+				"updates an equal run (ZeRO-1)\n",
+				flat);
 }
 
 /* One line of the comparison: the plan's figure, then data parallelism's. */
@@ -348,6 +369,13 @@ static void write_search(const struct ff_summary *s, struct ff_out *o)
 	ff_out_bool(o, "interrupted", s->interrupted);
 }
 
+static int64_t bucket_bytes(const struct ff_summary *s, const struct ff_plan *p)
+{
+	int64_t bytes = p->strategy.bucket_bytes;
+
+	return bytes ? bytes : ff_bucket_bytes(s->graph, s->machine);
+}
+
 void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 {
 	const struct ff_plan *p = &s->plan, *d = &s->data_parallel;
@@ -378,6 +406,9 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_int(o, "micro_batches", p->strategy.micro_batches);
 	ff_out_int(o, "stages", count_stages(&p->strategy));
 	ff_out_int(o, "recomputed", count_again(&p->strategy));
+	ff_out_int(o, "updated_flat", count_flat(&p->strategy));
+	ff_out_int(o, "bucket_bytes", bucket_bytes(s, p));
+	ff_out_int(o, "data_parallel_bucket_bytes", bucket_bytes(s, d));
 	ff_out_real(o, "data_parallel_us", dp_us);
 	ff_out_real(o, "speedup", dp_us / us);
 	ff_out_bool(o, "is_data_parallel", s->is_data_parallel);

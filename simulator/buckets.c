@@ -15,8 +15,13 @@ int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bu
 	b->adds = ff_arena_array(a, g->n_nodes, sizeof(*b->adds));
 	if (!b->adds)
 		return ff_fail_memory(err);
-	code = ff_bucketing_init(&b->synced, g->n_nodes, bucket_bytes, err);
-	return code < 0 ? code : ff_bucketing_init(&b->brought, g->n_nodes, bucket_bytes, err);
+	code = ff_bucketing_init(&b->synced, g, bucket_bytes, err);
+	return code < 0 ? code : ff_bucketing_init(&b->brought, g, bucket_bytes, err);
+}
+
+void ff_gathered_limit(struct ff_gathered *b, int64_t bucket_bytes)
+{
+	b->synced.bucket_bytes = b->brought.bucket_bytes = bucket_bytes;
 }
 
 void ff_gathered_finish(struct ff_gathered *b)
@@ -41,10 +46,24 @@ static int fill_synced(const struct ff_course *e, struct ff_bucketing *b, struct
 			continue;
 		if (!n)
 			group = ff_node_block_groups(e->block[use->node], use->slot, &n);
-		code = ff_bucketing_add(b, use->node, use->param, group, n, true, err);
+		code = ff_bucketing_add(
+				b, use->node, use->param, group, n, true, e->flat[use->param], err);
 	}
 	ff_bucketing_end(b);
 	return code;
+}
+
+static void price_synced(const struct ff_course *e, const struct ff_bucket_build *k,
+		struct ff_timed_bucket *t)
+{
+	t->update_us = ff_price_update(
+			e->p, k->device[0], k->flat ? k->bytes / k->n_devices : k->bytes);
+	if (!k->flat) {
+		t->sync_us = ff_price_bucket(e->p, k->n_devices, k->device, k->bytes);
+		return;
+	}
+	t->sync_us = ff_price_flat(e->p, FF_MOVE_REDUCE_SCATTER, k->n_devices, k->device, k->bytes);
+	t->gather_us = ff_price_flat(e->p, FF_MOVE_ALL_GATHER, k->n_devices, k->device, k->bytes);
 }
 
 static int gather_synced(const struct ff_course *e, struct ff_gathered *b, struct ff_error *err)
@@ -57,8 +76,7 @@ static int gather_synced(const struct ff_course *e, struct ff_gathered *b, struc
 	for (uint32_t i = 0; i < b->synced.n_buckets && code == FF_OK; i++) {
 		const struct ff_bucket_build *k = &b->synced.bucket[i];
 
-		b->timed[i].sync_us = ff_price_bucket(e->p, k->n_devices, k->device, k->bytes);
-		b->timed[i].update_us = ff_price_update(e->p, k->device[0], k->bytes);
+		price_synced(e, k, &b->timed[i]);
 	}
 	memset(b->adds, 0, e->g->n_nodes * sizeof(*b->adds));
 	for (uint32_t i = 0; i < e->n_adding; i++)
@@ -83,8 +101,8 @@ static int gather_brought(const struct ff_course *e, struct ff_bucketing *b, str
 		group = ff_node_block_groups(e->block[use->param], FF_NONE, &n);
 		for (; n-- > 0 && code == FF_OK; group++)
 			if (group->n_devices > 1)
-				code = ff_bucketing_add(
-						b, use->node, use->param, group, 1, false, err);
+				code = ff_bucketing_add(b, use->node, use->param, group, 1, false,
+						false, err);
 	}
 	ff_bucketing_end(b);
 	return code;

@@ -69,9 +69,11 @@ struct ff_course {
 	const struct ff_node_block **block; /* by node: its block */
 	struct ff_memo_edge **edge;         /* NULL for those of synced parameters */
 	bool *synced;                       /* by node */
-	struct ff_shards *shards;           /* likewise */
-	bool has_kept;                      /* some operator keeps something from step to step */
-	bool has_scratch;                   /* some parameter has several readers */
+	bool *flat, *flat_was; /* by node: a parameter that has flat buckets; before the proposal */
+	uint32_t n_flat, n_flat_was; /* how many there are; were */
+	struct ff_shards *shards;    /* likewise */
+	bool has_kept;               /* some operator keeps something from step to step */
+	bool has_scratch;            /* some parameter has several readers */
 	struct ff_gathered gathered[2], *now, *next; /* the current strategy's, a proposal's */
 	struct ff_updates updates;
 	struct ff_strategy strategy; /* current */

@@ -26,6 +26,8 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 
 	e->node = ff_arena_array(a, nodes, sizeof(*e->node));
 	e->synced = ff_arena_array(a, nodes, sizeof(*e->synced));
+	e->flat = ff_arena_array(a, nodes, sizeof(*e->flat));
+	e->flat_was = ff_arena_array(a, nodes, sizeof(*e->flat_was));
 	e->shards = ff_arena_array(a, nodes, sizeof(*e->shards));
 	e->edge = ff_arena_array(a, edges, sizeof(*e->edge));
 	e->mark = ff_arena_array(a, e->g->n_values, sizeof(*e->mark));
@@ -60,11 +62,11 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
 	e->busy = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	e->busy_next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
-	if (!e->node || !e->block || !e->synced || !e->shards || !e->edge || !e->mark ||
-			!e->touched || !e->lane || !e->idle || !e->sync_lane || !e->busy ||
-			!e->busy_next || !e->paced || !e->changed_at || !e->wish || !e->near ||
-			!e->ends || !e->taken || !e->gives || !e->stirred || !e->stirs ||
-			!e->sums.sent || !e->sums.added || !e->sums_next.sent ||
+	if (!e->node || !e->block || !e->synced || !e->flat || !e->flat_was || !e->shards ||
+			!e->edge || !e->mark || !e->touched || !e->lane || !e->idle ||
+			!e->sync_lane || !e->busy || !e->busy_next || !e->paced || !e->changed_at ||
+			!e->wish || !e->near || !e->ends || !e->taken || !e->gives || !e->stirred ||
+			!e->stirs || !e->sums.sent || !e->sums.added || !e->sums_next.sent ||
 			!e->sums_next.added || !e->n_added)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
@@ -227,6 +229,9 @@ int ff_course_set(struct ff_course *e, struct ff_micro *micro, const struct ff_s
 	e->n_snapshots = e->n_taken = 0;
 	e->planned = e->proposed = e->reordered = false;
 	ff_strategy_copy(&e->strategy, s);
+	for (int k = 0; k < 2; k++)
+		ff_gathered_limit(&e->gathered[k],
+				s->bucket_bytes ? s->bucket_bytes : e->home->bucket_bytes);
 	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		code = copy_config(e, &s->config[i], &e->strategy.config[i], err);
 	if (code == FF_OK)
@@ -252,6 +257,7 @@ void ff_course_touch(struct ff_course *e, uint32_t value)
 	if (e->mark[value] == e->stamp)
 		return;
 	e->mark[value] = e->stamp;
+	e->flat_was[v->producer] = e->flat[v->producer];
 	e->touched[e->n_touched++] = value;
 	for (uint32_t u = 0; u < v->n_uses; u++)
 		e->near[e->n_near++] = e->g->uses[v->first_use + u];
@@ -262,6 +268,7 @@ void ff_course_begin(struct ff_course *e)
 	e->stamp++;
 	e->n_touched = e->n_near = e->n_swaps = 0;
 	e->rebuckets = e->reshares = false;
+	e->n_flat_was = e->n_flat;
 	ff_gathered_forget(e->next);
 }
 
@@ -325,12 +332,13 @@ static int copy_changes(struct ff_course *e, const struct ff_change *change, uin
 }
 
 /* The first and the last step of forward in which something of the proposal is done;
- * FF_NONE and 0: none is. */
+ * FF_NONE and 0: none is.  Flat buckets are gathered from the first step on. */
 static void find_steps(const struct ff_course *e, uint32_t *first, uint32_t *last)
 {
-	*first = FF_NONE;
-	*last = 0;
+	bool gathers = e->rebuckets && (e->n_flat || e->n_flat_was);
 
+	*first = gathers ? 0 : FF_NONE;
+	*last = gathers ? FF_NONE : 0;
 	for (uint32_t i = 0; i < e->n_swaps; i++) {
 		const struct ff_swap *s = &e->swap[i];
 		uint32_t step = s->is_edge ? ff_program_moves(&e->program, FF_PHASE_FORWARD, 0,

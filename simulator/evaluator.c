@@ -206,7 +206,8 @@ void ff_evaluator_drop(struct ff_evaluator *h)
 static int lay_out(
 		struct ff_evaluator *h, bool ends_early, int64_t *over_bytes, struct ff_error *err)
 {
-	struct ff_lower_options opt = {.bucket_bytes = h->bucket_bytes,
+	int64_t bucket_bytes = h->now->strategy.bucket_bytes;
+	struct ff_lower_options opt = {.bucket_bytes = bucket_bytes ? 0 : h->bucket_bytes,
 			.optimizer = ff_price_optimizer(h->p),
 			.clip = ff_price_clips(h->p),
 			.codec = ff_price_codec(h->p),

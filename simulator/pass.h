@@ -53,7 +53,8 @@ struct ff_gathered {
 	struct ff_bucketing synced, brought;
 	struct ff_timed_bucket {
 		double sync_us, update_us, done_us;
-	} * timed; /* by bucket that is synchronised */
+		double gather_us; /* of a flat one's weights */
+	} * timed;                /* by bucket that is synchronised */
 	uint32_t cap_timed;
 	bool *adds; /* by node: backward of a first micro-batch adds to gradients */
 	bool holds_synced, holds_all; /* of the blocks in place when they were gathered */
@@ -126,6 +127,8 @@ void ff_updates_scratch(const struct ff_course *e, int64_t *bytes);
 int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,
 		struct ff_arena *a, struct ff_error *err);
 void ff_gathered_finish(struct ff_gathered *b);
+/* Buckets of so many bytes from now on. */
+void ff_gathered_limit(struct ff_gathered *b, int64_t bucket_bytes);
 /* The buckets of the blocks in place, the proposal's if it changes them: those that are
  * synchronised, or `all` that are gathered. */
 int ff_course_gather(struct ff_course *e, bool all, struct ff_gathered **ret, struct ff_error *err);

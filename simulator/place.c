@@ -349,6 +349,27 @@ static int find_param(struct ff_course *e, uint32_t param, const struct ff_confi
 	return ff_memo_node(e->memo, param, c, ret, err);
 }
 
+/* What gathers weights is done where there are any. */
+static void activate_gathers(struct ff_course *e, bool on)
+{
+	for (uint32_t i = 0; i < e->program.gathers_end; i++) {
+		uint64_t bit = (uint64_t)1 << i % 64;
+
+		if (e->program.step[i].kind == FF_STEP_GATHER)
+			e->active[i / 64] = on ? e->active[i / 64] | bit : e->active[i / 64] & ~bit;
+	}
+}
+
+static void set_flat(struct ff_course *e, uint32_t param, bool flat)
+{
+	uint32_t was = e->n_flat;
+
+	e->n_flat = e->n_flat + flat - e->flat[param];
+	e->flat[param] = flat;
+	if ((was > 0) != (e->n_flat > 0))
+		activate_gathers(e, e->n_flat > 0);
+}
+
 /* Once its readers are in place. */
 static int place_param(struct ff_course *e, uint32_t param, struct ff_error *err)
 {
@@ -362,6 +383,7 @@ static int place_param(struct ff_course *e, uint32_t param, struct ff_error *err
 	/* one that is synchronised lies where its readers put it, and they change */
 	e->rebuckets = e->rebuckets || e->synced[param];
 	e->synced[param] = ff_param_is_synced(e->g, param, c, e->block);
+	set_flat(e, param, c->flat && e->synced[param] && !ff_price_codec(e->p));
 	note_shards(e, param);
 	if (!e->synced[param] && !c->n_parts) {
 		uint32_t edge = e->g->uses[v->first_use];
@@ -389,7 +411,8 @@ void ff_place_activate(struct ff_course *e)
 		const struct ff_step *s = &e->program.step[i];
 		int pass = s->phase == FF_PHASE_BACKWARD ? FF_BACKWARD : FF_FORWARD;
 
-		if (s->kind != FF_STEP_MOVES || e->state[pass][s->id] != FF_EDGE_STILL)
+		if (s->kind == FF_STEP_MOVES ? e->state[pass][s->id] != FF_EDGE_STILL
+					     : s->kind != FF_STEP_GATHER || e->n_flat)
 			e->active[i / 64] |= (uint64_t)1 << i % 64;
 	}
 }
@@ -404,6 +427,8 @@ static void reset_states(struct ff_course *e)
 	memset(e->sums.sent, 0xff, e->g->n_edges * sizeof(*e->sums.sent));
 	memset(e->sums.added, 0xff, e->g->n_edges * sizeof(*e->sums.added));
 	memset(e->n_added, 0, e->g->n_nodes * sizeof(*e->n_added));
+	memset(e->flat, 0, e->g->n_nodes * sizeof(*e->flat));
+	e->n_flat = 0;
 	e->n_sums = 0;
 	ff_place_activate(e);
 }
@@ -512,6 +537,14 @@ int ff_place_resolve_touched(struct ff_course *e, struct ff_error *err)
 	return code;
 }
 
+static void exchange_flat(struct ff_course *e, uint32_t param)
+{
+	bool flat = e->flat[param];
+
+	set_flat(e, param, e->flat_was[param]);
+	e->flat_was[param] = flat;
+}
+
 void ff_place_exchange(struct ff_course *e)
 {
 	for (uint32_t i = 0; i < e->n_swaps; i++) {
@@ -531,6 +564,7 @@ void ff_place_exchange(struct ff_course *e)
 		if (v->kind != FF_VALUE_PARAMETER)
 			continue;
 		e->synced[v->producer] = !e->node[v->producer];
+		exchange_flat(e, v->producer);
 		note_shards(e, v->producer);
 	}
 	for (uint32_t i = 0; i < e->n_touched && e->reshares; i++)

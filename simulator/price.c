@@ -511,6 +511,23 @@ double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *devi
 	return n < 2 ? 0 : on_grid(ff_links_shared_us(&p->links, &x));
 }
 
+double ff_price_flat(const struct ff_pricer *p, enum ff_move_kind kind, uint32_t n,
+		const uint16_t *device, int64_t bytes)
+{
+	int64_t elements = bytes / FF_F32_BYTES;
+	enum ff_dtype type = kind == FF_MOVE_ALL_GATHER ? p->graph->dtype : FF_F32;
+	const struct ff_shared x = {.kind = kind,
+			.reduce = FF_REDUCE_SUM,
+			.n = n,
+			.device = device,
+			.size = ff_dtype_bytes(type),
+			.elements = elements,
+			.chunk_bytes = elements / n * ff_dtype_bytes(type),
+			.regular = true};
+
+	return n < 2 ? 0 : on_grid(ff_links_shared_us(&p->links, &x));
+}
+
 /* To encode or decode `bytes` in so many kernels, as measured; else as often as the codec's row
  * says what adding gradients to others takes. */
 static double code_us(const struct ff_pricer *p, const struct ff_graph *g, const struct ff_codec *c,

@@ -61,7 +61,8 @@ static int time_order(struct ff_course *e, double limit_us, double *step_us, str
 	int code;
 
 	ff_place_activate(e);
-	e->first_changed = first ? first - 1 : 0; /* the last step before which all is equal */
+	/* the last step before which all is equal; flat buckets are others from the first on */
+	e->first_changed = first && !e->n_flat ? first - 1 : 0;
 	e->n_changes = 0;
 	ff_course_begin(e);
 	touch_uses(e);

@@ -44,6 +44,21 @@ static int64_t due_bytes(const struct ff_schedule *s, const struct ff_task *t)
 	return s->buffers[s->din[(size_t)t->edge * s->n_instances + due][t->part]].bytes;
 }
 
+static double sync_us(const struct ff_schedule *s, const struct ff_task *t, struct ff_pricer *p)
+{
+	const struct ff_bucket *b = &s->buckets[t->bucket];
+	enum ff_move_kind half =
+			t->pass == FF_FORWARD ? FF_MOVE_ALL_GATHER : FF_MOVE_REDUCE_SCATTER;
+
+	if (b->averaged)
+		return ff_price_average(p, b->n_devices, b->device, b->bytes, s->average_every);
+	if (t->bucket == s->clip)
+		return ff_price_sync(p, b->n_devices, b->device, b->bytes);
+	if (b->flat)
+		return ff_price_flat(p, half, b->n_devices, b->device, b->bytes);
+	return ff_price_bucket(p, b->n_devices, b->device, b->bytes);
+}
+
 static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer *p, double *us,
 		struct ff_error *err)
 {
@@ -55,17 +70,12 @@ static int task_us(const struct ff_schedule *s, uint32_t task, struct ff_pricer 
 		*us = ff_price_move(p, s->graph, t->move);
 		return FF_OK;
 	case FF_TASK_SYNC:
-		b = &s->buckets[t->bucket];
-		if (b->averaged)
-			*us = ff_price_average(
-					p, b->n_devices, b->device, b->bytes, s->average_every);
-		else if (t->bucket == s->clip)
-			*us = ff_price_sync(p, b->n_devices, b->device, b->bytes);
-		else
-			*us = ff_price_bucket(p, b->n_devices, b->device, b->bytes);
+		*us = sync_us(s, t, p);
 		return FF_OK;
 	case FF_TASK_UPDATE:
-		*us = ff_price_update(p, t->device, s->buckets[t->bucket].bytes);
+		b = &s->buckets[t->bucket];
+		*us = ff_price_update(p, t->device,
+				ff_bucket_arrays(b, s->optimizer, s->graph->dtype).run);
 		return FF_OK;
 	case FF_TASK_NORM:
 		b = &s->buckets[t->bucket];

@@ -40,10 +40,12 @@ static void list_read(struct ff_course *e, struct ff_snapshot *s)
 		const struct ff_ends *ends = &e->ends[k];
 		uint32_t moved = ff_program_moves(p, FF_PHASE_FORWARD, 0, k);
 		uint32_t read = ff_program_compute(p, FF_PHASE_FORWARD, 0, ends->to);
+		/* weights may be gathered at any step before */
+		uint32_t begins = ends->parameter ? 0 : e->begins[k];
 
 		if (moved == FF_NONE)
 			continue;
-		if (e->begins[k] < s->step && read >= s->step)
+		if (begins < s->step && read >= s->step)
 			add(s, &e->timed[FF_PHASE_FORWARD][ends->to], 0, true);
 		if (moved < s->step && ends->parameter)
 			add(s, &e->timed[FF_PHASE_BACKWARD][ends->from], p->micro_batches - 1,

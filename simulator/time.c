@@ -486,6 +486,50 @@ static void time_syncs(struct ff_course *e, const struct ff_gathered *g, uint32_
 		time_sync(e, g, b);
 }
 
+/* Weights of a flat bucket arrive at all who read them. */
+static void arrive_weights(
+		struct ff_course *e, const struct ff_bucketing *all, uint32_t bucket, double at)
+{
+	for (uint32_t i = all->bucket[bucket].first; i != FF_NONE; i = all->member[i].next) {
+		const struct ff_bucket_member *m = &all->member[i];
+		const struct ff_value *v = &e->g->values[e->g->nodes[m->param].out];
+
+		for (uint32_t u = 0; u < v->n_uses; u++) {
+			uint32_t to = e->ends[e->g->uses[v->first_use + u]].to;
+
+			wait_list(at, m->group->n_devices, m->group->part,
+					ff_time_expect(e, &e->timed[FF_PHASE_FORWARD][to], 0));
+		}
+	}
+}
+
+static int time_gathers(struct ff_course *e, uint32_t node, struct ff_error *err)
+{
+	struct ff_gathered *g;
+	int code = ff_course_gather(e, false, &g, err);
+
+	if (code < 0)
+		return code;
+	for (uint32_t i = g->synced.first_at[node]; i != FF_NONE; i = g->synced.bucket[i].next_at) {
+		const struct ff_bucket_build *b = &g->synced.bucket[i];
+		double us = g->timed[i].gather_us, at = 0;
+		uint32_t n;
+
+		if (!b->flat)
+			continue;
+		n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->sync_lane);
+		for (uint32_t k = 0; k < n; k++)
+			at = later(at, e->lane[e->sync_lane[k]]);
+		at += us;
+		for (uint32_t k = 0; k < n; k++)
+			e->lane[e->sync_lane[k]] = at;
+		slow_down(e, b->n_devices, b->device,
+				ff_price_beside(e->p, b->n_devices, b->device, us));
+		arrive_weights(e, &g->synced, i, at);
+	}
+	return FF_OK;
+}
+
 /* ---- the pass ---- */
 
 /* What depends on buckets: all of backward. */
@@ -511,6 +555,8 @@ static int time_step(struct ff_course *e, const struct ff_step *s, struct ff_err
 
 	if (s->kind == FF_STEP_MOVES)
 		return time_moves(e, s, err);
+	if (s->kind == FF_STEP_GATHER)
+		return time_gathers(e, s->id, err);
 	if (s->phase == FF_PHASE_BACKWARD)
 		code = time_back(e, s, err);
 	else

@@ -99,12 +99,18 @@ struct walk {
 	double from;
 };
 
+/* What one device updates of bytes that `n` of them have. */
+static int64_t updated(int64_t bytes, uint32_t n, bool flat)
+{
+	return flat ? bytes / n : bytes;
+}
+
 /* A bucket of `bytes` that `n` devices have, on one of them. */
 static double price(const struct ff_course *e, const struct walk *w, uint32_t device, int64_t bytes,
-		uint32_t n)
+		uint32_t n, bool flat)
 {
 	return w->norm ? ff_price_copied(e->p, device, bytes / n)
-		       : ff_price_update(e->p, device, bytes);
+		       : ff_price_update(e->p, device, updated(bytes, n, flat));
 }
 
 static void time_bucket(
@@ -124,7 +130,7 @@ static void update_singles(
 	for (; *next != FF_NONE && u->single[*next].opened < until; *next = u->single[*next].next) {
 		const struct ff_single_bucket *s = &u->single[*next];
 
-		time_bucket(e, w, device, s->at, price(e, w, device, s->bytes, 1));
+		time_bucket(e, w, device, s->at, price(e, w, device, s->bytes, 1, false));
 	}
 }
 
@@ -156,13 +162,13 @@ static void update_bucket(struct ff_course *e, const struct walk *w, const struc
 {
 	const struct ff_bucket_build *b = &all->bucket[i];
 	uint32_t opened = opened_by(e, all, i);
-	double us = price(e, w, b->device[0], b->bytes, b->n_devices);
+	double us = price(e, w, b->device[0], b->bytes, b->n_devices, b->flat);
 
 	for (uint32_t d = 0; d < b->n_devices; d++) {
 		uint32_t device = b->device[d];
 
 		if (e->m->n_kinds > 1)
-			us = price(e, w, device, b->bytes, b->n_devices);
+			us = price(e, w, device, b->bytes, b->n_devices, b->flat);
 		update_singles(e, w, device, opened);
 		time_bucket(e, w, device,
 				b->synced ? g->timed[i].done_us : brought_us(e, all, b, d), us);
@@ -244,9 +250,10 @@ static void count_buckets(const struct ff_course *e, const struct ff_bucketing *
 
 	for (uint32_t i = 0; i < b->n_buckets; i++) {
 		const struct ff_bucket_build *k = &b->bucket[i];
+		int64_t run = updated(k->bytes, k->n_devices, k->flat);
 
 		for (uint32_t d = 0; d < k->n_devices; d++)
-			bytes[k->device[d]] += ff_optimizer_bytes(o, e->g->dtype, k->bytes);
+			bytes[k->device[d]] += ff_bucket_layout(o, e->g->dtype, k->bytes, run).end;
 	}
 }
 

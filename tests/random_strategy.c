@@ -125,6 +125,7 @@ int random_config(struct ff_random *r, const struct ff_graph *g, uint32_t node, 
 		random_shards(r, n, n_devices, &c);
 	else
 		random_degrees(r, n, n_devices, &c);
+	c.flat = ff_node_is_parameter(g, node) && !c.n_parts && ff_random_below(r, 2);
 	if (ff_node_needs_config(g, node) && ff_random_below(r, 4) == 0)
 		random_replicas(r, n_devices, &c);
 	if (c.n_parts && (ff_random_below(r, 2) || !random_view(r, n, n_devices, &c))) {
@@ -211,8 +212,10 @@ int random_strategy(struct ff_random *r, const struct ff_graph *g, uint32_t n_de
 	for (uint32_t i = 0; i < g->n_nodes && code == FF_OK; i++) {
 		struct ff_config *c = &ret->config[i];
 
-		if (ff_node_is_parameter(g, i) && follow)
+		if (ff_node_is_parameter(g, i) && follow) {
+			c->flat = ff_random_below(r, 3) == 0;
 			continue;
+		}
 		if (plain && c->n_parts) {
 			one_degree(r, &g->nodes[i], n_devices, c);
 			c->list = random_devices(r, n_devices, a);

@@ -20,6 +20,13 @@ static int check_averages(const struct ff_lowering *l, struct ff_error *err)
 				: o->codec ? "gradients are not compressed: none are sent"
 				: o->staleness ? "gradients are not applied late: none are sent"
 					       : "the graph computes in float32");
+	for (uint32_t i = 0; i < l->g->n_nodes; i++)
+		if (l->s->config[i].flat)
+			return ff_fail(err, FF_E_INPUT,
+					"parameters are averaged only where each device updates "
+					"all "
+					"of them, but %s is updated flat",
+					l->g->nodes[i].name);
 	for (uint32_t e = 0; e < l->g->n_edges; e++)
 		if (is_moved(&l->edge[e].forward) || is_moved(&l->edge[e].backward))
 			return ff_fail(err, FF_E_INPUT,

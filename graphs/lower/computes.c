@@ -76,6 +76,19 @@ static void use_input(struct ff_lowering *l, const struct ff_task *t, uint32_t s
 	ff_buffer_use(l, in[t->part]);
 }
 
+/* The weights at `edge` must have been gathered, where their bucket is flat.  Who reads them later
+ * stands behind on the same lane. */
+static void depend_on_gathered(struct ff_lowering *l, const struct ff_task *t, uint32_t edge)
+{
+	uint32_t alias = l->edge[edge].forward.alias[t->part];
+	uint32_t value = l->g->edges[edge].value, bucket;
+
+	if (alias == FF_NONE || t->micro > 0)
+		return;
+	bucket = l->r.buffers[ff_emit_list(l, l->r.out, value, 0)[alias]].bucket;
+	ff_emit_depend(l, l->gather_task[bucket]);
+}
+
 /* What a task reads at `edge` must have been written. */
 static void depend_on_value(struct ff_lowering *l, const struct ff_task *t, uint32_t edge)
 {
@@ -83,6 +96,8 @@ static void depend_on_value(struct ff_lowering *l, const struct ff_task *t, uint
 	uint32_t i = ff_schedule_instance(&l->r, ff_edge_source(l->g, edge), t->micro, later);
 
 	ff_emit_depend(l, ff_emit_value_from(l, edge, i, t->part));
+	if (!later && ff_emit_from_parameter(l, edge))
+		depend_on_gathered(l, t, edge);
 }
 
 static void emit_forward(struct ff_lowering *l, const struct ff_step *s, uint32_t p)

@@ -176,8 +176,10 @@ static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 {
 	const struct ff_graph *g = l->g;
 	int64_t bytes = l->opt && l->opt->bucket_bytes ? l->opt->bucket_bytes
+			: l->s->bucket_bytes           ? l->s->bucket_bytes
 						       : ff_bucket_bytes(g, l->m);
-	int code = ff_bucketing_init(&l->buckets, g->n_nodes, bytes, err);
+	bool whole = l->opt && l->opt->codec; /* chunks of what is compressed are its own */
+	int code = ff_bucketing_init(&l->buckets, g, bytes, err);
 
 	if (code < 0)
 		return code;
@@ -193,7 +195,8 @@ static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 
 			if (ff_edge_completes(g, l->position, e))
 				code = ff_bucketing_add(&l->buckets, node, param, group, count,
-						l->synced[param], err);
+						l->synced[param],
+						l->s->config[param].flat && !whole, err);
 		}
 	}
 	ff_bucketing_end(&l->buckets);
@@ -265,8 +268,8 @@ static int reserve(struct ff_lowering *l, struct ff_error *err)
 	for (uint32_t i = 0; i < l->buckets.n_buckets; i++) {
 		uint32_t n = l->buckets.bucket[i].n_devices;
 
-		tasks += 1 + (l->r.staleness ? 2 : 1) * (size_t)n;
-		clocks += (l->r.staleness ? 3 : 2) * (size_t)n;
+		tasks += 2 + (l->r.staleness ? 2 : 1) * (size_t)n;
+		clocks += (l->r.staleness ? 4 : 3) * (size_t)n;
 	}
 	if (tasks >= FF_NONE || clocks >= FF_NONE || buffers >= FF_NONE)
 		return ff_fail(err, FF_E_INPUT, "the strategy makes too many tasks (%zu)", tasks);
@@ -294,10 +297,11 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 {
 	const struct ff_node_block *nb = l->node[m->param];
 	size_t value = (size_t)l->g->nodes[m->param].out * l->r.n_instances;
-	int64_t volume = ff_region_volume(&m->group->region), all = l->r.buckets[bucket].bytes;
+	int64_t volume = ff_region_volume(&m->group->region);
 	enum ff_dtype type = nb->out->type;
-	int64_t place = ff_optimizer_readers(l->r.optimizer, type, all) +
-			offset * ff_dtype_bytes(type) / FF_F32_BYTES;
+	struct ff_bucket_layout at =
+			ff_bucket_arrays(&l->r.buckets[bucket], l->r.optimizer, l->g->dtype);
+	int64_t place = at.readers + offset * ff_dtype_bytes(type) / FF_F32_BYTES;
 	int64_t waits = ff_bucket_waiting(&l->r.buckets[bucket], l->r.optimizer, l->g->dtype);
 	const uint32_t *const *dout = &l->r.dout[value];
 
@@ -310,8 +314,8 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 	for (uint32_t p = m->cell; p < nb->n_parts; p += nb->out->cells) {
 		((uint32_t *)l->r.out[value])[p] = ff_buffer_pin(
 				l, nb->device[p], bucket, volume * ff_dtype_bytes(type), place);
-		((uint32_t *)dout[0])[p] = ff_buffer_pin(
-				l, nb->device[p], bucket, volume * FF_F32_BYTES, all + offset);
+		((uint32_t *)dout[0])[p] = ff_buffer_pin(l, nb->device[p], bucket,
+				volume * FF_F32_BYTES, at.gradients + offset);
 		if (l->r.buckets[bucket].delay)
 			((uint32_t *)dout[1])[p] = ff_buffer_pin(l, nb->device[p], bucket,
 					volume * FF_F32_BYTES, waits + offset);
@@ -379,14 +383,16 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 	l->r.buckets = ff_arena_array(l->a, b->n_buckets + 1, sizeof(*l->r.buckets));
 	l->r.shards = ff_arena_array(l->a, b->n_members, sizeof(*l->r.shards));
 	l->sync_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->sync_task));
+	l->gather_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->gather_task));
 	l->delay_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->delay_task));
-	if (!l->r.buckets || !l->r.shards || !l->sync_task || !l->delay_task)
+	if (!l->r.buckets || !l->r.shards || !l->sync_task || !l->gather_task || !l->delay_task)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < b->n_buckets; i++) {
 		const struct ff_bucket_build *k = &b->bucket[i];
 
-		l->sync_task[i] = l->delay_task[i] = FF_NONE;
+		l->sync_task[i] = l->gather_task[i] = l->delay_task[i] = FF_NONE;
 		l->r.buckets[i] = (struct ff_bucket){.synced = k->synced,
+				.flat = k->flat,
 				.codec = l->opt && k->synced && k->n_devices > 1 ? l->opt->codec
 										 : NULL,
 				.delay = ff_delays_of(l, i),

@@ -51,7 +51,8 @@ struct ff_lowering {
 	uint32_t **place[2];
 	/* By pass, edge and instance, sink part: task that fills it, or FF_NONE. */
 	uint32_t **moved[2];
-	uint32_t *sync_task;  /* by bucket: SYNC task, or FF_NONE */
+	uint32_t *sync_task;   /* by bucket: SYNC task of its gradients, or FF_NONE */
+	uint32_t *gather_task; /* the one that gathers its weights, or FF_NONE */
 	uint32_t *delay_task; /* its DELAY task on its first device, others behind it; or FF_NONE */
 	uint32_t *paced; /* by device: its last FF_PACE paced computes, last first; or FF_NONE */
 

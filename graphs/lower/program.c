@@ -25,6 +25,8 @@ struct writer {
 	/* Inputs that are brought once: nodes of `order` that were looked at, and how many of
 	 * those that read such have theirs on the way. */
 	uint32_t ahead, n_ahead;
+	/* Likewise of weights, whose flat buckets may have to be gathered. */
+	uint32_t gathered, n_gathered;
 };
 
 static void put(struct writer *w, struct ff_step step)
@@ -113,6 +115,27 @@ static void put_loads(struct writer *w)
 	}
 }
 
+/* ---- weights ---- */
+
+static bool reads_weights(const struct writer *w, uint32_t node)
+{
+	return ff_node_is_computed(w->g, node) && w->g->nodes[node].n_in > w->g->nodes[node].n_data;
+}
+
+/* The next FF_PACE operators that read weights have theirs on the way, for the same reason. */
+static void put_gathers(struct writer *w)
+{
+	while (w->n_gathered < FF_PACE && w->gathered < w->g->n_nodes) {
+		uint32_t node = w->order[w->gathered++];
+
+		if (!reads_weights(w, node))
+			continue;
+		put(w, (struct ff_step){FF_STEP_GATHER, FF_PHASE_FORWARD, 0, node, false});
+		w->p.gathers_end = w->p.n;
+		w->n_gathered++;
+	}
+}
+
 /* ---- forward ---- */
 
 /* Parameters, and inputs of micro-batches, are brought just before they are used,
@@ -124,6 +147,7 @@ static void put_forward(struct writer *w, uint32_t node, uint32_t micro)
 	bool paced = false;
 
 	put_loads(w);
+	put_gathers(w);
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++) {
 		paced = paced || is_paced(w, k);
 		if (ff_edge_is_brought(g, k) && !is_loaded(w, k) &&
@@ -132,6 +156,7 @@ static void put_forward(struct writer *w, uint32_t node, uint32_t micro)
 	}
 	put_compute(w, FF_PHASE_FORWARD, micro, node, paced);
 	w->n_ahead -= loads_any(w, node);
+	w->n_gathered -= micro == 0 && reads_weights(w, node);
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++)
 			put_moves(w, FF_PHASE_FORWARD, micro, g->uses[g->values[k].first_use + u]);
@@ -327,8 +352,8 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct f
 {
 	const struct ff_graph *g = w->g;
 	size_t m = w->s->micro_batches;
-	/* compute and synchronisation; moves forward, again and backward */
-	size_t bound = m * (4 * (size_t)g->n_nodes + 3 * (size_t)g->n_edges) + 1;
+	/* compute and synchronisation; moves forward, again and backward; weights are gathered */
+	size_t bound = m * (4 * (size_t)g->n_nodes + 3 * (size_t)g->n_edges) + g->n_nodes + 1;
 	bool failed = false;
 
 	if (bound >= FF_NONE)

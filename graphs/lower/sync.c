@@ -19,12 +19,12 @@ int64_t ff_bucket_bytes(const struct ff_graph *g, const struct ff_machine *m)
 	return share > LEAST_BYTES ? share : LEAST_BYTES;
 }
 
-int ff_bucketing_init(struct ff_bucketing *b, uint32_t n_nodes, int64_t bucket_bytes,
+int ff_bucketing_init(struct ff_bucketing *b, const struct ff_graph *g, int64_t bucket_bytes,
 		struct ff_error *err)
 {
-	*b = (struct ff_bucketing){.n_nodes = n_nodes};
+	*b = (struct ff_bucketing){.n_nodes = g->n_nodes, .type = g->dtype};
 	b->bucket_bytes = bucket_bytes;
-	b->first_at = malloc((n_nodes ? n_nodes : 1) * sizeof(*b->first_at));
+	b->first_at = malloc((g->n_nodes ? g->n_nodes : 1) * sizeof(*b->first_at));
 	return b->first_at ? FF_OK : ff_fail_memory(err);
 }
 
@@ -73,32 +73,36 @@ static int reserve(struct ff_bucketing *b, uint32_t n, struct ff_error *err)
 
 /* Whether bucket `i` is for the devices of `g`. */
 static inline bool is_of(const struct ff_bucketing *b, uint32_t i, const struct ff_weight_group *g,
-		bool synced)
+		bool synced, bool flat)
 {
 	const struct ff_bucket_build *k = &b->bucket[i];
 
-	return k->set == g->set && k->synced == synced && k->n_devices == g->n_devices &&
+	return k->set == g->set && k->synced == synced && k->flat == flat &&
+	       k->n_devices == g->n_devices &&
 	       (k->device == g->device ||
 			       !memcmp(k->device, g->device, g->n_devices * sizeof(*g->device)));
 }
 
 /* The newest bucket of the devices of `g`, or FF_NONE; `set` is theirs. */
 static uint32_t find_set(const struct ff_bucketing *b, const struct ff_weight_group *g, bool synced,
-		uint32_t *set)
+		bool flat, uint32_t *set)
 {
+	uint64_t key = g->set + synced + flat;
 	uint32_t at, i;
 
-	for (i = ff_table_first(&b->sets, g->set + synced, &at); i != FF_NONE;
-			i = ff_table_next(&b->sets, g->set + synced, &at))
-		if (is_of(b, b->newest[i], g, synced))
+	for (i = ff_table_first(&b->sets, key, &at); i != FF_NONE;
+			i = ff_table_next(&b->sets, key, &at))
+		if (is_of(b, b->newest[i], g, synced, flat))
 			break;
 	*set = i == FF_NONE ? b->sets.n : i;
 	return i == FF_NONE ? FF_NONE : b->newest[i];
 }
 
-static void open_new(struct ff_bucketing *b, const struct ff_weight_group *g, bool synced)
+static void open_new(
+		struct ff_bucketing *b, const struct ff_weight_group *g, bool synced, bool flat)
 {
 	b->bucket[b->n_buckets++] = (struct ff_bucket_build){.synced = synced,
+			.flat = flat,
 			.open = true,
 			.n_devices = g->n_devices,
 			.device = g->device,
@@ -115,25 +119,26 @@ static uint32_t open_single(struct ff_bucketing *b, const struct ff_weight_group
 		return newest;
 	b->single[g->first].round = b->round;
 	b->single[g->first].newest = b->n_buckets;
-	open_new(b, g, false);
+	open_new(b, g, false, false);
 	return b->n_buckets - 1;
 }
 
 /* The same of any devices; FF_NONE: there is no memory. */
-static uint32_t open_bucket(struct ff_bucketing *b, const struct ff_weight_group *g, bool synced)
+static uint32_t open_bucket(
+		struct ff_bucketing *b, const struct ff_weight_group *g, bool synced, bool flat)
 {
 	uint32_t last = b->n_buckets - 1, set, newest;
 
 	/* mostly it is the last one */
-	if (b->n_buckets && b->bucket[last].open && is_of(b, last, g, synced))
+	if (b->n_buckets && b->bucket[last].open && is_of(b, last, g, synced, flat))
 		return last;
-	newest = find_set(b, g, synced, &set);
+	newest = find_set(b, g, synced, flat, &set);
 	if (newest != FF_NONE && b->bucket[newest].open)
 		return newest;
-	if (newest == FF_NONE && ff_table_put(&b->sets, g->set + synced, set) < 0)
+	if (newest == FF_NONE && ff_table_put(&b->sets, g->set + synced + flat, set) < 0)
 		return FF_NONE;
 	b->newest[set] = b->n_buckets;
-	open_new(b, g, synced);
+	open_new(b, g, synced, flat);
 	return b->n_buckets - 1;
 }
 
@@ -152,14 +157,17 @@ static void append(struct ff_bucketing *b, struct ff_bucket_build *k, struct ff_
 }
 
 int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
-		const struct ff_weight_group *group, uint32_t n, bool synced, struct ff_error *err)
+		const struct ff_weight_group *group, uint32_t n, bool synced, bool flat,
+		struct ff_error *err)
 {
 	int code = reserve(b, n, err);
 
 	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
 		const struct ff_weight_group *g = &group[i];
-		uint32_t at = !synced && g->n_devices == 1 ? open_single(b, g)
-							   : open_bucket(b, g, synced);
+		uint32_t at = !synced && g->n_devices == 1
+					      ? open_single(b, g)
+					      : open_bucket(b, g, synced,
+								flat && synced && g->n_devices > 1);
 
 		if (at == FF_NONE)
 			return ff_fail_memory(err);
@@ -178,5 +186,8 @@ void ff_bucketing_end(struct ff_bucketing *b)
 
 		k->next_at = b->first_at[k->close];
 		b->first_at[k->close] = i;
+		if (k->flat)
+			k->bytes = k->n_devices *
+				   ff_bucket_run_bytes(b->type, k->bytes, k->n_devices);
 	}
 }

@@ -11,6 +11,8 @@ enum { PASS_FORWARD, PASS_BACKWARD, PASS_AGAIN, PASSES };
 enum {
 	FIRST_MOVE = FF_OP_COUNT,
 	WHAT_SYNC = FIRST_MOVE + FF_MOVE_ALL_REDUCE + 1,
+	WHAT_SCATTER, /* of flat buckets */
+	WHAT_GATHER,
 	WHAT_UPDATE,
 	WHAT_NORM,
 	WHAT_DELAY,
@@ -23,7 +25,9 @@ static uint32_t what_of(const struct ff_schedule *s, const struct ff_task *t)
 	case FF_TASK_MOVE:
 		return FIRST_MOVE + (uint32_t)t->move->kind;
 	case FF_TASK_SYNC:
-		return WHAT_SYNC;
+		if (!s->buckets[t->bucket].flat)
+			return WHAT_SYNC;
+		return t->pass == FF_FORWARD ? WHAT_GATHER : WHAT_SCATTER;
 	case FF_TASK_UPDATE:
 		return WHAT_UPDATE;
 	case FF_TASK_NORM:
@@ -46,8 +50,8 @@ static uint32_t pass_of(const struct ff_task *t)
 static const char *name_of(uint32_t what, uint32_t pass, struct ff_arena *a)
 {
 	static const char *const passes[PASSES] = {"forward", "backward", "recompute"};
-	static const char *const others[] = {
-			"gradient all-reduce", "update", "gradient norm", "gradient delay"};
+	static const char *const others[] = {"gradient all-reduce", "gradient reduce-scatter",
+			"weight all-gather", "update", "gradient norm", "gradient delay"};
 	char text[96];
 
 	if (what >= WHAT_SYNC)

@@ -24,6 +24,13 @@ static void emit_syncs(struct ff_lowering *l, const struct ff_step *s)
 		ff_updates_sync(l, s, b);
 }
 
+static void emit_gathers(struct ff_lowering *l, const struct ff_step *s)
+{
+	for (uint32_t b = l->buckets.first_at[s->id]; b != FF_NONE;
+			b = l->buckets.bucket[b].next_at)
+		ff_updates_gather(l, s, b);
+}
+
 static void emit_step(struct ff_lowering *l, const struct ff_step *s)
 {
 	switch (s->kind) {
@@ -32,6 +39,9 @@ static void emit_step(struct ff_lowering *l, const struct ff_step *s)
 		break;
 	case FF_STEP_COMPUTE:
 		ff_computes_emit(l, s);
+		break;
+	case FF_STEP_GATHER:
+		emit_gathers(l, s);
 		break;
 	case FF_STEP_SYNC:
 		emit_syncs(l, s);

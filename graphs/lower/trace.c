@@ -39,7 +39,8 @@ void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t
 				ff_move_name(t->move->kind), micro);
 		break;
 	case FF_TASK_SYNC:
-		snprintf(buf, size, "sync bucket %u", t->bucket);
+		snprintf(buf, size, "%s bucket %u", t->pass == FF_FORWARD ? "gather" : "sync",
+				t->bucket);
 		break;
 	case FF_TASK_UPDATE:
 		snprintf(buf, size, "update bucket %u", t->bucket);
@@ -58,7 +59,7 @@ void ff_task_label(const struct ff_schedule *s, uint32_t task, char *buf, size_t
 	}
 }
 
-static const char *kind_name(const struct ff_task *t)
+static const char *kind_name(const struct ff_schedule *s, const struct ff_task *t)
 {
 	switch (t->kind) {
 	case FF_TASK_FORWARD:
@@ -66,7 +67,9 @@ static const char *kind_name(const struct ff_task *t)
 	case FF_TASK_BACKWARD:
 		return "backward";
 	case FF_TASK_SYNC:
-		return "sync";
+		if (!s->buckets[t->bucket].flat)
+			return "sync";
+		return t->pass == FF_FORWARD ? "gather" : "scatter";
 	case FF_TASK_UPDATE:
 		return "update";
 	case FF_TASK_NORM:
@@ -135,7 +138,7 @@ static void write_args(const struct ff_schedule *s, uint32_t task, struct ff_out
 	const struct ff_task *t = &s->tasks[task];
 	ff_out_object(o, "args");
 	ff_out_int(o, "task", task);
-	ff_out_string(o, "kind", kind_name(t));
+	ff_out_string(o, "kind", kind_name(s, t));
 	if (codec_of(s, t))
 		ff_out_string(o, "compress", codec_of(s, t)->name);
 	if (is_of_bucket(t)) {

@@ -73,6 +73,19 @@ void ff_updates_sync(struct ff_lowering *l, const struct ff_step *s, uint32_t bu
 	l->r.network_bytes += ff_bucket_sent_bytes(&l->r.buckets[bucket]);
 }
 
+void ff_updates_gather(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
+{
+	const struct ff_bucket *b = &l->r.buckets[bucket];
+
+	if (!b->flat)
+		return;
+	l->gather_task[bucket] = l->r.n_tasks;
+	ff_emit_begin(l, FF_TASK_SYNC, s)->bucket = bucket;
+	ff_emit_occupy_transfer(l, b->n_devices, b->device);
+	ff_clock_tick(l);
+	l->r.network_bytes += ff_bucket_gathered_bytes(b, l->g->dtype);
+}
+
 /* Of the one bucket that holds it, the norm of all gradients: shares of it, then their sum. */
 static void emit_norm(struct ff_lowering *l, const struct ff_step *s)
 {

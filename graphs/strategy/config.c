@@ -78,7 +78,7 @@ bool ff_config_equal(const struct ff_node *n, const struct ff_config *a, const s
 	if (a->n_parts != b->n_parts)
 		return false;
 	if (!a->n_parts)
-		return true;
+		return a->flat == b->flat;
 	if (a->replicas != b->replicas ||
 			memcmp(a->degree, b->degree, n->n_dims * sizeof(*a->degree)) != 0)
 		return false;

@@ -37,6 +37,7 @@ void ff_strategy_copy(struct ff_strategy *ret, const struct ff_strategy *s)
 
 	ret->micro_batches = s->micro_batches;
 	ret->rule = s->rule;
+	ret->bucket_bytes = s->bucket_bytes;
 	memcpy(ret->config, s->config, n * sizeof(*s->config));
 	memcpy(ret->priority, s->priority, n * sizeof(*s->priority));
 	memcpy(ret->stage, s->stage, n * sizeof(*s->stage));
@@ -128,6 +129,11 @@ int ff_strategy_check(const struct ff_graph *g, const struct ff_strategy *s, uin
 			return ff_fail(err, FF_E_INPUT,
 					"operator %s has the config of %s, not its own",
 					g->nodes[i].name, g->nodes[ff_node_leader(g, i)].name);
+		if (s->config[i].flat && (s->config[i].n_parts || !ff_node_is_parameter(g, i)))
+			return ff_fail(err, FF_E_INPUT,
+					"%s cannot be updated flat: only a parameter can that has "
+					"no parts of its own",
+					g->nodes[i].name);
 		if (s->config[i].n_parts)
 			code = ff_config_check(&g->nodes[i], &s->config[i], n_devices, err);
 	}

@@ -139,6 +139,25 @@ static int read_devices(const struct ff_json *op, const struct ff_node *n, uint3
 			"expected \"devices\": a list of devices, or their start and strides");
 }
 
+/* "update": "flat", which a parameter has instead of parts. */
+static int read_update(const struct ff_json *op, const struct ff_graph *g, uint32_t node,
+		struct ff_config *c, struct ff_error *err)
+{
+	static const char *const keys[] = {"name", "update", "priority", "recompute", NULL};
+	const struct ff_json *update = ff_json_get(op, "update");
+	int code = ff_json_only(op, keys, err);
+
+	if (code < 0)
+		return code;
+	if (update->type != FF_JSON_STRING || strcmp(update->text, "flat"))
+		return ff_json_fail(update, err, "expected \"flat\"");
+	if (!ff_node_is_parameter(g, node))
+		return ff_json_fail(update, err, "operator %s is no parameter, it is not updated",
+				g->nodes[node].name);
+	c->flat = true;
+	return FF_OK;
+}
+
 /* "stage" and "recompute" of an operator. */
 static int read_phases(const struct ff_json *op, uint32_t node, struct ff_strategy *s,
 		struct ff_error *err)
@@ -156,6 +175,15 @@ static int read_phases(const struct ff_json *op, uint32_t node, struct ff_strate
 	s->stage[node] = (uint16_t)stage;
 	s->recompute[node] = again && again->number > 0;
 	return FF_OK;
+}
+
+/* Of a kind of buckets; 0 where nothing is said. */
+static int read_bucket(
+		const struct ff_json *root, const char *key, int64_t *ret, struct ff_error *err)
+{
+	*ret = 0;
+	return ff_json_get(root, key) ? ff_json_int(root, key, 1, FF_MOST_BUCKET_BYTES, ret, err)
+				      : FF_OK;
 }
 
 /* How many micro-batches, and in which order they go through the stages. */
@@ -204,7 +232,7 @@ static int read_operator(const struct ff_json *op, const struct ff_graph *g, uin
 		struct ff_arena *a, struct ff_strategy *s, struct ff_error *err)
 {
 	static const char *const keys[] = {"name", "degrees", "replicas", "devices", "priority",
-			"stage", "recompute", NULL};
+			"stage", "recompute", "update", NULL};
 	struct ff_error inner;
 	struct ff_config *c;
 	const char *name;
@@ -221,7 +249,7 @@ static int read_operator(const struct ff_json *op, const struct ff_graph *g, uin
 	if (node == FF_NONE || !has_config(g, node))
 		return unknown_operator(op, g, name, err);
 	c = &s->config[node];
-	if (c->n_parts)
+	if (c->n_parts || c->flat)
 		return ff_json_fail(op, err, "operator %s stands twice", name);
 	if (ff_json_get(op, "priority") && (code = ff_json_int(op, "priority", INT32_MIN, INT32_MAX,
 							    &priority, err)) < 0)
@@ -229,6 +257,8 @@ static int read_operator(const struct ff_json *op, const struct ff_graph *g, uin
 	s->priority[node] = (int32_t)priority;
 	if ((code = read_phases(op, node, s, err)) < 0)
 		return code;
+	if (ff_json_get(op, "update"))
+		return read_update(op, g, node, c, err);
 	if ((code = read_degrees(op, &g->nodes[node], c, err)) < 0 ||
 			(code = read_devices(op, &g->nodes[node], n_devices, a, c, err)) < 0)
 		return code;
@@ -422,8 +452,8 @@ static int check_header(const struct ff_json *root, const struct ff_graph *g, st
 	static const char *const keys[] = {"format", "version", "graph", "graph_hash", "machine",
 			"devices", "optimizer", "clip", "compress", "average_every", "staleness",
 			"predicted_us", "predicted_tasks", "predicted_waits", "steadiness",
-			"communication", "memory_bytes", "micro_batches", "order", "operators",
-			NULL};
+			"communication", "memory_bytes", "micro_batches", "order", "bucket_bytes",
+			"data_parallel_bucket_bytes", "operators", NULL};
 	const char *name, *hash;
 	char own[20];
 	int code;
@@ -457,7 +487,10 @@ static int read_strategy(const struct ff_json *root, const struct ff_graph *g, u
 			(code = read_info(root, a, n_devices, &in, err)) < 0 ||
 			(code = ff_json_need(root, "operators", FF_JSON_ARRAY, &list, err)) < 0 ||
 			(code = ff_strategy_create(g, a, &s, err)) < 0 ||
-			(code = read_micro(root, &s, err)) < 0)
+			(code = read_micro(root, &s, err)) < 0 ||
+			(code = read_bucket(root, "bucket_bytes", &s.bucket_bytes, err)) < 0 ||
+			(code = read_bucket(root, "data_parallel_bucket_bytes",
+					 &in.data_parallel_bucket_bytes, err)) < 0)
 		return code;
 	if (ff_graph_micro(g, s.micro_batches, a, &micro, &inner) < 0)
 		return ff_json_fail(ff_json_get(root, "micro_batches"), err, "%s", inner.text);
@@ -517,14 +550,8 @@ static void write_devices(const struct ff_node *n, const struct ff_config *c, st
 	ff_out_close(o);
 }
 
-static void write_operator(const struct ff_graph *g, const struct ff_strategy *s, uint32_t node,
-		struct ff_out *o)
+static void write_parts(const struct ff_node *n, const struct ff_config *c, struct ff_out *o)
 {
-	const struct ff_node *n = &g->nodes[node];
-	const struct ff_config *c = &s->config[node];
-
-	ff_out_object(o, NULL);
-	ff_out_string(o, "name", n->name);
 	ff_out_object(o, "degrees");
 	for (uint32_t d = 0; d < n->n_dims; d++)
 		if (c->degree[d] > 1)
@@ -533,6 +560,20 @@ static void write_operator(const struct ff_graph *g, const struct ff_strategy *s
 	if (c->replicas > 1)
 		ff_out_int(o, "replicas", c->replicas);
 	write_devices(n, c, o);
+}
+
+static void write_operator(const struct ff_graph *g, const struct ff_strategy *s, uint32_t node,
+		struct ff_out *o)
+{
+	const struct ff_node *n = &g->nodes[node];
+	const struct ff_config *c = &s->config[node];
+
+	ff_out_object(o, NULL);
+	ff_out_string(o, "name", n->name);
+	if (c->flat)
+		ff_out_string(o, "update", "flat");
+	else
+		write_parts(n, c, o);
 	if (s->priority[node])
 		ff_out_int(o, "priority", s->priority[node]);
 	if (s->stage[node])
@@ -599,9 +640,13 @@ void ff_strategy_write(const struct ff_graph *g, const struct ff_strategy *s,
 		ff_out_int(o, "micro_batches", s->micro_batches);
 	if (s->rule)
 		ff_out_string(o, "order", ff_order_name(s->rule));
+	if (s->bucket_bytes)
+		ff_out_int(o, "bucket_bytes", s->bucket_bytes);
+	if (info->data_parallel_bucket_bytes)
+		ff_out_int(o, "data_parallel_bucket_bytes", info->data_parallel_bucket_bytes);
 	ff_out_array(o, "operators");
 	for (uint32_t i = 0; i < g->n_nodes; i++)
-		if (s->config[i].n_parts)
+		if (s->config[i].n_parts || s->config[i].flat)
 			write_operator(g, s, i, o);
 	ff_out_close(o);
 	ff_out_close(o);

@@ -132,11 +132,12 @@ struct ff_bucket_member {
 	uint32_t next;                       /* member of the bucket, or FF_NONE */
 };
 struct ff_bucket_build {
-	bool synced, open;
+	bool synced, flat, open;
 	uint32_t n_devices;
 	const uint16_t *device;
 	uint32_t first, last; /* members */
-	uint32_t close;       /* node after whose backward the gradients are complete */
+	uint32_t close;       /* node after whose backward the gradients are complete; the first
+			       * that reads one of its weights forward */
 	uint32_t next_at;     /* next bucket that closes at the same node, or FF_NONE */
 	int64_t bytes;
 	uint64_t set; /* hash of its devices */
@@ -148,6 +149,7 @@ struct ff_bucketing {
 	uint32_t *first_at; /* by node: first bucket that closes there, or FF_NONE */
 	uint32_t n_nodes, cap;
 	int64_t bucket_bytes;
+	enum ff_dtype type;   /* that weights are read as */
 	struct ff_table sets; /* of devices, but for those of one whose gradients are brought */
 	uint32_t *newest;     /* by set: the bucket opened last */
 	struct {
@@ -155,15 +157,17 @@ struct ff_bucketing {
 	} single[FF_MAX_DEVICES]; /* those: holds where the round is this one */
 	uint32_t round;
 };
-/* Buckets of `bucket_bytes` or a little more. */
-int ff_bucketing_init(struct ff_bucketing *b, uint32_t n_nodes, int64_t bucket_bytes,
+/* Buckets of `bucket_bytes` or a little more, of parameters of `g`. */
+int ff_bucketing_init(struct ff_bucketing *b, const struct ff_graph *g, int64_t bucket_bytes,
 		struct ff_error *err);
 void ff_bucketing_finish(struct ff_bucketing *b);
 /* Once: begin, then the parameters that backward completes at each node, nodes in
- * reverse order of issue, then end.  `group` are the `n` shards of `param`. */
+ * reverse order of issue, then end.  `group` are the `n` shards of `param`; those that are `flat`,
+ * and synchronised among several devices, have buckets of their own. */
 void ff_bucketing_begin(struct ff_bucketing *b);
 int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
-		const struct ff_weight_group *group, uint32_t n, bool synced, struct ff_error *err);
+		const struct ff_weight_group *group, uint32_t n, bool synced, bool flat,
+		struct ff_error *err);
 void ff_bucketing_end(struct ff_bucketing *b);
 #define FF_BUCKET_BYTES ((int64_t)25 << 20) /* as PyTorch's DistributedDataParallel */
 /* The preset.  Where communication overlaps compute, buckets are a quarter of all parameters at

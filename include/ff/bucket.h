@@ -17,11 +17,17 @@ struct ff_shard {
 /* Shards of parameters that live on the same devices and are updated together.
  * Where their gradients are synchronised together too (`synced`), an all-reduce
  * sums them in place; the others are brought by moves of their own.  Each device
- * holds arrays of `bytes`: weights, gradients, the optimizer's states, and, where what is summed
- * is compressed, behind all of them what was not sent yet (float32); last, where gradients wait,
- * as many arrays of them, those of the step before first: there backward writes. */
+ * holds arrays of `bytes` (ff_bucket_layout): weights, gradients, the optimizer's states, and,
+ * where what is summed is compressed, behind all of them what was not sent yet (float32); last,
+ * where gradients wait, as many arrays of them, those of the step before first: there backward
+ * writes.
+ *
+ * A synchronised bucket may be updated flat.  Its elements are cut into equal runs, one a device,
+ * whatever parameters they are of.  Instead of the all-reduce a reduce-scatter sums each run where
+ * it is updated, and as the next step begins an all-gather brings the weights of all runs to all
+ * devices.  Between the two a device knows the weights of its own run alone. */
 struct ff_bucket {
-	bool synced;
+	bool synced, flat;
 	const struct ff_codec *codec; /* of several devices, synced; NULL: as they are */
 	/* Instead: each device goes its own way with its own gradients, and in every so many
 	 * steps its SYNC, behind the updates, makes weights and states the mean of all. */
@@ -45,11 +51,48 @@ static inline void ff_norm_share(
 	*end = n * (position + 1) / b->n_devices;
 }
 
+/* Float32 bytes that each of `n_devices` updates of a flat bucket of at least `bytes`: the bucket
+ * has n_devices times as many. */
+static inline int64_t ff_bucket_run_bytes(enum ff_dtype type, int64_t bytes, uint32_t n_devices)
+{
+	return ff_optimizer_align(type, (bytes / FF_F32_BYTES + n_devices - 1) / n_devices);
+}
+
+/* Where a device's arrays of a bucket lie, bytes behind the first of them, which are the weights
+ * that it updates. */
+struct ff_bucket_layout {
+	int64_t run;       /* bytes of what the device updates, float32: all of it, unless flat */
+	int64_t gradients; /* of all elements */
+	int64_t states;    /* of the run, one array behind the other */
+	int64_t readers;   /* weights of all elements, as operators read them */
+	int64_t end;
+};
+/* Of `bytes` float32 weights that are read as `type` and of which the device updates `run`. */
+static inline struct ff_bucket_layout ff_bucket_layout(
+		const struct ff_optimizer *o, enum ff_dtype type, int64_t bytes, int64_t run)
+{
+	struct ff_bucket_layout l = {.run = run};
+
+	/* float32 weights are read where they are updated */
+	l.gradients = type == FF_F32 ? bytes : run;
+	l.states = l.gradients + bytes;
+	l.end = l.states + o->states * run;
+	if (type != FF_F32) {
+		l.readers = l.end;
+		l.end += bytes / FF_F32_BYTES * ff_dtype_bytes(type);
+	}
+	return l;
+}
+static inline struct ff_bucket_layout ff_bucket_arrays(
+		const struct ff_bucket *b, const struct ff_optimizer *o, enum ff_dtype type)
+{
+	return ff_bucket_layout(o, type, b->bytes, b->flat ? b->bytes / b->n_devices : b->bytes);
+}
 /* In a bucket whose readers get it as `type`, the first of the arrays of gradients that wait. */
 static inline int64_t ff_bucket_waiting(
 		const struct ff_bucket *b, const struct ff_optimizer *o, enum ff_dtype type)
 {
-	return ff_optimizer_bytes(o, type, b->bytes) + (b->codec ? b->bytes : 0);
+	return ff_bucket_arrays(b, o, type).end + (b->codec ? b->bytes : 0);
 }
 /* All of it on one of its devices. */
 static inline int64_t ff_bucket_memory(
@@ -58,12 +101,17 @@ static inline int64_t ff_bucket_memory(
 	return ff_bucket_waiting(b, o, type) + b->delay * b->bytes;
 }
 
-/* What its all-reduce sends, all devices together. */
+/* What its all-reduce, or reduce-scatter, sends, all devices together. */
 static inline int64_t ff_bucket_sent_bytes(const struct ff_bucket *b)
 {
 	int64_t bytes = b->codec ? ff_codec_bytes(b->codec, b->bytes / FF_F32_BYTES) : b->bytes;
 
-	return 2 * (int64_t)(b->n_devices - 1) * bytes;
+	return (b->flat ? 1 : 2) * (int64_t)(b->n_devices - 1) * bytes;
+}
+/* What the all-gather of a flat one sends, all devices together. */
+static inline int64_t ff_bucket_gathered_bytes(const struct ff_bucket *b, enum ff_dtype type)
+{
+	return (int64_t)(b->n_devices - 1) * (b->bytes / FF_F32_BYTES * ff_dtype_bytes(type));
 }
 
 #endif

@@ -37,7 +37,9 @@ struct ff_collective {
 	uint32_t n_devices;
 	const uint16_t *device; /* ascending */
 	const void *const *send;
-	void *const *recv;     /* send == recv: in place (all-reduce only) */
+	/* In place: of an all-reduce recv is send; of a reduce-scatter, recv is the device's own
+	 * chunk of send, and of an all-gather send is that of recv. */
+	void *const *recv;
 	const int64_t *count;  /* elements: of each device's chunk (gather, scatter); all-reduce:
 				  count[0] */
 	const int64_t *offset; /* all-gather: where each chunk lies in recv, elements; chunks
@@ -88,8 +90,8 @@ int ff_comm_local(uint32_t n_devices, struct ff_comm **ret, struct ff_error *err
 int ff_comm_mpi(struct ff_comm **ret, struct ff_error *err);
 /* The backend's own communication among the ranks of *comm, which it takes over, where there
  * is such and they have a device each, as `m` (NULL: one node of all ranks) has them on its nodes;
- * else *comm stays.  FF_NCCL=0 in the environment refuses it, FF_NCCL=1 insists: what is in the way
- * is an error then. */
+ * else *comm stays.  FF_NCCL=0 in the first rank's environment refuses it, FF_NCCL=1 insists: what
+ * is in the way is an error then. */
 int ff_comm_prefer(const struct ff_backend *b, const struct ff_machine *m, struct ff_comm **comm,
 		struct ff_error *err);
 

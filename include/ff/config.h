@@ -20,6 +20,11 @@ struct ff_config {
 	uint16_t replicas;            /* 1: none but the part itself */
 	uint16_t start, stride[FF_MAX_DIMS], replica_stride;
 	const uint16_t *list; /* n_parts, all different; NULL: the view */
+	/* Of a parameter without parts: where several devices have it alike and sum its gradients
+	 * in place, its bucket is updated flat (ff/bucket.h): each of them updates a run of the
+	 * bucket's elements, and has the optimizer's states of those alone (ZeRO-1: Rajbhandari et
+	 * al., SC 2020). */
+	bool flat;
 };
 
 static inline uint32_t ff_config_cells(const struct ff_config *c)
@@ -34,7 +39,7 @@ void ff_config_coords(
 		const struct ff_node *n, const struct ff_config *c, uint32_t part, uint32_t *coord);
 void ff_config_box(const struct ff_node *n, const struct ff_config *c, uint32_t part,
 		struct ff_region *box);
-/* The same cells on the same devices. */
+/* The same cells on the same devices; without any, both flat or neither. */
 bool ff_config_equal(const struct ff_node *n, const struct ff_config *a, const struct ff_config *b);
 /* Sentence and FF_E_INPUT if `c` is not legal for node `n` on `n_devices`. */
 int ff_config_check(const struct ff_node *n, const struct ff_config *c, uint32_t n_devices,

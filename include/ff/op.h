@@ -72,7 +72,7 @@ struct ff_operand {
 
 struct ff_graph;
 struct ff_node;
-struct ff_derive; /* graphs/derive.h */
+struct ff_derive; /* graphs/operator/derive.h */
 struct ff_work;   /* ff/work.h */
 
 enum ff_op_flags {

@@ -127,23 +127,12 @@ static inline int64_t ff_optimizer_align(enum ff_dtype type, int64_t elements)
 
 	return (elements * size + 63) / 64 * 64 / size * FF_F32_BYTES;
 }
-/* Arrays of a bucket on each of its devices, float32: weights, gradients, states. */
-static inline int64_t ff_optimizer_arrays(const struct ff_optimizer *o)
-{
-	return 2 + (int64_t)o->states;
-}
-/* Where in a bucket those lie that read its weights as `type`: the weights themselves, or
- * behind all arrays the weights rounded to it.  `bytes`: of one array. */
-static inline int64_t ff_optimizer_readers(
-		const struct ff_optimizer *o, enum ff_dtype type, int64_t bytes)
-{
-	return type == FF_F32 ? 0 : ff_optimizer_arrays(o) * bytes;
-}
-/* All of a bucket on one of its devices. */
+/* All that a device has which updates `bytes` float32 weights: weights, gradients, states, and
+ * the weights as readers get them. */
 static inline int64_t ff_optimizer_bytes(
 		const struct ff_optimizer *o, enum ff_dtype type, int64_t bytes)
 {
-	int64_t arrays = ff_optimizer_arrays(o) * bytes;
+	int64_t arrays = (2 + (int64_t)o->states) * bytes;
 
 	return type == FF_F32 ? arrays : arrays + bytes / FF_F32_BYTES * ff_dtype_bytes(type);
 }

@@ -62,6 +62,10 @@ double ff_price_sync(const struct ff_pricer *p, uint32_t n, const uint16_t *devi
 /* The same of a bucket of gradients, compressed where they are. */
 double ff_price_bucket(
 		const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes);
+/* Half of what makes a flat bucket alike on all devices: the reduce-scatter of its gradients, or
+ * the all-gather of its weights as operators read them.  `bytes` are of all its float32 weights. */
+double ff_price_flat(const struct ff_pricer *p, enum ff_move_kind kind, uint32_t n,
+		const uint16_t *device, int64_t bytes);
 /* A bucket's weights and states become the mean of all: what that takes in each of `every` steps.
  */
 double ff_price_average(const struct ff_pricer *p, uint32_t n, const uint16_t *device,

@@ -25,6 +25,7 @@ static inline enum ff_pass ff_phase_pass(enum ff_phase phase)
 enum ff_step_kind {
 	FF_STEP_MOVES,   /* redistribution at edge `id`: values forward, gradients backward */
 	FF_STEP_COMPUTE, /* all parts of node `id`, and what is carried from part to part */
+	FF_STEP_GATHER,  /* flat buckets whose weights node `id` is the first to read */
 	FF_STEP_SYNC,    /* buckets whose gradients node `id` completes */
 	FF_STEP_UPDATE,  /* all buckets */
 };
@@ -49,6 +50,7 @@ struct ff_step {
 struct ff_program {
 	uint32_t n, micro_batches, n_nodes, n_edges;
 	uint32_t n_ahead; /* steps from the first on that are forward, of the first micro-batch */
+	uint32_t gathers_end; /* behind the last FF_STEP_GATHER */
 	const struct ff_step *step;
 	const bool *again; /* by node: for backward its values are made once more */
 	/* By phase; the step, or FF_NONE: ff_program_compute, ff_program_moves. */

@@ -13,6 +13,8 @@ enum ff_task_kind {
 	FF_TASK_FORWARD,
 	FF_TASK_BACKWARD,
 	FF_TASK_MOVE,
+	/* Of a bucket: backward its gradients are summed, all-reduced or, where it is flat,
+	 * reduce-scattered; forward the weights of a flat one are gathered. */
 	FF_TASK_SYNC,
 	FF_TASK_UPDATE,
 	/* The squares of the gradients in a bucket, added up: of each of its devices, which have
@@ -98,7 +100,7 @@ struct ff_schedule {
 };
 
 struct ff_lower_options {
-	int64_t bucket_bytes;                 /* gradients all-reduced together; 0: preset */
+	int64_t bucket_bytes;                 /* whatever the strategy says; 0: as it says */
 	const struct ff_optimizer *optimizer; /* NULL: the preset one */
 	const uint8_t *group;                 /* by node, a parameter's; NULL: all are of one */
 	bool clip;                            /* gradients by their global norm */

@@ -90,10 +90,10 @@ struct ff_search_result {
 	double seconds;
 };
 
-/* Annealed Metropolis-Hastings over ff_space: half of the budget goes to the
- * starts, in equal shares, the other half to reheating the best found.  Ties go
+/* Annealed Metropolis-Hastings over ff_space: a quarter of the budget goes to the
+ * starts, in equal shares, the rest to reheating the best found.  Ties go
  * to what was found first.  With a budget in proposals the result depends on
- * the seed alone.  FF_E_INPUT without any budget and progress(), FF_E_NOFIT
+ * the seed and the number of chains alone.  FF_E_INPUT without any budget and progress(), FF_E_NOFIT
  * when nothing that fits was found: *ret is then what lacks least. */
 int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
 		const struct ff_machine *m, const struct ff_search_options *opt, struct ff_arena *a,

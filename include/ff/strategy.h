@@ -9,6 +9,7 @@
 #define FF_STRATEGY_VERSION 2    /* of the file format */
 #define FF_MOST_AVERAGED 1000000 /* steps between two averages */
 #define FF_MOST_STALE 64         /* steps that gradients wait */
+#define FF_MOST_BUCKET_BYTES ((int64_t)1 << 40)
 
 /* In which order a device takes micro-batches where operators stand in stages. */
 enum ff_order_rule {
@@ -27,6 +28,7 @@ struct ff_strategy {
 	uint32_t n_nodes;
 	uint32_t micro_batches; /* at least 1 */
 	enum ff_order_rule rule;
+	int64_t bucket_bytes;     /* of gradients that travel together; 0: ff_bucket_bytes */
 	struct ff_config *config; /* by node */
 	int32_t *priority;        /* by node; among ready nodes the larger is issued first */
 	uint16_t *stage;          /* by node: of the pipeline, ascending along every edge */
@@ -69,6 +71,7 @@ struct ff_strategy_info {
 	uint32_t staleness;           /* steps that gradients wait until they are applied */
 	const int64_t *memory_bytes;  /* `devices` figures, or NULL */
 	const char *communication;    /* that its costs were measured with; NULL: unknown */
+	int64_t data_parallel_bucket_bytes; /* what data parallelism beside it has; 0: the preset */
 };
 
 /* A strategy with room for every node and nothing decided. */

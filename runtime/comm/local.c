@@ -23,13 +23,20 @@ static void all_reduce(const struct ff_collective *x)
 		memcpy(x->recv[i], first, bytes);
 }
 
+/* Unless it is there already. */
+static void copy(void *to, const void *from, size_t bytes)
+{
+	if (to != from)
+		memcpy(to, from, bytes);
+}
+
 static void all_gather(const struct ff_collective *x)
 {
 	int64_t size = ff_dtype_bytes(x->type);
 
 	for (uint32_t to = 0; to < x->n_devices; to++)
 		for (uint32_t from = 0; from < x->n_devices; from++)
-			memcpy((char *)x->recv[to] + x->offset[from] * size, x->send[from],
+			copy((char *)x->recv[to] + x->offset[from] * size, x->send[from],
 					(size_t)(x->count[from] * size));
 }
 
@@ -38,10 +45,15 @@ static void reduce_scatter(const struct ff_collective *x)
 	int64_t size = ff_dtype_bytes(x->type), at = 0;
 
 	for (uint32_t to = 0; to < x->n_devices; at += x->count[to++] * size) {
-		memcpy(x->recv[to], (const char *)x->send[0] + at, (size_t)(x->count[to] * size));
-		for (uint32_t from = 1; from < x->n_devices; from++)
-			ff_reduce(x->reduce, x->type, x->count[to],
-					(const char *)x->send[from] + at, x->recv[to]);
+		const char *own = (const char *)x->send[to] + at;
+		/* in place what is there is the first */
+		uint32_t first = own == x->recv[to] ? to : 0;
+
+		copy(x->recv[to], (const char *)x->send[first] + at, (size_t)(x->count[to] * size));
+		for (uint32_t from = 0; from < x->n_devices; from++)
+			if (from != first)
+				ff_reduce(x->reduce, x->type, x->count[to],
+						(const char *)x->send[from] + at, x->recv[to]);
 	}
 }
 

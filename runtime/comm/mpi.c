@@ -188,7 +188,7 @@ static int gather_long(struct ff_comm_mpi *m, const struct ff_mpi_group *g,
 	for (uint32_t i = 0; i < x->n_devices; i++) {
 		char *recv = (char *)x->recv[me] + x->offset[i] * size;
 
-		if (i == me)
+		if (i == me && recv != x->send[me])
 			memcpy(recv, x->send[me], (size_t)(x->count[me] * size));
 		for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[i]; at += n) {
 			n = chunk(m, x->count[i] - at);
@@ -202,6 +202,8 @@ static int gather_long(struct ff_comm_mpi *m, const struct ff_mpi_group *g,
 static int all_gather(struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_error *err)
 {
 	uint32_t me = position(m, x);
+	const char *own = (char *)x->recv[me] + x->offset[me] * ff_dtype_bytes(x->type);
+	bool in_place = x->send[me] == own;
 	int64_t end = 0;
 	struct ff_mpi_group *g = NULL;
 	MPI_Request request;
@@ -218,14 +220,14 @@ static int all_gather(struct ff_comm_mpi *m, const struct ff_collective *x, stru
 	if (end > m->limit)
 		code = gather_long(m, g, x, me, err);
 	else
-		code = CALL(Allgatherv, Iallgatherv, x->send[me], (int)x->count[me],
-				m->type[x->type], x->recv[me], g->count, g->offset,
-				m->type[x->type], g->comm);
+		code = CALL(Allgatherv, Iallgatherv, in_place ? MPI_IN_PLACE : x->send[me],
+				(int)x->count[me], m->type[x->type], x->recv[me], g->count,
+				g->offset, m->type[x->type], g->comm);
 	return code;
 }
 
 static int scatter_long(struct ff_comm_mpi *m, const struct ff_mpi_group *g,
-		const struct ff_collective *x, uint32_t me, struct ff_error *err)
+		const struct ff_collective *x, uint32_t me, char *own, struct ff_error *err)
 {
 	const struct ff_mpi_operation *o = &m->operation[x->reduce][x->type];
 	int64_t size = ff_dtype_bytes(x->type);
@@ -235,7 +237,7 @@ static int scatter_long(struct ff_comm_mpi *m, const struct ff_mpi_group *g,
 
 	for (uint32_t i = 0; i < x->n_devices; send += x->count[i++] * size) {
 		for (int64_t at = 0, n = 0; code == FF_OK && at < x->count[i]; at += n * o->width) {
-			char *recv = i == me ? (char *)x->recv[me] + at * size : NULL;
+			char *recv = i == me ? own + at * size : NULL;
 
 			n = chunk(m, (x->count[i] - at) / o->width);
 			code = CALL(Reduce, Ireduce, send + at * size, recv, (int)n, o->type, o->op,
@@ -245,11 +247,11 @@ static int scatter_long(struct ff_comm_mpi *m, const struct ff_mpi_group *g,
 	return code;
 }
 
-static int reduce_scatter(
-		struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_error *err)
+/* What comes of this device's chunk goes to `own`. */
+static int scatter_to(struct ff_comm_mpi *m, const struct ff_collective *x, uint32_t me, char *own,
+		struct ff_error *err)
 {
 	const struct ff_mpi_operation *o = &m->operation[x->reduce][x->type];
-	uint32_t me = position(m, x);
 	int64_t whole = 0;
 	struct ff_mpi_group *g = NULL;
 	MPI_Request request;
@@ -262,10 +264,36 @@ static int reduce_scatter(
 		g->count[i] = (int)(x->count[i] / o->width);
 	}
 	if (whole > m->limit)
-		code = scatter_long(m, g, x, me, err);
+		code = scatter_long(m, g, x, me, own, err);
 	else
-		code = CALL(Reduce_scatter, Ireduce_scatter, x->send[me], x->recv[me], g->count,
-				o->type, o->op, g->comm);
+		code = CALL(Reduce_scatter, Ireduce_scatter, x->send[me], own, g->count, o->type,
+				o->op, g->comm);
+	return code;
+}
+
+/* MPI's result may not lie in what is sent, unless at its beginning. */
+static int reduce_scatter(
+		struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_error *err)
+{
+	uint32_t me = position(m, x);
+	const char *send = x->send[me];
+	char *own = x->recv[me];
+	size_t bytes = (size_t)(x->count[me] * ff_dtype_bytes(x->type));
+	int64_t at = 0;
+	char *aside;
+	int code;
+
+	for (uint32_t i = 0; i < me; i++)
+		at += x->count[i];
+	if (send + at * ff_dtype_bytes(x->type) != own)
+		return scatter_to(m, x, me, own, err);
+	aside = malloc(bytes + 1);
+	if (!aside)
+		return ff_fail_memory(err);
+	code = scatter_to(m, x, me, aside, err);
+	if (code == FF_OK)
+		memcpy(own, aside, bytes);
+	free(aside);
 	return code;
 }
 

@@ -3,6 +3,7 @@
 #include "address.h"
 
 #include "communication.h"
+#include "ff/arrays.h"
 #include "ff/instance.h"
 
 void *ff_address_buffer(const struct ff_executor *x, uint32_t buffer)
@@ -25,18 +26,48 @@ char *ff_address_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t p
 	return host == FF_NONE ? NULL : x->host[host].memory + b->offset[position];
 }
 
+void ff_address_run(const struct ff_bucket *b, uint32_t position, int64_t *first, int64_t *end)
+{
+	int64_t all = b->bytes / FF_F32_BYTES, run = b->flat ? all / b->n_devices : all;
+
+	*first = b->flat ? position * run : 0;
+	*end = *first + run;
+}
+
+float *ff_address_array(const struct ff_executor *x, uint32_t bucket, uint32_t position,
+		uint32_t array, int64_t *first, int64_t *end)
+{
+	const struct ff_bucket *b = &x->s->buckets[bucket];
+	enum ff_dtype type = x->s->graph->dtype;
+	struct ff_bucket_layout l = ff_bucket_arrays(b, x->s->optimizer, type);
+	char *at = ff_address_bucket(x, bucket, position);
+	bool whole = array == FF_ARRAY_GRADIENTS || (array == FF_ARRAY_WEIGHTS && type == FF_F32);
+	int64_t offset = array == FF_ARRAY_WEIGHTS ? 0
+			 : array == FF_ARRAY_GRADIENTS
+					 ? l.gradients
+					 : l.states + (array - FF_ARRAY_STATES) * l.run;
+
+	ff_address_run(b, position, first, end);
+	if (whole) {
+		*first = 0;
+		*end = b->bytes / FF_F32_BYTES;
+	}
+	return at ? (float *)(at + offset) : NULL;
+}
+
 uint16_t *ff_address_rounded(const struct ff_executor *x, uint32_t bucket, char *at)
 {
 	enum ff_dtype type = x->s->graph->dtype;
-	int64_t offset = ff_optimizer_readers(x->s->optimizer, type, x->s->buckets[bucket].bytes);
+	struct ff_bucket_layout l = ff_bucket_arrays(&x->s->buckets[bucket], x->s->optimizer, type);
 
-	return type == FF_BF16 ? (uint16_t *)(at + offset) : NULL;
+	return type == FF_BF16 ? (uint16_t *)(at + l.readers) : NULL;
 }
 
 float *ff_address_residual(const struct ff_executor *x, uint32_t bucket, char *at)
 {
-	return (float *)(at + ff_optimizer_bytes(x->s->optimizer, x->s->graph->dtype,
-					      x->s->buckets[bucket].bytes));
+	return (float *)(at + ff_bucket_arrays(&x->s->buckets[bucket], x->s->optimizer,
+					      x->s->graph->dtype)
+					      .end);
 }
 
 float *ff_address_unsent(

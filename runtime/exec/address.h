@@ -6,9 +6,14 @@
 
 /* The memory of `buffer`; NULL for FF_NONE and for devices hosted elsewhere. */
 void *ff_address_buffer(const struct ff_executor *x, uint32_t buffer);
-/* The weights of a bucket's device at `position`, NULL if hosted elsewhere;
- * gradients and the optimizer's states follow, each bucket->bytes long. */
+/* The arrays of a bucket's device at `position` (ff_bucket_layout); NULL if hosted elsewhere. */
 char *ff_address_bucket(const struct ff_executor *x, uint32_t bucket, uint32_t position);
+/* One of them, FF_ARRAY_WEIGHTS, FF_ARRAY_GRADIENTS or a state, and which of the bucket's elements
+ * it has: those from `first` up to `end`. */
+float *ff_address_array(const struct ff_executor *x, uint32_t bucket, uint32_t position,
+		uint32_t array, int64_t *first, int64_t *end);
+/* The elements that the device at `position` updates: all, or of a flat bucket its run. */
+void ff_address_run(const struct ff_bucket *b, uint32_t position, int64_t *first, int64_t *end);
 /* In such a bucket's memory, what of its gradients was not sent; only where they are compressed. */
 float *ff_address_residual(const struct ff_executor *x, uint32_t bucket, char *at);
 /* What a device hosted here has not sent of a piece that is compressed. */

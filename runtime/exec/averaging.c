@@ -60,7 +60,8 @@ int ff_averaging_build(struct ff_transfer *t, struct ff_error *err)
 	t->averaging = v;
 	code = add_array(t, v, 0, b->bytes, err);
 	if (code == FF_OK && s->optimizer->states)
-		code = add_array(t, v, 2 * b->bytes, s->optimizer->states * b->bytes, err);
+		code = add_array(t, v, ff_bucket_arrays(b, s->optimizer, FF_F32).states,
+				s->optimizer->states * b->bytes, err);
 	return code;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "address.h"
+#include "ff/arrays.h"
 #include "ff/block.h"
 #include "ff/instance.h"
 #include "fuse.h"
@@ -135,7 +136,8 @@ static float *squares_at(const struct ff_executor *x, uint32_t device)
 	if (x->s->clip == FF_NONE)
 		return NULL;
 	b = &x->s->buckets[x->s->clip];
-	return (float *)(ff_address_bucket(x, x->s->clip, bucket_position(b, device)) + b->bytes);
+	return (float *)(ff_address_bucket(x, x->s->clip, bucket_position(b, device)) +
+			 ff_bucket_arrays(b, x->s->optimizer, x->s->graph->dtype).gradients);
 }
 
 static int bind_norm(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
@@ -144,15 +146,16 @@ static int bind_norm(struct ff_executor *x, const struct ff_task *t, struct ff_j
 	const struct ff_bucket *b = &x->s->buckets[t->bucket];
 	uint32_t position = bucket_position(b, t->device);
 	struct ff_host *h = &x->host[x->host_of[t->device]];
-	int64_t first, end;
+	int64_t first, end, all_first, all_end;
 
 	j->norm = ff_arena_alloc(&x->arena, sizeof(*j->norm));
 	if (!j->norm)
 		return ff_fail_memory(err);
+	/* of a flat bucket that is the device's run */
 	ff_norm_share(b, position, &first, &end);
 	*j->norm = (struct ff_squares){
-			.gradient = (const float *)(ff_address_bucket(x, t->bucket, position) +
-						    b->bytes) +
+			.gradient = ff_address_array(x, t->bucket, position, FF_ARRAY_GRADIENTS,
+						    &all_first, &all_end) +
 				    first,
 			.n = (size_t)(end - first),
 			.sum = squares_at(x, t->device),
@@ -162,7 +165,19 @@ static int bind_norm(struct ff_executor *x, const struct ff_task *t, struct ff_j
 	return FF_OK;
 }
 
-/* The elements of a bucket from `first` to `end`, all of one group. */
+/* Where an array of a bucket has element `first`. */
+static float *element(
+		const struct ff_executor *x, const struct ff_task *t, uint32_t array, int64_t first)
+{
+	const struct ff_bucket *b = &x->s->buckets[t->bucket];
+	int64_t begin, end;
+	float *at = ff_address_array(
+			x, t->bucket, bucket_position(b, t->device), array, &begin, &end);
+
+	return at + (first - begin);
+}
+
+/* The elements of a bucket from `first` to `end`, all of one group, and of the device's run. */
 static struct ff_update update_of(const struct ff_executor *x, const struct ff_task *t,
 		int64_t first, int64_t end, uint32_t group)
 {
@@ -170,8 +185,8 @@ static struct ff_update update_of(const struct ff_executor *x, const struct ff_t
 	char *at = ff_address_bucket(x, t->bucket, bucket_position(b, t->device));
 	uint16_t *rounded = ff_address_rounded(x, t->bucket, at);
 	struct ff_update u = {.optimizer = x->s->optimizer,
-			.weight = (float *)at + first,
-			.gradient = (const float *)(at + b->bytes) + first,
+			.weight = element(x, t, FF_ARRAY_WEIGHTS, first),
+			.gradient = element(x, t, FF_ARRAY_GRADIENTS, first),
 			.rounded = rounded ? rounded + first : NULL,
 			.n = (size_t)(end - first),
 			.group = group,
@@ -180,7 +195,7 @@ static struct ff_update update_of(const struct ff_executor *x, const struct ff_t
 			.clip = (float)x->opt.clip};
 
 	for (uint32_t i = 0; i < x->s->optimizer->states; i++)
-		u.state[i] = (float *)(at + (2 + i) * b->bytes) + first;
+		u.state[i] = element(x, t, FF_ARRAY_STATES + i, first);
 	return u;
 }
 
@@ -191,18 +206,24 @@ static int bind_update(struct ff_executor *x, const struct ff_task *t, struct ff
 	const struct ff_bucket *b = &x->s->buckets[t->bucket];
 	const struct ff_shard *shard = x->s->shards + b->first_shard;
 	uint32_t first = 0;
+	int64_t run, run_end;
 
+	ff_address_run(b, bucket_position(b, t->device), &run, &run_end);
 	j->update = ff_arena_array(&x->arena, FF_MAX_GROUPS, sizeof(*j->update));
 	if (!j->update)
 		return ff_fail_memory(err);
 	for (uint32_t i = 1; i <= b->n_shards; i++) {
 		bool last = i == b->n_shards;
+		int64_t from, to;
 
 		if (!last && shard[i].group == shard[first].group)
 			continue;
-		j->update[j->n_updates++] = update_of(x, t, shard[first].offset / FF_F32_BYTES,
-				(last ? b->bytes : shard[i].offset) / FF_F32_BYTES,
-				shard[first].group);
+		from = shard[first].offset / FF_F32_BYTES;
+		to = (last ? b->bytes : shard[i].offset) / FF_F32_BYTES;
+		from = from > run ? from : run;
+		to = to < run_end ? to : run_end;
+		if (from < to)
+			j->update[j->n_updates++] = update_of(x, t, from, to, shard[first].group);
 		first = i;
 	}
 	return FF_OK;
@@ -238,7 +259,8 @@ static int bind_task(struct ff_executor *x, const struct ff_task *t, struct ff_j
 	int code = bind_hosts(x, t, j, err);
 
 	j->here = j->n_hosts > 0;
-	j->forward = (t->kind == FF_TASK_FORWARD || t->kind == FF_TASK_MOVE) &&
+	j->forward = (t->kind == FF_TASK_FORWARD || t->kind == FF_TASK_MOVE ||
+				     t->kind == FF_TASK_SYNC) &&
 		     t->pass == FF_FORWARD && !t->again;
 	if (code < 0 || !j->here)
 		return code;

@@ -28,21 +28,37 @@ static int alloc_arrays(struct ff_transfer *t, uint32_t n, const uint16_t *devic
 	return FF_OK;
 }
 
+enum ff_move_kind ff_sync_kind(const struct ff_executor *x, const struct ff_task *t)
+{
+	if (!x->s->buckets[t->bucket].flat)
+		return FF_MOVE_ALL_REDUCE;
+	return t->pass == FF_FORWARD ? FF_MOVE_ALL_GATHER : FF_MOVE_REDUCE_SCATTER;
+}
+
+/* All in place: of a flat bucket a device's run is its chunk. */
 int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
 {
-	const struct ff_bucket *b = &t->x->s->buckets[t->task->bucket];
-	int64_t *count, *offset;
+	const struct ff_schedule *s = t->x->s;
+	const struct ff_bucket *b = &s->buckets[t->task->bucket];
+	struct ff_bucket_layout layout = ff_bucket_arrays(b, s->optimizer, s->graph->dtype);
+	bool gathers = t->kind == FF_MOVE_ALL_GATHER;
+	int64_t array = gathers ? layout.readers : layout.gradients, *count, *offset;
 	void **send, **recv;
 	int code = alloc_arrays(t, b->n_devices, b->device, &send, &recv, &count, &offset, err);
 
 	if (code < 0)
 		return code;
+	t->collective.type = gathers ? s->graph->dtype : FF_F32;
 	for (uint32_t i = 0; i < b->n_devices; i++) {
-		char *at = ff_address_bucket(t->x, t->task->bucket, i);
+		char *at = ff_address_bucket(t->x, t->task->bucket, i), *own;
 
-		count[i] = b->bytes / FF_F32_BYTES;
-		if (at)
-			send[i] = recv[i] = at + b->bytes;
+		count[i] = layout.run / FF_F32_BYTES;
+		offset[i] = b->flat ? i * count[i] : 0;
+		if (!at)
+			continue;
+		own = at + array + offset[i] * ff_dtype_bytes(t->collective.type);
+		send[i] = gathers ? own : at + array;
+		recv[i] = gathers ? at + array : own;
 	}
 	return FF_OK;
 }

@@ -61,16 +61,18 @@ static int upload_rounded(struct ff_executor *x, const float *weights, int64_t n
 
 /* Every device draws its own shards: an element's value depends on the seed,
  * the node and its index in the whole weight alone. */
-static int init_bucket(struct ff_executor *x, uint32_t bucket, char *memory,
+static int init_bucket(struct ff_executor *x, uint32_t bucket, uint32_t position,
 		struct ff_stream *stream, struct ff_error *err)
 {
 	const struct ff_bucket *b = &x->s->buckets[bucket];
-	uint16_t *rounded = ff_address_rounded(x, bucket, memory);
-	float *staging = calloc(1, (size_t)b->bytes);
+	uint16_t *rounded = ff_address_rounded(x, bucket, ff_address_bucket(x, bucket, position));
+	float *staging = calloc(1, (size_t)b->bytes), *at;
+	int64_t held, end;
 	int code;
 
 	if (!staging)
 		return ff_fail_memory(err);
+	at = ff_address_array(x, bucket, position, FF_ARRAY_WEIGHTS, &held, &end);
 	for (uint32_t i = 0; i < b->n_shards; i++) {
 		const struct ff_shard *shard = &x->s->shards[b->first_shard + i];
 
@@ -83,7 +85,8 @@ static int init_bucket(struct ff_executor *x, uint32_t bucket, char *memory,
 				k++)
 			first[k] = 1;
 	}
-	code = x->b->upload(stream, memory, staging, (size_t)b->bytes, err);
+	code = x->b->upload(
+			stream, at, staging + held, (size_t)(end - held) * sizeof(*staging), err);
 	if (code == FF_OK)
 		code = x->b->drain(stream, err);
 	if (code == FF_OK && rounded)
@@ -100,35 +103,46 @@ int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err)
 		const struct ff_bucket *b = &x->s->buckets[i];
 
 		for (uint32_t k = 0; k < b->n_devices && code == FF_OK; k++) {
-			char *memory = ff_address_bucket(x, i, k);
-
-			if (memory)
-				code = init_bucket(x, i, memory,
+			if (ff_address_bucket(x, i, k))
+				code = init_bucket(x, i, k,
 						x->host[x->host_of[b->device[k]]].compute, err);
 		}
 	}
 	return code;
 }
 
-/* One owner of each shard writes it into the whole; the others add zeros.  Where each has its own
+/* What the device at `position` knows of a shard: of a flat bucket what it updates. */
+static int place_own(struct ff_executor *x, const struct ff_shard *shard, uint32_t position,
+		uint32_t array, float share, float *whole, struct ff_error *err)
+{
+	const struct ff_bucket *b = &x->s->buckets[shard->bucket];
+	int64_t begin = shard->offset / FF_F32_BYTES, first, end, held, held_end;
+	int64_t stop = begin + ff_region_volume(&shard->region);
+	float *at = ff_address_array(x, shard->bucket, position, array, &held, &held_end);
+
+	if (!at)
+		return FF_OK;
+	ff_address_run(b, position, &first, &end);
+	first = first > begin ? first : begin;
+	end = end < stop ? end : stop;
+	return ff_whole_add_run(x, value_of(x, shard), &shard->region, first - begin, end - first,
+			at + (first - held), x->host[x->host_of[b->device[position]]].compute,
+			share, whole, err);
+}
+
+/* The owners of each shard write it into the whole; the others add zeros.  Where each has its own
  * gradients they are added; where each has its own weights, their mean is what there is. */
 static int place_owned(struct ff_executor *x, const struct ff_shard *shard, uint32_t array,
 		float *whole, struct ff_error *err)
 {
 	const struct ff_bucket *b = &x->s->buckets[shard->bucket];
-	uint32_t owners = b->averaged ? b->n_devices : 1;
-	float share = array == FF_ARRAY_GRADIENTS ? 1 : 1 / (float)owners;
+	uint32_t owners = b->averaged || b->flat ? b->n_devices : 1;
+	bool adds = b->flat || array == FF_ARRAY_GRADIENTS;
+	float share = adds ? 1 : 1 / (float)owners;
 	int code = FF_OK;
 
-	for (uint32_t k = 0; k < owners && code == FF_OK; k++) {
-		char *memory = ff_address_bucket(x, shard->bucket, k);
-
-		if (memory)
-			code = ff_whole_add(x, value_of(x, shard), &shard->region,
-					memory + shard->offset + array * b->bytes,
-					x->host[x->host_of[b->device[k]]].compute, share, whole,
-					err);
-	}
+	for (uint32_t k = 0; k < owners && code == FF_OK; k++)
+		code = place_own(x, shard, k, array, share, whole, err);
 	return code;
 }
 
@@ -174,14 +188,19 @@ static int put_shard(struct ff_executor *x, const struct ff_shard *shard, uint32
 	char *memory = ff_address_bucket(x, shard->bucket, position);
 	uint16_t *rounded = ff_address_rounded(x, shard->bucket, memory);
 	int64_t n = ff_region_volume(&shard->region), first = shard->offset / FF_F32_BYTES;
-	float *to = (float *)(memory + array * b->bytes);
+	int64_t held, end, from;
+	float *to = ff_address_array(x, shard->bucket, position, array, &held, &end);
 	float *staging = calloc((size_t)n, sizeof(*staging));
-	int code;
+	int code = FF_OK;
 
 	if (!staging)
 		return ff_fail_memory(err);
 	ff_whole_take(value_of(x, shard), &shard->region, whole, staging);
-	code = upload_shard(x, b, position, staging, n, to + first, err);
+	from = held > first ? held : first;
+	end = end < first + n ? end : first + n;
+	if (from < end)
+		code = upload_shard(x, b, position, staging + (from - first), end - from,
+				to + (from - held), err);
 	if (code == FF_OK && rounded && array == FF_ARRAY_WEIGHTS)
 		code = upload_rounded(x, staging, n, rounded + first,
 				x->host[x->host_of[b->device[position]]].compute, err);

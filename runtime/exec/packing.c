@@ -41,7 +41,8 @@ static bool find_end(const struct ff_transfer *t, uint32_t me, struct end *ret)
 	e.count = ff_codec_chunk(e.codec, e.elements, e.n, me + 1) - e.first;
 	e.slot_bytes = ff_codec_slot_bytes(e.codec, e.elements, e.n);
 	if (at) {
-		e.gradient = (float *)(at + b->bytes);
+		e.gradient = (float *)(at + ff_bucket_arrays(b, s->optimizer, s->graph->dtype)
+							    .gradients);
 		e.residual = ff_address_residual(t->x, t->task->bucket, at);
 		e.packed = t->x->host[t->x->host_of[device]].memory + s->packed_offset[device];
 		e.slots = e.packed + (ff_codec_bytes(e.codec, e.elements) + 63) / 64 * 64;

@@ -259,7 +259,7 @@ int ff_transfer_build(struct ff_executor *x, const struct ff_task *task, struct 
 		return ff_fail_memory(err);
 	t->x = x;
 	t->task = task;
-	t->kind = task->kind == FF_TASK_SYNC ? FF_MOVE_ALL_REDUCE : task->move->kind;
+	t->kind = task->kind == FF_TASK_SYNC ? ff_sync_kind(x, task) : task->move->kind;
 	*ret = t;
 	if (task->kind == FF_TASK_SYNC) {
 		const struct ff_bucket *b = &x->s->buckets[task->bucket];

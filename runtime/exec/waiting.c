@@ -68,7 +68,10 @@ int ff_waiting_bind(struct ff_executor *x, const struct ff_task *t, struct ff_jo
 			position++;
 		first = ff_address_bucket(x, t->bucket, position);
 		return bind_copies(x, first + ff_bucket_waiting(b, s->optimizer, s->graph->dtype),
-				b->bytes, first + b->bytes, j, err);
+				b->bytes,
+				first + ff_bucket_arrays(b, s->optimizer, s->graph->dtype)
+								.gradients,
+				j, err);
 	}
 	din = &s->din[(size_t)t->edge * s->n_instances];
 	first = first_of(x, din[0][t->part], &apart);
@@ -93,7 +96,7 @@ bool ff_waiting_is_shown(const struct ff_executor *x)
 static bool brings(const struct ff_schedule *s, const struct ff_task *t)
 {
 	if (t->kind == FF_TASK_SYNC)
-		return t->bucket != s->clip;
+		return t->pass == FF_BACKWARD && t->bucket != s->clip;
 	return t->kind == FF_TASK_MOVE && t->pass == FF_BACKWARD &&
 	       ff_node_is_parameter(s->graph, ff_edge_source(s->graph, t->edge));
 }

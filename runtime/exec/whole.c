@@ -79,16 +79,22 @@ int ff_whole_add(struct ff_executor *x, const struct ff_value *v, const struct f
 		const void *memory, struct ff_stream *stream, float share, float *whole,
 		struct ff_error *err)
 {
-	size_t bytes = (size_t)ff_region_volume(r) * FF_F32_BYTES;
+	return ff_whole_add_run(x, v, r, 0, ff_region_volume(r), memory, stream, share, whole, err);
+}
+
+int ff_whole_add_run(struct ff_executor *x, const struct ff_value *v, const struct ff_region *r,
+		int64_t first, int64_t n, const void *memory, struct ff_stream *stream, float share,
+		float *whole, struct ff_error *err)
+{
 	float *staging;
 	int code;
 
-	if (!bytes)
+	if (n <= 0)
 		return FF_OK;
-	staging = malloc(bytes);
+	staging = calloc((size_t)ff_region_volume(r), sizeof(*staging));
 	if (!staging)
 		return ff_fail_memory(err);
-	code = x->b->download(stream, staging, memory, bytes, err);
+	code = x->b->download(stream, staging + first, memory, (size_t)n * sizeof(*staging), err);
 	if (code == FF_OK)
 		code = x->b->drain(stream, err);
 	if (code == FF_OK)

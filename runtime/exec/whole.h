@@ -30,5 +30,9 @@ void ff_whole_clear(const struct ff_value *v, const struct ff_region *r, float *
 int ff_whole_add(struct ff_executor *x, const struct ff_value *v, const struct ff_region *r,
 		const void *memory, struct ff_stream *stream, float share, float *whole,
 		struct ff_error *err);
+/* The same where there are but `n` elements of it in memory, those from number `first` on. */
+int ff_whole_add_run(struct ff_executor *x, const struct ff_value *v, const struct ff_region *r,
+		int64_t first, int64_t n, const void *memory, struct ff_stream *stream, float share,
+		float *whole, struct ff_error *err);
 
 #endif

@@ -137,13 +137,19 @@ static int load_machine(const struct ff_run_options *opt, uint32_t ranks, uint32
 /* Strategies that are rules are made once the number of devices is known. */
 static int make_rule(struct ff_plan *p, struct ff_candidate *c, struct ff_error *err)
 {
+	int code;
+
 	if (!is_rule(c->name))
 		return FF_OK;
 	c->info.devices = p->machine.n_devices;
 	if (!strcmp(c->name, "single"))
 		return ff_strategy_single(&p->graph, 0, &p->arena, &c->strategy, err);
-	return ff_strategy_data_parallel(
+	code = ff_strategy_data_parallel(
 			&p->graph, p->machine.n_devices, &p->arena, &c->strategy, err);
+	/* as the plan's search had it beside the plan */
+	if (code == FF_OK)
+		c->strategy.bucket_bytes = p->candidate[0].info.data_parallel_bucket_bytes;
+	return code;
 }
 
 static int load_candidate(

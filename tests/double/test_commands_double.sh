@@ -85,6 +85,20 @@ FF_NCCL_NODES=2 "$ffrun" mlp.json data-parallel --machine ./nodes.json --device 
 	--data synthetic:64 --steps 1 >before 2>&1
 check 'by nodes, or not' grep -q 'FF_NCCL_NODES=2: expected 0 or 1' before
 unset FF_NCCL FF_NCCL_NODES
+# ranks that were told otherwise: what the first one is told counts
+apart() { # apart FIRST SECOND
+	timeout 120 mpirun -q --allow-run-as-root --oversubscribe \
+		-n 1 env FF_NCCL="$1" "$ffrun" mlp.json data-parallel --device cuda --data synthetic:64 --steps 1 : \
+		-n 1 env FF_NCCL="$2" "$ffrun" mlp.json data-parallel --device cuda --data synthetic:64 --steps 1
+}
+apart 0 1 >before 2>&1
+check 'the first rank refuses NCCL' grep -q '^communication: mpi' before
+apart 1 0 >before 2>&1
+check 'the first rank insists on NCCL' grep -q '^communication: nccl 2' before
+for switch in FF_CUDA_TF32 FF_CUDA_SDPA; do
+	env $switch=2 "$ffrun" mlp.json single --device cuda --data synthetic:64 --steps 1 >before 2>&1
+	check "$switch is 0 or 1" grep -q "$switch=2: expected 0 or 1" before
+done
 FF_DOUBLE_DEVICES=1 "$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 \
 	--steps 1 >before
 check 'ranks that share a GPU communicate over MPI' grep -q '^communication: mpi' before

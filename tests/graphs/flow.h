@@ -14,8 +14,11 @@ struct flow {
 	double *memory[PLACED_DEVICES]; /* one number a byte, an element at its first */
 	double **gradient; /* by value and micro-batch (parameters: all in one): dense */
 	uint32_t micro;    /* of the task at hand */
-	uint32_t kinds[8], reductions[FF_REDUCE_COUNT], syncs, micro_batches, again, brought_again,
-			groups_apart, groups_cut, summed, types[FF_DTYPE_COUNT];
+	/* Of a flat bucket that is being updated: the device's run, elements, and where the shard
+	 * at hand begins. */
+	int64_t run, run_end, shard;
+	uint32_t kinds[8], reductions[FF_REDUCE_COUNT], syncs, gathers, micro_batches, again,
+			brought_again, groups_apart, groups_cut, summed, types[FF_DTYPE_COUNT];
 };
 
 /* Visits all positions of a region that is not empty. */

@@ -135,6 +135,10 @@ static void check_gradient(const struct flow *f, uint32_t task, uint32_t value, 
 	s = shard_at(f, list[part], value, true, &r);
 	memcpy(at, r.lo, sizeof(at));
 	do {
+		int64_t k = f->shard + ff_region_offset(s.order, &r, at);
+
+		if (f->run_end && (k < f->run || k >= f->run_end))
+			continue;
 		check_element(f, task, "the gradient", value, *find(&s, at),
 				gradient(f, value)[ff_region_offset(ff_order_plain, &whole, at)]);
 	} while (step(&r, at));
@@ -377,20 +381,71 @@ static void run_move(struct flow *f, const struct ff_task *t)
 		run_collective(f, t);
 }
 
-/* Every device's gradients of a bucket become their sum. */
+static struct ff_bucket_layout layout_of(const struct flow *f, const struct ff_bucket *b)
+{
+	return ff_bucket_arrays(b, f->s.optimizer, f->s.graph->dtype);
+}
+
+/* The device that updates element `k` of a flat bucket. */
+static uint32_t owner(const struct flow *f, const struct ff_bucket *b, int64_t k)
+{
+	return (uint32_t)(k * FF_F32_BYTES / layout_of(f, b).run);
+}
+
+/* Of a flat bucket devices know the weights of their runs, and get the others' (`gathered`) or have
+ * them no more. */
+static void visit_weights(struct flow *f, const struct ff_bucket *b, bool gathered)
+{
+	int64_t size = ff_dtype_bytes(f->s.graph->dtype), first = layout_of(f, b).readers;
+
+	for (int64_t k = 0; k < b->bytes / FF_F32_BYTES; k++)
+		for (uint32_t d = 0, from = owner(f, b, k); d < b->n_devices; d++) {
+			int64_t at = first + k * size;
+			double is = f->memory[b->device[from]][b->offset[from] + at];
+
+			if (d != from)
+				f->memory[b->device[d]][b->offset[d] + at] = gathered ? is : 0.5;
+		}
+}
+
+/* Every device's gradients of a bucket become their sum; of a flat one where they are applied. */
 static void run_sync(struct flow *f, const struct ff_task *t)
 {
 	const struct ff_bucket *b = &f->s.buckets[t->bucket];
+	int64_t first = layout_of(f, b).gradients;
 
-	for (int64_t at = b->bytes; at < 2 * b->bytes; at += FF_F32_BYTES) {
+	if (t->pass == FF_FORWARD) {
+		ck_assert(b->flat);
+		visit_weights(f, b, true);
+		f->gathers++;
+		return;
+	}
+	for (int64_t k = 0; k < b->bytes / FF_F32_BYTES; k++) {
+		int64_t at = first + k * FF_F32_BYTES;
 		double sum = 0;
 
 		for (uint32_t d = 0; d < b->n_devices; d++)
 			sum += f->memory[b->device[d]][b->offset[d] + at];
 		for (uint32_t d = 0; d < b->n_devices; d++)
-			f->memory[b->device[d]][b->offset[d] + at] = sum;
+			f->memory[b->device[d]][b->offset[d] + at] =
+					b->flat && d != owner(f, b, k) ? 0.5 : sum;
 	}
 	f->syncs++;
+}
+
+/* What a device updates of a bucket; of one that is not flat it is not said. */
+static void set_run(struct flow *f, const struct ff_bucket *b, uint32_t device)
+{
+	int64_t run = layout_of(f, b).run / FF_F32_BYTES;
+	uint32_t d = 0;
+
+	f->run = f->run_end = 0;
+	while (b->flat && b->device[d] != device)
+		d++;
+	if (b->flat) {
+		f->run = d * run;
+		f->run_end = f->run + run;
+	}
 }
 
 /* Parts of parameters in a bucket: on one device, or (FF_NONE) on all. */
@@ -398,6 +453,8 @@ static void visit_bucket(struct flow *f, uint32_t task, uint32_t bucket, uint32_
 {
 	const struct ff_bucket *b = &f->s.buckets[bucket];
 
+	if (device != FF_NONE)
+		set_run(f, b, device);
 	for (uint32_t i = b->first_shard; i < b->first_shard + b->n_shards; i++) {
 		uint32_t node = f->s.shards[i].node;
 		const struct ff_config *c = &f->s.config[node];
@@ -405,6 +462,7 @@ static void visit_bucket(struct flow *f, uint32_t task, uint32_t bucket, uint32_
 		const uint32_t *out = f->s.out[(size_t)n->out * f->s.n_instances];
 		const uint32_t *dout = f->s.dout[(size_t)n->out * f->s.n_instances];
 
+		f->shard = f->s.shards[i].offset / FF_F32_BYTES;
 		for (uint32_t p = f->s.shards[i].cell; p < c->n_parts; p += ff_config_cells(c)) {
 			if (device == FF_NONE) {
 				touch_output(f, task, n->out, p, out, true);
@@ -414,6 +472,7 @@ static void visit_bucket(struct flow *f, uint32_t task, uint32_t bucket, uint32_
 			}
 		}
 	}
+	f->run_end = f->shard = 0;
 }
 
 static void run(struct flow *f)
@@ -421,6 +480,9 @@ static void run(struct flow *f)
 	/* the weights that the step before has left */
 	for (uint32_t i = 0; i < f->s.n_buckets; i++)
 		visit_bucket(f, 0, i, FF_NONE);
+	for (uint32_t i = 0; i < f->s.n_buckets; i++)
+		if (f->s.buckets[i].flat)
+			visit_weights(f, &f->s.buckets[i], false);
 	for (uint32_t i = 0; i < f->s.n_tasks; i++) {
 		const struct ff_task *t = &f->s.tasks[i];
 
@@ -494,6 +556,7 @@ START_TEST(everything_arrives)
 	for (int k = 0; k < FF_DTYPE_COUNT; k++)
 		ck_assert_msg(f.types[k], "no case moves %s", ff_dtype_name((enum ff_dtype)k));
 	ck_assert_uint_gt(f.syncs, 0);
+	ck_assert_uint_gt(f.gathers, 0);
 	ck_assert_uint_gt(f.micro_batches, 0);
 	ck_assert_uint_gt(f.again, 0);
 	ck_assert_uint_gt(f.brought_again, 0);

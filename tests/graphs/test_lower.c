@@ -171,8 +171,10 @@ static void use_bucket(
 		for (uint32_t p = s->shards[i].cell; p < c->n_parts; p += ff_config_cells(c)) {
 			if (t->kind == FF_TASK_UPDATE && ff_config_device(n, c, p) != t->device)
 				continue;
-			use_as(u, s->dout[own][p], task, t->kind == FF_TASK_SYNC);
-			if (t->kind == FF_TASK_UPDATE)
+			if (t->kind != FF_TASK_SYNC || t->pass == FF_BACKWARD)
+				use_as(u, s->dout[own][p], task, t->kind == FF_TASK_SYNC);
+			if (t->kind == FF_TASK_UPDATE ||
+					(t->kind == FF_TASK_SYNC && t->pass == FF_FORWARD))
 				writes(u, s->out[own][p], task);
 		}
 	}
@@ -311,11 +313,16 @@ static void check_part(const struct ff_schedule *s, uint32_t param, uint32_t par
 	for (int i = 0; i < 2; i++) {
 		const struct ff_buffer *x = i ? dout : out;
 		enum ff_dtype type = i ? FF_F32 : s->graph->dtype;
-		int64_t size = ff_dtype_bytes(type), offset = shard->offset + i * b->bytes;
+		int64_t size = ff_dtype_bytes(type), offset = shard->offset, run = b->bytes;
 
-		/* behind weights, gradients and one state: what is read in bfloat16 */
+		/* weights, gradients and one state, then what is read in bfloat16; of a flat
+		 * bucket a run of states, and of weights that nobody reads as they are */
+		if (b->flat)
+			run = b->bytes / b->n_devices;
+		if (i)
+			offset += s->graph->dtype == FF_F32 ? b->bytes : run;
 		if (type == FF_BF16)
-			offset = 3 * b->bytes + shard->offset / 2;
+			offset = 2 * run + b->bytes + shard->offset / 2;
 		ck_assert_uint_eq(x->device, device);
 		ck_assert_uint_eq(x->bucket, shard->bucket);
 		ck_assert_int_eq(x->bytes, ff_align64(ff_region_volume(&box) * size));
@@ -406,6 +413,8 @@ static void check_parameters(const struct ff_schedule *s, uint32_t *seen)
 		if (t->kind == FF_TASK_MOVE && ff_node_is_parameter(g, from))
 			ck_assert(!s->buckets[shard_of(s, from, 0)->bucket].synced);
 		ck_assert(t->kind != FF_TASK_SYNC || s->buckets[t->bucket].synced);
+		ck_assert(t->kind != FF_TASK_SYNC || t->pass == FF_BACKWARD ||
+				s->buckets[t->bucket].flat);
 	}
 	for (uint32_t i = 0; i < s->n_shards; i++) {
 		const struct ff_shard *x = &s->shards[i];

@@ -1,11 +1,26 @@
 /* Optimizers: the rows, their settings, and what a step's kernels compute with.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "ff/optimizer.h"
+#include "ff/bucket.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "check_main.h"
+
+/* Weights, gradients, states, then weights as they are read, no two of which overlap. */
+static void check_layout(
+		const struct ff_optimizer *o, enum ff_dtype type, int64_t bytes, int64_t run)
+{
+	struct ff_bucket_layout l = ff_bucket_layout(o, type, bytes, run);
+
+	ck_assert_int_eq(l.run, run);
+	ck_assert_int_eq(l.gradients, type == FF_F32 ? bytes : run);
+	ck_assert_int_eq(l.states, l.gradients + bytes);
+	ck_assert_int_eq(l.readers, type == FF_F32 ? 0 : l.states + o->states * run);
+	ck_assert_int_eq(l.end, l.states + o->states * run + (type == FF_F32 ? 0 : bytes / 2));
+	if (run == bytes)
+		ck_assert_int_eq(l.end, ff_optimizer_bytes(o, type, bytes));
+}
 
 START_TEST(rows_are_different)
 {
@@ -18,15 +33,16 @@ START_TEST(rows_are_different)
 		ck_assert_uint_eq(o->id, i);
 		ck_assert_uint_le(o->states, FF_MAX_STATES);
 		ck_assert_uint_eq(o->states, states[i]);
-		ck_assert_int_eq(ff_optimizer_arrays(o), 2 + states[i]);
 		/* 33 weights: 132 bytes and 66 rounded ones, both padded to end at a multiple of
 		 * 64 */
 		ck_assert_int_eq(ff_optimizer_align(FF_F32, 33), 192);
 		ck_assert_int_eq(ff_optimizer_align(FF_BF16, 33), 256);
 		ck_assert_int_eq(ff_optimizer_bytes(o, FF_F32, 256), (2 + states[i]) * 256);
 		ck_assert_int_eq(ff_optimizer_bytes(o, FF_BF16, 256), (2 + states[i]) * 256 + 128);
-		ck_assert_int_eq(ff_optimizer_readers(o, FF_F32, 256), 0);
-		ck_assert_int_eq(ff_optimizer_readers(o, FF_BF16, 256), (2 + states[i]) * 256);
+		check_layout(o, FF_F32, 1024, 1024);
+		check_layout(o, FF_F32, 1024, 256);
+		check_layout(o, FF_BF16, 1024, 1024);
+		check_layout(o, FF_BF16, 1024, 128);
 		ck_assert(o->setting[FF_SETTING_RATE].used);
 		ck_assert_int_eq(ff_optimizer_find(o->name, &found, &err), FF_OK);
 		ck_assert_ptr_eq(found, o);

@@ -159,7 +159,7 @@ START_TEST(round_trip)
 						.n_classes = 3},
 				seen;
 	struct ff_random r = {.seed = ff_test_seed(41)};
-	uint32_t views = 0, replicas = 0, params = 0;
+	uint32_t views = 0, replicas = 0, params = 0, flat = 0;
 
 	for (int round = 0; round < 60; round++) {
 		struct ff_strategy s, read;
@@ -176,8 +176,11 @@ START_TEST(round_trip)
 			if (!ff_node_needs_config(&g, i) &&
 					(!ff_node_is_parameter(&g, i) || ff_random_below(&r, 2)))
 				continue;
-			draw_config(&r, &g.nodes[i], &a, c);
+			c->flat = ff_node_is_parameter(&g, i) && ff_random_below(&r, 3) == 0;
+			if (!c->flat)
+				draw_config(&r, &g.nodes[i], &a, c);
 			s.priority[i] = (int32_t)ff_random_below(&r, 3) - 1;
+			flat += c->flat;
 			views += !c->list && c->n_parts > 16;
 			replicas += c->replicas > 1;
 			params += ff_node_is_parameter(&g, i);
@@ -185,11 +188,15 @@ START_TEST(round_trip)
 		ck_assert_msg(ff_strategy_check(&g, &s, 64, &err) == FF_OK, "%s", err.text);
 		for (uint32_t i = 0; i < 3; i++) /* files from before there were waits have none */
 			classes[i].waited_us = round % 2 ? NAN : 1.75 * i;
+		s.bucket_bytes = round % 3 ? 0 : 1 + ff_random_below(&r, 1u << 30);
+		info.data_parallel_bucket_bytes = round % 2 ? 0 : FF_MOST_BUCKET_BYTES - round;
 		info.optimizer = round % 4 ? ff_optimizer((enum ff_optimizer_id)(round % 4 - 1))
 					   : NULL;
 		through_file(&g, &s, &info, &a, &read, &seen);
 		ck_assert_ptr_eq(seen.optimizer,
 				info.optimizer ? info.optimizer : ff_optimizer_preset());
+		ck_assert_int_eq(read.bucket_bytes, s.bucket_bytes);
+		ck_assert_int_eq(seen.data_parallel_bucket_bytes, info.data_parallel_bucket_bytes);
 		ck_assert_double_eq(seen.predicted_us, 2.5);
 		ck_assert_uint_eq(seen.n_classes, 3);
 		for (uint32_t i = 0; i < 3; i++) {
@@ -210,6 +217,7 @@ START_TEST(round_trip)
 	ck_assert_uint_gt(views, 0);
 	ck_assert_uint_gt(replicas, 0);
 	ck_assert_uint_gt(params, 0);
+	ck_assert_uint_gt(flat, 0);
 }
 END_TEST
 
@@ -339,6 +347,10 @@ START_TEST(bad)
 			{"2,\"predicted_waits\":[]", "\"degrees\":{},\"devices\":[0]",
 					"predicted_waits: expected an object"},
 			{"2,\"optimizer\":2", "\"degrees\":{},\"devices\":[0]", "optimizer"},
+			{"2,\"bucket_bytes\":0", "\"degrees\":{},\"devices\":[0]", "bucket_bytes"},
+			{"2", "\"update\":\"flat\"", "is no parameter"},
+			{"2", "\"update\":\"round\"", "update: expected \"flat\""},
+			{"2", "\"update\":\"flat\",\"degrees\":{}", "degrees"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

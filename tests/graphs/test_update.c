@@ -113,6 +113,85 @@ static void check_closed_forms(enum kind kind, enum ff_dtype type, uint32_t p,
 	ff_arena_finish(&a);
 }
 
+/* The weights are gathered before anybody reads them, and wait for nothing. */
+static void check_gathered(const struct ff_schedule *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct ff_task *t = &s->tasks[i];
+
+		if (t->kind != FF_TASK_SYNC || t->pass != FF_FORWARD)
+			continue;
+		ck_assert_uint_eq(t->n_deps, 0);
+		ck_assert(s->buckets[t->bucket].flat);
+		n++;
+		for (uint32_t k = 0; k < i; k++)
+			ck_assert(s->tasks[k].kind != FF_TASK_FORWARD ||
+					s->graph->nodes[s->tasks[k].node].n_in ==
+							s->graph->nodes[s->tasks[k].node].n_data);
+	}
+	ck_assert_uint_eq(n, 1);
+}
+
+/* Flat against following: a run of states each, and the two halves of the all-reduce. */
+static void check_flat(enum ff_dtype type, uint32_t p, const struct ff_optimizer *o)
+{
+	int64_t size = ff_dtype_bytes(type), whole, bytes;
+	struct ff_schedule s, plain;
+	struct ff_graph g[2];
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	lower_updates(FOLLOWING, type, p, o, &a, &g[0], &plain);
+	lower_updates(FLAT, type, p, o, &a, &g[1], &s);
+	ck_assert_uint_eq(s.n_buckets, 1);
+	whole = plain.buckets[0].bytes;
+	bytes = s.buckets[0].bytes;
+	ck_assert_int_eq(bytes % (p * ff_optimizer_align(type, 1)), 0);
+	ck_assert_int_ge(bytes, whole);
+	ck_assert_int_lt(bytes, whole + p * ff_optimizer_align(type, 1));
+	for (uint32_t d = 0; d < p; d++)
+		ck_assert_int_eq(s.packed_offset[d] - s.workspace_bytes[d],
+				bytes + o->states * bytes / p +
+						(type == FF_F32 ? bytes : bytes / p + bytes / 2));
+	ck_assert_int_eq(s.network_bytes, (int64_t)(p - 1) * (bytes + bytes / FF_F32_BYTES * size));
+	ck_assert_uint_eq(s.n_tasks, plain.n_tasks + 1);
+	ck_assert_uint_ne(ff_schedule_hash(&s), ff_schedule_hash(&plain));
+	check_gathered(&s);
+	ff_arena_finish(&a);
+}
+
+START_TEST(flat_closed_forms)
+{
+	for (uint32_t p = 2; p <= 8; p++)
+		for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++) {
+			check_flat(FF_F32, p, ff_optimizer((enum ff_optimizer_id)i));
+			check_flat(FF_BF16, p, ff_optimizer((enum ff_optimizer_id)i));
+		}
+}
+END_TEST
+
+/* One device alone has nothing to cut, and what is compressed goes in chunks of its own. */
+START_TEST(flat_means_nothing)
+{
+	struct ff_schedule s, plain;
+	struct ff_graph g[2];
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	lower_updates(FOLLOWING, FF_F32, 1, NULL, &a, &g[0], &plain);
+	lower_updates(FLAT, FF_F32, 1, NULL, &a, &g[1], &s);
+	ck_assert_uint_eq(ff_schedule_hash(&s), ff_schedule_hash(&plain));
+	ck_assert_int_eq(ff_codec_find("bfloat16", &codec, NULL), FF_OK);
+	lower_updates(FOLLOWING, FF_F32, 4, NULL, &a, &g[0], &plain);
+	lower_updates(FLAT, FF_F32, 4, NULL, &a, &g[1], &s);
+	ck_assert_uint_eq(ff_schedule_hash(&s), ff_schedule_hash(&plain));
+	codec = NULL;
+	ff_arena_finish(&a);
+}
+END_TEST
+
 START_TEST(closed_forms)
 {
 	for (enum kind kind = FOLLOWING; kind <= SERVER; kind++)
@@ -454,6 +533,8 @@ static Suite *suite(void)
 	TCase *c = tcase_create("update");
 
 	tcase_add_test(c, closed_forms);
+	tcase_add_test(c, flat_closed_forms);
+	tcase_add_test(c, flat_means_nothing);
 	tcase_add_test(c, brought_again);
 	tcase_add_test(c, brought_no_further_ahead);
 	tcase_add_test(c, states_alone_differ);

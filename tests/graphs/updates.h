@@ -12,6 +12,7 @@ enum kind {
 	SHARDED,   /* along the first axis, as ZeRO does */
 	REPLICATED,
 	SERVER,
+	FLAT, /* each device a run of the bucket */
 };
 
 /* What gradients are compressed by meanwhile, and how late they are. */
@@ -38,6 +39,9 @@ static inline void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
 		struct ff_config *c = &s.config[i];
 
 		if (!ff_node_is_parameter(g, i) || kind == FOLLOWING)
+			continue;
+		c->flat = kind == FLAT;
+		if (kind == FLAT)
 			continue;
 		c->n_parts = kind == SERVER ? 1 : p;
 		c->degree[0] = (uint16_t)(kind == SHARDED ? p : 1);

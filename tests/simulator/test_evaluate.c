@@ -20,7 +20,7 @@ struct seen {
 	uint32_t fits, misfits, tight, layout_over;
 	uint32_t kinds, rounded, measured, scratch, kept, dropped, sets;
 	uint32_t forgotten, slower, not_slower, resumed, sieved, left, leapt;
-	uint32_t syncs, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
+	uint32_t syncs, flat, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
 	uint32_t micro_batches, kept_apart, stages, again, brought_again, held_back;
 	uint32_t shared[FF_VALUE_SAVED], shared_again; /* by kind of value */
 	uint32_t summed, summed_apart, summed_at_once; /* gradients of data; in micro-batches */
@@ -89,6 +89,7 @@ static void look(struct seen *seen, const struct ff_schedule *plan)
 	for (uint32_t i = 0; i < plan->n_buckets; i++) {
 		seen->syncs += plan->buckets[i].synced && plan->buckets[i].n_devices > 1;
 		seen->owned += !plan->buckets[i].synced;
+		seen->flat += plan->buckets[i].flat;
 	}
 	for (uint32_t k = 0; k < g->n_edges; k++) {
 		uint32_t sum = plan->added[k];

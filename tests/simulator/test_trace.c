@@ -74,10 +74,12 @@ START_TEST(labels)
 			{.kind = FF_TASK_BACKWARD, .pass = FF_BACKWARD},
 			{.kind = FF_TASK_MOVE, .pass = FF_FORWARD, .move = &mv},
 			{.kind = FF_TASK_MOVE, .pass = FF_BACKWARD, .move = &mv},
-			{.kind = FF_TASK_SYNC, .bucket = 2}, {.kind = FF_TASK_UPDATE, .bucket = 3}};
+			{.kind = FF_TASK_SYNC, .pass = FF_BACKWARD, .bucket = 2},
+			{.kind = FF_TASK_UPDATE, .bucket = 3},
+			{.kind = FF_TASK_SYNC, .pass = FF_FORWARD, .bucket = 1}};
 	static const char *const expect[] = {"fc forward", "fc backward", "fc halo",
-			"fc backward halo", "sync bucket 2", "update bucket 3"};
-	struct ff_schedule s = {.graph = &g, .machine = &h.m, .tasks = task, .n_tasks = 6};
+			"fc backward halo", "sync bucket 2", "update bucket 3", "gather bucket 1"};
+	struct ff_schedule s = {.graph = &g, .machine = &h.m, .tasks = task, .n_tasks = 7};
 
 	hand_machine_init(&h, 1, 1, true);
 	ff_arena_init(&a);
@@ -85,7 +87,7 @@ START_TEST(labels)
 	fc = ff_graph_find(&g, "fc");
 	for (uint32_t i = 0; i < 4; i++)
 		task[i].node = fc;
-	for (uint32_t i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < 7; i++) {
 		ff_task_label(&s, i, label, sizeof(label));
 		ck_assert_str_eq(label, expect[i]);
 	}

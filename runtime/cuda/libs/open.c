@@ -9,22 +9,23 @@
 #include "cuda/core/enter.h"
 #include "cuda/core/report.h"
 #include "cuda/core/stream.h"
+#include "ff/cli.h"
 #include "plan.h"
 #include "plans.h"
 
 /* Makes no context: that does who enters it. */
 static int describe(struct ff_device *dev, struct ff_error *err)
 {
-	const char *tf32 = getenv("FF_CUDA_TF32"), *sdpa = getenv("FF_CUDA_SDPA");
 	int major = 0;
 	int code = ff_cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor,
 						 dev->ordinal),
 			dev, "say what it is", err);
 
 	dev->bf16 = major >= 8;
-	dev->tf32 = tf32 && !strcmp(tf32, "1");
-	dev->sdpa = !sdpa || strcmp(sdpa, "0") != 0;
-	return code;
+	dev->sdpa = true;
+	if (code == FF_OK)
+		code = ff_cli_switch("FF_CUDA_TF32", &dev->tf32, err);
+	return code < 0 ? code : ff_cli_switch("FF_CUDA_SDPA", &dev->sdpa, err);
 }
 
 /* Ordinals beyond the last device begin again at the first: ranks may share one. */

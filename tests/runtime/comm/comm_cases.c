@@ -215,6 +215,7 @@ void comm_all_gather(struct ff_comm *c, const struct ff_channel *on, struct ff_r
 {
 	struct arrays a;
 	int64_t whole = 0, gap = (int64_t)ff_random_below(r, 3);
+	bool in_place = ff_random_below(r, 2);
 
 	draw_group(&a, c, FF_MOVE_ALL_GATHER, r);
 	for (uint32_t i = 0; i < a.n; i++) {
@@ -228,6 +229,12 @@ void comm_all_gather(struct ff_comm *c, const struct ff_channel *on, struct ff_r
 			i++, at = (at + 1) % a.n) {
 		a.offset[at] = whole;
 		whole += a.count[at];
+	}
+	for (uint32_t i = 0; in_place && i < a.n; i++) {
+		char *own = (char *)a.recv[i] + a.offset[i] * a.size;
+
+		memcpy(own, a.send[i], (size_t)(a.count[i] * a.size));
+		a.from[i] = a.to[i] ? own : NULL;
 	}
 	run(c, on, &a);
 	for (uint32_t i = 0; i < a.n; i++)
@@ -243,15 +250,21 @@ void comm_all_gather(struct ff_comm *c, const struct ff_channel *on, struct ff_r
 void comm_reduce_scatter(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r)
 {
 	struct arrays a;
+	bool in_place = ff_random_below(r, 2);
 	int64_t at = 0;
 
 	draw_group(&a, c, FF_MOVE_REDUCE_SCATTER, r);
 	draw_reduction(&a, r);
+	for (uint32_t i = 0; in_place && i < a.n; at += a.count[i++])
+		if (a.to[i])
+			a.to[i] = (char *)a.send[i] + at * a.size;
 	run(c, on, &a);
+	at = 0;
 	for (uint32_t i = 0; i < a.n; at += a.count[i++]) {
 		for (int64_t k = 0; a.to[i] && k < a.count[i]; k++)
-			check_reduced(&a, a.recv[i], k, at + k);
-		ck_assert_double_eq(typed_get(a.x.type, a.recv[i], a.count[i]), UNTOUCHED);
+			check_reduced(&a, a.to[i], k, at + k);
+		ck_assert_double_eq(typed_get(a.x.type, a.recv[i], in_place ? 0 : a.count[i]),
+				UNTOUCHED);
 	}
 	check_sent(c, &a, (int64_t)(a.n - 1) * at * a.size);
 }

@@ -1,0 +1,45 @@
+/* Tuning of buckets: small ones start early, large ones pay latency seldom, and which is better
+ * depends on links and on what is computed meanwhile.  SPDX-License-Identifier: Apache-2.0 */
+#include "buckets.h"
+
+#define LEAST_GAIN 1.01 /* less is within what predictions are off by */
+#define MOST_TIMES 256  /* as large as the preset, or as small */
+
+/* Whether `s` with buckets of `bytes` is better than *at, which it becomes then. */
+static int try(struct ff_evaluator *e, struct ff_strategy *s, int64_t bytes,
+		struct ff_evaluation *at, bool *better, struct ff_error *err)
+{
+	int64_t was = s->bucket_bytes;
+	struct ff_evaluation now;
+	int code;
+
+	s->bucket_bytes = bytes;
+	code = ff_evaluator_set(e, s, &now, err);
+	*better = code == FF_OK && now.fits && LEAST_GAIN * now.step_us < at->step_us;
+	if (*better)
+		code = ff_evaluator_lays_out(e, better, err);
+	if (code == FF_OK && *better)
+		*at = now;
+	else
+		s->bucket_bytes = was;
+	return code;
+}
+
+int ff_buckets_tune(struct ff_evaluator *e, struct ff_strategy *s, int64_t preset_bytes,
+		struct ff_evaluation *at, struct ff_error *err)
+{
+	int64_t first = s->bucket_bytes ? s->bucket_bytes : preset_bytes;
+	bool better = at->fits, any = false;
+	int code = FF_OK;
+
+	for (int64_t bytes = 2 * first; better && code == FF_OK && bytes <= MOST_TIMES * first;
+			bytes *= 2) {
+		code = try(e, s, bytes, at, &better, err);
+		any = any || better;
+	}
+	better = at->fits && !any;
+	for (int64_t bytes = first / 2; better && code == FF_OK && bytes >= first / MOST_TIMES;
+			bytes /= 2)
+		code = try(e, s, bytes, at, &better, err);
+	return code;
+}
