@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "comm/job.h"
 #include "comm/limit.h"
+#include "comm/mpi_job.h"
 #include "ff/backends.h"
 #include "ff/graph_file.h"
 #include "ff/lock.h"

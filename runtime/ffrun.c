@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "comm/job.h"
 #include "comm/limit.h"
+#include "comm/mpi_job.h"
 #include "ff/beside.h"
 #include "ff/cli.h"
 #include "ff/process.h"

@@ -5,7 +5,7 @@
 
 #include "check_main.h"
 
-#include "comm/job.h"
+#include "comm/mpi_job.h"
 #include "ff/comm.h"
 
 static inline int ff_check_ranks(Suite *suite)

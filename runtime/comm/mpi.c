@@ -1,6 +1,6 @@
 /* Communication over MPI, one device a rank: what is posted goes as MPI has it or by collectives of
  * our own.  SPDX-License-Identifier: Apache-2.0 */
-#include "job.h"
+#include "mpi_job.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "cpu/core/codec.h"
+#include "cpu/core/coding.h"
 #include "cpu/core/copy.h"
 #include "cpu/core/engine.h"
 #include "cpu/core/kernel.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/job.h"
+#include "comm/mpi_job.h"
 #include "ff/backend.h"
 #include "process/agree.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/job.h"
+#include "comm/mpi_job.h"
 #include "process/agree.h"
 
 int ff_layout_find(struct ff_layout *l, struct ff_comm *c, struct ff_arena *a, struct ff_error *err)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "comm/job.h"
+#include "comm/mpi_job.h"
 #include "ff/hash.h"
 #include "process/agree.h"
 #include "process/launch.h"

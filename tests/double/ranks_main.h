@@ -4,7 +4,7 @@
 #define FF_DOUBLE_RANKS_MAIN_H
 
 #include "check_main.h"
-#include "comm/job.h"
+#include "comm/mpi_job.h"
 #include "ff/comm.h"
 
 /* `comm` gets the ranks' communication, for as long as the suite runs. */

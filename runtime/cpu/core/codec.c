@@ -1,7 +1,7 @@
 /* Codecs' kernels, and the table that fails to link when one is missing.  Residuals are what
  * feeds errors back (Karimireddy et al., "Error Feedback Fixes SignSGD and other Gradient
  * Compression Schemes", ICML 2019).  SPDX-License-Identifier: Apache-2.0 */
-#include "codec.h"
+#include "coding.h"
 
 #include <math.h>
 

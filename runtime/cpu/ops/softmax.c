@@ -5,12 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/softmax.h"
 #include "cpu/core/functions.h"
 #include "cpu/core/kernel.h"
 #include "cpu/core/loops.h"
 #include "cpu/core/real.h"
 #include "ff/clones.h"
+#include "kernels/softmax.h"
 
 #define RUN 512
 

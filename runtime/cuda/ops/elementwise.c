@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "elementwise.h"
 #include "cuda/core/copy.h"
 #include "cuda/core/kernel.h"
 #include "cuda/core/stream.h"
+#include "elementwise.h"
 
 _Static_assert(FF_SUMMANDS == FF_MAX_INPUTS, "an add may have as many inputs as a node");
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check_main.h"
-#include "comm/job.h"
+#include "comm/mpi_job.h"
 #include "ff/clock.h"
 
 static int aborts; /* the status, once */

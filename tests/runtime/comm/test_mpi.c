@@ -4,7 +4,7 @@
 #include "chosen.h"
 
 #include "check_ranks.h"
-#include "comm/job.h"
+#include "comm/mpi_job.h"
 #include "comm/post.h"
 #include "comm_cases.h"
 #include "launches.h"

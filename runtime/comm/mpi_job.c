@@ -1,5 +1,5 @@
 /* The MPI job.  SPDX-License-Identifier: Apache-2.0 */
-#include "job.h"
+#include "mpi_job.h"
 
 #include <limits.h>
 #include <mpi.h>

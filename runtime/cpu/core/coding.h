@@ -1,6 +1,6 @@
 /* Codecs of gradients.  SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_CPU_CODEC_H
-#define FF_CPU_CODEC_H
+#ifndef FF_CPU_CODING_H
+#define FF_CPU_CODING_H
 
 #include "ff/backend.h"
 

@@ -1,7 +1,7 @@
 /* The MPI job: what only the commands and the tests of comm/mpi.c need.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef FF_COMM_JOB_H
-#define FF_COMM_JOB_H
+#ifndef FF_COMM_MPI_JOB_H
+#define FF_COMM_MPI_JOB_H
 
 #include "ff/comm.h"
 
