@@ -4,6 +4,7 @@
 
 #include <omp.h>
 
+#include "ff/backends.h"
 #include "ff/executor.h"
 #include "ff/machine.h"
 #include "ff/price.h"
@@ -23,6 +24,9 @@
 /* Where a step has many bytes, of which scratch has few, that is what may be promised in vain; and
  * so many bytes besides for what threads might have. */
 #define LOOSE 1.12
+/* oneDNN's scratch was seen with AVX-512, without which bfloat16 is not computed: there it may be a
+ * little more than is promised (docs/limits.md). */
+#define SHORT 1.03
 #define LOOSE_BYTES (192 << 10)
 
 static const struct net {
@@ -86,6 +90,7 @@ static void compare(const char *what, const struct ff_graph *g, const struct ff_
 	struct ff_lower_options run = {.workspace = ff_backend_workspace, .ctx = &query};
 	struct ff_schedule planned, executed;
 	struct ff_error err;
+	bool wide = ff_backend_computes(&ff_backend_cpu, FF_BF16, &err) == FF_OK;
 
 	CHECK_OK(query.backend->open(0, &query.device, &err));
 	CHECK_OK(ff_lower(g, m, s, &plan, a, &planned, &err));
@@ -96,7 +101,7 @@ static void compare(const char *what, const struct ff_graph *g, const struct ff_
 	for (uint32_t d = 0; d < m->n_devices; d++) {
 		int64_t need = executed.memory_bytes[d], have = planned.memory_bytes[d];
 
-		ck_assert_msg(have >= need,
+		ck_assert_msg((double)have * (wide ? 1 : SHORT) >= (double)need,
 				"%s, %s: device %u is promised %lld bytes and needs %lld (%.1f %% "
 				"more); scratch %lld, needs %lld",
 				g->name, what, d, (long long)have, (long long)need,
@@ -126,6 +131,10 @@ static void try_net(const struct net *n, const struct ff_machine *m, uint64_t se
 		sets++;
 	ff_arena_init(&a);
 	CHECK_OK(ff_zoo_build(n->name, n->batch, n->set, sets, &a, &g, &err));
+	if (ff_backend_computes(&ff_backend_cpu, g.dtype, &err) < 0) {
+		ff_arena_finish(&a);
+		return;
+	}
 	CHECK_OK(ff_pricer_create(&g, m, NULL, NULL, NULL, &p, &err));
 	CHECK_OK(ff_space_create(&g, m, &space, &err));
 	for (uint32_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
