@@ -281,6 +281,7 @@ static int run_search(struct ff_job *j, struct ff_search_result *ret, struct ff_
 			.proposals = j->proposals,
 			.seconds = search_seconds(j),
 			.beta = j->beta,
+			.bucket_bytes = j->summary.data_parallel.strategy.bucket_bytes,
 			.starts = j->summary.starts,
 			.pricer = j->pricer,
 			.more = j->more,

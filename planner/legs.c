@@ -24,6 +24,13 @@ static bool elimination_ends(void *ctx)
 	       c->seconds - c->elimination_from > ELIMINATION_SHARE * c->opt->seconds;
 }
 
+/* Starts have the buckets that the search begins with. */
+static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err)
+{
+	s->bucket_bytes = c->opt->bucket_bytes;
+	return ff_chain_go_to(c, s, err);
+}
+
 /* The best of pipelines of 2, 4, 8 and so on stages. */
 static int start_pipeline(struct ff_chain *c, struct ff_arena *a, bool *found, struct ff_error *err)
 {
@@ -40,7 +47,7 @@ static int start_pipeline(struct ff_chain *c, struct ff_arena *a, bool *found, s
 		code = ff_init_strategy(
 				name, c->space, c->graph, c->machine, c->opt->seed, a, &s, err);
 		if (code == FF_OK)
-			code = ff_chain_go_to(c, &s, err);
+			code = go_to(c, &s, err);
 		if (code < 0)
 			return code;
 		if (*found && ff_how_much_worse(best, c->at) >= 0)
@@ -49,7 +56,7 @@ static int start_pipeline(struct ff_chain *c, struct ff_arena *a, bool *found, s
 		kept = s;
 		best = c->at;
 	}
-	return *found ? ff_chain_go_to(c, &kept, err) : code;
+	return *found ? go_to(c, &kept, err) : code;
 }
 
 static bool saves_memory(const char *name)
@@ -72,7 +79,7 @@ static int start_from(struct ff_chain *c, const char *name, const struct ff_mach
 	if (strcmp(name, "elimination") != 0) {
 		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed + c->lives - 1, a,
 				&start, err);
-		return code == FF_OK ? ff_chain_go_to(c, &start, err) : code;
+		return code == FF_OK ? go_to(c, &start, err) : code;
 	}
 	*found = false;
 	if (!c->opt->pricer)
@@ -82,7 +89,7 @@ static int start_from(struct ff_chain *c, const char *name, const struct ff_mach
 	if (code == FF_OK)
 		code = ff_search_eliminate(c->space, c->evaluator, c->graph, m, c->opt->pricer,
 				elimination_ends, c, a, &start, found, err);
-	return code == FF_OK && *found ? ff_chain_go_to(c, &start, err) : code;
+	return code == FF_OK && *found ? go_to(c, &start, err) : code;
 }
 
 /* Whether start number `i` of `n` is this chain's.  Elimination is the first's, whose

@@ -67,6 +67,7 @@ struct ff_search_options {
 	/* Acceptance: exp(-beta * (new - old) / old), annealed around this; 0: 64 for
 	 * each operator. */
 	double beta;
+	int64_t bucket_bytes; /* of the starts, and so of all; 0: the preset */
 	/* NULL-terminated names for ff_init_strategy, "elimination" or "pipeline"
 	 * (the best of 2, 4, ... stages); NULL: all of ff_starts. */
 	const char *const *starts;

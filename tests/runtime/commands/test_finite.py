@@ -75,11 +75,13 @@ with tempfile.TemporaryDirectory() as folder:
     half = json.loads(pathlib.Path("net.json").read_text())
     pathlib.Path("half.json").write_text(json.dumps(dict(half, dtype="bfloat16")))
     rank2 = ["data-parallel", "--devices", 2]
+    tried = run("half.json", "single", "--data", "synthetic:64", "--steps", 1)
+    halves = [] if "does not compute in bfloat16 on this processor" in tried.stderr else [("half.json", ["single"])]
 
     # ---- data ----
     numbers = [(i * 37 % 101) / 101 for i in range(64 * 16)]
     for kind, value in (("no number", float("nan")), ("infinite", float("inf")), ("infinite", float("-inf"))):
-        for net, devices in (("net.json", ["single"]), ("net.json", rank2), ("half.json", ["single"])):
+        for net, devices in [("net.json", ["single"]), ("net.json", rank2), *halves]:
             bad = list(numbers)
             bad[19 * 16 + 5] = value
             array(here / "set" / "train" / "data.npy", (64, 1, 4, 4), bad)
