@@ -23,9 +23,10 @@
  * these, what the recursion asks for. */
 struct reads {
 	uint64_t input[FF_MAX_INPUTS / 64 + 1];
-	double first_us; /* cheapest part of any degree vector */
-	double last_us;  /* of the degree vectors all of whose parts are such: least of the dearest
-			  */
+	double first_us;   /* cheapest part of any degree vector */
+	double forward_us; /* its forward alone, cheapest likewise */
+	double last_us; /* of the degree vectors all of whose parts are such: least of the dearest
+			 */
 };
 
 /* The dearest part that reads `reads` of a degree vector whose parts do not all
@@ -58,8 +59,9 @@ struct bound {
 	uint32_t look_in;
 	uint32_t n_devices;
 	uint32_t n_device_kinds;
-	uint32_t *device; /* one of each kind in use */
-	double *chain_us; /* by node: earliest that the chain of any of its parts is through */
+	uint32_t *device;   /* one of each kind in use */
+	double *chain_us;   /* by node: earliest that the chain of any of its parts is through */
+	double *forward_us; /* and that forward alone is */
 	struct ff_intervals dim[FF_MAX_DIMS]; /* of the node at hand */
 	struct ff_table kinds, parts;         /* parts: of the node at hand */
 	struct kind *kind;
@@ -165,7 +167,7 @@ static int fastest_us(struct bound *b, double *us, struct ff_error *err)
 /* Number of what the part in b->work reads, among those of the kind at hand. */
 static int find_reads(struct bound *b, const struct kind *kind, uint32_t *ret, struct ff_error *err)
 {
-	struct reads r = {.first_us = INFINITY, .last_us = INFINITY};
+	struct reads r = {.first_us = INFINITY, .forward_us = INFINITY, .last_us = INFINITY};
 	uint32_t i;
 	int code;
 
@@ -191,22 +193,25 @@ static int price_part(struct bound *b, uint32_t node, const struct ff_config *co
 {
 	const struct ff_node *n = &b->graph->nodes[node];
 	struct ff_region box;
-	double backward_us = 0;
+	double forward_us, backward_us = 0;
+	struct reads *r;
 	int code;
 
 	ff_config_box(n, config, part, &box);
 	ff_work_fill(b->graph, node, &box, FF_FORWARD, &b->work);
 	code = find_reads(b, kind, &ret->reads, err);
 	if (code == FF_OK)
-		code = fastest_us(b, &ret->us, err);
+		code = fastest_us(b, &forward_us, err);
 	if (code == FF_OK && ff_node_needs_grad(b->graph, node)) {
 		ff_work_fill(b->graph, node, &box, FF_BACKWARD, &b->work);
 		code = fastest_us(b, &backward_us, err);
 	}
 	if (code < 0)
 		return code;
-	ret->us += backward_us;
-	b->reads[ret->reads].first_us = fmin(b->reads[ret->reads].first_us, ret->us);
+	ret->us = forward_us + backward_us;
+	r = &b->reads[ret->reads];
+	r->first_us = fmin(r->first_us, ret->us);
+	r->forward_us = fmin(r->forward_us, forward_us);
 	return FF_OK;
 }
 
@@ -363,41 +368,54 @@ static int kind_of(struct bound *b, uint32_t node, struct kind *ret, struct ff_e
 
 /* ---- the chain ---- */
 
-/* When the inputs of a part can be there: it waits for some part of every
+/* When what `us` tells of its producers is done: a part waits for some part of every
  * producer whose output it reads.  What is carried it may have none of. */
-static double before_us(const struct bound *b, const struct ff_node *n, const struct reads *r)
+static double before_us(const struct bound *b, const struct ff_node *n, const struct reads *r,
+		const double *us)
 {
 	double at = 0;
 
 	for (uint32_t i = 0; i < n->n_data - n->n_carried; i++)
 		if (r->input[i / 64] >> i % 64 & 1)
-			at = fmax(at, b->chain_us[ff_edge_source(b->graph, n->in + i)]);
+			at = fmax(at, us[ff_edge_source(b->graph, n->in + i)]);
 	return at;
 }
 
-/* The shortest chain that ends with a part of `n`, and what the longest of
- * those that end with any part takes at least. */
-static void chain_of(const struct bound *b, const struct ff_node *n, const struct kind *kind,
-		double *first_us, double *last_us)
+/* Whether the backward of what `node` reads waits for it: not where it gives that no gradient.  A
+ * prelude gives none either, but the node behind it does. */
+static bool is_waited_for(const struct ff_graph *g, uint32_t node)
 {
-	double most_us = 0;
+	return ff_node_needs_grad(g, node) || ff_node_is_prelude(g, node);
+}
 
-	*first_us = *last_us = INFINITY;
+/* Finds the shortest chain that ends with a part of `node`, and what the longest of
+ * those that end with any part takes at least. */
+static void chain_of(struct bound *b, uint32_t node, const struct kind *kind, double *last_us)
+{
+	const struct ff_node *n = &b->graph->nodes[node];
+	const double *before = is_waited_for(b->graph, node) ? b->chain_us : b->forward_us;
+	double first_us = INFINITY, forward_us = INFINITY, most_us = 0;
+
+	*last_us = INFINITY;
 	for (uint32_t i = kind->reads; i < kind->reads + kind->n_reads; i++) {
-		double us = before_us(b, n, &b->reads[i]);
+		const struct reads *r = &b->reads[i];
+		double us = before_us(b, n, r, before);
 
-		*first_us = fmin(*first_us, us + b->reads[i].first_us);
-		*last_us = fmin(*last_us, us + b->reads[i].last_us);
+		first_us = fmin(first_us, us + r->first_us);
+		*last_us = fmin(*last_us, us + r->last_us);
+		forward_us = fmin(forward_us, before_us(b, n, r, b->forward_us) + r->forward_us);
 	}
 	for (uint32_t i = kind->mixed; i < kind->mixed + kind->n_mixed; i++) {
 		const struct mixed *m = &b->mixed[i];
 
-		most_us = fmax(most_us, before_us(b, n, &b->reads[m->reads]) + m->us);
+		most_us = fmax(most_us, before_us(b, n, &b->reads[m->reads], before) + m->us);
 		if (m->ends) {
 			*last_us = fmin(*last_us, most_us);
 			most_us = 0;
 		}
 	}
+	b->chain_us[node] = first_us;
+	b->forward_us[node] = forward_us;
 }
 
 /* Updates of all weights; an update's time is a line with an intercept >= 0,
@@ -417,7 +435,6 @@ static int run(struct bound *b, double *us, struct ff_error *err)
 	double all_us = updates_us(b), longest_us = 0;
 
 	for (uint32_t i = 0; i < b->graph->n_nodes && !b->stopped; i++) {
-		const struct ff_node *n = &b->graph->nodes[i];
 		double last_us;
 		struct kind kind;
 		int code;
@@ -430,7 +447,7 @@ static int run(struct bound *b, double *us, struct ff_error *err)
 		if (b->stopped)
 			break;
 		all_us += b->micro_batches * kind.all_us;
-		chain_of(b, n, &kind, &b->chain_us[i], &last_us);
+		chain_of(b, i, &kind, &last_us);
 		longest_us = fmax(longest_us, last_us);
 	}
 	*us = b->stopped ? NAN : fmax(all_us / b->n_devices, longest_us);
@@ -457,7 +474,8 @@ static int create(struct bound *b, const struct ff_machine *m, struct ff_arena *
 	b->n_devices = m->n_devices;
 	b->device = ff_arena_array(a, m->n_kinds, sizeof(*b->device));
 	b->chain_us = ff_arena_array(a, b->graph->n_nodes, sizeof(*b->chain_us));
-	if (!b->device || !b->chain_us)
+	b->forward_us = ff_arena_array(a, b->graph->n_nodes, sizeof(*b->forward_us));
+	if (!b->device || !b->chain_us || !b->forward_us)
 		return ff_fail_memory(err);
 	find_kinds(b, m);
 	return FF_OK;

@@ -135,7 +135,7 @@ static void add_filter(struct maker *m, enum ff_op op, union ff_attrs *a, const 
 
 static void add_conv(struct maker *m)
 {
-	const struct value *in = m->n == 1 ? &m->value[0] : pick_spatial(m);
+	const struct value *in = m->n == 1 && m->value[0].rank > 2 ? &m->value[0] : pick_spatial(m);
 	union ff_attrs a = {{0}};
 	struct value out;
 	int32_t groups = 1;
@@ -335,12 +335,16 @@ static bool fits(const struct layer *l, const struct value *v)
 /* Parameters of an earlier layer again, for its own input or another. */
 static void add_tied(struct maker *m)
 {
-	const struct layer *l = &m->layer[ff_random_below(m->r, m->n_layers)];
-	const struct ff_conv_attrs *c = &l->attrs.conv;
 	const struct value *in = NULL;
+	const struct ff_conv_attrs *c;
+	const struct layer *l;
 	uint32_t seen = 0;
 	struct value out;
 
+	if (!m->n_layers)
+		return;
+	l = &m->layer[ff_random_below(m->r, m->n_layers)];
+	c = &l->attrs.conv;
 	for (uint32_t i = 0; i < m->n; i++)
 		if (fits(l, &m->value[i]) && !ff_random_below(m->r, ++seen))
 			in = &m->value[i];
@@ -651,7 +655,7 @@ static void add_norm(struct maker *m)
 }
 
 /* Those that are there twice are drawn twice as often. */
-static void add_any(struct maker *m)
+void random_any(struct maker *m)
 {
 	static void (*const makers[])(struct maker * m) = {add_conv, add_conv, add_conv_transpose,
 			add_pool, add_resize, add_response, add_elementwise, add_elementwise,
@@ -745,7 +749,7 @@ int random_graph(struct ff_random *r, enum ff_dtype type, uint32_t max_ops, stru
 		add_words(&m, image.shape[0]);
 	ops = 1 + ff_random_below(r, max_ops);
 	for (uint32_t i = 0; i < ops && m.n < MAX_VALUES / 4; i++)
-		add_any(&m);
+		random_any(&m);
 	if (between(&m, 0, 3) == 0)
 		add_other_loss(&m);
 	add_end(&m, image.shape[0]);

@@ -13,6 +13,11 @@
 int random_graph(struct ff_random *r, enum ff_dtype type, uint32_t max_ops, struct ff_arena *a,
 		struct ff_graph *ret, struct ff_error *err);
 
+/* A graph of few operators, `max_ops` of any kind and what they need around them, on an input of at
+ * most 4 samples of images or vectors; what nobody reads has a loss of its own. */
+int random_small_graph(struct ff_random *r, enum ff_dtype type, uint32_t max_ops,
+		struct ff_arena *a, struct ff_graph *ret, struct ff_error *err);
+
 /* Gives some activations element types that no operator writes, so that every type is
  * moved: whole numbers and bfloat16, uint8 only where nothing is reduced.  A graph of
  * micro-batches that is derived from it has the types of the rows again. */

@@ -41,6 +41,9 @@ struct value *random_add(struct maker *m, enum ff_op op, const union ff_attrs *a
 /* Something to work on, preferably what nobody reads yet. */
 struct value *random_pick(struct maker *m);
 
+/* Some operator, of those below too; now and then none fits. */
+void random_any(struct maker *m);
+
 /* random_moves.c: operators that pad, broadcast and pick elements. */
 void random_move(struct maker *m);
 /* random_attention.c: attention over rows, if some are picked. */

@@ -99,10 +99,6 @@ struct ff_search_result {
 int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
 		const struct ff_machine *m, const struct ff_search_options *opt, struct ff_arena *a,
 		struct ff_search_result *ret, struct ff_error *err);
-/* Every strategy of the space, in order; FF_E_INPUT above `limit` of them. */
-int ff_search_exhaustive(const struct ff_space *s, struct ff_evaluator *e, const struct ff_graph *g,
-		const struct ff_machine *m, uint64_t limit, struct ff_arena *a,
-		struct ff_search_result *ret, struct ff_error *err);
 
 /* No strategy with so many micro-batches can be faster than this: docs/simulator.md.
  * `stop` is asked now and then and may be NULL; when it is true *us is NAN. */

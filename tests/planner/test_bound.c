@@ -117,6 +117,63 @@ START_TEST(one_device_is_tight)
 }
 END_TEST
 
+static uint32_t layer(struct ff_builder *b, const char *name, uint32_t in, int32_t features)
+{
+	union ff_attrs a = ff_attrs_preset(FF_OP_LINEAR);
+
+	a.linear.out_features = features;
+	return ff_builder_add(b, FF_OP_LINEAR, name, &a, &in, 1);
+}
+
+/* Three layers, a loss, and, without a gradient, a route, four operators and another loss. */
+static void routed_graph(struct ff_arena *a, struct ff_graph *g)
+{
+	union ff_attrs x = {.input = {.rank = 3, .shape = {4, 4, 8}, .dtype = FF_F32}};
+	union ff_attrs route = ff_attrs_preset(FF_OP_ROUTE);
+	const char *const names[] = {"relu1", "relu2", "relu3", "relu4"};
+	struct ff_error err = {0};
+	struct ff_builder *b;
+	uint32_t in[2], way;
+
+	ck_assert_int_eq(ff_builder_create("routed", a, &b, &err), FF_OK);
+	route.route.capacity = 1;
+	in[0] = ff_builder_add(b, FF_OP_INPUT, "x", &x, NULL, 0);
+	in[0] = layer(b, "fc2", layer(b, "fc1", in[0], 4), 4);
+	in[0] = layer(b, "scores", in[0], 2);
+	way = ff_builder_add(b, FF_OP_ROUTE, "route", &route, in, 1);
+	x.input.shape[2] = 2;
+	in[1] = ff_builder_add(b, FF_OP_INPUT, "targets", &x, NULL, 0);
+	ff_builder_add(b, FF_OP_MSE, "loss", NULL, in, 2);
+	for (int i = 0; i < 4; i++)
+		way = ff_builder_add(b, FF_OP_RELU, names[i], NULL, &way, 1);
+	in[0] = way;
+	ff_builder_add(b, FF_OP_MSE, "other", NULL, in, 2);
+	ck_assert_msg(ff_builder_finish(b, g, &err) == FF_OK, "%s", err.text);
+}
+
+/* While one device is behind the route the other goes back. */
+START_TEST(nothing_goes_back_through_a_route)
+{
+	struct ff_strategy s;
+	struct ff_schedule plan;
+	struct ff_simulation sim;
+	struct world w;
+
+	ff_arena_init(&w.arena);
+	routed_graph(&w.arena, &w.g);
+	hand_machine_init(&w.h, 1, 2, true);
+	ck_assert_int_eq(ff_pricer_create(&w.g, &w.h.m, NULL, NULL, NULL, &w.p, NULL), FF_OK);
+	ck_assert_int_eq(ff_strategy_single(&w.g, 0, &w.arena, &s, NULL), FF_OK);
+	for (uint32_t i = ff_graph_find(&w.g, "route"); i < w.g.n_nodes; i++)
+		if (ff_node_needs_config(&w.g, i) && i != ff_graph_find(&w.g, "loss"))
+			s.config[i].start = 1;
+	ck_assert_int_eq(ff_lower(&w.g, &w.h.m, &s, NULL, &w.arena, &plan, NULL), FF_OK);
+	ck_assert_int_eq(ff_simulate(&plan, w.p, &w.arena, &sim, NULL), FF_OK);
+	ck_assert_double_le(bound_us(&w), sim.step_us);
+	teardown(&w);
+}
+END_TEST
+
 static double fastest_us(struct world *w, const struct ff_work *work)
 {
 	double best = INFINITY, us;
@@ -132,6 +189,7 @@ static double fastest_us(struct world *w, const struct ff_work *work)
 static double plain_bound_us(struct world *w)
 {
 	double *chain = ff_arena_array(&w->arena, w->g.n_nodes, sizeof(*chain));
+	double *forward = ff_arena_array(&w->arena, w->g.n_nodes, sizeof(*forward));
 	double all_us = INFINITY, last_us = 0;
 
 	for (uint32_t d = 0; d < w->h.m.n_devices; d++)
@@ -140,24 +198,31 @@ static double plain_bound_us(struct world *w)
 		const struct ff_node *n = &w->g.nodes[i];
 		struct ff_config c = {.n_parts = 0};
 		double all = INFINITY, first = INFINITY, last = INFINITY;
+		bool back = w->g.values[n->out].needs_grad || ff_node_is_prelude(&w->g, i);
 
 		if (!ff_node_is_computed(&w->g, i))
 			continue;
+		forward[i] = INFINITY;
 		while (ff_config_next_degrees(n, w->h.m.n_devices, &c)) {
 			double sum = 0, least = INFINITY, most = 0;
 
 			for (uint32_t part = 0; part < c.n_parts; part++) {
 				struct ff_region box;
 				struct ff_work work;
-				double before = 0, us;
+				double before = 0, ahead = 0, us;
 
 				ff_config_box(n, &c, part, &box);
 				ff_work_fill(&w->g, i, &box, FF_FORWARD, &work);
 				us = fastest_us(w, &work);
-				for (uint32_t k = 0; k < n->n_in; k++)
-					if (ff_region_volume(&work.in[k]))
-						before = fmax(before, chain[ff_edge_source(&w->g,
-										      n->in + k)]);
+				for (uint32_t k = 0; k < n->n_in; k++) {
+					uint32_t from = ff_edge_source(&w->g, n->in + k);
+
+					if (!ff_region_volume(&work.in[k]))
+						continue;
+					ahead = fmax(ahead, forward[from]);
+					before = fmax(before, back ? chain[from] : forward[from]);
+				}
+				forward[i] = fmin(forward[i], ahead + us);
 				ff_work_fill(&w->g, i, &box, FF_BACKWARD, &work);
 				if (w->g.values[n->out].needs_grad)
 					us += fastest_us(w, &work);
@@ -332,6 +397,7 @@ static Suite *suite(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, no_strategy_is_faster);
 	tcase_add_test(t, one_device_is_tight);
+	tcase_add_test(t, nothing_goes_back_through_a_route);
 	tcase_add_test(t, equals_the_plain_sum);
 	tcase_add_test(t, networks_equal_the_plain_sum);
 	tcase_add_test(t, no_search_is_faster);

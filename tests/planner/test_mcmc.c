@@ -4,6 +4,7 @@
 
 #include "../check_main.h"
 
+#include "exhaustive.h"
 #include "ff/simulate.h"
 #include "ff/zoo.h"
 #include "fixture.h"
@@ -53,6 +54,20 @@ static int rig_mcmc(struct rig *r, const struct ff_search_options *opt,
 	return ff_search_mcmc(r->space, r->evaluator, r->g, r->m, opt, &arena, ret, err);
 }
 
+static int rig_exhaustive(
+		struct rig *r, uint64_t limit, struct ff_search_result *ret, struct ff_error *err)
+{
+	struct ff_strategy like;
+	struct choices c;
+	int code = ff_strategy_create(r->g, &arena, &like, err);
+
+	if (code == FF_OK)
+		code = choices_of_space(r->space, r->g, &arena, &c, err);
+	if (code == FF_OK)
+		code = search_exhaustive(&c, &like, r->evaluator, r->g, limit, &arena, ret, err);
+	return code;
+}
+
 /* Step time of `s`, lowered and simulated afresh; its schedule in `*lowered`. */
 static double fresh_us(struct rig *r, const struct ff_strategy *s, struct ff_schedule *lowered)
 {
@@ -83,7 +98,7 @@ static void check_optimum(const struct ff_graph *g, const struct fixture_machine
 	struct ff_schedule lowered;
 	struct ff_error err = {0};
 
-	CHECK_OK(ff_search_exhaustive(r.space, r.evaluator, g, &m, 200000, &arena, &best, &err));
+	CHECK_OK(rig_exhaustive(&r, 200000, &best, &err));
 	ck_assert(best.evaluation.fits);
 	ck_assert_double_eq(fresh_us(&r, &best.best, &lowered), best.evaluation.step_us);
 	for (uint64_t seed = 1; seed <= 5; seed++) {
@@ -213,9 +228,7 @@ START_TEST(test_nothing_fits)
 	ck_assert_uint_eq(found.proposals, 500); /* what comes closest */
 	ck_assert(!found.evaluation.fits && found.evaluation.over_bytes > 0);
 	found.proposals = 77;
-	ck_assert_int_eq(ff_search_exhaustive(r.space, r.evaluator, &g, &m, 100000, &arena, &found,
-					 &err),
-			FF_E_NOFIT);
+	ck_assert_int_eq(rig_exhaustive(&r, 100000, &found, &err), FF_E_NOFIT);
 	ck_assert_uint_eq(found.proposals, 77);
 	rig_close(&r);
 }
@@ -474,11 +487,9 @@ START_TEST(test_exhaustive_limit)
 
 	for (uint32_t i = 0; i < g.n_nodes; i++)
 		n *= ff_space_count(r.space, i);
-	CHECK_OK(ff_search_exhaustive(r.space, r.evaluator, &g, &m, n, &arena, &found, &err));
+	CHECK_OK(rig_exhaustive(&r, n, &found, &err));
 	ck_assert_uint_eq(found.proposals, n);
-	ck_assert_int_eq(ff_search_exhaustive(
-					 r.space, r.evaluator, &g, &m, n - 1, &arena, &found, &err),
-			FF_E_INPUT);
+	ck_assert_int_eq(rig_exhaustive(&r, n - 1, &found, &err), FF_E_INPUT);
 	rig_close(&r);
 }
 END_TEST

@@ -1,0 +1,240 @@
+/* The lower bound beside the best of all strategies, of graphs so small that all can be tried.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "../simulator/hand.h"
+#include "exhaustive.h"
+#include "ff/graph_file.h"
+#include "ff/simulate.h"
+#include "simulator/drawn.h"
+
+#ifndef GRAPHS
+#define GRAPHS 3000
+#endif
+#define MOST_STRATEGIES 2500 /* of a graph; of larger spaces something is left out */
+
+/* One graph on one machine, with prices, and the phases that its strategies have. */
+struct world {
+	struct hand_machine h;
+	struct ff_arena arena;
+	struct ff_graph g, micro;
+	struct ff_costs *costs;
+	struct ff_pricer *p;
+	struct ff_strategy like;
+	struct choices choices;
+	bool few; /* operators */
+	struct ff_error err;
+};
+
+#define OK(w, call) ck_assert_msg((call) == FF_OK, "%s", (w)->err.text)
+
+/* One of some factors. */
+static double one_of(struct ff_random *r, const double by[4])
+{
+	return by[ff_random_below(r, 4)];
+}
+
+/* Two devices more often than three; now and then those of one node are slower.  Mostly kernels
+ * take longer than launching them, and moving data takes little, so that the bound is near. */
+static void draw_machine(struct ff_random *r, struct hand_machine *h)
+{
+	static const uint32_t shape[][2] = {{1, 2}, {1, 2}, {2, 1}, {1, 3}, {3, 1}};
+	static const double slower[] = {1, 1e4, 1e6, 1e6}, memory[] = {1, 1e4, 1e5, 1e5};
+	static const double faster[] = {0.1, 1000, 1e5, 1e5}, latency[] = {0, 0, 0.1, 1};
+	const uint32_t *s = shape[ff_random_below(r, 5)];
+	double flops_by = one_of(r, slower), bytes_by = flops_by / one_of(r, memory);
+
+	hand_machine_init(h, s[0], s[1], ff_random_below(r, 2));
+	h->node[s[0] - 1].kind = ff_random_below(r, 3) == 0;
+	for (int k = 0; k < 2; k++) {
+		h->kind[k].flops_per_s /= flops_by;
+		h->kind[k].memory_bytes_per_s /= bytes_by;
+	}
+	for (uint32_t i = 0; i < s[0]; i++) {
+		struct ff_link *const links[] = {&h->node[i].inside, &h->node[i].network};
+
+		for (int k = 0; k < 2; k++) {
+			links[k]->bytes_per_us *= one_of(r, faster);
+			links[k]->latency_us *= one_of(r, latency);
+		}
+		h->node[i].inside.shared = ff_random_below(r, 2);
+	}
+}
+
+/* Analytic, or drawn, where all devices are of one kind, every second time; any optimizer; one time
+ * in four with clipping. */
+static void draw_prices(struct ff_random *r, struct world *w)
+{
+	bool equal = !w->h.node[w->h.m.n_nodes - 1].kind;
+	enum ff_optimizer_id o = (enum ff_optimizer_id)ff_random_below(r, FF_OPTIMIZER_COUNT);
+
+	w->costs = NULL;
+	if (equal && ff_random_below(r, 2))
+		w->costs = odd_costs(&w->g, w->h.m.n_devices, ff_random_u32(r), 0);
+	OK(w, ff_pricer_create(&w->g, &w->h.m, w->costs, w->costs ? "drawn" : NULL, "small", &w->p,
+			      &w->err));
+	OK(w, ff_pricer_set_optimizer(w->p, ff_optimizer(o), &w->err));
+	ff_pricer_set_clip(w->p, ff_random_below(r, 4) == 0);
+}
+
+/* Of few operators as much of the space as can be tried; of many on which devices they are.
+ * False: not even that. */
+static bool find_choices(struct world *w, bool few)
+{
+	static const uint32_t with[] = {WITH_SPLITS | WITH_REPLICAS | WITH_UPDATES,
+			WITH_SPLITS | WITH_REPLICAS, WITH_SPLITS | WITH_UPDATES, WITH_SPLITS,
+			WITH_UPDATES, 0};
+
+	for (int i = few ? 0 : 4; i < (few ? 4 : 6); i++) {
+		OK(w, choices_of_all(&w->micro, w->h.m.n_devices, with[i], &w->arena, &w->choices,
+				      &w->err));
+		if (choices_count(&w->choices, MOST_STRATEGIES) <= MOST_STRATEGIES)
+			return true;
+	}
+	return false;
+}
+
+/* Phases, and one time in three priorities. */
+static void draw_like(struct ff_random *r, struct world *w)
+{
+	bool priorities = ff_random_below(r, 3) == 0;
+
+	OK(w, ff_strategy_create(&w->g, &w->arena, &w->like, &w->err));
+	OK(w, random_phases(r, &w->g, &w->arena, &w->like, &w->micro, &w->err));
+	for (uint32_t i = 0; i < w->g.n_nodes && priorities; i++)
+		w->like.priority[i] = (int32_t)ff_random_below(r, 5) - 2;
+}
+
+/* False where there is too much to try. */
+static bool open_world(struct ff_random *r, struct world *w)
+{
+	enum ff_dtype type = ff_random_below(r, 4) ? FF_F32 : FF_BF16;
+
+	w->p = NULL;
+	w->costs = NULL;
+	ff_arena_init(&w->arena);
+	draw_machine(r, &w->h);
+	w->few = ff_random_below(r, 4);
+	OK(w, random_small_graph(r, type, w->few ? 2 : 6, &w->arena, &w->g, &w->err));
+	draw_like(r, w);
+	if (!find_choices(w, w->few))
+		return false;
+	draw_prices(r, w);
+	return true;
+}
+
+static void close_world(struct world *w)
+{
+	ff_pricer_destroy(w->p);
+	ff_costs_destroy(w->costs);
+	ff_arena_finish(&w->arena);
+}
+
+/* The evaluator's figure is a fresh simulation's. */
+static void check_fresh(struct world *w, const struct ff_search_result *best)
+{
+	struct ff_lower_options opt = {.workspace = ff_price_workspace,
+			.ctx = w->p,
+			.optimizer = ff_price_optimizer(w->p),
+			.clip = ff_price_clips(w->p)};
+	struct ff_schedule lowered;
+	struct ff_simulation sim;
+
+	OK(w, ff_strategy_check(&w->micro, &best->best, w->h.m.n_devices, &w->err));
+	OK(w, ff_lower(&w->g, &w->h.m, &best->best, &opt, &w->arena, &lowered, &w->err));
+	OK(w, ff_simulate(&lowered, w->p, &w->arena, &sim, &w->err));
+	ck_assert_double_eq(sim.step_us, best->evaluation.step_us);
+}
+
+/* What a failure leaves to look at. */
+static const char *tell(struct world *w, const struct ff_search_result *best)
+{
+	struct ff_strategy_info info = {.machine = "hand", .devices = w->h.m.n_devices};
+	const char *text;
+	struct ff_out o;
+
+	ff_out_init(&o);
+	ff_graph_write(&w->g, &o);
+	ff_strategy_write(&w->micro, &best->best, &info, &o);
+	ff_out_printf(&o, "\n");
+	text = ff_arena_strdup(&w->arena, o.text);
+	ff_out_finish(&o);
+	return text ? text : "";
+}
+
+/* How many times the bound the best strategy takes; adds to *tried. */
+static double compare(struct world *w, uint32_t number, uint64_t *tried)
+{
+	struct ff_search_result best;
+	struct ff_evaluator *e;
+	double bound_us;
+
+	OK(w, ff_evaluator_create(&w->g, &w->h.m, w->p, INT64_MAX, 0, &e, &w->err));
+	OK(w, search_exhaustive(&w->choices, &w->like, e, &w->micro, MOST_STRATEGIES, &w->arena,
+			      &best, &w->err));
+	OK(w, ff_lower_bound(&w->g, w->like.micro_batches, &w->h.m, w->p, NULL, NULL, &bound_us,
+			      &w->err));
+	ck_assert_double_gt(bound_us, 0);
+	ck_assert_msg(best.evaluation.step_us >= bound_us * (1 - 1e-12),
+			"graph number %u: the bound is %.17g us, but this takes %.17g us: %s",
+			number, bound_us, best.evaluation.step_us, tell(w, &best));
+	check_fresh(w, &best);
+	ff_evaluator_destroy(e);
+	*tried += best.proposals;
+	return best.evaluation.step_us / bound_us;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+START_TEST(no_strategy_is_faster)
+{
+	struct ff_random r = {.seed = ff_test_seed(26)};
+	static double times[GRAPHS];
+	uint32_t n = 0, large = 0, few = 0, many = 0, unequal = 0;
+	uint64_t tried = 0;
+
+	while (n < GRAPHS) {
+		struct world w = {.err = {0}};
+
+		if (open_world(&r, &w)) {
+			few += w.few;
+			many += w.like.micro_batches > 1;
+			unequal += w.h.m.n_nodes > 1 && w.h.node[w.h.m.n_nodes - 1].kind;
+			times[n] = compare(&w, n, &tried);
+			n++;
+		} else {
+			large++;
+		}
+		close_world(&w);
+	}
+	qsort(times, n, sizeof(*times), ascending);
+	printf("# %u graphs, %u of few operators in all splits, %u in several micro-batches, %u on "
+	       "unequal "
+	       "devices; %llu strategies; %u graphs were too large\n",
+			n, few, many, unequal, (unsigned long long)tried, large);
+	printf("# the best takes %.3f times the bound in the median, %.3f and %.3f in the "
+	       "quartiles\n",
+			times[n / 2], times[n / 4], times[3 * n / 4]);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("bound");
+	TCase *t = tcase_create("exhaustive");
+
+	tcase_set_timeout(t, 0);
+	tcase_add_test(t, no_strategy_is_faster);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	return ff_check_main(suite());
+}
