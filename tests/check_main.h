@@ -23,6 +23,27 @@ static inline uint64_t ff_test_seed(uint64_t preset)
 	return seed;
 }
 
+/* `of` rounds of a property test; fewer where $FF_TEST_SHARE says how large a part of them is
+ * enough: 4, a quarter.  A test that counts the kinds which it met goes on until it has all of
+ * them, so that they do not depend on the share. */
+static inline uint32_t ff_test_rounds(uint32_t of)
+{
+	const char *text = getenv("FF_TEST_SHARE");
+	uint32_t share = text ? (uint32_t)strtoul(text, NULL, 10) : 1;
+
+	return share > of ? 1 : share ? of / share : of;
+}
+
+/* The first of `n` counts that is zero; `n`: none is. */
+static inline size_t ff_test_unmet(const uint32_t *count, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && count[i])
+		i++;
+	return i;
+}
+
 static inline int ff_check_main(Suite *suite)
 {
 	SRunner *runner = srunner_create(suite);

@@ -41,6 +41,7 @@ with tempfile.TemporaryDirectory() as folder:
         limit = 1 if "sleep" in script else 60
         suite = "t" if name == "fine" else "s"  # meson names suites where there are several
         build.append(f"test('{name}', sh, args: files('{name}'), protocol: 'tap', suite: '{suite}', timeout: {limit})")
+    build.append("add_test_setup('some', exclude_suites: ['s'])")
     pathlib.Path("meson.build").write_text("\n".join(build) + "\n")
     subprocess.run([meson, "setup", "b"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([meson, "test", "-C", "b", "--no-rebuild"], stdout=subprocess.DEVNULL)
@@ -52,5 +53,10 @@ with tempfile.TemporaryDirectory() as folder:
         check(f"{name}: {len(ends)} lines", said == ends, out.stdout + out.stderr)
     check("no logs", "elsewhere: no test was run to its end" in lines, out.stdout)
     check("the sums are last", lines[-1:] == [TOTALS], out.stdout)
+    for log in pathlib.Path("b/meson-logs").glob("testlog*"):
+        log.unlink()
+    subprocess.run([meson, "test", "-C", "b", "--no-rebuild", "--setup", "some"], stdout=subprocess.DEVNULL)
+    out = subprocess.run([sys.executable, totals, "b"], capture_output=True, text=True)
+    check("of a setup", out.stdout == "2 passed, 0 failed, 0 skipped\n", out.stdout + out.stderr)
 print(f"1..{count}")
 sys.exit(failed > 0)

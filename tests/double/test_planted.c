@@ -12,7 +12,7 @@
 /* Scenes that each fault is planted in. */
 static uint32_t cases(void)
 {
-	return chosen_rounds(24);
+	return ff_test_rounds(24);
 }
 
 static int no_wait(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)

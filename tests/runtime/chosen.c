@@ -29,14 +29,6 @@ enum ff_dtype chosen_rounded(void)
 	return ff_backend_computes(chosen_backend(), FF_BF16, &err) == FF_OK ? FF_BF16 : FF_F32;
 }
 
-uint32_t chosen_rounds(uint32_t of)
-{
-	const char *share = getenv("FF_TEST_SHARE");
-	uint32_t n = share ? of / (uint32_t)strtoul(share, NULL, 10) : of;
-
-	return n ? n : 1;
-}
-
 void chosen_set(struct ff_stream *s, void *device, const void *host, size_t bytes)
 {
 	const struct ff_backend *b = chosen_backend();

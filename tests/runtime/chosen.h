@@ -12,8 +12,6 @@ bool chosen_is_cpu(void);
 /* bfloat16, or float32 where the backend computes only in that: oneDNN of processors without
  * AVX-512. */
 enum ff_dtype chosen_rounded(void);
-/* `of` rounds; fewer where FF_TEST_SHARE says how large a part of them are enough. */
-uint32_t chosen_rounds(uint32_t of);
 
 /* Device memory with these bytes (NULL: every one is 0xff), and back. */
 void *chosen_put(struct ff_device *dev, struct ff_stream *s, const void *host, size_t bytes);

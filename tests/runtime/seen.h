@@ -21,9 +21,14 @@ struct seen {
 	uint32_t groups_apart, groups_cut;
 };
 
-/* Adds what the schedule of `s` has. */
-void seen_look(struct seen *seen, const struct scene *s);
-/* Fails unless all was met. */
-void seen_check(const struct seen *seen);
+/* Adds what the schedule of `s` has; whether some of it is the first of its kind. */
+bool seen_look(struct seen *seen, const struct scene *s);
+/* What was not met yet, by its name; NULL: there was everything. */
+const char *seen_lacks(const struct seen *seen);
+
+/* Draws, at most, until everything was met: of the rarest operators there is one in some hundred.
+ * Of draws beyond a test's rounds only such are run as have something that was not met before, so
+ * that few rounds meet as much as many, whatever the seed. */
+#define SEEN_DRAWS 6000
 
 #endif

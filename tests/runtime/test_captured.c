@@ -13,7 +13,7 @@
 
 START_TEST(same_bits)
 {
-	launch_compare(chosen_rounds(SCENES), ff_test_seed(82), NULL, 1);
+	launch_compare(ff_test_rounds(SCENES), ff_test_seed(82), NULL, 1);
 }
 END_TEST
 

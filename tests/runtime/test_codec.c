@@ -182,7 +182,7 @@ START_TEST(synchronisations_are_as_defined)
 	struct coded_bench t;
 
 	coded_bench_open(&t);
-	for (uint32_t i = 0; i < chosen_rounds(SCENES); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(SCENES); i++) {
 		struct scene s;
 		struct rig rig;
 
@@ -199,7 +199,7 @@ START_TEST(synchronisations_are_as_defined)
 		scene_close(&s);
 	}
 	coded_bench_close(&t);
-	ck_assert_uint_ge(found, chosen_rounds(SCENES) / 4);
+	ck_assert_uint_ge(found, ff_test_rounds(SCENES) / 4);
 }
 END_TEST
 
@@ -281,7 +281,7 @@ START_TEST(nothing_is_lost)
 {
 	struct ff_random r = {ff_test_seed(63), 0, 0};
 
-	for (uint32_t i = 0; i < chosen_rounds(SCENES); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(SCENES); i++) {
 		struct ff_executor_options still;
 		struct scene s;
 		struct rig packed, plain;

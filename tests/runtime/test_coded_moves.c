@@ -227,7 +227,7 @@ static void check_move(struct coded_bench *t, struct ff_random *r, struct rig *r
 START_TEST(moves_are_as_defined)
 {
 	struct ff_random r = {ff_test_seed(64), 0, 0};
-	uint32_t rounds = chosen_rounds(SCENES);
+	uint32_t rounds = ff_test_rounds(SCENES);
 	struct found f = {0};
 	struct coded_bench t;
 
@@ -287,7 +287,7 @@ START_TEST(every_plan_takes_what_was_not_sent)
 	struct ff_random r = {ff_test_seed(65), 0, 0};
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < chosen_rounds(SCENES / 4); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(SCENES / 4); i++) {
 		struct scene s;
 		struct rig rig;
 

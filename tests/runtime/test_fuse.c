@@ -124,7 +124,7 @@ START_TEST(drawn_strategies)
 {
 	uint64_t seed = ff_test_seed(71);
 
-	for (uint32_t i = 0; i < chosen_rounds(SCENES); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(SCENES); i++) {
 		struct ff_random r = {seed, i, 0};
 		struct scene s;
 
@@ -140,7 +140,7 @@ START_TEST(drawn_layers)
 	uint64_t seed = ff_test_seed(73);
 	uint32_t all = 0, most = 0;
 
-	for (uint32_t i = 0; i < chosen_rounds(SCENES / 2); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(SCENES / 2); i++) {
 		struct ff_random r = {seed, i + 1000 * (uint64_t)_i, 0};
 		uint32_t layers = 1 + ff_random_below(&r, 3), devices = 1 + ff_random_below(&r, 3);
 		uint32_t micro_batches = 1 + ff_random_below(&r, 2), here;

@@ -219,7 +219,7 @@ START_TEST(drawn_layers)
 	struct ff_backend b = pairs_backend(false);
 	uint32_t all = 0, most = 0;
 
-	for (uint32_t i = 0; i < chosen_rounds(SCENES); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(SCENES); i++) {
 		struct ff_random r = {seed, i, 0};
 		uint32_t layers = 1 + ff_random_below(&r, 3), devices = 1 + ff_random_below(&r, 3);
 		uint32_t micro_batches = 1 + ff_random_below(&r, 2), pairs, free;
@@ -255,7 +255,7 @@ START_TEST(launched)
 	struct ff_backend b = pairs_backend(true), without = pairs_backend(false);
 	uint32_t copied = 0;
 
-	for (uint32_t i = 0; i < chosen_rounds(16); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(16); i++) {
 		struct ff_random r = {ff_test_seed(78), i, 0};
 		struct launched captured, apart;
 		struct scene s;

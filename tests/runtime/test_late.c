@@ -161,7 +161,7 @@ START_TEST(late_but_the_same)
 {
 	uint64_t seed = ff_test_seed(71);
 
-	for (uint32_t i = 0; i < chosen_rounds(SCENES); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(SCENES); i++) {
 		struct ff_random r = {seed, i, 0};
 		struct ff_lower_options how = {.staleness = 1 + i % MOST};
 		struct scene s;

@@ -210,7 +210,7 @@ START_TEST(same_bits)
 {
 	uint64_t seed = ff_test_seed(61);
 
-	for (uint32_t i = 0; i < chosen_rounds(SCENES); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(SCENES); i++) {
 		struct ff_random r = {seed, i, 0};
 		struct outcome on, off;
 		struct scene s;

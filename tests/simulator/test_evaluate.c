@@ -9,9 +9,7 @@
 #include "ff/simulate.h"
 #include "simulator/drawn.h"
 
-#ifndef WALKS /* fewer, of every kind yet, where sanitizers make them slow */
 #define WALKS 600
-#endif
 #define PROPOSALS 20
 #define MAX_CHANGES 6
 
@@ -567,20 +565,17 @@ static void close_walk(struct walk *w)
 	ff_arena_finish(&w->a);
 }
 
-static void check_seen(const struct seen *seen)
-{
-	const uint32_t *count = (const uint32_t *)seen;
-
-	for (size_t i = 0; i < sizeof(*seen) / sizeof(*count); i++)
-		ck_assert_msg(count[i] > 0, "count %zu of struct seen is zero", i);
-}
-
 START_TEST(proposals_equal_fresh_simulations)
 {
 	uint64_t seed = ff_test_seed(11);
+	uint32_t rounds = ff_test_rounds(WALKS);
 	struct seen seen = {0};
+	const uint32_t *count = (const uint32_t *)&seen;
+	const size_t kinds = sizeof(seen) / sizeof(*count);
 
-	for (uint32_t i = 0; i < WALKS; i++) {
+	/* more than the rounds until all was met, of which no number of them is sure */
+	for (uint32_t i = 0; i < rounds || (i < 10 * WALKS && ff_test_unmet(count, kinds) < kinds);
+			i++) {
 		struct ff_random r = {seed, i, 0};
 		struct walk w = {.r = &r, .seen = &seen};
 
@@ -600,7 +595,8 @@ START_TEST(proposals_equal_fresh_simulations)
 		propose(&w);
 		close_walk(&w);
 	}
-	check_seen(&seen);
+	ck_assert_msg(ff_test_unmet(count, kinds) == kinds, "count %zu of struct seen is zero",
+			ff_test_unmet(count, kinds));
 }
 END_TEST
 

@@ -41,7 +41,7 @@ static void each(comm_case test, uint64_t seed)
 	struct ff_random r = k.r;
 
 	r.stream = 1;
-	comm_each(&r, CASES, one, &k);
+	comm_each(&r, (int)ff_test_rounds(CASES), one, &k);
 }
 
 static void each_round(comm_case test, int64_t most, uint64_t stream, int n)

@@ -81,7 +81,7 @@ static void each(comm_case test, int64_t limit, int64_t most, uint64_t seed)
 	if (most)
 		ff_host_comm_limit(k.c, most);
 	r.stream = 1;
-	comm_each(&r, COMM_CASES, one, &k);
+	comm_each(&r, (int)ff_test_rounds(COMM_CASES), one, &k);
 	if (most) /* and what begins on 64 bytes */
 		ck_assert_uint_le(ff_host_comm_bounced(k.c), (size_t)most + ALIGNED);
 	ck_assert_int_eq(k.c->barrier(k.c, &err), FF_OK);
@@ -118,7 +118,7 @@ static void each_apart(comm_case test, uint64_t seed)
 		if (parted[i].most)
 			ff_host_comm_limit(k.c, parted[i].most);
 		r.stream = 1;
-		comm_each(&r, COMM_CASES / 3, one, &k);
+		comm_each(&r, (int)ff_test_rounds(COMM_CASES / 3), one, &k);
 		ck_assert_int_eq(k.c->barrier(k.c, &err), FF_OK);
 		k.c->destroy(k.c);
 	}
@@ -221,7 +221,7 @@ static void each_far(comm_case test, int64_t most, uint64_t seed)
 
 	if (most && !c->in_stream)
 		ff_host_comm_limit(c, most);
-	comm_each_far(c, &r, (int)chosen_rounds(COMM_CASES), test);
+	comm_each_far(c, &r, (int)ff_test_rounds(COMM_CASES), test);
 	ck_assert_int_eq(c->barrier(c, &err), FF_OK);
 	c->destroy(c);
 }
@@ -281,7 +281,7 @@ START_TEST(same_function)
 	uint64_t seed = ff_test_seed(30);
 	struct ff_comm *c, *all = world();
 
-	for (uint32_t i = 0; i < chosen_rounds(SCENES); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(SCENES); i++) {
 		struct ff_random r = {seed, i, 0};
 		struct result split, whole;
 		struct scene s;
@@ -312,7 +312,7 @@ START_TEST(captured)
 
 	c->destroy(c);
 	if (captures)
-		launch_compare(chosen_rounds(CAPTURED), ff_test_seed(33), chosen_world, n);
+		launch_compare(ff_test_rounds(CAPTURED), ff_test_seed(33), chosen_world, n);
 }
 END_TEST
 
@@ -323,7 +323,7 @@ START_TEST(types_arrive)
 	struct ff_comm *c = world();
 	struct ff_error err;
 
-	for (uint32_t i = 0; i < SCENES; i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(SCENES); i++) {
 		struct ff_random r = {seed, i, 0};
 		struct scene s;
 		struct rig rig;

@@ -174,7 +174,7 @@ START_TEST(test_regions)
 
 	ck_assert_int_eq(backend->open(0, &dev, &err), FF_OK);
 	ck_assert_int_eq(backend->stream(dev, false, &stream, &err), FF_OK);
-	for (uint32_t i = 0; i < chosen_rounds(1600); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(1600); i++) {
 		uint8_t order[FF_MAX_RANK];
 		struct ff_copy c = draw_copy(&r, order);
 		void *source = random_shard(&r, c.type, &c.source_region);

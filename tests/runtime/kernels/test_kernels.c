@@ -686,7 +686,7 @@ START_TEST(test_against_definition)
 	check(backend->stream(dev, op % 2, &stream, &err), &err);
 	able = backend->computes(dev, type, &err) == FF_OK;
 	ck_assert(able || type == FF_BF16);
-	for (uint32_t i = 0; trials[op] && i < chosen_rounds(trials[op]) && able; i++)
+	for (uint32_t i = 0; trials[op] && i < ff_test_rounds(trials[op]) && able; i++)
 		run_trial(op, type, i, dev, stream);
 	backend->stream_close(stream);
 	backend->close(dev);

@@ -593,7 +593,7 @@ START_TEST(kernels)
 	check(backend->open(0, &dev, &err), &err);
 	check(backend->stream(dev, _i, &stream, &err), &err);
 	for (uint32_t i = 0;
-			i < chosen_rounds(ROUNDS) && backend->computes(dev, type, &err) == FF_OK;
+			i < ff_test_rounds(ROUNDS) && backend->computes(dev, type, &err) == FF_OK;
 			i++) {
 		struct trial t = {.r = {ff_test_seed(71), i, 0}, .dev = dev, .stream = stream};
 

@@ -384,7 +384,7 @@ START_TEST(kernels)
 	enum ff_dtype rounded = chosen_rounded();
 	uint64_t seed = ff_test_seed(30);
 
-	for (uint32_t i = 0; i < chosen_rounds(ROUNDS); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(ROUNDS); i++) {
 		struct trial t;
 
 		trial_open(&t, seed + (uint64_t)_i, i, ops[_i], i % 2 ? rounded : FF_F32);

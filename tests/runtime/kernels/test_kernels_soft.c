@@ -319,7 +319,7 @@ START_TEST(kernels)
 	uint64_t seed = ff_test_seed(61);
 	enum ff_dtype type = _i / 2 ? FF_BF16 : FF_F32;
 
-	for (uint32_t i = 0; i < chosen_rounds(ROUNDS); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(ROUNDS); i++) {
 		struct trial t = {.r = {seed + (uint64_t)_i, i, 0}};
 		struct ff_error err;
 

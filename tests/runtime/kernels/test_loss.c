@@ -398,7 +398,7 @@ START_TEST(any_cut_gives_the_same)
 {
 	struct ff_random r = {.seed = seed, .stream = 1};
 
-	for (int round = 0; round < (int)chosen_rounds(60) * KINDS; round++) {
+	for (int round = 0; round < (int)ff_test_rounds(60) * KINDS; round++) {
 		int32_t rank = 2 + (int32_t)ff_random_below(&r, 3), shape[FF_MAX_RANK];
 		struct loss l;
 

@@ -573,7 +573,7 @@ START_TEST(cells)
 	enum ff_dtype rounded = chosen_rounded();
 	uint64_t seed = ff_test_seed(40);
 
-	for (uint32_t i = 0; i < chosen_rounds(ROUNDS); i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(ROUNDS); i++) {
 		struct trial t = {.r = {seed + (uint64_t)_i, i, 0},
 				.type = i % 3 == 2 ? rounded : FF_F32,
 				.reset_first = _i == 3};

@@ -174,7 +174,7 @@ START_TEST(definition)
 	check(backend->open(0, &dev, &err), &err);
 	check(backend->stream(dev, 0, &stream, &err), &err);
 	able = backend->computes(dev, type, &err) == FF_OK;
-	for (uint32_t i = 0; i < chosen_rounds(ROUNDS) && able; i++) {
+	for (uint32_t i = 0; i < ff_test_rounds(ROUNDS) && able; i++) {
 		struct trial t = {.r = {.seed = ff_test_seed(41), .stream = i}, .type = type};
 
 		ff_arena_init(&t.arena);
