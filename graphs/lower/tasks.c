@@ -86,20 +86,21 @@ static void emit_late(struct ff_lowering *l)
 			.micro = l->s->micro_batches - 1,
 			.id = FF_NONE};
 	const struct ff_step *step = l->program.step;
-	uint64_t n = l->buckets.n_buckets;
+	uint64_t n = l->buckets.n_buckets, passed = 0, forward = 0;
 	uint32_t bucket = 0, first = 0, back = 0;
 
 	while (first + 1 < l->program.n && step[first].kind != FF_STEP_COMPUTE)
 		first++;
 	while (step[back].phase != FF_PHASE_BACKWARD) /* updates, at the latest */
 		back++;
+	for (uint32_t i = first; i < back; i++)
+		forward += step[i].kind != FF_STEP_GATHER;
 	for (uint32_t i = 0; i < l->program.n; i++) {
-		for (; i >= first && bucket < n &&
-				bucket * (uint64_t)(back - first) <= (i - first) * n;
-				bucket++) {
+		for (; i >= first && bucket < n && bucket * forward <= passed * n; bucket++) {
 			ff_delays_emit_bucket(l, &due, bucket);
 			ff_updates_sync(l, &due, bucket);
 		}
+		passed += i >= first && step[i].kind != FF_STEP_GATHER;
 		if (i == back)
 			emit_due_moves(l);
 		if (!sends_gradients(l, &step[i]))

@@ -37,10 +37,14 @@ static uint64_t hash_input(const struct made *m)
 	uint64_t h = ff_hash_mix(m->graph.hash, hash_machine(&m->machine));
 
 	h = ff_hash_mix(h, (uint64_t)s->micro_batches << 8 | (uint64_t)s->rule);
+	if (s->bucket_bytes)
+		h = ff_hash_mix(h, (uint64_t)s->bucket_bytes);
 	for (uint32_t i = 0; i < m->micro.n_nodes; i++) {
 		h = hash_config(h, &m->micro.nodes[i], &s->config[i]);
 		h = ff_hash_mix(h, (uint64_t)(uint32_t)s->priority[i]);
 		h = ff_hash_mix(h, (uint64_t)s->stage[i] << 1 | s->recompute[i]);
+		if (s->config[i].flat)
+			h = ff_hash_mix(h, i);
 	}
 	return h;
 }

@@ -42,8 +42,8 @@ static int parse(int argc, char **argv, struct words *w, struct ff_error *err)
 			{"--simulate", FF_OPTION_TEXT, &w->start, "NAME", ""},
 			/* a machine whose communication waits for its compute */
 			{"--no-overlap", FF_OPTION_FLAG, &w->no_overlap, NULL, ""},
-			/* parameters are updated: cut, served, copied or mixed; else where they are
-			 * read first */
+			/* parameters are updated: cut, served, copied, mixed or flat; else where
+			 * they are read first */
 			{"--update", FF_OPTION_TEXT, &w->update, "HOW", ""},
 			/* and brought again for backward */
 			{"--again", FF_OPTION_FLAG, &w->again, NULL, ""},
@@ -155,11 +155,20 @@ static int start(const struct words *w, const struct ff_graph *g, struct made *m
 	return code;
 }
 
-enum update { UPDATE_CUT, UPDATE_SERVED, UPDATE_COPIED, UPDATE_FOLLOWS, UPDATE_MIXED, UPDATES };
+enum update {
+	UPDATE_CUT,
+	UPDATE_SERVED,
+	UPDATE_COPIED,
+	UPDATE_FOLLOWS,
+	UPDATE_MIXED, /* any of those before */
+	UPDATE_FLAT,
+	UPDATES
+};
 
 static int find_update(const char *name, enum update *ret, struct ff_error *err)
 {
-	static const char *const names[UPDATES] = {"cut", "served", "copied", "follows", "mixed"};
+	static const char *const names[UPDATES] = {
+			"cut", "served", "copied", "follows", "mixed", "flat"};
 	int i = 0;
 
 	while (i < UPDATES && name && strcmp(name, names[i]) != 0)
@@ -199,6 +208,7 @@ static void set_update(const struct ff_node *n, enum update how, uint32_t i, uin
 		break;
 	default:
 		c->n_parts = 0;
+		c->flat = how == UPDATE_FLAT;
 	}
 }
 
