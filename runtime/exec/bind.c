@@ -140,31 +140,6 @@ static float *squares_at(const struct ff_executor *x, uint32_t device)
 			 ff_bucket_arrays(b, x->s->optimizer, x->s->graph->dtype).gradients);
 }
 
-static int bind_norm(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
-		struct ff_error *err)
-{
-	const struct ff_bucket *b = &x->s->buckets[t->bucket];
-	uint32_t position = bucket_position(b, t->device);
-	struct ff_host *h = &x->host[x->host_of[t->device]];
-	int64_t first, end, all_first, all_end;
-
-	j->norm = ff_arena_alloc(&x->arena, sizeof(*j->norm));
-	if (!j->norm)
-		return ff_fail_memory(err);
-	/* of a flat bucket that is the device's run */
-	ff_norm_share(b, position, &first, &end);
-	*j->norm = (struct ff_squares){
-			.gradient = ff_address_array(x, t->bucket, position, FF_ARRAY_GRADIENTS,
-						    &all_first, &all_end) +
-				    first,
-			.n = (size_t)(end - first),
-			.sum = squares_at(x, t->device),
-			.scratch = h->memory,
-			.first = !h->normed};
-	h->normed = true;
-	return FF_OK;
-}
-
 /* Where an array of a bucket has element `first`. */
 static float *element(
 		const struct ff_executor *x, const struct ff_task *t, uint32_t array, int64_t first)
@@ -175,6 +150,27 @@ static float *element(
 			x, t->bucket, bucket_position(b, t->device), array, &begin, &end);
 
 	return at + (first - begin);
+}
+
+static int bind_norm(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,
+		struct ff_error *err)
+{
+	const struct ff_bucket *b = &x->s->buckets[t->bucket];
+	struct ff_host *h = &x->host[x->host_of[t->device]];
+	int64_t first, end;
+
+	j->norm = ff_arena_alloc(&x->arena, sizeof(*j->norm));
+	if (!j->norm)
+		return ff_fail_memory(err);
+	/* of a flat bucket that is the device's run */
+	ff_norm_share(b, bucket_position(b, t->device), &first, &end);
+	*j->norm = (struct ff_squares){.gradient = element(x, t, FF_ARRAY_GRADIENTS, first),
+			.n = (size_t)(end - first),
+			.sum = squares_at(x, t->device),
+			.scratch = h->memory,
+			.first = !h->normed};
+	h->normed = true;
+	return FF_OK;
 }
 
 /* The elements of a bucket from `first` to `end`, all of one group, and of the device's run. */

@@ -1,5 +1,5 @@
 # Weights in and out of ffrun, and checkpoints: whole tensors, whatever the strategy.
-# Usage: test_weights.py FFZOO FFRUN.  SPDX-License-Identifier: Apache-2.0
+# Usage: test_weights.py FFZOO FFRUN FFSEARCH.  SPDX-License-Identifier: Apache-2.0
 import json
 import os
 import pathlib
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-ffzoo, ffrun = (os.path.abspath(p) for p in sys.argv[1:3])
+ffzoo, ffrun, ffsearch = (os.path.abspath(p) for p in sys.argv[1:4])
 # leaks of Open MPI's modules are not ours
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -66,7 +66,10 @@ with tempfile.TemporaryDirectory() as folder:
     subprocess.run([ffzoo, "branchnet", "--batch", "6", "--set", "image=12", "--set", "width=4",
                     "--set", "blocks=1", "-o", graph], check=True)
     common = ["--data", "synthetic:64"]
-    plans = {"one device": ["single"], "two": ["data-parallel", "--devices", 2]}
+    flat = folder / "flat.json"
+    subprocess.run([ffsearch, graph, "--machine", "cpu2", "--costs", "analytic", "--simulate", "zero-1", "-o", flat],
+                   check=True, stdout=subprocess.DEVNULL)
+    plans = {"one device": ["single"], "two": ["data-parallel", "--devices", 2], "two, updated flat": [flat]}
 
     # stopped and gone on is as if it had not stopped, to the bit
     scheduled = ["--schedule", "step", "--step-size", 2, "--ramp", 3, "--group",
@@ -150,10 +153,11 @@ with tempfile.TemporaryDirectory() as folder:
           folder / "straight")
     straight = tensors(folder / "straight")[0]
     train(graph, "single", *common, "--steps", 4, "--optimizer", "adamw", "--checkpoint", kept)
+    train(graph, flat, *common, "--steps", 5, "--optimizer", "adamw", "--checkpoint", kept, "--resume")
     train(graph, "data-parallel", "--devices", 3, *common, "--steps", 7, "--optimizer", "adamw",
           "--checkpoint", kept, "--resume", "--save", folder / "other")
     apart = furthest(straight, tensors(folder / "other")[0])
-    say(apart < 1e-4, "another strategy goes on from it", apart)
+    say(apart < 1e-4, "others go on from it, one that updates flat first", apart)
 
     # weights from elsewhere: every element where it belongs, under any strategy
     dice = random.Random(5)
