@@ -20,7 +20,8 @@
 #define LEAP_EVERY_LEAST 16.0
 #define LEAP_FORGETS 16
 #define LIFE_PER_NODE 5000 /* proposals of a life for each operator */
-#define DOUBTED_EVERY 8 /* bests that may have no layout, of which one is laid out all the same */
+#define TOO_TIGHT_EVERY 8  /* bests that may have no layout, of which one is laid out all the same \
+			    */
 
 static void mark_changed(struct ff_chain *c, uint32_t node)
 {
@@ -39,10 +40,10 @@ static int lays_out(struct ff_chain *c, bool *ret, struct ff_error *err)
 
 	if (code < 0)
 		return code;
-	if (!*ret && spare > c->doubtful_bytes)
-		c->doubtful_bytes = spare;
-	if (*ret && spare <= c->doubtful_bytes)
-		c->doubtful_bytes = spare - 1;
+	if (!*ret && spare > c->too_tight_bytes)
+		c->too_tight_bytes = spare;
+	if (*ret && spare <= c->too_tight_bytes)
+		c->too_tight_bytes = spare - 1;
 	return FF_OK;
 }
 
@@ -80,8 +81,8 @@ int ff_chain_save(struct ff_chain *c, struct ff_error *err)
 /* The same on the walk, where most of what has no layout is passed over without a look. */
 static int save_on_the_way(struct ff_chain *c, struct ff_error *err)
 {
-	if (c->saved && c->at_best.tight && c->at_best.spare_bytes <= c->doubtful_bytes &&
-			++c->n_doubted % DOUBTED_EVERY != 0) {
+	if (c->saved && c->at_best.tight && c->at_best.spare_bytes <= c->too_tight_bytes &&
+			++c->n_too_tight % TOO_TIGHT_EVERY != 0) {
 		c->unsaved = false;
 		c->at_best = c->at_saved;
 		return FF_OK;
@@ -130,8 +131,8 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 	c->random.stream = ff_philox_stream(c->number, 'a');
 	c->reported = c->from;
 	c->leap_every = LEAP_EVERY;
-	c->doubtful_bytes = INT64_MIN;
-	ff_evaluator_foresee(c->evaluator, true);
+	c->too_tight_bytes = INT64_MIN;
+	ff_evaluator_reject_early(c->evaluator, true);
 	return FF_OK;
 }
 

@@ -38,8 +38,9 @@ struct ff_chain {
 	struct ff_elite elite;         /* of lives before this one */
 	bool unsaved;                  /* the best is the current strategy, not copied yet */
 	struct ff_evaluation at_saved; /* of the copy: the best but for what is unsaved */
-	int64_t doubtful_bytes; /* who has no more to spare than that is likely to have no layout */
-	uint32_t n_doubted;
+	int64_t too_tight_bytes; /* who has no more to spare than that is likely to have no layout
+				  */
+	uint32_t n_too_tight;
 	/* Nodes that may differ between current and best. */
 	uint32_t *changed, n_changed;
 	bool *is_changed;

@@ -14,8 +14,8 @@
 static void judge(struct ff_course *e, uint32_t lane, double us)
 {
 	e->too_slow = e->too_slow || us > e->most_us;
-	if (lane < e->m->n_devices && us > e->foresight.most_busy_us)
-		ff_foresee_doubt(&e->foresight, FF_DOUBT_BUSY);
+	if (lane < e->m->n_devices && us > e->early.most_busy_us)
+		ff_early_add_reason(&e->early, FF_EARLY_BUSY);
 }
 
 /* Lanes in a row, all for as long.  Returns how long the one that is busiest now is. */

@@ -3,11 +3,11 @@
 #ifndef FF_SIMULATOR_COURSE_H
 #define FF_SIMULATOR_COURSE_H
 
+#include "early_state.h"
 #include "ff/evaluate.h"
 #include "ff/program.h"
 #include "ff/sharing.h"
 #include "folding.h"
-#include "foresight.h"
 #include "memo.h"
 #include "pass.h"
 
@@ -111,7 +111,7 @@ struct ff_course {
 	struct ff_arena plan_arena, snapshot_arena; /* what they are, what there was */
 
 	struct ff_folding fold;
-	struct ff_foresight foresight;
+	struct ff_early early;
 
 	/* busy.c: how long each lane is at least, now and with the proposal */
 	double *busy, *busy_next, most_us;
@@ -176,9 +176,9 @@ static inline bool ff_course_sums(const struct ff_course *e, uint32_t edge)
 }
 
 /* Whether more need not be known of the proposal. */
-static inline bool ff_given_up(const struct ff_course *e)
+static inline bool ff_is_rejected(const struct ff_course *e)
 {
-	return e->too_slow || e->foresight.dismissed;
+	return e->too_slow || e->early.rejected;
 }
 
 #endif

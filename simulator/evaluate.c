@@ -9,8 +9,8 @@
 
 #include "account.h"
 #include "busy.h"
+#include "early.h"
 #include "fold.h"
-#include "foresee.h"
 #include "home.h"
 #include "memos.h"
 #include "ordered.h"
@@ -73,7 +73,7 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_updates_create(e, err);
 	if (code == FF_OK)
-		code = ff_foresee_create(e, err);
+		code = ff_early_create(e, err);
 	if (code == FF_OK)
 		code = ff_fold_create(e, err);
 	return code < 0 ? code : ff_account_create(e, err);
@@ -152,7 +152,7 @@ void ff_course_destroy(struct ff_course *e)
 /* `step_us` was the time; the account is up to date. */
 void ff_course_conclude(struct ff_course *e, double step_us, struct ff_evaluation *ret)
 {
-	ret->step_us = e->foresight.next_us = step_us;
+	ret->step_us = e->early.next_us = step_us;
 	ff_account_over(e, ret);
 }
 
@@ -206,7 +206,7 @@ static int time_all(struct ff_course *e, double limit_us, bool *slower, double *
 	int code = FF_OK;
 
 	ff_busy_limit(e, limit_us);
-	ff_foresee_begin(e, INFINITY, FF_DOUBT_BEHIND);
+	ff_early_begin(e, INFINITY, FF_EARLY_BEHIND);
 	if (!e->too_slow)
 		code = ff_course_time(e, 0, FF_NONE, step_us, err);
 	*slower = code == FF_OK && (e->too_slow || *step_us > limit_us);
@@ -244,7 +244,7 @@ int ff_course_set(struct ff_course *e, struct ff_micro *micro, const struct ff_s
 	if (code < 0)
 		return code;
 	ff_course_conclude(e, step_us, ret);
-	ff_foresee_keep(e);
+	ff_early_keep(e);
 	return FF_OK;
 }
 
@@ -360,7 +360,7 @@ static int time_changes(struct ff_course *e, double limit_us, double *step_us, s
 	find_steps(e, &e->first_changed, &last);
 	code = ff_course_time(e, e->first_changed, last, step_us, err);
 	e->too_slow = e->too_slow || *step_us > limit_us;
-	if (code == FF_OK && !ff_given_up(e))
+	if (code == FF_OK && !ff_is_rejected(e))
 		code = ff_place_resolve_touched(e, err);
 	return code;
 }
@@ -387,16 +387,16 @@ int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint3
 		return code;
 	list_touched(e);
 	ff_busy_begin(e, limit_us);
-	ff_foresee_begin(e, limit_us, FF_DOUBT_BEHIND);
+	ff_early_begin(e, limit_us, FF_EARLY_BEHIND);
 	code = ff_place_changes(e, err);
-	if (code == FF_OK && !ff_given_up(e))
-		code = ff_foresee_sync(e, err);
-	if (code == FF_OK && !ff_given_up(e))
+	if (code == FF_OK && !ff_is_rejected(e))
+		code = ff_early_check_sync(e, err);
+	if (code == FF_OK && !ff_is_rejected(e))
 		code = time_changes(e, limit_us, &step_us, err);
-	*slower = code == FF_OK && ff_given_up(e);
+	*slower = code == FF_OK && ff_is_rejected(e);
 	ff_place_exchange(e);
 	if (code < 0 || *slower) {
-		ff_foresee_end(e, false);
+		ff_early_end(e, false);
 		e->n_changes = 0;
 		e->rebuckets = false;
 		return code;
@@ -408,7 +408,7 @@ int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint3
 	ff_account_note(e, false);
 	e->proposed = true;
 	ff_course_conclude(e, step_us, ret);
-	ff_foresee_end(e, ret->fits);
+	ff_early_end(e, ret->fits);
 	return FF_OK;
 }
 
@@ -430,7 +430,7 @@ void ff_course_keep(struct ff_course *e)
 		e->strategy.config[e->changes[i].node] = e->changes[i].config;
 	if (e->proposed) {
 		ff_busy_keep(e);
-		ff_foresee_keep(e);
+		ff_early_keep(e);
 		keep_buckets(e);
 		ff_snapshots_keep(e, e->first_changed);
 		e->since = 0;
@@ -469,7 +469,7 @@ int ff_course_done(struct ff_course *e, double *const us[2], struct ff_error *er
 
 	e->most_us = INFINITY;
 	e->too_slow = false;
-	ff_foresee_begin(e, INFINITY, FF_DOUBT_BEHIND);
+	ff_early_begin(e, INFINITY, FF_EARLY_BEHIND);
 	code = ff_course_time(e, 0, FF_NONE, &step_us, err);
 	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		for (int phase = FF_PHASE_FORWARD; phase <= FF_PHASE_BACKWARD; phase++)

@@ -65,9 +65,9 @@ void ff_evaluator_fold(struct ff_evaluator *h, bool on)
 	h->now->fold.off = !on;
 }
 
-void ff_evaluator_foresee(struct ff_evaluator *h, bool on)
+void ff_evaluator_reject_early(struct ff_evaluator *h, bool on)
 {
-	struct ff_foresight *f = &h->now->foresight;
+	struct ff_early *f = &h->now->early;
 
 	f->on = on;
 	f->n = 0;
@@ -147,7 +147,7 @@ int ff_evaluator_try(struct ff_evaluator *h, const struct ff_strategy *s, double
 void ff_evaluator_take(struct ff_evaluator *h)
 {
 	struct ff_course *was = h->now;
-	struct ff_foresight *f = &h->other->foresight, *learnt = &was->foresight;
+	struct ff_early *f = &h->other->early, *learnt = &was->early;
 
 	h->now = h->other;
 	h->other = was;

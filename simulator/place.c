@@ -497,7 +497,7 @@ static int place_edges(struct ff_course *e, struct ff_error *err)
 	int code = FF_OK;
 
 	wish_edges(e);
-	for (uint32_t i = 0; i < e->n_touched + COUNT_BEHIND && code == FF_OK && !ff_given_up(e);
+	for (uint32_t i = 0; i < e->n_touched + COUNT_BEHIND && code == FF_OK && !ff_is_rejected(e);
 			i++) {
 		if (i < e->n_touched)
 			code = place_uses(e, e->touched[i], err);
@@ -514,7 +514,7 @@ int ff_place_changes(struct ff_course *e, struct ff_error *err)
 	int code = FF_OK;
 
 	wish_changes(e);
-	for (uint32_t i = 0; i < e->n_changes && code == FF_OK && !ff_given_up(e); i++, w += 2) {
+	for (uint32_t i = 0; i < e->n_changes && code == FF_OK && !ff_is_rejected(e); i++, w += 2) {
 		uint32_t node = e->changes[i].node, prelude = ff_node_prelude(g, node);
 
 		if (ff_node_is_computed(g, node))
@@ -524,7 +524,7 @@ int ff_place_changes(struct ff_course *e, struct ff_error *err)
 		if (code == FF_OK)
 			ff_busy_add_node(e, node);
 	}
-	return code == FF_OK && !ff_given_up(e) ? place_edges(e, err) : code;
+	return code == FF_OK && !ff_is_rejected(e) ? place_edges(e, err) : code;
 }
 
 int ff_place_resolve_touched(struct ff_course *e, struct ff_error *err)

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "busy.h"
+#include "early.h"
 #include "evaluate.h"
 #include "ff/sharing.h"
-#include "foresee.h"
 #include "ordered.h"
 #include "place.h"
 
@@ -68,12 +68,12 @@ static int time_order(struct ff_course *e, double limit_us, double *step_us, str
 	touch_uses(e);
 	e->rebuckets = true;
 	ff_busy_begin(e, limit_us);
-	ff_foresee_begin(e, limit_us, FF_DOUBT_ORDER);
+	ff_early_begin(e, limit_us, FF_EARLY_ORDER);
 	code = ff_place_changes(e, err);
-	if (code == FF_OK && !ff_given_up(e))
+	if (code == FF_OK && !ff_is_rejected(e))
 		code = ff_course_time(e, e->first_changed, FF_NONE, step_us, err);
 	e->too_slow = e->too_slow || *step_us > limit_us;
-	if (code == FF_OK && !ff_given_up(e))
+	if (code == FF_OK && !ff_is_rejected(e))
 		code = ff_place_resolve_touched(e, err);
 	return code;
 }
@@ -161,18 +161,18 @@ int ff_course_reorder(struct ff_course *e, const int32_t *priority, double limit
 		return code;
 	}
 	code = time_order(e, limit_us, &step_us, err);
-	*slower = code == FF_OK && ff_given_up(e);
+	*slower = code == FF_OK && ff_is_rejected(e);
 	e->reordered = true;
 	e->recounted = false;
 	if (code == FF_OK && !*slower)
 		code = account(e, err);
 	if (code < 0 || *slower) {
-		ff_foresee_end(e, false);
+		ff_early_end(e, false);
 		ff_reorder_drop(e);
 		return code;
 	}
 	e->proposed = true;
 	ff_course_conclude(e, step_us, ret);
-	ff_foresee_end(e, ret->fits);
+	ff_early_end(e, ret->fits);
 	return FF_OK;
 }

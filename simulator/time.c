@@ -13,8 +13,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "early.h"
 #include "fold.h"
-#include "foresee.h"
 #include "place.h"
 
 static double later(double a, double b)
@@ -480,8 +480,7 @@ static void time_syncs(struct ff_course *e, const struct ff_gathered *g, uint32_
 {
 	const struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
 
-	e->foresight.closed_next[node] =
-			latest(t->n, finish_of(t, e->program.micro_batches - 1), 0);
+	e->early.closed_next[node] = latest(t->n, finish_of(t, e->program.micro_batches - 1), 0);
 	for (uint32_t b = g->synced.first_at[node]; b != FF_NONE; b = g->synced.bucket[b].next_at)
 		time_sync(e, g, b);
 }
@@ -594,15 +593,15 @@ int ff_course_time(struct ff_course *e, uint32_t first, uint32_t last, double *s
 	if (i == 0)
 		start(e);
 	ff_fold_begin(e);
-	ff_foresee_pass(e);
+	ff_early_pass(e);
 	i = active_from(e, i);
-	for (; i < e->program.n && code == FF_OK && !ff_given_up(e); i = active_from(e, i + 1)) {
+	for (; i < e->program.n && code == FF_OK && !ff_is_rejected(e); i = active_from(e, i + 1)) {
 		if (s && i >= s->step) {
-			ff_foresee_rest(e, s);
+			ff_early_check_idle(e, s);
 			s = NULL;
 		}
-		if (i >= e->foresight.mark_at)
-			ff_foresee_mark(e, i);
+		if (i >= e->early.mark_at)
+			ff_early_mark(e, i);
 		while (i >= e->fold.at)
 			i = active_from(e, ff_fold_reach(e, i));
 		code = time_step(e, &e->program.step[i], err);
