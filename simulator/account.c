@@ -186,8 +186,8 @@ static uint32_t last_read(const struct counted *c, uint32_t edge)
 }
 
 /* The last step in which what was moved to `edge`, and is read there last in step `last`, is read
- * where it is taken from there. */
-static uint32_t last_taken(const struct counted *c, uint32_t edge, uint32_t last)
+ * by those who share it. */
+static uint32_t last_shared(const struct counted *c, uint32_t edge, uint32_t last)
 {
 	const struct ff_graph *g = c->e->g;
 	const struct ff_value *v = &g->values[c->value];
@@ -195,7 +195,7 @@ static uint32_t last_taken(const struct counted *c, uint32_t edge, uint32_t last
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t other = g->uses[v->first_use + u], read = FF_NONE;
 
-		if (c->e->taken[other] == edge)
+		if (c->e->shared_from[other] == edge)
 			read = last_read(c, other);
 		if (read != FF_NONE && read > last)
 			last = read;
@@ -212,10 +212,10 @@ static void count_moved(const struct counted *c, uint32_t edge)
 	const struct ff_memo_node *to = e->node[x->node];
 	uint32_t first = moved_in(c, edge), last = last_read(c, edge);
 
-	if (e->taken[edge] != FF_NONE || first == FF_NONE)
+	if (e->shared_from[edge] != FF_NONE || first == FF_NONE)
 		return;
-	if (e->gives[edge])
-		last = last_taken(c, edge, last);
+	if (e->is_shared[edge])
+		last = last_shared(c, edge, last);
 	for (uint32_t i = 0; i < r->n_moves; i++)
 		for (uint32_t k = 0; k < r->move[i].n_sinks; k++) {
 			uint32_t p = r->move[i].sink[k];
@@ -254,7 +254,7 @@ static void last_uses(const struct counted *c, uint32_t *last)
 		for (uint32_t k = 0; k < parts && read != FF_NONE; k++)
 			if (r->alias[k] != FF_NONE && last[r->alias[k]] < read)
 				last[r->alias[k]] = read;
-		if (e->taken[edge] != FF_NONE)
+		if (e->shared_from[edge] != FF_NONE)
 			continue; /* moved there */
 		for (uint32_t i = 0; i < r->n_moves && moved != FF_NONE; i++)
 			for (uint32_t k = 0; k < r->move[i].n_sources; k++)

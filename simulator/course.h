@@ -53,17 +53,17 @@ struct ff_course {
 	/* By edge: the first step of the first micro-batch's forward that may move something to who
 	 * reads there: its own, or one of another use of the same value.  FF_NONE: none does. */
 	uint32_t *begins;
-	uint32_t *taken;                /* by edge: ff_edge_taken_from, of the blocks in place */
-	bool *gives;                    /* by edge: another is taken from it */
+	uint32_t *shared_from;          /* by edge: ff_edge_shared_from, of the blocks in place */
+	bool *is_shared;                /* by edge: its moves bring what another reads */
 	struct ff_sums sums, sums_next; /* likewise; `first` is first_use.  Scratch */
 	uint32_t *n_added;        /* by node: of how many uses the gradient is added to another's */
 	uint32_t n_sums;          /* uses whose gradients others' moves take; 0: mostly none does */
-	bool reshares;            /* the proposal changes that, or `gives` */
+	bool reshares;            /* the proposal changes that, or `is_shared` */
 	struct ff_ordered *other; /* another order: the next one, or that before the proposal */
 	bool reordered;           /* it is proposed, */
 	bool recounted;           /* and of the account only what comes at other steps is new: */
-	uint32_t *stirred, n_stirred; /* these values */
-	bool *stirs;                  /* by node: it is computed in another step */
+	uint32_t *shifted, n_shifted; /* these values */
+	bool *node_shifted;           /* by node: it is computed in another step */
 
 	struct ff_memo_node **node;         /* by node; NULL for inputs and synced parameters */
 	const struct ff_node_block **block; /* by node: its block */
@@ -156,9 +156,9 @@ static inline double *ff_time_expect(struct ff_course *e, struct ff_timed_node *
 static inline const struct ff_redistribution *ff_course_forward(
 		const struct ff_course *e, uint32_t edge)
 {
-	uint32_t taken = e->taken[edge];
+	uint32_t from = e->shared_from[edge];
 
-	return &e->edge[taken == FF_NONE ? edge : taken]->moved[FF_FORWARD];
+	return &e->edge[from == FF_NONE ? edge : from]->moved[FF_FORWARD];
 }
 
 /* The edge whose moves take the gradient that is made at `edge`: it, or of another use. */

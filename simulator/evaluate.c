@@ -36,15 +36,15 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	e->wish = ff_arena_array(a, 2 * nodes, sizeof(*e->wish));
 	e->near = ff_arena_array(a, edges, sizeof(*e->near));
 	e->ends = ff_arena_array(a, edges, sizeof(*e->ends));
-	e->taken = ff_arena_array(a, edges, sizeof(*e->taken));
-	e->gives = ff_arena_array(a, edges, sizeof(*e->gives));
+	e->shared_from = ff_arena_array(a, edges, sizeof(*e->shared_from));
+	e->is_shared = ff_arena_array(a, edges, sizeof(*e->is_shared));
 	e->sums.sent = ff_arena_array(a, edges, sizeof(*e->sums.sent));
 	e->sums.added = ff_arena_array(a, edges, sizeof(*e->sums.added));
 	e->sums_next.sent = ff_arena_array(a, edges, sizeof(*e->sums_next.sent));
 	e->sums_next.added = ff_arena_array(a, edges, sizeof(*e->sums_next.added));
 	e->n_added = ff_arena_array(a, nodes, sizeof(*e->n_added));
-	e->stirred = ff_arena_array(a, e->g->n_values, sizeof(*e->stirred));
-	e->stirs = ff_arena_array(a, nodes, sizeof(*e->stirs));
+	e->shifted = ff_arena_array(a, e->g->n_values, sizeof(*e->shifted));
+	e->node_shifted = ff_arena_array(a, nodes, sizeof(*e->node_shifted));
 	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		e->timed[k] = ff_arena_array(a, nodes, sizeof(**e->timed));
@@ -65,9 +65,9 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	if (!e->node || !e->block || !e->synced || !e->flat || !e->flat_was || !e->shards ||
 			!e->edge || !e->mark || !e->touched || !e->lane || !e->idle ||
 			!e->sync_lane || !e->busy || !e->busy_next || !e->paced || !e->changed_at ||
-			!e->wish || !e->near || !e->ends || !e->taken || !e->gives || !e->stirred ||
-			!e->stirs || !e->sums.sent || !e->sums.added || !e->sums_next.sent ||
-			!e->sums_next.added || !e->n_added)
+			!e->wish || !e->near || !e->ends || !e->shared_from || !e->is_shared ||
+			!e->shifted || !e->node_shifted || !e->sums.sent || !e->sums.added ||
+			!e->sums_next.sent || !e->sums_next.added || !e->n_added)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)

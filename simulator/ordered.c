@@ -202,8 +202,8 @@ int ff_reorder_plan(struct ff_course *e, const struct ff_strategy *s, struct ff_
 
 void ff_reorder_recount(struct ff_course *e, int64_t sign)
 {
-	for (uint32_t i = 0; i < e->n_stirred; i++)
-		ff_account_value(e, e->stirred[i], sign);
+	for (uint32_t i = 0; i < e->n_shifted; i++)
+		ff_account_value(e, e->shifted[i], sign);
 }
 
 void ff_reorder_keep(struct ff_course *e)

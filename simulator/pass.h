@@ -109,10 +109,10 @@ int ff_course_time(struct ff_course *e, uint32_t first, uint32_t last, double *s
 		struct ff_error *err);
 /* As far as snapshots are taken, for the current strategy, taking them. */
 int ff_course_record(struct ff_course *e, struct ff_error *err);
-/* spare.c: a gradient that a prelude replaces, some of it in place, is not replaced before
+/* replaced.c: a gradient that a prelude replaces, some of it in place, is not replaced before
  * `tm`, which step `s` makes of it and is done `at`, has taken it: lowering's
  * depend_on_replaced. */
-void ff_time_spare(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
+void ff_time_replaced(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
 		double at);
 
 /* updates.c: all buckets, once backward is over; of those the pass ended with, what weights,

@@ -153,7 +153,7 @@ static enum ff_edge_state state_of(const struct ff_course *e, uint32_t edge, int
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 
-	if (!me || (pass == FF_FORWARD ? e->taken[edge] != FF_NONE
+	if (!me || (pass == FF_FORWARD ? e->shared_from[edge] != FF_NONE
 				       : ff_course_sent(e, edge) != edge))
 		return FF_EDGE_STILL;
 	if (!me->built[pass])
@@ -230,15 +230,16 @@ static void share_uses(struct ff_course *e, uint32_t value)
 	if (v->n_uses == 1 || e->synced[v->producer])
 		return;
 	for (uint32_t u = 0; u < v->n_uses; u++)
-		e->gives[uses[u]] = false;
+		e->is_shared[uses[u]] = false;
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t was = e->taken[uses[u]], from = ff_edge_taken_from(e->g, &e->program,
-								  e->position, e->block, uses[u]);
+		uint32_t was = e->shared_from[uses[u]],
+			 from = ff_edge_shared_from(
+					 e->g, &e->program, e->position, e->block, uses[u]);
 
-		e->taken[uses[u]] = from;
+		e->shared_from[uses[u]] = from;
 		e->reshares = e->reshares || from != was;
 		if (from != FF_NONE)
-			e->gives[from] = true;
+			e->is_shared[from] = true;
 		if ((was == FF_NONE) != (from == FF_NONE))
 			set_state(e, uses[u], FF_FORWARD);
 	}
@@ -422,8 +423,8 @@ static void reset_states(struct ff_course *e)
 {
 	for (int pass = 0; pass < 2; pass++)
 		memset(e->state[pass], FF_EDGE_STILL, e->g->n_edges * sizeof(**e->state));
-	memset(e->taken, 0xff, e->g->n_edges * sizeof(*e->taken));
-	memset(e->gives, 0, e->g->n_edges * sizeof(*e->gives));
+	memset(e->shared_from, 0xff, e->g->n_edges * sizeof(*e->shared_from));
+	memset(e->is_shared, 0, e->g->n_edges * sizeof(*e->is_shared));
 	memset(e->sums.sent, 0xff, e->g->n_edges * sizeof(*e->sums.sent));
 	memset(e->sums.added, 0xff, e->g->n_edges * sizeof(*e->sums.added));
 	memset(e->n_added, 0, e->g->n_nodes * sizeof(*e->n_added));

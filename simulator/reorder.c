@@ -18,8 +18,9 @@ static bool use_differs(const struct ff_course *e, uint32_t edge)
 	       e->sums_next.sent[edge] != e->sums.sent[edge] ||
 	       e->sums_next.added[edge] != e->sums.added[edge] ||
 	       (!e->synced[e->ends[edge].from] &&
-			       e->taken[edge] != ff_edge_taken_from(e->g, &e->program, e->position,
-								 e->block, edge));
+			       e->shared_from[edge] != ff_edge_shared_from(e->g, &e->program,
+								       e->position, e->block,
+								       edge));
 }
 
 /* Gradients of values are added up in another order: blocks of such edges are others.  And it is
@@ -80,49 +81,50 @@ static int time_order(struct ff_course *e, double limit_us, double *step_us, str
 
 /* ---- the account ---- */
 
-static void find_stirs(struct ff_course *e)
+static void find_shifted_nodes(struct ff_course *e)
 {
 	const struct ff_program *p = &e->program, *q = &e->other->program;
 
-	memset(e->stirs, 0, e->g->n_nodes * sizeof(*e->stirs));
+	memset(e->node_shifted, 0, e->g->n_nodes * sizeof(*e->node_shifted));
 	for (int k = 0; k < FF_PHASE_COUNT; k++)
 		for (uint32_t i = 0; i < e->g->n_nodes; i++)
-			e->stirs[i] |= p->compute[k][i] != q->compute[k][i];
+			e->node_shifted[i] |= p->compute[k][i] != q->compute[k][i];
 }
 
-static bool use_is_stirred(const struct ff_course *e, uint32_t edge)
+static bool use_is_shifted(const struct ff_course *e, uint32_t edge)
 {
 	const struct ff_program *p = &e->program, *q = &e->other->program;
 	uint32_t to = e->ends[edge].to;
-	bool stirred = e->stirs[to] || e->stirs[ff_node_leader(e->g, to)] ||
-		       e->stirs[e->ends[ff_edge_last(e->g, edge)].to];
+	bool shifted = e->node_shifted[to] || e->node_shifted[ff_node_leader(e->g, to)] ||
+		       e->node_shifted[e->ends[ff_edge_last(e->g, edge)].to];
 
 	for (int k = 0; k < FF_PHASE_COUNT; k++)
-		stirred = stirred || p->moves[k][edge] != q->moves[k][edge];
-	return stirred;
+		shifted = shifted || p->moves[k][edge] != q->moves[k][edge];
+	return shifted;
 }
 
 /* Whether a buffer of `value` comes or goes in another step. */
-static bool is_stirred(const struct ff_course *e, uint32_t value)
+static bool is_shifted(const struct ff_course *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 	uint32_t prelude = ff_node_prelude(e->g, v->producer);
-	bool stirred = e->stirs[v->producer] || (prelude != FF_NONE && e->stirs[prelude]);
+	bool shifted = e->node_shifted[v->producer] ||
+		       (prelude != FF_NONE && e->node_shifted[prelude]);
 
-	for (uint32_t u = 0; u < v->n_uses && !stirred; u++)
-		stirred = use_is_stirred(e, e->g->uses[v->first_use + u]);
-	return stirred;
+	for (uint32_t u = 0; u < v->n_uses && !shifted; u++)
+		shifted = use_is_shifted(e, e->g->uses[v->first_use + u]);
+	return shifted;
 }
 
 /* The current strategy's account becomes the proposal's: what comes or goes in another step is
  * taken out where it was and put in where it is.  Steps are as many, and each has its row. */
 static void move_account(struct ff_course *e)
 {
-	find_stirs(e);
-	e->n_stirred = 0;
+	find_shifted_nodes(e);
+	e->n_shifted = 0;
 	for (uint32_t i = 0; i < e->g->n_values; i++)
-		if (is_stirred(e, i))
-			e->stirred[e->n_stirred++] = i;
+		if (is_shifted(e, i))
+			e->shifted[e->n_shifted++] = i;
 	ff_reorder_exchange(e);
 	ff_place_exchange(e);
 	ff_reorder_recount(e, -1);

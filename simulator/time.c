@@ -164,7 +164,7 @@ static double *expect(struct ff_course *e, const struct ff_step *s, uint32_t edg
 }
 
 /* What is moved at the edge of step `s` for other uses, too. */
-static void give(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
+static void share(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
 		double at)
 {
 	const struct ff_value *v = &e->g->values[e->ends[s->id].value];
@@ -172,7 +172,7 @@ static void give(struct ff_course *e, const struct ff_step *s, const struct ff_m
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = e->g->uses[v->first_use + u];
 
-		if (e->taken[edge] == s->id &&
+		if (e->shared_from[edge] == s->id &&
 				(s->phase != FF_PHASE_RECOMPUTE ||
 						ff_edge_read_again(e->g, &e->program, edge)))
 			arrive(tm, at, expect(e, s, edge));
@@ -193,8 +193,8 @@ static void forward_moves(struct ff_course *e, const struct ff_step *s)
 		double at = time_move(e, tm, finish, ff_time_held(e, s, tm));
 
 		arrive(tm, at, ready);
-		if (e->gives[s->id])
-			give(e, s, tm, at);
+		if (e->is_shared[s->id])
+			share(e, s, tm, at);
 		if (ends->parameter)
 			leave(e, ends->from, tm, at);
 	}
@@ -237,7 +237,7 @@ static void backward_moves(struct ff_course *e, const struct ff_step *s)
 		at = time_move(e, tm, finish, at);
 		arrive(tm, at, ready);
 		if (ends->prelude != FF_NONE && !me->none_alike)
-			ff_time_spare(e, s, tm, at);
+			ff_time_replaced(e, s, tm, at);
 	}
 }
 

@@ -37,9 +37,9 @@ struct ff_lowering {
 	const struct ff_node_block **node; /* NULL for inputs */
 	struct ff_edge_block *edge;
 	struct ff_bucketing buckets;
-	bool *synced;         /* by node: a parameter whose gradients are all-reduced in place */
-	uint32_t *first_edge; /* by value: its first use in backward, or FF_NONE */
-	uint32_t *taken;      /* by edge: ff_edge_taken_from */
+	bool *synced;          /* by node: a parameter whose gradients are all-reduced in place */
+	uint32_t *first_edge;  /* by value: its first use in backward, or FF_NONE */
+	uint32_t *shared_from; /* by edge: ff_edge_shared_from */
 	struct ff_sums sums;
 
 	struct ff_schedule r;

@@ -466,7 +466,7 @@ static void look_at_order(struct walk *w, bool slower)
 	w->seen->reorders_recorded += slower && e->recorded;
 	w->seen->reorders_resumed +=
 			!slower && e->n_taken > 0 && e->snapshot[0].step <= e->first_changed;
-	w->seen->reorders_recounted += !slower && e->recounted && e->n_stirred > 0;
+	w->seen->reorders_recounted += !slower && e->recounted && e->n_shifted > 0;
 }
 
 /* Operators of the current strategy are issued in another order, perhaps the same. */

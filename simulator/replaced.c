@@ -13,7 +13,7 @@ static bool takes_from(const struct ff_memo_move *tm, uint32_t part)
 	return k < tm->n_sources;
 }
 
-void ff_time_spare(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
+void ff_time_replaced(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
 		double at)
 {
 	const struct ff_memo_edge *me = e->edge[s->id];
