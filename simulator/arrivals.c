@@ -7,14 +7,14 @@
 #include <string.h>
 
 /* The phase in which what is made again arrives at `node`: the first that reads it. */
-enum ff_phase ff_time_reads_again(const struct ff_course *e, uint32_t node)
+enum ff_phase ff_time_reads_again(const struct ff_trial *e, uint32_t node)
 {
 	return e->program.again[node] ? FF_PHASE_RECOMPUTE : FF_PHASE_BACKWARD;
 }
 
 /* Who reads first what is moved again over `edge`: of a prelude that is not computed
  * again the node behind it, if its backward does. */
-uint32_t ff_time_reader(const struct ff_course *e, uint32_t edge)
+uint32_t ff_time_reader(const struct ff_trial *e, uint32_t edge)
 {
 	uint32_t node = e->g->edges[edge].node, leader = ff_node_leader(e->g, node);
 	bool own = e->program.again[node] || !(ff_op_flags_of(e->g, leader) & FF_OP_BACKWARD_IN);
@@ -30,7 +30,7 @@ void ff_time_forget(struct ff_timed_node *t, uint32_t micro)
 
 /* When a paced move may begin: lowering's hold_back. */
 double ff_time_held(
-		const struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm)
+		const struct ff_trial *e, const struct ff_step *s, const struct ff_memo_move *tm)
 {
 	const uint16_t *device;
 	double at = 0;
@@ -44,7 +44,7 @@ double ff_time_held(
 }
 
 /* What is paced has been computed: lowering's keep_pace. */
-void ff_time_pace(struct ff_course *e, const struct ff_timed_node *t)
+void ff_time_pace(struct ff_trial *e, const struct ff_timed_node *t)
 {
 	for (uint32_t p = 0; p < t->n; p++) {
 		double *paced = &e->paced[(size_t)FF_PACE * t->device[p]];

@@ -14,7 +14,7 @@
 #define TRUST 64       /* a reason is trusted while fewer than one in so many is wrong */
 #define REMEMBER 1024u /* checks, before they count half */
 
-static int create_marks(struct ff_course *e, struct ff_marks *m, struct ff_error *err)
+static int create_marks(struct ff_trial *e, struct ff_marks *m, struct ff_error *err)
 {
 	for (uint32_t k = 0; k < FF_MARKS; k++) {
 		m->idle[k] = ff_arena_array(&e->arena, e->m->n_devices, sizeof(**m->idle));
@@ -24,7 +24,7 @@ static int create_marks(struct ff_course *e, struct ff_marks *m, struct ff_error
 	return FF_OK;
 }
 
-static double busiest(const struct ff_course *e, const double *busy)
+static double busiest(const struct ff_trial *e, const double *busy)
 {
 	double most = 0;
 
@@ -33,7 +33,7 @@ static double busiest(const struct ff_course *e, const double *busy)
 	return most;
 }
 
-int ff_early_create(struct ff_course *e, struct ff_error *err)
+int ff_early_create(struct ff_trial *e, struct ff_error *err)
 {
 	struct ff_early *early = &e->early;
 	int code = create_marks(e, &early->marks, err);
@@ -48,7 +48,7 @@ int ff_early_create(struct ff_course *e, struct ff_error *err)
 	return early->closed && early->closed_next && early->lane ? FF_OK : ff_fail_memory(err);
 }
 
-void ff_early_keep(struct ff_course *e)
+void ff_early_keep(struct ff_trial *e)
 {
 	struct ff_early *early = &e->early;
 	struct ff_marks marks = early->marks;
@@ -62,7 +62,7 @@ void ff_early_keep(struct ff_course *e)
 	early->busiest_us = busiest(e, e->busy);
 }
 
-void ff_early_begin(struct ff_course *e, double limit_us, enum ff_early_reason at_marks)
+void ff_early_begin(struct ff_trial *e, double limit_us, enum ff_early_reason at_marks)
 {
 	struct ff_early *early = &e->early;
 
@@ -81,7 +81,7 @@ void ff_early_begin(struct ff_course *e, double limit_us, enum ff_early_reason a
 
 /* When the last bucket is up to date if they are synchronised back to back from when the
  * operators that close them are done, each `earlier` than now. */
-static double synchronised(struct ff_course *e, const struct ff_gathered *g, double earlier)
+static double synchronised(struct ff_trial *e, const struct ff_gathered *g, double earlier)
 {
 	struct ff_early *early = &e->early;
 	double last = 0;
@@ -106,7 +106,7 @@ static double synchronised(struct ff_course *e, const struct ff_gathered *g, dou
 	return last;
 }
 
-int ff_early_check_sync(struct ff_course *e, struct ff_error *err)
+int ff_early_check_sync(struct ff_trial *e, struct ff_error *err)
 {
 	struct ff_early *early = &e->early;
 	struct ff_gathered *g;
@@ -116,7 +116,7 @@ int ff_early_check_sync(struct ff_course *e, struct ff_error *err)
 	/* where nothing overlaps, operators close buckets the later the more is synchronised */
 	if (!early->on || !e->rebuckets || !e->m->overlap)
 		return FF_OK;
-	code = ff_course_gather(e, false, &g, err);
+	code = ff_trial_gather(e, false, &g, err);
 	if (code < 0)
 		return code;
 	earlier = early->busiest_us - busiest(e, e->busy_next);
@@ -126,7 +126,7 @@ int ff_early_check_sync(struct ff_course *e, struct ff_error *err)
 }
 
 /* Whether devices that have been idle for so long, where now it is `was`, seem to be too late. */
-static bool is_late(const struct ff_course *e, const double *was)
+static bool is_late(const struct ff_trial *e, const double *was)
 {
 	double now = 0, next = 0;
 
@@ -139,14 +139,14 @@ static bool is_late(const struct ff_course *e, const double *was)
 	return next - now > e->early.spare_us;
 }
 
-void ff_early_check_idle(struct ff_course *e, const struct ff_snapshot *s)
+void ff_early_check_idle(struct ff_trial *e, const struct ff_snapshot *s)
 {
 	if (e->early.on && is_late(e, s->idle))
 		ff_early_add_reason(&e->early, FF_EARLY_IDLE);
 }
 
 /* Marks lie evenly in what there is of the program. */
-static uint32_t mark_step(const struct ff_course *e, uint32_t k)
+static uint32_t mark_step(const struct ff_trial *e, uint32_t k)
 {
 	const struct ff_program *p = &e->program;
 	uint32_t end = e->fold.n_runs ? e->fold.run[0].first : p->n;
@@ -156,13 +156,13 @@ static uint32_t mark_step(const struct ff_course *e, uint32_t k)
 	return p->n_ahead + (end - p->n_ahead) * (k + 1) / (FF_MARKS + 1);
 }
 
-void ff_early_pass(struct ff_course *e)
+void ff_early_pass(struct ff_trial *e)
 {
 	e->early.marks_next.n = 0;
 	e->early.mark_at = mark_step(e, 0);
 }
 
-void ff_early_mark(struct ff_course *e, uint32_t step)
+void ff_early_mark(struct ff_trial *e, uint32_t step)
 {
 	struct ff_early *early = &e->early;
 	struct ff_marks *m = &early->marks_next;
@@ -175,7 +175,7 @@ void ff_early_mark(struct ff_course *e, uint32_t step)
 		ff_early_add_reason(early, early->at_marks);
 }
 
-void ff_early_end(struct ff_course *e, bool good)
+void ff_early_end(struct ff_trial *e, bool good)
 {
 	struct ff_early *early = &e->early;
 

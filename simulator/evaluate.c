@@ -18,7 +18,7 @@
 
 #define RECORD_AFTER 4 /* proposals, before snapshots are worth the pass they take */
 
-static int allocate(struct ff_course *e, struct ff_error *err)
+static int allocate(struct ff_trial *e, struct ff_error *err)
 {
 	size_t nodes = e->g->n_nodes, edges = e->g->n_edges, devices = e->m->n_devices;
 	struct ff_arena *a = &e->arena;
@@ -79,7 +79,7 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	return code < 0 ? code : ff_account_create(e, err);
 }
 
-static void find_ends(struct ff_course *e)
+static void find_ends(struct ff_trial *e)
 {
 	for (uint32_t k = 0; k < e->g->n_edges; k++) {
 		uint32_t from = ff_edge_source(e->g, k);
@@ -93,10 +93,10 @@ static void find_ends(struct ff_course *e)
 	}
 }
 
-int ff_course_create(struct ff_evaluator *home, struct ff_course **ret, struct ff_error *err)
+int ff_trial_create(struct ff_evaluator *home, struct ff_trial **ret, struct ff_error *err)
 {
 	const struct ff_graph *g = home->g;
-	struct ff_course *e = calloc(1, sizeof(*e));
+	struct ff_trial *e = calloc(1, sizeof(*e));
 	int code;
 
 	if (!e)
@@ -118,7 +118,7 @@ int ff_course_create(struct ff_evaluator *home, struct ff_course **ret, struct f
 	for (int k = 0; k < 2 && code == FF_OK; k++)
 		code = ff_gathered_init(&e->gathered[k], g, home->bucket_bytes, &e->arena, err);
 	if (code < 0) {
-		ff_course_destroy(e);
+		ff_trial_destroy(e);
 		return code;
 	}
 	find_ends(e);
@@ -129,7 +129,7 @@ int ff_course_create(struct ff_evaluator *home, struct ff_course **ret, struct f
 	return FF_OK;
 }
 
-void ff_course_destroy(struct ff_course *e)
+void ff_trial_destroy(struct ff_trial *e)
 {
 	if (!e)
 		return;
@@ -150,7 +150,7 @@ void ff_course_destroy(struct ff_course *e)
 }
 
 /* `step_us` was the time; the account is up to date. */
-void ff_course_conclude(struct ff_course *e, double step_us, struct ff_evaluation *ret)
+void ff_trial_conclude(struct ff_trial *e, double step_us, struct ff_evaluation *ret)
 {
 	ret->step_us = e->early.next_us = step_us;
 	ff_account_over(e, ret);
@@ -160,7 +160,7 @@ void ff_course_conclude(struct ff_course *e, double step_us, struct ff_evaluatio
 
 /* A copy that owns its list.  Searches have views; lists are for what was written
  * by hand, so those of dropped proposals are left to the arena. */
-static int copy_config(struct ff_course *e, const struct ff_config *c, struct ff_config *ret,
+static int copy_config(struct ff_trial *e, const struct ff_config *c, struct ff_config *ret,
 		struct ff_error *err)
 {
 	*ret = *c;
@@ -171,7 +171,7 @@ static int copy_config(struct ff_course *e, const struct ff_config *c, struct ff
 }
 
 /* Puts all blocks in place anew.  What was known of those before is lost. */
-static int place_anew(struct ff_course *e, struct ff_error *err)
+static int place_anew(struct ff_trial *e, struct ff_error *err)
 {
 	size_t before;
 	int code;
@@ -190,7 +190,7 @@ static int place_anew(struct ff_course *e, struct ff_error *err)
 	return code;
 }
 
-int ff_course_account(struct ff_course *e, struct ff_error *err)
+int ff_trial_account(struct ff_trial *e, struct ff_error *err)
 {
 	int code = ff_account_reset(e, err);
 
@@ -200,7 +200,7 @@ int ff_course_account(struct ff_course *e, struct ff_error *err)
 }
 
 /* The step of what is in place; *slower where it is longer than `limit_us`. */
-static int time_all(struct ff_course *e, double limit_us, bool *slower, double *step_us,
+static int time_all(struct ff_trial *e, double limit_us, bool *slower, double *step_us,
 		struct ff_error *err)
 {
 	int code = FF_OK;
@@ -208,12 +208,12 @@ static int time_all(struct ff_course *e, double limit_us, bool *slower, double *
 	ff_busy_limit(e, limit_us);
 	ff_early_begin(e, INFINITY, FF_EARLY_BEHIND);
 	if (!e->too_slow)
-		code = ff_course_time(e, 0, FF_NONE, step_us, err);
+		code = ff_trial_time(e, 0, FF_NONE, step_us, err);
 	*slower = code == FF_OK && (e->too_slow || *step_us > limit_us);
 	return code;
 }
 
-int ff_course_set(struct ff_course *e, struct ff_micro *micro, const struct ff_strategy *s,
+int ff_trial_set(struct ff_trial *e, struct ff_micro *micro, const struct ff_strategy *s,
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
 {
 	double step_us = 0;
@@ -240,17 +240,17 @@ int ff_course_set(struct ff_course *e, struct ff_micro *micro, const struct ff_s
 		code = time_all(e, limit_us, slower, &step_us, err);
 	if (code < 0 || *slower)
 		return code;
-	code = ff_course_account(e, err);
+	code = ff_trial_account(e, err);
 	if (code < 0)
 		return code;
-	ff_course_conclude(e, step_us, ret);
+	ff_trial_conclude(e, step_us, ret);
 	ff_early_keep(e);
 	return FF_OK;
 }
 
 /* ---- proposals ---- */
 
-void ff_course_touch(struct ff_course *e, uint32_t value)
+void ff_trial_touch(struct ff_trial *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 
@@ -263,7 +263,7 @@ void ff_course_touch(struct ff_course *e, uint32_t value)
 		e->near[e->n_near++] = e->g->uses[v->first_use + u];
 }
 
-void ff_course_begin(struct ff_course *e)
+void ff_trial_begin(struct ff_trial *e)
 {
 	e->stamp++;
 	e->n_touched = e->n_near = e->n_swaps = 0;
@@ -273,26 +273,26 @@ void ff_course_begin(struct ff_course *e)
 }
 
 /* Values whose buffers the proposal may change: all that its nodes read or write. */
-static void list_touched(struct ff_course *e)
+static void list_touched(struct ff_trial *e)
 {
-	ff_course_begin(e);
+	ff_trial_begin(e);
 	for (uint32_t i = 0; i < e->n_changes; i++) {
 		const struct ff_node *n = &e->g->nodes[e->changes[i].node];
 
 		for (uint32_t k = n->in; k < n->in + n->n_in; k++)
-			ff_course_touch(e, e->g->edges[k].value);
+			ff_trial_touch(e, e->g->edges[k].value);
 		for (uint32_t k = n->out; k < n->out + n->n_out; k++)
-			ff_course_touch(e, k);
+			ff_trial_touch(e, k);
 	}
 }
 
-static void account_touched(struct ff_course *e, int64_t sign)
+static void account_touched(struct ff_trial *e, int64_t sign)
 {
 	for (uint32_t i = 0; i < e->n_touched; i++)
 		ff_account_value(e, e->touched[i], sign);
 }
 
-static void restore(struct ff_course *e)
+static void restore(struct ff_trial *e)
 {
 	bool undone = ff_account_undo(e);
 
@@ -305,7 +305,7 @@ static void restore(struct ff_course *e)
 	e->rebuckets = e->proposed = false;
 }
 
-static int copy_changes(struct ff_course *e, const struct ff_change *change, uint32_t n,
+static int copy_changes(struct ff_trial *e, const struct ff_change *change, uint32_t n,
 		struct ff_error *err)
 {
 	int code = FF_OK;
@@ -333,7 +333,7 @@ static int copy_changes(struct ff_course *e, const struct ff_change *change, uin
 
 /* The first and the last step of forward in which something of the proposal is done;
  * FF_NONE and 0: none is.  Flat buckets are gathered from the first step on. */
-static void find_steps(const struct ff_course *e, uint32_t *first, uint32_t *last)
+static void find_steps(const struct ff_trial *e, uint32_t *first, uint32_t *last)
 {
 	bool gathers = e->rebuckets && (e->n_flat || e->n_flat_was);
 
@@ -352,13 +352,13 @@ static void find_steps(const struct ff_course *e, uint32_t *first, uint32_t *las
 	}
 }
 
-static int time_changes(struct ff_course *e, double limit_us, double *step_us, struct ff_error *err)
+static int time_changes(struct ff_trial *e, double limit_us, double *step_us, struct ff_error *err)
 {
 	uint32_t last;
 	int code;
 
 	find_steps(e, &e->first_changed, &last);
-	code = ff_course_time(e, e->first_changed, last, step_us, err);
+	code = ff_trial_time(e, e->first_changed, last, step_us, err);
 	e->too_slow = e->too_slow || *step_us > limit_us;
 	if (code == FF_OK && !ff_is_rejected(e))
 		code = ff_place_resolve_touched(e, err);
@@ -366,16 +366,16 @@ static int time_changes(struct ff_course *e, double limit_us, double *step_us, s
 }
 
 /* Before the proposal: takes snapshots where that is worth while. */
-static int prepare(struct ff_course *e, struct ff_error *err)
+static int prepare(struct ff_trial *e, struct ff_error *err)
 {
 	int code = ff_evaluator_trim(e->home) ? place_anew(e, err) : FF_OK;
 
 	if (code == FF_OK && !e->recorded && e->since++ >= RECORD_AFTER)
-		code = ff_course_record(e, err);
+		code = ff_trial_record(e, err);
 	return code;
 }
 
-int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint32_t n,
+int ff_trial_propose(struct ff_trial *e, const struct ff_change *change, uint32_t n,
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
 {
 	int code = prepare(e, err);
@@ -407,13 +407,13 @@ int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint3
 	account_touched(e, 1);
 	ff_account_note(e, false);
 	e->proposed = true;
-	ff_course_conclude(e, step_us, ret);
+	ff_trial_conclude(e, step_us, ret);
 	ff_early_end(e, ret->fits);
 	return FF_OK;
 }
 
 /* The proposal's buckets become the current strategy's. */
-static void keep_buckets(struct ff_course *e)
+static void keep_buckets(struct ff_trial *e)
 {
 	struct ff_gathered *was = e->now;
 
@@ -424,7 +424,7 @@ static void keep_buckets(struct ff_course *e)
 	e->rebuckets = false;
 }
 
-void ff_course_keep(struct ff_course *e)
+void ff_trial_keep(struct ff_trial *e)
 {
 	for (uint32_t i = 0; i < e->n_changes && e->proposed; i++)
 		e->strategy.config[e->changes[i].node] = e->changes[i].config;
@@ -441,7 +441,7 @@ void ff_course_keep(struct ff_course *e)
 	e->proposed = e->reordered = false;
 }
 
-void ff_course_drop(struct ff_course *e)
+void ff_trial_drop(struct ff_trial *e)
 {
 	if (e->reordered)
 		ff_reorder_drop(e);
@@ -450,7 +450,7 @@ void ff_course_drop(struct ff_course *e)
 }
 
 /* When the last part of a node was done with the first micro-batch. */
-static double node_done(const struct ff_course *e, int phase, uint32_t node)
+static double node_done(const struct ff_trial *e, int phase, uint32_t node)
 {
 	const struct ff_timed_node *t = &e->timed[phase][node];
 	double at = 0;
@@ -462,7 +462,7 @@ static double node_done(const struct ff_course *e, int phase, uint32_t node)
 	return at;
 }
 
-int ff_course_done(struct ff_course *e, double *const us[2], struct ff_error *err)
+int ff_trial_done(struct ff_trial *e, double *const us[2], struct ff_error *err)
 {
 	double step_us;
 	int code;
@@ -470,7 +470,7 @@ int ff_course_done(struct ff_course *e, double *const us[2], struct ff_error *er
 	e->most_us = INFINITY;
 	e->too_slow = false;
 	ff_early_begin(e, INFINITY, FF_EARLY_BEHIND);
-	code = ff_course_time(e, 0, FF_NONE, &step_us, err);
+	code = ff_trial_time(e, 0, FF_NONE, &step_us, err);
 	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		for (int phase = FF_PHASE_FORWARD; phase <= FF_PHASE_BACKWARD; phase++)
 			us[phase][i] = node_done(e, phase, i);

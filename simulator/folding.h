@@ -30,7 +30,7 @@ struct ff_folding {
 	struct ff_folding_base {
 		double *lane, *idle, *paced;
 	} base[FF_FOLD_BACK + 1]; /* by time: as they were when it began; as a trial left them */
-	struct ff_trial {
+	struct ff_fold_trial {
 		uint32_t every, n, from; /* the last `every` times (0: no trial), n times more */
 		uint32_t n_arrivals;     /* when it began */
 	} trial;

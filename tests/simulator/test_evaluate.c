@@ -459,7 +459,7 @@ static void draw_priorities(struct walk *w, int32_t *priority)
 /* Which of its means the evaluator has used for the order proposed last. */
 static void look_at_order(struct walk *w, bool slower)
 {
-	const struct ff_course *e = w->e->now;
+	const struct ff_trial *e = w->e->now;
 
 	w->seen->reorders_slower += slower;
 	w->seen->reorders_rejected += e->early.rejected && !e->too_slow;

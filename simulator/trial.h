@@ -1,7 +1,7 @@
-/* A course: one strategy as it is evaluated, and a proposal.  SPDX-License-Identifier:
+/* A trial: one strategy under evaluation, and a proposal to change it.  SPDX-License-Identifier:
  * Apache-2.0 */
-#ifndef FF_SIMULATOR_COURSE_H
-#define FF_SIMULATOR_COURSE_H
+#ifndef FF_SIMULATOR_TRIAL_H
+#define FF_SIMULATOR_TRIAL_H
 
 #include "early_state.h"
 #include "ff/evaluate.h"
@@ -34,7 +34,7 @@ struct ff_micro {
 };
 
 /* A strategy as it is evaluated: the current one and a proposal, or one that is tried. */
-struct ff_course {
+struct ff_trial {
 	struct ff_evaluator *home;
 	const struct ff_graph *g; /* of one micro-batch */
 	const struct ff_machine *m;
@@ -136,14 +136,14 @@ struct ff_course {
 
 /* Whether backward adds to the gradient of a parameter at `edge`: another use or an
  * earlier micro-batch has written it. */
-static inline bool ff_course_adds(const struct ff_course *e, uint32_t edge, uint32_t micro)
+static inline bool ff_trial_adds(const struct ff_trial *e, uint32_t edge, uint32_t micro)
 {
 	return micro > 0 || (!e->first_use[edge] && e->synced[ff_edge_source(e->g, edge)]);
 }
 
 /* `ready` of a node's parts, to which something is about to be moved: it is taken out when the
  * node is computed, or at last. */
-static inline double *ff_time_expect(struct ff_course *e, struct ff_timed_node *t, uint32_t micro)
+static inline double *ff_time_expect(struct ff_trial *e, struct ff_timed_node *t, uint32_t micro)
 {
 	if (!t->arrived[micro]) {
 		t->arrived[micro] = true;
@@ -153,8 +153,8 @@ static inline double *ff_time_expect(struct ff_course *e, struct ff_timed_node *
 }
 
 /* The blocks of what is moved forward to who reads at `edge`. */
-static inline const struct ff_redistribution *ff_course_forward(
-		const struct ff_course *e, uint32_t edge)
+static inline const struct ff_redistribution *ff_trial_forward(
+		const struct ff_trial *e, uint32_t edge)
 {
 	uint32_t from = e->shared_from[edge];
 
@@ -162,7 +162,7 @@ static inline const struct ff_redistribution *ff_course_forward(
 }
 
 /* The edge whose moves take the gradient that is made at `edge`: it, or of another use. */
-static inline uint32_t ff_course_sent(const struct ff_course *e, uint32_t edge)
+static inline uint32_t ff_trial_sent(const struct ff_trial *e, uint32_t edge)
 {
 	uint32_t sent = e->n_sums ? e->sums.sent[edge] : FF_NONE;
 
@@ -170,13 +170,13 @@ static inline uint32_t ff_course_sent(const struct ff_course *e, uint32_t edge)
 }
 
 /* Whether that gradient is added to another's. */
-static inline bool ff_course_sums(const struct ff_course *e, uint32_t edge)
+static inline bool ff_trial_sums(const struct ff_trial *e, uint32_t edge)
 {
 	return e->n_sums && e->sums.added[edge] != FF_NONE;
 }
 
 /* Whether more need not be known of the proposal. */
-static inline bool ff_is_rejected(const struct ff_course *e)
+static inline bool ff_is_rejected(const struct ff_trial *e)
 {
 	return e->too_slow || e->early.rejected;
 }
