@@ -58,16 +58,16 @@ static int allocate(struct ff_trial *e, struct ff_error *err)
 	}
 	e->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->lane));
 	e->idle = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->idle));
-	e->paced = ff_arena_array(a, FF_PACE * devices, sizeof(*e->paced));
+	e->limited = ff_arena_array(a, FF_PREFETCH_DISTANCE * devices, sizeof(*e->limited));
 	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
 	e->busy = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	e->busy_next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	if (!e->node || !e->block || !e->synced || !e->flat || !e->flat_was || !e->shards ||
 			!e->edge || !e->mark || !e->touched || !e->lane || !e->idle ||
-			!e->sync_lane || !e->busy || !e->busy_next || !e->paced || !e->changed_at ||
-			!e->wish || !e->near || !e->ends || !e->shared_from || !e->is_shared ||
-			!e->shifted || !e->node_shifted || !e->sums.sent || !e->sums.added ||
-			!e->sums_next.sent || !e->sums_next.added || !e->n_added)
+			!e->sync_lane || !e->busy || !e->busy_next || !e->limited ||
+			!e->changed_at || !e->wish || !e->near || !e->ends || !e->shared_from ||
+			!e->is_shared || !e->shifted || !e->node_shifted || !e->sums.sent ||
+			!e->sums.added || !e->sums_next.sent || !e->sums_next.added || !e->n_added)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)

@@ -3,7 +3,7 @@
  *
  * A step starts when the latest of several times has come and ends so much later: from one
  * time of a run to the next the same maxima and sums are taken, of the times that are still
- * to be read: when lanes are free, when paced computes ended, and what was moved to, or
+ * to be read: when lanes are free, when limited computes ended, and what was moved to, or
  * computed by, operators of other stages.  Where all of these are later by the same amount
  * than they were one time before, so they will be after every further time, exactly, as
  * prices are whole steps (ff/price.h) and sums of them are exact.  The same holds of two
@@ -27,7 +27,8 @@
 
 int ff_fold_create(struct ff_trial *e, struct ff_error *err)
 {
-	size_t lanes = ff_lane_count(e->m), paced = FF_PACE * (size_t)e->m->n_devices;
+	size_t lanes = ff_lane_count(e->m),
+	       limited = FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices;
 
 	e->fold.at = FF_NONE;
 	for (int i = 0; i <= FF_FOLD_BACK; i++) {
@@ -35,8 +36,8 @@ int ff_fold_create(struct ff_trial *e, struct ff_error *err)
 
 		b->lane = ff_arena_array(&e->arena, lanes, sizeof(*b->lane));
 		b->idle = ff_arena_array(&e->arena, lanes, sizeof(*b->idle));
-		b->paced = ff_arena_array(&e->arena, paced, sizeof(*b->paced));
-		if (!b->lane || !b->idle || !b->paced)
+		b->limited = ff_arena_array(&e->arena, limited, sizeof(*b->limited));
+		if (!b->lane || !b->idle || !b->limited)
 			return ff_fail_memory(err);
 	}
 	return FF_OK;
@@ -64,7 +65,7 @@ static uint32_t count_repeated(const struct ff_program *p, uint32_t i, uint32_t 
 	uint32_t n = 0;
 
 	while (i + n + period < p->n && successor(p, i + n) == i + n + period &&
-			p->step[i + n].paced == p->step[i + n + period].paced)
+			p->step[i + n].limited == p->step[i + n + period].limited)
 		n++;
 	return n;
 }
@@ -214,7 +215,7 @@ static void list_run(struct listing *l)
 	for (uint32_t i = 0; i < l->run->period; i++) {
 		l->low = step[i].micro < l->low ? step[i].micro : l->low;
 		l->high = step[i].micro > l->high ? step[i].micro : l->high;
-		l->run->paced = l->run->paced || step[i].paced;
+		l->run->limited = l->run->limited || step[i].limited;
 	}
 	for (uint32_t k = 0; k < l->e->g->n_edges; k++)
 		list_edge(l, k);
@@ -295,30 +296,34 @@ static void keep(struct ff_trial *e, const struct ff_run *r, uint32_t times, uin
 
 	memcpy(b->lane, e->lane, size);
 	memcpy(b->idle, e->idle, size);
-	if (r->paced)
-		memcpy(b->paced, e->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*b->paced));
+	if (r->limited)
+		memcpy(b->limited, e->limited,
+				FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices *
+						sizeof(*b->limited));
 	for (uint32_t i = 0; i < r->n_live; i++)
 		memcpy(times_then(e, &r->live[i], slot), times_of(&r->live[i], times),
 				r->live[i].node->n * sizeof(double));
 }
 
-/* Whether the paced computes of a device are not the run's, and no move waits for them. */
-static bool paced_rests(const struct ff_trial *e, const struct ff_folding_base *b, uint32_t device,
-		double earliest)
+/* Whether the limited computes of a device are not the run's, and no move waits for them. */
+static bool limited_rests(const struct ff_trial *e, const struct ff_folding_base *b,
+		uint32_t device, double earliest)
 {
-	const double *now = &e->paced[(size_t)FF_PACE * device];
+	const double *now = &e->limited[(size_t)FF_PREFETCH_DISTANCE * device];
 
-	return now[0] == b->paced[(size_t)FF_PACE * device] && now[0] <= earliest;
+	return now[0] == b->limited[(size_t)FF_PREFETCH_DISTANCE * device] && now[0] <= earliest;
 }
 
-static bool paced_moved_on(const struct ff_trial *e, const struct ff_folding_base *b, double by,
+static bool limited_moved_on(const struct ff_trial *e, const struct ff_folding_base *b, double by,
 		double earliest)
 {
 	bool alike = true;
 
 	for (uint32_t d = 0; d < e->m->n_devices && alike; d++)
-		for (uint32_t k = FF_PACE * d; k < FF_PACE * (d + 1) && alike; k++)
-			alike = e->paced[k] - b->paced[k] == by || paced_rests(e, b, d, earliest);
+		for (uint32_t k = FF_PREFETCH_DISTANCE * d;
+				k < FF_PREFETCH_DISTANCE * (d + 1) && alike; k++)
+			alike = e->limited[k] - b->limited[k] == by ||
+				limited_rests(e, b, d, earliest);
 	return alike;
 }
 
@@ -359,7 +364,7 @@ static bool moved_on(
 	}
 	if (by == 0 || last + by * r->n >= FF_TIMES_EXACT_US)
 		return false;
-	if (r->paced && e->m->overlap && !paced_moved_on(e, b, by, earliest))
+	if (r->limited && e->m->overlap && !limited_moved_on(e, b, by, earliest))
 		return false;
 	return live_moved_on(e, r, times, slot, by);
 }
@@ -382,9 +387,9 @@ static bool all_go_on(const struct ff_trial *e, const struct ff_run *r, uint32_t
 	const struct ff_folding_base *s = e->fold.base;
 	bool alike = goes_on(ff_lane_count(e->m), e->lane, s[was].lane, s[a].lane, s[b].lane, r->n);
 
-	if (alike && r->paced)
-		alike = goes_on(FF_PACE * e->m->n_devices, e->paced, s[was].paced, s[a].paced,
-				s[b].paced, r->n);
+	if (alike && r->limited)
+		alike = goes_on(FF_PREFETCH_DISTANCE * e->m->n_devices, e->limited, s[was].limited,
+				s[a].limited, s[b].limited, r->n);
 	for (uint32_t i = 0; i < r->n_live && alike; i++) {
 		const struct ff_saved *v = &r->live[i];
 
@@ -425,8 +430,8 @@ static void skip(struct ff_trial *e, const struct ff_run *r, uint32_t times, uin
 		if (i < e->m->n_devices && e->idle[i] + e->busy_next[i] > e->most_us)
 			e->too_slow = true;
 	}
-	for (uint32_t k = 0; k < FF_PACE * e->m->n_devices && r->paced; k++)
-		e->paced[k] += n * (e->paced[k] - b->paced[k]);
+	for (uint32_t k = 0; k < FF_PREFETCH_DISTANCE * e->m->n_devices && r->limited; k++)
+		e->limited[k] += n * (e->limited[k] - b->limited[k]);
 	for (uint32_t i = 0; i < r->n_live; i++)
 		skip_live(e, &r->live[i], times, slot, n * every, n);
 	e->fold.n_folded += (uint64_t)n * every * r->period;
@@ -497,8 +502,10 @@ static void restore(struct ff_trial *e, const struct ff_run *r)
 
 	memcpy(e->lane, b->lane, size);
 	memcpy(e->idle, b->idle, size);
-	if (r->paced)
-		memcpy(e->paced, b->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*b->paced));
+	if (r->limited)
+		memcpy(e->limited, b->limited,
+				FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices *
+						sizeof(*b->limited));
 	while (e->n_arrivals > t->n_arrivals) {
 		struct ff_arrival a = e->arrival[--e->n_arrivals];
 

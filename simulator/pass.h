@@ -83,7 +83,7 @@ struct ff_updates {
 /* The pass over the current strategy, as it stood before one of its steps. */
 struct ff_snapshot {
 	uint32_t step;
-	double *lane, *idle, *paced;
+	double *lane, *idle, *limited;
 	struct ff_arena_mark planned, end; /* of the memory of all up to this one */
 	uint32_t n_read, n_saved;
 	struct ff_saved {

@@ -65,10 +65,11 @@ static int plan(struct ff_trial *e, struct ff_snapshot *s, uint32_t step, struct
 	list_read(e, s);
 	s->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*s->lane));
 	s->idle = ff_arena_array(a, ff_lane_count(e->m), sizeof(*s->idle));
-	s->paced = ff_arena_array(a, FF_PACE * (size_t)e->m->n_devices, sizeof(*s->paced));
+	s->limited = ff_arena_array(
+			a, FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices, sizeof(*s->limited));
 	s->read = ff_arena_array(a, s->n_read, sizeof(*s->read));
 	s->saved = ff_arena_array(a, s->n_read, sizeof(*s->saved));
-	if (!s->lane || !s->idle || !s->paced || !s->read || !s->saved)
+	if (!s->lane || !s->idle || !s->limited || !s->read || !s->saved)
 		return ff_fail_memory(err);
 	list_read(e, s);
 	s->planned = ff_arena_mark(a);
@@ -122,7 +123,8 @@ int ff_snapshot_take(struct ff_trial *e, struct ff_snapshot *s, struct ff_error 
 			s == e->snapshot ? (struct ff_arena_mark){0} : s[-1].end);
 	memcpy(s->lane, e->lane, size);
 	memcpy(s->idle, e->idle, size);
-	memcpy(s->paced, e->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*s->paced));
+	memcpy(s->limited, e->limited,
+			FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices * sizeof(*s->limited));
 	s->n_saved = 0;
 	for (uint32_t i = 0; i < s->n_read; i++) {
 		struct ff_saved v = s->read[i];
@@ -146,7 +148,8 @@ static void restore(struct ff_trial *e, const struct ff_snapshot *s)
 
 	memcpy(e->lane, s->lane, size);
 	memcpy(e->idle, s->idle, size);
-	memcpy(e->paced, s->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*s->paced));
+	memcpy(e->limited, s->limited,
+			FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices * sizeof(*s->limited));
 	for (uint32_t i = 0; i < s->n_saved; i++) {
 		const struct ff_saved *v = &s->saved[i];
 

@@ -560,7 +560,7 @@ static int time_step(struct ff_trial *e, const struct ff_step *s, struct ff_erro
 		code = time_back(e, s, err);
 	else
 		code = time_compute(e, s, e->timed[s->phase][s->id].us, err);
-	if (s->paced)
+	if (s->limited)
 		ff_time_pace(e, &e->timed[s->phase][s->id]);
 	return code;
 }
@@ -569,7 +569,7 @@ static void start(struct ff_trial *e)
 {
 	memset(e->lane, 0, ff_lane_count(e->m) * sizeof(*e->lane));
 	memset(e->idle, 0, ff_lane_count(e->m) * sizeof(*e->idle));
-	memset(e->paced, 0, FF_PACE * (size_t)e->m->n_devices * sizeof(*e->paced));
+	memset(e->limited, 0, FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices * sizeof(*e->limited));
 }
 
 /* The first active step that is not before `i`, or one behind the last. */

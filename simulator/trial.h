@@ -98,7 +98,8 @@ struct ff_trial {
 	bool rebuckets;   /* the proposal changes buckets */
 	double *lane;     /* when it is free */
 	double *idle;     /* of a lane that computes: so far */
-	double *paced;    /* by device: ends of its last FF_PACE paced computes, last first */
+	double *limited;  /* by device: ends of its last FF_PREFETCH_DISTANCE limited computes, last
+			     first */
 	uint32_t *sync_lane;
 	struct ff_arrival *arrival; /* all of this pass */
 	uint32_t n_arrivals;

@@ -462,12 +462,12 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 		if (!l->moved[i] || !l->lane_clock[i] || !l->place[i])
 			return ff_fail_memory(err);
 	}
-	l->paced = ff_arena_array(s, FF_PACE * (size_t)devices, sizeof(*l->paced));
+	l->limited = ff_arena_array(s, FF_PREFETCH_DISTANCE * (size_t)devices, sizeof(*l->limited));
 	if (!l->order || !l->position || !l->node || !l->synced || !l->edge || !l->sums.first ||
 			!l->sums.sent || !l->sums.added || !l->first_edge || !l->shared_from ||
-			!l->paced)
+			!l->limited)
 		return ff_fail_memory(err);
-	memset(l->paced, 0xff, FF_PACE * (size_t)devices * sizeof(*l->paced));
+	memset(l->limited, 0xff, FF_PREFETCH_DISTANCE * (size_t)devices * sizeof(*l->limited));
 	return FF_OK;
 }
 

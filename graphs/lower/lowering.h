@@ -54,7 +54,8 @@ struct ff_lowering {
 	uint32_t *sync_task;   /* by bucket: SYNC task of its gradients, or FF_NONE */
 	uint32_t *gather_task; /* the one that gathers its weights, or FF_NONE */
 	uint32_t *delay_task; /* its DELAY task on its first device, others behind it; or FF_NONE */
-	uint32_t *paced; /* by device: its last FF_PACE paced computes, last first; or FF_NONE */
+	uint32_t *limited; /* by device: its last FF_PREFETCH_DISTANCE limited computes, last first;
+			      or FF_NONE */
 
 	uint32_t *first_clock;  /* by task: of its devices' clocks */
 	struct ff_clock *clock; /* when it is done; by first_clock + position of the device */

@@ -22,7 +22,7 @@ struct seen {
 	uint32_t forgotten, slower, not_slower, resumed, sieved, left, leapt;
 	uint32_t syncs, flat, owned, accumulated, tied_moved, replicas, followed,
 			changes[MAX_CHANGES];
-	uint32_t micro_batches, kept_apart, stages, again, brought_again, held_back;
+	uint32_t micro_batches, kept_apart, stages, again, brought_again, limited;
 	uint32_t shared[FF_VALUE_SAVED], shared_again; /* by kind of value */
 	uint32_t summed, summed_apart, summed_at_once; /* gradients of data; in micro-batches */
 	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped, compressed, moved_compressed, moved_plain;
@@ -124,7 +124,7 @@ static void look(struct seen *seen, const struct ff_schedule *plan)
 }
 
 /* Whether what is there from the start is brought only when a compute has ended. */
-static bool is_held_back(
+static bool is_limited(
 		const struct ff_schedule *plan, const struct ff_simulation *sim, uint32_t task)
 {
 	const struct ff_task *t = &plan->tasks[task];
@@ -157,7 +157,7 @@ static struct ff_evaluation fresh(struct walk *w, int64_t *layout)
 			w->err.text);
 	look(w->seen, &plan);
 	for (uint32_t i = 0; i < plan.n_tasks; i++)
-		w->seen->held_back += is_held_back(&plan, &sim, i);
+		w->seen->limited += is_limited(&plan, &sim, i);
 	ret.step_us = sim.step_us;
 	*layout = 0;
 	for (uint32_t d = 0; d < w->h.m.n_devices; d++) {
