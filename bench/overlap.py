@@ -87,8 +87,8 @@ class Link:
         print(f"{self.name}, {network}: {' '.join(self.said)}")
         for way in self.o.way:
             median = statistics.median(times[way])
-            foreseen = f"{predicted[way] / 1e3:9.1f}" if way in predicted else 9 * " "
-            print(f"{self.name:8} {network:10} {way:7} {foreseen} {median / 1e3:9.1f} "
+            expected = f"{predicted[way] / 1e3:9.1f}" if way in predicted else 9 * " "
+            print(f"{self.name:8} {network:10} {way:7} {expected} {median / 1e3:9.1f} "
                   f"({min(times[way]) / 1e3:.1f}, {max(times[way]) / 1e3:.1f}) "
                   f"{statistics.median(times[self.o.way[0]]) / median:6.2f}", flush=True)
 

@@ -19,8 +19,10 @@
 #define LEAP_EVERY_TIGHT 64.0
 #define LEAP_EVERY_LEAST 16.0
 #define LEAP_FORGETS 16
-#define LIFE_PER_NODE 5000 /* proposals of a life for each operator */
-#define DOUBTED_EVERY 8 /* bests that may have no layout, of which one is laid out all the same */
+#define RUN_PER_NODE 5000 /* proposals for each operator, from one restart to the next */
+#define TOO_TIGHT_EVERY                                                                            \
+	8 /* bests that may have no layout, of which one is laid out all the same                  \
+	   */
 
 static void mark_changed(struct ff_chain *c, uint32_t node)
 {
@@ -39,10 +41,10 @@ static int lays_out(struct ff_chain *c, bool *ret, struct ff_error *err)
 
 	if (code < 0)
 		return code;
-	if (!*ret && spare > c->doubtful_bytes)
-		c->doubtful_bytes = spare;
-	if (*ret && spare <= c->doubtful_bytes)
-		c->doubtful_bytes = spare - 1;
+	if (!*ret && spare > c->too_tight_bytes)
+		c->too_tight_bytes = spare;
+	if (*ret && spare <= c->too_tight_bytes)
+		c->too_tight_bytes = spare - 1;
 	return FF_OK;
 }
 
@@ -80,8 +82,8 @@ int ff_chain_save(struct ff_chain *c, struct ff_error *err)
 /* The same on the walk, where most of what has no layout is passed over without a look. */
 static int save_on_the_way(struct ff_chain *c, struct ff_error *err)
 {
-	if (c->saved && c->at_best.tight && c->at_best.spare_bytes <= c->doubtful_bytes &&
-			++c->n_doubted % DOUBTED_EVERY != 0) {
+	if (c->saved && c->at_best.tight && c->at_best.spare_bytes <= c->too_tight_bytes &&
+			++c->n_too_tight % TOO_TIGHT_EVERY != 0) {
 		c->unsaved = false;
 		c->at_best = c->at_saved;
 		return FF_OK;
@@ -130,12 +132,12 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 	c->random.stream = ff_philox_stream(c->number, 'a');
 	c->reported = c->from;
 	c->leap_every = LEAP_EVERY;
-	c->doubtful_bytes = INT64_MIN;
-	ff_evaluator_foresee(c->evaluator, true);
+	c->too_tight_bytes = INT64_MIN;
+	ff_evaluator_reject_early(c->evaluator, true);
 	return FF_OK;
 }
 
-/* Of this life and those before it. */
+/* Of this run and those before it. */
 static double least_us(const struct ff_chain *c)
 {
 	double us = c->at_best.fits ? c->at_best.step_us : INFINITY;
@@ -149,18 +151,18 @@ void ff_chain_look(struct ff_chain *c)
 	double now = ff_clock_us() / 1e6;
 
 	c->seconds = now - c->from;
-	c->stop = c->stop || c->crew->stop;
+	c->stop = c->stop || c->pool->stop;
 	if (c->proposals < c->next_report && now - c->reported < REPORT_SECONDS)
 		return;
 	c->next_report = c->proposals + REPORT_EVERY;
 	c->reported = now;
-	c->crew->proposals += c->proposals - c->counted;
+	c->pool->proposals += c->proposals - c->counted;
 	c->counted = c->proposals;
 	if (c->number > 0 || !c->opt->progress || c->stop)
 		return;
-	c->stop = c->opt->progress(c->opt->ctx, c->crew->proposals, c->seconds, least_us(c));
+	c->stop = c->opt->progress(c->opt->ctx, c->pool->proposals, c->seconds, least_us(c));
 	if (c->stop)
-		c->crew->stop = true;
+		c->pool->stop = true;
 }
 
 /* Whether the time is up, or the caller wants to stop: what is going on is left
@@ -175,9 +177,9 @@ static void show(struct ff_chain *c, const struct ff_strategy *s, struct ff_eval
 {
 	if (!c->opt->visit)
 		return;
-	pthread_mutex_lock(&c->crew->mutex);
+	pthread_mutex_lock(&c->pool->mutex);
 	c->opt->visit(c->opt->visit_ctx, s, e);
-	pthread_mutex_unlock(&c->crew->mutex);
+	pthread_mutex_unlock(&c->pool->mutex);
 }
 
 /* `s` is what the evaluator holds. */
@@ -442,7 +444,7 @@ double ff_chain_budget_done(const struct ff_chain *c)
 	return done;
 }
 
-/* How far the current leg or round is: as many proposals, or as large a share of the budget, as
+/* How far the current start or round is: as many proposals, or as large a share of the budget, as
  * it may take. */
 static double phase_done(const struct ff_chain *c)
 {
@@ -455,7 +457,7 @@ static double phase_done(const struct ff_chain *c)
 	return done;
 }
 
-/* Walks one leg or round from beta `hot` to `cold`. */
+/* Walks one start or round from beta `hot` to `cold`. */
 int ff_chain_anneal(struct ff_chain *c, double hot, double cold, struct ff_error *err)
 {
 	double done = 0;
@@ -514,9 +516,9 @@ int ff_chain_return(struct ff_chain *c, struct ff_error *err)
 	return FF_OK;
 }
 
-uint64_t ff_chain_life(const struct ff_chain *c)
+uint64_t ff_chain_run_length(const struct ff_chain *c)
 {
-	return (uint64_t)LIFE_PER_NODE * c->frame->proposer.n_all;
+	return (uint64_t)RUN_PER_NODE * c->frame->proposer.n_all;
 }
 
 int ff_chain_retire(struct ff_chain *c, struct ff_error *err)

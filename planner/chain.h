@@ -1,20 +1,20 @@
-/* One chain of a search: what mcmc.c lays out and legs.c starts.
+/* One chain of a search: what starts.c begins and mcmc.c lays out.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_PLANNER_CHAIN_H
 #define FF_PLANNER_CHAIN_H
 
-#include "crew.h"
 #include "elite.h"
 #include "order.h"
 #include "phases.h"
+#include "pool.h"
 
 #define FF_BETA_RANGE 8.0    /* annealing goes from beta / range to beta * range */
-#define FF_LEGS_SHARE 0.25   /* of the budget or of a life, for the starts */
+#define FF_STARTS_SHARE 0.25 /* of the budget or of a run, for the starts */
 #define FF_ROUND_PER_NODE 32 /* proposals of a round for each operator, */
 #define FF_ROUND_LEAST 128   /* and at least so many */
 
 struct ff_chain {
-	struct ff_crew *crew;
+	struct ff_chain_pool *pool;
 	uint32_t number, n_chains;
 	uint64_t limit; /* of proposals; 0: none */
 	struct ff_arena *arena;
@@ -35,11 +35,12 @@ struct ff_chain {
 	bool rephased; /* current and best may differ in their phases */
 	struct ff_transaction proposed;
 	struct ff_evaluation at, at_best;
-	struct ff_elite elite;         /* of lives before this one */
+	struct ff_elite elite;         /* of runs before this one */
 	bool unsaved;                  /* the best is the current strategy, not copied yet */
 	struct ff_evaluation at_saved; /* of the copy: the best but for what is unsaved */
-	int64_t doubtful_bytes; /* who has no more to spare than that is likely to have no layout */
-	uint32_t n_doubted;
+	int64_t too_tight_bytes; /* who has no more to spare than that is likely to have no layout
+				  */
+	uint32_t n_too_tight;
 	/* Nodes that may differ between current and best. */
 	uint32_t *changed, n_changed;
 	bool *is_changed;
@@ -49,11 +50,11 @@ struct ff_chain {
 	double leap_every;                  /* proposals, from one of other phases to the next */
 	double seconds, elimination_from;
 	uint64_t elimination_calls;
-	uint32_t lives;                    /* begun */
+	uint32_t runs;                     /* begun: the first, and one a restart */
 	bool recalled;                     /* all are over, and the best of them goes on */
-	uint64_t life_from;                /* proposals before this one */
+	uint64_t run_from;                 /* proposals before this one */
 	double next_exchange;              /* share of the budget */
-	double share_from, share;          /* of the budget: the current leg's */
+	double share_from, share;          /* of the budget: the current start's */
 	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
 	bool reorders;                     /* orders are walked, too */
 	bool stop;
@@ -68,12 +69,12 @@ int ff_chain_return(struct ff_chain *c, struct ff_error *err);
 /* Copies the best, if it is the current strategy and not copied yet.  Where it has no layout
  * it is forgotten. */
 int ff_chain_save(struct ff_chain *c, struct ff_error *err);
-/* Ends a life: its best is kept among the elite, and the next begins with nothing. */
+/* Ends a run: its best is kept among the elite, and the next begins with nothing. */
 int ff_chain_retire(struct ff_chain *c, struct ff_error *err);
 /* Operators in the focus, and their places in the order, become those of `s`; nothing
  * where one of the two is cut into micro-batches. */
 int ff_chain_graft(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err);
-/* Walks one leg or round from beta `hot` to `cold`. */
+/* Walks one start or round from beta `hot` to `cold`. */
 int ff_chain_anneal(struct ff_chain *c, double hot, double cold, struct ff_error *err);
 double ff_chain_beta(const struct ff_chain *c);
 /* Reads the clock, and reports. */
@@ -84,10 +85,10 @@ bool ff_chain_out_of_budget(const struct ff_chain *c);
 /* Used share of the whole budget. */
 double ff_chain_budget_done(const struct ff_chain *c);
 
-/* What a life takes in all, if there may be more than one. */
-uint64_t ff_chain_life(const struct ff_chain *c);
+/* Proposals of a run, from one restart to the next, if there may be more than one. */
+uint64_t ff_chain_run_length(const struct ff_chain *c);
 
-/* legs.c: this chain's starts, each annealed once. */
-int ff_chain_walk_legs(struct ff_chain *c, struct ff_error *err);
+/* starts.c: this chain's starts, each annealed once. */
+int ff_chain_walk_starts(struct ff_chain *c, struct ff_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The best strategies of several lives, sorted.  SPDX-License-Identifier: Apache-2.0 */
+/* The best strategies of several runs, sorted.  SPDX-License-Identifier: Apache-2.0 */
 #include "elite.h"
 
 int ff_elite_init(struct ff_elite *e, const struct ff_graph *g, struct ff_arena *a,

@@ -1,8 +1,9 @@
-/* The best strategies of a walk's several lives.  SPDX-License-Identifier: Apache-2.0 */
+/* The best strategies of a chain's runs, from one restart to the next.  SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef FF_PLANNER_ELITE_H
 #define FF_PLANNER_ELITE_H
 
-#include "crew.h"
+#include "pool.h"
 
 #define FF_ELITE 4
 

@@ -1,7 +1,7 @@
 /* Markov chain Monte Carlo search (Metropolis et al. 1953; for this problem
  * Jia, Zaharia, Aiken, MLSys 2019), annealed and reheated.
  *
- * A life begins with legs, equal shares of a quarter of it, one for each start:
+ * A run begins with its starts, which share a quarter of it equally:
  * each is annealed once, from mild to cold.  The rest are rounds that
  * all begin at the best strategy found, reheat, and anneal again; every second
  * round is mild, every fourth four times as hot, and so on, so that a search
@@ -9,9 +9,9 @@
  * mostly refines.  After the first rounds half of the proposals are about a few operators in a
  * row, drawn for the round, while all others stay as they are: parts of a network that have
  * little to do with each other would otherwise have to come right at once.  Where the budget
- * allows there are several lives that know nothing of each other, and at last rounds from the
+ * allows the chain restarts: runs know nothing of each other, and at last there are rounds from the
  * best, into which parts of others are grafted.  Rounds walk the order in which
- * operators are issued as well: in legs that would suit the first layout found, and keep others
+ * operators are issued as well: with starts that would suit the first layout found, and keep others
  * from being tried.  SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
@@ -22,7 +22,7 @@
 #define HEATS 5               /* kinds of rounds, each 4 times as hot as the one before */
 #define FOCUS_LEAST 4         /* operators in a row that a round is about */
 #define FIRST_ROUNDS 4        /* that are about all operators, before any are about few */
-#define LIVES_SHARE 0.75      /* of the budget, for all lives */
+#define RUNS_SHARE 0.75       /* of the budget, for all runs */
 #define EXCHANGE_FROM 0.5     /* of the budget */
 #define EXCHANGE_SHARE 0.0625 /* of the budget: how often chains look at each other */
 
@@ -34,7 +34,7 @@ static int exchange(struct ff_chain *c, struct ff_error *err)
 	c->next_exchange += EXCHANGE_SHARE;
 	if (code < 0 || c->n_chains == 1)
 		return code;
-	if (ff_crew_exchange(c->crew, c->number, &c->best, c->at_saved, &c->adopted))
+	if (ff_chain_pool_exchange(c->pool, c->number, &c->best, c->at_saved, &c->adopted))
 		code = ff_chain_go_to(c, &c->adopted, err);
 	return code;
 }
@@ -55,7 +55,7 @@ static void draw_focus(struct ff_chain *c, uint32_t *first, uint32_t *n)
 	*first = ff_random_below(&c->random, all - *n + 1);
 }
 
-/* Draws a focus, and now and then what another life made of those operators. */
+/* Draws a focus, and now and then what another run made of those operators. */
 static int focus(struct ff_chain *c, bool *grafted, struct ff_error *err)
 {
 	uint32_t first, n, other;
@@ -102,21 +102,21 @@ static int walk_round(struct ff_chain *c, struct rounds *r, struct ff_error *err
 	return code;
 }
 
-/* Whether another life of the same length ends early enough. */
-static bool may_live_again(const struct ff_chain *c)
+/* Whether another run of the same length ends early enough. */
+static bool may_restart(const struct ff_chain *c)
 {
 	double done = ff_chain_budget_done(c);
 
 	if (c->n_chains > 1 || c->frame->proposer.n_all == 0)
 		return false;
-	return done > 0 && done + done / c->lives <= LIVES_SHARE;
+	return done > 0 && done + done / c->runs <= RUNS_SHARE;
 }
 
-/* This life had its time, and is not the only one. */
+/* This run had its time, and is not the only one. */
 static bool is_over(const struct ff_chain *c)
 {
-	return !c->recalled && c->proposals - c->life_from >= ff_chain_life(c) &&
-	       (c->lives > 1 || may_live_again(c));
+	return !c->recalled && c->proposals - c->run_from >= ff_chain_run_length(c) &&
+	       (c->runs > 1 || may_restart(c));
 }
 
 static int walk_rounds(struct ff_chain *c, struct ff_error *err)
@@ -141,19 +141,19 @@ static int walk_rounds(struct ff_chain *c, struct ff_error *err)
 	return FF_OK;
 }
 
-static int live(struct ff_chain *c, struct ff_error *err)
+static int run(struct ff_chain *c, struct ff_error *err)
 {
 	int code;
 
-	c->lives++;
-	c->life_from = c->proposals;
-	code = ff_chain_walk_legs(c, err);
+	c->runs++;
+	c->run_from = c->proposals;
+	code = ff_chain_walk_starts(c, err);
 	if (code == FF_OK && c->frame->proposer.n_all > 0)
 		code = walk_rounds(c, err);
 	return code;
 }
 
-/* The best of all lives becomes the current strategy. */
+/* The best of all runs becomes the current strategy. */
 static int recall(struct ff_chain *c, struct ff_error *err)
 {
 	int code = ff_chain_retire(c, err);
@@ -162,18 +162,18 @@ static int recall(struct ff_chain *c, struct ff_error *err)
 	return code == FF_OK && c->elite.n ? ff_chain_go_to(c, &c->elite.best[0], err) : code;
 }
 
-static int walk_lives(struct ff_chain *c, struct ff_error *err)
+static int walk_runs(struct ff_chain *c, struct ff_error *err)
 {
-	int code = live(c, err);
+	int code = run(c, err);
 
-	while (code == FF_OK && !ff_chain_out_of_budget(c) && may_live_again(c)) {
+	while (code == FF_OK && !ff_chain_out_of_budget(c) && may_restart(c)) {
 		code = ff_chain_retire(c, err);
 		if (code == FF_OK)
-			code = live(c, err);
+			code = run(c, err);
 	}
-	if (code == FF_OK && c->lives > 1)
+	if (code == FF_OK && c->runs > 1)
 		code = recall(c, err);
-	if (code == FF_OK && c->lives > 1)
+	if (code == FF_OK && c->runs > 1)
 		code = walk_rounds(c, err);
 	if (code == FF_OK && c->unsaved)
 		code = ff_chain_save(c, err);
@@ -188,11 +188,11 @@ static void *walk(void *chain)
 
 	c->next_exchange = EXCHANGE_FROM;
 	if (code == FF_OK)
-		code = walk_lives(c, err);
+		code = walk_runs(c, err);
 	c->code = code;
 	if (code < 0)
-		c->crew->stop = true;
-	ff_crew_leave(c->crew);
+		c->pool->stop = true;
+	ff_chain_pool_leave(c->pool);
 	return NULL;
 }
 
@@ -205,11 +205,11 @@ static int walk_all(struct ff_chain *chain, uint32_t n, struct ff_error *err)
 	for (; started < n; started++)
 		if (pthread_create(&chain[started].thread, NULL, walk, &chain[started]) != 0) {
 			code = ff_fail(err, FF_E_RUN, "cannot start thread %u of %u", started, n);
-			chain->crew->stop = true;
+			chain->pool->stop = true;
 			break;
 		}
 	for (uint32_t i = started; i < n; i++)
-		ff_crew_leave(chain->crew);
+		ff_chain_pool_leave(chain->pool);
 	walk(&chain[0]);
 	for (uint32_t i = 1; i < started; i++)
 		pthread_join(chain[i].thread, NULL);
@@ -259,7 +259,7 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 	double from = ff_clock_us() / 1e6;
 	struct ff_arena own;
 	struct ff_chain *chain;
-	struct ff_crew crew;
+	struct ff_chain_pool pool;
 	int code;
 
 	if (opt->starts && !opt->starts[0])
@@ -271,9 +271,9 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 		n = (uint32_t)opt->proposals;
 	ff_arena_init(&own);
 	chain = ff_arena_array(&own, n, sizeof(*chain));
-	code = chain ? ff_crew_init(&crew, g, n, &own, err) : ff_fail_memory(err);
+	code = chain ? ff_chain_pool_init(&pool, g, n, &own, err) : ff_fail_memory(err);
 	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
-		chain[i] = (struct ff_chain){.crew = &crew,
+		chain[i] = (struct ff_chain){.pool = &pool,
 				.number = i,
 				.n_chains = n,
 				.space = s,
@@ -299,7 +299,7 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 			ff_orders_finish(&chain[i].orders);
 			ff_arena_finish(chain[i].arena);
 		}
-		ff_crew_finish(&crew);
+		ff_chain_pool_finish(&pool);
 	}
 	ff_arena_finish(&own);
 	return code;

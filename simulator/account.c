@@ -16,7 +16,7 @@
 
 #define MOST_NOTED 16384 /* changes of a proposal that are noted: more are counted again */
 
-int ff_account_create(struct ff_course *e, struct ff_error *err)
+int ff_account_create(struct ff_trial *e, struct ff_error *err)
 {
 	size_t devices = e->m->n_devices;
 	struct ff_arena *a = &e->arena;
@@ -44,7 +44,7 @@ static uint32_t folded_to(const struct ff_run *r)
 }
 
 /* The rows of steps, and of what is behind the last. */
-static void number_rows(struct ff_course *e)
+static void number_rows(struct ff_trial *e)
 {
 	const struct ff_folding *f = &e->fold;
 	uint32_t run = 0;
@@ -60,7 +60,7 @@ static void number_rows(struct ff_course *e)
 }
 
 /* Micro-batches that something with a row is done for, or something just before one. */
-static void list_counted(struct ff_course *e)
+static void list_counted(struct ff_trial *e)
 {
 	memset(e->account.counted, 0, e->program.micro_batches * sizeof(*e->account.counted));
 	for (uint32_t i = 0; i < e->program.n; i++)
@@ -68,7 +68,7 @@ static void list_counted(struct ff_course *e)
 			e->account.counted[e->program.step[i].micro] = true;
 }
 
-int ff_account_reset(struct ff_course *e, struct ff_error *err)
+int ff_account_reset(struct ff_trial *e, struct ff_error *err)
 {
 	struct ff_arena *a = &e->account.arena;
 	size_t n;
@@ -88,13 +88,13 @@ int ff_account_reset(struct ff_course *e, struct ff_error *err)
 
 /* One instance of a value while it is counted. */
 struct counted {
-	struct ff_course *e;
+	struct ff_trial *e;
 	uint32_t value, micro;
 	bool again; /* made for backward; else forward */
 	int64_t sign;
 };
 
-static void add(struct ff_course *e, uint32_t row, uint32_t device, int64_t bytes)
+static void add(struct ff_trial *e, uint32_t row, uint32_t device, int64_t bytes)
 {
 	size_t at = (size_t)row * e->m->n_devices + device;
 
@@ -106,7 +106,7 @@ static void add(struct ff_course *e, uint32_t row, uint32_t device, int64_t byte
 static void count(const struct counted *c, uint32_t device, int64_t bytes, uint32_t first,
 		uint32_t last)
 {
-	struct ff_course *e = c->e;
+	struct ff_trial *e = c->e;
 	uint32_t comes = e->account.row[first], goes = e->account.row[last + 1];
 
 	if (comes != FF_NONE)
@@ -115,14 +115,14 @@ static void count(const struct counted *c, uint32_t device, int64_t bytes, uint3
 		add(e, goes, device, -c->sign * bytes);
 }
 
-void ff_account_note(struct ff_course *e, bool on)
+void ff_account_note(struct ff_trial *e, bool on)
 {
 	e->notes = on;
 	if (on)
 		e->n_noted = 0;
 }
 
-bool ff_account_undo(struct ff_course *e)
+bool ff_account_undo(struct ff_trial *e)
 {
 	if (e->n_noted > MOST_NOTED)
 		return false;
@@ -168,7 +168,7 @@ static uint32_t moved_in(const struct counted *c, uint32_t edge)
  * FF_NONE.  A parameter that is there once serves all micro-batches. */
 static uint32_t last_read(const struct counted *c, uint32_t edge)
 {
-	const struct ff_course *e = c->e;
+	const struct ff_trial *e = c->e;
 	const struct ff_program *p = &e->program;
 	uint32_t node = e->g->edges[ff_edge_last(e->g, edge)].node;
 	/* what a prelude was brought, the node behind it reads in each pass forward */
@@ -186,8 +186,8 @@ static uint32_t last_read(const struct counted *c, uint32_t edge)
 }
 
 /* The last step in which what was moved to `edge`, and is read there last in step `last`, is read
- * where it is taken from there. */
-static uint32_t last_taken(const struct counted *c, uint32_t edge, uint32_t last)
+ * by those who share it. */
+static uint32_t last_shared(const struct counted *c, uint32_t edge, uint32_t last)
 {
 	const struct ff_graph *g = c->e->g;
 	const struct ff_value *v = &g->values[c->value];
@@ -195,7 +195,7 @@ static uint32_t last_taken(const struct counted *c, uint32_t edge, uint32_t last
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t other = g->uses[v->first_use + u], read = FF_NONE;
 
-		if (c->e->taken[other] == edge)
+		if (c->e->shared_from[other] == edge)
 			read = last_read(c, other);
 		if (read != FF_NONE && read > last)
 			last = read;
@@ -206,16 +206,16 @@ static uint32_t last_taken(const struct counted *c, uint32_t edge, uint32_t last
 /* Shards that were moved to the consumer, and stages. */
 static void count_moved(const struct counted *c, uint32_t edge)
 {
-	const struct ff_course *e = c->e;
+	const struct ff_trial *e = c->e;
 	const struct ff_edge *x = &e->g->edges[edge];
 	const struct ff_redistribution *r = &e->edge[edge]->moved[FF_FORWARD];
 	const struct ff_memo_node *to = e->node[x->node];
 	uint32_t first = moved_in(c, edge), last = last_read(c, edge);
 
-	if (e->taken[edge] != FF_NONE || first == FF_NONE)
+	if (e->shared_from[edge] != FF_NONE || first == FF_NONE)
 		return;
-	if (e->gives[edge])
-		last = last_taken(c, edge, last);
+	if (e->is_shared[edge])
+		last = last_shared(c, edge, last);
 	for (uint32_t i = 0; i < r->n_moves; i++)
 		for (uint32_t k = 0; k < r->move[i].n_sinks; k++) {
 			uint32_t p = r->move[i].sink[k];
@@ -229,7 +229,7 @@ static void count_moved(const struct counted *c, uint32_t edge)
 /* The last step that reads the producer's shards, by part. */
 static void last_uses(const struct counted *c, uint32_t *last)
 {
-	const struct ff_course *e = c->e;
+	const struct ff_trial *e = c->e;
 	const struct ff_graph *g = e->g;
 	const struct ff_program *p = &e->program;
 	const struct ff_value *v = &g->values[c->value];
@@ -247,14 +247,14 @@ static void last_uses(const struct counted *c, uint32_t *last)
 					  : ff_program_compute(p, own, c->micro, v->producer);
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = g->uses[v->first_use + u];
-		const struct ff_redistribution *r = ff_course_forward(e, edge);
+		const struct ff_redistribution *r = ff_trial_forward(e, edge);
 		uint32_t parts = e->node[g->edges[edge].node]->block->n_parts;
 		uint32_t read = last_read(c, edge), moved = moved_in(c, edge);
 
 		for (uint32_t k = 0; k < parts && read != FF_NONE; k++)
 			if (r->alias[k] != FF_NONE && last[r->alias[k]] < read)
 				last[r->alias[k]] = read;
-		if (e->taken[edge] != FF_NONE)
+		if (e->shared_from[edge] != FF_NONE)
 			continue; /* moved there */
 		for (uint32_t i = 0; i < r->n_moves && moved != FF_NONE; i++)
 			for (uint32_t k = 0; k < r->move[i].n_sources; k++)
@@ -280,10 +280,10 @@ static void count_added(const struct counted *c, uint32_t edge, uint32_t made)
 static void count_gradient(
 		const struct counted *c, uint32_t edge, uint32_t *first, uint32_t *scratch)
 {
-	const struct ff_course *e = c->e;
+	const struct ff_trial *e = c->e;
 	const struct ff_program *program = &e->program;
 	const struct ff_edge *x = &e->g->edges[edge];
-	uint32_t sent = ff_course_sent(e, edge);
+	uint32_t sent = ff_trial_sent(e, edge);
 	const struct ff_redistribution *r = &e->edge[sent]->moved[FF_BACKWARD];
 	const struct ff_memo_node *to = e->node[x->node];
 	const struct ff_memo_node *from = e->node[ff_edge_source(e->g, edge)];
@@ -294,7 +294,7 @@ static void count_gradient(
 			program, FF_PHASE_BACKWARD, micro, e->g->edges[sent].node);
 	uint32_t moved = ff_program_moves(program, FF_PHASE_BACKWARD, micro, sent);
 
-	if (ff_course_sums(e, edge)) {
+	if (ff_trial_sums(e, edge)) {
 		count_added(c, edge, made);
 		return;
 	}
@@ -361,7 +361,7 @@ static void count_own(const struct counted *c, const uint32_t *last, const uint3
  * gradients of its micro-batch. */
 static void count_instance(const struct counted *c)
 {
-	const struct ff_course *e = c->e;
+	const struct ff_trial *e = c->e;
 	const struct ff_value *v = &e->g->values[c->value];
 	uint32_t last[FF_MAX_DEVICES], first[FF_MAX_DEVICES], scratch[FF_MAX_DEVICES];
 	bool computed = ff_node_is_computed(e->g, v->producer);
@@ -381,7 +381,7 @@ static void count_instance(const struct counted *c)
 		count_own(c, last, first);
 }
 
-void ff_account_value(struct ff_course *e, uint32_t value, int64_t sign)
+void ff_account_value(struct ff_trial *e, uint32_t value, int64_t sign)
 {
 	uint32_t from = e->g->values[value].producer;
 	struct counted c = {.e = e, .value = value, .sign = sign};
@@ -402,14 +402,14 @@ void ff_account_value(struct ff_course *e, uint32_t value, int64_t sign)
 }
 
 /* Scratch of a part's backward: the kernel's, and of gradients to be added. */
-static int64_t backward_scratch(const struct ff_course *e, uint32_t node, uint32_t p)
+static int64_t backward_scratch(const struct ff_trial *e, uint32_t node, uint32_t p)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 	const struct ff_memo_node *mn = e->node[node];
 	int64_t bytes = mn->rest->shape->workspace[FF_BACKWARD][p];
 
 	for (uint32_t i = n->n_data; i < n->n_in; i++)
-		if (ff_course_adds(e, n->in + i, e->program.micro_batches - 1))
+		if (ff_trial_adds(e, n->in + i, e->program.micro_batches - 1))
 			bytes += mn->rest->shape->din_bytes[i][p];
 	return bytes;
 }
@@ -420,7 +420,7 @@ static int64_t larger(int64_t a, int64_t b)
 }
 
 /* What its parts keep from step to step, maybe of every micro-batch. */
-static void count_kept(struct ff_course *e, uint32_t node)
+static void count_kept(struct ff_trial *e, uint32_t node)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 	const struct ff_memo_node *mn = e->node[node];
@@ -432,7 +432,7 @@ static void count_kept(struct ff_course *e, uint32_t node)
 }
 
 /* Most operators have no parameters, and most kernels need no scratch. */
-static bool may_have_scratch(const struct ff_course *e, uint32_t node)
+static bool may_have_scratch(const struct ff_trial *e, uint32_t node)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 
@@ -440,7 +440,7 @@ static bool may_have_scratch(const struct ff_course *e, uint32_t node)
 }
 
 /* Weights, gradients and states, what is kept, and the scratch of the largest kernel. */
-static void count_pinned(struct ff_course *e)
+static void count_pinned(struct ff_trial *e)
 {
 	memset(e->pinned, 0, e->m->n_devices * sizeof(*e->pinned));
 	for (uint32_t i = 0; i < e->g->n_nodes && (e->has_scratch || e->program.micro_batches > 1 ||
@@ -472,7 +472,7 @@ FF_CLONES static void sum_steps(uint32_t devices, uint32_t steps, const int64_t 
 		}
 }
 
-static void sum_rows(struct ff_course *e, uint32_t row, uint32_t n)
+static void sum_rows(struct ff_trial *e, uint32_t row, uint32_t n)
 {
 	sum_steps(e->m->n_devices, n, e->account.change_bytes + (size_t)row * e->m->n_devices,
 			e->live, e->peak);
@@ -480,7 +480,7 @@ static void sum_rows(struct ff_course *e, uint32_t row, uint32_t n)
 
 /* What lives grows or shrinks by the same each time: of those without rows the last has the
  * highest peak, if not the second of all. */
-static void sum_run(struct ff_course *e, const struct ff_run *r)
+static void sum_run(struct ff_trial *e, const struct ff_run *r)
 {
 	uint32_t second = e->account.row[r->first + r->period], n = e->m->n_devices;
 
@@ -493,7 +493,7 @@ static void sum_run(struct ff_course *e, const struct ff_run *r)
 	sum_rows(e, second, r->period);
 }
 
-static void sum_all(struct ff_course *e)
+static void sum_all(struct ff_trial *e)
 {
 	const struct ff_folding *f = &e->fold;
 	uint32_t row = 0;
@@ -509,7 +509,7 @@ static void sum_all(struct ff_course *e)
 	sum_rows(e, row, e->account.n_rows - row);
 }
 
-void ff_account_over(struct ff_course *e, struct ff_evaluation *ret)
+void ff_account_over(struct ff_trial *e, struct ff_evaluation *ret)
 {
 	uint32_t n = e->m->n_devices;
 

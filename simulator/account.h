@@ -3,19 +3,19 @@
 #ifndef FF_SIMULATOR_ACCOUNT_H
 #define FF_SIMULATOR_ACCOUNT_H
 
-#include "course.h"
+#include "trial.h"
 
-int ff_account_create(struct ff_course *e, struct ff_error *err);
+int ff_account_create(struct ff_trial *e, struct ff_error *err);
 /* For a new program: forgets all bytes. */
-int ff_account_reset(struct ff_course *e, struct ff_error *err);
+int ff_account_reset(struct ff_trial *e, struct ff_error *err);
 /* Adds (sign 1) or takes away (-1) all buffers of one value: its shards, their
  * gradients, what was moved of either, and stages. */
-void ff_account_value(struct ff_course *e, uint32_t value, int64_t sign);
+void ff_account_value(struct ff_trial *e, uint32_t value, int64_t sign);
 /* From when it is `on` until it is not all that is added is noted; and takes that away.  False:
  * it is too much to have been noted. */
-void ff_account_note(struct ff_course *e, bool on);
-bool ff_account_undo(struct ff_course *e);
+void ff_account_note(struct ff_trial *e, bool on);
+bool ff_account_undo(struct ff_trial *e);
 /* What devices lack and have left, and whether some device is more than half full. */
-void ff_account_over(struct ff_course *e, struct ff_evaluation *ret);
+void ff_account_over(struct ff_trial *e, struct ff_evaluation *ret);
 
 #endif

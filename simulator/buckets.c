@@ -1,6 +1,6 @@
 /* The evaluator's buckets: parameters gathered as ff_lower gathers them, for the current
  * strategy and, where it touches some, for a proposal.  SPDX-License-Identifier: Apache-2.0 */
-#include "course.h"
+#include "trial.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ void ff_gathered_finish(struct ff_gathered *b)
 }
 
 /* Parameters that are synchronised. */
-static int fill_synced(const struct ff_course *e, struct ff_bucketing *b, struct ff_error *err)
+static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -53,7 +53,7 @@ static int fill_synced(const struct ff_course *e, struct ff_bucketing *b, struct
 	return code;
 }
 
-static void price_synced(const struct ff_course *e, const struct ff_bucket_build *k,
+static void price_synced(const struct ff_trial *e, const struct ff_bucket_build *k,
 		struct ff_timed_bucket *t)
 {
 	t->update_us = ff_price_update(
@@ -66,7 +66,7 @@ static void price_synced(const struct ff_course *e, const struct ff_bucket_build
 	t->gather_us = ff_price_flat(e->p, FF_MOVE_ALL_GATHER, k->n_devices, k->device, k->bytes);
 }
 
-static int gather_synced(const struct ff_course *e, struct ff_gathered *b, struct ff_error *err)
+static int gather_synced(const struct ff_trial *e, struct ff_gathered *b, struct ff_error *err)
 {
 	int code = fill_synced(e, &b->synced, err);
 
@@ -86,7 +86,7 @@ static int gather_synced(const struct ff_course *e, struct ff_gathered *b, struc
 }
 
 /* Shards of the others that lie on several devices each. */
-static int gather_brought(const struct ff_course *e, struct ff_bucketing *b, struct ff_error *err)
+static int gather_brought(const struct ff_trial *e, struct ff_bucketing *b, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -108,7 +108,7 @@ static int gather_brought(const struct ff_course *e, struct ff_bucketing *b, str
 	return code;
 }
 
-int ff_course_gather(struct ff_course *e, bool all, struct ff_gathered **ret, struct ff_error *err)
+int ff_trial_gather(struct ff_trial *e, bool all, struct ff_gathered **ret, struct ff_error *err)
 {
 	struct ff_gathered *b = e->rebuckets ? e->next : e->now;
 	int code = FF_OK;

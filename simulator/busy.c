@@ -11,11 +11,11 @@
 /* Sums come about in other orders than times do. */
 #define SLACK 1e-9
 
-static void judge(struct ff_course *e, uint32_t lane, double us)
+static void judge(struct ff_trial *e, uint32_t lane, double us)
 {
 	e->too_slow = e->too_slow || us > e->most_us;
-	if (lane < e->m->n_devices && us > e->foresight.most_busy_us)
-		ff_foresee_doubt(&e->foresight, FF_DOUBT_BUSY);
+	if (lane < e->m->n_devices && us > e->early.most_busy_us)
+		ff_early_add_reason(&e->early, FF_EARLY_BUSY);
 }
 
 /* Lanes in a row, all for as long.  Returns how long the one that is busiest now is. */
@@ -30,13 +30,13 @@ FF_CLONES static double hold_row(uint32_t n, double us, double *busy)
 	return most;
 }
 
-static void hold(struct ff_course *e, double *busy, uint32_t lane, double us)
+static void hold(struct ff_trial *e, double *busy, uint32_t lane, double us)
 {
 	busy[lane] += us;
 	judge(e, lane, busy[lane]);
 }
 
-static void count_parts(struct ff_course *e, double *busy, const struct ff_memo_node *mn,
+static void count_parts(struct ff_trial *e, double *busy, const struct ff_memo_node *mn,
 		double forward, double back)
 {
 	if (mn->in_line && mn->uniform[FF_FORWARD] && mn->uniform[FF_BACKWARD]) {
@@ -50,7 +50,7 @@ static void count_parts(struct ff_course *e, double *busy, const struct ff_memo_
 				forward * mn->us[FF_FORWARD][p] + back * mn->us[FF_BACKWARD][p]);
 }
 
-static void count_node(struct ff_course *e, double *busy, uint32_t node, double sign)
+static void count_node(struct ff_trial *e, double *busy, uint32_t node, double sign)
 {
 	double back = sign * e->program.micro_batches;
 
@@ -59,7 +59,7 @@ static void count_node(struct ff_course *e, double *busy, uint32_t node, double 
 }
 
 static void count_edge(
-		struct ff_course *e, double *busy, uint32_t edge, enum ff_pass pass, double sign)
+		struct ff_trial *e, double *busy, uint32_t edge, enum ff_pass pass, double sign)
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 	const struct ff_ends *ends = &e->ends[edge];
@@ -82,7 +82,7 @@ static void count_edge(
 }
 
 /* And its prelude, which changes with it and never alone. */
-static void count_change(struct ff_course *e, double *busy, uint32_t node, double sign)
+static void count_change(struct ff_trial *e, double *busy, uint32_t node, double sign)
 {
 	uint32_t prelude = ff_node_prelude(e->g, node);
 
@@ -93,7 +93,7 @@ static void count_change(struct ff_course *e, double *busy, uint32_t node, doubl
 		count_node(e, busy, prelude, sign);
 }
 
-void ff_busy_reset(struct ff_course *e)
+void ff_busy_reset(struct ff_trial *e)
 {
 	memset(e->busy, 0, ff_lane_count(e->m) * sizeof(*e->busy));
 	e->most_us = INFINITY;
@@ -105,14 +105,14 @@ void ff_busy_reset(struct ff_course *e)
 			count_edge(e, e->busy, k, (enum ff_pass)pass, 1);
 }
 
-void ff_busy_fetch_edge(const struct ff_course *e, uint32_t edge)
+void ff_busy_fetch_edge(const struct ff_trial *e, uint32_t edge)
 {
 	for (int pass = 0; pass < 2; pass++)
 		if (e->state[pass][edge] == FF_EDGE_MOVES)
 			__builtin_prefetch(e->edge[edge]->move[pass]);
 }
 
-void ff_busy_begin(struct ff_course *e, double limit_us)
+void ff_busy_begin(struct ff_trial *e, double limit_us)
 {
 	memcpy(e->busy_next, e->busy, ff_lane_count(e->m) * sizeof(*e->busy));
 	for (uint32_t i = 0; i < e->n_changes; i++)
@@ -126,17 +126,17 @@ void ff_busy_begin(struct ff_course *e, double limit_us)
 	e->too_slow = false;
 }
 
-void ff_busy_add_node(struct ff_course *e, uint32_t node)
+void ff_busy_add_node(struct ff_trial *e, uint32_t node)
 {
 	count_change(e, e->busy_next, node, 1);
 }
 
-void ff_busy_add_edge(struct ff_course *e, uint32_t edge, enum ff_pass pass)
+void ff_busy_add_edge(struct ff_trial *e, uint32_t edge, enum ff_pass pass)
 {
 	count_edge(e, e->busy_next, edge, pass, 1);
 }
 
-void ff_busy_keep(struct ff_course *e)
+void ff_busy_keep(struct ff_trial *e)
 {
 	double *was = e->busy;
 
@@ -144,7 +144,7 @@ void ff_busy_keep(struct ff_course *e)
 	e->busy_next = was;
 }
 
-void ff_busy_limit(struct ff_course *e, double limit_us)
+void ff_busy_limit(struct ff_trial *e, double limit_us)
 {
 	uint32_t lanes = ff_lane_count(e->m);
 
@@ -154,7 +154,7 @@ void ff_busy_limit(struct ff_course *e, double limit_us)
 		e->too_slow = e->too_slow || e->busy[i] > e->most_us;
 }
 
-int ff_busy_check(struct ff_course *e, struct ff_micro *micro, const struct ff_strategy *s,
+int ff_busy_check(struct ff_trial *e, struct ff_micro *micro, const struct ff_strategy *s,
 		double limit_us, bool *slower, struct ff_error *err)
 {
 	double times = s->micro_batches;

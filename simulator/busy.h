@@ -3,21 +3,21 @@
 #ifndef FF_SIMULATOR_BUSY_H
 #define FF_SIMULATOR_BUSY_H
 
-#include "course.h"
+#include "trial.h"
 
 /* Of the blocks in place; then, of a proposal, without what it touches, and
  * with what has come in its place. */
-void ff_busy_reset(struct ff_course *e);
-void ff_busy_begin(struct ff_course *e, double limit_us);
-void ff_busy_add_node(struct ff_course *e, uint32_t node);
+void ff_busy_reset(struct ff_trial *e);
+void ff_busy_begin(struct ff_trial *e, double limit_us);
+void ff_busy_add_node(struct ff_trial *e, uint32_t node);
 /* It will be counted soon: fetches what is moved at it. */
-void ff_busy_fetch_edge(const struct ff_course *e, uint32_t edge);
-void ff_busy_add_edge(struct ff_course *e, uint32_t edge, enum ff_pass pass);
-void ff_busy_keep(struct ff_course *e);
+void ff_busy_fetch_edge(const struct ff_trial *e, uint32_t edge);
+void ff_busy_add_edge(struct ff_trial *e, uint32_t edge, enum ff_pass pass);
+void ff_busy_keep(struct ff_trial *e);
 /* From now on no lane may be busy for longer. */
-void ff_busy_limit(struct ff_course *e, double limit_us);
+void ff_busy_limit(struct ff_trial *e, double limit_us);
 /* Whether strategy `s`, of `micro`, keeps some device busy for longer than `limit_us`. */
-int ff_busy_check(struct ff_course *e, struct ff_micro *micro, const struct ff_strategy *s,
+int ff_busy_check(struct ff_trial *e, struct ff_micro *micro, const struct ff_strategy *s,
 		double limit_us, bool *slower, struct ff_error *err);
 
 #endif

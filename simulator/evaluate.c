@@ -9,8 +9,8 @@
 
 #include "account.h"
 #include "busy.h"
+#include "early.h"
 #include "fold.h"
-#include "foresee.h"
 #include "home.h"
 #include "memos.h"
 #include "ordered.h"
@@ -18,7 +18,7 @@
 
 #define RECORD_AFTER 4 /* proposals, before snapshots are worth the pass they take */
 
-static int allocate(struct ff_course *e, struct ff_error *err)
+static int allocate(struct ff_trial *e, struct ff_error *err)
 {
 	size_t nodes = e->g->n_nodes, edges = e->g->n_edges, devices = e->m->n_devices;
 	struct ff_arena *a = &e->arena;
@@ -36,15 +36,15 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	e->wish = ff_arena_array(a, 2 * nodes, sizeof(*e->wish));
 	e->near = ff_arena_array(a, edges, sizeof(*e->near));
 	e->ends = ff_arena_array(a, edges, sizeof(*e->ends));
-	e->taken = ff_arena_array(a, edges, sizeof(*e->taken));
-	e->gives = ff_arena_array(a, edges, sizeof(*e->gives));
+	e->shared_from = ff_arena_array(a, edges, sizeof(*e->shared_from));
+	e->is_shared = ff_arena_array(a, edges, sizeof(*e->is_shared));
 	e->sums.sent = ff_arena_array(a, edges, sizeof(*e->sums.sent));
 	e->sums.added = ff_arena_array(a, edges, sizeof(*e->sums.added));
 	e->sums_next.sent = ff_arena_array(a, edges, sizeof(*e->sums_next.sent));
 	e->sums_next.added = ff_arena_array(a, edges, sizeof(*e->sums_next.added));
 	e->n_added = ff_arena_array(a, nodes, sizeof(*e->n_added));
-	e->stirred = ff_arena_array(a, e->g->n_values, sizeof(*e->stirred));
-	e->stirs = ff_arena_array(a, nodes, sizeof(*e->stirs));
+	e->shifted = ff_arena_array(a, e->g->n_values, sizeof(*e->shifted));
+	e->node_shifted = ff_arena_array(a, nodes, sizeof(*e->node_shifted));
 	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		e->timed[k] = ff_arena_array(a, nodes, sizeof(**e->timed));
@@ -58,28 +58,28 @@ static int allocate(struct ff_course *e, struct ff_error *err)
 	}
 	e->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->lane));
 	e->idle = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->idle));
-	e->paced = ff_arena_array(a, FF_PACE * devices, sizeof(*e->paced));
+	e->limited = ff_arena_array(a, FF_PREFETCH_DISTANCE * devices, sizeof(*e->limited));
 	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
 	e->busy = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	e->busy_next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
 	if (!e->node || !e->block || !e->synced || !e->flat || !e->flat_was || !e->shards ||
 			!e->edge || !e->mark || !e->touched || !e->lane || !e->idle ||
-			!e->sync_lane || !e->busy || !e->busy_next || !e->paced || !e->changed_at ||
-			!e->wish || !e->near || !e->ends || !e->taken || !e->gives || !e->stirred ||
-			!e->stirs || !e->sums.sent || !e->sums.added || !e->sums_next.sent ||
-			!e->sums_next.added || !e->n_added)
+			!e->sync_lane || !e->busy || !e->busy_next || !e->limited ||
+			!e->changed_at || !e->wish || !e->near || !e->ends || !e->shared_from ||
+			!e->is_shared || !e->shifted || !e->node_shifted || !e->sums.sent ||
+			!e->sums.added || !e->sums_next.sent || !e->sums_next.added || !e->n_added)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)
 		code = ff_updates_create(e, err);
 	if (code == FF_OK)
-		code = ff_foresee_create(e, err);
+		code = ff_early_create(e, err);
 	if (code == FF_OK)
 		code = ff_fold_create(e, err);
 	return code < 0 ? code : ff_account_create(e, err);
 }
 
-static void find_ends(struct ff_course *e)
+static void find_ends(struct ff_trial *e)
 {
 	for (uint32_t k = 0; k < e->g->n_edges; k++) {
 		uint32_t from = ff_edge_source(e->g, k);
@@ -93,10 +93,10 @@ static void find_ends(struct ff_course *e)
 	}
 }
 
-int ff_course_create(struct ff_evaluator *home, struct ff_course **ret, struct ff_error *err)
+int ff_trial_create(struct ff_evaluator *home, struct ff_trial **ret, struct ff_error *err)
 {
 	const struct ff_graph *g = home->g;
-	struct ff_course *e = calloc(1, sizeof(*e));
+	struct ff_trial *e = calloc(1, sizeof(*e));
 	int code;
 
 	if (!e)
@@ -118,7 +118,7 @@ int ff_course_create(struct ff_evaluator *home, struct ff_course **ret, struct f
 	for (int k = 0; k < 2 && code == FF_OK; k++)
 		code = ff_gathered_init(&e->gathered[k], g, home->bucket_bytes, &e->arena, err);
 	if (code < 0) {
-		ff_course_destroy(e);
+		ff_trial_destroy(e);
 		return code;
 	}
 	find_ends(e);
@@ -129,7 +129,7 @@ int ff_course_create(struct ff_evaluator *home, struct ff_course **ret, struct f
 	return FF_OK;
 }
 
-void ff_course_destroy(struct ff_course *e)
+void ff_trial_destroy(struct ff_trial *e)
 {
 	if (!e)
 		return;
@@ -150,9 +150,9 @@ void ff_course_destroy(struct ff_course *e)
 }
 
 /* `step_us` was the time; the account is up to date. */
-void ff_course_conclude(struct ff_course *e, double step_us, struct ff_evaluation *ret)
+void ff_trial_conclude(struct ff_trial *e, double step_us, struct ff_evaluation *ret)
 {
-	ret->step_us = e->foresight.next_us = step_us;
+	ret->step_us = e->early.next_us = step_us;
 	ff_account_over(e, ret);
 }
 
@@ -160,7 +160,7 @@ void ff_course_conclude(struct ff_course *e, double step_us, struct ff_evaluatio
 
 /* A copy that owns its list.  Searches have views; lists are for what was written
  * by hand, so those of dropped proposals are left to the arena. */
-static int copy_config(struct ff_course *e, const struct ff_config *c, struct ff_config *ret,
+static int copy_config(struct ff_trial *e, const struct ff_config *c, struct ff_config *ret,
 		struct ff_error *err)
 {
 	*ret = *c;
@@ -171,7 +171,7 @@ static int copy_config(struct ff_course *e, const struct ff_config *c, struct ff
 }
 
 /* Puts all blocks in place anew.  What was known of those before is lost. */
-static int place_anew(struct ff_course *e, struct ff_error *err)
+static int place_anew(struct ff_trial *e, struct ff_error *err)
 {
 	size_t before;
 	int code;
@@ -190,7 +190,7 @@ static int place_anew(struct ff_course *e, struct ff_error *err)
 	return code;
 }
 
-int ff_course_account(struct ff_course *e, struct ff_error *err)
+int ff_trial_account(struct ff_trial *e, struct ff_error *err)
 {
 	int code = ff_account_reset(e, err);
 
@@ -200,20 +200,20 @@ int ff_course_account(struct ff_course *e, struct ff_error *err)
 }
 
 /* The step of what is in place; *slower where it is longer than `limit_us`. */
-static int time_all(struct ff_course *e, double limit_us, bool *slower, double *step_us,
+static int time_all(struct ff_trial *e, double limit_us, bool *slower, double *step_us,
 		struct ff_error *err)
 {
 	int code = FF_OK;
 
 	ff_busy_limit(e, limit_us);
-	ff_foresee_begin(e, INFINITY, FF_DOUBT_BEHIND);
+	ff_early_begin(e, INFINITY, FF_EARLY_BEHIND);
 	if (!e->too_slow)
-		code = ff_course_time(e, 0, FF_NONE, step_us, err);
+		code = ff_trial_time(e, 0, FF_NONE, step_us, err);
 	*slower = code == FF_OK && (e->too_slow || *step_us > limit_us);
 	return code;
 }
 
-int ff_course_set(struct ff_course *e, struct ff_micro *micro, const struct ff_strategy *s,
+int ff_trial_set(struct ff_trial *e, struct ff_micro *micro, const struct ff_strategy *s,
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
 {
 	double step_us = 0;
@@ -240,17 +240,17 @@ int ff_course_set(struct ff_course *e, struct ff_micro *micro, const struct ff_s
 		code = time_all(e, limit_us, slower, &step_us, err);
 	if (code < 0 || *slower)
 		return code;
-	code = ff_course_account(e, err);
+	code = ff_trial_account(e, err);
 	if (code < 0)
 		return code;
-	ff_course_conclude(e, step_us, ret);
-	ff_foresee_keep(e);
+	ff_trial_conclude(e, step_us, ret);
+	ff_early_keep(e);
 	return FF_OK;
 }
 
 /* ---- proposals ---- */
 
-void ff_course_touch(struct ff_course *e, uint32_t value)
+void ff_trial_touch(struct ff_trial *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 
@@ -263,7 +263,7 @@ void ff_course_touch(struct ff_course *e, uint32_t value)
 		e->near[e->n_near++] = e->g->uses[v->first_use + u];
 }
 
-void ff_course_begin(struct ff_course *e)
+void ff_trial_begin(struct ff_trial *e)
 {
 	e->stamp++;
 	e->n_touched = e->n_near = e->n_swaps = 0;
@@ -273,26 +273,26 @@ void ff_course_begin(struct ff_course *e)
 }
 
 /* Values whose buffers the proposal may change: all that its nodes read or write. */
-static void list_touched(struct ff_course *e)
+static void list_touched(struct ff_trial *e)
 {
-	ff_course_begin(e);
+	ff_trial_begin(e);
 	for (uint32_t i = 0; i < e->n_changes; i++) {
 		const struct ff_node *n = &e->g->nodes[e->changes[i].node];
 
 		for (uint32_t k = n->in; k < n->in + n->n_in; k++)
-			ff_course_touch(e, e->g->edges[k].value);
+			ff_trial_touch(e, e->g->edges[k].value);
 		for (uint32_t k = n->out; k < n->out + n->n_out; k++)
-			ff_course_touch(e, k);
+			ff_trial_touch(e, k);
 	}
 }
 
-static void account_touched(struct ff_course *e, int64_t sign)
+static void account_touched(struct ff_trial *e, int64_t sign)
 {
 	for (uint32_t i = 0; i < e->n_touched; i++)
 		ff_account_value(e, e->touched[i], sign);
 }
 
-static void restore(struct ff_course *e)
+static void restore(struct ff_trial *e)
 {
 	bool undone = ff_account_undo(e);
 
@@ -305,7 +305,7 @@ static void restore(struct ff_course *e)
 	e->rebuckets = e->proposed = false;
 }
 
-static int copy_changes(struct ff_course *e, const struct ff_change *change, uint32_t n,
+static int copy_changes(struct ff_trial *e, const struct ff_change *change, uint32_t n,
 		struct ff_error *err)
 {
 	int code = FF_OK;
@@ -333,7 +333,7 @@ static int copy_changes(struct ff_course *e, const struct ff_change *change, uin
 
 /* The first and the last step of forward in which something of the proposal is done;
  * FF_NONE and 0: none is.  Flat buckets are gathered from the first step on. */
-static void find_steps(const struct ff_course *e, uint32_t *first, uint32_t *last)
+static void find_steps(const struct ff_trial *e, uint32_t *first, uint32_t *last)
 {
 	bool gathers = e->rebuckets && (e->n_flat || e->n_flat_was);
 
@@ -352,30 +352,30 @@ static void find_steps(const struct ff_course *e, uint32_t *first, uint32_t *las
 	}
 }
 
-static int time_changes(struct ff_course *e, double limit_us, double *step_us, struct ff_error *err)
+static int time_changes(struct ff_trial *e, double limit_us, double *step_us, struct ff_error *err)
 {
 	uint32_t last;
 	int code;
 
 	find_steps(e, &e->first_changed, &last);
-	code = ff_course_time(e, e->first_changed, last, step_us, err);
+	code = ff_trial_time(e, e->first_changed, last, step_us, err);
 	e->too_slow = e->too_slow || *step_us > limit_us;
-	if (code == FF_OK && !ff_given_up(e))
+	if (code == FF_OK && !ff_is_rejected(e))
 		code = ff_place_resolve_touched(e, err);
 	return code;
 }
 
 /* Before the proposal: takes snapshots where that is worth while. */
-static int prepare(struct ff_course *e, struct ff_error *err)
+static int prepare(struct ff_trial *e, struct ff_error *err)
 {
 	int code = ff_evaluator_trim(e->home) ? place_anew(e, err) : FF_OK;
 
 	if (code == FF_OK && !e->recorded && e->since++ >= RECORD_AFTER)
-		code = ff_course_record(e, err);
+		code = ff_trial_record(e, err);
 	return code;
 }
 
-int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint32_t n,
+int ff_trial_propose(struct ff_trial *e, const struct ff_change *change, uint32_t n,
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
 {
 	int code = prepare(e, err);
@@ -387,16 +387,16 @@ int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint3
 		return code;
 	list_touched(e);
 	ff_busy_begin(e, limit_us);
-	ff_foresee_begin(e, limit_us, FF_DOUBT_BEHIND);
+	ff_early_begin(e, limit_us, FF_EARLY_BEHIND);
 	code = ff_place_changes(e, err);
-	if (code == FF_OK && !ff_given_up(e))
-		code = ff_foresee_sync(e, err);
-	if (code == FF_OK && !ff_given_up(e))
+	if (code == FF_OK && !ff_is_rejected(e))
+		code = ff_early_check_sync(e, err);
+	if (code == FF_OK && !ff_is_rejected(e))
 		code = time_changes(e, limit_us, &step_us, err);
-	*slower = code == FF_OK && ff_given_up(e);
+	*slower = code == FF_OK && ff_is_rejected(e);
 	ff_place_exchange(e);
 	if (code < 0 || *slower) {
-		ff_foresee_end(e, false);
+		ff_early_end(e, false);
 		e->n_changes = 0;
 		e->rebuckets = false;
 		return code;
@@ -407,13 +407,13 @@ int ff_course_propose(struct ff_course *e, const struct ff_change *change, uint3
 	account_touched(e, 1);
 	ff_account_note(e, false);
 	e->proposed = true;
-	ff_course_conclude(e, step_us, ret);
-	ff_foresee_end(e, ret->fits);
+	ff_trial_conclude(e, step_us, ret);
+	ff_early_end(e, ret->fits);
 	return FF_OK;
 }
 
 /* The proposal's buckets become the current strategy's. */
-static void keep_buckets(struct ff_course *e)
+static void keep_buckets(struct ff_trial *e)
 {
 	struct ff_gathered *was = e->now;
 
@@ -424,13 +424,13 @@ static void keep_buckets(struct ff_course *e)
 	e->rebuckets = false;
 }
 
-void ff_course_keep(struct ff_course *e)
+void ff_trial_keep(struct ff_trial *e)
 {
 	for (uint32_t i = 0; i < e->n_changes && e->proposed; i++)
 		e->strategy.config[e->changes[i].node] = e->changes[i].config;
 	if (e->proposed) {
 		ff_busy_keep(e);
-		ff_foresee_keep(e);
+		ff_early_keep(e);
 		keep_buckets(e);
 		ff_snapshots_keep(e, e->first_changed);
 		e->since = 0;
@@ -441,7 +441,7 @@ void ff_course_keep(struct ff_course *e)
 	e->proposed = e->reordered = false;
 }
 
-void ff_course_drop(struct ff_course *e)
+void ff_trial_drop(struct ff_trial *e)
 {
 	if (e->reordered)
 		ff_reorder_drop(e);
@@ -450,7 +450,7 @@ void ff_course_drop(struct ff_course *e)
 }
 
 /* When the last part of a node was done with the first micro-batch. */
-static double node_done(const struct ff_course *e, int phase, uint32_t node)
+static double node_done(const struct ff_trial *e, int phase, uint32_t node)
 {
 	const struct ff_timed_node *t = &e->timed[phase][node];
 	double at = 0;
@@ -462,15 +462,15 @@ static double node_done(const struct ff_course *e, int phase, uint32_t node)
 	return at;
 }
 
-int ff_course_done(struct ff_course *e, double *const us[2], struct ff_error *err)
+int ff_trial_done(struct ff_trial *e, double *const us[2], struct ff_error *err)
 {
 	double step_us;
 	int code;
 
 	e->most_us = INFINITY;
 	e->too_slow = false;
-	ff_foresee_begin(e, INFINITY, FF_DOUBT_BEHIND);
-	code = ff_course_time(e, 0, FF_NONE, &step_us, err);
+	ff_early_begin(e, INFINITY, FF_EARLY_BEHIND);
+	code = ff_trial_time(e, 0, FF_NONE, &step_us, err);
 	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		for (int phase = FF_PHASE_FORWARD; phase <= FF_PHASE_BACKWARD; phase++)
 			us[phase][i] = node_done(e, phase, i);

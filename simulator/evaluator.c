@@ -1,4 +1,4 @@
-/* The evaluator: step times of strategies that differ in a few operators.  It has a course
+/* The evaluator: step times of strategies that differ in a few operators.  It has a trial
  * (evaluate.c) for the current strategy, and one beside it for what is tried as a whole, so
  * that the current one stays as it is; both look up blocks in the same memos.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -35,7 +35,7 @@ int ff_evaluator_create(const struct ff_graph *g, const struct ff_machine *m, st
 	ff_arena_init(&h->layout);
 	ff_arena_init(&h->scratch);
 	h->limit = ff_arena_array(&h->arena, m->n_devices, sizeof(*h->limit));
-	code = h->limit ? ff_course_create(h, &h->now, err) : ff_fail_memory(err);
+	code = h->limit ? ff_trial_create(h, &h->now, err) : ff_fail_memory(err);
 	if (code < 0) {
 		ff_evaluator_destroy(h);
 		return code;
@@ -50,8 +50,8 @@ void ff_evaluator_destroy(struct ff_evaluator *h)
 {
 	if (!h)
 		return;
-	ff_course_destroy(h->now);
-	ff_course_destroy(h->other);
+	ff_trial_destroy(h->now);
+	ff_trial_destroy(h->other);
 	for (struct ff_micro *i = h->micro; i; i = i->next)
 		ff_memo_finish(&i->memo);
 	ff_arena_finish(&h->arena);
@@ -65,9 +65,9 @@ void ff_evaluator_fold(struct ff_evaluator *h, bool on)
 	h->now->fold.off = !on;
 }
 
-void ff_evaluator_foresee(struct ff_evaluator *h, bool on)
+void ff_evaluator_reject_early(struct ff_evaluator *h, bool on)
 {
-	struct ff_foresight *f = &h->now->foresight;
+	struct ff_early *f = &h->now->early;
 
 	f->on = on;
 	f->n = 0;
@@ -121,7 +121,7 @@ int ff_evaluator_set(struct ff_evaluator *h, const struct ff_strategy *s, struct
 	bool slower;
 	int code = prepare(h, s, &micro, err);
 
-	return code < 0 ? code : ff_course_set(h->now, micro, s, INFINITY, &slower, ret, err);
+	return code < 0 ? code : ff_trial_set(h->now, micro, s, INFINITY, &slower, ret, err);
 }
 
 int ff_evaluator_try(struct ff_evaluator *h, const struct ff_strategy *s, double limit_us,
@@ -135,19 +135,19 @@ int ff_evaluator_try(struct ff_evaluator *h, const struct ff_strategy *s, double
 	if (code < 0 || *slower)
 		return code;
 	if (!h->other)
-		code = ff_course_create(h, &h->other, err);
+		code = ff_trial_create(h, &h->other, err);
 	if (code < 0)
 		return code;
 	h->other->fold.off = h->now->fold.off;
-	code = ff_course_set(h->other, micro, s, limit_us, slower, ret, err);
+	code = ff_trial_set(h->other, micro, s, limit_us, slower, ret, err);
 	h->now->memo->first_use = h->now->first_use;
 	return code;
 }
 
 void ff_evaluator_take(struct ff_evaluator *h)
 {
-	struct ff_course *was = h->now;
-	struct ff_foresight *f = &h->other->foresight, *learnt = &was->foresight;
+	struct ff_trial *was = h->now;
+	struct ff_early *f = &h->other->early, *learnt = &was->early;
 
 	h->now = h->other;
 	h->other = was;
@@ -165,7 +165,7 @@ const struct ff_strategy *ff_evaluator_strategy(const struct ff_evaluator *h)
 
 int ff_evaluator_done(struct ff_evaluator *h, double *const us[2], struct ff_error *err)
 {
-	return ff_course_done(h->now, us, err);
+	return ff_trial_done(h->now, us, err);
 }
 
 /* ---- proposals ---- */
@@ -175,29 +175,29 @@ int ff_evaluator_propose(struct ff_evaluator *h, const struct ff_change *change,
 {
 	bool slower;
 
-	return ff_course_propose(h->now, change, n, INFINITY, &slower, ret, err);
+	return ff_trial_propose(h->now, change, n, INFINITY, &slower, ret, err);
 }
 
 int ff_evaluator_propose_within(struct ff_evaluator *h, const struct ff_change *change, uint32_t n,
 		double limit_us, bool *slower, struct ff_evaluation *ret, struct ff_error *err)
 {
-	return ff_course_propose(h->now, change, n, limit_us, slower, ret, err);
+	return ff_trial_propose(h->now, change, n, limit_us, slower, ret, err);
 }
 
 int ff_evaluator_reorder(struct ff_evaluator *h, const int32_t *priority, double limit_us,
 		bool *slower, struct ff_evaluation *ret, struct ff_error *err)
 {
-	return ff_course_reorder(h->now, priority, limit_us, slower, ret, err);
+	return ff_trial_reorder(h->now, priority, limit_us, slower, ret, err);
 }
 
 void ff_evaluator_keep(struct ff_evaluator *h)
 {
-	ff_course_keep(h->now);
+	ff_trial_keep(h->now);
 }
 
 void ff_evaluator_drop(struct ff_evaluator *h)
 {
-	ff_course_drop(h->now);
+	ff_trial_drop(h->now);
 }
 
 /* ---- layouts ---- */

@@ -3,7 +3,7 @@
  *
  * A step starts when the latest of several times has come and ends so much later: from one
  * time of a run to the next the same maxima and sums are taken, of the times that are still
- * to be read: when lanes are free, when paced computes ended, and what was moved to, or
+ * to be read: when lanes are free, when limited computes ended, and what was moved to, or
  * computed by, operators of other stages.  Where all of these are later by the same amount
  * than they were one time before, so they will be after every further time, exactly, as
  * prices are whole steps (ff/price.h) and sums of them are exact.  The same holds of two
@@ -25,9 +25,10 @@
 
 #include "arrivals.h"
 
-int ff_fold_create(struct ff_course *e, struct ff_error *err)
+int ff_fold_create(struct ff_trial *e, struct ff_error *err)
 {
-	size_t lanes = ff_lane_count(e->m), paced = FF_PACE * (size_t)e->m->n_devices;
+	size_t lanes = ff_lane_count(e->m),
+	       limited = FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices;
 
 	e->fold.at = FF_NONE;
 	for (int i = 0; i <= FF_FOLD_BACK; i++) {
@@ -35,8 +36,8 @@ int ff_fold_create(struct ff_course *e, struct ff_error *err)
 
 		b->lane = ff_arena_array(&e->arena, lanes, sizeof(*b->lane));
 		b->idle = ff_arena_array(&e->arena, lanes, sizeof(*b->idle));
-		b->paced = ff_arena_array(&e->arena, paced, sizeof(*b->paced));
-		if (!b->lane || !b->idle || !b->paced)
+		b->limited = ff_arena_array(&e->arena, limited, sizeof(*b->limited));
+		if (!b->lane || !b->idle || !b->limited)
 			return ff_fail_memory(err);
 	}
 	return FF_OK;
@@ -64,12 +65,12 @@ static uint32_t count_repeated(const struct ff_program *p, uint32_t i, uint32_t 
 	uint32_t n = 0;
 
 	while (i + n + period < p->n && successor(p, i + n) == i + n + period &&
-			p->step[i + n].paced == p->step[i + n + period].paced)
+			p->step[i + n].limited == p->step[i + n + period].limited)
 		n++;
 	return n;
 }
 
-static void find_runs(struct ff_course *e)
+static void find_runs(struct ff_trial *e)
 {
 	const struct ff_program *p = &e->program;
 	struct ff_folding *f = &e->fold;
@@ -95,7 +96,7 @@ static void find_runs(struct ff_course *e)
 
 /* One run while its live times are listed. */
 struct listing {
-	struct ff_course *e;
+	struct ff_trial *e;
 	struct ff_run *run;
 	uint32_t low, high; /* micro-batches of its first time */
 	uint32_t cap;
@@ -138,7 +139,7 @@ static void list(struct listing *l, struct ff_timed_node *t, bool ready, const u
 static void list_moved(struct listing *l, enum ff_phase phase, uint32_t edge, uint32_t from,
 		uint32_t to, enum ff_phase reader)
 {
-	const struct ff_course *e = l->e;
+	const struct ff_trial *e = l->e;
 	const struct ff_program *p = &e->program;
 	const uint32_t *moves = p->moves[phase] + edge;
 
@@ -153,7 +154,7 @@ static void list_moved(struct listing *l, enum ff_phase phase, uint32_t edge, ui
 /* What may be moved to who reads at `edge` for another use of the same value. */
 static void list_taken(struct listing *l, uint32_t edge)
 {
-	const struct ff_course *e = l->e;
+	const struct ff_trial *e = l->e;
 	const struct ff_program *p = &e->program;
 	const struct ff_value *v = &e->g->values[e->g->edges[edge].value];
 	uint32_t to = e->g->edges[edge].node, reader = ff_time_reader(e, edge);
@@ -174,7 +175,7 @@ static void list_taken(struct listing *l, uint32_t edge)
 /* What another use, visited before, may have written is added to. */
 static void list_added(struct listing *l, uint32_t edge)
 {
-	const struct ff_course *e = l->e;
+	const struct ff_trial *e = l->e;
 	const struct ff_program *p = &e->program;
 	const struct ff_value *v = &e->g->values[e->g->edges[edge].value];
 	uint32_t to = e->g->edges[edge].node;
@@ -191,7 +192,7 @@ static void list_added(struct listing *l, uint32_t edge)
 
 static void list_edge(struct listing *l, uint32_t edge)
 {
-	const struct ff_course *e = l->e;
+	const struct ff_trial *e = l->e;
 	uint32_t from = ff_edge_source(e->g, edge), to = e->g->edges[edge].node;
 	uint32_t reader = ff_time_reader(e, edge);
 	uint32_t prelude = ff_edge_replaced_by(e->g, edge);
@@ -214,7 +215,7 @@ static void list_run(struct listing *l)
 	for (uint32_t i = 0; i < l->run->period; i++) {
 		l->low = step[i].micro < l->low ? step[i].micro : l->low;
 		l->high = step[i].micro > l->high ? step[i].micro : l->high;
-		l->run->paced = l->run->paced || step[i].paced;
+		l->run->limited = l->run->limited || step[i].limited;
 	}
 	for (uint32_t k = 0; k < l->e->g->n_edges; k++)
 		list_edge(l, k);
@@ -232,7 +233,7 @@ static int by_node(const void *a, const void *b)
 	return (x->micro < y->micro) - (x->micro > y->micro);
 }
 
-static int list_live(struct ff_course *e, struct ff_run *r, struct ff_error *err)
+static int list_live(struct ff_trial *e, struct ff_run *r, struct ff_error *err)
 {
 	struct listing l = {.e = e, .run = r};
 	size_t room = (FF_FOLD_BACK + 1) * (size_t)e->m->n_devices;
@@ -257,7 +258,7 @@ static int list_live(struct ff_course *e, struct ff_run *r, struct ff_error *err
 	return times ? FF_OK : ff_fail_memory(err);
 }
 
-int ff_fold_plan(struct ff_course *e, struct ff_error *err)
+int ff_fold_plan(struct ff_trial *e, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -276,7 +277,7 @@ static double *times_of(const struct ff_saved *v, uint32_t times)
 }
 
 /* What they were in the state number `slot` that is remembered. */
-static double *times_then(const struct ff_course *e, const struct ff_saved *v, uint32_t slot)
+static double *times_then(const struct ff_trial *e, const struct ff_saved *v, uint32_t slot)
 {
 	return v->times + slot * (size_t)e->m->n_devices;
 }
@@ -288,41 +289,45 @@ static uint32_t slot_of(uint32_t times)
 }
 
 /* What stands there when the run begins for the time number `times`. */
-static void keep(struct ff_course *e, const struct ff_run *r, uint32_t times, uint32_t slot)
+static void keep(struct ff_trial *e, const struct ff_run *r, uint32_t times, uint32_t slot)
 {
 	const struct ff_folding_base *b = &e->fold.base[slot];
 	size_t size = ff_lane_count(e->m) * sizeof(*b->lane);
 
 	memcpy(b->lane, e->lane, size);
 	memcpy(b->idle, e->idle, size);
-	if (r->paced)
-		memcpy(b->paced, e->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*b->paced));
+	if (r->limited)
+		memcpy(b->limited, e->limited,
+				FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices *
+						sizeof(*b->limited));
 	for (uint32_t i = 0; i < r->n_live; i++)
 		memcpy(times_then(e, &r->live[i], slot), times_of(&r->live[i], times),
 				r->live[i].node->n * sizeof(double));
 }
 
-/* Whether the paced computes of a device are not the run's, and no move waits for them. */
-static bool paced_rests(const struct ff_course *e, const struct ff_folding_base *b, uint32_t device,
-		double earliest)
+/* Whether the limited computes of a device are not the run's, and no move waits for them. */
+static bool limited_rests(const struct ff_trial *e, const struct ff_folding_base *b,
+		uint32_t device, double earliest)
 {
-	const double *now = &e->paced[(size_t)FF_PACE * device];
+	const double *now = &e->limited[(size_t)FF_PREFETCH_DISTANCE * device];
 
-	return now[0] == b->paced[(size_t)FF_PACE * device] && now[0] <= earliest;
+	return now[0] == b->limited[(size_t)FF_PREFETCH_DISTANCE * device] && now[0] <= earliest;
 }
 
-static bool paced_moved_on(const struct ff_course *e, const struct ff_folding_base *b, double by,
+static bool limited_moved_on(const struct ff_trial *e, const struct ff_folding_base *b, double by,
 		double earliest)
 {
 	bool alike = true;
 
 	for (uint32_t d = 0; d < e->m->n_devices && alike; d++)
-		for (uint32_t k = FF_PACE * d; k < FF_PACE * (d + 1) && alike; k++)
-			alike = e->paced[k] - b->paced[k] == by || paced_rests(e, b, d, earliest);
+		for (uint32_t k = FF_PREFETCH_DISTANCE * d;
+				k < FF_PREFETCH_DISTANCE * (d + 1) && alike; k++)
+			alike = e->limited[k] - b->limited[k] == by ||
+				limited_rests(e, b, d, earliest);
 	return alike;
 }
 
-static bool live_moved_on(const struct ff_course *e, const struct ff_run *r, uint32_t times,
+static bool live_moved_on(const struct ff_trial *e, const struct ff_run *r, uint32_t times,
 		uint32_t slot, double by)
 {
 	bool alike = true;
@@ -339,7 +344,7 @@ static bool live_moved_on(const struct ff_course *e, const struct ff_run *r, uin
 
 /* Whether all is later than in state `slot` by the same amount. */
 static bool moved_on(
-		const struct ff_course *e, const struct ff_run *r, uint32_t times, uint32_t slot)
+		const struct ff_trial *e, const struct ff_run *r, uint32_t times, uint32_t slot)
 {
 	const struct ff_folding_base *b = &e->fold.base[slot];
 	uint32_t lanes = ff_lane_count(e->m);
@@ -359,7 +364,7 @@ static bool moved_on(
 	}
 	if (by == 0 || last + by * r->n >= FF_TIMES_EXACT_US)
 		return false;
-	if (r->paced && e->m->overlap && !paced_moved_on(e, b, by, earliest))
+	if (r->limited && e->m->overlap && !limited_moved_on(e, b, by, earliest))
 		return false;
 	return live_moved_on(e, r, times, slot, by);
 }
@@ -376,15 +381,15 @@ static bool goes_on(uint32_t n, const double *now, const double *was, const doub
 }
 
 /* Whether each time is later than in state `was` by as much as it was in `a` than in `b`. */
-static bool all_go_on(const struct ff_course *e, const struct ff_run *r, uint32_t times,
+static bool all_go_on(const struct ff_trial *e, const struct ff_run *r, uint32_t times,
 		uint32_t was, uint32_t a, uint32_t b)
 {
 	const struct ff_folding_base *s = e->fold.base;
 	bool alike = goes_on(ff_lane_count(e->m), e->lane, s[was].lane, s[a].lane, s[b].lane, r->n);
 
-	if (alike && r->paced)
-		alike = goes_on(FF_PACE * e->m->n_devices, e->paced, s[was].paced, s[a].paced,
-				s[b].paced, r->n);
+	if (alike && r->limited)
+		alike = goes_on(FF_PREFETCH_DISTANCE * e->m->n_devices, e->limited, s[was].limited,
+				s[a].limited, s[b].limited, r->n);
 	for (uint32_t i = 0; i < r->n_live && alike; i++) {
 		const struct ff_saved *v = &r->live[i];
 
@@ -394,7 +399,7 @@ static bool all_go_on(const struct ff_course *e, const struct ff_run *r, uint32_
 	return alike;
 }
 
-static void skip_live(struct ff_course *e, const struct ff_saved *v, uint32_t times, uint32_t slot,
+static void skip_live(struct ff_trial *e, const struct ff_saved *v, uint32_t times, uint32_t slot,
 		uint32_t left_out, uint32_t n)
 {
 	double *was = times_of(v, times), *now = times_of(v, times + left_out);
@@ -413,7 +418,7 @@ static void skip_live(struct ff_course *e, const struct ff_saved *v, uint32_t ti
 
 /* Goes through the run's times from `times` on at once, `n` times as it did the last `every`,
  * which began in state `slot`. */
-static void skip(struct ff_course *e, const struct ff_run *r, uint32_t times, uint32_t slot,
+static void skip(struct ff_trial *e, const struct ff_run *r, uint32_t times, uint32_t slot,
 		uint32_t every, uint32_t n)
 {
 	const struct ff_folding_base *b = &e->fold.base[slot];
@@ -425,8 +430,8 @@ static void skip(struct ff_course *e, const struct ff_run *r, uint32_t times, ui
 		if (i < e->m->n_devices && e->idle[i] + e->busy_next[i] > e->most_us)
 			e->too_slow = true;
 	}
-	for (uint32_t k = 0; k < FF_PACE * e->m->n_devices && r->paced; k++)
-		e->paced[k] += n * (e->paced[k] - b->paced[k]);
+	for (uint32_t k = 0; k < FF_PREFETCH_DISTANCE * e->m->n_devices && r->limited; k++)
+		e->limited[k] += n * (e->limited[k] - b->limited[k]);
 	for (uint32_t i = 0; i < r->n_live; i++)
 		skip_live(e, &r->live[i], times, slot, n * every, n);
 	e->fold.n_folded += (uint64_t)n * every * r->period;
@@ -450,14 +455,14 @@ static void await(struct ff_folding *f, uint32_t run)
 	f->at = run < f->n_runs ? f->run[run].first : FF_NONE;
 }
 
-void ff_fold_begin(struct ff_course *e)
+void ff_fold_begin(struct ff_trial *e)
 {
 	await(&e->fold, 0);
 	e->fold.n_timed += e->fold.at != FF_NONE;
 }
 
 /* The time number `times` is timed. */
-static uint32_t go_through(struct ff_course *e, uint32_t times, uint32_t i)
+static uint32_t go_through(struct ff_trial *e, uint32_t times, uint32_t i)
 {
 	struct ff_folding *f = &e->fold;
 	const struct ff_run *r = &f->run[f->next];
@@ -474,31 +479,33 @@ static uint32_t go_through(struct ff_course *e, uint32_t times, uint32_t i)
 /* ---- trials ---- */
 
 /* All go on as they did since state `slot`, `every` times ago, `n` times. */
-static uint32_t try(struct ff_course *e, uint32_t times, uint32_t every, uint32_t n)
+static uint32_t try(struct ff_trial *e, uint32_t times, uint32_t every, uint32_t n)
 {
 	struct ff_folding *f = &e->fold;
 	const struct ff_run *r = &f->run[f->next];
 	uint32_t to = times + n * every;
 
 	f->n_trials++;
-	f->trial = (struct ff_trial){every, n, times, e->n_arrivals};
+	f->trial = (struct ff_fold_trial){every, n, times, e->n_arrivals};
 	skip(e, r, times, slot_of(times - every), every, n);
 	keep(e, r, to, FF_FOLD_BACK);
 	return ask_at(f, to + every, r->first + to * r->period);
 }
 
 /* Back to where the trial began. */
-static void restore(struct ff_course *e, const struct ff_run *r)
+static void restore(struct ff_trial *e, const struct ff_run *r)
 {
-	const struct ff_trial *t = &e->fold.trial;
+	const struct ff_fold_trial *t = &e->fold.trial;
 	uint32_t slot = slot_of(t->from);
 	const struct ff_folding_base *b = &e->fold.base[slot];
 	size_t size = ff_lane_count(e->m) * sizeof(*b->lane);
 
 	memcpy(e->lane, b->lane, size);
 	memcpy(e->idle, b->idle, size);
-	if (r->paced)
-		memcpy(e->paced, b->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*b->paced));
+	if (r->limited)
+		memcpy(e->limited, b->limited,
+				FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices *
+						sizeof(*b->limited));
 	while (e->n_arrivals > t->n_arrivals) {
 		struct ff_arrival a = e->arrival[--e->n_arrivals];
 
@@ -517,11 +524,11 @@ static void restore(struct ff_course *e, const struct ff_run *r)
 }
 
 /* The trial has been timed for as long as it takes to come back. */
-static uint32_t judge(struct ff_course *e, uint32_t i)
+static uint32_t judge(struct ff_trial *e, uint32_t i)
 {
 	struct ff_folding *f = &e->fold;
 	const struct ff_run *r = &f->run[f->next];
-	struct ff_trial t = f->trial;
+	struct ff_fold_trial t = f->trial;
 	uint32_t a = slot_of(t.from), b = slot_of(t.from - t.every);
 
 	f->trial.every = 0;
@@ -539,7 +546,7 @@ static uint32_t judge(struct ff_course *e, uint32_t i)
 	return go_through(e, t.from, r->first + t.from * r->period);
 }
 
-uint32_t ff_fold_reach(struct ff_course *e, uint32_t i)
+uint32_t ff_fold_reach(struct ff_trial *e, uint32_t i)
 {
 	struct ff_folding *f = &e->fold;
 	const struct ff_run *r = &f->run[f->next];

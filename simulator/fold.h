@@ -2,14 +2,14 @@
 #ifndef FF_SIMULATOR_FOLD_H
 #define FF_SIMULATOR_FOLD_H
 
-#include "course.h"
+#include "trial.h"
 
-int ff_fold_create(struct ff_course *e, struct ff_error *err);
+int ff_fold_create(struct ff_trial *e, struct ff_error *err);
 /* For a new program. */
-int ff_fold_plan(struct ff_course *e, struct ff_error *err);
+int ff_fold_plan(struct ff_trial *e, struct ff_error *err);
 /* A pass begins, before all runs; it has come to step fold.at, or to `i`, the first active
  * one behind: from where to go on. */
-void ff_fold_begin(struct ff_course *e);
-uint32_t ff_fold_reach(struct ff_course *e, uint32_t i);
+void ff_fold_begin(struct ff_trial *e);
+uint32_t ff_fold_reach(struct ff_trial *e, uint32_t i);
 
 #endif

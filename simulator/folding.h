@@ -8,8 +8,8 @@
  * micro-batch further, none of them in the first micro-batch or the last. */
 struct ff_run {
 	uint32_t first, period, n;
-	bool paced; /* something paced is moved */
-	bool still; /* what goes from one time to the next is known: `live` */
+	bool limited; /* something limited is moved */
+	bool still;   /* what goes from one time to the next is known: `live` */
 	/* Times that are written before step `first` and read from there on, for the
 	 * micro-batches that this means there; later ones of a node first. */
 	uint32_t n_live;
@@ -28,9 +28,9 @@ struct ff_folding {
 			       */
 	uint32_t kept;        /* states that are remembered, the last among them */
 	struct ff_folding_base {
-		double *lane, *idle, *paced;
+		double *lane, *idle, *limited;
 	} base[FF_FOLD_BACK + 1]; /* by time: as they were when it began; as a trial left them */
-	struct ff_trial {
+	struct ff_fold_trial {
 		uint32_t every, n, from; /* the last `every` times (0: no trial), n times more */
 		uint32_t n_arrivals;     /* when it began */
 	} trial;

@@ -3,7 +3,7 @@
 #ifndef FF_SIMULATOR_HOME_H
 #define FF_SIMULATOR_HOME_H
 
-#include "course.h"
+#include "trial.h"
 
 struct ff_evaluator {
 	const struct ff_graph *g; /* of the batch */
@@ -14,7 +14,7 @@ struct ff_evaluator {
 	struct ff_micro *micro; /* that were needed so far */
 	size_t memo_limit;      /* bytes of blocks before memos are emptied */
 	struct ff_arena arena, layout, scratch;
-	struct ff_course *now, *other; /* `other`: the one tried last; NULL: none was */
+	struct ff_trial *now, *other; /* `other`: the one tried last; NULL: none was */
 };
 
 #endif

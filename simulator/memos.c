@@ -19,7 +19,7 @@ static void clear_others(struct ff_evaluator *h, const struct ff_memo *memo)
 			ff_memo_clear(&i->memo);
 }
 
-void ff_evaluator_empty(struct ff_evaluator *h, const struct ff_course *asks)
+void ff_evaluator_empty(struct ff_evaluator *h, const struct ff_trial *asks)
 {
 	if (ff_evaluator_held(h) > h->memo_limit)
 		clear_others(h, asks == h->now ? NULL : h->now->memo);

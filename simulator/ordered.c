@@ -11,7 +11,7 @@
 #include "fold.h"
 #include "place.h"
 
-static int allocate(struct ff_course *e, struct ff_ordered *o, struct ff_error *err)
+static int allocate(struct ff_trial *e, struct ff_ordered *o, struct ff_error *err)
 {
 	size_t nodes = e->g->n_nodes, edges = e->g->n_edges;
 	struct ff_arena *a = &e->arena;
@@ -39,12 +39,12 @@ static void swap(void *a, void *b, size_t size)
 	memcpy(b, held, size);
 }
 
-void ff_reorder_exchange_accounts(struct ff_course *e)
+void ff_reorder_exchange_accounts(struct ff_trial *e)
 {
 	swap(&e->account, &e->other->account, sizeof(e->account));
 }
 
-void ff_reorder_exchange(struct ff_course *e)
+void ff_reorder_exchange(struct ff_trial *e)
 {
 	struct ff_ordered *o = e->other;
 
@@ -70,7 +70,7 @@ void ff_reorder_exchange(struct ff_course *e)
 		e->memo->first_use = e->first_use;
 }
 
-int ff_reorder_create(struct ff_course *e, struct ff_error *err)
+int ff_reorder_create(struct ff_trial *e, struct ff_error *err)
 {
 	int code;
 
@@ -94,7 +94,7 @@ int ff_reorder_create(struct ff_course *e, struct ff_error *err)
 	return FF_OK;
 }
 
-void ff_reorder_finish(struct ff_course *e)
+void ff_reorder_finish(struct ff_trial *e)
 {
 	if (!e->other)
 		return;
@@ -106,7 +106,7 @@ void ff_reorder_finish(struct ff_course *e)
 
 /* ---- programs ---- */
 
-static void list_params(struct ff_course *e, uint32_t node)
+static void list_params(struct ff_trial *e, uint32_t node)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 
@@ -123,8 +123,8 @@ static void list_params(struct ff_course *e, uint32_t node)
 	}
 }
 
-/* By edge: see struct ff_course. */
-static void find_begins(struct ff_course *e)
+/* By edge: see struct ff_trial. */
+static void find_begins(struct ff_trial *e)
 {
 	for (uint32_t i = 0; i < e->g->n_values; i++) {
 		const struct ff_value *v = &e->g->values[i];
@@ -142,7 +142,7 @@ static void find_begins(struct ff_course *e)
 }
 
 /* What closes buckets, and room for all that may arrive in a pass. */
-static int list_steps(struct ff_course *e, struct ff_error *err)
+static int list_steps(struct ff_trial *e, struct ff_error *err)
 {
 	size_t most = FF_PHASE_COUNT * (size_t)e->g->n_nodes * e->program.micro_batches;
 
@@ -160,7 +160,7 @@ static int list_steps(struct ff_course *e, struct ff_error *err)
 }
 
 /* Which uses of values are the first in the order, and which the last. */
-static void find_uses(struct ff_course *e)
+static void find_uses(struct ff_trial *e)
 {
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
 		e->position[e->order[i]] = i;
@@ -172,7 +172,7 @@ static void find_uses(struct ff_course *e)
 	}
 }
 
-static int find_order(struct ff_course *e, const struct ff_strategy *s, struct ff_error *err)
+static int find_order(struct ff_trial *e, const struct ff_strategy *s, struct ff_error *err)
 {
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
 	size_t size = e->g->n_nodes * sizeof(*e->order);
@@ -186,7 +186,7 @@ static int find_order(struct ff_course *e, const struct ff_strategy *s, struct f
 	return code;
 }
 
-int ff_reorder_plan(struct ff_course *e, const struct ff_strategy *s, struct ff_error *err)
+int ff_reorder_plan(struct ff_trial *e, const struct ff_strategy *s, struct ff_error *err)
 {
 	int code = find_order(e, s, err);
 
@@ -200,20 +200,20 @@ int ff_reorder_plan(struct ff_course *e, const struct ff_strategy *s, struct ff_
 	return code < 0 ? code : list_steps(e, err);
 }
 
-void ff_reorder_recount(struct ff_course *e, int64_t sign)
+void ff_reorder_recount(struct ff_trial *e, int64_t sign)
 {
-	for (uint32_t i = 0; i < e->n_stirred; i++)
-		ff_account_value(e, e->stirred[i], sign);
+	for (uint32_t i = 0; i < e->n_shifted; i++)
+		ff_account_value(e, e->shifted[i], sign);
 }
 
-void ff_reorder_keep(struct ff_course *e)
+void ff_reorder_keep(struct ff_trial *e)
 {
 	memcpy(e->strategy.priority, e->other->priority,
 			e->g->n_nodes * sizeof(*e->strategy.priority));
 	e->planned = false;
 }
 
-void ff_reorder_drop(struct ff_course *e)
+void ff_reorder_drop(struct ff_trial *e)
 {
 	if (e->recounted)
 		ff_reorder_recount(e, -1);

@@ -2,9 +2,9 @@
 #ifndef FF_SIMULATOR_ORDERED_H
 #define FF_SIMULATOR_ORDERED_H
 
-#include "course.h"
+#include "trial.h"
 
-/* What depends on the order of one strategy: see struct ff_course. */
+/* What depends on the order of one strategy: see struct ff_trial. */
 struct ff_ordered {
 	uint32_t *order, *position, *first_edge;
 	struct ff_param_use *completing, *adding;
@@ -21,17 +21,17 @@ struct ff_ordered {
 	int32_t *priority; /* of what is proposed */
 };
 
-int ff_reorder_create(struct ff_course *e, struct ff_error *err);
-void ff_reorder_finish(struct ff_course *e);
+int ff_reorder_create(struct ff_trial *e, struct ff_error *err);
+void ff_reorder_finish(struct ff_trial *e);
 /* The order of `s`, its program, and what depends on them alone. */
-int ff_reorder_plan(struct ff_course *e, const struct ff_strategy *s, struct ff_error *err);
+int ff_reorder_plan(struct ff_trial *e, const struct ff_strategy *s, struct ff_error *err);
 /* The two change places; their accounts alone. */
-void ff_reorder_exchange(struct ff_course *e);
-void ff_reorder_exchange_accounts(struct ff_course *e);
+void ff_reorder_exchange(struct ff_trial *e);
+void ff_reorder_exchange_accounts(struct ff_trial *e);
 /* Puts what lies otherwise in the two orders into the account (1) or takes it out (-1). */
-void ff_reorder_recount(struct ff_course *e, int64_t sign);
+void ff_reorder_recount(struct ff_trial *e, int64_t sign);
 /* What is proposed is another order. */
-void ff_reorder_keep(struct ff_course *e);
-void ff_reorder_drop(struct ff_course *e);
+void ff_reorder_keep(struct ff_trial *e);
+void ff_reorder_drop(struct ff_trial *e);
 
 #endif

@@ -7,7 +7,7 @@
 #include "ff/clones.h"
 #include "ff/program.h"
 
-struct ff_course;
+struct ff_trial;
 struct ff_memo_move;
 
 /* What the pass reads of one operator, for one phase. */
@@ -83,7 +83,7 @@ struct ff_updates {
 /* The pass over the current strategy, as it stood before one of its steps. */
 struct ff_snapshot {
 	uint32_t step;
-	double *lane, *idle, *paced;
+	double *lane, *idle, *limited;
 	struct ff_arena_mark planned, end; /* of the memory of all up to this one */
 	uint32_t n_read, n_saved;
 	struct ff_saved {
@@ -103,25 +103,25 @@ struct ff_arrival {
 
 /* time.c: the longest-path pass over the blocks in place.  It stops, and `too_slow` is
  * true, as soon as some lane has been idle and will be busy for longer than `most_us`
- * together, or where a proposal is given up for another reason.  `first`, `last`: of the
+ * together, or where a proposal is rejected for another reason.  `first`, `last`: of the
  * steps of forward that differ from the current strategy's. */
-int ff_course_time(struct ff_course *e, uint32_t first, uint32_t last, double *step_us,
+int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *step_us,
 		struct ff_error *err);
 /* As far as snapshots are taken, for the current strategy, taking them. */
-int ff_course_record(struct ff_course *e, struct ff_error *err);
-/* spare.c: a gradient that a prelude replaces, some of it in place, is not replaced before
+int ff_trial_record(struct ff_trial *e, struct ff_error *err);
+/* replaced.c: a gradient that a prelude replaces, some of it in place, is not replaced before
  * `tm`, which step `s` makes of it and is done `at`, has taken it: lowering's
  * depend_on_replaced. */
-void ff_time_spare(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
+void ff_time_replaced(struct ff_trial *e, const struct ff_step *s, const struct ff_memo_move *tm,
 		double at);
 
 /* updates.c: all buckets, once backward is over; of those the pass ended with, what weights,
  * gradients and states take, added up by device. */
-int ff_updates_create(struct ff_course *e, struct ff_error *err);
-int ff_updates_time(struct ff_course *e, const struct ff_gathered *g, struct ff_error *err);
-void ff_updates_count(const struct ff_course *e, int64_t *bytes);
+int ff_updates_create(struct ff_trial *e, struct ff_error *err);
+int ff_updates_time(struct ff_trial *e, const struct ff_gathered *g, struct ff_error *err);
+void ff_updates_count(const struct ff_trial *e, int64_t *bytes);
 /* The scratch of kernels, by device, becomes at least that of the gradients' norm. */
-void ff_updates_scratch(const struct ff_course *e, int64_t *bytes);
+void ff_updates_scratch(const struct ff_trial *e, int64_t *bytes);
 
 /* buckets.c */
 int ff_gathered_init(struct ff_gathered *b, const struct ff_graph *g, int64_t bucket_bytes,
@@ -131,18 +131,18 @@ void ff_gathered_finish(struct ff_gathered *b);
 void ff_gathered_limit(struct ff_gathered *b, int64_t bucket_bytes);
 /* The buckets of the blocks in place, the proposal's if it changes them: those that are
  * synchronised, or `all` that are gathered. */
-int ff_course_gather(struct ff_course *e, bool all, struct ff_gathered **ret, struct ff_error *err);
+int ff_trial_gather(struct ff_trial *e, bool all, struct ff_gathered **ret, struct ff_error *err);
 void ff_gathered_forget(struct ff_gathered *b);
 
 /* snapshot.c */
 /* For a new program: where snapshots are to be taken. */
-int ff_snapshots_plan(struct ff_course *e, struct ff_error *err);
-int ff_snapshot_take(struct ff_course *e, struct ff_snapshot *s, struct ff_error *err);
+int ff_snapshots_plan(struct ff_trial *e, struct ff_error *err);
+int ff_snapshot_take(struct ff_trial *e, struct ff_snapshot *s, struct ff_error *err);
 /* The strategy becomes one that differs from step `first` on: what was taken before holds. */
-void ff_snapshots_keep(struct ff_course *e, uint32_t first);
+void ff_snapshots_keep(struct ff_trial *e, uint32_t first);
 /* The first behind step `last`; NULL: none. */
-const struct ff_snapshot *ff_snapshot_behind(const struct ff_course *e, uint32_t last);
+const struct ff_snapshot *ff_snapshot_behind(const struct ff_trial *e, uint32_t last);
 /* Restores the latest that is not behind step `first`; the step to go on from. */
-uint32_t ff_snapshots_resume(struct ff_course *e, uint32_t first);
+uint32_t ff_snapshots_resume(struct ff_trial *e, uint32_t first);
 
 #endif

@@ -14,7 +14,7 @@
 /* Moves are counted so many values behind where they are fetched from the host's memory. */
 #define COUNT_BEHIND 4
 
-static int note_swap(struct ff_course *e, struct ff_swap s, struct ff_error *err)
+static int note_swap(struct ff_trial *e, struct ff_swap s, struct ff_error *err)
 {
 	int code = ff_grow(&e->swap, e->n_swaps, &e->cap_swaps, sizeof(*e->swap), err);
 
@@ -43,7 +43,7 @@ static int reserve_times(struct ff_timed_node *t, uint32_t n, struct ff_error *e
 	return FF_OK;
 }
 
-static int reserve_node(struct ff_course *e, uint32_t node, uint32_t n_parts, struct ff_error *err)
+static int reserve_node(struct ff_trial *e, uint32_t node, uint32_t n_parts, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -55,7 +55,7 @@ static int reserve_node(struct ff_course *e, uint32_t node, uint32_t n_parts, st
 }
 
 /* There is room for it. */
-static void put_node(struct ff_course *e, uint32_t node, struct ff_memo_node *new)
+static void put_node(struct ff_trial *e, uint32_t node, struct ff_memo_node *new)
 {
 	e->node[node] = new;
 	e->block[node] = new ? new->block : NULL;
@@ -77,7 +77,7 @@ static void put_node(struct ff_course *e, uint32_t node, struct ff_memo_node *ne
 }
 
 static int swap_node(
-		struct ff_course *e, uint32_t node, struct ff_memo_node *new, struct ff_error *err)
+		struct ff_trial *e, uint32_t node, struct ff_memo_node *new, struct ff_error *err)
 {
 	struct ff_swap s = {.id = node, .was.node = e->node[node]};
 	int code = FF_OK;
@@ -94,7 +94,7 @@ static int swap_node(
 }
 
 /* The number of the change of `node`, or FF_NONE. */
-static uint32_t change_of(const struct ff_course *e, uint32_t node)
+static uint32_t change_of(const struct ff_trial *e, uint32_t node)
 {
 	uint32_t k = e->changed_at[node];
 
@@ -103,7 +103,7 @@ static uint32_t change_of(const struct ff_course *e, uint32_t node)
 }
 
 /* The config of node `i` under the proposal; a prelude has its leader's. */
-static const struct ff_config *config_of(const struct ff_course *e, uint32_t i)
+static const struct ff_config *config_of(const struct ff_trial *e, uint32_t i)
 {
 	uint32_t k;
 
@@ -112,7 +112,7 @@ static const struct ff_config *config_of(const struct ff_course *e, uint32_t i)
 	return k != FF_NONE ? &e->changes[k].config : &e->strategy.config[i];
 }
 
-static int place_node(struct ff_course *e, uint32_t node, const struct ff_memo_wish *w,
+static int place_node(struct ff_trial *e, uint32_t node, const struct ff_memo_wish *w,
 		struct ff_error *err)
 {
 	struct ff_memo_node *new;
@@ -123,7 +123,7 @@ static int place_node(struct ff_course *e, uint32_t node, const struct ff_memo_w
 
 /* Wishes for the blocks of all that a proposal changes: by number of the change that of the
  * node, unless it is a parameter that lies where it is read, and behind it of its prelude. */
-static void wish_changes(struct ff_course *e)
+static void wish_changes(struct ff_trial *e)
 {
 	struct ff_memo_wish *w = e->wish;
 
@@ -149,19 +149,19 @@ static void wish_changes(struct ff_course *e)
 
 /* ---- edges ---- */
 
-static enum ff_edge_state state_of(const struct ff_course *e, uint32_t edge, int pass)
+static enum ff_edge_state state_of(const struct ff_trial *e, uint32_t edge, int pass)
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 
-	if (!me || (pass == FF_FORWARD ? e->taken[edge] != FF_NONE
-				       : ff_course_sent(e, edge) != edge))
+	if (!me || (pass == FF_FORWARD ? e->shared_from[edge] != FF_NONE
+				       : ff_trial_sent(e, edge) != edge))
 		return FF_EDGE_STILL;
 	if (!me->built[pass])
 		return FF_EDGE_UNKNOWN;
 	return me->n_moves[pass] > 0 ? FF_EDGE_MOVES : FF_EDGE_STILL;
 }
 
-static void activate(struct ff_course *e, enum ff_phase phase, uint32_t edge, bool on)
+static void activate(struct ff_trial *e, enum ff_phase phase, uint32_t edge, bool on)
 {
 	for (uint32_t micro = 0; micro < e->program.micro_batches; micro++) {
 		uint32_t step = ff_program_moves(&e->program, phase, micro, edge);
@@ -174,7 +174,7 @@ static void activate(struct ff_course *e, enum ff_phase phase, uint32_t edge, bo
 	}
 }
 
-static void set_state(struct ff_course *e, uint32_t edge, enum ff_pass pass)
+static void set_state(struct ff_trial *e, uint32_t edge, enum ff_pass pass)
 {
 	uint8_t was = e->state[pass][edge], is = (uint8_t)state_of(e, edge, pass);
 
@@ -187,7 +187,7 @@ static void set_state(struct ff_course *e, uint32_t edge, enum ff_pass pass)
 		activate(e, FF_PHASE_RECOMPUTE, edge, is != FF_EDGE_STILL);
 }
 
-static void put_edge(struct ff_course *e, uint32_t edge, struct ff_memo_edge *new)
+static void put_edge(struct ff_trial *e, uint32_t edge, struct ff_memo_edge *new)
 {
 	e->edge[edge] = new;
 	set_state(e, edge, FF_FORWARD);
@@ -195,7 +195,7 @@ static void put_edge(struct ff_course *e, uint32_t edge, struct ff_memo_edge *ne
 }
 
 /* The gradient at `edge` is sent and added as was found. */
-static void put_sum(struct ff_course *e, uint32_t edge)
+static void put_sum(struct ff_trial *e, uint32_t edge)
 {
 	uint32_t sent = e->sums_next.sent[edge], added = e->sums_next.added[edge];
 	int sums = (sent != FF_NONE) - (e->sums.sent[edge] != FF_NONE);
@@ -211,7 +211,7 @@ static void put_sum(struct ff_course *e, uint32_t edge)
 }
 
 /* Which gradients of `value` are added up before they are moved, and which is moved first. */
-static void sum_uses(struct ff_course *e, uint32_t value)
+static void sum_uses(struct ff_trial *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 
@@ -222,7 +222,7 @@ static void sum_uses(struct ff_course *e, uint32_t value)
 
 /* Which uses of `value` are moved once, once all its readers are in place, and of an activation
  * who made it. */
-static void share_uses(struct ff_course *e, uint32_t value)
+static void share_uses(struct ff_trial *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 	const uint32_t *uses = e->g->uses + v->first_use;
@@ -230,15 +230,16 @@ static void share_uses(struct ff_course *e, uint32_t value)
 	if (v->n_uses == 1 || e->synced[v->producer])
 		return;
 	for (uint32_t u = 0; u < v->n_uses; u++)
-		e->gives[uses[u]] = false;
+		e->is_shared[uses[u]] = false;
 	for (uint32_t u = 0; u < v->n_uses; u++) {
-		uint32_t was = e->taken[uses[u]], from = ff_edge_taken_from(e->g, &e->program,
-								  e->position, e->block, uses[u]);
+		uint32_t was = e->shared_from[uses[u]],
+			 from = ff_edge_shared_from(
+					 e->g, &e->program, e->position, e->block, uses[u]);
 
-		e->taken[uses[u]] = from;
+		e->shared_from[uses[u]] = from;
 		e->reshares = e->reshares || from != was;
 		if (from != FF_NONE)
-			e->gives[from] = true;
+			e->is_shared[from] = true;
 		if ((was == FF_NONE) != (from == FF_NONE))
 			set_state(e, uses[u], FF_FORWARD);
 	}
@@ -247,7 +248,7 @@ static void share_uses(struct ff_course *e, uint32_t value)
 }
 
 /* Whether the block of `edge` is for these ends already, and for its turn among the uses. */
-static bool has_ends(const struct ff_course *e, uint32_t edge, uint64_t ends)
+static bool has_ends(const struct ff_trial *e, uint32_t edge, uint64_t ends)
 {
 	const struct ff_memo_edge *me = e->edge[edge];
 
@@ -256,7 +257,7 @@ static bool has_ends(const struct ff_course *e, uint32_t edge, uint64_t ends)
 
 /* Wishes for the blocks of all edges that a proposal touches, but those of parameters, which
  * follow their readers. */
-static void wish_edges(struct ff_course *e)
+static void wish_edges(struct ff_trial *e)
 {
 	for (int turn = 0; turn < 2; turn++)
 		for (uint32_t i = 0; i < e->n_near; i++) {
@@ -276,7 +277,7 @@ static void wish_edges(struct ff_course *e)
 		}
 }
 
-static int swap_edge(struct ff_course *e, uint32_t edge, struct ff_error *err)
+static int swap_edge(struct ff_trial *e, uint32_t edge, struct ff_error *err)
 {
 	struct ff_swap s = {.is_edge = true, .id = edge, .was.edge = e->edge[edge]};
 	uint32_t from = e->ends[edge].from, to = e->ends[edge].to;
@@ -294,7 +295,7 @@ static int swap_edge(struct ff_course *e, uint32_t edge, struct ff_error *err)
 	return code;
 }
 
-void ff_place_find_sums(struct ff_course *e, uint32_t value)
+void ff_place_find_sums(struct ff_trial *e, uint32_t value)
 {
 	struct ff_sums next = e->sums_next;
 
@@ -302,7 +303,7 @@ void ff_place_find_sums(struct ff_course *e, uint32_t value)
 	ff_sums_find(e->g, e->position, e->block, value, &next, &e->first_edge[value]);
 }
 
-int ff_place_resolve(struct ff_course *e, uint32_t edge, enum ff_pass pass, struct ff_error *err)
+int ff_place_resolve(struct ff_trial *e, uint32_t edge, enum ff_pass pass, struct ff_error *err)
 {
 	int code;
 
@@ -321,7 +322,7 @@ int ff_place_resolve(struct ff_course *e, uint32_t edge, enum ff_pass pass, stru
 
 /* Buckets are gathered of all parameters, and their readers' blocks lie far apart: what is asked of
  * those is noted.  Which of several readers it is depends on the order. */
-static void note_shards(struct ff_course *e, uint32_t param)
+static void note_shards(struct ff_trial *e, uint32_t param)
 {
 	const struct ff_value *v = &e->g->values[e->g->nodes[param].out];
 	struct ff_shards *s = &e->shards[param];
@@ -335,7 +336,7 @@ static void note_shards(struct ff_course *e, uint32_t param)
 }
 
 /* The block of one that is not synchronised, under `c`. */
-static int find_param(struct ff_course *e, uint32_t param, const struct ff_config *c,
+static int find_param(struct ff_trial *e, uint32_t param, const struct ff_config *c,
 		struct ff_memo_node **ret, struct ff_error *err)
 {
 	uint32_t change = change_of(e, param);
@@ -350,7 +351,7 @@ static int find_param(struct ff_course *e, uint32_t param, const struct ff_confi
 }
 
 /* What gathers weights is done where there are any. */
-static void activate_gathers(struct ff_course *e, bool on)
+static void activate_gathers(struct ff_trial *e, bool on)
 {
 	for (uint32_t i = 0; i < e->program.gathers_end; i++) {
 		uint64_t bit = (uint64_t)1 << i % 64;
@@ -360,7 +361,7 @@ static void activate_gathers(struct ff_course *e, bool on)
 	}
 }
 
-static void set_flat(struct ff_course *e, uint32_t param, bool flat)
+static void set_flat(struct ff_trial *e, uint32_t param, bool flat)
 {
 	uint32_t was = e->n_flat;
 
@@ -371,7 +372,7 @@ static void set_flat(struct ff_course *e, uint32_t param, bool flat)
 }
 
 /* Once its readers are in place. */
-static int place_param(struct ff_course *e, uint32_t param, struct ff_error *err)
+static int place_param(struct ff_trial *e, uint32_t param, struct ff_error *err)
 {
 	const struct ff_value *v = &e->g->values[e->g->nodes[param].out];
 	const struct ff_config *c = config_of(e, param);
@@ -404,7 +405,7 @@ static int place_param(struct ff_course *e, uint32_t param, struct ff_error *err
 
 /* ---- all, and those of a proposal ---- */
 
-void ff_place_activate(struct ff_course *e)
+void ff_place_activate(struct ff_trial *e)
 {
 	memset(e->active, 0, (e->program.n / 64 + 1) * sizeof(*e->active));
 	for (uint32_t i = 0; i < e->program.n; i++) {
@@ -418,12 +419,12 @@ void ff_place_activate(struct ff_course *e)
 }
 
 /* Nothing moves anywhere, and nothing is shared. */
-static void reset_states(struct ff_course *e)
+static void reset_states(struct ff_trial *e)
 {
 	for (int pass = 0; pass < 2; pass++)
 		memset(e->state[pass], FF_EDGE_STILL, e->g->n_edges * sizeof(**e->state));
-	memset(e->taken, 0xff, e->g->n_edges * sizeof(*e->taken));
-	memset(e->gives, 0, e->g->n_edges * sizeof(*e->gives));
+	memset(e->shared_from, 0xff, e->g->n_edges * sizeof(*e->shared_from));
+	memset(e->is_shared, 0, e->g->n_edges * sizeof(*e->is_shared));
 	memset(e->sums.sent, 0xff, e->g->n_edges * sizeof(*e->sums.sent));
 	memset(e->sums.added, 0xff, e->g->n_edges * sizeof(*e->sums.added));
 	memset(e->n_added, 0, e->g->n_nodes * sizeof(*e->n_added));
@@ -433,7 +434,7 @@ static void reset_states(struct ff_course *e)
 	ff_place_activate(e);
 }
 
-int ff_place_all(struct ff_course *e, struct ff_error *err)
+int ff_place_all(struct ff_trial *e, struct ff_error *err)
 {
 	const struct ff_graph *g = e->g;
 	int code = FF_OK;
@@ -464,7 +465,7 @@ int ff_place_all(struct ff_course *e, struct ff_error *err)
 }
 
 /* The edges of a value.  What is known to be moved there is fetched to be counted. */
-static int place_uses(struct ff_course *e, uint32_t value, struct ff_error *err)
+static int place_uses(struct ff_trial *e, uint32_t value, struct ff_error *err)
 {
 	const struct ff_value *v = &e->g->values[value];
 	bool param = v->kind == FF_VALUE_PARAMETER;
@@ -482,7 +483,7 @@ static int place_uses(struct ff_course *e, uint32_t value, struct ff_error *err)
 	return code;
 }
 
-static void count_uses(struct ff_course *e, uint32_t value)
+static void count_uses(struct ff_trial *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 
@@ -492,12 +493,12 @@ static void count_uses(struct ff_course *e, uint32_t value)
 }
 
 /* Of all values that the proposal touches. */
-static int place_edges(struct ff_course *e, struct ff_error *err)
+static int place_edges(struct ff_trial *e, struct ff_error *err)
 {
 	int code = FF_OK;
 
 	wish_edges(e);
-	for (uint32_t i = 0; i < e->n_touched + COUNT_BEHIND && code == FF_OK && !ff_given_up(e);
+	for (uint32_t i = 0; i < e->n_touched + COUNT_BEHIND && code == FF_OK && !ff_is_rejected(e);
 			i++) {
 		if (i < e->n_touched)
 			code = place_uses(e, e->touched[i], err);
@@ -507,14 +508,14 @@ static int place_edges(struct ff_course *e, struct ff_error *err)
 	return code;
 }
 
-int ff_place_changes(struct ff_course *e, struct ff_error *err)
+int ff_place_changes(struct ff_trial *e, struct ff_error *err)
 {
 	const struct ff_graph *g = e->g;
 	const struct ff_memo_wish *w = e->wish;
 	int code = FF_OK;
 
 	wish_changes(e);
-	for (uint32_t i = 0; i < e->n_changes && code == FF_OK && !ff_given_up(e); i++, w += 2) {
+	for (uint32_t i = 0; i < e->n_changes && code == FF_OK && !ff_is_rejected(e); i++, w += 2) {
 		uint32_t node = e->changes[i].node, prelude = ff_node_prelude(g, node);
 
 		if (ff_node_is_computed(g, node))
@@ -524,10 +525,10 @@ int ff_place_changes(struct ff_course *e, struct ff_error *err)
 		if (code == FF_OK)
 			ff_busy_add_node(e, node);
 	}
-	return code == FF_OK && !ff_given_up(e) ? place_edges(e, err) : code;
+	return code == FF_OK && !ff_is_rejected(e) ? place_edges(e, err) : code;
 }
 
-int ff_place_resolve_touched(struct ff_course *e, struct ff_error *err)
+int ff_place_resolve_touched(struct ff_trial *e, struct ff_error *err)
 {
 	int code = FF_OK;
 
@@ -537,7 +538,7 @@ int ff_place_resolve_touched(struct ff_course *e, struct ff_error *err)
 	return code;
 }
 
-static void exchange_flat(struct ff_course *e, uint32_t param)
+static void exchange_flat(struct ff_trial *e, uint32_t param)
 {
 	bool flat = e->flat[param];
 
@@ -545,7 +546,7 @@ static void exchange_flat(struct ff_course *e, uint32_t param)
 	e->flat_was[param] = flat;
 }
 
-void ff_place_exchange(struct ff_course *e)
+void ff_place_exchange(struct ff_trial *e)
 {
 	for (uint32_t i = 0; i < e->n_swaps; i++) {
 		struct ff_swap *s = &e->swap[i], was = *s;

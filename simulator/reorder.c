@@ -6,25 +6,26 @@
 #include <string.h>
 
 #include "busy.h"
+#include "early.h"
 #include "evaluate.h"
 #include "ff/sharing.h"
-#include "foresee.h"
 #include "ordered.h"
 #include "place.h"
 
-static bool use_differs(const struct ff_course *e, uint32_t edge)
+static bool use_differs(const struct ff_trial *e, uint32_t edge)
 {
 	return e->first_use[edge] != e->other->first_use[edge] ||
 	       e->sums_next.sent[edge] != e->sums.sent[edge] ||
 	       e->sums_next.added[edge] != e->sums.added[edge] ||
 	       (!e->synced[e->ends[edge].from] &&
-			       e->taken[edge] != ff_edge_taken_from(e->g, &e->program, e->position,
-								 e->block, edge));
+			       e->shared_from[edge] != ff_edge_shared_from(e->g, &e->program,
+								       e->position, e->block,
+								       edge));
 }
 
 /* Gradients of values are added up in another order: blocks of such edges are others.  And it is
  * another use that brings, or takes away, what several share. */
-static void touch_uses(struct ff_course *e)
+static void touch_uses(struct ff_trial *e)
 {
 	for (uint32_t i = 0; i < e->g->n_values; i++) {
 		const struct ff_value *v = &e->g->values[i];
@@ -36,12 +37,12 @@ static void touch_uses(struct ff_course *e)
 		for (uint32_t u = 0; u < v->n_uses && !differs; u++)
 			differs = use_differs(e, e->g->uses[v->first_use + u]);
 		if (differs)
-			ff_course_touch(e, i);
+			ff_trial_touch(e, i);
 	}
 }
 
 /* The first step that is another one, or how many there are. */
-static uint32_t first_other(const struct ff_course *e)
+static uint32_t first_other(const struct ff_trial *e)
 {
 	const struct ff_program *p = &e->program, *q = &e->other->program;
 	uint32_t i = 0;
@@ -55,7 +56,7 @@ static uint32_t first_other(const struct ff_course *e)
 
 /* Blocks in place and times, as of any proposal: all behind the first step that differs comes at
  * other times. */
-static int time_order(struct ff_course *e, double limit_us, double *step_us, struct ff_error *err)
+static int time_order(struct ff_trial *e, double limit_us, double *step_us, struct ff_error *err)
 {
 	uint32_t first = first_other(e);
 	int code;
@@ -64,65 +65,66 @@ static int time_order(struct ff_course *e, double limit_us, double *step_us, str
 	/* the last step before which all is equal; flat buckets are others from the first on */
 	e->first_changed = first && !e->n_flat ? first - 1 : 0;
 	e->n_changes = 0;
-	ff_course_begin(e);
+	ff_trial_begin(e);
 	touch_uses(e);
 	e->rebuckets = true;
 	ff_busy_begin(e, limit_us);
-	ff_foresee_begin(e, limit_us, FF_DOUBT_ORDER);
+	ff_early_begin(e, limit_us, FF_EARLY_ORDER);
 	code = ff_place_changes(e, err);
-	if (code == FF_OK && !ff_given_up(e))
-		code = ff_course_time(e, e->first_changed, FF_NONE, step_us, err);
+	if (code == FF_OK && !ff_is_rejected(e))
+		code = ff_trial_time(e, e->first_changed, FF_NONE, step_us, err);
 	e->too_slow = e->too_slow || *step_us > limit_us;
-	if (code == FF_OK && !ff_given_up(e))
+	if (code == FF_OK && !ff_is_rejected(e))
 		code = ff_place_resolve_touched(e, err);
 	return code;
 }
 
 /* ---- the account ---- */
 
-static void find_stirs(struct ff_course *e)
+static void find_shifted_nodes(struct ff_trial *e)
 {
 	const struct ff_program *p = &e->program, *q = &e->other->program;
 
-	memset(e->stirs, 0, e->g->n_nodes * sizeof(*e->stirs));
+	memset(e->node_shifted, 0, e->g->n_nodes * sizeof(*e->node_shifted));
 	for (int k = 0; k < FF_PHASE_COUNT; k++)
 		for (uint32_t i = 0; i < e->g->n_nodes; i++)
-			e->stirs[i] |= p->compute[k][i] != q->compute[k][i];
+			e->node_shifted[i] |= p->compute[k][i] != q->compute[k][i];
 }
 
-static bool use_is_stirred(const struct ff_course *e, uint32_t edge)
+static bool use_is_shifted(const struct ff_trial *e, uint32_t edge)
 {
 	const struct ff_program *p = &e->program, *q = &e->other->program;
 	uint32_t to = e->ends[edge].to;
-	bool stirred = e->stirs[to] || e->stirs[ff_node_leader(e->g, to)] ||
-		       e->stirs[e->ends[ff_edge_last(e->g, edge)].to];
+	bool shifted = e->node_shifted[to] || e->node_shifted[ff_node_leader(e->g, to)] ||
+		       e->node_shifted[e->ends[ff_edge_last(e->g, edge)].to];
 
 	for (int k = 0; k < FF_PHASE_COUNT; k++)
-		stirred = stirred || p->moves[k][edge] != q->moves[k][edge];
-	return stirred;
+		shifted = shifted || p->moves[k][edge] != q->moves[k][edge];
+	return shifted;
 }
 
 /* Whether a buffer of `value` comes or goes in another step. */
-static bool is_stirred(const struct ff_course *e, uint32_t value)
+static bool is_shifted(const struct ff_trial *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 	uint32_t prelude = ff_node_prelude(e->g, v->producer);
-	bool stirred = e->stirs[v->producer] || (prelude != FF_NONE && e->stirs[prelude]);
+	bool shifted = e->node_shifted[v->producer] ||
+		       (prelude != FF_NONE && e->node_shifted[prelude]);
 
-	for (uint32_t u = 0; u < v->n_uses && !stirred; u++)
-		stirred = use_is_stirred(e, e->g->uses[v->first_use + u]);
-	return stirred;
+	for (uint32_t u = 0; u < v->n_uses && !shifted; u++)
+		shifted = use_is_shifted(e, e->g->uses[v->first_use + u]);
+	return shifted;
 }
 
 /* The current strategy's account becomes the proposal's: what comes or goes in another step is
  * taken out where it was and put in where it is.  Steps are as many, and each has its row. */
-static void move_account(struct ff_course *e)
+static void move_account(struct ff_trial *e)
 {
-	find_stirs(e);
-	e->n_stirred = 0;
+	find_shifted_nodes(e);
+	e->n_shifted = 0;
 	for (uint32_t i = 0; i < e->g->n_values; i++)
-		if (is_stirred(e, i))
-			e->stirred[e->n_stirred++] = i;
+		if (is_shifted(e, i))
+			e->shifted[e->n_shifted++] = i;
 	ff_reorder_exchange(e);
 	ff_place_exchange(e);
 	ff_reorder_recount(e, -1);
@@ -133,19 +135,19 @@ static void move_account(struct ff_course *e)
 	e->recounted = true;
 }
 
-static int account(struct ff_course *e, struct ff_error *err)
+static int account(struct ff_trial *e, struct ff_error *err)
 {
 	const struct ff_program *p = &e->program, *q = &e->other->program;
 
 	if (p->micro_batches > 1 || p->n != q->n)
-		return ff_course_account(e, err);
+		return ff_trial_account(e, err);
 	move_account(e);
 	return FF_OK;
 }
 
 /* ---- proposals ---- */
 
-int ff_course_reorder(struct ff_course *e, const int32_t *priority, double limit_us, bool *slower,
+int ff_trial_reorder(struct ff_trial *e, const int32_t *priority, double limit_us, bool *slower,
 		struct ff_evaluation *ret, struct ff_error *err)
 {
 	struct ff_strategy s = e->strategy;
@@ -161,18 +163,18 @@ int ff_course_reorder(struct ff_course *e, const int32_t *priority, double limit
 		return code;
 	}
 	code = time_order(e, limit_us, &step_us, err);
-	*slower = code == FF_OK && ff_given_up(e);
+	*slower = code == FF_OK && ff_is_rejected(e);
 	e->reordered = true;
 	e->recounted = false;
 	if (code == FF_OK && !*slower)
 		code = account(e, err);
 	if (code < 0 || *slower) {
-		ff_foresee_end(e, false);
+		ff_early_end(e, false);
 		ff_reorder_drop(e);
 		return code;
 	}
 	e->proposed = true;
-	ff_course_conclude(e, step_us, ret);
-	ff_foresee_end(e, ret->fits);
+	ff_trial_conclude(e, step_us, ret);
+	ff_early_end(e, ret->fits);
 	return FF_OK;
 }

@@ -3,10 +3,10 @@
 #ifndef FF_SIMULATOR_REORDER_H
 #define FF_SIMULATOR_REORDER_H
 
-#include "course.h"
+#include "trial.h"
 
-/* The current strategy with other priorities, as ff_course_propose. */
-int ff_course_reorder(struct ff_course *e, const int32_t *priority, double limit_us, bool *slower,
+/* The current strategy with other priorities, as ff_trial_propose. */
+int ff_trial_reorder(struct ff_trial *e, const int32_t *priority, double limit_us, bool *slower,
 		struct ff_evaluation *ret, struct ff_error *err);
 
 #endif

@@ -4,17 +4,17 @@
  * still reads of the steps before are the lanes, what paces moves, what was moved to
  * operators not yet computed, and, where stages move things late, when operators were
  * done.  SPDX-License-Identifier: Apache-2.0 */
-#include "course.h"
+#include "trial.h"
 
 #include <string.h>
 
-static bool brings(const struct ff_course *e, const struct ff_step *s)
+static bool brings(const struct ff_trial *e, const struct ff_step *s)
 {
 	return s->kind == FF_STEP_MOVES && !e->ends[s->id].computed;
 }
 
 /* Whether an operator's turn begins with step `i`. */
-static bool begins(const struct ff_course *e, uint32_t i)
+static bool begins(const struct ff_trial *e, uint32_t i)
 {
 	const struct ff_step *s = &e->program.step[i];
 
@@ -31,7 +31,7 @@ static void add(struct ff_snapshot *s, struct ff_timed_node *t, uint32_t micro, 
 
 /* What the pass may read behind snapshot `s` of the edges' ends.  Without `s->read` it
  * is only counted. */
-static void list_read(struct ff_course *e, struct ff_snapshot *s)
+static void list_read(struct ff_trial *e, struct ff_snapshot *s)
 {
 	const struct ff_program *p = &e->program;
 
@@ -56,7 +56,7 @@ static void list_read(struct ff_course *e, struct ff_snapshot *s)
 	}
 }
 
-static int plan(struct ff_course *e, struct ff_snapshot *s, uint32_t step, struct ff_error *err)
+static int plan(struct ff_trial *e, struct ff_snapshot *s, uint32_t step, struct ff_error *err)
 {
 	struct ff_arena *a = &e->plan_arena;
 
@@ -65,10 +65,11 @@ static int plan(struct ff_course *e, struct ff_snapshot *s, uint32_t step, struc
 	list_read(e, s);
 	s->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*s->lane));
 	s->idle = ff_arena_array(a, ff_lane_count(e->m), sizeof(*s->idle));
-	s->paced = ff_arena_array(a, FF_PACE * (size_t)e->m->n_devices, sizeof(*s->paced));
+	s->limited = ff_arena_array(
+			a, FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices, sizeof(*s->limited));
 	s->read = ff_arena_array(a, s->n_read, sizeof(*s->read));
 	s->saved = ff_arena_array(a, s->n_read, sizeof(*s->saved));
-	if (!s->lane || !s->idle || !s->paced || !s->read || !s->saved)
+	if (!s->lane || !s->idle || !s->limited || !s->read || !s->saved)
 		return ff_fail_memory(err);
 	list_read(e, s);
 	s->planned = ff_arena_mark(a);
@@ -77,7 +78,7 @@ static int plan(struct ff_course *e, struct ff_snapshot *s, uint32_t step, struc
 
 /* Those that are taken already hold, where they are at the same steps: all before these is as
  * it was. */
-int ff_snapshots_plan(struct ff_course *e, struct ff_error *err)
+int ff_snapshots_plan(struct ff_trial *e, struct ff_error *err)
 {
 	uint32_t end = e->program.n_ahead, turns = 0, every, n = 0;
 	int code = FF_OK;
@@ -114,7 +115,7 @@ static bool is_empty(const struct ff_saved *s)
 	return s->ready && (!s->node->n || !s->node->arrived[s->micro]);
 }
 
-int ff_snapshot_take(struct ff_course *e, struct ff_snapshot *s, struct ff_error *err)
+int ff_snapshot_take(struct ff_trial *e, struct ff_snapshot *s, struct ff_error *err)
 {
 	size_t size = ff_lane_count(e->m) * sizeof(*s->lane);
 
@@ -122,7 +123,8 @@ int ff_snapshot_take(struct ff_course *e, struct ff_snapshot *s, struct ff_error
 			s == e->snapshot ? (struct ff_arena_mark){0} : s[-1].end);
 	memcpy(s->lane, e->lane, size);
 	memcpy(s->idle, e->idle, size);
-	memcpy(s->paced, e->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*s->paced));
+	memcpy(s->limited, e->limited,
+			FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices * sizeof(*s->limited));
 	s->n_saved = 0;
 	for (uint32_t i = 0; i < s->n_read; i++) {
 		struct ff_saved v = s->read[i];
@@ -140,13 +142,14 @@ int ff_snapshot_take(struct ff_course *e, struct ff_snapshot *s, struct ff_error
 	return FF_OK;
 }
 
-static void restore(struct ff_course *e, const struct ff_snapshot *s)
+static void restore(struct ff_trial *e, const struct ff_snapshot *s)
 {
 	size_t size = ff_lane_count(e->m) * sizeof(*s->lane);
 
 	memcpy(e->lane, s->lane, size);
 	memcpy(e->idle, s->idle, size);
-	memcpy(e->paced, s->paced, FF_PACE * (size_t)e->m->n_devices * sizeof(*s->paced));
+	memcpy(e->limited, s->limited,
+			FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices * sizeof(*s->limited));
 	for (uint32_t i = 0; i < s->n_saved; i++) {
 		const struct ff_saved *v = &s->saved[i];
 
@@ -156,7 +159,7 @@ static void restore(struct ff_course *e, const struct ff_snapshot *s)
 	}
 }
 
-const struct ff_snapshot *ff_snapshot_behind(const struct ff_course *e, uint32_t last)
+const struct ff_snapshot *ff_snapshot_behind(const struct ff_trial *e, uint32_t last)
 {
 	uint32_t n = e->recorded ? e->n_snapshots : 0, k = 0;
 
@@ -165,7 +168,7 @@ const struct ff_snapshot *ff_snapshot_behind(const struct ff_course *e, uint32_t
 	return k < n ? &e->snapshot[k] : NULL;
 }
 
-uint32_t ff_snapshots_resume(struct ff_course *e, uint32_t first)
+uint32_t ff_snapshots_resume(struct ff_trial *e, uint32_t first)
 {
 	uint32_t k = e->n_taken;
 
@@ -177,7 +180,7 @@ uint32_t ff_snapshots_resume(struct ff_course *e, uint32_t first)
 	return e->snapshot[k - 1].step;
 }
 
-void ff_snapshots_keep(struct ff_course *e, uint32_t first)
+void ff_snapshots_keep(struct ff_trial *e, uint32_t first)
 {
 	e->recorded = false;
 	while (e->n_taken > 0 && e->snapshot[e->n_taken - 1].step > first)

@@ -13,8 +13,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "early.h"
 #include "fold.h"
-#include "foresee.h"
 #include "place.h"
 
 static double later(double a, double b)
@@ -54,7 +54,7 @@ static double latest(uint32_t n, const double *x, double at)
 }
 
 /* Where nothing overlaps, a lane that computes waits for moves, too. */
-static void occupy(struct ff_course *e, const struct ff_lanes *l, double from, double at)
+static void occupy(struct ff_trial *e, const struct ff_lanes *l, double from, double at)
 {
 	double *lane = e->lane + l->first, *idle = e->idle + l->first;
 
@@ -66,14 +66,14 @@ static void occupy(struct ff_course *e, const struct ff_lanes *l, double from, d
 }
 
 /* Whoever communicates takes longer for what it computes. */
-static void slow_down(struct ff_course *e, uint32_t n, const uint16_t *device, double us)
+static void slow_down(struct ff_trial *e, uint32_t n, const uint16_t *device, double us)
 {
 	for (uint32_t i = 0; i < n && us > 0; i++)
 		e->lane[device[i]] += us; /* compute lanes are numbered as devices are */
 }
 
 /* One move: it starts when its lanes are free and its sources done. */
-static double time_move(struct ff_course *e, const struct ff_memo_move *tm, const double *finish,
+static double time_move(struct ff_trial *e, const struct ff_memo_move *tm, const double *finish,
 		double from)
 {
 	uint32_t near = tm->n_lanes < 2 ? tm->n_lanes : 2;
@@ -103,7 +103,7 @@ static double *finish_of(const struct ff_timed_node *t, uint32_t micro)
 	return t->finish + (size_t)micro * t->n;
 }
 
-static void forget_all(struct ff_course *e)
+static void forget_all(struct ff_trial *e)
 {
 	for (uint32_t i = 0; i < e->n_arrivals; i++)
 		if (e->arrival[i].node->arrived[e->arrival[i].micro])
@@ -139,7 +139,7 @@ static void arrive(const struct ff_memo_move *tm, double at, double *ready)
 }
 
 /* A parameter is not updated before it was brought to who reads it. */
-static void leave(struct ff_course *e, uint32_t param, const struct ff_memo_move *tm, double at)
+static void leave(struct ff_trial *e, uint32_t param, const struct ff_memo_move *tm, double at)
 {
 	double *ready = ff_time_expect(
 			e, &e->timed[FF_PHASE_BACKWARD][param], e->program.micro_batches - 1);
@@ -151,7 +151,7 @@ static void leave(struct ff_course *e, uint32_t param, const struct ff_memo_move
 }
 
 /* `ready` of who reads at `edge` what step `s` moves. */
-static double *expect(struct ff_course *e, const struct ff_step *s, uint32_t edge)
+static double *expect(struct ff_trial *e, const struct ff_step *s, uint32_t edge)
 {
 	uint32_t to = e->ends[edge].to;
 	enum ff_phase reader = s->phase;
@@ -164,7 +164,7 @@ static double *expect(struct ff_course *e, const struct ff_step *s, uint32_t edg
 }
 
 /* What is moved at the edge of step `s` for other uses, too. */
-static void give(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
+static void share(struct ff_trial *e, const struct ff_step *s, const struct ff_memo_move *tm,
 		double at)
 {
 	const struct ff_value *v = &e->g->values[e->ends[s->id].value];
@@ -172,14 +172,14 @@ static void give(struct ff_course *e, const struct ff_step *s, const struct ff_m
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = e->g->uses[v->first_use + u];
 
-		if (e->taken[edge] == s->id &&
+		if (e->shared_from[edge] == s->id &&
 				(s->phase != FF_PHASE_RECOMPUTE ||
 						ff_edge_read_again(e->g, &e->program, edge)))
 			arrive(tm, at, expect(e, s, edge));
 	}
 }
 
-static void forward_moves(struct ff_course *e, const struct ff_step *s)
+static void forward_moves(struct ff_trial *e, const struct ff_step *s)
 {
 	const struct ff_memo_edge *me = e->edge[s->id];
 	const struct ff_ends *ends = &e->ends[s->id];
@@ -193,8 +193,8 @@ static void forward_moves(struct ff_course *e, const struct ff_step *s)
 		double at = time_move(e, tm, finish, ff_time_held(e, s, tm));
 
 		arrive(tm, at, ready);
-		if (e->gives[s->id])
-			give(e, s, tm, at);
+		if (e->is_shared[s->id])
+			share(e, s, tm, at);
 		if (ends->parameter)
 			leave(e, ends->from, tm, at);
 	}
@@ -202,7 +202,7 @@ static void forward_moves(struct ff_course *e, const struct ff_step *s)
 
 /* When what a move adds to was written: a first use that is aliased was written
  * by compute; one that moved stands on the same lane. */
-static double first_written(const struct ff_course *e, uint32_t value, uint32_t micro,
+static double first_written(const struct ff_trial *e, uint32_t value, uint32_t micro,
 		const struct ff_memo_move *tm)
 {
 	uint32_t first = e->first_edge[value];
@@ -223,7 +223,7 @@ static double first_written(const struct ff_course *e, uint32_t value, uint32_t 
 	return at;
 }
 
-static void backward_moves(struct ff_course *e, const struct ff_step *s)
+static void backward_moves(struct ff_trial *e, const struct ff_step *s)
 {
 	const struct ff_memo_edge *me = e->edge[s->id];
 	const struct ff_ends *ends = &e->ends[s->id];
@@ -237,11 +237,11 @@ static void backward_moves(struct ff_course *e, const struct ff_step *s)
 		at = time_move(e, tm, finish, at);
 		arrive(tm, at, ready);
 		if (ends->prelude != FF_NONE && !me->none_alike)
-			ff_time_spare(e, s, tm, at);
+			ff_time_replaced(e, s, tm, at);
 	}
 }
 
-static int time_moves(struct ff_course *e, const struct ff_step *s, struct ff_error *err)
+static int time_moves(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
 {
 	enum ff_pass pass = ff_phase_pass(s->phase);
 	int code = FF_OK;
@@ -293,7 +293,7 @@ FF_CLONES static int64_t run_moved(uint32_t n, const double *us, const double *r
 }
 
 /* A part anywhere; whether its lane will be too late. */
-static bool run_part(struct ff_course *e, const struct ff_timed_node *t, uint32_t p, double us,
+static bool run_part(struct ff_trial *e, const struct ff_timed_node *t, uint32_t p, double us,
 		const double *ready, double *finish)
 {
 	uint32_t d = t->device[p];
@@ -304,7 +304,7 @@ static bool run_part(struct ff_course *e, const struct ff_timed_node *t, uint32_
 	return e->idle[d] + e->busy_next[d] > e->most_us;
 }
 
-static int64_t run_anywhere(struct ff_course *e, const struct ff_timed_node *t, const double *us,
+static int64_t run_anywhere(struct ff_trial *e, const struct ff_timed_node *t, const double *us,
 		const double *ready, double *finish)
 {
 	int64_t late = 0;
@@ -315,7 +315,7 @@ static int64_t run_anywhere(struct ff_course *e, const struct ff_timed_node *t, 
 }
 
 /* What is carried to the parts of `turn`; `moved` of each has been: lowering's emit_carried. */
-static void carry(struct ff_course *e, const struct ff_step *s, const double *finish, uint32_t turn,
+static void carry(struct ff_trial *e, const struct ff_step *s, const double *finish, uint32_t turn,
 		uint32_t *moved, double *ready)
 {
 	const struct ff_node *n = &e->g->nodes[s->id];
@@ -335,8 +335,8 @@ static void carry(struct ff_course *e, const struct ff_step *s, const double *fi
 }
 
 /* Parts in turn, which carry something from one to the next. */
-static int time_turns(struct ff_course *e, const struct ff_step *s, const double *us,
-		struct ff_error *err)
+static int time_turns(
+		struct ff_trial *e, const struct ff_step *s, const double *us, struct ff_error *err)
 {
 	const struct ff_node *n = &e->g->nodes[s->id];
 	const struct ff_node_block *b = e->block[s->id];
@@ -360,8 +360,8 @@ static int time_turns(struct ff_course *e, const struct ff_step *s, const double
 }
 
 /* All parts of step `s`, which take so long. */
-static int time_compute(struct ff_course *e, const struct ff_step *s, const double *us,
-		struct ff_error *err)
+static int time_compute(
+		struct ff_trial *e, const struct ff_step *s, const double *us, struct ff_error *err)
 {
 	struct ff_timed_node *t = &e->timed[s->phase][s->id];
 	uint32_t micro = s->micro;
@@ -388,31 +388,31 @@ static int time_compute(struct ff_course *e, const struct ff_step *s, const doub
 }
 
 /* What a part of `node` adds to gradients that are there already, in bytes. */
-static int64_t added_bytes(const struct ff_course *e, uint32_t node, uint32_t micro, uint32_t p)
+static int64_t added_bytes(const struct ff_trial *e, uint32_t node, uint32_t micro, uint32_t p)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 	int64_t bytes = 0;
 
 	for (uint32_t i = 0; i < n->n_in; i++) {
-		if (i < n->n_data ? ff_course_sums(e, n->in + i)
-				  : ff_course_adds(e, n->in + i, micro))
+		if (i < n->n_data ? ff_trial_sums(e, n->in + i)
+				  : ff_trial_adds(e, n->in + i, micro))
 			bytes += ff_placement_gradient_bytes(&e->node[node]->block->in[i], p);
 	}
 	return bytes;
 }
 
-static bool adds_all(const struct ff_course *e, uint32_t node, uint32_t micro)
+static bool adds_all(const struct ff_trial *e, uint32_t node, uint32_t micro)
 {
 	const struct ff_node *n = &e->g->nodes[node];
 	bool all = !e->n_added[node];
 
 	for (uint32_t i = n->n_data; i < n->n_in && micro == 0; i++)
-		all = all && ff_course_adds(e, n->in + i, micro);
+		all = all && ff_trial_adds(e, n->in + i, micro);
 	return all;
 }
 
 /* Backward that adds to some gradients of its parameters, but not to all, or of its data. */
-static int time_adding_some(struct ff_course *e, const struct ff_step *s, struct ff_error *err)
+static int time_adding_some(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
 {
 	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][s->id];
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
@@ -430,7 +430,7 @@ static int time_adding_some(struct ff_course *e, const struct ff_step *s, struct
 }
 
 /* Backward of a part that adds to gradients takes longer by the adding. */
-static int time_backward(struct ff_course *e, const struct ff_gathered *b, const struct ff_step *s,
+static int time_backward(struct ff_trial *e, const struct ff_gathered *b, const struct ff_step *s,
 		struct ff_error *err)
 {
 	const struct ff_node *n = &e->g->nodes[s->id];
@@ -450,7 +450,7 @@ static int time_backward(struct ff_course *e, const struct ff_gathered *b, const
 /* ---- parameters ---- */
 
 /* Gradients of a bucket are complete when the node that closes it is done. */
-static void time_sync(struct ff_course *e, const struct ff_gathered *g, uint32_t bucket)
+static void time_sync(struct ff_trial *e, const struct ff_gathered *g, uint32_t bucket)
 {
 	const struct ff_bucket_build *b = &g->synced.bucket[bucket];
 	const struct ff_weight_group *last = g->synced.member[b->last].group;
@@ -476,19 +476,18 @@ static void time_sync(struct ff_course *e, const struct ff_gathered *g, uint32_t
 	t->done_us = at;
 }
 
-static void time_syncs(struct ff_course *e, const struct ff_gathered *g, uint32_t node)
+static void time_syncs(struct ff_trial *e, const struct ff_gathered *g, uint32_t node)
 {
 	const struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
 
-	e->foresight.closed_next[node] =
-			latest(t->n, finish_of(t, e->program.micro_batches - 1), 0);
+	e->early.closed_next[node] = latest(t->n, finish_of(t, e->program.micro_batches - 1), 0);
 	for (uint32_t b = g->synced.first_at[node]; b != FF_NONE; b = g->synced.bucket[b].next_at)
 		time_sync(e, g, b);
 }
 
 /* Weights of a flat bucket arrive at all who read them. */
 static void arrive_weights(
-		struct ff_course *e, const struct ff_bucketing *all, uint32_t bucket, double at)
+		struct ff_trial *e, const struct ff_bucketing *all, uint32_t bucket, double at)
 {
 	for (uint32_t i = all->bucket[bucket].first; i != FF_NONE; i = all->member[i].next) {
 		const struct ff_bucket_member *m = &all->member[i];
@@ -503,10 +502,10 @@ static void arrive_weights(
 	}
 }
 
-static int time_gathers(struct ff_course *e, uint32_t node, struct ff_error *err)
+static int time_gathers(struct ff_trial *e, uint32_t node, struct ff_error *err)
 {
 	struct ff_gathered *g;
-	int code = ff_course_gather(e, false, &g, err);
+	int code = ff_trial_gather(e, false, &g, err);
 
 	if (code < 0)
 		return code;
@@ -533,10 +532,10 @@ static int time_gathers(struct ff_course *e, uint32_t node, struct ff_error *err
 /* ---- the pass ---- */
 
 /* What depends on buckets: all of backward. */
-static int time_back(struct ff_course *e, const struct ff_step *s, struct ff_error *err)
+static int time_back(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
 {
 	struct ff_gathered *b;
-	int code = ff_course_gather(
+	int code = ff_trial_gather(
 			e, s->kind != FF_STEP_COMPUTE && s->kind != FF_STEP_SYNC, &b, err);
 
 	if (code < 0)
@@ -549,7 +548,7 @@ static int time_back(struct ff_course *e, const struct ff_step *s, struct ff_err
 	return FF_OK;
 }
 
-static int time_step(struct ff_course *e, const struct ff_step *s, struct ff_error *err)
+static int time_step(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
 {
 	int code;
 
@@ -561,20 +560,20 @@ static int time_step(struct ff_course *e, const struct ff_step *s, struct ff_err
 		code = time_back(e, s, err);
 	else
 		code = time_compute(e, s, e->timed[s->phase][s->id].us, err);
-	if (s->paced)
+	if (s->limited)
 		ff_time_pace(e, &e->timed[s->phase][s->id]);
 	return code;
 }
 
-static void start(struct ff_course *e)
+static void start(struct ff_trial *e)
 {
 	memset(e->lane, 0, ff_lane_count(e->m) * sizeof(*e->lane));
 	memset(e->idle, 0, ff_lane_count(e->m) * sizeof(*e->idle));
-	memset(e->paced, 0, FF_PACE * (size_t)e->m->n_devices * sizeof(*e->paced));
+	memset(e->limited, 0, FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices * sizeof(*e->limited));
 }
 
 /* The first active step that is not before `i`, or one behind the last. */
-static uint32_t active_from(const struct ff_course *e, uint32_t i)
+static uint32_t active_from(const struct ff_trial *e, uint32_t i)
 {
 	uint32_t word = i / 64, end = e->program.n / 64;
 	uint64_t bits = e->active[word] & ~(uint64_t)0 << i % 64;
@@ -584,7 +583,7 @@ static uint32_t active_from(const struct ff_course *e, uint32_t i)
 	return bits ? 64 * word + (uint32_t)__builtin_ctzll(bits) : e->program.n;
 }
 
-int ff_course_time(struct ff_course *e, uint32_t first, uint32_t last, double *step_us,
+int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *step_us,
 		struct ff_error *err)
 {
 	const struct ff_snapshot *s = ff_snapshot_behind(e, last);
@@ -594,15 +593,15 @@ int ff_course_time(struct ff_course *e, uint32_t first, uint32_t last, double *s
 	if (i == 0)
 		start(e);
 	ff_fold_begin(e);
-	ff_foresee_pass(e);
+	ff_early_pass(e);
 	i = active_from(e, i);
-	for (; i < e->program.n && code == FF_OK && !ff_given_up(e); i = active_from(e, i + 1)) {
+	for (; i < e->program.n && code == FF_OK && !ff_is_rejected(e); i = active_from(e, i + 1)) {
 		if (s && i >= s->step) {
-			ff_foresee_rest(e, s);
+			ff_early_check_idle(e, s);
 			s = NULL;
 		}
-		if (i >= e->foresight.mark_at)
-			ff_foresee_mark(e, i);
+		if (i >= e->early.mark_at)
+			ff_early_mark(e, i);
 		while (i >= e->fold.at)
 			i = active_from(e, ff_fold_reach(e, i));
 		code = time_step(e, &e->program.step[i], err);
@@ -613,7 +612,7 @@ int ff_course_time(struct ff_course *e, uint32_t first, uint32_t last, double *s
 	return code;
 }
 
-int ff_course_record(struct ff_course *e, struct ff_error *err)
+int ff_trial_record(struct ff_trial *e, struct ff_error *err)
 {
 	int code = e->planned ? FF_OK : ff_snapshots_plan(e, err);
 	uint32_t i;

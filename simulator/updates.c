@@ -2,13 +2,13 @@
  * opened (docs/schedule.md).  Those whose gradients are brought to one device each are many, and
  * no device knows another's; so they are not listed with their members, as others are, but
  * filled as the parameters come by.  SPDX-License-Identifier: Apache-2.0 */
-#include "course.h"
+#include "trial.h"
 
 #include <string.h>
 
 #include "ff/grow.h"
 
-int ff_updates_create(struct ff_course *e, struct ff_error *err)
+int ff_updates_create(struct ff_trial *e, struct ff_error *err)
 {
 	struct ff_updates *u = &e->updates;
 
@@ -69,7 +69,7 @@ static int fill_singles(struct ff_updates *u, const struct ff_memo_rest *r, uint
 	return code;
 }
 
-static int find_singles(struct ff_course *e, int64_t bucket_bytes, struct ff_error *err)
+static int find_singles(struct ff_trial *e, int64_t bucket_bytes, struct ff_error *err)
 {
 	struct ff_updates *u = &e->updates;
 	uint32_t micro = e->program.micro_batches - 1;
@@ -106,7 +106,7 @@ static int64_t updated(int64_t bytes, uint32_t n, bool flat)
 }
 
 /* A bucket of `bytes` that `n` devices have, on one of them. */
-static double price(const struct ff_course *e, const struct walk *w, uint32_t device, int64_t bytes,
+static double price(const struct ff_trial *e, const struct walk *w, uint32_t device, int64_t bytes,
 		uint32_t n, bool flat)
 {
 	return w->norm ? ff_price_copied(e->p, device, bytes / n)
@@ -114,7 +114,7 @@ static double price(const struct ff_course *e, const struct walk *w, uint32_t de
 }
 
 static void time_bucket(
-		struct ff_course *e, const struct walk *w, uint32_t device, double at, double us)
+		struct ff_trial *e, const struct walk *w, uint32_t device, double at, double us)
 {
 	/* lanes are numbered as devices are */
 	e->lane[device] = later(e->lane[device], later(at, w->from)) + us;
@@ -122,7 +122,7 @@ static void time_bucket(
 
 /* Those of one device alone that were opened before parameter number `until`. */
 static void update_singles(
-		struct ff_course *e, const struct walk *w, uint32_t device, uint32_t until)
+		struct ff_trial *e, const struct walk *w, uint32_t device, uint32_t until)
 {
 	struct ff_updates *u = &e->updates;
 	uint32_t *next = &u->open[device].next;
@@ -136,7 +136,7 @@ static void update_singles(
 
 /* When the gradients of a bucket's members were brought to its device number `d`, and
  * they themselves to who reads them. */
-static double brought_us(const struct ff_course *e, const struct ff_bucketing *all,
+static double brought_us(const struct ff_trial *e, const struct ff_bucketing *all,
 		const struct ff_bucket_build *b, uint32_t d)
 {
 	double at = 0;
@@ -152,12 +152,12 @@ static double brought_us(const struct ff_course *e, const struct ff_bucketing *a
 }
 
 /* The number of the parameter that opened bucket `i`, or FF_NONE behind the last. */
-static uint32_t opened_by(const struct ff_course *e, const struct ff_bucketing *b, uint32_t i)
+static uint32_t opened_by(const struct ff_trial *e, const struct ff_bucketing *b, uint32_t i)
 {
 	return i < b->n_buckets ? e->completes_at[b->member[b->bucket[i].first].param] : FF_NONE;
 }
 
-static void update_bucket(struct ff_course *e, const struct walk *w, const struct ff_gathered *g,
+static void update_bucket(struct ff_trial *e, const struct walk *w, const struct ff_gathered *g,
 		const struct ff_bucketing *all, uint32_t i)
 {
 	const struct ff_bucket_build *b = &all->bucket[i];
@@ -175,7 +175,7 @@ static void update_bucket(struct ff_course *e, const struct walk *w, const struc
 	}
 }
 
-static void time_walk(struct ff_course *e, const struct walk *w, const struct ff_gathered *g)
+static void time_walk(struct ff_trial *e, const struct walk *w, const struct ff_gathered *g)
 {
 	uint32_t i = 0, k = 0;
 
@@ -193,7 +193,7 @@ static void time_walk(struct ff_course *e, const struct walk *w, const struct ff
 
 /* Devices that update something, ascending. */
 static uint32_t find_devices(
-		const struct ff_course *e, const struct ff_gathered *g, uint16_t *device)
+		const struct ff_trial *e, const struct ff_gathered *g, uint16_t *device)
 {
 	const struct ff_bucketing *all[] = {&g->synced, &g->brought};
 	bool updates[FF_MAX_DEVICES] = {false};
@@ -210,7 +210,7 @@ static uint32_t find_devices(
 }
 
 /* What devices have added up becomes the sum of all: when it is there. */
-static double time_norm(struct ff_course *e, const struct ff_gathered *g)
+static double time_norm(struct ff_trial *e, const struct ff_gathered *g)
 {
 	const uint16_t *device = e->updates.device;
 	uint32_t n = find_devices(e, g, e->updates.device), lanes;
@@ -234,7 +234,7 @@ static double time_norm(struct ff_course *e, const struct ff_gathered *g)
 	return at;
 }
 
-int ff_updates_time(struct ff_course *e, const struct ff_gathered *g, struct ff_error *err)
+int ff_updates_time(struct ff_trial *e, const struct ff_gathered *g, struct ff_error *err)
 {
 	int code = find_singles(e, g->brought.bucket_bytes, err);
 
@@ -244,7 +244,7 @@ int ff_updates_time(struct ff_course *e, const struct ff_gathered *g, struct ff_
 }
 
 /* Weights, gradients and states of some buckets. */
-static void count_buckets(const struct ff_course *e, const struct ff_bucketing *b, int64_t *bytes)
+static void count_buckets(const struct ff_trial *e, const struct ff_bucketing *b, int64_t *bytes)
 {
 	const struct ff_optimizer *o = ff_price_optimizer(e->p);
 
@@ -258,7 +258,7 @@ static void count_buckets(const struct ff_course *e, const struct ff_bucketing *
 }
 
 /* What compressing gradients takes: of every bucket what was not sent, of the largest what is. */
-static void count_packed(const struct ff_course *e, const struct ff_bucketing *b, int64_t *bytes)
+static void count_packed(const struct ff_trial *e, const struct ff_bucketing *b, int64_t *bytes)
 {
 	const struct ff_codec *c = ff_price_codec(e->p);
 	int64_t *packed = e->updates.packed;
@@ -283,7 +283,7 @@ static void count_packed(const struct ff_course *e, const struct ff_bucketing *b
 		bytes[d] += packed[d];
 }
 
-void ff_updates_count(const struct ff_course *e, int64_t *bytes)
+void ff_updates_count(const struct ff_trial *e, int64_t *bytes)
 {
 	const struct ff_gathered *g = e->rebuckets ? e->next : e->now;
 	const struct ff_optimizer *o = ff_price_optimizer(e->p);
@@ -301,7 +301,7 @@ void ff_updates_count(const struct ff_course *e, int64_t *bytes)
 				o, e->g->dtype, ff_optimizer_align(e->g->dtype, 1));
 }
 
-void ff_updates_scratch(const struct ff_course *e, int64_t *bytes)
+void ff_updates_scratch(const struct ff_trial *e, int64_t *bytes)
 {
 	const struct ff_gathered *g = e->rebuckets ? e->next : e->now;
 	uint32_t n = ff_price_clips(e->p) ? find_devices(e, g, e->updates.device) : 0;

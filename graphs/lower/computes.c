@@ -11,16 +11,16 @@
 #include "memory.h"
 #include "moves.h"
 
-/* The tasks of a paced compute are the last. */
-static void keep_pace(struct ff_lowering *l, const struct ff_step *s)
+/* The tasks of a limited compute are the last. */
+static void note_limited(struct ff_lowering *l, const struct ff_step *s)
 {
 	const struct ff_node_block *nb = l->node[s->id];
 
 	for (uint32_t p = 0; p < nb->n_parts; p++) {
-		uint32_t *paced = &l->paced[(size_t)FF_PACE * nb->device[p]];
+		uint32_t *limited = &l->limited[(size_t)FF_PREFETCH_DISTANCE * nb->device[p]];
 
-		memmove(paced + 1, paced, (FF_PACE - 1) * sizeof(*paced));
-		paced[0] = ff_emit_task(l, s->phase, s->micro, s->id, p);
+		memmove(limited + 1, limited, (FF_PREFETCH_DISTANCE - 1) * sizeof(*limited));
+		limited[0] = ff_emit_task(l, s->phase, s->micro, s->id, p);
 	}
 }
 
@@ -296,6 +296,6 @@ void ff_computes_emit(struct ff_lowering *l, const struct ff_step *s)
 			emit_forward(l, s, p);
 	}
 	ff_arena_rewind(l->scratch, mark);
-	if (s->paced)
-		keep_pace(l, s);
+	if (s->limited)
+		note_limited(l, s);
 }

@@ -116,8 +116,8 @@ static int build_edges(struct ff_lowering *l, struct ff_error *err)
 static void find_sharing(struct ff_lowering *l)
 {
 	for (uint32_t e = 0; e < l->g->n_edges; e++) {
-		l->taken[e] = ff_edge_taken_from(l->g, &l->program, l->position, l->node, e);
-		if (l->taken[e] != FF_NONE)
+		l->shared_from[e] = ff_edge_shared_from(l->g, &l->program, l->position, l->node, e);
+		if (l->shared_from[e] != FF_NONE)
 			l->edge[e].forward.n_moves = 0;
 	}
 }
@@ -447,7 +447,7 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 	l->sums.sent = ff_arena_array(s, edges, sizeof(*l->sums.sent));
 	l->sums.added = ff_arena_array(l->a, edges, sizeof(*l->sums.added));
 	l->first_edge = ff_arena_array(s, l->g->n_values, sizeof(*l->first_edge));
-	l->taken = ff_arena_array(s, edges, sizeof(*l->taken));
+	l->shared_from = ff_arena_array(s, edges, sizeof(*l->shared_from));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		l->compute[k] = ff_arena_array(
 				s, (size_t)nodes * l->s->micro_batches, sizeof(**l->compute));
@@ -462,11 +462,12 @@ static int allocate_scratch(struct ff_lowering *l, struct ff_error *err)
 		if (!l->moved[i] || !l->lane_clock[i] || !l->place[i])
 			return ff_fail_memory(err);
 	}
-	l->paced = ff_arena_array(s, FF_PACE * (size_t)devices, sizeof(*l->paced));
+	l->limited = ff_arena_array(s, FF_PREFETCH_DISTANCE * (size_t)devices, sizeof(*l->limited));
 	if (!l->order || !l->position || !l->node || !l->synced || !l->edge || !l->sums.first ||
-			!l->sums.sent || !l->sums.added || !l->first_edge || !l->taken || !l->paced)
+			!l->sums.sent || !l->sums.added || !l->first_edge || !l->shared_from ||
+			!l->limited)
 		return ff_fail_memory(err);
-	memset(l->paced, 0xff, FF_PACE * (size_t)devices * sizeof(*l->paced));
+	memset(l->limited, 0xff, FF_PREFETCH_DISTANCE * (size_t)devices * sizeof(*l->limited));
 	return FF_OK;
 }
 

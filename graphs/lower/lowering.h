@@ -37,9 +37,9 @@ struct ff_lowering {
 	const struct ff_node_block **node; /* NULL for inputs */
 	struct ff_edge_block *edge;
 	struct ff_bucketing buckets;
-	bool *synced;         /* by node: a parameter whose gradients are all-reduced in place */
-	uint32_t *first_edge; /* by value: its first use in backward, or FF_NONE */
-	uint32_t *taken;      /* by edge: ff_edge_taken_from */
+	bool *synced;          /* by node: a parameter whose gradients are all-reduced in place */
+	uint32_t *first_edge;  /* by value: its first use in backward, or FF_NONE */
+	uint32_t *shared_from; /* by edge: ff_edge_shared_from */
 	struct ff_sums sums;
 
 	struct ff_schedule r;
@@ -54,7 +54,8 @@ struct ff_lowering {
 	uint32_t *sync_task;   /* by bucket: SYNC task of its gradients, or FF_NONE */
 	uint32_t *gather_task; /* the one that gathers its weights, or FF_NONE */
 	uint32_t *delay_task; /* its DELAY task on its first device, others behind it; or FF_NONE */
-	uint32_t *paced; /* by device: its last FF_PACE paced computes, last first; or FF_NONE */
+	uint32_t *limited; /* by device: its last FF_PREFETCH_DISTANCE limited computes, last first;
+			      or FF_NONE */
 
 	uint32_t *first_clock;  /* by task: of its devices' clocks */
 	struct ff_clock *clock; /* when it is done; by first_clock + position of the device */

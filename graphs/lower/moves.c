@@ -52,12 +52,13 @@ static void use_shards(struct ff_lowering *l, const struct ff_move *mv, const ui
 	keep_unsent(l, t, mv);
 }
 
-/* A paced move waits on every device that it brings something; where moves are on compute
+/* A limited move waits on every device that it brings something; where moves are on compute
  * lanes they do so anyway. */
-static void hold_back(struct ff_lowering *l, const struct ff_move *mv, const uint16_t *device)
+static void limit_prefetch(struct ff_lowering *l, const struct ff_move *mv, const uint16_t *device)
 {
 	for (uint32_t i = 0; i < mv->n_sinks && l->m->overlap; i++)
-		ff_emit_depend(l, l->paced[(size_t)FF_PACE * device[mv->sink[i]] + FF_PACE - 1]);
+		ff_emit_depend(l, l->limited[(size_t)FF_PREFETCH_DISTANCE * device[mv->sink[i]] +
+						  FF_PREFETCH_DISTANCE - 1]);
 }
 
 /* Gradients of an earlier step, and what they are added to. */
@@ -98,8 +99,8 @@ void ff_moves_emit(struct ff_lowering *l, const struct ff_step *s, const struct 
 	/* what is added to must have been written */
 	for (uint32_t i = 0; mv->accumulate && i < mv->n_sinks; i++)
 		ff_emit_depend(l, ff_emit_gradient_from(l, first, s->micro, mv->sink[i]));
-	if (s->paced)
-		hold_back(l, mv, to->device);
+	if (s->limited)
+		limit_prefetch(l, mv, to->device);
 	ff_clock_tick(l);
 	instance = back ? ff_emit_gradient_of(l, s->id, s->micro)
 			: ff_schedule_instance(&l->r, from, s->micro, t->again);

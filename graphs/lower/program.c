@@ -42,19 +42,19 @@ static void put(struct writer *w, struct ff_step step)
 
 /* All parts, and what they carry. */
 static void put_compute(
-		struct writer *w, enum ff_phase phase, uint32_t micro, uint32_t node, bool paced)
+		struct writer *w, enum ff_phase phase, uint32_t micro, uint32_t node, bool limited)
 {
 	const struct ff_node *n = &w->g->nodes[node];
 	uint32_t *moves = w->p.moves[phase] + (size_t)micro * w->g->n_edges;
 
 	for (uint32_t k = n->n_data - n->n_carried; k < n->n_data; k++)
 		moves[n->in + k] = w->p.n;
-	put(w, (struct ff_step){FF_STEP_COMPUTE, phase, micro, node, paced});
+	put(w, (struct ff_step){FF_STEP_COMPUTE, phase, micro, node, limited});
 }
 
 /* Whether what is at `edge` is brought several times: an input for every micro-batch, a
  * parameter for backward once more. */
-static bool is_paced(const struct writer *w, uint32_t edge)
+static bool is_limited(const struct writer *w, uint32_t edge)
 {
 	uint32_t from = ff_edge_source(w->g, edge);
 
@@ -68,7 +68,7 @@ static void put_moves(struct writer *w, enum ff_phase phase, uint32_t micro, uin
 {
 	uint32_t from = ff_edge_source(w->g, edge), to = w->g->edges[edge].node;
 	struct ff_step step = {FF_STEP_MOVES, phase, micro, edge,
-			phase != FF_PHASE_BACKWARD && is_paced(w, edge)};
+			phase != FF_PHASE_BACKWARD && is_limited(w, edge)};
 
 	if (from == to)
 		return;
@@ -98,13 +98,13 @@ static bool loads_any(const struct writer *w, uint32_t node)
 }
 
 /* Inputs are there from the start.  Brought when they are needed they would wait behind
- * messages that wait for others, so the next FF_PACE operators that read such have theirs
- * on the way. */
+ * messages that wait for others, so the next FF_PREFETCH_DISTANCE operators that read such have
+ * theirs on the way. */
 static void put_loads(struct writer *w)
 {
 	const struct ff_graph *g = w->g;
 
-	while (w->n_ahead < FF_PACE && w->ahead < g->n_nodes) {
+	while (w->n_ahead < FF_PREFETCH_DISTANCE && w->ahead < g->n_nodes) {
 		uint32_t node = w->order[w->ahead++];
 		const struct ff_node *n = &g->nodes[node];
 
@@ -122,10 +122,11 @@ static bool reads_weights(const struct writer *w, uint32_t node)
 	return ff_node_is_computed(w->g, node) && w->g->nodes[node].n_in > w->g->nodes[node].n_data;
 }
 
-/* The next FF_PACE operators that read weights have theirs on the way, for the same reason. */
+/* The next FF_PREFETCH_DISTANCE operators that read weights have theirs on the way, for the same
+ * reason. */
 static void put_gathers(struct writer *w)
 {
-	while (w->n_gathered < FF_PACE && w->gathered < w->g->n_nodes) {
+	while (w->n_gathered < FF_PREFETCH_DISTANCE && w->gathered < w->g->n_nodes) {
 		uint32_t node = w->order[w->gathered++];
 
 		if (!reads_weights(w, node))
@@ -144,17 +145,17 @@ static void put_forward(struct writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
 	const struct ff_node *n = &g->nodes[node];
-	bool paced = false;
+	bool limited = false;
 
 	put_loads(w);
 	put_gathers(w);
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++) {
-		paced = paced || is_paced(w, k);
+		limited = limited || is_limited(w, k);
 		if (ff_edge_is_brought(g, k) && !is_loaded(w, k) &&
 				ff_program_instance(g, &w->p, ff_edge_source(g, k), micro) == micro)
 			put_moves(w, FF_PHASE_FORWARD, micro, k);
 	}
-	put_compute(w, FF_PHASE_FORWARD, micro, node, paced);
+	put_compute(w, FF_PHASE_FORWARD, micro, node, limited);
 	w->n_ahead -= loads_any(w, node);
 	w->n_gathered -= micro == 0 && reads_weights(w, node);
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
@@ -210,9 +211,9 @@ static void put_again(struct writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
 	const struct ff_node *n = &g->nodes[node];
-	bool paced = bring_again(w, node, micro);
+	bool limited = bring_again(w, node, micro);
 
-	put_compute(w, FF_PHASE_RECOMPUTE, micro, node, paced);
+	put_compute(w, FF_PHASE_RECOMPUTE, micro, node, limited);
 	for (uint32_t k = n->out; k < n->out + n->n_out; k++)
 		for (uint32_t u = 0; u < g->values[k].n_uses; u++) {
 			uint32_t edge = g->uses[g->values[k].first_use + u];
@@ -251,15 +252,15 @@ static void put_backward(struct writer *w, uint32_t node, uint32_t micro)
 {
 	const struct ff_graph *g = w->g;
 	const struct ff_node *n = &g->nodes[node];
-	bool last = micro + 1 == w->s->micro_batches, paced;
+	bool last = micro + 1 == w->s->micro_batches, limited;
 
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
 		if (ff_edge_read_backward(g, k))
 			recompute(w, ff_edge_source(g, k), micro);
 	if (ff_node_reads_own(g, node))
 		recompute(w, node, micro);
-	paced = bring_again(w, node, micro);
-	put_compute(w, FF_PHASE_BACKWARD, micro, node, paced);
+	limited = bring_again(w, node, micro);
+	put_compute(w, FF_PHASE_BACKWARD, micro, node, limited);
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++)
 		if (ff_edge_needs_grad(g, k) && (k < n->in + n->n_data || last))
 			put_moves(w, FF_PHASE_BACKWARD, micro, k);

@@ -29,7 +29,7 @@ static bool is_before(const struct ff_graph *g, const uint32_t *position, uint32
 	return x == y ? a < b : position[x] < position[y];
 }
 
-uint32_t ff_edge_taken_from(const struct ff_graph *g, const struct ff_program *p,
+uint32_t ff_edge_shared_from(const struct ff_graph *g, const struct ff_program *p,
 		const uint32_t *position, const struct ff_node_block *const *block, uint32_t edge)
 {
 	const struct ff_value *v = &g->values[g->edges[edge].value];

@@ -50,7 +50,7 @@ static void build_table(struct ff_lowering *l, uint32_t e)
 {
 	const struct ff_node_block *from = l->node[ff_edge_source(l->g, e)];
 	uint32_t parts = l->node[l->g->edges[e].node]->n_parts;
-	bool own = l->taken[e] == FF_NONE;
+	bool own = l->shared_from[e] == FF_NONE;
 
 	for (uint32_t i = 0; i < l->r.n_instances; i++) {
 		size_t at = (size_t)e * l->r.n_instances + i;
@@ -71,8 +71,8 @@ static void share_tables(struct ff_lowering *l, uint32_t e)
 	for (uint32_t i = 0; i < l->r.n_instances; i++) {
 		size_t at = (size_t)e * l->r.n_instances + i;
 
-		if (l->taken[e] != FF_NONE) {
-			size_t same = (size_t)l->taken[e] * l->r.n_instances + i;
+		if (l->shared_from[e] != FF_NONE) {
+			size_t same = (size_t)l->shared_from[e] * l->r.n_instances + i;
 
 			l->r.in[at] = l->r.in[same];
 			l->moved[FF_FORWARD][at] = l->moved[FF_FORWARD][same];

@@ -55,10 +55,10 @@ int ff_evaluator_propose_within(struct ff_evaluator *e, const struct ff_change *
 int ff_evaluator_reorder(struct ff_evaluator *e, const int32_t *priority, double limit_us,
 		bool *slower, struct ff_evaluation *ret, struct ff_error *err);
 /* From now on such a proposal may be forgotten as well where it only seems to be slower by
- * what is known of the current strategy's step, and *slower is true (foresee.c).  At first
+ * what is known of the current strategy's step, and *slower is true (early.c).  At first
  * that is off: proposals are forgotten where they are slower for certain.  What it has
  * learnt it forgets with every call, so that equal searches are equal. */
-void ff_evaluator_foresee(struct ff_evaluator *e, bool on);
+void ff_evaluator_reject_early(struct ff_evaluator *e, bool on);
 /* Whether equal micro-batches are folded (fold.c), from the next ff_evaluator_set on.  At first
  * they are; nothing but the time that it takes depends on it. */
 void ff_evaluator_fold(struct ff_evaluator *e, bool on);

@@ -29,19 +29,19 @@ enum ff_step_kind {
 	FF_STEP_SYNC,    /* buckets whose gradients node `id` completes */
 	FF_STEP_UPDATE,  /* all buckets */
 };
-/* Paced steps.  What is there from the start, and is brought several times, would all be
+/* Limited steps.  What is there from the start, and is brought several times, would all be
  * brought at once where moves run beside compute, as nothing but the reader stands in their
- * way.  So a device's paced moves begin when its FF_PACE-th last paced compute before them
- * has ended: of all their readers only as many have what they were brought at a time, the one
- * that runs among them. */
-#define FF_PACE 3
+ * way.  So a device's limited moves begin when its FF_PREFETCH_DISTANCE-th last limited compute
+ * before them has ended: of all their readers only as many have what they were brought at a time,
+ * the one that runs among them. */
+#define FF_PREFETCH_DISTANCE 3
 
 struct ff_step {
 	enum ff_step_kind kind;
 	enum ff_phase phase;
 	uint32_t micro; /* micro-batch */
 	uint32_t id;
-	bool paced; /* MOVES: of what is brought several times; COMPUTE: reads such first */
+	bool limited; /* MOVES: of what is brought several times; COMPUTE: reads such first */
 };
 
 /* A value has an instance for each micro-batch, and a second one where it is dropped

@@ -14,7 +14,7 @@
  * shared: who marks one wants it gone between its readers.
  *
  * `position` and `block` are by node, blocks of inputs may be NULL. */
-uint32_t ff_edge_taken_from(const struct ff_graph *g, const struct ff_program *p,
+uint32_t ff_edge_shared_from(const struct ff_graph *g, const struct ff_program *p,
 		const uint32_t *position, const struct ff_node_block *const *block, uint32_t edge);
 
 /* What becomes of the gradients that readers of an activation make, by edge. */

@@ -527,7 +527,8 @@ static void check_loads(const struct ff_graph *g, const struct ff_program *p)
 			on_the_way += ff_node_is_source(g, ff_edge_source(g, s->id));
 			continue;
 		}
-		ck_assert_uint_eq(on_the_way, left < FF_PACE ? left : FF_PACE);
+		ck_assert_uint_eq(on_the_way,
+				left < FF_PREFETCH_DISTANCE ? left : FF_PREFETCH_DISTANCE);
 		on_the_way -= reads;
 		left -= reads;
 	}

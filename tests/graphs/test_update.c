@@ -493,8 +493,8 @@ static int64_t read_bytes(const struct ff_graph *g, uint32_t node)
 }
 
 /* Beside compute, inputs and parameters are brought ahead of their readers, but only to
- * FF_PACE readers at a time, however many micro-batches there are: what grows with them is
- * the loss of each. */
+ * FF_PREFETCH_DISTANCE readers at a time, however many micro-batches there are: what grows with
+ * them is the loss of each. */
 START_TEST(brought_no_further_ahead)
 {
 	int64_t first[2] = {0};
@@ -514,8 +514,8 @@ START_TEST(brought_no_further_ahead)
 			all += bytes;
 			most = bytes > most ? bytes : most;
 		}
-		ck_assert_int_le(
-				again.memory_bytes[0], kept.memory_bytes[0] - all + FF_PACE * most);
+		ck_assert_int_le(again.memory_bytes[0],
+				kept.memory_bytes[0] - all + FF_PREFETCH_DISTANCE * most);
 		for (int k = 0; k < 2; k++) {
 			int64_t bytes = (k ? again : kept).memory_bytes[0] - losses;
 

@@ -18,14 +18,15 @@ struct seen {
 	uint32_t fits, misfits, tight, layout_over;
 	uint32_t kinds, rounded, measured, scratch, kept, dropped, sets;
 	uint32_t forgotten, slower, not_slower, resumed, sieved, left, leapt;
-	uint32_t syncs, flat, owned, accumulated, tied_moved, replicas, followed, changes[MAX_CHANGES];
-	uint32_t micro_batches, kept_apart, stages, again, brought_again, held_back;
+	uint32_t syncs, flat, owned, accumulated, tied_moved, replicas, followed,
+			changes[MAX_CHANGES];
+	uint32_t micro_batches, kept_apart, stages, again, brought_again, limited;
 	uint32_t shared[FF_VALUE_SAVED], shared_again; /* by kind of value */
 	uint32_t summed, summed_apart, summed_at_once; /* gradients of data; in micro-batches */
 	uint32_t optimizer[FF_OPTIMIZER_COUNT], clipped, compressed, moved_compressed, moved_plain;
-	uint32_t given_up, in_vain; /* on a doubt; of them, wrongly */
+	uint32_t rejected, in_vain; /* early; of them, wrongly */
 	uint32_t reorders_kept, reorders_dropped, reorders_slower, reorders_recorded;
-	uint32_t reorders_doubted;
+	uint32_t reorders_rejected;
 	uint32_t reorders_resumed, reorders_recounted, snapshots_left;
 	uint32_t done;
 };
@@ -121,7 +122,7 @@ static void look(struct seen *seen, const struct ff_schedule *plan)
 }
 
 /* Whether what is there from the start is brought only when a compute has ended. */
-static bool is_held_back(
+static bool is_limited(
 		const struct ff_schedule *plan, const struct ff_simulation *sim, uint32_t task)
 {
 	const struct ff_task *t = &plan->tasks[task];
@@ -154,7 +155,7 @@ static struct ff_evaluation fresh(struct walk *w, int64_t *layout)
 			w->err.text);
 	look(w->seen, &plan);
 	for (uint32_t i = 0; i < plan.n_tasks; i++)
-		w->seen->held_back += is_held_back(&plan, &sim, i);
+		w->seen->limited += is_limited(&plan, &sim, i);
 	ret.step_us = sim.step_us;
 	*layout = 0;
 	for (uint32_t d = 0; d < w->h.m.n_devices; d++) {
@@ -337,26 +338,25 @@ static uint32_t draw_changes(struct walk *w, struct ff_change *change)
 	return n;
 }
 
-/* Doubts are trusted, or, one time in four, none is. */
-static bool draw_mistrust(struct walk *w)
+/* All reasons are trusted, or, one time in four, none is. */
+static bool draw_distrust(struct walk *w)
 {
-	bool mistrust = ff_random_below(w->r, 4) == 0;
-	struct ff_foresight *f = &w->e->now->foresight;
+	bool distrust = ff_random_below(w->r, 4) == 0;
+	struct ff_early *f = &w->e->now->early;
 
-	for (int k = 0; k < FF_DOUBTS; k++)
-		f->so_far[k].wrong = mistrust ? f->so_far[k].checked + 2 : 0;
-	return mistrust;
+	for (int k = 0; k < FF_EARLY_REASONS; k++)
+		f->so_far[k].wrong = distrust ? f->so_far[k].checked + 2 : 0;
+	return distrust;
 }
 
-/* What takes too long is given up; what does not, only on a doubt, and on none while doubts are
- * not trusted. */
-static void check_given_up(const struct walk *w, bool slower, bool too_slow, bool mistrust)
+/* What takes too long is rejected; what does not, only for a trusted reason. */
+static void check_rejected(const struct walk *w, bool slower, bool too_slow, bool distrust)
 {
-	const struct ff_foresight *f = &w->e->now->foresight;
+	const struct ff_early *f = &w->e->now->early;
 
 	ck_assert(slower || !too_slow);
-	ck_assert(!f->dismissed || !(mistrust || f->checks));
-	if (!f->dismissed)
+	ck_assert(!f->rejected || !(distrust || f->checks));
+	if (!f->rejected)
 		ck_assert(slower == too_slow);
 	w->seen->in_vain += slower && !too_slow;
 }
@@ -369,13 +369,13 @@ static bool is_slower(
 	int64_t layout;
 	struct ff_evaluation x = fresh(w, &layout);
 	double limit = x.step_us * share[ff_random_below(w->r, 5)];
-	bool slower, mistrust = draw_mistrust(w);
+	bool slower, distrust = draw_distrust(w);
 
 	ck_assert_msg(ff_evaluator_propose_within(w->e, change, n, limit, &slower, v, &w->err) ==
 					FF_OK,
 			"%s", w->err.text);
-	check_given_up(w, slower, x.step_us > limit, mistrust);
-	w->seen->given_up += w->e->now->foresight.dismissed && !w->e->now->too_slow;
+	check_rejected(w, slower, x.step_us > limit, distrust);
+	w->seen->rejected += w->e->now->early.rejected && !w->e->now->too_slow;
 	w->seen->slower += slower;
 	w->seen->not_slower += !slower;
 	return slower;
@@ -457,14 +457,14 @@ static void draw_priorities(struct walk *w, int32_t *priority)
 /* Which of its means the evaluator has used for the order proposed last. */
 static void look_at_order(struct walk *w, bool slower)
 {
-	const struct ff_course *e = w->e->now;
+	const struct ff_trial *e = w->e->now;
 
 	w->seen->reorders_slower += slower;
-	w->seen->reorders_doubted += e->foresight.dismissed && !e->too_slow;
+	w->seen->reorders_rejected += e->early.rejected && !e->too_slow;
 	w->seen->reorders_recorded += slower && e->recorded;
 	w->seen->reorders_resumed +=
 			!slower && e->n_taken > 0 && e->snapshot[0].step <= e->first_changed;
-	w->seen->reorders_recounted += !slower && e->recounted && e->n_stirred > 0;
+	w->seen->reorders_recounted += !slower && e->recounted && e->n_shifted > 0;
 }
 
 /* Operators of the current strategy are issued in another order, perhaps the same. */
@@ -474,7 +474,7 @@ static void reorder(struct walk *w)
 	int32_t *was = w->s.priority;
 	struct ff_evaluation v, x;
 	int64_t layout;
-	bool slower, mistrust = draw_mistrust(w);
+	bool slower, distrust = draw_distrust(w);
 	double limit;
 
 	w->s.priority = ff_arena_array(&w->a, w->g.n_nodes, sizeof(*w->s.priority));
@@ -484,7 +484,7 @@ static void reorder(struct walk *w)
 	ck_assert_msg(ff_evaluator_reorder(w->e, w->s.priority, limit, &slower, &v, &w->err) ==
 					FF_OK,
 			"%s", w->err.text);
-	check_given_up(w, slower, x.step_us > limit, mistrust);
+	check_rejected(w, slower, x.step_us > limit, distrust);
 	if (!slower)
 		same(w, v, &layout);
 	look_at_order(w, slower);
@@ -552,7 +552,7 @@ static void open_walk(struct walk *w)
 	ck_assert_msg(ff_evaluator_create(&w->g, &w->h.m, w->p, w->limit, w->bucket, &w->e,
 				      &w->err) == FF_OK,
 			"%s", w->err.text);
-	ff_evaluator_foresee(w->e, ff_random_below(r, 2));
+	ff_evaluator_reject_early(w->e, ff_random_below(r, 2));
 }
 
 static void close_walk(struct walk *w)

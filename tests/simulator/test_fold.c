@@ -12,7 +12,7 @@
 #define PROPOSALS 8
 
 struct seen {
-	uint32_t deep, folded, stages, again, gpipe, live, paced, fits, misfits, slower, kept;
+	uint32_t deep, folded, stages, again, gpipe, live, limited, fits, misfits, slower, kept;
 	uint32_t tried, in_vain; /* trials that were right, that were not */
 };
 
@@ -189,7 +189,7 @@ static void look(const struct pair *w, struct seen *seen)
 	}
 	for (uint32_t i = 0; i < f->n_runs; i++) {
 		seen->live += f->n_folded > 0 && f->run[i].n_live > 0;
-		seen->paced += f->n_folded > 0 && f->run[i].paced;
+		seen->limited += f->n_folded > 0 && f->run[i].limited;
 	}
 	seen->tried += f->n_trials > f->n_in_vain;
 	seen->in_vain += f->n_in_vain > 0;

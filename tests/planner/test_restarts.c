@@ -1,4 +1,4 @@
-/* Several lives of one walk: the elite, grafts, and what comes of a search that has them.
+/* Restarts of a chain: the elite, grafts, and what comes of a search that has them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "../check_main.h"
 
@@ -79,7 +79,8 @@ static void draw_order(const struct ff_graph *g, struct ff_random *r, struct ff_
 	list_row(g, order, row, n);
 }
 
-/* Who is not in the focus keeps its place; the others follow each other as in the other life. */
+/* Who is not in the focus keeps its place; the others follow each other as in the other strategy.
+ */
 START_TEST(test_graft)
 {
 	struct ff_random r = {.seed = ff_test_seed(22)};
@@ -179,9 +180,9 @@ static struct ff_search_result search(const struct ff_graph *g, const struct ff_
 	return found;
 }
 
-/* A budget for several lives: the best of them comes out, costs what it costs afresh, and comes
+/* A budget for several runs: the best of them comes out, costs what it costs afresh, and comes
  * out again with the same seed, with memory to spare and without. */
-START_TEST(test_lives)
+START_TEST(test_restarts)
 {
 	struct ff_graph g = fixture_mlp(64, 256, 512, 64, &arena);
 	struct ff_machine m = fixture_devices(4, &arena);
@@ -205,14 +206,14 @@ END_TEST
 
 static Suite *suite(void)
 {
-	Suite *s = suite_create("lives");
-	TCase *c = tcase_create("lives");
+	Suite *s = suite_create("restarts");
+	TCase *c = tcase_create("restarts");
 
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_set_timeout(c, 0);
 	tcase_add_test(c, test_elite);
 	tcase_add_test(c, test_graft);
-	tcase_add_test(c, test_lives);
+	tcase_add_test(c, test_restarts);
 	suite_add_tcase(s, c);
 	return s;
 }

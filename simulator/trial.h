@@ -1,13 +1,13 @@
-/* A course: one strategy as it is evaluated, and a proposal.  SPDX-License-Identifier:
+/* A trial: one strategy under evaluation, and a proposal to change it.  SPDX-License-Identifier:
  * Apache-2.0 */
-#ifndef FF_SIMULATOR_COURSE_H
-#define FF_SIMULATOR_COURSE_H
+#ifndef FF_SIMULATOR_TRIAL_H
+#define FF_SIMULATOR_TRIAL_H
 
+#include "early_state.h"
 #include "ff/evaluate.h"
 #include "ff/program.h"
 #include "ff/sharing.h"
 #include "folding.h"
-#include "foresight.h"
 #include "memo.h"
 #include "pass.h"
 
@@ -34,7 +34,7 @@ struct ff_micro {
 };
 
 /* A strategy as it is evaluated: the current one and a proposal, or one that is tried. */
-struct ff_course {
+struct ff_trial {
 	struct ff_evaluator *home;
 	const struct ff_graph *g; /* of one micro-batch */
 	const struct ff_machine *m;
@@ -53,17 +53,17 @@ struct ff_course {
 	/* By edge: the first step of the first micro-batch's forward that may move something to who
 	 * reads there: its own, or one of another use of the same value.  FF_NONE: none does. */
 	uint32_t *begins;
-	uint32_t *taken;                /* by edge: ff_edge_taken_from, of the blocks in place */
-	bool *gives;                    /* by edge: another is taken from it */
+	uint32_t *shared_from;          /* by edge: ff_edge_shared_from, of the blocks in place */
+	bool *is_shared;                /* by edge: its moves bring what another reads */
 	struct ff_sums sums, sums_next; /* likewise; `first` is first_use.  Scratch */
 	uint32_t *n_added;        /* by node: of how many uses the gradient is added to another's */
 	uint32_t n_sums;          /* uses whose gradients others' moves take; 0: mostly none does */
-	bool reshares;            /* the proposal changes that, or `gives` */
+	bool reshares;            /* the proposal changes that, or `is_shared` */
 	struct ff_ordered *other; /* another order: the next one, or that before the proposal */
 	bool reordered;           /* it is proposed, */
 	bool recounted;           /* and of the account only what comes at other steps is new: */
-	uint32_t *stirred, n_stirred; /* these values */
-	bool *stirs;                  /* by node: it is computed in another step */
+	uint32_t *shifted, n_shifted; /* these values */
+	bool *node_shifted;           /* by node: it is computed in another step */
 
 	struct ff_memo_node **node;         /* by node; NULL for inputs and synced parameters */
 	const struct ff_node_block **block; /* by node: its block */
@@ -98,7 +98,8 @@ struct ff_course {
 	bool rebuckets;   /* the proposal changes buckets */
 	double *lane;     /* when it is free */
 	double *idle;     /* of a lane that computes: so far */
-	double *paced;    /* by device: ends of its last FF_PACE paced computes, last first */
+	double *limited;  /* by device: ends of its last FF_PREFETCH_DISTANCE limited computes, last
+			     first */
 	uint32_t *sync_lane;
 	struct ff_arrival *arrival; /* all of this pass */
 	uint32_t n_arrivals;
@@ -111,7 +112,7 @@ struct ff_course {
 	struct ff_arena plan_arena, snapshot_arena; /* what they are, what there was */
 
 	struct ff_folding fold;
-	struct ff_foresight foresight;
+	struct ff_early early;
 
 	/* busy.c: how long each lane is at least, now and with the proposal */
 	double *busy, *busy_next, most_us;
@@ -136,14 +137,14 @@ struct ff_course {
 
 /* Whether backward adds to the gradient of a parameter at `edge`: another use or an
  * earlier micro-batch has written it. */
-static inline bool ff_course_adds(const struct ff_course *e, uint32_t edge, uint32_t micro)
+static inline bool ff_trial_adds(const struct ff_trial *e, uint32_t edge, uint32_t micro)
 {
 	return micro > 0 || (!e->first_use[edge] && e->synced[ff_edge_source(e->g, edge)]);
 }
 
 /* `ready` of a node's parts, to which something is about to be moved: it is taken out when the
  * node is computed, or at last. */
-static inline double *ff_time_expect(struct ff_course *e, struct ff_timed_node *t, uint32_t micro)
+static inline double *ff_time_expect(struct ff_trial *e, struct ff_timed_node *t, uint32_t micro)
 {
 	if (!t->arrived[micro]) {
 		t->arrived[micro] = true;
@@ -153,16 +154,16 @@ static inline double *ff_time_expect(struct ff_course *e, struct ff_timed_node *
 }
 
 /* The blocks of what is moved forward to who reads at `edge`. */
-static inline const struct ff_redistribution *ff_course_forward(
-		const struct ff_course *e, uint32_t edge)
+static inline const struct ff_redistribution *ff_trial_forward(
+		const struct ff_trial *e, uint32_t edge)
 {
-	uint32_t taken = e->taken[edge];
+	uint32_t from = e->shared_from[edge];
 
-	return &e->edge[taken == FF_NONE ? edge : taken]->moved[FF_FORWARD];
+	return &e->edge[from == FF_NONE ? edge : from]->moved[FF_FORWARD];
 }
 
 /* The edge whose moves take the gradient that is made at `edge`: it, or of another use. */
-static inline uint32_t ff_course_sent(const struct ff_course *e, uint32_t edge)
+static inline uint32_t ff_trial_sent(const struct ff_trial *e, uint32_t edge)
 {
 	uint32_t sent = e->n_sums ? e->sums.sent[edge] : FF_NONE;
 
@@ -170,15 +171,15 @@ static inline uint32_t ff_course_sent(const struct ff_course *e, uint32_t edge)
 }
 
 /* Whether that gradient is added to another's. */
-static inline bool ff_course_sums(const struct ff_course *e, uint32_t edge)
+static inline bool ff_trial_sums(const struct ff_trial *e, uint32_t edge)
 {
 	return e->n_sums && e->sums.added[edge] != FF_NONE;
 }
 
 /* Whether more need not be known of the proposal. */
-static inline bool ff_given_up(const struct ff_course *e)
+static inline bool ff_is_rejected(const struct ff_trial *e)
 {
-	return e->too_slow || e->foresight.dismissed;
+	return e->too_slow || e->early.rejected;
 }
 
 #endif

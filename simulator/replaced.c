@@ -1,6 +1,6 @@
 /* What the evaluator's pass makes preludes wait for that replace gradients.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "course.h"
+#include "trial.h"
 
 static bool takes_from(const struct ff_memo_move *tm, uint32_t part)
 {
@@ -13,7 +13,7 @@ static bool takes_from(const struct ff_memo_move *tm, uint32_t part)
 	return k < tm->n_sources;
 }
 
-void ff_time_spare(struct ff_course *e, const struct ff_step *s, const struct ff_memo_move *tm,
+void ff_time_replaced(struct ff_trial *e, const struct ff_step *s, const struct ff_memo_move *tm,
 		double at)
 {
 	const struct ff_memo_edge *me = e->edge[s->id];

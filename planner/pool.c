@@ -1,5 +1,5 @@
 /* What the chains of one search share.  SPDX-License-Identifier: Apache-2.0 */
-#include "crew.h"
+#include "pool.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,25 +13,25 @@ double ff_how_much_worse(struct ff_evaluation old, struct ff_evaluation new)
 	return (new.step_us - old.step_us) / old.step_us;
 }
 
-int ff_crew_init(struct ff_crew *c, const struct ff_graph *g, uint32_t n, struct ff_arena *a,
-		struct ff_error *err)
+int ff_chain_pool_init(struct ff_chain_pool *c, const struct ff_graph *g, uint32_t n,
+		struct ff_arena *a, struct ff_error *err)
 {
 	const struct ff_evaluation nothing = {.step_us = INFINITY, .over_bytes = INT64_MAX};
 
-	*c = (struct ff_crew){.n = n, .at_best = nothing, .owner = UINT32_MAX};
+	*c = (struct ff_chain_pool){.n = n, .at_best = nothing, .owner = UINT32_MAX};
 	if (pthread_mutex_init(&c->mutex, NULL) != 0 || pthread_cond_init(&c->changed, NULL) != 0)
 		return ff_fail_memory(err);
 	return ff_strategy_create(g, a, &c->best, err);
 }
 
-void ff_crew_finish(struct ff_crew *c)
+void ff_chain_pool_finish(struct ff_chain_pool *c)
 {
 	pthread_cond_destroy(&c->changed);
 	pthread_mutex_destroy(&c->mutex);
 }
 
 /* With the mutex held. */
-static void wait_for_all(struct ff_crew *c)
+static void wait_for_all(struct ff_chain_pool *c)
 {
 	uint64_t turn = c->turn;
 
@@ -44,7 +44,7 @@ static void wait_for_all(struct ff_crew *c)
 		pthread_cond_wait(&c->changed, &c->mutex);
 }
 
-bool ff_crew_exchange(struct ff_crew *c, uint32_t chain, const struct ff_strategy *s,
+bool ff_chain_pool_exchange(struct ff_chain_pool *c, uint32_t chain, const struct ff_strategy *s,
 		struct ff_evaluation e, struct ff_strategy *ret)
 {
 	double worse;
@@ -67,7 +67,7 @@ bool ff_crew_exchange(struct ff_crew *c, uint32_t chain, const struct ff_strateg
 	return better;
 }
 
-void ff_crew_leave(struct ff_crew *c)
+void ff_chain_pool_leave(struct ff_chain_pool *c)
 {
 	pthread_mutex_lock(&c->mutex);
 	c->n--;

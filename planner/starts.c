@@ -77,7 +77,7 @@ static int start_from(struct ff_chain *c, const char *name, const struct ff_mach
 	if (!*found)
 		return FF_OK; /* nobody needs to */
 	if (strcmp(name, "elimination") != 0) {
-		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed + c->lives - 1, a,
+		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed + c->runs - 1, a,
 				&start, err);
 		return code == FF_OK ? go_to(c, &start, err) : code;
 	}
@@ -101,46 +101,46 @@ static bool is_mine(const struct ff_chain *c, const char *const *starts, uint32_
 	return c->number < n ? i % c->n_chains == c->number : i == c->number % n;
 }
 
-/* Whether start number `i` of `n` is walked in this life: elimination would come to the same
+/* Whether start number `i` of `n` is walked in this run: elimination would come to the same
  * once more. */
 static bool is_due(const struct ff_chain *c, const char *const *starts, uint32_t i, uint32_t n)
 {
-	if (c->lives > 1 && n > 1 && !strcmp(starts[i], "elimination"))
+	if (c->runs > 1 && n > 1 && !strcmp(starts[i], "elimination"))
 		return false;
 	return is_mine(c, starts, i, n);
 }
 
-/* What each of `legs` may take: of the budget, and in proposals.  Starts that save memory,
+/* What each of `n_due` starts may take: of the budget, and in proposals.  Starts that save memory,
  * where it is needed, take as much besides. */
-static void share_out(struct ff_chain *c, uint32_t legs)
+static void share_out(struct ff_chain *c, uint32_t n_due)
 {
-	c->share = FF_LEGS_SHARE / (legs ? legs : 1);
-	c->phase_length = (uint64_t)(c->share * (double)ff_chain_life(c));
+	c->share = FF_STARTS_SHARE / (n_due ? n_due : 1);
+	c->phase_length = (uint64_t)(c->share * (double)ff_chain_run_length(c));
 	if (c->limit == 0 && c->opt->seconds <= 0)
 		c->phase_length = FF_ROUND_LEAST +
 				  (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_all;
 }
 
-static int walk_legs(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
+static int walk_starts(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 {
 	const char *const *starts = c->opt->starts ? c->opt->starts : ff_starts;
 	double beta = ff_chain_beta(c), from = ff_chain_budget_done(c);
-	uint32_t n = 0, legs = 0, leg = 0;
+	uint32_t n = 0, n_due = 0, n_done = 0;
 	bool any = false, found;
 	int code = FF_OK;
 
 	while (starts[n])
 		n++;
 	for (uint32_t i = 0; i < n; i++)
-		legs += is_due(c, starts, i, n) && !saves_memory(starts[i]);
-	share_out(c, legs);
-	for (uint32_t i = 0; i < n && (leg == 0 || !ff_chain_in_hurry(c)); i++) {
+		n_due += is_due(c, starts, i, n) && !saves_memory(starts[i]);
+	share_out(c, n_due);
+	for (uint32_t i = 0; i < n && (n_done == 0 || !ff_chain_in_hurry(c)); i++) {
 		if (!is_due(c, starts, i, n))
 			continue;
 		code = start_from(c, starts[i], c->machine, a, &found, err);
 		any = any || found;
-		c->share_from = from + leg * c->share;
-		leg += found || !saves_memory(starts[i]);
+		c->share_from = from + n_done * c->share;
+		n_done += found || !saves_memory(starts[i]);
 		if (code == FF_OK && found && c->frame->proposer.n_all > 0)
 			code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
 		if (code < 0)
@@ -150,13 +150,13 @@ static int walk_legs(struct ff_chain *c, struct ff_arena *a, struct ff_error *er
 	return any ? FF_OK : start_from(c, ff_starts[0], c->machine, a, &found, err);
 }
 
-int ff_chain_walk_legs(struct ff_chain *c, struct ff_error *err)
+int ff_chain_walk_starts(struct ff_chain *c, struct ff_error *err)
 {
 	struct ff_arena starts;
 	int code;
 
 	ff_arena_init(&starts);
-	code = walk_legs(c, &starts, err);
+	code = walk_starts(c, &starts, err);
 	ff_arena_finish(&starts);
 	return code;
 }

@@ -1,0 +1,192 @@
+/* What a proposal's step most likely comes to, judged by what is known of the current
+ * strategy's.  Most proposals are slower, and that shows long before all of one has been
+ * timed: devices are busy for longer; buckets are synchronised for longer behind the
+ * operators that close them; or, once all that it changes in forward is timed, devices have
+ * been idle for longer.  These are reasons to reject it early.  None is certain: the rest of the
+ * step may make up for it, though it seldom does.  So one proposal of some is timed whatever was
+ * found, and a reason that too often turns out wrong rejects none.  SPDX-License-Identifier:
+ * Apache-2.0 */
+#include "early.h"
+
+#include <string.h>
+
+#define CHECK_EVERY 16 /* proposals, of which one is timed whatever was found */
+#define TRUST 64       /* a reason is trusted while fewer than one in so many is wrong */
+#define REMEMBER 1024u /* checks, before they count half */
+
+static int create_marks(struct ff_trial *e, struct ff_marks *m, struct ff_error *err)
+{
+	for (uint32_t k = 0; k < FF_MARKS; k++) {
+		m->idle[k] = ff_arena_array(&e->arena, e->m->n_devices, sizeof(**m->idle));
+		if (!m->idle[k])
+			return ff_fail_memory(err);
+	}
+	return FF_OK;
+}
+
+static double busiest(const struct ff_trial *e, const double *busy)
+{
+	double most = 0;
+
+	for (uint32_t d = 0; d < e->m->n_devices; d++)
+		most = busy[d] > most ? busy[d] : most;
+	return most;
+}
+
+int ff_early_create(struct ff_trial *e, struct ff_error *err)
+{
+	struct ff_early *early = &e->early;
+	int code = create_marks(e, &early->marks, err);
+
+	if (code == FF_OK)
+		code = create_marks(e, &early->marks_next, err);
+	if (code < 0)
+		return code;
+	early->closed = ff_arena_array(&e->arena, e->g->n_nodes, sizeof(*early->closed));
+	early->closed_next = ff_arena_array(&e->arena, e->g->n_nodes, sizeof(*early->closed));
+	early->lane = ff_arena_array(&e->arena, ff_lane_count(e->m), sizeof(*early->lane));
+	return early->closed && early->closed_next && early->lane ? FF_OK : ff_fail_memory(err);
+}
+
+void ff_early_keep(struct ff_trial *e)
+{
+	struct ff_early *early = &e->early;
+	struct ff_marks marks = early->marks;
+	double *was = early->closed;
+
+	early->closed = early->closed_next;
+	early->closed_next = was;
+	early->marks = early->marks_next;
+	early->marks_next = marks;
+	early->now_us = early->next_us;
+	early->busiest_us = busiest(e, e->busy);
+}
+
+void ff_early_begin(struct ff_trial *e, double limit_us, enum ff_early_reason at_marks)
+{
+	struct ff_early *early = &e->early;
+
+	early->at_marks = at_marks;
+	early->spare_us = limit_us - early->now_us;
+	early->most_busy_us = early->busiest_us + early->spare_us;
+	early->checks = !early->on || early->n++ % CHECK_EVERY == 0;
+	early->rejected = false;
+	for (int k = 0; k < FF_EARLY_REASONS; k++) {
+		const struct ff_early_record *d = &early->so_far[k];
+
+		early->found[k] = false;
+		early->trusted[k] = !early->checks && d->wrong * TRUST <= d->checked + TRUST;
+	}
+}
+
+/* When the last bucket is up to date if they are synchronised back to back from when the
+ * operators that close them are done, each `earlier` than now. */
+static double synchronised(struct ff_trial *e, const struct ff_gathered *g, double earlier)
+{
+	struct ff_early *early = &e->early;
+	double last = 0;
+
+	memset(early->lane, 0, ff_lane_count(e->m) * sizeof(*early->lane));
+	for (uint32_t i = 0; i < g->synced.n_buckets; i++) {
+		const struct ff_bucket_build *b = &g->synced.bucket[i];
+		double at = early->closed[b->close] - earlier;
+		uint32_t n;
+
+		if (b->n_devices < 2)
+			continue;
+		n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->sync_lane);
+		for (uint32_t k = 0; k < n; k++)
+			at = early->lane[e->sync_lane[k]] > at ? early->lane[e->sync_lane[k]] : at;
+		at += g->timed[i].sync_us;
+		for (uint32_t k = 0; k < n; k++)
+			early->lane[e->sync_lane[k]] = at;
+		at += g->timed[i].update_us;
+		last = at > last ? at : last;
+	}
+	return last;
+}
+
+int ff_early_check_sync(struct ff_trial *e, struct ff_error *err)
+{
+	struct ff_early *early = &e->early;
+	struct ff_gathered *g;
+	double earlier;
+	int code;
+
+	/* where nothing overlaps, operators close buckets the later the more is synchronised */
+	if (!early->on || !e->rebuckets || !e->m->overlap)
+		return FF_OK;
+	code = ff_trial_gather(e, false, &g, err);
+	if (code < 0)
+		return code;
+	earlier = early->busiest_us - busiest(e, e->busy_next);
+	if (synchronised(e, g, earlier > 0 ? earlier : 0) > early->now_us + early->spare_us)
+		ff_early_add_reason(early, FF_EARLY_SYNCED);
+	return FF_OK;
+}
+
+/* Whether devices that have been idle for so long, where now it is `was`, seem to be too late. */
+static bool is_late(const struct ff_trial *e, const double *was)
+{
+	double now = 0, next = 0;
+
+	for (uint32_t d = 0; d < e->m->n_devices; d++) {
+		double before = was[d] + e->busy[d], is = e->idle[d] + e->busy_next[d];
+
+		now = before > now ? before : now;
+		next = is > next ? is : next;
+	}
+	return next - now > e->early.spare_us;
+}
+
+void ff_early_check_idle(struct ff_trial *e, const struct ff_snapshot *s)
+{
+	if (e->early.on && is_late(e, s->idle))
+		ff_early_add_reason(&e->early, FF_EARLY_IDLE);
+}
+
+/* Marks lie evenly in what there is of the program. */
+static uint32_t mark_step(const struct ff_trial *e, uint32_t k)
+{
+	const struct ff_program *p = &e->program;
+	uint32_t end = e->fold.n_runs ? e->fold.run[0].first : p->n;
+
+	if (k == FF_MARKS || end <= p->n_ahead)
+		return FF_NONE;
+	return p->n_ahead + (end - p->n_ahead) * (k + 1) / (FF_MARKS + 1);
+}
+
+void ff_early_pass(struct ff_trial *e)
+{
+	e->early.marks_next.n = 0;
+	e->early.mark_at = mark_step(e, 0);
+}
+
+void ff_early_mark(struct ff_trial *e, uint32_t step)
+{
+	struct ff_early *early = &e->early;
+	struct ff_marks *m = &early->marks_next;
+
+	while (step >= early->mark_at) {
+		memcpy(m->idle[m->n++], e->idle, e->m->n_devices * sizeof(*e->idle));
+		early->mark_at = mark_step(e, m->n);
+	}
+	if (early->on && m->n <= early->marks.n && is_late(e, early->marks.idle[m->n - 1]))
+		ff_early_add_reason(early, early->at_marks);
+}
+
+void ff_early_end(struct ff_trial *e, bool good)
+{
+	struct ff_early *early = &e->early;
+
+	for (int k = 0; k < FF_EARLY_REASONS && early->on && !early->rejected; k++) {
+		struct ff_early_record *d = &early->so_far[k];
+
+		d->checked += early->found[k];
+		d->wrong += early->found[k] && good;
+		if (d->checked >= REMEMBER) {
+			d->checked /= 2;
+			d->wrong /= 2;
+		}
+	}
+}
