@@ -132,7 +132,7 @@ static int add(struct folder *f, DIR *dir, const char *name, struct ff_error *er
 	if (!grown)
 		return ff_fail_memory(err);
 	f->file = grown;
-	snprintf(f->file[f->n].name, EARLIER_BYTES, "%s", name);
+	memcpy(f->file[f->n].name, name, strlen(name) + 1); /* is_earlier: it fits */
 	f->file[f->n++].written = st.st_mtim;
 	return FF_OK;
 }
