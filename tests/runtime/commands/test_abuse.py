@@ -37,10 +37,22 @@ def start(*args, **more):
     return STARTED[-1]
 
 
+def states(pid):
+    """A line for each thread of the process and of those that it has started: what it is and waits in."""
+    lines = []
+    for task in os.listdir("/proc/%d/task" % pid):
+        with contextlib.suppress(OSError):
+            with open("/proc/%d/task/%s/stat" % (pid, task)) as stat, open("/proc/%d/task/%s/wchan" % (pid, task)) as wchan:
+                lines.append("%d %s %s" % (pid, " ".join(stat.read().split()[:3]), wchan.read()))
+    return lines + [line for child in children(pid) for line in states(child)]
+
+
 def end(p, status=None):
     try:
         out, err = p.communicate(timeout=60)
     except subprocess.TimeoutExpired:
+        with contextlib.suppress(OSError):
+            print("# " + "\n# ".join(states(p.pid)))
         p.kill()
         raise AssertionError("it hangs")
     assert status is None or p.returncode == status, "status %d, not %d: %s" % (p.returncode, status, err)
