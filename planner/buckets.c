@@ -4,6 +4,24 @@
 
 #define LEAST_GAIN 1.01 /* less is within what predictions are off by */
 #define MOST_TIMES 256  /* as large as the preset, or as small */
+/* What is dropped is brought bucket by bucket, so larger ones take the memory that this is to save.
+ * A layer of a transformer whose width is 3,000 has as much. */
+#define MOST_DROPPED ((int64_t)400 << 20)
+
+/* Whether the buckets of some parameter are dropped while nobody reads them. */
+static bool drops(const struct ff_strategy *s)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < s->n_nodes && !any; i++)
+		any = s->config[i].flat && s->recompute[i];
+	return any;
+}
+
+int64_t ff_buckets_most(const struct ff_strategy *s)
+{
+	return drops(s) ? MOST_DROPPED : INT64_MAX;
+}
 
 /* Whether `s` with buckets of `bytes` is better than *at, which it becomes then. */
 static int try(struct ff_evaluator *e, struct ff_strategy *s, int64_t bytes,
@@ -29,11 +47,13 @@ int ff_buckets_tune(struct ff_evaluator *e, struct ff_strategy *s, int64_t prese
 		struct ff_evaluation *at, struct ff_error *err)
 {
 	int64_t first = s->bucket_bytes ? s->bucket_bytes : preset_bytes;
+	int64_t most = ff_buckets_most(s);
 	bool better = at->fits, any = false;
 	int code = FF_OK;
 
-	for (int64_t bytes = 2 * first; better && code == FF_OK && bytes <= MOST_TIMES * first;
-			bytes *= 2) {
+	if (most > MOST_TIMES * first)
+		most = MOST_TIMES * first;
+	for (int64_t bytes = 2 * first; better && code == FF_OK && bytes <= most; bytes *= 2) {
 		code = try(e, s, bytes, at, &better, err);
 		any = any || better;
 	}

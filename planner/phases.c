@@ -339,7 +339,7 @@ static bool draw_recompute(struct ff_phases *p, struct ff_strategy *s)
 	return changed;
 }
 
-/* Whether parameters that are brought to some operators are brought twice (ZeRO's
+/* Whether parameters that are brought to some operators, or updated flat, are brought twice (ZeRO's
  * third stage). */
 static bool draw_brought(struct ff_phases *p, struct ff_strategy *s)
 {
@@ -347,7 +347,8 @@ static bool draw_brought(struct ff_phases *p, struct ff_strategy *s)
 	bool again = draw(p, 2), changed = false;
 
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
-		bool there = ff_node_is_parameter(g, i) && s->config[i].n_parts;
+		bool there = ff_node_is_parameter(g, i) &&
+			     (s->config[i].n_parts || s->config[i].flat);
 
 		if (there && s->recompute[i] != again && draw(p, 4)) {
 			s->recompute[i] = again;

@@ -131,20 +131,10 @@ int ff_start_pipeline(const struct ff_space *space, const struct ff_graph *g,
 	return code;
 }
 
-/* Cuts a parameter if each device gets some of it: then it moves in collectives. */
-static void cut_among(const struct ff_graph *g, uint32_t node, const struct ff_progression *on,
-		struct ff_config *ret)
-{
-	ff_param_cut(g, node, on, ret);
-	if (ret->n_parts < on->n)
-		ff_param_follow(ret);
-}
-
 int ff_start_zero(const struct ff_space *space, const struct ff_graph *g,
 		const struct ff_machine *m, bool again, struct ff_arena *a, struct ff_strategy *ret,
 		struct ff_error *err)
 {
-	const struct ff_progression all = {0, 1, m->n_devices};
 	struct ff_strategy s;
 	int code = ff_strategy_data_parallel(g, m->n_devices, a, &s, err);
 
@@ -153,11 +143,8 @@ int ff_start_zero(const struct ff_space *space, const struct ff_graph *g,
 	for (uint32_t i = 0; i < g->n_nodes; i++) {
 		if (!ff_node_is_parameter(g, i) || !(space->what & FF_SPACE_UPDATES))
 			continue;
-		if (again)
-			cut_among(g, i, &all, &s.config[i]);
-		else
-			ff_param_flat(&s.config[i]);
-		s.recompute[i] = again && s.config[i].n_parts && space->what & FF_SPACE_RECOMPUTE;
+		ff_param_flat(&s.config[i]);
+		s.recompute[i] = again && space->what & FF_SPACE_RECOMPUTE;
 	}
 	*ret = s;
 	return FF_OK;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "buckets.h"
 #include "chain.h"
 
 #define ELIMINATION_SHARE 0.2   /* of the budget, at most: of time, or */
@@ -24,10 +25,12 @@ static bool elimination_ends(void *ctx)
 	       c->seconds - c->elimination_from > ELIMINATION_SHARE * c->opt->seconds;
 }
 
-/* Starts have the buckets that the search begins with. */
+/* Starts have the buckets that the search begins with, as far as they may. */
 static int go_to(struct ff_chain *c, struct ff_strategy *s, struct ff_error *err)
 {
-	s->bucket_bytes = c->opt->bucket_bytes;
+	int64_t most = ff_buckets_most(s);
+
+	s->bucket_bytes = c->opt->bucket_bytes < most ? c->opt->bucket_bytes : most;
 	return ff_chain_go_to(c, s, err);
 }
 

@@ -176,18 +176,22 @@ static uint32_t count_again(const struct ff_strategy *s)
 	return n;
 }
 
-static uint32_t count_flat(const struct ff_strategy *s)
+/* Parameters that are updated flat, and of those what is dropped besides. */
+static uint32_t count_flat(const struct ff_strategy *s, uint32_t *dropped)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < s->n_nodes; i++)
+	*dropped = 0;
+	for (uint32_t i = 0; i < s->n_nodes; i++) {
 		n += s->config[i].flat;
+		*dropped += s->config[i].flat && s->recompute[i];
+	}
 	return n;
 }
 
 static void print_phases(const struct ff_strategy *s, FILE *to)
 {
-	uint32_t stages = count_stages(s), flat = count_flat(s);
+	uint32_t stages = count_stages(s), dropped, flat = count_flat(s, &dropped);
 	char bucket[TEXT];
 
 	if (s->micro_batches == 1 && stages > 1)
@@ -205,8 +209,14 @@ static void print_phases(const struct ff_strategy *s, FILE *to)
 	if (flat)
 		fprintf(to,
 				"\n%u parameters updated flat: of what devices have alike, each "
-				"updates an equal run (ZeRO-1)\n",
-				flat);
+				"updates an equal run (%s)\n",
+				flat, dropped ? "ZeRO" : "ZeRO-1");
+	if (dropped)
+		fprintf(to,
+				"%u of them dropped while nobody reads them: gathered for forward "
+				"and "
+				"again for backward (ZeRO-3)\n",
+				dropped);
 }
 
 /* One line of the comparison: the plan's figure, then data parallelism's. */
@@ -380,6 +390,7 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 {
 	const struct ff_plan *p = &s->plan, *d = &s->data_parallel;
 	double us = p->simulation.step_us, dp_us = d->simulation.step_us;
+	uint32_t dropped, flat = count_flat(&p->strategy, &dropped);
 
 	ff_out_object(o, NULL);
 	ff_out_string(o, "format", "ffsoap-search-report");
@@ -406,7 +417,8 @@ void ff_summary_write(const struct ff_summary *s, struct ff_out *o)
 	ff_out_int(o, "micro_batches", p->strategy.micro_batches);
 	ff_out_int(o, "stages", count_stages(&p->strategy));
 	ff_out_int(o, "recomputed", count_again(&p->strategy));
-	ff_out_int(o, "updated_flat", count_flat(&p->strategy));
+	ff_out_int(o, "updated_flat", flat);
+	ff_out_int(o, "dropped", dropped);
 	ff_out_int(o, "bucket_bytes", bucket_bytes(s, p));
 	ff_out_int(o, "data_parallel_bucket_bytes", bucket_bytes(s, d));
 	ff_out_real(o, "data_parallel_us", dp_us);

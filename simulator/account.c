@@ -103,16 +103,21 @@ static void add(struct ff_trial *e, uint32_t row, uint32_t device, int64_t bytes
 		e->noted[e->n_noted - 1] = (struct ff_noted){at, bytes};
 }
 
-static void count(const struct counted *c, uint32_t device, int64_t bytes, uint32_t first,
-		uint32_t last)
+void ff_account_add(
+		struct ff_trial *e, uint32_t device, int64_t bytes, uint32_t first, uint32_t last)
 {
-	struct ff_trial *e = c->e;
 	uint32_t comes = e->account.row[first], goes = e->account.row[last + 1];
 
 	if (comes != FF_NONE)
-		add(e, comes, device, c->sign * bytes);
+		add(e, comes, device, bytes);
 	if (goes != FF_NONE)
-		add(e, goes, device, -c->sign * bytes);
+		add(e, goes, device, -bytes);
+}
+
+static void count(const struct counted *c, uint32_t device, int64_t bytes, uint32_t first,
+		uint32_t last)
+{
+	ff_account_add(c->e, device, c->sign * bytes, first, last);
 }
 
 void ff_account_note(struct ff_trial *e, bool on)

@@ -31,6 +31,15 @@ void ff_gathered_finish(struct ff_gathered *b)
 	free(b->timed);
 }
 
+/* Lowering's update_way. */
+static struct ff_update_way update_way(const struct ff_trial *e, uint32_t param)
+{
+	return (struct ff_update_way){.synced = true,
+			.flat = e->flat[param],
+			.dropped = ff_param_dropped(
+					e->g, &e->strategy, param, e->program.again[param])};
+}
+
 /* Parameters that are synchronised. */
 static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct ff_error *err)
 {
@@ -47,9 +56,10 @@ static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct 
 		if (!n)
 			group = ff_node_block_groups(e->block[use->node], use->slot, &n);
 		code = ff_bucketing_add(
-				b, use->node, use->param, group, n, true, e->flat[use->param], err);
+				b, use->node, use->param, group, n, update_way(e, use->param), err);
 	}
 	ff_bucketing_end(b);
+	ff_bucketing_open(b, e->g, &e->program);
 	return code;
 }
 
@@ -101,8 +111,8 @@ static int gather_brought(const struct ff_trial *e, struct ff_bucketing *b, stru
 		group = ff_node_block_groups(e->block[use->param], FF_NONE, &n);
 		for (; n-- > 0 && code == FF_OK; group++)
 			if (group->n_devices > 1)
-				code = ff_bucketing_add(b, use->node, use->param, group, 1, false,
-						false, err);
+				code = ff_bucketing_add(b, use->node, use->param, group, 1,
+						(struct ff_update_way){0}, err);
 	}
 	ff_bucketing_end(b);
 	return code;

@@ -9,6 +9,7 @@
 
 #include "account.h"
 #include "busy.h"
+#include "dropped.h"
 #include "early.h"
 #include "fold.h"
 #include "home.h"
@@ -192,10 +193,15 @@ static int place_anew(struct ff_trial *e, struct ff_error *err)
 
 int ff_trial_account(struct ff_trial *e, struct ff_error *err)
 {
+	struct ff_gathered *b;
 	int code = ff_account_reset(e, err);
 
 	for (uint32_t k = 0; k < e->g->n_values && code == FF_OK; k++)
 		ff_account_value(e, k, 1);
+	if (code == FF_OK)
+		code = ff_trial_gather(e, false, &b, err);
+	if (code == FF_OK)
+		ff_dropped_count(e, &b->synced, NULL, 1);
 	return code;
 }
 
@@ -286,10 +292,17 @@ static void list_touched(struct ff_trial *e)
 	}
 }
 
+/* Takes out what is in place of what the proposal touches, or puts it in. */
 static void account_touched(struct ff_trial *e, int64_t sign)
 {
+	/* what is taken out is the current strategy's, unless it is put back */
+	bool next = e->proposed ? sign < 0 : sign > 0;
+
 	for (uint32_t i = 0; i < e->n_touched; i++)
 		ff_account_value(e, e->touched[i], sign);
+	if (e->rebuckets)
+		ff_dropped_count(e, next ? &e->next->synced : &e->now->synced,
+				next ? &e->now->synced : &e->next->synced, sign);
 }
 
 static void restore(struct ff_trial *e)
@@ -368,8 +381,11 @@ static int time_changes(struct ff_trial *e, double limit_us, double *step_us, st
 /* Before the proposal: takes snapshots where that is worth while. */
 static int prepare(struct ff_trial *e, struct ff_error *err)
 {
+	struct ff_gathered *b;
 	int code = ff_evaluator_trim(e->home) ? place_anew(e, err) : FF_OK;
 
+	if (code == FF_OK) /* what the proposal takes out of the account must be known */
+		code = ff_trial_gather(e, false, &b, err);
 	if (code == FF_OK && !e->recorded && e->since++ >= RECORD_AFTER)
 		code = ff_trial_record(e, err);
 	return code;

@@ -55,6 +55,8 @@ static uint32_t successor(const struct ff_program *p, uint32_t i)
 		return FF_NONE;
 	if (s->kind == FF_STEP_MOVES)
 		return ff_program_moves(p, s->phase, s->micro + 1, s->id);
+	if (s->kind == FF_STEP_GATHER)
+		return ff_program_gathers(p, s->phase != FF_PHASE_FORWARD, s->micro + 1, s->id);
 	return s->kind == FF_STEP_COMPUTE ? ff_program_compute(p, s->phase, s->micro + 1, s->id)
 					  : FF_NONE;
 }

@@ -350,25 +350,32 @@ static int find_param(struct ff_trial *e, uint32_t param, const struct ff_config
 	return ff_memo_node(e->memo, param, c, ret, err);
 }
 
-/* What gathers weights is done where there are any. */
-static void activate_gathers(struct ff_trial *e, bool on)
+/* What gathers weights, several times (`limited`) or once, is done where there are any. */
+static void activate_gathers(struct ff_trial *e, bool limited, bool on)
 {
-	for (uint32_t i = 0; i < e->program.gathers_end; i++) {
+	uint32_t end = limited ? e->program.n : e->program.gathers_end;
+
+	for (uint32_t i = 0; i < end; i++) {
+		const struct ff_step *s = &e->program.step[i];
 		uint64_t bit = (uint64_t)1 << i % 64;
 
-		if (e->program.step[i].kind == FF_STEP_GATHER)
+		if (s->kind == FF_STEP_GATHER && s->limited == limited)
 			e->active[i / 64] = on ? e->active[i / 64] | bit : e->active[i / 64] & ~bit;
 	}
 }
 
 static void set_flat(struct ff_trial *e, uint32_t param, bool flat)
 {
-	uint32_t was = e->n_flat;
+	uint32_t was = e->n_flat, dropped = e->n_dropped;
 
 	e->n_flat = e->n_flat + flat - e->flat[param];
+	if (e->program.again[param])
+		e->n_dropped = e->n_dropped + flat - e->flat[param];
 	e->flat[param] = flat;
 	if ((was > 0) != (e->n_flat > 0))
-		activate_gathers(e, e->n_flat > 0);
+		activate_gathers(e, false, e->n_flat > 0);
+	if ((dropped > 0) != (e->n_dropped > 0))
+		activate_gathers(e, true, e->n_dropped > 0);
 }
 
 /* Once its readers are in place. */
@@ -405,15 +412,24 @@ static int place_param(struct ff_trial *e, uint32_t param, struct ff_error *err)
 
 /* ---- all, and those of a proposal ---- */
 
+static bool is_active(const struct ff_trial *e, const struct ff_step *s)
+{
+	int pass = s->phase == FF_PHASE_BACKWARD ? FF_BACKWARD : FF_FORWARD;
+
+	if (s->kind == FF_STEP_MOVES)
+		return e->state[pass][s->id] != FF_EDGE_STILL;
+	if (s->kind == FF_STEP_GATHER)
+		return s->limited ? e->n_dropped > 0 : e->n_flat > 0;
+	return true;
+}
+
 void ff_place_activate(struct ff_trial *e)
 {
 	memset(e->active, 0, (e->program.n / 64 + 1) * sizeof(*e->active));
 	for (uint32_t i = 0; i < e->program.n; i++) {
 		const struct ff_step *s = &e->program.step[i];
-		int pass = s->phase == FF_PHASE_BACKWARD ? FF_BACKWARD : FF_FORWARD;
 
-		if (s->kind == FF_STEP_MOVES ? e->state[pass][s->id] != FF_EDGE_STILL
-					     : s->kind != FF_STEP_GATHER || e->n_flat)
+		if (is_active(e, s))
 			e->active[i / 64] |= (uint64_t)1 << i % 64;
 	}
 }
@@ -429,7 +445,7 @@ static void reset_states(struct ff_trial *e)
 	memset(e->sums.added, 0xff, e->g->n_edges * sizeof(*e->sums.added));
 	memset(e->n_added, 0, e->g->n_nodes * sizeof(*e->n_added));
 	memset(e->flat, 0, e->g->n_nodes * sizeof(*e->flat));
-	e->n_flat = 0;
+	e->n_flat = e->n_dropped = 0;
 	e->n_sums = 0;
 	ff_place_activate(e);
 }

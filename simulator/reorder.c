@@ -139,7 +139,7 @@ static int account(struct ff_trial *e, struct ff_error *err)
 {
 	const struct ff_program *p = &e->program, *q = &e->other->program;
 
-	if (p->micro_batches > 1 || p->n != q->n)
+	if (p->micro_batches > 1 || p->n != q->n || e->n_dropped)
 		return ff_trial_account(e, err);
 	move_account(e);
 	return FF_OK;

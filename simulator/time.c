@@ -485,9 +485,10 @@ static void time_syncs(struct ff_trial *e, const struct ff_gathered *g, uint32_t
 		time_sync(e, g, b);
 }
 
-/* Weights of a flat bucket arrive at all who read them. */
-static void arrive_weights(
-		struct ff_trial *e, const struct ff_bucketing *all, uint32_t bucket, double at)
+/* Weights of a flat bucket arrive at all who read them: once for all micro-batches, or, if it is
+ * dropped, in each forward and again. */
+static void arrive_weights(struct ff_trial *e, const struct ff_step *s,
+		const struct ff_bucketing *all, uint32_t bucket, double at)
 {
 	for (uint32_t i = all->bucket[bucket].first; i != FF_NONE; i = all->member[i].next) {
 		const struct ff_bucket_member *m = &all->member[i];
@@ -495,37 +496,64 @@ static void arrive_weights(
 
 		for (uint32_t u = 0; u < v->n_uses; u++) {
 			uint32_t to = e->ends[e->g->uses[v->first_use + u]].to;
+			bool later = s->phase != FF_PHASE_FORWARD;
+			enum ff_phase phase = later ? ff_time_reads_again(e, to) : s->phase;
 
+			if (later && ff_program_gathers(&e->program, later, s->micro, to) ==
+							FF_NONE)
+				continue;
 			wait_list(at, m->group->n_devices, m->group->part,
-					ff_time_expect(e, &e->timed[FF_PHASE_FORWARD][to], 0));
+					ff_time_expect(e, &e->timed[phase][to], s->micro));
 		}
 	}
 }
 
-static int time_gathers(struct ff_trial *e, uint32_t node, struct ff_error *err)
+/* When the weights of a dropped bucket may begin to come: lowering's limit_prefetch. */
+static double gather_held(
+		const struct ff_trial *e, const struct ff_step *s, const struct ff_bucket_build *b)
 {
+	double at = 0;
+
+	for (uint32_t d = 0; d < b->n_devices && s->limited && e->m->overlap; d++)
+		at = later(at, e->limited[(size_t)FF_PREFETCH_DISTANCE * b->device[d] +
+					       FF_PREFETCH_DISTANCE - 1]);
+	return at;
+}
+
+static void time_gather(struct ff_trial *e, const struct ff_step *s, const struct ff_gathered *g,
+		uint32_t bucket)
+{
+	const struct ff_bucket_build *b = &g->synced.bucket[bucket];
+	double us = g->timed[bucket].gather_us, at = gather_held(e, s, b);
+	uint32_t n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->sync_lane);
+
+	for (uint32_t k = 0; k < n; k++)
+		at = later(at, e->lane[e->sync_lane[k]]);
+	at += us;
+	for (uint32_t k = 0; k < n; k++)
+		e->lane[e->sync_lane[k]] = at;
+	slow_down(e, b->n_devices, b->device, ff_price_beside(e->p, b->n_devices, b->device, us));
+	arrive_weights(e, s, &g->synced, bucket, at);
+}
+
+static int time_gathers(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
+{
+	bool later = s->phase != FF_PHASE_FORWARD;
 	struct ff_gathered *g;
 	int code = ff_trial_gather(e, false, &g, err);
+	const struct ff_bucketing *all;
 
 	if (code < 0)
 		return code;
-	for (uint32_t i = g->synced.first_at[node]; i != FF_NONE; i = g->synced.bucket[i].next_at) {
-		const struct ff_bucket_build *b = &g->synced.bucket[i];
-		double us = g->timed[i].gather_us, at = 0;
-		uint32_t n;
-
-		if (!b->flat)
-			continue;
-		n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->sync_lane);
-		for (uint32_t k = 0; k < n; k++)
-			at = later(at, e->lane[e->sync_lane[k]]);
-		at += us;
-		for (uint32_t k = 0; k < n; k++)
-			e->lane[e->sync_lane[k]] = at;
-		slow_down(e, b->n_devices, b->device,
-				ff_price_beside(e->p, b->n_devices, b->device, us));
-		arrive_weights(e, &g->synced, i, at);
-	}
+	all = &g->synced;
+	if (s->limited)
+		for (uint32_t i = all->n_dropped ? all->first_opened[later][s->id] : FF_NONE;
+				i != FF_NONE; i = all->bucket[i].next_opened[later])
+			time_gather(e, s, g, i);
+	else
+		for (uint32_t i = all->first_at[s->id]; i != FF_NONE; i = all->bucket[i].next_at)
+			if (all->bucket[i].flat && !all->bucket[i].dropped)
+				time_gather(e, s, g, i);
 	return FF_OK;
 }
 
@@ -555,7 +583,7 @@ static int time_step(struct ff_trial *e, const struct ff_step *s, struct ff_erro
 	if (s->kind == FF_STEP_MOVES)
 		return time_moves(e, s, err);
 	if (s->kind == FF_STEP_GATHER)
-		return time_gathers(e, s->id, err);
+		return time_gathers(e, s, err);
 	if (s->phase == FF_PHASE_BACKWARD)
 		code = time_back(e, s, err);
 	else

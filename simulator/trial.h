@@ -71,6 +71,7 @@ struct ff_trial {
 	bool *synced;                       /* by node */
 	bool *flat, *flat_was; /* by node: a parameter that has flat buckets; before the proposal */
 	uint32_t n_flat, n_flat_was; /* how many there are; were */
+	uint32_t n_dropped;          /* of those, that are brought again: their buckets may be */
 	struct ff_shards *shards;    /* likewise */
 	bool has_kept;               /* some operator keeps something from step to step */
 	bool has_scratch;            /* some parameter has several readers */

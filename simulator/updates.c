@@ -253,7 +253,9 @@ static void count_buckets(const struct ff_trial *e, const struct ff_bucketing *b
 		int64_t run = updated(k->bytes, k->n_devices, k->flat);
 
 		for (uint32_t d = 0; d < k->n_devices; d++)
-			bytes[k->device[d]] += ff_bucket_layout(o, e->g->dtype, k->bytes, run).end;
+			bytes[k->device[d]] += ff_bucket_layout(
+					o, e->g->dtype, k->bytes, run, k->dropped > 0)
+							       .end;
 	}
 }
 

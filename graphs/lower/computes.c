@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "clocks.h"
+#include "dropped.h"
 #include "emit.h"
 #include "ff/backward.h"
 #include "ff/instance.h"
@@ -67,26 +68,25 @@ static void use_input(struct ff_lowering *l, const struct ff_task *t, uint32_t s
 	uint32_t *in = (uint32_t *)ff_task_in(&l->r, t, slot), i;
 
 	if (alias != FF_NONE) {
-		i = ff_emit_from_parameter(l, edge)
-				    ? 0
-				    : ff_schedule_instance(&l->r, from, t->micro,
-						      t->again || t->pass == FF_BACKWARD);
+		i = ff_schedule_instance(&l->r, from, t->micro, t->again || t->pass == FF_BACKWARD);
 		in[t->part] = ff_emit_list(l, l->r.out, l->g->edges[edge].value, i)[alias];
 	}
 	ff_buffer_use(l, in[t->part]);
 }
 
-/* The weights at `edge` must have been gathered, where their bucket is flat.  Who reads them later
- * stands behind on the same lane. */
-static void depend_on_gathered(struct ff_lowering *l, const struct ff_task *t, uint32_t edge)
+/* Instance `i` of the weights at `edge` must have been gathered, where their bucket is flat. */
+static void depend_on_gathered(
+		struct ff_lowering *l, const struct ff_task *t, uint32_t edge, uint32_t i)
 {
 	uint32_t alias = l->edge[edge].forward.alias[t->part];
 	uint32_t value = l->g->edges[edge].value, bucket;
 
-	if (alias == FF_NONE || t->micro > 0)
+	if (alias == FF_NONE)
 		return;
-	bucket = l->r.buffers[ff_emit_list(l, l->r.out, value, 0)[alias]].bucket;
-	ff_emit_depend(l, l->gather_task[bucket]);
+	bucket = l->r.buffers[ff_emit_list(l, l->r.out, value, i)[alias]].bucket;
+	/* of one that is not dropped: who reads it later stands behind on the same lane */
+	if (l->r.buckets[bucket].dropped || (t->micro == 0 && t->pass == FF_FORWARD && !t->again))
+		ff_emit_depend(l, l->gather_task[(size_t)bucket * l->r.n_instances + i]);
 }
 
 /* What a task reads at `edge` must have been written. */
@@ -96,8 +96,8 @@ static void depend_on_value(struct ff_lowering *l, const struct ff_task *t, uint
 	uint32_t i = ff_schedule_instance(&l->r, ff_edge_source(l->g, edge), t->micro, later);
 
 	ff_emit_depend(l, ff_emit_value_from(l, edge, i, t->part));
-	if (!later && ff_emit_from_parameter(l, edge))
-		depend_on_gathered(l, t, edge);
+	if (ff_emit_from_parameter(l, edge))
+		depend_on_gathered(l, t, edge, i);
 }
 
 static void emit_forward(struct ff_lowering *l, const struct ff_step *s, uint32_t p)
@@ -155,6 +155,8 @@ static void make_din(struct ff_lowering *l, const struct ff_task *t, uint32_t ed
 				l, nb->device[p], ff_placement_gradient_bytes(&nb->in[e->slot], p));
 	if (alias != FF_NONE && !pinned)
 		dout[alias] = din[p];
+	if (pinned)
+		ff_dropped_write(l, din[p]);
 	ff_buffer_use(l, din[p]);
 }
 

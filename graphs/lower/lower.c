@@ -6,6 +6,7 @@
 
 #include "changes.h"
 #include "delays.h"
+#include "dropped.h"
 #include "ff/instance.h"
 #include "ff/micro.h"
 #include "memory.h"
@@ -172,13 +173,23 @@ bool ff_edge_completes(const struct ff_graph *g, const uint32_t *position, uint3
 	return true;
 }
 
+/* Chunks of what is compressed are its own; gradients that wait do so where they were made. */
+static struct ff_update_way update_way(const struct ff_lowering *l, uint32_t param)
+{
+	bool whole = l->opt && l->opt->codec, stays = whole || l->r.staleness;
+
+	return (struct ff_update_way){.synced = l->synced[param],
+			.flat = l->s->config[param].flat && !whole,
+			.dropped = ff_param_dropped(
+					l->g, l->s, param, l->program.again[param] && !stays)};
+}
+
 static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 {
 	const struct ff_graph *g = l->g;
 	int64_t bytes = l->opt && l->opt->bucket_bytes ? l->opt->bucket_bytes
 			: l->s->bucket_bytes           ? l->s->bucket_bytes
 						       : ff_bucket_bytes(g, l->m);
-	bool whole = l->opt && l->opt->codec; /* chunks of what is compressed are its own */
 	int code = ff_bucketing_init(&l->buckets, g, bytes, err);
 
 	if (code < 0)
@@ -195,11 +206,11 @@ static int gather_buckets(struct ff_lowering *l, struct ff_error *err)
 
 			if (ff_edge_completes(g, l->position, e))
 				code = ff_bucketing_add(&l->buckets, node, param, group, count,
-						l->synced[param],
-						l->s->config[param].flat && !whole, err);
+						update_way(l, param), err);
 		}
 	}
 	ff_bucketing_end(&l->buckets);
+	ff_bucketing_open(&l->buckets, g, &l->program);
 	return code;
 }
 
@@ -238,6 +249,23 @@ static void count_step(const struct ff_lowering *l, const struct ff_step *s, siz
 	}
 }
 
+/* What gathers the weights of a dropped bucket, in as many instances as they have, and the buffers
+ * that they and their gradients lie in. */
+static void count_dropped(const struct ff_lowering *l, uint32_t bucket, size_t *tasks,
+		size_t *clocks, size_t *buffers)
+{
+	const struct ff_bucket_build *b = &l->buckets.bucket[bucket];
+	size_t n = b->n_devices, members = 0;
+
+	if (!b->dropped)
+		return;
+	for (uint32_t m = b->first; m != FF_NONE; m = l->buckets.member[m].next)
+		members++;
+	*tasks += l->r.n_instances;
+	*clocks += l->r.n_instances * n;
+	*buffers += l->r.n_instances * n * (1 + members) + n;
+}
+
 static bool clips(const struct ff_lowering *l)
 {
 	return l->opt && l->opt->clip;
@@ -270,6 +298,7 @@ static int reserve(struct ff_lowering *l, struct ff_error *err)
 
 		tasks += 2 + (l->r.staleness ? 2 : 1) * (size_t)n;
 		clocks += (l->r.staleness ? 4 : 3) * (size_t)n;
+		count_dropped(l, i, &tasks, &clocks, &buffers);
 	}
 	if (tasks >= FF_NONE || clocks >= FF_NONE || buffers >= FF_NONE)
 		return ff_fail(err, FF_E_INPUT, "the strategy makes too many tasks (%zu)", tasks);
@@ -304,6 +333,8 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 	int64_t place = at.readers + offset * ff_dtype_bytes(type) / FF_F32_BYTES;
 	int64_t waits = ff_bucket_waiting(&l->r.buckets[bucket], l->r.optimizer, l->g->dtype);
 	const uint32_t *const *dout = &l->r.dout[value];
+	bool dropped = l->r.buckets[bucket].dropped; /* then others each time, parts of a buffer */
+	int64_t gradient = dropped ? offset : at.gradients + offset;
 
 	l->r.shards[l->r.n_shards++] = (struct ff_shard){.node = m->param,
 			.cell = m->cell,
@@ -312,10 +343,15 @@ static void add_shard(struct ff_lowering *l, uint32_t bucket, const struct ff_bu
 			.offset = offset,
 			.group = group_of(l, m->param)};
 	for (uint32_t p = m->cell; p < nb->n_parts; p += nb->out->cells) {
-		((uint32_t *)l->r.out[value])[p] = ff_buffer_pin(
-				l, nb->device[p], bucket, volume * ff_dtype_bytes(type), place);
-		((uint32_t *)dout[0])[p] = ff_buffer_pin(l, nb->device[p], bucket,
-				volume * FF_F32_BYTES, at.gradients + offset);
+		uint32_t weights = dropped ? FF_NONE
+					   : ff_buffer_pin(l, nb->device[p], bucket,
+							     volume * ff_dtype_bytes(type), place);
+
+		for (uint32_t i = 0; i < l->r.n_instances; i++)
+			if (l->r.out[value + i])
+				((uint32_t *)l->r.out[value + i])[p] = weights;
+		((uint32_t *)dout[0])[p] = ff_buffer_pin(
+				l, nb->device[p], bucket, volume * FF_F32_BYTES, gradient);
 		if (l->r.buckets[bucket].delay)
 			((uint32_t *)dout[1])[p] = ff_buffer_pin(l, nb->device[p], bucket,
 					volume * FF_F32_BYTES, waits + offset);
@@ -383,16 +419,20 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 	l->r.buckets = ff_arena_array(l->a, b->n_buckets + 1, sizeof(*l->r.buckets));
 	l->r.shards = ff_arena_array(l->a, b->n_members, sizeof(*l->r.shards));
 	l->sync_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->sync_task));
-	l->gather_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->gather_task));
+	l->gather_task = ff_arena_array(l->scratch, (b->n_buckets + 1) * (size_t)l->r.n_instances,
+			sizeof(*l->gather_task));
 	l->delay_task = ff_arena_array(l->scratch, b->n_buckets + 1, sizeof(*l->delay_task));
 	if (!l->r.buckets || !l->r.shards || !l->sync_task || !l->gather_task || !l->delay_task)
 		return ff_fail_memory(err);
+	memset(l->gather_task, 0xff,
+			b->n_buckets * (size_t)l->r.n_instances * sizeof(*l->gather_task));
 	for (uint32_t i = 0; i < b->n_buckets; i++) {
 		const struct ff_bucket_build *k = &b->bucket[i];
 
-		l->sync_task[i] = l->gather_task[i] = l->delay_task[i] = FF_NONE;
+		l->sync_task[i] = l->delay_task[i] = FF_NONE;
 		l->r.buckets[i] = (struct ff_bucket){.synced = k->synced,
 				.flat = k->flat,
+				.dropped = k->dropped > 0,
 				.codec = l->opt && k->synced && k->n_devices > 1 ? l->opt->codec
 										 : NULL,
 				.delay = ff_delays_of(l, i),
@@ -402,6 +442,8 @@ static int build_buckets(struct ff_lowering *l, struct ff_error *err)
 				.bytes = k->bytes};
 		l->r.buckets[i].averaged = l->r.average_every && k->synced && k->n_devices > 1;
 		reserve_packed(l, &l->r.buckets[i]);
+		if (k->dropped && ff_dropped_begin(l, i) < 0)
+			return ff_fail_memory(err);
 		add_shards(l, i, k);
 		l->r.buckets[i].n_shards = l->r.n_shards - l->r.buckets[i].first_shard;
 	}
@@ -523,9 +565,9 @@ static int lower(struct ff_lowering *l, const struct ff_graph *g, struct ff_erro
 		l->position[l->order[i]] = i;
 	if ((code = build_blocks(l, err)) < 0 || (code = ff_changes_check(l, err)) < 0 ||
 			(code = find_accumulation(l, err)) < 0 ||
-			(code = gather_buckets(l, err)) < 0 ||
 			(code = ff_program_build(
-					 l->g, l->s, l->order, l->scratch, &l->program, err)) < 0)
+					 l->g, l->s, l->order, l->scratch, &l->program, err)) < 0 ||
+			(code = gather_buckets(l, err)) < 0)
 		return code;
 	l->r.again = ff_arena_copy(
 			l->a, l->program.again, l->g->n_nodes, sizeof(*l->program.again));

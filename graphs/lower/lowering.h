@@ -52,7 +52,7 @@ struct ff_lowering {
 	/* By pass, edge and instance, sink part: task that fills it, or FF_NONE. */
 	uint32_t **moved[2];
 	uint32_t *sync_task;   /* by bucket: SYNC task of its gradients, or FF_NONE */
-	uint32_t *gather_task; /* the one that gathers its weights, or FF_NONE */
+	uint32_t *gather_task; /* by bucket and instance: that gathers its weights, or FF_NONE */
 	uint32_t *delay_task; /* its DELAY task on its first device, others behind it; or FF_NONE */
 	uint32_t *limited; /* by device: its last FF_PREFETCH_DISTANCE limited computes, last first;
 			      or FF_NONE */

@@ -17,6 +17,7 @@ uint32_t ff_buffer_new(struct ff_lowering *l, uint32_t device, int64_t bytes)
 			.first = task,
 			.last = task,
 			.bucket = FF_NONE,
+			.within = FF_NONE,
 			.bytes = ff_align64(bytes)};
 	l->life[id].born = *ff_clock_before(l, task, device);
 	return id;
@@ -29,6 +30,7 @@ uint32_t ff_buffer_pin(struct ff_lowering *l, uint32_t device, uint32_t bucket, 
 
 	l->r.buffers[id] = (struct ff_buffer){.device = device,
 			.bucket = bucket,
+			.within = FF_NONE,
 			.offset = offset,
 			.bytes = ff_align64(bytes)};
 	return id;
@@ -43,6 +45,8 @@ void ff_buffer_use(struct ff_lowering *l, uint32_t buffer)
 	uint32_t n = ff_task_devices(&l->r, t, &list, &one), at;
 	const struct ff_clock *done;
 
+	if (buffer != FF_NONE && l->r.buffers[buffer].within != FF_NONE)
+		buffer = l->r.buffers[buffer].within;
 	if (buffer == FF_NONE || l->r.buffers[buffer].bucket != FF_NONE)
 		return;
 	l->r.buffers[buffer].last = task;
@@ -105,11 +109,26 @@ static void move_pinned(struct ff_lowering *l)
 		struct ff_buffer *b = &l->r.buffers[i];
 		const struct ff_bucket *k;
 
-		if (b->bucket == FF_NONE || b->bucket == FF_KEPT)
+		if (b->bucket == FF_NONE || b->bucket == FF_KEPT || l->r.buckets[b->bucket].dropped)
 			continue;
 		k = &l->r.buckets[b->bucket];
 		b->last = FF_NONE;
 		b->offset += k->offset[ff_device_index(k->device, k->n_devices, b->device)];
+	}
+}
+
+/* Shards of dropped buckets, once what they are parts of has its place. */
+static void move_parts(struct ff_lowering *l)
+{
+	for (uint32_t i = 0; i < l->r.n_buffers; i++) {
+		struct ff_buffer *b = &l->r.buffers[i];
+		const struct ff_buffer *all = b->within == FF_NONE ? b : &l->r.buffers[b->within];
+
+		if (all == b)
+			continue;
+		b->first = all->first;
+		b->last = all->last;
+		b->offset += all->offset;
 	}
 }
 
@@ -183,5 +202,8 @@ int ff_memory_place(struct ff_lowering *l, struct ff_error *err)
 	move_pinned(l);
 	memcpy(l->r.memory_bytes, base, l->m->n_devices * sizeof(*base));
 	code = find_peaks(l, base, err);
-	return code == FF_OK ? ff_layout_place(l, base, err) : code;
+	if (code == FF_OK)
+		code = ff_layout_place(l, base, err);
+	move_parts(l);
+	return code;
 }

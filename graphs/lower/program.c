@@ -38,6 +38,9 @@ static void put(struct writer *w, struct ff_step step)
 		w->p.compute[step.phase][(size_t)step.micro * w->g->n_nodes + step.id] = at;
 	else if (step.kind == FF_STEP_MOVES)
 		w->p.moves[step.phase][(size_t)step.micro * w->g->n_edges + step.id] = at;
+	else if (step.kind == FF_STEP_GATHER && step.limited)
+		w->p.gathers[step.phase != FF_PHASE_FORWARD]
+			    [(size_t)step.micro * w->g->n_nodes + step.id] = at;
 }
 
 /* All parts, and what they carry. */
@@ -137,6 +140,18 @@ static void put_gathers(struct writer *w)
 	}
 }
 
+/* What is brought several times is gathered as often, just before it is read. */
+static void put_gather(struct writer *w, enum ff_phase phase, uint32_t micro, uint32_t node)
+{
+	const struct ff_node *n = &w->g->nodes[node];
+	bool again = false;
+
+	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
+		again = again || w->p.again[ff_edge_source(w->g, k)];
+	if (again && ff_program_gathers(&w->p, phase != FF_PHASE_FORWARD, micro, node) == FF_NONE)
+		put(w, (struct ff_step){FF_STEP_GATHER, phase, micro, node, true});
+}
+
 /* ---- forward ---- */
 
 /* Parameters, and inputs of micro-batches, are brought just before they are used,
@@ -149,6 +164,7 @@ static void put_forward(struct writer *w, uint32_t node, uint32_t micro)
 
 	put_loads(w);
 	put_gathers(w);
+	put_gather(w, FF_PHASE_FORWARD, micro, node);
 	for (uint32_t k = n->in; k < n->in + n->n_in; k++) {
 		limited = limited || is_limited(w, k);
 		if (ff_edge_is_brought(g, k) && !is_loaded(w, k) &&
@@ -199,6 +215,7 @@ static bool bring_again(struct writer *w, uint32_t node, uint32_t micro)
 	const struct ff_node *n = &w->g->nodes[node];
 	uint32_t before = w->p.n;
 
+	put_gather(w, FF_PHASE_RECOMPUTE, micro, node);
 	for (uint32_t k = n->in + n->n_data; k < n->in + n->n_in; k++)
 		if (w->p.again[ff_edge_source(w->g, k)] &&
 				ff_program_moves(&w->p, FF_PHASE_RECOMPUTE, micro, k) == FF_NONE)
@@ -353,8 +370,8 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct f
 {
 	const struct ff_graph *g = w->g;
 	size_t m = w->s->micro_batches;
-	/* compute and synchronisation; moves forward, again and backward; weights are gathered */
-	size_t bound = m * (4 * (size_t)g->n_nodes + 3 * (size_t)g->n_edges) + g->n_nodes + 1;
+	/* compute, synchronisation and gathers; moves forward, again and backward; flat weights */
+	size_t bound = m * (6 * (size_t)g->n_nodes + 3 * (size_t)g->n_edges) + g->n_nodes + 1;
 	bool failed = false;
 
 	if (bound >= FF_NONE)
@@ -371,12 +388,18 @@ static int allocate(struct writer *w, struct ff_arena *a, bool **again, struct f
 		w->p.moves[k] = ff_arena_array(a, m * g->n_edges, sizeof(uint32_t));
 		failed = failed || !w->p.compute[k] || !w->p.moves[k];
 	}
+	for (int k = 0; k < 2; k++) {
+		w->p.gathers[k] = ff_arena_array(a, m * g->n_nodes, sizeof(uint32_t));
+		failed = failed || !w->p.gathers[k];
+	}
 	if (failed || !w->step || !w->late || !w->stage || !w->stack || !*again)
 		return ff_fail_memory(err);
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
 		memset(w->p.compute[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
 		memset(w->p.moves[k], 0xff, m * g->n_edges * sizeof(uint32_t));
 	}
+	for (int k = 0; k < 2; k++)
+		memset(w->p.gathers[k], 0xff, m * g->n_nodes * sizeof(uint32_t));
 	return FF_OK;
 }
 

@@ -24,8 +24,12 @@ int ff_bucketing_init(struct ff_bucketing *b, const struct ff_graph *g, int64_t 
 {
 	*b = (struct ff_bucketing){.n_nodes = g->n_nodes, .type = g->dtype};
 	b->bucket_bytes = bucket_bytes;
-	b->first_at = malloc((g->n_nodes ? g->n_nodes : 1) * sizeof(*b->first_at));
-	return b->first_at ? FF_OK : ff_fail_memory(err);
+	b->first_at = malloc((3 * (size_t)g->n_nodes + 1) * sizeof(*b->first_at));
+	if (!b->first_at)
+		return ff_fail_memory(err);
+	b->first_opened[0] = b->first_at + g->n_nodes;
+	b->first_opened[1] = b->first_at + 2 * (size_t)g->n_nodes;
+	return FF_OK;
 }
 
 void ff_bucketing_finish(struct ff_bucketing *b)
@@ -39,7 +43,7 @@ void ff_bucketing_finish(struct ff_bucketing *b)
 
 void ff_bucketing_begin(struct ff_bucketing *b)
 {
-	b->n_buckets = b->n_members = 0;
+	b->n_buckets = b->n_members = b->n_dropped = 0;
 	b->round++;
 	memset(b->first_at, 0xff, b->n_nodes * sizeof(*b->first_at));
 	ff_table_clear(&b->sets);
@@ -71,38 +75,45 @@ static int reserve(struct ff_bucketing *b, uint32_t n, struct ff_error *err)
 	return FF_OK;
 }
 
-/* Whether bucket `i` is for the devices of `g`. */
+/* Whether bucket `i` is for the devices of `g`, which are updated so. */
 static inline bool is_of(const struct ff_bucketing *b, uint32_t i, const struct ff_weight_group *g,
-		bool synced, bool flat)
+		struct ff_update_way w)
 {
 	const struct ff_bucket_build *k = &b->bucket[i];
 
-	return k->set == g->set && k->synced == synced && k->flat == flat &&
-	       k->n_devices == g->n_devices &&
+	return k->set == g->set && k->synced == w.synced && k->flat == w.flat &&
+	       k->dropped == w.dropped && k->n_devices == g->n_devices &&
 	       (k->device == g->device ||
 			       !memcmp(k->device, g->device, g->n_devices * sizeof(*g->device)));
 }
 
-/* The newest bucket of the devices of `g`, or FF_NONE; `set` is theirs. */
-static uint32_t find_set(const struct ff_bucketing *b, const struct ff_weight_group *g, bool synced,
-		bool flat, uint32_t *set)
+static uint64_t key_of(const struct ff_weight_group *g, struct ff_update_way w)
 {
-	uint64_t key = g->set + synced + flat;
+	return g->set + w.synced + w.flat + w.dropped;
+}
+
+/* The newest bucket of the devices of `g`, or FF_NONE; `set` is theirs. */
+static uint32_t find_set(const struct ff_bucketing *b, const struct ff_weight_group *g,
+		struct ff_update_way w, uint32_t *set)
+{
+	uint64_t key = key_of(g, w);
 	uint32_t at, i;
 
 	for (i = ff_table_first(&b->sets, key, &at); i != FF_NONE;
 			i = ff_table_next(&b->sets, key, &at))
-		if (is_of(b, b->newest[i], g, synced, flat))
+		if (is_of(b, b->newest[i], g, w))
 			break;
 	*set = i == FF_NONE ? b->sets.n : i;
 	return i == FF_NONE ? FF_NONE : b->newest[i];
 }
 
 static void open_new(
-		struct ff_bucketing *b, const struct ff_weight_group *g, bool synced, bool flat)
+		struct ff_bucketing *b, const struct ff_weight_group *g, struct ff_update_way w)
 {
-	b->bucket[b->n_buckets++] = (struct ff_bucket_build){.synced = synced,
-			.flat = flat,
+	b->n_dropped += w.dropped > 0;
+	b->bucket[b->n_buckets++] = (struct ff_bucket_build){.synced = w.synced,
+			.flat = w.flat,
+			.dropped = w.dropped,
 			.open = true,
 			.n_devices = g->n_devices,
 			.device = g->device,
@@ -119,26 +130,26 @@ static uint32_t open_single(struct ff_bucketing *b, const struct ff_weight_group
 		return newest;
 	b->single[g->first].round = b->round;
 	b->single[g->first].newest = b->n_buckets;
-	open_new(b, g, false, false);
+	open_new(b, g, (struct ff_update_way){0});
 	return b->n_buckets - 1;
 }
 
 /* The same of any devices; FF_NONE: there is no memory. */
 static uint32_t open_bucket(
-		struct ff_bucketing *b, const struct ff_weight_group *g, bool synced, bool flat)
+		struct ff_bucketing *b, const struct ff_weight_group *g, struct ff_update_way w)
 {
 	uint32_t last = b->n_buckets - 1, set, newest;
 
 	/* mostly it is the last one */
-	if (b->n_buckets && b->bucket[last].open && is_of(b, last, g, synced, flat))
+	if (b->n_buckets && b->bucket[last].open && is_of(b, last, g, w))
 		return last;
-	newest = find_set(b, g, synced, flat, &set);
+	newest = find_set(b, g, w, &set);
 	if (newest != FF_NONE && b->bucket[newest].open)
 		return newest;
-	if (newest == FF_NONE && ff_table_put(&b->sets, g->set + synced + flat, set) < 0)
+	if (newest == FF_NONE && ff_table_put(&b->sets, key_of(g, w), set) < 0)
 		return FF_NONE;
 	b->newest[set] = b->n_buckets;
-	open_new(b, g, synced, flat);
+	open_new(b, g, w);
 	return b->n_buckets - 1;
 }
 
@@ -157,18 +168,19 @@ static void append(struct ff_bucketing *b, struct ff_bucket_build *k, struct ff_
 }
 
 int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
-		const struct ff_weight_group *group, uint32_t n, bool synced, bool flat,
+		const struct ff_weight_group *group, uint32_t n, struct ff_update_way way,
 		struct ff_error *err)
 {
 	int code = reserve(b, n, err);
 
 	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
 		const struct ff_weight_group *g = &group[i];
-		uint32_t at = !synced && g->n_devices == 1
-					      ? open_single(b, g)
-					      : open_bucket(b, g, synced,
-								flat && synced && g->n_devices > 1);
+		struct ff_update_way w = {.synced = way.synced};
+		uint32_t at;
 
+		if (way.flat && way.synced && g->n_devices > 1)
+			w = way;
+		at = !w.synced && g->n_devices == 1 ? open_single(b, g) : open_bucket(b, g, w);
 		if (at == FF_NONE)
 			return ff_fail_memory(err);
 		b->bucket[at].close = node;
@@ -189,5 +201,59 @@ void ff_bucketing_end(struct ff_bucketing *b)
 		if (k->flat)
 			k->bytes = k->n_devices *
 				   ff_bucket_run_bytes(b->type, k->bytes, k->n_devices);
+	}
+}
+
+/* ---- dropped buckets ---- */
+
+uint32_t ff_param_dropped(
+		const struct ff_graph *g, const struct ff_strategy *s, uint32_t param, bool again)
+{
+	const struct ff_value *v = &g->values[g->nodes[param].out];
+	uint32_t stage = ff_strategy_stage(g, s, g->edges[g->uses[v->first_use]].node);
+
+	for (uint32_t u = 1; u < v->n_uses && again; u++)
+		again = ff_strategy_stage(g, s, g->edges[g->uses[v->first_use + u]].node) == stage;
+	return again ? 1 + stage : 0;
+}
+
+/* Takes in who reads `param`. */
+static void read_by(struct ff_bucket_build *k, const struct ff_graph *g, const struct ff_program *p,
+		uint32_t param, bool later)
+{
+	const struct ff_value *v = &g->values[g->nodes[param].out];
+
+	for (uint32_t u = 0; u < v->n_uses; u++) {
+		uint32_t node = g->edges[g->uses[v->first_use + u]].node;
+		uint32_t first = ff_program_gathers(p, later, 0, node);
+		uint32_t opens = k->opens[later], closes = k->closes[later];
+
+		if (first == FF_NONE)
+			continue;
+		if (opens == FF_NONE || first < ff_program_gathers(p, later, 0, opens))
+			k->opens[later] = node;
+		if (closes == FF_NONE || ff_program_reads(p, later, 0, node) >
+							 ff_program_reads(p, later, 0, closes))
+			k->closes[later] = node;
+	}
+}
+
+void ff_bucketing_open(struct ff_bucketing *b, const struct ff_graph *g, const struct ff_program *p)
+{
+	if (!b->n_dropped)
+		return;
+	memset(b->first_opened[0], 0xff, 2 * b->n_nodes * sizeof(**b->first_opened));
+	for (uint32_t i = b->n_buckets; i-- > 0;) {
+		struct ff_bucket_build *k = &b->bucket[i];
+
+		for (int later = 0; later < 2 && k->dropped; later++) {
+			k->opens[later] = k->closes[later] = FF_NONE;
+			for (uint32_t m = k->first; m != FF_NONE; m = b->member[m].next)
+				read_by(k, g, p, b->member[m].param, later);
+			if (k->opens[later] == FF_NONE)
+				continue;
+			k->next_opened[later] = b->first_opened[later][k->opens[later]];
+			b->first_opened[later][k->opens[later]] = i;
+		}
 	}
 }

@@ -5,6 +5,7 @@
 
 #include "computes.h"
 #include "delays.h"
+#include "dropped.h"
 #include "emit.h"
 #include "moves.h"
 #include "updates.h"
@@ -26,9 +27,16 @@ static void emit_syncs(struct ff_lowering *l, const struct ff_step *s)
 
 static void emit_gathers(struct ff_lowering *l, const struct ff_step *s)
 {
-	for (uint32_t b = l->buckets.first_at[s->id]; b != FF_NONE;
-			b = l->buckets.bucket[b].next_at)
-		ff_updates_gather(l, s, b);
+	bool later = s->phase != FF_PHASE_FORWARD;
+
+	if (!s->limited)
+		for (uint32_t b = l->buckets.first_at[s->id]; b != FF_NONE;
+				b = l->buckets.bucket[b].next_at)
+			ff_updates_gather(l, s, b);
+	else if (l->buckets.n_dropped)
+		for (uint32_t b = l->buckets.first_opened[later][s->id]; b != FF_NONE;
+				b = l->buckets.bucket[b].next_opened[later])
+			ff_dropped_gather(l, s, b);
 }
 
 static void emit_step(struct ff_lowering *l, const struct ff_step *s)

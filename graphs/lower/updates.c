@@ -3,6 +3,7 @@
 #include "updates.h"
 
 #include "clocks.h"
+#include "dropped.h"
 #include "emit.h"
 
 /* Tasks that write the gradient of one part of a parameter last. */
@@ -70,6 +71,7 @@ void ff_updates_sync(struct ff_lowering *l, const struct ff_step *s, uint32_t bu
 	else
 		depend_on_members(l, bucket, FF_NONE);
 	ff_clock_tick(l);
+	ff_dropped_take(l, bucket);
 	l->r.network_bytes += ff_bucket_sent_bytes(&l->r.buckets[bucket]);
 }
 
@@ -77,9 +79,9 @@ void ff_updates_gather(struct ff_lowering *l, const struct ff_step *s, uint32_t 
 {
 	const struct ff_bucket *b = &l->r.buckets[bucket];
 
-	if (!b->flat)
+	if (!b->flat || b->dropped)
 		return;
-	l->gather_task[bucket] = l->r.n_tasks;
+	l->gather_task[(size_t)bucket * l->r.n_instances] = l->r.n_tasks;
 	ff_emit_begin(l, FF_TASK_SYNC, s)->bucket = bucket;
 	ff_emit_occupy_transfer(l, b->n_devices, b->device);
 	ff_clock_tick(l);

@@ -6,6 +6,7 @@
 #ifndef FF_BLOCK_H
 #define FF_BLOCK_H
 
+#include "ff/program.h"
 #include "ff/redistribution.h"
 #include "ff/schedule.h"
 
@@ -133,12 +134,16 @@ struct ff_bucket_member {
 };
 struct ff_bucket_build {
 	bool synced, flat, open;
+	uint32_t dropped; /* 0: it is not; else 1 and the stage that reads its weights */
 	uint32_t n_devices;
 	const uint16_t *device;
 	uint32_t first, last; /* members */
 	uint32_t close;       /* node after whose backward the gradients are complete; the first
 			       * that reads one of its weights forward */
 	uint32_t next_at;     /* next bucket that closes at the same node, or FF_NONE */
+	/* Of one that is dropped, forward and later: who reads it first and last, or FF_NONE; the
+	 * next that the same node reads first. */
+	uint32_t opens[2], closes[2], next_opened[2];
 	int64_t bytes;
 	uint64_t set; /* hash of its devices */
 };
@@ -146,8 +151,9 @@ struct ff_bucketing {
 	uint32_t n_buckets, n_members;
 	struct ff_bucket_build *bucket; /* room for one a member */
 	struct ff_bucket_member *member;
-	uint32_t *first_at; /* by node: first bucket that closes there, or FF_NONE */
-	uint32_t n_nodes, cap;
+	uint32_t *first_at;        /* by node: first bucket that closes there, or FF_NONE */
+	uint32_t *first_opened[2]; /* by node: first that it is the first to read, if dropped */
+	uint32_t n_nodes, cap, n_dropped;
 	int64_t bucket_bytes;
 	enum ff_dtype type;   /* that weights are read as */
 	struct ff_table sets; /* of devices, but for those of one whose gradients are brought */
@@ -161,14 +167,27 @@ struct ff_bucketing {
 int ff_bucketing_init(struct ff_bucketing *b, const struct ff_graph *g, int64_t bucket_bytes,
 		struct ff_error *err);
 void ff_bucketing_finish(struct ff_bucketing *b);
+/* How a parameter is updated. */
+struct ff_update_way {
+	bool synced, flat;
+	uint32_t dropped; /* as ff_param_dropped has it */
+};
 /* Once: begin, then the parameters that backward completes at each node, nodes in
- * reverse order of issue, then end.  `group` are the `n` shards of `param`; those that are `flat`,
- * and synchronised among several devices, have buckets of their own. */
+ * reverse order of issue, then end.  `group` are the `n` shards of `param`; those that are flat,
+ * and synchronised among several devices, have buckets of their own, and so have those that are
+ * dropped. */
 void ff_bucketing_begin(struct ff_bucketing *b);
 int ff_bucketing_add(struct ff_bucketing *b, uint32_t node, uint32_t param,
-		const struct ff_weight_group *group, uint32_t n, bool synced, bool flat,
+		const struct ff_weight_group *group, uint32_t n, struct ff_update_way way,
 		struct ff_error *err);
 void ff_bucketing_end(struct ff_bucketing *b);
+/* Behind the end: who reads dropped buckets first and last in program `p` of `g`. */
+void ff_bucketing_open(
+		struct ff_bucketing *b, const struct ff_graph *g, const struct ff_program *p);
+/* Whether a bucket of `param`, which is updated flat, is dropped while nobody reads it: 0, or 1 and
+ * the stage of all who do.  `again`: the strategy drops its values. */
+uint32_t ff_param_dropped(
+		const struct ff_graph *g, const struct ff_strategy *s, uint32_t param, bool again);
 #define FF_BUCKET_BYTES ((int64_t)25 << 20) /* as PyTorch's DistributedDataParallel */
 /* The preset.  Where communication overlaps compute, buckets are a quarter of all parameters at
  * most, so that those which backward finishes first are synchronised while it goes on. */

@@ -25,9 +25,14 @@ struct ff_shard {
  * A synchronised bucket may be updated flat.  Its elements are cut into equal runs, one a device,
  * whatever parameters they are of.  Instead of the all-reduce a reduce-scatter sums each run where
  * it is updated, and as the next step begins an all-gather brings the weights of all runs to all
- * devices.  Between the two a device knows the weights of its own run alone. */
+ * devices.  Between the two a device knows the weights of its own run alone.
+ *
+ * A flat bucket may be dropped: of its weights and gradients, too, a device has its run for good
+ * and no more.  The weights of all runs are gathered into a buffer before they are read forward,
+ * and once more before they are read again, in every micro-batch.  Backward puts gradients into
+ * another buffer, from which the reduce-scatter takes them. */
 struct ff_bucket {
-	bool synced, flat;
+	bool synced, flat, dropped;
 	const struct ff_codec *codec; /* of several devices, synced; NULL: as they are */
 	/* Instead: each device goes its own way with its own gradients, and in every so many
 	 * steps its SYNC, behind the updates, makes weights and states the mean of all. */
@@ -39,6 +44,9 @@ struct ff_bucket {
 	uint32_t first_shard, n_shards;
 	int64_t bytes;
 	const int64_t *offset; /* n_devices: of its arrays, one behind the other */
+	/* Of a dropped one: n_devices buffers of all its gradients; FF_NONE: backward writes none.
+	 */
+	const uint32_t *gradients;
 };
 
 /* Of a bucket's elements those whose squares its device number `position` adds up. */
@@ -62,31 +70,34 @@ static inline int64_t ff_bucket_run_bytes(enum ff_dtype type, int64_t bytes, uin
  * that it updates. */
 struct ff_bucket_layout {
 	int64_t run;       /* bytes of what the device updates, float32: all of it, unless flat */
-	int64_t gradients; /* of all elements */
+	int64_t all;       /* of whose weights and gradients there is room: the run, if dropped */
+	int64_t gradients; /* of all these */
 	int64_t states;    /* of the run, one array behind the other */
-	int64_t readers;   /* weights of all elements, as operators read them */
+	int64_t readers;   /* weights of all these, as operators read them */
 	int64_t end;
 };
 /* Of `bytes` float32 weights that are read as `type` and of which the device updates `run`. */
-static inline struct ff_bucket_layout ff_bucket_layout(
-		const struct ff_optimizer *o, enum ff_dtype type, int64_t bytes, int64_t run)
+static inline struct ff_bucket_layout ff_bucket_layout(const struct ff_optimizer *o,
+		enum ff_dtype type, int64_t bytes, int64_t run, bool dropped)
 {
-	struct ff_bucket_layout l = {.run = run};
+	struct ff_bucket_layout l = {.run = run, .all = dropped ? run : bytes};
 
 	/* float32 weights are read where they are updated */
-	l.gradients = type == FF_F32 ? bytes : run;
-	l.states = l.gradients + bytes;
+	l.gradients = type == FF_F32 ? l.all : run;
+	l.states = l.gradients + l.all;
 	l.end = l.states + o->states * run;
 	if (type != FF_F32) {
 		l.readers = l.end;
-		l.end += bytes / FF_F32_BYTES * ff_dtype_bytes(type);
+		l.end += l.all / FF_F32_BYTES * ff_dtype_bytes(type);
 	}
 	return l;
 }
 static inline struct ff_bucket_layout ff_bucket_arrays(
 		const struct ff_bucket *b, const struct ff_optimizer *o, enum ff_dtype type)
 {
-	return ff_bucket_layout(o, type, b->bytes, b->flat ? b->bytes / b->n_devices : b->bytes);
+	int64_t run = b->flat ? b->bytes / b->n_devices : b->bytes;
+
+	return ff_bucket_layout(o, type, b->bytes, run, b->dropped);
 }
 /* In a bucket whose readers get it as `type`, the first of the arrays of gradients that wait. */
 static inline int64_t ff_bucket_waiting(

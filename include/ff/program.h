@@ -25,9 +25,11 @@ static inline enum ff_pass ff_phase_pass(enum ff_phase phase)
 enum ff_step_kind {
 	FF_STEP_MOVES,   /* redistribution at edge `id`: values forward, gradients backward */
 	FF_STEP_COMPUTE, /* all parts of node `id`, and what is carried from part to part */
-	FF_STEP_GATHER,  /* flat buckets whose weights node `id` is the first to read */
-	FF_STEP_SYNC,    /* buckets whose gradients node `id` completes */
-	FF_STEP_UPDATE,  /* all buckets */
+	/* Flat buckets whose weights node `id` is the first to read: where it is limited those that
+	 * are dropped, for this micro-batch's forward or (FF_PHASE_RECOMPUTE) what comes later. */
+	FF_STEP_GATHER,
+	FF_STEP_SYNC,   /* buckets whose gradients node `id` completes */
+	FF_STEP_UPDATE, /* all buckets */
 };
 /* Limited steps.  What is there from the start, and is brought several times, would all be
  * brought at once where moves run beside compute, as nothing but the reader stands in their
@@ -41,7 +43,8 @@ struct ff_step {
 	enum ff_phase phase;
 	uint32_t micro; /* micro-batch */
 	uint32_t id;
-	bool limited; /* MOVES: of what is brought several times; COMPUTE: reads such first */
+	/* MOVES, GATHER: of what is brought several times; COMPUTE: reads such first */
+	bool limited;
 };
 
 /* A value has an instance for each micro-batch, and a second one where it is dropped
@@ -50,11 +53,13 @@ struct ff_step {
 struct ff_program {
 	uint32_t n, micro_batches, n_nodes, n_edges;
 	uint32_t n_ahead; /* steps from the first on that are forward, of the first micro-batch */
-	uint32_t gathers_end; /* behind the last FF_STEP_GATHER */
+	uint32_t gathers_end; /* behind the last FF_STEP_GATHER that is not limited */
 	const struct ff_step *step;
 	const bool *again; /* by node: for backward its values are made once more */
 	/* By phase; the step, or FF_NONE: ff_program_compute, ff_program_moves. */
 	uint32_t *compute[FF_PHASE_COUNT], *moves[FF_PHASE_COUNT];
+	/* Of limited ones, forward and later: ff_program_gathers. */
+	uint32_t *gathers[2];
 };
 
 /* `order` are the nodes in issue order (ff_strategy_order), `g` the graph of one
@@ -73,6 +78,22 @@ static inline uint32_t ff_program_moves(
 		const struct ff_program *p, enum ff_phase phase, uint32_t micro, uint32_t edge)
 {
 	return p->moves[phase][(size_t)micro * p->n_edges + edge];
+}
+/* The last step in which `node` reads weights forward, or `later`; FF_NONE: it reads none. */
+static inline uint32_t ff_program_reads(
+		const struct ff_program *p, bool later, uint32_t micro, uint32_t node)
+{
+	uint32_t back = ff_program_compute(p, FF_PHASE_BACKWARD, micro, node);
+
+	if (!later)
+		return ff_program_compute(p, FF_PHASE_FORWARD, micro, node);
+	return back != FF_NONE ? back : ff_program_compute(p, FF_PHASE_RECOMPUTE, micro, node);
+}
+/* The limited step that gathers what `node` is the first to read forward, or (`later`) again. */
+static inline uint32_t ff_program_gathers(
+		const struct ff_program *p, bool later, uint32_t micro, uint32_t node)
+{
+	return p->gathers[later][(size_t)micro * p->n_nodes + node];
 }
 
 /* Where what is brought over `edge` is read last: there, or, if a prelude reads it there

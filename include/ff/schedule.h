@@ -37,18 +37,22 @@ struct ff_task {
 	uint32_t edge;   /* MOVE, DELAY of what is moved */
 	uint32_t bucket; /* SYNC, UPDATE, NORM, DELAY of others */
 	const struct ff_move *move;
-	uint32_t stage;  /* MOVE: first of n_devices buffers (FF_NONE where no stage) */
+	/* MOVE: first of n_devices buffers (FF_NONE where no stage); SYNC that gathers a dropped
+	 * bucket: those of all its weights. */
+	uint32_t stage;
 	uint32_t unsent; /* MOVE, compressed: likewise, of what its devices have not sent yet */
 	uint32_t first_lane, n_lanes; /* ff_schedule.lanes */
 	uint32_t first_dep, n_deps;   /* ff_schedule.deps: earlier tasks */
 };
 
 /* A piece of a device's memory and when it holds something.  Shards of
- * parameters and their gradients lie in their buckets for good. */
+ * parameters and their gradients lie in their buckets for good, those of dropped buckets within
+ * other buffers. */
 struct ff_buffer {
 	uint32_t device;
 	uint32_t first, last;  /* tasks; of a bucket's: 0 and all */
 	uint32_t bucket;       /* or FF_NONE; FF_KEPT: what an operator keeps, likewise */
+	uint32_t within;       /* the buffer that it is a part of, and lives as long as; FF_NONE */
 	int64_t offset, bytes; /* multiples of 64 */
 };
 

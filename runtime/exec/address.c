@@ -41,26 +41,34 @@ float *ff_address_array(const struct ff_executor *x, uint32_t bucket, uint32_t p
 	enum ff_dtype type = x->s->graph->dtype;
 	struct ff_bucket_layout l = ff_bucket_arrays(b, x->s->optimizer, type);
 	char *at = ff_address_bucket(x, bucket, position);
-	bool whole = array == FF_ARRAY_GRADIENTS || (array == FF_ARRAY_WEIGHTS && type == FF_F32);
+	bool all = array == FF_ARRAY_GRADIENTS || (array == FF_ARRAY_WEIGHTS && type == FF_F32);
 	int64_t offset = array == FF_ARRAY_WEIGHTS ? 0
 			 : array == FF_ARRAY_GRADIENTS
 					 ? l.gradients
 					 : l.states + (array - FF_ARRAY_STATES) * l.run;
 
 	ff_address_run(b, position, first, end);
-	if (whole) {
+	if (all && !b->dropped) {
 		*first = 0;
 		*end = b->bytes / FF_F32_BYTES;
 	}
 	return at ? (float *)(at + offset) : NULL;
 }
 
-uint16_t *ff_address_rounded(const struct ff_executor *x, uint32_t bucket, char *at)
+uint16_t *ff_address_rounded(const struct ff_executor *x, uint32_t bucket, uint32_t position,
+		int64_t *first, int64_t *end)
 {
+	const struct ff_bucket *b = &x->s->buckets[bucket];
 	enum ff_dtype type = x->s->graph->dtype;
-	struct ff_bucket_layout l = ff_bucket_arrays(&x->s->buckets[bucket], x->s->optimizer, type);
+	char *at = ff_address_bucket(x, bucket, position);
 
-	return type == FF_BF16 ? (uint16_t *)(at + l.readers) : NULL;
+	*first = 0;
+	*end = b->bytes / FF_F32_BYTES;
+	if (b->dropped)
+		ff_address_run(b, position, first, end);
+	if (!at || type != FF_BF16)
+		return NULL;
+	return (uint16_t *)(at + ff_bucket_arrays(b, x->s->optimizer, type).readers);
 }
 
 float *ff_address_residual(const struct ff_executor *x, uint32_t bucket, char *at)

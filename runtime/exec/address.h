@@ -19,9 +19,9 @@ float *ff_address_residual(const struct ff_executor *x, uint32_t bucket, char *a
 /* What a device hosted here has not sent of a piece that is compressed. */
 float *ff_address_unsent(
 		const struct ff_executor *x, const struct ff_task *t, const struct ff_piece *p);
-/* In the bucket at `at`: its weights rounded to what the graph computes in, or NULL where
- * that is float32. */
-uint16_t *ff_address_rounded(const struct ff_executor *x, uint32_t bucket, char *at);
+/* Likewise its weights rounded to what the graph computes in; NULL where that is float32. */
+uint16_t *ff_address_rounded(const struct ff_executor *x, uint32_t bucket, uint32_t position,
+		int64_t *first, int64_t *end);
 
 /* The sending or receiving shards' side of a move. */
 struct ff_ends {

@@ -178,12 +178,13 @@ static struct ff_update update_of(const struct ff_executor *x, const struct ff_t
 		int64_t first, int64_t end, uint32_t group)
 {
 	const struct ff_bucket *b = &x->s->buckets[t->bucket];
-	char *at = ff_address_bucket(x, t->bucket, bucket_position(b, t->device));
-	uint16_t *rounded = ff_address_rounded(x, t->bucket, at);
+	int64_t begin, stop;
+	uint16_t *rounded = ff_address_rounded(
+			x, t->bucket, bucket_position(b, t->device), &begin, &stop);
 	struct ff_update u = {.optimizer = x->s->optimizer,
 			.weight = element(x, t, FF_ARRAY_WEIGHTS, first),
 			.gradient = element(x, t, FF_ARRAY_GRADIENTS, first),
-			.rounded = rounded ? rounded + first : NULL,
+			.rounded = rounded ? rounded + (first - begin) : NULL,
 			.n = (size_t)(end - first),
 			.group = group,
 			.times = b->averaged ? b->n_devices : 0,

@@ -35,30 +35,71 @@ enum ff_move_kind ff_sync_kind(const struct ff_executor *x, const struct ff_task
 	return t->pass == FF_FORWARD ? FF_MOVE_ALL_GATHER : FF_MOVE_REDUCE_SCATTER;
 }
 
-/* All in place: of a flat bucket a device's run is its chunk. */
-int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
+/* Where device number `i` of a bucket has all that is sent or gathered: in the bucket, or, of one
+ * that is dropped, in a buffer; and where it has its own. */
+static void sync_ends(const struct ff_transfer *t, uint32_t i, char **all, char **own)
 {
 	const struct ff_schedule *s = t->x->s;
 	const struct ff_bucket *b = &s->buckets[t->task->bucket];
 	struct ff_bucket_layout layout = ff_bucket_arrays(b, s->optimizer, s->graph->dtype);
 	bool gathers = t->kind == FF_MOVE_ALL_GATHER;
-	int64_t array = gathers ? layout.readers : layout.gradients, *count, *offset;
+	char *at = ff_address_bucket(t->x, t->task->bucket, i);
+
+	if (!at)
+		return;
+	at += gathers ? layout.readers : layout.gradients;
+	*all = *own = at;
+	if (b->dropped)
+		*all = ff_address_buffer(t->x, gathers ? t->task->stage + i : b->gradients[i]);
+	else if (b->flat)
+		*own += i * (layout.run / FF_F32_BYTES) * ff_dtype_bytes(t->collective.type);
+}
+
+/* Gradients of a dropped bucket come to a buffer that held something else before: what no backward
+ * writes there is cleared. */
+static void clear_gaps(struct ff_transfer *t, float *all)
+{
+	const struct ff_schedule *s = t->x->s;
+	const struct ff_bucket *b = &s->buckets[t->task->bucket];
+	int64_t at = 0;
+
+	for (uint32_t k = 0; k <= b->n_shards; k++) {
+		const struct ff_shard *shard = &s->shards[b->first_shard + k];
+		bool last = k == b->n_shards;
+		int64_t next = (last ? b->bytes : shard->offset) / FF_F32_BYTES;
+
+		if (next > at)
+			t->fill[t->n_fills++] = (struct ff_fill){all + at, next - at};
+		at = last ? next : next + ff_region_volume(&shard->region);
+	}
+}
+
+/* All in place, but for dropped buckets: of a flat bucket a device's run is its chunk. */
+int ff_sync_build(struct ff_transfer *t, struct ff_error *err)
+{
+	const struct ff_schedule *s = t->x->s;
+	const struct ff_bucket *b = &s->buckets[t->task->bucket];
+	struct ff_bucket_layout layout = ff_bucket_arrays(b, s->optimizer, s->graph->dtype);
+	bool gathers = t->kind == FF_MOVE_ALL_GATHER, clears = b->dropped && !gathers;
+	size_t gaps = clears ? (size_t)(b->n_shards + 1) * t->x->n_hosts : 0;
+	int64_t *count, *offset;
 	void **send, **recv;
 	int code = alloc_arrays(t, b->n_devices, b->device, &send, &recv, &count, &offset, err);
 
-	if (code < 0)
-		return code;
+	t->fill = ff_arena_array(&t->x->arena, gaps, sizeof(*t->fill));
+	if (code < 0 || !t->fill)
+		return code < 0 ? code : ff_fail_memory(err);
 	t->collective.type = gathers ? s->graph->dtype : FF_F32;
 	for (uint32_t i = 0; i < b->n_devices; i++) {
-		char *at = ff_address_bucket(t->x, t->task->bucket, i), *own;
+		char *all = NULL, *own = NULL;
 
 		count[i] = layout.run / FF_F32_BYTES;
 		offset[i] = b->flat ? i * count[i] : 0;
-		if (!at)
-			continue;
-		own = at + array + offset[i] * ff_dtype_bytes(t->collective.type);
-		send[i] = gathers ? own : at + array;
-		recv[i] = gathers ? at + array : own;
+		sync_ends(t, i, &all, &own);
+		send[i] = gathers ? own : all;
+		recv[i] = gathers ? all : own;
+		if (all && clears)
+			clear_gaps(t, (float *)(void *)all);
 	}
 	return FF_OK;
 }

@@ -65,9 +65,9 @@ static int init_bucket(struct ff_executor *x, uint32_t bucket, uint32_t position
 		struct ff_stream *stream, struct ff_error *err)
 {
 	const struct ff_bucket *b = &x->s->buckets[bucket];
-	uint16_t *rounded = ff_address_rounded(x, bucket, ff_address_bucket(x, bucket, position));
 	float *staging = calloc(1, (size_t)b->bytes), *at;
-	int64_t held, end;
+	int64_t held, end, from, to;
+	uint16_t *rounded = ff_address_rounded(x, bucket, position, &from, &to);
 	int code;
 
 	if (!staging)
@@ -90,7 +90,7 @@ static int init_bucket(struct ff_executor *x, uint32_t bucket, uint32_t position
 	if (code == FF_OK)
 		code = x->b->drain(stream, err);
 	if (code == FF_OK && rounded)
-		code = upload_rounded(x, staging, b->bytes / FF_F32_BYTES, rounded, stream, err);
+		code = upload_rounded(x, staging + from, to - from, rounded, stream, err);
 	free(staging);
 	return code;
 }
@@ -185,11 +185,10 @@ static int put_shard(struct ff_executor *x, const struct ff_shard *shard, uint32
 		uint32_t position, const float *whole, struct ff_error *err)
 {
 	const struct ff_bucket *b = &x->s->buckets[shard->bucket];
-	char *memory = ff_address_bucket(x, shard->bucket, position);
-	uint16_t *rounded = ff_address_rounded(x, shard->bucket, memory);
 	int64_t n = ff_region_volume(&shard->region), first = shard->offset / FF_F32_BYTES;
-	int64_t held, end, from;
+	int64_t held, end, begin, stop, from;
 	float *to = ff_address_array(x, shard->bucket, position, array, &held, &end);
+	uint16_t *rounded = ff_address_rounded(x, shard->bucket, position, &begin, &stop);
 	float *staging = calloc((size_t)n, sizeof(*staging));
 	int code = FF_OK;
 
@@ -201,8 +200,11 @@ static int put_shard(struct ff_executor *x, const struct ff_shard *shard, uint32
 	if (from < end)
 		code = upload_shard(x, b, position, staging + (from - first), end - from,
 				to + (from - held), err);
-	if (code == FF_OK && rounded && array == FF_ARRAY_WEIGHTS)
-		code = upload_rounded(x, staging, n, rounded + first,
+	from = begin > first ? begin : first;
+	end = stop < first + n ? stop : first + n;
+	if (code == FF_OK && rounded && array == FF_ARRAY_WEIGHTS && from < end)
+		code = upload_rounded(x, staging + (from - first), end - from,
+				rounded + (from - begin),
 				x->host[x->host_of[b->device[position]]].compute, err);
 	free(staging);
 	return code;

@@ -292,6 +292,8 @@ int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff
 {
 	const struct ff_backend *b = t->x->b;
 	const struct ff_move *mv = t->task->move;
+	enum ff_dtype type = mv ? mv->type : FF_F32; /* of gradients in buckets */
+	enum ff_reduce reduce = mv ? mv->reduce : FF_REDUCE_SUM;
 	int code = FF_OK;
 
 	if (t->kind == FF_MOVE_LOAD)
@@ -301,8 +303,8 @@ int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff
 	if (t->packing)
 		return ff_packing_issue(t, stream, err);
 	for (uint32_t i = 0; i < t->n_fills && code == FF_OK; i++)
-		code = b->fill(stream, t->fill[i].memory, mv->type, t->fill[i].n,
-				ff_reduce_identity(mv->reduce, mv->type), err);
+		code = b->fill(stream, t->fill[i].memory, type, t->fill[i].n,
+				ff_reduce_identity(reduce, type), err);
 	for (uint32_t i = 0; i < t->n_before && code == FF_OK; i++)
 		code = b->copy(stream, &t->before[i], err);
 	for (uint32_t i = 0; i < t->n_encoded && code == FF_OK; i++)

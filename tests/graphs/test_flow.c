@@ -133,6 +133,8 @@ static void check_gradient(const struct flow *f, uint32_t task, uint32_t value, 
 	if (!ff_region_volume(&r))
 		return;
 	s = shard_at(f, list[part], value, true, &r);
+	if (f->summed_at)
+		s.at = f->summed_at + f->shard * FF_F32_BYTES;
 	memcpy(at, r.lo, sizeof(at));
 	do {
 		int64_t k = f->shard + ff_region_offset(s.order, &r, at);
@@ -408,12 +410,66 @@ static void visit_weights(struct flow *f, const struct ff_bucket *b, bool gather
 		}
 }
 
-/* Every device's gradients of a bucket become their sum; of a flat one where they are applied. */
-static void run_sync(struct flow *f, const struct ff_task *t)
+/* The weights of a dropped bucket come to where who reads them in this micro-batch, forward or
+ * again, looks for them. */
+static void gather_dropped(struct flow *f, uint32_t task)
 {
+	const struct ff_task *t = &f->s.tasks[task];
+	const struct ff_bucket *b = &f->s.buckets[t->bucket];
+
+	for (uint32_t i = b->first_shard; i < b->first_shard + b->n_shards; i++) {
+		uint32_t node = f->s.shards[i].node, value = f->s.graph->nodes[node].out;
+		const struct ff_config *c = &f->s.config[node];
+		const uint32_t *out = f->s.out[(size_t)value * f->s.n_instances +
+					       ff_schedule_instance(
+							       &f->s, node, t->micro, t->again)];
+
+		for (uint32_t p = f->s.shards[i].cell; p < c->n_parts; p += ff_config_cells(c)) {
+			uint32_t all = f->s.buffers[out[p]].within;
+
+			ck_assert_uint_ge(all, t->stage);
+			ck_assert_uint_lt(all, t->stage + b->n_devices);
+			touch_output(f, task, value, p, out, true);
+		}
+	}
+	f->dropped++;
+}
+
+/* Every device's gradients of a dropped bucket are summed where they are applied. */
+static void sum_dropped(struct flow *f, const struct ff_bucket *b)
+{
+	struct ff_bucket_layout l = layout_of(f, b);
+
+	for (int64_t k = 0; k < b->bytes / FF_F32_BYTES; k++) {
+		uint32_t to = owner(f, b, k);
+		double sum = 0;
+
+		for (uint32_t d = 0; d < b->n_devices; d++) {
+			const struct ff_buffer *all = &f->s.buffers[b->gradients[d]];
+
+			ck_assert_uint_eq(all->device, b->device[d]);
+			sum += f->memory[all->device][all->offset + k * FF_F32_BYTES];
+		}
+		f->memory[b->device[to]]
+			 [b->offset[to] + l.gradients + k * FF_F32_BYTES - to * l.run] = sum;
+	}
+}
+
+/* Every device's gradients of a bucket become their sum; of a flat one where they are applied. */
+static void run_sync(struct flow *f, uint32_t task)
+{
+	const struct ff_task *t = &f->s.tasks[task];
 	const struct ff_bucket *b = &f->s.buckets[t->bucket];
 	int64_t first = layout_of(f, b).gradients;
 
+	if (b->dropped && t->pass == FF_FORWARD) {
+		gather_dropped(f, task);
+		return;
+	}
+	if (b->dropped) {
+		sum_dropped(f, b);
+		return;
+	}
 	if (t->pass == FF_FORWARD) {
 		ck_assert(b->flat);
 		visit_weights(f, b, true);
@@ -446,6 +502,9 @@ static void set_run(struct flow *f, const struct ff_bucket *b, uint32_t device)
 		f->run = d * run;
 		f->run_end = f->run + run;
 	}
+	if (b->dropped)
+		f->summed_at = f->memory[device] + b->offset[d] + layout_of(f, b).gradients -
+			       f->run * FF_F32_BYTES;
 }
 
 /* Parts of parameters in a bucket: on one device, or (FF_NONE) on all. */
@@ -467,21 +526,24 @@ static void visit_bucket(struct flow *f, uint32_t task, uint32_t bucket, uint32_
 			if (device == FF_NONE) {
 				touch_output(f, task, n->out, p, out, true);
 			} else if (ff_config_device(n, c, p) == device) {
-				touch_output(f, task, n->out, p, out, false);
+				if (!b->dropped)
+					touch_output(f, task, n->out, p, out, false);
 				check_gradient(f, task, n->out, p, dout);
 			}
 		}
 	}
 	f->run_end = f->shard = 0;
+	f->summed_at = NULL;
 }
 
 static void run(struct flow *f)
 {
 	/* the weights that the step before has left */
 	for (uint32_t i = 0; i < f->s.n_buckets; i++)
-		visit_bucket(f, 0, i, FF_NONE);
+		if (!f->s.buckets[i].dropped)
+			visit_bucket(f, 0, i, FF_NONE);
 	for (uint32_t i = 0; i < f->s.n_buckets; i++)
-		if (f->s.buckets[i].flat)
+		if (f->s.buckets[i].flat && !f->s.buckets[i].dropped)
 			visit_weights(f, &f->s.buckets[i], false);
 	for (uint32_t i = 0; i < f->s.n_tasks; i++) {
 		const struct ff_task *t = &f->s.tasks[i];
@@ -494,7 +556,7 @@ static void run(struct flow *f)
 		else if (t->kind == FF_TASK_MOVE)
 			run_move(f, t);
 		else if (t->kind == FF_TASK_SYNC)
-			run_sync(f, t);
+			run_sync(f, i);
 		else
 			visit_bucket(f, i, t->bucket, t->device);
 	}
@@ -557,6 +619,7 @@ START_TEST(everything_arrives)
 		ck_assert_msg(f.types[k], "no case moves %s", ff_dtype_name((enum ff_dtype)k));
 	ck_assert_uint_gt(f.syncs, 0);
 	ck_assert_uint_gt(f.gathers, 0);
+	ck_assert_uint_gt(f.dropped, 0);
 	ck_assert_uint_gt(f.micro_batches, 0);
 	ck_assert_uint_gt(f.again, 0);
 	ck_assert_uint_gt(f.brought_again, 0);

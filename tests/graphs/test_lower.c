@@ -93,12 +93,15 @@ struct uses {
 		bool writes;
 	} * use;
 	uint32_t n;
+	uint32_t within; /* the buffer that it is a part of: what uses the one uses the other */
 };
 
 static void use_as(struct uses *u, uint32_t buffer, uint32_t task, bool writes)
 {
 	if (buffer == FF_NONE)
 		return;
+	if (u[buffer].within != FF_NONE)
+		buffer = u[buffer].within;
 	u[buffer].use = realloc(u[buffer].use, (u[buffer].n + 1) * sizeof(*u->use));
 	u[buffer].use[u[buffer].n].task = task;
 	u[buffer].use[u[buffer].n++].writes = writes;
@@ -163,7 +166,11 @@ static void use_bucket(
 {
 	const struct ff_bucket *b = &s->buckets[t->bucket];
 
-	for (uint32_t i = b->first_shard; i < b->first_shard + b->n_shards; i++) {
+	/* of one that is dropped: all weights come, all gradients go */
+	for (uint32_t d = 0; d < b->n_devices && b->dropped && t->kind == FF_TASK_SYNC; d++)
+		use_as(u, t->pass == FF_FORWARD ? t->stage + d : b->gradients[d], task,
+				t->pass == FF_FORWARD);
+	for (uint32_t i = b->first_shard; i < b->first_shard + b->n_shards && !b->dropped; i++) {
 		const struct ff_node *n = &s->graph->nodes[s->shards[i].node];
 		const struct ff_config *c = &s->config[s->shards[i].node];
 		size_t own = (size_t)n->out * s->n_instances;
@@ -207,6 +214,21 @@ static void check_order(const struct ff_schedule *s, const uint8_t *reach, const
 		}
 	if (s->buffers[buffer].bucket != FF_NONE && s->buffers[buffer].bucket != FF_KEPT)
 		ck_assert_int_eq(s->tasks[u->use[u->n - 1].task].kind, FF_TASK_UPDATE);
+}
+
+/* A part lies in what it is a part of. */
+static void check_within(const struct ff_schedule *s, const struct ff_buffer *x)
+{
+	const struct ff_buffer *all = &s->buffers[x->within];
+
+	ck_assert(s->buckets[x->bucket].dropped);
+	ck_assert_uint_eq(all->within, FF_NONE);
+	ck_assert_uint_eq(all->bucket, FF_NONE);
+	ck_assert_uint_eq(all->device, x->device);
+	ck_assert_uint_eq(all->first, x->first);
+	ck_assert_uint_eq(all->last, x->last);
+	ck_assert_int_ge(x->offset, all->offset);
+	ck_assert_int_le(x->offset + x->bytes, all->offset + all->bytes);
 }
 
 /* Those of buckets lie behind the workspace, all others behind what is compressed. */
@@ -253,6 +275,8 @@ static void check_buffers(const struct ff_schedule *s, const uint8_t *reach)
 	struct uses *u = calloc(s->n_buffers + 1, sizeof(*u));
 	bool *weight = find_weights(s);
 
+	for (uint32_t i = 0; i < s->n_buffers; i++)
+		u[i].within = s->buffers[i].within;
 	for (uint32_t i = 0; i < s->n_tasks; i++) {
 		const struct ff_task *t = &s->tasks[i];
 
@@ -264,10 +288,15 @@ static void check_buffers(const struct ff_schedule *s, const uint8_t *reach)
 			use_bucket(s, t, i, u);
 	}
 	for (uint32_t a = 0; a < s->n_buffers; a++) {
+		if (s->buffers[a].within != FF_NONE) {
+			check_within(s, &s->buffers[a]);
+			continue;
+		}
 		check_place(s, &s->buffers[a]);
 		check_order(s, reach, &u[a], a, weight[a]);
 		for (uint32_t b = 0; b < a; b++)
-			check_sharing(s, reach, u, a, b);
+			if (s->buffers[b].within == FF_NONE)
+				check_sharing(s, reach, u, a, b);
 	}
 	for (uint32_t a = 0; a < s->n_buffers; a++)
 		free(u[a].use);
@@ -326,7 +355,12 @@ static void check_part(const struct ff_schedule *s, uint32_t param, uint32_t par
 		ck_assert_uint_eq(x->device, device);
 		ck_assert_uint_eq(x->bucket, shard->bucket);
 		ck_assert_int_eq(x->bytes, ff_align64(ff_region_volume(&box) * size));
-		ck_assert_int_eq(x->offset, b->offset[at] + offset);
+		ck_assert_int_eq(b->dropped, x->within != FF_NONE);
+		if (b->dropped)
+			ck_assert_int_eq(x->offset,
+					s->buffers[x->within].offset + shard->offset * size / 4);
+		else
+			ck_assert_int_eq(x->offset, b->offset[at] + offset);
 	}
 }
 

@@ -172,6 +172,86 @@ START_TEST(flat_closed_forms)
 }
 END_TEST
 
+/* Weights of a dropped bucket are there from their gather to who reads them last. */
+static void check_lives(const struct ff_schedule *s)
+{
+	uint32_t gathers[2] = {0, 0};
+
+	for (uint32_t i = 0; i < s->n_tasks; i++) {
+		const struct ff_task *t = &s->tasks[i];
+
+		if (t->kind != FF_TASK_SYNC || t->pass != FF_FORWARD)
+			continue;
+		gathers[t->again]++;
+		for (uint32_t d = 0; d < s->buckets[t->bucket].n_devices; d++) {
+			const struct ff_buffer *all = &s->buffers[t->stage + d];
+			const struct ff_task *last = &s->tasks[all->last];
+
+			ck_assert_uint_eq(all->first, i);
+			ck_assert_uint_gt(all->last, i);
+			ck_assert_int_eq(last->kind, t->again ? FF_TASK_BACKWARD : FF_TASK_FORWARD);
+		}
+	}
+	ck_assert_uint_eq(gathers[0], 1);
+	ck_assert_uint_eq(gathers[1], 1);
+}
+
+/* Of a bucket that is dropped each device has a run of everything, and its weights are gathered
+ * twice. */
+static void check_dropped(enum ff_dtype type, uint32_t p, const struct ff_optimizer *o)
+{
+	int64_t size = ff_dtype_bytes(type), bytes, arrays = 2 * FF_F32_BYTES;
+	struct ff_schedule s, flat;
+	struct ff_graph g[2];
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	lower_updates(FLAT, type, p, o, &a, &g[0], &flat);
+	lower_updates(DROPPED, type, p, o, &a, &g[1], &s);
+	ck_assert_uint_eq(s.n_buckets, 1);
+	ck_assert(s.buckets[0].dropped && !flat.buckets[0].dropped);
+	bytes = s.buckets[0].bytes;
+	ck_assert_int_eq(bytes, flat.buckets[0].bytes);
+	arrays += o->states * FF_F32_BYTES + (type == FF_F32 ? 0 : size);
+	for (uint32_t d = 0; d < p; d++)
+		ck_assert_int_eq(s.packed_offset[d] - s.workspace_bytes[d],
+				bytes / FF_F32_BYTES / p * arrays);
+	ck_assert_int_eq(s.network_bytes,
+			(int64_t)(p - 1) * (bytes + 2 * (bytes / FF_F32_BYTES * size)));
+	ck_assert_uint_eq(s.n_tasks, flat.n_tasks + 1);
+	ck_assert_uint_ne(ff_schedule_hash(&s), ff_schedule_hash(&flat));
+	check_lives(&s);
+	ff_arena_finish(&a);
+}
+
+START_TEST(dropped_closed_forms)
+{
+	for (uint32_t p = 2; p <= 8; p++)
+		for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++) {
+			check_dropped(FF_F32, p, ff_optimizer((enum ff_optimizer_id)i));
+			check_dropped(FF_BF16, p, ff_optimizer((enum ff_optimizer_id)i));
+		}
+}
+END_TEST
+
+/* Gradients that wait are needed as they were made, so flat buckets are not dropped then. */
+START_TEST(late_gradients_are_not_dropped)
+{
+	struct ff_schedule s, flat;
+	struct ff_graph g[2];
+	struct ff_arena a;
+
+	ff_arena_init(&a);
+	staleness = 2;
+	lower_updates(FLAT, FF_F32, 4, NULL, &a, &g[0], &flat);
+	lower_updates(DROPPED, FF_F32, 4, NULL, &a, &g[1], &s);
+	staleness = 0;
+	ck_assert(!s.buckets[0].dropped);
+	ck_assert_int_eq(s.network_bytes, flat.network_bytes);
+	ff_arena_finish(&a);
+}
+END_TEST
+
 /* One device alone has nothing to cut, and what is compressed goes in chunks of its own. */
 START_TEST(flat_means_nothing)
 {
@@ -534,6 +614,8 @@ static Suite *suite(void)
 
 	tcase_add_test(c, closed_forms);
 	tcase_add_test(c, flat_closed_forms);
+	tcase_add_test(c, dropped_closed_forms);
+	tcase_add_test(c, late_gradients_are_not_dropped);
 	tcase_add_test(c, flat_means_nothing);
 	tcase_add_test(c, brought_again);
 	tcase_add_test(c, brought_no_further_ahead);

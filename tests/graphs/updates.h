@@ -12,7 +12,8 @@ enum kind {
 	SHARDED,   /* along the first axis, as ZeRO does */
 	REPLICATED,
 	SERVER,
-	FLAT, /* each device a run of the bucket */
+	FLAT,    /* each device a run of the bucket */
+	DROPPED, /* likewise, and of weights and gradients no more is there for good */
 };
 
 /* What gradients are compressed by meanwhile, and how late they are. */
@@ -40,8 +41,9 @@ static inline void lower_clipped(enum kind kind, enum ff_dtype type, uint32_t p,
 
 		if (!ff_node_is_parameter(g, i) || kind == FOLLOWING)
 			continue;
-		c->flat = kind == FLAT;
-		if (kind == FLAT)
+		c->flat = kind >= FLAT;
+		s.recompute[i] = kind == DROPPED;
+		if (c->flat)
 			continue;
 		c->n_parts = kind == SERVER ? 1 : p;
 		c->degree[0] = (uint16_t)(kind == SHARDED ? p : 1);

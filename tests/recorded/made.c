@@ -225,7 +225,8 @@ static int set_updates(const struct words *w, struct made *m, struct ff_error *e
 			continue;
 		own = how == UPDATE_MIXED ? (enum update)ff_random_below(&r, UPDATE_MIXED) : how;
 		set_update(&g->nodes[i], own, n++, m->machine.n_devices, &m->strategy.config[i]);
-		m->strategy.recompute[i] = w->again && m->strategy.config[i].n_parts;
+		m->strategy.recompute[i] = w->again && (m->strategy.config[i].n_parts ||
+							       m->strategy.config[i].flat);
 	}
 	return code;
 }

@@ -56,6 +56,10 @@ static void look(struct seen *seen, const struct scene *s)
 		else
 			seen->replicas += lowered.config[i].replicas > 1;
 	}
+	for (uint32_t i = 0; i < lowered.n_buckets; i++) {
+		seen->flat += lowered.buckets[i].flat && !lowered.buckets[i].dropped;
+		seen->dropped += lowered.buckets[i].dropped;
+	}
 	for (uint32_t i = 0; i < lowered.n_tasks; i++) {
 		const struct ff_task *t = &lowered.tasks[i];
 		const struct ff_move *mv = t->move;
@@ -125,6 +129,8 @@ static const struct {
 		KIND(sharded),
 		KIND(served),
 		KIND(replicated),
+		KIND(flat),
+		KIND(dropped),
 		KIND(summed),
 		KIND(added),
 		KIND(tied_synced),

@@ -1,0 +1,98 @@
+/* Dropped buckets.  Weights have a buffer on each device for as long as a micro-batch reads them,
+ * forward and then again, gradients one from the first that is written until they are summed.
+ * Shards are parts of these.  SPDX-License-Identifier: Apache-2.0 */
+#include "dropped.h"
+
+#include <string.h>
+
+#include "clocks.h"
+#include "emit.h"
+#include "ff/instance.h"
+#include "memory.h"
+
+int ff_dropped_begin(struct ff_lowering *l, uint32_t bucket)
+{
+	struct ff_bucket *b = &l->r.buckets[bucket];
+	uint32_t *gradients = ff_arena_array(l->a, b->n_devices, sizeof(*gradients));
+
+	if (!gradients)
+		return FF_E_NOMEM;
+	memset(gradients, 0xff, b->n_devices * sizeof(*gradients));
+	b->gradients = gradients;
+	return FF_OK;
+}
+
+/* One gather at a time is under way for what reads next: as what is moved again, it waits until
+ * the last but FF_PREFETCH_DISTANCE limited compute of its devices is over. */
+static void limit_prefetch(struct ff_lowering *l, const struct ff_bucket *b)
+{
+	for (uint32_t d = 0; d < b->n_devices && l->m->overlap; d++)
+		ff_emit_depend(l, l->limited[(size_t)FF_PREFETCH_DISTANCE * b->device[d] +
+						  FF_PREFETCH_DISTANCE - 1]);
+}
+
+/* Shards of instance `i` are parts of the buffers from `first` on, one a device. */
+static void place_shards(struct ff_lowering *l, const struct ff_bucket *b, uint32_t bucket,
+		uint32_t first, uint32_t i)
+{
+	for (uint32_t s = b->first_shard; s < b->first_shard + b->n_shards; s++) {
+		const struct ff_shard *shard = &l->r.shards[s];
+		const struct ff_node_block *nb = l->node[shard->node];
+		uint32_t *out = ff_emit_list(l, l->r.out, l->g->nodes[shard->node].out, i);
+		int64_t size = ff_dtype_bytes(nb->out->type);
+
+		for (uint32_t p = shard->cell; p < nb->n_parts; p += nb->out->cells) {
+			out[p] = ff_buffer_pin(l, nb->device[p], bucket,
+					ff_region_volume(&shard->region) * size,
+					shard->offset * size / FF_F32_BYTES);
+			l->r.buffers[out[p]].within =
+					first +
+					ff_device_index(b->device, b->n_devices, nb->device[p]);
+		}
+	}
+}
+
+void ff_dropped_gather(struct ff_lowering *l, const struct ff_step *s, uint32_t bucket)
+{
+	const struct ff_bucket *b = &l->r.buckets[bucket];
+	int64_t bytes = b->bytes / FF_F32_BYTES * ff_dtype_bytes(l->g->dtype);
+	uint32_t node = l->r.shards[b->first_shard].node;
+	uint32_t i = ff_schedule_instance(&l->r, node, s->micro, s->phase != FF_PHASE_FORWARD);
+	struct ff_task *t = ff_emit_begin(l, FF_TASK_SYNC, s);
+
+	l->gather_task[(size_t)bucket * l->r.n_instances + i] = l->r.n_tasks - 1;
+	t->bucket = bucket;
+	ff_emit_occupy_transfer(l, b->n_devices, b->device);
+	limit_prefetch(l, b);
+	ff_clock_tick(l);
+	t->stage = l->r.n_buffers;
+	for (uint32_t d = 0; d < b->n_devices; d++)
+		ff_buffer_use(l, ff_buffer_new(l, b->device[d], bytes));
+	place_shards(l, b, bucket, t->stage, i);
+	l->r.network_bytes += ff_bucket_gathered_bytes(b, l->g->dtype);
+}
+
+void ff_dropped_write(struct ff_lowering *l, uint32_t gradient)
+{
+	struct ff_buffer *x = gradient == FF_NONE ? NULL : &l->r.buffers[gradient];
+	const struct ff_bucket *b;
+	uint32_t *all;
+
+	if (!x || x->bucket == FF_NONE || x->bucket == FF_KEPT || x->within != FF_NONE)
+		return;
+	b = &l->r.buckets[x->bucket];
+	if (!b->dropped)
+		return;
+	all = (uint32_t *)b->gradients + ff_device_index(b->device, b->n_devices, x->device);
+	if (*all == FF_NONE)
+		*all = ff_buffer_new(l, x->device, b->bytes);
+	x->within = *all;
+}
+
+void ff_dropped_take(struct ff_lowering *l, uint32_t bucket)
+{
+	const struct ff_bucket *b = &l->r.buckets[bucket];
+
+	for (uint32_t d = 0; d < b->n_devices && b->dropped; d++)
+		ff_buffer_use(l, b->gradients[d]);
+}
