@@ -22,14 +22,16 @@ int ff_account_create(struct ff_trial *e, struct ff_error *err)
 	struct ff_arena *a = &e->arena;
 
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
-		e->has_kept = e->has_kept || e->g->nodes[i].n_kept > 0;
-	e->pinned = ff_arena_array(a, devices, sizeof(*e->pinned));
-	e->live = ff_arena_array(a, devices, sizeof(*e->live));
-	e->peak = ff_arena_array(a, devices, sizeof(*e->peak));
-	e->before = ff_arena_array(a, devices, sizeof(*e->before));
-	e->noted = ff_arena_array(a, MOST_NOTED, sizeof(*e->noted));
-	return e->pinned && e->live && e->peak && e->before && e->noted ? FF_OK
-									: ff_fail_memory(err);
+		e->tally.has_kept = e->tally.has_kept || e->g->nodes[i].n_kept > 0;
+	e->tally.pinned = ff_arena_array(a, devices, sizeof(*e->tally.pinned));
+	e->tally.live = ff_arena_array(a, devices, sizeof(*e->tally.live));
+	e->tally.peak = ff_arena_array(a, devices, sizeof(*e->tally.peak));
+	e->tally.before = ff_arena_array(a, devices, sizeof(*e->tally.before));
+	e->tally.noted = ff_arena_array(a, MOST_NOTED, sizeof(*e->tally.noted));
+	return e->tally.pinned && e->tally.live && e->tally.peak && e->tally.before &&
+					       e->tally.noted
+			       ? FF_OK
+			       : ff_fail_memory(err);
 }
 
 /* The first step of run `r` that has no row: when it has been gone through twice. */
@@ -46,44 +48,47 @@ static uint32_t folded_to(const struct ff_run *r)
 /* The rows of steps, and of what is behind the last. */
 static void number_rows(struct ff_trial *e)
 {
-	const struct ff_folding *f = &e->fold;
+	const struct ff_order *f = &e->order;
 	uint32_t run = 0;
 
-	e->account.n_rows = 0;
-	for (uint32_t i = 0; i <= e->program.n; i++) {
+	e->order.account.n_rows = 0;
+	for (uint32_t i = 0; i <= e->order.program.n; i++) {
 		while (run < f->n_runs && i >= folded_to(&f->run[run]))
 			run++;
-		e->account.row[i] = run < f->n_runs && i >= folded_from(&f->run[run])
-						    ? FF_NONE
-						    : e->account.n_rows++;
+		e->order.account.row[i] = run < f->n_runs && i >= folded_from(&f->run[run])
+							  ? FF_NONE
+							  : e->order.account.n_rows++;
 	}
 }
 
 /* Micro-batches that something with a row is done for, or something just before one. */
 static void list_counted(struct ff_trial *e)
 {
-	memset(e->account.counted, 0, e->program.micro_batches * sizeof(*e->account.counted));
-	for (uint32_t i = 0; i < e->program.n; i++)
-		if (e->account.row[i] != FF_NONE || e->account.row[i + 1] != FF_NONE)
-			e->account.counted[e->program.step[i].micro] = true;
+	memset(e->order.account.counted, 0,
+			e->order.program.micro_batches * sizeof(*e->order.account.counted));
+	for (uint32_t i = 0; i < e->order.program.n; i++)
+		if (e->order.account.row[i] != FF_NONE || e->order.account.row[i + 1] != FF_NONE)
+			e->order.account.counted[e->order.program.step[i].micro] = true;
 }
 
 int ff_account_reset(struct ff_trial *e, struct ff_error *err)
 {
-	struct ff_arena *a = &e->account.arena;
+	struct ff_arena *a = &e->order.account.arena;
 	size_t n;
 
 	ff_arena_rewind(a, (struct ff_arena_mark){0});
-	e->account.row = ff_arena_array(a, (size_t)e->program.n + 1, sizeof(*e->account.row));
-	e->account.counted =
-			ff_arena_array(a, e->program.micro_batches, sizeof(*e->account.counted));
-	if (!e->account.row || !e->account.counted)
+	e->order.account.row = ff_arena_array(
+			a, (size_t)e->order.program.n + 1, sizeof(*e->order.account.row));
+	e->order.account.counted = ff_arena_array(
+			a, e->order.program.micro_batches, sizeof(*e->order.account.counted));
+	if (!e->order.account.row || !e->order.account.counted)
 		return ff_fail_memory(err);
 	number_rows(e);
 	list_counted(e);
-	n = (size_t)e->account.n_rows * e->m->n_devices;
-	e->account.change_bytes = ff_arena_array(a, n, sizeof(*e->account.change_bytes));
-	return e->account.change_bytes ? FF_OK : ff_fail_memory(err);
+	n = (size_t)e->order.account.n_rows * e->m->n_devices;
+	e->order.account.change_bytes =
+			ff_arena_array(a, n, sizeof(*e->order.account.change_bytes));
+	return e->order.account.change_bytes ? FF_OK : ff_fail_memory(err);
 }
 
 /* One instance of a value while it is counted. */
@@ -98,15 +103,15 @@ static void add(struct ff_trial *e, uint32_t row, uint32_t device, int64_t bytes
 {
 	size_t at = (size_t)row * e->m->n_devices + device;
 
-	e->account.change_bytes[at] += bytes;
-	if (e->notes && e->n_noted++ < MOST_NOTED)
-		e->noted[e->n_noted - 1] = (struct ff_noted){at, bytes};
+	e->order.account.change_bytes[at] += bytes;
+	if (e->tally.notes && e->tally.n_noted++ < MOST_NOTED)
+		e->tally.noted[e->tally.n_noted - 1] = (struct ff_noted){at, bytes};
 }
 
 void ff_account_add(
 		struct ff_trial *e, uint32_t device, int64_t bytes, uint32_t first, uint32_t last)
 {
-	uint32_t comes = e->account.row[first], goes = e->account.row[last + 1];
+	uint32_t comes = e->order.account.row[first], goes = e->order.account.row[last + 1];
 
 	if (comes != FF_NONE)
 		add(e, comes, device, bytes);
@@ -122,17 +127,17 @@ static void count(const struct counted *c, uint32_t device, int64_t bytes, uint3
 
 void ff_account_note(struct ff_trial *e, bool on)
 {
-	e->notes = on;
+	e->tally.notes = on;
 	if (on)
-		e->n_noted = 0;
+		e->tally.n_noted = 0;
 }
 
 bool ff_account_undo(struct ff_trial *e)
 {
-	if (e->n_noted > MOST_NOTED)
+	if (e->tally.n_noted > MOST_NOTED)
 		return false;
-	for (uint32_t i = 0; i < e->n_noted; i++)
-		e->account.change_bytes[e->noted[i].at] -= e->noted[i].bytes;
+	for (uint32_t i = 0; i < e->tally.n_noted; i++)
+		e->order.account.change_bytes[e->tally.noted[i].at] -= e->tally.noted[i].bytes;
 	return true;
 }
 
@@ -154,7 +159,8 @@ static void count_unsent(const struct counted *c, const struct ff_redistribution
 		const struct ff_move *mv = &r->move[i];
 
 		for (uint32_t k = 0; mv->codec && k < mv->n_devices; k++)
-			count(c, mv->device[k], mv->traffic[k].encoded, 0, c->e->program.n - 1);
+			count(c, mv->device[k], mv->traffic[k].encoded, 0,
+					c->e->order.program.n - 1);
 	}
 }
 
@@ -166,7 +172,7 @@ static enum ff_phase made_in(const struct counted *c)
 /* The step that moves the instance at `edge`, or FF_NONE. */
 static uint32_t moved_in(const struct counted *c, uint32_t edge)
 {
-	return ff_program_moves(&c->e->program, made_in(c), c->micro, edge);
+	return ff_program_moves(&c->e->order.program, made_in(c), c->micro, edge);
 }
 
 /* The last step in which a part of the consumer reads the instance at `edge`, or
@@ -174,7 +180,7 @@ static uint32_t moved_in(const struct counted *c, uint32_t edge)
 static uint32_t last_read(const struct counted *c, uint32_t edge)
 {
 	const struct ff_trial *e = c->e;
-	const struct ff_program *p = &e->program;
+	const struct ff_program *p = &e->order.program;
 	uint32_t node = e->g->edges[ff_edge_last(e->g, edge)].node;
 	/* what a prelude was brought, the node behind it reads in each pass forward */
 	uint32_t behind = ff_node_leader(e->g, e->g->edges[edge].node);
@@ -200,7 +206,7 @@ static uint32_t last_shared(const struct counted *c, uint32_t edge, uint32_t las
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t other = g->uses[v->first_use + u], read = FF_NONE;
 
-		if (c->e->shared_from[other] == edge)
+		if (c->e->placed.shared_from[other] == edge)
 			read = last_read(c, other);
 		if (read != FF_NONE && read > last)
 			last = read;
@@ -213,13 +219,13 @@ static void count_moved(const struct counted *c, uint32_t edge)
 {
 	const struct ff_trial *e = c->e;
 	const struct ff_edge *x = &e->g->edges[edge];
-	const struct ff_redistribution *r = &e->edge[edge]->moved[FF_FORWARD];
-	const struct ff_memo_node *to = e->node[x->node];
+	const struct ff_redistribution *r = &e->placed.edge[edge]->moved[FF_FORWARD];
+	const struct ff_memo_node *to = e->placed.node[x->node];
 	uint32_t first = moved_in(c, edge), last = last_read(c, edge);
 
-	if (e->shared_from[edge] != FF_NONE || first == FF_NONE)
+	if (e->placed.shared_from[edge] != FF_NONE || first == FF_NONE)
 		return;
-	if (e->is_shared[edge])
+	if (e->placed.is_shared[edge])
 		last = last_shared(c, edge, last);
 	for (uint32_t i = 0; i < r->n_moves; i++)
 		for (uint32_t k = 0; k < r->move[i].n_sinks; k++) {
@@ -236,9 +242,9 @@ static void last_uses(const struct counted *c, uint32_t *last)
 {
 	const struct ff_trial *e = c->e;
 	const struct ff_graph *g = e->g;
-	const struct ff_program *p = &e->program;
+	const struct ff_program *p = &e->order.program;
 	const struct ff_value *v = &g->values[c->value];
-	const struct ff_memo_node *mn = e->node[v->producer];
+	const struct ff_memo_node *mn = e->placed.node[v->producer];
 	bool kept = v->kind == FF_VALUE_SAVED ||
 		    (ff_op_flags_of(g, v->producer) & FF_OP_BACKWARD_OUT);
 	enum ff_phase own = kept && ff_node_needs_grad(g, v->producer) &&
@@ -253,13 +259,13 @@ static void last_uses(const struct counted *c, uint32_t *last)
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = g->uses[v->first_use + u];
 		const struct ff_redistribution *r = ff_trial_forward(e, edge);
-		uint32_t parts = e->node[g->edges[edge].node]->block->n_parts;
+		uint32_t parts = e->placed.node[g->edges[edge].node]->block->n_parts;
 		uint32_t read = last_read(c, edge), moved = moved_in(c, edge);
 
 		for (uint32_t k = 0; k < parts && read != FF_NONE; k++)
 			if (r->alias[k] != FF_NONE && last[r->alias[k]] < read)
 				last[r->alias[k]] = read;
-		if (e->shared_from[edge] != FF_NONE)
+		if (e->placed.shared_from[edge] != FF_NONE)
 			continue; /* moved there */
 		for (uint32_t i = 0; i < r->n_moves && moved != FF_NONE; i++)
 			for (uint32_t k = 0; k < r->move[i].n_sources; k++)
@@ -272,7 +278,7 @@ static void last_uses(const struct counted *c, uint32_t *last)
 static void count_added(const struct counted *c, uint32_t edge, uint32_t made)
 {
 	const struct ff_edge *x = &c->e->g->edges[edge];
-	const struct ff_memo_node *to = c->e->node[x->node];
+	const struct ff_memo_node *to = c->e->placed.node[x->node];
 
 	for (uint32_t p = 0; p < to->block->n_parts; p++)
 		count(c, to->block->device[p], to->rest->shape->din_bytes[x->slot][p], made, made);
@@ -286,12 +292,12 @@ static void count_gradient(
 		const struct counted *c, uint32_t edge, uint32_t *first, uint32_t *scratch)
 {
 	const struct ff_trial *e = c->e;
-	const struct ff_program *program = &e->program;
+	const struct ff_program *program = &e->order.program;
 	const struct ff_edge *x = &e->g->edges[edge];
 	uint32_t sent = ff_trial_sent(e, edge);
-	const struct ff_redistribution *r = &e->edge[sent]->moved[FF_BACKWARD];
-	const struct ff_memo_node *to = e->node[x->node];
-	const struct ff_memo_node *from = e->node[ff_edge_source(e->g, edge)];
+	const struct ff_redistribution *r = &e->placed.edge[sent]->moved[FF_BACKWARD];
+	const struct ff_memo_node *to = e->placed.node[x->node];
+	const struct ff_memo_node *from = e->placed.node[ff_edge_source(e->g, edge)];
 	bool param = ff_node_is_parameter(e->g, ff_edge_source(e->g, edge));
 	uint32_t micro = param ? program->micro_batches - 1 : c->micro;
 	uint32_t made = ff_program_compute(program, FF_PHASE_BACKWARD, param ? 0 : micro, x->node);
@@ -336,17 +342,18 @@ static uint32_t last_gradient(const struct counted *c)
 	uint32_t prelude = ff_node_prelude(g, v->producer);
 
 	if (prelude == FF_NONE || v->port || !ff_node_needs_grad(g, prelude))
-		return ff_program_compute(&c->e->program, FF_PHASE_BACKWARD, c->micro, v->producer);
-	return ff_program_compute(&c->e->program, FF_PHASE_BACKWARD, c->micro, prelude) - 1;
+		return ff_program_compute(
+				&c->e->order.program, FF_PHASE_BACKWARD, c->micro, v->producer);
+	return ff_program_compute(&c->e->order.program, FF_PHASE_BACKWARD, c->micro, prelude) - 1;
 }
 
 /* What the producer has: shards, and their gradients (of a first instance) from the
  * first that is written until its backward. */
 static void count_own(const struct counted *c, const uint32_t *last, const uint32_t *first_gradient)
 {
-	const struct ff_program *p = &c->e->program;
+	const struct ff_program *p = &c->e->order.program;
 	const struct ff_value *v = &c->e->g->values[c->value];
-	const struct ff_memo_node *mn = c->e->node[v->producer];
+	const struct ff_memo_node *mn = c->e->placed.node[v->producer];
 	const int64_t *bytes = mn->rest->shape->out_bytes[v->port];
 	uint32_t made = ff_program_compute(p, made_in(c), c->micro, v->producer);
 	uint32_t read = last_gradient(c);
@@ -373,7 +380,7 @@ static void count_instance(const struct counted *c)
 
 	if (computed) {
 		last_uses(c, last);
-		memset(first, 0xff, e->node[v->producer]->block->n_parts * sizeof(*first));
+		memset(first, 0xff, e->placed.node[v->producer]->block->n_parts * sizeof(*first));
 	}
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = e->g->uses[v->first_use + u];
@@ -391,16 +398,16 @@ void ff_account_value(struct ff_trial *e, uint32_t value, int64_t sign)
 	uint32_t from = e->g->values[value].producer;
 	struct counted c = {.e = e, .value = value, .sign = sign};
 
-	if (e->synced[from] || ff_value_is_kept(e->g, value))
+	if (e->placed.synced[from] || ff_value_is_kept(e->g, value))
 		return; /* all of it lies in buckets, or stays */
-	for (c.micro = 0; c.micro < e->program.micro_batches; c.micro++) {
-		if (ff_program_instance(e->g, &e->program, from, c.micro) != c.micro)
+	for (c.micro = 0; c.micro < e->order.program.micro_batches; c.micro++) {
+		if (ff_program_instance(e->g, &e->order.program, from, c.micro) != c.micro)
 			break;
-		if (!e->account.counted[c.micro])
+		if (!e->order.account.counted[c.micro])
 			continue;
 		c.again = false;
 		count_instance(&c);
-		c.again = e->program.again[from];
+		c.again = e->order.program.again[from];
 		if (c.again)
 			count_instance(&c);
 	}
@@ -410,11 +417,11 @@ void ff_account_value(struct ff_trial *e, uint32_t value, int64_t sign)
 static int64_t backward_scratch(const struct ff_trial *e, uint32_t node, uint32_t p)
 {
 	const struct ff_node *n = &e->g->nodes[node];
-	const struct ff_memo_node *mn = e->node[node];
+	const struct ff_memo_node *mn = e->placed.node[node];
 	int64_t bytes = mn->rest->shape->workspace[FF_BACKWARD][p];
 
 	for (uint32_t i = n->n_data; i < n->n_in; i++)
-		if (ff_trial_adds(e, n->in + i, e->program.micro_batches - 1))
+		if (ff_trial_adds(e, n->in + i, e->order.program.micro_batches - 1))
 			bytes += mn->rest->shape->din_bytes[i][p];
 	return bytes;
 }
@@ -428,12 +435,13 @@ static int64_t larger(int64_t a, int64_t b)
 static void count_kept(struct ff_trial *e, uint32_t node)
 {
 	const struct ff_node *n = &e->g->nodes[node];
-	const struct ff_memo_node *mn = e->node[node];
-	int64_t times = n->kept_apart ? e->program.micro_batches : 1;
+	const struct ff_memo_node *mn = e->placed.node[node];
+	int64_t times = n->kept_apart ? e->order.program.micro_batches : 1;
 
 	for (uint32_t k = n->n_out - n->n_kept; k < n->n_out; k++)
 		for (uint32_t p = 0; p < mn->block->n_parts; p++)
-			e->pinned[mn->block->device[p]] += times * mn->rest->shape->out_bytes[k][p];
+			e->tally.pinned[mn->block->device[p]] +=
+					times * mn->rest->shape->out_bytes[k][p];
 }
 
 /* Most operators have no parameters, and most kernels need no scratch. */
@@ -447,23 +455,24 @@ static bool may_have_scratch(const struct ff_trial *e, uint32_t node)
 /* Weights, gradients and states, what is kept, and the scratch of the largest kernel. */
 static void count_pinned(struct ff_trial *e)
 {
-	memset(e->pinned, 0, e->m->n_devices * sizeof(*e->pinned));
-	for (uint32_t i = 0; i < e->g->n_nodes && (e->has_scratch || e->program.micro_batches > 1 ||
-								  e->memo->has_workspace);
+	memset(e->tally.pinned, 0, e->m->n_devices * sizeof(*e->tally.pinned));
+	for (uint32_t i = 0; i < e->g->n_nodes &&
+			     (e->tally.has_scratch || e->order.program.micro_batches > 1 ||
+					     e->memo->has_workspace);
 			i++) {
-		const struct ff_memo_node *mn = may_have_scratch(e, i) ? e->node[i] : NULL;
+		const struct ff_memo_node *mn = may_have_scratch(e, i) ? e->placed.node[i] : NULL;
 
 		for (uint32_t p = 0; mn && p < mn->block->n_parts; p++) {
-			int64_t *most = &e->pinned[mn->block->device[p]];
+			int64_t *most = &e->tally.pinned[mn->block->device[p]];
 
 			*most = larger(*most, mn->rest->shape->workspace[FF_FORWARD][p]);
 			*most = larger(*most, backward_scratch(e, i, p));
 		}
 	}
-	ff_updates_scratch(e, e->pinned);
-	for (uint32_t i = 0; i < e->g->n_nodes && e->has_kept; i++)
+	ff_updates_scratch(e, e->tally.pinned);
+	for (uint32_t i = 0; i < e->g->n_nodes && e->tally.has_kept; i++)
 		count_kept(e, i);
-	ff_updates_count(e, e->pinned);
+	ff_updates_count(e, e->tally.pinned);
 }
 
 /* Running sums and their largest, all devices side by side. */
@@ -479,39 +488,39 @@ FF_CLONES static void sum_steps(uint32_t devices, uint32_t steps, const int64_t 
 
 static void sum_rows(struct ff_trial *e, uint32_t row, uint32_t n)
 {
-	sum_steps(e->m->n_devices, n, e->account.change_bytes + (size_t)row * e->m->n_devices,
-			e->live, e->peak);
+	sum_steps(e->m->n_devices, n, e->order.account.change_bytes + (size_t)row * e->m->n_devices,
+			e->tally.live, e->tally.peak);
 }
 
 /* What lives grows or shrinks by the same each time: of those without rows the last has the
  * highest peak, if not the second of all. */
 static void sum_run(struct ff_trial *e, const struct ff_run *r)
 {
-	uint32_t second = e->account.row[r->first + r->period], n = e->m->n_devices;
+	uint32_t second = e->order.account.row[r->first + r->period], n = e->m->n_devices;
 
-	memcpy(e->before, e->live, n * sizeof(*e->live));
+	memcpy(e->tally.before, e->tally.live, n * sizeof(*e->tally.live));
 	sum_rows(e, second, r->period);
 	if (r->n < 3)
 		return;
 	for (uint32_t d = 0; d < n; d++)
-		e->live[d] += (r->n - 3) * (e->live[d] - e->before[d]);
+		e->tally.live[d] += (r->n - 3) * (e->tally.live[d] - e->tally.before[d]);
 	sum_rows(e, second, r->period);
 }
 
 static void sum_all(struct ff_trial *e)
 {
-	const struct ff_folding *f = &e->fold;
+	const struct ff_order *f = &e->order;
 	uint32_t row = 0;
 
 	for (uint32_t i = 0; i < f->n_runs; i++) {
 		const struct ff_run *r = &f->run[i];
-		uint32_t second = e->account.row[r->first + r->period];
+		uint32_t second = e->order.account.row[r->first + r->period];
 
 		sum_rows(e, row, second - row);
 		sum_run(e, r);
 		row = second + r->period;
 	}
-	sum_rows(e, row, e->account.n_rows - row);
+	sum_rows(e, row, e->order.account.n_rows - row);
 }
 
 void ff_account_over(struct ff_trial *e, struct ff_evaluation *ret)
@@ -519,14 +528,14 @@ void ff_account_over(struct ff_trial *e, struct ff_evaluation *ret)
 	uint32_t n = e->m->n_devices;
 
 	count_pinned(e);
-	memset(e->live, 0, n * sizeof(*e->live));
-	memset(e->peak, 0, n * sizeof(*e->peak));
+	memset(e->tally.live, 0, n * sizeof(*e->tally.live));
+	memset(e->tally.peak, 0, n * sizeof(*e->tally.peak));
 	sum_all(e);
 	ret->tight = false;
 	ret->over_bytes = 0;
 	ret->spare_bytes = INT64_MAX;
 	for (uint32_t d = 0; d < n; d++) {
-		int64_t most = e->pinned[d] + e->peak[d], spare = e->limit[d] - most;
+		int64_t most = e->tally.pinned[d] + e->tally.peak[d], spare = e->limit[d] - most;
 
 		ret->over_bytes += spare < 0 ? -spare : 0;
 		ret->spare_bytes = spare < ret->spare_bytes ? spare : ret->spare_bytes;

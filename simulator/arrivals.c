@@ -9,7 +9,7 @@
 /* The phase in which what is made again arrives at `node`: the first that reads it. */
 enum ff_phase ff_time_reads_again(const struct ff_trial *e, uint32_t node)
 {
-	return e->program.again[node] ? FF_PHASE_RECOMPUTE : FF_PHASE_BACKWARD;
+	return e->order.program.again[node] ? FF_PHASE_RECOMPUTE : FF_PHASE_BACKWARD;
 }
 
 /* Who reads first what is moved again over `edge`: of a prelude that is not computed
@@ -17,7 +17,8 @@ enum ff_phase ff_time_reads_again(const struct ff_trial *e, uint32_t node)
 uint32_t ff_time_reader(const struct ff_trial *e, uint32_t edge)
 {
 	uint32_t node = e->g->edges[edge].node, leader = ff_node_leader(e->g, node);
-	bool own = e->program.again[node] || !(ff_op_flags_of(e->g, leader) & FF_OP_BACKWARD_IN);
+	bool own = e->order.program.again[node] ||
+		   !(ff_op_flags_of(e->g, leader) & FF_OP_BACKWARD_IN);
 
 	return own ? node : leader;
 }
@@ -37,10 +38,11 @@ double ff_time_held(
 
 	if (!s->limited || !e->m->overlap)
 		return 0;
-	device = e->node[e->ends[s->id].to]->device;
+	device = e->placed.node[e->ends[s->id].to]->device;
 	for (uint32_t k = 0; k < tm->n_sinks; k++)
-		at = fmax(at, e->limited[(size_t)FF_PREFETCH_DISTANCE * device[tm->move->sink[k]] +
-					      FF_PREFETCH_DISTANCE - 1]);
+		at = fmax(at, e->times.limited[(size_t)FF_PREFETCH_DISTANCE *
+							       device[tm->move->sink[k]] +
+					       FF_PREFETCH_DISTANCE - 1]);
 	return at;
 }
 
@@ -48,9 +50,10 @@ double ff_time_held(
 void ff_time_pace(struct ff_trial *e, const struct ff_timed_node *t)
 {
 	for (uint32_t p = 0; p < t->n; p++) {
-		double *limited = &e->limited[(size_t)FF_PREFETCH_DISTANCE * t->device[p]];
+		double *limited = &e->times.limited[(size_t)FF_PREFETCH_DISTANCE * t->device[p]];
 
 		memmove(limited + 1, limited, (FF_PREFETCH_DISTANCE - 1) * sizeof(*limited));
-		limited[0] = e->lane[t->device[p]]; /* compute lanes are numbered as devices are */
+		limited[0] = e->times.lane[t->device[p]]; /* compute lanes are numbered as devices
+							     are */
 	}
 }

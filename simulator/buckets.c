@@ -35,9 +35,9 @@ void ff_gathered_finish(struct ff_gathered *b)
 static struct ff_update_way update_way(const struct ff_trial *e, uint32_t param)
 {
 	return (struct ff_update_way){.synced = true,
-			.flat = e->flat[param],
+			.flat = e->placed.flat[param],
 			.dropped = ff_param_dropped(
-					e->g, &e->strategy, param, e->program.again[param])};
+					e->g, &e->strategy, param, e->order.program.again[param])};
 }
 
 /* Parameters that are synchronised. */
@@ -46,20 +46,20 @@ static int fill_synced(const struct ff_trial *e, struct ff_bucketing *b, struct 
 	int code = FF_OK;
 
 	ff_bucketing_begin(b);
-	for (uint32_t i = 0; i < e->n_completing && code == FF_OK; i++) {
-		const struct ff_param_use *use = &e->completing[i];
-		const struct ff_weight_group *group = e->shards[use->param].group;
-		uint32_t n = e->shards[use->param].n;
+	for (uint32_t i = 0; i < e->order.n_completing && code == FF_OK; i++) {
+		const struct ff_param_use *use = &e->order.completing[i];
+		const struct ff_weight_group *group = e->placed.shards[use->param].group;
+		uint32_t n = e->placed.shards[use->param].n;
 
-		if (!e->synced[use->param])
+		if (!e->placed.synced[use->param])
 			continue;
 		if (!n)
-			group = ff_node_block_groups(e->block[use->node], use->slot, &n);
+			group = ff_node_block_groups(e->placed.block[use->node], use->slot, &n);
 		code = ff_bucketing_add(
 				b, use->node, use->param, group, n, update_way(e, use->param), err);
 	}
 	ff_bucketing_end(b);
-	ff_bucketing_open(b, e->g, &e->program);
+	ff_bucketing_open(b, e->g, &e->order.program);
 	return code;
 }
 
@@ -89,9 +89,9 @@ static int gather_synced(const struct ff_trial *e, struct ff_gathered *b, struct
 		price_synced(e, k, &b->timed[i]);
 	}
 	memset(b->adds, 0, e->g->n_nodes * sizeof(*b->adds));
-	for (uint32_t i = 0; i < e->n_adding; i++)
-		if (e->synced[e->adding[i].param])
-			b->adds[e->adding[i].node] = true;
+	for (uint32_t i = 0; i < e->order.n_adding; i++)
+		if (e->placed.synced[e->order.adding[i].param])
+			b->adds[e->order.adding[i].node] = true;
 	return code;
 }
 
@@ -101,14 +101,14 @@ static int gather_brought(const struct ff_trial *e, struct ff_bucketing *b, stru
 	int code = FF_OK;
 
 	ff_bucketing_begin(b);
-	for (uint32_t i = 0; i < e->n_completing && code == FF_OK; i++) {
-		const struct ff_param_use *use = &e->completing[i];
+	for (uint32_t i = 0; i < e->order.n_completing && code == FF_OK; i++) {
+		const struct ff_param_use *use = &e->order.completing[i];
 		const struct ff_weight_group *group;
 		uint32_t n;
 
-		if (e->synced[use->param] || !e->node[use->param]->rest->shares)
+		if (e->placed.synced[use->param] || !e->placed.node[use->param]->rest->shares)
 			continue;
-		group = ff_node_block_groups(e->block[use->param], FF_NONE, &n);
+		group = ff_node_block_groups(e->placed.block[use->param], FF_NONE, &n);
 		for (; n-- > 0 && code == FF_OK; group++)
 			if (group->n_devices > 1)
 				code = ff_bucketing_add(b, use->node, use->param, group, 1,
@@ -120,7 +120,7 @@ static int gather_brought(const struct ff_trial *e, struct ff_bucketing *b, stru
 
 int ff_trial_gather(struct ff_trial *e, bool all, struct ff_gathered **ret, struct ff_error *err)
 {
-	struct ff_gathered *b = e->rebuckets ? e->next : e->now;
+	struct ff_gathered *b = e->proposal.rebuckets ? e->placed.next : e->placed.now;
 	int code = FF_OK;
 
 	if (!b->holds_synced)

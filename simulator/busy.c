@@ -13,7 +13,7 @@
 
 static void judge(struct ff_trial *e, uint32_t lane, double us)
 {
-	e->too_slow = e->too_slow || us > e->most_us;
+	e->busy.too_slow = e->busy.too_slow || us > e->busy.most_us;
 	if (lane < e->m->n_devices && us > e->early.most_busy_us)
 		ff_early_add_reason(&e->early, FF_EARLY_BUSY);
 }
@@ -52,24 +52,25 @@ static void count_parts(struct ff_trial *e, double *busy, const struct ff_memo_n
 
 static void count_node(struct ff_trial *e, double *busy, uint32_t node, double sign)
 {
-	double back = sign * e->program.micro_batches;
+	double back = sign * e->order.program.micro_batches;
 
 	if (ff_node_is_computed(e->g, node))
-		count_parts(e, busy, e->node[node], e->program.again[node] ? 2 * back : back, back);
+		count_parts(e, busy, e->placed.node[node],
+				e->order.program.again[node] ? 2 * back : back, back);
 }
 
 static void count_edge(
 		struct ff_trial *e, double *busy, uint32_t edge, enum ff_pass pass, double sign)
 {
-	const struct ff_memo_edge *me = e->edge[edge];
+	const struct ff_memo_edge *me = e->placed.edge[edge];
 	const struct ff_ends *ends = &e->ends[edge];
 	double times;
 
-	if (e->state[pass][edge] != FF_EDGE_MOVES)
+	if (e->placed.state[pass][edge] != FF_EDGE_MOVES)
 		return;
-	times = ends->parameter && (pass == FF_BACKWARD || !e->program.again[ends->from])
+	times = ends->parameter && (pass == FF_BACKWARD || !e->order.program.again[ends->from])
 				? sign
-				: sign * e->program.micro_batches;
+				: sign * e->order.program.micro_batches;
 	for (uint32_t i = 0; i < me->n_moves[pass]; i++) {
 		const struct ff_memo_move *move = &me->move[pass][i];
 
@@ -95,63 +96,63 @@ static void count_change(struct ff_trial *e, double *busy, uint32_t node, double
 
 void ff_busy_reset(struct ff_trial *e)
 {
-	memset(e->busy, 0, ff_lane_count(e->m) * sizeof(*e->busy));
-	e->most_us = INFINITY;
-	e->too_slow = false;
+	memset(e->busy.now, 0, ff_lane_count(e->m) * sizeof(*e->busy.now));
+	e->busy.most_us = INFINITY;
+	e->busy.too_slow = false;
 	for (uint32_t i = 0; i < e->g->n_nodes; i++)
-		count_node(e, e->busy, i, 1);
+		count_node(e, e->busy.now, i, 1);
 	for (uint32_t k = 0; k < e->g->n_edges; k++)
 		for (int pass = 0; pass < 2; pass++)
-			count_edge(e, e->busy, k, (enum ff_pass)pass, 1);
+			count_edge(e, e->busy.now, k, (enum ff_pass)pass, 1);
 }
 
 void ff_busy_fetch_edge(const struct ff_trial *e, uint32_t edge)
 {
 	for (int pass = 0; pass < 2; pass++)
-		if (e->state[pass][edge] == FF_EDGE_MOVES)
-			__builtin_prefetch(e->edge[edge]->move[pass]);
+		if (e->placed.state[pass][edge] == FF_EDGE_MOVES)
+			__builtin_prefetch(e->placed.edge[edge]->move[pass]);
 }
 
 void ff_busy_begin(struct ff_trial *e, double limit_us)
 {
-	memcpy(e->busy_next, e->busy, ff_lane_count(e->m) * sizeof(*e->busy));
-	for (uint32_t i = 0; i < e->n_changes; i++)
-		count_change(e, e->busy_next, e->changes[i].node, -1);
-	for (uint32_t i = 0; i < e->n_near; i++)
-		ff_busy_fetch_edge(e, e->near[i]);
-	for (uint32_t i = 0; i < e->n_near; i++)
+	memcpy(e->busy.next, e->busy.now, ff_lane_count(e->m) * sizeof(*e->busy.now));
+	for (uint32_t i = 0; i < e->proposal.n_changes; i++)
+		count_change(e, e->busy.next, e->proposal.changes[i].node, -1);
+	for (uint32_t i = 0; i < e->proposal.n_near; i++)
+		ff_busy_fetch_edge(e, e->proposal.near[i]);
+	for (uint32_t i = 0; i < e->proposal.n_near; i++)
 		for (int pass = 0; pass < 2; pass++)
-			count_edge(e, e->busy_next, e->near[i], (enum ff_pass)pass, -1);
-	e->most_us = limit_us * (1 + SLACK);
-	e->too_slow = false;
+			count_edge(e, e->busy.next, e->proposal.near[i], (enum ff_pass)pass, -1);
+	e->busy.most_us = limit_us * (1 + SLACK);
+	e->busy.too_slow = false;
 }
 
 void ff_busy_add_node(struct ff_trial *e, uint32_t node)
 {
-	count_change(e, e->busy_next, node, 1);
+	count_change(e, e->busy.next, node, 1);
 }
 
 void ff_busy_add_edge(struct ff_trial *e, uint32_t edge, enum ff_pass pass)
 {
-	count_edge(e, e->busy_next, edge, pass, 1);
+	count_edge(e, e->busy.next, edge, pass, 1);
 }
 
 void ff_busy_keep(struct ff_trial *e)
 {
-	double *was = e->busy;
+	double *was = e->busy.now;
 
-	e->busy = e->busy_next;
-	e->busy_next = was;
+	e->busy.now = e->busy.next;
+	e->busy.next = was;
 }
 
 void ff_busy_limit(struct ff_trial *e, double limit_us)
 {
 	uint32_t lanes = ff_lane_count(e->m);
 
-	memcpy(e->busy_next, e->busy, lanes * sizeof(*e->busy));
-	e->most_us = limit_us * (1 + SLACK);
+	memcpy(e->busy.next, e->busy.now, lanes * sizeof(*e->busy.now));
+	e->busy.most_us = limit_us * (1 + SLACK);
 	for (uint32_t i = 0; i < lanes; i++)
-		e->too_slow = e->too_slow || e->busy[i] > e->most_us;
+		e->busy.too_slow = e->busy.too_slow || e->busy.now[i] > e->busy.most_us;
 }
 
 int ff_busy_check(struct ff_trial *e, struct ff_micro *micro, const struct ff_strategy *s,
@@ -160,10 +161,10 @@ int ff_busy_check(struct ff_trial *e, struct ff_micro *micro, const struct ff_st
 	double times = s->micro_batches;
 	int code = FF_OK;
 
-	memset(e->busy_next, 0, ff_lane_count(e->m) * sizeof(*e->busy_next));
-	e->most_us = limit_us * (1 + SLACK);
-	e->too_slow = false;
-	for (uint32_t i = 0; i < micro->g->n_nodes && code == FF_OK && !e->too_slow; i++) {
+	memset(e->busy.next, 0, ff_lane_count(e->m) * sizeof(*e->busy.next));
+	e->busy.most_us = limit_us * (1 + SLACK);
+	e->busy.too_slow = false;
+	for (uint32_t i = 0; i < micro->g->n_nodes && code == FF_OK && !e->busy.too_slow; i++) {
 		struct ff_memo_node *mn;
 
 		if (!ff_node_is_computed(micro->g, i))
@@ -171,8 +172,8 @@ int ff_busy_check(struct ff_trial *e, struct ff_micro *micro, const struct ff_st
 		code = ff_memo_node(
 				&micro->memo, i, &s->config[ff_node_leader(micro->g, i)], &mn, err);
 		if (code == FF_OK)
-			count_parts(e, e->busy_next, mn, times, times);
+			count_parts(e, e->busy.next, mn, times, times);
 	}
-	*slower = e->too_slow;
+	*slower = e->busy.too_slow;
 	return code;
 }

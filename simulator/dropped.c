@@ -26,11 +26,11 @@ static uint32_t synced_in(const struct ff_program *p, uint32_t node)
 
 static void count_bucket(struct ff_trial *e, const struct ff_bucket_build *b, int64_t sign)
 {
-	const struct ff_program *p = &e->program;
+	const struct ff_program *p = &e->order.program;
 	int64_t weights = b->bytes / FF_F32_BYTES * ff_dtype_bytes(e->g->dtype);
 
 	for (uint32_t micro = 0; micro < p->micro_batches; micro++)
-		for (int later = 0; later < 2 && e->account.counted[micro]; later++)
+		for (int later = 0; later < 2 && e->order.account.counted[micro]; later++)
 			if (b->opens[later] != FF_NONE)
 				count_on_all(e, b, sign * ff_align64(weights),
 						ff_program_gathers(

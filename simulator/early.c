@@ -59,7 +59,7 @@ void ff_early_keep(struct ff_trial *e)
 	early->marks = early->marks_next;
 	early->marks_next = marks;
 	early->now_us = early->next_us;
-	early->busiest_us = busiest(e, e->busy);
+	early->busiest_us = busiest(e, e->busy.now);
 }
 
 void ff_early_begin(struct ff_trial *e, double limit_us, enum ff_early_reason at_marks)
@@ -94,12 +94,14 @@ static double synchronised(struct ff_trial *e, const struct ff_gathered *g, doub
 
 		if (b->n_devices < 2)
 			continue;
-		n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->sync_lane);
+		n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->times.sync_lane);
 		for (uint32_t k = 0; k < n; k++)
-			at = early->lane[e->sync_lane[k]] > at ? early->lane[e->sync_lane[k]] : at;
+			at = early->lane[e->times.sync_lane[k]] > at
+					     ? early->lane[e->times.sync_lane[k]]
+					     : at;
 		at += g->timed[i].sync_us;
 		for (uint32_t k = 0; k < n; k++)
-			early->lane[e->sync_lane[k]] = at;
+			early->lane[e->times.sync_lane[k]] = at;
 		at += g->timed[i].update_us;
 		last = at > last ? at : last;
 	}
@@ -114,12 +116,12 @@ int ff_early_check_sync(struct ff_trial *e, struct ff_error *err)
 	int code;
 
 	/* where nothing overlaps, operators close buckets the later the more is synchronised */
-	if (!early->on || !e->rebuckets || !e->m->overlap)
+	if (!early->on || !e->proposal.rebuckets || !e->m->overlap)
 		return FF_OK;
 	code = ff_trial_gather(e, false, &g, err);
 	if (code < 0)
 		return code;
-	earlier = early->busiest_us - busiest(e, e->busy_next);
+	earlier = early->busiest_us - busiest(e, e->busy.next);
 	if (synchronised(e, g, earlier > 0 ? earlier : 0) > early->now_us + early->spare_us)
 		ff_early_add_reason(early, FF_EARLY_SYNCED);
 	return FF_OK;
@@ -131,7 +133,7 @@ static bool is_late(const struct ff_trial *e, const double *was)
 	double now = 0, next = 0;
 
 	for (uint32_t d = 0; d < e->m->n_devices; d++) {
-		double before = was[d] + e->busy[d], is = e->idle[d] + e->busy_next[d];
+		double before = was[d] + e->busy.now[d], is = e->times.idle[d] + e->busy.next[d];
 
 		now = before > now ? before : now;
 		next = is > next ? is : next;
@@ -148,8 +150,8 @@ void ff_early_check_idle(struct ff_trial *e, const struct ff_snapshot *s)
 /* Marks lie evenly in what there is of the program. */
 static uint32_t mark_step(const struct ff_trial *e, uint32_t k)
 {
-	const struct ff_program *p = &e->program;
-	uint32_t end = e->fold.n_runs ? e->fold.run[0].first : p->n;
+	const struct ff_program *p = &e->order.program;
+	uint32_t end = e->order.n_runs ? e->order.run[0].first : p->n;
 
 	if (k == FF_MARKS || end <= p->n_ahead)
 		return FF_NONE;
@@ -168,7 +170,7 @@ void ff_early_mark(struct ff_trial *e, uint32_t step)
 	struct ff_marks *m = &early->marks_next;
 
 	while (step >= early->mark_at) {
-		memcpy(m->idle[m->n++], e->idle, e->m->n_devices * sizeof(*e->idle));
+		memcpy(m->idle[m->n++], e->times.idle, e->m->n_devices * sizeof(*e->times.idle));
 		early->mark_at = mark_step(e, m->n);
 	}
 	if (early->on && m->n <= early->marks.n && is_late(e, early->marks.idle[m->n - 1]))

@@ -25,50 +25,56 @@ static int allocate(struct ff_trial *e, struct ff_error *err)
 	struct ff_arena *a = &e->arena;
 	int code;
 
-	e->node = ff_arena_array(a, nodes, sizeof(*e->node));
-	e->synced = ff_arena_array(a, nodes, sizeof(*e->synced));
-	e->flat = ff_arena_array(a, nodes, sizeof(*e->flat));
-	e->flat_was = ff_arena_array(a, nodes, sizeof(*e->flat_was));
-	e->shards = ff_arena_array(a, nodes, sizeof(*e->shards));
-	e->edge = ff_arena_array(a, edges, sizeof(*e->edge));
-	e->mark = ff_arena_array(a, e->g->n_values, sizeof(*e->mark));
-	e->touched = ff_arena_array(a, e->g->n_values, sizeof(*e->touched));
-	e->changed_at = ff_arena_array(a, nodes, sizeof(*e->changed_at));
-	e->wish = ff_arena_array(a, 2 * nodes, sizeof(*e->wish));
-	e->near = ff_arena_array(a, edges, sizeof(*e->near));
+	e->placed.node = ff_arena_array(a, nodes, sizeof(*e->placed.node));
+	e->placed.synced = ff_arena_array(a, nodes, sizeof(*e->placed.synced));
+	e->placed.flat = ff_arena_array(a, nodes, sizeof(*e->placed.flat));
+	e->proposal.flat_was = ff_arena_array(a, nodes, sizeof(*e->proposal.flat_was));
+	e->placed.shards = ff_arena_array(a, nodes, sizeof(*e->placed.shards));
+	e->placed.edge = ff_arena_array(a, edges, sizeof(*e->placed.edge));
+	e->proposal.mark = ff_arena_array(a, e->g->n_values, sizeof(*e->proposal.mark));
+	e->proposal.touched = ff_arena_array(a, e->g->n_values, sizeof(*e->proposal.touched));
+	e->proposal.changed_at = ff_arena_array(a, nodes, sizeof(*e->proposal.changed_at));
+	e->proposal.wish = ff_arena_array(a, 2 * nodes, sizeof(*e->proposal.wish));
+	e->proposal.near = ff_arena_array(a, edges, sizeof(*e->proposal.near));
 	e->ends = ff_arena_array(a, edges, sizeof(*e->ends));
-	e->shared_from = ff_arena_array(a, edges, sizeof(*e->shared_from));
-	e->is_shared = ff_arena_array(a, edges, sizeof(*e->is_shared));
-	e->sums.sent = ff_arena_array(a, edges, sizeof(*e->sums.sent));
-	e->sums.added = ff_arena_array(a, edges, sizeof(*e->sums.added));
-	e->sums_next.sent = ff_arena_array(a, edges, sizeof(*e->sums_next.sent));
-	e->sums_next.added = ff_arena_array(a, edges, sizeof(*e->sums_next.added));
-	e->n_added = ff_arena_array(a, nodes, sizeof(*e->n_added));
-	e->shifted = ff_arena_array(a, e->g->n_values, sizeof(*e->shifted));
-	e->node_shifted = ff_arena_array(a, nodes, sizeof(*e->node_shifted));
-	e->block = ff_arena_array(a, nodes, sizeof(*e->block));
+	e->placed.shared_from = ff_arena_array(a, edges, sizeof(*e->placed.shared_from));
+	e->placed.is_shared = ff_arena_array(a, edges, sizeof(*e->placed.is_shared));
+	e->placed.sums.sent = ff_arena_array(a, edges, sizeof(*e->placed.sums.sent));
+	e->placed.sums.added = ff_arena_array(a, edges, sizeof(*e->placed.sums.added));
+	e->proposal.sums_next.sent = ff_arena_array(a, edges, sizeof(*e->proposal.sums_next.sent));
+	e->proposal.sums_next.added =
+			ff_arena_array(a, edges, sizeof(*e->proposal.sums_next.added));
+	e->placed.n_added = ff_arena_array(a, nodes, sizeof(*e->placed.n_added));
+	e->proposal.shifted = ff_arena_array(a, e->g->n_values, sizeof(*e->proposal.shifted));
+	e->proposal.node_shifted = ff_arena_array(a, nodes, sizeof(*e->proposal.node_shifted));
+	e->placed.block = ff_arena_array(a, nodes, sizeof(*e->placed.block));
 	for (int k = 0; k < FF_PHASE_COUNT; k++) {
-		e->timed[k] = ff_arena_array(a, nodes, sizeof(**e->timed));
-		if (!e->timed[k])
+		e->times.node[k] = ff_arena_array(a, nodes, sizeof(**e->times.node));
+		if (!e->times.node[k])
 			return ff_fail_memory(err);
 	}
 	for (int pass = 0; pass < 2; pass++) {
-		e->state[pass] = ff_arena_array(a, edges, sizeof(**e->state));
-		if (!e->state[pass])
+		e->placed.state[pass] = ff_arena_array(a, edges, sizeof(**e->placed.state));
+		if (!e->placed.state[pass])
 			return ff_fail_memory(err);
 	}
-	e->lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->lane));
-	e->idle = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->idle));
-	e->limited = ff_arena_array(a, FF_PREFETCH_DISTANCE * devices, sizeof(*e->limited));
-	e->sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->sync_lane));
-	e->busy = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
-	e->busy_next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy));
-	if (!e->node || !e->block || !e->synced || !e->flat || !e->flat_was || !e->shards ||
-			!e->edge || !e->mark || !e->touched || !e->lane || !e->idle ||
-			!e->sync_lane || !e->busy || !e->busy_next || !e->limited ||
-			!e->changed_at || !e->wish || !e->near || !e->ends || !e->shared_from ||
-			!e->is_shared || !e->shifted || !e->node_shifted || !e->sums.sent ||
-			!e->sums.added || !e->sums_next.sent || !e->sums_next.added || !e->n_added)
+	e->times.lane = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->times.lane));
+	e->times.idle = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->times.idle));
+	e->times.limited = ff_arena_array(
+			a, FF_PREFETCH_DISTANCE * devices, sizeof(*e->times.limited));
+	e->times.sync_lane = ff_arena_array(a, 3 * devices, sizeof(*e->times.sync_lane));
+	e->busy.now = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy.now));
+	e->busy.next = ff_arena_array(a, ff_lane_count(e->m), sizeof(*e->busy.now));
+	if (!e->placed.node || !e->placed.block || !e->placed.synced || !e->placed.flat ||
+			!e->proposal.flat_was || !e->placed.shards || !e->placed.edge ||
+			!e->proposal.mark || !e->proposal.touched || !e->times.lane ||
+			!e->times.idle || !e->times.sync_lane || !e->busy.now || !e->busy.next ||
+			!e->times.limited || !e->proposal.changed_at || !e->proposal.wish ||
+			!e->proposal.near || !e->ends || !e->placed.shared_from ||
+			!e->placed.is_shared || !e->proposal.shifted || !e->proposal.node_shifted ||
+			!e->placed.sums.sent || !e->placed.sums.added ||
+			!e->proposal.sums_next.sent || !e->proposal.sums_next.added ||
+			!e->placed.n_added)
 		return ff_fail_memory(err);
 	code = ff_reorder_create(e, err);
 	if (code == FF_OK)
@@ -109,23 +115,25 @@ int ff_trial_create(struct ff_evaluator *home, struct ff_trial **ret, struct ff_
 	e->limit = home->limit;
 	ff_arena_init(&e->arena);
 	ff_arena_init(&e->scratch);
-	ff_arena_init(&e->plan_arena);
-	ff_arena_init(&e->snapshot_arena);
-	e->now = &e->gathered[0];
-	e->next = &e->gathered[1];
+	ff_arena_init(&e->snapshots.plan_arena);
+	ff_arena_init(&e->snapshots.arena);
+	e->placed.now = &e->placed.gathered[0];
+	e->placed.next = &e->placed.gathered[1];
 	code = allocate(e, err);
 	if (code == FF_OK)
 		code = ff_strategy_create(g, &e->arena, &e->strategy, err);
 	for (int k = 0; k < 2 && code == FF_OK; k++)
-		code = ff_gathered_init(&e->gathered[k], g, home->bucket_bytes, &e->arena, err);
+		code = ff_gathered_init(
+				&e->placed.gathered[k], g, home->bucket_bytes, &e->arena, err);
 	if (code < 0) {
 		ff_trial_destroy(e);
 		return code;
 	}
 	find_ends(e);
 	for (uint32_t i = 0; i < g->n_values; i++)
-		e->has_scratch = e->has_scratch || (g->values[i].kind == FF_VALUE_PARAMETER &&
-								   g->values[i].n_uses > 1);
+		e->tally.has_scratch =
+				e->tally.has_scratch || (g->values[i].kind == FF_VALUE_PARAMETER &&
+									g->values[i].n_uses > 1);
 	*ret = e;
 	return FF_OK;
 }
@@ -135,18 +143,18 @@ void ff_trial_destroy(struct ff_trial *e)
 	if (!e)
 		return;
 	for (int k = 0; k < FF_PHASE_COUNT; k++)
-		for (uint32_t i = 0; i < e->home->g->n_nodes && e->timed[k]; i++)
-			free(e->timed[k][i].finish);
+		for (uint32_t i = 0; i < e->home->g->n_nodes && e->times.node[k]; i++)
+			free(e->times.node[k][i].finish);
 	ff_reorder_finish(e);
-	ff_gathered_finish(&e->gathered[0]);
-	ff_gathered_finish(&e->gathered[1]);
+	ff_gathered_finish(&e->placed.gathered[0]);
+	ff_gathered_finish(&e->placed.gathered[1]);
 	ff_arena_finish(&e->arena);
 	ff_arena_finish(&e->scratch);
-	ff_arena_finish(&e->plan_arena);
-	ff_arena_finish(&e->snapshot_arena);
-	free(e->updates.single);
-	free(e->changes);
-	free(e->swap);
+	ff_arena_finish(&e->snapshots.plan_arena);
+	ff_arena_finish(&e->snapshots.arena);
+	free(e->times.updates.single);
+	free(e->proposal.changes);
+	free(e->proposal.swap);
 	free(e);
 }
 
@@ -181,11 +189,11 @@ static int place_anew(struct ff_trial *e, struct ff_error *err)
 	before = ff_evaluator_held(e->home);
 	code = ff_place_all(e, err);
 	ff_evaluator_needs(e->home, ff_evaluator_held(e->home) - before);
-	ff_gathered_forget(e->now);
-	ff_gathered_forget(e->next);
-	e->rebuckets = false;
+	ff_gathered_forget(e->placed.now);
+	ff_gathered_forget(e->placed.next);
+	e->proposal.rebuckets = false;
 	ff_snapshots_keep(e, 0);
-	e->since = 0;
+	e->snapshots.since = 0;
 	if (code == FF_OK)
 		ff_busy_reset(e);
 	return code;
@@ -213,9 +221,9 @@ static int time_all(struct ff_trial *e, double limit_us, bool *slower, double *s
 
 	ff_busy_limit(e, limit_us);
 	ff_early_begin(e, INFINITY, FF_EARLY_BEHIND);
-	if (!e->too_slow)
+	if (!e->busy.too_slow)
 		code = ff_trial_time(e, 0, FF_NONE, step_us, err);
-	*slower = code == FF_OK && (e->too_slow || *step_us > limit_us);
+	*slower = code == FF_OK && (e->busy.too_slow || *step_us > limit_us);
 	return code;
 }
 
@@ -227,16 +235,16 @@ int ff_trial_set(struct ff_trial *e, struct ff_micro *micro, const struct ff_str
 
 	e->g = micro->g;
 	e->memo = &micro->memo;
-	e->memo->first_use = e->first_use;
+	e->memo->first_use = e->order.first_use;
 	code = ff_reorder_plan(e, s, err);
 	if (code < 0)
 		return code;
-	e->n_changes = e->n_swaps = 0;
-	e->n_snapshots = e->n_taken = 0;
-	e->planned = e->proposed = e->reordered = false;
+	e->proposal.n_changes = e->proposal.n_swaps = 0;
+	e->snapshots.n = e->snapshots.n_taken = 0;
+	e->snapshots.planned = e->proposal.timed = e->proposal.reordered = false;
 	ff_strategy_copy(&e->strategy, s);
 	for (int k = 0; k < 2; k++)
-		ff_gathered_limit(&e->gathered[k],
+		ff_gathered_limit(&e->placed.gathered[k],
 				s->bucket_bytes ? s->bucket_bytes : e->home->bucket_bytes);
 	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)
 		code = copy_config(e, &s->config[i], &e->strategy.config[i], err);
@@ -260,30 +268,30 @@ void ff_trial_touch(struct ff_trial *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 
-	if (e->mark[value] == e->stamp)
+	if (e->proposal.mark[value] == e->proposal.stamp)
 		return;
-	e->mark[value] = e->stamp;
-	e->flat_was[v->producer] = e->flat[v->producer];
-	e->touched[e->n_touched++] = value;
+	e->proposal.mark[value] = e->proposal.stamp;
+	e->proposal.flat_was[v->producer] = e->placed.flat[v->producer];
+	e->proposal.touched[e->proposal.n_touched++] = value;
 	for (uint32_t u = 0; u < v->n_uses; u++)
-		e->near[e->n_near++] = e->g->uses[v->first_use + u];
+		e->proposal.near[e->proposal.n_near++] = e->g->uses[v->first_use + u];
 }
 
 void ff_trial_begin(struct ff_trial *e)
 {
-	e->stamp++;
-	e->n_touched = e->n_near = e->n_swaps = 0;
-	e->rebuckets = e->reshares = false;
-	e->n_flat_was = e->n_flat;
-	ff_gathered_forget(e->next);
+	e->proposal.stamp++;
+	e->proposal.n_touched = e->proposal.n_near = e->proposal.n_swaps = 0;
+	e->proposal.rebuckets = e->proposal.reshares = false;
+	e->proposal.n_flat_was = e->placed.n_flat;
+	ff_gathered_forget(e->placed.next);
 }
 
 /* Values whose buffers the proposal may change: all that its nodes read or write. */
 static void list_touched(struct ff_trial *e)
 {
 	ff_trial_begin(e);
-	for (uint32_t i = 0; i < e->n_changes; i++) {
-		const struct ff_node *n = &e->g->nodes[e->changes[i].node];
+	for (uint32_t i = 0; i < e->proposal.n_changes; i++) {
+		const struct ff_node *n = &e->g->nodes[e->proposal.changes[i].node];
 
 		for (uint32_t k = n->in; k < n->in + n->n_in; k++)
 			ff_trial_touch(e, e->g->edges[k].value);
@@ -296,13 +304,13 @@ static void list_touched(struct ff_trial *e)
 static void account_touched(struct ff_trial *e, int64_t sign)
 {
 	/* what is taken out is the current strategy's, unless it is put back */
-	bool next = e->proposed ? sign < 0 : sign > 0;
+	bool next = e->proposal.timed ? sign < 0 : sign > 0;
 
-	for (uint32_t i = 0; i < e->n_touched; i++)
-		ff_account_value(e, e->touched[i], sign);
-	if (e->rebuckets)
-		ff_dropped_count(e, next ? &e->next->synced : &e->now->synced,
-				next ? &e->now->synced : &e->next->synced, sign);
+	for (uint32_t i = 0; i < e->proposal.n_touched; i++)
+		ff_account_value(e, e->proposal.touched[i], sign);
+	if (e->proposal.rebuckets)
+		ff_dropped_count(e, next ? &e->placed.next->synced : &e->placed.now->synced,
+				next ? &e->placed.now->synced : &e->placed.next->synced, sign);
 }
 
 static void restore(struct ff_trial *e)
@@ -312,10 +320,10 @@ static void restore(struct ff_trial *e)
 	if (!undone)
 		account_touched(e, -1);
 	ff_place_exchange(e);
-	e->n_changes = e->n_swaps = 0;
+	e->proposal.n_changes = e->proposal.n_swaps = 0;
 	if (!undone)
 		account_touched(e, 1);
-	e->rebuckets = e->proposed = false;
+	e->proposal.rebuckets = e->proposal.timed = false;
 }
 
 static int copy_changes(struct ff_trial *e, const struct ff_change *change, uint32_t n,
@@ -323,24 +331,24 @@ static int copy_changes(struct ff_trial *e, const struct ff_change *change, uint
 {
 	int code = FF_OK;
 
-	if (n > e->cap_changes) {
-		struct ff_change *grown = realloc(e->changes, n * sizeof(*grown));
+	if (n > e->proposal.cap_changes) {
+		struct ff_change *grown = realloc(e->proposal.changes, n * sizeof(*grown));
 
 		if (!grown)
 			return ff_fail_memory(err);
-		e->changes = grown;
-		e->cap_changes = n;
+		e->proposal.changes = grown;
+		e->proposal.cap_changes = n;
 	}
 	for (uint32_t i = 0; i < n && code == FF_OK; i++) {
 		const struct ff_node *node = &e->g->nodes[change[i].node];
 
-		e->changes[i].node = change[i].node;
-		e->changed_at[change[i].node] = i;
-		code = copy_config(e, &change[i].config, &e->changes[i].config, err);
+		e->proposal.changes[i].node = change[i].node;
+		e->proposal.changed_at[change[i].node] = i;
+		code = copy_config(e, &change[i].config, &e->proposal.changes[i].config, err);
 		if (code == FF_OK && change[i].config.n_parts)
 			code = ff_config_check(node, &change[i].config, e->m->n_devices, err);
 	}
-	e->n_changes = code == FF_OK ? n : 0;
+	e->proposal.n_changes = code == FF_OK ? n : 0;
 	return code;
 }
 
@@ -348,17 +356,17 @@ static int copy_changes(struct ff_trial *e, const struct ff_change *change, uint
  * FF_NONE and 0: none is.  Flat buckets are gathered from the first step on. */
 static void find_steps(const struct ff_trial *e, uint32_t *first, uint32_t *last)
 {
-	bool gathers = e->rebuckets && (e->n_flat || e->n_flat_was);
+	bool gathers = e->proposal.rebuckets && (e->placed.n_flat || e->proposal.n_flat_was);
 
 	*first = gathers ? 0 : FF_NONE;
 	*last = gathers ? FF_NONE : 0;
-	for (uint32_t i = 0; i < e->n_swaps; i++) {
-		const struct ff_swap *s = &e->swap[i];
-		uint32_t step = s->is_edge ? ff_program_moves(&e->program, FF_PHASE_FORWARD, 0,
-							     s->id)
-					   : ff_program_compute(&e->program, FF_PHASE_FORWARD, 0,
-							     s->id);
-		uint32_t begins = s->is_edge ? e->begins[s->id] : step;
+	for (uint32_t i = 0; i < e->proposal.n_swaps; i++) {
+		const struct ff_swap *s = &e->proposal.swap[i];
+		uint32_t step = s->is_edge ? ff_program_moves(&e->order.program, FF_PHASE_FORWARD,
+							     0, s->id)
+					   : ff_program_compute(&e->order.program, FF_PHASE_FORWARD,
+							     0, s->id);
+		uint32_t begins = s->is_edge ? e->order.begins[s->id] : step;
 
 		*first = begins < *first ? begins : *first;
 		*last = step != FF_NONE && step > *last ? step : *last;
@@ -370,9 +378,9 @@ static int time_changes(struct ff_trial *e, double limit_us, double *step_us, st
 	uint32_t last;
 	int code;
 
-	find_steps(e, &e->first_changed, &last);
-	code = ff_trial_time(e, e->first_changed, last, step_us, err);
-	e->too_slow = e->too_slow || *step_us > limit_us;
+	find_steps(e, &e->proposal.first_changed, &last);
+	code = ff_trial_time(e, e->proposal.first_changed, last, step_us, err);
+	e->busy.too_slow = e->busy.too_slow || *step_us > limit_us;
 	if (code == FF_OK && !ff_is_rejected(e))
 		code = ff_place_resolve_touched(e, err);
 	return code;
@@ -386,7 +394,7 @@ static int prepare(struct ff_trial *e, struct ff_error *err)
 
 	if (code == FF_OK) /* what the proposal takes out of the account must be known */
 		code = ff_trial_gather(e, false, &b, err);
-	if (code == FF_OK && !e->recorded && e->since++ >= RECORD_AFTER)
+	if (code == FF_OK && !e->snapshots.recorded && e->snapshots.since++ >= RECORD_AFTER)
 		code = ff_trial_record(e, err);
 	return code;
 }
@@ -413,8 +421,8 @@ int ff_trial_propose(struct ff_trial *e, const struct ff_change *change, uint32_
 	ff_place_exchange(e);
 	if (code < 0 || *slower) {
 		ff_early_end(e, false);
-		e->n_changes = 0;
-		e->rebuckets = false;
+		e->proposal.n_changes = 0;
+		e->proposal.rebuckets = false;
 		return code;
 	}
 	ff_account_note(e, true);
@@ -422,7 +430,7 @@ int ff_trial_propose(struct ff_trial *e, const struct ff_change *change, uint32_
 	ff_place_exchange(e);
 	account_touched(e, 1);
 	ff_account_note(e, false);
-	e->proposed = true;
+	e->proposal.timed = true;
 	ff_trial_conclude(e, step_us, ret);
 	ff_early_end(e, ret->fits);
 	return FF_OK;
@@ -431,47 +439,47 @@ int ff_trial_propose(struct ff_trial *e, const struct ff_change *change, uint32_
 /* The proposal's buckets become the current strategy's. */
 static void keep_buckets(struct ff_trial *e)
 {
-	struct ff_gathered *was = e->now;
+	struct ff_gathered *was = e->placed.now;
 
-	if (!e->rebuckets)
+	if (!e->proposal.rebuckets)
 		return;
-	e->now = e->next;
-	e->next = was;
-	e->rebuckets = false;
+	e->placed.now = e->placed.next;
+	e->placed.next = was;
+	e->proposal.rebuckets = false;
 }
 
 void ff_trial_keep(struct ff_trial *e)
 {
-	for (uint32_t i = 0; i < e->n_changes && e->proposed; i++)
-		e->strategy.config[e->changes[i].node] = e->changes[i].config;
-	if (e->proposed) {
+	for (uint32_t i = 0; i < e->proposal.n_changes && e->proposal.timed; i++)
+		e->strategy.config[e->proposal.changes[i].node] = e->proposal.changes[i].config;
+	if (e->proposal.timed) {
 		ff_busy_keep(e);
 		ff_early_keep(e);
 		keep_buckets(e);
-		ff_snapshots_keep(e, e->first_changed);
-		e->since = 0;
+		ff_snapshots_keep(e, e->proposal.first_changed);
+		e->snapshots.since = 0;
 	}
-	if (e->reordered)
+	if (e->proposal.reordered)
 		ff_reorder_keep(e);
-	e->n_changes = 0;
-	e->proposed = e->reordered = false;
+	e->proposal.n_changes = 0;
+	e->proposal.timed = e->proposal.reordered = false;
 }
 
 void ff_trial_drop(struct ff_trial *e)
 {
-	if (e->reordered)
+	if (e->proposal.reordered)
 		ff_reorder_drop(e);
-	else if (e->proposed)
+	else if (e->proposal.timed)
 		restore(e);
 }
 
 /* When the last part of a node was done with the first micro-batch. */
 static double node_done(const struct ff_trial *e, int phase, uint32_t node)
 {
-	const struct ff_timed_node *t = &e->timed[phase][node];
+	const struct ff_timed_node *t = &e->times.node[phase][node];
 	double at = 0;
 
-	if (ff_program_compute(&e->program, (enum ff_phase)phase, 0, node) == FF_NONE)
+	if (ff_program_compute(&e->order.program, (enum ff_phase)phase, 0, node) == FF_NONE)
 		return 0;
 	for (uint32_t p = 0; p < t->n; p++)
 		at = fmax(at, t->finish[p]);
@@ -483,8 +491,8 @@ int ff_trial_done(struct ff_trial *e, double *const us[2], struct ff_error *err)
 	double step_us;
 	int code;
 
-	e->most_us = INFINITY;
-	e->too_slow = false;
+	e->busy.most_us = INFINITY;
+	e->busy.too_slow = false;
 	ff_early_begin(e, INFINITY, FF_EARLY_BEHIND);
 	code = ff_trial_time(e, 0, FF_NONE, &step_us, err);
 	for (uint32_t i = 0; i < e->g->n_nodes && code == FF_OK; i++)

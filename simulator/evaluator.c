@@ -96,7 +96,7 @@ static int find_micro(struct ff_evaluator *h, uint32_t micro_batches, struct ff_
 	if (code < 0)
 		return code;
 	*micro = (struct ff_micro){.micro_batches = micro_batches, .g = g, .next = h->micro};
-	code = ff_memo_init(&micro->memo, g, h->m, h->p, h->now->first_use, err);
+	code = ff_memo_init(&micro->memo, g, h->m, h->p, h->now->order.first_use, err);
 	if (code < 0) {
 		ff_memo_finish(&micro->memo);
 		return code;
@@ -140,7 +140,7 @@ int ff_evaluator_try(struct ff_evaluator *h, const struct ff_strategy *s, double
 		return code;
 	h->other->fold.off = h->now->fold.off;
 	code = ff_trial_set(h->other, micro, s, limit_us, slower, ret, err);
-	h->now->memo->first_use = h->now->first_use;
+	h->now->memo->first_use = h->now->order.first_use;
 	return code;
 }
 
@@ -151,7 +151,7 @@ void ff_evaluator_take(struct ff_evaluator *h)
 
 	h->now = h->other;
 	h->other = was;
-	h->now->memo->first_use = h->now->first_use;
+	h->now->memo->first_use = h->now->order.first_use;
 	f->on = learnt->on;
 	f->n = learnt->n;
 	memcpy(f->so_far, learnt->so_far, sizeof(f->so_far));

@@ -74,19 +74,19 @@ static uint32_t count_repeated(const struct ff_program *p, uint32_t i, uint32_t 
 
 static void find_runs(struct ff_trial *e)
 {
-	const struct ff_program *p = &e->program;
-	struct ff_folding *f = &e->fold;
+	const struct ff_program *p = &e->order.program;
+	struct ff_order *o = &e->order;
 	uint32_t i = 0;
 
-	f->n_runs = 0;
-	while (i < p->n && f->n_runs < FF_RUNS && !f->off && p->micro_batches > 3) {
+	o->n_runs = 0;
+	while (i < p->n && o->n_runs < FF_RUNS && !e->fold.off && p->micro_batches > 3) {
 		uint32_t next = successor(p, i), period = next - i, n = 0;
 
 		if (next != FF_NONE && next > i)
 			n = count_repeated(p, i, period);
 		if (n > 0 && n >= period) {
 			n = n / period + 1;
-			f->run[f->n_runs++] = (struct ff_run){i, period, n, false, true, 0, NULL};
+			o->run[o->n_runs++] = (struct ff_run){i, period, n, false, true, 0, NULL};
 			i += n * period;
 		} else {
 			i += n ? n : 1; /* no run with this period begins before */
@@ -142,22 +142,22 @@ static void list_moved(struct listing *l, enum ff_phase phase, uint32_t edge, ui
 		uint32_t to, enum ff_phase reader)
 {
 	const struct ff_trial *e = l->e;
-	const struct ff_program *p = &e->program;
+	const struct ff_program *p = &e->order.program;
 	const uint32_t *moves = p->moves[phase] + edge;
 
 	if (ff_node_is_computed(e->g, from))
-		list(l, &e->timed[phase][from], false, p->compute[phase] + from, p->n_nodes, moves,
-				p->n_edges);
+		list(l, &e->times.node[phase][from], false, p->compute[phase] + from, p->n_nodes,
+				moves, p->n_edges);
 	if (ff_node_is_computed(e->g, to))
-		list(l, &e->timed[reader][to], true, moves, p->n_edges, p->compute[reader] + to,
-				p->n_nodes);
+		list(l, &e->times.node[reader][to], true, moves, p->n_edges,
+				p->compute[reader] + to, p->n_nodes);
 }
 
 /* What may be moved to who reads at `edge` for another use of the same value. */
 static void list_taken(struct listing *l, uint32_t edge)
 {
 	const struct ff_trial *e = l->e;
-	const struct ff_program *p = &e->program;
+	const struct ff_program *p = &e->order.program;
 	const struct ff_value *v = &e->g->values[e->g->edges[edge].value];
 	uint32_t to = e->g->edges[edge].node, reader = ff_time_reader(e, edge);
 	enum ff_phase again = ff_time_reads_again(e, reader);
@@ -167,9 +167,10 @@ static void list_taken(struct listing *l, uint32_t edge)
 
 		if (other == edge)
 			continue;
-		list(l, &e->timed[FF_PHASE_FORWARD][to], true, p->moves[FF_PHASE_FORWARD] + other,
-				p->n_edges, p->compute[FF_PHASE_FORWARD] + to, p->n_nodes);
-		list(l, &e->timed[again][reader], true, p->moves[FF_PHASE_RECOMPUTE] + other,
+		list(l, &e->times.node[FF_PHASE_FORWARD][to], true,
+				p->moves[FF_PHASE_FORWARD] + other, p->n_edges,
+				p->compute[FF_PHASE_FORWARD] + to, p->n_nodes);
+		list(l, &e->times.node[again][reader], true, p->moves[FF_PHASE_RECOMPUTE] + other,
 				p->n_edges, p->compute[again] + reader, p->n_nodes);
 	}
 }
@@ -178,15 +179,15 @@ static void list_taken(struct listing *l, uint32_t edge)
 static void list_added(struct listing *l, uint32_t edge)
 {
 	const struct ff_trial *e = l->e;
-	const struct ff_program *p = &e->program;
+	const struct ff_program *p = &e->order.program;
 	const struct ff_value *v = &e->g->values[e->g->edges[edge].value];
 	uint32_t to = e->g->edges[edge].node;
 
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t other = e->g->edges[e->g->uses[v->first_use + u]].node;
 
-		if (e->position[other] > e->position[to])
-			list(l, &e->timed[FF_PHASE_BACKWARD][other], false,
+		if (e->order.position[other] > e->order.position[to])
+			list(l, &e->times.node[FF_PHASE_BACKWARD][other], false,
 					p->compute[FF_PHASE_BACKWARD] + other, p->n_nodes,
 					p->moves[FF_PHASE_BACKWARD] + edge, p->n_edges);
 	}
@@ -210,7 +211,7 @@ static void list_edge(struct listing *l, uint32_t edge)
 
 static void list_run(struct listing *l)
 {
-	const struct ff_step *step = l->e->program.step + l->run->first;
+	const struct ff_step *step = l->e->order.program.step + l->run->first;
 
 	l->low = FF_NONE;
 	l->high = l->run->n_live = 0;
@@ -245,7 +246,7 @@ static int list_live(struct ff_trial *e, struct ff_run *r, struct ff_error *err)
 	list_run(&l);
 	if (!r->n_live || !r->still)
 		return FF_OK;
-	r->live = ff_arena_array(&e->order_arena, r->n_live, sizeof(*r->live));
+	r->live = ff_arena_array(&e->order.arena, r->n_live, sizeof(*r->live));
 	if (!r->live)
 		return ff_fail_memory(err);
 	list_run(&l);
@@ -254,7 +255,7 @@ static int list_live(struct ff_trial *e, struct ff_run *r, struct ff_error *err)
 		if (!n || by_node(&r->live[n - 1], &r->live[i]))
 			r->live[n++] = r->live[i];
 	r->n_live = n;
-	times = ff_arena_array(&e->order_arena, n * room, sizeof(*times));
+	times = ff_arena_array(&e->order.arena, n * room, sizeof(*times));
 	for (uint32_t i = 0; i < n && times; i++)
 		r->live[i].times = times + i * room;
 	return times ? FF_OK : ff_fail_memory(err);
@@ -265,8 +266,8 @@ int ff_fold_plan(struct ff_trial *e, struct ff_error *err)
 	int code = FF_OK;
 
 	find_runs(e);
-	for (uint32_t i = 0; i < e->fold.n_runs && code == FF_OK; i++)
-		code = list_live(e, &e->fold.run[i], err);
+	for (uint32_t i = 0; i < e->order.n_runs && code == FF_OK; i++)
+		code = list_live(e, &e->order.run[i], err);
 	return code;
 }
 
@@ -296,10 +297,10 @@ static void keep(struct ff_trial *e, const struct ff_run *r, uint32_t times, uin
 	const struct ff_folding_base *b = &e->fold.base[slot];
 	size_t size = ff_lane_count(e->m) * sizeof(*b->lane);
 
-	memcpy(b->lane, e->lane, size);
-	memcpy(b->idle, e->idle, size);
+	memcpy(b->lane, e->times.lane, size);
+	memcpy(b->idle, e->times.idle, size);
 	if (r->limited)
-		memcpy(b->limited, e->limited,
+		memcpy(b->limited, e->times.limited,
 				FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices *
 						sizeof(*b->limited));
 	for (uint32_t i = 0; i < r->n_live; i++)
@@ -311,7 +312,7 @@ static void keep(struct ff_trial *e, const struct ff_run *r, uint32_t times, uin
 static bool limited_rests(const struct ff_trial *e, const struct ff_folding_base *b,
 		uint32_t device, double earliest)
 {
-	const double *now = &e->limited[(size_t)FF_PREFETCH_DISTANCE * device];
+	const double *now = &e->times.limited[(size_t)FF_PREFETCH_DISTANCE * device];
 
 	return now[0] == b->limited[(size_t)FF_PREFETCH_DISTANCE * device] && now[0] <= earliest;
 }
@@ -324,7 +325,7 @@ static bool limited_moved_on(const struct ff_trial *e, const struct ff_folding_b
 	for (uint32_t d = 0; d < e->m->n_devices && alike; d++)
 		for (uint32_t k = FF_PREFETCH_DISTANCE * d;
 				k < FF_PREFETCH_DISTANCE * (d + 1) && alike; k++)
-			alike = e->limited[k] - b->limited[k] == by ||
+			alike = e->times.limited[k] - b->limited[k] == by ||
 				limited_rests(e, b, d, earliest);
 	return alike;
 }
@@ -353,9 +354,9 @@ static bool moved_on(
 	double by = 0, earliest = 0, last = 0;
 
 	for (uint32_t i = 0; i < lanes; i++) {
-		double d = e->lane[i] - b->lane[i];
+		double d = e->times.lane[i] - b->lane[i];
 
-		last = e->lane[i] > last ? e->lane[i] : last;
+		last = e->times.lane[i] > last ? e->times.lane[i] : last;
 		if (d == 0)
 			continue;
 		if (by > 0 && d != by)
@@ -387,11 +388,12 @@ static bool all_go_on(const struct ff_trial *e, const struct ff_run *r, uint32_t
 		uint32_t was, uint32_t a, uint32_t b)
 {
 	const struct ff_folding_base *s = e->fold.base;
-	bool alike = goes_on(ff_lane_count(e->m), e->lane, s[was].lane, s[a].lane, s[b].lane, r->n);
+	bool alike = goes_on(ff_lane_count(e->m), e->times.lane, s[was].lane, s[a].lane, s[b].lane,
+			r->n);
 
 	if (alike && r->limited)
-		alike = goes_on(FF_PREFETCH_DISTANCE * e->m->n_devices, e->limited, s[was].limited,
-				s[a].limited, s[b].limited, r->n);
+		alike = goes_on(FF_PREFETCH_DISTANCE * e->m->n_devices, e->times.limited,
+				s[was].limited, s[a].limited, s[b].limited, r->n);
 	for (uint32_t i = 0; i < r->n_live && alike; i++) {
 		const struct ff_saved *v = &r->live[i];
 
@@ -427,39 +429,44 @@ static void skip(struct ff_trial *e, const struct ff_run *r, uint32_t times, uin
 	uint32_t lanes = ff_lane_count(e->m);
 
 	for (uint32_t i = 0; i < lanes; i++) {
-		e->lane[i] += n * (e->lane[i] - b->lane[i]);
-		e->idle[i] += n * (e->idle[i] - b->idle[i]);
-		if (i < e->m->n_devices && e->idle[i] + e->busy_next[i] > e->most_us)
-			e->too_slow = true;
+		e->times.lane[i] += n * (e->times.lane[i] - b->lane[i]);
+		e->times.idle[i] += n * (e->times.idle[i] - b->idle[i]);
+		if (i < e->m->n_devices && e->times.idle[i] + e->busy.next[i] > e->busy.most_us)
+			e->busy.too_slow = true;
 	}
 	for (uint32_t k = 0; k < FF_PREFETCH_DISTANCE * e->m->n_devices && r->limited; k++)
-		e->limited[k] += n * (e->limited[k] - b->limited[k]);
+		e->times.limited[k] += n * (e->times.limited[k] - b->limited[k]);
 	for (uint32_t i = 0; i < r->n_live; i++)
 		skip_live(e, &r->live[i], times, slot, n * every, n);
 	e->fold.n_folded += (uint64_t)n * every * r->period;
 }
 
 /* The pass asks again before the time number `times`; goes on from step `i`. */
-static uint32_t ask_at(struct ff_folding *f, uint32_t times, uint32_t i)
+static uint32_t ask_at(struct ff_trial *e, uint32_t times, uint32_t i)
 {
-	f->times = times;
-	f->at = f->run[f->next].first + times * f->run[f->next].period;
+	const struct ff_run *r = &e->order.run[e->fold.next];
+
+	e->fold.times = times;
+	e->fold.at = r->first + times * r->period;
 	return i;
 }
 
-static void await(struct ff_folding *f, uint32_t run)
+static void await(struct ff_trial *e, uint32_t run)
 {
-	while (run < f->n_runs && !f->run[run].still)
+	const struct ff_order *o = &e->order;
+	struct ff_folding *f = &e->fold;
+
+	while (run < o->n_runs && !o->run[run].still)
 		run++;
 	f->next = run;
 	f->kept = f->times = f->patience = 0;
 	f->trial.every = 0;
-	f->at = run < f->n_runs ? f->run[run].first : FF_NONE;
+	f->at = run < o->n_runs ? o->run[run].first : FF_NONE;
 }
 
 void ff_fold_begin(struct ff_trial *e)
 {
-	await(&e->fold, 0);
+	await(e, 0);
 	e->fold.n_timed += e->fold.at != FF_NONE;
 }
 
@@ -467,15 +474,15 @@ void ff_fold_begin(struct ff_trial *e)
 static uint32_t go_through(struct ff_trial *e, uint32_t times, uint32_t i)
 {
 	struct ff_folding *f = &e->fold;
-	const struct ff_run *r = &f->run[f->next];
+	const struct ff_run *r = &e->order.run[f->next];
 
 	if (times + 1 >= r->n) {
-		await(f, f->next + 1);
+		await(e, f->next + 1);
 		return i;
 	}
 	keep(e, r, times, slot_of(times));
 	f->kept++;
-	return ask_at(f, times + 1, i);
+	return ask_at(e, times + 1, i);
 }
 
 /* ---- trials ---- */
@@ -484,14 +491,14 @@ static uint32_t go_through(struct ff_trial *e, uint32_t times, uint32_t i)
 static uint32_t try(struct ff_trial *e, uint32_t times, uint32_t every, uint32_t n)
 {
 	struct ff_folding *f = &e->fold;
-	const struct ff_run *r = &f->run[f->next];
+	const struct ff_run *r = &e->order.run[f->next];
 	uint32_t to = times + n * every;
 
 	f->n_trials++;
-	f->trial = (struct ff_fold_trial){every, n, times, e->n_arrivals};
+	f->trial = (struct ff_fold_trial){every, n, times, e->times.n_arrivals};
 	skip(e, r, times, slot_of(times - every), every, n);
 	keep(e, r, to, FF_FOLD_BACK);
-	return ask_at(f, to + every, r->first + to * r->period);
+	return ask_at(e, to + every, r->first + to * r->period);
 }
 
 /* Back to where the trial began. */
@@ -502,14 +509,14 @@ static void restore(struct ff_trial *e, const struct ff_run *r)
 	const struct ff_folding_base *b = &e->fold.base[slot];
 	size_t size = ff_lane_count(e->m) * sizeof(*b->lane);
 
-	memcpy(e->lane, b->lane, size);
-	memcpy(e->idle, b->idle, size);
+	memcpy(e->times.lane, b->lane, size);
+	memcpy(e->times.idle, b->idle, size);
 	if (r->limited)
-		memcpy(e->limited, b->limited,
+		memcpy(e->times.limited, b->limited,
 				FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices *
 						sizeof(*b->limited));
-	while (e->n_arrivals > t->n_arrivals) {
-		struct ff_arrival a = e->arrival[--e->n_arrivals];
+	while (e->times.n_arrivals > t->n_arrivals) {
+		struct ff_arrival a = e->order.arrival[--e->times.n_arrivals];
 
 		if (a.node->arrived[a.micro])
 			ff_time_forget(a.node, a.micro);
@@ -529,7 +536,7 @@ static void restore(struct ff_trial *e, const struct ff_run *r)
 static uint32_t judge(struct ff_trial *e, uint32_t i)
 {
 	struct ff_folding *f = &e->fold;
-	const struct ff_run *r = &f->run[f->next];
+	const struct ff_run *r = &e->order.run[f->next];
 	struct ff_fold_trial t = f->trial;
 	uint32_t a = slot_of(t.from), b = slot_of(t.from - t.every);
 
@@ -551,7 +558,7 @@ static uint32_t judge(struct ff_trial *e, uint32_t i)
 uint32_t ff_fold_reach(struct ff_trial *e, uint32_t i)
 {
 	struct ff_folding *f = &e->fold;
-	const struct ff_run *r = &f->run[f->next];
+	const struct ff_run *r = &e->order.run[f->next];
 	uint32_t times = f->times, kept = f->kept < FF_FOLD_BACK ? f->kept : FF_FOLD_BACK;
 
 	if (f->trial.every)
@@ -562,7 +569,7 @@ uint32_t ff_fold_reach(struct ff_trial *e, uint32_t i)
 		if (!moved_on(e, r, times, slot_of(times - k)))
 			continue;
 		skip(e, r, times, slot_of(times - k), k, n);
-		await(f, f->next + 1);
+		await(e, f->next + 1);
 		return r->first + (times + n * k) * r->period;
 	}
 	for (uint32_t k = 1; 2 * k <= kept && times + 4 * k <= r->n && times >= f->patience; k++) {

@@ -18,11 +18,9 @@ struct ff_run {
 #define FF_RUNS 8
 #define FF_FOLD_BACK 4 /* times that are remembered: all may come back after as many */
 
-/* The runs of the program, and one pass over them. */
+/* One pass over the runs of a program. */
 struct ff_folding {
 	bool off;
-	struct ff_run run[FF_RUNS];
-	uint32_t n_runs;
 	uint32_t at;          /* the step at which the pass asks again; FF_NONE: none */
 	uint32_t next, times; /* the run that comes next or is under way; and how often until then
 			       */

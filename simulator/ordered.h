@@ -4,23 +4,6 @@
 
 #include "trial.h"
 
-/* What depends on the order of one strategy: see struct ff_trial. */
-struct ff_ordered {
-	uint32_t *order, *position, *first_edge;
-	struct ff_param_use *completing, *adding;
-	uint32_t n_completing, n_adding, *completes_at;
-	bool *first_use, *completes;
-	struct ff_program program;
-	struct ff_arena arena;
-	struct ff_arrival *arrival;
-	uint64_t *active;
-	uint32_t *begins;
-	struct ff_run run[FF_RUNS];
-	uint32_t n_runs;
-	struct ff_account account;
-	int32_t *priority; /* of what is proposed */
-};
-
 int ff_reorder_create(struct ff_trial *e, struct ff_error *err);
 void ff_reorder_finish(struct ff_trial *e);
 /* The order of `s`, its program, and what depends on them alone. */

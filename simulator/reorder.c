@@ -14,13 +14,14 @@
 
 static bool use_differs(const struct ff_trial *e, uint32_t edge)
 {
-	return e->first_use[edge] != e->other->first_use[edge] ||
-	       e->sums_next.sent[edge] != e->sums.sent[edge] ||
-	       e->sums_next.added[edge] != e->sums.added[edge] ||
-	       (!e->synced[e->ends[edge].from] &&
-			       e->shared_from[edge] != ff_edge_shared_from(e->g, &e->program,
-								       e->position, e->block,
-								       edge));
+	return e->order.first_use[edge] != e->other->first_use[edge] ||
+	       e->proposal.sums_next.sent[edge] != e->placed.sums.sent[edge] ||
+	       e->proposal.sums_next.added[edge] != e->placed.sums.added[edge] ||
+	       (!e->placed.synced[e->ends[edge].from] &&
+			       e->placed.shared_from[edge] !=
+					       ff_edge_shared_from(e->g, &e->order.program,
+							       e->order.position, e->placed.block,
+							       edge));
 }
 
 /* Gradients of values are added up in another order: blocks of such edges are others.  And it is
@@ -44,7 +45,7 @@ static void touch_uses(struct ff_trial *e)
 /* The first step that is another one, or how many there are. */
 static uint32_t first_other(const struct ff_trial *e)
 {
-	const struct ff_program *p = &e->program, *q = &e->other->program;
+	const struct ff_program *p = &e->order.program, *q = &e->other->program;
 	uint32_t i = 0;
 
 	while (i < p->n && i < q->n && p->step[i].kind == q->step[i].kind &&
@@ -63,17 +64,17 @@ static int time_order(struct ff_trial *e, double limit_us, double *step_us, stru
 
 	ff_place_activate(e);
 	/* the last step before which all is equal; flat buckets are others from the first on */
-	e->first_changed = first && !e->n_flat ? first - 1 : 0;
-	e->n_changes = 0;
+	e->proposal.first_changed = first && !e->placed.n_flat ? first - 1 : 0;
+	e->proposal.n_changes = 0;
 	ff_trial_begin(e);
 	touch_uses(e);
-	e->rebuckets = true;
+	e->proposal.rebuckets = true;
 	ff_busy_begin(e, limit_us);
 	ff_early_begin(e, limit_us, FF_EARLY_ORDER);
 	code = ff_place_changes(e, err);
 	if (code == FF_OK && !ff_is_rejected(e))
-		code = ff_trial_time(e, e->first_changed, FF_NONE, step_us, err);
-	e->too_slow = e->too_slow || *step_us > limit_us;
+		code = ff_trial_time(e, e->proposal.first_changed, FF_NONE, step_us, err);
+	e->busy.too_slow = e->busy.too_slow || *step_us > limit_us;
 	if (code == FF_OK && !ff_is_rejected(e))
 		code = ff_place_resolve_touched(e, err);
 	return code;
@@ -83,20 +84,21 @@ static int time_order(struct ff_trial *e, double limit_us, double *step_us, stru
 
 static void find_shifted_nodes(struct ff_trial *e)
 {
-	const struct ff_program *p = &e->program, *q = &e->other->program;
+	const struct ff_program *p = &e->order.program, *q = &e->other->program;
 
-	memset(e->node_shifted, 0, e->g->n_nodes * sizeof(*e->node_shifted));
+	memset(e->proposal.node_shifted, 0, e->g->n_nodes * sizeof(*e->proposal.node_shifted));
 	for (int k = 0; k < FF_PHASE_COUNT; k++)
 		for (uint32_t i = 0; i < e->g->n_nodes; i++)
-			e->node_shifted[i] |= p->compute[k][i] != q->compute[k][i];
+			e->proposal.node_shifted[i] |= p->compute[k][i] != q->compute[k][i];
 }
 
 static bool use_is_shifted(const struct ff_trial *e, uint32_t edge)
 {
-	const struct ff_program *p = &e->program, *q = &e->other->program;
+	const struct ff_program *p = &e->order.program, *q = &e->other->program;
 	uint32_t to = e->ends[edge].to;
-	bool shifted = e->node_shifted[to] || e->node_shifted[ff_node_leader(e->g, to)] ||
-		       e->node_shifted[e->ends[ff_edge_last(e->g, edge)].to];
+	bool shifted = e->proposal.node_shifted[to] ||
+		       e->proposal.node_shifted[ff_node_leader(e->g, to)] ||
+		       e->proposal.node_shifted[e->ends[ff_edge_last(e->g, edge)].to];
 
 	for (int k = 0; k < FF_PHASE_COUNT; k++)
 		shifted = shifted || p->moves[k][edge] != q->moves[k][edge];
@@ -108,8 +110,8 @@ static bool is_shifted(const struct ff_trial *e, uint32_t value)
 {
 	const struct ff_value *v = &e->g->values[value];
 	uint32_t prelude = ff_node_prelude(e->g, v->producer);
-	bool shifted = e->node_shifted[v->producer] ||
-		       (prelude != FF_NONE && e->node_shifted[prelude]);
+	bool shifted = e->proposal.node_shifted[v->producer] ||
+		       (prelude != FF_NONE && e->proposal.node_shifted[prelude]);
 
 	for (uint32_t u = 0; u < v->n_uses && !shifted; u++)
 		shifted = use_is_shifted(e, e->g->uses[v->first_use + u]);
@@ -121,10 +123,10 @@ static bool is_shifted(const struct ff_trial *e, uint32_t value)
 static void move_account(struct ff_trial *e)
 {
 	find_shifted_nodes(e);
-	e->n_shifted = 0;
+	e->proposal.n_shifted = 0;
 	for (uint32_t i = 0; i < e->g->n_values; i++)
 		if (is_shifted(e, i))
-			e->shifted[e->n_shifted++] = i;
+			e->proposal.shifted[e->proposal.n_shifted++] = i;
 	ff_reorder_exchange(e);
 	ff_place_exchange(e);
 	ff_reorder_recount(e, -1);
@@ -132,14 +134,14 @@ static void move_account(struct ff_trial *e)
 	ff_place_exchange(e);
 	ff_reorder_exchange_accounts(e);
 	ff_reorder_recount(e, 1);
-	e->recounted = true;
+	e->proposal.recounted = true;
 }
 
 static int account(struct ff_trial *e, struct ff_error *err)
 {
-	const struct ff_program *p = &e->program, *q = &e->other->program;
+	const struct ff_program *p = &e->order.program, *q = &e->other->program;
 
-	if (p->micro_batches > 1 || p->n != q->n || e->n_dropped)
+	if (p->micro_batches > 1 || p->n != q->n || e->placed.n_dropped)
 		return ff_trial_account(e, err);
 	move_account(e);
 	return FF_OK;
@@ -154,8 +156,8 @@ int ff_trial_reorder(struct ff_trial *e, const int32_t *priority, double limit_u
 	double step_us = 0;
 	int code;
 
-	memcpy(e->other->priority, priority, e->g->n_nodes * sizeof(*priority));
-	s.priority = e->other->priority;
+	memcpy(e->proposal.priority, priority, e->g->n_nodes * sizeof(*priority));
+	s.priority = e->proposal.priority;
 	ff_reorder_exchange(e);
 	code = ff_reorder_plan(e, &s, err);
 	if (code < 0) {
@@ -164,8 +166,8 @@ int ff_trial_reorder(struct ff_trial *e, const int32_t *priority, double limit_u
 	}
 	code = time_order(e, limit_us, &step_us, err);
 	*slower = code == FF_OK && ff_is_rejected(e);
-	e->reordered = true;
-	e->recounted = false;
+	e->proposal.reordered = true;
+	e->proposal.recounted = false;
 	if (code == FF_OK && !*slower)
 		code = account(e, err);
 	if (code < 0 || *slower) {
@@ -173,7 +175,7 @@ int ff_trial_reorder(struct ff_trial *e, const int32_t *priority, double limit_u
 		ff_reorder_drop(e);
 		return code;
 	}
-	e->proposed = true;
+	e->proposal.timed = true;
 	ff_trial_conclude(e, step_us, ret);
 	ff_early_end(e, ret->fits);
 	return FF_OK;

@@ -16,8 +16,8 @@ static bool takes_from(const struct ff_memo_move *tm, uint32_t part)
 void ff_time_replaced(struct ff_trial *e, const struct ff_step *s, const struct ff_memo_move *tm,
 		double at)
 {
-	const struct ff_memo_edge *me = e->edge[s->id];
-	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][e->ends[s->id].prelude];
+	const struct ff_memo_edge *me = e->placed.edge[s->id];
+	struct ff_timed_node *t = &e->times.node[FF_PHASE_BACKWARD][e->ends[s->id].prelude];
 	double *ready = ff_time_expect(e, t, s->micro);
 
 	for (uint32_t k = 0; k < t->n; k++)

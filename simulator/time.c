@@ -56,7 +56,7 @@ static double latest(uint32_t n, const double *x, double at)
 /* Where nothing overlaps, a lane that computes waits for moves, too. */
 static void occupy(struct ff_trial *e, const struct ff_lanes *l, double from, double at)
 {
-	double *lane = e->lane + l->first, *idle = e->idle + l->first;
+	double *lane = e->times.lane + l->first, *idle = e->times.idle + l->first;
 
 	if (l->first < e->m->n_devices)
 		for (uint32_t i = 0; i < l->n; i++)
@@ -69,7 +69,7 @@ static void occupy(struct ff_trial *e, const struct ff_lanes *l, double from, do
 static void slow_down(struct ff_trial *e, uint32_t n, const uint16_t *device, double us)
 {
 	for (uint32_t i = 0; i < n && us > 0; i++)
-		e->lane[device[i]] += us; /* compute lanes are numbered as devices are */
+		e->times.lane[device[i]] += us; /* compute lanes are numbered as devices are */
 }
 
 /* One move: it starts when its lanes are free and its sources done. */
@@ -80,9 +80,9 @@ static double time_move(struct ff_trial *e, const struct ff_memo_move *tm, const
 	double at;
 
 	for (uint32_t k = 0; k < near; k++)
-		from = latest(tm->lane[k].n, e->lane + tm->lane[k].first, from);
+		from = latest(tm->lane[k].n, e->times.lane + tm->lane[k].first, from);
 	for (uint32_t k = 2; k < tm->n_lanes; k++)
-		from = latest(tm->more[k - 2].n, e->lane + tm->more[k - 2].first, from);
+		from = latest(tm->more[k - 2].n, e->times.lane + tm->more[k - 2].first, from);
 	if (finish && tm->source_range)
 		from = latest(tm->n_sources, finish + tm->first_source, from);
 	else
@@ -105,10 +105,10 @@ static double *finish_of(const struct ff_timed_node *t, uint32_t micro)
 
 static void forget_all(struct ff_trial *e)
 {
-	for (uint32_t i = 0; i < e->n_arrivals; i++)
-		if (e->arrival[i].node->arrived[e->arrival[i].micro])
-			ff_time_forget(e->arrival[i].node, e->arrival[i].micro);
-	e->n_arrivals = 0;
+	for (uint32_t i = 0; i < e->times.n_arrivals; i++)
+		if (e->order.arrival[i].node->arrived[e->order.arrival[i].micro])
+			ff_time_forget(e->order.arrival[i].node, e->order.arrival[i].micro);
+	e->times.n_arrivals = 0;
 }
 
 /* Parts in a row wait until `at`. */
@@ -141,8 +141,8 @@ static void arrive(const struct ff_memo_move *tm, double at, double *ready)
 /* A parameter is not updated before it was brought to who reads it. */
 static void leave(struct ff_trial *e, uint32_t param, const struct ff_memo_move *tm, double at)
 {
-	double *ready = ff_time_expect(
-			e, &e->timed[FF_PHASE_BACKWARD][param], e->program.micro_batches - 1);
+	double *ready = ff_time_expect(e, &e->times.node[FF_PHASE_BACKWARD][param],
+			e->order.program.micro_batches - 1);
 
 	if (tm->source_range)
 		wait_range(at, tm->n_sources, ready + tm->first_source);
@@ -160,7 +160,7 @@ static double *expect(struct ff_trial *e, const struct ff_step *s, uint32_t edge
 		to = ff_time_reader(e, edge);
 		reader = ff_time_reads_again(e, to);
 	}
-	return ff_time_expect(e, &e->timed[reader][to], s->micro);
+	return ff_time_expect(e, &e->times.node[reader][to], s->micro);
 }
 
 /* What is moved at the edge of step `s` for other uses, too. */
@@ -172,28 +172,28 @@ static void share(struct ff_trial *e, const struct ff_step *s, const struct ff_m
 	for (uint32_t u = 0; u < v->n_uses; u++) {
 		uint32_t edge = e->g->uses[v->first_use + u];
 
-		if (e->shared_from[edge] == s->id &&
+		if (e->placed.shared_from[edge] == s->id &&
 				(s->phase != FF_PHASE_RECOMPUTE ||
-						ff_edge_read_again(e->g, &e->program, edge)))
+						ff_edge_read_again(e->g, &e->order.program, edge)))
 			arrive(tm, at, expect(e, s, edge));
 	}
 }
 
 static void forward_moves(struct ff_trial *e, const struct ff_step *s)
 {
-	const struct ff_memo_edge *me = e->edge[s->id];
+	const struct ff_memo_edge *me = e->placed.edge[s->id];
 	const struct ff_ends *ends = &e->ends[s->id];
 	const double *finish = NULL;
 	double *ready = expect(e, s, s->id);
 
 	if (ends->computed)
-		finish = finish_of(&e->timed[s->phase][ends->from], s->micro);
+		finish = finish_of(&e->times.node[s->phase][ends->from], s->micro);
 	for (uint32_t i = 0; i < me->n_moves[FF_FORWARD]; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_FORWARD][i];
 		double at = time_move(e, tm, finish, ff_time_held(e, s, tm));
 
 		arrive(tm, at, ready);
-		if (e->is_shared[s->id])
+		if (e->placed.is_shared[s->id])
 			share(e, s, tm, at);
 		if (ends->parameter)
 			leave(e, ends->from, tm, at);
@@ -205,9 +205,10 @@ static void forward_moves(struct ff_trial *e, const struct ff_step *s)
 static double first_written(const struct ff_trial *e, uint32_t value, uint32_t micro,
 		const struct ff_memo_move *tm)
 {
-	uint32_t first = e->first_edge[value];
-	const struct ff_memo_edge *me = e->edge[first];
-	const double *finish = finish_of(&e->timed[FF_PHASE_BACKWARD][e->ends[first].to], micro);
+	uint32_t first = e->order.first_edge[value];
+	const struct ff_memo_edge *me = e->placed.edge[first];
+	const double *finish =
+			finish_of(&e->times.node[FF_PHASE_BACKWARD][e->ends[first].to], micro);
 	double at = 0;
 
 	if (me->none_alike)
@@ -225,10 +226,10 @@ static double first_written(const struct ff_trial *e, uint32_t value, uint32_t m
 
 static void backward_moves(struct ff_trial *e, const struct ff_step *s)
 {
-	const struct ff_memo_edge *me = e->edge[s->id];
+	const struct ff_memo_edge *me = e->placed.edge[s->id];
 	const struct ff_ends *ends = &e->ends[s->id];
-	const double *finish = finish_of(&e->timed[FF_PHASE_BACKWARD][ends->to], s->micro);
-	double *ready = ff_time_expect(e, &e->timed[FF_PHASE_BACKWARD][ends->from], s->micro);
+	const double *finish = finish_of(&e->times.node[FF_PHASE_BACKWARD][ends->to], s->micro);
+	double *ready = ff_time_expect(e, &e->times.node[FF_PHASE_BACKWARD][ends->from], s->micro);
 
 	for (uint32_t i = 0; i < me->n_moves[FF_BACKWARD]; i++) {
 		const struct ff_memo_move *tm = &me->move[FF_BACKWARD][i];
@@ -246,9 +247,9 @@ static int time_moves(struct ff_trial *e, const struct ff_step *s, struct ff_err
 	enum ff_pass pass = ff_phase_pass(s->phase);
 	int code = FF_OK;
 
-	if (e->state[pass][s->id] == FF_EDGE_UNKNOWN)
+	if (e->placed.state[pass][s->id] == FF_EDGE_UNKNOWN)
 		code = ff_place_resolve(e, s->id, pass, err);
-	if (code < 0 || e->state[pass][s->id] != FF_EDGE_MOVES)
+	if (code < 0 || e->placed.state[pass][s->id] != FF_EDGE_MOVES)
 		return code;
 	if (pass == FF_BACKWARD)
 		backward_moves(e, s);
@@ -297,11 +298,11 @@ static bool run_part(struct ff_trial *e, const struct ff_timed_node *t, uint32_t
 		const double *ready, double *finish)
 {
 	uint32_t d = t->device[p];
-	double from = later(ready[p], e->lane[d]);
+	double from = later(ready[p], e->times.lane[d]);
 
-	e->idle[d] += from - e->lane[d];
-	finish[p] = e->lane[d] = from + us;
-	return e->idle[d] + e->busy_next[d] > e->most_us;
+	e->times.idle[d] += from - e->times.lane[d];
+	finish[p] = e->times.lane[d] = from + us;
+	return e->times.idle[d] + e->busy.next[d] > e->busy.most_us;
 }
 
 static int64_t run_anywhere(struct ff_trial *e, const struct ff_timed_node *t, const double *us,
@@ -322,12 +323,13 @@ static void carry(struct ff_trial *e, const struct ff_step *s, const double *fin
 	enum ff_pass pass = ff_phase_pass(s->phase);
 
 	for (uint32_t k = 0; k < n->n_carried; k++) {
-		const struct ff_memo_edge *me = e->edge[n->in + n->n_data - n->n_carried + k];
+		const struct ff_memo_edge *me =
+				e->placed.edge[n->in + n->n_data - n->n_carried + k];
 
 		for (; moved[k] < me->n_moves[pass]; moved[k]++) {
 			const struct ff_memo_move *tm = &me->move[pass][moved[k]];
 
-			if (ff_turn_of(e->block[s->id], pass, tm->move->sink[0]) > turn)
+			if (ff_turn_of(e->placed.block[s->id], pass, tm->move->sink[0]) > turn)
 				break;
 			arrive(tm, time_move(e, tm, finish, 0), ready);
 		}
@@ -339,8 +341,8 @@ static int time_turns(
 		struct ff_trial *e, const struct ff_step *s, const double *us, struct ff_error *err)
 {
 	const struct ff_node *n = &e->g->nodes[s->id];
-	const struct ff_node_block *b = e->block[s->id];
-	struct ff_timed_node *t = &e->timed[s->phase][s->id];
+	const struct ff_node_block *b = e->placed.block[s->id];
+	struct ff_timed_node *t = &e->times.node[s->phase][s->id];
 	enum ff_pass pass = ff_phase_pass(s->phase);
 	double *finish = finish_of(t, s->micro), *ready = ff_time_expect(e, t, s->micro);
 	uint32_t moved[FF_MAX_CARRIED] = {0};
@@ -353,7 +355,7 @@ static int time_turns(
 
 		carry(e, s, finish, ff_turn_of(b, pass, p), moved, ready);
 		if (run_part(e, t, p, us[p], ready, finish))
-			e->too_slow = true;
+			e->busy.too_slow = true;
 	}
 	ff_time_forget(t, s->micro);
 	return code;
@@ -363,27 +365,27 @@ static int time_turns(
 static int time_compute(
 		struct ff_trial *e, const struct ff_step *s, const double *us, struct ff_error *err)
 {
-	struct ff_timed_node *t = &e->timed[s->phase][s->id];
+	struct ff_timed_node *t = &e->times.node[s->phase][s->id];
 	uint32_t micro = s->micro;
-	double *lane = e->lane + t->first; /* compute lanes are numbered as devices are */
+	double *lane = e->times.lane + t->first; /* compute lanes are numbered as devices are */
 	double *finish = finish_of(t, micro), *ready = ff_timed_ready(t, micro);
 	bool moved = t->arrived[micro];
 	int64_t late = 0;
 
-	if (e->block[s->id]->turns.n > 1)
+	if (e->placed.block[s->id]->turns.n > 1)
 		return time_turns(e, s, us, err);
 	if (!t->in_line)
 		late = run_anywhere(e, t, us, ready, finish);
 	else if (moved)
-		late = run_moved(t->n, us, ready, e->busy_next + t->first, e->most_us, lane,
-				e->idle + t->first, finish);
+		late = run_moved(t->n, us, ready, e->busy.next + t->first, e->busy.most_us, lane,
+				e->times.idle + t->first, finish);
 	else if (t->uniform && us == t->us)
 		run_uniform(t->n, t->each_us, lane, finish);
 	else
 		run_in_line(t->n, us, lane, finish);
 	if (moved)
 		ff_time_forget(t, micro);
-	e->too_slow = e->too_slow || late > 0;
+	e->busy.too_slow = e->busy.too_slow || late > 0;
 	return FF_OK;
 }
 
@@ -396,7 +398,8 @@ static int64_t added_bytes(const struct ff_trial *e, uint32_t node, uint32_t mic
 	for (uint32_t i = 0; i < n->n_in; i++) {
 		if (i < n->n_data ? ff_trial_sums(e, n->in + i)
 				  : ff_trial_adds(e, n->in + i, micro))
-			bytes += ff_placement_gradient_bytes(&e->node[node]->block->in[i], p);
+			bytes += ff_placement_gradient_bytes(
+					&e->placed.node[node]->block->in[i], p);
 	}
 	return bytes;
 }
@@ -404,7 +407,7 @@ static int64_t added_bytes(const struct ff_trial *e, uint32_t node, uint32_t mic
 static bool adds_all(const struct ff_trial *e, uint32_t node, uint32_t micro)
 {
 	const struct ff_node *n = &e->g->nodes[node];
-	bool all = !e->n_added[node];
+	bool all = !e->placed.n_added[node];
 
 	for (uint32_t i = n->n_data; i < n->n_in && micro == 0; i++)
 		all = all && ff_trial_adds(e, n->in + i, micro);
@@ -414,7 +417,7 @@ static bool adds_all(const struct ff_trial *e, uint32_t node, uint32_t micro)
 /* Backward that adds to some gradients of its parameters, but not to all, or of its data. */
 static int time_adding_some(struct ff_trial *e, const struct ff_step *s, struct ff_error *err)
 {
-	struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][s->id];
+	struct ff_timed_node *t = &e->times.node[FF_PHASE_BACKWARD][s->id];
 	struct ff_arena_mark mark = ff_arena_mark(&e->scratch);
 	double *us = ff_arena_array(&e->scratch, t->n, sizeof(*us));
 	int code;
@@ -434,13 +437,13 @@ static int time_backward(struct ff_trial *e, const struct ff_gathered *b, const 
 		struct ff_error *err)
 {
 	const struct ff_node *n = &e->g->nodes[s->id];
-	const double *us = e->timed[FF_PHASE_BACKWARD][s->id].us;
+	const double *us = e->times.node[FF_PHASE_BACKWARD][s->id].us;
 
 	if (b->adds[s->id] || (s->micro > 0 && n->n_in > n->n_data) ||
-			(e->n_sums && e->n_added[s->id])) {
+			(e->placed.n_sums && e->placed.n_added[s->id])) {
 		if (!adds_all(e, s->id, s->micro))
 			return time_adding_some(e, s, err);
-		us = ff_memo_adding(e->memo, s->id, e->node[s->id]);
+		us = ff_memo_adding(e->memo, s->id, e->placed.node[s->id]);
 		if (!us)
 			return ff_fail_memory(err);
 	}
@@ -454,8 +457,8 @@ static void time_sync(struct ff_trial *e, const struct ff_gathered *g, uint32_t 
 {
 	const struct ff_bucket_build *b = &g->synced.bucket[bucket];
 	const struct ff_weight_group *last = g->synced.member[b->last].group;
-	const double *finish = finish_of(
-			&e->timed[FF_PHASE_BACKWARD][b->close], e->program.micro_batches - 1);
+	const double *finish = finish_of(&e->times.node[FF_PHASE_BACKWARD][b->close],
+			e->order.program.micro_batches - 1);
 	struct ff_timed_bucket *t = &g->timed[bucket];
 	double at = 0;
 	uint32_t n;
@@ -463,14 +466,14 @@ static void time_sync(struct ff_trial *e, const struct ff_gathered *g, uint32_t 
 	t->done_us = 0; /* of one device: same lane as the update */
 	if (b->n_devices < 2)
 		return;
-	n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->sync_lane);
+	n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->times.sync_lane);
 	for (uint32_t k = 0; k < n; k++)
-		at = later(at, e->lane[e->sync_lane[k]]);
+		at = later(at, e->times.lane[e->times.sync_lane[k]]);
 	for (uint32_t k = 0; k < last->n_devices; k++)
 		at = later(at, finish[last->part[k]]);
 	at += t->sync_us;
 	for (uint32_t k = 0; k < n; k++)
-		e->lane[e->sync_lane[k]] = at;
+		e->times.lane[e->times.sync_lane[k]] = at;
 	slow_down(e, b->n_devices, b->device,
 			ff_price_beside(e->p, b->n_devices, b->device, t->sync_us));
 	t->done_us = at;
@@ -478,9 +481,10 @@ static void time_sync(struct ff_trial *e, const struct ff_gathered *g, uint32_t 
 
 static void time_syncs(struct ff_trial *e, const struct ff_gathered *g, uint32_t node)
 {
-	const struct ff_timed_node *t = &e->timed[FF_PHASE_BACKWARD][node];
+	const struct ff_timed_node *t = &e->times.node[FF_PHASE_BACKWARD][node];
 
-	e->early.closed_next[node] = latest(t->n, finish_of(t, e->program.micro_batches - 1), 0);
+	e->early.closed_next[node] =
+			latest(t->n, finish_of(t, e->order.program.micro_batches - 1), 0);
 	for (uint32_t b = g->synced.first_at[node]; b != FF_NONE; b = g->synced.bucket[b].next_at)
 		time_sync(e, g, b);
 }
@@ -499,11 +503,11 @@ static void arrive_weights(struct ff_trial *e, const struct ff_step *s,
 			bool later = s->phase != FF_PHASE_FORWARD;
 			enum ff_phase phase = later ? ff_time_reads_again(e, to) : s->phase;
 
-			if (later && ff_program_gathers(&e->program, later, s->micro, to) ==
+			if (later && ff_program_gathers(&e->order.program, later, s->micro, to) ==
 							FF_NONE)
 				continue;
 			wait_list(at, m->group->n_devices, m->group->part,
-					ff_time_expect(e, &e->timed[phase][to], s->micro));
+					ff_time_expect(e, &e->times.node[phase][to], s->micro));
 		}
 	}
 }
@@ -515,8 +519,8 @@ static double gather_held(
 	double at = 0;
 
 	for (uint32_t d = 0; d < b->n_devices && s->limited && e->m->overlap; d++)
-		at = later(at, e->limited[(size_t)FF_PREFETCH_DISTANCE * b->device[d] +
-					       FF_PREFETCH_DISTANCE - 1]);
+		at = later(at, e->times.limited[(size_t)FF_PREFETCH_DISTANCE * b->device[d] +
+						FF_PREFETCH_DISTANCE - 1]);
 	return at;
 }
 
@@ -525,13 +529,13 @@ static void time_gather(struct ff_trial *e, const struct ff_step *s, const struc
 {
 	const struct ff_bucket_build *b = &g->synced.bucket[bucket];
 	double us = g->timed[bucket].gather_us, at = gather_held(e, s, b);
-	uint32_t n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->sync_lane);
+	uint32_t n = ff_transfer_lanes(e->m, b->n_devices, b->device, e->times.sync_lane);
 
 	for (uint32_t k = 0; k < n; k++)
-		at = later(at, e->lane[e->sync_lane[k]]);
+		at = later(at, e->times.lane[e->times.sync_lane[k]]);
 	at += us;
 	for (uint32_t k = 0; k < n; k++)
-		e->lane[e->sync_lane[k]] = at;
+		e->times.lane[e->times.sync_lane[k]] = at;
 	slow_down(e, b->n_devices, b->device, ff_price_beside(e->p, b->n_devices, b->device, us));
 	arrive_weights(e, s, &g->synced, bucket, at);
 }
@@ -587,28 +591,29 @@ static int time_step(struct ff_trial *e, const struct ff_step *s, struct ff_erro
 	if (s->phase == FF_PHASE_BACKWARD)
 		code = time_back(e, s, err);
 	else
-		code = time_compute(e, s, e->timed[s->phase][s->id].us, err);
+		code = time_compute(e, s, e->times.node[s->phase][s->id].us, err);
 	if (s->limited)
-		ff_time_pace(e, &e->timed[s->phase][s->id]);
+		ff_time_pace(e, &e->times.node[s->phase][s->id]);
 	return code;
 }
 
 static void start(struct ff_trial *e)
 {
-	memset(e->lane, 0, ff_lane_count(e->m) * sizeof(*e->lane));
-	memset(e->idle, 0, ff_lane_count(e->m) * sizeof(*e->idle));
-	memset(e->limited, 0, FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices * sizeof(*e->limited));
+	memset(e->times.lane, 0, ff_lane_count(e->m) * sizeof(*e->times.lane));
+	memset(e->times.idle, 0, ff_lane_count(e->m) * sizeof(*e->times.idle));
+	memset(e->times.limited, 0,
+			FF_PREFETCH_DISTANCE * (size_t)e->m->n_devices * sizeof(*e->times.limited));
 }
 
 /* The first active step that is not before `i`, or one behind the last. */
 static uint32_t active_from(const struct ff_trial *e, uint32_t i)
 {
-	uint32_t word = i / 64, end = e->program.n / 64;
-	uint64_t bits = e->active[word] & ~(uint64_t)0 << i % 64;
+	uint32_t word = i / 64, end = e->order.program.n / 64;
+	uint64_t bits = e->order.active[word] & ~(uint64_t)0 << i % 64;
 
 	while (!bits && word < end)
-		bits = e->active[++word];
-	return bits ? 64 * word + (uint32_t)__builtin_ctzll(bits) : e->program.n;
+		bits = e->order.active[++word];
+	return bits ? 64 * word + (uint32_t)__builtin_ctzll(bits) : e->order.program.n;
 }
 
 int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *step_us,
@@ -623,7 +628,8 @@ int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *ste
 	ff_fold_begin(e);
 	ff_early_pass(e);
 	i = active_from(e, i);
-	for (; i < e->program.n && code == FF_OK && !ff_is_rejected(e); i = active_from(e, i + 1)) {
+	for (; i < e->order.program.n && code == FF_OK && !ff_is_rejected(e);
+			i = active_from(e, i + 1)) {
 		if (s && i >= s->step) {
 			ff_early_check_idle(e, s);
 			s = NULL;
@@ -632,34 +638,34 @@ int ff_trial_time(struct ff_trial *e, uint32_t first, uint32_t last, double *ste
 			ff_early_mark(e, i);
 		while (i >= e->fold.at)
 			i = active_from(e, ff_fold_reach(e, i));
-		code = time_step(e, &e->program.step[i], err);
+		code = time_step(e, &e->order.program.step[i], err);
 	}
 	forget_all(e);
 	if (code == FF_OK)
-		*step_us = latest(ff_lane_count(e->m), e->lane, 0);
+		*step_us = latest(ff_lane_count(e->m), e->times.lane, 0);
 	return code;
 }
 
 int ff_trial_record(struct ff_trial *e, struct ff_error *err)
 {
-	int code = e->planned ? FF_OK : ff_snapshots_plan(e, err);
+	int code = e->snapshots.planned ? FF_OK : ff_snapshots_plan(e, err);
 	uint32_t i;
 
 	if (code < 0)
 		return code;
-	e->most_us = INFINITY;
+	e->busy.most_us = INFINITY;
 	i = ff_snapshots_resume(e, FF_NONE);
 	if (i == 0)
 		start(e);
 	for (i = active_from(e, i); code == FF_OK; i = active_from(e, i + 1)) {
-		while (e->n_taken < e->n_snapshots && i >= e->snapshot[e->n_taken].step &&
-				code == FF_OK)
-			code = ff_snapshot_take(e, &e->snapshot[e->n_taken], err);
-		if (e->n_taken == e->n_snapshots || code < 0)
+		while (e->snapshots.n_taken < e->snapshots.n &&
+				i >= e->snapshots.at[e->snapshots.n_taken].step && code == FF_OK)
+			code = ff_snapshot_take(e, &e->snapshots.at[e->snapshots.n_taken], err);
+		if (e->snapshots.n_taken == e->snapshots.n || code < 0)
 			break;
-		code = time_step(e, &e->program.step[i], err);
+		code = time_step(e, &e->order.program.step[i], err);
 	}
 	forget_all(e);
-	e->recorded = code == FF_OK;
+	e->snapshots.recorded = code == FF_OK;
 	return code;
 }

@@ -10,7 +10,7 @@
 
 int ff_updates_create(struct ff_trial *e, struct ff_error *err)
 {
-	struct ff_updates *u = &e->updates;
+	struct ff_updates *u = &e->times.updates;
 
 	u->open = ff_arena_array(&e->arena, e->m->n_devices, sizeof(*u->open));
 	u->device = ff_arena_array(&e->arena, e->m->n_devices, sizeof(*u->device));
@@ -71,19 +71,20 @@ static int fill_singles(struct ff_updates *u, const struct ff_memo_rest *r, uint
 
 static int find_singles(struct ff_trial *e, int64_t bucket_bytes, struct ff_error *err)
 {
-	struct ff_updates *u = &e->updates;
-	uint32_t micro = e->program.micro_batches - 1;
+	struct ff_updates *u = &e->times.updates;
+	uint32_t micro = e->order.program.micro_batches - 1;
 	int code = FF_OK;
 
 	u->n = 0;
 	for (uint32_t d = 0; d < e->m->n_devices; d++)
 		u->open[d].opened = u->open[d].first = FF_NONE;
-	for (uint32_t i = 0; i < e->n_completing && code == FF_OK; i++) {
-		uint32_t param = e->completing[i].param;
+	for (uint32_t i = 0; i < e->order.n_completing && code == FF_OK; i++) {
+		uint32_t param = e->order.completing[i].param;
 
-		if (!e->synced[param])
-			code = fill_singles(u, e->node[param]->rest, i, bucket_bytes,
-					ff_timed_ready(&e->timed[FF_PHASE_BACKWARD][param], micro),
+		if (!e->placed.synced[param])
+			code = fill_singles(u, e->placed.node[param]->rest, i, bucket_bytes,
+					ff_timed_ready(&e->times.node[FF_PHASE_BACKWARD][param],
+							micro),
 					err);
 	}
 	for (uint32_t d = 0; d < e->m->n_devices && code == FF_OK; d++)
@@ -117,14 +118,14 @@ static void time_bucket(
 		struct ff_trial *e, const struct walk *w, uint32_t device, double at, double us)
 {
 	/* lanes are numbered as devices are */
-	e->lane[device] = later(e->lane[device], later(at, w->from)) + us;
+	e->times.lane[device] = later(e->times.lane[device], later(at, w->from)) + us;
 }
 
 /* Those of one device alone that were opened before parameter number `until`. */
 static void update_singles(
 		struct ff_trial *e, const struct walk *w, uint32_t device, uint32_t until)
 {
-	struct ff_updates *u = &e->updates;
+	struct ff_updates *u = &e->times.updates;
 	uint32_t *next = &u->open[device].next;
 
 	for (; *next != FF_NONE && u->single[*next].opened < until; *next = u->single[*next].next) {
@@ -143,8 +144,8 @@ static double brought_us(const struct ff_trial *e, const struct ff_bucketing *al
 
 	for (uint32_t i = b->first; i != FF_NONE; i = all->member[i].next) {
 		const struct ff_bucket_member *m = &all->member[i];
-		const double *ready = ff_timed_ready(&e->timed[FF_PHASE_BACKWARD][m->param],
-				e->program.micro_batches - 1);
+		const double *ready = ff_timed_ready(&e->times.node[FF_PHASE_BACKWARD][m->param],
+				e->order.program.micro_batches - 1);
 
 		at = later(at, ready[m->group->part[d]]);
 	}
@@ -154,7 +155,8 @@ static double brought_us(const struct ff_trial *e, const struct ff_bucketing *al
 /* The number of the parameter that opened bucket `i`, or FF_NONE behind the last. */
 static uint32_t opened_by(const struct ff_trial *e, const struct ff_bucketing *b, uint32_t i)
 {
-	return i < b->n_buckets ? e->completes_at[b->member[b->bucket[i].first].param] : FF_NONE;
+	return i < b->n_buckets ? e->order.completes_at[b->member[b->bucket[i].first].param]
+				: FF_NONE;
 }
 
 static void update_bucket(struct ff_trial *e, const struct walk *w, const struct ff_gathered *g,
@@ -180,7 +182,7 @@ static void time_walk(struct ff_trial *e, const struct walk *w, const struct ff_
 	uint32_t i = 0, k = 0;
 
 	for (uint32_t d = 0; d < e->m->n_devices; d++)
-		e->updates.open[d].next = e->updates.open[d].first;
+		e->times.updates.open[d].next = e->times.updates.open[d].first;
 	while (i < g->synced.n_buckets || k < g->brought.n_buckets) {
 		if (opened_by(e, &g->synced, i) < opened_by(e, &g->brought, k))
 			update_bucket(e, w, g, &g->synced, i++);
@@ -204,7 +206,7 @@ static uint32_t find_devices(
 			for (uint32_t d = 0; d < all[k]->bucket[i].n_devices; d++)
 				updates[all[k]->bucket[i].device[d]] = true;
 	for (uint32_t d = 0; d < e->m->n_devices; d++)
-		if (updates[d] || e->updates.open[d].first != FF_NONE)
+		if (updates[d] || e->times.updates.open[d].first != FF_NONE)
 			device[n++] = (uint16_t)d;
 	return n;
 }
@@ -212,25 +214,25 @@ static uint32_t find_devices(
 /* What devices have added up becomes the sum of all: when it is there. */
 static double time_norm(struct ff_trial *e, const struct ff_gathered *g)
 {
-	const uint16_t *device = e->updates.device;
-	uint32_t n = find_devices(e, g, e->updates.device), lanes;
+	const uint16_t *device = e->times.updates.device;
+	uint32_t n = find_devices(e, g, e->times.updates.device), lanes;
 	double at = 0, us;
 
 	time_walk(e, &(struct walk){.norm = true}, g);
 	if (n < 2)
 		return 0; /* the same lane as the updates */
-	lanes = ff_transfer_lanes(e->m, n, device, e->sync_lane);
+	lanes = ff_transfer_lanes(e->m, n, device, e->times.sync_lane);
 	for (uint32_t k = 0; k < lanes; k++)
-		at = later(at, e->lane[e->sync_lane[k]]);
+		at = later(at, e->times.lane[e->times.sync_lane[k]]);
 	for (uint32_t k = 0; k < n; k++)
-		at = later(at, e->lane[device[k]]);
+		at = later(at, e->times.lane[device[k]]);
 	us = ff_price_sync(e->p, n, device, ff_optimizer_align(e->g->dtype, 1));
 	at += us;
 	for (uint32_t k = 0; k < lanes; k++)
-		e->lane[e->sync_lane[k]] = at;
+		e->times.lane[e->times.sync_lane[k]] = at;
 	us = ff_price_beside(e->p, n, device, us);
 	for (uint32_t k = 0; k < n; k++)
-		e->lane[device[k]] += us;
+		e->times.lane[device[k]] += us;
 	return at;
 }
 
@@ -263,7 +265,7 @@ static void count_buckets(const struct ff_trial *e, const struct ff_bucketing *b
 static void count_packed(const struct ff_trial *e, const struct ff_bucketing *b, int64_t *bytes)
 {
 	const struct ff_codec *c = ff_price_codec(e->p);
-	int64_t *packed = e->updates.packed;
+	int64_t *packed = e->times.updates.packed;
 
 	if (!c)
 		return;
@@ -287,28 +289,28 @@ static void count_packed(const struct ff_trial *e, const struct ff_bucketing *b,
 
 void ff_updates_count(const struct ff_trial *e, int64_t *bytes)
 {
-	const struct ff_gathered *g = e->rebuckets ? e->next : e->now;
+	const struct ff_gathered *g = e->proposal.rebuckets ? e->placed.next : e->placed.now;
 	const struct ff_optimizer *o = ff_price_optimizer(e->p);
 
 	count_buckets(e, &g->synced, bytes);
 	count_buckets(e, &g->brought, bytes);
 	count_packed(e, &g->synced, bytes);
-	for (uint32_t i = 0; i < e->updates.n; i++)
-		bytes[e->updates.single[i].device] +=
-				ff_optimizer_bytes(o, e->g->dtype, e->updates.single[i].bytes);
+	for (uint32_t i = 0; i < e->times.updates.n; i++)
+		bytes[e->times.updates.single[i].device] += ff_optimizer_bytes(
+				o, e->g->dtype, e->times.updates.single[i].bytes);
 	if (!ff_price_clips(e->p))
 		return;
-	for (uint32_t n = find_devices(e, g, e->updates.device); n-- > 0;)
-		bytes[e->updates.device[n]] += ff_optimizer_bytes(
+	for (uint32_t n = find_devices(e, g, e->times.updates.device); n-- > 0;)
+		bytes[e->times.updates.device[n]] += ff_optimizer_bytes(
 				o, e->g->dtype, ff_optimizer_align(e->g->dtype, 1));
 }
 
 void ff_updates_scratch(const struct ff_trial *e, int64_t *bytes)
 {
-	const struct ff_gathered *g = e->rebuckets ? e->next : e->now;
-	uint32_t n = ff_price_clips(e->p) ? find_devices(e, g, e->updates.device) : 0;
+	const struct ff_gathered *g = e->proposal.rebuckets ? e->placed.next : e->placed.now;
+	uint32_t n = ff_price_clips(e->p) ? find_devices(e, g, e->times.updates.device) : 0;
 
 	while (n-- > 0)
-		if (bytes[e->updates.device[n]] < FF_NORM_SCRATCH)
-			bytes[e->updates.device[n]] = FF_NORM_SCRATCH;
+		if (bytes[e->times.updates.device[n]] < FF_NORM_SCRATCH)
+			bytes[e->times.updates.device[n]] = FF_NORM_SCRATCH;
 }

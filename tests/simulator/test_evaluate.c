@@ -376,7 +376,7 @@ static bool is_slower(
 					FF_OK,
 			"%s", w->err.text);
 	check_rejected(w, slower, x.step_us > limit, distrust);
-	w->seen->rejected += w->e->now->early.rejected && !w->e->now->too_slow;
+	w->seen->rejected += w->e->now->early.rejected && !w->e->now->busy.too_slow;
 	w->seen->slower += slower;
 	w->seen->not_slower += !slower;
 	return slower;
@@ -404,7 +404,7 @@ static void propose(struct walk *w)
 		w->e->memo_limit = 1;
 		w->seen->forgotten++;
 	}
-	w->seen->resumed += w->e->now->recorded;
+	w->seen->resumed += w->e->now->snapshots.recorded;
 	if (limited && is_slower(w, change, n, &v)) {
 		for (uint32_t i = 0; i < n; i++)
 			w->s.config[change[i].node] = was[i];
@@ -424,7 +424,7 @@ static void propose(struct walk *w)
 		return;
 	}
 	if (ff_random_below(w->r, 2))
-		w->e->now->n_noted = UINT32_MAX; /* as if it were too much to be noted */
+		w->e->now->tally.n_noted = UINT32_MAX; /* as if it were too much to be noted */
 	ff_evaluator_drop(w->e);
 	for (uint32_t i = 0; i < n; i++)
 		w->s.config[change[i].node] = was[i];
@@ -436,7 +436,7 @@ static void propose(struct walk *w)
 /* Any priorities, or those of the order of the moment with two neighbours exchanged. */
 static void draw_priorities(struct walk *w, int32_t *priority)
 {
-	const uint32_t *order = w->e->now->order;
+	const uint32_t *order = w->e->now->order.nodes;
 	uint32_t n = w->g.n_nodes;
 
 	if (ff_random_below(w->r, 3) == 0) {
@@ -461,11 +461,12 @@ static void look_at_order(struct walk *w, bool slower)
 	const struct ff_trial *e = w->e->now;
 
 	w->seen->reorders_slower += slower;
-	w->seen->reorders_rejected += e->early.rejected && !e->too_slow;
-	w->seen->reorders_recorded += slower && e->recorded;
-	w->seen->reorders_resumed +=
-			!slower && e->n_taken > 0 && e->snapshot[0].step <= e->first_changed;
-	w->seen->reorders_recounted += !slower && e->recounted && e->n_shifted > 0;
+	w->seen->reorders_rejected += e->early.rejected && !e->busy.too_slow;
+	w->seen->reorders_recorded += slower && e->snapshots.recorded;
+	w->seen->reorders_resumed += !slower && e->snapshots.n_taken > 0 &&
+				     e->snapshots.at[0].step <= e->proposal.first_changed;
+	w->seen->reorders_recounted +=
+			!slower && e->proposal.recounted && e->proposal.n_shifted > 0;
 }
 
 /* Operators of the current strategy are issued in another order, perhaps the same. */
@@ -492,7 +493,7 @@ static void reorder(struct walk *w)
 	if (!slower && ff_random_below(w->r, 2)) {
 		ff_evaluator_keep(w->e);
 		holds(w, layout);
-		w->seen->snapshots_left += w->e->now->n_taken > 0;
+		w->seen->snapshots_left += w->e->now->snapshots.n_taken > 0;
 		w->seen->reorders_kept++;
 		return;
 	}

@@ -110,9 +110,9 @@ static void same(struct ff_evaluation a, struct ff_evaluation b)
 static void same_lanes(const struct pair *w)
 {
 	for (uint32_t i = 0; i < ff_lane_count(&w->h.m); i++)
-		ck_assert_double_eq(w->folds->now->lane[i], w->plain->now->lane[i]);
+		ck_assert_double_eq(w->folds->now->times.lane[i], w->plain->now->times.lane[i]);
 	for (uint32_t i = 0; i < w->h.m.n_devices; i++)
-		ck_assert_double_eq(w->folds->now->idle[i], w->plain->now->idle[i]);
+		ck_assert_double_eq(w->folds->now->times.idle[i], w->plain->now->times.idle[i]);
 }
 
 /* What a fresh lowering of w->s says. */
@@ -179,6 +179,7 @@ static void set(struct pair *w)
 static void look(const struct pair *w, struct seen *seen)
 {
 	const struct ff_folding *f = &w->folds->now->fold;
+	const struct ff_order *o = &w->folds->now->order;
 
 	seen->deep += w->s.micro_batches >= 8;
 	seen->folded += w->s.micro_batches >= 8 && f->n_folded > 0;
@@ -187,9 +188,9 @@ static void look(const struct pair *w, struct seen *seen)
 		seen->stages += f->n_folded > 0 && w->s.stage[i] > 0;
 		seen->again += f->n_folded > 0 && w->s.recompute[i];
 	}
-	for (uint32_t i = 0; i < f->n_runs; i++) {
-		seen->live += f->n_folded > 0 && f->run[i].n_live > 0;
-		seen->limited += f->n_folded > 0 && f->run[i].limited;
+	for (uint32_t i = 0; i < o->n_runs; i++) {
+		seen->live += f->n_folded > 0 && o->run[i].n_live > 0;
+		seen->limited += f->n_folded > 0 && o->run[i].limited;
 	}
 	seen->tried += f->n_trials > f->n_in_vain;
 	seen->in_vain += f->n_in_vain > 0;

@@ -1,0 +1,43 @@
+/* What depends on the order in which operators are issued, and on nothing else that is proposed.  A
+ * trial has two: of the current strategy, and of another order that is proposed or was.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_SIMULATOR_ORDER_STATE_H
+#define FF_SIMULATOR_ORDER_STATE_H
+
+#include "folding.h"
+#include "pass.h"
+
+struct ff_param_use {
+	uint32_t node, slot, param;
+};
+
+/* account.c: bytes that come (and, behind their last step, go), by step and device. */
+struct ff_account {
+	struct ff_arena arena;
+	int64_t *change_bytes; /* [rows][devices] */
+	uint32_t *row, n_rows; /* by step, and behind the last; FF_NONE: as a time before */
+	bool *counted;         /* by micro-batch: it has such steps */
+};
+
+struct ff_order {
+	uint32_t *nodes, *position; /* in their order; where each stands in it */
+	struct ff_program program;
+	struct ff_arena arena; /* of the program, and of what is as long */
+	/* Uses of parameters, as backward comes to them: all that complete gradients, and all
+	 * that add to them. */
+	struct ff_param_use *completing, *adding;
+	uint32_t n_completing, n_adding;
+	uint32_t *completes_at;      /* by parameter: where in `completing` it stands */
+	uint32_t *first_edge;        /* by value: its first use in backward */
+	bool *first_use, *completes; /* by edge */
+	/* By edge: the first step of the first micro-batch's forward that may move something to who
+	 * reads there: its own, or one of another use of the same value.  FF_NONE: none does. */
+	uint32_t *begins;
+	uint64_t *active;           /* a bit a step: all but those that move nothing */
+	struct ff_arrival *arrival; /* room for all of a pass */
+	struct ff_run run[FF_RUNS]; /* steps that repeat */
+	uint32_t n_runs;
+	struct ff_account account;
+};
+
+#endif

@@ -1,0 +1,44 @@
+/* What is proposed: what it changes, and what that touches.  SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_SIMULATOR_PROPOSAL_H
+#define FF_SIMULATOR_PROPOSAL_H
+
+#include "ff/evaluate.h"
+#include "ff/sharing.h"
+#include "memo.h"
+
+/* What a proposal replaced: a node's or an edge's block. */
+struct ff_swap {
+	bool is_edge;
+	uint32_t id;
+	union {
+		struct ff_memo_node *node;
+		struct ff_memo_edge *edge;
+	} was;
+};
+
+struct ff_proposal {
+	struct ff_change *changes;
+	uint32_t n_changes, cap_changes;
+	uint32_t *changed_at;      /* by node: where in `changes` it stands, if it does */
+	struct ff_memo_wish *wish; /* blocks of the nodes it changes */
+	struct ff_swap *swap;
+	uint32_t n_swaps, cap_swaps;
+	bool timed;            /* it was, to its end, and is in the account */
+	bool rebuckets;        /* it changes buckets, */
+	bool reshares;         /* or which moves are shared, or which gradients are added up */
+	uint32_t *mark, stamp; /* by value: the stamp of when it was last listed */
+	uint32_t *touched, n_touched;
+	uint32_t *near, n_near;   /* edges of what is touched, in that order */
+	bool *flat_was;           /* as ff_placed has it, of what is touched; before the proposal */
+	uint32_t n_flat_was;      /* likewise */
+	struct ff_sums sums_next; /* scratch */
+	uint32_t first_changed;   /* the first step of forward that it changes */
+	/* Another order: */
+	bool reordered; /* it is proposed, */
+	bool recounted; /* and of the account only what comes at other steps is new: */
+	uint32_t *shifted, n_shifted; /* these values */
+	bool *node_shifted;           /* by node: it is computed in another step */
+	int32_t *priority;
+};
+
+#endif
