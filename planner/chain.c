@@ -26,25 +26,25 @@
 
 static void mark_changed(struct ff_chain *c, uint32_t node)
 {
-	if (c->is_changed[node])
+	if (c->best.is_changed[node])
 		return;
-	c->is_changed[node] = true;
-	c->changed[c->n_changed++] = node;
+	c->best.is_changed[node] = true;
+	c->best.changed[c->best.n_changed++] = node;
 }
 
 /* Whether a layout is found for the current strategy.  Where none was, those that have no
  * more to spare by what lives at once seldom have one either. */
 static int lays_out(struct ff_chain *c, bool *ret, struct ff_error *err)
 {
-	int64_t spare = c->at_best.spare_bytes;
+	int64_t spare = c->best.at.spare_bytes;
 	int code = ff_evaluator_lays_out(c->evaluator, ret, err);
 
 	if (code < 0)
 		return code;
-	if (!*ret && spare > c->too_tight_bytes)
-		c->too_tight_bytes = spare;
-	if (*ret && spare <= c->too_tight_bytes)
-		c->too_tight_bytes = spare - 1;
+	if (!*ret && spare > c->best.too_tight_bytes)
+		c->best.too_tight_bytes = spare;
+	if (*ret && spare <= c->best.too_tight_bytes)
+		c->best.too_tight_bytes = spare - 1;
 	return FF_OK;
 }
 
@@ -55,37 +55,38 @@ int ff_chain_save(struct ff_chain *c, struct ff_error *err)
 	bool fits = true;
 	int code = FF_OK;
 
-	c->unsaved = false;
-	if (c->at_best.fits && c->at_best.tight)
+	c->best.unsaved = false;
+	if (c->best.at.fits && c->best.at.tight)
 		code = lays_out(c, &fits, err);
 	if (code < 0)
 		return code;
 	if (!fits) {
-		c->at_best = c->at_saved;
+		c->best.at = c->best.at_saved;
 		return FF_OK;
 	}
-	if (c->rephased)
-		ff_strategy_copy(&c->best, &c->current);
-	c->rephased = false;
-	for (uint32_t i = 0; i < c->n_changed; i++) {
-		uint32_t node = c->changed[i];
+	if (c->best.rephased)
+		ff_strategy_copy(&c->best.strategy, &c->current);
+	c->best.rephased = false;
+	for (uint32_t i = 0; i < c->best.n_changed; i++) {
+		uint32_t node = c->best.changed[i];
 
-		c->best.config[node] = c->current.config[node];
-		c->is_changed[node] = false;
+		c->best.strategy.config[node] = c->current.config[node];
+		c->best.is_changed[node] = false;
 	}
-	c->n_changed = 0;
-	c->saved = true;
-	c->at_saved = c->at_best;
+	c->best.n_changed = 0;
+	c->best.saved = true;
+	c->best.at_saved = c->best.at;
 	return FF_OK;
 }
 
 /* The same on the walk, where most of what has no layout is passed over without a look. */
 static int save_on_the_way(struct ff_chain *c, struct ff_error *err)
 {
-	if (c->saved && c->at_best.tight && c->at_best.spare_bytes <= c->too_tight_bytes &&
-			++c->n_too_tight % TOO_TIGHT_EVERY != 0) {
-		c->unsaved = false;
-		c->at_best = c->at_saved;
+	if (c->best.saved && c->best.at.tight &&
+			c->best.at.spare_bytes <= c->best.too_tight_bytes &&
+			++c->best.n_too_tight % TOO_TIGHT_EVERY != 0) {
+		c->best.unsaved = false;
+		c->best.at = c->best.at_saved;
 		return FF_OK;
 	}
 	return ff_chain_save(c, err);
@@ -93,10 +94,10 @@ static int save_on_the_way(struct ff_chain *c, struct ff_error *err)
 
 static void note_if_best(struct ff_chain *c)
 {
-	if (ff_how_much_worse(c->at_best, c->at) >= 0)
+	if (ff_how_much_worse(c->best.at, c->at) >= 0)
 		return;
-	c->at_best = c->at;
-	c->unsaved = true;
+	c->best.at = c->at;
+	c->best.unsaved = true;
 }
 
 int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
@@ -116,23 +117,23 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 	if (code == FF_OK)
 		code = ff_strategy_create(c->graph, a, &c->current, err);
 	if (code == FF_OK)
-		code = ff_strategy_create(c->graph, a, &c->best, err);
+		code = ff_strategy_create(c->graph, a, &c->best.strategy, err);
 	if (code == FF_OK)
 		code = ff_strategy_create(c->graph, a, &c->adopted, err);
 	if (code == FF_OK)
 		code = ff_strategy_create(c->graph, a, &c->leap, err);
 	if (code < 0)
 		return code;
-	c->changed = ff_arena_array(a, n, sizeof(*c->changed));
-	c->is_changed = ff_arena_array(a, n, sizeof(*c->is_changed));
-	c->back = ff_arena_array(a, n, sizeof(*c->back));
-	if (!c->changed || !c->is_changed || !c->back)
+	c->best.changed = ff_arena_array(a, n, sizeof(*c->best.changed));
+	c->best.is_changed = ff_arena_array(a, n, sizeof(*c->best.is_changed));
+	c->best.back = ff_arena_array(a, n, sizeof(*c->best.back));
+	if (!c->best.changed || !c->best.is_changed || !c->best.back)
 		return ff_fail_memory(err);
 	c->random.seed = c->opt->seed;
 	c->random.stream = ff_philox_stream(c->number, 'a');
-	c->reported = c->from;
-	c->leap_every = LEAP_EVERY;
-	c->too_tight_bytes = INT64_MIN;
+	c->clock.reported = c->clock.from;
+	c->run.leap_every = LEAP_EVERY;
+	c->best.too_tight_bytes = INT64_MIN;
 	ff_evaluator_reject_early(c->evaluator, true);
 	return FF_OK;
 }
@@ -140,7 +141,7 @@ int ff_chain_init(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
 /* Of this run and those before it. */
 static double least_us(const struct ff_chain *c)
 {
-	double us = c->at_best.fits ? c->at_best.step_us : INFINITY;
+	double us = c->best.at.fits ? c->best.at.step_us : INFINITY;
 
 	return c->elite.n && c->elite.at[0].fits ? fmin(us, c->elite.at[0].step_us) : us;
 }
@@ -150,17 +151,17 @@ void ff_chain_look(struct ff_chain *c)
 {
 	double now = ff_clock_us() / 1e6;
 
-	c->seconds = now - c->from;
+	c->clock.seconds = now - c->clock.from;
 	c->stop = c->stop || c->pool->stop;
-	if (c->proposals < c->next_report && now - c->reported < REPORT_SECONDS)
+	if (c->proposals < c->clock.next_report && now - c->clock.reported < REPORT_SECONDS)
 		return;
-	c->next_report = c->proposals + REPORT_EVERY;
-	c->reported = now;
-	c->pool->proposals += c->proposals - c->counted;
-	c->counted = c->proposals;
+	c->clock.next_report = c->proposals + REPORT_EVERY;
+	c->clock.reported = now;
+	c->pool->proposals += c->proposals - c->clock.counted;
+	c->clock.counted = c->proposals;
 	if (c->number > 0 || !c->opt->progress || c->stop)
 		return;
-	c->stop = c->opt->progress(c->opt->ctx, c->pool->proposals, c->seconds, least_us(c));
+	c->stop = c->opt->progress(c->opt->ctx, c->pool->proposals, c->clock.seconds, least_us(c));
 	if (c->stop)
 		c->pool->stop = true;
 }
@@ -169,7 +170,7 @@ void ff_chain_look(struct ff_chain *c)
  * as it is. */
 bool ff_chain_in_hurry(const struct ff_chain *c)
 {
-	return c->stop || (c->opt->seconds > 0 && c->seconds >= c->opt->seconds);
+	return c->stop || (c->opt->seconds > 0 && c->clock.seconds >= c->opt->seconds);
 }
 
 /* Shows a strategy to the caller. */
@@ -190,7 +191,7 @@ static int adopt(struct ff_chain *c, const struct ff_strategy *s, struct ff_eval
 	int code;
 
 	c->at = e;
-	c->rephased = true;
+	c->best.rephased = true;
 	ff_strategy_copy(&c->current, s);
 	for (uint32_t i = 0; i < c->graph->n_nodes; i++)
 		mark_changed(c, i);
@@ -205,7 +206,7 @@ static int adopt(struct ff_chain *c, const struct ff_strategy *s, struct ff_eval
 int ff_chain_go_to(struct ff_chain *c, const struct ff_strategy *s, struct ff_error *err)
 {
 	struct ff_evaluation e;
-	int code = c->unsaved ? ff_chain_save(c, err) : FF_OK;
+	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
 
 	if (code == FF_OK)
 		code = ff_evaluator_set(c->evaluator, s, &e, err);
@@ -222,7 +223,7 @@ int ff_chain_go_to(struct ff_chain *c, const struct ff_strategy *s, struct ff_er
  * with probability exp(-beta * worse). */
 static double draw_patience(struct ff_chain *c)
 {
-	return -log(1 - ff_random_unit(&c->random)) / c->beta;
+	return -log(1 - ff_random_unit(&c->random)) / c->run.beta;
 }
 
 /* Exchanges the configs of the current strategy and those of the proposal. */
@@ -250,7 +251,7 @@ static int keep(struct ff_chain *c, struct ff_evaluation e, struct ff_error *err
 {
 	int code = FF_OK;
 
-	if (c->unsaved && ff_how_much_worse(c->at_best, e) > 0)
+	if (c->best.unsaved && ff_how_much_worse(c->best.at, e) > 0)
 		code = save_on_the_way(c, err);
 	ff_evaluator_keep(c->evaluator);
 	for (uint32_t i = 0; i < c->proposed.n; i++) {
@@ -274,7 +275,7 @@ static double limit_us(const struct ff_chain *c, double patience)
 /* How many proposals go by until the next leap, on average. */
 static uint32_t leap_every(const struct ff_chain *c)
 {
-	return (uint32_t)fmin(c->leap_every, c->at.tight ? LEAP_EVERY_TIGHT : LEAP_EVERY);
+	return (uint32_t)fmin(c->run.leap_every, c->at.tight ? LEAP_EVERY_TIGHT : LEAP_EVERY);
 }
 
 static void learn_leap(struct ff_chain *c, bool helped)
@@ -282,9 +283,9 @@ static void learn_leap(struct ff_chain *c, bool helped)
 	uint32_t half = leap_every(c) / 2;
 
 	if (helped)
-		c->leap_every = fmax(half, LEAP_EVERY_LEAST);
+		c->run.leap_every = fmax(half, LEAP_EVERY_LEAST);
 	else
-		c->leap_every = fmin(c->leap_every * (1 + 1.0 / LEAP_FORGETS), LEAP_EVERY);
+		c->run.leap_every = fmin(c->run.leap_every * (1 + 1.0 / LEAP_FORGETS), LEAP_EVERY);
 }
 
 /* Orders that differ in everything must pay at once; those that differ a little are walked
@@ -304,7 +305,7 @@ static int leap(struct ff_chain *c, double patience, struct ff_error *err)
 {
 	struct ff_evaluation e;
 	bool slower = false;
-	int code = c->unsaved ? save_on_the_way(c, err) : FF_OK;
+	int code = c->best.unsaved ? save_on_the_way(c, err) : FF_OK;
 
 	if (code == FF_OK)
 		code = ff_evaluator_done(c->evaluator, c->phases.done_us, err);
@@ -350,7 +351,7 @@ static int keep_order(struct ff_chain *c, struct ff_evaluation e, struct ff_erro
 	ff_transaction_clear(&c->proposed);
 	code = keep(c, e, err);
 	swap_priorities(c);
-	c->rephased = true;
+	c->best.rephased = true;
 	return code;
 }
 
@@ -415,7 +416,7 @@ static int step(struct ff_chain *c, struct ff_error *err)
 	if (ff_phases_matter(&c->phases, &c->current, c->at) &&
 			ff_random_below(&c->random, leap_every(c)) == 0)
 		return leap(c, patience, err);
-	c->frame->proposer.orders = c->reorders && c->frame->may_reorder;
+	c->frame->proposer.orders = c->run.reorders && c->frame->may_reorder;
 	c->frame->proposer.scarce = c->at.tight;
 	ff_proposer_next(&c->frame->proposer, &c->current, &c->proposed);
 	if (c->proposed.n == 0)
@@ -429,7 +430,7 @@ static int step(struct ff_chain *c, struct ff_error *err)
 
 bool ff_chain_out_of_budget(const struct ff_chain *c)
 {
-	return ff_chain_in_hurry(c) || (c->limit > 0 && c->proposals >= c->limit);
+	return ff_chain_in_hurry(c) || (c->clock.limit > 0 && c->proposals >= c->clock.limit);
 }
 
 /* Used share of the whole budget. */
@@ -437,10 +438,10 @@ double ff_chain_budget_done(const struct ff_chain *c)
 {
 	double done = 0;
 
-	if (c->limit > 0)
-		done = (double)c->proposals / (double)c->limit;
+	if (c->clock.limit > 0)
+		done = (double)c->proposals / (double)c->clock.limit;
 	if (c->opt->seconds > 0)
-		done = fmax(done, c->seconds / c->opt->seconds);
+		done = fmax(done, c->clock.seconds / c->opt->seconds);
 	return done;
 }
 
@@ -450,10 +451,10 @@ static double phase_done(const struct ff_chain *c)
 {
 	double done = 0;
 
-	if (c->phase_length > 0)
-		done = (double)(c->proposals - c->phase_from) / (double)c->phase_length;
-	if (c->share > 0)
-		done = fmax(done, (ff_chain_budget_done(c) - c->share_from) / c->share);
+	if (c->run.phase_length > 0)
+		done = (double)(c->proposals - c->run.phase_from) / (double)c->run.phase_length;
+	if (c->run.share > 0)
+		done = fmax(done, (ff_chain_budget_done(c) - c->run.share_from) / c->run.share);
 	return done;
 }
 
@@ -462,20 +463,21 @@ int ff_chain_anneal(struct ff_chain *c, double hot, double cold, struct ff_error
 {
 	double done = 0;
 
-	c->beta = hot;
-	c->phase_from = c->proposals;
+	c->run.beta = hot;
+	c->run.phase_from = c->proposals;
 	while (!ff_chain_out_of_budget(c) && done < 1) {
 		int code = step(c, err);
 
 		if (code < 0)
 			return code;
-		if (c->proposals < c->next_tune &&
-				(c->opt->seconds <= 0 || c->seconds - c->tuned < TUNE_SECONDS))
+		if (c->proposals < c->clock.next_tune &&
+				(c->opt->seconds <= 0 ||
+						c->clock.seconds - c->clock.tuned < TUNE_SECONDS))
 			continue;
-		c->next_tune = c->proposals + TUNE_EVERY;
-		c->tuned = c->seconds;
+		c->clock.next_tune = c->proposals + TUNE_EVERY;
+		c->clock.tuned = c->clock.seconds;
 		done = phase_done(c);
-		c->beta = hot * pow(cold / hot, fmin(done, 1));
+		c->run.beta = hot * pow(cold / hot, fmin(done, 1));
 	}
 	return FF_OK;
 }
@@ -488,26 +490,26 @@ int ff_chain_return(struct ff_chain *c, struct ff_error *err)
 	uint32_t n = 0;
 	int code = FF_OK;
 
-	if (c->unsaved || !c->saved)
+	if (c->best.unsaved || !c->best.saved)
 		return FF_OK;
-	if (c->rephased) {
-		code = ff_chain_go_to(c, &c->best, err);
-		c->rephased = false;
+	if (c->best.rephased) {
+		code = ff_chain_go_to(c, &c->best.strategy, err);
+		c->best.rephased = false;
 	}
-	for (uint32_t i = 0; i < c->n_changed; i++) {
-		uint32_t node = c->changed[i];
+	for (uint32_t i = 0; i < c->best.n_changed; i++) {
+		uint32_t node = c->best.changed[i];
 
-		c->is_changed[node] = false;
-		if (ff_config_equal(&c->graph->nodes[node], &c->best.config[node],
+		c->best.is_changed[node] = false;
+		if (ff_config_equal(&c->graph->nodes[node], &c->best.strategy.config[node],
 				    &c->current.config[node]))
 			continue;
-		c->back[n++] = (struct ff_change){node, c->best.config[node]};
-		c->current.config[node] = c->best.config[node];
+		c->best.back[n++] = (struct ff_change){node, c->best.strategy.config[node]};
+		c->current.config[node] = c->best.strategy.config[node];
 	}
-	c->n_changed = 0;
+	c->best.n_changed = 0;
 	if (!n || code < 0)
 		return code;
-	code = ff_evaluator_propose(c->evaluator, c->back, n, &e, err);
+	code = ff_evaluator_propose(c->evaluator, c->best.back, n, &e, err);
 	if (code < 0)
 		return code;
 	ff_evaluator_keep(c->evaluator);
@@ -524,12 +526,12 @@ uint64_t ff_chain_run_length(const struct ff_chain *c)
 int ff_chain_retire(struct ff_chain *c, struct ff_error *err)
 {
 	const struct ff_evaluation nothing = {.step_us = INFINITY, .over_bytes = INT64_MAX};
-	int code = c->unsaved ? ff_chain_save(c, err) : FF_OK;
+	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
 
-	if (code == FF_OK && c->saved)
-		ff_elite_add(&c->elite, &c->best, c->at_saved);
-	c->saved = false;
-	c->at_best = c->at_saved = nothing;
+	if (code == FF_OK && c->best.saved)
+		ff_elite_add(&c->elite, &c->best.strategy, c->best.at_saved);
+	c->best.saved = false;
+	c->best.at = c->best.at_saved = nothing;
 	return code;
 }
 

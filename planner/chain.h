@@ -13,50 +13,69 @@
 #define FF_ROUND_PER_NODE 32 /* proposals of a round for each operator, */
 #define FF_ROUND_LEAST 128   /* and at least so many */
 
-struct ff_chain {
-	struct ff_chain_pool *pool;
-	uint32_t number, n_chains;
-	uint64_t limit; /* of proposals; 0: none */
-	struct ff_arena *arena;
-	struct ff_error error;
-	int code;
-	pthread_t thread;
-	const struct ff_machine *machine;
-	const struct ff_space *space;
-	struct ff_evaluator *evaluator;
-	const struct ff_graph *graph;
-	const struct ff_search_options *opt;
-	struct ff_phases phases;
-	struct ff_orders orders;
-	struct ff_frame *frame; /* of the current strategy */
-	struct ff_random random;
-	struct ff_strategy current, best, adopted, leap;
+/* The best that was found in this run. */
+struct ff_chain_best {
+	struct ff_strategy strategy;   /* a copy, where one is saved */
+	struct ff_evaluation at;       /* of the best, copied or not */
+	struct ff_evaluation at_saved; /* of the copy */
 	bool saved;    /* there is a best that was laid out, if it had to be, and copied */
-	bool rephased; /* current and best may differ in their phases */
-	struct ff_transaction proposed;
-	struct ff_evaluation at, at_best;
-	struct ff_elite elite;         /* of runs before this one */
-	bool unsaved;                  /* the best is the current strategy, not copied yet */
-	struct ff_evaluation at_saved; /* of the copy: the best but for what is unsaved */
-	int64_t too_tight_bytes; /* who has no more to spare than that is likely to have no layout
-				  */
+	bool unsaved;  /* the best is the current strategy, not copied yet */
+	bool rephased; /* it and the current one may differ in their phases */
+	/* Who has no more to spare than that is likely to have no layout. */
+	int64_t too_tight_bytes;
 	uint32_t n_too_tight;
-	/* Nodes that may differ between current and best. */
-	uint32_t *changed, n_changed;
+	uint32_t *changed, n_changed; /* nodes that may differ between it and the current one */
 	bool *is_changed;
 	struct ff_change *back; /* from the one to the other */
-	uint64_t proposals, accepted, next_tune, next_report, counted;
-	double beta, from, reported, tuned; /* clock in seconds */
-	double leap_every;                  /* proposals, from one of other phases to the next */
-	double seconds, elimination_from;
+};
+
+/* What is left of the budget, and when it is time for what. */
+struct ff_chain_clock {
+	uint64_t limit; /* of proposals; 0: none */
+	uint64_t counted, next_tune, next_report;
+	double seconds, from, reported, tuned; /* clock in seconds */
+	double elimination_from;
 	uint64_t elimination_calls;
-	uint32_t runs;                     /* begun: the first, and one a restart */
+};
+
+/* How far the chain has come: one run from a restart to the next, in it start by start. */
+struct ff_chain_run {
+	uint32_t n;                        /* begun: the first, and one a restart */
+	uint64_t from;                     /* proposals before this one */
 	bool recalled;                     /* all are over, and the best of them goes on */
-	uint64_t run_from;                 /* proposals before this one */
 	double next_exchange;              /* share of the budget */
 	double share_from, share;          /* of the budget: the current start's */
 	uint64_t phase_from, phase_length; /* in proposals; length 0: by share */
-	bool reorders;                     /* orders are walked, too */
+	double beta;
+	double leap_every; /* proposals, from one of other phases to the next */
+	bool reorders;     /* orders are walked, too */
+};
+
+struct ff_chain {
+	struct ff_chain_pool *pool;
+	uint32_t number, n_chains;
+	pthread_t thread;
+	struct ff_arena *arena;
+	struct ff_error error;
+	int code;
+	const struct ff_machine *machine;
+	const struct ff_space *space;
+	const struct ff_graph *graph;
+	const struct ff_search_options *opt;
+	struct ff_evaluator *evaluator;
+	struct ff_phases phases;
+	struct ff_orders orders;
+	struct ff_random random;
+	struct ff_frame *frame; /* of the current strategy */
+	struct ff_strategy current;
+	struct ff_evaluation at;
+	struct ff_transaction proposed;
+	struct ff_strategy adopted, leap;
+	uint64_t proposals, accepted;
+	struct ff_chain_best best;
+	struct ff_chain_clock clock;
+	struct ff_chain_run run;
+	struct ff_elite elite; /* of runs before this one */
 	bool stop;
 };
 

@@ -29,12 +29,13 @@
 /* Takes over the best of all chains, if it is another's. */
 static int exchange(struct ff_chain *c, struct ff_error *err)
 {
-	int code = c->unsaved ? ff_chain_save(c, err) : FF_OK;
+	int code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
 
-	c->next_exchange += EXCHANGE_SHARE;
+	c->run.next_exchange += EXCHANGE_SHARE;
 	if (code < 0 || c->n_chains == 1)
 		return code;
-	if (ff_chain_pool_exchange(c->pool, c->number, &c->best, c->at_saved, &c->adopted))
+	if (ff_chain_pool_exchange(
+			    c->pool, c->number, &c->best.strategy, c->best.at_saved, &c->adopted))
 		code = ff_chain_go_to(c, &c->adopted, err);
 	return code;
 }
@@ -62,7 +63,7 @@ static int focus(struct ff_chain *c, bool *grafted, struct ff_error *err)
 
 	draw_focus(c, &first, &n);
 	ff_proposer_focus(&c->frame->proposer, first, n);
-	*grafted = c->recalled && c->elite.n > 1 && ff_random_below(&c->random, 2);
+	*grafted = c->run.recalled && c->elite.n > 1 && ff_random_below(&c->random, 2);
 	if (!*grafted)
 		return FF_OK;
 	other = 1 + ff_random_below(&c->random, c->elite.n - 1);
@@ -91,10 +92,10 @@ static int walk_round(struct ff_chain *c, struct rounds *r, struct ff_error *err
 		code = focus(c, &grafted, err);
 	if (code < 0)
 		return code;
-	c->share = 0;
-	c->phase_length = (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_nodes;
-	if (c->phase_length < FF_ROUND_LEAST)
-		c->phase_length = FF_ROUND_LEAST;
+	c->run.share = 0;
+	c->run.phase_length = (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_nodes;
+	if (c->run.phase_length < FF_ROUND_LEAST)
+		c->run.phase_length = FF_ROUND_LEAST;
 	heat = grafted ? 0 : heat < HEATS ? heat : HEATS - 1;
 	code = ff_chain_anneal(c, beta / FF_BETA_RANGE / pow(4, heat), beta * FF_BETA_RANGE, err);
 	ff_proposer_focus(&c->frame->proposer, 0, c->frame->proposer.n_all);
@@ -109,26 +110,26 @@ static bool may_restart(const struct ff_chain *c)
 
 	if (c->n_chains > 1 || c->frame->proposer.n_all == 0)
 		return false;
-	return done > 0 && done + done / c->runs <= RUNS_SHARE;
+	return done > 0 && done + done / c->run.n <= RUNS_SHARE;
 }
 
 /* This run had its time, and is not the only one. */
 static bool is_over(const struct ff_chain *c)
 {
-	return !c->recalled && c->proposals - c->run_from >= ff_chain_run_length(c) &&
-	       (c->runs > 1 || may_restart(c));
+	return !c->run.recalled && c->proposals - c->run.from >= ff_chain_run_length(c) &&
+	       (c->run.n > 1 || may_restart(c));
 }
 
 static int walk_rounds(struct ff_chain *c, struct ff_error *err)
 {
 	struct rounds rounds = {0};
 
-	c->reorders = true;
+	c->run.reorders = true;
 	while (!ff_chain_out_of_budget(c) && !is_over(c)) {
 		int code = FF_OK;
 
-		while (code == FF_OK && c->next_exchange <= ff_chain_budget_done(c) &&
-				c->next_exchange < 1)
+		while (code == FF_OK && c->run.next_exchange <= ff_chain_budget_done(c) &&
+				c->run.next_exchange < 1)
 			code = exchange(c, err);
 		if (code == FF_OK)
 			code = ff_chain_return(c, err);
@@ -137,7 +138,7 @@ static int walk_rounds(struct ff_chain *c, struct ff_error *err)
 		if (code < 0)
 			return code;
 	}
-	c->reorders = false;
+	c->run.reorders = false;
 	return FF_OK;
 }
 
@@ -145,8 +146,8 @@ static int run(struct ff_chain *c, struct ff_error *err)
 {
 	int code;
 
-	c->runs++;
-	c->run_from = c->proposals;
+	c->run.n++;
+	c->run.from = c->proposals;
 	code = ff_chain_walk_starts(c, err);
 	if (code == FF_OK && c->frame->proposer.n_all > 0)
 		code = walk_rounds(c, err);
@@ -158,7 +159,7 @@ static int recall(struct ff_chain *c, struct ff_error *err)
 {
 	int code = ff_chain_retire(c, err);
 
-	c->recalled = true;
+	c->run.recalled = true;
 	return code == FF_OK && c->elite.n ? ff_chain_go_to(c, &c->elite.best[0], err) : code;
 }
 
@@ -171,11 +172,11 @@ static int walk_runs(struct ff_chain *c, struct ff_error *err)
 		if (code == FF_OK)
 			code = run(c, err);
 	}
-	if (code == FF_OK && c->runs > 1)
+	if (code == FF_OK && c->run.n > 1)
 		code = recall(c, err);
-	if (code == FF_OK && c->runs > 1)
+	if (code == FF_OK && c->run.n > 1)
 		code = walk_rounds(c, err);
-	if (code == FF_OK && c->unsaved)
+	if (code == FF_OK && c->best.unsaved)
 		code = ff_chain_save(c, err);
 	return code;
 }
@@ -186,7 +187,7 @@ static void *walk(void *chain)
 	struct ff_error *err = &c->error;
 	int code = ff_chain_init(c, c->arena, err);
 
-	c->next_exchange = EXCHANGE_FROM;
+	c->run.next_exchange = EXCHANGE_FROM;
 	if (code == FF_OK)
 		code = walk_runs(c, err);
 	c->code = code;
@@ -230,16 +231,16 @@ static int collect(const struct ff_chain *chain, uint32_t n, struct ff_arena *a,
 	int code = ff_strategy_create(chain->graph, a, &r.best, err);
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (ff_how_much_worse(best->at_best, chain[i].at_best) < 0)
+		if (ff_how_much_worse(best->best.at, chain[i].best.at) < 0)
 			best = &chain[i];
 		r.proposals += chain[i].proposals;
 		r.accepted += chain[i].accepted;
 	}
 	if (code < 0)
 		return code;
-	ff_strategy_copy(&r.best, &best->best);
-	r.evaluation = best->at_best;
-	r.seconds = ff_clock_us() / 1e6 - chain->from;
+	ff_strategy_copy(&r.best, &best->best.strategy);
+	r.evaluation = best->best.at;
+	r.seconds = ff_clock_us() / 1e6 - chain->clock.from;
 	*ret = r;
 	if (r.evaluation.fits)
 		return FF_OK;
@@ -281,10 +282,10 @@ int ff_search_mcmc(const struct ff_space *s, struct ff_evaluator *e, const struc
 				.graph = g,
 				.machine = m,
 				.opt = opt,
-				.from = from,
-				.at_best = nothing,
-				.at_saved = nothing,
-				.limit = opt->proposals / n + (i < opt->proposals % n)};
+				.best = {.at = nothing, .at_saved = nothing},
+				.clock = {.from = from,
+						.limit = opt->proposals / n +
+							 (i < opt->proposals % n)}};
 		chain[i].arena = ff_arena_alloc(&own, sizeof(*chain[i].arena));
 		code = chain[i].arena ? FF_OK : ff_fail_memory(err);
 		if (code == FF_OK)

@@ -17,12 +17,13 @@ static bool elimination_ends(void *ctx)
 	ff_chain_look(c);
 	if (ff_chain_in_hurry(c))
 		return true;
-	if (c->limit > 0 &&
-			++c->elimination_calls >
-					ELIMINATION_CALLS + ELIMINATION_SHARE * (double)c->limit)
+	if (c->clock.limit > 0 &&
+			++c->clock.elimination_calls >
+					ELIMINATION_CALLS +
+							ELIMINATION_SHARE * (double)c->clock.limit)
 		return true;
 	return c->opt->seconds > 0 &&
-	       c->seconds - c->elimination_from > ELIMINATION_SHARE * c->opt->seconds;
+	       c->clock.seconds - c->clock.elimination_from > ELIMINATION_SHARE * c->opt->seconds;
 }
 
 /* Starts have the buckets that the search begins with, as far as they may. */
@@ -76,19 +77,19 @@ static int start_from(struct ff_chain *c, const char *name, const struct ff_mach
 
 	if (!strcmp(name, "pipeline"))
 		return start_pipeline(c, a, found, err);
-	*found = !saves_memory(name) || !c->at_best.fits || c->at_best.tight;
+	*found = !saves_memory(name) || !c->best.at.fits || c->best.at.tight;
 	if (!*found)
 		return FF_OK; /* nobody needs to */
 	if (strcmp(name, "elimination") != 0) {
-		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed + c->runs - 1, a,
+		code = ff_init_strategy(name, c->space, c->graph, m, c->opt->seed + c->run.n - 1, a,
 				&start, err);
 		return code == FF_OK ? go_to(c, &start, err) : code;
 	}
 	*found = false;
 	if (!c->opt->pricer)
 		return FF_OK;
-	c->elimination_from = c->seconds;
-	code = c->unsaved ? ff_chain_save(c, err) : FF_OK;
+	c->clock.elimination_from = c->clock.seconds;
+	code = c->best.unsaved ? ff_chain_save(c, err) : FF_OK;
 	if (code == FF_OK)
 		code = ff_search_eliminate(c->space, c->evaluator, c->graph, m, c->opt->pricer,
 				elimination_ends, c, a, &start, found, err);
@@ -108,7 +109,7 @@ static bool is_mine(const struct ff_chain *c, const char *const *starts, uint32_
  * once more. */
 static bool is_due(const struct ff_chain *c, const char *const *starts, uint32_t i, uint32_t n)
 {
-	if (c->runs > 1 && n > 1 && !strcmp(starts[i], "elimination"))
+	if (c->run.n > 1 && n > 1 && !strcmp(starts[i], "elimination"))
 		return false;
 	return is_mine(c, starts, i, n);
 }
@@ -117,11 +118,11 @@ static bool is_due(const struct ff_chain *c, const char *const *starts, uint32_t
  * where it is needed, take as much besides. */
 static void share_out(struct ff_chain *c, uint32_t n_due)
 {
-	c->share = FF_STARTS_SHARE / (n_due ? n_due : 1);
-	c->phase_length = (uint64_t)(c->share * (double)ff_chain_run_length(c));
-	if (c->limit == 0 && c->opt->seconds <= 0)
-		c->phase_length = FF_ROUND_LEAST +
-				  (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_all;
+	c->run.share = FF_STARTS_SHARE / (n_due ? n_due : 1);
+	c->run.phase_length = (uint64_t)(c->run.share * (double)ff_chain_run_length(c));
+	if (c->clock.limit == 0 && c->opt->seconds <= 0)
+		c->run.phase_length = FF_ROUND_LEAST +
+				      (uint64_t)FF_ROUND_PER_NODE * c->frame->proposer.n_all;
 }
 
 static int walk_starts(struct ff_chain *c, struct ff_arena *a, struct ff_error *err)
@@ -142,7 +143,7 @@ static int walk_starts(struct ff_chain *c, struct ff_arena *a, struct ff_error *
 			continue;
 		code = start_from(c, starts[i], c->machine, a, &found, err);
 		any = any || found;
-		c->share_from = from + n_done * c->share;
+		c->run.share_from = from + n_done * c->run.share;
 		n_done += found || !saves_memory(starts[i]);
 		if (code == FF_OK && found && c->frame->proposer.n_all > 0)
 			code = ff_chain_anneal(c, beta / FF_BETA_RANGE, beta * FF_BETA_RANGE, err);
