@@ -20,7 +20,6 @@ struct ff_machine;
 /* Who sees to communication beside what is computed (ff/beside.h). */
 enum ff_beside {
 	FF_BESIDE_THREAD, /* a thread that looks all the time, or the device itself */
-	FF_BESIDE_SLEEP,  /* a thread that sleeps between two looks */
 	FF_BESIDE_TASKS,  /* the thread that computes, between two tasks */
 	FF_BESIDE_COUNT
 };

@@ -111,7 +111,6 @@ static int cpu_beside(struct ff_device *dev, enum ff_beside by, struct ff_stream
 {
 	static const enum ff_stream_kind kinds[FF_BESIDE_COUNT] = {
 			[FF_BESIDE_THREAD] = FF_STREAM_WORKER,
-			[FF_BESIDE_SLEEP] = FF_STREAM_SLEEPER,
 			[FF_BESIDE_TASKS] = FF_STREAM_GUEST};
 
 	(void)dev;

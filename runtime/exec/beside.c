@@ -10,7 +10,7 @@
 #include "ff/backend.h"
 #include "process/agree.h"
 
-static const char *const names[FF_BESIDE_COUNT] = {"thread", "sleep", "tasks"};
+static const char *const names[FF_BESIDE_COUNT] = {"thread", "tasks"};
 
 /* What the others need to know of a rank. */
 struct rank {
@@ -85,7 +85,7 @@ int ff_beside_choose(const struct ff_backend *b, struct ff_comm *c, enum ff_besi
 		code = ff_agree_gather(c, &own, sizeof(own), all, err);
 	if (code == FF_OK && all[0].asked < 0)
 		code = ff_fail(err, FF_E_INPUT,
-				"FF_OVERLAP=%.100s: expected thread, sleep or tasks",
+				"FF_OVERLAP=%.100s: expected thread or tasks",
 				c->rank ? "?" : word);
 	if (code == FF_OK && !b->beside)
 		*ret = FF_BESIDE_THREAD;

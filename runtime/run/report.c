@@ -345,7 +345,6 @@ static void print_communication(const struct ff_plan *p)
 {
 	static const char *const words[FF_BESIDE_COUNT] = {
 			[FF_BESIDE_THREAD] = "beside compute",
-			[FF_BESIDE_SLEEP] = "beside compute, by a thread that sleeps between looks",
 			[FF_BESIDE_TASKS] = "between tasks",
 	};
 
