@@ -4,6 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool ff_chunks_are_even(const struct ff_collective *x)
+{
+	for (uint32_t i = 1; i < x->n_devices; i++)
+		if (x->count[i] != x->count[0])
+			return false;
+	return true;
+}
+
+bool ff_chunks_are_in_order(const struct ff_collective *x)
+{
+	for (uint32_t i = 0; i < x->n_devices; i++)
+		if (x->offset[i] != i * x->count[0])
+			return false;
+	return true;
+}
+
 static int64_t even_chunk(const struct ff_chunks *c, uint32_t i)
 {
 	int64_t all = c->x->count[0] / c->width, n = c->x->n_devices;

@@ -13,6 +13,9 @@ struct ff_chunks {
 	int64_t *count, *offset; /* by place, elements */
 };
 
+/* Whether chunks are equally long; whether those, gathered, lie in the order of their devices. */
+bool ff_chunks_are_even(const struct ff_collective *x);
+bool ff_chunks_are_in_order(const struct ff_collective *x);
 /* To be finished whether it fails or not. */
 int ff_chunks_init(struct ff_chunks *c, const struct ff_collective *x, uint32_t me,
 		struct ff_error *err);

@@ -19,6 +19,7 @@
 #include "process/agree.h"
 #include "process/idle.h"
 #include "process/pulse.h"
+#include "stages.h"
 
 static int wait_later(int code, MPI_Request *request, const char *what, struct ff_error *err)
 {
@@ -335,7 +336,7 @@ static int mpi_collective(struct ff_comm *c, const struct ff_collective *x, stru
 	struct ff_comm_mpi *m = self(c);
 	struct ff_spread spread;
 
-	if (!ff_mpi_has_stages(m, x, &spread))
+	if (!m->by_nodes || !ff_stages_find(m->host_of, x, &spread))
 		return whole_collective(m, x, err);
 	return ff_mpi_stages(m, x, position(m, x), spread, whole_collective, err);
 }
