@@ -155,7 +155,7 @@ static int64_t find_cache(const struct ff_backend *b, const struct ff_device_inf
 	struct ff_seat seat;
 	int64_t bytes = 0;
 
-	if (b->host_memory && ff_seat_find(&seat, &ignored) == FF_OK) {
+	if (b->memory.of_host && ff_seat_find(&seat, &ignored) == FF_OK) {
 		seat.threads = info->threads;
 		bytes = ff_seat_cache_bytes(&seat);
 	}
@@ -179,13 +179,13 @@ static int load_backend(struct ff_prof *p, struct ff_error *err)
 				"what "
 				"is measured here says nothing of them",
 				p->machine.name, p->kind, kind->backend, p->backend->name);
-	if ((code = p->backend->open(0, &dev, err)) < 0)
+	if ((code = p->backend->device.open(0, &dev, err)) < 0)
 		return code;
-	if (p->backend->describe)
-		p->backend->describe(dev, &info);
+	if (p->backend->device.describe)
+		p->backend->device.describe(dev, &info);
 	p->cache_bytes = find_cache(p->backend, &info);
-	code = p->backend->computes(dev, p->graph.dtype, err);
-	p->backend->close(dev);
+	code = p->backend->device.computes(dev, p->graph.dtype, err);
+	p->backend->device.close(dev);
 	return code;
 }
 
@@ -308,9 +308,9 @@ static void warn_uneven(const struct ff_prof *p)
 static int measure_launches(struct ff_prof *p, struct ff_error *err)
 {
 	struct ff_launches launch;
-	int code = p->backend->host_memory ? FF_OK : ff_watch_launches(&p->watch, &launch, err);
+	int code = p->backend->memory.of_host ? FF_OK : ff_watch_launches(&p->watch, &launch, err);
 
-	if (code < 0 || p->backend->host_memory || ff_costs_launch(p->costs)->alone_us > 0)
+	if (code < 0 || p->backend->memory.of_host || ff_costs_launch(p->costs)->alone_us > 0)
 		return code;
 	ff_costs_set_launch(p->costs, &launch);
 	return FF_OK;
@@ -366,7 +366,7 @@ static int write_machine(struct ff_prof *p, struct ff_error *err)
 	if (!p->opt->write_machine || p->end)
 		return FF_OK;
 	ff_layout_links(&p->machine, &inside, &network);
-	if (p->backend->host_memory)
+	if (p->backend->memory.of_host)
 		ff_layout_memory(&p->machine, &p->topology);
 	set_overlap(p);
 	ff_out_init(&o);
@@ -429,13 +429,14 @@ static int settle(struct ff_prof *p, struct ff_error *err)
 
 static int run(struct ff_prof *p, struct ff_error *err)
 {
-	int code = p->backend->open(ff_machine_ordinal(&p->machine, p->comm->rank), &p->dev, err);
+	int code = p->backend->device.open(
+			ff_machine_ordinal(&p->machine, p->comm->rank), &p->dev, err);
 
 	p->rank_us = ff_arena_array(&p->arena, p->comm->n_ranks, sizeof(*p->rank_us));
 	if (code == FF_OK && !p->rank_us)
 		code = ff_fail_memory(err);
 	if (code == FF_OK)
-		code = p->backend->stream(p->dev, false, &p->stream, err);
+		code = p->backend->stream.open(p->dev, false, &p->stream, err);
 	if (code == FF_OK)
 		code = ff_watch_open(&p->watch, p->backend, p->dev, p->stream, err);
 	if (code == FF_OK)
@@ -453,9 +454,9 @@ static int run(struct ff_prof *p, struct ff_error *err)
 	ff_prof_reference_close(p);
 	ff_watch_close(&p->watch);
 	if (p->stream)
-		p->backend->stream_close(p->stream);
+		p->backend->stream.close(p->stream);
 	if (p->dev)
-		p->backend->close(p->dev);
+		p->backend->device.close(p->dev);
 	return code;
 }
 

@@ -73,7 +73,8 @@ int ff_averaging_issue(const struct ff_transfer *t, struct ff_stream *stream, st
 
 	for (uint32_t k = 0; k < v->n; k++) {
 		for (uint32_t i = 0; i < v->n_hosts && code == FF_OK; i++)
-			code = t->x->b->scale(stream, v->values[k][i], v->count[k], v->factor, err);
+			code = t->x->b->math.scale(
+					stream, v->values[k][i], v->count[k], v->factor, err);
 		if (code == FF_OK)
 			code = t->x->comm->collective(t->x->comm, &on, &v->sum[k], err);
 	}

@@ -18,12 +18,12 @@ const struct ff_backend *ff_backend_find(const char *name)
 int ff_backend_computes(const struct ff_backend *b, enum ff_dtype type, struct ff_error *err)
 {
 	struct ff_device *dev;
-	int code = b->open(0, &dev, err);
+	int code = b->device.open(0, &dev, err);
 
 	if (code < 0)
 		return code;
-	code = b->computes(dev, type, err);
-	b->close(dev);
+	code = b->device.computes(dev, type, err);
+	b->device.close(dev);
 	return code;
 }
 
@@ -32,8 +32,8 @@ const struct ff_backend *ff_backend_preset(void)
 	const struct ff_backend *cuda = ff_cuda_driver() ? ff_cuda_load() : NULL;
 	struct ff_device *dev = NULL;
 
-	if (!cuda || cuda->open(0, &dev, NULL) < 0)
+	if (!cuda || cuda->device.open(0, &dev, NULL) < 0)
 		return &ff_backend_cpu;
-	cuda->close(dev);
+	cuda->device.close(dev);
 	return cuda;
 }

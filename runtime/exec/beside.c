@@ -87,7 +87,7 @@ int ff_beside_choose(const struct ff_backend *b, struct ff_comm *c, enum ff_besi
 		code = ff_fail(err, FF_E_INPUT,
 				"FF_OVERLAP=%.100s: expected thread or tasks",
 				c->rank ? "?" : word);
-	if (code == FF_OK && !b->beside)
+	if (code == FF_OK && !b->stream.beside)
 		*ret = FF_BESIDE_THREAD;
 	else if (code == FF_OK)
 		*ret = all[0].asked < FF_BESIDE_COUNT ? (enum ff_beside)all[0].asked

@@ -105,9 +105,9 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 	if (!j->io || !j->addition)
 		return ff_fail_memory(err);
 	bind_io(x, t, w, j->io);
-	if ((code = x->b->kernel(h->dev, w, &j->kernel, err)) < 0)
+	if ((code = x->b->kernel.open(h->dev, w, &j->kernel, err)) < 0)
 		return code;
-	need = bind_additions(x, t, w, ff_align64(x->b->workspace(j->kernel)), j);
+	need = bind_additions(x, t, w, ff_align64(x->b->kernel.workspace(j->kernel)), j);
 	if (need > have)
 		return ff_fail(err, FF_E_RUN,
 				"operator %s needs %" PRId64
@@ -311,7 +311,7 @@ static int bind_waits(struct ff_executor *x, uint32_t task, struct ff_error *err
 
 		if (before->done)
 			continue;
-		code = x->b->event(x->host[before->hosts[0]].dev, &before->done, err);
+		code = x->b->event.open(x->host[before->hosts[0]].dev, &before->done, err);
 		if (code < 0)
 			return code;
 	}

@@ -27,22 +27,22 @@ static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *er
 
 	h->device = device;
 	x->host_of[device] = x->n_hosts++;
-	code = x->b->open(ff_machine_ordinal(m, device), &h->dev, err);
+	code = x->b->device.open(ff_machine_ordinal(m, device), &h->dev, err);
 	if (code < 0)
 		return code;
-	if (x->b->observe)
-		x->b->observe(h->dev, x->s);
+	if (x->b->device.observe)
+		x->b->device.observe(h->dev, x->s);
 	if (x->s->memory_bytes[device] > 0) {
 		void *memory;
 
-		code = x->b->alloc(h->dev, (size_t)x->s->memory_bytes[device], &memory, err);
+		code = x->b->memory.alloc(h->dev, (size_t)x->s->memory_bytes[device], &memory, err);
 		if (code < 0)
 			return code;
 		h->memory = memory;
 		h->bytes = x->s->memory_bytes[device];
 	}
-	code = x->b->stream(h->dev, false, &h->compute, err);
-	return code < 0 ? code : x->b->event(h->dev, &h->turn, err);
+	code = x->b->stream.open(h->dev, false, &h->compute, err);
+	return code < 0 ? code : x->b->event.open(h->dev, &h->turn, err);
 }
 
 static int open_hosts(struct ff_executor *x, struct ff_error *err)
@@ -68,9 +68,10 @@ static int open_hosts(struct ff_executor *x, struct ff_error *err)
 		x->transfers = x->host[0].compute;
 		return FF_OK;
 	}
-	code = x->b->beside ? x->b->beside(x->host[0].dev, x->opt.beside, &x->transfers, err)
-			    : x->b->stream(x->host[0].dev, true, &x->transfers, err);
-	return code < 0 ? code : x->b->event(x->host[0].dev, &x->turn, err);
+	code = x->b->stream.beside ? x->b->stream.beside(x->host[0].dev, x->opt.beside,
+						     &x->transfers, err)
+				   : x->b->stream.open(x->host[0].dev, true, &x->transfers, err);
+	return code < 0 ? code : x->b->event.open(x->host[0].dev, &x->turn, err);
 }
 
 int ff_executor_create(const struct ff_schedule *s, const struct ff_backend *backend,
@@ -106,14 +107,14 @@ void ff_executor_destroy(struct ff_executor *x)
 		return;
 	ff_replay_close(x);
 	if (x->transfers && x->transfers != x->host[0].compute)
-		x->b->stream_close(x->transfers);
+		x->b->stream.close(x->transfers);
 	if (x->turn)
-		x->b->event_close(x->turn);
+		x->b->event.close(x->turn);
 	for (uint32_t i = 0; x->job && i < x->s->n_tasks; i++) {
 		if (x->job[i].kernel)
-			x->b->kernel_close(x->job[i].kernel);
+			x->b->kernel.close(x->job[i].kernel);
 		if (x->job[i].done)
-			x->b->event_close(x->job[i].done);
+			x->b->event.close(x->job[i].done);
 	}
 	ff_load_close(x);
 	ff_ranks_close(x);
@@ -121,13 +122,13 @@ void ff_executor_destroy(struct ff_executor *x)
 		struct ff_host *h = &x->host[i];
 
 		if (h->compute)
-			x->b->stream_close(h->compute);
+			x->b->stream.close(h->compute);
 		if (h->turn)
-			x->b->event_close(h->turn);
+			x->b->event.close(h->turn);
 		if (h->memory)
-			x->b->free(h->dev, h->memory);
+			x->b->memory.free(h->dev, h->memory);
 		if (h->dev)
-			x->b->close(h->dev);
+			x->b->device.close(h->dev);
 	}
 	free(x->past);
 	ff_arena_finish(&x->arena);
@@ -141,7 +142,7 @@ static int drain(struct ff_executor *x, int code, struct ff_error *err)
 	int last;
 
 	for (uint32_t i = 0; i < x->n_hosts; i++) {
-		last = x->b->drain(x->host[i].compute, code < 0 ? &later : err);
+		last = x->b->stream.drain(x->host[i].compute, code < 0 ? &later : err);
 		code = code < 0 ? code : last;
 	}
 	if (x->transfers) {
@@ -149,7 +150,7 @@ static int drain(struct ff_executor *x, int code, struct ff_error *err)
 
 		if (guest)
 			ff_pulse_wait(x->comm->pulse);
-		last = x->b->drain(x->transfers, code < 0 ? &later : err);
+		last = x->b->stream.drain(x->transfers, code < 0 ? &later : err);
 		if (guest)
 			ff_pulse_met(x->comm->pulse);
 		code = code < 0 ? code : last;

@@ -205,10 +205,10 @@ static void take(const struct ff_executor *x, const struct pair *p, struct ff_ke
 {
 	struct ff_job *j = &x->job[p->first], *next = &x->job[p->second];
 
-	shift_additions(j, ff_align64(x->b->workspace(kernel)) -
-					   ff_align64(x->b->workspace(j->kernel)));
-	x->b->kernel_close(j->kernel);
-	x->b->kernel_close(next->kernel);
+	shift_additions(j, ff_align64(x->b->kernel.workspace(kernel)) -
+					   ff_align64(x->b->kernel.workspace(j->kernel)));
+	x->b->kernel.close(j->kernel);
+	x->b->kernel.close(next->kernel);
 	j->kernel = kernel;
 	next->kernel = NULL;
 	if (p->w.pass == FF_FORWARD) {
@@ -229,11 +229,12 @@ static int fuse(struct ff_executor *x, struct pair *p, struct ff_error *err)
 
 	fill_work(x, &x->s->tasks[p->first], &p->w);
 	fill_work(x, &x->s->tasks[p->second], &p->next);
-	code = x->b->fuse(x->host[x->host_of[device]].dev, &p->w, &p->next, p->keeps, &kernel, err);
+	code = x->b->kernel.fuse(
+			x->host[x->host_of[device]].dev, &p->w, &p->next, p->keeps, &kernel, err);
 	if (code < 0 || !kernel)
 		return code;
-	if (x->b->workspace(kernel) > have) {
-		x->b->kernel_close(kernel);
+	if (x->b->kernel.workspace(kernel) > have) {
+		x->b->kernel.close(kernel);
 		return FF_OK;
 	}
 	if (p->yields)
@@ -246,14 +247,15 @@ int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err)
 {
 	struct pair *p = ff_arena_alloc(&x->arena, sizeof(*p));
 	uint32_t *last = ff_arena_array(&x->arena, x->n_hosts, sizeof(*last));
-	bool wanted = x->b->fuse;
+	bool wanted = x->b->kernel.fuse;
 	int code = ff_cli_switch("FF_FUSE", &wanted, err);
 
 	if (!p || !last)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < x->n_hosts; i++)
 		last[i] = FF_NONE;
-	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK && x->b->fuse && wanted; i++) {
+	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK && x->b->kernel.fuse && wanted;
+			i++) {
 		const struct ff_job *j = &x->job[i];
 
 		if (x->s->tasks[i].kind == FF_TASK_SYNC)

@@ -56,16 +56,16 @@ static int take_memory(const struct ff_executor *x, size_t bytes, void **ret, st
 {
 	if (!bytes)
 		return FF_OK;
-	if (x->b->pin)
-		return x->b->pin(x->host[0].dev, bytes, ret, err);
+	if (x->b->memory.pin)
+		return x->b->memory.pin(x->host[0].dev, bytes, ret, err);
 	*ret = malloc(bytes);
 	return *ret ? FF_OK : ff_fail_memory(err);
 }
 
 static void give_memory(const struct ff_executor *x, void *memory)
 {
-	if (memory && x->b->pin)
-		x->b->unpin(x->host[0].dev, memory);
+	if (memory && x->b->memory.pin)
+		x->b->memory.unpin(x->host[0].dev, memory);
 	else
 		free(memory);
 }
@@ -76,7 +76,7 @@ static int open_stage(struct ff_executor *x, struct ff_error *err)
 	size_t most = 0;
 	int code;
 
-	for (uint32_t i = 0; i < x->s->n_tasks && !x->b->host_memory; i++) {
+	for (uint32_t i = 0; i < x->s->n_tasks && !x->b->memory.of_host; i++) {
 		const struct ff_transfer *t = load_of(x, i);
 
 		if (t && load_bytes(t) > most)
@@ -136,7 +136,7 @@ static int open_slots(struct ff_executor *x, struct ff_error *err)
  * fetched them; where the host can write them to their place, that is one copy less. */
 static int choose(const struct ff_executor *x, bool *prefetch, struct ff_error *err)
 {
-	*prefetch = x->opt.prefetch == FF_PREFETCH_PRESET ? !x->b->host_memory
+	*prefetch = x->opt.prefetch == FF_PREFETCH_PRESET ? !x->b->memory.of_host
 							  : x->opt.prefetch == FF_PREFETCH_ON;
 	if (x->opt.prefetch != FF_PREFETCH_PRESET)
 		return FF_OK;
@@ -195,11 +195,11 @@ int ff_load_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff_err
 	if (!t->sink || !load_bytes(t))
 		return FF_OK;
 	if (x->prefetched)
-		return x->b->upload(stream, t->sink,
+		return x->b->move.upload(stream, t->sink,
 				x->prefetched->slot[ff_batch_slot(x->step)].memory + t->prefetched,
 				load_bytes(t), err);
-	code = x->b->call(stream, load, t, err);
+	code = x->b->stream.call(stream, load, t, err);
 	if (code < 0 || t->load == t->sink)
 		return code;
-	return x->b->upload(stream, t->sink, t->load, load_bytes(t), err);
+	return x->b->move.upload(stream, t->sink, t->load, load_bytes(t), err);
 }

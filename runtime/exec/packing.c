@@ -161,16 +161,16 @@ int ff_packing_issue(const struct ff_transfer *t, struct ff_stream *stream, stru
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < p->n_all && code == FF_OK; i++)
-		code = b->encode(stream, &p->all[i], err);
+		code = b->math.encode(stream, &p->all[i], err);
 	if (code == FF_OK)
 		code = c->exchange(c, &on, p->gather.type, p->parcel, p->n_parcels, err);
 	for (uint32_t i = 0; i < p->n_sums && code == FF_OK; i++)
-		code = b->decode(stream, &p->sum[i], err);
+		code = b->math.decode(stream, &p->sum[i], err);
 	for (uint32_t i = 0; i < p->n_all && code == FF_OK; i++)
-		code = b->encode(stream, &p->chunk[i], err);
+		code = b->math.encode(stream, &p->chunk[i], err);
 	if (code == FF_OK)
 		code = c->collective(c, &on, &p->gather, err);
 	for (uint32_t i = 0; i < p->n_all && code == FF_OK; i++)
-		code = b->decode(stream, &p->all[i], err);
+		code = b->math.decode(stream, &p->all[i], err);
 	return code;
 }

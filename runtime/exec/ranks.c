@@ -76,7 +76,7 @@ static int open_one(struct ff_executor *x, uint32_t task, struct ff_work *w, str
 			.first = t->micro * labels_of(x, x->job[task].loss),
 			.at = r->floats,
 			.leads = w->in[0].lo[1] == 0};
-	code = x->b->alloc(one->host->dev,
+	code = x->b->memory.alloc(one->host->dev,
 			(size_t)ff_region_volume(&one->labels) * sizeof(*one->job->rank), &memory,
 			err);
 	if (code < 0)
@@ -96,8 +96,8 @@ static int open_slots(struct ff_executor *x, struct ff_error *err)
 
 	for (int i = 0; i < 2; i++) {
 		code = FF_OK;
-		if (x->b->pin && x->n_hosts)
-			code = x->b->pin(x->host[0].dev, bytes, &memory, err);
+		if (x->b->memory.pin && x->n_hosts)
+			code = x->b->memory.pin(x->host[0].dev, bytes, &memory, err);
 		else if (!(memory = malloc(bytes)))
 			code = ff_fail_memory(err);
 		if (code < 0)
@@ -137,10 +137,10 @@ void ff_ranks_close(struct ff_executor *x)
 	struct ff_ranks *r = x->ranks;
 
 	for (uint32_t i = 0; r && i < r->n; i++)
-		x->b->free(r->of[i].host->dev, r->of[i].job->rank);
+		x->b->memory.free(r->of[i].host->dev, r->of[i].job->rank);
 	for (int i = 0; r && i < 2; i++) {
-		if (r->slot[i] && x->b->pin && x->n_hosts)
-			x->b->unpin(x->host[0].dev, r->slot[i]);
+		if (r->slot[i] && x->b->memory.pin && x->n_hosts)
+			x->b->memory.unpin(x->host[0].dev, r->slot[i]);
 		else
 			free(r->slot[i]);
 	}
@@ -153,7 +153,7 @@ int ff_ranks_download(struct ff_executor *x, struct ff_job *j, struct ff_error *
 	for (uint32_t i = 0; i < x->ranks->n; i++)
 		if (x->ranks->of[i].job == j)
 			n = ff_region_volume(&x->ranks->of[i].labels);
-	return x->b->download(j->stream, x->ranks->slot[x->step & 1] + j->rank_at, j->rank,
+	return x->b->move.download(j->stream, x->ranks->slot[x->step & 1] + j->rank_at, j->rank,
 			(size_t)n * sizeof(*j->rank), err);
 }
 

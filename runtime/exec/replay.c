@@ -74,7 +74,7 @@ static int open_parity(struct ff_executor *x, struct parity *p, struct ff_error 
 	size_t bytes = figures + (size_t)x->n_scores * FF_SCORES * sizeof(*p->pinned.score);
 	struct ff_device *dev = x->host[0].dev;
 	void *memory = NULL;
-	int code = x->b->pin(dev, bytes, &memory, err);
+	int code = x->b->memory.pin(dev, bytes, &memory, err);
 
 	if (code < 0)
 		return code;
@@ -111,7 +111,7 @@ static int open_parities(struct ff_executor *x, struct ff_error *err)
 	for (int i = 0; i < 2 && code == FF_OK; i++)
 		code = open_parity(x, &r->parity[i], err);
 	for (int i = 0; i < MARKS && code == FF_OK; i++)
-		code = x->b->timer(x->host[0].dev, &r->mark[i], err);
+		code = x->b->event.timer(x->host[0].dev, &r->mark[i], err);
 	return code;
 }
 
@@ -123,7 +123,7 @@ void ff_replay_close(struct ff_executor *x)
 	if (!r)
 		return;
 	if (x->figures) /* after a failure something may be under way */
-		x->b->drain(x->host[0].compute, &told);
+		x->b->stream.drain(x->host[0].compute, &told);
 	for (int i = 0; i < 2; i++) {
 		struct parity *p = &r->parity[i];
 
@@ -131,11 +131,11 @@ void ff_replay_close(struct ff_executor *x)
 			if (p->pass[k])
 				x->b->captures->close(p->pass[k]);
 		if (p->pinned.figures)
-			x->b->unpin(x->host[0].dev, p->pinned.figures);
+			x->b->memory.unpin(x->host[0].dev, p->pinned.figures);
 	}
 	for (int i = 0; i < MARKS; i++)
 		if (r->mark[i])
-			x->b->event_close(r->mark[i]);
+			x->b->event.close(r->mark[i]);
 	free(r);
 }
 
@@ -184,7 +184,7 @@ static int collect(struct ff_executor *x, struct parity *p, struct ff_error *err
 
 	p->pending = false;
 	if (code == FF_OK)
-		code = x->b->elapsed(p->since, p->ended, &us, err);
+		code = x->b->event.elapsed(p->since, p->ended, &us, err);
 	if (code < 0)
 		return code;
 	return ff_executor_keep(x, p->training, (uint32_t)(p - r->parity), p->pinned.score,
@@ -223,13 +223,13 @@ static int fork_and_join(struct ff_executor *x, bool join, struct ff_error *err)
 
 	if (x->transfers == compute)
 		return FF_OK;
-	code = x->b->record(join ? x->transfers : compute, turn, err);
-	return code < 0 ? code : x->b->wait(join ? compute : x->transfers, turn, err);
+	code = x->b->event.record(join ? x->transfers : compute, turn, err);
+	return code < 0 ? code : x->b->event.wait(join ? compute : x->transfers, turn, err);
 }
 
 static int issue(struct ff_executor *x, struct parity *p, struct ff_error *err)
 {
-	int code = x->b->upload(x->host[0].compute, x->figures, p->pinned.figures,
+	int code = x->b->move.upload(x->host[0].compute, x->figures, p->pinned.figures,
 			sizeof(*x->figures), err);
 
 	if (code == FF_OK)
@@ -288,7 +288,7 @@ static int mark(struct ff_executor *x, struct ff_event **ret, struct ff_error *e
 	struct ff_replay *r = x->replay;
 
 	*ret = r->mark[r->marked++ % MARKS];
-	return x->b->record(x->host[0].compute, *ret, err);
+	return x->b->event.record(x->host[0].compute, *ret, err);
 }
 
 static int launch(struct ff_executor *x, struct parity *p, struct ff_error *err)

@@ -106,7 +106,7 @@ struct ff_executor {
 /* Whether the thread that issues tasks is also the one that communicates, between them. */
 static inline bool ff_executor_has_guest(const struct ff_executor *x)
 {
-	return x->s->machine->overlap && x->b->beside && x->opt.beside == FF_BESIDE_TASKS;
+	return x->s->machine->overlap && x->b->stream.beside && x->opt.beside == FF_BESIDE_TASKS;
 }
 
 /* Updates that have gone before that of the step under way. */

@@ -301,19 +301,19 @@ int ff_transfer_issue(struct ff_transfer *t, struct ff_stream *stream, struct ff
 	if (t->packing)
 		return ff_packing_issue(t, stream, err);
 	for (uint32_t i = 0; i < t->n_fills && code == FF_OK; i++)
-		code = b->fill(stream, t->fill[i].memory, mv->type, t->fill[i].n,
+		code = b->move.fill(stream, t->fill[i].memory, mv->type, t->fill[i].n,
 				ff_reduce_identity(mv->reduce, mv->type), err);
 	for (uint32_t i = 0; i < t->n_before && code == FF_OK; i++)
-		code = b->copy(stream, &t->before[i], err);
+		code = b->move.copy(stream, &t->before[i], err);
 	for (uint32_t i = 0; i < t->n_encoded && code == FF_OK; i++)
-		code = b->encode(stream, &t->encoded[i], err);
+		code = b->math.encode(stream, &t->encoded[i], err);
 	if (code == FF_OK)
 		code = issue_network(t, stream, err);
 	for (uint32_t i = 0; i < t->n_aside && code == FF_OK; i++)
-		code = b->decode(stream, &t->aside[i], err);
+		code = b->math.decode(stream, &t->aside[i], err);
 	for (uint32_t i = 0; i < t->n_after && code == FF_OK; i++)
-		code = b->copy(stream, &t->after[i], err);
+		code = b->move.copy(stream, &t->after[i], err);
 	for (uint32_t i = 0; i < t->n_decoded && code == FF_OK; i++)
-		code = b->decode(stream, &t->decoded[i], err);
+		code = b->math.decode(stream, &t->decoded[i], err);
 	return code;
 }

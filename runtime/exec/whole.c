@@ -94,9 +94,10 @@ int ff_whole_add_run(struct ff_executor *x, const struct ff_value *v, const stru
 	staging = calloc((size_t)ff_region_volume(r), sizeof(*staging));
 	if (!staging)
 		return ff_fail_memory(err);
-	code = x->b->download(stream, staging + first, memory, (size_t)n * sizeof(*staging), err);
+	code = x->b->move.download(
+			stream, staging + first, memory, (size_t)n * sizeof(*staging), err);
 	if (code == FF_OK)
-		code = x->b->drain(stream, err);
+		code = x->b->stream.drain(stream, err);
 	if (code == FF_OK)
 		add(v, r, share, staging, whole);
 	free(staging);

@@ -8,12 +8,12 @@
 static int prepare(struct ff_workspace_query *q, const struct ff_work *w, int64_t *ret)
 {
 	struct ff_kernel *k = NULL;
-	int code = q->backend->kernel(q->device, w, &k, &q->err);
+	int code = q->backend->kernel.open(q->device, w, &k, &q->err);
 
 	if (code < 0)
 		return code;
-	*ret = q->backend->workspace(k);
-	q->backend->kernel_close(k);
+	*ret = q->backend->kernel.workspace(k);
+	q->backend->kernel.close(k);
 	return FF_OK;
 }
 

@@ -50,7 +50,7 @@ int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err)
 	for (uint32_t i = 0; i < p->n_items; i++)
 		make_room(p, p->item[i].passed_bytes);
 	for (int i = 0; i < 2 && code == FF_OK; i++)
-		code = p->backend->alloc(p->dev, (size_t)p->sweep_bytes, &p->sweep[i], err);
+		code = p->backend->memory.alloc(p->dev, (size_t)p->sweep_bytes, &p->sweep[i], err);
 	return code;
 }
 
@@ -58,7 +58,7 @@ void ff_prof_sweep_close(struct ff_prof *p)
 {
 	for (int i = 0; i < 2; i++)
 		if (p->sweep[i])
-			p->backend->free(p->dev, p->sweep[i]);
+			p->backend->memory.free(p->dev, p->sweep[i]);
 }
 
 /* The first `bytes` from `from` to `to`, or added there. */
@@ -70,7 +70,7 @@ static int carry(struct ff_prof *p, const void *from, void *to, int64_t bytes, b
 
 	r.hi[0] = (int32_t)(bytes / FF_F32_BYTES);
 	copy.source_region = copy.sink_region = copy.region = r;
-	return r.hi[0] ? p->backend->copy(p->stream, &copy, err) : FF_OK;
+	return r.hi[0] ? p->backend->move.copy(p->stream, &copy, err) : FF_OK;
 }
 
 /* The end of it, as much as caches hold, was just written, with the values that it has: piece by
@@ -78,7 +78,8 @@ static int carry(struct ff_prof *p, const void *from, void *to, int64_t bytes, b
  * brings there.  A device has one cache, and each piece is two launches. */
 static int rewrite_end(struct ff_prof *p, const struct ff_hot *hot, struct ff_error *err)
 {
-	int64_t most = most_bytes(p), piece = p->backend->host_memory ? PIECE_BYTES : most / PIECES;
+	int64_t most = most_bytes(p),
+		piece = p->backend->memory.of_host ? PIECE_BYTES : most / PIECES;
 	int64_t bytes = hot->at ? hot->bytes : 0, skip = bytes > most ? bytes - most : 0;
 	char *at = (char *)hot->at + skip / FF_F32_BYTES * FF_F32_BYTES;
 	int code = FF_OK;
@@ -130,5 +131,5 @@ int ff_prof_rewrite(struct ff_prof *p, const struct ff_hot hot[FF_HOT], int64_t 
 		code = rewrite_end(p, &hot[i], err);
 	if (code == FF_OK)
 		code = run_sweep(&since, err);
-	return code == FF_OK ? p->backend->drain(p->stream, err) : code;
+	return code == FF_OK ? p->backend->stream.drain(p->stream, err) : code;
 }

@@ -437,12 +437,12 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};
 	struct ff_schedule s;
-	int code = p->backend->open(p->ordinal, &query.device, err);
+	int code = p->backend->device.open(p->ordinal, &query.device, err);
 
 	if (code < 0)
 		return code;
 	code = ff_lower(&p->graph, machine, strategy, &opt, &p->arena, &s, err);
-	p->backend->close(query.device);
+	p->backend->device.close(query.device);
 	ff_workspace_finish(&query);
 	if (query.err.code < 0) {
 		*err = query.err;

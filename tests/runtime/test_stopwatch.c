@@ -66,9 +66,9 @@ static void open_prof(struct ff_prof *p)
 	p->states = (struct ff_prof_states){.passed_bytes = {PASSED}, .n = 1};
 	code = ff_comm_local(1, &p->comm, &err);
 	if (code == FF_OK)
-		code = p->backend->open(0, &p->dev, &err);
+		code = p->backend->device.open(0, &p->dev, &err);
 	if (code == FF_OK)
-		code = p->backend->stream(p->dev, false, &p->stream, &err);
+		code = p->backend->stream.open(p->dev, false, &p->stream, &err);
 	if (code == FF_OK)
 		code = ff_watch_open(&p->watch, p->backend, p->dev, p->stream, &err);
 	if (code == FF_OK)
@@ -83,8 +83,8 @@ static void close_prof(struct ff_prof *p)
 	ff_prof_sweep_close(p);
 	ff_prof_reference_close(p);
 	ff_watch_close(&p->watch);
-	p->backend->stream_close(p->stream);
-	p->backend->close(p->dev);
+	p->backend->stream.close(p->stream);
+	p->backend->device.close(p->dev);
 	p->comm->destroy(p->comm);
 }
 

@@ -176,8 +176,8 @@ START_TEST(long_rings)
 			send, recv, &count, NULL};
 
 	ck_assert_ptr_nonnull(array);
-	ck_assert_int_eq(ff_backend_cpu.open(0, &dev, &err), FF_OK);
-	ck_assert_int_eq(ff_backend_cpu.stream(dev, false, &on.stream, &err), FF_OK);
+	ck_assert_int_eq(ff_backend_cpu.device.open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(ff_backend_cpu.stream.open(dev, false, &on.stream, &err), FF_OK);
 	send[c->rank] = recv[c->rank] = array;
 	for (uint32_t i = 0; i < c->n_ranks; i++)
 		device[i] = (uint16_t)i;
@@ -186,11 +186,11 @@ START_TEST(long_rings)
 		for (uint32_t i = 0; i < LONG; i++)
 			array[i] = term(c->rank, i);
 		ck_assert_int_eq(c->collective(c, &on, &x, &err), FF_OK);
-		ck_assert_int_eq(ff_backend_cpu.drain(on.stream, &err), FF_OK);
+		ck_assert_int_eq(ff_backend_cpu.stream.drain(on.stream, &err), FF_OK);
 		check_long(c->n_ranks, device, array);
 	}
-	ff_backend_cpu.stream_close(on.stream);
-	ff_backend_cpu.close(dev);
+	ff_backend_cpu.stream.close(on.stream);
+	ff_backend_cpu.device.close(dev);
 	c->destroy(c);
 	free(array);
 }
@@ -208,8 +208,8 @@ START_TEST(alone)
 	const uint16_t device = (uint16_t)c->rank;
 	const int64_t count = 3, offset = 0;
 
-	ck_assert_int_eq(ff_backend_cpu.open(0, &dev, &err), FF_OK);
-	ck_assert_int_eq(ff_backend_cpu.stream(dev, false, &on.stream, &err), FF_OK);
+	ck_assert_int_eq(ff_backend_cpu.device.open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(ff_backend_cpu.stream.open(dev, false, &on.stream, &err), FF_OK);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
 		const float own[] = {1, 2, 3};
 		float got[] = {0, 0, 0};
@@ -219,11 +219,11 @@ START_TEST(alone)
 				&recv, &count, &offset};
 
 		ck_assert_int_eq(c->collective(c, &on, &x, &err), FF_OK);
-		ck_assert_int_eq(ff_backend_cpu.drain(on.stream, &err), FF_OK);
+		ck_assert_int_eq(ff_backend_cpu.stream.drain(on.stream, &err), FF_OK);
 		ck_assert_mem_eq(got, own, sizeof(own));
 	}
-	ff_backend_cpu.stream_close(on.stream);
-	ff_backend_cpu.close(dev);
+	ff_backend_cpu.stream.close(on.stream);
+	ff_backend_cpu.device.close(dev);
 	c->destroy(c);
 }
 END_TEST
