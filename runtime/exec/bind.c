@@ -119,8 +119,8 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 		j->score = ff_arena_array(&x->arena, FF_SCORES, sizeof(*j->score));
 		if (!j->score)
 			return ff_fail_memory(err);
-		j->score_index = x->n_scores;
-		x->scored[x->n_scores++] = (uint32_t)(t - x->s->tasks);
+		j->score_index = x->losses.n_scores;
+		x->losses.scored[x->losses.n_scores++] = (uint32_t)(t - x->s->tasks);
 	}
 	while (j->loss + 1 < x->s->graph->n_losses && x->s->graph->loss[j->loss] != t->node)
 		j->loss++;
@@ -326,8 +326,8 @@ int ff_bind_jobs(struct ff_executor *x, struct ff_error *err)
 	int code = FF_OK;
 
 	x->job = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->job));
-	x->scored = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->scored));
-	if (!scratch || !x->job || !x->scored)
+	x->losses.scored = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->losses.scored));
+	if (!scratch || !x->job || !x->losses.scored)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < s->n_tasks && code == FF_OK; i++) {
 		code = bind_task(x, &s->tasks[i], &x->job[i], scratch, err);
@@ -338,8 +338,8 @@ int ff_bind_jobs(struct ff_executor *x, struct ff_error *err)
 			code = bind_waits(x, i, err);
 	if (code < 0)
 		return code;
-	x->span = ff_arena_array(&x->arena, n_spans, sizeof(*x->span));
-	if (!x->span)
+	x->trace.span = ff_arena_array(&x->arena, n_spans, sizeof(*x->trace.span));
+	if (!x->trace.span)
 		return ff_fail_memory(err);
 	code = ff_fuse_jobs(x, err);
 	return code < 0 ? code : ff_load_open(x, err);

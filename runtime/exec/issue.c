@@ -28,9 +28,9 @@ bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
 /* Where a pass is captured its figures are read later: who takes these computes nonsense. */
 static void set_figures(const struct ff_executor *x, struct ff_kernel_io *io)
 {
-	io->step = x->capturing ? UINT64_MAX : x->step;
-	io->valid = x->capturing ? 0 : x->valid[io->loss];
-	io->figures = x->capturing ? x->figures : NULL;
+	io->step = x->launches.capturing ? UINT64_MAX : x->step;
+	io->valid = x->launches.capturing ? 0 : x->losses.valid[io->loss];
+	io->figures = x->launches.capturing ? x->launches.figures : NULL;
 }
 
 static int issue_additions(struct ff_executor *x, const struct ff_job *j, struct ff_error *err)
@@ -44,8 +44,9 @@ static int issue_additions(struct ff_executor *x, const struct ff_job *j, struct
 
 static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
 {
-	float *score = x->capturing ? &x->capturing->score[FF_SCORES * (size_t)j->score_index]
-				    : j->score;
+	float *score = x->launches.capturing ? &x->launches.capturing->score[FF_SCORES *
+									     (size_t)j->score_index]
+					     : j->score;
 	int code = FF_OK;
 
 	if (!j->kernel)
@@ -77,8 +78,8 @@ static int issue_update(struct ff_executor *x, struct ff_job *j, struct ff_error
 
 		x->s->optimizer->factors(x->opt.groups.setting[u->group], ff_executor_updates(x),
 				&u->factors);
-		u->figures = x->capturing ? x->figures : NULL;
-		if (x->capturing) /* as set_figures has it */
+		u->figures = x->launches.capturing ? x->launches.figures : NULL;
+		if (x->launches.capturing) /* as set_figures has it */
 			memset(&u->factors, 0xff, sizeof(u->factors));
 		code = x->b->math.update(j->stream, u, err);
 	}
@@ -163,17 +164,17 @@ static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error 
 	for (uint32_t i = 0; i < j->n_waits && code == FF_OK; i++)
 		if (ff_executor_runs(x, j->wait[i]))
 			code = await(x, j->stream, x->job[j->wait[i]].done, err);
-	if (code == FF_OK && x->tracing)
+	if (code == FF_OK && x->trace.on)
 		code = x->b->stream.call(j->stream, note_time, &j->start_us, err);
 	if (code == FF_OK)
 		code = issue(x, task, err);
-	if (code == FF_OK && x->tracing)
+	if (code == FF_OK && x->trace.on)
 		code = x->b->stream.call(j->stream, note_time, &j->finish_us, err);
 	if (code == FF_OK && j->done)
 		code = x->b->event.record(j->stream, j->done, err);
 	if (code == FF_OK && transfer)
 		code = keep_place(x, j, false, err);
-	j->traced = x->tracing;
+	j->traced = x->trace.on;
 	ff_pulse_beat(x->comm->pulse);
 	if (code == FF_OK && ff_executor_has_guest(x))
 		x->b->stream.go_on(x->transfers);

@@ -171,11 +171,11 @@ int ff_load_begin(struct ff_executor *x, bool last, struct ff_error *err)
 	int code;
 
 	if (!x->prefetched)
-		return ff_dataset_valid(x->data, x->training, x->step, x->valid, err);
+		return ff_dataset_valid(x->data, x->training, x->step, x->losses.valid, err);
 	code = ff_prefetch_take(x->prefetched->prefetch, &now, last ? NULL : &next, err);
 	if (code == FF_OK)
-		memcpy(x->valid, x->prefetched->slot[ff_batch_slot(x->step)].valid,
-				sizeof(x->valid));
+		memcpy(x->losses.valid, x->prefetched->slot[ff_batch_slot(x->step)].valid,
+				sizeof(x->losses.valid));
 	return code;
 }
 

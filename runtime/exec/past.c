@@ -11,16 +11,16 @@ static int keep_past(struct ff_executor *x, const struct ff_tally *tally, double
 {
 	struct ff_past *past;
 
-	if (x->n_past == x->cap_past) {
-		uint32_t cap = x->cap_past ? 2 * x->cap_past : 256;
-		struct ff_past *grown = realloc(x->past, cap * sizeof(*grown));
+	if (x->losses.n_past == x->losses.cap_past) {
+		uint32_t cap = x->losses.cap_past ? 2 * x->losses.cap_past : 256;
+		struct ff_past *grown = realloc(x->losses.past, cap * sizeof(*grown));
 
 		if (!grown)
 			return ff_fail_memory(err);
-		x->past = grown;
-		x->cap_past = cap;
+		x->losses.past = grown;
+		x->losses.cap_past = cap;
 	}
-	past = &x->past[x->n_past++];
+	past = &x->losses.past[x->losses.n_past++];
 	past->us = us;
 	for (uint32_t i = 0; i < x->s->graph->n_losses; i++)
 		past->loss[i] = (float)tally[i].loss;
@@ -31,9 +31,9 @@ static int keep_past(struct ff_executor *x, const struct ff_tally *tally, double
 static void keep_tested(struct ff_executor *x, const struct ff_tally *tally)
 {
 	for (uint32_t i = 0; i < x->s->graph->n_losses; i++) {
-		x->tested[i].loss += tally[i].loss * tally[i].valid;
-		x->tested[i].correct += tally[i].correct;
-		x->tested[i].valid += tally[i].valid;
+		x->losses.tested[i].loss += tally[i].loss * tally[i].valid;
+		x->losses.tested[i].correct += tally[i].correct;
+		x->losses.tested[i].valid += tally[i].valid;
 	}
 }
 
@@ -42,8 +42,8 @@ int ff_executor_keep(struct ff_executor *x, bool training, uint32_t parity, cons
 {
 	struct ff_tally tally[FF_MAX_LOSSES] = {{0}};
 
-	for (uint32_t i = 0; i < x->n_scores; i++) {
-		const struct ff_job *j = &x->job[x->scored[i]];
+	for (uint32_t i = 0; i < x->losses.n_scores; i++) {
+		const struct ff_job *j = &x->job[x->losses.scored[i]];
 		const float *score = pinned ? pinned + (size_t)FF_SCORES * i : j->score;
 
 		tally[j->loss].loss += (double)score[0];
@@ -54,5 +54,5 @@ int ff_executor_keep(struct ff_executor *x, bool training, uint32_t parity, cons
 	if (training)
 		return keep_past(x, tally, us, err);
 	keep_tested(x, tally);
-	return x->ranks ? ff_ranks_keep(x, parity, err) : FF_OK;
+	return x->losses.ranks ? ff_ranks_keep(x, parity, err) : FF_OK;
 }

@@ -62,7 +62,7 @@ static bool is_cut(const struct ff_executor *x, uint32_t loss)
 static int open_one(struct ff_executor *x, uint32_t task, struct ff_work *w, struct ff_error *err)
 {
 	const struct ff_task *t = &x->s->tasks[task];
-	struct ff_ranks *r = x->ranks;
+	struct ff_ranks *r = x->losses.ranks;
 	struct ranked *one = &r->of[r->n];
 	struct ff_region box;
 	void *memory;
@@ -90,7 +90,8 @@ static int open_one(struct ff_executor *x, uint32_t task, struct ff_work *w, str
 
 static int open_slots(struct ff_executor *x, struct ff_error *err)
 {
-	size_t bytes = (size_t)(x->ranks->floats ? x->ranks->floats : 1) * sizeof(float);
+	size_t bytes = (size_t)(x->losses.ranks->floats ? x->losses.ranks->floats : 1) *
+		       sizeof(float);
 	void *memory = NULL;
 	int code;
 
@@ -102,7 +103,7 @@ static int open_slots(struct ff_executor *x, struct ff_error *err)
 			code = ff_fail_memory(err);
 		if (code < 0)
 			return code;
-		x->ranks->slot[i] = memory;
+		x->losses.ranks->slot[i] = memory;
 	}
 	return FF_OK;
 }
@@ -114,27 +115,27 @@ int ff_ranks_open(struct ff_executor *x, struct ff_error *err)
 	int64_t most = 1;
 	int code = FF_OK;
 
-	if (x->ranks || !x->opt.top)
+	if (x->losses.ranks || !x->opt.top)
 		return FF_OK;
 	if (!w || !r)
 		return ff_fail_memory(err);
-	x->ranks = r;
+	x->losses.ranks = r;
 	for (uint32_t i = 0; i < x->s->graph->n_losses; i++)
 		most = labels_of(x, i) > most ? labels_of(x, i) : most;
-	r->of = ff_arena_array(&x->arena, x->n_scores, sizeof(*r->of));
+	r->of = ff_arena_array(&x->arena, x->losses.n_scores, sizeof(*r->of));
 	r->batch = ff_arena_array(
 			&x->arena, (size_t)most * x->s->strategy->micro_batches, sizeof(*r->batch));
 	if (!r->of || !r->batch)
 		return ff_fail_memory(err);
-	for (uint32_t i = 0; i < x->n_scores && code == FF_OK; i++)
-		if (ff_ranks_has(x, x->job[x->scored[i]].loss))
-			code = open_one(x, x->scored[i], w, err);
+	for (uint32_t i = 0; i < x->losses.n_scores && code == FF_OK; i++)
+		if (ff_ranks_has(x, x->job[x->losses.scored[i]].loss))
+			code = open_one(x, x->losses.scored[i], w, err);
 	return code < 0 ? code : open_slots(x, err);
 }
 
 void ff_ranks_close(struct ff_executor *x)
 {
-	struct ff_ranks *r = x->ranks;
+	struct ff_ranks *r = x->losses.ranks;
 
 	for (uint32_t i = 0; r && i < r->n; i++)
 		x->b->memory.free(r->of[i].host->dev, r->of[i].job->rank);
@@ -150,11 +151,11 @@ int ff_ranks_download(struct ff_executor *x, struct ff_job *j, struct ff_error *
 {
 	int64_t n = 0;
 
-	for (uint32_t i = 0; i < x->ranks->n; i++)
-		if (x->ranks->of[i].job == j)
-			n = ff_region_volume(&x->ranks->of[i].labels);
-	return x->b->move.download(j->stream, x->ranks->slot[x->step & 1] + j->rank_at, j->rank,
-			(size_t)n * sizeof(*j->rank), err);
+	for (uint32_t i = 0; i < x->losses.ranks->n; i++)
+		if (x->losses.ranks->of[i].job == j)
+			n = ff_region_volume(&x->losses.ranks->of[i].labels);
+	return x->b->move.download(j->stream, x->losses.ranks->slot[x->step & 1] + j->rank_at,
+			j->rank, (size_t)n * sizeof(*j->rank), err);
 }
 
 /* To their places in the batch. */
@@ -173,13 +174,13 @@ static void place(const struct ff_executor *x, const struct ranked *one, const f
 			stride *= labels->shape[axis];
 			rest /= n;
 		}
-		x->ranks->batch[one->first + at] += from[i] + (one->leads ? 1 : 0);
+		x->losses.ranks->batch[one->first + at] += from[i] + (one->leads ? 1 : 0);
 	}
 }
 
 int ff_ranks_keep(struct ff_executor *x, uint32_t parity, struct ff_error *err)
 {
-	struct ff_ranks *r = x->ranks;
+	struct ff_ranks *r = x->losses.ranks;
 	int code = FF_OK;
 
 	for (uint32_t loss = 0; loss < x->s->graph->n_losses && code == FF_OK; loss++) {
@@ -196,7 +197,8 @@ int ff_ranks_keep(struct ff_executor *x, uint32_t parity, struct ff_error *err)
 			code = x->comm->sum(x->comm, r->batch, n, err);
 		/* each label once: by whoever has it, or by the first of those that have all */
 		for (int64_t i = 0; i < n && (!cut || x->comm->rank == 0); i++)
-			x->tested[loss].top += r->batch[i] > 0 && r->batch[i] <= (float)x->opt.top;
+			x->losses.tested[loss].top +=
+					r->batch[i] > 0 && r->batch[i] <= (float)x->opt.top;
 	}
 	return code;
 }

@@ -70,6 +70,31 @@ struct ff_pinned {
 	float *score; /* FF_SCORES each, by score_index */
 };
 
+/* Losses, and what tests count. */
+struct ff_losses {
+	int64_t valid[FF_MAX_LOSSES]; /* by loss: what counts of its global batch */
+	uint32_t n_scores, *scored;   /* tasks that have one */
+	uint32_t n_past, cap_past;
+	struct ff_past *past; /* steps since losses were last asked for */
+	struct ff_tally tested[FF_MAX_LOSSES];
+	struct ff_ranks *ranks; /* NULL: nobody has asked for them */
+};
+
+/* Steps that are launched as a whole (replay.c). */
+struct ff_launching {
+	struct ff_replay *replay;          /* NULL: it is not open yet */
+	struct ff_figures *figures;        /* device memory; NULL until something is captured */
+	const struct ff_pinned *capturing; /* NULL: streams run what they are given */
+};
+
+/* When tasks ran (ff_executor_spans). */
+struct ff_tracing {
+	bool on;
+	double origin_us;
+	uint32_t n;
+	struct ff_span *span;
+};
+
 struct ff_executor {
 	const struct ff_schedule *s;
 	const struct ff_backend *b;
@@ -88,19 +113,9 @@ struct ff_executor {
 	bool training;                    /* of the step under way */
 	uint32_t shown; /* gradients that wait are where they are applied: their age + 1; or 0 */
 	uint64_t step;
-	int64_t valid[FF_MAX_LOSSES]; /* by loss: what counts of its global batch */
-	uint32_t n_scores, *scored;   /* tasks that have one */
-	uint32_t n_past, cap_past;
-	struct ff_past *past; /* steps since losses were last asked for */
-	struct ff_tally tested[FF_MAX_LOSSES];
-	struct ff_ranks *ranks;            /* NULL: nobody has asked for them */
-	struct ff_replay *replay;          /* NULL: it is not open yet */
-	struct ff_figures *figures;        /* device memory; NULL until something is captured */
-	const struct ff_pinned *capturing; /* NULL: streams run what they are given */
-	bool tracing;
-	double origin_us;
-	uint32_t n_spans;
-	struct ff_span *span;
+	struct ff_losses losses;
+	struct ff_launching launches;
+	struct ff_tracing trace;
 };
 
 /* Whether the thread that issues tasks is also the one that communicates, between them. */

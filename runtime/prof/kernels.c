@@ -454,7 +454,7 @@ static int measure_rounds(struct bench *b, struct ff_error *err)
 			n = count_together(p, i);
 			code = measure_items(b, i, n, done / ((double)p->rounds * p->n_items),
 					"kernel", err);
-			p->n_measured += code == FF_OK && !round ? n : 0;
+			p->tally.kernels += code == FF_OK && !round ? n : 0;
 		}
 	return code;
 }
