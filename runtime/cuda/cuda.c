@@ -9,8 +9,8 @@
 #include "cuda/libs/describe.h"
 #include "cuda/libs/open.h"
 #include "cuda/nccl/comm.h"
-#include "cuda/ops/coding.h"
-#include "cuda/ops/update.h"
+#include "cuda/ops/update/coding.h"
+#include "cuda/ops/update/update.h"
 #include "kernels.h"
 #include "module.h"
 

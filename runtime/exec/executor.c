@@ -12,12 +12,12 @@
 #include "gather.h"
 #include "issue.h"
 #include "kept.h"
-#include "load.h"
-#include "past.h"
+#include "exec/messages/load.h"
+#include "exec/core/past.h"
 #include "process/pulse.h"
-#include "ranks.h"
+#include "exec/core/ranks.h"
 #include "replay.h"
-#include "state.h"
+#include "exec/core/state.h"
 
 static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *err)
 {

@@ -6,8 +6,8 @@
 
 #include "ff/clock.h"
 #include "process/pulse.h"
-#include "ranks.h"
-#include "transfer.h"
+#include "exec/core/ranks.h"
+#include "exec/messages/transfer.h"
 
 bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
+#include "exec/messages/address.h"
 #include "ff/arrays.h"
 #include "replay.h"
 

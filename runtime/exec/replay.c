@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "issue.h"
-#include "load.h"
-#include "past.h"
+#include "exec/messages/load.h"
+#include "exec/core/past.h"
 #include "process/agree.h"
 
 /* The steps of one parity. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "chosen.h"
-#include "exec/load.h"
+#include "exec/messages/load.h"
 #include "launches.h"
 
 /* Scenes that each fault is planted in. */

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "exec/communication.h"
-#include "exec/load.h"
+#include "exec/messages/communication.h"
+#include "exec/messages/load.h"
 #include "launches.h"
 
 #define SCENES 48

@@ -7,8 +7,8 @@
 
 #include "chosen.h"
 #include "coded.h"
-#include "exec/address.h"
-#include "exec/transfer.h"
+#include "exec/messages/address.h"
+#include "exec/messages/transfer.h"
 
 #define SCENES 40
 #define STEPS 4

@@ -5,8 +5,8 @@
 
 #include "chosen.h"
 #include "coded.h"
-#include "exec/address.h"
-#include "exec/transfer.h"
+#include "exec/messages/address.h"
+#include "exec/messages/transfer.h"
 
 #define SCENES 160
 

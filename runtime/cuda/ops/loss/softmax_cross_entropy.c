@@ -1,5 +1,5 @@
 /* Cross-entropy of softmax(logits) and labels, in two kernels, as
- * runtime/cpu/ops/softmax_cross_entropy.c has them.  SPDX-License-Identifier: Apache-2.0 */
+ * runtime/cpu/ops/loss/softmax_cross_entropy.c has them.  SPDX-License-Identifier: Apache-2.0 */
 #include "softmax_cross_entropy.h"
 #include "cuda/core/kernel.h"
 #include "cuda/core/stream.h"

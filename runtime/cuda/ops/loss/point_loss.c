@@ -1,4 +1,4 @@
-/* Losses that compare each element with a target's, as runtime/cpu/ops/point_loss.c has them.
+/* Losses that compare each element with a target's, as runtime/cpu/ops/loss/point_loss.c has them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "point_loss.h"
 #include "cuda/core/kernel.h"

@@ -1,4 +1,4 @@
-/* What is linear along every axis of images (../resample.h).
+/* What is linear along every axis of images (kernels/resample.h).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CUDA_RESAMPLE_H
 #define FF_CUDA_RESAMPLE_H

@@ -3,7 +3,7 @@
 #ifndef FF_EXEC_COMMUNICATION_H
 #define FF_EXEC_COMMUNICATION_H
 
-#include "state.h"
+#include "exec/core/state.h"
 
 struct ff_averaging; /* averaging.c */
 struct ff_packing;   /* packing.c */

@@ -1,5 +1,5 @@
 /* Losses that compare each element with a target's: the mean and the gradient, as
- * runtime/cpu/ops/point_loss.c has them.  Every sum has a fixed order.
+ * runtime/cpu/ops/loss/point_loss.c has them.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "point_loss.h"
 #include "cuda/core/functions.cuh"

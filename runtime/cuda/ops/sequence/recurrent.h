@@ -6,7 +6,7 @@
 
 #include "ff/dtype.h"
 
-/* In the order of FF_CELLS (../cells.h). */
+/* In the order of FF_CELLS (kernels/cells.h). */
 enum ff_cell {
 	FF_CELL_rnn,
 	FF_CELL_lstm,

@@ -1,4 +1,4 @@
-/* Functions of two elements (../binary.h), as their operands broadcast.
+/* Functions of two elements (kernels/binary.h), as their operands broadcast.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/core/kernel.h"
 #include "cuda/core/stream.h"

@@ -8,7 +8,7 @@
 #include "cuda/core/rows.h"
 #include "ff/capture.h"
 
-/* As runtime/cpu/ops/softmax_cross_entropy.c has it. */
+/* As runtime/cpu/ops/loss/softmax_cross_entropy.c has it. */
 struct ff_loss {
 	int64_t positions, step, valid;
 	const struct ff_figures *figures; /* NULL, or where `valid` is */

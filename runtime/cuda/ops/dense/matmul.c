@@ -6,7 +6,7 @@
 #include "cuda/core/kernel.h"
 #include "cuda/core/stream.h"
 #include "cuda/libs/blas.h"
-#include "fold.h"
+#include "cuda/ops/elements/fold.h"
 
 /* An operand, or (2) the output or its gradient. */
 struct side {

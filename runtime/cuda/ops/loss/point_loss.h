@@ -9,7 +9,7 @@
 #include "kernels/loops.h"
 #include "kernels/point_loss.h"
 
-/* As runtime/cpu/ops/point_loss.c has it. */
+/* As runtime/cpu/ops/loss/point_loss.c has it. */
 struct ff_points {
 	struct ff_loops loops;
 	int64_t n, valid;

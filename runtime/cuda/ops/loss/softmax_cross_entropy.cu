@@ -1,5 +1,5 @@
 /* The loss: the statistics of each label's logits, the mean over all labels, the gradient; as
- * runtime/cpu/ops/softmax_cross_entropy.c has them.  Every sum has a fixed order.
+ * runtime/cpu/ops/loss/softmax_cross_entropy.c has them.  Every sum has a fixed order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "softmax_cross_entropy.h"
 #include "cuda/core/real.cuh"

@@ -4,7 +4,7 @@
 #define FF_EXEC_LOAD_H
 
 #include "data/prefetch.h"
-#include "state.h"
+#include "exec/core/state.h"
 
 /* What a pass over the schedule loads: pinned memory where the backend has that. */
 struct ff_samples {
