@@ -13,7 +13,6 @@
 #include "mpi_direct.h"
 #include "mpi_group.h"
 #include "mpi_messages.h"
-#include "mpi_nodes.h"
 #include "mpi_ring.h"
 #include "mpi_shared.h"
 #include "mpi_wait.h"
@@ -67,6 +66,25 @@ static int whole_collective(
 	return (is_short(m, x) || x->n_devices == 1 ? ff_mpi_direct : ff_mpi_ring)(m, x, me, err);
 }
 
+/* Within each host in shared memory, and between the devices of equal place in theirs by rings. */
+static int run_stages(struct ff_comm_mpi *m, const struct ff_collective *x, struct ff_spread spread,
+		struct ff_error *err)
+{
+	struct ff_stages s;
+	char *sums = NULL;
+	int code = ff_stages_init(&s, x, position(m, x), spread, err);
+
+	if (code == FF_OK && s.sums) {
+		sums = malloc((size_t)(s.sums * ff_dtype_bytes(x->type)));
+		code = sums ? FF_OK : ff_fail_memory(err);
+	}
+	for (uint32_t i = 0; i < s.n && code == FF_OK; i++)
+		code = whole_collective(m, ff_stages_tell(&s, i, sums), err);
+	free(sums);
+	ff_stages_finish(&s);
+	return code;
+}
+
 static int mpi_collective(struct ff_comm *c, const struct ff_collective *x, struct ff_error *err)
 {
 	struct ff_comm_mpi *m = self(c);
@@ -74,7 +92,7 @@ static int mpi_collective(struct ff_comm *c, const struct ff_collective *x, stru
 
 	if (!m->by_nodes || !ff_stages_find(m->host_of, x, &spread))
 		return whole_collective(m, x, err);
-	return ff_mpi_stages(m, x, position(m, x), spread, whole_collective, err);
+	return run_stages(m, x, spread, err);
 }
 
 static int mpi_exchange(struct ff_comm *c, enum ff_dtype type, const struct ff_parcel *parcel,

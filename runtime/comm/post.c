@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chunks.h"
 #include "ff/backend.h"
 #include "parcels.h"
 #include "process/fiber.h"
 #include "process/pulse.h"
-#include "ring.h"
 
 #define MOST_BYTES ((int64_t)64 << 20)
 

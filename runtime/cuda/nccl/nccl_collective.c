@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "comm/chunks.h"
 #include "comm/parcels.h"
-#include "comm/ring.h"
 #include "cuda/core/copy.h"
 #include "cuda/core/enter.h"
 #include "cuda/core/rows.h"
