@@ -38,7 +38,7 @@ static int fill(struct bench *b, int64_t n, enum ff_dtype type, void *ret, struc
 	size_t bytes = (size_t)n * FF_F32_BYTES;
 	float *v;
 	void *there;
-	int code = n ? b->on->alloc(b->dev, bytes, &there, err) : FF_OK;
+	int code = n ? b->on->memory.alloc(b->dev, bytes, &there, err) : FF_OK;
 	uint16_t *halves;
 
 	if (code < 0 || n == 0)
@@ -54,9 +54,9 @@ static int fill(struct bench *b, int64_t n, enum ff_dtype type, void *ret, struc
 		v[i] -= 0.5f;
 	for (int64_t i = 0; i < n && type == FF_BF16; i++)
 		halves[i] = ff_bf16_from_f32(v[i]);
-	code = b->on->upload(b->stream, there, v, bytes, err);
+	code = b->on->move.upload(b->stream, there, v, bytes, err);
 	if (code == FF_OK)
-		code = b->on->drain(b->stream, err);
+		code = b->on->stream.drain(b->stream, err);
 	free(v);
 	return code;
 }
@@ -91,21 +91,21 @@ static int fill_io(struct bench *b, const struct ff_work *w, int64_t workspace,
 static void free_io(struct bench *b, struct ff_kernel_io *io)
 {
 	for (uint32_t i = 0; i < FF_MAX_INPUTS; i++) {
-		b->on->free(b->dev, (void *)(uintptr_t)io->in[i]);
-		b->on->free(b->dev, io->din[i]);
+		b->on->memory.free(b->dev, (void *)(uintptr_t)io->in[i]);
+		b->on->memory.free(b->dev, io->din[i]);
 	}
 	for (uint32_t i = 0; i < FF_MAX_OUTPUTS; i++) {
-		b->on->free(b->dev, io->out[i]);
-		b->on->free(b->dev, (void *)(uintptr_t)io->dout[i]);
+		b->on->memory.free(b->dev, io->out[i]);
+		b->on->memory.free(b->dev, (void *)(uintptr_t)io->dout[i]);
 	}
-	b->on->free(b->dev, io->workspace);
+	b->on->memory.free(b->dev, io->workspace);
 }
 
 static int run(void *arg, struct ff_error *err)
 {
 	const struct job *j = arg;
 
-	return j->b->on->run(j->b->stream, j->kernel, j->io, err);
+	return j->b->on->kernel.run(j->b->stream, j->kernel, j->io, err);
 }
 
 /* The fastest of several runs. */
@@ -145,10 +145,10 @@ static int bench_pass(struct bench *b, uint32_t node, enum ff_pass pass, struct 
 	int code;
 
 	fill_work(b, node, pass, &w);
-	code = b->on->kernel(b->dev, &w, &k, err);
+	code = b->on->kernel.open(b->dev, &w, &k, err);
 	if (code < 0)
 		return code;
-	code = fill_io(b, &w, b->on->workspace(k), &io, err);
+	code = fill_io(b, &w, b->on->kernel.workspace(k), &io, err);
 	if (code == FF_OK)
 		code = measure(b, k, &io, &us, err);
 	if (code == FF_OK)
@@ -157,9 +157,9 @@ static int bench_pass(struct bench *b, uint32_t node, enum ff_pass pass, struct 
 				pass == FF_FORWARD ? "forward" : "backward", us,
 				(double)ff_work_flops(&w) / us * 1e-3,
 				(double)ff_work_bytes(&w) / us * 1e-3,
-				(double)b->on->workspace(k) / (1 << 20));
+				(double)b->on->kernel.workspace(k) / (1 << 20));
 	free_io(b, &io);
-	b->on->kernel_close(k);
+	b->on->kernel.close(k);
 	return code;
 }
 
@@ -167,15 +167,16 @@ static int bench_pass(struct bench *b, uint32_t node, enum ff_pass pass, struct 
 static int open_all(struct bench *b, struct ff_error *err)
 {
 	struct ff_launches launches;
-	int code = b->on->open(0, &b->dev, err);
+	int code = b->on->device.open(0, &b->dev, err);
 
 	if (code == FF_OK)
-		code = b->on->computes(b->dev, b->graph.dtype, err);
+		code = b->on->device.computes(b->dev, b->graph.dtype, err);
 	if (code == FF_OK)
-		code = b->on->stream(b->dev, false, &b->stream, err);
+		code = b->on->stream.open(b->dev, false, &b->stream, err);
 	if (code == FF_OK)
 		code = ff_watch_open(&b->watch, b->on, b->dev, b->stream, err);
-	return code < 0 || b->on->host_memory ? code : ff_watch_launches(&b->watch, &launches, err);
+	return code < 0 || b->on->memory.of_host ? code
+						 : ff_watch_launches(&b->watch, &launches, err);
 }
 
 /* Of all kernels of a step; updates are none. */
@@ -209,9 +210,9 @@ static int bench_all(struct bench *b, struct ff_error *err)
 	}
 	ff_watch_close(&b->watch);
 	if (b->stream)
-		b->on->stream_close(b->stream);
+		b->on->stream.close(b->stream);
 	if (b->dev)
-		b->on->close(b->dev);
+		b->on->device.close(b->dev);
 	return code;
 }
 

@@ -2,7 +2,7 @@
 """Step times with communication beside compute and without, beside predictions.
 
 usage: bench/overlap.py [--build build] [--out out/overlap] [--link host|1gbit|100mbit]...
-                        [--latency 0] [--network NAME]... [--way none|thread|sleep|tasks|late]...
+                        [--latency 0] [--network NAME]... [--way none|thread|tasks|late]...
                         [--steps 20] [--rounds 3]
 
 Data parallelism on two ranks: of this host (link "host"), or of two emulated hosts that are joined
@@ -25,7 +25,7 @@ NETWORKS = {
     "alexnet28": ["alexnet", "--set", "image=28", "--batch", "128"],
     "alexnet28x1024": ["alexnet", "--set", "image=28", "--batch", "1024"],
 }
-WAYS = ["none", "thread", "sleep", "tasks"]
+WAYS = ["none", "thread", "tasks"]
 LATE = ["--staleness", "1"]
 
 

@@ -155,7 +155,7 @@ static int64_t find_cache(const struct ff_backend *b, const struct ff_device_inf
 	struct ff_seat seat;
 	int64_t bytes = 0;
 
-	if (b->host_memory && ff_seat_find(&seat, &ignored) == FF_OK) {
+	if (b->memory.of_host && ff_seat_find(&seat, &ignored) == FF_OK) {
 		seat.threads = info->threads;
 		bytes = ff_seat_cache_bytes(&seat);
 	}
@@ -179,13 +179,13 @@ static int load_backend(struct ff_prof *p, struct ff_error *err)
 				"what "
 				"is measured here says nothing of them",
 				p->machine.name, p->kind, kind->backend, p->backend->name);
-	if ((code = p->backend->open(0, &dev, err)) < 0)
+	if ((code = p->backend->device.open(0, &dev, err)) < 0)
 		return code;
-	if (p->backend->describe)
-		p->backend->describe(dev, &info);
-	p->cache_bytes = find_cache(p->backend, &info);
-	code = p->backend->computes(dev, p->graph.dtype, err);
-	p->backend->close(dev);
+	if (p->backend->device.describe)
+		p->backend->device.describe(dev, &info);
+	p->caches.bytes = find_cache(p->backend, &info);
+	code = p->backend->device.computes(dev, p->graph.dtype, err);
+	p->backend->device.close(dev);
 	return code;
 }
 
@@ -244,10 +244,10 @@ static int load(struct ff_prof *p, struct ff_error *err)
  * them has beside its cores. */
 static int list_together(struct ff_prof *p, struct ff_error *err)
 {
-	double cache_bytes = (double)p->cache_bytes;
+	double cache_bytes = (double)p->caches.bytes;
 	int code = ff_agree_max(p->comm, &cache_bytes, 1, err);
 
-	p->cache_bytes = (int64_t)cache_bytes;
+	p->caches.bytes = (int64_t)cache_bytes;
 	return code < 0 ? code : ff_agree_code(p->comm, ff_prof_list(p, err), err);
 }
 
@@ -266,10 +266,10 @@ static int note_steadiness(struct ff_prof *p, struct ff_error *err)
 	double spread = ff_prof_reference_spread(p);
 	int code = ff_agree_max(p->comm, &spread, 1, err);
 
-	if (code < 0 || !p->taken)
+	if (code < 0 || !p->tally.taken)
 		return code;
-	s.samples += p->taken;
-	s.disturbed += p->met;
+	s.samples += p->tally.taken;
+	s.disturbed += p->tally.met;
 	s.reference_spread = fmax(s.reference_spread, spread);
 	ff_costs_set_steadiness(p->costs, &s);
 	return FF_OK;
@@ -279,10 +279,10 @@ static void print_steadiness(const struct ff_prof *p)
 {
 	double share = ff_costs_steady_share(p->costs);
 
-	if (!p->taken)
+	if (!p->tally.taken)
 		return;
 	printf("%.1f %% of %" PRIu64 " samples were disturbed by something else",
-			100 * (double)p->met / (double)p->taken, p->taken);
+			100 * (double)p->tally.met / (double)p->tally.taken, p->tally.taken);
 	if (share < 1)
 		printf("; %.0f %% of the costs rest on such samples%s", fmax(100 * (1 - share), 1),
 				share < FF_STEADY ? ": --again measures those anew when it is quiet"
@@ -294,7 +294,7 @@ static void print_steadiness(const struct ff_prof *p)
 static void warn_uneven(const struct ff_prof *p)
 {
 	double excess;
-	uint32_t rank = ff_steady_slowest(p->rank_us, p->comm->n_ranks, &excess);
+	uint32_t rank = ff_steady_slowest(p->tally.rank_us, p->comm->n_ranks, &excess);
 
 	if (excess > UNEVEN)
 		fprintf(stderr,
@@ -308,9 +308,9 @@ static void warn_uneven(const struct ff_prof *p)
 static int measure_launches(struct ff_prof *p, struct ff_error *err)
 {
 	struct ff_launches launch;
-	int code = p->backend->host_memory ? FF_OK : ff_watch_launches(&p->watch, &launch, err);
+	int code = p->backend->memory.of_host ? FF_OK : ff_watch_launches(&p->watch, &launch, err);
 
-	if (code < 0 || p->backend->host_memory || ff_costs_launch(p->costs)->alone_us > 0)
+	if (code < 0 || p->backend->memory.of_host || ff_costs_launch(p->costs)->alone_us > 0)
 		return code;
 	ff_costs_set_launch(p->costs, &launch);
 	return FF_OK;
@@ -366,7 +366,7 @@ static int write_machine(struct ff_prof *p, struct ff_error *err)
 	if (!p->opt->write_machine || p->end)
 		return FF_OK;
 	ff_layout_links(&p->machine, &inside, &network);
-	if (p->backend->host_memory)
+	if (p->backend->memory.of_host)
 		ff_layout_memory(&p->machine, &p->topology);
 	set_overlap(p);
 	ff_out_init(&o);
@@ -392,7 +392,7 @@ static int measure(struct ff_prof *p, struct ff_error *err)
 	if ((code = ff_prof_save(p, true, err)) < 0 || (code = write_machine(p, err)) < 0)
 		return code;
 	printf("%s: %u of %u missing kernels measured in %.1f s, %u known\n", p->opt->out,
-			p->n_measured, p->n_items, (ff_clock_us() - p->start_us) * 1e-6,
+			p->tally.kernels, p->n_items, (ff_clock_us() - p->start_us) * 1e-6,
 			ff_costs_count(p->costs));
 	if (p->comm->n_ranks > 1)
 		printf("communication: %s\n", p->comm->name);
@@ -429,13 +429,14 @@ static int settle(struct ff_prof *p, struct ff_error *err)
 
 static int run(struct ff_prof *p, struct ff_error *err)
 {
-	int code = p->backend->open(ff_machine_ordinal(&p->machine, p->comm->rank), &p->dev, err);
+	int code = p->backend->device.open(
+			ff_machine_ordinal(&p->machine, p->comm->rank), &p->dev, err);
 
-	p->rank_us = ff_arena_array(&p->arena, p->comm->n_ranks, sizeof(*p->rank_us));
-	if (code == FF_OK && !p->rank_us)
+	p->tally.rank_us = ff_arena_array(&p->arena, p->comm->n_ranks, sizeof(*p->tally.rank_us));
+	if (code == FF_OK && !p->tally.rank_us)
 		code = ff_fail_memory(err);
 	if (code == FF_OK)
-		code = p->backend->stream(p->dev, false, &p->stream, err);
+		code = p->backend->stream.open(p->dev, false, &p->stream, err);
 	if (code == FF_OK)
 		code = ff_watch_open(&p->watch, p->backend, p->dev, p->stream, err);
 	if (code == FF_OK)
@@ -453,9 +454,9 @@ static int run(struct ff_prof *p, struct ff_error *err)
 	ff_prof_reference_close(p);
 	ff_watch_close(&p->watch);
 	if (p->stream)
-		p->backend->stream_close(p->stream);
+		p->backend->stream.close(p->stream);
 	if (p->dev)
-		p->backend->close(p->dev);
+		p->backend->device.close(p->dev);
 	return code;
 }
 

@@ -91,8 +91,8 @@ static void list_settings(
 
 		snprintf(text->name[i], sizeof(text->name[i]), "--%s", ff_setting(id)->name);
 		ff_setting_help(id, text->help[i]);
-		ret[i] = (struct ff_option){
-				text->name[i], FF_OPTION_REAL, &o->setting[i], "X", text->help[i]};
+		ret[i] = (struct ff_option){text->name[i], FF_OPTION_REAL, &o->train.setting[i],
+				"X", text->help[i]};
 	}
 }
 
@@ -100,107 +100,109 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 {
 	struct optimizer_texts text;
 	struct ff_option options[] = {
-			{"--data", FF_OPTION_TEXT, &o->data, "D",
+			{"--data", FF_OPTION_TEXT, &o->train.data, "D",
 					"what to train on: FORMAT:PATH, or a path or a name in "
 					"/usr/share/datasets that tells its format"},
-			{"--steps", FF_OPTION_COUNT, &o->steps, "N", "training steps"},
-			{"--epochs", FF_OPTION_COUNT, &o->epochs, "N", "passes over the data set"},
-			{"--devices", FF_OPTION_COUNT, &o->devices, "N",
+			{"--steps", FF_OPTION_COUNT, &o->train.steps, "N", "training steps"},
+			{"--epochs", FF_OPTION_COUNT, &o->train.epochs, "N",
+					"passes over the data set"},
+			{"--devices", FF_OPTION_COUNT, &o->what.devices, "N",
 					"devices to run on; else as many as the strategy, the "
 					"machine or the cores"},
-			{"--machine", FF_OPTION_TEXT, &o->machine, "M",
+			{"--machine", FF_OPTION_TEXT, &o->what.machine, "M",
 					"machine file or name; else the strategy's if it is "
 					"known here, else this computer"},
-			{"--device", FF_OPTION_TEXT, &o->device, "KIND",
+			{"--device", FF_OPTION_TEXT, &o->what.device, "KIND",
 					"cpu, cuda or null (checks messages, computes nothing)"},
-			{"--optimizer", FF_OPTION_TEXT, &o->optimizer, "NAME", text.all},
+			{"--optimizer", FF_OPTION_TEXT, &o->train.optimizer, "NAME", text.all},
 			[FIRST_SETTING + FF_SETTING_COUNT] = {"--group", FF_OPTION_TEXTS,
-					&o->groups, "SELECT:NAME=VALUE",
+					&o->train.groups, "SELECT:NAME=VALUE",
 					"other settings for the parameters that SELECT names: "
 					"bias, norm (parameters of normalisations), patterns of "
 					"names; NAME is a setting or factor (of the rate); lists "
 					"by commas, later rules before earlier ones"},
-			{"--clip", FF_OPTION_REAL, &o->clip, "NORM",
+			{"--clip", FF_OPTION_REAL, &o->train.clip, "NORM",
 					"scale all gradients down where their global norm is "
 					"larger"},
-			{"--compress", FF_OPTION_TEXT, &o->compress, "CODEC", text.compress},
-			{"--average-every", FF_OPTION_COUNT, &o->average_every, "K",
+			{"--compress", FF_OPTION_TEXT, &o->train.compress, "CODEC", text.compress},
+			{"--average-every", FF_OPTION_COUNT, &o->train.average_every, "K",
 					"sum no gradients, but average parameters every K steps, "
 					"which changes what is computed; only data parallelism; "
 					"else what the strategy says"},
-			{"--staleness", FF_OPTION_COUNT, &o->staleness, "S",
+			{"--staleness", FF_OPTION_COUNT, &o->train.staleness, "S",
 					"apply gradients S steps late, so that their way there "
 					"overlaps with the next step, which changes what is "
 					"computed; else what the strategy says"},
-			{"--schedule", FF_OPTION_TEXT, &o->rates.schedule, "S",
+			{"--schedule", FF_OPTION_TEXT, &o->train.rates.schedule, "S",
 					"learning rate over the steps: constant, step or cosine"},
-			{"--step-size", FF_OPTION_COUNT, &o->rates.step_size, "N",
+			{"--step-size", FF_OPTION_COUNT, &o->train.rates.step_size, "N",
 					"with --schedule step: steps between two falls"},
-			{"--gamma", FF_OPTION_REAL, &o->rates.gamma, "X",
+			{"--gamma", FF_OPTION_REAL, &o->train.rates.gamma, "X",
 					"with --schedule step: what the rate is multiplied by "
 					"then (0.1)"},
-			{"--floor", FF_OPTION_REAL, &o->rates.floor, "X",
+			{"--floor", FF_OPTION_REAL, &o->train.rates.floor, "X",
 					"with --schedule cosine: the rate at the end (0)"},
-			{"--ramp", FF_OPTION_COUNT, &o->rates.ramp, "N",
+			{"--ramp", FF_OPTION_COUNT, &o->train.rates.ramp, "N",
 					"before the schedule, let the rate rise for N steps"},
-			{"--ramp-from", FF_OPTION_REAL, &o->rates.ramp_from, "X",
+			{"--ramp-from", FF_OPTION_REAL, &o->train.rates.ramp_from, "X",
 					"with --ramp: from this share of it (1/3)"},
-			{"--seed", FF_OPTION_COUNT, &o->seed, "N",
+			{"--seed", FF_OPTION_COUNT, &o->train.seed, "N",
 					"weights, dropout and order of samples (1)"},
-			{"--warmup", FF_OPTION_COUNT, &o->warmup, "N",
+			{"--warmup", FF_OPTION_COUNT, &o->tell.warmup, "N",
 					"first steps whose times are not counted (3)"},
-			{"--compare", FF_OPTION_FLAG, &o->compare, NULL,
+			{"--compare", FF_OPTION_FLAG, &o->what.compare, NULL,
 					"run data parallelism in turns with the plan"},
-			{"--against", FF_OPTION_TEXT, &o->against, "STRATEGY",
+			{"--against", FF_OPTION_TEXT, &o->what.against, "STRATEGY",
 					"with --compare: what else to run in turns"},
-			{"--verify", FF_OPTION_FLAG, &o->verify, NULL,
+			{"--verify", FF_OPTION_FLAG, &o->check.verify, NULL,
 					"first compare one step with a single device's"},
-			{"--tolerance", FF_OPTION_REAL, &o->tolerance, "T",
+			{"--tolerance", FF_OPTION_REAL, &o->check.tolerance, "T",
 					"largest relative difference that --verify accepts (1e-4; "
 					"in "
 					"bfloat16 what rounding explains)"},
-			{"--test", FF_OPTION_FLAG, &o->test, NULL,
+			{"--test", FF_OPTION_FLAG, &o->check.test, NULL,
 					"accuracy, top-5 accuracy, loss and perplexity of the test "
 					"set at the end"},
-			{"--test-every", FF_OPTION_COUNT, &o->test_every, "N",
+			{"--test-every", FF_OPTION_COUNT, &o->check.test_every, "N",
 					"and after every N steps"},
-			{"--top", FF_OPTION_COUNT, &o->top, "K",
+			{"--top", FF_OPTION_COUNT, &o->check.top, "K",
 					"tests count labels among the K classes of largest logits "
 					"(5; 0: they do not)"},
-			{"--weights", FF_OPTION_TEXT, &o->weights, "FILE",
+			{"--weights", FF_OPTION_TEXT, &o->train.weights, "FILE",
 					"begin with these weights (safetensors, by parameter), "
 					"not with drawn ones"},
-			{"--save", FF_OPTION_TEXT, &o->save, "FILE",
+			{"--save", FF_OPTION_TEXT, &o->store.save, "FILE",
 					"write the weights that come of it (safetensors)"},
-			{"--checkpoint", FF_OPTION_TEXT, &o->checkpoint, "DIR",
+			{"--checkpoint", FF_OPTION_TEXT, &o->store.checkpoint, "DIR",
 					"keep weights, the optimizer's states and the step there"},
-			{"--every", FF_OPTION_COUNT, &o->every, "N",
+			{"--every", FF_OPTION_COUNT, &o->store.every, "N",
 					"steps between two checkpoints (an epoch); the last step "
 					"makes one, too"},
-			{"--interval", FF_OPTION_SECONDS, &o->interval, "TIME",
+			{"--interval", FF_OPTION_SECONDS, &o->store.interval, "TIME",
 					"time between two checkpoints, at most: 90s, 30m, 2h"},
-			{"--keep", FF_OPTION_COUNT, &o->keep, "N",
+			{"--keep", FF_OPTION_COUNT, &o->store.keep, "N",
 					"checkpoints that stay, the newest among them (1)"},
-			{"--resume", FF_OPTION_FLAG, &o->resume, NULL,
+			{"--resume", FF_OPTION_FLAG, &o->store.resume, NULL,
 					"go on from the newest checkpoint that is whole, if there "
 					"is one"},
 			{"--timeout", FF_OPTION_SECONDS, &o->timeout, "TIME",
 					"end where a rank comes no further for so long (10m; 0: "
 					"never)"},
-			{"--report", FF_OPTION_TEXT, &o->report, "FILE", "write a JSON report"},
-			{"--metrics", FF_OPTION_TEXT, &o->metrics, "FILE",
+			{"--report", FF_OPTION_TEXT, &o->tell.report, "FILE",
+					"write a JSON report"},
+			{"--metrics", FF_OPTION_TEXT, &o->tell.metrics, "FILE",
 					"write loss, rate and time of every step while it runs, "
 					"a line of JSON each"},
-			{"--trace", FF_OPTION_TEXT, &o->trace, "FILE",
+			{"--trace", FF_OPTION_TEXT, &o->tell.trace, "FILE",
 					"write a timeline of the last step (Chrome, Perfetto)"},
-			{"--beside", FF_OPTION_TEXT, &o->beside, "FILE",
+			{"--beside", FF_OPTION_TEXT, &o->tell.beside, "FILE",
 					"with --trace: put this timeline of the plan beside it, as "
 					"ffsearch --trace predicted it"},
-			{"--profile", FF_OPTION_COUNT, &o->profile, "N",
+			{"--profile", FF_OPTION_COUNT, &o->tell.profile, "N",
 					"time the tasks of the last N steps and set them, by "
 					"class, beside what was predicted; what devices wait for "
 					"each other apart from what they do"},
-			{"--dump", FF_OPTION_TEXT, &o->dump, "FILE",
+			{"--dump", FF_OPTION_TEXT, &o->check.dump, "FILE",
 					"write weights, gradients and inputs of the first step "
 					"(safetensors)"},
 	};
@@ -224,8 +226,8 @@ static int parse(int argc, char **argv, struct ff_run_options *o, bool *done, st
 
 	if (code < 0 || *done)
 		return code;
-	o->graph = args[0];
-	o->strategy = args[1];
+	o->what.graph = args[0];
+	o->what.strategy = args[1];
 	return FF_OK;
 }
 
@@ -247,7 +249,7 @@ static int lower(const struct ff_run_options *o, struct ff_plan *p, struct ff_co
 		code = ff_plan_fits(p->candidate[1].name, &p->candidate[1].schedule,
 				&p->candidate[0].schedule, err);
 	if (code == FF_OK && comm->rank == 0)
-		code = ff_report_beside(o, p, err);
+		code = ff_report_beside(&o->tell, p, err);
 	code = ff_agree_code(comm, code, err);
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = ff_agree_hash(comm, ff_schedule_hash(&p->candidate[i].schedule), err);
@@ -269,7 +271,7 @@ static int report(const struct ff_run_options *o, const struct ff_plan *p,
 	int code = ff_report_save(o, p, outcome, verdict, err);
 
 	if (code == FF_OK)
-		code = ff_report_trace(o, p, outcome, err);
+		code = ff_report_trace(&o->tell, p, outcome, err);
 	part_outputs(o);
 	return code < 0 ? code : ff_report_print(o, p, outcome, verdict, err);
 }
@@ -283,9 +285,9 @@ static int run(const struct ff_run_options *o, struct ff_plan *p, struct ff_comm
 	struct ff_verdict verdict = {0};
 	int code = lower(o, p, comm, err);
 
-	if (code == FF_OK && (o->verify || o->dump))
+	if (code == FF_OK && (o->check.verify || o->check.dump))
 		code = ff_verify(o, p, comm, &verdict, err);
-	if (code == FF_OK && (p->steps || (p->finished && (o->save || o->test))))
+	if (code == FF_OK && (p->steps || (p->finished && (o->store.save || o->check.test))))
 		code = ff_train(o, p, comm, outcome, err);
 	if (code < 0)
 		return code;
@@ -432,17 +434,17 @@ static void leave(void)
 int main(int argc, char **argv)
 {
 	struct ff_run_options o = {
-			.rates = {.schedule = "constant",
+			.train.rates = {.schedule = "constant",
 					.ramp_from = NAN,
 					.gamma = NAN,
 					.floor = NAN},
-			.seed = 1,
-			.top = 5,
-			.warmup = UINT64_MAX,
-			.staleness = UINT64_MAX,
-			.tolerance = NAN,
+			.train.seed = 1,
+			.check.top = 5,
+			.tell.warmup = UINT64_MAX,
+			.train.staleness = UINT64_MAX,
+			.check.tolerance = NAN,
 			.timeout = NAN,
-			.clip = NAN,
+			.train.clip = NAN,
 	};
 	struct ff_error err = {0};
 	bool done = false;
@@ -451,7 +453,7 @@ int main(int argc, char **argv)
 	ff_process_begin(names.name);
 	ff_launch_listen(names.name, leave);
 	for (uint32_t i = 0; i < FF_SETTING_COUNT; i++)
-		o.setting[i] = NAN;
+		o.train.setting[i] = NAN;
 	code = parse(argc, argv, &o, &done, &err);
 	if (code < 0 || done)
 		return end(code, &err);

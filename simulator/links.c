@@ -132,7 +132,7 @@ static double across_step_us(const struct ff_links *l, const struct ff_shared *x
 	return worst;
 }
 
-/* As runtime/cuda/nccl/nccl_nodes.c and runtime/comm/mpi_nodes.c have them. */
+/* As runtime/comm/stages.c has them. */
 static double stages_us(const struct ff_links *l, const struct ff_shared *x, struct ff_spread s)
 {
 	int64_t part = x->elements / s.each, rest = x->elements % s.each;

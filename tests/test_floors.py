@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The house rules that include lines and a linker know: nothing reaches up a floor, no two files need
-each other, however far round, and only commands end the process.
+each other, however far round, and only commands end the process.  And those that counting knows: no struct
+of more than some 30 fields, no folder of more than some 30 source files.
 
 A file here is what stands in one folder under one name: x.c, x.cu, x.h, x.cuh.  A header of include/ff
 is one with the x.c of its name that defines what it declares; where none does, several files do, and it
@@ -35,15 +36,31 @@ UNDER = {
     "runtime/topology": ["runtime/process"],
     "runtime/pack": ["runtime/data"],
     "runtime/cpu/core": ["runtime/kernels", "runtime/process"],
-    "runtime/cpu/ops": ["runtime/cpu/core"],
-    "runtime/cpu": ["runtime/cpu/ops"],
+    "runtime/cpu/ops/elements": ["runtime/cpu/core"],
+    "runtime/cpu/ops/dense": ["runtime/cpu/ops/elements"],
+    "runtime/cpu/ops/sequence": ["runtime/cpu/core"],
+    "runtime/cpu/ops/images": ["runtime/cpu/core"],
+    "runtime/cpu/ops/norm": ["runtime/cpu/core"],
+    "runtime/cpu/ops/loss": ["runtime/cpu/core"],
+    "runtime/cpu": ["runtime/cpu/ops/dense", "runtime/cpu/ops/sequence", "runtime/cpu/ops/images",
+                    "runtime/cpu/ops/norm", "runtime/cpu/ops/loss"],
     "runtime/null": ["graphs/lower"],
     "runtime/cuda/core": ["runtime/kernels", "runtime/process"],
     "runtime/cuda/libs": ["runtime/cuda/core"],
-    "runtime/cuda/ops": ["runtime/cuda/libs"],
+    "runtime/cuda/ops/elements": ["runtime/cuda/libs"],
+    "runtime/cuda/ops/dense": ["runtime/cuda/ops/elements"],
+    "runtime/cuda/ops/sequence": ["runtime/cuda/libs"],
+    "runtime/cuda/ops/images": ["runtime/cuda/libs"],
+    "runtime/cuda/ops/norm": ["runtime/cuda/libs"],
+    "runtime/cuda/ops/loss": ["runtime/cuda/libs"],
+    "runtime/cuda/ops/update": ["runtime/cuda/libs"],
     "runtime/cuda/nccl": ["runtime/cuda/libs", "runtime/comm"],
-    "runtime/cuda": ["runtime/cuda/ops", "runtime/cuda/nccl"],
-    "runtime/exec": ["runtime/comm", "runtime/cpu", "runtime/cuda", "runtime/data", "runtime/null"],
+    "runtime/cuda": ["runtime/cuda/ops/dense", "runtime/cuda/ops/sequence", "runtime/cuda/ops/images",
+                     "runtime/cuda/ops/norm", "runtime/cuda/ops/loss", "runtime/cuda/ops/update",
+                     "runtime/cuda/nccl"],
+    "runtime/exec/core": ["runtime/comm", "runtime/cpu", "runtime/cuda", "runtime/data", "runtime/null"],
+    "runtime/exec/messages": ["runtime/exec/core"],
+    "runtime/exec": ["runtime/exec/messages"],
     "runtime/prof": ["runtime/exec", "runtime/topology"],
     "runtime/run": ["runtime/exec"],
     "runtime": ["runtime/pack", "runtime/prof", "runtime/run"],
@@ -51,6 +68,22 @@ UNDER = {
 WITHIN = {"graphs/operator/rows": "graphs/operator"}
 SUFFIXES = (".c", ".cu", ".h", ".cuh")
 ROOTS = ("include", "graphs", "runtime", "runtime/cuda/core")  # what -I names
+MOST = 30
+# Structs of more fields, and why.
+WIDE = {
+    "ff_schedule": "a record of flat tables: lowering writes it once, and nobody changes it",
+    "ff_lowering": "to be parted",
+    "ff_job": "to be parted",
+}
+# Folders of more files, and why.
+CROWDED = {
+    "include/ff": "public headers, one noun each",
+    "graphs/operator/rows": "a file for each operator",
+    "graphs/import": "a file for each kind of ONNX's operators",
+    "graphs/lower": "to be parted",
+    "simulator": "to be parted",
+    "planner": "to be parted",
+}
 ENDS = {"exit", "_exit", "_Exit", "quick_exit", "abort"}
 
 
@@ -200,6 +233,67 @@ def circles(needs):
     return found
 
 
+def fields(body):
+    """What a struct has between its braces; what it has in another one without a name counts, too."""
+    count, at, names, depth, inner = 0, 0, "", 0, None
+    while at < len(body):
+        c = body[at]
+        if c == "{":
+            end = at + 1
+            nested = 1
+            while nested:
+                nested += {"{": 1, "}": -1}.get(body[end], 0)
+                end += 1
+            inner = fields(body[at + 1:end - 1])
+            at, names = end, ""
+            continue
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(c, 0)
+        if c == ";" and inner is not None and not names.strip():
+            count += inner
+        elif c in ",;" and depth == 0:
+            count += 1
+        if c == ";":
+            names, inner = "", None
+        else:
+            names += c
+        at += 1
+    return count
+
+
+def structs_of(text):
+    text = re.sub(r"/\*.*?\*/|^[ \t]*#.*?(?<!\\)$", "", text, flags=re.DOTALL | re.MULTILINE)
+    for m in re.finditer(r"\bstruct (\w+) \{", text):
+        end, nested = m.end(), 1
+        while nested and end < len(text):
+            nested += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        yield m.group(1), fields(text[m.end():end - 1])
+
+
+def exceeding(what, counts, known):
+    """Counts, by name, above the most; and names that are known for it and are not."""
+    return [f"{name} has {n} {what}, expected at most {MOST}"
+            for name, n in sorted(counts.items()) if n > MOST and name not in known] + [
+                f"{name} has {counts.get(name, 0)} {what}: take it off the list of those with more than {MOST}"
+                for name in known if counts.get(name, 0) <= MOST]
+
+
+def wide(sources):
+    assert fields("int a, b[2]; struct { int c, d; }; struct { int e, f; } g; int (*h)(int, int);") == 6
+    counts = {}
+    for text in sources.values():
+        for name, n in structs_of(text):
+            counts[name] = max(n, counts.get(name, 0))
+    return exceeding("fields", counts, WIDE)
+
+
+def crowded(sources):
+    counts = {}
+    for path in sources:
+        counts[os.path.dirname(path)] = counts.get(os.path.dirname(path), 0) + 1
+    return exceeding("source files", counts, CROWDED)
+
+
 def report(number, what, wrong):
     print(f"{'not ok' if wrong else 'ok'} {number} - {what}")
     for line in wrong:
@@ -212,13 +306,15 @@ def main():
     defined, wanted, ends = symbols(nm, objects_of(build, root, sources))
     needs = needs_of(sources, files_of(sources, defined), defined, wanted)
 
-    print("1..4")
+    print("1..6")
     report(1, "there are files", [] if len(needs) > 300 and len(wanted) > 100
            else [f"only {len(needs)} files, {len(wanted)} objects that call"])
     report(2, "nothing reaches up a floor", upwards(needs))
     report(3, "no two files need each other", circles(needs))
     report(4, "no library ends the process", [f"{source}: {', '.join(names)}"
                                               for source, names in ends.items()])
+    report(5, "no struct of more than some 30 fields", wide(sources))
+    report(6, "no folder of more than some 30 source files", crowded(sources))
 
 
 main()

@@ -13,7 +13,7 @@
 /* A thread of a CPU does no more float32 operations a second: so many threads has a device. */
 #define THREAD_FLOPS_PER_S 5e10
 #define MOST_THREADS 64
-/* Our own kernels sum by so many shares (runtime/cpu/ops/batch_norm.c, norm.c). */
+/* Our own kernels sum by so many shares (runtime/cpu/ops/norm/batch_norm.c, norm.c). */
 #define SHARES 16
 /* A product packs blocks of one factor: columns, and at most so many rows. */
 #define PACKED_COLUMNS 64
@@ -28,7 +28,7 @@
 /* Of at least so many windows, threads share a gradient's sum: each has its own. */
 #define SHARED_WINDOWS 1024
 #define FEW_CHANNELS_TIMES 5
-/* Blocks of queries (runtime/cpu/ops/attention.c). */
+/* Blocks of queries (runtime/cpu/ops/sequence/attention.c). */
 #define SCORES 65536
 #define LEAST_QUERIES 16
 #define MOST_QUERIES 128

@@ -1,12 +1,11 @@
-/* What the executor needs from a device.  Calls taking a stream are ordered
- * within it and may return before the work is done; every slot is mandatory
- * unless it says otherwise.
+/* What the executor needs from a device: tables of slots, one a trade.  Calls taking a stream are
+ * ordered within it and may return before the work is done; every slot is mandatory unless it says
+ * otherwise.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_BACKEND_H
 #define FF_BACKEND_H
 
-#include "ff/capture.h"
-#include "ff/work.h"
+#include "ff/posting.h"
 
 struct ff_kernel; /* as devices, streams and events, each backend has its own */
 struct ff_schedule;
@@ -20,83 +19,8 @@ struct ff_machine;
 /* Who sees to communication beside what is computed (ff/beside.h). */
 enum ff_beside {
 	FF_BESIDE_THREAD, /* a thread that looks all the time, or the device itself */
-	FF_BESIDE_SLEEP,  /* a thread that sleeps between two looks */
 	FF_BESIDE_TASKS,  /* the thread that computes, between two tasks */
 	FF_BESIDE_COUNT
-};
-
-/* Pointers into device memory; shards are dense, in the order of their value.  A
- * forward pass reads in and writes out (what is saved too); a backward pass reads
- * what the row's flags say, parameters, what was saved and dout, and writes din
- * (where wanted).  Empty regions have NULL.  Outputs are overwritten, never
- * accumulated. */
-struct ff_kernel_io {
-	const void *in[FF_MAX_INPUTS]; /* data, then parameters */
-	void *out[FF_MAX_OUTPUTS];
-	const void *dout[FF_MAX_OUTPUTS];
-	void *din[FF_MAX_INPUTS];
-	void *workspace;     /* begins where memory of alloc's does, or as aligned */
-	uint64_t seed, step; /* dropout: Philox(seed), stream of (node, step) */
-	uint32_t micro;      /* micro-batch: how many batches of the graph's size lie before */
-	bool training;       /* false: dropout passes its input */
-	uint32_t loss;       /* a loss: its number among the graph's */
-	int64_t valid;       /* a loss: labels of the global batch that are not ignored, or targets
-			      * that are numbers: it is the mean over them, whatever part of them
-			      * it sees */
-	const struct ff_figures *figures; /* NULL, or where step and valid are, captured */
-	float *rank; /* a loss of classes: NULL, or gets, by label of its part in their order, how
-		      * many of its classes have a larger logit than the label; of one that is
-		      * ignored, that of all classes */
-};
-
-/* `region` from a dense shard of `source_region` to one of `sink_region`
- * (axes in `order`).  A packed side is a dense shard of `region` itself. */
-struct ff_copy {
-	const void *source;
-	void *sink;
-	const uint8_t *order;
-	struct ff_region source_region, sink_region, region;
-	enum ff_dtype type;
-	bool add; /* sink = sink `reduce` source, which takes the type; else sink = source */
-	enum ff_reduce reduce;
-};
-
-/* A step's update of `n` elements, as union ff_factors has it. */
-struct ff_update {
-	const struct ff_optimizer *optimizer;
-	union ff_factors factors;
-	float *weight;
-	const float *gradient;
-	float *state[FF_MAX_STATES]; /* as many as the optimizer has */
-	uint16_t *rounded;           /* NULL, or gets the weights rounded to bfloat16 */
-	size_t n;
-	uint32_t group;                   /* of parameters */
-	uint32_t times;                   /* what gradients are multiplied by; 0: nothing */
-	const struct ff_figures *figures; /* NULL, or where the group's factors are, captured */
-	/* NULL, or where the sum of the squares of all gradients is, which are multiplied by what
-	 * makes its root `clip`, if it is larger. */
-	const float *squares;
-	float clip;
-};
-
-/* Adds the squares of `n` gradients to *sum, or, as the `first`, begins it with them. */
-struct ff_squares {
-	const float *gradient;
-	size_t n;
-	float *sum;
-	void *scratch; /* FF_NORM_SCRATCH bytes, multiple of 64 */
-	bool first;
-};
-
-/* Of `n` elements, a multiple of FF_CODEC_STEP.  Encoding: `message` gets what `values` (NULL:
- * zeros) and `residual` together are closest to, `residual` the rest.  Decoding: `values` become
- * what `message` says, or (`add`) it is added to them. */
-struct ff_coding {
-	const struct ff_codec *codec;
-	float *values, *residual;
-	void *message; /* multiple of 4 */
-	int64_t n;
-	bool add;
 };
 
 /* What figures measured on a device depend on. */
@@ -108,9 +32,7 @@ struct ff_device_info {
 	int64_t cache_bytes;                  /* of the last one before memory; 0: not told */
 };
 
-struct ff_backend {
-	const char *name; /* "cpu", "cuda", "null" */
-	const char *help; /* one line: what it is, or why it is not here */
+struct ff_device_slots {
 	int (*open)(uint32_t ordinal, struct ff_device **ret, struct ff_error *err);
 	void (*close)(struct ff_device *dev);
 	/* FF_E_INPUT with a sentence unless the device has kernels that compute in `type`, a
@@ -120,11 +42,9 @@ struct ff_backend {
 	void (*describe)(struct ff_device *dev, struct ff_device_info *ret);
 	/* Optional (may be NULL): the schedule that kernels to come belong to. */
 	void (*observe)(struct ff_device *dev, const struct ff_schedule *s);
-	/* Optional (may be NULL): communication that needs the host for nothing that is posted,
-	 * one device a rank of `host`, as `m` (NULL: one node) numbers them; `host` then is *ret's.
-	 * *ret stays where there is none; if `insist`, that is an error.  All ranks call it. */
-	int (*comm)(struct ff_comm *host, const struct ff_machine *m, bool insist,
-			struct ff_comm **ret, struct ff_error *err);
+};
+
+struct ff_memory_slots {
 	/* Zeroed memory, aligned to 64 bytes. */
 	int (*alloc)(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
 	void (*free)(struct ff_device *dev, void *memory);
@@ -132,18 +52,29 @@ struct ff_backend {
 	 * is; any other goes by way of such. */
 	int (*pin)(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err);
 	void (*unpin)(struct ff_device *dev, void *memory);
+	bool of_host; /* pointers may be read and sent by the host */
+};
+
+struct ff_stream_slots {
 	/* A stream with a worker of its own, or (`own` false) the caller's. */
-	int (*stream)(struct ff_device *dev, bool own, struct ff_stream **ret,
-			struct ff_error *err);
+	int (*open)(struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err);
 	/* Optional (both may be NULL): a stream with a worker of its own, which waits for other
 	 * ranks in that way; where the caller's thread is the worker, `go_on` has it work until it
 	 * has to wait, and nobody else may wait for the stream's events. */
 	int (*beside)(struct ff_device *dev, enum ff_beside by, struct ff_stream **ret,
 			struct ff_error *err);
 	void (*go_on)(struct ff_stream *s);
-	void (*stream_close)(struct ff_stream *s);
-	int (*event)(struct ff_device *dev, struct ff_event **ret, struct ff_error *err);
-	void (*event_close)(struct ff_event *ev);
+	void (*close)(struct ff_stream *s);
+	/* Runs a host function in the stream's order (MPI calls, loads, clocks). */
+	int (*call)(struct ff_stream *s, int (*fn)(void *arg, struct ff_error *err), void *arg,
+			struct ff_error *err);
+	/* Waits for all that the stream was given; its first failure is returned. */
+	int (*drain)(struct ff_stream *s, struct ff_error *err);
+};
+
+struct ff_event_slots {
+	int (*open)(struct ff_device *dev, struct ff_event **ret, struct ff_error *err);
+	void (*close)(struct ff_event *ev);
 	int (*record)(struct ff_stream *s, struct ff_event *ev, struct ff_error *err);
 	int (*wait)(struct ff_stream *s, struct ff_event *ev, struct ff_error *err);
 	/* Optional (both may be NULL): an event that keeps the time when it happens, and the time
@@ -151,11 +82,9 @@ struct ff_backend {
 	int (*timer)(struct ff_device *dev, struct ff_event **ret, struct ff_error *err);
 	int (*elapsed)(struct ff_event *start, struct ff_event *finish, double *us,
 			struct ff_error *err);
-	/* Waits for all that the stream was given; its first failure is returned. */
-	int (*drain)(struct ff_stream *s, struct ff_error *err);
-	/* Runs a host function in the stream's order (MPI calls, loads, clocks). */
-	int (*call)(struct ff_stream *s, int (*fn)(void *arg, struct ff_error *err), void *arg,
-			struct ff_error *err);
+};
+
+struct ff_move_slots {
 	int (*upload)(struct ff_stream *s, void *device, const void *host, size_t bytes,
 			struct ff_error *err);
 	int (*download)(struct ff_stream *s, void *host, const void *device, size_t bytes,
@@ -164,17 +93,22 @@ struct ff_backend {
 	/* The `n` elements of `memory` all have these bits (the lowest, of a short type). */
 	int (*fill)(struct ff_stream *s, void *memory, enum ff_dtype type, int64_t n, uint32_t bits,
 			struct ff_error *err);
-	/* `u` is copied. */
+};
+
+/* What is computed of parameters and gradients; arguments are copied. */
+struct ff_math_slots {
 	int (*update)(struct ff_stream *s, const struct ff_update *u, struct ff_error *err);
 	int (*squares)(struct ff_stream *s, const struct ff_squares *n, struct ff_error *err);
 	/* values *= factor */
 	int (*scale)(struct ff_stream *s, float *values, int64_t n, float factor,
 			struct ff_error *err);
-	/* `c` is copied. */
 	int (*encode)(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err);
 	int (*decode)(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err);
+};
+
+struct ff_kernel_slots {
 	/* Prepares a kernel for `w` (copied as needed). */
-	int (*kernel)(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
+	int (*open)(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
 			struct ff_error *err);
 	/* Optional (may be NULL): a kernel for two works, `w` and then `next`.  Forward the first
 	 * one's output is the second one's only input: it reads as the first does, and writes what
@@ -188,9 +122,25 @@ struct ff_backend {
 	int64_t (*workspace)(const struct ff_kernel *k); /* bytes of scratch it needs */
 	int (*run)(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,
 			struct ff_error *err);
-	void (*kernel_close)(struct ff_kernel *k);
+	void (*close)(struct ff_kernel *k);
+};
+
+struct ff_backend {
+	const char *name; /* "cpu", "cuda", "null" */
+	const char *help; /* one line: what it is, or why it is not here */
+	struct ff_device_slots device;
+	struct ff_memory_slots memory;
+	struct ff_stream_slots stream;
+	struct ff_event_slots event;
+	struct ff_move_slots move;
+	struct ff_math_slots math;
+	struct ff_kernel_slots kernel;
 	const struct ff_captures *captures; /* NULL: work is always given anew */
-	bool host_memory;                   /* pointers may be read and sent by the host */
+	/* Optional (may be NULL): communication that needs the host for nothing that is posted,
+	 * one device a rank of `host`, as `m` (NULL: one node) numbers them; `host` then is *ret's.
+	 * *ret stays where there is none; if `insist`, that is an error.  All ranks call it. */
+	int (*comm)(struct ff_comm *host, const struct ff_machine *m, bool insist,
+			struct ff_comm **ret, struct ff_error *err);
 };
 
 extern const struct ff_backend ff_backend_cpu, ff_backend_null;

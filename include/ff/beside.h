@@ -5,7 +5,7 @@
 
 #include "ff/backend.h"
 
-/* "thread", "sleep", "tasks" */
+/* "thread", "tasks" */
 const char *ff_beside_name(enum ff_beside k);
 /* Which is best here, the same on all ranks, which all call it: a thread of its own where each rank
  * has a core more than its kernels use, else between tasks.  FF_OVERLAP=NAME in the first rank's

@@ -4,11 +4,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool ff_chunks_are_even(const struct ff_collective *x)
+{
+	for (uint32_t i = 1; i < x->n_devices; i++)
+		if (x->count[i] != x->count[0])
+			return false;
+	return true;
+}
+
+bool ff_chunks_are_in_order(const struct ff_collective *x)
+{
+	for (uint32_t i = 0; i < x->n_devices; i++)
+		if (x->offset[i] != i * x->count[0])
+			return false;
+	return true;
+}
+
+static int64_t even_part(int64_t n, uint32_t parts, uint32_t i)
+{
+	return n / parts + (i < n % parts);
+}
+
 static int64_t even_chunk(const struct ff_chunks *c, uint32_t i)
 {
-	int64_t all = c->x->count[0] / c->width, n = c->x->n_devices;
-
-	return (all / n + (i < all % n)) * c->width;
+	return even_part(c->x->count[0] / c->width, c->x->n_devices, i) * c->width;
 }
 
 int ff_chunks_init(struct ff_chunks *c, const struct ff_collective *x, uint32_t me,
@@ -64,4 +83,20 @@ void ff_chunks_keep_own(const struct ff_chunks *c)
 	if (c->count[c->me] && ff_chunks_own(c, c->me, 0) != ff_chunks_result(c, c->me, 0))
 		memcpy(ff_chunks_result(c, c->me, 0), ff_chunks_own(c, c->me, 0),
 				(size_t)(c->count[c->me] * c->size));
+}
+
+int64_t ff_ring_bytes(const struct ff_collective *x, uint32_t position)
+{
+	uint32_t p = x->n_devices, next = (position + 1) % p;
+	int64_t whole = 0, n;
+
+	if (x->kind == FF_MOVE_ALL_REDUCE) {
+		whole = x->count[0];
+		n = 2 * whole - even_part(whole, p, position) - even_part(whole, p, next);
+		return n * ff_dtype_bytes(x->type);
+	}
+	for (uint32_t i = 0; i < p; i++)
+		whole += x->count[i];
+	n = whole - x->count[x->kind == FF_MOVE_ALL_GATHER ? next : position];
+	return n * ff_dtype_bytes(x->type);
 }

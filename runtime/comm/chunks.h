@@ -13,6 +13,9 @@ struct ff_chunks {
 	int64_t *count, *offset; /* by place, elements */
 };
 
+/* Whether chunks are equally long; whether those, gathered, lie in the order of their devices. */
+bool ff_chunks_are_even(const struct ff_collective *x);
+bool ff_chunks_are_in_order(const struct ff_collective *x);
 /* To be finished whether it fails or not. */
 int ff_chunks_init(struct ff_chunks *c, const struct ff_collective *x, uint32_t me,
 		struct ff_error *err);
@@ -24,5 +27,12 @@ const char *ff_chunks_own(const struct ff_chunks *c, uint32_t chunk, int64_t at)
 char *ff_chunks_result(const struct ff_chunks *c, uint32_t chunk, int64_t at);
 /* Gathering: what this device has is part of what it gets. */
 void ff_chunks_keep_own(const struct ff_chunks *c);
+
+/* Bytes that the device at `position` sends in a ring, which moves its array as
+ * n_devices chunks, each a device's own.  Gathering, a device passes on every chunk but
+ * its successor's; scattering, every chunk but its own.  Over all devices that is
+ * (p - 1) n bytes each way, whatever the chunks' sizes (Patarasuk and Yuan, J. Parallel
+ * Distrib. Comput. 69, 2009). */
+int64_t ff_ring_bytes(const struct ff_collective *x, uint32_t position);
 
 #endif

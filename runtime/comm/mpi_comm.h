@@ -11,18 +11,9 @@
  * TCP the answer waits behind all that goes that way already (docs/runtime.md). */
 #define FF_MPI_SEGMENT_BYTES 32768
 
-/* A reduction as MPI has it.  What only has a meaning together is one element, so that
- * no chunk of MPI's or of ours parts it. */
-struct ff_mpi_operation {
-	MPI_Op op;
-	MPI_Datatype type;
-	int64_t width; /* elements of ours in one of MPI's */
-};
-
 struct ff_mpi_group {
 	struct ff_mpi_group *next;
 	MPI_Comm comm;
-	int *count, *offset; /* n each, scratch of the calls with vectors */
 	uint32_t n;
 	uint16_t device[];
 };
@@ -32,25 +23,23 @@ struct ff_mpi_shared;
 struct ff_comm_mpi {
 	struct ff_host_comm host; /* its base is the comm */
 	MPI_Comm world;
-	MPI_Datatype type[FF_DTYPE_COUNT];
-	struct ff_mpi_operation operation[FF_REDUCE_COUNT][FF_DTYPE_COUNT]; /* reduced so */
-	int64_t limit;  /* elements in one call */
+	int64_t limit_bytes; /* of one message */
 	double limit_s; /* that other ranks are waited for in a call of the host; 0: for ever */
 	struct ff_mpi_group *groups;
 	struct ff_mpi_shared *shared; /* by group, of one host */
 	MPI_Request *request;
 	int n_requests, cap_requests;
 	uint32_t *host_of;     /* by rank: the first rank on its host */
-	int64_t segment_bytes; /* of a message between hosts; 0: MPI has it all */
+	int64_t segment_bytes; /* of a message between hosts */
 	bool by_nodes;         /* collectives of several hosts go in stages where they can */
 	char *room;            /* of rings */
 	size_t room_bytes;
 };
 
-/* Whether two ranks are on two hosts, and what they send goes in segments. */
+/* Whether two ranks are on two hosts: what they send goes in segments. */
 static inline bool ff_mpi_is_apart(const struct ff_comm_mpi *m, uint32_t a, uint32_t b)
 {
-	return m->segment_bytes && m->host_of[a] != m->host_of[b];
+	return m->host_of[a] != m->host_of[b];
 }
 
 #endif

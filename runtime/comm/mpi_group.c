@@ -45,8 +45,6 @@ static void group_close(struct ff_comm_mpi *m, struct ff_mpi_group *g)
 {
 	if (g->comm != MPI_COMM_NULL && g->comm != m->world)
 		MPI_Comm_free(&g->comm);
-	free(g->count);
-	free(g->offset);
 	free(g);
 }
 
@@ -69,11 +67,7 @@ int ff_mpi_group_find(struct ff_comm_mpi *m, const struct ff_collective *x,
 	g->n = x->n_devices;
 	memcpy(g->device, x->device, bytes);
 	g->comm = MPI_COMM_NULL;
-	g->count = calloc(g->n, sizeof(int));
-	g->offset = calloc(g->n, sizeof(int));
-	if (!g->count || !g->offset)
-		code = ff_fail_memory(err);
-	else if (g->n == m->host.base.n_devices)
+	if (g->n == m->host.base.n_devices)
 		g->comm = m->world;
 	else
 		code = group_open(m, g->n, g->device, &g->comm, err);

@@ -26,11 +26,10 @@ void ff_mpi_meet(int status, void (*tell)(void *ctx), void *ctx);
 /* Ends MPI in good order. */
 void ff_mpi_finish(void);
 
-/* Elements in one MPI call, INT_MAX unless a test wants to see longer
- * arrays cut without holding them. */
-void ff_comm_mpi_limit(struct ff_comm *c, int64_t limit);
+/* Bytes of one message, INT_MAX unless a test wants to see longer ones cut without holding them. */
+void ff_comm_mpi_limit(struct ff_comm *c, int64_t bytes);
 /* For tests: as if every `each` ranks were on a host, with messages of so many bytes between
- * hosts (0: all is MPI's own), and collectives in stages or not. */
+ * hosts, and collectives in stages or not. */
 void ff_comm_mpi_part(struct ff_comm *c, uint32_t each, bool by_nodes, int64_t segment_bytes);
 
 #endif

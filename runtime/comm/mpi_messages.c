@@ -24,11 +24,10 @@ static int next_request(struct ff_comm_mpi *m, MPI_Request **ret, struct ff_erro
 /* Elements of a message, of those that are left. */
 static int64_t most_of(const struct ff_comm_mpi *m, enum ff_dtype type, const struct ff_parcel *p)
 {
-	int64_t segment = m->segment_bytes / ff_dtype_bytes(type);
+	bool apart = ff_mpi_is_apart(m, p->from, p->to) && m->segment_bytes < m->limit_bytes;
+	int64_t most = (apart ? m->segment_bytes : m->limit_bytes) / ff_dtype_bytes(type);
 
-	if (!ff_mpi_is_apart(m, p->from, p->to) || segment > m->limit)
-		return m->limit;
-	return segment ? segment : 1;
+	return most ? most : 1;
 }
 
 /* Starts one direction of one parcel, in as many messages as it takes. */
@@ -44,14 +43,14 @@ static int start(struct ff_comm_mpi *m, enum ff_dtype type, const struct ff_parc
 		if ((code = next_request(m, &request, err)) < 0)
 			break;
 		if (sending)
-			code = ff_mpi_check(
-					MPI_Isend((const char *)p->send + at * size, (int)n,
-							m->type[type], p->to, 0, m->world, request),
+			code = ff_mpi_check(MPI_Isend((const char *)p->send + at * size,
+							    (int)(n * size), MPI_BYTE, p->to, 0,
+							    m->world, request),
 					"MPI_Isend", err);
 		else
-			code = ff_mpi_check(MPI_Irecv((char *)p->recv + at * size, (int)n,
-							    m->type[type], p->from, 0, m->world,
-							    request),
+			code = ff_mpi_check(
+					MPI_Irecv((char *)p->recv + at * size, (int)(n * size),
+							MPI_BYTE, p->from, 0, m->world, request),
 					"MPI_Irecv", err);
 		m->n_requests += code == FF_OK;
 	}

@@ -86,8 +86,7 @@ static int create(char *name, size_t size, size_t bytes, void **ret, struct ff_e
 		close(file);
 	if (*ret == MAP_FAILED)
 		return ff_fail(err, FF_E_RUN,
-				"cannot make %zu bytes of memory that ranks share, in /dev/shm "
-				"(FF_MPI_OWN=0 goes without)",
+				"cannot make %zu bytes of memory that ranks share, in /dev/shm",
 				bytes);
 	return FF_OK;
 }
@@ -102,8 +101,7 @@ static int attach(const char *name, size_t bytes, void **ret, struct ff_error *e
 	}
 	if (*ret == MAP_FAILED)
 		return ff_fail(err, FF_E_RUN,
-				"cannot reach the memory that ranks share on this host "
-				"(FF_MPI_OWN=0 goes without)");
+				"cannot reach the memory that ranks share on this host");
 	return FF_OK;
 }
 

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chunks.h"
 #include "ff/backend.h"
 #include "parcels.h"
 #include "process/fiber.h"
 #include "process/pulse.h"
-#include "ring.h"
 
 #define MOST_BYTES ((int64_t)64 << 20)
 
@@ -160,26 +160,26 @@ static int post(struct ff_posted *p, const struct ff_channel *on, struct ff_erro
 	const struct ff_backend *b = on->backend;
 	int code;
 
-	if (b->host_memory)
-		return b->call(on->stream, run, p, err);
+	if (b->memory.of_host)
+		return b->stream.call(on->stream, run, p, err);
 	code = bounce(p, err);
 	for (uint32_t i = 0; i < p->n_spans && code == FF_OK; i++) {
 		const struct span *s = &p->span[i];
 
 		if (s->down && s->bytes)
-			code = b->download(on->stream, s->at, s->down, s->bytes, err);
+			code = b->move.download(on->stream, s->at, s->down, s->bytes, err);
 	}
 	if (code < 0) {
 		give_back(p);
 		return code;
 	}
 	/* where this has run, `p` is spare; but nobody else takes one */
-	code = b->call(on->stream, run, p, err);
+	code = b->stream.call(on->stream, run, p, err);
 	for (uint32_t i = 0; i < p->n_spans && code == FF_OK; i++) {
 		const struct span *s = &p->span[i];
 
 		if (s->up && s->bytes)
-			code = b->upload(on->stream, s->up, s->at, s->bytes, err);
+			code = b->move.upload(on->stream, s->up, s->at, s->bytes, err);
 	}
 	return code;
 }
@@ -378,7 +378,7 @@ static int post_collective(struct ff_comm *c, const struct ff_channel *on,
 			c->sent_bytes += ff_ring_bytes(x, i);
 	n = longest(x);
 	most = elements_at_once(h, x);
-	if (on->backend->host_memory || n <= most)
+	if (on->backend->memory.of_host || n <= most)
 		return post_whole(h, on, x, err);
 	for (int64_t from = 0; from < n && code == FF_OK; from += most)
 		code = post_round(h, on, x, from, most, err);
@@ -500,7 +500,7 @@ static int post_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff
 	struct rounds r = {.h = h, .type = type, .parcel = parcel, .n = n};
 	int code = ff_parcels_count(c, type, parcel, n, err);
 
-	if (code == FF_OK && !on->backend->host_memory)
+	if (code == FF_OK && !on->backend->memory.of_host)
 		code = rounds_open(&r, err);
 	for (int64_t i = 0, rounds = code < 0 ? 0 : count_rounds(&r); i < rounds && code == FF_OK;
 			i++)

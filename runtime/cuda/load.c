@@ -75,8 +75,8 @@ static void stand_in_close(struct ff_device *dev)
 static const struct ff_backend stand_in = {
 		.name = "cuda",
 		.help = "NVIDIA GPUs: not in this build",
-		.open = stand_in_open,
-		.close = stand_in_close,
+		.device.open = stand_in_open,
+		.device.close = stand_in_close,
 };
 
 const struct ff_backend *ff_cuda_load(void)

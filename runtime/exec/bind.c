@@ -6,13 +6,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "address.h"
+#include "exec/messages/address.h"
 #include "ff/arrays.h"
 #include "ff/block.h"
 #include "ff/instance.h"
-#include "fuse.h"
-#include "load.h"
-#include "transfer.h"
+#include "exec/core/fuse.h"
+#include "exec/messages/load.h"
+#include "exec/messages/transfer.h"
 #include "waiting.h"
 
 static uint32_t bucket_position(const struct ff_bucket *b, uint32_t device)
@@ -105,9 +105,9 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 	if (!j->io || !j->addition)
 		return ff_fail_memory(err);
 	bind_io(x, t, w, j->io);
-	if ((code = x->b->kernel(h->dev, w, &j->kernel, err)) < 0)
+	if ((code = x->b->kernel.open(h->dev, w, &j->kernel, err)) < 0)
 		return code;
-	need = bind_additions(x, t, w, ff_align64(x->b->workspace(j->kernel)), j);
+	need = bind_additions(x, t, w, ff_align64(x->b->kernel.workspace(j->kernel)), j);
 	if (need > have)
 		return ff_fail(err, FF_E_RUN,
 				"operator %s needs %" PRId64
@@ -119,8 +119,8 @@ static int bind_compute(struct ff_executor *x, const struct ff_task *t, struct f
 		j->score = ff_arena_array(&x->arena, FF_SCORES, sizeof(*j->score));
 		if (!j->score)
 			return ff_fail_memory(err);
-		j->score_index = x->n_scores;
-		x->scored[x->n_scores++] = (uint32_t)(t - x->s->tasks);
+		j->score_index = x->losses.n_scores;
+		x->losses.scored[x->losses.n_scores++] = (uint32_t)(t - x->s->tasks);
 	}
 	while (j->loss + 1 < x->s->graph->n_losses && x->s->graph->loss[j->loss] != t->node)
 		j->loss++;
@@ -312,7 +312,7 @@ static int bind_waits(struct ff_executor *x, uint32_t task, struct ff_error *err
 
 		if (before->done)
 			continue;
-		code = x->b->event(x->host[before->hosts[0]].dev, &before->done, err);
+		code = x->b->event.open(x->host[before->hosts[0]].dev, &before->done, err);
 		if (code < 0)
 			return code;
 	}
@@ -327,8 +327,8 @@ int ff_bind_jobs(struct ff_executor *x, struct ff_error *err)
 	int code = FF_OK;
 
 	x->job = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->job));
-	x->scored = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->scored));
-	if (!scratch || !x->job || !x->scored)
+	x->losses.scored = ff_arena_array(&x->arena, s->n_tasks, sizeof(*x->losses.scored));
+	if (!scratch || !x->job || !x->losses.scored)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < s->n_tasks && code == FF_OK; i++) {
 		code = bind_task(x, &s->tasks[i], &x->job[i], scratch, err);
@@ -339,8 +339,8 @@ int ff_bind_jobs(struct ff_executor *x, struct ff_error *err)
 			code = bind_waits(x, i, err);
 	if (code < 0)
 		return code;
-	x->span = ff_arena_array(&x->arena, n_spans, sizeof(*x->span));
-	if (!x->span)
+	x->trace.span = ff_arena_array(&x->arena, n_spans, sizeof(*x->trace.span));
+	if (!x->trace.span)
 		return ff_fail_memory(err);
 	code = ff_fuse_jobs(x, err);
 	return code < 0 ? code : ff_load_open(x, err);

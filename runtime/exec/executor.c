@@ -12,12 +12,12 @@
 #include "gather.h"
 #include "issue.h"
 #include "kept.h"
-#include "load.h"
-#include "past.h"
+#include "exec/messages/load.h"
+#include "exec/core/past.h"
 #include "process/pulse.h"
-#include "ranks.h"
+#include "exec/core/ranks.h"
 #include "replay.h"
-#include "state.h"
+#include "exec/core/state.h"
 
 static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *err)
 {
@@ -27,22 +27,22 @@ static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *er
 
 	h->device = device;
 	x->host_of[device] = x->n_hosts++;
-	code = x->b->open(ff_machine_ordinal(m, device), &h->dev, err);
+	code = x->b->device.open(ff_machine_ordinal(m, device), &h->dev, err);
 	if (code < 0)
 		return code;
-	if (x->b->observe)
-		x->b->observe(h->dev, x->s);
+	if (x->b->device.observe)
+		x->b->device.observe(h->dev, x->s);
 	if (x->s->memory_bytes[device] > 0) {
 		void *memory;
 
-		code = x->b->alloc(h->dev, (size_t)x->s->memory_bytes[device], &memory, err);
+		code = x->b->memory.alloc(h->dev, (size_t)x->s->memory_bytes[device], &memory, err);
 		if (code < 0)
 			return code;
 		h->memory = memory;
 		h->bytes = x->s->memory_bytes[device];
 	}
-	code = x->b->stream(h->dev, false, &h->compute, err);
-	return code < 0 ? code : x->b->event(h->dev, &h->turn, err);
+	code = x->b->stream.open(h->dev, false, &h->compute, err);
+	return code < 0 ? code : x->b->event.open(h->dev, &h->turn, err);
 }
 
 static int open_hosts(struct ff_executor *x, struct ff_error *err)
@@ -68,9 +68,10 @@ static int open_hosts(struct ff_executor *x, struct ff_error *err)
 		x->transfers = x->host[0].compute;
 		return FF_OK;
 	}
-	code = x->b->beside ? x->b->beside(x->host[0].dev, x->opt.beside, &x->transfers, err)
-			    : x->b->stream(x->host[0].dev, true, &x->transfers, err);
-	return code < 0 ? code : x->b->event(x->host[0].dev, &x->turn, err);
+	code = x->b->stream.beside ? x->b->stream.beside(x->host[0].dev, x->opt.beside,
+						     &x->transfers, err)
+				   : x->b->stream.open(x->host[0].dev, true, &x->transfers, err);
+	return code < 0 ? code : x->b->event.open(x->host[0].dev, &x->turn, err);
 }
 
 int ff_executor_create(const struct ff_schedule *s, const struct ff_backend *backend,
@@ -106,14 +107,14 @@ void ff_executor_destroy(struct ff_executor *x)
 		return;
 	ff_replay_close(x);
 	if (x->transfers && x->transfers != x->host[0].compute)
-		x->b->stream_close(x->transfers);
+		x->b->stream.close(x->transfers);
 	if (x->turn)
-		x->b->event_close(x->turn);
+		x->b->event.close(x->turn);
 	for (uint32_t i = 0; x->job && i < x->s->n_tasks; i++) {
 		if (x->job[i].kernel)
-			x->b->kernel_close(x->job[i].kernel);
+			x->b->kernel.close(x->job[i].kernel);
 		if (x->job[i].done)
-			x->b->event_close(x->job[i].done);
+			x->b->event.close(x->job[i].done);
 	}
 	ff_load_close(x);
 	ff_ranks_close(x);
@@ -121,15 +122,15 @@ void ff_executor_destroy(struct ff_executor *x)
 		struct ff_host *h = &x->host[i];
 
 		if (h->compute)
-			x->b->stream_close(h->compute);
+			x->b->stream.close(h->compute);
 		if (h->turn)
-			x->b->event_close(h->turn);
+			x->b->event.close(h->turn);
 		if (h->memory)
-			x->b->free(h->dev, h->memory);
+			x->b->memory.free(h->dev, h->memory);
 		if (h->dev)
-			x->b->close(h->dev);
+			x->b->device.close(h->dev);
 	}
-	free(x->past);
+	free(x->losses.past);
 	ff_arena_finish(&x->arena);
 	free(x);
 }
@@ -141,7 +142,7 @@ static int drain(struct ff_executor *x, int code, struct ff_error *err)
 	int last;
 
 	for (uint32_t i = 0; i < x->n_hosts; i++) {
-		last = x->b->drain(x->host[i].compute, code < 0 ? &later : err);
+		last = x->b->stream.drain(x->host[i].compute, code < 0 ? &later : err);
 		code = code < 0 ? code : last;
 	}
 	if (x->transfers) {
@@ -149,7 +150,7 @@ static int drain(struct ff_executor *x, int code, struct ff_error *err)
 
 		if (guest)
 			ff_pulse_wait(x->comm->pulse);
-		last = x->b->drain(x->transfers, code < 0 ? &later : err);
+		last = x->b->stream.drain(x->transfers, code < 0 ? &later : err);
 		if (guest)
 			ff_pulse_met(x->comm->pulse);
 		code = code < 0 ? code : last;
@@ -159,16 +160,16 @@ static int drain(struct ff_executor *x, int code, struct ff_error *err)
 
 static void collect_spans(struct ff_executor *x)
 {
-	x->n_spans = 0;
+	x->trace.n = 0;
 	for (uint32_t i = 0; i < x->s->n_tasks; i++) {
 		const struct ff_job *j = &x->job[i];
 
 		for (uint32_t k = 0; j->traced && k < j->n_hosts; k++)
-			x->span[x->n_spans++] = (struct ff_span){
+			x->trace.span[x->trace.n++] = (struct ff_span){
 					.task = i,
 					.device = x->host[j->hosts[k]].device,
-					.start_us = j->start_us - x->origin_us,
-					.finish_us = j->finish_us - x->origin_us,
+					.start_us = j->start_us - x->trace.origin_us,
+					.finish_us = j->finish_us - x->trace.origin_us,
 			};
 	}
 }
@@ -176,21 +177,22 @@ static void collect_spans(struct ff_executor *x)
 /* One pass over the schedule, maybe the `last` of its kind, task by task. */
 static int walk(struct ff_executor *x, bool last, struct ff_error *err)
 {
-	int code = x->tracing ? x->comm->barrier(x->comm, err) : FF_OK;
+	int code = x->trace.on ? x->comm->barrier(x->comm, err) : FF_OK;
 	double us;
 
 	if (code == FF_OK)
 		code = ff_load_begin(x, last, err);
 	if (code < 0)
 		return code;
-	x->origin_us = ff_clock_us();
+	x->trace.origin_us = ff_clock_us();
 	code = drain(x, ff_executor_issue(x, err), err);
 	if (code < 0)
 		return code;
-	us = ff_clock_us() - x->origin_us;
-	if (x->tracing)
+	us = ff_clock_us() - x->trace.origin_us;
+	if (x->trace.on)
 		collect_spans(x);
-	code = ff_executor_keep(x, x->training, (uint32_t)(x->step & 1), NULL, x->valid, us, err);
+	code = ff_executor_keep(
+			x, x->training, (uint32_t)(x->step & 1), NULL, x->losses.valid, us, err);
 	return code < 0 ? code : ff_replay_warm(x, err);
 }
 
@@ -242,15 +244,15 @@ static int gather_tested(struct ff_executor *x, struct ff_tested *ret, struct ff
 	int code;
 
 	for (uint32_t i = 0; i < g->n_losses; i++) {
-		sum[3 * (size_t)i] = (float)x->tested[i].loss;
-		sum[3 * (size_t)i + 1] = (float)x->tested[i].correct;
-		sum[3 * (size_t)i + 2] = (float)x->tested[i].top;
+		sum[3 * (size_t)i] = (float)x->losses.tested[i].loss;
+		sum[3 * (size_t)i + 1] = (float)x->losses.tested[i].correct;
+		sum[3 * (size_t)i + 2] = (float)x->losses.tested[i].top;
 	}
 	if ((code = x->comm->sum(x->comm, sum, 3 * (int64_t)g->n_losses, err)) < 0)
 		return code;
 	*ret = (struct ff_tested){0};
 	for (uint32_t i = 0; i < g->n_losses; i++) {
-		double valid = x->tested[i].valid;
+		double valid = x->losses.tested[i].valid;
 
 		ret->of[i].loss = valid > 0 ? (double)sum[3 * (size_t)i] / valid : 0;
 		ret->of[i].accuracy = valid > 0 ? (double)sum[3 * (size_t)i + 1] / valid : 0;
@@ -266,19 +268,19 @@ int ff_executor_test(struct ff_executor *x, struct ff_tested *ret, struct ff_err
 {
 	int64_t steps = ff_dataset_steps(x->data, false);
 	int code = ff_ranks_open(x, err);
-	bool tracing = x->tracing;
+	bool tracing = x->trace.on;
 
 	if (code == FF_OK)
 		code = ff_replay_wait(x, err);
 	if (code == FF_OK)
 		code = ff_executor_settle(x, err);
-	x->tracing = false;
-	memset(x->tested, 0, sizeof(x->tested));
+	x->trace.on = false;
+	memset(x->losses.tested, 0, sizeof(x->losses.tested));
 	for (int64_t i = 0; i < steps && code == FF_OK; i++)
 		code = post(x, false, (uint64_t)i, i + 1 == steps, err);
 	if (code == FF_OK)
 		code = ff_replay_wait(x, err);
-	x->tracing = tracing;
+	x->trace.on = tracing;
 	if (code < 0)
 		return code;
 	return gather_tested(x, ret, err);
@@ -289,9 +291,10 @@ static int wait_for_past(struct ff_executor *x, uint32_t n, struct ff_error *err
 {
 	int code = ff_replay_wait(x, err);
 
-	if (code < 0 || n == x->n_past)
+	if (code < 0 || n == x->losses.n_past)
 		return code;
-	return ff_fail(err, FF_E_RUN, "%u losses were asked for after %u steps", n, x->n_past);
+	return ff_fail(err, FF_E_RUN, "%u losses were asked for after %u steps", n,
+			x->losses.n_past);
 }
 
 int ff_executor_times(struct ff_executor *x, double *us, uint32_t n, struct ff_error *err)
@@ -299,7 +302,7 @@ int ff_executor_times(struct ff_executor *x, double *us, uint32_t n, struct ff_e
 	int code = wait_for_past(x, n, err);
 
 	for (uint32_t i = 0; i < n && code == FF_OK; i++)
-		us[i] = x->past[i].us;
+		us[i] = x->losses.past[i].us;
 	return code;
 }
 
@@ -325,8 +328,8 @@ static int gather_losses(struct ff_executor *x, uint32_t which, double *loss, ui
 	if (!own)
 		return ff_fail_memory(err);
 	for (uint32_t i = 0; i < n; i++)
-		own[i] = which == FF_NONE ? total_of(x->s->graph, &x->past[i])
-					  : x->past[i].loss[which];
+		own[i] = which == FF_NONE ? total_of(x->s->graph, &x->losses.past[i])
+					  : x->losses.past[i].loss[which];
 	code = x->comm->sum(x->comm, own, n, err);
 	for (uint32_t i = 0; i < n && code == FF_OK; i++)
 		loss[i] = (double)own[i];
@@ -345,7 +348,7 @@ int ff_executor_losses(struct ff_executor *x, double *loss, uint32_t n, struct f
 	int code = gather_losses(x, FF_NONE, loss, n, err);
 
 	if (code == FF_OK)
-		x->n_past = 0;
+		x->losses.n_past = 0;
 	return code;
 }
 
@@ -373,13 +376,13 @@ int64_t ff_executor_memory(const struct ff_executor *x, uint32_t device)
 
 void ff_executor_trace(struct ff_executor *x, bool on)
 {
-	x->tracing = on;
+	x->trace.on = on;
 }
 
 void ff_executor_spans(const struct ff_executor *x, const struct ff_span **spans, uint32_t *n,
 		double *origin_us)
 {
-	*spans = x->span;
-	*n = x->n_spans;
-	*origin_us = x->origin_us;
+	*spans = x->trace.span;
+	*n = x->trace.n;
+	*origin_us = x->trace.origin_us;
 }

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
+#include "exec/messages/address.h"
 #include "ff/arrays.h"
 #include "ff/philox.h"
 #include "replay.h"
 #include "unsent.h"
 #include "waiting.h"
-#include "whole.h"
+#include "exec/core/whole.h"
 
 static const struct ff_value *value_of(const struct ff_executor *x, const struct ff_shard *shard)
 {
@@ -52,9 +52,9 @@ static int upload_rounded(struct ff_executor *x, const float *weights, int64_t n
 		return ff_fail_memory(err);
 	for (int64_t i = 0; i < n; i++)
 		staging[i] = ff_bf16_from_f32(weights[i]);
-	code = x->b->upload(stream, to, staging, (size_t)n * sizeof(*staging), err);
+	code = x->b->move.upload(stream, to, staging, (size_t)n * sizeof(*staging), err);
 	if (code == FF_OK)
-		code = x->b->drain(stream, err);
+		code = x->b->stream.drain(stream, err);
 	free(staging);
 	return code;
 }
@@ -85,10 +85,10 @@ static int init_bucket(struct ff_executor *x, uint32_t bucket, uint32_t position
 				k++)
 			first[k] = 1;
 	}
-	code = x->b->upload(
+	code = x->b->move.upload(
 			stream, at, staging + held, (size_t)(end - held) * sizeof(*staging), err);
 	if (code == FF_OK)
-		code = x->b->drain(stream, err);
+		code = x->b->stream.drain(stream, err);
 	if (code == FF_OK && rounded)
 		code = upload_rounded(x, staging + from, to - from, rounded, stream, err);
 	free(staging);
@@ -175,9 +175,9 @@ static int upload_shard(struct ff_executor *x, const struct ff_bucket *b, uint32
 		const float *from, int64_t n, void *to, struct ff_error *err)
 {
 	struct ff_stream *stream = x->host[x->host_of[b->device[position]]].compute;
-	int code = x->b->upload(stream, to, from, (size_t)n * sizeof(*from), err);
+	int code = x->b->move.upload(stream, to, from, (size_t)n * sizeof(*from), err);
 
-	return code < 0 ? code : x->b->drain(stream, err);
+	return code < 0 ? code : x->b->stream.drain(stream, err);
 }
 
 /* One device's shard out of the whole, and what readers get of it. */

@@ -2,7 +2,7 @@
 #ifndef FF_EXEC_GATHER_H
 #define FF_EXEC_GATHER_H
 
-#include "state.h"
+#include "exec/core/state.h"
 
 /* Whole weights. */
 int ff_executor_init_weights(struct ff_executor *x, struct ff_error *err);

@@ -6,8 +6,8 @@
 
 #include "ff/clock.h"
 #include "process/pulse.h"
-#include "ranks.h"
-#include "transfer.h"
+#include "exec/core/ranks.h"
+#include "exec/messages/transfer.h"
 
 bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
 {
@@ -28,9 +28,9 @@ bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
 /* Where a pass is captured its figures are read later: who takes these computes nonsense. */
 static void set_figures(const struct ff_executor *x, struct ff_kernel_io *io)
 {
-	io->step = x->capturing ? UINT64_MAX : x->step;
-	io->valid = x->capturing ? 0 : x->valid[io->loss];
-	io->figures = x->capturing ? x->figures : NULL;
+	io->step = x->launches.capturing ? UINT64_MAX : x->step;
+	io->valid = x->launches.capturing ? 0 : x->losses.valid[io->loss];
+	io->figures = x->launches.capturing ? x->launches.figures : NULL;
 }
 
 static int issue_additions(struct ff_executor *x, const struct ff_job *j, struct ff_error *err)
@@ -38,14 +38,15 @@ static int issue_additions(struct ff_executor *x, const struct ff_job *j, struct
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < j->n_additions && code == FF_OK; i++)
-		code = x->b->copy(j->stream, &j->addition[i], err);
+		code = x->b->move.copy(j->stream, &j->addition[i], err);
 	return code;
 }
 
 static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_error *err)
 {
-	float *score = x->capturing ? &x->capturing->score[FF_SCORES * (size_t)j->score_index]
-				    : j->score;
+	float *score = x->launches.capturing ? &x->launches.capturing->score[FF_SCORES *
+									     (size_t)j->score_index]
+					     : j->score;
 	int code = FF_OK;
 
 	if (!j->kernel)
@@ -55,13 +56,13 @@ static int issue_compute(struct ff_executor *x, struct ff_job *j, struct ff_erro
 	j->io->training = x->training;
 	j->io->rank = x->training ? NULL : j->rank;
 	if (j->ahead)
-		code = x->b->copy(j->stream, j->ahead, err);
+		code = x->b->move.copy(j->stream, j->ahead, err);
 	if (code == FF_OK)
-		code = x->b->run(j->stream, j->kernel, j->io, err);
+		code = x->b->kernel.run(j->stream, j->kernel, j->io, err);
 	if (code == FF_OK)
 		code = issue_additions(x, j, err);
 	if (code == FF_OK && j->score)
-		code = x->b->download(
+		code = x->b->move.download(
 				j->stream, score, j->io->out[0], FF_SCORES * sizeof(*score), err);
 	if (code == FF_OK && j->io->rank)
 		code = ff_ranks_download(x, j, err);
@@ -77,10 +78,10 @@ static int issue_update(struct ff_executor *x, struct ff_job *j, struct ff_error
 
 		x->s->optimizer->factors(x->opt.groups.setting[u->group], ff_executor_updates(x),
 				&u->factors);
-		u->figures = x->capturing ? x->figures : NULL;
-		if (x->capturing) /* as set_figures has it */
+		u->figures = x->launches.capturing ? x->launches.figures : NULL;
+		if (x->launches.capturing) /* as set_figures has it */
 			memset(&u->factors, 0xff, sizeof(u->factors));
-		code = x->b->update(j->stream, u, err);
+		code = x->b->math.update(j->stream, u, err);
 	}
 	return code;
 }
@@ -99,7 +100,7 @@ static int issue(struct ff_executor *x, uint32_t task, struct ff_error *err)
 	case FF_TASK_DELAY:
 		return issue_additions(x, j, err);
 	case FF_TASK_NORM:
-		return x->b->squares(j->stream, j->norm, err);
+		return x->b->math.squares(j->stream, j->norm, err);
 	case FF_TASK_MOVE:
 	case FF_TASK_SYNC:
 		return ff_transfer_issue(j->transfer, j->stream, err);
@@ -123,7 +124,7 @@ static int await(struct ff_executor *x, struct ff_stream *stream, struct ff_even
 
 	if (waits)
 		ff_pulse_wait(x->comm->pulse);
-	code = x->b->wait(stream, done, err);
+	code = x->b->event.wait(stream, done, err);
 	if (waits)
 		ff_pulse_met(x->comm->pulse);
 	return code;
@@ -146,9 +147,9 @@ static int keep_place(
 
 		if (h->compute == x->transfers)
 			continue;
-		code = x->b->record(first, turn, err);
+		code = x->b->event.record(first, turn, err);
 		if (code == FF_OK)
-			code = x->b->wait(before ? x->transfers : h->compute, turn, err);
+			code = x->b->event.wait(before ? x->transfers : h->compute, turn, err);
 	}
 	return code;
 }
@@ -163,20 +164,20 @@ static int issue_in_order(struct ff_executor *x, uint32_t task, struct ff_error 
 	for (uint32_t i = 0; i < j->n_waits && code == FF_OK; i++)
 		if (ff_executor_runs(x, j->wait[i]))
 			code = await(x, j->stream, x->job[j->wait[i]].done, err);
-	if (code == FF_OK && x->tracing)
-		code = x->b->call(j->stream, note_time, &j->start_us, err);
+	if (code == FF_OK && x->trace.on)
+		code = x->b->stream.call(j->stream, note_time, &j->start_us, err);
 	if (code == FF_OK)
 		code = issue(x, task, err);
-	if (code == FF_OK && x->tracing)
-		code = x->b->call(j->stream, note_time, &j->finish_us, err);
+	if (code == FF_OK && x->trace.on)
+		code = x->b->stream.call(j->stream, note_time, &j->finish_us, err);
 	if (code == FF_OK && j->done)
-		code = x->b->record(j->stream, j->done, err);
+		code = x->b->event.record(j->stream, j->done, err);
 	if (code == FF_OK && transfer)
 		code = keep_place(x, j, false, err);
-	j->traced = x->tracing;
+	j->traced = x->trace.on;
 	ff_pulse_beat(x->comm->pulse);
 	if (code == FF_OK && ff_executor_has_guest(x))
-		x->b->go_on(x->transfers);
+		x->b->stream.go_on(x->transfers);
 	return code;
 }
 
@@ -193,7 +194,7 @@ static int take_turn(struct ff_executor *x, struct ff_stream *last, struct ff_st
 	for (uint32_t i = 0; i < x->n_hosts; i++)
 		if (x->host[i].compute == last)
 			turn = x->host[i].turn;
-	code = x->b->record(last, turn, err);
+	code = x->b->event.record(last, turn, err);
 	return code < 0 ? code : await(x, next, turn, err);
 }
 

@@ -2,7 +2,7 @@
 #ifndef FF_EXEC_ISSUE_H
 #define FF_EXEC_ISSUE_H
 
-#include "state.h"
+#include "exec/core/state.h"
 
 /* Whether the pass under way has this task; all of its tasks to the streams. */
 bool ff_executor_runs(const struct ff_executor *x, uint32_t task);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
+#include "exec/messages/address.h"
 #include "ff/arrays.h"
 #include "replay.h"
 
@@ -49,9 +49,9 @@ static int put_piece(struct ff_executor *x, const struct piece *p, const float *
 
 	if (!p->memory)
 		return FF_OK;
-	code = x->b->upload(
+	code = x->b->move.upload(
 			p->stream, p->memory, whole + p->first, (size_t)p->n * sizeof(*whole), err);
-	return code < 0 ? code : x->b->drain(p->stream, err);
+	return code < 0 ? code : x->b->stream.drain(p->stream, err);
 }
 
 static int put(struct ff_executor *x, uint32_t value, const float *whole, struct ff_error *err)
@@ -111,9 +111,9 @@ static int add_piece(struct ff_executor *x, const struct piece *p, double share,
 	own = malloc((size_t)p->n * sizeof(*own));
 	if (!own)
 		return ff_fail_memory(err);
-	code = x->b->download(p->stream, own, p->memory, (size_t)p->n * sizeof(*own), err);
+	code = x->b->move.download(p->stream, own, p->memory, (size_t)p->n * sizeof(*own), err);
 	if (code == FF_OK)
-		code = x->b->drain(p->stream, err);
+		code = x->b->stream.drain(p->stream, err);
 	for (int64_t i = 0; i < p->n && code == FF_OK; i++)
 		whole[p->first + i] += (float)(share * (double)own[i]);
 	free(own);

@@ -2,7 +2,7 @@
 #ifndef FF_EXEC_KEPT_H
 #define FF_EXEC_KEPT_H
 
-#include "state.h"
+#include "exec/core/state.h"
 
 /* What operators keep from step to step, as it begins. */
 int ff_executor_init_kept(struct ff_executor *x, struct ff_error *err);

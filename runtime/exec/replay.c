@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "issue.h"
-#include "load.h"
-#include "past.h"
+#include "exec/messages/load.h"
+#include "exec/core/past.h"
 #include "process/agree.h"
 
 /* The steps of one parity. */
@@ -52,18 +52,18 @@ static void look_for_obstacles(struct ff_executor *x, bool refused)
 
 	if (!x->b->captures) {
 		snprintf(why, sizeof(why), "the %s backend captures nothing", x->b->name);
-		obstruct(x->replay, why);
+		obstruct(x->launches.replay, why);
 	} else if (refused) {
-		obstruct(x->replay, "FF_CUDA_GRAPH=0");
+		obstruct(x->launches.replay, "FF_CUDA_GRAPH=0");
 	} else if (x->n_hosts > 1) {
-		obstruct(x->replay, "one process has several devices");
+		obstruct(x->launches.replay, "one process has several devices");
 	} else if (x->s->machine->n_devices > 1 && !x->comm->in_stream) {
 		snprintf(why, sizeof(why), "communication over %s needs the host", x->comm->name);
-		obstruct(x->replay, why);
+		obstruct(x->launches.replay, why);
 	} else if (x->s->average_every) {
-		obstruct(x->replay, "parameters are averaged in some steps alone");
+		obstruct(x->launches.replay, "parameters are averaged in some steps alone");
 	} else if (x->n_hosts && !x->prefetched) {
-		obstruct(x->replay, "FF_PREFETCH=0: samples are made up in between");
+		obstruct(x->launches.replay, "FF_PREFETCH=0: samples are made up in between");
 	}
 }
 
@@ -71,10 +71,10 @@ static void look_for_obstacles(struct ff_executor *x, bool refused)
 static int open_parity(struct ff_executor *x, struct parity *p, struct ff_error *err)
 {
 	size_t figures = (sizeof(*p->pinned.figures) + 63) / 64 * 64;
-	size_t bytes = figures + (size_t)x->n_scores * FF_SCORES * sizeof(*p->pinned.score);
+	size_t bytes = figures + (size_t)x->losses.n_scores * FF_SCORES * sizeof(*p->pinned.score);
 	struct ff_device *dev = x->host[0].dev;
 	void *memory = NULL;
-	int code = x->b->pin(dev, bytes, &memory, err);
+	int code = x->b->memory.pin(dev, bytes, &memory, err);
 
 	if (code < 0)
 		return code;
@@ -91,7 +91,7 @@ int ff_replay_open(struct ff_executor *x, struct ff_error *err)
 
 	if (!r)
 		return ff_fail_memory(err);
-	x->replay = r;
+	x->launches.replay = r;
 	if (word && strcmp(word, "0") != 0 && strcmp(word, "1") != 0)
 		return ff_fail(err, FF_E_INPUT, "FF_CUDA_GRAPH=%.100s: expected 0 or 1", word);
 	r->insist = word && !strcmp(word, "1");
@@ -105,25 +105,25 @@ int ff_replay_open(struct ff_executor *x, struct ff_error *err)
 /* When something is captured for the first time. */
 static int open_parities(struct ff_executor *x, struct ff_error *err)
 {
-	struct ff_replay *r = x->replay;
-	int code = r->c->figures(x->host[0].dev, &x->figures, err);
+	struct ff_replay *r = x->launches.replay;
+	int code = r->c->figures(x->host[0].dev, &x->launches.figures, err);
 
 	for (int i = 0; i < 2 && code == FF_OK; i++)
 		code = open_parity(x, &r->parity[i], err);
 	for (int i = 0; i < MARKS && code == FF_OK; i++)
-		code = x->b->timer(x->host[0].dev, &r->mark[i], err);
+		code = x->b->event.timer(x->host[0].dev, &r->mark[i], err);
 	return code;
 }
 
 void ff_replay_close(struct ff_executor *x)
 {
-	struct ff_replay *r = x->replay;
+	struct ff_replay *r = x->launches.replay;
 	struct ff_error told;
 
 	if (!r)
 		return;
-	if (x->figures) /* after a failure something may be under way */
-		x->b->drain(x->host[0].compute, &told);
+	if (x->launches.figures) /* after a failure something may be under way */
+		x->b->stream.drain(x->host[0].compute, &told);
 	for (int i = 0; i < 2; i++) {
 		struct parity *p = &r->parity[i];
 
@@ -131,18 +131,18 @@ void ff_replay_close(struct ff_executor *x)
 			if (p->pass[k])
 				x->b->captures->close(p->pass[k]);
 		if (p->pinned.figures)
-			x->b->unpin(x->host[0].dev, p->pinned.figures);
+			x->b->memory.unpin(x->host[0].dev, p->pinned.figures);
 	}
 	for (int i = 0; i < MARKS; i++)
 		if (r->mark[i])
-			x->b->event_close(r->mark[i]);
+			x->b->event.close(r->mark[i]);
 	free(r);
 }
 
 /* Whether a step is captured must be the same for all that communicate in it. */
 static int agree(struct ff_executor *x, struct ff_error *err)
 {
-	struct ff_replay *r = x->replay;
+	struct ff_replay *r = x->launches.replay;
 	double obstructed = !r->c;
 	int code = FF_OK;
 
@@ -157,34 +157,34 @@ static int agree(struct ff_executor *x, struct ff_error *err)
 int ff_replay_warm(struct ff_executor *x, struct ff_error *err)
 {
 	/* the first steps may not update */
-	x->replay->warm[x->training] =
+	x->launches.replay->warm[x->training] =
 			!x->training || x->opt.keep_gradients || x->step + 1 >= x->s->staleness;
-	return x->replay->agreed ? FF_OK : agree(x, err);
+	return x->launches.replay->agreed ? FF_OK : agree(x, err);
 }
 
 bool ff_replay_serves(const struct ff_executor *x, bool training)
 {
-	const struct ff_replay *r = x->replay;
+	const struct ff_replay *r = x->launches.replay;
 
-	return r->c && r->warm[training] && !x->tracing;
+	return r->c && r->warm[training] && !x->trace.on;
 }
 
 const char *ff_replay_obstacle(const struct ff_executor *x)
 {
-	return x->replay->c ? NULL : x->replay->obstacle;
+	return x->launches.replay->c ? NULL : x->launches.replay->obstacle;
 }
 
 /* ---- passes that were posted ---- */
 
 static int collect(struct ff_executor *x, struct parity *p, struct ff_error *err)
 {
-	struct ff_replay *r = x->replay;
+	struct ff_replay *r = x->launches.replay;
 	double us = NAN;
 	int code = r->c->await(x->host[0].compute, p->ended, err);
 
 	p->pending = false;
 	if (code == FF_OK)
-		code = x->b->elapsed(p->since, p->ended, &us, err);
+		code = x->b->event.elapsed(p->since, p->ended, &us, err);
 	if (code < 0)
 		return code;
 	return ff_executor_keep(x, p->training, (uint32_t)(p - r->parity), p->pinned.score,
@@ -194,7 +194,7 @@ static int collect(struct ff_executor *x, struct parity *p, struct ff_error *err
 /* In the order in which they were posted, until this parity's has been. */
 static int collect_until(struct ff_executor *x, uint32_t parity, struct ff_error *err)
 {
-	struct ff_replay *r = x->replay;
+	struct ff_replay *r = x->launches.replay;
 	uint32_t older = !r->last;
 	int code = FF_OK;
 
@@ -207,9 +207,9 @@ static int collect_until(struct ff_executor *x, uint32_t parity, struct ff_error
 
 int ff_replay_wait(struct ff_executor *x, struct ff_error *err)
 {
-	int code = collect_until(x, x->replay->last, err);
+	int code = collect_until(x, x->launches.replay->last, err);
 
-	return code < 0 ? code : collect_until(x, !x->replay->last, err);
+	return code < 0 ? code : collect_until(x, !x->launches.replay->last, err);
 }
 
 /* ---- capturing ---- */
@@ -223,14 +223,14 @@ static int fork_and_join(struct ff_executor *x, bool join, struct ff_error *err)
 
 	if (x->transfers == compute)
 		return FF_OK;
-	code = x->b->record(join ? x->transfers : compute, turn, err);
-	return code < 0 ? code : x->b->wait(join ? compute : x->transfers, turn, err);
+	code = x->b->event.record(join ? x->transfers : compute, turn, err);
+	return code < 0 ? code : x->b->event.wait(join ? compute : x->transfers, turn, err);
 }
 
 static int issue(struct ff_executor *x, struct parity *p, struct ff_error *err)
 {
-	int code = x->b->upload(x->host[0].compute, x->figures, p->pinned.figures,
-			sizeof(*x->figures), err);
+	int code = x->b->move.upload(x->host[0].compute, x->launches.figures, p->pinned.figures,
+			sizeof(*x->launches.figures), err);
 
 	if (code == FF_OK)
 		code = fork_and_join(x, false, err);
@@ -241,20 +241,20 @@ static int issue(struct ff_executor *x, struct parity *p, struct ff_error *err)
 
 static int capture(struct ff_executor *x, struct parity *p, struct ff_error *err)
 {
-	const struct ff_captures *c = x->replay->c;
+	const struct ff_captures *c = x->launches.replay->c;
 	struct ff_stream *compute = x->host[0].compute;
 	int64_t sent = x->comm->sent_bytes;
 	struct ff_error later;
-	int code = x->figures ? FF_OK : open_parities(x, err), last;
+	int code = x->launches.figures ? FF_OK : open_parities(x, err), last;
 
 	if (code == FF_OK)
 		code = c->begin(compute, err);
 	if (code < 0)
 		return code;
-	x->capturing = &p->pinned;
+	x->launches.capturing = &p->pinned;
 	code = issue(x, p, err);
 	last = c->end(compute, code < 0 ? NULL : &p->pass[x->training], code < 0 ? &later : err);
-	x->capturing = NULL;
+	x->launches.capturing = NULL;
 	/* it is counted when it is launched */
 	p->sent_bytes[x->training] = x->comm->sent_bytes - sent;
 	x->comm->sent_bytes = sent;
@@ -272,12 +272,12 @@ static int capture_or_give_up(struct ff_executor *x, struct parity *p, struct ff
 	code = capture(x, p, &why);
 	if (code == FF_OK)
 		return FF_OK;
-	if (x->replay->insist || x->comm->n_ranks > 1)
+	if (x->launches.replay->insist || x->comm->n_ranks > 1)
 		return ff_fail(err, code,
 				"a step could not be captured: %.300s (FF_CUDA_GRAPH=0 "
 				"does without)",
 				why.text);
-	obstruct(x->replay, why.text);
+	obstruct(x->launches.replay, why.text);
 	return FF_OK;
 }
 
@@ -285,15 +285,15 @@ static int capture_or_give_up(struct ff_executor *x, struct parity *p, struct ff
 
 static int mark(struct ff_executor *x, struct ff_event **ret, struct ff_error *err)
 {
-	struct ff_replay *r = x->replay;
+	struct ff_replay *r = x->launches.replay;
 
 	*ret = r->mark[r->marked++ % MARKS];
-	return x->b->record(x->host[0].compute, *ret, err);
+	return x->b->event.record(x->host[0].compute, *ret, err);
 }
 
 static int launch(struct ff_executor *x, struct parity *p, struct ff_error *err)
 {
-	struct ff_replay *r = x->replay;
+	struct ff_replay *r = x->launches.replay;
 	struct parity *before = &r->parity[r->last];
 	int code = FF_OK;
 
@@ -310,7 +310,7 @@ static int launch(struct ff_executor *x, struct parity *p, struct ff_error *err)
 	x->comm->sent_bytes += p->sent_bytes[x->training];
 	p->pending = true;
 	p->training = x->training;
-	memcpy(p->valid, x->valid, sizeof(p->valid));
+	memcpy(p->valid, x->losses.valid, sizeof(p->valid));
 	r->last = (uint32_t)(p - r->parity);
 	return FF_OK;
 }
@@ -319,7 +319,7 @@ static int launch(struct ff_executor *x, struct parity *p, struct ff_error *err)
 static void set_figures(struct ff_executor *x, struct ff_figures *f)
 {
 	f->step = x->step;
-	memcpy(f->valid, x->valid, sizeof(f->valid));
+	memcpy(f->valid, x->losses.valid, sizeof(f->valid));
 	for (uint32_t i = 0; x->training && i < x->opt.groups.n; i++)
 		x->s->optimizer->factors(
 				x->opt.groups.setting[i], ff_executor_updates(x), &f->factors[i]);
@@ -330,7 +330,7 @@ static void set_figures(struct ff_executor *x, struct ff_figures *f)
  * on its way. */
 int ff_replay_post(struct ff_executor *x, bool last, struct ff_error *err)
 {
-	struct ff_replay *r = x->replay;
+	struct ff_replay *r = x->launches.replay;
 	uint32_t parity = (uint32_t)(x->step & 1);
 	struct parity *p = &r->parity[parity];
 	int code = collect_until(x, parity, err);

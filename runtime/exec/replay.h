@@ -3,7 +3,7 @@
 #ifndef FF_EXEC_REPLAY_H
 #define FF_EXEC_REPLAY_H
 
-#include "state.h"
+#include "exec/core/state.h"
 
 /* Opened when jobs are bound. */
 int ff_replay_open(struct ff_executor *x, struct ff_error *err);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
-#include "whole.h"
+#include "exec/messages/address.h"
+#include "exec/core/whole.h"
 
 /* Where one device keeps some of a gradient. */
 struct place {
@@ -102,9 +102,9 @@ static int take(struct ff_executor *x, const struct place *p, float *left, struc
 		if (!staging)
 			return ff_fail_memory(err);
 		ff_whole_take(p->value, &p->region, left, staging);
-		code = x->b->upload(stream, p->memory, staging, bytes, err);
+		code = x->b->move.upload(stream, p->memory, staging, bytes, err);
 		if (code == FF_OK)
-			code = x->b->drain(stream, err);
+			code = x->b->stream.drain(stream, err);
 		free(staging);
 	}
 	ff_whole_clear(p->value, &p->region, left);

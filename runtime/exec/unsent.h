@@ -2,7 +2,7 @@
 #ifndef FF_EXEC_UNSENT_H
 #define FF_EXEC_UNSENT_H
 
-#include "state.h"
+#include "exec/core/state.h"
 
 /* Adds to `whole` what hosted devices have not sent of the gradient of `node`, a parameter. */
 int ff_unsent_add(struct ff_executor *x, uint32_t node, float *whole, struct ff_error *err);

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "address.h"
+#include "exec/messages/address.h"
 #include "ff/block.h"
 #include "ff/instance.h"
-#include "transfer.h"
-#include "whole.h"
+#include "exec/messages/transfer.h"
+#include "exec/core/whole.h"
 
 #define ROW 16 /* elements: lengths are multiples of 64 bytes */
 
@@ -108,7 +108,7 @@ static int copy_due(
 	struct ff_copy c = j->addition[0];
 
 	c.source = j->addition[x->s->staleness - 1 - age].source;
-	return x->b->copy(j->stream, &c, err);
+	return x->b->move.copy(j->stream, &c, err);
 }
 
 int ff_waiting_show(struct ff_executor *x, uint32_t age, struct ff_error *err)
@@ -127,7 +127,7 @@ int ff_waiting_show(struct ff_executor *x, uint32_t age, struct ff_error *err)
 		code = t->kind == FF_TASK_DELAY ? copy_due(x, j, age, err)
 						: ff_transfer_issue(j->transfer, j->stream, err);
 		if (code == FF_OK)
-			code = x->b->drain(j->stream, err);
+			code = x->b->stream.drain(j->stream, err);
 	}
 	x->comm->sent_bytes = sent; /* of steps */
 	x->shown = code < 0 ? 0 : age + 1;
@@ -233,9 +233,9 @@ static int put_part(struct ff_executor *x, const struct ff_value *v, const struc
 		return ff_fail_memory(err);
 	if (whole && is_first(m, part % ff_config_cells(m->config), &r))
 		ff_whole_take(v, &r, whole, staging);
-	code = x->b->upload(stream, array, staging, bytes, err);
+	code = x->b->move.upload(stream, array, staging, bytes, err);
 	if (code == FF_OK)
-		code = x->b->drain(stream, err);
+		code = x->b->stream.drain(stream, err);
 	free(staging);
 	return code;
 }

@@ -2,7 +2,7 @@
 #ifndef FF_EXEC_WAITING_H
 #define FF_EXEC_WAITING_H
 
-#include "state.h"
+#include "exec/core/state.h"
 
 /* Binds a DELAY task: its copies are the job's `addition`. */
 int ff_waiting_bind(struct ff_executor *x, const struct ff_task *t, struct ff_job *j,

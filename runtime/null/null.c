@@ -25,7 +25,7 @@ static int null_open(uint32_t ordinal, struct ff_device **ret, struct ff_error *
 
 	if (!dev)
 		return ff_fail_memory(err);
-	code = host->open(ordinal, &dev->cpu, err);
+	code = host->device.open(ordinal, &dev->cpu, err);
 	if (code < 0) {
 		free(dev);
 		return code;
@@ -38,7 +38,7 @@ static void null_close(struct ff_device *dev)
 {
 	if (!dev)
 		return;
-	host->close(dev->cpu);
+	host->device.close(dev->cpu);
 	free(dev);
 }
 
@@ -56,88 +56,88 @@ static void null_observe(struct ff_device *dev, const struct ff_schedule *s)
 
 static int null_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err)
 {
-	return host->alloc(dev->cpu, bytes, ret, err);
+	return host->memory.alloc(dev->cpu, bytes, ret, err);
 }
 
 static void null_free(struct ff_device *dev, void *memory)
 {
-	host->free(dev->cpu, memory);
+	host->memory.free(dev->cpu, memory);
 }
 
 static int null_stream(
 		struct ff_device *dev, bool own, struct ff_stream **ret, struct ff_error *err)
 {
-	return host->stream(dev->cpu, own, ret, err);
+	return host->stream.open(dev->cpu, own, ret, err);
 }
 
 static int null_beside(struct ff_device *dev, enum ff_beside by, struct ff_stream **ret,
 		struct ff_error *err)
 {
-	return host->beside(dev->cpu, by, ret, err);
+	return host->stream.beside(dev->cpu, by, ret, err);
 }
 
 static void null_go_on(struct ff_stream *s)
 {
-	host->go_on(s);
+	host->stream.go_on(s);
 }
 
 static void null_stream_close(struct ff_stream *s)
 {
-	host->stream_close(s);
+	host->stream.close(s);
 }
 
 static int null_event(struct ff_device *dev, struct ff_event **ret, struct ff_error *err)
 {
-	return host->event(dev->cpu, ret, err);
+	return host->event.open(dev->cpu, ret, err);
 }
 
 static void null_event_close(struct ff_event *ev)
 {
-	host->event_close(ev);
+	host->event.close(ev);
 }
 
 static int null_record(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
 {
-	return host->record(s, ev, err);
+	return host->event.record(s, ev, err);
 }
 
 static int null_wait(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
 {
-	return host->wait(s, ev, err);
+	return host->event.wait(s, ev, err);
 }
 
 static int null_drain(struct ff_stream *s, struct ff_error *err)
 {
-	return host->drain(s, err);
+	return host->stream.drain(s, err);
 }
 
 static int null_call(struct ff_stream *s, int (*fn)(void *arg, struct ff_error *err), void *arg,
 		struct ff_error *err)
 {
-	return host->call(s, fn, arg, err);
+	return host->stream.call(s, fn, arg, err);
 }
 
 static int null_upload(struct ff_stream *s, void *device, const void *from, size_t bytes,
 		struct ff_error *err)
 {
-	return host->upload(s, device, from, bytes, err);
+	return host->move.upload(s, device, from, bytes, err);
 }
 
 static int null_download(struct ff_stream *s, void *to, const void *device, size_t bytes,
 		struct ff_error *err)
 {
-	return host->download(s, to, device, bytes, err);
+	return host->move.download(s, to, device, bytes, err);
 }
 
 static int null_copy(struct ff_stream *s, const struct ff_copy *copy, struct ff_error *err)
 {
-	return host->copy(s, copy, err);
+	return host->move.copy(s, copy, err);
 }
 
 static int null_fill(struct ff_stream *s, void *memory, enum ff_dtype type, int64_t n,
 		uint32_t bits, struct ff_error *err)
 {
-	return host->fill(s, memory, type, n, bits, err);
+	return host->move.fill(s, memory, type, n, bits, err);
 }
 
 static int null_update(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
@@ -149,17 +149,17 @@ static int null_update(struct ff_stream *s, const struct ff_update *u, struct ff
 static int null_scale(
 		struct ff_stream *s, float *values, int64_t n, float factor, struct ff_error *err)
 {
-	return host->scale(s, values, n, factor, err);
+	return host->math.scale(s, values, n, factor, err);
 }
 
 static int null_encode(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err)
 {
-	return host->encode(s, c, err);
+	return host->math.encode(s, c, err);
 }
 
 static int null_decode(struct ff_stream *s, const struct ff_coding *c, struct ff_error *err)
 {
-	return host->decode(s, c, err);
+	return host->math.decode(s, c, err);
 }
 
 static int null_norm(struct ff_stream *s, const struct ff_squares *n, struct ff_error *err)
@@ -211,40 +211,40 @@ static int null_run(struct ff_stream *s, struct ff_kernel *k, const struct ff_ke
 		struct ff_error *err)
 {
 	k->io = *io;
-	return host->call(s, run_now, k, err);
+	return host->stream.call(s, run_now, k, err);
 }
 
 const struct ff_backend ff_backend_null = {
 		.name = "null",
 		.help = "checks what is sent where, computes nothing",
-		.open = null_open,
-		.close = null_close,
-		.computes = null_computes,
-		.observe = null_observe,
-		.alloc = null_alloc,
-		.free = null_free,
-		.stream = null_stream,
-		.beside = null_beside,
-		.go_on = null_go_on,
-		.stream_close = null_stream_close,
-		.event = null_event,
-		.event_close = null_event_close,
-		.record = null_record,
-		.wait = null_wait,
-		.drain = null_drain,
-		.call = null_call,
-		.upload = null_upload,
-		.download = null_download,
-		.copy = null_copy,
-		.fill = null_fill,
-		.update = null_update,
-		.squares = null_norm,
-		.scale = null_scale,
-		.encode = null_encode,
-		.decode = null_decode,
-		.kernel = null_kernel,
-		.workspace = null_workspace,
-		.run = null_run,
-		.kernel_close = null_kernel_close,
-		.host_memory = true,
+		.device.open = null_open,
+		.device.close = null_close,
+		.device.computes = null_computes,
+		.device.observe = null_observe,
+		.memory.alloc = null_alloc,
+		.memory.free = null_free,
+		.memory.of_host = true,
+		.stream.open = null_stream,
+		.stream.beside = null_beside,
+		.stream.go_on = null_go_on,
+		.stream.close = null_stream_close,
+		.stream.drain = null_drain,
+		.stream.call = null_call,
+		.event.open = null_event,
+		.event.close = null_event_close,
+		.event.record = null_record,
+		.event.wait = null_wait,
+		.move.upload = null_upload,
+		.move.download = null_download,
+		.move.copy = null_copy,
+		.move.fill = null_fill,
+		.math.update = null_update,
+		.math.squares = null_norm,
+		.math.scale = null_scale,
+		.math.encode = null_encode,
+		.math.decode = null_decode,
+		.kernel.open = null_kernel,
+		.kernel.workspace = null_workspace,
+		.kernel.run = null_run,
+		.kernel.close = null_kernel_close,
 };

@@ -5,8 +5,6 @@
 
 #include <stdbool.h>
 
-/* This thread sleeps between two looks. */
-void ff_idle_by_sleep(void);
 /* Whether it has nothing else to do: then it may wait as whatever it waits for has it. */
 bool ff_idle_may_block(void);
 /* Between two looks: leaves the thread to what is computed (in a fiber), or the core to others. */

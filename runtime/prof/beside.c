@@ -67,10 +67,10 @@ static int time_once(const struct trial *t, bool communicates, bool computes, do
 		code = post(t, err);
 	for (int i = 0; i < t->tasks && computes && code == FF_OK; i++) {
 		compute(t);
-		b->go_on(t->stream);
+		b->stream.go_on(t->stream);
 	}
 	if (code == FF_OK)
-		code = b->drain(t->stream, err);
+		code = b->stream.drain(t->stream, err);
 	*us = ff_clock_us() - start;
 	return code < 0 ? code : ff_agree_max(t->p->comm, us, 1, err);
 }
@@ -167,16 +167,16 @@ static int open_trial(struct trial *t, struct ff_error *err)
 	t->array = calloc(ELEMENTS, sizeof(*t->array));
 	if (!t->device || !t->send || !t->recv || !t->array)
 		return ff_fail_memory(err);
-	code = t->p->backend->alloc(t->p->dev, (size_t)MOST_BYTES, &t->memory, err);
-	return code < 0 ? code : t->p->backend->beside(t->p->dev, t->by, &t->stream, err);
+	code = t->p->backend->memory.alloc(t->p->dev, (size_t)MOST_BYTES, &t->memory, err);
+	return code < 0 ? code : t->p->backend->stream.beside(t->p->dev, t->by, &t->stream, err);
 }
 
 static void close_trial(struct trial *t)
 {
 	if (t->stream)
-		t->p->backend->stream_close(t->stream);
+		t->p->backend->stream.close(t->stream);
 	if (t->memory)
-		t->p->backend->free(t->p->dev, t->memory);
+		t->p->backend->memory.free(t->p->dev, t->memory);
 	free(t->device);
 	free(t->send);
 	free(t->recv);
@@ -201,7 +201,7 @@ int ff_prof_beside(struct ff_prof *p, struct ff_error *err)
 	struct trial t = {.p = p};
 	int code;
 
-	if (!p->backend->beside || p->comm->n_ranks != p->layout.first[p->layout.n_nodes] ||
+	if (!p->backend->stream.beside || p->comm->n_ranks != p->layout.first[p->layout.n_nodes] ||
 			(!inside && !between))
 		return FF_OK;
 	code = ff_beside_choose(p->backend, p->comm, &t.by, err);

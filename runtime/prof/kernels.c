@@ -90,7 +90,7 @@ static void lay_out(struct member *m)
 			io->dout[i] = m->dout[i] = carve_region(b, READ, o->dtype, &w->out[i]);
 	}
 	io->workspace = carve_aligned(
-			b, WRITE, b->p->backend->workspace(m->kernel), FF_WORKSPACE_ALIGN);
+			b, WRITE, b->p->backend->kernel.workspace(m->kernel), FF_WORKSPACE_ALIGN);
 	io->seed = 1;
 	io->training = true;
 }
@@ -117,10 +117,11 @@ static int fill_random(struct bench *b, enum side side, struct ff_error *err)
 	for (size_t i = 0; i < chunk; i++)
 		host[i] = in_halves(host[i] - 0.5f);
 	for (size_t at = 0; at < n && code == FF_OK; at += chunk)
-		code = b->p->backend->upload(b->p->stream, b->memory[side] + at * sizeof(float),
-				host, (n - at < chunk ? n - at : chunk) * sizeof(float), err);
+		code = b->p->backend->move.upload(b->p->stream,
+				b->memory[side] + at * sizeof(float), host,
+				(n - at < chunk ? n - at : chunk) * sizeof(float), err);
 	if (code == FF_OK)
-		code = b->p->backend->drain(b->p->stream, err);
+		code = b->p->backend->stream.drain(b->p->stream, err);
 	free(host);
 	return code;
 }
@@ -133,10 +134,10 @@ static int reserve(struct bench *b, enum side side, struct ff_error *err)
 
 	if (bytes <= b->bytes[side])
 		return FF_OK;
-	b->p->backend->free(b->p->dev, b->memory[side]);
+	b->p->backend->memory.free(b->p->dev, b->memory[side]);
 	b->memory[side] = NULL;
 	b->bytes[side] = 0;
-	if ((code = b->p->backend->alloc(b->p->dev, bytes, &memory, err)) < 0)
+	if ((code = b->p->backend->memory.alloc(b->p->dev, bytes, &memory, err)) < 0)
 		return code;
 	b->memory[side] = memory;
 	b->bytes[side] = bytes;
@@ -165,9 +166,10 @@ static int fill_labels(struct member *m, struct ff_error *err)
 			return ff_fail_memory(err);
 		for (size_t k = 0; k < count; k++)
 			label[k] = (int32_t)(k % (size_t)g->nodes[t->producer].attrs.input.classes);
-		code = p->backend->upload(p->stream, m->in[i], label, count * sizeof(*label), err);
+		code = p->backend->move.upload(
+				p->stream, m->in[i], label, count * sizeof(*label), err);
 		if (code == FF_OK)
-			code = p->backend->drain(p->stream, err);
+			code = p->backend->stream.drain(p->stream, err);
 		free(label);
 	}
 	return code;
@@ -182,9 +184,9 @@ static int fill_saved(struct member *m, struct ff_error *err)
 
 	for (uint32_t i = n->n_out - n->n_saved; i < n->n_out && code == FF_OK; i++)
 		if (m->io.out[i])
-			code = p->backend->fill(p->stream, m->io.out[i], n->out_map[i].dtype,
+			code = p->backend->move.fill(p->stream, m->io.out[i], n->out_map[i].dtype,
 					ff_region_volume(&m->work.out[i]), 0, err);
-	return code == FF_OK ? p->backend->drain(p->stream, err) : code;
+	return code == FF_OK ? p->backend->stream.drain(p->stream, err) : code;
 }
 
 static void lay_out_all(struct bench *b, uint32_t n)
@@ -213,7 +215,7 @@ static int prepare(struct bench *b, uint32_t first, uint32_t n, struct ff_error 
 
 		*m = (struct member){.item = &p->item[first + i], .bench = b};
 		fill_work(m->item, &m->work);
-		code = p->backend->kernel(p->dev, &m->work, &m->kernel, err);
+		code = p->backend->kernel.open(p->dev, &m->work, &m->kernel, err);
 	}
 	if (code < 0)
 		return code;
@@ -235,7 +237,7 @@ static int run_kernel(void *arg, struct ff_error *err)
 	struct member *m = arg;
 	struct ff_prof *p = m->bench->p;
 
-	return p->backend->run(p->stream, m->kernel, &m->io, err);
+	return p->backend->kernel.run(p->stream, m->kernel, &m->io, err);
 }
 
 static struct ff_hot hot_shard(void *at, const struct ff_region *r, uint32_t type)
@@ -310,7 +312,7 @@ static void set_cost(const struct bench *b, const struct member *m, struct ff_co
 	ret->samples = t.samples;
 	ret->disturbed = t.disturbed;
 	ret->alone_us = alone->n ? ff_prof_middle(alone->of, alone->n).median_us : 0;
-	ret->workspace_bytes = b->p->backend->workspace(m->kernel);
+	ret->workspace_bytes = b->p->backend->kernel.workspace(m->kernel);
 }
 
 /* What single figures are off by, to one side or the other, matters the less the more of them a
@@ -375,7 +377,7 @@ static int measure(struct bench *b, uint32_t first, uint32_t n, struct ff_error 
 		if (code == FF_OK)
 			code = put_cost(b, m, err);
 		if (m->kernel)
-			b->p->backend->kernel_close(m->kernel);
+			b->p->backend->kernel.close(m->kernel);
 		m->kernel = NULL;
 	}
 	return code;
@@ -452,7 +454,7 @@ static int measure_rounds(struct bench *b, struct ff_error *err)
 			n = count_together(p, i);
 			code = measure_items(b, i, n, done / ((double)p->rounds * p->n_items),
 					"kernel", err);
-			p->n_measured += code == FF_OK && !round ? n : 0;
+			p->tally.kernels += code == FF_OK && !round ? n : 0;
 		}
 	return code;
 }
@@ -487,7 +489,7 @@ int ff_prof_kernels(struct ff_prof *p, struct ff_error *err)
 	if (code == FF_OK)
 		code = try_again(b, err);
 	for (int side = 0; side < SIDES; side++)
-		p->backend->free(p->dev, b->memory[side]);
+		p->backend->memory.free(p->dev, b->memory[side]);
 	free(b->together);
 	free(b->figures);
 	free(b);

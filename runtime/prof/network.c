@@ -97,7 +97,7 @@ static int allocate(struct bench *b, int64_t most, struct ff_error *err)
 	b->parcel = calloc(parcels, sizeof(*b->parcel));
 	for (int i = 0; i < 2; i++) {
 		/* pages that are there, values that are harmless */
-		int code = b->p->backend->alloc(b->p->dev, (size_t)most, &b->memory[i], err);
+		int code = b->p->backend->memory.alloc(b->p->dev, (size_t)most, &b->memory[i], err);
 
 		if (code < 0)
 			return code;
@@ -117,7 +117,7 @@ static void release(struct bench *b)
 	free(b->parcel);
 	for (int i = 0; i < 2; i++)
 		if (b->memory[i])
-			b->p->backend->free(b->p->dev, b->memory[i]);
+			b->p->backend->memory.free(b->p->dev, b->memory[i]);
 }
 
 /* Ranks of one node. */

@@ -53,8 +53,8 @@ int ff_prof_origin(struct ff_prof *p, struct ff_origin *ret, struct ff_error *er
 	struct ff_origin o = {.cores = ff_launch_cores(), .ranks = p->comm->n_ranks};
 	int code;
 
-	if (p->backend->describe)
-		p->backend->describe(p->dev, &info);
+	if (p->backend->device.describe)
+		p->backend->device.describe(p->dev, &info);
 	if (o.ranks > 1)
 		ff_mpi_version(mpi, sizeof(mpi));
 	o.processor = ff_arena_strdup(&p->arena, info.processor);

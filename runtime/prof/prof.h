@@ -59,6 +59,21 @@ struct ff_prof_states {
 	uint32_t n;
 };
 
+/* The device's caches, and what passes through them. */
+struct ff_prof_caches {
+	int64_t bytes;       /* 0: not told */
+	void *sweep[2];      /* device memory */
+	int64_t sweep_bytes; /* of each */
+	int64_t swept_bytes; /* the last time */
+};
+
+/* What was measured so far. */
+struct ff_prof_tally {
+	uint32_t kernels;
+	uint64_t taken, met; /* samples, and disturbed ones among them */
+	double *rank_us;     /* by rank: all undisturbed samples of what all did alike */
+};
+
 struct ff_prof {
 	const struct ff_prof_options *opt;
 	struct ff_arena arena;
@@ -69,7 +84,7 @@ struct ff_prof {
 	struct ff_topology topology;
 	const char *kind; /* of device, as cost files name it */
 	const struct ff_backend *backend;
-	int64_t cache_bytes; /* of the device; 0: not told */
+	struct ff_prof_caches caches;
 	struct ff_dataset *data;
 	struct ff_costs *costs;
 	uint32_t n_items;
@@ -80,14 +95,9 @@ struct ff_prof {
 	struct ff_device *dev;
 	struct ff_stream *stream;
 	struct ff_watch watch;
-	void *sweep[2];      /* device memory that passes through the caches */
-	int64_t sweep_bytes; /* of each */
-	int64_t swept_bytes; /* the last time */
 	struct ff_reference reference;
-	uint32_t rounds;       /* that kernels are measured in */
-	uint32_t n_measured;   /* kernels */
-	uint64_t taken, met;   /* samples, and disturbed ones among them */
-	double *rank_us;       /* by rank: all undisturbed samples of what all did alike */
+	uint32_t rounds; /* that kernels are measured in */
+	struct ff_prof_tally tally;
 	bool (*stopped)(void); /* the user wants an end */
 	struct ff_lock lock;   /* of the cost file, on the first rank */
 	bool end;              /* all ranks know of it */

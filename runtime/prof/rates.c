@@ -48,8 +48,8 @@ static int load(struct bench *b, struct ff_error *err)
 	const struct ff_backend *on = b->p->backend;
 
 	if (!b->host)
-		return on->call(b->p->stream, fill_values, b, err);
-	return on->upload(b->p->stream, b->memory[0], b->host, (size_t)b->bytes, err);
+		return on->stream.call(b->p->stream, fill_values, b, err);
+	return on->move.upload(b->p->stream, b->memory[0], b->host, (size_t)b->bytes, err);
 }
 
 static bool is_load(enum ff_rate_kind kind)
@@ -68,24 +68,24 @@ static int run(void *arg, struct ff_error *err)
 
 	if (is_coding(b->kind))
 		return b->kind < FF_RATE_DECODE
-				       ? b->p->backend->encode(b->p->stream, &b->coding, err)
-				       : b->p->backend->decode(b->p->stream, &b->coding, err);
+				       ? b->p->backend->math.encode(b->p->stream, &b->coding, err)
+				       : b->p->backend->math.decode(b->p->stream, &b->coding, err);
 	switch (b->kind) {
 	case FF_RATE_COPY:
 	case FF_RATE_ADD:
 	case FF_RATE_ACCUMULATE:
-		return b->p->backend->copy(b->p->stream, &b->copy, err);
+		return b->p->backend->move.copy(b->p->stream, &b->copy, err);
 	case FF_RATE_LOAD:
 	case FF_RATE_LOAD_IDS:
 		return load(b, err);
 	case FF_RATE_UPLOAD:
-		return b->p->backend->upload(
+		return b->p->backend->move.upload(
 				b->p->stream, b->memory[0], b->host, (size_t)b->bytes, err);
 	case FF_RATE_DOWNLOAD:
-		return b->p->backend->download(
+		return b->p->backend->move.download(
 				b->p->stream, b->host, b->memory[0], (size_t)b->bytes, err);
 	default:
-		return b->p->backend->update(b->p->stream, &b->update, err);
+		return b->p->backend->math.update(b->p->stream, &b->update, err);
 	}
 }
 
@@ -201,13 +201,13 @@ static int allocate(struct bench *b, struct ff_error *err)
 	for (int i = 0; i < ARRAYS && code == FF_OK; i++) {
 		void *memory;
 
-		code = b->p->backend->alloc(b->p->dev, bytes, &memory, err);
+		code = b->p->backend->memory.alloc(b->p->dev, bytes, &memory, err);
 		if (code == FF_OK)
 			b->memory[i] = memory;
 	}
-	if (code == FF_OK && b->p->backend->pin)
-		code = b->p->backend->pin(b->p->dev, bytes, &b->host, err);
-	else if (code == FF_OK && !b->p->backend->host_memory && !(b->host = malloc(bytes)))
+	if (code == FF_OK && b->p->backend->memory.pin)
+		code = b->p->backend->memory.pin(b->p->dev, bytes, &b->host, err);
+	else if (code == FF_OK && !b->p->backend->memory.of_host && !(b->host = malloc(bytes)))
 		return ff_fail_memory(err);
 	return code;
 }
@@ -216,9 +216,9 @@ static void release(struct bench *b)
 {
 	for (int i = 0; i < ARRAYS; i++)
 		if (b->memory[i])
-			b->p->backend->free(b->p->dev, b->memory[i]);
-	if (b->host && b->p->backend->pin)
-		b->p->backend->unpin(b->p->dev, b->host);
+			b->p->backend->memory.free(b->p->dev, b->memory[i]);
+	if (b->host && b->p->backend->memory.pin)
+		b->p->backend->memory.unpin(b->p->dev, b->host);
 	else
 		free(b->host);
 }
@@ -359,7 +359,7 @@ static bool is_needed(const struct ff_prof *p, enum ff_rate_kind kind)
 	bool plain = false, rounding = false;
 
 	if (kind == FF_RATE_UPLOAD || kind == FF_RATE_DOWNLOAD)
-		return p->backend->pin;
+		return p->backend->memory.pin;
 
 	for (uint32_t i = 0; i < FF_OPTIMIZER_COUNT; i++) {
 		const struct ff_optimizer *o = ff_optimizer((enum ff_optimizer_id)i);

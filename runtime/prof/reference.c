@@ -108,7 +108,7 @@ static int compute_there(void *arg, struct ff_error *err)
 
 	set_update(&p->reference, &update);
 	for (uint32_t i = 0; i < p->reference.repeats && code == FF_OK; i++)
-		code = p->backend->update(p->stream, &update, err);
+		code = p->backend->math.update(p->stream, &update, err);
 	return code;
 }
 
@@ -193,7 +193,8 @@ static int open_device(struct ff_prof *p, struct ff_error *err)
 	int code = FF_OK;
 
 	for (int i = 0; i < 4 && code == FF_OK; i++)
-		code = p->backend->alloc(p->dev, ELEMENTS * sizeof(float), &r->array[i], err);
+		code = p->backend->memory.alloc(
+				p->dev, ELEMENTS * sizeof(float), &r->array[i], err);
 	r->repeats = 1;
 	if (code == FF_OK)
 		code = ff_watch_time(&p->watch, compute_there, p, &us, err);
@@ -207,7 +208,7 @@ static int open_device(struct ff_prof *p, struct ff_error *err)
 
 int ff_prof_reference_open(struct ff_prof *p, struct ff_error *err)
 {
-	bool here = p->backend->host_memory;
+	bool here = p->backend->memory.of_host;
 	double us;
 	int code = here ? open_threads(&p->reference, err) : open_device(p, err);
 
@@ -223,7 +224,7 @@ void ff_prof_reference_close(struct ff_prof *p)
 
 	for (int i = 0; i < 4; i++)
 		if (r->array[i])
-			p->backend->free(p->dev, r->array[i]);
+			p->backend->memory.free(p->dev, r->array[i]);
 	for (uint32_t i = 0; i < r->n_threads; i++)
 		close(r->schedstat[i]);
 	free(r->schedstat);

@@ -11,8 +11,8 @@ static int find_seat(struct ff_prof *p, struct ff_seat *ret, struct ff_error *er
 	struct ff_device_info info = {.threads = 1};
 	int code;
 
-	if (p->backend->describe)
-		p->backend->describe(p->dev, &info);
+	if (p->backend->device.describe)
+		p->backend->device.describe(p->dev, &info);
 	code = ff_seat_find(ret, err);
 	ret->threads = info.threads;
 	return code;
@@ -42,7 +42,7 @@ static void print(FILE *to, struct ff_out *o)
 
 void ff_prof_seats_warn(const struct ff_prof *p)
 {
-	bool given = p->machine.n_nodes && p->backend->host_memory && !p->opt->write_machine;
+	bool given = p->machine.n_nodes && p->backend->memory.of_host && !p->opt->write_machine;
 	struct ff_out o;
 
 	ff_out_init(&o);
@@ -86,11 +86,11 @@ int ff_prof_show(struct ff_prof *p, struct ff_error *err)
 	p->backend = name ? ff_backend_find(name) : ff_backend_preset();
 	if (!p->backend)
 		return ff_fail(err, FF_E_INPUT, "--device %s: expected cpu or cuda", name);
-	code = ff_agree_code(p->comm, p->backend->open(ordinal, &p->dev, err), err);
+	code = ff_agree_code(p->comm, p->backend->device.open(ordinal, &p->dev, err), err);
 	if (code == FF_OK)
 		code = ff_agree_code(p->comm, show(p, err), err);
 	if (p->dev)
-		p->backend->close(p->dev);
+		p->backend->device.close(p->dev);
 	p->dev = NULL;
 	return code;
 }

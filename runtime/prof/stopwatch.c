@@ -162,7 +162,7 @@ static struct ff_sample combine(
 		worst.disturbance = fmax(worst.disturbance, s->disturbance);
 	}
 	for (uint32_t r = 0; r < ranks && !slowest && worst.disturbance <= 1; r++)
-		g->p->rank_us[r] += g->all[(size_t)r * stride + i].us;
+		g->p->tally.rank_us[r] += g->all[(size_t)r * stride + i].us;
 	return (struct ff_sample){slowest ? worst.us : sum / ranks, worst.disturbance};
 }
 
@@ -226,8 +226,8 @@ static struct ff_timing summarise(struct ff_prof *p, struct ff_steady *steady)
 	const struct ff_sample *s = steady->sample;
 	uint32_t n = taken.samples;
 
-	p->taken += taken.taken;
-	p->met += taken.met;
+	p->tally.taken += taken.taken;
+	p->tally.met += taken.met;
 	qsort(steady->sample, n, sizeof(*s), by_time);
 	return (struct ff_timing){
 			.median_us = n % 2 ? s[n / 2].us : (s[n / 2 - 1].us + s[n / 2].us) / 2,

@@ -13,7 +13,7 @@
 /* So many, copied to as many others, leave nothing in the caches. */
 static int64_t most_bytes(const struct ff_prof *p)
 {
-	return p->cache_bytes > 0 ? p->cache_bytes : PRESET_CACHE;
+	return p->caches.bytes > 0 ? p->caches.bytes : PRESET_CACHE;
 }
 
 static int64_t sweep_bytes(const struct ff_prof *p, int64_t passed_bytes)
@@ -37,7 +37,7 @@ static void make_room(struct ff_prof *p, int64_t passed_bytes)
 {
 	int64_t bytes = sweep_bytes(p, passed_bytes);
 
-	p->sweep_bytes = bytes > p->sweep_bytes ? bytes : p->sweep_bytes;
+	p->caches.sweep_bytes = bytes > p->caches.sweep_bytes ? bytes : p->caches.sweep_bytes;
 }
 
 int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err)
@@ -50,15 +50,16 @@ int ff_prof_sweep_open(struct ff_prof *p, struct ff_error *err)
 	for (uint32_t i = 0; i < p->n_items; i++)
 		make_room(p, p->item[i].passed_bytes);
 	for (int i = 0; i < 2 && code == FF_OK; i++)
-		code = p->backend->alloc(p->dev, (size_t)p->sweep_bytes, &p->sweep[i], err);
+		code = p->backend->memory.alloc(
+				p->dev, (size_t)p->caches.sweep_bytes, &p->caches.sweep[i], err);
 	return code;
 }
 
 void ff_prof_sweep_close(struct ff_prof *p)
 {
 	for (int i = 0; i < 2; i++)
-		if (p->sweep[i])
-			p->backend->free(p->dev, p->sweep[i]);
+		if (p->caches.sweep[i])
+			p->backend->memory.free(p->dev, p->caches.sweep[i]);
 }
 
 /* The first `bytes` from `from` to `to`, or added there. */
@@ -70,7 +71,7 @@ static int carry(struct ff_prof *p, const void *from, void *to, int64_t bytes, b
 
 	r.hi[0] = (int32_t)(bytes / FF_F32_BYTES);
 	copy.source_region = copy.sink_region = copy.region = r;
-	return r.hi[0] ? p->backend->copy(p->stream, &copy, err) : FF_OK;
+	return r.hi[0] ? p->backend->move.copy(p->stream, &copy, err) : FF_OK;
 }
 
 /* The end of it, as much as caches hold, was just written, with the values that it has: piece by
@@ -78,18 +79,19 @@ static int carry(struct ff_prof *p, const void *from, void *to, int64_t bytes, b
  * brings there.  A device has one cache, and each piece is two launches. */
 static int rewrite_end(struct ff_prof *p, const struct ff_hot *hot, struct ff_error *err)
 {
-	int64_t most = most_bytes(p), piece = p->backend->host_memory ? PIECE_BYTES : most / PIECES;
+	int64_t most = most_bytes(p),
+		piece = p->backend->memory.of_host ? PIECE_BYTES : most / PIECES;
 	int64_t bytes = hot->at ? hot->bytes : 0, skip = bytes > most ? bytes - most : 0;
 	char *at = (char *)hot->at + skip / FF_F32_BYTES * FF_F32_BYTES;
 	int code = FF_OK;
 
 	bytes -= skip;
-	piece = piece < p->sweep_bytes ? piece : p->sweep_bytes;
+	piece = piece < p->caches.sweep_bytes ? piece : p->caches.sweep_bytes;
 	for (int64_t n; bytes > 0 && code == FF_OK; at += n, bytes -= n) {
 		n = bytes < piece ? bytes : piece;
-		code = carry(p, at, p->sweep[1], n, false, err);
+		code = carry(p, at, p->caches.sweep[1], n, false, err);
 		if (code == FF_OK)
-			code = carry(p, p->sweep[1], at, n, false, err);
+			code = carry(p, p->caches.sweep[1], at, n, false, err);
 	}
 	return code;
 }
@@ -103,7 +105,7 @@ static int run_sweep(void *arg, struct ff_error *err)
 {
 	const struct sweep *s = arg;
 
-	return carry(s->p, s->p->sweep[0], s->p->sweep[1], s->bytes, true, err);
+	return carry(s->p, s->p->caches.sweep[0], s->p->caches.sweep[1], s->bytes, true, err);
 }
 
 int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, double *us, struct ff_error *err)
@@ -112,9 +114,9 @@ int ff_prof_sweep(struct ff_prof *p, int64_t passed_bytes, double *us, struct ff
 			p, sweep_bytes(p, passed_bytes ? passed_bytes : p->states.passed_bytes[0])};
 	int code = ff_watch_time(&p->watch, run_sweep, &sweep, us, err);
 
-	if (sweep.bytes != p->swept_bytes) /* other times are no measure */
+	if (sweep.bytes != p->caches.swept_bytes) /* other times are no measure */
 		p->reference.memory = (struct ff_baseline){.n = 0};
-	p->swept_bytes = sweep.bytes;
+	p->caches.swept_bytes = sweep.bytes;
 	if (code == FF_OK)
 		ff_baseline_add(&p->reference.memory, *us);
 	return code;
@@ -130,5 +132,5 @@ int ff_prof_rewrite(struct ff_prof *p, const struct ff_hot hot[FF_HOT], int64_t 
 		code = rewrite_end(p, &hot[i], err);
 	if (code == FF_OK)
 		code = run_sweep(&since, err);
-	return code == FF_OK ? p->backend->drain(p->stream, err) : code;
+	return code == FF_OK ? p->backend->stream.drain(p->stream, err) : code;
 }

@@ -20,18 +20,18 @@ int ff_watch_open(struct ff_watch *w, const struct ff_backend *b, struct ff_devi
 	w->dev = dev;
 	w->stream = s;
 	w->extra_us = 0;
-	if (!b->timer || !b->elapsed)
+	if (!b->event.timer || !b->event.elapsed)
 		return ff_fail(err, FF_E_INPUT, "events of backend %s tell no time", b->name);
-	code = b->timer(dev, &w->start, err);
-	return code < 0 ? code : b->timer(dev, &w->finish, err);
+	code = b->event.timer(dev, &w->start, err);
+	return code < 0 ? code : b->event.timer(dev, &w->finish, err);
 }
 
 void ff_watch_close(struct ff_watch *w)
 {
 	if (w->start)
-		w->backend->event_close(w->start);
+		w->backend->event.close(w->start);
 	if (w->finish)
-		w->backend->event_close(w->finish);
+		w->backend->event.close(w->finish);
 	w->start = w->finish = NULL;
 }
 
@@ -53,11 +53,11 @@ static int give(struct ff_watch *w, int (*run)(void *arg, struct ff_error *err),
 		struct ff_error *err)
 {
 	const struct ff_backend *b = w->backend;
-	int code = b->record(w->stream, w->start, err);
+	int code = b->event.record(w->stream, w->start, err);
 
 	if (code == FF_OK)
 		code = run(arg, err);
-	return code < 0 ? code : b->record(w->stream, w->finish, err);
+	return code < 0 ? code : b->event.record(w->stream, w->finish, err);
 }
 
 int ff_watch_time(struct ff_watch *w, int (*run)(void *arg, struct ff_error *err), void *arg,
@@ -75,16 +75,16 @@ int ff_watch_time_behind(struct ff_watch *w, int (*before)(void *arg, struct ff_
 	*us = 0;
 	w->holder = pthread_self();
 	atomic_store(&w->open, false);
-	code = w->backend->call(w->stream, wait_until_open, w, err);
+	code = w->backend->stream.call(w->stream, wait_until_open, w, err);
 	if (code == FF_OK && before)
 		code = before(arg, err);
 	if (code == FF_OK)
 		code = give(w, run, arg, err);
 	atomic_store(&w->open, true);
 	if (code == FF_OK)
-		code = w->backend->drain(w->stream, err);
+		code = w->backend->stream.drain(w->stream, err);
 	if (code == FF_OK)
-		code = w->backend->elapsed(w->start, w->finish, us, err);
+		code = w->backend->event.elapsed(w->start, w->finish, us, err);
 	if (code < 0)
 		return code;
 	*us -= w->extra_us;
@@ -109,7 +109,7 @@ static int launch_row(void *arg, struct ff_error *err)
 	int code = FF_OK;
 
 	for (uint32_t i = 0; i < r->n && code == FF_OK; i++)
-		code = r->watch->backend->fill(r->watch->stream, r->memory, FF_F32, 1, 1, err);
+		code = r->watch->backend->move.fill(r->watch->stream, r->memory, FF_F32, 1, 1, err);
 	r->host_us = ff_clock_us() - start;
 	return code;
 }
@@ -146,7 +146,7 @@ int ff_watch_launches(struct ff_watch *w, struct ff_launches *ret, struct ff_err
 {
 	struct row r = {.watch = w};
 	double alone_us = 0, all_us = 0, host_us = 0;
-	int code = w->backend->alloc(w->dev, FF_F32_BYTES, &r.memory, err);
+	int code = w->backend->memory.alloc(w->dev, FF_F32_BYTES, &r.memory, err);
 
 	w->extra_us = 0;
 	if (code < 0)
@@ -154,7 +154,7 @@ int ff_watch_launches(struct ff_watch *w, struct ff_launches *ret, struct ff_err
 	code = time_row(&r, 1, &alone_us, &host_us, err);
 	if (code == FF_OK)
 		code = time_row(&r, LAUNCHES, &all_us, &host_us, err);
-	w->backend->free(w->dev, r.memory);
+	w->backend->memory.free(w->dev, r.memory);
 	if (code < 0)
 		return code;
 	*ret = (struct ff_launches){.host_us = host_us / LAUNCHES,

@@ -41,11 +41,10 @@ struct notes {
 	const char *text[NOTES];
 };
 
-static void write_notes(const struct ff_run_options *opt, const struct ff_plan *p, uint64_t step,
-		struct notes *ret)
+static void write_notes(uint64_t seed, const struct ff_plan *p, uint64_t step, struct notes *ret)
 {
 	snprintf(ret->graph, sizeof(ret->graph), "%016" PRIx64, p->graph.hash);
-	snprintf(ret->seed, sizeof(ret->seed), "%" PRIu64, opt->seed);
+	snprintf(ret->seed, sizeof(ret->seed), "%" PRIu64, seed);
 	snprintf(ret->samples, sizeof(ret->samples), "%" PRId64, ff_dataset_samples(p->data, true));
 	snprintf(ret->step, sizeof(ret->step), "%" PRIu64, step);
 	snprintf(ret->staleness, sizeof(ret->staleness), "%" PRIu32, p->staleness);
@@ -59,13 +58,13 @@ static void write_notes(const struct ff_run_options *opt, const struct ff_plan *
 	ret->text[NOTE_STALENESS] = ret->staleness;
 }
 
-static int check_notes(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+static int check_notes(uint64_t seed, struct ff_plan *p, struct ff_error *err)
 {
 	const char *step = ff_tensors_note(p->weights, "step");
 	struct notes want;
 	char *end;
 
-	write_notes(opt, p, 0, &want);
+	write_notes(seed, p, 0, &want);
 	for (int i = 0; i < NOTES; i++) {
 		const char *have = ff_tensors_note(p->weights, note_key[i]);
 
@@ -166,8 +165,8 @@ static int join(const struct ff_plan *p, const char *name, char ret[PATH_MAX], s
 /* ---- to go on from ---- */
 
 /* Whether it is what was written is asked before what it says: *damaged. */
-static int open_whole(const struct ff_run_options *opt, struct ff_plan *p, const char *path,
-		bool *damaged, struct ff_error *err)
+static int open_whole(uint64_t seed, struct ff_plan *p, const char *path, bool *damaged,
+		struct ff_error *err)
 {
 	const char *version;
 	int code = ff_weights_open_file(p, path, err);
@@ -177,13 +176,13 @@ static int open_whole(const struct ff_run_options *opt, struct ff_plan *p, const
 		return code;
 	version = ff_tensors_note(p->weights, note_key[NOTE_VERSION]);
 	if (!version || strcmp(version, CHECKPOINT_VERSION) != 0) /* had no checksums once */
-		code = check_notes(opt, p, err);
+		code = check_notes(seed, p, err);
 	if (code == FF_OK) {
 		code = ff_tensors_check(p->weights, &p->checkpoint.sum, err);
 		*damaged = code < 0;
 	}
 	if (code == FF_OK)
-		code = check_notes(opt, p, err);
+		code = check_notes(seed, p, err);
 	return code < 0 ? code : ff_weights_check(p, err);
 }
 
@@ -196,12 +195,12 @@ static const char *without(const char *path, const char *text)
 }
 
 /* One of the earlier ones; where it is damaged, `err` stays as it was. */
-static int open_one(const struct ff_run_options *opt, struct ff_plan *p, const char *name,
-		bool *damaged, struct ff_error *err)
+static int open_one(uint64_t seed, struct ff_plan *p, const char *name, bool *damaged,
+		struct ff_error *err)
 {
 	const char *path = ff_arena_printf(&p->arena, "%s/%s", p->checkpoint.folder, name);
 	struct ff_error inner;
-	int code = path ? open_whole(opt, p, path, damaged, &inner) : FF_E_NOMEM;
+	int code = path ? open_whole(seed, p, path, damaged, &inner) : FF_E_NOMEM;
 
 	if (!path)
 		return ff_fail_memory(err);
@@ -211,12 +210,12 @@ static int open_one(const struct ff_run_options *opt, struct ff_plan *p, const c
 }
 
 /* The last of those that `f` has that is whole.  `why` says what is wrong with the newest. */
-static int open_earlier(const struct ff_run_options *opt, struct ff_plan *p, const struct folder *f,
-		const char *why, struct ff_error *err)
+static int open_earlier(uint64_t seed, struct ff_plan *p, const struct folder *f, const char *why,
+		struct ff_error *err)
 {
 	for (uint32_t i = 0; i < f->n; i++) {
 		bool damaged = false;
-		int code = open_one(opt, p, f->file[i].name, &damaged, err);
+		int code = open_one(seed, p, f->file[i].name, &damaged, err);
 
 		if (code < 0 && damaged) {
 			ff_weights_close(p);
@@ -233,8 +232,8 @@ static int open_earlier(const struct ff_run_options *opt, struct ff_plan *p, con
 }
 
 /* The newest is not there, or not whole, as `why` says. */
-static int resume_earlier(const struct ff_run_options *opt, struct ff_plan *p, const char *why,
-		bool there, struct ff_error *err)
+static int resume_earlier(
+		uint64_t seed, struct ff_plan *p, const char *why, bool there, struct ff_error *err)
 {
 	struct folder f = {0};
 	int code;
@@ -242,12 +241,12 @@ static int resume_earlier(const struct ff_run_options *opt, struct ff_plan *p, c
 	ff_weights_close(p);
 	code = list_folder(p->checkpoint.folder, &f, err);
 	if (code == FF_OK && (f.n || there))
-		code = open_earlier(opt, p, &f, why, err);
+		code = open_earlier(seed, p, &f, why, err);
 	free(f.file);
 	return code;
 }
 
-static int resume(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+static int resume(uint64_t seed, struct ff_plan *p, struct ff_error *err)
 {
 	const char *path = p->checkpoint.path;
 	struct ff_error inner, why;
@@ -258,15 +257,15 @@ static int resume(const struct ff_run_options *opt, struct ff_plan *p, struct ff
 		return ff_fail(err, FF_E_INPUT, "%s: cannot be read: %s", path, strerror(errno));
 	if (access(path, F_OK) < 0) {
 		ff_error_write(&why, FF_OK, "%.300s: %s", path, strerror(errno));
-		return resume_earlier(opt, p, why.text, false, err);
+		return resume_earlier(seed, p, why.text, false, err);
 	}
-	code = open_whole(opt, p, path, &damaged, &inner);
+	code = open_whole(seed, p, path, &damaged, &inner);
 	if (code == FF_OK)
 		p->checkpoint.newest = p->first;
 	if (code < 0 && damaged) {
 		ff_error_write(&why, FF_OK, "%.300s is damaged (%.300s)", path,
 				without(path, inner.text));
-		return resume_earlier(opt, p, why.text, true, err);
+		return resume_earlier(seed, p, why.text, true, err);
 	}
 	if (code < 0)
 		*err = inner;
@@ -300,8 +299,8 @@ static int check_newest(const char *path, struct ff_error *err)
 			path);
 }
 
-int ff_checkpoint_open(const struct ff_run_options *opt, struct ff_plan *p, bool leads,
-		struct ff_error *err)
+int ff_checkpoint_open(const struct ff_store_options *opt, uint64_t seed, struct ff_plan *p,
+		bool leads, struct ff_error *err)
 {
 	struct ff_checkpoint *c = &p->checkpoint;
 	int code;
@@ -322,7 +321,7 @@ int ff_checkpoint_open(const struct ff_run_options *opt, struct ff_plan *p, bool
 		code = hold(p, err);
 	if (code < 0)
 		return code;
-	return opt->resume ? resume(opt, p, err) : FF_OK;
+	return opt->resume ? resume(seed, p, err) : FF_OK;
 }
 
 void ff_checkpoint_close(struct ff_plan *p)
@@ -414,7 +413,7 @@ static int clear_old(const struct ff_plan *p, struct ff_error *err)
 	return code;
 }
 
-int ff_checkpoint_save(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
+int ff_checkpoint_save(uint64_t seed, struct ff_plan *p, struct ff_comm *comm,
 		struct ff_executor *x, uint64_t step, struct ff_error *err)
 {
 	struct ff_checkpoint *c = &p->checkpoint;
@@ -430,7 +429,7 @@ int ff_checkpoint_save(const struct ff_run_options *opt, struct ff_plan *p, stru
 			.note = notes.text};
 	int code = many && c->newest && c->newest != step ? set_aside(p, err) : FF_OK;
 
-	write_notes(opt, p, step, &notes);
+	write_notes(seed, p, step, &notes);
 	code = ff_agree_code(comm, code, err);
 	if (code == FF_OK)
 		code = ff_weights_save(p, comm, x, &s, err);

@@ -77,11 +77,11 @@ static int put_rest(const struct ff_plan *p, double loss, struct ff_tensors_out 
 	return code < 0 ? code : ff_tensors_commit(out, err);
 }
 
-int ff_dump(const struct ff_run_options *opt, struct ff_plan *p, struct ff_executor *x, bool lead,
-		double loss, struct ff_error *err)
+int ff_dump(const char *path, struct ff_plan *p, struct ff_executor *x, bool lead, double loss,
+		struct ff_error *err)
 {
 	struct ff_tensors_out out = {.file = {.fd = -1}}, *to = lead ? &out : NULL;
-	int code = lead ? ff_tensors_create(opt->dump, &out, err) : FF_OK;
+	int code = lead ? ff_tensors_create(path, &out, err) : FF_OK;
 
 	if (code < 0)
 		return code;

@@ -116,8 +116,8 @@ static int keep_behind(const struct ff_metrics *m, const struct ff_plan *p, stru
 	return code;
 }
 
-static int put_run(const struct ff_run_options *opt, const struct ff_plan *p,
-		const struct ff_metrics *m, struct ff_error *err)
+static int put_run(uint64_t seed, const struct ff_plan *p, const struct ff_metrics *m,
+		struct ff_error *err)
 {
 	struct ff_out o;
 
@@ -132,18 +132,18 @@ static int put_run(const struct ff_run_options *opt, const struct ff_plan *p,
 	ff_out_int(&o, "devices", p->machine.n_devices);
 	ff_out_int(&o, "batch", p->graph.batch);
 	ff_out_string(&o, "optimizer", p->optimizer->name);
-	ff_out_u64(&o, "seed", opt->seed);
+	ff_out_u64(&o, "seed", seed);
 	ff_out_u64(&o, "first_step", p->first + 1);
 	ff_out_u64(&o, "last_step", p->first + p->steps);
 	return end(m, &o, err);
 }
 
-int ff_metrics_open(const struct ff_run_options *opt, const struct ff_plan *p,
+int ff_metrics_open(const char *path, uint64_t seed, const struct ff_plan *p,
 		struct ff_metrics *ret, struct ff_error *err)
 {
 	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, code = FF_OK;
 
-	*ret = (struct ff_metrics){.path = opt->metrics, .fd = -1};
+	*ret = (struct ff_metrics){.path = path, .fd = -1};
 	if (!ret->path)
 		return FF_OK;
 	if (!strcmp(ret->path, "-")) {
@@ -155,7 +155,7 @@ int ff_metrics_open(const struct ff_run_options *opt, const struct ff_plan *p,
 			return code;
 		ret->fd = open(ret->path, flags | (p->first ? 0 : O_TRUNC), 0666);
 	}
-	return ret->fd < 0 ? fail(ret, err) : put_run(opt, p, ret, err);
+	return ret->fd < 0 ? fail(ret, err) : put_run(seed, p, ret, err);
 }
 
 void ff_metrics_close(struct ff_metrics *m)

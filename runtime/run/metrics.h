@@ -13,7 +13,7 @@ struct ff_metrics {
 
 /* A new file with a line about the run.  A run that goes on from a checkpoint keeps what the file
  * has of the steps behind that.  FF_E_IO, as in the calls below. */
-int ff_metrics_open(const struct ff_run_options *opt, const struct ff_plan *p,
+int ff_metrics_open(const char *path, uint64_t seed, const struct ff_plan *p,
 		struct ff_metrics *ret, struct ff_error *err);
 void ff_metrics_close(struct ff_metrics *m);
 /* Steps [from, to) of this run of candidate `i`, whose losses and times are known. */

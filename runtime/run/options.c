@@ -1,11 +1,13 @@
 /* What ffrun is asked for, as far as it can be judged before anything is read.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "run.h"
+#include "options.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "ff/dataset.h"
+#include "ff/machine.h"
 #include "ff/paths.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -16,12 +18,12 @@
 /* Files that a run reads; the words for strategies are no files. */
 static uint32_t list_read(const struct ff_run_options *o, struct ff_path ret[MOST_READ])
 {
-	const struct ff_path all[] = {{.name = "GRAPH", .path = o->graph},
-			{.name = "STRATEGY", .path = o->strategy},
-			{.name = "--against", .path = o->against},
-			{.name = "--machine", .path = o->machine},
-			{.name = "--beside", .path = o->beside},
-			{.name = "--weights", .path = o->weights}};
+	const struct ff_path all[] = {{.name = "GRAPH", .path = o->what.graph},
+			{.name = "STRATEGY", .path = o->what.strategy},
+			{.name = "--against", .path = o->what.against},
+			{.name = "--machine", .path = o->what.machine},
+			{.name = "--beside", .path = o->tell.beside},
+			{.name = "--weights", .path = o->train.weights}};
 
 	_Static_assert(COUNT(all) <= MOST_READ, "room for all that is read");
 	for (uint32_t i = 0; i < COUNT(all); i++)
@@ -32,10 +34,11 @@ static uint32_t list_read(const struct ff_run_options *o, struct ff_path ret[MOS
 /* Files that a run writes. */
 static void list_written(const struct ff_run_options *o, struct ff_path ret[MOST_WRITTEN])
 {
-	const struct ff_path all[MOST_WRITTEN] = {{.name = "--report", .path = o->report},
-			{.name = "--trace", .path = o->trace}, {.name = "--dump", .path = o->dump},
-			{.name = "--save", .path = o->save},
-			{.name = "--metrics", .path = o->metrics}};
+	const struct ff_path all[MOST_WRITTEN] = {{.name = "--report", .path = o->tell.report},
+			{.name = "--trace", .path = o->tell.trace},
+			{.name = "--dump", .path = o->check.dump},
+			{.name = "--save", .path = o->store.save},
+			{.name = "--metrics", .path = o->tell.metrics}};
 
 	memcpy(ret, all, sizeof(all));
 }
@@ -47,9 +50,9 @@ static int check_checkpoint(const struct ff_run_options *o, const struct ff_path
 	char path[PATH_MAX];
 	struct ff_path out[MOST_WRITTEN + 1];
 
-	if (!o->checkpoint)
+	if (!o->store.checkpoint)
 		return FF_OK;
-	snprintf(path, sizeof(path), "%s/%s", o->checkpoint, FF_CHECKPOINT_NEWEST);
+	snprintf(path, sizeof(path), "%s/%s", o->store.checkpoint, FF_CHECKPOINT_NEWEST);
 	list_written(o, out);
 	out[MOST_WRITTEN] = (struct ff_path){.name = "--checkpoint", .path = path};
 	return ff_paths_apart(out, COUNT(out), in, n, err);
@@ -68,14 +71,14 @@ static int check_written(const struct ff_run_options *o, struct ff_error *err)
 			in[i].path = ff_machine_file(in[i].path, &a);
 	list_written(o, out);
 	if ((code = check_checkpoint(o, in, n, err)) == FF_OK &&
-			(code = ff_dataset_spares(o->data, out, COUNT(out), err)) == FF_OK)
+			(code = ff_dataset_spares(o->train.data, out, COUNT(out), err)) == FF_OK)
 		code = ff_paths_check(out, COUNT(out), in, n, err);
 	ff_arena_finish(&a);
 	return code;
 }
 
 /* The first option that says something of checkpoints; NULL: none does. */
-static const char *needs_checkpoint(const struct ff_run_options *o)
+static const char *needs_checkpoint(const struct ff_store_options *o)
 {
 	return o->resume         ? "--resume"
 	       : o->every        ? "--every"
@@ -86,21 +89,21 @@ static const char *needs_checkpoint(const struct ff_run_options *o)
 
 int ff_run_check(const struct ff_run_options *o, struct ff_error *err)
 {
-	if (!o->data)
+	if (!o->train.data)
 		return ff_fail(err, FF_E_INPUT,
 				"expected --data FOLDER or --data synthetic[:SAMPLES] (ffrun "
 				"--help "
 				"lists the formats)");
-	if (!o->checkpoint && needs_checkpoint(o))
+	if (!o->store.checkpoint && needs_checkpoint(&o->store))
 		return ff_fail(err, FF_E_INPUT, "%s: expected --checkpoint DIR with it",
-				needs_checkpoint(o));
-	if (o->keep > MOST_KEPT)
+				needs_checkpoint(&o->store));
+	if (o->store.keep > MOST_KEPT)
 		return ff_fail(err, FF_E_INPUT, "--keep: expected at most %d", MOST_KEPT);
-	if (o->compare && o->checkpoint)
+	if (o->what.compare && o->store.checkpoint)
 		return ff_fail(err, FF_E_INPUT, "--checkpoint and --compare exclude each other");
-	if (o->beside && !o->trace)
+	if (o->tell.beside && !o->tell.trace)
 		return ff_fail(err, FF_E_INPUT, "--beside: expected --trace FILE with it");
-	if (o->against && !o->compare)
+	if (o->what.against && !o->what.compare)
 		return ff_fail(err, FF_E_INPUT, "--against: expected --compare with it");
 	return check_written(o, err);
 }

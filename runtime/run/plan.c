@@ -50,7 +50,7 @@ static bool is_rule(const char *strategy)
 
 /* How many devices run, in this order: as asked, as started, as the strategy
  * says, as the machine has, as there are cores. */
-static int choose_devices(const struct ff_run_options *opt, uint32_t ranks,
+static int choose_devices(const struct ff_subject_options *opt, uint32_t ranks,
 		const struct ff_machine *machine, const struct ff_candidate *c, int32_t batch,
 		uint32_t *ret, struct ff_error *err)
 {
@@ -114,7 +114,7 @@ static int load_planned_machine(
 }
 
 /* The machine asked for, or the one the strategy was made for, or this computer. */
-static int load_machine(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
+static int load_machine(const struct ff_subject_options *opt, uint32_t ranks, uint32_t here,
 		struct ff_plan *p, struct ff_error *err)
 {
 	const struct ff_candidate *c = &p->candidate[0];
@@ -171,7 +171,8 @@ static int load_candidate(
 	return code;
 }
 
-static int choose_backend(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+static int choose_backend(
+		const struct ff_subject_options *opt, struct ff_plan *p, struct ff_error *err)
 {
 	p->backend = opt->device ? ff_backend_find(opt->device) : ff_backend_preset();
 	if (!p->backend)
@@ -185,27 +186,29 @@ static int count_steps(const struct ff_run_options *opt, struct ff_plan *p, stru
 	uint64_t epoch = (uint64_t)ff_dataset_steps(p->data, true);
 	int code;
 
-	if (opt->steps && opt->epochs)
+	if (opt->train.steps && opt->train.epochs)
 		return ff_fail(err, FF_E_INPUT, "--steps and --epochs exclude each other");
-	if (!opt->steps && !opt->epochs && !opt->verify && !opt->dump)
+	if (!opt->train.steps && !opt->train.epochs && !opt->check.verify && !opt->check.dump)
 		return ff_fail(err, FF_E_INPUT, "expected --steps N or --epochs N");
-	if (opt->steps > UINT32_MAX || opt->epochs > UINT32_MAX / epoch)
+	if (opt->train.steps > UINT32_MAX || opt->train.epochs > UINT32_MAX / epoch)
 		return ff_fail(err, FF_E_INPUT, "%s: at most %u steps are possible",
-				opt->steps ? "--steps" : "--epochs", UINT32_MAX);
-	p->steps = opt->epochs ? opt->epochs * epoch : opt->steps;
+				opt->train.steps ? "--steps" : "--epochs", UINT32_MAX);
+	p->steps = opt->train.epochs ? opt->train.epochs * epoch : opt->train.steps;
 	p->finished = p->steps && p->first >= p->steps;
 	if (p->finished)
 		ff_error_write(&p->note[FF_NOTE_FINISHED], FF_OK,
 				"%.300s has %" PRIu64 " steps behind it, and %" PRIu64
 				" were asked for: nothing is left to be trained",
 				p->weights->path, p->first, p->steps);
-	code = ff_rate_plan_make(&opt->rates, p->steps, &p->rates, err);
+	code = ff_rate_plan_make(&opt->train.rates, p->steps, &p->rates, err);
 	if (code < 0)
 		return code;
 	if (p->steps)
 		p->steps -= p->finished ? p->steps : p->first;
-	p->checkpoint.every = opt->every ? opt->every : opt->interval > 0 ? UINT64_MAX : epoch;
-	p->warmup = opt->warmup;
+	p->checkpoint.every = opt->store.every          ? opt->store.every
+			      : opt->store.interval > 0 ? UINT64_MAX
+							: epoch;
+	p->warmup = opt->tell.warmup;
 	if (p->warmup == UINT64_MAX || p->finished)
 		p->warmup = p->steps > 3 ? 3 : p->steps ? p->steps - 1 : 0;
 	if (p->steps && p->warmup >= p->steps)
@@ -280,7 +283,7 @@ static void note_staleness(struct ff_plan *p, uint32_t i)
 }
 
 static int choose_staleness(
-		const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+		const struct ff_training_options *opt, struct ff_plan *p, struct ff_error *err)
 {
 	p->staleness = p->candidate[0].info.staleness;
 	if (opt->staleness != UINT64_MAX && opt->staleness > FF_MOST_STALE)
@@ -299,26 +302,26 @@ static int choose_changes(const struct ff_run_options *opt, struct ff_plan *p, s
 	struct ff_error inner;
 
 	p->codec = p->candidate[0].info.codec;
-	if (opt->compress && ff_codec_find(opt->compress, &p->codec, &inner) < 0)
+	if (opt->train.compress && ff_codec_find(opt->train.compress, &p->codec, &inner) < 0)
 		return ff_fail(err, FF_E_INPUT, "option --compress: %s", inner.text);
 	for (uint32_t i = 0; i < p->n_candidates; i++)
 		note_codec(p, i);
 	p->average_every = p->candidate[0].info.average_every;
-	if (opt->average_every > FF_MOST_AVERAGED)
+	if (opt->train.average_every > FF_MOST_AVERAGED)
 		return ff_fail(err, FF_E_INPUT, "option --average-every: expected at most %d",
 				FF_MOST_AVERAGED);
-	if (opt->average_every)
-		p->average_every = (uint32_t)opt->average_every;
+	if (opt->train.average_every)
+		p->average_every = (uint32_t)opt->train.average_every;
 	for (uint32_t i = 0; i < p->n_candidates; i++)
 		if (p->candidate[i].info.average_every != p->average_every)
 			p->candidate[i].info.predicted_us = 0;
-	if (p->average_every && opt->test_every % p->average_every)
+	if (p->average_every && opt->check.test_every % p->average_every)
 		return ff_fail(err, FF_E_INPUT,
 				"option --test-every: expected a multiple of the %u steps between "
 				"two "
 				"averages, as between them each device has weights of its own",
 				p->average_every);
-	return choose_staleness(opt, p, err);
+	return choose_staleness(&opt->train, p, err);
 }
 
 /* The optimizer asked for, or the one the plan was searched for, or the preset. */
@@ -332,31 +335,33 @@ static int choose_optimizer(
 	p->optimizer = p->candidate[0].info.optimizer;
 	if (!p->optimizer)
 		p->optimizer = ff_optimizer_preset();
-	if (opt->optimizer && ff_optimizer_find(opt->optimizer, &p->optimizer, &inner) < 0)
+	if (opt->train.optimizer &&
+			ff_optimizer_find(opt->train.optimizer, &p->optimizer, &inner) < 0)
 		return ff_fail(err, FF_E_INPUT, "option --optimizer: %s", inner.text);
 	for (uint32_t i = 0; i < p->n_candidates; i++)
 		note_optimizer(p, i);
-	if (!isnan(opt->clip) && !(opt->clip > 0 && isfinite(opt->clip)))
+	if (!isnan(opt->train.clip) && !(opt->train.clip > 0 && isfinite(opt->train.clip)))
 		return ff_fail(err, FF_E_INPUT, "option --clip: expected a number above 0");
-	p->clip = isnan(opt->clip) ? 0 : opt->clip;
+	p->clip = isnan(opt->train.clip) ? 0 : opt->train.clip;
 	for (uint32_t i = 0; i < p->n_candidates; i++)
 		note_clip(p, i);
-	if (opt->top > INT32_MAX)
+	if (opt->check.top > INT32_MAX)
 		return ff_fail(err, FF_E_INPUT, "option --top: expected at most %d", INT32_MAX);
-	p->top = opt->test || opt->test_every ? (uint32_t)opt->top : 0;
-	code = ff_optimizer_set(p->optimizer, opt->setting, setting, err);
+	p->top = opt->check.test || opt->check.test_every ? (uint32_t)opt->check.top : 0;
+	code = ff_optimizer_set(p->optimizer, opt->train.setting, setting, err);
 	return code < 0 ? code
-			: ff_groups_make(&p->graph, p->optimizer, setting, opt->groups.text,
-					  opt->groups.n, &p->arena, &p->groups, err);
+			: ff_groups_make(&p->graph, p->optimizer, setting, opt->train.groups.text,
+					  opt->train.groups.n, &p->arena, &p->groups, err);
 }
 
 static int open_data(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
 {
-	int code = ff_dataset_open(opt->data, &p->graph, opt->seed, &p->data, err);
+	int code = ff_dataset_open(opt->train.data, &p->graph, opt->train.seed, &p->data, err);
 
-	if (code == FF_OK && (opt->test || opt->test_every) && !ff_dataset_samples(p->data, false))
+	if (code == FF_OK && (opt->check.test || opt->check.test_every) &&
+			!ff_dataset_samples(p->data, false))
 		return ff_fail(err, FF_E_INPUT, "%s: data %s has no samples for testing",
-				opt->test ? "--test" : "--test-every", opt->data);
+				opt->check.test ? "--test" : "--test-every", opt->train.data);
 	return code;
 }
 
@@ -367,22 +372,25 @@ static int load(const struct ff_run_options *opt, uint32_t ranks, uint32_t here,
 
 	if ((code = ff_run_check(opt, err)) < 0 ||
 			(code = ff_run_check_shared(opt, ranks, err)) < 0 ||
-			(code = ff_graph_load(opt->graph, &p->arena, &p->graph, err)) < 0 ||
-			(code = load_candidate(p, opt->strategy, FF_MAX_DEVICES, err)) < 0 ||
-			(code = load_machine(opt, ranks, here, p, err)) < 0)
+			(code = ff_graph_load(opt->what.graph, &p->arena, &p->graph, err)) < 0 ||
+			(code = load_candidate(p, opt->what.strategy, FF_MAX_DEVICES, err)) < 0 ||
+			(code = load_machine(&opt->what, ranks, here, p, err)) < 0)
 		return code;
-	if (opt->compare && (code = load_candidate(p, opt->against ? opt->against : "data-parallel",
-					     p->machine.n_devices, err)) < 0)
+	if (opt->what.compare &&
+			(code = load_candidate(p,
+					 opt->what.against ? opt->what.against : "data-parallel",
+					 p->machine.n_devices, err)) < 0)
 		return code;
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = make_rule(p, &p->candidate[i], err);
 	if (code < 0 || (code = choose_optimizer(opt, p, err)) < 0 ||
 			(code = choose_changes(opt, p, err)) < 0 ||
-			(code = choose_backend(opt, p, err)) < 0 ||
+			(code = choose_backend(&opt->what, p, err)) < 0 ||
 			(code = ff_run_check_shared(opt, p->machine.n_devices, err)) < 0 ||
 			(code = open_data(opt, p, err)) < 0 ||
-			(code = ff_checkpoint_open(opt, p, leads, err)) < 0 ||
-			(code = ff_weights_open(opt, p, err)) < 0)
+			(code = ff_checkpoint_open(&opt->store, opt->train.seed, p, leads, err)) <
+					0 ||
+			(code = ff_weights_open(opt->train.weights, p, err)) < 0)
 		return code;
 	return count_steps(opt, p, err);
 }
@@ -437,12 +445,12 @@ int ff_plan_lower(struct ff_plan *p, const struct ff_machine *machine,
 			.workspace = ff_backend_workspace,
 			.ctx = &query};
 	struct ff_schedule s;
-	int code = p->backend->open(p->ordinal, &query.device, err);
+	int code = p->backend->device.open(p->ordinal, &query.device, err);
 
 	if (code < 0)
 		return code;
 	code = ff_lower(&p->graph, machine, strategy, &opt, &p->arena, &s, err);
-	p->backend->close(query.device);
+	p->backend->device.close(query.device);
 	ff_workspace_finish(&query);
 	if (query.err.code < 0) {
 		*err = query.err;

@@ -303,8 +303,8 @@ static void print_optimizer(const struct ff_run_options *opt, const struct ff_pl
 		printf("  but for those that moves bring to several devices: %" PRId64
 		       " bytes a step go as they are\n",
 				p->candidate[0].schedule.plain_bytes);
-	for (uint32_t i = 0; i < opt->groups.n; i++)
-		printf("  but %s\n", opt->groups.text[i]);
+	for (uint32_t i = 0; i < opt->train.groups.n; i++)
+		printf("  but %s\n", opt->train.groups.text[i]);
 	ff_rate_text(&p->rates, text);
 	if (strcmp(text, "constant") != 0)
 		printf("  rate: %s\n", text);
@@ -323,7 +323,9 @@ static void print_launches(const struct ff_run_options *opt, const struct ff_pla
 		printf("steps: task by task, as %s\n", without->obstacle);
 	else
 		printf("steps: each as %s, but for the first%s\n", p->backend->captures->name,
-				opt->trace || opt->profile ? " and, timed by task, the last" : "");
+				opt->tell.trace || opt->tell.profile
+						? " and, timed by task, the last"
+						: "");
 }
 
 /* Of the steps whose tasks were timed: the last. */
@@ -345,7 +347,6 @@ static void print_communication(const struct ff_plan *p)
 {
 	static const char *const words[FF_BESIDE_COUNT] = {
 			[FF_BESIDE_THREAD] = "beside compute",
-			[FF_BESIDE_SLEEP] = "beside compute, by a thread that sleeps between looks",
 			[FF_BESIDE_TASKS] = "between tasks",
 	};
 
@@ -363,7 +364,7 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 
 	if (verdict->done)
 		print_verdict(p, verdict);
-	if (p->finished && opt->test)
+	if (p->finished && opt->check.test)
 		print_test(p, &outcome[0].at_end);
 	if (!p->steps)
 		return FF_OK;
@@ -397,10 +398,10 @@ int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
 	if (p->n_candidates > 1)
 		print_comparison(p, outcome, speedup);
 	code = print_tasks(p, &outcome[0], err);
-	if (opt->report)
-		printf("report: %s\n", opt->report);
-	if (opt->trace)
-		printf("trace: %s\n", opt->trace);
+	if (opt->tell.report)
+		printf("report: %s\n", opt->tell.report);
+	if (opt->tell.trace)
+		printf("trace: %s\n", opt->tell.trace);
 	return code;
 }
 
@@ -528,8 +529,8 @@ static void write_optimizer(
 	if (p->codec)
 		ff_out_string(out, "compress", p->codec->name);
 	ff_out_array(out, "groups");
-	for (uint32_t i = 0; i < opt->groups.n; i++)
-		ff_out_string(out, NULL, opt->groups.text[i]);
+	for (uint32_t i = 0; i < opt->train.groups.n; i++)
+		ff_out_string(out, NULL, opt->train.groups.text[i]);
 	ff_out_close(out);
 	ff_out_close(out);
 }
@@ -567,12 +568,12 @@ static int write_report(const struct ff_run_options *opt, const struct ff_plan *
 	ff_out_int(out, "batch", p->graph.batch);
 	write_optimizer(opt, p, out);
 	write_rates(p, out);
-	ff_out_u64(out, "seed", opt->seed);
+	ff_out_u64(out, "seed", opt->train.seed);
 	ff_out_u64(out, "first_step", p->first);
 	ff_out_u64(out, "steps", p->steps);
 	ff_out_bool(out, "stopped", p->stopped_from > 0);
 	ff_out_u64(out, "warmup", p->warmup);
-	if (opt->test || opt->test_every)
+	if (opt->check.test || opt->check.test_every)
 		ff_out_u64(out, "top", p->top);
 	for (uint32_t i = 0; p->steps && i < p->n_candidates && code == FF_OK; i++)
 		code = figures_of(p, &outcome[i], &f[i], err);
@@ -594,12 +595,12 @@ int ff_report_save(const struct ff_run_options *opt, const struct ff_plan *p,
 	struct ff_out out;
 	int code;
 
-	if (!opt->report)
+	if (!opt->tell.report)
 		return FF_OK;
 	ff_out_init(&out);
 	code = write_report(opt, p, outcome, verdict, &out, err);
 	if (code == FF_OK)
-		code = ff_out_save(&out, opt->report, err);
+		code = ff_out_save(&out, opt->tell.report, err);
 	ff_out_finish(&out);
 	return code;
 }

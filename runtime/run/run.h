@@ -2,35 +2,13 @@
 #ifndef FF_RUN_H
 #define FF_RUN_H
 
-#include "ff/cli.h"
 #include "ff/executor.h"
 #include "ff/lock.h"
+#include "options.h"
 #include "profile.h"
 #include "quantiles.h"
-#include "rate.h"
 
 struct ff_tensors;
-
-struct ff_run_options {
-	const char *graph, *strategy; /* operands */
-	const char *against, *data, *machine, *device, *report, *trace, *beside, *dump;
-	const char *weights, *save, *checkpoint, *metrics;
-	const char *optimizer; /* NULL: the strategy's */
-	const char *compress;  /* likewise; "none" */
-	uint64_t devices, steps, epochs, warmup, seed, every, keep, test_every, top;
-	uint64_t average_every;
-	uint64_t staleness; /* UINT64_MAX: the strategy's */
-	uint64_t profile;   /* steps at the end whose tasks are timed */
-	double timeout; /* seconds without a sign of life; NAN: as long as communication waits */
-	struct ff_pulse *pulse;           /* this rank's; NULL: nobody watches it */
-	double interval;                  /* seconds between two checkpoints, at most; 0: any */
-	double setting[FF_SETTING_COUNT]; /* NAN: the optimizer's preset */
-	struct ff_texts groups;           /* rules: ff_groups_make */
-	double clip; /* norm of all gradients, at most; NAN: they are as they are */
-	struct ff_rate_options rates;
-	double tolerance; /* NAN: by the graph's type */
-	bool compare, verify, test, resume;
-};
 
 /* A strategy to run, as its operand named it. */
 struct ff_candidate {
@@ -90,15 +68,6 @@ struct ff_plan {
 	struct ff_error note[FF_PLAN_NOTES]; /* sentences that the user should read, where there are
 						any */
 };
-
-#define FF_CHECKPOINT_NEWEST "checkpoint.safetensors" /* in the folder of checkpoints */
-
-/* options.c: what goes together, and whether outputs can be written.  FF_E_INPUT, FF_E_IO. */
-int ff_run_check(const struct ff_run_options *o, struct ff_error *err);
-/* Whether each of several ranks can read what there is to read. */
-int ff_run_check_shared(const struct ff_run_options *o, uint32_t ranks, struct ff_error *err);
-/* Whether some output goes to standard output. */
-bool ff_run_piped(const struct ff_run_options *o);
 
 /* plan.c: `ranks`, `here` of them on this host, are 0 where nothing was started yet; the one that
  * `leads` writes what there is to write.  All that can be wrong with the input is found here. */
@@ -173,8 +142,8 @@ int ff_verify(const struct ff_run_options *opt, struct ff_plan *p, struct ff_com
 		struct ff_verdict *ret, struct ff_error *err);
 
 /* dump.c: a safetensors file of one step, whole tensors in PyTorch's order. */
-int ff_dump(const struct ff_run_options *opt, struct ff_plan *p, struct ff_executor *x, bool lead,
-		double loss, struct ff_error *err);
+int ff_dump(const char *path, struct ff_plan *p, struct ff_executor *x, bool lead, double loss,
+		struct ff_error *err);
 
 /* report.c: the table for people and the JSON for programs. */
 int ff_report_print(const struct ff_run_options *opt, const struct ff_plan *p,
@@ -186,8 +155,8 @@ int ff_report_save(const struct ff_run_options *opt, const struct ff_plan *p,
 
 /* report_trace.c: the timeline that is to stand beside the executed one, of the same schedule;
  * both, in one file. */
-int ff_report_beside(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err);
-int ff_report_trace(const struct ff_run_options *opt, const struct ff_plan *p,
+int ff_report_beside(const struct ff_tell_options *opt, struct ff_plan *p, struct ff_error *err);
+int ff_report_trace(const struct ff_tell_options *opt, const struct ff_plan *p,
 		const struct ff_outcome *outcome, struct ff_error *err);
 
 #endif

@@ -75,7 +75,7 @@ static void add_update(struct list *l, const struct ff_run_options *o, const str
 		snprintf(name, sizeof(name), "--%s", ff_setting((enum ff_setting_id)i)->name);
 		add_real(l, name, p->groups.setting[0][i]);
 	}
-	add_groups(l, &o->groups);
+	add_groups(l, &o->train.groups);
 	add_real(l, "--clip", p->clip);
 	add(l, "--schedule", "%s", r->schedule ? r->schedule : "none");
 	add_count(l, "--step-size", r->step_size);
@@ -94,17 +94,17 @@ static void add_course(struct list *l, const struct ff_run_options *o, const str
 	add_count(l, "checkpoints to go on from (steps behind them)", p->first);
 	add_count(l, "--steps or --epochs (steps to run)", p->steps);
 	add_count(l, "--warmup", p->warmup);
-	add_flag(l, "--test", o->test);
-	add_count(l, "--test-every", o->test_every);
+	add_flag(l, "--test", o->check.test);
+	add_count(l, "--test-every", o->check.test_every);
 	add_count(l, "--top", p->top);
-	add_flag(l, "--verify", o->verify);
-	add_flag(l, "--compare", o->compare);
-	add_flag(l, "--dump", o->dump);
-	add_flag(l, "--save", o->save);
-	add_flag(l, "--trace", o->trace);
-	add_count(l, "--profile", o->profile);
-	add_flag(l, "--checkpoint", o->checkpoint);
-	add_count(l, "--every", o->checkpoint ? p->checkpoint.every : 0);
+	add_flag(l, "--verify", o->check.verify);
+	add_flag(l, "--compare", o->what.compare);
+	add_flag(l, "--dump", o->check.dump);
+	add_flag(l, "--save", o->store.save);
+	add_flag(l, "--trace", o->tell.trace);
+	add_count(l, "--profile", o->tell.profile);
+	add_flag(l, "--checkpoint", o->store.checkpoint);
+	add_count(l, "--every", o->store.checkpoint ? p->checkpoint.every : 0);
 	add_count(l, "--keep", p->checkpoint.keep);
 }
 
@@ -122,11 +122,11 @@ int ff_plan_same(const struct ff_run_options *o, const struct ff_plan *p, struct
 	if (code == FF_OK) {
 		add(l, "GRAPH", "%016" PRIx64, p->graph.hash);
 		add(l, "--device", "%s", p->backend->name);
-		add_count(l, "--seed", o->seed);
+		add_count(l, "--seed", o->train.seed);
 		add(l, "--data", "%" PRId64 " samples, %" PRId64 " for testing (%016" PRIx64 ")",
 				ff_dataset_samples(p->data, true),
 				ff_dataset_samples(p->data, false), data);
-		add_flag(l, "--weights", o->weights);
+		add_flag(l, "--weights", o->train.weights);
 		add_update(l, o, p);
 		add_course(l, o, p);
 		code = ff_agree_same(comm, l->all, l->n, err);

@@ -35,7 +35,7 @@ static uint64_t profiled(const struct training *t)
 {
 	uint64_t most = t->plan->steps - t->plan->warmup;
 
-	return t->opt->profile < most ? t->opt->profile : most;
+	return t->opt->tell.profile < most ? t->opt->tell.profile : most;
 }
 
 static int allocate(struct training *t, struct ff_error *err)
@@ -57,8 +57,8 @@ static int allocate(struct training *t, struct ff_error *err)
 			if (!o->loss_of[k])
 				return ff_fail_memory(err);
 		}
-		if (t->opt->test_every)
-			tests += t->plan->steps / t->opt->test_every;
+		if (t->opt->check.test_every)
+			tests += t->plan->steps / t->opt->check.test_every;
 		o->test = ff_arena_array(a, tests, sizeof(*o->test));
 		if (!o->step_us || !o->loss || !o->memory_bytes || !o->test)
 			return ff_fail_memory(err);
@@ -74,7 +74,7 @@ static int allocate(struct training *t, struct ff_error *err)
 static int create(struct training *t, struct ff_error *err)
 {
 	const struct ff_executor_options opt = {
-			.seed = t->opt->seed,
+			.seed = t->opt->train.seed,
 			.groups = t->plan->groups,
 			.clip = t->plan->clip,
 			.last = t->plan->first + t->plan->steps - 1,
@@ -280,7 +280,7 @@ static int test(struct training *t, uint64_t done, struct ff_error *err)
 {
 	int code = FF_OK;
 
-	if (!t->opt->test_every || (t->plan->first + done) % t->opt->test_every != 0)
+	if (!t->opt->check.test_every || (t->plan->first + done) % t->opt->check.test_every != 0)
 		return FF_OK;
 	for (uint32_t i = 0; i < t->plan->n_candidates && code == FF_OK; i++) {
 		struct ff_outcome *o = &t->outcome[i];
@@ -340,7 +340,7 @@ static int begin_timing(struct training *t, struct ff_error *err)
 static int run_step(struct training *t, uint64_t step, bool last, struct ff_error *err)
 {
 	bool profiles = step + profiled(t) >= t->plan->steps;
-	bool traces = profiles || (last && t->opt->trace);
+	bool traces = profiles || (last && t->opt->tell.trace);
 	int code = traces ? begin_timing(t, err) : FF_OK;
 
 	set_rates(t, t->plan->first + step);
@@ -357,7 +357,7 @@ static int run_step(struct training *t, uint64_t step, bool last, struct ff_erro
 
 static int keep(struct training *t, uint64_t done, struct ff_error *err)
 {
-	int code = ff_checkpoint_save(t->opt, t->plan, t->comm, t->x[0], done, err);
+	int code = ff_checkpoint_save(t->opt->train.seed, t->plan, t->comm, t->x[0], done, err);
 
 	t->kept_us = ff_clock_us();
 	return code == FF_OK ? ff_metrics_checkpoint(&t->metrics, t->plan, done, err) : code;
@@ -439,23 +439,26 @@ static int collect(struct training *t, uint32_t i, struct ff_error *err)
 			(code = ff_agree_max(t->comm, o->step_us, (uint32_t)t->plan->steps, err)) <
 					0)
 		return code;
-	if (t->opt->trace && t->plan->steps && (code = gather_spans(t, i, err)) < 0)
+	if (t->opt->tell.trace && t->plan->steps && (code = gather_spans(t, i, err)) < 0)
 		return code;
 	if ((code = ff_profile_gather(&o->profile, &t->timing, t->comm, err)) < 0)
 		return code;
-	return t->opt->test ? test_at_end(t, i, err) : FF_OK;
+	return t->opt->check.test ? test_at_end(t, i, err) : FF_OK;
 }
 
 int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
 		struct ff_outcome *outcome, struct ff_error *err)
 {
 	struct training t = {.opt = opt, .plan = p, .comm = comm, .outcome = outcome};
-	const struct ff_saving weights = {.path = opt->save};
+	const struct ff_saving weights = {.path = opt->store.save};
 	int code = create(&t, err);
 
 	if (code == FF_OK)
 		code = ff_agree_code(comm,
-				comm->rank == 0 ? ff_metrics_open(opt, p, &t.metrics, err) : FF_OK,
+				comm->rank == 0 ? ff_metrics_open(opt->tell.metrics,
+								  opt->train.seed, p, &t.metrics,
+								  err)
+						: FF_OK,
 				err);
 	ff_progress_start(&t.progress);
 	if (code == FF_OK)
@@ -466,7 +469,7 @@ int ff_train(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm
 	for (uint32_t i = 0; i < p->n_candidates && code == FF_OK; i++)
 		code = collect(&t, i, err);
 	ff_metrics_close(&t.metrics);
-	if (code == FF_OK && opt->save)
+	if (code == FF_OK && opt->store.save)
 		code = ff_weights_save(p, comm, t.x[0], &weights, err);
 	for (uint32_t i = 0; i < p->n_candidates; i++)
 		ff_executor_destroy(t.x[i]);

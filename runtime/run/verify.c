@@ -25,13 +25,13 @@ static int create(struct trial *t, struct ff_error *err)
 {
 	struct ff_plan *p = t->plan;
 	struct ff_executor_options opt = {
-			.seed = t->opt->seed, .keep_gradients = true, .beside = p->progress};
+			.seed = t->opt->train.seed, .keep_gradients = true, .beside = p->progress};
 	int code = ff_executor_create(&p->candidate[0].schedule, p->backend, t->comm, p->data, &opt,
 			&t->split, err);
 
 	if (code == FF_OK)
 		code = ff_weights_load(p, t->split, err);
-	if (code < 0 || t->comm->rank || !t->opt->verify)
+	if (code < 0 || t->comm->rank || !t->opt->check.verify)
 		return code;
 	if ((code = ff_machine_subset(&p->machine, 1, &p->arena, &t->machine, err)) < 0 ||
 			(code = ff_strategy_single(&p->graph, 0, &p->arena, &t->strategy, err)) <
@@ -333,8 +333,8 @@ static int round_weights(
 	if (code < 0)
 		return code;
 	for (int64_t k = 0; k < n; k++)
-		whole[k] *= ff_philox_at(t->opt->seed, node, (uint64_t)k) & 1 ? 1 + 0x1p-22f
-									      : 1 - 0x1p-22f;
+		whole[k] *= ff_philox_at(t->opt->train.seed, node, (uint64_t)k) & 1 ? 1 + 0x1p-22f
+										    : 1 - 0x1p-22f;
 	return ff_executor_put_parameter(t->whole, node, FF_ARRAY_WEIGHTS, whole, err);
 }
 
@@ -399,7 +399,7 @@ static int judge_gradients(struct trial *t, double most, struct ff_error *err)
 {
 	struct ff_verdict *v = &t->verdict;
 	const char *measure = ff_gradient_measure(&t->plan->graph);
-	int code = isnan(t->opt->tolerance) ? measure_rounding(t, &v->rounding, err) : FF_OK;
+	int code = isnan(t->opt->check.tolerance) ? measure_rounding(t, &v->rounding, err) : FF_OK;
 
 	if (code < 0)
 		return code;
@@ -440,7 +440,7 @@ static int compare(struct trial *t, struct ff_error *err)
 {
 	struct ff_verdict *v = &t->verdict;
 	const struct ff_graph *g = &t->plan->graph;
-	double most = t->opt->tolerance, most_loss = most, apart;
+	double most = t->opt->check.tolerance, most_loss = most, apart;
 	int code = compare_gradients(t, err);
 
 	if (code < 0 || !t->whole)
@@ -479,10 +479,10 @@ static int run(struct trial *t, struct ff_error *err)
 		code = ff_weights_same(t->plan, t->comm, err);
 	if (code < 0 || (code = try_step(t, err)) < 0)
 		return code;
-	if (t->opt->dump && (code = ff_dump(t->opt, t->plan, t->split, t->comm->rank == 0,
-					     t->verdict.loss, err)) < 0)
+	if (t->opt->check.dump && (code = ff_dump(t->opt->check.dump, t->plan, t->split,
+						   t->comm->rank == 0, t->verdict.loss, err)) < 0)
 		return code;
-	if (!t->opt->verify)
+	if (!t->opt->check.verify)
 		return FF_OK;
 	if ((code = ff_agree_code(t->comm, check_figures(t, err), err)) < 0)
 		return code;

@@ -319,14 +319,14 @@ static void note_others(struct ff_plan *p)
 				p->weights->path, others, p->weights->n);
 }
 
-int ff_weights_open(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err)
+int ff_weights_open(const char *path, struct ff_plan *p, struct ff_error *err)
 {
 	uint32_t sum;
 	int code;
 
-	if (!opt->weights || p->weights)
+	if (!path || p->weights)
 		return FF_OK;
-	if ((code = ff_weights_open_file(p, opt->weights, err)) < 0 ||
+	if ((code = ff_weights_open_file(p, path, err)) < 0 ||
 			(ff_tensors_is_summed(p->weights) &&
 					(code = ff_tensors_check(p->weights, &sum, err)) < 0) ||
 			(code = check(p->weights, &p->graph, 0, 0, err)) < 0 ||

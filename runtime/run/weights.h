@@ -19,7 +19,7 @@ struct ff_saving {
 };
 
 /* weights.c.  Those that `opt` names, unless a checkpoint is gone on from. */
-int ff_weights_open(const struct ff_run_options *opt, struct ff_plan *p, struct ff_error *err);
+int ff_weights_open(const char *path, struct ff_plan *p, struct ff_error *err);
 /* The file becomes what the plan has to begin with; whether it is all that a checkpoint has. */
 int ff_weights_open_file(struct ff_plan *p, const char *path, struct ff_error *err);
 void ff_weights_close(struct ff_plan *p);
@@ -42,11 +42,11 @@ int ff_weights_save(struct ff_plan *p, struct ff_comm *comm, struct ff_executor 
 /* checkpoint.c.  Makes the folder; the rank that leads, and alone writes there, locks it until
  * ff_checkpoint_close.  With --resume opens the newest checkpoint that is whole, with a note where
  * that is not the last one written. */
-int ff_checkpoint_open(const struct ff_run_options *opt, struct ff_plan *p, bool leads,
-		struct ff_error *err);
+int ff_checkpoint_open(const struct ff_store_options *opt, uint64_t seed, struct ff_plan *p,
+		bool leads, struct ff_error *err);
 void ff_checkpoint_close(struct ff_plan *p);
 /* All ranks together, after `step` steps. */
-int ff_checkpoint_save(const struct ff_run_options *opt, struct ff_plan *p, struct ff_comm *comm,
+int ff_checkpoint_save(uint64_t seed, struct ff_plan *p, struct ff_comm *comm,
 		struct ff_executor *x, uint64_t step, struct ff_error *err);
 
 #endif

@@ -110,20 +110,6 @@ def test_training():
               losses[0] == losses[1], losses)
 
 
-def test_rings_refused():
-    os.environ["FF_MPI_OWN"] = "0"
-    r = train("data-parallel", "r.json", True)
-    with open("r.json") as f:
-        report = json.load(f)
-    check("without rings it is MPI alone", (r.returncode, report["communication"]) == (0, "mpi"),
-          r.stderr)
-    os.environ["FF_MPI_OWN"] = "yes"
-    r = train("data-parallel", "r.json", True)
-    check("which is 0 or 1", r.returncode == 2 and "FF_MPI_OWN=yes: expected 0 or 1" in r.stderr,
-          r.stderr)
-    del os.environ["FF_MPI_OWN"]
-
-
 def test_hosts():
     r = run(*cluster("sh", "-c", "hostname; mpirun -n 2 hostname; exit 7"))
     check("a command runs on node0, ranks on both, and its status is the cluster's",
@@ -348,7 +334,6 @@ def main():
         make_files()
         test_hosts()
         test_training()
-        test_rings_refused()
         test_saved_up()
         test_links()
         test_rank_killed()

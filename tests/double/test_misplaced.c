@@ -55,14 +55,14 @@ static void plant_nothing(struct ff_backend *b)
 
 static void plant_off(struct ff_backend *b)
 {
-	honest_run = b->run;
-	b->run = run_off;
+	honest_run = b->kernel.run;
+	b->kernel.run = run_off;
 }
 
 static void plant_apart(struct ff_backend *b)
 {
-	honest_kernel = b->kernel;
-	b->kernel = kernel_apart;
+	honest_kernel = b->kernel.open;
+	b->kernel.open = kernel_apart;
 }
 
 /* All weights after some steps; NULL when one failed. */
@@ -99,7 +99,7 @@ static bool is_caught(uint32_t i, void (*plant)(struct ff_backend *b))
 	struct scene s;
 	size_t n;
 
-	bad.fuse = NULL; /* kernels that are one task's each, here and there */
+	bad.kernel.fuse = NULL; /* kernels that are one task's each, here and there */
 	scene_open(&s, FF_F32, 4, &r);
 	n = (size_t)ff_graph_parameters(&s.graph);
 	honest = train(&s, &bad);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "chosen.h"
-#include "exec/load.h"
+#include "exec/messages/load.h"
 #include "launches.h"
 
 /* Scenes that each fault is planted in. */
@@ -130,28 +130,28 @@ static void plant_nothing(struct ff_backend *b)
 
 static void plant_no_wait(struct ff_backend *b)
 {
-	b->wait = no_wait;
+	b->event.wait = no_wait;
 }
 
 static void plant_short_copy(struct ff_backend *b)
 {
-	honest_copy = b->copy;
-	b->copy = short_copy;
+	honest_copy = b->move.copy;
+	b->move.copy = short_copy;
 }
 
 static void plant_late_drain(struct ff_backend *b)
 {
-	honest_drain = b->drain;
-	b->drain = late_drain;
+	honest_drain = b->stream.drain;
+	b->stream.drain = late_drain;
 }
 
 static void plant_one_slot(struct ff_backend *b)
 {
 	plant_late_drain(b);
-	honest_pin = b->pin;
-	honest_unpin = b->unpin;
-	b->pin = one_slot;
-	b->unpin = leave_slot;
+	honest_pin = b->memory.pin;
+	honest_unpin = b->memory.unpin;
+	b->memory.pin = one_slot;
+	b->memory.unpin = leave_slot;
 	slots = 0;
 }
 
@@ -215,13 +215,13 @@ static int end(struct ff_stream *s, struct ff_captured **ret, struct ff_error *e
 /* The second edge between streams is missing; the first one begins the other stream. */
 static int drop_edge(struct ff_stream *s, struct ff_event *ev, struct ff_error *err)
 {
-	return capturing && ++waits == 2 ? FF_OK : whole->wait(s, ev, err);
+	return capturing && ++waits == 2 ? FF_OK : whole->event.wait(s, ev, err);
 }
 
 static void plant_dropped_edge(struct ff_backend *b, struct ff_captures *c)
 {
 	whole = rig_backend(false);
-	b->wait = drop_edge;
+	b->event.wait = drop_edge;
 	c->begin = begin;
 	c->end = end;
 }
@@ -231,7 +231,7 @@ static int note_figures(struct ff_stream *s, void *device, const void *host, siz
 {
 	if (capturing && bytes == sizeof(*figures))
 		memcpy(&figures, &host, sizeof(figures));
-	return whole->upload(s, device, host, bytes, err);
+	return whole->move.upload(s, device, host, bytes, err);
 }
 
 /* They are what they were when the first step was launched. */
@@ -246,7 +246,7 @@ static int launch_stale(struct ff_stream *s, struct ff_captured *c, struct ff_er
 static void plant_stale_figures(struct ff_backend *b, struct ff_captures *c)
 {
 	whole = rig_backend(false);
-	b->upload = note_figures;
+	b->move.upload = note_figures;
 	c->begin = begin;
 	c->end = end;
 	c->launch = launch_stale;
@@ -259,14 +259,14 @@ static int update_by_value(struct ff_stream *s, const struct ff_update *u, struc
 	struct ff_update own = *u;
 
 	own.figures = NULL;
-	return whole->update(s, &own, err);
+	return whole->math.update(s, &own, err);
 }
 
 static void plant_arguments(struct ff_backend *b, struct ff_captures *c)
 {
 	(void)c;
 	whole = rig_backend(false);
-	b->update = update_by_value;
+	b->math.update = update_by_value;
 }
 
 /* The host does not wait for a pass that has read its samples, and not for what it left. */
@@ -286,7 +286,7 @@ static int elapsed_nothing(
 
 static void plant_no_await(struct ff_backend *b, struct ff_captures *c)
 {
-	b->elapsed = elapsed_nothing;
+	b->event.elapsed = elapsed_nothing;
 	c->await = await_nothing;
 }
 

@@ -34,8 +34,8 @@ static void post_and_follow(const struct ff_channel *on, struct ff_stream *compu
 	struct ff_error err;
 
 	ck_assert_msg(post(on, memory, &err) == FF_OK, "%s", err.text);
-	ck_assert_int_eq(on->backend->record(on->stream, ev, &err), FF_OK);
-	ck_assert_int_eq(on->backend->wait(compute, ev, &err), FF_OK);
+	ck_assert_int_eq(on->backend->event.record(on->stream, ev, &err), FF_OK);
+	ck_assert_int_eq(on->backend->event.wait(compute, ev, &err), FF_OK);
 }
 
 /* Rank 0 waits for what rank 1 never posts, rank 1 for rank 0 where that never comes. */
@@ -50,7 +50,7 @@ static void check_waiting(const struct ff_channel *on, struct ff_stream *compute
 
 	if (comm->rank == 0) {
 		post_and_follow(on, compute, ev, memory);
-		ck_assert_int_eq(b->record(compute, ev, &err), FF_OK);
+		ck_assert_int_eq(b->event.record(compute, ev, &err), FF_OK);
 		code = b->captures->await(compute, ev, &err);
 	} else {
 		code = comm->barrier(comm, &err);
@@ -65,8 +65,8 @@ static void check_waiting(const struct ff_channel *on, struct ff_stream *compute
 	ck_assert_double_ge(took_s, LIMIT_S);
 	ck_assert_double_le(took_s, LIMIT_S + 60);
 	/* what was given up is no obstacle */
-	ck_assert_int_eq(b->drain(compute, &err), FF_OK);
-	ck_assert_int_eq(b->drain(on->stream, &err), FF_OK);
+	ck_assert_int_eq(b->stream.drain(compute, &err), FF_OK);
+	ck_assert_int_eq(b->stream.drain(on->stream, &err), FF_OK);
 	if (comm->rank == 0) { /* MPI ends in good order */
 		sleep(LIMIT_S + 1);
 		ck_assert_int_eq(comm->barrier(comm, &err), FF_OK);
@@ -84,21 +84,21 @@ START_TEST(stopped)
 	void *memory;
 
 	ck_assert_msg(ff_comm_prefer(b, NULL, &comm, &err) == FF_OK, "%s", err.text);
-	ck_assert_int_eq(b->open(comm->rank, &dev, &err), FF_OK);
-	ck_assert_int_eq(b->stream(dev, true, &on.stream, &err), FF_OK);
-	ck_assert_int_eq(b->stream(dev, false, &compute, &err), FF_OK);
-	ck_assert_int_eq(b->event(dev, &ev, &err), FF_OK);
-	ck_assert_int_eq(b->alloc(dev, ELEMENTS * sizeof(float), &memory, &err), FF_OK);
+	ck_assert_int_eq(b->device.open(comm->rank, &dev, &err), FF_OK);
+	ck_assert_int_eq(b->stream.open(dev, true, &on.stream, &err), FF_OK);
+	ck_assert_int_eq(b->stream.open(dev, false, &compute, &err), FF_OK);
+	ck_assert_int_eq(b->event.open(dev, &ev, &err), FF_OK);
+	ck_assert_int_eq(b->memory.alloc(dev, ELEMENTS * sizeof(float), &memory, &err), FF_OK);
 	/* while both post nothing is wrong, whichever stream is drained first */
 	post_and_follow(&on, compute, ev, memory);
-	ck_assert_msg(b->drain(compute, &err) == FF_OK, "%s", err.text);
-	ck_assert_msg(b->drain(on.stream, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(b->stream.drain(compute, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(b->stream.drain(on.stream, &err) == FF_OK, "%s", err.text);
 	check_waiting(&on, compute, ev, memory);
-	b->free(dev, memory);
-	b->event_close(ev);
-	b->stream_close(compute);
-	b->stream_close(on.stream);
-	b->close(dev);
+	b->memory.free(dev, memory);
+	b->event.close(ev);
+	b->stream.close(compute);
+	b->stream.close(on.stream);
+	b->device.close(dev);
 }
 END_TEST
 

@@ -36,7 +36,7 @@ static void check_order(const struct ff_channel *on, void *const *memory, bool s
 	if (code == FF_OK)
 		code = post(on, second, memory, &err);
 	if (code == FF_OK)
-		code = on->backend->drain(on->stream, &err);
+		code = on->backend->stream.drain(on->stream, &err);
 	printf("# %s\n", err.text);
 	ck_assert_int_eq(code, FF_E_RUN);
 	snprintf(rank, sizeof(rank), "failed on rank %u, ", comm->rank);
@@ -54,20 +54,21 @@ START_TEST(swapped_calls)
 	void *memory[2];
 
 	ck_assert_msg(ff_comm_prefer(b, NULL, &comm, &err) == FF_OK, "%s", err.text);
-	ck_assert_int_eq(b->open(comm->rank, &dev, &err), FF_OK);
-	ck_assert_int_eq(b->stream(dev, true, &on.stream, &err), FF_OK);
+	ck_assert_int_eq(b->device.open(comm->rank, &dev, &err), FF_OK);
+	ck_assert_int_eq(b->stream.open(dev, true, &on.stream, &err), FF_OK);
 	for (int i = 0; i < 2; i++)
-		ck_assert_int_eq(b->alloc(dev, 2 * ELEMENTS * sizeof(float), &memory[i], &err),
+		ck_assert_int_eq(b->memory.alloc(dev, 2 * ELEMENTS * sizeof(float), &memory[i],
+						 &err),
 				FF_OK);
 	/* in one order nothing is wrong */
 	ck_assert_int_eq(post(&on, FF_MOVE_ALL_REDUCE, memory, &err), FF_OK);
 	ck_assert_int_eq(post(&on, FF_MOVE_ALL_GATHER, memory, &err), FF_OK);
-	ck_assert_msg(b->drain(on.stream, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(b->stream.drain(on.stream, &err) == FF_OK, "%s", err.text);
 	check_order(&on, memory, comm->rank == 1);
 	for (int i = 0; i < 2; i++)
-		b->free(dev, memory[i]);
-	b->stream_close(on.stream);
-	b->close(dev);
+		b->memory.free(dev, memory[i]);
+	b->stream.close(on.stream);
+	b->device.close(dev);
 }
 END_TEST
 

@@ -34,8 +34,8 @@ void chosen_set(struct ff_stream *s, void *device, const void *host, size_t byte
 	const struct ff_backend *b = chosen_backend();
 	struct ff_error err;
 
-	ck_assert_msg(b->upload(s, device, host, bytes, &err) == FF_OK, "%s", err.text);
-	ck_assert_msg(b->drain(s, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(b->move.upload(s, device, host, bytes, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(b->stream.drain(s, &err) == FF_OK, "%s", err.text);
 }
 
 void *chosen_put(struct ff_device *dev, struct ff_stream *s, const void *host, size_t bytes)
@@ -43,7 +43,8 @@ void *chosen_put(struct ff_device *dev, struct ff_stream *s, const void *host, s
 	void *device, *any = host ? NULL : malloc(bytes ? bytes : 1);
 	struct ff_error err;
 
-	ck_assert_msg(chosen_backend()->alloc(dev, bytes, &device, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(chosen_backend()->memory.alloc(dev, bytes, &device, &err) == FF_OK, "%s",
+			err.text);
 	if (any)
 		memset(any, 0xff, bytes);
 	chosen_set(s, device, host ? host : any, bytes);
@@ -56,8 +57,8 @@ void chosen_get(struct ff_stream *s, void *host, const void *device, size_t byte
 	const struct ff_backend *b = chosen_backend();
 	struct ff_error err;
 
-	ck_assert_msg(b->download(s, host, device, bytes, &err) == FF_OK, "%s", err.text);
-	ck_assert_msg(b->drain(s, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(b->move.download(s, host, device, bytes, &err) == FF_OK, "%s", err.text);
+	ck_assert_msg(b->stream.drain(s, &err) == FF_OK, "%s", err.text);
 }
 
 int chosen_main(Suite *(*suite)(void))
@@ -66,10 +67,10 @@ int chosen_main(Suite *(*suite)(void))
 	struct ff_device *dev = NULL;
 	struct ff_error err;
 
-	if (b->open(0, &dev, &err) < 0) {
+	if (b->device.open(0, &dev, &err) < 0) {
 		fprintf(stderr, "%s\n", err.text);
 		return EXIT_FAILURE;
 	}
-	b->close(dev);
+	b->device.close(dev);
 	return ff_check_main(suite());
 }

@@ -13,14 +13,14 @@ void coded_bench_open(struct coded_bench *t)
 	struct ff_error err;
 
 	t->b = chosen_backend();
-	RIG_OK(t->b->open(0, &t->dev, &err));
-	RIG_OK(t->b->stream(t->dev, false, &t->stream, &err));
+	RIG_OK(t->b->device.open(0, &t->dev, &err));
+	RIG_OK(t->b->stream.open(t->dev, false, &t->stream, &err));
 }
 
 void coded_bench_close(struct coded_bench *t)
 {
-	t->b->stream_close(t->stream);
-	t->b->close(t->dev);
+	t->b->stream.close(t->stream);
+	t->b->device.close(t->dev);
 }
 
 void coded_say(struct coded_bench *t, const struct ff_codec *c, int64_t n, const float *v,
@@ -34,21 +34,21 @@ void coded_say(struct coded_bench *t, const struct ff_codec *c, int64_t n, const
 	x.values = chosen_put(t->dev, t->stream, v, bytes);
 	x.residual = chosen_put(t->dev, t->stream, rest, bytes);
 	x.message = chosen_put(t->dev, t->stream, NULL, (size_t)ff_codec_bytes(c, n));
-	RIG_OK(t->b->encode(t->stream, &x, &err));
+	RIG_OK(t->b->math.encode(t->stream, &x, &err));
 	chosen_get(t->stream, rest, x.residual, bytes);
-	RIG_OK(t->b->decode(t->stream, &x, &err));
+	RIG_OK(t->b->math.decode(t->stream, &x, &err));
 	chosen_get(t->stream, said, x.values, bytes);
 	/* once more on top of it */
 	x.add = true;
-	RIG_OK(t->b->decode(t->stream, &x, &err));
+	RIG_OK(t->b->math.decode(t->stream, &x, &err));
 	twice = malloc(bytes);
 	chosen_get(t->stream, twice, x.values, bytes);
 	for (int64_t i = 0; i < n; i++)
 		ck_assert(twice[i] == 2 * said[i] || isnan(said[i]));
 	free(twice);
-	t->b->free(t->dev, x.values);
-	t->b->free(t->dev, x.residual);
-	t->b->free(t->dev, x.message);
+	t->b->memory.free(t->dev, x.values);
+	t->b->memory.free(t->dev, x.residual);
+	t->b->memory.free(t->dev, x.message);
 }
 
 static float draw(struct ff_random *r, float size)
@@ -83,10 +83,10 @@ void coded_open(struct rig *r, struct scene *s, const struct ff_codec *codec, in
 			.ctx = &query};
 	struct ff_error err;
 
-	RIG_OK(b->open(0, &query.device, &err));
+	RIG_OK(b->device.open(0, &query.device, &err));
 	RIG_OK(ff_lower(&s->graph, &s->machine, &s->strategy, &lower, &s->arena, &r->schedule,
 			&err));
-	b->close(query.device);
+	b->device.close(query.device);
 	ff_workspace_finish(&query);
 	r->own_comm = true;
 	RIG_OK(ff_comm_local(s->machine.n_devices, &r->comm, &err));

@@ -15,7 +15,7 @@ uint32_t pairs_offered[2], pairs_fused[2], pairs_runs;
 static int counting_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
 		bool keeps, struct ff_kernel **ret, struct ff_error *err)
 {
-	int code = chosen_backend()->fuse(dev, w, next, keeps, ret, err);
+	int code = chosen_backend()->kernel.fuse(dev, w, next, keeps, ret, err);
 
 	pairs_offered[w->pass]++;
 	pairs_fused[w->pass] += *ret != NULL;
@@ -26,7 +26,7 @@ static int counting_run(struct ff_stream *s, struct ff_kernel *k, const struct f
 		struct ff_error *err)
 {
 	pairs_runs++;
-	return chosen_backend()->run(s, k, io, err);
+	return chosen_backend()->kernel.run(s, k, io, err);
 }
 
 bool pairs_has_all(void)
@@ -40,9 +40,9 @@ struct ff_backend pairs_backend(bool fusing)
 {
 	struct ff_backend b = *rig_backend(false);
 
-	ck_assert_ptr_nonnull(b.fuse);
-	b.fuse = fusing ? counting_fuse : NULL;
-	b.run = counting_run;
+	ck_assert_ptr_nonnull(b.kernel.fuse);
+	b.kernel.fuse = fusing ? counting_fuse : NULL;
+	b.kernel.run = counting_run;
 	return b;
 }
 
@@ -117,14 +117,14 @@ void pairs_bench_open(struct pairs_bench *t, const struct ff_backend *b)
 	struct ff_error err;
 
 	*t = (struct pairs_bench){.b = b};
-	RIG_OK(b->open(0, &t->dev, &err));
-	RIG_OK(b->stream(t->dev, false, &t->stream, &err));
+	RIG_OK(b->device.open(0, &t->dev, &err));
+	RIG_OK(b->stream.open(t->dev, false, &t->stream, &err));
 }
 
 void pairs_bench_close(struct pairs_bench *t)
 {
-	t->b->stream_close(t->stream);
-	t->b->close(t->dev);
+	t->b->stream.close(t->stream);
+	t->b->device.close(t->dev);
 }
 
 void *pairs_put(struct pairs_bench *t, const struct ff_region *region, double scale)
@@ -143,14 +143,14 @@ void *pairs_put(struct pairs_bench *t, const struct ff_region *region, double sc
 
 void pairs_run(struct pairs_bench *t, struct ff_kernel *k, struct ff_kernel_io *io)
 {
-	int64_t bytes = t->b->workspace(k);
+	int64_t bytes = t->b->kernel.workspace(k);
 	struct ff_error err;
 
 	io->workspace = chosen_put(t->dev, t->stream, NULL, (size_t)bytes + 64);
-	RIG_OK(t->b->run(t->stream, k, io, &err));
-	RIG_OK(t->b->drain(t->stream, &err));
-	t->b->free(t->dev, io->workspace);
-	t->b->kernel_close(k);
+	RIG_OK(t->b->kernel.run(t->stream, k, io, &err));
+	RIG_OK(t->b->stream.drain(t->stream, &err));
+	t->b->memory.free(t->dev, io->workspace);
+	t->b->kernel.close(k);
 }
 
 int64_t pairs_compare(struct pairs_bench *t, enum ff_dtype type, const void *two, const void *one,

@@ -13,13 +13,13 @@ static int counting_kernel(struct ff_device *dev, const struct ff_work *w, struc
 		struct ff_error *err)
 {
 	rig_kernels++;
-	return chosen_backend()->kernel(dev, w, ret, err);
+	return chosen_backend()->kernel.open(dev, w, ret, err);
 }
 
 static int counting_alloc(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err)
 {
 	rig_allocated += (int64_t)bytes;
-	return chosen_backend()->alloc(dev, bytes, ret, err);
+	return chosen_backend()->memory.alloc(dev, bytes, ret, err);
 }
 
 const struct ff_backend *rig_backend(bool bounce)
@@ -27,9 +27,9 @@ const struct ff_backend *rig_backend(bool bounce)
 	static struct ff_backend backend[2];
 
 	backend[bounce] = *chosen_backend();
-	backend[bounce].alloc = counting_alloc;
-	backend[bounce].kernel = counting_kernel;
-	backend[bounce].host_memory &= !bounce;
+	backend[bounce].memory.alloc = counting_alloc;
+	backend[bounce].kernel.open = counting_kernel;
+	backend[bounce].memory.of_host &= !bounce;
 	return &backend[bounce];
 }
 
@@ -47,9 +47,9 @@ void rig_open(struct rig *r, const struct ff_graph *g, const struct ff_machine *
 			.ctx = &query};
 	struct ff_error err;
 
-	RIG_OK(b->open(0, &query.device, &err));
+	RIG_OK(b->device.open(0, &query.device, &err));
 	RIG_OK(ff_lower(g, m, s, &lower, a, &r->schedule, &err));
-	b->close(query.device);
+	b->device.close(query.device);
 	ff_workspace_finish(&query);
 	ck_assert_msg(query.err.code == FF_OK, "%s", query.err.text);
 	r->comm = comm;

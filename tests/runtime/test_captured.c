@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "exec/communication.h"
-#include "exec/load.h"
+#include "exec/messages/communication.h"
+#include "exec/messages/load.h"
 #include "launches.h"
 
 #define SCENES 48
@@ -96,16 +96,16 @@ static int nothing(void *arg, struct ff_error *err)
 
 static int update_and_call(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
 {
-	int code = chosen_backend()->update(s, u, err);
+	int code = chosen_backend()->math.update(s, u, err);
 
-	return code < 0 ? code : chosen_backend()->call(s, nothing, NULL, err);
+	return code < 0 ? code : chosen_backend()->stream.call(s, nothing, NULL, err);
 }
 
 static int update_and_drain(struct ff_stream *s, const struct ff_update *u, struct ff_error *err)
 {
-	int code = chosen_backend()->update(s, u, err);
+	int code = chosen_backend()->math.update(s, u, err);
 
-	return code < 0 ? code : chosen_backend()->drain(s, err);
+	return code < 0 ? code : chosen_backend()->stream.drain(s, err);
 }
 
 /* Steps go on without, or end where somebody insisted. */
@@ -144,10 +144,10 @@ START_TEST(gives_up)
 	b.captures = &captures;
 	check_give_up(&b, "planted");
 	b = *rig_backend(false);
-	b.update = update_and_call;
+	b.math.update = update_and_call;
 	check_give_up(&b, "a function of the host's cannot be captured");
 	b = *rig_backend(false);
-	b.update = update_and_drain;
+	b.math.update = update_and_drain;
 	check_give_up(&b, "CUDA device 0 failed to finish its work");
 }
 END_TEST

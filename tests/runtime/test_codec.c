@@ -7,8 +7,8 @@
 
 #include "chosen.h"
 #include "coded.h"
-#include "exec/address.h"
-#include "exec/transfer.h"
+#include "exec/messages/address.h"
+#include "exec/messages/transfer.h"
 
 #define SCENES 40
 #define STEPS 4
@@ -160,7 +160,7 @@ static void check_sync(struct coded_bench *t, struct ff_random *r, struct rig *r
 	}
 	define(t, b->codec, b->n_devices, all, v, rest, sum);
 	RIG_OK(ff_transfer_issue(j->transfer, rig->x->transfers, &err));
-	RIG_OK(rig->x->b->drain(rig->x->transfers, &err));
+	RIG_OK(rig->x->b->stream.drain(rig->x->transfers, &err));
 	for (uint32_t i = 0; i < b->n_devices; i++) {
 		char *at = ff_address_bucket(rig->x, bucket, i);
 

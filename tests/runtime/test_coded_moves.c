@@ -5,8 +5,8 @@
 
 #include "chosen.h"
 #include "coded.h"
-#include "exec/address.h"
-#include "exec/transfer.h"
+#include "exec/messages/address.h"
+#include "exec/messages/transfer.h"
 
 #define SCENES 160
 
@@ -219,7 +219,7 @@ static void check_move(struct coded_bench *t, struct ff_random *r, struct rig *r
 	draw_move(&m, r);
 	define_move(&m, f);
 	RIG_OK(ff_transfer_issue(transfer, rig->x->transfers, &err));
-	RIG_OK(rig->x->b->drain(rig->x->transfers, &err));
+	RIG_OK(rig->x->b->stream.drain(rig->x->transfers, &err));
 	ck_assert_int_eq(rig->comm->sent_bytes - sent, m.mv->network_bytes);
 	finish_move(&m);
 }

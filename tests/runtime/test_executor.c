@@ -166,7 +166,7 @@ static const struct ff_backend *null_backend_of(bool bounce)
 	static struct ff_backend far;
 
 	far = ff_backend_null;
-	far.host_memory = false;
+	far.memory.of_host = false;
 	return bounce ? &far : &ff_backend_null;
 }
 
@@ -228,7 +228,8 @@ static int lossy_exchange(struct ff_comm *c, const struct ff_channel *on, enum f
 {
 	int code = honest(c, on, type, parcel, n, err);
 
-	return code < 0 ? code : on->backend->call(on->stream, spoil, parcel[n - 1].recv, err);
+	return code < 0 ? code
+			: on->backend->stream.call(on->stream, spoil, parcel[n - 1].recv, err);
 }
 
 START_TEST(null_backend_finds_wrong_message)
@@ -409,10 +410,10 @@ START_TEST(equal_kernels_are_prepared_once)
 
 		RIG_OK(random_machine(&r, n, &s.arena, &s.machine, &err));
 		RIG_OK(ff_strategy_data_parallel(&s.graph, n, &s.arena, &s.strategy, &err));
-		RIG_OK(b->open(0, &query.device, &err));
+		RIG_OK(b->device.open(0, &query.device, &err));
 		rig_kernels = 0;
 		RIG_OK(ff_lower(&s.graph, &s.machine, &s.strategy, &opt, &s.arena, &plan, &err));
-		b->close(query.device);
+		b->device.close(query.device);
 		ff_workspace_finish(&query);
 		ck_assert_uint_gt(rig_kernels, 0);
 		ck_assert_uint_le(rig_kernels, count_kernels(&plan));

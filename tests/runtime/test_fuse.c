@@ -20,7 +20,7 @@ static void compare_fused(struct pairs_bench *t, const struct ff_work *w,
 	struct ff_kernel *k = NULL;
 	struct ff_error err;
 
-	RIG_OK(t->b->fuse(t->dev, w, next, keeps, &k, &err));
+	RIG_OK(t->b->kernel.fuse(t->dev, w, next, keeps, &k, &err));
 	if (!k)
 		return;
 	io->out[0] = chosen_put(t->dev, t->stream, NULL, bytes);
@@ -29,8 +29,8 @@ static void compare_fused(struct pairs_bench *t, const struct ff_work *w,
 	*cut += pairs_compare(t, t->type, two[1], io->out[0], n);
 	if (keeps)
 		pairs_compare(t, t->type, two[0], io->out[1], n);
-	t->b->free(t->dev, io->out[0]);
-	t->b->free(t->dev, io->out[1]);
+	t->b->memory.free(t->dev, io->out[0]);
+	t->b->memory.free(t->dev, io->out[1]);
 }
 
 /* Both kernels, then the ones for both. */
@@ -46,16 +46,16 @@ static void compare_kernels(struct pairs_bench *t, const struct ff_work *w,
 
 	for (uint32_t i = 0; i < w->node->n_in; i++)
 		io.in[i] = pairs_put(t, &w->in[i], 1);
-	RIG_OK(t->b->kernel(t->dev, w, &k, &err));
+	RIG_OK(t->b->kernel.open(t->dev, w, &k, &err));
 	pairs_run(t, k, &io);
-	RIG_OK(t->b->kernel(t->dev, next, &k, &err));
+	RIG_OK(t->b->kernel.open(t->dev, next, &k, &err));
 	pairs_run(t, k, &second);
 	compare_fused(t, w, next, false, &io, two, cut);
 	compare_fused(t, w, next, true, &io, two, cut);
 	for (uint32_t i = 0; i < w->node->n_in; i++)
-		t->b->free(t->dev, (void *)io.in[i]);
-	t->b->free(t->dev, two[0]);
-	t->b->free(t->dev, two[1]);
+		t->b->memory.free(t->dev, (void *)io.in[i]);
+	t->b->memory.free(t->dev, two[0]);
+	t->b->memory.free(t->dev, two[1]);
 }
 
 /* Of kernels for both, without and with what lies between, how many there are of each. */
@@ -183,8 +183,8 @@ START_TEST(not_fused)
 {
 	struct ff_backend with = pairs_backend(true), without = pairs_backend(false), greedy = with;
 
-	honest_workspace = with.workspace;
-	greedy.workspace = greedy_workspace;
+	honest_workspace = with.kernel.workspace;
+	greedy.kernel.workspace = greedy_workspace;
 	for (uint32_t i = 0; i < 6; i++) {
 		struct ff_random r = {ff_test_seed(72), i, 0};
 		uint32_t plain;

@@ -41,7 +41,7 @@ static void make_gradients(struct pairs_bench *t, const struct ff_work *w, void 
 static void free_all(struct pairs_bench *t, const struct ff_work *w, void *const *what)
 {
 	for (uint32_t i = 0; i < w->node->n_in; i++)
-		t->b->free(t->dev, what[i]);
+		t->b->memory.free(t->dev, what[i]);
 }
 
 /* The kernel for both, which may write where the layer's input is. */
@@ -77,24 +77,24 @@ static void compare_kernels(
 	for (uint32_t i = 0; i < w->node->n_in; i++)
 		io.in[i] = pairs_put(t, &w->in[i], 1);
 	make_gradients(t, w, io.din);
-	RIG_OK(t->b->kernel(t->dev, w, &k, &err));
+	RIG_OK(t->b->kernel.open(t->dev, w, &k, &err));
 	pairs_run(t, k, &io);
 	before.in[0] = kept;
 	before.dout[0] = io.din[0];
 	before.din[0] = din;
-	RIG_OK(t->b->kernel(t->dev, next, &k, &err));
+	RIG_OK(t->b->kernel.open(t->dev, next, &k, &err));
 	pairs_run(t, k, &before);
 	for (int in_place = 0; in_place < 2; in_place++) {
 		k = NULL;
-		RIG_OK(t->b->fuse(t->dev, w, next, false, &k, &err));
+		RIG_OK(t->b->kernel.fuse(t->dev, w, next, false, &k, &err));
 		if (k)
 			compare_fused(t, w, k, &io, din, kept, in_place);
 	}
 	free_all(t, w, io.din);
 	free_all(t, w, (void *const *)io.in);
-	t->b->free(t->dev, (void *)io.dout[0]);
-	t->b->free(t->dev, kept);
-	t->b->free(t->dev, din);
+	t->b->memory.free(t->dev, (void *)io.dout[0]);
+	t->b->memory.free(t->dev, kept);
+	t->b->memory.free(t->dev, din);
 }
 
 /* Behind what a linear layer's kernel goes on: only behind gelu by tanh, of a number of features
@@ -440,8 +440,9 @@ static bool is_of_two(const struct ff_kernel *k)
 static int marking_fuse(struct ff_device *dev, const struct ff_work *w, const struct ff_work *next,
 		bool keeps, struct ff_kernel **ret, struct ff_error *err)
 {
-	int code = w->pass == FF_FORWARD ? FF_OK
-					 : chosen_backend()->fuse(dev, w, next, keeps, ret, err);
+	int code = w->pass == FF_FORWARD
+				   ? FF_OK
+				   : chosen_backend()->kernel.fuse(dev, w, next, keeps, ret, err);
 
 	if (*ret) {
 		ck_assert_uint_lt(n_of_two, sizeof(of_two) / sizeof(of_two[0]));
@@ -454,7 +455,7 @@ static int marking_fuse(struct ff_device *dev, const struct ff_work *w, const st
 static int marking_kernel(struct ff_device *dev, const struct ff_work *w, struct ff_kernel **ret,
 		struct ff_error *err)
 {
-	int code = chosen_backend()->kernel(dev, w, ret, err);
+	int code = chosen_backend()->kernel.open(dev, w, ret, err);
 
 	roomy = w->pass == FF_FORWARD ? *ret : NULL;
 	return code;
@@ -462,20 +463,22 @@ static int marking_kernel(struct ff_device *dev, const struct ff_work *w, struct
 
 static int64_t marking_workspace(const struct ff_kernel *k)
 {
-	return chosen_backend()->workspace(k) + (is_of_two(k) ? MORE : k == roomy ? 64 << 10 : 0);
+	return chosen_backend()->kernel.workspace(k) + (is_of_two(k)                ? MORE
+								       : k == roomy ? 64 << 10
+										    : 0);
 }
 
 /* What a kernel for two has as scratch is no number when it is done. */
 static int marking_run(struct ff_stream *s, struct ff_kernel *k, const struct ff_kernel_io *io,
 		struct ff_error *err)
 {
-	int code = chosen_backend()->run(s, k, io, err);
-	int64_t own = ff_align64(chosen_backend()->workspace(k));
+	int code = chosen_backend()->kernel.run(s, k, io, err);
+	int64_t own = ff_align64(chosen_backend()->kernel.workspace(k));
 
 	if (code < 0 || !is_of_two(k))
 		return code;
-	return chosen_backend()->fill(s, (char *)io->workspace + own, FF_F32, MORE / FF_F32_BYTES,
-			0x7fc00000, err);
+	return chosen_backend()->move.fill(s, (char *)io->workspace + own, FF_F32,
+			MORE / FF_F32_BYTES, 0x7fc00000, err);
 }
 
 /* Parameters' gradients of a second micro-batch lie behind the scratch of the kernel that makes
@@ -487,10 +490,10 @@ START_TEST(more_scratch)
 	struct result one, two;
 	struct scene s;
 
-	marking.fuse = marking_fuse;
-	marking.kernel = marking_kernel;
-	marking.workspace = marking_workspace;
-	marking.run = marking_run;
+	marking.kernel.fuse = marking_fuse;
+	marking.kernel.open = marking_kernel;
+	marking.kernel.workspace = marking_workspace;
+	marking.kernel.run = marking_run;
 	n_of_two = 0;
 	open_case(&s, MICRO_BATCHES, &r);
 	scene_run(&s, &s.machine, &s.strategy, &marking, NULL, 0, &one);

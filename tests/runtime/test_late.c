@@ -52,9 +52,9 @@ static void open_late(struct rig *r, struct scene *s, const struct ff_machine *m
 	lower.clip = s->opt.clip > 0;
 	lower.workspace = ff_backend_workspace;
 	lower.ctx = &query;
-	RIG_OK(b->open(0, &query.device, &err));
+	RIG_OK(b->device.open(0, &query.device, &err));
 	RIG_OK(ff_lower(&s->graph, m, strategy, &lower, &s->arena, &r->schedule, &err));
-	b->close(query.device);
+	b->device.close(query.device);
 	ff_workspace_finish(&query);
 	r->own_comm = true;
 	RIG_OK(ff_comm_local(m->n_devices, &r->comm, &err));

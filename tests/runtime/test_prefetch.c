@@ -239,13 +239,13 @@ static int counting_call(struct ff_stream *s, int (*fn)(void *arg, struct ff_err
 		struct ff_error *err)
 {
 	calls++;
-	return chosen_backend()->call(s, fn, arg, err);
+	return chosen_backend()->stream.call(s, fn, arg, err);
 }
 
 static int counting_pin(struct ff_device *dev, size_t bytes, void **ret, struct ff_error *err)
 {
 	pins++;
-	return chosen_backend()->pin(dev, bytes, ret, err);
+	return chosen_backend()->memory.pin(dev, bytes, ret, err);
 }
 
 /* On one device nothing else of a step is the host's. */
@@ -257,8 +257,8 @@ static uint32_t calls_of(struct scene *s, enum ff_prefetching prefetch)
 	struct rig r;
 
 	opt.prefetch = prefetch;
-	b.call = counting_call;
-	b.pin = b.pin ? counting_pin : NULL;
+	b.stream.call = counting_call;
+	b.memory.pin = b.memory.pin ? counting_pin : NULL;
 	calls = pins = 0;
 	rig_open(&r, &s->graph, &s->one, &s->single, &b, NULL, s->data, s->optimizer, &opt, 0,
 			&s->arena);
@@ -272,7 +272,7 @@ static uint32_t calls_of(struct scene *s, enum ff_prefetching prefetch)
 START_TEST(no_host_functions)
 {
 	uint64_t seed = ff_test_seed(62);
-	bool far = !rig_backend(false)->host_memory;
+	bool far = !rig_backend(false)->memory.of_host;
 
 	for (uint32_t i = 0; i < 8; i++) {
 		struct ff_random r = {seed, i, 0};

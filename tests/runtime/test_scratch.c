@@ -92,10 +92,10 @@ static void compare(const char *what, const struct ff_graph *g, const struct ff_
 	struct ff_error err;
 	bool wide = ff_backend_computes(&ff_backend_cpu, FF_BF16, &err) == FF_OK;
 
-	CHECK_OK(query.backend->open(0, &query.device, &err));
+	CHECK_OK(query.backend->device.open(0, &query.device, &err));
 	CHECK_OK(ff_lower(g, m, s, &plan, a, &planned, &err));
 	CHECK_OK(ff_lower(g, m, s, &run, a, &executed, &err));
-	query.backend->close(query.device);
+	query.backend->device.close(query.device);
 	ck_assert_msg(!query.err.code, "%s", query.err.text);
 	ff_workspace_finish(&query);
 	for (uint32_t d = 0; d < m->n_devices; d++) {

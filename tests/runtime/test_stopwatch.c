@@ -59,16 +59,16 @@ static void open_prof(struct ff_prof *p)
 	struct ff_error err = {0};
 	int code;
 
-	*p = (struct ff_prof){.opt = &options, .stopped = go_on, .cache_bytes = 1 << 20};
+	*p = (struct ff_prof){.opt = &options, .stopped = go_on, .caches.bytes = 1 << 20};
 	rank_us = 0;
-	p->rank_us = &rank_us;
+	p->tally.rank_us = &rank_us;
 	p->backend = ff_backend_find("cpu");
 	p->states = (struct ff_prof_states){.passed_bytes = {PASSED}, .n = 1};
 	code = ff_comm_local(1, &p->comm, &err);
 	if (code == FF_OK)
-		code = p->backend->open(0, &p->dev, &err);
+		code = p->backend->device.open(0, &p->dev, &err);
 	if (code == FF_OK)
-		code = p->backend->stream(p->dev, false, &p->stream, &err);
+		code = p->backend->stream.open(p->dev, false, &p->stream, &err);
 	if (code == FF_OK)
 		code = ff_watch_open(&p->watch, p->backend, p->dev, p->stream, &err);
 	if (code == FF_OK)
@@ -83,8 +83,8 @@ static void close_prof(struct ff_prof *p)
 	ff_prof_sweep_close(p);
 	ff_prof_reference_close(p);
 	ff_watch_close(&p->watch);
-	p->backend->stream_close(p->stream);
-	p->backend->close(p->dev);
+	p->backend->stream.close(p->stream);
+	p->backend->device.close(p->dev);
 	p->comm->destroy(p->comm);
 }
 
@@ -140,9 +140,9 @@ START_TEST(in_turns)
 		ck_assert_double_le(x.t[i].p10_us, x.t[i].median_us);
 		ck_assert_double_le(x.t[i].median_us, x.t[i].p90_us);
 	}
-	ck_assert_uint_ge(x.p.taken, WORKS * LEAST);
-	ck_assert_uint_eq(x.p.taken, x.log.n - WORKS);
-	ck_assert_double_ge(x.p.rank_us[0], 30 * (double)(x.p.taken - x.p.met));
+	ck_assert_uint_ge(x.p.tally.taken, WORKS * LEAST);
+	ck_assert_uint_eq(x.p.tally.taken, x.log.n - WORKS);
+	ck_assert_double_ge(x.p.tally.rank_us[0], 30 * (double)(x.p.tally.taken - x.p.tally.met));
 	close_prof(&x.p);
 }
 END_TEST
@@ -216,7 +216,7 @@ START_TEST(since)
 	open_trial(&x, (const uint32_t[WORKS]){LEAST, LEAST, LEAST});
 	for (uint32_t i = 0; i < 3; i++) {
 		const struct ff_hot hot[FF_HOT] = {{array, sizeof(array)}};
-		float *from = x.p.sweep[0], *to = x.p.sweep[1];
+		float *from = x.p.caches.sweep[0], *to = x.p.caches.sweep[1];
 
 		for (uint32_t k = 0; k < HOT; k++)
 			array[k] = 3;
@@ -233,14 +233,14 @@ END_TEST
 
 START_TEST(what_goes_by)
 {
-	struct ff_prof p = {.cache_bytes = 1 << 20};
+	struct ff_prof p = {.caches.bytes = 1 << 20};
 
 	ck_assert(!ff_prof_keeps_nothing(&p, 1 << 20));
 	ck_assert(ff_prof_keeps_nothing(&p, (1 << 20) + 1));
 	/* half of it is copied to as much; twice the cache, and more is the same */
 	ck_assert(!ff_prof_is_same(&p, 1 << 20, 2 << 20));
 	ck_assert(ff_prof_is_same(&p, 2 << 20, 64 << 20));
-	p.cache_bytes = 0; /* not told: 32 MiB */
+	p.caches.bytes = 0; /* not told: 32 MiB */
 	ck_assert(!ff_prof_keeps_nothing(&p, 32 << 20));
 	ck_assert(ff_prof_keeps_nothing(&p, 33 << 20));
 }

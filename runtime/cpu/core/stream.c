@@ -139,8 +139,6 @@ static void *work(void *arg)
 {
 	struct ff_stream *s = arg;
 
-	if (s->kind == FF_STREAM_SLEEPER)
-		ff_idle_by_sleep();
 	pthread_mutex_lock(&s->mutex);
 	while (s->first || !s->closing) {
 		if (s->first)
@@ -244,11 +242,6 @@ int ff_stream_drain(struct ff_stream *s, struct ff_error *err)
 	return code;
 }
 
-static bool has_thread(const struct ff_stream *s)
-{
-	return s->kind == FF_STREAM_WORKER || s->kind == FF_STREAM_SLEEPER;
-}
-
 int ff_stream_create(enum ff_stream_kind kind, struct ff_stream **ret, struct ff_error *err)
 {
 	struct ff_stream *s = calloc(1, sizeof(*s));
@@ -260,7 +253,7 @@ int ff_stream_create(enum ff_stream_kind kind, struct ff_stream **ret, struct ff
 	pthread_mutex_init(&s->mutex, NULL);
 	pthread_cond_init(&s->filled, NULL);
 	pthread_cond_init(&s->emptied, NULL);
-	if (has_thread(s) && pthread_create(&s->thread, NULL, work, s)) {
+	if (kind == FF_STREAM_WORKER && pthread_create(&s->thread, NULL, work, s)) {
 		s->kind = FF_STREAM_CALLER;
 		ff_stream_destroy(s);
 		return ff_fail(err, FF_E_RUN, "a stream's worker thread cannot be started");
@@ -287,7 +280,7 @@ void ff_stream_destroy(struct ff_stream *s)
 {
 	if (!s)
 		return;
-	if (has_thread(s)) {
+	if (s->kind == FF_STREAM_WORKER) {
 		pthread_mutex_lock(&s->mutex);
 		s->closing = true;
 		pthread_cond_signal(&s->filled);

@@ -16,11 +16,10 @@ struct ff_event;
 typedef int (*ff_job)(void *payload, struct ff_error *err);
 
 enum ff_stream_kind {
-	FF_STREAM_CALLER,  /* all is done when it is pushed */
-	FF_STREAM_WORKER,  /* by a thread of its own, */
-	FF_STREAM_SLEEPER, /* which sleeps while it waits for other ranks (idle.h) */
-	FF_STREAM_GUEST    /* by the caller's thread, which alone may wait for its events: in
-			    * ff_stream_go_on, and while it waits */
+	FF_STREAM_CALLER, /* all is done when it is pushed */
+	FF_STREAM_WORKER, /* by a thread of its own */
+	FF_STREAM_GUEST   /* by the caller's thread, which alone may wait for its events: in
+			   * ff_stream_go_on, and while it waits */
 };
 
 int ff_stream_create(enum ff_stream_kind kind, struct ff_stream **ret, struct ff_error *err);

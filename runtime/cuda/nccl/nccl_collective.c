@@ -3,54 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "comm/chunks.h"
 #include "comm/parcels.h"
-#include "comm/ring.h"
 #include "cuda/core/copy.h"
 #include "cuda/core/enter.h"
 #include "cuda/core/rows.h"
 #include "cuda/core/stream.h"
 #include "nccl_comm.h"
-
-static ncclResult_t all_reduce(const struct ff_nccl_post *p)
-{
-	return ncclAllReduce(p->send, p->recv, (size_t)p->x->count[0], ff_nccl_types[p->x->type],
-			ff_nccl_operations[p->x->reduce], p->g->comm, p->queue);
-}
-
-/* Chunks of all sizes: each device tells the others its own. */
-static ncclResult_t all_gather(const struct ff_nccl_post *p)
-{
-	const struct ff_collective *x = p->x;
-	ncclResult_t status = ncclSuccess;
-
-	if (ff_nccl_is_even(x) && ff_nccl_is_in_order(x))
-		return ncclAllGather(p->send, p->recv, (size_t)x->count[0], ff_nccl_types[x->type],
-				p->g->comm, p->queue);
-	for (uint32_t i = 0; i < x->n_devices && status == ncclSuccess; i++)
-		if (x->count[i])
-			status = ncclBroadcast(p->send, p->recv + x->offset[i] * p->size,
-					(size_t)x->count[i], ff_nccl_types[x->type], (int)i,
-					p->g->comm, p->queue);
-	return status;
-}
-
-static ncclResult_t reduce_scatter(const struct ff_nccl_post *p)
-{
-	const struct ff_collective *x = p->x;
-	ncclResult_t status = ncclSuccess;
-	int64_t at = 0;
-
-	if (ff_nccl_is_even(x))
-		return ncclReduceScatter(p->send, p->recv, (size_t)x->count[0],
-				ff_nccl_types[x->type], ff_nccl_operations[x->reduce], p->g->comm,
-				p->queue);
-	for (uint32_t i = 0; i < x->n_devices && status == ncclSuccess; at += x->count[i++])
-		if (x->count[i])
-			status = ncclReduce(p->send + at * p->size, p->recv, (size_t)x->count[i],
-					ff_nccl_types[x->type], ff_nccl_operations[x->reduce],
-					(int)i, p->g->comm, p->queue);
-	return status;
-}
 
 /* ---- what NCCL does not reduce ---- */
 
@@ -140,19 +99,17 @@ static int64_t elements(const struct ff_collective *x)
 static int post_collective(struct ff_nccl_post *p, struct ff_error *err)
 {
 	const struct ff_collective *x = p->x;
+	struct ff_spread spread;
 
 	snprintf(p->g->call, sizeof(p->g->call), "%s of %" PRId64 " %s", ff_move_name(x->kind),
 			elements(x), ff_dtype_name(x->type));
 	if (!elements(x))
 		return FF_OK;
-	if (ff_nccl_by_nodes(p))
-		return ff_nccl_post_by_nodes(p, err);
-	if (x->kind == FF_MOVE_ALL_GATHER)
-		return ff_nccl_together(p, all_gather, err);
-	if (ff_reduce_width(x->reduce) > 1)
+	if (p->m->node_of && ff_stages_find(p->m->node_of, x, &spread))
+		return ff_nccl_post_by_nodes(p, spread, err);
+	if (x->kind != FF_MOVE_ALL_GATHER && ff_reduce_width(x->reduce) > 1)
 		return post_wide(p, err);
-	return ff_nccl_together(
-			p, x->kind == FF_MOVE_ALL_REDUCE ? all_reduce : reduce_scatter, err);
+	return ff_nccl_together(p, ff_nccl_call, err);
 }
 
 int ff_nccl_collective(struct ff_comm *c, const struct ff_channel *on,

@@ -5,8 +5,8 @@
 #include <nccl.h>
 
 #include "comm.h"
+#include "comm/stages.h"
 #include "cuda/core/stream.h"
-#include "ff/nodes.h"
 
 /* Devices that have a communicator of their own. */
 struct ff_nccl_group {
@@ -44,13 +44,6 @@ static inline struct ff_nccl *ff_nccl(struct ff_comm *c)
 extern const ncclDataType_t ff_nccl_types[FF_DTYPE_COUNT];
 extern const ncclRedOp_t ff_nccl_operations[FF_REDUCE_COUNT];
 
-/* How a group lies on nodes that have equally many of it. */
-struct ff_nccl_nodes {
-	uint32_t nodes, each; /* more than one, each with more than one */
-	uint32_t local;       /* this rank's place in its node */
-	uint32_t node;
-};
-
 /* A collective that is being posted. */
 struct ff_nccl_post {
 	struct ff_nccl *m;
@@ -59,9 +52,10 @@ struct ff_nccl_post {
 	cudaStream_t queue;
 	const char *send; /* this rank's */
 	char *recv;
-	char *scratch;              /* for parts of what this rank gets */
-	int64_t size;               /* of an element */
-	struct ff_nccl_nodes nodes; /* where it goes by nodes */
+	char *scratch;            /* for parts of what this rank gets */
+	int64_t size;             /* of an element */
+	struct ff_stages *stages; /* where it goes by nodes, */
+	uint32_t first, end;      /* those of them that are posted */
 };
 
 /* nccl_group.c */
@@ -82,8 +76,8 @@ void ff_nccl_end(void *nccl);
 void ff_nccl_note(struct ff_nccl *m, struct ff_nccl_group *g, struct ff_stream *s);
 
 /* nccl_post.c */
-bool ff_nccl_is_even(const struct ff_collective *x);
-bool ff_nccl_is_in_order(const struct ff_collective *x);
+/* A collective that NCCL has. */
+ncclResult_t ff_nccl_call(const struct ff_nccl_post *p);
 /* What `call` calls goes to NCCL as one; errors name p->g. */
 int ff_nccl_together(struct ff_nccl_post *p, ncclResult_t (*call)(const struct ff_nccl_post *p),
 		struct ff_error *err);
@@ -97,8 +91,7 @@ int ff_nccl_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dty
 		const struct ff_parcel *parcel, uint32_t n, struct ff_error *err);
 
 /* nccl_nodes.c */
-/* Whether the collective goes by nodes, within them and between them in turn: sets p->nodes. */
-bool ff_nccl_by_nodes(struct ff_nccl_post *p);
-int ff_nccl_post_by_nodes(struct ff_nccl_post *p, struct ff_error *err);
+/* Within nodes and between them in turn (comm/stages.h), each in a communicator of its own. */
+int ff_nccl_post_by_nodes(struct ff_nccl_post *p, struct ff_spread spread, struct ff_error *err);
 
 #endif

@@ -1,7 +1,9 @@
-/* What all that is posted to NCCL is made with: types, several calls as one, scratch memory.
+/* What all that is posted to NCCL is made with: types, collectives, several calls as one, scratch
+ * memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "comm/chunks.h"
 #include "cuda/core/memory.h"
 #include "nccl_comm.h"
 
@@ -13,20 +15,52 @@ const ncclDataType_t ff_nccl_types[FF_DTYPE_COUNT] = {[FF_F32] = ncclFloat32,
 const ncclRedOp_t ff_nccl_operations[FF_REDUCE_COUNT] = {
 		[FF_REDUCE_SUM] = ncclSum, [FF_REDUCE_MAX] = ncclMax};
 
-bool ff_nccl_is_even(const struct ff_collective *x)
+static ncclResult_t all_reduce(const struct ff_nccl_post *p)
 {
-	for (uint32_t i = 1; i < x->n_devices; i++)
-		if (x->count[i] != x->count[0])
-			return false;
-	return true;
+	return ncclAllReduce(p->send, p->recv, (size_t)p->x->count[0], ff_nccl_types[p->x->type],
+			ff_nccl_operations[p->x->reduce], p->g->comm, p->queue);
 }
 
-bool ff_nccl_is_in_order(const struct ff_collective *x)
+/* Chunks of all sizes: each device tells the others its own. */
+static ncclResult_t all_gather(const struct ff_nccl_post *p)
 {
-	for (uint32_t i = 0; i < x->n_devices; i++)
-		if (x->offset[i] != i * x->count[0])
-			return false;
-	return true;
+	const struct ff_collective *x = p->x;
+	ncclResult_t status = ncclSuccess;
+
+	if (ff_chunks_are_even(x) && ff_chunks_are_in_order(x))
+		return ncclAllGather(p->send, p->recv, (size_t)x->count[0], ff_nccl_types[x->type],
+				p->g->comm, p->queue);
+	for (uint32_t i = 0; i < x->n_devices && status == ncclSuccess; i++)
+		if (x->count[i])
+			status = ncclBroadcast(p->send, p->recv + x->offset[i] * p->size,
+					(size_t)x->count[i], ff_nccl_types[x->type], (int)i,
+					p->g->comm, p->queue);
+	return status;
+}
+
+static ncclResult_t reduce_scatter(const struct ff_nccl_post *p)
+{
+	const struct ff_collective *x = p->x;
+	ncclResult_t status = ncclSuccess;
+	int64_t at = 0;
+
+	if (ff_chunks_are_even(x))
+		return ncclReduceScatter(p->send, p->recv, (size_t)x->count[0],
+				ff_nccl_types[x->type], ff_nccl_operations[x->reduce], p->g->comm,
+				p->queue);
+	for (uint32_t i = 0; i < x->n_devices && status == ncclSuccess; at += x->count[i++])
+		if (x->count[i])
+			status = ncclReduce(p->send + at * p->size, p->recv, (size_t)x->count[i],
+					ff_nccl_types[x->type], ff_nccl_operations[x->reduce],
+					(int)i, p->g->comm, p->queue);
+	return status;
+}
+
+ncclResult_t ff_nccl_call(const struct ff_nccl_post *p)
+{
+	if (p->x->kind == FF_MOVE_ALL_GATHER)
+		return all_gather(p);
+	return p->x->kind == FF_MOVE_ALL_REDUCE ? all_reduce(p) : reduce_scatter(p);
 }
 
 /* As NCCL takes several calls: as one. */

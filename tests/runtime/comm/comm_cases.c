@@ -177,7 +177,7 @@ static void run(struct ff_comm *c, const struct ff_channel *on, const struct arr
 	OK(c->collective(c, on, &copy->x, &err));
 	memset(copy, 0xa5, sizeof(*copy));
 	free(copy);
-	OK(on->backend->drain(on->stream, &err));
+	OK(on->backend->stream.drain(on->stream, &err));
 }
 
 /* All ranks together sent `bytes`. */
@@ -286,7 +286,7 @@ static void exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_dty
 		OK(c->exchange(c, on, type, own, n_own, &err));
 	memset(own, 0xa5, n_own * sizeof(*own));
 	free(own);
-	OK(on->backend->drain(on->stream, &err));
+	OK(on->backend->stream.drain(on->stream, &err));
 }
 
 void comm_exchange(struct ff_comm *c, const struct ff_channel *on, struct ff_random *r)
@@ -410,7 +410,7 @@ void comm_posted(struct ff_comm *c, const struct ff_channel *on, struct ff_rando
 	}
 	for (int k = 0; k < rounds && (a.from[0] || a.from[1]); k++, want *= 2)
 		OK(c->collective(c, on, &a.x, &err));
-	OK(on->backend->drain(on->stream, &err));
+	OK(on->backend->stream.drain(on->stream, &err));
 	for (uint32_t i = 0; i < 2; i++)
 		for (int64_t k = 0; a.from[i] && k < LENGTH; k++)
 			ck_assert_double_eq(typed_get(FF_F32, a.send[i], k), want);
@@ -442,7 +442,7 @@ static const struct ff_backend *backend_of(bool far)
 	static struct ff_backend backend;
 
 	backend = ff_backend_cpu;
-	backend.host_memory = false;
+	backend.memory.of_host = false;
 	return far ? &backend : &ff_backend_cpu;
 }
 
@@ -453,10 +453,10 @@ void comm_each(struct ff_random *r, int n, void (*test)(void *ctx, const struct 
 	struct ff_device *dev;
 	struct ff_error err;
 
-	OK(ff_backend_cpu.open(0, &dev, &err));
-	OK(ff_backend_cpu.stream(dev, false, &stream[0], &err));
+	OK(ff_backend_cpu.device.open(0, &dev, &err));
+	OK(ff_backend_cpu.stream.open(dev, false, &stream[0], &err));
 	for (int by = 0; by < FF_BESIDE_COUNT; by++)
-		OK(ff_backend_cpu.beside(dev, (enum ff_beside)by, &stream[1 + by], &err));
+		OK(ff_backend_cpu.stream.beside(dev, (enum ff_beside)by, &stream[1 + by], &err));
 	for (int i = 0; i < n; i++) {
 		uint32_t draw = ff_random_below(r, 2 * (1 + FF_BESIDE_COUNT));
 		struct ff_channel on = {backend_of(draw & 1), stream[draw >> 1]};
@@ -464,6 +464,6 @@ void comm_each(struct ff_random *r, int n, void (*test)(void *ctx, const struct 
 		test(ctx, &on);
 	}
 	for (int k = 0; k < 1 + FF_BESIDE_COUNT; k++)
-		ff_backend_cpu.stream_close(stream[k]);
-	ff_backend_cpu.close(dev);
+		ff_backend_cpu.stream.close(stream[k]);
+	ff_backend_cpu.device.close(dev);
 }

@@ -29,11 +29,11 @@ static void *put(struct far *f, const struct ff_channel *on, const void *host)
 	struct ff_error err;
 	void *device;
 
-	OK(b->alloc(f->dev, COMM_ARRAY_BYTES, &device, &err));
+	OK(b->memory.alloc(f->dev, COMM_ARRAY_BYTES, &device, &err));
 	f->memory = realloc(f->memory, (f->n + 1) * sizeof(*f->memory));
 	ck_assert_ptr_nonnull(f->memory);
 	f->memory[f->n++] = device;
-	OK(b->upload(on->stream, device, host, COMM_ARRAY_BYTES, &err));
+	OK(b->move.upload(on->stream, device, host, COMM_ARRAY_BYTES, &err));
 	return device;
 }
 
@@ -59,7 +59,7 @@ static int far_collective(struct ff_comm *c, const struct ff_channel *on,
 	code = f->comm->collective(f->comm, on, &there, err);
 	for (uint32_t i = 0; i < x->n_devices && code == FF_OK; i++)
 		if (recv[i])
-			code = on->backend->download(
+			code = on->backend->move.download(
 					on->stream, x->recv[i], recv[i], COMM_ARRAY_BYTES, err);
 	free(send);
 	free(recv);
@@ -85,7 +85,7 @@ static int far_exchange(struct ff_comm *c, const struct ff_channel *on, enum ff_
 	code = f->comm->exchange(f->comm, on, type, there, n, err);
 	for (uint32_t i = 0; i < n && code == FF_OK; i++)
 		if (parcel[i].recv)
-			code = on->backend->download(on->stream, parcel[i].recv, there[i].recv,
+			code = on->backend->move.download(on->stream, parcel[i].recv, there[i].recv,
 					COMM_ARRAY_BYTES, err);
 	free(there);
 	c->sent_bytes = f->comm->sent_bytes;
@@ -108,17 +108,17 @@ void comm_each_far(struct ff_comm *c, struct ff_random *r, int n, comm_case test
 	f.base.collective = far_collective;
 	f.base.exchange = far_exchange;
 	f.base.gather = far_gather;
-	OK(b->open(c->rank, &f.dev, &err));
-	OK(b->stream(f.dev, true, &stream, &err));
+	OK(b->device.open(c->rank, &f.dev, &err));
+	OK(b->stream.open(f.dev, true, &stream, &err));
 	while (n-- > 0) {
 		const struct ff_channel on = {b, stream};
 
 		test(&f.base, &on, r);
-		OK(b->drain(stream, &err));
+		OK(b->stream.drain(stream, &err));
 		while (f.n)
-			b->free(f.dev, f.memory[--f.n]);
+			b->memory.free(f.dev, f.memory[--f.n]);
 	}
 	free(f.memory);
-	b->stream_close(stream);
-	b->close(f.dev);
+	b->stream.close(stream);
+	b->device.close(f.dev);
 }

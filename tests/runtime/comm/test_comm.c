@@ -124,10 +124,10 @@ static void skip(struct ff_comm *c, const struct ff_channel *on, struct ff_rando
 	struct ff_parcel parcel = {0, 1, &v, &w, 1};
 
 	(void)r;
-	on->backend->call(on->stream, break_down, NULL, &err);
+	on->backend->stream.call(on->stream, break_down, NULL, &err);
 	for (int i = 0; i < 3; i++)
 		c->exchange(c, on, FF_F32, &parcel, 1, &err);
-	on->backend->drain(on->stream, &err);
+	on->backend->stream.drain(on->stream, &err);
 }
 
 START_TEST(skipped)

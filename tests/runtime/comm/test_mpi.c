@@ -69,7 +69,7 @@ static void one(void *ctx, const struct ff_channel *on)
 	k->test(k->c, on, &k->r);
 }
 
-/* `limit` elements in one call of MPI's, `most` bytes on the way at once; 0: as preset. */
+/* `limit` bytes in one message, `most` bytes on the way at once; 0: as preset. */
 static void each(comm_case test, int64_t limit, int64_t most, uint64_t seed)
 {
 	struct cases k = {world(), {ff_test_seed(seed), 0, 0}, test};
@@ -99,7 +99,7 @@ START_TEST(collectives)
 END_TEST
 
 /* As if ranks were on hosts of so many each, by rings of segments so long that arrays have many,
- * a few or less than one, in stages or not; far arrays in rounds, too; and by MPI's own. */
+ * a few or less than one, in stages or not; far arrays in rounds, too; and by single messages. */
 static void each_apart(comm_case test, uint64_t seed)
 {
 	static const struct {
@@ -107,7 +107,8 @@ static void each_apart(comm_case test, uint64_t seed)
 		bool by_nodes;
 		int64_t segment_bytes, most;
 	} parted[] = {{1, false, 8, 0}, {1, false, 60, 0}, {1, true, 40, 300}, {2, true, 100, 0},
-			{2, true, 8, 300}, {2, false, 24, 0}, {3, true, 24, 0}, {4, true, 0, 0}};
+			{2, true, 8, 300}, {2, false, 24, 0}, {3, true, 24, 0}, {4, true, 24, 0},
+			{1, false, 4 * COMM_ARRAY_BYTES, 0}, {2, true, 4 * COMM_ARRAY_BYTES, 300}};
 
 	for (size_t i = 0; i < sizeof(parted) / sizeof(*parted); i++) {
 		struct cases k = {world(), {ff_test_seed(seed + i), 0, 0}, test};
@@ -158,7 +159,8 @@ static void check_long(uint32_t n, const uint16_t *device, const float *got)
 	}
 }
 
-/* The order of sums is the ring's, to the bit, wherever ranks lie, on one host too. */
+/* The order of sums is the ring's, to the bit, wherever ranks lie, on one host too, in segments and
+ * in single messages. */
 START_TEST(long_rings)
 {
 	float *array = malloc(LONG * sizeof(*array));
@@ -174,23 +176,55 @@ START_TEST(long_rings)
 			send, recv, &count, NULL};
 
 	ck_assert_ptr_nonnull(array);
-	ck_assert_int_eq(ff_backend_cpu.open(0, &dev, &err), FF_OK);
-	ck_assert_int_eq(ff_backend_cpu.stream(dev, false, &on.stream, &err), FF_OK);
+	ck_assert_int_eq(ff_backend_cpu.device.open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(ff_backend_cpu.stream.open(dev, false, &on.stream, &err), FF_OK);
 	send[c->rank] = recv[c->rank] = array;
 	for (uint32_t i = 0; i < c->n_ranks; i++)
 		device[i] = (uint16_t)i;
-	for (uint32_t each = 1; each <= c->n_ranks; each++) {
-		ff_comm_mpi_part(c, each, false, 1000);
+	for (uint32_t k = 0; k < 2 * c->n_ranks; k++) {
+		ff_comm_mpi_part(c, 1 + k / 2, false, k % 2 ? 4 * LONG : 1000);
 		for (uint32_t i = 0; i < LONG; i++)
 			array[i] = term(c->rank, i);
 		ck_assert_int_eq(c->collective(c, &on, &x, &err), FF_OK);
-		ck_assert_int_eq(ff_backend_cpu.drain(on.stream, &err), FF_OK);
+		ck_assert_int_eq(ff_backend_cpu.stream.drain(on.stream, &err), FF_OK);
 		check_long(c->n_ranks, device, array);
 	}
-	ff_backend_cpu.stream_close(on.stream);
-	ff_backend_cpu.close(dev);
+	ff_backend_cpu.stream.close(on.stream);
+	ff_backend_cpu.device.close(dev);
 	c->destroy(c);
 	free(array);
+}
+END_TEST
+
+/* What a device gets of itself is what it sends. */
+START_TEST(alone)
+{
+	static const enum ff_move_kind kinds[] = {
+			FF_MOVE_ALL_REDUCE, FF_MOVE_ALL_GATHER, FF_MOVE_REDUCE_SCATTER};
+	struct ff_channel on = {&ff_backend_cpu, NULL};
+	struct ff_device *dev;
+	struct ff_error err;
+	struct ff_comm *c = world();
+	const uint16_t device = (uint16_t)c->rank;
+	const int64_t count = 3, offset = 0;
+
+	ck_assert_int_eq(ff_backend_cpu.device.open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(ff_backend_cpu.stream.open(dev, false, &on.stream, &err), FF_OK);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		const float own[] = {1, 2, 3};
+		float got[] = {0, 0, 0};
+		const void *send = own;
+		void *recv = got;
+		const struct ff_collective x = {kinds[i], FF_F32, FF_REDUCE_SUM, 1, &device, &send,
+				&recv, &count, &offset};
+
+		ck_assert_int_eq(c->collective(c, &on, &x, &err), FF_OK);
+		ck_assert_int_eq(ff_backend_cpu.stream.drain(on.stream, &err), FF_OK);
+		ck_assert_mem_eq(got, own, sizeof(own));
+	}
+	ff_backend_cpu.stream.close(on.stream);
+	ff_backend_cpu.device.close(dev);
+	c->destroy(c);
 }
 END_TEST
 
@@ -255,13 +289,10 @@ START_TEST(named)
 }
 END_TEST
 
-/* Arrays longer than MPI's ints are cut; here at 7 elements. */
+/* Messages longer than MPI's ints are cut; here at 29 bytes. */
 START_TEST(long_arrays)
 {
-	each(comm_all_reduce, 7, 0, 5);
-	each(comm_all_gather, 7, 0, 6);
-	each(comm_reduce_scatter, 7, 0, 7);
-	each(comm_exchange, 7, 0, 8);
+	each(comm_exchange, 29, 0, 8);
 }
 END_TEST
 
@@ -357,6 +388,7 @@ static Suite *suite(void)
 	tcase_add_test(t, collectives);
 	tcase_add_test(t, apart);
 	tcase_add_test(t, long_rings);
+	tcase_add_test(t, alone);
 	tcase_add_test(t, rounds);
 	tcase_add_test(t, far_collectives);
 	tcase_add_test(t, named);

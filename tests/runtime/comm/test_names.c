@@ -62,14 +62,14 @@ static void sum_of_all(struct ff_comm *c)
 	for (uint32_t i = 0; i < c->n_ranks; i++)
 		device[i] = (uint16_t)i;
 	send[c->rank] = recv[c->rank] = &own;
-	ck_assert_int_eq(ff_backend_cpu.open(0, &dev, &err), FF_OK);
-	ck_assert_int_eq(ff_backend_cpu.stream(dev, false, &on.stream, &err), FF_OK);
+	ck_assert_int_eq(ff_backend_cpu.device.open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(ff_backend_cpu.stream.open(dev, false, &on.stream, &err), FF_OK);
 	ck_assert_msg(c->collective(c, &on, &x, &err) == FF_OK &&
-					ff_backend_cpu.drain(on.stream, &err) == FF_OK,
+					ff_backend_cpu.stream.drain(on.stream, &err) == FF_OK,
 			"%s", err.text);
 	ck_assert_float_eq(own, want);
-	ff_backend_cpu.stream_close(on.stream);
-	ff_backend_cpu.close(dev);
+	ff_backend_cpu.stream.close(on.stream);
+	ff_backend_cpu.device.close(dev);
 }
 
 static void check_others(const char *name)

@@ -348,10 +348,9 @@ check 'is noted once' test "$(grep -c 'plan.json was planned for ranks that comm
 plan_for cpu2 2 | sed 's/"devices": 2,/&"communication": "mpi shared",/' >plan.json
 check 'planned for MPI and shared memory' status 0 ranks "$ffrun" tiny.json plan.json $data --steps 1
 check 'those it is' test ! -s err
-export FF_MPI_OWN=0
-check 'and left to MPI' status 0 ranks "$ffrun" tiny.json plan.json $data --steps 1
-unset FF_MPI_OWN
-check 'is noted' grep -q 'communicate over mpi shared, but these do over mpi, so' err
+plan_for cpu2 2 | sed 's/"devices": 2,/&"communication": "mpi rings",/' >plan.json
+check 'planned for several hosts' status 0 ranks "$ffrun" tiny.json plan.json $data --steps 1
+check 'is noted' grep -q 'communicate over mpi rings, but these do over mpi shared, so' err
 printf '{"format": "ffsoap-machine", "version": 1' >torn
 plan_for torn 1 >plan.json
 check 'a machine file that is broken' refused 'torn' "$ffrun" tiny.json plan.json $data --steps 1

@@ -172,8 +172,8 @@ START_TEST(test_regions)
 	struct ff_stream *stream;
 	struct ff_error err;
 
-	ck_assert_int_eq(backend->open(0, &dev, &err), FF_OK);
-	ck_assert_int_eq(backend->stream(dev, false, &stream, &err), FF_OK);
+	ck_assert_int_eq(backend->device.open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(backend->stream.open(dev, false, &stream, &err), FF_OK);
 	for (uint32_t i = 0; i < ff_test_rounds(1600); i++) {
 		uint8_t order[FF_MAX_RANK];
 		struct ff_copy c = draw_copy(&r, order);
@@ -187,19 +187,19 @@ START_TEST(test_regions)
 		memcpy(before, sink, bytes);
 		c.source = from = chosen_put(dev, stream, source, source_bytes);
 		c.sink = to = chosen_put(dev, stream, sink, bytes);
-		ck_assert_msg(backend->copy(stream, &c, &err) == FF_OK, "%s", err.text);
+		ck_assert_msg(backend->move.copy(stream, &c, &err) == FF_OK, "%s", err.text);
 		chosen_get(stream, sink, to, bytes);
 		c.source = source;
 		c.sink = sink;
 		check_sink(&c, before);
-		backend->free(dev, from);
-		backend->free(dev, to);
+		backend->memory.free(dev, from);
+		backend->memory.free(dev, to);
 		free(before);
 		free(source);
 		free(sink);
 	}
-	backend->stream_close(stream);
-	backend->close(dev);
+	backend->stream.close(stream);
+	backend->device.close(dev);
 }
 END_TEST
 
@@ -221,21 +221,21 @@ START_TEST(test_bits)
 
 	for (uint32_t i = 0; i < 120; i++)
 		source[i] = 0x7f800001u + i * 0x11111u;
-	ck_assert_int_eq(backend->open(0, &dev, &err), FF_OK);
-	ck_assert_int_eq(backend->stream(dev, false, &stream, &err), FF_OK);
+	ck_assert_int_eq(backend->device.open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(backend->stream.open(dev, false, &stream, &err), FF_OK);
 	c.source = from = chosen_put(dev, stream, source, sizeof(source));
 	c.sink = chosen_put(dev, stream, NULL, sizeof(sink));
-	ck_assert_int_eq(backend->copy(stream, &c, &err), FF_OK);
+	ck_assert_int_eq(backend->move.copy(stream, &c, &err), FF_OK);
 	chosen_get(stream, sink, c.sink, sizeof(sink));
-	backend->free(dev, from);
-	backend->free(dev, c.sink);
+	backend->memory.free(dev, from);
+	backend->memory.free(dev, c.sink);
 	memcpy(at, part.lo, sizeof(at));
 	do
 		ck_assert_uint_eq(sink[ff_region_offset(c.order, &part, at)],
 				source[ff_region_offset(c.order, &all, at)]);
 	while (next(&part, at));
-	backend->stream_close(stream);
-	backend->close(dev);
+	backend->stream.close(stream);
+	backend->device.close(dev);
 }
 END_TEST
 
@@ -255,8 +255,8 @@ START_TEST(test_fill)
 			.type = FF_U8,
 			.add = true};
 
-	ck_assert_int_eq(backend->open(0, &dev, &err), FF_OK);
-	ck_assert_int_eq(backend->stream(dev, true, &stream, &err), FF_OK);
+	ck_assert_int_eq(backend->device.open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(backend->stream.open(dev, true, &stream, &err), FF_OK);
 	for (int t = 0; t < FF_DTYPE_COUNT; t++)
 		for (int n = 0; n < 40; n++) {
 			size_t size = (size_t)ff_dtype_bytes((enum ff_dtype)t);
@@ -266,18 +266,18 @@ START_TEST(test_fill)
 
 			memset(memory, 0x5a, sizeof(memory));
 			device = chosen_put(dev, stream, memory, sizeof(memory));
-			backend->fill(stream, device, (enum ff_dtype)t, n, b, &err);
+			backend->move.fill(stream, device, (enum ff_dtype)t, n, b, &err);
 			chosen_get(stream, memory, device, sizeof(memory));
-			backend->free(dev, device);
+			backend->memory.free(dev, device);
 			for (size_t i = 0; i < (size_t)n; i++)
 				ck_assert_mem_eq(memory + i * size, &b, size);
 			for (size_t i = (size_t)n * size; i < sizeof(memory); i++)
 				ck_assert_int_eq(memory[i], 0x5a);
 		}
-	ck_assert_int_eq(backend->copy(stream, &add, &err), FF_E_RUN);
+	ck_assert_int_eq(backend->move.copy(stream, &add, &err), FF_E_RUN);
 	ck_assert_ptr_nonnull(strstr(err.text, "uint8"));
-	backend->stream_close(stream);
-	backend->close(dev);
+	backend->stream.close(stream);
+	backend->device.close(dev);
 }
 END_TEST
 
@@ -345,8 +345,8 @@ START_TEST(test_update)
 		state[0][i] = state[1][i] = 0;
 		s[i][0] = s[i][1] = 0;
 	}
-	ck_assert_int_eq(backend->open(0, &dev, &err), FF_OK);
-	ck_assert_int_eq(backend->stream(dev, true, &stream, &err), FF_OK);
+	ck_assert_int_eq(backend->device.open(0, &dev, &err), FF_OK);
+	ck_assert_int_eq(backend->stream.open(dev, true, &stream, &err), FF_OK);
 	u.weight = chosen_put(dev, stream, w, sizeof(w));
 	u.gradient = device_g = chosen_put(dev, stream, NULL, sizeof(g));
 	for (uint32_t i = 0; i < o->states; i++)
@@ -358,7 +358,7 @@ START_TEST(test_update)
 		chosen_set(stream, device_g, g, (size_t)n * sizeof(*g));
 		o->factors(told, (uint64_t)step, &u.factors);
 		u.rounded = step == 3 ? device_rounded : NULL;
-		ck_assert_int_eq(backend->update(stream, &u, &err), FF_OK);
+		ck_assert_int_eq(backend->math.update(stream, &u, &err), FF_OK);
 		for (int i = 0; i < n; i++)
 			update_element(o->id, told, step, g[i], &ww[i], s[i]);
 	}
@@ -366,19 +366,19 @@ START_TEST(test_update)
 	chosen_get(stream, rounded, device_rounded, sizeof(rounded));
 	for (uint32_t i = 0; i < o->states; i++) {
 		chosen_get(stream, state[i], u.state[i], sizeof(state[i]));
-		backend->free(dev, u.state[i]);
+		backend->memory.free(dev, u.state[i]);
 	}
-	backend->free(dev, u.weight);
-	backend->free(dev, device_g);
-	backend->free(dev, device_rounded);
+	backend->memory.free(dev, u.weight);
+	backend->memory.free(dev, device_g);
+	backend->memory.free(dev, device_rounded);
 	for (int i = 0; i <= n; i++) {
 		ck_assert_double_eq_tol(w[i], ww[i], 1e-4);
 		ck_assert_uint_eq(rounded[i], i < n ? ff_bf16_from_f32(w[i]) : 0xffff);
 		for (uint32_t k = 0; k < 2; k++)
 			ck_assert_double_eq_tol(state[k][i], s[i][k], 1e-4 * (1 + fabs(s[i][k])));
 	}
-	backend->stream_close(stream);
-	backend->close(dev);
+	backend->stream.close(stream);
+	backend->device.close(dev);
 }
 END_TEST
 

@@ -474,12 +474,12 @@ static void compare(struct trial *t, const char *what, const struct ff_operand *
 static void give_back(struct trial *t, struct ff_kernel_io *io)
 {
 	for (uint32_t i = 0; i < NAIVE_INPUTS; i++) {
-		backend->free(t->dev, (void *)(uintptr_t)io->in[i]);
-		backend->free(t->dev, io->din[i]);
+		backend->memory.free(t->dev, (void *)(uintptr_t)io->in[i]);
+		backend->memory.free(t->dev, io->din[i]);
 	}
-	backend->free(t->dev, io->out[0]);
-	backend->free(t->dev, (void *)(uintptr_t)io->dout[0]);
-	backend->free(t->dev, io->workspace);
+	backend->memory.free(t->dev, io->out[0]);
+	backend->memory.free(t->dev, (void *)(uintptr_t)io->dout[0]);
+	backend->memory.free(t->dev, io->workspace);
 }
 
 /* Only what the pass may touch is there, so that anything else crashes. */
@@ -525,13 +525,13 @@ static void run_kernel(struct trial *t)
 	struct ff_error err;
 	int64_t workspace;
 
-	check(backend->kernel(t->dev, w, &k, &err), &err);
-	workspace = backend->workspace(k);
+	check(backend->kernel.open(t->dev, w, &k, &err), &err);
+	workspace = backend->kernel.workspace(k);
 	ck_assert_int_eq(workspace % 64, 0);
 	fill_io(t, workspace, &io);
 	for (int again = 0; again < (t->before && w->pass == FF_BACKWARD ? 1 : 2); again++) {
-		check(backend->run(t->stream, k, &io, &err), &err);
-		check(backend->drain(t->stream, &err), &err);
+		check(backend->kernel.run(t->stream, k, &io, &err), &err);
+		check(backend->stream.drain(t->stream, &err), &err);
 		if (w->pass == FF_FORWARD)
 			compare(t, "out", &n->out_map[0], n->out_map[0].dtype, &w->out[0],
 					io.out[0], t->naive.out);
@@ -542,7 +542,7 @@ static void run_kernel(struct trial *t)
 						io.din[i], t->naive.din[i]);
 	}
 	give_back(t, &io);
-	backend->kernel_close(k);
+	backend->kernel.close(k);
 }
 
 static void make_kept(struct trial *t)
@@ -606,9 +606,9 @@ static void run_pass(struct trial *t, enum ff_pass pass)
 	run_kernel(t);
 	if (n->n_kept && pass == FF_BACKWARD)
 		check_kept(t);
-	backend->free(t->dev, t->saved);
+	backend->memory.free(t->dev, t->saved);
 	for (int i = 0; i < FF_MAX_KEPT; i++) {
-		backend->free(t->dev, t->kept[i]);
+		backend->memory.free(t->dev, t->kept[i]);
 		t->kept[i] = NULL;
 	}
 	t->saved = NULL;
@@ -682,14 +682,14 @@ START_TEST(test_against_definition)
 	struct ff_error err;
 	bool able;
 
-	check(backend->open(0, &dev, &err), &err);
-	check(backend->stream(dev, op % 2, &stream, &err), &err);
-	able = backend->computes(dev, type, &err) == FF_OK;
+	check(backend->device.open(0, &dev, &err), &err);
+	check(backend->stream.open(dev, op % 2, &stream, &err), &err);
+	able = backend->device.computes(dev, type, &err) == FF_OK;
 	ck_assert(able || type == FF_BF16);
 	for (uint32_t i = 0; trials[op] && i < ff_test_rounds(trials[op]) && able; i++)
 		run_trial(op, type, i, dev, stream);
-	backend->stream_close(stream);
-	backend->close(dev);
+	backend->stream.close(stream);
+	backend->device.close(dev);
 }
 END_TEST
 

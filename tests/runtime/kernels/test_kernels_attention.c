@@ -401,27 +401,27 @@ static void run(struct trial *t, const struct ff_work *w, const struct ff_kernel
 	ready.step = t->step;
 	ready.micro = t->micro;
 	ready.training = t->training;
-	check(backend->kernel(t->dev, w, &k, &err), &err);
-	if (backend->workspace(k))
-		ready.workspace =
-				chosen_put(t->dev, t->stream, NULL, (size_t)backend->workspace(k));
+	check(backend->kernel.open(t->dev, w, &k, &err), &err);
+	if (backend->kernel.workspace(k))
+		ready.workspace = chosen_put(
+				t->dev, t->stream, NULL, (size_t)backend->kernel.workspace(k));
 	for (int i = 0; i < times; i++) {
-		check(backend->run(t->stream, k, &ready, &err), &err);
-		check(backend->drain(t->stream, &err), &err);
+		check(backend->kernel.run(t->stream, k, &ready, &err), &err);
+		check(backend->stream.drain(t->stream, &err), &err);
 	}
-	backend->kernel_close(k);
-	backend->free(t->dev, ready.workspace);
+	backend->kernel.close(k);
+	backend->memory.free(t->dev, ready.workspace);
 }
 
 static void give_back(struct trial *t, struct ff_kernel_io *io)
 {
 	for (uint32_t i = 0; i < INPUTS; i++) {
-		backend->free(t->dev, (void *)(uintptr_t)io->in[i]);
-		backend->free(t->dev, io->din[i]);
+		backend->memory.free(t->dev, (void *)(uintptr_t)io->in[i]);
+		backend->memory.free(t->dev, io->din[i]);
 	}
 	for (uint32_t k = 0; k < 2; k++) {
-		backend->free(t->dev, io->out[k]);
-		backend->free(t->dev, (void *)(uintptr_t)io->dout[k]);
+		backend->memory.free(t->dev, io->out[k]);
+		backend->memory.free(t->dev, (void *)(uintptr_t)io->dout[k]);
 	}
 }
 
@@ -590,17 +590,17 @@ START_TEST(kernels)
 	struct ff_stream *stream;
 	struct ff_error err;
 
-	check(backend->open(0, &dev, &err), &err);
-	check(backend->stream(dev, _i, &stream, &err), &err);
-	for (uint32_t i = 0;
-			i < ff_test_rounds(ROUNDS) && backend->computes(dev, type, &err) == FF_OK;
+	check(backend->device.open(0, &dev, &err), &err);
+	check(backend->stream.open(dev, _i, &stream, &err), &err);
+	for (uint32_t i = 0; i < ff_test_rounds(ROUNDS) &&
+			     backend->device.computes(dev, type, &err) == FF_OK;
 			i++) {
 		struct trial t = {.r = {ff_test_seed(71), i, 0}, .dev = dev, .stream = stream};
 
 		run_trial(&t, type);
 	}
-	backend->stream_close(stream);
-	backend->close(dev);
+	backend->stream.close(stream);
+	backend->device.close(dev);
 }
 END_TEST
 

@@ -235,12 +235,12 @@ static void fill_io(struct trial *t, struct ff_kernel_io *io)
 static void give_back(struct trial *t, struct ff_kernel_io *io)
 {
 	for (uint32_t i = 0; i < MAX_IN; i++) {
-		backend->free(t->dev, (void *)(uintptr_t)io->in[i]);
-		backend->free(t->dev, io->din[i]);
+		backend->memory.free(t->dev, (void *)(uintptr_t)io->in[i]);
+		backend->memory.free(t->dev, io->din[i]);
 	}
 	for (uint32_t k = 0; k < MAX_OUT; k++) {
-		backend->free(t->dev, io->out[k]);
-		backend->free(t->dev, (void *)(uintptr_t)io->dout[k]);
+		backend->memory.free(t->dev, io->out[k]);
+		backend->memory.free(t->dev, (void *)(uintptr_t)io->dout[k]);
 	}
 }
 
@@ -250,15 +250,15 @@ static int run_kernel(struct trial *t, const struct ff_kernel_io *io, struct ff_
 	struct ff_kernel *k;
 	int code;
 
-	check(backend->kernel(t->dev, &t->work, &k, err), err);
-	if (backend->workspace(k))
-		ready.workspace =
-				chosen_put(t->dev, t->stream, NULL, (size_t)backend->workspace(k));
-	code = backend->run(t->stream, k, &ready, err);
+	check(backend->kernel.open(t->dev, &t->work, &k, err), err);
+	if (backend->kernel.workspace(k))
+		ready.workspace = chosen_put(
+				t->dev, t->stream, NULL, (size_t)backend->kernel.workspace(k));
+	code = backend->kernel.run(t->stream, k, &ready, err);
 	if (code == FF_OK)
-		code = backend->drain(t->stream, err);
-	backend->kernel_close(k);
-	backend->free(t->dev, ready.workspace);
+		code = backend->stream.drain(t->stream, err);
+	backend->kernel.close(k);
+	backend->memory.free(t->dev, ready.workspace);
 	return code;
 }
 
@@ -358,15 +358,15 @@ static void trial_open(
 	memset(t, 0, sizeof(*t));
 	t->r = (struct ff_random){seed, stream, 0};
 	ff_arena_init(&t->arena);
-	check(backend->open(0, &t->dev, &err), &err);
-	check(backend->stream(t->dev, false, &t->stream, &err), &err);
+	check(backend->device.open(0, &t->dev, &err), &err);
+	check(backend->stream.open(t->dev, false, &t->stream, &err), &err);
 	build(t, op, type);
 }
 
 static void trial_close(struct trial *t)
 {
-	backend->stream_close(t->stream);
-	backend->close(t->dev);
+	backend->stream.close(t->stream);
+	backend->device.close(t->dev);
 	ff_arena_finish(&t->arena);
 }
 

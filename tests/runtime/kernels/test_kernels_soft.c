@@ -219,13 +219,14 @@ static void run(struct trial *t, const struct ff_work *w, struct ff_kernel_io *i
 	struct ff_kernel *k;
 	struct ff_error err;
 
-	check(backend->kernel(t->dev, w, &k, &err), &err);
-	if (backend->workspace(k))
-		io->workspace = chosen_put(t->dev, t->stream, NULL, (size_t)backend->workspace(k));
-	check(backend->run(t->stream, k, io, &err), &err);
-	check(backend->drain(t->stream, &err), &err);
-	backend->kernel_close(k);
-	backend->free(t->dev, io->workspace);
+	check(backend->kernel.open(t->dev, w, &k, &err), &err);
+	if (backend->kernel.workspace(k))
+		io->workspace = chosen_put(
+				t->dev, t->stream, NULL, (size_t)backend->kernel.workspace(k));
+	check(backend->kernel.run(t->stream, k, io, &err), &err);
+	check(backend->stream.drain(t->stream, &err), &err);
+	backend->kernel.close(k);
+	backend->memory.free(t->dev, io->workspace);
 }
 
 /* What the preludes of all parts write becomes one. */
@@ -251,8 +252,8 @@ static void run_statistics(struct trial *t)
 			ff_reduce(FF_REDUCE_LOG_SUM_EXP, FF_F32, n, own, t->pairs);
 		else
 			memcpy(t->pairs, own, (size_t)n * sizeof(float));
-		backend->free(t->dev, (void *)(uintptr_t)io.in[0]);
-		backend->free(t->dev, io.out[0]);
+		backend->memory.free(t->dev, (void *)(uintptr_t)io.in[0]);
+		backend->memory.free(t->dev, io.out[0]);
 	}
 }
 
@@ -285,11 +286,11 @@ static void run_node(struct trial *t, enum ff_pass pass)
 			t->dpairs = ff_arena_array(&t->arena, bytes / sizeof(float), sizeof(float));
 		for (size_t i = 0; i < bytes / sizeof(float); i++)
 			t->dpairs[i] += own[i];
-		backend->free(t->dev, (void *)(uintptr_t)io.in[0]);
-		backend->free(t->dev, (void *)(uintptr_t)io.in[1]);
-		backend->free(t->dev, io.out[0]);
-		backend->free(t->dev, (void *)(uintptr_t)io.dout[0]);
-		backend->free(t->dev, io.din[1]);
+		backend->memory.free(t->dev, (void *)(uintptr_t)io.in[0]);
+		backend->memory.free(t->dev, (void *)(uintptr_t)io.in[1]);
+		backend->memory.free(t->dev, io.out[0]);
+		backend->memory.free(t->dev, (void *)(uintptr_t)io.dout[0]);
+		backend->memory.free(t->dev, io.din[1]);
 	}
 }
 
@@ -308,9 +309,9 @@ static void run_slope(struct trial *t)
 		io.din[0] = put(t, &w.in[0], t->dy);
 		run(t, &w, &io);
 		compare(t, "dx", &w.in[0], io.din[0], t->dx);
-		backend->free(t->dev, (void *)(uintptr_t)io.in[0]);
-		backend->free(t->dev, (void *)(uintptr_t)io.dout[0]);
-		backend->free(t->dev, io.din[0]);
+		backend->memory.free(t->dev, (void *)(uintptr_t)io.in[0]);
+		backend->memory.free(t->dev, (void *)(uintptr_t)io.dout[0]);
+		backend->memory.free(t->dev, io.din[0]);
 	}
 }
 
@@ -324,8 +325,8 @@ START_TEST(kernels)
 		struct ff_error err;
 
 		ff_arena_init(&t.arena);
-		check(backend->open(0, &t.dev, &err), &err);
-		check(backend->stream(t.dev, false, &t.stream, &err), &err);
+		check(backend->device.open(0, &t.dev, &err), &err);
+		check(backend->stream.open(t.dev, false, &t.stream, &err), &err);
 		build(&t, _i % 2 ? FF_OP_LOG_SOFTMAX : FF_OP_SOFTMAX, type);
 		cut(&t);
 		define(&t);
@@ -333,8 +334,8 @@ START_TEST(kernels)
 		run_node(&t, FF_FORWARD);
 		run_node(&t, FF_BACKWARD);
 		run_slope(&t);
-		backend->stream_close(t.stream);
-		backend->close(t.dev);
+		backend->stream.close(t.stream);
+		backend->device.close(t.dev);
 		ff_arena_finish(&t.arena);
 	}
 }

@@ -77,14 +77,14 @@ static void loss_open(struct loss *l, uint32_t rank, const int32_t *shape, doubl
 	l->logit = ff_arena_array(
 			&l->arena, (size_t)(l->positions * l->classes), sizeof(*l->logit));
 	l->label = ff_arena_array(&l->arena, (size_t)l->positions, sizeof(*l->label));
-	OK(backend->open(0, &l->dev, &err));
-	OK(backend->stream(l->dev, false, &l->stream, &err));
+	OK(backend->device.open(0, &l->dev, &err));
+	OK(backend->stream.open(l->dev, false, &l->stream, &err));
 }
 
 static void loss_close(struct loss *l)
 {
-	backend->stream_close(l->stream);
-	backend->close(l->dev);
+	backend->stream.close(l->stream);
+	backend->device.close(l->dev);
 	ff_arena_finish(&l->arena);
 }
 
@@ -147,13 +147,14 @@ static int run(struct loss *l, uint32_t node, const struct ff_region *box, enum 
 	int code;
 
 	ff_work_fill(&l->g, node, box, pass, &w);
-	ck_assert_int_eq(backend->kernel(l->dev, &w, &k, err), FF_OK);
-	if (backend->workspace(k))
-		with.workspace = put(l, NULL, backend->workspace(k) / (int64_t)sizeof(float));
-	code = backend->run(l->stream, k, &with, err);
+	ck_assert_int_eq(backend->kernel.open(l->dev, &w, &k, err), FF_OK);
+	if (backend->kernel.workspace(k))
+		with.workspace =
+				put(l, NULL, backend->kernel.workspace(k) / (int64_t)sizeof(float));
+	code = backend->kernel.run(l->stream, k, &with, err);
 	if (code == FF_OK)
-		code = backend->drain(l->stream, err);
-	backend->kernel_close(k);
+		code = backend->stream.drain(l->stream, err);
+	backend->kernel.close(k);
 	return code;
 }
 
@@ -272,7 +273,7 @@ static int run_cut(struct loss *l, const struct cut *cut, struct ff_random *r, d
 		score[2] += before[i] < TOP && (l->classes > TOP || l->label[i] >= 0);
 	score[2] = ranked ? score[2] : NAN;
 	while (l->n_put)
-		backend->free(l->dev, l->put[--l->n_put]);
+		backend->memory.free(l->dev, l->put[--l->n_put]);
 	return code;
 }
 

@@ -475,12 +475,12 @@ static void run(struct trial *t, const struct ff_kernel_io *io)
 	struct ff_kernel *k;
 	struct ff_error err;
 
-	check(backend->kernel(t->dev, &t->work, &k, &err), &err);
-	ready.workspace = chosen_put(t->dev, t->stream, NULL, (size_t)backend->workspace(k));
-	check(backend->run(t->stream, k, &ready, &err), &err);
-	check(backend->drain(t->stream, &err), &err);
-	backend->kernel_close(k);
-	backend->free(t->dev, ready.workspace);
+	check(backend->kernel.open(t->dev, &t->work, &k, &err), &err);
+	ready.workspace = chosen_put(t->dev, t->stream, NULL, (size_t)backend->kernel.workspace(k));
+	check(backend->kernel.run(t->stream, k, &ready, &err), &err);
+	check(backend->stream.drain(t->stream, &err), &err);
+	backend->kernel.close(k);
+	backend->memory.free(t->dev, ready.workspace);
 }
 
 static void run_forward(struct trial *t, struct ff_kernel_io *io)
@@ -523,18 +523,18 @@ static void run_backward(struct trial *t, struct ff_kernel_io *io)
 		if (t->work.need_din[i])
 			compare(t, "gradient", &n->in_map[i], &t->work.in[i], back.din[i],
 					&t->din[i]);
-		backend->free(t->dev, back.din[i]);
+		backend->memory.free(t->dev, back.din[i]);
 	}
 	for (uint32_t k = 0; k < seen; k++)
-		backend->free(t->dev, (void *)(uintptr_t)back.dout[k]);
+		backend->memory.free(t->dev, (void *)(uintptr_t)back.dout[k]);
 }
 
 static void give_back(struct trial *t, struct ff_kernel_io *io)
 {
 	for (uint32_t i = 0; i < t->node->n_in; i++)
-		backend->free(t->dev, (void *)(uintptr_t)io->in[i]);
+		backend->memory.free(t->dev, (void *)(uintptr_t)io->in[i]);
 	for (uint32_t k = 0; k < t->node->n_out; k++)
-		backend->free(t->dev, io->out[k]);
+		backend->memory.free(t->dev, io->out[k]);
 }
 
 static void draw_trial(struct trial *t, enum ff_op op)
@@ -581,14 +581,14 @@ START_TEST(cells)
 		struct ff_error err;
 
 		ff_arena_init(&t.arena);
-		check(backend->open(0, &t.dev, &err), &err);
-		check(backend->stream(t.dev, false, &t.stream, &err), &err);
+		check(backend->device.open(0, &t.dev, &err), &err);
+		check(backend->stream.open(t.dev, false, &t.stream, &err), &err);
 		draw_trial(&t, ops[_i]);
 		run_forward(&t, &io);
 		run_backward(&t, &io);
 		give_back(&t, &io);
-		backend->stream_close(t.stream);
-		backend->close(t.dev);
+		backend->stream.close(t.stream);
+		backend->device.close(t.dev);
 		ff_arena_finish(&t.arena);
 	}
 }

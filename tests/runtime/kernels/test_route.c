@@ -150,16 +150,16 @@ static void run(struct trial *t, struct ff_device *dev, struct ff_stream *stream
 		typed_put(t->type, host, i, t->in[first * t->shape[1] * t->shape[2] + i]);
 	io.in[0] = chosen_put(dev, stream, host, (size_t)(in * each));
 	io.out[0] = chosen_put(dev, stream, NULL, (size_t)(out * each));
-	check(backend->kernel(dev, &t->work, &k, &err), &err);
-	io.workspace = chosen_put(dev, stream, NULL, (size_t)backend->workspace(k));
-	check(backend->run(stream, k, &io, &err), &err);
-	check(backend->drain(stream, &err), &err);
+	check(backend->kernel.open(dev, &t->work, &k, &err), &err);
+	io.workspace = chosen_put(dev, stream, NULL, (size_t)backend->kernel.workspace(k));
+	check(backend->kernel.run(stream, k, &io, &err), &err);
+	check(backend->stream.drain(stream, &err), &err);
 	chosen_get(stream, host, io.out[0], (size_t)(out * each));
 	compare_with_want(t, host);
-	backend->kernel_close(k);
-	backend->free(dev, io.workspace);
-	backend->free(dev, io.out[0]);
-	backend->free(dev, (void *)(uintptr_t)io.in[0]);
+	backend->kernel.close(k);
+	backend->memory.free(dev, io.workspace);
+	backend->memory.free(dev, io.out[0]);
+	backend->memory.free(dev, (void *)(uintptr_t)io.in[0]);
 	free(host);
 }
 
@@ -171,9 +171,9 @@ START_TEST(definition)
 	struct ff_error err;
 	bool able;
 
-	check(backend->open(0, &dev, &err), &err);
-	check(backend->stream(dev, 0, &stream, &err), &err);
-	able = backend->computes(dev, type, &err) == FF_OK;
+	check(backend->device.open(0, &dev, &err), &err);
+	check(backend->stream.open(dev, 0, &stream, &err), &err);
+	able = backend->device.computes(dev, type, &err) == FF_OK;
 	for (uint32_t i = 0; i < ff_test_rounds(ROUNDS) && able; i++) {
 		struct trial t = {.r = {.seed = ff_test_seed(41), .stream = i}, .type = type};
 
@@ -185,8 +185,8 @@ START_TEST(definition)
 		free(t.want);
 		ff_arena_finish(&t.arena);
 	}
-	backend->stream_close(stream);
-	backend->close(dev);
+	backend->stream.close(stream);
+	backend->device.close(dev);
 }
 END_TEST
 

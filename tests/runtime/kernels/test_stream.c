@@ -53,25 +53,25 @@ static void setup(struct bench *b)
 {
 	memset(b, 0, sizeof(*b));
 	pthread_mutex_init(&b->diary.mutex, NULL);
-	ck_assert_int_eq(backend->open(0, &b->dev, &b->err), FF_OK);
+	ck_assert_int_eq(backend->device.open(0, &b->dev, &b->err), FF_OK);
 	for (int i = 0; i < 3; i++)
-		ck_assert_int_eq(backend->stream(b->dev, i < 2, &b->s[i], &b->err), FF_OK);
-	ck_assert_int_eq(backend->event(b->dev, &b->ev, &b->err), FF_OK);
+		ck_assert_int_eq(backend->stream.open(b->dev, i < 2, &b->s[i], &b->err), FF_OK);
+	ck_assert_int_eq(backend->event.open(b->dev, &b->ev, &b->err), FF_OK);
 }
 
 static void teardown(struct bench *b)
 {
-	backend->event_close(b->ev);
+	backend->event.close(b->ev);
 	for (int i = 0; i < 3; i++)
-		backend->stream_close(b->s[i]);
-	backend->close(b->dev);
+		backend->stream.close(b->s[i]);
+	backend->device.close(b->dev);
 	pthread_mutex_destroy(&b->diary.mutex);
 }
 
 static void call(struct bench *b, int stream, struct note *n)
 {
 	n->diary = &b->diary;
-	ck_assert_int_eq(backend->call(b->s[stream], write_note, n, &b->err), FF_OK);
+	ck_assert_int_eq(backend->stream.call(b->s[stream], write_note, n, &b->err), FF_OK);
 }
 
 static int sleep_a_while(void *arg, struct ff_error *err)
@@ -94,7 +94,7 @@ START_TEST(test_order)
 		n[i].entry = i;
 		call(&b, 0, &n[i]);
 	}
-	ck_assert_int_eq(backend->drain(b.s[0], &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.drain(b.s[0], &b.err), FF_OK);
 	ck_assert_uint_eq(b.diary.n, 4000);
 	for (int i = 0; i < 4000; i++)
 		ck_assert_int_eq(b.diary.entry[i], i);
@@ -113,11 +113,11 @@ START_TEST(test_event_orders_streams)
 
 		setup(&b);
 		call(&b, 0, &first);
-		ck_assert_int_eq(backend->record(b.s[0], b.ev, &b.err), FF_OK);
-		ck_assert_int_eq(backend->wait(b.s[1], b.ev, &b.err), FF_OK);
+		ck_assert_int_eq(backend->event.record(b.s[0], b.ev, &b.err), FF_OK);
+		ck_assert_int_eq(backend->event.wait(b.s[1], b.ev, &b.err), FF_OK);
 		call(&b, 1, &second);
 		atomic_store(&gate, true);
-		ck_assert_int_eq(backend->drain(b.s[1], &b.err), FF_OK);
+		ck_assert_int_eq(backend->stream.drain(b.s[1], &b.err), FF_OK);
 		ck_assert_uint_eq(b.diary.n, 2);
 		ck_assert_int_eq(b.diary.entry[0], 1);
 		ck_assert_int_eq(b.diary.entry[1], 2);
@@ -135,19 +135,19 @@ START_TEST(test_event_again)
 	struct bench b;
 
 	setup(&b);
-	ck_assert_int_eq(backend->wait(b.s[1], b.ev, &b.err), FF_OK); /* never recorded */
+	ck_assert_int_eq(backend->event.wait(b.s[1], b.ev, &b.err), FF_OK); /* never recorded */
 	call(&b, 1, &free_note);
-	ck_assert_int_eq(backend->drain(b.s[1], &b.err), FF_OK);
-	ck_assert_int_eq(backend->record(b.s[0], b.ev, &b.err), FF_OK);
-	ck_assert_int_eq(backend->wait(b.s[1], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.drain(b.s[1], &b.err), FF_OK);
+	ck_assert_int_eq(backend->event.record(b.s[0], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->event.wait(b.s[1], b.ev, &b.err), FF_OK);
 	call(&b, 0, &late);
-	ck_assert_int_eq(backend->drain(b.s[1], &b.err), FF_OK); /* not held up by `late` */
-	ck_assert_int_eq(backend->record(b.s[0], b.ev, &b.err), FF_OK);
-	ck_assert_int_eq(backend->wait(b.s[1], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.drain(b.s[1], &b.err), FF_OK); /* not held up by `late` */
+	ck_assert_int_eq(backend->event.record(b.s[0], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->event.wait(b.s[1], b.ev, &b.err), FF_OK);
 	call(&b, 1, &last);
 	ck_assert_uint_eq(b.diary.n, 1);
 	atomic_store(&gate, true);
-	ck_assert_int_eq(backend->drain(b.s[1], &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.drain(b.s[1], &b.err), FF_OK);
 	ck_assert_uint_eq(b.diary.n, 3);
 	ck_assert_int_eq(b.diary.entry[1], 2);
 	ck_assert_int_eq(b.diary.entry[2], 3);
@@ -163,12 +163,12 @@ START_TEST(test_inline)
 	setup(&b);
 	call(&b, 2, &n);
 	ck_assert_uint_eq(b.diary.n, 1);
-	ck_assert_int_eq(backend->record(b.s[2], b.ev, &b.err), FF_OK);
-	ck_assert_int_eq(backend->wait(b.s[2], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->event.record(b.s[2], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->event.wait(b.s[2], b.ev, &b.err), FF_OK);
 	bad.diary = &b.diary;
-	ck_assert_int_eq(backend->call(b.s[2], write_note, &bad, &b.err), FF_E_IO);
+	ck_assert_int_eq(backend->stream.call(b.s[2], write_note, &bad, &b.err), FF_E_IO);
 	ck_assert_str_eq(b.err.text, "note 6 failed");
-	ck_assert_int_eq(backend->drain(b.s[2], &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.drain(b.s[2], &b.err), FF_OK);
 	teardown(&b);
 }
 END_TEST
@@ -185,15 +185,15 @@ START_TEST(test_failure)
 	call(&b, 0, &bad);
 	call(&b, 0, &worse);
 	call(&b, 0, &after);
-	ck_assert_int_eq(backend->record(b.s[0], b.ev, &b.err), FF_OK);
-	ck_assert_int_eq(backend->wait(b.s[1], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->event.record(b.s[0], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->event.wait(b.s[1], b.ev, &b.err), FF_OK);
 	call(&b, 1, &after);
-	ck_assert_int_eq(backend->drain(b.s[1], &b.err), FF_E_RUN);
+	ck_assert_int_eq(backend->stream.drain(b.s[1], &b.err), FF_E_RUN);
 	ck_assert_str_eq(b.err.text, "note 7 failed");
-	ck_assert_int_eq(backend->drain(b.s[0], NULL), FF_E_RUN);
+	ck_assert_int_eq(backend->stream.drain(b.s[0], NULL), FF_E_RUN);
 	ck_assert_uint_eq(b.diary.n, 0);
 	call(&b, 0, &later); /* the failure was reported: the stream goes on */
-	ck_assert_int_eq(backend->drain(b.s[0], &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.drain(b.s[0], &b.err), FF_OK);
 	ck_assert_uint_eq(b.diary.n, 1);
 	teardown(&b);
 }
@@ -218,18 +218,19 @@ START_TEST(test_transfers)
 	c.sink = sink;
 	for (int i = 0; i < 100; i++)
 		host[i] = (float)i;
-	ck_assert_int_eq(backend->fill(b.s[0], device, FF_F32, 100, 0, &b.err), FF_OK);
-	ck_assert_int_eq(backend->upload(b.s[0], device, host, 80 * sizeof(float), &b.err), FF_OK);
-	ck_assert_int_eq(backend->copy(b.s[0], &c, &b.err), FF_OK);
+	ck_assert_int_eq(backend->move.fill(b.s[0], device, FF_F32, 100, 0, &b.err), FF_OK);
+	ck_assert_int_eq(backend->move.upload(b.s[0], device, host, 80 * sizeof(float), &b.err),
+			FF_OK);
+	ck_assert_int_eq(backend->move.copy(b.s[0], &c, &b.err), FF_OK);
 	memset(&c, 0, sizeof(c));
-	ck_assert_int_eq(backend->download(b.s[0], back, device, sizeof(back), &b.err), FF_OK);
+	ck_assert_int_eq(backend->move.download(b.s[0], back, device, sizeof(back), &b.err), FF_OK);
 	chosen_get(b.s[0], other, sink, sizeof(other));
 	for (int i = 0; i < 100; i++)
 		ck_assert_float_eq(back[i], i < 80 ? (float)i : 0);
 	for (int i = 0; i < 50; i++)
 		ck_assert_float_eq(other[i], (float)i);
-	backend->free(b.dev, device);
-	backend->free(b.dev, sink);
+	backend->memory.free(b.dev, device);
+	backend->memory.free(b.dev, sink);
 	teardown(&b);
 }
 END_TEST
@@ -245,12 +246,13 @@ START_TEST(test_elapsed)
 
 	setup(&b);
 	for (int i = 0; i < 3; i++)
-		ck_assert_int_eq(backend->timer(b.dev, &timer[i], &b.err), FF_OK);
+		ck_assert_int_eq(backend->event.timer(b.dev, &timer[i], &b.err), FF_OK);
 	call(&b, 0, &first);
 	for (int i = 0; i < 3; i++) {
-		ck_assert_int_eq(backend->record(b.s[0], timer[i], &b.err), FF_OK);
+		ck_assert_int_eq(backend->event.record(b.s[0], timer[i], &b.err), FF_OK);
 		if (i == 0)
-			ck_assert_int_eq(backend->call(b.s[0], sleep_a_while, NULL, &b.err), FF_OK);
+			ck_assert_int_eq(backend->stream.call(b.s[0], sleep_a_while, NULL, &b.err),
+					FF_OK);
 		else if (i == 1)
 			call(&b, 0, &second);
 	}
@@ -258,15 +260,15 @@ START_TEST(test_elapsed)
 	while (ff_clock_us() - start < 60000) /* before anything of it may begin */
 		sched_yield();
 	atomic_store(&gate, true);
-	ck_assert_int_eq(backend->drain(b.s[0], &b.err), FF_OK);
-	ck_assert_int_eq(backend->elapsed(timer[0], timer[1], &us, &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.drain(b.s[0], &b.err), FF_OK);
+	ck_assert_int_eq(backend->event.elapsed(timer[0], timer[1], &us, &b.err), FF_OK);
 	ck_assert_double_ge(us, 19000);
-	ck_assert_int_eq(backend->elapsed(timer[0], timer[2], &all_us, &b.err), FF_OK);
+	ck_assert_int_eq(backend->event.elapsed(timer[0], timer[2], &all_us, &b.err), FF_OK);
 	ck_assert_double_ge(all_us, us);
 	ck_assert_double_lt(all_us, ff_clock_us() - start - 50000);
-	ck_assert_int_eq(backend->elapsed(b.ev, timer[2], &us, &b.err), FF_E_RUN);
+	ck_assert_int_eq(backend->event.elapsed(b.ev, timer[2], &us, &b.err), FF_E_RUN);
 	for (int i = 0; i < 3; i++)
-		backend->event_close(timer[i]);
+		backend->event.close(timer[i]);
 	teardown(&b);
 }
 END_TEST
@@ -291,17 +293,17 @@ START_TEST(test_large_transfers)
 	for (size_t i = 0; i < bytes; i++)
 		host[i] = (unsigned char)(i % 251);
 	device = chosen_put(b.dev, b.s[0], NULL, bytes);
-	ck_assert_int_eq(backend->call(b.s[0], write_all, host + (7 << 20), &b.err), FF_OK);
-	ck_assert_int_eq(backend->upload(b.s[0], device, host, bytes, &b.err), FF_OK);
-	ck_assert_int_eq(backend->download(b.s[0], back, device, bytes, &b.err), FF_OK);
-	ck_assert_int_eq(backend->drain(b.s[0], &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.call(b.s[0], write_all, host + (7 << 20), &b.err), FF_OK);
+	ck_assert_int_eq(backend->move.upload(b.s[0], device, host, bytes, &b.err), FF_OK);
+	ck_assert_int_eq(backend->move.download(b.s[0], back, device, bytes, &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.drain(b.s[0], &b.err), FF_OK);
 	for (size_t i = 0; i < bytes; i++) {
 		bool late = i >= 7 << 20 && i < 10 << 20;
 
 		wrong += back[i] != (late ? 0x5a : i % 251);
 	}
 	ck_assert_uint_eq(wrong, 0); /* once: Check takes its time for each */
-	backend->free(b.dev, device);
+	backend->memory.free(b.dev, device);
 	free(host);
 	free(back);
 	teardown(&b);
@@ -317,18 +319,18 @@ START_TEST(test_memory)
 	for (size_t bytes = 0; bytes < 300; bytes += 37) {
 		void *memory;
 
-		ck_assert_int_eq(backend->alloc(b.dev, bytes, &memory, &b.err), FF_OK);
+		ck_assert_int_eq(backend->memory.alloc(b.dev, bytes, &memory, &b.err), FF_OK);
 		ck_assert_uint_eq((uintptr_t)memory % 64, 0);
 		chosen_get(b.s[0], host, memory, bytes);
 		for (size_t i = 0; i < bytes; i++)
 			ck_assert_int_eq(host[i], 0);
-		backend->free(b.dev, memory);
+		backend->memory.free(b.dev, memory);
 	}
-	backend->free(b.dev, NULL);
-	backend->stream_close(NULL);
-	backend->event_close(NULL);
-	backend->kernel_close(NULL);
-	backend->close(NULL);
+	backend->memory.free(b.dev, NULL);
+	backend->stream.close(NULL);
+	backend->event.close(NULL);
+	backend->kernel.close(NULL);
+	backend->device.close(NULL);
 	teardown(&b);
 }
 END_TEST
@@ -346,7 +348,8 @@ static int wait_at_gate(void *arg, struct ff_error *err)
 static void post(struct bench *b, struct ff_stream *s, struct note *n)
 {
 	n->diary = &b->diary;
-	ck_assert_int_eq(backend->call(s, n->gate ? wait_at_gate : write_note, n, &b->err), FF_OK);
+	ck_assert_int_eq(backend->stream.call(s, n->gate ? wait_at_gate : write_note, n, &b->err),
+			FF_OK);
 }
 
 /* It goes on when it is told to, as far as it can, and where somebody waits for it. */
@@ -358,26 +361,26 @@ START_TEST(test_guest)
 	struct bench b;
 
 	setup(&b);
-	ck_assert_int_eq(backend->beside(b.dev, FF_BESIDE_TASKS, &guest, &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.beside(b.dev, FF_BESIDE_TASKS, &guest, &b.err), FF_OK);
 	post(&b, guest, &n[0]);
 	ck_assert_uint_eq(b.diary.n, 0);
-	backend->go_on(guest);
+	backend->stream.go_on(guest);
 	ck_assert_uint_eq(b.diary.n, 1);
 	post(&b, guest, &n[1]);
 	post(&b, guest, &n[2]);
 	for (int i = 0; i < 3; i++)
-		backend->go_on(guest);
+		backend->stream.go_on(guest);
 	ck_assert_uint_eq(b.diary.n, 1);
 	atomic_store(&gate, true);
-	ck_assert_int_eq(backend->record(guest, b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->event.record(guest, b.ev, &b.err), FF_OK);
 	post(&b, guest, &n[3]);
-	ck_assert_int_eq(backend->wait(b.s[2], b.ev, &b.err), FF_OK);
+	ck_assert_int_eq(backend->event.wait(b.s[2], b.ev, &b.err), FF_OK);
 	ck_assert_uint_ge(b.diary.n, 3);
-	ck_assert_int_eq(backend->drain(guest, &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.drain(guest, &b.err), FF_OK);
 	ck_assert_uint_eq(b.diary.n, 4);
 	for (int i = 0; i < 4; i++)
 		ck_assert_int_eq(b.diary.entry[i], i);
-	backend->stream_close(guest);
+	backend->stream.close(guest);
 	teardown(&b);
 }
 END_TEST
@@ -393,17 +396,17 @@ START_TEST(test_guest_ends)
 	struct bench b;
 
 	setup(&b);
-	ck_assert_int_eq(backend->beside(b.dev, FF_BESIDE_TASKS, &guest, &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.beside(b.dev, FF_BESIDE_TASKS, &guest, &b.err), FF_OK);
 	post(&b, guest, &n[0]);
 	post(&b, guest, &n[1]);
-	ck_assert_int_eq(backend->drain(guest, &b.err), FF_E_RUN);
+	ck_assert_int_eq(backend->stream.drain(guest, &b.err), FF_E_RUN);
 	ck_assert_str_eq(b.err.text, "note 0 failed");
-	ck_assert_int_eq(backend->drain(guest, &b.err), FF_OK);
+	ck_assert_int_eq(backend->stream.drain(guest, &b.err), FF_OK);
 	post(&b, guest, &n[2]);
 	post(&b, guest, &n[3]);
-	backend->go_on(guest);
+	backend->stream.go_on(guest);
 	ck_assert_uint_eq(b.diary.n, 0);
-	backend->stream_close(guest);
+	backend->stream.close(guest);
 	teardown(&b);
 }
 END_TEST
@@ -420,7 +423,7 @@ static Suite *suite(void)
 	tcase_add_test(t, test_event_again);
 	if (chosen_is_cpu())
 		tcase_add_test(t, test_inline);
-	if (backend->beside) {
+	if (backend->stream.beside) {
 		tcase_add_test(t, test_guest);
 		tcase_add_test(t, test_guest_ends);
 	}

@@ -23,18 +23,18 @@ struct bench {
 static void setup(struct bench *b, bool own)
 {
 	memset(b, 0, sizeof(*b));
-	ck_assert_int_eq(backend->open(0, &b->dev, &b->err), FF_OK);
-	ck_assert_int_eq(backend->stream(b->dev, own, &b->stream, &b->err), FF_OK);
-	ck_assert_int_eq(backend->alloc(b->dev, 64, &b->memory, &b->err), FF_OK);
+	ck_assert_int_eq(backend->device.open(0, &b->dev, &b->err), FF_OK);
+	ck_assert_int_eq(backend->stream.open(b->dev, own, &b->stream, &b->err), FF_OK);
+	ck_assert_int_eq(backend->memory.alloc(b->dev, 64, &b->memory, &b->err), FF_OK);
 	ck_assert_int_eq(ff_watch_open(&b->watch, backend, b->dev, b->stream, &b->err), FF_OK);
 }
 
 static void teardown(struct bench *b)
 {
 	ff_watch_close(&b->watch);
-	backend->free(b->dev, b->memory);
-	backend->stream_close(b->stream);
-	backend->close(b->dev);
+	backend->memory.free(b->dev, b->memory);
+	backend->stream.close(b->stream);
+	backend->device.close(b->dev);
 }
 
 static int pause_ms(void *arg, struct ff_error *err)
@@ -51,7 +51,7 @@ static int in_stream(void *arg, struct ff_error *err)
 	static int ms = 20;
 	struct bench *b = arg;
 
-	return backend->call(b->stream, pause_ms, &ms, err);
+	return backend->stream.call(b->stream, pause_ms, &ms, err);
 }
 
 /* The caller takes its time before and after it gives something to the stream. */
@@ -62,7 +62,7 @@ static int slowly(void *arg, struct ff_error *err)
 	int code;
 
 	pause_ms(&ms, err);
-	code = backend->fill(b->stream, b->memory, FF_F32, 1, 1, err);
+	code = backend->move.fill(b->stream, b->memory, FF_F32, 1, 1, err);
 	pause_ms(&ms, err);
 	return code;
 }
@@ -78,7 +78,7 @@ static int drained(void *arg, struct ff_error *err)
 {
 	struct bench *b = arg;
 
-	return backend->drain(b->stream, err);
+	return backend->stream.drain(b->stream, err);
 }
 
 START_TEST(test_streams_time)

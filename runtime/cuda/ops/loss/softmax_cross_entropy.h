@@ -1,0 +1,46 @@
+/* The loss: what softmax_cross_entropy.c tells softmax_cross_entropy.cu.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef FF_CUDA_SOFTMAX_CROSS_ENTROPY_H
+#define FF_CUDA_SOFTMAX_CROSS_ENTROPY_H
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/core/rows.h"
+#include "ff/capture.h"
+
+/* As runtime/cpu/ops/loss/softmax_cross_entropy.c has it. */
+struct ff_loss {
+	int64_t positions, step, valid;
+	const struct ff_figures *figures; /* NULL, or where `valid` is */
+	double weight, smooth, each;
+	int32_t first, classes, all_classes, ignore;
+	uint32_t loss; /* its number */
+	uint32_t rank;
+	int64_t n[6], logit_stride[6], label_stride[6], pair_stride[6];
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+cudaError_t ff_launch_statistics(enum ff_dtype type, const struct ff_loss *l, const void *logits,
+		const int32_t *labels, float *all, float *own, struct ff_trouble *trouble,
+		cudaStream_t s);
+/* By position, how much less than the largest of all the logits here are, added up. */
+cudaError_t ff_launch_less(enum ff_dtype type, const struct ff_loss *l, const void *logits,
+		const int32_t *labels, const float *all, float *less, cudaStream_t s);
+/* By position, how many of the classes here have a larger logit than the label. */
+cudaError_t ff_launch_rank(enum ff_dtype type, const struct ff_loss *l, const void *logits,
+		const int32_t *labels, const float *own, float *rank, cudaStream_t s);
+/* `less` is NULL where nothing is smoothed. */
+cudaError_t ff_launch_loss(const struct ff_loss *l, const int32_t *labels, const float *all,
+		const float *own, const float *less, float *out, struct ff_trouble *trouble,
+		cudaStream_t s);
+cudaError_t ff_launch_loss_gradient(enum ff_dtype type, const struct ff_loss *l, const void *logits,
+		const int32_t *labels, const float *all, void *gradient, cudaStream_t s);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

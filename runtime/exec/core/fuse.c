@@ -1,0 +1,271 @@
+/* Fusing: where a task only goes over what the task before it has just written, the backend may
+ * have one kernel for both, which forward keeps what lies between where somebody reads that later.
+ * The schedule stays as it is: the first task does the work of both in its place, the second one
+ * nothing in its own.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "fuse.h"
+
+#include "ff/block.h"
+#include "ff/cli.h"
+#include "ff/instance.h"
+
+/* Two tasks, one behind the other. */
+struct pair {
+	uint32_t first, second;
+	bool keeps;  /* forward: what lies between is read later */
+	bool yields; /* backward: what the first one reads is put where that would have been */
+	struct ff_work w, next;
+};
+
+static bool overlap(const struct ff_buffer *a, const struct ff_buffer *b)
+{
+	return a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+/* The second task's output is written while the first one's inputs are still read: the memory
+ * plan may have given it their place. */
+static bool is_free(
+		const struct ff_schedule *s, const struct ff_task *t, const struct ff_task *next)
+{
+	const struct ff_node *n = &s->graph->nodes[t->node];
+	uint32_t out = ff_task_out(s, next, 0)[next->part];
+
+	for (uint32_t i = 0; i < n->n_in; i++) {
+		uint32_t in = ff_task_in(s, t, i)[t->part];
+
+		if (in != FF_NONE && overlap(&s->buffers[in], &s->buffers[out]))
+			return false;
+	}
+	return out != FF_NONE;
+}
+
+/* The same of gradients.  What the first one reads of data it has read by then, so that only its
+ * parameters and their gradients may not be in the way. */
+static bool is_free_backward(const struct ff_schedule *s, const struct ff_task *t,
+		const struct ff_kernel_io *io, const struct ff_buffer *din)
+{
+	const struct ff_node *n = &s->graph->nodes[t->node];
+
+	for (uint32_t i = n->n_data; i < n->n_in; i++)
+		if ((io->in[i] && overlap(&s->buffers[ff_task_in(s, t, i)[t->part]], din)) ||
+				(io->din[i] && overlap(&s->buffers[ff_task_din(s, t, i)[t->part]],
+							       din)))
+			return false;
+	return true;
+}
+
+/* The gradient of its output, which it is the last to read, often is in the way.  That can be put
+ * where what lies between has its place, which nobody writes any more, if it is so much less that
+ * this pays. */
+static bool gives_way(const struct ff_buffer *dout, const struct ff_buffer *between,
+		const struct ff_buffer *din, bool *yields)
+{
+	*yields = overlap(dout, din);
+	return !*yields || 2 * dout->bytes <= between->bytes;
+}
+
+/* The second one waits for nothing but the first and what that comes after on its stream. */
+static bool is_ready(const struct ff_executor *x, uint32_t first, uint32_t second)
+{
+	const struct ff_task *t = &x->s->tasks[second];
+
+	for (uint32_t i = 0; i < t->n_deps; i++) {
+		uint32_t dep = x->s->deps[t->first_dep + i];
+		bool before = dep < first && x->job[dep].here &&
+			      x->job[dep].stream == x->job[first].stream;
+
+		if (dep != first && !before)
+			return false;
+	}
+	return true;
+}
+
+static bool is_forward_pair(const struct ff_schedule *s, const struct ff_task *t,
+		const struct ff_task *next, bool *keeps)
+{
+	const struct ff_node *n = &s->graph->nodes[t->node];
+	const struct ff_node *reader = &s->graph->nodes[next->node];
+	uint32_t between;
+
+	if (n->n_out != 1 || reader->n_out != 1 || reader->n_in != 1)
+		return false;
+	between = ff_task_in(s, next, 0)[next->part];
+	if (between == FF_NONE || between != ff_task_out(s, t, 0)[t->part])
+		return false;
+	/* a later task may be one of backward, or of another device */
+	*keeps = s->buffers[between].last != (uint32_t)(next - s->tasks);
+	return is_free(s, t, next);
+}
+
+/* Whether what a task has made of a gradient of data, whose place others have as soon as it is
+ * over, is added to another's. */
+static bool adds_data(const struct ff_schedule *s, const struct ff_task *t)
+{
+	const struct ff_node *n = &s->graph->nodes[t->node];
+
+	for (uint32_t i = 0; i < n->n_data; i++)
+		if (ff_task_sum(s, t, i))
+			return true;
+	return false;
+}
+
+/* The other way round: nobody else reads, or adds to, the gradient that lies between. */
+static bool is_backward_pair(const struct ff_executor *x, struct pair *p)
+{
+	const struct ff_schedule *s = x->s;
+	const struct ff_task *t = &s->tasks[p->first], *next = &s->tasks[p->second];
+	const struct ff_node *n = &s->graph->nodes[t->node];
+	const struct ff_node *maker = &s->graph->nodes[next->node];
+	const struct ff_kernel_io *io = x->job[p->first].io, *behind = x->job[p->second].io;
+	const struct ff_buffer *din;
+	uint32_t between;
+
+	if (adds_data(s, t) || adds_data(s, next))
+		return false;
+	if (n->n_out != 1 || n->n_in == FF_MAX_INPUTS || maker->n_out != 1 || maker->n_in != 1 ||
+			!io->din[0] || !io->dout[0] || !behind->din[0] || !behind->dout[0])
+		return false;
+	between = ff_task_dout(s, next, 0)[next->part];
+	din = &s->buffers[ff_task_din(s, next, 0)[next->part]];
+	return between == ff_task_din(s, t, 0)[t->part] && s->buffers[between].last == p->second &&
+	       is_free_backward(s, t, io, din) &&
+	       gives_way(&s->buffers[ff_task_dout(s, t, 0)[t->part]], &s->buffers[between], din,
+			       &p->yields);
+}
+
+/* `second` is the next task of its device. */
+static bool is_pair(const struct ff_executor *x, struct pair *p)
+{
+	const struct ff_schedule *s = x->s;
+	const struct ff_task *t = &s->tasks[p->first], *next = &s->tasks[p->second];
+
+	p->keeps = p->yields = false;
+	if (t->kind != next->kind || t->again != next->again || t->micro != next->micro ||
+			t->part != next->part || !x->job[p->first].kernel ||
+			!is_ready(x, p->first, p->second))
+		return false;
+	return t->kind == FF_TASK_FORWARD ? is_forward_pair(s, t, next, &p->keeps)
+					  : is_backward_pair(x, p);
+}
+
+static void fill_work(const struct ff_executor *x, const struct ff_task *t, struct ff_work *ret)
+{
+	struct ff_region box;
+
+	ff_config_box(&x->s->graph->nodes[t->node], &x->s->config[t->node], t->part, &box);
+	ff_work_fill(x->s->graph, t->node, &box, t->pass, ret);
+}
+
+/* What is written behind a kernel's own scratch, to be added to other gradients. */
+static int64_t added_bytes(const struct ff_job *j)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < j->n_additions; i++)
+		sum += ff_align64(ff_region_volume(&j->addition[i].region) *
+				  ff_dtype_bytes(j->addition[i].type));
+	return sum;
+}
+
+static void shift_additions(struct ff_job *j, int64_t by)
+{
+	uint32_t slot = 0;
+
+	/* they stand in the order of slots; a place may be that of another one before */
+	for (uint32_t i = 0; i < j->n_additions; i++, slot++) {
+		struct ff_copy *c = &j->addition[i];
+
+		while (j->io->din[slot] != c->source)
+			slot++;
+		c->source = j->io->din[slot] = (char *)j->io->din[slot] + by;
+	}
+}
+
+/* Ahead of its kernel the first task's gradient is put where what lies between has its place. */
+static int yield(struct ff_executor *x, struct pair *p, struct ff_error *err)
+{
+	struct ff_job *j = &x->job[p->first];
+
+	j->ahead = ff_arena_alloc(&x->arena, sizeof(*j->ahead));
+	if (!j->ahead)
+		return ff_fail_memory(err);
+	*j->ahead = (struct ff_copy){.source = j->io->dout[0],
+			.sink = j->io->din[0],
+			.order = p->w.node->out_map[0].order,
+			.source_region = p->w.out[0],
+			.sink_region = p->w.out[0],
+			.region = p->w.out[0],
+			.type = p->w.node->out_map[0].dtype};
+	j->io->dout[0] = j->io->din[0];
+	return FF_OK;
+}
+
+/* The first task's kernel is one for both. */
+static void take(const struct ff_executor *x, const struct pair *p, struct ff_kernel *kernel)
+{
+	struct ff_job *j = &x->job[p->first], *next = &x->job[p->second];
+
+	shift_additions(j, ff_align64(x->b->kernel.workspace(kernel)) -
+					   ff_align64(x->b->kernel.workspace(j->kernel)));
+	x->b->kernel.close(j->kernel);
+	x->b->kernel.close(next->kernel);
+	j->kernel = kernel;
+	next->kernel = NULL;
+	if (p->w.pass == FF_FORWARD) {
+		j->io->out[1] = p->keeps ? j->io->out[0] : NULL;
+		j->io->out[0] = next->io->out[0];
+	} else {
+		j->io->in[p->w.node->n_in] = next->io->in[0];
+		j->io->din[0] = next->io->din[0];
+	}
+}
+
+static int fuse(struct ff_executor *x, struct pair *p, struct ff_error *err)
+{
+	uint32_t device = x->s->tasks[p->first].device;
+	struct ff_kernel *kernel = NULL;
+	int64_t have = x->s->workspace_bytes[device] - added_bytes(&x->job[p->first]);
+	int code;
+
+	fill_work(x, &x->s->tasks[p->first], &p->w);
+	fill_work(x, &x->s->tasks[p->second], &p->next);
+	code = x->b->kernel.fuse(
+			x->host[x->host_of[device]].dev, &p->w, &p->next, p->keeps, &kernel, err);
+	if (code < 0 || !kernel)
+		return code;
+	if (x->b->kernel.workspace(kernel) > have) {
+		x->b->kernel.close(kernel);
+		return FF_OK;
+	}
+	if (p->yields)
+		code = yield(x, p, err);
+	take(x, p, kernel);
+	return code;
+}
+
+int ff_fuse_jobs(struct ff_executor *x, struct ff_error *err)
+{
+	struct pair *p = ff_arena_alloc(&x->arena, sizeof(*p));
+	uint32_t *last = ff_arena_array(&x->arena, x->n_hosts, sizeof(*last));
+	bool wanted = x->b->kernel.fuse;
+	int code = ff_cli_switch("FF_FUSE", &wanted, err);
+
+	if (!p || !last)
+		return ff_fail_memory(err);
+	for (uint32_t i = 0; i < x->n_hosts; i++)
+		last[i] = FF_NONE;
+	for (uint32_t i = 0; i < x->s->n_tasks && code == FF_OK && x->b->kernel.fuse && wanted;
+			i++) {
+		const struct ff_job *j = &x->job[i];
+
+		if (x->s->tasks[i].kind == FF_TASK_SYNC)
+			continue; /* of buckets, which are nobody else's */
+		p->first = j->n_hosts == 1 ? last[j->hosts[0]] : FF_NONE;
+		p->second = i;
+		for (uint32_t k = 0; k < j->n_hosts; k++)
+			last[j->hosts[k]] = i;
+		if (p->first != FF_NONE && is_pair(x, p))
+			code = fuse(x, p, err);
+	}
+	return code;
+}
