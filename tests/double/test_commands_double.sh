@@ -6,24 +6,9 @@ ffrun=$(realpath "$2")
 FF_CUDA_MODULE=$(realpath "$3")
 OMP_NUM_THREADS=1
 export FF_CUDA_MODULE OMP_NUM_THREADS
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-n=0
-failed=0
+. "$(dirname "$(realpath "$0")")/../check.sh"
+verdict() { "$@" >out 2>err; }
 
-check() { # check NAME COMMAND...: does the command succeed?
-	name=$1
-	shift
-	n=$((n + 1))
-	if "$@" >out 2>err; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		sed 's/^/# /' err
-		failed=1
-	fi
-}
 loss() { # loss COMMAND...: prints the last steps' loss
 	"$@" | sed -n 's/^ *loss, last steps *\([0-9.]*\).*/\1/p'
 }
@@ -141,5 +126,4 @@ check 'a test pass' "$ffrun" lenet.json single --device cuda --data synthetic:64
 check 'the preset, where a device answers' "$ffrun" lenet.json single --data synthetic:64 --steps 1
 mv out before
 check 'and it is said' grep -q 'on 1 cuda devices' before
-echo "1..$n"
-exit $failed
+finish

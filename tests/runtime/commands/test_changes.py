@@ -10,19 +10,14 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tap import finish, say  # noqa: E402
+
 ffzoo, ffrun, ffsearch = (os.path.abspath(p) for p in sys.argv[1:4])
 # leaks of Open MPI's modules are not ours
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 os.environ["OMP_NUM_THREADS"] = "1"
 LABEL = "changes what is computed"
-count = failed = 0
-
-
-def say(good, name, why=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}{': ' + str(why).strip() if why else ''}")
 
 
 def run(*command, status=0):
@@ -268,5 +263,4 @@ with tempfile.TemporaryDirectory() as folder:
                status=2)
     say("no search chooses" in done.stderr, "none is searched", done.stderr)
 
-print(f"1..{count}")
-sys.exit(failed > 0)
+finish()
