@@ -120,6 +120,25 @@ for word in 0 1; do
 		>/dev/null
 done
 check 'a step that is dumped updates running statistics once' cmp norm0 norm1
+graphs() { # graphs WORD WORD: two ranks with these FF_CUDA_GRAPH
+	for word in "$1" "$2"; do
+		set -- "$@" -n 1 env FF_NCCL=1 ${word:+"FF_CUDA_GRAPH=$word"} "$ffrun" mlp.json data-parallel --device cuda \
+			--data synthetic:64 --steps 3 --report graphs.json :
+	done
+	shift 2
+	mpirun -q --allow-run-as-root --oversubscribe --bind-to none "$@"
+}
+refused_by_rank() { # refused_by_rank RANK WORD WORD
+	graphs "$2" "$3" 2>refused
+	test $? -eq 2 && cat refused >&2 &&
+		test "$(cat refused)" = "ffrun: FF_CUDA_GRAPH=1, but rank $1 captures nothing: FF_CUDA_GRAPH=0"
+}
+check 'two ranks insist on captured steps' graphs 1 1
+check 'and have them' grep -q '"captured": true' graphs.json
+check 'one refuses what the other insists on' refused_by_rank 0 0 1
+check 'likewise' refused_by_rank 1 1 0
+check 'one refuses, and none insists' graphs 0 ""
+check 'so there are none' grep -q '"not_captured": "FF_CUDA_GRAPH=0"' graphs.json
 FF_CUDA_GRAPH=1 "$ffrun" lenet.json single --device cpu --data synthetic:64 --steps 1 2>before
 check 'nor on a CPU, whoever insists' test $? = 2
 check 'a test pass' "$ffrun" lenet.json single --device cuda --data synthetic:64 --epochs 1
