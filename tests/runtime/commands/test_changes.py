@@ -173,8 +173,14 @@ with tempfile.TemporaryDirectory() as folder:
         say(why in done.stderr, f"not with {options[0]}", done.stderr)
     run(ffsearch, "small.json", "--machine", "cpu2", "--costs", "analytic", "--simulate", "data-parallel",
         "--average-every", 4, "-o", "plan.json")
-    _, report = train("small.json", "plan.json", "--steps", 4)
+    done, report = train("small.json", "plan.json", "--steps", 4)
     say(report["optimizer"].get("average_every") == 4, "a plan may ask for it")
+    say("do not hold" not in done.stderr, "which was predicted so", done.stderr)
+    done, report = train("small.json", "plan.json", "--steps", 4, "--average-every", 2)
+    say(done.stderr == "ffrun: plan.json is for gradients that are not summed, but parameters averaged every 4 steps, "
+        "and here they are not summed, but parameters averaged every 2 steps: its predicted time and memory do not hold "
+        "(ffsearch --simulate with --average-every predicts it)\n" and report.get("predicted_us") is None,
+        "at other steps its prediction is dropped, and it is said", done.stderr)
     done = run(ffsearch, "small.json", "--machine", "cpu2", "--costs", "analytic", "--average-every", 4, "-o",
                "none.json", status=2)
     say("nothing to search" in done.stderr, "none is searched", done.stderr)
