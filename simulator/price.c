@@ -559,7 +559,8 @@ static double coding_us(
 	return worst;
 }
 
-/* As runtime/exec/messages/packing.c has it: everybody's chunk from everybody, then all chunks to all. */
+/* As runtime/exec/messages/packing.c has it: everybody's chunk from everybody, then all chunks to
+ * all. */
 double ff_price_bucket(const struct ff_pricer *p, uint32_t n, const uint16_t *device, int64_t bytes)
 {
 	const struct ff_codec *c = p->codec;

@@ -110,8 +110,7 @@ static int cpu_beside(struct ff_device *dev, enum ff_beside by, struct ff_stream
 		struct ff_error *err)
 {
 	static const enum ff_stream_kind kinds[FF_BESIDE_COUNT] = {
-			[FF_BESIDE_THREAD] = FF_STREAM_WORKER,
-			[FF_BESIDE_TASKS] = FF_STREAM_GUEST};
+			[FF_BESIDE_THREAD] = FF_STREAM_WORKER, [FF_BESIDE_TASKS] = FF_STREAM_GUEST};
 
 	(void)dev;
 	return ff_stream_create(kinds[by], ret, err);

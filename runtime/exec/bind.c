@@ -6,13 +6,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "exec/core/fuse.h"
 #include "exec/messages/address.h"
+#include "exec/messages/load.h"
+#include "exec/messages/transfer.h"
 #include "ff/arrays.h"
 #include "ff/block.h"
 #include "ff/instance.h"
-#include "exec/core/fuse.h"
-#include "exec/messages/load.h"
-#include "exec/messages/transfer.h"
 #include "waiting.h"
 
 static uint32_t bucket_position(const struct ff_bucket *b, uint32_t device)

@@ -8,16 +8,16 @@
 #include <string.h>
 
 #include "bind.h"
+#include "exec/core/past.h"
+#include "exec/core/ranks.h"
+#include "exec/core/state.h"
+#include "exec/messages/load.h"
 #include "ff/cli.h"
 #include "gather.h"
 #include "issue.h"
 #include "kept.h"
-#include "exec/messages/load.h"
-#include "exec/core/past.h"
 #include "process/pulse.h"
-#include "exec/core/ranks.h"
 #include "replay.h"
-#include "exec/core/state.h"
 
 static int open_host(struct ff_executor *x, uint32_t device, struct ff_error *err)
 {

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/core/whole.h"
 #include "exec/messages/address.h"
 #include "ff/arrays.h"
 #include "ff/philox.h"
 #include "replay.h"
 #include "unsent.h"
 #include "waiting.h"
-#include "exec/core/whole.h"
 
 static const struct ff_value *value_of(const struct ff_executor *x, const struct ff_shard *shard)
 {

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include "ff/clock.h"
-#include "process/pulse.h"
 #include "exec/core/ranks.h"
 #include "exec/messages/transfer.h"
+#include "ff/clock.h"
+#include "process/pulse.h"
 
 bool ff_executor_runs(const struct ff_executor *x, uint32_t task)
 {

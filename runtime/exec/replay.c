@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "issue.h"
-#include "exec/messages/load.h"
 #include "exec/core/past.h"
+#include "exec/messages/load.h"
+#include "issue.h"
 #include "process/agree.h"
 
 /* The steps of one parity. */
@@ -139,18 +139,48 @@ void ff_replay_close(struct ff_executor *x)
 	free(r);
 }
 
+/* What a rank tells the others. */
+struct stand {
+	bool insists;
+	char obstacle[200]; /* "": there is none */
+};
+
+/* The first rank where something is in the way; FF_E_INPUT if any insists. */
+static int find_obstructed(const struct stand *all, uint32_t n, uint32_t *ret, struct ff_error *err)
+{
+	bool insists = false;
+
+	for (uint32_t i = 0; i < n; i++)
+		insists |= all[i].insists;
+	for (*ret = 0; *ret < n && !all[*ret].obstacle[0];)
+		++*ret;
+	if (*ret == n || !insists)
+		return FF_OK;
+	return ff_fail(err, FF_E_INPUT, "FF_CUDA_GRAPH=1, but rank %u captures nothing: %s", *ret,
+			all[*ret].obstacle);
+}
+
 /* Whether a step is captured must be the same for all that communicate in it. */
 static int agree(struct ff_executor *x, struct ff_error *err)
 {
 	struct ff_replay *r = x->launches.replay;
-	double obstructed = !r->c;
-	int code = FF_OK;
+	uint32_t n = x->comm->n_ranks, obstructed = n;
+	struct stand own = {.insists = r->insist}, *all;
+	int code;
 
 	r->agreed = true;
-	if (x->comm->n_ranks > 1)
-		code = ff_agree_max(x->comm, &obstructed, 1, err);
-	if (code == FF_OK && r->c && obstructed > 0)
+	if (n < 2)
+		return FF_OK;
+	snprintf(own.obstacle, sizeof(own.obstacle), "%.190s", r->c ? "" : r->obstacle);
+	all = malloc(n * sizeof(*all));
+	code = ff_agree_code(x->comm, all ? FF_OK : ff_fail_memory(err), err);
+	if (code == FF_OK && all)
+		code = ff_agree_gather(x->comm, &own, sizeof(own), all, err);
+	if (code == FF_OK && all)
+		code = find_obstructed(all, n, &obstructed, err);
+	if (code == FF_OK && r->c && obstructed < n)
 		obstruct(r, "another rank captures nothing");
+	free(all);
 	return code;
 }
 

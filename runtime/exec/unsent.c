@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/messages/address.h"
 #include "exec/core/whole.h"
+#include "exec/messages/address.h"
 
 /* Where one device keeps some of a gradient. */
 struct place {

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/core/whole.h"
 #include "exec/messages/address.h"
+#include "exec/messages/transfer.h"
 #include "ff/block.h"
 #include "ff/instance.h"
-#include "exec/messages/transfer.h"
-#include "exec/core/whole.h"
 
 #define ROW 16 /* elements: lengths are multiples of 64 bytes */
 

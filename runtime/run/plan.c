@@ -267,6 +267,32 @@ static void note_codec(struct ff_plan *p, uint32_t i)
 	c->info.predicted_us = 0;
 }
 
+/* What gradients come to: "summed in every step", "not summed, ... 4 steps". */
+static const char *summed(uint32_t average_every, char *text, size_t size)
+{
+	if (!average_every)
+		return "summed in every step";
+	snprintf(text, size, "not summed, but parameters averaged every %u steps", average_every);
+	return text;
+}
+
+/* Nor where they are averaged at other steps, or summed. */
+static void note_average(struct ff_plan *p, uint32_t i)
+{
+	struct ff_candidate *c = &p->candidate[i];
+	char planned[80], asked[80];
+
+	if (c->info.average_every == p->average_every || !(c->info.predicted_us > 0))
+		return;
+	ff_error_write(&p->note[2 + i], FF_OK,
+			"%.200s is for gradients that are %s, and here they are %s: its predicted "
+			"time and memory do not hold (ffsearch --simulate with --average-every "
+			"predicts it)",
+			c->name, summed(c->info.average_every, planned, sizeof(planned)),
+			summed(p->average_every, asked, sizeof(asked)));
+	c->info.predicted_us = 0;
+}
+
 /* Nor where they are applied when the plan does not say so. */
 static void note_staleness(struct ff_plan *p, uint32_t i)
 {
@@ -313,8 +339,7 @@ static int choose_changes(const struct ff_run_options *opt, struct ff_plan *p, s
 	if (opt->train.average_every)
 		p->average_every = (uint32_t)opt->train.average_every;
 	for (uint32_t i = 0; i < p->n_candidates; i++)
-		if (p->candidate[i].info.average_every != p->average_every)
-			p->candidate[i].info.predicted_us = 0;
+		note_average(p, i);
 	if (p->average_every && opt->check.test_every % p->average_every)
 		return ff_fail(err, FF_E_INPUT,
 				"option --test-every: expected a multiple of the %u steps between "

@@ -6,24 +6,9 @@ ffrun=$(realpath "$2")
 FF_CUDA_MODULE=$(realpath "$3")
 OMP_NUM_THREADS=1
 export FF_CUDA_MODULE OMP_NUM_THREADS
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-n=0
-failed=0
+. "$(dirname "$(realpath "$0")")/../check.sh"
+verdict() { "$@" >out 2>err; }
 
-check() { # check NAME COMMAND...: does the command succeed?
-	name=$1
-	shift
-	n=$((n + 1))
-	if "$@" >out 2>err; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		sed 's/^/# /' err
-		failed=1
-	fi
-}
 loss() { # loss COMMAND...: prints the last steps' loss
 	"$@" | sed -n 's/^ *loss, last steps *\([0-9.]*\).*/\1/p'
 }
@@ -135,11 +120,29 @@ for word in 0 1; do
 		>/dev/null
 done
 check 'a step that is dumped updates running statistics once' cmp norm0 norm1
+graphs() { # graphs WORD WORD: two ranks with these FF_CUDA_GRAPH
+	for word in "$1" "$2"; do
+		set -- "$@" -n 1 env FF_NCCL=1 ${word:+"FF_CUDA_GRAPH=$word"} "$ffrun" mlp.json data-parallel --device cuda \
+			--data synthetic:64 --steps 3 --report graphs.json :
+	done
+	shift 2
+	mpirun -q --allow-run-as-root --oversubscribe --bind-to none "$@"
+}
+refused_by_rank() { # refused_by_rank RANK WORD WORD
+	graphs "$2" "$3" 2>refused
+	test $? -eq 2 && cat refused >&2 &&
+		test "$(cat refused)" = "ffrun: FF_CUDA_GRAPH=1, but rank $1 captures nothing: FF_CUDA_GRAPH=0"
+}
+check 'two ranks insist on captured steps' graphs 1 1
+check 'and have them' grep -q '"captured": true' graphs.json
+check 'one refuses what the other insists on' refused_by_rank 0 0 1
+check 'likewise' refused_by_rank 1 1 0
+check 'one refuses, and none insists' graphs 0 ""
+check 'so there are none' grep -q '"not_captured": "FF_CUDA_GRAPH=0"' graphs.json
 FF_CUDA_GRAPH=1 "$ffrun" lenet.json single --device cpu --data synthetic:64 --steps 1 2>before
 check 'nor on a CPU, whoever insists' test $? = 2
 check 'a test pass' "$ffrun" lenet.json single --device cuda --data synthetic:64 --epochs 1
 check 'the preset, where a device answers' "$ffrun" lenet.json single --data synthetic:64 --steps 1
 mv out before
 check 'and it is said' grep -q 'on 1 cuda devices' before
-echo "1..$n"
-exit $failed
+finish

@@ -5,9 +5,7 @@
 ffzoo=$(realpath "$1")
 ffrun=$(realpath "$2")
 FF_CUDA_MODULE=$(realpath "$3")
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
+. "$(dirname "$(realpath "$0")")/../check.sh"
 OMP_NUM_THREADS=1
 FF_NCCL=1
 FF_COMM_TIMEOUT=3
@@ -15,21 +13,7 @@ FF_DOUBLE_FOLDER=$dir
 FF_CUDA_GRAPH=0 # the double waits in the middle of a graph, where nobody can ask it
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 export FF_CUDA_MODULE FF_CUDA_GRAPH FF_NCCL FF_COMM_TIMEOUT FF_DOUBLE_FOLDER OMP_NUM_THREADS ASAN_OPTIONS
-n=0
-failed=0
 
-check() { # check NAME COMMAND...: does the command succeed?
-	name=$1
-	shift
-	n=$((n + 1))
-	if "$@"; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		sed 's/^/# /' err
-		failed=1
-	fi
-}
 rank() { # rank R: its process that works, of this test's job; another waits for that
 	for p in $(grep -l -s -z -x -F "FF_DOUBLE_FOLDER=$dir" /proc/[0-9]*/environ); do
 		p=${p%/environ}
@@ -65,5 +49,4 @@ FF_COMM_TIMEOUT=soon "$ffrun" mlp.json data-parallel --device cuda --devices 2 \
 status=$?
 check 'a limit that is none' test $status -eq 2
 check 'is told' grep -q 'FF_COMM_TIMEOUT=soon: expected seconds' err
-echo "1..$n"
-exit $failed
+finish

@@ -13,24 +13,9 @@ OMP_NUM_THREADS=1
 FF_NCCL=0 # ranks by way of the host
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 export FF_CUDA_MODULE FF_NCCL OMP_NUM_THREADS ASAN_OPTIONS schemas
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-n=0
-failed=0
+. "$(dirname "$(realpath "$0")")/../check.sh"
+verdict() { "$@" >out 2>err; }
 
-check() { # check NAME COMMAND...: does the command succeed?
-	name=$1
-	shift
-	n=$((n + 1))
-	if "$@" >out 2>err; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		sed 's/^/# /' err
-		failed=1
-	fi
-}
 told() { # told TEXT COMMAND...: does it fail with one sentence that has TEXT?
 	text=$1
 	shift
@@ -125,5 +110,4 @@ check 'over MPI it is another' told 'communication: "nccl 2' env FF_NCCL=0 "$ffp
 check 'kernels alone' "$kernels" mlp --batch 4 --set image=4 --set hidden=8 --device cuda
 mv out before
 check 'forward and backward' test "$(grep -c 'linear .*ward' before)" -ge 4
-echo "1..$n"
-exit $failed
+finish

@@ -7,24 +7,8 @@ FF_CUDA_MODULE=$(realpath "$3")
 OMP_NUM_THREADS=1
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 export FF_CUDA_MODULE OMP_NUM_THREADS ASAN_OPTIONS
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-n=0
-failed=0
+. "$(dirname "$(realpath "$0")")/../check.sh"
 
-check() { # check NAME COMMAND...: does the command succeed?
-	name=$1
-	shift
-	n=$((n + 1))
-	if "$@"; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		sed 's/^/# /' err
-		failed=1
-	fi
-}
 run() { # run EXPECTED: two ranks for a step
 	"$ffrun" mlp.json data-parallel --device cuda --devices 2 --data synthetic:64 --steps 1 \
 		--verify >out 2>err
@@ -39,5 +23,4 @@ export FF_NCCL
 check 'NCCL, insisted on' run 2
 check 'is not there' grep -q 'built without NCCL' err
 check 'which is said once' test "$(wc -l <err)" -eq 1
-echo "1..$n"
-exit $failed
+finish

@@ -1,24 +1,10 @@
 #!/bin/sh
 # ffzoo as a command: bytes, files, exit status.  Usage: test_ffzoo.sh FFZOO SOURCE.
 # SPDX-License-Identifier: Apache-2.0
-ffzoo=$1
-golden=$2/golden
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-n=0
-failed=0
+ffzoo=$(realpath "$1")
+golden=$(realpath "$2")/golden
+. "$(dirname "$(realpath "$0")")/../check.sh"
 
-check() { # check NAME COMMAND...: does the command succeed?
-	name=$1
-	shift
-	n=$((n + 1))
-	if "$@"; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		failed=1
-	fi
-}
 status() { # status EXPECTED ARGUMENTS...
 	expected=$1
 	shift
@@ -69,5 +55,4 @@ check 'no file after an error' test ! -e "$dir/none.json"
 check 'a folder that is not there' status 1 lenet -o "$dir/none/graph.json"
 check 'names the file' one_sentence "$dir/none/graph.json"
 
-echo "1..$n"
-exit $failed
+finish

@@ -6,16 +6,11 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from tap import finish, say  # noqa: E402
+
 ffzoo, root = sys.argv[1], pathlib.Path(sys.argv[2])
 page = (root / "docs/operators.md").read_text()
-count = failed = 0
-
-
-def say(good, name, why=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}{': ' + why if why else ''}")
 
 
 def output(*args):
@@ -55,5 +50,4 @@ except ImportError:
     say(True, "--json keeps its schema # SKIP python3-jsonschema is not installed")
 plain = subprocess.run([ffzoo, "--json"], capture_output=True, text=True)
 say(plain.returncode == 2 and "--operators" in plain.stderr, "--json alone is refused")
-print(f"1..{count}")
-sys.exit(failed > 0)
+finish()

@@ -105,46 +105,50 @@ void ff_cpu_nesterov_update(const struct ff_update *u, float scale)
 	}
 }
 
+/* What Adam and AdamW have in common. */
+struct moments {
+	float keep1, take1, keep2, take2, rate, root, epsilon;
+};
+
+#define MOMENTS(f)                                                                                 \
+	{                                                                                          \
+		f.keep1, f.take1, f.keep2, f.take2, f.rate, 1 / f.root, f.epsilon                  \
+	}
+
+/* Takes in a gradient, and tells by how much to go down. */
+static inline float step_of(const struct moments *a, float d, float *m, float *v)
+{
+	*m = a->keep1 * *m + a->take1 * d;
+	*v = a->keep2 * *v + a->take2 * d * d;
+	return a->rate * *m / (sqrtf(*v) * a->root + a->epsilon);
+}
+
 void ff_cpu_adam_update(const struct ff_update *u, float scale)
 {
-	const float decay = u->factors.adam.decay, epsilon = u->factors.adam.epsilon;
-	const float keep1 = u->factors.adam.keep1, take1 = u->factors.adam.take1;
-	const float keep2 = u->factors.adam.keep2, take2 = u->factors.adam.take2;
-	const float rate = u->factors.adam.rate, root = 1 / u->factors.adam.root;
+	const struct moments a = MOMENTS(u->factors.adam);
+	const float decay = u->factors.adam.decay;
 	const int64_t n = (int64_t)u->n;
 	float *restrict w = u->weight;
 	float *restrict m = u->state[0];
 	float *restrict v = u->state[1];
 	const float *restrict g = u->gradient;
 
-	for (int64_t i = 0; i < n; i++) {
-		float d = scale * g[i] + decay * w[i];
-
-		m[i] = keep1 * m[i] + take1 * d;
-		v[i] = keep2 * v[i] + take2 * d * d;
-		w[i] -= rate * m[i] / (sqrtf(v[i]) * root + epsilon);
-	}
+	for (int64_t i = 0; i < n; i++)
+		w[i] -= step_of(&a, scale * g[i] + decay * w[i], &m[i], &v[i]);
 }
 
 void ff_cpu_adamw_update(const struct ff_update *u, float scale)
 {
-	const float shrink = u->factors.adamw.shrink, epsilon = u->factors.adamw.epsilon;
-	const float keep1 = u->factors.adamw.keep1, take1 = u->factors.adamw.take1;
-	const float keep2 = u->factors.adamw.keep2, take2 = u->factors.adamw.take2;
-	const float rate = u->factors.adamw.rate, root = 1 / u->factors.adamw.root;
+	const struct moments a = MOMENTS(u->factors.adamw);
+	const float shrink = u->factors.adamw.shrink;
 	const int64_t n = (int64_t)u->n;
 	float *restrict w = u->weight;
 	float *restrict m = u->state[0];
 	float *restrict v = u->state[1];
 	const float *restrict g = u->gradient;
 
-	for (int64_t i = 0; i < n; i++) {
-		float d = scale * g[i];
-
-		m[i] = keep1 * m[i] + take1 * d;
-		v[i] = keep2 * v[i] + take2 * d * d;
-		w[i] = shrink * w[i] - rate * m[i] / (sqrtf(v[i]) * root + epsilon);
-	}
+	for (int64_t i = 0; i < n; i++)
+		w[i] = shrink * w[i] - step_of(&a, scale * g[i], &m[i], &v[i]);
 }
 
 void ff_cpu_scale(float *values, int64_t n, float factor)

@@ -84,8 +84,7 @@ int ff_beside_choose(const struct ff_backend *b, struct ff_comm *c, enum ff_besi
 	if (code == FF_OK)
 		code = ff_agree_gather(c, &own, sizeof(own), all, err);
 	if (code == FF_OK && all[0].asked < 0)
-		code = ff_fail(err, FF_E_INPUT,
-				"FF_OVERLAP=%.100s: expected thread or tasks",
+		code = ff_fail(err, FF_E_INPUT, "FF_OVERLAP=%.100s: expected thread or tasks",
 				c->rank ? "?" : word);
 	if (code == FF_OK && !b->stream.beside)
 		*ret = FF_BESIDE_THREAD;

@@ -42,7 +42,8 @@ def states(pid):
     lines = []
     for task in os.listdir("/proc/%d/task" % pid):
         with contextlib.suppress(OSError):
-            with open("/proc/%d/task/%s/stat" % (pid, task)) as stat, open("/proc/%d/task/%s/wchan" % (pid, task)) as wchan:
+            folder = "/proc/%d/task/%s" % (pid, task)
+            with open(folder + "/stat") as stat, open(folder + "/wchan") as wchan:
                 lines.append("%d %s %s" % (pid, " ".join(stat.read().split()[:3]), wchan.read()))
     return lines + [line for child in children(pid) for line in states(child)]
 

@@ -10,19 +10,14 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tap import finish, say  # noqa: E402
+
 ffzoo, ffrun, ffsearch = (os.path.abspath(p) for p in sys.argv[1:4])
 # leaks of Open MPI's modules are not ours
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 os.environ["OMP_NUM_THREADS"] = "1"
 LABEL = "changes what is computed"
-count = failed = 0
-
-
-def say(good, name, why=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}{': ' + str(why).strip() if why else ''}")
 
 
 def run(*command, status=0):
@@ -178,8 +173,14 @@ with tempfile.TemporaryDirectory() as folder:
         say(why in done.stderr, f"not with {options[0]}", done.stderr)
     run(ffsearch, "small.json", "--machine", "cpu2", "--costs", "analytic", "--simulate", "data-parallel",
         "--average-every", 4, "-o", "plan.json")
-    _, report = train("small.json", "plan.json", "--steps", 4)
+    done, report = train("small.json", "plan.json", "--steps", 4)
     say(report["optimizer"].get("average_every") == 4, "a plan may ask for it")
+    say("do not hold" not in done.stderr, "which was predicted so", done.stderr)
+    done, report = train("small.json", "plan.json", "--steps", 4, "--average-every", 2)
+    say(done.stderr == "ffrun: plan.json is for gradients that are not summed, but parameters averaged every 4 steps, "
+        "and here they are not summed, but parameters averaged every 2 steps: its predicted time and memory do not hold "
+        "(ffsearch --simulate with --average-every predicts it)\n" and report.get("predicted_us") is None,
+        "at other steps its prediction is dropped, and it is said", done.stderr)
     done = run(ffsearch, "small.json", "--machine", "cpu2", "--costs", "analytic", "--average-every", 4, "-o",
                "none.json", status=2)
     say("nothing to search" in done.stderr, "none is searched", done.stderr)
@@ -268,5 +269,4 @@ with tempfile.TemporaryDirectory() as folder:
                status=2)
     say("no search chooses" in done.stderr, "none is searched", done.stderr)
 
-print(f"1..{count}")
-sys.exit(failed > 0)
+finish()

@@ -4,26 +4,10 @@
 ffzoo=$(realpath "$1")
 ffrun=$(realpath "$2")
 ffprof=$(realpath "$3")
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
+. "$(dirname "$(realpath "$0")")/../../check.sh"
 OMP_NUM_THREADS=1
 export OMP_NUM_THREADS
-n=0
-failed=0
 
-check() { # check NAME COMMAND...: does the command succeed?
-	name=$1
-	shift
-	n=$((n + 1))
-	if "$@"; then
-		echo "ok $n - $name"
-	else
-		echo "not ok $n - $name"
-		sed 's/^/# /' err
-		failed=1
-	fi
-}
 status() { # status EXPECTED COMMAND...
 	expected=$1
 	shift
@@ -499,5 +483,4 @@ check 'a tolerance that nothing meets' status 1 ranks "$ffrun" lenet.json data-p
 	$data --verify --tolerance 1e-12
 check 'says what differs' one_sentence 'one device'
 
-echo "1..$n"
-exit $failed
+finish

@@ -14,19 +14,14 @@ import tempfile
 
 import numpy as np
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tap import finish, say  # noqa: E402
+
 ffzoo, ffrun = (os.path.abspath(p) for p in sys.argv[1:3])
 # leaks of Open MPI's modules are not ours
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 os.environ["OMP_NUM_THREADS"] = "1"
-count = failed = 0
 draw = np.random.default_rng(3)
-
-
-def say(good, name, why=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}{': ' + str(why).strip() if why else ''}")
 
 
 def run(*options, stdin=None):
@@ -392,5 +387,4 @@ with tempfile.TemporaryDirectory() as folder:
             "could read it", "/dev/stdin", "data-parallel", "--devices", 2, "--data",
             folder / "pixels.npz", "--steps", 1, stdin=text)
 
-print(f"1..{count}")
-sys.exit(failed > 0)
+finish()

@@ -11,18 +11,13 @@ import sys
 import tempfile
 import zlib
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tap import finish, say  # noqa: E402
+
 ffzoo, ffrun, ffsearch = (os.path.abspath(p) for p in sys.argv[1:4])
 # leaks of Open MPI's modules are not ours
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 os.environ["OMP_NUM_THREADS"] = "1"
-count = failed = 0
-
-
-def say(good, name, why=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}{': ' + ' '.join(str(why).split()) if why else ''}", flush=True)
 
 
 def run(*options):
@@ -154,5 +149,4 @@ with tempfile.TemporaryDirectory() as folder:
                 "memory is what plan.json says")
         say(done.returncode == 0 and want in done.stdout, want, done.stdout + done.stderr)
 
-print(f"1..{count}")
-sys.exit(failed > 0)
+finish()

@@ -6,10 +6,12 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tap import finish, say  # noqa: E402
+
 ffzoo, ffsearch, ffprof, ffrun, ffpack, *rest = (os.path.abspath(p) for p in sys.argv[1:])
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 os.environ["OMP_NUM_THREADS"] = "1"
-count = failed = 0
 
 # What is read: a command line, and the file that each option or operand of it names.
 READ = {
@@ -34,13 +36,6 @@ DATA = {"idx": "train-labels-idx1-ubyte.gz", "cifar10": "data_batch_3.bin", "tok
 if rest:
     READ[rest[0]] = ("model.onnx {}", {"MODEL": "model.onnx", "MODEL's data": "model.onnx.data"},
                      ("-o", "--weights"))
-
-
-def say(good, name, why=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}{': ' + repr(why) if not good else ''}")
 
 
 def field(number, data):
@@ -181,5 +176,4 @@ with tempfile.TemporaryDirectory(prefix="fflost") as keep:
     sets_of_every_format()
     what_may_be_replaced()
     os.chdir("/")
-print(f"1..{count}")
-sys.exit(failed > 0)
+finish()

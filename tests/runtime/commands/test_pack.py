@@ -12,22 +12,17 @@ import zlib
 
 import numpy as np
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tap import finish, say  # noqa: E402
+
 ffpack, ffzoo, ffrun = (os.path.abspath(p) for p in sys.argv[1:4])
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 os.environ["OMP_NUM_THREADS"] = "1"
-count = failed = 0
 draw = np.random.default_rng(3)
 try:
     from PIL import Image
 except ImportError:
     Image = None
-
-
-def say(good, name, why=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}{': ' + str(why).strip() if why else ''}")
 
 
 def pack(*options):
@@ -238,5 +233,4 @@ with tempfile.TemporaryDirectory() as folder:
         (bad / name).write_bytes(good)
     say(not odd, f"{60 * len(whole)} spoilt images", odd[:3])
 
-print(f"1..{count}")
-sys.exit(failed > 0)
+finish()

@@ -10,37 +10,15 @@ import subprocess
 import sys
 import tempfile
 
-try:
-    import jsonschema
-except ImportError:
-    print("1..0 # SKIP python3-jsonschema is not installed")
-    sys.exit(0)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from schemas import accepts, validator  # noqa: E402
+from tap import finish, say  # noqa: E402
 
 ffzoo, ffrun, ffprof, ffsearch = (os.path.abspath(p) for p in sys.argv[1:5])
 root = pathlib.Path(sys.argv[5])
 # leaks of Open MPI's modules are not ours
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 os.environ["OMP_NUM_THREADS"] = "1"
-count = failed = 0
-
-
-def say(good, name, why=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}{': ' + str(why) if why else ''}")
-
-
-def validator(name):
-    schema = json.loads((root / "docs/schema" / name).read_text())
-    kind = jsonschema.validators.validator_for(schema)
-    kind.check_schema(schema)
-    return kind(schema)
-
-
-def accepts(v, document, name):
-    errors = [f"{'/'.join(map(str, e.path))}: {e.message}" for e in v.iter_errors(document)]
-    say(not errors, name, "; ".join(errors[:3]))
 
 
 def run(*command):
@@ -58,7 +36,7 @@ def tensors(path):
     return {k: (v["dtype"], v["shape"], body[slice(*v["data_offsets"])]) for k, v in header.items()}
 
 
-reports = validator("run-report.schema.json")
+reports = validator(root / "docs/schema/run-report.schema.json")
 with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
     graph, report = folder / "graph.json", folder / "report.json"
@@ -137,7 +115,7 @@ with tempfile.TemporaryDirectory() as folder:
     run(*at, "--steps", "11", "--resume", "--every", "100", "--report", report)
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     for line in lines:
-        accepts(validator("metrics.schema.json"), line, f"{line['event']} {line.get('step', '')}")
+        accepts(validator(root / "docs/schema/metrics.schema.json"), line, f"{line['event']} {line.get('step', '')}")
     steps = [line for line in lines if line["event"] == "step"]
     say([line["step"] for line in steps] == list(range(1, 12)), "every step once")
     say([line["loss"] for line in steps[9:]] == json.loads(report.read_text())["loss"],
@@ -231,7 +209,7 @@ with tempfile.TemporaryDirectory() as folder:
     run(ffprof, folder / "mlp.json", "--machine", "cpu2", "-o", costs, "--write-machine",
         folder / "here.json", "--largest", "256K")
     found = json.loads(costs.read_text())
-    accepts(validator("costs.schema.json"), found, "costs")
+    accepts(validator(root / "docs/schema/costs.schema.json"), found, "costs")
     say(found["machine"]["ranks"] == 2 and found["machine"]["threads"] == 1 and
         found["machine"]["kernels"].startswith("oneDNN"), "that say where", found["machine"])
     say(found["steadiness"]["samples"] >= sum(e["samples"] for e in found["entries"]),
@@ -239,7 +217,7 @@ with tempfile.TemporaryDirectory() as folder:
     say(len(found["comm"]) == 5 and sum("one_way" in t for t in found["comm"]) == 1,
         "costs of four kinds of communication, of messages one way too")
     made = json.loads((folder / "here.json").read_text())
-    accepts(validator("machine.schema.json"), made, "the machine")
+    accepts(validator(root / "docs/schema/machine.schema.json"), made, "the machine")
     say([n["devices"] for n in made["nodes"]] == [2] and made["name"] == "here" and
         abs(made["nodes"][0]["inside"]["bytes_per_s"] / found["link"]["bytes_per_s"] - 1) < 1e-9,
         "of one node, with the link that was measured", made)
@@ -251,7 +229,7 @@ with tempfile.TemporaryDirectory() as folder:
         "--set", "fc1=8", "--set", "fc2=8", "-o", folder / "cosmoflow.json")
     run(ffprof, folder / "cosmoflow.json", "--machine", "cpu1", "-o", folder / "loads.json", "--largest", "64K")
     loads = json.loads((folder / "loads.json").read_text())
-    accepts(validator("costs.schema.json"), loads, "costs of two sizes of samples")
+    accepts(validator(root / "docs/schema/costs.schema.json"), loads, "costs of two sizes of samples")
     say([r["sample_bytes"] for r in loads["rates"]["load"]] == [16, 8 * 8 * 8 * 4 * 4],
         "loads are measured of each", loads["rates"]["load"])
 
@@ -282,5 +260,4 @@ with tempfile.TemporaryDirectory() as folder:
         if not name.startswith("grad.") and name != "loss":
             say(all(d[name] == first[name] for d in dumps), f"{name} does not depend on the strategy")
 
-print(f"1..{count}")
-sys.exit(failed > 0)
+finish()

@@ -7,18 +7,13 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tap import finish, say  # noqa: E402
+
 ffzoo, ffrun, ffprof, mpirun = (os.path.abspath(p) for p in sys.argv[1:5])
 # leaks of Open MPI's modules are not ours
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 os.environ["OMP_NUM_THREADS"] = "1"
-count = failed = 0
-
-
-def say(good, name, why=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}{': ' + ' '.join(str(why).split()) if why else ''}", flush=True)
 
 
 def ranks(program, common, *own):
@@ -117,5 +112,4 @@ with tempfile.TemporaryDirectory() as folder:
         unequal(option, [option, a, "-o", "costs.json"], [option, b, "-o", "costs.json"], program=ffprof, common=prof)
     unequal("--again", ["--again", "-o", "costs.json"], ["-o", "costs.json"], program=ffprof, common=prof)
 
-print(f"1..{count}")
-sys.exit(failed > 0)
+finish()

@@ -10,18 +10,13 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from tap import finish, say  # noqa: E402
+
 ffzoo, ffrun, ffsearch = (os.path.abspath(p) for p in sys.argv[1:4])
 # leaks of Open MPI's modules are not ours
 os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
 os.environ["OMP_NUM_THREADS"] = "1"
-count = failed = 0
-
-
-def say(good, name, why=""):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}{': ' + str(why).strip() if why else ''}")
 
 
 def train(*options, status=0):
@@ -202,5 +197,4 @@ with tempfile.TemporaryDirectory() as folder:
     done = train(graph, "single", *common, "--steps", 1, "--resume", status=2)
     say("--checkpoint DIR" in done.stderr, "--resume from where", done.stderr)
 
-print(f"1..{count}")
-sys.exit(failed > 0)
+finish()

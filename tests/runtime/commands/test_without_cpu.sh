@@ -3,30 +3,15 @@
 # Usage: test_without_cpu.sh FFZOO FFRUN.  SPDX-License-Identifier: Apache-2.0
 ffzoo=$(realpath "$1")
 ffrun=$(realpath "$2")
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
-failed=0
+. "$(dirname "$(realpath "$0")")/../../check.sh"
 
-check() { # check NAME COMMAND...
-	name=$1
-	shift
-	if "$@"; then
-		echo "ok - $name"
-	else
-		echo "not ok - $name"
-		sed 's/^/# /' err
-		failed=1
-	fi
-}
 train() { # train EXPECTED DEVICE
 	"$ffrun" net.json single --device "$2" --data synthetic:64 --steps 2 >out 2>err
 	test $? -eq "$1"
 }
 
 "$ffzoo" mlp --batch 4 --set image=4 --set hidden=8 --set layers=1 -o net.json
-echo '1..3'
 check 'the null backend runs' train 0 null
 check 'the CPU does not' train 2 cpu
 check 'and it is said' sh -c 'test $(wc -l <err) -eq 1 && grep -q "built without oneDNN" err'
-exit $failed
+finish

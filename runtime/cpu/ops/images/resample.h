@@ -1,5 +1,5 @@
-/* Kernels of what is linear along every axis (kernels/resample.h).  SPDX-License-Identifier: Apache-2.0
- */
+/* Kernels of what is linear along every axis (kernels/resample.h).
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef FF_CPU_RESAMPLE_H
 #define FF_CPU_RESAMPLE_H
 

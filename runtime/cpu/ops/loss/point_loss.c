@@ -1,5 +1,5 @@
-/* Losses that compare each element with a target's (kernels/point_loss.h): this part's share of the mean
- * over all elements of the whole batch whose target is a number.
+/* Losses that compare each element with a target's (kernels/point_loss.h): this part's share of the
+ * mean over all elements of the whole batch whose target is a number.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/point_loss.h"
 
