@@ -7,6 +7,7 @@
 
 #include "ff/nearest.h"
 #include "job.h"
+#include "megatron.h"
 
 const struct ff_command ff_job_command = {
 		.name = "ffsearch",
@@ -38,7 +39,7 @@ bool ff_job_is_start(const char *name)
 	for (uint32_t i = 0; ff_starts[i]; i++)
 		if (!strcmp(name, ff_starts[i]))
 			return true;
-	return ff_is_pipeline(name, &stages);
+	return ff_is_pipeline(name, &stages) || ff_is_megatron(name);
 }
 
 static const char *near_start(struct ff_nearest *near, const char *name)
