@@ -211,7 +211,7 @@ static int look(struct hand *x, struct ff_error *err)
 		x->tensor.dim[i] = FF_NONE;
 	if (code == FF_OK && h->experts)
 		code = ff_experts_find(x->g, x->a, &x->expert, &groups, err);
-	if (code == FF_OK)
+	if (code == FF_OK && groups)
 		x->n_experts = gcd((uint32_t)groups, h->tensor * h->data);
 	return code == FF_OK ? check_words(x, err) : code;
 }

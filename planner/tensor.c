@@ -116,6 +116,16 @@ static void join_makers(struct growth *x, uint32_t node)
 	}
 }
 
+/* Whether some axis of `o` has elements by `dim`, among others perhaps. */
+static bool depends_on(const struct ff_operand *o, uint32_t dim)
+{
+	for (uint32_t i = 0; i < o->rank; i++)
+		for (uint32_t t = 0; t < o->axis[i].n_terms; t++)
+			if ((uint32_t)o->axis[i].term[t].dim == dim)
+				return true;
+	return false;
+}
+
 /* The dim of output features of a product of data with weights, or FF_NONE. */
 static uint32_t product_dim(const struct ff_graph *g, uint32_t node)
 {
@@ -128,8 +138,8 @@ static uint32_t product_dim(const struct ff_graph *g, uint32_t node)
 	for (uint32_t d = 0; d < n->n_dims; d++) {
 		if (n->dim[d].label == FF_DIM_PARAMETER && feature == FF_NONE)
 			feature = d;
-		sums = sums || (n->dim[d].label == FF_DIM_REDUCTION &&
-					       split_axis(&n->in_map[0], d) != FF_NONE);
+		sums = sums ||
+		       (n->dim[d].label == FF_DIM_REDUCTION && depends_on(&n->in_map[0], d));
 	}
 	return sums ? feature : FF_NONE;
 }
