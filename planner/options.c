@@ -259,8 +259,11 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 					"how strictly slower strategies are refused (preset 64 an "
 					"operator)"},
 			{"--simulate", FF_OPTION_TEXT, &j->simulate, "STRATEGY",
-					"only predict a strategy file or one of the names of "
-					"--init"},
+					"only predict a strategy file, one of the names of "
+					"--init, or megatron:T,D,P,M: degrees of tensor, data and "
+					"pipeline parallelism and micro-batches, with any of "
+					"zero-1, zero-3, recompute, recompute=light, sequence and "
+					"experts behind them"},
 			{"-o", FF_OPTION_TEXT, &j->strategy_path, "STRATEGY",
 					"where the plan goes"},
 			{"--report", FF_OPTION_TEXT, &j->report_path, "FILE", "figures as JSON"},
