@@ -303,63 +303,14 @@ static void set_config(struct hand *x, uint32_t node)
 
 /* ---- parameters ---- */
 
-/* The axis of a parameter that its reader's split by T cuts, or FF_NONE. */
-static uint32_t cut_axis(const struct hand *x, uint32_t edge)
+static void set_parameters(struct hand *x)
 {
-	const struct ff_edge *e = &x->g->edges[edge];
-	const struct ff_operand *o = &x->g->nodes[e->node].in_map[e->slot];
-	const struct ff_config *c = &x->s.config[e->node];
-
-	for (uint32_t i = 0; i < o->rank; i++)
-		if (o->axis[i].n_terms == 1 && c->degree[o->axis[i].term[0].dim] > 1)
-			return i;
-	return FF_NONE;
-}
-
-/* ZeRO-3: cut over the devices of its stage, so that none has what another has; a shard of what
- * its T devices read is on the device itself. */
-static int shard(struct hand *x, uint32_t param, struct ff_error *err)
-{
-	const struct ff_value *v = &x->g->values[x->g->nodes[param].out];
-	uint32_t edge = x->g->uses[v->first_use], reader = x->g->edges[edge].node;
-	uint32_t all = x->h->tensor * x->h->data, axis = cut_axis(x, edge);
-	uint32_t first = x->s.config[reader].start, inner = x->h->data;
-	const struct ff_progression on = {first, 1, all};
-	struct ff_config *c = &x->s.config[param];
-	uint16_t *list;
-
-	ff_param_cut(x->g, param, &on, c);
-	if (axis != FF_NONE && x->tensor.dim[reader] != FF_NONE && v->shape[axis] >= (int32_t)all &&
-			x->h->tensor > 1) {
-		list = ff_arena_array(x->a, all, sizeof(*list));
-		if (!list)
-			return ff_fail_memory(err);
-		for (uint32_t i = 0; i < all; i++)
-			list[i] = (uint16_t)(first + i % inner * x->h->tensor + i / inner);
-		ff_param_follow(c);
-		c->n_parts = all;
-		c->degree[axis] = (uint16_t)all;
-		c->list = list;
-	} else if (c->n_parts < all) {
-		ff_param_follow(c); /* too small: then it is not worth the messages */
-	}
-	x->s.recompute[param] = c->n_parts > 0;
-	return FF_OK;
-}
-
-static int set_parameters(struct hand *x, struct ff_error *err)
-{
-	int code = FF_OK;
-
-	for (uint32_t i = 0; i < x->g->n_nodes && code == FF_OK; i++) {
+	for (uint32_t i = 0; i < x->g->n_nodes && x->h->updates; i++) {
 		if (!ff_node_is_parameter(x->g, i))
 			continue;
-		if (x->h->updates == FF_MEGATRON_ZERO_1)
-			ff_param_flat(&x->s.config[i]);
-		else if (x->h->updates == FF_MEGATRON_ZERO_3)
-			code = shard(x, i, err);
+		ff_param_flat(&x->s.config[i]);
+		x->s.recompute[i] = x->h->updates == FF_MEGATRON_ZERO_3;
 	}
-	return code;
 }
 
 /* ---- recomputation ---- */
@@ -417,8 +368,7 @@ int ff_start_megatron(const struct ff_megatron *h, const struct ff_graph *g,
 			set_config(&x, i);
 	if (h->again)
 		set_again(&x);
-	code = set_parameters(&x, err);
-	if (code == FF_OK)
-		*ret = x.s;
-	return code;
+	set_parameters(&x);
+	*ret = x.s;
+	return FF_OK;
 }
