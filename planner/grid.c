@@ -58,6 +58,17 @@ static int try(struct walk *x, const char *name, bool *fits, struct ff_error *er
 	return FF_OK;
 }
 
+static bool is_searched(const struct ff_space *s, uint32_t micro_batches)
+{
+	const uint32_t *micro;
+	uint32_t n = ff_space_micro(s, &micro);
+
+	for (uint32_t i = 0; i < n; i++)
+		if (micro[i] == micro_batches)
+			return true;
+	return false;
+}
+
 /* The fewest micro-batches with which it fits: more take longer.  *few: no fewer could be. */
 static int try_words(struct walk *x, struct degrees d, const char *words, bool *few,
 		struct ff_error *err)
@@ -75,6 +86,8 @@ static int try_words(struct walk *x, struct degrees d, const char *words, bool *
 			m *= 2) {
 		char name[FF_GRID_NAME];
 
+		if (!on->samples && !is_searched(on->space, m))
+			break;
 		snprintf(name, sizeof(name), "megatron:%u,%u,%u,%u%s", d.tensor, data, d.stages, m,
 				words);
 		code = try(x, name, &fits, err);

@@ -17,6 +17,7 @@ enum start {
 	ZERO_1,
 	ZERO_3,
 	FRUGAL,
+	MEGATRON,
 	STARTS
 };
 
@@ -30,6 +31,7 @@ const char *const ff_starts[] = {
 		[ZERO_1] = "zero-1",
 		[ZERO_3] = "zero-3",
 		[FRUGAL] = "frugal",
+		[MEGATRON] = "megatron",
 		[STARTS] = NULL,
 };
 

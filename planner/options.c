@@ -251,7 +251,8 @@ int ff_job_parse(struct ff_job *j, int argc, char **argv, bool *done, struct ff_
 			{"--init", FF_OPTION_TEXTS, &j->init, "NAME",
 					"start from data-parallel, expert, single, random, "
 					"elimination, pipeline, pipeline-N (N stages), zero-1, "
-					"zero-3 or frugal (what saves memory); may be repeated "
+					"zero-3, frugal or megatron (what saves memory); may be "
+					"repeated "
 					"(preset: all but pipeline-N)"},
 			{"--jobs", FF_OPTION_COUNT, &j->jobs, "N",
 					"walk in so many threads, which share the best (preset 1)"},
